@@ -14,8 +14,8 @@ type accepted struct {
 	answer content.InputResponse
 }
 
-// match finds the request of each answer and keeps those that may act, at most one for each
-// request. It changes nothing.
+// match finds the request of each answer and keeps those that may act,
+// at most one for each request. It changes nothing.
 func (t *Thread) match(in input) ([]accepted, []Refusal) {
 	var ids []string
 	byID := map[string][]content.InputResponse{}
@@ -26,6 +26,7 @@ func (t *Thread) match(in input) ([]accepted, []Refusal) {
 		}
 		byID[id] = append(byID[id], a)
 	}
+
 	var out []accepted
 	refused := in.refused
 	for _, id := range ids {
@@ -35,6 +36,7 @@ func (t *Thread) match(in input) ([]accepted, []Refusal) {
 		}
 		refused = append(refused, no...)
 	}
+
 	return out, refused
 }
 
@@ -44,7 +46,9 @@ func (t *Thread) matchOne(id string, answers []content.InputResponse) (*accepted
 		return nil, []Refusal{t.noSuch(id)}
 	}
 	if a.Ref != "" {
-		return nil, []Refusal{{id, HeldElsewhere, "the request is answered where it is held, not in the messages"}}
+		return nil, []Refusal{
+			{id, HeldElsewhere, "the request is answered where it is held, not in the messages"},
+		}
 	}
 	var fit []content.InputResponse
 	var refused []Refusal
@@ -55,6 +59,7 @@ func (t *Thread) matchOne(id string, answers []content.InputResponse) (*accepted
 		}
 		fit = append(fit, answer)
 	}
+
 	one, no := agree(id, fit)
 	refused = append(refused, no...)
 	if one == nil {
@@ -70,8 +75,8 @@ func (t *Thread) noSuch(id string) Refusal {
 	return Refusal{id, UnknownRequest, "this thread asks nothing of that id"}
 }
 
-// CheckAnswer tells why an answer can't be one to a request that was recorded; nil when it can. It
-// is what every layer holds answers to.
+// CheckAnswer tells why an answer can't be one to a request that was
+// recorded; nil when it can. It is what every layer holds answers to.
 func CheckAnswer(request content.InputRequest, answer content.InputResponse) *Refusal {
 	id := request.InputRequestID()
 	switch q := request.(type) {
@@ -91,6 +96,7 @@ func CheckAnswer(request content.InputRequest, answer content.InputResponse) *Re
 			return nil
 		}
 	}
+
 	return &Refusal{id, WrongKind, fmt.Sprintf("%s does not answer %s", kindOf(answer), kindOf(request))}
 }
 
@@ -104,14 +110,16 @@ func kindOf(c content.Content) string {
 	case *content.StructuredInputRequest, *content.StructuredInputResponse:
 		return "structured input"
 	}
+
 	return fmt.Sprintf("a %T", c)
 }
 
 const textRounded = "the answer shows the call with rounded numbers: " +
 	"whoever answered keeps numbers as doubles, which can't hold this call's; let the tool take such a number as a text"
 
-// misfitCall holds the copy in the answer against the call that was asked about: whoever answered
-// something else was shown something else. Wires that carry no copy are bound by the id alone.
+// misfitCall holds the copy in the answer against the call that was
+// asked about: whoever answered something else was shown something
+// else. Wires that carry no copy are bound by the id alone.
 func misfitCall(q *content.ToolApprovalRequest, a *content.ToolApprovalResponse) *Refusal {
 	id := q.RequestID
 	switch {
@@ -128,6 +136,7 @@ func misfitCall(q *content.ToolApprovalRequest, a *content.ToolApprovalResponse)
 	case a.Edited.Name != q.Call.ToolName() || a.Edited.CallID != q.Call.ID():
 		return &Refusal{id, BadAnswer, "an edit changes arguments, never the tool: expected " + q.Call.ToolName()}
 	}
+
 	if err := a.Edited.CheckArguments(); err != nil {
 		return &Refusal{id, BadAnswer, err.Error()}
 	}
@@ -139,13 +148,16 @@ func editable(c content.ToolCall) bool {
 	return ok
 }
 
-// agree makes one of several answers to one request. When they differ only a rejection can stand.
+// agree makes one of several answers to one request. When they differ
+// only a rejection can stand.
 func agree(id string, answers []content.InputResponse) (content.InputResponse, []Refusal) {
 	if len(answers) == 0 {
 		return nil, nil
 	}
 	first := answers[0]
-	differ := slices.ContainsFunc(answers[1:], func(a content.InputResponse) bool { return !content.SameAnswer(first, a) })
+	differ := slices.ContainsFunc(answers[1:], func(a content.InputResponse) bool {
+		return !content.SameAnswer(first, a)
+	})
 	var refused []Refusal
 	if !differ {
 		for range answers[1:] {
@@ -153,6 +165,7 @@ func agree(id string, answers []content.InputResponse) (content.InputResponse, [
 		}
 		return first, refused
 	}
+
 	var stands content.InputResponse
 	for _, a := range answers {
 		if stands == nil && content.Rejects(a) {
@@ -161,5 +174,6 @@ func agree(id string, answers []content.InputResponse) (content.InputResponse, [
 		}
 		refused = append(refused, Refusal{id, Contradiction, "several answers to one request differ"})
 	}
+
 	return stands, refused
 }

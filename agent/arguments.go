@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// maxSchemas bounds how many compiled schemas a loop keeps; tools may change all the time.
+// maxSchemas bounds how many compiled schemas a loop keeps; tools may
+// change all the time.
 const maxSchemas = 512
 
 // schemas keeps the compiled schemas of tools, by their text.
@@ -23,8 +24,8 @@ type compiledSchema struct {
 	err    error
 }
 
-// of returns the schema of a tool; nil for none. One that can't be used is an error: nobody could
-// tell what it would refuse.
+// of returns the schema of a tool; nil for none. One that can't be used
+// is an error: nobody could tell what it would refuse.
 func (s *schemas) of(t Tool) (*content.Schema, error) {
 	if t == nil {
 		return nil, nil
@@ -68,9 +69,10 @@ func (s *schemas) check(call *content.FunctionCall, t Tool) error {
 	return nil
 }
 
-// readable refuses arguments that are no object, and, when somebody decides about the call, those
-// that the decision and the function could read differently. A plan sees to that itself: its owner
-// may have named the tool as one that tells keys apart.
+// readable refuses arguments that are no object, and, when somebody
+// decides about the call, those that the decision and the function
+// could read differently. A plan sees to that itself: its owner may
+// have named the tool as one that tells keys apart.
 func (r *run) readable(call *content.FunctionCall, decided bool) error {
 	_, planned := r.cfg.Decider.(*byPlan)
 	if err := call.CheckArguments(); err != nil || !decided || planned || len(call.Arguments) == 0 {

@@ -21,7 +21,8 @@ func TestArgumentsAreJudgedFirst(t *testing.T) {
 	}
 	alike := func(place, first, second, column string) string {
 		return "Error: arguments: line 1, column " + place + `: the keys "` + first + `" and "` + second +
-			`" differ in upper and lower case alone, so some readers take them for one: expected one of them (first at column ` + column + ")"
+			`" differ in upper and lower case alone, so some readers take them for one: expected one of them (first ` +
+			`at column ` + column + ")"
 	}
 	for args, want := range map[string]string{
 		`{"n":1}`:                      "",
@@ -42,7 +43,8 @@ func TestArgumentsAreJudgedFirst(t *testing.T) {
 			k := talk(t, said(call("1", "pay", args)), said(text("ok")))
 			resp := r.run(chat(k, LoopConfig{}, nil, RequireApproval(pay)), NewThread("t"), content.UserText("x"))
 			asked := len(resp.UserInputRequests()) == 1
-			if asked != (want == "") || want != "" && !strings.Contains(k.last(), string(jsonText(want))) || c.runs != nil {
+			if asked != (want == "") || want != "" && !strings.Contains(k.last(), string(jsonText(want))) ||
+				c.runs != nil {
 				t.Errorf("%s: asked %v\n%s", args, asked, k.last())
 			}
 		})
@@ -62,7 +64,8 @@ func TestSchemasThatCantBeUsed(t *testing.T) {
 	}
 }
 
-// TestSchemasAreKept: a loop that meets ever new tools does not grow for ever.
+// TestSchemasAreKept: a loop that meets ever new tools does not grow
+// for ever.
 func TestSchemasAreKept(t *testing.T) {
 	s := &schemas{}
 	for i := range 2*maxSchemas + 3 {
@@ -75,14 +78,16 @@ func TestSchemasAreKept(t *testing.T) {
 			t.Fatal("compiled twice")
 		}
 	}
+
 	if len(s.kept) > maxSchemas {
 		t.Errorf("%d schemas are kept", len(s.kept))
 	}
 }
 
-// TestH7_ThePlanSaysWhichFunctionsTellKeysApart: the loop refuses keys that differ in case alone
-// wherever somebody decides, but for the functions that the plan's owner named; where nobody
-// decides the function gets what the model wrote.
+// TestH7_ThePlanSaysWhichFunctionsTellKeysApart: the loop refuses keys
+// that differ in case alone wherever somebody decides, but for the
+// functions that the plan's owner named; where nobody decides the
+// function gets what the model wrote.
 func TestH7_ThePlanSaysWhichFunctionsTellKeysApart(t *testing.T) {
 	const file = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Looks.}
@@ -107,8 +112,11 @@ action_space: {local_tools: [{alias: grep}]}
 		marked  bool
 		runs    bool
 	}{
-		"a plan":                   {decider: planned(resolve.Options{})},
-		"a plan that names it":     {decider: planned(resolve.Options{CaseSensitive: []string{"tool grep"}}), runs: true},
+		"a plan": {decider: planned(resolve.Options{})},
+		"a plan that names it": {
+			decider: planned(resolve.Options{CaseSensitive: []string{"tool grep"}}),
+			runs:    true,
+		},
 		"a plan that names others": {decider: planned(resolve.Options{CaseSensitive: []string{"tool other"}})},
 		"a mark alone":             {marked: true},
 		"nobody":                   {runs: true},
@@ -120,13 +128,15 @@ action_space: {local_tools: [{alias: grep}]}
 		}
 		k := talk(t, said(call("1", "grep", `{"i":1,"I":2}`)), said(text("ok")))
 		mustRun(t, chat(k, LoopConfig{Decider: tt.decider}, nil, grep), NewThread("t"), content.UserText("x"))
-		if ran := len(c.runs) == 1; ran != tt.runs || !ran && !strings.Contains(k.last(), strings.ReplaceAll(refused, `"`, `\"`)) {
+		if ran := len(c.runs) == 1; ran != tt.runs ||
+			!ran && !strings.Contains(k.last(), strings.ReplaceAll(refused, `"`, `\"`)) {
 			t.Errorf("%s: ran %v\n%s", name, ran, k.last())
 		}
 	}
 }
 
-// A key in other letters: the decision reads one value, a Go function the other.
+// A key in other letters: the decision reads one value, a Go function
+// the other.
 func TestKeysInOtherLetters(t *testing.T) {
 	d := decideFunc(func(_ Tool, c content.ToolCall) (hold.Verdict, error) {
 		var args map[string]int
@@ -136,14 +146,26 @@ func TestKeysInOtherLetters(t *testing.T) {
 		return outcomeOf(resolve.Allow), nil
 	})
 	paid := 0
-	pay := NewFunction("pay", "", json.RawMessage(`{"type":"object","properties":{"amount":{"type":"integer"}},"required":["amount"],"additionalProperties":false}`),
+	pay := NewFunction(
+		"pay",
+		"",
+		json.RawMessage(
+			`{"type":"object","properties":{"amount":{"type":"integer"}},"required":["amount"],`+
+				`"additionalProperties":false}`,
+		),
 		func(_ context.Context, args json.RawMessage) (any, error) {
 			var in struct{ Amount int }
 			err := json.Unmarshal(args, &in)
 			paid = in.Amount
 			return nil, err
-		})
-	a := chat(talk(t, said(call("1", "pay", `{"amount":1,"Amount":1000}`)), said(text("ok"))), LoopConfig{Decider: d}, nil, pay)
+		},
+	)
+	a := chat(
+		talk(t, said(call("1", "pay", `{"amount":1,"Amount":1000}`)), said(text("ok"))),
+		LoopConfig{Decider: d},
+		nil,
+		pay,
+	)
 	mustRun(t, a, NewThread("t"), content.UserText("x"))
 	if paid > 100 {
 		t.Errorf("paid %d, decided about 1; the schema allows no such member", paid)

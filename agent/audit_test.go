@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// TestAuditTo: the record of a run is whole although the service keeps the history.
+// TestAuditTo: the record of a run is whole although the service keeps
+// the history.
 func TestAuditTo(t *testing.T) {
 	var out bytes.Buffer
 	var c counted
@@ -32,6 +33,7 @@ func TestAuditTo(t *testing.T) {
 		}
 		types = append(types, e.Type)
 	}
+
 	expect(t, "events", strings.Join(types, " "), "requested answered started finished")
 }
 
@@ -55,7 +57,12 @@ func TestWhoAnswered(t *testing.T) {
 			told = InvocationOf(ctx).Approval
 			return nil, nil
 		})
-		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{Audit: AuditTo(&out)}, nil, RequireApproval(pay))
+		a := chat(
+			talk(t, said(call("1", "pay", "")), said(text("ok"))),
+			LoopConfig{Audit: AuditTo(&out)},
+			nil,
+			RequireApproval(pay),
+		)
 		thread := NewThread("t")
 		answer := approvalOf(t, mustRun(t, a, thread, content.UserText("pay")), 0).CreateApproval("")
 		answer.By = by

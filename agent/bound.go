@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// ErrThreadNeeded says that a call needs approval and nothing can keep the request: the options
-// carry no thread. Nothing has run.
+// ErrThreadNeeded says that a call needs approval and nothing can keep
+// the request: the options carry no thread. Nothing has run.
 var ErrThreadNeeded = errors.New("a call needs approval, and there is no thread to keep the request in: " +
 	"set Options.Thread, or run a NewChatAgent on a thread")
 
@@ -39,8 +39,9 @@ const (
 	howWithdrawn  = "withdrawn" // with the turn that asked, which was not finished
 )
 
-// boundLoop is the loop of the Default profile. All that it knows of open requests stands in the
-// thread; what the messages say of them counts for nothing.
+// boundLoop is the loop of the Default profile. All that it knows of
+// open requests stands in the thread; what the messages say of them
+// counts for nothing.
 type boundLoop struct {
 	model ChatClient
 	cfg   LoopConfig
@@ -61,8 +62,9 @@ func newBoundLoop(model ChatClient, cfg LoopConfig) *boundLoop {
 	return &boundLoop{model, cfg, &schemas{}}
 }
 
-// newID makes a request id of a call id. By default it can't be guessed, so that an answer meant
-// for another thread finds nothing here.
+// newID makes a request id of a call id. By default it can't be
+// guessed, so that an answer meant for another thread finds nothing
+// here.
 func (l *boundLoop) newID(callID string) (string, error) {
 	if l.cfg.RequestID != nil {
 		return l.cfg.RequestID(callID), nil
@@ -88,8 +90,13 @@ func (l *boundLoop) Respond(ctx context.Context, messages []*content.Message, op
 	return r.out.resp, nil
 }
 
-// Stream is Respond piece by piece: text passes as it comes, calls when their turn is complete.
-func (l *boundLoop) Stream(ctx context.Context, messages []*content.Message, opt *Options) iter.Seq2[*Update, error] {
+// Stream is Respond piece by piece: text passes as it comes, calls when
+// their turn is complete.
+func (l *boundLoop) Stream(
+	ctx context.Context,
+	messages []*content.Message,
+	opt *Options,
+) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		r := l.begin(opt, func(u *Update) bool { return yield(u, nil) })
 		if err := r.do(ctx, messages); err != nil && !errors.Is(err, errGone) {
@@ -148,8 +155,9 @@ func (r *run) do(ctx context.Context, messages []*content.Message) error {
 	return nil
 }
 
-// dropHeldBack drops, after two failed runs, the messages that the user wrote while the conversation
-// waited: the service may be refusing them, and would refuse them for ever. Results are kept.
+// dropHeldBack drops, after two failed runs, the messages that the user
+// wrote while the conversation waited: the service may be refusing
+// them, and would refuse them for ever. Results are kept.
 func (r *run) dropHeldBack(err error) error {
 	if !r.resumed || errors.Is(err, errGone) {
 		return err
@@ -158,7 +166,10 @@ func (r *run) dropHeldBack(err error) error {
 		return err
 	}
 	before := len(r.t.heldBack)
-	r.t.heldBack = slices.DeleteFunc(r.t.heldBack, func(m *content.Message) bool { return m.Role != content.ToolRole })
+	r.t.heldBack = slices.DeleteFunc(
+		r.t.heldBack,
+		func(m *content.Message) bool { return m.Role != content.ToolRole },
+	)
 	r.t.heldTries = 0
 	if len(r.t.heldBack) < before {
 		return fmt.Errorf("what was written while the conversation waited is dropped, send it again: %w", err)
@@ -180,8 +191,9 @@ func (r *run) try(ctx context.Context, messages []*content.Message) error {
 	return r.goOn(ctx, in)
 }
 
-// takeBack forgets what a failed run, or one that was not read to its end, has asked: its turn is
-// not in the history. Calls that were begun on an approval stay.
+// takeBack forgets what a failed run, or one that was not read to its
+// end, has asked: its turn is not in the history. Calls that were begun
+// on an approval stay.
 func (r *run) takeBack(ctx context.Context) {
 	for _, b := range r.fresh {
 		if slices.ContainsFunc(b.Items, (*item).begun) {
@@ -191,7 +203,8 @@ func (r *run) takeBack(ctx context.Context) {
 		for _, it := range b.Items {
 			r.forget(ctx, it)
 			if ref := it.ref(); ref != "" && r.cfg.Holder != nil {
-				_ = r.cfg.Holder.Cancel(context.WithoutCancel(ctx), ref, "the run that asked was not finished") // it expires else
+				// it expires else
+				_ = r.cfg.Holder.Cancel(context.WithoutCancel(ctx), ref, "the run that asked was not finished")
 			}
 		}
 	}
@@ -199,11 +212,12 @@ func (r *run) takeBack(ctx context.Context) {
 
 // begun reports whether a call was begun, or claimed, on an approval.
 func (it *item) begun() bool {
-	return it.Key != "" || !it.Service && len(it.Asks) > 0 && (it.Stage == running || it.Stage == done && !it.Rejected)
+	return it.Key != "" ||
+		!it.Service && len(it.Asks) > 0 && (it.Stage == running || it.Stage == done && !it.Rejected)
 }
 
-// forget ends the requests of a call whose turn is taken back: whoever saw them in the stream and
-// answers is told so.
+// forget ends the requests of a call whose turn is taken back: whoever
+// saw them in the stream and answers is told so.
 func (r *run) forget(ctx context.Context, it *item) {
 	for _, a := range it.Asks {
 		if a.Answer == nil {
@@ -214,8 +228,8 @@ func (r *run) forget(ctx context.Context, it *item) {
 	}
 }
 
-// goOn tells what is finished and lets the model go on, unless it must wait for somebody, or there
-// is nothing to tell it.
+// goOn tells what is finished and lets the model go on, unless it must
+// wait for somebody, or there is nothing to tell it.
 func (r *run) goOn(ctx context.Context, in input) error {
 	if r.opt.ConversationID == "" {
 		r.opt.ConversationID = r.t.waitingConversation()
@@ -236,9 +250,10 @@ func (r *run) goOn(ctx context.Context, in input) error {
 	return r.turns(ctx)
 }
 
-// holdBack ends a run without asking the model: it can't go on before somebody answers. Where the
-// service keeps the history, what the user wrote meanwhile waits too, since the service takes
-// nothing else before the results.
+// holdBack ends a run without asking the model: it can't go on before
+// somebody answers. Where the service keeps the history, what the user
+// wrote meanwhile waits too, since the service takes nothing else
+// before the results.
 func (r *run) holdBack(in input) error {
 	if in.more && r.opt.ConversationID != "" {
 		r.t.heldBack = append(r.t.heldBack, in.history[in.anchor:]...)
@@ -259,6 +274,7 @@ func (r *run) tell(in input) (told bool, err error) {
 			return told, err
 		}
 	}
+
 	r.adds.userSpeaks()
 	if len(r.t.heldBack) > 0 && !r.t.waiting() {
 		r.history = append(r.history, r.t.heldBack...)
@@ -269,7 +285,8 @@ func (r *run) tell(in input) (told bool, err error) {
 	return told, nil
 }
 
-// tellBatch puts one finished batch into the history, and shows what of it ran here.
+// tellBatch puts one finished batch into the history, and shows what of
+// it ran here.
 func (r *run) tellBatch(b *batch) error {
 	for _, m := range b.messages(r.cfg.DotNetOrder) {
 		r.adds.add(m)
@@ -286,6 +303,7 @@ func (r *run) tellBatch(b *batch) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -294,7 +312,8 @@ func (b *batch) leads(c content.Content) bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return slices.Contains(it.Lead, c) })
 }
 
-// cloneCalls copies calls that are shown: the thread's own must stay what they are.
+// cloneCalls copies calls that are shown: the thread's own must stay
+// what they are.
 func cloneCalls(contents []content.Content) []content.Content {
 	for i, c := range contents {
 		if call, ok := c.(*content.FunctionCall); ok {
@@ -304,7 +323,8 @@ func cloneCalls(contents []content.Content) []content.Content {
 	return contents
 }
 
-// isQuestion holds for what passes between the model's side and its user: the user has seen it.
+// isQuestion holds for what passes between the model's side and its
+// user: the user has seen it.
 func isQuestion(c content.Content) bool {
 	switch c.(type) {
 	case content.InputRequest, content.InputResponse:
@@ -313,7 +333,8 @@ func isQuestion(c content.Content) bool {
 	return false
 }
 
-// tidyFor leaves alone what goes to a service that keeps the history: it has the calls.
+// tidyFor leaves alone what goes to a service that keeps the history:
+// it has the calls.
 func tidyFor(opt *Options, messages []*content.Message) []*content.Message {
 	if opt.ConversationID != "" {
 		return messages

@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// TestAnswersThatCannotAct gives a thread each kind of bad answer, then the right one.
+// TestAnswersThatCannotAct gives a thread each kind of bad answer, then
+// the right one.
 func TestAnswersThatCannotAct(t *testing.T) {
 	other := func(change func(*content.FunctionCall)) func(q *content.ToolApprovalRequest) []content.Content {
 		return func(q *content.ToolApprovalRequest) []content.Content {
@@ -28,15 +29,25 @@ func TestAnswersThatCannotAct(t *testing.T) {
 		answers func(q *content.ToolApprovalRequest) []content.Content
 		refused string
 	}{
-		"arguments changed": {other(func(c *content.FunctionCall) { c.Arguments = json.RawMessage(`{"to":"eve","n":5}`) }), "ficc_1 other_call"},
-		"number changed":    {other(func(c *content.FunctionCall) { c.Arguments = json.RawMessage(`{"to":"bob","n":5.5}`) }), "ficc_1 other_call"},
-		"key twice":         {other(func(c *content.FunctionCall) { c.Arguments = json.RawMessage(`{"to":"bob","to":"bob","n":5}`) }), "ficc_1 other_call"},
-		"no arguments":      {other(func(c *content.FunctionCall) { c.Arguments = nil }), "ficc_1 other_call"},
-		"name changed":      {other(func(c *content.FunctionCall) { c.Name = "look" }), "ficc_1 other_call"},
-		"call id changed":   {other(func(c *content.FunctionCall) { c.CallID = "2" }), "ficc_1 other_call"},
+		"arguments changed": {other(func(c *content.FunctionCall) {
+			c.Arguments = json.RawMessage(`{"to":"eve","n":5}`)
+		}), "ficc_1 other_call"},
+		"number changed": {other(func(c *content.FunctionCall) {
+			c.Arguments = json.RawMessage(`{"to":"bob","n":5.5}`)
+		}), "ficc_1 other_call"},
+		"key twice": {other(func(c *content.FunctionCall) {
+			c.Arguments = json.RawMessage(`{"to":"bob","to":"bob","n":5}`)
+		}), "ficc_1 other_call"},
+		"no arguments":    {other(func(c *content.FunctionCall) { c.Arguments = nil }), "ficc_1 other_call"},
+		"name changed":    {other(func(c *content.FunctionCall) { c.Name = "look" }), "ficc_1 other_call"},
+		"call id changed": {other(func(c *content.FunctionCall) { c.CallID = "2" }), "ficc_1 other_call"},
 		"another kind of call": {func(q *content.ToolApprovalRequest) []content.Content {
 			a := q.CreateApproval("")
-			a.Call = &content.MCPCall{CallID: "1", Name: "pay", Arguments: json.RawMessage(`{"to":"bob","n":5}`)}
+			a.Call = &content.MCPCall{
+				CallID:    "1",
+				Name:      "pay",
+				Arguments: json.RawMessage(`{"to":"bob","n":5}`),
+			}
 			return []content.Content{a}
 		}, "ficc_1 other_call"},
 		"unknown id": {func(q *content.ToolApprovalRequest) []content.Content {
@@ -45,7 +56,11 @@ func TestAnswersThatCannotAct(t *testing.T) {
 			return []content.Content{a}
 		}, "ficc_9 unknown_request"},
 		"the call id alone": {func(q *content.ToolApprovalRequest) []content.Content {
-			return []content.Content{&content.ToolApprovalResponse{RequestID: "1", Approved: true, Call: q.Call}}
+			return []content.Content{&content.ToolApprovalResponse{
+				RequestID: "1",
+				Approved:  true,
+				Call:      q.Call,
+			}}
 		}, "1 unknown_request"},
 		"blank id": {func(q *content.ToolApprovalRequest) []content.Content {
 			return []content.Content{&content.ToolApprovalResponse{Approved: true, Call: q.Call}}
@@ -54,21 +69,39 @@ func TestAnswersThatCannotAct(t *testing.T) {
 			return []content.Content{&content.TextApprovalResponse{RequestID: q.RequestID, Approved: true}}
 		}, "ficc_1 wrong_kind"},
 		"data": {func(q *content.ToolApprovalRequest) []content.Content {
-			return []content.Content{&content.StructuredInputResponse{RequestID: q.RequestID, Data: json.RawMessage(`true`)}}
+			return []content.Content{
+				&content.StructuredInputResponse{RequestID: q.RequestID, Data: json.RawMessage(`true`)},
+			}
 		}, "ficc_1 wrong_kind"},
-		"rejection with an edit": {edit(func(a *content.ToolApprovalResponse) { a.Approved = false }), "ficc_1 bad_answer"},
-		"edit to another tool":   {edit(func(a *content.ToolApprovalResponse) { a.Edited.Name = "look" }), "ficc_1 bad_answer"},
-		"edit to another call":   {edit(func(a *content.ToolApprovalResponse) { a.Edited.CallID = "2" }), "ficc_1 bad_answer"},
-		"edit that is no JSON":   {edit(func(a *content.ToolApprovalResponse) { a.Edited.Arguments = json.RawMessage(`{`) }), "ficc_1 bad_answer"},
-		"edit that is a list":    {edit(func(a *content.ToolApprovalResponse) { a.Edited.Arguments = json.RawMessage(`[]`) }), "ficc_1 bad_answer"},
+		"rejection with an edit": {edit(func(a *content.ToolApprovalResponse) {
+			a.Approved = false
+		}), "ficc_1 bad_answer"},
+		"edit to another tool": {edit(func(a *content.ToolApprovalResponse) {
+			a.Edited.Name = "look"
+		}), "ficc_1 bad_answer"},
+		"edit to another call": {edit(func(a *content.ToolApprovalResponse) {
+			a.Edited.CallID = "2"
+		}), "ficc_1 bad_answer"},
+		"edit that is no JSON": {edit(func(a *content.ToolApprovalResponse) {
+			a.Edited.Arguments = json.RawMessage(`{`)
+		}), "ficc_1 bad_answer"},
+		"edit that is a list": {edit(func(a *content.ToolApprovalResponse) {
+			a.Edited.Arguments = json.RawMessage(`[]`)
+		}), "ficc_1 bad_answer"},
 		"edit against the schema": {edit(func(a *content.ToolApprovalResponse) {
 			a.Edited.Arguments = json.RawMessage(`{"to":"bob","n":"1"}`)
 		}), "ficc_1 bad_answer"},
 		"edit and approval": {func(q *content.ToolApprovalRequest) []content.Content {
-			return []content.Content{q.CreateApproval(""), sure(q.CreateEdit(json.RawMessage(`{"to":"bob","n":1}`), ""))}
+			return []content.Content{
+				q.CreateApproval(""),
+				sure(q.CreateEdit(json.RawMessage(`{"to":"bob","n":1}`), "")),
+			}
 		}, "ficc_1 contradiction; ficc_1 contradiction"},
 		"two edits": {func(q *content.ToolApprovalRequest) []content.Content {
-			return []content.Content{sure(q.CreateEdit(json.RawMessage(`{"to":"bob","n":1}`), "")), sure(q.CreateEdit(json.RawMessage(`{"to":"bob","n":2}`), ""))}
+			return []content.Content{
+				sure(q.CreateEdit(json.RawMessage(`{"to":"bob","n":1}`), "")),
+				sure(q.CreateEdit(json.RawMessage(`{"to":"bob","n":2}`), "")),
+			}
 		}, "ficc_1 contradiction; ficc_1 contradiction"},
 		"a forged pair": {func(*content.ToolApprovalRequest) []content.Content {
 			q := &content.ToolApprovalRequest{RequestID: "mine", Call: call("9", "look", "")}
@@ -89,7 +122,9 @@ func TestAnswersThatCannotAct(t *testing.T) {
 				var c counted
 				j := &journal{}
 				run := c.tool("pay")
-				pay := NewFunction("pay", "", schema, func(ctx ctxOf, args json.RawMessage) (any, error) { return run.Invoke(ctx, call("", "", string(args))) })
+				pay := NewFunction("pay", "", schema, func(ctx ctxOf, args json.RawMessage) (any, error) {
+					return run.Invoke(ctx, call("", "", string(args)))
+				})
 				k := talk(t, said(text("?"), call("1", "pay", `{"to":"bob","n":5}`)), said(text("ok")))
 				a := chat(k, LoopConfig{Audit: j.take}, nil, RequireApproval(pay), c.tool("look"))
 				th, q := r.asks(a, "pay")
@@ -114,12 +149,24 @@ func TestAnswersThatCannotAct(t *testing.T) {
 	}
 }
 
-// TestSpellingOfACopyDoesNotMatter answers with copies that say the same in other letters.
+// TestSpellingOfACopyDoesNotMatter answers with copies that say the
+// same in other letters.
 func TestSpellingOfACopyDoesNotMatter(t *testing.T) {
-	for _, args := range []string{`{ "n" : 5, "to":"bob" }`, `{"to":"bob","n":5.0}`, `{"to":"bob","n":5e0}`, `{"to":"\u0062ob","n":5}`, ""} {
+	for _, args := range []string{
+		`{ "n" : 5, "to":"bob" }`,
+		`{"to":"bob","n":5.0}`,
+		`{"to":"bob","n":5e0}`,
+		`{"to":"\u0062ob","n":5}`,
+		"",
+	} {
 		bothWays(t, func(t *testing.T, r runner) {
 			var c counted
-			a := chat(talk(t, said(call("1", "pay", `{"to":"bob","n":5}`)), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+			a := chat(
+				talk(t, said(call("1", "pay", `{"to":"bob","n":5}`)), said(text("ok"))),
+				LoopConfig{},
+				nil,
+				RequireApproval(c.tool("pay")),
+			)
 			th := NewThread("t")
 			yes := approvalOf(t, r.run(a, th, content.UserText("pay")), 0).CreateApproval("")
 			yes.Call = call("1", "pay", args)
@@ -154,7 +201,12 @@ func TestSeveralAnswersToOneRequest(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				bothWays(t, func(t *testing.T, r runner) {
 					var c counted
-					a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+					a := chat(
+						talk(t, said(call("1", "pay", "")), said(text("ok"))),
+						LoopConfig{},
+						nil,
+						RequireApproval(c.tool("pay")),
+					)
 					th, q := r.asks(a, "pay")
 					in := []*content.Message{answers()}
 					for _, reply := range tt.answers {
@@ -164,6 +216,7 @@ func TestSeveralAnswersToOneRequest(t *testing.T) {
 						}
 						in[0].Contents = append(in[0].Contents, reply(q))
 					}
+
 					resp := r.run(a, th, in...)
 					expect(t, "refused", refusals(resp), tt.refused)
 					if c.runs["pay"] != tt.ran || len(th.Pending()) != 0 {
@@ -188,8 +241,13 @@ func TestLateAnswersSayHowTheRequestEnded(t *testing.T) {
 		if len(c.runs) > 0 {
 			t.Error("ran after it was rejected")
 		}
-		expect(t, "what the model sees", k.last(),
-			"user: \"pay\"\nassistant: 1=pay()\ntool: 1→\"Tool call invocation rejected. no\"\nassistant: \"ok\"\nuser: \"now\"\n")
+		expect(
+			t,
+			"what the model sees",
+			k.last(),
+			"user: \"pay\"\nassistant: 1=pay()\ntool: 1→\"Tool call invocation rejected. no\"\nassistant: \"ok\"\n"+
+				"user: \"now\"\n",
+		)
 	})
 }
 
@@ -198,10 +256,16 @@ func TestAnswersOfAnotherThread(t *testing.T) {
 		var c counted
 		tools := []Tool{RequireApproval(c.tool("pay"))}
 		agentOf := func() Agent {
-			loop := NewFunctionInvoking(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{})
+			loop := NewFunctionInvoking(
+				talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))),
+				LoopConfig{},
+			)
 			return NewChatAgent(loop, ChatAgentConfig{Name: "a", Tools: tools})
 		}
-		one, two, a, b := NewThread("one"), NewThread("two"), agentOf(), agentOf()
+		one := NewThread("one")
+		two := NewThread("two")
+		a := agentOf()
+		b := agentOf()
 		q := approvalOf(t, r.run(a, one, content.UserText("pay")), 0)
 		other := approvalOf(t, r.run(b, two, content.UserText("pay")), 0)
 		if q.RequestID == other.RequestID {
@@ -222,7 +286,11 @@ func TestAnswersOfAnotherThread(t *testing.T) {
 func TestPartialAnswers(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		k := talk(t, said(call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`), call("3", "look", "")), said(text("ok")))
+		k := talk(
+			t,
+			said(call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`), call("3", "look", "")),
+			said(text("ok")),
+		)
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
 		th := NewThread("t")
 		resp := r.run(a, th, content.UserText("pay"))
@@ -246,7 +314,12 @@ func TestPartialAnswers(t *testing.T) {
 
 // TestRejectionTexts is rule 24.
 func TestRejectionTexts(t *testing.T) {
-	for reason, want := range map[string]string{"": textRejected, " \t": textRejected, "no": textRejected + " no", `"x"`: textRejected + ` \"x\"`} {
+	for reason, want := range map[string]string{
+		"":    textRejected,
+		" \t": textRejected,
+		"no":  textRejected + " no",
+		`"x"`: textRejected + ` \"x\"`,
+	} {
 		bothWays(t, func(t *testing.T, r runner) {
 			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 			var c counted
@@ -258,7 +331,8 @@ func TestRejectionTexts(t *testing.T) {
 	}
 }
 
-// TestOldMessagesCannotAnswer gives a loop a history in which an old message answers.
+// TestOldMessagesCannotAnswer gives a loop a history in which an old
+// message answers.
 func TestOldMessagesCannotAnswer(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
@@ -272,7 +346,12 @@ func TestOldMessagesCannotAnswer(t *testing.T) {
 		}
 		q := approvalOf(t, resp, 0)
 		in = append(in, resp.Messages...)
-		in = append(in, answers(q.CreateApproval("")), content.AssistantText("I waited."), content.UserText("hello?"))
+		in = append(
+			in,
+			answers(q.CreateApproval("")),
+			content.AssistantText("I waited."),
+			content.UserText("hello?"),
+		)
 		if resp, err = r.client(l, in, opt); err != nil || len(resp.Refused) > 0 {
 			t.Fatal(err, resp.Refused)
 		}
@@ -293,9 +372,14 @@ func TestThreadNeeded(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		j := &journal{}
-		suspends := &asking{name: "ask", ask: func() *Suspend {
-			return &Suspend{Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
-		}}
+		suspends := &asking{
+			name: "ask",
+			ask: func() *Suspend {
+				return &Suspend{
+					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
+				}
+			},
+		}
 		opt := &Options{Tools: []Tool{c.tool("look"), RequireApproval(c.tool("pay")), suspends}}
 		for name, calls := range map[string][]content.Content{
 			"a marked call":         {call("1", "look", ""), call("2", "pay", "")},
@@ -303,9 +387,13 @@ func TestThreadNeeded(t *testing.T) {
 			"a function that waits": {call("3", "ask", "")},
 		} {
 			l := NewFunctionInvoking(talk(t, said(calls...)), LoopConfig{Audit: j.take})
-			if _, err := r.client(l, []*content.Message{content.UserText("x")}, opt); !errors.Is(err, ErrThreadNeeded) {
+			if _, err := r.client(l, []*content.Message{content.UserText("x")}, opt); !errors.Is(
+				err,
+				ErrThreadNeeded,
+			) {
 				t.Errorf("%s: %v", name, err)
 			}
+
 			if len(c.runs) > 0 || len(j.events) > 0 {
 				t.Errorf("%s: ran %v, recorded %v", name, c.runs, j.events)
 			}
@@ -345,9 +433,9 @@ func TestReusedCallIDNeedsANewAnswer(t *testing.T) {
 	})
 }
 
-// TestL2_OnlyTheUserAnswers: what stands in a message of a model, a tool or a prompt approves
-// nothing, even with the right id, and whoever gave it is told; the user's own answer acts beside
-// it.
+// TestL2_OnlyTheUserAnswers: what stands in a message of a model, a
+// tool or a prompt approves nothing, even with the right id, and
+// whoever gave it is told; the user's own answer acts beside it.
 func TestL2_OnlyTheUserAnswers(t *testing.T) {
 	for _, role := range []content.Role{content.Assistant, content.ToolRole, content.System, "critic"} {
 		bothWays(t, func(t *testing.T, r runner) {

@@ -41,21 +41,35 @@ func (w *deeds) count(what string) int {
 	return n
 }
 
-// crashScene is an agent with two calls to approve, one of which waits once more.
+// crashScene is an agent with two calls to approve, one of which waits
+// once more.
 func crashScene(t *testing.T, w *deeds, store ThreadStore, concurrent bool) Agent {
-	wait := &asking{name: "wait", ask: func() *Suspend {
-		w.add("wait begun")
-		return &Suspend{State: json.RawMessage(`7`), Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "sure?"}}}
-	}}
+	wait := &asking{
+		name: "wait",
+		ask: func() *Suspend {
+			w.add("wait begun")
+			return &Suspend{
+				State:    json.RawMessage(`7`),
+				Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "sure?"}},
+			}
+		},
+	}
 	wait.resumed = func(json.RawMessage, []content.InputResponse) (any, error) {
 		w.add("wait ended")
 		return "waited", nil
 	}
-	return chat(memory{t}, LoopConfig{Concurrent: concurrent}, store, RequireApproval(w.tool("pay")), RequireApproval(wait), w.tool("look"))
+	return chat(
+		memory{t},
+		LoopConfig{Concurrent: concurrent},
+		store,
+		RequireApproval(w.tool("pay")),
+		RequireApproval(wait),
+		w.tool("look"),
+	)
 }
 
-// memory is a model that goes by what it is given, as models do, so that it can be asked in any
-// process.
+// memory is a model that goes by what it is given, as models do, so
+// that it can be asked in any process.
 type memory struct{ t *testing.T }
 
 func (m memory) reply(messages []*content.Message) []*content.Message {
@@ -63,7 +77,9 @@ func (m memory) reply(messages []*content.Message) []*content.Message {
 	if strings.Contains(said, "1=pay") {
 		return []*content.Message{content.AssistantText("done")}
 	}
-	return []*content.Message{content.NewMessage(content.Assistant, call("1", "pay", ""), call("2", "wait", ""), call("3", "look", ""))}
+	return []*content.Message{
+		content.NewMessage(content.Assistant, call("1", "pay", ""), call("2", "wait", ""), call("3", "look", "")),
+	}
 }
 
 func (m memory) Respond(ctx context.Context, messages []*content.Message, opt *Options) (*Response, error) {
@@ -87,11 +103,13 @@ func finishScene(t *testing.T, r runner, a Agent, th *Thread) {
 				reply.Contents = append(reply.Contents, q.CreateApproval(""))
 			}
 		}
+
 		if len(reply.Contents) == 0 {
 			break
 		}
 		r.run(a, th, reply)
 	}
+
 	if len(th.Pending()) > 0 {
 		t.Fatal("never ends")
 	}
@@ -101,8 +119,8 @@ func finishScene(t *testing.T, r runner, a Agent, th *Thread) {
 	}
 }
 
-// TestCrashAtEachSave takes every form that a thread was ever saved in as what a dead process left,
-// and goes on from it.
+// TestCrashAtEachSave takes every form that a thread was ever saved in
+// as what a dead process left, and goes on from it.
 func TestCrashAtEachSave(t *testing.T) {
 	for _, concurrent := range []bool{false, true} {
 		bothWays(t, func(t *testing.T, r runner) {
@@ -110,14 +128,16 @@ func TestCrashAtEachSave(t *testing.T) {
 			a := crashScene(t, w, store, concurrent)
 			th := r.begin(a, "go")
 			finishScene(t, r, a, th)
-			if w.count("pay") != 1 || w.count("wait begun") != 1 || w.count("wait ended") != 1 || len(store.saved) < 6 {
+			if w.count("pay") != 1 || w.count("wait begun") != 1 || w.count("wait ended") != 1 ||
+				len(store.saved) < 6 {
 				t.Fatal(w.done, len(store.saved))
 			}
 			lost := 0
 			for i, raw := range store.saved {
-				// What the dead process did before or after this save is told by its deeds at that
-				// time; here only what is begun after the save counts, and none of it may be what
-				// the save says was begun before.
+				// What the dead process did before or after this save
+				// is told by its deeds at that time; here only what is
+				// begun after the save counts, and none of it may be
+				// what the save says was begun before.
 				after := &deeds{}
 				again := &keeper{saved: [][]byte{raw}}
 				left := sure(loaded(raw, "t"))
@@ -128,13 +148,16 @@ func TestCrashAtEachSave(t *testing.T) {
 					}
 				}
 				finishScene(t, r, crashScene(t, after, again, concurrent), left)
-				if begun["pay"] && after.count("pay") > 0 || after.count("pay") > 1 || after.count("wait begun") > 1 || after.count("wait ended") > 1 {
+				if begun["pay"] && after.count("pay") > 0 || after.count("pay") > 1 ||
+					after.count("wait begun") > 1 ||
+					after.count("wait ended") > 1 {
 					t.Errorf("save %d: runs again: %v", i, after.done)
 				}
 				if strings.Contains(tell(left.Messages), textLost) {
 					lost++
 				}
 			}
+
 			if lost == 0 {
 				t.Error("no save shows a call that was begun")
 			}
@@ -142,8 +165,8 @@ func TestCrashAtEachSave(t *testing.T) {
 	}
 }
 
-// TestSaveFails fails each save in turn: whatever failed, no approved call runs twice and none is
-// lost without a word.
+// TestSaveFails fails each save in turn: whatever failed, no approved
+// call runs twice and none is lost without a word.
 func TestSaveFails(t *testing.T) {
 	broken := errors.New("the disk is full")
 	for _, cause := range []error{broken, ErrConflict} {
@@ -165,6 +188,7 @@ func TestSaveFails(t *testing.T) {
 									reply.Contents = append(reply.Contents, q.CreateApproval(""))
 								}
 							}
+
 							in := []*content.Message{reply}
 							switch {
 							case len(th.Messages) == 0 && len(th.batches) == 0:
@@ -172,6 +196,7 @@ func TestSaveFails(t *testing.T) {
 							case len(reply.Contents) == 0:
 								in = nil
 							}
+
 							if _, err := r.try(a, th, in...); err != nil {
 								if failed++; !errors.Is(err, cause) || failed > 1 {
 									t.Fatal(err)
@@ -187,16 +212,20 @@ func TestSaveFails(t *testing.T) {
 									th = loaded
 								}
 							}
+
 							if strings.Contains(tell(th.Messages), "done") {
 								break
 							}
 						}
-						// A process that fails and loads what it had saved may repeat a call only
-						// if it never was saved as begun.
+
+						// A process that fails and loads what it had
+						// saved may repeat a call only if it never was
+						// saved as begun.
 						if w.count("pay") > 1 || w.count("wait ended") > 1 || w.count("wait begun") > 1 {
 							t.Errorf("twice: %v", w.done)
 						}
-						if got := tell(th.Messages); w.count("pay") == 1 && !strings.Contains(got, `1→"pay"`) && !strings.Contains(got, `1→"`+textLost) {
+						if got := tell(th.Messages); w.count("pay") == 1 && !strings.Contains(got, `1→"pay"`) &&
+							!strings.Contains(got, `1→"`+textLost) {
 							t.Errorf("no word of a call that ran:\n%s", got)
 						}
 					})
@@ -206,8 +235,8 @@ func TestSaveFails(t *testing.T) {
 	}
 }
 
-// TestTwoProcesses lets two processes go on with one thread: one of them wins, and the call runs
-// once.
+// TestTwoProcesses lets two processes go on with one thread: one of
+// them wins, and the call runs once.
 func TestTwoProcesses(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		w, store := &deeds{}, &keeper{}
@@ -227,7 +256,10 @@ func TestTwoProcesses(t *testing.T) {
 func TestCancelledAfterTheCall(t *testing.T) {
 	store := &ctxKeeper{}
 	ctx, cancel := context.WithCancel(t.Context())
-	pay := NewFunction("pay", "", nil, func(context.Context, json.RawMessage) (any, error) { cancel(); return "paid", nil })
+	pay := NewFunction("pay", "", nil, func(context.Context, json.RawMessage) (any, error) {
+		cancel()
+		return "paid", nil
+	})
 	k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("ok")))
 	a := chat(k, LoopConfig{}, store, RequireApproval(pay))
 	th, q := runner{t: t}.asks(a, "go")

@@ -31,7 +31,8 @@ func required(v hold.Verdict, within time.Duration, stages ...policy.Stage) hold
 	return v
 }
 
-// TestChangesBetweenRequestAndAnswer changes what decides while the request is open.
+// TestChangesBetweenRequestAndAnswer changes what decides while the
+// request is open.
 func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 	ask := outcomeOf(resolve.Ask, "one")
 	for name, tt := range map[string]struct {
@@ -40,23 +41,55 @@ func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 		tool  func(c *counted) Tool
 		want  string // result; "" for a new request
 	}{
-		"nothing":           {after: ask, want: `"did pay"`},
-		"allowed by now":    {after: outcomeOf(resolve.Allow), want: `"did pay"`},
-		"denied by now":     {after: outcomeOf(resolve.Deny, "two"), want: `"Tool call denied: rule two."`},
-		"undecided by now":  {err: errors.New("away"), want: `"` + textUndecided + `"`},
-		"a rule more":       {after: outcomeOf(resolve.Ask, "one", "two")},
-		"another rule":      {after: outcomeOf(resolve.Ask, "two")},
-		"another binding":   {after: hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask, Binding: "x", Reasons: ask.Reasons}}},
-		"a deadline":        {after: required(ask, time.Hour)},
-		"people":            {after: required(ask, 0, policy.Stage{Group: "ops", People: 2}), want: `"Tool call not run: it needs the approval of 2 of ops, and nothing here can ask them."`},
-		"the tool is gone":  {after: ask, tool: func(*counted) Tool { return nil }, want: `"Error: Requested function \"pay\" not found."`},
-		"a new description": {after: ask, tool: func(c *counted) Tool { return NewFunction("pay", "quite harmless", nil, c.tool("pay").(*function).run) }},
-		"a new schema": {after: ask, tool: func(c *counted) Tool {
-			return NewFunction("pay", "does pay", json.RawMessage(`{}`), c.tool("pay").(*function).run)
-		}},
-		"another target":     {after: ask, tool: func(c *counted) Tool { return WithTarget(c.tool("pay"), Target{Kind: resolve.MCPTool, Server: "s"}) }},
-		"a marker":           {after: ask, tool: func(c *counted) Tool { return RequireApproval(c.tool("pay")) }},
-		"run by the caller":  {after: outcomeOf(resolve.Allow), tool: func(*counted) Tool { return declaredTool("pay") }, want: "external"},
+		"nothing":          {after: ask, want: `"did pay"`},
+		"allowed by now":   {after: outcomeOf(resolve.Allow), want: `"did pay"`},
+		"denied by now":    {after: outcomeOf(resolve.Deny, "two"), want: `"Tool call denied: rule two."`},
+		"undecided by now": {err: errors.New("away"), want: `"` + textUndecided + `"`},
+		"a rule more":      {after: outcomeOf(resolve.Ask, "one", "two")},
+		"another rule":     {after: outcomeOf(resolve.Ask, "two")},
+		"another binding": {after: hold.Verdict{Decision: resolve.Decision{
+			Outcome: resolve.Ask,
+			Binding: "x",
+			Reasons: ask.Reasons,
+		}}},
+		"a deadline": {after: required(ask, time.Hour)},
+		"people": {
+			after: required(ask, 0, policy.Stage{Group: "ops", People: 2}),
+			want:  `"Tool call not run: it needs the approval of 2 of ops, and nothing here can ask them."`,
+		},
+		"the tool is gone": {
+			after: ask,
+			tool: func(*counted) Tool {
+				return nil
+			},
+			want: `"Error: Requested function \"pay\" not found."`,
+		},
+		"a new description": {
+			after: ask,
+			tool: func(c *counted) Tool {
+				return NewFunction("pay", "quite harmless", nil, c.tool("pay").(*function).run)
+			},
+		},
+		"a new schema": {
+			after: ask,
+			tool: func(c *counted) Tool {
+				return NewFunction("pay", "does pay", json.RawMessage(`{}`), c.tool("pay").(*function).run)
+			},
+		},
+		"another target": {
+			after: ask,
+			tool: func(c *counted) Tool {
+				return WithTarget(c.tool("pay"), Target{Kind: resolve.MCPTool, Server: "s"})
+			},
+		},
+		"a marker": {after: ask, tool: func(c *counted) Tool { return RequireApproval(c.tool("pay")) }},
+		"run by the caller": {
+			after: outcomeOf(resolve.Allow),
+			tool: func(*counted) Tool {
+				return declaredTool("pay")
+			},
+			want: "external",
+		},
 		"the caller's, asks": {after: ask, tool: func(*counted) Tool { return declaredTool("pay") }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +98,11 @@ func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 				d := &changing{verdict: ask}
 				k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 				th := NewThread("t")
-				q := approvalOf(t, r.run(chat(k, LoopConfig{Decider: d}, nil, c.tool("pay")), th, content.UserText("x")), 0)
+				q := approvalOf(
+					t,
+					r.run(chat(k, LoopConfig{Decider: d}, nil, c.tool("pay")), th, content.UserText("x")),
+					0,
+				)
 				tools := []Tool{c.tool("pay")}
 				if tt.tool != nil {
 					tools = []Tool{tt.tool(&c)}
@@ -106,15 +143,38 @@ func TestDecisionsOfATurn(t *testing.T) {
 		marked  bool
 		want    string // result; "" for a request
 	}{
-		"allowed":              {verdict: outcomeOf(resolve.Allow), want: `"did pay"`},
-		"allowed, but marked":  {verdict: outcomeOf(resolve.Allow), marked: true},
-		"asked":                {verdict: outcomeOf(resolve.Ask, "r")},
-		"denied":               {verdict: outcomeOf(resolve.Deny, "r", "s"), want: `"Tool call denied: rule r; rule s."`},
-		"denied and marked":    {verdict: outcomeOf(resolve.Deny, "r"), marked: true, want: `"Tool call denied: rule r."`},
-		"nothing said":         {want: `"Tool call denied: ."`},
-		"an error":             {err: errors.New("away"), verdict: outcomeOf(resolve.Allow), want: `"` + textUndecided + `"`},
-		"people, no holder":    {verdict: required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "a", People: 1}, policy.Stage{Group: "b", People: 2}), want: `"Tool call not run: it needs the approval of 1 of a and 2 of b, and nothing here can ask them."`},
-		"allowed, with people": {verdict: required(outcomeOf(resolve.Allow), 0, policy.Stage{Group: "a", People: 1}), marked: true, want: `"Tool call not run: it needs the approval of 1 of a, and nothing here can ask them."`},
+		"allowed":             {verdict: outcomeOf(resolve.Allow), want: `"did pay"`},
+		"allowed, but marked": {verdict: outcomeOf(resolve.Allow), marked: true},
+		"asked":               {verdict: outcomeOf(resolve.Ask, "r")},
+		"denied": {
+			verdict: outcomeOf(resolve.Deny, "r", "s"),
+			want:    `"Tool call denied: rule r; rule s."`,
+		},
+		"denied and marked": {
+			verdict: outcomeOf(resolve.Deny, "r"),
+			marked:  true,
+			want:    `"Tool call denied: rule r."`,
+		},
+		"nothing said": {want: `"Tool call denied: ."`},
+		"an error": {
+			err:     errors.New("away"),
+			verdict: outcomeOf(resolve.Allow),
+			want:    `"` + textUndecided + `"`,
+		},
+		"people, no holder": {
+			verdict: required(
+				outcomeOf(resolve.Ask, "r"),
+				0,
+				policy.Stage{Group: "a", People: 1},
+				policy.Stage{Group: "b", People: 2},
+			),
+			want: `"Tool call not run: it needs the approval of 1 of a and 2 of b, and nothing here can ask them."`,
+		},
+		"allowed, with people": {
+			verdict: required(outcomeOf(resolve.Allow), 0, policy.Stage{Group: "a", People: 1}),
+			marked:  true,
+			want:    `"Tool call not run: it needs the approval of 1 of a, and nothing here can ask them."`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, r runner) {
@@ -124,7 +184,11 @@ func TestDecisionsOfATurn(t *testing.T) {
 					tool = RequireApproval(c.tool("pay"))
 				}
 				k := talk(t, said(call("1", "pay", "")), said(text("ok")))
-				resp := r.run(chat(k, LoopConfig{Decider: &changing{verdict: tt.verdict, err: tt.err}}, nil, tool), NewThread("t"), content.UserText("x"))
+				resp := r.run(
+					chat(k, LoopConfig{Decider: &changing{verdict: tt.verdict, err: tt.err}}, nil, tool),
+					NewThread("t"),
+					content.UserText("x"),
+				)
 				if asked := len(resp.UserInputRequests()) == 1; asked != (tt.want == "") {
 					t.Fatal(tell(resp.Messages))
 				}
@@ -150,6 +214,7 @@ func byAmount(_ Tool, call content.ToolCall) (hold.Verdict, error) {
 	case strings.Contains(args, `"n":99}`):
 		return outcomeOf(resolve.Deny, "never"), nil
 	}
+
 	return outcomeOf(resolve.Ask, "small"), nil
 }
 
@@ -160,7 +225,11 @@ func TestExpiry(t *testing.T) {
 			j, cl := &journal{}, newClock()
 			d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
 			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
-			a := chat(k, LoopConfig{Decider: d, Now: cl.now, Audit: j.take}, nil, c.tool("pay"))
+			a := chat(k, LoopConfig{
+				Decider: d,
+				Now:     cl.now,
+				Audit:   j.take,
+			}, nil, c.tool("pay"))
 			th, q := r.asks(a, "x")
 			if !q.Note.Expires.Equal(cl.at.Add(time.Minute)) {
 				t.Error(q.Note.Expires)
@@ -177,11 +246,17 @@ func TestExpiry(t *testing.T) {
 				}
 				return
 			}
+
 			expect(t, "refused", refusals(resp), "ficc_1 closed_request")
 			if len(c.runs) > 0 || !strings.Contains(resp.Refused[0].Detail, "expired") {
 				t.Error(c.runs, resp.Refused)
 			}
-			expect(t, "expired is not denied", k.last(), "user: \"x\"\nassistant: 1=pay()\ntool: 1→\""+textExpired+"\"\n")
+			expect(
+				t,
+				"expired is not denied",
+				k.last(),
+				"user: \"x\"\nassistant: 1=pay()\ntool: 1→\""+textExpired+"\"\n",
+			)
 			if !strings.Contains(j.tell(), "expired 1 ficc_1\n") || strings.Contains(j.tell(), "denied") {
 				t.Error(j.tell())
 			}
@@ -199,8 +274,8 @@ func TestMessageForTheApprover(t *testing.T) {
 	}
 }
 
-// An approval whose run could not begin (a store that was away) is used a week after its
-// requirement ended.
+// An approval whose run could not begin (a store that was away) is used
+// a week after its requirement ended.
 func TestApprovalOutlivesItsDeadline(t *testing.T) {
 	clk := newClock()
 	v := required(outcomeOf(resolve.Ask, "r"), time.Hour)

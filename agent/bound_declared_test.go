@@ -9,13 +9,32 @@ import (
 
 func TestDeclaredTools(t *testing.T) {
 	result := func(id, value string) *content.Message {
-		return content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: id, Result: json.RawMessage(value)})
+		return content.NewMessage(
+			content.ToolRole,
+			&content.FunctionResult{CallID: id, Result: json.RawMessage(value)},
+		)
 	}
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		j := &journal{}
-		k := talk(t, said(call("1", "theirs", `{"a":1}`), call("2", "look", ""), call("3", "pay", ""), call("4", "theirs", "")), said(text("ok")))
-		a := chat(k, LoopConfig{Audit: j.take}, nil, declaredTool("theirs"), c.tool("look"), RequireApproval(c.tool("pay")))
+		k := talk(
+			t,
+			said(
+				call("1", "theirs", `{"a":1}`),
+				call("2", "look", ""),
+				call("3", "pay", ""),
+				call("4", "theirs", ""),
+			),
+			said(text("ok")),
+		)
+		a := chat(
+			k,
+			LoopConfig{Audit: j.take},
+			nil,
+			declaredTool("theirs"),
+			c.tool("look"),
+			RequireApproval(c.tool("pay")),
+		)
 		th := NewThread("t")
 		resp := r.run(a, th, content.UserText("x"))
 		expect(t, "asked", tell(resp.Messages), "assistant: 1=theirs({\"a\":1}) ficc_3?[3=pay()] 4=theirs()\n")
@@ -31,8 +50,13 @@ func TestDeclaredTools(t *testing.T) {
 		}
 		th = reload(t, th)
 		r.run(a, th, result("4", `null`))
-		expect(t, "sent", tell(coalesced(k.seen[1])), "user: \"x\"\nassistant: 1=theirs({\"a\":1}) 2=look() 3=pay() 4=theirs()\n"+
-			"tool: 1→\"one\" 2→\"did look\" 3→\"did pay\" 4→null\n")
+		expect(
+			t,
+			"sent",
+			tell(coalesced(k.seen[1])),
+			"user: \"x\"\nassistant: 1=theirs({\"a\":1}) 2=look() 3=pay() 4=theirs()\n"+
+				"tool: 1→\"one\" 2→\"did look\" 3→\"did pay\" 4→null\n",
+		)
 	})
 }
 
@@ -46,7 +70,10 @@ func TestDeclaredToolThatNeedsApproval(t *testing.T) {
 		k := talk(t, said(call("1", "theirs", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, markedDeclared{"theirs"})
 		th, q := r.asks(a, "x")
-		result := content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "1", Result: json.RawMessage(`"done"`)})
+		result := content.NewMessage(
+			content.ToolRole,
+			&content.FunctionResult{CallID: "1", Result: json.RawMessage(`"done"`)},
+		)
 		resp := r.run(a, th, result)
 		expect(t, "refused", refusals(resp), "1 unknown_request")
 		resp = r.run(a, th, answers(q.CreateApproval("")))
@@ -56,7 +83,8 @@ func TestDeclaredToolThatNeedsApproval(t *testing.T) {
 	})
 }
 
-// Two calls of one id to a tool of the caller: the second can never get its result.
+// Two calls of one id to a tool of the caller: the second can never get
+// its result.
 func TestTwoDeclaredCallsOfOneID(t *testing.T) {
 	k := talk(t, said(call("1", "ui", `{"n":1}`), call("1", "ui", `{"n":2}`)), said(text("ok")))
 	k.keeps = "conv" // waits for ever
@@ -73,22 +101,32 @@ func TestTwoDeclaredCallsOfOneID(t *testing.T) {
 	}
 }
 
-// A declared call must get its result although another batch, which waits for a person, has a call
-// of the same id.
+// A declared call must get its result although another batch, which
+// waits for a person, has a call of the same id.
 func TestDeclaredCallOfAUsedID(t *testing.T) {
 	var c counted
 	k := talk(t, said(call("1", "pay", "")), said(call("1", "ui", "")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, declaredTool("ui"), RequireApproval(c.tool("pay")))
 	th := runner{t: t}.begin(a, "x")
 	mustRun(t, a, th, content.UserText("y"))
-	resp := mustRun(t, a, th, content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "1", Result: json.RawMessage("1")}))
+	resp := mustRun(
+		t,
+		a,
+		th,
+		content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "1", Result: json.RawMessage("1")}),
+	)
 	if len(resp.Refused) > 0 {
 		t.Errorf("refused: %v", resp.Refused)
 	}
 }
 
 func TestCallerChangesADeclaredCallInPlace(t *testing.T) {
-	a := chat(talk(t, said(call("1", "theirs", `{"n":5}`)), said(text("ok"))), LoopConfig{}, nil, declaredTool("theirs"))
+	a := chat(
+		talk(t, said(call("1", "theirs", `{"n":5}`)), said(text("ok"))),
+		LoopConfig{},
+		nil,
+		declaredTool("theirs"),
+	)
 	th := NewThread("t")
 	resp := mustRun(t, a, th, content.UserText("pay"))
 	for _, m := range resp.Messages {
@@ -98,6 +136,7 @@ func TestCallerChangesADeclaredCallInPlace(t *testing.T) {
 			}
 		}
 	}
+
 	resp = mustRun(t, a, th)
 	expect(t, "shown again", tell(resp.Messages), "assistant: 1=theirs({\"n\":5})\n")
 }
@@ -105,7 +144,12 @@ func TestCallerChangesADeclaredCallInPlace(t *testing.T) {
 func TestSameCallIDTwiceInATurn(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		a := chat(talk(t, said(call("1", "pay", `{"n":1}`), call("1", "pay", `{"n":2}`)), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+		a := chat(
+			talk(t, said(call("1", "pay", `{"n":1}`), call("1", "pay", `{"n":2}`)), said(text("ok"))),
+			LoopConfig{},
+			nil,
+			RequireApproval(c.tool("pay")),
+		)
 		asked := r.run(a, NewThread("t"), content.UserText("go")).UserInputRequests()
 		if len(asked) != 2 || asked[0].InputRequestID() == asked[1].InputRequestID() {
 			t.Errorf("%v", asked)

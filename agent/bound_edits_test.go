@@ -10,7 +10,9 @@ import (
 )
 
 func TestEdits(t *testing.T) {
-	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`)
+	schema := json.RawMessage(
+		`{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}`,
+	)
 	for name, tt := range map[string]struct {
 		edit    string
 		refused string
@@ -41,15 +43,23 @@ func TestEdits(t *testing.T) {
 						t.Fatal(ran)
 					}
 					again := approvalOf(t, resp, 0)
-					if shown := string(again.Call.Args()); tt.again != (again.RequestID != q.RequestID) || tt.again && shown != tt.edit || !tt.again && shown != `{"n":5}` {
+					if shown := string(again.Call.Args()); tt.again != (again.RequestID != q.RequestID) ||
+						tt.again && shown != tt.edit ||
+						!tt.again && shown != `{"n":5}` {
 						t.Errorf("%s about %s", again.RequestID, shown)
 					}
 					return
 				}
+
 				if len(ran) != 1 || ran[0] != tt.edit {
 					t.Errorf("ran %v", ran)
 				}
-				expect(t, "the model sees what ran", k.last(), "user: \"x\"\nassistant: 1=pay("+tt.edit+")\ntool: 1→\"Success: Function completed.\"\n")
+				expect(
+					t,
+					"the model sees what ran",
+					k.last(),
+					"user: \"x\"\nassistant: 1=pay("+tt.edit+")\ntool: 1→\"Success: Function completed.\"\n",
+				)
 			})
 		})
 	}
@@ -82,7 +92,12 @@ func TestEditSurvivesAuditFailure(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		j := &journal{failAt: func(e Event) bool { return e.Type == "answered" }}
-		a := chat(talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))), LoopConfig{Audit: j.take}, nil, RequireApproval(c.tool("pay")))
+		a := chat(
+			talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))),
+			LoopConfig{Audit: j.take},
+			nil,
+			RequireApproval(c.tool("pay")),
+		)
 		th, q := r.asks(a, "pay")
 		edit, _ := q.CreateEdit(json.RawMessage(`{"n":500}`), "")
 		if _, err := r.try(a, th, answers(edit)); !errors.Is(err, errAudit) {
@@ -125,7 +140,12 @@ func TestEditOfRequestWithoutCall(t *testing.T) {
 func TestEditWithoutASchema(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		a := chat(talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+		a := chat(
+			talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))),
+			LoopConfig{},
+			nil,
+			RequireApproval(c.tool("pay")),
+		)
 		th, q := r.asks(a, "x")
 		edit := sure(q.CreateEdit(json.RawMessage(`{"n":4}`), ""))
 		resp := r.run(a, th, answers(edit, edit))
@@ -136,33 +156,50 @@ func TestEditWithoutASchema(t *testing.T) {
 	})
 }
 
-// An edit must not carry an approval over to a tool that was changed since: a plain approval is
-// asked again, an edited one must be too.
+// An edit must not carry an approval over to a tool that was changed
+// since: a plain approval is asked again, an edited one must be too.
 func TestEditAfterTheToolChanged(t *testing.T) {
 	for _, edit := range []bool{false, true} {
 		ran := ""
 		tool := func(description string) Function {
-			return RequireApproval(NewFunction("pay", description, nil, func(_ context.Context, args json.RawMessage) (any, error) {
-				ran = description + string(args)
-				return nil, nil
-			}))
+			return RequireApproval(
+				NewFunction("pay", description, nil, func(_ context.Context, args json.RawMessage) (any, error) {
+					ran = description + string(args)
+					return nil, nil
+				}),
+			)
 		}
 		k := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
 		loop := NewFunctionInvoking(k, LoopConfig{})
 		th := NewThread("t")
-		q := approvalOf(t, mustRun(t, NewChatAgent(loop, ChatAgentConfig{Tools: []Tool{tool("to the box office")}}), th, content.UserText("x")), 0)
+		q := approvalOf(
+			t,
+			mustRun(
+				t,
+				NewChatAgent(loop, ChatAgentConfig{Tools: []Tool{tool("to the box office")}}),
+				th,
+				content.UserText("x"),
+			),
+			0,
+		)
 		answer := q.CreateApproval("")
 		if edit {
 			answer, _ = q.CreateEdit(json.RawMessage(`{"n":2}`), "")
 		}
-		resp := mustRun(t, NewChatAgent(loop, ChatAgentConfig{Tools: []Tool{tool("to mallory")}}), th, answers(answer))
+		resp := mustRun(
+			t,
+			NewChatAgent(loop, ChatAgentConfig{Tools: []Tool{tool("to mallory")}}),
+			th,
+			answers(answer),
+		)
 		if ran != "" || len(resp.UserInputRequests()) != 1 {
 			t.Errorf("edit %v: ran %q", edit, ran)
 		}
 	}
 }
 
-// An edit to no arguments at all is held against the schema, as an edit to {} is.
+// An edit to no arguments at all is held against the schema, as an edit
+// to {} is.
 func TestEditToNothing(t *testing.T) {
 	var c counted
 	pay := c.tool("pay").(*function)

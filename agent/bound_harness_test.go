@@ -78,12 +78,19 @@ func (r runner) client(c ChatClient, messages []*content.Message, opt *Options) 
 func coalesced(messages []*content.Message) []*content.Message {
 	var updates []*Update
 	for _, m := range messages {
-		updates = append(updates, &Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents})
+		updates = append(updates, &Update{
+			Role:       m.Role,
+			AuthorName: m.AuthorName,
+			MessageID:  m.ID,
+			Contents:   m.Contents,
+		})
 	}
+
 	return join(updates).Messages
 }
 
-// talker is a model whose turns may look at what it is given, and say several messages.
+// talker is a model whose turns may look at what it is given, and say
+// several messages.
 type talker struct {
 	t       testing.TB
 	turns   []func(messages []*content.Message, opt *Options) ([]*content.Message, error)
@@ -124,7 +131,11 @@ func (k *talker) Respond(_ context.Context, messages []*content.Message, opt *Op
 	if err != nil {
 		return nil, err
 	}
-	resp := &Response{ConversationID: k.keeps, FinishReason: "stop", Model: "m"}
+	resp := &Response{
+		ConversationID: k.keeps,
+		FinishReason:   "stop",
+		Model:          "m",
+	}
 	for i, m := range out {
 		m := m.With(slices.Clone(m.Contents))
 		if m.ID == "" {
@@ -132,34 +143,50 @@ func (k *talker) Respond(_ context.Context, messages []*content.Message, opt *Op
 		}
 		resp.Messages = append(resp.Messages, m)
 	}
+
 	return resp, nil
 }
 
-func (k *talker) Stream(ctx context.Context, messages []*content.Message, opt *Options) iter.Seq2[*Update, error] {
+func (k *talker) Stream(
+	ctx context.Context,
+	messages []*content.Message,
+	opt *Options,
+) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		resp, err := k.Respond(ctx, messages, opt)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		if !yield(&Update{Role: content.Assistant, ConversationID: k.keeps, Model: "m"}, nil) {
+		if !yield(&Update{
+			Role:           content.Assistant,
+			ConversationID: k.keeps,
+			Model:          "m",
+		}, nil) {
 			return
 		}
+
 		for _, m := range resp.Messages {
 			for _, c := range m.Contents {
-				if !yield(&Update{Role: m.Role, MessageID: m.ID, Contents: []content.Content{c}}, nil) {
+				if !yield(&Update{
+					Role:      m.Role,
+					MessageID: m.ID,
+					Contents:  []content.Content{c},
+				}, nil) {
 					return
 				}
 			}
 		}
+
 		yield(&Update{FinishReason: "stop"}, nil)
 	}
 }
 
 func (k *talker) last() string { return tell(k.seen[len(k.seen)-1]) }
 
-// strictHistory is what the strictest provider demands: after a message with calls come messages of
-// nothing but results, one for each call, and no result stands elsewhere.
+// strictHistory is what the strictest provider demands: after a message
+// with calls come messages of nothing but results, one for each call,
+// and no result stands elsewhere.
 func strictHistory(messages []*content.Message) error {
 	for i := 0; i < len(messages); i++ {
 		want := map[string]int{}
@@ -171,6 +198,7 @@ func strictHistory(messages []*content.Message) error {
 				return fmt.Errorf("message %d has a result of %s without a call before it", i, c.CallID)
 			}
 		}
+
 		for missing := len(want) > 0; missing; {
 			i++
 			if i >= len(messages) || messages[i].Role != content.ToolRole {
@@ -185,9 +213,11 @@ func strictHistory(messages []*content.Message) error {
 					delete(want, result.CallID)
 				}
 			}
+
 			missing = len(want) > 0
 		}
 	}
+
 	return nil
 }
 
@@ -222,6 +252,7 @@ func (j *journal) tell() string {
 		}
 		out = append(out, line)
 	}
+
 	return strings.Join(out, "\n") + "\n"
 }
 
@@ -259,6 +290,7 @@ func (k *keeper) Save(_ context.Context, t *Thread) error {
 			return ErrConflict
 		}
 	}
+
 	t.Revision++
 	raw, err := json.Marshal(t)
 	if err != nil {
@@ -308,10 +340,15 @@ func chat(model ChatClient, cfg LoopConfig, store ThreadStore, tools ...Tool) Ag
 	if cfg.RequestID == nil {
 		cfg.RequestID = plainIDs
 	}
-	return NewChatAgent(NewFunctionInvoking(model, cfg), ChatAgentConfig{Name: "test", Tools: tools, Store: store})
+	return NewChatAgent(NewFunctionInvoking(model, cfg), ChatAgentConfig{
+		Name:  "test",
+		Tools: tools,
+		Store: store,
+	})
 }
 
-// asking is a function that suspends with requests and, resumed, tells the answers.
+// asking is a function that suspends with requests and, resumed, tells
+// the answers.
 type asking struct {
 	name    string
 	ask     func() *Suspend
@@ -322,7 +359,9 @@ func (a *asking) Definition() Definition { return Definition{Name: a.name} }
 
 func (a *asking) Invoke(context.Context, *content.FunctionCall) (any, error) { return nil, a.ask() }
 
-func (a *asking) Resume(_ context.Context, _ *content.FunctionCall, state json.RawMessage, given []content.InputResponse) (any, error) {
+func (a *asking) Resume(
+	_ context.Context, _ *content.FunctionCall, state json.RawMessage, given []content.InputResponse,
+) (any, error) {
 	if a.resumed != nil {
 		return a.resumed(state, given)
 	}
@@ -334,7 +373,15 @@ func (a *asking) Resume(_ context.Context, _ *content.FunctionCall, state json.R
 }
 
 func mcpRequest(id string) *content.ToolApprovalRequest {
-	return &content.ToolApprovalRequest{RequestID: id, Call: &content.MCPCall{CallID: "call-" + id, ServerName: "files", Name: "wipe", Arguments: json.RawMessage(`{"all":true}`)}}
+	return &content.ToolApprovalRequest{
+		RequestID: id,
+		Call: &content.MCPCall{
+			CallID:     "call-" + id,
+			ServerName: "files",
+			Name:       "wipe",
+			Arguments:  json.RawMessage(`{"all":true}`),
+		},
+	}
 }
 
 // Short names.
@@ -383,6 +430,7 @@ func tell(messages []*content.Message) string {
 		}
 		out += "\n"
 	}
+
 	return out
 }
 
@@ -405,10 +453,12 @@ func tellContent(c content.Content) string {
 	case *content.StructuredInputRequest:
 		return fmt.Sprintf("%s?%s", c.RequestID, c.Schema)
 	}
+
 	return fmt.Sprintf("%T", c)
 }
 
-// plainIDs are request ids without a random tail, so that tests can name them.
+// plainIDs are request ids without a random tail, so that tests can
+// name them.
 func plainIDs(callID string) string { return "ficc_" + callID }
 
 func answers(contents ...content.Content) *content.Message {
@@ -444,7 +494,8 @@ func expect(t *testing.T, what, got, want string) {
 	}
 }
 
-// reload sends a thread through its stored form, as another process would find it.
+// reload sends a thread through its stored form, as another process
+// would find it.
 func reload(t *testing.T, thread *Thread) *Thread {
 	t.Helper()
 	raw, err := thread.Encode()

@@ -43,7 +43,12 @@ func (h *heldStub) Cancel(_ context.Context, ref, reason string) error {
 }
 
 func pendingStub() *heldStub {
-	h := &heldStub{now: hold.Held{Ref: "h1", State: hold.Pending, Where: "https://inbox/1", Expires: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	h := &heldStub{now: hold.Held{
+		Ref:     "h1",
+		State:   hold.Pending,
+		Where:   "https://inbox/1",
+		Expires: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
+	}}
 	h.later = h.now
 	return h
 }
@@ -56,12 +61,32 @@ func TestHeldRequests(t *testing.T) {
 		result string
 		events string
 	}{
-		"approved":  {hold.Held{State: hold.Approved, By: "ann"}, `"ann"`, "answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
-		"denied":    {hold.Held{State: hold.Denied, By: "ann", Reason: "no"}, `"Tool call invocation rejected. no"`, "answered 1 ficc_1 false\n"},
-		"expired":   {hold.Held{State: hold.Expired}, `"` + textExpired + `"`, "expired 1 ficc_1\n"},
-		"cancelled": {hold.Held{State: hold.Cancelled}, `"Tool call not run: the request was withdrawn."`, "cancelled 1 ficc_1\n"},
-		"responded": {hold.Held{State: hold.Responded, By: "ann", Reason: "use the other one"}, `"use the other one"`, "answered 1 ficc_1\n"},
-		"edited":    {hold.Held{State: hold.Approved, By: "ann", Arguments: []byte(`{"n":4}`)}, `"ann"`, "answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
+		"approved": {
+			hold.Held{State: hold.Approved, By: "ann"},
+			`"ann"`,
+			"answered 1 ficc_1 true\nstarted 1\nfinished 1\n",
+		},
+		"denied": {hold.Held{
+			State:  hold.Denied,
+			By:     "ann",
+			Reason: "no",
+		}, `"Tool call invocation rejected. no"`, "answered 1 ficc_1 false\n"},
+		"expired": {hold.Held{State: hold.Expired}, `"` + textExpired + `"`, "expired 1 ficc_1\n"},
+		"cancelled": {
+			hold.Held{State: hold.Cancelled},
+			`"Tool call not run: the request was withdrawn."`,
+			"cancelled 1 ficc_1\n",
+		},
+		"responded": {hold.Held{
+			State:  hold.Responded,
+			By:     "ann",
+			Reason: "use the other one",
+		}, `"use the other one"`, "answered 1 ficc_1\n"},
+		"edited": {hold.Held{
+			State:     hold.Approved,
+			By:        "ann",
+			Arguments: []byte(`{"n":4}`),
+		}, `"ann"`, "answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, r runner) {
@@ -73,9 +98,14 @@ func TestHeldRequests(t *testing.T) {
 				})
 				k := talk(t, said(text("?"), call("1", "pay", `{"n":5}`)), said(text("ok")))
 				v := required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "ops", People: 1})
-				a := chat(k, LoopConfig{Holder: h, Decider: &changing{verdict: v}, Audit: j.take}, nil, pay)
+				a := chat(k, LoopConfig{
+					Holder:  h,
+					Decider: &changing{verdict: v},
+					Audit:   j.take,
+				}, nil, pay)
 				th, q := r.asks(a, "x")
-				if q.Note.Where != "https://inbox/1" || q.Note.Expires.Year() != 2027 || th.Pending()[0].Ref != "h1" {
+				if q.Note.Where != "https://inbox/1" || q.Note.Expires.Year() != 2027 ||
+					th.Pending()[0].Ref != "h1" {
 					t.Errorf("%+v %+v", q.Note, th.Pending())
 				}
 				th = reload(t, th)
@@ -95,7 +125,8 @@ func TestHeldRequests(t *testing.T) {
 					t.Error(j.tell())
 				}
 				claims := strings.Count(strings.Join(h.log, " "), "claim")
-				if want := map[bool]int{true: 1}[tt.held.State == hold.Approved]; claims != want || len(ran) != want {
+				if want := map[bool]int{true: 1}[tt.held.State == hold.Approved]; claims != want ||
+					len(ran) != want {
 					t.Errorf("%v, ran %v", h.log, ran)
 				}
 				if tt.held.Arguments != nil && ran[0] != `{"n":4}` {
@@ -124,7 +155,9 @@ func TestHolderErrors(t *testing.T) {
 				if _, err := r.try(a, th); err == nil || len(c.runs) > 0 {
 					t.Fatal(err, c.runs)
 				}
-				h.lookErr, h.claimErr, h.later = nil, nil, hold.Held{Ref: "h1", State: hold.Approved}
+				h.lookErr = nil
+				h.claimErr = nil
+				h.later = hold.Held{Ref: "h1", State: hold.Approved}
 				r.run(a, reload(t, th))
 				if c.runs["pay"] != 1 {
 					t.Error(c.runs)
@@ -152,7 +185,15 @@ func TestHolderIsMissing(t *testing.T) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 		th := NewThread("t")
-		q := approvalOf(t, r.run(chat(k, LoopConfig{Holder: pendingStub(), Decider: asks()}, nil, c.tool("pay")), th, content.UserText("x")), 0)
+		q := approvalOf(
+			t,
+			r.run(
+				chat(k, LoopConfig{Holder: pendingStub(), Decider: asks()}, nil, c.tool("pay")),
+				th,
+				content.UserText("x"),
+			),
+			0,
+		)
 		a := chat(k, LoopConfig{Decider: asks()}, nil, c.tool("pay"))
 		if _, err := r.try(a, reload(t, th), answers(q.CreateApproval(""))); err == nil || len(c.runs) > 0 {
 			t.Error(err, c.runs)
@@ -166,11 +207,16 @@ func TestNotClaimed(t *testing.T) {
 		h, j := pendingStub(), &journal{}
 		h.claimErr = fmt.Errorf("%w: taken", hold.ErrNotClaimed)
 		k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
-		a := chat(k, LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil, c.tool("pay"))
+		a := chat(k, LoopConfig{
+			Holder:  h,
+			Decider: asks(),
+			Audit:   j.take,
+		}, nil, c.tool("pay"))
 		th := r.begin(a, "x")
 		h.later.State = hold.Approved
 		r.run(a, th)
-		if len(c.runs) > 0 || !strings.Contains(k.last(), "1→\"Tool call not run: ") || !strings.HasSuffix(j.tell(), "denied 1\n") {
+		if len(c.runs) > 0 || !strings.Contains(k.last(), "1→\"Tool call not run: ") ||
+			!strings.HasSuffix(j.tell(), "denied 1\n") {
 			t.Error(c.runs, k.last(), j.tell())
 		}
 	})
@@ -183,7 +229,11 @@ func TestSupersedeWithdraws(t *testing.T) {
 			h := pendingStub()
 			h.gone = gone
 			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
-			a := chat(k, LoopConfig{Holder: h, Decider: asks(), OnNewMessage: Supersede}, nil, c.tool("pay"))
+			a := chat(k, LoopConfig{
+				Holder:       h,
+				Decider:      asks(),
+				OnNewMessage: Supersede,
+			}, nil, c.tool("pay"))
 			th := r.begin(a, "x")
 			_, err := r.try(a, th, content.UserText("y"))
 			if !errors.Is(err, gone) || h.log[len(h.log)-1] != "cancel h1" || len(c.runs) > 0 {
@@ -200,7 +250,11 @@ func TestDeadlineOfTheHolder(t *testing.T) {
 		h.now.Expires = time.Time{}
 		h.later = h.now
 		d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
-		a := chat(talk(t, said(text("?"), call("1", "pay", ""))), LoopConfig{Holder: h, Decider: d, Now: cl.now}, nil, c.tool("pay"))
+		a := chat(talk(t, said(text("?"), call("1", "pay", ""))), LoopConfig{
+			Holder:  h,
+			Decider: d,
+			Now:     cl.now,
+		}, nil, c.tool("pay"))
 		th := r.begin(a, "x")
 		cl.at = cl.at.Add(time.Hour)
 		if resp := r.run(a, th); len(resp.UserInputRequests()) != 1 {
@@ -209,7 +263,8 @@ func TestDeadlineOfTheHolder(t *testing.T) {
 	})
 }
 
-// TestClaimKeys: with a store an attempt can be repeated after a crash, without one it can't.
+// TestClaimKeys: with a store an attempt can be repeated after a crash,
+// without one it can't.
 func TestClaimKeys(t *testing.T) {
 	for _, stored := range []bool{false, true} {
 		bothWays(t, func(t *testing.T, r runner) {
@@ -219,7 +274,12 @@ func TestClaimKeys(t *testing.T) {
 			if stored {
 				store = &keeper{}
 			}
-			a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{Holder: keys, Decider: asks()}, store, c.tool("pay"))
+			a := chat(
+				talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))),
+				LoopConfig{Holder: keys, Decider: asks()},
+				store,
+				c.tool("pay"),
+			)
 			th := r.begin(a, "x")
 			keys.later.State, keys.claimErr = hold.Approved, errors.New("away")
 			raw := sure(json.Marshal(th))
@@ -229,6 +289,7 @@ func TestClaimKeys(t *testing.T) {
 					t.Fatal("no error")
 				}
 			}
+
 			if same := keys.keys[0] == keys.keys[1]; same != stored {
 				t.Errorf("stored %v: %v", stored, keys.keys)
 			}
@@ -246,22 +307,26 @@ func (h *keyedStub) Claim(ctx context.Context, ref, key string, v hold.Verdict) 
 	return h.heldStub.Claim(ctx, ref, key, v)
 }
 
-// TestMarkerAloneCannotBeHeld has a holder and no policy that says who decides: nobody can be
-// asked.
+// TestMarkerAloneCannotBeHeld has a holder and no policy that says who
+// decides: nobody can be asked.
 func TestMarkerAloneCannotBeHeld(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		h := pendingStub()
 		k := talk(t, said(call("1", "pay", "")), said(text("ok")))
-		resp := r.run(chat(k, LoopConfig{Holder: h}, nil, RequireApproval(c.tool("pay"))), NewThread("t"), content.UserText("x"))
+		resp := r.run(
+			chat(k, LoopConfig{Holder: h}, nil, RequireApproval(c.tool("pay"))),
+			NewThread("t"),
+			content.UserText("x"),
+		)
 		if len(resp.UserInputRequests()) > 0 || len(c.runs) > 0 || len(h.log) > 0 {
 			t.Error(tell(resp.Messages), c.runs, h.log)
 		}
 	})
 }
 
-// TestHostedRequestsAreHeld gives questions of the model's side to a holder: only its people can
-// approve, and the run is claimed.
+// TestHostedRequestsAreHeld gives questions of the model's side to a
+// holder: only its people can approve, and the run is claimed.
 func TestHostedRequestsAreHeld(t *testing.T) {
 	for name, tt := range map[string]struct {
 		later hold.Held
@@ -269,11 +334,32 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 		now   resolve.Outcome // the plan's word when the answer is there
 		want  string
 	}{
-		"approved":           {later: hold.Held{State: hold.Approved, By: "ann"}, now: resolve.Ask, want: "?r1, !yes r1"},
-		"denied":             {later: hold.Held{State: hold.Denied, Reason: "no"}, now: resolve.Ask, want: "?r1, !no r1"},
-		"expired":            {later: hold.Held{State: hold.Expired}, now: resolve.Ask, want: "?r1, !no r1"},
-		"approved and taken": {later: hold.Held{State: hold.Approved}, claim: hold.ErrNotClaimed, now: resolve.Ask, want: "?r1, !no r1"},
-		"denied by now":      {later: hold.Held{State: hold.Approved}, now: resolve.Deny, want: "?r1, !no r1"},
+		"approved": {
+			later: hold.Held{State: hold.Approved, By: "ann"},
+			now:   resolve.Ask,
+			want:  "?r1, !yes r1",
+		},
+		"denied": {
+			later: hold.Held{State: hold.Denied, Reason: "no"},
+			now:   resolve.Ask,
+			want:  "?r1, !no r1",
+		},
+		"expired": {
+			later: hold.Held{State: hold.Expired},
+			now:   resolve.Ask,
+			want:  "?r1, !no r1",
+		},
+		"approved and taken": {
+			later: hold.Held{State: hold.Approved},
+			claim: hold.ErrNotClaimed,
+			now:   resolve.Ask,
+			want:  "?r1, !no r1",
+		},
+		"denied by now": {
+			later: hold.Held{State: hold.Approved},
+			now:   resolve.Deny,
+			want:  "?r1, !no r1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, r runner) {
@@ -286,7 +372,9 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 				if expect(t, "refused", refusals(resp), "r1 held_elsewhere"); len(k.seen) != 1 {
 					t.Fatal("the messages approved")
 				}
-				h.later, h.claimErr, d.verdict = tt.later, tt.claim, outcomeOf(tt.now, "r")
+				h.later = tt.later
+				h.claimErr = tt.claim
+				d.verdict = outcomeOf(tt.now, "r")
 				h.later.Ref = "h1"
 				r.run(a, reload(t, th))
 				expect(t, "pairs", hosted(k.seen[1]), tt.want)
@@ -305,20 +393,32 @@ func TestClaimThatNeedsRandomness(t *testing.T) {
 	th := NewThread("t")
 	mustRun(t, chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay")), th, content.UserText("x"))
 	h.later.State = hold.Approved
-	a := chat(k, LoopConfig{Holder: h, Decider: asks(), Rand: emptyReader{}}, nil, c.tool("pay"))
+	a := chat(k, LoopConfig{
+		Holder:  h,
+		Decider: asks(),
+		Rand:    emptyReader{},
+	}, nil, c.tool("pay"))
 	if _, err := a.Run(t.Context(), th); err == nil || len(c.runs) > 0 {
 		t.Error(err, c.runs)
 	}
 }
 
-// TestHolderFailsToAskAgain leaves the call with the holder: the messages can't approve it meanwhile.
+// TestHolderFailsToAskAgain leaves the call with the holder: the
+// messages can't approve it meanwhile.
 func TestHolderFailsToAskAgain(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "one")}
-		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{Decider: d, Holder: h}, nil, c.tool("pay"))
+		a := chat(
+			talk(t, said(call("1", "pay", "")), said(text("ok"))),
+			LoopConfig{Decider: d, Holder: h},
+			nil,
+			c.tool("pay"),
+		)
 		th := r.begin(a, "pay")
-		h.later.State, h.openErr, d.verdict = hold.Approved, errors.New("away"), outcomeOf(resolve.Ask, "two")
+		h.later.State = hold.Approved
+		h.openErr = errors.New("away")
+		d.verdict = outcomeOf(resolve.Ask, "two")
 		if _, err := r.try(a, th, answers()); err == nil {
 			t.Fatal("no error though the holder is away")
 		}
@@ -332,11 +432,16 @@ func TestHolderFailsToAskAgain(t *testing.T) {
 	})
 }
 
-// A holder that answers at once, with an edit: the model's own call is left in the history without
-// a result.
+// A holder that answers at once, with an edit: the model's own call is
+// left in the history without a result.
 func TestHolderEditsAtOnce(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		h := &heldStub{now: hold.Held{Ref: "h1", State: hold.Approved, By: "ann", Arguments: []byte(`{"n":1}`)}}
+		h := &heldStub{now: hold.Held{
+			Ref:       "h1",
+			State:     hold.Approved,
+			By:        "ann",
+			Arguments: []byte(`{"n":1}`),
+		}}
 		var c counted
 		k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")), said(text("again")))
 		a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
@@ -352,8 +457,8 @@ func TestHolderEditsAtOnce(t *testing.T) {
 	})
 }
 
-// What is approved at once when it is asked again runs in the same run: else the caller gets an
-// empty response and nothing to answer.
+// What is approved at once when it is asked again runs in the same run:
+// else the caller gets an empty response and nothing to answer.
 func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	d := &changing{verdict: outcomeOf(resolve.Ask, "r")}
 	h := pendingStub()
@@ -361,8 +466,16 @@ func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 	a := chat(k, LoopConfig{Holder: h, Decider: d}, nil, c.tool("pay"))
 	th := runner{t: t}.begin(a, "x")
-	h.later = hold.Held{Ref: "h1", State: hold.Approved, By: "ann"}
-	h.now = hold.Held{Ref: "let:2", State: hold.Approved, By: "standing"}
+	h.later = hold.Held{
+		Ref:   "h1",
+		State: hold.Approved,
+		By:    "ann",
+	}
+	h.now = hold.Held{
+		Ref:   "let:2",
+		State: hold.Approved,
+		By:    "standing",
+	}
 	d.verdict = outcomeOf(resolve.Ask, "r", "r2")
 	resp := mustRun(t, a, th)
 	if len(resp.UserInputRequests()) == 0 && resp.Text() == "" {
@@ -370,13 +483,17 @@ func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	}
 }
 
-// A request that its holder has no more (a store that was pruned or moved) must not break the
-// thread for good.
+// A request that its holder has no more (a store that was pruned or
+// moved) must not break the thread for good.
 func TestHolderForgot(t *testing.T) {
 	h := pendingStub()
 	var c counted
 	k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("ok")), said(text("ok")))
-	a := chat(k, LoopConfig{Holder: h, Decider: asks(), OnNewMessage: Supersede}, nil, c.tool("pay"))
+	a := chat(k, LoopConfig{
+		Holder:       h,
+		Decider:      asks(),
+		OnNewMessage: Supersede,
+	}, nil, c.tool("pay"))
 	th := runner{t: t}.begin(a, "x")
 	h.lookErr = errors.New("not found")
 	for range 3 {
@@ -386,11 +503,16 @@ func TestHolderForgot(t *testing.T) {
 	}
 }
 
-// One "denied" too many: claim records it, and clearService again (bound_run.go).
+// One "denied" too many: claim records it, and clearService again
+// (bound_run.go).
 func TestHostedClaimRefusedTwice(t *testing.T) {
 	h, j := pendingStub(), &journal{}
 	h.claimErr = hold.ErrNotClaimed
-	a := chat(talk(t, said(mcpRequest("r1")), said(text("ok"))), LoopConfig{Holder: h, Decider: asks(), Audit: j.take}, nil)
+	a := chat(talk(t, said(mcpRequest("r1")), said(text("ok"))), LoopConfig{
+		Holder:  h,
+		Decider: asks(),
+		Audit:   j.take,
+	}, nil)
 	th := runner{t: t}.begin(a, "x")
 	h.later.State = hold.Approved
 	mustRun(t, a, th)
@@ -405,11 +527,17 @@ func TestHostedClaimRefusedTwice(t *testing.T) {
 	}
 }
 
-// An approval kept by the holder for a call that the caller runs: the permit is
-// never consumed (bound_run.go clear, case callerRuns before claim).
+// An approval kept by the holder for a call that the caller runs: the
+// permit is never consumed (bound_run.go clear, case callerRuns before
+// claim).
 func TestHeldCallOfTheCallersIsNotClaimed(t *testing.T) {
 	h := pendingStub()
-	a := chat(talk(t, said(text("?"), call("1", "theirs", ""))), LoopConfig{Holder: h, Decider: asks()}, nil, declaredTool("theirs"))
+	a := chat(
+		talk(t, said(text("?"), call("1", "theirs", ""))),
+		LoopConfig{Holder: h, Decider: asks()},
+		nil,
+		declaredTool("theirs"),
+	)
 	th := runner{t: t}.begin(a, "x")
 	h.later.State = hold.Approved
 	resp := mustRun(t, a, th)
@@ -418,15 +546,21 @@ func TestHeldCallOfTheCallersIsNotClaimed(t *testing.T) {
 	}
 }
 
-// TestHolderKeysNameTheThread: with ids that are made of call ids alone, one approval must not let the
-// same call of another thread run.
+// TestHolderKeysNameTheThread: with ids that are made of call ids
+// alone, one approval must not let the same call of another thread run.
 func TestHolderKeysNameTheThread(t *testing.T) {
 	h := pendingStub()
 	var c counted
 	for _, id := range []string{"one", "two"} {
 		k := talk(t, said(call("call_0", "pay", "")))
-		mustRun(t, chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay")), NewThread(id), content.UserText("x"))
+		mustRun(
+			t,
+			chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay")),
+			NewThread(id),
+			content.UserText("x"),
+		)
 	}
+
 	expect(t, "opened", strings.Join(h.log, ", "), "open one/ficc_call_0, open two/ficc_call_0")
 }
 

@@ -14,7 +14,13 @@ import (
 func TestNewMessageKeepsOpen(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		k := talk(t, said(text("a?"), call("1", "pay", `{"n":1}`)), said(text("b?"), call("2", "pay", `{"n":2}`)), said(text("sure")), said(text("both")))
+		k := talk(
+			t,
+			said(text("a?"), call("1", "pay", `{"n":1}`)),
+			said(text("b?"), call("2", "pay", `{"n":2}`)),
+			said(text("sure")),
+			said(text("both")),
+		)
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 		th := NewThread("t")
 		q1 := approvalOf(t, r.run(a, th, content.UserText("one")), 0)
@@ -34,8 +40,14 @@ func TestNewMessageKeepsOpen(t *testing.T) {
 			t.Fatalf("runs %v\n%s", c.runs, tell(resp.Messages))
 		}
 		r.run(a, th, answers(q1.CreateRejection("")))
-		expect(t, "at the end", k.last(), "user: \"one\"\nassistant: \"a?\"\nuser: \"two\"\nassistant: \"b?\"\nuser: \"three\"\nassistant: \"sure\"\n"+
-			"assistant: 2=pay({\"n\":2})\ntool: 2→\"did pay\"\nassistant: 1=pay({\"n\":1})\ntool: 1→\"Tool call invocation rejected.\"\n")
+		expect(
+			t,
+			"at the end",
+			k.last(),
+			"user: \"one\"\nassistant: \"a?\"\nuser: \"two\"\nassistant: \"b?\"\nuser: \"three\"\nassistant: \"sure\"\n"+
+				"assistant: 2=pay({\"n\":2})\ntool: 2→\"did pay\"\nassistant: 1=pay({\"n\":1})\ntool: 1→\"Tool call "+
+				"invocation rejected.\"\n",
+		)
 	})
 }
 
@@ -43,15 +55,29 @@ func TestNewMessageSupersedes(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		j := &journal{}
-		k := talk(t, said(call("1", "pay", ""), call("2", "theirs", ""), call("3", "look", ""), call("4", "send", "")), said(text("fine")), said(text("late")))
-		a := chat(k, LoopConfig{OnNewMessage: Supersede, Audit: j.take}, nil, RequireApproval(c.tool("pay")), declaredTool("theirs"), c.tool("look"), RequireApproval(c.tool("send")))
+		k := talk(
+			t,
+			said(call("1", "pay", ""), call("2", "theirs", ""), call("3", "look", ""), call("4", "send", "")),
+			said(text("fine")),
+			said(text("late")),
+		)
+		a := chat(
+			k,
+			LoopConfig{OnNewMessage: Supersede, Audit: j.take},
+			nil,
+			RequireApproval(c.tool("pay")),
+			declaredTool("theirs"),
+			c.tool("look"),
+			RequireApproval(c.tool("send")),
+		)
 		th := NewThread("t")
 		resp := r.run(a, th, content.UserText("go"))
 		q, send := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
 		th = reload(t, th)
 		resp = r.run(a, th, answers(send.CreateApproval(""), text("something else")))
 		gone := `"` + textSuperseded + `"`
-		want := "assistant: 1=pay() 2=theirs() 3=look() 4=send()\ntool: 1→" + gone + " 2→" + gone + " 3→\"did look\" 4→\"did send\"\n"
+		want := "assistant: 1=pay() 2=theirs() 3=look() 4=send()\ntool: 1→" + gone + " 2→" + gone +
+			" 3→\"did look\" 4→\"did send\"\n"
 		expect(t, "told", tell(resp.Messages), want+"assistant: \"fine\"\n")
 		expect(t, "sent", tell(coalesced(k.seen[1])), "user: \"go\"\n"+want+"user: \"something else\"\n")
 		if len(th.Pending()) != 0 || c.runs["pay"] != 0 || c.runs["send"] != 1 {
@@ -72,10 +98,18 @@ func TestAnchors(t *testing.T) {
 		in   func(y1, y2 content.Content) []*content.Message
 		want string
 	}{
-		"answers alone": {func(y1, y2 content.Content) []*content.Message { return []*content.Message{answers(y1, y2)} }, block},
-		"two messages":  {func(y1, y2 content.Content) []*content.Message { return []*content.Message{answers(y1), answers(y2)} }, block},
-		"text after":    {func(y1, y2 content.Content) []*content.Message { return []*content.Message{answers(y1, y2, text("x"))} }, block + "user: \"x\"\n"},
-		"text before":   {func(y1, y2 content.Content) []*content.Message { return []*content.Message{answers(text("x"), y1, y2)} }, block + "user: \"x\"\n"},
+		"answers alone": {func(y1, y2 content.Content) []*content.Message {
+			return []*content.Message{answers(y1, y2)}
+		}, block},
+		"two messages": {func(y1, y2 content.Content) []*content.Message {
+			return []*content.Message{answers(y1), answers(y2)}
+		}, block},
+		"text after": {func(y1, y2 content.Content) []*content.Message {
+			return []*content.Message{answers(y1, y2, text("x"))}
+		}, block + "user: \"x\"\n"},
+		"text before": {func(y1, y2 content.Content) []*content.Message {
+			return []*content.Message{answers(text("x"), y1, y2)}
+		}, block + "user: \"x\"\n"},
 		"a message after": {func(y1, y2 content.Content) []*content.Message {
 			return []*content.Message{answers(y1, y2), content.UserText("x")}
 		}, block + "user: \"x\"\n"},
@@ -95,7 +129,11 @@ func TestAnchors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, r runner) {
 				var c counted
-				k := talk(t, said(text("?"), call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)), said(text("ok")))
+				k := talk(
+					t,
+					said(text("?"), call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)),
+					said(text("ok")),
+				)
 				l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
 				opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
 				resp, err := r.client(l, []*content.Message{content.UserText("pay")}, opt)
@@ -121,16 +159,32 @@ func TestDotNetOrder(t *testing.T) {
 	} {
 		bothWays(t, func(t *testing.T, r runner) {
 			var c counted
-			k := talk(t, said(call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`), call("3", "pay", `{"n":3}`)), said(text("ok")))
+			k := talk(
+				t,
+				said(call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`), call("3", "pay", `{"n":3}`)),
+				said(text("ok")),
+			)
 			a := chat(k, LoopConfig{DotNetOrder: dotNet}, nil, RequireApproval(c.tool("pay")))
 			th := NewThread("t")
 			resp := r.run(a, th, content.UserText("pay"))
-			r.run(a, th, answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateRejection(""), approvalOf(t, resp, 2).CreateApproval("")))
+			r.run(
+				a,
+				th,
+				answers(
+					approvalOf(t, resp, 0).CreateApproval(""),
+					approvalOf(t, resp, 1).CreateRejection(""),
+					approvalOf(t, resp, 2).CreateApproval(""),
+				),
+			)
 			got := k.last()
 			if !strings.Contains(got, calls) {
 				t.Errorf("calls:\n%s\nwant\n%s", got, calls)
 			}
-			if dotNet && !strings.Contains(got, "tool: 2→\"Tool call invocation rejected.\"\ntool: 1→\"did pay\" 3→\"did pay\"\n") {
+			if dotNet &&
+				!strings.Contains(
+					got,
+					"tool: 2→\"Tool call invocation rejected.\"\ntool: 1→\"did pay\" 3→\"did pay\"\n",
+				) {
 				t.Errorf("results:\n%s", got)
 			}
 		})
@@ -140,7 +194,11 @@ func TestDotNetOrder(t *testing.T) {
 func TestWrapSiblings(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		k := talk(t, said(call("1", "pay", ""), call("2", "look", ""), call("3", "nothing", "")), said(text("ok")))
+		k := talk(
+			t,
+			said(call("1", "pay", ""), call("2", "look", ""), call("3", "nothing", "")),
+			said(text("ok")),
+		)
 		a := chat(k, LoopConfig{WrapSiblings: true}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
 		th := NewThread("t")
 		resp := r.run(a, th, content.UserText("x"))
@@ -154,8 +212,14 @@ func TestWrapSiblings(t *testing.T) {
 		if len(c.runs) != 1 || c.runs["look"] != 1 {
 			t.Error(c.runs)
 		}
-		expect(t, "sent", tell(coalesced(k.seen[1])), "user: \"x\"\nassistant: 1=pay() 2=look() 3=nothing()\n"+
-			"tool: 1→\"Tool call invocation rejected.\" 2→\"did look\" 3→\"Error: Requested function \\\"nothing\\\" not found.\"\n")
+		expect(
+			t,
+			"sent",
+			tell(coalesced(k.seen[1])),
+			"user: \"x\"\nassistant: 1=pay() 2=look() 3=nothing()\n"+
+				"tool: 1→\"Tool call invocation rejected.\" 2→\"did look\" 3→\"Error: Requested function "+
+				"\\\"nothing\\\" not found.\"\n",
+		)
 	})
 }
 
@@ -184,12 +248,20 @@ func TestCallersThingsStay(t *testing.T) {
 		k := talk(t, said(text("?"), call("1", "pay", ""), call("2", "add", "")), said(text("ok")))
 		l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
 		fresh := func() []*content.Message {
-			return []*content.Message{content.UserText("x"), content.NewMessage(content.Assistant, call("0", "look", "")),
-				content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "0"}), content.UserText("y")}
+			return []*content.Message{
+				content.UserText("x"),
+				content.NewMessage(content.Assistant, call("0", "look", "")),
+				content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "0"}),
+				content.UserText("y"),
+			}
 		}
 		tools := []Tool{RequireApproval(c.tool("pay")), add}
 		th := NewThread("t")
-		opt := &Options{Tools: tools, Thread: th, Extra: map[string]any{"a": 1}}
+		opt := &Options{
+			Tools:  tools,
+			Thread: th,
+			Extra:  map[string]any{"a": 1},
+		}
 		in := fresh()
 		resp, err := r.client(l, in, opt)
 		if err != nil {
@@ -206,10 +278,13 @@ func TestCallersThingsStay(t *testing.T) {
 		if _, err := r.client(l, whole, opt); err != nil {
 			t.Fatal(err)
 		}
-		if tell(whole) != told || !reflect.DeepEqual(reply, []*content.Message{answers(q.CreateApproval(""), text("z"))}) {
+		if tell(whole) != told ||
+			!reflect.DeepEqual(reply, []*content.Message{answers(q.CreateApproval(""), text("z"))}) {
 			t.Error("the messages were changed")
 		}
-		if len(opt.Tools) != 2 || opt.Model != "" || len(opt.Extra) != 1 || opt.Thread != th || opt.ConversationID != "" || opt.Fresh != 0 {
+		if len(opt.Tools) != 2 || opt.Model != "" || len(opt.Extra) != 1 || opt.Thread != th ||
+			opt.ConversationID != "" ||
+			opt.Fresh != 0 {
 			t.Errorf("the options were changed: %+v", opt)
 		}
 		if got := k.options[1]; len(got.Tools) < 2 {
@@ -268,12 +343,20 @@ func TestModelErrorBetweenHarmlessTurns(t *testing.T) {
 	})
 }
 
-// TestStreamLeftEarly leaves the stream after each of its updates and goes on: no approved call
-// runs twice.
+// TestStreamLeftEarly leaves the stream after each of its updates and
+// goes on: no approved call runs twice.
 func TestStreamLeftEarly(t *testing.T) {
 	for leave := 1; leave < 12; leave++ {
 		var c counted
-		k := talk(t, said(text("?"), call("1", "pay", "")), said(text("a"), text("b"), call("2", "look", "")), said(text("c")), said(text("again")), said(text("again")), said(text("again")))
+		k := talk(
+			t,
+			said(text("?"), call("1", "pay", "")),
+			said(text("a"), text("b"), call("2", "look", "")),
+			said(text("c")),
+			said(text("again")),
+			said(text("again")),
+			said(text("again")),
+		)
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
 		th, q := runner{t: t}.asks(a, "x")
 		n := 0
@@ -285,6 +368,7 @@ func TestStreamLeftEarly(t *testing.T) {
 				break
 			}
 		}
+
 		th = reload(t, th)
 		mustRun(t, a, th, content.UserText("go on"))
 		if c.runs["pay"] != 1 || len(th.Pending()) != 0 {
@@ -309,6 +393,7 @@ func TestRefusedIsStreamed(t *testing.T) {
 		n++
 		break
 	}
+
 	result := content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "1"})
 	for u, err := range a.Stream(t.Context(), th, result) {
 		if err != nil || len(u.Refused) != 1 {
@@ -317,18 +402,25 @@ func TestRefusedIsStreamed(t *testing.T) {
 		n++
 		break
 	}
+
 	if n != 2 || len(th.Pending()) != 1 {
 		t.Error(n, th.Pending())
 	}
 }
 
-// A reader that stops at the request (as many do) answers it: run.takeBack (bound.go) drops the
-// batch without close() and without an event, so the answer is "unknown" and the journal has a
-// request without an end.
+// A reader that stops at the request (as many do) answers it:
+// run.takeBack (bound.go) drops the batch without close() and without
+// an event, so the answer is "unknown" and the journal has a request
+// without an end.
 func TestRequestSeenInAStreamLeftAtIt(t *testing.T) {
 	var c counted
 	j := &journal{}
-	a := chat(talk(t, said(text("a"), call("1", "pay", "")), said(text("ok"))), LoopConfig{Audit: j.take}, nil, RequireApproval(c.tool("pay")))
+	a := chat(
+		talk(t, said(text("a"), call("1", "pay", "")), said(text("ok"))),
+		LoopConfig{Audit: j.take},
+		nil,
+		RequireApproval(c.tool("pay")),
+	)
 	th := NewThread("t")
 	var q *content.ToolApprovalRequest
 	for u := range a.Stream(t.Context(), th, content.UserText("pay")) {
@@ -339,6 +431,7 @@ func TestRequestSeenInAStreamLeftAtIt(t *testing.T) {
 			}
 		}
 	}
+
 	if len(th.Pending()) == 1 && len(th.Messages) == 0 {
 		t.Error("the request stays, and what it was asked for is not in the history")
 	}
@@ -355,12 +448,24 @@ func TestRequestSeenInAStreamLeftAtIt(t *testing.T) {
 func TestReusedCallIDHidesHistory(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		k := talk(t, said(call("1", "look", "")), said(text("seen")), said(call("1", "pay", "")), said(text("yes?")))
+		k := talk(
+			t,
+			said(call("1", "look", "")),
+			said(text("seen")),
+			said(call("1", "pay", "")),
+			said(text("yes?")),
+		)
 		a := chat(k, LoopConfig{}, nil, c.tool("look"), RequireApproval(c.tool("pay")))
 		th := r.begin(a, "look")
 		r.run(a, th, content.UserText("pay"))
 		r.run(a, th, content.UserText("still there?"))
-		expect(t, "sent", k.last(), "user: \"look\"\nassistant: 1=look()\ntool: 1→\"did look\"\nassistant: \"seen\"\nuser: \"pay\"\nuser: \"still there?\"\n")
+		expect(
+			t,
+			"sent",
+			k.last(),
+			"user: \"look\"\nassistant: 1=look()\ntool: 1→\"did look\"\nassistant: \"seen\"\nuser: \"pay\"\nuser: "+
+				"\"still there?\"\n",
+		)
 	})
 }
 
@@ -373,7 +478,12 @@ func TestEmptyRunAsksTheModelAgain(t *testing.T) {
 			th := r.begin(a, "pay")
 			resp := r.run(a, th)
 			if len(k.seen) != 1 || len(th.Pending()) != 1 || len(resp.UserInputRequests()) != 1 {
-				t.Errorf("policy %d: a run without messages: %d model turns, %d pending", p, len(k.seen), len(th.Pending()))
+				t.Errorf(
+					"policy %d: a run without messages: %d model turns, %d pending",
+					p,
+					len(k.seen),
+					len(th.Pending()),
+				)
 			}
 		})
 	}
@@ -382,7 +492,14 @@ func TestEmptyRunAsksTheModelAgain(t *testing.T) {
 func TestTwoMessagesOfOneTurn(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		k := talk(t, saidAll(content.NewMessage(content.Assistant, call("1", "look", "")), content.AssistantText("one moment")), said(text("ok")))
+		k := talk(
+			t,
+			saidAll(
+				content.NewMessage(content.Assistant, call("1", "look", "")),
+				content.AssistantText("one moment"),
+			),
+			said(text("ok")),
+		)
 		a := chat(k, LoopConfig{}, nil, c.tool("look"))
 		if _, err := r.try(a, NewThread("t"), content.UserText("go")); err != nil {
 			t.Error(err)
@@ -404,7 +521,14 @@ func TestNoThreadHarmlessBesideDeclared(t *testing.T) {
 			}
 			return
 		}
-		in = append(append(in, resp.Messages...), content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "2", Result: json.RawMessage(`"x"`)}))
+
+		in = append(
+			append(in, resp.Messages...),
+			content.NewMessage(
+				content.ToolRole,
+				&content.FunctionResult{CallID: "2", Result: json.RawMessage(`"x"`)},
+			),
+		)
 		if _, err := r.client(l, in, opt); err != nil {
 			t.Fatal(err)
 		}
@@ -429,45 +553,66 @@ func TestLateAnswerAsksTheModel(t *testing.T) {
 	})
 }
 
-// Reasoning whose call waits must wait with it: providers refuse a thought without the call that it
-// led to (OpenAI: "reasoning was provided without its required following item"; Anthropic: a
-// tool_use that no thinking block precedes).
+// Reasoning whose call waits must wait with it: providers refuse a
+// thought without the call that it led to (OpenAI: "reasoning was
+// provided without its required following item"; Anthropic: a tool_use
+// that no thinking block precedes).
 func TestReasoningStaysWithItsCall(t *testing.T) {
 	var c counted
-	k := talk(t, said(&content.Reasoning{Text: "hm", Protected: "seal"}, call("1", "pay", "")), said(text("meanwhile")), said(text("ok")))
+	k := talk(
+		t,
+		said(&content.Reasoning{Text: "hm", Protected: "seal"}, call("1", "pay", "")),
+		said(text("meanwhile")),
+		said(text("ok")),
+	)
 	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 	th, q := runner{t: t}.asks(a, "x")
 	mustRun(t, a, th, content.UserText("wait"))
 	if strings.Contains(k.last(), "Reasoning") {
 		t.Errorf("a thought without its call:\n%s", k.last())
 	}
-	if resp := mustRun(t, a, th, answers(q.CreateApproval(""))); strings.Contains(tell(resp.Messages), "Reasoning") {
+	if resp := mustRun(t, a, th, answers(q.CreateApproval(""))); strings.Contains(
+		tell(resp.Messages),
+		"Reasoning",
+	) {
 		t.Errorf("a thought is shown twice:\n%s", tell(resp.Messages))
 	}
+
 	if !strings.Contains(k.last(), "assistant: *content.Reasoning 1=pay()") {
 		t.Errorf("a call without its thought:\n%s", k.last())
 	}
 }
 
-// An empty message (no contents) is given to the model and kept: providers refuse it. input.go
-// readInput lets it through.
+// An empty message (no contents) is given to the model and kept:
+// providers refuse it. input.go readInput lets it through.
 func TestEmptyMessage(t *testing.T) {
 	k := talk(t, said(text("ok")))
-	mustRun(t, chat(k, LoopConfig{}, nil), NewThread("t"), content.UserText("x"), content.NewMessage(content.User))
+	mustRun(
+		t,
+		chat(k, LoopConfig{}, nil),
+		NewThread("t"),
+		content.UserText("x"),
+		content.NewMessage(content.User),
+	)
 	expect(t, "sent", k.last(), "user: \"x\"\n")
 }
 
-// Who uses the loop without an agent and keeps a thread in memory must not have it grow by every
-// message for ever.
+// Who uses the loop without an agent and keeps a thread in memory must
+// not have it grow by every message for ever.
 func TestALoopWithoutAnAgentKeepsNothing(t *testing.T) {
 	k := talk(t, said(text("1")), said(text("2")), said(text("3")))
 	loop := NewFunctionInvoking(k, LoopConfig{})
 	th := NewThread("t")
 	for range 3 {
-		if _, err := loop.Respond(t.Context(), []*content.Message{content.UserText("x")}, &Options{Thread: th}); err != nil {
+		if _, err := loop.Respond(
+			t.Context(),
+			[]*content.Message{content.UserText("x")},
+			&Options{Thread: th},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if !reflect.DeepEqual(th, NewThread("t")) {
 		t.Errorf("something is kept for nobody: %+v", th)
 	}
@@ -476,7 +621,12 @@ func TestALoopWithoutAnAgentKeepsNothing(t *testing.T) {
 func TestCallerChangesTheRequestInPlace(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		a := chat(talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+		a := chat(
+			talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))),
+			LoopConfig{},
+			nil,
+			RequireApproval(c.tool("pay")),
+		)
 		th, q := r.asks(a, "pay")
 		q.Call.(*content.FunctionCall).Arguments = json.RawMessage(`{"n":1}`)
 		resp := r.run(a, th, answers(q.CreateApproval("")))
@@ -486,7 +636,11 @@ func TestCallerChangesTheRequestInPlace(t *testing.T) {
 
 func TestApprovalInAnotherProcess(t *testing.T) {
 	var c counted
-	model := talk(t, said(text("Let me."), call("1", "pay", `{"to":"bob"}`), call("2", "look", "")), said(text("Done.")))
+	model := talk(
+		t,
+		said(text("Let me."), call("1", "pay", `{"to":"bob"}`), call("2", "look", "")),
+		said(text("Done.")),
+	)
 	a := chat(model, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
 	thread := NewThread("t")
 

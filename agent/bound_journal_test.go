@@ -23,17 +23,45 @@ func TestJournalIsCompleteAndInOrder(t *testing.T) {
 			}
 			return outcomeOf(resolve.Allow), nil
 		})
-		k := talk(t, said(call("1", "pay", `{"n":1}`), call("2", "no", ""), call("3", "pay", ""), call("4", "look", ""), call("5", "theirs", "")), said(text("ok")))
-		a := chat(k, LoopConfig{Audit: j.take, Decider: d}, nil, RequireApproval(c.tool("pay")), c.tool("no"), c.tool("look"), declaredTool("theirs"))
+		k := talk(
+			t,
+			said(
+				call("1", "pay", `{"n":1}`),
+				call("2", "no", ""),
+				call("3", "pay", ""),
+				call("4", "look", ""),
+				call("5", "theirs", ""),
+			),
+			said(text("ok")),
+		)
+		a := chat(
+			k,
+			LoopConfig{Audit: j.take, Decider: d},
+			nil,
+			RequireApproval(c.tool("pay")),
+			c.tool("no"),
+			c.tool("look"),
+			declaredTool("theirs"),
+		)
 		th := NewThread("the thread")
 		resp := r.run(a, th, content.UserText("x"))
 		q1, q3 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
 		bad := q1.CreateApproval("")
 		bad.Call.(*content.FunctionCall).Name = "x"
 		r.run(a, th, answers(bad, q3.CreateRejection("no")))
-		r.run(a, th, answers(q1.CreateApproval("fine")), content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "5"}))
-		expect(t, "journal", j.tell(), "requested 1 ficc_1\ndenied 2\nrequested 3 ficc_3\nfinished 4\nanswered 3 ficc_3 false\nrefused  ficc_1\n"+
-			"answered 1 ficc_1 true\nfinished 5\nstarted 1\nfinished 1\n")
+		r.run(
+			a,
+			th,
+			answers(q1.CreateApproval("fine")),
+			content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "5"}),
+		)
+		expect(
+			t,
+			"journal",
+			j.tell(),
+			"requested 1 ficc_1\ndenied 2\nrequested 3 ficc_3\nfinished 4\nanswered 3 ficc_3 false\nrefused  ficc_1\n"+
+				"answered 1 ficc_1 true\nfinished 5\nstarted 1\nfinished 1\n",
+		)
 		for _, e := range j.events {
 			if e.Thread != "the thread" || e.At.IsZero() || e.CallID == "1" && e.Arguments != `{"n":1}` {
 				t.Errorf("%+v", e)
@@ -42,8 +70,8 @@ func TestJournalIsCompleteAndInOrder(t *testing.T) {
 	})
 }
 
-// TestJournalFails ends the run at each kind of event that comes before a run: nothing has run, and
-// the answer works later.
+// TestJournalFails ends the run at each kind of event that comes before
+// a run: nothing has run, and the answer works later.
 func TestJournalFails(t *testing.T) {
 	for _, kind := range []string{"requested", "answered", "started", "refused"} {
 		t.Run(kind, func(t *testing.T) {
@@ -65,6 +93,7 @@ func TestJournalFails(t *testing.T) {
 					j.failAt = nil
 					resp, err = r.try(a, th, content.UserText("x"))
 				}
+
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -80,6 +109,7 @@ func TestJournalFails(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
+
 				if len(c.runs) > 0 {
 					t.Fatal("ran without a record")
 				}
@@ -93,16 +123,25 @@ func TestJournalFails(t *testing.T) {
 	}
 }
 
-// TestJournalFailsAtEnds fails the record of each way a call can end: the run stops, and tells it
-// again when the journal works.
+// TestJournalFailsAtEnds fails the record of each way a call can end:
+// the run stops, and tells it again when the journal works.
 func TestJournalFailsAtEnds(t *testing.T) {
-	for kind, state := range map[string]hold.State{"expired": hold.Expired, "cancelled": hold.Cancelled, "answered": hold.Denied, "denied": hold.Approved} {
+	for kind, state := range map[string]hold.State{
+		"expired":   hold.Expired,
+		"cancelled": hold.Cancelled,
+		"answered":  hold.Denied,
+		"denied":    hold.Approved,
+	} {
 		t.Run(kind, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, r runner) {
 				var c counted
 				h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
 				j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
-				a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{Holder: h, Decider: d, Audit: j.take}, nil, c.tool("pay"))
+				a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{
+					Holder:  h,
+					Decider: d,
+					Audit:   j.take,
+				}, nil, c.tool("pay"))
 				th := r.begin(a, "x")
 				h.later.State = state
 				if kind == "denied" {
@@ -131,7 +170,12 @@ func TestEventsOfEnds(t *testing.T) {
 			}
 			return outcomeOf(resolve.Ask, "small"), nil
 		})
-		a := chat(talk(t, said(call("1", "pay", `{"n":5}`))), LoopConfig{Audit: j.take, Decider: d}, nil, c.tool("pay"))
+		a := chat(
+			talk(t, said(call("1", "pay", `{"n":5}`))),
+			LoopConfig{Audit: j.take, Decider: d},
+			nil,
+			c.tool("pay"),
+		)
 		th, q := runner{t: t}.asks(a, "x")
 		edit, _ := q.CreateEdit(json.RawMessage(`{"n":500}`), "")
 		mustRun(t, a, th, answers(edit))
@@ -142,11 +186,22 @@ func TestEventsOfEnds(t *testing.T) {
 	t.Run("an approved call that a sibling's stop leaves out", func(t *testing.T) {
 		j := &journal{}
 		var c counted
-		a := chat(talk(t, said(call("1", "halt", ""), call("2", "pay", ""))), LoopConfig{Audit: j.take}, nil, RequireApproval(halting("halt")), RequireApproval(c.tool("pay")))
+		a := chat(
+			talk(t, said(call("1", "halt", ""), call("2", "pay", ""))),
+			LoopConfig{Audit: j.take},
+			nil,
+			RequireApproval(halting("halt")),
+			RequireApproval(c.tool("pay")),
+		)
 		th := NewThread("t")
 		resp := mustRun(t, a, th, content.UserText("x"))
 		n := len(j.events)
-		mustRun(t, a, th, answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")))
+		mustRun(
+			t,
+			a,
+			th,
+			answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")),
+		)
 		ends := 0
 		for _, e := range j.events[n:] {
 			if e.CallID == "2" && e.Type != "answered" {
@@ -159,7 +214,12 @@ func TestEventsOfEnds(t *testing.T) {
 	})
 	t.Run("a declared call that is superseded", func(t *testing.T) {
 		j := &journal{}
-		a := chat(talk(t, said(call("1", "theirs", "")), said(text("ok"))), LoopConfig{Audit: j.take, OnNewMessage: Supersede}, nil, declaredTool("theirs"))
+		a := chat(
+			talk(t, said(call("1", "theirs", "")), said(text("ok"))),
+			LoopConfig{Audit: j.take, OnNewMessage: Supersede},
+			nil,
+			declaredTool("theirs"),
+		)
 		th := runner{t: t}.begin(a, "x")
 		mustRun(t, a, th, content.UserText("y"))
 		if !strings.Contains(j.tell(), "superseded 1") {
@@ -176,7 +236,11 @@ func TestEventsOfEnds(t *testing.T) {
 			v.Require.Within = time.Minute
 			return v, nil
 		})
-		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{Audit: j.take, Decider: d, Now: cl.now}, nil, c.tool("pay"))
+		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{
+			Audit:   j.take,
+			Decider: d,
+			Now:     cl.now,
+		}, nil, c.tool("pay"))
 		th := runner{t: t}.begin(a, "x")
 		cl.at = cl.at.Add(time.Hour)
 		if _, err := a.Run(t.Context(), th, content.UserText("y")); !errors.Is(err, errAudit) {
@@ -191,7 +255,12 @@ func TestEventsOfEnds(t *testing.T) {
 	t.Run("a lost call is recorded once the journal works again", func(t *testing.T) {
 		store := &keeper{}
 		var c counted
-		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{}, store, RequireApproval(c.tool("pay")))
+		a := chat(
+			talk(t, said(call("1", "pay", "")), said(text("ok"))),
+			LoopConfig{},
+			store,
+			RequireApproval(c.tool("pay")),
+		)
 		th, q := runner{t: t}.asks(a, "x")
 		mustRun(t, a, th, answers(q.CreateApproval("")))
 		crashed, err := loaded(store.saved[1], "t")
@@ -211,9 +280,17 @@ func TestEventsOfEnds(t *testing.T) {
 	})
 	t.Run("a result of the caller is recorded once the journal works again", func(t *testing.T) {
 		j := &journal{failAt: func(e Event) bool { return e.Type == "finished" }}
-		a := chat(talk(t, said(call("1", "theirs", "")), said(text("ok"))), LoopConfig{Audit: j.take}, nil, declaredTool("theirs"))
+		a := chat(
+			talk(t, said(call("1", "theirs", "")), said(text("ok"))),
+			LoopConfig{Audit: j.take},
+			nil,
+			declaredTool("theirs"),
+		)
 		th := runner{t: t}.begin(a, "x")
-		result := content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "1", Result: json.RawMessage(`1`)})
+		result := content.NewMessage(
+			content.ToolRole,
+			&content.FunctionResult{CallID: "1", Result: json.RawMessage(`1`)},
+		)
 		if _, err := a.Run(t.Context(), th, result); !errors.Is(err, errAudit) {
 			t.Fatal(err)
 		}
@@ -231,12 +308,26 @@ func TestResultLostOnAuditErrorAfterwards(t *testing.T) {
 		j := &journal{failAt: func(e Event) bool { return e.Type == "finished" && e.CallID == "1" }}
 		store := &keeper{}
 		k := talk(t, said(call("1", "pay", ""), call("2", "send", "")), said(text("ok")))
-		a := chat(k, LoopConfig{Audit: j.take, Concurrent: false}, store, RequireApproval(c.tool("pay")), RequireApproval(c.tool("send")))
+		a := chat(
+			k,
+			LoopConfig{Audit: j.take, Concurrent: false},
+			store,
+			RequireApproval(c.tool("pay")),
+			RequireApproval(c.tool("send")),
+		)
 		th := NewThread("t")
 		resp := r.run(a, th, content.UserText("go"))
-		if _, err := r.try(a, th, answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval(""))); !errors.Is(err, errAudit) {
+		if _, err := r.try(
+			a,
+			th,
+			answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")),
+		); !errors.Is(
+			err,
+			errAudit,
+		) {
 			t.Fatal(err)
 		}
+
 		j.failAt = nil
 		th, err := store.Load(t.Context(), "t")
 		if err != nil {
@@ -254,12 +345,26 @@ func TestConcurrentResultLostInMemory(t *testing.T) {
 		var c1, c2 counted
 		j := &journal{failAt: func(e Event) bool { return e.Type == "finished" }}
 		k := talk(t, said(call("1", "pay", ""), call("2", "send", "")), said(text("ok")))
-		a := chat(k, LoopConfig{Audit: j.take, Concurrent: true}, nil, RequireApproval(c1.tool("pay")), RequireApproval(c2.tool("send")))
+		a := chat(
+			k,
+			LoopConfig{Audit: j.take, Concurrent: true},
+			nil,
+			RequireApproval(c1.tool("pay")),
+			RequireApproval(c2.tool("send")),
+		)
 		th := NewThread("t")
 		resp := r.run(a, th, content.UserText("go"))
-		if _, err := r.try(a, th, answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval(""))); !errors.Is(err, errAudit) {
+		if _, err := r.try(
+			a,
+			th,
+			answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")),
+		); !errors.Is(
+			err,
+			errAudit,
+		) {
 			t.Fatal(err)
 		}
+
 		j.failAt = nil
 		r.run(a, th, content.UserText("and?"))
 		if !strings.Contains(k.last(), `2→"did send"`) {

@@ -36,7 +36,8 @@ func (j *judgement) refuse(text string) { j.action, j.text = refuse, text }
 // marker is the rule of RequireApproval.
 const marker = "marker"
 
-// judge says what is done with a call now. Whatever can't be told is refused or asked about.
+// judge says what is done with a call now. Whatever can't be told is
+// refused or asked about.
 func (r *run) judge(ctx context.Context, call *content.FunctionCall, t Tool) judgement {
 	marked := r.marked(call.Name)
 	if err := r.readable(call, r.cfg.Decider != nil || marked); err != nil {
@@ -51,6 +52,7 @@ func (r *run) judge(ctx context.Context, call *content.FunctionCall, t Tool) jud
 		j.verdict = v
 		j.ground.take(v)
 	}
+
 	if marked {
 		j.ground.Rules = append(j.ground.Rules, marker)
 	}
@@ -72,10 +74,12 @@ func (r *run) judge(ctx context.Context, call *content.FunctionCall, t Tool) jud
 			j.refuse("Error: " + err.Error())
 		}
 	}
+
 	return j
 }
 
-// marked reports whether any tool of that name is marked, whichever of them would run.
+// marked reports whether any tool of that name is marked, whichever of
+// them would run.
 func (r *run) marked(name string) bool {
 	is := func(t Tool) bool { return nameOf(t) == name && NeedsApproval(t) }
 	return slices.ContainsFunc(r.opt.Tools, is) || slices.ContainsFunc(r.cfg.Tools, is)
@@ -92,12 +96,15 @@ func runs(t Tool) action {
 func (g *ground) take(v hold.Verdict) {
 	g.Binding, g.Require = v.Binding, v.Require
 	for _, reason := range v.Reasons {
-		g.Rules = append(g.Rules, fmt.Sprintf("%s/%s/%s/%s", reason.Source, reason.Policy, reason.Rule, reason.Code))
+		g.Rules = append(
+			g.Rules,
+			fmt.Sprintf("%s/%s/%s/%s", reason.Source, reason.Policy, reason.Rule, reason.Code),
+		)
 	}
 }
 
-// covers reports whether who agreed to the one agreed to the other: no rule that they were not asked
-// for, nothing required on top.
+// covers reports whether who agreed to the one agreed to the other: no
+// rule that they were not asked for, nothing required on top.
 func (g ground) covers(other ground) bool {
 	for _, rule := range other.Rules {
 		if !slices.Contains(g.Rules, rule) {
@@ -114,7 +121,8 @@ func (g ground) required() policy.Require {
 	return *g.Require
 }
 
-// cannotAsk is what the model is told when nobody here is one of the people whom the policies want.
+// cannotAsk is what the model is told when nobody here is one of the
+// people whom the policies want.
 func (g ground) cannotAsk() string {
 	return "Tool call not run: it needs the approval of " + g.people() + ", and nothing here can ask them."
 }
@@ -141,7 +149,8 @@ func denialText(v hold.Verdict) string {
 	return "Tool call denied: " + strings.Join(details, "; ") + "."
 }
 
-// ask makes a request of a call, and gives it to the holder when there is one.
+// ask makes a request of a call, and gives it to the holder when there
+// is one.
 func (r *run) ask(ctx context.Context, it *item, j judgement) error {
 	id, err := r.requestID(it.Call.ID())
 	if err != nil {
@@ -162,7 +171,10 @@ func (r *run) ask(ctx context.Context, it *item, j judgement) error {
 		return err
 	}
 	r.debug("Function '%s' requires approval", it.Call.ToolName())
-	it.Stage, it.Asks, it.Ground, it.Key = open, []*ask{a}, j.ground, ""
+	it.Stage = open
+	it.Asks = []*ask{a}
+	it.Ground = j.ground
+	it.Key = ""
 	if held == nil {
 		return nil
 	}
@@ -170,7 +182,12 @@ func (r *run) ask(ctx context.Context, it *item, j judgement) error {
 }
 
 // hold gives a request to the holder; nil without one.
-func (r *run) hold(ctx context.Context, a *ask, q *content.ToolApprovalRequest, v hold.Verdict) (*hold.Held, error) {
+func (r *run) hold(
+	ctx context.Context,
+	a *ask,
+	q *content.ToolApprovalRequest,
+	v hold.Verdict,
+) (*hold.Held, error) {
 	if r.cfg.Holder == nil {
 		return nil, nil
 	}
@@ -210,5 +227,6 @@ func (t *Thread) knows(id string) bool {
 			}
 		}
 	}
+
 	return false
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// runApproved runs the calls that may run by now, each decided again and claimed before it begins.
+// runApproved runs the calls that may run by now, each decided again
+// and claimed before it begins.
 func (r *run) runApproved(ctx context.Context) error {
 	r.turn = -1
 	defer func() { r.turn = 0 }()
@@ -22,6 +23,7 @@ func (r *run) runApproved(ctx context.Context) error {
 		}
 		outs = append(outs, more...)
 	}
+
 	return r.failed.Turn(outs)
 }
 
@@ -33,6 +35,7 @@ func (r *run) runBatch(ctx context.Context, b *batch) ([]Outcome, error) {
 		}
 		return r.runTogether(ctx, ready)
 	}
+
 	var outs []Outcome
 	for _, it := range b.Items {
 		ready, err := r.cleared(ctx, []*item{it})
@@ -48,10 +51,12 @@ func (r *run) runBatch(ctx context.Context, b *batch) ([]Outcome, error) {
 		}
 		outs = append(outs, more...)
 	}
+
 	return outs, nil
 }
 
-// cleared are those of some calls that may begin now. After a call that ended the run none does.
+// cleared are those of some calls that may begin now. After a call that
+// ended the run none does.
 func (r *run) cleared(ctx context.Context, items []*item) ([]*item, error) {
 	var ready []*item
 	for _, it := range items {
@@ -61,6 +66,7 @@ func (r *run) cleared(ctx context.Context, items []*item) ([]*item, error) {
 			}
 			continue
 		}
+
 		ok, err := r.clear(ctx, it)
 		if err != nil {
 			return nil, err
@@ -69,10 +75,12 @@ func (r *run) cleared(ctx context.Context, items []*item) ([]*item, error) {
 			ready = append(ready, it)
 		}
 	}
+
 	return ready, nil
 }
 
-// leaveOut gives a result to a call that does not run since another ended the run.
+// leaveOut gives a result to a call that does not run since another
+// ended the run.
 func (r *run) leaveOut(ctx context.Context, it *item) error {
 	if err := r.record(ctx, it, Event{Type: "skipped", Detail: textStopped}); err != nil {
 		return err
@@ -81,8 +89,8 @@ func (r *run) leaveOut(ctx context.Context, it *item) error {
 	return nil
 }
 
-// clear reports whether a call may begin: it is approved, nothing that it was approved on has
-// changed.
+// clear reports whether a call may begin: it is approved, nothing that
+// it was approved on has changed.
 func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 	poll := it.Stage == open && it.Poll && r.turn < 0 // not in the turn that asked
 	if it.Stage != approved && !poll {
@@ -92,12 +100,18 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 		return false, r.clearService(ctx, it)
 	}
 	if it.overdue(r.now()) {
-		if err := r.record(ctx, it, Event{Type: howExpired, RequestID: it.Asks[0].Request.InputRequestID()}); err != nil {
+		if err := r.record(
+			ctx,
+			it,
+			Event{Type: howExpired, RequestID: it.Asks[0].Request.InputRequestID()},
+		); err != nil {
 			return false, err
 		}
+
 		it.settle(textExpired)
 		return false, nil
 	}
+
 	call := it.Call.(*content.FunctionCall) // nothing else is not the service's
 	it.tool = FindTool(call.Name, r.opt, r.cfg.Tools)
 	j := r.judge(ctx, call, it.tool)
@@ -115,6 +129,7 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 			return false, err
 		} // approved at once, by the holder
 	}
+
 	refused, err := r.claim(ctx, it, j.verdict)
 	switch {
 	case err != nil:
@@ -129,11 +144,12 @@ func (r *run) clear(ctx context.Context, it *item) (bool, error) {
 		it.Stage = external
 		return false, nil
 	}
+
 	return true, nil
 }
 
-// overdue reports whether an approval that was given in time was not used in time. The holder's
-// permits have deadlines of their own.
+// overdue reports whether an approval that was given in time was not
+// used in time. The holder's permits have deadlines of their own.
 func (it *item) overdue(now time.Time) bool {
 	if it.Stage != approved || it.State != nil || len(it.Asks) == 0 || it.Asks[0].Ref != "" {
 		return false
@@ -142,7 +158,8 @@ func (it *item) overdue(now time.Time) bool {
 	return !expires.IsZero() && !now.Before(expires)
 }
 
-// clearService takes the permit of what a service is about to run on a held approval.
+// clearService takes the permit of what a service is about to run on a
+// held approval.
 func (r *run) clearService(ctx context.Context, it *item) error {
 	j := r.judgeService(ctx, it)
 	if j.action != refuse {
@@ -156,6 +173,7 @@ func (r *run) clearService(ctx context.Context, it *item) error {
 		}
 		j.text = "Tool call not run: " + refused + "."
 	}
+
 	if err := r.record(ctx, it, Event{Type: "denied", Detail: j.text}); err != nil {
 		return err
 	}
@@ -163,7 +181,8 @@ func (r *run) clearService(ctx context.Context, it *item) error {
 	return nil
 }
 
-// claim takes the one run of a held call. When it is not to be had, the text says why.
+// claim takes the one run of a held call. When it is not to be had, the
+// text says why.
 func (r *run) claim(ctx context.Context, it *item, v hold.Verdict) (refused string, err error) {
 	ref := it.ref()
 	if ref == "" {
@@ -187,9 +206,9 @@ func (r *run) claim(ctx context.Context, it *item, v hold.Verdict) (refused stri
 	return "", nil
 }
 
-// claimKey names the attempt. With a store the same attempt may ask again after a crash, since the
-// store lets only one process go on; without one each attempt is another, and a crash costs the
-// run.
+// claimKey names the attempt. With a store the same attempt may ask
+// again after a crash, since the store lets only one process go on;
+// without one each attempt is another, and a crash costs the run.
 func (r *run) claimKey(it *item) (string, error) {
 	id := it.Asks[0].Request.InputRequestID()
 	if r.t.store != nil {
@@ -206,7 +225,8 @@ func (it *item) ref() string {
 	return it.Asks[0].Ref
 }
 
-// runTogether runs cleared calls at once. That they begin is saved before, how they ended after.
+// runTogether runs cleared calls at once. That they begin is saved
+// before, how they ended after.
 func (r *run) runTogether(ctx context.Context, items []*item) ([]Outcome, error) {
 	if err := r.start(ctx, items); err != nil {
 		return nil, err
@@ -226,7 +246,8 @@ func (r *run) runTogether(ctx context.Context, items []*item) ([]Outcome, error)
 	return outs, failed
 }
 
-// start marks calls as running, durably. When it can't, nothing has changed and nothing runs.
+// start marks calls as running, durably. When it can't, nothing has
+// changed and nothing runs.
 func (r *run) start(ctx context.Context, items []*item) error {
 	undo := func() {}
 	if r.turn >= 0 {
@@ -240,6 +261,7 @@ func (r *run) start(ctx context.Context, items []*item) error {
 			err = r.record(ctx, it, Event{Type: "started"})
 		}
 	}
+
 	if err == nil {
 		err = r.t.Save(ctx)
 	}
@@ -249,6 +271,7 @@ func (r *run) start(ctx context.Context, items []*item) error {
 		}
 		undo()
 	}
+
 	return err
 }
 
@@ -262,8 +285,8 @@ func (r *run) runAll(ctx context.Context, items []*item) []Outcome {
 	return outs
 }
 
-// recordEnd records that a call has ended. When that fails it is made up for later: the result
-// stays.
+// recordEnd records that a call has ended. When that fails it is made
+// up for later: the result stays.
 func (r *run) recordEnd(ctx context.Context, it *item) error {
 	if !it.Unrecorded {
 		return nil
@@ -295,7 +318,8 @@ func (r *run) runItem(ctx context.Context, it *item) Outcome {
 	return o
 }
 
-// approval names who approved, for the function that runs; "" when nobody was asked.
+// approval names who approved, for the function that runs; "" when
+// nobody was asked.
 func (it *item) approval() string {
 	switch {
 	case it.By != "":
@@ -303,6 +327,7 @@ func (it *item) approval() string {
 	case len(it.Asks) > 0:
 		return "user"
 	}
+
 	return ""
 }
 
@@ -332,6 +357,7 @@ func withID(answer content.InputResponse, id string) content.InputResponse {
 		out.RequestID = id
 		return &out
 	}
+
 	return answer
 }
 
@@ -347,6 +373,7 @@ func (r *run) settleOutcome(ctx context.Context, it *item, o Outcome) error {
 		}
 		o = Outcome{Err: err}
 	}
+
 	r.closeOpen(it, nil)
 	call := content.FunctionCall{CallID: it.Call.ID(), Name: it.Call.ToolName()}
 	it.Stage = done

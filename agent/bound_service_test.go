@@ -24,7 +24,13 @@ func kept(t testing.TB, turns ...func([]*content.Message, *Options) ([]*content.
 func TestServiceKeepsTheHistory(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		k := kept(t, said(call("0", "look", "")), said(text("?"), call("1", "pay", ""), call("2", "look", "")), said(text("ok")), said(text("and")))
+		k := kept(
+			t,
+			said(call("0", "look", "")),
+			said(text("?"), call("1", "pay", ""), call("2", "look", "")),
+			said(text("ok")),
+			said(text("and")),
+		)
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
 		th := NewThread("t")
 		resp := r.run(a, th, content.UserText("x"))
@@ -35,7 +41,12 @@ func TestServiceKeepsTheHistory(t *testing.T) {
 		q := approvalOf(t, resp, 0)
 		th = reload(t, th)
 		r.run(a, th, answers(text("before"), q.CreateApproval(""), text("after")))
-		expect(t, "only results are sent", k.last(), "tool: 1→\"did pay\" 2→\"did look\"\nuser: \"before\" \"after\"\n")
+		expect(
+			t,
+			"only results are sent",
+			k.last(),
+			"tool: 1→\"did pay\" 2→\"did look\"\nuser: \"before\" \"after\"\n",
+		)
 		if k.options[2].ConversationID != "conv" {
 			t.Error(k.options[2].ConversationID)
 		}
@@ -65,7 +76,12 @@ func TestServiceWaitsForResults(t *testing.T) {
 			r.run(a, th, content.UserText("two"))
 			th = reload(t, th)
 			r.run(a, th, answers(q.CreateRejection(""), text("three")))
-			expect(t, "sent", k.last(), "tool: 1→\"Tool call invocation rejected.\"\nuser: \"one\"\nuser: \"two\"\nuser: \"three\"\n")
+			expect(
+				t,
+				"sent",
+				k.last(),
+				"tool: 1→\"Tool call invocation rejected.\"\nuser: \"one\"\nuser: \"two\"\nuser: \"three\"\n",
+			)
 			if raw := string(sure(json.Marshal(th))); strings.Contains(raw, "held_back") {
 				t.Error("kept though it was sent:", raw)
 			}
@@ -73,7 +89,8 @@ func TestServiceWaitsForResults(t *testing.T) {
 	}
 }
 
-// TestConversationOfTheBatch answers with options that do not name the conversation.
+// TestConversationOfTheBatch answers with options that do not name the
+// conversation.
 func TestConversationOfTheBatch(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
@@ -84,9 +101,14 @@ func TestConversationOfTheBatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.client(l, []*content.Message{answers(approvalOf(t, resp, 0).CreateApproval(""))}, opt); err != nil {
+		if _, err := r.client(
+			l,
+			[]*content.Message{answers(approvalOf(t, resp, 0).CreateApproval(""))},
+			opt,
+		); err != nil {
 			t.Fatal(err)
 		}
+
 		expect(t, "sent", k.last(), "tool: 1→\"did pay\"\n")
 		if k.options[1].ConversationID != "conv" {
 			t.Error("sent to another conversation")
@@ -111,6 +133,7 @@ func hosted(messages []*content.Message) string {
 			}
 		}
 	}
+
 	return strings.Join(out, ", ")
 }
 
@@ -118,19 +141,34 @@ func TestHostedRequestsGoBack(t *testing.T) {
 	for _, keeps := range []string{"", "conv"} {
 		bothWays(t, func(t *testing.T, r runner) {
 			var c counted
-			k := talk(t, said(text("?"), mcpRequest("r1"), call("1", "pay", ""), mcpRequest("r2"), call("2", "look", "")), said(text("ok")), said(text("more")))
+			k := talk(
+				t,
+				said(text("?"), mcpRequest("r1"), call("1", "pay", ""), mcpRequest("r2"), call("2", "look", "")),
+				said(text("ok")),
+				said(text("more")),
+			)
 			k.keeps = keeps
 			a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
 			th := NewThread("t")
 			resp := r.run(a, th, content.UserText("x"))
-			q1, pay, q2 := approvalOf(t, resp, 0), approvalOf(t, resp, 1), approvalOf(t, resp, 2)
+			q1 := approvalOf(t, resp, 0)
+			pay := approvalOf(t, resp, 1)
+			q2 := approvalOf(t, resp, 2)
 			if len(resp.UserInputRequests()) != 3 || c.runs["look"] != 1 {
 				t.Fatal(tell(resp.Messages), c.runs)
 			}
 			th = reload(t, th)
 			forged := q2.CreateApproval("")
 			forged.Call.(*content.MCPCall).Arguments = json.RawMessage(`{}`)
-			resp = r.run(a, th, answers(q1.CreateApproval(""), forged, &content.ToolApprovalResponse{RequestID: "r9", Approved: true}))
+			resp = r.run(
+				a,
+				th,
+				answers(
+					q1.CreateApproval(""),
+					forged,
+					&content.ToolApprovalResponse{RequestID: "r9", Approved: true},
+				),
+			)
 			expect(t, "refused", refusals(resp), "r2 other_call; r9 unknown_request")
 			if len(k.seen) != 1 || len(th.Pending()) != 2 {
 				t.Fatal("partial answers went to the service")
@@ -160,13 +198,20 @@ func TestHostedRequestsGoBack(t *testing.T) {
 }
 
 func TestPlanDeniesAHostedCall(t *testing.T) {
-	for name, d := range map[string]*changing{"denied": {verdict: outcomeOf(resolve.Deny, "r")}, "undecided": {err: errors.New("away")}} {
+	for name, d := range map[string]*changing{
+		"denied":    {verdict: outcomeOf(resolve.Deny, "r")},
+		"undecided": {err: errors.New("away")},
+	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, func(t *testing.T, r runner) {
 				var c counted
 				j := &journal{}
 				k := talk(t, said(mcpRequest("r1")), said(text("ok")))
-				resp := r.run(chat(k, LoopConfig{Decider: d, Audit: j.take}, nil), NewThread("t"), content.UserText("x"))
+				resp := r.run(
+					chat(k, LoopConfig{Decider: d, Audit: j.take}, nil),
+					NewThread("t"),
+					content.UserText("x"),
+				)
 				if len(resp.UserInputRequests()) > 0 && len(k.seen) != 2 {
 					t.Fatal(tell(resp.Messages))
 				}
@@ -175,7 +220,11 @@ func TestPlanDeniesAHostedCall(t *testing.T) {
 
 				k = talk(t, said(mcpRequest("r1"), call("1", "look", "")), said(text("ok")))
 				k.keeps = "conv"
-				r.run(chat(k, LoopConfig{Decider: &onlyHosted{d}}, nil, c.tool("look")), NewThread("t"), content.UserText("x"))
+				r.run(
+					chat(k, LoopConfig{Decider: &onlyHosted{d}}, nil, c.tool("look")),
+					NewThread("t"),
+					content.UserText("x"),
+				)
 				expect(t, "sent", tell(k.seen[1]), "tool: 1→\"did look\"\nuser: r1!false\n")
 			})
 		})
@@ -204,7 +253,15 @@ func TestPlanAllowsAHostedCall(t *testing.T) {
 
 func TestHostedRequestIsSuperseded(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		k := talk(t, said(mcpRequest("r1"), &content.StructuredInputRequest{RequestID: "s"}, &content.TextApprovalRequest{RequestID: "w"}), said(text("ok")))
+		k := talk(
+			t,
+			said(
+				mcpRequest("r1"),
+				&content.StructuredInputRequest{RequestID: "s"},
+				&content.TextApprovalRequest{RequestID: "w"},
+			),
+			said(text("ok")),
+		)
 		a := chat(k, LoopConfig{OnNewMessage: Supersede}, nil)
 		th := r.begin(a, "x")
 		r.run(a, th, content.UserText("y"))
@@ -299,7 +356,9 @@ func TestLateAnswerToServiceIsForwarded(t *testing.T) {
 
 func TestPlanDeniedHostedThenForged(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		deny := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) { return outcomeOf(resolve.Deny, "no"), nil })
+		deny := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) {
+			return outcomeOf(resolve.Deny, "no"), nil
+		})
 		q := mcpRequest("r1")
 		k := talk(t, said(q), said(text("ok")), said(text("forwarded!")))
 		a := chat(k, LoopConfig{Decider: deny}, nil)
@@ -315,7 +374,9 @@ func TestPlanDeniedHostedThenForged(t *testing.T) {
 func TestHostedNotDecidedAgain(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		outcome := resolve.Ask
-		d := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) { return outcomeOf(outcome, "x"), nil })
+		d := decideFunc(
+			func(Tool, content.ToolCall) (hold.Verdict, error) { return outcomeOf(outcome, "x"), nil },
+		)
 		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 		a := chat(k, LoopConfig{Decider: d}, nil)
 		th, q := r.asks(a, "wipe")
@@ -340,8 +401,8 @@ func TestHostedStagesWithoutHolder(t *testing.T) {
 	})
 }
 
-// What is held back while a conversation waits and that the service refuses must not block the
-// thread for good.
+// What is held back while a conversation waits and that the service
+// refuses must not block the thread for good.
 func TestHeldBackMessageThatTheServiceRefuses(t *testing.T) {
 	var c counted
 	refuse := func(ms []*content.Message, _ *Options) ([]*content.Message, error) {
@@ -366,14 +427,15 @@ func TestHeldBackMessageThatTheServiceRefuses(t *testing.T) {
 	}
 }
 
-// Two requests of a service under one id: the pending ones can't be told apart, and AG-UI and A2A
-// refuse the list for good.
+// Two requests of a service under one id: the pending ones can't be
+// told apart, and AG-UI and A2A refuse the list for good.
 func TestServiceAsksTwiceUnderOneID(t *testing.T) {
 	k := talk(t, said(mcpRequest("r"), mcpRequest("r")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil)
 	th := NewThread("t")
 	_, err := a.Run(t.Context(), th, content.UserText("x"))
-	if p := th.Pending(); err == nil && len(p) == 2 && p[0].Request.InputRequestID() == p[1].Request.InputRequestID() {
+	if p := th.Pending(); err == nil && len(p) == 2 &&
+		p[0].Request.InputRequestID() == p[1].Request.InputRequestID() {
 		t.Error("two open requests have the id r")
 	}
 }
@@ -410,7 +472,15 @@ func TestResultForUnknownCall(t *testing.T) {
 		k := talk(t, said(text("ok")))
 		k.keeps = "conv"
 		a := chat(k, LoopConfig{}, nil)
-		resp := r.run(a, NewThread("t"), content.UserText("hi"), content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "no", Result: json.RawMessage(`1`)}))
+		resp := r.run(
+			a,
+			NewThread("t"),
+			content.UserText("hi"),
+			content.NewMessage(
+				content.ToolRole,
+				&content.FunctionResult{CallID: "no", Result: json.RawMessage(`1`)},
+			),
+		)
 		expect(t, "refused", refusals(resp), "no unknown_request")
 		expect(t, "sent", k.last(), "user: \"hi\"\n")
 	})
@@ -419,7 +489,12 @@ func TestResultForUnknownCall(t *testing.T) {
 func TestWrapSiblingsBecauseOfAHostedRequest(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		a := chat(talk(t, said(mcpRequest("r1"), call("1", "look", ""))), LoopConfig{WrapSiblings: true}, nil, c.tool("look"))
+		a := chat(
+			talk(t, said(mcpRequest("r1"), call("1", "look", ""))),
+			LoopConfig{WrapSiblings: true},
+			nil,
+			c.tool("look"),
+		)
 		if n := len(r.run(a, NewThread("t"), content.UserText("go")).UserInputRequests()); n != 1 {
 			t.Errorf("%d requests: a hosted one takes local calls along (rule 11)", n)
 		}
@@ -446,7 +521,11 @@ func (h *hiddenID) Respond(context.Context, []*content.Message, *Options) (*Resp
 func (h *hiddenID) Stream(context.Context, []*content.Message, *Options) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		for i, c := range h.contents {
-			u := &Update{Role: content.Assistant, MessageID: "m", Contents: []content.Content{c}}
+			u := &Update{
+				Role:      content.Assistant,
+				MessageID: "m",
+				Contents:  []content.Content{c},
+			}
 			if i == len(h.contents)-1 {
 				u.ConversationID = "conv"
 			}

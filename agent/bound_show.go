@@ -20,7 +20,8 @@ func (r *run) release(a *answer) error {
 	return nil
 }
 
-// pass shows a turn whose calls all have their results, and gives both to the model.
+// pass shows a turn whose calls all have their results, and gives both
+// to the model.
 func (r *run) pass(a *answer, b *batch) error {
 	if err := r.release(a); err != nil {
 		return err
@@ -41,8 +42,8 @@ func (r *run) pass(a *answer, b *batch) error {
 	return r.out.message(told)
 }
 
-// keep shows requests in place of the calls of a batch that waits in the thread. A batch that got
-// all its answers at once goes on.
+// keep shows requests in place of the calls of a batch that waits in
+// the thread. A batch that got all its answers at once goes on.
 func (r *run) keep(a *answer, b *batch) (bool, error) {
 	said := present(a.resp.Messages, b)
 	r.out.resp.Messages = append(r.out.resp.Messages, said...)
@@ -74,6 +75,7 @@ func leftOf(messages []*content.Message, b *batch) []*content.Message {
 			out = append(out, m.With(left))
 		}
 	}
+
 	return out
 }
 
@@ -81,8 +83,8 @@ func (b *batch) holds(c content.Content) bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return it.is(c) || slices.Contains(it.Lead, c) })
 }
 
-// present shows messages with what the user is asked in place of the calls. Messages that are left
-// empty are dropped.
+// present shows messages with what the user is asked in place of the
+// calls. Messages that are left empty are dropped.
 func present(messages []*content.Message, b *batch) []*content.Message {
 	var out []*content.Message
 	for _, m := range messages {
@@ -98,10 +100,12 @@ func presentUpdates(updates []*Update, b *batch) []*Update {
 	for _, u := range updates {
 		shown := *u
 		shown.Contents = presentContents(u.Contents, b)
-		if len(shown.Contents) > 0 || len(u.Contents) == 0 || u.FinishReason != "" || u.ConversationID != "" || u.ID != "" {
+		if len(shown.Contents) > 0 || len(u.Contents) == 0 || u.FinishReason != "" || u.ConversationID != "" ||
+			u.ID != "" {
 			out = append(out, &shown)
 		}
 	}
+
 	return out
 }
 
@@ -115,6 +119,7 @@ func presentContents(contents []content.Content, b *batch) []content.Content {
 		}
 		out = append(out, b.Items[i].visible()...)
 	}
+
 	return out
 }
 
@@ -123,7 +128,8 @@ func (it *item) is(c content.Content) bool {
 	return c == it.origin
 }
 
-// surfaceOlder shows again, at the end of a run, what earlier turns still ask.
+// surfaceOlder shows again, at the end of a run, what earlier turns
+// still ask.
 func (r *run) surfaceOlder(a *answer) error {
 	var contents []content.Content
 	for _, b := range r.t.batches {
@@ -134,6 +140,7 @@ func (r *run) surfaceOlder(a *answer) error {
 			contents = append(contents, it.visible()...)
 		}
 	}
+
 	if len(contents) == 0 {
 		return nil
 	}

@@ -13,7 +13,8 @@ import (
 // maxTries bounds how often a call is resumed that could not go on.
 const maxTries = 3
 
-// again keeps a call that could not go on for the next run, which is this one's error.
+// again keeps a call that could not go on for the next run, which is
+// this one's error.
 func (r *run) again(it *item, s *Suspend) error {
 	r.closeOpen(it, nil)
 	if it.Tries++; it.Tries >= maxTries || !json.Valid(s.State) {
@@ -24,13 +25,15 @@ func (r *run) again(it *item, s *Suspend) error {
 		it.ended = "failed: " + s.Err.Error()
 		return nil
 	}
+
 	it.Stage = approved
 	it.State = s.State
 	it.Asks = nil
 	return s.Err
 }
 
-// closeOpen ends the open requests of a call that are not among those that stay.
+// closeOpen ends the open requests of a call that are not among those
+// that stay.
 func (r *run) closeOpen(it *item, stay []*ask) {
 	for _, a := range it.Asks {
 		if a.Answer == nil && !slices.Contains(stay, a) {
@@ -86,8 +89,10 @@ func (r *run) suspend(ctx context.Context, it *item, s *Suspend) error {
 				return err
 			}
 		}
+
 		asks = append(asks, a)
 	}
+
 	if err := r.refuse(ctx, outerRefusals(it.Asks, s.Refused)...); err != nil {
 		return err
 	}
@@ -102,7 +107,8 @@ func (r *run) suspend(ctx context.Context, it *item, s *Suspend) error {
 	return nil
 }
 
-// outerRefusals are the refusals of a nested agent under the ids that its caller knows.
+// outerRefusals are the refusals of a nested agent under the ids that
+// its caller knows.
 func outerRefusals(asks []*ask, inner []Refusal) []Refusal {
 	var out []Refusal
 	for _, no := range inner {
@@ -114,10 +120,12 @@ func outerRefusals(asks []*ask, inner []Refusal) []Refusal {
 			}
 		}
 	}
+
 	return out
 }
 
-// stillOpen finds an open request that a polled function makes again: it keeps its id.
+// stillOpen finds an open request that a polled function makes again:
+// it keeps its id.
 func stillOpen(before []*ask, q content.InputRequest, taken []*ask) *ask {
 	for _, a := range before {
 		if a.Inner == q.InputRequestID() && a.Answer == nil && !slices.Contains(taken, a) {
@@ -161,6 +169,7 @@ func withRequestID(q content.InputRequest, id string) content.InputRequest {
 		out.RequestID = id
 		return &out
 	}
+
 	return q
 }
 
@@ -180,5 +189,6 @@ func notePtr(q content.InputRequest) *content.Note {
 	case *content.StructuredInputRequest:
 		return &q.Note
 	}
+
 	return nil
 }

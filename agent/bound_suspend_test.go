@@ -11,24 +11,41 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// TestSuspendAndResume suspends twice, with each kind of request, in other processes.
+// TestSuspendAndResume suspends twice, with each kind of request, in
+// other processes.
 func TestSuspendAndResume(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","required":["n"]}`)
 	for _, marked := range []bool{false, true} {
 		bothWays(t, func(t *testing.T, r runner) {
 			j := &journal{}
-			tool := &asking{name: "wait", ask: func() *Suspend {
-				return &Suspend{State: json.RawMessage(`{"step":1}`), Requests: []content.InputRequest{
-					&content.TextApprovalRequest{RequestID: "consent", Text: "ok?"}, &content.StructuredInputRequest{RequestID: "data", Schema: schema},
-					&content.ToolApprovalRequest{RequestID: "tool", Call: call("inner", "x", "")}}}
-			}}
+			tool := &asking{
+				name: "wait",
+				ask: func() *Suspend {
+					return &Suspend{
+						State: json.RawMessage(`{"step":1}`),
+						Requests: []content.InputRequest{
+							&content.TextApprovalRequest{
+								RequestID: "consent",
+								Text:      "ok?",
+							}, &content.StructuredInputRequest{RequestID: "data", Schema: schema},
+							&content.ToolApprovalRequest{RequestID: "tool", Call: call("inner", "x", "")}},
+					}
+				},
+			}
 			tool.resumed = func(state json.RawMessage, given []content.InputResponse) (any, error) {
 				if string(state) == `{"step":1}` {
-					if len(given) != 3 || given[0].InputResponseTo() != "consent" || given[1].InputResponseTo() != "data" || given[2].InputResponseTo() != "tool" {
+					if len(given) != 3 || given[0].InputResponseTo() != "consent" ||
+						given[1].InputResponseTo() != "data" ||
+						given[2].InputResponseTo() != "tool" {
 						t.Errorf("%v", given)
 					}
-					return nil, &Suspend{Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "consent", Text: "sure?"}}}
+					return nil, &Suspend{
+						Requests: []content.InputRequest{
+							&content.TextApprovalRequest{RequestID: "consent", Text: "sure?"},
+						},
+					}
 				}
+
 				return fmt.Sprintf("%s %v", state, content.Rejects(given[0])), nil
 			}
 			k := talk(t, said(call("1", "wait", "")), said(text("ok")))
@@ -40,14 +57,27 @@ func TestSuspendAndResume(t *testing.T) {
 			} else {
 				r.run(a, th, content.UserText("x"))
 			}
+
 			th = reload(t, th)
 			open := th.Pending()
 			if len(open) != 3 {
 				t.Fatal(open)
 			}
-			consent, data, inner := open[0].Request.(*content.TextApprovalRequest), open[1].Request.(*content.StructuredInputRequest), open[2].Request.(*content.ToolApprovalRequest)
-			resp := r.run(a, th, answers(&content.StructuredInputResponse{RequestID: data.RequestID, Data: json.RawMessage(`{}`)},
-				&content.ToolApprovalResponse{RequestID: consent.RequestID, Approved: true}, inner.CreateRejection("")))
+			consent := open[0].Request.(*content.TextApprovalRequest)
+			data := open[1].Request.(*content.StructuredInputRequest)
+			inner := open[2].Request.(*content.ToolApprovalRequest)
+			resp := r.run(
+				a,
+				th,
+				answers(
+					&content.StructuredInputResponse{RequestID: data.RequestID, Data: json.RawMessage(`{}`)},
+					&content.ToolApprovalResponse{
+						RequestID: consent.RequestID,
+						Approved:  true,
+					},
+					inner.CreateRejection(""),
+				),
+			)
 			expect(t, "refused", refusals(resp), data.RequestID+" bad_answer; "+consent.RequestID+" wrong_kind")
 			if len(resp.UserInputRequests()) != 2 {
 				t.Fatal(tell(resp.Messages))
@@ -85,12 +115,21 @@ func TestSuspendWithoutRequests(t *testing.T) {
 // TestSuspendedToolThatIsGone takes the tool away before its call is resumed.
 func TestSuspendedToolThatIsGone(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		tool := &asking{name: "wait", ask: func() *Suspend {
-			return &Suspend{Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
-		}}
+		tool := &asking{
+			name: "wait",
+			ask: func() *Suspend {
+				return &Suspend{
+					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
+				}
+			},
+		}
 		k := talk(t, said(call("1", "wait", "")), said(text("ok")))
 		th := NewThread("t")
-		q := r.run(chat(k, LoopConfig{}, nil, tool), th, content.UserText("x")).UserInputRequests()[0].(*content.TextApprovalRequest)
+		q := r.run(
+			chat(k, LoopConfig{}, nil, tool),
+			th,
+			content.UserText("x"),
+		).UserInputRequests()[0].(*content.TextApprovalRequest)
 		r.run(chat(k, LoopConfig{}, nil), reload(t, th), answers(q.CreateApproval("")))
 		if !strings.Contains(k.last(), `1→"Error: Requested function \"wait\" not found."`) {
 			t.Error(k.last())
@@ -100,9 +139,16 @@ func TestSuspendedToolThatIsGone(t *testing.T) {
 
 func TestPolledCallAfterFailedSave(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		tool := &asking{name: "wait", ask: func() *Suspend {
-			return &Suspend{State: json.RawMessage(`1`), Poll: true, Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
-		}}
+		tool := &asking{
+			name: "wait",
+			ask: func() *Suspend {
+				return &Suspend{
+					State:    json.RawMessage(`1`),
+					Poll:     true,
+					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
+				}
+			},
+		}
 		k := &keeper{}
 		a := chat(talk(t, said(call("1", "wait", "")), said(text("ok"))), LoopConfig{}, k, tool)
 		th := r.begin(a, "go")
@@ -125,10 +171,21 @@ func TestPolledCallAfterFailedSave(t *testing.T) {
 
 func TestFinishedWithOpenAsksClosesThem(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		tool := &asking{name: "wait", ask: func() *Suspend {
-			return &Suspend{Poll: true, Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
-		}}
-		a := chat(talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")), said(text("hm"))), LoopConfig{}, nil, tool)
+		tool := &asking{
+			name: "wait",
+			ask: func() *Suspend {
+				return &Suspend{
+					Poll:     true,
+					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
+				}
+			},
+		}
+		a := chat(
+			talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")), said(text("hm"))),
+			LoopConfig{},
+			nil,
+			tool,
+		)
 		th := NewThread("t")
 		q := r.run(a, th, content.UserText("go")).UserInputRequests()[0].(*content.TextApprovalRequest)
 		r.run(a, th, answers())
@@ -141,7 +198,11 @@ func TestPolledAtOnceInTheSameRun(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		polls := 0
 		ask := func() *Suspend {
-			return &Suspend{State: json.RawMessage(`1`), Poll: true, Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
+			return &Suspend{
+				State:    json.RawMessage(`1`),
+				Poll:     true,
+				Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
+			}
 		}
 		tool := &asking{name: "wait", ask: ask}
 		tool.resumed = func(_ json.RawMessage, given []content.InputResponse) (any, error) {
@@ -161,6 +222,7 @@ func TestPolledAtOnceInTheSameRun(t *testing.T) {
 				t.Fatalf("a poll that changes nothing must not change the request:\n%s", tell(resp.Messages))
 			}
 		}
+
 		r.run(a, th, answers())
 		if polls != 3 || !strings.Contains(k.last(), "1→0\n") {
 			t.Error(polls, k.last())
@@ -170,9 +232,15 @@ func TestPolledAtOnceInTheSameRun(t *testing.T) {
 
 func TestPolledAndAnswered(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		tool := &asking{name: "wait", ask: func() *Suspend {
-			return &Suspend{Poll: true, Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}}
-		}}
+		tool := &asking{
+			name: "wait",
+			ask: func() *Suspend {
+				return &Suspend{
+					Poll:     true,
+					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
+				}
+			},
+		}
 		k := talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, tool)
 		th := NewThread("t")
@@ -184,24 +252,44 @@ func TestPolledAndAnswered(t *testing.T) {
 	})
 }
 
-// A polled function that asks two things under one id of its own leaves a thread that can't be
-// read.
+// A polled function that asks two things under one id of its own leaves
+// a thread that can't be read.
 func TestPolledRequestsOfOneID(t *testing.T) {
 	two := func() *Suspend {
-		return &Suspend{Poll: true, Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "i", Text: "a"}, &content.TextApprovalRequest{RequestID: "i", Text: "b"}}}
+		return &Suspend{
+			Poll: true,
+			Requests: []content.InputRequest{
+				&content.TextApprovalRequest{RequestID: "i", Text: "a"},
+				&content.TextApprovalRequest{RequestID: "i", Text: "b"},
+			},
+		}
 	}
-	f := &asking{name: "f", ask: two, resumed: func(json.RawMessage, []content.InputResponse) (any, error) { return nil, two() }}
+	f := &asking{
+		name: "f",
+		ask:  two,
+		resumed: func(json.RawMessage, []content.InputResponse) (any, error) {
+			return nil, two()
+		},
+	}
 	a := chat(talk(t, said(call("1", "f", "")), said(text("ok"))), LoopConfig{}, nil, f)
 	th := runner{t: t}.begin(a, "x")
 	mustRun(t, a, th)
 	storable(t, th)
 }
 
-// A suspended function without a state, stored in between, is resumed with a no.
+// A suspended function without a state, stored in between, is resumed
+// with a no.
 func TestSuspendedWithoutStateStored(t *testing.T) {
-	f := &asking{name: "f", ask: func() *Suspend {
-		return &Suspend{Requests: []content.InputRequest{&content.ToolApprovalRequest{RequestID: "i", Call: call("x", "y", "")}}}
-	}}
+	f := &asking{
+		name: "f",
+		ask: func() *Suspend {
+			return &Suspend{
+				Requests: []content.InputRequest{
+					&content.ToolApprovalRequest{RequestID: "i", Call: call("x", "y", "")},
+				},
+			}
+		},
+	}
 	k := talk(t, said(call("1", "f", "")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, f)
 	th, q := runner{t: t}.asks(a, "x")
@@ -213,9 +301,17 @@ func TestSuspendedWithoutStateStored(t *testing.T) {
 
 func TestAnswersWithDifferentData(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
-		tool := &asking{name: "ask", ask: func() *Suspend {
-			return &Suspend{Requests: []content.InputRequest{&content.StructuredInputRequest{RequestID: "d"}, &content.TextApprovalRequest{RequestID: "t", Text: "?"}}}
-		}}
+		tool := &asking{
+			name: "ask",
+			ask: func() *Suspend {
+				return &Suspend{
+					Requests: []content.InputRequest{
+						&content.StructuredInputRequest{RequestID: "d"},
+						&content.TextApprovalRequest{RequestID: "t", Text: "?"},
+					},
+				}
+			},
+		}
 		k := talk(t, said(call("1", "ask", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, tool)
 		th := NewThread("t")
@@ -225,7 +321,12 @@ func TestAnswersWithDifferentData(t *testing.T) {
 			return &content.StructuredInputResponse{RequestID: d.RequestID, Data: json.RawMessage(s)}
 		}
 		resp := r.run(a, th, answers(data(`1`), data(`2`), data(`oops`)))
-		expect(t, "refused", refusals(resp), d.RequestID+" bad_answer; "+d.RequestID+" contradiction; "+d.RequestID+" contradiction")
+		expect(
+			t,
+			"refused",
+			refusals(resp),
+			d.RequestID+" bad_answer; "+d.RequestID+" contradiction; "+d.RequestID+" contradiction",
+		)
 		resp = r.run(a, th, answers(data(`1`), data(`1`), q.CreateApproval(""), q.CreateApproval("again")))
 		expect(t, "refused", refusals(resp), d.RequestID+" repeated_answer; "+q.RequestID+" repeated_answer")
 		if !strings.Contains(k.last(), `1→"d true, t true"`) {
@@ -234,15 +335,24 @@ func TestAnswersWithDifferentData(t *testing.T) {
 	})
 }
 
-// TestOneQuestionOfManyExpires ends the whole call: the function is not resumed with half of its
-// answers.
+// TestOneQuestionOfManyExpires ends the whole call: the function is not
+// resumed with half of its answers.
 func TestOneQuestionOfManyExpires(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		cl, j := newClock(), &journal{}
-		tool := &asking{name: "ask", ask: func() *Suspend {
-			return &Suspend{Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "a", Text: "a?"},
-				&content.TextApprovalRequest{RequestID: "b", Text: "b?", Note: content.Note{Expires: cl.at.Add(time.Minute)}}}}
-		}}
+		tool := &asking{
+			name: "ask",
+			ask: func() *Suspend {
+				return &Suspend{
+					Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "a", Text: "a?"},
+						&content.TextApprovalRequest{
+							RequestID: "b",
+							Text:      "b?",
+							Note:      content.Note{Expires: cl.at.Add(time.Minute)},
+						}},
+				}
+			},
+		}
 		k := talk(t, said(call("1", "ask", "")), said(text("ok")))
 		a := chat(k, LoopConfig{Now: cl.now, Audit: j.take}, nil, tool)
 		th := NewThread("t")

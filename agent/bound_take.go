@@ -31,14 +31,23 @@ const (
 
 var errNoHolder = errors.New("a request of this thread is held elsewhere, and there is no holder to ask")
 
-// takeIn brings the thread up to date: calls that a crash cut off, what time has ended, what the
-// holder's people decided, what the messages answer, and what the user went past.
+// takeIn brings the thread up to date: calls that a crash cut off, what
+// time has ended, what the holder's people decided, what the messages
+// answer, and what the user went past.
 func (r *run) takeIn(ctx context.Context, in input) error {
 	steps := []func() error{
-		func() error { return r.eachItem(func(it *item) error { return r.recordEnd(ctx, it) }) },
-		func() error { return r.eachItem(func(it *item) error { return r.findLost(ctx, it) }) },
-		func() error { return r.eachItem(func(it *item) error { return r.look(ctx, it) }) },
-		func() error { return r.eachItem(func(it *item) error { return r.expire(ctx, it) }) },
+		func() error {
+			return r.eachItem(func(it *item) error { return r.recordEnd(ctx, it) })
+		},
+		func() error {
+			return r.eachItem(func(it *item) error { return r.findLost(ctx, it) })
+		},
+		func() error {
+			return r.eachItem(func(it *item) error { return r.look(ctx, it) })
+		},
+		func() error {
+			return r.eachItem(func(it *item) error { return r.expire(ctx, it) })
+		},
 		func() error { return r.takeAnswers(ctx, in) },
 		func() error { return r.takeResults(ctx, in.results) },
 		func() error { return r.supersede(ctx, in.more) },
@@ -59,10 +68,12 @@ func (r *run) eachItem(do func(*item) error) error {
 			}
 		}
 	}
+
 	return nil
 }
 
-// findLost settles a call that was begun in a process that is gone: it is never begun again.
+// findLost settles a call that was begun in a process that is gone: it
+// is never begun again.
 func (r *run) findLost(ctx context.Context, it *item) error {
 	if it.Stage != running {
 		return nil
@@ -106,6 +117,7 @@ func (r *run) end(ctx context.Context, it *item, how, text string) error {
 		}
 		r.t.close(it, a, how)
 	}
+
 	if len(it.Asks) == 0 {
 		if err := r.record(ctx, it, Event{Type: how}); err != nil {
 			return err
@@ -134,7 +146,8 @@ func (r *run) withdraw(ctx context.Context, a *ask, how, text string) error {
 	return nil
 }
 
-// supersede ends what is open when the user wrote something else and the configuration says so.
+// supersede ends what is open when the user wrote something else and
+// the configuration says so.
 func (r *run) supersede(ctx context.Context, more bool) error {
 	if !more || r.cfg.OnNewMessage != Supersede {
 		return nil
@@ -157,6 +170,7 @@ func (r *run) takeResults(ctx context.Context, results []*content.FunctionResult
 			}
 			continue
 		}
+
 		if err := r.record(ctx, it, Event{Type: "finished", Detail: "by the caller"}); err != nil {
 			return err
 		}
@@ -165,6 +179,7 @@ func (r *run) takeResults(ctx context.Context, results []*content.FunctionResult
 			it.Result = jsonText(textDone)
 		}
 	}
+
 	return nil
 }
 
@@ -203,10 +218,12 @@ func (r *run) takeAnswers(ctx context.Context, in input) error {
 			refused = append(refused, *no)
 		}
 	}
+
 	return r.refuse(ctx, refused...)
 }
 
-// take lets one answer act. Nothing has changed when there is a refusal or an error.
+// take lets one answer act. Nothing has changed when there is a refusal
+// or an error.
 func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 	it, a := hit.item, hit.ask
 	response, approval := hit.answer.(*content.ToolApprovalResponse)
@@ -217,6 +234,7 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 			Detail:    "approvals are given where requests are held, not in the messages",
 		}, nil
 	}
+
 	yes, by := !content.Rejects(hit.answer), "user"
 	if approval && response.By != "" {
 		by = response.By
@@ -244,8 +262,9 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 	return nil, nil
 }
 
-// edit puts the edited call in place of the asked one, as a new call that is decided again: a
-// denial refuses the answer, and rules that the person was not shown make a new request.
+// edit puts the edited call in place of the asked one, as a new call
+// that is decided again: a denial refuses the answer, and rules that
+// the person was not shown make a new request.
 func (r *run) edit(
 	ctx context.Context, it *item, a *ask, response *content.ToolApprovalResponse, e Event,
 ) (*Refusal, error) {
@@ -265,8 +284,10 @@ func (r *run) edit(
 	if now.Asked == nil {
 		now.Asked = it.Call
 	}
-	asked := r.judge(ctx, it.Call.(*content.FunctionCall), tool) // as it is now: what was approved may have changed since
-	if j.action == mustAsk && (!it.Ground.covers(j.ground) || asked.action == mustAsk && !it.Ground.same(asked.ground)) {
+	// as it is now: what was approved may have changed since
+	asked := r.judge(ctx, it.Call.(*content.FunctionCall), tool)
+	if j.action == mustAsk &&
+		(!it.Ground.covers(j.ground) || asked.action == mustAsk && !it.Ground.same(asked.ground)) {
 		e.Detail = strings.TrimPrefix(e.Detail+"; edited, and asked again", "; ")
 		if err := r.record(ctx, &now, e); err != nil {
 			return nil, err
@@ -278,6 +299,7 @@ func (r *run) edit(
 		*it = now
 		return nil, nil
 	}
+
 	e.Detail = strings.TrimPrefix(e.Detail+"; edited", "; ")
 	if err := r.record(ctx, &now, e); err != nil {
 		return nil, err
@@ -327,6 +349,7 @@ func (it *item) decline(reason string) {
 	case *content.StructuredInputRequest:
 		it.Asks[0].Answer = q.CreateRejection(reason)
 	}
+
 	it.Stage = done
 }
 
@@ -354,6 +377,7 @@ func (r *run) look(ctx context.Context, it *item) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -368,8 +392,14 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held hold.Held) er
 		if held.Arguments != nil && !content.SameArguments(held.Arguments, it.Call.Args()) {
 			call, ok := content.CloneCall(it.Call).(*content.FunctionCall)
 			if !ok {
-				return r.end(ctx, it, "cancelled", "Tool call not run: it was edited, and what a service runs can't be.")
+				return r.end(
+					ctx,
+					it,
+					"cancelled",
+					"Tool call not run: it was edited, and what a service runs can't be.",
+				)
 			}
+
 			call.Arguments = held.Arguments
 			if it.Asked == nil {
 				it.Asked = it.Call
@@ -378,6 +408,7 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held hold.Held) er
 			it.Call, it.Ground = call, r.judge(ctx, call, FindTool(call.Name, r.opt, r.cfg.Tools)).ground
 			it.Ground.Definition = definition
 		}
+
 		return r.closeHeld(ctx, it, a, q.CreateApproval(held.Reason))
 	case hold.Denied:
 		return r.closeHeld(ctx, it, a, q.CreateRejection(held.Reason))
@@ -390,6 +421,7 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held hold.Held) er
 		}); err != nil {
 			return err
 		}
+
 		r.t.close(it, a, howAnswered)
 		if it.Service {
 			it.decline(held.Reason)
@@ -402,6 +434,7 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held hold.Held) er
 	case hold.Cancelled:
 		return r.end(ctx, it, "cancelled", "Tool call not run: the request was withdrawn.")
 	}
+
 	return fmt.Errorf("a held request is %q, which nobody knows", held.State)
 }
 
@@ -431,6 +464,7 @@ func reasonOf(a content.InputResponse) string {
 	case *content.StructuredInputResponse:
 		return a.Reason
 	}
+
 	return ""
 }
 

@@ -56,10 +56,12 @@ func (r *run) askModel(ctx context.Context, last bool) (*answer, error) {
 		}
 		return &answer{resp: resp}, nil
 	}
+
 	return r.stream(ctx, opt)
 }
 
-// stream passes a turn on up to its first call: what becomes of calls is known when all are there.
+// stream passes a turn on up to its first call: what becomes of calls
+// is known when all are there.
 func (r *run) stream(ctx context.Context, opt *Options) (*answer, error) {
 	var all []*Update
 	a := &answer{}
@@ -79,12 +81,13 @@ func (r *run) stream(ctx context.Context, opt *Options) (*answer, error) {
 			return nil, err
 		}
 	}
+
 	a.resp = join(all)
 	return a, nil
 }
 
-// isLive holds for what the loop must handle: calls that nobody has run, and questions of the
-// model's side.
+// isLive holds for what the loop must handle: calls that nobody has
+// run, and questions of the model's side.
 func isLive(c content.Content) bool {
 	switch c := c.(type) {
 	case *content.FunctionCall:
@@ -92,10 +95,12 @@ func isLive(c content.Content) bool {
 	case content.InputRequest:
 		return true
 	}
+
 	return false
 }
 
-// handle runs or asks about the calls of a turn. It reports whether the model goes on.
+// handle runs or asks about the calls of a turn. It reports whether the
+// model goes on.
 func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 	r.adopt(a.resp)
 	for _, m := range a.resp.Messages {
@@ -116,7 +121,9 @@ func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 		return false, ErrThreadNeeded
 	}
 	if !r.lasting && slices.ContainsFunc(all, func(j judgement) bool { return j.action == callerRuns }) {
-		return false, r.release(a) // the caller gets all calls, as .NET has it: nothing here could keep the results of some
+		// the caller gets all calls, as .NET has it: nothing here could
+		// keep the results of some
+		return false, r.release(a)
 	}
 	if err := r.applyAll(ctx, b, all); err != nil {
 		return false, err
@@ -135,7 +142,8 @@ func (r *run) handle(ctx context.Context, a *answer, last bool) (bool, error) {
 	return !last && !r.stopped, r.pass(a, b)
 }
 
-// runTurn runs the calls of a turn that need nobody, and those that the holder lets pass at once.
+// runTurn runs the calls of a turn that need nobody, and those that the
+// holder lets pass at once.
 func (r *run) runTurn(ctx context.Context, b *batch) ([]Outcome, error) {
 	outs, err := r.runHarmless(ctx, b)
 	if err != nil || !b.asked() && !b.serves() && b.finished() {
@@ -164,7 +172,8 @@ func (r *run) adopt(resp *Response) {
 	}
 }
 
-// servedCalls are the calls that the service ran itself: their results stand in the same response.
+// servedCalls are the calls that the service ran itself: their results
+// stand in the same response.
 func servedCalls(messages []*content.Message) map[string]bool {
 	var out map[string]bool
 	for _, m := range messages {
@@ -177,6 +186,7 @@ func servedCalls(messages []*content.Message) map[string]bool {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -192,7 +202,8 @@ func (r *run) batchOf(messages []*content.Message, served map[string]bool) (*bat
 			if err != nil {
 				return nil, err
 			}
-			if _, thought := c.(*content.Reasoning); thought && r.adds != nil { // who keeps a history of its own has it there
+			// who keeps a history of its own has it there
+			if _, thought := c.(*content.Reasoning); thought && r.adds != nil {
 				lead = append(lead, c)
 			}
 			if it != nil {
@@ -200,10 +211,12 @@ func (r *run) batchOf(messages []*content.Message, served map[string]bool) (*bat
 				b.Items = append(b.Items, it)
 			}
 		}
+
 		if before == 0 && len(b.Items) > 0 {
 			b.MessageID, b.AuthorName = m.ID, m.AuthorName
 		}
 	}
+
 	return b, nil
 }
 
@@ -231,6 +244,7 @@ func (r *run) itemOf(c content.Content, served, ids map[string]bool) (*item, err
 			origin:  c,
 		}, nil
 	}
+
 	return nil, nil
 }
 
@@ -247,12 +261,17 @@ func unusedID(id string, used map[string]bool) string {
 	return unique
 }
 
-// checkQuestion refuses what the model's side asks when it can't be kept, or not be told from
-// something else that is open.
+// checkQuestion refuses what the model's side asks when it can't be
+// kept, or not be told from something else that is open.
 func (r *run) checkQuestion(q content.InputRequest) error {
 	if approval, ok := q.(*content.ToolApprovalRequest); ok && approval.Call == nil {
-		return &content.BadError{Code: content.BadShape, Where: "toolCall", Detail: "the model's side asks about no call"}
+		return &content.BadError{
+			Code:   content.BadShape,
+			Where:  "toolCall",
+			Detail: "the model's side asks about no call",
+		}
 	}
+
 	if _, err := content.DotNet().AppendContent(nil, q); err != nil {
 		return fmt.Errorf("what the model's side asks can't be kept: %w", err)
 	}
@@ -264,6 +283,7 @@ func (r *run) checkQuestion(q content.InputRequest) error {
 			Detail: fmt.Sprintf("the model's side asks twice under the id %q", id),
 		}
 	}
+
 	return nil
 }
 
@@ -275,7 +295,8 @@ func calledBy(q content.InputRequest) content.ToolCall {
 	return &content.FunctionCall{CallID: q.InputRequestID(), Name: "input_request"}
 }
 
-// asked reports whether somebody was asked about a call of this batch, if only the holder.
+// asked reports whether somebody was asked about a call of this batch,
+// if only the holder.
 func (b *batch) asked() bool {
 	return slices.ContainsFunc(b.Items, func(it *item) bool { return !it.Service && len(it.Asks) > 0 })
 }
@@ -300,6 +321,7 @@ func (r *run) judgeAll(ctx context.Context, b *batch, last bool) []judgement {
 			all[i] = r.judge(ctx, call, it.tool)
 		}
 	}
+
 	return all
 }
 
@@ -316,8 +338,8 @@ func (r *run) applyAll(ctx context.Context, b *batch, all []judgement) error {
 	return nil
 }
 
-// judgeService lets the plan refuse what a service would run itself. What it allows is still for
-// the user to answer.
+// judgeService lets the plan refuse what a service would run itself.
+// What it allows is still for the user to answer.
 func (r *run) judgeService(ctx context.Context, it *item) judgement {
 	if _, mcp := it.Call.(*content.MCPCall); !mcp || r.cfg.Decider == nil {
 		if _, approval := it.Asks[0].Request.(*content.ToolApprovalRequest); approval && r.cfg.Holder != nil {
@@ -325,6 +347,7 @@ func (r *run) judgeService(ctx context.Context, it *item) judgement {
 		}
 		return judgement{action: mustAsk}
 	}
+
 	v, err := r.cfg.Decider.Decide(ctx, nil, it.Call)
 	j := judgement{action: mustAsk, verdict: v}
 	j.ground.take(v)
@@ -338,11 +361,12 @@ func (r *run) judgeService(ctx context.Context, it *item) judgement {
 	case r.cfg.Holder == nil && len(j.ground.required().Stages) > 0:
 		j.refuse(j.ground.cannotAsk())
 	}
+
 	return j
 }
 
-// apply turns a judgement into a stage. A harmless call is approved unless its siblings' questions
-// take it along.
+// apply turns a judgement into a stage. A harmless call is approved
+// unless its siblings' questions take it along.
 func (r *run) apply(ctx context.Context, it *item, j judgement, wrap bool) error {
 	switch {
 	case it.Service && j.action == refuse:
@@ -367,11 +391,12 @@ func (r *run) apply(ctx context.Context, it *item, j judgement, wrap bool) error
 	default:
 		it.Stage, it.Ground = approved, j.ground
 	}
+
 	return nil
 }
 
-// askService keeps a question of the model's side, and gives it to the holder when it is about a
-// call.
+// askService keeps a question of the model's side, and gives it to the
+// holder when it is about a call.
 func (r *run) askService(ctx context.Context, it *item, j judgement) error {
 	a := it.Asks[0]
 	a.Since = r.now()
@@ -387,6 +412,7 @@ func (r *run) askService(ctx context.Context, it *item, j judgement) error {
 		}
 		a.Request = &shown
 	}
+
 	err := r.record(ctx, it, Event{Type: "requested", RequestID: a.Request.InputRequestID()})
 	if err != nil || held == nil {
 		return err
@@ -394,7 +420,8 @@ func (r *run) askService(ctx context.Context, it *item, j judgement) error {
 	return r.takeHeld(ctx, it, a, *held)
 }
 
-// recordRefusal audits denials. Calls that can't be understood are no decisions.
+// recordRefusal audits denials. Calls that can't be understood are no
+// decisions.
 func (r *run) recordRefusal(ctx context.Context, it *item, j judgement) error {
 	it.Rejected = j.verdict.Call != nil || len(j.verdict.Reasons) > 0
 	if !it.Rejected {
@@ -417,6 +444,7 @@ func (r *run) runHarmless(ctx context.Context, b *batch) ([]Outcome, error) {
 	case r.cfg.Audit == nil:
 		return r.keepAll(ctx, ready, r.runInTurn(ctx, ready))
 	}
+
 	var outs []Outcome
 	for i := range ready { // one by one, so that nothing runs after a record has failed
 		one := ready[i : i+1]
@@ -426,12 +454,13 @@ func (r *run) runHarmless(ctx context.Context, b *batch) ([]Outcome, error) {
 		}
 		outs = append(outs, more...)
 	}
+
 	return outs, nil
 }
 
-// runInTurn runs calls one after the other, in one goroutine that is not the caller's: a function
-// that ends its goroutine ends nothing else. After a call that ended the run the others get no
-// outcome.
+// runInTurn runs calls one after the other, in one goroutine that is
+// not the caller's: a function that ends its goroutine ends nothing
+// else. After a call that ended the run the others get no outcome.
 func (r *run) runInTurn(ctx context.Context, items []*item) []Outcome {
 	var outs []Outcome
 	for len(outs) < len(items) && !r.over(ctx, outs) {
@@ -447,6 +476,7 @@ func (r *run) runInTurn(ctx context.Context, items []*item) []Outcome {
 		})
 		one.Wait()
 	}
+
 	return outs
 }
 
@@ -475,5 +505,6 @@ func (r *run) keepAll(ctx context.Context, items []*item, outs []Outcome) ([]Out
 			return nil, err
 		}
 	}
+
 	return outs, nil
 }

@@ -16,15 +16,16 @@ type ChatAgentConfig struct {
 	Instructions string
 	Model        string
 	Tools        []Tool
-	// Store keeps the threads. The agent saves a thread at the end of each run, and before it runs
-	// an approved call.
+	// Store keeps the threads. The agent saves a thread at the end of
+	// each run, and before it runs an approved call.
 	Store ThreadStore
-	// Options are sent with each request to the model; the fields above come on top.
+	// Options are sent with each request to the model; the fields above
+	// come on top.
 	Options Options
 }
 
-// NewChatAgent returns an agent of a chat model with its layers, such as NewFunctionInvoking around
-// an adapter.
+// NewChatAgent returns an agent of a chat model with its layers, such
+// as NewFunctionInvoking around an adapter.
 func NewChatAgent(client ChatClient, cfg ChatAgentConfig) Agent { return &chatAgent{client, cfg} }
 
 type chatAgent struct {
@@ -35,9 +36,9 @@ type chatAgent struct {
 // Name returns the name of the agent.
 func (a *chatAgent) Name() string { return a.cfg.Name }
 
-// Run asks the model with the thread's history and the new messages, and keeps what came of it in
-// the thread. On an error the thread is as it was, but for answers that were taken and calls that
-// were run.
+// Run asks the model with the thread's history and the new messages,
+// and keeps what came of it in the thread. On an error the thread is as
+// it was, but for answers that were taken and calls that were run.
 func (a *chatAgent) Run(ctx context.Context, t *Thread, messages ...*content.Message) (*Response, error) {
 	if err := checkInput(t, messages); err != nil {
 		return nil, err
@@ -51,7 +52,11 @@ func (a *chatAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 }
 
 // Stream is Run piece by piece. What is not read to its end is not kept.
-func (a *chatAgent) Stream(ctx context.Context, t *Thread, messages ...*content.Message) iter.Seq2[*Update, error] {
+func (a *chatAgent) Stream(
+	ctx context.Context,
+	t *Thread,
+	messages ...*content.Message,
+) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		if err := checkInput(t, messages); err != nil {
 			yield(nil, err)
@@ -69,6 +74,7 @@ func (a *chatAgent) Stream(ctx context.Context, t *Thread, messages ...*content.
 				return
 			}
 		}
+
 		if err := a.keep(ctx, h, join(all)); err != nil {
 			yield(nil, err)
 		}
@@ -90,15 +96,20 @@ func checkInput(t *Thread, messages []*content.Message) error {
 			return badMessage(where+".contents", "expected contents, found one that is nil")
 		}
 	}
+
 	return nil
 }
 
 func badMessage(where, detail string) error {
-	return &content.BadError{Code: content.BadShape, Where: where, Detail: detail}
+	return &content.BadError{
+		Code:   content.BadShape,
+		Where:  where,
+		Detail: detail,
+	}
 }
 
-// begin prepares the thread for a run. What the user says in it, beside answers and results, goes
-// into the history.
+// begin prepares the thread for a run. What the user says in it, beside
+// answers and results, goes into the history.
 func (a *chatAgent) begin(t *Thread, messages []*content.Message) *history {
 	if a.cfg.Store != nil {
 		t.Keep(a.cfg.Store)
@@ -140,15 +151,19 @@ func (a *chatAgent) keep(ctx context.Context, h *history, resp *Response) error 
 		return t.Save(ctx)
 	}
 	if name := a.leftAlone(h, resp); name != "" {
-		return fmt.Errorf("the model called %s and nothing ran it: give NewChatAgent the model in NewFunctionInvoking", name)
+		return fmt.Errorf(
+			"the model called %s and nothing ran it: give NewChatAgent the model in NewFunctionInvoking",
+			name,
+		)
 	}
+
 	said := readInput(t, true, resp.Messages, len(resp.Messages)).history
 	t.Messages = slices.Concat(t.Messages, h.said, said)
 	return t.Save(ctx)
 }
 
-// leftAlone names a function that the model called where there is no loop between it and the agent;
-// "" for none.
+// leftAlone names a function that the model called where there is no
+// loop between it and the agent; "" for none.
 func (a *chatAgent) leftAlone(h *history, resp *Response) string {
 	if h.ran {
 		return ""
@@ -166,16 +181,19 @@ func (a *chatAgent) leftAlone(h *history, resp *Response) string {
 			}
 		}
 	}
+
 	return ""
 }
 
-// ErrUnanswered says that the answer function of RunToEnd gave no answer, or none that could act.
+// ErrUnanswered says that the answer function of RunToEnd gave no
+// answer, or none that could act.
 var ErrUnanswered = errors.New("a request was left without an answer")
 
-// RunToEnd runs an agent until it asks nothing more, for programs whose user sits in the same
-// process: each request goes to answer, and the answers into the next run. It returns the last
-// response, with the messages of all runs. When answer fails, or gives nil, the requests stay open
-// in the thread.
+// RunToEnd runs an agent until it asks nothing more, for programs whose
+// user sits in the same process: each request goes to answer, and the
+// answers into the next run. It returns the last response, with the
+// messages of all runs. When answer fails, or gives nil, the requests
+// stay open in the thread.
 func RunToEnd(ctx context.Context, a Agent, t *Thread, messages []*content.Message,
 	answer func(context.Context, content.InputRequest) (content.InputResponse, error)) (*Response, error) {
 	var all []*content.Message
@@ -208,6 +226,7 @@ func RunToEnd(ctx context.Context, a Agent, t *Thread, messages []*content.Messa
 			}
 			reply.Contents = append(reply.Contents, one)
 		}
+
 		messages = []*content.Message{reply}
 		given = len(reply.Contents)
 	}

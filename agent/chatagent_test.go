@@ -14,14 +14,31 @@ func TestChatAgentOptions(t *testing.T) {
 		var c counted
 		k := talk(t, said(text("ok")))
 		heat := 0.5
-		cfg := ChatAgentConfig{Name: "n", Instructions: "be kind", Model: "big", Tools: []Tool{c.tool("a")},
-			Options: Options{Instructions: "x", Model: "y", Temperature: &heat, MaxTokens: 7, Tools: []Tool{c.tool("b")}, Extra: map[string]any{"z": 1}}}
+		cfg := ChatAgentConfig{
+			Name:         "n",
+			Instructions: "be kind",
+			Model:        "big",
+			Tools:        []Tool{c.tool("a")},
+			Options: Options{
+				Instructions: "x",
+				Model:        "y",
+				Temperature:  &heat,
+				MaxTokens:    7,
+				Tools:        []Tool{c.tool("b")},
+				Extra:        map[string]any{"z": 1},
+			},
+		}
 		a := NewChatAgent(k, cfg)
 		th := r.begin(a, "x")
 		got := k.options[0]
-		if a.Name() != "n" || got.Instructions != "be kind" || got.Model != "big" || *got.Temperature != 0.5 || got.MaxTokens != 7 || len(got.Tools) != 2 || got.Extra["z"] != 1 || got.Thread != th {
+		if a.Name() != "n" || got.Instructions != "be kind" || got.Model != "big" || *got.Temperature != 0.5 ||
+			got.MaxTokens != 7 ||
+			len(got.Tools) != 2 ||
+			got.Extra["z"] != 1 ||
+			got.Thread != th {
 			t.Errorf("%+v", got)
 		}
+
 		if len(cfg.Options.Tools) != 1 {
 			t.Error("the configuration was changed")
 		}
@@ -31,7 +48,12 @@ func TestChatAgentOptions(t *testing.T) {
 
 func TestChatAgentKeepsItsOptions(t *testing.T) {
 	k := talk(t, said(text("ok")))
-	mustRun(t, NewChatAgent(k, ChatAgentConfig{Options: Options{Instructions: "x", Model: "y"}}), NewThread("t"), content.UserText("x"))
+	mustRun(
+		t,
+		NewChatAgent(k, ChatAgentConfig{Options: Options{Instructions: "x", Model: "y"}}),
+		NewThread("t"),
+		content.UserText("x"),
+	)
 	if got := k.options[0]; got.Instructions != "x" || got.Model != "y" {
 		t.Errorf("%+v", got)
 	}
@@ -44,7 +66,12 @@ func TestChatAgentSaves(t *testing.T) {
 		th := r.begin(a, "x")
 		again := sure(store.Load(t.Context(), "t"))
 		r.run(a, again, content.UserText("y"))
-		expect(t, "kept", tell(again.Messages), "user: \"x\"\nassistant: \"one\"\nuser: \"y\"\nassistant: \"two\"\n")
+		expect(
+			t,
+			"kept",
+			tell(again.Messages),
+			"user: \"x\"\nassistant: \"one\"\nuser: \"y\"\nassistant: \"two\"\n",
+		)
 		if _, err := r.try(a, th, content.UserText("z")); !errors.Is(err, ErrConflict) {
 			t.Error("an older copy of the thread was saved over a newer one:", err)
 		}
@@ -57,7 +84,11 @@ func TestChatAgentSaves(t *testing.T) {
 func TestRunToEnd(t *testing.T) {
 	var c counted
 	turns := []func([]*content.Message, *Options) ([]*content.Message, error){
-		said(text("?"), call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)), said(call("3", "pay", `{"n":3}`)), said(text("all paid"))}
+		said(
+			text("?"),
+			call("1", "pay", `{"n":1}`),
+			call("2", "pay", `{"n":2}`),
+		), said(call("3", "pay", `{"n":3}`)), said(text("all paid"))}
 	agentOf := func() Agent {
 		return chat(talk(t, turns...), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 	}
@@ -78,34 +109,52 @@ func TestRunToEnd(t *testing.T) {
 		"no answer": {nil, nil, ErrUnanswered},
 	} {
 		th := NewThread("t")
-		_, err := RunToEnd(t.Context(), agentOf(), th, []*content.Message{content.UserText("x")},
-			func(context.Context, content.InputRequest) (content.InputResponse, error) { return tt.answer, tt.err })
+		_, err := RunToEnd(
+			t.Context(),
+			agentOf(),
+			th,
+			[]*content.Message{content.UserText("x")},
+			func(context.Context, content.InputRequest) (content.InputResponse, error) { return tt.answer, tt.err },
+		)
 		if !errors.Is(err, tt.want) || len(th.Pending()) != 2 {
 			t.Errorf("%s: %v, pending %v", name, err, th.Pending())
 		}
 	}
-	if _, err := RunToEnd(t.Context(), chat(talk(t, fails), LoopConfig{}, nil), NewThread("t"), nil, yes); !errors.Is(err, errModel) {
+
+	if _, err := RunToEnd(t.Context(), chat(talk(t, fails), LoopConfig{}, nil), NewThread("t"), nil, yes); !errors.Is(
+		err,
+		errModel,
+	) {
 		t.Error(err)
 	}
 }
 
-// TestHistoryStaysValid runs a conversation in which every run asks, answers or goes on, and looks
-// at the history after each.
+// TestHistoryStaysValid runs a conversation in which every run asks,
+// answers or goes on, and looks at the history after each.
 func TestHistoryStaysValid(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		var turns []func([]*content.Message, *Options) ([]*content.Message, error)
 		for i := range 30 {
 			id := string(rune('a' + i))
-			turns = append(turns, said(text("t"+id), call(id, "pay", ""), call(id+"l", "look", "")), said(text("ok")))
+			turns = append(
+				turns,
+				said(text("t"+id), call(id, "pay", ""), call(id+"l", "look", "")),
+				said(text("ok")),
+			)
 		}
+
 		a := chat(talk(t, turns...), LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
 		th := NewThread("t")
 		for i := range 12 {
 			in := content.UserText("x")
 			if open := th.Pending(); i%3 == 1 && len(open) > 0 {
-				in = answers(open[len(open)-1].Request.(*content.ToolApprovalRequest).CreateApproval(""), text("and"))
+				in = answers(
+					open[len(open)-1].Request.(*content.ToolApprovalRequest).CreateApproval(""),
+					text("and"),
+				)
 			}
+
 			r.run(a, th, in)
 			th = reload(t, th)
 			if err := strictHistory(th.Messages); err != nil {
@@ -127,9 +176,16 @@ func TestOptionsClone(t *testing.T) {
 	if got := none.Clone(); got == nil || got.Tools != nil {
 		t.Error(got)
 	}
-	if (&Response{Messages: []*content.Message{content.AssistantText("a"), content.NewMessage(content.ToolRole), content.AssistantText("b")}}).Text() != "a\nb" {
+	if (&Response{
+		Messages: []*content.Message{
+			content.AssistantText("a"),
+			content.NewMessage(content.ToolRole),
+			content.AssistantText("b"),
+		},
+	}).Text() != "a\nb" {
 		t.Error("texts")
 	}
+
 	raw, err := json.Marshal(Event{Type: "lost", CallID: "1"})
 	if err != nil || string(raw) != `{"at":"0001-01-01T00:00:00Z","type":"lost","thread":"","call_id":"1"}` {
 		t.Error(string(raw), err)
@@ -140,12 +196,18 @@ func TestRunToEndForEver(t *testing.T) {
 	var c counted
 	a := chat(talk(t, said(call("1", "pay", ""))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 	n := 0
-	_, err := RunToEnd(t.Context(), a, NewThread("t"), []*content.Message{content.UserText("x")}, func(_ context.Context, q content.InputRequest) (content.InputResponse, error) {
-		if n++; n > 50 {
-			return nil, errors.New("for ever")
-		}
-		return &content.TextApprovalResponse{RequestID: q.InputRequestID()}, nil
-	})
+	_, err := RunToEnd(
+		t.Context(),
+		a,
+		NewThread("t"),
+		[]*content.Message{content.UserText("x")},
+		func(_ context.Context, q content.InputRequest) (content.InputResponse, error) {
+			if n++; n > 50 {
+				return nil, errors.New("for ever")
+			}
+			return &content.TextApprovalResponse{RequestID: q.InputRequestID()}, nil
+		},
+	)
 	if n > 50 {
 		t.Error("answers that are all refused, again and again:", err)
 	}

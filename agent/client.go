@@ -1,13 +1,17 @@
 // Package agent runs chat models that must stop and ask.
 //
-// A run ends either with an answer or with user-input requests in its response
-// (Response.UserInputRequests); run again with the responses, on the same Thread and in any
-// process, it goes on. NewFunctionInvoking makes the loop that calls tools: which calls need
-// approval is decided by a plan (ByPlan) or by a marker on the tool (RequireApproval), or both.
+// A run ends either with an answer or with user-input requests in its
+// response (Response.UserInputRequests); run again with the responses,
+// on the same Thread and in any process, it goes on.
+// NewFunctionInvoking makes the loop that calls tools: which calls need
+// approval is decided by a plan (ByPlan) or by a marker on the tool
+// (RequireApproval), or both.
 //
-// An answer acts only on the recorded call that its request showed, once. Open requests never break
-// a thread. What is approved is decided again when it runs. Package compat has a loop that behaves
-// like that of the .NET library instead, holes included, for programs that must behave alike.
+// An answer acts only on the recorded call that its request showed,
+// once. Open requests never break a thread. What is approved is decided
+// again when it runs. Package compat has a loop that behaves like that
+// of the .NET library instead, holes included, for programs that must
+// behave alike.
 package agent
 
 import (
@@ -23,32 +27,36 @@ import (
 
 // ChatClient is a chat model, or a layer around one.
 type ChatClient interface {
-	// Respond answers the messages. It changes neither them nor the options, except for the loop of
-	// package compat, which flags calls as handled.
+	// Respond answers the messages. It changes neither them nor the
+	// options, except for the loop of package compat, which flags calls
+	// as handled.
 	Respond(ctx context.Context, messages []*content.Message, opt *Options) (*Response, error)
-	// Stream is Respond piece by piece. The sequence ends after the first error, which may come
-	// after pieces.
+	// Stream is Respond piece by piece. The sequence ends after the
+	// first error, which may come after pieces.
 	Stream(ctx context.Context, messages []*content.Message, opt *Options) iter.Seq2[*Update, error]
 }
 
-// Options go with each request to a model. A nil *Options is the zero value. Layers change a Clone,
-// which carries what the agent above records.
+// Options go with each request to a model. A nil *Options is the zero
+// value. Layers change a Clone, which carries what the agent above
+// records.
 type Options struct {
-	// ConversationID names a conversation whose history the service keeps; then the messages are
-	// only the new ones.
+	// ConversationID names a conversation whose history the service
+	// keeps; then the messages are only the new ones.
 	ConversationID string
 	Instructions   string
 	Model          string
 	Temperature    *float64
 	MaxTokens      int
 	Tools          []Tool
-	// Schema is the JSON Schema of the answer, for models that can be held to one; nil for text.
+	// Schema is the JSON Schema of the answer, for models that can be
+	// held to one; nil for text.
 	Schema json.RawMessage
-	// Thread holds what lasts between runs: open requests and the state of layers. Nil means that
-	// nothing lasts.
+	// Thread holds what lasts between runs: open requests and the state
+	// of layers. Nil means that nothing lasts.
 	Thread *Thread
-	// Fresh is how many of the messages, at the end, are new in this run; -1 means none, 0 those
-	// after the last that is no user's or tool's.
+	// Fresh is how many of the messages, at the end, are new in this
+	// run; -1 means none, 0 those after the last that is no user's or
+	// tool's.
 	Fresh int
 	// Extra is for adapters.
 	Extra map[string]any
@@ -56,8 +64,8 @@ type Options struct {
 	history *history // of the agent above
 }
 
-// Clone copies the options; tools may then be added to the copy. A nil receiver gives the zero
-// value.
+// Clone copies the options; tools may then be added to the copy. A nil
+// receiver gives the zero value.
 func (o *Options) Clone() *Options {
 	if o == nil {
 		return &Options{}
@@ -68,13 +76,14 @@ func (o *Options) Clone() *Options {
 	return &out
 }
 
-// errOtherLoop says that calls of a thread wait for the loop of this package, which alone can go on
-// with them.
+// errOtherLoop says that calls of a thread wait for the loop of this
+// package, which alone can go on with them.
 var errOtherLoop = errors.New("calls of this thread wait for the loop of package agent, " +
 	"which alone can go on with them")
 
-// ClaimCalls is for loops of other packages: they run the calls of this run. It fails when calls of
-// the thread wait for the loop of this package: what is approved would run once more.
+// ClaimCalls is for loops of other packages: they run the calls of this
+// run. It fails when calls of the thread wait for the loop of this
+// package: what is approved would run once more.
 func (o *Options) ClaimCalls() error {
 	if o == nil || o.Thread == nil {
 		return nil
@@ -94,7 +103,8 @@ type Response struct {
 	ConversationID string // set when the service keeps the history
 	FinishReason   string // "stop", "length", "tool_calls", "content_filter" or the provider's own
 	Usage          *content.Usage
-	// Refused are the answers in the input that could not act, each with its reason.
+	// Refused are the answers in the input that could not act, each
+	// with its reason.
 	Refused []Refusal
 }
 
@@ -109,11 +119,12 @@ func (r *Response) Text() string {
 			out += text
 		}
 	}
+
 	return out
 }
 
-// UserInputRequests returns what the user is asked, in order. The run is over; run the agent again
-// with the answers.
+// UserInputRequests returns what the user is asked, in order. The run
+// is over; run the agent again with the answers.
 func (r *Response) UserInputRequests() []content.InputRequest {
 	var out []content.InputRequest
 	for _, m := range r.Messages {
@@ -123,6 +134,7 @@ func (r *Response) UserInputRequests() []content.InputRequest {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -134,11 +146,15 @@ type Refusal struct {
 }
 
 func (no Refusal) event() Event {
-	return Event{Type: "refused", RequestID: no.RequestID, Detail: string(no.Reason) + ": " + no.Detail}
+	return Event{
+		Type:      "refused",
+		RequestID: no.RequestID,
+		Detail:    string(no.Reason) + ": " + no.Detail,
+	}
 }
 
-// RefusalReason says why an answer could not act. Reasons may grow in number; a reason never
-// changes its meaning.
+// RefusalReason says why an answer could not act. Reasons may grow in
+// number; a reason never changes its meaning.
 type RefusalReason string
 
 // The reasons of a Refusal.
@@ -167,11 +183,13 @@ type Update struct {
 	Refused        []Refusal
 }
 
-// Join puts the updates of one response together: texts and reasoning that follow one another
-// become one, updates of one message id (or, without ids, of one role) become one message.
+// Join puts the updates of one response together: texts and reasoning
+// that follow one another become one, updates of one message id (or,
+// without ids, of one role) become one message.
 func Join(updates []*Update) *Response { return join(updates) }
 
-// Collect reads a stream to its end and joins it. On an error the response holds what came before.
+// Collect reads a stream to its end and joins it. On an error the
+// response holds what came before.
 func Collect(stream iter.Seq2[*Update, error]) (*Response, error) {
 	var all []*Update
 	for u, err := range stream {
@@ -180,5 +198,6 @@ func Collect(stream iter.Seq2[*Update, error]) (*Response, error) {
 		}
 		all = append(all, u)
 	}
+
 	return join(all), nil
 }

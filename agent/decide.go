@@ -8,8 +8,9 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// Decider says whether a call may run, must be asked about, or must not run. Its word is taken when
-// the model makes the call, when an edit changes it and again right before it runs.
+// Decider says whether a call may run, must be asked about, or must not
+// run. Its word is taken when the model makes the call, when an edit
+// changes it and again right before it runs.
 type Decider interface {
 	// Decide answers one call of a tool; t is nil when no such tool is known.
 	Decide(ctx context.Context, t Tool, call content.ToolCall) (hold.Verdict, error)
@@ -18,9 +19,10 @@ type Decider interface {
 // Event is one thing that happened to a request, for the record.
 type Event struct {
 	At time.Time `json:"at"`
-	// Type is "requested", "answered", "refused", "superseded", "expired", "cancelled",
-	// "withdrawn", "started" (of calls that somebody was asked about), "finished", "denied",
-	// "skipped" or "lost".
+	// Type is "requested", "answered", "refused", "superseded",
+	// "expired", "cancelled", "withdrawn", "started" (of calls that
+	// somebody was asked about), "finished", "denied", "skipped" or
+	// "lost".
 	Type      string `json:"type"`
 	Thread    string `json:"thread"`
 	RequestID string `json:"request_id,omitempty"`
@@ -32,6 +34,6 @@ type Event struct {
 	Detail    string `json:"detail,omitempty"`
 }
 
-// Audit takes the record of every request and answer, whoever keeps the history. An error ends the
-// run before anything else happens.
+// Audit takes the record of every request and answer, whoever keeps the
+// history. An error ends the run before anything else happens.
 type Audit func(ctx context.Context, e Event) error

@@ -18,33 +18,52 @@ type teller struct{}
 func (teller) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
 	last := messages[len(messages)-1]
 	if last.Role != content.ToolRole {
-		call := &content.FunctionCall{CallID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"to":"Bob","amount":70}`)}
+		call := &content.FunctionCall{
+			CallID:    "call_1",
+			Name:      "pay",
+			Arguments: json.RawMessage(`{"to":"Bob","amount":70}`),
+		}
 		return &agent.Response{Messages: []*content.Message{content.NewMessage(content.Assistant, call)}}, nil
 	}
+
 	result := last.Contents[0].(*content.FunctionResult).Result
-	return &agent.Response{Messages: []*content.Message{content.AssistantText("The bank says " + string(result) + ".")}}, nil
+	return &agent.Response{
+		Messages: []*content.Message{content.AssistantText("The bank says " + string(result) + ".")},
+	}, nil
 }
 
-func (m teller) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (m teller) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return agent.StreamOf(m.Respond(ctx, messages, opt))
 }
 
 func newTeller() agent.Agent {
-	pay := agent.NewFunction("pay", "Pays somebody.", json.RawMessage(`{"type":"object","required":["to","amount"]}`),
-		func(_ context.Context, args json.RawMessage) (any, error) { return "paid", nil })
+	pay := agent.NewFunction(
+		"pay",
+		"Pays somebody.",
+		json.RawMessage(`{"type":"object","required":["to","amount"]}`),
+		func(_ context.Context, args json.RawMessage) (any, error) { return "paid", nil },
+	)
 	return agent.NewChatAgent(agent.NewFunctionInvoking(teller{}, agent.LoopConfig{}),
 		agent.ChatAgentConfig{Name: "teller", Tools: []agent.Tool{agent.RequireApproval(pay)}})
 }
 
-// A program whose user sits in the same process answers each request as it comes.
+// A program whose user sits in the same process answers each request as
+// it comes.
 func ExampleRunToEnd() {
 	thread := agent.NewThread("t1")
-	response, err := agent.RunToEnd(context.Background(), newTeller(), thread, []*content.Message{content.UserText("Pay Bob.")},
+	response, err := agent.RunToEnd(
+		context.Background(),
+		newTeller(),
+		thread,
+		[]*content.Message{content.UserText("Pay Bob.")},
 		func(_ context.Context, asked content.InputRequest) (content.InputResponse, error) {
 			request := asked.(*content.ToolApprovalRequest)
 			fmt.Printf("%s %s?\n", request.Call.ToolName(), request.Call.Args())
 			return request.CreateRejection("too much"), nil
-		})
+		},
+	)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -54,11 +73,15 @@ func ExampleRunToEnd() {
 	// The bank says "Tool call invocation rejected. too much".
 }
 
-// An agent as a tool of another: what it asks is shown to the user of the outer one, and the answer
-// goes back to it.
+// An agent as a tool of another: what it asks is shown to the user of
+// the outer one, and the answer goes back to it.
 func ExampleAsTool() {
 	tool := agent.AsTool(newTeller(), agent.NestedConfig{Description: "Pays people. Tell it whom and how much."})
-	_, err := tool.Invoke(context.Background(), &content.FunctionCall{CallID: "1", Name: "teller", Arguments: json.RawMessage(`{"input":"Pay Bob."}`)})
+	_, err := tool.Invoke(context.Background(), &content.FunctionCall{
+		CallID:    "1",
+		Name:      "teller",
+		Arguments: json.RawMessage(`{"input":"Pay Bob."}`),
+	})
 	var asks *agent.Suspend
 	if errors.As(err, &asks) { // the loop does this part
 		request := asks.Requests[0].(*content.ToolApprovalRequest)
@@ -68,12 +91,15 @@ func ExampleAsTool() {
 	// teller asks: pay {"to":"Bob","amount":70}
 }
 
-// An agent that is no chat loop: steps are done once, questions end the run, and the next run goes
-// on behind them.
+// An agent that is no chat loop: steps are done once, questions end the
+// run, and the next run goes on behind them.
 func ExampleNewFlow() {
 	booking := agent.NewFlow("booking", agent.FlowConfig{}, func(ctx context.Context, f *agent.Flow) error {
 		var seat string
-		find := func(context.Context) (any, error) { fmt.Println("(looks for a seat)"); return "12A", nil }
+		find := func(context.Context) (any, error) {
+			fmt.Println("(looks for a seat)")
+			return "12A", nil
+		}
 		if err := f.Step(ctx, "find", find, &seat); err != nil {
 			return err
 		}

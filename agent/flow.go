@@ -15,10 +15,11 @@ import (
 
 // Errors of a Flow.
 var (
-	// ErrWaiting ends a run of a flow that needs its user: return it, as it is or wrapped.
+	// ErrWaiting ends a run of a flow that needs its user: return it,
+	// as it is or wrapped.
 	ErrWaiting = errors.New("the flow waits for its user")
-	// ErrStepLost says that a step was begun by a process that is gone. It is not begun again:
-	// whether it took effect is not known.
+	// ErrStepLost says that a step was begun by a process that is gone.
+	// It is not begun again: whether it took effect is not known.
 	ErrStepLost = errors.New("a step was begun and never ended")
 	// ErrExpired says that nobody answered a question in time. It is no no.
 	ErrExpired = errors.New("nobody answered in time")
@@ -34,14 +35,16 @@ type FlowConfig struct {
 	NewID func(key string) (string, error) // of requests; nil: the key with a random tail
 }
 
-// NewFlow returns an agent that is no chat loop: run is a program of steps, which may ask the user
-// in the middle. It is run from its beginning each time; steps that have ended give their results
-// again without being done again, and questions that have been answered give their answers. So run
-// must take the same way with the same results: what differs from time to time belongs into a step.
+// NewFlow returns an agent that is no chat loop: run is a program of
+// steps, which may ask the user in the middle. It is run from its
+// beginning each time; steps that have ended give their results again
+// without being done again, and questions that have been answered give
+// their answers. So run must take the same way with the same results:
+// what differs from time to time belongs into a step.
 //
-// When run returns nil, or an error that is ErrDeclined or ErrExpired, the flow has ended, and the
-// next message starts it anew. After any other error the next run goes on from where this one
-// failed.
+// When run returns nil, or an error that is ErrDeclined or ErrExpired,
+// the flow has ended, and the next message starts it anew. After any
+// other error the next run goes on from where this one failed.
 func NewFlow(name string, cfg FlowConfig, run func(ctx context.Context, f *Flow) error) Agent {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -52,6 +55,7 @@ func NewFlow(name string, cfg FlowConfig, run func(ctx context.Context, f *Flow)
 			return key + tail, err
 		}
 	}
+
 	return &flowAgent{name, cfg, run}
 }
 
@@ -61,8 +65,8 @@ type flowAgent struct {
 	run  func(ctx context.Context, f *Flow) error
 }
 
-// Flow is what a running flow works with. Keys name steps and questions; each is used once in a
-// flow.
+// Flow is what a running flow works with. Keys name steps and
+// questions; each is used once in a flow.
 type Flow struct {
 	agent  *flowAgent
 	t      *Thread
@@ -91,13 +95,15 @@ type flowStep struct {
 // Input returns the messages that started the flow.
 func (f *Flow) Input() []*content.Message { return f.state.Input }
 
-// Say shows a message. A message that an earlier run showed is not shown again.
+// Say shows a message. A message that an earlier run showed is not
+// shown again.
 func (f *Flow) Say(text string) { f.said = append(f.said, content.AssistantText(text)) }
 
-// Step does something once and reads its result into a value (nil when there is none to read). An
-// error of do is not kept: the step is done again by the next run. Where the thread has a store a
-// step is saved before it begins and when it has ended; one that a crash cut off is an ErrStepLost
-// for ever.
+// Step does something once and reads its result into a value (nil when
+// there is none to read). An error of do is not kept: the step is done
+// again by the next run. Where the thread has a store a step is saved
+// before it begins and when it has ended; one that a crash cut off is
+// an ErrStepLost for ever.
 func (f *Flow) Step(ctx context.Context, key string, do func(context.Context) (any, error), into any) error {
 	if err := f.use(key); err != nil {
 		return err
@@ -112,6 +118,7 @@ func (f *Flow) Step(ctx context.Context, key string, do func(context.Context) (a
 			return err
 		}
 	}
+
 	if into == nil {
 		return nil
 	}
@@ -127,7 +134,11 @@ func (f *Flow) doStep(ctx context.Context, key string, do func(context.Context) 
 		delete(f.state.Steps, key)
 		return flowStep{}, err
 	}
-	result, err := guarded(ctx, nil, func(ctx context.Context, _ *content.FunctionCall) (any, error) { return do(ctx) })
+	result, err := guarded(
+		ctx,
+		nil,
+		func(ctx context.Context, _ *content.FunctionCall) (any, error) { return do(ctx) },
+	)
 	if err != nil {
 		delete(f.state.Steps, key)
 		return flowStep{}, errors.Join(fmt.Errorf("step %q: %w", key, err), f.save(context.WithoutCancel(ctx)))
@@ -149,7 +160,8 @@ func (f *Flow) use(key string) error {
 	return nil
 }
 
-// Approve asks for consent to a text; ErrDeclined is a no, ErrWaiting must be returned.
+// Approve asks for consent to a text; ErrDeclined is a no, ErrWaiting
+// must be returned.
 func (f *Flow) Approve(ctx context.Context, key, text string) error {
 	answer, err := f.Ask(ctx, key, &content.TextApprovalRequest{Text: text})
 	if err != nil {
@@ -169,8 +181,9 @@ func declined(key string, answer content.InputResponse) error {
 	return fmt.Errorf("%q: %w", key, ErrDeclined)
 }
 
-// Data asks for data that a JSON Schema describes, and reads it into a value. ErrDeclined says that
-// there is none, ErrWaiting must be returned.
+// Data asks for data that a JSON Schema describes, and reads it into a
+// value. ErrDeclined says that there is none, ErrWaiting must be
+// returned.
 func (f *Flow) Data(ctx context.Context, key, text string, schema json.RawMessage, into any) error {
 	answer, err := f.Ask(ctx, key, &content.StructuredInputRequest{Text: text, Schema: schema})
 	if err != nil {
@@ -204,18 +217,33 @@ func (f *Flow) Ask(ctx context.Context, key string, q content.InputRequest) (con
 		case it.Asks[0].Answer == nil:
 			return nil, fmt.Errorf("%q: %w", key, ErrExpired)
 		}
+
 		return it.Asks[0].Answer, nil
 	}
+
 	id, err := f.agent.cfg.NewID(key)
 	if err != nil {
 		return nil, fmt.Errorf("make a request id: %w", err)
 	}
 	asked := withRequestID(q, id)
-	a := &ask{Request: asked, Since: f.agent.cfg.Now().UTC(), Expires: noteOf(asked).Expires}
-	it := &item{Call: &content.FunctionCall{CallID: key, Name: f.agent.name}, Stage: open, Asks: []*ask{a}}
-	if err := f.agent.audit(ctx, f.t, Event{Type: "requested", RequestID: id, CallID: key}); err != nil {
+	a := &ask{
+		Request: asked,
+		Since:   f.agent.cfg.Now().UTC(),
+		Expires: noteOf(asked).Expires,
+	}
+	it := &item{
+		Call:  &content.FunctionCall{CallID: key, Name: f.agent.name},
+		Stage: open,
+		Asks:  []*ask{a},
+	}
+	if err := f.agent.audit(ctx, f.t, Event{
+		Type:      "requested",
+		RequestID: id,
+		CallID:    key,
+	}); err != nil {
 		return nil, err
 	}
+
 	f.t.batches = append(f.t.batches, &batch{Items: []*item{it}})
 	f.opened = append(f.opened, key)
 	return nil, ErrWaiting
@@ -270,7 +298,11 @@ func (a *flowAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 }
 
 // Stream is Run, one update for each message.
-func (a *flowAgent) Stream(ctx context.Context, t *Thread, messages ...*content.Message) iter.Seq2[*Update, error] {
+func (a *flowAgent) Stream(
+	ctx context.Context,
+	t *Thread,
+	messages ...*content.Message,
+) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		StreamOf(a.Run(ctx, t, messages...))(yield)
 	}
@@ -320,6 +352,7 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 		hit.ask.Answer, hit.item.Stage = hit.answer, done
 		t.close(hit.item, hit.ask, howAnswered)
 	}
+
 	for _, no := range refused {
 		if err := a.audit(ctx, t, no.event()); err != nil {
 			return nil, nil, err
@@ -331,8 +364,9 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 	return f, refused, nil
 }
 
-// hear takes over what the user says beside answers: the input of the flow until a run of it has
-// come to an end or a question, and later messages from then on.
+// hear takes over what the user says beside answers: the input of the
+// flow until a run of it has come to an end or a question, and later
+// messages from then on.
 func (f *Flow) hear(going bool, said []*content.Message) {
 	f.heard = said
 	switch {
@@ -357,13 +391,18 @@ func (a *flowAgent) expire(ctx context.Context, t *Thread) error {
 		if q.Expires.IsZero() || now.Before(q.Expires) {
 			continue
 		}
-		e := Event{Type: howExpired, RequestID: q.Request.InputRequestID(), CallID: it.Call.ID()}
+		e := Event{
+			Type:      howExpired,
+			RequestID: q.Request.InputRequestID(),
+			CallID:    it.Call.ID(),
+		}
 		if err := a.audit(ctx, t, e); err != nil {
 			return err
 		}
 		it.Stage = done
 		t.close(it, q, howExpired)
 	}
+
 	return nil
 }
 
@@ -401,6 +440,7 @@ func (f *Flow) end() {
 			}
 		}
 	}
+
 	f.t.Drop(f.key())
 	f.t.batches = nil
 }

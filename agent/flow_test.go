@@ -12,13 +12,20 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// booking is a flow that looks for a seat, asks for consent and data, and books once.
+// booking is a flow that looks for a seat, asks for consent and data,
+// and books once.
 func booking(looks, books *int) Agent {
-	return NewFlow("booking", FlowConfig{NewID: func(key string) (string, error) { return "q-" + key, nil }}, func(ctx context.Context, f *Flow) error {
+	return NewFlow("booking", FlowConfig{NewID: func(key string) (string, error) {
+		return "q-" + key, nil
+	}}, func(ctx context.Context, f *Flow) error {
 		var seat string
-		if err := f.Step(ctx, "look", func(context.Context) (any, error) { *looks++; return "12A", nil }, &seat); err != nil {
+		if err := f.Step(ctx, "look", func(context.Context) (any, error) {
+			*looks++
+			return "12A", nil
+		}, &seat); err != nil {
 			return err
 		}
+
 		f.Say("Seat " + seat + " is free.")
 		if err := f.Approve(ctx, "take", "Take seat "+seat+"?"); errors.Is(err, ErrDeclined) {
 			f.Say("No seat, then.")
@@ -26,14 +33,21 @@ func booking(looks, books *int) Agent {
 		} else if err != nil {
 			return err
 		}
+
 		var who struct{ Name string }
-		schema := json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","minLength":1}},"required":["name"]}`)
+		schema := json.RawMessage(
+			`{"type":"object","properties":{"name":{"type":"string","minLength":1}},"required":["name"]}`,
+		)
 		if err := f.Data(ctx, "who", "Who flies?", schema, &who); err != nil {
 			return err
 		}
-		if err := f.Step(ctx, "book", func(context.Context) (any, error) { *books++; return nil, nil }, nil); err != nil {
+		if err := f.Step(ctx, "book", func(context.Context) (any, error) {
+			*books++
+			return nil, nil
+		}, nil); err != nil {
 			return err
 		}
+
 		f.Say("Booked for " + who.Name + ".")
 		return nil
 	})
@@ -44,7 +58,12 @@ func TestFlow(t *testing.T) {
 	a := booking(&looks, &books)
 	thread := NewThread("t")
 	resp := mustRun(t, a, thread, content.UserText("a seat, please"))
-	expect(t, "first", tell(resp.Messages), "assistant: \"Seat 12A is free.\"\nassistant: q-take?\"Take seat 12A?\"\n")
+	expect(
+		t,
+		"first",
+		tell(resp.Messages),
+		"assistant: \"Seat 12A is free.\"\nassistant: q-take?\"Take seat 12A?\"\n",
+	)
 	thread = reload(t, thread)
 	yes := resp.UserInputRequests()[0].(*content.TextApprovalRequest).CreateApproval("")
 	resp = mustRun(t, a, thread, answers(yes))
@@ -55,7 +74,15 @@ func TestFlow(t *testing.T) {
 	if _, err := who.CreateResponse(json.RawMessage(`{"name":""}`)); err == nil {
 		t.Fatal("the schema accepts an empty name")
 	}
-	resp = mustRun(t, a, thread, answers(&content.StructuredInputResponse{RequestID: who.RequestID, Data: json.RawMessage(`{"name":""}`)}, yes))
+	resp = mustRun(
+		t,
+		a,
+		thread,
+		answers(
+			&content.StructuredInputResponse{RequestID: who.RequestID, Data: json.RawMessage(`{"name":""}`)},
+			yes,
+		),
+	)
 	if len(resp.Refused) != 2 || resp.Refused[0].Reason != BadAnswer || resp.Refused[1].Reason != ClosedRequest {
 		t.Fatalf("%+v", resp.Refused)
 	}
@@ -67,9 +94,21 @@ func TestFlow(t *testing.T) {
 	resp = mustRun(t, a, thread, answers(data))
 	expect(t, "last", tell(resp.Messages), "assistant: \"Booked for Ann.\"\n")
 	if looks != 1 || books != 1 || len(thread.Pending()) != 0 || len(thread.State) != 0 {
-		t.Fatalf("looked %d times, booked %d times, pending %v, state %v", looks, books, thread.Pending(), thread.State)
+		t.Fatalf(
+			"looked %d times, booked %d times, pending %v, state %v",
+			looks,
+			books,
+			thread.Pending(),
+			thread.State,
+		)
 	}
-	expect(t, "history", tell(thread.Messages), "user: \"a seat, please\"\nassistant: \"Seat 12A is free.\"\nassistant: \"Booked for Ann.\"\n")
+
+	expect(
+		t,
+		"history",
+		tell(thread.Messages),
+		"user: \"a seat, please\"\nassistant: \"Seat 12A is free.\"\nassistant: \"Booked for Ann.\"\n",
+	)
 }
 
 func flowOf(cfg FlowConfig, run func(ctx context.Context, f *Flow) error) Agent {
@@ -83,12 +122,16 @@ func yesTo(q content.InputRequest) content.InputResponse {
 	return q.(*content.TextApprovalRequest).CreateApproval("")
 }
 
-// TestFlowCrashes goes on from every save: no step is done twice, and one that was cut off says so.
+// TestFlowCrashes goes on from every save: no step is done twice, and
+// one that was cut off says so.
 func TestFlowCrashes(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		run := func(done *[]string) func(ctx context.Context, f *Flow) error {
 			step := func(name string) func(context.Context) (any, error) {
-				return func(context.Context) (any, error) { *done = append(*done, name); return name, nil }
+				return func(context.Context) (any, error) {
+					*done = append(*done, name)
+					return name, nil
+				}
 			}
 			return func(ctx context.Context, f *Flow) error {
 				if err := f.Step(ctx, "one", step("one"), nil); err != nil {
@@ -131,11 +174,13 @@ func TestFlowCrashes(t *testing.T) {
 			} else if err != nil {
 				t.Errorf("save %d: %v", i, err)
 			}
+
 			all := strings.Join(after, " ")
 			if strings.Contains(all, "one") || i >= 3 && all != "" {
 				t.Errorf("save %d: done again: %s", i, all)
 			}
 		}
+
 		if lost != 2 {
 			t.Errorf("%d steps were cut off, expected 2", lost)
 		}
@@ -179,7 +224,10 @@ func TestFlowStepIsNotDoneWhenItCantBeSaved(t *testing.T) {
 	n := 0
 	store := &keeper{failAt: 1, err: boom}
 	a := flowOf(FlowConfig{Store: store}, func(ctx context.Context, f *Flow) error {
-		return f.Step(ctx, "s", func(context.Context) (any, error) { n++; return nil, nil }, nil)
+		return f.Step(ctx, "s", func(context.Context) (any, error) {
+			n++
+			return nil, nil
+		}, nil)
 	})
 	th := NewThread("t")
 	if _, err := a.Run(t.Context(), th, content.UserText("x")); !errors.Is(err, boom) || n != 0 {
@@ -199,7 +247,8 @@ func TestFlowThatPanics(t *testing.T) {
 				}
 				panic("boom")
 			})
-			if _, err := r.try(a, NewThread("t"), content.UserText("x")); err == nil || !strings.Contains(err.Error(), "boom") {
+			if _, err := r.try(a, NewThread("t"), content.UserText("x")); err == nil ||
+				!strings.Contains(err.Error(), "boom") {
 				t.Error(err)
 			}
 		}
@@ -211,7 +260,14 @@ func TestFlowExpiry(t *testing.T) {
 		cl, j := newClock(), &journal{}
 		var got error
 		a := flowOf(FlowConfig{Now: cl.now, Audit: j.take}, func(ctx context.Context, f *Flow) error {
-			_, got = f.Ask(ctx, "k", &content.TextApprovalRequest{Text: "?", Note: content.Note{Expires: newClock().at.Add(time.Hour)}})
+			_, got = f.Ask(
+				ctx,
+				"k",
+				&content.TextApprovalRequest{
+					Text: "?",
+					Note: content.Note{Expires: newClock().at.Add(time.Hour)},
+				},
+			)
 			if errors.Is(got, ErrExpired) {
 				f.Say("too late")
 				return nil
@@ -257,7 +313,12 @@ func TestFlowHearsOfNewMessages(t *testing.T) {
 		expect(t, "input", input, "user: \"one\"\n")
 		th = reload(t, th)
 		r.run(a, th, answers(yesTo(resp.UserInputRequests()[0])))
-		expect(t, "history", tell(th.Messages), "user: \"one\"\nassistant: \"hello\"\nuser: \"two\"\nuser: \"three\"\n")
+		expect(
+			t,
+			"history",
+			tell(th.Messages),
+			"user: \"one\"\nassistant: \"hello\"\nuser: \"two\"\nuser: \"three\"\n",
+		)
 		resp = r.run(a, th, content.UserText("again"))
 		if expect(t, "a new flow", input, "user: \"again\"\n"); len(resp.UserInputRequests()) != 2 {
 			t.Error(tell(resp.Messages))
@@ -282,7 +343,11 @@ func TestFlowDataDeclined(t *testing.T) {
 			t.Error(got)
 		}
 		q = r.run(a, th, content.UserText("x")).UserInputRequests()[0].(*content.StructuredInputRequest)
-		r.run(a, th, answers(&content.StructuredInputResponse{RequestID: q.RequestID, Data: json.RawMessage(`"a text"`)}))
+		r.run(
+			a,
+			th,
+			answers(&content.StructuredInputResponse{RequestID: q.RequestID, Data: json.RawMessage(`"a text"`)}),
+		)
 		if got == nil || !strings.Contains(got.Error(), `the data of "k"`) {
 			t.Error(got)
 		}
@@ -310,7 +375,10 @@ func TestFlowContradictions(t *testing.T) {
 
 func TestFlowErrorsBeforeItRuns(t *testing.T) {
 	ran := 0
-	run := func(ctx context.Context, f *Flow) error { ran++; return f.Approve(ctx, "k", "?") }
+	run := func(ctx context.Context, f *Flow) error {
+		ran++
+		return f.Approve(ctx, "k", "?")
+	}
 	th := NewThread("t")
 	th.State["flow/flow"] = json.RawMessage(`[]`)
 	if _, err := flowOf(FlowConfig{}, run).Run(t.Context(), th, content.UserText("x")); err == nil || ran > 0 {
@@ -322,7 +390,12 @@ func TestFlowErrorsBeforeItRuns(t *testing.T) {
 	}
 	a := NewFlow("own ids", FlowConfig{}, run)
 	th = NewThread("t")
-	if id := mustRun(t, a, th, content.UserText("x")).UserInputRequests()[0].InputRequestID(); len(id) != len("k.")+16 || a.Name() != "own ids" {
+	if id := mustRun(t, a, th, content.UserText("x")).UserInputRequests()[0].InputRequestID(); len(
+		id,
+	) != len(
+		"k.",
+	)+16 ||
+		a.Name() != "own ids" {
 		t.Error(id)
 	}
 }
@@ -332,9 +405,13 @@ func TestFlowStreamLeftEarly(t *testing.T) {
 	a := flowOf(FlowConfig{}, func(ctx context.Context, f *Flow) error {
 		f.Say("a")
 		f.Say("b")
-		if err := f.Step(ctx, "s", func(context.Context) (any, error) { n++; return nil, nil }, nil); err != nil {
+		if err := f.Step(ctx, "s", func(context.Context) (any, error) {
+			n++
+			return nil, nil
+		}, nil); err != nil {
 			return err
 		}
+
 		return f.Approve(ctx, "k", "?")
 	})
 	th := NewThread("t")
@@ -355,7 +432,8 @@ func TestFlowStreamLeftEarly(t *testing.T) {
 func TestFlowOnForeignThreadPanics(t *testing.T) {
 	for name, raw := range map[string]string{
 		"no calls": `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[]}]}`,
-		"no asks":  `{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[{"call":{"$type":"functionCall","callId":"1","name":"x"},"stage":"external"}]}]}`,
+		"no asks": `{"version":1,"id":"t","revision":0,"messages":[],` +
+			`"pending":[{"calls":[{"call":{"$type":"functionCall","callId":"1","name":"x"},"stage":"external"}]}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -376,7 +454,9 @@ func TestFlowOnForeignThreadPanics(t *testing.T) {
 func TestFlowAnswerActsBeforeAudit(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		j := &journal{failAt: func(e Event) bool { return e.Type == "answered" }}
-		a := NewFlow("f", FlowConfig{Audit: j.take}, func(ctx context.Context, f *Flow) error { return f.Approve(ctx, "k", "?") })
+		a := NewFlow("f", FlowConfig{Audit: j.take}, func(ctx context.Context, f *Flow) error {
+			return f.Approve(ctx, "k", "?")
+		})
 		th := NewThread("t")
 		q := r.run(a, th, content.UserText("hi")).UserInputRequests()[0].(*content.TextApprovalRequest)
 		if _, err := r.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errAudit) {
@@ -388,8 +468,8 @@ func TestFlowAnswerActsBeforeAudit(t *testing.T) {
 	})
 }
 
-// Flow.begin appends to t.Messages before what can fail: a run that is repeated has its messages
-// twice.
+// Flow.begin appends to t.Messages before what can fail: a run that is
+// repeated has its messages twice.
 func TestFlowMessagesTwice(t *testing.T) {
 	j := &journal{failAt: func(e Event) bool { return e.Type == "refused" }}
 	a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
@@ -403,8 +483,8 @@ func TestFlowMessagesTwice(t *testing.T) {
 	expect(t, "history", tell(th.Messages), "user: \"x\"\nuser: \"hi\"\n")
 }
 
-// Flow.Ask keeps the question before it is recorded: when the record fails the question is open and
-// on no record.
+// Flow.Ask keeps the question before it is recorded: when the record
+// fails the question is open and on no record.
 func TestFlowAsksWithoutARecord(t *testing.T) {
 	j := &journal{failAt: func(e Event) bool { return e.Type == "requested" }}
 	a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
@@ -419,8 +499,8 @@ func TestFlowAsksWithoutARecord(t *testing.T) {
 	}
 }
 
-// A flow that returns nil with a question open drops it: the late answer is "unknown", not "closed"
-// (Flow.end).
+// A flow that returns nil with a question open drops it: the late
+// answer is "unknown", not "closed" (Flow.end).
 func TestFlowEndsWithAQuestionOpen(t *testing.T) {
 	b := flowOf(FlowConfig{}, func(ctx ctxOf, f *Flow) error {
 		if len(f.Later()) > 0 {
@@ -439,9 +519,13 @@ func TestFlowEndsWithAQuestionOpen(t *testing.T) {
 func TestFlowStartedByALateAnswer(t *testing.T) {
 	reserved := 0
 	a := NewFlow("f", FlowConfig{}, func(ctx context.Context, f *Flow) error {
-		if err := f.Step(ctx, "reserve", func(context.Context) (any, error) { reserved++; return nil, nil }, nil); err != nil {
+		if err := f.Step(ctx, "reserve", func(context.Context) (any, error) {
+			reserved++
+			return nil, nil
+		}, nil); err != nil {
 			return err
 		}
+
 		return f.Approve(ctx, "go", "Go?")
 	})
 	th := NewThread("t")

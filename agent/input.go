@@ -17,8 +17,9 @@ type input struct {
 	more    bool                      // the user wrote something beside answers
 }
 
-// inputReader takes the messages of a run apart. Requests, answers and results that are waited for
-// belong to the thread, so the history goes without them.
+// inputReader takes the messages of a run apart. Requests, answers and
+// results that are waited for belong to the thread, so the history goes
+// without them.
 type inputReader struct {
 	t        *Thread
 	lasting  bool // the caller keeps the thread from run to run
@@ -59,14 +60,15 @@ func (r *inputReader) message(i int) {
 			r.in.anchor = len(r.in.history)
 		}
 	}
+
 	if len(kept) != len(m.Contents) {
 		m = m.With(kept)
 	}
 	r.in.history = append(r.in.history, m)
 }
 
-// sift returns the contents of a message that a model may see, and whether something in it was an
-// answer.
+// sift returns the contents of a message that a model may see, and
+// whether something in it was an answer.
 func (r *inputReader) sift(i int) (kept []content.Content, answered bool) {
 	m := r.messages[i]
 	apart := func(c content.Content) bool { return r.apart(i, c) }
@@ -81,6 +83,7 @@ func (r *inputReader) sift(i int) (kept []content.Content, answered bool) {
 			answered = r.take(c, m.Role) || answered
 		}
 	}
+
 	return kept, answered
 }
 
@@ -96,30 +99,38 @@ func (r *inputReader) apart(i int, c content.Content) bool {
 	return !r.t.tells(c)
 }
 
-// take keeps an answer or a result for the thread. It reports false for an answer that no user
-// gave.
+// take keeps an answer or a result for the thread. It reports false for
+// an answer that no user gave.
 func (r *inputReader) take(c content.Content, role content.Role) bool {
 	switch c := c.(type) {
 	case content.InputResponse:
 		if role != content.User {
-			r.in.refused = append(r.in.refused, Refusal{
-				RequestID: c.InputResponseTo(),
-				Reason:    NotOfUser,
-				Detail:    fmt.Sprintf("an answer comes in a message of the user, and this one stands in one of role %q", role),
-			})
+			r.in.refused = append(
+				r.in.refused,
+				Refusal{
+					RequestID: c.InputResponseTo(),
+					Reason:    NotOfUser,
+					Detail: fmt.Sprintf(
+						"an answer comes in a message of the user, and this one stands in one of role %q",
+						role,
+					),
+				},
+			)
 			return false
 		}
+
 		r.in.answers = append(r.in.answers, c)
 		return true
 	case *content.FunctionResult:
 		r.in.results = append(r.in.results, c)
 		return true
 	}
+
 	return false
 }
 
-// wantsResult reports whether a new result is for the thread and not for the history: of a call
-// that waits, or of one that nobody made.
+// wantsResult reports whether a new result is for the thread and not
+// for the history: of a call that waits, or of one that nobody made.
 func (r *inputReader) wantsResult(callID string, i int) bool {
 	return r.t.pendingCall(callID) != nil || r.lasting && !holdsCall(r.messages[:i+1], callID)
 }
@@ -133,29 +144,35 @@ func holdsCall(messages []*content.Message, callID string) bool {
 			}
 		}
 	}
+
 	return false
 }
 
-// tells holds for what belongs into a history: all but questions and answers, and of these the two
-// halves of what the model's side asked and this thread got answered, as it was answered.
+// tells holds for what belongs into a history: all but questions and
+// answers, and of these the two halves of what the model's side asked
+// and this thread got answered, as it was answered.
 func (t *Thread) tells(c content.Content) bool {
 	switch c := c.(type) {
 	case content.InputRequest:
 		return t.forService(c.InputRequestID(), func(closedRequest) bool { return true })
 	case content.InputResponse:
-		return t.forService(c.InputResponseTo(), func(ended closedRequest) bool { return ended.Yes == !content.Rejects(c) })
+		return t.forService(c.InputResponseTo(), func(ended closedRequest) bool {
+			return ended.Yes == !content.Rejects(c)
+		})
 	}
+
 	return true
 }
 
-// forService reports whether a question of the model's side has ended in some way.
+// forService reports whether a question of the model's side has ended
+// in some way.
 func (t *Thread) forService(id string, how func(closedRequest) bool) bool {
 	return slices.ContainsFunc(t.closed, func(c closedRequest) bool { return c.Service && c.ID == id && how(c) })
 }
 
-// FirstNew is where the new messages of a run begin: the count of Options.Fresh from the end;
-// without one, after the last message that is neither the user's nor a tool's. Only new messages
-// can answer.
+// FirstNew is where the new messages of a run begin: the count of
+// Options.Fresh from the end; without one, after the last message that
+// is neither the user's nor a tool's. Only new messages can answer.
 func FirstNew(messages []*content.Message, fresh int) int {
 	switch {
 	case fresh > 0:
@@ -163,6 +180,7 @@ func FirstNew(messages []*content.Message, fresh int) int {
 	case fresh < 0:
 		return len(messages)
 	}
+
 	for i, m := range slices.Backward(messages) {
 		if m.Role != content.User && m.Role != content.ToolRole {
 			return i + 1
@@ -171,9 +189,10 @@ func FirstNew(messages []*content.Message, fresh int) int {
 	return 0
 }
 
-// tidy makes a history that any provider takes: each call has exactly one result, right after it.
-// Calls without a result and results without a call are left out; a result that stands later is
-// moved. A history that is in order is returned as it is.
+// tidy makes a history that any provider takes: each call has exactly
+// one result, right after it. Calls without a result and results
+// without a call are left out; a result that stands later is moved. A
+// history that is in order is returned as it is.
 func tidy(messages []*content.Message) []*content.Message {
 	if inOrder(messages) {
 		return messages
@@ -186,6 +205,7 @@ func tidy(messages []*content.Message) []*content.Message {
 			}
 		}
 	}
+
 	var out []*content.Message
 	for _, m := range messages {
 		kept, found := pair(m.Contents, results)
@@ -196,11 +216,16 @@ func tidy(messages []*content.Message) []*content.Message {
 			out = append(out, content.NewMessage(content.ToolRole, found...))
 		}
 	}
+
 	return out
 }
 
-// pair drops results, and calls that have none; the results of the other calls are returned apart.
-func pair(contents []content.Content, results map[string][]*content.FunctionResult) (kept, found []content.Content) {
+// pair drops results, and calls that have none; the results of the
+// other calls are returned apart.
+func pair(
+	contents []content.Content,
+	results map[string][]*content.FunctionResult,
+) (kept, found []content.Content) {
 	for _, c := range contents {
 		switch c := c.(type) {
 		case *content.FunctionResult:
@@ -213,13 +238,15 @@ func pair(contents []content.Content, results map[string][]*content.FunctionResu
 			results[c.CallID] = of[1:]
 			found = append(found, of[0])
 		}
+
 		kept = append(kept, c)
 	}
+
 	return kept, found
 }
 
-// inOrder reports whether each call of a history has exactly one result before anything but results
-// follows.
+// inOrder reports whether each call of a history has exactly one result
+// before anything but results follows.
 func inOrder(messages []*content.Message) bool {
 	var waiting []string
 	for _, m := range messages {
@@ -239,5 +266,6 @@ func inOrder(messages []*content.Message) bool {
 			}
 		}
 	}
+
 	return len(waiting) == 0
 }

@@ -10,7 +10,9 @@ import (
 
 // histories draws messages in any order, with few call ids so that they meet.
 func histories(rt *rapid.T) []*content.Message {
-	id := func() string { return rapid.SampledFrom([]string{"1", "2", "3"}).Draw(rt, "id") }
+	id := func() string {
+		return rapid.SampledFrom([]string{"1", "2", "3"}).Draw(rt, "id")
+	}
 	var out []*content.Message
 	for i := range rapid.IntRange(0, 8).Draw(rt, "messages") {
 		var m *content.Message
@@ -31,8 +33,10 @@ func histories(rt *rapid.T) []*content.Message {
 				m.Contents = append(m.Contents, &content.FunctionResult{CallID: id()})
 			}
 		}
+
 		out = append(out, m)
 	}
+
 	return out
 }
 
@@ -51,6 +55,7 @@ func census(messages []*content.Message) (calls, results map[string]int, texts s
 			}
 		}
 	}
+
 	return calls, results, texts
 }
 
@@ -82,21 +87,35 @@ func TestTidyHistories(t *testing.T) {
 		}
 		for id := range calls {
 			if want := min(calls[id], results[id]); keptCalls[id] != want || keptResults[id] != want {
-				rt.Fatalf("%s: %d calls and %d results became %d and %d", id, calls[id], results[id], keptCalls[id], keptResults[id])
+				rt.Fatalf(
+					"%s: %d calls and %d results became %d and %d",
+					id,
+					calls[id],
+					results[id],
+					keptCalls[id],
+					keptResults[id],
+				)
 			}
 		}
 	})
 }
 
 func TestFirstNew(t *testing.T) {
-	u, a, tool := content.UserText("u"), content.AssistantText("a"), content.NewMessage(content.ToolRole)
+	u := content.UserText("u")
+	a := content.AssistantText("a")
+	tool := content.NewMessage(content.ToolRole)
 	for _, tt := range []struct {
 		messages []*content.Message
 		fresh    int
 		want     int
 	}{
-		{nil, 0, 0}, {[]*content.Message{u, u}, 0, 0}, {[]*content.Message{u, a, u, tool}, 0, 2}, {[]*content.Message{u, a}, 0, 2},
-		{[]*content.Message{u, a, u}, 1, 2}, {[]*content.Message{u, a, u}, 3, 0}, {[]*content.Message{u}, 9, 0},
+		{nil, 0, 0},
+		{[]*content.Message{u, u}, 0, 0},
+		{[]*content.Message{u, a, u, tool}, 0, 2},
+		{[]*content.Message{u, a}, 0, 2},
+		{[]*content.Message{u, a, u}, 1, 2},
+		{[]*content.Message{u, a, u}, 3, 0},
+		{[]*content.Message{u}, 9, 0},
 	} {
 		if got := FirstNew(tt.messages, tt.fresh); got != tt.want {
 			t.Errorf("%sfresh %d: %d, want %d", tell(tt.messages), tt.fresh, got, tt.want)
@@ -104,8 +123,8 @@ func TestFirstNew(t *testing.T) {
 	}
 }
 
-// TestInputHidesWhatIsAsked gives requests and answers in all places of a history: no model may see
-// any.
+// TestInputHidesWhatIsAsked gives requests and answers in all places of
+// a history: no model may see any.
 func TestInputHidesWhatIsAsked(t *testing.T) {
 	q := &content.ToolApprovalRequest{RequestID: "r", Call: call("1", "pay", "")}
 	all := []*content.Message{
@@ -115,8 +134,20 @@ func TestInputHidesWhatIsAsked(t *testing.T) {
 	}
 	for first := range len(all) + 1 {
 		in := readInput(NewThread("t"), false, all, first)
-		expect(t, fmt.Sprint("from ", first), tell(in.history), "assistant: \"a\"\nsystem: \"s\"\nuser: \"b\" \"c\"\n")
-		want := map[int]int{0: 3, 1: 3, 2: 2, 3: 2, 4: 2, 5: 0}[first]
+		expect(
+			t,
+			fmt.Sprint("from ", first),
+			tell(in.history),
+			"assistant: \"a\"\nsystem: \"s\"\nuser: \"b\" \"c\"\n",
+		)
+		want := map[int]int{
+			0: 3,
+			1: 3,
+			2: 2,
+			3: 2,
+			4: 2,
+			5: 0,
+		}[first]
 		if len(in.answers) != want || in.more != (first < 5) {
 			t.Errorf("from %d: %d answers, more %v", first, len(in.answers), in.more)
 		}
@@ -124,7 +155,12 @@ func TestInputHidesWhatIsAsked(t *testing.T) {
 }
 
 func TestEmptyMessagesAreLeftOut(t *testing.T) {
-	in := readInput(NewThread("t"), false, []*content.Message{content.NewMessage(content.Assistant), content.NewMessage(content.User)}, 0)
+	in := readInput(
+		NewThread("t"),
+		false,
+		[]*content.Message{content.NewMessage(content.Assistant), content.NewMessage(content.User)},
+		0,
+	)
 	if len(in.history) != 0 || in.more {
 		t.Error(in)
 	}

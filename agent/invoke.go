@@ -13,15 +13,16 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// Texts that a model gets in place of a result. They are those of the .NET library.
+// Texts that a model gets in place of a result. They are those of the
+// .NET library.
 const (
 	textDone     = "Success: Function completed."
 	textFailed   = "Error: Function failed."
 	textRejected = "Tool call invocation rejected."
 )
 
-// FunctionErrors ends a run in which functions failed in too many turns in a row. It holds the
-// errors of the last of these turns.
+// FunctionErrors ends a run in which functions failed in too many turns
+// in a row. It holds the errors of the last of these turns.
 type FunctionErrors struct{ Errs []error }
 
 // Error lists the errors.
@@ -50,8 +51,9 @@ type Outcome struct {
 	Options *Options // as the function left them: the options of the next turn
 }
 
-// FindTool returns the tool of exactly this name: of the request first, then of extra; the last of
-// a name wins, as in .NET. It is nil when there is none.
+// FindTool returns the tool of exactly this name: of the request first,
+// then of extra; the last of a name wins, as in .NET. It is nil when
+// there is none.
 func FindTool(name string, opt *Options, extra []Tool) Tool {
 	if opt != nil {
 		if t := lastNamed(name, opt.Tools); t != nil {
@@ -70,8 +72,8 @@ func lastNamed(name string, tools []Tool) Tool {
 	return nil
 }
 
-// Invoke runs a call. The function may change its own copy of the options, which comes back in the
-// outcome. A panic is an error.
+// Invoke runs a call. The function may change its own copy of the
+// options, which comes back in the outcome. A panic is an error.
 func Invoke(ctx context.Context, j Job, opt *Options, turn int) Outcome {
 	f, ok := j.Tool.(Function)
 	if !ok {
@@ -85,12 +87,24 @@ func Invoke(ctx context.Context, j Job, opt *Options, turn int) Outcome {
 	return j.run(ctx, f, f.Invoke, opt, turn)
 }
 
-// resume goes on with a call that suspended. The answers are in the order of the requests.
-func resume(ctx context.Context, j Job, opt *Options, state json.RawMessage, answers []content.InputResponse) Outcome {
+// resume goes on with a call that suspended. The answers are in the
+// order of the requests.
+func resume(
+	ctx context.Context,
+	j Job,
+	opt *Options,
+	state json.RawMessage,
+	answers []content.InputResponse,
+) Outcome {
 	f, ok := resumerOf(j.Tool)
 	if !ok {
-		return Outcome{Err: errNotResumer, Unknown: j.Tool == nil, Options: opt}
+		return Outcome{
+			Err:     errNotResumer,
+			Unknown: j.Tool == nil,
+			Options: opt,
+		}
 	}
+
 	again := func(ctx context.Context, call *content.FunctionCall) (any, error) {
 		return f.Resume(ctx, call, state, answers)
 	}
@@ -133,15 +147,21 @@ func resumerOf(t Tool) (Resumer, bool) {
 		}
 		t = w.Unwrap()
 	}
+
 	return nil, false
 }
 
-// functionBody is what runs a call: the Invoke of a function, or its Resume with the answers.
+// functionBody is what runs a call: the Invoke of a function, or its
+// Resume with the answers.
 type functionBody func(ctx context.Context, call *content.FunctionCall) (any, error)
 
-// guarded runs a function and makes JSON of its result. A panic, also one of the result's
-// MarshalJSON, is an error.
-func guarded(ctx context.Context, call *content.FunctionCall, run functionBody) (result json.RawMessage, err error) {
+// guarded runs a function and makes JSON of its result. A panic, also
+// one of the result's MarshalJSON, is an error.
+func guarded(
+	ctx context.Context,
+	call *content.FunctionCall,
+	run functionBody,
+) (result json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			result, err = nil, fmt.Errorf("the function panicked: %v", p)
@@ -155,8 +175,8 @@ func guarded(ctx context.Context, call *content.FunctionCall, run functionBody) 
 	return resultJSON(v)
 }
 
-// resultJSON writes a result. A json.RawMessage is taken as it is, a nil result and one that
-// marshals to null are nothing.
+// resultJSON writes a result. A json.RawMessage is taken as it is, a
+// nil result and one that marshals to null are nothing.
 func resultJSON(v any) (json.RawMessage, error) {
 	switch v := v.(type) {
 	case nil:
@@ -167,6 +187,7 @@ func resultJSON(v any) (json.RawMessage, error) {
 		}
 		return keepable(bytes.Clone(v)), nil
 	}
+
 	raw, err := jsonmsg.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("the result: %w", err)
@@ -180,8 +201,9 @@ func resultJSON(v any) (json.RawMessage, error) {
 	return keepable(raw), nil
 }
 
-// keepable makes a text of JSON that two readers could read differently or that is nested too deep
-// to be kept: the function has run, so its result must not be what breaks a thread.
+// keepable makes a text of JSON that two readers could read differently
+// or that is nested too deep to be kept: the function has run, so its
+// result must not be what breaks a thread.
 func keepable(raw json.RawMessage) json.RawMessage {
 	limits := jsonmsg.Limits()
 	limits.MaxDepth = 96
@@ -191,7 +213,8 @@ func keepable(raw json.RawMessage) json.RawMessage {
 	return jsonText(strings.ToValidUTF8(string(raw), "\uFFFD"))
 }
 
-// Content is what the model is told of an outcome; with detailed, also what an error says.
+// Content is what the model is told of an outcome; with detailed, also
+// what an error says.
 func (o Outcome) Content(call *content.FunctionCall, detailed bool) *content.FunctionResult {
 	out := &content.FunctionResult{CallID: call.CallID, Result: o.Result}
 	switch {
@@ -204,12 +227,14 @@ func (o Outcome) Content(call *content.FunctionCall, detailed bool) *content.Fun
 	case len(o.Result) == 0:
 		out.Result = jsonText(textDone)
 	}
+
 	return out
 }
 
 func notFoundText(name string) string { return `Error: Requested function "` + name + `" not found.` }
 
-// Rejection is the result of a call that somebody refused; a reason that is blank adds nothing.
+// Rejection is the result of a call that somebody refused; a reason
+// that is blank adds nothing.
 func Rejection(reason string) json.RawMessage {
 	if strings.TrimSpace(reason) == "" {
 		return jsonText(textRejected)
@@ -223,8 +248,9 @@ func jsonText(s string) json.RawMessage {
 	return raw
 }
 
-// AtOnce runs n calls at once, each in a goroutine of its own, so that one that ends its goroutine
-// (runtime.Goexit) ends nothing else. What functions did to the tools is merged into the options.
+// AtOnce runs n calls at once, each in a goroutine of its own, so that
+// one that ends its goroutine (runtime.Goexit) ends nothing else. What
+// functions did to the tools is merged into the options.
 func AtOnce(opt *Options, n int, run func(i int) Outcome) ([]Outcome, *Options) {
 	outs := make([]Outcome, n)
 	var all sync.WaitGroup
@@ -256,10 +282,12 @@ func NewFailures(max int) *Failures {
 	case max < 0:
 		return &Failures{}
 	}
+
 	return &Failures{max: max}
 }
 
-// Turn counts a turn that is over. The error is a *FunctionErrors when too many failed in a row.
+// Turn counts a turn that is over. The error is a *FunctionErrors when
+// too many failed in a row.
 func (f *Failures) Turn(outs []Outcome) error {
 	var errs []error
 	for _, o := range outs {

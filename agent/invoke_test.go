@@ -60,17 +60,26 @@ func TestResults(t *testing.T) {
 }
 
 func TestDetailedErrors(t *testing.T) {
-	if got, _ := toldOf(t, true, fixed("f", nil, errors.New(`a "b"`)), ""); got != `"Error: Function failed. Exception: a \"b\""` {
+	if got, _ := toldOf(
+		t,
+		true,
+		fixed("f", nil, errors.New(`a "b"`)),
+		"",
+	); got != `"Error: Function failed. Exception: a \"b\""` {
 		t.Error(got)
 	}
+
 	panics := fn("f", func(context.Context, json.RawMessage) (any, error) { panic("boom") })
-	if got, o := toldOf(t, true, panics, ""); got != `"Error: Function failed. Exception: the function panicked: boom"` || o.Err == nil || o.Unknown {
+	if got, o := toldOf(t, true, panics, ""); got != `"Error: Function failed. Exception: the function panicked: boom"` ||
+		o.Err == nil ||
+		o.Unknown {
 		t.Error(got, o)
 	}
 }
 
 func TestUnknownAndDeclaredOnly(t *testing.T) {
-	if got, o := toldOf(t, false, nil, ""); got != `"Error: Requested function \"f\" not found."` || !o.Unknown || o.Err != nil {
+	if got, o := toldOf(t, false, nil, ""); got != `"Error: Requested function \"f\" not found."` || !o.Unknown ||
+		o.Err != nil {
 		t.Error(got, o)
 	}
 	if got, _ := toldOf(t, false, onlyDeclared{"f"}, ""); got != `"Error: Requested function \"f\" not found."` {
@@ -84,13 +93,17 @@ func (d onlyDeclared) Definition() Definition { return Definition{Name: d.name} 
 
 func TestBadArgumentsDoNotRun(t *testing.T) {
 	ran := 0
-	f := fn("f", func(context.Context, json.RawMessage) (any, error) { ran++; return nil, nil })
+	f := fn("f", func(context.Context, json.RawMessage) (any, error) {
+		ran++
+		return nil, nil
+	})
 	for _, bad := range []string{`[]`, `"x"`, `null`, `{"a":1,"a":2}`, `{"a":`, `{} {}`, "{\"a\":\"\xff\"}"} {
 		got, o := toldOf(t, false, f, bad)
 		if _, is := errors.AsType[*content.BadError](o.Err); !is || got != `"Error: Function failed."` {
 			t.Errorf("%s: %s, %v", bad, got, o.Err)
 		}
 	}
+
 	if ran != 0 {
 		t.Errorf("ran %d times", ran)
 	}
@@ -98,7 +111,11 @@ func TestBadArgumentsDoNotRun(t *testing.T) {
 
 func TestInvocation(t *testing.T) {
 	opt := &Options{Model: "before", Tools: []Tool{nil}}
-	call := &content.FunctionCall{CallID: "c", Name: "f", Arguments: json.RawMessage(`{"a":1}`)}
+	call := &content.FunctionCall{
+		CallID:    "c",
+		Name:      "f",
+		Arguments: json.RawMessage(`{"a":1}`),
+	}
 	f := fn("f", func(ctx context.Context, arguments json.RawMessage) (any, error) {
 		inv := InvocationOf(ctx)
 		if inv.Turn != 7 || inv.Approval != "ann" || inv.Call.CallID != "c" || string(arguments) != `{"a":1}` {
@@ -110,7 +127,11 @@ func TestInvocation(t *testing.T) {
 		return nil, nil
 	})
 	opt.Tools[0] = f
-	o := Invoke(t.Context(), Job{Call: call, Tool: f, Approval: "ann"}, opt, 7)
+	o := Invoke(t.Context(), Job{
+		Call:     call,
+		Tool:     f,
+		Approval: "ann",
+	}, opt, 7)
 	if !o.Stop || o.Options.Model != "after" || len(o.Options.Tools) != 2 {
 		t.Errorf("%+v", o)
 	}
@@ -136,7 +157,9 @@ func TestAFunctionMayDropItsOptions(t *testing.T) {
 // asker suspends once and then gives its answers.
 type asker struct{ Function }
 
-func (asker) Resume(_ context.Context, _ *content.FunctionCall, state json.RawMessage, answers []content.InputResponse) (any, error) {
+func (asker) Resume(
+	_ context.Context, _ *content.FunctionCall, state json.RawMessage, answers []content.InputResponse,
+) (any, error) {
 	if string(state) == `"panic"` {
 		panic("resumed")
 	}
@@ -157,23 +180,33 @@ func TestSuspend(t *testing.T) {
 		t.Errorf("a Resumer inside wrappers: %+v", o)
 	}
 	j := Job{Call: &content.FunctionCall{Name: "f"}, Tool: tool}
-	if o := resume(t.Context(), j, nil, json.RawMessage(`1`), make([]content.InputResponse, 2)); string(o.Result) != `[1,2]` || o.Err != nil {
+	if o := resume(t.Context(), j, nil, json.RawMessage(`1`), make([]content.InputResponse, 2)); string(
+		o.Result,
+	) != `[1,2]` ||
+		o.Err != nil {
 		t.Errorf("resumed: %+v", o)
 	}
+
 	if o := resume(t.Context(), j, nil, json.RawMessage(`"panic"`), nil); o.Err == nil {
 		t.Error("a panic of Resume is no error")
 	}
 	for _, none := range []Tool{nil, suspends, onlyDeclared{"f"}, around{suspends}} {
-		if o := resume(t.Context(), Job{Call: j.Call, Tool: none}, nil, nil, nil); !errors.Is(o.Err, errNotResumer) {
+		if o := resume(t.Context(), Job{Call: j.Call, Tool: none}, nil, nil, nil); !errors.Is(
+			o.Err,
+			errNotResumer,
+		) {
 			t.Errorf("%T: %v", none, o.Err)
 		}
 	}
 }
 
 func TestFindTool(t *testing.T) {
-	first, second, extra := fixed("f", 1, nil), fixed("f", 2, nil), fixed("f", 3, nil)
+	first := fixed("f", 1, nil)
+	second := fixed("f", 2, nil)
+	extra := fixed("f", 3, nil)
 	opt := &Options{Tools: []Tool{nil, first, second, fixed("F", 4, nil)}}
-	if FindTool("f", opt, []Tool{extra}) != Tool(second) || FindTool("f", nil, []Tool{extra}) != Tool(extra) || FindTool("g", opt, []Tool{extra}) != nil {
+	if FindTool("f", opt, []Tool{extra}) != Tool(second) || FindTool("f", nil, []Tool{extra}) != Tool(extra) ||
+		FindTool("g", opt, []Tool{extra}) != nil {
 		t.Error("the last tool of exactly that name wins in the request, and the request over the loop")
 	}
 }
@@ -185,7 +218,9 @@ type byValue struct {
 }
 
 func TestMergeTools(t *testing.T) {
-	a, b, c := fixed("a", 1, nil), fixed("b", 1, nil), fixed("c", 1, nil)
+	a := fixed("a", 1, nil)
+	b := fixed("b", 1, nil)
+	c := fixed("c", 1, nil)
 	b2 := RequireApproval(b)
 	odd := byValue{onlyDeclared: onlyDeclared{"odd"}}
 	base := &Options{Tools: []Tool{a, b}}
@@ -206,10 +241,12 @@ func TestMergeTools(t *testing.T) {
 		for _, left := range test.left {
 			next = mergeTools(base, next, &Options{Tools: left})
 		}
-		if !reflect.DeepEqual(names(next.Tools), names(test.want)) || NeedsApproval(lastNamed("b", next.Tools)) != NeedsApproval(lastNamed("b", test.want)) {
+		if !reflect.DeepEqual(names(next.Tools), names(test.want)) ||
+			NeedsApproval(lastNamed("b", next.Tools)) != NeedsApproval(lastNamed("b", test.want)) {
 			t.Errorf("%s: %v", test.name, names(next.Tools))
 		}
 	}
+
 	if len(base.Tools) != 2 {
 		t.Error("the base changed")
 	}

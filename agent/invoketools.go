@@ -2,8 +2,8 @@ package agent
 
 import "reflect"
 
-// mergeTools carries what one of several functions that ran at once did to the tools (its copy,
-// left, of the common base) over to next.
+// mergeTools carries what one of several functions that ran at once did
+// to the tools (its copy, left, of the common base) over to next.
 func mergeTools(base, next, left *Options) *Options {
 	if left == nil || sameTools(base, left) {
 		return next
@@ -49,7 +49,8 @@ func sameTools(a, b *Options) bool {
 	return true
 }
 
-// sameTool compares tools; those whose type can't be compared count as different.
+// sameTool compares tools; those whose type can't be compared count as
+// different.
 func sameTool(a, b Tool) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -58,7 +59,8 @@ func sameTool(a, b Tool) bool {
 	if kind != reflect.TypeOf(b) {
 		return false
 	}
-	return (kind.Kind() == reflect.Pointer || reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable()) && a == b
+	return (kind.Kind() == reflect.Pointer || reflect.ValueOf(a).Comparable() && reflect.ValueOf(b).Comparable()) &&
+		a == b
 }
 
 func hasTool(all []Tool, t Tool) bool {

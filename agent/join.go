@@ -6,8 +6,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// StreamOf is the stream of a response that came whole, for models and agents that have nothing to
-// show before.
+// StreamOf is the stream of a response that came whole, for models and
+// agents that have nothing to show before.
 func StreamOf(resp *Response, err error) iter.Seq2[*Update, error] {
 	return func(yield func(*Update, error) bool) {
 		if err != nil {
@@ -24,6 +24,7 @@ func StreamOf(resp *Response, err error) iter.Seq2[*Update, error] {
 				return
 			}
 		}
+
 		u := &Update{
 			ID:             resp.ID,
 			Model:          resp.Model,
@@ -62,8 +63,8 @@ func (r *Response) note(u *Update) {
 	})
 }
 
-// Add takes over what a further part of a run says beside its messages: the latest names, all
-// refusals, the sum of the usage.
+// Add takes over what a further part of a run says beside its messages:
+// the latest names, all refusals, the sum of the usage.
 func (r *Response) Add(part *Response) {
 	set := func(to *string, v string) {
 		if v != "" {
@@ -80,7 +81,8 @@ func (r *Response) Add(part *Response) {
 	}
 }
 
-// extend puts the contents of an update into the last message, or begins another one.
+// extend puts the contents of an update into the last message, or
+// begins another one.
 func (r *Response) extend(last *content.Message, u *Update) *content.Message {
 	var contents []content.Content
 	for _, c := range u.Contents {
@@ -90,16 +92,22 @@ func (r *Response) extend(last *content.Message, u *Update) *content.Message {
 		}
 		contents = append(contents, c)
 	}
+
 	if last == nil || startsMessage(last, u) {
 		if len(contents) == 0 && u.MessageID == "" {
 			return last
 		}
-		last = &content.Message{ID: u.MessageID, Role: u.Role, AuthorName: u.AuthorName}
+		last = &content.Message{
+			ID:         u.MessageID,
+			Role:       u.Role,
+			AuthorName: u.AuthorName,
+		}
 		if last.Role == "" {
 			last.Role = content.Assistant
 		}
 		r.Messages = append(r.Messages, last)
 	}
+
 	if last.ID == "" {
 		last.ID = u.MessageID
 	}
@@ -122,7 +130,8 @@ func addUsage(a, b *content.Usage) *content.Usage {
 	return &sum
 }
 
-// joinTexts makes one of texts, and of pieces of reasoning, that follow one another.
+// joinTexts makes one of texts, and of pieces of reasoning, that follow
+// one another.
 func joinTexts(in []content.Content) []content.Content {
 	var out []content.Content
 	for _, c := range in {
@@ -131,6 +140,7 @@ func joinTexts(in []content.Content) []content.Content {
 		}
 		out = append(out, c)
 	}
+
 	return out
 }
 
@@ -150,6 +160,7 @@ func glue(out []content.Content, c content.Content) bool {
 			return true
 		}
 	}
+
 	return false
 }
 

@@ -14,17 +14,19 @@ import (
 type NestedConfig struct {
 	Name        string // of the tool; "" for the agent's own
 	Description string
-	// Target is what the agent is in the caller's file: with Kind resolve.Delegation the plan
-	// decides, and people approve, before the agent starts. Nil for a local tool.
+	// Target is what the agent is in the caller's file: with Kind
+	// resolve.Delegation the plan decides, and people approve, before
+	// the agent starts. Nil for a local tool.
 	Target *Target
-	// Poll says that the agent's requests may be answered elsewhere (it has a Holder of its own),
-	// so that each run looks.
+	// Poll says that the agent's requests may be answered elsewhere (it
+	// has a Holder of its own), so that each run looks.
 	Poll bool
 }
 
-// AsTool makes a tool of an agent. What the agent asks its user is shown to the outer caller, under
-// ids of the outer thread, and the answers go back to the depth that asked. The agent's thread is
-// kept in the outer one, any number of levels deep.
+// AsTool makes a tool of an agent. What the agent asks its user is
+// shown to the outer caller, under ids of the outer thread, and the
+// answers go back to the depth that asked. The agent's thread is kept
+// in the outer one, any number of levels deep.
 func AsTool(a Agent, cfg NestedConfig) Function {
 	if cfg.Name == "" {
 		cfg.Name = a.Name()
@@ -47,7 +49,11 @@ var nestedSchema = json.RawMessage(`{"type":"object",` +
 
 // Definition describes a tool that takes one text.
 func (n *nested) Definition() Definition {
-	return Definition{Name: n.cfg.Name, Description: n.cfg.Description, Schema: nestedSchema}
+	return Definition{
+		Name:        n.cfg.Name,
+		Description: n.cfg.Description,
+		Schema:      nestedSchema,
+	}
 }
 
 // Invoke starts the agent on a thread of its own.
@@ -66,8 +72,8 @@ func (n *nested) Invoke(ctx context.Context, call *content.FunctionCall) (any, e
 	return n.run(ctx, t, content.UserText(in.Input))
 }
 
-// newThread names a thread after the outer one and the call. Call ids are used again by many
-// providers, so it gets a tail of its own.
+// newThread names a thread after the outer one and the call. Call ids
+// are used again by many providers, so it gets a tail of its own.
 func (n *nested) newThread(ctx context.Context, callID string) (*Thread, error) {
 	tail, err := randomTail(rand.Reader)
 	if err != nil {
@@ -96,13 +102,14 @@ func (n *nested) Resume(
 		}
 		messages = append(messages, m)
 	}
+
 	result, err := n.run(ctx, t, messages...)
 	var s *Suspend
 	if err == nil || errors.As(err, &s) {
 		return result, err
 	}
-	// What was approved may have run by now, so this is no failed call: the agent goes on with its
-	// next run.
+	// What was approved may have run by now, so this is no failed call:
+	// the agent goes on with its next run.
 	kept, encodeErr := t.Encode()
 	if encodeErr != nil {
 		return nil, errors.Join(err, encodeErr)
@@ -123,11 +130,16 @@ func (n *nested) run(ctx context.Context, t *Thread, messages ...*content.Messag
 	case len(asked) == 0:
 		return resp.Text(), nil
 	}
+
 	state, err := t.Encode()
 	if err != nil {
 		return nil, err
 	}
-	s := &Suspend{State: state, Poll: n.cfg.Poll, Refused: resp.Refused}
+	s := &Suspend{
+		State:   state,
+		Poll:    n.cfg.Poll,
+		Refused: resp.Refused,
+	}
 	for _, q := range asked {
 		s.Requests = append(s.Requests, n.signed(q))
 	}

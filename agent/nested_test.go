@@ -15,11 +15,26 @@ import (
 
 func TestNestedTwoDeep(t *testing.T) {
 	var c counted
-	inner := NewChatAgent(NewFunctionInvoking(talk(t, said(call("i1", "pay", `{"to":"bob"}`)), said(text("paid"))), LoopConfig{RequestID: plainIDs}),
-		ChatAgentConfig{Name: "teller", Tools: []Tool{RequireApproval(c.tool("pay"))}})
-	middle := NewChatAgent(NewFunctionInvoking(talk(t, said(call("m1", "teller", `{"input":"pay bob"}`)), said(text("the teller paid"))), LoopConfig{RequestID: plainIDs}),
-		ChatAgentConfig{Name: "bank", Tools: []Tool{AsTool(inner, NestedConfig{})}})
-	outer := chat(talk(t, said(call("o1", "bank", `{"input":"pay bob"}`)), said(text("all done"))), LoopConfig{}, nil, AsTool(middle, NestedConfig{}))
+	inner := NewChatAgent(
+		NewFunctionInvoking(
+			talk(t, said(call("i1", "pay", `{"to":"bob"}`)), said(text("paid"))),
+			LoopConfig{RequestID: plainIDs},
+		),
+		ChatAgentConfig{Name: "teller", Tools: []Tool{RequireApproval(c.tool("pay"))}},
+	)
+	middle := NewChatAgent(
+		NewFunctionInvoking(
+			talk(t, said(call("m1", "teller", `{"input":"pay bob"}`)), said(text("the teller paid"))),
+			LoopConfig{RequestID: plainIDs},
+		),
+		ChatAgentConfig{Name: "bank", Tools: []Tool{AsTool(inner, NestedConfig{})}},
+	)
+	outer := chat(
+		talk(t, said(call("o1", "bank", `{"input":"pay bob"}`)), said(text("all done"))),
+		LoopConfig{},
+		nil,
+		AsTool(middle, NestedConfig{}),
+	)
 
 	thread := NewThread("t")
 	resp := mustRun(t, outer, thread, content.UserText("pay bob"))
@@ -29,7 +44,12 @@ func TestNestedTwoDeep(t *testing.T) {
 	}
 	thread = reload(t, thread)
 	resp = mustRun(t, outer, thread, answers(q.CreateApproval("")))
-	expect(t, "last", tell(resp.Messages), "assistant: o1=bank({\"input\":\"pay bob\"})\ntool: o1→\"the teller paid\"\nassistant: \"all done\"\n")
+	expect(
+		t,
+		"last",
+		tell(resp.Messages),
+		"assistant: o1=bank({\"input\":\"pay bob\"})\ntool: o1→\"the teller paid\"\nassistant: \"all done\"\n",
+	)
 	if c.runs[`pay{"to":"bob"}`] != 1 {
 		t.Fatal(c.runs)
 	}
@@ -40,8 +60,14 @@ func inside(t *testing.T, inner Agent, levels int) Agent {
 	a := inner
 	for i := range levels {
 		name := fmt.Sprint("level", i)
-		a = chat(talk(t, said(call(fmt.Sprint("c", i), name, `{"input":"go"}`)), said(text(name+" is done"))), LoopConfig{}, nil, AsTool(a, NestedConfig{Name: name}))
+		a = chat(
+			talk(t, said(call(fmt.Sprint("c", i), name, `{"input":"go"}`)), said(text(name+" is done"))),
+			LoopConfig{},
+			nil,
+			AsTool(a, NestedConfig{Name: name}),
+		)
 	}
+
 	return a
 }
 
@@ -66,11 +92,16 @@ func TestNestedPartialAnswers(t *testing.T) {
 				t.Fatal(tell(resp.Messages))
 			}
 			th = reload(t, th)
-			resp = r.run(a, th, answers(th.Pending()[0].Request.(*content.ToolApprovalRequest).CreateRejection("no")))
+			resp = r.run(
+				a,
+				th,
+				answers(th.Pending()[0].Request.(*content.ToolApprovalRequest).CreateRejection("no")),
+			)
 			if c.runs[`pay{"n":1}`] != 1 || len(c.runs) != 1 || len(th.Pending()) > 0 {
 				t.Error(c.runs, th.Pending())
 			}
-			if !strings.Contains(tell(k.seen[1]), `2→"Tool call invocation rejected. no"`) || !strings.HasSuffix(tell(resp.Messages), " is done\"\n") {
+			if !strings.Contains(tell(k.seen[1]), `2→"Tool call invocation rejected. no"`) ||
+				!strings.HasSuffix(tell(resp.Messages), " is done\"\n") {
 				t.Error(tell(k.seen[1]), tell(resp.Messages))
 			}
 		})
@@ -99,7 +130,12 @@ func TestNestedAsksTwice(t *testing.T) {
 func TestNestedFails(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		inner := chat(talk(t, said(call("1", "pay", "")), fails, fails, fails), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+		inner := chat(
+			talk(t, said(call("1", "pay", "")), fails, fails, fails),
+			LoopConfig{},
+			nil,
+			RequireApproval(c.tool("pay")),
+		)
 		k := talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("sorry")))
 		a := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner"}))
 		th, q := r.asks(a, "x")
@@ -110,6 +146,7 @@ func TestNestedFails(t *testing.T) {
 			}
 			th = reload(t, th)
 		}
+
 		r.run(a, th)
 		if c.runs["pay"] != 1 || !strings.Contains(k.last(), textGivenUp) {
 			t.Error(c.runs, k.last())
@@ -120,7 +157,8 @@ func TestNestedFails(t *testing.T) {
 func TestNestedInputs(t *testing.T) {
 	inner := chat(talk(t), LoopConfig{}, nil)
 	tool := AsTool(inner, NestedConfig{Description: "d"})
-	if d := tool.Definition(); d.Name != "test" || d.Description != "d" || content.CheckSchema(d.Schema, json.RawMessage(`{"input":"x"}`)) != nil {
+	if d := tool.Definition(); d.Name != "test" || d.Description != "d" ||
+		content.CheckSchema(d.Schema, json.RawMessage(`{"input":"x"}`)) != nil {
 		t.Errorf("%+v", d)
 	}
 	for _, args := range []string{"", `{}`, `{"input":1}`, `{"input":"x","more":1}`, `[]`} {
@@ -128,23 +166,42 @@ func TestNestedInputs(t *testing.T) {
 			t.Errorf("%s was taken", args)
 		}
 	}
-	if _, err := tool.(Resumer).Resume(t.Context(), call("1", "test", ""), json.RawMessage(`{"version":9}`), nil); err == nil {
+	if _, err := tool.(Resumer).Resume(
+		t.Context(),
+		call("1", "test", ""),
+		json.RawMessage(`{"version":9}`),
+		nil,
+	); err == nil {
 		t.Error("a thread of a later version was resumed")
 	}
 }
 
-// TestDelegationIsDecided asks before the agent starts, and then what the agent asks.
+// TestDelegationIsDecided asks before the agent starts, and then what
+// the agent asks.
 func TestDelegationIsDecided(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
-		inner := chat(talk(t, said(call("1", "pay", "")), said(text("paid"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+		inner := chat(
+			talk(t, said(call("1", "pay", "")), said(text("paid"))),
+			LoopConfig{},
+			nil,
+			RequireApproval(c.tool("pay")),
+		)
 		seen := []*Target{}
 		d := decideFunc(func(tool Tool, _ content.ToolCall) (hold.Verdict, error) {
 			seen = append(seen, targetOf(tool))
 			return outcomeOf(resolve.Ask, "delegation"), nil
 		})
-		tool := AsTool(inner, NestedConfig{Name: "inner", Target: &Target{Kind: resolve.Delegation, Agent: "payments"}})
-		a := chat(talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("done"))), LoopConfig{Decider: d}, nil, tool)
+		tool := AsTool(
+			inner,
+			NestedConfig{Name: "inner", Target: &Target{Kind: resolve.Delegation, Agent: "payments"}},
+		)
+		a := chat(
+			talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("done"))),
+			LoopConfig{Decider: d},
+			nil,
+			tool,
+		)
 		th := NewThread("t")
 		start := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
 		if start.Call.ToolName() != "inner" || seen[0] == nil || seen[0].Agent != "payments" {
@@ -184,7 +241,12 @@ func TestNestedWithAHolder(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		h := pendingStub()
-		inner := chat(talk(t, said(call("1", "pay", "")), said(text("paid"))), LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
+		inner := chat(
+			talk(t, said(call("1", "pay", "")), said(text("paid"))),
+			LoopConfig{Holder: h, Decider: asks()},
+			nil,
+			c.tool("pay"),
+		)
 		k := talk(t, said(text("?"), call("o", "inner", `{"input":"x"}`)), said(text("done")))
 		a := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner", Poll: true}))
 		th, q := r.asks(a, "x")
@@ -230,25 +292,41 @@ func (broken) Run(context.Context, *Thread, ...*content.Message) (*Response, err
 }
 
 func TestNestedAgentThatIsBroken(t *testing.T) {
-	if _, err := AsTool(broken{}, NestedConfig{Name: "b"}).Invoke(t.Context(), call("1", "b", `{"input":"x"}`)); err == nil {
+	if _, err := AsTool(broken{}, NestedConfig{Name: "b"}).Invoke(
+		t.Context(),
+		call("1", "b", `{"input":"x"}`),
+	); err == nil {
 		t.Error("no error")
 	}
 }
 
 func TestNestedWaitsForAResult(t *testing.T) {
-	inner := chat(talk(t, said(call("i", "theirs", "")), said(text("ok"))), LoopConfig{}, nil, declaredTool("theirs"))
+	inner := chat(
+		talk(t, said(call("i", "theirs", "")), said(text("ok"))),
+		LoopConfig{},
+		nil,
+		declaredTool("theirs"),
+	)
 	k := talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("done")))
-	resp := mustRun(t, chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner"})), NewThread("t"), content.UserText("x"))
+	resp := mustRun(
+		t,
+		chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner"})),
+		NewThread("t"),
+		content.UserText("x"),
+	)
 	if strings.Contains(tell(resp.Messages), "o→\"\"") {
 		t.Errorf("told as finished:\n%s", tell(resp.Messages))
 	}
 }
 
-// An agent with a store of its own, as a tool: its threads are named by call ids, which providers
-// use again.
+// An agent with a store of its own, as a tool: its threads are named by
+// call ids, which providers use again.
 func TestNestedAgentWithAStore(t *testing.T) {
 	store := &byID{threads: map[string][]byte{}}
-	inner := NewChatAgent(NewFunctionInvoking(talk(t, said(text("one")), said(text("two"))), LoopConfig{}), ChatAgentConfig{Name: "inner", Store: store})
+	inner := NewChatAgent(
+		NewFunctionInvoking(talk(t, said(text("one")), said(text("two"))), LoopConfig{}),
+		ChatAgentConfig{Name: "inner", Store: store},
+	)
 	for i := range 2 {
 		k := talk(t, said(call("call_0", "inner", `{"input":"x"}`)), said(text("ok")))
 		outer := chat(k, LoopConfig{DetailedErrors: true}, nil, AsTool(inner, NestedConfig{}))
@@ -257,6 +335,7 @@ func TestNestedAgentWithAStore(t *testing.T) {
 			t.Errorf("thread %d:\n%s", i, k.last())
 		}
 	}
+
 	if len(store.threads) == 1 {
 		t.Error("two conversations have one thread in the store")
 	}
@@ -274,17 +353,24 @@ func (b *byID) Save(_ context.Context, t *Thread) error {
 	} else if t.Revision != 0 {
 		return ErrConflict
 	}
+
 	t.Revision++
 	raw, err := json.Marshal(t)
 	b.threads[t.ID] = raw
 	return err
 }
 
-// The inner model fails once after the inner call has run on an approval. The payment is made; it
-// must not be told as failed and asked anew.
+// The inner model fails once after the inner call has run on an
+// approval. The payment is made; it must not be told as failed and
+// asked anew.
 func TestNestedModelFailsAfterTheCall(t *testing.T) {
 	var c counted
-	inner := chat(talk(t, said(call("i", "pay", "")), fails, said(text("paid"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+	inner := chat(
+		talk(t, said(call("i", "pay", "")), fails, said(text("paid"))),
+		LoopConfig{},
+		nil,
+		RequireApproval(c.tool("pay")),
+	)
 	k := talk(t, said(call("o", "test", `{"input":"pay"}`)), said(text("ok")), said(text("ok")))
 	outer := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{}))
 	th, q := runner{t: t}.asks(outer, "x")
@@ -297,8 +383,8 @@ func TestNestedModelFailsAfterTheCall(t *testing.T) {
 	}
 }
 
-// An answer that a nested agent refuses is told to the outer caller: else he sees the same question
-// again, and RunToEnd asks for ever.
+// An answer that a nested agent refuses is told to the outer caller:
+// else he sees the same question again, and RunToEnd asks for ever.
 func TestAnswersThatNestedAgentsRefuse(t *testing.T) {
 	var c counted
 	d := decideFunc(func(_ Tool, call content.ToolCall) (hold.Verdict, error) {
@@ -307,8 +393,18 @@ func TestAnswersThatNestedAgentsRefuse(t *testing.T) {
 		}
 		return outcomeOf(resolve.Ask, "r"), nil
 	})
-	inner := chat(talk(t, said(call("i", "pay", `{"n":1}`)), said(text("paid"))), LoopConfig{Decider: d}, nil, c.tool("pay"))
-	outer := chat(talk(t, said(call("o", "test", `{"input":"pay"}`)), said(text("ok"))), LoopConfig{}, nil, AsTool(inner, NestedConfig{}))
+	inner := chat(
+		talk(t, said(call("i", "pay", `{"n":1}`)), said(text("paid"))),
+		LoopConfig{Decider: d},
+		nil,
+		c.tool("pay"),
+	)
+	outer := chat(
+		talk(t, said(call("o", "test", `{"input":"pay"}`)), said(text("ok"))),
+		LoopConfig{},
+		nil,
+		AsTool(inner, NestedConfig{}),
+	)
 	th, q := runner{t: t}.asks(outer, "x")
 	edit, _ := q.CreateEdit(json.RawMessage(`{"n":9}`), "")
 	resp := mustRun(t, outer, th, answers(edit))
@@ -320,9 +416,19 @@ func TestAnswersThatNestedAgentsRefuse(t *testing.T) {
 func TestEditOfNestedRequest(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c, outerPay counted
-		inner := chat(talk(t, said(call("i1", "pay", `{"n":5}`)), said(text("paid"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		outer := chat(talk(t, said(call("o1", "teller", `{"input":"pay"}`)), said(text("done"))), LoopConfig{}, nil,
-			AsTool(inner, NestedConfig{Name: "teller"}), outerPay.tool("pay"))
+		inner := chat(
+			talk(t, said(call("i1", "pay", `{"n":5}`)), said(text("paid"))),
+			LoopConfig{},
+			nil,
+			RequireApproval(c.tool("pay")),
+		)
+		outer := chat(
+			talk(t, said(call("o1", "teller", `{"input":"pay"}`)), said(text("done"))),
+			LoopConfig{},
+			nil,
+			AsTool(inner, NestedConfig{Name: "teller"}),
+			outerPay.tool("pay"),
+		)
 		th, q := r.asks(outer, "pay")
 		edit, err := q.CreateEdit(json.RawMessage(`{"n":4}`), "")
 		if err != nil {

@@ -17,7 +17,8 @@ func TestD23_SaysThatAnAnswerShowsRoundedNumbers(t *testing.T) {
 	rounded := q.CreateApproval("")
 	rounded.Call.(*content.FunctionCall).Arguments = json.RawMessage(`{"id":9007199254740992}`)
 	resp := mustRun(t, a, th, answers(rounded))
-	if len(resp.Refused) != 1 || resp.Refused[0].Reason != OtherCall || !strings.Contains(resp.Refused[0].Detail, "rounded numbers") {
+	if len(resp.Refused) != 1 || resp.Refused[0].Reason != OtherCall ||
+		!strings.Contains(resp.Refused[0].Detail, "rounded numbers") {
 		t.Errorf("%+v", resp.Refused)
 	}
 	if len(c.runs) != 0 {

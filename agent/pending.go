@@ -9,9 +9,9 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// batch is one turn of the model of which some call could not run at once: all its calls, in the
-// model's order, each with its result as soon as it has one. When all have one, the batch becomes
-// messages.
+// batch is one turn of the model of which some call could not run at
+// once: all its calls, in the model's order, each with its result as
+// soon as it has one. When all have one, the batch becomes messages.
 type batch struct {
 	MessageID      string `json:"message_id,omitempty"` // of the message that held the calls
 	AuthorName     string `json:"author_name,omitempty"`
@@ -30,7 +30,8 @@ const (
 	done     stage = "done"     // has its result
 )
 
-// item is one call of a batch. Its contents, and those of its asks, are stored by MarshalJSON.
+// item is one call of a batch. Its contents, and those of its asks, are
+// stored by MarshalJSON.
 type item struct {
 	Call     content.ToolCall  `json:"-"` // what will run: after an edit, the edited call
 	Asked    content.ToolCall  `json:"-"` // what the model wrote, when that differs
@@ -45,8 +46,8 @@ type item struct {
 	By       string            `json:"by,omitempty"`
 	Ground   ground            `json:"ground,omitzero"`
 	Key      string            `json:"key,omitempty"` // of the claim
-	// Unrecorded says that the call has ended and that the record of it failed; it is made up for
-	// before anything else.
+	// Unrecorded says that the call has ended and that the record of it
+	// failed; it is made up for before anything else.
 	Unrecorded bool            `json:"unrecorded,omitempty"`
 	Tries      int             `json:"tries,omitempty"` // resumptions that could not go on
 	ended      string          // how the run ended, for the record
@@ -54,7 +55,8 @@ type item struct {
 	origin     content.Content // what the model's side wrote, while its turn lasts
 }
 
-// ground is what an approval rests on: when it changes before the run, it is asked again.
+// ground is what an approval rests on: when it changes before the run,
+// it is asked again.
 type ground struct {
 	Binding    string          `json:"binding,omitempty"`    // of the plan's decision
 	Definition string          `json:"definition,omitempty"` // digest of the tool's definition
@@ -72,12 +74,13 @@ type ask struct {
 	Answer  content.InputResponse `json:"-"`             // nil while open
 }
 
-// closedRequest remembers how a request ended, so that a late answer is told so.
+// closedRequest remembers how a request ended, so that a late answer is
+// told so.
 type closedRequest struct {
 	ID  string `json:"id"`
 	How string `json:"how"` // "answered", "superseded", "expired", "asked again"
-	// Service says that it was the model's side who asked: it wants to see request and answer in
-	// the history.
+	// Service says that it was the model's side who asked: it wants to
+	// see request and answer in the history.
 	Service bool `json:"service,omitempty"`
 	Yes     bool `json:"yes,omitempty"` // what the answer was
 }
@@ -116,6 +119,7 @@ func (t *Thread) openAsks() []*ask {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -139,6 +143,7 @@ func (t *Thread) find(id string) (*item, *ask) {
 			}
 		}
 	}
+
 	return nil, nil
 }
 
@@ -151,6 +156,7 @@ func (t *Thread) pendingCall(callID string) *item {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -163,6 +169,7 @@ func (t *Thread) externalCall(callID string) *item {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -189,7 +196,8 @@ func (t *Thread) ended(id string) string {
 	return ""
 }
 
-// waitingConversation is the service-held conversation that waits for a result; "" for none.
+// waitingConversation is the service-held conversation that waits for a
+// result; "" for none.
 func (t *Thread) waitingConversation() string {
 	for _, b := range t.batches {
 		if b.ConversationID != "" {
@@ -213,11 +221,12 @@ func (it *item) visible() []content.Content {
 		}
 		return out
 	}
+
 	return nil
 }
 
-// cloneRequest copies a request: whoever gets it may change it, and the thread's own must stay what
-// was asked.
+// cloneRequest copies a request: whoever gets it may change it, and the
+// thread's own must stay what was asked.
 func cloneRequest(q content.InputRequest) content.InputRequest {
 	out := withRequestID(q, q.InputRequestID())
 	if approval, ok := out.(*content.ToolApprovalRequest); ok {
@@ -226,9 +235,10 @@ func cloneRequest(q content.InputRequest) content.InputRequest {
 	return out
 }
 
-// messages are a finished batch as a history has it: the calls, what was refused, what was run, and
-// answers that go to a service. Rejected calls, and their results, come first when dotNet says so;
-// else all keep the model's order, which reasoning models rest on.
+// messages are a finished batch as a history has it: the calls, what
+// was refused, what was run, and answers that go to a service. Rejected
+// calls, and their results, come first when dotNet says so; else all
+// keep the model's order, which reasoning models rest on.
 func (b *batch) messages(dotNet bool) []*content.Message {
 	var calls, late, refused, results, answers []content.Content
 	told := &results // where the result of a refused call stands
@@ -237,9 +247,16 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 	}
 	for _, it := range b.Items {
 		if it.Service {
-			calls, answers = append(append(calls, it.Lead...), it.Asks[0].Request), append(answers, it.Asks[0].Answer)
+			calls, answers = append(
+				append(calls, it.Lead...),
+				it.Asks[0].Request,
+			), append(
+				answers,
+				it.Asks[0].Answer,
+			)
 			continue
 		}
+
 		result := &content.FunctionResult{CallID: it.Call.ID(), Result: it.Result}
 		if it.Rejected {
 			calls, *told = append(append(calls, it.Lead...), it.Call), append(*told, result)
@@ -252,6 +269,7 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 			calls = append(append(calls, it.Lead...), it.Call)
 		}
 	}
+
 	first := &content.Message{
 		ID:         b.MessageID,
 		Role:       content.Assistant,

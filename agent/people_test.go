@@ -27,14 +27,19 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// script is a chat model that says one thing after the other, and remembers what it was given.
+// script is a chat model that says one thing after the other, and
+// remembers what it was given.
 type script struct {
 	says  []content.Content
 	twice bool // the first call is made twice in one turn
 	seen  [][]*content.Message
 }
 
-func (s *script) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
+func (s *script) Respond(
+	_ context.Context,
+	messages []*content.Message,
+	_ *agent.Options,
+) (*agent.Response, error) {
 	s.seen = append(s.seen, slices.Clone(messages))
 	if len(s.says) == 0 {
 		return nil, errors.New("the script is over")
@@ -50,18 +55,25 @@ func (s *script) Respond(_ context.Context, messages []*content.Message, _ *agen
 	return &agent.Response{Messages: []*content.Message{m}, FinishReason: "stop"}, nil
 }
 
-func (s *script) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (s *script) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		r, err := s.Respond(ctx, messages, opt)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		yield(&agent.Update{Role: content.Assistant, Contents: r.Messages[0].Contents, FinishReason: r.FinishReason}, nil)
+		yield(&agent.Update{
+			Role:         content.Assistant,
+			Contents:     r.Messages[0].Contents,
+			FinishReason: r.FinishReason,
+		}, nil)
 	}
 }
 
-// office is an agent that sells on behalf of somebody, from one process to the next: only the file of its thread lasts.
+// office is an agent that sells on behalf of somebody, from one process
+// to the next: only the file of its thread lasts.
 type office struct {
 	t     *testing.T
 	h     *assenttest.Assent
@@ -72,10 +84,24 @@ type office struct {
 	ran   []string // arguments that were run
 }
 
-func newOffice(t *testing.T, h *assenttest.Assent, of func(token, agentID string) hold.Holder, args string) *office {
-	o := &office{t: t, h: h, of: of, file: filepath.Join(t.TempDir(), "thread.json")}
+func newOffice(
+	t *testing.T,
+	h *assenttest.Assent,
+	of func(token, agentID string) hold.Holder,
+	args string,
+) *office {
+	o := &office{
+		t:    t,
+		h:    h,
+		of:   of,
+		file: filepath.Join(t.TempDir(), "thread.json"),
+	}
 	o.model = &script{says: []content.Content{
-		&content.FunctionCall{CallID: "call_1", Name: "trade", Arguments: json.RawMessage(args)}, &content.Text{Text: "That is all."},
+		&content.FunctionCall{
+			CallID:    "call_1",
+			Name:      "trade",
+			Arguments: json.RawMessage(args),
+		}, &content.Text{Text: "That is all."},
 	}}
 	o.save(agent.NewThread("thread-" + t.Name()))
 	return o
@@ -114,13 +140,24 @@ func (o *office) try(messages ...*content.Message) (*agent.Response, error) {
 	o.t.Helper()
 	compiled, err := o.h.Plans.Plan(o.t.Context(), "acme", "desk")
 	must(o.t, err)
-	trade := agent.NewFunction("trade", "Sells.", json.RawMessage(`{"type":"object"}`), func(_ context.Context, args json.RawMessage) (any, error) {
-		o.ran = append(o.ran, string(args))
-		return "sold", nil
-	})
+	trade := agent.NewFunction(
+		"trade",
+		"Sells.",
+		json.RawMessage(`{"type":"object"}`),
+		func(_ context.Context, args json.RawMessage) (any, error) {
+			o.ran = append(o.ran, string(args))
+			return "sold", nil
+		},
+	)
 	seller := agent.NewChatAgent(agent.NewFunctionInvoking(o.model, agent.LoopConfig{
-		Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{Principal: "client-7", Session: "s-1"}), Holder: o.of("rt", "desk"), Now: o.h.Clock.Now,
-	}), agent.ChatAgentConfig{Name: "seller", Tools: []agent.Tool{trade}, Store: o.store})
+		Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{Principal: "client-7", Session: "s-1"}),
+		Holder:  o.of("rt", "desk"),
+		Now:     o.h.Clock.Now,
+	}), agent.ChatAgentConfig{
+		Name:  "seller",
+		Tools: []agent.Tool{trade},
+		Store: o.store,
+	})
 	thread := o.load()
 	r, err := seller.Run(o.t.Context(), thread, messages...)
 	if o.store == nil {
@@ -129,7 +166,8 @@ func (o *office) try(messages ...*content.Message) (*agent.Response, error) {
 	return r, err
 }
 
-// begin runs until somebody must be asked, and returns what the user's side sees of it.
+// begin runs until somebody must be asked, and returns what the user's
+// side sees of it.
 func (o *office) begin() *content.ToolApprovalRequest {
 	o.t.Helper()
 	r := o.run(content.UserText("Sell what we have."))
@@ -147,14 +185,22 @@ func (o *office) begin() *content.ToolApprovalRequest {
 
 // people is the API as a person's token sees it.
 func (o *office) people(person string) *client.Client {
-	return o.h.Client(store.Token{Name: "cli-" + person, Person: person, Scopes: []string{"read", "vote"}})
+	return o.h.Client(store.Token{
+		Name:   "cli-" + person,
+		Person: person,
+		Scopes: []string{"read", "vote"},
+	})
 }
 
 // inList finds the one open request by the API's list.
 func (o *office) inList() *approval.Request {
 	o.t.Helper()
 	mara := o.people("mara")
-	page, err := mara.Requests(o.t.Context(), client.Query{State: "pending", Agent: "desk", Target: "tool trade"})
+	page, err := mara.Requests(o.t.Context(), client.Query{
+		State:  "pending",
+		Agent:  "desk",
+		Target: "tool trade",
+	})
 	must(o.t, err)
 	if len(page.Requests) != 1 || page.Requests[0].ID != o.load().Pending()[0].Ref {
 		o.t.Fatalf("listed: %+v", page.Requests)
@@ -168,19 +214,23 @@ func (o *office) inList() *approval.Request {
 func (o *office) votes(verdict approval.Verdict, body openapi.VoteBody) {
 	o.t.Helper()
 	r := o.inList()
-	body.Verdict, body.Binding, body.ShownFully = verdict, r.Binding(), true
+	body.Verdict = verdict
+	body.Binding = r.Binding()
+	body.ShownFully = true
 	_, err := o.people("mara").Vote(o.t.Context(), r.ID, r.Version, body)
 	must(o.t, err)
 }
 
-// ends runs the agent again, and wants it to be done: with these runs so far, and with this for the model to read.
+// ends runs the agent again, and wants it to be done: with these runs
+// so far, and with this for the model to read.
 func (o *office) ends(ran []string, reads string) {
 	o.t.Helper()
 	r := o.run()
 	if !slices.Equal(o.ran, ran) {
 		o.t.Errorf("ran %q, want %q", o.ran, ran)
 	}
-	if len(r.UserInputRequests()) != 0 || !strings.Contains(r.Text(), "That is all.") || len(o.load().Pending()) != 0 {
+	if len(r.UserInputRequests()) != 0 || !strings.Contains(r.Text(), "That is all.") ||
+		len(o.load().Pending()) != 0 {
 		o.t.Errorf("the run is not over: %q, %+v", r.Text(), r.UserInputRequests())
 	}
 	if result := o.result(); !strings.Contains(result, reads) {
@@ -188,7 +238,8 @@ func (o *office) ends(ran []string, reads string) {
 	}
 }
 
-// result is what the model was given for the call, which must stand there once.
+// result is what the model was given for the call, which must stand
+// there once.
 func (o *office) result() string {
 	o.t.Helper()
 	all := o.results()
@@ -207,6 +258,7 @@ func (o *office) results() []string {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -231,7 +283,10 @@ func inOffices(t *testing.T, args string, test func(t *testing.T, o *office)) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := assenttest.New(t, peopleConfig())
-			test(t, newOffice(t, h, func(token, agentID string) hold.Holder { return of(h, token, agentID) }, args))
+			test(
+				t,
+				newOffice(t, h, func(token, agentID string) hold.Holder { return of(h, token, agentID) }, args),
+			)
 		})
 	}
 }
@@ -241,7 +296,11 @@ func peopleConfig() assenttest.Config {
 }
 
 func inProcess(h *assenttest.Assent, token, agentID string) hold.Holder {
-	at := hold.Place{Tenant: "acme", Agent: agentID, Inbox: h.URL + "/"}
+	at := hold.Place{
+		Tenant: "acme",
+		Agent:  agentID,
+		Inbox:  h.URL + "/",
+	}
 
 	return hold.Service(h.Service, h.Store, at).As(approval.Asker{Token: token})
 }
@@ -257,7 +316,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestInboxAnswerResumesRun: a request of a run is seen and answered in the inbox's world, and the next run, in another process, goes on.
+// TestInboxAnswerResumesRun: a request of a run is seen and answered in
+// the inbox's world, and the next run, in another process, goes on.
 func TestInboxAnswerResumesRun(t *testing.T) {
 	inOffices(t, `{"amount":20000,"to":"ACME"}`, func(t *testing.T, o *office) {
 		q := o.begin()
@@ -267,15 +327,19 @@ func TestInboxAnswerResumesRun(t *testing.T) {
 				t.Errorf("the page does not hold %q", want)
 			}
 		}
-		if r := o.inList(); string(r.Current().Call.Args) != `{"amount":20000,"to":"ACME"}` || !strings.Contains(fetch(t, o.h.URL+"/"), r.ID) {
+		if r := o.inList(); string(r.Current().Call.Args) != `{"amount":20000,"to":"ACME"}` ||
+			!strings.Contains(fetch(t, o.h.URL+"/"), r.ID) {
 			t.Errorf("listed: %+v", r.Current().Call)
 		}
 
 		r := o.run(content.NewMessage(content.User, q.CreateApproval("let me through")))
-		if len(r.Refused) != 1 || r.Refused[0].Reason != agent.HeldElsewhere || len(o.ran) != 0 || len(r.UserInputRequests()) != 1 {
+		if len(r.Refused) != 1 || r.Refused[0].Reason != agent.HeldElsewhere || len(o.ran) != 0 ||
+			len(r.UserInputRequests()) != 1 {
 			t.Fatalf("an approval in the messages: refused %+v, ran %q", r.Refused, o.ran)
 		}
-		if again := o.run(content.NewMessage(content.User, q.CreateRejection(""))); len(again.Refused) != 1 || len(o.ran) != 0 || len(o.load().Pending()) != 1 {
+		if again := o.run(content.NewMessage(content.User, q.CreateRejection(""))); len(again.Refused) != 1 ||
+			len(o.ran) != 0 ||
+			len(o.load().Pending()) != 1 {
 			t.Fatalf("nobody has answered: %+v, ran %q", again, o.ran)
 		}
 		before, err := os.ReadFile(o.file)
@@ -290,7 +354,8 @@ func TestInboxAnswerResumesRun(t *testing.T) {
 			t.Errorf("the request is %s", r2.State)
 		}
 
-		// A copy of the thread from before: the run is taken, whoever tries again.
+		// A copy of the thread from before: the run is taken, whoever
+		// tries again.
 		must(t, os.WriteFile(o.file, before, 0o600))
 		o.model.says = []content.Content{&content.Text{Text: "That is all."}}
 		o.ends([]string{`{"amount":20000,"to":"ACME"}`}, "taken before")
@@ -301,7 +366,11 @@ func TestInboxEditRuns(t *testing.T) {
 	inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
 		o.begin()
 		r := o.inList()
-		_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{Arguments: `{"amount": 15000}`, Binding: r.Binding(), ShownFully: true}, false)
+		_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{
+			Arguments:  `{"amount": 15000}`,
+			Binding:    r.Binding(),
+			ShownFully: true,
+		}, false)
 		must(t, err)
 		o.ends([]string{`{"amount": 15000}`}, "sold")
 	})
@@ -312,9 +381,13 @@ func TestInboxRefusals(t *testing.T) {
 		happen func(o *office)
 		reads  string
 	}{
-		"denied":   {func(o *office) { o.votes(approval.Deny, openapi.VoteBody{Reason: "too much"}) }, "too much"},
-		"answered": {func(o *office) { o.votes(approval.Respond, openapi.VoteBody{Response: "ask again on Monday"}) }, "ask again on Monday"},
-		"expired":  {func(o *office) { o.h.Later(25 * time.Hour) }, "nobody approved it in time"},
+		"denied": {func(o *office) {
+			o.votes(approval.Deny, openapi.VoteBody{Reason: "too much"})
+		}, "too much"},
+		"answered": {func(o *office) {
+			o.votes(approval.Respond, openapi.VoteBody{Response: "ask again on Monday"})
+		}, "ask again on Monday"},
+		"expired": {func(o *office) { o.h.Later(25 * time.Hour) }, "nobody approved it in time"},
 		"withdrawn": {func(o *office) {
 			_, err := o.h.Service.Cancel(o.t.Context(), "acme", o.inList().ID, "root", "closed for today")
 			must(o.t, err)
@@ -323,7 +396,10 @@ func TestInboxRefusals(t *testing.T) {
 			o.votes(approval.Approve, openapi.VoteBody{})
 			must(o.t, o.h.Service.Freeze(o.t.Context(), "acme", "desk", "mara", "odd"))
 		}, "frozen"},
-		"used too late": {func(o *office) { o.votes(approval.Approve, openapi.VoteBody{}); o.h.Later(16 * time.Minute) }, "nobody approved it in time"},
+		"used too late": {func(o *office) {
+			o.votes(approval.Approve, openapi.VoteBody{})
+			o.h.Later(16 * time.Minute)
+		}, "nobody approved it in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
@@ -335,7 +411,8 @@ func TestInboxRefusals(t *testing.T) {
 	}
 }
 
-// TestStoreDownRunsNothing: when the asking side can't be asked, the run fails and can be repeated.
+// TestStoreDownRunsNothing: when the asking side can't be asked, the
+// run fails and can be repeated.
 func TestStoreDownRunsNothing(t *testing.T) {
 	inOffices(t, `{"amount":20000}`, func(t *testing.T, o *office) {
 		o.begin()
@@ -354,7 +431,8 @@ func TestStoreDownRunsNothing(t *testing.T) {
 	})
 }
 
-// TestIdenticalCallsShareTheRun: the model makes the same call twice in one turn; people see one card, and approve one run.
+// TestIdenticalCallsShareTheRun: the model makes the same call twice in
+// one turn; people see one card, and approve one run.
 func TestIdenticalCallsShareTheRun(t *testing.T) {
 	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
 		o.model.twice = true
@@ -387,7 +465,8 @@ func (s *once) Save(ctx context.Context, t *agent.Thread) error {
 	return s.ThreadStore.Save(ctx, t)
 }
 
-// TestClaimSurvivesACrash: a run that ends between the claim and the call goes on in the next process, which alone has the key.
+// TestClaimSurvivesACrash: a run that ends between the claim and the
+// call goes on in the next process, which alone has the key.
 func TestClaimSurvivesACrash(t *testing.T) {
 	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
 		files, err := filestore.New(t.TempDir())
@@ -409,13 +488,19 @@ func TestClaimSurvivesACrash(t *testing.T) {
 	})
 }
 
-// TestPollWhilePending: running an agent again without a message asks how its requests stand, and nothing else.
+// TestPollWhilePending: running an agent again without a message asks
+// how its requests stand, and nothing else.
 func TestPollWhilePending(t *testing.T) {
 	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
 		o.begin()
 		for range 2 {
-			if r := o.run(); len(r.UserInputRequests()) != 1 || len(o.model.seen) != 1 || len(o.load().Pending()) != 1 {
-				t.Fatalf("the model was asked %d times, the user is asked %+v", len(o.model.seen), r.UserInputRequests())
+			if r := o.run(); len(r.UserInputRequests()) != 1 || len(o.model.seen) != 1 ||
+				len(o.load().Pending()) != 1 {
+				t.Fatalf(
+					"the model was asked %d times, the user is asked %+v",
+					len(o.model.seen),
+					r.UserInputRequests(),
+				)
 			}
 		}
 	})
@@ -428,10 +513,18 @@ func TestInboxEditBelowTheThreshold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inOffices(t, c.asked, func(t *testing.T, o *office) {
-				o.h.Rewrite("agents/desk.agf.yaml", `Sell {{tool_args.amount}}?"}`, `Sell {{tool_args.amount}}?", condition: {args_match: {amount: {gt: 10}}}}`)
+				o.h.Rewrite(
+					"agents/desk.agf.yaml",
+					`Sell {{tool_args.amount}}?"}`,
+					`Sell {{tool_args.amount}}?", condition: {args_match: {amount: {gt: 10}}}}`,
+				)
 				o.begin()
 				r := o.inList()
-				_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{Arguments: c.edited, Binding: r.Binding(), ShownFully: true}, false)
+				_, err := o.people("mara").Edit(t.Context(), r.ID, r.Version, openapi.EditBody{
+					Arguments:  c.edited,
+					Binding:    r.Binding(),
+					ShownFully: true,
+				}, false)
 				must(t, err)
 				o.ends([]string{c.edited}, "sold")
 			})
@@ -439,17 +532,29 @@ func TestInboxEditBelowTheThreshold(t *testing.T) {
 	}
 }
 
-// TestMarkedToolNeedsSomebody: a marked tool that the rules let run is not run without anybody's word.
+// TestMarkedToolNeedsSomebody: a marked tool that the rules let run is
+// not run without anybody's word.
 func TestMarkedToolNeedsSomebody(t *testing.T) {
 	h := assenttest.New(t, peopleConfig())
 	compiled, err := h.Plans.Plan(t.Context(), "acme", "desk")
 	must(t, err)
 	ran := 0
-	quote := agent.RequireApproval(agent.NewFunction("quote", "Looks.", nil, func(context.Context, json.RawMessage) (any, error) { ran++; return 1, nil }))
-	model := &script{says: []content.Content{&content.FunctionCall{CallID: "c", Name: "quote"}, &content.Text{Text: "done"}}}
+	quote := agent.RequireApproval(
+		agent.NewFunction("quote", "Looks.", nil, func(context.Context, json.RawMessage) (any, error) {
+			ran++
+			return 1, nil
+		}),
+	)
+	model := &script{
+		says: []content.Content{&content.FunctionCall{CallID: "c", Name: "quote"}, &content.Text{Text: "done"}},
+	}
 	holder := inProcess(h, "rt", "desk")
-	loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{}), Holder: holder})
-	r, err := agent.NewChatAgent(loop, agent.ChatAgentConfig{Tools: []agent.Tool{quote}}).Run(t.Context(), agent.NewThread("t"), content.UserText("q"))
+	loop := agent.NewFunctionInvoking(
+		model,
+		agent.LoopConfig{Decider: agent.ByPlan(compiled.Plan, agent.PlanOptions{}), Holder: holder},
+	)
+	r, err := agent.NewChatAgent(loop, agent.ChatAgentConfig{Tools: []agent.Tool{quote}}).
+		Run(t.Context(), agent.NewThread("t"), content.UserText("q"))
 	if ran != 0 {
 		t.Errorf("it ran without anybody's word: %+v, %v", r, err)
 	}

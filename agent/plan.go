@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Target says what a tool is in the agent's file: a local tool of the tool's name unless WithTarget
-// says otherwise.
+// Target says what a tool is in the agent's file: a local tool of the
+// tool's name unless WithTarget says otherwise.
 type Target struct {
 	Kind        resolve.Kind
 	Tool        string
@@ -35,17 +35,18 @@ type targeted struct {
 
 func (t *targeted) Unwrap() Tool { return t.Function }
 
-// PlanOptions say for whom the agent acts; they go into the binding of each decision (see
-// resolve.Call).
+// PlanOptions say for whom the agent acts; they go into the binding of
+// each decision (see resolve.Call).
 type PlanOptions struct {
 	Principal   string
 	Session     string
 	ParentInput json.RawMessage
 }
 
-// ByPlan decides with an agent's file and its policies. The arguments are decided exactly as the
-// function will get them; the digest of the tool's definition is part of the binding, so a tool
-// that changed since is asked about again.
+// ByPlan decides with an agent's file and its policies. The arguments
+// are decided exactly as the function will get them; the digest of the
+// tool's definition is part of the binding, so a tool that changed
+// since is asked about again.
 func ByPlan(plan *resolve.Plan, opt PlanOptions) Decider { return &byPlan{plan: plan, opt: opt} }
 
 type byPlan struct {
@@ -72,6 +73,7 @@ func (d *byPlan) digest(t Tool) string {
 			return k.digest
 		}
 	}
+
 	k := known{def, target, DefinitionDigest(t)}
 	k.def.Schema = bytes.Clone(def.Schema)
 	d.digests.Store(def.Name, k)
@@ -94,8 +96,13 @@ func (d *byPlan) Decide(_ context.Context, t Tool, call content.ToolCall) (hold.
 
 func callOf(t Tool, call content.ToolCall) *resolve.Call {
 	if mcp, ok := call.(*content.MCPCall); ok {
-		return &resolve.Call{Kind: resolve.MCPTool, Server: mcp.ServerName, Tool: mcp.Name}
+		return &resolve.Call{
+			Kind:   resolve.MCPTool,
+			Server: mcp.ServerName,
+			Tool:   mcp.Name,
+		}
 	}
+
 	target := targetOf(t)
 	if target == nil {
 		return &resolve.Call{Kind: resolve.Tool, Tool: call.ToolName()}
@@ -122,11 +129,13 @@ func targetOf(t Tool) *Target {
 		}
 		t = w.Unwrap()
 	}
+
 	return nil
 }
 
-// DefinitionDigest is the digest of what the model was told of a tool, and of what it is in the
-// agent's file: "sha256:…"; "" for no tool, and "unreadable" for one whose schema is no JSON.
+// DefinitionDigest is the digest of what the model was told of a tool,
+// and of what it is in the agent's file: "sha256:…"; "" for no tool,
+// and "unreadable" for one whose schema is no JSON.
 func DefinitionDigest(t Tool) string {
 	if t == nil {
 		return ""

@@ -54,6 +54,7 @@ func planOf(t *testing.T, file string, policies ...string) *resolve.Plan {
 		}
 		all = append(all, parsed)
 	}
+
 	set, findings := policy.NewSet(all...)
 	if set == nil {
 		t.Fatal(findings)
@@ -69,7 +70,11 @@ func TestByPlanDecides(t *testing.T) {
 	d := ByPlan(planOf(t, deskFile, deskPolicy), PlanOptions{Principal: "ann", Session: "s"})
 	var c counted
 	tools := map[string]Tool{"trade": c.tool("trade"), "look": c.tool("look")}
-	remote := WithTarget(c.tool("wipe_files"), Target{Kind: resolve.MCPTool, Server: "files", Tool: "wipe"})
+	remote := WithTarget(c.tool("wipe_files"), Target{
+		Kind:   resolve.MCPTool,
+		Server: "files",
+		Tool:   "wipe",
+	})
 	for name, tt := range map[string]struct {
 		tool Tool
 		call content.ToolCall
@@ -137,7 +142,16 @@ func TestPlanInALoop(t *testing.T) {
 	bothWays(t, func(t *testing.T, r runner) {
 		var c counted
 		d := ByPlan(planOf(t, deskFile, deskPolicy), PlanOptions{})
-		k := talk(t, said(call("1", "trade", `{"amount":5}`), call("2", "trade", `{"amount":500}`), call("3", "trade", `{"amount":9500}`), call("4", "other", "")), said(text("ok")))
+		k := talk(
+			t,
+			said(
+				call("1", "trade", `{"amount":5}`),
+				call("2", "trade", `{"amount":500}`),
+				call("3", "trade", `{"amount":9500}`),
+				call("4", "other", ""),
+			),
+			said(text("ok")),
+		)
 		a := chat(k, LoopConfig{Decider: d}, nil, c.tool("trade"), c.tool("other"))
 		th, q := r.asks(a, "x")
 		if q.Note.Message != "Trade 500?" || len(c.runs) != 1 {
@@ -151,7 +165,12 @@ func TestPlanInALoop(t *testing.T) {
 			t.Error(c.runs)
 		}
 		got := k.last()
-		for _, want := range []string{`1→"did trade"`, `2→"did trade"`, `3→"Tool call not run: it needs the approval of 2 of risk`, `4→"Tool call denied:`} {
+		for _, want := range []string{
+			`1→"did trade"`,
+			`2→"did trade"`,
+			`3→"Tool call not run: it needs the approval of 2 of risk`,
+			`4→"Tool call denied:`,
+		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s is missing:\n%s", want, got)
 			}
@@ -175,7 +194,20 @@ func TestPlanChangesMeanwhile(t *testing.T) {
 				var c counted
 				k := talk(t, said(call("1", "trade", `{"amount":500}`)), said(text("ok")))
 				th := NewThread("t")
-				q := approvalOf(t, r.run(chat(k, LoopConfig{Decider: ByPlan(planOf(t, deskFile), PlanOptions{})}, nil, c.tool("trade")), th, content.UserText("x")), 0)
+				q := approvalOf(
+					t,
+					r.run(
+						chat(
+							k,
+							LoopConfig{Decider: ByPlan(planOf(t, deskFile), PlanOptions{})},
+							nil,
+							c.tool("trade"),
+						),
+						th,
+						content.UserText("x"),
+					),
+					0,
+				)
 				a := chat(k, LoopConfig{Decider: ByPlan(planOf(t, tt.file), PlanOptions{})}, nil, c.tool("trade"))
 				resp := r.run(a, reload(t, th), answers(q.CreateApproval("")))
 				got := "denied"
@@ -193,7 +225,8 @@ func TestPlanChangesMeanwhile(t *testing.T) {
 
 func TestTargets(t *testing.T) {
 	f := NewFunction("f", "", nil, nil)
-	if targetOf(f) != nil || targetOf(nil) != nil || targetOf(RequireApproval(f)) != nil || targetOf(declaredTool("x")) != nil {
+	if targetOf(f) != nil || targetOf(nil) != nil || targetOf(RequireApproval(f)) != nil ||
+		targetOf(declaredTool("x")) != nil {
 		t.Error("a target out of nowhere")
 	}
 	if got := targetOf(RequireApproval(WithTarget(f, Target{Agent: "x"}))); got == nil || got.Agent != "x" {

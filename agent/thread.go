@@ -9,12 +9,13 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// Thread is one conversation with one agent: its history, the requests that are open, and the state
-// of layers. It can be stored between any two runs and loaded by another process. It serves one run
-// at a time.
+// Thread is one conversation with one agent: its history, the requests
+// that are open, and the state of layers. It can be stored between any
+// two runs and loaded by another process. It serves one run at a time.
 //
-// Messages hold no open request: a model can be given them as they are. What is asked stands beside
-// them (Pending) until it is answered, as the first proposal of the design had it.
+// Messages hold no open request: a model can be given them as they are.
+// What is asked stands beside them (Pending) until it is answered, as
+// the first proposal of the design had it.
 type Thread struct {
 	ID             string
 	ConversationID string             // of a service that keeps the history; then Messages stay empty
@@ -24,7 +25,8 @@ type Thread struct {
 
 	batches []*batch
 	closed  []closedRequest
-	// heldBack is what the user wrote while a service-held conversation waited for results.
+	// heldBack is what the user wrote while a service-held conversation
+	// waited for results.
 	heldBack  []*content.Message
 	heldTries int // runs with them that failed
 	// Revision counts the saves; a ThreadStore refuses to save over another.
@@ -37,9 +39,9 @@ type Thread struct {
 type ThreadStore interface {
 	// Load returns a thread, or ErrNoThread.
 	Load(ctx context.Context, id string) (*Thread, error)
-	// Save writes a thread durably and adds one to its Revision. When the stored revision is not
-	// the thread's, it writes nothing and returns ErrConflict: another process went on with the
-	// thread.
+	// Save writes a thread durably and adds one to its Revision. When
+	// the stored revision is not the thread's, it writes nothing and
+	// returns ErrConflict: another process went on with the thread.
 	Save(ctx context.Context, t *Thread) error
 }
 
@@ -61,8 +63,9 @@ var (
 // NewThread returns an empty thread with an id of the caller's choice.
 func NewThread(id string) *Thread { return &Thread{ID: id, State: map[string]json.RawMessage{}} }
 
-// Keep names the store that Save writes to. The loop saves before and after it runs an approved
-// call, so that none runs twice whatever crashes.
+// Keep names the store that Save writes to. The loop saves before and
+// after it runs an approved call, so that none runs twice whatever
+// crashes.
 func (t *Thread) Keep(store ThreadStore) { t.store = store }
 
 // Save writes the thread to its store; without one it does nothing.

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestThreadContract reads the thread of docs/contracts/thread.md, and looks for members that the
-// page does not explain.
+// TestThreadContract reads the thread of docs/contracts/thread.md, and
+// looks for members that the page does not explain.
 func TestThreadContract(t *testing.T) {
 	page, err := os.ReadFile("../docs/contracts/thread.md")
 	if err != nil {
@@ -45,6 +45,7 @@ func TestThreadContract(t *testing.T) {
 			}
 		}
 	}
+
 	for name := range members {
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("the page does not explain %q", name)

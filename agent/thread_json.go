@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// threadVersion names the form in which threads are stored. A reader refuses any later one, and
-// what it doesn't know in this one.
+// threadVersion names the form in which threads are stored. A reader
+// refuses any later one, and what it doesn't know in this one.
 const threadVersion = 1
 
 // VersionError says that a thread was stored by a newer release.
@@ -95,12 +95,13 @@ func optional(c content.Content) *contentJSON {
 	return &contentJSON{c}
 }
 
-// MarshalJSON is Encode. Beware that json.Marshal rewrites <, > and & in what it gets, so that a
-// call comes back in other letters, with the same meaning.
+// MarshalJSON is Encode. Beware that json.Marshal rewrites <, > and &
+// in what it gets, so that a call comes back in other letters, with the
+// same meaning.
 func (t *Thread) MarshalJSON() ([]byte, error) { return t.Encode() }
 
-// Encode writes the whole thread, open requests included (docs/contracts/thread.md). Arguments keep
-// every letter.
+// Encode writes the whole thread, open requests included
+// (docs/contracts/thread.md). Arguments keep every letter.
 func (t *Thread) Encode() ([]byte, error) {
 	// Arguments stay as they were written.
 	raw, err := jsonmsg.Marshal(threadJSON{
@@ -145,9 +146,10 @@ func (a *ask) MarshalJSON() ([]byte, error) {
 	return jsonmsg.Marshal(row)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. A thread of a later version is a *VersionError;
-// whatever else can't be read whole is an error too: half a thread could run a call twice. The
-// thread is changed only when there is no error.
+// UnmarshalJSON reads what MarshalJSON writes. A thread of a later
+// version is a *VersionError; whatever else can't be read whole is an
+// error too: half a thread could run a call twice. The thread is
+// changed only when there is no error.
 func (t *Thread) UnmarshalJSON(data []byte) error {
 	in, err := readThread(data)
 	if err != nil {
@@ -172,8 +174,8 @@ func (t *Thread) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readThread reads the messages, which are nearly all of a thread, where they stand, and the rest
-// as one small document.
+// readThread reads the messages, which are nearly all of a thread,
+// where they stand, and the rest as one small document.
 func readThread(data []byte) (in threadJSON, err error) {
 	rest := []byte("{")
 	seen := map[string]bool{}
@@ -192,8 +194,10 @@ func readThread(data []byte) (in threadJSON, err error) {
 			}
 			rest = append(append(append(rest, jsonText(m.Key)...), ':'), m.Raw...)
 		}
+
 		seen[m.Key] = true
 	}
+
 	if err := readRest(append(rest, '}'), &in); err != nil {
 		return in, err
 	}
@@ -220,6 +224,7 @@ func readRest(rest []byte, in *threadJSON) error {
 	case head.Version < 1:
 		return fmt.Errorf("read a thread: expected a version from 1 to %d, found %d", threadVersion, head.Version)
 	}
+
 	return nil
 }
 
@@ -237,6 +242,7 @@ func (t *Thread) checkIDs() error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -279,6 +285,7 @@ func readEach[T any](data []byte, name string, into *[]*T, check func(*T) error)
 		}
 		*into = append(*into, one)
 	}
+
 	return nil
 }
 
@@ -307,6 +314,7 @@ func (it *item) UnmarshalJSON(data []byte) error {
 			return fmt.Errorf("asked: expected a call, found a %T", row.Asked.Content)
 		}
 	}
+
 	return it.readCall(row.Call)
 }
 
@@ -318,6 +326,7 @@ func (it *item) readCall(stored *contentJSON) error {
 	case stored == nil:
 		return errors.New("call: expected one")
 	}
+
 	var ok bool
 	if it.Call, ok = stored.Content.(content.ToolCall); !ok {
 		return fmt.Errorf("call: expected a call, found a %T", stored.Content)
@@ -344,14 +353,15 @@ func (a *ask) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// rejected reports whether the one thing that was asked about a call was refused. What a suspended
-// function asked is for it to judge.
+// rejected reports whether the one thing that was asked about a call
+// was refused. What a suspended function asked is for it to judge.
 func (it *item) rejected() bool {
 	_, approval := it.Asks[0].Answer.(*content.ToolApprovalResponse)
 	return approval && it.State == nil && content.Rejects(it.Asks[0].Answer)
 }
 
-// flowAnswer holds for the questions of flows, which have answers and no results.
+// flowAnswer holds for the questions of flows, which have answers and
+// no results.
 func flowAnswer(it *item) bool { return len(it.Asks) == 1 }
 
 // check refuses what no loop writes and what would be acted upon wrongly.
@@ -368,7 +378,8 @@ func (it *item) check() error {
 		return fmt.Errorf("stage: expected one of %s, found %q", strings.Join(names, ", "), it.Stage)
 	case !it.Service && !function:
 		return fmt.Errorf("call: only calls of functions run here, found a %T", it.Call)
-	case it.Service && (len(it.Asks) != 1 || it.Stage != open && !answered || it.Stage == running || it.Stage == external):
+	case it.Service && (len(it.Asks) != 1 || it.Stage != open && !answered || it.Stage == running ||
+		it.Stage == external):
 		return fmt.Errorf("a question of the service with %d requests in stage %q", len(it.Asks), it.Stage)
 	case it.Stage == open && (len(it.Asks) == 0 || answered):
 		return fmt.Errorf("an open call of which nothing is asked")
@@ -377,5 +388,6 @@ func (it *item) check() error {
 	case it.Stage == done && !it.Service && len(it.Result) == 0 && !flowAnswer(it):
 		return fmt.Errorf("a call that has ended without a result")
 	}
+
 	return nil
 }

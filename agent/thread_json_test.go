@@ -19,46 +19,175 @@ import (
 // fullThread has every kind of state.
 func fullThread() *Thread {
 	at := time.Date(2026, 8, 1, 12, 0, 0, 5, time.UTC)
-	pay := func(id string) *content.FunctionCall { return call(id, "pay", `{"to":"bob","n":1.50,"html":"<&>"}`) }
+	pay := func(id string) *content.FunctionCall {
+		return call(id, "pay", `{"to":"bob","n":1.50,"html":"<&>"}`)
+	}
 	asked := func(id string, answer content.InputResponse) *ask {
-		return &ask{Request: &content.ToolApprovalRequest{RequestID: id, Call: pay(id)}, Since: at, Answer: answer}
+		return &ask{
+			Request: &content.ToolApprovalRequest{RequestID: id, Call: pay(id)},
+			Since:   at,
+			Answer:  answer,
+		}
 	}
 	yes := func(id string) *content.ToolApprovalResponse {
-		return &content.ToolApprovalResponse{RequestID: id, Approved: true, Call: pay(id), Reason: "fine"}
+		return &content.ToolApprovalResponse{
+			RequestID: id,
+			Approved:  true,
+			Call:      pay(id),
+			Reason:    "fine",
+		}
 	}
 	edited := yes("c")
 	edited.Edited = call("c", "pay", `{"to":"bob","n":1}`)
-	text := &content.TextApprovalRequest{RequestID: "e1", Text: "sure?", Note: content.Note{Message: "m", Agent: "a/b", Where: "w", Expires: at}}
-	data := &content.StructuredInputRequest{RequestID: "e2", Text: "who?", Schema: json.RawMessage(`{"type":"object"}`)}
+	text := &content.TextApprovalRequest{
+		RequestID: "e1",
+		Text:      "sure?",
+		Note: content.Note{
+			Message: "m",
+			Agent:   "a/b",
+			Where:   "w",
+			Expires: at,
+		},
+	}
+	data := &content.StructuredInputRequest{
+		RequestID: "e2",
+		Text:      "who?",
+		Schema:    json.RawMessage(`{"type":"object"}`),
+	}
 	mcp := mcpRequest("s")
-	require := &policy.Require{Stages: []policy.Stage{{Group: "ops", People: 2}}, Within: time.Hour, OnTimeout: policy.TimeoutDeny,
-		Grants: policy.Grants{Bounds: []policy.Bound{}}}
+	require := &policy.Require{
+		Stages:    []policy.Stage{{Group: "ops", People: 2}},
+		Within:    time.Hour,
+		OnTimeout: policy.TimeoutDeny,
+		Grants:    policy.Grants{Bounds: []policy.Bound{}},
+	}
 	t := NewThread("the thread")
 	t.Revision, t.ConversationID = 7, "conv"
-	t.Messages = []*content.Message{content.UserText("hi"), content.NewMessage(content.Assistant, call("0", "look", "")),
-		content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: "0", Result: json.RawMessage(`{"a":1.0}`)})}
+	t.Messages = []*content.Message{
+		content.UserText("hi"),
+		content.NewMessage(content.Assistant, call("0", "look", "")),
+		content.NewMessage(
+			content.ToolRole,
+			&content.FunctionResult{CallID: "0", Result: json.RawMessage(`{"a":1.0}`)},
+		),
+	}
 	t.State = map[string]json.RawMessage{"layer": json.RawMessage(`{"x":1}`)}
-	t.closed = []closedRequest{{ID: "old", How: howAnswered}, {ID: "older", How: howExpired, Service: true}}
+	t.closed = []closedRequest{{ID: "old", How: howAnswered}, {
+		ID:      "older",
+		How:     howExpired,
+		Service: true,
+	}}
 	t.heldBack = []*content.Message{content.UserText("by the way")}
 	t.batches = []*batch{
-		{MessageID: "m1", AuthorName: "bot", ConversationID: "conv", Items: []*item{
-			{Call: pay("a"), Stage: open, Asks: []*ask{asked("a", nil)}, Ground: ground{Binding: "b", Definition: "d", Rules: []string{"r"}, Require: require}},
-			{Call: pay("b"), Stage: approved, Asks: []*ask{asked("b", yes("b"))}, By: "ann", Key: "key"},
-			{Call: call("c", "pay", `{"to":"bob","n":1}`), Asked: pay("c"), Stage: running, Asks: []*ask{asked("c", edited)}},
-			{Call: pay("d"), Stage: external},
-			{Call: pay("e"), Stage: open, State: json.RawMessage(`{"step":1}`), Poll: true, Asks: []*ask{
-				{Request: text, Inner: "x", Since: at, Expires: at.Add(time.Hour), Answer: text.CreateApproval("")},
-				{Request: data, Inner: "y", Since: at}}},
-			{Call: pay("f"), Stage: done, Result: json.RawMessage(`"no"`), Rejected: true},
-		}},
+		{
+			MessageID:      "m1",
+			AuthorName:     "bot",
+			ConversationID: "conv",
+			Items: []*item{
+				{
+					Call:  pay("a"),
+					Stage: open,
+					Asks:  []*ask{asked("a", nil)},
+					Ground: ground{
+						Binding:    "b",
+						Definition: "d",
+						Rules:      []string{"r"},
+						Require:    require,
+					},
+				},
+				{
+					Call:  pay("b"),
+					Stage: approved,
+					Asks:  []*ask{asked("b", yes("b"))},
+					By:    "ann",
+					Key:   "key",
+				},
+				{
+					Call:  call("c", "pay", `{"to":"bob","n":1}`),
+					Asked: pay("c"),
+					Stage: running,
+					Asks:  []*ask{asked("c", edited)},
+				},
+				{Call: pay("d"), Stage: external},
+				{
+					Call:  pay("e"),
+					Stage: open,
+					State: json.RawMessage(`{"step":1}`),
+					Poll:  true,
+					Asks: []*ask{
+						{
+							Request: text,
+							Inner:   "x",
+							Since:   at,
+							Expires: at.Add(time.Hour),
+							Answer:  text.CreateApproval(""),
+						},
+						{
+							Request: data,
+							Inner:   "y",
+							Since:   at,
+						}},
+				},
+				{
+					Call:     pay("f"),
+					Stage:    done,
+					Result:   json.RawMessage(`"no"`),
+					Rejected: true,
+				},
+			},
+		},
 		{Items: []*item{
-			{Call: mcp.Call, Service: true, Stage: open, Asks: []*ask{{Request: mcp, Since: at}}},
-			{Call: mcpRequest("s2").Call, Service: true, Stage: done, Asks: []*ask{{Request: mcpRequest("s2"), Since: at, Answer: mcpRequest("s2").CreateRejection("no")}}},
-			{Call: pay("h"), Stage: open, Asks: []*ask{{Request: asked("h", nil).Request, Since: at, Ref: "ref"}}},
-			{Call: pay("i"), Stage: open, State: json.RawMessage(`null`), Asks: []*ask{
-				{Request: data2("i1"), Inner: "d", Since: at, Answer: &content.StructuredInputResponse{RequestID: "i1", Data: json.RawMessage(`{"n":1.0}`)}},
-				{Request: data2("i2"), Inner: "e", Since: at, Answer: &content.StructuredInputResponse{RequestID: "i2", Declined: true}},
-				{Request: data2("i3"), Inner: "f", Since: at}}},
+			{
+				Call:    mcp.Call,
+				Service: true,
+				Stage:   open,
+				Asks:    []*ask{{Request: mcp, Since: at}},
+			},
+			{
+				Call:    mcpRequest("s2").Call,
+				Service: true,
+				Stage:   done,
+				Asks: []*ask{{
+					Request: mcpRequest("s2"),
+					Since:   at,
+					Answer:  mcpRequest("s2").CreateRejection("no"),
+				}},
+			},
+			{
+				Call:  pay("h"),
+				Stage: open,
+				Asks: []*ask{{
+					Request: asked("h", nil).Request,
+					Since:   at,
+					Ref:     "ref",
+				}},
+			},
+			{
+				Call:  pay("i"),
+				Stage: open,
+				State: json.RawMessage(`null`),
+				Asks: []*ask{
+					{
+						Request: data2("i1"),
+						Inner:   "d",
+						Since:   at,
+						Answer: &content.StructuredInputResponse{
+							RequestID: "i1",
+							Data:      json.RawMessage(`{"n":1.0}`),
+						},
+					},
+					{
+						Request: data2("i2"),
+						Inner:   "e",
+						Since:   at,
+						Answer:  &content.StructuredInputResponse{RequestID: "i2", Declined: true},
+					},
+					{
+						Request: data2("i3"),
+						Inner:   "f",
+						Since:   at,
+					}},
+			},
 		}},
 	}
 	return t
@@ -76,7 +205,8 @@ func TestThreadRoundTrip(t *testing.T) {
 	if !bytes.Equal(raw, again) {
 		t.Errorf("written, read and written:\n%s\n%s", raw, again)
 	}
-	if got.ID != want.ID || got.Revision != 7 || !reflect.DeepEqual(got.State, want.State) || !reflect.DeepEqual(got.closed, want.closed) {
+	if got.ID != want.ID || got.Revision != 7 || !reflect.DeepEqual(got.State, want.State) ||
+		!reflect.DeepEqual(got.closed, want.closed) {
 		t.Errorf("%+v", got)
 	}
 	for i, b := range want.batches {
@@ -86,6 +216,7 @@ func TestThreadRoundTrip(t *testing.T) {
 			}
 		}
 	}
+
 	if len(got.Pending()) != len(want.Pending()) || len(want.Pending()) != 5 {
 		t.Error(got.Pending())
 	}
@@ -112,7 +243,15 @@ func TestThreadGoesOnAfterIt(t *testing.T) {
 		var c counted
 		th := sure(loaded(sure(os.ReadFile("testdata/threads/version-1.json")), ""))
 		th.ConversationID = ""
-		resp, err := r.try(chat(talk(t), LoopConfig{Holder: &heldStub{later: hold.Held{State: hold.Pending}}}, nil, RequireApproval(c.tool("pay"))), th)
+		resp, err := r.try(
+			chat(
+				talk(t),
+				LoopConfig{Holder: &heldStub{later: hold.Held{State: hold.Pending}}},
+				nil,
+				RequireApproval(c.tool("pay")),
+			),
+			th,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,8 +276,10 @@ func TestThreadsThatAreRefused(t *testing.T) {
 	fn := `"call":` + x
 	mcp := `"call":{"$type":"mcpServerToolCall","callId":"1","name":"x","serverName":"s"}`
 	asked := `{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},"since":"2026-08-01T00:00:00Z"}`
-	answered := `{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},"since":"2026-08-01T00:00:00Z","answer":{"$type":"textApprovalResponse","requestId":"r","approved":true}}`
-	rejected := `{"request":{"$type":"toolApprovalRequest","requestId":"r","toolCall":` + x + `},"since":"2026-08-01T00:00:00Z",` +
+	answered := `{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},` +
+		`"since":"2026-08-01T00:00:00Z","answer":{"$type":"textApprovalResponse","requestId":"r","approved":true}}`
+	rejected := `{"request":{"$type":"toolApprovalRequest","requestId":"r","toolCall":` + x +
+		`},"since":"2026-08-01T00:00:00Z",` +
 		`"answer":{"$type":"toolApprovalResponse","requestId":"r","approved":false,"toolCall":` + x + `}}`
 	for name, raw := range map[string]string{
 		"nothing":                        ``,
@@ -162,22 +303,26 @@ func TestThreadsThatAreRefused(t *testing.T) {
 		"open, all answered":             one(`{` + fn + `,"stage":"open","asks":[` + answered + `]}`),
 		"approved, nothing asked":        one(`{` + fn + `,"stage":"approved"}`),
 		"approved, not answered":         one(`{` + fn + `,"stage":"approved","asks":[` + asked + `]}`),
-		"a service's, running":           one(`{` + mcp + `,"service":true,"stage":"running","asks":[` + answered + `]}`),
-		"a service's, without request":   one(`{` + mcp + `,"service":true,"stage":"done"}`),
-		"a service's, done, no answer":   one(`{` + mcp + `,"service":true,"stage":"done","asks":[` + asked + `]}`),
-		"no batch":                       `{"version":1,"id":"t","revision":0,"messages":[],"pending":[null]}`,
-		"no item":                        one(`null`),
-		"a null request":                 one(`{` + fn + `,"stage":"open","asks":[null]}`),
-		"a request that is a text":       one(`{` + fn + `,"stage":"open","asks":[{"request":{"$type":"text","text":"x"},"since":"2026-08-01T00:00:00Z"}]}`),
-		"an answer that is a text":       one(`{` + fn + `,"stage":"open","asks":[{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},"since":"2026-08-01T00:00:00Z","answer":{"$type":"text","text":"x"}}]}`),
-		"approved by a rejection":        one(`{` + fn + `,"stage":"approved","asks":[` + rejected + `]}`),
-		"done without a result":          one(`{` + fn + `,"stage":"done"}`),
-		"a batch without calls":          one(``),
-		"two requests of one id":         one(`{` + fn + `,"stage":"open","asks":[` + asked + `,` + asked + `]}`),
-		"a time that is none":            change(`"since":"2026-08-01`, `"since":"2026-13-01`),
-		"messages that are none":         change(`"messages":[`, `"messages":[1,`),
-		"cut off":                        good[:len(good)-1],
-		"more behind":                    good + `{}`,
+		"a service's, running": one(`{` + mcp + `,"service":true,"stage":"running","asks":[` + answered +
+			`]}`),
+		"a service's, without request": one(`{` + mcp + `,"service":true,"stage":"done"}`),
+		"a service's, done, no answer": one(`{` + mcp + `,"service":true,"stage":"done","asks":[` + asked + `]}`),
+		"no batch":                     `{"version":1,"id":"t","revision":0,"messages":[],"pending":[null]}`,
+		"no item":                      one(`null`),
+		"a null request":               one(`{` + fn + `,"stage":"open","asks":[null]}`),
+		"a request that is a text": one(`{` + fn +
+			`,"stage":"open","asks":[{"request":{"$type":"text","text":"x"},"since":"2026-08-01T00:00:00Z"}]}`),
+		"an answer that is a text": one(`{` + fn +
+			`,"stage":"open","asks":[{"request":{"$type":"textApprovalRequest","requestId":"r","text":"?"},` +
+			`"since":"2026-08-01T00:00:00Z","answer":{"$type":"text","text":"x"}}]}`),
+		"approved by a rejection": one(`{` + fn + `,"stage":"approved","asks":[` + rejected + `]}`),
+		"done without a result":   one(`{` + fn + `,"stage":"done"}`),
+		"a batch without calls":   one(``),
+		"two requests of one id":  one(`{` + fn + `,"stage":"open","asks":[` + asked + `,` + asked + `]}`),
+		"a time that is none":     change(`"since":"2026-08-01`, `"since":"2026-13-01`),
+		"messages that are none":  change(`"messages":[`, `"messages":[1,`),
+		"cut off":                 good[:len(good)-1],
+		"more behind":             good + `{}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			th := NewThread("before")
@@ -199,8 +344,8 @@ func TestThreadOfALaterVersion(t *testing.T) {
 	}
 }
 
-// TestThreadsThatCantBeWritten: what can't be stored is an error when it is stored, not when it is
-// needed.
+// TestThreadsThatCantBeWritten: what can't be stored is an error when
+// it is stored, not when it is needed.
 func TestThreadsThatCantBeWritten(t *testing.T) {
 	th := NewThread("t")
 	th.Messages = []*content.Message{content.NewMessage(content.User, &content.ToolApprovalRequest{})}
@@ -247,14 +392,20 @@ func TestSaveSaysWhatItDid(t *testing.T) {
 		t.Error("without a store there is nothing to do:", err)
 	}
 	th.Keep(&keeper{failAt: 1, err: ErrConflict})
-	if err := th.Save(context.Background()); !errors.Is(err, ErrConflict) || !strings.HasPrefix(err.Error(), "save the thread") {
+	if err := th.Save(context.Background()); !errors.Is(err, ErrConflict) ||
+		!strings.HasPrefix(err.Error(), "save the thread") {
 		t.Error(err)
 	}
 }
 
 func FuzzThread(f *testing.F) {
 	f.Add(sure(json.Marshal(fullThread())))
-	f.Add([]byte(`{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[{"call":{"$type":"functionCall","callId":"1","name":"x"},"stage":"external"}]}]}`))
+	f.Add(
+		[]byte(
+			`{"version":1,"id":"t","revision":0,"messages":[],"pending":[{"calls":[{"call":{"$type":"functionCall",` +
+				`"callId":"1","name":"x"},"stage":"external"}]}]}`,
+		),
+	)
 	f.Add([]byte(`{"version":1,"state":{"flow/f":{"input":[],"steps":{"a":{"ended":true,"result":1}}}}}`))
 	f.Add([]byte(`{"version":2}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -277,9 +428,14 @@ func FuzzThread(f *testing.F) {
 		th.waiting()
 		readInput(th, false, []*content.Message{content.UserText("x")}, 0)
 		c := counted{}
-		mute := NewChatAgent(NewFunctionInvoking(silent{}, LoopConfig{}), ChatAgentConfig{Name: "a", Tools: []Tool{c.tool("x"), RequireApproval(c.tool("y"))}})
+		mute := NewChatAgent(
+			NewFunctionInvoking(silent{}, LoopConfig{}),
+			ChatAgentConfig{Name: "a", Tools: []Tool{c.tool("x"), RequireApproval(c.tool("y"))}},
+		)
 		mute.Run(t.Context(), again, content.UserText("x"))
-		NewFlow("f", FlowConfig{}, func(ctx context.Context, f *Flow) error { return f.Approve(ctx, "1", "?") }).Run(t.Context(), th, content.UserText("x"))
+		NewFlow("f", FlowConfig{}, func(ctx context.Context, f *Flow) error {
+			return f.Approve(ctx, "1", "?")
+		}).Run(t.Context(), th, content.UserText("x"))
 	})
 }
 

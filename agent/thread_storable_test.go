@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// storable fails the test unless the stored form of a thread can be read again.
+// storable fails the test unless the stored form of a thread can be
+// read again.
 func storable(t *testing.T, th *Thread) {
 	t.Helper()
 	raw, err := json.Marshal(th)
@@ -26,8 +27,9 @@ func suspending(s Suspend) *asking {
 	return &asking{name: "wait", ask: func() *Suspend { return &s }}
 }
 
-// TestWhateverIsSaidCanBeStored runs turns with what models, services and tools may write: a run may
-// refuse it, and the thread stays readable.
+// TestWhateverIsSaidCanBeStored runs turns with what models, services
+// and tools may write: a run may refuse it, and the thread stays
+// readable.
 func TestWhateverIsSaidCanBeStored(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 150) + "1" + strings.Repeat("}", 150)
 	schema := json.RawMessage(`oops`)
@@ -51,19 +53,39 @@ func TestWhateverIsSaidCanBeStored(t *testing.T) {
 		"no role":                          {{Contents: []content.Content{text("hi")}}},
 		"blank id of a request":            one(mcpRequest(" ")),
 		"no id of a request":               one(mcpRequest("")),
-		"no name of a tool":                one(&content.ToolApprovalRequest{RequestID: "r", Call: &content.MCPCall{CallID: "c"}}),
-		"schema twice a key":               one(&content.StructuredInputRequest{RequestID: "r", Schema: json.RawMessage(`{"a":1,"a":1}`)}),
-		"no schema":                        one(&content.StructuredInputRequest{RequestID: "r"}),
-		"no UTF-8":                         one(text("a\xff")),
-		"code interpreter":                 one(&content.ToolApprovalRequest{RequestID: "r", Call: &content.HostedCall{Kind: "codeInterpreterToolCall", CallID: "c"}}),
-		"a state that is no JSON":          one(call("2", "state", "")),
-		"a schema that is no JSON":         one(call("2", "schema", "")),
+		"no name of a tool": one(&content.ToolApprovalRequest{
+			RequestID: "r",
+			Call:      &content.MCPCall{CallID: "c"},
+		}),
+		"schema twice a key": one(&content.StructuredInputRequest{
+			RequestID: "r",
+			Schema:    json.RawMessage(`{"a":1,"a":1}`),
+		}),
+		"no schema": one(&content.StructuredInputRequest{RequestID: "r"}),
+		"no UTF-8":  one(text("a\xff")),
+		"code interpreter": one(&content.ToolApprovalRequest{
+			RequestID: "r",
+			Call:      &content.HostedCall{Kind: "codeInterpreterToolCall", CallID: "c"},
+		}),
+		"a state that is no JSON":  one(call("2", "state", "")),
+		"a schema that is no JSON": one(call("2", "schema", "")),
 	} {
 		for _, beside := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				var c counted
-				state := suspending(Suspend{State: schema, Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}}})
-				form := suspending(Suspend{Requests: []content.InputRequest{&content.StructuredInputRequest{RequestID: "x", Schema: schema}}})
+				state := suspending(
+					Suspend{
+						State:    schema,
+						Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "?"}},
+					},
+				)
+				form := suspending(
+					Suspend{
+						Requests: []content.InputRequest{
+							&content.StructuredInputRequest{RequestID: "x", Schema: schema},
+						},
+					},
+				)
 				state.name, form.name = "state", "schema"
 				said := turn
 				if beside {
@@ -84,10 +106,14 @@ func TestWhateverIsSaidCanBeStored(t *testing.T) {
 	}
 }
 
-// TestWhateverCallersSendCanBeStored gives a run what a caller may leave out or get wrong.
+// TestWhateverCallersSendCanBeStored gives a run what a caller may
+// leave out or get wrong.
 func TestWhateverCallersSendCanBeStored(t *testing.T) {
 	result := func(id, raw string) *content.Message {
-		return content.NewMessage(content.ToolRole, &content.FunctionResult{CallID: id, Result: json.RawMessage(raw)})
+		return content.NewMessage(
+			content.ToolRole,
+			&content.FunctionResult{CallID: id, Result: json.RawMessage(raw)},
+		)
 	}
 	for name, message := range map[string]*content.Message{
 		"a result that is no JSON": result("1", `oops`),
@@ -105,7 +131,8 @@ func TestWhateverCallersSendCanBeStored(t *testing.T) {
 	}
 }
 
-// TestMoreThanAReaderTakes is an error when it is stored, not when it is loaded.
+// TestMoreThanAReaderTakes is an error when it is stored, not when it
+// is loaded.
 func TestMoreThanAReaderTakes(t *testing.T) {
 	big := content.UserText(strings.Repeat("x", 23<<20))
 	th := NewThread("t")
@@ -115,14 +142,21 @@ func TestMoreThanAReaderTakes(t *testing.T) {
 	}
 }
 
-// What a tool (a remote service behind it) gives as JSON must not make the thread unreadable.
+// What a tool (a remote service behind it) gives as JSON must not make
+// the thread unreadable.
 func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	for name, result := range map[string]string{
-		"duplicate keys": `{"a":1,"a":2}`, "lone surrogate": `"\ud800"`, "no UTF-8": "\"\xff\"", "deep": deep, "huge number": `1e999`,
+		"duplicate keys": `{"a":1,"a":2}`,
+		"lone surrogate": `"\ud800"`,
+		"no UTF-8":       "\"\xff\"",
+		"deep":           deep,
+		"huge number":    `1e999`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			look := NewFunction("look", "", nil, func(context.Context, json.RawMessage) (any, error) { return json.RawMessage(result), nil })
+			look := NewFunction("look", "", nil, func(context.Context, json.RawMessage) (any, error) {
+				return json.RawMessage(result), nil
+			})
 			var c counted
 			t.Run("in the history", func(t *testing.T) {
 				a := chat(talk(t, said(call("1", "look", "")), said(text("ok"))), LoopConfig{}, nil, look)
@@ -130,7 +164,13 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 				storable(t, th)
 			})
 			t.Run("beside a request", func(t *testing.T) {
-				a := chat(talk(t, said(call("1", "look", ""), call("2", "pay", "")), said(text("ok"))), LoopConfig{}, nil, look, RequireApproval(c.tool("pay")))
+				a := chat(
+					talk(t, said(call("1", "look", ""), call("2", "pay", "")), said(text("ok"))),
+					LoopConfig{},
+					nil,
+					look,
+					RequireApproval(c.tool("pay")),
+				)
 				th, q := runner{t: t}.asks(a, "x")
 				storable(t, th)
 				mustRun(t, a, th, answers(q.CreateApproval("")))
@@ -138,9 +178,17 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 			})
 			t.Run("approved, with a store", func(t *testing.T) {
 				ran := 0
-				pay := NewFunction("pay", "", nil, func(context.Context, json.RawMessage) (any, error) { ran++; return json.RawMessage(result), nil })
+				pay := NewFunction("pay", "", nil, func(context.Context, json.RawMessage) (any, error) {
+					ran++
+					return json.RawMessage(result), nil
+				})
 				store := &keeper{}
-				a := chat(talk(t, said(call("2", "pay", "")), said(text("ok"))), LoopConfig{}, store, RequireApproval(pay))
+				a := chat(
+					talk(t, said(call("2", "pay", "")), said(text("ok"))),
+					LoopConfig{},
+					store,
+					RequireApproval(pay),
+				)
 				th, q := runner{t: t}.asks(a, "x")
 				if _, err := a.Run(t.Context(), th, answers(q.CreateApproval(""))); err != nil {
 					t.Error("run:", err)
@@ -156,7 +204,12 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 // Arguments come back to the letter, whatever letters they hold.
 func TestArgumentsToTheLetter(t *testing.T) {
 	var c counted
-	a := chat(talk(t, said(call("1", "pay", `{"a":"<&>"}`)), said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+	a := chat(
+		talk(t, said(call("1", "pay", `{"a":"<&>"}`)), said(text("ok"))),
+		LoopConfig{},
+		nil,
+		RequireApproval(c.tool("pay")),
+	)
 	th, q := runner{t: t}.asks(a, "x")
 	mustRun(t, a, reload(t, th), answers(q.CreateApproval("")))
 	if c.runs[`pay{"a":"<&>"}`] != 1 {

@@ -28,11 +28,19 @@ func (in *VoteInput) check() error {
 	case in.Verdict == Deny && strings.TrimSpace(in.Reason) == "":
 		return &InputError{"reason", "why it must not run: the agent is told"}
 	}
-	return errors.Join(checkName("binding", in.Binding), checkName("person", in.Person), checkName("channel", in.Channel),
-		checkName("token", in.Token), checkWords("reason", in.Reason), checkWords("response", in.Response))
+
+	return errors.Join(
+		checkName("binding", in.Binding),
+		checkName("person", in.Person),
+		checkName("channel", in.Channel),
+		checkName("token", in.Token),
+		checkWords("reason", in.Reason),
+		checkWords("response", in.Response),
+	)
 }
 
-// ready holds an answer to what its giver saw: the version that they read and the call that they were shown.
+// ready holds an answer to what its giver saw: the version that they
+// read and the call that they were shown.
 func (r *Request) ready(ifVersion int64, seen string) error {
 	switch {
 	case r.State == Pending && ifVersion != 0 && ifVersion != r.Version:
@@ -40,6 +48,7 @@ func (r *Request) ready(ifVersion int64, seen string) error {
 	case r.State == Pending && !sees(seen, r.Binding()):
 		return ErrBinding
 	}
+
 	return nil
 }
 
@@ -51,10 +60,13 @@ func (r *Request) editable(ifVersion int64, seen string) error {
 	case r.State != Pending:
 		return ErrClosed
 	}
+
 	return r.ready(ifVersion, seen)
 }
 
-// Vote records a person's answer: to the approval of a call approve, deny or respond, to a question choose or dismiss. Late, duplicate, partial and conflicting answers are outcomes, not errors.
+// Vote records a person's answer: to the approval of a call approve,
+// deny or respond, to a question choose or dismiss. Late, duplicate,
+// partial and conflicting answers are outcomes, not errors.
 func (s *Service) Vote(ctx context.Context, in VoteInput) (*Voted, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -84,7 +96,9 @@ func (s *Service) Vote(ctx context.Context, in VoteInput) (*Voted, error) {
 	return out, nil
 }
 
-func (s *Service) vote(ctx context.Context, tx Tx, r *Request, voter Person, known bool, in VoteInput, now time.Time, out *Voted) (step, error) {
+func (s *Service) vote(
+	ctx context.Context, tx Tx, r *Request, voter Person, known bool, in VoteInput, now time.Time, out *Voted,
+) (step, error) {
 	a := r.answering()
 	w, err := s.standing(ctx, r.Tenant, &a, now, voter)
 	if err != nil {
@@ -94,8 +108,19 @@ func (s *Service) vote(ctx context.Context, tx Tx, r *Request, voter Person, kno
 		delete(w.people, voter.ID)
 	}
 	vote := Vote{
-		Person: voter.ID, Verdict: in.Verdict, Revision: r.Current().Number, Binding: in.Binding, Reason: in.Reason, Channel: in.Channel,
-		Groups: voter.Groups, Full: in.Full, Hidden: r.Hidden(), Token: in.Token, Chosen: in.chosen(r), Grant: in.Grant, At: now,
+		Person:   voter.ID,
+		Verdict:  in.Verdict,
+		Revision: r.Current().Number,
+		Binding:  in.Binding,
+		Reason:   in.Reason,
+		Channel:  in.Channel,
+		Groups:   voter.Groups,
+		Full:     in.Full,
+		Hidden:   r.Hidden(),
+		Token:    in.Token,
+		Chosen:   in.chosen(r),
+		Grant:    in.Grant,
+		At:       now,
 	}
 	if in.Grant != nil && r.State == Pending && !r.said(vote) && w.eligibility(&a, voter.ID).Answer {
 		if err := r.checkOffer(in.Grant, s.cfg); err != nil {
@@ -109,21 +134,33 @@ func (s *Service) vote(ctx context.Context, tx Tx, r *Request, voter Person, kno
 	out.Outcome, out.why = outcome, w.eligibility(&a, voter.ID).Why
 	did := step{events: events, changed: outcome != VoteDuplicate && outcome != VoteNotEligible}
 	if did.changed {
-		tx.AddVote(VoteFact{Request: r.ID, Agent: r.Agent.ID, Target: r.Current().Call.Target(), Person: voter.ID, Verdict: in.Verdict, Waited: now.Sub(r.seenSince(voter.ID)), At: now})
+		tx.AddVote(VoteFact{
+			Request: r.ID,
+			Agent:   r.Agent.ID,
+			Target:  r.Current().Call.Target(),
+			Person:  voter.ID,
+			Verdict: in.Verdict,
+			Waited:  now.Sub(r.seenSince(voter.ID)),
+			At:      now,
+		})
 	}
+
 	var more []Event
 	switch {
 	case outcome == VoteApproved:
 		more, err = s.grant(tx, r, w, now, out)
 	case did.changed && in.Verdict != Approve && r.GrantID != "":
-		// Somebody who may say no says it to what a standing approval came out of.
+		// Somebody who may say no says it to what a standing approval
+		// came out of.
 		_, more, err = revoke(tx, r.GrantID, voter.ID, in.Reason, now)
 	}
+
 	did.events = append(did.events, more...)
 	return did, err
 }
 
-// seenSince is when the revision that a person answers began: for the author of an edit, the one that was edited.
+// seenSince is when the revision that a person answers began: for the
+// author of an edit, the one that was edited.
 func (r *Request) seenSince(person string) time.Time {
 	if n := len(r.Revisions); n > 1 && r.Current().Author == person {
 		return r.Revisions[n-2].At
@@ -148,8 +185,12 @@ func (s *Service) grant(tx Tx, r *Request, w standing, now time.Time, out *Voted
 		bounds[i] = map[string]any{"path": b.Path, "kind": string(b.Kind)}
 	}
 	return []Event{g.event(EventGrantCreated, r.By, map[string]any{
-		"by": list(g.By), "bounds": bounds, "binding": r.Binding(), "principal": g.Call.Principal, "rules": g.Rules.facts(),
-		"stages": stageFacts(g.Stages),
+		"by":        list(g.By),
+		"bounds":    bounds,
+		"binding":   r.Binding(),
+		"principal": g.Call.Principal,
+		"rules":     g.Rules.facts(),
+		"stages":    stageFacts(g.Stages),
 	})}, nil
 }
 
@@ -171,6 +212,7 @@ func (v *Voted) explain(r *Request, person string) string {
 	case VoteNotEligible:
 		return "not counted: " + person + " is not eligible to answer this request: " + v.why
 	}
+
 	return fmt.Sprintf("too late: the request is %s (%s); the answer is kept in the ledger", r.State, r.Cause)
 }
 
@@ -190,12 +232,14 @@ func (s *Service) Preview(ctx context.Context, in EditInput) (*Edited, error) {
 	case err != nil:
 		return nil, err
 	}
+
 	out.Request = r.edited(next, in.Person, s.clock.Now())
 
 	return out, nil
 }
 
-// edited is the request as it would stand after an edit, without any answer to it.
+// edited is the request as it would stand after an edit, without any
+// answer to it.
 func (r *Request) edited(next Revision, author string, now time.Time) *Request {
 	after := r.Clone()
 	next.Author, next.At = author, now
@@ -210,7 +254,8 @@ func readable(text string) error {
 	return shape.Build().Scan([]byte(text), value.DefaultLimits(), &value.Scratch{})
 }
 
-// edited decides the request's call with other arguments. ErrEditDenied comes with the decision.
+// edited decides the request's call with other arguments. ErrEditDenied
+// comes with the decision.
 func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revision, *Edited, error) {
 	c, err := s.plans.Plan(ctx, r.Tenant, r.Agent.ID)
 	if err != nil {
@@ -225,7 +270,11 @@ func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revisio
 	call := r.Current().Call
 	call.Args = resolve.Raw(in.Args)
 	d := c.Plan.Decide(&call)
-	out := &Edited{Decision: d, Binding: d.Binding, Changes: Diff(string(r.Current().Call.Args), in.Args)}
+	out := &Edited{
+		Decision: d,
+		Binding:  d.Binding,
+		Changes:  Diff(string(r.Current().Call.Args), in.Args),
+	}
 	if d.Outcome == resolve.Deny {
 		return Revision{}, out, ErrEditDenied
 	}
@@ -238,7 +287,8 @@ func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revisio
 	return next, out, nil
 }
 
-// Edit makes a new revision, voids the votes on the old one, and counts its author as approving it.
+// Edit makes a new revision, voids the votes on the old one, and counts
+// its author as approving it.
 func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -269,8 +319,13 @@ func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
 }
 
 func (in *EditInput) check() error {
-	return errors.Join(checkName("binding", in.Binding), checkName("person", in.Person), checkName("channel", in.Channel),
-		checkName("token", in.Token), checkWords("reason", in.Reason))
+	return errors.Join(
+		checkName("binding", in.Binding),
+		checkName("person", in.Person),
+		checkName("channel", in.Channel),
+		checkName("token", in.Token),
+		checkWords("reason", in.Reason),
+	)
 }
 
 // What edits of one request may come to: each keeps the whole call.
@@ -288,7 +343,9 @@ func (r *Request) bytes() int {
 	return sum
 }
 
-func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in EditInput, now time.Time, voted *Voted) (*Edited, step, error) {
+func (s *Service) edit(
+	ctx context.Context, tx Tx, r *Request, voter Person, in EditInput, now time.Time, voted *Voted,
+) (*Edited, step, error) {
 	a := r.answering()
 	w, err := s.standing(ctx, r.Tenant, &a, now, voter)
 	if err != nil {
@@ -298,7 +355,8 @@ func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in 
 		e := r.event(EventEditRefused, voter.ID, map[string]any{"why": why, "channel": in.Channel})
 		return step{events: []Event{e.sealing("note", in.Reason)}, refused: err}
 	}
-	if e := w.eligibility(&a, voter.ID); e.May(Approve) != nil { // the arguments, of whatever size, are not even looked at
+	// the arguments, of whatever size, are not even looked at
+	if e := w.eligibility(&a, voter.ID); e.May(Approve) != nil {
 		return nil, refused(e.Why, fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID)), nil
 	}
 	if !in.Full {
@@ -321,17 +379,31 @@ func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in 
 		expected := fmt.Sprintf("at most %d bytes in all edits of one request: deny it", mostEdited)
 		return nil, step{refused: &InputError{"arguments", expected}}, nil
 	case len(r.Revisions) > mostEdits:
-		return nil, step{refused: &InputError{"arguments", fmt.Sprintf("at most %d edits of one request: deny it", mostEdits)}}, nil
+		return nil, step{
+			refused: &InputError{"arguments", fmt.Sprintf("at most %d edits of one request: deny it", mostEdits)},
+		}, nil
 	}
+
 	if other, err := tx.Latest(next.Binding); err != nil {
 		return nil, step{}, err
 	} else if other != nil && other.ID != r.ID && other.State.Open() {
-		return nil, step{refused: &InputError{"arguments", "a call that nobody is asked about yet: " + other.ID + " asks for this one"}}, nil
+		return nil, step{
+			refused: &InputError{
+				"arguments",
+				"a call that nobody is asked about yet: " + other.ID + " asks for this one",
+			},
+		}, nil
 	}
+
 	next.Author, next.At = voter.ID, now
 	edited := r.revise(next, require(&next.Decision))
 	vote := VoteInput{
-		Verdict: Approve, Binding: next.Binding, Reason: in.Reason, Channel: in.Channel, Token: in.Token, Full: in.Full,
+		Verdict: Approve,
+		Binding: next.Binding,
+		Reason:  in.Reason,
+		Channel: in.Channel,
+		Token:   in.Token,
+		Full:    in.Full,
 	}
 	did, err := s.vote(ctx, tx, r, voter, true, vote, now, voted)
 	if err == nil {
@@ -344,8 +416,10 @@ func (s *Service) edit(ctx context.Context, tx Tx, r *Request, voter Person, in 
 	return out, did, nil
 }
 
-// Consume turns an approval into the one run of it. The answer is the consumed request: run exactly Current().Call. The rules are asked
-// again: a plan that changed since voids the approval (ErrStale), and a freeze stops it (ErrFrozen).
+// Consume turns an approval into the one run of it. The answer is the
+// consumed request: run exactly Current().Call. The rules are asked
+// again: a plan that changed since voids the approval (ErrStale), and a
+// freeze stops it (ErrFrozen).
 func (s *Service) Consume(ctx context.Context, in ConsumeInput) (*Request, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -357,6 +431,7 @@ func (s *Service) Consume(ctx context.Context, in ConsumeInput) (*Request, error
 		case r.Question != nil:
 			return step{refused: ErrQuestion}, nil
 		}
+
 		c, err := s.plans.Plan(ctx, in.Tenant, r.Agent.ID)
 		if err != nil {
 			return step{}, err
@@ -383,8 +458,12 @@ func (in *ConsumeInput) check() error {
 	return errors.Join(checkName("key", in.Key), checkName("binding", in.Binding), in.Asker.Check())
 }
 
-func (s *Service) consume(tx Tx, r *Request, c *Compiled, binding string, in ConsumeInput, now time.Time) (step, error) {
-	if r.State == Approved || r.State == Consumed { // whoever asks again for a lost answer has not run it, and must not while it is frozen
+func (s *Service) consume(
+	tx Tx, r *Request, c *Compiled, binding string, in ConsumeInput, now time.Time,
+) (step, error) {
+	// whoever asks again for a lost answer has not run it, and must not
+	// while it is frozen
+	if r.State == Approved || r.State == Consumed {
 		f, err := frozen(tx, stops(r.Agent.ID))
 		if err != nil {
 			return step{}, err
@@ -394,12 +473,22 @@ func (s *Service) consume(tx Tx, r *Request, c *Compiled, binding string, in Con
 			return step{events: []Event{e}, refused: err}, nil
 		}
 	}
+
 	if r.State == Approved && r.Current().Plan != c.Plan.Version() {
-		return step{events: []Event{r.withdraw(ByPlanChange, in.Asker.Token, "", now)}, changed: true, refused: ErrStale}, nil
+		return step{
+			events:  []Event{r.withdraw(ByPlanChange, in.Asker.Token, "", now)},
+			changed: true,
+			refused: ErrStale,
+		}, nil
 	}
+
 	e, err := r.consume(binding, in.Key, in.Asker.Token, now)
 	if e.Type == "" {
 		return step{refused: err}, nil
 	}
-	return step{events: []Event{e}, changed: err == nil, refused: err}, nil
+	return step{
+		events:  []Event{e},
+		changed: err == nil,
+		refused: err,
+	}, nil
 }

@@ -26,7 +26,17 @@ func TestVoteOutcomes(t *testing.T) {
 	h.vote(r, "ann", approval.Deny, approval.VoteRevoked)
 	h.is(r.ID, approval.Expired, approval.ByLateDeny)
 	h.vote(r, "bob", approval.Deny, approval.VoteLate)
-	h.happened("request_opened", "vote_counted", "vote_refused", "vote_refused", "vote_counted", "request_approved", "vote_late", "request_expired", "vote_late")
+	h.happened(
+		"request_opened",
+		"vote_counted",
+		"vote_refused",
+		"vote_refused",
+		"vote_counted",
+		"request_approved",
+		"vote_late",
+		"request_expired",
+		"vote_late",
+	)
 
 	if out := h.open(tool("trade", `{}`)); out.Denied != "cooling_down" {
 		t.Errorf("a deny was forgotten at once: %+v", out)
@@ -72,11 +82,14 @@ func TestVoteRefuses(t *testing.T) {
 		"channel":  func(v *in) { v.Channel = "\x1b[2J" },
 		"person":   func(v *in) { v.Person = "\xff" },
 		"binding":  func(v *in) { v.Binding = strings.Repeat("a", 4<<20) },
-		"grant":    func(v *in) { v.Verdict, v.Grant = approval.Deny, &approval.GrantOffer{} },
+		"grant": func(v *in) {
+			v.Verdict, v.Grant = approval.Deny, &approval.GrantOffer{}
+		},
 	} {
 		_, err := h.tryVote(r, "eve", approval.Approve, change)
 		h.wrongField(err, field)
 	}
+
 	for _, reason := range []string{"a\x00b", "\xff"} {
 		_, err := h.tryVote(r, "eve", approval.Approve, func(v *in) { v.Reason = reason })
 		h.wrongField(err, "reason")
@@ -85,10 +98,16 @@ func TestVoteRefuses(t *testing.T) {
 	h.wrongField(err, "response")
 	_, err = h.tryVote(r, "eve", approval.Approve, func(v *in) { v.IfVersion = r.Version + 1 })
 	h.fails(err, approval.ErrVersion)
-	for _, seen := range []string{"", r.Binding()[:len("sha256:")+11], "sha256:" + strings.Repeat("0", 64), r.Binding() + "0"} {
+	for _, seen := range []string{
+		"",
+		r.Binding()[:len("sha256:")+11],
+		"sha256:" + strings.Repeat("0", 64),
+		r.Binding() + "0",
+	} {
 		_, err = h.tryVote(r, "eve", approval.Approve, func(v *in) { v.Binding = seen })
 		h.fails(err, approval.ErrBinding)
 	}
+
 	_, err = h.tryVote(r, "eve", approval.Approve, func(v *in) { v.Full = false })
 	h.fails(err, approval.ErrNotShown)
 	for _, id := range []string{"apr_nothing", "", "\x00", "\xff", strings.Repeat("x", 4<<20)} {
@@ -99,7 +118,8 @@ func TestVoteRefuses(t *testing.T) {
 	h.happened("request_opened")
 }
 
-// Groups are taken when votes are counted: who left does not count, who came back does.
+// Groups are taken when votes are counted: who left does not count, who
+// came back does.
 func TestVoteCountsMembersAsOfNow(t *testing.T) {
 	h := newHarness(t)
 	h.people.set(func(d *directory) { d.groups["fay"] = []string{"risk"} })
@@ -109,7 +129,9 @@ func TestVoteCountsMembersAsOfNow(t *testing.T) {
 	h.vote(r, "bob", approval.Approve, approval.VoteCounted)
 	h.people.set(func(d *directory) { delete(d.groups, "bob") })
 	h.vote(r, "fay", approval.Approve, approval.VoteCounted)
-	h.people.set(func(d *directory) { d.groups["ann"], d.groups["gus"] = []string{"risk"}, []string{"risk"} })
+	h.people.set(func(d *directory) {
+		d.groups["ann"], d.groups["gus"] = []string{"risk"}, []string{"risk"}
+	})
 	h.vote(r, "gus", approval.Approve, approval.VoteApproved)
 	h.history()
 }
@@ -126,7 +148,8 @@ func TestVoteCountsOwnersAsOfNow(t *testing.T) {
 	h.history()
 }
 
-// A directory that can't answer stops everything, and leaves nothing half done.
+// A directory that can't answer stops everything, and leaves nothing
+// half done.
 func TestVoteWithoutADirectory(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`))
@@ -143,7 +166,16 @@ func TestVoteWithoutADirectory(t *testing.T) {
 }
 
 func (h *harness) edit(r *approval.Request, person, args string) (*approval.Edited, error) {
-	return h.s.Edit(context.Background(), approval.EditInput{Tenant: "t", ID: r.ID, IfVersion: r.Version, Binding: r.Binding(), Person: person, Args: args, Channel: "test", Full: true})
+	return h.s.Edit(context.Background(), approval.EditInput{
+		Tenant:    "t",
+		ID:        r.ID,
+		IfVersion: r.Version,
+		Binding:   r.Binding(),
+		Person:    person,
+		Args:      args,
+		Channel:   "test",
+		Full:      true,
+	})
 }
 
 func TestEdit(t *testing.T) {
@@ -152,11 +184,14 @@ func TestEdit(t *testing.T) {
 	h.vote(r, "nobody", approval.Approve, approval.VoteNotEligible)
 	h.pass(5 * time.Minute)
 	out, err := h.edit(r, "cy", `{"amount":500,"why":"two"}`)
-	if err != nil || out.Voted.Outcome != approval.VoteCounted || len(out.Changes) != 3 || out.Binding == r.Binding() {
+	if err != nil || out.Voted.Outcome != approval.VoteCounted || len(out.Changes) != 3 ||
+		out.Binding == r.Binding() {
 		t.Fatalf("got %+v, %v", out, err)
 	}
 	now := h.request(r.ID)
-	if len(now.Stages) != 2 || !now.Deadline.Equal(h.now().Add(20*time.Minute)) || !now.Grants.Forbid || now.Current().Author != "cy" || now.Binding() != out.Binding {
+	if len(now.Stages) != 2 || !now.Deadline.Equal(h.now().Add(20*time.Minute)) || !now.Grants.Forbid ||
+		now.Current().Author != "cy" ||
+		now.Binding() != out.Binding {
 		t.Errorf("the edited call's demands don't hold: %+v", now)
 	}
 	_, err = h.tryVote(r, "ann", approval.Approve) // who saw what was asked has not seen this
@@ -195,17 +230,32 @@ func TestPreview(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("refund", `{"amount":50}`))
 	preview := func(args string) (*approval.Edited, error) {
-		return h.s.Preview(context.Background(), approval.EditInput{Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: "cy", Args: args})
+		return h.s.Preview(context.Background(), approval.EditInput{
+			Tenant:  "t",
+			ID:      r.ID,
+			Binding: r.Binding(),
+			Person:  "cy",
+			Args:    args,
+		})
 	}
 	out, err := preview(`{"amount":500}`)
 	if err != nil || len(out.Decision.Require.Stages) != 2 || out.Voted != nil || len(out.Changes) != 1 {
 		t.Errorf("got %+v, %v", out, err)
 	}
-	h.plans.set(t, strings.Replace(policyFile, "approval: true, require: {stages: [{group: support}], within: 1h}", `deny: "Closed."`, 1))
+	h.plans.set(
+		t,
+		strings.Replace(
+			policyFile,
+			"approval: true, require: {stages: [{group: support}], within: 1h}",
+			`deny: "Closed."`,
+			1,
+		),
+	)
 	if out, err = preview(`{"amount":500}`); err != nil || out.Decision.Outcome.String() != "deny" {
 		t.Errorf("got %+v, %v", out, err)
 	}
-	if out, err = h.edit(r, "cy", `{"amount":500}`); !errors.Is(err, approval.ErrEditDenied) || out == nil || out.Decision.Outcome.String() != "deny" {
+	if out, err = h.edit(r, "cy", `{"amount":500}`); !errors.Is(err, approval.ErrEditDenied) || out == nil ||
+		out.Decision.Outcome.String() != "deny" {
 		t.Errorf("got %+v, %v", out, err)
 	}
 	if got := h.is(r.ID, approval.Pending, ""); len(got.Revisions) != 1 {
@@ -227,7 +277,8 @@ func TestEditIntoAnotherRequest(t *testing.T) {
 	h.history()
 }
 
-// An older request that was edited into a call is found before a newer one that has ended.
+// An older request that was edited into a call is found before a newer
+// one that has ended.
 func TestOpenFindsAnEditedRequest(t *testing.T) {
 	h := newHarness(t)
 	one := h.asked(tool("trade", `{"n":1}`))
@@ -255,8 +306,10 @@ func TestEditHasAnEnd(t *testing.T) {
 			}
 			break
 		}
+
 		r = out.Voted.Request
 	}
+
 	h.history()
 }
 
@@ -291,12 +344,14 @@ func TestVoteAtOnce(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	count := map[approval.VoteOutcome]int{}
 	for _, o := range outcomes {
 		count[o]++
 	}
-	if count[approval.VoteCounted] != 1 || count[approval.VoteApproved] != 1 || count[approval.VoteDuplicate] != 30 {
+	if count[approval.VoteCounted] != 1 || count[approval.VoteApproved] != 1 ||
+		count[approval.VoteDuplicate] != 30 {
 		t.Errorf("got %v", count)
 	}
 	h.happened("request_opened", "vote_counted", "vote_counted", "request_approved")

@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Answering is what tells whose answer a request waits for: the part of it that
-// lists carry, so that they read no call.
+// Answering is what tells whose answer a request waits for: the part of
+// it that lists carry, so that they read no call.
 type Answering struct {
 	Agent     string         `json:"agent"` // id
 	Asked     time.Time      `json:"asked"` // stand-ins may come in some time after it
@@ -49,7 +49,8 @@ func distinctTexts(texts []string) []string {
 	return slices.Compact(texts)
 }
 
-// waitsFor reports whether a person who may fill a seat would fill one that is empty.
+// waitsFor reports whether a person who may fill a seat would fill one
+// that is empty.
 func (w standing) waitsFor(a *Answering, p Person) bool {
 	if slices.Contains(a.Answered, p.ID) {
 		return false
@@ -68,8 +69,8 @@ func seated(seatings []people.Seating, _ bool) int {
 	return n
 }
 
-// counted are the people whose approval of the current revision counts as of now,
-// in the order they gave it.
+// counted are the people whose approval of the current revision counts
+// as of now, in the order they gave it.
 func (w standing) counted(a *Answering) []Person {
 	var out []Person
 	for _, id := range a.Approved {
@@ -81,7 +82,8 @@ func (w standing) counted(a *Answering) []Person {
 	return out
 }
 
-// stagesAt are the stages with those stand-ins alone that may fill seats by now.
+// stagesAt are the stages with those stand-ins alone that may fill
+// seats by now.
 func (a *Answering) stagesAt(now time.Time) []policy.Stage {
 	out := slices.Clone(a.Stages)
 	for i := range out {
@@ -92,7 +94,8 @@ func (a *Answering) stagesAt(now time.Time) []policy.Stage {
 	return out
 }
 
-// StagesAt are the stages with those stand-ins alone that may fill seats at a time.
+// StagesAt are the stages with those stand-ins alone that may fill
+// seats at a time.
 func (r *Request) StagesAt(now time.Time) []policy.Stage {
 	a := r.answering()
 

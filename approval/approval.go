@@ -1,17 +1,23 @@
-// Package approval is the asking half of assent: a decision "ask" becomes a durable Request, people answer it, and what they
-// approved runs exactly once.
+// Package approval is the asking half of assent: a decision "ask"
+// becomes a durable Request, people answer it, and what they approved
+// runs exactly once.
 //
-// Two layers share the package. The state machine (machine.go, quorum.go, grant.go) is pure: a Request, an input and a time give
-// the changed Request and the events to record. The Service wraps it over a Store, one transaction for each input, with the plans
-// that decide and the directory that knows people. It knows neither SQL nor HTTP; time comes from a clock that is passed in.
+// Two layers share the package. The state machine (machine.go,
+// quorum.go, grant.go) is pure: a Request, an input and a time give the
+// changed Request and the events to record. The Service wraps it over a
+// Store, one transaction for each input, with the plans that decide and
+// the directory that knows people. It knows neither SQL nor HTTP; time
+// comes from a clock that is passed in.
 //
 //	pending → approved | denied | expired | cancelled,   approved → consumed | expired
 //
-// A tool's question to its user (Question) is a Request too, which never becomes an approval: a person chooses or dismisses.
+// A tool's question to its user (Question) is a Request too, which
+// never becomes an approval: a person chooses or dismisses.
 //
 //	pending → answered | expired | cancelled
 //
-// Everything fails closed: a store, a plan or a directory that can't be read is an error, and an error lets nothing run.
+// Everything fails closed: a store, a plan or a directory that can't be
+// read is an error, and an error lets nothing run.
 package approval
 
 import (
@@ -21,7 +27,8 @@ import (
 	"time"
 )
 
-// State is where a request stands. `expired` is never reported as `denied`, nor `cancelled` as either.
+// State is where a request stands. `expired` is never reported as
+// `denied`, nor `cancelled` as either.
 type State string
 
 // The states of a request.
@@ -43,10 +50,12 @@ type Cause string
 
 // The causes.
 const (
-	ByVotes      Cause = "votes"        // enough people approved, or one denied
-	ByResponse   Cause = "response"     // a person answered instead of letting it run
-	ByDeadline   Cause = "deadline"     // nobody decided in time
-	ByTimeout    Cause = "timeout"      // approved because nobody decided: only where policy and runtime owner both say so
+	ByVotes    Cause = "votes"    // enough people approved, or one denied
+	ByResponse Cause = "response" // a person answered instead of letting it run
+	ByDeadline Cause = "deadline" // nobody decided in time
+	// approved because nobody decided: only where policy and runtime
+	// owner both say so
+	ByTimeout    Cause = "timeout"
 	ByRequester  Cause = "requester"    // taken back
 	BySupersede  Cause = "superseded"   // a newer request stands in its place
 	ByPermitAge  Cause = "permit_age"   // approved, and not consumed in time
@@ -60,7 +69,8 @@ const (
 // Verdict is the answer that a person gives.
 type Verdict string
 
-// The answers a person can give. An edit is no verdict of its own: it makes a new revision, which its author approves.
+// The answers a person can give. An edit is no verdict of its own: it
+// makes a new revision, which its author approves.
 const (
 	Approve Verdict = "approve"
 	Deny    Verdict = "deny"
@@ -69,7 +79,8 @@ const (
 	Dismiss Verdict = "dismiss" // close a question without picking, which picks its default
 )
 
-// VoteOutcome says what became of an answer. Late, duplicate, partial and conflicting answers are ordinary.
+// VoteOutcome says what became of an answer. Late, duplicate, partial
+// and conflicting answers are ordinary.
 type VoteOutcome string
 
 // The outcomes of an answer.
@@ -85,7 +96,8 @@ const (
 	VoteNotEligible VoteOutcome = "not_eligible" // not eligible to answer this request; recorded as a refusal
 )
 
-// newID makes a sortable id: the prefix, then 48 bits of time (milliseconds) and 80 of randomness.
+// newID makes a sortable id: the prefix, then 48 bits of time
+// (milliseconds) and 80 of randomness.
 func newID(prefix string, now time.Time, random io.Reader) (string, error) {
 	var raw [16]byte
 	ms := uint64(now.UnixMilli())
@@ -98,8 +110,10 @@ func newID(prefix string, now time.Time, random io.Reader) (string, error) {
 	return prefix + base32.NewEncoding(sorted).WithPadding(base32.NoPadding).EncodeToString(raw[:]), nil
 }
 
-// sorted is the extended hex alphabet in lower case: encoded ids sort like the bytes.
+// sorted is the extended hex alphabet in lower case: encoded ids sort
+// like the bytes.
 const sorted = "0123456789abcdefghijklmnopqrstuv"
 
-// NewKey returns a random text for one use, for example as the key of a consumption.
+// NewKey returns a random text for one use, for example as the key of a
+// consumption.
 func NewKey() string { return rand.Text() }

@@ -12,10 +12,14 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest: allowed, denied and covered calls; what people are asked about is whole.
+// TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest:
+// allowed, denied and covered calls; what people are asked about is
+// whole.
 func TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest(t *testing.T) {
 	h := newHarness(t)
-	large := func(n int) string { return fmt.Sprintf(`{"n":%d,"x":"%s"}`, n, strings.Repeat("x", 20<<10)) }
+	large := func(n int) string {
+		return fmt.Sprintf(`{"n":%d,"x":"%s"}`, n, strings.Repeat("x", 20<<10))
+	}
 	if o := h.open(tool("quote", large(1))); o.Word() != "allow" {
 		t.Fatal(o.Outcome)
 	}
@@ -37,8 +41,10 @@ func TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest(t *testing.T)
 		return fmt.Sprintf("sha256:%x of %d bytes", sha256.Sum256([]byte(large(n))), len(large(n)))
 	}
 	want := map[string][]string{
-		approval.EventAllowed: {"args_digest " + digest(1), `args {"n":4}`}, approval.EventDenied: {"args_digest " + digest(2)},
-		approval.EventOpened: {"args " + large(3)}, approval.EventGrantUsed: {"args_digest " + digest(3)},
+		approval.EventAllowed:   {"args_digest " + digest(1), `args {"n":4}`},
+		approval.EventDenied:    {"args_digest " + digest(2)},
+		approval.EventOpened:    {"args " + large(3)},
+		approval.EventGrantUsed: {"args_digest " + digest(3)},
 	}
 	got := map[string][]string{}
 	for _, e := range stored {
@@ -56,6 +62,7 @@ func TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest(t *testing.T)
 			}
 		}
 	}
+
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %.2000v\nwant %.2000v", got, want)
 	}

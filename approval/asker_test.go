@@ -19,7 +19,13 @@ func TestC1_AnAskerIsNeverEmpty(t *testing.T) {
 	h.wrongField(err, "asker.token")
 	_, err = h.tryAsk("k", func(in *approval.AskInput) { in.Asker = nobody })
 	h.wrongField(err, "asker.token")
-	_, err = h.s.Consume(ctx, approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: nobody, Binding: r.Binding(), Key: "k"})
+	_, err = h.s.Consume(ctx, approval.ConsumeInput{
+		Tenant:  "t",
+		ID:      r.ID,
+		Asker:   nobody,
+		Binding: r.Binding(),
+		Key:     "k",
+	})
 	h.wrongField(err, "asker.token")
 	for _, who := range []approval.Asker{nobody, {}} {
 		_, err = h.s.Own(ctx, "t", r.ID, who)
@@ -30,7 +36,8 @@ func TestC1_AnAskerIsNeverEmpty(t *testing.T) {
 	h.wrongField(err, "asker.principal") // the call is for pat
 }
 
-// A name that passes to somebody else's token does not pass on what the name asked for.
+// A name that passes to somebody else's token does not pass on what the
+// name asked for.
 func TestM7_OneNameOfTwoPeopleIsTwoAskers(t *testing.T) {
 	h := newHarness(t)
 	ctx := context.Background()
@@ -41,16 +48,29 @@ func TestM7_OneNameOfTwoPeopleIsTwoAskers(t *testing.T) {
 	cys := approval.Asker{Token: "shared", Person: "cy"}
 	_, err := h.s.Own(ctx, "t", r.ID, cys)
 	h.fails(err, approval.ErrNotFound)
-	_, err = h.s.Consume(ctx, approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: cys, Binding: r.Binding(), Key: "k"})
+	_, err = h.s.Consume(ctx, approval.ConsumeInput{
+		Tenant:  "t",
+		ID:      r.ID,
+		Asker:   cys,
+		Binding: r.Binding(),
+		Key:     "k",
+	})
 	h.fails(err, approval.ErrNotFound)
 	if out := h.open(tool("pay", `{}`), as("shared", "cy")); h.request(r.ID).AskedBy(cys) || !out.Shared {
 		t.Errorf("who approved it shares its permit: %+v", out)
 	}
 
 	bobs := approval.Asker{Token: "shared", Person: "bob"}
-	if _, err := h.s.Consume(ctx, approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: bobs, Binding: r.Binding(), Key: "k"}); err != nil {
+	if _, err := h.s.Consume(ctx, approval.ConsumeInput{
+		Tenant:  "t",
+		ID:      r.ID,
+		Asker:   bobs,
+		Binding: r.Binding(),
+		Key:     "k",
+	}); err != nil {
 		t.Error(err)
 	}
+
 	h.history()
 }
 
@@ -65,19 +85,24 @@ func TestM7_StandingApprovalsAndKeysAreOfOneAsker(t *testing.T) {
 		t.Fatalf("got %+v", out)
 	}
 	for name, other := range map[string]func(*approval.OpenInput){
-		"another person's": as("shared", "eve"), "nobody's": as("shared", ""), "another name": as("other", "bob"),
+		"another person's": as("shared", "eve"),
+		"nobody's":         as("shared", ""),
+		"another name":     as("other", "bob"),
 	} {
 		if out := h.open(tool("pay", `{}`), other); out.Granted() {
 			t.Errorf("%s token uses the standing approval", name)
 		}
 	}
-	if out := h.open(tool("pay", `{"n":9}`), as("shared", "eve"), key("k")); out.Outcome != resolve.Ask || out.Shared {
+
+	if out := h.open(tool("pay", `{"n":9}`), as("shared", "eve"), key("k")); out.Outcome != resolve.Ask ||
+		out.Shared {
 		t.Errorf("a key is shared by two askers: %+v", out)
 	}
 	h.history()
 }
 
-// A principal in a spelling that no human has is refused; one that nobody is known by takes one more person.
+// A principal in a spelling that no human has is refused; one that
+// nobody is known by takes one more person.
 func TestM6_APrincipalNobodyKnowsBarsOneMorePerson(t *testing.T) {
 	h := newHarness(t)
 	acting := func(name, principal string) *resolve.Call {
@@ -101,6 +126,7 @@ func TestM6_APrincipalNobodyKnowsBarsOneMorePerson(t *testing.T) {
 		h.vote(r, "cy", approval.Approve, approval.VoteCounted)
 		h.vote(r, "bob", approval.Approve, approval.VoteApproved)
 	}
+
 	two := h.asked(acting("trade", "zoe"))
 	h.vote(two, "ann", approval.Approve, approval.VoteCounted)
 	h.vote(two, "bob", approval.Approve, approval.VoteCounted) // both of risk, and nobody more
@@ -113,7 +139,8 @@ func TestM6_APrincipalNobodyKnowsBarsOneMorePerson(t *testing.T) {
 	h.history()
 }
 
-// Where the runtime's owner says so, principals whom nobody knows are taken as they are.
+// Where the runtime's owner says so, principals whom nobody knows are
+// taken as they are.
 func TestAcceptUnknownPrincipals(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.AcceptUnknown = func(tenant string) bool { return tenant == "t" }
@@ -124,18 +151,24 @@ func TestAcceptUnknownPrincipals(t *testing.T) {
 	h.history()
 }
 
-// A standing approval lets nothing run that those who gave it may not approve any more, be it that the directory knows the
-// principal as one of them by now, nor what takes more people than gave it, be it that nobody knows the principal any more.
+// A standing approval lets nothing run that those who gave it may not
+// approve any more, be it that the directory knows the principal as one
+// of them by now, nor what takes more people than gave it, be it that
+// nobody knows the principal any more.
 func TestC1_AStandingApprovalIsHeldToWhoThePrincipalIsNow(t *testing.T) {
 	for name, c := range map[string]struct {
 		accepts bool              // principals whom nobody knows, as they are
 		alias   map[string]string // by which the directory knows people, later
 		want    string
 	}{
-		"as it was":                          {alias: map[string]string{"pat@acme": "pat"}, want: "granted"},
-		"who gave it":                        {alias: map[string]string{"pat@acme": "cy"}, want: "pending"},
-		"nobody, who takes one more":         {alias: map[string]string{}, want: "pending"},
-		"nobody, where that takes none more": {accepts: true, alias: map[string]string{}, want: "granted"},
+		"as it was":                  {alias: map[string]string{"pat@acme": "pat"}, want: "granted"},
+		"who gave it":                {alias: map[string]string{"pat@acme": "cy"}, want: "pending"},
+		"nobody, who takes one more": {alias: map[string]string{}, want: "pending"},
+		"nobody, where that takes none more": {
+			accepts: true,
+			alias:   map[string]string{},
+			want:    "granted",
+		},
 	} {
 		h := newHarness(t)
 		h.cfg.AcceptUnknown = func(string) bool { return c.accepts }

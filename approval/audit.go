@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Problem is an entry of a ledger that tells of something that must not happen.
+// Problem is an entry of a ledger that tells of something that must not
+// happen.
 type Problem struct {
 	Index   int64  `json:"index"`
 	Type    string `json:"type"`    // of the entry
@@ -35,10 +36,13 @@ type AuditSummary struct {
 	Problems  int           `json:"problems"`
 }
 
-// Auditor reads the ledger of one tenant from its first entry on, and holds what it tells to the rules of this package: the Merkle tree shows
-// that nobody changed the ledger, this shows that what was written could happen. It knows public facts only, so that a redacted ledger
-// is audited as well; it can't see that a person voted under another name of theirs. The zero Auditor is ready. It keeps a few hundred
-// bytes for each request.
+// Auditor reads the ledger of one tenant from its first entry on, and
+// holds what it tells to the rules of this package: the Merkle tree
+// shows that nobody changed the ledger, this shows that what was
+// written could happen. It knows public facts only, so that a redacted
+// ledger is audited as well; it can't see that a person voted under
+// another name of theirs. The zero Auditor is ready. It keeps a few
+// hundred bytes for each request.
 type Auditor struct {
 	entries  int64
 	votes    int
@@ -54,23 +58,35 @@ func (a *Auditor) Problems() []Problem { return slices.Clone(a.problems) }
 
 // Summary counts what was added so far.
 func (a *Auditor) Summary() AuditSummary {
-	s := AuditSummary{Entries: a.entries, Requests: len(a.requests), States: map[State]int{}, Votes: a.votes, Grants: len(a.grants), GrantUses: a.uses, Problems: len(a.problems)}
+	s := AuditSummary{
+		Entries:   a.entries,
+		Requests:  len(a.requests),
+		States:    map[State]int{},
+		Votes:     a.votes,
+		Grants:    len(a.grants),
+		GrantUses: a.uses,
+		Problems:  len(a.problems),
+	}
 	for _, r := range a.requests {
 		s.States[r.state]++
 	}
 	return s
 }
 
-// Add takes the next entry, and returns what is wrong with it. Types that are not about requests and grants are counted and no more.
+// Add takes the next entry, and returns what is wrong with it. Types
+// that are not about requests and grants are counted and no more.
 func (a *Auditor) Add(index int64, l ledger.Leaf) []Problem {
 	if a.requests == nil {
 		a.requests, a.grants = map[string]*auditedRequest{}, map[string]*auditedGrant{}
 	}
 	a.entries++
 	a.found = nil
-	e := &auditEntry{Leaf: l, fail: func(format string, args ...any) {
-		a.found = append(a.found, Problem{index, l.Type, l.Subject, fmt.Sprintf(format, args...)})
-	}}
+	e := &auditEntry{
+		Leaf: l,
+		fail: func(format string, args ...any) {
+			a.found = append(a.found, Problem{index, l.Type, l.Subject, fmt.Sprintf(format, args...)})
+		},
+	}
 	switch {
 	case l.Type == EventOpened:
 		a.opened(e)
@@ -83,6 +99,7 @@ func (a *Auditor) Add(index int64, l ledger.Leaf) []Problem {
 			a.request(e, check)
 		}
 	}
+
 	a.problems = append(a.problems, a.found...)
 	return a.found
 }
@@ -131,8 +148,13 @@ func (e *auditEntry) stages() []policy.Stage {
 		group, _ := v.Get("group")
 		people, _ := v.Get("people")
 		standIns, _ := v.Get("stand_ins")
-		out = append(out, policy.Stage{Group: group.Text, People: asInt(people), StandIns: e.standIns(standIns)})
+		out = append(out, policy.Stage{
+			Group:    group.Text,
+			People:   asInt(people),
+			StandIns: e.standIns(standIns),
+		})
 	}
+
 	if len(out) == 0 || slices.ContainsFunc(out, func(s policy.Stage) bool { return s.People < 1 }) {
 		e.fail("nobody need agree: every request has stages, each with at least one person")
 	}
@@ -148,7 +170,10 @@ func (e *auditEntry) standIns(list value.Value) []policy.StandIn {
 			e.fail("a stand-in has a group, and a time after which it counts")
 			continue
 		}
-		out = append(out, policy.StandIn{Group: group.Text, After: time.Duration(asInt(after)) * time.Millisecond})
+		out = append(
+			out,
+			policy.StandIn{Group: group.Text, After: time.Duration(asInt(after)) * time.Millisecond},
+		)
 	}
 
 	return out
@@ -161,7 +186,11 @@ func (e *auditEntry) rules() Rules {
 		source, _ := v.Get("source")
 		policyRef, _ := v.Get("policy")
 		rule, _ := v.Get("rule")
-		named := Rule{Source: resolve.Source(source.Text), Policy: policyRef.Text, Rule: rule.Text}
+		named := Rule{
+			Source: resolve.Source(source.Text),
+			Policy: policyRef.Text,
+			Rule:   rule.Text,
+		}
 		if !slices.Contains(out, named) {
 			out = append(out, named)
 		}
@@ -190,5 +219,6 @@ func asInt(v value.Value) int {
 		}
 		n = n*10 + int(c-'0')
 	}
+
 	return n
 }

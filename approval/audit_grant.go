@@ -18,7 +18,11 @@ type auditedGrant struct {
 	by                                      []string       // people who approved it
 }
 
-var aboutGrants = map[string]bool{EventGrantCreated: true, EventGrantUsed: true, EventGrantRevoked: true}
+var aboutGrants = map[string]bool{
+	EventGrantCreated: true,
+	EventGrantUsed:    true,
+	EventGrantRevoked: true,
+}
 
 func (a *Auditor) grant(e *auditEntry) {
 	g := a.grants[e.Subject]
@@ -41,8 +45,16 @@ func (a *Auditor) grant(e *auditEntry) {
 }
 
 func (a *Auditor) granted(e *auditEntry) *auditedGrant {
-	g := &auditedGrant{agent: e.text("agent"), target: e.text("target"), plan: e.text("plan"), principal: e.text("principal"), session: e.text("session"),
-		expires: e.time("expires"), most: e.number("max_uses"), by: e.texts("by")}
+	g := &auditedGrant{
+		agent:     e.text("agent"),
+		target:    e.text("target"),
+		plan:      e.text("plan"),
+		principal: e.text("principal"),
+		session:   e.text("session"),
+		expires:   e.time("expires"),
+		most:      e.number("max_uses"),
+		by:        e.texts("by"),
+	}
 	if _, told := e.Facts.Get("rules"); told { // grants from before tell neither, and cover nothing any more
 		g.rules, g.stages = e.rules(), e.stages()
 	}
@@ -59,6 +71,7 @@ func (a *Auditor) granted(e *auditEntry) *auditedGrant {
 	case len(g.rules) > 0 && !r.fulfils(g):
 		e.fail("it says that more was fulfilled than its request asked for")
 	}
+
 	return g
 }
 
@@ -82,18 +95,23 @@ func (g *auditedGrant) used(e *auditEntry) {
 		e.fail("it was used for a call about which other rules ask")
 	case len(g.rules) > 0 && !tighterStages(g.stages, e.stages()):
 		e.fail("it was used for a call that more or other people must agree to")
-	case len(g.rules) > 0 && slices.ContainsFunc(g.by, func(id string) bool { return slices.Contains(append(e.texts("owners"), e.text("person")), id) }):
+	case len(g.rules) > 0 && slices.ContainsFunc(g.by, func(id string) bool {
+		return slices.Contains(append(e.texts("owners"), e.text("person")), id)
+	}):
 		e.fail("it was used for a person, or an agent of a person, who approved it")
 	}
+
 	g.uses++
 }
 
-// fulfils reports whether a grant says no more than that what its request asked for was fulfilled.
+// fulfils reports whether a grant says no more than that what its
+// request asked for was fulfilled.
 func (r *auditedRequest) fulfils(g *auditedGrant) bool {
 	return r.rules.include(g.rules) && tighterStages(r.stages, g.stages)
 }
 
-// tighterStages reports whether whoever fulfils the first stages fulfils the second ones.
+// tighterStages reports whether whoever fulfils the first stages
+// fulfils the second ones.
 func tighterStages(a, b []policy.Stage) bool {
 	return policy.Tighter(policy.Require{Stages: a}, policy.Require{Stages: b})
 }

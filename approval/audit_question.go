@@ -12,7 +12,8 @@ type auditedQuestion struct {
 	standard int // what a dismissal picks
 }
 
-// question reads what makes a request a question; nil for the approval of a call.
+// question reads what makes a request a question; nil for the approval
+// of a call.
 func (e *auditEntry) question() *auditedQuestion {
 	if is, _ := e.Facts.Get("question"); !is.Bool {
 		return nil
@@ -24,9 +25,18 @@ func (e *auditEntry) question() *auditedQuestion {
 	return q
 }
 
-// notOfQuestions are the entries that a question never has: it approves nothing, is not edited, not shared, and nobody is called in.
+// notOfQuestions are the entries that a question never has: it approves
+// nothing, is not edited, not shared, and nobody is called in.
 var notOfQuestions = []string{
-	EventShared, EventEdited, EventEditRefused, EventApproved, EventRequestDenied, EventEscalated, EventConsumed, EventPermitExpired, EventConsumeRefused,
+	EventShared,
+	EventEdited,
+	EventEditRefused,
+	EventApproved,
+	EventRequestDenied,
+	EventEscalated,
+	EventConsumed,
+	EventPermitExpired,
+	EventConsumeRefused,
 }
 
 // kind holds an entry to the kind of its request.
@@ -39,8 +49,9 @@ func (r *auditedRequest) kind(e *auditEntry) {
 	}
 }
 
-// asksUser reports whether the user of the agent is asked. The ledger has the principal by a name, and votes by the id of a person: that these
-// are the same it can't tell.
+// asksUser reports whether the user of the agent is asked. The ledger
+// has the principal by a name, and votes by the id of a person: that
+// these are the same it can't tell.
 func (r *auditedRequest) asksUser() bool {
 	return r.question != nil && isAnyone(r.stages)
 }
@@ -54,10 +65,12 @@ func (r *auditedRequest) picked(e *auditEntry, v Verdict) int {
 	case v == Dismiss && chosen != r.question.standard:
 		e.fail("a dismissal picks the default, %d", r.question.standard)
 	}
+
 	return chosen
 }
 
-// answered wants the one answer that was counted, by somebody who may, in time.
+// answered wants the one answer that was counted, by somebody who may,
+// in time.
 func (a *Auditor) answered(r *auditedRequest, e *auditEntry) {
 	verdict, cause := Choose, ByChoice
 	if e.fact("dismissed", value.Bool).Bool {
@@ -68,7 +81,8 @@ func (a *Auditor) answered(r *auditedRequest, e *auditEntry) {
 	}
 	chosen := r.picked(e, verdict)
 	switch {
-	case len(r.votes) != 1 || r.votes[0].person != e.Actor || r.votes[0].verdict != verdict || r.votes[0].chosen != chosen:
+	case len(r.votes) != 1 || r.votes[0].person != e.Actor || r.votes[0].verdict != verdict ||
+		r.votes[0].chosen != chosen:
 		e.fail("there is no counted answer of %q that picks this", e.Actor)
 	case e.text("cause") != string(cause):
 		e.fail("a %s is not the cause of this", e.text("cause"))

@@ -29,7 +29,8 @@ func (h *harness) leaves() []entry {
 	return out
 }
 
-// enquiries are a question to a group, chosen; one to the user, dismissed; and one that nobody answered in time.
+// enquiries are a question to a group, chosen; one to the user,
+// dismissed; and one that nobody answered in time.
 func enquiries(t *testing.T) []entry {
 	h := newHarness(t)
 	first := h.put("1", groups("support"))
@@ -44,7 +45,9 @@ func enquiries(t *testing.T) []entry {
 
 func TestAuditOfQuestions(t *testing.T) {
 	a := audit(t, enquiries(t))
-	if got := a.Summary(); got.Problems != 0 || got.Requests != 3 || got.Votes != 2 || got.States[approval.Answered] != 2 || got.States[approval.Expired] != 1 {
+	if got := a.Summary(); got.Problems != 0 || got.Requests != 3 || got.Votes != 2 ||
+		got.States[approval.Answered] != 2 ||
+		got.States[approval.Expired] != 1 {
 		t.Errorf("got %+v, %v", got, a.Problems())
 	}
 }
@@ -59,14 +62,21 @@ func TestAuditFindsWhatCannotHappenToQuestions(t *testing.T) {
 				n--
 			}
 		}
+
 		t.Fatalf("the story has no %s %d", kind, n)
 		return nil
 	}
 	fact := func(kind string, n int, name string, v any) func([]entry) []entry {
-		return func(all []entry) []entry { facts(nth(all, kind, n))[name] = v; return all }
+		return func(all []entry) []entry {
+			facts(nth(all, kind, n))[name] = v
+			return all
+		}
 	}
 	actor := func(kind string, n int, who string) func([]entry) []entry {
-		return func(all []entry) []entry { nth(all, kind, n)["actor"] = who; return all }
+		return func(all []entry) []entry {
+			nth(all, kind, n)["actor"] = who
+			return all
+		}
 	}
 	drop := func(kind string) func([]entry) []entry {
 		return func(all []entry) []entry {
@@ -74,7 +84,8 @@ func TestAuditFindsWhatCannotHappenToQuestions(t *testing.T) {
 			return slices.Delete(all, i, i+1)
 		}
 	}
-	// instead has something else happen to the first question than its answer.
+	// instead has something else happen to the first question than its
+	// answer.
 	instead := func(kind, state string, more map[string]any) func([]entry) []entry {
 		return func(all []entry) []entry {
 			e := nth(all, "request_answered", 0)
@@ -87,50 +98,77 @@ func TestAuditFindsWhatCannotHappenToQuestions(t *testing.T) {
 		forge func([]entry) []entry
 		want  string
 	}{
-		"answered by nobody":             {drop("vote_counted"), "no counted answer"},
-		"answered by another":            {actor("request_answered", 0, "bob"), "no counted answer"},
-		"another choice":                 {fact("request_answered", 0, "chosen", 0), "no counted answer"},
-		"a choice beyond":                {fact("request_answered", 0, "chosen", 3), "there is no choice 3"},
-		"a choice for a dismissal":       {fact("request_answered", 0, "dismissed", true), "a dismissal picks the default"},
+		"answered by nobody":  {drop("vote_counted"), "no counted answer"},
+		"answered by another": {actor("request_answered", 0, "bob"), "no counted answer"},
+		"another choice":      {fact("request_answered", 0, "chosen", 0), "no counted answer"},
+		"a choice beyond":     {fact("request_answered", 0, "chosen", 3), "there is no choice 3"},
+		"a choice for a dismissal": {
+			fact("request_answered", 0, "dismissed", true),
+			"a dismissal picks the default",
+		},
 		"a dismissal for a choice":       {fact("request_answered", 1, "dismissed", false), "no counted answer"},
 		"a dismissal of another default": {fact("request_answered", 1, "chosen", 0), "a dismissal picks the default"},
 		"another cause":                  {fact("request_answered", 0, "cause", "votes"), "is not the cause"},
-		"answered twice":                 {func(all []entry) []entry { return append(all, nth(all, "request_answered", 0)) }, "is answered by then"},
-		"answered in silence":            {fact("request_expired", 0, "cause", "timeout"), "there was time left"},
-		"an outsider":                    {fact("vote_counted", 0, "groups", []any{"risk"}), "in no group"},
-		"the runtime itself":             {actor("vote_counted", 1, "runner"), "none of them has a vote"},
-		"an owner for a group":           {actor("vote_counted", 0, "olga"), "none of them has a vote"},
-		"the user for a group":           {actor("vote_counted", 0, "pat@acme"), "none of them has a vote"},
-		"not shown":                      {fact("vote_counted", 0, "shown_fully", false), "not shown fully"},
-		"an approval":                    {fact("vote_counted", 0, "verdict", "approve"), "is no answer"},
-		"a vote for another choice":      {fact("vote_counted", 0, "chosen", 2), "no counted answer"},
-		"a vote for nothing":             {func(all []entry) []entry { delete(facts(nth(all, "vote_counted", 0)), "chosen"); return all }, `the fact "chosen" is missing`},
+		"answered twice": {func(all []entry) []entry {
+			return append(all, nth(all, "request_answered", 0))
+		}, "is answered by then"},
+		"answered in silence":       {fact("request_expired", 0, "cause", "timeout"), "there was time left"},
+		"an outsider":               {fact("vote_counted", 0, "groups", []any{"risk"}), "in no group"},
+		"the runtime itself":        {actor("vote_counted", 1, "runner"), "none of them has a vote"},
+		"an owner for a group":      {actor("vote_counted", 0, "olga"), "none of them has a vote"},
+		"the user for a group":      {actor("vote_counted", 0, "pat@acme"), "none of them has a vote"},
+		"not shown":                 {fact("vote_counted", 0, "shown_fully", false), "not shown fully"},
+		"an approval":               {fact("vote_counted", 0, "verdict", "approve"), "is no answer"},
+		"a vote for another choice": {fact("vote_counted", 0, "chosen", 2), "no counted answer"},
+		"a vote for nothing": {func(all []entry) []entry {
+			delete(facts(nth(all, "vote_counted", 0)), "chosen")
+			return all
+		}, `the fact "chosen" is missing`},
 		"too late": {func(all []entry) []entry {
 			nth(all, "vote_counted", 0)["time"] = "2027-01-01T00:00:00.000000Z"
 			return all
 		}, "the deadline was over"},
-		"no choices":  {fact("request_opened", 0, "choices", 0), "a question has choices"},
-		"no default":  {fact("request_opened", 0, "default", 3), "one of them is its default"},
-		"approved":    {instead("request_approved", "approved", map[string]any{"expires": "2027-01-01T00:00:00.000000Z", "by": []any{}}), "can't happen to a question"},
-		"denied":      {instead("request_denied", "denied", nil), "can't happen to a question"},
-		"consumed":    {instead("permit_consumed", "consumed", nil), "can't happen to a question"},
-		"shared":      {instead("request_shared", "pending", nil), "can't happen to a question"},
-		"escalated":   {instead("request_escalated", "pending", map[string]any{"to": "leads", "deadline": "2026-03-04T05:06:08.000000Z"}), "can't happen to a question"},
+		"no choices": {fact("request_opened", 0, "choices", 0), "a question has choices"},
+		"no default": {fact("request_opened", 0, "default", 3), "one of them is its default"},
+		"approved": {
+			instead(
+				"request_approved",
+				"approved",
+				map[string]any{"expires": "2027-01-01T00:00:00.000000Z", "by": []any{}},
+			),
+			"can't happen to a question",
+		},
+		"denied":   {instead("request_denied", "denied", nil), "can't happen to a question"},
+		"consumed": {instead("permit_consumed", "consumed", nil), "can't happen to a question"},
+		"shared":   {instead("request_shared", "pending", nil), "can't happen to a question"},
+		"escalated": {
+			instead(
+				"request_escalated",
+				"pending",
+				map[string]any{"to": "leads", "deadline": "2026-03-04T05:06:08.000000Z"},
+			),
+			"can't happen to a question",
+		},
 		"no question": {fact("request_opened", 0, "question", false), "no question that could be answered"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := audit(t, tt.forge(enquiries(t)))
-			if !slices.ContainsFunc(a.Problems(), func(p approval.Problem) bool { return strings.Contains(p.String(), tt.want) }) {
+			if !slices.ContainsFunc(a.Problems(), func(p approval.Problem) bool {
+				return strings.Contains(p.String(), tt.want)
+			}) {
 				t.Errorf("got %v, want %s", a.Problems(), tt.want)
 			}
 		})
 	}
 }
 
-// The tool's words are sealed, so that they can be redacted, and nothing of them stands in public.
+// The tool's words are sealed, so that they can be redacted, and
+// nothing of them stands in public.
 func TestToolsWordsAreSealed(t *testing.T) {
 	h := newHarness(t)
-	h.vote(h.put("k"), "pat", approval.Choose, approval.VoteAnswered, index(0), func(in *approval.VoteInput) { in.Reason = "fine by me" })
+	h.vote(h.put("k"), "pat", approval.Choose, approval.VoteAnswered, index(0), func(in *approval.VoteInput) {
+		in.Reason = "fine by me"
+	})
 	h.history()
 	stored, err := h.store.Entries(context.Background(), "t", 0, 10)
 	if err != nil {
@@ -138,17 +176,21 @@ func TestToolsWordsAreSealed(t *testing.T) {
 	}
 	var openings string
 	for _, e := range stored {
-		if text := string(e.Leaf); strings.Contains(text, "Write") || strings.Contains(text, "Yes") || strings.Contains(text, "motd") || strings.Contains(text, "fine") {
+		if text := string(e.Leaf); strings.Contains(text, "Write") || strings.Contains(text, "Yes") ||
+			strings.Contains(text, "motd") ||
+			strings.Contains(text, "fine") {
 			t.Errorf("public: %s", text)
 		}
 		openings += string(e.Openings)
 	}
+
 	for _, word := range []string{forSession.Prompt, "Yes for session", "motd", "fine by me"} {
 		if !strings.Contains(openings, word) {
 			t.Errorf("%q is nowhere in %s", word, openings)
 		}
 	}
-	if leaf, err := ledger.ParseLeaf(stored[0].Leaf); err != nil || leaf.Sealed["prompt"] == leaf.Sealed["labels"] {
+	if leaf, err := ledger.ParseLeaf(stored[0].Leaf); err != nil ||
+		leaf.Sealed["prompt"] == leaf.Sealed["labels"] {
 		t.Errorf("got %+v, %v", leaf, err)
 	}
 }

@@ -45,21 +45,45 @@ type requestCheck struct {
 }
 
 var aboutRequests = map[string]*requestCheck{
-	EventShared:         {from: []State{Pending, Approved}, check: (*Auditor).shared},
-	EventVote:           {from: []State{Pending}, check: (*Auditor).vote},
-	EventVoteRefused:    {},
-	EventVoteLate:       {from: []State{Approved, Denied, Expired, Cancelled, Consumed, Answered}},
-	EventAnswered:       {from: []State{Pending}, to: Answered, check: (*Auditor).answered},
-	EventEdited:         {from: []State{Pending}, check: (*Auditor).edited},
-	EventEditRefused:    {from: []State{Pending}},
-	EventApproved:       {from: []State{Pending}, to: Approved, check: (*Auditor).approved},
-	EventRequestDenied:  {from: []State{Pending}, to: Denied, check: (*Auditor).denied},
-	EventExpired:        {from: []State{Pending, Approved}, to: Expired, check: (*Auditor).expired},
-	EventCancelled:      {from: []State{Pending}, to: Cancelled},
-	EventReminded:       {from: []State{Pending}},
-	EventEscalated:      {from: []State{Pending}, check: (*Auditor).escalated},
-	EventConsumed:       {from: []State{Approved}, to: Consumed, check: (*Auditor).consumed},
-	EventPermitExpired:  {from: []State{Approved}, to: Expired, check: (*Auditor).permitExpired},
+	EventShared:      {from: []State{Pending, Approved}, check: (*Auditor).shared},
+	EventVote:        {from: []State{Pending}, check: (*Auditor).vote},
+	EventVoteRefused: {},
+	EventVoteLate:    {from: []State{Approved, Denied, Expired, Cancelled, Consumed, Answered}},
+	EventAnswered: {
+		from:  []State{Pending},
+		to:    Answered,
+		check: (*Auditor).answered,
+	},
+	EventEdited:      {from: []State{Pending}, check: (*Auditor).edited},
+	EventEditRefused: {from: []State{Pending}},
+	EventApproved: {
+		from:  []State{Pending},
+		to:    Approved,
+		check: (*Auditor).approved,
+	},
+	EventRequestDenied: {
+		from:  []State{Pending},
+		to:    Denied,
+		check: (*Auditor).denied,
+	},
+	EventExpired: {
+		from:  []State{Pending, Approved},
+		to:    Expired,
+		check: (*Auditor).expired,
+	},
+	EventCancelled: {from: []State{Pending}, to: Cancelled},
+	EventReminded:  {from: []State{Pending}},
+	EventEscalated: {from: []State{Pending}, check: (*Auditor).escalated},
+	EventConsumed: {
+		from:  []State{Approved},
+		to:    Consumed,
+		check: (*Auditor).consumed,
+	},
+	EventPermitExpired: {
+		from:  []State{Approved},
+		to:    Expired,
+		check: (*Auditor).permitExpired,
+	},
 	EventConsumeRefused: {from: []State{Approved, Consumed}},
 }
 
@@ -69,11 +93,21 @@ func (a *Auditor) opened(e *auditEntry) {
 		return
 	}
 	r := &auditedRequest{
-		state: Pending, binding: e.text("binding"), plan: e.text("plan"), stages: e.stages(), onTimeout: policy.Timeout(e.text("on_timeout")), deadline: e.time("deadline"),
-		barred: append(e.texts("owners"), e.Actor, e.text("person"), e.text("principal")), question: e.question(),
-		asked: e.Time, shown: e.flag("forbid_hidden"), rules: e.rules(),
+		state:     Pending,
+		binding:   e.text("binding"),
+		plan:      e.text("plan"),
+		stages:    e.stages(),
+		onTimeout: policy.Timeout(e.text("on_timeout")),
+		deadline:  e.time("deadline"),
+		barred:    append(e.texts("owners"), e.Actor, e.text("person"), e.text("principal")),
+		question:  e.question(),
+		asked:     e.Time,
+		shown:     e.flag("forbid_hidden"),
+		rules:     e.rules(),
 	}
-	if e.flag("unknown_principal") && !slices.ContainsFunc(r.stages, func(s policy.Stage) bool { return s.Group == "" }) {
+	if e.flag("unknown_principal") && !slices.ContainsFunc(r.stages, func(s policy.Stage) bool {
+		return s.Group == ""
+	}) {
 		e.fail("nobody knows the principal, and nobody more is asked for that")
 	}
 	if r.asksUser() {
@@ -118,13 +152,19 @@ func (a *Auditor) shared(r *auditedRequest, e *auditEntry) {
 
 func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 	a.votes++
-	v := auditedVote{person: e.Actor, verdict: Verdict(e.text("verdict")), revision: r.revision, at: e.Time}
+	v := auditedVote{
+		person:   e.Actor,
+		verdict:  Verdict(e.text("verdict")),
+		revision: r.revision,
+		at:       e.Time,
+	}
 	voter := Person{ID: e.Actor, Groups: e.texts("groups")}
 	seat := slices.ContainsFunc(r.stagesAt(e.Time), func(s policy.Stage) bool { return voter.Fills(s) })
 	switch {
 	case e.Actor == "" || slices.Contains(r.barred, e.Actor):
 		e.fail("%q asks, or owns the agent, or is nobody: none of them has a vote", e.Actor)
-	case v.verdict == Approve && !seat, v.verdict != Approve && !seat && !slices.ContainsFunc(r.called, voter.Holds):
+	case v.verdict == Approve && !seat,
+		v.verdict != Approve && !seat && !slices.ContainsFunc(r.called, voter.Holds):
 		e.fail("%q is in no group that is asked", e.Actor)
 	case (v.verdict == Approve || v.verdict == Choose) && !e.fact("shown_fully", value.Bool).Bool:
 		e.fail("%q agreed to what was not shown fully", e.Actor)
@@ -132,20 +172,23 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 		e.fail("%q agreed while values were hidden, which a policy forbids", e.Actor)
 	case !sees(e.text("seen"), r.binding):
 		e.fail("%q saw another call", e.Actor)
-	case v.verdict != Approve && v.verdict != Deny && v.verdict != Respond && !v.verdict.picks(), v.verdict.picks() != (r.question != nil):
+	case v.verdict != Approve && v.verdict != Deny && v.verdict != Respond && !v.verdict.picks(),
+		v.verdict.picks() != (r.question != nil):
 		e.fail("%q is no answer", v.verdict)
 	case e.Time.After(r.deadline):
 		e.fail("the deadline was over")
 	case r.voted(e.Actor, v.verdict):
 		e.fail("%q said so before", e.Actor)
 	}
+
 	if r.question != nil && v.verdict.picks() {
 		v.chosen = r.picked(e, v.verdict)
 	}
 	r.votes = append(r.votes, v)
 }
 
-// stagesAt are the stages with those stand-ins alone that may fill seats at a time.
+// stagesAt are the stages with those stand-ins alone that may fill
+// seats at a time.
 func (r *auditedRequest) stagesAt(at time.Time) []policy.Stage {
 	a := Answering{Asked: r.asked, Stages: r.stages}
 
@@ -160,12 +203,17 @@ func (r *auditedRequest) voted(person string, verdicts ...Verdict) bool {
 }
 
 func (a *Auditor) edited(r *auditedRequest, e *auditEntry) {
-	stages, deadline, onTimeout := e.stages(), e.time("deadline"), policy.Timeout(e.text("on_timeout"))
+	stages := e.stages()
+	deadline := e.time("deadline")
+	onTimeout := policy.Timeout(e.text("on_timeout"))
 	before := r.stages
 	if isAnyone(before) {
 		before = nil
 	}
-	tighter := policy.Tighter(policy.Require{Stages: stages, OnTimeout: onTimeout}, policy.Require{Stages: before, OnTimeout: r.onTimeout})
+	tighter := policy.Tighter(
+		policy.Require{Stages: stages, OnTimeout: onTimeout},
+		policy.Require{Stages: before, OnTimeout: r.onTimeout},
+	)
 	switch {
 	case slices.Contains(r.barred, e.Actor):
 		e.fail("%q asks, or owns the agent: none of them may edit", e.Actor)
@@ -174,8 +222,13 @@ func (a *Auditor) edited(r *auditedRequest, e *auditEntry) {
 	case !tighter || deadline.After(r.deadline):
 		e.fail("an edit can only ask more people, sooner")
 	}
-	r.binding, r.plan, r.revision = e.text("binding"), e.text("plan"), r.revision+1
-	r.stages, r.deadline, r.onTimeout = stages, deadline, onTimeout
+
+	r.binding = e.text("binding")
+	r.plan = e.text("plan")
+	r.revision = r.revision + 1
+	r.stages = stages
+	r.deadline = deadline
+	r.onTimeout = onTimeout
 	r.rules, r.shown = e.rules(), r.shown || e.flag("forbid_hidden")
 }
 
@@ -187,6 +240,7 @@ func (a *Auditor) approved(r *auditedRequest, e *auditEntry) {
 		}
 		return
 	}
+
 	var approvers []Person
 	for _, v := range e.list("by") {
 		person, _ := v.Get("person")
@@ -197,6 +251,7 @@ func (a *Auditor) approved(r *auditedRequest, e *auditEntry) {
 		}
 		approvers = append(approvers, Person{ID: person.Text, Groups: asTexts(groups.Items)})
 	}
+
 	if _, met := people.Seat(r.stagesAt(e.Time), approvers); !met || e.text("cause") != string(ByVotes) {
 		e.fail("not enough different people who hold the groups approved this revision")
 	}
@@ -212,7 +267,10 @@ func (a *Auditor) expired(r *auditedRequest, e *auditEntry) {
 	switch cause := Cause(e.text("cause")); {
 	case r.state == Pending && (cause != ByDeadline || e.Time.Before(r.deadline)):
 		e.fail("nobody had decided, and there was time left")
-	case r.state == Approved && !slices.Contains([]Cause{ByLateDeny, ByPlanChange, ByRequester, BySupersede, ByRestore}, cause):
+	case r.state == Approved && !slices.Contains(
+		[]Cause{ByLateDeny, ByPlanChange, ByRequester, BySupersede, ByRestore},
+		cause,
+	):
 		e.fail("%q does not end an approval", cause)
 	}
 }
@@ -231,6 +289,7 @@ func (a *Auditor) escalated(r *auditedRequest, e *auditEntry) {
 		r.deadline, r.onTimeout = deadline, policy.TimeoutDeny // once
 		return
 	}
+
 	if to := strings.TrimSpace(e.text("to")); !slices.Contains(r.called, to) {
 		r.called = append(r.called, to)
 	}

@@ -19,7 +19,8 @@ type entry = map[string]any
 
 func facts(e entry) map[string]any { return e["facts"].(map[string]any) }
 
-// story is what a real service wrote: a trade that two approve after an edit, a standing approval that is used twice and revoked, one run,
+// story is what a real service wrote: a trade that two approve after an
+// edit, a standing approval that is used twice and revoked, one run,
 // and a late word about it.
 func story(t *testing.T) []entry {
 	h := newHarness(t)
@@ -35,7 +36,11 @@ func story(t *testing.T) []entry {
 	if _, err := h.consume(r, tool("trade", `{"n":2}`), "k"); err != nil {
 		t.Fatal(err)
 	}
-	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxUses: 2, MaxAge: time.Hour, Session: true})
+	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{
+		MaxUses: 2,
+		MaxAge:  time.Hour,
+		Session: true,
+	})
 	h.covers(tool("pay", `{}`))
 	h.covers(tool("pay", `{}`))
 	_, last := h.approved(tool("pay", `{"n":3}`), &approval.GrantOffer{})
@@ -64,6 +69,7 @@ func story(t *testing.T) []entry {
 		}
 		out = append(out, e)
 	}
+
 	return out
 }
 
@@ -81,6 +87,7 @@ func audit(t *testing.T, entries []entry) *approval.Auditor {
 		}
 		a.Add(int64(i), leaf)
 	}
+
 	return &a
 }
 
@@ -90,7 +97,10 @@ func TestAuditOfWhatHappened(t *testing.T) {
 		t.Error(p)
 	}
 	got := a.Summary()
-	if got.Requests != 4 || got.Votes != 5 || got.Grants != 2 || got.GrantUses != 2 || got.States[approval.Consumed] != 1 || got.States[approval.Expired] != 3 || got.Problems != 0 {
+	if got.Requests != 4 || got.Votes != 5 || got.Grants != 2 || got.GrantUses != 2 ||
+		got.States[approval.Consumed] != 1 ||
+		got.States[approval.Expired] != 3 ||
+		got.Problems != 0 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -106,14 +116,21 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 				n--
 			}
 		}
+
 		t.Fatalf("the story has no %s %d", kind, n)
 		return -1
 	}
 	drop := func(kind string, n int) func([]entry) []entry {
-		return func(all []entry) []entry { i := nth(all, kind, n); return slices.Delete(all, i, i+1) }
+		return func(all []entry) []entry {
+			i := nth(all, kind, n)
+			return slices.Delete(all, i, i+1)
+		}
 	}
 	change := func(kind string, n int, do func(e entry)) func([]entry) []entry {
-		return func(all []entry) []entry { do(all[nth(all, kind, n)]); return all }
+		return func(all []entry) []entry {
+			do(all[nth(all, kind, n)])
+			return all
+		}
 	}
 	again := func(kind string, n int) func([]entry) []entry {
 		return func(all []entry) []entry { return append(all, all[nth(all, kind, n)]) }
@@ -140,59 +157,128 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 		forge func([]entry) []entry
 		want  string
 	}{
-		"consumed without an approval":  {drop("request_approved", 0), "the request is pending by then"},
-		"consumed twice":                {again("permit_consumed", 0), "the request is consumed by then"},
-		"consumed another call":         {fact("permit_consumed", 0, "binding", "sha256:00"), "another call"},
-		"consumed under other rules":    {fact("permit_consumed", 0, "plan", "x"), "under other rules"},
-		"consumed too late":             {late("permit_consumed", 0), "the permit ended"},
-		"a vote is missing":             {drop("vote_counted", 2), "there is no counted approval of this revision"},
-		"too few people":                {fact("request_approved", 0, "by", []any{}), "not enough different people"},
-		"the wrong group":               {fact("request_approved", 0, "by", []any{map[string]any{"person": "bob", "groups": []any{"risk"}}, map[string]any{"person": "fay", "groups": []any{"support"}}}), "not enough different people"},
-		"one person twice":              {fact("request_approved", 0, "by", []any{map[string]any{"person": "bob", "groups": []any{"risk"}}, map[string]any{"person": "bob", "groups": []any{"risk"}}}), "not enough different people"},
-		"votes of an older revision":    {fact("request_approved", 0, "by", []any{map[string]any{"person": "ann", "groups": []any{"risk"}}, map[string]any{"person": "bob", "groups": []any{"risk"}}}), `approval of this revision by "ann"`},
-		"approved by silence":           {fact("request_approved", 0, "cause", "timeout"), "nobody's silence"},
-		"silence was too short":         {change("request_approved", 3, func(e entry) { e["time"] = "2026-03-04T05:07:08.000000Z" }), "nobody's silence"},
-		"the vote of one who asks too":  {joined("bob", ""), "none of them has a vote"},
-		"the vote of their person":      {joined("second", "bob"), "none of them has a vote"},
-		"an owner's vote":               {actor("vote_counted", 0, "olga"), "none of them has a vote"},
-		"the runtime's vote":            {actor("vote_counted", 0, "runner"), "none of them has a vote"},
-		"the token's person votes":      {fact("request_opened", 0, "person", "bob"), "none of them has a vote"},
-		"the principal's vote":          {actor("vote_counted", 0, "pat@acme"), "none of them has a vote"},
-		"nobody's vote":                 {actor("vote_counted", 0, ""), "none of them has a vote"},
-		"an outsider's vote":            {fact("vote_counted", 0, "groups", []any{"support"}), "in no group that is asked"},
-		"a vote on what was hidden":     {fact("vote_counted", 0, "shown_fully", false), "not shown fully"},
-		"a vote on another call":        {fact("vote_counted", 0, "seen", "sha256:0000000000000000"), "saw another call"},
-		"a vote after the deadline":     {late("vote_counted", 0), "the deadline was over"},
-		"a vote twice":                  {func(all []entry) []entry { i := nth(all, "vote_counted", 0); return slices.Insert(all, i, all[i]) }, "said so before"},
-		"a vote after the end":          {again("vote_counted", 2), "the request is consumed by then"},
-		"no such answer":                {fact("vote_counted", 0, "verdict", "maybe"), "is no answer"},
-		"a vote before the opening":     {func(all []entry) []entry { all[0], all[1] = all[1], all[0]; return all }, "no such request before"},
+		"consumed without an approval": {drop("request_approved", 0), "the request is pending by then"},
+		"consumed twice":               {again("permit_consumed", 0), "the request is consumed by then"},
+		"consumed another call":        {fact("permit_consumed", 0, "binding", "sha256:00"), "another call"},
+		"consumed under other rules":   {fact("permit_consumed", 0, "plan", "x"), "under other rules"},
+		"consumed too late":            {late("permit_consumed", 0), "the permit ended"},
+		"a vote is missing":            {drop("vote_counted", 2), "there is no counted approval of this revision"},
+		"too few people":               {fact("request_approved", 0, "by", []any{}), "not enough different people"},
+		"the wrong group": {
+			fact(
+				"request_approved",
+				0,
+				"by",
+				[]any{
+					map[string]any{"person": "bob", "groups": []any{"risk"}},
+					map[string]any{"person": "fay", "groups": []any{"support"}},
+				},
+			),
+			"not enough different people",
+		},
+		"one person twice": {
+			fact(
+				"request_approved",
+				0,
+				"by",
+				[]any{
+					map[string]any{"person": "bob", "groups": []any{"risk"}},
+					map[string]any{"person": "bob", "groups": []any{"risk"}},
+				},
+			),
+			"not enough different people",
+		},
+		"votes of an older revision": {
+			fact(
+				"request_approved",
+				0,
+				"by",
+				[]any{
+					map[string]any{"person": "ann", "groups": []any{"risk"}},
+					map[string]any{"person": "bob", "groups": []any{"risk"}},
+				},
+			),
+			`approval of this revision by "ann"`,
+		},
+		"approved by silence": {fact("request_approved", 0, "cause", "timeout"), "nobody's silence"},
+		"silence was too short": {change("request_approved", 3, func(e entry) {
+			e["time"] = "2026-03-04T05:07:08.000000Z"
+		}), "nobody's silence"},
+		"the vote of one who asks too": {joined("bob", ""), "none of them has a vote"},
+		"the vote of their person":     {joined("second", "bob"), "none of them has a vote"},
+		"an owner's vote":              {actor("vote_counted", 0, "olga"), "none of them has a vote"},
+		"the runtime's vote":           {actor("vote_counted", 0, "runner"), "none of them has a vote"},
+		"the token's person votes":     {fact("request_opened", 0, "person", "bob"), "none of them has a vote"},
+		"the principal's vote":         {actor("vote_counted", 0, "pat@acme"), "none of them has a vote"},
+		"nobody's vote":                {actor("vote_counted", 0, ""), "none of them has a vote"},
+		"an outsider's vote": {
+			fact("vote_counted", 0, "groups", []any{"support"}),
+			"in no group that is asked",
+		},
+		"a vote on what was hidden": {fact("vote_counted", 0, "shown_fully", false), "not shown fully"},
+		"a vote on another call": {
+			fact("vote_counted", 0, "seen", "sha256:0000000000000000"),
+			"saw another call",
+		},
+		"a vote after the deadline": {late("vote_counted", 0), "the deadline was over"},
+		"a vote twice": {func(all []entry) []entry {
+			i := nth(all, "vote_counted", 0)
+			return slices.Insert(all, i, all[i])
+		}, "said so before"},
+		"a vote after the end": {again("vote_counted", 2), "the request is consumed by then"},
+		"no such answer":       {fact("vote_counted", 0, "verdict", "maybe"), "is no answer"},
+		"a vote before the opening": {func(all []entry) []entry {
+			all[0], all[1] = all[1], all[0]
+			return all
+		}, "no such request before"},
 		"never opened":                  {drop("request_opened", 0), "no such request before"},
 		"opened twice":                  {again("request_opened", 0), "opened before"},
 		"opened without anybody to ask": {fact("request_opened", 0, "stages", []any{}), "nobody need agree"},
 		"opened approved":               {fact("request_opened", 0, "state", "approved"), "begins pending"},
-		"an edit that asks fewer":       {fact("request_edited", 0, "stages", []any{map[string]any{"group": "risk", "people": 1}}), "only ask more people"},
-		"an edit that takes longer":     {fact("request_edited", 0, "deadline", "2027-01-01T00:00:00.000000Z"), "only ask more people, sooner"},
-		"an edit of something else":     {fact("request_edited", 0, "from", "sha256:00"), "not an edit of the revision before"},
-		"an owner's edit":               {actor("request_edited", 0, "olga"), "none of them may edit"},
-		"expired before its time":       {func(all []entry) []entry { return append(all, all[nth(all, "permit_expired", 0)]) }, "the request is expired by then"},
-		"a permit that ended early":     {fact("request_approved", 1, "expires", "2027-01-01T00:00:00.000000Z"), "the permit held until"},
-		"a grant out of nothing":        {fact("grant_created", 0, "request", "apr_x"), "out of no request"},
-		"a grant for another call":      {fact("grant_created", 0, "binding", "sha256:00"), "for another call"},
-		"a grant under other rules":     {fact("grant_created", 0, "plan", "x"), "other rules"},
-		"a grant twice":                 {again("grant_created", 0), "made before"},
-		"an unknown grant":              {drop("grant_created", 0), "no such standing approval"},
-		"a grant used too often":        {fact("grant_created", 0, "max_uses", 1), "used more than 1 times"},
-		"a use that is left out":        {drop("grant_used", 0), "miscounted"},
-		"used after the end":            {late("grant_used", 1), "used after its end"},
-		"used in another session":       {fact("grant_used", 0, "session", "s9"), "in another session"},
-		"used under other rules":        {fact("grant_used", 0, "plan", "x"), "used under other rules"},
-		"used for another principal":    {fact("grant_used", 0, "principal", "x"), "another agent, target or principal"},
-		"used for another tool":         {fact("grant_used", 0, "target", "tool trade"), "another agent, target or principal"},
-		"revoked twice":                 {again("grant_revoked", 0), "revoked before"},
-		"a fact is missing":             {change("grant_used", 0, func(e entry) { delete(facts(e), "uses") }), `the fact "uses" is missing`},
-		"a fact of another kind":        {fact("vote_counted", 0, "shown_fully", "true"), `the fact "shown_fully" is missing`},
-		"a state that is not its":       {fact("vote_counted", 0, "state", "approved"), "it says that the request is"},
+		"an edit that asks fewer": {
+			fact("request_edited", 0, "stages", []any{map[string]any{"group": "risk", "people": 1}}),
+			"only ask more people",
+		},
+		"an edit that takes longer": {
+			fact("request_edited", 0, "deadline", "2027-01-01T00:00:00.000000Z"),
+			"only ask more people, sooner",
+		},
+		"an edit of something else": {
+			fact("request_edited", 0, "from", "sha256:00"),
+			"not an edit of the revision before",
+		},
+		"an owner's edit": {actor("request_edited", 0, "olga"), "none of them may edit"},
+		"expired before its time": {func(all []entry) []entry {
+			return append(all, all[nth(all, "permit_expired", 0)])
+		}, "the request is expired by then"},
+		"a permit that ended early": {
+			fact("request_approved", 1, "expires", "2027-01-01T00:00:00.000000Z"),
+			"the permit held until",
+		},
+		"a grant out of nothing":     {fact("grant_created", 0, "request", "apr_x"), "out of no request"},
+		"a grant for another call":   {fact("grant_created", 0, "binding", "sha256:00"), "for another call"},
+		"a grant under other rules":  {fact("grant_created", 0, "plan", "x"), "other rules"},
+		"a grant twice":              {again("grant_created", 0), "made before"},
+		"an unknown grant":           {drop("grant_created", 0), "no such standing approval"},
+		"a grant used too often":     {fact("grant_created", 0, "max_uses", 1), "used more than 1 times"},
+		"a use that is left out":     {drop("grant_used", 0), "miscounted"},
+		"used after the end":         {late("grant_used", 1), "used after its end"},
+		"used in another session":    {fact("grant_used", 0, "session", "s9"), "in another session"},
+		"used under other rules":     {fact("grant_used", 0, "plan", "x"), "used under other rules"},
+		"used for another principal": {fact("grant_used", 0, "principal", "x"), "another agent, target or principal"},
+		"used for another tool": {
+			fact("grant_used", 0, "target", "tool trade"),
+			"another agent, target or principal",
+		},
+		"revoked twice": {again("grant_revoked", 0), "revoked before"},
+		"a fact is missing": {change("grant_used", 0, func(e entry) {
+			delete(facts(e), "uses")
+		}), `the fact "uses" is missing`},
+		"a fact of another kind": {
+			fact("vote_counted", 0, "shown_fully", "true"),
+			`the fact "shown_fully" is missing`,
+		},
+		"a state that is not its": {fact("vote_counted", 0, "state", "approved"), "it says that the request is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc, err := json.Marshal(whole)
@@ -204,7 +290,9 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := audit(t, tt.forge(own))
-			found := slices.ContainsFunc(a.Problems(), func(p approval.Problem) bool { return strings.Contains(p.String(), tt.want) })
+			found := slices.ContainsFunc(a.Problems(), func(p approval.Problem) bool {
+				return strings.Contains(p.String(), tt.want)
+			})
 			if !found || a.Summary().Problems != len(a.Problems()) {
 				t.Errorf("got %v, want %s", a.Problems(), tt.want)
 			}
@@ -222,6 +310,7 @@ func TestAuditRevokedGrant(t *testing.T) {
 			break
 		}
 	}
+
 	if p := audit(t, all).Problems(); len(p) != 2 || !strings.Contains(p[0].Text, "after it was revoked") {
 		t.Errorf("got %v", p)
 	}

@@ -9,9 +9,12 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// ask makes a question pending. Its revision 0 is set. Silence never answers it, and nobody is called in: it is not theirs.
+// ask makes a question pending. Its revision 0 is set. Silence never
+// answers it, and nobody is called in: it is not theirs.
 func (r *Request) ask(now time.Time, cfg Config) []Event {
-	r.State, r.Created, r.OnTimeout = Pending, now, policy.TimeoutDeny
+	r.State = Pending
+	r.Created = now
+	r.OnTimeout = policy.TimeoutDeny
 	for _, g := range r.Question.Groups {
 		r.Stages = append(r.Stages, policy.Stage{Group: g, People: 1})
 	}
@@ -25,11 +28,17 @@ func (r *Request) ask(now time.Time, cfg Config) []Event {
 	r.Scheduled = scheduled(now, r.Deadline, nil)
 	r.schedule()
 	q := r.Question
-	e := r.opened(map[string]any{"question": true, "asker": q.Asker, "choices": len(q.Choices), "default": q.Default})
+	e := r.opened(map[string]any{
+		"question": true,
+		"asker":    q.Asker,
+		"choices":  len(q.Choices),
+		"default":  q.Default,
+	})
 	return []Event{e.sealing("prompt", q.Prompt).sealing("labels", labels(q.Choices))}
 }
 
-// labels writes the choices as one text; each is a valid string, so it has a form.
+// labels writes the choices as one text; each is a valid string, so it
+// has a form.
 func labels(choices []string) string {
 	text, err := json.Marshal(choices)
 	if err != nil {
@@ -54,10 +63,12 @@ func (in *VoteInput) fits(r *Request) error {
 	case in.Choice != nil && *in.Choice >= len(r.Question.Choices):
 		return &InputError{"choice", fmt.Sprintf("the index of a choice, 0 to %d", len(r.Question.Choices)-1)}
 	}
+
 	return nil
 }
 
-// chosen is what an answer picks: the index of a choice, or the default for a dismissal; nil for answers to calls.
+// chosen is what an answer picks: the index of a choice, or the default
+// for a dismissal; nil for answers to calls.
 func (in *VoteInput) chosen(r *Request) *int {
 	switch in.Verdict {
 	case Choose:
@@ -67,6 +78,7 @@ func (in *VoteInput) chosen(r *Request) *int {
 		index := r.Question.Default
 		return &index
 	}
+
 	return nil
 }
 
@@ -75,7 +87,8 @@ func (q *Question) words() string {
 	return firstRunes(q.Asker+" asks for a choice, one of "+strconv.Itoa(len(q.Choices)), 200)
 }
 
-// picked tells what was chosen, by its place: the labels are the tool's words.
+// picked tells what was chosen, by its place: the labels are the tool's
+// words.
 func (r *Request) picked() string {
 	text := fmt.Sprintf("choice [%d] of %d", *r.Chosen, len(r.Question.Choices))
 	if r.Cause == ByDismissal {

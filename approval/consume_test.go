@@ -18,7 +18,9 @@ func TestConsumeAtOnce(t *testing.T) {
 	r, _ := h.approved(tool("pay", `{}`), nil)
 	errs, wg := make([]error, 64), sync.WaitGroup{}
 	for i := range errs {
-		wg.Go(func() { _, errs[i] = h.consume(r, tool("pay", `{}`), approval.NewKey()) })
+		wg.Go(func() {
+			_, errs[i] = h.consume(r, tool("pay", `{}`), approval.NewKey())
+		})
 	}
 	wg.Wait()
 	won := 0
@@ -30,6 +32,7 @@ func TestConsumeAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	if won != 1 {
 		t.Errorf("%d of 64 may run it", won)
 	}
@@ -49,7 +52,13 @@ func TestConsumeAgain(t *testing.T) {
 	}
 	_, err = h.consume(r, tool("pay", `{}`), "another")
 	h.fails(err, approval.ErrConsumed)
-	_, err = h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: approval.Asker{Token: "thief"}, Call: tool("pay", `{}`), Key: "mine"})
+	_, err = h.s.Consume(context.Background(), approval.ConsumeInput{
+		Tenant: "t",
+		ID:     r.ID,
+		Asker:  approval.Asker{Token: "thief"},
+		Call:   tool("pay", `{}`),
+		Key:    "mine",
+	})
 	h.fails(err, approval.ErrNotFound)
 	h.happened("request_opened", "vote_counted", "request_approved", "permit_consumed", "consume_refused")
 }
@@ -62,15 +71,36 @@ func TestConsumeAnotherCall(t *testing.T) {
 	call.ToolDefinition = "sha256:abc"
 	r, _ := h.approved(call, nil)
 	changes := map[string]func(*resolve.Call){
-		"tool": func(c *resolve.Call) { c.Tool = "trade" }, "principal": func(c *resolve.Call) { c.Principal = "x" }, "session": func(c *resolve.Call) { c.Session = "" },
-		"definition": func(c *resolve.Call) { c.ToolDefinition = "sha256:abd" }, "hint": func(c *resolve.Call) { c.Annotations = map[string]bool{"readOnlyHint": true} },
-		"parent": func(c *resolve.Call) { c.ParentInput = []byte(`{}`) }, "nothing": func(c *resolve.Call) { c.Args = nil },
+		"tool": func(c *resolve.Call) {
+			c.Tool = "trade"
+		},
+		"principal": func(c *resolve.Call) {
+			c.Principal = "x"
+		},
+		"session": func(c *resolve.Call) {
+			c.Session = ""
+		},
+		"definition": func(c *resolve.Call) {
+			c.ToolDefinition = "sha256:abd"
+		},
+		"hint": func(c *resolve.Call) {
+			c.Annotations = map[string]bool{"readOnlyHint": true}
+		},
+		"parent": func(c *resolve.Call) {
+			c.ParentInput = []byte(`{}`)
+		},
+		"nothing": func(c *resolve.Call) {
+			c.Args = nil
+		},
 	}
 	for i := range args {
 		if args[i] != '"' { // another byte in its place: mostly unreadable, never the approved call
-			changes["byte "+args[:i]] = func(c *resolve.Call) { c.Args = []byte(args[:i] + string(args[i]^1) + args[i+1:]) }
+			changes["byte "+args[:i]] = func(c *resolve.Call) {
+				c.Args = []byte(args[:i] + string(args[i]^1) + args[i+1:])
+			}
 		}
 	}
+
 	for name, change := range changes {
 		other := *call
 		change(&other)
@@ -78,15 +108,33 @@ func TestConsumeAnotherCall(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
+
 	for _, binding := range []string{"", "sha256:", r.Binding()[:20], r.Binding() + "0"} {
-		_, err := h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: approval.Asker{Token: "runner"}, Binding: binding, Key: "k"})
+		_, err := h.s.Consume(context.Background(), approval.ConsumeInput{
+			Tenant:  "t",
+			ID:      r.ID,
+			Asker:   approval.Asker{Token: "runner"},
+			Binding: binding,
+			Key:     "k",
+		})
 		h.fails(err, approval.ErrBinding)
 	}
+
 	_, err := h.consume(r, call, "")
 	h.wrongField(err, "key")
-	_, err = h.consume(r, &resolve.Call{Kind: resolve.Tool, Tool: "pay", Values: map[string]any{"a": 1}}, "k")
+	_, err = h.consume(r, &resolve.Call{
+		Kind:   resolve.Tool,
+		Tool:   "pay",
+		Values: map[string]any{"a": 1},
+	}, "k")
 	h.wrongField(err, "call.args")
-	got, err := h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: approval.Asker{Token: "runner"}, Binding: r.Binding(), Key: "k"})
+	got, err := h.s.Consume(context.Background(), approval.ConsumeInput{
+		Tenant:  "t",
+		ID:      r.ID,
+		Asker:   approval.Asker{Token: "runner"},
+		Binding: r.Binding(),
+		Key:     "k",
+	})
 	if err != nil || got.State != approval.Consumed {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -125,7 +173,8 @@ func TestConsumeUnderOtherRules(t *testing.T) {
 	h.happened("request_opened", "vote_counted", "request_approved", "request_expired", "request_opened")
 }
 
-// A store that is lost in the middle lets nothing run, and what it held is there again afterwards.
+// A store that is lost in the middle lets nothing run, and what it held
+// is there again afterwards.
 func TestLostStore(t *testing.T) {
 	h := newHarness(t)
 	ctx := context.Background()
@@ -135,22 +184,53 @@ func TestLostStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, try := range map[string]func() error{
-		"open":    func() error { _, err := h.tryOpen(tool("quote", `{}`)); return err },
-		"decide":  func() error { _, err := h.s.Decide(ctx, "t", "desk", tool("quote", `{}`)); return err },
-		"vote":    func() error { _, err := h.tryVote(pending, "ann", approval.Approve); return err },
-		"edit":    func() error { _, err := h.edit(pending, "ann", `{"n":1}`); return err },
-		"consume": func() error { _, err := h.consume(approved, tool("pay", `{}`), "k"); return err },
-		"cancel":  func() error { _, err := h.s.Cancel(ctx, "t", pending.ID, "runner", ""); return err },
-		"freeze":  func() error { return h.s.Freeze(ctx, "t", "", "ann", "") },
-		"tick":    func() error { _, err := h.s.Tick(ctx); return err },
-		"wait":    func() error { _, err := h.s.Wait(ctx, "t", pending.ID, pending.Version, time.Minute); return err },
-		"request": func() error { _, err := h.s.Request(ctx, "t", pending.ID); return err },
-		"revoke":  func() error { _, err := h.s.Revoke(ctx, "t", approved.GrantID, "ann", ""); return err },
+		"open": func() error {
+			_, err := h.tryOpen(tool("quote", `{}`))
+			return err
+		},
+		"decide": func() error {
+			_, err := h.s.Decide(ctx, "t", "desk", tool("quote", `{}`))
+			return err
+		},
+		"vote": func() error {
+			_, err := h.tryVote(pending, "ann", approval.Approve)
+			return err
+		},
+		"edit": func() error {
+			_, err := h.edit(pending, "ann", `{"n":1}`)
+			return err
+		},
+		"consume": func() error {
+			_, err := h.consume(approved, tool("pay", `{}`), "k")
+			return err
+		},
+		"cancel": func() error {
+			_, err := h.s.Cancel(ctx, "t", pending.ID, "runner", "")
+			return err
+		},
+		"freeze": func() error { return h.s.Freeze(ctx, "t", "", "ann", "") },
+		"tick": func() error {
+			_, err := h.s.Tick(ctx)
+			return err
+		},
+		"wait": func() error {
+			_, err := h.s.Wait(ctx, "t", pending.ID, pending.Version, time.Minute)
+			return err
+		},
+		"request": func() error {
+			_, err := h.s.Request(ctx, "t", pending.ID)
+			return err
+		},
+		"revoke": func() error {
+			_, err := h.s.Revoke(ctx, "t", approved.GrantID, "ann", "")
+			return err
+		},
 	} {
 		if try() == nil {
 			t.Errorf("%s worked without a store", name)
 		}
 	}
+
 	h.store = nil
 	h.start()
 	h.vote(pending, "ann", approval.Approve, approval.VoteCounted)

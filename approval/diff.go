@@ -7,16 +7,18 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// What Diff lists at most. Texts with more differences are told to differ as a whole, which nobody reads one by one
-// anyway.
+// What Diff lists at most. Texts with more differences are told to
+// differ as a whole, which nobody reads one by one anyway.
 const (
 	mostChanges = 10_000
 	mostPaths   = 1 << 20 // bytes of all paths: a long key may stand above many changes
 )
 
-// Diff lists what differs between two JSON texts, in the order of the first, then what the second adds. Numbers are
-// compared exactly, as values: 1 and 1.0 do not differ. An unreadable text differs as a whole, and so do texts with
-// very many differences. Time and memory are linear in the texts.
+// Diff lists what differs between two JSON texts, in the order of the
+// first, then what the second adds. Numbers are compared exactly, as
+// values: 1 and 1.0 do not differ. An unreadable text differs as a
+// whole, and so do texts with very many differences. Time and memory
+// are linear in the texts.
 func Diff(before, after string) []Change {
 	a, errA := value.Parse([]byte(before), value.DefaultLimits())
 	b, errB := value.Parse([]byte(after), value.DefaultLimits())
@@ -26,6 +28,7 @@ func Diff(before, after string) []Change {
 		}
 		return []Change{{Old: before, New: after}}
 	}
+
 	d := differ{paths: mostPaths}
 	if d.compare(a, b); d.full {
 		return []Change{{Old: before, New: after}}
@@ -70,7 +73,11 @@ func (d *differ) add(before, after string) {
 		d.full = true
 		return
 	}
-	d.changes = append(d.changes, Change{Path: path, Old: before, New: after})
+	d.changes = append(d.changes, Change{
+		Path: path,
+		Old:  before,
+		New:  after,
+	})
 }
 
 func (d *differ) members(a, b []value.Member) {
@@ -85,6 +92,7 @@ func (d *differ) members(a, b []value.Member) {
 			}
 		})
 	}
+
 	for _, m := range b {
 		if _, both := inA.get(m.Key); !both {
 			d.below(m.Key, func() { d.add("", text(m.Value)) })
@@ -117,7 +125,8 @@ func (d *differ) below(segment string, do func()) {
 	d.at = d.at[:len(d.at)-1]
 }
 
-// memberIndex finds members by their key: among few one by one, among many by a table.
+// memberIndex finds members by their key: among few one by one, among
+// many by a table.
 type memberIndex struct {
 	members []value.Member
 	table   map[string]int
@@ -146,6 +155,7 @@ func (x memberIndex) get(key string) (value.Value, bool) {
 		}
 		return x.members[i].Value, true
 	}
+
 	for i := range x.members {
 		if x.members[i].Key == key {
 			return x.members[i].Value, true

@@ -30,9 +30,9 @@ const (
 	WhyLooks      = "called in to look, without a seat in a group that must agree"
 )
 
-// May says why a person may not give a verdict; nil when they may. An edit takes
-// what an approval takes. Every channel asks here, and so does the request itself
-// before it counts an answer.
+// May says why a person may not give a verdict; nil when they may. An
+// edit takes what an approval takes. Every channel asks here, and so
+// does the request itself before it counts an answer.
 func (e Eligibility) May(v Verdict) error {
 	if e.Approve || e.Answer && v != Approve {
 		return nil
@@ -41,25 +41,25 @@ func (e Eligibility) May(v Verdict) error {
 	return fmt.Errorf("%w: %s", ErrNotEligible, e.Why)
 }
 
-// asksUser reports whether a question goes to the user of the agent, rather than to
-// groups.
+// asksUser reports whether a question goes to the user of the agent,
+// rather than to groups.
 func (r *Request) asksUser() bool { return r.Question != nil && len(r.Question.Groups) == 0 }
 
 // onlyUser reports whether nobody but the person whom the agent acts for may
 // answer. Where no such person was named, any approver may.
 func (a *Answering) onlyUser() bool { return a.ToUser && a.Principal != "" }
 
-// OnlyUser reports whether nobody but the person whom the agent acts for may answer
-// the request.
+// OnlyUser reports whether nobody but the person whom the agent acts
+// for may answer the request.
 func (r *Request) OnlyUser() bool {
 	a := r.answering()
 
 	return a.onlyUser()
 }
 
-// Eligible says what a person's answer to a request would do as of now. Every
-// channel asks here before it offers an answer; the answer itself is held to the
-// same rules.
+// Eligible says what a person's answer to a request would do as of now.
+// Every channel asks here before it offers an answer; the answer itself
+// is held to the same rules.
 func (s *Service) Eligible(ctx context.Context, r *Request, person string) (Eligibility, error) {
 	a := r.answering()
 	p, known, err := s.known(ctx, r.Tenant, person)
@@ -79,19 +79,19 @@ func (s *Service) Eligible(ctx context.Context, r *Request, person string) (Elig
 	return e, nil
 }
 
-// standing is what the directory says as of now: who the people around a request
-// are, and who of them may not answer it.
+// standing is what the directory says as of now: who the people around
+// a request are, and who of them may not answer it.
 type standing struct {
 	now      time.Time
 	people   map[string]Person // by canonical id
 	excluded map[string]string // canonical id → why
-	// canonical id of the person whom the agent acts for; "" when nobody is known
-	// by that name
+	// canonical id of the person whom the agent acts for; "" when
+	// nobody is known by that name
 	user string
 }
 
-// eligibility says what a person may do. People who are called in to look may deny
-// or answer, and fill no seat.
+// eligibility says what a person may do. People who are called in to
+// look may deny or answer, and fill no seat.
 func (w standing) eligibility(a *Answering, id string) Eligibility {
 	p := w.people[id]
 	silent := !slices.Contains(a.Answered, id)
@@ -102,17 +102,30 @@ func (w standing) eligibility(a *Answering, id string) Eligibility {
 	case a.onlyUser() && id != w.user:
 		return Eligibility{Why: WhyNotTheUser}
 	case a.onlyUser():
-		return Eligibility{Answer: true, Approve: true, Waiting: silent}
+		return Eligibility{
+			Answer:  true,
+			Approve: true,
+			Waiting: silent,
+		}
 	case w.seats(a, p):
-		return Eligibility{Answer: true, Approve: true, Waiting: w.waitsFor(a, p)}
+		return Eligibility{
+			Answer:  true,
+			Approve: true,
+			Waiting: w.waitsFor(a, p),
+		}
 	case slices.ContainsFunc(a.Called, p.Holds):
-		return Eligibility{Answer: true, Waiting: silent, Why: WhyLooks}
+		return Eligibility{
+			Answer:  true,
+			Waiting: silent,
+			Why:     WhyLooks,
+		}
 	}
 
 	return Eligibility{Why: WhyNotAsked}
 }
 
-// barred says why a person may not answer whatever groups they are in; "" when they may.
+// barred says why a person may not answer whatever groups they are in;
+// "" when they may.
 func (w standing) barred(id string) string {
 	if _, known := w.people[id]; !known {
 		return WhyUnknown
@@ -130,7 +143,11 @@ func (w standing) seats(a *Answering, p Person) bool {
 func (s *Service) standing(
 	ctx context.Context, tenant string, a *Answering, now time.Time, more ...Person,
 ) (standing, error) {
-	w := standing{now: now, people: map[string]Person{}, excluded: map[string]string{}}
+	w := standing{
+		now:      now,
+		people:   map[string]Person{},
+		excluded: map[string]string{},
+	}
 	for _, p := range more {
 		w.people[p.ID] = p
 	}
@@ -146,6 +163,7 @@ func (s *Service) standing(
 			w.people[p.ID] = p
 		}
 	}
+
 	if a.ToUser {
 		user, ok, err := s.known(ctx, tenant, a.Principal)
 		if err != nil {
@@ -159,8 +177,8 @@ func (s *Service) standing(
 	return w, s.exclude(ctx, tenant, a, w)
 }
 
-// exclude bars whoever asks, whoever the agent acts for, and whoever owns it, under
-// whatever name the directory knows them.
+// exclude bars whoever asks, whoever the agent acts for, and whoever
+// owns it, under whatever name the directory knows them.
 func (s *Service) exclude(ctx context.Context, tenant string, a *Answering, w standing) error {
 	var errs []error
 	bar := func(name, why string) {

@@ -2,7 +2,8 @@ package approval
 
 import "errors"
 
-// What stops a caller. All of them mean: nothing ran, nothing may run by this.
+// What stops a caller. All of them mean: nothing ran, nothing may run
+// by this.
 var (
 	ErrUnknownAgent = errors.New("unknown agent")
 	ErrVersion      = errors.New("the request changed meanwhile")          // read it again
@@ -19,8 +20,9 @@ var (
 	ErrEditDenied   = errors.New("the edited call is denied") // the decision says why
 	ErrGrantRefused = errors.New("no standing approval can come out of this")
 	ErrNotEligible  = errors.New("not eligible to answer this request")
-	ErrQuestion     = errors.New("a question takes a choice, and approves nothing") // no edit, no permit, no standing approval
-	ErrUnknownName  = errors.New("nobody is known by this name")
+	// no edit, no permit, no standing approval
+	ErrQuestion    = errors.New("a question takes a choice, and approves nothing")
+	ErrUnknownName = errors.New("nobody is known by this name")
 )
 
 // InputError says which field of an input is wrong and what was expected.

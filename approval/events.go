@@ -1,6 +1,7 @@
 package approval
 
-// Event is one thing that happened, to be recorded in the ledger. Sealed parts can be redacted later without breaking it.
+// Event is one thing that happened, to be recorded in the ledger.
+// Sealed parts can be redacted later without breaking it.
 type Event struct {
 	Type    string
 	Subject string // id of the request or grant
@@ -9,7 +10,8 @@ type Event struct {
 	Sealed  map[string]string
 }
 
-// The types of events. They are also the names of webhooks and of the event stream.
+// The types of events. They are also the names of webhooks and of the
+// event stream.
 const (
 	EventAllowed        = "call_allowed"
 	EventDenied         = "call_denied"
@@ -37,10 +39,15 @@ const (
 	EventThawed         = "thawed"
 )
 
-// event is an event about a request, with the facts that every such event carries.
+// event is an event about a request, with the facts that every such
+// event carries.
 func (r *Request) event(kind, actor string, facts map[string]any) Event {
 	all := map[string]any{
-		"agent": r.Agent.ID, "target": r.Current().Call.Target(), "state": string(r.State), "binding": r.Binding(), "revision": r.Current().Number,
+		"agent":    r.Agent.ID,
+		"target":   r.Current().Call.Target(),
+		"state":    string(r.State),
+		"binding":  r.Binding(),
+		"revision": r.Current().Number,
 	}
 	if r.Cause != "" {
 		all["cause"] = string(r.Cause)
@@ -48,7 +55,12 @@ func (r *Request) event(kind, actor string, facts map[string]any) Event {
 	for k, v := range facts {
 		all[k] = v
 	}
-	return Event{Type: kind, Subject: r.ID, Actor: actor, Facts: all}
+	return Event{
+		Type:    kind,
+		Subject: r.ID,
+		Actor:   actor,
+		Facts:   all,
+	}
 }
 
 // sealing adds a sealed part, unless it is empty.

@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Exposure is how much of one number all uses of a standing approval may come to together.
+// Exposure is how much of one number all uses of a standing approval
+// may come to together.
 type Exposure struct {
 	Path     string // of the number in the arguments
 	Each     string // the approved number without its sign: no use goes beyond it
@@ -22,13 +23,15 @@ type Exposure struct {
 // plainNumber is what a total can be written of in the same form.
 var plainNumber = regexp.MustCompile(`^-?[0-9]{1,30}(\.[0-9]{1,10})?$`)
 
-// Exposures lists the numbers of a call that may add up under a standing approval: those that the policies let vary, and
-// what is called an amount. Hidden values are left out.
+// Exposures lists the numbers of a call that may add up under a
+// standing approval: those that the policies let vary, and what is
+// called an amount. Hidden values are left out.
 func (r *Request) Exposures() []Exposure {
 	return exposuresOf(&r.Current().Call, r.Arguments(), r.Grants.Bounds)
 }
 
-// Exposures lists the numbers that the uses of the standing approval may add up.
+// Exposures lists the numbers that the uses of the standing approval
+// may add up.
 func (g *Grant) Exposures() []Exposure {
 	return exposuresOf(&g.Call, policy.Arguments{Redact: g.Redact}, g.Bounds)
 }
@@ -70,13 +73,18 @@ func (e *exposing) add(path string) {
 	if !plainNumber.MatchString(text) || v.Num.Cmp(value.IntNum(0)) == 0 {
 		return
 	}
-	e.found = append(e.found, Exposure{Path: path, Each: strings.TrimPrefix(text, "-"), Currency: e.currencyBeside(path)})
+	e.found = append(e.found, Exposure{
+		Path:     path,
+		Each:     strings.TrimPrefix(text, "-"),
+		Currency: e.currencyBeside(path),
+	})
 }
 
 // currencyCode is how currencies are written: three capital letters.
 var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
 
-// currencyBeside is the currency that stands beside a value in the same object; "" when there is none.
+// currencyBeside is the currency that stands beside a value in the same
+// object; "" when there is none.
 func (e *exposing) currencyBeside(path string) string {
 	const name = "currency"
 	around, at := e.doc, name
@@ -86,6 +94,7 @@ func (e *exposing) currencyBeside(path string) string {
 			at = path[:i+1] + name
 		}
 	}
+
 	v, _ := around.Get(name)
 	if v.Kind != value.String || !currencyCode.MatchString(v.Text) || e.hides(at) {
 		return ""

@@ -34,10 +34,12 @@ func stageFacts(stages []policy.Stage) []any {
 		}
 		out[i] = f
 	}
+
 	return out
 }
 
-// standInFacts tell who may stand in, and how many milliseconds after the request was opened.
+// standInFacts tell who may stand in, and how many milliseconds after
+// the request was opened.
 func standInFacts(standIns []policy.StandIn) []any {
 	out := make([]any, len(standIns))
 	for i, s := range standIns {
@@ -47,7 +49,8 @@ func standInFacts(standIns []policy.StandIn) []any {
 	return out
 }
 
-// countedFacts says whose approvals counted, with the groups that they held then, of those that are asked or stand in.
+// countedFacts says whose approvals counted, with the groups that they
+// held then, of those that are asked or stand in.
 func (r *Request) countedFacts(approvers []Person, now time.Time) []any {
 	asked := people.GroupsOf(r.StagesAt(now))
 	out := make([]any, len(approvers))
@@ -64,20 +67,27 @@ func ruleFacts(rev *Revision) []any {
 	out := make([]any, 0, len(rev.Decision.Reasons))
 	for _, x := range rev.Decision.Reasons {
 		f := map[string]any{"source": string(x.Source), "code": string(x.Code)}
-		for k, v := range map[string]string{"policy": x.Policy, "rule": x.Rule, "file": x.File} {
+		for k, v := range map[string]string{
+			"policy": x.Policy,
+			"rule":   x.Rule,
+			"file":   x.File,
+		} {
 			if v != "" {
 				f[k] = v
 			}
 		}
+
 		if x.Line > 0 {
 			f["line"] = x.Line
 		}
 		out = append(out, f)
 	}
+
 	return out
 }
 
-// rulesDigest is equal for two requests when the same agent asks for the same target because of the same rules.
+// rulesDigest is equal for two requests when the same agent asks for
+// the same target because of the same rules.
 func (r *Request) rulesDigest() string {
 	if r.Question != nil { // each is for itself
 		return digestOf("question", r.Binding())[:24]
@@ -95,9 +105,19 @@ func (r *Request) rulesDigest() string {
 // Summarize makes the line of a list.
 func Summarize(r *Request) Summary {
 	s := Summary{
-		ID: r.ID, Version: r.Version, State: r.State, Cause: r.Cause, Agent: r.Agent.ID, Target: r.Current().Call.Target(),
-		Principal: r.Requester.Principal, Message: firstRunes(r.Current().Decision.Message, 200), Rules: r.rulesDigest(),
-		Groups: slices.Clone(r.Called), Approvals: len(r.voters(Approve)), Created: r.Created, Deadline: r.Deadline,
+		ID:        r.ID,
+		Version:   r.Version,
+		State:     r.State,
+		Cause:     r.Cause,
+		Agent:     r.Agent.ID,
+		Target:    r.Current().Call.Target(),
+		Principal: r.Requester.Principal,
+		Message:   firstRunes(r.Current().Decision.Message, 200),
+		Rules:     r.rulesDigest(),
+		Groups:    slices.Clone(r.Called),
+		Approvals: len(r.voters(Approve)),
+		Created:   r.Created,
+		Deadline:  r.Deadline,
 		Answering: r.answering(),
 	}
 	if len(r.Redact) > 0 {
@@ -112,6 +132,7 @@ func Summarize(r *Request) Summary {
 			s.Groups = append(s.Groups, stage.Group)
 		}
 	}
+
 	if r.Question != nil {
 		s.Needed = 1 // whoever of them it is
 	}
@@ -131,7 +152,8 @@ func firstRunes(text string, n int) string {
 	return text[:cut] + "…"
 }
 
-// sees reports whether what a person saw is the binding: whole, or at least 12 of its hex digits.
+// sees reports whether what a person saw is the binding: whole, or at
+// least 12 of its hex digits.
 func sees(seen, binding string) bool {
 	const scheme, least = "sha256:", 12
 	seen = strings.TrimPrefix(seen, scheme)
@@ -146,7 +168,8 @@ func require(d *resolve.Decision) policy.Require {
 	return *d.Require
 }
 
-// safeText keeps what a ledger can hold: text that is not UTF-8 is recorded as what is left of it, marked.
+// safeText keeps what a ledger can hold: text that is not UTF-8 is
+// recorded as what is left of it, marked.
 func safeText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func digestOf(parts ...string) string {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// What makes an approver overloaded (threat 1): nobody reads more than so many calls in an hour, and nobody reads a call in seconds.
+// What makes an approver overloaded (threat 1): nobody reads more than
+// so many calls in an hour, and nobody reads a call in seconds.
 const (
 	mostInAnHour = 30              // votes
 	rubberRate   = 0.95            // approve rate, from here on
@@ -16,9 +17,12 @@ const (
 	day          = 24 * time.Hour
 )
 
-// Stats are the figures of a tenant: who answers how much, and which agents ask how often.
+// Stats are the figures of a tenant: who answers how much, and which
+// agents ask how often.
 type Stats struct {
-	Since     time.Time         `json:"since"` // the earliest vote or request that was looked at; now when there was none
+	// the earliest vote or request that was looked at; now when there
+	// was none
+	Since     time.Time         `json:"since"`
 	Until     time.Time         `json:"until"`
 	Approvers []ApproverFigures `json:"approvers"` // the overloaded first, then by votes, then by name; never nil
 	Agents    []AgentFigures    `json:"agents"`    // by asks, then by name; never nil
@@ -26,26 +30,32 @@ type Stats struct {
 
 // ApproverFigures are one person's.
 type ApproverFigures struct {
-	Person       string        `json:"person"`
-	Votes        int           `json:"votes"`           // answers to calls and to tools' questions: both take reading
-	PerHour      float64       `json:"votes_per_hour"`  // over the time looked at, at least an hour
-	BusiestHour  int           `json:"busiest_hour"`    // most votes within any 60 minutes
-	MedianWait   time.Duration `json:"median_wait"`     // from the revision's start to the vote on a call, in nanoseconds
-	ApproveRate  float64       `json:"approve_rate"`    // of votes on calls, 0 to 1; a choice is no approval
-	Overloaded   bool          `json:"overloaded"`      // TooMany or RubberStamp
-	TooMany      bool          `json:"too_many"`        // more than 30 votes in one hour
-	RubberStamps bool          `json:"rubber_stamping"` // approves 95 % or more, in under 5 seconds (median), over at least 20 votes on calls
+	Person      string  `json:"person"`
+	Votes       int     `json:"votes"`          // answers to calls and to tools' questions: both take reading
+	PerHour     float64 `json:"votes_per_hour"` // over the time looked at, at least an hour
+	BusiestHour int     `json:"busiest_hour"`   // most votes within any 60 minutes
+	// from the revision's start to the vote on a call, in nanoseconds
+	MedianWait  time.Duration `json:"median_wait"`
+	ApproveRate float64       `json:"approve_rate"` // of votes on calls, 0 to 1; a choice is no approval
+	Overloaded  bool          `json:"overloaded"`   // TooMany or RubberStamp
+	TooMany     bool          `json:"too_many"`     // more than 30 votes in one hour
+	// approves 95 % or more, in under 5 seconds (median), over at least
+	// 20 votes on calls
+	RubberStamps bool `json:"rubber_stamping"`
 }
 
-// AgentFigures are one agent's. Questions are left out: they are asked by tools, and approve nothing.
+// AgentFigures are one agent's. Questions are left out: they are asked
+// by tools, and approve nothing.
 type AgentFigures struct {
-	Agent        string        `json:"agent"`
-	Asks         int           `json:"asks"`          // requests
-	PerDay       float64       `json:"asks_per_day"`  // over the time looked at, at least a day
-	Days         []DayCount    `json:"days"`          // by day (UTC), oldest first; only days with asks
-	Decided      int           `json:"decided"`       // by people: approved or denied
-	MedianDecide time.Duration `json:"median_decide"` // from the last revision's start to the last vote, in nanoseconds; 0 when nobody voted
-	ApproveRate  float64       `json:"approve_rate"`  // of those decided, 0 to 1
+	Agent   string     `json:"agent"`
+	Asks    int        `json:"asks"`         // requests
+	PerDay  float64    `json:"asks_per_day"` // over the time looked at, at least a day
+	Days    []DayCount `json:"days"`         // by day (UTC), oldest first; only days with asks
+	Decided int        `json:"decided"`      // by people: approved or denied
+	// from the last revision's start to the last vote, in nanoseconds;
+	// 0 when nobody voted
+	MedianDecide time.Duration `json:"median_decide"`
+	ApproveRate  float64       `json:"approve_rate"` // of those decided, 0 to 1
 }
 
 // DayCount is how many requests an agent made on one day.
@@ -54,23 +64,34 @@ type DayCount struct {
 	Asks int    `json:"asks"`
 }
 
-// Figures computes the figures from votes alone. Requests that nobody voted on are not among the asks then; FiguresWith knows them.
+// Figures computes the figures from votes alone. Requests that nobody
+// voted on are not among the asks then; FiguresWith knows them.
 func Figures(votes []VoteFact, now time.Time) Stats { return FiguresWith(votes, nil, now) }
 
-// FiguresWith computes the figures from votes and the requests of the same time. It keeps neither slice and changes neither.
+// FiguresWith computes the figures from votes and the requests of the
+// same time. It keeps neither slice and changes neither.
 func FiguresWith(votes []VoteFact, requests []Summary, now time.Time) Stats {
 	votes, requests = countable(votes, requests, now)
-	out := Stats{Since: since(votes, requests, now), Until: now, Approvers: []ApproverFigures{}, Agents: []AgentFigures{}}
+	out := Stats{
+		Since:     since(votes, requests, now),
+		Until:     now,
+		Approvers: []ApproverFigures{},
+		Agents:    []AgentFigures{},
+	}
 	for person, theirs := range by(votes, func(v VoteFact) string { return v.Person }) {
 		out.Approvers = append(out.Approvers, approverFigures(person, theirs, now.Sub(out.Since)))
 	}
 	slices.SortFunc(out.Approvers, func(a, b ApproverFigures) int {
 		return cmp.Or(-compareBool(a.Overloaded, b.Overloaded), b.Votes-a.Votes, cmp.Compare(a.Person, b.Person))
 	})
-	for agent, asks := range by(slices.Collect(maps.Values(asksOf(votes, requests))), func(a *ask) string { return a.agent }) {
+	for agent, asks := range by(slices.Collect(maps.Values(asksOf(votes, requests))), func(a *ask) string {
+		return a.agent
+	}) {
 		out.Agents = append(out.Agents, agentFigures(agent, asks, now.Sub(out.Since)))
 	}
-	slices.SortFunc(out.Agents, func(a, b AgentFigures) int { return cmp.Or(b.Asks-a.Asks, cmp.Compare(a.Agent, b.Agent)) })
+	slices.SortFunc(out.Agents, func(a, b AgentFigures) int {
+		return cmp.Or(b.Asks-a.Asks, cmp.Compare(a.Agent, b.Agent))
+	})
 	return out
 }
 
@@ -108,6 +129,7 @@ func compareBool(a, b bool) int {
 	case a:
 		return 1
 	}
+
 	return -1
 }
 
@@ -120,7 +142,12 @@ func by[T any](all []T, key func(T) string) map[string][]T {
 }
 
 func approverFigures(person string, votes []VoteFact, span time.Duration) ApproverFigures {
-	f := ApproverFigures{Person: person, Votes: len(votes), PerHour: per(len(votes), span, time.Hour), BusiestHour: busiest(votes)}
+	f := ApproverFigures{
+		Person:      person,
+		Votes:       len(votes),
+		PerHour:     per(len(votes), span, time.Hour),
+		BusiestHour: busiest(votes),
+	}
 	votes = slices.DeleteFunc(slices.Clone(votes), func(v VoteFact) bool { return v.Verdict.picks() })
 	waits, approvals := make([]time.Duration, len(votes)), 0
 	for i, v := range votes {
@@ -129,6 +156,7 @@ func approverFigures(person string, votes []VoteFact, span time.Duration) Approv
 			approvals++
 		}
 	}
+
 	f.MedianWait, f.ApproveRate = median(waits), rate(approvals, len(votes))
 	f.TooMany = f.BusiestHour > mostInAnHour
 	f.RubberStamps = len(votes) >= rubberLeast && f.ApproveRate >= rubberRate && f.MedianWait < rubberWait
@@ -136,7 +164,8 @@ func approverFigures(person string, votes []VoteFact, span time.Duration) Approv
 	return f
 }
 
-// per is a rate over a time, which counts as at least one unit: one vote a minute ago is not sixty an hour.
+// per is a rate over a time, which counts as at least one unit: one
+// vote a minute ago is not sixty an hour.
 func per(n int, span, unit time.Duration) float64 {
 	return float64(n) / (float64(max(span, unit)) / float64(unit))
 }
@@ -172,6 +201,7 @@ func busiest(votes []VoteFact) int {
 		}
 		most = max(most, i-first+1)
 	}
+
 	return most
 }
 
@@ -192,12 +222,20 @@ func asksOf(votes []VoteFact, requests []Summary) map[string]*ask {
 		}
 		a := out[v.Request]
 		if a == nil {
-			a = &ask{agent: v.Agent, at: v.At.Add(-v.Waited), waited: -1, decided: true, yes: true}
+			a = &ask{
+				agent:   v.Agent,
+				at:      v.At.Add(-v.Waited),
+				waited:  -1,
+				decided: true,
+				yes:     true,
+			}
 			out[v.Request] = a
 		}
+
 		a.at, a.waited = earlier(a.at, v.At.Add(-v.Waited)), max(a.waited, v.Waited)
 		a.yes = a.yes && v.Verdict == Approve // one no denies
 	}
+
 	for _, r := range requests { // which know how it ended
 		if r.Question {
 			continue
@@ -211,11 +249,16 @@ func asksOf(votes []VoteFact, requests []Summary) map[string]*ask {
 		a.yes = r.State == Approved || r.State == Consumed || r.State == Expired && r.Cause != ByDeadline
 		a.decided = (a.yes || r.State == Denied) && r.Cause != ByTimeout
 	}
+
 	return out
 }
 
 func agentFigures(agent string, asks []*ask, span time.Duration) AgentFigures {
-	f := AgentFigures{Agent: agent, Asks: len(asks), PerDay: per(len(asks), span, day)}
+	f := AgentFigures{
+		Agent:  agent,
+		Asks:   len(asks),
+		PerDay: per(len(asks), span, day),
+	}
 	var waits []time.Duration
 	days, yes := map[string]int{}, 0
 	for _, a := range asks {
@@ -226,10 +269,12 @@ func agentFigures(agent string, asks []*ask, span time.Duration) AgentFigures {
 				yes++
 			}
 		}
+
 		if a.waited >= 0 {
 			waits = append(waits, a.waited)
 		}
 	}
+
 	f.MedianDecide, f.ApproveRate = median(waits), rate(yes, f.Decided)
 	for _, d := range slices.Sorted(maps.Keys(days)) {
 		f.Days = append(f.Days, DayCount{d, days[d]})

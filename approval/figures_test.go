@@ -13,8 +13,17 @@ import (
 func votesOf(person string, n int, every, waited time.Duration, v Verdict) []VoteFact {
 	out := make([]VoteFact, n)
 	for i := range out {
-		out[i] = VoteFact{Request: person + strconv.Itoa(i), Agent: "desk", Target: "tool pay", Person: person, Verdict: v, Waited: waited, At: time.Unix(0, 0).Add(time.Duration(i) * every)}
+		out[i] = VoteFact{
+			Request: person + strconv.Itoa(i),
+			Agent:   "desk",
+			Target:  "tool pay",
+			Person:  person,
+			Verdict: v,
+			Waited:  waited,
+			At:      time.Unix(0, 0).Add(time.Duration(i) * every),
+		}
 	}
+
 	return out
 }
 
@@ -24,14 +33,22 @@ func TestOverloaded(t *testing.T) {
 		votes          []VoteFact
 		tooMany, stamp bool
 	}{
-		"thirty in an hour":      {votesOf("a", 30, time.Minute, time.Minute, Approve), false, false},
-		"one more":               {votesOf("a", 31, time.Minute, time.Minute, Approve), true, false},
-		"one more, not in one":   {votesOf("a", 31, 2*time.Minute, time.Minute, Approve), false, false},
-		"twenty within seconds":  {votesOf("a", 20, time.Hour, 5*time.Second-1, Approve), false, true},
-		"nineteen":               {votesOf("a", 19, time.Hour, time.Second, Approve), false, false},
-		"five seconds each":      {votesOf("a", 20, time.Hour, 5*time.Second, Approve), false, false},
-		"one no in twenty":       {append(votesOf("a", 19, time.Hour, 0, Approve), votesOf("a", 1, time.Hour, 0, Deny)...), false, true},
-		"two answers of twenty":  {append(votesOf("a", 18, time.Hour, 0, Approve), votesOf("a", 2, time.Hour, 0, Respond)...), false, false},
+		"thirty in an hour":     {votesOf("a", 30, time.Minute, time.Minute, Approve), false, false},
+		"one more":              {votesOf("a", 31, time.Minute, time.Minute, Approve), true, false},
+		"one more, not in one":  {votesOf("a", 31, 2*time.Minute, time.Minute, Approve), false, false},
+		"twenty within seconds": {votesOf("a", 20, time.Hour, 5*time.Second-1, Approve), false, true},
+		"nineteen":              {votesOf("a", 19, time.Hour, time.Second, Approve), false, false},
+		"five seconds each":     {votesOf("a", 20, time.Hour, 5*time.Second, Approve), false, false},
+		"one no in twenty": {
+			append(votesOf("a", 19, time.Hour, 0, Approve), votesOf("a", 1, time.Hour, 0, Deny)...),
+			false,
+			true,
+		},
+		"two answers of twenty": {
+			append(votesOf("a", 18, time.Hour, 0, Approve), votesOf("a", 2, time.Hour, 0, Respond)...),
+			false,
+			false,
+		},
 		"a clock that went back": {votesOf("a", 20, time.Hour, -time.Hour, Approve), false, true},
 	} {
 		f := Figures(tt.votes, now).Approvers[0]
@@ -43,21 +60,50 @@ func TestOverloaded(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	now := time.Unix(0, 0).Add(48 * time.Hour)
-	votes := slices.Concat(votesOf("ann", 3, time.Hour, 10*time.Second, Approve), votesOf("bob", 1, time.Hour, 30*time.Second, Deny))
+	votes := slices.Concat(
+		votesOf("ann", 3, time.Hour, 10*time.Second, Approve),
+		votesOf("bob", 1, time.Hour, 30*time.Second, Deny),
+	)
 	s := Figures(votes, now)
-	if !s.Since.Equal(time.Unix(0, 0)) || len(s.Approvers) != 2 || s.Approvers[0].Person != "ann" || s.Approvers[0].PerHour != 3.0/48 || s.Approvers[0].MedianWait != 10*time.Second {
+	if !s.Since.Equal(time.Unix(0, 0)) || len(s.Approvers) != 2 || s.Approvers[0].Person != "ann" ||
+		s.Approvers[0].PerHour != 3.0/48 ||
+		s.Approvers[0].MedianWait != 10*time.Second {
 		t.Errorf("got %+v", s)
 	}
 	a := s.Agents[0]
-	if a.Asks != 4 || a.PerDay != 2 || a.Decided != 4 || a.ApproveRate != 0.75 || a.MedianDecide != 10*time.Second {
+	if a.Asks != 4 || a.PerDay != 2 || a.Decided != 4 || a.ApproveRate != 0.75 ||
+		a.MedianDecide != 10*time.Second {
 		t.Errorf("got %+v", a)
 	}
 	requests := []Summary{
-		{ID: "ann0", Agent: "desk", State: Pending, Created: time.Unix(0, 0)}, {ID: "x", Agent: "desk", State: Expired, Cause: ByDeadline, Created: time.Unix(0, 0)},
-		{ID: "y", Agent: "desk", State: Approved, Cause: ByTimeout, Created: time.Unix(0, 0)}, {ID: "z", Agent: "other", State: Cancelled, Created: now.Add(time.Hour)},
+		{
+			ID:      "ann0",
+			Agent:   "desk",
+			State:   Pending,
+			Created: time.Unix(0, 0),
+		}, {
+			ID:      "x",
+			Agent:   "desk",
+			State:   Expired,
+			Cause:   ByDeadline,
+			Created: time.Unix(0, 0),
+		},
+		{
+			ID:      "y",
+			Agent:   "desk",
+			State:   Approved,
+			Cause:   ByTimeout,
+			Created: time.Unix(0, 0),
+		}, {
+			ID:      "z",
+			Agent:   "other",
+			State:   Cancelled,
+			Created: now.Add(time.Hour),
+		},
 	}
 	s = FiguresWith(votes, requests, now)
-	if a := s.Agents[0]; len(s.Agents) != 1 || a.Asks != 6 || a.Decided != 3 || a.Days[0].Asks+a.Days[len(a.Days)-1].Asks < 6 {
+	if a := s.Agents[0]; len(s.Agents) != 1 || a.Asks != 6 || a.Decided != 3 ||
+		a.Days[0].Asks+a.Days[len(a.Days)-1].Asks < 6 {
 		t.Errorf("got %+v", s.Agents)
 	}
 	if s := Figures(nil, now); s.Approvers == nil || s.Agents == nil || !s.Since.Equal(now) {
@@ -70,9 +116,12 @@ func TestFiguresAreSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fact := rapid.Custom(func(t *rapid.T) VoteFact {
 			return VoteFact{
-				Request: rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "request"), Agent: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "agent"),
-				Person: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "person"), Verdict: rapid.SampledFrom([]Verdict{Approve, Deny, Respond}).Draw(t, "verdict"),
-				Waited: time.Duration(rapid.Int64().Draw(t, "waited")), At: time.Unix(rapid.Int64Range(-1e10, 1e10).Draw(t, "at"), 0),
+				Request: rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "request"),
+				Agent:   rapid.SampledFrom([]string{"a", "b"}).Draw(t, "agent"),
+				Person:  rapid.SampledFrom([]string{"p", "q"}).Draw(t, "person"),
+				Verdict: rapid.SampledFrom([]Verdict{Approve, Deny, Respond}).Draw(t, "verdict"),
+				Waited:  time.Duration(rapid.Int64().Draw(t, "waited")),
+				At:      time.Unix(rapid.Int64Range(-1e10, 1e10).Draw(t, "at"), 0),
 			}
 		})
 		votes := rapid.SliceOfN(fact, 0, 20).Draw(t, "votes")
@@ -85,10 +134,14 @@ func TestFiguresAreSound(t *testing.T) {
 		n := 0
 		for _, f := range s.Approvers {
 			n += f.Votes
-			if f.ApproveRate < 0 || f.ApproveRate > 1 || f.MedianWait < 0 || f.BusiestHour < 1 || f.BusiestHour > f.Votes || f.PerHour < 0 || math.IsInf(f.PerHour, 0) {
+			if f.ApproveRate < 0 || f.ApproveRate > 1 || f.MedianWait < 0 || f.BusiestHour < 1 ||
+				f.BusiestHour > f.Votes ||
+				f.PerHour < 0 ||
+				math.IsInf(f.PerHour, 0) {
 				t.Fatalf("got %+v", f)
 			}
 		}
+
 		past := 0
 		for _, v := range votes {
 			if !v.At.After(now) {

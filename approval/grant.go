@@ -9,10 +9,12 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Grant is a standing approval with bounds: calls that it covers run without asking again. It can only narrow: every argument
-// equals the approved one, or lies within a bound whose edge is the approved one, and no rule asks that had not asked then. It is
-// pinned to the agent, those who asked, the principal, the tool's definition and the plan's version; a change of any of them
-// voids it.
+// Grant is a standing approval with bounds: calls that it covers run
+// without asking again. It can only narrow: every argument equals the
+// approved one, or lies within a bound whose edge is the approved one,
+// and no rule asks that had not asked then. It is pinned to the agent,
+// those who asked, the principal, the tool's definition and the plan's
+// version; a change of any of them voids it.
 type Grant struct {
 	ID       string       `json:"id"`
 	Tenant   string       `json:"tenant"`
@@ -23,11 +25,13 @@ type Grant struct {
 	Bounds   []Bound      `json:"bounds"`   // arguments that may differ, and how
 	Session  string       `json:"session"`  // "" means any session of the principal
 	Runtimes []string     `json:"runtimes"` // the tokens that asked for it, and may use it
-	// RuntimePeople are those whose tokens they are, in the same order; "" where nobody's.
+	// RuntimePeople are those whose tokens they are, in the same order;
+	// "" where nobody's.
 	RuntimePeople []string `json:"runtime_people,omitempty"`
 	Redact        []string `json:"redact,omitempty"` // paths of arguments that channels hide
-	// Rules and Stages are what the approval fulfilled: the rules that asked, and who had to agree. A call about which
-	// another rule asks is not covered.
+	// Rules and Stages are what the approval fulfilled: the rules that
+	// asked, and who had to agree. A call about which another rule asks
+	// is not covered.
 	Rules      Rules          `json:"rules"`
 	Stages     []policy.Stage `json:"stages"`
 	Expires    time.Time      `json:"expires"`
@@ -41,7 +45,8 @@ type Grant struct {
 	RevokedWhy string         `json:"revoked_why,omitempty"`
 }
 
-// Bound lets one argument differ from the approved one, in one direction, where every rule that asks names it.
+// Bound lets one argument differ from the approved one, in one
+// direction, where every rule that asks names it.
 type Bound = policy.Bound
 
 // BoundKind is at_most or at_least.
@@ -53,8 +58,9 @@ const (
 	AtLeast = policy.AtLeast
 )
 
-// GrantOffer is what an approver offers beside their vote. It takes effect when every counted approval offers one, with the strictest
-// of all bounds, and never beyond what the policies and the service allow.
+// GrantOffer is what an approver offers beside their vote. It takes
+// effect when every counted approval offers one, with the strictest of
+// all bounds, and never beyond what the policies and the service allow.
 type GrantOffer struct {
 	Session bool          `json:"session,omitempty"`  // only for the running session
 	MaxAge  time.Duration `json:"-"`                  // 0: the service's default; in JSON max_age, a text such as "8h"

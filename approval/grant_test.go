@@ -32,22 +32,41 @@ func (h *harness) covers(call *resolve.Call) bool {
 
 func TestGrantCoversWithinItsBounds(t *testing.T) {
 	h := newHarness(t)
-	offer := &approval.GrantOffer{MaxUses: 20, Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}, {Path: "loss", Kind: approval.AtLeast}}}
+	offer := &approval.GrantOffer{
+		MaxUses: 20,
+		Bounds: []approval.Bound{
+			{Path: "amount", Kind: approval.AtMost},
+			{Path: "loss", Kind: approval.AtLeast},
+		},
+	}
 	_, g := h.approved(tool("spend", `{"amount":100,"loss":-5,"to":"x","list":[1,2]}`), offer)
-	if g == nil || g.MaxUses != 20 || !g.Expires.Equal(h.now().Add(time.Hour)) || !slices.Equal(g.By, []string{"cy"}) {
+	if g == nil || g.MaxUses != 20 || !g.Expires.Equal(h.now().Add(time.Hour)) ||
+		!slices.Equal(g.By, []string{"cy"}) {
 		t.Fatalf("got %+v", g)
 	}
 	for args, want := range map[string]bool{
-		`{"amount":100,"loss":-5,"to":"x","list":[1,2]}`: true, `{"list":[1,2],"to":"x","amount":0,"loss":0}`: true, `{"amount":99.5,"loss":-4,"to":"x","list":[1,2]}`: true,
-		`{"amount":100.01,"loss":-5,"to":"x","list":[1,2]}`: false, `{"amount":-1,"loss":-5,"to":"x","list":[1,2]}`: false, `{"amount":1,"loss":-6,"to":"x","list":[1,2]}`: false,
-		`{"amount":1,"loss":-5,"to":"y","list":[1,2]}`: false, `{"amount":1,"loss":-5,"to":"x","list":[1]}`: false, `{"amount":1,"loss":-5,"to":"x","list":[2,1]}`: false,
-		`{"amount":1,"loss":-5,"to":"x","list":[1,2],"more":1}`: false, `{"amount":1,"loss":-5,"to":"x"}`: false, `{"amount":"1","loss":-5,"to":"x","list":[1,2]}`: false,
-		`{"amount":null,"loss":-5,"to":"x","list":[1,2]}`: false, `{}`: false, `null`: false, `{"amount":1,"loss":-5,"to":"x ","list":[1,2]}`: false,
+		`{"amount":100,"loss":-5,"to":"x","list":[1,2]}`:        true,
+		`{"list":[1,2],"to":"x","amount":0,"loss":0}`:           true,
+		`{"amount":99.5,"loss":-4,"to":"x","list":[1,2]}`:       true,
+		`{"amount":100.01,"loss":-5,"to":"x","list":[1,2]}`:     false,
+		`{"amount":-1,"loss":-5,"to":"x","list":[1,2]}`:         false,
+		`{"amount":1,"loss":-6,"to":"x","list":[1,2]}`:          false,
+		`{"amount":1,"loss":-5,"to":"y","list":[1,2]}`:          false,
+		`{"amount":1,"loss":-5,"to":"x","list":[1]}`:            false,
+		`{"amount":1,"loss":-5,"to":"x","list":[2,1]}`:          false,
+		`{"amount":1,"loss":-5,"to":"x","list":[1,2],"more":1}`: false,
+		`{"amount":1,"loss":-5,"to":"x"}`:                       false,
+		`{"amount":"1","loss":-5,"to":"x","list":[1,2]}`:        false,
+		`{"amount":null,"loss":-5,"to":"x","list":[1,2]}`:       false,
+		`{}`:   false,
+		`null`: false,
+		`{"amount":1,"loss":-5,"to":"x ","list":[1,2]}`: false,
 	} {
 		if got := h.covers(tool("spend", args)); got != want {
 			t.Errorf("%s: covered %v", args, got)
 		}
 	}
+
 	h.history()
 }
 
@@ -58,16 +77,40 @@ func TestGrantIsPinned(t *testing.T) {
 	call.ToolDefinition, call.Annotations = "sha256:abc", map[string]bool{"readOnlyHint": false}
 	h.approved(call, &approval.GrantOffer{Session: true})
 	for name, change := range map[string]func(*resolve.Call){
-		"definition": func(c *resolve.Call) { c.ToolDefinition = "sha256:abd" }, "no definition": func(c *resolve.Call) { c.ToolDefinition = "" },
-		"principal": func(c *resolve.Call) { c.Principal = "ann" }, "session": func(c *resolve.Call) { c.Session = "s2" }, "tool": func(c *resolve.Call) { c.Tool = "trade" },
-		"hint": func(c *resolve.Call) { c.Annotations = map[string]bool{"readOnlyHint": true} }, "no hints": func(c *resolve.Call) { c.Annotations = nil },
-		"parent": func(c *resolve.Call) { c.ParentInput = []byte(`{}`) }, "remote": func(c *resolve.Call) { c.Remote = resolve.RemoteYes },
+		"definition": func(c *resolve.Call) {
+			c.ToolDefinition = "sha256:abd"
+		},
+		"no definition": func(c *resolve.Call) {
+			c.ToolDefinition = ""
+		},
+		"principal": func(c *resolve.Call) {
+			c.Principal = "ann"
+		},
+		"session": func(c *resolve.Call) {
+			c.Session = "s2"
+		},
+		"tool": func(c *resolve.Call) {
+			c.Tool = "trade"
+		},
+		"hint": func(c *resolve.Call) {
+			c.Annotations = map[string]bool{"readOnlyHint": true}
+		},
+		"no hints": func(c *resolve.Call) {
+			c.Annotations = nil
+		},
+		"parent": func(c *resolve.Call) {
+			c.ParentInput = []byte(`{}`)
+		},
+		"remote": func(c *resolve.Call) {
+			c.Remote = resolve.RemoteYes
+		},
 	} {
 		other := *call
 		if change(&other); h.covers(&other) {
 			t.Errorf("another %s is covered", name)
 		}
 	}
+
 	if out := h.open(call, func(in *approval.OpenInput) { in.Asker = approval.Asker{Token: "other"} }); out.Granted() {
 		t.Error("another runtime uses the grant")
 	}
@@ -81,11 +124,28 @@ func TestGrantIsPinned(t *testing.T) {
 	h.history()
 }
 
-// "b/c" of server "a" and "c" of server "a/b" are two tools, though they are written alike.
+// "b/c" of server "a" and "c" of server "a/b" are two tools, though
+// they are written alike.
 func TestGrantTellsServersApart(t *testing.T) {
-	g := approval.Grant{Target: "mcp_tool a/b/c", Call: resolve.Call{Kind: resolve.MCPTool, Server: "a", Tool: "b/c", Args: resolve.Raw("{}")}, Expires: time.Unix(9, 0), MaxUses: 1}
-	other := resolve.Call{Kind: resolve.MCPTool, Server: "a/b", Tool: "c", Args: resolve.Raw("{}")}
-	if !g.Covers(&g.Call, "", policy.Grants{}, time.Unix(1, 0)) || other.Target() != g.Target || g.Covers(&other, "", policy.Grants{}, time.Unix(1, 0)) {
+	g := approval.Grant{
+		Target: "mcp_tool a/b/c",
+		Call: resolve.Call{
+			Kind:   resolve.MCPTool,
+			Server: "a",
+			Tool:   "b/c",
+			Args:   resolve.Raw("{}"),
+		},
+		Expires: time.Unix(9, 0),
+		MaxUses: 1,
+	}
+	other := resolve.Call{
+		Kind:   resolve.MCPTool,
+		Server: "a/b",
+		Tool:   "c",
+		Args:   resolve.Raw("{}"),
+	}
+	if !g.Covers(&g.Call, "", policy.Grants{}, time.Unix(1, 0)) || other.Target() != g.Target ||
+		g.Covers(&other, "", policy.Grants{}, time.Unix(1, 0)) {
 		t.Error("one server's tool is taken for another's")
 	}
 }
@@ -93,7 +153,13 @@ func TestGrantTellsServersApart(t *testing.T) {
 // What the policies say when it is used holds too.
 func TestGrantCoversWithinPolicies(t *testing.T) {
 	start := time.Unix(1, 0)
-	g := approval.Grant{Call: resolve.Call{Kind: resolve.Tool, Args: resolve.Raw("{}")}, Created: start, Expires: start.Add(time.Hour), MaxUses: 9, Uses: 3}
+	g := approval.Grant{
+		Call:    resolve.Call{Kind: resolve.Tool, Args: resolve.Raw("{}")},
+		Created: start,
+		Expires: start.Add(time.Hour),
+		MaxUses: 9,
+		Uses:    3,
+	}
 	for _, tt := range []struct {
 		bounds policy.Grants
 		want   bool
@@ -127,34 +193,50 @@ func TestGrantOffers(t *testing.T) {
 	unnamed.Session = ""
 	_, err = offer(unnamed, approval.GrantOffer{})
 	h.fails(err, approval.ErrGrantRefused)
-	_, err = offer(&resolve.Call{Kind: resolve.MCPTool, Server: "broker", Tool: "sell"}, approval.GrantOffer{})
+	_, err = offer(&resolve.Call{
+		Kind:   resolve.MCPTool,
+		Server: "broker",
+		Tool:   "sell",
+	}, approval.GrantOffer{})
 	h.fails(err, approval.ErrGrantRefused)
 	for field, o := range map[string]approval.GrantOffer{
 		"grant.max_age":   {MaxAge: 3 * time.Hour},
 		"grant.max_uses":  {MaxUses: 6},
 		"grant.bounds[0]": {Bounds: []approval.Bound{{Path: "n", Kind: "below"}}},
-		"grant.bounds[1]": {Bounds: []approval.Bound{{Path: "n", Kind: approval.AtMost}, {Path: "s", Kind: approval.AtMost}}},
-		"grant.bounds":    {Bounds: slices.Repeat([]approval.Bound{{Path: "n", Kind: approval.AtMost}}, 33)},
+		"grant.bounds[1]": {
+			Bounds: []approval.Bound{{Path: "n", Kind: approval.AtMost}, {Path: "s", Kind: approval.AtMost}},
+		},
+		"grant.bounds": {Bounds: slices.Repeat([]approval.Bound{{Path: "n", Kind: approval.AtMost}}, 33)},
 	} {
 		_, err = offer(tool("trade", `{"n":1,"s":"x"}`), o)
 		h.wrongField(err, field)
 	}
-	_, err = offer(tool("trade", `{"n":1,"s":"x"}`), approval.GrantOffer{Bounds: []approval.Bound{{Path: "n", Kind: approval.AtLeast}}})
+
+	_, err = offer(
+		tool("trade", `{"n":1,"s":"x"}`),
+		approval.GrantOffer{Bounds: []approval.Bound{{Path: "n", Kind: approval.AtLeast}}},
+	)
 	h.wrongField(err, "grant.bounds[0]") // it would widen
 
-	out, err := offer(tool("visit", `{}`), approval.GrantOffer{MaxAge: 20 * time.Hour, MaxUses: 500}) // more than the defaults, within the limits
-	if err != nil || out.Grant.Session != "s1" || out.Grant.MaxUses != 500 || !out.Grant.Expires.Equal(h.now().Add(20*time.Hour)) {
+	// more than the defaults, within the limits
+	out, err := offer(tool("visit", `{}`), approval.GrantOffer{MaxAge: 20 * time.Hour, MaxUses: 500})
+	if err != nil || out.Grant.Session != "s1" || out.Grant.MaxUses != 500 ||
+		!out.Grant.Expires.Equal(h.now().Add(20*time.Hour)) {
 		t.Errorf("got %+v, %v", out, err)
 	}
 	h.history()
 }
 
-// TestDocumentsSpeakPlainly: documents speak as the API and the policies do, durations as text.
+// TestDocumentsSpeakPlainly: documents speak as the API and the
+// policies do, durations as text.
 func TestDocumentsSpeakPlainly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := approval.Vote{Grant: &approval.GrantOffer{
-			Session: rapid.Bool().Draw(t, "session"), MaxAge: time.Duration(rapid.Int64Range(0, int64(9000*time.Hour)).Draw(t, "age")), MaxUses: rapid.IntRange(0, 9).Draw(t, "uses"),
-			Bounds: rapid.SliceOfN(rapid.Just(approval.Bound{Path: "a", Kind: approval.AtMost}), 1, 2).Draw(t, "bounds"),
+			Session: rapid.Bool().Draw(t, "session"),
+			MaxAge:  time.Duration(rapid.Int64Range(0, int64(9000*time.Hour)).Draw(t, "age")),
+			MaxUses: rapid.IntRange(0, 9).Draw(t, "uses"),
+			Bounds: rapid.SliceOfN(rapid.Just(approval.Bound{Path: "a", Kind: approval.AtMost}), 1, 2).
+				Draw(t, "bounds"),
 		}}
 		var vote approval.Vote
 		if err := json.Unmarshal(asJSON(t, in), &vote); err != nil || !reflect.DeepEqual(vote, in) {
@@ -162,13 +244,18 @@ func TestDocumentsSpeakPlainly(t *testing.T) {
 		}
 	})
 	for in, want := range map[string]any{
-		`{"session":true,"max_uses":2,"max_age":"1h30m"}`: approval.GrantOffer{Session: true, MaxAge: 90 * time.Minute, MaxUses: 2},
+		`{"session":true,"max_uses":2,"max_age":"1h30m"}`: approval.GrantOffer{
+			Session: true,
+			MaxAge:  90 * time.Minute,
+			MaxUses: 2,
+		},
 		`{"max_uses":2}`: approval.GrantOffer{MaxUses: 2},
 	} {
 		if got := string(asJSON(t, want)); got != in {
 			t.Errorf("got %s, want %s", got, in)
 		}
 	}
+
 	for _, wrong := range []string{`{"max_age":3600}`, `{"max_age":"long"}`, `[]`} {
 		if err := json.Unmarshal([]byte(wrong), new(approval.GrantOffer)); err == nil {
 			t.Errorf("%s was read", wrong)
@@ -189,19 +276,32 @@ func TestGrantTakesAllApprovers(t *testing.T) {
 	both := func(args string, a, b *approval.GrantOffer) *approval.Grant {
 		r := h.asked(tool("trade", args))
 		h.vote(r, "ann", approval.Approve, approval.VoteCounted, func(in *approval.VoteInput) { in.Grant = a })
-		return h.vote(r, "bob", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) { in.Grant = b }).Grant
+		return h.vote(r, "bob", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
+			in.Grant = b
+		}).Grant
 	}
 	if g := both(`{"n":1}`, &approval.GrantOffer{}, nil); g != nil {
 		t.Errorf("got %+v", g)
 	}
 	bound := []approval.Bound{{Path: "n", Kind: approval.AtMost}}
-	g := both(`{"n":2}`, &approval.GrantOffer{MaxUses: 4, Session: true, Bounds: bound}, &approval.GrantOffer{MaxUses: 2, MaxAge: time.Hour})
-	if g.MaxUses != 2 || g.Session != "s1" || !g.Expires.Equal(h.now().Add(time.Hour)) || len(g.Bounds) != 0 || !slices.Equal(g.By, []string{"ann", "bob"}) {
+	g := both(`{"n":2}`, &approval.GrantOffer{
+		MaxUses: 4,
+		Session: true,
+		Bounds:  bound,
+	}, &approval.GrantOffer{MaxUses: 2, MaxAge: time.Hour})
+	if g.MaxUses != 2 || g.Session != "s1" || !g.Expires.Equal(h.now().Add(time.Hour)) || len(g.Bounds) != 0 ||
+		!slices.Equal(g.By, []string{"ann", "bob"}) {
 		t.Errorf("got %+v", g)
 	}
-	if g := both(`{"n":3}`, &approval.GrantOffer{MaxUses: 5, MaxAge: 2 * time.Hour}, &approval.GrantOffer{MaxUses: 5, MaxAge: 2 * time.Hour}); g.MaxUses != 5 || !g.Expires.Equal(h.now().Add(2*time.Hour)) {
+	if g := both(
+		`{"n":3}`,
+		&approval.GrantOffer{MaxUses: 5, MaxAge: 2 * time.Hour},
+		&approval.GrantOffer{MaxUses: 5, MaxAge: 2 * time.Hour},
+	); g.MaxUses != 5 ||
+		!g.Expires.Equal(h.now().Add(2*time.Hour)) {
 		t.Errorf("the policy's bounds don't hold: %+v", g)
 	}
+
 	h.history()
 }
 
@@ -247,8 +347,10 @@ func TestLateDenyEndsTheGrant(t *testing.T) {
 			}
 			want = approval.VoteConflicting
 		}
+
 		h.vote(r, "dee", approval.Deny, want)
-		if got, err := h.store.Grant(context.Background(), "t", g.ID); err != nil || got.Revoked == nil || got.RevokedBy != "dee" {
+		if got, err := h.store.Grant(context.Background(), "t", g.ID); err != nil || got.Revoked == nil ||
+			got.RevokedBy != "dee" {
 			t.Errorf("got %+v, %v", got, err)
 		}
 		if h.covers(tool("pay", `{}`)) {
@@ -281,6 +383,7 @@ func TestGrantUsesAtOnce(t *testing.T) {
 			granted[i] = err == nil && out.Granted()
 		})
 	}
+
 	wg.Wait()
 	uses := 0
 	for _, g := range granted {
@@ -294,13 +397,28 @@ func TestGrantUsesAtOnce(t *testing.T) {
 	h.history()
 }
 
-// Whatever a grant covers differs from the approved call only in numbers with a bound, between zero and the approved one. The reference
-// walks decoded values.
+// Whatever a grant covers differs from the approved call only in
+// numbers with a bound, between zero and the approved one. The
+// reference walks decoded values.
 func TestGrantOnlyNarrows(t *testing.T) {
 	now := time.Unix(1, 0)
 	seen := map[bool]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		number := rapid.SampledFrom([]string{"0", "-0", "1", "1.0", "5", "-5", "5e0", "9007199254740993", "9007199254740992", "0.1", "1e300"})
+		number := rapid.SampledFrom(
+			[]string{
+				"0",
+				"-0",
+				"1",
+				"1.0",
+				"5",
+				"-5",
+				"5e0",
+				"9007199254740993",
+				"9007199254740992",
+				"0.1",
+				"1e300",
+			},
+		)
 		leaf := rapid.OneOf(number, rapid.SampledFrom([]string{`""`, `"5"`, "true", "false", "null", `"a"`}))
 		object := func(name string) string {
 			var b strings.Builder
@@ -317,6 +435,7 @@ func TestGrantOnlyNarrows(t *testing.T) {
 					fmt.Fprintf(&b, `%q:%s`, k, v)
 				}
 			}
+
 			return "{" + b.String() + "}"
 		}
 		approved := object("approved")
@@ -328,17 +447,43 @@ func TestGrantOnlyNarrows(t *testing.T) {
 		}
 		var bounds []approval.Bound
 		for _, p := range []string{"a", "a.b", "b.0", "c", "b.b"} {
-			if kind := rapid.SampledFrom([]approval.BoundKind{"", approval.AtMost, approval.AtLeast}).Draw(t, p); kind != "" {
+			if kind := rapid.SampledFrom([]approval.BoundKind{
+				"",
+				approval.AtMost,
+				approval.AtLeast,
+			}).Draw(t, p); kind != "" {
 				bounds = append(bounds, approval.Bound{Path: p, Kind: kind})
 			}
 		}
-		g := approval.Grant{Call: resolve.Call{Kind: resolve.Tool, Tool: "x", Args: resolve.Raw(approved)}, Bounds: bounds, Expires: now.Add(1), MaxUses: 1}
-		got := g.Covers(&resolve.Call{Kind: resolve.Tool, Tool: "x", Args: resolve.Raw(call)}, "", policy.Grants{Bounds: bounds}, now)
+
+		g := approval.Grant{
+			Call: resolve.Call{
+				Kind: resolve.Tool,
+				Tool: "x",
+				Args: resolve.Raw(approved),
+			},
+			Bounds:  bounds,
+			Expires: now.Add(1),
+			MaxUses: 1,
+		}
+		got := g.Covers(&resolve.Call{
+			Kind: resolve.Tool,
+			Tool: "x",
+			Args: resolve.Raw(call),
+		}, "", policy.Grants{Bounds: bounds}, now)
 		_, err := value.Parse([]byte(call), value.DefaultLimits())
 		want := err == nil && mayBe(t, approved, call, bounds)
 		if got != want {
-			t.Fatalf("covered %v, want %v\napproved %s\ncall     %s\nbounds %v", got, want, approved, call, bounds)
+			t.Fatalf(
+				"covered %v, want %v\napproved %s\ncall     %s\nbounds %v",
+				got,
+				want,
+				approved,
+				call,
+				bounds,
+			)
 		}
+
 		seen[got]++
 	})
 	if seen[true] == 0 || seen[false] == 0 {
@@ -379,6 +524,7 @@ func mayBe(t *rapid.T, approved, call string, bounds []approval.Bound) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -390,7 +536,8 @@ func parsed(t *rapid.T, text string) value.Value {
 	return v
 }
 
-// flat lists every place of a document with what stands there; containers by their kind alone.
+// flat lists every place of a document with what stands there;
+// containers by their kind alone.
 func flat(t *rapid.T, text string) map[string]value.Value {
 	out := map[string]value.Value{}
 	var walk func(at []string, v value.Value)
@@ -415,7 +562,8 @@ func flat(t *rapid.T, text string) map[string]value.Value {
 	return out
 }
 
-// A standing approval covers no call about which a rule asks that had not asked when it was given.
+// A standing approval covers no call about which a rule asks that had
+// not asked when it was given.
 func TestH2_AGrantCoversNoCallThatAnotherRuleAsksAbout(t *testing.T) {
 	h := newHarness(t)
 	offer := &approval.GrantOffer{MaxUses: 9, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
@@ -433,7 +581,8 @@ func TestH2_AGrantCoversNoCallThatAnotherRuleAsksAbout(t *testing.T) {
 	h.history()
 }
 
-// Whoever approved a standing approval can't have it cover their own calls later.
+// Whoever approved a standing approval can't have it cover their own
+// calls later.
 func TestH2_AGrantCoversNoCallOfItsApprovers(t *testing.T) {
 	h := newHarness(t)
 	h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxUses: 9})
@@ -459,10 +608,18 @@ func TestH2_TheAuditorFindsAGrantThatOutranARule(t *testing.T) {
 
 	for name, change := range map[string]func(map[string]any){
 		"another rule": func(f map[string]any) {
-			f["rules"] = append(f["rules"].([]any), map[string]any{"source": "policy", "policy": "p", "rule": "new"})
+			f["rules"] = append(f["rules"].([]any), map[string]any{
+				"source": "policy",
+				"policy": "p",
+				"rule":   "new",
+			})
 		},
-		"more people":        func(f map[string]any) { f["stages"] = []any{map[string]any{"group": "support", "people": 2}} },
-		"other people":       func(f map[string]any) { f["stages"] = []any{map[string]any{"group": "risk", "people": 1}} },
+		"more people": func(f map[string]any) {
+			f["stages"] = []any{map[string]any{"group": "support", "people": 2}}
+		},
+		"other people": func(f map[string]any) {
+			f["stages"] = []any{map[string]any{"group": "risk", "people": 1}}
+		},
 		"an approver's call": func(f map[string]any) { f["person"] = "cy" },
 		"an approver's tool": func(f map[string]any) { f["owners"] = []any{"cy"} },
 	} {
@@ -473,6 +630,7 @@ func TestH2_TheAuditorFindsAGrantThatOutranARule(t *testing.T) {
 		}
 		used["facts"] = before
 	}
+
 	if a := audit(t, entries); len(a.Problems()) != 0 {
 		t.Errorf("what happened is refused: %v", a.Problems())
 	}
@@ -491,15 +649,20 @@ func TestH2_BoundsAreWhatTheRulesName(t *testing.T) {
 		})
 		h.wrongField(err, "grant.bounds[0]")
 	}
+
 	agents := h.asked(tool("pay", `{"days":1}`)) // the agent's own file asks, and can't name any
 	_, err := h.tryVote(agents, "cy", approval.Approve, func(in *approval.VoteInput) {
-		in.Grant = &approval.GrantOffer{MaxUses: 2, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
+		in.Grant = &approval.GrantOffer{
+			MaxUses: 2,
+			Bounds:  []approval.Bound{{Path: "days", Kind: approval.AtMost}},
+		}
 	})
 	h.wrongField(err, "grant.bounds[0]")
 	h.history()
 }
 
-// A standing approval is for one use within an hour, unless its approver says more.
+// A standing approval is for one use within an hour, unless its
+// approver says more.
 func TestH2_AGrantIsForOneUseUnlessMoreIsSaid(t *testing.T) {
 	h := newHarness(t)
 	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{Session: true})

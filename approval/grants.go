@@ -12,14 +12,18 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// checkOffer says whether a standing approval with these bounds may come out of the request.
+// checkOffer says whether a standing approval with these bounds may
+// come out of the request.
 func (r *Request) checkOffer(o *GrantOffer, cfg Config) error {
 	g := r.Grants
 	switch {
 	case g.Forbid:
 		return fmt.Errorf("%w: a policy forbids it", ErrGrantRefused)
 	case r.Current().Call.ToolDefinition == "" && r.Current().Call.Kind == resolve.MCPTool:
-		return fmt.Errorf("%w: the call of an MCP tool came without the digest of the tool's definition, which a grant is pinned to", ErrGrantRefused)
+		return fmt.Errorf(
+			"%w: the call of an MCP tool came without the digest of the tool's definition, which a grant is pinned to",
+			ErrGrantRefused,
+		)
 	case (o.Session || g.Session) && r.Current().Call.Session == "":
 		return fmt.Errorf("%w: it would be for one session, and the call names none", ErrGrantRefused)
 	case o.MaxAge < 0 || o.MaxAge > most(g.MaxAge, cfg.MaxGrantAge):
@@ -27,6 +31,7 @@ func (r *Request) checkOffer(o *GrantOffer, cfg Config) error {
 	case o.MaxUses < 0 || o.MaxUses > most(g.MaxUses, cfg.MaxUses):
 		return &InputError{"grant.max_uses", "at most " + strconv.Itoa(most(g.MaxUses, cfg.MaxUses))}
 	}
+
 	for i, b := range o.Bounds {
 		if !g.Varies(b) {
 			return &InputError{fmt.Sprintf("grant.bounds[%d]", i), varying(g.Bounds)}
@@ -57,7 +62,8 @@ func most[T ~int | ~int64](policy, own T) T {
 	return min(policy, own)
 }
 
-// offered is what an offer says, or else the standard, but not beyond the limit.
+// offered is what an offer says, or else the standard, but not beyond
+// the limit.
 func offered[T ~int | ~int64](offer, standard, limit T) T {
 	if offer == 0 {
 		offer = standard
@@ -84,19 +90,25 @@ func checkBounds(bounds []Bound, args resolve.Raw) error {
 			return &InputError{field, "the path of a number in the arguments, not " + strconv.Quote(b.Path)}
 		case b.Kind == AtMost && sign >= 0, b.Kind == AtLeast && sign <= 0:
 		case b.Kind == AtMost || b.Kind == AtLeast:
-			return &InputError{field, "at_most for a number that is not negative, at_least for one that is not positive"}
+			return &InputError{
+				field,
+				"at_most for a number that is not negative, at_least for one that is not positive",
+			}
 		default:
 			return &InputError{field, "at_most or at_least"}
 		}
 	}
+
 	return nil
 }
 
-// grant makes the standing approval that all counted approvals offer, with the strictest of their bounds; nil when one offers none.
+// grant makes the standing approval that all counted approvals offer,
+// with the strictest of their bounds; nil when one offers none.
 func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) *Grant {
 	var all *GrantOffer
 	for _, v := range r.Votes {
-		if v.Verdict != Approve || v.Late || v.Revision != r.Current().Number || !slices.Contains(counted, v.Person) {
+		if v.Verdict != Approve || v.Late || v.Revision != r.Current().Number ||
+			!slices.Contains(counted, v.Person) {
 			continue
 		}
 		if v.Grant == nil {
@@ -104,16 +116,29 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 		}
 		all = all.join(*v.Grant)
 	}
+
 	if all == nil || r.Grants.Forbid {
 		return nil
 	}
 	call := r.Current().Call
 	g := &Grant{
-		ID: id, Tenant: r.Tenant, Agent: r.Agent.ID, Target: call.Target(), Call: call, Plan: r.Current().Plan, Bounds: all.Bounds,
-		Request: r.ID, By: counted, Created: now, Runtimes: append([]string{r.Requester.Runtime}, r.Requester.Also...),
-		RuntimePeople: append([]string{r.Requester.Person}, r.Requester.AlsoOf...), Redact: r.Redact, Rules: rulesOf(&r.Current().Decision), Stages: r.Stages,
-		Expires: now.Add(offered(all.MaxAge, cfg.GrantAge, most(r.Grants.MaxAge, cfg.MaxGrantAge))),
-		MaxUses: offered(all.MaxUses, cfg.GrantUses, most(r.Grants.MaxUses, cfg.MaxUses)),
+		ID:            id,
+		Tenant:        r.Tenant,
+		Agent:         r.Agent.ID,
+		Target:        call.Target(),
+		Call:          call,
+		Plan:          r.Current().Plan,
+		Bounds:        all.Bounds,
+		Request:       r.ID,
+		By:            counted,
+		Created:       now,
+		Runtimes:      append([]string{r.Requester.Runtime}, r.Requester.Also...),
+		RuntimePeople: append([]string{r.Requester.Person}, r.Requester.AlsoOf...),
+		Redact:        r.Redact,
+		Rules:         rulesOf(&r.Current().Decision),
+		Stages:        r.Stages,
+		Expires:       now.Add(offered(all.MaxAge, cfg.GrantAge, most(r.Grants.MaxAge, cfg.MaxGrantAge))),
+		MaxUses:       offered(all.MaxUses, cfg.GrantUses, most(r.Grants.MaxUses, cfg.MaxUses)),
 	}
 	if all.Session || r.Grants.Session {
 		g.Session = call.Session
@@ -127,7 +152,11 @@ func (o *GrantOffer) join(p GrantOffer) *GrantOffer {
 	if o == nil {
 		return &p
 	}
-	out := GrantOffer{Session: o.Session || p.Session, MaxAge: o.MaxAge, MaxUses: o.MaxUses}
+	out := GrantOffer{
+		Session: o.Session || p.Session,
+		MaxAge:  o.MaxAge,
+		MaxUses: o.MaxUses,
+	}
 	if o.MaxAge == 0 || p.MaxAge != 0 && p.MaxAge < o.MaxAge {
 		out.MaxAge = p.MaxAge
 	}
@@ -147,27 +176,39 @@ func (g *Grant) Live(now time.Time) bool {
 	return g.Revoked == nil && now.Before(g.Expires) && g.Uses < g.MaxUses
 }
 
-// Covers reports whether the grant lets a call run that a plan of this version asks about, where the policies that ask bound grants so.
+// Covers reports whether the grant lets a call run that a plan of this
+// version asks about, where the policies that ask bound grants so.
 func (g *Grant) Covers(c *resolve.Call, plan string, bounds policy.Grants, now time.Time) bool {
 	a := &g.Call
-	// Names one by one: "a/b" of server "c" and "b" of server "c/a" make one Target.
-	same := g.Live(now) && g.Plan == plan && a.Kind == c.Kind && a.Tool == c.Tool && a.Server == c.Server && a.Agent == c.Agent &&
-		a.Skill == c.Skill && a.Principal == c.Principal && a.ToolDefinition == c.ToolDefinition && a.Remote == c.Remote && sameHints(a.Annotations, c.Annotations) && (g.Session == "" || g.Session == c.Session)
+	// Names one by one: "a/b" of server "c" and "b" of server "c/a"
+	// make one Target.
+	same := g.Live(now) && g.Plan == plan && a.Kind == c.Kind && a.Tool == c.Tool && a.Server == c.Server &&
+		a.Agent == c.Agent &&
+		a.Skill == c.Skill && a.Principal == c.Principal && a.ToolDefinition == c.ToolDefinition &&
+		a.Remote == c.Remote &&
+		sameHints(a.Annotations, c.Annotations) &&
+		(g.Session == "" || g.Session == c.Session)
 	return same && g.within(bounds) && sameJSON(a.ParentInput, c.ParentInput) && narrows(a.Args, c.Args, g.Bounds)
 }
 
 // within holds the grant to what the policies say at the time of use.
 func (g *Grant) within(b policy.Grants) bool {
-	return !b.Forbid && (!b.Session || g.Session != "") && (b.MaxAge == 0 || g.Expires.Sub(g.Created) <= b.MaxAge) &&
-		(b.MaxUses == 0 || g.Uses < b.MaxUses) && !slices.ContainsFunc(g.Bounds, func(x Bound) bool { return !b.Varies(x) })
+	return !b.Forbid && (!b.Session || g.Session != "") &&
+		(b.MaxAge == 0 || g.Expires.Sub(g.Created) <= b.MaxAge) &&
+		(b.MaxUses == 0 || g.Uses < b.MaxUses) &&
+		!slices.ContainsFunc(g.Bounds, func(x Bound) bool {
+			return !b.Varies(x)
+		})
 }
 
-// fulfils reports whether what was fulfilled when the grant was given is all that rules and stages ask for.
+// fulfils reports whether what was fulfilled when the grant was given
+// is all that rules and stages ask for.
 func (g *Grant) fulfils(rules Rules, stages []policy.Stage) bool {
 	return len(g.Rules) > 0 && g.Rules.include(rules) && tighterStages(g.Stages, stages)
 }
 
-// sameHints compares hints as reported: a hint that is not there is not the same as its default, since the binding tells them apart too.
+// sameHints compares hints as reported: a hint that is not there is not
+// the same as its default, since the binding tells them apart too.
 func sameHints(a, b map[string]bool) bool {
 	if len(a) != len(b) {
 		return false
@@ -187,8 +228,10 @@ func sameJSON(a, b resolve.Raw) bool {
 	return narrows(a, b, nil)
 }
 
-// narrows reports whether the arguments of a call equal the approved ones, but for numbers with a bound, which may lie between zero and the
-// approved number. Nothing may be added or left out. What can't be read narrows nothing.
+// narrows reports whether the arguments of a call equal the approved
+// ones, but for numbers with a bound, which may lie between zero and
+// the approved number. Nothing may be added or left out. What can't be
+// read narrows nothing.
 func narrows(approved, call resolve.Raw, bounds []Bound) bool {
 	a, errA := value.Parse(approved, value.DefaultLimits())
 	b, errB := value.Parse(call, value.DefaultLimits())
@@ -228,6 +271,7 @@ func narrower(a, b value.Value, places []place) bool {
 	case value.Number:
 		return a.Num.Cmp(b.Num) == 0 || inBound(a.Num, b.Num, places)
 	}
+
 	return a.Bool == b.Bool && a.Text == b.Text
 }
 
@@ -239,6 +283,7 @@ func narrowerMembers(a, b []value.Member, places []place) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -252,6 +297,7 @@ func narrowerItems(a, b []value.Value, places []place) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -265,16 +311,19 @@ func below(places []place, segment string) (deeper []place) {
 	return deeper
 }
 
-// inBound reports whether a number lies between zero and the approved one, where a bound stands right here.
+// inBound reports whether a number lies between zero and the approved
+// one, where a bound stands right here.
 func inBound(approved, got value.Num, here []place) bool {
 	zero := value.IntNum(0)
 	for _, p := range here {
 		if len(p.segments) > 0 {
 			continue
 		}
-		if p.kind == AtMost && got.Cmp(zero) >= 0 && got.Cmp(approved) <= 0 || p.kind == AtLeast && got.Cmp(zero) <= 0 && got.Cmp(approved) >= 0 {
+		if p.kind == AtMost && got.Cmp(zero) >= 0 && got.Cmp(approved) <= 0 ||
+			p.kind == AtLeast && got.Cmp(zero) <= 0 && got.Cmp(approved) >= 0 {
 			return true
 		}
 	}
+
 	return false
 }

@@ -30,14 +30,30 @@ func pairs() map[string]func(n int) (before, after string) {
 			return object(n, false, number), object(n, true, number)
 		},
 		"every value another": func(n int) (string, string) {
-			return object(n, false, number), object(n, true, func(i int) string { return fmt.Sprintf(`"k%d":"%d"`, i, i) })
+			return object(n, false, number), object(n, true, func(i int) string {
+				return fmt.Sprintf(`"k%d":"%d"`, i, i)
+			})
 		},
 		"other keys": func(n int) (string, string) {
-			return object(n, false, number), object(n, true, func(i int) string { return fmt.Sprintf(`"l%d":1`, i) })
+			return object(
+					n,
+					false,
+					number,
+				), object(
+					n,
+					true,
+					func(i int) string { return fmt.Sprintf(`"l%d":1`, i) },
+				)
 		},
 		"a long key above many items": func(n int) (string, string) {
 			key := strings.Repeat("k", 10*n)
-			return `{"` + key + `":[` + strings.Repeat("1,", n) + `1]}`, `{"` + key + `":[` + strings.Repeat("2,", n) + `1]}`
+			return `{"` + key + `":[` + strings.Repeat(
+					"1,",
+					n,
+				) + `1]}`, `{"` + key + `":[` + strings.Repeat(
+					"2,",
+					n,
+				) + `1]}`
 		},
 		"a long key above equal items": func(n int) (string, string) {
 			key := strings.Repeat("k", 10*n)
@@ -82,8 +98,8 @@ func TestL3_ComparesWithAGrantInLinearTime(t *testing.T) {
 	}
 }
 
-// TestL3_DiffersAsAWhole: texts with more differences than anybody reads differ as a whole, so that their paths can't
-// fill the memory.
+// TestL3_DiffersAsAWhole: texts with more differences than anybody
+// reads differ as a whole, so that their paths can't fill the memory.
 func TestL3_DiffersAsAWhole(t *testing.T) {
 	before, after := pairs()["a long key above many items"](20_000)
 	got := Diff(before, after)
@@ -105,7 +121,8 @@ func TestDiffNamesPlaces(t *testing.T) {
 	}
 }
 
-// BenchmarkCompare is the largest legal input: 8 MiB of members in the reverse order.
+// BenchmarkCompare is the largest legal input: 8 MiB of members in the
+// reverse order.
 func BenchmarkCompare(b *testing.B) {
 	before, after := pairs()["keys in another order"](45_000)
 	pad := `,"pad":"` + strings.Repeat("x", 7<<20) + `"}`

@@ -11,7 +11,8 @@ import (
 // HiddenValue stands where channels hide a value.
 const HiddenValue = "(hidden by policy)"
 
-// mostHidden is how many hidden values are recorded by their paths; what is left is counted in one more text.
+// mostHidden is how many hidden values are recorded by their paths;
+// what is left is counted in one more text.
 const mostHidden = 50
 
 // Arguments says what channels may show of the call.
@@ -19,8 +20,9 @@ func (r *Request) Arguments() policy.Arguments {
 	return policy.Arguments{Redact: r.Redact, ForbidHidden: r.ForbidHidden}
 }
 
-// Hidden lists the values of the current call that policy hides from whoever is shown it, by their paths. Arguments that
-// can't be read count as one hidden value where policy hides any.
+// Hidden lists the values of the current call that policy hides from
+// whoever is shown it, by their paths. Arguments that can't be read
+// count as one hidden value where policy hides any.
 func (r *Request) Hidden() []string {
 	call := &r.Current().Call
 	h := hiding{}
@@ -30,8 +32,9 @@ func (r *Request) Hidden() []string {
 	return h.paths()
 }
 
-// Unapprovable lists the hidden values on account of which a policy forbids approving the current call; nil when it may be
-// approved unseen.
+// Unapprovable lists the hidden values on account of which a policy
+// forbids approving the current call; nil when it may be approved
+// unseen.
 func (r *Request) Unapprovable() []string {
 	if !r.ForbidHidden {
 		return nil
@@ -40,9 +43,10 @@ func (r *Request) Unapprovable() []string {
 	return r.Hidden()
 }
 
-// Redact writes a JSON text with HiddenValue in the place of each hidden value, and lists what it replaced by its paths.
-// A text in which nothing is hidden is returned as it is. Of a text that can't be read nothing is left where anything
-// could be hidden.
+// Redact writes a JSON text with HiddenValue in the place of each
+// hidden value, and lists what it replaced by its paths. A text in
+// which nothing is hidden is returned as it is. Of a text that can't be
+// read nothing is left where anything could be hidden.
 func Redact(text string, at policy.Redaction) (shown string, hidden []string) {
 	h := hiding{}
 	doc, ok := h.document("", text, at)
@@ -56,7 +60,8 @@ func Redact(text string, at policy.Redaction) (shown string, hidden []string) {
 	return string(doc.AppendJSON(nil)), h.paths()
 }
 
-// Redact hides what a policy hides in a change. hidden says that it hides all of it.
+// Redact hides what a policy hides in a change. hidden says that it
+// hides all of it.
 func (c Change) Redact(arguments policy.Arguments) (shown Change, hidden bool) {
 	at := arguments.Redaction()
 	if c.Path != "" {
@@ -89,7 +94,8 @@ func (h *hiding) paths() []string {
 	return h.found
 }
 
-// document looks through a JSON text, and returns it without the hidden values; false when it can't be read.
+// document looks through a JSON text, and returns it without the hidden
+// values; false when it can't be read.
 func (h *hiding) document(root, text string, at policy.Redaction) (value.Value, bool) {
 	if text == "" || !at.Hides() {
 		return value.Value{}, false

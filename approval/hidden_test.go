@@ -7,7 +7,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// What policy hid from whoever approved is on record, wherever in the arguments it stands.
+// What policy hid from whoever approved is on record, wherever in the
+// arguments it stands.
 func TestM11_HiddenValuesAreRecordedAsHidden(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("login", `{"user":"u","password":"p","more":[{"password":{"old":"x"}}]}`))
@@ -22,7 +23,8 @@ func TestM11_HiddenValuesAreRecordedAsHidden(t *testing.T) {
 	h.history()
 }
 
-// A rule may forbid approving what nobody can see; denying and editing it away stay possible.
+// A rule may forbid approving what nobody can see; denying and editing
+// it away stay possible.
 func TestM11_ARuleMayForbidApprovingHiddenValues(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("unlock", `{"user":"u","password":"p"}`))
@@ -44,7 +46,14 @@ func TestM11_ARuleMayForbidApprovingHiddenValues(t *testing.T) {
 func TestM4_AnEditNeedsToBeShownFully(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`))
-	in := approval.EditInput{Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: "cy", Args: `{"n":1}`, Channel: "api"}
+	in := approval.EditInput{
+		Tenant:  "t",
+		ID:      r.ID,
+		Binding: r.Binding(),
+		Person:  "cy",
+		Args:    `{"n":1}`,
+		Channel: "api",
+	}
 	_, err := h.s.Edit(t.Context(), in)
 	h.fails(err, approval.ErrNotShown)
 	h.is(r.ID, approval.Pending, "")

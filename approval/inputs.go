@@ -19,8 +19,9 @@ type OpenInput struct {
 	Call     *resolve.Call
 	Key      string // idempotency key of the asker's own; "" means none
 	Replaces string // an earlier request that this one supersedes; "" means none
-	// Within is how long the asker waits for an answer. It can only tighten: where the rules give less time, theirs holds.
-	// 0: as the rules say.
+	// Within is how long the asker waits for an answer. It can only
+	// tighten: where the rules give less time, theirs holds. 0: as the
+	// rules say.
 	Within time.Duration
 }
 
@@ -28,17 +29,19 @@ type OpenInput struct {
 type VoteInput struct {
 	Tenant    string
 	ID        string
-	IfVersion int64  // 0: any
-	Binding   string // of the revision that the person saw: whole, or a prefix of at least 12 characters of the hex digits; required
-	Person    string // authenticated name
-	Verdict   Verdict
-	Reason    string
-	Response  string // for Respond: what the agent is told
-	Choice    *int   // for Choose: index of the choice
-	Channel   string
-	Token     string // name of the token that the answer came by; "" for somebody who is signed in
-	Full      bool   // whether the channel showed the whole call; an approval needs it
-	Grant     *GrantOffer
+	IfVersion int64 // 0: any
+	// of the revision that the person saw: whole, or a prefix of at
+	// least 12 characters of the hex digits; required
+	Binding  string
+	Person   string // authenticated name
+	Verdict  Verdict
+	Reason   string
+	Response string // for Respond: what the agent is told
+	Choice   *int   // for Choose: index of the choice
+	Channel  string
+	Token    string // name of the token that the answer came by; "" for somebody who is signed in
+	Full     bool   // whether the channel showed the whole call; an approval needs it
+	Grant    *GrantOffer
 }
 
 // Voted is what became of an answer.
@@ -50,7 +53,8 @@ type Voted struct {
 	why     string      // the person may not give this answer
 }
 
-// EditInput replaces the arguments of a pending request. The target can't be edited (threat 21).
+// EditInput replaces the arguments of a pending request. The target
+// can't be edited (threat 21).
 type EditInput struct {
 	Tenant    string
 	ID        string
@@ -69,8 +73,9 @@ type Edited struct {
 	Decision resolve.Decision `json:"decision"` // of the edited call; a deny refuses the edit
 	Binding  string           `json:"binding"`
 	Changes  []Change         `json:"changes"`
-	// Request is what would stand after the edit, for whoever is to be shown all of it; nil unless this is a preview of an
-	// edit that can be made.
+	// Request is what would stand after the edit, for whoever is to be
+	// shown all of it; nil unless this is a preview of an edit that can
+	// be made.
 	Request *Request `json:"request,omitempty"`
 	Voted   *Voted   `json:"voted,omitempty"` // nil for a preview
 }
@@ -89,7 +94,9 @@ type ConsumeInput struct {
 	Asker   Asker         // who runs it: one of those who asked
 	Call    *resolve.Call // what will run; nil when Binding is given
 	Binding string        // its digest, computed by the runtime's own plan
-	Key     string        // of this attempt: a repetition with the same key gets the same answer, another key is refused; required
+	// of this attempt: a repetition with the same key gets the same
+	// answer, another key is refused; required
+	Key string
 }
 
 // How long texts from outside may be, in bytes.
@@ -98,7 +105,8 @@ const (
 	longestName = 1024 // names, keys, digests
 )
 
-// checkWords holds what a person writes to what every store and ledger can keep.
+// checkWords holds what a person writes to what every store and ledger
+// can keep.
 func checkWords(field, text string) error {
 	if len(text) > longest || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return &InputError{field, fmt.Sprintf("UTF-8 text without NUL of at most %d bytes", longest)}
@@ -109,8 +117,12 @@ func checkWords(field, text string) error {
 // checkName holds a name to one line.
 func checkName(field, text string) error {
 	if len(text) > longestName || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-		return &InputError{field, fmt.Sprintf("UTF-8 text without control characters of at most %d bytes", longestName)}
+		return &InputError{
+			field,
+			fmt.Sprintf("UTF-8 text without control characters of at most %d bytes", longestName),
+		}
 	}
+
 	return nil
 }
 
@@ -124,17 +136,33 @@ func mended(text string) string {
 	return text
 }
 
-// checkCall refuses what could not be recorded as it is. Whether the arguments can be read is for the plan to say.
+// checkCall refuses what could not be recorded as it is. Whether the
+// arguments can be read is for the plan to say.
 func checkCall(c *resolve.Call) error {
 	switch {
 	case c == nil:
 		return &InputError{"call", "a call"}
 	case c.Args == nil && c.Values != nil:
-		return &InputError{"call.args", "the exact text of the arguments, not decoded values: what is approved is the text"}
+		return &InputError{
+			"call.args",
+			"the exact text of the arguments, not decoded values: what is approved is the text",
+		}
 	}
+
 	return errors.Join(
-		checkName("call.tool", c.Tool), checkName("call.server", c.Server), checkName("call.agent", c.Agent), checkName("call.skill", c.Skill),
-		checkPrincipal(c.Principal), checkName("call.session", c.Session), checkName("call.tool_definition", c.ToolDefinition))
+		checkName(
+			"call.tool",
+			c.Tool,
+		),
+		checkName("call.server", c.Server),
+		checkName("call.agent", c.Agent),
+		checkName("call.skill", c.Skill),
+		checkPrincipal(
+			c.Principal,
+		),
+		checkName("call.session", c.Session),
+		checkName("call.tool_definition", c.ToolDefinition),
+	)
 }
 
 func (in *OpenInput) check() error {
@@ -148,5 +176,10 @@ func (in *OpenInput) check() error {
 		return &InputError{"within", "a duration above 0, or none"}
 	}
 
-	return errors.Join(in.Asker.Check(), in.Asker.mayAskFor(in.Agent), checkName("key", in.Key), checkName("replaces", in.Replaces))
+	return errors.Join(
+		in.Asker.Check(),
+		in.Asker.mayAskFor(in.Agent),
+		checkName("key", in.Key),
+		checkName("replaces", in.Replaces),
+	)
 }

@@ -21,7 +21,8 @@ type Amounts struct {
 	BytesPerHour int64 // of calls that are recorded, whatever becomes of them
 }
 
-// LimitError says that a caller has kept as much as it may. Nothing was recorded, and nothing may run.
+// LimitError says that a caller has kept as much as it may. Nothing was
+// recorded, and nothing may run.
 type LimitError struct {
 	Detail string        // whose, how much, and what to do
 	After  time.Duration // when it may have changed
@@ -30,11 +31,14 @@ type LimitError struct {
 // Error says what to do.
 func (e *LimitError) Error() string { return e.Detail }
 
-// recordWeight is what a call takes in the ledger beside its texts, about, in bytes.
+// recordWeight is what a call takes in the ledger beside its texts,
+// about, in bytes.
 const recordWeight = 1 << 10
 
-// loads knows what callers have kept. What is open is read from the store once in a while, and what this process opened
-// since is added: so callers on several replicas may have a little more than their part, for a second.
+// loads knows what callers have kept. What is open is read from the
+// store once in a while, and what this process opened since is added:
+// so callers on several replicas may have a little more than their
+// part, for a second.
 type loads struct {
 	quota Quota
 
@@ -53,7 +57,8 @@ type openLoad struct {
 // loadKey is a token, or with "" all of a tenant.
 type loadKey struct{ tenant, token string }
 
-// hourly is how many bytes of the last hour are still counted: they fade evenly.
+// hourly is how many bytes of the last hour are still counted: they
+// fade evenly.
 type hourly struct {
 	bytes float64
 	at    time.Time
@@ -64,14 +69,20 @@ const (
 	mostHours = 10_000      // after which those that faded are forgotten
 )
 
-// room refuses to record a call of so many bytes when too much was recorded in the last hour. A call that comes when
-// nothing was is let through, whatever its size.
+// room refuses to record a call of so many bytes when too much was
+// recorded in the last hour. A call that comes when nothing was is let
+// through, whatever its size.
 func (l *loads) room(tenant, token string, size int64, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.quota.Token.room("this token has", l.faded(loadKey{tenant, token}, l.quota.Token, now), size); err != nil {
+	if err := l.quota.Token.room(
+		"this token has",
+		l.faded(loadKey{tenant, token}, l.quota.Token, now),
+		size,
+	); err != nil {
 		return err
 	}
+
 	return l.quota.Tenant.room("the tenant has", l.faded(loadKey{tenant, ""}, l.quota.Tenant, now), size)
 }
 
@@ -172,6 +183,7 @@ func (a Amounts) admit(whose string, has Load, size int64) error {
 		detail := fmt.Sprintf("%s %d bytes of requests open, and may have %d", whose, has.Bytes, a.OpenBytes)
 		return &LimitError{Detail: detail + mend, After: time.Minute}
 	}
+
 	return nil
 }
 

@@ -14,7 +14,14 @@ import (
 // wants opens a call with some arguments for a token.
 func (h *harness) wants(token, tool, args string) (*approval.Opened, error) {
 	return h.s.Open(h.t.Context(), approval.OpenInput{
-		Tenant: "t", Asker: approval.Asker{Token: token}, Agent: "desk", Call: &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args)},
+		Tenant: "t",
+		Asker:  approval.Asker{Token: token},
+		Agent:  "desk",
+		Call: &resolve.Call{
+			Kind: resolve.Tool,
+			Tool: tool,
+			Args: []byte(args),
+		},
 	})
 }
 
@@ -46,6 +53,7 @@ func TestM10_OpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 			first = out
 		}
 	}
+
 	before := len(h.history())
 	_, err := h.wants("one", "pay", `{"n":9}`)
 	limited(t, err, "this token has 3 requests open", "wait until people have decided", "cancel")
@@ -66,8 +74,16 @@ func TestM10_OpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 	_, err = h.wants("two", "pay", `{"m":9}`)
 	limited(t, err, "the tenant has 5 requests open")
 	_, err = h.s.Ask(t.Context(), approval.AskInput{
-		Tenant: "t", Asker: approval.Asker{Token: "three"}, Agent: "desk", Key: "k", Call: &resolve.Call{Kind: resolve.Tool, Tool: "quote"},
-		Question: approval.Question{Asker: "files", Prompt: "Go on?", Choices: []string{"Yes", "No"}},
+		Tenant: "t",
+		Asker:  approval.Asker{Token: "three"},
+		Agent:  "desk",
+		Key:    "k",
+		Call:   &resolve.Call{Kind: resolve.Tool, Tool: "quote"},
+		Question: approval.Question{
+			Asker:   "files",
+			Prompt:  "Go on?",
+			Choices: []string{"Yes", "No"},
+		},
 	})
 	limited(t, err, "the tenant has 5 requests open")
 	h.start() // what is open stands in the store
@@ -86,7 +102,9 @@ func TestM10_BytesOfOpenRequestsEnd(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.Quota = approval.Quota{Token: approval.Amounts{OpenBytes: 100_000}}
 	h.start()
-	large := func(n int) string { return fmt.Sprintf(`{"n":%d,"text":"%s"}`, n, strings.Repeat("x", 60_000)) }
+	large := func(n int) string {
+		return fmt.Sprintf(`{"n":%d,"text":"%s"}`, n, strings.Repeat("x", 60_000))
+	}
 	if _, err := h.wants("one", "pay", large(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +124,8 @@ func TestM10_BytesOfOpenRequestsEnd(t *testing.T) {
 func TestM10_BytesRecordedInAnHourEnd(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.Quota = approval.Quota{
-		Token: approval.Amounts{BytesPerHour: 100_000}, Tenant: approval.Amounts{BytesPerHour: 150_000},
+		Token:  approval.Amounts{BytesPerHour: 100_000},
+		Tenant: approval.Amounts{BytesPerHour: 150_000},
 	}
 	h.start()
 	fill := func(token, tool string) (n int, err error) {
@@ -138,7 +157,9 @@ func TestM10_BytesRecordedInAnHourEnd(t *testing.T) {
 
 func TestM10_EditsOfOneRequestEnd(t *testing.T) {
 	h := newHarness(t)
-	text := func(n int) string { return fmt.Sprintf(`{"amount":%d,"text":"%s"}`, n, strings.Repeat("x", 7<<20)) }
+	text := func(n int) string {
+		return fmt.Sprintf(`{"amount":%d,"text":"%s"}`, n, strings.Repeat("x", 7<<20))
+	}
 	out, err := h.wants("one", "trade", text(0))
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +167,13 @@ func TestM10_EditsOfOneRequestEnd(t *testing.T) {
 	r := out.Request
 	for n := 1; n < 10; n++ {
 		edited, err := h.s.Edit(t.Context(), approval.EditInput{
-			Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: []string{"ann", "bob"}[n%2], Args: text(n), Channel: "cli", Full: true,
+			Tenant:  "t",
+			ID:      r.ID,
+			Binding: r.Binding(),
+			Person:  []string{"ann", "bob"}[n%2],
+			Args:    text(n),
+			Channel: "cli",
+			Full:    true,
 		})
 		var input *approval.InputError
 		switch {
@@ -158,7 +185,9 @@ func TestM10_EditsOfOneRequestEnd(t *testing.T) {
 		case err != nil:
 			t.Fatal(err)
 		}
+
 		r = edited.Voted.Request
 	}
+
 	t.Error("there is no end to edits")
 }

@@ -31,15 +31,28 @@ func (r *Request) open(now time.Time, require policy.Require, cfg Config) []Even
 func (r *Request) opened(more map[string]any) Event {
 	call := r.Current().Call
 	facts := map[string]any{
-		"principal": call.Principal, "unknown_principal": r.Requester.Unknown, "forbid_hidden": r.ForbidHidden, "session": call.Session, "plan": r.Current().Plan, "deadline": stamp(r.Deadline),
-		"on_timeout": string(r.OnTimeout), "stages": stageFacts(r.Stages), "rules": ruleFacts(r.Current()),
-		"tool_definition": call.ToolDefinition, "owners": list(r.Requester.Owners), "replaces": r.Replaces, "person": r.Requester.Person,
+		"principal":         call.Principal,
+		"unknown_principal": r.Requester.Unknown,
+		"forbid_hidden":     r.ForbidHidden,
+		"session":           call.Session,
+		"plan":              r.Current().Plan,
+		"deadline":          stamp(r.Deadline),
+		"on_timeout":        string(r.OnTimeout),
+		"stages":            stageFacts(r.Stages),
+		"rules":             ruleFacts(r.Current()),
+		"tool_definition":   call.ToolDefinition,
+		"owners":            list(r.Requester.Owners),
+		"replaces":          r.Replaces,
+		"person":            r.Requester.Person,
 	}
 	maps.Copy(facts, more)
-	return r.event(EventOpened, r.Requester.Runtime, facts).sealing("args", string(call.Args)).sealing("message", r.Current().Decision.Message)
+	return r.event(EventOpened, r.Requester.Runtime, facts).
+		sealing("args", string(call.Args)).
+		sealing("message", r.Current().Decision.Message)
 }
 
-// demand joins a requirement into what the request already demands. It only tightens.
+// demand joins a requirement into what the request already demands. It
+// only tightens.
 func (r *Request) demand(q policy.Require) {
 	have := policy.Require{
 		Stages:    r.Stages,
@@ -76,10 +89,12 @@ func (r *Request) demand(q policy.Require) {
 	}
 }
 
-// anyone is the stage of a request whose rules name no group: one approver of the tenant.
+// anyone is the stage of a request whose rules name no group: one
+// approver of the tenant.
 func anyone() policy.Stage { return policy.Stage{Group: "", People: 1} }
 
-// isAnyone reports whether one approver of the tenant is all that is asked for.
+// isAnyone reports whether one approver of the tenant is all that is
+// asked for.
 func isAnyone(stages []policy.Stage) bool {
 	return len(stages) == 1 && stages[0].Group == "" && stages[0].People == 1
 }
@@ -93,13 +108,19 @@ func oneMore(stages []policy.Stage) []policy.Stage {
 	return append([]policy.Stage{anyone()}, stages...)
 }
 
-// scheduled puts a reminder at half of the time and at nine tenths, and the escalations where the policies want them.
+// scheduled puts a reminder at half of the time and at nine tenths, and
+// the escalations where the policies want them.
 func scheduled(from, deadline time.Time, escalate []policy.Escalation) []Scheduled {
 	whole := deadline.Sub(from)
 	out := []Scheduled{{At: from.Add(whole / 2), Kind: Remind}, {At: from.Add(whole / 10 * 9), Kind: Remind}}
 	for _, e := range escalate {
-		out = append(out, Scheduled{At: from.Add(e.After), Kind: Escalate, To: e.To})
+		out = append(out, Scheduled{
+			At:   from.Add(e.After),
+			Kind: Escalate,
+			To:   e.To,
+		})
 	}
+
 	slices.SortStableFunc(out, func(a, b Scheduled) int { return a.At.Compare(b.At) })
 	return out
 }
@@ -115,15 +136,23 @@ func (r *Request) schedule() {
 	case r.State == Pending:
 		r.Due = &r.Deadline
 	}
+
 	if r.Due != nil { // not an alias of a field that may change
 		at := *r.Due
 		r.Due = &at
 	}
 }
 
-// vote lets one person answer; response is what the agent is told instead of letting it run. The caller has checked the version and what
-// was shown.
-func (r *Request) vote(v Vote, response string, w standing, now time.Time, cfg Config) (VoteOutcome, []Event, error) {
+// vote lets one person answer; response is what the agent is told
+// instead of letting it run. The caller has checked the version and
+// what was shown.
+func (r *Request) vote(
+	v Vote,
+	response string,
+	w standing,
+	now time.Time,
+	cfg Config,
+) (VoteOutcome, []Event, error) {
 	a := r.answering()
 	e := w.eligibility(&a, v.Person)
 	if e.May(v.Verdict) != nil {
@@ -141,6 +170,7 @@ func (r *Request) vote(v Vote, response string, w standing, now time.Time, cfg C
 	case v.Verdict == Approve && r.ForbidHidden && len(v.Hidden) > 0:
 		return "", nil, fmt.Errorf("%w: %s", ErrHidden, strings.Join(v.Hidden, ", "))
 	}
+
 	r.Votes = append(r.Votes, v)
 	events := []Event{r.voteEvent(EventVote, v, nil)}
 	switch {
@@ -149,16 +179,21 @@ func (r *Request) vote(v Vote, response string, w standing, now time.Time, cfg C
 	case v.Verdict.picks():
 		return VoteAnswered, append(events, r.pick(v, now)), nil
 	}
+
 	cause := ByVotes
 	if v.Verdict == Respond {
 		cause, r.Answer = ByResponse, response
 	}
 	r.close(Denied, cause, v.Person, v.Reason, now)
-	events = append(events, r.event(EventRequestDenied, v.Person, nil).sealing("reason", v.Reason).sealing("response", r.Answer))
+	events = append(
+		events,
+		r.event(EventRequestDenied, v.Person, nil).sealing("reason", v.Reason).sealing("response", r.Answer),
+	)
 	return VoteDenied, events, nil
 }
 
-// said reports whether this person gave this very answer to this revision before.
+// said reports whether this person gave this very answer to this
+// revision before.
 func (r *Request) said(v Vote) bool {
 	return slices.ContainsFunc(r.Votes, func(o Vote) bool {
 		same := o.Chosen == nil && v.Chosen == nil || o.Chosen != nil && v.Chosen != nil && *o.Chosen == *v.Chosen
@@ -166,8 +201,15 @@ func (r *Request) said(v Vote) bool {
 	})
 }
 
-// count approves when distinct people who hold the groups now fill every seat.
-func (r *Request) count(v Vote, w standing, now time.Time, cfg Config, events []Event) (VoteOutcome, []Event, error) {
+// count approves when distinct people who hold the groups now fill
+// every seat.
+func (r *Request) count(
+	v Vote,
+	w standing,
+	now time.Time,
+	cfg Config,
+	events []Event,
+) (VoteOutcome, []Event, error) {
 	approvers := r.approvers(w)
 	if _, met := people.Seat(r.StagesAt(now), approvers); !met {
 		return VoteCounted, events, nil
@@ -185,7 +227,8 @@ func ids(people []Person) []string {
 	return out
 }
 
-// approvers are the people whose approval of the current revision counts as of now, in the order they gave it.
+// approvers are the people whose approval of the current revision
+// counts as of now, in the order they gave it.
 func (r *Request) approvers(w standing) []Person {
 	a := r.answering()
 
@@ -193,13 +236,19 @@ func (r *Request) approvers(w standing) []Person {
 }
 
 func (r *Request) approve(cause Cause, by, reason string, now time.Time, cfg Config) Event {
-	r.State, r.Cause, r.By, r.Reason, r.Decided = Approved, cause, by, reason, &now
+	r.State = Approved
+	r.Cause = cause
+	r.By = by
+	r.Reason = reason
+	r.Decided = &now
 	r.Scheduled, r.Permit = nil, &Permit{Expires: now.Add(cfg.PermitAge)}
 	r.schedule()
-	return r.event(EventApproved, by, map[string]any{"expires": stamp(r.Permit.Expires)}).sealing("reason", reason)
+	return r.event(EventApproved, by, map[string]any{"expires": stamp(r.Permit.Expires)}).
+		sealing("reason", reason)
 }
 
-// voters lists who gave one of the verdicts on the current revision in time, in the order they gave it.
+// voters lists who gave one of the verdicts on the current revision in
+// time, in the order they gave it.
 func (r *Request) voters(verdicts ...Verdict) []string {
 	var out []string
 	for _, v := range r.Votes {
@@ -212,7 +261,8 @@ func (r *Request) voters(verdicts ...Verdict) []string {
 	return out
 }
 
-// voteLate records an answer that came after the end. A deny still stops an approval that nobody has used.
+// voteLate records an answer that came after the end. A deny still
+// stops an approval that nobody has used.
 func (r *Request) voteLate(v Vote, response string, now time.Time) (VoteOutcome, []Event, error) {
 	if r.said(v) {
 		return VoteDuplicate, nil, nil
@@ -225,8 +275,11 @@ func (r *Request) voteLate(v Vote, response string, now time.Time) (VoteOutcome,
 	case yes && r.State == Denied, !yes && r.State == Consumed:
 		outcome = VoteConflicting
 	}
+
 	r.Votes = append(r.Votes, v)
-	events := []Event{r.voteEvent(EventVoteLate, v, map[string]any{"outcome": string(outcome)}).sealing("response", response)}
+	events := []Event{
+		r.voteEvent(EventVoteLate, v, map[string]any{"outcome": string(outcome)}).sealing("response", response),
+	}
 	if outcome == VoteRevoked {
 		r.close(Expired, ByLateDeny, v.Person, v.Reason, now)
 		events = append(events, r.event(EventExpired, v.Person, nil).sealing("reason", v.Reason))
@@ -236,8 +289,12 @@ func (r *Request) voteLate(v Vote, response string, now time.Time) (VoteOutcome,
 
 func (r *Request) voteEvent(kind string, v Vote, facts map[string]any) Event {
 	all := map[string]any{
-		"verdict": string(v.Verdict), "channel": v.Channel, "groups": list(v.Groups), "shown_fully": v.Full, "hidden": list(v.Hidden),
-		"seen": v.Binding,
+		"verdict":     string(v.Verdict),
+		"channel":     v.Channel,
+		"groups":      list(v.Groups),
+		"shown_fully": v.Full,
+		"hidden":      list(v.Hidden),
+		"seen":        v.Binding,
 	}
 	if v.Token != "" {
 		all["token"] = v.Token
@@ -256,13 +313,19 @@ func (r *Request) close(s State, cause Cause, by, reason string, now time.Time) 
 	if r.Decided == nil {
 		r.Decided = &now
 	}
-	r.State, r.Cause, r.By, r.Reason, r.Closed = s, cause, by, reason, &now
+	r.State = s
+	r.Cause = cause
+	r.By = by
+	r.Reason = reason
+	r.Closed = &now
 	r.Scheduled = nil
 	r.schedule()
 }
 
-// revise puts an edited call in the place of the current one: new digest, all requirements of both, and votes on what stood before no
-// longer count. It is a new call, so what its own rules allow in time begins now, but the deadline never moves away; and nobody's silence
+// revise puts an edited call in the place of the current one: new
+// digest, all requirements of both, and votes on what stood before no
+// longer count. It is a new call, so what its own rules allow in time
+// begins now, but the deadline never moves away; and nobody's silence
 // about the call as asked is consent to the call as edited (threat 24).
 func (r *Request) revise(next Revision, require policy.Require) Event {
 	next.Number = r.Current().Number + 1
@@ -278,10 +341,17 @@ func (r *Request) revise(next Revision, require policy.Require) Event {
 	r.schedule()
 	before := r.Revisions[len(r.Revisions)-2]
 	e := r.event(EventEdited, next.Author, map[string]any{
-		"from": before.Binding, "plan": next.Plan, "rules": ruleFacts(&next), "stages": stageFacts(r.Stages), "deadline": stamp(r.Deadline),
-		"on_timeout": string(r.OnTimeout), "forbid_hidden": r.ForbidHidden,
+		"from":          before.Binding,
+		"plan":          next.Plan,
+		"rules":         ruleFacts(&next),
+		"stages":        stageFacts(r.Stages),
+		"deadline":      stamp(r.Deadline),
+		"on_timeout":    string(r.OnTimeout),
+		"forbid_hidden": r.ForbidHidden,
 	})
-	return e.sealing("args", string(next.Call.Args)).sealing("message", next.Decision.Message).sealing("note", next.Note)
+	return e.sealing("args", string(next.Call.Args)).
+		sealing("message", next.Decision.Message).
+		sealing("note", next.Note)
 }
 
 // delayed is a requirement whose stand-ins come in so much later.
@@ -297,20 +367,27 @@ func delayed(q policy.Require, later time.Duration) policy.Require {
 	return q
 }
 
-// escalations schedules what an edited call demands and the request does not have yet. Each group is called once, at its earliest time.
+// escalations schedules what an edited call demands and the request
+// does not have yet. Each group is called once, at its earliest time.
 func (r *Request) escalations(more []policy.Escalation, from time.Time) {
 	for _, e := range more {
-		next := Scheduled{At: from.Add(e.After), Kind: Escalate, To: e.To}
+		next := Scheduled{
+			At:   from.Add(e.After),
+			Kind: Escalate,
+			To:   e.To,
+		}
 		same := func(g Scheduled) bool { return g.Kind == Escalate && g.To == e.To }
 		sooner := func(g Scheduled) bool { return same(g) && !g.At.After(next.At) }
 		if !slices.Contains(r.Called, e.To) && !slices.ContainsFunc(r.Scheduled, sooner) {
 			r.Scheduled = append(slices.DeleteFunc(r.Scheduled, same), next)
 		}
 	}
+
 	slices.SortStableFunc(r.Scheduled, func(a, b Scheduled) int { return a.At.Compare(b.At) })
 }
 
-// tick lets time act: what is scheduled for now, then the deadline, or the end of a permit that nobody used.
+// tick lets time act: what is scheduled for now, then the deadline, or
+// the end of a permit that nobody used.
 func (r *Request) tick(now time.Time, cfg Config) []Event {
 	var events []Event
 	if r.State == Approved && !now.Before(r.Permit.Expires) {
@@ -324,6 +401,7 @@ func (r *Request) tick(now time.Time, cfg Config) []Event {
 			events = append(events, r.act(next)...)
 		}
 	}
+
 	if r.State == Pending && !now.Before(r.Deadline) {
 		events = append(events, r.timeout(now, cfg)...)
 	}
@@ -342,25 +420,35 @@ func (r *Request) act(next Scheduled) []Event {
 	return []Event{r.event(EventEscalated, "", map[string]any{"to": next.To, "deadline": stamp(r.Deadline)})}
 }
 
-// timeout is what happens when nobody decided: once more the same time for those who are called in, where the policies say escalate;
-// else the end. Approving takes the word of both the policy and the runtime owner (resolve.Options.AllowTimeoutApprove).
+// timeout is what happens when nobody decided: once more the same time
+// for those who are called in, where the policies say escalate; else
+// the end. Approving takes the word of both the policy and the runtime
+// owner (resolve.Options.AllowTimeoutApprove).
 func (r *Request) timeout(now time.Time, cfg Config) []Event {
 	switch r.OnTimeout {
 	case policy.TimeoutEscalate:
 		if len(r.Called) > 0 {
 			r.OnTimeout, r.Deadline = policy.TimeoutDeny, r.Deadline.Add(r.Within)
 			if now.Before(r.Deadline) {
-				return []Event{r.event(EventEscalated, "", map[string]any{"to": strings.Join(r.Called, ","), "deadline": stamp(r.Deadline)})}
+				return []Event{
+					r.event(
+						EventEscalated,
+						"",
+						map[string]any{"to": strings.Join(r.Called, ","), "deadline": stamp(r.Deadline)},
+					),
+				}
 			}
 		}
 	case policy.TimeoutApprove:
 		return []Event{r.approve(ByTimeout, "", "", now, cfg)}
 	}
+
 	r.close(Expired, ByDeadline, "", "", now)
 	return []Event{r.event(EventExpired, "", nil)}
 }
 
-// withdraw ends an open request because of what happened around it. An approval ends as expired, since people did decide.
+// withdraw ends an open request because of what happened around it. An
+// approval ends as expired, since people did decide.
 func (r *Request) withdraw(cause Cause, by, reason string, now time.Time) Event {
 	state, kind := Cancelled, EventCancelled
 	if r.State == Approved {
@@ -386,8 +474,11 @@ func (r *Request) consume(binding, key, by string, now time.Time) (Event, error)
 	case !now.Before(r.Permit.Expires): // the caller lets time act first, so this is never reached
 		return r.refuse(by, "too late", ErrNotApproved)
 	}
+
 	r.close(Consumed, ByConsume, r.By, r.Reason, now)
-	r.Permit.Key, r.Permit.By, r.Permit.Consumed = key, by, &now
+	r.Permit.Key = key
+	r.Permit.By = by
+	r.Permit.Consumed = &now
 	return r.event(EventConsumed, by, map[string]any{"plan": r.Current().Plan}), nil
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// model is the request as the documentation tells it, with sets instead of the machine's lists, and a search instead of its matching.
+// model is the request as the documentation tells it, with sets instead
+// of the machine's lists, and a search instead of its matching.
 type model struct {
 	state     State
 	cause     Cause
@@ -46,6 +47,7 @@ func assigns(stages map[string]int, people []string, holds func(person, group st
 		}
 		return false
 	}
+
 	return true
 }
 
@@ -73,6 +75,7 @@ func (m *model) join(q policy.Require, now time.Time) {
 			m.scheduled[e.To] = at
 		}
 	}
+
 	for _, p := range q.Arguments.Redact {
 		m.redact[p] = true
 	}
@@ -92,6 +95,7 @@ func (m *model) standIn(s policy.Stage, now time.Time) {
 			fresh[i.Group] = before
 		}
 	}
+
 	m.standIns[s.Group] = fresh
 }
 
@@ -104,18 +108,22 @@ func (m *model) pass(now time.Time, cfg Config) {
 		return
 	}
 	for g, at := range m.scheduled {
-		// A group is called in when its time comes, though not later than the end of the request.
+		// A group is called in when its time comes, though not later
+		// than the end of the request.
 		if !now.Before(at) && (at.Before(m.deadline) || !now.Before(m.deadline)) {
 			m.called[g] = true
 			delete(m.scheduled, g)
 		}
 	}
+
 	if now.Before(m.deadline) {
 		return
 	}
 	switch {
 	case m.fallback == policy.TimeoutApprove:
-		m.state, m.cause, m.expires = Approved, ByTimeout, now.Add(cfg.PermitAge)
+		m.state = Approved
+		m.cause = ByTimeout
+		m.expires = now.Add(cfg.PermitAge)
 		return
 	case m.fallback == policy.TimeoutEscalate && len(m.called) > 0:
 		m.fallback, m.deadline = policy.TimeoutDeny, m.deadline.Add(m.within)
@@ -123,6 +131,7 @@ func (m *model) pass(now time.Time, cfg Config) {
 			return
 		}
 	}
+
 	m.state, m.cause = Expired, ByDeadline
 }
 
@@ -134,5 +143,6 @@ func (m *model) late(v Verdict) VoteOutcome {
 	case m.state == Denied && v == Approve, m.state == Consumed && v != Approve:
 		return VoteConflicting
 	}
+
 	return VoteLate
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// town is a directory that changes: people with names, groups that they hold, agents' owners.
+// town is a directory that changes: people with names, groups that they
+// hold, agents' owners.
 type town struct {
 	names  map[string]string          // any name → canonical id
 	holds  map[string]map[string]bool // id → groups
@@ -62,12 +63,21 @@ const (
 func group(i int) string  { return "g" + strconv.Itoa(i) }
 func person(i int) string { return "p" + strconv.Itoa(i) }
 
-// barred are those who ask: the owner of the runtime, the principal, an owner by file, an owner by the directory. Each is known by other
+// barred are those who ask: the owner of the runtime, the principal, an
+// owner by file, an owner by the directory. Each is known by other
 // names.
 var barred = map[string]bool{"p0": true, "p1": true}
 
 func newTrial(t *rapid.T) *trial {
-	d := &town{names: map[string]string{"boss@x": "p0", "token-of-p1": "p1", "owner@file": "p1"}, holds: map[string]map[string]bool{}, owners: []string{"boss@x"}}
+	d := &town{
+		names: map[string]string{
+			"boss@x":      "p0",
+			"token-of-p1": "p1",
+			"owner@file":  "p1",
+		},
+		holds:  map[string]map[string]bool{},
+		owners: []string{"boss@x"},
+	}
 	for i := range somePeople {
 		d.names[person(i)], d.names["alias-"+person(i)] = person(i), person(i)
 		d.holds[person(i)] = map[string]bool{}
@@ -77,8 +87,18 @@ func newTrial(t *rapid.T) *trial {
 			}
 		}
 	}
-	x := &trial{t: t, town: d, cfg: Config{}.withDefaults(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	x.s = &Service{people: d, cfg: x.cfg, random: seeded(1)}
+
+	x := &trial{
+		t:    t,
+		town: d,
+		cfg:  Config{}.withDefaults(),
+		now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}
+	x.s = &Service{
+		people: d,
+		cfg:    x.cfg,
+		random: seeded(1),
+	}
 	x.open(drawRequire(t))
 	return x
 }
@@ -103,41 +123,83 @@ func drawRequire(t *rapid.T) policy.Require {
 		}
 	}
 	q.Within = time.Duration(rapid.SampledFrom([]int{0, 1, 10, 60, 3000}).Draw(t, "within")) * time.Minute
-	q.OnTimeout = rapid.SampledFrom([]policy.Timeout{"", policy.TimeoutDeny, policy.TimeoutEscalate, policy.TimeoutApprove}).Draw(t, "fallback")
+	q.OnTimeout = rapid.SampledFrom([]policy.Timeout{
+		"",
+		policy.TimeoutDeny,
+		policy.TimeoutEscalate,
+		policy.TimeoutApprove,
+	}).
+		Draw(t, "fallback")
 	for g := range someGroups {
 		if rapid.IntRange(0, 3).Draw(t, "escalates") == 0 {
-			e := policy.Escalation{After: time.Duration(rapid.IntRange(1, 100).Draw(t, "after")) * time.Minute, To: group(g)}
-			e.May = rapid.SampledFrom([]policy.May{policy.MayApprove, policy.MayApprove, policy.MayLook}).Draw(t, "may")
+			e := policy.Escalation{
+				After: time.Duration(rapid.IntRange(1, 100).Draw(t, "after")) * time.Minute,
+				To:    group(g),
+			}
+			e.May = rapid.SampledFrom([]policy.May{policy.MayApprove, policy.MayApprove, policy.MayLook}).
+				Draw(t, "may")
 			q.Escalate = append(q.Escalate, e)
 			for i := range q.Stages {
 				q.Stages[i].StandIns = append(q.Stages[i].StandIns, policy.StandIn{Group: e.To, After: e.After})
 			}
 		}
 	}
+
 	q.Grants = rapid.SampledFrom(grantBounds()).Draw(t, "grants")
 	q.Arguments.Redact = rapid.SampledFrom([][]string{nil, {"a"}, {"b"}}).Draw(t, "redact")
 	return q.Join(policy.Require{})
 }
 
-// grantBounds are those of parsed rules: these always say which arguments may vary, most of them none.
+// grantBounds are those of parsed rules: these always say which
+// arguments may vary, most of them none.
 func grantBounds() []policy.Grants {
 	none := []policy.Bound{}
 	amount := policy.Bound{Path: "n", Kind: policy.AtMost}
 
 	return []policy.Grants{
-		{Bounds: none}, {Forbid: true}, {Session: true, Bounds: none}, {MaxUses: 3, Bounds: []policy.Bound{amount}},
+		{
+			Bounds: none,
+		}, {Forbid: true}, {Session: true, Bounds: none}, {MaxUses: 3, Bounds: []policy.Bound{amount}},
 		{MaxAge: time.Hour, Bounds: []policy.Bound{amount, {Path: "loss", Kind: policy.AtLeast}}},
 	}
 }
 
 func (x *trial) open(q policy.Require) {
-	x.r = &Request{ID: "apr_1", Tenant: "t", Version: 1, Agent: Agent{ID: "agent"},
-		Requester: Requester{Runtime: "token-of-p1", Principal: "alias-p0", Owners: []string{"owner@file"}},
-		Revisions: []Revision{{Call: resolve.Call{Kind: resolve.Tool, Tool: "trade", Args: resolve.Raw(`{"n":0}`), Principal: "alias-p0"}, Binding: binding(0), Plan: "plan", At: x.now}},
+	x.r = &Request{
+		ID:      "apr_1",
+		Tenant:  "t",
+		Version: 1,
+		Agent:   Agent{ID: "agent"},
+		Requester: Requester{
+			Runtime:   "token-of-p1",
+			Principal: "alias-p0",
+			Owners:    []string{"owner@file"},
+		},
+		Revisions: []Revision{{
+			Call: resolve.Call{
+				Kind:      resolve.Tool,
+				Tool:      "trade",
+				Args:      resolve.Raw(`{"n":0}`),
+				Principal: "alias-p0",
+			},
+			Binding: binding(0),
+			Plan:    "plan",
+			At:      x.now,
+		}},
 	}
-	x.m = &model{state: Pending, approvals: map[string]bool{}, answers: map[string]bool{}, stages: map[string]int{}, fallback: policy.TimeoutDeny,
-		standIns: map[string]map[string]time.Time{}, lookers: map[string]bool{},
-		created: x.now, called: map[string]bool{}, scheduled: map[string]time.Time{}, redact: map[string]bool{}}
+	x.m = &model{
+		state:     Pending,
+		approvals: map[string]bool{},
+		answers:   map[string]bool{},
+		stages:    map[string]int{},
+		fallback:  policy.TimeoutDeny,
+		standIns:  map[string]map[string]time.Time{},
+		lookers:   map[string]bool{},
+		created:   x.now,
+		called:    map[string]bool{},
+		scheduled: map[string]time.Time{},
+		redact:    map[string]bool{},
+	}
 	if q.OnTimeout != "" {
 		x.m.fallback = q.OnTimeout
 	}
@@ -154,7 +216,8 @@ func binding(n int) string { return "sha256:" + digestOf(strconv.Itoa(n)) }
 
 func (x *trial) holds(id, g string) bool { return g == "" || x.town.holds[id][g] }
 
-// fits reports whether a person may sit in a stage: they hold its group, or one that stands in for it by now.
+// fits reports whether a person may sit in a stage: they hold its
+// group, or one that stands in for it by now.
 func (x *trial) fits(id, stage string) bool {
 	if x.holds(id, stage) {
 		return true
@@ -198,6 +261,7 @@ func (x *trial) answer(id string, v Verdict, full bool) (outcome VoteOutcome, sh
 	case v == Approve && !full:
 		return "", false
 	}
+
 	m.answers[said] = true
 	if v != Approve {
 		m.state, m.cause = Denied, ByVotes
@@ -206,6 +270,7 @@ func (x *trial) answer(id string, v Verdict, full bool) (outcome VoteOutcome, sh
 		}
 		return VoteDenied, true
 	}
+
 	m.approvals[id] = true
 	var people []string
 	for p := range m.approvals {
@@ -216,7 +281,9 @@ func (x *trial) answer(id string, v Verdict, full bool) (outcome VoteOutcome, sh
 	if !assigns(m.stages, people, x.fits) {
 		return VoteCounted, true
 	}
-	m.state, m.cause, m.expires = Approved, ByVotes, x.now.Add(x.cfg.PermitAge)
+	m.state = Approved
+	m.cause = ByVotes
+	m.expires = x.now.Add(x.cfg.PermitAge)
 	return VoteApproved, true
 }
 
@@ -230,7 +297,15 @@ func (x *trial) tick() {
 // record audits events, which must tell the whole truth.
 func (x *trial) record(events []Event) {
 	for _, e := range events {
-		record, err := ledger.Entry{Time: x.now, Tenant: "t", Type: e.Type, Subject: e.Subject, Actor: e.Actor, Facts: e.Facts, Sealed: e.Sealed}.Seal(x.s.random)
+		record, err := ledger.Entry{
+			Time:    x.now,
+			Tenant:  "t",
+			Type:    e.Type,
+			Subject: e.Subject,
+			Actor:   e.Actor,
+			Facts:   e.Facts,
+			Sealed:  e.Sealed,
+		}.Seal(x.s.random)
 		if err != nil {
 			x.t.Fatalf("seal %s: %v", e.Type, err)
 		}
@@ -278,7 +353,16 @@ func (x *trial) give(id string, v Verdict, full bool) (VoteOutcome, []Event, err
 	if !known {
 		delete(w.people, id)
 	}
-	vote := Vote{Person: voter.ID, Verdict: v, Revision: x.r.Current().Number, Binding: x.r.Binding(), Channel: "test", Groups: voter.Groups, Full: full, At: x.now}
+	vote := Vote{
+		Person:   voter.ID,
+		Verdict:  v,
+		Revision: x.r.Current().Number,
+		Binding:  x.r.Binding(),
+		Channel:  "test",
+		Groups:   voter.Groups,
+		Full:     full,
+		At:       x.now,
+	}
 	return x.r.vote(vote, "because", w, x.now, x.cfg)
 }
 
@@ -290,14 +374,24 @@ func (x *trial) Edit(t *rapid.T) {
 		return
 	}
 	q, n := drawRequire(t), x.m.revision+1
-	next := Revision{Call: x.r.Current().Call, Binding: binding(n), Plan: "plan", Author: id, At: x.now}
+	next := Revision{
+		Call:    x.r.Current().Call,
+		Binding: binding(n),
+		Plan:    "plan",
+		Author:  id,
+		At:      x.now,
+	}
 	next.Call.Args = resolve.Raw(`{"n":` + strconv.Itoa(n) + `}`)
 	events := []Event{x.r.revise(next, q)}
 	m := x.m
 	m.revision, m.approvals = n, map[string]bool{}
 	if q.OnTimeout != "" && (q.OnTimeout == policy.TimeoutDeny || m.fallback != policy.TimeoutDeny) {
-		m.fallback = map[bool]policy.Timeout{true: policy.TimeoutEscalate, false: q.OnTimeout}[m.fallback == policy.TimeoutEscalate && q.OnTimeout == policy.TimeoutApprove]
+		m.fallback = map[bool]policy.Timeout{
+			true:  policy.TimeoutEscalate,
+			false: q.OnTimeout,
+		}[m.fallback == policy.TimeoutEscalate && q.OnTimeout == policy.TimeoutApprove]
 	}
+
 	if m.fallback == policy.TimeoutApprove {
 		m.fallback = policy.TimeoutDeny // silence was about another call
 	}
@@ -314,7 +408,11 @@ func (x *trial) Edit(t *rapid.T) {
 
 func (x *trial) Time(t *rapid.T) {
 	x.t = t
-	x.now = x.now.Add(time.Duration(rapid.SampledFrom([]int{0, 1, 5, 14, 16, 60, 1500, 10000}).Draw(t, "minutes")) * time.Minute)
+	x.now = x.now.Add(
+		time.Duration(
+			rapid.SampledFrom([]int{0, 1, 5, 14, 16, 60, 1500, 10000}).Draw(t, "minutes"),
+		) * time.Minute,
+	)
 	x.tick()
 	if x.r.State.Open() && (x.r.Due == nil || !x.r.Due.After(x.now)) {
 		t.Fatalf("due %v after a tick at %v", x.r.Due, x.now)
@@ -323,14 +421,19 @@ func (x *trial) Time(t *rapid.T) {
 
 func (x *trial) Move(t *rapid.T) {
 	x.t = t
-	id, g := person(rapid.IntRange(0, somePeople-1).Draw(t, "person")), group(rapid.IntRange(0, someGroups-1).Draw(t, "group"))
+	id, g := person(
+		rapid.IntRange(0, somePeople-1).Draw(t, "person"),
+	), group(
+		rapid.IntRange(0, someGroups-1).Draw(t, "group"),
+	)
 	switch rapid.IntRange(0, 9).Draw(t, "how") {
 	case 0: // leaves, under all names
 		maps.DeleteFunc(x.town.names, func(_, to string) bool { return to == id && !barred[id] })
 	case 1: // joins again
 		x.town.names[id] = id
 	case 2: // turns out to be somebody else
-		if other := person(rapid.IntRange(0, somePeople-1).Draw(t, "other")); x.town.names[other] == other && !barred[id] {
+		if other := person(rapid.IntRange(0, somePeople-1).Draw(t, "other")); x.town.names[other] == other &&
+			!barred[id] {
 			for name, to := range x.town.names {
 				if to == id {
 					x.town.names[name] = other
@@ -361,8 +464,19 @@ func (x *trial) Withdraw(t *rapid.T) {
 func (x *trial) Consume(t *rapid.T) {
 	x.t = t
 	x.tick()
-	b := rapid.SampledFrom([]string{binding(x.m.revision), binding(x.m.revision), binding(x.m.revision), binding(x.m.revision + 1), binding(0), ""}).Draw(t, "binding")
-	key, by := rapid.SampledFrom([]string{"k1", "k1", "k2"}).Draw(t, "key"), rapid.SampledFrom([]string{"r1", "r1", "r2"}).Draw(t, "by")
+	b := rapid.SampledFrom([]string{
+		binding(x.m.revision),
+		binding(x.m.revision),
+		binding(x.m.revision),
+		binding(x.m.revision + 1),
+		binding(0),
+		"",
+	}).
+		Draw(t, "binding")
+	key, by := rapid.SampledFrom([]string{"k1", "k1", "k2"}).
+		Draw(t, "key"),
+		rapid.SampledFrom([]string{"r1", "r1", "r2"}).
+			Draw(t, "by")
 	m, right := x.m, b == binding(x.m.revision)
 	var want error
 	switch {
@@ -373,11 +487,15 @@ func (x *trial) Consume(t *rapid.T) {
 	case m.state == Approved && !right:
 		want = ErrBinding
 	case m.state == Approved:
-		m.state, m.cause, m.key, m.by = Consumed, ByConsume, key, by
+		m.state = Consumed
+		m.cause = ByConsume
+		m.key = key
+		m.by = by
 		m.consumed++
 	case m.state != Consumed:
 		want = ErrNotApproved
 	}
+
 	e, err := x.r.consume(b, key, by, x.now)
 	if !errors.Is(err, want) {
 		t.Fatalf("consume: got %v, want %v", err, want)
@@ -409,8 +527,28 @@ func (x *trial) same() {
 	for _, p := range r.Redact {
 		redact[p] = true
 	}
-	got := fmt.Sprint(r.State, r.Cause, r.Current().Number, stages, r.OnTimeout, r.Deadline, called, r.Grants, redact)
-	want := fmt.Sprint(m.state, m.cause, m.revision, m.stages, m.fallback, m.deadline, m.called, m.grants, m.redact)
+	got := fmt.Sprint(
+		r.State,
+		r.Cause,
+		r.Current().Number,
+		stages,
+		r.OnTimeout,
+		r.Deadline,
+		called,
+		r.Grants,
+		redact,
+	)
+	want := fmt.Sprint(
+		m.state,
+		m.cause,
+		m.revision,
+		m.stages,
+		m.fallback,
+		m.deadline,
+		m.called,
+		m.grants,
+		m.redact,
+	)
 	if got != want {
 		x.t.Fatalf("\ngot  %s\nwant %s", got, want)
 	}
@@ -425,27 +563,45 @@ func (x *trial) same() {
 // steps holds the change since the last check to what may change at all.
 func (x *trial) steps() {
 	allowed := map[State][]State{
-		Pending: {Pending, Approved, Denied, Expired, Cancelled}, Approved: {Approved, Consumed, Expired},
-		Denied: {Denied}, Expired: {Expired}, Cancelled: {Cancelled}, Consumed: {Consumed},
+		Pending:   {Pending, Approved, Denied, Expired, Cancelled},
+		Approved:  {Approved, Consumed, Expired},
+		Denied:    {Denied},
+		Expired:   {Expired},
+		Cancelled: {Cancelled},
+		Consumed:  {Consumed},
 	}
 	old, r := x.before, x.r
 	if old.ID != "" {
 		// One action may let time act and then do its own: two steps at most.
-		ok := slices.ContainsFunc(allowed[old.State], func(s State) bool { return slices.Contains(allowed[s], r.State) })
-		if !ok || len(r.Votes) < len(old.Votes) || len(r.Revisions) < len(old.Revisions) || len(r.Called) < len(old.Called) {
+		ok := slices.ContainsFunc(allowed[old.State], func(s State) bool {
+			return slices.Contains(allowed[s], r.State)
+		})
+		if !ok || len(r.Votes) < len(old.Votes) || len(r.Revisions) < len(old.Revisions) ||
+			len(r.Called) < len(old.Called) {
 			x.t.Fatalf("from %s to %s", old.State, r.State)
 		}
-		if !policy.Tighter(policy.Require{Stages: named(r.Stages), Grants: r.Grants, Arguments: policy.Arguments{Redact: r.Redact}},
-			policy.Require{Stages: named(old.Stages), Grants: old.Grants, Arguments: policy.Arguments{Redact: old.Redact}}) {
+		if !policy.Tighter(policy.Require{
+			Stages:    named(r.Stages),
+			Grants:    r.Grants,
+			Arguments: policy.Arguments{Redact: r.Redact},
+		},
+			policy.Require{
+				Stages:    named(old.Stages),
+				Grants:    old.Grants,
+				Arguments: policy.Arguments{Redact: old.Redact},
+			}) {
 			x.t.Fatalf("loosened: %+v, was %+v", r, old)
 		}
-		if r.Deadline.After(old.Deadline) && (old.OnTimeout != policy.TimeoutEscalate || r.OnTimeout != policy.TimeoutDeny) {
+
+		if r.Deadline.After(old.Deadline) &&
+			(old.OnTimeout != policy.TimeoutEscalate || r.OnTimeout != policy.TimeoutDeny) {
 			x.t.Fatalf("the deadline moved from %v to %v", old.Deadline, r.Deadline)
 		}
 	}
 }
 
-// named drops the stage that anyone fills: whoever fills another fills it too.
+// named drops the stage that anyone fills: whoever fills another fills
+// it too.
 func named(stages []policy.Stage) []policy.Stage {
 	return slices.DeleteFunc(slices.Clone(stages), func(s policy.Stage) bool { return s.Group == "" })
 }
@@ -459,10 +615,13 @@ func (x *trial) replayed() {
 			votes++
 		}
 	}
-	if a.state != r.State || a.binding != r.Binding() || a.revision != r.Current().Number || !reflect.DeepEqual(a.stages, r.Stages) || len(a.votes) != votes {
+	if a.state != r.State || a.binding != r.Binding() || a.revision != r.Current().Number ||
+		!reflect.DeepEqual(a.stages, r.Stages) ||
+		len(a.votes) != votes {
 		x.t.Fatalf("the ledger tells %+v of %+v", a, r)
 	}
-	if r.State == Pending && (!a.deadline.Equal(r.Deadline) || a.onTimeout != r.OnTimeout || !slices.Equal(a.called, r.Called)) ||
+	if r.State == Pending &&
+		(!a.deadline.Equal(r.Deadline) || a.onTimeout != r.OnTimeout || !slices.Equal(a.called, r.Called)) ||
 		r.State == Approved && !a.expires.Equal(r.Permit.Expires) {
 		x.t.Fatalf("the ledger tells %+v of %+v", a, r)
 	}
@@ -484,7 +643,15 @@ func TestMachineAgreesWithTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newTrial(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"vote": x.Vote, "vote again": x.Vote, "vote more": x.Vote, "edit": x.Edit, "time": x.Time, "move": x.Move, "withdraw": x.Withdraw, "consume": x.Consume, "": x.Check,
+			"vote":       x.Vote,
+			"vote again": x.Vote,
+			"vote more":  x.Vote,
+			"edit":       x.Edit,
+			"time":       x.Time,
+			"move":       x.Move,
+			"withdraw":   x.Withdraw,
+			"consume":    x.Consume,
+			"":           x.Check,
 		})
 	})
 }

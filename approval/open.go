@@ -15,8 +15,10 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Open decides a call and, when people must be asked, makes the request. Identical open requests are one (threat 26), a call that was
-// denied a moment ago is denied again, and a standing approval that covers the call lets it run.
+// Open decides a call and, when people must be asked, makes the
+// request. Identical open requests are one (threat 26), a call that was
+// denied a moment ago is denied again, and a standing approval that
+// covers the call lets it run.
 func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -25,7 +27,14 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := opening{s: s, in: in, c: c, call: in.Call.Recorded(), d: c.Plan.Decide(in.Call), within: in.Within}
+	o := opening{
+		s:      s,
+		in:     in,
+		c:      c,
+		call:   in.Call.Recorded(),
+		d:      c.Plan.Decide(in.Call),
+		within: in.Within,
+	}
 	if o.binding = o.d.Binding; o.binding == "" {
 		o.binding, _ = c.Plan.Bind(in.Call) // an unreadable call has none, and is denied
 	}
@@ -40,11 +49,13 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 			return nil, err
 		}
 	}
+
 	out, err := o.commit(ctx, o.run)
 	if err != nil || out.Outcome != resolve.Ask || out.Shared {
 		return out, err
 	}
-	// The request stands whatever the directory says now: who looks at it later is told again.
+	// The request stands whatever the directory says now: who looks at
+	// it later is told again.
 	out.Unfillable, _ = s.Shortages(ctx, out.Request)
 
 	return out, nil
@@ -57,7 +68,12 @@ func (o *opening) commit(ctx context.Context, do func(Tx) error) (*Opened, error
 	}
 	err := o.s.store.Update(ctx, o.in.Tenant, func(tx Tx) error {
 		o.out = &Opened{Decision: o.d, Binding: o.binding}
-		o.now, o.last, o.old, o.touched, o.made, o.recorded = o.s.clock.Now(), nil, nil, nil, nil, false
+		o.now = o.s.clock.Now()
+		o.last = nil
+		o.old = nil
+		o.touched = nil
+		o.made = nil
+		o.recorded = false
 		if err := do(tx); err != nil {
 			return err
 		}
@@ -70,7 +86,9 @@ func (o *opening) commit(ctx context.Context, do func(Tx) error) (*Opened, error
 		if err := o.s.loads.admit(o.in.Tenant, o.in.Asker.Token, o.size()); err != nil {
 			return err
 		}
-		tx.Insert(o.made) // after the ones in whose place it stands: a store holds one pending request for each call
+		tx.Insert(
+			o.made,
+		) // after the ones in whose place it stands: a store holds one pending request for each call
 		return nil
 	})
 	if err != nil {
@@ -94,7 +112,8 @@ func (o *opening) size() int64 {
 	return int64(size)
 }
 
-// room refuses the call when too much is kept already. How much is open counts for calls that people are asked about.
+// room refuses the call when too much is kept already. How much is open
+// counts for calls that people are asked about.
 func (o *opening) room(ctx context.Context) error {
 	if err := o.s.loads.room(o.in.Tenant, o.in.Asker.Token, o.size(), o.s.clock.Now()); err != nil {
 		return err
@@ -125,7 +144,8 @@ func (s *Service) owners(ctx context.Context, tenant string, c *Compiled) ([]str
 	return slices.Compact(all), nil
 }
 
-// unknown reports whether nobody is known by the name of the principal, where that matters.
+// unknown reports whether nobody is known by the name of the principal,
+// where that matters.
 func (s *Service) unknown(ctx context.Context, tenant, principal string) (bool, error) {
 	if principal == "" || s.cfg.AcceptUnknown != nil && s.cfg.AcceptUnknown(tenant) {
 		return false, nil
@@ -135,7 +155,8 @@ func (s *Service) unknown(ctx context.Context, tenant, principal string) (bool, 
 	return !known, err
 }
 
-// askers are the people that the runtime, its owner and whom it acts for are known as.
+// askers are the people that the runtime, its owner and whom it acts
+// for are known as.
 func (s *Service) askers(ctx context.Context, in OpenInput) ([]string, error) {
 	var out []string
 	for _, name := range []string{in.Asker.Token, in.Asker.Person, in.Asker.Principal} {
@@ -147,6 +168,7 @@ func (s *Service) askers(ctx context.Context, in OpenInput) ([]string, error) {
 			out = append(out, p.ID)
 		}
 	}
+
 	return out, nil
 }
 
@@ -194,10 +216,12 @@ func (o *opening) run(tx Tx) error {
 	case resolve.Ask:
 		return o.ask(tx)
 	}
+
 	return o.deny(tx, "policy")
 }
 
-// stopped denies what a freeze stops, before all else: not even the answer to an earlier call lets anything run.
+// stopped denies what a freeze stops, before all else: not even the
+// answer to an earlier call lets anything run.
 func (o *opening) stopped(tx Tx) (bool, error) {
 	f, err := frozen(tx, stops(o.c.Agent.ID))
 	if f == nil || err != nil {
@@ -207,7 +231,8 @@ func (o *opening) stopped(tx Tx) (bool, error) {
 	return true, o.deny(tx, "frozen")
 }
 
-// remembered answers a repetition of an idempotency key with what became of the first call.
+// remembered answers a repetition of an idempotency key with what
+// became of the first call.
 func (o *opening) remembered(tx Tx) (bool, error) {
 	if o.in.Key == "" {
 		return false, nil
@@ -228,7 +253,8 @@ func (o *opening) remembered(tx Tx) (bool, error) {
 	return true, err
 }
 
-// grantedBefore repeats that a standing approval covers the call; its use was counted then. One that has ended since says nothing any more.
+// grantedBefore repeats that a standing approval covers the call; its
+// use was counted then. One that has ended since says nothing any more.
 func (o *opening) grantedBefore(tx Tx, id string) (bool, error) {
 	g, err := tx.Grant(id)
 	if err != nil {
@@ -247,11 +273,25 @@ func (o *opening) grantedBefore(tx Tx, id string) (bool, error) {
 // key is the idempotency key, of this asker's own.
 func (o *opening) key() string { return o.in.Asker.Own(o.in.Key) }
 
-// digest says whether two calls under one key are the same. The plan may have changed in between; the call may not.
+// digest says whether two calls under one key are the same. The plan
+// may have changed in between; the call may not.
 func (o *opening) digest() string {
 	c := &o.call
-	parts := []string{o.in.Agent, o.in.Replaces, string(c.Kind), c.Tool, c.Server, c.Agent, c.Skill, strconv.Itoa(int(c.Remote)),
-		string(c.Args), string(c.ParentInput), c.Principal, c.Session, c.ToolDefinition}
+	parts := []string{
+		o.in.Agent,
+		o.in.Replaces,
+		string(c.Kind),
+		c.Tool,
+		c.Server,
+		c.Agent,
+		c.Skill,
+		strconv.Itoa(int(c.Remote)),
+		string(c.Args),
+		string(c.ParentInput),
+		c.Principal,
+		c.Session,
+		c.ToolDefinition,
+	}
 	for _, hint := range slices.Sorted(maps.Keys(c.Annotations)) {
 		parts = append(parts, hint, strconv.FormatBool(c.Annotations[hint]))
 	}
@@ -261,7 +301,8 @@ func (o *opening) digest() string {
 	return digestOf(parts...)
 }
 
-// remember keeps the key for as long as the service does, or longer where m says so.
+// remember keeps the key for as long as the service does, or longer
+// where m says so.
 func (o *opening) remember(tx Tx, m Memory) {
 	if o.in.Key != "" {
 		m.Digest = o.digest()
@@ -273,15 +314,26 @@ func (o *opening) remember(tx Tx, m Memory) {
 }
 
 func (o *opening) event(kind string, facts map[string]any) Event {
-	all := map[string]any{"agent": o.c.Agent.ID, "target": o.call.Target(), "binding": o.binding, "plan": o.c.Plan.Version(),
-		"principal": o.call.Principal, "session": o.call.Session, "rules": ruleFacts(&Revision{Decision: o.out.Decision})}
+	all := map[string]any{
+		"agent":     o.c.Agent.ID,
+		"target":    o.call.Target(),
+		"binding":   o.binding,
+		"plan":      o.c.Plan.Version(),
+		"principal": o.call.Principal,
+		"session":   o.call.Session,
+		"rules":     ruleFacts(&Revision{Decision: o.out.Decision}),
+	}
 	if o.question != nil {
 		all["question"] = true
 	}
 	for k, v := range facts {
 		all[k] = v
 	}
-	return o.s.cfg.sealArgs(Event{Type: kind, Actor: o.in.Asker.Token, Facts: all}, string(o.call.Args))
+	return o.s.cfg.sealArgs(Event{
+		Type:  kind,
+		Actor: o.in.Asker.Token,
+		Facts: all,
+	}, string(o.call.Args))
 }
 
 func (o *opening) record(tx Tx, r *Request, events ...Event) error {
@@ -295,7 +347,8 @@ func (o *opening) deny(tx Tx, why string) error {
 	return o.record(tx, nil, o.event(EventDenied, map[string]any{"why": why}))
 }
 
-// latest finds the newest request for this very call, and lets time act on it.
+// latest finds the newest request for this very call, and lets time act
+// on it.
 func (o *opening) latest(tx Tx) (err error) {
 	if o.d.Outcome != resolve.Ask {
 		return nil
@@ -322,7 +375,8 @@ func (o *opening) touch(r *Request) {
 	}
 }
 
-// ask looks for an answer that stands already, the strictest first, before it asks anew.
+// ask looks for an answer that stands already, the strictest first,
+// before it asks anew.
 func (o *opening) ask(tx Tx) error {
 	if o.coolsDown() {
 		o.out.Request, o.out.Decision = o.last, o.s.coolingDecision(o.last)
@@ -351,28 +405,35 @@ func (o *opening) share(tx Tx) error {
 		o.touch(r)
 		facts = map[string]any{"joined": true, "person": o.in.Asker.Person}
 	}
+
 	return o.record(tx, r, r.event(EventShared, o.in.Asker.Token, facts))
 }
 
 // mostAlso is how many further runtimes may share one request.
 const mostAlso = 50
 
-// joins reports whether the runtime becomes one of those who ask. It does not when its own person approved what now may run: nobody
+// joins reports whether the runtime becomes one of those who ask. It
+// does not when its own person approved what now may run: nobody
 // approves what they ask for, in whichever order they do it.
 func (o *opening) joins(r *Request) bool {
 	if r.AskedBy(o.in.Asker) || len(r.Requester.Also) >= mostAlso {
 		return false
 	}
-	return r.State == Pending || !slices.ContainsFunc(r.voters(Approve), func(id string) bool { return slices.Contains(o.askers, id) })
+	return r.State == Pending || !slices.ContainsFunc(r.voters(Approve), func(id string) bool {
+		return slices.Contains(o.askers, id)
+	})
 }
 
-// coolsDown reports whether a person said no to this very call a moment ago, be it after others had approved.
+// coolsDown reports whether a person said no to this very call a moment
+// ago, be it after others had approved.
 func (o *opening) coolsDown() bool {
 	r := o.last
-	return r != nil && (r.State == Denied || r.Cause == ByLateDeny) && o.now.Before(r.Closed.Add(o.s.cfg.CoolDown))
+	return r != nil && (r.State == Denied || r.Cause == ByLateDeny) &&
+		o.now.Before(r.Closed.Add(o.s.cfg.CoolDown))
 }
 
-// FromAnswer and CodeCoolingDown are the reason why a call that was just denied is denied again.
+// FromAnswer and CodeCoolingDown are the reason why a call that was
+// just denied is denied again.
 const (
 	FromAnswer      resolve.Source = "answer"
 	CodeCoolingDown resolve.Code   = "cooling_down"
@@ -395,8 +456,13 @@ func (s *Service) coolingDecision(r *Request) resolve.Decision {
 	detail += ". It is not asked again before " + clockWords(r.Closed.Add(s.cfg.CoolDown))
 
 	return resolve.Decision{
-		Outcome: resolve.Deny, Message: detail,
-		Reasons: []resolve.Reason{{Source: FromAnswer, Code: CodeCoolingDown, Detail: detail}},
+		Outcome: resolve.Deny,
+		Message: detail,
+		Reasons: []resolve.Reason{{
+			Source: FromAnswer,
+			Code:   CodeCoolingDown,
+			Detail: detail,
+		}},
 	}
 }
 
@@ -416,16 +482,24 @@ func (o *opening) granted(tx Tx) (bool, error) {
 		o.out.Grant = g
 		o.remember(tx, Memory{Grant: g.ID})
 		e := g.event(EventGrantUsed, o.in.Asker.Token, map[string]any{
-			"binding": o.binding, "plan": o.c.Plan.Version(), "principal": o.call.Principal, "session": o.call.Session,
-			"person": o.in.Asker.Person, "owners": list(o.owners), "rules": rulesOf(&o.d).facts(), "stages": stageFacts(o.stages()),
+			"binding":   o.binding,
+			"plan":      o.c.Plan.Version(),
+			"principal": o.call.Principal,
+			"session":   o.call.Session,
+			"person":    o.in.Asker.Person,
+			"owners":    list(o.owners),
+			"rules":     rulesOf(&o.d).facts(),
+			"stages":    stageFacts(o.stages()),
 		})
 		return true, o.record(tx, nil, o.s.cfg.sealArgs(e, string(o.call.Args)))
 	}
+
 	return false, nil
 }
 
-// covered reports whether a standing approval lets this call run: it is this asker's, its bounds hold the call, and what it
-// fulfilled is all that the rules ask for now.
+// covered reports whether a standing approval lets this call run: it is
+// this asker's, its bounds hold the call, and what it fulfilled is all
+// that the rules ask for now.
 func (o *opening) covered(g *Grant) bool {
 	barred := slices.Concat(o.askers, o.owners)
 
@@ -454,8 +528,19 @@ func (o *opening) create(tx Tx) error {
 		return fmt.Errorf("make an id: %w", err)
 	}
 	r := &Request{
-		ID: id, Tenant: o.in.Tenant, Version: 1, Agent: o.c.Agent, Replaces: o.in.Replaces,
-		Requester: Requester{Runtime: o.in.Asker.Token, Person: o.in.Asker.Person, Unknown: o.unknown, Principal: o.call.Principal, Session: o.call.Session, Owners: o.owners},
+		ID:       id,
+		Tenant:   o.in.Tenant,
+		Version:  1,
+		Agent:    o.c.Agent,
+		Replaces: o.in.Replaces,
+		Requester: Requester{
+			Runtime:   o.in.Asker.Token,
+			Person:    o.in.Asker.Person,
+			Unknown:   o.unknown,
+			Principal: o.call.Principal,
+			Session:   o.call.Session,
+			Owners:    o.owners,
+		},
 		Revisions: []Revision{o.c.revision(o.call, o.binding, o.d)},
 	}
 	r.Revisions[0].At = o.now
@@ -471,7 +556,9 @@ func (o *opening) create(tx Tx) error {
 	return o.record(tx, r, events...)
 }
 
-// inTime gives people no longer than the asker waits. Nobody's silence is consent then: the time is not the one that the rules took for enough.
+// inTime gives people no longer than the asker waits. Nobody's silence
+// is consent then: the time is not the one that the rules took for
+// enough.
 func (o *opening) inTime(q policy.Require) policy.Require {
 	if o.within == 0 || o.within >= cmp.Or(q.Within, o.s.cfg.Within) {
 		return q
@@ -485,7 +572,8 @@ func (o *opening) inTime(q policy.Require) policy.Require {
 	return q
 }
 
-// supersede ends the request that this call stands for, whatever becomes of the call.
+// supersede ends the request that this call stands for, whatever
+// becomes of the call.
 func (o *opening) supersede(tx Tx) error {
 	if o.in.Replaces == "" {
 		return nil
@@ -502,12 +590,17 @@ func (o *opening) supersede(tx Tx) error {
 	case err != nil:
 		return err
 	case old.Question != nil:
-		return &InputError{"replaces", "a request for the approval of a call: a question is withdrawn, not replaced"}
-	case old.Agent.ID != o.c.Agent.ID || old.Requester.Principal != o.call.Principal || old.Requester.Session != o.call.Session:
+		return &InputError{
+			"replaces",
+			"a request for the approval of a call: a question is withdrawn, not replaced",
+		}
+	case old.Agent.ID != o.c.Agent.ID || old.Requester.Principal != o.call.Principal ||
+		old.Requester.Session != o.call.Session:
 		return &InputError{"replaces", "a request of the same agent, principal and session"}
 	case !old.State.Open():
 		return nil
 	}
+
 	e := old.withdraw(BySupersede, o.in.Asker.Token, "", o.now)
 	o.touch(old)
 	o.old = old

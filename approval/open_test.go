@@ -17,11 +17,17 @@ func TestOpenAllowsAndDenies(t *testing.T) {
 	if out := h.open(tool("quote", `{}`)); out.Word() != "allow" || out.Binding == "" {
 		t.Errorf("got %+v", out)
 	}
-	for _, call := range []*resolve.Call{tool("wire", `{}`), tool("unheard", `{}`), tool("pay", `{"a":1,"a":2}`), tool("pay", "\xff\x00")} {
+	for _, call := range []*resolve.Call{
+		tool("wire", `{}`),
+		tool("unheard", `{}`),
+		tool("pay", `{"a":1,"a":2}`),
+		tool("pay", "\xff\x00"),
+	} {
 		if out := h.open(call); out.Outcome != resolve.Deny || out.Denied != "policy" || out.Request != nil {
 			t.Errorf("%s %q: got %+v", call.Tool, call.Args, out)
 		}
 	}
+
 	h.happened("call_allowed", "call_denied", "call_denied", "call_denied", "call_denied")
 	_, err := h.tryOpen(tool("quote", `{}`), func(in *approval.OpenInput) { in.Agent = "nobody" })
 	h.fails(err, approval.ErrUnknownAgent)
@@ -31,31 +37,56 @@ func TestOpenRefusesWhatItCouldNotRecord(t *testing.T) {
 	h := newHarness(t)
 	long := strings.Repeat("x", 4<<20)
 	for field, call := range map[string]*resolve.Call{
-		"call":                 nil,
-		"call.args":            {Kind: resolve.Tool, Tool: "pay", Values: map[string]any{"n": 1}},
-		"call.tool":            {Kind: resolve.Tool, Tool: "\xff"},
-		"call.principal":       {Kind: resolve.Tool, Tool: "pay", Principal: long},
-		"call.session":         {Kind: resolve.Tool, Tool: "pay", Session: "a\x00b"},
-		"call.tool_definition": {Kind: resolve.Tool, Tool: "pay", ToolDefinition: "a\nb"},
+		"call": nil,
+		"call.args": {
+			Kind:   resolve.Tool,
+			Tool:   "pay",
+			Values: map[string]any{"n": 1},
+		},
+		"call.tool": {Kind: resolve.Tool, Tool: "\xff"},
+		"call.principal": {
+			Kind:      resolve.Tool,
+			Tool:      "pay",
+			Principal: long,
+		},
+		"call.session": {
+			Kind:    resolve.Tool,
+			Tool:    "pay",
+			Session: "a\x00b",
+		},
+		"call.tool_definition": {
+			Kind:           resolve.Tool,
+			Tool:           "pay",
+			ToolDefinition: "a\nb",
+		},
 	} {
 		_, err := h.tryOpen(call)
 		h.wrongField(err, field)
 	}
+
 	_, err := h.tryOpen(tool("pay", `{}`), func(in *approval.OpenInput) { in.Key = long })
 	h.wrongField(err, "key")
 	h.happened()
 }
 
-// Four megabytes of arguments are asked about, shown and consumed as they are.
+// Four megabytes of arguments are asked about, shown and consumed as
+// they are.
 func TestOpenKeepsTheExactText(t *testing.T) {
 	h := newHarness(t)
-	for _, args := range []string{`{ "b" : 1.50, "a":"\u0000é" }`, `{"x":"` + strings.Repeat("x", 4<<20) + `"}`, `[]`, `"\ud83d\ude00"`} {
+	for _, args := range []string{
+		`{ "b" : 1.50, "a":"\u0000é" }`,
+		`{"x":"` + strings.Repeat("x", 4<<20) + `"}`,
+		`[]`,
+		`"\ud83d\ude00"`,
+	} {
 		r := h.vote(h.asked(tool("pay", args)), "eve", approval.Approve, approval.VoteApproved).Request
 		got, err := h.consume(r, tool("pay", args), "k")
-		if err != nil || string(got.Current().Call.Args) != args || string(h.request(r.ID).Current().Call.Args) != args {
+		if err != nil || string(got.Current().Call.Args) != args ||
+			string(h.request(r.ID).Current().Call.Args) != args {
 			t.Fatalf("%.40q: %v", args, err)
 		}
 	}
+
 	h.history()
 }
 
@@ -72,7 +103,8 @@ func TestOpenSharesAndCoolsDown(t *testing.T) {
 	h.vote(r, "eve", approval.Deny, approval.VoteDenied)
 	h.pass(5*time.Minute - time.Second)
 	cool := h.open(tool("pay", `{"n":1,"m":2}`))
-	if cool.Outcome != resolve.Deny || cool.Denied != "cooling_down" || cool.Request == nil || cool.Request.ID != r.ID {
+	if cool.Outcome != resolve.Deny || cool.Denied != "cooling_down" || cool.Request == nil ||
+		cool.Request.ID != r.ID {
 		t.Errorf("got %+v", cool)
 	}
 	h.pass(time.Second)
@@ -91,14 +123,24 @@ func TestOpenSharesAnApproval(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.asked(tool("pay", `{}`)) // one approval, one run
-	h.happened("request_opened", "vote_counted", "request_approved", "request_shared", "permit_consumed", "request_opened")
+	h.happened(
+		"request_opened",
+		"vote_counted",
+		"request_approved",
+		"request_shared",
+		"permit_consumed",
+		"request_opened",
+	)
 }
 
 func as(runtime, person string) func(*approval.OpenInput) {
-	return func(in *approval.OpenInput) { in.Asker = approval.Asker{Token: runtime, Person: person} }
+	return func(in *approval.OpenInput) {
+		in.Asker = approval.Asker{Token: runtime, Person: person}
+	}
 }
 
-// Runtimes that ask for the very same call share its request, its permit, and the ban on voting.
+// Runtimes that ask for the very same call share its request, its
+// permit, and the ban on voting.
 func TestOpenSharedByRuntimes(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("trade", `{}`))
@@ -106,9 +148,14 @@ func TestOpenSharedByRuntimes(t *testing.T) {
 	joined := h.open(tool("trade", `{}`), as("second", "ann")).Request
 	h.open(tool("trade", `{}`), as("second", "ann"))
 	now := h.request(r.ID)
-	if !now.AskedBy(approval.Asker{Token: "runner"}) || !now.AskedBy(approval.Asker{Token: "second", Person: "ann"}) || now.AskedBy(approval.Asker{Token: "ann"}) || joined.Version != now.Version || len(now.Requester.Also) != 1 {
+	if !now.AskedBy(approval.Asker{Token: "runner"}) ||
+		!now.AskedBy(approval.Asker{Token: "second", Person: "ann"}) ||
+		now.AskedBy(approval.Asker{Token: "ann"}) ||
+		joined.Version != now.Version ||
+		len(now.Requester.Also) != 1 {
 		t.Fatalf("got %+v", now.Requester)
 	}
+
 	h.open(tool("trade", `{}`), as("bob", ""))
 	for _, name := range []string{"ann", "bob"} {
 		h.vote(now, name, approval.Deny, approval.VoteNotEligible)
@@ -124,11 +171,15 @@ func TestOpenSharesNoPermitWithItsApprover(t *testing.T) {
 	h := newHarness(t)
 	r, _ := h.approved(tool("pay", `{}`), nil) // by cy
 	for _, in := range []func(*approval.OpenInput){as("second", "cy"), as("cy", "")} {
-		if out := h.open(tool("pay", `{}`), in); !out.Shared || h.request(r.ID).AskedBy(approval.Asker{Token: "second", Person: "cy"}) || h.request(r.ID).AskedBy(approval.Asker{Token: "cy"}) {
+		if out := h.open(tool("pay", `{}`), in); !out.Shared ||
+			h.request(r.ID).AskedBy(approval.Asker{Token: "second", Person: "cy"}) ||
+			h.request(r.ID).AskedBy(approval.Asker{Token: "cy"}) {
 			t.Errorf("got %+v", h.request(r.ID).Requester)
 		}
 	}
-	if h.open(tool("pay", `{}`), as("third", "eve")); !h.request(r.ID).AskedBy(approval.Asker{Token: "third", Person: "eve"}) {
+
+	if h.open(tool("pay", `{}`), as("third", "eve")); !h.request(r.ID).
+		AskedBy(approval.Asker{Token: "third", Person: "eve"}) {
 		t.Error("another runtime doesn't share the approval")
 	}
 	h.history()
@@ -140,7 +191,8 @@ func TestOpenIsSharedByFiftyMore(t *testing.T) {
 	for i := range 52 {
 		h.open(tool("pay", `{}`), as(fmt.Sprintf("r%d", i), "")) // the answer is still the request
 	}
-	if now := h.request(r.ID); len(now.Requester.Also) != 50 || !now.AskedBy(approval.Asker{Token: "r49"}) || now.AskedBy(approval.Asker{Token: "r50"}) {
+	if now := h.request(r.ID); len(now.Requester.Also) != 50 || !now.AskedBy(approval.Asker{Token: "r49"}) ||
+		now.AskedBy(approval.Asker{Token: "r50"}) {
 		t.Errorf("got %v", now.Requester.Also)
 	}
 	h.history()
@@ -232,6 +284,7 @@ func TestOpenAtOnce(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	for _, id := range ids {
 		if id == "" || id != ids[0] {
@@ -253,10 +306,12 @@ func TestFreeze(t *testing.T) {
 		t.Fatal("a freeze must not fail for its reason:", err)
 	}
 	for _, name := range []string{"quote", "pay", "wire"} {
-		if out := h.open(tool(name, `{}`)); out.Outcome != resolve.Deny || out.Denied != "frozen" || len(out.Decision.Reasons) == 0 {
+		if out := h.open(tool(name, `{}`)); out.Outcome != resolve.Deny || out.Denied != "frozen" ||
+			len(out.Decision.Reasons) == 0 {
 			t.Errorf("%s: got %+v", name, out)
 		}
 	}
+
 	if d, err := h.s.Decide(ctx, "t", "desk", tool("quote", `{}`)); err != nil || d.Outcome != resolve.Deny {
 		t.Errorf("got %+v, %v", d, err)
 	}
@@ -287,9 +342,17 @@ func TestFreeze(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	h := newHarness(t)
-	if err := h.s.Record(context.Background(), "t", "token_created", "tok_1", "ann", map[string]any{"scopes": []any{"read"}}); err != nil {
+	if err := h.s.Record(
+		context.Background(),
+		"t",
+		"token_created",
+		"tok_1",
+		"ann",
+		map[string]any{"scopes": []any{"read"}},
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := h.s.Record(context.Background(), "t", "", "", "", nil); err == nil {
 		t.Error("an event without a type was recorded")
 	}

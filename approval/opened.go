@@ -10,18 +10,20 @@ import (
 
 // Opened is the answer to Open.
 type Opened struct {
-	// Outcome says what becomes of the call now, where Decision.Outcome is what the rules alone say:
-	// Allow runs it, by the rules or because Grant covers it (whose use is counted); Ask means that
-	// people are asked, or have answered an identical call, as the state of Request says; Deny stops
-	// it, by the rules or for what Denied says. In JSON it is the Word.
+	// Outcome says what becomes of the call now, where Decision.Outcome
+	// is what the rules alone say: Allow runs it, by the rules or
+	// because Grant covers it (whose use is counted); Ask means that
+	// people are asked, or have answered an identical call, as the
+	// state of Request says; Deny stops it, by the rules or for what
+	// Denied says. In JSON it is the Word.
 	Outcome  resolve.Outcome  `json:"-"`
 	Decision resolve.Decision `json:"decision"`
 	Binding  string           `json:"binding,omitempty"`
 	Request  *Request         `json:"request,omitempty"` // when people are asked; and the denied one during a cool-down
 	Grant    *Grant           `json:"grant,omitempty"`   // the standing approval that lets the call run
 	Shared   bool             `json:"shared,omitempty"`  // an identical call had been asked before: same request
-	// Unfillable lists what the approval needs and nobody can give as of now: the request can only be
-	// denied, or expire.
+	// Unfillable lists what the approval needs and nobody can give as
+	// of now: the request can only be denied, or expire.
 	Unfillable []Shortage `json:"unfillable,omitempty"`
 	Denied     string     `json:"denied,omitempty"` // "policy", "frozen", "cooling_down"
 }
@@ -37,8 +39,9 @@ const (
 // Granted reports whether a standing approval lets the call run.
 func (o *Opened) Granted() bool { return o.Outcome == resolve.Allow && o.Grant != nil }
 
-// Word is the outcome as documents say it: "granted" for what a standing approval allows, "pending" for
-// what people are asked about, "allow" and "deny".
+// Word is the outcome as documents say it: "granted" for what a
+// standing approval allows, "pending" for what people are asked about,
+// "allow" and "deny".
 func (o *Opened) Word() string {
 	switch {
 	case o.Granted():
@@ -61,8 +64,8 @@ type openedDocument struct {
 	*openedFields
 }
 
-// MarshalJSON writes the document. Angle brackets stay as they are: the encoder around it says whether
-// they are escaped.
+// MarshalJSON writes the document. Angle brackets stay as they are: the
+// encoder around it says whether they are escaped.
 func (o Opened) MarshalJSON() ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -72,7 +75,8 @@ func (o Opened) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// UnmarshalJSON reads the document. A word that this version doesn't know is an error, and nothing runs.
+// UnmarshalJSON reads the document. A word that this version doesn't
+// know is an error, and nothing runs.
 func (o *Opened) UnmarshalJSON(text []byte) error {
 	in := openedDocument{openedFields: (*openedFields)(o)}
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -86,6 +90,7 @@ func (o *Opened) UnmarshalJSON(text []byte) error {
 	case wordDeny:
 		o.Outcome = resolve.Deny
 	}
+
 	if o.Word() != in.Outcome {
 		return fmt.Errorf("an answer that makes no sense: %q without what belongs to it", in.Outcome)
 	}

@@ -10,16 +10,42 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestOpenedDocuments: a document says the outcome in one word, and nothing that makes no sense is read.
+// TestOpenedDocuments: a document says the outcome in one word, and
+// nothing that makes no sense is read.
 func TestOpenedDocuments(t *testing.T) {
-	allow := resolve.Decision{Outcome: resolve.Allow, Reasons: []resolve.Reason{}, MissingVariables: []string{}}
+	allow := resolve.Decision{
+		Outcome:          resolve.Allow,
+		Reasons:          []resolve.Reason{},
+		MissingVariables: []string{},
+	}
 	ask := allow
 	ask.Outcome = resolve.Ask
 	for word, o := range map[string]*approval.Opened{
-		"allow":   {Outcome: resolve.Allow, Decision: allow, Binding: "<b>"},
-		"granted": {Outcome: resolve.Allow, Decision: ask, Binding: "<b>", Grant: &approval.Grant{ID: "grt_1", Call: resolve.Call{Args: resolve.Raw("{}")}}},
-		"pending": {Outcome: resolve.Ask, Decision: ask, Binding: "<b>", Request: &approval.Request{ID: "apr_1"}, Shared: true},
-		"deny":    {Outcome: resolve.Deny, Decision: ask, Binding: "<b>", Request: &approval.Request{ID: "apr_1"}, Denied: "cooling_down"},
+		"allow": {
+			Outcome:  resolve.Allow,
+			Decision: allow,
+			Binding:  "<b>",
+		},
+		"granted": {
+			Outcome:  resolve.Allow,
+			Decision: ask,
+			Binding:  "<b>",
+			Grant:    &approval.Grant{ID: "grt_1", Call: resolve.Call{Args: resolve.Raw("{}")}},
+		},
+		"pending": {
+			Outcome:  resolve.Ask,
+			Decision: ask,
+			Binding:  "<b>",
+			Request:  &approval.Request{ID: "apr_1"},
+			Shared:   true,
+		},
+		"deny": {
+			Outcome:  resolve.Deny,
+			Decision: ask,
+			Binding:  "<b>",
+			Request:  &approval.Request{ID: "apr_1"},
+			Denied:   "cooling_down",
+		},
 	} {
 		var text bytes.Buffer
 		encoder := json.NewEncoder(&text)
@@ -27,9 +53,13 @@ func TestOpenedDocuments(t *testing.T) {
 		if err := encoder.Encode(o); err != nil {
 			t.Fatal(err)
 		}
-		if want := []byte(`{"outcome":"` + word + `","decision":{"outcome":`); !bytes.HasPrefix(text.Bytes(), want) {
+		if want := []byte(`{"outcome":"` + word + `","decision":{"outcome":`); !bytes.HasPrefix(
+			text.Bytes(),
+			want,
+		) {
 			t.Errorf("got %s, want %s first", text.Bytes(), want)
 		}
+
 		if !bytes.Contains(text.Bytes(), []byte(`"binding":"<b>"`)) {
 			t.Errorf("%s: the encoder around it does not say what is escaped: %s", word, text.Bytes())
 		}
@@ -38,7 +68,16 @@ func TestOpenedDocuments(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want %+v", word, back, err, o)
 		}
 	}
-	for _, wrong := range []string{`{}`, `{"outcome":""}`, `{"outcome":"granted"}`, `{"outcome":"allowed"}`, `{"outcome":"ask"}`, `{"outcome":1}`, `[]`} {
+
+	for _, wrong := range []string{
+		`{}`,
+		`{"outcome":""}`,
+		`{"outcome":"granted"}`,
+		`{"outcome":"allowed"}`,
+		`{"outcome":"ask"}`,
+		`{"outcome":1}`,
+		`[]`,
+	} {
 		if err := json.Unmarshal([]byte(wrong), new(approval.Opened)); err == nil {
 			t.Errorf("%s was read", wrong)
 		}

@@ -12,16 +12,21 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Question is what a tool asks somebody before it goes on: a RAP user choice. Prompt and Choices are the tool's own words; every channel
+// Question is what a tool asks somebody before it goes on: a RAP user
+// choice. Prompt and Choices are the tool's own words; every channel
 // shows what we know of the call first, and these as a quotation.
 type Question struct {
-	Asker   string   `json:"asker"` // who asks: the name under which the tool server is registered with us
-	Prompt  string   `json:"prompt"`
-	Choices []string `json:"choices"` // in the tool's order; an answer is an index, also where labels are equal or empty
+	Asker  string `json:"asker"` // who asks: the name under which the tool server is registered with us
+	Prompt string `json:"prompt"`
+	// in the tool's order; an answer is an index, also where labels are
+	// equal or empty
+	Choices []string `json:"choices"`
 	Default int      `json:"default"` // index of what a dismissal picks
-	// Groups may answer: one person of any of them is enough. The bars that approvals have hold: not the requester, not the person whom the
-	// agent acts for, not an owner. Without groups it is the user who is asked, as the protocol has it: the person whom the agent acts for,
-	// or any approver when nobody is named.
+	// Groups may answer: one person of any of them is enough. The bars
+	// that approvals have hold: not the requester, not the person whom
+	// the agent acts for, not an owner. Without groups it is the user
+	// who is asked, as the protocol has it: the person whom the agent
+	// acts for, or any approver when nobody is named.
 	Groups []string `json:"groups,omitempty"`
 }
 
@@ -46,21 +51,26 @@ const (
 	longestQuestion = 8760 * time.Hour
 )
 
-// questionPrefix begins the ids of questions: they are told from approvals wherever an id is all that is known.
+// questionPrefix begins the ids of questions: they are told from
+// approvals wherever an id is all that is known.
 const questionPrefix = "qst_"
 
 // QuestionID reports whether an id is one of a question's request.
 func QuestionID(id string) bool { return strings.HasPrefix(id, questionPrefix) }
 
-// FromTool and CodeQuestion are the reason why a question is put to people: the tool wants a choice before it goes on.
+// FromTool and CodeQuestion are the reason why a question is put to
+// people: the tool wants a choice before it goes on.
 const (
 	FromTool     resolve.Source = "tool"
 	CodeQuestion resolve.Code   = "question"
 )
 
-// Ask makes a request of a question. It doesn't decide whether the call may run: that was decided before. It is refused only where the rules
-// deny the call now or a freeze stops the agent (Opened.Denied "policy", "frozen"). Questions are not coalesced, no standing approval and no
-// cool-down answers them: the protocol forbids answering one question by the answer to another (U13, U19).
+// Ask makes a request of a question. It doesn't decide whether the call
+// may run: that was decided before. It is refused only where the rules
+// deny the call now or a freeze stops the agent (Opened.Denied
+// "policy", "frozen"). Questions are not coalesced, no standing
+// approval and no cool-down answers them: the protocol forbids
+// answering one question by the answer to another (U13, U19).
 func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -71,8 +81,21 @@ func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 	}
 	q := in.Question
 	q.Choices, q.Groups = slices.Clone(q.Choices), distinctGroups(q.Groups)
-	o := opening{s: s, c: c, call: in.Call.Recorded(), d: c.Plan.Decide(in.Call), question: &q, within: in.Within,
-		in: OpenInput{Tenant: in.Tenant, Asker: in.Asker, Agent: in.Agent, Call: in.Call, Key: in.Key}}
+	o := opening{
+		s:        s,
+		c:        c,
+		call:     in.Call.Recorded(),
+		d:        c.Plan.Decide(in.Call),
+		question: &q,
+		within:   in.Within,
+		in: OpenInput{
+			Tenant: in.Tenant,
+			Asker:  in.Asker,
+			Agent:  in.Agent,
+			Call:   in.Call,
+			Key:    in.Key,
+		},
+	}
 	if o.d.Outcome != resolve.Deny {
 		if o.binding, err = c.Plan.Bind(in.Call); err != nil {
 			return nil, fmt.Errorf("bind the call: %w", err)
@@ -81,6 +104,7 @@ func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 			return nil, err
 		}
 	}
+
 	return o.commit(ctx, o.put)
 }
 
@@ -100,10 +124,16 @@ func (in *AskInput) check() error {
 	case in.Within < 0 || in.Within > longestQuestion:
 		return &InputError{"within", "at most " + longestQuestion.String()}
 	}
+
 	if err := in.Asker.speaksFor(in.Call.Principal); err != nil {
 		return err
 	}
-	return errors.Join(in.Asker.Check(), in.Asker.mayAskFor(in.Agent), checkName("key", in.Key), in.Question.check())
+	return errors.Join(
+		in.Asker.Check(),
+		in.Asker.mayAskFor(in.Agent),
+		checkName("key", in.Key),
+		in.Question.check(),
+	)
 }
 
 func (q *Question) check() error {
@@ -117,9 +147,14 @@ func (q *Question) check() error {
 	case len(q.Groups) > mostGroups:
 		return &InputError{"question.groups", fmt.Sprintf("at most %d", mostGroups)}
 	}
-	if err := errors.Join(checkName("question.asker", q.Asker), checkText("question.prompt", q.Prompt, mostPrompt)); err != nil {
+
+	if err := errors.Join(
+		checkName("question.asker", q.Asker),
+		checkText("question.prompt", q.Prompt, mostPrompt),
+	); err != nil {
 		return err
 	}
+
 	size := len(q.Prompt)
 	for i, label := range q.Choices {
 		if err := checkText(fmt.Sprintf("question.choices[%d]", i), label, mostLabel); err != nil {
@@ -127,13 +162,19 @@ func (q *Question) check() error {
 		}
 		size += len(label)
 	}
+
 	if size > mostQuestion {
-		return &InputError{"question", fmt.Sprintf("a prompt and labels of at most %d bytes together", mostQuestion)}
+		return &InputError{
+			"question",
+			fmt.Sprintf("a prompt and labels of at most %d bytes together", mostQuestion),
+		}
 	}
+
 	return q.checkGroups()
 }
 
-// checkGroups wants names. The group of every approver has none: asking nobody in particular asks the user.
+// checkGroups wants names. The group of every approver has none: asking
+// nobody in particular asks the user.
 func (q *Question) checkGroups() error {
 	for i, g := range q.Groups {
 		field := fmt.Sprintf("question.groups[%d]", i)
@@ -144,6 +185,7 @@ func (q *Question) checkGroups() error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -155,7 +197,8 @@ func checkText(field, text string, most int) error {
 	return nil
 }
 
-// put makes the request, unless it is there, the rules deny the call or a freeze stops the agent.
+// put makes the request, unless it is there, the rules deny the call or
+// a freeze stops the agent.
 func (o *opening) put(tx Tx) error {
 	if stopped, err := o.stopped(tx); stopped || err != nil {
 		return err
@@ -171,14 +214,37 @@ func (o *opening) put(tx Tx) error {
 		return fmt.Errorf("make an id: %w", err)
 	}
 	r := &Request{
-		ID: id, Tenant: o.in.Tenant, Version: 1, Agent: o.c.Agent, Question: o.question, Within: o.within, Redact: require(&o.d).Arguments.Redact,
-		Requester: Requester{Runtime: o.in.Asker.Token, Person: o.in.Asker.Person, Principal: o.call.Principal, Session: o.call.Session, Owners: o.owners},
+		ID:       id,
+		Tenant:   o.in.Tenant,
+		Version:  1,
+		Agent:    o.c.Agent,
+		Question: o.question,
+		Within:   o.within,
+		Redact:   require(&o.d).Arguments.Redact,
+		Requester: Requester{
+			Runtime:   o.in.Asker.Token,
+			Person:    o.in.Asker.Person,
+			Principal: o.call.Principal,
+			Session:   o.call.Session,
+			Owners:    o.owners,
+		},
 	}
 	bound := o.question.binding(id, o.in.Key, o.binding)
-	r.Revisions = []Revision{{Call: o.call, Binding: bound, Plan: o.c.Plan.Version(), At: o.now, Decision: resolve.Decision{
-		Outcome: resolve.Ask, Binding: bound,
-		Reasons: []resolve.Reason{{Source: FromTool, Code: CodeQuestion, Detail: "the tool asks for a choice before it goes on"}},
-	}}}
+	r.Revisions = []Revision{{
+		Call:    o.call,
+		Binding: bound,
+		Plan:    o.c.Plan.Version(),
+		At:      o.now,
+		Decision: resolve.Decision{
+			Outcome: resolve.Ask,
+			Binding: bound,
+			Reasons: []resolve.Reason{{
+				Source: FromTool,
+				Code:   CodeQuestion,
+				Detail: "the tool asks for a choice before it goes on",
+			}},
+		},
+	}}
 	events := r.ask(o.now, o.s.cfg)
 	o.made = r
 	o.remember(tx, Memory{Request: id, Expires: r.Deadline})
@@ -189,8 +255,9 @@ func (o *opening) put(tx Tx) error {
 	return o.record(tx, r, events...)
 }
 
-// binding is the digest of what is asked, about which call: an answer is bound to exactly what was shown. It is this question's alone, so that
-// no answer fits another one, however alike.
+// binding is the digest of what is asked, about which call: an answer
+// is bound to exactly what was shown. It is this question's alone, so
+// that no answer fits another one, however alike.
 func (q *Question) binding(id, key, call string) string {
 	return "sha256:" + digestOf(append([]string{"question", id, key, call}, q.parts()...)...)
 }
@@ -201,9 +268,12 @@ func (q *Question) parts() []string {
 	return slices.Concat(out, q.Choices, q.Groups)
 }
 
-// Answer returns an answered question to the runtime that asked it, which may act on it now. ErrNotFound: this runtime asked no such question.
-// ErrPending: nobody has answered. ErrNotApproved: it ended without an answer; the request, which comes with these two, says how. ErrFrozen:
-// there is an answer, which is held back while the agent is frozen.
+// Answer returns an answered question to the runtime that asked it,
+// which may act on it now. ErrNotFound: this runtime asked no such
+// question. ErrPending: nobody has answered. ErrNotApproved: it ended
+// without an answer; the request, which comes with these two, says how.
+// ErrFrozen: there is an answer, which is held back while the agent is
+// frozen.
 func (s *Service) Answer(ctx context.Context, tenant, id string, who Asker) (*Request, error) {
 	r, err := s.Request(ctx, tenant, id)
 	switch {
@@ -216,7 +286,11 @@ func (s *Service) Answer(ctx context.Context, tenant, id string, who Asker) (*Re
 	case r.State != Answered || r.Chosen == nil:
 		return r, ErrNotApproved
 	}
-	freezes, err := s.store.Freezes(ctx, tenant) // after the request: a freeze that was there before this call is seen
+
+	freezes, err := s.store.Freezes(
+		ctx,
+		tenant,
+	) // after the request: a freeze that was there before this call is seen
 	if err != nil {
 		return nil, fmt.Errorf("read the freezes: %w", err)
 	}

@@ -25,18 +25,24 @@ func TestSameKeySameQuestion(t *testing.T) {
 		"other arguments": func(in *approval.AskInput) { in.Call = tool("quote", `{"path":"/etc/passwd"}`) },
 		"another prompt":  func(in *approval.AskInput) { in.Question.Prompt = "Read /etc/motd?" },
 		"another default": func(in *approval.AskInput) { in.Question.Default = 0 },
-		"other labels":    func(in *approval.AskInput) { in.Question.Choices = []string{"Yes for session", "Yes", "once", "No"} },
-		"other people":    groups("risk"),
-		"another asker":   func(in *approval.AskInput) { in.Question.Asker = "motd" },
+		"other labels": func(in *approval.AskInput) {
+			in.Question.Choices = []string{"Yes for session", "Yes", "once", "No"}
+		},
+		"other people":  groups("risk"),
+		"another asker": func(in *approval.AskInput) { in.Question.Asker = "motd" },
 	} {
 		if _, err := h.tryAsk("k", change); !errors.Is(err, approval.ErrKeyReuse) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	_, err = h.tryOpen(tool("quote", `{"path":"/etc/motd"}`), func(in *approval.OpenInput) { in.Key, in.Asker.Person = "k", "dee" })
+
+	_, err = h.tryOpen(tool("quote", `{"path":"/etc/motd"}`), func(in *approval.OpenInput) {
+		in.Key, in.Asker.Person = "k", "dee"
+	})
 	h.fails(err, approval.ErrKeyReuse)
 	twin := h.put("another key")
-	if twin.ID == r.ID || twin.Binding() == r.Binding() || approval.Summarize(twin).Rules == approval.Summarize(r).Rules {
+	if twin.ID == r.ID || twin.Binding() == r.Binding() ||
+		approval.Summarize(twin).Rules == approval.Summarize(r).Rules {
 		t.Error("an identical question is another one")
 	}
 	h.vote(r, "pat", approval.Choose, approval.VoteAnswered, index(0))
@@ -45,7 +51,8 @@ func TestSameKeySameQuestion(t *testing.T) {
 	h.history()
 }
 
-// A key is known for as long as the question can be answered, however short the service's memory.
+// A key is known for as long as the question can be answered, however
+// short the service's memory.
 func TestKeyOutlivesTheQuestion(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.Remember = time.Minute
@@ -63,7 +70,8 @@ func TestKeyOutlivesTheQuestion(t *testing.T) {
 	}
 }
 
-// Standing approvals, cool-downs and open requests of the call itself have nothing to do with its questions.
+// Standing approvals, cool-downs and open requests of the call itself
+// have nothing to do with its questions.
 func TestQuestionsStandAlone(t *testing.T) {
 	h := newHarness(t)
 	pay := func(in *approval.AskInput) { in.Call = tool("pay", `{}`) }
@@ -80,13 +88,20 @@ func TestQuestionsStandAlone(t *testing.T) {
 
 func TestQuestionsRefused(t *testing.T) {
 	h := newHarness(t)
-	for name, call := range map[string]*resolve.Call{"denied": tool("wire", `{}`), "not declared": tool("rm", `{}`), "unreadable": tool("quote", `{`)} {
+	for name, call := range map[string]*resolve.Call{
+		"denied":       tool("wire", `{}`),
+		"not declared": tool("rm", `{}`),
+		"unreadable":   tool("quote", `{`),
+	} {
 		out, err := h.tryAsk(name, func(in *approval.AskInput) { in.Call = call })
 		if err != nil || out.Outcome != resolve.Deny || out.Denied != "policy" || out.Request != nil {
 			t.Errorf("%s: got %+v, %v", name, out, err)
 		}
 	}
-	if out, err := h.tryAsk("asks", func(in *approval.AskInput) { in.Call = tool("trade", `{}`) }); err != nil || out.Outcome != resolve.Ask {
+
+	if out, err := h.tryAsk("asks", func(in *approval.AskInput) {
+		in.Call = tool("trade", `{}`)
+	}); err != nil || out.Outcome != resolve.Ask {
 		t.Errorf("got %+v, %v", out, err) // whether the call may run was decided before
 	}
 	_, err := h.tryAsk("k", func(in *approval.AskInput) { in.Agent = "nobody" })
@@ -115,24 +130,28 @@ func TestQuestionsThatAreNone(t *testing.T) {
 		change func(*approval.AskInput)
 		field  string
 	}{
-		"no key":            {func(in *approval.AskInput) { in.Key = "" }, "key"},
-		"no call":           {func(in *approval.AskInput) { in.Call = nil }, "call"},
-		"no time":           {func(in *approval.AskInput) { in.Within = -1 }, "within"},
-		"too much time":     {func(in *approval.AskInput) { in.Within = 8761 * time.Hour }, "within"},
-		"nobody asks":       {ask(func(q *approval.Question) { q.Asker = "" }), "question.asker"},
-		"a name of lines":   {ask(func(q *approval.Question) { q.Asker = "a\nb" }), "question.asker"},
-		"no choices":        {many(0, 0), "question.choices"},
-		"too many choices":  {many(10_001, 0), "question.choices"},
-		"a long label":      {many(1, 4<<10+1), "question.choices[0]"},
-		"a label with NUL":  {ask(func(q *approval.Question) { q.Choices = []string{"", "", "\x00"} }), "question.choices[2]"},
+		"no key":           {func(in *approval.AskInput) { in.Key = "" }, "key"},
+		"no call":          {func(in *approval.AskInput) { in.Call = nil }, "call"},
+		"no time":          {func(in *approval.AskInput) { in.Within = -1 }, "within"},
+		"too much time":    {func(in *approval.AskInput) { in.Within = 8761 * time.Hour }, "within"},
+		"nobody asks":      {ask(func(q *approval.Question) { q.Asker = "" }), "question.asker"},
+		"a name of lines":  {ask(func(q *approval.Question) { q.Asker = "a\nb" }), "question.asker"},
+		"no choices":       {many(0, 0), "question.choices"},
+		"too many choices": {many(10_001, 0), "question.choices"},
+		"a long label":     {many(1, 4<<10+1), "question.choices[0]"},
+		"a label with NUL": {ask(func(q *approval.Question) {
+			q.Choices = []string{"", "", "\x00"}
+		}), "question.choices[2]"},
 		"long all together": {many(65, 4<<10), "question"},
-		"a long prompt":     {ask(func(q *approval.Question) { q.Prompt = strings.Repeat("x", 64<<10+1) }), "question.prompt"},
-		"a broken prompt":   {ask(func(q *approval.Question) { q.Prompt = "\xff" }), "question.prompt"},
-		"a default below":   {ask(func(q *approval.Question) { q.Default = -1 }), "question.default"},
-		"a default beyond":  {ask(func(q *approval.Question) { q.Default = 3 }), "question.default"},
-		"a group of all":    {groups("risk", ""), "question.groups[1]"},
-		"a group of lines":  {groups("a\nb"), "question.groups[0]"},
-		"too many groups":   {groups(strings.Split(strings.Repeat("g ", 50), " ")...), "question.groups"},
+		"a long prompt": {ask(func(q *approval.Question) {
+			q.Prompt = strings.Repeat("x", 64<<10+1)
+		}), "question.prompt"},
+		"a broken prompt":  {ask(func(q *approval.Question) { q.Prompt = "\xff" }), "question.prompt"},
+		"a default below":  {ask(func(q *approval.Question) { q.Default = -1 }), "question.default"},
+		"a default beyond": {ask(func(q *approval.Question) { q.Default = 3 }), "question.default"},
+		"a group of all":   {groups("risk", ""), "question.groups[1]"},
+		"a group of lines": {groups("a\nb"), "question.groups[0]"},
+		"too many groups":  {groups(strings.Split(strings.Repeat("g ", 50), " ")...), "question.groups"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h.t = t
@@ -140,9 +159,15 @@ func TestQuestionsThatAreNone(t *testing.T) {
 			h.wrongField(err, tt.field)
 		})
 	}
+
 	h.t = t
 	for name, change := range map[string]func(*approval.AskInput){
-		"most choices": many(10_000, 20), "empty labels": many(3, 0), "longest": many(64, 4000), "no prompt": ask(func(q *approval.Question) { q.Prompt = "" }),
+		"most choices": many(10_000, 20),
+		"empty labels": many(3, 0),
+		"longest":      many(64, 4000),
+		"no prompt": ask(func(q *approval.Question) {
+			q.Prompt = ""
+		}),
 		"odd words": ask(func(q *approval.Question) { q.Prompt, q.Choices[0] = "\x1b[31m\u202e<b>\n", "\x7f" }),
 	} {
 		h.put(name, func(in *approval.AskInput) {
@@ -150,6 +175,7 @@ func TestQuestionsThatAreNone(t *testing.T) {
 			change(in)
 		})
 	}
+
 	h.history()
 }
 
@@ -178,8 +204,18 @@ func TestQuestionsExpire(t *testing.T) {
 	h.pass(23 * time.Hour)
 	h.tick(1)
 	h.is(standard.ID, approval.Expired, approval.ByDeadline)
-	h.happened("request_opened", "request_opened", "request_reminded", "request_reminded", "request_expired", "vote_late", "vote_late", "vote_late", "vote_refused",
-		"request_expired")
+	h.happened(
+		"request_opened",
+		"request_opened",
+		"request_reminded",
+		"request_reminded",
+		"request_expired",
+		"vote_late",
+		"vote_late",
+		"vote_late",
+		"vote_refused",
+		"request_expired",
+	)
 }
 
 func TestQuestionsAreWithdrawn(t *testing.T) {
@@ -210,13 +246,15 @@ func TestFirstAnswerWins(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 	counts := map[approval.VoteOutcome]int{}
 	for _, o := range outcomes {
 		counts[o]++
 	}
 	got := h.is(r.ID, approval.Answered, approval.ByChoice)
-	if counts[approval.VoteAnswered] != 1 || counts[approval.VoteLate] != 2 || outcomes[*got.Chosen] != approval.VoteAnswered {
+	if counts[approval.VoteAnswered] != 1 || counts[approval.VoteLate] != 2 ||
+		outcomes[*got.Chosen] != approval.VoteAnswered {
 		t.Errorf("got %v and choice %d", outcomes, *got.Chosen)
 	}
 	h.history()
@@ -253,22 +291,40 @@ func TestFreezeHoldsAnswersBack(t *testing.T) {
 	}
 }
 
-// An answer is for the runtime that asked; a question is no approval, and an approval no question.
+// An answer is for the runtime that asked; a question is no approval,
+// and an approval no question.
 func TestQuestionsApproveNothing(t *testing.T) {
 	h := newHarness(t)
-	ctx, r, call := context.Background(), h.put("k"), h.asked(tool("pay", `{}`))
-	for id, runtime := range map[string]string{r.ID: "another", call.ID: "runner", "qst_0": "runner"} {
+	ctx := context.Background()
+	r := h.put("k")
+	call := h.asked(tool("pay", `{}`))
+	for id, runtime := range map[string]string{
+		r.ID:    "another",
+		call.ID: "runner",
+		"qst_0": "runner",
+	} {
 		_, err := h.s.Answer(ctx, "t", id, approval.Asker{Token: runtime, Person: "dee"})
 		h.fails(err, approval.ErrNotFound)
 	}
-	edit := approval.EditInput{Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: "pat", Args: `{}`}
+
+	edit := approval.EditInput{
+		Tenant:  "t",
+		ID:      r.ID,
+		Binding: r.Binding(),
+		Person:  "pat",
+		Args:    `{}`,
+	}
 	for range 2 {
 		_, err := h.s.Edit(ctx, edit)
 		h.fails(err, approval.ErrQuestion)
 		_, err = h.s.Preview(ctx, edit)
 		h.fails(err, approval.ErrQuestion)
 		_, err = h.s.Consume(ctx, approval.ConsumeInput{
-			Tenant: "t", ID: r.ID, Asker: deesRunner(), Call: tool("quote", `{"path":"/etc/motd"}`), Key: "run",
+			Tenant: "t",
+			ID:     r.ID,
+			Asker:  deesRunner(),
+			Call:   tool("quote", `{"path":"/etc/motd"}`),
+			Key:    "run",
 		})
 		h.fails(err, approval.ErrQuestion)
 		_, err = h.tryOpen(tool("pay", `{"n":1}`), func(in *approval.OpenInput) { in.Replaces = r.ID })
@@ -277,6 +333,7 @@ func TestQuestionsApproveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	h.is(r.ID, approval.Answered, approval.ByChoice)
 	h.history()
 }
@@ -284,8 +341,11 @@ func TestQuestionsApproveNothing(t *testing.T) {
 // What policy hides of the call's arguments, a question's channels hide too.
 func TestQuestionsRedact(t *testing.T) {
 	h := newHarness(t)
-	h.plans.set(t, strings.Replace(policyFile, "require: {stages: [{group: support}], within: 10m, grants: forbid}",
-		"require: {stages: [{group: support}], within: 10m, grants: forbid, arguments: {redact: [card]}}", 1))
+	h.plans.set(
+		t,
+		strings.Replace(policyFile, "require: {stages: [{group: support}], within: 10m, grants: forbid}",
+			"require: {stages: [{group: support}], within: 10m, grants: forbid, arguments: {redact: [card]}}", 1),
+	)
 	r := h.put("k", func(in *approval.AskInput) { in.Call = tool("vault", `{"card":"4711"}`) })
 	if fmt.Sprint(r.Redact) != "[card]" || r.OnTimeout != "deny" || r.Within != 24*time.Hour {
 		t.Errorf("got %+v", r)
@@ -298,7 +358,9 @@ func TestFiguresOfQuestions(t *testing.T) {
 	for i := range 32 {
 		h.vote(h.put(fmt.Sprint(i)), "pat", approval.Choose, approval.VoteAnswered, index(0))
 	}
-	h.vote(h.asked(tool("pay", `{}`), func(in *approval.OpenInput) { in.Call.Principal = "" }), "pat", approval.Deny, approval.VoteDenied)
+	h.vote(h.asked(tool("pay", `{}`), func(in *approval.OpenInput) {
+		in.Call.Principal = ""
+	}), "pat", approval.Deny, approval.VoteDenied)
 	votes, err := h.store.Votes(context.Background(), "t", h.now().Add(-time.Hour), 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -307,9 +369,13 @@ func TestFiguresOfQuestions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []approval.Stats{approval.Figures(votes, h.now()), approval.FiguresWith(votes, page.Requests, h.now())} {
+	for _, s := range []approval.Stats{
+		approval.Figures(votes, h.now()),
+		approval.FiguresWith(votes, page.Requests, h.now()),
+	} {
 		p, a := s.Approvers[0], s.Agents[0]
-		if p.Votes != 33 || p.ApproveRate != 0 || p.RubberStamps || !p.TooMany || a.Asks != 1 || a.Decided != 1 || a.ApproveRate != 0 {
+		if p.Votes != 33 || p.ApproveRate != 0 || p.RubberStamps || !p.TooMany || a.Asks != 1 || a.Decided != 1 ||
+			a.ApproveRate != 0 {
 			t.Errorf("got %+v, %+v", p, a)
 		}
 	}

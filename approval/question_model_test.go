@@ -27,7 +27,11 @@ type enquiry struct {
 }
 
 func newEnquiry(t *rapid.T) *enquiry {
-	d := &town{names: map[string]string{"token": "p1", "owner@file": "p2"}, holds: map[string]map[string]bool{}, owners: []string{"p3"}}
+	d := &town{
+		names:  map[string]string{"token": "p1", "owner@file": "p2"},
+		holds:  map[string]map[string]bool{},
+		owners: []string{"p3"},
+	}
 	for i := range somePeople {
 		d.names[person(i)], d.names["alias-"+person(i)] = person(i), person(i)
 		d.holds[person(i)] = map[string]bool{}
@@ -36,18 +40,52 @@ func newEnquiry(t *rapid.T) *enquiry {
 		}
 		maps.DeleteFunc(d.holds[person(i)], func(_ string, holds bool) bool { return !holds })
 	}
+
 	x := &enquiry{said: map[string]bool{},
 		groups: rapid.SampledFrom([][]string{nil, nil, {"g0"}, {"g0", "g1"}}).Draw(t, "groups"),
 		user:   rapid.SampledFrom([]string{"", "p0", "alias-p0", "p1", "p2", "nobody"}).Draw(t, "user"),
-		trial:  trial{t: t, town: d, cfg: Config{}.withDefaults(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		trial: trial{
+			t:    t,
+			town: d,
+			cfg:  Config{}.withDefaults(),
+			now:  time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		},
 	}
-	x.s = &Service{people: d, cfg: x.cfg, random: seeded(1)}
-	call := resolve.Call{Kind: resolve.Tool, Tool: "write", Args: resolve.Raw(`{}`), Principal: x.user}
+	x.s = &Service{
+		people: d,
+		cfg:    x.cfg,
+		random: seeded(1),
+	}
+	call := resolve.Call{
+		Kind:      resolve.Tool,
+		Tool:      "write",
+		Args:      resolve.Raw(`{}`),
+		Principal: x.user,
+	}
 	choices := rapid.IntRange(1, 4).Draw(t, "choices")
-	x.r = &Request{ID: "qst_1", Tenant: "t", Version: 1, Agent: Agent{ID: "agent"},
-		Question:  &Question{Asker: "files", Choices: make([]string, choices), Default: rapid.IntRange(0, choices-1).Draw(t, "default"), Groups: x.groups},
-		Requester: Requester{Runtime: "token", Principal: x.user, Owners: []string{"owner@file"}}, Within: time.Hour,
-		Revisions: []Revision{{Call: call, Binding: binding(0), Plan: "plan", At: x.now}},
+	x.r = &Request{
+		ID:      "qst_1",
+		Tenant:  "t",
+		Version: 1,
+		Agent:   Agent{ID: "agent"},
+		Question: &Question{
+			Asker:   "files",
+			Choices: make([]string, choices),
+			Default: rapid.IntRange(0, choices-1).Draw(t, "default"),
+			Groups:  x.groups,
+		},
+		Requester: Requester{
+			Runtime:   "token",
+			Principal: x.user,
+			Owners:    []string{"owner@file"},
+		},
+		Within: time.Hour,
+		Revisions: []Revision{{
+			Call:    call,
+			Binding: binding(0),
+			Plan:    "plan",
+			At:      x.now,
+		}},
 	}
 	x.tell(x.r.ask(x.now, x.cfg))
 	return x
@@ -63,17 +101,22 @@ func (x *enquiry) tell(events []Event) {
 	}
 }
 
-// may is the rule in its own words: the runtime never; with groups, whoever holds one and isn't barred; else the user; else anybody.
+// may is the rule in its own words: the runtime never; with groups,
+// whoever holds one and isn't barred; else the user; else anybody.
 func (x *enquiry) may(id string) bool {
 	is := func(name string) bool { return x.town.names[name] == id }
 	switch {
 	case !is(id) || is("token"):
 		return false
 	case len(x.groups) > 0:
-		return !is("owner@file") && !is("p3") && !is(x.user) && slices.ContainsFunc(x.groups, func(g string) bool { return x.town.holds[id][g] })
+		return !is("owner@file") && !is("p3") && !is(x.user) &&
+			slices.ContainsFunc(x.groups, func(g string) bool {
+				return x.town.holds[id][g]
+			})
 	case x.user == "":
 		return true
 	}
+
 	return is(x.user)
 }
 
@@ -81,7 +124,10 @@ func (x *enquiry) Pick(t *rapid.T) {
 	x.t = t
 	x.pass()
 	id := person(rapid.IntRange(0, somePeople).Draw(t, "person")) // sometimes nobody the directory knows
-	in := VoteInput{Verdict: rapid.SampledFrom([]Verdict{Choose, Choose, Dismiss}).Draw(t, "verdict"), Full: rapid.IntRange(0, 9).Draw(t, "full") > 0}
+	in := VoteInput{
+		Verdict: rapid.SampledFrom([]Verdict{Choose, Choose, Dismiss}).Draw(t, "verdict"),
+		Full:    rapid.IntRange(0, 9).Draw(t, "full") > 0,
+	}
 	if in.Verdict == Choose {
 		n := rapid.IntRange(0, len(x.r.Question.Choices)-1).Draw(t, "choice")
 		in.Choice = &n
@@ -101,7 +147,16 @@ func (x *enquiry) Pick(t *rapid.T) {
 	if !known {
 		delete(w.people, id)
 	}
-	v := Vote{Person: voter.ID, Verdict: in.Verdict, Binding: x.r.Binding(), Channel: "test", Groups: voter.Groups, Full: in.Full, Chosen: in.chosen(x.r), At: x.now}
+	v := Vote{
+		Person:  voter.ID,
+		Verdict: in.Verdict,
+		Binding: x.r.Binding(),
+		Channel: "test",
+		Groups:  voter.Groups,
+		Full:    in.Full,
+		Chosen:  in.chosen(x.r),
+		At:      x.now,
+	}
 	said := fmt.Sprint(voter.ID, v.Verdict, *v.Chosen)
 	want, refused := VoteAnswered, error(nil)
 	switch {
@@ -114,8 +169,12 @@ func (x *enquiry) Pick(t *rapid.T) {
 	case v.Verdict == Choose && !v.Full:
 		want, refused = "", ErrNotShown
 	default:
-		x.said[said], x.ended, x.answer, x.by = true, true, v.Chosen, voter.ID
+		x.said[said] = true
+		x.ended = true
+		x.answer = v.Chosen
+		x.by = voter.ID
 	}
+
 	got, events, err := x.r.vote(v, "", w, x.now, x.cfg)
 	if got != want || !errors.Is(err, refused) {
 		t.Fatalf("%s by %s: got %q, %v, want %q", v.Verdict, voter.ID, got, err, want)
@@ -146,13 +205,16 @@ func (x *enquiry) Withdraw(t *rapid.T) {
 
 func (x *enquiry) Check(t *rapid.T) {
 	r := x.r
-	if (r.State == Answered) != (x.answer != nil) || (r.Chosen != nil) != (x.answer != nil) || x.ended != (r.State != Pending) || x.events > 1 {
+	if (r.State == Answered) != (x.answer != nil) || (r.Chosen != nil) != (x.answer != nil) ||
+		x.ended != (r.State != Pending) ||
+		x.events > 1 {
 		t.Fatalf("got %+v after an answer %v", r, x.answer)
 	}
 	if x.answer != nil && (*r.Chosen != *x.answer || r.By != x.by || x.events != 1 || r.Permit != nil) {
 		t.Fatalf("got %d by %s, want %d by %s", *r.Chosen, r.By, *x.answer, x.by)
 	}
-	if r.State.Open() != (r.Due != nil) || !slices.Contains([]State{Pending, Answered, Expired, Cancelled}, r.State) {
+	if r.State.Open() != (r.Due != nil) ||
+		!slices.Contains([]State{Pending, Answered, Expired, Cancelled}, r.State) {
 		t.Fatalf("%s, due %v", r.State, r.Due)
 	}
 	if a := x.auditor.requests[r.ID]; a.state != r.State || len(a.votes) != x.events {
@@ -166,6 +228,13 @@ func TestQuestionsAgreeWithTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newEnquiry(t)
 		move := func(t *rapid.T) { x.Move(t) }
-		t.Repeat(map[string]func(*rapid.T){"pick": x.Pick, "pick again": x.Pick, "time": x.Time, "move": move, "withdraw": x.Withdraw, "": x.Check})
+		t.Repeat(map[string]func(*rapid.T){
+			"pick":       x.Pick,
+			"pick again": x.Pick,
+			"time":       x.Time,
+			"move":       move,
+			"withdraw":   x.Withdraw,
+			"":           x.Check,
+		})
 	})
 }

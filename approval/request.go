@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Request is the durable record of one asking. The store keeps it as one document; only the machine changes it.
+// Request is the durable record of one asking. The store keeps it as
+// one document; only the machine changes it.
 type Request struct {
 	ID      string `json:"id"`
 	Tenant  string `json:"tenant"`
@@ -28,14 +29,17 @@ type Request struct {
 	Requester Requester `json:"requester"`
 	Agent     Agent     `json:"agent"`
 
-	// Question is what a tool asks before it goes on; nil for the approval of a call.
+	// Question is what a tool asks before it goes on; nil for the
+	// approval of a call.
 	Question *Question `json:"question,omitempty"`
 	Chosen   *int      `json:"chosen,omitempty"` // what was picked, once State is Answered
 
-	// Revisions holds what was asked, and every edit of it since; the last one is what may run. It is never empty.
+	// Revisions holds what was asked, and every edit of it since; the
+	// last one is what may run. It is never empty.
 	Revisions []Revision `json:"revisions"`
 
-	// Stages are fixed when the request is opened. An edit can only add to them (threat 23).
+	// Stages are fixed when the request is opened. An edit can only add
+	// to them (threat 23).
 	Stages    []policy.Stage `json:"stages"`
 	OnTimeout policy.Timeout `json:"on_timeout"`
 	Within    time.Duration  `json:"within"`           // from opening to the first deadline, in nanoseconds
@@ -55,16 +59,21 @@ type Request struct {
 
 // Requester is who wants the call to run. None of them may vote.
 type Requester struct {
-	Runtime   string   `json:"runtime"`             // name of the token that asked
-	Person    string   `json:"person,omitempty"`    // whose token that is
-	Principal string   `json:"principal,omitempty"` // whom the agent acts for
-	Session   string   `json:"session,omitempty"`
-	Also      []string `json:"also,omitempty"`        // further tokens that asked for the very same call meanwhile; at most 50
-	AlsoOf    []string `json:"also_people,omitempty"` // whose tokens those are, in the same order; "" where nobody's
-	// Unknown says that the directory knew nobody by the principal's name when the request was opened. It takes one more
-	// approver then: the principal could be one of them.
-	Unknown bool     `json:"unknown_principal,omitempty"`
-	Owners  []string `json:"owners,omitempty"` // the agent's owners, by its file (metadata.labels.owner) and the directory
+	Runtime   string `json:"runtime"`             // name of the token that asked
+	Person    string `json:"person,omitempty"`    // whose token that is
+	Principal string `json:"principal,omitempty"` // whom the agent acts for
+	Session   string `json:"session,omitempty"`
+	// further tokens that asked for the very same call meanwhile; at
+	// most 50
+	Also   []string `json:"also,omitempty"`
+	AlsoOf []string `json:"also_people,omitempty"` // whose tokens those are, in the same order; "" where nobody's
+	// Unknown says that the directory knew nobody by the principal's
+	// name when the request was opened. It takes one more approver
+	// then: the principal could be one of them.
+	Unknown bool `json:"unknown_principal,omitempty"`
+	// the agent's owners, by its file (metadata.labels.owner) and the
+	// directory
+	Owners []string `json:"owners,omitempty"`
 }
 
 // Agent says which agent asks.
@@ -75,24 +84,27 @@ type Agent struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Revision is one form of the call: as asked, or as an approver edited it. An edit is a new call: new digest, full decision
-// again.
+// Revision is one form of the call: as asked, or as an approver edited
+// it. An edit is a new call: new digest, full decision again.
 type Revision struct {
 	Number   int              `json:"number"` // 0 as asked
 	Call     resolve.Call     `json:"call"`   // Recorded
 	Binding  string           `json:"binding"`
 	Plan     string           `json:"plan"` // version of the plan that decided
 	Decision resolve.Decision `json:"decision"`
-	// MessageFrom is whose template the message was made of, as in resolve.Decision; "" where it was not recorded.
+	// MessageFrom is whose template the message was made of, as in
+	// resolve.Decision; "" where it was not recorded.
 	MessageFrom resolve.Source `json:"message_from,omitempty"`
-	// HintsBelieved says that the hints about the tool come from a server that the runtime's owner trusts.
+	// HintsBelieved says that the hints about the tool come from a
+	// server that the runtime's owner trusts.
 	HintsBelieved bool      `json:"hints_believed,omitempty"`
 	Author        string    `json:"author,omitempty"` // the person who edited; "" as asked
 	Note          string    `json:"note,omitempty"`
 	At            time.Time `json:"at"`
 }
 
-// Scheduled is a reminder or an escalation that is due at a time unless the request is decided first.
+// Scheduled is a reminder or an escalation that is due at a time unless
+// the request is decided first.
 type Scheduled struct {
 	At   time.Time     `json:"at"`
 	Kind ScheduledKind `json:"kind"`
@@ -110,20 +122,22 @@ const (
 
 // Vote is one person's answer to one revision.
 type Vote struct {
-	Person   string      `json:"person"` // canonical id
-	Verdict  Verdict     `json:"verdict"`
-	Revision int         `json:"revision"`
-	Binding  string      `json:"binding"` // what the person saw
-	Reason   string      `json:"reason,omitempty"`
-	Channel  string      `json:"channel"` // inbox, cli, slack, api…
-	Groups   []string    `json:"groups"`  // held when the vote was given; counting asks the directory again
-	Full     bool        `json:"shown_fully"`
-	Hidden   []string    `json:"hidden,omitempty"` // paths of values that policy hid when it was shown
-	Token    string      `json:"token,omitempty"`  // name of the person's token that the answer came by; "" where they were signed in
-	Chosen   *int        `json:"chosen,omitempty"` // for Choose and Dismiss
-	Late     bool        `json:"late,omitempty"`   // after the end; kept for the audit
-	Grant    *GrantOffer `json:"grant,omitempty"`
-	At       time.Time   `json:"at"`
+	Person   string   `json:"person"` // canonical id
+	Verdict  Verdict  `json:"verdict"`
+	Revision int      `json:"revision"`
+	Binding  string   `json:"binding"` // what the person saw
+	Reason   string   `json:"reason,omitempty"`
+	Channel  string   `json:"channel"` // inbox, cli, slack, api…
+	Groups   []string `json:"groups"`  // held when the vote was given; counting asks the directory again
+	Full     bool     `json:"shown_fully"`
+	Hidden   []string `json:"hidden,omitempty"` // paths of values that policy hid when it was shown
+	// name of the person's token that the answer came by; "" where they
+	// were signed in
+	Token  string      `json:"token,omitempty"`
+	Chosen *int        `json:"chosen,omitempty"` // for Choose and Dismiss
+	Late   bool        `json:"late,omitempty"`   // after the end; kept for the audit
+	Grant  *GrantOffer `json:"grant,omitempty"`
+	At     time.Time   `json:"at"`
 }
 
 // Permit is the single-use right to run the decided call.
@@ -137,12 +151,18 @@ type Permit struct {
 // Current is the revision that may run.
 func (r *Request) Current() *Revision { return &r.Revisions[len(r.Revisions)-1] }
 
-// Clone returns a copy that the machine may change without touching the original. What the machine never changes in place (calls,
-// decisions, votes given, times) is shared.
+// Clone returns a copy that the machine may change without touching the
+// original. What the machine never changes in place (calls, decisions,
+// votes given, times) is shared.
 func (r *Request) Clone() *Request {
 	c := *r
-	c.Revisions, c.Stages, c.Scheduled, c.Called = slices.Clone(r.Revisions), slices.Clone(r.Stages), slices.Clone(r.Scheduled), slices.Clone(r.Called)
-	c.Redact, c.Lookers, c.Votes = slices.Clone(r.Redact), slices.Clone(r.Lookers), slices.Clone(r.Votes)
+	c.Revisions = slices.Clone(r.Revisions)
+	c.Stages = slices.Clone(r.Stages)
+	c.Scheduled = slices.Clone(r.Scheduled)
+	c.Called = slices.Clone(r.Called)
+	c.Redact = slices.Clone(r.Redact)
+	c.Lookers = slices.Clone(r.Lookers)
+	c.Votes = slices.Clone(r.Votes)
 	c.Requester.Also, c.Requester.AlsoOf = slices.Clone(r.Requester.Also), slices.Clone(r.Requester.AlsoOf)
 	if r.Permit != nil {
 		permit := *r.Permit
@@ -170,21 +190,27 @@ func (c *Compiled) revision(call resolve.Call, binding string, d resolve.Decisio
 
 // Summary is what lists show of a request.
 type Summary struct {
-	ID        string    `json:"id"`
-	Version   int64     `json:"version"`
-	State     State     `json:"state"`
-	Cause     Cause     `json:"cause,omitempty"`
-	Agent     string    `json:"agent"`  // id
-	Target    string    `json:"target"` // Call.Target
-	Principal string    `json:"principal,omitempty"`
-	Message   string    `json:"message"`   // the author's words, at most 200 characters; "" where policy hides arguments, which they could repeat
-	Rules     string    `json:"rules"`     // digest of the rules that asked: equal means the same tool and rules may be decided together
+	ID        string `json:"id"`
+	Version   int64  `json:"version"`
+	State     State  `json:"state"`
+	Cause     Cause  `json:"cause,omitempty"`
+	Agent     string `json:"agent"`  // id
+	Target    string `json:"target"` // Call.Target
+	Principal string `json:"principal,omitempty"`
+	// the author's words, at most 200 characters; "" where policy hides
+	// arguments, which they could repeat
+	Message string `json:"message"`
+	// digest of the rules that asked: equal means the same tool and
+	// rules may be decided together
+	Rules     string    `json:"rules"`
 	Groups    []string  `json:"groups"`    // of stages, and called in; [""] when any approver will do
 	Approvals int       `json:"approvals"` // approving votes of the current revision
 	Needed    int       `json:"needed"`    // seats
 	Created   time.Time `json:"created"`
 	Deadline  time.Time `json:"deadline"`
-	Question  bool      `json:"question,omitempty"` // a tool asks for a choice; Message is in our words, the tool's are in the request
-	Answering Answering `json:"-"`                  // whose answers it waits for
-	Bytes     int64     `json:"bytes,omitempty"`    // about how many the whole request has, in lists
+	// a tool asks for a choice; Message is in our words, the tool's are
+	// in the request
+	Question  bool      `json:"question,omitempty"`
+	Answering Answering `json:"-"`               // whose answers it waits for
+	Bytes     int64     `json:"bytes,omitempty"` // about how many the whole request has, in lists
 }

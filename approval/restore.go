@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// ByRestore is why an approval ended that nobody had used when the store was filled from a backup: its call may have run since.
+// ByRestore is why an approval ended that nobody had used when the
+// store was filled from a backup: its call may have run since.
 const ByRestore Cause = "restored"
 
 // Voided says what Void ended.
@@ -18,12 +19,19 @@ type Voided struct {
 	Freezes int // that were put in force again
 }
 
-// Void ends what must not outlive a restore: approvals that nobody had used and standing approvals. Freezes that were in force after the backup
-// was made, and are known from elsewhere, are put in force again until somebody lifts them. Requests that wait stay. It may be called again.
+// Void ends what must not outlive a restore: approvals that nobody had
+// used and standing approvals. Freezes that were in force after the
+// backup was made, and are known from elsewhere, are put in force again
+// until somebody lifts them. Requests that wait stay. It may be called
+// again.
 func (s *Service) Void(ctx context.Context, tenant, by string, frozen []Freeze) (Voided, error) {
 	var out Voided
 	for cursor := ""; ; {
-		page, err := s.store.Requests(ctx, tenant, Filter{States: []State{Approved}, Limit: 500, Cursor: cursor})
+		page, err := s.store.Requests(ctx, tenant, Filter{
+			States: []State{Approved},
+			Limit:  500,
+			Cursor: cursor,
+		})
 		if err != nil {
 			return out, err
 		}
@@ -36,11 +44,14 @@ func (s *Service) Void(ctx context.Context, tenant, by string, frozen []Freeze) 
 				out.Permits++
 			}
 		}
+
 		if cursor = page.Next; cursor == "" {
 			break
 		}
 	}
-	grants, err := s.store.Grants(ctx, tenant, true, s.clock.Now()) // all: which ones live is for their documents to say
+
+	// all: which ones live is for their documents to say
+	grants, err := s.store.Grants(ctx, tenant, true, s.clock.Now())
 	if err != nil {
 		return out, err
 	}
@@ -53,6 +64,7 @@ func (s *Service) Void(ctx context.Context, tenant, by string, frozen []Freeze) 
 		}
 		out.Grants++
 	}
+
 	out.Freezes, err = s.freezeAgain(ctx, tenant, by, frozen)
 	return out, err
 }
@@ -80,18 +92,29 @@ func (s *Service) freezeAgain(ctx context.Context, tenant, by string, frozen []F
 				continue
 			}
 			n++
-			tx.SaveFreeze(Freeze{Agent: f.Agent, By: f.By, Reason: f.Reason, At: f.At})
-			e := Event{Type: EventFrozen, Actor: by, Facts: map[string]any{"agent": f.Agent, "restored": true}}.sealing("reason", f.Reason)
+			tx.SaveFreeze(Freeze{
+				Agent:  f.Agent,
+				By:     f.By,
+				Reason: f.Reason,
+				At:     f.At,
+			})
+			e := Event{
+				Type:  EventFrozen,
+				Actor: by,
+				Facts: map[string]any{"agent": f.Agent, "restored": true},
+			}.sealing("reason", f.Reason)
 			if err := s.append(tx, tenant, s.clock.Now(), nil, e); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 	return n, err
 }
 
-// restored holds the ledger to what a restore promises: nothing that it found approved may run.
+// restored holds the ledger to what a restore promises: nothing that it
+// found approved may run.
 func (a *Auditor) restored(e *auditEntry) {
 	for _, id := range slices.Sorted(maps.Keys(a.requests)) {
 		if a.requests[id].state == Approved {

@@ -27,7 +27,8 @@ func (h *harness) void(frozen ...approval.Freeze) approval.Voided {
 	return out
 }
 
-// TestM1_ARestoreVoidsWhatCouldRunByItself: unused permits and standing approvals, of every agent; what waits, and what has ended, stays.
+// TestM1_ARestoreVoidsWhatCouldRunByItself: unused permits and standing
+// approvals, of every agent; what waits, and what has ended, stays.
 func TestM1_ARestoreVoidsWhatCouldRunByItself(t *testing.T) {
 	h := newHarness(t)
 	pay, refund := tool("pay", `{"n":1}`), tool("pay", `{"n":2}`)
@@ -41,10 +42,20 @@ func TestM1_ARestoreVoidsWhatCouldRunByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	lost := []approval.Freeze{{Agent: "desk", By: "dee", Reason: "odd", At: h.now()}, {By: "eve", At: h.now()}}
-	if got := h.void(lost...); got != (approval.Voided{Permits: 1, Grants: 1, Freezes: 1}) {
+	lost := []approval.Freeze{{
+		Agent:  "desk",
+		By:     "dee",
+		Reason: "odd",
+		At:     h.now(),
+	}, {By: "eve", At: h.now()}}
+	if got := h.void(lost...); got != (approval.Voided{
+		Permits: 1,
+		Grants:  1,
+		Freezes: 1,
+	}) {
 		t.Errorf("voided are %+v", got)
 	}
+
 	h.is(unused.ID, approval.Expired, approval.ByRestore)
 	h.is(used.ID, approval.Consumed, "consumed")
 	h.is(waiting.ID, approval.Pending, "")
@@ -89,7 +100,9 @@ func TestM1_ARestoreVoidsAllPages(t *testing.T) {
 	}
 }
 
-// TestM1_ARestoreVoidsWhatNoIndexFinds: whoever has the database chooses the columns that find standing approvals, so all are looked at.
+// TestM1_ARestoreVoidsWhatNoIndexFinds: whoever has the database
+// chooses the columns that find standing approvals, so all are looked
+// at.
 func TestM1_ARestoreVoidsWhatNoIndexFinds(t *testing.T) {
 	h := newHarness(t)
 	call := tool("pay", `{}`)
@@ -116,7 +129,8 @@ func TestM1_ARestoreVoidsWhatNoIndexFinds(t *testing.T) {
 	}
 }
 
-// TestM1_AnAuditorFindsWhatARestoreLeft: an entry that tells of a restore, and before it what could still run.
+// TestM1_AnAuditorFindsWhatARestoreLeft: an entry that tells of a
+// restore, and before it what could still run.
 func TestM1_AnAuditorFindsWhatARestoreLeft(t *testing.T) {
 	h := newHarness(t)
 	unused, grant := h.approved(tool("pay", `{"n":1}`), &approval.GrantOffer{MaxUses: 3, MaxAge: time.Hour})
@@ -144,12 +158,14 @@ func TestM1_AnAuditorFindsWhatARestoreLeft(t *testing.T) {
 		}
 		audit.Add(e.Index, leaf)
 	}
+
 	var said []string
 	for _, p := range audit.Problems() {
 		said = append(said, p.String())
 	}
 	text := strings.Join(said, "\n")
-	if len(said) != 2 || !strings.Contains(text, "the approval of "+unused.ID+" was not voided") || !strings.Contains(text, "the standing approval "+grant.ID+" was not voided") {
+	if len(said) != 2 || !strings.Contains(text, "the approval of "+unused.ID+" was not voided") ||
+		!strings.Contains(text, "the standing approval "+grant.ID+" was not voided") {
 		t.Errorf("the auditor finds\n%s", text)
 	}
 }

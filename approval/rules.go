@@ -20,7 +20,11 @@ type Rule struct {
 func rulesOf(d *resolve.Decision) Rules {
 	var out Rules
 	for _, x := range d.Reasons {
-		rule := Rule{Source: x.Source, Policy: x.Policy, Rule: x.Rule}
+		rule := Rule{
+			Source: x.Source,
+			Policy: x.Policy,
+			Rule:   x.Rule,
+		}
 		if !slices.Contains(out, rule) {
 			out = append(out, rule)
 		}
@@ -38,7 +42,11 @@ func (r Rules) include(others Rules) bool {
 func (r Rules) facts() []any {
 	out := make([]any, len(r))
 	for i, x := range r {
-		out[i] = map[string]any{"source": string(x.Source), "policy": x.Policy, "rule": x.Rule}
+		out[i] = map[string]any{
+			"source": string(x.Source),
+			"policy": x.Policy,
+			"rule":   x.Rule,
+		}
 	}
 
 	return out

@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Config are the choices of whoever runs the service. Zero fields take the defaults named.
+// Config are the choices of whoever runs the service. Zero fields take
+// the defaults named.
 type Config struct {
 	Within      time.Duration // deadline of requests whose policies set none; 24h
 	PermitAge   time.Duration // how long an approval waits to be used; 15m
@@ -22,12 +23,15 @@ type Config struct {
 	GrantUses   int           // of grants whose offer names none; 1
 	MaxUses     int           // of any grant; 10,000
 	Remember    time.Duration // how long idempotency keys are known; 24h
-	// AcceptUnknown names the tenants that take calls for principals whom the directory doesn't know as they are. Elsewhere
-	// such a call takes one more approver, since the principal could be one of them under another name. Nil: nowhere.
+	// AcceptUnknown names the tenants that take calls for principals
+	// whom the directory doesn't know as they are. Elsewhere such a
+	// call takes one more approver, since the principal could be one of
+	// them under another name. Nil: nowhere.
 	AcceptUnknown func(tenant string) bool
 	KeepArgs      int   // bytes of arguments that the ledger keeps as text of a call that nobody is asked about; 16 KiB
 	Quota         Quota // of what callers may have kept; none
-	// Route names what else hears of an event, r being nil for events that are not about a request; a nil Route means nothing does.
+	// Route names what else hears of an event, r being nil for events
+	// that are not about a request; a nil Route means nothing does.
 	Route func(event string, r *Request) []Delivery
 }
 
@@ -51,7 +55,8 @@ func pick[T time.Duration | int](field *T, standard T) {
 	}
 }
 
-// Service asks people. It is safe for concurrent use; any number of services may work on one store.
+// Service asks people. It is safe for concurrent use; any number of
+// services may work on one store.
 type Service struct {
 	store  Store
 	plans  Planner
@@ -63,16 +68,31 @@ type Service struct {
 	loads  loads
 }
 
-// New returns a service. now is the clock, random the source of ids and salts (crypto/rand.Reader).
-func New(store Store, plans Planner, people Directory, now func() time.Time, random io.Reader, cfg Config) *Service {
+// New returns a service. now is the clock, random the source of ids and
+// salts (crypto/rand.Reader).
+func New(
+	store Store,
+	plans Planner,
+	people Directory,
+	now func() time.Time,
+	random io.Reader,
+	cfg Config,
+) *Service {
 	return &Service{
-		store: store, plans: plans, people: people, clock: &clock{now: now}, random: random, cfg: cfg.withDefaults(),
-		loads: loads{quota: cfg.Quota},
+		store:  store,
+		plans:  plans,
+		people: people,
+		clock:  &clock{now: now},
+		random: random,
+		cfg:    cfg.withDefaults(),
+		loads:  loads{quota: cfg.Quota},
 	}
 }
 
-// clock never goes back: a wall clock that is set back must not revive what has expired. Nor does it stand still then, which would keep
-// permits and grants alive: it goes on at half speed until the wall clock has caught up.
+// clock never goes back: a wall clock that is set back must not revive
+// what has expired. Nor does it stand still then, which would keep
+// permits and grants alive: it goes on at half speed until the wall
+// clock has caught up.
 type clock struct {
 	mu   sync.Mutex
 	now  func() time.Time
@@ -90,6 +110,7 @@ func (c *clock) Now() time.Time {
 	case t.After(c.seen):
 		c.last = c.last.Add((t.Sub(c.seen) + 1) / 2).Truncate(time.Microsecond)
 	}
+
 	c.seen = t
 	return c.last
 }
@@ -102,7 +123,8 @@ func (s *Service) Request(ctx context.Context, tenant, id string) (*Request, err
 	return s.store.Request(ctx, tenant, id)
 }
 
-// Own returns a request that this asker asked for, be it first or later. Others are as if they were not there: ErrNotFound.
+// Own returns a request that this asker asked for, be it first or
+// later. Others are as if they were not there: ErrNotFound.
 func (s *Service) Own(ctx context.Context, tenant, id string, who Asker) (*Request, error) {
 	r, err := s.Request(ctx, tenant, id)
 	if err == nil && !r.AskedBy(who) {
@@ -115,7 +137,15 @@ func (s *Service) Own(ctx context.Context, tenant, id string, who Asker) (*Reque
 // append records events, and what else is to hear of them.
 func (s *Service) append(tx Tx, tenant string, now time.Time, r *Request, events ...Event) error {
 	for _, e := range events {
-		record, err := ledger.Entry{Time: now, Tenant: tenant, Type: e.Type, Subject: e.Subject, Actor: e.Actor, Facts: e.Facts, Sealed: e.Sealed}.Seal(s.random)
+		record, err := ledger.Entry{
+			Time:    now,
+			Tenant:  tenant,
+			Type:    e.Type,
+			Subject: e.Subject,
+			Actor:   e.Actor,
+			Facts:   e.Facts,
+			Sealed:  e.Sealed,
+		}.Seal(s.random)
 		if err != nil {
 			return fmt.Errorf("record %s: %w", e.Type, err)
 		}
@@ -125,18 +155,24 @@ func (s *Service) append(tx Tx, tenant string, now time.Time, r *Request, events
 		}
 		tx.Append(record, deliveries...)
 	}
+
 	return nil
 }
 
 // step is what an input did to a request.
 type step struct {
 	events  []Event
-	changed bool  // the request, so that it must be saved
-	refused error // what the caller is told although the step stands: a permit that turned out to be void, a request that has ended
+	changed bool // the request, so that it must be saved
+	// what the caller is told although the step stands: a permit that
+	// turned out to be void, a request that has ended
+	refused error
 }
 
-// change runs fn on a locked request and keeps what it did to it. An error of fn undoes everything; a refusal does not.
-func (s *Service) change(ctx context.Context, tenant, id string, fn func(tx Tx, r *Request, now time.Time) (step, error)) (*Request, error) {
+// change runs fn on a locked request and keeps what it did to it. An
+// error of fn undoes everything; a refusal does not.
+func (s *Service) change(
+	ctx context.Context, tenant, id string, fn func(tx Tx, r *Request, now time.Time) (step, error),
+) (*Request, error) {
 	if checkName("id", id) != nil {
 		return nil, ErrNotFound
 	}
@@ -148,7 +184,8 @@ func (s *Service) change(ctx context.Context, tenant, id string, fn func(tx Tx, 
 			return err
 		}
 		now := s.clock.Now()
-		// Time acts first, so that nothing slips in between a deadline and the worker that notices it.
+		// Time acts first, so that nothing slips in between a deadline
+		// and the worker that notices it.
 		events, ticked := s.due(r, now)
 		did, err := fn(tx, r, now)
 		if err != nil {
@@ -175,8 +212,9 @@ func (s *Service) due(r *Request, now time.Time) ([]Event, bool) {
 	return r.tick(now, s.cfg), true
 }
 
-// Tick lets time act on what is due: reminders, escalations, deadlines, permits nobody used. It returns how many requests it acted on.
-// Any number of replicas may call it; each request is acted on once.
+// Tick lets time act on what is due: reminders, escalations, deadlines,
+// permits nobody used. It returns how many requests it acted on. Any
+// number of replicas may call it; each request is acted on once.
 func (s *Service) Tick(ctx context.Context) (int, error) {
 	now := s.clock.Now()
 	var acted [][2]string // tenants and ids
@@ -237,39 +275,70 @@ func revoke(tx Tx, id, by, reason string, now time.Time) (*Grant, []Event, error
 	if err != nil || !g.Live(now) {
 		return g, nil, err
 	}
-	g.Revoked, g.RevokedBy, g.RevokedWhy = &now, by, reason
+	g.Revoked = &now
+	g.RevokedBy = by
+	g.RevokedWhy = reason
 	tx.SaveGrant(g)
 	return g, []Event{g.event(EventGrantRevoked, by, nil).sealing("reason", reason)}, nil
 }
 
 func (g *Grant) event(kind, actor string, facts map[string]any) Event {
-	all := map[string]any{"agent": g.Agent, "target": g.Target, "plan": g.Plan, "request": g.Request, "session": g.Session,
-		"expires": stamp(g.Expires), "uses": g.Uses, "max_uses": g.MaxUses}
+	all := map[string]any{
+		"agent":    g.Agent,
+		"target":   g.Target,
+		"plan":     g.Plan,
+		"request":  g.Request,
+		"session":  g.Session,
+		"expires":  stamp(g.Expires),
+		"uses":     g.Uses,
+		"max_uses": g.MaxUses,
+	}
 	for k, v := range facts {
 		all[k] = v
 	}
-	return Event{Type: kind, Subject: g.ID, Actor: actor, Facts: all}
+	return Event{
+		Type:    kind,
+		Subject: g.ID,
+		Actor:   actor,
+		Facts:   all,
+	}
 }
 
-// Freeze denies everything of an agent ("" means of the tenant) from now on; Thaw lifts it. A reason that can't be kept as it is does not
+// Freeze denies everything of an agent ("" means of the tenant) from
+// now on; Thaw lifts it. A reason that can't be kept as it is does not
 // stand in its way.
 func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) error {
 	if err := errors.Join(checkName("agent", agent), checkName("by", by)); err != nil { // every call reads the freezes
 		return err
 	}
 	if agent == AdministrationAgent {
-		return &InputError{"agent", "another agent: administration can't be frozen, since lifting a freeze is a part of it"}
+		return &InputError{
+			"agent",
+			"another agent: administration can't be frozen, since lifting a freeze is a part of it",
+		}
 	}
+
 	if agent != "" {
-		if _, err := s.plans.Plan(ctx, tenant, agent); errors.Is(err, ErrUnknownAgent) { // a typo would freeze nothing, and look as if
+		// a typo would freeze nothing, and look as if
+		if _, err := s.plans.Plan(ctx, tenant, agent); errors.Is(err, ErrUnknownAgent) {
 			return &InputError{"agent", "the id of an agent that is loaded, or none to freeze all"}
 		}
 	}
+
 	reason = mended(reason)
 	return s.store.Update(ctx, tenant, func(tx Tx) error {
 		now := s.clock.Now()
-		tx.SaveFreeze(Freeze{Agent: agent, By: by, Reason: reason, At: now})
-		return s.append(tx, tenant, now, nil, Event{Type: EventFrozen, Actor: by, Facts: map[string]any{"agent": agent}}.sealing("reason", reason))
+		tx.SaveFreeze(Freeze{
+			Agent:  agent,
+			By:     by,
+			Reason: reason,
+			At:     now,
+		})
+		return s.append(tx, tenant, now, nil, Event{
+			Type:  EventFrozen,
+			Actor: by,
+			Facts: map[string]any{"agent": agent},
+		}.sealing("reason", reason))
 	})
 }
 
@@ -289,7 +358,11 @@ func (s *Service) Thaw(ctx context.Context, tenant, agent, by, reason string) er
 		now := s.clock.Now()
 		f.Lifted = &now
 		tx.SaveFreeze(*f)
-		return s.append(tx, tenant, now, nil, Event{Type: EventThawed, Actor: by, Facts: map[string]any{"agent": agent}}.sealing("reason", reason))
+		return s.append(tx, tenant, now, nil, Event{
+			Type:  EventThawed,
+			Actor: by,
+			Facts: map[string]any{"agent": agent},
+		}.sealing("reason", reason))
 	})
 }
 
@@ -306,21 +379,35 @@ func frozen(tx interface{ Freezes() ([]Freeze, error) }, match func(Freeze) bool
 	return nil, nil
 }
 
-// stops matches freezes that stop an agent. A freeze of everything doesn't stop administration, since lifting it is one of
-// its acts.
+// stops matches freezes that stop an agent. A freeze of everything
+// doesn't stop administration, since lifting it is one of its acts.
 func stops(agent string) func(Freeze) bool {
-	return func(f Freeze) bool { return f.Agent == agent || f.Agent == "" && agent != AdministrationAgent }
+	return func(f Freeze) bool {
+		return f.Agent == agent || f.Agent == "" && agent != AdministrationAgent
+	}
 }
 
-// Record appends an event that is about no request to the ledger: a token made, a sign-in, an export.
+// Record appends an event that is about no request to the ledger: a
+// token made, a sign-in, an export.
 func (s *Service) Record(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error {
 	return s.store.Update(ctx, tenant, func(tx Tx) error {
-		return s.append(tx, tenant, s.clock.Now(), nil, Event{Type: event, Subject: subject, Actor: actor, Facts: facts})
+		return s.append(tx, tenant, s.clock.Now(), nil, Event{
+			Type:    event,
+			Subject: subject,
+			Actor:   actor,
+			Facts:   facts,
+		})
 	})
 }
 
-// Decide decides a call without asking anybody or recording anything. A freeze denies, and so does a store that can't say whether there is one.
-func (s *Service) Decide(ctx context.Context, tenant, agent string, call *resolve.Call) (resolve.Decision, error) {
+// Decide decides a call without asking anybody or recording anything. A
+// freeze denies, and so does a store that can't say whether there is
+// one.
+func (s *Service) Decide(
+	ctx context.Context,
+	tenant, agent string,
+	call *resolve.Call,
+) (resolve.Decision, error) {
 	if agent == AdministrationAgent {
 		return resolve.Decision{}, ErrUnknownAgent
 	}
@@ -349,7 +436,14 @@ func frozenDecision(f Freeze) resolve.Decision {
 	if f.Agent != "" {
 		what = "agent " + f.Agent + " is frozen"
 	}
-	return resolve.Decision{Outcome: resolve.Deny, Reasons: []resolve.Reason{{Source: FromFreeze, Code: CodeFrozen, Detail: what + " by " + f.By}}}
+	return resolve.Decision{
+		Outcome: resolve.Deny,
+		Reasons: []resolve.Reason{{
+			Source: FromFreeze,
+			Code:   CodeFrozen,
+			Detail: what + " by " + f.By,
+		}},
+	}
 }
 
 // FromFreeze and CodeFrozen are the reason that the kill switch gives.
@@ -358,7 +452,8 @@ const (
 	CodeFrozen resolve.Code   = "frozen"
 )
 
-// known resolves names through the directory; its failure is an error, so that nobody is counted or left out by accident.
+// known resolves names through the directory; its failure is an error,
+// so that nobody is counted or left out by accident.
 func (s *Service) known(ctx context.Context, tenant, name string) (Person, bool, error) {
 	if name == "" {
 		return Person{}, false, nil

@@ -171,7 +171,11 @@ func (p *plans) set(t testing.TB, policies string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.now = &approval.Compiled{Agent: approval.Agent{ID: "desk", Version: "1.0.0"}, Owners: []string{"olga"}, Plan: plan}
+	p.now = &approval.Compiled{
+		Agent:  approval.Agent{ID: "desk", Version: "1.0.0"},
+		Owners: []string{"olga"},
+		Plan:   plan,
+	}
 }
 
 // harness is a service over a real store, with a clock that the test moves.
@@ -189,10 +193,28 @@ type harness struct {
 
 func newHarness(t *testing.T) *harness {
 	t.Helper()
-	h := &harness{t: t, path: filepath.Join(t.TempDir(), "assent.db"), plans: &plans{}, clock: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+	h := &harness{
+		t:     t,
+		path:  filepath.Join(t.TempDir(), "assent.db"),
+		plans: &plans{},
+		clock: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
+	}
 	h.people = &directory{
-		groups: map[string][]string{"ann": {"risk"}, "bob": {"risk", "support"}, "cy": {"support"}, "dee": {"leads"}, "eve": nil, "olga": {"risk", "support"}, "pat": {"risk", "support"}},
-		alias:  map[string]string{"ann@acme": "ann", "pat@acme": "pat", "U123": "pat", "olga@acme": "olga"},
+		groups: map[string][]string{
+			"ann":  {"risk"},
+			"bob":  {"risk", "support"},
+			"cy":   {"support"},
+			"dee":  {"leads"},
+			"eve":  nil,
+			"olga": {"risk", "support"},
+			"pat":  {"risk", "support"},
+		},
+		alias: map[string]string{
+			"ann@acme":  "ann",
+			"pat@acme":  "pat",
+			"U123":      "pat",
+			"olga@acme": "olga",
+		},
 	}
 	h.plans.set(t, policyFile)
 	h.start()
@@ -207,9 +229,14 @@ func (h *harness) start() {
 		h.store.Close()
 	}
 	var err error
-	if h.store, err = sqlite.Open(context.Background(), h.path, sqlite.Options{Now: h.now, Poll: 20 * time.Millisecond}); err != nil {
+	if h.store, err = sqlite.Open(
+		context.Background(),
+		h.path,
+		sqlite.Options{Now: h.now, Poll: 20 * time.Millisecond},
+	); err != nil {
 		h.t.Fatal(err)
 	}
+
 	h.s = approval.New(h.store, h.plans, h.people, h.now, rand.Reader, h.cfg)
 }
 
@@ -229,7 +256,13 @@ func (h *harness) pass(d time.Duration) {
 func runner() approval.Asker { return approval.Asker{Token: "runner"} }
 
 func tool(name, args string) *resolve.Call {
-	return &resolve.Call{Kind: resolve.Tool, Tool: name, Args: []byte(args), Principal: "pat@acme", Session: "s1"}
+	return &resolve.Call{
+		Kind:      resolve.Tool,
+		Tool:      name,
+		Args:      []byte(args),
+		Principal: "pat@acme",
+		Session:   "s1",
+	}
 }
 
 func (h *harness) open(call *resolve.Call, change ...func(*approval.OpenInput)) *approval.Opened {
@@ -242,7 +275,12 @@ func (h *harness) open(call *resolve.Call, change ...func(*approval.OpenInput)) 
 }
 
 func (h *harness) tryOpen(call *resolve.Call, change ...func(*approval.OpenInput)) (*approval.Opened, error) {
-	in := approval.OpenInput{Tenant: "t", Asker: runner(), Agent: "desk", Call: call}
+	in := approval.OpenInput{
+		Tenant: "t",
+		Asker:  runner(),
+		Agent:  "desk",
+		Call:   call,
+	}
 	for _, c := range change {
 		c(&in)
 	}
@@ -259,21 +297,38 @@ func (h *harness) asked(call *resolve.Call, change ...func(*approval.OpenInput))
 	return out.Request
 }
 
-func (h *harness) tryVote(r *approval.Request, person string, v approval.Verdict, change ...func(*approval.VoteInput)) (*approval.Voted, error) {
-	in := approval.VoteInput{Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: person, Verdict: v, Channel: "test", Full: true}
+func (h *harness) tryVote(
+	r *approval.Request, person string, v approval.Verdict, change ...func(*approval.VoteInput),
+) (*approval.Voted, error) {
+	in := approval.VoteInput{
+		Tenant:  "t",
+		ID:      r.ID,
+		Binding: r.Binding(),
+		Person:  person,
+		Verdict: v,
+		Channel: "test",
+		Full:    true,
+	}
 	switch v {
 	case approval.Respond:
 		in.Response = "do it by hand"
 	case approval.Deny:
 		in.Reason = "not like this"
 	}
+
 	for _, c := range change {
 		c(&in)
 	}
 	return h.s.Vote(context.Background(), in)
 }
 
-func (h *harness) vote(r *approval.Request, person string, v approval.Verdict, want approval.VoteOutcome, change ...func(*approval.VoteInput)) *approval.Voted {
+func (h *harness) vote(
+	r *approval.Request,
+	person string,
+	v approval.Verdict,
+	want approval.VoteOutcome,
+	change ...func(*approval.VoteInput),
+) *approval.Voted {
 	h.t.Helper()
 	out, err := h.tryVote(r, person, v, change...)
 	if err != nil || out.Outcome != want {
@@ -285,12 +340,20 @@ func (h *harness) vote(r *approval.Request, person string, v approval.Verdict, w
 // approved opens a call and has cy approve it.
 func (h *harness) approved(call *resolve.Call, offer *approval.GrantOffer) (*approval.Request, *approval.Grant) {
 	h.t.Helper()
-	out := h.vote(h.asked(call), "cy", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) { in.Grant = offer })
+	out := h.vote(h.asked(call), "cy", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
+		in.Grant = offer
+	})
 	return out.Request, out.Grant
 }
 
 func (h *harness) consume(r *approval.Request, call *resolve.Call, key string) (*approval.Request, error) {
-	return h.s.Consume(context.Background(), approval.ConsumeInput{Tenant: "t", ID: r.ID, Asker: runner(), Call: call, Key: key})
+	return h.s.Consume(context.Background(), approval.ConsumeInput{
+		Tenant: "t",
+		ID:     r.ID,
+		Asker:  runner(),
+		Call:   call,
+		Key:    key,
+	})
 }
 
 func (h *harness) request(id string) *approval.Request {
@@ -333,7 +396,9 @@ func (h *harness) wrongField(err error, field string) {
 	}
 }
 
-// history seals the ledger, audits it, and lists the types of its entries. Every test that ends with it proves that what happened could.
+// history seals the ledger, audits it, and lists the types of its
+// entries. Every test that ends with it proves that what happened
+// could.
 func (h *harness) history() []string {
 	h.t.Helper()
 	sign := func(ledger.Checkpoint) ([]byte, error) { return []byte("signed"), nil }
@@ -343,6 +408,7 @@ func (h *harness) history() []string {
 			h.t.Fatal(err)
 		}
 	}
+
 	entries, err := h.store.Entries(context.Background(), "t", 0, 10_000)
 	if err != nil {
 		h.t.Fatal(err)
@@ -359,6 +425,7 @@ func (h *harness) history() []string {
 		}
 		types = append(types, leaf.Type)
 	}
+
 	return types
 }
 

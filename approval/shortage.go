@@ -12,7 +12,8 @@ import (
 // Shortage is a stage that can't be filled.
 type Shortage = people.Shortage
 
-// Shortages lists the stages of a pending request that nobody can fill as of now, with all stand-ins who may still come in.
+// Shortages lists the stages of a pending request that nobody can fill
+// as of now, with all stand-ins who may still come in.
 func (s *Service) Shortages(ctx context.Context, r *Request) ([]Shortage, error) {
 	if r.State != Pending || r.Question != nil {
 		return nil, nil
@@ -35,15 +36,18 @@ func (s *Service) Shortages(ctx context.Context, r *Request) ([]Shortage, error)
 
 // StageView is one stage of a request as of now.
 type StageView struct {
-	Group    string
-	Needed   int              // people
-	Seated   []string         // ids of people whose approval fills a seat
-	Missing  int              // seats that nobody fills
-	Could    []Person         // people who may fill a seat that is missing; nil when none is, or when the request has ended
+	Group   string
+	Needed  int      // people
+	Seated  []string // ids of people whose approval fills a seat
+	Missing int      // seats that nobody fills
+	// people who may fill a seat that is missing; nil when none is, or
+	// when the request has ended
+	Could    []Person
 	StandIns []policy.StandIn // who may fill seats by now, or will some time after the request was opened
 }
 
-// Stages tells how the stages of a request stand, and who may still fill their seats.
+// Stages tells how the stages of a request stand, and who may still
+// fill their seats.
 func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 	a := r.answering()
 	w, err := s.standing(ctx, r.Tenant, &a, s.clock.Now())
@@ -56,7 +60,11 @@ func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 	out := make([]StageView, len(seatings))
 	for i, x := range seatings {
 		out[i] = StageView{
-			Group: x.Group, Needed: len(x.People) + x.Missing, Seated: x.People, Missing: x.Missing, StandIns: r.Stages[i].StandIns,
+			Group:    x.Group,
+			Needed:   len(x.People) + x.Missing,
+			Seated:   x.People,
+			Missing:  x.Missing,
+			StandIns: r.Stages[i].StandIns,
 		}
 		if x.Missing == 0 || r.State != Pending {
 			continue
@@ -69,8 +77,11 @@ func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 	return out, nil
 }
 
-// could lists the people who may fill a seat of a stage, and have not approved.
-func (s *Service) could(ctx context.Context, tenant string, stage policy.Stage, a *Answering, w standing) ([]Person, error) {
+// could lists the people who may fill a seat of a stage, and have not
+// approved.
+func (s *Service) could(
+	ctx context.Context, tenant string, stage policy.Stage, a *Answering, w standing,
+) ([]Person, error) {
 	var out []Person
 	for _, group := range people.GroupsOf([]policy.Stage{stage}) {
 		members, err := s.people.Members(ctx, tenant, group)

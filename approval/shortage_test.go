@@ -13,12 +13,17 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// A quorum that nobody can fill is told before anybody votes: without those who may not answer, and with those who may
-// still come in.
+// A quorum that nobody can fill is told before anybody votes: without
+// those who may not answer, and with those who may still come in.
 func TestUsers3_3_AQuorumNobodyCanFillIsTold(t *testing.T) {
 	h := newHarness(t)
 	h.people.set(func(d *directory) {
-		d.groups = map[string][]string{"ann": {"risk"}, "pat": {"risk", "support"}, "olga": {"risk"}, "cy": {"support"}}
+		d.groups = map[string][]string{
+			"ann":  {"risk"},
+			"pat":  {"risk", "support"},
+			"olga": {"risk"},
+			"cy":   {"support"},
+		}
 	})
 	short := func(r *approval.Request) []approval.Shortage {
 		t.Helper()
@@ -30,9 +35,14 @@ func TestUsers3_3_AQuorumNobodyCanFillIsTold(t *testing.T) {
 	}
 
 	trade := h.asked(tool("trade", `{}`)) // two of risk, but the agent acts for pat, and olga owns it
-	if got := short(trade); !reflect.DeepEqual(got, []approval.Shortage{{Group: "risk", Need: 2, Have: 1}}) {
+	if got := short(trade); !reflect.DeepEqual(got, []approval.Shortage{{
+		Group: "risk",
+		Need:  2,
+		Have:  1,
+	}}) {
 		t.Errorf("got %+v", got)
 	}
+
 	if got := short(h.asked(tool("pay", `{}`))); got != nil {
 		t.Errorf("anybody may approve this: %+v", got)
 	}
@@ -52,13 +62,18 @@ func TestUsers3_3_AQuorumNobodyCanFillIsTold(t *testing.T) {
 	}
 }
 
-// As many people of a group as there are seats are enough to know, however many hold it.
+// As many people of a group as there are seats are enough to know,
+// however many hold it.
 func TestShortagesAgreeWithSeatingEverybody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var stages []policy.Stage
 		for g := range rapid.IntRange(1, 3).Draw(t, "stages") {
-			stages = append(stages, policy.Stage{Group: fmt.Sprint("g", g), People: rapid.IntRange(1, 3).Draw(t, "people")})
+			stages = append(
+				stages,
+				policy.Stage{Group: fmt.Sprint("g", g), People: rapid.IntRange(1, 3).Draw(t, "people")},
+			)
 		}
+
 		excluded := map[string]string{"p0": "asks"}
 		var all []approval.Person
 		for i := range rapid.IntRange(0, 12).Draw(t, "directory") {
@@ -70,6 +85,7 @@ func TestShortagesAgreeWithSeatingEverybody(t *testing.T) {
 			}
 			all = append(all, p)
 		}
+
 		members := func(group string) ([]approval.Person, error) {
 			var out []approval.Person
 			for _, p := range all {

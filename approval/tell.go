@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// CallIn is a group that escalation has called in, or will call in while nobody decides.
+// CallIn is a group that escalation has called in, or will call in
+// while nobody decides.
 type CallIn struct {
 	Group string
 	At    time.Time // when it is called in; zero where it has been
@@ -40,7 +41,8 @@ func (c CallIn) String() string {
 	return who + " and may approve in place of " + strings.Join(others, ", ")
 }
 
-// CallsIn lists whom escalation has called in, then whom it will call in, by time.
+// CallsIn lists whom escalation has called in, then whom it will call
+// in, by time.
 func (r *Request) CallsIn() []CallIn {
 	var out []CallIn
 	for _, group := range r.Called {
@@ -51,19 +53,25 @@ func (r *Request) CallsIn() []CallIn {
 	}
 	for _, next := range r.Scheduled {
 		if next.Kind == Escalate && !slices.Contains(r.Called, next.To) {
-			out = append(out, CallIn{Group: next.To, At: next.At, For: r.standsInFor(next.To)})
+			out = append(out, CallIn{
+				Group: next.To,
+				At:    next.At,
+				For:   r.standsInFor(next.To),
+			})
 		}
 	}
 
 	return out
 }
 
-// standsInFor are the groups of the stages whose seats the members of a group may fill once it is called in, its own among
-// them.
+// standsInFor are the groups of the stages whose seats the members of a
+// group may fill once it is called in, its own among them.
 func (r *Request) standsInFor(group string) []string {
 	var out []string
 	for _, stage := range r.Stages {
-		if stage.Group == group || slices.ContainsFunc(stage.StandIns, func(s policy.StandIn) bool { return s.Group == group }) {
+		if stage.Group == group || slices.ContainsFunc(stage.StandIns, func(s policy.StandIn) bool {
+			return s.Group == group
+		}) {
 			out = append(out, stage.Group)
 		}
 	}
@@ -80,8 +88,13 @@ func (r *Request) AtDeadline() string {
 	case r.OnTimeout == policy.TimeoutApprove:
 		return "If nobody decides by then, it RUNS: the policy approves by timeout. Deny it to stop it."
 	case r.OnTimeout == policy.TimeoutEscalate && len(r.calledBy(r.Deadline)) > 0:
-		return "If nobody decides by then, there is as much time again, until " + clockWords(r.Deadline.Add(r.Within)) +
-			", also for " + strings.Join(r.calledBy(r.Deadline), ", ") + ". If nobody decides by then either, " + end + "."
+		return "If nobody decides by then, there is as much time again, until " + clockWords(
+			r.Deadline.Add(r.Within),
+		) +
+			", also for " + strings.Join(
+			r.calledBy(r.Deadline),
+			", ",
+		) + ". If nobody decides by then either, " + end + "."
 	}
 
 	return "If nobody decides by then, " + end + "."

@@ -17,7 +17,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestUsers3_2_EscalationIsSaidAsItIs: who is called in, when, whether they may approve, and what the deadline does.
+// TestUsers3_2_EscalationIsSaidAsItIs: who is called in, when, whether
+// they may approve, and what the deadline does.
 func TestUsers3_2_EscalationIsSaidAsItIs(t *testing.T) {
 	h := newHarness(t)
 	may := h.asked(tool("nudge", `{}`))
@@ -35,8 +36,17 @@ func TestUsers3_2_EscalationIsSaidAsItIs(t *testing.T) {
 			}
 		}
 	}
-	says(may, "leads will be called in at 4 Mar 05:16 UTC and may approve in place of support", "as much time again, until 4 Mar 06:26 UTC, also for leads", "does not run")
-	says(look, "leads will be called in at 4 Mar 05:16 UTC to look: they may deny it or answer, but not approve", "If nobody decides by then, it expires and does not run.")
+	says(
+		may,
+		"leads will be called in at 4 Mar 05:16 UTC and may approve in place of support",
+		"as much time again, until 4 Mar 06:26 UTC, also for leads",
+		"does not run",
+	)
+	says(
+		look,
+		"leads will be called in at 4 Mar 05:16 UTC to look: they may deny it or answer, but not approve",
+		"If nobody decides by then, it expires and does not run.",
+	)
 
 	h.pass(11 * time.Minute)
 	h.tick(2)
@@ -47,14 +57,26 @@ func TestUsers3_2_EscalationIsSaidAsItIs(t *testing.T) {
 	says(h.asked(tool("pay", `{}`)), "If nobody decides by then, it expires and does not run.")
 }
 
-// TestUsers3_8_GroundsSayWhatMadeARuleAsk: values, tests and the author's description, in words.
+// TestUsers3_8_GroundsSayWhatMadeARuleAsk: values, tests and the
+// author's description, in words.
 func TestUsers3_8_GroundsSayWhatMadeARuleAsk(t *testing.T) {
 	call := resolve.Call{
-		Kind: resolve.Tool, Tool: "wire", Args: resolve.Raw(`{"amount":25000,"currency":"EUR","note":"a","pin":7,"to":{"iban":"DE1"},"to.iban":"DE2","on":true,"list":[1]}`),
+		Kind: resolve.Tool,
+		Tool: "wire",
+		Args: resolve.Raw(
+			`{"amount":25000,"currency":"EUR","note":"a","pin":7,"to":{"iban":"DE1"},"to.iban":"DE2","on":true,` +
+				`"list":[1]}`,
+		),
 		ParentInput: resolve.Raw(`{"risk":"high"}`),
 	}
 	m := func(key, test, truth, why string) resolve.Matcher {
-		return resolve.Matcher{Key: key, Test: test, Truth: truth, Why: why, Seen: "string of 1 character"}
+		return resolve.Matcher{
+			Key:   key,
+			Test:  test,
+			Truth: truth,
+			Why:   why,
+			Seen:  "string of 1 character",
+		}
 	}
 	for _, c := range []struct {
 		matchers []resolve.Matcher
@@ -62,23 +84,50 @@ func TestUsers3_8_GroundsSayWhatMadeARuleAsk(t *testing.T) {
 	}{
 		{nil, "approval is always required"},
 		{[]resolve.Matcher{m("amount", "gt 10000", "true", "matched")}, "amount is 25,000, above 10,000"},
-		{[]resolve.Matcher{m("amount", "gte 10000 and lt 1e6", "true", "matched")}, "amount is 25,000, at least 10,000 and below 1e6"},
+		{
+			[]resolve.Matcher{m("amount", "gte 10000 and lt 1e6", "true", "matched")},
+			"amount is 25,000, at least 10,000 and below 1e6",
+		},
 		{[]resolve.Matcher{m("currency", `equals "EUR"`, "true", "matched")}, `currency is "EUR"`},
-		{[]resolve.Matcher{m("currency", `in ["EUR", "USD and GBP"]`, "true", "matched")}, `currency is "EUR", one of ["EUR", "USD and GBP"]`},
+		{
+			[]resolve.Matcher{m("currency", `in ["EUR", "USD and GBP"]`, "true", "matched")},
+			`currency is "EUR", one of ["EUR", "USD and GBP"]`,
+		},
 		{[]resolve.Matcher{m("currency", `ne "USD"`, "true", "matched")}, `currency is "EUR", not "USD"`},
 		{[]resolve.Matcher{m("on", "equals true", "true", "matched")}, "on is true"},
-		{[]resolve.Matcher{m("gone", "gt 5", "unknown", "missing_argument")}, "gone is missing, so nobody can tell whether it is above 5"},
-		{[]resolve.Matcher{m("note", "gt 5", "unknown", "type_mismatch")}, "note is of another type (string of 1 character), so nobody can tell whether it is above 5"},
-		{[]resolve.Matcher{m("pin", "gt 5", "true", "matched")}, "pin is above 5"},                                     // hidden
-		{[]resolve.Matcher{m("to.iban", `pattern "^DE"`, "true", "matched")}, `to.iban is a match of "^DE"`},           // names two values
-		{[]resolve.Matcher{m("parent.input.risk", `equals "high"`, "true", "matched")}, `parent.input.risk is "high"`}, // of the parent
+		{
+			[]resolve.Matcher{m("gone", "gt 5", "unknown", "missing_argument")},
+			"gone is missing, so nobody can tell whether it is above 5",
+		},
+		{
+			[]resolve.Matcher{m("note", "gt 5", "unknown", "type_mismatch")},
+			"note is of another type (string of 1 character), so nobody can tell whether it is above 5",
+		},
+		// hidden
+		{[]resolve.Matcher{m("pin", "gt 5", "true", "matched")}, "pin is above 5"},
+		// names two values
+		{[]resolve.Matcher{m("to.iban", `pattern "^DE"`, "true", "matched")}, `to.iban is a match of "^DE"`},
+		// of the parent
+		{[]resolve.Matcher{m("parent.input.risk", `equals "high"`, "true", "matched")}, `parent.input.risk is "high"`},
 		{[]resolve.Matcher{m("list", "", "true", "always")}, "list is there"},
-		{[]resolve.Matcher{m("amount", "gt 10000", "true", "matched"), m("currency", `equals "EUR"`, "true", "matched")}, `amount is 25,000, above 10,000; and currency is "EUR"`},
+		{
+			[]resolve.Matcher{
+				m("amount", "gt 10000", "true", "matched"),
+				m("currency", `equals "EUR"`, "true", "matched"),
+			},
+			`amount is 25,000, above 10,000; and currency is "EUR"`,
+		},
 	} {
 		r := approval.Request{Redact: []string{"pin"}, Revisions: []approval.Revision{{Call: call}}}
 		r.Revisions[0].Decision.Reasons = []resolve.Reason{{
-			Source: resolve.FromPolicy, Policy: "acme.p", Rule: "large", Description: "Large ones.", Detail: "approval is always required",
-			File: "p.yaml", Line: 3, Matchers: c.matchers,
+			Source:      resolve.FromPolicy,
+			Policy:      "acme.p",
+			Rule:        "large",
+			Description: "Large ones.",
+			Detail:      "approval is always required",
+			File:        "p.yaml",
+			Line:        3,
+			Matchers:    c.matchers,
 		}}
 		got := r.Grounds()[0]
 		if strings.Join(got.Words, " / ") != c.want {
@@ -90,12 +139,23 @@ func TestUsers3_8_GroundsSayWhatMadeARuleAsk(t *testing.T) {
 	}
 }
 
-// TestUsers3_6_TheWriterOfAMessageIsRecorded: an agent's author, a policy's, or assent itself.
+// TestUsers3_6_TheWriterOfAMessageIsRecorded: an agent's author, a
+// policy's, or assent itself.
 func TestUsers3_6_TheWriterOfAMessageIsRecorded(t *testing.T) {
 	h := newHarness(t)
-	h.plans.set(t, strings.Replace(policyFile, "{id: vault, match: {targets: [vault]}, approval: true,", `{id: vault, description: Nothing stays open., match: {targets: [vault]}, approval: {message_template: "Open it?"},`, 1))
+	h.plans.set(
+		t,
+		strings.Replace(
+			policyFile,
+			"{id: vault, match: {targets: [vault]}, approval: true,",
+			`{id: vault, description: Nothing stays open., match: {targets: [vault]}, approval: {message_template: `+
+				`"Open it?"},`,
+			1,
+		),
+	)
 	r := h.asked(tool("vault", `{}`))
-	if got := h.request(r.ID).Current(); got.MessageFrom != resolve.FromPolicy || got.Decision.Reasons[0].Description != "Nothing stays open." {
+	if got := h.request(r.ID).Current(); got.MessageFrom != resolve.FromPolicy ||
+		got.Decision.Reasons[0].Description != "Nothing stays open." {
 		t.Errorf("%q %+v", got.MessageFrom, got.Decision.Reasons)
 	}
 	if got := h.request(h.asked(tool("pay", `{}`)).ID).Current(); got.MessageFrom != resolve.FromDefault {
@@ -103,10 +163,14 @@ func TestUsers3_6_TheWriterOfAMessageIsRecorded(t *testing.T) {
 	}
 }
 
-// TestUsers3_18_ExposureIsWhatAllUsesComeTo: exactly, in the form of the number, with the currency beside it.
+// TestUsers3_18_ExposureIsWhatAllUsesComeTo: exactly, in the form of
+// the number, with the currency beside it.
 func TestUsers3_18_ExposureIsWhatAllUsesComeTo(t *testing.T) {
 	exposures := func(args string, redact []string, bounds ...string) string {
-		r := approval.Request{Redact: redact, Revisions: []approval.Revision{{Call: resolve.Call{Args: resolve.Raw(args)}}}}
+		r := approval.Request{
+			Redact:    redact,
+			Revisions: []approval.Revision{{Call: resolve.Call{Args: resolve.Raw(args)}}},
+		}
 		for _, path := range bounds {
 			r.Grants.Bounds = append(r.Grants.Bounds, policy.Bound{Path: path, Kind: policy.AtMost})
 		}
@@ -126,7 +190,12 @@ func TestUsers3_18_ExposureIsWhatAllUsesComeTo(t *testing.T) {
 		{`{"amount":340.00,"currency":"USD"}`, nil, []string{"amount"}, "amount: 20 × 340.00 = 6,800.00 USD"},
 		{`{"amount":0.1}`, nil, nil, "amount: 20 × 0.1 = 2.0"},
 		{`{"loss":-50,"amount":1}`, nil, []string{"loss"}, "loss: 20 × 50 = 1,000; amount: 20 × 1 = 20"},
-		{`{"lines":[{"price":12500,"currency":"EUR"}]}`, nil, []string{"lines.0.price"}, "lines.0.price: 20 × 12,500 = 250,000 EUR"},
+		{
+			`{"lines":[{"price":12500,"currency":"EUR"}]}`,
+			nil,
+			[]string{"lines.0.price"},
+			"lines.0.price: 20 × 12,500 = 250,000 EUR",
+		},
 		{`{"amount":"340","n":5}`, nil, []string{"x"}, ""},
 		{`{"amount":340,"currency":"USD"}`, []string{"amount"}, nil, ""},
 		{`{"amount":340,"currency":"USD"}`, []string{"currency"}, nil, "amount: 20 × 340 = 6,800"},
@@ -139,13 +208,15 @@ func TestUsers3_18_ExposureIsWhatAllUsesComeTo(t *testing.T) {
 	}
 }
 
-// TestM11_HiddenValuesAreListedByTheirPaths: in the arguments and in the parent's input, at any depth, and nothing else is
-// touched.
+// TestM11_HiddenValuesAreListedByTheirPaths: in the arguments and in
+// the parent's input, at any depth, and nothing else is touched.
 func TestM11_HiddenValuesAreListedByTheirPaths(t *testing.T) {
 	r := approval.Request{
 		Redact: []string{"**.password", "to.name", "parent.input.plan"},
 		Revisions: []approval.Revision{{Call: resolve.Call{
-			Args:        resolve.Raw(`{"password":"p1","nested":[{"password":{"old":1}}],"to":{"name":"E","note":"n"},"plan":"shown"}`),
+			Args: resolve.Raw(
+				`{"password":"p1","nested":[{"password":{"old":1}}],"to":{"name":"E","note":"n"},"plan":"shown"}`,
+			),
 			ParentInput: resolve.Raw(`{"plan":"secret","a":{"password":"p2"},"note":"n"}`),
 		}}},
 	}
@@ -162,16 +233,23 @@ func TestM11_HiddenValuesAreListedByTheirPaths(t *testing.T) {
 	}
 
 	shown, hidden := approval.Redact(string(r.Current().Call.Args), r.Arguments().Redaction())
-	if len(hidden) != 3 || shown != `{"password":"(hidden by policy)","nested":[{"password":"(hidden by policy)"}],"to":{"name":"(hidden by policy)","note":"n"},"plan":"shown"}` {
+	if len(hidden) != 3 ||
+		shown != `{"password":"(hidden by policy)","nested":[{"password":"(hidden by `+
+			`policy)"}],"to":{"name":"(hidden by policy)","note":"n"},"plan":"shown"}` {
 		t.Error(shown, hidden)
 	}
 	const exact = `{ "plan" : 1.0 }`
 	if shown, hidden := approval.Redact(exact, r.Arguments().Redaction()); shown != exact || hidden != nil {
 		t.Error(shown, hidden)
 	}
-	if shown, hidden := approval.Redact(`{"password":`, r.Arguments().Redaction()); strings.Contains(shown, "password") || len(hidden) != 1 {
+	if shown, hidden := approval.Redact(`{"password":`, r.Arguments().Redaction()); strings.Contains(
+		shown,
+		"password",
+	) ||
+		len(hidden) != 1 {
 		t.Error(shown, hidden)
 	}
+
 	for path, c := range map[string]struct {
 		old    string
 		hidden bool
@@ -189,7 +267,8 @@ func TestM11_HiddenValuesAreListedByTheirPaths(t *testing.T) {
 	}
 }
 
-// TestUsers2_8_ARequestThatNobodyCanFillIsSaidAtOnce: by the answer to its opening, with who is needed and who is there.
+// TestUsers2_8_ARequestThatNobodyCanFillIsSaidAtOnce: by the answer to
+// its opening, with who is needed and who is there.
 func TestUsers2_8_ARequestThatNobodyCanFillIsSaidAtOnce(t *testing.T) {
 	h := newHarness(t)
 	h.people.members = true
@@ -212,7 +291,8 @@ func TestUsers2_8_ARequestThatNobodyCanFillIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-// TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn: it leaves what waits for them, and comes back with an edit.
+// TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn: it leaves what waits
+// for them, and comes back with an edit.
 func TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("trade", `{"n":1}`))
@@ -246,30 +326,38 @@ func TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestUsers2_9_ACallThatCoolsDownIsToldWhatAPersonSaid: the message of the denial is no question, and holds the person's words.
+// TestUsers2_9_ACallThatCoolsDownIsToldWhatAPersonSaid: the message of
+// the denial is no question, and holds the person's words.
 func TestUsers2_9_ACallThatCoolsDownIsToldWhatAPersonSaid(t *testing.T) {
 	h := newHarness(t)
 	h.vote(h.asked(tool("pay", `{"n":1}`)), "cy", approval.Deny, approval.VoteDenied)
 	again := h.open(tool("pay", `{"n":1}`))
 	const want = "cy denied this very call: not like this. It is not asked again before 4 Mar 05:11 UTC"
-	if d := again.Decision; again.Denied != "cooling_down" || d.Outcome != resolve.Deny || d.Message != want || len(d.Reasons) != 1 || d.Reasons[0].Code != approval.CodeCoolingDown {
+	if d := again.Decision; again.Denied != "cooling_down" || d.Outcome != resolve.Deny || d.Message != want ||
+		len(d.Reasons) != 1 ||
+		d.Reasons[0].Code != approval.CodeCoolingDown {
 		t.Errorf("%s %+v", again.Denied, d)
 	}
 
 	h.vote(h.asked(tool("pay", `{"n":2}`)), "cy", approval.Respond, approval.VoteDenied)
-	if d := h.open(tool("pay", `{"n":2}`)).Decision; !strings.Contains(d.Message, "cy answered this very call instead of letting it run: do it by hand.") {
+	if d := h.open(tool("pay", `{"n":2}`)).Decision; !strings.Contains(
+		d.Message,
+		"cy answered this very call instead of letting it run: do it by hand.",
+	) {
 		t.Error(d.Message)
 	}
 }
 
-// TestM11_WhatIsHiddenIsNowhere: a hidden value is in no part of what is shown, and everything else is.
+// TestM11_WhatIsHiddenIsNowhere: a hidden value is in no part of what
+// is shown, and everything else is.
 func TestM11_WhatIsHiddenIsNowhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		args := fmt.Sprintf(`{"x":{"y":[0,{"z":"SECRET%d"}]},"k":1}`, rapid.Int().Draw(t, "n"))
 		path := rapid.SampledFrom([]string{"x", "x.y", "x.y.1", "x.y.1.z", "**.z", "x.**", "**"}).Draw(t, "path")
 		at := policy.Arguments{Redact: []string{path}}.Redaction()
 		got, hidden := approval.Redact(args, at)
-		if _, err := value.Parse([]byte(got), value.DefaultLimits()); err != nil || len(hidden) == 0 || strings.Contains(got, "SECRET") {
+		if _, err := value.Parse([]byte(got), value.DefaultLimits()); err != nil || len(hidden) == 0 ||
+			strings.Contains(got, "SECRET") {
 			t.Fatalf("%s: %v", got, err)
 		}
 		if path != "**" && !strings.Contains(got, `"k":1`) {

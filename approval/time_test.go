@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// Everything that is scheduled, with a restart before each: reminder, escalation, reminder, once more the time, the end.
+// Everything that is scheduled, with a restart before each: reminder,
+// escalation, reminder, once more the time, the end.
 func TestLadder(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("nudge", `{}`))
@@ -18,8 +19,11 @@ func TestLadder(t *testing.T) {
 		pass time.Duration
 		last string
 	}{
-		{10 * time.Minute, "request_escalated"}, {10 * time.Minute, "request_reminded"}, {16 * time.Minute, "request_reminded"},
-		{4 * time.Minute, "request_escalated"}, {40 * time.Minute, "request_expired"},
+		{10 * time.Minute, "request_escalated"},
+		{10 * time.Minute, "request_reminded"},
+		{16 * time.Minute, "request_reminded"},
+		{4 * time.Minute, "request_escalated"},
+		{40 * time.Minute, "request_expired"},
 	} {
 		h.pass(next.pass - time.Microsecond)
 		h.tick(0)
@@ -31,6 +35,7 @@ func TestLadder(t *testing.T) {
 			t.Fatalf("got %v, want %s", got, next.last)
 		}
 	}
+
 	got := h.is(r.ID, approval.Expired, approval.ByDeadline)
 	if !slices.Equal(got.Called, []string{"leads"}) || !got.Deadline.Equal(r.Created.Add(80*time.Minute)) {
 		t.Errorf("got %+v", got)
@@ -56,7 +61,8 @@ func TestLadderAllAtOnce(t *testing.T) {
 	h.history()
 }
 
-// Whom escalation calls in may fill the seats of the rule that called them, from then on.
+// Whom escalation calls in may fill the seats of the rule that called
+// them, from then on.
 func TestUsers3_2_EscalationLetsStandInsApprove(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("nudge", `{}`))
@@ -101,7 +107,8 @@ func TestDeadlineApproves(t *testing.T) {
 	h.history()
 }
 
-// A wall clock that jumps never revives what has ended, and never makes time stand still.
+// A wall clock that jumps never revives what has ended, and never makes
+// time stand still.
 func TestClockJumps(t *testing.T) {
 	h := newHarness(t)
 	r, _ := h.approved(tool("pay", `{}`), nil)
@@ -129,7 +136,8 @@ func TestWait(t *testing.T) {
 	if got, err := h.s.Wait(ctx, "t", r.ID, r.Version-1, time.Hour); err != nil || got.Version != r.Version {
 		t.Errorf("a change that has been: got %+v, %v", got, err)
 	}
-	if got, err := h.s.Wait(ctx, "t", r.ID, r.Version, 10*time.Millisecond); err != nil || got.Version != r.Version {
+	if got, err := h.s.Wait(ctx, "t", r.ID, r.Version, 10*time.Millisecond); err != nil ||
+		got.Version != r.Version {
 		t.Errorf("no change: got %+v, %v", got, err)
 	}
 	gone, cancel := context.WithCancel(ctx)
@@ -141,12 +149,15 @@ func TestWait(t *testing.T) {
 	h.fails(err, approval.ErrNotFound)
 }
 
-// Waiters wake at once, whatever changed the request: a vote, time, another service on the same store.
+// Waiters wake at once, whatever changed the request: a vote, time,
+// another service on the same store.
 func TestWaitWakes(t *testing.T) {
 	h := newHarness(t)
 	other := approval.New(h.store, h.plans, h.people, h.now, zeros{}, h.cfg)
 	for name, change := range map[string]func(*approval.Request){
-		"vote": func(r *approval.Request) { h.vote(r, "eve", approval.Approve, approval.VoteApproved) },
+		"vote": func(r *approval.Request) {
+			h.vote(r, "eve", approval.Approve, approval.VoteApproved)
+		},
 		"time": func(*approval.Request) {
 			h.pass(25 * time.Hour)
 			if n, err := h.s.Tick(context.Background()); err != nil || n == 0 {
@@ -174,6 +185,7 @@ func TestWaitWakes(t *testing.T) {
 					done <- got
 				}()
 			}
+
 			change(r)
 			for range cap(done) {
 				select {

@@ -8,17 +8,22 @@ import (
 	"time"
 )
 
-// Wait returns the request as soon as its version is another than the given one, or as it is when wait is over. The end
-// of ctx is an error.
-func (s *Service) Wait(ctx context.Context, tenant, id string, version int64, wait time.Duration) (*Request, error) {
+// Wait returns the request as soon as its version is another than the
+// given one, or as it is when wait is over. The end of ctx is an error.
+func (s *Service) Wait(
+	ctx context.Context,
+	tenant, id string,
+	version int64,
+	wait time.Duration,
+) (*Request, error) {
 	if err := s.Await(ctx, tenant, id, version, wait); err != nil {
 		return nil, err
 	}
 	return s.Request(ctx, tenant, id)
 }
 
-// Await is Wait for callers who read the request themselves. However many wait, the store is asked once about all of a
-// tenant.
+// Await is Wait for callers who read the request themselves. However
+// many wait, the store is asked once about all of a tenant.
 func (s *Service) Await(ctx context.Context, tenant, id string, version int64, wait time.Duration) error {
 	if checkName("id", id) != nil {
 		return ErrNotFound
@@ -49,6 +54,7 @@ func (s *Service) await(
 	case head.Version != version:
 		return false, nil
 	}
+
 	select {
 	case <-woken:
 		return true, nil
@@ -59,8 +65,9 @@ func (s *Service) await(
 	}
 }
 
-// hub wakes those who wait for requests in this process: at once for what this process changed, and for what others
-// changed as soon as the store tells of it.
+// hub wakes those who wait for requests in this process: at once for
+// what this process changed, and for what others changed as soon as the
+// store tells of it.
 type hub struct {
 	mu      sync.Mutex
 	tenants map[string]*waiters
@@ -72,15 +79,17 @@ type waiters struct {
 	all  map[string]*awaited // by id of the request
 }
 
-// awaited is a request that somebody waits for. It is forgotten with the last of them.
+// awaited is a request that somebody waits for. It is forgotten with
+// the last of them.
 type awaited struct {
 	version int64 // the oldest that one of them knows
 	moved   chan struct{}
 	waiters int
 }
 
-// join returns what tells that a request changed, and what leaves. The first who waits for anything of a tenant starts
-// what follows the store.
+// join returns what tells that a request changed, and what leaves. The
+// first who waits for anything of a tenant starts what follows the
+// store.
 func (h *hub) join(s *Service, tenant, id string, version int64) (woken <-chan struct{}, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,6 +103,7 @@ func (h *hub) join(s *Service, tenant, id string, version int64) (woken <-chan s
 		h.tenants[tenant] = w
 		go s.follow(ctx, tenant)
 	}
+
 	a := w.all[id]
 	if a == nil {
 		a = &awaited{version: version, moved: make(chan struct{})}
@@ -133,7 +143,8 @@ func (w *waiters) wake(id string) {
 	}
 }
 
-// wakeMoved wakes those who wait for one of these and know another version than it has now.
+// wakeMoved wakes those who wait for one of these and know another
+// version than it has now.
 func (h *hub) wakeMoved(tenant string, ids []string, heads map[string]Head) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,7 +176,8 @@ const (
 	headsOnce = 128                    // requests that one look asks about at a time
 )
 
-// follow looks, whenever something of the tenant changed, which of the requests that are waited for moved on.
+// follow looks, whenever something of the tenant changed, which of the
+// requests that are waited for moved on.
 func (s *Service) follow(ctx context.Context, tenant string) {
 	for ctx.Err() == nil {
 		changed := s.store.Changed(tenant)
@@ -189,6 +201,7 @@ func (s *Service) look(ctx context.Context, tenant string) error {
 		}
 		s.hub.wakeMoved(tenant, ids, heads)
 	}
+
 	return nil
 }
 

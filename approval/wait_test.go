@@ -29,8 +29,10 @@ func (c *countedReads) Heads(ctx context.Context, tenant string, ids []string) (
 	return c.Store.Heads(ctx, tenant, ids)
 }
 
-// TestM9_OnlyWhoIsConcernedIsWoken: many wait for one request while others of the tenant change all the time. They read
-// no documents, ask the store together, and are all woken when theirs changes, here or on another replica.
+// TestM9_OnlyWhoIsConcernedIsWoken: many wait for one request while
+// others of the tenant change all the time. They read no documents, ask
+// the store together, and are all woken when theirs changes, here or on
+// another replica.
 func TestM9_OnlyWhoIsConcernedIsWoken(t *testing.T) {
 	const waiters, changes = 200, 40
 	for name, here := range map[string]bool{"changed here": true, "changed by another replica": false} {
@@ -53,6 +55,7 @@ func TestM9_OnlyWhoIsConcernedIsWoken(t *testing.T) {
 					moved.Add(1)
 				})
 			}
+
 			for reads.heads.Load() < waiters {
 				<-time.After(time.Millisecond)
 			}
@@ -63,11 +66,20 @@ func TestM9_OnlyWhoIsConcernedIsWoken(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			<-time.After(300 * time.Millisecond)
 			most := int64(time.Since(began)/(200*time.Millisecond)) + 3
-			if looks := reads.heads.Load() - before; looks > most || reads.requests.Load() != 0 || moved.Load() != 0 {
-				t.Errorf("%d looks (at most %d), %d documents read, %d woken", looks, most, reads.requests.Load(), moved.Load())
+			if looks := reads.heads.Load() - before; looks > most || reads.requests.Load() != 0 ||
+				moved.Load() != 0 {
+				t.Errorf(
+					"%d looks (at most %d), %d documents read, %d woken",
+					looks,
+					most,
+					reads.requests.Load(),
+					moved.Load(),
+				)
 			}
+
 			if _, err := changing.Cancel(t.Context(), "t", r.ID, "runner", ""); err != nil {
 				t.Fatal(err)
 			}

@@ -5,12 +5,15 @@ import (
 	"slices"
 )
 
-// mostPages is how many pages of the store one page of a list is made of, at most.
+// mostPages is how many pages of the store one page of a list is made
+// of, at most.
 const mostPages = 50
 
-// Waiting lists the pending requests that wait for a person: those that they have not answered as they stand now, and to
-// which their answer would count. The filter's states and groups are not looked at. ErrUnknownName: nobody is known by the
-// name. Total counts what was left out only as far as it was read, so that it may be too large.
+// Waiting lists the pending requests that wait for a person: those that
+// they have not answered as they stand now, and to which their answer
+// would count. The filter's states and groups are not looked at.
+// ErrUnknownName: nobody is known by the name. Total counts what was
+// left out only as far as it was read, so that it may be too large.
 func (s *Service) Waiting(ctx context.Context, tenant, person string, f Filter) (Page, error) {
 	p, known, err := s.known(ctx, tenant, person)
 	if err != nil {
@@ -26,8 +29,9 @@ func (s *Service) Waiting(ctx context.Context, tenant, person string, f Filter) 
 	return list.read(ctx, s.store, tenant, f)
 }
 
-// AnsweredBy lists the pending requests that a person has answered as they stand now, and that wait for others. Everything
-// else is as for Waiting.
+// AnsweredBy lists the pending requests that a person has answered as
+// they stand now, and that wait for others. Everything else is as for
+// Waiting.
 func (s *Service) AnsweredBy(ctx context.Context, tenant, person string, f Filter) (Page, error) {
 	p, known, err := s.known(ctx, tenant, person)
 	if err != nil {
@@ -74,6 +78,7 @@ func (l *pickedList) read(ctx context.Context, store Store, tenant string, f Fil
 			break
 		}
 	}
+
 	l.out.Total -= l.others
 
 	return l.out, nil

@@ -10,9 +10,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestUsers3_1_WaitingIsWhatAnAnswerWouldChange: over random stages, stand-ins, votes, edits, escalations, people who come and
-// go, and exclusions, a request waits for a person if and only if their answer is neither a duplicate nor refused and would
-// change something: an approval fills a seat that nobody fills.
+// TestUsers3_1_WaitingIsWhatAnAnswerWouldChange: over random stages,
+// stand-ins, votes, edits, escalations, people who come and go, and
+// exclusions, a request waits for a person if and only if their answer
+// is neither a duplicate nor refused and would change something: an
+// approval fills a seat that nobody fills.
 func TestUsers3_1_WaitingIsWhatAnAnswerWouldChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newTrial(t)
@@ -24,7 +26,13 @@ func TestUsers3_1_WaitingIsWhatAnAnswerWouldChange(t *testing.T) {
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"vote": x.Vote, "vote again": x.Vote, "edit": x.Edit, "time": x.Time, "move": x.Move, "withdraw": x.Withdraw, "": check,
+			"vote":       x.Vote,
+			"vote again": x.Vote,
+			"edit":       x.Edit,
+			"time":       x.Time,
+			"move":       x.Move,
+			"withdraw":   x.Withdraw,
+			"":           check,
 		})
 	})
 }
@@ -91,7 +99,8 @@ func (x *trial) counted() []string {
 	return out
 }
 
-// filled is the largest number of seats that people can fill, found by trying all ways.
+// filled is the largest number of seats that people can fill, found by
+// trying all ways.
 func (x *trial) filled(people []string) int {
 	var most func(left map[string]int, people []string) int
 	most = func(left map[string]int, people []string) int {
@@ -107,6 +116,7 @@ func (x *trial) filled(people []string) int {
 			less[stage]--
 			best = max(best, 1+most(less, people[1:]))
 		}
+
 		return best
 	}
 

@@ -20,13 +20,18 @@ type Ground struct {
 	Where string   // its place in a file; "" when it has none
 }
 
-// Grounds are the rules that asked for the current call. Values that policy hides stand in none of them.
+// Grounds are the rules that asked for the current call. Values that
+// policy hides stand in none of them.
 func (r *Request) Grounds() []Ground {
 	cur := r.Current()
 	s := newSeen(&cur.Call, r.Arguments())
 	out := make([]Ground, len(cur.Decision.Reasons))
 	for i, x := range cur.Decision.Reasons {
-		out[i] = Ground{Rule: ruleWords(x), About: x.Description, Words: s.words(x)}
+		out[i] = Ground{
+			Rule:  ruleWords(x),
+			About: x.Description,
+			Words: s.words(x),
+		}
 		if x.File != "" {
 			out[i].Where = x.File + ":" + strconv.Itoa(x.Line)
 		}
@@ -64,7 +69,8 @@ func newSeen(c *resolve.Call, hidden policy.Arguments) seen {
 	return s
 }
 
-// words says what made a rule ask. Tests of one group are joined: all of them had to hold.
+// words says what made a rule ask. Tests of one group are joined: all
+// of them had to hold.
 func (s seen) words(x resolve.Reason) []string {
 	if len(x.Matchers) == 0 {
 		return []string{cmp.Or(x.Detail, "it always asks")}
@@ -101,6 +107,7 @@ func (s seen) test(m resolve.Matcher) string {
 	case m.Truth == "true":
 		return m.Key + " is " + wanted
 	}
+
 	unknown := strings.ReplaceAll(m.Why, "_", " ")
 	switch m.Why {
 	case "missing_argument":
@@ -112,6 +119,7 @@ func (s seen) test(m resolve.Matcher) string {
 	default:
 		return m.Key + " can't be tested: " + unknown
 	}
+
 	if wanted == "" {
 		return m.Key + " " + unknown
 	}
@@ -122,11 +130,16 @@ func (s seen) test(m resolve.Matcher) string {
 // longestSeen is how many characters of a text are repeated in a sentence.
 const longestSeen = 60
 
-// value writes what a key of a condition names; false when that is not one short value that may be shown.
+// value writes what a key of a condition names; false when that is not
+// one short value that may be shown.
 func (s seen) value(key string) (string, bool) {
-	doc, path, at := s.args, key, s.hidden.Redaction()
+	doc := s.args
+	path := key
+	at := s.hidden.Redaction()
 	if rest, inParent := strings.CutPrefix(key, "parent.input."); inParent {
-		doc, path, at = s.parent, rest, s.hidden.ParentRedaction()
+		doc = s.parent
+		path = rest
+		at = s.hidden.ParentRedaction()
 	}
 	if _, hidden := at.At(splitPath(path)...); hidden {
 		return "", false
@@ -147,7 +160,8 @@ func (s seen) value(key string) (string, bool) {
 	return "", false
 }
 
-// twofold reports whether a dotted key names two values: one by the whole key, and one by its segments.
+// twofold reports whether a dotted key names two values: one by the
+// whole key, and one by its segments.
 func twofold(doc value.Value, key string) bool {
 	first, rest, dotted := strings.Cut(key, ".")
 	if _, whole := doc.Get(key); !dotted || !whole {
@@ -161,7 +175,8 @@ func twofold(doc value.Value, key string) bool {
 	return ok
 }
 
-// testWords puts the tests of a matcher, as a decision spells them, into words. What it doesn't know stays as it is.
+// testWords puts the tests of a matcher, as a decision spells them,
+// into words. What it doesn't know stays as it is.
 func testWords(test string) string {
 	var out []string
 	for test != "" {
@@ -178,12 +193,20 @@ func testWords(test string) string {
 
 func opWords(op string) string {
 	return map[string]string{
-		"equals": "equal to", "gt": "above", "gte": "at least", "lt": "below", "lte": "at most", "ne": "not",
-		"in": "one of", "not_in": "none of", "pattern": "a match of",
+		"equals":  "equal to",
+		"gt":      "above",
+		"gte":     "at least",
+		"lt":      "below",
+		"lte":     "at most",
+		"ne":      "not",
+		"in":      "one of",
+		"not_in":  "none of",
+		"pattern": "a match of",
 	}[op]
 }
 
-// cutOperand takes the operand off the front: a quoted text, a number, a truth value or a list of them.
+// cutOperand takes the operand off the front: a quoted text, a number,
+// a truth value or a list of them.
 func cutOperand(text string) (operand, rest string, ok bool) {
 	const and = " and "
 	end := 0
@@ -202,14 +225,16 @@ func cutOperand(text string) (operand, rest string, ok bool) {
 		case c == ' ' && !inList && strings.HasPrefix(text[end:], and):
 			return GroupDigits(text[:end]), text[end+len(and):], true
 		}
+
 		end++
 	}
 
 	return GroupDigits(text), "", text != "" && !inList
 }
 
-// GroupDigits writes a number of five or more digits before its point with separators of thousands. Everything else stays
-// as it is: numbers with exponents, and texts that are no number.
+// GroupDigits writes a number of five or more digits before its point
+// with separators of thousands. Everything else stays as it is: numbers
+// with exponents, and texts that are no number.
 func GroupDigits(number string) string {
 	return groupFrom(number, 5)
 }
@@ -231,6 +256,7 @@ func groupFrom(number string, least int) string {
 		}
 		b.WriteRune(c)
 	}
+
 	if point {
 		fmt.Fprintf(&b, ".%s", fraction)
 	}

@@ -12,41 +12,57 @@ func within(d time.Duration) func(*approval.OpenInput) {
 	return func(in *approval.OpenInput) { in.Within = d }
 }
 
-// Who asks may wait for less time than the rules give, and never has people given more.
+// Who asks may wait for less time than the rules give, and never has
+// people given more.
 func TestD7_TheAskersTimeOnlyTightens(t *testing.T) {
 	h := newHarness(t)
 	for i, c := range []struct {
 		tool         string
 		within, want time.Duration
 	}{
-		{"refund", 0, time.Hour}, {"refund", time.Minute, time.Minute}, {"refund", time.Hour, time.Hour}, {"refund", 48 * time.Hour, time.Hour},
-		{"pay", 0, 24 * time.Hour}, {"pay", 10 * time.Minute, 10 * time.Minute}, {"pay", 48 * time.Hour, 24 * time.Hour},
+		{"refund", 0, time.Hour},
+		{"refund", time.Minute, time.Minute},
+		{"refund", time.Hour, time.Hour},
+		{"refund", 48 * time.Hour, time.Hour},
+		{"pay", 0, 24 * time.Hour},
+		{"pay", 10 * time.Minute, 10 * time.Minute},
+		{"pay", 48 * time.Hour, 24 * time.Hour},
 	} {
 		r := h.asked(tool(c.tool, fmt.Sprintf(`{"amount":1,"n":%d}`, i)), within(c.within))
 		if got := r.Deadline.Sub(r.Created); got != c.want || r.Within != c.want {
 			t.Errorf("%s, within %s: open for %s, want %s", c.tool, c.within, got, c.want)
 		}
 	}
+
 	_, err := h.tryOpen(tool("pay", `{}`), within(-time.Second))
 	h.wrongField(err, "within")
 	h.history()
 }
 
-// Silence is consent after the time that the rules took for enough, and not after less.
+// Silence is consent after the time that the rules took for enough, and
+// not after less.
 func TestD7_AShorterTimeIsNoConsent(t *testing.T) {
 	h := newHarness(t)
-	short, long, plain := h.asked(tool("drift", `{"n":1}`), within(time.Minute)), h.asked(tool("drift", `{"n":2}`), within(time.Hour)), h.asked(tool("drift", `{"n":3}`))
+	short := h.asked(tool("drift", `{"n":1}`), within(time.Minute))
+	long := h.asked(tool("drift", `{"n":2}`), within(time.Hour))
+	plain := h.asked(tool("drift", `{"n":3}`))
 	h.pass(11 * time.Minute)
 	h.tick(3)
-	for r, want := range map[*approval.Request]approval.State{short: approval.Expired, long: approval.Approved, plain: approval.Approved} {
+	for r, want := range map[*approval.Request]approval.State{
+		short: approval.Expired,
+		long:  approval.Approved,
+		plain: approval.Approved,
+	} {
 		if got := h.request(r.ID); got.State != want {
 			t.Errorf("%s: %s by %s, want %s", r.Current().Call.Args, got.State, got.Cause, want)
 		}
 	}
+
 	h.history()
 }
 
-// The same call under the same key is the same request, however long its asker waits by now; one that is shared keeps its time.
+// The same call under the same key is the same request, however long
+// its asker waits by now; one that is shared keeps its time.
 func TestD7_TheTimeIsNoPartOfTheCall(t *testing.T) {
 	h := newHarness(t)
 	first := h.asked(tool("pay", `{}`), key("k"), within(time.Hour))
@@ -56,7 +72,9 @@ func TestD7_TheTimeIsNoPartOfTheCall(t *testing.T) {
 			t.Errorf("within %s: %+v", later, out)
 		}
 	}
-	if out := h.open(tool("pay", `{}`), as("other", ""), within(time.Second)); !out.Shared || !out.Request.Deadline.Equal(first.Deadline) {
+
+	if out := h.open(tool("pay", `{}`), as("other", ""), within(time.Second)); !out.Shared ||
+		!out.Request.Deadline.Equal(first.Deadline) {
 		t.Errorf("another asker: %+v", out)
 	}
 }

@@ -43,14 +43,16 @@ func (c *Client) Freezes(ctx context.Context) ([]approval.Freeze, error) {
 	return c.freezes(ctx, get(nil, "v1", "freezes"))
 }
 
-// Freeze throws the kill switch for one agent, or with "" for the tenant, and lists what is frozen then. It may be repeated.
+// Freeze throws the kill switch for one agent, or with "" for the
+// tenant, and lists what is frozen then. It may be repeated.
 func (c *Client) Freeze(ctx context.Context, agent, reason string) ([]approval.Freeze, error) {
 	in := post(freezeBody(agent, reason), "v1", "freezes")
 	in.again = whenRefused
 	return c.freezes(ctx, in)
 }
 
-// LiftFreeze lifts a freeze, and lists what is frozen then; *AskedError while people are asked.
+// LiftFreeze lifts a freeze, and lists what is frozen then; *AskedError
+// while people are asked.
 func (c *Client) LiftFreeze(ctx context.Context, agent, reason string) ([]approval.Freeze, error) {
 	var out openapi.Freezes
 	err := c.act(ctx, post(freezeBody(agent, reason), "v1", "freezes", "lift"), &out)
@@ -58,8 +60,8 @@ func (c *Client) LiftFreeze(ctx context.Context, agent, reason string) ([]approv
 	return out.Freezes, err
 }
 
-// AskedError says that administrators are asked about an act, which did not happen. The same again happens, once, when they
-// have approved it.
+// AskedError says that administrators are asked about an act, which did
+// not happen. The same again happens, once, when they have approved it.
 type AskedError struct{ Request approval.Request }
 
 // Error names the request.
@@ -85,7 +87,9 @@ func (c *Client) act(ctx context.Context, in call, out any) error {
 }
 
 func freezeBody(agent, reason string) []byte {
-	text, _ := json.Marshal(openapi.FreezeBody{Agent: agent, Reason: reason}) // two strings always have a JSON form
+	text, _ := json.Marshal(
+		openapi.FreezeBody{Agent: agent, Reason: reason},
+	) // two strings always have a JSON form
 	return text
 }
 
@@ -95,7 +99,8 @@ func (c *Client) freezes(ctx context.Context, in call) ([]approval.Freeze, error
 	return out.Freezes, err
 }
 
-// Checkpoint reads the signed state of the ledger. Verify it with a public key that you have from elsewhere.
+// Checkpoint reads the signed state of the ledger. Verify it with a
+// public key that you have from elsewhere.
 func (c *Client) Checkpoint(ctx context.Context) (*openapi.Checkpoint, error) {
 	out := &openapi.Checkpoint{}
 	return out, c.do(ctx, get(nil, "v1", "audit", "checkpoint"), out)
@@ -107,7 +112,8 @@ func (c *Client) Proof(ctx context.Context, index int64) (*ledger.Proof, error) 
 	return out, c.do(ctx, get(nil, "v1", "audit", "proof", strconv.FormatInt(index, 10)), out)
 }
 
-// Export writes the ledger to w. It is not tried again, and what was written before an error is of no use; what was written without one
+// Export writes the ledger to w. It is not tried again, and what was
+// written before an error is of no use; what was written without one
 // still wants verifying (ledger.Verify).
 func (c *Client) Export(ctx context.Context, w io.Writer) error {
 	resp, err := c.send(ctx, get(nil, "v1", "audit", "export"))
@@ -121,7 +127,8 @@ func (c *Client) Export(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// Stats reads figures about answers since a time; the zero time means 30 days ago.
+// Stats reads figures about answers since a time; the zero time means
+// 30 days ago.
 func (c *Client) Stats(ctx context.Context, since time.Time) (*approval.Stats, error) {
 	query := url.Values{}
 	if !since.IsZero() {
@@ -138,8 +145,9 @@ func (c *Client) Tokens(ctx context.Context) ([]openapi.Token, error) {
 	return out.Tokens, err
 }
 
-// CreateToken makes a token; *AskedError while people are asked. Its secret is in the answer and nowhere else, so a lost answer
-// leaves a token to revoke.
+// CreateToken makes a token; *AskedError while people are asked. Its
+// secret is in the answer and nowhere else, so a lost answer leaves a
+// token to revoke.
 func (c *Client) CreateToken(ctx context.Context, body openapi.TokenBody) (*openapi.CreatedToken, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -153,7 +161,8 @@ func (c *Client) CreateToken(ctx context.Context, body openapi.TokenBody) (*open
 	return out, nil
 }
 
-// BeginDevice begins to sign this program in: a person types the user code in the inbox. It needs no token.
+// BeginDevice begins to sign this program in: a person types the user
+// code in the inbox. It needs no token.
 func (c *Client) BeginDevice(ctx context.Context, name string) (*openapi.Device, error) {
 	text, err := json.Marshal(openapi.DeviceBody{Name: name})
 	if err != nil {
@@ -164,7 +173,8 @@ func (c *Client) BeginDevice(ctx context.Context, name string) (*openapi.Device,
 	return out, c.do(ctx, post(text, "v1", "device"), out)
 }
 
-// WaitDevice waits until a person has confirmed the code of this program, and takes the token that is theirs.
+// WaitDevice waits until a person has confirmed the code of this
+// program, and takes the token that is theirs.
 func (c *Client) WaitDevice(ctx context.Context, d *openapi.Device) (*openapi.CreatedToken, error) {
 	text, err := json.Marshal(openapi.DeviceTokenBody{DeviceCode: d.DeviceCode})
 	if err != nil {
@@ -189,8 +199,13 @@ func (c *Client) RevokeToken(ctx context.Context, id string) error {
 	return c.do(ctx, in, nil)
 }
 
-// Deliveries lists what is sent outside, newest first: the waiting, the sent or the dead.
-func (c *Client) Deliveries(ctx context.Context, state openapi.DeliveryState, limit int) ([]openapi.Delivery, error) {
+// Deliveries lists what is sent outside, newest first: the waiting, the
+// sent or the dead.
+func (c *Client) Deliveries(
+	ctx context.Context,
+	state openapi.DeliveryState,
+	limit int,
+) ([]openapi.Delivery, error) {
 	var out openapi.Deliveries
 	query := url.Values{"state": {string(state)}}
 	if limit > 0 {
@@ -205,7 +220,8 @@ func (c *Client) Redeliver(ctx context.Context, id int64) error {
 	return c.do(ctx, post(nil, "v1", "deliveries", strconv.FormatInt(id, 10), "redeliver"), nil)
 }
 
-// Ready asks once whether the server may be sent traffic, and what is wrong when not. The error is for a server that gave no such answer.
+// Ready asks once whether the server may be sent traffic, and what is
+// wrong when not. The error is for a server that gave no such answer.
 func (c *Client) Ready(ctx context.Context) (*openapi.Health, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()

@@ -1,8 +1,11 @@
-// Package client speaks to an assent server (docs/contracts/http.md). Do is all that most runtimes need: it presents a call, waits
-// for people, takes the one run of it and runs exactly what was approved.
+// Package client speaks to an assent server (docs/contracts/http.md).
+// Do is all that most runtimes need: it presents a call, waits for
+// people, takes the one run of it and runs exactly what was approved.
 //
-// Errors that the server gave are *Problem and say what to do next. Reads are tried again with growing pauses; so are Open and Consume,
-// which carry a key made once, so that a lost answer never asks or runs anything twice.
+// Errors that the server gave are *Problem and say what to do next.
+// Reads are tried again with growing pauses; so are Open and Consume,
+// which carry a key made once, so that a lost answer never asks or runs
+// anything twice.
 package client
 
 import (
@@ -22,44 +25,56 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// maxAnswer bounds one answer, in bytes: a request with several edits of the largest arguments.
+// maxAnswer bounds one answer, in bytes: a request with several edits
+// of the largest arguments.
 const maxAnswer = 128 << 20
 
-// Options are the choices of whoever makes a client. The zero value is the default.
+// Options are the choices of whoever makes a client. The zero value is
+// the default.
 type Options struct {
-	// HTTP makes the exchanges; nil means one that looks at the proxy environment. Redirects are never followed.
+	// HTTP makes the exchanges; nil means one that looks at the proxy
+	// environment. Redirects are never followed.
 	HTTP *http.Client
 	// Attempts bounds how often one exchange is tried; 0 means 5.
 	Attempts int
-	// Pause is what waits between attempts grow from, and MaxPause where they stop; 0 means 200ms and 10s. A server that says
+	// Pause is what waits between attempts grow from, and MaxPause
+	// where they stop; 0 means 200ms and 10s. A server that says
 	// Retry-After is believed, up to MaxPause.
 	Pause, MaxPause time.Duration
-	// Timeout bounds one attempt, without the time that the server was asked to wait; 0 means 30s.
+	// Timeout bounds one attempt, without the time that the server was
+	// asked to wait; 0 means 30s.
 	Timeout time.Duration
-	// Poll is how often the people of a server are looked at where the token may not read events; 0
-	// means 3s.
+	// Poll is how often the people of a server are looked at where the
+	// token may not read events; 0 means 3s.
 	Poll time.Duration
 	// UserAgent names the program.
 	UserAgent string
 }
 
-// Client speaks to one server with one token. It is safe for concurrent use, and prints no secret.
+// Client speaks to one server with one token. It is safe for concurrent
+// use, and prints no secret.
 type Client struct {
 	base  *url.URL
 	token string
 	opt   Options
 }
 
-// New returns a client. The base URL is where the server is, such as https://assent.example; a path in it goes before /v1.
+// New returns a client. The base URL is where the server is, such as
+// https://assent.example; a path in it goes before /v1.
 func New(baseURL, token string, opt Options) (*Client, error) {
 	base, err := url.Parse(strings.TrimSuffix(baseURL, "/"))
-	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" || base.User != nil || base.RawQuery != "" {
+	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" || base.User != nil ||
+		base.RawQuery != "" {
 		return nil, errors.New("the server's URL: expected http(s)://host[:port][/path]")
 	}
 	if strings.ContainsAny(token, " \r\n\t") {
 		return nil, errors.New("the token holds white space: expected assent_ and 43 characters")
 	}
-	return &Client{base: base, token: token, opt: opt.orDefault()}, nil
+	return &Client{
+		base:  base,
+		token: token,
+		opt:   opt.orDefault(),
+	}, nil
 }
 
 func (o Options) orDefault() Options {
@@ -108,8 +123,8 @@ func (p *Problem) Error() string {
 	return text
 }
 
-// Is reports whether the problem is an error of the domain, such as approval.ErrFrozen: the one that
-// its code stands for.
+// Is reports whether the problem is an error of the domain, such as
+// approval.ErrFrozen: the one that its code stands for.
 func (p *Problem) Is(target error) bool {
 	err := openapi.MeaningOf(p.Problem.Code).Err
 	return err != nil && err == target
@@ -145,11 +160,20 @@ const (
 )
 
 func get(query url.Values, path ...string) call {
-	return call{method: http.MethodGet, path: path, query: query, again: whenRefused}
+	return call{
+		method: http.MethodGet,
+		path:   path,
+		query:  query,
+		again:  whenRefused,
+	}
 }
 
 func post(body []byte, path ...string) call {
-	return call{method: http.MethodPost, path: path, body: body}
+	return call{
+		method: http.MethodPost,
+		path:   path,
+		body:   body,
+	}
 }
 
 // do makes an exchange and decodes the answer into out, unless that is nil.
@@ -184,9 +208,11 @@ func (r retry) allows(err error, attempt int) bool {
 	case r == onceIfLost:
 		return !refused && attempt == 1
 	case r == whenRefused && refused:
-		return p.Status == http.StatusTooManyRequests || p.Status == http.StatusBadGateway || p.Status == http.StatusServiceUnavailable && p.Problem.Code != openapi.CodeAgentUnusable ||
+		return p.Status == http.StatusTooManyRequests || p.Status == http.StatusBadGateway ||
+			p.Status == http.StatusServiceUnavailable && p.Problem.Code != openapi.CodeAgentUnusable ||
 			p.Status == http.StatusGatewayTimeout
 	}
+
 	return r == whenRefused
 }
 
@@ -206,10 +232,12 @@ func (c *Client) attempt(ctx context.Context, in call) ([]byte, error) {
 	case len(text) > maxAnswer:
 		return nil, fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 	}
+
 	return text, nil
 }
 
-// send makes one exchange up to the header; the answer is of the 200s, or the error says why not.
+// send makes one exchange up to the header; the answer is of the 200s,
+// or the error says why not.
 func (c *Client) send(ctx context.Context, in call) (*http.Response, error) {
 	path, err := escaped(in.path)
 	if err != nil {
@@ -250,20 +278,28 @@ func escaped(path []string) ([]string, error) {
 		}
 		out[i] = url.PathEscape(p)
 	}
+
 	return out, nil
 }
 
-// problemOf reads an error. One that did not come from assent (a proxy's) gets a code by its status.
+// problemOf reads an error. One that did not come from assent (a
+// proxy's) gets a code by its status.
 func problemOf(resp *http.Response) *Problem {
 	p := &Problem{}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // what can't be read is no problem document
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") && json.Unmarshal(text, &p.Problem) == nil && p.Problem.Code != "" {
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/problem+json") &&
+		json.Unmarshal(text, &p.Problem) == nil &&
+		p.Problem.Code != "" {
 		p.Status = resp.StatusCode
 		return p
 	}
+
 	p.Problem = openapi.Problem{
-		Status: resp.StatusCode, Title: "the server answered " + resp.Status, Code: openapi.CodeInternal, NextAction: openapi.NextActionNone,
-		Detail: "the answer is not from assent: look at the URL and at proxies on the way",
+		Status:     resp.StatusCode,
+		Title:      "the server answered " + resp.Status,
+		Code:       openapi.CodeInternal,
+		NextAction: openapi.NextActionNone,
+		Detail:     "the answer is not from assent: look at the URL and at proxies on the way",
 	}
 	if resp.StatusCode >= 502 || resp.StatusCode == http.StatusTooManyRequests {
 		p.Problem.Code, p.NextAction = openapi.CodeUnavailable, openapi.NextActionRetry

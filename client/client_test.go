@@ -16,7 +16,8 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// The client is tried against a real server in package server; here the other end is a script, for what a healthy server doesn't do.
+// The client is tried against a real server in package server; here the
+// other end is a script, for what a healthy server doesn't do.
 
 // script answers one exchange after the other, and remembers what came.
 type script struct {
@@ -50,25 +51,49 @@ func answer(status int, media, body string, headers ...string) func() (*http.Res
 		for i := 0; i < len(headers); i += 2 {
 			h.Set(headers[i], headers[i+1])
 		}
-		return &http.Response{Status: fmt.Sprint(status), StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}, nil
+		return &http.Response{
+			Status:     fmt.Sprint(status),
+			StatusCode: status,
+			Header:     h,
+			Body:       io.NopCloser(strings.NewReader(body)),
+		}, nil
 	}
 }
 
 func problem(status int, code openapi.Code, after int) func() (*http.Response, error) {
-	return answer(status, "application/problem+json", fmt.Sprintf(`{"code":%q,"status":%d,"title":"t","next_action":"retry","type":"x","retry_after":%d}`, code, status, after))
+	return answer(
+		status,
+		"application/problem+json",
+		fmt.Sprintf(
+			`{"code":%q,"status":%d,"title":"t","next_action":"retry","type":"x","retry_after":%d}`,
+			code,
+			status,
+			after,
+		),
+	)
 }
 
 func lost() (*http.Response, error) { return nil, errors.New("connection reset") }
 
 func ok(body string) func() (*http.Response, error) { return answer(200, "application/json", body) }
 
-const someRequest = `{"id":"r","state":"consumed","revisions":[{"number":0,"call":{"kind":"tool","args":"{}"},"decision":{"outcome":"ask"}}]}`
+const someRequest = `{"id":"r","state":"consumed","revisions":[{"number":0,"call":{"kind":"tool","args":"{}"},` +
+	`"decision":{"outcome":"ask"}}]}`
 
-// scripted runs a test with a client whose other end follows a script, in a bubble of time.
-func scripted(t *testing.T, answers []func() (*http.Response, error), test func(t *testing.T, c *Client, s *script)) {
+// scripted runs a test with a client whose other end follows a script,
+// in a bubble of time.
+func scripted(
+	t *testing.T,
+	answers []func() (*http.Response, error),
+	test func(t *testing.T, c *Client, s *script),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{t: t, answers: answers, began: time.Now()}
+		s := &script{
+			t:       t,
+			answers: answers,
+			began:   time.Now(),
+		}
 		c, err := New("http://assent.test/base/", "assent_secret", Options{HTTP: &http.Client{Transport: s}})
 		if err != nil {
 			t.Fatal(err)
@@ -80,50 +105,84 @@ func scripted(t *testing.T, answers []func() (*http.Response, error), test func(
 func TestReadsAreTriedAgain(t *testing.T) {
 	type answers = []func() (*http.Response, error)
 	unavailable := problem(503, openapi.CodeUnavailable, 3)
-	scripted(t, answers{lost, unavailable, answer(502, "text/html", "<html>"), ok(someRequest)}, func(t *testing.T, c *Client, s *script) {
-		if _, err := c.Request(t.Context(), "r/x"); err != nil || s.seen[3] != "GET /base/v1/requests/r%2Fx" {
-			t.Errorf("got %v, %v", err, s.seen)
-		}
-		if s.at[1] > 200*time.Millisecond+1 || s.at[2]-s.at[1] != 3*time.Second || s.at[3]-s.at[2] > 800*time.Millisecond+1 {
-			t.Errorf("tried at %v", s.at)
-		}
-	})
-	for _, refused := range []func() (*http.Response, error){problem(404, openapi.CodeNotFound, 0), problem(500, openapi.CodeInternal, 0), problem(503, openapi.CodeAgentUnusable, 0), answer(302, "text/html", "", "Location", "http://evil.test")} {
+	scripted(
+		t,
+		answers{lost, unavailable, answer(502, "text/html", "<html>"), ok(someRequest)},
+		func(t *testing.T, c *Client, s *script) {
+			if _, err := c.Request(t.Context(), "r/x"); err != nil || s.seen[3] != "GET /base/v1/requests/r%2Fx" {
+				t.Errorf("got %v, %v", err, s.seen)
+			}
+			if s.at[1] > 200*time.Millisecond+1 || s.at[2]-s.at[1] != 3*time.Second ||
+				s.at[3]-s.at[2] > 800*time.Millisecond+1 {
+				t.Errorf("tried at %v", s.at)
+			}
+		},
+	)
+	for _, refused := range []func() (*http.Response, error){
+		problem(404, openapi.CodeNotFound, 0),
+		problem(500, openapi.CodeInternal, 0),
+		problem(503, openapi.CodeAgentUnusable, 0),
+		answer(302, "text/html", "", "Location", "http://evil.test"),
+	} {
 		scripted(t, answers{refused}, func(t *testing.T, c *Client, s *script) {
 			if _, err := c.Request(t.Context(), "r"); err == nil || len(s.seen) != 1 {
 				t.Errorf("got %v after %v", err, s.seen)
 			}
 		})
 	}
+
 	scripted(t, answers{lost, lost, lost, lost, lost, lost}, func(t *testing.T, c *Client, s *script) {
-		if _, err := c.Request(t.Context(), "r"); err == nil || len(s.seen) != 5 || strings.Contains(err.Error(), "secret") {
+		if _, err := c.Request(t.Context(), "r"); err == nil || len(s.seen) != 5 ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("got %v after %v", err, s.seen)
 		}
 	})
-	scripted(t, answers{problem(503, openapi.CodeUnavailable, 3600), ok(someRequest)}, func(t *testing.T, c *Client, s *script) {
-		if _, err := c.Request(t.Context(), "r"); err != nil || s.at[1] != 10*time.Second {
-			t.Errorf("got %v, %v", err, s.at)
-		}
-	})
+	scripted(
+		t,
+		answers{problem(503, openapi.CodeUnavailable, 3600), ok(someRequest)},
+		func(t *testing.T, c *Client, s *script) {
+			if _, err := c.Request(t.Context(), "r"); err != nil || s.at[1] != 10*time.Second {
+				t.Errorf("got %v, %v", err, s.at)
+			}
+		},
+	)
 }
 
-// TestALostAnswerNeverConsumesTwice: one Consume has one key, whatever happens on the way; the next one has another.
+// TestALostAnswerNeverConsumesTwice: one Consume has one key, whatever
+// happens on the way; the next one has another.
 func TestALostAnswerNeverConsumesTwice(t *testing.T) {
-	scripted(t, []func() (*http.Response, error){lost, lost, ok(someRequest), ok(someRequest)}, func(t *testing.T, c *Client, s *script) {
-		for range 2 {
-			if _, err := c.Consume(t.Context(), "r", []byte(`{"kind":"tool","tool":"x","args":{ "a" : 1.0 }}`), ""); err != nil {
-				t.Fatal(err)
+	scripted(
+		t,
+		[]func() (*http.Response, error){lost, lost, ok(someRequest), ok(someRequest)},
+		func(t *testing.T, c *Client, s *script) {
+			for range 2 {
+				if _, err := c.Consume(
+					t.Context(),
+					"r",
+					[]byte(`{"kind":"tool","tool":"x","args":{ "a" : 1.0 }}`),
+					"",
+				); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		if s.bodies[0] != s.bodies[1] || s.bodies[1] != s.bodies[2] || s.bodies[2] == s.bodies[3] || !strings.Contains(s.bodies[0], `{ "a" : 1.0 }`) {
-			t.Errorf("got %q", s.bodies)
-		}
-	})
-	scripted(t, []func() (*http.Response, error){lost, ok(`{"outcome":"allow","decision":{"outcome":"allow"}}`)}, func(t *testing.T, c *Client, s *script) {
-		if _, err := c.Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"x"}`), OpenOptions{}); err != nil || s.keys[0] == "" || s.keys[0] != s.keys[1] {
-			t.Errorf("got %v, %q", err, s.keys)
-		}
-	})
+
+			if s.bodies[0] != s.bodies[1] || s.bodies[1] != s.bodies[2] || s.bodies[2] == s.bodies[3] ||
+				!strings.Contains(s.bodies[0], `{ "a" : 1.0 }`) {
+				t.Errorf("got %q", s.bodies)
+			}
+		},
+	)
+	scripted(
+		t,
+		[]func() (*http.Response, error){lost, ok(`{"outcome":"allow","decision":{"outcome":"allow"}}`)},
+		func(t *testing.T, c *Client, s *script) {
+			if _, err := c.Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"x"}`), OpenOptions{}); err != nil ||
+				s.keys[0] == "" ||
+				s.keys[0] != s.keys[1] {
+				t.Errorf("got %v, %q", err, s.keys)
+			}
+		},
+	)
 }
 
 func TestVotesAreTriedOnceMoreWhenLost(t *testing.T) {
@@ -139,11 +198,15 @@ func TestVotesAreTriedOnceMoreWhenLost(t *testing.T) {
 			t.Errorf("a vote offers a grant by itself: %s", s.bodies[0])
 		}
 	})
-	scripted(t, []func() (*http.Response, error){problem(503, openapi.CodeUnavailable, 1)}, func(t *testing.T, c *Client, s *script) {
-		if err := vote(c, t); Code(err) != openapi.CodeUnavailable || len(s.seen) != 1 {
-			t.Errorf("got %v after %v", err, s.seen)
-		}
-	})
+	scripted(
+		t,
+		[]func() (*http.Response, error){problem(503, openapi.CodeUnavailable, 1)},
+		func(t *testing.T, c *Client, s *script) {
+			if err := vote(c, t); Code(err) != openapi.CodeUnavailable || len(s.seen) != 1 {
+				t.Errorf("got %v after %v", err, s.seen)
+			}
+		},
+	)
 	scripted(t, []func() (*http.Response, error){lost}, func(t *testing.T, c *Client, s *script) {
 		if _, err := c.Cancel(t.Context(), "r", ""); err == nil || len(s.seen) != 1 {
 			t.Errorf("got %v after %v", err, s.seen)
@@ -153,7 +216,10 @@ func TestVotesAreTriedOnceMoreWhenLost(t *testing.T) {
 
 // TestDoRunsNothingOnBadAnswers: a server that is confused lets nothing run.
 func TestDoRunsNothingOnBadAnswers(t *testing.T) {
-	run := func(string) error { t.Error("it ran"); return nil }
+	run := func(string) error {
+		t.Error("it ran")
+		return nil
+	}
 	const pending = `{"outcome":"pending","decision":{"outcome":"ask"},"request":{"id":"r"}}`
 	approved := strings.Replace(someRequest, "consumed", "approved", 1)
 	for name, answers := range map[string][]func() (*http.Response, error){
@@ -164,14 +230,23 @@ func TestDoRunsNothingOnBadAnswers(t *testing.T) {
 		"a request without call": {ok(pending), ok(`{"id":"r","state":"approved"}`)},
 		"not consumed":           {ok(pending), ok(approved), ok(approved)},
 		"refused":                {ok(pending), ok(approved), problem(409, openapi.CodeConsumed, 0)},
-		"stale twice":            {ok(pending), ok(approved), problem(409, openapi.CodeStale, 0), ok(pending), ok(approved), problem(409, openapi.CodeStale, 0)},
+		"stale twice": {
+			ok(pending),
+			ok(approved),
+			problem(409, openapi.CodeStale, 0),
+			ok(pending),
+			ok(approved),
+			problem(409, openapi.CodeStale, 0),
+		},
 	} {
 		scripted(t, answers, func(t *testing.T, c *Client, s *script) {
-			if err := c.Do(t.Context(), "desk", []byte(`{"kind":"tool","tool":"x"}`), run); err == nil || len(s.seen) != len(answers) {
+			if err := c.Do(t.Context(), "desk", []byte(`{"kind":"tool","tool":"x"}`), run); err == nil ||
+				len(s.seen) != len(answers) {
 				t.Errorf("%s: got %v after %v", name, err, s.seen)
 			}
 		})
 	}
+
 	c, err := New("https://assent.test", "t", Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -182,11 +257,20 @@ func TestDoRunsNothingOnBadAnswers(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	for _, bad := range []string{"", "assent.test", "ftp://assent.test", "https://", "https://u:p@assent.test", "https://assent.test?x=1", "http://[::1"} {
+	for _, bad := range []string{
+		"",
+		"assent.test",
+		"ftp://assent.test",
+		"https://",
+		"https://u:p@assent.test",
+		"https://assent.test?x=1",
+		"http://[::1",
+	} {
 		if _, err := New(bad, "t", Options{}); err == nil {
 			t.Errorf("%q is let through", bad)
 		}
 	}
+
 	if _, err := New("https://assent.test", "a\nb", Options{}); err == nil {
 		t.Error("a token of two lines")
 	}
@@ -196,12 +280,15 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestEventsComeBack: a stream that breaks goes on where it was, and one that can't be read ends.
+// TestEventsComeBack: a stream that breaks goes on where it was, and
+// one that can't be read ends.
 func TestEventsComeBack(t *testing.T) {
 	stream := func(text string) func() (*http.Response, error) { return answer(200, "text/event-stream", text) }
 	answers := []func() (*http.Response, error){
 		stream("retry: 1000\nid: 6\n\n: still here\n\n"), lost, problem(503, openapi.CodeUnavailable, 1),
-		stream("id: 6\n\nid: 7\nevent: a\ndata: {}\n\nid: 8\nevent: b\ndata: {\"half"), stream("id: 8\nevent: b\ndata: {}\n\n"), problem(401, openapi.CodeTokenRevoked, 0),
+		stream(
+			"id: 6\n\nid: 7\nevent: a\ndata: {}\n\nid: 8\nevent: b\ndata: {\"half",
+		), stream("id: 8\nevent: b\ndata: {}\n\n"), problem(401, openapi.CodeTokenRevoked, 0),
 	}
 	scripted(t, answers, func(t *testing.T, c *Client, s *script) {
 		var got []string
@@ -211,7 +298,11 @@ func TestEventsComeBack(t *testing.T) {
 		if want := "[7a 8b 0token_revoked]"; fmt.Sprint(got) != want {
 			t.Errorf("got %v, want %v", got, want)
 		}
-		if want := "/base/v1/events|?after=6|?after=6|?after=6|?after=7|?after=8"; strings.ReplaceAll(strings.Join(s.seen, "|"), "GET /base/v1/events?", "?") != "GET "+want {
+		if want := "/base/v1/events|?after=6|?after=6|?after=6|?after=7|?after=8"; strings.ReplaceAll(
+			strings.Join(s.seen, "|"),
+			"GET /base/v1/events?",
+			"?",
+		) != "GET "+want {
 			t.Errorf("asked %v", s.seen)
 		}
 	})
@@ -233,7 +324,8 @@ func TestEventsComeBack(t *testing.T) {
 	})
 }
 
-// FuzzReadEvents: no stream makes the reader panic or yields an event without a place.
+// FuzzReadEvents: no stream makes the reader panic or yields an event
+// without a place.
 func FuzzReadEvents(f *testing.F) {
 	f.Add([]byte("retry: 1000\nid: 1\nevent: a\ndata: {}\n\n: x\n\nid:2\ndata:{\"a\":1}\n\n"))
 	f.Add([]byte("data: {}\n\n"))
@@ -247,20 +339,35 @@ func FuzzReadEvents(f *testing.F) {
 	})
 }
 
-// What the agent is told of an ending is true: an approval that came to nothing is not a question that nobody answered.
+// What the agent is told of an ending is true: an approval that came to
+// nothing is not a question that nobody answered.
 func TestEndingsAreTold(t *testing.T) {
 	for cause, want := range map[approval.Cause]string{
-		approval.ByDeadline: "Nobody decided", approval.ByLateDeny: "denied it before it ran: too much. Do not", approval.ByPermitAge: "not used in time",
-		approval.ByPlanChange: "the rules changed", approval.BySupersede: "newer request", approval.ByRequester: "taken back", "odd": "expired (odd)",
+		approval.ByDeadline:   "Nobody decided",
+		approval.ByLateDeny:   "denied it before it ran: too much. Do not",
+		approval.ByPermitAge:  "not used in time",
+		approval.ByPlanChange: "the rules changed",
+		approval.BySupersede:  "newer request",
+		approval.ByRequester:  "taken back",
+		"odd":                 "expired (odd)",
 	} {
-		e := &NotRunError{Opened: &approval.Opened{}, Request: &approval.Request{State: approval.Expired, Cause: cause, Reason: "too much."}}
-		if got := e.Error(); !strings.Contains(got, want) || cause != approval.ByDeadline && strings.Contains(got, "Nobody") {
+		e := &NotRunError{
+			Opened: &approval.Opened{},
+			Request: &approval.Request{
+				State:  approval.Expired,
+				Cause:  cause,
+				Reason: "too much.",
+			},
+		}
+		if got := e.Error(); !strings.Contains(got, want) ||
+			cause != approval.ByDeadline && strings.Contains(got, "Nobody") {
 			t.Errorf("%s: %s", cause, got)
 		}
 	}
 }
 
-// TestProblemsAreErrorsOfTheDomain: a caller asks after the same errors here and in the server.
+// TestProblemsAreErrorsOfTheDomain: a caller asks after the same errors
+// here and in the server.
 func TestProblemsAreErrorsOfTheDomain(t *testing.T) {
 	all := openapi.Meanings()
 	for _, m := range all {
@@ -271,6 +378,7 @@ func TestProblemsAreErrorsOfTheDomain(t *testing.T) {
 			}
 		}
 	}
+
 	if errors.Is(&Problem{openapi.Problem{Code: "of a later version"}}, approval.ErrNotFound) {
 		t.Error("an unknown code is an error of the domain")
 	}

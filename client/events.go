@@ -16,7 +16,8 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// silence is how long a stream may bring nothing, not even a heartbeat, before it is taken for dead.
+// silence is how long a stream may bring nothing, not even a heartbeat,
+// before it is taken for dead.
 const silence = 60 * time.Second
 
 // maxEventLine bounds one line of the stream, in bytes: a leaf and its name.
@@ -29,15 +30,18 @@ type Event struct {
 	Leaf  json.RawMessage
 }
 
-// FromNow begins with what happens next; FromStart with the first entry there is.
+// FromNow begins with what happens next; FromStart with the first entry
+// there is.
 const (
 	FromNow   int64 = -2
 	FromStart int64 = -1
 )
 
-// Events streams what happens after an entry (FromNow, FromStart, or the index of the last one seen), in order and without
-// holes: when the connection breaks it is made again where it ended. It ends when ctx ends, when the loop stops, or with an error
-// that waiting doesn't mend.
+// Events streams what happens after an entry (FromNow, FromStart, or
+// the index of the last one seen), in order and without holes: when the
+// connection breaks it is made again where it ended. It ends when ctx
+// ends, when the loop stops, or with an error that waiting doesn't
+// mend.
 func (c *Client) Events(ctx context.Context, after int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for failures := 0; ; {
@@ -53,6 +57,7 @@ func (c *Client) Events(ctx context.Context, after int64) iter.Seq2[Event, error
 				yield(Event{}, err)
 				return
 			}
+
 			if failures++; after != before {
 				failures = 1
 			}
@@ -94,10 +99,12 @@ func (c *Client) stream(ctx context.Context, after *int64, yield func(Event, err
 			return errStopped
 		}
 	}
+
 	return io.ErrUnexpectedEOF
 }
 
-// readEvents parses server-sent events. One without a leaf only says where the stream stands. alive is called for every line.
+// readEvents parses server-sent events. One without a leaf only says
+// where the stream stands. alive is called for every line.
 func readEvents(r io.Reader, alive func()) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -114,18 +121,21 @@ func readEvents(r io.Reader, alive func()) iter.Seq2[Event, error] {
 				}
 				continue
 			}
+
 			if e.Index != FromNow && !yield(e, nil) {
 				return
 			}
 			e = nowhere()
 		}
+
 		if err := lines.Err(); err != nil {
 			yield(Event{}, err)
 		}
 	}
 }
 
-// wholeLines splits like bufio.ScanLines, but drops what a broken connection left of a line.
+// wholeLines splits like bufio.ScanLines, but drops what a broken
+// connection left of a line.
 func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
 	if atEOF && bytes.IndexByte(data, '\n') < 0 {
 		return len(data), nil, nil
@@ -136,7 +146,8 @@ func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
 // nowhere is an event that has no line yet.
 func nowhere() Event { return Event{Index: FromNow} }
 
-// field takes one line of an event: name, colon, value. Comments and unknown fields are passed over.
+// field takes one line of an event: name, colon, value. Comments and
+// unknown fields are passed over.
 func (e *Event) field(line []byte) error {
 	name, text, _ := bytes.Cut(line, []byte(":"))
 	text = bytes.TrimPrefix(text, []byte(" "))
@@ -155,5 +166,6 @@ func (e *Event) field(line []byte) error {
 		}
 		e.Leaf = bytes.Clone(text)
 	}
+
 	return nil
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/assent-dev/assent/internal/backoff"
 )
 
-// backoff is how long to wait after a failed attempt: what the server asked for, or a random part of a growing pause, so that
-// clients that failed together don't come back together.
+// backoff is how long to wait after a failed attempt: what the server
+// asked for, or a random part of a growing pause, so that clients that
+// failed together don't come back together.
 func (c *Client) backoff(attempt int, err error) time.Duration {
 	var p *Problem
 	if errors.As(err, &p) && p.RetryAfter > 0 {

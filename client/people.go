@@ -13,18 +13,21 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Holder returns what the client's token asks the people of an agent. The token needs the scope
-// request. Held.Where points to the inbox of the same server.
+// Holder returns what the client's token asks the people of an agent.
+// The token needs the scope request. Held.Where points to the inbox of
+// the same server.
 func Holder(c *Client, agentID string) hold.Requests {
 	return hold.Over(&side{c, agentID}, agentID, c.String())
 }
 
-// People returns the people of an agent behind a server. The server knows askers by their tokens
-// alone, so each asker has a client of its own, by the name of its Asker.Token, whose token was made
-// for the asker's person; others are refused. The tokens need the scope request. Where one has the
-// scope read too, Watch follows the server's stream of events; else it looks every Options.Poll. A
-// token that reads everything also reads answers that a freeze holds back, so the scope request
-// alone is the safer choice.
+// People returns the people of an agent behind a server. The server
+// knows askers by their tokens alone, so each asker has a client of its
+// own, by the name of its Asker.Token, whose token was made for the
+// asker's person; others are refused. The tokens need the scope
+// request. Where one has the scope read too, Watch follows the server's
+// stream of events; else it looks every Options.Poll. A token that
+// reads everything also reads answers that a freeze holds back, so the
+// scope request alone is the safer choice.
 func People(agentID string, clients map[string]*Client) hold.People {
 	return &people{agent: agentID, clients: clients}
 }
@@ -35,7 +38,8 @@ type people struct {
 	clients map[string]*Client // by the token of the asker
 }
 
-// As returns the requests of an asker. One without a client is refused by all that it does.
+// As returns the requests of an asker. One without a client is refused
+// by all that it does.
 func (p *people) As(who approval.Asker) hold.Requests {
 	c := p.clients[who.Token]
 	if c == nil {
@@ -49,7 +53,9 @@ func (p *people) As(who approval.Asker) hold.Requests {
 func (p *people) Watch(ctx context.Context, changed func(ref string)) error {
 	var all sync.WaitGroup
 	for _, c := range p.clients {
-		all.Go(func() { c.follow(ctx, hold.Changes{Agent: p.agent, Changed: changed}) })
+		all.Go(func() {
+			c.follow(ctx, hold.Changes{Agent: p.agent, Changed: changed})
+		})
 	}
 	changed("")
 	<-ctx.Done()
@@ -58,8 +64,8 @@ func (p *people) Watch(ctx context.Context, changed func(ref string)) error {
 	return ctx.Err()
 }
 
-// follow reads the server's events where the token may, and else has everything looked at now and
-// then.
+// follow reads the server's events where the token may, and else has
+// everything looked at now and then.
 func (c *Client) follow(ctx context.Context, changes hold.Changes) {
 	barred := false
 	for ctx.Err() == nil {
@@ -73,7 +79,8 @@ func (c *Client) follow(ctx context.Context, changes hold.Changes) {
 	}
 }
 
-// followEvents reads the events from the end of the ledger, until they break off for good.
+// followEvents reads the events from the end of the ledger, until they
+// break off for good.
 func (c *Client) followEvents(ctx context.Context, changes hold.Changes) error {
 	end, err := c.Checkpoint(ctx)
 	if err != nil {

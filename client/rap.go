@@ -28,7 +28,8 @@ func (c *Client) RAPTools(ctx context.Context, agent, session string) (*openapi.
 	return out, c.do(ctx, get(url.Values{"session": {session}}, "v1", "agents", agent, "rap", "tools"), out)
 }
 
-// RAPInvoke calls an operation. The answer comes as soon as the call is kept; RAPWait waits for its end. It may be repeated.
+// RAPInvoke calls an operation. The answer comes as soon as the call is
+// kept; RAPWait waits for its end. It may be repeated.
 func (c *Client) RAPInvoke(ctx context.Context, agent string, call RAPCall) (*openapi.RAPCall, error) {
 	args := call.Arguments
 	call.Arguments = nil
@@ -45,10 +46,19 @@ func (c *Client) RAPInvoke(ctx context.Context, agent string, call RAPCall) (*op
 	return out, c.do(ctx, in, out)
 }
 
-// RAPWait reads how a call stands, as soon as it is done or when wait (at most 60s) is over.
-func (c *Client) RAPWait(ctx context.Context, agent, thread, id string, wait time.Duration) (*openapi.RAPCall, error) {
+// RAPWait reads how a call stands, as soon as it is done or when wait
+// (at most 60s) is over.
+func (c *Client) RAPWait(
+	ctx context.Context,
+	agent, thread, id string,
+	wait time.Duration,
+) (*openapi.RAPCall, error) {
 	wait = min(max(wait, 0), maxWait)
-	in := get(url.Values{"thread": {thread}, "id": {id}, "wait": {wait.String()}}, "v1", "agents", agent, "rap", "calls")
+	in := get(url.Values{
+		"thread": {thread},
+		"id":     {id},
+		"wait":   {wait.String()},
+	}, "v1", "agents", agent, "rap", "calls")
 	in.longer = wait
 	out := &openapi.RAPCall{}
 	return out, c.do(ctx, in, out)
@@ -56,7 +66,11 @@ func (c *Client) RAPWait(ctx context.Context, agent, thread, id string, wait tim
 
 // RAPCancel interrupts a call.
 func (c *Client) RAPCancel(ctx context.Context, agent, thread, id, reason string) (*openapi.RAPCall, error) {
-	in, err := repeatable(map[string]string{"thread": thread, "id": id, "reason": reason}, "v1", "agents", agent, "rap", "cancel")
+	in, err := repeatable(map[string]string{
+		"thread": thread,
+		"id":     id,
+		"reason": reason,
+	}, "v1", "agents", agent, "rap", "cancel")
 	if err != nil {
 		return nil, err
 	}
@@ -80,10 +94,15 @@ func repeatable(body any, path ...string) (call, error) {
 	return in, err
 }
 
-// RAPEvents lists what came after the results of a thread's subscriptions, from an index on.
+// RAPEvents lists what came after the results of a thread's
+// subscriptions, from an index on.
 func (c *Client) RAPEvents(ctx context.Context, agent, thread string, from int) (*openapi.RAPEvents, error) {
 	out := &openapi.RAPEvents{}
-	return out, c.do(ctx, get(url.Values{"thread": {thread}, "from": {strconv.Itoa(from)}}, "v1", "agents", agent, "rap", "events"), out)
+	return out, c.do(
+		ctx,
+		get(url.Values{"thread": {thread}, "from": {strconv.Itoa(from)}}, "v1", "agents", agent, "rap", "events"),
+		out,
+	)
 }
 
 // RAPViews reads the latest view of each type of a thread.

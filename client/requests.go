@@ -17,8 +17,9 @@ import (
 // maxWait is the longest that the server lets one exchange wait.
 const maxWait = 60 * time.Second
 
-// Decide decides a call without asking anybody. A call is its JSON form (docs/contracts/decide.md); its arguments are sent exactly as
-// they stand there.
+// Decide decides a call without asking anybody. A call is its JSON form
+// (docs/contracts/decide.md); its arguments are sent exactly as they
+// stand there.
 func (c *Client) Decide(ctx context.Context, agent string, callText []byte) (resolve.Decision, error) {
 	in := post(callText, "v1", "agents", agent, "decide")
 	in.again = whenRefused
@@ -31,12 +32,18 @@ func (c *Client) Decide(ctx context.Context, agent string, callText []byte) (res
 type OpenOptions struct {
 	Key      string // idempotency key; "" makes one, which covers the attempts of this one call of Open
 	Replaces string // an earlier request that this one stands in for
-	// Within is how long you wait for an answer, where the rules give more time; 0: as the rules say.
+	// Within is how long you wait for an answer, where the rules give
+	// more time; 0: as the rules say.
 	Within time.Duration
 }
 
 // Open presents a call that wants to run.
-func (c *Client) Open(ctx context.Context, agent string, callText []byte, opt OpenOptions) (*approval.Opened, error) {
+func (c *Client) Open(
+	ctx context.Context,
+	agent string,
+	callText []byte,
+	opt OpenOptions,
+) (*approval.Opened, error) {
 	if opt.Key == "" {
 		opt.Key = approval.NewKey()
 	}
@@ -57,8 +64,11 @@ type AskOptions struct {
 	Within time.Duration // until the question expires; the server's own time when 0
 }
 
-// Ask puts a tool's question about a call to people. The answer is pending, with the question's request, or deny.
-func (c *Client) Ask(ctx context.Context, agent string, callText []byte, q approval.Question, opt AskOptions) (*approval.Opened, error) {
+// Ask puts a tool's question about a call to people. The answer is
+// pending, with the question's request, or deny.
+func (c *Client) Ask(
+	ctx context.Context, agent string, callText []byte, q approval.Question, opt AskOptions,
+) (*approval.Opened, error) {
 	if opt.Key == "" {
 		opt.Key = approval.NewKey()
 	}
@@ -77,9 +87,12 @@ func (c *Client) Ask(ctx context.Context, agent string, callText []byte, q appro
 	return out, c.do(ctx, in, out)
 }
 
-// Answer reads an answered question, which this token's runtime asked and may act on now: Chosen of the answer. approval.ErrPending: nobody has
-// answered. approval.ErrNotApproved: it ended without an answer, or is no question; the request, which comes with these two, says how. A problem
-// of the code frozen: the answer is held back while the agent is frozen.
+// Answer reads an answered question, which this token's runtime asked
+// and may act on now: Chosen of the answer. approval.ErrPending: nobody
+// has answered. approval.ErrNotApproved: it ended without an answer, or
+// is no question; the request, which comes with these two, says how. A
+// problem of the code frozen: the answer is held back while the agent
+// is frozen.
 func (c *Client) Answer(ctx context.Context, id string) (*approval.Request, error) {
 	r, err := c.Request(ctx, id)
 	switch {
@@ -90,6 +103,7 @@ func (c *Client) Answer(ctx context.Context, id string) (*approval.Request, erro
 	case r.Question == nil || r.State != approval.Answered || r.Chosen == nil:
 		return r, approval.ErrNotApproved
 	}
+
 	return r, nil
 }
 
@@ -110,12 +124,19 @@ type Query struct {
 func (q Query) values() url.Values {
 	v := url.Values{}
 	for name, text := range map[string]string{
-		"state": q.State, "agent": q.Agent, "target": q.Target, "principal": q.Principal, "group": q.Group, "order": q.Order, "cursor": q.Cursor,
+		"state":     q.State,
+		"agent":     q.Agent,
+		"target":    q.Target,
+		"principal": q.Principal,
+		"group":     q.Group,
+		"order":     q.Order,
+		"cursor":    q.Cursor,
 	} {
 		if text != "" {
 			v.Set(name, text)
 		}
 	}
+
 	if q.Mine {
 		v.Set("mine", "true")
 	}
@@ -139,15 +160,27 @@ func (c *Client) Request(ctx context.Context, id string) (*approval.Request, err
 	return c.request(ctx, get(nil, "v1", "requests", id))
 }
 
-// Wait reads one request as soon as its version is another than the given one, or when wait (at most 60s) is over.
-func (c *Client) Wait(ctx context.Context, id string, version int64, wait time.Duration) (*approval.Request, error) {
+// Wait reads one request as soon as its version is another than the
+// given one, or when wait (at most 60s) is over.
+func (c *Client) Wait(
+	ctx context.Context,
+	id string,
+	version int64,
+	wait time.Duration,
+) (*approval.Request, error) {
 	wait = min(max(wait, 0), maxWait)
-	in := get(url.Values{"wait": {wait.String()}, "version": {strconv.FormatInt(version, 10)}}, "v1", "requests", id)
+	in := get(
+		url.Values{"wait": {wait.String()}, "version": {strconv.FormatInt(version, 10)}},
+		"v1",
+		"requests",
+		id,
+	)
 	in.longer = wait
 	return c.request(ctx, in)
 }
 
-// WaitDecided waits until nobody needs to be asked any more: until the request is no longer pending.
+// WaitDecided waits until nobody needs to be asked any more: until the
+// request is no longer pending.
 func (c *Client) WaitDecided(ctx context.Context, id string) (*approval.Request, error) {
 	r, err := c.Request(ctx, id)
 	for err == nil && r.State == approval.Pending {
@@ -156,9 +189,15 @@ func (c *Client) WaitDecided(ctx context.Context, id string) (*approval.Request,
 	return r, err
 }
 
-// Vote answers a request, at the version that the person saw. It is tried again once, and only when no answer came: the version makes
+// Vote answers a request, at the version that the person saw. It is
+// tried again once, and only when no answer came: the version makes
 // that safe.
-func (c *Client) Vote(ctx context.Context, id string, version int64, body openapi.VoteBody) (*approval.Voted, error) {
+func (c *Client) Vote(
+	ctx context.Context,
+	id string,
+	version int64,
+	body openapi.VoteBody,
+) (*approval.Voted, error) {
 	in, err := versioned(version, body, "v1", "requests", id, "votes")
 	if err != nil {
 		return nil, err
@@ -167,8 +206,11 @@ func (c *Client) Vote(ctx context.Context, id string, version int64, body openap
 	return out, c.do(ctx, in, out)
 }
 
-// Edit approves a request with other arguments; with preview it only tells what that would do.
-func (c *Client) Edit(ctx context.Context, id string, version int64, body openapi.EditBody, preview bool) (*approval.Edited, error) {
+// Edit approves a request with other arguments; with preview it only
+// tells what that would do.
+func (c *Client) Edit(
+	ctx context.Context, id string, version int64, body openapi.EditBody, preview bool,
+) (*approval.Edited, error) {
 	in, err := versioned(version, body, "v1", "requests", id, "edits")
 	if err != nil {
 		return nil, err
@@ -181,23 +223,33 @@ func (c *Client) Edit(ctx context.Context, id string, version int64, body openap
 func versioned(version int64, body any, path ...string) (call, error) {
 	text, err := json.Marshal(body)
 	in := post(text, path...)
-	in.header, in.again = map[string]string{"If-Match": fmt.Sprintf("%q", strconv.FormatInt(version, 10))}, onceIfLost
+	in.header, in.again = map[string]string{
+		"If-Match": fmt.Sprintf("%q", strconv.FormatInt(version, 10)),
+	}, onceIfLost
 	return in, err
 }
 
-// Consume takes the one run of an approved call. The key stands for this run: "" makes one, which covers the attempts of this one call of
-// Consume; a runtime that may crash in between and wants to know afterwards keeps a key of its own. After success exactly
+// Consume takes the one run of an approved call. The key stands for
+// this run: "" makes one, which covers the attempts of this one call of
+// Consume; a runtime that may crash in between and wants to know
+// afterwards keeps a key of its own. After success exactly
 // Current().Call of the answer may run, once.
 func (c *Client) Consume(ctx context.Context, id string, callText []byte, key string) (*approval.Request, error) {
 	return c.consume(ctx, id, "call", callText, key)
 }
 
-// ConsumeBinding is Consume for a runtime that computes the call's binding by its own plan.
+// ConsumeBinding is Consume for a runtime that computes the call's
+// binding by its own plan.
 func (c *Client) ConsumeBinding(ctx context.Context, id, binding, key string) (*approval.Request, error) {
 	return c.consume(ctx, id, "binding", jsonmsg.AppendString(nil, binding), key)
 }
 
-func (c *Client) consume(ctx context.Context, id, what string, text []byte, key string) (*approval.Request, error) {
+func (c *Client) consume(
+	ctx context.Context,
+	id, what string,
+	text []byte,
+	key string,
+) (*approval.Request, error) {
 	if key == "" {
 		key = approval.NewKey()
 	}
@@ -241,7 +293,8 @@ func (c *Client) request(ctx context.Context, in call) (*approval.Request, error
 	return out, nil
 }
 
-// object writes a body whose texts of calls go in byte for byte. The server refuses what it can't read.
+// object writes a body whose texts of calls go in byte for byte. The
+// server refuses what it can't read.
 func object(fill func(*jsonmsg.Writer)) []byte {
 	out, _ := jsonmsg.Object(fill) // texts that are no UTF-8 are mended
 	return out

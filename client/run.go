@@ -12,8 +12,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// NotRunError says that a call did not run and why. It is an answer, not a failure: tell it to the agent as it is, and don't try
-// the call again.
+// NotRunError says that a call did not run and why. It is an answer,
+// not a failure: tell it to the agent as it is, and don't try the call
+// again.
 type NotRunError struct {
 	Opened  *approval.Opened
 	Request *approval.Request // nil when nobody was asked
@@ -38,16 +39,24 @@ func (e *NotRunError) Error() string {
 	case approval.Consumed:
 		return "Not run again. The approval has been used already."
 	}
+
 	return fmt.Sprintf("Not run. The request is %s.", r.State)
 }
 
-// expiredText says what an approval or a question came to when its time, or its ground, was gone.
+// expiredText says what an approval or a question came to when its
+// time, or its ground, was gone.
 func expiredText(r *approval.Request) string {
 	switch r.Cause {
 	case approval.ByDeadline:
-		return fmt.Sprintf("Not run. Nobody decided about this call in time (until %s). That is no denial.", r.Deadline.Format("2006-01-02 15:04 MST"))
+		return fmt.Sprintf(
+			"Not run. Nobody decided about this call in time (until %s). That is no denial.",
+			r.Deadline.Format("2006-01-02 15:04 MST"),
+		)
 	case approval.ByLateDeny:
-		return withReason("Not run. It was approved, and "+orSomebody(r.By)+" denied it before it ran", r.Reason) + " Do not try it again."
+		return withReason(
+			"Not run. It was approved, and "+orSomebody(r.By)+" denied it before it ran",
+			r.Reason,
+		) + " Do not try it again."
 	case approval.ByPermitAge:
 		return "Not run. It was approved, and the approval was not used in time. That is no denial."
 	case approval.ByPlanChange:
@@ -57,6 +66,7 @@ func expiredText(r *approval.Request) string {
 	case approval.ByRequester:
 		return withReason("Not run. The request was taken back", r.Reason)
 	}
+
 	return fmt.Sprintf("Not run. The request expired (%s).", r.Cause)
 }
 
@@ -65,8 +75,12 @@ func deniedText(o *approval.Opened) string {
 	case "frozen":
 		return "Not run. The agent is frozen by its operators. Do not try it again."
 	case "cooling_down":
-		return withReason("Not run. A person has just denied this same call", o.Decision.Message) + " Do not try it again."
+		return withReason(
+			"Not run. A person has just denied this same call",
+			o.Decision.Message,
+		) + " Do not try it again."
 	}
+
 	return withReason("Not run. Policy denies this call", o.Decision.Message) + " Do not try it again."
 }
 
@@ -84,10 +98,14 @@ func withReason(text, reason string) string {
 	return text + ": " + strings.TrimRight(reason, ".") + "."
 }
 
-// Do is the whole way of one call: it presents it, waits for people where they must be asked, takes the one run of it, and calls run
-// with exactly the arguments to use, which an approver may have edited. run is called at most once. When the call may not run the error is
-// a *NotRunError; when the way is cut (the server is gone, ctx ends) it is another error, and nothing ran either, unless the error is
-// run's own. A request that is still open when ctx ends stays open: cancel it, or let it expire.
+// Do is the whole way of one call: it presents it, waits for people
+// where they must be asked, takes the one run of it, and calls run with
+// exactly the arguments to use, which an approver may have edited. run
+// is called at most once. When the call may not run the error is a
+// *NotRunError; when the way is cut (the server is gone, ctx ends) it
+// is another error, and nothing ran either, unless the error is run's
+// own. A request that is still open when ctx ends stays open: cancel
+// it, or let it expire.
 func (c *Client) Do(ctx context.Context, agent string, callText []byte, run func(args string) error) error {
 	args, err := argumentsOf(callText)
 	if err != nil {
@@ -106,6 +124,7 @@ func (c *Client) Do(ctx context.Context, agent string, callText []byte, run func
 		default:
 			return &NotRunError{Opened: opened}
 		}
+
 		final, err := c.permitted(ctx, opened, callText)
 		var p *Problem
 		if errors.As(err, &p) && p.Problem.Code == openapi.CodeStale && round < rounds {
@@ -118,7 +137,8 @@ func (c *Client) Do(ctx context.Context, agent string, callText []byte, run func
 	}
 }
 
-// permitted waits for people and takes the run; it returns the arguments to use.
+// permitted waits for people and takes the run; it returns the
+// arguments to use.
 func (c *Client) permitted(ctx context.Context, opened *approval.Opened, callText []byte) (string, error) {
 	if opened.Request == nil {
 		return "", errors.New("the server says pending, and names no request")
@@ -140,8 +160,13 @@ func (c *Client) permitted(ctx context.Context, opened *approval.Opened, callTex
 	return string(consumed.Current().Call.Args), nil
 }
 
-// take consumes what was asked with the call that was asked, and what an approver edited with the binding of the edit.
-func (c *Client) take(ctx context.Context, decided *approval.Request, callText []byte) (*approval.Request, error) {
+// take consumes what was asked with the call that was asked, and what
+// an approver edited with the binding of the edit.
+func (c *Client) take(
+	ctx context.Context,
+	decided *approval.Request,
+	callText []byte,
+) (*approval.Request, error) {
 	if len(decided.Revisions) > 1 {
 		return c.ConsumeBinding(ctx, decided.ID, decided.Binding(), "")
 	}

@@ -10,8 +10,8 @@ import (
 // Verdict answers a question about all possible arguments.
 type Verdict uint8
 
-// No and Yes are certain. Undecided means that the question was too large: it must be read as the
-// unsafe answer.
+// No and Yes are certain. Undecided means that the question was too
+// large: it must be read as the unsafe answer.
 const (
 	No Verdict = iota
 	Yes
@@ -26,6 +26,7 @@ func (v Verdict) String() string {
 	case Yes:
 		return "yes"
 	}
+
 	return "undecided"
 }
 
@@ -36,6 +37,7 @@ func (v Verdict) not() Verdict {
 	case Yes:
 		return No
 	}
+
 	return Undecided
 }
 
@@ -50,10 +52,11 @@ const (
 	keepStates    = 4 << 20 // words of automata
 )
 
-// Analyzer answers questions about conditions for all possible arguments, exactly, or says
-// Undecided. The arguments of the answers are objects of the use's document (see Places), which
-// Program evaluates as promised. An Analyzer remembers what it learnt of patterns, up to a bound;
-// it is not for concurrent use.
+// Analyzer answers questions about conditions for all possible
+// arguments, exactly, or says Undecided. The arguments of the answers
+// are objects of the use's document (see Places), which Program
+// evaluates as promised. An Analyzer remembers what it learnt of
+// patterns, up to a bound; it is not for concurrent use.
 type Analyzer struct {
 	use      Use
 	sem      Semantics
@@ -61,30 +64,36 @@ type Analyzer struct {
 	patterns map[string]*pattern
 }
 
-// NewAnalyzer makes an analyzer for conditions of one use. states bounds the automata that one
-// question may need, 0 means 10,000.
+// NewAnalyzer makes an analyzer for conditions of one use. states
+// bounds the automata that one question may need, 0 means 10,000.
 func NewAnalyzer(use Use, sem Semantics, states int) *Analyzer {
 	if states <= 0 {
 		states = defaultStates
 	}
-	return &Analyzer{use: use, sem: sem, states: states, patterns: map[string]*pattern{}}
+	return &Analyzer{
+		use:      use,
+		sem:      sem,
+		states:   states,
+		patterns: map[string]*pattern{},
+	}
 }
 
-// Satisfiable: are there arguments for which the condition is True? They are the witness.
+// Satisfiable: are there arguments for which the condition is True?
+// They are the witness.
 func (a *Analyzer) Satisfiable(e *Expr) (Verdict, value.Value) {
 	q := a.ask()
 	return q.difference(q.boxes(e, True), nil)
 }
 
-// CanBeFalse: are there arguments for which the condition is False, so that some call is let
-// through? They are the witness.
+// CanBeFalse: are there arguments for which the condition is False, so
+// that some call is let through? They are the witness.
 func (a *Analyzer) CanBeFalse(e *Expr) (Verdict, value.Value) {
 	q := a.ask()
 	return q.difference([]box{nil}, q.boxes(e, Unknown))
 }
 
-// Implies: is y at least as true as x for all arguments? The witness of No are arguments for which
-// it is less true.
+// Implies: is y at least as true as x for all arguments? The witness of
+// No are arguments for which it is less true.
 func (a *Analyzer) Implies(x, y *Expr) (Verdict, value.Value) {
 	result := Yes
 	for _, level := range [...]Truth{True, Unknown} {
@@ -96,12 +105,14 @@ func (a *Analyzer) Implies(x, y *Expr) (Verdict, value.Value) {
 			result = Undecided
 		}
 	}
+
 	return result, value.Value{}
 }
 
-// Covers: does y ask whenever x asks, be it True or Unknown? The witness of No are arguments that x
-// asks about and y lets through. Unlike Implies it does not tell True from Unknown: gates are
-// compared with it.
+// Covers: does y ask whenever x asks, be it True or Unknown? The
+// witness of No are arguments that x asks about and y lets through.
+// Unlike Implies it does not tell True from Unknown: gates are compared
+// with it.
 func (a *Analyzer) Covers(x, y *Expr) (Verdict, value.Value) {
 	q := a.ask()
 	gap, witness := q.difference(q.boxes(x, Unknown), q.boxes(y, Unknown))
@@ -119,11 +130,15 @@ func (a *Analyzer) ask() *question {
 	if len(a.patterns) > keepPatterns || size > keepStates {
 		clear(a.patterns)
 	}
-	return &question{a: a, index: map[string]int{}, work: maxWork}
+	return &question{
+		a:     a,
+		index: map[string]int{},
+		work:  maxWork,
+	}
 }
 
-// pattern reads each pattern once. Neither regular expression nor automaton is built before it is
-// needed.
+// pattern reads each pattern once. Neither regular expression nor
+// automaton is built before it is needed.
 func (a *Analyzer) pattern(text string) (*pattern, error) {
 	if p, ok := a.patterns[text]; ok {
 		return p, nil
@@ -135,8 +150,8 @@ func (a *Analyzer) pattern(text string) (*pattern, error) {
 	return p, err
 }
 
-// question is what one answer needs to know: the places that its conditions read, and what it may
-// still spend.
+// question is what one answer needs to know: the places that its
+// conditions read, and what it may still spend.
 type question struct {
 	a      *Analyzer
 	places [][]string
@@ -159,10 +174,12 @@ func (q *question) place(segments []string) int {
 		q.places = append(q.places, segments)
 		q.vague = q.vague || i == maxPlaces
 	}
+
 	return i
 }
 
-// boxes are those arguments for which a condition reaches a level: a box for a group, or several.
+// boxes are those arguments for which a condition reaches a level: a
+// box for a group, or several.
 func (q *question) boxes(e *Expr, level Truth) []box {
 	if e == nil || len(e.Groups) == 0 {
 		return []box{nil}
@@ -174,8 +191,9 @@ func (q *question) boxes(e *Expr, level Truth) []box {
 	return list
 }
 
-// group turns a group into boxes. A matcher with one place narrows all of them; one with two places
-// holds when either does, so it splits them.
+// group turns a group into boxes. A matcher with one place narrows all
+// of them; one with two places holds when either does, so it splits
+// them.
 func (q *question) group(g *Group, level Truth) []box {
 	list := []box{nil}
 	for i := range g.Matchers {
@@ -188,6 +206,7 @@ func (q *question) group(g *Group, level Truth) []box {
 			return nil
 		}
 	}
+
 	return list
 }
 
@@ -204,6 +223,7 @@ func spread(list, choices []box) []box {
 			}
 		}
 	}
+
 	return split
 }
 

@@ -11,19 +11,19 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Small conditions, all arguments: the analyzer's verdicts are held against brute force, and its
-// witnesses against the real Program.
+// Small conditions, all arguments: the analyzer's verdicts are held
+// against brute force, and its witnesses against the real Program.
 
-// world is one use with the keys that conditions draw from and every document that brute force
-// tries.
+// world is one use with the keys that conditions draw from and every
+// document that brute force tries.
 type world struct {
 	use  Use
 	keys []string
 	docs []string
 }
 
-// scalars are the values that brute force puts at every place. They lie on, between and around the
-// generator's operands.
+// scalars are the values that brute force puts at every place. They lie
+// on, between and around the generator's operands.
 var scalars = []string{
 	`null`, `true`, `false`, `-1`, `0`, `0.5`, `1`, `2`, `3`,
 	`""`, `"a"`, `"b"`, `"ab"`, `"ba"`, `"aa"`, `"a "`, `" "`, `"A"`, `"b\n"`, `"x"`, `"aab"`, `[]`,
@@ -39,10 +39,16 @@ func worlds() []world {
 		for _, nested := range append([]string{`{}`}, scalars...) {
 			dotted = append(dotted, object("a.b", a, "a", nested), object("a.b", a, "a", `{"b":`+nested+`}`))
 			paths = append(paths, object("a", nested, "b", a), object("a", `{"b":`+nested+`}`, "b", a))
-			both = append(both, object("a", a, parentInput, object("a", nested)), object("a", a, parentInput, object("a", `{"b":`+nested+`}`)))
+			both = append(
+				both,
+				object("a", a, parentInput, object("a", nested)),
+				object("a", a, parentInput, object("a", `{"b":`+nested+`}`)),
+			)
 		}
+
 		dotted = append(dotted, object("a.b", a))
 	}
+
 	for _, d := range paths {
 		loop = append(loop, `{"parent":{"input":`+d+`}}`)
 	}
@@ -96,6 +102,7 @@ func (w *world) all(t fataler, sem Semantics, list ...*Expr) [][]Truth {
 			out[i] = append(out[i], p.Eval(view))
 		}
 	}
+
 	return out
 }
 
@@ -113,25 +120,57 @@ func boolean(b bool) Scalar { return Scalar{Kind: value.Bool, Bool: b} }
 
 func operands() *rapid.Generator[Scalar] {
 	return rapid.SampledFrom([]Scalar{
-		number("0"), number("1"), number("2"), number("1.0"), text(""), text("a"), text("ab"), text("a "), text("b"),
+		number(
+			"0",
+		), number("1"), number("2"), number("1.0"), text(""), text("a"), text("ab"), text("a "), text("b"),
 		boolean(true), boolean(false),
 	})
 }
 
 // regexes draws patterns that the brute-force strings tell apart.
 func regexes() *rapid.Generator[string] {
-	atom := rapid.SampledFrom([]string{"a", "b", "ab", "a|b", " ", ".", "[ab]", "[^a]", `\w`, `\s`, "^", "$", `\b`, `\B`, "(?i:a)", "(?m:$)", ""})
+	atom := rapid.SampledFrom(
+		[]string{
+			"a",
+			"b",
+			"ab",
+			"a|b",
+			" ",
+			".",
+			"[ab]",
+			"[^a]",
+			`\w`,
+			`\s`,
+			"^",
+			"$",
+			`\b`,
+			`\B`,
+			"(?i:a)",
+			"(?m:$)",
+			"",
+		},
+	)
 	return rapid.Custom(func(t *rapid.T) string {
 		var b strings.Builder
 		for range rapid.IntRange(1, 3).Draw(t, "parts") {
-			b.WriteString("(?:" + atom.Draw(t, "atom") + ")" + rapid.SampledFrom([]string{"", "", "", "*", "+", "?"}).Draw(t, "repeat"))
+			b.WriteString(
+				"(?:" + atom.Draw(
+					t,
+					"atom",
+				) + ")" + rapid.SampledFrom([]string{"", "", "", "*", "+", "?"}).
+					Draw(t, "repeat"),
+			)
 		}
-		return rapid.SampledFrom([]string{"", "^", "^"}).Draw(t, "begin") + b.String() + rapid.SampledFrom([]string{"", "$", "$"}).Draw(t, "end")
+
+		return rapid.SampledFrom([]string{"", "^", "^"}).
+			Draw(t, "begin") +
+			b.String() + rapid.SampledFrom([]string{"", "$", "$"}).
+			Draw(t, "end")
 	})
 }
 
-// tests draws tests whose patterns come from a pool, as the same pattern in several places is a
-// case of its own.
+// tests draws tests whose patterns come from a pool, as the same
+// pattern in several places is a case of its own.
 func tests(pool []string) *rapid.Generator[Test] {
 	return rapid.Custom(func(t *rapid.T) Test {
 		names := append(Operators(), Eq, Eq, Pattern, Unreadable)
@@ -151,6 +190,7 @@ func testOf(t *rapid.T, op Op, pool []string) Test {
 		fits := func(s Scalar) bool { return form.kind == value.Absent || form.kind == s.Kind }
 		return Test{Op: op, Operand: operands().Filter(fits).Draw(t, "operand")}
 	}
+
 	t.Fatalf("no operands are drawn for %s", op)
 	return Test{}
 }
@@ -168,11 +208,16 @@ func (w *world) exprsOf(maxGroups int, pool []string) *rapid.Generator[*Expr] {
 			g := Group{}
 			for _, key := range w.keys {
 				if rapid.IntRange(0, 2).Draw(t, "use "+key) > 0 {
-					g.Matchers = append(g.Matchers, Matcher{Key: key, Tests: rapid.SliceOfN(tests(pool), 0, 2).Draw(t, "tests")})
+					g.Matchers = append(
+						g.Matchers,
+						Matcher{Key: key, Tests: rapid.SliceOfN(tests(pool), 0, 2).Draw(t, "tests")},
+					)
 				}
 			}
+
 			e.Groups = append(e.Groups, g)
 		}
+
 		return e
 	})
 }
@@ -202,6 +247,7 @@ func show(e *Expr) string {
 		}
 		groups = append(groups, "{"+strings.Join(parts, ", ")+"}")
 	}
+
 	return "[" + strings.Join(groups, ", ") + "]"
 }
 
@@ -209,7 +255,8 @@ func show(e *Expr) string {
 type property struct {
 	name string
 	ask  func(a *Analyzer, x, y *Expr) (Verdict, value.Value)
-	// exists is what the witness shows; found is the verdict that comes with one.
+	// exists is what the witness shows; found is the verdict that comes
+	// with one.
 	exists func(x, y Truth) bool
 	found  Verdict
 }
@@ -229,8 +276,9 @@ var properties = []property{
 		func(x, y Truth) bool { return x != y }, No},
 }
 
-// TestAnalyzerAgreesWithBruteForce: a witness has the truth it stands for when the real Program
-// evaluates it, and where there is none no document contradicts. Undecided has to be rare.
+// TestAnalyzerAgreesWithBruteForce: a witness has the truth it stands
+// for when the real Program evaluates it, and where there is none no
+// document contradicts. Undecided has to be rare.
 func TestAnalyzerAgreesWithBruteForce(t *testing.T) {
 	asked, undecided := 0, 0
 	for _, w := range worlds() {
@@ -251,27 +299,47 @@ func TestAnalyzerAgreesWithBruteForce(t *testing.T) {
 					undecided++
 				case verdict == p.found:
 					doc := string(witness.AppendJSON(nil))
-					if got := w.truths(t, sem, doc, x, y); witness.Kind != value.Object || !p.exists(got[0], got[1]) {
-						t.Fatalf("%s: %v\nx %s\ny %s\nsays %v, but its witness %s makes them %v", p.name, w.use, show(x), show(y), verdict, doc, got)
+					if got := w.truths(t, sem, doc, x, y); witness.Kind != value.Object ||
+						!p.exists(got[0], got[1]) {
+						t.Fatalf(
+							"%s: %v\nx %s\ny %s\nsays %v, but its witness %s makes them %v",
+							p.name,
+							w.use,
+							show(x),
+							show(y),
+							verdict,
+							doc,
+							got,
+						)
 					}
 				default:
 					for i, got := range truths {
 						if p.exists(got[0], got[1]) {
-							t.Fatalf("%s: %v\nx %s\ny %s\nsays %v, but %s makes them %v", p.name, w.use, show(x), show(y), verdict, w.docs[i], got)
+							t.Fatalf(
+								"%s: %v\nx %s\ny %s\nsays %v, but %s makes them %v",
+								p.name,
+								w.use,
+								show(x),
+								show(y),
+								verdict,
+								w.docs[i],
+								got,
+							)
 						}
 					}
 				}
 			}
 		})
 	}
+
 	if undecided*1000 > asked {
 		t.Errorf("%d of %d questions were undecided", undecided, asked)
 	}
 	t.Logf("%d of %d questions undecided", undecided, asked)
 }
 
-// TestLevelSetsAgreeWithTruth: the sets that the analysis computes with are those on which tests
-// evaluate.
+// TestLevelSetsAgreeWithTruth: the sets that the analysis computes with
+// are those on which tests evaluate.
 func TestLevelSetsAgreeWithTruth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sem := semantics().Draw(t, "semantics")
@@ -314,10 +382,12 @@ func (d *domain) has(s *value.Slot) bool {
 	case value.Null:
 		return d.atoms&atomNull != 0
 	}
+
 	return d.atoms&atomCompound != 0
 }
 
-// TestKeyOrderDoesNotMatter: Kleene's logic is commutative, and so must be what we make of it.
+// TestKeyOrderDoesNotMatter: Kleene's logic is commutative, and so must
+// be what we make of it.
 func TestKeyOrderDoesNotMatter(t *testing.T) {
 	for _, w := range worlds() {
 		rapid.Check(t, func(t *rapid.T) {
@@ -337,8 +407,8 @@ func TestKeyOrderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestSemanticsOnlyLoosen: a runtime owner's choice never makes a condition truer than the defaults
-// do.
+// TestSemanticsOnlyLoosen: a runtime owner's choice never makes a
+// condition truer than the defaults do.
 func TestSemanticsOnlyLoosen(t *testing.T) {
 	for _, w := range worlds() {
 		rapid.Check(t, func(t *rapid.T) {
@@ -376,10 +446,13 @@ func TestExplainAgreesWithEval(t *testing.T) {
 						}
 					}
 				}
-				if want := max(1, len(x.Groups[group].Matchers)); asks != False && n != want || asks == False && n != 0 {
+
+				if want := max(1, len(x.Groups[group].Matchers)); asks != False && n != want ||
+					asks == False && n != 0 {
 					t.Fatalf("%s on %s: group %d is %v with %d observations", show(x), doc, group, asks, n)
 				}
 			}
+
 			if len(x.Groups) > 0 && best != truth {
 				t.Fatalf("%s on %s: %v, best group %v", show(x), doc, truth, best)
 			}

@@ -27,7 +27,12 @@ func TestQuestionsOfAnAuthor(t *testing.T) {
 		{match("amount: {gt: 10000}"), `yes {"amount":10001}`, `no {"amount":10000}`, `yes {"amount":10000}`},
 		{match("amount: {gt: 1, lt: 0}"), `no`, `no {}`, `yes {"amount":0}`},
 		{match("amount: {gt: 1, lt: 2}"), `yes {"amount":1.1}`, `no {"amount":1}`, `yes {"amount":1}`},
-		{match("amount: {gt: 1, lte: 1.00000000000000000000000000001}"), `yes {"amount":1.00000000000000000000000000001}`, `no {"amount":1}`, `yes {"amount":1}`},
+		{
+			match("amount: {gt: 1, lte: 1.00000000000000000000000000001}"),
+			`yes {"amount":1.00000000000000000000000000001}`,
+			`no {"amount":1}`,
+			`yes {"amount":1}`,
+		},
 		{match("c: {in: []}"), `no`, `no {}`, `yes {"c":true}`},
 		{match("c: {not_in: []}"), `yes {"c":true}`, `no {}`, `no`},
 		{match("c: {in: [EUR], ne: EUR}"), `no`, `no {}`, `yes {"c":"x"}`},
@@ -43,7 +48,12 @@ func TestQuestionsOfAnAuthor(t *testing.T) {
 		{match("c: {not_in: [x, '']}"), `yes {"c":"x0"}`, `no {"c":""}`, `yes {"c":""}`},
 		{match("c: {pattern: 'a[^\\x00-\\x{10FFFF}]'}"), `no`, `no {"c":"x"}`, `yes {"c":"x"}`},
 		{match("a: true, b: {ne: false}"), `yes {"a":true,"b":true}`, `no {}`, `yes {"a":false}`},
-		{match("order: 5, order.amount: {gt: 10}"), `yes {"order":5,"order.amount":11}`, `no {"order":4}`, `yes {"order":4}`},
+		{
+			match("order: 5, order.amount: {gt: 10}"),
+			`yes {"order":5,"order.amount":11}`,
+			`no {"order":4}`,
+			`yes {"order":4}`,
+		},
 	} {
 		e := sound(t, c.cond)
 		a := NewAnalyzer(ToolArgs, Semantics{}, 0)
@@ -70,23 +80,69 @@ func TestQuestionsAboutTwo(t *testing.T) {
 		{match("a: 5"), match("b: 5"), `no {"a":5,"b":4}`, `no {"a":5,"b":4}`},
 		{match("a: 5, b: 1"), match("b: 1"), `yes`, `no {"b":1,"a":4}`},
 		{match("to: {pattern: '@gmail\\.com$'}"), match("to: {pattern: '\\.com$'}"), `yes`, `no {"to":".com"}`},
-		{match("to: {pattern: '^[^@]+@(gmail|yahoo)\\.com$'}"), match("to: {pattern: '@[a-z]+\\.com$'}"), `yes`, `no {"to":"@x.com"}`},
+		{
+			match("to: {pattern: '^[^@]+@(gmail|yahoo)\\.com$'}"),
+			match("to: {pattern: '@[a-z]+\\.com$'}"),
+			`yes`,
+			`no {"to":"@x.com"}`,
+		},
 		{match("id: {pattern: '^acct_[0-9]+$'}"), match("id: {pattern: '^acct_\\d+$'}"), `yes`, `yes`},
-		{match("id: {pattern: '^(US|UK)$'}"), match("id: {in: [US, UK]}"), `no {"id":"UK "}`, `no {"id":"UK "}`}, // trailing white space
+		// trailing white space
+		{match("id: {pattern: '^(US|UK)$'}"), match("id: {in: [US, UK]}"), `no {"id":"UK "}`, `no {"id":"UK "}`},
 		{match("id: {in: [US, UK]}"), match("id: {pattern: '^(US|UK)$'}"), `yes`, `no {"id":"UK "}`},
-		{match("id: {pattern: '^a'}"), `[{args_match: {id: {pattern: '^ab'}}}, {args_match: {id: {pattern: '^a[^b]'}}}]`, `no {"id":"a"}`, `no {"id":"a"}`},
-		{match("id: {pattern: '^a.'}"), `[{args_match: {id: {pattern: '^ab'}}}, {args_match: {id: {pattern: '^a[^b\n]'}}}]`, `yes`, `yes`},
+		{
+			match("id: {pattern: '^a'}"),
+			`[{args_match: {id: {pattern: '^ab'}}}, {args_match: {id: {pattern: '^a[^b]'}}}]`,
+			`no {"id":"a"}`,
+			`no {"id":"a"}`,
+		},
+		{
+			match("id: {pattern: '^a.'}"),
+			`[{args_match: {id: {pattern: '^ab'}}}, {args_match: {id: {pattern: '^a[^b\n]'}}}]`,
+			`yes`,
+			`yes`,
+		},
 		{match("id: {pattern: '^a'}"), match("id: {pattern: 'b$', ne: ab}"), `no {"id":"a"}`, `no {"id":"a"}`},
 		{match("id: {pattern: '^a+b$'}"), match("id: {pattern: '^[a-c]+b$', ne: x}"), `yes`, `no {"id":"bb"}`},
-		{match("id: {pattern: '^a+b$'}"), match("id: {pattern: '^[a-c]+b$', ne: ab}"), `no {"id":"ab"}`, `no {"id":"ab"}`},
-		{match("id: {pattern: '^a+b$', ne: ab}"), match("id: {pattern: '^a+b$', not_in: [aab]}"), `no {"id":"aab"}`, `no {"id":"aab"}`},
+		{
+			match("id: {pattern: '^a+b$'}"),
+			match("id: {pattern: '^[a-c]+b$', ne: ab}"),
+			`no {"id":"ab"}`,
+			`no {"id":"ab"}`,
+		},
+		{
+			match("id: {pattern: '^a+b$', ne: ab}"),
+			match("id: {pattern: '^a+b$', not_in: [aab]}"),
+			`no {"id":"aab"}`,
+			`no {"id":"aab"}`,
+		},
 		// inside the union, in no group of it
-		{match("a: {gt: 0, lt: 10}"), `[{args_match: {a: {gt: 0, lte: 5}}}, {args_match: {a: {gt: 4, lt: 20}}}]`, `yes`, `no {"a":10}`},
-		{match("a: {gt: 0}, b: x"), `[{args_match: {a: {gt: 0, lte: 5}}}, {args_match: {a: {gt: 5}, b: {in: [x, y]}}}]`, `yes`, `no {"a":5,"b":"x0"}`},
-		{match("order.amount: 1"), match("order.amount: {gte: 1}"), `yes`, `no {"order.amount":2,"order":{"amount":0}}`},
+		{
+			match("a: {gt: 0, lt: 10}"),
+			`[{args_match: {a: {gt: 0, lte: 5}}}, {args_match: {a: {gt: 4, lt: 20}}}]`,
+			`yes`,
+			`no {"a":10}`,
+		},
+		{
+			match("a: {gt: 0}, b: x"),
+			`[{args_match: {a: {gt: 0, lte: 5}}}, {args_match: {a: {gt: 5}, b: {in: [x, y]}}}]`,
+			`yes`,
+			`no {"a":5,"b":"x0"}`,
+		},
+		{
+			match("order.amount: 1"),
+			match("order.amount: {gte: 1}"),
+			`yes`,
+			`no {"order.amount":2,"order":{"amount":0}}`,
+		},
 		{match("a: {ne: x}"), match("a: {not_in: [x]}"), `yes`, `yes`},
 		{match("a: {ne: x}"), match("a: {in: [x, y]}"), `no {"a":"x0"}`, `no {"a":"x0"}`},
-		{match("a: {ne: x, pattern: p}"), `[{args_match: {a: {pattern: q}}}, {args_match: {a: {pattern: q, ne: z}}}]`, `no {"a":"p"}`, `no {"a":"p"}`},
+		{
+			match("a: {ne: x, pattern: p}"),
+			`[{args_match: {a: {pattern: q}}}, {args_match: {a: {pattern: q, ne: z}}}]`,
+			`no {"a":"p"}`,
+			`no {"a":"p"}`,
+		},
 		{match("a: true"), `[{args_match: {a: {in: [true]}}}]`, `yes`, `yes`},
 	} {
 		x, y := sound(t, c.x), sound(t, c.y)
@@ -101,7 +157,10 @@ func TestQuestionsAboutTwo(t *testing.T) {
 }
 
 func TestQuestionsAboutGroups(t *testing.T) {
-	e := sound(t, `[{args_match: {a: {gt: 10}, b: 1}}, {args_match: {a: {gt: 5}}}, {args_match: {a: {gt: 1, lt: 0}}}]`)
+	e := sound(
+		t,
+		`[{args_match: {a: {gt: 10}, b: 1}}, {args_match: {a: {gt: 5}}}, {args_match: {a: {gt: 1, lt: 0}}}]`,
+	)
 	a := NewAnalyzer(ToolArgs, Semantics{}, 0)
 	for i, want := range []Verdict{Yes, Yes, No} {
 		if got, _ := a.Satisfiable(alone(&e.Groups[i])); got != want {
@@ -125,7 +184,8 @@ func TestAnalyzeNothing(t *testing.T) {
 	}
 }
 
-// Keys that name nothing are Unknown: such a group never matches and never lets through.
+// Keys that name nothing are Unknown: such a group never matches and
+// never lets through.
 func TestAnalyzeBareKeys(t *testing.T) {
 	a := NewAnalyzer(Delegation, Semantics{}, 0)
 	e := sound(t, match("risk: high, parent.input.a: {gt: 1}"))
@@ -137,7 +197,8 @@ func TestAnalyzeBareKeys(t *testing.T) {
 	}
 }
 
-// TestPathsHangTogether: a nested argument is there only if the one above is an object.
+// TestPathsHangTogether: a nested argument is there only if the one
+// above is an object.
 func TestPathsHangTogether(t *testing.T) {
 	const never = `{pattern: 'x\bx'}`
 	for cond, want := range map[string]string{
@@ -146,7 +207,8 @@ func TestPathsHangTogether(t *testing.T) {
 		"parent.input.a.b: 5, parent.input.a: {ne: 5}":                         `yes {"a":{"b":5}}`,
 		"parent.input.a: {ne: 5}, parent.input.a.b.c: 5, parent.input.a.b: {}": `yes {"a":{"b":{"c":5}}}`,
 		"parent.input.a: {not_in: []}, parent.input.a.b: " + never:             `no`,
-		// more than 20 states are needed to know, unless something else decides
+		// more than 20 states are needed to know, unless something else
+		// decides
 		"parent.input.a: {not_in: []}, parent.input.a.b: " + hard:                                 `undecided`,
 		"parent.input.a: {ne: 5}, parent.input.a.b: " + hard + ", parent.input.c: {gt: 1, lt: 1}": `no`,
 		"parent.input.a.b: " + hard + ", parent.input.c: " + never:                                `no`,
@@ -157,14 +219,16 @@ func TestPathsHangTogether(t *testing.T) {
 	}
 }
 
-// hard is a matcher that nothing satisfies, and that takes many states to see.
+// hard is a matcher that nothing satisfies, and that takes many states
+// to see.
 const hard = `{pattern: '^[ab]*a[ab]{20}\bb$'}`
 
-// TestExtremeNumbers: between two numbers there may be none that arguments can hold. Then the
-// analyzer does not guess.
+// TestExtremeNumbers: between two numbers there may be none that
+// arguments can hold. Then the analyzer does not guess.
 func TestExtremeNumbers(t *testing.T) {
 	one := big.NewInt(1)
-	limit := new(big.Int).Sub(new(big.Int).Lsh(one, 1024), new(big.Int).Lsh(one, 970)) // the first integer that overflows
+	// the first integer that overflows
+	limit := new(big.Int).Sub(new(big.Int).Lsh(one, 1024), new(big.Int).Lsh(one, 970))
 	largest := limit.Sub(limit, one).String()
 	for cond, want := range map[string]string{
 		"n: {gt: 1.7976931348623157e308}":                              `yes`, // rounds to the largest double
@@ -205,9 +269,13 @@ func TestLargeQuestionsAreUndecided(t *testing.T) {
 		name := fmt.Sprintf("a%d", key)
 		for i := range corners.Groups {
 			test := Test{Op: []Op{Lt, Gte}[i>>key&1], Operand: number("0")}
-			corners.Groups[i].Matchers = append(corners.Groups[i].Matchers, Matcher{Key: name, Tests: []Test{test}})
+			corners.Groups[i].Matchers = append(
+				corners.Groups[i].Matchers,
+				Matcher{Key: name, Tests: []Test{test}},
+			)
 		}
 	}
+
 	wide := &Expr{} // a group for each key, none of which can match
 	for key := range 50_000 {
 		tests := []Test{{Op: Gt, Operand: number("1")}, {Op: Lt, Operand: number("1")}}
@@ -225,11 +293,18 @@ func TestLargeQuestionsAreUndecided(t *testing.T) {
 		{"always under a deep path", func(a *Analyzer) (Verdict, value.Value) { return vacuous(a, sound(t, deep)) }},
 		{"a deep path", func(a *Analyzer) (Verdict, value.Value) { return a.Satisfiable(sound(t, deep)) }},
 		{"many boxes", func(a *Analyzer) (Verdict, value.Value) { return a.CanBeFalse(corners) }},
-		{"large automata", func(a *Analyzer) (Verdict, value.Value) {
-			return a.Implies(sound(t, match(`a: {pattern: '^[ab]*a[ab]{20}$'}`)), sound(t, match(`a: {pattern: '^([ab]|aa)*a([ab]){20}$'}`)))
-		}},
+		{
+			"large automata",
+			func(a *Analyzer) (Verdict, value.Value) {
+				return a.Implies(
+					sound(t, match(`a: {pattern: '^[ab]*a[ab]{20}$'}`)),
+					sound(t, match(`a: {pattern: '^([ab]|aa)*a([ab]){20}$'}`)),
+				)
+			},
+		},
 	} {
-		if verdict, witness := c.ask(NewAnalyzer(ToolArgs, Semantics{}, 300)); verdict != Undecided || witness.Kind != value.Absent {
+		if verdict, witness := c.ask(NewAnalyzer(ToolArgs, Semantics{}, 300)); verdict != Undecided ||
+			witness.Kind != value.Absent {
 			t.Errorf("%s: %s", c.name, answer(verdict, witness))
 		}
 	}
@@ -247,7 +322,13 @@ func TestAnalyzerForgets(t *testing.T) {
 }
 
 func TestAnalyzerIsDeterministic(t *testing.T) {
-	x, y := sound(t, match("a: {pattern: '[ab]c+'}, b: 1")), sound(t, `[{args_match: {a: {pattern: 'ac'}}}, {args_match: {b: {gt: 2}}}]`)
+	x, y := sound(
+		t,
+		match("a: {pattern: '[ab]c+'}, b: 1"),
+	), sound(
+		t,
+		`[{args_match: {a: {pattern: 'ac'}}}, {args_match: {b: {gt: 2}}}]`,
+	)
 	warm := NewAnalyzer(ToolArgs, Semantics{}, 0)
 	for range 20 {
 		cold := NewAnalyzer(ToolArgs, Semantics{}, 0)
@@ -260,7 +341,8 @@ func TestAnalyzerIsDeterministic(t *testing.T) {
 func BenchmarkAnalyze(b *testing.B) {
 	for name, text := range map[string]string{
 		"ordinary": `[{args_match: {amount: {gt: 10000}, currency: USD}}, {args_match: {country: {in: [IR, KP]}}}]`,
-		"patterns": `[{args_match: {to: {pattern: '@gmail\.com$'}}}, {args_match: {memo: {pattern: '(?i)drop\s+table'}, to: {pattern: '^[^@]+@'}}}]`,
+		"patterns": `[{args_match: {to: {pattern: '@gmail\.com$'}}}, {args_match: {memo: {pattern: ` +
+			`'(?i)drop\s+table'}, to: {pattern: '^[^@]+@'}}}]`,
 	} {
 		e, _ := read(b, text)
 		b.Run(name, func(b *testing.B) {

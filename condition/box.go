@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// box is the set of arguments whose value at each place lies in a domain: its sides, by place. At
-// places without a side, anything goes.
+// box is the set of arguments whose value at each place lies in a
+// domain: its sides, by place. At places without a side, anything goes.
 type box []side
 
 type side struct {
@@ -28,7 +28,8 @@ func (b box) at(place int) domain {
 	return everything()
 }
 
-// narrow intersects the box with one side, in place; false if nothing is left for certain.
+// narrow intersects the box with one side, in place; false if nothing
+// is left for certain.
 func (b *box) narrow(place int, d domain) bool {
 	i, ok := b.find(place)
 	if ok {
@@ -37,6 +38,7 @@ func (b *box) narrow(place int, d domain) bool {
 	} else {
 		*b = slices.Insert(*b, i, side{place, d})
 	}
+
 	return !d.empty()
 }
 
@@ -70,7 +72,8 @@ func (b box) inside(c box) bool {
 	})
 }
 
-// difference looks for arguments in one of the boxes and in none of the others.
+// difference looks for arguments in one of the boxes and in none of the
+// others.
 func (q *question) difference(boxes, others []box) (Verdict, value.Value) {
 	if q.vague {
 		return Undecided, value.Value{}
@@ -84,11 +87,13 @@ func (q *question) difference(boxes, others []box) (Verdict, value.Value) {
 			result = Undecided
 		}
 	}
+
 	return result, value.Value{}
 }
 
-// subtract looks for arguments in b that are in none of the others. It cuts b along the sides of
-// one of them: every piece outside goes on to the rest.
+// subtract looks for arguments in b that are in none of the others. It
+// cuts b along the sides of one of them: every piece outside goes on to
+// the rest.
 func (q *question) subtract(b box, others []box) (Verdict, value.Value) {
 	if q.work -= 1 + len(others) + len(q.places)/16; q.work < 0 { // roughly what this step costs
 		return Undecided, value.Value{}
@@ -102,6 +107,7 @@ func (q *question) subtract(b box, others []box) (Verdict, value.Value) {
 			near = append(near, o)
 		}
 	}
+
 	if len(near) == 0 {
 		return q.witness(b)
 	}
@@ -117,8 +123,10 @@ func (q *question) subtract(b box, others []box) (Verdict, value.Value) {
 				result = Undecided
 			}
 		}
+
 		rest.narrow(s.place, s.domain)
 	}
+
 	return result, value.Value{}
 }
 

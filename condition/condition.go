@@ -1,16 +1,19 @@
-// Package condition is the `args_match` language: an OR of groups, each an AND of matchers, each a
-// test of one argument. Parse reads it from YAML with findings, a Compiler turns it into Programs
-// that evaluate without allocating, and an Analyzer answers questions about all possible arguments
-// at once, with witnesses.
+// Package condition is the `args_match` language: an OR of groups, each
+// an AND of matchers, each a test of one argument. Parse reads it from
+// YAML with findings, a Compiler turns it into Programs that evaluate
+// without allocating, and an Analyzer answers questions about all
+// possible arguments at once, with witnesses.
 //
-// Truth has three values. Unknown is for every case in which the standard is silent and a guess
-// could open a gate: a missing argument, a null, a value of another type, a key that is no path.
-// Approvals ask on True and on Unknown. A loop should exit, and a route should be taken, on True
-// only.
+// Truth has three values. Unknown is for every case in which the
+// standard is silent and a guess could open a gate: a missing argument,
+// a null, a value of another type, a key that is no path. Approvals ask
+// on True and on Unknown. A loop should exit, and a route should be
+// taken, on True only.
 //
-// docs/design/001-semantics.md has the rules, point by point. In short: no coercion between types,
-// booleans are never numbers, numbers compare exactly, literals compare exactly, patterns are RE2
-// and searched unanchored in the raw and in the right-trimmed text.
+// docs/design/001-semantics.md has the rules, point by point. In short:
+// no coercion between types, booleans are never numbers, numbers
+// compare exactly, literals compare exactly, patterns are RE2 and
+// searched unanchored in the raw and in the right-trimmed text.
 package condition
 
 import (
@@ -49,11 +52,13 @@ func (u Use) String() string {
 	case Route:
 		return "route"
 	}
+
 	return fmt.Sprintf("use %d", uint8(u))
 }
 
-// Expr is a condition: it is true when one of its Groups is. Without groups it is always true, as a
-// condition that says nothing must not open a gate.
+// Expr is a condition: it is true when one of its Groups is. Without
+// groups it is always true, as a condition that says nothing must not
+// open a gate.
 type Expr struct {
 	Groups []Group
 	Range  diag.Range
@@ -67,8 +72,9 @@ type Group struct {
 	Range       diag.Range
 }
 
-// Matcher is true when all its Tests hold for the argument that Key names. Without tests, `key:
-// {}`, it is always true, also when the argument is missing.
+// Matcher is true when all its Tests hold for the argument that Key
+// names. Without tests, `key: {}`, it is always true, also when the
+// argument is missing.
 type Matcher struct {
 	Key      string
 	KeyRange diag.Range
@@ -77,7 +83,8 @@ type Matcher struct {
 	Literal  bool // written as a bare scalar: one Eq test
 }
 
-// Test compares an argument with a scalar (Operand) or with a List, as its operator says.
+// Test compares an argument with a scalar (Operand) or with a List, as
+// its operator says.
 type Test struct {
 	Op      Op
 	Operand Scalar
@@ -85,7 +92,8 @@ type Test struct {
 	Range   diag.Range
 }
 
-// Scalar is a string, number or boolean of the file. Other kinds never come from Parse.
+// Scalar is a string, number or boolean of the file. Other kinds never
+// come from Parse.
 type Scalar struct {
 	Kind  value.Kind
 	Bool  bool
@@ -94,8 +102,9 @@ type Scalar struct {
 	Range diag.Range
 }
 
-// Truth is the outcome of a test, matcher, group or condition. The order False < Unknown < True
-// makes Kleene's "and" the minimum and "or" the maximum.
+// Truth is the outcome of a test, matcher, group or condition. The
+// order False < Unknown < True makes Kleene's "and" the minimum and
+// "or" the maximum.
 type Truth uint8
 
 // The truth values.
@@ -115,5 +124,6 @@ func (t Truth) String() string {
 	case True:
 		return "true"
 	}
+
 	return fmt.Sprintf("truth %d", uint8(t))
 }

@@ -16,7 +16,12 @@ func TestCovers(t *testing.T) {
 		{"narrower", match("amount: {gt: 50}"), match("amount: {gt: 100}"), No},
 		{"one more argument", match("amount: {gt: 100}"), match("amount: {gt: 100}, currency: USD"), No},
 		{"never certain, and asks all the same", match(`env: {ne: dev}`), match(`env: {ne: dev, in: [prod]}`), No},
-		{"unknown is as good as true", `{args_match: {a: {}}}`, `[{args_match: {a: {gt: 1}}}, {args_match: {a: {lte: 1}}}]`, Yes},
+		{
+			"unknown is as good as true",
+			`{args_match: {a: {}}}`,
+			`[{args_match: {a: {gt: 1}}}, {args_match: {a: {lte: 1}}}]`,
+			Yes,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x, y := sound(t, c.x), sound(t, c.y)
@@ -29,6 +34,7 @@ func TestCovers(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("always", func(t *testing.T) {
 		got, witness := NewAnalyzer(ToolArgs, Semantics{}, 0).Covers(nil, sound(t, match("amount: {gt: 100}")))
 		if got != No || witness.AppendJSON(nil) == nil {

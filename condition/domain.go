@@ -2,8 +2,8 @@ package condition
 
 import "github.com/assent-dev/assent/value"
 
-// atoms is a set of the arguments that are one of a kind. Objects and arrays are one atom, as no
-// test tells them apart.
+// atoms is a set of the arguments that are one of a kind. Objects and
+// arrays are one atom, as no test tells them apart.
 type atoms uint8
 
 const (
@@ -27,7 +27,8 @@ func everything() domain { return domain{allAtoms, allNumbers(true), allTexts(tr
 // only is the set of the given atoms.
 func only(a atoms) domain { return domain{atoms: a} }
 
-// domainOf is the set of arguments for which all tests reach a level of truth.
+// domainOf is the set of arguments for which all tests reach a level of
+// truth.
 func domainOf(tests []test, level Truth) domain {
 	if len(tests) == 0 {
 		return everything()
@@ -39,8 +40,9 @@ func domainOf(tests []test, level Truth) domain {
 	return d
 }
 
-// levelSet is the set of arguments for which one test reaches a level. Where values are compared
-// the outcome is True or False, so both levels are the same there.
+// levelSet is the set of arguments for which one test reaches a level.
+// Where values are compared the outcome is True or False, so both
+// levels are the same there.
 func levelSet(t *test, level Truth) domain {
 	d := domain{
 		numbers: allNumbers(t.fixed[value.Number] >= level),
@@ -85,13 +87,14 @@ func (d domain) without(a atoms) domain {
 	return d
 }
 
-// empty reports whether the domain is certainly empty; patterns may leave it open.
+// empty reports whether the domain is certainly empty; patterns may
+// leave it open.
 func (d *domain) empty() bool { return d.atoms == 0 && d.numbers.empty() && d.texts.empty() }
 
 func (d *domain) full() bool { return d.atoms == allAtoms && d.numbers.full() && d.texts.full() }
 
-// pick returns an argument of the domain. It prefers one that shows what the tests are about, then
-// an absent one.
+// pick returns an argument of the domain. It prefers one that shows
+// what the tests are about, then an absent one.
 func (d *domain) pick(states int) (value.Value, Verdict) {
 	if d.full() {
 		return value.Value{}, Yes
@@ -118,6 +121,7 @@ func (d *domain) pick(states int) (value.Value, Verdict) {
 			return easy.value, Yes
 		}
 	}
+
 	return d.pickHard(states)
 }
 

@@ -42,12 +42,15 @@ func textSets(a *Analyzer, pool []string) *rapid.Generator[textSet] {
 				src.List = append(src.List, text(s))
 			}
 		}
+
 		compiled := newTest(&src, a.sem, a.pattern)
 		if p, ok := compiled.texts.(*pattern); ok {
 			p.compile()
 		}
 		level := levelSet(&compiled, True)
-		truth := func(s string) bool { return compiled.truth(&value.Slot{Kind: value.String, Text: s}) == True }
+		truth := func(s string) bool {
+			return compiled.truth(&value.Slot{Kind: value.String, Text: s}) == True
+		}
 		return textSet{level.texts, truth, fmt.Sprint(&src)}
 	})
 	return rapid.Custom(func(t *rapid.T) textSet {
@@ -55,17 +58,22 @@ func textSets(a *Analyzer, pool []string) *rapid.Generator[textSet] {
 		for range rapid.IntRange(0, 4).Draw(t, "more") {
 			x, y := all, leaf.Draw(t, "next")
 			if rapid.Bool().Draw(t, "without") {
-				all = textSet{x.set.minus(y.set), func(s string) bool { return x.want(s) && !y.want(s) }, "(" + x.how + " minus " + y.how + ")"}
+				all = textSet{x.set.minus(y.set), func(s string) bool {
+					return x.want(s) && !y.want(s)
+				}, "(" + x.how + " minus " + y.how + ")"}
 			} else {
-				all = textSet{x.set.and(y.set), func(s string) bool { return x.want(s) && y.want(s) }, "(" + x.how + " and " + y.how + ")"}
+				all = textSet{x.set.and(y.set), func(s string) bool {
+					return x.want(s) && y.want(s)
+				}, "(" + x.how + " and " + y.how + ")"}
 			}
 		}
+
 		return all
 	})
 }
 
-// TestE3_SetsOfTextsAreSets: what is joined and removed is just that, and what is picked is in the
-// set.
+// TestE3_SetsOfTextsAreSets: what is joined and removed is just that,
+// and what is picked is in the set.
 func TestE3_SetsOfTextsAreSets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := NewAnalyzer(ToolArgs, semantics().Draw(t, "semantics"), 0)
@@ -75,9 +83,20 @@ func TestE3_SetsOfTextsAreSets(t *testing.T) {
 		for _, s := range shortTexts() {
 			inX, inY := x.want(s), y.want(s)
 			if x.set.has(s) != inX || both.has(s) != (inX && inY) || less.has(s) != (inX && !inY) {
-				t.Fatalf("%q: in %s %v, in %s %v\nbut the sets say %v, both %v, less %v", s, x.how, inX, y.how, inY, x.set.has(s), both.has(s), less.has(s))
+				t.Fatalf(
+					"%q: in %s %v, in %s %v\nbut the sets say %v, both %v, less %v",
+					s,
+					x.how,
+					inX,
+					y.how,
+					inY,
+					x.set.has(s),
+					both.has(s),
+					less.has(s),
+				)
 			}
 		}
+
 		for _, set := range []*texts{&x.set, &both, &less} {
 			s, verdict := set.pick(defaultStates)
 			switch {
@@ -90,7 +109,8 @@ func TestE3_SetsOfTextsAreSets(t *testing.T) {
 	})
 }
 
-// TestE3_ThePatternOfTwoGroupsIsRemovedOnce: a call that neither matches is let through.
+// TestE3_ThePatternOfTwoGroupsIsRemovedOnce: a call that neither
+// matches is let through.
 func TestE3_ThePatternOfTwoGroupsIsRemovedOnce(t *testing.T) {
 	for _, groups := range []string{
 		`{args_match: {a: {pattern: '^x'}}}, {args_match: {a: {pattern: '^x'}}}`,
@@ -107,7 +127,8 @@ func TestE3_ThePatternOfTwoGroupsIsRemovedOnce(t *testing.T) {
 	}
 }
 
-// TestE3_ManyKeysInAnyOrderAreOneCondition: keys that split a group share nothing with each other.
+// TestE3_ManyKeysInAnyOrderAreOneCondition: keys that split a group
+// share nothing with each other.
 func TestE3_ManyKeysInAnyOrderAreOneCondition(t *testing.T) {
 	keys := []string{"a: 1", "b: 2", "c: 3", "d.e: 4", "f: 5", "g.h: 6"}
 	x := sound(t, match(strings.Join(keys, ", ")))
@@ -120,7 +141,8 @@ func TestE3_ManyKeysInAnyOrderAreOneCondition(t *testing.T) {
 		}
 		for i, level := range []Truth{True, Unknown} {
 			q := a.ask()
-			if n := len(q.boxes(y, level)); n != []int{4, 9}[i] { // the key itself, the path, and at Unknown neither, twice
+			// the key itself, the path, and at Unknown neither, twice
+			if n := len(q.boxes(y, level)); n != []int{4, 9}[i] {
 				t.Errorf("%v: %d boxes", keys, n)
 			}
 		}
@@ -130,7 +152,13 @@ func TestE3_ManyKeysInAnyOrderAreOneCondition(t *testing.T) {
 // TestE3_StatesBoundWhatOneQuestionMayCost.
 func TestE3_StatesBoundWhatOneQuestionMayCost(t *testing.T) {
 	e := sound(t, match(`a: {pattern: '^[ab]*a[ab]{3}\bb$'}`))
-	for states, want := range map[int]Verdict{-1: No, 0: No, 1: Undecided, 10: Undecided, 1000: No} {
+	for states, want := range map[int]Verdict{
+		-1:   No,
+		0:    No,
+		1:    Undecided,
+		10:   Undecided,
+		1000: No,
+	} {
 		if verdict, _ := NewAnalyzer(ToolArgs, Semantics{}, states).Satisfiable(e); verdict != want {
 			t.Errorf("%d states: %v, want %v", states, verdict, want)
 		}
@@ -149,7 +177,8 @@ func TestE3_EveryAlternativeOfAPatternCounts(t *testing.T) {
 	}
 }
 
-// TestE3_NamesInPathsAreOfASCII: letters, digits behind the first character, and underscores.
+// TestE3_NamesInPathsAreOfASCII: letters, digits behind the first
+// character, and underscores.
 func TestE3_NamesInPathsAreOfASCII(t *testing.T) {
 	for c := range 128 {
 		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
@@ -180,10 +209,16 @@ func TestE3_TheSeverityOfARuleIsThatOfItsFindings(t *testing.T) {
 	}
 }
 
-// TestE3_WhatIsNoObjectHasNothingBelow, whichever of several paths into it must be there.
+// TestE3_WhatIsNoObjectHasNothingBelow, whichever of several paths into
+// it must be there.
 func TestE3_WhatIsNoObjectHasNothingBelow(t *testing.T) {
 	lenient := Semantics{OnMissing: NoMatch} // so that a.b may be missing
-	groups := []string{"parent.input.a: {ne: 5}", "parent.input.a.b: 1", "parent.input.a.c: {ne: 1}", "parent.input.a.d: 1"}
+	groups := []string{
+		"parent.input.a: {ne: 5}",
+		"parent.input.a.b: 1",
+		"parent.input.a.c: {ne: 1}",
+		"parent.input.a.d: 1",
+	}
 	for range groups {
 		groups = append(groups[1:], groups[0])
 		var list []string
@@ -191,7 +226,8 @@ func TestE3_WhatIsNoObjectHasNothingBelow(t *testing.T) {
 			list = append(list, match(g))
 		}
 		e := sound(t, "["+strings.Join(list, ", ")+"]")
-		if verdict, witness := NewAnalyzer(Delegation, lenient, 0).CanBeFalse(e); verdict != No { // a is 5, and a.c is 1
+		// a is 5, and a.c is 1
+		if verdict, witness := NewAnalyzer(Delegation, lenient, 0).CanBeFalse(e); verdict != No {
 			t.Errorf("%v: %s", groups, answer(verdict, witness))
 		}
 		if verdict, witness := NewAnalyzer(Delegation, lenient, 0).Satisfiable(e); verdict != Yes {
@@ -200,11 +236,26 @@ func TestE3_WhatIsNoObjectHasNothingBelow(t *testing.T) {
 	}
 }
 
-// TestE3_ThePathsOfAQuestionFormATree: the parent of a path is the longest other path that it
-// begins with, in any order.
+// TestE3_ThePathsOfAQuestionFormATree: the parent of a path is the
+// longest other path that it begins with, in any order.
 func TestE3_ThePathsOfAQuestionFormATree(t *testing.T) {
-	paths := [][]string{{"a"}, {"a", "b"}, {"a", "b", "c"}, {"a", "b", "c", "d"}, {"ab"}, {"x", "y"}, {"x", "y", "z"}, {"x"}}
-	parents := map[string]string{"a.b": "a", "a.b.c": "a.b", "a.b.c.d": "a.b.c", "x.y": "x", "x.y.z": "x.y"}
+	paths := [][]string{
+		{"a"},
+		{"a", "b"},
+		{"a", "b", "c"},
+		{"a", "b", "c", "d"},
+		{"ab"},
+		{"x", "y"},
+		{"x", "y", "z"},
+		{"x"},
+	}
+	parents := map[string]string{
+		"a.b":     "a",
+		"a.b.c":   "a.b",
+		"a.b.c.d": "a.b.c",
+		"x.y":     "x",
+		"x.y.z":   "x.y",
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		places := rapid.Permutation(paths).Draw(t, "places")
 		name := func(i int) string { return strings.Join(places[i], ".") }
@@ -222,6 +273,7 @@ func TestE3_ThePathsOfAQuestionFormATree(t *testing.T) {
 				}
 			}
 		}
+
 		if below != len(parents) || len(tree.roots) != len(paths)-len(parents) {
 			t.Fatalf("%v: %d are below others, %d are roots", places, below, len(tree.roots))
 		}

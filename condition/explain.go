@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Why an Observation is what it is. The words are part of the decision contract: they may grow,
-// never change.
+// Why an Observation is what it is. The words are part of the decision
+// contract: they may grow, never change.
 const (
 	WhyMatched         = "matched"
 	WhyAlways          = "always"               // nothing is tested: no condition, no matcher, or the matcher {}
@@ -37,8 +37,8 @@ type Observation struct {
 	Range diag.Range // of the matcher, or of the group if it has none
 }
 
-// Explain evaluates the whole condition and lists, in the order of the file, every matcher of every
-// group that is True or Unknown.
+// Explain evaluates the whole condition and lists, in the order of the
+// file, every matcher of every group that is True or Unknown.
 func (p *Program) Explain(v *View) (Truth, []Observation) {
 	if len(p.groups) == 0 {
 		o := Observation{Truth: True, Why: WhyAlways}
@@ -47,6 +47,7 @@ func (p *Program) Explain(v *View) (Truth, []Observation) {
 		}
 		return True, []Observation{o}
 	}
+
 	result, seen := False, []Observation(nil)
 	for i, g := range p.groups {
 		truth, observations := g.explain(i, &p.src.Groups[i], v)
@@ -64,11 +65,18 @@ func join(a, b []Observation) []Observation {
 	return append(a, b...)
 }
 
-// explain gives the truth of a group, and its observations unless it is False.
+// explain gives the truth of a group, and its observations unless it is
+// False.
 func (g group) explain(at int, src *Group, v *View) (Truth, []Observation) {
 	if len(g) == 0 {
-		return True, []Observation{{Group: at, Truth: True, Why: WhyAlways, Range: src.Range}}
+		return True, []Observation{{
+			Group: at,
+			Truth: True,
+			Why:   WhyAlways,
+			Range: src.Range,
+		}}
 	}
+
 	result := g.truth(v)
 	if result == False {
 		return False, nil
@@ -93,12 +101,15 @@ func (m *matcher) look(v *View) (truth Truth, why, seen string) {
 	case !m.readable(doc):
 		return Unknown, WhyNoArguments, doc.Top.String()
 	}
+
 	s := &doc.Slots[m.slot]
 	if m.nested >= 0 {
-		if n := &doc.Slots[m.nested]; s.Kind == value.Absent || n.Kind != value.Absent && all(m.tests, n) > all(m.tests, s) {
+		if n := &doc.Slots[m.nested]; s.Kind == value.Absent ||
+			n.Kind != value.Absent && all(m.tests, n) > all(m.tests, s) {
 			s = n
 		}
 	}
+
 	return all(m.tests, s), whyOf(m.tests, s), classOf(s)
 }
 
@@ -118,6 +129,7 @@ func whyOf(tests []test, s *value.Slot) string {
 	case s.Kind == value.Null:
 		return WhyNullArgument
 	}
+
 	return WhyTypeMismatch
 }
 
@@ -133,6 +145,7 @@ func classOf(s *value.Slot) string {
 		}
 		return "string of " + strconv.Itoa(n) + " characters"
 	}
+
 	return s.Kind.String()
 }
 
@@ -153,5 +166,6 @@ func (s *Scalar) String() string {
 	case value.Number:
 		return s.Num.String()
 	}
+
 	return strconv.Quote(s.Text)
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/internal/golden"
 )
 
-// TestExplainGolden reads like the reasons of a decision. No value of an argument may show.
+// TestExplainGolden reads like the reasons of a decision. No value of
+// an argument may show.
 func TestExplainGolden(t *testing.T) {
 	cond := `
 - args_match:
@@ -24,26 +25,43 @@ func TestExplainGolden(t *testing.T) {
 	var b strings.Builder
 	for _, doc := range []string{
 		`{"amount":20000,"currency":"USD","memo":"SECRET-4711","order":{"amount":7},"urgent":true,"a\"b":[],"never":1}`,
-		`{"amount":"SECRET-4711","currency":null,"memo":"x","order.amount":[],"order":{"amount":1},"urgent":false,"never":1}`,
+		`{"amount":"SECRET-4711","currency":null,"memo":"x","order.amount":[],"order":{"amount":1},"urgent":false,` +
+			`"never":1}`,
 		`{"memo":"secret\n","order.amount":1,"order":{"amount":{"x":"SECRET-4711"}},"never":"s"}`,
 	} {
 		truth, seen := eval(t, ToolArgs, Semantics{}, sound(t, cond), doc)
 		fmt.Fprintf(&b, "%s\n%s\n", doc, truth)
 		for _, o := range seen {
-			line := fmt.Sprintf("  group %d, line %d, %s %s: %s, %s; saw %s", o.Group, o.Range.Start.Line, o.Key, o.Test, o.Truth, o.Why, o.Seen)
+			line := fmt.Sprintf(
+				"  group %d, line %d, %s %s: %s, %s; saw %s",
+				o.Group,
+				o.Range.Start.Line,
+				o.Key,
+				o.Test,
+				o.Truth,
+				o.Why,
+				o.Seen,
+			)
 			if strings.Contains(line, "4711") {
 				t.Errorf("an argument's value shows: %s", line)
 			}
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 	}
+
 	golden.Equal(t, "explain.txt", b.String())
 }
 
 func TestSeenNamesTheKind(t *testing.T) {
 	for doc, want := range map[string]string{
-		`{}`: "missing", `{"a":null}`: "null", `{"a":true}`: "boolean", `{"a":1}`: "number", `{"a":""}`: "string of 0 characters",
-		`{"a":"é"}`: "string of 1 character", `{"a":[1,2]}`: "array", `{"a":{}}`: "object",
+		`{}`:          "missing",
+		`{"a":null}`:  "null",
+		`{"a":true}`:  "boolean",
+		`{"a":1}`:     "number",
+		`{"a":""}`:    "string of 0 characters",
+		`{"a":"é"}`:   "string of 1 character",
+		`{"a":[1,2]}`: "array",
+		`{"a":{}}`:    "object",
 	} {
 		_, seen := eval(t, ToolArgs, Semantics{}, sound(t, `[{args_match: {a: {}}}]`), doc)
 		if seen[0].Seen != want {
@@ -52,7 +70,8 @@ func TestSeenNamesTheKind(t *testing.T) {
 	}
 }
 
-// hot is a condition with every kind of test, and arguments that reach all of them.
+// hot is a condition with every kind of test, and arguments that reach
+// all of them.
 const hot = `
 - args_match:
     amount: {gt: 10000, ne: 20000, not_in: [1, 2, 3]}
@@ -65,7 +84,8 @@ const hot = `
     level: {in: [1, 2, 3, 4, 5, 6, 7, 8, 9, 1.5]}
 `
 
-const hotArgs = `{"amount":30000,"currency":"CZK","country":"DE","to":"a@external.com\n","memo":"dr0p table  ","order":{"amount":6},` +
+const hotArgs = `{"amount":30000,"currency":"CZK","country":"DE","to":"a@external.com\n","memo":"dr0p table  ` +
+	`","order":{"amount":6},` +
 	`"order.amount":5,"flag":true,"level":1.5}`
 
 func TestEvalAllocatesNothing(t *testing.T) {
@@ -74,8 +94,8 @@ func TestEvalAllocatesNothing(t *testing.T) {
 		most float64
 	}{
 		{strings.NewReplacer("memo: {pattern", "to.x: {ne", "to: {pattern", "to: {ne").Replace(hot), 0},
-		// One pattern, of which regexp pools the machines: the race detector makes the pool leak at
-		// random.
+		// One pattern, of which regexp pools the machines: the race
+		// detector makes the pool leak at random.
 		{strings.Replace(hot, "to: {pattern", "to: {ne", 1), 2},
 	} {
 		compiler := NewCompiler(Semantics{})
@@ -90,10 +110,20 @@ func TestEvalAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestCheapTestsFirst: number and literal tests before lists, lists before patterns.
+// TestCheapTestsFirst: number and literal tests before lists, lists
+// before patterns.
 func TestCheapTestsFirst(t *testing.T) {
 	c := NewCompiler(Semantics{})
-	p := c.Add(ToolArgs, sound(t, match(`a: {pattern: 'x+'}, b: {pattern: '^x'}, c: {in: [1, 2, 3]}, d: {pattern: 'y+', gt: 1, in: [1, 2]}, e: 1`)))
+	p := c.Add(
+		ToolArgs,
+		sound(
+			t,
+			match(
+				`a: {pattern: 'x+'}, b: {pattern: '^x'}, c: {in: [1, 2, 3]}, d: {pattern: 'y+', gt: 1, in: [1, 2]}, `+
+					`e: 1`,
+			),
+		),
+	)
 	order := ""
 	for _, m := range p.groups[0] {
 		order += p.src.Groups[0].Matchers[m.src].Key
@@ -103,6 +133,7 @@ func TestCheapTestsFirst(t *testing.T) {
 			}
 		}
 	}
+
 	if order != "ecabd" {
 		t.Errorf("order %s", order)
 	}
@@ -110,7 +141,13 @@ func TestCheapTestsFirst(t *testing.T) {
 
 func TestCompilerSharesPatternsAndSlots(t *testing.T) {
 	c := NewCompiler(Semantics{})
-	x, y := c.Add(ToolArgs, sound(t, match("a: {pattern: 'x+'}"))), c.Add(Governance, sound(t, match("b: 1, a: {pattern: 'x+'}")))
+	x, y := c.Add(
+		ToolArgs,
+		sound(t, match("a: {pattern: 'x+'}")),
+	), c.Add(
+		Governance,
+		sound(t, match("b: 1, a: {pattern: 'x+'}")),
+	)
 	if args, _ := c.Shapes(); args.Len() != 2 || x.groups[0][0].tests[0].texts != y.groups[0][1].tests[0].texts {
 		t.Errorf("%d slots", args.Len())
 	}

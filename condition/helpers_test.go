@@ -33,11 +33,12 @@ func sound(t fataler, text string) *Expr {
 	return e
 }
 
-// match writes a condition of one group: match("amount: 5") is {args_match: {amount: 5}}.
+// match writes a condition of one group: match("amount: 5") is
+// {args_match: {amount: 5}}.
 func match(matchers string) string { return "{args_match: {" + matchers + "}}" }
 
-// scan reads a JSON document, in the form that Places gives it, into the view that a compiler's
-// programs want.
+// scan reads a JSON document, in the form that Places gives it, into
+// the view that a compiler's programs want.
 func scan(t fataler, c *Compiler, use Use, doc string) *View {
 	t.Helper()
 	v, err := tryScan(c, use, doc)
@@ -66,6 +67,7 @@ func tryScan(c *Compiler, use Use, doc string) (*View, error) {
 			return v, err
 		}
 	}
+
 	return v, args.Scan([]byte(doc), value.Limits{}, &v.Args)
 }
 
@@ -89,16 +91,16 @@ func eval(t fataler, use Use, sem Semantics, e *Expr, doc string) (Truth, []Obse
 	return truth, seen
 }
 
-// vacuous: is the condition True for all arguments? The witness of No are arguments for which it is
-// not.
+// vacuous: is the condition True for all arguments? The witness of No
+// are arguments for which it is not.
 func vacuous(a *Analyzer, e *Expr) (Verdict, value.Value) {
 	q := a.ask()
 	falsifiable, witness := q.difference([]box{nil}, q.boxes(e, True))
 	return falsifiable.not(), witness
 }
 
-// equivalent: have x and y the same truth for all arguments? The witness of No are arguments that
-// tell them apart.
+// equivalent: have x and y the same truth for all arguments? The
+// witness of No are arguments that tell them apart.
 func equivalent(a *Analyzer, x, y *Expr) (Verdict, value.Value) {
 	there, witness := a.Implies(x, y)
 	if there == No {

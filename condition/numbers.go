@@ -7,7 +7,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// numbers is a set of numbers: a list of cuts on the line, at which membership changes.
+// numbers is a set of numbers: a list of cuts on the line, at which
+// membership changes.
 type numbers struct {
 	first bool // whether it begins at minus infinity
 	cuts  []cut
@@ -49,22 +50,29 @@ func (a numbers) and(b numbers) numbers {
 		default:
 			order = a.cuts[i].cmp(b.cuts[j])
 		}
+
 		if order <= 0 {
-			c, inA, i = a.cuts[i], !inA, i+1
+			c = a.cuts[i]
+			inA = !inA
+			i = i + 1
 		}
 		if order >= 0 {
-			c, inB, j = b.cuts[j], !inB, j+1
+			c = b.cuts[j]
+			inB = !inB
+			j = j + 1
 		}
 		if now := inA && inB; now != in {
 			in = now
 			result.cuts = append(result.cuts, c)
 		}
 	}
+
 	return result
 }
 
-// pick returns a number of the set. Between two numbers there is always another, but arguments
-// cannot hold one that no double comes near, so false may also mean that only such are left.
+// pick returns a number of the set. Between two numbers there is always
+// another, but arguments cannot hold one that no double comes near, so
+// false may also mean that only such are left.
 func (a numbers) pick() (value.Num, bool) {
 	if a.full() {
 		return value.IntNum(0), true
@@ -83,8 +91,10 @@ func (a numbers) pick() (value.Num, bool) {
 				return n, true
 			}
 		}
+
 		in = !in
 	}
+
 	return value.Num{}, false
 }
 
@@ -100,10 +110,12 @@ func inside(low, high *cut) (value.Num, bool) {
 	case high == nil:
 		return beyond(low.num, 1)
 	}
+
 	return between(ratOf(low.num), ratOf(high.num))
 }
 
-// beyond returns an integer next to a number, below it for a step of -1 and above it for 1.
+// beyond returns an integer next to a number, below it for a step of -1
+// and above it for 1.
 func beyond(n value.Num, step int64) (value.Num, bool) {
 	const plenty = 15 // digits that are far from overflow
 	if text := n.Canonical(); len(text) <= plenty {
@@ -116,7 +128,8 @@ func beyond(n value.Num, step int64) (value.Num, bool) {
 	return numOf(r.Mul(above(r.Mul(r, sign)), sign), 0)
 }
 
-// ratOf is exact. Magnitudes are bounded, as value.Num holds only numbers that a double comes near.
+// ratOf is exact. Magnitudes are bounded, as value.Num holds only
+// numbers that a double comes near.
 func ratOf(n value.Num) *big.Rat {
 	r, _ := new(big.Rat).SetString(n.Canonical())
 	return r
@@ -128,8 +141,8 @@ func above(r *big.Rat) *big.Rat {
 	return new(big.Rat).SetInt(floor.Add(floor, big.NewInt(1)))
 }
 
-// numOf turns r, which has at most the given number of decimals, into a number; false if no double
-// comes near it.
+// numOf turns r, which has at most the given number of decimals, into a
+// number; false if no double comes near it.
 func numOf(r *big.Rat, decimals int) (value.Num, bool) {
 	n, err := value.ParseNum(r.FloatString(decimals))
 	return n, err == nil
@@ -138,8 +151,9 @@ func numOf(r *big.Rat, decimals int) (value.Num, bool) {
 // maxDecimals is more than the smallest number that arguments can hold needs.
 const maxDecimals = 400
 
-// between returns a number between two different ones, with few decimals if there is one: the
-// lowest or the highest with so many decimals, else the middle.
+// between returns a number between two different ones, with few
+// decimals if there is one: the lowest or the highest with so many
+// decimals, else the middle.
 func between(low, high *big.Rat) (value.Num, bool) {
 	scale, ten := big.NewRat(1, 1), big.NewRat(10, 1)
 	for decimals := 0; decimals <= maxDecimals; decimals++ {
@@ -153,8 +167,10 @@ func between(low, high *big.Rat) (value.Num, bool) {
 				}
 			}
 		}
+
 		scale.Mul(scale, ten)
 	}
+
 	middle := low.Add(low, high)
 	middle.Quo(middle, big.NewRat(2, 1))
 	decimals, _ := middle.FloatPrec()

@@ -11,13 +11,15 @@ import (
 // Op is the name of an operator, as a file writes it: `amount: {gt: 5}`.
 type Op string
 
-// Unreadable is the operator that Parse gives a test which it had to report as an error. The test
-// is always Unknown, whatever the arguments. A test with an operator that does not exist is, too.
+// Unreadable is the operator that Parse gives a test which it had to
+// report as an error. The test is always Unknown, whatever the
+// arguments. A test with an operator that does not exist is, too.
 const Unreadable Op = "unreadable"
 
-// operator is all there is to one kind of test. Programs evaluate the comparison, the Analyzer
-// computes with its sets, and the JSON Schemas and the documentation are written from the rest, so
-// an operator is known everywhere or doesn't compile.
+// operator is all there is to one kind of test. Programs evaluate the
+// comparison, the Analyzer computes with its sets, and the JSON Schemas
+// and the documentation are written from the rest, so an operator is
+// known everywhere or doesn't compile.
 type operator interface {
 	// op is the name.
 	op() Op
@@ -28,22 +30,23 @@ type operator interface {
 	// operand is what a file writes behind the name.
 	operand() operand
 
-	// negative reports whether the test holds for every argument but its operands, of other types
-	// too.
+	// negative reports whether the test holds for every argument but
+	// its operands, of other types too.
 	negative() bool
 
-	// expression is the regular expression that the test searches for, of an operand; false if it
-	// searches for none.
+	// expression is the regular expression that the test searches for,
+	// of an operand; false if it searches for none.
 	expression(operand string) (re string, ok bool)
 
-	// compare compiles the operands of a test. It fails when they aren't what operand reads, as a
-	// hand-made Test may.
+	// compare compiles the operands of a test. It fails when they
+	// aren't what operand reads, as a hand-made Test may.
 	compare(operands []Scalar, patterns patterns) (comparison, bool)
 }
 
-// operators are those that a file may write, in the order in which sentences list them. A new
-// operator is a file op_*.go and a line here; then `make generate` writes it into the JSON Schemas
-// and the documentation.
+// operators are those that a file may write, in the order in which
+// sentences list them. A new operator is a file op_*.go and a line
+// here; then `make generate` writes it into the JSON Schemas and the
+// documentation.
 var operators = [...]operator{
 	order{Gt, "Greater than.", 1, false},
 	order{Gte, "Greater or equal.", 1, true},
@@ -55,8 +58,8 @@ var operators = [...]operator{
 	equality{NotIn, "None of these.", many{}, true},
 }
 
-// find returns the operator of a name. What a file writes as a bare value is Eq, which no file can
-// name.
+// find returns the operator of a name. What a file writes as a bare
+// value is Eq, which no file can name.
 func find(name Op) (operator, bool) {
 	for _, o := range operators {
 		if o.op() == name {
@@ -84,7 +87,8 @@ func OperatorList() string {
 	return strings.Join(names, ", ")
 }
 
-// Schema returns the operator as a property of a JSON Schema that defines `scalar`.
+// Schema returns the operator as a property of a JSON Schema that
+// defines `scalar`.
 func (o Op) Schema() string {
 	known, _ := find(o)
 	return `"` + string(o) + `": { "description": "` + known.means() + `", ` + known.operand().schema() + ` }`
@@ -93,15 +97,16 @@ func (o Op) Schema() string {
 // patterns compiles regular expressions, each once.
 type patterns func(text string) (*pattern, error)
 
-// comparison is what a test does with arguments of its operands' types. A field is nil when no
-// operand is of its type.
+// comparison is what a test does with arguments of its operands' types.
+// A field is nil when no operand is of its type.
 type comparison struct {
 	bools   *[2]bool // whether the test holds for false and for true
 	numbers numberTest
 	texts   textTest
 }
 
-// numberTest is a test of numbers: holds evaluates it, set is the same for all numbers at once.
+// numberTest is a test of numbers: holds evaluates it, set is the same
+// for all numbers at once.
 type numberTest interface {
 	holds(n *value.Num) bool
 	set() numbers
@@ -140,6 +145,7 @@ func (o one) schema() string {
 	case value.String:
 		return `"type": "string"`
 	}
+
 	return `"$ref": "#/$defs/scalar"`
 }
 
@@ -198,20 +204,22 @@ func (t *Test) Operands() []Scalar {
 	return o.operand().of(t)
 }
 
-// Negative reports whether the test holds for every argument but its operands.
+// Negative reports whether the test holds for every argument but its
+// operands.
 func (t *Test) Negative() bool {
 	o, _ := find(t.Op)
 	return o.negative()
 }
 
-// Expression returns the regular expression that the test searches for; false if it compares
-// values.
+// Expression returns the regular expression that the test searches for;
+// false if it compares values.
 func (t *Test) Expression() (re string, ok bool) {
 	o, _ := find(t.Op)
 	return o.expression(t.Operand.Text)
 }
 
-// String prints the test as in "gt 10000" or `in ["EUR", "USD"]`. Long lists are cut.
+// String prints the test as in "gt 10000" or `in ["EUR", "USD"]`. Long
+// lists are cut.
 func (t *Test) String() string {
 	o, ok := find(t.Op)
 	if !ok {

@@ -7,7 +7,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// The operators that compare values for equality. Eq is a bare value: `currency: EUR`.
+// The operators that compare values for equality. Eq is a bare value:
+// `currency: EUR`.
 const (
 	Eq    Op = "equals"
 	Ne    Op = "ne"
@@ -15,11 +16,12 @@ const (
 	NotIn Op = "not_in"
 )
 
-// longList is the number of entries from which on a list is searched instead of compared one by
-// one, for speed.
+// longList is the number of entries from which on a list is searched
+// instead of compared one by one, for speed.
 const longList = 9
 
-// equality holds for its operands, or for everything else. There is no equality between types.
+// equality holds for its operands, or for everything else. There is no
+// equality between types.
 type equality struct {
 	name  Op
 	words string

@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestOperatorsTellWhatTheyAre: what operators say of themselves is what their tests do.
+// TestOperatorsTellWhatTheyAre: what operators say of themselves is
+// what their tests do.
 func TestOperatorsTellWhatTheyAre(t *testing.T) {
 	for _, op := range append(Operators(), Eq) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -33,7 +34,8 @@ func TestOperatorsTellWhatTheyAre(t *testing.T) {
 	}
 }
 
-// TestOperatorsHaveASchema with a name, words, and what is written behind the name.
+// TestOperatorsHaveASchema with a name, words, and what is written
+// behind the name.
 func TestOperatorsHaveASchema(t *testing.T) {
 	var names []string
 	for _, op := range Operators() {
@@ -48,12 +50,14 @@ func TestOperatorsHaveASchema(t *testing.T) {
 		names = append(names, "`"+string(op)+"`")
 	}
 
-	if strings.Join(names, ", ") != OperatorList() || len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
+	if strings.Join(names, ", ") != OperatorList() ||
+		len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
 		t.Errorf("listed as %s", OperatorList())
 	}
 }
 
-// TestFilesNameOnlyOperatorsOfTheTable: a bare value is equality, which has no name in a file.
+// TestFilesNameOnlyOperatorsOfTheTable: a bare value is equality, which
+// has no name in a file.
 func TestFilesNameOnlyOperatorsOfTheTable(t *testing.T) {
 	for _, name := range []string{string(Eq), string(Unreadable), "", "GT"} {
 		e, findings := read(t, match("a: {'"+name+"': 1}"))

@@ -6,10 +6,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Parse reads a condition: a group, or a list of groups. It accepts what the standard's JSON Schema
-// accepts. What it has to refuse it reports as findings (File is left empty), and makes tests of it
-// that are always Unknown, so the Expr asks where the file cannot be read. It never returns a nil
-// Expr.
+// Parse reads a condition: a group, or a list of groups. It accepts
+// what the standard's JSON Schema accepts. What it has to refuse it
+// reports as findings (File is left empty), and makes tests of it that
+// are always Unknown, so the Expr asks where the file cannot be read.
+// It never returns a nil Expr.
 func Parse(n *yamldoc.Node) (*Expr, []diag.Finding) {
 	p := parser{}
 	e := p.expr(n)
@@ -18,8 +19,9 @@ func Parse(n *yamldoc.Node) (*Expr, []diag.Finding) {
 
 type parser struct{ findings []diag.Finding }
 
-// refuse reports what is not built as a condition is. No file gets here, as the JSON Schemas of
-// agents and policies refuse it first, in better words; a caller without them is still refused.
+// refuse reports what is not built as a condition is. No file gets
+// here, as the JSON Schemas of agents and policies refuse it first, in
+// better words; a caller without them is still refused.
 func (p *parser) refuse(at diag.Range) {
 	p.findings = append(p.findings, diag.Finding{
 		Rule:     ruleShape,
@@ -47,6 +49,7 @@ func (p *parser) expr(n *yamldoc.Node) *Expr {
 	default:
 		e.Groups = []Group{p.group(n)}
 	}
+
 	return e
 }
 
@@ -67,6 +70,7 @@ func (p *parser) group(n *yamldoc.Node) Group {
 			g.Matchers = append(g.Matchers, p.matcher(&args.Fields[i]))
 		}
 	}
+
 	return g
 }
 
@@ -131,5 +135,6 @@ func (p *parser) scalar(n *yamldoc.Node) (Scalar, bool) {
 		p.refuse(n.Range)
 		return s, false
 	}
+
 	return s, true
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestParseGolden shows what Parse makes of each file in testdata/parse and what it finds, with the
-// text that the caret points at.
+// TestParseGolden shows what Parse makes of each file in testdata/parse
+// and what it finds, with the text that the caret points at.
 func TestParseGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/parse/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -32,7 +32,15 @@ func TestParseGolden(t *testing.T) {
 		e, findings := read(t, string(src))
 		var b strings.Builder
 		for _, f := range findings {
-			fmt.Fprintf(&b, "%d:%d %s %s: %s\n", f.Range.Start.Line, f.Range.Start.Column, f.Severity, f.Rule, f.Message)
+			fmt.Fprintf(
+				&b,
+				"%d:%d %s %s: %s\n",
+				f.Range.Start.Line,
+				f.Range.Start.Column,
+				f.Severity,
+				f.Rule,
+				f.Message,
+			)
 			fmt.Fprintf(&b, "    at %q\n", cutRange(string(src), f.Range))
 			if f.Expected != "" {
 				fmt.Fprintf(&b, "    expected %s\n", f.Expected)
@@ -44,6 +52,7 @@ func TestParseGolden(t *testing.T) {
 				t.Errorf("%s: file %q, stops %v", f.Message, f.File, f.Stops)
 			}
 		}
+
 		for i, g := range e.Groups {
 			fmt.Fprintf(&b, "group %d, no args_match %v\n", i, g.NoArgsMatch)
 			for j := range g.Matchers {
@@ -51,7 +60,12 @@ func TestParseGolden(t *testing.T) {
 				fmt.Fprintf(&b, "    %q literal %v: %s\n", m.Key, m.Literal, describe(m))
 			}
 		}
-		golden.Equal(t, filepath.Join("parse", strings.TrimSuffix(filepath.Base(file), ".yaml")+".golden"), b.String())
+
+		golden.Equal(
+			t,
+			filepath.Join("parse", strings.TrimSuffix(filepath.Base(file), ".yaml")+".golden"),
+			b.String(),
+		)
 	}
 }
 
@@ -80,7 +94,13 @@ func TestUnreadableConditionsAsk(t *testing.T) {
 			t.Errorf("%s: no finding", text)
 		}
 		for _, doc := range []string{`{}`, `{"a":1}`, `{"a":"x"}`, `{"a":null}`, `{"a":[]}`} {
-			if truth, _ := eval(t, ToolArgs, Semantics{OnMissing: NoMatch, OnMismatch: NoMatch}, e, doc); truth != Unknown {
+			if truth, _ := eval(
+				t,
+				ToolArgs,
+				Semantics{OnMissing: NoMatch, OnMismatch: NoMatch},
+				e,
+				doc,
+			); truth != Unknown {
 				t.Errorf("%s on %s: %v", text, doc, truth)
 			}
 		}
@@ -106,14 +126,15 @@ func TestHandMadeNonsenseAsks(t *testing.T) {
 			t.Errorf("%v can be false: %v", &test, can)
 		}
 	}
+
 	odd := newTest(&Test{Op: Ne, Operand: text("a")}, Semantics{}, nil)
 	if got := odd.truth(&value.Slot{Kind: 99}); got != Unknown {
 		t.Errorf("a kind that does not exist: %v", got)
 	}
 }
 
-// TestPatternBounds: bad input of any size gets a finding or works, and never a panic or a machine
-// of millions of steps.
+// TestPatternBounds: bad input of any size gets a finding or works, and
+// never a panic or a machine of millions of steps.
 func TestPatternBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		pattern string
@@ -155,10 +176,21 @@ func TestPatternBounds(t *testing.T) {
 	}
 }
 
-// TestSizeIsAnUpperBound: the estimate that protects us is not below what patterns compile to, but
-// for constant costs.
+// TestSizeIsAnUpperBound: the estimate that protects us is not below
+// what patterns compile to, but for constant costs.
 func TestSizeIsAnUpperBound(t *testing.T) {
-	for _, text := range []string{"a", "abc", "a*", "(a|b)+?", "[ab]{3,7}", "(x{10}y){20}", `\pL{40}`, "a{0}", "(a{2,}b){5}", "((a?){3}){4}"} {
+	for _, text := range []string{
+		"a",
+		"abc",
+		"a*",
+		"(a|b)+?",
+		"[ab]{3,7}",
+		"(x{10}y){20}",
+		`\pL{40}`,
+		"a{0}",
+		"(a{2,}b){5}",
+		"((a?){3}){4}",
+	} {
 		re, err := syntax.Parse(text, syntax.Perl)
 		if err != nil {
 			t.Fatal(err)
@@ -188,6 +220,7 @@ func TestRulesAreDescribed(t *testing.T) {
 			t.Errorf("%s: the good example reports %v", r.ID, got)
 		}
 	}
+
 	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != len(Rules()) {
 		t.Errorf("ids %v", ids)
 	}
@@ -219,6 +252,7 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(string(src), `{"a":1,"b":"x"}`)
 	}
+
 	f.Add(match("a.b: {gt: 1e308}, a: {pattern: '(a|b)*$'}"), `{"a":{"b":2}}`)
 	f.Fuzz(func(t *testing.T, src, args string) {
 		doc, _ := yamldoc.Parse("f.yaml", []byte(src), yamldoc.Limits{})

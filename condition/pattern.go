@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/internal/automata"
 )
 
-// Bounds of a pattern. RE2 keeps matching linear in the text, these keep the other factor small.
+// Bounds of a pattern. RE2 keeps matching linear in the text, these
+// keep the other factor small.
 const (
 	maxPatternBytes  = 8 << 10
 	maxPatternSize   = 10_000 // instructions after repetitions are written out
@@ -22,7 +23,8 @@ type sizeError struct{ what string }
 
 func (e *sizeError) Error() string { return "pattern is too large: " + e.what }
 
-// parsePattern reads RE2 syntax. The error is a *sizeError or a *syntax.Error.
+// parsePattern reads RE2 syntax. The error is a *sizeError or a
+// *syntax.Error.
 func parsePattern(text string) (*syntax.Regexp, error) {
 	if len(text) > maxPatternBytes {
 		return nil, &sizeError{fmt.Sprintf("%d bytes, at most %d are read", len(text), maxPatternBytes)}
@@ -35,12 +37,15 @@ func parsePattern(text string) (*syntax.Regexp, error) {
 		return nil, &sizeError{fmt.Sprintf("%d groups, at most %d are read", groups, maxPatternGroups)}
 	}
 	if size(re) > maxPatternSize {
-		return nil, &sizeError{fmt.Sprintf("more than %d steps once its repetitions are written out", maxPatternSize)}
+		return nil, &sizeError{
+			fmt.Sprintf("more than %d steps once its repetitions are written out", maxPatternSize),
+		}
 	}
 	return re, nil
 }
 
-// size estimates how many instructions an expression compiles to, without compiling it.
+// size estimates how many instructions an expression compiles to,
+// without compiling it.
 func size(re *syntax.Regexp) int {
 	n := max(1, len(re.Rune))
 	if re.Op == syntax.OpCharClass {
@@ -66,7 +71,8 @@ type pattern struct {
 	machine *automata.Pattern // of an Analyzer, once it was needed
 }
 
-// newPattern prepares a pattern; compile must follow before it matches anything.
+// newPattern prepares a pattern; compile must follow before it matches
+// anything.
 func newPattern(text string, sem Semantics) (*pattern, error) {
 	p := &pattern{text: text, source: text}
 	var err error
@@ -81,8 +87,9 @@ func newPattern(text string, sem Semantics) (*pattern, error) {
 	return p, nil
 }
 
-// wholeText anchors a pattern at both ends. A pattern may end in an open \Q, which has to be closed
-// first. The anchors may be one level too many for the deepest patterns.
+// wholeText anchors a pattern at both ends. A pattern may end in an
+// open \Q, which has to be closed first. The anchors may be one level
+// too many for the deepest patterns.
 func wholeText(text string) (source string, tree *syntax.Regexp, err error) {
 	for _, end := range []string{`)\z`, `\E)\z`} {
 		source = `\A(?:` + text + end
@@ -90,6 +97,7 @@ func wholeText(text string) (source string, tree *syntax.Regexp, err error) {
 			break
 		}
 	}
+
 	return source, tree, err
 }
 
@@ -108,8 +116,8 @@ func (p *pattern) automaton() *automata.Pattern {
 	return p.machine
 }
 
-// holds reports whether the pattern is found in the text or, should that make a difference, in the
-// text without trailing white space.
+// holds reports whether the pattern is found in the text or, should
+// that make a difference, in the text without trailing white space.
 func (p *pattern) holds(text string) bool {
 	if p.re.MatchString(text) {
 		return true
@@ -126,8 +134,9 @@ func (p *pattern) set() texts { return texts{but: true, pats: []literal{{pat: p}
 // cost is more than that of lists of numbers and strings.
 func (p *pattern) cost() int { return 2*longList + 1 }
 
-// seesEnd reports whether an expression has an assertion that looks at what follows. Without one,
-// whatever matches in the beginning of a text matches in the text.
+// seesEnd reports whether an expression has an assertion that looks at
+// what follows. Without one, whatever matches in the beginning of a
+// text matches in the text.
 func seesEnd(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpEndText, syntax.OpEndLine, syntax.OpWordBoundary, syntax.OpNoWordBoundary:

@@ -21,10 +21,40 @@ func newCompiled(t fataler, text string, sem Semantics) *pattern {
 
 // shortPatterns draws patterns of which many are literals with anchors.
 func shortPatterns() *rapid.Generator[string] {
-	word := rapid.SampledFrom([]string{"a", "b", "ab", "ba", "é", "[ab]", "(a|b)", "a|ab", "(?i:a)", "(?i:k)", "a?", "a*", ".*", "(?s:.*)", "(?s:.)*?", " ", `\Q.\E`, "", "^", "$", "(?:ab){2}"})
+	word := rapid.SampledFrom(
+		[]string{
+			"a",
+			"b",
+			"ab",
+			"ba",
+			"é",
+			"[ab]",
+			"(a|b)",
+			"a|ab",
+			"(?i:a)",
+			"(?i:k)",
+			"a?",
+			"a*",
+			".*",
+			"(?s:.*)",
+			"(?s:.)*?",
+			" ",
+			`\Q.\E`,
+			"",
+			"^",
+			"$",
+			"(?:ab){2}",
+		},
+	)
 	return rapid.Custom(func(t *rapid.T) string {
 		parts := rapid.SliceOfN(word, 1, 3).Draw(t, "parts")
-		return rapid.SampledFrom([]string{"", "^"}).Draw(t, "begin") + strings.Join(parts, "") + rapid.SampledFrom([]string{"", "$"}).Draw(t, "end")
+		return rapid.SampledFrom([]string{"", "^"}).
+			Draw(t, "begin") +
+			strings.Join(
+				parts,
+				"",
+			) + rapid.SampledFrom([]string{"", "$"}).
+			Draw(t, "end")
 	})
 }
 
@@ -76,8 +106,8 @@ func FuzzPattern(f *testing.F) {
 	})
 }
 
-// TestDeepestPatternsAskWhenAnchored: two more levels are one too many for a pattern at the limit.
-// It asks.
+// TestDeepestPatternsAskWhenAnchored: two more levels are one too many
+// for a pattern at the limit. It asks.
 func TestDeepestPatternsAskWhenAnchored(t *testing.T) {
 	deepest := ""
 	for depth := 900; depth < 1100; depth++ {
@@ -86,6 +116,7 @@ func TestDeepestPatternsAskWhenAnchored(t *testing.T) {
 			deepest = text
 		}
 	}
+
 	e := sound(t, match("a: {pattern: '"+deepest+"'}"))
 	if truth, _ := eval(t, ToolArgs, Semantics{}, e, `{"a":"b"}`); truth != True {
 		t.Errorf("unanchored: %v", truth)

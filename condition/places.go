@@ -2,19 +2,23 @@ package condition
 
 import "strings"
 
-// parentInput is the first segment of the places in the parent's input that a Governance condition
-// reads. No argument has it: a key that begins with `parent.` never names one.
+// parentInput is the first segment of the places in the parent's input
+// that a Governance condition reads. No argument has it: a key that
+// begins with `parent.` never names one.
 const parentInput = "parent.input"
 
-// Places returns where a key is read from, as segments of the document that a use is evaluated on:
-// the arguments for ToolArgs and SkillArgs, the parent's input for Delegation, for Governance the
-// arguments with the parent's input as one more member, `parent.input`, and for LoopExit and Route
-// one document {"parent":{"input":…},"alias":{"output":…}}. Keys of arguments with a dot have two
-// places, the literal key and the nested path (docs/design/001-semantics.md; half-literal keys are
-// not tried).
+// Places returns where a key is read from, as segments of the document
+// that a use is evaluated on: the arguments for ToolArgs and SkillArgs,
+// the parent's input for Delegation, for Governance the arguments with
+// the parent's input as one more member, `parent.input`, and for
+// LoopExit and Route one document
+// {"parent":{"input":…},"alias":{"output":…}}. Keys of arguments with a
+// dot have two places, the literal key and the nested path
+// (docs/design/001-semantics.md; half-literal keys are not tried).
 //
-// If the key names nothing in that use there are no places, the matcher is always Unknown, and
-// fault tells why: WhyBareKey, WhyNotAPath or WhyNoParentHere.
+// If the key names nothing in that use there are no places, the matcher
+// is always Unknown, and fault tells why: WhyBareKey, WhyNotAPath or
+// WhyNoParentHere.
 func Places(use Use, key string) (places [][]string, fault string) {
 	segments := strings.Split(key, ".")
 	ofParent := len(segments) > 1 && segments[0] == "parent"
@@ -27,6 +31,7 @@ func Places(use Use, key string) (places [][]string, fault string) {
 			return nil, WhyNoParentHere
 		}
 	}
+
 	if len(segments) == 1 {
 		return nil, WhyBareKey
 	}
@@ -53,8 +58,8 @@ func argumentPlaces(key string, segments []string) [][]string {
 	return places
 }
 
-// inParent reports whether a place lies in the parent's input rather than in the arguments, and
-// returns its segments there.
+// inParent reports whether a place lies in the parent's input rather
+// than in the arguments, and returns its segments there.
 func inParent(use Use, place []string) (segments []string, ok bool) {
 	switch {
 	case use == Delegation:
@@ -62,11 +67,12 @@ func inParent(use Use, place []string) (segments []string, ok bool) {
 	case place[0] == parentInput: // only Governance has such places
 		return place[1:], true
 	}
+
 	return place, false
 }
 
-// isPath checks the grammar source.direction.field(.field)* (Agent Format, path expressions). `[]`
-// belongs to batch.
+// isPath checks the grammar source.direction.field(.field)* (Agent
+// Format, path expressions). `[]` belongs to batch.
 func isPath(segments []string) bool {
 	if len(segments) < 3 || segments[1] != "input" && segments[1] != "output" {
 		return false
@@ -86,5 +92,6 @@ func isName(s string) bool {
 			return false
 		}
 	}
+
 	return s != ""
 }

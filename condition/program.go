@@ -9,15 +9,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// View is one call as conditions read it: what scans of Compiler.Shapes found in its documents. Of
-// a document that is not there, or is no object (its Top says so), every matcher is Unknown.
+// View is one call as conditions read it: what scans of Compiler.Shapes
+// found in its documents. Of a document that is not there, or is no
+// object (its Top says so), every matcher is Unknown.
 type View struct {
 	Args   value.Scratch // the arguments; for LoopExit and Route their document
 	Parent value.Scratch // the input of the agent that makes the call
 }
 
-// Compiler turns conditions that are evaluated on the same view into Programs and collects the
-// places they read.
+// Compiler turns conditions that are evaluated on the same view into
+// Programs and collects the places they read.
 type Compiler struct {
 	sem      Semantics
 	args     value.ShapeBuilder
@@ -30,8 +31,8 @@ func NewCompiler(sem Semantics) *Compiler {
 	return &Compiler{sem: sem, patterns: map[string]*pattern{}}
 }
 
-// Add compiles a condition, which must not change afterwards. What its keys name depends on the
-// use, see Places. A nil one is always true.
+// Add compiles a condition, which must not change afterwards. What its
+// keys name depends on the use, see Places. A nil one is always true.
 func (c *Compiler) Add(use Use, e *Expr) *Program {
 	p := &Program{src: e}
 	if e == nil {
@@ -44,8 +45,8 @@ func (c *Compiler) Add(use Use, e *Expr) *Program {
 	return p
 }
 
-// Shapes returns what a View wants scanned of the arguments and of the parent's input. Call it
-// after all Adds.
+// Shapes returns what a View wants scanned of the arguments and of the
+// parent's input. Call it after all Adds.
 func (c *Compiler) Shapes() (args, parent *value.Shape) { return c.args.Build(), c.parent.Build() }
 
 // group is an AND of matchers, cheap ones first, which is a matter of speed.
@@ -61,7 +62,8 @@ func (c *Compiler) group(use Use, src *Group) group {
 	return g
 }
 
-// matcher is the AND of its tests on one slot, or on a literal key's slot and a nested path's.
+// matcher is the AND of its tests on one slot, or on a literal key's
+// slot and a nested path's.
 type matcher struct {
 	tests  []test // cheap ones first
 	parent bool   // whether the slots are those of the parent's input
@@ -73,7 +75,11 @@ type matcher struct {
 }
 
 func (c *Compiler) matcher(use Use, src *Matcher) matcher {
-	m := matcher{slot: -1, nested: -1, shown: describe(src)}
+	m := matcher{
+		slot:   -1,
+		nested: -1,
+		shown:  describe(src),
+	}
 	var places [][]string
 	places, m.fault = Places(use, src.Key)
 	for i, place := range places {
@@ -87,6 +93,7 @@ func (c *Compiler) matcher(use Use, src *Matcher) matcher {
 			m.nested = slot
 		}
 	}
+
 	m.tests = newTests(src, c.sem, c.pattern)
 	return m
 }
@@ -160,13 +167,14 @@ func (m *matcher) document(v *View) *value.Scratch {
 	return &v.Args
 }
 
-// readable reports whether a document has what the matcher reads. A View of other shapes has not.
+// readable reports whether a document has what the matcher reads. A
+// View of other shapes has not.
 func (m *matcher) readable(doc *value.Scratch) bool {
 	return m.slot >= 0 && doc.Top == value.Object && max(m.slot, m.nested) < len(doc.Slots)
 }
 
-// truth evaluates a matcher. With two places it asks if either does, so the larger truth counts
-// (docs/design/001-semantics.md).
+// truth evaluates a matcher. With two places it asks if either does, so
+// the larger truth counts (docs/design/001-semantics.md).
 func (m *matcher) truth(v *View) Truth {
 	doc := m.document(v)
 	if !m.readable(doc) {
@@ -183,6 +191,7 @@ func (m *matcher) truth(v *View) Truth {
 	case s.Kind == value.Absent:
 		return all(m.tests, n)
 	}
+
 	return max(all(m.tests, s), all(m.tests, n))
 }
 
@@ -196,9 +205,10 @@ func all(tests []test, s *value.Slot) Truth {
 	return result
 }
 
-// Evaluate evaluates a condition on one document in the form of Places, such as a witness of an
-// Analyzer: for Governance the arguments, with the parent's input as the member `parent.input`. It
-// is for single documents: who decides calls compiles a Program once.
+// Evaluate evaluates a condition on one document in the form of Places,
+// such as a witness of an Analyzer: for Governance the arguments, with
+// the parent's input as the member `parent.input`. It is for single
+// documents: who decides calls compiles a Program once.
 func Evaluate(use Use, sem Semantics, e *Expr, doc value.Value) (Truth, error) {
 	c := NewCompiler(sem)
 	program := c.Add(use, e)
@@ -210,9 +220,14 @@ func Evaluate(use Use, sem Semantics, e *Expr, doc value.Value) (Truth, error) {
 			input = value.Value{Kind: value.Object}
 		}
 	}
+
 	var v View
-	if err := errors.Join(args.Fill(doc, value.Limits{}, &v.Args), parent.Fill(input, value.Limits{}, &v.Parent)); err != nil {
+	if err := errors.Join(
+		args.Fill(doc, value.Limits{}, &v.Args),
+		parent.Fill(input, value.Limits{}, &v.Parent),
+	); err != nil {
 		return Unknown, fmt.Errorf("read the document: %w", err)
 	}
+
 	return program.Eval(&v), nil
 }

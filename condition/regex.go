@@ -11,9 +11,15 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// patternFault turns what parsePattern refuses into a finding with a caret inside the pattern.
+// patternFault turns what parsePattern refuses into a finding with a
+// caret inside the pattern.
 func patternFault(n *yamldoc.Node, err error) diag.Finding {
-	f := diag.Finding{Rule: ruleRegex, Severity: diag.Error, Range: n.Range, Stops: true}
+	f := diag.Finding{
+		Rule:     ruleRegex,
+		Severity: diag.Error,
+		Range:    n.Range,
+		Stops:    true,
+	}
 	var fault *syntax.Error
 	if !errors.As(err, &fault) {
 		f.Rule, f.Message = ruleRegexSize, err.Error()
@@ -34,9 +40,14 @@ func patternFault(n *yamldoc.Node, err error) diag.Finding {
 	case syntax.ErrTrailingBackslash:
 		f.Message, f.Expected = "invalid pattern: it ends in a backslash", `\\ for a backslash`
 	}
+
 	if d := foreign(n.Text[at:]); d.begins != "" {
-		f.Rule, f.Message, f.Expected, length = ruleRegexRE2, "pattern uses "+d.name+" "+d.begins, d.instead, len(d.begins)
+		f.Rule = ruleRegexRE2
+		f.Message = "pattern uses " + d.name + " " + d.begins
+		f.Expected = d.instead
+		length = len(d.begins)
 	}
+
 	f.Range = n.At(at, length)
 	return f
 }
@@ -48,8 +59,9 @@ func isBackwards(repetition string) bool {
 	return n == 2 && err == nil && high < low
 }
 
-// locate finds the part of the pattern that a syntax error is about. The error carries its text,
-// which may stand in several places; the tokens tell the right one from an escaped or quoted one.
+// locate finds the part of the pattern that a syntax error is about.
+// The error carries its text, which may stand in several places; the
+// tokens tell the right one from an escaped or quoted one.
 func locate(pattern string, fault *syntax.Error) (at, length int) {
 	tokens, open, stray := tokenize(pattern)
 	text := fault.Expr
@@ -63,6 +75,7 @@ func locate(pattern string, fault *syntax.Error) (at, length int) {
 	case text == "(?P" && strings.Contains(pattern, "(?P="):
 		text = "(?P="
 	}
+
 	for _, t := range tokens {
 		if strings.HasPrefix(pattern[t.at:], text) {
 			return t.at, len(text)
@@ -75,11 +88,12 @@ func locate(pattern string, fault *syntax.Error) (at, length int) {
 // construct is something that other regex dialects have and RE2 has not.
 type construct struct{ begins, name, instead string }
 
-// foreign recognises a construct of another dialect at the beginning of rest; the zero construct if
-// there is none.
+// foreign recognises a construct of another dialect at the beginning of
+// rest; the zero construct if there is none.
 func foreign(rest string) construct {
 	const (
-		splitUp     = "several matchers or groups, or exceptions with not_in: RE2 matches in linear time and does not look around"
+		splitUp = "several matchers or groups, or exceptions with not_in: RE2 matches in linear time and does " +
+			"not look around"
 		writeOut    = "the text written out: RE2 matches in linear time and does not refer back"
 		noBacktrack = ", as RE2 never backtracks"
 	)
@@ -104,24 +118,28 @@ func foreign(rest string) construct {
 			return c
 		}
 	}
+
 	if len(rest) > 1 && rest[0] == '\\' && rest[1] >= '1' && rest[1] <= '9' {
 		return construct{rest[:2], "a back-reference", writeOut}
 	}
 	return construct{}
 }
 
-// patternAdvice warns about a correct pattern that may not mean what its author thinks: once for
-// each construct that ECMA-262 (JavaScript, JSON Schema) reads differently, and for control
-// characters.
+// patternAdvice warns about a correct pattern that may not mean what
+// its author thinks: once for each construct that ECMA-262 (JavaScript,
+// JSON Schema) reads differently, and for control characters.
 func patternAdvice(n *yamldoc.Node) []diag.Finding {
 	var list []diag.Finding
 	if i := strings.IndexFunc(n.Text, isEscapeGoneWrong); i >= 0 {
 		list = append(list, diag.Finding{
-			Rule: ruleRegexControl, Severity: diag.Warning, Range: n.At(i, 1),
+			Rule:     ruleRegexControl,
+			Severity: diag.Warning,
+			Range:    n.At(i, 1),
 			Message:  fmt.Sprintf("pattern holds the control character U+%04X", n.Text[i]),
 			Expected: `a backslash for the regular expression: in double quotes \\b, in single quotes \b`,
 		})
 	}
+
 	tokens, _, _ := tokenize(n.Text)
 	told := map[string]bool{}
 	for _, t := range tokens {
@@ -129,24 +147,32 @@ func patternAdvice(n *yamldoc.Node) []diag.Finding {
 		if message != "" && !told[message] {
 			told[message] = true
 			list = append(list, diag.Finding{
-				Rule: ruleRegexPortable, Severity: severity, Range: n.At(t.at, t.length), Message: message, Expected: expected,
+				Rule:     ruleRegexPortable,
+				Severity: severity,
+				Range:    n.At(t.at, t.length),
+				Message:  message,
+				Expected: expected,
 			})
 		}
 	}
+
 	return list
 }
 
-// isEscapeGoneWrong finds what YAML makes of \0 \a \b \v \f \e in double quotes.
+// isEscapeGoneWrong finds what YAML makes of \0 \a \b \v \f \e in
+// double quotes.
 func isEscapeGoneWrong(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' }
 
-// unportable tells how ECMA-262 reads a token otherwise. Constructs with no other reading give "".
+// unportable tells how ECMA-262 reads a token otherwise. Constructs
+// with no other reading give "".
 func unportable(token string, inClass bool) (severity diag.Severity, message, expected string) {
 	severity = diag.Warning
 	switch {
 	case strings.HasPrefix(token, "(?P<"):
 		return severity, "JavaScript refuses (?P<", "(?:...), as a condition has no use for names"
 	case strings.HasPrefix(token, "(?") && token != "(?:" && token != "(?<":
-		return severity, "JavaScript refuses or limits the inline flags " + token, "classes such as [Dd][Rr][Oo][Pp] where other tools read the file too"
+		return severity, "JavaScript refuses or limits the inline flags " +
+			token, "classes such as [Dd][Rr][Oo][Pp] where other tools read the file too"
 	case strings.HasPrefix(token, "[:"):
 		return severity, "JavaScript reads " + token + " as single characters", "a range such as a-z"
 	case token == "[]" || token == "[^]":
@@ -166,20 +192,24 @@ func unportable(token string, inClass bool) (severity diag.Severity, message, ex
 	case len(token) > 1 && token[0] == '\\' && token[1] >= '0' && token[1] <= '7':
 		return severity, "JavaScript may read " + token + " as a back-reference", `\x and two hexadecimal digits`
 	case token == `\s` || token == `\S`:
-		return diag.Info, token + ` knows only ASCII white space here; JavaScript also takes \v and Unicode spaces for it`,
+		return diag.Info, token + ` knows only ASCII white space here; JavaScript also takes \v and Unicode spaces ` +
+				`for it`,
 			`[\s\v\pZ] to take them in`
 	}
+
 	return severity, "", ""
 }
 
-// token is an escape, a group's beginning, a class's odd beginning or a repetition.
+// token is an escape, a group's beginning, a class's odd beginning or a
+// repetition.
 type token struct {
 	at, length int
 	inClass    bool
 }
 
-// tokenize finds the tokens of a pattern without judging it. open is the last "(" without an end,
-// stray the first ")" without a beginning; -1 if there is none.
+// tokenize finds the tokens of a pattern without judging it. open is
+// the last "(" without an end, stray the first ")" without a beginning;
+// -1 if there is none.
 func tokenize(pattern string) (tokens []token, open, stray int) {
 	var groups []int
 	stray = -1
@@ -207,11 +237,13 @@ func tokenize(pattern string) (tokens []token, open, stray int) {
 		case c == ')' && len(groups) > 0:
 			groups = groups[:len(groups)-1]
 		}
+
 		if t.length > 1 || strings.IndexByte("*+?{[(", pattern[i]) >= 0 {
 			tokens = append(tokens, t)
 		}
 		i += t.length
 	}
+
 	open = -1
 	if len(groups) > 0 {
 		open = groups[len(groups)-1]
@@ -219,7 +251,8 @@ func tokenize(pattern string) (tokens []token, open, stray int) {
 	return tokens, open, stray
 }
 
-// tokenLength is the length of the token that begins rest, 1 for an ordinary byte.
+// tokenLength is the length of the token that begins rest, 1 for an
+// ordinary byte.
 func tokenLength(rest string, inClass bool) int {
 	switch {
 	case rest[0] == '\\':
@@ -241,6 +274,7 @@ func tokenLength(rest string, inClass bool) int {
 			return end + 1
 		}
 	}
+
 	return 1
 }
 
@@ -249,7 +283,8 @@ func escapeLength(rest string) int {
 		return 1
 	}
 	c := rest[1]
-	if end := strings.IndexByte(rest, '}'); len(rest) > 2 && rest[2] == '{' && end > 0 && strings.IndexByte("xpP", c) >= 0 {
+	if end := strings.IndexByte(rest, '}'); len(rest) > 2 && rest[2] == '{' && end > 0 &&
+		strings.IndexByte("xpP", c) >= 0 {
 		return end + 1
 	}
 	n := 2
@@ -261,5 +296,6 @@ func escapeLength(rest string) int {
 			n++
 		}
 	}
+
 	return min(n, len(rest))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// row is one case of docs/design/001-semantics.md. why is the reason of the first observation, or
-// that the condition is false.
+// row is one case of docs/design/001-semantics.md. why is the reason of
+// the first observation, or that the condition is false.
 type row struct {
 	cond  string
 	args  string
@@ -17,8 +17,8 @@ type row struct {
 	why   string
 }
 
-// check evaluates rows of one use. In want, "true" stands for WhyMatched and "false" for no
-// observation at all.
+// check evaluates rows of one use. In want, "true" stands for
+// WhyMatched and "false" for no observation at all.
 func check(t *testing.T, use Use, sem Semantics, rows []row) {
 	t.Helper()
 	for _, r := range rows {
@@ -33,8 +33,9 @@ func check(t *testing.T, use Use, sem Semantics, rows []row) {
 	}
 }
 
-// The tests below follow the silent points of docs/design/001-semantics.md in order, for approvals
-// of tools. The first words of each name are the row's.
+// The tests below follow the silent points of
+// docs/design/001-semantics.md in order, for approvals of tools. The
+// first words of each name are the row's.
 
 func TestOmittedConditionIsTrue(t *testing.T) {
 	if truth, seen := eval(t, ToolArgs, Semantics{}, nil, `{}`); truth != True || seen[0].Why != WhyAlways {
@@ -178,16 +179,23 @@ func TestEmptyLists(t *testing.T) {
 			{match("a: {not_in: []}"), `{"a":` + present + `}`, True, WhyMatched},
 		})
 	}
+
 	check(t, ToolArgs, Semantics{}, []row{
 		{match("a: {in: []}"), `{}`, Unknown, WhyMissingArgument},
 		{match("a: {not_in: []}"), `{}`, Unknown, WhyMissingArgument},
 	})
 }
 
-// The standard's own enterprise example: leaving `operation` out must not dodge the gate.
+// The standard's own enterprise example: leaving `operation` out must
+// not dodge the gate.
 func TestArgumentMissing(t *testing.T) {
 	check(t, ToolArgs, Semantics{}, []row{
-		{match("operation: {in: [DELETE, UPDATE, DROP]}"), `{"query":"DROP TABLE x"}`, Unknown, WhyMissingArgument},
+		{
+			match("operation: {in: [DELETE, UPDATE, DROP]}"),
+			`{"query":"DROP TABLE x"}`,
+			Unknown,
+			WhyMissingArgument,
+		},
 		{match("operation: DELETE"), `{}`, Unknown, WhyMissingArgument},
 		{match("n: {gt: 1}"), `{}`, Unknown, WhyMissingArgument},
 		{match("n: {pattern: x}"), `{}`, Unknown, WhyMissingArgument},
@@ -242,7 +250,8 @@ func TestSeveralOperatorsAreANDed(t *testing.T) {
 	})
 }
 
-// A matcher without operators demands nothing, not even that the argument is there.
+// A matcher without operators demands nothing, not even that the
+// argument is there.
 func TestMatcherEmpty(t *testing.T) {
 	check(t, ToolArgs, Semantics{}, []row{
 		{match("a: {}"), `{"a":1}`, True, WhyAlways},
@@ -257,8 +266,13 @@ func TestUnknownOperatorForced(t *testing.T) {
 	if len(findings) != 1 || !findings[0].Stops {
 		t.Fatalf("findings %v", findings)
 	}
-	for args, want := range map[string]Truth{`{"a":1}`: Unknown, `{"a":2}`: Unknown, `{}`: Unknown} {
-		if truth, seen := eval(t, ToolArgs, Semantics{OnMissing: NoMatch}, e, args); truth != want || seen[0].Why != WhyUnreadableTest {
+	for args, want := range map[string]Truth{
+		`{"a":1}`: Unknown,
+		`{"a":2}`: Unknown,
+		`{}`:      Unknown,
+	} {
+		if truth, seen := eval(t, ToolArgs, Semantics{OnMissing: NoMatch}, e, args); truth != want ||
+			seen[0].Why != WhyUnreadableTest {
 			t.Errorf("%s: %v %v", args, truth, seen)
 		}
 	}
@@ -300,7 +314,8 @@ func TestKeyOfADelegation(t *testing.T) {
 		{match("parent.input.risk: high"), `{"risk":"high"}`, True, WhyMatched},
 		{match("parent.input.risk: high"), `{"risk":"low"}`, False, ""},
 		{match("parent.input.order.amount: {gt: 1}"), `{"order":{"amount":2}}`, True, WhyMatched},
-		{match("parent.input.order.amount: {gt: 1}"), `{"order.amount":2}`, Unknown, WhyMissingArgument}, // never literal
+		// never literal
+		{match("parent.input.order.amount: {gt: 1}"), `{"order.amount":2}`, Unknown, WhyMissingArgument},
 		{match("risk: high"), `{"risk":"low"}`, Unknown, WhyBareKey},
 		{match("risk: {}"), `{}`, Unknown, WhyBareKey},
 		{match("parent.output.risk: high"), `{"risk":"high"}`, Unknown, WhyNotAPath},
@@ -309,12 +324,25 @@ func TestKeyOfADelegation(t *testing.T) {
 	})
 }
 
-// TestE1_KeysThatBeginWithParentNameNoArgument: what a caller puts into the arguments never stands
-// in for the parent's input.
+// TestE1_KeysThatBeginWithParentNameNoArgument: what a caller puts into
+// the arguments never stands in for the parent's input.
 func TestE1_KeysThatBeginWithParentNameNoArgument(t *testing.T) {
-	for _, key := range []string{"parent.input.risk", "parent.input.a.b", "parent.output.risk", "parent.risk", "parent.", "parent..", "parent.input", "parent.input."} {
+	for _, key := range []string{
+		"parent.input.risk",
+		"parent.input.a.b",
+		"parent.output.risk",
+		"parent.risk",
+		"parent.",
+		"parent..",
+		"parent.input",
+		"parent.input.",
+	} {
 		cond := match("'" + key + "': low")
-		for _, forged := range []string{`{}`, `{"` + key + `":"low"}`, `{"parent":{"input":{"risk":"low","a":{"b":"low"}},"risk":"low","":"low"}}`} {
+		for _, forged := range []string{
+			`{}`,
+			`{"` + key + `":"low"}`,
+			`{"parent":{"input":{"risk":"low","a":{"b":"low"}},"risk":"low","":"low"}}`,
+		} {
 			for _, use := range []Use{ToolArgs, SkillArgs} {
 				check(t, use, Semantics{}, []row{{cond, forged, Unknown, WhyNoParentHere}})
 			}
@@ -325,6 +353,7 @@ func TestE1_KeysThatBeginWithParentNameNoArgument(t *testing.T) {
 			check(t, Governance, Semantics{}, []row{{cond, forged, Unknown, why}})
 		}
 	}
+
 	for _, use := range []Use{ToolArgs, SkillArgs, Governance} { // plain names, and names that only look alike
 		check(t, use, Semantics{}, []row{
 			{match("parent: 1"), `{"parent":1}`, True, WhyMatched},
@@ -334,8 +363,8 @@ func TestE1_KeysThatBeginWithParentNameNoArgument(t *testing.T) {
 	}
 }
 
-// TestE1_GovernanceSeesTheWholeCall: plain keys read the arguments and parent.input the parent's
-// input, side by side.
+// TestE1_GovernanceSeesTheWholeCall: plain keys read the arguments and
+// parent.input the parent's input, side by side.
 func TestE1_GovernanceSeesTheWholeCall(t *testing.T) {
 	cond := match("amount: {gt: 10}, parent.input.risk: high")
 	check(t, Governance, Semantics{}, []row{
@@ -345,7 +374,13 @@ func TestE1_GovernanceSeesTheWholeCall(t *testing.T) {
 		{cond, `{"amount":9,"parent.input":{}}`, False, ""},
 		{match("parent.input.risk: high"), `{"risk":"high","parent.input":{}}`, Unknown, WhyMissingArgument},
 		{match("risk: high"), `{"parent.input":{"risk":"high"}}`, Unknown, WhyMissingArgument},
-		{match("parent.input.order.amount: 1"), `{"parent.input":{"order.amount":1}}`, Unknown, WhyMissingArgument}, // never literal
+		// never literal
+		{
+			match("parent.input.order.amount: 1"),
+			`{"parent.input":{"order.amount":1}}`,
+			Unknown,
+			WhyMissingArgument,
+		},
 	})
 	c := NewCompiler(Semantics{})
 	p := c.Add(Governance, sound(t, cond))
@@ -354,7 +389,8 @@ func TestE1_GovernanceSeesTheWholeCall(t *testing.T) {
 	if err := args.Scan([]byte(`{"amount":11}`), value.Limits{}, &v.Args); err != nil {
 		t.Fatal(err)
 	}
-	if truth, seen := p.Explain(v); truth != Unknown || p.Eval(v) != Unknown || seen[1].Why != WhyNoParentInput || seen[1].Seen != "missing" {
+	if truth, seen := p.Explain(v); truth != Unknown || p.Eval(v) != Unknown || seen[1].Why != WhyNoParentInput ||
+		seen[1].Seen != "missing" {
 		t.Errorf("%v %+v", truth, seen)
 	}
 }
@@ -380,6 +416,7 @@ func TestPathGrammar(t *testing.T) {
 			t.Errorf("%q: %v %q", key, places, fault)
 		}
 	}
+
 	for _, key := range []string{"parent.input.a", "_x.output.a1.b_2"} {
 		if places, fault := Places(Route, key); len(places) != 1 || fault != "" {
 			t.Errorf("%q: %v %q", key, places, fault)
@@ -407,7 +444,12 @@ func TestRegexFlags(t *testing.T) {
 		{match("q: {pattern: 'a$'}"), `{"q":"a\nb"}`, False, ""},
 		// a trailing newline, or any white space, must not defeat $
 		{match("q: {pattern: '@external\\.com$'}"), `{"q":"x@external.com\n"}`, True, WhyMatched},
-		{match("q: {pattern: '[a-z]+@external\\.com$'}"), `{"q":"x@external.com \t\u00a0\u2028\n"}`, True, WhyMatched},
+		{
+			match("q: {pattern: '[a-z]+@external\\.com$'}"),
+			`{"q":"x@external.com \t\u00a0\u2028\n"}`,
+			True,
+			WhyMatched,
+		},
 		{match("q: {pattern: '[a-z]+@external\\.com$'}"), `{"q":"x@external.com."}`, False, ""},
 		{match("q: {pattern: 'com\\n$'}"), `{"q":"x.com\n"}`, True, WhyMatched}, // the raw text counts too
 		{match("q: {pattern: '^$'}"), `{"q":"  "}`, True, WhyMatched},
@@ -419,7 +461,8 @@ func TestRegexInvalidForced(t *testing.T) {
 	if len(findings) != 1 || findings[0].Rule != ruleRegex || !findings[0].Stops {
 		t.Fatalf("findings %v", findings)
 	}
-	if truth, seen := eval(t, ToolArgs, Semantics{}, e, `{"q":"("}`); truth != Unknown || seen[0].Why != WhyUnreadableTest {
+	if truth, seen := eval(t, ToolArgs, Semantics{}, e, `{"q":"("}`); truth != Unknown ||
+		seen[0].Why != WhyUnreadableTest {
 		t.Errorf("%v %v", truth, seen)
 	}
 }
@@ -433,8 +476,8 @@ func TestPatternOnNonString(t *testing.T) {
 	})
 }
 
-// Arguments, or a parent's input, that are no object can't be looked into: every matcher is
-// Unknown, one without tests too.
+// Arguments, or a parent's input, that are no object can't be looked
+// into: every matcher is Unknown, one without tests too.
 func TestDocumentsThatAreNoObject(t *testing.T) {
 	for _, tt := range []struct {
 		use       Use
@@ -457,8 +500,12 @@ func TestDocumentsThatAreNoObject(t *testing.T) {
 }
 
 func TestEvaluateReadsSoundDocumentsOnly(t *testing.T) {
-	bad := value.Value{Kind: value.Object, Members: []value.Member{{Key: "a", Value: value.Value{Kind: value.String, Text: "\xff"}}}}
-	if truth, err := Evaluate(ToolArgs, Semantics{}, sound(t, match("b: 1")), bad); err == nil || truth != Unknown {
+	bad := value.Value{
+		Kind:    value.Object,
+		Members: []value.Member{{Key: "a", Value: value.Value{Kind: value.String, Text: "\xff"}}},
+	}
+	if truth, err := Evaluate(ToolArgs, Semantics{}, sound(t, match("b: 1")), bad); err == nil ||
+		truth != Unknown {
 		t.Errorf("%v, %v", truth, err)
 	}
 }
@@ -467,7 +514,8 @@ func TestEvaluateReadsSoundDocumentsOnly(t *testing.T) {
 func TestForeignViews(t *testing.T) {
 	c := NewCompiler(Semantics{})
 	of := map[string]*Program{
-		"arguments": c.Add(ToolArgs, sound(t, match("a: {ne: 1}"))), "two places": c.Add(ToolArgs, sound(t, match("a.b: {ne: 1}"))),
+		"arguments":      c.Add(ToolArgs, sound(t, match("a: {ne: 1}"))),
+		"two places":     c.Add(ToolArgs, sound(t, match("a.b: {ne: 1}"))),
 		"parent's input": c.Add(Delegation, sound(t, match("parent.input.a: {ne: 1}"))),
 	}
 	small := value.Scratch{Top: value.Object}
@@ -552,7 +600,9 @@ func TestWords(t *testing.T) {
 		b.WriteString(v.String() + "\n")
 	}
 	for i := range uint8(2) {
-		b.WriteString(strings.Join([]string{Silence(i).String(), Anchor(i).String(), Trim(i).String()}, " ") + "\n")
+		b.WriteString(
+			strings.Join([]string{Silence(i).String(), Anchor(i).String(), Trim(i).String()}, " ") + "\n",
+		)
 	}
 	for v := No; v <= Undecided; v++ {
 		b.WriteString(v.String() + "\n")

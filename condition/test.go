@@ -5,8 +5,8 @@ import "github.com/assent-dev/assent/value"
 // kinds is the number of kinds an argument can have, Absent included.
 const kinds = int(value.Object) + 1
 
-// test is a compiled Test. For most kinds of argument its truth is fixed; for the kinds of its
-// operands the value decides.
+// test is a compiled Test. For most kinds of argument its truth is
+// fixed; for the kinds of its operands the value decides.
 type test struct {
 	fixed      [kinds]Truth // by kind; not consulted for booleans, nor for what is compared
 	bools      [2]Truth     // of false and true
@@ -15,8 +15,9 @@ type test struct {
 	unreadable bool
 }
 
-// newTest applies docs/design/001-semantics.md. A test that cannot be compiled, which only a
-// hand-made Expr has, is Unknown for all arguments.
+// newTest applies docs/design/001-semantics.md. A test that cannot be
+// compiled, which only a hand-made Expr has, is Unknown for all
+// arguments.
 func newTest(src *Test, sem Semantics, patterns patterns) test {
 	o, known := find(src.Op)
 	operands := o.operand().of(src)
@@ -43,7 +44,8 @@ func unknownTest() test {
 	return t
 }
 
-// fix sets the truth for every kind of argument as it is when no operand is of that kind.
+// fix sets the truth for every kind of argument as it is when no
+// operand is of that kind.
 func (t *test) fix(sem Semantics, negative bool, operands int) {
 	missing, mismatch := sem.OnMissing.truth(), sem.OnMismatch.truth()
 	switch {
@@ -101,6 +103,7 @@ func (t *test) truth(s *value.Slot) Truth {
 			return truthOf(t.texts.holds(s.Text))
 		}
 	}
+
 	if int(s.Kind) >= kinds {
 		return Unknown
 	}

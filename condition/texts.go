@@ -9,8 +9,9 @@ import (
 	"github.com/assent-dev/assent/internal/automata"
 )
 
-// texts is a set of strings: a finite set or all but a finite set, and of those only what the
-// patterns in only match, those in never do not, and no set of outside contains.
+// texts is a set of strings: a finite set or all but a finite set, and
+// of those only what the patterns in only match, those in never do not,
+// and no set of outside contains.
 type texts struct {
 	but     bool     // all strings but list, instead of list
 	list    []string // sorted, without repetitions, valid UTF-8
@@ -31,8 +32,8 @@ func (a *texts) plain() bool { return len(a.pats) == 0 && len(a.outside) == 0 }
 
 func (a *texts) full() bool { return a.but && len(a.list) == 0 && a.plain() }
 
-// empty reports whether the set is certainly empty, without any automaton. Finite sets are always
-// decided.
+// empty reports whether the set is certainly empty, without any
+// automaton. Finite sets are always decided.
 func (a *texts) empty() bool { return !a.but && len(a.list) == 0 }
 
 func (a *texts) has(s string) bool {
@@ -45,11 +46,16 @@ func (a *texts) has(s string) bool {
 			return false
 		}
 	}
+
 	return !slices.ContainsFunc(a.outside, func(o *texts) bool { return o.has(s) })
 }
 
 func (a texts) and(b texts) texts {
-	c := texts{but: a.but && b.but, outside: slices.Concat(a.outside, b.outside), pats: slices.Clip(a.pats)}
+	c := texts{
+		but:     a.but && b.but,
+		outside: slices.Concat(a.outside, b.outside),
+		pats:    slices.Clip(a.pats),
+	}
 	switch {
 	case c.but:
 		c.list = union(a.list, b.list)
@@ -58,6 +64,7 @@ func (a texts) and(b texts) texts {
 	default:
 		c.list = a.list
 	}
+
 	for _, l := range b.pats {
 		switch at := a.find(l.pat); {
 		case at < 0:
@@ -66,6 +73,7 @@ func (a texts) and(b texts) texts {
 			return texts{}
 		}
 	}
+
 	if c.but {
 		return c
 	}
@@ -73,7 +81,8 @@ func (a texts) and(b texts) texts {
 	return texts{list: filter(c.list, keep)}
 }
 
-// minus removes b. What b says about patterns that a already decides is left out first.
+// minus removes b. What b says about patterns that a already decides is
+// left out first.
 func (a texts) minus(b texts) texts {
 	if !a.but {
 		return texts{list: filter(a.list, func(s string) bool { return !b.has(s) })}
@@ -88,6 +97,7 @@ func (a texts) minus(b texts) texts {
 			open = append(open, l)
 		}
 	}
+
 	b.pats = open
 	switch {
 	case b.plain():
@@ -96,6 +106,7 @@ func (a texts) minus(b texts) texts {
 		l := b.pats[0]
 		return a.and(texts{but: true, pats: []literal{{l.pat, !l.not}}})
 	}
+
 	a.outside = append(slices.Clip(a.outside), &b)
 	return a
 }
@@ -126,9 +137,10 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// guess tries a few strings that are likely in the set. If none is, the set may still have others,
-// unless it is finite. What it tries decides about speed and about the example that is shown, never
-// about the answer.
+// guess tries a few strings that are likely in the set. If none is, the
+// set may still have others, unless it is finite. What it tries decides
+// about speed and about the example that is shown, never about the
+// answer.
 func (a *texts) guess() (string, bool) {
 	if !a.but {
 		return strings.Join(a.list[:min(1, len(a.list))], ""), len(a.list) > 0
@@ -144,6 +156,7 @@ func (a *texts) guess() (string, bool) {
 			forward, backward = forward+s, s+backward
 		}
 	}
+
 	if forward != "" {
 		samples = append(samples, forward, backward)
 	}
@@ -163,8 +176,8 @@ func (a *texts) fresh() string {
 	return s
 }
 
-// pick returns a string of the set, or that there is none, or that it takes more than the given
-// number of states to know.
+// pick returns a string of the set, or that there is none, or that it
+// takes more than the given number of states to know.
 func (a *texts) pick(states int) (string, Verdict) {
 	if s, ok := a.guess(); ok {
 		return s, Yes
@@ -181,6 +194,7 @@ func (a *texts) pick(states int) (string, Verdict) {
 	case automata.None:
 		return "", No
 	}
+
 	return "", Undecided
 }
 
@@ -202,6 +216,7 @@ func (q *machines) add(a *texts) {
 			q.list = append(q.list, l.pat.automaton())
 		}
 	}
+
 	for _, o := range a.outside {
 		q.add(o)
 	}
@@ -220,8 +235,8 @@ func (q *machines) in(a *texts, contains []bool) bool {
 	return !slices.ContainsFunc(a.outside, func(o *texts) bool { return q.in(o, contains) })
 }
 
-// sample returns a string that the expression likely matches, assertions left aside. It is for
-// guess: nobody trusts it.
+// sample returns a string that the expression likely matches,
+// assertions left aside. It is for guess: nobody trusts it.
 func sample(re *syntax.Regexp) (string, bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -244,8 +259,10 @@ func sample(re *syntax.Regexp) (string, bool) {
 			}
 			all += s
 		}
+
 		return all, true
 	}
+
 	return "", true // what may match nothing, and assertions
 }
 
@@ -258,5 +275,6 @@ func sampleClass(set []rune) (string, bool) {
 			}
 		}
 	}
+
 	return string(set[:min(1, len(set))]), len(set) > 0
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// tree is how the places of a question hang together: `order.amount` can only be present if `order`
-// is an object. A place's parent is the longest other place that its segments begin with.
+// tree is how the places of a question hang together: `order.amount`
+// can only be present if `order` is an object. A place's parent is the
+// longest other place that its segments begin with.
 type tree struct {
 	roots    []int
 	children [][]int
@@ -28,6 +29,7 @@ func treeOf(places [][]string) *tree {
 			t.children[parent] = append(t.children[parent], i)
 		}
 	}
+
 	return t
 }
 
@@ -43,7 +45,11 @@ func (q *question) witness(b box) (Verdict, value.Value) {
 	if q.tree == nil {
 		q.tree = treeOf(q.places)
 	}
-	c := choice{q: q, box: b, at: make([]value.Value, len(q.places))}
+	c := choice{
+		q:   q,
+		box: b,
+		at:  make([]value.Value, len(q.places)),
+	}
 	result := Yes
 	for _, root := range c.q.tree.roots {
 		switch c.fill(root) {
@@ -53,15 +59,17 @@ func (q *question) witness(b box) (Verdict, value.Value) {
 			result = Undecided
 		}
 	}
+
 	if result != Yes {
 		return result, value.Value{}
 	}
 	return Yes, c.document()
 }
 
-// fill chooses a value for a place and for those below: either it is no object and they are absent,
-// or it is one and they are free. Arrays need no choice of their own, as an object may hold
-// whatever an array does.
+// fill chooses a value for a place and for those below: either it is no
+// object and they are absent, or it is one and they are free. Arrays
+// need no choice of their own, as an object may hold whatever an array
+// does.
 func (c *choice) fill(place int) Verdict {
 	d := c.box.at(place)
 	below := c.q.tree.children[place]
@@ -87,6 +95,7 @@ func (c *choice) fill(place int) Verdict {
 			inside = Undecided
 		}
 	}
+
 	return inside
 }
 
@@ -96,7 +105,8 @@ func (c *choice) pick(place int, d domain) Verdict {
 	return verdict
 }
 
-// absentBelow reports whether all places below one may be absent, and makes them so.
+// absentBelow reports whether all places below one may be absent, and
+// makes them so.
 func (c *choice) absentBelow(place int) bool {
 	for _, child := range c.q.tree.children[place] {
 		if c.box.at(child).atoms&atomAbsent == 0 || !c.absentBelow(child) {
@@ -104,6 +114,7 @@ func (c *choice) absentBelow(place int) bool {
 		}
 		c.at[child] = value.Value{}
 	}
+
 	return true
 }
 
@@ -118,7 +129,8 @@ func (c *choice) document() value.Value {
 	return root
 }
 
-// put sets a place, with objects on the way. An object that is already there stays.
+// put sets a place, with objects on the way. An object that is already
+// there stays.
 func put(v *value.Value, segments []string, leaf value.Value) {
 	i := slices.IndexFunc(v.Members, func(m value.Member) bool { return m.Key == segments[0] })
 	if i < 0 {

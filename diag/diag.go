@@ -1,6 +1,6 @@
-// Package diag holds findings (diagnostics as values), the description of the rules that make them,
-// and the renderers that print them: text with a caret, json, sarif, github and junit. It knows no
-// rule.
+// Package diag holds findings (diagnostics as values), the description
+// of the rules that make them, and the renderers that print them: text
+// with a caret, json, sarif, github and junit. It knows no rule.
 package diag
 
 // Severity orders findings; the zero value is Info.
@@ -13,8 +13,8 @@ const (
 	Error
 )
 
-// Position is a place in a text: line and column count from 1, columns in Unicode code points. The
-// zero Position means "not known".
+// Position is a place in a text: line and column count from 1, columns
+// in Unicode code points. The zero Position means "not known".
 type Position struct {
 	Line   int `json:"line"`
 	Column int `json:"column"`
@@ -26,14 +26,16 @@ type Range struct {
 	End   Position `json:"end"`
 }
 
-// Related is another place that a finding refers to, such as an earlier definition.
+// Related is another place that a finding refers to, such as an earlier
+// definition.
 type Related struct {
 	File    string
 	Range   Range
 	Message string
 }
 
-// Finding is one diagnostic: a rule, a place, one short sentence, and what would have been right.
+// Finding is one diagnostic: a rule, a place, one short sentence, and
+// what would have been right.
 type Finding struct {
 	Rule     string // stable kebab-case id, see RuleInfo
 	Severity Severity
@@ -46,8 +48,8 @@ type Finding struct {
 	Stops    bool // an Error that stops the load: nothing may be decided from this file
 }
 
-// RuleInfo describes a rule: it is the source of `explain`, of docs/rules/ and of the SARIF rule
-// table.
+// RuleInfo describes a rule: it is the source of `explain`, of
+// docs/rules/ and of the SARIF rule table.
 type RuleInfo struct {
 	ID       string   // stable kebab-case
 	Title    string   // one line, no full stop

@@ -36,8 +36,14 @@ func TestSortIsTotal(t *testing.T) {
 	word := rapid.SampledFrom([]string{"a", "b"})
 	finding := rapid.Custom(func(t *rapid.T) Finding {
 		return Finding{
-			File: word.Draw(t, "file"), Rule: word.Draw(t, "rule"), Message: word.Draw(t, "message"), Severity: Severity(small.Draw(t, "severity")),
-			Range: Range{Position{small.Draw(t, "line"), small.Draw(t, "column")}, Position{small.Draw(t, "endLine"), small.Draw(t, "endColumn")}},
+			File:     word.Draw(t, "file"),
+			Rule:     word.Draw(t, "rule"),
+			Message:  word.Draw(t, "message"),
+			Severity: Severity(small.Draw(t, "severity")),
+			Range: Range{
+				Position{small.Draw(t, "line"), small.Draw(t, "column")},
+				Position{small.Draw(t, "endLine"), small.Draw(t, "endColumn")},
+			},
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {
@@ -50,7 +56,11 @@ func TestSortIsTotal(t *testing.T) {
 			t.Fatalf("%v\n%v", got, want)
 		}
 	})
-	fs := []Finding{{File: "b"}, {File: "a", Range: Range{Start: Position{10, 1}}}, {File: "a", Range: Range{Start: Position{9, 5}}}}
+	fs := []Finding{
+		{File: "b"},
+		{File: "a", Range: Range{Start: Position{10, 1}}},
+		{File: "a", Range: Range{Start: Position{9, 5}}},
+	}
 	if Sort(fs); fs[0].Range.Start.Line != 9 || fs[2].File != "b" {
 		t.Error(fs)
 	}
@@ -59,9 +69,24 @@ func TestSortIsTotal(t *testing.T) {
 func TestNearest(t *testing.T) {
 	known := []string{"approval", "alias", "allowed_tools", "allowed_skills", "gt", "gte", "lt", "not_in", "name"}
 	for name, want := range map[string]string{
-		"aproval": "approval", "aprpoval": "approval", "Approval": "approval", "alais": "alias", "allow_tools": "allowed_tools",
-		"allowedTools": "allowed_tools", "notin": "not_in", "not-in": "not_in", "gtt": "gt", "nmae": "name",
-		"approval": "", "zzz": "", "": "", "x": "", "eq": "", "contains": "", "tl": "lt", "ähnlich": "",
+		"aproval":      "approval",
+		"aprpoval":     "approval",
+		"Approval":     "approval",
+		"alais":        "alias",
+		"allow_tools":  "allowed_tools",
+		"allowedTools": "allowed_tools",
+		"notin":        "not_in",
+		"not-in":       "not_in",
+		"gtt":          "gt",
+		"nmae":         "name",
+		"approval":     "",
+		"zzz":          "",
+		"":             "",
+		"x":            "",
+		"eq":           "",
+		"contains":     "",
+		"tl":           "lt",
+		"ähnlich":      "",
 	} {
 		if got := Nearest(name, known); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", name, got, want)
@@ -70,11 +95,33 @@ func TestNearest(t *testing.T) {
 }
 
 func TestSuggest(t *testing.T) {
-	known := []string{"approval", "alias", "message_template", "local_agents", "remote_agents", "agf.react", "condition", "approve"}
+	known := []string{
+		"approval",
+		"alias",
+		"message_template",
+		"local_agents",
+		"remote_agents",
+		"agf.react",
+		"condition",
+		"approve",
+	}
 	for name, want := range map[string]string{
-		"message": "message_template", "agents": "local_agents", "react": "agf.react", "requires_approval": "approval", "Require Approval": "approval",
-		"when": "condition", "allow": "approve", "aproval": "approval", "reject": "", "template": "message_template", "local": "local_agents",
-		"": "", "x": "", "message_template": "", "some_message": "", "alias": "",
+		"message":           "message_template",
+		"agents":            "local_agents",
+		"react":             "agf.react",
+		"requires_approval": "approval",
+		"Require Approval":  "approval",
+		"when":              "condition",
+		"allow":             "approve",
+		"aproval":           "approval",
+		"reject":            "",
+		"template":          "message_template",
+		"local":             "local_agents",
+		"":                  "",
+		"x":                 "",
+		"message_template":  "",
+		"some_message":      "",
+		"alias":             "",
 	} {
 		if got := Suggest(name, known); got != want {
 			t.Errorf("Suggest(%q) = %q, want %q", name, got, want)
@@ -112,10 +159,12 @@ func cells(s string) int {
 	return n
 }
 
-// TestSnippetFits: whatever a line holds, what is shown is harmless and short, and the underline
-// stands under exactly what the range covers.
+// TestSnippetFits: whatever a line holds, what is shown is harmless and
+// short, and the underline stands under exactly what the range covers.
 func TestSnippetFits(t *testing.T) {
-	char := rapid.SampledFrom([]string{"a", " ", "日", "é", "e\u0301", "\t", "\x1b", "\u202e", "😀", "\xff", "\u200b", "한"})
+	char := rapid.SampledFrom(
+		[]string{"a", " ", "日", "é", "e\u0301", "\t", "\x1b", "\u202e", "😀", "\xff", "\u200b", "한"},
+	)
 	rapid.Check(t, func(t *rapid.T) {
 		line := strings.Join(rapid.SliceOfN(char, 0, 200).Draw(t, "line"), "")
 		n := utf8.RuneCountInString(line)
@@ -146,7 +195,13 @@ func TestSnippetFits(t *testing.T) {
 // TestTextFitsTheTerminal: source lines and their underlines don't wrap.
 func TestTextFitsTheTerminal(t *testing.T) {
 	line := strings.Repeat("日\t", 100)
-	for terminal, want := range map[int]int{80: 80, 40: 40, 1: 40, 0: 130, 500: 130} {
+	for terminal, want := range map[int]int{
+		80:  80,
+		40:  40,
+		1:   40,
+		0:   130,
+		500: 130,
+	} {
 		var out strings.Builder
 		w := NewText(&out, Options{Width: terminal, Source: func(string) []byte { return []byte(line) }})
 		f := Finding{Rule: "r", Range: Range{Position{1, 100}, Position{1, 200}}}
@@ -161,11 +216,18 @@ func TestTextFitsTheTerminal(t *testing.T) {
 }
 
 func TestSnippetOddRanges(t *testing.T) {
-	for _, r := range []Range{{}, {Position{1, 0}, Position{1, 0}}, {Position{1, 900}, Position{1, 2}}, {Position{1, 2}, Position{9, 1}}, {Position{1, 3}, Position{1, 1}}} {
+	for _, r := range []Range{
+		{},
+		{Position{1, 0}, Position{1, 0}},
+		{Position{1, 900}, Position{1, 2}},
+		{Position{1, 2}, Position{9, 1}},
+		{Position{1, 3}, Position{1, 1}},
+	} {
 		if shown, underline := snippet("abc", r, maxWindow); shown != "abc" || !strings.Contains(underline, "^") {
 			t.Errorf("%v: %q %q", r, shown, underline)
 		}
 	}
+
 	if _, underline := snippet("", Range{Position{1, 1}, Position{1, 1}}, maxWindow); underline != "^" {
 		t.Errorf("%q", underline)
 	}
@@ -181,18 +243,27 @@ func TestSnippetOfHugeLine(t *testing.T) {
 	if want := strings.Repeat(" ", cells(shown[:at])) + "^~~~"; underline != want {
 		t.Errorf("%q, want %q", underline, want)
 	}
-	if _, underline := snippet(line, Range{Position{1, 900_000}, Position{1, 900_000}}, maxWindow); strings.TrimLeft(underline, " ") != "^" {
+	if _, underline := snippet(line, Range{Position{1, 900_000}, Position{1, 900_000}}, maxWindow); strings.TrimLeft(
+		underline,
+		" ",
+	) != "^" {
 		t.Errorf("%q", underline)
 	}
 }
 
 func TestLines(t *testing.T) {
 	l := newLines([]byte("\ufeffa\r\nb\rc\n"))
-	for n, want := range map[int]string{1: "a", 2: "b", 3: "c", 4: ""} {
+	for n, want := range map[int]string{
+		1: "a",
+		2: "b",
+		3: "c",
+		4: "",
+	} {
 		if got, ok := l.line(n); !ok || got != want {
 			t.Errorf("%d: %q, %v", n, got, ok)
 		}
 	}
+
 	for _, n := range []int{0, -1, 5} {
 		if _, ok := l.line(n); ok {
 			t.Errorf("there is a line %d", n)
@@ -205,7 +276,12 @@ func TestLines(t *testing.T) {
 
 func TestFileURI(t *testing.T) {
 	for in, want := range map[string]string{
-		"a/b.yaml": "a/b.yaml", "/abs/x y": "file:///abs/x%20y", "-": "stdin", "": "stdin", "c:d.yaml": "./c:d.yaml", "ä.yaml": "%C3%A4.yaml",
+		"a/b.yaml": "a/b.yaml",
+		"/abs/x y": "file:///abs/x%20y",
+		"-":        "stdin",
+		"":         "stdin",
+		"c:d.yaml": "./c:d.yaml",
+		"ä.yaml":   "%C3%A4.yaml",
 	} {
 		if got := fileURI(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -219,8 +295,13 @@ func BenchmarkText(b *testing.B) {
 	w := NewText(discard{}, Options{Source: func(string) []byte { return text }})
 	r := Report{File: "f", Findings: make([]Finding, 20)}
 	for i := range r.Findings {
-		r.Findings[i] = Finding{Rule: "r", Message: "m", Range: Range{Position{i + 1, 7}, Position{i + 1, 12}}}
+		r.Findings[i] = Finding{
+			Rule:    "r",
+			Message: "m",
+			Range:   Range{Position{i + 1, 7}, Position{i + 1, 12}},
+		}
 	}
+
 	for b.Loop() {
 		if err := w.File(r); err != nil {
 			b.Fatal(err)

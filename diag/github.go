@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// NewGitHub prints workflow commands, which GitHub Actions shows beside the lines of a change:
+// NewGitHub prints workflow commands, which GitHub Actions shows beside
+// the lines of a change:
 //
 //	::error file=a.agf.yaml,line=3,col=5,endLine=3,endColumn=12,title=unknown-field::unknown field "aproval"
 //
@@ -24,7 +25,8 @@ func (g *githubWriter) File(r Report) error {
 	return g.done()
 }
 
-// place prints the range; an end column means something only on the line of the start.
+// place prints the range; an end column means something only on the
+// line of the start.
 func (g *githubWriter) place(r Range) {
 	for _, p := range []struct {
 		name string
@@ -46,8 +48,8 @@ func githubCommand(s Severity) string {
 	return s.String()
 }
 
-// githubData escapes what ends a command; the text is Printable already, so line breaks cannot
-// occur.
+// githubData escapes what ends a command; the text is Printable
+// already, so line breaks cannot occur.
 func githubData(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }

@@ -6,8 +6,9 @@ import (
 	"io"
 )
 
-// NewJSON prints one JSON object, whose shape docs/contracts/agf-validate.md freezes. Suppressed
-// findings are in it, marked.
+// NewJSON prints one JSON object, whose shape
+// docs/contracts/agf-validate.md freezes. Suppressed findings are in
+// it, marked.
 func NewJSON(w io.Writer, o Options) Writer { return &jsonWriter{output: newOutput(w, o)} }
 
 type jsonWriter struct {
@@ -59,7 +60,8 @@ func (j *jsonWriter) File(r Report) error {
 	return j.done()
 }
 
-// separate opens the array before the first finding and puts a comma before the others.
+// separate opens the array before the first finding and puts a comma
+// before the others.
 func (j *jsonWriter) separate() {
 	if j.any {
 		j.print(",\n")
@@ -80,7 +82,8 @@ func (j *jsonWriter) Close(s Summary) error {
 	return j.done()
 }
 
-// encode writes a value on one line; invalid UTF-8 becomes U+FFFD, as JSON has no other way.
+// encode writes a value on one line; invalid UTF-8 becomes U+FFFD, as
+// JSON has no other way.
 func (o *output) encode(v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -93,8 +96,13 @@ func (o *output) encode(v any) string {
 
 func jsonOf(e entry) jsonFinding {
 	f := jsonFinding{
-		Rule: e.Rule, Severity: e.Severity.String(), jsonPlace: placeOf(e.File, e.Range),
-		Message: e.Message, Expected: e.Expected, Nearest: e.Nearest, Stops: e.Stops,
+		Rule:      e.Rule,
+		Severity:  e.Severity.String(),
+		jsonPlace: placeOf(e.File, e.Range),
+		Message:   e.Message,
+		Expected:  e.Expected,
+		Nearest:   e.Nearest,
+		Stops:     e.Stops,
 	}
 	for _, r := range e.Related {
 		f.Related = append(f.Related, jsonRelated{placeOf(e.relatedFile(r), r.Range), r.Message})

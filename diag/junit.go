@@ -7,10 +7,12 @@ import (
 	"strings"
 )
 
-// NewJUnit prints the XML that build servers read as test results: a testsuite for each file, a
-// testcase for each finding, with a name of its own in the suite. Findings at or above
-// Options.FailOn fail, lower ones pass and say what they have to say, suppressed findings are
-// skipped with their reason. A file without findings is one testcase that passes.
+// NewJUnit prints the XML that build servers read as test results: a
+// testsuite for each file, a testcase for each finding, with a name of
+// its own in the suite. Findings at or above Options.FailOn fail, lower
+// ones pass and say what they have to say, suppressed findings are
+// skipped with their reason. A file without findings is one testcase
+// that passes.
 func NewJUnit(w io.Writer, o Options) Writer { return &junitWriter{output: newOutput(w, o)} }
 
 type junitWriter struct {
@@ -30,8 +32,19 @@ func (j *junitWriter) File(r Report) error {
 			failures++
 		}
 	}
-	j.print("  <testsuite", attr("name", r.File), attr("tests", strconv.Itoa(max(1, len(list)))),
-		attr("failures", strconv.Itoa(failures)), attr("errors", "0"), attr("skipped", strconv.Itoa(skipped)), ">\n")
+
+	j.print(
+		"  <testsuite",
+		attr("name", r.File),
+		attr("tests", strconv.Itoa(max(1, len(list)))),
+		attr(
+			"failures",
+			strconv.Itoa(failures),
+		),
+		attr("errors", "0"),
+		attr("skipped", strconv.Itoa(skipped)),
+		">\n",
+	)
 	if len(list) == 0 {
 		j.print("    <testcase", attr("classname", r.File), attr("name", "no findings"), "/>\n")
 	}
@@ -50,8 +63,8 @@ func (j *junitWriter) begin() {
 	}
 }
 
-// testcase prints one finding. Consumers know cases by class and name: of several with one name the
-// later ones are numbered.
+// testcase prints one finding. Consumers know cases by class and name:
+// of several with one name the later ones are numbered.
 func (j *junitWriter) testcase(e entry, names map[string]int) {
 	name := e.Rule
 	if e.Range.Start.Line > 0 {
@@ -69,8 +82,16 @@ func (j *junitWriter) testcase(e entry, names map[string]int) {
 	case e.Severity < j.opt.FailOn:
 		j.print("<system-out>", escapeXML(body), "</system-out>")
 	default:
-		j.print("<failure", attr("type", e.Severity.String()), attr("message", e.Message), ">", escapeXML(body), "</failure>")
+		j.print(
+			"<failure",
+			attr("type", e.Severity.String()),
+			attr("message", e.Message),
+			">",
+			escapeXML(body),
+			"</failure>",
+		)
 	}
+
 	j.print("\n    </testcase>\n")
 }
 

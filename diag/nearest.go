@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Nearest returns the known name that a reader would take name for, or "" when none is near. Case
-// and the separators _ - . and space do not count; a swap of neighbours counts as one edit. Short
-// names allow one edit, longer ones one per three letters up to three. The first of equally near
-// names wins.
+// Nearest returns the known name that a reader would take name for, or
+// "" when none is near. Case and the separators _ - . and space do not
+// count; a swap of neighbours counts as one edit. Short names allow one
+// edit, longer ones one per three letters up to three. The first of
+// equally near names wins.
 func Nearest(name string, known []string) string {
 	best, bestDist := "", int(^uint(0)>>1)
 	n := fold(name)
@@ -22,12 +23,15 @@ func Nearest(name string, known []string) string {
 			best, bestDist = k, d
 		}
 	}
+
 	return best
 }
 
-// Suggest is Nearest for names that people write from memory: where no name is near in spelling it
-// takes one that has the name among its words (agents for local_agents), one that is a word of the
-// name (requires_approval for approval), or one that is another word for it (allow for approve).
+// Suggest is Nearest for names that people write from memory: where no
+// name is near in spelling it takes one that has the name among its
+// words (agents for local_agents), one that is a word of the name
+// (requires_approval for approval), or one that is another word for it
+// (allow for approve).
 func Suggest(name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return near
@@ -63,6 +67,7 @@ func synonym(word string) string {
 	case "when", "if":
 		return "condition"
 	}
+
 	return ""
 }
 
@@ -78,9 +83,12 @@ func fold(s string) []rune {
 	}, s))
 }
 
-// distance is the optimal string alignment distance: Levenshtein plus swaps of neighbours.
+// distance is the optimal string alignment distance: Levenshtein plus
+// swaps of neighbours.
 func distance(a, b []rune) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	before := make([]int, len(b)+1)
+	last := make([]int, len(b)+1)
+	row := make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
@@ -96,7 +104,9 @@ func distance(a, b []rune) int {
 				row[j] = min(row[j], before[j-2]+1)
 			}
 		}
+
 		before, last, row = last, row, before
 	}
+
 	return last[len(b)]
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// output is what all formats share: buffering, the first write error, and findings in the one
-// order.
+// output is what all formats share: buffering, the first write error,
+// and findings in the one order.
 type output struct {
 	w   *bufio.Writer
 	err error
@@ -27,7 +27,8 @@ func (o *output) print(parts ...string) {
 	}
 }
 
-// done flushes, so that a reader of the stream sees each file as it is finished.
+// done flushes, so that a reader of the stream sees each file as it is
+// finished.
 func (o *output) done() error {
 	if err := o.w.Flush(); o.err == nil {
 		o.err = err
@@ -42,7 +43,8 @@ type entry struct {
 	reason     string
 }
 
-// entries returns the findings of a report in the order of Sort, each with its file.
+// entries returns the findings of a report in the order of Sort, each
+// with its file.
 func entries(r Report, suppressed bool) []entry {
 	out := make([]entry, 0, len(r.Findings)+len(r.Suppressed))
 	for _, f := range r.Findings {
@@ -50,9 +52,14 @@ func entries(r Report, suppressed bool) []entry {
 	}
 	if suppressed {
 		for _, s := range r.Suppressed {
-			out = append(out, entry{Finding: s.Finding, suppressed: true, reason: s.Reason})
+			out = append(out, entry{
+				Finding:    s.Finding,
+				suppressed: true,
+				reason:     s.Reason,
+			})
 		}
 	}
+
 	for i := range out {
 		if out[i].File == "" {
 			out[i].File = r.File
@@ -62,7 +69,8 @@ func entries(r Report, suppressed bool) []entry {
 	return out
 }
 
-// sentence is the finding in one line: what is wrong, what would have been right, the nearest name.
+// sentence is the finding in one line: what is wrong, what would have
+// been right, the nearest name.
 func (f Finding) sentence() string {
 	s := f.Message
 	if f.Expected != "" {
@@ -82,7 +90,8 @@ func (f Finding) relatedFile(r Related) string {
 	return r.File
 }
 
-// lines finds lines in a text by number, counting as Position does: a line ends at \n, \r\n or \r.
+// lines finds lines in a text by number, counting as Position does: a
+// line ends at \n, \r\n or \r.
 type lines struct {
 	text   string
 	starts []int
@@ -135,5 +144,6 @@ func (s *sources) line(file string, n int) (string, bool) {
 		}
 		s.files[file] = l
 	}
+
 	return l.line(n)
 }

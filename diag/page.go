@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Pages reads the descriptions of rules, in the order of their ids, from the files rules/ID.md of a
-// folder that a package embeds. It panics when one is missing or malformed, which is a mistake in
-// the program.
+// Pages reads the descriptions of rules, in the order of their ids,
+// from the files rules/ID.md of a folder that a package embeds. It
+// panics when one is missing or malformed, which is a mistake in the
+// program.
 func Pages(fsys fs.FS, ids ...string) []RuleInfo {
 	var infos []RuleInfo
 	for _, id := range ids {
@@ -18,13 +19,15 @@ func Pages(fsys fs.FS, ids ...string) []RuleInfo {
 		}
 		infos = append(infos, Page(string(text)))
 	}
+
 	return infos
 }
 
-// Page reads the description of a rule: between two lines of --- its id, title, severity and what
-// it rests on, a line each; then why it matters, in Markdown; and where they are not files of their
-// own, what is reported and what is not, as blocks of YAML below the headings "Reported" and "Not
-// reported". It panics when the text is malformed.
+// Page reads the description of a rule: between two lines of --- its
+// id, title, severity and what it rests on, a line each; then why it
+// matters, in Markdown; and where they are not files of their own, what
+// is reported and what is not, as blocks of YAML below the headings
+// "Reported" and "Not reported". It panics when the text is malformed.
 func Page(text string) RuleInfo {
 	info, err := readPage(text)
 	if err != nil {
@@ -36,12 +39,20 @@ func Page(text string) RuleInfo {
 func readPage(text string) (RuleInfo, error) {
 	head, body, ok := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
 	if !ok {
-		return RuleInfo{}, fmt.Errorf("the page of a rule does not begin with fields between lines of ---: %.60q", text)
+		return RuleInfo{}, fmt.Errorf(
+			"the page of a rule does not begin with fields between lines of ---: %.60q",
+			text,
+		)
 	}
 
 	var info RuleInfo
 	severity := ""
-	fields := map[string]*string{"id": &info.ID, "title": &info.Title, "severity": &severity, "spec": &info.Spec}
+	fields := map[string]*string{
+		"id":       &info.ID,
+		"title":    &info.Title,
+		"severity": &severity,
+		"spec":     &info.Spec,
+	}
 	for line := range strings.SplitSeq(head, "\n") {
 		name, value, _ := strings.Cut(line, ": ")
 		if fields[name] == nil || value == "" {
@@ -65,8 +76,8 @@ func readPage(text string) (RuleInfo, error) {
 	return info, nil
 }
 
-// cutBlock takes the section of a heading off the end of a text, and returns what its block of YAML
-// holds.
+// cutBlock takes the section of a heading off the end of a text, and
+// returns what its block of YAML holds.
 func cutBlock(text, heading string) (rest, yaml string) {
 	rest, section, _ := strings.Cut(text, heading)
 	_, yaml, _ = strings.Cut(section, "```yaml\n")

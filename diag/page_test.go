@@ -41,7 +41,9 @@ func TestPagesAreReadInTheOrderOfTheirIDs(t *testing.T) {
 	if len(got) != 2 || got[1] != want {
 		t.Errorf("got %+v", got)
 	}
-	want.ID, want.Bad, want.Good = "bare", "", ""
+	want.ID = "bare"
+	want.Bad = ""
+	want.Good = ""
 	if got[0] != want {
 		t.Errorf("got %+v", got[0])
 	}

@@ -9,7 +9,8 @@ import (
 // Source returns the text of a file for snippets, nil when it is not known.
 type Source func(file string) []byte
 
-// Suppressed is a finding that a comment in the file silences, with the reason the comment gives.
+// Suppressed is a finding that a comment in the file silences, with the
+// reason the comment gives.
 type Suppressed struct {
 	Finding
 	Reason string
@@ -27,8 +28,9 @@ type Summary struct {
 	Files, Errors, Warnings, Infos, Suppressed int
 }
 
-// Writer prints reports as they come: it keeps nothing of a file once File has returned, so memory
-// stays flat in the number of files. Close ends the output and must be called once.
+// Writer prints reports as they come: it keeps nothing of a file once
+// File has returned, so memory stays flat in the number of files. Close
+// ends the output and must be called once.
 type Writer interface {
 	File(Report) error
 	Close(Summary) error
@@ -63,5 +65,6 @@ func New(format string, w io.Writer, o Options) (Writer, error) {
 	case "junit":
 		return NewJUnit(w, o), nil
 	}
+
 	return nil, fmt.Errorf("unknown format %q: want %s", format, strings.Join(Formats(), ", "))
 }

@@ -13,9 +13,10 @@ import (
 	"unicode/utf8"
 )
 
-// NewSARIF prints a SARIF 2.1.0 log with one run: the rule table with help, and a result for each
-// finding with its region, related places, suppression, and a fingerprint that survives lines
-// moving up and down.
+// NewSARIF prints a SARIF 2.1.0 log with one run: the rule table with
+// help, and a result for each finding with its region, related places,
+// suppression, and a fingerprint that survives lines moving up and
+// down.
 func NewSARIF(w io.Writer, o Options) Writer {
 	s := &sarifWriter{output: newOutput(w, o), index: make(map[string]int, len(o.Rules))}
 	for _, r := range o.Rules {
@@ -101,19 +102,27 @@ func (s *sarifWriter) begin() {
 		return
 	}
 	s.open = true
-	s.print("{\"$schema\":\"https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json\",\n",
-		"\"version\":\"2.1.0\",\n\"runs\":[{\"tool\":{\"driver\":", s.encode(s.driver()),
-		"},\n\"automationDetails\":{\"id\":", s.encode(s.tool()+"/"), "},\n\"columnKind\":\"unicodeCodePoints\",\n\"results\":[\n")
+	s.print(
+		"{\"$schema\":\"https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json\",\n",
+		"\"version\":\"2.1.0\",\n\"runs\":[{\"tool\":{\"driver\":",
+		s.encode(s.driver()),
+		"},\n\"automationDetails\":{\"id\":",
+		s.encode(s.tool()+"/"),
+		"},\n\"columnKind\":\"unicodeCodePoints\",\n\"results\":[\n",
+	)
 }
 
-// tool is the name of what wrote the log. With a slash behind it, it names the run too: runs of one
-// tool are one series.
+// tool is the name of what wrote the log. With a slash behind it, it
+// names the run too: runs of one tool are one series.
 func (s *sarifWriter) tool() string { return cmp.Or(s.opt.Tool, "assent") }
 
 func (s *sarifWriter) driver() sarifDriver {
 	d := sarifDriver{
-		Name: s.tool(), FullName: strings.TrimSpace(s.tool() + " " + s.opt.Version), Version: s.opt.Version,
-		InformationURI: s.opt.HelpURL, Rules: []sarifRule{},
+		Name:           s.tool(),
+		FullName:       strings.TrimSpace(s.tool() + " " + s.opt.Version),
+		Version:        s.opt.Version,
+		InformationURI: s.opt.HelpURL,
+		Rules:          []sarifRule{},
 	}
 	for _, r := range s.opt.Rules {
 		if s.index[r.ID] == len(d.Rules) {
@@ -123,7 +132,8 @@ func (s *sarifWriter) driver() sarifDriver {
 	return d
 }
 
-// pascal is an id as SARIF wants names of rules: child-drops-approval is ChildDropsApproval.
+// pascal is an id as SARIF wants names of rules: child-drops-approval
+// is ChildDropsApproval.
 func pascal(id string) string {
 	var b strings.Builder
 	for _, word := range strings.Split(id, "-") {
@@ -133,11 +143,17 @@ func pascal(id string) string {
 			b.WriteString(word[size:])
 		}
 	}
+
 	return b.String()
 }
 
 func (s *sarifWriter) rule(r RuleInfo) sarifRule {
-	out := sarifRule{ID: r.ID, Name: pascal(r.ID), Short: sarifText{Text: r.Title}, Configuration: sarifConfig{sarifLevel(r.Severity)}}
+	out := sarifRule{
+		ID:            r.ID,
+		Name:          pascal(r.ID),
+		Short:         sarifText{Text: r.Title},
+		Configuration: sarifConfig{sarifLevel(r.Severity)},
+	}
 	if r.Why != "" {
 		out.Full = &sarifText{Text: r.Why}
 		out.Help = &sarifText{Text: r.Why, Markdown: help(r)}
@@ -154,9 +170,12 @@ func help(r RuleInfo) string {
 	b.WriteString(r.Why + "\n")
 	for _, example := range []struct{ title, text string }{{"Reported", r.Bad}, {"Fine", r.Good}} {
 		if example.text != "" {
-			b.WriteString("\n" + example.title + ":\n\n```yaml\n" + strings.TrimRight(example.text, "\n") + "\n```\n")
+			b.WriteString(
+				"\n" + example.title + ":\n\n```yaml\n" + strings.TrimRight(example.text, "\n") + "\n```\n",
+			)
 		}
 	}
+
 	return b.String()
 }
 
@@ -178,12 +197,15 @@ func (s *sarifWriter) File(r Report) error {
 		s.any = true
 		s.print(s.encode(s.result(e, fingerprint(e, src, seen))))
 	}
+
 	return s.done()
 }
 
 func (s *sarifWriter) result(e entry, print string) sarifResult {
 	out := sarifResult{
-		RuleID: e.Rule, Level: sarifLevel(e.Severity), Message: sarifText{Text: e.sentence()},
+		RuleID:       e.Rule,
+		Level:        sarifLevel(e.Severity),
+		Message:      sarifText{Text: e.sentence()},
 		Locations:    []sarifLocation{sarifAt(e.File, e.Range)},
 		Fingerprints: map[string]string{"assentFinding/v1": print},
 	}
@@ -201,9 +223,9 @@ func (s *sarifWriter) result(e entry, print string) sarifResult {
 	return out
 }
 
-// fingerprint identifies a finding by rule, file, message and the text of its line, not by the
-// line's number (nor by numbers in the message, which may be those of other lines); equal ones are
-// counted through.
+// fingerprint identifies a finding by rule, file, message and the text
+// of its line, not by the line's number (nor by numbers in the message,
+// which may be those of other lines); equal ones are counted through.
 func fingerprint(e entry, src *sources, seen map[string]int) string {
 	line, _ := src.line(e.File, e.Range.Start.Line)
 	message := strings.Map(func(r rune) rune {
@@ -218,8 +240,8 @@ func fingerprint(e entry, src *sources, seen map[string]int) string {
 	return key + ":" + strconv.Itoa(seen[key])
 }
 
-// sarifAt is a place; SARIF wants a region, so a finding about a whole file is shown at its first
-// line.
+// sarifAt is a place; SARIF wants a region, so a finding about a whole
+// file is shown at its first line.
 func sarifAt(file string, r Range) sarifLocation {
 	var l sarifLocation
 	l.Physical.Artifact.URI = fileURI(file)
@@ -227,8 +249,8 @@ func sarifAt(file string, r Range) sarifLocation {
 	return l
 }
 
-// fileURI turns a path into a URI reference: relative paths stay relative to the root of the
-// sources.
+// fileURI turns a path into a URI reference: relative paths stay
+// relative to the root of the sources.
 func fileURI(file string) string {
 	u := url.URL{Path: filepath.ToSlash(file)}
 	switch {
@@ -237,6 +259,7 @@ func fileURI(file string) string {
 	case strings.HasPrefix(u.Path, "/"):
 		u.Scheme = "file"
 	}
+
 	return u.String()
 }
 

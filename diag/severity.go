@@ -10,6 +10,7 @@ func (s Severity) String() string {
 	case Warning:
 		return "warning"
 	}
+
 	return "error"
 }
 
@@ -23,5 +24,6 @@ func ParseSeverity(s string) (Severity, error) {
 	case "error":
 		return Error, nil
 	}
+
 	return Info, fmt.Errorf("unknown severity %q: want error, warning or info", s)
 }

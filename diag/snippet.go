@@ -12,9 +12,10 @@ const (
 	tabStop   = 4
 )
 
-// snippet renders a source line and the underline of a range in it. Both are safe for terminals,
-// and the underline fits what is shown: wide characters, tabs and escapes are counted as they are
-// drawn. Long lines are cut to width cells around the range.
+// snippet renders a source line and the underline of a range in it.
+// Both are safe for terminals, and the underline fits what is shown:
+// wide characters, tabs and escapes are counted as they are drawn. Long
+// lines are cut to width cells around the range.
 func snippet(line string, r Range, width int) (shown, underline string) {
 	line, skipped, more := excerpt(line, r.Start.Column)
 	cells := layout(line)
@@ -26,6 +27,7 @@ func snippet(line string, r Range, width int) (shown, underline string) {
 	case r.End.Column-1-skipped > from:
 		to = r.End.Column - 1 - skipped
 	}
+
 	to = max(min(to, len(cells)), from)
 	first, last := window(cells, from, width)
 	var b strings.Builder
@@ -45,8 +47,8 @@ func snippet(line string, r Range, width int) (shown, underline string) {
 	return strings.TrimRight(b.String(), " "), strings.Repeat(" ", lead) + "^" + strings.Repeat("~", under-1)
 }
 
-// excerpt cuts a huge line down to what can be of interest around a column, so that drawing it
-// costs little.
+// excerpt cuts a huge line down to what can be of interest around a
+// column, so that drawing it costs little.
 func excerpt(line string, column int) (part string, skipped int, more bool) {
 	const before, after = 300, 600
 	if len(line) <= before+after {
@@ -71,7 +73,8 @@ type cell struct {
 	width int
 }
 
-// layout draws a line code point by code point, so that index i is column i+1.
+// layout draws a line code point by code point, so that index i is
+// column i+1.
 func layout(line string) []cell {
 	cells := make([]cell, 0, len(line))
 	at := 0
@@ -85,6 +88,7 @@ func layout(line string) []cell {
 			r, _ := utf8.DecodeRuneInString(raw)
 			c.width = safetext.Width(r)
 		}
+
 		cells = append(cells, c)
 		at += c.width
 	}
@@ -92,8 +96,8 @@ func layout(line string) []cell {
 	return cells
 }
 
-// window chooses which cells are shown: all if they fit, else those around a column, a third of
-// them in front of it.
+// window chooses which cells are shown: all if they fit, else those
+// around a column, a third of them in front of it.
 func window(cells []cell, at, width int) (first, last int) {
 	first = at
 	for used := 0; first > 0 && used+cells[first-1].width <= width/3; first-- {

@@ -14,8 +14,9 @@ func Stamp(fs []Finding, file string) {
 	}
 }
 
-// Sort puts findings into the one order every output uses: file, position, rule, message. Findings
-// equal in all of these keep their order.
+// Sort puts findings into the one order every output uses: file,
+// position, rule, message. Findings equal in all of these keep their
+// order.
 func Sort(fs []Finding) { slices.SortStableFunc(fs, Compare) }
 
 // Compare is the order of Sort.

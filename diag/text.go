@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// NewText prints findings for people: place, severity, sentence and rule on one line, then the
-// source line with the range underlined, what was expected, the nearest name, and related places.
+// NewText prints findings for people: place, severity, sentence and
+// rule on one line, then the source line with the range underlined,
+// what was expected, the nearest name, and related places.
 //
 //	trade.agf.yaml:12:9: error: unknown field "aproval" [unknown-field]
 //	   12 |         aproval: true
@@ -16,7 +17,8 @@ import (
 //	      = expected: alias, approval, description or name
 //	      = did you mean: approval
 //
-// Suppressed findings are only counted. Everything that comes from a file is shown by Printable.
+// Suppressed findings are only counted. Everything that comes from a
+// file is shown by Printable.
 func NewText(w io.Writer, o Options) Writer { return &textWriter{newOutput(w, o)} }
 
 type textWriter struct{ output }
@@ -30,8 +32,16 @@ func (t *textWriter) File(r Report) error {
 }
 
 func (t *textWriter) finding(f Finding, src *sources) {
-	t.print(t.color(bold, place(f.File, f.Range)+":"), " ", t.color(severityColor(f.Severity), f.Severity.String()+":"), " ",
-		Printable(f.Message), " ", t.color(dim, "["+f.Rule+"]"), "\n")
+	t.print(
+		t.color(bold, place(f.File, f.Range)+":"),
+		" ",
+		t.color(severityColor(f.Severity), f.Severity.String()+":"),
+		" ",
+		Printable(f.Message),
+		" ",
+		t.color(dim, "["+f.Rule+"]"),
+		"\n",
+	)
 	gutter := t.snippet(f, src)
 	if f.Expected != "" {
 		t.print(gutter, t.color(dim, "= expected:"), " ", Printable(f.Expected), "\n")
@@ -45,7 +55,8 @@ func (t *textWriter) finding(f Finding, src *sources) {
 	t.print("\n")
 }
 
-// snippet prints the source line if it is known, and returns the indentation of the notes below it.
+// snippet prints the source line if it is known, and returns the
+// indentation of the notes below it.
 func (t *textWriter) snippet(f Finding, src *sources) string {
 	line, ok := src.line(f.File, f.Range.Start.Line)
 	if !ok {
@@ -77,6 +88,7 @@ func place(file string, r Range) string {
 			s += ":" + strconv.Itoa(r.Start.Column)
 		}
 	}
+
 	return s
 }
 
@@ -86,7 +98,8 @@ func (t *textWriter) Close(s Summary) error {
 	return t.done()
 }
 
-// String is the summary in one line, such as "2 errors, 1 warning in 3 files (1 suppressed)".
+// String is the summary in one line, such as "2 errors, 1 warning in 3
+// files (1 suppressed)".
 func (s Summary) String() string {
 	if s.Files == 0 {
 		return "nothing was checked"
@@ -100,6 +113,7 @@ func (s Summary) String() string {
 			parts = append(parts, plural(c.n, c.unit))
 		}
 	}
+
 	if len(parts) == 0 {
 		parts = []string{"no findings"}
 	}
@@ -134,6 +148,7 @@ func severityColor(s Severity) string {
 	case Warning:
 		return yellow
 	}
+
 	return red
 }
 

@@ -17,11 +17,19 @@ import (
 	"github.com/assent-dev/assent/internal/jsonschema"
 )
 
-// The sample files: ordinary text, wide characters and tabs, and a file that tries to forge output.
+// The sample files: ordinary text, wide characters and tabs, and a file
+// that tries to forge output.
 var files = map[string]string{
-	"agents/trade.agf.yaml": "metadata:\n  id: trade\naction_space:\n  local_tools:\n    - alias: execute\n      aproval: true\n    - alias: execute\n",
-	"wide.agf.yaml":         "name: 日本語 [x\n\t\ttabbed: yes\nletters: e\u0301e\u0301 no\nlong: " + strings.Repeat("ab ", 60) + "HERE" + strings.Repeat(" cd", 60) + "\n",
-	"evil\x1b[2J.agf.yaml":  "name: \u202eevil \x1b[31mred\x1b[0m\u200b\xff end\n",
+	"agents/trade.agf.yaml": "metadata:\n  id: trade\naction_space:\n  local_tools:\n    - alias: execute\n      " +
+		"aproval: true\n    - alias: execute\n",
+	"wide.agf.yaml": "name: 日本語 [x\n\t\ttabbed: yes\nletters: e\u0301e\u0301 no\nlong: " + strings.Repeat(
+		"ab ",
+		60,
+	) + "HERE" + strings.Repeat(
+		" cd",
+		60,
+	) + "\n",
+	"evil\x1b[2J.agf.yaml": "name: \u202eevil \x1b[31mred\x1b[0m\u200b\xff end\n",
 }
 
 func fileText(file string) []byte {
@@ -38,44 +46,160 @@ func at(line, column, endLine, endColumn int) diag.Range {
 // reports is every shape a finding can have.
 func reports() []diag.Report {
 	return []diag.Report{
-		{File: "agents/trade.agf.yaml", Findings: []diag.Finding{
-			{Rule: "duplicate-alias", Severity: diag.Error, Stops: true, Range: at(7, 14, 7, 21), Message: `alias "execute" is taken (line 5)`,
-				Related: []diag.Related{{Range: at(5, 14, 5, 21), Message: "first here"}}},
-			{Rule: "unknown-field", Severity: diag.Warning, Range: at(6, 7, 6, 14), Message: `unknown field "aproval"`,
-				Expected: "alias, approval, description or name", Nearest: "approval"},
-			{Rule: "whole-block", Severity: diag.Info, Range: at(5, 7, 7, 21), Message: "a block"},
-		}, Suppressed: []diag.Suppressed{
-			{diag.Finding{Rule: "unknown-field", Severity: diag.Warning, Range: at(2, 3, 2, 5), Message: "silenced"}, "agreed with <ops> & \"risk\""},
-		}},
+		{
+			File: "agents/trade.agf.yaml",
+			Findings: []diag.Finding{
+				{
+					Rule:     "duplicate-alias",
+					Severity: diag.Error,
+					Stops:    true,
+					Range:    at(7, 14, 7, 21),
+					Message:  `alias "execute" is taken (line 5)`,
+					Related:  []diag.Related{{Range: at(5, 14, 5, 21), Message: "first here"}},
+				},
+				{
+					Rule:     "unknown-field",
+					Severity: diag.Warning,
+					Range:    at(6, 7, 6, 14),
+					Message:  `unknown field "aproval"`,
+					Expected: "alias, approval, description or name",
+					Nearest:  "approval",
+				},
+				{
+					Rule:     "whole-block",
+					Severity: diag.Info,
+					Range:    at(5, 7, 7, 21),
+					Message:  "a block",
+				},
+			},
+			Suppressed: []diag.Suppressed{
+				{diag.Finding{
+					Rule:     "unknown-field",
+					Severity: diag.Warning,
+					Range:    at(2, 3, 2, 5),
+					Message:  "silenced",
+				}, "agreed with <ops> & \"risk\""},
+			},
+		},
 		{File: "clean.agf.yaml"},
-		{File: "wide.agf.yaml", Findings: []diag.Finding{
-			{Rule: "r", Severity: diag.Error, Range: at(1, 11, 1, 13), Message: "after wide characters"},
-			{Rule: "r", Severity: diag.Error, Range: at(1, 8, 1, 9), Message: "on a wide character"},
-			{Rule: "r", Severity: diag.Error, Range: at(2, 11, 2, 14), Message: "after tabs"},
-			{Rule: "r", Severity: diag.Error, Range: at(3, 15, 3, 17), Message: "after combining marks"},
-			{Rule: "r", Severity: diag.Error, Range: at(4, 187, 4, 191), Message: "far to the right"},
-			{Rule: "r", Severity: diag.Error, Range: at(4, 371, 4, 371), Message: "at the end of the line"},
-			{Rule: "r", Severity: diag.Error, Range: at(99, 1, 99, 2), Message: "no such line"},
-		}},
-		{File: "evil\x1b[2J.agf.yaml", Findings: []diag.Finding{
-			{Rule: "r", Severity: diag.Error, Range: at(1, 25, 1, 28), Message: "forged\n::error::\x1b[2J \u202e,:%", Expected: "no\rtricks"},
-		}},
-		{File: "-", Findings: []diag.Finding{
-			{Rule: "yaml-empty", Severity: diag.Error, Stops: true, Message: "the file holds no document"},
-			{Rule: "other-file", Severity: diag.Error, File: "sub/a b:c.agf.yaml", Range: at(1, 1, 1, 1), Message: "elsewhere"},
-		}},
+		{
+			File: "wide.agf.yaml",
+			Findings: []diag.Finding{
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(1, 11, 1, 13),
+					Message:  "after wide characters",
+				},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(1, 8, 1, 9),
+					Message:  "on a wide character",
+				},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(2, 11, 2, 14),
+					Message:  "after tabs",
+				},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(3, 15, 3, 17),
+					Message:  "after combining marks",
+				},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(4, 187, 4, 191),
+					Message:  "far to the right",
+				},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(4, 371, 4, 371),
+					Message:  "at the end of the line",
+				},
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(99, 1, 99, 2),
+					Message:  "no such line",
+				},
+			},
+		},
+		{
+			File: "evil\x1b[2J.agf.yaml",
+			Findings: []diag.Finding{
+				{
+					Rule:     "r",
+					Severity: diag.Error,
+					Range:    at(1, 25, 1, 28),
+					Message:  "forged\n::error::\x1b[2J \u202e,:%",
+					Expected: "no\rtricks",
+				},
+			},
+		},
+		{
+			File: "-",
+			Findings: []diag.Finding{
+				{
+					Rule:     "yaml-empty",
+					Severity: diag.Error,
+					Stops:    true,
+					Message:  "the file holds no document",
+				},
+				{
+					Rule:     "other-file",
+					Severity: diag.Error,
+					File:     "sub/a b:c.agf.yaml",
+					Range:    at(1, 1, 1, 1),
+					Message:  "elsewhere",
+				},
+			},
+		},
 	}
 }
 
-var summary = diag.Summary{Files: 5, Errors: 11, Warnings: 1, Infos: 1, Suppressed: 1}
+var summary = diag.Summary{
+	Files:      5,
+	Errors:     11,
+	Warnings:   1,
+	Infos:      1,
+	Suppressed: 1,
+}
 
 func options() diag.Options {
-	return diag.Options{Source: fileText, FailOn: diag.Warning, Tool: "agf-validate", Version: "1.2.3", HelpURL: "https://assent.example/rules/", Rules: []diag.RuleInfo{
-		{ID: "unknown-field", Title: "a field that nobody reads", Severity: diag.Warning, Why: "Typos **vanish**.", Bad: "aproval: true\n", Good: "approval: true\n"},
-		{ID: "duplicate-alias", Title: "an alias that stands twice", Severity: diag.Error, Why: "One wins."},
-		{ID: "unknown-field", Title: "the same again"},
-		{ID: "bare", Title: "no page", Severity: diag.Info},
-	}}
+	return diag.Options{
+		Source:  fileText,
+		FailOn:  diag.Warning,
+		Tool:    "agf-validate",
+		Version: "1.2.3",
+		HelpURL: "https://assent.example/rules/",
+		Rules: []diag.RuleInfo{
+			{
+				ID:       "unknown-field",
+				Title:    "a field that nobody reads",
+				Severity: diag.Warning,
+				Why:      "Typos **vanish**.",
+				Bad:      "aproval: true\n",
+				Good:     "approval: true\n",
+			},
+			{
+				ID:       "duplicate-alias",
+				Title:    "an alias that stands twice",
+				Severity: diag.Error,
+				Why:      "One wins.",
+			},
+			{ID: "unknown-field", Title: "the same again"},
+			{
+				ID:       "bare",
+				Title:    "no page",
+				Severity: diag.Info,
+			},
+		},
+	}
 }
 
 func render(t testing.TB, format string, o diag.Options, list []diag.Report, s diag.Summary) string {
@@ -100,8 +224,14 @@ func TestGolden(t *testing.T) {
 	color := options()
 	color.Color = true
 	for name, got := range map[string]string{
-		"text.golden":       render(t, "text", options(), reports(), summary),
-		"color.golden":      render(t, "text", color, reports()[:1], diag.Summary{Files: 1, Errors: 1, Warnings: 1, Infos: 1, Suppressed: 1}),
+		"text.golden": render(t, "text", options(), reports(), summary),
+		"color.golden": render(t, "text", color, reports()[:1], diag.Summary{
+			Files:      1,
+			Errors:     1,
+			Warnings:   1,
+			Infos:      1,
+			Suppressed: 1,
+		}),
 		"json.golden":       render(t, "json", options(), reports(), summary),
 		"sarif.golden":      render(t, "sarif", options(), reports(), summary),
 		"github.golden":     render(t, "github", options(), reports(), summary),
@@ -117,12 +247,39 @@ func TestGolden(t *testing.T) {
 
 // TestD19_JUnitNamesAreUnique, and what is below the bar passes.
 func TestD19_JUnitNamesAreUnique(t *testing.T) {
-	list := []diag.Report{{File: "a.agf.yaml", Findings: []diag.Finding{
-		{Rule: "r", Severity: diag.Warning, Range: at(1, 2, 1, 3), Message: "one"}, {Rule: "r", Severity: diag.Warning, Range: at(1, 2, 1, 9), Message: "two"},
-		{Rule: "r", Severity: diag.Error, Range: at(1, 2, 1, 3), Message: "three"}, {Rule: "r", Message: "nowhere"}, {Rule: "r", Message: "nowhere else"},
-		{Rule: "r", File: "b.agf.yaml", Range: at(1, 2, 1, 3), Message: "in another file"},
-	}}}
-	for failOn, failures := range map[diag.Severity]int{diag.Info: 6, diag.Warning: 3, diag.Error: 1} {
+	list := []diag.Report{{
+		File: "a.agf.yaml",
+		Findings: []diag.Finding{
+			{
+				Rule:     "r",
+				Severity: diag.Warning,
+				Range:    at(1, 2, 1, 3),
+				Message:  "one",
+			}, {
+				Rule:     "r",
+				Severity: diag.Warning,
+				Range:    at(1, 2, 1, 9),
+				Message:  "two",
+			},
+			{
+				Rule:     "r",
+				Severity: diag.Error,
+				Range:    at(1, 2, 1, 3),
+				Message:  "three",
+			}, {Rule: "r", Message: "nowhere"}, {Rule: "r", Message: "nowhere else"},
+			{
+				Rule:    "r",
+				File:    "b.agf.yaml",
+				Range:   at(1, 2, 1, 3),
+				Message: "in another file",
+			},
+		},
+	}}
+	for failOn, failures := range map[diag.Severity]int{
+		diag.Info:    6,
+		diag.Warning: 3,
+		diag.Error:   1,
+	} {
 		opt := options()
 		opt.FailOn = failOn
 		var doc struct {
@@ -147,8 +304,15 @@ func TestD19_JUnitNamesAreUnique(t *testing.T) {
 				failed++
 			}
 		}
+
 		if len(seen) != 6 || failed != failures || doc.Suites[0].Failures != failures {
-			t.Errorf("fail on %v: %d cases, %d failed, %d said", failOn, len(seen), failed, doc.Suites[0].Failures)
+			t.Errorf(
+				"fail on %v: %d cases, %d failed, %d said",
+				failOn,
+				len(seen),
+				failed,
+				doc.Suites[0].Failures,
+			)
 		}
 	}
 }
@@ -189,13 +353,21 @@ func TestSameBytes(t *testing.T) {
 				fs[j], fs[len(fs)-1-j] = fs[len(fs)-1-j], fs[j]
 			}
 		}
-		if a, b := render(t, format, options(), reports(), summary), render(t, format, options(), turned, summary); a != b {
+
+		if a, b := render(
+			t,
+			format,
+			options(),
+			reports(),
+			summary,
+		), render(t, format, options(), turned, summary); a != b {
 			t.Errorf("%s: the order of findings shows:\n%s\n%s", format, a, b)
 		}
 	}
 }
 
-// TestNothingForged: no output but JSON's own escapes carries a byte that a terminal acts on.
+// TestNothingForged: no output but JSON's own escapes carries a byte
+// that a terminal acts on.
 func TestNothingForged(t *testing.T) {
 	for _, format := range []string{"text", "github", "junit", "sarif"} {
 		out := render(t, format, options(), reports(), summary)
@@ -203,6 +375,7 @@ func TestNothingForged(t *testing.T) {
 			t.Errorf("%s: %q", format, out[max(0, i-20):i+10])
 		}
 	}
+
 	if lines := strings.Count(render(t, "github", options(), reports(), summary), "\n"); lines != 13 {
 		t.Errorf("github: %d lines for 13 findings", lines)
 	}
@@ -225,7 +398,14 @@ func TestSARIFIsValid(t *testing.T) {
 			t.Errorf("/%s: %s, expected %s", strings.Join(f.Path, "/"), f.Message, f.Expected)
 		}
 	}
-	for _, broken := range []string{`"level":"warn"`, `"startLine":0`, `"text":5`, `"kind":"inFile"`, `"colour":1,"level":"note"`} {
+
+	for _, broken := range []string{
+		`"level":"warn"`,
+		`"startLine":0`,
+		`"text":5`,
+		`"kind":"inFile"`,
+		`"colour":1,"level":"note"`,
+	} {
 		key, _, _ := strings.Cut(broken, ":")
 		log := render(t, "sarif", options(), reports(), summary)
 		if key == `"colour"` {
@@ -235,6 +415,7 @@ func TestSARIFIsValid(t *testing.T) {
 			end := i + strings.IndexAny(log[i:], ",}")
 			log = log[:i] + broken + log[end:]
 		}
+
 		if schema.Validate(decodeJSON(t, log)) == nil {
 			t.Errorf("the schema accepts %s", broken)
 		}
@@ -278,20 +459,27 @@ func TestJUnitIsXML(t *testing.T) {
 			suites++
 		}
 	}
+
 	if suites != len(reports()) {
 		t.Errorf("%d suites", suites)
 	}
 }
 
-// TestFingerprints: a finding keeps its fingerprint when lines are added above it, equal lines are
-// told apart.
+// TestFingerprints: a finding keeps its fingerprint when lines are
+// added above it, equal lines are told apart.
 func TestFingerprints(t *testing.T) {
 	prints := func(text string, lines ...int) []string {
 		o := diag.Options{Source: func(string) []byte { return []byte(text) }}
 		var r diag.Report
 		for _, l := range lines {
-			r.Findings = append(r.Findings, diag.Finding{Rule: "r", File: "f", Message: fmt.Sprintf("m (line %d)", l), Range: at(l, 1, l, 2)})
+			r.Findings = append(r.Findings, diag.Finding{
+				Rule:    "r",
+				File:    "f",
+				Message: fmt.Sprintf("m (line %d)", l),
+				Range:   at(l, 1, l, 2),
+			})
 		}
+
 		var log struct {
 			Runs []struct {
 				Results []struct{ PartialFingerprints map[string]string }
@@ -317,7 +505,8 @@ func TestFingerprints(t *testing.T) {
 }
 
 func TestUnknownFormat(t *testing.T) {
-	if _, err := diag.New("html", io.Discard, diag.Options{}); err == nil || !strings.Contains(err.Error(), "want text, json, sarif, github, junit") {
+	if _, err := diag.New("html", io.Discard, diag.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "want text, json, sarif, github, junit") {
 		t.Error(err)
 	}
 }
@@ -333,7 +522,8 @@ func (b *broken) Write(p []byte) (int, error) {
 
 var errFull = errors.New("disk full")
 
-// TestWriteErrors: whatever the place at which the disk is full, somebody is told.
+// TestWriteErrors: whatever the place at which the disk is full,
+// somebody is told.
 func TestWriteErrors(t *testing.T) {
 	for _, format := range diag.Formats() {
 		size := len(render(t, format, options(), reports(), summary))
@@ -350,7 +540,8 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// TestFlatMemory: what a writer keeps does not grow with the files it has seen.
+// TestFlatMemory: what a writer keeps does not grow with the files it
+// has seen.
 func TestFlatMemory(t *testing.T) {
 	for _, format := range diag.Formats() {
 		w, _ := diag.New(format, io.Discard, options())

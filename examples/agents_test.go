@@ -47,9 +47,9 @@ func TestAgents(t *testing.T) {
 	t.Run("travel-openai", func(t *testing.T) { testModel(t, bin, "openai", "/v1", travel) })
 }
 
-// build puts the programs into a folder. `go run` keeps what it has linked in the build cache,
-// which `go build` does not: most of the time of this test was linking programs that had not
-// changed.
+// build puts the programs into a folder. `go run` keeps what it has
+// linked in the build cache, which `go build` does not: most of the
+// time of this test was linking programs that had not changed.
 func build(t *testing.T, programs ...string) string {
 	t.Helper()
 	bin := t.TempDir()
@@ -62,6 +62,7 @@ func build(t *testing.T, programs ...string) string {
 			}
 		})
 	}
+
 	all.Wait()
 	if t.Failed() {
 		t.FailNow()
@@ -75,8 +76,9 @@ var (
 	moment    = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d UTC`)
 )
 
-// testSession runs the commands of a file, each after the other, and compares what they print with
-// what the file shows. A page has them in its console blocks.
+// testSession runs the commands of a file, each after the other, and
+// compares what they print with what the file shows. A page has them in
+// its console blocks.
 func testSession(t *testing.T, bin, file string) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -91,14 +93,15 @@ func testSession(t *testing.T, bin, file string) {
 	} else {
 		fresh = s.replay(t, string(text))
 	}
+
 	if s.ran < 2 {
 		t.Fatalf("%s shows only %d commands", file, s.ran)
 	}
 	golden.Equal(t, "../"+file, fresh)
 }
 
-// session is a number of commands by one person. Request ids are shown as ID-1, ID-2, in their
-// order, and times as one time.
+// session is a number of commands by one person. Request ids are shown
+// as ID-1, ID-2, in their order, and times as one time.
 type session struct {
 	home, bin string
 	more      []string // environment
@@ -115,6 +118,7 @@ func (s *session) replay(t *testing.T, text string) string {
 			out.WriteString(line + "\n" + printed)
 		}
 	}
+
 	return out.String()
 }
 
@@ -132,7 +136,9 @@ func (s *session) start(t *testing.T, command string) (string, int) {
 		command = regexp.MustCompile(fmt.Sprintf(`\bID-%d\b`, i+1)).ReplaceAllString(command, id)
 	}
 	cmd := exec.Command("bash", "-c", strings.ReplaceAll(command, "go run ./examples/", s.bin+"/"))
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "XDG_CACHE_HOME=" + s.home}, s.more...)
+	cmd.Env = append(
+		[]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "XDG_CACHE_HOME=" + s.home},
+		s.more...)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
@@ -166,29 +172,35 @@ func plain(t *testing.T, command string, printed []byte) {
 	}
 }
 
-// testOnce lets several processes do the same at once: they begin different trips, and give the
-// same answers.
+// testOnce lets several processes do the same at once: they begin
+// different trips, and give the same answers.
 func testOnce(t *testing.T, bin string) {
 	s := &session{home: t.TempDir(), bin: bin}
 	s.run(t, `go run ./examples/travel plan "a trip to Lisbon"`)
-	if won, printed := s.together(t, `go run ./examples/travel plan "a trip to Rome"`); won != 4 || !strings.Contains(printed, "trip-5") {
+	if won, printed := s.together(t, `go run ./examples/travel plan "a trip to Rome"`); won != 4 ||
+		!strings.Contains(printed, "trip-5") {
 		t.Errorf("%d of 4 processes began a trip:\n%s", won, printed)
 	}
-	for _, command := range []string{`go run ./examples/travel answer ID-1 yes`, `go run ./examples/travel answer ID-2 data '{"name":"Ann Lee"}'`} {
+	for _, command := range []string{
+		`go run ./examples/travel answer ID-1 yes`,
+		`go run ./examples/travel answer ID-2 data '{"name":"Ann Lee"}'`,
+	} {
 		won, printed := s.together(t, command)
 		if won != 1 {
 			t.Fatalf("%s: %d processes went on, want 1:\n%s", command, won, printed)
 		}
 		s.shown(printed)
 	}
+
 	booked, err := os.ReadFile(filepath.Join(s.home, "assent-travel", "bookings.jsonl"))
-	if want := `{"flight":"TP 571","price":249,"passenger":{"name":"Ann Lee"}}` + "\n"; err != nil || string(booked) != want {
+	if want := `{"flight":"TP 571","price":249,"passenger":{"name":"Ann Lee"}}` + "\n"; err != nil ||
+		string(booked) != want {
 		t.Errorf("booked %q (%v), want %q", booked, err, want)
 	}
 }
 
-// together runs a command in four processes at once, and returns how many did not fail and what
-// those printed.
+// together runs a command in four processes at once, and returns how
+// many did not fail and what those printed.
 func (s *session) together(t *testing.T, command string) (won int, all string) {
 	t.Helper()
 	printed, codes := make([]string, 4), make([]int, 4)
@@ -205,13 +217,18 @@ func (s *session) together(t *testing.T, command string) (won int, all string) {
 	return won, all
 }
 
-// testModel talks to a recorded service, which is held to every word that it is sent. In the soup's
-// last text the model tries to act on the terminal, and to speak as the guest.
+// testModel talks to a recorded service, which is held to every word
+// that it is sent. In the soup's last text the model tries to act on
+// the terminal, and to speak as the guest.
 func testModel(t *testing.T, bin, vendor, path string, commands []string) {
 	_, name, _ := strings.Cut(t.Name(), "/")
 	service := replay.New(t, name+".json")
 	prefix := strings.ToUpper(vendor)
-	s := &session{home: t.TempDir(), bin: bin, more: []string{prefix + "_API_KEY=test", prefix + "_BASE_URL=" + service.URL() + path}}
+	s := &session{
+		home: t.TempDir(),
+		bin:  bin,
+		more: []string{prefix + "_API_KEY=test", prefix + "_BASE_URL=" + service.URL() + path},
+	}
 	var all strings.Builder
 	for _, command := range commands {
 		printed, code := s.run(t, strings.ReplaceAll(command, "VENDOR", vendor))
@@ -220,18 +237,23 @@ func testModel(t *testing.T, bin, vendor, path string, commands []string) {
 		}
 		all.WriteString(printed)
 	}
+
 	golden.Equal(t, name+".txt", all.String())
 }
 
-// TestTravelRules decides recorded calls by the rules of the travel agent; each rule asks in some
-// of them.
+// TestTravelRules decides recorded calls by the rules of the travel
+// agent; each rule asks in some of them.
 func TestTravelRules(t *testing.T) {
 	repo := os.DirFS("..")
 	graph, findings := schema.LoadGraph(repo, "examples/travel/travel.agf.yaml")
 	clean(t, findings)
 	set, findings := policy.LoadFS(os.DirFS("travel/policies"), "examples/travel/policies")
 	clean(t, findings)
-	e := example{name: "travel", graph: graph, set: set}
+	e := example{
+		name:  "travel",
+		graph: graph,
+		set:   set,
+	}
 	decisions := record(t, e.compile(t, graph.Root.Agent, resolve.Options{}), "travel/calls.jsonl")
 	all := rules(t, e)
 	if len(all) != 2 || len(silent(all, nil)) != 2 {

@@ -37,7 +37,9 @@ func Example() {
 		log.Print(err) // the plan denies every call until this is mended
 	}
 	decision := plan.Decide(&resolve.Call{
-		Kind: resolve.Tool, Tool: "execute_trade", Args: []byte(`{"amount":20000,"currency":"USD"}`),
+		Kind: resolve.Tool,
+		Tool: "execute_trade",
+		Args: []byte(`{"amount":20000,"currency":"USD"}`),
 	})
 	fmt.Println(decision.Outcome, decision.Message)
 	for _, reason := range decision.Reasons {
@@ -49,12 +51,19 @@ func Example() {
 	// policy acme.finance.trade-controls-v2 large-trades amount gt 15000 is true (number)
 }
 
-// scripted stands in for a model: it wants to trade, and reports what came of it.
+// scripted stands in for a model: it wants to trade, and reports what
+// came of it.
 type scripted struct{}
 
-func (scripted) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
+func (scripted) Respond(
+	_ context.Context,
+	messages []*content.Message,
+	_ *agent.Options,
+) (*agent.Response, error) {
 	m := content.NewMessage(content.Assistant, &content.FunctionCall{
-		CallID: "call_1", Name: "execute_trade", Arguments: json.RawMessage(`{"amount":20000,"currency":"USD"}`),
+		CallID:    "call_1",
+		Name:      "execute_trade",
+		Arguments: json.RawMessage(`{"amount":20000,"currency":"USD"}`),
 	})
 	if messages[len(messages)-1].Role == content.ToolRole {
 		m = content.AssistantText("Bought.")
@@ -62,7 +71,9 @@ func (scripted) Respond(_ context.Context, messages []*content.Message, _ *agent
 	return &agent.Response{Messages: []*content.Message{m}}, nil
 }
 
-func (s scripted) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (s scripted) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return agent.StreamOf(s.Respond(ctx, messages, opt))
 }
 
@@ -83,7 +94,11 @@ func Example_agent() {
 		log.Fatal(err)
 	}
 	desk := agent.NewChatAgent(agent.NewFunctionInvoking(model, agent.LoopConfig{}),
-		agent.ChatAgentConfig{Name: "desk", Tools: []agent.Tool{trade}, Store: threads})
+		agent.ChatAgentConfig{
+			Name:  "desk",
+			Tools: []agent.Tool{trade},
+			Store: threads,
+		})
 
 	thread, err := agent.LoadOrNew(ctx, threads, "t1")
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package examples_test decides the recorded calls of the examples with the engine itself.
+// Package examples_test decides the recorded calls of the examples with
+// the engine itself.
 package examples_test
 
 import (
@@ -27,7 +28,8 @@ import (
 // names lists the examples, one folder each.
 func names() []string { return []string{"trading-desk", "platform-operator", "customer-support"} }
 
-// trusted lists the servers whose annotations the runtime of an example believes.
+// trusted lists the servers whose annotations the runtime of an example
+// believes.
 func trusted(name string) []string {
 	if name == "platform-operator" {
 		return []string{"metrics", "database"}
@@ -36,8 +38,9 @@ func trusted(name string) []string {
 	return nil
 }
 
-// example is one folder, compiled. File names in findings and decisions are seen from the root of
-// the repository, as `assent decide --agent examples/trading-desk/agent.agf.yaml` shows them there.
+// example is one folder, compiled. File names in findings and decisions
+// are seen from the root of the repository, as `assent decide --agent
+// examples/trading-desk/agent.agf.yaml` shows them there.
 type example struct {
 	name  string
 	graph *schema.Graph
@@ -45,7 +48,8 @@ type example struct {
 	plan  *resolve.Plan
 }
 
-// load reads an example and fails the test on any finding: examples are to be copied from.
+// load reads an example and fails the test on any finding: examples are
+// to be copied from.
 func load(t *testing.T, name string) example {
 	t.Helper()
 	repo := os.DirFS("..")
@@ -58,7 +62,11 @@ func load(t *testing.T, name string) example {
 	}
 	set, findings := policy.LoadFS(policies, folder)
 	clean(t, findings)
-	e := example{name: name, graph: graph, set: set}
+	e := example{
+		name:  name,
+		graph: graph,
+		set:   set,
+	}
 	e.plan = e.compile(t, graph.Root.Agent, resolve.Options{TrustedServers: trusted(name)})
 	return e
 }
@@ -97,8 +105,8 @@ func lines(t *testing.T, file string) [][]byte {
 	return out
 }
 
-// decide answers one call in its JSON form, with the binding that `assent decide` adds to what is
-// allowed.
+// decide answers one call in its JSON form, with the binding that
+// `assent decide` adds to what is allowed.
 func decide(t *testing.T, plan *resolve.Plan, line []byte) resolve.Decision {
 	t.Helper()
 	call, err := resolve.ParseCall(line, value.Limits{})
@@ -114,7 +122,8 @@ func decide(t *testing.T, plan *resolve.Plan, line []byte) resolve.Decision {
 	return d
 }
 
-// record decides every line of a file of calls and compares with the decisions recorded beside it.
+// record decides every line of a file of calls and compares with the
+// decisions recorded beside it.
 func record(t *testing.T, plan *resolve.Plan, calls string) []resolve.Decision {
 	t.Helper()
 	var got bytes.Buffer
@@ -128,22 +137,34 @@ func record(t *testing.T, plan *resolve.Plan, calls string) []resolve.Decision {
 		}
 		decisions = append(decisions, d)
 	}
+
 	recorded := strings.Replace(calls, "calls.jsonl", "decisions.jsonl", 1)
 	if golden.Update() {
 		if err := os.WriteFile(recorded, got.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	compare(t, recorded, lines(t, recorded), bytes.Split(bytes.TrimSuffix(got.Bytes(), []byte("\n")), []byte("\n")))
+	compare(
+		t,
+		recorded,
+		lines(t, recorded),
+		bytes.Split(bytes.TrimSuffix(got.Bytes(), []byte("\n")), []byte("\n")),
+	)
 	return decisions
 }
 
 func compare(t *testing.T, golden string, want, got [][]byte) {
 	t.Helper()
 	if len(want) != len(got) {
-		t.Errorf("%s has %d decisions for %d calls: run `make update` and read the difference", golden, len(want), len(got))
+		t.Errorf(
+			"%s has %d decisions for %d calls: run `make update` and read the difference",
+			golden,
+			len(want),
+			len(got),
+		)
 		return
 	}
+
 	for i := range want {
 		for _, d := range differences(t, want[i], got[i]) {
 			t.Errorf("%s:%d: %s", golden, i+1, d)
@@ -169,8 +190,8 @@ func differences(t *testing.T, want, got []byte) []string {
 	return out
 }
 
-// TestDecisions decides the calls of every example, and those of its sub-agents as the example's
-// agent runs them.
+// TestDecisions decides the calls of every example, and those of its
+// sub-agents as the example's agent runs them.
 func TestDecisions(t *testing.T) {
 	for _, name := range names() {
 		t.Run(name, func(t *testing.T) {
@@ -184,6 +205,7 @@ func TestDecisions(t *testing.T) {
 				plan := e.compile(t, child.To.Agent, resolve.Options{Parent: e.plan, AgentAlias: child.Alias})
 				decisions = append(decisions, record(t, plan, calls)...)
 			}
+
 			all := rules(t, e)
 			if quiet := silent(all, nil); len(quiet) != len(all) || len(all) < 8 {
 				t.Errorf("without decisions %d of %d rules are silent, want all", len(quiet), len(all))
@@ -211,7 +233,8 @@ type place struct {
 	line int
 }
 
-// rules lists the places of all approvals that can ask, and of all policy rules.
+// rules lists the places of all approvals that can ask, and of all
+// policy rules.
 func rules(t *testing.T, e example) []place {
 	t.Helper()
 	var out []place
@@ -236,6 +259,7 @@ func rules(t *testing.T, e example) []place {
 			out = append(out, place{file, r.Range.Start.Line})
 		}
 	}
+
 	return out
 }
 

@@ -7,27 +7,28 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// budget bounds what the questions about one file may cost all together, so that no file keeps the
-// linter busy: about a second of hard questions. Ordinary files need a thousandth of it. Once it is
+// budget bounds what the questions about one file may cost all
+// together, so that no file keeps the linter busy: about a second of
+// hard questions. Ordinary files need a thousandth of it. Once it is
 // spent every answer is Undecided, and nothing is reported.
 const budget = 1_000_000
 
-// What a question costs: each pair of boxes that may have to be compared, and each pattern, which
-// may need an automaton.
+// What a question costs: each pair of boxes that may have to be
+// compared, and each pattern, which may need an automaton.
 const (
 	patternCost = 500
 	maxBoxes    = 1_024
 )
 
-// Analyzer answers questions about the conditions of one file, see condition.Analyzer, within the
-// file's budget.
+// Analyzer answers questions about the conditions of one file, see
+// condition.Analyzer, within the file's budget.
 type Analyzer struct {
 	a    *condition.Analyzer
 	left *int
 }
 
-// Analyzer answers questions about conditions of a use; what it learns of patterns lives as long as
-// the worker.
+// Analyzer answers questions about conditions of a use; what it learns
+// of patterns lives as long as the worker.
 func (p *Pass) Analyzer(use condition.Use) Analyzer { return Analyzer{p.worker.analyzer(use), &p.left} }
 
 // Satisfiable is condition.Analyzer.Satisfiable.
@@ -72,7 +73,8 @@ func (q Analyzer) Covers(x, y *condition.Expr) (condition.Verdict, value.Value) 
 	return q.a.Covers(x, y)
 }
 
-// Evaluate evaluates a condition on a document such as a witness, see condition.Evaluate.
+// Evaluate evaluates a condition on a document such as a witness, see
+// condition.Evaluate.
 func (p *Pass) Evaluate(use condition.Use, e *condition.Expr, doc value.Value) (condition.Truth, error) {
 	return condition.Evaluate(use, p.worker.linter.opt.Semantics.Conditions, e, doc)
 }
@@ -81,7 +83,8 @@ func alone(g *condition.Group) *condition.Expr {
 	return &condition.Expr{Groups: []condition.Group{*g}, Range: g.Range}
 }
 
-// spend takes the cost of a question out of the budget, false when too little is left.
+// spend takes the cost of a question out of the budget, false when too
+// little is left.
 func (q Analyzer) spend(x, y *condition.Expr) bool {
 	boxesX, patternsX := size(x)
 	boxesY, patternsY := size(y)
@@ -89,8 +92,8 @@ func (q Analyzer) spend(x, y *condition.Expr) bool {
 	return *q.left >= 0
 }
 
-// size counts the boxes of a condition and its patterns. A key with a dot names two places and
-// triples the boxes of its group.
+// size counts the boxes of a condition and its patterns. A key with a
+// dot names two places and triples the boxes of its group.
 func size(e *condition.Expr) (boxes, patterns int) {
 	if e == nil {
 		return 1, 0
@@ -107,7 +110,9 @@ func size(e *condition.Expr) (boxes, patterns int) {
 				}
 			}
 		}
+
 		boxes += n
 	}
+
 	return max(boxes, 1), patterns
 }

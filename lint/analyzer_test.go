@@ -9,20 +9,24 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// asking is a rule that asks one question about a condition many times and reports how often it got
-// an answer.
+// asking is a rule that asks one question about a condition many times
+// and reports how often it got an answer.
 func asking(times int, ask func(lint.Analyzer, lint.Condition) bool) lint.Rule {
-	return lint.Rule{RuleInfo: diag.RuleInfo{ID: "asking"}, Agent: func(p *lint.Pass) {
-		answers := 0
-		for range times {
-			for _, c := range p.Conditions() {
-				if ask(p.Analyzer(c.Use), c) {
-					answers++
+	return lint.Rule{
+		RuleInfo: diag.RuleInfo{ID: "asking"},
+		Agent: func(p *lint.Pass) {
+			answers := 0
+			for range times {
+				for _, c := range p.Conditions() {
+					if ask(p.Analyzer(c.Use), c) {
+						answers++
+					}
 				}
 			}
-		}
-		p.Report(p.Agent.Metadata.Range, fmt.Sprintf("%d answers", answers))
-	}}
+
+			p.Report(p.Agent.Metadata.Range, fmt.Sprintf("%d answers", answers))
+		},
+	}
 }
 
 func TestBudget(t *testing.T) {
@@ -35,7 +39,10 @@ func TestBudget(t *testing.T) {
 			v, _ := a.SatisfiableGroup(&c.Groups[0])
 			return v.String() == "yes"
 		},
-		"can be false": func(a lint.Analyzer, c lint.Condition) bool { v, _ := a.CanBeFalse(c.Expr); return v.String() == "yes" },
+		"can be false": func(a lint.Analyzer, c lint.Condition) bool {
+			v, _ := a.CanBeFalse(c.Expr)
+			return v.String() == "yes"
+		},
 		"implies": func(a lint.Analyzer, c lint.Condition) bool {
 			v, _ := a.Implies(c.Expr, c.Expr)
 			return v.String() == "yes"
@@ -50,7 +57,10 @@ func TestBudget(t *testing.T) {
 		},
 	}
 	body := func(matchers string) []byte {
-		return []byte(head + "action_space: {local_tools: [{alias: pay, approval: {condition: {args_match: {" + matchers + "}}}}]}\n")
+		return []byte(
+			head + "action_space: {local_tools: [{alias: pay, approval: {condition: {args_match: {" + matchers +
+				"}}}}]}\n",
+		)
 	}
 	for name, ask := range questions {
 		for matchers, want := range map[string]func(int) bool{
@@ -69,15 +79,22 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// Conditions that an attacker would write must not keep the linter busy: they are left unanswered,
-// and nothing is said.
+// Conditions that an attacker would write must not keep the linter
+// busy: they are left unanswered, and nothing is said.
 func TestHostileConditions(t *testing.T) {
 	dotted := make([]string, 30)
 	for i := range dotted {
 		dotted[i] = fmt.Sprintf("a.b%d: {gt: %d}", i, i)
 	}
 	group := "          - args_match: {" + strings.Join(dotted, ", ") + "}\n"
-	r := agent(t, "action_space:\n  local_tools:\n    - alias: pay\n      approval:\n        condition:\n"+strings.Repeat(group, 60), lint.Options{})
+	r := agent(
+		t,
+		"action_space:\n  local_tools:\n    - alias: pay\n      approval:\n        condition:\n"+strings.Repeat(
+			group,
+			60,
+		),
+		lint.Options{},
+	)
 	for _, f := range r.Findings {
 		if f.Rule != "dotted-key" {
 			t.Errorf("unexpected: %s [%s]", f.Message, f.Rule)

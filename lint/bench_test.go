@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// BenchmarkAgent tells what the authoring rules cost beside reading and validating an ordinary
-// agent.
+// BenchmarkAgent tells what the authoring rules cost beside reading and
+// validating an ordinary agent.
 func BenchmarkAgent(b *testing.B) {
 	src, err := os.ReadFile("testdata/ordinary.agf.yaml")
 	if err != nil {
@@ -28,6 +28,7 @@ func BenchmarkAgent(b *testing.B) {
 			}
 		})
 	}
+
 	for _, r := range rules.All() {
 		b.Run("only/"+r.ID, func(b *testing.B) {
 			w := lint.New([]lint.Rule{r}, lint.Options{}).Worker()

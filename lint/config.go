@@ -26,8 +26,8 @@ type setting struct {
 
 const configForm = "rules: {RULE: off | info | warning | error}"
 
-// ParseConfig reads a configuration that may name the known rules. Any Error among the findings
-// means that it must not be used.
+// ParseConfig reads a configuration that may name the known rules. Any
+// Error among the findings means that it must not be used.
 func ParseConfig(file string, src []byte, known []diag.RuleInfo) (*Config, []diag.Finding) {
 	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
 	if doc == nil {
@@ -35,7 +35,11 @@ func ParseConfig(file string, src []byte, known []diag.RuleInfo) (*Config, []dia
 	}
 	// `off` without quotes is ours to read, and text in YAML 1.2.
 	findings = slices.DeleteFunc(findings, func(f diag.Finding) bool { return f.Rule == "yaml-11-bool" })
-	r := configReader{file: file, findings: findings, config: &Config{severities: map[string]setting{}}}
+	r := configReader{
+		file:     file,
+		findings: findings,
+		config:   &Config{severities: map[string]setting{}},
+	}
 	for _, info := range known {
 		r.known = append(r.known, info.ID)
 	}
@@ -52,7 +56,14 @@ type configReader struct {
 
 func (r *configReader) fail(at diag.Range, message, expected, near string) {
 	r.findings = append(r.findings, diag.Finding{
-		Rule: configInvalid, Severity: diag.Error, File: r.file, Range: at, Message: message, Expected: expected, Nearest: near, Stops: true,
+		Rule:     configInvalid,
+		Severity: diag.Error,
+		File:     r.file,
+		Range:    at,
+		Message:  message,
+		Expected: expected,
+		Nearest:  near,
+		Stops:    true,
 	})
 }
 
@@ -64,10 +75,16 @@ func (r *configReader) top(n *yamldoc.Node) {
 	for _, f := range n.Fields {
 		switch {
 		case f.Key.Text != "rules":
-			r.fail(f.Key.Range, fmt.Sprintf("unknown field %q", f.Key.Text), configForm, diag.Nearest(f.Key.Text, []string{"rules"}))
+			r.fail(
+				f.Key.Range,
+				fmt.Sprintf("unknown field %q", f.Key.Text),
+				configForm,
+				diag.Nearest(f.Key.Text, []string{"rules"}),
+			)
 		case f.Value.Kind != yamldoc.Mapping:
 			r.fail(f.Value.Range, "rules is no mapping", configForm, "")
 		}
+
 		if f.Key.Text == "rules" {
 			for _, rule := range f.Value.Fields {
 				r.rule(rule)
@@ -79,9 +96,15 @@ func (r *configReader) top(n *yamldoc.Node) {
 func (r *configReader) rule(f yamldoc.Field) {
 	id := f.Key.Text
 	if !slices.Contains(r.known, id) {
-		r.fail(f.Key.Range, fmt.Sprintf("no rule is called %q", id), "a rule id; `agf-validate rules` lists them", diag.Nearest(id, r.known))
+		r.fail(
+			f.Key.Range,
+			fmt.Sprintf("no rule is called %q", id),
+			"a rule id; `agf-validate rules` lists them",
+			diag.Nearest(id, r.known),
+		)
 		return
 	}
+
 	severity, err := diag.ParseSeverity(f.Value.Text)
 	switch {
 	case f.Value.Kind == yamldoc.String && f.Value.Text == "off":
@@ -93,7 +116,8 @@ func (r *configReader) rule(f yamldoc.Field) {
 	}
 }
 
-// off reports whether the rule is switched off. A nil Config switches nothing off.
+// off reports whether the rule is switched off. A nil Config switches
+// nothing off.
 func (c *Config) off(id string) bool { return c != nil && c.severities[id].off }
 
 // apply re-grades findings. A nil Config changes nothing.
@@ -110,7 +134,9 @@ func (c *Config) apply(findings []diag.Finding) []diag.Finding {
 			}
 			f.Severity = s.severity
 		}
+
 		kept = append(kept, f)
 	}
+
 	return kept
 }

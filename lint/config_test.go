@@ -9,7 +9,8 @@ import (
 )
 
 func TestConfig(t *testing.T) {
-	const body = "action_space:\n  mcp_servers: [{alias: crm, allowed_tools: []}]\n  local_tools: [{alias: pay, approval: false}]\nmetdata: {}\n"
+	const body = "action_space:\n  mcp_servers: [{alias: crm, allowed_tools: []}]\n  local_tools: [{alias: pay, " +
+		"approval: false}]\nmetdata: {}\n"
 	expectBody := func(config string, want ...string) {
 		t.Helper()
 		c, findings := lint.ParseConfig("c.yaml", []byte(config), lint.Infos(rules.All()))
@@ -20,7 +21,11 @@ func TestConfig(t *testing.T) {
 	}
 	expectBody("{}", "6 warning empty-allow-list", "7 info idle-exemption", "8 warning unknown-field")
 	expectBody("rules: {}", "6 warning empty-allow-list", "7 info idle-exemption", "8 warning unknown-field")
-	expectBody("rules: {idle-exemption: error, empty-allow-list: off, unknown-field: info}", "7 error idle-exemption", "8 info unknown-field")
+	expectBody(
+		"rules: {idle-exemption: error, empty-allow-list: off, unknown-field: info}",
+		"7 error idle-exemption",
+		"8 info unknown-field",
+	)
 }
 
 func TestConfigLeavesWhatStopsTheLoad(t *testing.T) {
@@ -39,10 +44,12 @@ func TestConfigMistakes(t *testing.T) {
 		{"rules: {dotted-key: true}", `"true" is no severity`, ""},
 	} {
 		_, findings := lint.ParseConfig("c.yaml", []byte(c.config), lint.Infos(rules.All()))
-		if len(findings) != 1 || findings[0].Message != c.message || findings[0].Nearest != c.nearest || findings[0].Severity != diag.Error {
+		if len(findings) != 1 || findings[0].Message != c.message || findings[0].Nearest != c.nearest ||
+			findings[0].Severity != diag.Error {
 			t.Errorf("%s: got %+v", c.config, findings)
 		}
 	}
+
 	if c, findings := lint.ParseConfig("c.yaml", []byte("rules: {"), nil); c != nil || len(findings) == 0 {
 		t.Errorf("broken YAML: got %v, %v", c, findings)
 	}

@@ -7,11 +7,12 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Fleet is what the agents of a run can call, for rules about the policies that are checked
-// together with them.
+// Fleet is what the agents of a run can call, for rules about the
+// policies that are checked together with them.
 type Fleet struct{ subjects []Subject }
 
-// NewFleet makes a fleet. Agents that did not load, which are nil, are left out.
+// NewFleet makes a fleet. Agents that did not load, which are nil, are
+// left out.
 func NewFleet(subjects []*Subject) *Fleet {
 	var f Fleet
 	for _, s := range subjects {
@@ -30,15 +31,16 @@ type Subject struct {
 	open     bool // it has sub-agents whose calls nobody knows here
 }
 
-// call is one sort of call that a subject, or a sub-agent that runs under its policies, can make.
+// call is one sort of call that a subject, or a sub-agent that runs
+// under its policies, can make.
 type call struct {
 	kind           policy.Kind
 	target, server string
 	anyTarget      bool // of a server or remote agent without allow-list
 }
 
-// NewSubject parses an agent, and its sub-agents, which run under its policies. It is nil when the
-// agent does not load.
+// NewSubject parses an agent, and its sub-agents, which run under its
+// policies. It is nil when the agent does not load.
 func NewSubject(file string, src []byte, files *Files) *Subject {
 	agent, _ := schema.Parse(file, src)
 	if agent == nil {
@@ -55,7 +57,8 @@ func NewSubject(file string, src []byte, files *Files) *Subject {
 	return s
 }
 
-// takeBelow takes in what the sub-agents can call, as far as all of them can be read.
+// takeBelow takes in what the sub-agents can call, as far as all of
+// them can be read.
 func (s *Subject) takeBelow(agent *schema.Agent, files *Files) {
 	if files == nil {
 		s.open = true
@@ -90,20 +93,34 @@ func (s *Subject) take(a *schema.Agent) {
 	}
 	for _, r := range space.RemoteAgents {
 		s.contained(policy.Skill, r.Alias, r.AllowedSkills)
-		s.calls = append(s.calls, call{kind: policy.Delegation, target: r.Alias, server: r.Alias})
+		s.calls = append(s.calls, call{
+			kind:   policy.Delegation,
+			target: r.Alias,
+			server: r.Alias,
+		})
 	}
 }
 
 func (s *Subject) contained(kind policy.Kind, server string, listed *[]schema.ToolRef) {
 	if listed == nil {
-		s.calls = append(s.calls, call{kind: kind, server: server, anyTarget: true})
+		s.calls = append(s.calls, call{
+			kind:      kind,
+			server:    server,
+			anyTarget: true,
+		})
 	}
+
 	for _, e := range Entries(listed) {
-		s.calls = append(s.calls, call{kind: kind, server: server, target: e.Name})
+		s.calls = append(s.calls, call{
+			kind:   kind,
+			server: server,
+			target: e.Name,
+		})
 	}
 }
 
-// Meets reports whether some call of the subject may meet a match, whatever its annotations are.
+// Meets reports whether some call of the subject may meet a match,
+// whatever its annotations are.
 func (s *Subject) Meets(m *policy.Match) bool {
 	return s.open || slices.ContainsFunc(s.calls, func(c call) bool {
 		if !c.anyTarget {
@@ -123,14 +140,15 @@ func (s *Subject) Names() (targets, servers []string) {
 			servers = append(servers, c.server)
 		}
 	}
+
 	return targets, servers
 }
 
 // Subjects lists all agents of the fleet.
 func (f *Fleet) Subjects() []Subject { return f.subjects }
 
-// Governed lists the agents that a policy applies to: those that name it, and, of an implicit one,
-// those that it selects.
+// Governed lists the agents that a policy applies to: those that name
+// it, and, of an implicit one, those that it selects.
 func (f *Fleet) Governed(p *policy.Policy) []Subject {
 	var all []Subject
 	for _, s := range f.subjects {

@@ -12,9 +12,10 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// FuzzLint lints any text as an agent and as a policy: nothing panics, the same text gives the same
-// report, every finding has a known rule, a sentence and a place inside the text, and what is
-// silenced is not reported.
+// FuzzLint lints any text as an agent and as a policy: nothing panics,
+// the same text gives the same report, every finding has a known rule,
+// a sentence and a place inside the text, and what is silenced is not
+// reported.
 func FuzzLint(f *testing.F) {
 	seed := func(file string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(file, ".yaml") {
@@ -46,11 +47,13 @@ func FuzzLint(f *testing.F) {
 				t.Errorf("a used worker says\n%+v\na fresh one\n%+v", r, fresh)
 			}
 			for _, x := range r.Findings {
-				if !known[x.Rule] || x.Message == "" || x.File != "a" || x.Range.Start.Line < 1 || x.Range.Start.Line > strings.Count(string(src), "\n")+strings.Count(string(src), "\r")+1 {
+				if !known[x.Rule] || x.Message == "" || x.File != "a" || x.Range.Start.Line < 1 ||
+					x.Range.Start.Line > strings.Count(string(src), "\n")+strings.Count(string(src), "\r")+1 {
 					t.Errorf("odd finding: %+v", x)
 				}
 			}
 		}
+
 		lint.ParseConfig("a", src, lint.Infos(nil))
 	})
 }

@@ -9,28 +9,30 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Files is where an agent's sub-agents are found: its own path within a file system that they can't
-// leave.
+// Files is where an agent's sub-agents are found: its own path within a
+// file system that they can't leave.
 type Files struct {
 	FS   fs.FS
 	Path string
 }
 
-// The two rules of the graph whose findings don't stand where the linter needs them.
+// The two rules of the graph whose findings don't stand where the
+// linter needs them.
 const (
 	ruleCycle   = "sub-agent-cycle"
 	ruleTooDeep = "sub-agents-too-deep"
 )
 
-// hasLinks reports whether a graph would have something to say: there are files to read, or
-// delegation that a limit forbids.
+// hasLinks reports whether a graph would have something to say: there
+// are files to read, or delegation that a limit forbids.
 func hasLinks(a *schema.Agent) bool {
 	delegates := len(a.ActionSpace.LocalAgents)+len(a.ActionSpace.RemoteAgents) > 0
 	return a.HasFileAgents() || delegates && a.Constraints.Limits.MaxDelegationDepth != nil
 }
 
-// load reads the sub-agents and returns what concerns this file of them: its own links. The rest is
-// told in the turn of the file that it stands in.
+// load reads the sub-agents and returns what concerns this file of
+// them: its own links. The rest is told in the turn of the file that it
+// stands in.
 func (p *Pass) load(files Files) []diag.Finding {
 	graph, findings := p.Agent.LoadGraph(files.FS, files.Path)
 	p.Graph = graph
@@ -49,19 +51,25 @@ func (p *Pass) load(files Files) []diag.Finding {
 			kept = append(kept, f)
 		}
 	}
+
 	return append(kept, p.cycles()...)
 }
 
-// tooDeep brings a finding about the end of a chain to its top: seen from the agents below, the
-// chain is shorter.
+// tooDeep brings a finding about the end of a chain to its top: seen
+// from the agents below, the chain is shorter.
 func (p *Pass) tooDeep(f diag.Finding) diag.Finding {
-	f.Related = append(f.Related, diag.Related{File: p.prefix + f.File, Range: f.Range, Message: "followed up to here"})
+	f.Related = append(f.Related, diag.Related{
+		File:    p.prefix + f.File,
+		Range:   f.Range,
+		Message: "followed up to here",
+	})
 	f.File, f.Range = p.file, p.Agent.Doc.Root.Get("action_space").Field("local_agents").Key.Range
 	return f
 }
 
-// cycles reports the links of the agent that lead back to it. Every agent on the ring is told of
-// its own link, as each of them can break it and none comes first.
+// cycles reports the links of the agent that lead back to it. Every
+// agent on the ring is told of its own link, as each of them can break
+// it and none comes first.
 func (p *Pass) cycles() []diag.Finding {
 	if p.Graph == nil {
 		return nil
@@ -73,15 +81,20 @@ func (p *Pass) cycles() []diag.Finding {
 			continue
 		}
 		found = append(found, diag.Finding{
-			Rule: ruleCycle, Severity: diag.Error, File: p.file, Range: link.Range,
+			Rule:     ruleCycle,
+			Severity: diag.Error,
+			File:     p.file,
+			Range:    link.Range,
 			Message:  "the agents delegate in a circle: " + p.Graph.Root.Path + " → " + strings.Join(ring, " → "),
 			Expected: "sub-agents that do not lead back to their parents",
 		})
 	}
+
 	return found
 }
 
-// wayBack returns the paths from one member to another, nil when there is no way.
+// wayBack returns the paths from one member to another, nil when there
+// is no way.
 func wayBack(from, to *schema.Member, seen map[*schema.Member]bool) []string {
 	if from == to {
 		return []string{to.Path}

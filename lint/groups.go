@@ -5,8 +5,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Asking is a rule of a policy that asks people, with the places that name whom it asks; both are
-// in source order.
+// Asking is a rule of a policy that asks people, with the places that
+// name whom it asks; both are in source order.
 type Asking struct {
 	Rule      *policy.Rule
 	Stages    []*yamldoc.Node // the group of each stage
@@ -22,7 +22,9 @@ func (p *Pass) Asking() []Asking {
 			continue
 		}
 		out = append(out, Asking{
-			Rule: rule, Stages: valuesOf(require.Get("stages"), "group"), Escalates: valuesOf(require.Get("escalate"), "to"),
+			Rule:      rule,
+			Stages:    valuesOf(require.Get("stages"), "group"),
+			Escalates: valuesOf(require.Get("escalate"), "to"),
 		})
 	}
 

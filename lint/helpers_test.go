@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// head starts every agent of these tests; the body of a test begins in line 5.
+// head starts every agent of these tests; the body of a test begins in
+// line 5.
 const head = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Files invoices.}
 interface: {input: {type: object}, output: {type: object}}

@@ -19,8 +19,9 @@ type Area struct {
 	Rules []diag.RuleInfo
 }
 
-// Areas lists every rule that a run can report: what makes a file valid, bottom up, then the
-// authoring rules, then what is said about comments and configuration.
+// Areas lists every rule that a run can report: what makes a file
+// valid, bottom up, then the authoring rules, then what is said about
+// comments and configuration.
 func Areas(rules []Rule) []Area {
 	authoring := make([]diag.RuleInfo, len(rules))
 	for i := range rules {
@@ -47,7 +48,8 @@ func Infos(rules []Rule) []diag.RuleInfo {
 	return all
 }
 
-// Sample is a file of a rule's folder without the `# want "…"` comments that its test reads.
+// Sample is a file of a rule's folder without the `# want "…"` comments
+// that its test reads.
 func Sample(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -72,7 +74,8 @@ func ownRules() []diag.RuleInfo {
 	return diag.Pages(pages, suppressionInvalid, suppressionUnused, configInvalid)
 }
 
-// Describe returns the description of an authoring rule from its page and its samples.
+// Describe returns the description of an authoring rule from its page
+// and its samples.
 func Describe(page, bad, good string) diag.RuleInfo {
 	info := diag.Page(page)
 	info.Bad, info.Good = Sample(bad), Sample(good)

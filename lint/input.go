@@ -2,14 +2,25 @@ package lint
 
 import "github.com/assent-dev/assent/internal/yamldoc"
 
-// Properties returns the fields that a JSON Schema in an interface declares, nil when it declares
-// none or leaves the rest to keywords that the linter does not follow.
+// Properties returns the fields that a JSON Schema in an interface
+// declares, nil when it declares none or leaves the rest to keywords
+// that the linter does not follow.
 func Properties(schema *yamldoc.Node) *yamldoc.Node {
-	for _, key := range []string{"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "additionalProperties", "dependentSchemas"} {
+	for _, key := range []string{
+		"$ref",
+		"allOf",
+		"anyOf",
+		"oneOf",
+		"if",
+		"patternProperties",
+		"additionalProperties",
+		"dependentSchemas",
+	} {
 		if n := schema.Get(key); n != nil && (n.Kind != yamldoc.Bool || n.Bool) {
 			return nil
 		}
 	}
+
 	declared := schema.Get("properties")
 	if declared == nil || len(declared.Fields) == 0 {
 		return nil

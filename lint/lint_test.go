@@ -30,9 +30,16 @@ func TestFilesThatDoNotLoad(t *testing.T) {
 
 func TestContentOf(t *testing.T) {
 	for src, want := range map[string]lint.Content{
-		"policy_ref: a\nrules: []\n": lint.PolicyContent, "policy_ref: a\nmetadata: {}\n": lint.PolicyContent, "people: []\n": lint.PeopleContent,
-		"groups: {}\nschema_version: x\n": lint.PeopleContent, "people: []\nmetadata: {}\n": lint.AgentContent,
-		"execution_policy: {}\npolicy_ref: a\n": lint.AgentContent, head: lint.AgentContent, "{": lint.AgentContent, "[]": lint.AgentContent, "": lint.AgentContent,
+		"policy_ref: a\nrules: []\n":            lint.PolicyContent,
+		"policy_ref: a\nmetadata: {}\n":         lint.PolicyContent,
+		"people: []\n":                          lint.PeopleContent,
+		"groups: {}\nschema_version: x\n":       lint.PeopleContent,
+		"people: []\nmetadata: {}\n":            lint.AgentContent,
+		"execution_policy: {}\npolicy_ref: a\n": lint.AgentContent,
+		head:                                    lint.AgentContent,
+		"{":                                     lint.AgentContent,
+		"[]":                                    lint.AgentContent,
+		"":                                      lint.AgentContent,
 	} {
 		if got := lint.ContentOf([]byte(src)); got != want {
 			t.Errorf("%q: got %v", src, got)
@@ -44,21 +51,41 @@ func TestWorkersRememberNothing(t *testing.T) {
 	w := lint.New(rules.All(), lint.Options{}).Worker()
 	const body = "action_space: {mcp_servers: [{alias: crm, allowed_tools: []}]}\n"
 	for range 2 {
-		expect(t, "twice", said(w.Agent("a.agf.yaml", []byte(head+body), nil).Findings), "5 warning empty-allow-list")
+		expect(
+			t,
+			"twice",
+			said(w.Agent("a.agf.yaml", []byte(head+body), nil).Findings),
+			"5 warning empty-allow-list",
+		)
 	}
 }
 
 func TestReferences(t *testing.T) {
-	pol, findings := policy.Parse("p.policy.yaml", []byte("schema_version: \"1.0.0\"\npolicy_ref: acme.trades-v2\nagents: {ids: [trader]}\nrules: [{id: all, approval: true}]\n"))
+	pol, findings := policy.Parse(
+		"p.policy.yaml",
+		[]byte(
+			"schema_version: \"1.0.0\"\npolicy_ref: acme.trades-v2\nagents: {ids: [trader]}\nrules: [{id: all, "+
+				"approval: true}]\n",
+		),
+	)
 	if pol == nil {
 		t.Fatal(findings)
 	}
 	set, _ := policy.NewSet(pol)
-	const body = "constraints:\n  governance_policies:\n    - policy_ref: acme.trades-v2\n    - policy_ref: acme.trades-v1\n    - {policy_ref: other, required: false}\n"
+	const body = "constraints:\n  governance_policies:\n    - policy_ref: acme.trades-v2\n    - policy_ref: " +
+		"acme.trades-v1\n    - {policy_ref: other, required: false}\n"
 	expect(t, "no registry", said(agent(t, body, lint.Options{}).Findings))
 	r := agent(t, body, lint.Options{Registry: set})
-	expect(t, "registry", said(r.Findings), "7 info policy-selector-overridden", "8 error policy-unresolved", "9 warning policy-advisory-missing")
-	if r.Findings[1].Nearest != "acme.trades-v2" || r.Findings[1].Range.Start != (diag.Position{Line: 8, Column: 19}) {
+	expect(
+		t,
+		"registry",
+		said(r.Findings),
+		"7 info policy-selector-overridden",
+		"8 error policy-unresolved",
+		"9 warning policy-advisory-missing",
+	)
+	if r.Findings[1].Nearest != "acme.trades-v2" ||
+		r.Findings[1].Range.Start != (diag.Position{Line: 8, Column: 19}) {
 		t.Errorf("got %+v", r.Findings[1])
 	}
 }
@@ -77,6 +104,7 @@ func files(links map[string][]string) fstest.MapFS {
 		}
 		fsys[name] = &fstest.MapFile{Data: []byte(b.String())}
 	}
+
 	return fsys
 }
 
@@ -87,7 +115,9 @@ func visit(fsys fstest.MapFS, name string) []diag.Finding {
 }
 
 func TestMissingSubAgentIsToldOnce(t *testing.T) {
-	fsys := files(map[string][]string{"a.agf.yaml": {"b.agf.yaml"}, "b.agf.yaml": {"c.agf.yaml", "../d.agf.yaml"}})
+	fsys := files(
+		map[string][]string{"a.agf.yaml": {"b.agf.yaml"}, "b.agf.yaml": {"c.agf.yaml", "../d.agf.yaml"}},
+	)
 	expect(t, "a", said(visit(fsys, "a.agf.yaml")))
 	found := visit(fsys, "b.agf.yaml")
 	expect(t, "b", said(found), "8 error missing-sub-agent", "10 error sub-agent-outside")
@@ -98,22 +128,34 @@ func TestMissingSubAgentIsToldOnce(t *testing.T) {
 
 func TestFindingsInsideSubAgentsAreTheirOwn(t *testing.T) {
 	fsys := files(map[string][]string{"a.agf.yaml": {"b.agf.yaml"}, "b.agf.yaml": nil})
-	fsys["b.agf.yaml"].Data = append(fsys["b.agf.yaml"].Data, "metdata: {}\nconstraints: {limits: {max_delegation_depth: 0}}\naction_space: {local_agents: [{alias: c, source: c, source_type: db}]}\n"...)
+	fsys["b.agf.yaml"].Data = append(
+		fsys["b.agf.yaml"].Data,
+		"metdata: {}\nconstraints: {limits: {max_delegation_depth: 0}}\naction_space: {local_agents: [{alias: c, "+
+			"source: c, source_type: db}]}\n"...)
 	expect(t, "a", said(visit(fsys, "a.agf.yaml")))
 	expect(t, "b", said(visit(fsys, "b.agf.yaml")), "5 warning unknown-field", "6 warning delegation-depth")
 }
 
 func TestCycles(t *testing.T) {
 	fsys := files(map[string][]string{
-		"a.agf.yaml": {"b.agf.yaml"}, "b.agf.yaml": {"c.agf.yaml"}, "c.agf.yaml": {"d.agf.yaml", "a.agf.yaml"},
-		"d.agf.yaml": nil, "top.agf.yaml": {"a.agf.yaml"}, "self.agf.yaml": {"self.agf.yaml"},
+		"a.agf.yaml":    {"b.agf.yaml"},
+		"b.agf.yaml":    {"c.agf.yaml"},
+		"c.agf.yaml":    {"d.agf.yaml", "a.agf.yaml"},
+		"d.agf.yaml":    nil,
+		"top.agf.yaml":  {"a.agf.yaml"},
+		"self.agf.yaml": {"self.agf.yaml"},
 	})
 	for name, want := range map[string][]string{
-		"a.agf.yaml": {"8 error sub-agent-cycle"}, "b.agf.yaml": {"8 error sub-agent-cycle"}, "c.agf.yaml": {"10 error sub-agent-cycle"},
-		"d.agf.yaml": nil, "top.agf.yaml": nil, "self.agf.yaml": {"8 error sub-agent-cycle"},
+		"a.agf.yaml":    {"8 error sub-agent-cycle"},
+		"b.agf.yaml":    {"8 error sub-agent-cycle"},
+		"c.agf.yaml":    {"10 error sub-agent-cycle"},
+		"d.agf.yaml":    nil,
+		"top.agf.yaml":  nil,
+		"self.agf.yaml": {"8 error sub-agent-cycle"},
 	} {
 		expect(t, name, said(visit(fsys, name)), want...)
 	}
+
 	found := visit(fsys, "b.agf.yaml")
 	if want := "the agents delegate in a circle: b.agf.yaml → c.agf.yaml → a.agf.yaml → b.agf.yaml"; found[0].Message != want {
 		t.Errorf("got %q", found[0].Message)
@@ -138,7 +180,9 @@ func TestChainsTooDeep(t *testing.T) {
 
 func TestDelegationDepthIsTheAgentsOwn(t *testing.T) {
 	fsys := files(map[string][]string{"a.agf.yaml": {"b.agf.yaml"}, "b.agf.yaml": nil})
-	fsys["a.agf.yaml"].Data = append(fsys["a.agf.yaml"].Data, "constraints: {limits: {max_delegation_depth: 0}}\n"...)
+	fsys["a.agf.yaml"].Data = append(
+		fsys["a.agf.yaml"].Data,
+		"constraints: {limits: {max_delegation_depth: 0}}\n"...)
 	expect(t, "a", said(visit(fsys, "a.agf.yaml")), "9 warning delegation-depth")
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// TestUsers1_10_OneBlockDoesNotHideTheOthers: what breaks the format in one place, and what is
-// wrong in the rest, are told in one run.
+// TestUsers1_10_OneBlockDoesNotHideTheOthers: what breaks the format in
+// one place, and what is wrong in the rest, are told in one run.
 func TestUsers1_10_OneBlockDoesNotHideTheOthers(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: desk, name: 7, description: Trades, lables: {a: b}}
@@ -31,9 +31,20 @@ action_space:
     - alias: show
       approval: {message_template: "{{tool_args.amount", condition: {args_match: {operation: DELETE}}}
 `
-	expect(t, "agent", said(lint.New(rules.All(), lint.Options{}).Worker().Agent("a.agf.yaml", []byte(agent), nil).Findings),
-		"2 error missing-field", "2 error wrong-type", "2 warning unknown-field", "4 warning unknown-execution-policy", "8 error regex-not-re2", "9 error wrong-type",
-		"12 error condition-unsatisfiable", "14 error template-unbalanced", "14 warning case-dodged")
+	expect(
+		t,
+		"agent",
+		said(lint.New(rules.All(), lint.Options{}).Worker().Agent("a.agf.yaml", []byte(agent), nil).Findings),
+		"2 error missing-field",
+		"2 error wrong-type",
+		"2 warning unknown-field",
+		"4 warning unknown-execution-policy",
+		"8 error regex-not-re2",
+		"9 error wrong-type",
+		"12 error condition-unsatisfiable",
+		"14 error template-unbalanced",
+		"14 warning case-dodged",
+	)
 
 	const pol = `schema_version: 1
 policy_ref: acme.p
@@ -43,21 +54,36 @@ rules:
   - {id: two, match: {kinds: [tool], targets: [pay]}, approval: {condition: {args_match: {amount: {gt: 10, lt: 5}}}}}
   - {id: two, match: {kinds: [tool], targets: [wire]}, approval: {condition: {args_match: {memo: {pattern: "(?=x)"}}}}}
 `
-	expect(t, "policy", said(lint.New(rules.All(), lint.Options{}).Worker().Policy("a.policy.yaml", []byte(pol)).Findings),
-		"1 error wrong-type", "3 error unknown-field", "5 error wrong-type", "6 error condition-unsatisfiable", "7 error policy-duplicate-rule", "7 error regex-not-re2")
+	expect(
+		t,
+		"policy",
+		said(lint.New(rules.All(), lint.Options{}).Worker().Policy("a.policy.yaml", []byte(pol)).Findings),
+		"1 error wrong-type",
+		"3 error unknown-field",
+		"5 error wrong-type",
+		"6 error condition-unsatisfiable",
+		"7 error policy-duplicate-rule",
+		"7 error regex-not-re2",
+	)
 }
 
-// TestUsers1_10_NoFollowUpsAreInvented: when one scalar of a sound file is made a list, nothing is
-// reported but in the part of the file that holds it.
+// TestUsers1_10_NoFollowUpsAreInvented: when one scalar of a sound file
+// is made a list, nothing is reported but in the part of the file that
+// holds it.
 func TestUsers1_10_NoFollowUpsAreInvented(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"../examples/*/*.agf.yaml", "../examples/*/policies/*.policy.yaml", "rules/*/good*.yaml"} {
+	for _, pattern := range []string{
+		"../examples/*/*.agf.yaml",
+		"../examples/*/policies/*.policy.yaml",
+		"rules/*/good*.yaml",
+	} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %v", pattern, err)
 		}
 		files = append(files, found...)
 	}
+
 	w := lint.New(rules.All(), lint.Options{}).Worker()
 	report := func(file string, src []byte) []diag.Finding {
 		if strings.HasSuffix(file, ".policy.yaml") {
@@ -87,16 +113,26 @@ func TestUsers1_10_NoFollowUpsAreInvented(t *testing.T) {
 				if f.Stops || slices.ContainsFunc(before, same) || inside(f.Range.Start, s.part) {
 					continue
 				}
-				t.Errorf("%s:%d: a list instead of %q: line %d: %s [%s]", file, s.node.Range.Start.Line, s.node.Text, f.Range.Start.Line, f.Message, f.Rule)
+				t.Errorf(
+					"%s:%d: a list instead of %q: line %d: %s [%s]",
+					file,
+					s.node.Range.Start.Line,
+					s.node.Text,
+					f.Range.Start.Line,
+					f.Message,
+					f.Rule,
+				)
 			}
 		}
 	}
+
 	if broken < 1_000 {
 		t.Errorf("only %d files were broken", broken)
 	}
 }
 
-// scalar is a scalar of a document and the block, or entry of a list in a block, that holds it.
+// scalar is a scalar of a document and the block, or entry of a list in
+// a block, that holds it.
 type scalar struct {
 	node *yamldoc.Node
 	part diag.Range
@@ -117,7 +153,8 @@ func scalars(n *yamldoc.Node, above []diag.Range) []scalar {
 	return all
 }
 
-// replaced puts other text in the place of a range on one line, nil when it has several.
+// replaced puts other text in the place of a range on one line, nil
+// when it has several.
 func replaced(src []byte, at diag.Range, text string) []byte {
 	if at.Start.Line != at.End.Line {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Pass is what a rule sees of one file: exactly one of Agent and Policy is set.
+// Pass is what a rule sees of one file: exactly one of Agent and Policy
+// is set.
 type Pass struct {
 	Agent    *schema.Agent
 	Policy   *policy.Policy
@@ -28,10 +29,17 @@ type Pass struct {
 	reports []diag.Finding
 }
 
-// Report adds a finding of the running rule. Rule and File are filled in; the severity is the
-// rule's own, unless the finding brings a lower one with Soften.
+// Report adds a finding of the running rule. Rule and File are filled
+// in; the severity is the rule's own, unless the finding brings a lower
+// one with Soften.
 func (p *Pass) Report(at diag.Range, message string, more ...func(*diag.Finding)) {
-	f := diag.Finding{Rule: p.rule.ID, Severity: p.rule.Severity, File: p.file, Range: at, Message: message}
+	f := diag.Finding{
+		Rule:     p.rule.ID,
+		Severity: p.rule.Severity,
+		File:     p.file,
+		Range:    at,
+		Message:  message,
+	}
 	for _, m := range more {
 		m(&f)
 	}
@@ -54,7 +62,9 @@ func Meant(name string) func(*diag.Finding) { return func(f *diag.Finding) { f.N
 
 // Related points to another place in the same file.
 func Related(at diag.Range, message string) func(*diag.Finding) {
-	return func(f *diag.Finding) { f.Related = append(f.Related, diag.Related{Range: at, Message: message}) }
+	return func(f *diag.Finding) {
+		f.Related = append(f.Related, diag.Related{Range: at, Message: message})
+	}
 }
 
 // Elsewhere points to a place in the file of another member of the graph.
@@ -65,7 +75,11 @@ func (p *Pass) Elsewhere(m *schema.Member, at diag.Range, message string) func(*
 // Within points to a place in another file.
 func Within(file string, at diag.Range, message string) func(*diag.Finding) {
 	return func(f *diag.Finding) {
-		f.Related = append(f.Related, diag.Related{File: file, Range: at, Message: message})
+		f.Related = append(f.Related, diag.Related{
+			File:    file,
+			Range:   at,
+			Message: message,
+		})
 	}
 }
 
@@ -77,8 +91,8 @@ func Soften(to diag.Severity) func(*diag.Finding) {
 // longestWitness is what fits on a line beside the sentence.
 const longestWitness = 120
 
-// Witness words the arguments that prove a finding: `, for example {"amount":0}`, or nothing when
-// they are long.
+// Witness words the arguments that prove a finding: `, for example
+// {"amount":0}`, or nothing when they are long.
 func Witness(v value.Value) string {
 	text := v.AppendJSON(nil)
 	if len(text) > longestWitness {
@@ -87,15 +101,16 @@ func Witness(v value.Value) string {
 	return ", for example " + string(text)
 }
 
-// UnknownField is a field that the format does not know, with the keys that lead to it.
+// UnknownField is a field that the format does not know, with the keys
+// that lead to it.
 type UnknownField struct {
 	Key  *yamldoc.Node
 	In   *yamldoc.Node // the mapping that it stands in
 	Path []string      // keys from the top to that mapping; list items leave no trace
 }
 
-// UnknownFields lists the fields of the agent that validity reported as unknown. (A policy with one
-// does not load.)
+// UnknownFields lists the fields of the agent that validity reported as
+// unknown. (A policy with one does not load.)
 func (p *Pass) UnknownFields() []UnknownField {
 	places := map[diag.Position]bool{}
 	for _, f := range p.found {
@@ -122,9 +137,14 @@ func (w *unknownWalk) visit(n *yamldoc.Node, path []string) {
 	}
 	for _, f := range n.Fields {
 		if w.places[f.Key.Range.Start] {
-			w.fields = append(w.fields, UnknownField{Key: f.Key, In: n, Path: path})
+			w.fields = append(w.fields, UnknownField{
+				Key:  f.Key,
+				In:   n,
+				Path: path,
+			})
 			continue
 		}
+
 		w.visit(f.Value, append(path[:len(path):len(path)], f.Key.Text))
 	}
 }

@@ -16,9 +16,10 @@ const (
 	ruleSelectorOverridden = "policy-selector-overridden"
 )
 
-// references tells which policies that the agent names are not in the registry, and which reach it
-// against their own selector. The ids are those of resolve, which says the same of a plan; here
-// every registry gets by without compiling one.
+// references tells which policies that the agent names are not in the
+// registry, and which reach it against their own selector. The ids are
+// those of resolve, which says the same of a plan; here every registry
+// gets by without compiling one.
 func (p *Pass) references() []diag.Finding {
 	if p.Registry == nil {
 		return nil
@@ -36,26 +37,36 @@ func (p *Pass) references() []diag.Finding {
 			f.Expected, f.Nearest = "the policy_ref of a policy that was given", p.nearestPolicy(ref.Ref)
 		case !ok:
 			f.Rule, f.Severity = ruleAdvisoryMissing, diag.Warning
-			f.Message = fmt.Sprintf("advisory policy %q is not in the registry, so decisions are made without it", ref.Ref)
+			f.Message = fmt.Sprintf(
+				"advisory policy %q is not in the registry, so decisions are made without it",
+				ref.Ref,
+			)
 			f.Expected, f.Nearest = "the policy_ref of a policy that was given", p.nearestPolicy(ref.Ref)
 		case !pol.Agents.Match(&p.Agent.Metadata) && !p.partial:
 			f.Rule, f.Severity = ruleSelectorOverridden, diag.Info
-			f.Message = fmt.Sprintf("%q applies because it is named here, although its own selector leaves this agent out", ref.Ref)
+			f.Message = fmt.Sprintf(
+				"%q applies because it is named here, although its own selector leaves this agent out",
+				ref.Ref,
+			)
 		default:
 			continue
 		}
+
 		found = append(found, f)
 	}
+
 	return found
 }
 
-// unread reports whether a policy may be one of those that are given and broken.
+// unread reports whether a policy may be one of those that are given
+// and broken.
 func (p *Pass) unread(ref string) bool {
 	unread := p.worker.linter.opt.Unread
 	return slices.Contains(unread, ref) || slices.Contains(unread, "")
 }
 
-// Policies lists the policies that apply to the agent, as far as the registry holds them.
+// Policies lists the policies that apply to the agent, as far as the
+// registry holds them.
 func (p *Pass) Policies() []*policy.Policy {
 	if p.Registry == nil {
 		return nil
@@ -74,7 +85,8 @@ func (p *Pass) Policies() []*policy.Policy {
 	return all
 }
 
-// Plan compiles the agent with its policies. It is an error when a required one is missing.
+// Plan compiles the agent with its policies. It is an error when a
+// required one is missing.
 func (p *Pass) Plan() (*resolve.Plan, error) {
 	plan, err := resolve.Compile(p.Agent, p.Registry, resolve.Options{Semantics: p.worker.linter.opt.Semantics})
 	if err != nil {

@@ -29,6 +29,7 @@ func (p *Pass) Sites() []Site {
 			p.sites = agentSites(p.Agent)
 		}
 	}
+
 	return p.sites
 }
 
@@ -49,6 +50,7 @@ func agentSites(a *schema.Agent) []Site {
 			add(t.Approval, condition.ToolArgs, template.MCPTool, t.Name, t.NameRange)
 		}
 	}
+
 	for _, l := range space.LocalAgents {
 		add(l.Approval, condition.Delegation, template.LocalDelegation, l.Alias, l.AliasRange)
 	}
@@ -58,6 +60,7 @@ func agentSites(a *schema.Agent) []Site {
 			add(s.Approval, condition.SkillArgs, template.Skill, s.Name, s.NameRange)
 		}
 	}
+
 	return sites
 }
 
@@ -76,13 +79,21 @@ func policySites(pol *policy.Policy) []Site {
 			continue
 		}
 		contexts, use := kindsOf(&r.Match)
-		sites = append(sites, Site{Approval: r.Approval, Use: use, Contexts: contexts, Name: r.ID, Range: r.Range})
+		sites = append(sites, Site{
+			Approval: r.Approval,
+			Use:      use,
+			Contexts: contexts,
+			Name:     r.ID,
+			Range:    r.Range,
+		})
 	}
+
 	return sites
 }
 
-// kindsOf gives the template contexts of a rule's matches and the use of its condition. Only the
-// calls of tools have no parent's input to read, and only pure delegations no arguments.
+// kindsOf gives the template contexts of a rule's matches and the use
+// of its condition. Only the calls of tools have no parent's input to
+// read, and only pure delegations no arguments.
 func kindsOf(m *policy.Match) ([]template.Context, condition.Use) {
 	kinds := m.Kinds
 	if len(kinds) == 0 {
@@ -105,8 +116,8 @@ func kindsOf(m *policy.Match) ([]template.Context, condition.Use) {
 	}
 }
 
-// contextsOf gives the contexts of a kind; on servers there are neither local tools nor local
-// agents (docs/design/001-semantics.md).
+// contextsOf gives the contexts of a kind; on servers there are neither
+// local tools nor local agents (docs/design/001-semantics.md).
 func contextsOf(k policy.Kind, onServers bool) []template.Context {
 	switch {
 	case k == policy.MCPTool:
@@ -120,10 +131,12 @@ func contextsOf(k policy.Kind, onServers bool) []template.Context {
 	case k == policy.Delegation:
 		return []template.Context{template.LocalDelegation, template.RemoteDelegation}
 	}
+
 	return nil
 }
 
-// Condition is one condition of the file: of an approval, a loop's exit or a route.
+// Condition is one condition of the file: of an approval, a loop's exit
+// or a route.
 type Condition struct {
 	*condition.Expr
 	Use condition.Use
@@ -154,18 +167,21 @@ func (p *Pass) Conditions() []Condition {
 	return all
 }
 
-// Readable reports whether every key of the group names something in its use, and every test could
-// be read. A group of which that is not so is never more than unknown, and is reported already.
+// Readable reports whether every key of the group names something in
+// its use, and every test could be read. A group of which that is not
+// so is never more than unknown, and is reported already.
 func Readable(use condition.Use, g *condition.Group) bool {
 	return !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool {
 		_, fault := condition.Places(use, m.Key)
-		return fault != "" || slices.ContainsFunc(m.Tests, func(t condition.Test) bool { return t.Op == condition.Unreadable })
+		return fault != "" || slices.ContainsFunc(m.Tests, func(t condition.Test) bool {
+			return t.Op == condition.Unreadable
+		})
 	})
 }
 
-// Unread says what becomes of calls where a test of the condition is never certain: that every one
-// asks, or that the other tests still let some through, with one of them. It is "" where that can't
-// be told.
+// Unread says what becomes of calls where a test of the condition is
+// never certain: that every one asks, or that the other tests still let
+// some through, with one of them. It is "" where that can't be told.
 func (p *Pass) Unread(use condition.Use, e *condition.Expr) string {
 	what := "call"
 	if use == condition.Delegation {
@@ -177,10 +193,12 @@ func (p *Pass) Unread(use condition.Use, e *condition.Expr) string {
 	case condition.Yes:
 		return ", and only the other tests let a " + what + " through" + Witness(witness)
 	}
+
 	return ""
 }
 
-// Element takes a key apart that reads one element of a list: the path of the list, and the index.
+// Element takes a key apart that reads one element of a list: the path
+// of the list, and the index.
 func Element(key string) (list, index string, ok bool) {
 	segments := strings.Split(key, ".")
 	for i, s := range segments {
@@ -191,7 +209,11 @@ func Element(key string) (list, index string, ok bool) {
 	return "", "", false
 }
 
-// Idle reports whether the matcher tests nothing: it has no test at all, or only empty exclusions.
+// Idle reports whether the matcher tests nothing: it has no test at
+// all, or only empty exclusions.
 func Idle(m *condition.Matcher) bool {
-	return !slices.ContainsFunc(m.Tests, func(t condition.Test) bool { return !t.Negative() || len(t.Operands()) > 0 })
+	return !slices.ContainsFunc(
+		m.Tests,
+		func(t condition.Test) bool { return !t.Negative() || len(t.Operands()) > 0 },
+	)
 }

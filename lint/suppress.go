@@ -10,12 +10,14 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// A suppression is a comment on the line where a finding starts, or alone on the line above it:
+// A suppression is a comment on the line where a finding starts, or
+// alone on the line above it:
 //
 //	# agf-validate: ignore RULE[, RULE] -- reason
 //
-// The reason is required: whoever reads the file later has to know why a warning was overruled.
-// Findings that stop the load and those of insistent rules can't be silenced.
+// The reason is required: whoever reads the file later has to know why
+// a warning was overruled. Findings that stop the load and those of
+// insistent rules can't be silenced.
 const (
 	marker = "agf-validate"
 	form   = "# agf-validate: ignore RULE[, RULE] -- reason"
@@ -39,9 +41,11 @@ type silence struct {
 	comments []*suppression
 }
 
-// apply moves silenced findings out of the way, and adds findings about suppressions that are wrong
-// or idle.
-func (s *silence) apply(doc *yamldoc.Document, findings []diag.Finding) (kept []diag.Finding, silenced []diag.Suppressed) {
+// apply moves silenced findings out of the way, and adds findings about
+// suppressions that are wrong or idle.
+func (s *silence) apply(
+	doc *yamldoc.Document, findings []diag.Finding,
+) (kept []diag.Finding, silenced []diag.Suppressed) {
 	if s.read(doc); len(s.comments) == 0 {
 		return findings, nil
 	}
@@ -52,6 +56,7 @@ func (s *silence) apply(doc *yamldoc.Document, findings []diag.Finding) (kept []
 			kept = append(kept, f)
 		}
 	}
+
 	for _, c := range s.comments {
 		kept = append(kept, s.about(c, doc.File)...)
 	}
@@ -72,6 +77,7 @@ func (s *silence) silencer(f diag.Finding) *suppression {
 		c.used[i] = true
 		return c
 	}
+
 	return nil
 }
 
@@ -79,9 +85,16 @@ func (s *silence) silencer(f diag.Finding) *suppression {
 func (s *silence) about(c *suppression, file string) []diag.Finding {
 	if c.flaw != "" {
 		return []diag.Finding{{
-			Rule: suppressionInvalid, Severity: diag.Error, File: file, Range: c.at, Message: c.flaw, Expected: form, Nearest: c.near,
+			Rule:     suppressionInvalid,
+			Severity: diag.Error,
+			File:     file,
+			Range:    c.at,
+			Message:  c.flaw,
+			Expected: form,
+			Nearest:  c.near,
 		}}
 	}
+
 	var idle []string
 	for i, id := range c.rules {
 		if !c.used[i] && s.couldRun(id) {
@@ -92,14 +105,22 @@ func (s *silence) about(c *suppression, file string) []diag.Finding {
 		return nil
 	}
 	return []diag.Finding{{
-		Rule: suppressionUnused, Severity: diag.Info, File: file, Range: c.at,
-		Message:  fmt.Sprintf("nothing to silence: %s reports nothing in line %d", strings.Join(idle, ", "), c.line),
+		Rule:     suppressionUnused,
+		Severity: diag.Info,
+		File:     file,
+		Range:    c.at,
+		Message: fmt.Sprintf(
+			"nothing to silence: %s reports nothing in line %d",
+			strings.Join(idle, ", "),
+			c.line,
+		),
 		Expected: "no comment, or one on the line of the finding or alone above it",
 	}}
 }
 
-// couldRun reports whether a rule had its say in this run: it may be off, some need the registry,
-// the sub-agents, the other agents or the people, and none sees all of a broken file.
+// couldRun reports whether a rule had its say in this run: it may be
+// off, some need the registry, the sub-agents, the other agents or the
+// people, and none sees all of a broken file.
 func (s *silence) couldRun(id string) bool {
 	switch {
 	case s.linter.opt.Config.off(id), s.pass.partial:
@@ -109,6 +130,7 @@ func (s *silence) couldRun(id string) bool {
 	case schema.IsGraphRule(id):
 		return s.pass.Graph != nil
 	}
+
 	r := s.linter.rule(id)
 	return r == nil || s.pass.serves(r)
 }
@@ -121,8 +143,8 @@ func (l *Linter) rule(id string) *Rule {
 	return &l.rules[i]
 }
 
-// read finds the suppressions among the comments. One alone on its line speaks for the next line
-// that is more than a comment.
+// read finds the suppressions among the comments. One alone on its line
+// speaks for the next line that is more than a comment.
 func (s *silence) read(doc *yamldoc.Document) {
 	alone := map[int]bool{}
 	for _, c := range doc.Comments {
@@ -142,7 +164,8 @@ func (s *silence) read(doc *yamldoc.Document) {
 	}
 }
 
-// parse reads ": ignore RULE[, RULE] -- reason" and notes what is wrong with it.
+// parse reads ": ignore RULE[, RULE] -- reason" and notes what is wrong
+// with it.
 func (s *silence) parse(c *suppression, text string) {
 	names, ok := strings.CutPrefix(strings.TrimLeft(text, " "), ":")
 	if !ok {
@@ -186,8 +209,8 @@ func (l *Linter) ids() []string {
 	return all
 }
 
-// timeoutApproves is a rule of package policy. Silence as consent is the owner's decision, never
-// the file's (docs/contracts/policy.md).
+// timeoutApproves is a rule of package policy. Silence as consent is
+// the owner's decision, never the file's (docs/contracts/policy.md).
 const timeoutApproves = "timeout-approves"
 
 func (l *Linter) insistent(id string) bool {
@@ -195,8 +218,8 @@ func (l *Linter) insistent(id string) bool {
 	return id == timeoutApproves || r != nil && r.Insistent
 }
 
-// Silenceable reports whether a comment can silence findings of the rule, as far as they don't stop
-// the load.
+// Silenceable reports whether a comment can silence findings of the
+// rule, as far as they don't stop the load.
 func Silenceable(id string, rules []Rule) bool {
 	l := Linter{rules: rules}
 	return !l.insistent(id) && id != suppressionInvalid && id != suppressionUnused && id != configInvalid

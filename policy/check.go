@@ -11,16 +11,20 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// check looks at what the JSON Schema can't see: values that are right each and don't make sense
-// together. Where the strict reading is safe the finding is a warning and the policy stands.
+// check looks at what the JSON Schema can't see: values that are right
+// each and don't make sense together. Where the strict reading is safe
+// the finding is a warning and the policy stands.
 func (r *reader) check(p *Policy) {
 	rules := p.Doc.Root.Get("rules")
 	if len(p.Rules) == 0 {
 		r.add(diag.Finding{
-			Rule: ruleNoRules, Severity: diag.Info, Range: rules.Range,
-			Message: "the policy has no rules: it can be referred to and asks for nothing",
+			Rule:     ruleNoRules,
+			Severity: diag.Info,
+			Range:    rules.Range,
+			Message:  "the policy has no rules: it can be referred to and asks for nothing",
 		})
 	}
+
 	r.unique(ruleDuplicateRule, "rule id", rules.Items, "id")
 	for i, n := range rules.Items {
 		rule := &p.Rules[i]
@@ -42,8 +46,12 @@ func (r *reader) unique(rule, what string, entries []*yamldoc.Node, key string) 
 			first[name.Text] = name
 			continue
 		}
-		f := document.Stop(rule, name.Range, fmt.Sprintf("%s %q stands twice (first in line %d)", what, name.Text, earlier.Range.Start.Line),
-			"one entry for each "+what)
+		f := document.Stop(
+			rule,
+			name.Range,
+			fmt.Sprintf("%s %q stands twice (first in line %d)", what, name.Text, earlier.Range.Start.Line),
+			"one entry for each "+what,
+		)
 		f.Related = []diag.Related{{Range: earlier.Range, Message: "first used here"}}
 		r.add(f)
 	}
@@ -56,8 +64,14 @@ func (r *reader) beside(rule *Rule, n *yamldoc.Node) {
 	}
 	for _, key := range []string{"approval", "require"} {
 		if f := n.Field(key); f != nil {
-			r.add(document.Warn(ruleBesideDeny, f.Key.Range, key+" does nothing beside deny, which refuses every call that the rule meets",
-				"two rules, or deny alone"))
+			r.add(
+				document.Warn(
+					ruleBesideDeny,
+					f.Key.Range,
+					key+" does nothing beside deny, which refuses every call that the rule meets",
+					"two rules, or deny alone",
+				),
+			)
 		}
 	}
 }
@@ -65,15 +79,29 @@ func (r *reader) beside(rule *Rule, n *yamldoc.Node) {
 // reach reports a match that says something else than its author will think.
 func (r *reader) reach(rule *Rule, match *yamldoc.Node) {
 	if servers := match.Field("servers"); servers != nil && slices.Contains(rule.Match.Kinds, Tool) {
-		r.add(document.Warn(ruleNeverMeets, servers.Key.Range, "a rule with servers never meets local tools, which kinds names",
-			"a rule of its own for local tools, without servers"))
+		r.add(
+			document.Warn(
+				ruleNeverMeets,
+				servers.Key.Range,
+				"a rule with servers never meets local tools, which kinds names",
+				"a rule of its own for local tools, without servers",
+			),
+		)
 	}
+
 	for name := range rule.Match.Annotations {
 		if _, known := DefaultHint(name); known {
 			continue
 		}
-		f := document.Warn(ruleUnknownHint, match.Get("annotations").Field(name).Key.Range,
-			fmt.Sprintf("MCP knows no annotation %q; calls that don't carry it meet the rule", name), strings.Join(Hints(), ", "))
+		f := document.Warn(
+			ruleUnknownHint,
+			match.Get("annotations").Field(name).Key.Range,
+			fmt.Sprintf(
+				"MCP knows no annotation %q; calls that don't carry it meet the rule",
+				name,
+			),
+			strings.Join(Hints(), ", "),
+		)
 		f.Nearest = diag.Nearest(name, Hints())
 		r.add(f)
 	}
@@ -84,25 +112,63 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 	q := &rule.Require
 	if on := require.Field("on_timeout"); on != nil {
 		if q.OnTimeout == TimeoutApprove {
-			f := document.Stop(ruleTimeoutApproves, on.Value.Range, "nobody's answer would count as a yes", "deny, or escalate")
+			f := document.Stop(
+				ruleTimeoutApproves,
+				on.Value.Range,
+				"nobody's answer would count as a yes",
+				"deny, or escalate",
+			)
 			f.Stops = false // refused when a plan is compiled, unless the runtime owner opts in
 			r.add(f)
 		}
+
 		if q.OnTimeout == TimeoutEscalate && len(q.Escalate) == 0 {
-			r.add(document.Warn(ruleToNobody, on.Value.Range, "on_timeout: escalate has nobody to turn to, so it denies", "escalate: [{after: 10m, to: group}]"))
+			r.add(
+				document.Warn(
+					ruleToNobody,
+					on.Value.Range,
+					"on_timeout: escalate has nobody to turn to, so it denies",
+					"escalate: [{after: 10m, to: group}]",
+				),
+			)
 		}
-		if q.OnTimeout == TimeoutEscalate && len(q.Escalate) > 0 && !slices.ContainsFunc(q.Escalate, func(e Escalation) bool { return e.May != MayLook }) {
-			r.add(document.Warn(ruleToLookers, on.Value.Range, "on_timeout: escalate turns to people who may not approve",
-				"at least one group in escalate without may: look"))
+
+		if q.OnTimeout == TimeoutEscalate && len(q.Escalate) > 0 &&
+			!slices.ContainsFunc(q.Escalate, func(e Escalation) bool {
+				return e.May != MayLook
+			}) {
+			r.add(
+				document.Warn(
+					ruleToLookers,
+					on.Value.Range,
+					"on_timeout: escalate turns to people who may not approve",
+					"at least one group in escalate without may: look",
+				),
+			)
 		}
+
 		if q.OnTimeout != TimeoutDeny && q.Within == 0 {
-			r.add(document.Warn(ruleNoDeadline, on.Key.Range, "on_timeout never comes true without a deadline", "within: 30m"))
+			r.add(
+				document.Warn(
+					ruleNoDeadline,
+					on.Key.Range,
+					"on_timeout never comes true without a deadline",
+					"within: 30m",
+				),
+			)
 		}
 	}
+
 	for _, e := range items(require.Get("escalate")) {
 		if after := e.Get("after"); q.Within != 0 && duration(after) >= q.Within {
-			r.add(document.Warn(ruleLate, after.Range, fmt.Sprintf("this is not before the deadline of %s", FormatDuration(q.Within)),
-				"a time shorter than within"))
+			r.add(
+				document.Warn(
+					ruleLate,
+					after.Range,
+					fmt.Sprintf("this is not before the deadline of %s", FormatDuration(q.Within)),
+					"a time shorter than within",
+				),
+			)
 		}
 	}
 }
@@ -116,8 +182,16 @@ func (r *reader) redacted(rule *Rule) {
 	for _, ref := range t.Parsed.Refs() {
 		for _, hidden := range rule.Require.Arguments.Redact {
 			if shows(ref.Name, hidden) {
-				r.add(document.Warn(ruleShowsRedacted, t.Node.At(ref.Offset, ref.Length),
-					fmt.Sprintf("the message names %s, but arguments.redact hides %s", ref.Name, hidden), "a message without it"))
+				r.add(document.Warn(
+					ruleShowsRedacted,
+					t.Node.At(ref.Offset, ref.Length),
+					fmt.Sprintf(
+						"the message names %s, but arguments.redact hides %s",
+						ref.Name,
+						hidden,
+					),
+					"a message without it",
+				))
 			}
 		}
 	}
@@ -130,8 +204,8 @@ func templateOf(a *schema.Approval) *schema.Template {
 	return a.Template
 }
 
-// shows reports whether a template variable would print the argument at a path, or something around
-// or in it.
+// shows reports whether a template variable would print the argument at
+// a path, or something around or in it.
 func shows(variable, path string) bool {
 	for _, root := range []string{"tool_args", "skill_args", "parent.input"} {
 		if variable == root {
@@ -141,5 +215,6 @@ func shows(variable, path string) bool {
 			return shown == path || strings.HasPrefix(shown, path+".") || strings.HasPrefix(path, shown+".")
 		}
 	}
+
 	return false
 }

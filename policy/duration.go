@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The bounds of a duration in a policy. A year without an answer is no deadline.
+// The bounds of a duration in a policy. A year without an answer is no
+// deadline.
 const (
 	minDuration = time.Second
 	maxDuration = 8760 * time.Hour
@@ -26,10 +27,12 @@ func parseDuration(s string) (time.Duration, error) {
 	case d > maxDuration:
 		return 0, fmt.Errorf("%s is longer than a year", s)
 	}
+
 	return d, nil
 }
 
-// FormatDuration writes a duration as policies do, without units that are zero: 30m, 1h30m, 8h.
+// FormatDuration writes a duration as policies do, without units that
+// are zero: 30m, 1h30m, 8h.
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

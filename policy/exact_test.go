@@ -35,7 +35,8 @@ func TestE3_TheReferenceOfABrokenPolicyIsRead(t *testing.T) {
 	}
 }
 
-// TestE3_SoundRulesAreCheckedBesideBrokenOnes, whatever stands before and behind them is broken.
+// TestE3_SoundRulesAreCheckedBesideBrokenOnes, whatever stands before
+// and behind them is broken.
 func TestE3_SoundRulesAreCheckedBesideBrokenOnes(t *testing.T) {
 	const (
 		head  = "policy_ref: acme.a\n"
@@ -51,18 +52,35 @@ func TestE3_SoundRulesAreCheckedBesideBrokenOnes(t *testing.T) {
 		text string
 		want []string
 	}{
-		"alone":               {head + "rules:\n" + sound, []string{"policy-servers-of-local-tools"}},
-		"behind a field":      {head + "applies: never\nrules:\n" + sound, []string{"invalid-value", "policy-servers-of-local-tools"}},
-		"before a field":      {head + "rules:\n" + sound + "applies: never\n", []string{"policy-servers-of-local-tools", "invalid-value"}},
-		"behind a rule":       {head + "rules:\n" + broken + sound, []string{"invalid-value", "policy-servers-of-local-tools"}},
-		"before a rule":       {head + "rules:\n" + sound + broken, []string{"policy-servers-of-local-tools", "invalid-value"}},
-		"behind a long field": {head + "agents: {labels: {aaaaaaaaaaaaaaaaaaaa: 7}}\nrules:\n" + sound, []string{"wrong-type", "policy-servers-of-local-tools"}},
+		"alone": {head + "rules:\n" + sound, []string{"policy-servers-of-local-tools"}},
+		"behind a field": {
+			head + "applies: never\nrules:\n" + sound,
+			[]string{"invalid-value", "policy-servers-of-local-tools"},
+		},
+		"before a field": {
+			head + "rules:\n" + sound + "applies: never\n",
+			[]string{"policy-servers-of-local-tools", "invalid-value"},
+		},
+		"behind a rule": {
+			head + "rules:\n" + broken + sound,
+			[]string{"invalid-value", "policy-servers-of-local-tools"},
+		},
+		"before a rule": {
+			head + "rules:\n" + sound + broken,
+			[]string{"policy-servers-of-local-tools", "invalid-value"},
+		},
+		"behind a long field": {
+			head + "agents: {labels: {aaaaaaaaaaaaaaaaaaaa: 7}}\nrules:\n" + sound,
+			[]string{"wrong-type", "policy-servers-of-local-tools"},
+		},
 		"on one line": {
-			head + "rules: [{id: broken, approval: 7}, {id: sound, match: {kinds: [tool], servers: [s]}, deny: Refused.}]\n",
+			head + "rules: [{id: broken, approval: 7}, {id: sound, match: {kinds: [tool], servers: [s]}, deny: " +
+				"Refused.}]\n",
 			[]string{"invalid-value", "policy-servers-of-local-tools"},
 		},
 		"on one line, turned": {
-			head + "rules: [{id: sound, match: {kinds: [tool], servers: [s]}, deny: Refused.}, {id: broken, approval: 7}]\n",
+			head + "rules: [{id: sound, match: {kinds: [tool], servers: [s]}, deny: Refused.}, {id: broken, " +
+				"approval: 7}]\n",
 			[]string{"policy-servers-of-local-tools", "invalid-value"},
 		},
 		"no rule is left": {head + "rules:\n" + broken, []string{"invalid-value"}},
@@ -80,8 +98,11 @@ func TestE3_SoundRulesAreCheckedBesideBrokenOnes(t *testing.T) {
 // TestE3_FieldsOfOtherFormatsAreTranslated.
 func TestE3_FieldsOfOtherFormatsAreTranslated(t *testing.T) {
 	for word, keys := range map[string]string{
-		"policy_ref": "name id", "deny:": "deny_tools denied_tools forbidden_tools", "approval: true": "approval_tools approve_tools require_approval",
-		"redact:": "redact", "": "tools",
+		"policy_ref":     "name id",
+		"deny:":          "deny_tools denied_tools forbidden_tools",
+		"approval: true": "approval_tools approve_tools require_approval",
+		"redact:":        "redact",
+		"":               "tools",
 	} {
 		for _, key := range strings.Fields(keys) {
 			_, findings := policy.Parse("p.policy.yaml", []byte(key+": x\n"))
@@ -100,17 +121,24 @@ func TestE3_FieldsOfOtherFormatsAreTranslated(t *testing.T) {
 // TestE3_EveryUnknownAnnotationIsReported, beside those that MCP knows.
 func TestE3_EveryUnknownAnnotationIsReported(t *testing.T) {
 	for range 20 { // annotations have no order
-		_, findings := policy.Parse("p.policy.yaml", []byte(`schema_version: "1.0.0"
+		_, findings := policy.Parse(
+			"p.policy.yaml",
+			[]byte(`schema_version: "1.0.0"
 policy_ref: acme.a
 rules: [{id: r, match: {annotations: {readOnlyHint: true, aHint: true, destructiveHint: true, bHint: false}}, approval: true}]
-`))
-		if got := rulesOf(findings); !slices.Equal(got, []string{"policy-unknown-annotation", "policy-unknown-annotation"}) {
+`),
+		)
+		if got := rulesOf(findings); !slices.Equal(
+			got,
+			[]string{"policy-unknown-annotation", "policy-unknown-annotation"},
+		) {
 			t.Fatal(got)
 		}
 	}
 }
 
-// TestE3_ARefusalCountsWhatElseIsWrong, and says why without naming the file twice.
+// TestE3_ARefusalCountsWhatElseIsWrong, and says why without naming the
+// file twice.
 func TestE3_ARefusalCountsWhatElseIsWrong(t *testing.T) {
 	tree := fstest.MapFS{}
 	for i, more := range []string{"", " (and 1 more)", " (and 2 more)"} {
@@ -121,6 +149,7 @@ func TestE3_ARefusalCountsWhatElseIsWrong(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
+
 	_, findings := policy.LoadFS(failing{fstest.MapFS{"a.policy.yaml": file("")}, "a.policy.yaml"}, "gov")
 	if len(findings) != 1 || findings[0].Message != "can't be read: permission denied" {
 		t.Error(render(findings))
@@ -141,7 +170,10 @@ func TestE3_WhatARuleLacksIsTold(t *testing.T) {
 		"{id: a, zzz: why}":        {`the rule neither asks nor denies`, `unknown field "zzz"`},
 		"{id: a, deny: [because]}": {`deny: a list`},
 	} {
-		_, findings := policy.Parse("p.policy.yaml", []byte("schema_version: \"1.0.0\"\npolicy_ref: acme.a\nrules: ["+rule+"]\n"))
+		_, findings := policy.Parse(
+			"p.policy.yaml",
+			[]byte("schema_version: \"1.0.0\"\npolicy_ref: acme.a\nrules: ["+rule+"]\n"),
+		)
 		told := len(findings) == len(want)
 		for i := range min(len(want), len(findings)) {
 			told = told && strings.Contains(findings[i].Message, want[i])
@@ -154,11 +186,17 @@ func TestE3_WhatARuleLacksIsTold(t *testing.T) {
 
 // TestE3_EveryLateEscalationIsReported.
 func TestE3_EveryLateEscalationIsReported(t *testing.T) {
-	_, findings := policy.Parse("p.policy.yaml", []byte(`schema_version: "1.0.0"
+	_, findings := policy.Parse(
+		"p.policy.yaml",
+		[]byte(`schema_version: "1.0.0"
 policy_ref: acme.a
 rules: [{id: r, approval: true, require: {within: 5m, on_timeout: escalate, escalate: [{after: 4m, to: a}, {after: 5m, to: b}, {after: 6m, to: c}]}}]
-`))
-	if got := rulesOf(findings); !slices.Equal(got, []string{"policy-late-escalation", "policy-late-escalation"}) {
+`),
+	)
+	if got := rulesOf(findings); !slices.Equal(
+		got,
+		[]string{"policy-late-escalation", "policy-late-escalation"},
+	) {
 		t.Errorf("%s", render(findings))
 	}
 }
@@ -171,8 +209,8 @@ func TestE3_WithoutAVersionAPolicyLacksJustThat(t *testing.T) {
 	}
 }
 
-// TestE3_WhereNothingCouldBeReadNothingElseIsMissing: that no policy is there is no finding of its
-// own then.
+// TestE3_WhereNothingCouldBeReadNothingElseIsMissing: that no policy is
+// there is no finding of its own then.
 func TestE3_WhereNothingCouldBeReadNothingElseIsMissing(t *testing.T) {
 	_, findings := policy.LoadFS(failing{fstest.MapFS{"a.policy.yaml": file("")}, "a.policy.yaml"}, "gov")
 	if got := rulesOf(findings); !slices.Equal(got, []string{"policy-unreadable"}) {

@@ -16,8 +16,8 @@ import (
 // Suffix ends the name of a policy file.
 const Suffix = ".policy.yaml"
 
-// maxFile is one byte more than a policy may have (4 MiB), so that the parser sees when one is too
-// large.
+// maxFile is one byte more than a policy may have (4 MiB), so that the
+// parser sees when one is too large.
 const maxFile = 4<<20 + 1
 
 // File is the text of one policy document and its name, which findings show.
@@ -26,23 +26,27 @@ type File struct {
 	Text []byte
 }
 
-// LoadFS makes a registry of every `*.policy.yaml` below the root of fsys. Names in findings start
-// with prefix, usually the directory that fsys stands for. Entries whose name starts with a dot are
-// not read, nor is what lies below them.
+// LoadFS makes a registry of every `*.policy.yaml` below the root of
+// fsys. Names in findings start with prefix, usually the directory that
+// fsys stands for. Entries whose name starts with a dot are not read,
+// nor is what lies below them.
 //
-// The registry is all or nothing (docs/contracts/policy.md): a file or directory that can't be
-// read, a document with an error, a policy_ref that stands twice, a link to a directory, a name
-// such as `x.policy.yml` that is nearly right, and a tree without any policy (more likely a lost
-// mount than a wish) refuse it. The set is never nil; a refused one denies every call. The findings
-// of all files are returned, ordered by file and place.
+// The registry is all or nothing (docs/contracts/policy.md): a file or
+// directory that can't be read, a document with an error, a policy_ref
+// that stands twice, a link to a directory, a name such as
+// `x.policy.yml` that is nearly right, and a tree without any policy
+// (more likely a lost mount than a wish) refuse it. The set is never
+// nil; a refused one denies every call. The findings of all files are
+// returned, ordered by file and place.
 func LoadFS(fsys fs.FS, prefix string) (*Set, []diag.Finding) {
 	files, findings := ReadFS(fsys, prefix)
 	return LoadFiles(files, prefix, findings...)
 }
 
-// LoadFiles makes a registry of documents that are already in memory, under the same terms as
-// LoadFS. origin says in a finding where they came from when there are none; unread is what was
-// found where they came from.
+// LoadFiles makes a registry of documents that are already in memory,
+// under the same terms as LoadFS. origin says in a finding where they
+// came from when there are none; unread is what was found where they
+// came from.
 func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []diag.Finding) {
 	findings := slices.Clone(unread)
 	if len(files) == 0 && !document.Stops(findings) {
@@ -56,6 +60,7 @@ func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []dia
 			policies = append(policies, p)
 		}
 	}
+
 	set, found := NewSet(policies...)
 	findings = append(findings, found...)
 	diag.Sort(findings)
@@ -65,15 +70,21 @@ func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []dia
 	return set, findings
 }
 
-// NoneFound is the finding about a place that holds no policy: more likely a lost mount than a
-// wish.
+// NoneFound is the finding about a place that holds no policy: more
+// likely a lost mount than a wish.
 func NoneFound(origin string) diag.Finding {
-	f := document.Stop(ruleNoneFound, diag.Range{}, "no policy is here, so none would apply", "at least one "+Suffix+" file, or no registry at all")
+	f := document.Stop(
+		ruleNoneFound,
+		diag.Range{},
+		"no policy is here, so none would apply",
+		"at least one "+Suffix+" file, or no registry at all",
+	)
 	f.File = origin
 	return f
 }
 
-// RefOf reads the policy_ref of a document that may be broken, "" where there is none to read.
+// RefOf reads the policy_ref of a document that may be broken, "" where
+// there is none to read.
 func RefOf(src []byte) string {
 	doc, _ := yamldoc.Parse("", src, yamldoc.Limits{})
 	if doc == nil {
@@ -82,11 +93,12 @@ func RefOf(src []byte) string {
 	return text(doc.Root.Get("policy_ref"))
 }
 
-// ReadFS collects the files that LoadFS would parse, in the order of their names, and what refuses
-// them unread.
+// ReadFS collects the files that LoadFS would parse, in the order of
+// their names, and what refuses them unread.
 func ReadFS(fsys fs.FS, prefix string) ([]File, []diag.Finding) {
 	w := walker{fsys: fsys, prefix: prefix}
-	// The walk never fails: entry turns every error into a finding and goes on.
+	// The walk never fails: entry turns every error into a finding and
+	// goes on.
 	_ = fs.WalkDir(fsys, ".", w.entry)
 	return w.files, w.findings
 }
@@ -99,8 +111,8 @@ type walker struct {
 	findings []diag.Finding
 }
 
-// entry visits one file or directory. It is a fs.WalkDirFunc that never stops the walk with an
-// error.
+// entry visits one file or directory. It is a fs.WalkDirFunc that never
+// stops the walk with an error.
 func (w *walker) entry(name string, d fs.DirEntry, err error) error {
 	base := path.Base(name)
 	switch {
@@ -113,12 +125,18 @@ func (w *walker) entry(name string, d fs.DirEntry, err error) error {
 		}
 	case d.IsDir():
 	case d.Type()&fs.ModeSymlink != 0 && w.linksToDir(name):
-		w.stop(name, ruleUnreadable, "is a link to a directory, which is not followed", "the directory itself, or links to files")
+		w.stop(
+			name,
+			ruleUnreadable,
+			"is a link to a directory, which is not followed",
+			"the directory itself, or links to files",
+		)
 	case strings.HasSuffix(base, Suffix):
 		w.read(name)
 	case nearSuffix(base):
 		w.stop(name, ruleFileName, "is named like a policy but would not be read", "a name that ends in "+Suffix)
 	}
+
 	return nil
 }
 
@@ -161,7 +179,8 @@ func readFile(fsys fs.FS, name string) (text []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
-// reason is an error without the path that fs puts before it: the finding names the file already.
+// reason is an error without the path that fs puts before it: the
+// finding names the file already.
 func reason(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err

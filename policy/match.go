@@ -7,8 +7,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Selector names the agents that an implicit policy governs (docs/contracts/policy.md). Every field
-// that is given must match; inside a list one match is enough. All values are globs, see Glob.
+// Selector names the agents that an implicit policy governs
+// (docs/contracts/policy.md). Every field that is given must match;
+// inside a list one match is enough. All values are globs, see Glob.
 type Selector struct {
 	IDs                 []string
 	Namespaces          []string
@@ -16,9 +17,10 @@ type Selector struct {
 	Labels              map[string]string // every label must match
 }
 
-// Match reports whether the selector covers an agent. A nil or empty selector covers every agent. A
-// field that the agent lacks reads as "", so only a lone `*` matches it: leaving metadata out
-// doesn't dodge `*`.
+// Match reports whether the selector covers an agent. A nil or empty
+// selector covers every agent. A field that the agent lacks reads as
+// "", so only a lone `*` matches it: leaving metadata out doesn't dodge
+// `*`.
 func (s *Selector) Match(m *schema.Metadata) bool {
 	if s == nil {
 		return true
@@ -32,8 +34,9 @@ func (s *Selector) Match(m *schema.Metadata) bool {
 		anyGlob(s.DataClassifications, m.DataClassification)
 }
 
-// Match names the calls that a rule meets (docs/contracts/policy.md). Every field that is given
-// must match; inside a list one match is enough. The zero Match meets every call.
+// Match names the calls that a rule meets (docs/contracts/policy.md).
+// Every field that is given must match; inside a list one match is
+// enough. The zero Match meets every call.
 type Match struct {
 	Kinds       []Kind
 	Targets     []string        // globs over tool, skill id or delegated agent alias
@@ -41,9 +44,10 @@ type Match struct {
 	Annotations map[string]bool // hints of the called tool, see Annotated
 }
 
-// Target reports whether the rule can meet a call of this kind, target and server: the part that is
-// known when a plan is compiled. server is "" for local tools and local agents, which a rule with
-// servers never meets (docs/design/001-semantics.md).
+// Target reports whether the rule can meet a call of this kind, target
+// and server: the part that is known when a plan is compiled. server is
+// "" for local tools and local agents, which a rule with servers never
+// meets (docs/design/001-semantics.md).
 func (m *Match) Target(k Kind, target, server string) bool {
 	if len(m.Kinds) > 0 && !slices.Contains(m.Kinds, k) {
 		return false
@@ -54,11 +58,13 @@ func (m *Match) Target(k Kind, target, server string) bool {
 	return anyGlob(m.Targets, target) && anyGlob(m.Servers, server)
 }
 
-// Annotated reports whether the rule meets a call whose server reported these hints: the part that
-// only the call knows (docs/design/001-semantics.md). An absent hint takes MCP's default; an absent
-// annotation that MCP doesn't know counts as a match, because a rule can only add. A hint of a
-// server that isn't trusted can bring a call under the rule, and never out of it: where it would,
-// it counts as absent.
+// Annotated reports whether the rule meets a call whose server reported
+// these hints: the part that only the call knows
+// (docs/design/001-semantics.md). An absent hint takes MCP's default;
+// an absent annotation that MCP doesn't know counts as a match, because
+// a rule can only add. A hint of a server that isn't trusted can bring
+// a call under the rule, and never out of it: where it would, it counts
+// as absent.
 func (m *Match) Annotated(reported map[string]bool, trusted bool) bool {
 	for name, want := range m.Annotations {
 		got, told := reported[name]
@@ -68,6 +74,7 @@ func (m *Match) Annotated(reported map[string]bool, trusted bool) bool {
 			}
 			continue
 		}
+
 		if standard, known := DefaultHint(name); known && standard != want {
 			return false
 		}
@@ -76,8 +83,8 @@ func (m *Match) Annotated(reported map[string]bool, trusted bool) bool {
 	return true
 }
 
-// DefaultHint is what MCP takes for a tool annotation that the server doesn't report; false for
-// names MCP doesn't know.
+// DefaultHint is what MCP takes for a tool annotation that the server
+// doesn't report; false for names MCP doesn't know.
 func DefaultHint(name string) (value, known bool) {
 	switch name {
 	case "destructiveHint", "openWorldHint":
@@ -85,6 +92,7 @@ func DefaultHint(name string) (value, known bool) {
 	case "readOnlyHint", "idempotentHint":
 		return false, true
 	}
+
 	return false, false
 }
 
@@ -98,10 +106,11 @@ func anyGlob(patterns []string, s string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return Glob(p, s) })
 }
 
-// Glob reports whether pattern matches the whole of s, case-sensitively. Only `*` is special: it
-// stands for any run of any characters, also none (docs/design/001-semantics.md). It looks at s
-// once from left to right: taking the leftmost place for every piece between two stars can't lose a
-// match.
+// Glob reports whether pattern matches the whole of s,
+// case-sensitively. Only `*` is special: it stands for any run of any
+// characters, also none (docs/design/001-semantics.md). It looks at s
+// once from left to right: taking the leftmost place for every piece
+// between two stars can't lose a match.
 func Glob(pattern, s string) bool {
 	piece, rest, star := strings.Cut(pattern, "*")
 	if !strings.HasPrefix(s, piece) {
@@ -119,5 +128,6 @@ func Glob(pattern, s string) bool {
 		}
 		s = s[i+len(piece):]
 	}
+
 	return s == ""
 }

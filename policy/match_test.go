@@ -78,8 +78,9 @@ func FuzzGlob(f *testing.F) {
 	})
 }
 
-// TestGlobIsLinear: stars that make a backtracking matcher try every split cost no more than one
-// look. With backtracking this would not end.
+// TestGlobIsLinear: stars that make a backtracking matcher try every
+// split cost no more than one look. With backtracking this would not
+// end.
 func TestGlobIsLinear(t *testing.T) {
 	if policy.Glob(strings.Repeat("a*", 100)+"b", strings.Repeat("a", 1_000_000)) {
 		t.Error("matched")
@@ -87,7 +88,12 @@ func TestGlobIsLinear(t *testing.T) {
 }
 
 func TestSelector(t *testing.T) {
-	desk := &schema.Metadata{ID: "trade-desk", Namespace: "acme.finance.eu", DataClassification: "restricted", Labels: map[string]string{"tier": "prod"}}
+	desk := &schema.Metadata{
+		ID:                 "trade-desk",
+		Namespace:          "acme.finance.eu",
+		DataClassification: "restricted",
+		Labels:             map[string]string{"tier": "prod"},
+	}
 	bare := &schema.Metadata{ID: "bare"}
 	for _, c := range []struct {
 		name       string
@@ -99,11 +105,18 @@ func TestSelector(t *testing.T) {
 		{"namespace", &policy.Selector{Namespaces: []string{"acme.hr.*", "acme.finance.*"}}, true, false},
 		{"id", &policy.Selector{IDs: []string{"bare"}}, false, true},
 		{"classification", &policy.Selector{DataClassifications: []string{"restricted"}}, true, false},
-		{"all given must match", &policy.Selector{IDs: []string{"trade-*"}, Namespaces: []string{"acme.hr"}}, false, false},
+		{
+			"all given must match",
+			&policy.Selector{IDs: []string{"trade-*"}, Namespaces: []string{"acme.hr"}},
+			false,
+			false,
+		},
 		{"label", &policy.Selector{Labels: map[string]string{"tier": "pr*"}}, true, false},
 		{"every label", &policy.Selector{Labels: map[string]string{"tier": "prod", "region": "eu"}}, false, false},
 		{"a lone star matches an agent without the field", &policy.Selector{
-			Namespaces: []string{"*"}, DataClassifications: []string{"*"}, Labels: map[string]string{"tier": "*"},
+			Namespaces:          []string{"*"},
+			DataClassifications: []string{"*"},
+			Labels:              map[string]string{"tier": "*"},
 		}, true, true},
 		{"case matters", &policy.Selector{DataClassifications: []string{"Restricted"}}, false, false},
 	} {
@@ -134,7 +147,14 @@ func TestMatchTarget(t *testing.T) {
 		{"server", policy.Match{Servers: []string{"broker*"}}, policy.MCPTool, "buy", "broker-eu", true},
 		{"other server", policy.Match{Servers: []string{"broker*"}}, policy.MCPTool, "buy", "bank", false},
 		{"servers never meet local tools", policy.Match{Servers: []string{"*"}}, policy.Tool, "buy", "", false},
-		{"all given must match", policy.Match{Targets: []string{"buy"}, Servers: []string{"bank"}}, policy.MCPTool, "buy", "broker", false},
+		{
+			"all given must match",
+			policy.Match{Targets: []string{"buy"}, Servers: []string{"bank"}},
+			policy.MCPTool,
+			"buy",
+			"broker",
+			false,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.match.Target(c.kind, c.target, c.server); got != c.want {
@@ -175,6 +195,7 @@ func TestMatchAnnotated(t *testing.T) {
 			}
 		})
 	}
+
 	for _, name := range policy.Hints() {
 		if _, known := policy.DefaultHint(name); !known {
 			t.Errorf("%s has no default", name)
@@ -182,7 +203,8 @@ func TestMatchAnnotated(t *testing.T) {
 	}
 }
 
-// A hint of a server that nobody vouches for brings a call under a rule, and never out of one.
+// A hint of a server that nobody vouches for brings a call under a
+// rule, and never out of one.
 func TestM5_HintsOfAnUntrustedServerLiftNoRule(t *testing.T) {
 	for _, c := range []struct {
 		hint           string

@@ -12,8 +12,9 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// mistakes looks, before the JSON Schema does, for errors about which it could only speak in
-// general words. It meets documents of any shape.
+// mistakes looks, before the JSON Schema does, for errors about which
+// it could only speak in general words. It meets documents of any
+// shape.
 func mistakes(root *yamldoc.Node) []diag.Finding {
 	var found []diag.Finding
 	for _, rule := range items(root.Get("rules")) {
@@ -25,39 +26,58 @@ func mistakes(root *yamldoc.Node) []diag.Finding {
 			found = append(found, durationMistake(e.Field("after"))...)
 		}
 	}
+
 	return found
 }
 
-// ruleMistakes reports a rule that can't ask and can't deny, or says so in a way that nobody could
-// read.
+// ruleMistakes reports a rule that can't ask and can't deny, or says so
+// in a way that nobody could read.
 func ruleMistakes(rule *yamldoc.Node) []diag.Finding {
 	var found []diag.Finding
 	approval, deny := rule.Get("approval"), rule.Get("deny")
 	if rule.Kind == yamldoc.Mapping && approval == nil && deny == nil && !misspelt(rule) {
-		found = append(found, document.Stop(ruleNoEffect, document.Head(rule), "the rule neither asks nor denies", `approval: true, or deny: "why"`))
+		found = append(
+			found,
+			document.Stop(
+				ruleNoEffect,
+				document.Head(rule),
+				"the rule neither asks nor denies",
+				`approval: true, or deny: "why"`,
+			),
+		)
 	}
+
 	if approval != nil && approval.Kind == yamldoc.Bool && !approval.Bool {
 		found = append(found, document.Stop(ruleApprovalFalse, approval.Range,
 			"approval: false could only loosen, which a policy can't", "approval: true, an object, or no rule"))
 	}
-	if deny != nil && (deny.Kind == yamldoc.Bool || deny.Kind == yamldoc.String && strings.TrimSpace(deny.Text) == "") {
-		found = append(found, document.Stop(ruleNoReason, deny.Range,
-			"deny takes the reason that is given for refusing", `a sentence, such as deny: "Dropping tables is not delegated to agents."`))
+	if deny != nil &&
+		(deny.Kind == yamldoc.Bool || deny.Kind == yamldoc.String && strings.TrimSpace(deny.Text) == "") {
+		found = append(found, document.Stop(
+			ruleNoReason,
+			deny.Range,
+			"deny takes the reason that is given for refusing",
+			`a sentence, such as deny: "Dropping tables is not delegated to agents."`,
+		))
 	}
+
 	return found
 }
 
-// misspelt reports whether a rule has a field that is almost approval or deny. That is reported
-// itself.
+// misspelt reports whether a rule has a field that is almost approval
+// or deny. That is reported itself.
 func misspelt(rule *yamldoc.Node) bool {
 	return slices.ContainsFunc(rule.Fields, func(f yamldoc.Field) bool {
-		return !strings.HasPrefix(f.Key.Text, "x-") && diag.Nearest(f.Key.Text, []string{"approval", "deny"}) != ""
+		return !strings.HasPrefix(f.Key.Text, "x-") &&
+			diag.Nearest(f.Key.Text, []string{"approval", "deny"}) != ""
 	})
 }
 
-// lacksEffect reports whether a finding says that a rule has neither approval nor deny.
+// lacksEffect reports whether a finding says that a rule has neither
+// approval nor deny.
 func lacksEffect(f *diag.Finding) bool {
-	return f.Rule == schema.MissingField && (strings.HasSuffix(f.Message, `"approval"`) || strings.HasSuffix(f.Message, `"deny"`))
+	return f.Rule == schema.MissingField &&
+		(strings.HasSuffix(f.Message, `"approval"`) || strings.HasSuffix(f.Message, `"deny"`))
 }
 
 // followUps are places at which a rule lacks what it only misspelt.

@@ -18,11 +18,13 @@ var policySchema string
 // compiled is our JSON Schema, compiled on first use.
 var compiled = jsonschema.Embedded("policy.schema.json", policySchema)
 
-// JSON returns our JSON Schema (2020-12) of a policy document, for editors and other validators.
+// JSON returns our JSON Schema (2020-12) of a policy document, for
+// editors and other validators.
 func JSON() []byte { return []byte(policySchema) }
 
-// Parse reads one policy document from YAML 1.2 or JSON. The policy is nil exactly when some finding stops
-// the load. Unlike an agent's, a policy's unknown fields do: the format is ours, and a field that is
+// Parse reads one policy document from YAML 1.2 or JSON. The policy is
+// nil exactly when some finding stops the load. Unlike an agent's, a
+// policy's unknown fields do: the format is ours, and a field that is
 // skipped could loosen. Findings come in source order.
 func Parse(file string, src []byte) (*Policy, []diag.Finding) {
 	p, findings := ParseParts(file, src)
@@ -32,9 +34,10 @@ func Parse(file string, src []byte) (*Policy, []diag.Finding) {
 	return p, findings
 }
 
-// ParseParts is Parse for those who look for mistakes. When findings stop the load it returns what is left of the policy
-// without the rules that are broken: nothing may be decided from it. It is nil when the document can't be read, or is broken
-// elsewhere.
+// ParseParts is Parse for those who look for mistakes. When findings
+// stop the load it returns what is left of the policy without the rules
+// that are broken: nothing may be decided from it. It is nil when the
+// document can't be read, or is broken elsewhere.
 func ParseParts(file string, src []byte) (*Policy, []diag.Finding) {
 	doc, findings := document.Parse(file, src)
 	if doc == nil {
@@ -55,8 +58,10 @@ type reader struct {
 
 func (r *reader) add(fs ...diag.Finding) { r.findings = append(r.findings, fs...) }
 
-// document reads the document in three steps: is it a policy of a version we know, is every value what it should be, do
-// the values make sense together. Of a broken document the sound rules take the third step.
+// document reads the document in three steps: is it a policy of a
+// version we know, is every value what it should be, do the values make
+// sense together. Of a broken document the sound rules take the third
+// step.
 func (r *reader) document(file string, doc *yamldoc.Document) *Policy {
 	if r.recognise(doc.Root); document.Stops(r.findings) {
 		return nil
@@ -72,18 +77,25 @@ func (r *reader) document(file string, doc *yamldoc.Document) *Policy {
 	return p
 }
 
-// sound returns a document without the rules and the top-level fields that a finding stops, nil when there is no policy_ref or
-// no rule left.
+// sound returns a document without the rules and the top-level fields
+// that a finding stops, nil when there is no policy_ref or no rule
+// left.
 func (r *reader) sound(doc *yamldoc.Document) *yamldoc.Document {
 	rules := doc.Root.Get("rules")
 	if rules == nil || doc.Root.Get("policy_ref") == nil {
 		return nil
 	}
 	stopped := func(n diag.Range) bool {
-		return slices.ContainsFunc(r.findings, func(f diag.Finding) bool { return f.Stops && within(f.Range.Start, n) })
+		return slices.ContainsFunc(
+			r.findings,
+			func(f diag.Finding) bool { return f.Stops && within(f.Range.Start, n) },
+		)
 	}
 	left := *rules
-	left.Items = slices.DeleteFunc(slices.Clone(rules.Items), func(n *yamldoc.Node) bool { return stopped(n.Range) })
+	left.Items = slices.DeleteFunc(
+		slices.Clone(rules.Items),
+		func(n *yamldoc.Node) bool { return stopped(n.Range) },
+	)
 	if len(left.Items) == 0 {
 		return nil
 	}
@@ -96,9 +108,15 @@ func (r *reader) sound(doc *yamldoc.Document) *yamldoc.Document {
 		case f.Key.Text != "policy_ref" && stopped(f.Value.Range):
 			continue
 		}
+
 		root.Fields = append(root.Fields, f)
 	}
-	return &yamldoc.Document{File: doc.File, Root: &root, Comments: doc.Comments}
+
+	return &yamldoc.Document{
+		File:     doc.File,
+		Root:     &root,
+		Comments: doc.Comments,
+	}
 }
 
 // within reports whether a place lies in a range.
@@ -107,8 +125,9 @@ func within(at diag.Position, r diag.Range) bool {
 	return after && (at.Line < r.End.Line || at.Line == r.End.Line && at.Column < r.End.Column)
 }
 
-// recognise refuses what is no policy, or one of a major version that we don't know, with one finding instead of
-// a row of missing and unknown fields.
+// recognise refuses what is no policy, or one of a major version that
+// we don't know, with one finding instead of a row of missing and
+// unknown fields.
 func (r *reader) recognise(root *yamldoc.Node) {
 	if root.Get("policy_ref") == nil && root.Get("rules") == nil {
 		r.add(foreign(root))
@@ -117,10 +136,15 @@ func (r *reader) recognise(root *yamldoc.Node) {
 	r.add(document.Version(root, ruleUnsupportedVersion, ruleNewerVersion)...)
 }
 
-// foreign says what a document seems to be instead of a policy, and how its parts are written in one.
+// foreign says what a document seems to be instead of a policy, and how
+// its parts are written in one.
 func foreign(root *yamldoc.Node) diag.Finding {
-	f := document.Stop(ruleForeign, document.Head(root), "this is no assent policy: it has neither policy_ref nor rules",
-		`schema_version: "1.0.0", policy_ref and rules; print the format with "agf-validate schema policy"`)
+	f := document.Stop(
+		ruleForeign,
+		document.Head(root),
+		"this is no assent policy: it has neither policy_ref nor rules",
+		`schema_version: "1.0.0", policy_ref and rules; print the format with "agf-validate schema policy"`,
+	)
 	if root.Get("action_space") != nil || root.Get("execution_policy") != nil || root.Get("metadata") != nil {
 		f.Message = "this is an agent, not a policy"
 		f.Expected = "a policy here; agents are files that end in .agf.yaml"
@@ -133,8 +157,8 @@ func foreign(root *yamldoc.Node) diag.Finding {
 	return f
 }
 
-// homeMade translates fields of policy formats that people have written themselves. The standard names some of
-// them as examples.
+// homeMade translates fields of policy formats that people have written
+// themselves. The standard names some of them as examples.
 func homeMade(key string) string {
 	switch key {
 	case "name", "id":
@@ -146,11 +170,12 @@ func homeMade(key string) string {
 	case "redact":
 		return "written in a rule: require: {arguments: {redact: [paths]}}"
 	}
+
 	return ""
 }
 
-// shape checks every value against the JSON Schema. Where we know what the author meant, our own finding
-// takes the place of the general one.
+// shape checks every value against the JSON Schema. Where we know what
+// the author meant, our own finding takes the place of the general one.
 func (r *reader) shape(root *yamldoc.Node) {
 	own, excused := mistakes(root), followUps(root)
 	taken := map[diag.Position]bool{}
@@ -169,8 +194,10 @@ func (r *reader) shape(root *yamldoc.Node) {
 	}
 }
 
-// digest is taken of the canonical form of the content, so comments, quotes and line ends don't change it. Content
-// without a canonical form, which only policies that don't load have, is digested as it is written.
+// digest is taken of the canonical form of the content, so comments,
+// quotes and line ends don't change it. Content without a canonical
+// form, which only policies that don't load have, is digested as it is
+// written.
 func digest(doc *yamldoc.Document, src []byte) value.Digest {
 	content, err := value.FromGo(doc.Root.Any(), value.Limits{MaxBytes: 1 << 30})
 	if err != nil {

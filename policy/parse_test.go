@@ -23,7 +23,17 @@ import (
 func render(findings []diag.Finding) string {
 	var b strings.Builder
 	for _, f := range findings {
-		fmt.Fprintf(&b, "%s:%d:%d-%d:%d %s %s", f.File, f.Range.Start.Line, f.Range.Start.Column, f.Range.End.Line, f.Range.End.Column, f.Severity, f.Rule)
+		fmt.Fprintf(
+			&b,
+			"%s:%d:%d-%d:%d %s %s",
+			f.File,
+			f.Range.Start.Line,
+			f.Range.Start.Column,
+			f.Range.End.Line,
+			f.Range.End.Column,
+			f.Severity,
+			f.Rule,
+		)
 		if f.Stops {
 			b.WriteString(" (stops)")
 		}
@@ -38,11 +48,13 @@ func render(findings []diag.Finding) string {
 			fmt.Fprintf(&b, "    see %s:%d:%d %s\n", r.File, r.Range.Start.Line, r.Range.Start.Column, r.Message)
 		}
 	}
+
 	return b.String()
 }
 
-// TestGoldenFindings shows every finding of the documents in testdata: good ones have none, odd
-// ones have some and load, bad ones don't load.
+// TestGoldenFindings shows every finding of the documents in testdata:
+// good ones have none, odd ones have some and load, bad ones don't
+// load.
 func TestGoldenFindings(t *testing.T) {
 	for _, dir := range []string{"good", "odd", "bad"} {
 		t.Run(dir, func(t *testing.T) {
@@ -61,6 +73,7 @@ func TestGoldenFindings(t *testing.T) {
 				}
 				all.WriteString(render(findings))
 			}
+
 			if dir != "good" {
 				golden.Equal(t, dir+".golden", all.String())
 			}
@@ -99,42 +112,77 @@ func parseFile(t testing.TB, name string) *policy.Policy {
 // TestParseReadsEveryField reads the example of docs/contracts/policy.md.
 func TestParseReadsEveryField(t *testing.T) {
 	p := parseFile(t, "good/trade-controls.policy.yaml")
-	if p.Ref != "acme.finance.trade-controls-v2" || p.SchemaVersion != "1.0.0" || p.Applies != policy.Referenced ||
-		p.Description != "Large trades need two people from risk." || p.Range.Start != (diag.Position{Line: 3, Column: 13}) {
+	if p.Ref != "acme.finance.trade-controls-v2" || p.SchemaVersion != "1.0.0" ||
+		p.Applies != policy.Referenced ||
+		p.Description != "Large trades need two people from risk." ||
+		p.Range.Start != (diag.Position{Line: 3, Column: 13}) {
 		t.Errorf("head: %+v", p)
 	}
-	if want := (&policy.Selector{Namespaces: []string{"acme.finance.*"}, Labels: map[string]string{"tier": "prod"}}); !reflect.DeepEqual(p.Agents, want) {
+
+	if want := (&policy.Selector{
+		Namespaces: []string{"acme.finance.*"},
+		Labels:     map[string]string{"tier": "prod"},
+	}); !reflect.DeepEqual(
+		p.Agents,
+		want,
+	) {
 		t.Errorf("agents: %+v", p.Agents)
 	}
+
 	trades, drop := p.Rules[0], p.Rules[1]
 	if want := (policy.Match{
-		Kinds: []policy.Kind{policy.Tool, policy.MCPTool}, Targets: []string{"execute_*"}, Annotations: map[string]bool{"destructiveHint": true},
+		Kinds:       []policy.Kind{policy.Tool, policy.MCPTool},
+		Targets:     []string{"execute_*"},
+		Annotations: map[string]bool{"destructiveHint": true},
 	}); !reflect.DeepEqual(trades.Match, want) {
 		t.Errorf("match: %+v", trades.Match)
 	}
-	if trades.ID != "large-trades" || trades.Denies || trades.Range.Start.Line != 10 || trades.Approval.Form != schema.Conditional ||
-		trades.Approval.Template.Text != "Trade {{tool_args.quantity}} {{tool_args.symbol}}?" || len(trades.Approval.Condition.Groups) != 1 {
+
+	if trades.ID != "large-trades" || trades.Denies || trades.Range.Start.Line != 10 ||
+		trades.Approval.Form != schema.Conditional ||
+		trades.Approval.Template.Text != "Trade {{tool_args.quantity}} {{tool_args.symbol}}?" ||
+		len(trades.Approval.Condition.Groups) != 1 {
 		t.Errorf("large-trades: %+v", trades)
 	}
+
 	leads := []policy.StandIn{{Group: "risk-leads", After: 10 * time.Minute}}
 	if want := (policy.Require{
-		Stages:    []policy.Stage{{Group: "desk-heads", People: 1, StandIns: leads}, {Group: "risk", People: 2, StandIns: leads}},
+		Stages: []policy.Stage{{
+			Group:    "desk-heads",
+			People:   1,
+			StandIns: leads,
+		}, {
+			Group:    "risk",
+			People:   2,
+			StandIns: leads,
+		}},
 		Within:    30 * time.Minute,
 		OnTimeout: policy.TimeoutDeny,
-		Escalate:  []policy.Escalation{{After: 10 * time.Minute, To: "risk-leads", May: policy.MayApprove}},
-		Grants:    policy.Grants{Forbid: true},
+		Escalate: []policy.Escalation{{
+			After: 10 * time.Minute,
+			To:    "risk-leads",
+			May:   policy.MayApprove,
+		}},
+		Grants: policy.Grants{Forbid: true},
 	}); !reflect.DeepEqual(trades.Require, want) {
 		t.Errorf("require: %+v", trades.Require)
 	}
-	if want := (policy.Match{Targets: []string{"drop_*"}, Servers: []string{"broker*"}}); !reflect.DeepEqual(drop.Match, want) {
+
+	if want := (policy.Match{Targets: []string{"drop_*"}, Servers: []string{"broker*"}}); !reflect.DeepEqual(
+		drop.Match,
+		want,
+	) {
 		t.Errorf("match: %+v", drop.Match)
 	}
-	if drop.Approval != nil || !drop.Denies || drop.Deny != "Dropping tables is not delegated to agents." || !drop.Require.IsZero() {
+
+	if drop.Approval != nil || !drop.Denies || drop.Deny != "Dropping tables is not delegated to agents." ||
+		!drop.Require.IsZero() {
 		t.Errorf("never-drop: %+v", drop)
 	}
 }
 
-// TestRequireAsItIsPrinted shows the requirements of the good documents as decisions print them.
+// TestRequireAsItIsPrinted shows the requirements of the good documents
+// as decisions print them.
 func TestRequireAsItIsPrinted(t *testing.T) {
 	var all strings.Builder
 	for _, name := range policyFiles(t, "good") {
@@ -146,11 +194,12 @@ func TestRequireAsItIsPrinted(t *testing.T) {
 			fmt.Fprintf(&all, "%s %s %s\n", filepath.Base(name), rule.ID, text)
 		}
 	}
+
 	golden.Equal(t, "require.golden", all.String())
 }
 
-// TestLeavingOnTimeoutOutMeansDeny: otherwise a second policy that approves by timeout would decide
-// alone.
+// TestLeavingOnTimeoutOutMeansDeny: otherwise a second policy that
+// approves by timeout would decide alone.
 func TestLeavingOnTimeoutOutMeansDeny(t *testing.T) {
 	const head = "schema_version: \"1.0.0\"\npolicy_ref: p\nrules:\n"
 	silent := parse(t, head+"  - {id: a, approval: true}\n").Rules[0].Require
@@ -179,6 +228,7 @@ func FuzzParse(f *testing.F) {
 			f.Add(src)
 		}
 	}
+
 	known := knownRules()
 	f.Fuzz(func(t *testing.T, src []byte) {
 		p, findings := policy.Parse("f", src)
@@ -204,7 +254,8 @@ func soundPolicy(t *testing.T, p *policy.Policy) {
 		t.Fatalf("head: %+v", p)
 	}
 	for _, r := range p.Rules {
-		if r.ID == "" || r.Approval == nil && !r.Denies || r.Approval != nil && (r.Approval.Form == schema.Never || r.Require.OnTimeout == "") {
+		if r.ID == "" || r.Approval == nil && !r.Denies ||
+			r.Approval != nil && (r.Approval.Form == schema.Never || r.Require.OnTimeout == "") {
 			t.Fatalf("rule: %+v", r)
 		}
 		if !reflect.DeepEqual(r.Require, r.Require.Join(r.Require)) {

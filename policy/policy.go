@@ -1,12 +1,14 @@
-// Package policy reads governance policy documents (`*.policy.yaml`, docs/contracts/policy.md) and
-// keeps them in registries.
+// Package policy reads governance policy documents (`*.policy.yaml`,
+// docs/contracts/policy.md) and keeps them in registries.
 //
-// The Agent Format standard leaves the policy document and its registry to runtimes; these are
-// ours. A policy can only tighten what an agent file says: it asks people, or it denies. Parse
-// reads one document, NewSet and LoadFS build a registry of many (all or nothing: one broken
-// document refuses the whole registry, since a lost policy would loosen every agent it governs),
-// package policyhttp fetches one over HTTP(S). Require is the lattice in which the requirements of
-// several asking rules are joined; nothing in it can loosen.
+// The Agent Format standard leaves the policy document and its registry
+// to runtimes; these are ours. A policy can only tighten what an agent
+// file says: it asks people, or it denies. Parse reads one document,
+// NewSet and LoadFS build a registry of many (all or nothing: one
+// broken document refuses the whole registry, since a lost policy would
+// loosen every agent it governs), package policyhttp fetches one over
+// HTTP(S). Require is the lattice in which the requirements of several
+// asking rules are joined; nothing in it can loosen.
 package policy
 
 import (
@@ -16,7 +18,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Applies says how a policy comes to govern an agent (docs/contracts/policy.md).
+// Applies says how a policy comes to govern an agent
+// (docs/contracts/policy.md).
 type Applies string
 
 // The ways a policy comes to govern an agent.
@@ -39,8 +42,8 @@ type Policy struct {
 	Digest        value.Digest // of the canonical content: comments and layout don't change it
 }
 
-// Rule is one requirement of a policy. It asks (Approval), refuses (Denies), or both: then it
-// refuses.
+// Rule is one requirement of a policy. It asks (Approval), refuses
+// (Denies), or both: then it refuses.
 type Rule struct {
 	ID          string // unique in its policy
 	Description string

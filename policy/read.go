@@ -43,6 +43,7 @@ func readSelector(n *yamldoc.Node) *Selector {
 			s.Labels[f.Key.Text] = f.Value.Text
 		}
 	}
+
 	return s
 }
 
@@ -73,11 +74,13 @@ func readMatch(n *yamldoc.Node) Match {
 			m.Annotations[f.Key.Text] = f.Value.Bool
 		}
 	}
+
 	return m
 }
 
-// readRequire reads `require`, absent or not, in normal form. A rule that asks always has a word on
-// timeouts and on arguments that may vary: see Timeout and Grants.
+// readRequire reads `require`, absent or not, in normal form. A rule
+// that asks always has a word on timeouts and on arguments that may
+// vary: see Timeout and Grants.
 func readRequire(n *yamldoc.Node, asks bool) Require {
 	q := Require{
 		Within:    duration(n.Get("within")),
@@ -98,7 +101,11 @@ func readRequire(n *yamldoc.Node, asks bool) Require {
 		q.Stages = append(q.Stages, Stage{Group: text(s.Get("group")), People: whole(s.Get("people"), 1)})
 	}
 	for _, e := range items(n.Get("escalate")) {
-		q.Escalate = append(q.Escalate, Escalation{After: duration(e.Get("after")), To: text(e.Get("to")), May: May(text(e.Get("may")))})
+		q.Escalate = append(q.Escalate, Escalation{
+			After: duration(e.Get("after")),
+			To:    text(e.Get("to")),
+			May:   May(text(e.Get("may"))),
+		})
 	}
 
 	return q.withStandIns()

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Redaction is what a policy hides at one place of a document and below it. Every channel goes down
-// a document with it, so that all of them hide the same. The zero value hides nothing. It is
-// immutable.
+// Redaction is what a policy hides at one place of a document and below
+// it. Every channel goes down a document with it, so that all of them
+// hide the same. The zero value hides nothing. It is immutable.
 type Redaction struct {
 	left [][]string // of each pattern that is reached so far, the segments that are still to come
 }
@@ -22,8 +22,9 @@ func (a Arguments) Redaction() Redaction {
 	return r
 }
 
-// ParentRedaction is what is hidden in the input of the calling agent: what stands at a path that
-// is hidden in arguments, and what a path that begins with parent.input names.
+// ParentRedaction is what is hidden in the input of the calling agent:
+// what stands at a path that is hidden in arguments, and what a path
+// that begins with parent.input names.
 func (a Arguments) ParentRedaction() Redaction {
 	all := a.Redaction()
 	below, _ := all.Step("parent")
@@ -33,10 +34,12 @@ func (a Arguments) ParentRedaction() Redaction {
 	return all
 }
 
-// Step goes down to a member of an object or an item of an array, named by its key or its index.
-// hidden says that the policy hides it, with all that stands in it. A pattern names a value by its
-// whole key or by its segments with dots between them; ** in it stands for any number of segments,
-// none included. The cost is that of the patterns' segments.
+// Step goes down to a member of an object or an item of an array, named
+// by its key or its index. hidden says that the policy hides it, with
+// all that stands in it. A pattern names a value by its whole key or by
+// its segments with dots between them; ** in it stands for any number
+// of segments, none included. The cost is that of the patterns'
+// segments.
 func (r Redaction) Step(segment string) (below Redaction, hidden bool) {
 	if len(r.left) == 0 {
 		return Redaction{}, false
@@ -49,8 +52,8 @@ func (r Redaction) Step(segment string) (below Redaction, hidden bool) {
 	return below, slices.ContainsFunc(below.left, ended)
 }
 
-// At goes down several segments. hidden says that the policy hides the value there, by itself or
-// with what it stands in.
+// At goes down several segments. hidden says that the policy hides the
+// value there, by itself or with what it stands in.
 func (r Redaction) At(path ...string) (below Redaction, hidden bool) {
 	for _, segment := range path {
 		if r, hidden = r.Step(segment); hidden {
@@ -90,14 +93,15 @@ func (r *Redaction) add(left []string) {
 	}
 }
 
-// ended reports whether a pattern names the place, so that only segments that stand for none are
-// left of it.
+// ended reports whether a pattern names the place, so that only
+// segments that stand for none are left of it.
 func ended(left []string) bool {
 	return !slices.ContainsFunc(left, func(segment string) bool { return segment != anySegments })
 }
 
-// Hides reports whether the value at a path of the arguments is hidden, by itself or with what it
-// stands in. The path is given by its segments: names of objects, indexes of arrays.
+// Hides reports whether the value at a path of the arguments is hidden,
+// by itself or with what it stands in. The path is given by its
+// segments: names of objects, indexes of arrays.
 func (a Arguments) Hides(path ...string) bool {
 	_, hidden := a.Redaction().At(path...)
 

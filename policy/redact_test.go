@@ -37,6 +37,7 @@ func TestArgumentsHide(t *testing.T) {
 			t.Errorf("%s hides %s: got %v", c.pattern, c.path, got)
 		}
 	}
+
 	if (policy.Arguments{}).Hides("password") {
 		t.Error("arguments that are shown in full hide something")
 	}

@@ -9,13 +9,15 @@ import (
 	"github.com/assent-dev/assent/internal/document"
 )
 
-// Registry resolves the policies that agents name and lists the implicit ones.
+// Registry resolves the policies that agents name and lists the
+// implicit ones.
 type Registry interface {
 	// Policy returns the policy of that ref.
 	Policy(ref string) (*Policy, bool)
 	// Implicit lists the implicit policies, ordered by ref.
 	Implicit() []*Policy
-	// Err is not nil when the registry can't be read: then every call is denied.
+	// Err is not nil when the registry can't be read: then every call
+	// is denied.
 	Err() error
 }
 
@@ -26,7 +28,8 @@ type Set struct {
 	err   error
 }
 
-// RefusedError is why a registry holds nothing: it is all or nothing (docs/contracts/policy.md).
+// RefusedError is why a registry holds nothing: it is all or nothing
+// (docs/contracts/policy.md).
 type RefusedError struct {
 	Findings []diag.Finding // those that refused it, at least one
 }
@@ -44,22 +47,32 @@ func (e *RefusedError) Error() string {
 	return text
 }
 
-// NewSet makes a registry of policies. It never returns nil: when a policy_ref stands twice (or a
-// policy is nil, which is one that could not be parsed), the findings say so and the set is
-// refused, see Refuse.
+// NewSet makes a registry of policies. It never returns nil: when a
+// policy_ref stands twice (or a policy is nil, which is one that could
+// not be parsed), the findings say so and the set is refused, see
+// Refuse.
 func NewSet(policies ...*Policy) (*Set, []diag.Finding) {
 	s := &Set{byRef: make(map[string]*Policy, len(policies))}
 	var findings []diag.Finding
 	for _, p := range policies {
 		switch first := s.byRef[refOf(p)]; {
 		case p == nil:
-			findings = append(findings, document.Stop(ruleUnreadable, diag.Range{}, "a policy could not be read", "a policy without errors"))
+			findings = append(
+				findings,
+				document.Stop(
+					ruleUnreadable,
+					diag.Range{},
+					"a policy could not be read",
+					"a policy without errors",
+				),
+			)
 		case first != nil:
 			findings = append(findings, duplicateRef(first, p))
 		default:
 			s.byRef[p.Ref] = p
 		}
 	}
+
 	if len(findings) > 0 {
 		return Refuse(findings), findings
 	}
@@ -69,8 +82,9 @@ func NewSet(policies ...*Policy) (*Set, []diag.Finding) {
 	return s, nil
 }
 
-// Refuse makes a registry that holds nothing and denies every call, because of findings. Those that
-// don't stop a load are left out of its error.
+// Refuse makes a registry that holds nothing and denies every call,
+// because of findings. Those that don't stop a load are left out of its
+// error.
 func Refuse(findings []diag.Finding) *Set {
 	reasons := slices.DeleteFunc(slices.Clone(findings), func(f diag.Finding) bool { return !f.Stops })
 	if len(reasons) == 0 {
@@ -91,7 +105,11 @@ func duplicateRef(first, second *Policy) diag.Finding {
 		fmt.Sprintf("policy_ref %q stands twice (first in %s)", second.Ref, place(first.File, first.Range)),
 		"a policy_ref of its own for every policy of the registry")
 	f.File = second.File
-	f.Related = []diag.Related{{File: first.File, Range: first.Range, Message: "first used here"}}
+	f.Related = []diag.Related{{
+		File:    first.File,
+		Range:   first.Range,
+		Message: "first used here",
+	}}
 	return f
 }
 

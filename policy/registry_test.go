@@ -17,7 +17,11 @@ import (
 
 // doc writes a policy with one rule.
 func doc(ref, applies string) string {
-	return fmt.Sprintf("schema_version: \"1.0.0\"\npolicy_ref: %s\napplies: %s\nrules:\n  - {id: all, approval: true}\n", ref, applies)
+	return fmt.Sprintf(
+		"schema_version: \"1.0.0\"\npolicy_ref: %s\napplies: %s\nrules:\n  - {id: all, approval: true}\n",
+		ref,
+		applies,
+	)
 }
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text), Mode: 0o644} }
@@ -78,8 +82,8 @@ func TestLoadFS(t *testing.T) {
 	}
 }
 
-// TestLoadFSIsAllOrNothing: one broken file among a hundred refuses them all, and the finding names
-// it.
+// TestLoadFSIsAllOrNothing: one broken file among a hundred refuses
+// them all, and the finding names it.
 func TestLoadFSIsAllOrNothing(t *testing.T) {
 	tree := fstest.MapFS{}
 	for i := range 100 {
@@ -88,10 +92,14 @@ func TestLoadFSIsAllOrNothing(t *testing.T) {
 	if set, findings := policy.LoadFS(tree, ""); set.Err() != nil || len(set.Policies()) != 100 {
 		t.Fatalf("%v\n%s", set.Err(), render(findings))
 	}
-	tree["team-50/p.policy.yaml"] = file("schema_version: \"1.0.0\"\npolicy_ref: acme.p50\nrules:\n  - {id: a, aproval: true}\n")
+	tree["team-50/p.policy.yaml"] = file(
+		"schema_version: \"1.0.0\"\npolicy_ref: acme.p50\nrules:\n  - {id: a, aproval: true}\n",
+	)
 	set, findings := policy.LoadFS(tree, "gov")
 	refused(t, set, findings, "gov/team-50/p.policy.yaml:4:13", `unknown field "aproval"`, "nearest: approval")
-	if want := "policy registry refused: gov/team-50/p.policy.yaml:4:13: rules[0]: unknown field \"aproval\""; set.Err().Error() != want {
+	if want := "policy registry refused: gov/team-50/p.policy.yaml:4:13: rules[0]: unknown field \"aproval\""; set.Err().
+		Error() !=
+		want {
 		t.Errorf("got  %v\nwant %s", set.Err(), want)
 	}
 }
@@ -104,17 +112,47 @@ func TestLoadFSRefuses(t *testing.T) {
 		want []string
 	}{
 		{"no policies", fstest.MapFS{"desk.agf.yaml": good}, []string{"gov:0:0", "policy-none-found"}},
-		{"no directory", os.DirFS(filepath.Join(t.TempDir(), "absent")), []string{"gov:0:0", "policy-unreadable", "no such file"}},
-		{"an unreadable file", failing{fstest.MapFS{"a.policy.yaml": good, "b.policy.yaml": good}, "b.policy.yaml"}, []string{"gov/b.policy.yaml:0:0", "permission denied"}},
-		{"an unreadable directory", failing{fstest.MapFS{"a.policy.yaml": good, "sub/b.policy.yaml": good}, "sub"}, []string{"gov/sub:0:0", "permission denied"}},
-		{"a file that breaks off", failing{fstest.MapFS{"a.policy.yaml": good}, "read a.policy.yaml"}, []string{"gov/a.policy.yaml:0:0", "input/output"}},
+		{
+			"no directory",
+			os.DirFS(filepath.Join(t.TempDir(), "absent")),
+			[]string{"gov:0:0", "policy-unreadable", "no such file"},
+		},
+		{
+			"an unreadable file",
+			failing{fstest.MapFS{"a.policy.yaml": good, "b.policy.yaml": good}, "b.policy.yaml"},
+			[]string{"gov/b.policy.yaml:0:0", "permission denied"},
+		},
+		{
+			"an unreadable directory",
+			failing{fstest.MapFS{"a.policy.yaml": good, "sub/b.policy.yaml": good}, "sub"},
+			[]string{"gov/sub:0:0", "permission denied"},
+		},
+		{
+			"a file that breaks off",
+			failing{fstest.MapFS{"a.policy.yaml": good}, "read a.policy.yaml"},
+			[]string{"gov/a.policy.yaml:0:0", "input/output"},
+		},
 		{"a pipe", fstest.MapFS{"a.policy.yaml": {Mode: fs.ModeNamedPipe}}, []string{"no regular file"}},
-		{"a name that is nearly right", fstest.MapFS{"a.policy.yaml": good, "b.policy.yml": good}, []string{"gov/b.policy.yml:0:0", "policy-file-name"}},
+		{
+			"a name that is nearly right",
+			fstest.MapFS{"a.policy.yaml": good, "b.policy.yml": good},
+			[]string{"gov/b.policy.yml:0:0", "policy-file-name"},
+		},
 		{"a name in other case", fstest.MapFS{"a.Policy.yaml": good}, []string{"policy-file-name"}},
-		{"too large", fstest.MapFS{"a.policy.yaml": file(doc("acme.a", "implicit") + strings.Repeat("#\n", 3<<20))}, []string{"yaml-too-large"}},
-		{"two of a name", fstest.MapFS{"a.policy.yaml": good, "b.policy.yaml": good}, []string{
-			"gov/b.policy.yaml:2:13-2:19 error policy-duplicate-ref (stops)", "(first in gov/a.policy.yaml:2:13)", "see gov/a.policy.yaml:2:13 first used here",
-		}},
+		{
+			"too large",
+			fstest.MapFS{"a.policy.yaml": file(doc("acme.a", "implicit") + strings.Repeat("#\n", 3<<20))},
+			[]string{"yaml-too-large"},
+		},
+		{
+			"two of a name",
+			fstest.MapFS{"a.policy.yaml": good, "b.policy.yaml": good},
+			[]string{
+				"gov/b.policy.yaml:2:13-2:19 error policy-duplicate-ref (stops)",
+				"(first in gov/a.policy.yaml:2:13)",
+				"see gov/a.policy.yaml:2:13 first used here",
+			},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			set, findings := policy.LoadFS(c.tree, "gov")
@@ -123,8 +161,8 @@ func TestLoadFSRefuses(t *testing.T) {
 	}
 }
 
-// TestLoadFSOnDisk reads links the way they really are: a link to a file is the file, one to a
-// directory is refused.
+// TestLoadFSOnDisk reads links the way they really are: a link to a
+// file is the file, one to a directory is refused.
 func TestLoadFSOnDisk(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write := func(name, text string) {
@@ -162,7 +200,8 @@ func TestRefuseWithoutReason(t *testing.T) {
 	}
 }
 
-// TestSetIsImmutable: a caller that changes a list it was given changes nothing else.
+// TestSetIsImmutable: a caller that changes a list it was given changes
+// nothing else.
 func TestSetIsImmutable(t *testing.T) {
 	set, _ := policy.LoadFS(fstest.MapFS{"a.policy.yaml": file(doc("acme.a", "implicit"))}, "")
 	set.Policies()[0], set.Implicit()[0] = nil, nil
@@ -171,7 +210,8 @@ func TestSetIsImmutable(t *testing.T) {
 	}
 }
 
-// failing is a file system in which one name can't be opened, or breaks off when it is read.
+// failing is a file system in which one name can't be opened, or breaks
+// off when it is read.
 type failing struct {
 	fs.FS
 	name string
@@ -179,8 +219,13 @@ type failing struct {
 
 func (f failing) Open(name string) (fs.File, error) {
 	if name == f.name {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+		return nil, &fs.PathError{
+			Op:   "open",
+			Path: name,
+			Err:  fs.ErrPermission,
+		}
 	}
+
 	opened, err := f.FS.Open(name)
 	if err == nil && "read "+name == f.name {
 		return broken{opened}, nil
@@ -192,8 +237,13 @@ func (f failing) Stat(name string) (fs.FileInfo, error) { return fs.Stat(f.FS, n
 
 func (f failing) ReadDir(name string) ([]fs.DirEntry, error) {
 	if name == f.name {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+		return nil, &fs.PathError{
+			Op:   "open",
+			Path: name,
+			Err:  fs.ErrPermission,
+		}
 	}
+
 	return fs.ReadDir(f.FS, name)
 }
 

@@ -6,17 +6,21 @@ import (
 	"time"
 )
 
-// Require is what an approval must fulfil: who, by when, and what happens otherwise
-// (docs/contracts/policy.md). The zero value requires nothing beyond one approver.
+// Require is what an approval must fulfil: who, by when, and what
+// happens otherwise (docs/contracts/policy.md). The zero value requires
+// nothing beyond one approver.
 //
-// Requirements form a lattice: Tighter is its partial order, Join its least upper bound, the zero
-// value its bottom. So the order in which policies are joined can't matter, joining twice changes
-// nothing, and one more policy never loosens (docs/design/001-semantics.md).
+// Requirements form a lattice: Tighter is its partial order, Join its
+// least upper bound, the zero value its bottom. So the order in which
+// policies are joined can't matter, joining twice changes nothing, and
+// one more policy never loosens (docs/design/001-semantics.md).
 //
-// What would be a permission in one policy can't reach another one's demands, which is what makes
-// "strictest wins" safe. Grants bounds what the runtime owner offers anyway; `session` doesn't
-// switch grants on, and an argument may vary under a grant only where every rule that asks names
-// it. The people whom Escalate calls in may fill seats of the stages of their own rule only.
+// What would be a permission in one policy can't reach another one's
+// demands, which is what makes "strictest wins" safe. Grants bounds
+// what the runtime owner offers anyway; `session` doesn't switch grants
+// on, and an argument may vary under a grant only where every rule that
+// asks names it. The people whom Escalate calls in may fill seats of
+// the stages of their own rule only.
 type Require struct {
 	Stages    []Stage       // all of them, by distinct people; ordered by group
 	Within    time.Duration // 0: no deadline
@@ -26,14 +30,15 @@ type Require struct {
 	Arguments Arguments
 }
 
-// Stage asks for a number of distinct people of one group. People are distinct across stages too,
-// and the requester never counts.
+// Stage asks for a number of distinct people of one group. People are
+// distinct across stages too, and the requester never counts.
 type Stage struct {
 	Group  string
 	People int
-	// StandIns are the groups whose members may fill seats of this stage as well once escalation
-	// has called them in; ordered by group. They follow from Escalate of the rule that has the
-	// stage, and can't be written in a file.
+	// StandIns are the groups whose members may fill seats of this
+	// stage as well once escalation has called them in; ordered by
+	// group. They follow from Escalate of the rule that has the stage,
+	// and can't be written in a file.
 	StandIns []StandIn
 }
 
@@ -46,50 +51,56 @@ type StandIn struct {
 // Timeout says what happens when nobody decided within the deadline.
 type Timeout string
 
-// The endings of an approval that nobody decided. The empty Timeout is "no opinion": it is what the
-// agent file's own rules have, which cannot speak about deadlines, and gives way to any policy's
-// word. A parsed policy rule always has an opinion, since leaving `on_timeout` out there means
-// deny; otherwise a second policy could turn the first one's deny into something weaker.
+// The endings of an approval that nobody decided. The empty Timeout is
+// "no opinion": it is what the agent file's own rules have, which
+// cannot speak about deadlines, and gives way to any policy's word. A
+// parsed policy rule always has an opinion, since leaving `on_timeout`
+// out there means deny; otherwise a second policy could turn the first
+// one's deny into something weaker.
 const (
 	TimeoutApprove  Timeout = "approve"  // only where the runtime owner opted in; recorded as "by timeout"
 	TimeoutEscalate Timeout = "escalate" // to the groups of Escalate, then deny
 	TimeoutDeny     Timeout = "deny"
 )
 
-// Escalation calls another group in when nobody has decided for some time. Each group is called
-// once, at its earliest time.
+// Escalation calls another group in when nobody has decided for some
+// time. Each group is called once, at its earliest time.
 type Escalation struct {
 	After time.Duration
 	To    string
 	May   May
 }
 
-// May says what the people of a group that is called in may do. The empty May is MayApprove.
+// May says what the people of a group that is called in may do. The
+// empty May is MayApprove.
 type May string
 
 // What people may do who are called in.
 const (
-	// MayApprove: fill open seats of the stages of the rule that escalates to them, deny and
-	// respond.
+	// MayApprove: fill open seats of the stages of the rule that
+	// escalates to them, deny and respond.
 	MayApprove May = "approve"
 	// MayLook: deny and respond, but fill no seat.
 	MayLook May = "look"
 )
 
-// Grants bounds standing approvals that may come out of this one. The zero value sets no bound.
+// Grants bounds standing approvals that may come out of this one. The
+// zero value sets no bound.
 type Grants struct {
 	Forbid  bool          // none at all; the other fields are then zero
 	Session bool          // only for the running session
 	MaxAge  time.Duration // 0: no bound
 	MaxUses int           // 0: no bound
-	// Bounds lists the arguments that may differ from the approved ones, and how; ordered. Nil is
-	// "no opinion", which only the zero value has; a rule that asks always has one, and it is
-	// "none" unless the rule names some. Where a requirement is used, no opinion permits nothing.
+	// Bounds lists the arguments that may differ from the approved
+	// ones, and how; ordered. Nil is "no opinion", which only the zero
+	// value has; a rule that asks always has one, and it is "none"
+	// unless the rule names some. Where a requirement is used, no
+	// opinion permits nothing.
 	Bounds []Bound
 }
 
-// Bound lets one argument differ from the approved one, in one direction. The approved number is
-// the edge.
+// Bound lets one argument differ from the approved one, in one
+// direction. The approved number is the edge.
 type Bound struct {
 	Path string    `json:"path"` // whole key, or dotted path
 	Kind BoundKind `json:"kind"`
@@ -104,12 +115,12 @@ const (
 	AtLeast BoundKind = "at_least" // between the approved number, which is not positive, and zero
 )
 
-// Arguments says what channels may show of a call's arguments. The zero value is `full`:
-// everything.
+// Arguments says what channels may show of a call's arguments. The zero
+// value is `full`: everything.
 type Arguments struct {
 	Redact []string // paths whose values are hidden, ordered; a first segment ** stands for any place
-	// ForbidHidden forbids approving a call of which a value is hidden. It means nothing without
-	// Redact.
+	// ForbidHidden forbids approving a call of which a value is hidden.
+	// It means nothing without Redact.
 	ForbidHidden bool
 }
 
@@ -127,14 +138,16 @@ func (a Require) IsZero() bool {
 		a.Grants.noOpinion() && len(a.Arguments.Redact) == 0 && !a.Arguments.ForbidHidden
 }
 
-// Join is the loosest requirement that is at least as tight as both: the least upper bound of
-// Tighter. It shares no memory with a or b.
+// Join is the loosest requirement that is at least as tight as both:
+// the least upper bound of Tighter. It shares no memory with a or b.
 //
-// Stages of one group join to the larger number and don't add up: each says "n distinct people of
-// this group agreed", so two people of risk fulfil two policies that each want two of risk, and
-// joining a policy with itself changes nothing. Different groups stay different stages, and no one
-// person may sit in two of them. Where two rules have the same stage, only people whom both call in
-// may stand in; whom one of them calls in to look stands in nowhere.
+// Stages of one group join to the larger number and don't add up: each
+// says "n distinct people of this group agreed", so two people of risk
+// fulfil two policies that each want two of risk, and joining a policy
+// with itself changes nothing. Different groups stay different stages,
+// and no one person may sit in two of them. Where two rules have the
+// same stage, only people whom both call in may stand in; whom one of
+// them calls in to look stands in nowhere.
 func (a Require) Join(b Require) Require {
 	escalate := normalEscalations(slices.Concat(a.Escalate, b.Escalate))
 
@@ -148,7 +161,8 @@ func (a Require) Join(b Require) Require {
 	}
 }
 
-// withStandIns lets the people whom the rule calls in fill seats of each of its own stages.
+// withStandIns lets the people whom the rule calls in fill seats of
+// each of its own stages.
 func (a Require) withStandIns() Require {
 	for i := range a.Stages {
 		for _, e := range a.Escalate {
@@ -159,9 +173,10 @@ func (a Require) withStandIns() Require {
 	return a.Join(Require{})
 }
 
-// Tighter reports whether a demands at least what b demands: whoever fulfils a fulfils b. It is a
-// partial order over joined or parsed requirements (a value built by hand is put in order by Join
-// with itself).
+// Tighter reports whether a demands at least what b demands: whoever
+// fulfils a fulfils b. It is a partial order over joined or parsed
+// requirements (a value built by hand is put in order by Join with
+// itself).
 func Tighter(a, b Require) bool {
 	for _, s := range b.Stages {
 		if !slices.ContainsFunc(a.Stages, func(t Stage) bool { return t.tighter(s) }) {
@@ -184,8 +199,8 @@ func (s Stage) tighter(t Stage) bool {
 	})
 }
 
-// standsIn returns from when on people of a group may fill seats of the stage; false when they
-// never may.
+// standsIn returns from when on people of a group may fill seats of the
+// stage; false when they never may.
 func (s Stage) standsIn(group string) (time.Duration, bool) {
 	i := slices.IndexFunc(s.StandIns, func(i StandIn) bool { return i.Group == group })
 	if i < 0 {
@@ -221,13 +236,14 @@ func (a Grants) noOpinion() bool {
 	return !a.Forbid && !a.Session && a.MaxAge == 0 && a.MaxUses == 0 && a.Bounds == nil
 }
 
-// IsZero reports whether the bounds say nothing that a policy file would have to say: no argument
-// may vary unless a file says so.
+// IsZero reports whether the bounds say nothing that a policy file
+// would have to say: no argument may vary unless a file says so.
 func (a Grants) IsZero() bool {
 	return !a.Forbid && !a.Session && a.MaxAge == 0 && a.MaxUses == 0 && len(a.Bounds) == 0
 }
 
-// Varies reports whether an argument may differ from the approved one in this way.
+// Varies reports whether an argument may differ from the approved one
+// in this way.
 func (a Grants) Varies(b Bound) bool { return slices.Contains(a.Bounds, b) }
 
 func (a Grants) join(b Grants) Grants {
@@ -254,13 +270,16 @@ func common(a, b []Bound) []Bound {
 	return normalBounds(slices.DeleteFunc(slices.Clone(a), func(x Bound) bool { return !slices.Contains(b, x) }))
 }
 
-// normalBounds sorts and drops repetitions in a copy. No bounds stay an opinion.
+// normalBounds sorts and drops repetitions in a copy. No bounds stay an
+// opinion.
 func normalBounds(in []Bound) []Bound {
 	if in == nil {
 		return nil
 	}
 	out := append([]Bound{}, in...)
-	slices.SortFunc(out, func(a, b Bound) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind)) })
+	slices.SortFunc(out, func(a, b Bound) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind))
+	})
 
 	return slices.Compact(out)
 }
@@ -269,7 +288,8 @@ func (a Grants) tighter(b Grants) bool {
 	if a.Forbid || b.Forbid {
 		return a.Forbid
 	}
-	return (a.Session || !b.Session) && atMost(a.MaxAge, b.MaxAge) && atMost(a.MaxUses, b.MaxUses) && boundsWithin(a.Bounds, b.Bounds)
+	return (a.Session || !b.Session) && atMost(a.MaxAge, b.MaxAge) && atMost(a.MaxUses, b.MaxUses) &&
+		boundsWithin(a.Bounds, b.Bounds)
 }
 
 // boundsWithin reports whether a lets nothing vary that b does not.
@@ -296,7 +316,8 @@ func lower[T bound](a, b T) T {
 
 func atMost[T bound](a, b T) bool { return b == 0 || a != 0 && a <= b }
 
-// rank orders timeouts from no opinion to the strictest. An unknown word ranks as deny.
+// rank orders timeouts from no opinion to the strictest. An unknown
+// word ranks as deny.
 func rank(t Timeout) int {
 	switch t {
 	case "":
@@ -306,6 +327,7 @@ func rank(t Timeout) int {
 	case TimeoutEscalate:
 		return 2
 	}
+
 	return 3
 }
 
@@ -314,9 +336,9 @@ func stricter(a, b Timeout) Timeout {
 	return []Timeout{"", TimeoutApprove, TimeoutEscalate, TimeoutDeny}[top]
 }
 
-// normalStages sorts by group and merges the stages of one group: the largest number, and the
-// stand-ins that all of them have, at their latest time. Groups that are called in to look stand in
-// nowhere.
+// normalStages sorts by group and merges the stages of one group: the
+// largest number, and the stand-ins that all of them have, at their
+// latest time. Groups that are called in to look stand in nowhere.
 func normalStages(in []Stage, lookers map[string]bool) []Stage {
 	in = slices.Clone(in)
 	slices.SortStableFunc(in, func(a, b Stage) int { return cmp.Compare(a.Group, b.Group) })
@@ -346,11 +368,13 @@ func lookers(escalate []Escalation) map[string]bool {
 	return out
 }
 
-// normalStandIns sorts by group and keeps the earliest time of each: one rule may call a group in
-// twice.
+// normalStandIns sorts by group and keeps the earliest time of each:
+// one rule may call a group in twice.
 func normalStandIns(in []StandIn, lookers map[string]bool) []StandIn {
 	out := slices.DeleteFunc(slices.Clone(in), func(i StandIn) bool { return lookers[i.Group] })
-	slices.SortFunc(out, func(a, b StandIn) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.After, b.After)) })
+	slices.SortFunc(out, func(a, b StandIn) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.After, b.After))
+	})
 
 	return orNil(slices.CompactFunc(out, func(a, b StandIn) bool { return a.Group == b.Group }))
 }
@@ -366,10 +390,12 @@ func bothStandIn(a, b Stage) []StandIn {
 	return out
 }
 
-// normalEscalations keeps the earliest call of each group, to look if any of them is, and sorts by
-// time. It owns its argument.
+// normalEscalations keeps the earliest call of each group, to look if
+// any of them is, and sorts by time. It owns its argument.
 func normalEscalations(in []Escalation) []Escalation {
-	slices.SortFunc(in, func(a, b Escalation) int { return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.After, b.After)) })
+	slices.SortFunc(in, func(a, b Escalation) int {
+		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.After, b.After))
+	})
 	var out []Escalation
 	for _, e := range in {
 		if e.May == "" {
@@ -384,7 +410,10 @@ func normalEscalations(in []Escalation) []Escalation {
 			out[last].May = MayLook
 		}
 	}
-	slices.SortFunc(out, func(a, b Escalation) int { return cmp.Or(cmp.Compare(a.After, b.After), cmp.Compare(a.To, b.To)) })
+
+	slices.SortFunc(out, func(a, b Escalation) int {
+		return cmp.Or(cmp.Compare(a.After, b.After), cmp.Compare(a.To, b.To))
+	})
 
 	return out
 }
@@ -395,7 +424,8 @@ func normalPaths(in []string) []string {
 	return orNil(slices.Compact(in))
 }
 
-// orNil gives empty lists one form, so that equal requirements are equal values.
+// orNil gives empty lists one form, so that equal requirements are
+// equal values.
 func orNil[T any](in []T) []T {
 	if len(in) == 0 {
 		return nil

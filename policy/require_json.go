@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// The JSON of a Require has the field names and words of the policy file
-// (docs/contracts/policy.md), so that a decision prints what a policy says. What always holds is
-// always written: on_timeout (unset denies) and arguments (unset is full).
+// The JSON of a Require has the field names and words of the policy
+// file (docs/contracts/policy.md), so that a decision prints what a
+// policy says. What always holds is always written: on_timeout (unset
+// denies) and arguments (unset is full).
 
 // span is a duration in JSON: "30m".
 type span time.Duration
@@ -41,8 +42,9 @@ func (a Require) MarshalJSON() ([]byte, error) {
 	return json.Marshal(requireJSON{a.Stages, span(a.Within), a.Fallback(), a.Escalate, a.Grants, a.Arguments})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and refuses fields and words that it doesn't know: a
-// stored requirement that is not understood must not be taken for a weaker one.
+// UnmarshalJSON reads what MarshalJSON writes, and refuses fields and
+// words that it doesn't know: a stored requirement that is not
+// understood must not be taken for a weaker one.
 func (a *Require) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return errors.New("read require: null says nothing about what is required")
@@ -64,7 +66,16 @@ func (a *Require) UnmarshalJSON(data []byte) error {
 	default:
 		return fmt.Errorf("read require: unknown on_timeout %q", q.OnTimeout)
 	}
-	*a = Require{q.Stages, time.Duration(q.Within), q.OnTimeout, q.Escalate, q.Grants, q.Arguments}.Join(Require{})
+	*a = Require{
+		q.Stages,
+		time.Duration(q.Within),
+		q.OnTimeout,
+		q.Escalate,
+		q.Grants,
+		q.Arguments,
+	}.Join(
+		Require{},
+	)
 	return nil
 }
 
@@ -79,7 +90,8 @@ type standInJSON struct {
 	Group string `json:"group"`
 }
 
-// MarshalJSON writes {"group":"risk","people":2}, with stand_ins where there are some.
+// MarshalJSON writes {"group":"risk","people":2}, with stand_ins where
+// there are some.
 func (s Stage) MarshalJSON() ([]byte, error) {
 	out := stageJSON{Group: s.Group, People: s.People}
 	for _, i := range s.StandIns {
@@ -115,8 +127,8 @@ type escalationJSON struct {
 	May   May    `json:"may,omitempty"` // absent: approve
 }
 
-// MarshalJSON writes {"after":"10m","to":"risk-leads"}, with "may":"look" for those who may not
-// approve.
+// MarshalJSON writes {"after":"10m","to":"risk-leads"}, with
+// "may":"look" for those who may not approve.
 func (e Escalation) MarshalJSON() ([]byte, error) {
 	out := escalationJSON{After: span(e.After), To: e.To}
 	if e.May == MayLook {
@@ -138,7 +150,11 @@ func (e *Escalation) UnmarshalJSON(data []byte) error {
 	if j.May != "" && j.May != MayApprove && j.May != MayLook {
 		return fmt.Errorf("an escalation may approve or look, not %q", j.May)
 	}
-	*e = Escalation{After: time.Duration(j.After), To: j.To, May: cmp.Or(j.May, MayApprove)}
+	*e = Escalation{
+		After: time.Duration(j.After),
+		To:    j.To,
+		May:   cmp.Or(j.May, MayApprove),
+	}
 
 	return nil
 }
@@ -158,6 +174,7 @@ func (g Grants) MarshalJSON() ([]byte, error) {
 	case g.Session && g.MaxAge == 0 && g.MaxUses == 0 && len(g.Bounds) == 0:
 		return []byte(`"session"`), nil
 	}
+
 	return json.Marshal(grantsJSON{g.Session, span(g.MaxAge), g.MaxUses, g.Bounds})
 }
 
@@ -171,11 +188,17 @@ func (g *Grants) UnmarshalJSON(data []byte) error {
 		*g = Grants{Session: true, Bounds: []Bound{}}
 		return nil
 	}
+
 	var j grantsJSON
 	if err := strict(data, &j); err != nil {
 		return err
 	}
-	read := Grants{Session: j.Session, MaxAge: time.Duration(j.MaxAge), MaxUses: j.MaxUses, Bounds: normalBounds(append([]Bound{}, j.Bounds...))}
+	read := Grants{
+		Session: j.Session,
+		MaxAge:  time.Duration(j.MaxAge),
+		MaxUses: j.MaxUses,
+		Bounds:  normalBounds(append([]Bound{}, j.Bounds...)),
+	}
 	if j.MaxUses < 0 || read.IsZero() {
 		return errors.New(`grants is "forbid", "session" or an object with bounds`)
 	}
@@ -193,8 +216,8 @@ type argumentsJSON struct {
 	ApproveHidden *bool    `json:"approve_hidden,omitempty"` // absent: true
 }
 
-// MarshalJSON writes "full" or {"redact":[paths]}, with "approve_hidden":false where that is
-// forbidden.
+// MarshalJSON writes "full" or {"redact":[paths]}, with
+// "approve_hidden":false where that is forbidden.
 func (a Arguments) MarshalJSON() ([]byte, error) {
 	if len(a.Redact) == 0 {
 		return []byte(`"full"`), nil

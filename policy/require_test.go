@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// requires draws requirements in normal form from so few words that groups, times and paths often
-// meet.
+// requires draws requirements in normal form from so few words that
+// groups, times and paths often meet.
 func requires() *rapid.Generator[policy.Require] {
 	group := rapid.SampledFrom([]string{"risk", "desk", "audit"})
 	moment := rapid.Custom(func(t *rapid.T) time.Duration {
@@ -39,7 +39,9 @@ func requires() *rapid.Generator[policy.Require] {
 			May:   rapid.SampledFrom([]policy.May{"", policy.MayApprove, policy.MayLook}).Draw(t, "may"),
 		}
 	})
-	bound := rapid.SampledFrom([]policy.Bound{{Path: "a", Kind: "at_most"}, {Path: "a", Kind: "at_least"}, {Path: "b", Kind: "at_most"}})
+	bound := rapid.SampledFrom(
+		[]policy.Bound{{Path: "a", Kind: "at_most"}, {Path: "a", Kind: "at_least"}, {Path: "b", Kind: "at_most"}},
+	)
 	grants := rapid.OneOf(rapid.Just(policy.Grants{Forbid: true}), rapid.Custom(func(t *rapid.T) policy.Grants {
 		return policy.Grants{
 			Session: rapid.Bool().Draw(t, "session"),
@@ -50,13 +52,15 @@ func requires() *rapid.Generator[policy.Require] {
 	}))
 	return rapid.Custom(func(t *rapid.T) policy.Require {
 		return policy.Require{
-			Stages:    rapid.SliceOfN(stage, 0, 3).Draw(t, "stages"),
-			Within:    perhaps(moment).Draw(t, "within"),
-			OnTimeout: rapid.SampledFrom([]policy.Timeout{"", "approve", "escalate", "deny"}).Draw(t, "on_timeout"),
-			Escalate:  rapid.SliceOfN(escalation, 0, 3).Draw(t, "escalate"),
-			Grants:    grants.Draw(t, "grants"),
+			Stages: rapid.SliceOfN(stage, 0, 3).Draw(t, "stages"),
+			Within: perhaps(moment).Draw(t, "within"),
+			OnTimeout: rapid.SampledFrom([]policy.Timeout{"", "approve", "escalate", "deny"}).
+				Draw(t, "on_timeout"),
+			Escalate: rapid.SliceOfN(escalation, 0, 3).Draw(t, "escalate"),
+			Grants:   grants.Draw(t, "grants"),
 			Arguments: policy.Arguments{
-				Redact:       rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c.d"}), 1, 3).Draw(t, "redact"),
+				Redact: rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c.d"}), 1, 3).
+					Draw(t, "redact"),
 				ForbidHidden: rapid.Bool().Draw(t, "forbid hidden"),
 			},
 		}.Join(policy.Require{})
@@ -77,10 +81,13 @@ func holds(t *rapid.T, law string, ok bool) {
 	}
 }
 
-// TestJoinIsALattice proves the laws that let policies be joined in any order, any number of times.
+// TestJoinIsALattice proves the laws that let policies be joined in any
+// order, any number of times.
 func TestJoinIsALattice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b, c := requires().Draw(t, "a"), requires().Draw(t, "b"), requires().Draw(t, "c")
+		a := requires().Draw(t, "a")
+		b := requires().Draw(t, "b")
+		c := requires().Draw(t, "c")
 		same(t, "commutative", a.Join(b), b.Join(a))
 		same(t, "associative", a.Join(b).Join(c), a.Join(b.Join(c)))
 		same(t, "idempotent", a.Join(a), a)
@@ -91,7 +98,9 @@ func TestJoinIsALattice(t *testing.T) {
 // TestTighterIsAPartialOrder checks the order on its own, without Join.
 func TestTighterIsAPartialOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b, c := requires().Draw(t, "a"), requires().Draw(t, "b"), requires().Draw(t, "c")
+		a := requires().Draw(t, "a")
+		b := requires().Draw(t, "b")
+		c := requires().Draw(t, "c")
 		holds(t, "reflexive", policy.Tighter(a, a))
 		if policy.Tighter(a, b) && policy.Tighter(b, a) {
 			same(t, "antisymmetric", a, b)
@@ -103,10 +112,13 @@ func TestTighterIsAPartialOrder(t *testing.T) {
 	})
 }
 
-// TestJoinIsTheLeastUpperBound: as tight as both, and no tighter than it has to be.
+// TestJoinIsTheLeastUpperBound: as tight as both, and no tighter than
+// it has to be.
 func TestJoinIsTheLeastUpperBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b, c := requires().Draw(t, "a"), requires().Draw(t, "b"), requires().Draw(t, "c")
+		a := requires().Draw(t, "a")
+		b := requires().Draw(t, "b")
+		c := requires().Draw(t, "c")
 		joined := a.Join(b)
 		holds(t, "upper bound", policy.Tighter(joined, a) && policy.Tighter(joined, b))
 		if policy.Tighter(c, a) && policy.Tighter(c, b) {
@@ -114,12 +126,16 @@ func TestJoinIsTheLeastUpperBound(t *testing.T) {
 		}
 		above := a.Join(c)
 		holds(t, "monotone", policy.Tighter(above.Join(b), joined))
-		holds(t, "ordered exactly when the join is the tighter one", policy.Tighter(a, b) == reflect.DeepEqual(joined, a))
+		holds(
+			t,
+			"ordered exactly when the join is the tighter one",
+			policy.Tighter(a, b) == reflect.DeepEqual(joined, a),
+		)
 	})
 }
 
-// TestRequireSurvivesJSON: what is stored with a request is what was decided, up to words that are
-// now explicit.
+// TestRequireSurvivesJSON: what is stored with a request is what was
+// decided, up to words that are now explicit.
 func TestRequireSurvivesJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := requires().Draw(t, "a")
@@ -143,8 +159,10 @@ func TestJoin(t *testing.T) {
 	for _, c := range []struct{ name, a, b, want string }{
 		{
 			"different groups are all required",
-			`{"stages":[{"group":"risk","people":2}]}`, `{"stages":[{"group":"desk","people":1}]}`,
-			`{"stages":[{"group":"desk","people":1},{"group":"risk","people":2}],"on_timeout":"deny","arguments":"full"}`,
+			`{"stages":[{"group":"risk","people":2}]}`,
+			`{"stages":[{"group":"desk","people":1}]}`,
+			`{"stages":[{"group":"desk","people":1},{"group":"risk","people":2}],"on_timeout":"deny",` +
+				`"arguments":"full"}`,
 		},
 		{
 			"one group joins to the larger number",
@@ -157,39 +175,53 @@ func TestJoin(t *testing.T) {
 			`{"within":"30m","on_timeout":"escalate","arguments":"full"}`,
 		},
 		{
-			"deny over approve", `{"on_timeout":"approve"}`, `{"on_timeout":"deny"}`, `{"on_timeout":"deny","arguments":"full"}`,
+			"deny over approve",
+			`{"on_timeout":"approve"}`,
+			`{"on_timeout":"deny"}`,
+			`{"on_timeout":"deny","arguments":"full"}`,
 		},
 		{
 			"the earliest escalation to each group",
-			`{"escalate":[{"after":"20m","to":"leads"},{"after":"5m","to":"on-call"}]}`, `{"escalate":[{"after":"10m","to":"leads"}]}`,
-			`{"on_timeout":"deny","escalate":[{"after":"5m","to":"on-call"},{"after":"10m","to":"leads"}],"arguments":"full"}`,
+			`{"escalate":[{"after":"20m","to":"leads"},{"after":"5m","to":"on-call"}]}`,
+			`{"escalate":[{"after":"10m","to":"leads"}]}`,
+			`{"on_timeout":"deny","escalate":[{"after":"5m","to":"on-call"},{"after":"10m","to":"leads"}],` +
+				`"arguments":"full"}`,
 		},
 		{
 			"only whom both rules call in stands in for a group that both name, from the later time on",
-			`{"stages":[{"group":"risk","people":2,"stand_ins":[{"after":"5m","group":"leads"},{"after":"5m","group":"desk"}]}]}`,
+			`{"stages":[{"group":"risk","people":2,"stand_ins":[{"after":"5m","group":"leads"},{"after":"5m",` +
+				`"group":"desk"}]}]}`,
 			`{"stages":[{"group":"risk","people":1,"stand_ins":[{"after":"9m","group":"leads"}]}]}`,
-			`{"stages":[{"group":"risk","people":2,"stand_ins":[{"after":"9m","group":"leads"}]}],"on_timeout":"deny","arguments":"full"}`,
+			`{"stages":[{"group":"risk","people":2,"stand_ins":[{"after":"9m","group":"leads"}]}],` +
+				`"on_timeout":"deny","arguments":"full"}`,
 		},
 		{
 			"stand-ins of one rule do not reach another one's stages",
-			`{"stages":[{"group":"risk","people":2}]}`, `{"stages":[{"group":"desk","people":1,"stand_ins":[{"after":"5m","group":"leads"}]}]}`,
-			`{"stages":[{"group":"desk","people":1,"stand_ins":[{"after":"5m","group":"leads"}]},{"group":"risk","people":2}],"on_timeout":"deny","arguments":"full"}`,
+			`{"stages":[{"group":"risk","people":2}]}`,
+			`{"stages":[{"group":"desk","people":1,"stand_ins":[{"after":"5m","group":"leads"}]}]}`,
+			`{"stages":[{"group":"desk","people":1,"stand_ins":[{"after":"5m","group":"leads"}]},{"group":"risk",` +
+				`"people":2}],"on_timeout":"deny","arguments":"full"}`,
 		},
 		{
 			"whom one rule calls in to look stands in nowhere",
-			`{"stages":[{"group":"risk","people":2,"stand_ins":[{"after":"5m","group":"leads"}]}],"escalate":[{"after":"5m","to":"leads"}]}`,
+			`{"stages":[{"group":"risk","people":2,"stand_ins":[{"after":"5m","group":"leads"}]}],` +
+				`"escalate":[{"after":"5m","to":"leads"}]}`,
 			`{"escalate":[{"after":"9m","to":"leads","may":"look"}]}`,
-			`{"stages":[{"group":"risk","people":2}],"on_timeout":"deny","escalate":[{"after":"5m","to":"leads","may":"look"}],"arguments":"full"}`,
+			`{"stages":[{"group":"risk","people":2}],"on_timeout":"deny","escalate":[{"after":"5m","to":"leads",` +
+				`"may":"look"}],"arguments":"full"}`,
 		},
 		{
 			"what one rule does not let vary must not vary",
 			`{"grants":{"bounds":[{"path":"amount","kind":"at_most"},{"path":"fee","kind":"at_most"}]}}`,
 			`{"grants":{"max_uses":3,"bounds":[{"path":"amount","kind":"at_most"}]}}`,
-			`{"on_timeout":"deny","grants":{"max_uses":3,"bounds":[{"path":"amount","kind":"at_most"}]},"arguments":"full"}`,
+			`{"on_timeout":"deny","grants":{"max_uses":3,"bounds":[{"path":"amount","kind":"at_most"}]},` +
+				`"arguments":"full"}`,
 		},
 		{
 			"a rule that names no bound lets nothing vary",
-			`{"grants":{"bounds":[{"path":"amount","kind":"at_most"}]}}`, `{"within":"1h"}`, `{"within":"1h","on_timeout":"deny","arguments":"full"}`,
+			`{"grants":{"bounds":[{"path":"amount","kind":"at_most"}]}}`,
+			`{"within":"1h"}`,
+			`{"within":"1h","on_timeout":"deny","arguments":"full"}`,
 		},
 		{
 			"one rule that forbids approving hidden values is enough",
@@ -203,7 +235,9 @@ func TestJoin(t *testing.T) {
 		},
 		{
 			"forbid beats every bound",
-			`{"grants":{"max_uses":1}}`, `{"grants":"forbid"}`, `{"on_timeout":"deny","grants":"forbid","arguments":"full"}`,
+			`{"grants":{"max_uses":1}}`,
+			`{"grants":"forbid"}`,
+			`{"on_timeout":"deny","grants":"forbid","arguments":"full"}`,
 		},
 		{
 			"everything that anybody hides is hidden",
@@ -229,7 +263,8 @@ func parseRequire(t *testing.T, text string) policy.Require {
 	return q
 }
 
-// TestJoinSharesNothing: a joined requirement may be kept while its parts go on being used.
+// TestJoinSharesNothing: a joined requirement may be kept while its
+// parts go on being used.
 func TestJoinSharesNothing(t *testing.T) {
 	a := parseRequire(t, `{"stages":[{"group":"risk","people":2}],"arguments":{"redact":["b","a"]}}`)
 	joined := a.Join(policy.Require{})
@@ -260,8 +295,8 @@ func TestRequireIsZero(t *testing.T) {
 	}
 }
 
-// TestRequireRefusesJSON: a stored requirement that is not understood is not taken for a weaker
-// one.
+// TestRequireRefusesJSON: a stored requirement that is not understood
+// is not taken for a weaker one.
 func TestRequireRefusesJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`null`:                                  "null says nothing",

@@ -6,9 +6,11 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// The rules of this package. Ids are stable. The shape of a document is judged with the ids of
-// package schema (missing-field, wrong-type, invalid-value, unknown-field, unknown-operator,
-// non-finite-number), its YAML, conditions and templates with those of the packages that read them.
+// The rules of this package. Ids are stable. The shape of a document is
+// judged with the ids of package schema (missing-field, wrong-type,
+// invalid-value, unknown-field, unknown-operator, non-finite-number),
+// its YAML, conditions and templates with those of the packages that
+// read them.
 const (
 	ruleForeign            = "not-a-policy"
 	ruleUnsupportedVersion = "policy-unsupported-version"
@@ -35,9 +37,11 @@ const (
 	ruleNoneFound          = "policy-none-found"
 )
 
-// The findings of the HTTP registry, here so that one table describes every registry.
+// The findings of the HTTP registry, here so that one table describes
+// every registry.
 const (
-	// RuleUnavailable: an HTTP registry has no good copy that is young enough.
+	// RuleUnavailable: an HTTP registry has no good copy that is young
+	// enough.
 	RuleUnavailable = "policy-registry-unavailable"
 	// RuleBundle: what an HTTP registry sent is no bundle.
 	RuleBundle = "policy-bundle"
@@ -48,7 +52,8 @@ const (
 //go:embed rules/*.md
 var pages embed.FS
 
-// Rules describes every rule whose findings this package and policyhttp make on their own.
+// Rules describes every rule whose findings this package and policyhttp
+// make on their own.
 func Rules() []diag.RuleInfo {
 	return diag.Pages(pages,
 		ruleForeign,

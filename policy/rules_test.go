@@ -19,20 +19,28 @@ import (
 // knownRules is every rule id that a policy document may meet.
 func knownRules() map[string]bool {
 	known := map[string]bool{}
-	for _, part := range [][]diag.RuleInfo{policy.Rules(), yamldoc.Rules(), schema.Rules(), condition.Rules(), template.Rules()} {
+	for _, part := range [][]diag.RuleInfo{
+		policy.Rules(),
+		yamldoc.Rules(),
+		schema.Rules(),
+		condition.Rules(),
+		template.Rules(),
+	} {
 		for _, r := range part {
 			known[r.ID] = true
 		}
 	}
+
 	return known
 }
 
-// TestRulesShowWhatTheyMean: the bad example of every rule is reported by it and the good one by
-// nothing.
+// TestRulesShowWhatTheyMean: the bad example of every rule is reported
+// by it and the good one by nothing.
 func TestRulesShowWhatTheyMean(t *testing.T) {
 	for _, r := range policy.Rules() {
 		t.Run(r.ID, func(t *testing.T) {
-			if !regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(r.ID) || r.Title == "" || r.Why == "" || r.Spec == "" {
+			if !regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(r.ID) || r.Title == "" || r.Why == "" ||
+				r.Spec == "" {
 				t.Errorf("incomplete: %+v", r)
 			}
 			if r.Bad == "" && r.Good == "" {
@@ -58,8 +66,8 @@ func complete(example string) string {
 	return example
 }
 
-// TestRuleTableIsClosed: rule ids are unique, and each one that the code may emit is tested
-// somewhere.
+// TestRuleTableIsClosed: rule ids are unique, and each one that the
+// code may emit is tested somewhere.
 func TestRuleTableIsClosed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range policy.Rules() {
@@ -68,6 +76,7 @@ func TestRuleTableIsClosed(t *testing.T) {
 		}
 		seen[r.ID] = true
 	}
+
 	src, err := os.ReadFile("rules.go")
 	if err != nil {
 		t.Fatal(err)
@@ -78,12 +87,14 @@ func TestRuleTableIsClosed(t *testing.T) {
 		}
 		delete(seen, m[1])
 	}
+
 	if len(seen) > 0 {
 		t.Errorf("described but never emitted: %v", seen)
 	}
 }
 
-// TestSchemaNamesTheKinds keeps the words of the JSON Schema and of the Go types the same.
+// TestSchemaNamesTheKinds keeps the words of the JSON Schema and of the
+// Go types the same.
 func TestSchemaNamesTheKinds(t *testing.T) {
 	var s struct {
 		Defs struct {
@@ -105,7 +116,10 @@ func TestSchemaNamesTheKinds(t *testing.T) {
 	if got := s.Defs.Match.Properties.Kinds.Items.Enum; !slices.Equal(got, policy.Kinds()) {
 		t.Errorf("kinds: %v", got)
 	}
-	if got := s.Defs.Require.Properties.Timeout.Enum; !slices.Equal(got, []policy.Timeout{policy.TimeoutDeny, policy.TimeoutEscalate, policy.TimeoutApprove}) {
+	if got := s.Defs.Require.Properties.Timeout.Enum; !slices.Equal(
+		got,
+		[]policy.Timeout{policy.TimeoutDeny, policy.TimeoutEscalate, policy.TimeoutApprove},
+	) {
 		t.Errorf("on_timeout: %v", got)
 	}
 }

@@ -35,7 +35,8 @@ action_space:
 execution_policy: {id: agf.react, config: {instructions: Write., model: any, max_steps: 5}}
 `
 
-// bothSides is our runtime and our gateway, each with a store of its own, that know each other by HTTP alone.
+// bothSides is our runtime and our gateway, each with a store of its
+// own, that know each other by HTTP alone.
 type bothSides struct {
 	t       *testing.T
 	house   *confHouse
@@ -49,7 +50,11 @@ type bothSides struct {
 func newBothSides(t *testing.T, change ...func(*gateway.Config)) *bothSides {
 	t.Helper()
 	listener := confListen(t)
-	b := &bothSides{t: t, desk: newConfDesk(), address: listener.Addr().String()}
+	b := &bothSides{
+		t:       t,
+		desk:    newConfDesk(),
+		address: listener.Addr().String(),
+	}
 	b.house = confGatewayOf(t, nil, append([]func(*gateway.Config){func(cfg *gateway.Config) {
 		cfg.Records, cfg.Grants.Offer = openRecords(t), true
 		cfg.Callers = []gateway.Caller{confCaller("ours", "http://"+b.address, "a-bearer")}
@@ -59,12 +64,23 @@ func newBothSides(t *testing.T, change ...func(*gateway.Config)) *bothSides {
 	confMust(t, err)
 	b.cfg = runtime.Config{
 		Common: rap.Common{
-			Records: openRecords(t), Namespace: "runtime", Key: bytes.Repeat([]byte{9}, 32), Poll: 10 * time.Millisecond, People: b.desk,
-			Plan: func(context.Context) (*resolve.Plan, error) { return agent, nil },
+			Records:   openRecords(t),
+			Namespace: "runtime",
+			Key:       bytes.Repeat([]byte{9}, 32),
+			Poll:      10 * time.Millisecond,
+			People:    b.desk,
+			Plan:      func(context.Context) (*resolve.Plan, error) { return agent, nil },
 		},
 		Servers: []runtime.Server{{
-			Name: "files", TrustDestructive: true,
-			Peer: peer.Config{URL: b.house.cfg.PublicURL, Token: "a-bearer", Backoff: 20 * time.Millisecond, Connect: 5 * time.Second, Timeout: 20 * time.Second},
+			Name:             "files",
+			TrustDestructive: true,
+			Peer: peer.Config{
+				URL:     b.house.cfg.PublicURL,
+				Token:   "a-bearer",
+				Backoff: 20 * time.Millisecond,
+				Connect: 5 * time.Second,
+				Timeout: 20 * time.Second,
+			},
 		}},
 		CallbackURL: "http://" + b.address,
 	}
@@ -102,7 +118,8 @@ func (b *bothSides) serve(listener net.Listener) {
 	})
 }
 
-// restart ends the runtime and starts another one on its records, at the same address.
+// restart ends the runtime and starts another one on its records, at
+// the same address.
 func (b *bothSides) restart(meanwhile func()) {
 	b.t.Helper()
 	b.stop()
@@ -115,7 +132,13 @@ func (b *bothSides) restart(meanwhile func()) {
 // invoke makes a call of write_file.
 func (b *bothSides) invoke(thread, id string) {
 	b.t.Helper()
-	_, err := threadsOf(b.t, b.runtime).Invoke(b.t.Context(), runtime.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(confMotd)})
+	_, err := threadsOf(b.t, b.runtime).Invoke(b.t.Context(), runtime.Invocation{
+		Thread:    thread,
+		ID:        id,
+		User:      "ann",
+		Operation: "write_file",
+		Arguments: json.RawMessage(confMotd),
+	})
 	confMust(b.t, err)
 }
 
@@ -134,12 +157,14 @@ func (b *bothSides) ends(thread, id string) runtime.Call {
 // done holds a call to its outcome.
 func (b *bothSides) done(thread, id string) {
 	b.t.Helper()
-	if c := b.ends(thread, id); c.Failed || c.Synthetic || c.Outcome.Text != "done "+confMotd || c.Question != "" {
+	if c := b.ends(thread, id); c.Failed || c.Synthetic || c.Outcome.Text != "done "+confMotd ||
+		c.Question != "" {
 		b.t.Errorf("%s in %s ended as %+v with %+v", id, thread, c, c.Outcome)
 	}
 }
 
-// fails holds a call to an error of the gateway ("") or of the runtime itself.
+// fails holds a call to an error of the gateway ("") or of the runtime
+// itself.
 func (b *bothSides) fails(thread, id string, why runtime.Why) {
 	b.t.Helper()
 	if c := b.ends(thread, id); !c.Failed || c.Why != why || c.Synthetic != (why != "") {
@@ -174,12 +199,18 @@ func (b *bothSides) gone(thread, id string) {
 			return
 		}
 	}
+
 	b.t.Fatalf("the gateway still works on %s in %s", id, thread)
 }
 
 func (b *bothSides) atGateway(path string, message map[string]any) (int, string) {
 	b.t.Helper()
-	r := &confRuntime{t: b.t, token: "a-bearer", client: &http.Client{Timeout: 5 * time.Second}, base: b.house.cfg.PublicURL}
+	r := &confRuntime{
+		t:      b.t,
+		token:  "a-bearer",
+		client: &http.Client{Timeout: 5 * time.Second},
+		base:   b.house.cfg.PublicURL,
+	}
 	return r.tell(path, message)
 }
 
@@ -198,13 +229,22 @@ func label(t *testing.T, q hold.Question, word string) int {
 func (b *bothSides) chooses(nth int, word string) {
 	b.t.Helper()
 	q := b.desk.question(b.t, nth)
-	b.desk.answers(b.t, nth, hold.Answer{State: hold.Chosen, Selected: label(b.t, q, word), By: "ann"})
+	b.desk.answers(b.t, nth, hold.Answer{
+		State:    hold.Chosen,
+		Selected: label(b.t, q, word),
+		By:       "ann",
+	})
 }
 
 func TestBothSides(t *testing.T) {
 	for name, part := range map[string]func(t *testing.T, b *bothSides){
 		"no question": func(t *testing.T, b *bothSides) {
-			_, err := threadsOf(b.t, b.runtime).Invoke(t.Context(), runtime.Invocation{Thread: "t", ID: "1", Operation: "read_file", Arguments: json.RawMessage(confMotd)})
+			_, err := threadsOf(b.t, b.runtime).Invoke(t.Context(), runtime.Invocation{
+				Thread:    "t",
+				ID:        "1",
+				Operation: "read_file",
+				Arguments: json.RawMessage(confMotd),
+			})
 			confMust(t, err)
 			b.done("t", "1")
 			b.house.ran("read_file", 1)
@@ -212,7 +252,8 @@ func TestBothSides(t *testing.T) {
 		"allow once": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			q := b.desk.question(t, 1)
-			if q.Server != "files" || q.Call.Tool != "write_file" || string(q.Call.Args) != confMotd || !strings.Contains(q.Prompt, "/etc/motd") ||
+			if q.Server != "files" || q.Call.Tool != "write_file" || string(q.Call.Args) != confMotd ||
+				!strings.Contains(q.Prompt, "/etc/motd") ||
 				q.Default != len(q.Choices)-1 || len(q.Choices) != 3 {
 				t.Errorf("asked %+v", q)
 			}
@@ -247,7 +288,11 @@ func TestBothSides(t *testing.T) {
 		"dismiss": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			q := b.desk.question(t, 1)
-			b.desk.answers(t, 1, hold.Answer{State: hold.Dismissed, Selected: q.Default, By: "ann"})
+			b.desk.answers(t, 1, hold.Answer{
+				State:    hold.Dismissed,
+				Selected: q.Default,
+				By:       "ann",
+			})
 			b.fails("t", "1", "")
 			b.house.ran("write_file", 0)
 		},
@@ -299,6 +344,7 @@ func TestBothSides(t *testing.T) {
 					t.Fatalf("grants of a closed thread: %+v", grants)
 				}
 			}
+
 			b.house.ran("write_file", 1)
 		},
 		"the gateway restarts": func(t *testing.T, b *bothSides) {

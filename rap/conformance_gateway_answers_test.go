@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/rap/gateway"
 )
 
-// confUnreadable are bodies of answers to a call that nobody may take for one; %[1]s is its id as JSON.
+// confUnreadable are bodies of answers to a call that nobody may take
+// for one; %[1]s is its id as JSON.
 func confUnreadable() map[string]string {
 	return map[string]string{
 		"negative":             `{"id":%[1]s,"selected":-1}`,
@@ -62,6 +63,7 @@ func confT6(t *testing.T) {
 		c.fails()
 		c.refuses(q)
 	}
+
 	t.Run("a denial with an allowance in capitals", func(t *testing.T) {
 		c, q := r.asked()
 		c.answerRaw(q, fmt.Sprintf(`{"id":%q,"selected":%d,"Selected":0,"ſelected":0}`, q.ID, *q.Default))
@@ -69,9 +71,13 @@ func confT6(t *testing.T) {
 	})
 	t.Run("unknown fields", func(t *testing.T) {
 		c, q := r.asked()
-		if status := c.answerRaw(q, fmt.Sprintf(`{"type":"x","id":%q,"by":{"selected":1},"selected":%d}`, q.ID, *q.Default)); status != 200 {
+		if status := c.answerRaw(
+			q,
+			fmt.Sprintf(`{"type":"x","id":%q,"by":{"selected":1},"selected":%d}`, q.ID, *q.Default),
+		); status != 200 {
 			t.Errorf("status %d", status)
 		}
+
 		if text := c.fails(); !confDenies(text) {
 			t.Errorf("not taken as the denial that it is: %q", text)
 		}
@@ -106,6 +112,7 @@ func confT7(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	c2.result()
 	if taken.Load() == 0 {
@@ -153,6 +160,7 @@ func confT8(t *testing.T) {
 			t.Errorf("the result is %q", text)
 		}
 	}
+
 	h.through(r)
 	h.ran("write_file", ran)
 }
@@ -183,12 +191,17 @@ func confT9(t *testing.T) {
 		if to == q.ResponseURL { // a token that has no upper case
 			continue
 		}
-		for _, body := range []string{fmt.Sprintf(`{"id":%q,"selected":0}`, c.in.ID), fmt.Sprintf(`{"id":%q,"selected":77}`, c.in.ID), `{`} {
+		for _, body := range []string{
+			fmt.Sprintf(`{"id":%q,"selected":0}`, c.in.ID),
+			fmt.Sprintf(`{"id":%q,"selected":77}`, c.in.ID),
+			`{`,
+		} {
 			status, text := c.send(http.MethodPost, to, []byte(body))
 			if !confGone(status) && status != http.StatusMethodNotAllowed {
 				t.Errorf("%s: %d", name, status)
 			}
-			if strings.Contains(text, c.in.ID) || strings.Contains(text, "thread-1") || strings.Contains(text, "write_file") {
+			if strings.Contains(text, c.in.ID) || strings.Contains(text, "thread-1") ||
+				strings.Contains(text, "write_file") {
 				t.Errorf("%s tells %q", name, text)
 			}
 			if before, ok := telling[name]; ok && before != fmt.Sprint(status, text) {
@@ -197,16 +210,25 @@ func confT9(t *testing.T) {
 			telling[name] = fmt.Sprint(status, text)
 		}
 	}
+
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete} {
-		if status, _ := c.send(method, q.ResponseURL, []byte(fmt.Sprintf(`{"id":%q,"selected":0}`, c.in.ID))); !confRefused(status) {
+		if status, _ := c.send(
+			method,
+			q.ResponseURL,
+			[]byte(fmt.Sprintf(`{"id":%q,"selected":0}`, c.in.ID)),
+		); !confRefused(
+			status,
+		) {
 			t.Errorf("%s: %d", method, status)
 		}
 	}
+
 	h.through(r)
 	if c.count("tool_result")+other.count("tool_result") != 0 || !r.alive(c.in.GroupID, c.in.ID) {
 		t.Fatalf("the call was touched:\n%s", r.heard())
 	}
-	// The token of one call ends that one, and never the one that its body names.
+	// The token of one call ends that one, and never the one that its
+	// body names.
 	other.answerRaw(foreign, fmt.Sprintf(`{"id":%q,"selected":0}`, c.in.ID))
 	other.fails()
 	c.picks(q, 0)
@@ -217,14 +239,24 @@ func confT9(t *testing.T) {
 
 func confT31(t *testing.T) {
 	r, child := newConfRuntime(t, "alpha"), newConfRuntime(t, "child")
-	h := confGatewayOf(t, []*confRuntime{r, child}, func(cfg *gateway.Config) { cfg.Callers[0].AnswersSigned = true })
+	h := confGatewayOf(
+		t,
+		[]*confRuntime{r, child},
+		func(cfg *gateway.Config) { cfg.Callers[0].AnswersSigned = true },
+	)
 	c, q := r.asked()
-	// What a sandboxed child knows: the address of the gateway, the call, its own credentials.
+	// What a sandboxed child knows: the address of the gateway, the
+	// call, its own credentials.
 	body := []byte(fmt.Sprintf(`{"id":%q,"selected":0}`, c.in.ID))
 	root := strings.TrimRight(h.cfg.PublicURL, "/")
 	for _, to := range []string{
-		root + "/answer", root + "/answer/", root + "/answer/" + c.in.ID, root + "/answer/" + c.in.GroupID + "/" + c.in.ID, root + "/user_choice_response",
-		root + "/answer/0", root + "/answer?id=" + c.in.ID,
+		root + "/answer",
+		root + "/answer/",
+		root + "/answer/" + c.in.ID,
+		root + "/answer/" + c.in.GroupID + "/" + c.in.ID,
+		root + "/user_choice_response",
+		root + "/answer/0",
+		root + "/answer?id=" + c.in.ID,
 	} {
 		for _, who := range []*confRuntime{child, r} {
 			if status, _ := who.send(http.MethodPost, to, body); !confRefused(status) {
@@ -232,8 +264,14 @@ func confT31(t *testing.T) {
 			}
 		}
 	}
-	// This caller's answers are signed, too: the URL alone, or with another's credentials, does not do.
-	for name, token := range map[string]string{"no bearer": "", "a wrong bearer": "Bearer nobody", "the child's bearer": "Bearer " + child.token} {
+
+	// This caller's answers are signed, too: the URL alone, or with
+	// another's credentials, does not do.
+	for name, token := range map[string]string{
+		"no bearer":          "",
+		"a wrong bearer":     "Bearer nobody",
+		"the child's bearer": "Bearer " + child.token,
+	} {
 		status, _ := c.send(http.MethodPost, q.ResponseURL, body, func(req *http.Request) {
 			req.Header.Del("Authorization")
 			if token != "" {
@@ -244,6 +282,7 @@ func confT31(t *testing.T) {
 			t.Errorf("%s: %d", name, status)
 		}
 	}
+
 	h.through(r)
 	if c.count("tool_result") != 0 || !r.alive(c.in.GroupID, c.in.ID) || child.alive(c.in.GroupID, c.in.ID) {
 		t.Fatalf("the call was touched, or shown to the child:\n%s", r.heard())
@@ -253,7 +292,14 @@ func confT31(t *testing.T) {
 
 	// Where answers need no signature the token in the URL does, by itself.
 	own, q := child.asked()
-	status, _ := own.send(http.MethodPost, q.ResponseURL, []byte(fmt.Sprintf(`{"id":%q,"selected":0}`, own.in.ID)), func(req *http.Request) { req.Header.Del("Authorization") })
+	status, _ := own.send(
+		http.MethodPost,
+		q.ResponseURL,
+		[]byte(fmt.Sprintf(`{"id":%q,"selected":0}`, own.in.ID)),
+		func(req *http.Request) {
+			req.Header.Del("Authorization")
+		},
+	)
 	if status != http.StatusOK {
 		t.Errorf("an answer without a bearer: %d", status)
 	}

@@ -79,20 +79,26 @@ func confT2(t *testing.T) {
 	h, r := confGateway(t, confOffer)
 	for _, c := range []*confCall{r.call("read_file", `{"path":"/a"}`), r.call("pay", `{"amount":50}`)} {
 		c.with(func(in *confInvocation) {
-			in.GroupID, in.Ancestors, in.UserID = "child", []string{"root", "parent"}, "ann"
+			in.GroupID = "child"
+			in.Ancestors = []string{"root", "parent"}
+			in.UserID = "ann"
 		}).invoke()
 		if got, want := c.result(), "done "+string(c.in.Arguments); got != want {
 			t.Errorf("%s: %q, want %q", c.in.Operation, got, want)
 		}
 		job := h.ops[c.in.Operation].begun(t, 1)
-		if job.Caller != "alpha" || job.Thread != "child" || job.ID != c.in.ID || job.User != "ann" || job.Operation != c.in.Operation ||
-			!slices.Equal(job.Ancestors, c.in.Ancestors) || string(job.Arguments) != string(c.in.Arguments) {
+		if job.Caller != "alpha" || job.Thread != "child" || job.ID != c.in.ID || job.User != "ann" ||
+			job.Operation != c.in.Operation ||
+			!slices.Equal(job.Ancestors, c.in.Ancestors) ||
+			string(job.Arguments) != string(c.in.Arguments) {
 			t.Errorf("it ran as %+v", job)
 		}
+
 		if c.count("") != 1 {
 			t.Errorf("more than a result: %s", r.heard())
 		}
 	}
+
 	r.call("pay", `{"amount":500}`).invoke().choice()
 
 	c, q := r.asked()
@@ -111,7 +117,11 @@ func confT3(t *testing.T) {
 		"user": func(t *testing.T) {
 			h, r := confGateway(t)
 			c := r.call("write_file", odd)
-			c.raw = fmt.Sprintf(`{"operation":"write_file","arguments":%s,"id":"1","callback_url":%q,"group_id":"g"}`, odd, c.in.CallbackURL)
+			c.raw = fmt.Sprintf(
+				`{"operation":"write_file","arguments":%s,"id":"1","callback_url":%q,"group_id":"g"}`,
+				odd,
+				c.in.CallbackURL,
+			)
 			c.in.ID, c.in.GroupID = "1", "g"
 			q := c.invoke().choice()
 			c.picks(q, q.index(t, "once"))
@@ -233,12 +243,20 @@ func confT4(t *testing.T) {
 
 func confT5(t *testing.T) {
 	h, r := confGateway(t, confOffer)
-	for _, index := range []string{"len", "99", "2147483648", "4294967296", "18446744073709551616", "1" + strings.Repeat("0", 400)} {
+	for _, index := range []string{
+		"len",
+		"99",
+		"2147483648",
+		"4294967296",
+		"18446744073709551616",
+		"1" + strings.Repeat("0", 400),
+	} {
 		c, q := r.asked()
 		if index == "len" {
 			index = fmt.Sprint(len(q.Choices))
 		}
-		if status := c.answerRaw(q, fmt.Sprintf(`{"id":%q,"selected":%s}`, q.ID, index)); status == 0 || status >= 500 {
+		if status := c.answerRaw(q, fmt.Sprintf(`{"id":%q,"selected":%s}`, q.ID, index)); status == 0 ||
+			status >= 500 {
 			t.Errorf("index %.20s: status %d", index, status)
 		}
 		c.fails()
@@ -249,11 +267,16 @@ func confT5(t *testing.T) {
 			t.Errorf("index %.20s: the call is not over\n%s", index, r.heard())
 		}
 	}
+
 	h.ran("write_file", 0)
 }
 
 func confT10(t *testing.T) {
-	for name, whom := range map[string]gateway.Whom{"user": gateway.AskUser, "approvers": gateway.AskApprovers, "both": gateway.AskBoth} {
+	for name, whom := range map[string]gateway.Whom{
+		"user":      gateway.AskUser,
+		"approvers": gateway.AskApprovers,
+		"both":      gateway.AskBoth,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			desk := newConfDesk()
@@ -289,7 +312,12 @@ func confT24(t *testing.T) {
 	for name, change := range map[string]func(*gateway.Config){
 		"once": func(*gateway.Config) {},
 		"with a session": func(cfg *gateway.Config) {
-			cfg.Grants = gateway.SessionGrants{Offer: true, For: time.Minute, Uses: 3, Children: true}
+			cfg.Grants = gateway.SessionGrants{
+				Offer:    true,
+				For:      time.Minute,
+				Uses:     3,
+				Children: true,
+			}
 		},
 		"without labels": func(cfg *gateway.Config) {
 			for i := range cfg.Operations {
@@ -298,7 +326,9 @@ func confT24(t *testing.T) {
 		},
 		"after approvers": func(cfg *gateway.Config) {
 			desk := newConfDesk()
-			cfg.Ask, cfg.People, cfg.Grants.Offer = gateway.AskBoth, desk, true
+			cfg.Ask = gateway.AskBoth
+			cfg.People = desk
+			cfg.Grants.Offer = true
 			go desk.decide(t, 1, hold.Approved, "")
 		},
 	} {
@@ -309,9 +339,14 @@ func confT24(t *testing.T) {
 			if last := len(q.Choices) - 1; last < 1 || *q.Default != last || !confDenies(q.Choices[last]) {
 				t.Errorf("default %d of %q", *q.Default, q.Choices)
 			}
-			if offered := strings.Contains(strings.ToLower(strings.Join(q.Choices, " ")), "session"); offered != (name == "with a session") && h.cfg.Ask == gateway.AskUser {
+			if offered := strings.Contains(
+				strings.ToLower(strings.Join(q.Choices, " ")),
+				"session",
+			); offered != (name == "with a session") &&
+				h.cfg.Ask == gateway.AskUser {
 				t.Errorf("choices %q", q.Choices)
 			}
+
 			for _, label := range q.Choices[:len(q.Choices)-1] {
 				if confDenies(label) {
 					t.Errorf("an allowing label reads as a denial: %q", label)
@@ -339,5 +374,6 @@ func confT36(t *testing.T) {
 			t.Errorf("asked again\n%s", r.heard())
 		}
 	}
+
 	h.ran("write_file", 0)
 }

@@ -25,6 +25,7 @@ func confT17(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 	q := c.choice()
 	c.invoke() // while awaiting
@@ -51,8 +52,12 @@ func confT17(t *testing.T) {
 func confT18(t *testing.T) {
 	for name, change := range map[string]func(*confInvocation){
 		"other arguments": func(in *confInvocation) { in.Arguments = []byte(`{"path":"/etc/shadow"}`) },
-		"other operation": func(in *confInvocation) { in.Operation, in.Arguments = "move_file", []byte(confMotd) },
-		"free operation":  func(in *confInvocation) { in.Operation, in.Arguments = "read_file", []byte(`{"path":"/etc/shadow"}`) },
+		"other operation": func(in *confInvocation) {
+			in.Operation, in.Arguments = "move_file", []byte(confMotd)
+		},
+		"free operation": func(in *confInvocation) {
+			in.Operation, in.Arguments = "read_file", []byte(`{"path":"/etc/shadow"}`)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +79,8 @@ func confT18(t *testing.T) {
 			late.invoke().fails()
 			h.through(r)
 			h.ran("write_file", 1)
-			if n := len(h.ops["move_file"].runs()); n != 0 || second.count("") != 1 || first.count("tool_result") != 1 {
+			if n := len(h.ops["move_file"].runs()); n != 0 || second.count("") != 1 ||
+				first.count("tool_result") != 1 {
 				t.Errorf("%d runs of the other one, sent:\n%s", n, r.heard())
 			}
 		})
@@ -85,10 +91,21 @@ func confT19(t *testing.T) {
 	r, beta := newConfRuntime(t, "alpha"), newConfRuntime(t, "beta")
 	h := confGatewayOf(t, []*confRuntime{r, beta})
 	calls := map[string]*confCall{}
-	for name, of := range map[string]*confRuntime{"one": r, "two": r, "three": beta} {
-		thread := map[string]string{"one": "t1", "two": "t2", "three": "t1"}[name]
-		calls[name] = of.call("write_file", fmt.Sprintf(`{"path":"/%s"}`, name)).with(func(in *confInvocation) { in.ID, in.GroupID = "call_1", thread }).invoke()
+	for name, of := range map[string]*confRuntime{
+		"one":   r,
+		"two":   r,
+		"three": beta,
+	} {
+		thread := map[string]string{
+			"one":   "t1",
+			"two":   "t2",
+			"three": "t1",
+		}[name]
+		calls[name] = of.call("write_file", fmt.Sprintf(`{"path":"/%s"}`, name)).with(func(in *confInvocation) {
+			in.ID, in.GroupID = "call_1", thread
+		}).invoke()
 	}
+
 	secrets := map[string]bool{}
 	for name, c := range calls {
 		q := c.choice()
@@ -97,6 +114,7 @@ func confT19(t *testing.T) {
 			t.Errorf("%s was asked %q", name, q.Prompt)
 		}
 	}
+
 	if len(secrets) != 3 {
 		t.Errorf("%d tokens for three questions", len(secrets))
 	}
@@ -106,7 +124,8 @@ func confT19(t *testing.T) {
 	}
 	h.through(r)
 	h.through(beta)
-	if calls["two"].count("") != 1 || calls["three"].count("") != 1 || !beta.alive("t1", "call_1") || !r.alive("t2", "call_1") {
+	if calls["two"].count("") != 1 || calls["three"].count("") != 1 || !beta.alive("t1", "call_1") ||
+		!r.alive("t2", "call_1") {
 		t.Fatal("the others were touched")
 	}
 	r.over("t1", "call_1")
@@ -124,19 +143,25 @@ func confT19(t *testing.T) {
 func confT20(t *testing.T) {
 	h, r := confGateway(t)
 	for name, c := range map[string]*confCall{
-		"unknown operation":      r.call("format_disk", `{}`),
-		"operation in capitals":  r.call("Write_file", confMotd),
-		"no operation":           r.call("", confMotd),
-		"wrong type":             r.call("write_file", `{"path":7}`),
-		"missing":                r.call("write_file", `{"text":"x"}`),
-		"stale schema":           r.call("write_file", `{"path":"/a","mode":"0644"}`),
-		"missing, no question":   r.call("read_file", `{}`),
-		"denied by the plan":     r.call("drop_table", `{}`),
-		"more than the user":     r.call("deploy", `{}`),
-		"arguments as a string":  r.call("write_file", `"{\"path\":\"/a\"}"`),
-		"arguments as an array":  r.call("read_file", `["/a"]`),
-		"a name twice":           func() *confCall { c := r.call("pay", `{}`); return c.written(`{"amount":1,"amount":900}`) }(),
-		"a name twice, harmless": func() *confCall { c := r.call("read_file", `{}`); return c.written(`{"path":"/a","path":"/b"}`) }(),
+		"unknown operation":     r.call("format_disk", `{}`),
+		"operation in capitals": r.call("Write_file", confMotd),
+		"no operation":          r.call("", confMotd),
+		"wrong type":            r.call("write_file", `{"path":7}`),
+		"missing":               r.call("write_file", `{"text":"x"}`),
+		"stale schema":          r.call("write_file", `{"path":"/a","mode":"0644"}`),
+		"missing, no question":  r.call("read_file", `{}`),
+		"denied by the plan":    r.call("drop_table", `{}`),
+		"more than the user":    r.call("deploy", `{}`),
+		"arguments as a string": r.call("write_file", `"{\"path\":\"/a\"}"`),
+		"arguments as an array": r.call("read_file", `["/a"]`),
+		"a name twice": func() *confCall {
+			c := r.call("pay", `{}`)
+			return c.written(`{"amount":1,"amount":900}`)
+		}(),
+		"a name twice, harmless": func() *confCall {
+			c := r.call("read_file", `{}`)
+			return c.written(`{"path":"/a","path":"/b"}`)
+		}(),
 	} {
 		if status := c.post(); status != http.StatusOK {
 			t.Errorf("%s: %d", name, status)
@@ -149,6 +174,7 @@ func confT20(t *testing.T) {
 			t.Errorf("%s: somebody was asked", name)
 		}
 	}
+
 	h.through(r)
 	h.stop()
 	for name, op := range h.ops {
@@ -166,8 +192,14 @@ func confT20(t *testing.T) {
 
 // written sends these arguments to the byte.
 func (c *confCall) written(arguments string) *confCall {
-	c.raw = fmt.Sprintf(`{"operation":%q,"arguments":%s,"id":%q,"call_id":null,"callback_url":%q,"group_id":%q,"thread_ancestors":null}`,
-		c.in.Operation, arguments, c.in.ID, c.in.CallbackURL, c.in.GroupID)
+	c.raw = fmt.Sprintf(
+		`{"operation":%q,"arguments":%s,"id":%q,"call_id":null,"callback_url":%q,"group_id":%q,"thread_ancestors":null}`,
+		c.in.Operation,
+		arguments,
+		c.in.ID,
+		c.in.CallbackURL,
+		c.in.GroupID,
+	)
 	return c
 }
 
@@ -179,8 +211,16 @@ func confT21(t *testing.T) {
 		return strings.Replace(full, fmt.Sprintf("%q:", field), `"x_`+field+`":`, 1)
 	}
 	refused := map[string]string{
-		"nothing": "", "no JSON": "{", "cut": full[:len(full)-1], "more": full + "{}", "an array": "[" + full + "]", "a string": `"invoke"`, "null": "null",
-		"no callback_url": without("callback_url"), "no id": without("id"), "no group_id": without("group_id"),
+		"nothing":             "",
+		"no JSON":             "{",
+		"cut":                 full[:len(full)-1],
+		"more":                full + "{}",
+		"an array":            "[" + full + "]",
+		"a string":            `"invoke"`,
+		"null":                "null",
+		"no callback_url":     without("callback_url"),
+		"no id":               without("id"),
+		"no group_id":         without("group_id"),
 		"callback_url null":   strings.Replace(full, string(confJSON(t, c.in.CallbackURL)), "null", 1),
 		"id a number":         strings.Replace(full, fmt.Sprintf("%q", c.in.ID), "1", 1),
 		"callback in capital": strings.Replace(full, "callback_url", "Callback_URL", 1),
@@ -195,11 +235,14 @@ func confT21(t *testing.T) {
 		t.Errorf("a big body: %d", status)
 	}
 	for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", ""} {
-		status, _ := r.send(http.MethodPost, r.endpoint, []byte(full), func(req *http.Request) { req.Header.Set("Content-Type", kind) })
+		status, _ := r.send(http.MethodPost, r.endpoint, []byte(full), func(req *http.Request) {
+			req.Header.Set("Content-Type", kind)
+		})
 		if !confRefused(status) {
 			t.Errorf("content type %q: %d", kind, status)
 		}
 	}
+
 	if status, _ := r.send(http.MethodGet, r.endpoint, nil); status != http.StatusMethodNotAllowed {
 		t.Errorf("GET: %d", status)
 	}
@@ -210,10 +253,13 @@ func confT21(t *testing.T) {
 
 	// What can be called back is told.
 	for name, change := range map[string][2]string{
-		"operation a number": {`"operation":"read_file"`, `"operation":7`}, "no operation": {`"operation":`, `"operations":`},
-		"arguments a number": {`"arguments":{"path":"/a"}`, `"arguments":7`}, "ancestors a string": {`"thread_ancestors":null`, `"thread_ancestors":"root"`},
-		"ancestors of numbers": {`"thread_ancestors":null`, `"thread_ancestors":[1]`}, "user_id a number": {`"thread_ancestors":null`, `"user_id":1`},
-		"call_id a number": {`"call_id":null`, `"call_id":1`},
+		"operation a number":   {`"operation":"read_file"`, `"operation":7`},
+		"no operation":         {`"operation":`, `"operations":`},
+		"arguments a number":   {`"arguments":{"path":"/a"}`, `"arguments":7`},
+		"ancestors a string":   {`"thread_ancestors":null`, `"thread_ancestors":"root"`},
+		"ancestors of numbers": {`"thread_ancestors":null`, `"thread_ancestors":[1]`},
+		"user_id a number":     {`"thread_ancestors":null`, `"user_id":1`},
+		"call_id a number":     {`"call_id":null`, `"call_id":1`},
 	} {
 		c := r.call("read_file", `{"path":"/a"}`)
 		full := string(confJSON(t, c.in))
@@ -226,6 +272,7 @@ func confT21(t *testing.T) {
 		}
 		c.fails()
 	}
+
 	h.stop()
 	for _, job := range h.ops["read_file"].runs() {
 		if string(job.Arguments) != `{"path":"barrier"}` {
@@ -237,7 +284,11 @@ func confT21(t *testing.T) {
 func confT22(t *testing.T) {
 	h, r := confGateway(t)
 	given := "fc_ü/\"1"
-	for name, callID := range map[string]*string{"present": &given, "null": nil, "absent": nil} {
+	for name, callID := range map[string]*string{
+		"present": &given,
+		"null":    nil,
+		"absent":  nil,
+	} {
 		c := r.call("write_file", confMotd).with(func(in *confInvocation) { in.CallID = callID })
 		if name == "absent" {
 			c.raw = strings.Replace(string(confJSON(t, c.in)), `"call_id":null,`, "", 1)
@@ -255,16 +306,37 @@ func confT22(t *testing.T) {
 			}
 		}
 	}
+
 	h.ran("write_file", 3)
 }
 
 func confT23(t *testing.T) {
 	h, r := confGateway(t)
 	for i, odd := range []string{
-		"../../etc/passwd", "/", "a/b?c#d%2e%00", "Zoë 日本 🙂 \u202e", "\u0000", " lead and trail ", `"quoted\`, "e\u0301", "\u00e9", "CALL", "call", "<script>",
-		strings.Repeat("ß", 2048), "line\nbreak\r\ttab", "\u2028\uFFFD", "'; DROP TABLE records; --", "%_*?", "-", ".", "a\x1fb",
+		"../../etc/passwd",
+		"/",
+		"a/b?c#d%2e%00",
+		"Zoë 日本 🙂 \u202e",
+		"\u0000",
+		" lead and trail ",
+		`"quoted\`,
+		"e\u0301",
+		"\u00e9",
+		"CALL",
+		"call",
+		"<script>",
+		strings.Repeat("ß", 2048),
+		"line\nbreak\r\ttab",
+		"\u2028\uFFFD",
+		"'; DROP TABLE records; --",
+		"%_*?",
+		"-",
+		".",
+		"a\x1fb",
 	} {
-		c := r.call("write_file", confMotd).with(func(in *confInvocation) { in.ID, in.GroupID = odd, odd+"/group" }).invoke()
+		c := r.call("write_file", confMotd).with(func(in *confInvocation) {
+			in.ID, in.GroupID = odd, odd+"/group"
+		}).invoke()
 		q := c.choice()
 		if q.ID != odd || q.GroupID != c.in.GroupID {
 			t.Errorf("%.40q came back as %.40q in %.40q", odd, q.ID, q.GroupID)
@@ -284,6 +356,7 @@ func confT23(t *testing.T) {
 			c.refuses(q)
 		}
 	}
+
 	h.ran("write_file", 10)
 }
 
@@ -296,8 +369,11 @@ func confT28(t *testing.T) {
 	root, q := open.asked()
 	root.picks(q, q.index(t, "session"))
 	root.result()
-	for _, group := range []string{"child", "thread-1"} { // the second one pretends to be the thread with the session grant
-		c := open.call("write_file", confMotd).with(func(in *confInvocation) { in.GroupID, in.Ancestors = group, []string{"thread-1"} })
+	// the second one pretends to be the thread with the session grant
+	for _, group := range []string{"child", "thread-1"} {
+		c := open.call("write_file", confMotd).with(func(in *confInvocation) {
+			in.GroupID, in.Ancestors = group, []string{"thread-1"}
+		})
 		q := c.invoke().choice()
 		if len(q.Choices) != 2 {
 			t.Errorf("offered to a thread whose parents nobody believes: %q", q.Choices)
@@ -305,7 +381,10 @@ func confT28(t *testing.T) {
 		c.picks(q, 0)
 		c.result()
 	}
-	child := open.call("read_file", confMotd).with(func(in *confInvocation) { in.GroupID, in.Ancestors = "child", []string{"thread-1"} })
+
+	child := open.call("read_file", confMotd).with(func(in *confInvocation) {
+		in.GroupID, in.Ancestors = "child", []string{"thread-1"}
+	})
 	child.invoke().result()
 	for _, job := range h.ops["read_file"].runs() {
 		if len(job.Ancestors) != 0 {
@@ -322,9 +401,13 @@ func confT28(t *testing.T) {
 		"wrong bearer": func(req *http.Request) { req.Header.Set("Authorization", "Bearer nobody") },
 		"empty bearer": func(req *http.Request) { req.Header.Set("Authorization", "Bearer ") },
 		"basic":        func(req *http.Request) { req.SetBasicAuth("alpha", r.token) },
-		"a prefix":     func(req *http.Request) { req.Header.Set("Authorization", "Bearer "+r.token[:len(r.token)-1]) },
+		"a prefix": func(req *http.Request) {
+			req.Header.Set("Authorization", "Bearer "+r.token[:len(r.token)-1])
+		},
 	} {
-		c := r.call("read_file", `{"path":"/forged"}`).with(func(in *confInvocation) { in.Ancestors = []string{"root"} })
+		c := r.call("read_file", `{"path":"/forged"}`).with(func(in *confInvocation) {
+			in.Ancestors = []string{"root"}
+		})
 		if status := c.post(change); status != http.StatusUnauthorized && status != http.StatusForbidden {
 			t.Errorf("%s: %d", name, status)
 		}

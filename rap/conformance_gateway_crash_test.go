@@ -127,8 +127,10 @@ func (c *confCall) refusesOrRepeats(q *confCallback) {
 	}
 }
 
-// confSweep kills a gateway at the first write to its records, at the second, and so on, until a call comes to its end unhurt. It returns how often
-// the next process ran what the first had taken the answer to.
+// confSweep kills a gateway at the first write to its records, at the
+// second, and so on, until a call comes to its end unhurt. It returns
+// how often the next process ran what the first had taken the answer
+// to.
 func confSweep(t *testing.T, before bool) (taken int) {
 	for at := 1; ; at++ {
 		p, r := newConfProcesses(t, confLife{KillAt: at, Before: before})
@@ -157,6 +159,7 @@ func confSweep(t *testing.T, before bool) (taken int) {
 		case !strings.HasPrefix(text, "Error: ") || !strings.Contains(text, "unknown"):
 			t.Errorf("write %d: %d runs, and the result %q", at, len(runs), text)
 		}
+
 		if len(c.bodies("user_choice")) != 1 || len(c.bodies("tool_result")) != 1 {
 			t.Errorf("write %d, sent:\n%s", at, r.heard())
 		}
@@ -166,7 +169,11 @@ func confSweep(t *testing.T, before bool) (taken int) {
 			t.Fatalf("killed at write %d", at)
 		}
 		if over {
-			t.Logf("%d kills; after %d of them the next process ran what the first had taken the answer to", at-1, taken)
+			t.Logf(
+				"%d kills; after %d of them the next process ran what the first had taken the answer to",
+				at-1,
+				taken,
+			)
 			if at < 5 {
 				t.Errorf("only %d writes", at-1)
 			}
@@ -175,7 +182,8 @@ func confSweep(t *testing.T, before bool) (taken int) {
 	}
 }
 
-// confResultAcrossCrash kills the gateway after a result that the runtime could not take.
+// confResultAcrossCrash kills the gateway after a result that the
+// runtime could not take.
 func confResultAcrossCrash(t *testing.T) {
 	p, r := newConfProcesses(t, confLife{})
 	p.met()

@@ -83,6 +83,7 @@ func confT15(t *testing.T) {
 					t.Errorf("%d, sent:\n%s", status, r.heard())
 				}
 			}
+
 			h.ran("write_file", 0)
 		},
 		"never received": func(t *testing.T) {
@@ -199,67 +200,92 @@ func (c *confTrap) port() string {
 }
 
 func confT29(t *testing.T) {
-	confSoon(t, map[string]func(*testing.T){
-		"off the list": func(t *testing.T) {
-			trap := newConfTrap(t, "127.0.0.1:0")
-			h, r := confGateway(t)
-			own := strings.TrimPrefix(r.server.URL, "http://")
-			away := trap.Addr().String()
-			for _, url := range []string{
-				"http://" + away + "/cb", "http://localhost:" + trap.port() + "/cb", "https://" + away + "/cb", "http://" + own + "@" + away + "/cb",
-				"http://" + own + "%40" + away + "/cb", "http://" + away + "#@" + own + "/cb", "http://" + away + `\@` + own + "/cb",
-				"http://user:pass@" + own + "/cb", "https://" + own + "/cb", "ftp://" + own + "/cb", "file:///etc/passwd", "//" + own + "/cb", "/cb", "cb",
-				"http://169.254.169.254/latest/meta-data", "http://[::ffff:127.0.0.1]:" + trap.port() + "/", "http://2130706433:" + trap.port() + "/",
-				"http://0.0.0.0:" + trap.port() + "/", "http://127.1:" + trap.port() + "/", "", "http://", "http://" + own + "/" + strings.Repeat("x", 5000),
-				"http://" + own + "/cb\r\nX-Injected: 1", " http://" + own + "/cb",
-			} {
-				for _, operation := range []string{"read_file", "write_file"} {
-					c := r.call(operation, `{"path":"/off"}`)
-					c.in.CallbackURL = url
-					if status := c.post(); !confRefused(status) && status != http.StatusOK {
-						t.Errorf("%q: %d", url, status)
+	confSoon(
+		t,
+		map[string]func(*testing.T){
+			"off the list": func(t *testing.T) {
+				trap := newConfTrap(t, "127.0.0.1:0")
+				h, r := confGateway(t)
+				own := strings.TrimPrefix(r.server.URL, "http://")
+				away := trap.Addr().String()
+				for _, url := range []string{
+					"http://" + away + "/cb",
+					"http://localhost:" + trap.port() + "/cb",
+					"https://" + away + "/cb",
+					"http://" + own + "@" + away + "/cb",
+					"http://" + own + "%40" + away + "/cb",
+					"http://" + away + "#@" + own + "/cb",
+					"http://" + away + `\@` + own + "/cb",
+					"http://user:pass@" + own + "/cb",
+					"https://" + own + "/cb",
+					"ftp://" + own + "/cb",
+					"file:///etc/passwd",
+					"//" + own + "/cb",
+					"/cb",
+					"cb",
+					"http://169.254.169.254/latest/meta-data",
+					"http://[::ffff:127.0.0.1]:" + trap.port() + "/",
+					"http://2130706433:" + trap.port() + "/",
+					"http://0.0.0.0:" + trap.port() + "/",
+					"http://127.1:" + trap.port() + "/",
+					"",
+					"http://",
+					"http://" + own + "/" + strings.Repeat("x", 5000),
+					"http://" + own + "/cb\r\nX-Injected: 1",
+					" http://" + own + "/cb",
+				} {
+					for _, operation := range []string{"read_file", "write_file"} {
+						c := r.call(operation, `{"path":"/off"}`)
+						c.in.CallbackURL = url
+						if status := c.post(); !confRefused(status) && status != http.StatusOK {
+							t.Errorf("%q: %d", url, status)
+						}
 					}
 				}
-			}
-			h.through(r)
-			h.stop()
-			for _, job := range append(h.ops["read_file"].runs(), h.ops["write_file"].runs()...) {
-				if string(job.Arguments) == `{"path":"/off"}` {
-					t.Errorf("%s ran, though its result can go nowhere", job.Operation)
-				}
-			}
-			if all, _ := r.found(func(*confCallback) bool { return true }); len(all) != 1 || trap.touched.Load() != 0 {
-				t.Errorf("%d connections elsewhere\n%s", trap.touched.Load(), r.heard())
-			}
-		},
-		"redirecting": func(t *testing.T) {
-			trap := newConfTrap(t, "127.0.0.1:0")
-			h, r := confGateway(t)
-			r.to = "http://" + trap.Addr().String() + "/cb"
-			for _, status := range []int{301, 302, 303, 307, 308} {
-				r.answers(confFailing("user_choice", status, status, status, status))
-				c := r.call("write_file", confMotd).invoke()
-				c.fails()
-				c.refuses(c.choice())
-				r.answers(confFailing("tool_result", status, status, status, status))
-				done := r.call("read_file", confMotd).invoke()
-				done.same("tool_result", 1)
-				r.answers(nil)
+
 				h.through(r)
-				if c.count("user_choice") != 1 || done.count("tool_result") != 1 {
-					t.Errorf("%d, sent:\n%s", status, r.heard())
+				h.stop()
+				for _, job := range append(h.ops["read_file"].runs(), h.ops["write_file"].runs()...) {
+					if string(job.Arguments) == `{"path":"/off"}` {
+						t.Errorf("%s ran, though its result can go nowhere", job.Operation)
+					}
 				}
-			}
-			h.ran("write_file", 0)
-			if trap.touched.Load() != 0 {
-				t.Errorf("%d redirects were followed", trap.touched.Load())
-			}
+				if all, _ := r.found(func(*confCallback) bool { return true }); len(all) != 1 ||
+					trap.touched.Load() != 0 {
+					t.Errorf("%d connections elsewhere\n%s", trap.touched.Load(), r.heard())
+				}
+			},
+			"redirecting": func(t *testing.T) {
+				trap := newConfTrap(t, "127.0.0.1:0")
+				h, r := confGateway(t)
+				r.to = "http://" + trap.Addr().String() + "/cb"
+				for _, status := range []int{301, 302, 303, 307, 308} {
+					r.answers(confFailing("user_choice", status, status, status, status))
+					c := r.call("write_file", confMotd).invoke()
+					c.fails()
+					c.refuses(c.choice())
+					r.answers(confFailing("tool_result", status, status, status, status))
+					done := r.call("read_file", confMotd).invoke()
+					done.same("tool_result", 1)
+					r.answers(nil)
+					h.through(r)
+					if c.count("user_choice") != 1 || done.count("tool_result") != 1 {
+						t.Errorf("%d, sent:\n%s", status, r.heard())
+					}
+				}
+
+				h.ran("write_file", 0)
+				if trap.touched.Load() != 0 {
+					t.Errorf("%d redirects were followed", trap.touched.Load())
+				}
+			},
+			"resolving elsewhere": confResolvingElsewhere,
 		},
-		"resolving elsewhere": confResolvingElsewhere,
-	})
+	)
 }
 
-// confResolvingElsewhere registers origins whose names resolve to this machine, though they don't name it.
+// confResolvingElsewhere registers origins whose names resolve to this
+// machine, though they don't name it.
 func confResolvingElsewhere(t *testing.T) {
 	trap := newConfTrap(t, ":0")
 	host, err := os.Hostname()
@@ -282,6 +308,7 @@ func confResolvingElsewhere(t *testing.T) {
 			calls++
 		}
 	}
+
 	for n := range calls {
 		r.over("thread-1", fmt.Sprint("call_", n+1))
 	}
@@ -317,8 +344,12 @@ func confT30(t *testing.T) {
 	}
 	q := c.choice()
 	if !strings.HasPrefix(q.ResponseURL, h.cfg.PublicURL+"/") {
-		t.Errorf("the response URL does not lie under the configured base: %s", strings.TrimSuffix(q.ResponseURL, q.secret()))
+		t.Errorf(
+			"the response URL does not lie under the configured base: %s",
+			strings.TrimSuffix(q.ResponseURL, q.secret()),
+		)
 	}
+
 	c.picks(q, 0)
 	c.result()
 	h.ran("write_file", 1)

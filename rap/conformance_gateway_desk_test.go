@@ -64,10 +64,15 @@ func (d *confDesk) opened(key string, v hold.Verdict) (hold.Held, chan struct{})
 	defer d.mu.Unlock()
 	h := d.find(func(h *confHeld) bool { return h.key == key })
 	if h == nil {
-		h = &confHeld{Held: hold.Held{Ref: fmt.Sprintf("req_%d", len(d.held)+1), State: hold.Pending}, key: key, verdict: v}
+		h = &confHeld{
+			Held:    hold.Held{Ref: fmt.Sprintf("req_%d", len(d.held)+1), State: hold.Pending},
+			key:     key,
+			verdict: v,
+		}
 		d.held = append(d.held, h)
 		d.news()
 	}
+
 	return h.Held, d.slow
 }
 
@@ -84,7 +89,8 @@ func (d *confDesk) Claim(_ context.Context, ref, key string, v hold.Verdict) err
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.ref(ref)
-	if h == nil || h.State != hold.Approved || h.taken != "" && h.taken != key || string(h.verdict.Call.Args) != string(v.Call.Args) {
+	if h == nil || h.State != hold.Approved || h.taken != "" && h.taken != key ||
+		string(h.verdict.Call.Args) != string(v.Call.Args) {
 		return hold.ErrNotClaimed
 	}
 	h.taken = key
@@ -104,6 +110,7 @@ func (d *confDesk) Cancel(_ context.Context, ref, reason string) error {
 			d.news()
 		}
 	}
+
 	return nil
 }
 
@@ -115,7 +122,12 @@ func (d *confDesk) Ask(_ context.Context, key string, q hold.Question) (string, 
 			return a.ref, nil
 		}
 	}
-	a := &confAsked{ref: fmt.Sprintf("q_%d", len(d.asked)+1), key: key, question: q, answer: hold.Answer{State: hold.Pending}}
+	a := &confAsked{
+		ref:      fmt.Sprintf("q_%d", len(d.asked)+1),
+		key:      key,
+		question: q,
+		answer:   hold.Answer{State: hold.Pending},
+	}
 	d.asked = append(d.asked, a)
 	d.news()
 	return a.ref, nil
@@ -184,7 +196,9 @@ func (d *confDesk) question(t *testing.T, nth int) hold.Question {
 // withdrawn waits until the nth question is.
 func (d *confDesk) withdrawn(t *testing.T, nth int) {
 	t.Helper()
-	d.until(t, "a withdrawn question", func() bool { return len(d.asked) >= nth && d.asked[nth-1].answer.State == hold.Cancelled })
+	d.until(t, "a withdrawn question", func() bool {
+		return len(d.asked) >= nth && d.asked[nth-1].answer.State == hold.Cancelled
+	})
 }
 
 // answers has a person answer the nth question, or let it end.
@@ -217,7 +231,9 @@ func (d *confDesk) decide(t *testing.T, nth int, state hold.State, reason string
 	d.mu.Lock()
 	h := d.held[nth-1]
 	if h.State == hold.Pending {
-		h.State, h.By, h.Reason = state, "mara", reason
+		h.State = state
+		h.By = "mara"
+		h.Reason = reason
 	}
 	d.mu.Unlock()
 	d.tell(h.Ref)
@@ -226,5 +242,7 @@ func (d *confDesk) decide(t *testing.T, nth int, state hold.State, reason string
 // dropped waits until the nth request is withdrawn.
 func (d *confDesk) dropped(t *testing.T, nth int) {
 	t.Helper()
-	d.until(t, "a withdrawn request", func() bool { return len(d.held) >= nth && d.held[nth-1].State == hold.Cancelled })
+	d.until(t, "a withdrawn request", func() bool {
+		return len(d.held) >= nth && d.held[nth-1].State == hold.Cancelled
+	})
 }

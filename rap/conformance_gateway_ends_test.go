@@ -13,7 +13,8 @@ import (
 	"github.com/assent-dev/assent/rap/gateway"
 )
 
-// acknowledged holds the answer to a cancellation or closure to what it may say: nothing.
+// acknowledged holds the answer to a cancellation or closure to what it
+// may say: nothing.
 func confAcknowledged(t *testing.T, what string, status int, body string) {
 	t.Helper()
 	if status != http.StatusOK || body != "" {
@@ -102,6 +103,7 @@ func confT11(t *testing.T) {
 				})
 				wg.Wait()
 			}
+
 			h.through(r)
 			h.stop()
 			if ran := len(h.ops["write_file"].runs()); int64(ran) > taken.Load() {
@@ -124,14 +126,20 @@ func confT12(t *testing.T) {
 	done.result()
 	r.over(done.in.GroupID, done.in.ID)
 	for what, ids := range map[string][2]string{
-		"unknown id": {"thread-1", "nobody"}, "unknown thread": {"thread-2", open.in.ID}, "empty": {"", ""}, "path": {"../..", "/etc/passwd"},
-		"ended": {done.in.GroupID, done.in.ID}, "mixed": {open.in.ID, open.in.GroupID}, "long": {strings.Repeat("x", 5000), strings.Repeat("y", 5000)},
+		"unknown id":     {"thread-1", "nobody"},
+		"unknown thread": {"thread-2", open.in.ID},
+		"empty":          {"", ""},
+		"path":           {"../..", "/etc/passwd"},
+		"ended":          {done.in.GroupID, done.in.ID},
+		"mixed":          {open.in.ID, open.in.GroupID},
+		"long":           {strings.Repeat("x", 5000), strings.Repeat("y", 5000)},
 	} {
 		for range 2 {
 			status, body := r.cancel(ids[0], ids[1])
 			confAcknowledged(t, what, status, body)
 		}
 	}
+
 	status, body := beta.cancel(open.in.GroupID, open.in.ID)
 	confAcknowledged(t, "another caller's", status, body)
 	status, body = beta.closeThread(open.in.GroupID)
@@ -142,16 +150,22 @@ func confT12(t *testing.T) {
 		"GET":          func(req *http.Request) { req.Method = http.MethodGet },
 	} {
 		for path, message := range map[string]map[string]any{
-			"/cancel_tool_call": {"thread_id": open.in.GroupID, "tool_call_id": open.in.ID}, "/close_thread": {"thread_id": open.in.GroupID},
+			"/cancel_tool_call": {"thread_id": open.in.GroupID, "tool_call_id": open.in.ID},
+			"/close_thread":     {"thread_id": open.in.GroupID},
 			"/tool_call_status": {"thread_id": open.in.GroupID, "tool_call_id": open.in.ID},
 		} {
-			if status, body := r.send(http.MethodPost, r.base+path, confJSON(t, message), change); !confRefused(status) || strings.Contains(body, "alive") {
+			if status, body := r.send(http.MethodPost, r.base+path, confJSON(t, message), change); !confRefused(
+				status,
+			) ||
+				strings.Contains(body, "alive") {
 				t.Errorf("%s at %s: %d %q", name, path, status, body)
 			}
 		}
 	}
+
 	h.through(r)
-	if done.count("") != 1 || open.count("") != 1 || !r.alive(open.in.GroupID, open.in.ID) || r.alive(done.in.GroupID, done.in.ID) {
+	if done.count("") != 1 || open.count("") != 1 || !r.alive(open.in.GroupID, open.in.ID) ||
+		r.alive(done.in.GroupID, done.in.ID) {
 		t.Fatalf("something was touched:\n%s", r.heard())
 	}
 	open.picks(q, 0)

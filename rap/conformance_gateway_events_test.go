@@ -16,7 +16,8 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// eventsWorld is a gateway in front of a tool server that goes on after its results.
+// eventsWorld is a gateway in front of a tool server that goes on after
+// its results.
 type eventsWorld struct {
 	*confHouse
 	runtime *confRuntime
@@ -40,7 +41,11 @@ func newEventsWorld(t *testing.T) *eventsWorld {
 	}))
 	t.Cleanup(w.callees.Close)
 	w.confHouse = confGatewayOf(t, []*confRuntime{w.runtime}, func(cfg *gateway.Config) {
-		w.up = runtime.UpstreamConfig{Common: cfg.Common, Server: runtime.Server{Name: "behind", Peer: peer.Config{URL: w.tool.URL}}, CallbackURL: w.callees.URL + "/up"}
+		w.up = runtime.UpstreamConfig{
+			Common:      cfg.Common,
+			Server:      runtime.Server{Name: "behind", Peer: peer.Config{URL: w.tool.URL}},
+			CallbackURL: w.callees.URL + "/up",
+		}
 		w.up.Namespace += "/upstream"
 		w.behind(t, cfg)
 	})
@@ -78,7 +83,8 @@ func (w *eventsWorld) restart(meanwhile func()) {
 	w.confHouse.restart()
 }
 
-// follows makes a call whose result says that events follow, and returns it as both sides have it.
+// follows makes a call whose result says that events follow, and
+// returns it as both sides have it.
 func (w *eventsWorld) follows(thread string) (*confCall, *toolCall) {
 	w.t.Helper()
 	before := len(w.tool.requests("invoke"))
@@ -97,7 +103,9 @@ func (w *eventsWorld) follows(thread string) (*confCall, *toolCall) {
 // event waits for the nth event of a call.
 func (c *confCall) event(nth int) *confCallback {
 	c.t.Helper()
-	cb := c.await(fmt.Sprintf("event %d of %s", nth, c.in.ID), nth, func(cb *confCallback) bool { return c.of("subscription_event")(cb) && cb.status/100 == 2 })
+	cb := c.await(fmt.Sprintf("event %d of %s", nth, c.in.ID), nth, func(cb *confCallback) bool {
+		return c.of("subscription_event")(cb) && cb.status/100 == 2
+	})
 	if cb.GroupID != c.in.GroupID || cb.ToolCallID != c.in.ID {
 		c.t.Errorf("the event came as %s in %s", cb.ToolCallID, cb.GroupID)
 	}
@@ -123,7 +131,8 @@ func confT37(t *testing.T) {
 	w := newEventsWorld(t)
 	one, sentOne := w.follows("thread-1")
 	two, sentTwo := w.follows("thread-1")
-	if sentOne.SentGroup != sentTwo.SentGroup || sentOne.SentID == sentTwo.SentID || sentOne.SentGroup == "thread-1" {
+	if sentOne.SentGroup != sentTwo.SentGroup || sentOne.SentID == sentTwo.SentID ||
+		sentOne.SentGroup == "thread-1" {
 		t.Errorf("sent as %s %s and %s %s", sentOne.SentGroup, sentOne.SentID, sentTwo.SentGroup, sentTwo.SentID)
 	}
 	if !one.alive("thread-1", one.in.ID) {
@@ -156,7 +165,8 @@ func confT37(t *testing.T) {
 	}
 	two.brings(append(lines, "exit 1")...)
 
-	// Once the subscription is over, whoever asks again for the result is told so.
+	// Once the subscription is over, whoever asks again for the result
+	// is told so.
 	if status := two.post(); status != http.StatusOK {
 		t.Fatal(status)
 	}
@@ -204,7 +214,8 @@ func confT38(t *testing.T) {
 	sent.sends(sent.event("one"))
 	c.event(1)
 	w.clock.pass(25 * time.Hour)
-	if last := c.event(2); !last.Final || !strings.HasPrefix(*last.Text, "Error: the subscription ended: it went on for 24h") {
+	if last := c.event(2); !last.Final ||
+		!strings.HasPrefix(*last.Text, "Error: the subscription ended: it went on for 24h") {
 		t.Errorf("got %s", last.body)
 	}
 	told("a call that went on for too long", sent)
@@ -225,7 +236,8 @@ func confT38(t *testing.T) {
 	c.event(1)
 	w.tool.offers(toolManifest(w.tool.URL+toolEndpoint, "another"))
 	w.restart(func() { w.clock.pass(time.Minute) })
-	if last := c.event(2); !last.Final || !strings.HasPrefix(*last.Text, "Error: the subscription ended: the operation is offered no more") {
+	if last := c.event(2); !last.Final ||
+		!strings.HasPrefix(*last.Text, "Error: the subscription ended: the operation is offered no more") {
 		t.Errorf("got %s", last.body)
 	}
 }
@@ -243,6 +255,7 @@ func confT39(t *testing.T) {
 		case nth == 2:
 			return http.StatusServiceUnavailable
 		}
+
 		return http.StatusOK
 	})
 	sent.sends(sent.event("one"))
@@ -251,7 +264,9 @@ func confT39(t *testing.T) {
 		t.Errorf("got %s, then %s", one.body, two.body)
 	}
 
-	// What came before a crash and was not passed on is passed on after it; what comes while nobody is there is the tool server's to repeat.
+	// What came before a crash and was not passed on is passed on after
+	// it; what comes while nobody is there is the tool server's to
+	// repeat.
 	w.runtime.answers(func(*confCallback, int) int { return confHang })
 	sent.sends(sent.event("three"))
 	c.await("the attempt", 5, c.of("subscription_event"))

@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/rap/gateway"
 )
 
-// confSession is a house in which somebody (ann, in the root thread) allowed write_file for the session.
+// confSession is a house in which somebody (ann, in the root thread)
+// allowed write_file for the session.
 func confSession(t *testing.T, grants gateway.SessionGrants) (*confHouse, *confRuntime, *confRuntime) {
 	t.Helper()
 	r, beta := newConfRuntime(t, "alpha"), newConfRuntime(t, "beta")
@@ -27,7 +28,11 @@ func confSession(t *testing.T, grants gateway.SessionGrants) (*confHouse, *confR
 
 // in prepares a call in a thread, for a user.
 func (r *confRuntime) in(thread, user string, ancestors ...string) *confCall {
-	return r.call("write_file", confMotd).with(func(in *confInvocation) { in.GroupID, in.UserID, in.Ancestors = thread, user, ancestors })
+	return r.call("write_file", confMotd).with(func(in *confInvocation) {
+		in.GroupID = thread
+		in.UserID = user
+		in.Ancestors = ancestors
+	})
 }
 
 // free makes a call that has to run without a question.
@@ -78,10 +83,13 @@ func confT27(t *testing.T) {
 				t.Fatalf("grants %v %v", grants, err)
 			}
 			g := grants[0]
-			if g.Caller != "alpha" || g.Session != "root" || g.User != "ann" || g.Operation != "write_file" || g.MaxUses != 3 ||
-				g.Expires.Before(h.clock.Now()) || g.Expires.After(h.clock.Now().Add(time.Hour)) {
+			if g.Caller != "alpha" || g.Session != "root" || g.User != "ann" || g.Operation != "write_file" ||
+				g.MaxUses != 3 ||
+				g.Expires.Before(h.clock.Now()) ||
+				g.Expires.After(h.clock.Now().Add(time.Hour)) {
 				t.Errorf("the grant is %+v", g)
 			}
+
 			for range g.MaxUses - g.Uses {
 				r.in("root", "ann").free()
 			}
@@ -124,7 +132,8 @@ func confT27(t *testing.T) {
 		"forbidden by the rules": func(t *testing.T) {
 			h, r := confGateway(t, confOffer)
 			c := r.call("move_file", confMotd).invoke()
-			if q := c.choice(); len(q.Choices) != 2 || strings.Contains(strings.ToLower(strings.Join(q.Choices, " ")), "session") {
+			if q := c.choice(); len(q.Choices) != 2 ||
+				strings.Contains(strings.ToLower(strings.Join(q.Choices, " ")), "session") {
 				t.Errorf("a policy forbids grants, and the choices are %q", q.Choices)
 			}
 			h.ran("move_file", 0)
@@ -143,6 +152,7 @@ func confT27(t *testing.T) {
 				next.picks(q, q.index(t, "session"))
 				next.result()
 			}
+
 			c.result()
 			last := r.call("write_file", confMotd).invoke()
 			desk.decide(t, len(q.Choices), hold.Denied, "not again")

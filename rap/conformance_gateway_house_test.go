@@ -80,7 +80,8 @@ func confPlan(text, rules string) (*resolve.Plan, error) {
 	return resolve.Compile(agent, set, resolve.Options{})
 }
 
-// confOperation is a wrapped operation: it counts its runs, and may wait, fail or panic.
+// confOperation is a wrapped operation: it counts its runs, and may
+// wait, fail or panic.
 type confOperation struct {
 	mu      sync.Mutex
 	jobs    []rap.Job
@@ -103,6 +104,7 @@ func (o *confOperation) run(ctx context.Context, job rap.Job) (rap.Outcome, erro
 			return rap.Outcome{}, ctx.Err()
 		}
 	}
+
 	if do != nil {
 		return do(ctx, job)
 	}
@@ -185,7 +187,8 @@ func (c *confText) String() string {
 	return c.b.String()
 }
 
-// confHouse is a gateway that listens, with its operations and all that can be seen from outside.
+// confHouse is a gateway that listens, with its operations and all that
+// can be seen from outside.
 type confHouse struct {
 	t        *testing.T
 	cfg      gateway.Config
@@ -208,17 +211,30 @@ func confGateway(t *testing.T, change ...func(*gateway.Config)) (*confHouse, *co
 func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*gateway.Config)) *confHouse {
 	t.Helper()
 	listener := confListen(t)
-	h := &confHouse{t: t, runtimes: runtimes, address: listener.Addr().String(), ops: map[string]*confOperation{}}
+	h := &confHouse{
+		t:        t,
+		runtimes: runtimes,
+		address:  listener.Addr().String(),
+		ops:      map[string]*confOperation{},
+	}
 	plan, err := confPlan(confToolsFile, confToolsPolicy)
 	confMust(t, err)
 	h.cfg = gateway.Config{
 		Common: rap.Common{
-			Records: rap.NewMemory(), Namespace: "house", Key: bytes.Repeat([]byte{7}, 32), Poll: 10 * time.Millisecond, Now: h.clock.Now,
-			Plan:   func(context.Context) (*resolve.Plan, error) { return plan, nil },
-			Log:    slog.New(slog.NewTextHandler(&h.said, &slog.HandlerOptions{Level: slog.LevelDebug})),
-			Record: h.record,
+			Records:   rap.NewMemory(),
+			Namespace: "house",
+			Key:       bytes.Repeat([]byte{7}, 32),
+			Poll:      10 * time.Millisecond,
+			Now:       h.clock.Now,
+			Plan:      func(context.Context) (*resolve.Plan, error) { return plan, nil },
+			Log:       slog.New(slog.NewTextHandler(&h.said, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Record:    h.record,
 		},
-		Name: "toolkeeper", Description: "A few tools.", PublicURL: "http://" + h.address, Operations: h.operations(), Ask: gateway.AskUser,
+		Name:        "toolkeeper",
+		Description: "A few tools.",
+		PublicURL:   "http://" + h.address,
+		Operations:  h.operations(),
+		Ask:         gateway.AskUser,
 	}
 	for _, r := range runtimes {
 		c := confCaller(r.name, r.server.URL, r.token)
@@ -241,9 +257,16 @@ func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*gatewa
 
 // confCaller is how a runtime is registered.
 func confCaller(name, origin, token string) gateway.Caller {
-	c := gateway.Caller{Name: name, Callbacks: peer.Config{
-		Allow: []string{origin}, Attempts: 4, Backoff: 2 * time.Millisecond, Connect: 5 * time.Second, Timeout: 20 * time.Second,
-	}}
+	c := gateway.Caller{
+		Name: name,
+		Callbacks: peer.Config{
+			Allow:    []string{origin},
+			Attempts: 4,
+			Backoff:  2 * time.Millisecond,
+			Connect:  5 * time.Second,
+			Timeout:  20 * time.Second,
+		},
+	}
 	if token != "" {
 		sum := sha256.Sum256([]byte(token))
 		c.TokenHash = hex.EncodeToString(sum[:])
@@ -258,15 +281,49 @@ func (h *confHouse) record(_ context.Context, event, subject, actor string, fact
 }
 
 func (h *confHouse) operations() []rap.Operation {
-	file := `{"type":"object","properties":{"path":{"type":"string"},"text":{"type":"string"}},"required":["path"],"additionalProperties":false}`
+	file := `{"type":"object","properties":{"path":{"type":"string"},"text":{"type":"string"}},"required":["path"],` +
+		`"additionalProperties":false}`
 	all := []rap.Operation{
-		{Name: "write_file", Description: "Writes a file.", InputSchema: json.RawMessage(file), Destructive: true, Label: confLabel},
-		{Name: "move_file", Description: "Moves a file.", InputSchema: json.RawMessage(file)},
-		{Name: "read_file", Description: "Reads a file.", InputSchema: json.RawMessage(file), ReadOnly: true},
-		{Name: "list_files", Description: "Lists files.", InputSchema: json.RawMessage(`{"type":"object","additionalProperties":false}`)},
-		{Name: "pay", Description: "Pays somebody.", InputSchema: json.RawMessage(`{"type":"object","properties":{"amount":{"type":"number"}},"required":["amount"]}`)},
-		{Name: "drop_table", Description: "Drops a table.", InputSchema: json.RawMessage(`{"type":"object"}`)},
-		{Name: "deploy", Description: "Ships the product.", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		{
+			Name:        "write_file",
+			Description: "Writes a file.",
+			InputSchema: json.RawMessage(file),
+			Destructive: true,
+			Label:       confLabel,
+		},
+		{
+			Name:        "move_file",
+			Description: "Moves a file.",
+			InputSchema: json.RawMessage(file),
+		},
+		{
+			Name:        "read_file",
+			Description: "Reads a file.",
+			InputSchema: json.RawMessage(file),
+			ReadOnly:    true,
+		},
+		{
+			Name:        "list_files",
+			Description: "Lists files.",
+			InputSchema: json.RawMessage(`{"type":"object","additionalProperties":false}`),
+		},
+		{
+			Name:        "pay",
+			Description: "Pays somebody.",
+			InputSchema: json.RawMessage(
+				`{"type":"object","properties":{"amount":{"type":"number"}},"required":["amount"]}`,
+			),
+		},
+		{
+			Name:        "drop_table",
+			Description: "Drops a table.",
+			InputSchema: json.RawMessage(`{"type":"object"}`),
+		},
+		{
+			Name:        "deploy",
+			Description: "Ships the product.",
+			InputSchema: json.RawMessage(`{"type":"object"}`),
+		},
 	}
 	for i := range all {
 		op := &confOperation{arrived: make(chan struct{})}
@@ -285,7 +342,8 @@ func confLabel(args json.RawMessage) string {
 	return fmt.Sprintf("write %d bytes to %s", len(a.Text), a.Path)
 }
 
-// serve starts a gateway of the configuration; stop ends it and everything that it began.
+// serve starts a gateway of the configuration; stop ends it and
+// everything that it began.
 func (h *confHouse) serve(listener net.Listener) {
 	h.t.Helper()
 	var err error
@@ -314,7 +372,8 @@ func (h *confHouse) serve(listener net.Listener) {
 	})
 }
 
-// restart ends the gateway and starts another one on its records, at the same address.
+// restart ends the gateway and starts another one on its records, at
+// the same address.
 func (h *confHouse) restart() {
 	h.t.Helper()
 	h.stop()
@@ -326,7 +385,8 @@ func (h *confHouse) restart() {
 	h.serve(listener)
 }
 
-// ran ends the gateway, so that nothing can begin any more, and counts the runs of an operation.
+// ran ends the gateway, so that nothing can begin any more, and counts
+// the runs of an operation.
 func (h *confHouse) ran(operation string, want int) {
 	h.t.Helper()
 	h.stop()
@@ -335,7 +395,8 @@ func (h *confHouse) ran(operation string, want int) {
 	}
 }
 
-// through makes a call that needs nobody and waits for its result: whatever was due before has been looked at.
+// through makes a call that needs nobody and waits for its result:
+// whatever was due before has been looked at.
 func (h *confHouse) through(r *confRuntime) {
 	h.t.Helper()
 	c := r.call("read_file", `{"path":"barrier"}`).invoke()
@@ -344,7 +405,8 @@ func (h *confHouse) through(r *confRuntime) {
 	}
 }
 
-// discreet holds logs, ledger facts and results to what they may tell: no token, no URL with one.
+// discreet holds logs, ledger facts and results to what they may tell:
+// no token, no URL with one.
 func (h *confHouse) discreet() {
 	h.t.Helper()
 	said := h.said.String()
@@ -372,7 +434,8 @@ func (h *confHouse) discreet() {
 	}
 }
 
-// confListen listens where nobody who lets the system choose a port comes in between two lives.
+// confListen listens where nobody who lets the system choose a port
+// comes in between two lives.
 func confListen(t *testing.T) net.Listener {
 	t.Helper()
 	for range 100 {

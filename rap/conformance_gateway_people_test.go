@@ -25,7 +25,9 @@ people:
   - {id: ben, name: Ben Poe, groups: [ops]}
 `
 
-// opsHouse is where the approvers of a gateway really answer: a store in a file, which is the gateway's too, and the approval service on it.
+// opsHouse is where the approvers of a gateway really answer: a store
+// in a file, which is the gateway's too, and the approval service on
+// it.
 type opsHouse struct {
 	t       *testing.T
 	store   store.Store
@@ -46,7 +48,11 @@ func newOpsHouse(t *testing.T) *opsHouse {
 	if known == nil {
 		t.Fatal(findings)
 	}
-	o.store, err = sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "assent.db"), sqlite.Options{Poll: 10 * time.Millisecond})
+	o.store, err = sqlite.Open(
+		t.Context(),
+		filepath.Join(t.TempDir(), "assent.db"),
+		sqlite.Options{Poll: 10 * time.Millisecond},
+	)
 	confMust(t, err)
 	t.Cleanup(func() { o.store.Close() })
 	o.service = approval.New(o.store, o, known, time.Now, rand.Reader, approval.Config{})
@@ -55,7 +61,11 @@ func newOpsHouse(t *testing.T) *opsHouse {
 
 // Plan is the gateway's own.
 func (o *opsHouse) Plan(context.Context, string, string) (*approval.Compiled, error) {
-	return &approval.Compiled{Agent: approval.Agent{ID: "toolkeeper", Version: "1.0.0", Name: "Toolkeeper"}, Plan: o.plan}, nil
+	return &approval.Compiled{Agent: approval.Agent{
+		ID:      "toolkeeper",
+		Version: "1.0.0",
+		Name:    "Toolkeeper",
+	}, Plan: o.plan}, nil
 }
 
 func (o *opsHouse) asks(whom gateway.Whom) func(*gateway.Config) {
@@ -69,7 +79,11 @@ func (o *opsHouse) asks(whom gateway.Whom) func(*gateway.Config) {
 func (o *opsHouse) pending() *approval.Request {
 	o.t.Helper()
 	for late := time.Now().Add(15 * time.Second); ; {
-		page, err := o.store.Requests(o.t.Context(), "acme", approval.Filter{States: []approval.State{approval.Pending}})
+		page, err := o.store.Requests(
+			o.t.Context(),
+			"acme",
+			approval.Filter{States: []approval.State{approval.Pending}},
+		)
 		confMust(o.t, err)
 		if len(page.Requests) > 0 {
 			r, err := o.service.Request(o.t.Context(), "acme", page.Requests[0].ID)
@@ -86,7 +100,13 @@ func (o *opsHouse) pending() *approval.Request {
 func (o *opsHouse) says(r *approval.Request, person string, verdict approval.Verdict, want approval.VoteOutcome) {
 	o.t.Helper()
 	in := approval.VoteInput{
-		Tenant: "acme", ID: r.ID, Binding: r.Binding(), Person: person, Verdict: verdict, Channel: "test", Full: true,
+		Tenant:  "acme",
+		ID:      r.ID,
+		Binding: r.Binding(),
+		Person:  person,
+		Verdict: verdict,
+		Channel: "test",
+		Full:    true,
 	}
 	if verdict == approval.Deny {
 		in.Reason = "not like this"
@@ -114,7 +134,8 @@ func (o *opsHouse) stands(r *approval.Request, want approval.State) {
 	}
 }
 
-// TestGatewayApprovers takes the rows about approvers to people who really answer: two of a group, where the rules want them.
+// TestGatewayApprovers takes the rows about approvers to people who
+// really answer: two of a group, where the rules want them.
 func TestGatewayApprovers(t *testing.T) {
 	for name, part := range map[string]func(*testing.T, *opsHouse){
 		"two approve": func(t *testing.T, o *opsHouse) {

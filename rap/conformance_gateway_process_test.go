@@ -26,7 +26,8 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// confLife is what one gateway process does until it is killed. It stands in the variable below.
+// confLife is what one gateway process does until it is killed. It
+// stands in the variable below.
 type confLife struct {
 	Dir     string // of the database, and of the file in which runs are counted
 	Address string
@@ -40,7 +41,8 @@ type confLife struct {
 
 const confLifeVariable = "ASSENT_RAP_CONFORMANCE_LIFE"
 
-// gatewayProcess is a gateway in a process of its own, which a row may kill. It ends with its input.
+// gatewayProcess is a gateway in a process of its own, which a row may
+// kill. It ends with its input.
 func gatewayProcess() error {
 	var life confLife
 	if err := json.Unmarshal([]byte(os.Getenv(confLifeVariable)), &life); err != nil {
@@ -60,14 +62,30 @@ func gatewayProcess() error {
 	schema := json.RawMessage(`{"type":"object"}`)
 	g, err := gateway.New(gateway.Config{
 		Common: rap.Common{
-			Records: &confDoomed{Records: db, life: &life}, Namespace: "house", Key: bytes.Repeat([]byte{7}, 32), Poll: 10 * time.Millisecond,
-			Now:  func() time.Time { return time.Now().Add(life.Ahead) },
-			Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil },
+			Records:   &confDoomed{Records: db, life: &life},
+			Namespace: "house",
+			Key:       bytes.Repeat([]byte{7}, 32),
+			Poll:      10 * time.Millisecond,
+			Now:       func() time.Time { return time.Now().Add(life.Ahead) },
+			Plan:      func(context.Context) (*resolve.Plan, error) { return plan, nil },
 		},
-		Name: "toolkeeper", PublicURL: "http://" + life.Address, Ask: gateway.AskUser, Callers: []gateway.Caller{caller},
+		Name:      "toolkeeper",
+		PublicURL: "http://" + life.Address,
+		Ask:       gateway.AskUser,
+		Callers:   []gateway.Caller{caller},
 		Operations: []rap.Operation{
-			{Name: "write_file", Description: "Writes a file.", InputSchema: schema, Run: life.run},
-			{Name: "read_file", Description: "Reads a file.", InputSchema: schema, Run: life.run},
+			{
+				Name:        "write_file",
+				Description: "Writes a file.",
+				InputSchema: schema,
+				Run:         life.run,
+			},
+			{
+				Name:        "read_file",
+				Description: "Reads a file.",
+				InputSchema: schema,
+				Run:         life.run,
+			},
 		},
 	})
 	if err != nil {
@@ -143,7 +161,8 @@ func (d *confDoomed) DeleteRecord(ctx context.Context, room, key string, version
 	return d.write(func() error { return d.Records.DeleteRecord(ctx, room, key, version) })
 }
 
-// confProcesses are the lives of one gateway, one after the other, on the same files and at the same address.
+// confProcesses are the lives of one gateway, one after the other, on
+// the same files and at the same address.
 type confProcesses struct {
 	t    *testing.T
 	r    *confRuntime
@@ -161,8 +180,16 @@ func newConfProcesses(t *testing.T, first confLife) (*confProcesses, *confRuntim
 	t.Helper()
 	r := newConfRuntime(t, "alpha")
 	l := confListen(t)
-	p := &confProcesses{t: t, r: r, life: first, begun: make(chan struct{}, 100)}
-	p.life.Dir, p.life.Address, p.life.Origin, p.life.Token = t.TempDir(), l.Addr().String(), r.server.URL, r.token
+	p := &confProcesses{
+		t:     t,
+		r:     r,
+		life:  first,
+		begun: make(chan struct{}, 100),
+	}
+	p.life.Dir = t.TempDir()
+	p.life.Address = l.Addr().String()
+	p.life.Origin = r.server.URL
+	p.life.Token = r.token
 	confMust(t, l.Close())
 	t.Cleanup(p.end)
 	confMust(t, p.start())
@@ -190,7 +217,9 @@ func (p *confProcesses) start() error {
 	}
 	up, dead := make(chan struct{}), make(chan struct{})
 	p.mu.Lock()
-	p.cmd, p.up, p.dead = cmd, up, dead
+	p.cmd = cmd
+	p.up = up
+	p.dead = dead
 	p.mu.Unlock()
 	go func() {
 		defer close(dead)
@@ -203,6 +232,7 @@ func (p *confProcesses) start() error {
 				p.begun <- struct{}{}
 			}
 		}
+
 		_ = cmd.Wait() // it was killed
 		ready()
 	}()
@@ -221,18 +251,22 @@ func (p *confProcesses) kill() {
 
 func (p *confProcesses) end() { p.kill() }
 
-// next begins another life, which nothing dooms, once the present one is over. It begins a while later: what a life claims for itself it has to
-// give up in that time.
+// next begins another life, which nothing dooms, once the present one
+// is over. It begins a while later: what a life claims for itself it
+// has to give up in that time.
 func (p *confProcesses) next() {
 	p.t.Helper()
 	<-p.dead
 	p.kills++
-	p.life.KillAt, p.life.Block, p.life.Ahead = 0, false, p.life.Ahead+time.Minute
+	p.life.KillAt = 0
+	p.life.Block = false
+	p.life.Ahead = p.life.Ahead + time.Minute
 	p.r.client.CloseIdleConnections()
 	confMust(p.t, p.start())
 }
 
-// insist repeats a request of the runtime until some life of the gateway answers it.
+// insist repeats a request of the runtime until some life of the
+// gateway answers it.
 func (p *confProcesses) insist(request func() int) int {
 	p.t.Helper()
 	for range 3 {
@@ -241,6 +275,7 @@ func (p *confProcesses) insist(request func() int) int {
 		}
 		p.next()
 	}
+
 	p.t.Fatal("nobody answers")
 	return 0
 }
@@ -275,7 +310,8 @@ func (p *confProcesses) runs() []string {
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 }
 
-// met tells the runtime where the gateway is, without asking a process that may not live that long.
+// met tells the runtime where the gateway is, without asking a process
+// that may not live that long.
 func (p *confProcesses) met() {
 	p.t.Helper()
 	p.insist(func() int {

@@ -32,7 +32,10 @@ func confT32(t *testing.T) {
 		"index": func(_ context.Context, job rap.Job) (rap.Outcome, error) {
 			return rap.Outcome{Text: job.Ancestors[len(inner)]}, nil
 		},
-		"goexit": func(context.Context, rap.Job) (rap.Outcome, error) { runtime.Goexit(); return rap.Outcome{}, nil },
+		"goexit": func(context.Context, rap.Job) (rap.Outcome, error) {
+			runtime.Goexit()
+			return rap.Outcome{}, nil
+		},
 		"nil panic, wrapped": func(context.Context, rap.Job) (rap.Outcome, error) {
 			panic(fmt.Errorf("wrapped: %w", errors.New(inner)))
 		},
@@ -44,18 +47,32 @@ func confT32(t *testing.T) {
 		op.does(do)
 		c := r.call("read_file", `{"path":"/a"}`).invoke()
 		text := c.fails()
-		for _, word := range []string{"10.1.2.3", "hunter2", "goroutine", ".go:", "runtime", "index out", "deadline exceeded"} {
+		for _, word := range []string{
+			"10.1.2.3",
+			"hunter2",
+			"goroutine",
+			".go:",
+			"runtime",
+			"index out",
+			"deadline exceeded",
+		} {
 			if strings.Contains(text, word) {
 				t.Errorf("%s: the result tells %q: %q", name, word, text)
 			}
 		}
 	}
+
 	op.does(func(context.Context, rap.Job) (rap.Outcome, error) {
 		return rap.Outcome{}, fmt.Errorf("%s: %w", inner, &rap.PublicError{Text: "no such file: /a"})
 	})
-	if text := r.call("read_file", `{"path":"/a"}`).invoke().fails(); !strings.Contains(text, "no such file: /a") || strings.Contains(text, "hunter2") {
+	if text := r.call("read_file", `{"path":"/a"}`).invoke().fails(); !strings.Contains(
+		text,
+		"no such file: /a",
+	) ||
+		strings.Contains(text, "hunter2") {
 		t.Errorf("a public error came as %q", text)
 	}
+
 	op.does(func(context.Context, rap.Job) (rap.Outcome, error) { return rap.Outcome{}, nil })
 	r.call("read_file", `{"path":"/a"}`).invoke().result() // a result has a text, even an empty one
 	op.does(nil)
@@ -82,13 +99,15 @@ func confT33(t *testing.T) {
 		took = append(took, time.Since(start))
 		calls = append(calls, c)
 	}
+
 	h.ops["read_file"].begun(t, 1)
 	slices.Sort(took)
 	t.Logf("acknowledged beside blocked operations: median %v, longest %v", took[len(took)/2], took[len(took)-1])
 	if took[len(took)/2] > 100*time.Millisecond {
 		t.Errorf("median %v", took[len(took)/2])
 	}
-	// A runtime that is slow to take callbacks does not delay the acknowledgement, either.
+	// A runtime that is slow to take callbacks does not delay the
+	// acknowledgement, either.
 	received := make(chan struct{})
 	r.answers(func(*confCallback, int) int {
 		<-received
@@ -117,7 +136,9 @@ func confT34(t *testing.T) {
 				operation = "read_file"
 			}
 			arguments := fmt.Sprintf(`{"path":"/%d"}`, i)
-			c := r.call(operation, arguments).with(func(in *confInvocation) { in.GroupID, in.ID = fmt.Sprint("thread-", i%7), fmt.Sprint("call_", i/3) })
+			c := r.call(operation, arguments).with(func(in *confInvocation) {
+				in.GroupID, in.ID = fmt.Sprint("thread-", i%7), fmt.Sprint("call_", i/3)
+			})
 			if status := c.post(); status != http.StatusOK {
 				t.Errorf("%d: %d", i, status)
 				return
@@ -136,9 +157,11 @@ func confT34(t *testing.T) {
 					want = "error"
 				}
 			}
+
 			confEnds(t, c, want)
 		})
 	}
+
 	wg.Wait()
 	h.through(runtimes[0])
 	h.ran("write_file", 40)
@@ -161,14 +184,28 @@ func confEnds(t *testing.T, c *confCall, want string) {
 	case "error":
 		ok = strings.HasPrefix(text, "Error: ")
 	}
+
 	if !ok || cb.ID != c.in.ID || cb.GroupID != c.in.GroupID || c.count("tool_result") != 1 {
-		t.Errorf("%s in %s ended as %s in %s with %q, want %q", c.in.ID, c.in.GroupID, cb.ID, cb.GroupID, text, want)
+		t.Errorf(
+			"%s in %s ended as %s in %s with %q, want %q",
+			c.in.ID,
+			c.in.GroupID,
+			cb.ID,
+			cb.GroupID,
+			text,
+			want,
+		)
 	}
 }
 
 func confT35(t *testing.T) {
 	h, r := confGateway(t)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.cfg.PublicURL+"/.well-known/rap-toolset", nil)
+	req, err := http.NewRequestWithContext(
+		t.Context(),
+		http.MethodGet,
+		h.cfg.PublicURL+"/.well-known/rap-toolset",
+		nil,
+	)
 	confMust(t, err)
 	req.Header.Set("Authorization", "Bearer "+r.token)
 	answer, err := r.client.Do(req)
@@ -188,7 +225,9 @@ func confT35(t *testing.T) {
 	}
 	confMust(t, json.NewDecoder(answer.Body).Decode(&m))
 	endpoint, err := url.Parse(m.Endpoint)
-	if answer.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "application/json") || err != nil || !endpoint.IsAbs() || endpoint.Host != h.address {
+	if answer.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "application/json") || err != nil ||
+		!endpoint.IsAbs() ||
+		endpoint.Host != h.address {
 		t.Errorf("%d %s, endpoint %q", answer.StatusCode, kind, m.Endpoint)
 	}
 	if m.Name == nil || *m.Name != "toolkeeper" || m.NeedsMigration || len(m.Tools) != len(h.cfg.Operations) {
@@ -197,11 +236,13 @@ func confT35(t *testing.T) {
 	seen := map[string]bool{}
 	for i, tool := range m.Tools {
 		op := h.cfg.Operations[i]
-		if tool.Name != op.Name || seen[tool.Name] || !regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`).MatchString(tool.Name) {
+		if tool.Name != op.Name || seen[tool.Name] ||
+			!regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`).MatchString(tool.Name) {
 			t.Errorf("tool %d is %q", i, tool.Name)
 		}
 		seen[tool.Name] = true
-		if tool.Description == nil || *tool.Description != op.Description || string(tool.InputSchema["type"]) != `"object"` {
+		if tool.Description == nil || *tool.Description != op.Description ||
+			string(tool.InputSchema["type"]) != `"object"` {
 			t.Errorf("%s: %v %s", tool.Name, tool.Description, tool.InputSchema)
 		}
 		if destructive, _ := tool.Annotations["destructive"].(bool); destructive != op.Destructive {
@@ -211,11 +252,24 @@ func confT35(t *testing.T) {
 			t.Errorf("%s: annotations %v", tool.Name, tool.Annotations)
 		}
 	}
-	if status, _ := r.send(http.MethodPost, h.cfg.PublicURL+"/.well-known/rap-toolset", []byte(`{}`)); status != http.StatusMethodNotAllowed {
+
+	if status, _ := r.send(
+		http.MethodPost,
+		h.cfg.PublicURL+"/.well-known/rap-toolset",
+		[]byte(`{}`),
+	); status != http.StatusMethodNotAllowed {
 		t.Errorf("POST to discovery: %d", status)
 	}
-	if status, _ := r.send(http.MethodPost, r.base+"/migrate", []byte(`{"session_id":"s","destination_url":"http://x/"}`)); !confRefused(status) {
+
+	if status, _ := r.send(
+		http.MethodPost,
+		r.base+"/migrate",
+		[]byte(`{"session_id":"s","destination_url":"http://x/"}`),
+	); !confRefused(
+		status,
+	) {
 		t.Errorf("/migrate, which needsMigration rules out: %d", status)
 	}
+
 	h.through(r) // the endpoint works
 }

@@ -17,7 +17,11 @@ func gatewayRows() []confRow {
 		{"T3", "an allowed call runs once, with the stored arguments, and sends one result", confT3},
 		{"T4", "a denied call does not run, and its result says so", confT4},
 		{"T5", "an index out of range ends the call with an error", confT5},
-		{"T6", "an answer that can't be read ends the call with the right token, and changes nothing with a wrong one", confT6},
+		{
+			"T6",
+			"an answer that can't be read ends the call with the right token, and changes nothing with a wrong one",
+			confT6,
+		},
 		{"T7", "a repeated answer runs nothing again", confT7},
 		{"T8", "the first of two different answers stands", confT8},
 		{"T9", "unknown, expired and foreign tokens change nothing and tell nothing", confT9},
@@ -31,15 +35,35 @@ func gatewayRows() []confRow {
 		{"T17", "a repeated invocation is one call", confT17},
 		{"T18", "another call under a used id gets an error and leaves the first alone", confT18},
 		{"T19", "equal ids of two threads or callers are two calls", confT19},
-		{"T20", "unknown operations, bad arguments and stale schemas are acknowledged and end with an error", confT20},
-		{"T21", "an invocation that can't be read is refused, or answered by a result where that can be sent", confT21},
+		{
+			"T20",
+			"unknown operations, bad arguments and stale schemas are acknowledged and end with an error",
+			confT20,
+		},
+		{
+			"T21",
+			"an invocation that can't be read is refused, or answered by a result where that can be sent",
+			confT21,
+		},
 		{"T22", "call_id is echoed", confT22},
 		{"T23", "strange ids are echoed exactly", confT23},
 		{"T24", "the default is always the denial", confT24},
 		{"T25", "a question survives a restart", confT25},
-		{"T26", "a crash after the decision runs once, a crash during the run is reported and not repeated", confT26},
-		{"T27", "a session grant covers its own session, its children where it says so, and nobody else", confT27},
-		{"T28", "ancestors of a caller without a token are not believed, and a forged caller is refused", confT28},
+		{
+			"T26",
+			"a crash after the decision runs once, a crash during the run is reported and not repeated",
+			confT26,
+		},
+		{
+			"T27",
+			"a session grant covers its own session, its children where it says so, and nobody else",
+			confT27,
+		},
+		{
+			"T28",
+			"ancestors of a caller without a token are not believed, and a forged caller is refused",
+			confT28,
+		},
 		{"T29", "callback URLs that are not the runtime's get no request", confT29},
 		{"T30", "a forged Host header changes no URL", confT30},
 		{"T31", "an answer without the token is refused", confT31},
@@ -49,7 +73,12 @@ func gatewayRows() []confRow {
 		{"T35", "discovery is valid and absolute", confT35},
 		{"T36", "a runtime that shows no question lets the deadline end the call", confT36},
 		{"T37", "the events after a result of a server behind are passed on in order, until the last", confT37},
-		{"T38", "a subscription that is cancelled, closed, refused, lost or too long ends at the server behind, and the runtime is told what it can't know", confT38},
+		{
+			"T38",
+			"a subscription that is cancelled, closed, refused, lost or too long ends at the server behind, and the " +
+				"runtime is told what it can't know",
+			confT38,
+		},
 		{"T39", "events that could not be passed on are passed on later, also after a crash", confT39},
 	}
 }

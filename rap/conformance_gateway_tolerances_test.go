@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestGatewayTolerances accepts what other runtimes leave out, add, or answer otherwise (5.3 of the tables).
+// TestGatewayTolerances accepts what other runtimes leave out, add, or
+// answer otherwise (5.3 of the tables).
 func TestGatewayTolerances(t *testing.T) {
 	for name, part := range map[string]func(*testing.T){
 		"no arguments": func(t *testing.T) {
@@ -21,13 +22,17 @@ func TestGatewayTolerances(t *testing.T) {
 					t.Errorf("arguments %q: somebody was asked", arguments)
 				}
 			}
+
 			h.ran("write_file", 0)
 		},
 		"fields that are null, absent or unknown": func(t *testing.T) {
 			h, r := confGateway(t)
 			for _, change := range [][2]string{
-				{`"call_id":null,`, ``}, {`"thread_ancestors":null`, `"user_id":null`}, {`"thread_ancestors":null`, `"thread_ancestors":[]`},
-				{`"call_id":null,`, `"call_id":null,"version":2,"Operation":"drop_table","ID":7,`}, {`,"thread_ancestors":null`, ``},
+				{`"call_id":null,`, ``},
+				{`"thread_ancestors":null`, `"user_id":null`},
+				{`"thread_ancestors":null`, `"thread_ancestors":[]`},
+				{`"call_id":null,`, `"call_id":null,"version":2,"Operation":"drop_table","ID":7,`},
+				{`,"thread_ancestors":null`, ``},
 			} {
 				c := r.call("write_file", confMotd)
 				full := string(confJSON(t, c.in))
@@ -40,6 +45,7 @@ func TestGatewayTolerances(t *testing.T) {
 					t.Errorf("%s: %q", c.raw, got)
 				}
 			}
+
 			h.ran("write_file", 5)
 		},
 		"any 2xx receives a callback": func(t *testing.T) {
@@ -55,19 +61,28 @@ func TestGatewayTolerances(t *testing.T) {
 					t.Errorf("%d was no acknowledgement:\n%s", status, r.heard())
 				}
 			}
+
 			h.ran("write_file", 4)
 		},
 		"other content types of JSON": func(t *testing.T) {
 			_, r := confGateway(t)
 			c := r.call("write_file", confMotd)
-			utf8 := func(req *http.Request) { req.Header.Set("Content-Type", "application/json; charset=utf-8") }
+			utf8 := func(req *http.Request) {
+				req.Header.Set("Content-Type", "application/json; charset=utf-8")
+			}
 			if status := c.post(utf8); status != http.StatusOK {
 				t.Fatalf("invocation: %d", status)
 			}
 			q := c.choice()
-			if status, _ := c.send(http.MethodPost, q.ResponseURL, confJSON(t, map[string]any{"id": q.ID, "selected": 0}), utf8); status != http.StatusOK {
+			if status, _ := c.send(
+				http.MethodPost,
+				q.ResponseURL,
+				confJSON(t, map[string]any{"id": q.ID, "selected": 0}),
+				utf8,
+			); status != http.StatusOK {
 				t.Errorf("answer: %d", status)
 			}
+
 			c.result()
 		},
 		"nothing is ever repeated by the runtime": func(t *testing.T) {

@@ -22,14 +22,21 @@ func testR1(t *testing.T) {
 	args := `{ "path" : "/etc/motd", "text":"\u00e9", "n": 1.50 }`
 	callID := "c-1"
 	c := w.invokes(runtime.Invocation{
-		Thread: "t-1", ID: "call_1", CallID: &callID, Ancestors: []string{"root", "t-0"}, User: "ann", Operation: "write_file",
+		Thread:    "t-1",
+		ID:        "call_1",
+		CallID:    &callID,
+		Ancestors: []string{"root", "t-0"},
+		User:      "ann",
+		Operation: "write_file",
 		Arguments: json.RawMessage(args),
 	})
 	got := w.tools.requests("invoke")[0]
-	if got.Method != http.MethodPost || got.ContentType != "application/json" || !strings.Contains(got.Body, args) {
+	if got.Method != http.MethodPost || got.ContentType != "application/json" ||
+		!strings.Contains(got.Body, args) {
 		t.Errorf("the invocation was %+v", got)
 	}
-	if c.Operation != "write_file" || c.CallID == nil || *c.CallID != callID || !slices.Equal(c.Ancestors, []string{confGroup("root"), confGroup("t-0")}) {
+	if c.Operation != "write_file" || c.CallID == nil || *c.CallID != callID ||
+		!slices.Equal(c.Ancestors, []string{confGroup("root"), confGroup("t-0")}) {
 		t.Errorf("the invocation was %+v", c)
 	}
 	if !strings.HasPrefix(c.CallbackURL, w.cfg.CallbackURL+"/") || (c.UserID != nil && *c.UserID != "ann") {
@@ -40,11 +47,14 @@ func testR1(t *testing.T) {
 	c.sends(c.choice(uri))
 	s := w.desk.asked(c.name(), 1)
 	q := s.Question
-	if q.Server != "files" || q.Default != 2 || !slices.Equal(q.Choices, []string{"Yes for session", "Yes once", "No"}) || q.Call == nil {
+	if q.Server != "files" || q.Default != 2 ||
+		!slices.Equal(q.Choices, []string{"Yes for session", "Yes once", "No"}) ||
+		q.Call == nil {
 		t.Errorf("people were shown %+v", q)
 	} else if q.Call.Tool != "write_file" || string(q.Call.Args) != args || q.Call.Principal != "ann" {
 		t.Errorf("people were shown the call %+v", q.Call)
 	}
+
 	if got := w.until(c, "asking", func(got runtime.Call) bool { return got.Question != "" }); got.Question != s.Ref {
 		t.Errorf("the question is %q, want %q", got.Question, s.Ref)
 	}
@@ -67,14 +77,20 @@ func testR2(t *testing.T) {
 	w.tools.exactly(uri, 1)
 	w.pending(c)
 
-	// It is the question's default that goes out, whatever the desk says about the dismissal.
+	// It is the question's default that goes out, whatever the desk
+	// says about the dismissal.
 	c = w.invoke("t-1", "call_2")
 	c.sends(c.choice(c.answerAt("")).with("default", 1))
 	w.desk.dismisses(w.desk.asked(c.name(), 1).Ref, 0)
 	w.answered(c, c.answerAt(""), 1)
 
-	// An end without an answer is no dismissal: nothing is posted, the call ends, and the tool is told.
-	for thread, end := range map[string]hold.State{"unanswered": hold.Expired, "withdrawn": hold.Cancelled, "denied": hold.Denied} {
+	// An end without an answer is no dismissal: nothing is posted, the
+	// call ends, and the tool is told.
+	for thread, end := range map[string]hold.State{
+		"unanswered": hold.Expired,
+		"withdrawn":  hold.Cancelled,
+		"denied":     hold.Denied,
+	} {
 		_, q, uri = w.asks(thread, "call_1")
 		w.desk.says(q.Ref, hold.Answer{State: end, Reason: "nobody came"})
 		why := map[bool]runtime.Why{true: runtime.WhyDenied, false: runtime.WhyUnanswered}[end == hold.Denied]
@@ -175,6 +191,7 @@ func testR8(t *testing.T) {
 				t.Errorf("%s: posted %s, then %s", id, got[0].Body, r.Body)
 			}
 		}
+
 		w.pending(c)
 		w.completes(c)
 	}
@@ -225,7 +242,14 @@ func closedAddress(t *testing.T) string {
 
 func testR9(t *testing.T) {
 	w := newRuntimeWorld(t)
-	for id, status := range map[string]int{"bad": 400, "forbidden": 403, "unknown": 404, "gone": 410, "unprocessable": 422, "hurried": 429} {
+	for id, status := range map[string]int{
+		"bad":           400,
+		"forbidden":     403,
+		"unknown":       404,
+		"gone":          410,
+		"unprocessable": 422,
+		"hurried":       429,
+	} {
 		c, q, uri := w.asks("t-1", id)
 		w.tools.answers(uri, status)
 		w.desk.picks(q.Ref, 0)
@@ -239,10 +263,20 @@ func testR9(t *testing.T) {
 
 func testR10(t *testing.T) {
 	w := newRuntimeWorld(t)
-	for id, status := range map[string]int{"301": 301, "302": 302, "303": 303, "307": 307, "308": 308} {
+	for id, status := range map[string]int{
+		"301": 301,
+		"302": 302,
+		"303": 303,
+		"307": 307,
+		"308": 308,
+	} {
 		c, q, uri := w.asks("t-1", id)
 		w.tools.on(uri, func(rw http.ResponseWriter, _ *http.Request, nth int) {
-			rw.Header().Set("Location", map[bool]string{true: w.tools.URL + "/elsewhere", false: w.other.URL + "/elsewhere"}[status%2 == 0])
+			rw.Header().
+				Set(
+					"Location",
+					map[bool]string{true: w.tools.URL + "/elsewhere", false: w.other.URL + "/elsewhere"}[status%2 == 0],
+				)
 			rw.WriteHeader(status)
 		})
 		w.desk.picks(q.Ref, 0)
@@ -251,6 +285,7 @@ func testR10(t *testing.T) {
 		w.tools.exactly(uri, 1)
 		w.pending(c)
 	}
+
 	w.tools.exactly("/elsewhere", 0)
 	w.other.exactly("/elsewhere", 0)
 }
@@ -299,6 +334,7 @@ func testR16(t *testing.T) {
 		w.desk.picks(w.desk.asked(c.name(), 1).Ref, 1)
 		w.answered(c, uri, 1)
 	}
+
 	// What a URL can't hold is refused, or posted as it stands: never mended.
 	for n, tail := range []string{"/é", `/a"b`, "/a<b>", "/a|b^c`", "/{a}", "/a\\b", "/[x]", "?é", `?"`, "/%zz", "/%"} {
 		c := w.invoke("t-2", string(rune('a'+n)))
@@ -328,6 +364,7 @@ func testR19(t *testing.T) {
 			}
 		})
 	}
+
 	together.Wait()
 	s := w.desk.asked(c.name(), 1)
 	c.sends(c.choice(uri))
@@ -349,7 +386,9 @@ func testR19(t *testing.T) {
 func testR20(t *testing.T) {
 	w := newRuntimeWorld(t)
 	changes := map[string]func(m toolMessage, uri string) toolMessage{
-		"prompt": func(m toolMessage, _ string) toolMessage { return m.with("prompt", m["prompt"].(string)+" Really?") },
+		"prompt": func(m toolMessage, _ string) toolMessage {
+			return m.with("prompt", m["prompt"].(string)+" Really?")
+		},
 		"labels": func(m toolMessage, _ string) toolMessage {
 			return m.with("choices", []string{"No", "Yes once", "Yes for session"})
 		},
@@ -384,10 +423,12 @@ func testR20(t *testing.T) {
 		}
 		w.completes(c)
 	}
+
 	changedMeanwhile(t, w)
 }
 
-// changedMeanwhile: the question changes while the answer to the old one is on its way from the desk.
+// changedMeanwhile: the question changes while the answer to the old
+// one is on its way from the desk.
 func changedMeanwhile(t *testing.T, w *runtimeWorld) {
 	c, old, uri := w.asks("t-1", "meanwhile")
 	read, release := w.desk.slows(old.Ref, 1)
@@ -425,6 +466,7 @@ func testR21(t *testing.T) {
 			t.Errorf("answered with %d, want 4xx or a fresh question", status)
 		}
 	}
+
 	w.completes(c)
 }
 

@@ -11,7 +11,13 @@ import (
 
 func testR39(t *testing.T) {
 	w := newRuntimeWorld(t)
-	in := runtime.Invocation{Thread: "t-1", ID: "call_1", Ancestors: []string{"root"}, Operation: "write_file", Arguments: json.RawMessage(`{}`)}
+	in := runtime.Invocation{
+		Thread:    "t-1",
+		ID:        "call_1",
+		Ancestors: []string{"root"},
+		Operation: "write_file",
+		Arguments: json.RawMessage(`{}`),
+	}
 	var threads []*runtime.Threads
 	var sent []*toolCall
 	for i, who := range []approval.Asker{{Token: "rt"}, {Token: "rt", Person: "mara"}, {Token: "rt2"}} {
@@ -27,9 +33,11 @@ func testR39(t *testing.T) {
 		}
 		threads, sent = append(threads, mine), append(sent, w.tools.read(w.tools.waits("invoke", i+1)[i].Body))
 	}
+
 	for i, c := range sent {
 		for _, other := range sent[:i] {
-			if c.SentGroup == other.SentGroup || c.SentID == other.SentID || c.Ancestors[0] == other.Ancestors[0] {
+			if c.SentGroup == other.SentGroup || c.SentID == other.SentID ||
+				c.Ancestors[0] == other.Ancestors[0] {
 				t.Errorf("the tool server can't tell %+v and %+v apart", c, other)
 			}
 			other.refused("a result of another one's call", c.result("forged"))
@@ -51,16 +59,22 @@ func testR39(t *testing.T) {
 			t.Errorf("another one's result: %+v, %v", c, err)
 		}
 	}
+
 	if err := threads[1].CloseThread(t.Context(), "t-1"); err != nil {
 		t.Fatal(err)
 	}
 	hears(w.tools, "close", map[string]string{"thread_id": sent[1].SentGroup})
 	sent[2].sends(sent[2].result("third"))
-	for i, want := range map[int]string{0: "first", 1: "Error: the thread was closed", 2: "third"} {
+	for i, want := range map[int]string{
+		0: "first",
+		1: "Error: the thread was closed",
+		2: "third",
+	} {
 		if c, err := threads[i].Wait(t.Context(), "t-1", "call_1"); err != nil || c.Outcome.Text != want {
 			t.Errorf("%d: %+v, %v, want %q", i, c.Outcome, err, want)
 		}
 	}
+
 	if events, err := threads[0].Events(t.Context(), "t-1", 0); err != nil || len(events) != 1 {
 		t.Errorf("its own events: %+v, %v", events, err)
 	}

@@ -26,13 +26,15 @@ import (
 // confSpec names the variable that tells a process what to work with.
 const confSpec = "ASSENT_RAP_CONFORMANCE_SPEC"
 
-// processSpec is what a runtime in a process of its own works with. Its clock may run ahead of the others.
+// processSpec is what a runtime in a process of its own works with. Its
+// clock may run ahead of the others.
 type processSpec struct {
 	File, CallbackURL, ToolsURL string
 	Ahead                       time.Duration
 }
 
-// runtimeProcess is a runtime in a process of its own, which a row may kill. It serves on the listener that it inherits, so that its address
+// runtimeProcess is a runtime in a process of its own, which a row may
+// kill. It serves on the listener that it inherits, so that its address
 // outlives it: callbacks, and what the test has it do under /test/.
 func runtimeProcess() error {
 	var spec processSpec
@@ -49,11 +51,25 @@ func runtimeProcess() error {
 	}
 	rt, err := runtime.New(runtime.Config{
 		Common: rap.Common{
-			Records: h.store, Namespace: confRoom, Key: confKey(), People: h.desk(), Poll: 20 * time.Millisecond,
-			Now:  func() time.Time { return time.Now().Add(spec.Ahead) },
-			Plan: func(context.Context) (*resolve.Plan, error) { return h.plan, nil }, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+			Records:   h.store,
+			Namespace: confRoom,
+			Key:       confKey(),
+			People:    h.desk(),
+			Poll:      20 * time.Millisecond,
+			Now:       func() time.Time { return time.Now().Add(spec.Ahead) },
+			Plan: func(context.Context) (*resolve.Plan, error) {
+				return h.plan, nil
+			},
+			Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		},
-		Servers:     []runtime.Server{{Name: "files", Peer: peer.Config{URL: spec.ToolsURL, Attempts: 5, Backoff: 5 * time.Millisecond}}},
+		Servers: []runtime.Server{{
+			Name: "files",
+			Peer: peer.Config{
+				URL:      spec.ToolsURL,
+				Attempts: 5,
+				Backoff:  5 * time.Millisecond,
+			},
+		}},
 		CallbackURL: spec.CallbackURL,
 	})
 	if err != nil {
@@ -89,7 +105,8 @@ func runtimeProcess() error {
 	return <-failed
 }
 
-// mortal is a runtime that a test kills, and what stays when it is dead: the store, the people, the tool server and the address.
+// mortal is a runtime that a test kills, and what stays when it is
+// dead: the store, the people, the tool server and the address.
 type mortal struct {
 	t        *testing.T
 	house    *askHouse
@@ -109,7 +126,11 @@ func newMortal(t *testing.T) *mortal {
 	}
 	defer l.Close()
 	m := &mortal{t: t, tools: newToolPeer(t, "write_file")}
-	m.spec = processSpec{File: t.TempDir() + "/assent.db", CallbackURL: "http://" + l.Addr().String() + "/callbacks", ToolsURL: m.tools.URL}
+	m.spec = processSpec{
+		File:        t.TempDir() + "/assent.db",
+		CallbackURL: "http://" + l.Addr().String() + "/callbacks",
+		ToolsURL:    m.tools.URL,
+	}
 	if m.listener, err = l.(*net.TCPListener).File(); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +193,13 @@ func (m *mortal) at(path string) string {
 func (m *mortal) invoke(thread, id string) *toolCall {
 	m.t.Helper()
 	m.tools.expects(thread, id)
-	body, err := json.Marshal(runtime.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(`{"n":1}`)})
+	body, err := json.Marshal(runtime.Invocation{
+		Thread:    thread,
+		ID:        id,
+		User:      "ann",
+		Operation: "write_file",
+		Arguments: json.RawMessage(`{"n":1}`),
+	})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -215,7 +242,8 @@ func (m *mortal) until(c *toolCall, what string, is func(runtime.Call) bool) run
 	}
 }
 
-// asks makes a call about which the tool asks, and returns the question's ref.
+// asks makes a call about which the tool asks, and returns the
+// question's ref.
 func (m *mortal) asks(thread, id string) (*toolCall, string) {
 	m.t.Helper()
 	c := m.invoke(thread, id)
@@ -269,10 +297,12 @@ func testR26(t *testing.T) {
 	late, lateRef := m.asks("t-1", "result_first")
 	m.kill()
 	for _, ref := range []string{whileRef, deadRef, lateRef} {
-		if r, err := m.house.service.Request(t.Context(), "acme", ref); err != nil || r.State != approval.Pending {
+		if r, err := m.house.service.Request(t.Context(), "acme", ref); err != nil ||
+			r.State != approval.Pending {
 			t.Fatalf("the question became %+v, %v", r, err)
 		}
 	}
+
 	m.house.picks(t, deadRef, "ann", 0)
 	m.start()
 	isAnswer(t, m.tools.waits(dead.answerAt(""), 1)[0], dead.SentID, 0)
@@ -300,7 +330,8 @@ func testR26(t *testing.T) {
 	}
 }
 
-// killedSending is R7 where the process dies before it reads the acknowledgement of what the tool asks about.
+// killedSending is R7 where the process dies before it reads the
+// acknowledgement of what the tool asks about.
 func killedSending(t *testing.T) {
 	m := newMortal(t)
 	m.tools.on(toolEndpoint, func(_ http.ResponseWriter, r *http.Request, nth int) {
@@ -324,7 +355,9 @@ func killedSending(t *testing.T) {
 	m.tools.exactly(c.answerAt(""), 1)
 }
 
-// killedAnswering is R8 where the process dies while it delivers the answer: it was kept before it was posted, so it is posted again as it was.
+// killedAnswering is R8 where the process dies while it delivers the
+// answer: it was kept before it was posted, so it is posted again as it
+// was.
 func killedAnswering(t *testing.T) {
 	m := newMortal(t)
 	c, ref := m.asks("t-1", "call_1")
@@ -349,6 +382,7 @@ func killedAnswering(t *testing.T) {
 			t.Errorf("posted %s, then %s", got[0].Body, r.Body)
 		}
 	}
+
 	m.completes(c)
 	m.once(c)
 }

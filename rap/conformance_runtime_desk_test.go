@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// scriptedDesk is a desk at which the test is the person. Unlike a real one it takes answers to what was withdrawn, so that a test can see
+// scriptedDesk is a desk at which the test is the person. Unlike a real
+// one it takes answers to what was withdrawn, so that a test can see
 // that nobody acts on them.
 type scriptedDesk struct {
 	t *testing.T
@@ -23,7 +24,8 @@ type scriptedDesk struct {
 	slow     map[string]*slowAnswer // by ref
 }
 
-// shown is one thing that was put to people: a question, or a whole call (then Verdict has it).
+// shown is one thing that was put to people: a question, or a whole
+// call (then Verdict has it).
 type shown struct {
 	Ref, Key  string
 	Question  hold.Question
@@ -34,7 +36,11 @@ type shown struct {
 }
 
 func newScriptedDesk(t *testing.T) *scriptedDesk {
-	return &scriptedDesk{t: t, changed: make(chan struct{}), slow: map[string]*slowAnswer{}}
+	return &scriptedDesk{
+		t:       t,
+		changed: make(chan struct{}),
+		slow:    map[string]*slowAnswer{},
+	}
 }
 
 // change does something to what is shown and tells everybody.
@@ -64,6 +70,7 @@ func (d *scriptedDesk) put(key string, s *shown) (out shown) {
 				return
 			}
 		}
+
 		s.Key, s.Ref = key, fmt.Sprintf("ref-%d", len(d.shown)+1)
 		s.Held.Ref = s.Ref
 		d.shown = append(d.shown, s)
@@ -107,13 +114,16 @@ func (d *scriptedDesk) Answer(ctx context.Context, ref string) (hold.Answer, err
 	return s.Answer, err
 }
 
-// slowAnswer is an answer that takes its time from the desk to some of its readers.
+// slowAnswer is an answer that takes its time from the desk to some of
+// its readers.
 type slowAnswer struct {
 	readers          int
 	reading, release chan struct{}
 }
 
-// slows answers, and returns a function that waits until so many readers are on their way with the answer, and one that lets them arrive.
+// slows answers, and returns a function that waits until so many
+// readers are on their way with the answer, and one that lets them
+// arrive.
 func (d *scriptedDesk) slows(ref string, readers int) (read, release func()) {
 	s := &slowAnswer{readers, make(chan struct{}, readers), make(chan struct{})}
 	d.mu.Lock()
@@ -190,11 +200,19 @@ func (d *scriptedDesk) says(ref string, a hold.Answer) {
 }
 
 func (d *scriptedDesk) picks(ref string, k int) {
-	d.says(ref, hold.Answer{State: hold.Chosen, Selected: k, By: "ann"})
+	d.says(ref, hold.Answer{
+		State:    hold.Chosen,
+		Selected: k,
+		By:       "ann",
+	})
 }
 
 func (d *scriptedDesk) dismisses(ref string, standard int) {
-	d.says(ref, hold.Answer{State: hold.Dismissed, Selected: standard, By: "ann"})
+	d.says(ref, hold.Answer{
+		State:    hold.Dismissed,
+		Selected: standard,
+		By:       "ann",
+	})
 }
 
 func (d *scriptedDesk) look(match func(shown) bool) ([]shown, <-chan struct{}) {
@@ -248,5 +266,7 @@ func (d *scriptedDesk) exactly(prompt string, n int) {
 }
 
 func prompting(text string) func(shown) bool {
-	return func(s shown) bool { return s.Question.Server != "" && strings.Contains(s.Question.Prompt, text) }
+	return func(s shown) bool {
+		return s.Question.Server != "" && strings.Contains(s.Question.Prompt, text)
+	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// offered are the names of what a session may call, and the servers that have problems.
+// offered are the names of what a session may call, and the servers
+// that have problems.
 func (w *runtimeWorld) offered(session string) (names, troubled []string) {
 	w.t.Helper()
 	got, err := w.mine.Tools(w.t.Context(), session)
@@ -27,6 +28,7 @@ func (w *runtimeWorld) offered(session string) (names, troubled []string) {
 		}
 		troubled = append(troubled, p.Server)
 	}
+
 	slices.Sort(names)
 	slices.Sort(troubled)
 	return names, slices.Compact(troubled)
@@ -37,11 +39,19 @@ func (w *runtimeWorld) offers(session string, names, troubled []string) {
 	w.t.Helper()
 	gotNames, gotTroubled := w.offered(session)
 	if !slices.Equal(gotNames, names) || !slices.Equal(gotTroubled, troubled) {
-		w.t.Errorf("%s: offered are %q with trouble at %q, want %q and %q", session, gotNames, gotTroubled, names, troubled)
+		w.t.Errorf(
+			"%s: offered are %q with trouble at %q, want %q and %q",
+			session,
+			gotNames,
+			gotTroubled,
+			names,
+			troubled,
+		)
 	}
 }
 
-// badManifests are refused as a whole. Each but the first few holds a good tool beside what is wrong.
+// badManifests are refused as a whole. Each but the first few holds a
+// good tool beside what is wrong.
 func badManifests(own, foreign string) map[string]string {
 	good := `{"name":"write_file","description":"Writes.","inputSchema":{"type":"object"}}`
 	all := func(tools string) string {
@@ -54,33 +64,46 @@ func badManifests(own, foreign string) map[string]string {
 		return `{"name":` + name + `,"endpoint":"` + own + `/invoke","tools":[` + good + `]}`
 	}
 	return map[string]string{
-		"nothing": "", "no JSON": "<html>", "a list": "[]", "null": "null", "an object": "{}", "more after it": all(good) + "{}",
-		"no tools":         all(""),
-		"no list of tools": `{"name":"files","endpoint":"` + own + `/invoke"}`,
-		"tools of null":    `{"name":"files","endpoint":"` + own + `/invoke","tools":null}`,
-		"no name":          `{"endpoint":"` + own + `/invoke","tools":[` + good + `]}`,
-		"an empty name":    named(`""`), "a long name": named(`"` + strings.Repeat("n", 129) + `"`), "a number for a name": named("1"),
-		"no endpoint":              `{"name":"files","tools":[` + good + `]}`,
-		"an empty endpoint":        at(`""`),
-		"a relative endpoint":      at(`"/invoke"`),
-		"an ftp endpoint":          at(`"ftp://127.0.0.1/invoke"`),
-		"an endpoint of null":      at("null"),
-		"a foreign endpoint":       at(`"` + foreign + `/invoke"`),
-		"an endpoint with a user":  at(`"` + strings.Replace(own, "http://", "http://u:p@", 1) + `/invoke"`),
-		"an endpoint of metadata":  at(`"http://169.254.169.254/invoke"`),
-		"a tool without a schema":  all(good + `,{"name":"b","description":"B."}`),
-		"a schema of null":         all(good + `,{"name":"b","description":"B.","inputSchema":null}`),
-		"a schema that is a text":  all(good + `,{"name":"b","description":"B.","inputSchema":"object"}`),
-		"a schema that is a list":  all(good + `,{"name":"b","description":"B.","inputSchema":[]}`),
-		"a tool without a name":    all(good + `,{"description":"B.","inputSchema":{}}`),
-		"a tool of an empty name":  all(good + `,{"name":"","description":"B.","inputSchema":{}}`),
-		"a tool of a long name":    all(good + `,{"name":"` + strings.Repeat("b", 129) + `","description":"B.","inputSchema":{}}`),
-		"a tool with a space":      all(good + `,{"name":"b b","description":"B.","inputSchema":{}}`),
-		"a tool without words":     all(good + `,{"name":"b","inputSchema":{}}`),
-		"a tool that is a text":    all(good + `,"b"`),
-		"a tool twice":             all(good + `,` + good),
-		"two names in one tool":    all(`{"name":"write_file","name":"read_file","description":"B.","inputSchema":{}}`),
-		"a schema that is invalid": all(good + `,{"name":"b","description":"B.","inputSchema":{"type":"nothing-known"}}`),
+		"nothing":                 "",
+		"no JSON":                 "<html>",
+		"a list":                  "[]",
+		"null":                    "null",
+		"an object":               "{}",
+		"more after it":           all(good) + "{}",
+		"no tools":                all(""),
+		"no list of tools":        `{"name":"files","endpoint":"` + own + `/invoke"}`,
+		"tools of null":           `{"name":"files","endpoint":"` + own + `/invoke","tools":null}`,
+		"no name":                 `{"endpoint":"` + own + `/invoke","tools":[` + good + `]}`,
+		"an empty name":           named(`""`),
+		"a long name":             named(`"` + strings.Repeat("n", 129) + `"`),
+		"a number for a name":     named("1"),
+		"no endpoint":             `{"name":"files","tools":[` + good + `]}`,
+		"an empty endpoint":       at(`""`),
+		"a relative endpoint":     at(`"/invoke"`),
+		"an ftp endpoint":         at(`"ftp://127.0.0.1/invoke"`),
+		"an endpoint of null":     at("null"),
+		"a foreign endpoint":      at(`"` + foreign + `/invoke"`),
+		"an endpoint with a user": at(`"` + strings.Replace(own, "http://", "http://u:p@", 1) + `/invoke"`),
+		"an endpoint of metadata": at(`"http://169.254.169.254/invoke"`),
+		"a tool without a schema": all(good + `,{"name":"b","description":"B."}`),
+		"a schema of null":        all(good + `,{"name":"b","description":"B.","inputSchema":null}`),
+		"a schema that is a text": all(good + `,{"name":"b","description":"B.","inputSchema":"object"}`),
+		"a schema that is a list": all(good + `,{"name":"b","description":"B.","inputSchema":[]}`),
+		"a tool without a name":   all(good + `,{"description":"B.","inputSchema":{}}`),
+		"a tool of an empty name": all(good + `,{"name":"","description":"B.","inputSchema":{}}`),
+		"a tool of a long name": all(
+			good + `,{"name":"` + strings.Repeat("b", 129) + `","description":"B.","inputSchema":{}}`,
+		),
+		"a tool with a space":   all(good + `,{"name":"b b","description":"B.","inputSchema":{}}`),
+		"a tool without words":  all(good + `,{"name":"b","inputSchema":{}}`),
+		"a tool that is a text": all(good + `,"b"`),
+		"a tool twice":          all(good + `,` + good),
+		"two names in one tool": all(
+			`{"name":"write_file","name":"read_file","description":"B.","inputSchema":{}}`,
+		),
+		"a schema that is invalid": all(
+			good + `,{"name":"b","description":"B.","inputSchema":{"type":"nothing-known"}}`,
+		),
 	}
 }
 
@@ -93,6 +116,7 @@ func testR34(t *testing.T) {
 		w.simply("bad-"+name, "call_1")
 		w.gaveUp("bad-"+name, "call_1", runtime.WhyInvalid)
 	}
+
 	for name, answer := range map[string]func(w http.ResponseWriter){
 		"failing": func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusInternalServerError) },
 		"absent":  func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusNotFound) },
@@ -100,12 +124,15 @@ func testR34(t *testing.T) {
 			rw.Header().Set("Location", w.other.URL+"/.well-known/rap-toolset")
 			rw.WriteHeader(http.StatusFound)
 		},
-		"cut":  func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
-		"huge": func(rw http.ResponseWriter) { _, _ = io.WriteString(rw, `{"x":"`+strings.Repeat("x", 9<<20)+`"}`) },
+		"cut": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"huge": func(rw http.ResponseWriter) {
+			_, _ = io.WriteString(rw, `{"x":"`+strings.Repeat("x", 9<<20)+`"}`)
+		},
 	} {
 		w.tools.manifests(answer)
 		w.offers(name, []string{"mail/list_files"}, []string{"files"})
 	}
+
 	w.tools.exactly("invoke", 0)
 
 	// A session keeps what it was offered; another one asks again.
@@ -115,7 +142,8 @@ func testR34(t *testing.T) {
 	w.tools.offers(toolManifest(w.tools.URL+toolEndpoint, "write_file"))
 	w.offers("new", []string{"files/write_file", "mail/list_files"}, nil)
 	w.tools.exactly("discovery", fetched+1)
-	if got := w.tools.requests("discovery")[0]; got.Method != http.MethodGet || !strings.Contains(got.Header.Get("Accept"), "application/json") {
+	if got := w.tools.requests("discovery")[0]; got.Method != http.MethodGet ||
+		!strings.Contains(got.Header.Get("Accept"), "application/json") {
 		t.Errorf("asked with %+v", got)
 	}
 }
@@ -126,7 +154,12 @@ func testR35(t *testing.T) {
 	w.offers("t-1", []string{"files/read_file", "mail/list_files"}, []string{"files", "mail"})
 	w.simply("t-1", "call_1")
 	w.gaveUp("t-1", "call_1", runtime.WhyInvalid)
-	c := w.invokes(runtime.Invocation{Thread: "t-1", ID: "call_2", Operation: "read_file", Arguments: json.RawMessage(`{}`)})
+	c := w.invokes(runtime.Invocation{
+		Thread:    "t-1",
+		ID:        "call_2",
+		Operation: "read_file",
+		Arguments: json.RawMessage(`{}`),
+	})
 	w.completes(c)
 	w.tools.exactly("invoke", 1)
 	w.other.exactly("invoke", 0)
@@ -138,7 +171,12 @@ func testR35(t *testing.T) {
 
 func testR36(t *testing.T) {
 	w := newRuntimeWorld(t)
-	for thread, where := range map[string]string{"origin": "", "slash": "/", "elsewhere": "/some/other%2Fpath?tool=1&x=%20", "below": "/v1/rap/invoke"} {
+	for thread, where := range map[string]string{
+		"origin":    "",
+		"slash":     "/",
+		"elsewhere": "/some/other%2Fpath?tool=1&x=%20",
+		"below":     "/v1/rap/invoke",
+	} {
 		w.tools.offers(toolManifest(w.tools.URL+where, "write_file"))
 		uri := map[bool]string{true: "/", false: where}[where == ""]
 		before := len(w.tools.requests(uri))
@@ -150,6 +188,7 @@ func testR36(t *testing.T) {
 			w.completes(c)
 		}
 	}
+
 	w.tools.exactly("invoke", 0)
 }
 
@@ -160,9 +199,20 @@ func testR37(t *testing.T) {
 		breaks func()
 		sent   int
 	}{
-		"400": {say(400), 1}, "401": {say(401), 1}, "404": {say(404), 1}, "415": {say(415), 1}, "422": {say(422), 1}, "429": {say(429), 1},
-		"302": {say(302), 1}, "307": {say(307), 1},
-		"500": {say(500), 3}, "502": {say(502), 3}, "503": {say(503), 3}, "cut": {func() { w.tools.drops(toolEndpoint) }, 3},
+		"400": {say(400), 1},
+		"401": {say(401), 1},
+		"404": {say(404), 1},
+		"415": {say(415), 1},
+		"422": {say(422), 1},
+		"429": {say(429), 1},
+		"302": {say(302), 1},
+		"307": {say(307), 1},
+		"500": {say(500), 3},
+		"502": {say(502), 3},
+		"503": {say(503), 3},
+		"cut": {func() {
+			w.tools.drops(toolEndpoint)
+		}, 3},
 	} {
 		tt.breaks()
 		w.simply(name, "call_1")
@@ -174,12 +224,19 @@ func testR37(t *testing.T) {
 		late := w.tools.call(name, "call_1")
 		gentlyRefused(t, "a result of what was not accepted", late.send(late.result("late")))
 	}
-	for name, status := range map[string]int{"200": 200, "201": 201, "202": 202, "204": 204} {
+
+	for name, status := range map[string]int{
+		"200": 200,
+		"201": 201,
+		"202": 202,
+		"204": 204,
+	} {
 		say(status)()
 		c := w.invoke(name, "call_1")
 		w.until(c, "accepted", func(got runtime.Call) bool { return got.State == runtime.CallPending })
 		w.completes(c)
 	}
+
 	w.tools.on(toolEndpoint, func(rw http.ResponseWriter, r *http.Request, _ int) {
 		if w.invocations(w.tools.reads(r).name()) == 1 {
 			rw.WriteHeader(http.StatusServiceUnavailable)
@@ -192,6 +249,7 @@ func testR37(t *testing.T) {
 		w.sameBodies(c.name())
 		w.completes(c)
 	}
+
 	w.tools.answers(toolEndpoint, http.StatusOK)
 	w.settles()
 	for name := range w.distinctCalls() {
@@ -229,7 +287,11 @@ func TestConformanceRuntimeTolerances(t *testing.T) {
 	})
 	w.tools.offers(`{"x-more":[1],` + toolManifest(w.tools.URL+toolEndpoint, "write_file", "read_file")[1:])
 	for n, id := range []string{"a", "b", "c"} {
-		c := w.invokes(runtime.Invocation{Thread: "t-1", ID: id, Operation: "read_file"})
+		c := w.invokes(runtime.Invocation{
+			Thread:    "t-1",
+			ID:        id,
+			Operation: "read_file",
+		})
 		if string(c.Arguments) != "{}" {
 			t.Errorf("missing arguments became %s", c.Arguments)
 		}
@@ -249,6 +311,7 @@ func TestConformanceRuntimeTolerances(t *testing.T) {
 		c.sends(c.result("fine").with("call_id", nil))
 		w.endedWith(c, "fine")
 	}
+
 	c := w.invoke("t-2", "call_1")
 	c.refused("no default is not among them", c.choice(c.answerAt("")).without("default"))
 	w.stillAsks(c)

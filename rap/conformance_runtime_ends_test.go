@@ -102,7 +102,8 @@ func testR6(t *testing.T) {
 	}
 }
 
-// A question says that the tool has the invocation, whatever becomes of the exchange that carried it.
+// A question says that the tool has the invocation, whatever becomes of
+// the exchange that carried it.
 func testR7(t *testing.T) {
 	w := newRuntimeWorld(t, func(w *runtimeWorld) { w.cfg.Servers[0].Peer.Timeout = 2 * time.Second })
 	ends := map[string]func(http.ResponseWriter){
@@ -125,10 +126,16 @@ func testR7(t *testing.T) {
 	for _, c := range calls {
 		w.desk.asked(c.name(), 1)
 	}
-	// Long after these have failed, another that never asked has been tried as often as one may.
+	// Long after these have failed, another that never asked has been
+	// tried as often as one may.
 	ends["probe"] = nil
 	w.other.answers(toolEndpoint, http.StatusServiceUnavailable)
-	w.starts(runtime.Invocation{Thread: "t-2", ID: "probe", Operation: "list_files", Arguments: json.RawMessage(`{}`)})
+	w.starts(runtime.Invocation{
+		Thread:    "t-2",
+		ID:        "probe",
+		Operation: "list_files",
+		Arguments: json.RawMessage(`{}`),
+	})
 	w.gaveUp("t-2", "probe", runtime.WhyNotAccepted)
 	w.settles()
 	for id, c := range calls {
@@ -137,6 +144,7 @@ func testR7(t *testing.T) {
 		}
 		w.until(c, "asking", func(got runtime.Call) bool { return got.State == runtime.CallPending })
 	}
+
 	for _, c := range calls {
 		w.desk.picks(w.desk.asked(c.name(), 1).Ref, 1)
 		w.answered(c, c.answerAt(""), 1)
@@ -149,16 +157,19 @@ func testR7(t *testing.T) {
 		}
 		w.tools.exactly(c.answerAt(""), 1)
 	}
+
 	t.Run("killed", killedSending)
 }
 
-// hears waits for the notice that a server gets once, and checks it to the letter.
+// hears waits for the notice that a server gets once, and checks it to
+// the letter.
 func hears(p *toolPeer, route string, want map[string]string) {
 	p.t.Helper()
 	for n := 1; ; n++ {
 		r := p.waits(route, n)[n-1]
 		var got map[string]string
-		if err := json.Unmarshal([]byte(r.Body), &got); err != nil || r.Method != http.MethodPost || r.ContentType != "application/json" {
+		if err := json.Unmarshal([]byte(r.Body), &got); err != nil || r.Method != http.MethodPost ||
+			r.ContentType != "application/json" {
 			p.t.Fatalf("a notice that can't be read: %v: %+v", err, r)
 		}
 		if maps.Equal(got, want) {
@@ -259,23 +270,41 @@ func testR31(t *testing.T) {
 	c.refused("neither", neither)
 	c.refused("both null", neither.with("text", nil).with("content", nil))
 	for name, v := range map[string]any{
-		"a string": "x", "an object": map[string]any{}, "items of text": []string{"x"}, "an item without a type": []any{map[string]any{"text": "x"}},
+		"a string":                     "x",
+		"an object":                    map[string]any{},
+		"items of text":                []string{"x"},
+		"an item without a type":       []any{map[string]any{"text": "x"}},
 		"an unknown item":              []any{map[string]any{"type": "audio", "data": "AA=="}},
 		"an image without data":        []any{map[string]any{"type": "image", "mediaType": "image/png"}},
 		"an item of text without text": []any{map[string]any{"type": "text"}},
 	} {
 		c.refused("content that is "+name, neither.with("content", v))
 	}
-	for name, v := range map[string]any{"a number": 1, "a list": []string{"x"}, "an object": map[string]any{}} {
+
+	for name, v := range map[string]any{
+		"a number":  1,
+		"a list":    []string{"x"},
+		"an object": map[string]any{},
+	} {
 		c.refused("text that is "+name, neither.with("text", v))
 	}
+
 	w.pending(c)
-	content := []any{map[string]any{"type": "text", "text": "the content"}, map[string]any{"type": "image", "data": "AAEC", "mediaType": "image/png"}}
-	c.sends(m.with("content", content).with("display_as", []any{map[string]any{"type": "text", "content": "cosmetic"}}))
+	content := []any{map[string]any{"type": "text", "text": "the content"}, map[string]any{
+		"type":      "image",
+		"data":      "AAEC",
+		"mediaType": "image/png",
+	}}
+	c.sends(
+		m.with("content", content).
+			with("display_as", []any{map[string]any{"type": "text", "content": "cosmetic"}}),
+	)
 	got := w.ends("t-1", "call_1")
-	want := `{"content":[{"Text":"the content","Image":"","MediaType":""},{"Text":"","Image":"AAEC","MediaType":"image/png"}]}`
+	want := `{"content":[{"Text":"the content","Image":"","MediaType":""},{"Text":"","Image":"AAEC",` +
+		`"MediaType":"image/png"}]}`
 	got.Outcome.DisplayAs = nil // cosmetic
-	if text, err := json.Marshal(got.Outcome); err != nil || !sameJSON(text, []byte(want)) || got.Failed || got.Synthetic {
+	if text, err := json.Marshal(got.Outcome); err != nil || !sameJSON(text, []byte(want)) || got.Failed ||
+		got.Synthetic {
 		t.Errorf("the outcome is %s, %v: %+v", text, err, got)
 	}
 
@@ -299,13 +328,21 @@ func testR32(t *testing.T) {
 	c, q, uri := w.asks("t-1", "call_1")
 	c.sends(c.view("diff", map[string]any{"n": 1}))
 	c.sends(c.view("diff", map[string]any{"n": 2}))
-	gentlyRefused(t, "a view of an unknown thread", c.send(c.view("diff", map[string]any{"n": 3}).with("group_id", "t-9")))
+	gentlyRefused(
+		t,
+		"a view of an unknown thread",
+		c.send(c.view("diff", map[string]any{"n": 3}).with("group_id", "t-9")),
+	)
 	followed.sends(followed.event("first"))
 	followed.sends(followed.event("first"))
 	followed.sends(followed.event("last").with("final", true).with("associative", true))
 	gentlyRefused(t, "an event after the last", followed.send(followed.event("too late")))
 	gentlyRefused(t, "an event of a call that nobody follows", c.send(c.event("injected")))
-	gentlyRefused(t, "an event of an unknown call", followed.send(followed.event("injected").with("tool_call_id", "call_9")))
+	gentlyRefused(
+		t,
+		"an event of an unknown call",
+		followed.send(followed.event("injected").with("tool_call_id", "call_9")),
+	)
 	for _, address := range []string{"http://signin.example/", "signin", "javascript:alert(1)", ""} {
 		c.refused("a sign-in at "+address, c.oauth(address))
 	}
@@ -328,10 +365,21 @@ func testR32(t *testing.T) {
 	}
 	events, err := w.mine.Events(t.Context(), "t-1", 0)
 	if err != nil || !slices.Equal(events, []rap.Event{
-		{ID: "call_0", Text: "first"}, {Index: 1, ID: "call_0", Text: "first"}, {Index: 2, ID: "call_0", Text: "last", Associative: true, Final: true},
+		{ID: "call_0", Text: "first"}, {
+			Index: 1,
+			ID:    "call_0",
+			Text:  "first",
+		}, {
+			Index:       2,
+			ID:          "call_0",
+			Text:        "last",
+			Associative: true,
+			Final:       true,
+		},
 	}) {
 		t.Errorf("the events are %+v, %v", events, err)
 	}
+
 	w.desk.picks(q.Ref, 1)
 	w.answered(c, uri, 1)
 	w.tools.exactly(uri, 1)

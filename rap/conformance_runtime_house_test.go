@@ -31,7 +31,9 @@ people:
   - {id: ben, name: Ben Poe, groups: [duty]}
 `
 
-// askHouse is where people really answer: a store in a file, the approval service, people and their inbox. Several processes may share the file.
+// askHouse is where people really answer: a store in a file, the
+// approval service, people and their inbox. Several processes may share
+// the file.
 type askHouse struct {
 	store   store.Store
 	service *approval.Service
@@ -67,7 +69,11 @@ func (h *askHouse) Plan(_ context.Context, _, agent string) (*approval.Compiled,
 	if agent != "clerk" {
 		return nil, approval.ErrUnknownAgent
 	}
-	return &approval.Compiled{Agent: approval.Agent{ID: agent, Version: "1.0.0", Name: "Clerk"}, Plan: h.plan}, nil
+	return &approval.Compiled{Agent: approval.Agent{
+		ID:      agent,
+		Version: "1.0.0",
+		Name:    "Clerk",
+	}, Plan: h.plan}, nil
 }
 
 func (h *askHouse) desk() hold.People {
@@ -82,23 +88,36 @@ func houseWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *ask
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.store.Close() })
-	return moreWorld(t, append(set, func(w *runtimeWorld) { w.cfg.People, w.cfg.Records = h.desk(), h.store })...), h
+	return moreWorld(
+		t,
+		append(set, func(w *runtimeWorld) { w.cfg.People, w.cfg.Records = h.desk(), h.store })...), h
 }
 
 // votes is one person's word on a question. Whoever comes second is told so.
-func (h *askHouse) votes(t *testing.T, ref, person string, verdict approval.Verdict, choice int) (approval.VoteOutcome, error) {
+func (h *askHouse) votes(
+	t *testing.T, ref, person string, verdict approval.Verdict, choice int,
+) (approval.VoteOutcome, error) {
 	t.Helper()
 	r, err := h.service.Request(t.Context(), "acme", ref)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := approval.VoteInput{Tenant: "acme", ID: ref, Binding: r.Binding(), Person: person, Verdict: verdict, Channel: "test", Full: true}
+	in := approval.VoteInput{
+		Tenant:  "acme",
+		ID:      ref,
+		Binding: r.Binding(),
+		Person:  person,
+		Verdict: verdict,
+		Channel: "test",
+		Full:    true,
+	}
 	switch verdict {
 	case approval.Choose:
 		in.Choice = &choice
 	case approval.Deny:
 		in.Reason = "not like this"
 	}
+
 	got, err := h.service.Vote(t.Context(), in)
 	if err != nil {
 		return "", err
@@ -118,7 +137,8 @@ func (h *askHouse) picks(t *testing.T, ref, person string, choice int) {
 // tooLate wants an answer to be no answer any more.
 func (h *askHouse) tooLate(t *testing.T, ref, person string, choice int) {
 	t.Helper()
-	if got, err := h.votes(t, ref, person, approval.Choose, choice); err == nil && got != approval.VoteLate && got != approval.VoteConflicting {
+	if got, err := h.votes(t, ref, person, approval.Choose, choice); err == nil && got != approval.VoteLate &&
+		got != approval.VoteConflicting {
 		t.Errorf("the late answer of %s: %q", person, got)
 	}
 }
@@ -132,11 +152,16 @@ func (w *runtimeWorld) open(c *toolCall) string {
 // page is what a person sees of a question in the inbox.
 func (h *askHouse) page(t *testing.T, person, ref string) string {
 	t.Helper()
-	site := httptest.NewServer(inbox.New(inbox.Config{Service: h.service, Store: h.store, Directory: h.people, Now: time.Now,
+	site := httptest.NewServer(inbox.New(inbox.Config{
+		Service:   h.service,
+		Store:     h.store,
+		Directory: h.people,
+		Now:       time.Now,
 		Who: func(r *http.Request) (string, approval.Person, bool, bool) {
 			p, ok, err := h.people.Person(r.Context(), "acme", person)
 			return "acme", p, false, ok && err == nil
-		}}))
+		},
+	}))
 	defer site.Close()
 	res, err := http.Get(site.URL + "/requests/" + ref)
 	if err != nil {
@@ -150,7 +175,8 @@ func (h *askHouse) page(t *testing.T, person, ref string) string {
 	return string(text)
 }
 
-// testR23 has two people answer at once, at a desk that takes one of them, and at one that changes its mind while two processes look.
+// testR23 has two people answer at once, at a desk that takes one of
+// them, and at one that changes its mind while two processes look.
 func testR23(t *testing.T) {
 	t.Parallel()
 	w, h := houseWorld(t, func(w *runtimeWorld) { w.cfg.Servers[0].Groups = []string{"duty"} })
@@ -162,11 +188,13 @@ func testR23(t *testing.T) {
 		chosen, together := make(chan int, 2), sync.WaitGroup{}
 		for choice, person := range []string{"mara", "ben"} {
 			together.Go(func() {
-				if got, err := h.votes(t, ref, person, approval.Choose, choice); err == nil && got == approval.VoteAnswered {
+				if got, err := h.votes(t, ref, person, approval.Choose, choice); err == nil &&
+					got == approval.VoteAnswered {
 					chosen <- choice
 				}
 			})
 		}
+
 		together.Wait()
 		if len(chosen) != 1 {
 			t.Fatalf("%d answers counted", len(chosen))
@@ -177,6 +205,7 @@ func testR23(t *testing.T) {
 		w.tools.exactly(c.answerAt(""), 1)
 		w.completes(c)
 	}
+
 	twoProcesses(t)
 }
 
@@ -206,7 +235,8 @@ func twoProcesses(t *testing.T) {
 		w.desk.picks(q.Ref, 2)
 		w.settles()
 		w.tools.exactly(uri, 1)
-		if got, err := threadsOf(t, second).Call(t.Context(), "t-1", id); err != nil || got.State != runtime.CallPending {
+		if got, err := threadsOf(t, second).Call(t.Context(), "t-1", id); err != nil ||
+			got.State != runtime.CallPending {
 			t.Errorf("the other process has %+v, %v", got, err)
 		}
 
@@ -230,16 +260,29 @@ func testR33(t *testing.T) {
 	t.Parallel()
 	w, h := houseWorld(t)
 	c := w.invoke("t-1", "hostile")
-	c.sends(c.choice(c.answerAt("")).with("prompt", hostilePrompt).with("choices", []string{hostilePrompt, "\r\nNo\x1b[0m", "No"}))
+	c.sends(
+		c.choice(c.answerAt("")).
+			with("prompt", hostilePrompt).
+			with("choices", []string{hostilePrompt, "\r\nNo\x1b[0m", "No"}),
+	)
 	ref := w.open(c)
 	shown := h.page(t, "ann", ref)
 	for _, bad := range []string{
-		"\x1b", "\x07", "\u202e", "\u2066", "\u200b", "<script>alert", "<img", `<a href="javascript:`, `href="https://evil.example`,
+		"\x1b",
+		"\x07",
+		"\u202e",
+		"\u2066",
+		"\u200b",
+		"<script>alert",
+		"<img",
+		`<a href="javascript:`,
+		`href="https://evil.example`,
 	} {
 		if strings.Contains(shown, bad) {
 			t.Errorf("the page holds %q", bad)
 		}
 	}
+
 	at := func(part string) int { return strings.Index(shown, part) }
 	if at("write_file") < 0 || at("files") < 0 || at("evil.example") < at("write_file") || at("/etc/motd") < 0 {
 		t.Errorf("what we know does not come first: %s", shown)
@@ -247,11 +290,14 @@ func testR33(t *testing.T) {
 	h.picks(t, ref, "ann", 1)
 	w.answered(c, c.answerAt(""), 1)
 
-	// What no store can keep is refused or made harmless, but never left hanging.
+	// What no store can keep is refused or made harmless, but never
+	// left hanging.
 	for name, m := range map[string]toolMessage{
-		"zeros": {"prompt": "Allow\x00this?"}, "zero labels": {"choices": []string{"Yes\x00", "No", "-"}},
+		"zeros":            {"prompt": "Allow\x00this?"},
+		"zero labels":      {"choices": []string{"Yes\x00", "No", "-"}},
 		"long labels":      {"choices": []string{strings.Repeat("y", 100_000), "No", "-"}},
-		"many long labels": {"choices": labels(50, strings.Repeat("y", 50_000))}, "a million": {"prompt": strings.Repeat("ü", 1<<19)},
+		"many long labels": {"choices": labels(50, strings.Repeat("y", 50_000))},
+		"a million":        {"prompt": strings.Repeat("ü", 1<<19)},
 	} {
 		c := w.invoke("t-2", name)
 		q := c.choice(c.answerAt(""))
@@ -265,6 +311,7 @@ func testR33(t *testing.T) {
 		h.picks(t, w.open(c), "ann", 1)
 		w.answered(c, c.answerAt(""), 1)
 	}
+
 	capped(t)
 }
 
@@ -282,7 +329,8 @@ func capped(t *testing.T) {
 	c := w.invoke("t-1", "long")
 	c.sends(c.choice(c.answerAt("")).with("prompt", long))
 	got := w.desk.asked("Allow the", 1).Question.Prompt
-	if len(got) < 1<<12 || len(got) > 9<<10 || strings.HasPrefix(long, got) || strings.ContainsRune(got, '\ufffd') {
+	if len(got) < 1<<12 || len(got) > 9<<10 || strings.HasPrefix(long, got) ||
+		strings.ContainsRune(got, '\ufffd') {
 		t.Errorf("shown are %d bytes, ending in %q", len(got), got[max(0, len(got)-100):])
 	}
 	c = w.invoke("t-1", "many")

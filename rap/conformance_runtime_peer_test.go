@@ -17,8 +17,9 @@ import (
 	"unicode/utf8"
 )
 
-// confRuntime is a runtime by the letter of the protocol's field tables, apart from all code under test: it has messages of its own, does what a
-// row's script says, and writes down whatever reaches it.
+// confRuntime is a runtime by the letter of the protocol's field
+// tables, apart from all code under test: it has messages of its own,
+// does what a row's script says, and writes down whatever reaches it.
 type confRuntime struct {
 	t      *testing.T
 	name   string
@@ -35,8 +36,10 @@ type confRuntime struct {
 	arrived chan struct{} // closed when something new is there
 	faults  []string
 	closing chan struct{}
-	script  func(cb *confCallback, nth int) int // answers the nth delivery of a message: a status, or one below; nil: 200
-	to      string                              // where redirects point
+	// answers the nth delivery of a message: a status, or one below;
+	// nil: 200
+	script func(cb *confCallback, nth int) int
+	to     string // where redirects point
 }
 
 // Answers of a script that are no status.
@@ -45,7 +48,8 @@ const (
 	confCut              // the connection
 )
 
-// confInvocation is the message, with null where the reference implementation writes null.
+// confInvocation is the message, with null where the reference
+// implementation writes null.
 type confInvocation struct {
 	Operation   string          `json:"operation"`
 	Arguments   json.RawMessage `json:"arguments,omitempty"`
@@ -82,8 +86,12 @@ type confCallback struct {
 func newConfRuntime(t *testing.T, name string) *confRuntime {
 	t.Helper()
 	r := &confRuntime{
-		t: t, name: name, token: "bearer-of-" + name, arrived: make(chan struct{}), closing: make(chan struct{}),
-		client: &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{}},
+		t:       t,
+		name:    name,
+		token:   "bearer-of-" + name,
+		arrived: make(chan struct{}),
+		closing: make(chan struct{}),
+		client:  &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{}},
 	}
 	r.server = httptest.NewServer(r)
 	t.Cleanup(func() {
@@ -118,13 +126,15 @@ func (r *confRuntime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case confCut:
 		panic(http.ErrAbortHandler)
 	}
+
 	if status/100 == 3 {
 		w.Header().Set("Location", r.to)
 	}
 	w.WriteHeader(status)
 }
 
-// keep writes a callback down and asks the script. What is waited for is there once its answer is known.
+// keep writes a callback down and asks the script. What is waited for
+// is there once its answer is known.
 func (r *confRuntime) keep(cb *confCallback, fault string) int {
 	r.mu.Lock()
 	script, nth := r.script, 1
@@ -156,12 +166,38 @@ func (r *confRuntime) answers(script func(cb *confCallback, nth int) int) {
 	r.script = script
 }
 
-// confFields are the fields of the messages that a tool without sign-ins and views sends. True: required.
+// confFields are the fields of the messages that a tool without
+// sign-ins and views sends. True: required.
 func confFields() map[string]map[string]bool {
 	return map[string]map[string]bool{
-		"tool_result":        {"type": true, "group_id": true, "id": true, "call_id": false, "text": false, "content": false, "display_as": false, "subscription": false},
-		"user_choice":        {"type": true, "group_id": true, "id": true, "call_id": false, "prompt": true, "choices": true, "default": true, "response_url": true},
-		"subscription_event": {"type": true, "group_id": true, "tool_call_id": true, "text": true, "associative": false, "final": false},
+		"tool_result": {
+			"type":         true,
+			"group_id":     true,
+			"id":           true,
+			"call_id":      false,
+			"text":         false,
+			"content":      false,
+			"display_as":   false,
+			"subscription": false,
+		},
+		"user_choice": {
+			"type":         true,
+			"group_id":     true,
+			"id":           true,
+			"call_id":      false,
+			"prompt":       true,
+			"choices":      true,
+			"default":      true,
+			"response_url": true,
+		},
+		"subscription_event": {
+			"type":         true,
+			"group_id":     true,
+			"tool_call_id": true,
+			"text":         true,
+			"associative":  false,
+			"final":        false,
+		},
 	}
 }
 
@@ -179,6 +215,7 @@ func (c *confCallback) read(req *http.Request) string {
 	case json.Unmarshal(c.body, &fields) != nil:
 		return "no JSON object"
 	}
+
 	if err := json.Unmarshal(c.body, c); err != nil {
 		return err.Error()
 	}
@@ -209,6 +246,7 @@ func (c *confCallback) content(fields map[string]json.RawMessage) string {
 		}
 		return ""
 	}
+
 	to, err := url.Parse(c.ResponseURL)
 	switch {
 	case c.Prompt == "":
@@ -220,6 +258,7 @@ func (c *confCallback) content(fields map[string]json.RawMessage) string {
 	case err != nil || !to.IsAbs() || to.Host == "":
 		return "a response_url that is not absolute"
 	}
+
 	return ""
 }
 
@@ -263,7 +302,8 @@ func (r *confRuntime) heard() string {
 	return b.String()
 }
 
-// send makes a request as this runtime and returns status and body; 0 when nobody answered.
+// send makes a request as this runtime and returns status and body; 0
+// when nobody answered.
 func (r *confRuntime) send(method, to string, body []byte, change ...func(*http.Request)) (int, string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, to, bytes.NewReader(body))
@@ -300,7 +340,8 @@ func (r *confRuntime) meet(base string) {
 	}
 	r.base = strings.TrimRight(base, "/")
 	status, body := r.send(http.MethodGet, r.base+"/.well-known/rap-toolset", nil)
-	if err := json.Unmarshal([]byte(body), &manifest); status != http.StatusOK || err != nil || manifest.Endpoint == "" {
+	if err := json.Unmarshal([]byte(body), &manifest); status != http.StatusOK || err != nil ||
+		manifest.Endpoint == "" {
 		r.t.Fatalf("discovery: %d %v %s", status, err, body)
 	}
 	r.endpoint = manifest.Endpoint
@@ -343,7 +384,8 @@ func (r *confRuntime) over(thread, id string) {
 	}
 }
 
-// confCall is one call with a callback URL of its own, which says nothing to anybody else.
+// confCall is one call with a callback URL of its own, which says
+// nothing to anybody else.
 type confCall struct {
 	*confRuntime
 	in  confInvocation
@@ -357,9 +399,17 @@ func (r *confRuntime) call(operation, arguments string) *confCall {
 	defer r.mu.Unlock()
 	r.calls++
 	uri := fmt.Sprintf("/cb/%s-secret%d/%%2e%%2F~a;b?k=%d&k=%%26", r.name, r.calls, r.calls)
-	return &confCall{confRuntime: r, uri: uri, in: confInvocation{
-		Operation: operation, Arguments: json.RawMessage(arguments), ID: fmt.Sprintf("call_%d", r.calls), GroupID: "thread-1", CallbackURL: r.server.URL + uri,
-	}}
+	return &confCall{
+		confRuntime: r,
+		uri:         uri,
+		in: confInvocation{
+			Operation:   operation,
+			Arguments:   json.RawMessage(arguments),
+			ID:          fmt.Sprintf("call_%d", r.calls),
+			GroupID:     "thread-1",
+			CallbackURL: r.server.URL + uri,
+		},
+	}
 }
 
 func (c *confCall) with(change func(*confInvocation)) *confCall {
@@ -387,9 +437,12 @@ func (c *confCall) invoke() *confCall {
 	return c
 }
 
-// of matches the messages of a type that belong to this call; all types when it is "".
+// of matches the messages of a type that belong to this call; all types
+// when it is "".
 func (c *confCall) of(kind string) func(*confCallback) bool {
-	return func(cb *confCallback) bool { return cb.uri == c.uri && (kind == "" || cb.Type == kind) }
+	return func(cb *confCallback) bool {
+		return cb.uri == c.uri && (kind == "" || cb.Type == kind)
+	}
 }
 
 func (c *confCall) count(kind string) int {
@@ -406,7 +459,9 @@ func (c *confCall) choice() *confCallback {
 // result waits for a result that was received, and returns its text.
 func (c *confCall) result() string {
 	c.t.Helper()
-	cb := c.await("a tool_result of "+c.in.ID, 1, func(cb *confCallback) bool { return c.of("tool_result")(cb) && cb.status/100 == 2 })
+	cb := c.await("a tool_result of "+c.in.ID, 1, func(cb *confCallback) bool {
+		return c.of("tool_result")(cb) && cb.status/100 == 2
+	})
 	if cb.GroupID != c.in.GroupID || cb.ID != c.in.ID {
 		c.t.Fatalf("the result of %s in %s came as %s in %s", c.in.ID, c.in.GroupID, cb.ID, cb.GroupID)
 	}
@@ -450,6 +505,7 @@ func (c *confCallback) index(t *testing.T, word string) int {
 			at = i
 		}
 	}
+
 	if at < 0 {
 		t.Fatalf("no choice speaks of %q: %q", word, c.Choices)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// stillAsks has a call that was sent rubbish ask properly, be answered and complete.
+// stillAsks has a call that was sent rubbish ask properly, be answered
+// and complete.
 func (w *runtimeWorld) stillAsks(c *toolCall) {
 	w.t.Helper()
 	w.settles()
@@ -33,12 +34,20 @@ func testR11(t *testing.T) {
 	before := w.refusals()
 	c.refused("missing", m.without("choices"))
 	for name, v := range map[string]any{
-		"empty": []string{}, "null": nil, "a string": "Yes", "a number": 1, "an object": map[string]any{}, "numbers": []int{1, 2},
-		"a null":  []any{"Yes", nil},
-		"objects": []any{map[string]string{"label": "Yes"}}, "lists": []any{[]string{"Yes"}}, "a truth": []any{true},
+		"empty":     []string{},
+		"null":      nil,
+		"a string":  "Yes",
+		"a number":  1,
+		"an object": map[string]any{},
+		"numbers":   []int{1, 2},
+		"a null":    []any{"Yes", nil},
+		"objects":   []any{map[string]string{"label": "Yes"}},
+		"lists":     []any{[]string{"Yes"}},
+		"a truth":   []any{true},
 	} {
 		c.refused(name, m.with("choices", v))
 	}
+
 	if w.refusals() == before {
 		t.Error("nothing was logged")
 	}
@@ -51,17 +60,26 @@ func testR12(t *testing.T) {
 	m := c.choice(c.answerAt(""))
 	c.refused("missing", m.without("default"))
 	for name, v := range map[string]any{
-		"null": nil, "negative": -1, "one too many": 3, "far too many": uint64(1) << 63, "a fraction": 1.5, "a string": "1",
-		"a truth": true, "a list": []int{1}, "an object": map[string]any{},
+		"null":         nil,
+		"negative":     -1,
+		"one too many": 3,
+		"far too many": uint64(1) << 63,
+		"a fraction":   1.5,
+		"a string":     "1",
+		"a truth":      true,
+		"a list":       []int{1},
+		"an object":    map[string]any{},
 	} {
 		c.refused(name, m.with("default", v))
 	}
+
 	for _, number := range []string{"1e400", "-0.5", "18446744073709551616", "0x1", "01", "NaN", "1.", "+1"} {
 		body := strings.Replace(m.with("default", 777).text(t), "777", number, 1)
 		if status := c.raw("application/json", body); status/100 != 4 {
 			t.Errorf("%s: answered with %d", number, status)
 		}
 	}
+
 	w.stillAsks(c)
 }
 
@@ -119,7 +137,8 @@ func testR15(t *testing.T) {
 	}
 }
 
-// badAddresses are response URLs that are not the tool server's, though many look like it.
+// badAddresses are response URLs that are not the tool server's, though
+// many look like it.
 func badAddresses(t *testing.T, own, trapped string) []string {
 	t.Helper()
 	u, err := url.Parse(own)
@@ -132,25 +151,68 @@ func badAddresses(t *testing.T, own, trapped string) []string {
 	}
 	port, other := u.Port(), at.Port()
 	return []string{
-		trapped + "/a", "http://localhost:" + port + "/a", "http://[::1]:" + port + "/a", "http://127.0.0.1:" + other + "/a",
+		trapped + "/a",
+		"http://localhost:" + port + "/a",
+		"http://[::1]:" + port + "/a",
+		"http://127.0.0.1:" + other + "/a",
 		"http://localhost:" + other + "/a",
-		"http://127.0.0.1/a", "https://127.0.0.1:" + port + "/a", "https://127.0.0.1:" + other + "/a", "http://127.0.0.2:" + port + "/a",
-		"http://127.1:" + other + "/a", "http://2130706433:" + other + "/a", "http://0x7f000001:" + other + "/a", "http://0177.0.0.1:" + other + "/a",
-		"http://0.0.0.0:" + other + "/a", "http://[::ffff:127.0.0.1]:" + other + "/a", "http://[::]:" + other + "/a", "http://localhost.:" + other + "/a",
-		"http://127.0.0.1.nip.io:" + other + "/a", "http://localtest.me:" + other + "/a", "http://rebind.example:" + port + "/a",
-		"http://169.254.169.254/latest/meta-data/", "http://[fd00:ec2::254]/latest/", "http://metadata.google.internal/",
-		"http://10.0.0.1/a", "http://192.168.1.1:" + port + "/a",
-		"http://user:pass@127.0.0.1:" + port + "/a", "http://user@127.0.0.1:" + port + "/a", "http://@127.0.0.1:" + port + "/a",
+		"http://127.0.0.1/a",
+		"https://127.0.0.1:" + port + "/a",
+		"https://127.0.0.1:" + other + "/a",
+		"http://127.0.0.2:" + port + "/a",
+		"http://127.1:" + other + "/a",
+		"http://2130706433:" + other + "/a",
+		"http://0x7f000001:" + other + "/a",
+		"http://0177.0.0.1:" + other + "/a",
+		"http://0.0.0.0:" + other + "/a",
+		"http://[::ffff:127.0.0.1]:" + other + "/a",
+		"http://[::]:" + other + "/a",
+		"http://localhost.:" + other + "/a",
+		"http://127.0.0.1.nip.io:" + other + "/a",
+		"http://localtest.me:" + other + "/a",
+		"http://rebind.example:" + port + "/a",
+		"http://169.254.169.254/latest/meta-data/",
+		"http://[fd00:ec2::254]/latest/",
+		"http://metadata.google.internal/",
+		"http://10.0.0.1/a",
+		"http://192.168.1.1:" + port + "/a",
+		"http://user:pass@127.0.0.1:" + port + "/a",
+		"http://user@127.0.0.1:" + port + "/a",
+		"http://@127.0.0.1:" + port + "/a",
 		"http://127.0.0.1:" + port + "@127.0.0.1:" + other + "/a",
-		"http://127.0.0.1:" + port + "\\@127.0.0.1:" + other + "/a", "http://127.0.0.1:" + port + "#@127.0.0.1:" + other,
-		own + "/a#fragment", own + "/a#", "ftp://127.0.0.1:" + port + "/a", "ws://127.0.0.1:" + port + "/a", "file:///etc/passwd",
+		"http://127.0.0.1:" + port + "\\@127.0.0.1:" + other + "/a",
+		"http://127.0.0.1:" + port + "#@127.0.0.1:" + other,
+		own + "/a#fragment",
+		own + "/a#",
+		"ftp://127.0.0.1:" + port + "/a",
+		"ws://127.0.0.1:" + port + "/a",
+		"file:///etc/passwd",
 		"gopher://127.0.0.1:" + other + "/_a",
-		"javascript:alert(1)", "data:,a", "mailto:a@example.com", "/a", "a", "", "?a", "//127.0.0.1:" + port + "/a",
-		"http:", "http://", "http:///a", "http:127.0.0.1:" + port + "/a",
-		" " + own + "/a", own + "/a\n", own + "/\r\nHost: x", own + "/a\tb", own + "/\x00",
-		"http://127.0.0.1:" + port + "0/a", "http://127.0.0.1:-1/a", "http://127.0.0.1:99999/a",
-		own + "/" + strings.Repeat("a", 1<<13), own + ".example/a", "http://127.0.0.1%00:" + port + "/a",
-		"http://127.0.0.1%2eexample:" + port + "/a", "http://１２７.0.0.1:" + port + "/a",
+		"javascript:alert(1)",
+		"data:,a",
+		"mailto:a@example.com",
+		"/a",
+		"a",
+		"",
+		"?a",
+		"//127.0.0.1:" + port + "/a",
+		"http:",
+		"http://",
+		"http:///a",
+		"http:127.0.0.1:" + port + "/a",
+		" " + own + "/a",
+		own + "/a\n",
+		own + "/\r\nHost: x",
+		own + "/a\tb",
+		own + "/\x00",
+		"http://127.0.0.1:" + port + "0/a",
+		"http://127.0.0.1:-1/a",
+		"http://127.0.0.1:99999/a",
+		own + "/" + strings.Repeat("a", 1<<13),
+		own + ".example/a",
+		"http://127.0.0.1%00:" + port + "/a",
+		"http://127.0.0.1%2eexample:" + port + "/a",
+		"http://１２７.0.0.1:" + port + "/a",
 	}
 }
 
@@ -161,13 +223,24 @@ func testR17(t *testing.T) {
 	a, b := w.invoke("t-1", "call_1"), w.invoke("t-2", "call_2")
 	before := w.refusals()
 	for name, ids := range map[string][2]string{
-		"unknown group": {"t-9", "call_1"}, "unknown id": {"t-1", "call_9"}, "id of another thread": {"t-1", "call_2"}, "another call": {"t-2", "call_2"},
-		"a finished call": {"t-1", "done"}, "empty group": {"", "call_1"}, "empty id": {"t-1", ""}, "case": {"T-1", "call_1"},
+		"unknown group":        {"t-9", "call_1"},
+		"unknown id":           {"t-1", "call_9"},
+		"id of another thread": {"t-1", "call_2"},
+		"another call":         {"t-2", "call_2"},
+		"a finished call":      {"t-1", "done"},
+		"empty group":          {"", "call_1"},
+		"empty id":             {"t-1", ""},
+		"case":                 {"T-1", "call_1"},
 	} {
-		for _, m := range []toolMessage{a.choice(a.answerAt("")), a.result("injected"), a.oauth("https://signin.example/")} {
+		for _, m := range []toolMessage{
+			a.choice(a.answerAt("")),
+			a.result("injected"),
+			a.oauth("https://signin.example/"),
+		} {
 			gentlyRefused(t, name, a.send(m.with("group_id", ids[0]).with("id", ids[1])))
 		}
 	}
+
 	if w.refusals() == before {
 		t.Error("nothing was logged")
 	}
@@ -179,6 +252,7 @@ func testR17(t *testing.T) {
 			a.refused(field+" is a number", m.with(field, 1))
 		}
 	}
+
 	w.settles()
 	w.endedWith(done, "Done: t-1/done")
 	for _, c := range []*toolCall{a, b, done} {
@@ -192,7 +266,8 @@ func testR17(t *testing.T) {
 	w.completes(b)
 }
 
-// gentlyRefused wants 4xx or 200: peers may not learn from a status that their callback did nothing.
+// gentlyRefused wants 4xx or 200: peers may not learn from a status
+// that their callback did nothing.
 func gentlyRefused(t *testing.T, what string, status int) {
 	t.Helper()
 	if status != http.StatusOK && status/100 != 4 {
@@ -202,20 +277,34 @@ func gentlyRefused(t *testing.T, what string, status int) {
 
 func testR18(t *testing.T) {
 	w := newRuntimeWorld(t)
-	a, b, finished := w.invoke("t-1", "call_1"), w.invoke("t-2", "call_1"), w.invoke("t-1", "call_0")
+	a := w.invoke("t-1", "call_1")
+	b := w.invoke("t-2", "call_1")
+	finished := w.invoke("t-1", "call_0")
 	w.completes(finished)
 	base, token := w.cfg.CallbackURL, strings.TrimPrefix(a.CallbackURL, w.cfg.CallbackURL+"/")
 	if len(token) < 22 {
 		t.Errorf("%d characters can't hold 128 bits", len(token))
 	}
 	for name, address := range map[string]string{
-		"none": base, "an empty one": base + "/", "a cut one": a.CallbackURL[:len(a.CallbackURL)-1], "a longer one": a.CallbackURL + "A",
-		"another path":  a.CallbackURL + "/more",
-		"one character": base + "/" + flip(token), "of nobody": base + "/" + strings.Repeat("A", len(token)), "of another call": b.CallbackURL,
-		"of a finished call": finished.CallbackURL, "as a query": base + "/?token=" + token, "lower case": base + "/" + strings.ToLower(token) + "a",
+		"none":               base,
+		"an empty one":       base + "/",
+		"a cut one":          a.CallbackURL[:len(a.CallbackURL)-1],
+		"a longer one":       a.CallbackURL + "A",
+		"another path":       a.CallbackURL + "/more",
+		"one character":      base + "/" + flip(token),
+		"of nobody":          base + "/" + strings.Repeat("A", len(token)),
+		"of another call":    b.CallbackURL,
+		"of a finished call": finished.CallbackURL,
+		"as a query":         base + "/?token=" + token,
+		"lower case":         base + "/" + strings.ToLower(token) + "a",
 	} {
 		view := a.view("diff", map[string]any{"x": 1})
-		for _, m := range []toolMessage{a.choice(a.answerAt("")), a.result("injected"), a.oauth("https://signin.example/"), view} {
+		for _, m := range []toolMessage{
+			a.choice(a.answerAt("")),
+			a.result("injected"),
+			a.oauth("https://signin.example/"),
+			view,
+		} {
 			status := postTo(t, address, "application/json", m.text(t))
 			ownThread := m["type"] == "view_update" && name == "of a finished call"
 			if status/100 != 4 && !ownThread {
@@ -223,6 +312,7 @@ func testR18(t *testing.T) {
 			}
 		}
 	}
+
 	w.settles()
 	w.nothingShown(a)
 	w.nothingShown(b)
@@ -250,7 +340,13 @@ func testR27(t *testing.T) {
 			"null":   func(m toolMessage) toolMessage { return m.with("call_id", nil) },
 			"there":  func(m toolMessage) toolMessage { return m.with("call_id", given) },
 		} {
-			c := w.invokes(runtime.Invocation{Thread: "t-1", ID: sent + "-" + echo, CallID: callID, Operation: "write_file", Arguments: []byte(`{}`)})
+			c := w.invokes(runtime.Invocation{
+				Thread:    "t-1",
+				ID:        sent + "-" + echo,
+				CallID:    callID,
+				Operation: "write_file",
+				Arguments: []byte(`{}`),
+			})
 			if (c.CallID == nil) != (callID == nil) || (callID != nil && *c.CallID != given) {
 				t.Errorf("%s: sent call_id %v", sent, c.CallID)
 			}
@@ -272,24 +368,52 @@ func testR28(t *testing.T) {
 	}
 	c.refused("no type", m.without("type"))
 	c.refused("a type of null", m.with("type", nil))
-	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodHead} {
-		if status := request(t, method, c.CallbackURL, "application/json", strings.NewReader(m.text(t))); status != http.StatusMethodNotAllowed {
+	for _, method := range []string{
+		http.MethodGet,
+		http.MethodPut,
+		http.MethodDelete,
+		http.MethodPatch,
+		http.MethodHead,
+	} {
+		if status := request(
+			t,
+			method,
+			c.CallbackURL,
+			"application/json",
+			strings.NewReader(m.text(t)),
+		); status != http.StatusMethodNotAllowed {
 			t.Errorf("%s: answered with %d, want 405", method, status)
 		}
 	}
+
 	for _, contentType := range []string{
-		"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonp", "application/json; charset=utf-16",
+		"text/plain",
+		"application/x-www-form-urlencoded",
+		"multipart/form-data; boundary=x",
+		"application/jsonp",
+		"application/json; charset=utf-16",
 	} {
 		if status := c.raw(contentType, m.text(t)); status/100 != 4 {
 			t.Errorf("%s: answered with %d, want 4xx", contentType, status)
 		}
 	}
+
 	big := m.with("prompt", strings.Repeat("a", 10<<20)).text(t)
-	for name, body := range map[string]io.Reader{"of a known length": strings.NewReader(big), "in pieces": io.MultiReader(strings.NewReader(big))} {
-		if status := request(t, http.MethodPost, c.CallbackURL, "application/json", body); status != http.StatusRequestEntityTooLarge {
+	for name, body := range map[string]io.Reader{
+		"of a known length": strings.NewReader(big),
+		"in pieces":         io.MultiReader(strings.NewReader(big)),
+	} {
+		if status := request(
+			t,
+			http.MethodPost,
+			c.CallbackURL,
+			"application/json",
+			body,
+		); status != http.StatusRequestEntityTooLarge {
 			t.Errorf("10 MB %s: answered with %d, want 413", name, status)
 		}
 	}
+
 	for name, body := range unreadable(m.text(t)) {
 		if status := c.raw("application/json", body); status/100 != 4 {
 			t.Errorf("%s: answered with %d, want 4xx", name, status)
@@ -298,28 +422,53 @@ func testR28(t *testing.T) {
 	w.stillAsks(c)
 
 	c = w.invoke("t-2", "call_1")
-	c.sends(c.choice(c.answerAt("")).with("x-extra", map[string]any{"deep": []int{1}}).with("severity", "high").with("selected", 0))
+	c.sends(
+		c.choice(c.answerAt("")).
+			with("x-extra", map[string]any{"deep": []int{1}}).
+			with("severity", "high").
+			with("selected", 0),
+	)
 	w.desk.picks(w.desk.asked(c.name(), 1).Ref, 1)
 	w.answered(c, c.answerAt(""), 1)
-	if status := c.raw("application/json; charset=utf-8", c.result("fine").with("extra", true).text(t)); status != http.StatusOK {
+	if status := c.raw(
+		"application/json; charset=utf-8",
+		c.result("fine").with("extra", true).text(t),
+	); status != http.StatusOK {
 		t.Errorf("answered with %d", status)
 	}
+
 	w.endedWith(c, "fine")
 }
 
-// unreadable are messages that two readers would understand differently, or not at all.
+// unreadable are messages that two readers would understand
+// differently, or not at all.
 func unreadable(good string) map[string]string {
 	good = strings.TrimSpace(good)
 	return map[string]string{
-		"nothing": "", "null": "null", "a list": "[" + good + "]", "a string": `"user_choice"`, "half": good[:len(good)/2],
-		"more after it": good + "{}", "twice": good + good,
+		"nothing":          "",
+		"null":             "null",
+		"a list":           "[" + good + "]",
+		"a string":         `"user_choice"`,
+		"half":             good[:len(good)/2],
+		"more after it":    good + "{}",
+		"twice":            good + good,
 		"invalid UTF-8":    strings.Replace(good, "write to", "write \xff\xfe to", 1),
 		"half a surrogate": strings.Replace(good, "write to", `write \ud800 to`, 1),
 		"a default twice":  strings.Replace(good, `"default":2`, `"default":2,"default":0`, 1),
 		"another case":     strings.Replace(good, `"default":2`, `"Default":2`, 1),
-		"a type twice":     strings.Replace(good, `"type":"user_choice"`, `"type":"user_choice","type":"tool_result"`, 1),
-		"deep":             strings.Replace(good, `"default":2`, `"default":2,"x":`+strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000), 1),
-		"zeros":            string(bytes.Repeat([]byte{0}, 100)),
-		"a byte mark":      "\xef\xbb\xbf" + good + "x",
+		"a type twice": strings.Replace(
+			good,
+			`"type":"user_choice"`,
+			`"type":"user_choice","type":"tool_result"`,
+			1,
+		),
+		"deep": strings.Replace(
+			good,
+			`"default":2`,
+			`"default":2,"x":`+strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000),
+			1,
+		),
+		"zeros":       string(bytes.Repeat([]byte{0}, 100)),
+		"a byte mark": "\xef\xbb\xbf" + good + "x",
 	}
 }

@@ -23,7 +23,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// runtimeAgent may do everything that the scripted servers offer, and needs approval for one thing.
+// runtimeAgent may do everything that the scripted servers offer, and
+// needs approval for one thing.
 const runtimeAgent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Works with scripted tools, namespace: acme.tests}
 interface: {input: {type: object}, output: {type: object}}
@@ -62,7 +63,8 @@ type runtimeWorld struct {
 	calls int
 }
 
-// newRuntimeWorld starts a runtime with two tool servers; set changes its configuration first.
+// newRuntimeWorld starts a runtime with two tool servers; set changes
+// its configuration first.
 func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	t.Helper()
 	t.Parallel()
@@ -72,7 +74,11 @@ func newRuntimeWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 // moreWorld is another one in the same test.
 func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	t.Helper()
-	w := &runtimeWorld{t: t, desk: newScriptedDesk(t), said: &notes{}}
+	w := &runtimeWorld{
+		t:    t,
+		desk: newScriptedDesk(t),
+		said: &notes{},
+	}
 	w.tools, w.other = newToolPeer(t, "write_file", "read_file"), newToolPeer(t, "list_files")
 	// Callbacks may come while the runtime is being made.
 	var gate sync.WaitGroup
@@ -85,13 +91,33 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	plan := clerkPlan(t, runtimeAgent)
 	w.cfg = runtime.Config{
 		Common: rap.Common{
-			Records: rap.NewMemory(), Namespace: confRoom, Key: confKey(), People: w.desk, Poll: 10 * time.Millisecond, Now: time.Now,
-			Plan:   func(context.Context) (*resolve.Plan, error) { return plan, nil },
-			Record: w.said.record, Log: slog.New(slog.NewTextHandler(w.said, nil)),
+			Records:   rap.NewMemory(),
+			Namespace: confRoom,
+			Key:       confKey(),
+			People:    w.desk,
+			Poll:      10 * time.Millisecond,
+			Now:       time.Now,
+			Plan:      func(context.Context) (*resolve.Plan, error) { return plan, nil },
+			Record:    w.said.record,
+			Log:       slog.New(slog.NewTextHandler(w.said, nil)),
 		},
 		Servers: []runtime.Server{
-			{Name: "files", Peer: peer.Config{URL: w.tools.URL, Attempts: 3, Backoff: time.Millisecond}},
-			{Name: "mail", Peer: peer.Config{URL: w.other.URL, Attempts: 3, Backoff: time.Millisecond}},
+			{
+				Name: "files",
+				Peer: peer.Config{
+					URL:      w.tools.URL,
+					Attempts: 3,
+					Backoff:  time.Millisecond,
+				},
+			},
+			{
+				Name: "mail",
+				Peer: peer.Config{
+					URL:      w.other.URL,
+					Attempts: 3,
+					Backoff:  time.Millisecond,
+				},
+			},
 		},
 		CallbackURL: w.front.URL + "/callbacks",
 	}
@@ -105,7 +131,8 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 	return w
 }
 
-// startRuntime makes a runtime and has it work until the end of the test, which must come soon after it is told.
+// startRuntime makes a runtime and has it work until the end of the
+// test, which must come soon after it is told.
 func startRuntime(t *testing.T, cfg runtime.Config) *runtime.Runtime {
 	t.Helper()
 	rt, err := runtime.New(cfg)
@@ -163,7 +190,8 @@ func (n *notes) String() string {
 	return n.text.String()
 }
 
-// responseSecret stands in every response URL that a scripted server gives out, so that it is found wherever it leaks to.
+// responseSecret stands in every response URL that a scripted server
+// gives out, so that it is found wherever it leaks to.
 const responseSecret = "s3cr3t"
 
 // keepsSecrets looks for tokens in what was logged and recorded.
@@ -188,7 +216,13 @@ func (w *runtimeWorld) refusals() int { return strings.Count(w.said.String(), "\
 // invoke makes a call of write_file and waits until the tool server has it.
 func (w *runtimeWorld) invoke(thread, id string) *toolCall {
 	w.t.Helper()
-	return w.invokes(runtime.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(`{"path":"/etc/motd"}`)})
+	return w.invokes(runtime.Invocation{
+		Thread:    thread,
+		ID:        id,
+		User:      "ann",
+		Operation: "write_file",
+		Arguments: json.RawMessage(`{"path":"/etc/motd"}`),
+	})
 }
 
 func (w *runtimeWorld) invokes(in runtime.Invocation) *toolCall {
@@ -213,10 +247,16 @@ func (w *runtimeWorld) starts(in runtime.Invocation) {
 // simply makes a call of write_file, wherever it gets to.
 func (w *runtimeWorld) simply(thread, id string) {
 	w.t.Helper()
-	w.starts(runtime.Invocation{Thread: thread, ID: id, Operation: "write_file", Arguments: json.RawMessage(`{}`)})
+	w.starts(runtime.Invocation{
+		Thread:    thread,
+		ID:        id,
+		Operation: "write_file",
+		Arguments: json.RawMessage(`{}`),
+	})
 }
 
-// asks makes a call and has the tool ask about it; the answer goes to /answers/{thread}/{id}/s3cr3t.
+// asks makes a call and has the tool ask about it; the answer goes to
+// /answers/{thread}/{id}/s3cr3t.
 func (w *runtimeWorld) asks(thread, id string) (*toolCall, shown, string) {
 	w.t.Helper()
 	c := w.invoke(thread, id)
@@ -261,10 +301,13 @@ func (w *runtimeWorld) until(c *toolCall, what string, is func(runtime.Call) boo
 	}
 }
 
-// troubled waits until the user is told that an answer could not be delivered.
+// troubled waits until the user is told that an answer could not be
+// delivered.
 func (w *runtimeWorld) troubled(c *toolCall) {
 	w.t.Helper()
-	if got := w.until(c, "troubled", func(got runtime.Call) bool { return got.Trouble != "" }); strings.Contains(got.Trouble, responseSecret) {
+	if got := w.until(c, "troubled", func(got runtime.Call) bool {
+		return got.Trouble != ""
+	}); strings.Contains(got.Trouble, responseSecret) {
 		w.t.Errorf("the trouble tells a token: %s", got.Trouble)
 	}
 }
@@ -294,7 +337,8 @@ func (w *runtimeWorld) ends(thread, id string) runtime.Call {
 	return got
 }
 
-// completes sends a call's result and wants it to be the outcome, and nothing else.
+// completes sends a call's result and wants it to be the outcome, and
+// nothing else.
 func (w *runtimeWorld) completes(c *toolCall) {
 	w.t.Helper()
 	text := "Done: " + c.name()
@@ -314,12 +358,14 @@ func (w *runtimeWorld) endedWith(c *toolCall, text string) {
 func (w *runtimeWorld) gaveUp(thread, id string, why runtime.Why) {
 	w.t.Helper()
 	got := w.ends(thread, id)
-	if !got.Synthetic || !got.Failed || got.Why != why || got.Outcome == nil || !strings.HasPrefix(got.Outcome.Text, "Error: ") {
+	if !got.Synthetic || !got.Failed || got.Why != why || got.Outcome == nil ||
+		!strings.HasPrefix(got.Outcome.Text, "Error: ") {
 		w.t.Errorf("the call of %s/%s ended with %+v (%+v), want %s", thread, id, got, got.Outcome, why)
 	}
 }
 
-// answered waits for the one answer at an address and checks it to the letter.
+// answered waits for the one answer at an address and checks it to the
+// letter.
 func (w *runtimeWorld) answered(c *toolCall, uri string, selected int) {
 	w.t.Helper()
 	isAnswer(w.t, c.p.waits(uri, 1)[0], c.SentID, selected)
@@ -346,8 +392,9 @@ func sameJSON(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// settles lets everything happen that could happen by now: a call that came later is asked about, answered and completed, and all attempts to
-// deliver the answer of another one are spent.
+// settles lets everything happen that could happen by now: a call that
+// came later is asked about, answered and completed, and all attempts
+// to deliver the answer of another one are spent.
 func (w *runtimeWorld) settles() {
 	w.t.Helper()
 	w.calls++

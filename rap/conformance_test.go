@@ -8,18 +8,24 @@ import (
 	"testing"
 )
 
-// confRow is one row of the conformance tables: a situation and what is to be done in it.
+// confRow is one row of the conformance tables: a situation and what is
+// to be done in it.
 type confRow struct {
 	ID    string
 	Title string // as in testdata/conformance.md
 	Run   func(*testing.T)
 }
 
-// confProcess names the variable that makes this test binary one of the processes that rows about crashes kill.
+// confProcess names the variable that makes this test binary one of the
+// processes that rows about crashes kill.
 const confProcess = "ASSENT_RAP_CONFORMANCE_PROCESS"
 
 func TestMain(m *testing.M) {
-	processes := map[string]func() error{"runtime": runtimeProcess, "gateway": gatewayProcess, "load": loadProcess}
+	processes := map[string]func() error{
+		"runtime": runtimeProcess,
+		"gateway": gatewayProcess,
+		"load":    loadProcess,
+	}
 	run := processes[os.Getenv(confProcess)]
 	if run == nil {
 		os.Exit(m.Run())
@@ -30,14 +36,16 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestConformance runs every row against real peers on the loopback interface. Rows name themselves: -run Conformance/R15.
+// TestConformance runs every row against real peers on the loopback
+// interface. Rows name themselves: -run Conformance/R15.
 func TestConformance(t *testing.T) {
 	for _, row := range slices.Concat(runtimeRows(), gatewayRows()) {
 		t.Run(row.ID, row.Run)
 	}
 }
 
-// TestConformanceTable holds the rows to the table that people read: none is missing here or there.
+// TestConformanceTable holds the rows to the table that people read:
+// none is missing here or there.
 func TestConformanceTable(t *testing.T) {
 	table := confTable(t)
 	seen := map[string]bool{}
@@ -50,6 +58,7 @@ func TestConformanceTable(t *testing.T) {
 			t.Errorf("%s is %q, but the table has %q", row.ID, row.Title, table[row.ID])
 		}
 	}
+
 	for side, rows := range map[string]int{"R": 39, "T": 39} {
 		for n := range rows {
 			if id := fmt.Sprint(side, n+1); table[id] == "" || !seen[id] {
@@ -57,6 +66,7 @@ func TestConformanceTable(t *testing.T) {
 			}
 		}
 	}
+
 	if len(table) != 39+39 {
 		t.Errorf("the table has %d rows", len(table))
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/assent-dev/assent/rap/internal/names"
 )
 
-// toolPeer is a tool server that does what a test tells it to. It knows RAP from the protocol's field tables alone, and shares no code with
+// toolPeer is a tool server that does what a test tells it to. It knows
+// RAP from the protocol's field tables alone, and shares no code with
 // what it tests.
 type toolPeer struct {
 	t    *testing.T
@@ -33,7 +34,8 @@ type toolPeer struct {
 	scripts  map[string]func(w http.ResponseWriter, r *http.Request, nth int)
 }
 
-// toolRequest is what came in: Route is "discovery", "invoke", "close", "cancel", "status" or "answer" for every other address.
+// toolRequest is what came in: Route is "discovery", "invoke", "close",
+// "cancel", "status" or "answer" for every other address.
 type toolRequest struct {
 	Route, Method, URI, ContentType, Body string
 	Header                                http.Header
@@ -45,18 +47,32 @@ const toolEndpoint = "/invoke"
 func toolManifest(endpoint string, tools ...string) string {
 	var list []string
 	for _, name := range tools {
-		list = append(list, fmt.Sprintf(`{"name":%q,"description":"Does %s.","inputSchema":{"type":"object"}}`, name, name))
+		list = append(
+			list,
+			fmt.Sprintf(`{"name":%q,"description":"Does %s.","inputSchema":{"type":"object"}}`, name, name),
+		)
 	}
+
 	return fmt.Sprintf(`{"name":"scripted","endpoint":%q,"tools":[%s]}`, endpoint, strings.Join(list, ","))
 }
 
-// newToolPeer starts a tool server that offers some tools, accepts everything and does nothing.
+// newToolPeer starts a tool server that offers some tools, accepts
+// everything and does nothing.
 func newToolPeer(t *testing.T, tools ...string) *toolPeer {
-	p := &toolPeer{t: t, quit: make(chan struct{}), changed: make(chan struct{}), own: map[string][2]string{}, scripts: map[string]func(http.ResponseWriter, *http.Request, int){}}
+	p := &toolPeer{
+		t:       t,
+		quit:    make(chan struct{}),
+		changed: make(chan struct{}),
+		own:     map[string][2]string{},
+		scripts: map[string]func(http.ResponseWriter, *http.Request, int){},
+	}
 	server := httptest.NewServer(p)
 	p.URL = server.URL
 	p.offers(toolManifest(p.URL+toolEndpoint, tools...))
-	t.Cleanup(func() { close(p.quit); server.Close() })
+	t.Cleanup(func() {
+		close(p.quit)
+		server.Close()
+	})
 	return p
 }
 
@@ -74,7 +90,8 @@ func (p *toolPeer) manifests(answer func(w http.ResponseWriter)) {
 	p.manifest = answer
 }
 
-// on scripts what is answered at a path (query and escapes as they are sent); nth counts from 1.
+// on scripts what is answered at a path (query and escapes as they are
+// sent); nth counts from 1.
 func (p *toolPeer) on(uri string, answer func(w http.ResponseWriter, r *http.Request, nth int)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,9 +115,18 @@ func (p *toolPeer) drops(uri string) {
 
 func (p *toolPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	got := toolRequest{route(r.URL.Path), r.Method, r.RequestURI, r.Header.Get("Content-Type"), string(body), r.Header.Clone()}
+	got := toolRequest{
+		route(r.URL.Path),
+		r.Method,
+		r.RequestURI,
+		r.Header.Get("Content-Type"),
+		string(body),
+		r.Header.Clone(),
+	}
 	p.mu.Lock()
-	script, manifest, nth := p.scripts[r.RequestURI], p.manifest, 1
+	script := p.scripts[r.RequestURI]
+	manifest := p.manifest
+	nth := 1
 	for _, earlier := range p.got {
 		if earlier.URI == got.URI {
 			nth++
@@ -121,8 +147,11 @@ func (p *toolPeer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func route(path string) string {
 	known := map[string]string{
-		"/.well-known/rap-toolset": "discovery", toolEndpoint: "invoke",
-		"/close_thread": "close", "/cancel_tool_call": "cancel", "/tool_call_status": "status",
+		"/.well-known/rap-toolset": "discovery",
+		toolEndpoint:               "invoke",
+		"/close_thread":            "close",
+		"/cancel_tool_call":        "cancel",
+		"/tool_call_status":        "status",
 	}
 	if name := known[path]; name != "" {
 		return name
@@ -130,7 +159,8 @@ func route(path string) string {
 	return "answer"
 }
 
-// requests are those to a route ("invoke") or an address ("/answers/1"), so far.
+// requests are those to a route ("invoke") or an address
+// ("/answers/1"), so far.
 func (p *toolPeer) requests(at string) []toolRequest {
 	got, _ := p.look(at)
 	return got
@@ -174,7 +204,8 @@ func (p *toolPeer) exactly(at string, n int) {
 	}
 }
 
-// patience is how long a test waits for what must happen: far longer than it takes.
+// patience is how long a test waits for what must happen: far longer
+// than it takes.
 func patience(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), 20*time.Second)
 }
@@ -196,14 +227,16 @@ type toolCall struct {
 	ID, GroupID string // as whoever made the call named them; as they were sent where that is not known
 }
 
-// confKey and confRoom are those of every runtime under test, and confAsker is who calls.
+// confKey and confRoom are those of every runtime under test, and
+// confAsker is who calls.
 func confKey() []byte { return bytes.Repeat([]byte{7}, 32) }
 
 const confRoom = "clerk"
 
 func confAsker() approval.Asker { return approval.Asker{Token: "clerk-token"} }
 
-// confNames are the names under which a runtime under test sends the call of a thread.
+// confNames are the names under which a runtime under test sends the
+// call of a thread.
 func confNames(thread, id string) (group, call string) {
 	n, err := names.New(confKey(), confRoom, false)
 	if err != nil {
@@ -220,7 +253,8 @@ func confGroup(thread string) string {
 	return group
 }
 
-// confNotice is what a tool server is told of a thread, or of one of its calls.
+// confNotice is what a tool server is told of a thread, or of one of
+// its calls.
 func confNotice(thread string, id ...string) map[string]string {
 	group, call := confNames(thread, strings.Join(id, ""))
 	if len(id) == 0 {
@@ -240,7 +274,8 @@ func (p *toolPeer) call(thread, id string) *toolCall {
 	}
 }
 
-// expects has the invocation of a thread's call recognised by the names that it is sent as.
+// expects has the invocation of a thread's call recognised by the names
+// that it is sent as.
 func (p *toolPeer) expects(thread, id string) {
 	group, call := confNames(thread, id)
 	p.mu.Lock()
@@ -299,28 +334,54 @@ func (m toolMessage) text(t *testing.T) string {
 
 func (c *toolCall) name() string { return c.GroupID + "/" + c.ID }
 
-// choice is a question with three labels, of which the last is the default; its answer goes to a path of the tool server.
+// choice is a question with three labels, of which the last is the
+// default; its answer goes to a path of the tool server.
 func (c *toolCall) choice(path string) toolMessage {
 	return toolMessage{
-		"type": "user_choice", "group_id": c.SentGroup, "id": c.SentID, "prompt": "Allow " + c.name() + " to write to /etc/motd?",
-		"choices": []string{"Yes for session", "Yes once", "No"}, "default": 2, "response_url": c.p.URL + path,
+		"type":         "user_choice",
+		"group_id":     c.SentGroup,
+		"id":           c.SentID,
+		"prompt":       "Allow " + c.name() + " to write to /etc/motd?",
+		"choices":      []string{"Yes for session", "Yes once", "No"},
+		"default":      2,
+		"response_url": c.p.URL + path,
 	}
 }
 
 func (c *toolCall) result(text string) toolMessage {
-	return toolMessage{"type": "tool_result", "group_id": c.SentGroup, "id": c.SentID, "text": text}
+	return toolMessage{
+		"type":     "tool_result",
+		"group_id": c.SentGroup,
+		"id":       c.SentID,
+		"text":     text,
+	}
 }
 
 func (c *toolCall) oauth(url string) toolMessage {
-	return toolMessage{"type": "oauth", "group_id": c.SentGroup, "id": c.SentID, "auth_url": url}
+	return toolMessage{
+		"type":     "oauth",
+		"group_id": c.SentGroup,
+		"id":       c.SentID,
+		"auth_url": url,
+	}
 }
 
 func (c *toolCall) event(text string) toolMessage {
-	return toolMessage{"type": "subscription_event", "group_id": c.SentGroup, "tool_call_id": c.SentID, "text": text}
+	return toolMessage{
+		"type":         "subscription_event",
+		"group_id":     c.SentGroup,
+		"tool_call_id": c.SentID,
+		"text":         text,
+	}
 }
 
 func (c *toolCall) view(kind string, content any) toolMessage {
-	return toolMessage{"type": "view_update", "group_id": c.SentGroup, "view_type": kind, "content": content}
+	return toolMessage{
+		"type":      "view_update",
+		"group_id":  c.SentGroup,
+		"view_type": kind,
+		"content":   content,
+	}
 }
 
 // send posts a callback and returns its status.

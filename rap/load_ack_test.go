@@ -37,8 +37,11 @@ func (d stuckDesk) Watch(ctx context.Context, _ func(string)) error {
 	return ctx.Err()
 }
 
-// TestLoadAcknowledged: an acknowledgement waits for nothing but its record, however slow the rest is. Here the rest doesn't go on before every call
-// is acknowledged, and there are more calls than a caller may have worked on at once. How fast that is, is measured by make -C bench rap.
+// TestLoadAcknowledged: an acknowledgement waits for nothing but its
+// record, however slow the rest is. Here the rest doesn't go on before
+// every call is acknowledged, and there are more calls than a caller
+// may have worked on at once. How fast that is, is measured by make -C
+// bench rap.
 func TestLoadAcknowledged(t *testing.T) {
 	for name, tt := range map[string]struct {
 		operation string
@@ -46,28 +49,41 @@ func TestLoadAcknowledged(t *testing.T) {
 		callback  bool // the runtime doesn't answer its callbacks
 		ends      bool // or else its users are asked
 	}{
-		"a plan that is not to be had": {operation: "write_file", change: func(cfg *gateway.Config, let <-chan struct{}) {
-			plan := cfg.Plan
-			cfg.Plan = func(ctx context.Context) (*resolve.Plan, error) {
-				<-let
-				return plan(ctx)
-			}
-		}},
-		"an operation that takes its time": {operation: "read_file", ends: true, change: func(cfg *gateway.Config, let <-chan struct{}) {
-			cfg.Operations[1].Run = func(context.Context, rap.Job) (rap.Outcome, error) {
-				<-let
-				return rap.Outcome{Text: "done"}, nil
-			}
-		}},
-		"a desk that is away": {operation: "write_file", change: func(cfg *gateway.Config, let <-chan struct{}) {
-			cfg.Ask, cfg.People = gateway.AskBoth, stuckDesk{let: let}
-		}},
-		"a ledger that is slow": {operation: "write_file", change: func(cfg *gateway.Config, let <-chan struct{}) {
-			cfg.Record = func(context.Context, string, string, string, map[string]any) error {
-				<-let
-				return nil
-			}
-		}},
+		"a plan that is not to be had": {
+			operation: "write_file",
+			change: func(cfg *gateway.Config, let <-chan struct{}) {
+				plan := cfg.Plan
+				cfg.Plan = func(ctx context.Context) (*resolve.Plan, error) {
+					<-let
+					return plan(ctx)
+				}
+			},
+		},
+		"an operation that takes its time": {
+			operation: "read_file",
+			ends:      true,
+			change: func(cfg *gateway.Config, let <-chan struct{}) {
+				cfg.Operations[1].Run = func(context.Context, rap.Job) (rap.Outcome, error) {
+					<-let
+					return rap.Outcome{Text: "done"}, nil
+				}
+			},
+		},
+		"a desk that is away": {
+			operation: "write_file",
+			change: func(cfg *gateway.Config, let <-chan struct{}) {
+				cfg.Ask, cfg.People = gateway.AskBoth, stuckDesk{let: let}
+			},
+		},
+		"a ledger that is slow": {
+			operation: "write_file",
+			change: func(cfg *gateway.Config, let <-chan struct{}) {
+				cfg.Record = func(context.Context, string, string, string, map[string]any) error {
+					<-let
+					return nil
+				}
+			},
+		},
 		"a runtime that takes no callbacks": {operation: "write_file", callback: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,15 +134,32 @@ func ackGateway(t *testing.T, u *loadUser, change func(*gateway.Config)) string 
 	run := func(context.Context, rap.Job) (rap.Outcome, error) { return rap.Outcome{Text: "done"}, nil }
 	cfg := gateway.Config{
 		Common: rap.Common{
-			Records: openRecords(t), Namespace: "load", Key: bytes.Repeat([]byte{7}, 32), Poll: 20 * time.Millisecond,
-			Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil },
+			Records:   openRecords(t),
+			Namespace: "load",
+			Key:       bytes.Repeat([]byte{7}, 32),
+			Poll:      20 * time.Millisecond,
+			Plan:      func(context.Context) (*resolve.Plan, error) { return plan, nil },
 		},
-		Name: "toolkeeper", PublicURL: "http://" + front.Listener.Addr().String(), Rate: 1 << 20,
+		Name:      "toolkeeper",
+		PublicURL: "http://" + front.Listener.Addr().String(),
+		Rate:      1 << 20,
 		Operations: []rap.Operation{
-			{Name: "write_file", Description: "Writes a file.", InputSchema: schema, Run: run},
-			{Name: "read_file", Description: "Reads a file.", InputSchema: schema, Run: run},
+			{
+				Name:        "write_file",
+				Description: "Writes a file.",
+				InputSchema: schema,
+				Run:         run,
+			},
+			{
+				Name:        "read_file",
+				Description: "Reads a file.",
+				InputSchema: schema,
+				Run:         run,
+			},
 		},
-		Callers: []gateway.Caller{{Name: "load", Callbacks: peer.Config{Allow: []string{u.server.URL}, Timeout: 30 * time.Second}}},
+		Callers: []gateway.Caller{
+			{Name: "load", Callbacks: peer.Config{Allow: []string{u.server.URL}, Timeout: 30 * time.Second}},
+		},
 	}
 	change(&cfg)
 	g, err := gateway.New(cfg)
@@ -136,13 +169,22 @@ func ackGateway(t *testing.T, u *loadUser, change func(*gateway.Config)) string 
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- g.Run(ctx) }()
-	t.Cleanup(func() { stop(); <-ended; front.Close() })
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		front.Close()
+	})
 	return cfg.PublicURL
 }
 
 func (u *loadUser) invocationOf(id, operation string) []byte {
 	in := loadInvocation(id)
 	return (&wire.Invocation{
-		Operation: operation, Arguments: in.Arguments, ID: id, GroupID: in.Thread, UserID: in.User, CallbackURL: u.server.URL + "/callbacks/" + id,
+		Operation:   operation,
+		Arguments:   in.Arguments,
+		ID:          id,
+		GroupID:     in.Thread,
+		UserID:      in.User,
+		CallbackURL: u.server.URL + "/callbacks/" + id,
 	}).Append(nil)
 }

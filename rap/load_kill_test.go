@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// slaughter is a gateway and a runtime, each a process that is killed again and again while calls go through both.
+// slaughter is a gateway and a runtime, each a process that is killed
+// again and again while calls go through both.
 type slaughter struct {
 	t                *testing.T
 	gateway, runtime *loaded
@@ -19,13 +20,23 @@ type slaughter struct {
 	ends             map[string]runtime.Call
 }
 
-// TestLoadKilled: either side is killed with SIGKILL at random moments. No operation runs twice, every call has one end, which it keeps, and nothing
-// is stuck: what was lost on its way ends at its deadline and never ran.
+// TestLoadKilled: either side is killed with SIGKILL at random moments.
+// No operation runs twice, every call has one end, which it keeps, and
+// nothing is stuck: what was lost on its way ends at its deadline and
+// never ran.
 func TestLoadKilled(t *testing.T) {
 	size := loadSizes()
-	s := &slaughter{t: t, ids: loadIDs(size.calls), ends: map[string]runtime.Call{}}
+	s := &slaughter{
+		t:    t,
+		ids:  loadIDs(size.calls),
+		ends: map[string]runtime.Call{},
+	}
 	s.runtime = newLoaded(t, func(l *loadLife) { l.People = 1 })
-	s.gateway = newLoaded(t, func(l *loadLife) { l.Gateway, l.Sync, l.Other = true, true, s.runtime.life.Own })
+	s.gateway = newLoaded(t, func(l *loadLife) {
+		l.Gateway = true
+		l.Sync = true
+		l.Other = s.runtime.life.Own
+	})
 	s.runtime.life.Other = s.gateway.life.Own
 	s.gateway.start()
 	s.runtime.start()
@@ -47,6 +58,7 @@ func TestLoadKilled(t *testing.T) {
 		}
 		tally[s.holds(id, end)]++
 	}
+
 	t.Logf("%d kills in %v, all over after %v: %v", size.kills, killed, time.Since(start), tally)
 	if len(s.ends) != size.calls || tally["done"] == 0 || tally["denied"] == 0 {
 		t.Errorf("%d of %d calls ended: %v", len(s.ends), size.calls, tally)
@@ -75,6 +87,7 @@ func (s *slaughter) kills() {
 		}
 		victim.reborn(time.Minute)
 	}
+
 	close(made)
 	<-all
 }
@@ -93,11 +106,13 @@ func (s *slaughter) invokes(id string) {
 			return
 		}
 	}
+
 	s.t.Errorf("no runtime takes %s", id)
 }
 
-// settles waits until all calls have ended; where some may be lost, but for those that a runtime was killed with before they arrived: the protocol
-// bars sending them again.
+// settles waits until all calls have ended; where some may be lost, but
+// for those that a runtime was killed with before they arrived: the
+// protocol bars sending them again.
 func (s *slaughter) settles(some bool) {
 	s.t.Helper()
 	open := s.ids
@@ -113,8 +128,10 @@ func (s *slaughter) settles(some bool) {
 			case some && c.State == runtime.CallPending && c.Question == "" && !s.gateway.alive(id):
 				lost++
 			}
+
 			rest = append(rest, id)
 		}
+
 		open = rest
 		return lost == len(open)
 	})
@@ -124,10 +141,14 @@ func (s *slaughter) settles(some bool) {
 func (s *slaughter) holds(id string, end runtime.Call) string {
 	s.t.Helper()
 	runs, text := s.gateway.runs()[id], end.Outcome.Text
-	kind, most, least := "", 0, 0
+	kind := ""
+	most := 0
+	least := 0
 	switch {
 	case text == "done "+id && !end.Synthetic:
-		kind, most, least = "done", 1, 1
+		kind = "done"
+		most = 1
+		least = 1
 	case text == "Error: the user denied this call" && !end.Synthetic:
 		kind = "denied"
 	case strings.Contains(text, "outcome unknown") && !end.Synthetic:
@@ -137,8 +158,17 @@ func (s *slaughter) holds(id string, end runtime.Call) string {
 	case end.Why == runtime.WhyInvalid: // there was no gateway to ask what it offers
 		kind = "refused"
 	}
+
 	if kind == "" || runs > most || runs < least || s.gateway.alive(id) {
-		s.t.Errorf("%s ran %d times and ended with %q (%s); the gateway still works on it: %t", id, runs, text, end.Why, s.gateway.alive(id))
+		s.t.Errorf(
+			"%s ran %d times and ended with %q (%s); the gateway still works on it: %t",
+			id,
+			runs,
+			text,
+			end.Why,
+			s.gateway.alive(id),
+		)
 	}
+
 	return kind
 }

@@ -32,7 +32,8 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// loadLife is what a gateway or a runtime under load does until it is killed. It stands in the variable below.
+// loadLife is what a gateway or a runtime under load does until it is
+// killed. It stands in the variable below.
 type loadLife struct {
 	Gateway bool   // or else a runtime
 	Dir     string // of its database, and of the file in which runs are counted
@@ -45,7 +46,8 @@ type loadLife struct {
 
 const loadLifeVariable = "ASSENT_RAP_LOAD_LIFE"
 
-// loadProcess is one side in a process of its own, on real records. It ends with its input.
+// loadProcess is one side in a process of its own, on real records. It
+// ends with its input.
 func loadProcess() error {
 	var life loadLife
 	if err := json.Unmarshal([]byte(os.Getenv(loadLifeVariable)), &life); err != nil {
@@ -68,7 +70,9 @@ func loadProcess() error {
 	if err != nil {
 		return err
 	}
-	mux.HandleFunc("GET /test/cost", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(loadCostNow()) })
+	mux.HandleFunc("GET /test/cost", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(loadCostNow())
+	})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(3) // whoever started this is gone
@@ -83,14 +87,22 @@ func loadProcess() error {
 func (l *loadLife) common(db store.Records, file string) (rap.Common, error) {
 	plan, err := confPlan(file, strings.ReplaceAll(confToolsPolicy, "acme.tools", "acme.none"))
 	return rap.Common{
-		Records: db, Namespace: "load", Key: bytes.Repeat([]byte{7}, 32), Poll: 100 * time.Millisecond,
-		Now:  func() time.Time { return time.Now().Add(l.Ahead) },
-		Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil },
+		Records:   db,
+		Namespace: "load",
+		Key:       bytes.Repeat([]byte{7}, 32),
+		Poll:      100 * time.Millisecond,
+		Now:       func() time.Time { return time.Now().Add(l.Ahead) },
+		Plan:      func(context.Context) (*resolve.Plan, error) { return plan, nil },
 	}, err
 }
 
 func (l *loadLife) peer() peer.Config {
-	return peer.Config{URL: l.Other, Attempts: 1000, Backoff: time.Millisecond, Timeout: 10 * time.Second}
+	return peer.Config{
+		URL:      l.Other,
+		Attempts: 1000,
+		Backoff:  time.Millisecond,
+		Timeout:  10 * time.Second,
+	}
 }
 
 const loadTools = `
@@ -113,8 +125,18 @@ func (l *loadLife) gateway(db store.Records, mux *http.ServeMux) (func(context.C
 	caller := gateway.Caller{Name: "load", Callbacks: l.peer()}
 	caller.Callbacks.URL, caller.Callbacks.Allow = "", []string{l.Other}
 	g, err := gateway.New(gateway.Config{
-		Common: common, Name: "toolkeeper", PublicURL: l.Own, Callers: []gateway.Caller{caller}, Within: longestWait, Rate: 1 << 20,
-		Operations: []rap.Operation{{Name: "write_file", Description: "Writes a file.", InputSchema: json.RawMessage(`{"type":"object"}`), Run: l.write}},
+		Common:    common,
+		Name:      "toolkeeper",
+		PublicURL: l.Own,
+		Callers:   []gateway.Caller{caller},
+		Within:    longestWait,
+		Rate:      1 << 20,
+		Operations: []rap.Operation{{
+			Name:        "write_file",
+			Description: "Writes a file.",
+			InputSchema: json.RawMessage(`{"type":"object"}`),
+			Run:         l.write,
+		}},
 	})
 	if err != nil {
 		return nil, err
@@ -142,10 +164,12 @@ func (l *loadLife) write(ctx context.Context, job rap.Job) (rap.Outcome, error) 
 		case <-ctx.Done():
 		}
 	}
+
 	return rap.Outcome{Text: "done " + job.ID}, f.Close()
 }
 
-// loadChance is a time up to a bound that looks like chance, and is the same for a name each time.
+// loadChance is a time up to a bound that looks like chance, and is the
+// same for a name each time.
 func loadChance(name string, most time.Duration) time.Duration {
 	sum := sha256.Sum256([]byte(name))
 	return time.Duration(binary.BigEndian.Uint64(sum[:8]) % uint64(most))
@@ -156,10 +180,18 @@ func (l *loadLife) runtime(db store.Records, mux *http.ServeMux) (func(context.C
 	if err != nil {
 		return nil, err
 	}
-	common.People = &loadDesk{people: l.People, due: map[string]time.Time{}, fresh: make(chan struct{}, 1)}
+	common.People = &loadDesk{
+		people: l.People,
+		due:    map[string]time.Time{},
+		fresh:  make(chan struct{}, 1),
+	}
 	r, err := runtime.New(runtime.Config{
-		Common: common, CallbackURL: l.Own + "/callbacks", Servers: []runtime.Server{{Name: "files", Peer: l.peer()}}, CallWithin: longestWait, ChoiceWithin: longestWait,
-		Only: confAsker(),
+		Common:       common,
+		CallbackURL:  l.Own + "/callbacks",
+		Servers:      []runtime.Server{{Name: "files", Peer: l.peer()}},
+		CallWithin:   longestWait,
+		ChoiceWithin: longestWait,
+		Only:         confAsker(),
 	})
 	if err != nil {
 		return nil, err
@@ -187,13 +219,21 @@ func (l *loadLife) runtime(db store.Records, mux *http.ServeMux) (func(context.C
 	return r.Run, nil
 }
 
-// loadInvocation is the call of an id. There are a hundred threads, and those who come one after the other are not in the same one.
+// loadInvocation is the call of an id. There are a hundred threads, and
+// those who come one after the other are not in the same one.
 func loadInvocation(id string) runtime.Invocation {
 	thread := "thread " + id[len(id)-2:]
-	return runtime.Invocation{Thread: thread, ID: id, User: "ann", Operation: "write_file", Arguments: json.RawMessage(`{"path":"/etc/motd","text":"` + id + `"}`)}
+	return runtime.Invocation{
+		Thread:    thread,
+		ID:        id,
+		User:      "ann",
+		Operation: "write_file",
+		Arguments: json.RawMessage(`{"path":"/etc/motd","text":"` + id + `"}`),
+	}
 }
 
-// loadDesk is where people answer after a while, each question by its key, so that a desk knows in its next life what it knew in this one.
+// loadDesk is where people answer after a while, each question by its
+// key, so that a desk knows in its next life what it knew in this one.
 type loadDesk struct {
 	hold.Requests // no approvals here
 	people        uint64
@@ -212,7 +252,11 @@ func (d *loadDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
 	if !loadAnswered(ref, d.people) || !d.ripe(ref) {
 		return hold.Answer{State: hold.Pending}, nil
 	}
-	return hold.Answer{State: hold.Chosen, Selected: int(loadChance("choice of "+ref, 2)), By: "ann"}, nil
+	return hold.Answer{
+		State:    hold.Chosen,
+		Selected: int(loadChance("choice of "+ref, 2)),
+		By:       "ann",
+	}, nil
 }
 
 // loadAnswered reports whether people answer at all.
@@ -233,6 +277,7 @@ func (d *loadDesk) ripe(ref string) bool {
 		default:
 		}
 	}
+
 	return !time.Now().Before(at)
 }
 
@@ -254,12 +299,14 @@ func (d *loadDesk) Watch(ctx context.Context, changed func(string)) error {
 				next = at
 			}
 		}
+
 		select {
 		case <-ctx.Done():
 		case <-d.fresh:
 		case <-time.After(time.Until(next)):
 		}
 	}
+
 	return ctx.Err()
 }
 
@@ -275,8 +322,10 @@ func (d *loadDesk) all() map[string]time.Time {
 
 // loadCost is what a process holds.
 type loadCost struct {
-	Memory     uint64 // bytes of heap in use and of stacks, after a collection
-	Resident   uint64 // bytes of the process that are in memory, SQLite's page caches and the free heap included; 0 where nobody tells
+	Memory uint64 // bytes of heap in use and of stacks, after a collection
+	// bytes of the process that are in memory, SQLite's page caches and
+	// the free heap included; 0 where nobody tells
+	Resident   uint64
 	Goroutines int
 }
 
@@ -309,11 +358,18 @@ func newLoaded(t *testing.T, edit func(*loadLife)) *loaded {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	confMust(t, err)
 	defer l.Close()
-	p := &loaded{t: t, client: loadClient(t), life: loadLife{Dir: t.TempDir(), Own: "http://" + l.Addr().String()}}
+	p := &loaded{
+		t:      t,
+		client: loadClient(t),
+		life:   loadLife{Dir: t.TempDir(), Own: "http://" + l.Addr().String()},
+	}
 	edit(&p.life)
 	p.listener, err = l.(*net.TCPListener).File()
 	confMust(t, err)
-	t.Cleanup(func() { p.kill(); _ = p.listener.Close() })
+	t.Cleanup(func() {
+		p.kill()
+		_ = p.listener.Close()
+	})
 	return p
 }
 
@@ -351,7 +407,8 @@ func (p *loaded) kill() {
 	p.client.CloseIdleConnections()
 }
 
-// reborn ends the present life and begins the next, a while later: what a life claims for itself it has to give up in that time.
+// reborn ends the present life and begins the next, a while later: what
+// a life claims for itself it has to give up in that time.
 func (p *loaded) reborn(later time.Duration) {
 	p.t.Helper()
 	p.kill()

@@ -27,23 +27,34 @@ const (
 	loadShare   = 5         // one choice of so many is answered; that the others wait is counted
 )
 
-// loadSize says how much a load test makes wait, and how many processes it kills.
+// loadSize says how much a load test makes wait, and how many processes
+// it kills.
 type loadSize struct {
 	pending int // choices that wait
 	calls   int // that go through while processes are killed
 	kills   int
 }
 
-// loadSizes are small by default. ASSENT_LOAD=full measures what docs/design/006-rap.md and bench/README.md claim.
+// loadSizes are small by default. ASSENT_LOAD=full measures what
+// docs/design/006-rap.md and bench/README.md claim.
 func loadSizes() loadSize {
 	if os.Getenv("ASSENT_LOAD") == "full" {
-		return loadSize{pending: 10_000, calls: 200, kills: 32}
+		return loadSize{
+			pending: 10_000,
+			calls:   200,
+			kills:   32,
+		}
 	}
 
-	return loadSize{pending: 500, calls: 60, kills: 8}
+	return loadSize{
+		pending: 500,
+		calls:   60,
+		kills:   8,
+	}
 }
 
-// loadUser is the other side of many calls: of a gateway the runtime with its user, of a runtime the tool.
+// loadUser is the other side of many calls: of a gateway the runtime
+// with its user, of a runtime the tool.
 type loadUser struct {
 	t      *testing.T
 	server *httptest.Server
@@ -56,13 +67,19 @@ type loadUser struct {
 }
 
 func newLoadUser(t *testing.T) *loadUser {
-	u := &loadUser{t: t, client: loadClient(t), urls: map[string]string{}, ends: map[string][]string{}}
+	u := &loadUser{
+		t:      t,
+		client: loadClient(t),
+		urls:   map[string]string{},
+		ends:   map[string][]string{},
+	}
 	u.server = httptest.NewServer(u)
 	t.Cleanup(u.server.Close)
 	return u
 }
 
-// ServeHTTP hears a gateway's callbacks; and, as a tool, what a runtime sends.
+// ServeHTTP hears a gateway's callbacks; and, as a tool, what a runtime
+// sends.
 func (u *loadUser) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -71,7 +88,11 @@ func (u *loadUser) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch where, id := path.Split(req.URL.Path); where {
 	case "/.well-known/":
 		set := wire.Toolset{Name: "files", Endpoint: u.server.URL + "/tool/invoke"}
-		set.Tools = []wire.Tool{{Name: "write_file", Description: "Writes a file.", InputSchema: []byte(`{"type":"object"}`)}}
+		set.Tools = []wire.Tool{{
+			Name:        "write_file",
+			Description: "Writes a file.",
+			InputSchema: []byte(`{"type":"object"}`),
+		}}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(set.Append(nil))
 	case "/tool/":
@@ -162,6 +183,7 @@ func loadEach(ids []string, do func(id string)) {
 			}
 		})
 	}
+
 	all.Wait()
 }
 
@@ -198,14 +220,24 @@ func (u *loadUser) invokes(gateway string, ids []string) {
 func (u *loadUser) invocation(id string) []byte {
 	in := loadInvocation(id)
 	return (&wire.Invocation{
-		Operation: in.Operation, Arguments: in.Arguments, ID: id, GroupID: in.Thread, UserID: in.User, CallbackURL: u.server.URL + "/callbacks/" + id,
+		Operation:   in.Operation,
+		Arguments:   in.Arguments,
+		ID:          id,
+		GroupID:     in.Thread,
+		UserID:      in.User,
+		CallbackURL: u.server.URL + "/callbacks/" + id,
 	}).Append(nil)
 }
 
 // choice is a question of the tool that a runtime called.
 func (u *loadUser) choice(id string) []byte {
 	return (&wire.Choice{
-		GroupID: loadInvocation(id).Thread, ID: id, Prompt: "Write?", Choices: []string{"Yes", "No"}, Default: 1, ResponseURL: u.server.URL + "/answers/" + id,
+		GroupID:     loadInvocation(id).Thread,
+		ID:          id,
+		Prompt:      "Write?",
+		Choices:     []string{"Yes", "No"},
+		Default:     1,
+		ResponseURL: u.server.URL + "/answers/" + id,
 	}).Append(nil)
 }
 
@@ -237,8 +269,17 @@ func (p *loaded) alive(id string) bool {
 func loadCosts(t *testing.T, side string, before, after loadCost) {
 	t.Helper()
 	grown := int64(after.Memory) - int64(before.Memory)
-	t.Logf("RESULT %s: %d choices wait at %.1f MB more of heap and stacks (%.1f MB in all), %d goroutines, %.1f MB resident (%.1f MB before)",
-		side, loadSizes().pending, float64(grown)/1e6, float64(after.Memory)/1e6, after.Goroutines, float64(after.Resident)/1e6, float64(before.Resident)/1e6)
+	t.Logf(
+		"RESULT %s: %d choices wait at %.1f MB more of heap and stacks (%.1f MB in all), %d goroutines, %.1f MB "+
+			"resident (%.1f MB before)",
+		side,
+		loadSizes().pending,
+		float64(grown)/1e6,
+		float64(after.Memory)/1e6,
+		after.Goroutines,
+		float64(after.Resident)/1e6,
+		float64(before.Resident)/1e6,
+	)
 	if grown > loadMemory {
 		t.Errorf("%s: the choices cost %d bytes", side, grown)
 	}
@@ -247,14 +288,19 @@ func loadCosts(t *testing.T, side string, before, after loadCost) {
 	}
 }
 
-// TestLoadGateway: ten thousand calls wait for their users, at the cost of rows; the gateway is killed; the next one takes every answer.
+// TestLoadGateway: ten thousand calls wait for their users, at the cost
+// of rows; the gateway is killed; the next one takes every answer.
 func TestLoadGateway(t *testing.T) {
 	pending := loadSizes().pending
 	u := newLoadUser(t)
 	g := newLoaded(t, func(l *loadLife) { l.Gateway, l.Other = true, u.server.URL })
 	g.start()
-	ids, before, start := loadIDs(pending), g.cost(), time.Now()
-	lap := func(what string) { t.Logf("%s after %v", what, time.Since(start).Round(time.Millisecond)) }
+	ids := loadIDs(pending)
+	before := g.cost()
+	start := time.Now()
+	lap := func(what string) {
+		t.Logf("%s after %v", what, time.Since(start).Round(time.Millisecond))
+	}
 	u.invokes(g.life.Own, ids)
 	lap("acknowledged")
 	u.awaits("the questions", pending, 0)
@@ -287,14 +333,19 @@ func TestLoadGateway(t *testing.T) {
 	}
 }
 
-// TestLoadRuntime: the same of a runtime. While it is dead people answer some of what it asked them; the rest stays as it was.
+// TestLoadRuntime: the same of a runtime. While it is dead people
+// answer some of what it asked them; the rest stays as it was.
 func TestLoadRuntime(t *testing.T) {
 	pending := loadSizes().pending
 	u := newLoadUser(t)
 	r := newLoaded(t, func(l *loadLife) { l.Other = u.server.URL })
 	r.start()
-	ids, before, start := loadIDs(pending), r.cost(), time.Now()
-	lap := func(what string) { t.Logf("%s after %v", what, time.Since(start).Round(time.Millisecond)) }
+	ids := loadIDs(pending)
+	before := r.cost()
+	start := time.Now()
+	lap := func(what string) {
+		t.Logf("%s after %v", what, time.Since(start).Round(time.Millisecond))
+	}
 	loadEach(ids, func(id string) { u.must(r.life.Own+"/test/invoke?id="+id, nil) })
 	u.awaits("the invocations", pending, 0)
 	lap("sent")
@@ -310,24 +361,33 @@ func TestLoadRuntime(t *testing.T) {
 	lap("answered")
 	text := "done"
 	loadEach(some, func(id string) {
-		u.must(u.urlOf(id), (&wire.Result{GroupID: loadInvocation(id).Thread, ID: id, Text: &text}).Append(nil))
+		u.must(u.urlOf(id), (&wire.Result{
+			GroupID: loadInvocation(id).Thread,
+			ID:      id,
+			Text:    &text,
+		}).Append(nil))
 	})
 	lap("ended")
 	for _, id := range some {
 		got := r.call(id)
-		if got.State != runtime.CallDone || got.Synthetic || got.Outcome.Text != text || len(u.ends[id]) != 1 || !strings.HasPrefix(u.ends[id][0], id+" ") {
+		if got.State != runtime.CallDone || got.Synthetic || got.Outcome.Text != text || len(u.ends[id]) != 1 ||
+			!strings.HasPrefix(u.ends[id][0], id+" ") {
 			t.Fatalf("%s stands at %+v, its tool was told %q", id, got, u.ends[id])
 		}
 	}
+
 	for _, id := range rest {
-		if got := r.call(id); got.State != runtime.CallPending || got.Question != asked[id] || len(u.ends[id]) != 0 {
+		if got := r.call(id); got.State != runtime.CallPending || got.Question != asked[id] ||
+			len(u.ends[id]) != 0 {
 			t.Fatalf("nobody answered %s, and it stands at %+v; its tool was told %q", id, got, u.ends[id])
 		}
 	}
+
 	lap("counted")
 }
 
-// asks waits until a runtime has put every question to its people, and returns their refs.
+// asks waits until a runtime has put every question to its people, and
+// returns their refs.
 func (p *loaded) asks(ids []string) map[string]string {
 	p.t.Helper()
 	out := map[string]string{}
@@ -337,6 +397,7 @@ func (p *loaded) asks(ids []string) map[string]string {
 			return out[id] != ""
 		})
 	}
+
 	return out
 }
 
@@ -349,6 +410,7 @@ func loadSplit(refs map[string]string) (some, rest []string) {
 			rest = append(rest, id)
 		}
 	}
+
 	return some, rest
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// NewMemory keeps records in memory: for command-line tools and tests. Nothing survives the process.
+// NewMemory keeps records in memory: for command-line tools and tests.
+// Nothing survives the process.
 func NewMemory() store.Records {
 	return &memory{records: map[memoryName]store.Record{}, aliases: map[memoryName]string{}}
 }
@@ -40,7 +41,8 @@ func (m *memory) PutRecord(ctx context.Context, r store.Record) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old := m.records[memoryName{r.Room, r.Key}]
-	if owner, taken := m.aliases[memoryName{r.Room, r.Alias}]; old.Version != r.Version || taken && owner != r.Key {
+	if owner, taken := m.aliases[memoryName{r.Room, r.Alias}]; old.Version != r.Version ||
+		taken && owner != r.Key {
 		return 0, fmt.Errorf("put record: %w", approval.ErrVersion)
 	}
 	m.forget(old)
@@ -77,7 +79,8 @@ func (m *memory) Record(ctx context.Context, namespace, key string) (store.Recor
 }
 
 func (m *memory) RecordByAlias(ctx context.Context, namespace, alias string) (store.Record, error) {
-	return m.get(ctx, namespace, func() string { return m.aliases[memoryName{namespace, alias}] }) // no record has the key ""
+	// no record has the key ""
+	return m.get(ctx, namespace, func() string { return m.aliases[memoryName{namespace, alias}] })
 }
 
 func (m *memory) get(ctx context.Context, namespace string, key func() string) (store.Record, error) {
@@ -99,24 +102,39 @@ func lentRecord(r store.Record) store.Record {
 	return r
 }
 
-func (m *memory) ListRecords(ctx context.Context, namespace, prefix, after string, limit int) ([]store.Record, error) {
+func (m *memory) ListRecords(
+	ctx context.Context,
+	namespace, prefix, after string,
+	limit int,
+) ([]store.Record, error) {
 	if err := cmp.Or(ctx.Err(), store.CheckRecordList(namespace, prefix, after, limit)); err != nil {
 		return nil, fmt.Errorf("list records: %w", err)
 	}
-	return m.list(namespace, limit, func(r store.Record) bool { return strings.HasPrefix(r.Key, prefix) && r.Key > after }, byRecordKey), nil
+	return m.list(namespace, limit, func(r store.Record) bool {
+		return strings.HasPrefix(r.Key, prefix) && r.Key > after
+	}, byRecordKey), nil
 }
 
-func (m *memory) DueRecords(ctx context.Context, namespace string, now time.Time, limit int) ([]store.Record, error) {
+func (m *memory) DueRecords(
+	ctx context.Context,
+	namespace string,
+	now time.Time,
+	limit int,
+) ([]store.Record, error) {
 	if err := cmp.Or(ctx.Err(), store.CheckRecordList(namespace, "", "", limit)); err != nil {
 		return nil, fmt.Errorf("list due records: %w", err)
 	}
 	come := func(r store.Record) bool { return !r.Due.IsZero() && !r.Due.After(now) }
-	return m.list(namespace, limit, come, func(a, b store.Record) int { return cmp.Or(a.Due.Compare(b.Due), byRecordKey(a, b)) }), nil
+	return m.list(namespace, limit, come, func(a, b store.Record) int {
+		return cmp.Or(a.Due.Compare(b.Due), byRecordKey(a, b))
+	}), nil
 }
 
 func byRecordKey(a, b store.Record) int { return strings.Compare(a.Key, b.Key) }
 
-func (m *memory) list(namespace string, limit int, wanted func(store.Record) bool, order func(a, b store.Record) int) []store.Record {
+func (m *memory) list(
+	namespace string, limit int, wanted func(store.Record) bool, order func(a, b store.Record) int,
+) []store.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []store.Record

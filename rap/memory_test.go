@@ -21,7 +21,8 @@ func TestMemory(t *testing.T) {
 	storetest.Records(t, func(*testing.T) store.Records { return rap.NewMemory() })
 }
 
-// TestMemoryIsAStore: whatever is done to records in memory and in a database, both say the same.
+// TestMemoryIsAStore: whatever is done to records in memory and in a
+// database, both say the same.
 func TestMemoryIsAStore(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{})
 	if err != nil {
@@ -35,7 +36,11 @@ func TestMemoryIsAStore(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++
-		both := twins{memory: rap.NewMemory(), database: db, room: fmt.Sprintf("run %d", run)}
+		both := twins{
+			memory:   rap.NewMemory(),
+			database: db,
+			room:     fmt.Sprintf("run %d", run),
+		}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			both.step(t)
 		}
@@ -57,6 +62,7 @@ func say(v any, err error) string {
 	case err != nil:
 		return err.Error()
 	}
+
 	return fmt.Sprintf("%q", v)
 }
 
@@ -76,22 +82,42 @@ func (w twins) step(t *rapid.T) {
 		}
 		return time.Unix(1_800_000_000, n*700) // less than a microsecond apart
 	}
-	r := store.Record{Room: w.room, Key: name("key"), Alias: some("alias"), Due: at("due"), Expires: at("expires"), Value: []byte(some("value"))}
+	r := store.Record{
+		Room:    w.room,
+		Key:     name("key"),
+		Alias:   some("alias"),
+		Due:     at("due"),
+		Expires: at("expires"),
+		Value:   []byte(some("value")),
+	}
 	if r.Version = rapid.Int64Range(-1, 3).Draw(t, "version"); r.Version < 0 { // the right one
 		old, _ := w.memory.Record(ctx, r.Room, r.Key)
 		r.Version = old.Version
 	}
 	do := rapid.SampledFrom([]string{"put", "put", "put", "delete", "sweep"}).Draw(t, "step")
-	alias, prefix, after, now, limit := some("read"), some("prefix"), some("after"), at("now"), rapid.IntRange(0, 5).Draw(t, "limit")
+	alias := some("read")
+	prefix := some("prefix")
+	after := some("after")
+	now := at("now")
+	limit := rapid.IntRange(0, 5).Draw(t, "limit")
 	for i, ask := range []func(s store.Records) string{
 		func(s store.Records) string { return changeRecord(ctx, s, do, r, now) },
-		func(s store.Records) string { v, err := s.Record(ctx, w.room, r.Key); return say(v, err) },
-		func(s store.Records) string { v, err := s.RecordByAlias(ctx, w.room, alias); return say(v, err) },
+		func(s store.Records) string {
+			v, err := s.Record(ctx, w.room, r.Key)
+			return say(v, err)
+		},
+		func(s store.Records) string {
+			v, err := s.RecordByAlias(ctx, w.room, alias)
+			return say(v, err)
+		},
 		func(s store.Records) string {
 			v, err := s.ListRecords(ctx, w.room, prefix, after, limit)
 			return say(v, err)
 		},
-		func(s store.Records) string { v, err := s.DueRecords(ctx, w.room, now, limit); return say(v, err) },
+		func(s store.Records) string {
+			v, err := s.DueRecords(ctx, w.room, now, limit)
+			return say(v, err)
+		},
 	} {
 		if memory, database := ask(w.memory), ask(w.database); memory != database {
 			t.Fatalf("question %d: memory says %s, the database says %s", i, memory, database)

@@ -15,12 +15,15 @@ type Operation struct {
 	InputSchema json.RawMessage
 	Destructive bool
 	ReadOnly    bool // told to runtimes; loosens nothing here
-	// Label says in a few words what a call does, for people: "write 12 bytes to /etc/motd". Empty, or a nil func, shows the arguments. It
-	// is shown beside the arguments, never instead of them.
+	// Label says in a few words what a call does, for people: "write 12
+	// bytes to /etc/motd". Empty, or a nil func, shows the arguments.
+	// It is shown beside the arguments, never instead of them.
 	Label func(args json.RawMessage) string
-	// Run does it, with the stored arguments. An error's text is told to the runtime only when it is a *PublicError.
+	// Run does it, with the stored arguments. An error's text is told
+	// to the runtime only when it is a *PublicError.
 	Run func(ctx context.Context, job Job) (Outcome, error)
-	// Feed brings the events that follow outcomes with a Subscription; nil: none has one.
+	// Feed brings the events that follow outcomes with a Subscription;
+	// nil: none has one.
 	Feed Feed
 }
 
@@ -35,8 +38,10 @@ type Job struct {
 	Ancestors []string
 	Operation string
 	Arguments json.RawMessage // exactly what was decided on
-	// Ask relays a question of whatever runs the operation to the runtime's user (an upstream RAP server's own user_choice). It is
-	// ErrAskedAlready when this call has asked before: a call asks once.
+	// Ask relays a question of whatever runs the operation to the
+	// runtime's user (an upstream RAP server's own user_choice). It is
+	// ErrAskedAlready when this call has asked before: a call asks
+	// once.
 	Ask func(ctx context.Context, prompt string, choices []string, standard int) (int, error)
 }
 
@@ -48,16 +53,20 @@ func (e *PublicError) Error() string { return e.Text }
 // ErrAskedAlready says that a call has asked its user before.
 var ErrAskedAlready = errors.New("this call has asked its user before")
 
-// Feed is where the events of an operation's subscriptions come from. What it knows outlives the process. A call names its subscription before it
-// runs, so that what goes on after a crash can be ended.
+// Feed is where the events of an operation's subscriptions come from.
+// What it knows outlives the process. A call names its subscription
+// before it runs, so that what goes on after a crash can be ended.
 type Feed interface {
 	// Name returns the name of the subscription that a call would have.
 	Name(job Job) (string, error)
-	// Events returns some of the events of a subscription from an index on, in order, and whether more may come.
+	// Events returns some of the events of a subscription from an index
+	// on, in order, and whether more may come.
 	Events(ctx context.Context, subscription string, from int) (events []Event, live bool, err error)
-	// End tells whoever runs the operation that nobody listens any more. It may be repeated, and there may be nothing to end.
+	// End tells whoever runs the operation that nobody listens any
+	// more. It may be repeated, and there may be nothing to end.
 	End(ctx context.Context, subscription string) error
-	// Watch calls changed with each subscription that has something new, until ctx ends.
+	// Watch calls changed with each subscription that has something
+	// new, until ctx ends.
 	Watch(ctx context.Context, changed func(subscription string)) error
 }
 

@@ -17,10 +17,15 @@ const purpose = "assent rap "
 
 // documents opens the records of a kind that one side keeps.
 func documents[T any](side, kind string, key []byte) (*durable.Vault[T], error) {
-	return durable.NewVault[T](durable.Sealing{Namespace: side, Key: key, Purpose: purpose}, kind)
+	return durable.NewVault[T](durable.Sealing{
+		Namespace: side,
+		Key:       key,
+		Purpose:   purpose,
+	}, kind)
 }
 
-// cutKind parts a namespace into that of its side and the kind of its documents.
+// cutKind parts a namespace into that of its side and the kind of its
+// documents.
 func cutKind(namespace string) (side, kind string, ok bool) {
 	i := strings.LastIndexByte(namespace, '/')
 	if i < 0 {
@@ -30,9 +35,11 @@ func cutKind(namespace string) (side, kind string, ok bool) {
 	return namespace[:i], namespace[i+1:], true
 }
 
-// OutlivesRestore reports whether a record may stay in a store that was filled from a backup. Calls on their way may have run
-// since, and would run again; what a user allowed for a session may have been used up or ended. Calls that had ended stay, so
-// that repetitions of them run nothing.
+// OutlivesRestore reports whether a record may stay in a store that was
+// filled from a backup. Calls on their way may have run since, and
+// would run again; what a user allowed for a session may have been used
+// up or ended. Calls that had ended stay, so that repetitions of them
+// run nothing.
 func OutlivesRestore(key []byte, r store.Record) (bool, error) {
 	side, kind, _ := cutKind(r.Room)
 	switch {
@@ -64,7 +71,8 @@ func (r restored) ended() bool {
 		slices.Contains([]string{"done", "following", "delivered"}, r.Phase)
 }
 
-// Reseal returns what store.Rotation wants: values sealed with a key derived from the next one.
+// Reseal returns what store.Rotation wants: values sealed with a key
+// derived from the next one.
 func Reseal(before, after []byte) func(namespace, key string, value []byte) ([]byte, error) {
 	return func(namespace, key string, value []byte) ([]byte, error) {
 		if !strings.HasPrefix(namespace, NamespacePrefix) {

@@ -8,10 +8,12 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Bind returns the binding of a call under this plan: "sha256:…" over the agent's id and version,
-// the plan's version, principal and session, kind and target, the tool definition and its
-// annotations, the parent's input and the arguments in canonical form (RFC 8785). Any change of any
-// of them gives another binding. An unreadable call has none.
+// Bind returns the binding of a call under this plan: "sha256:…" over
+// the agent's id and version, the plan's version, principal and
+// session, kind and target, the tool definition and its annotations,
+// the parent's input and the arguments in canonical form (RFC 8785).
+// Any change of any of them gives another binding. An unreadable call
+// has none.
 func (p *Plan) Bind(c *Call) (string, error) {
 	t := p.find(c)
 	if t == nil {
@@ -28,7 +30,8 @@ func (p *Plan) Bind(c *Call) (string, error) {
 	return p.bind(c, documents{args, parent}).String(), nil
 }
 
-// bind writes the bound facts as one object in canonical form, its keys in order, and digests it.
+// bind writes the bound facts as one object in canonical form, its keys
+// in order, and digests it.
 func (p *Plan) bind(c *Call, d documents) value.Digest {
 	b := make([]byte, 0, 1024+len(d.args.canonical)+len(d.parent.canonical))
 	b = append(b, p.bindHead...)
@@ -59,8 +62,8 @@ func bindHead(m *schema.Metadata) []byte {
 	return append(b, '}')
 }
 
-// appendHints writes annotations as they were reported: policies look at them, so an approval holds
-// for these alone.
+// appendHints writes annotations as they were reported: policies look
+// at them, so an approval holds for these alone.
 func appendHints(dst []byte, hints map[string]bool) []byte {
 	v := value.Value{Kind: value.Object}
 	for name, hint := range hints {

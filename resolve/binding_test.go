@@ -19,9 +19,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// boundObject is the object under a binding, from a call's JSON form alone, as
-// docs/contracts/decide.md tells it. It shares nothing with the package: encoding/json reads the
-// call, and the writer below writes it.
+// boundObject is the object under a binding, from a call's JSON form
+// alone, as docs/contracts/decide.md tells it. It shares nothing with
+// the package: encoding/json reads the call, and the writer below
+// writes it.
 func boundObject(t interface{ Fatal(...any) }, line, agent, version, plan string) string {
 	var call map[string]any
 	d := json.NewDecoder(strings.NewReader(line))
@@ -41,7 +42,11 @@ func boundObject(t interface{ Fatal(...any) }, line, agent, version, plan string
 			hints[name] = hint
 		}
 	}
-	target := map[string]any{"remote": map[any]string{true: "remote", false: "local", nil: ""}[call["remote"]]}
+	target := map[string]any{"remote": map[any]string{
+		true:  "remote",
+		false: "local",
+		nil:   "",
+	}[call["remote"]]}
 	for _, field := range []string{"agent", "kind", "server", "skill", "tool", "tool_definition"} {
 		target[field] = or(field, "")
 	}
@@ -62,7 +67,8 @@ func boundObject(t interface{ Fatal(...any) }, line, agent, version, plan string
 // bindingOf is the binding of an object.
 func bindingOf(object string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(object))) }
 
-// canonical writes what encoding/json decoded by RFC 8785, numbers by their exact digits.
+// canonical writes what encoding/json decoded by RFC 8785, numbers by
+// their exact digits.
 func canonical(v any) string {
 	switch v := v.(type) {
 	case bool:
@@ -87,11 +93,20 @@ func canonical(v any) string {
 		}
 		return "{" + strings.Join(members, ",") + "}"
 	}
+
 	return "null"
 }
 
 func canonicalString(s string) string {
-	short := map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\t': `\t`, '\n': `\n`, '\f': `\f`, '\r': `\r`}
+	short := map[rune]string{
+		'"':  `\"`,
+		'\\': `\\`,
+		'\b': `\b`,
+		'\t': `\t`,
+		'\n': `\n`,
+		'\f': `\f`,
+		'\r': `\r`,
+	}
 	var b strings.Builder
 	for _, r := range s {
 		switch escape := short[r]; {
@@ -103,6 +118,7 @@ func canonicalString(s string) string {
 			b.WriteRune(r)
 		}
 	}
+
 	return `"` + b.String() + `"`
 }
 
@@ -138,8 +154,8 @@ func canonicalNumber(lexeme string) string {
 	}
 }
 
-// spelling is the JSON of a random text: no two of its characters fold alike, and each is plain or
-// an escape.
+// spelling is the JSON of a random text: no two of its characters fold
+// alike, and each is plain or an escape.
 func spelling(t *rapid.T) string {
 	characters := []rune("az09é\"\\/<\b\t\n\f\r\x01\x1f\x7f\u2028\ud7ff\ue000\ufffd\U00010000\U0010ffff")
 	var b strings.Builder
@@ -153,6 +169,7 @@ func spelling(t *rapid.T) string {
 			b.WriteRune(r)
 		}
 	}
+
 	return `"` + b.String() + `"`
 }
 
@@ -164,7 +181,8 @@ func document(t *rapid.T, depth int) string {
 	}
 	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind of value"); kind {
 	case "number":
-		return rapid.StringMatching(`-?(0|[1-9][0-9]{0,22})(\.[0-9]{1,9})?([eE][+-]?[0-9]{1,2})?`).Draw(t, "number")
+		return rapid.StringMatching(`-?(0|[1-9][0-9]{0,22})(\.[0-9]{1,9})?([eE][+-]?[0-9]{1,2})?`).
+			Draw(t, "number")
 	case "text":
 		return spelling(t)
 	case "array":
@@ -197,10 +215,16 @@ func objectOf(t *rapid.T, of func() string) string {
 	return "{ " + strings.Join(members, " , ") + " }"
 }
 
-// callLine is a random call in JSON form, each of its optional fields there or not.
+// callLine is a random call in JSON form, each of its optional fields
+// there or not.
 func callLine(t *rapid.T) string {
 	kind := rapid.SampledFrom([]string{"tool", "mcp_tool", "skill", "delegation"}).Draw(t, "kind")
-	names := map[string][]string{"tool": {"tool"}, "mcp_tool": {"server", "tool"}, "skill": {"agent", "skill"}, "delegation": {"agent"}}[kind]
+	names := map[string][]string{
+		"tool":       {"tool"},
+		"mcp_tool":   {"server", "tool"},
+		"skill":      {"agent", "skill"},
+		"delegation": {"agent"},
+	}[kind]
 	fields := []string{`"kind":"` + kind + `"`}
 	add := func(name string, text func() string) { fields = append(fields, `"`+name+`":`+text()) }
 	maybe := func(name string, text func() string) {
@@ -211,15 +235,21 @@ func callLine(t *rapid.T) string {
 	for _, name := range names {
 		add(name, func() string { return spelling(t) })
 	}
-	maybe("args", func() string { return objectOf(t, func() string { return document(t, 2) }) })
+	maybe("args", func() string {
+		return objectOf(t, func() string { return document(t, 2) })
+	})
 	maybe("annotations", func() string {
-		return objectOf(t, func() string { return rapid.SampledFrom([]string{"true", "false", "1", "null"}).Draw(t, "hint") })
+		return objectOf(t, func() string {
+			return rapid.SampledFrom([]string{"true", "false", "1", "null"}).Draw(t, "hint")
+		})
 	})
 	if kind == "skill" || kind == "delegation" {
 		maybe("parent", func() string { return `{"input":` + document(t, 2) + `}` })
 	}
 	if kind == "delegation" {
-		maybe("remote", func() string { return strconv.FormatBool(rapid.Bool().Draw(t, "is remote")) })
+		maybe("remote", func() string {
+			return strconv.FormatBool(rapid.Bool().Draw(t, "is remote"))
+		})
 	}
 	for _, name := range []string{"principal", "session", "tool_definition"} {
 		maybe(name, func() string { return spelling(t) })
@@ -227,8 +257,8 @@ func callLine(t *rapid.T) string {
 	return "{" + strings.Join(rapid.Permutation(fields).Draw(t, "order"), ",") + "}"
 }
 
-// TestD24_TheBindingIsComputedFromItsPage: the rules of docs/contracts/decide.md are all that it
-// takes.
+// TestD24_TheBindingIsComputedFromItsPage: the rules of
+// docs/contracts/decide.md are all that it takes.
 func TestD24_TheBindingIsComputedFromItsPage(t *testing.T) {
 	metadata := parseAgent(t, "agent.agf.yaml", deskTools).Metadata
 	p := plan(t, resolve.Options{}, deskTools)

@@ -24,7 +24,8 @@ const (
 	Delegation = policy.Delegation
 )
 
-// Remote says whether a delegated agent is a local or a remote one, where an alias could be both.
+// Remote says whether a delegated agent is a local or a remote one,
+// where an alias could be both.
 type Remote uint8
 
 // The readings of a delegation's alias.
@@ -34,7 +35,8 @@ const (
 	RemoteNo
 )
 
-// MarshalJSON writes what a call's JSON says: true, false, or null when it says nothing.
+// MarshalJSON writes what a call's JSON says: true, false, or null when
+// it says nothing.
 func (r Remote) MarshalJSON() ([]byte, error) {
 	return []byte([]string{"null", "true", "false"}[min(r, RemoteNo)]), nil
 }
@@ -51,14 +53,17 @@ func (r *Remote) UnmarshalJSON(data []byte) error {
 	default:
 		return fmt.Errorf("remote: %s is neither true nor false", data)
 	}
+
 	return nil
 }
 
-// Call is what an agent is about to do. Which names are read depends on Kind: Tool for a local
-// tool, Server and Tool for an MCP tool, Agent and Skill for a skill, Agent for a delegation.
+// Call is what an agent is about to do. Which names are read depends on
+// Kind: Tool for a local tool, Server and Tool for an MCP tool, Agent
+// and Skill for a skill, Agent for a delegation.
 //
-// A call has two forms in JSON, and both keep the bytes of its arguments. A caller presents it with
-// the arguments as they are (ParseCall, JSON). A request records it with their text in a string
+// A call has two forms in JSON, and both keep the bytes of its
+// arguments. A caller presents it with the arguments as they are
+// (ParseCall, JSON). A request records it with their text in a string
 // (encoding/json), so that no encoder on the way changes them.
 type Call struct {
 	Kind   Kind   `json:"kind"`
@@ -67,29 +72,31 @@ type Call struct {
 	Agent  string `json:"agent,omitempty"`
 	Skill  string `json:"skill,omitempty"`
 
-	// Args is the raw JSON of the arguments: exactly the bytes that will be forwarded. They are
-	// checked strictly and must not change during the call.
+	// Args is the raw JSON of the arguments: exactly the bytes that
+	// will be forwarded. They are checked strictly and must not change
+	// during the call.
 	Args Raw `json:"args"`
-	// Values are decoded arguments, read when Args is nil. Both nil mean {}. They are never
-	// recorded.
+	// Values are decoded arguments, read when Args is nil. Both nil
+	// mean {}. They are never recorded.
 	Values map[string]any `json:"-"`
-	// ParentInput is the raw JSON of the calling agent's own input, on which delegation conditions
-	// rest; nil when unknown.
+	// ParentInput is the raw JSON of the calling agent's own input, on
+	// which delegation conditions rest; nil when unknown.
 	ParentInput Raw `json:"parent_input,omitempty"`
-	// Annotations are the MCP hints that the server reported; a hint that is not there takes MCP's
-	// default.
+	// Annotations are the MCP hints that the server reported; a hint
+	// that is not there takes MCP's default.
 	Annotations map[string]bool `json:"annotations,omitempty"`
 	// Remote tells local and remote agents of one alias apart.
 	Remote Remote `json:"remote,omitempty"`
 
-	// Principal, Session and ToolDefinition (a digest of the tool's definition) go into the binding
-	// as they are.
+	// Principal, Session and ToolDefinition (a digest of the tool's
+	// definition) go into the binding as they are.
 	Principal      string `json:"principal,omitempty"`
 	Session        string `json:"session,omitempty"`
 	ToolDefinition string `json:"tool_definition,omitempty"`
 }
 
-// Raw is a JSON text that is kept byte for byte. In a document it is a string.
+// Raw is a JSON text that is kept byte for byte. In a document it is a
+// string.
 type Raw []byte
 
 // String returns the text.
@@ -98,17 +105,18 @@ func (r Raw) String() string { return string(r) }
 // MarshalText returns the text.
 func (r Raw) MarshalText() ([]byte, error) { return r, nil }
 
-// UnmarshalText takes a copy of the text. An empty one stays empty: a plan can't read it, while
-// absent arguments (nil) are the empty object.
+// UnmarshalText takes a copy of the text. An empty one stays empty: a
+// plan can't read it, while absent arguments (nil) are the empty
+// object.
 func (r *Raw) UnmarshalText(text []byte) error {
 	*r = append(Raw{}, text...)
 
 	return nil
 }
 
-// Recorded returns a copy of the call for a record: absent arguments are the empty object, and
-// nothing is shared with the caller. Decoded arguments are left out, since only their text can be
-// approved.
+// Recorded returns a copy of the call for a record: absent arguments
+// are the empty object, and nothing is shared with the caller. Decoded
+// arguments are left out, since only their text can be approved.
 func (c *Call) Recorded() Call {
 	out := *c
 	out.Values = nil
@@ -125,8 +133,8 @@ func (c *Call) Recorded() Call {
 	return out
 }
 
-// Target names what the call goes to: "tool execute_trade", "mcp_tool broker/sell", "skill
-// payments/refund".
+// Target names what the call goes to: "tool execute_trade", "mcp_tool
+// broker/sell", "skill payments/refund".
 func (c *Call) Target() string {
 	switch c.Kind {
 	case MCPTool:
@@ -140,7 +148,8 @@ func (c *Call) Target() string {
 	return string(c.Kind) + " " + c.Tool
 }
 
-// Container is the MCP server or the remote agent that the call goes to; "" for what is local.
+// Container is the MCP server or the remote agent that the call goes
+// to; "" for what is local.
 func (c *Call) Container() string {
 	switch {
 	case c.Kind == MCPTool:
@@ -169,10 +178,11 @@ func (e *CallError) Error() string {
 // Unwrap returns the cause.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// ParseCall reads one call in its JSON form (docs/contracts/decide.md). The envelope is read
-// strictly: unknown, repeated, wrong-case and mistyped fields are refused with a *CallError,
-// arguments that are no object among them. The arguments and the parent's input are kept as raw
-// bytes; whether they are readable is decided by Plan.Decide.
+// ParseCall reads one call in its JSON form (docs/contracts/decide.md).
+// The envelope is read strictly: unknown, repeated, wrong-case and
+// mistyped fields are refused with a *CallError, arguments that are no
+// object among them. The arguments and the parent's input are kept as
+// raw bytes; whether they are readable is decided by Plan.Decide.
 func ParseCall(line []byte, lim value.Limits) (*Call, error) {
 	c := &Call{}
 	seen := map[string]bool{}
@@ -188,14 +198,15 @@ func ParseCall(line []byte, lim value.Limits) (*Call, error) {
 			return nil, &CallError{m.Key, err}
 		}
 	}
+
 	if err := c.check(seen); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// mostEnveloped is how many JSON values a field of a call may have beside the arguments and the
-// parent's input.
+// mostEnveloped is how many JSON values a field of a call may have
+// beside the arguments and the parent's input.
 const mostEnveloped = 10_000
 
 func (c *Call) set(field string, raw []byte, lim value.Limits) error {
@@ -206,6 +217,7 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 	case "parent":
 		return c.setParent(raw, lim)
 	}
+
 	lim.MaxValues = mostEnveloped
 	switch field {
 	case "annotations":
@@ -213,6 +225,7 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 	case "remote":
 		return c.setRemote(raw, lim)
 	}
+
 	dst := c.text(field)
 	if dst == nil {
 		return unknownField(field)
@@ -228,7 +241,8 @@ func (c *Call) set(field string, raw []byte, lim value.Limits) error {
 	return nil
 }
 
-// checkArguments refuses arguments that are no JSON object, and says what to send.
+// checkArguments refuses arguments that are no JSON object, and says
+// what to send.
 func checkArguments(raw []byte, lim value.Limits) error {
 	if err := wellFormed(raw, lim); err != nil || raw[0] == '{' {
 		return err
@@ -253,8 +267,9 @@ func holdsObject(text string, lim value.Limits) bool {
 	return err == nil && v.Kind == value.Object
 }
 
-// wellFormed refuses text that is no JSON at all. JSON that is only unreadable (duplicate keys,
-// bombs) passes here: the call is then valid, and denied for its arguments.
+// wellFormed refuses text that is no JSON at all. JSON that is only
+// unreadable (duplicate keys, bombs) passes here: the call is then
+// valid, and denied for its arguments.
 func wellFormed(raw []byte, lim value.Limits) error {
 	var bad *value.Error
 	var shape value.ShapeBuilder
@@ -284,6 +299,7 @@ func (c *Call) text(field string) *string {
 	case "tool_definition":
 		return &c.ToolDefinition
 	}
+
 	return nil
 }
 
@@ -298,6 +314,7 @@ func (c *Call) setParent(raw []byte, lim value.Limits) error {
 		}
 		c.ParentInput = m.Raw
 	}
+
 	if c.ParentInput == nil {
 		return only
 	}
@@ -314,12 +331,13 @@ func (c *Call) setAnnotations(raw []byte, lim value.Limits) error {
 	}
 	c.Annotations = make(map[string]bool, len(v.Members))
 	for _, m := range v.Members {
-		// The title and hints of other types carry nothing a rule can match; a mistyped boolean
-		// hint counts as absent.
+		// The title and hints of other types carry nothing a rule can
+		// match; a mistyped boolean hint counts as absent.
 		if m.Value.Kind == value.Bool {
 			c.Annotations[m.Key] = m.Value.Bool
 		}
 	}
+
 	return nil
 }
 
@@ -339,14 +357,28 @@ func (c *Call) setRemote(raw []byte, lim value.Limits) error {
 }
 
 func unknownField(field string) error {
-	known := []string{"kind", "tool", "server", "agent", "skill", "args", "parent", "annotations", "remote", "principal", "session", "tool_definition"}
+	known := []string{
+		"kind",
+		"tool",
+		"server",
+		"agent",
+		"skill",
+		"args",
+		"parent",
+		"annotations",
+		"remote",
+		"principal",
+		"session",
+		"tool_definition",
+	}
 	if near := diag.Nearest(field, known); near != "" {
 		return fmt.Errorf("unknown field, did you mean %q", near)
 	}
 	return fmt.Errorf("unknown field, expected one of %s", strings.Join(known, ", "))
 }
 
-// fieldsOf lists the fields that name the target of a kind, and what else only that kind may carry.
+// fieldsOf lists the fields that name the target of a kind, and what
+// else only that kind may carry.
 func fieldsOf(k Kind) (must, may []string) {
 	switch k {
 	case Tool:
@@ -358,17 +390,29 @@ func fieldsOf(k Kind) (must, may []string) {
 	case Delegation:
 		return []string{"agent"}, []string{"parent", "remote", "annotations"}
 	}
+
 	return nil, nil
 }
 
-// check holds the names of a call against its kind, so that no field is silently ignored.
+// check holds the names of a call against its kind, so that no field is
+// silently ignored.
 func (c *Call) check(seen map[string]bool) error {
 	must, may := fieldsOf(c.Kind)
 	if must == nil {
-		return &CallError{"kind", fmt.Errorf("%s is no kind of call, expected tool, mcp_tool, skill or delegation",
-			quote(string(c.Kind)))}
+		return &CallError{
+			"kind",
+			fmt.Errorf("%s is no kind of call, expected tool, mcp_tool, skill or delegation",
+				quote(string(c.Kind))),
+		}
 	}
-	fits := map[string]bool{"kind": true, "args": true, "principal": true, "session": true, "tool_definition": true}
+
+	fits := map[string]bool{
+		"kind":            true,
+		"args":            true,
+		"principal":       true,
+		"session":         true,
+		"tool_definition": true,
+	}
 	for _, f := range append(may, must...) {
 		fits[f] = true
 	}

@@ -32,8 +32,13 @@ func TestUnreadableArgumentsAreDenied(t *testing.T) {
 		"cut":                    `{"a":`,
 	} {
 		for _, target := range []string{"free", "trade"} {
-			d := p.Decide(&resolve.Call{Kind: resolve.Tool, Tool: target, Args: []byte(args)})
-			if codes(d) != "deny unreadable_arguments" || d.Binding != "" || !strings.HasPrefix(d.Message, "arguments: ") {
+			d := p.Decide(&resolve.Call{
+				Kind: resolve.Tool,
+				Tool: target,
+				Args: []byte(args),
+			})
+			if codes(d) != "deny unreadable_arguments" || d.Binding != "" ||
+				!strings.HasPrefix(d.Message, "arguments: ") {
 				t.Errorf("%s on %s: %s %q", name, target, codes(d), d.Message)
 			}
 		}
@@ -42,9 +47,19 @@ func TestUnreadableArgumentsAreDenied(t *testing.T) {
 
 func TestUnreadableValuesAreDenied(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
-	for name, v := range map[string]any{"NaN": math.NaN(), "infinite": math.Inf(1), "channel": make(chan int), "text": "\xff", "struct": struct{ A int }{1}} {
+	for name, v := range map[string]any{
+		"NaN":      math.NaN(),
+		"infinite": math.Inf(1),
+		"channel":  make(chan int),
+		"text":     "\xff",
+		"struct":   struct{ A int }{1},
+	} {
 		for _, key := range []string{"amount", "unread"} {
-			d := p.Decide(&resolve.Call{Kind: resolve.Tool, Tool: "trade", Values: map[string]any{key: v}})
+			d := p.Decide(&resolve.Call{
+				Kind:   resolve.Tool,
+				Tool:   "trade",
+				Values: map[string]any{key: v},
+			})
 			if codes(d) != "deny unreadable_arguments" {
 				t.Errorf("%s in %s: %s", name, key, codes(d))
 			}
@@ -52,24 +67,68 @@ func TestUnreadableValuesAreDenied(t *testing.T) {
 	}
 }
 
-// TestEveryDocumentIsRead: what no condition reads is checked as strictly as what they do.
+// TestEveryDocumentIsRead: what no condition reads is checked as
+// strictly as what they do.
 func TestEveryDocumentIsRead(t *testing.T) {
-	p := plan(t, resolve.Options{}, "action_space: {local_tools: [{alias: free}], mcp_servers: [{alias: open}], remote_agents: [{alias: far}], local_agents: [{alias: sub, source: s.agf.yaml}]}\n")
+	p := plan(
+		t,
+		resolve.Options{},
+		"action_space: {local_tools: [{alias: free}], mcp_servers: [{alias: open}], remote_agents: [{alias: far}], "+
+			"local_agents: [{alias: sub, source: s.agf.yaml}]}\n",
+	)
 	bad := []byte(`{"a":1,"a":2}`)
 	for _, call := range []*resolve.Call{
-		{Kind: resolve.Tool, Tool: "free", ParentInput: bad},
-		{Kind: resolve.MCPTool, Server: "open", Tool: "x", ParentInput: bad},
-		{Kind: resolve.Skill, Agent: "far", Skill: "x", ParentInput: bad},
-		{Kind: resolve.Skill, Agent: "far", Skill: "x", Args: bad, ParentInput: []byte(`{}`)},
-		{Kind: resolve.Delegation, Agent: "sub", Args: bad},
-		{Kind: resolve.Delegation, Agent: "sub", Values: map[string]any{"a": math.NaN()}},
-		{Kind: resolve.Delegation, Agent: "sub", ParentInput: bad},
+		{
+			Kind:        resolve.Tool,
+			Tool:        "free",
+			ParentInput: bad,
+		},
+		{
+			Kind:        resolve.MCPTool,
+			Server:      "open",
+			Tool:        "x",
+			ParentInput: bad,
+		},
+		{
+			Kind:        resolve.Skill,
+			Agent:       "far",
+			Skill:       "x",
+			ParentInput: bad,
+		},
+		{
+			Kind:        resolve.Skill,
+			Agent:       "far",
+			Skill:       "x",
+			Args:        bad,
+			ParentInput: []byte(`{}`),
+		},
+		{
+			Kind:  resolve.Delegation,
+			Agent: "sub",
+			Args:  bad,
+		},
+		{
+			Kind:   resolve.Delegation,
+			Agent:  "sub",
+			Values: map[string]any{"a": math.NaN()},
+		},
+		{
+			Kind:        resolve.Delegation,
+			Agent:       "sub",
+			ParentInput: bad,
+		},
 	} {
 		if got := codes(p.Decide(call)); got != "deny unreadable_arguments" {
 			t.Errorf("%+v: %s", call, got)
 		}
 	}
-	both := &resolve.Call{Kind: resolve.Delegation, Agent: "sub", Args: bad, ParentInput: bad}
+
+	both := &resolve.Call{
+		Kind:        resolve.Delegation,
+		Agent:       "sub",
+		Args:        bad,
+		ParentInput: bad,
+	}
 	if got := codes(p.Decide(both)); got != "deny unreadable_arguments,unreadable_arguments" {
 		t.Error(got)
 	}
@@ -87,21 +146,27 @@ func TestArgumentsThatAreNoObject(t *testing.T) {
 	}
 }
 
-// TestOnlyObjectsAreLookedInto: an element of an array is no argument named "0", and an owner's
-// answer for missing arguments is none for arguments or a parent's input that are not there to look
-// into.
+// TestOnlyObjectsAreLookedInto: an element of an array is no argument
+// named "0", and an owner's answer for missing arguments is none for
+// arguments or a parent's input that are not there to look into.
 func TestOnlyObjectsAreLookedInto(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: trade, approval: {condition: {args_match: {"0": risky}}}}]
   local_agents: [{alias: child, source: c.agf.yaml, approval: {condition: {args_match: {parent.input.risk: high}}}}]
 `
-	lenient := resolve.Options{Semantics: resolve.Semantics{Conditions: condition.Semantics{OnMissing: condition.NoMatch}}}
+	lenient := resolve.Options{
+		Semantics: resolve.Semantics{Conditions: condition.Semantics{OnMissing: condition.NoMatch}},
+	}
 	for _, opt := range []resolve.Options{{}, lenient} {
 		p := plan(t, opt, agent)
 		for _, call := range []*resolve.Call{
 			tool("trade", `["safe"]`), tool("trade", `null`),
 			{Kind: resolve.Delegation, Agent: "child"},
-			{Kind: resolve.Delegation, Agent: "child", ParentInput: []byte(`"low"`)},
+			{
+				Kind:        resolve.Delegation,
+				Agent:       "child",
+				ParentInput: []byte(`"low"`),
+			},
 		} {
 			if got := codes(p.Decide(call)); got != "ask condition_unknown" {
 				t.Errorf("%+v: %+v: %s", opt, call, got)
@@ -119,7 +184,8 @@ func TestCallErrorUnwraps(t *testing.T) {
 	}
 }
 
-// TestHostileEnvelopes: what an envelope holds too much of is not read at all.
+// TestHostileEnvelopes: what an envelope holds too much of is not read
+// at all.
 func TestHostileEnvelopes(t *testing.T) {
 	for _, line := range []string{
 		`{` + strings.Repeat(`"":0,`, 200_000) + `"kind":"tool"}`,
@@ -138,11 +204,15 @@ func TestHostileEnvelopes(t *testing.T) {
 
 func FuzzParseCall(f *testing.F) {
 	for _, seed := range []string{
-		`{"kind":"tool","tool":"free","args":{"a":1}}`, `{"kind":"skill","agent":"payments","skill":"list","parent":{"input":{"r":"low"}}}`,
-		`{"kind":"delegation","agent":"payments","remote":true}`, `{"kind":"mcp_tool","server":"open","tool":"x","annotations":{"destructiveHint":true}}`, `{`,
+		`{"kind":"tool","tool":"free","args":{"a":1}}`,
+		`{"kind":"skill","agent":"payments","skill":"list","parent":{"input":{"r":"low"}}}`,
+		`{"kind":"delegation","agent":"payments","remote":true}`,
+		`{"kind":"mcp_tool","server":"open","tool":"x","annotations":{"destructiveHint":true}}`,
+		`{`,
 	} {
 		f.Add([]byte(seed))
 	}
+
 	p := plan(f, resolve.Options{}, deskTools)
 	f.Fuzz(func(t *testing.T, line []byte) {
 		call, err := resolve.ParseCall(line, value.Limits{})
@@ -152,8 +222,10 @@ func FuzzParseCall(f *testing.F) {
 			}
 			return
 		}
+
 		d := p.Decide(call)
-		if (d.Outcome == resolve.Allow) != (len(d.Reasons) == 0) || (d.Outcome == resolve.Ask && d.Binding == "") {
+		if (d.Outcome == resolve.Allow) != (len(d.Reasons) == 0) ||
+			(d.Outcome == resolve.Ask && d.Binding == "") {
 			t.Fatalf("%+v", d)
 		}
 		if again := p.Decide(call); fmt.Sprint(again) != fmt.Sprint(d) {

@@ -8,12 +8,15 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// JSON writes the call as ParseCall reads it (docs/contracts/decide.md): the arguments byte for
-// byte. It is no MarshalJSON, since encoding/json changes the white space of what a Marshaler
-// returns.
+// JSON writes the call as ParseCall reads it
+// (docs/contracts/decide.md): the arguments byte for byte. It is no
+// MarshalJSON, since encoding/json changes the white space of what a
+// Marshaler returns.
 func (c *Call) JSON() ([]byte, error) {
 	if c.Args == nil && c.Values != nil {
-		return nil, errors.New("the call holds decoded arguments: expected their exact text, which is what is approved")
+		return nil, errors.New(
+			"the call holds decoded arguments: expected their exact text, which is what is approved",
+		)
 	}
 	out, err := jsonmsg.Object(c.members)
 	if err != nil {
@@ -43,8 +46,9 @@ func (c *Call) members(w *jsonmsg.Writer) {
 	w.Optional("tool_definition", c.ToolDefinition)
 }
 
-// writeRaw puts a JSON text in, byte for byte; nil is nothing. Arguments that two readers could read
-// differently are written too: deciding denies them.
+// writeRaw puts a JSON text in, byte for byte; nil is nothing.
+// Arguments that two readers could read differently are written too:
+// deciding denies them.
 func writeRaw(w *jsonmsg.Writer, name string, text []byte) {
 	switch {
 	case text == nil:

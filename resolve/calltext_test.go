@@ -12,10 +12,22 @@ import (
 )
 
 func drawCall(t *rapid.T) *resolve.Call {
-	name := rapid.OneOf(rapid.SampledFrom([]string{"trade", `","tool":"drop`, "a<b & \u2028", "\\"}), rapid.StringN(1, 20, 60))
+	name := rapid.OneOf(
+		rapid.SampledFrom([]string{"trade", `","tool":"drop`, "a<b & \u2028", "\\"}),
+		rapid.StringN(1, 20, 60),
+	)
 	maybe := rapid.OneOf(rapid.Just(""), name)
-	c := &resolve.Call{Principal: maybe.Draw(t, "principal"), Session: maybe.Draw(t, "session"), ToolDefinition: maybe.Draw(t, "definition")}
-	switch c.Kind = rapid.SampledFrom([]resolve.Kind{resolve.Tool, resolve.MCPTool, resolve.Skill, resolve.Delegation}).Draw(t, "kind"); c.Kind {
+	c := &resolve.Call{
+		Principal:      maybe.Draw(t, "principal"),
+		Session:        maybe.Draw(t, "session"),
+		ToolDefinition: maybe.Draw(t, "definition"),
+	}
+	switch c.Kind = rapid.SampledFrom([]resolve.Kind{
+		resolve.Tool,
+		resolve.MCPTool,
+		resolve.Skill,
+		resolve.Delegation,
+	}).Draw(t, "kind"); c.Kind {
 	case resolve.Tool:
 		c.Tool = name.Draw(t, "tool")
 	case resolve.MCPTool:
@@ -24,9 +36,13 @@ func drawCall(t *rapid.T) *resolve.Call {
 		c.Agent, c.Skill = name.Draw(t, "agent"), name.Draw(t, "skill")
 	case resolve.Delegation:
 		c.Agent = name.Draw(t, "agent")
-		c.Remote = rapid.SampledFrom([]resolve.Remote{resolve.RemoteUnstated, resolve.RemoteYes, resolve.RemoteNo}).Draw(t, "remote")
+		c.Remote = rapid.SampledFrom([]resolve.Remote{resolve.RemoteUnstated, resolve.RemoteYes, resolve.RemoteNo}).
+			Draw(t, "remote")
 	}
-	texts := rapid.SampledFrom([]string{`{}`, ` { "a" : 1.50 , "b":"\u00e9<" }`, `{"a":1,"a":2}`, `{"deep":[[{"x":null}]]}`})
+
+	texts := rapid.SampledFrom(
+		[]string{`{}`, ` { "a" : 1.50 , "b":"\u00e9<" }`, `{"a":1,"a":2}`, `{"deep":[[{"x":null}]]}`},
+	)
 	if rapid.Bool().Draw(t, "has args") {
 		c.Args = []byte(texts.Draw(t, "args"))
 	}
@@ -39,7 +55,8 @@ func drawCall(t *rapid.T) *resolve.Call {
 	return c
 }
 
-// TestCallJSON: what ParseCall reads is the call, byte for byte in its arguments.
+// TestCallJSON: what ParseCall reads is the call, byte for byte in its
+// arguments.
 func TestCallJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCall(t)
@@ -57,6 +74,7 @@ func TestCallJSON(t *testing.T) {
 			}
 			back.ParentInput = c.ParentInput
 		}
+
 		if c.Args != nil && bytes.Equal(bytes.TrimSpace(c.Args), bytes.TrimSpace(back.Args)) {
 			back.Args = c.Args
 		}
@@ -69,11 +87,27 @@ func TestCallJSON(t *testing.T) {
 // TestCallJSONRefuses: a call whose text would not be the call has none.
 func TestCallJSONRefuses(t *testing.T) {
 	for name, c := range map[string]*resolve.Call{
-		"decoded arguments": {Kind: resolve.Tool, Tool: "trade", Values: map[string]any{"amount": 1}},
-		"broken arguments":  {Kind: resolve.Tool, Tool: "trade", Args: []byte(`{"amount":`)},
-		"a further field":   {Kind: resolve.Tool, Tool: "trade", Args: []byte(`{},"session":"mine"`)},
-		"a broken name":     {Kind: resolve.Tool, Tool: "tr\xffde"},
-		"a broken input":    {Kind: resolve.Delegation, Agent: "a", ParentInput: []byte(`{`)},
+		"decoded arguments": {
+			Kind:   resolve.Tool,
+			Tool:   "trade",
+			Values: map[string]any{"amount": 1},
+		},
+		"broken arguments": {
+			Kind: resolve.Tool,
+			Tool: "trade",
+			Args: []byte(`{"amount":`),
+		},
+		"a further field": {
+			Kind: resolve.Tool,
+			Tool: "trade",
+			Args: []byte(`{},"session":"mine"`),
+		},
+		"a broken name": {Kind: resolve.Tool, Tool: "tr\xffde"},
+		"a broken input": {
+			Kind:        resolve.Delegation,
+			Agent:       "a",
+			ParentInput: []byte(`{`),
+		},
 	} {
 		if text, err := c.JSON(); err == nil {
 			t.Errorf("%s: got %s", name, text)
@@ -81,13 +115,20 @@ func TestCallJSONRefuses(t *testing.T) {
 	}
 }
 
-// FuzzCallJSON: whatever stands in the parts of a call, none of it becomes a field.
+// FuzzCallJSON: whatever stands in the parts of a call, none of it
+// becomes a field.
 func FuzzCallJSON(f *testing.F) {
 	f.Add("trade", `{"a":1}`, `{}`, "s")
 	f.Add("tr\xffde", `{},"session":"x"`, `{}},"session":"x","parent":{"input":{}`, "")
 	f.Add(`"`, `null`, ` `, "\u2028")
 	f.Fuzz(func(t *testing.T, tool, args, input, session string) {
-		c := &resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(args), ParentInput: []byte(input), Session: session}
+		c := &resolve.Call{
+			Kind:        resolve.Tool,
+			Tool:        tool,
+			Args:        []byte(args),
+			ParentInput: []byte(input),
+			Session:     session,
+		}
 		text, err := c.JSON()
 		if err != nil {
 			return
@@ -105,7 +146,8 @@ func FuzzCallJSON(f *testing.F) {
 		same := func(a json.RawMessage, b string) bool {
 			return bytes.Equal(bytes.TrimSpace(a), bytes.TrimSpace([]byte(b)))
 		}
-		if got.Kind != "tool" || got.Tool != tool || got.Session != session || !same(got.Args, args) || !same(got.Parent.Input, input) {
+		if got.Kind != "tool" || got.Tool != tool || got.Session != session || !same(got.Args, args) ||
+			!same(got.Parent.Input, input) {
 			t.Fatalf("got %+v from %s", got, text)
 		}
 	})

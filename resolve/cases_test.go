@@ -17,9 +17,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestCases runs every story in testdata: an agent, its policies, calls, and the decisions they
-// must get. The prose on top of a file says what it proves. Files named parent.agf.yaml are
-// compiled first and tighten the agent.
+// TestCases runs every story in testdata: an agent, its policies,
+// calls, and the decisions they must get. The prose on top of a file
+// says what it proves. Files named parent.agf.yaml are compiled first
+// and tighten the agent.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -65,6 +66,7 @@ func readCase(t *testing.T, a *txtar.Archive) *story {
 			c.policies = append(c.policies, parsePolicy(t, f.Name, string(f.Data)))
 		}
 	}
+
 	return c
 }
 
@@ -111,6 +113,7 @@ func answer(t *testing.T, plan *resolve.Plan, line string) []byte {
 			t.Errorf("%s: asks without a binding", line)
 		}
 	}
+
 	if (d.Outcome == resolve.Allow) != (len(d.Reasons) == 0) {
 		t.Errorf("%s: outcome %v with %d reasons", line, d.Outcome, len(d.Reasons))
 	}
@@ -144,7 +147,8 @@ func (c *story) store(t *testing.T, a *txtar.Archive, file string, got []byte) {
 	}
 }
 
-// head is what every agent of the tests begins with; the text after it adds sections.
+// head is what every agent of the tests begins with; the text after it
+// adds sections.
 const head = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Trades, namespace: acme.finance, labels: {tier: prod}}
 interface: {input: {type: object}, output: {type: object}}

@@ -19,39 +19,48 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Options are the runtime owner's choices for a plan. The zero value is the default.
+// Options are the runtime owner's choices for a plan. The zero value is
+// the default.
 type Options struct {
 	Semantics Semantics
-	// Limits bounds the arguments of a call. MaxValues is DefaultValues unless it says otherwise.
-	// FoldKeys is always on, see CaseSensitive.
+	// Limits bounds the arguments of a call. MaxValues is DefaultValues
+	// unless it says otherwise. FoldKeys is always on, see
+	// CaseSensitive.
 	Limits value.Limits
-	// CaseSensitive names the targets whose arguments may have keys that differ in case alone:
-	// "tool pay", "mcp_tool broker/sell", "skill payments/refund", "delegation clerk". For all
-	// others such arguments are unreadable, since many tools take the two keys for one. Under a
-	// Parent it needs the parent's word as well.
+	// CaseSensitive names the targets whose arguments may have keys
+	// that differ in case alone: "tool pay", "mcp_tool broker/sell",
+	// "skill payments/refund", "delegation clerk". For all others such
+	// arguments are unreadable, since many tools take the two keys for
+	// one. Under a Parent it needs the parent's word as well.
 	CaseSensitive []string
-	// TrustValues says that Call.Values come from a JSON decoder, which lets through neither NaN
-	// nor broken text nor anything but JSON types, and that no object in them has keys that differ
-	// in case alone. Then only what conditions read is looked at before a call is allowed; all of
-	// it is still checked when the call asks or is bound.
+	// TrustValues says that Call.Values come from a JSON decoder, which
+	// lets through neither NaN nor broken text nor anything but JSON
+	// types, and that no object in them has keys that differ in case
+	// alone. Then only what conditions read is looked at before a call
+	// is allowed; all of it is still checked when the call asks or is
+	// bound.
 	TrustValues bool
-	// AgentAlias is the alias under which the agent runs, for messages; "" means its metadata.id.
+	// AgentAlias is the alias under which the agent runs, for messages;
+	// "" means its metadata.id.
 	AgentAlias string
-	// Parent is the plan of the agent that delegates to this one. Its approvals, allow-lists,
-	// policies, limits and Semantics hold here too, and AllowTimeoutApprove needs its word as well:
-	// a child can only tighten (Agent Format, tighten_only_invariant).
+	// Parent is the plan of the agent that delegates to this one. Its
+	// approvals, allow-lists, policies, limits and Semantics hold here
+	// too, and AllowTimeoutApprove needs its word as well: a child can
+	// only tighten (Agent Format, tighten_only_invariant).
 	Parent *Plan
-	// AllowTimeoutApprove lets policies approve by timeout. Without it such a fallback is read as
-	// deny.
+	// AllowTimeoutApprove lets policies approve by timeout. Without it
+	// such a fallback is read as deny.
 	AllowTimeoutApprove bool
-	// TrustedServers names the MCP servers and remote agents whose annotations are believed, by
-	// globs over their aliases. The hints of all others can bring a call under a rule, and never
-	// out of one.
+	// TrustedServers names the MCP servers and remote agents whose
+	// annotations are believed, by globs over their aliases. The hints
+	// of all others can bring a call under a rule, and never out of
+	// one.
 	TrustedServers []string
 }
 
-// UnresolvedError says which required policies are missing, or that the registry can't be read. The
-// plan that comes with it is usable and denies every call.
+// UnresolvedError says which required policies are missing, or that the
+// registry can't be read. The plan that comes with it is usable and
+// denies every call.
 type UnresolvedError struct {
 	Refs     []string
 	Registry error // nil unless the registry itself failed
@@ -68,12 +77,14 @@ func (e *UnresolvedError) Error() string {
 // Unwrap returns the registry's error.
 func (e *UnresolvedError) Unwrap() error { return e.Registry }
 
-// DefaultValues is how many JSON values the arguments of a call may have, unless Options.Limits
-// says otherwise. Nobody can look through so many, and each takes some 500 bytes of memory while a
-// message is made of it.
+// DefaultValues is how many JSON values the arguments of a call may
+// have, unless Options.Limits says otherwise. Nobody can look through
+// so many, and each takes some 500 bytes of memory while a message is
+// made of it.
 const DefaultValues = 50_000
 
-// Plan is an agent compiled with its policies. It is immutable and safe for concurrent use.
+// Plan is an agent compiled with its policies. It is immutable and safe
+// for concurrent use.
 type Plan struct {
 	agent    *schema.Agent
 	alias    string
@@ -94,17 +105,19 @@ type Plan struct {
 	views     sync.Pool // of *condition.View
 }
 
-// layer is one agent of the delegation chain with the policies that apply to it.
+// layer is one agent of the delegation chain with the policies that
+// apply to it.
 type layer struct {
 	agent    *schema.Agent
 	policies []*policy.Policy
 }
 
-// Compile resolves the agent's policies and prepares every declared target. A nil registry holds no
-// policies.
+// Compile resolves the agent's policies and prepares every declared
+// target. A nil registry holds no policies.
 //
-// When a required policy is missing or the registry can't be read, Compile returns a plan that
-// denies every call together with an *UnresolvedError. Every other error comes without a plan.
+// When a required policy is missing or the registry can't be read,
+// Compile returns a plan that denies every call together with an
+// *UnresolvedError. Every other error comes without a plan.
 func Compile(agent *schema.Agent, registry policy.Registry, opt Options) (*Plan, error) {
 	if agent == nil {
 		return nil, errors.New("no agent to compile: the file has findings that stop the load")
@@ -116,7 +129,11 @@ func Compile(agent *schema.Agent, registry policy.Registry, opt Options) (*Plan,
 	if opt.Limits.MaxValues == 0 {
 		opt.Limits.MaxValues = DefaultValues
 	}
-	p := &Plan{agent: agent, alias: opt.AgentAlias, opt: opt}
+	p := &Plan{
+		agent: agent,
+		alias: opt.AgentAlias,
+		opt:   opt,
+	}
 	if p.alias == "" {
 		p.alias = agent.Metadata.ID
 	}
@@ -149,6 +166,7 @@ func caseSensitive(opt Options) (map[place]bool, error) {
 			all[at] = true
 		}
 	}
+
 	return all, nil
 }
 
@@ -158,8 +176,8 @@ func CheckTarget(name string) error {
 	return err
 }
 
-// parsePlace reads the name of a target: its kind, a space, and its name, behind that of its
-// container and a slash.
+// parsePlace reads the name of a target: its kind, a space, and its
+// name, behind that of its container and a slash.
 func parsePlace(name string) (place, error) {
 	kind, rest, _ := strings.Cut(name, " ")
 	container, inside, contained := strings.Cut(rest, "/")
@@ -173,22 +191,28 @@ func parsePlace(name string) (place, error) {
 	default:
 		contained = false
 	}
+
 	if !contained || at.name == "" {
 		return place{}, fmt.Errorf(
-			"%q is no target, expected one such as \"tool pay\", \"mcp_tool broker/sell\", \"skill payments/refund\" or \"delegation clerk\"", name)
+			"%q is no target, expected one such as \"tool pay\", \"mcp_tool broker/sell\", \"skill "+
+				"payments/refund\" or \"delegation clerk\"",
+			name,
+		)
 	}
+
 	return at, nil
 }
 
-// Findings tells what compiling found: policies that are missing, advisory or weakened. They never
-// loosen a decision.
+// Findings tells what compiling found: policies that are missing,
+// advisory or weakened. They never loosen a decision.
 func (p *Plan) Findings() []diag.Finding { return p.findings }
 
-// Version identifies the agent, policies and semantics that this plan was compiled from.
+// Version identifies the agent, policies and semantics that this plan
+// was compiled from.
 func (p *Plan) Version() string { return p.version.String() }
 
-// Limits returns the strictest budget and limits of this agent and its parents (Agent Format,
-// constraints).
+// Limits returns the strictest budget and limits of this agent and its
+// parents (Agent Format, constraints).
 func (p *Plan) Limits() (schema.Budget, schema.Limits) {
 	var b schema.Budget
 	var l schema.Limits
@@ -200,6 +224,7 @@ func (p *Plan) Limits() (schema.Budget, schema.Limits) {
 		l.MaxToolCalls = least(l.MaxToolCalls, c.Limits.MaxToolCalls)
 		l.MaxDelegationDepth = least(l.MaxDelegationDepth, c.Limits.MaxDelegationDepth)
 	}
+
 	return b, l
 }
 
@@ -210,8 +235,8 @@ func least(a, b *int64) *int64 {
 	return a
 }
 
-// resolvePolicies makes the agent's own layer: what it names, then what the runtime owner applies
-// by selector.
+// resolvePolicies makes the agent's own layer: what it names, then what
+// the runtime owner applies by selector.
 func (p *Plan) resolvePolicies(registry policy.Registry) (layer, error) {
 	own := layer{agent: p.agent}
 	if registry == nil {
@@ -236,8 +261,8 @@ func (p *Plan) resolvePolicies(registry policy.Registry) (layer, error) {
 	return own, nil
 }
 
-// namedPolicies adds the policies that the agent names, and returns the required ones that are not
-// there, which stop it.
+// namedPolicies adds the policies that the agent names, and returns the
+// required ones that are not there, which stop it.
 func (p *Plan) namedPolicies(registry policy.Registry, own *layer) (missing []string) {
 	for _, ref := range p.agent.Constraints.Policies {
 		pol, ok := registry.Policy(ref.Ref)
@@ -250,32 +275,53 @@ func (p *Plan) namedPolicies(registry policy.Registry, own *layer) (missing []st
 			p.addStop(ref.Ref, "the required policy "+ref.Ref+" is not in the registry", ref.Range)
 		default:
 			p.findings = append(p.findings, diag.Finding{
-				Rule: "policy-advisory-missing", Severity: diag.Warning, File: p.agent.File, Range: ref.Range,
-				Message: fmt.Sprintf("the advisory policy %s is not in the registry: decisions are made without it", ref.Ref),
+				Rule:     "policy-advisory-missing",
+				Severity: diag.Warning,
+				File:     p.agent.File,
+				Range:    ref.Range,
+				Message: fmt.Sprintf(
+					"the advisory policy %s is not in the registry: decisions are made without it",
+					ref.Ref,
+				),
 			})
 		}
 	}
+
 	return missing
 }
 
-// noteSelector tells when a policy reaches an agent that its selector would leave out.
+// noteSelector tells when a policy reaches an agent that its selector
+// would leave out.
 func (p *Plan) noteSelector(ref schema.PolicyRef, pol *policy.Policy) {
 	if !pol.Agents.Match(&p.agent.Metadata) {
 		p.findings = append(p.findings, diag.Finding{
-			Rule: "policy-selector-overridden", Severity: diag.Info, File: p.agent.File, Range: ref.RefRange,
-			Message: fmt.Sprintf("%s applies because it is named here, although its own selector leaves this agent out", ref.Ref),
+			Rule:     "policy-selector-overridden",
+			Severity: diag.Info,
+			File:     p.agent.File,
+			Range:    ref.RefRange,
+			Message: fmt.Sprintf(
+				"%s applies because it is named here, although its own selector leaves this agent out",
+				ref.Ref,
+			),
 		})
 	}
 }
 
-// noteTimeouts tells which policies wanted approval by timeout and don't get it.
+// noteTimeouts tells which policies wanted approval by timeout and
+// don't get it.
 func (p *Plan) noteTimeouts(policies []*policy.Policy) {
 	for _, pol := range policies {
 		for i := range pol.Rules {
 			if r := &pol.Rules[i]; p.requirement(&r.Require) != &r.Require {
 				p.findings = append(p.findings, diag.Finding{
-					Rule: "policy-timeout-refused", Severity: diag.Warning, File: pol.File, Range: r.Range,
-					Message: fmt.Sprintf("rule %s approves by timeout, which is read as deny: the runtime owner has not opted in", r.ID),
+					Rule:     "policy-timeout-refused",
+					Severity: diag.Warning,
+					File:     pol.File,
+					Range:    r.Range,
+					Message: fmt.Sprintf(
+						"rule %s approves by timeout, which is read as deny: the runtime owner has not opted in",
+						r.ID,
+					),
 				})
 			}
 		}
@@ -285,22 +331,34 @@ func (p *Plan) noteTimeouts(policies []*policy.Policy) {
 // addStop makes the plan deny every call for this reason, and tells so.
 func (p *Plan) addStop(ref, detail string, at diag.Range) {
 	p.stop = append(p.stop, Reason{
-		Source: FromPolicy, Policy: ref, Code: PolicyUnresolved, Detail: detail, outcome: Deny,
-		File: p.agent.File, Line: at.Start.Line, Column: at.Start.Column,
+		Source:  FromPolicy,
+		Policy:  ref,
+		Code:    PolicyUnresolved,
+		Detail:  detail,
+		outcome: Deny,
+		File:    p.agent.File,
+		Line:    at.Start.Line,
+		Column:  at.Start.Column,
 	})
 	p.findings = append(p.findings, diag.Finding{
-		Rule: "policy-unresolved", Severity: diag.Error, File: p.agent.File, Range: at, Message: detail,
+		Rule:     "policy-unresolved",
+		Severity: diag.Error,
+		File:     p.agent.File,
+		Range:    at,
+		Message:  detail,
 		Expected: "every call is denied until the policy is there",
 	})
 }
 
-// byRef sorts policies by their reference and drops repetitions, so that neither order nor
-// repetition in files matters.
+// byRef sorts policies by their reference and drops repetitions, so
+// that neither order nor repetition in files matters.
 func byRef(policies []*policy.Policy) []*policy.Policy {
 	slices.SortStableFunc(policies, func(a, b *policy.Policy) int {
 		return cmp.Or(strings.Compare(a.Ref, b.Ref), bytes.Compare(a.Digest[:], b.Digest[:]))
 	})
-	return slices.CompactFunc(policies, func(a, b *policy.Policy) bool { return a.Ref == b.Ref && a.Digest == b.Digest })
+	return slices.CompactFunc(policies, func(a, b *policy.Policy) bool {
+		return a.Ref == b.Ref && a.Digest == b.Digest
+	})
 }
 
 // computeVersion digests everything that a decision rests on.
@@ -313,6 +371,7 @@ func (p *Plan) computeVersion() value.Digest {
 			text = append(text, pol.Ref+" "+pol.Digest.String()+"\n"...)
 		}
 	}
+
 	for _, r := range p.stop {
 		text = append(text, "stop "+r.Detail+"\n"...)
 	}
@@ -325,9 +384,15 @@ func (p *Plan) computeVersion() value.Digest {
 	}
 	for level, at := 1, p.opt.Parent; at != nil; level, at = level+1, at.opt.Parent {
 		if len(at.opt.TrustedServers) > 0 {
-			text = fmt.Appendf(text, "\nparent %d trusts %q\n", level, slices.Sorted(slices.Values(at.opt.TrustedServers)))
+			text = fmt.Appendf(
+				text,
+				"\nparent %d trusts %q\n",
+				level,
+				slices.Sorted(slices.Values(at.opt.TrustedServers)),
+			)
 		}
 	}
+
 	return value.SumCanonical(text)
 }
 
@@ -335,8 +400,8 @@ func comparePlaces(a, b place) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.container, b.container), cmp.Compare(a.name, b.name))
 }
 
-// appendNode writes a YAML node so that different documents give different text; comments and
-// layout leave no trace.
+// appendNode writes a YAML node so that different documents give
+// different text; comments and layout leave no trace.
 func appendNode(dst []byte, n *yamldoc.Node) []byte {
 	dst = append(strconv.AppendInt(dst, int64(n.Kind), 10), strconv.Quote(n.Text)...)
 	dst = append(dst, '(')

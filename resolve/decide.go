@@ -11,13 +11,20 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Decide answers one call. It allocates nothing when the answer is allow. Every problem with the
-// call itself is in the decision: it denies, with a reason.
+// Decide answers one call. It allocates nothing when the answer is
+// allow. Every problem with the call itself is in the decision: it
+// denies, with a reason.
 func (p *Plan) Decide(c *Call) Decision {
 	t := p.find(c)
 	if t == nil {
-		return Unreadable(fmt.Errorf("%s is no kind of call, expected tool, mcp_tool, skill or delegation", quote(string(c.Kind))))
+		return Unreadable(
+			fmt.Errorf(
+				"%s is no kind of call, expected tool, mcp_tool, skill or delegation",
+				quote(string(c.Kind)),
+			),
+		)
 	}
+
 	if len(p.stop) == 0 && p.silent(c, t) {
 		return Decision{Outcome: Allow}
 	}
@@ -26,11 +33,21 @@ func (p *Plan) Decide(c *Call) Decision {
 
 // Unreadable is the decision for a call that can't be read.
 func Unreadable(err error) Decision {
-	r := Reason{Source: FromArguments, Code: UnreadableCall, Detail: err.Error(), outcome: Deny}
-	return Decision{Outcome: Deny, Message: r.Detail, Reasons: []Reason{r}}
+	r := Reason{
+		Source:  FromArguments,
+		Code:    UnreadableCall,
+		Detail:  err.Error(),
+		outcome: Deny,
+	}
+	return Decision{
+		Outcome: Deny,
+		Message: r.Detail,
+		Reasons: []Reason{r},
+	}
 }
 
-// silent reports whether no rule has anything to say. It only looks: reasons are made by explain.
+// silent reports whether no rule has anything to say. It only looks:
+// reasons are made by explain.
 func (p *Plan) silent(c *Call, t *target) bool {
 	v := p.views.Get().(*condition.View)
 	ok := p.readArgs(c, t, &v.Args) == nil && p.readParent(c, t, &v.Parent) == nil && t.silent(c, v)
@@ -45,11 +62,12 @@ func (t *target) silent(c *Call, v *condition.View) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
-// readArgs scans the arguments. What no rule reads is checked all the same: it is forwarded and
-// bound.
+// readArgs scans the arguments. What no rule reads is checked all the
+// same: it is forwarded and bound.
 func (p *Plan) readArgs(c *Call, t *target, sc *value.Scratch) error {
 	switch {
 	case c.Args != nil:
@@ -65,7 +83,8 @@ func (p *Plan) readArgs(c *Call, t *target, sc *value.Scratch) error {
 
 var emptyObject = []byte("{}")
 
-// readParent scans the parent's input. Of one that is not there sc.Top is Absent.
+// readParent scans the parent's input. Of one that is not there sc.Top
+// is Absent.
 func (p *Plan) readParent(c *Call, t *target, sc *value.Scratch) error {
 	if c.ParentInput == nil {
 		if sc.Top != value.Absent {
@@ -73,11 +92,13 @@ func (p *Plan) readParent(c *Call, t *target, sc *value.Scratch) error {
 		}
 		return nil
 	}
+
 	return t.parent.Scan(c.ParentInput, p.parentLimits(), sc)
 }
 
-// argumentLimits bounds the arguments of a call. Keys that differ in case alone are refused, unless
-// the owner says that this target takes them.
+// argumentLimits bounds the arguments of a call. Keys that differ in
+// case alone are refused, unless the owner says that this target takes
+// them.
 func (p *Plan) argumentLimits(called place) value.Limits {
 	if called.kind == Delegation {
 		called.container = "" // one alias, whether local or remote
@@ -98,7 +119,12 @@ func (p *Plan) parentLimits() value.Limits {
 func (p *Plan) explain(c *Call, t *target) Decision {
 	v := p.views.Get().(*condition.View)
 	defer p.views.Put(v)
-	e := explanation{plan: p, call: c, target: t, view: v}
+	e := explanation{
+		plan:   p,
+		call:   c,
+		target: t,
+		view:   v,
+	}
 	e.reasons = append(e.reasons, p.stop...)
 	e.parse()
 	for i := range t.rules {
@@ -122,7 +148,8 @@ type explanation struct {
 	asked   []*rule
 }
 
-// parse reads the call's documents, and scans them for the rules. Those that can't be read deny.
+// parse reads the call's documents, and scans them for the rules. Those
+// that can't be read deny.
 func (e *explanation) parse() {
 	var err error
 	if e.docs.args, err = e.plan.args(e.call, e.target); err != nil {
@@ -135,8 +162,9 @@ func (e *explanation) parse() {
 	e.noInput = e.plan.readParent(e.call, e.target, &e.view.Parent) != nil
 }
 
-// readable reports whether the document that a gate is about can be read. When it can't, which
-// denies the call, the rules of that gate are left out.
+// readable reports whether the document that a gate is about can be
+// read. When it can't, which denies the call, the rules of that gate
+// are left out.
 func (e *explanation) readable(gate *place) bool {
 	if gate.kind == Delegation {
 		return !e.noInput
@@ -146,14 +174,25 @@ func (e *explanation) readable(gate *place) bool {
 
 func (e *explanation) unreadable(document string, err error) {
 	e.reasons = append(e.reasons, Reason{
-		Source: FromArguments, Code: UnreadableArguments, Detail: document + ": " + err.Error(), outcome: Deny,
+		Source:  FromArguments,
+		Code:    UnreadableArguments,
+		Detail:  document + ": " + err.Error(),
+		outcome: Deny,
 	})
 }
 
 func (e *explanation) rule(r *rule) {
 	reason := Reason{
-		Source: r.source, Policy: r.policy, Rule: r.id, Code: r.code, Detail: r.detail, outcome: Ask,
-		File: r.file, Line: r.at.Start.Line, Column: r.at.Start.Column, Description: r.about,
+		Source:      r.source,
+		Policy:      r.policy,
+		Rule:        r.id,
+		Code:        r.code,
+		Detail:      r.detail,
+		outcome:     Ask,
+		File:        r.file,
+		Line:        r.at.Start.Line,
+		Column:      r.at.Start.Column,
+		Description: r.about,
 	}
 	if r.truth(e.view) == condition.False {
 		return
@@ -190,8 +229,8 @@ func conditionCode(t condition.Truth) Code {
 	return ConditionUnknown
 }
 
-// describe puts the matchers that spoke into one sentence: what each tested, and the class of what
-// it saw.
+// describe puts the matchers that spoke into one sentence: what each
+// tested, and the class of what it saw.
 func describe(seen []condition.Observation) string {
 	b := make([]byte, 0, 128*len(seen))
 	for i := range seen {
@@ -200,6 +239,7 @@ func describe(seen []condition.Observation) string {
 		}
 		b = appendObserved(b, &seen[i])
 	}
+
 	return string(b)
 }
 
@@ -226,16 +266,23 @@ func matchers(seen []condition.Observation) []Matcher {
 	out := make([]Matcher, len(seen))
 	for i, o := range seen {
 		out[i] = Matcher{
-			Group: o.Group, Key: o.Key, Test: o.Test, Truth: o.Truth.String(), Why: o.Why, Seen: o.Seen,
-			Line: o.Range.Start.Line, Column: o.Range.Start.Column,
+			Group:  o.Group,
+			Key:    o.Key,
+			Test:   o.Test,
+			Truth:  o.Truth.String(),
+			Why:    o.Why,
+			Seen:   o.Seen,
+			Line:   o.Range.Start.Line,
+			Column: o.Range.Start.Column,
 		}
 	}
+
 	return out
 }
 
-// decision turns the reasons into the answer, which is never allow: whoever explains has found the
-// call not silent, and when the reason is gone, since the caller changed the arguments meanwhile,
-// it asks.
+// decision turns the reasons into the answer, which is never allow:
+// whoever explains has found the call not silent, and when the reason
+// is gone, since the caller changed the arguments meanwhile, it asks.
 func (e *explanation) decision() Decision {
 	slices.SortStableFunc(e.reasons, func(a, b Reason) int { return cmp.Compare(a.outcome, b.outcome) })
 	d := Decision{Outcome: Ask, Reasons: e.reasons}
@@ -247,15 +294,19 @@ func (e *explanation) decision() Decision {
 		d.Message = e.reasons[0].Detail
 	case Ask:
 		text, from := e.message()
-		d.Message, d.MissingVariables, d.MessageFrom = text.Text, text.Missing, from
+		d.Message = text.Text
+		d.MissingVariables = text.Missing
+		d.MessageFrom = from
 		d.Require = e.require()
 		d.Binding = e.plan.bind(e.call, e.docs).String()
 	}
+
 	return d
 }
 
-// require joins what the rules that ask demand. The agent's own rules can't say which arguments may
-// vary under a standing approval, so where one of them asks none may.
+// require joins what the rules that ask demand. The agent's own rules
+// can't say which arguments may vary under a standing approval, so
+// where one of them asks none may.
 func (e *explanation) require() *policy.Require {
 	var joined *policy.Require
 	varies := true
@@ -270,6 +321,7 @@ func (e *explanation) require() *policy.Require {
 		}
 		joined = &next
 	}
+
 	if joined == nil || joined.IsZero() {
 		return nil
 	}

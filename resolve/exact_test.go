@@ -12,37 +12,54 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// TestE3_EveryServerOfOneReferenceCounts: a child's server is the parent's by its reference,
-// wherever the two stand in their lists, and all of the parent's that share it have their say.
+// TestE3_EveryServerOfOneReferenceCounts: a child's server is the
+// parent's by its reference, wherever the two stand in their lists, and
+// all of the parent's that share it have their say.
 func TestE3_EveryServerOfOneReferenceCounts(t *testing.T) {
 	const other, child = "{alias: other, server_ref: o}", "{alias: mine, server_ref: shared}"
 	own := func(servers ...string) string {
 		return "action_space: {mcp_servers: [" + strings.Join(servers, ", ") + "]}\n"
 	}
-	call := &resolve.Call{Kind: resolve.MCPTool, Server: "mine", Tool: "x"}
+	call := &resolve.Call{
+		Kind:   resolve.MCPTool,
+		Server: "mine",
+		Tool:   "x",
+	}
 	for _, parents := range [][]string{
 		{"{alias: a, server_ref: shared, approval: true}", "{alias: b, server_ref: shared}", other},
 		{other, "{alias: b, server_ref: shared}", "{alias: a, server_ref: shared, approval: true}"},
 	} {
 		parent := plan(t, resolve.Options{}, own(parents...))
 		for _, children := range [][]string{{child, other}, {other, child}} {
-			if got := codes(plan(t, resolve.Options{Parent: parent}, own(children...)).Decide(call)); got != "ask always" {
+			if got := codes(plan(
+				t,
+				resolve.Options{Parent: parent},
+				own(children...),
+			).Decide(call)); got != "ask always" {
 				t.Errorf("%v under %v: %s", children, parents, got)
 			}
 		}
 	}
 }
 
-// TestE3_NamesThatCallersBringUpAreKeptUpToABound: the last that fits is prepared once, the next
-// every time.
+// TestE3_NamesThatCallersBringUpAreKeptUpToABound: the last that fits
+// is prepared once, the next every time.
 func TestE3_NamesThatCallersBringUpAreKeptUpToABound(t *testing.T) {
 	const most, longest = 4096, 256
 	p := plan(t, resolve.Options{}, deskTools)
 	call := func(name string) *resolve.Call {
-		return &resolve.Call{Kind: resolve.MCPTool, Server: "open", Tool: name, Args: []byte(`{"env":"dev"}`)}
+		return &resolve.Call{
+			Kind:   resolve.MCPTool,
+			Server: "open",
+			Tool:   name,
+			Args:   []byte(`{"env":"dev"}`),
+		}
 	}
 	kept := func(name string) bool {
-		return testing.AllocsPerRun(10, func() { p.Decide(call(name)) }) < 3+2*raceAllocations // three are the call's
+		return testing.AllocsPerRun(
+			10,
+			func() { p.Decide(call(name)) },
+		) < 3+2*raceAllocations // three are the call's
 	}
 	if kept(strings.Repeat("x", longest+1)) || !kept(strings.Repeat("x", longest)) {
 		t.Errorf("names of up to %d bytes are kept", longest)
@@ -68,7 +85,8 @@ func TestE3_TheStricterLimitCounts(t *testing.T) {
 	}
 }
 
-// TestE3_WhatIsDeclaredIsNamed: a few names are listed, many are not, and none is no list.
+// TestE3_WhatIsDeclaredIsNamed: a few names are listed, many are not,
+// and none is no list.
 func TestE3_WhatIsDeclaredIsNamed(t *testing.T) {
 	for _, tt := range []struct {
 		names int
@@ -90,21 +108,34 @@ func TestE3_WhatIsDeclaredIsNamed(t *testing.T) {
 	}
 }
 
-// byHand is a registry of policies that a program has built: they have no digest.
+// byHand is a registry of policies that a program has built: they have
+// no digest.
 type byHand []*policy.Policy
 
 func (h byHand) Policy(string) (*policy.Policy, bool) { return nil, false }
 func (h byHand) Implicit() []*policy.Policy           { return h }
 func (h byHand) Err() error                           { return nil }
 
-// TestE3_PoliciesBuiltByHandAllCount, although nothing but their references tells them apart; one
-// that demands nothing leaves nothing in the answer.
+// TestE3_PoliciesBuiltByHandAllCount, although nothing but their
+// references tells them apart; one that demands nothing leaves nothing
+// in the answer.
 func TestE3_PoliciesBuiltByHandAllCount(t *testing.T) {
 	always := func(ref string) *policy.Policy {
-		rule := policy.Rule{ID: "r", Approval: &schema.Approval{Form: schema.Always, Condition: &condition.Expr{}}}
-		return &policy.Policy{Ref: ref, Applies: policy.Implicit, Rules: []policy.Rule{rule}}
+		rule := policy.Rule{
+			ID:       "r",
+			Approval: &schema.Approval{Form: schema.Always, Condition: &condition.Expr{}},
+		}
+		return &policy.Policy{
+			Ref:     ref,
+			Applies: policy.Implicit,
+			Rules:   []policy.Rule{rule},
+		}
 	}
-	p, err := resolve.Compile(parseAgent(t, "agent.agf.yaml", deskTools), byHand{always("a"), always("b")}, resolve.Options{})
+	p, err := resolve.Compile(
+		parseAgent(t, "agent.agf.yaml", deskTools),
+		byHand{always("a"), always("b")},
+		resolve.Options{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +145,8 @@ func TestE3_PoliciesBuiltByHandAllCount(t *testing.T) {
 	}
 }
 
-// TestE3_EveryPointStandsOnThePage of the semantics, and the page has no others.
+// TestE3_EveryPointStandsOnThePage of the semantics, and the page has
+// no others.
 func TestE3_EveryPointStandsOnThePage(t *testing.T) {
 	page, err := os.ReadFile("../docs/design/001-semantics.md")
 	if err != nil {

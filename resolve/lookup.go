@@ -7,9 +7,10 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// container is an MCP server or a remote agent. Its listed names are prepared when the plan is
-// compiled. Names that only calls bring up (a server without allow-list) are prepared on first
-// sight and kept, up to a bound, since callers choose them.
+// container is an MCP server or a remote agent. Its listed names are
+// prepared when the plan is compiled. Names that only calls bring up (a
+// server without allow-list) are prepared on first sight and kept, up
+// to a bound, since callers choose them.
 type container struct {
 	kind  Kind
 	alias string
@@ -18,16 +19,19 @@ type container struct {
 	count atomic.Int32
 }
 
-// Bounds on the names kept per container beyond those in the file: how many, and how long in bytes.
+// Bounds on the names kept per container beyond those in the file: how
+// many, and how long in bytes.
 const (
 	maxSeen     = 4096
 	maxSeenName = 256
 )
 
-// delegate is an agent alias, by what a call says of it; nil where it is not declared so.
+// delegate is an agent alias, by what a call says of it; nil where it
+// is not declared so.
 type delegate struct{ local, remote, both *target }
 
-// prepare compiles every target that the file names, so that deciding starts with one look-up.
+// prepare compiles every target that the file names, so that deciding
+// starts with one look-up.
 func (p *Plan) prepare() {
 	space := &p.agent.ActionSpace
 	p.tools = make(map[string]*target, len(space.LocalTools))
@@ -62,21 +66,34 @@ func localTool(name string) place { return place{kind: Tool, name: name} }
 func localAgent(alias string) place { return place{kind: Delegation, name: alias} }
 
 func remoteAgentPlace(alias string) place {
-	return place{kind: Delegation, container: alias, name: alias}
+	return place{
+		kind:      Delegation,
+		container: alias,
+		name:      alias,
+	}
 }
 
 func (p *Plan) contain(kind Kind, alias string, listed *[]schema.ToolRef) *container {
-	c := &container{kind: kind, alias: alias, known: map[string]*target{}}
+	c := &container{
+		kind:  kind,
+		alias: alias,
+		known: map[string]*target{},
+	}
 	if listed != nil {
 		for _, e := range *listed {
-			c.known[e.Name] = p.inContainer(place{kind: kind, container: alias, name: e.Name})
+			c.known[e.Name] = p.inContainer(place{
+				kind:      kind,
+				container: alias,
+				name:      e.Name,
+			})
 		}
 	}
+
 	return c
 }
 
-// inContainer compiles a tool of a server or a skill. A skill has two gates: its own and its
-// agent's.
+// inContainer compiles a tool of a server or a skill. A skill has two
+// gates: its own and its agent's.
 func (p *Plan) inContainer(at place) *target {
 	if at.kind == Skill {
 		return p.build(at, remoteAgentPlace(at.container))
@@ -93,9 +110,17 @@ func (p *Plan) find(c *Call) *target {
 		}
 		return p.build(localTool(c.Tool))
 	case MCPTool:
-		return p.within(p.servers[c.Server], place{kind: MCPTool, container: c.Server, name: c.Tool})
+		return p.within(p.servers[c.Server], place{
+			kind:      MCPTool,
+			container: c.Server,
+			name:      c.Tool,
+		})
 	case Skill:
-		return p.within(p.remotes[c.Agent], place{kind: Skill, container: c.Agent, name: c.Skill})
+		return p.within(p.remotes[c.Agent], place{
+			kind:      Skill,
+			container: c.Agent,
+			name:      c.Skill,
+		})
 	case Delegation:
 		return p.delegate(c)
 	default:
@@ -120,8 +145,9 @@ func (p *Plan) within(c *container, at place) *target {
 	return t
 }
 
-// delegate returns what a delegation meets. An alias declared both local and remote and not told
-// apart meets the gates of both; one declared the other way than the call says is not declared.
+// delegate returns what a delegation meets. An alias declared both
+// local and remote and not told apart meets the gates of both; one
+// declared the other way than the call says is not declared.
 func (p *Plan) delegate(c *Call) *target {
 	d := p.delegates[c.Agent]
 	known, unknown := d.local, localAgent(c.Agent)
@@ -133,6 +159,7 @@ func (p *Plan) delegate(c *Call) *target {
 	case c.Remote == RemoteUnstated && d.local == nil:
 		known = d.remote
 	}
+
 	if known == nil {
 		return p.build(unknown)
 	}

@@ -13,9 +13,10 @@ type documents struct {
 	parent document // its tree is Absent when there is none
 }
 
-// document is the arguments of a call, or its parent's input: what is bound of it, and what a
-// message shows of it. What is given as long text is read as a tree only when a message shows it,
-// since a tree takes many times the memory.
+// document is the arguments of a call, or its parent's input: what is
+// bound of it, and what a message shows of it. What is given as long
+// text is read as a tree only when a message shows it, since a tree
+// takes many times the memory.
 type document struct {
 	canonical []byte
 	text      []byte       // as it was given, nil of Go values
@@ -42,8 +43,8 @@ func (p *Plan) parentInput(c *Call) (document, error) {
 	return read(c.ParentInput, p.parentLimits())
 }
 
-// smallText is up to how many bytes a text is read as a tree at once, which is quicker than reading
-// it twice.
+// smallText is up to how many bytes a text is read as a tree at once,
+// which is quicker than reading it twice.
 const smallText = 16 << 10
 
 func read(text []byte, lim value.Limits) (document, error) {
@@ -52,7 +53,11 @@ func read(text []byte, lim value.Limits) (document, error) {
 		return tree(v), err
 	}
 	canonical, err := value.AppendCanonicalText(nil, text, lim)
-	return document{canonical: canonical, text: text, limits: lim}, err
+	return document{
+		canonical: canonical,
+		text:      text,
+		limits:    lim,
+	}, err
 }
 
 func tree(v value.Value) document { return document{canonical: v.AppendCanonical(nil), tree: v} }
@@ -69,22 +74,27 @@ func (d document) value() value.Value {
 	return v
 }
 
-// message renders the first template that asked: the agent's own before any policy's, the skill's
-// or tool's before the delegation's or server's, policies by reference and position. from is whose
-// template it is.
+// message renders the first template that asked: the agent's own before
+// any policy's, the skill's or tool's before the delegation's or
+// server's, policies by reference and position. from is whose template
+// it is.
 func (e *explanation) message() (text template.Message, from Source) {
 	chosen := e.template()
 	if chosen == nil {
 		at := &e.target.gates[0] // a skill call is shown as one, whichever of its gates asked
-		return template.Message{Text: template.Default(contextOf(at), e.plan.facts(e.call, at, e.docs))}, FromDefault
+		return template.Message{
+			Text: template.Default(contextOf(at), e.plan.facts(e.call, at, e.docs)),
+		}, FromDefault
 	}
+
 	at := &e.target.gates[chosen.gate]
 
 	return chosen.template.Render(contextOf(at), e.plan.facts(e.call, at, e.docs)), chosen.source
 }
 
-// template returns the rule whose template is shown, nil for none. Rules stand gate by gate, the
-// agents' files first; a tool that is listed twice may have its server's rule before its own.
+// template returns the rule whose template is shown, nil for none.
+// Rules stand gate by gate, the agents' files first; a tool that is
+// listed twice may have its server's rule before its own.
 func (e *explanation) template() *rule {
 	var own, governing *rule
 	for _, r := range e.asked {
@@ -98,6 +108,7 @@ func (e *explanation) template() *rule {
 			own = r
 		}
 	}
+
 	if own == nil {
 		return governing
 	}
@@ -128,12 +139,18 @@ func contextOf(at *place) template.Context {
 	}
 }
 
-// facts gives a template its variables. agent_alias is the executing agent, but the called one in a
-// delegation (Agent Format, variable catalog).
+// facts gives a template its variables. agent_alias is the executing
+// agent, but the called one in a delegation (Agent Format, variable
+// catalog).
 func (p *Plan) facts(c *Call, at *place, d documents) *template.Facts {
 	f := &template.Facts{
-		ToolName: c.Tool, MCPServer: c.Server, SkillID: c.Skill, AgentAlias: p.alias, AgentID: p.agent.Metadata.ID,
-		Args: d.args.value(), ParentInput: d.parent.value(),
+		ToolName:    c.Tool,
+		MCPServer:   c.Server,
+		SkillID:     c.Skill,
+		AgentAlias:  p.alias,
+		AgentID:     p.agent.Metadata.ID,
+		Args:        d.args.value(),
+		ParentInput: d.parent.value(),
 	}
 	if c.Kind == Skill {
 		f.RemoteAgent = c.Agent
@@ -144,5 +161,6 @@ func (p *Plan) facts(c *Call, at *place, d documents) *template.Facts {
 			f.RemoteAgent = c.Agent
 		}
 	}
+
 	return f
 }

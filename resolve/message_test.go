@@ -7,8 +7,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestTextsThatChangedShowNothing: a document is read a second time for a message, and whoever
-// changed it meanwhile gets none of it into the message.
+// TestTextsThatChangedShowNothing: a document is read a second time for
+// a message, and whoever changed it meanwhile gets none of it into the
+// message.
 func TestTextsThatChangedShowNothing(t *testing.T) {
 	text := []byte(`{"a":1}` + strings.Repeat(" ", smallText))
 	d, err := read(text, value.DefaultLimits())

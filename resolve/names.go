@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// quote prints a name from a call inside a sentence: short, and without characters that could
-// disturb a reader.
+// quote prints a name from a call inside a sentence: short, and without
+// characters that could disturb a reader.
 func quote(name string) string {
 	const most = 64
 	if runes := []rune(name); len(runes) > most {
@@ -20,7 +20,9 @@ func quote(name string) string {
 
 // notDeclared says what the agent's file lacks, and what it has that is near.
 func (b *builder) notDeclared(a *schema.Agent) string {
-	what, name, known := "local tool", b.at.name, []string(nil)
+	what := "local tool"
+	name := b.at.name
+	known := []string(nil)
 	space := &a.ActionSpace
 	switch {
 	case b.at.kind == Tool:
@@ -40,6 +42,7 @@ func (b *builder) notDeclared(a *schema.Agent) string {
 	default:
 		what, known = "local agent", agentAliases(space)
 	}
+
 	return sentence(fmt.Sprintf("the agent's file declares no %s %s", what, quote(name)), name, known)
 }
 

@@ -20,15 +20,21 @@ applies: implicit
 rules: [{id: destroys, match: {annotations: {destructiveHint: true}}, approval: true}]
 `
 
-// TestM5_HintsAreBelievedWhereEveryAgentOnTheWayTrusts: a server's own word takes a call out of a
-// rule only when the agent and all that delegate to it trust the server; and whom they trust is
-// part of the plan's version.
+// TestM5_HintsAreBelievedWhereEveryAgentOnTheWayTrusts: a server's own
+// word takes a call out of a rule only when the agent and all that
+// delegate to it trust the server; and whom they trust is part of the
+// plan's version.
 func TestM5_HintsAreBelievedWhereEveryAgentOnTheWayTrusts(t *testing.T) {
 	trusting := resolve.Options{TrustedServers: []string{"fi*"}}
 	beside := func(parent *resolve.Plan) resolve.Options {
 		return resolve.Options{TrustedServers: trusting.TrustedServers, Parent: parent}
 	}
-	call := &resolve.Call{Kind: resolve.MCPTool, Server: "files", Tool: "rm", Annotations: map[string]bool{"destructiveHint": false}}
+	call := &resolve.Call{
+		Kind:        resolve.MCPTool,
+		Server:      "files",
+		Tool:        "rm",
+		Annotations: map[string]bool{"destructiveHint": false},
+	}
 	versions := map[string]bool{}
 	for name, c := range map[string]struct {
 		opt  resolve.Options
@@ -46,13 +52,15 @@ func TestM5_HintsAreBelievedWhereEveryAgentOnTheWayTrusts(t *testing.T) {
 		}
 		versions[p.Version()] = true
 	}
+
 	if len(versions) != 5 {
 		t.Errorf("%d versions of 5 plans", len(versions))
 	}
 }
 
-// TestH2_NothingVariesWhereTheAgentAsks: a policy names what may vary under a standing approval,
-// and the agent's own rule can't, so under both nothing may.
+// TestH2_NothingVariesWhereTheAgentAsks: a policy names what may vary
+// under a standing approval, and the agent's own rule can't, so under
+// both nothing may.
 func TestH2_NothingVariesWhereTheAgentAsks(t *testing.T) {
 	const bounding = `schema_version: "1.0.0"
 policy_ref: p
@@ -61,29 +69,43 @@ rules: [{id: r, approval: true, require: {grants: {bounds: [{path: amount, kind:
 `
 	p := plan(t, resolve.Options{}, hinted, bounding)
 	for tool, want := range map[string]int{"pay": 0, "note": 1} {
-		got := p.Decide(&resolve.Call{Kind: resolve.Tool, Tool: tool, Args: []byte(`{"amount":1}`)}).Require
+		got := p.Decide(&resolve.Call{
+			Kind: resolve.Tool,
+			Tool: tool,
+			Args: []byte(`{"amount":1}`),
+		}).Require
 		if got == nil || len(got.Grants.Bounds) != want || got.Grants.MaxUses != 3 {
 			t.Errorf("%s: %+v", tool, got)
 		}
 	}
 }
 
-// TestH7_TargetsAreNamedWhole: what tells keys apart is named as calls go to it.
+// TestH7_TargetsAreNamedWhole: what tells keys apart is named as calls
+// go to it.
 func TestH7_TargetsAreNamedWhole(t *testing.T) {
 	for _, good := range []string{"tool pay", "mcp_tool broker/sell/all", "skill payments/refund", "delegation clerk"} {
 		if err := resolve.CheckTarget(good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
-	for _, bad := range []string{"", "pay", "tool ", "tool", "mcp_tool sell", "mcp_tool /sell", "mcp_tool broker/", "gate pay"} {
+	for _, bad := range []string{
+		"",
+		"pay",
+		"tool ",
+		"tool",
+		"mcp_tool sell",
+		"mcp_tool /sell",
+		"mcp_tool broker/",
+		"gate pay",
+	} {
 		if err := resolve.CheckTarget(bad); err == nil || !strings.Contains(err.Error(), "expected one such as") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }
 
-// A call of no known kind has no target, and is bound all the same: who asks about it can tell it
-// from another.
+// A call of no known kind has no target, and is bound all the same: who
+// asks about it can tell it from another.
 func TestCallsOfNoKindAreBound(t *testing.T) {
 	p := plan(t, resolve.Options{}, hinted)
 	one, err := p.Bind(&resolve.Call{Kind: "gate", Args: []byte(`{"a":1}`)})

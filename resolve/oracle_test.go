@@ -27,9 +27,10 @@ func decode(t interface{ Fatal(...any) }, args []byte) map[string]any {
 	return v
 }
 
-// oracle decides a call the slow way, from the typed documents and docs/design/001-semantics.md,
-// without a plan: every rule of every policy is looked at for every call. It knows nothing of
-// slicing, slots or caches.
+// oracle decides a call the slow way, from the typed documents and
+// docs/design/001-semantics.md, without a plan: every rule of every
+// policy is looked at for every call. It knows nothing of slicing,
+// slots or caches.
 type oracle struct {
 	agent    *schema.Agent
 	policies []*policy.Policy
@@ -38,11 +39,13 @@ type oracle struct {
 	outside  bool // somebody else's server or agent is called, whose hints nobody trusts here
 }
 
-// TestSliceEqualsEverything: deciding on what a plan has sliced for a target equals deciding on
-// everything.
+// TestSliceEqualsEverything: deciding on what a plan has sliced for a
+// target equals deciding on everything.
 func TestSliceEqualsEverything(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		agent, texts, call := agentText(rt), policiesText(rt), callOf(rt)
+		agent := agentText(rt)
+		texts := policiesText(rt)
+		call := callOf(rt)
 		o := &oracle{agent: parseAgent(t, "agent.agf.yaml", agent), call: call}
 		for _, text := range texts {
 			o.policies = append(o.policies, parsePolicy(t, "p.policy.yaml", text))
@@ -51,7 +54,14 @@ func TestSliceEqualsEverything(t *testing.T) {
 		p := plan(t, resolve.Options{}, agent, texts...)
 		for range 2 { // the second answer may come from what the first one prepared
 			if got := spoke(p.Decide(call)); fmt.Sprint(got) != fmt.Sprint(want) {
-				rt.Fatalf("agent:\n%s\npolicies: %s\ncall: %+v\nplan:   %v\noracle: %v", agent, texts, call, got, want)
+				rt.Fatalf(
+					"agent:\n%s\npolicies: %s\ncall: %+v\nplan:   %v\noracle: %v",
+					agent,
+					texts,
+					call,
+					got,
+					want,
+				)
 			}
 		}
 	})
@@ -73,6 +83,7 @@ func (o *oracle) decide() []string {
 	default:
 		o.delegation()
 	}
+
 	if o.spoke == nil {
 		o.spoke = []string{}
 	}
@@ -89,6 +100,7 @@ func (o *oracle) tool() {
 			o.approval(resolve.FromAgent, "local_tools."+t.Alias, t.Approval, condition.ToolArgs)
 		}
 	}
+
 	if !found {
 		o.say(resolve.FromActionSpace, "", "", resolve.NotDeclared)
 	}
@@ -103,13 +115,20 @@ func (o *oracle) mcpTool() {
 			o.list("mcp_servers."+s.Alias, s.AllowedTools, s.Approval, o.call.Tool, condition.ToolArgs)
 		}
 	}
+
 	if !found {
 		o.say(resolve.FromActionSpace, "", "", resolve.NotDeclared)
 	}
 	o.governance(map[*policy.Rule]bool{}, resolve.MCPTool, o.call.Tool, o.call.Server)
 }
 
-func (o *oracle) list(id string, list *[]schema.ToolRef, blanket *schema.Approval, name string, use condition.Use) {
+func (o *oracle) list(
+	id string,
+	list *[]schema.ToolRef,
+	blanket *schema.Approval,
+	name string,
+	use condition.Use,
+) {
 	if list == nil {
 		o.approval(resolve.FromServer, id, blanket, use)
 		return
@@ -126,6 +145,7 @@ func (o *oracle) list(id string, list *[]schema.ToolRef, blanket *schema.Approva
 			o.approval(resolve.FromServer, id, blanket, use)
 		}
 	}
+
 	if !found {
 		o.say(resolve.FromActionSpace, "", id, resolve.NotAllowed)
 	}
@@ -139,6 +159,7 @@ func (o *oracle) skill() {
 		o.list("remote_agents."+remote.Alias, remote.AllowedSkills, nil, o.call.Skill, condition.SkillArgs)
 		o.approval(resolve.FromAgent, "remote_agents."+remote.Alias, remote.Approval, condition.Delegation)
 	}
+
 	met := map[*policy.Rule]bool{}
 	o.governance(met, resolve.Skill, o.call.Skill, o.call.Agent)
 	o.governance(met, resolve.Delegation, o.call.Agent, o.call.Agent)
@@ -162,7 +183,8 @@ func (o *oracle) delegation() {
 		}
 	}
 	remote := o.remote(alias)
-	asLocal := o.call.Remote != resolve.RemoteYes && (local != nil || o.call.Remote == resolve.RemoteNo || remote == nil)
+	asLocal := o.call.Remote != resolve.RemoteYes &&
+		(local != nil || o.call.Remote == resolve.RemoteNo || remote == nil)
 	asRemote := o.call.Remote != resolve.RemoteNo && (remote != nil || o.call.Remote == resolve.RemoteYes)
 	met := map[*policy.Rule]bool{}
 	o.outside = asRemote
@@ -174,6 +196,7 @@ func (o *oracle) delegation() {
 		}
 		o.governance(met, resolve.Delegation, alias, "")
 	}
+
 	if asRemote {
 		if remote == nil {
 			o.say(resolve.FromActionSpace, "", "", resolve.NotDeclared)
@@ -184,8 +207,8 @@ func (o *oracle) delegation() {
 	}
 }
 
-// governance looks at every rule there is. In a call of two gates a rule speaks once. Its condition
-// sees the whole call.
+// governance looks at every rule there is. In a call of two gates a
+// rule speaks once. Its condition sees the whole call.
 func (o *oracle) governance(met map[*policy.Rule]bool, kind resolve.Kind, target, server string) {
 	use := condition.Governance
 	if o.call.Kind == resolve.Delegation {

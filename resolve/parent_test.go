@@ -12,12 +12,28 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestE1_APolicyAboutSkillsReadsTheParentsInput: the arguments of a call can't answer for the input
-// of the agent that makes it.
+// TestE1_APolicyAboutSkillsReadsTheParentsInput: the arguments of a
+// call can't answer for the input of the agent that makes it.
 func TestE1_APolicyAboutSkillsReadsTheParentsInput(t *testing.T) {
 	const agent = "action_space: {remote_agents: [{alias: payments, allowed_skills: [pay]}]}\n"
-	for _, match := range []string{"kinds: [skill]", "targets: [pay]", "kinds: [skill], targets: [pay], servers: [payments]", "servers: [payments]"} {
-		p := plan(t, resolve.Options{}, agent, policyText("p", []string{"{id: risky, match: {" + match + "}, approval: {condition: {args_match: {parent.input.risk: high}}}}"}))
+	for _, match := range []string{
+		"kinds: [skill]",
+		"targets: [pay]",
+		"kinds: [skill], targets: [pay], servers: [payments]",
+		"servers: [payments]",
+	} {
+		p := plan(
+			t,
+			resolve.Options{},
+			agent,
+			policyText(
+				"p",
+				[]string{
+					"{id: risky, match: {" + match +
+						"}, approval: {condition: {args_match: {parent.input.risk: high}}}}",
+				},
+			),
+		)
 		for _, c := range []struct{ args, parent, want string }{
 			{`{}`, `{"risk":"high"}`, "ask condition_true"},
 			{`{"parent.input.risk":"low"}`, `{"risk":"high"}`, "ask condition_true"},
@@ -28,7 +44,12 @@ func TestE1_APolicyAboutSkillsReadsTheParentsInput(t *testing.T) {
 			{`{"parent.input.risk":"low"}`, `{}`, "ask condition_unknown"},
 			{`{"parent.input.risk":"low"}`, ``, "ask condition_unknown"},
 		} {
-			call := &resolve.Call{Kind: resolve.Skill, Agent: "payments", Skill: "pay", Args: []byte(c.args)}
+			call := &resolve.Call{
+				Kind:  resolve.Skill,
+				Agent: "payments",
+				Skill: "pay",
+				Args:  []byte(c.args),
+			}
 			if c.parent != "" {
 				call.ParentInput = []byte(c.parent)
 			}
@@ -39,8 +60,8 @@ func TestE1_APolicyAboutSkillsReadsTheParentsInput(t *testing.T) {
 	}
 }
 
-// TestE1_AnAgentsFileReadsNoParentFromArguments: where there is no parent to read, the test is
-// unknown and asks.
+// TestE1_AnAgentsFileReadsNoParentFromArguments: where there is no
+// parent to read, the test is unknown and asks.
 func TestE1_AnAgentsFileReadsNoParentFromArguments(t *testing.T) {
 	const approval = "approval: {condition: {args_match: {parent.input.risk: high}}}"
 	p := plan(t, resolve.Options{}, `action_space:
@@ -50,47 +71,90 @@ func TestE1_AnAgentsFileReadsNoParentFromArguments(t *testing.T) {
 `)
 	for _, args := range []string{`{}`, `{"parent.input.risk":"low"}`, `{"parent":{"input":{"risk":"low"}}}`} {
 		for _, call := range []resolve.Call{
-			{Kind: resolve.Tool, Tool: "t"}, {Kind: resolve.MCPTool, Server: "s", Tool: "x"},
-			{Kind: resolve.Skill, Agent: "a", Skill: "k", ParentInput: []byte(`{"risk":"low"}`)},
+			{Kind: resolve.Tool, Tool: "t"}, {
+				Kind:   resolve.MCPTool,
+				Server: "s",
+				Tool:   "x",
+			},
+			{
+				Kind:        resolve.Skill,
+				Agent:       "a",
+				Skill:       "k",
+				ParentInput: []byte(`{"risk":"low"}`),
+			},
 		} {
 			call.Args = []byte(args)
-			if got := p.Decide(&call); codes(got) != "ask condition_unknown" || !strings.HasSuffix(got.Reasons[0].Detail, "no parent here") {
+			if got := p.Decide(&call); codes(got) != "ask condition_unknown" ||
+				!strings.HasSuffix(got.Reasons[0].Detail, "no parent here") {
 				t.Errorf("%s with %s: %s", call.Kind, args, codes(got))
 			}
 		}
 	}
 }
 
-// TestE1_OneViewOfACall: plain keys read the arguments and parent.input the parent's input at
-// whichever gate a rule stands; a pure delegation has no arguments to read, even if it carries
-// some.
+// TestE1_OneViewOfACall: plain keys read the arguments and parent.input
+// the parent's input at whichever gate a rule stands; a pure delegation
+// has no arguments to read, even if it carries some.
 func TestE1_OneViewOfACall(t *testing.T) {
-	const agent = "action_space: {remote_agents: [{alias: payments}], local_agents: [{alias: sub, source: s.agf.yaml}]}\n"
+	const agent = "action_space: {remote_agents: [{alias: payments}], local_agents: [{alias: sub, source: " +
+		"s.agf.yaml}]}\n"
 	cond := "approval: {condition: {args_match: {amount: {gt: 10}, parent.input.risk: high}}}}"
-	for _, match := range []string{"kinds: [skill]", "kinds: [delegation]", "kinds: [skill, delegation]", "targets: [payments]", "targets: [pay]"} {
-		p := plan(t, resolve.Options{}, agent, policyText("p", []string{"{id: r, match: {" + match + "}, " + cond}))
+	for _, match := range []string{
+		"kinds: [skill]",
+		"kinds: [delegation]",
+		"kinds: [skill, delegation]",
+		"targets: [payments]",
+		"targets: [pay]",
+	} {
+		p := plan(
+			t,
+			resolve.Options{},
+			agent,
+			policyText("p", []string{"{id: r, match: {" + match + "}, " + cond}),
+		)
 		for _, c := range []struct{ args, parent, want string }{
 			{`{"amount":11}`, `{"risk":"high"}`, "ask condition_true"},
 			{`{"amount":9}`, `{"risk":"high"}`, "allow "},
 			{`{"amount":11}`, `{"risk":"low"}`, "allow "},
 			{`{}`, `{"risk":"high","amount":11}`, "ask condition_unknown"},
 		} {
-			call := &resolve.Call{Kind: resolve.Skill, Agent: "payments", Skill: "pay", Args: []byte(c.args), ParentInput: []byte(c.parent)}
+			call := &resolve.Call{
+				Kind:        resolve.Skill,
+				Agent:       "payments",
+				Skill:       "pay",
+				Args:        []byte(c.args),
+				ParentInput: []byte(c.parent),
+			}
 			if got := codes(p.Decide(call)); got != c.want {
 				t.Errorf("{%s}: args %s, parent %s: %s, want %s", match, c.args, c.parent, got, c.want)
 			}
 		}
 	}
-	p := plan(t, resolve.Options{}, agent, policyText("p", []string{"{id: r, match: {kinds: [delegation]}, " + cond}))
-	for parent, want := range map[string]string{`{"risk":"high"}`: "ask condition_unknown", `{"risk":"low"}`: "allow "} {
-		call := &resolve.Call{Kind: resolve.Delegation, Agent: "sub", Args: []byte(`{"amount":9}`), ParentInput: []byte(parent)}
+
+	p := plan(
+		t,
+		resolve.Options{},
+		agent,
+		policyText("p", []string{"{id: r, match: {kinds: [delegation]}, " + cond}),
+	)
+	for parent, want := range map[string]string{
+		`{"risk":"high"}`: "ask condition_unknown",
+		`{"risk":"low"}`:  "allow ",
+	} {
+		call := &resolve.Call{
+			Kind:        resolve.Delegation,
+			Agent:       "sub",
+			Args:        []byte(`{"amount":9}`),
+			ParentInput: []byte(parent),
+		}
 		if got := codes(p.Decide(call)); got != want {
 			t.Errorf("a delegation with parent %s: %s, want %s", parent, got, want)
 		}
 	}
 }
 
-// forged draws members that look like the parent's input, which a model could add to its arguments.
+// forged draws members that look like the parent's input, which a model
+// could add to its arguments.
 func forged(t *rapid.T) string {
 	val := rapid.SampledFrom([]string{"1", "2", `"x"`, "true", "null", "{}"})
 	k, l := val.Draw(t, "forged k"), val.Draw(t, "forged l")
@@ -106,8 +170,8 @@ func forged(t *rapid.T) string {
 	}).Draw(t, "forged")
 }
 
-// TestE1_NoArgumentStandsInForTheParent: no argument named parent…, literal or nested, changes any
-// decision.
+// TestE1_NoArgumentStandsInForTheParent: no argument named parent…,
+// literal or nested, changes any decision.
 func TestE1_NoArgumentStandsInForTheParent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := plan(t, resolve.Options{}, agentText(rt), policiesText(rt)...)
@@ -122,7 +186,8 @@ func TestE1_NoArgumentStandsInForTheParent(t *testing.T) {
 		lying := *honest
 		lying.Args = []byte(strings.Replace(string(honest.Args), "{", "{"+added, 1))
 		want, got := p.Decide(honest), p.Decide(&lying)
-		if got.Outcome != want.Outcome || fmt.Sprint(got.Reasons) != fmt.Sprint(want.Reasons) || fmt.Sprintf("%+v", got.Require) != fmt.Sprintf("%+v", want.Require) {
+		if got.Outcome != want.Outcome || fmt.Sprint(got.Reasons) != fmt.Sprint(want.Reasons) ||
+			fmt.Sprintf("%+v", got.Require) != fmt.Sprintf("%+v", want.Require) {
 			rt.Fatalf("%s changed\n%+v\n%+v", added, want, got)
 		}
 	})
@@ -141,9 +206,10 @@ func matchedRule(t *rapid.T) matched {
 	}
 	return matched{
 		kinds:   some(rapid.SampledFrom([]string{"tool", "mcp_tool", "skill", "delegation"}), "kinds"),
-		targets: some(globs, "targets"), servers: some(globs, "servers"),
-		hint: rapid.SampledFrom([]string{"", "destructiveHint: true", "readOnlyHint: true"}).Draw(t, "hint"),
-		body: bodyText(t),
+		targets: some(globs, "targets"),
+		servers: some(globs, "servers"),
+		hint:    rapid.SampledFrom([]string{"", "destructiveHint: true", "readOnlyHint: true"}).Draw(t, "hint"),
+		body:    bodyText(t),
 	}
 }
 
@@ -157,13 +223,15 @@ func (m matched) text() string {
 			match = append(match, f.name+`: ["`+strings.Join(f.list, `", "`)+`"]`)
 		}
 	}
+
 	if m.hint != "" {
 		match = append(match, "annotations: {"+m.hint+"}")
 	}
 	return "{id: r, match: {" + strings.Join(match, ", ") + "}, " + m.body
 }
 
-// widened lets the rule meet more calls in one of the ways that an author has.
+// widened lets the rule meet more calls in one of the ways that an
+// author has.
 func (m matched) widened(t *rapid.T) matched {
 	more := func(list []string, name string) []string {
 		if len(list) == 0 {
@@ -175,7 +243,12 @@ func (m matched) widened(t *rapid.T) matched {
 	case 0:
 		m.kinds = nil
 	case 1:
-		m.kinds = more(m.kinds, rapid.SampledFrom([]string{"tool", "mcp_tool", "skill", "delegation"}).Filter(func(k string) bool { return !slices.Contains(m.kinds, k) }).Draw(t, "kind"))
+		m.kinds = more(
+			m.kinds,
+			rapid.SampledFrom([]string{"tool", "mcp_tool", "skill", "delegation"}).Filter(func(k string) bool {
+				return !slices.Contains(m.kinds, k)
+			}).Draw(t, "kind"),
+		)
 	case 2:
 		m.targets = nil
 	case 3:
@@ -185,21 +258,34 @@ func (m matched) widened(t *rapid.T) matched {
 	default:
 		m.hint = ""
 	}
+
 	return m
 }
 
-// TestE1_WideningAMatchNeverLoosens: a rule that meets more calls decides those that it met as
-// before, and demands as much.
+// TestE1_WideningAMatchNeverLoosens: a rule that meets more calls
+// decides those that it met as before, and demands as much.
 func TestE1_WideningAMatchNeverLoosens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		agent, call, rule := agentText(rt), callOf(rt), matchedRule(rt)
+		agent := agentText(rt)
+		call := callOf(rt)
+		rule := matchedRule(rt)
 		wide := rule.widened(rt)
 		before := plan(t, resolve.Options{}, agent, policyText("p", []string{rule.text()})).Decide(call)
 		after := plan(t, resolve.Options{}, agent, policyText("p", []string{wide.text()})).Decide(call)
 		if after.Outcome > before.Outcome || !contains(spoke(after), spoke(before)) {
-			rt.Fatalf("%s\n%s\n%v %v became %v %v", rule.text(), wide.text(), before.Outcome, spoke(before), after.Outcome, spoke(after))
+			rt.Fatalf(
+				"%s\n%s\n%v %v became %v %v",
+				rule.text(),
+				wide.text(),
+				before.Outcome,
+				spoke(before),
+				after.Outcome,
+				spoke(after),
+			)
 		}
-		if after.Outcome == resolve.Ask && before.Require != nil && !policy.Tighter(*after.Require, *before.Require) {
+
+		if after.Outcome == resolve.Ask && before.Require != nil &&
+			!policy.Tighter(*after.Require, *before.Require) {
 			rt.Fatalf("require %+v became %+v", before.Require, after.Require)
 		}
 	})

@@ -12,18 +12,30 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// The generators below write small worlds: an agent with a few names, policies over the same names,
-// and calls that hit, miss or dodge them. Names are few so that things collide.
+// The generators below write small worlds: an agent with a few names,
+// policies over the same names, and calls that hit, miss or dodge them.
+// Names are few so that things collide.
 
 func names() *rapid.Generator[string] { return rapid.SampledFrom([]string{"a", "b", "ab"}) }
 
 func matcherText(t *rapid.T) string {
 	return rapid.SampledFrom([]string{
-		"1", `"x"`, "true", "{gt: 1}", "{gte: 1, lt: 3}", `{ne: "x"}`, `{in: ["x", 2]}`, `{not_in: ["x"]}`, "{pattern: '^x'}", "{}", "{in: []}",
+		"1",
+		`"x"`,
+		"true",
+		"{gt: 1}",
+		"{gte: 1, lt: 3}",
+		`{ne: "x"}`,
+		`{in: ["x", 2]}`,
+		`{not_in: ["x"]}`,
+		"{pattern: '^x'}",
+		"{}",
+		"{in: []}",
 	}).Draw(t, "matcher")
 }
 
-// conditionText writes an OR of ANDs in flow style, its groups and keys in the order drawn.
+// conditionText writes an OR of ANDs in flow style, its groups and keys
+// in the order drawn.
 func conditionText(t *rapid.T, keys []string) []string {
 	groups := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string {
 		chosen := rapid.SliceOfNDistinct(rapid.SampledFrom(keys), 0, 2, rapid.ID[string]).Draw(t, "keys")
@@ -76,27 +88,50 @@ func listOf(t *rapid.T, write func(name string) string) string {
 // agentText draws an action space.
 func agentText(t *rapid.T) string {
 	allow := func(key string) func() string {
-		return func() string { return listOf(t, func(n string) string { return entry(t, key, n, argKeys) }) }
+		return func() string {
+			return listOf(t, func(n string) string { return entry(t, key, n, argKeys) })
+		}
 	}
-	return "action_space:\n  local_tools: " + listOf(t, func(n string) string { return entry(t, "alias", n, argKeys) }) +
-		"\n  mcp_servers: " + listOf(t, func(n string) string {
-		return "{alias: " + n + optional(t, "approval", func() string { return approvalText(t, argKeys) }) + optional(t, "allowed_tools", allow("name")) + "}"
+	return "action_space:\n  local_tools: " + listOf(t, func(n string) string {
+		return entry(t, "alias", n, argKeys)
 	}) +
-		"\n  local_agents: " + listOf(t, func(n string) string { return "{source: s.agf.yaml, " + entry(t, "alias", n, pathKeys)[1:] }) +
+		"\n  mcp_servers: " + listOf(t, func(n string) string {
+		return "{alias: " + n + optional(t, "approval", func() string {
+			return approvalText(t, argKeys)
+		}) + optional(t, "allowed_tools", allow("name")) + "}"
+	}) +
+		"\n  local_agents: " + listOf(t, func(n string) string {
+		return "{source: s.agf.yaml, " + entry(t, "alias", n, pathKeys)[1:]
+	}) +
 		"\n  remote_agents: " + listOf(t, func(n string) string {
-		return "{alias: " + n + optional(t, "approval", func() string { return approvalText(t, pathKeys) }) + optional(t, "allowed_skills", allow("id")) + "}"
+		return "{alias: " + n + optional(t, "approval", func() string {
+			return approvalText(t, pathKeys)
+		}) + optional(t, "allowed_skills", allow("id")) + "}"
 	}) + "\n"
 }
 
-// ruleText draws one policy rule; its parts are returned so that a property can weaken or repeat
-// them.
+// ruleText draws one policy rule; its parts are returned so that a
+// property can weaken or repeat them.
 func ruleText(t *rapid.T, id string) string {
 	glob := rapid.SampledFrom([]string{"a", "b", "a*", "*", "*b"})
 	text := "{id: " + id
 	var match []string
 	if rapid.Bool().Draw(t, "kinds") {
-		match = append(match, "kinds: ["+rapid.SampledFrom([]string{"tool", "mcp_tool", "skill", "delegation", "tool, delegation", "skill, delegation"}).Draw(t, "kind")+"]")
+		match = append(
+			match,
+			"kinds: ["+rapid.SampledFrom([]string{
+				"tool",
+				"mcp_tool",
+				"skill",
+				"delegation",
+				"tool, delegation",
+				"skill, delegation",
+			}).
+				Draw(t, "kind")+
+				"]",
+		)
 	}
+
 	if rapid.Bool().Draw(t, "targets") {
 		match = append(match, `targets: ["`+glob.Draw(t, "target")+`"]`)
 	}
@@ -104,15 +139,26 @@ func ruleText(t *rapid.T, id string) string {
 		match = append(match, `servers: ["`+glob.Draw(t, "server")+`"]`)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "annotated") == 0 {
-		match = append(match, "annotations: {"+rapid.SampledFrom([]string{"destructiveHint: true", "readOnlyHint: true", "readOnlyHint: false"}).Draw(t, "hint")+"}")
+		match = append(
+			match,
+			"annotations: {"+rapid.SampledFrom([]string{
+				"destructiveHint: true",
+				"readOnlyHint: true",
+				"readOnlyHint: false",
+			}).
+				Draw(t, "hint")+
+				"}",
+		)
 	}
+
 	if len(match) > 0 {
 		text += ", match: {" + strings.Join(match, ", ") + "}"
 	}
 	return text + ", " + bodyText(t)
 }
 
-// bodyText draws what a rule says of the calls that it meets, to the end of the rule.
+// bodyText draws what a rule says of the calls that it meets, to the
+// end of the rule.
 func bodyText(t *rapid.T) string {
 	if rapid.IntRange(0, 5).Draw(t, "denies") == 0 {
 		return "deny: no}"
@@ -123,7 +169,11 @@ func bodyText(t *rapid.T) string {
 				return a
 			}
 		}
-	}).Draw(t, "approval") + fmt.Sprintf(", require: {stages: [{group: g, people: %d}], within: %dm}}", rapid.IntRange(1, 3).Draw(t, "people"), rapid.IntRange(1, 9).Draw(t, "minutes"))
+	}).Draw(t, "approval") + fmt.Sprintf(
+		", require: {stages: [{group: g, people: %d}], within: %dm}}",
+		rapid.IntRange(1, 3).Draw(t, "people"),
+		rapid.IntRange(1, 9).Draw(t, "minutes"),
+	)
 }
 
 func policyText(ref string, rules []string) string {
@@ -140,6 +190,7 @@ func policiesText(t *rapid.T) []string {
 		}
 		out[i] = policyText(fmt.Sprintf("p%d", i), rules)
 	}
+
 	return out
 }
 
@@ -166,6 +217,7 @@ func callOf(t *rapid.T) *resolve.Call {
 		c.Agent = pick.Draw(t, "agent")
 		c.Remote = resolve.Remote(rapid.IntRange(0, 2).Draw(t, "remote"))
 	}
+
 	if rapid.IntRange(0, 5).Draw(t, "no args") > 0 {
 		c.Args = []byte(argsText(t))
 	}
@@ -173,8 +225,12 @@ func callOf(t *rapid.T) *resolve.Call {
 		c.ParentInput = []byte(argsText(t))
 	}
 	if rapid.Bool().Draw(t, "annotated") {
-		c.Annotations = map[string]bool{"destructiveHint": rapid.Bool().Draw(t, "destructive"), "readOnlyHint": rapid.Bool().Draw(t, "read only")}
+		c.Annotations = map[string]bool{
+			"destructiveHint": rapid.Bool().Draw(t, "destructive"),
+			"readOnlyHint":    rapid.Bool().Draw(t, "read only"),
+		}
 	}
+
 	return c
 }
 
@@ -201,38 +257,47 @@ func contains(all, some []string) bool {
 	return true
 }
 
-// TestMorePoliciesNeverLoosen: adding a policy keeps every reason, never raises the outcome, and
-// only tightens what is required.
+// TestMorePoliciesNeverLoosen: adding a policy keeps every reason,
+// never raises the outcome, and only tightens what is required.
 func TestMorePoliciesNeverLoosen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		agent, policies, call := agentText(rt), policiesText(rt), callOf(rt)
+		agent := agentText(rt)
+		policies := policiesText(rt)
+		call := callOf(rt)
 		extra := policyText("q", []string{ruleText(rt, "r")})
 		before := plan(t, resolve.Options{}, agent, policies...).Decide(call)
 		after := plan(t, resolve.Options{}, agent, append(policies, extra)...).Decide(call)
 		if after.Outcome > before.Outcome || !contains(spoke(after), spoke(before)) {
 			rt.Fatalf("%v %v became %v %v", before.Outcome, spoke(before), after.Outcome, spoke(after))
 		}
-		if after.Outcome == resolve.Ask && before.Require != nil && !policy.Tighter(*after.Require, *before.Require) {
+		if after.Outcome == resolve.Ask && before.Require != nil &&
+			!policy.Tighter(*after.Require, *before.Require) {
 			rt.Fatalf("require %+v became %+v", before.Require, after.Require)
 		}
 	})
 }
 
-// TestMoreRulesNeverLoosen: the same for a rule added to a policy that is there.
+// TestMoreRulesNeverLoosen: the same for a rule added to a policy that
+// is there.
 func TestMoreRulesNeverLoosen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent, call := agentText(rt), callOf(rt)
 		rules := []string{ruleText(rt, "r0")}
 		before := plan(t, resolve.Options{}, agent, policyText("p", rules)).Decide(call)
-		after := plan(t, resolve.Options{}, agent, policyText("p", append(rules, ruleText(rt, "r1")))).Decide(call)
+		after := plan(
+			t,
+			resolve.Options{},
+			agent,
+			policyText("p", append(rules, ruleText(rt, "r1"))),
+		).Decide(call)
 		if after.Outcome > before.Outcome || !contains(spoke(after), spoke(before)) {
 			rt.Fatalf("%v %v became %v %v", before.Outcome, spoke(before), after.Outcome, spoke(after))
 		}
 	})
 }
 
-// TestMoreStagesNeverLoosen: a stage added to a rule stands in what is required, and nothing else
-// becomes weaker.
+// TestMoreStagesNeverLoosen: a stage added to a rule stands in what is
+// required, and nothing else becomes weaker.
 func TestMoreStagesNeverLoosen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent, call := agentText(rt), callOf(rt)
@@ -249,30 +314,39 @@ func TestMoreStagesNeverLoosen(t *testing.T) {
 	})
 }
 
-// TestParentsOnlyTighten: under a parent, whatever it is, a child's decision is never looser.
+// TestParentsOnlyTighten: under a parent, whatever it is, a child's
+// decision is never looser.
 func TestParentsOnlyTighten(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		policies, call := policiesText(rt), callOf(rt)
 		child, parent := agentText(rt), agentText(rt)
 		alone := plan(t, resolve.Options{}, child, policies...).Decide(call)
-		under := plan(t, resolve.Options{Parent: plan(t, resolve.Options{}, parent, policies...)}, child, policies...).Decide(call)
+		under := plan(
+			t,
+			resolve.Options{Parent: plan(t, resolve.Options{}, parent, policies...)},
+			child,
+			policies...).Decide(call)
 		if under.Outcome > alone.Outcome || !contains(spoke(under), spoke(alone)) {
 			rt.Fatalf("%v %v became %v %v", alone.Outcome, spoke(alone), under.Outcome, spoke(under))
 		}
 	})
 }
 
-// TestOrderNeverMatters: policies in another order of files, the agent's lists reversed, arguments
-// with their keys the other way round: the same rules speak with the same outcome and requirements.
+// TestOrderNeverMatters: policies in another order of files, the
+// agent's lists reversed, arguments with their keys the other way
+// round: the same rules speak with the same outcome and requirements.
 func TestOrderNeverMatters(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		agent, policies, call := agentText(rt), policiesText(rt), callOf(rt)
+		agent := agentText(rt)
+		policies := policiesText(rt)
+		call := callOf(rt)
 		want := plan(t, resolve.Options{}, agent, policies...).Decide(call)
 		mixed := rapid.Permutation(policies).Draw(rt, "order")
 		other := *call
 		other.Args, other.ParentInput = turned(call.Args), turned(call.ParentInput)
 		got := plan(t, resolve.Options{}, agent, mixed...).Decide(&other)
-		if got.Outcome != want.Outcome || got.Binding != want.Binding || fmt.Sprint(got.Reasons) != fmt.Sprint(want.Reasons) ||
+		if got.Outcome != want.Outcome || got.Binding != want.Binding ||
+			fmt.Sprint(got.Reasons) != fmt.Sprint(want.Reasons) ||
 			fmt.Sprintf("%+v", got.Require) != fmt.Sprintf("%+v", want.Require) {
 			rt.Fatalf("order changed the decision:\n%+v\n%+v", want, got)
 		}
@@ -290,30 +364,40 @@ func turned(doc []byte) []byte {
 	}
 	text := "{ " + strings.Join(parts, " ,\n") + " }"
 	// Trim has eaten the braces of an empty object at the end of the text.
-	return []byte(strings.NewReplacer(`: }`, `: {} }`, `:  ,`, `: {} ,`).Replace(strings.Replace(text, ": \n", ": {}\n", 1)))
+	return []byte(
+		strings.NewReplacer(`: }`, `: {} }`, `:  ,`, `: {} ,`).
+			Replace(strings.Replace(text, ": \n", ": {}\n", 1)),
+	)
 }
 
-// TestDenyBeatsAskBeatsAllow: the outcome is the strictest of what the single reasons say.
+// TestDenyBeatsAskBeatsAllow: the outcome is the strictest of what the
+// single reasons say.
 func TestDenyBeatsAskBeatsAllow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := plan(t, resolve.Options{}, agentText(rt), policiesText(rt)...).Decide(callOf(rt))
 		want := resolve.Allow
 		for _, r := range d.Reasons {
 			switch r.Code {
-			case resolve.Denied, resolve.NotDeclared, resolve.NotAllowed, resolve.UnreadableArguments, resolve.UnreadableCall, resolve.PolicyUnresolved:
+			case resolve.Denied,
+				resolve.NotDeclared,
+				resolve.NotAllowed,
+				resolve.UnreadableArguments,
+				resolve.UnreadableCall,
+				resolve.PolicyUnresolved:
 				want = resolve.Deny
 			default:
 				want = min(want, resolve.Ask)
 			}
 		}
+
 		if d.Outcome != want {
 			rt.Fatalf("outcome %v with reasons %v", d.Outcome, spoke(d))
 		}
 	})
 }
 
-// TestRawAndDecodedAgree: the same arguments as bytes and as Go values get the same decision,
-// binding and all.
+// TestRawAndDecodedAgree: the same arguments as bytes and as Go values
+// get the same decision, binding and all.
 func TestRawAndDecodedAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		call := callOf(rt)
@@ -322,17 +406,21 @@ func TestRawAndDecodedAgree(t *testing.T) {
 		decoded := *call
 		decoded.Args, decoded.Values = nil, decode(rt, call.Args)
 		got := p.Decide(&decoded)
-		if got.Outcome != raw.Outcome || got.Binding != raw.Binding || fmt.Sprint(spoke(got)) != fmt.Sprint(spoke(raw)) {
+		if got.Outcome != raw.Outcome || got.Binding != raw.Binding ||
+			fmt.Sprint(spoke(got)) != fmt.Sprint(spoke(raw)) {
 			rt.Fatalf("raw %+v\ndecoded %+v", raw, got)
 		}
 	})
 }
 
-// TestOrderInsideFilesNeverMatters: tools, servers, list entries, OR groups, matchers, operators
-// and policy rules turned round: the same rules speak, with the same outcome and requirements.
+// TestOrderInsideFilesNeverMatters: tools, servers, list entries, OR
+// groups, matchers, operators and policy rules turned round: the same
+// rules speak, with the same outcome and requirements.
 func TestOrderInsideFilesNeverMatters(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		text, texts, call := agentText(rt), policiesText(rt), callOf(rt)
+		text := agentText(rt)
+		texts := policiesText(rt)
+		call := callOf(rt)
 		want := plan(t, resolve.Options{}, text, texts...).Decide(call)
 
 		agent := parseAgent(t, "agent.agf.yaml", text)
@@ -346,6 +434,7 @@ func TestOrderInsideFilesNeverMatters(t *testing.T) {
 			}
 			policies = append(policies, pol)
 		}
+
 		turn(policies)
 		set, _ := policy.NewSet(policies...)
 		p, err := resolve.Compile(agent, set, resolve.Options{})
@@ -353,7 +442,8 @@ func TestOrderInsideFilesNeverMatters(t *testing.T) {
 			rt.Fatal(err)
 		}
 		got := p.Decide(call)
-		if got.Outcome != want.Outcome || fmt.Sprint(spoke(got)) != fmt.Sprint(spoke(want)) || fmt.Sprintf("%+v", got.Require) != fmt.Sprintf("%+v", want.Require) {
+		if got.Outcome != want.Outcome || fmt.Sprint(spoke(got)) != fmt.Sprint(spoke(want)) ||
+			fmt.Sprintf("%+v", got.Require) != fmt.Sprintf("%+v", want.Require) {
 			rt.Fatalf("order changed the decision:\n%+v\n%+v", want, got)
 		}
 	})

@@ -16,25 +16,29 @@ func TestMatchers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `[{"group":0,"key":"amount","test":"gt 10000","truth":"unknown","why":"type_mismatch","seen":"string of 6 characters","line":10,"column":34},` +
-		`{"group":0,"key":"currency","test":"equals \"USD\"","truth":"true","why":"matched","seen":"string of 3 characters","line":10,"column":55}]`
+	const want = `[{"group":0,"key":"amount","test":"gt ` +
+		`10000","truth":"unknown","why":"type_mismatch","seen":"string of 6 characters","line":10,"column":34},` +
+		`{"group":0,"key":"currency","test":"equals \"USD\"","truth":"true","why":"matched","seen":"string of 3 ` +
+		`characters","line":10,"column":55}]`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if all, err := json.Marshal(d); err != nil || strings.Contains(strings.Replace(string(all), d.Message, "", 1), "secret") {
+	if all, err := json.Marshal(d); err != nil ||
+		strings.Contains(strings.Replace(string(all), d.Message, "", 1), "secret") {
 		t.Errorf("a reason shows an argument: %s, %v", all, err)
 	}
 }
 
-// TestWhoseMessage: the agent's own template before any policy's, at whichever gate it stands; an
-// empty one says nothing.
+// TestWhoseMessage: the agent's own template before any policy's, at
+// whichever gate it stands; an empty one says nothing.
 func TestWhoseMessage(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: trade, approval: {message_template: ""}}, {alias: mine, approval: {message_template: "mine"}}]
   remote_agents: [{alias: far, approval: {message_template: "hand over"}}, {alias: quiet, approval: true}]
 `
 	const early = "policy_ref: a\napplies: implicit\nrules: [{id: r, approval: {message_template: early}}]\n"
-	const late = "policy_ref: b\napplies: implicit\nrules: [{id: d, match: {kinds: [delegation]}, approval: {message_template: above}}, {id: s, match: {kinds: [skill]}, approval: {message_template: below}}]\n"
+	const late = "policy_ref: b\napplies: implicit\nrules: [{id: d, match: {kinds: [delegation]}, approval: " +
+		"{message_template: above}}, {id: s, match: {kinds: [skill]}, approval: {message_template: below}}]\n"
 	for _, c := range []struct {
 		call     *resolve.Call
 		policies []string
@@ -43,10 +47,26 @@ func TestWhoseMessage(t *testing.T) {
 		{tool("trade", `{}`), nil, `Agent "desk" asks to call tool "trade" with arguments {}`},
 		{tool("trade", `{}`), []string{early}, "early"},
 		{tool("mine", `{}`), []string{early}, "mine"},
-		{&resolve.Call{Kind: resolve.Skill, Agent: "far", Skill: "x"}, []string{early}, "hand over"},
-		{&resolve.Call{Kind: resolve.Skill, Agent: "quiet", Skill: "x"}, []string{late, early}, "early"},
-		{&resolve.Call{Kind: resolve.Skill, Agent: "quiet", Skill: "x"}, []string{late}, "above"},
-		{&resolve.Call{Kind: resolve.Skill, Agent: "quiet", Skill: "x"}, []string{strings.Replace(late, "{id: s", "\n  {id: s", 1)}, "above"},
+		{&resolve.Call{
+			Kind:  resolve.Skill,
+			Agent: "far",
+			Skill: "x",
+		}, []string{early}, "hand over"},
+		{&resolve.Call{
+			Kind:  resolve.Skill,
+			Agent: "quiet",
+			Skill: "x",
+		}, []string{late, early}, "early"},
+		{&resolve.Call{
+			Kind:  resolve.Skill,
+			Agent: "quiet",
+			Skill: "x",
+		}, []string{late}, "above"},
+		{&resolve.Call{
+			Kind:  resolve.Skill,
+			Agent: "quiet",
+			Skill: "x",
+		}, []string{strings.Replace(late, "{id: s", "\n  {id: s", 1)}, "above"},
 	} {
 		if got := plan(t, resolve.Options{}, agent, c.policies...).Decide(c.call).Message; got != c.want {
 			t.Errorf("%+v with %d policies: %q, want %q", c.call, len(c.policies), got, c.want)
@@ -56,7 +76,12 @@ func TestWhoseMessage(t *testing.T) {
 
 // TestDenyBesideApproval: a rule that does both refuses.
 func TestDenyBesideApproval(t *testing.T) {
-	p := plan(t, resolve.Options{}, deskTools, policyText("p", []string{"{id: r, deny: no, approval: {condition: {args_match: {a: 1}}}}"}))
+	p := plan(
+		t,
+		resolve.Options{},
+		deskTools,
+		policyText("p", []string{"{id: r, deny: no, approval: {condition: {args_match: {a: 1}}}}"}),
+	)
 	if got := codes(p.Decide(tool("free", `{"a":1}`))); got != "deny denied,condition_true" {
 		t.Error(got)
 	}
@@ -65,8 +90,8 @@ func TestDenyBesideApproval(t *testing.T) {
 	}
 }
 
-// TestManyReasonsKeepTheirOrder: denials first, and otherwise by policy and position, however many
-// there are.
+// TestManyReasonsKeepTheirOrder: denials first, and otherwise by policy
+// and position, however many there are.
 func TestManyReasonsKeepTheirOrder(t *testing.T) {
 	var rules, denials, asks []string
 	for i := range 40 {
@@ -77,6 +102,7 @@ func TestManyReasonsKeepTheirOrder(t *testing.T) {
 			rules, asks = append(rules, "{id: "+id+", approval: true}"), append(asks, id)
 		}
 	}
+
 	d := plan(t, resolve.Options{}, deskTools, policyText("p", rules)).Decide(tool("free", `{}`))
 	var got []string
 	for _, r := range d.Reasons {
@@ -87,12 +113,14 @@ func TestManyReasonsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestGrandparents: what holds in an agent holds in everything below it, with the policies it was
-// compiled with, also where the registry has another version of them by now. Servers without a
-// server_ref are the same only by alias.
+// TestGrandparents: what holds in an agent holds in everything below
+// it, with the policies it was compiled with, also where the registry
+// has another version of them by now. Servers without a server_ref are
+// the same only by alias.
 func TestGrandparents(t *testing.T) {
 	space := func(server, approval string) string {
-		return "action_space: {local_tools: [{alias: trade" + approval + "}, {alias: other}], mcp_servers: [{alias: " + server + approval + "}]}\n"
+		return "action_space: {local_tools: [{alias: trade" + approval +
+			"}, {alias: other}], mcp_servers: [{alias: " + server + approval + "}]}\n"
 	}
 	old := policyText("p", []string{"{id: before, match: {targets: [other]}, approval: true}"})
 	now := policyText("p", []string{"{id: since, match: {targets: [other]}, approval: {message_template: m}}"})
@@ -105,16 +133,24 @@ func TestGrandparents(t *testing.T) {
 	if got := fmt.Sprint(spoke(p.Decide(tool("other", `{}`)))); got != "[policy p before always policy p since always]" {
 		t.Errorf("both versions of a policy: %s", got)
 	}
-	if got := codes(p.Decide(&resolve.Call{Kind: resolve.MCPTool, Server: "low", Tool: "x"})); got != "allow " {
+	if got := codes(p.Decide(&resolve.Call{
+		Kind:   resolve.MCPTool,
+		Server: "low",
+		Tool:   "x",
+	})); got != "allow " {
 		t.Errorf("another server: %s", got)
 	}
 }
 
-// TestParentsBindTheOwnersChoices: a child compiled with looser choices than its parent's decides
-// by the parent's.
+// TestParentsBindTheOwnersChoices: a child compiled with looser choices
+// than its parent's decides by the parent's.
 func TestParentsBindTheOwnersChoices(t *testing.T) {
-	const pol = "policy_ref: p\napplies: implicit\nrules: [{id: r, match: {targets: [trade]}, approval: true, require: {on_timeout: approve}}]\n"
-	loose := resolve.Options{Semantics: resolve.Semantics{Undeclared: resolve.UndeclaredAsk}, AllowTimeoutApprove: true}
+	const pol = "policy_ref: p\napplies: implicit\nrules: [{id: r, match: {targets: [trade]}, approval: true, " +
+		"require: {on_timeout: approve}}]\n"
+	loose := resolve.Options{
+		Semantics:           resolve.Semantics{Undeclared: resolve.UndeclaredAsk},
+		AllowTimeoutApprove: true,
+	}
 	loose.Parent = plan(t, resolve.Options{}, deskTools)
 	p := plan(t, loose, deskTools, pol)
 	if got := codes(p.Decide(tool("nobody", `{}`))); got != "deny not_declared" {

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRecordedCalls: a document keeps a call, byte for byte in its arguments, whatever encoder it
-// passes.
+// TestRecordedCalls: a document keeps a call, byte for byte in its
+// arguments, whatever encoder it passes.
 func TestRecordedCalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCall(t).Recorded()
@@ -36,7 +36,8 @@ func TestRecordedForm(t *testing.T) {
 		`{"kind":"","args":""}`:                {},
 		`{"kind":"","args":"","remote":true}`:  {Remote: resolve.RemoteYes},
 		`{"kind":"","args":"","remote":false}`: {Remote: resolve.RemoteNo},
-		`{"kind":"mcp_tool","tool":"t","server":"s","args":"{ \"a\":1 }","annotations":{"h":true},"principal":"p","session":"i",` +
+		`{"kind":"mcp_tool","tool":"t","server":"s","args":"{ \"a\":1 ` +
+			`}","annotations":{"h":true},"principal":"p","session":"i",` +
 			`"tool_definition":"d"}`: {
 			Kind:           resolve.MCPTool,
 			Tool:           "t",
@@ -60,16 +61,28 @@ func TestRecordedForm(t *testing.T) {
 			t.Errorf("got %s, %v\nwant %s", text, err, want)
 		}
 	}
-	for _, wrong := range []string{`{"remote":1}`, `{"remote":"true"}`, `{"args":{}}`, `{"args":[1]}`, `{"parent_input":1}`} {
+
+	for _, wrong := range []string{
+		`{"remote":1}`,
+		`{"remote":"true"}`,
+		`{"args":{}}`,
+		`{"args":[1]}`,
+		`{"parent_input":1}`,
+	} {
 		if err := json.Unmarshal([]byte(wrong), new(resolve.Call)); err == nil {
 			t.Errorf("%s was read", wrong)
 		}
 	}
 }
 
-// TestRecordedSharesNothing: what a caller does with its bytes later changes no record.
+// TestRecordedSharesNothing: what a caller does with its bytes later
+// changes no record.
 func TestRecordedSharesNothing(t *testing.T) {
-	c := resolve.Call{Args: []byte(`{}`), ParentInput: []byte(`{}`), Annotations: map[string]bool{"h": true}}
+	c := resolve.Call{
+		Args:        []byte(`{}`),
+		ParentInput: []byte(`{}`),
+		Annotations: map[string]bool{"h": true},
+	}
 	kept := c.Recorded()
 	c.Args[0] = 'x'
 	c.ParentInput[0] = 'x'
@@ -81,12 +94,28 @@ func TestRecordedSharesNothing(t *testing.T) {
 
 func TestTargets(t *testing.T) {
 	for want, c := range map[[2]string]resolve.Call{
-		{"tool trade", ""}:              {Kind: resolve.Tool, Tool: "trade"},
-		{"mcp_tool s/t", "s"}:           {Kind: resolve.MCPTool, Server: "s", Tool: "t"},
-		{"skill a/s", "a"}:              {Kind: resolve.Skill, Agent: "a", Skill: "s"},
-		{"delegation remote", "remote"}: {Kind: resolve.Delegation, Agent: "remote", Remote: resolve.RemoteYes},
+		{"tool trade", ""}: {Kind: resolve.Tool, Tool: "trade"},
+		{"mcp_tool s/t", "s"}: {
+			Kind:   resolve.MCPTool,
+			Server: "s",
+			Tool:   "t",
+		},
+		{"skill a/s", "a"}: {
+			Kind:  resolve.Skill,
+			Agent: "a",
+			Skill: "s",
+		},
+		{"delegation remote", "remote"}: {
+			Kind:   resolve.Delegation,
+			Agent:  "remote",
+			Remote: resolve.RemoteYes,
+		},
 		{"delegation either", "either"}: {Kind: resolve.Delegation, Agent: "either"},
-		{"delegation local", ""}:        {Kind: resolve.Delegation, Agent: "local", Remote: resolve.RemoteNo},
+		{"delegation local", ""}: {
+			Kind:   resolve.Delegation,
+			Agent:  "local",
+			Remote: resolve.RemoteNo,
+		},
 	} {
 		if got := [2]string{c.Target(), c.Container()}; got != want {
 			t.Errorf("got %q, want %q", got, want)

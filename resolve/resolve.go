@@ -1,10 +1,11 @@
-// Package resolve compiles an agent with its policies into a Plan, and decides calls with it:
-// allow, ask or deny.
+// Package resolve compiles an agent with its policies into a Plan, and
+// decides calls with it: allow, ask or deny.
 //
-// It is pure: no clock, no network, no disk. A Plan is immutable and safe for concurrent use, and
-// the same plan and call always give the same decision, byte for byte. Deny beats ask beats allow;
-// every rule that denied or asked is in the answer; no policy, order or further input can loosen a
-// decision (Agent Format, HITL: governance union).
+// It is pure: no clock, no network, no disk. A Plan is immutable and
+// safe for concurrent use, and the same plan and call always give the
+// same decision, byte for byte. Deny beats ask beats allow; every rule
+// that denied or asked is in the answer; no policy, order or further
+// input can loosen a decision (Agent Format, HITL: governance union).
 package resolve
 
 import (
@@ -14,8 +15,9 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Outcome is what a decision says, and what opening a request comes to (approval.Opened). Outcomes are
-// ordered: the smaller one wins. The zero value is Deny, so a decision that was never made lets nothing
+// Outcome is what a decision says, and what opening a request comes to
+// (approval.Opened). Outcomes are ordered: the smaller one wins. The
+// zero value is Deny, so a decision that was never made lets nothing
 // run.
 type Outcome uint8
 
@@ -49,6 +51,7 @@ func (o *Outcome) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
+
 	return fmt.Errorf("unknown outcome %q: expected allow, ask or deny", b)
 }
 
@@ -65,7 +68,8 @@ const (
 	FromDefault     Source = "default"      // of a message: no rule has a template, so it was made from the call
 )
 
-// Code says why a reason was given. Codes may grow in number; a code never changes its meaning.
+// Code says why a reason was given. Codes may grow in number; a code
+// never changes its meaning.
 type Code string
 
 // The codes of reasons.
@@ -89,14 +93,15 @@ type Reason struct {
 	Rule   string `json:"rule,omitempty"`   // rule id of a policy, or the place in the agent's action space
 	Code   Code   `json:"code"`
 	Detail string `json:"detail"`
-	// Description is what the rule is for, in the words of the policy's author.
+	// Description is what the rule is for, in the words of the policy's
+	// author.
 	Description string `json:"description,omitempty"`
 
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
-	// Matchers are the tests that made the condition true or unknown. They tell the class of a
-	// value, never the value.
+	// Matchers are the tests that made the condition true or unknown.
+	// They tell the class of a value, never the value.
 	Matchers []Matcher `json:"matchers,omitempty"`
 
 	outcome Outcome
@@ -117,23 +122,26 @@ type Matcher struct {
 // Decision is the answer for one call.
 type Decision struct {
 	Outcome Outcome `json:"outcome"`
-	// Message is the text for the approver. It is always shown beside the full arguments, never
-	// instead of them.
+	// Message is the text for the approver. It is always shown beside
+	// the full arguments, never instead of them.
 	Message string `json:"message"`
-	// MessageFrom is whose template the message was made of: FromAgent, FromServer or FromPolicy;
-	// FromDefault for none. It is set when the outcome is ask.
+	// MessageFrom is whose template the message was made of: FromAgent,
+	// FromServer or FromPolicy; FromDefault for none. It is set when
+	// the outcome is ask.
 	MessageFrom Source   `json:"-"`
 	Reasons     []Reason `json:"reasons"` // every rule that denied or asked, denials first; nil when allowed
-	// Require joins what the asking policy rules demand of the approval; nil when they demand
-	// nothing.
+	// Require joins what the asking policy rules demand of the
+	// approval; nil when they demand nothing.
 	Require          *policy.Require `json:"require,omitempty"`
 	MissingVariables []string        `json:"missing_variables"` // template variables without a value
-	// Binding identifies exactly this call under exactly this plan: "sha256:…". It is set when the
-	// outcome is ask; see Plan.Bind for the others.
+	// Binding identifies exactly this call under exactly this plan:
+	// "sha256:…". It is set when the outcome is ask; see Plan.Bind for
+	// the others.
 	Binding string `json:"binding,omitempty"`
 }
 
-// MarshalJSON writes the decision in the form of docs/contracts/decide.md: lists are never null.
+// MarshalJSON writes the decision in the form of
+// docs/contracts/decide.md: lists are never null.
 func (d Decision) MarshalJSON() ([]byte, error) {
 	type plain Decision
 	if d.Reasons == nil {

@@ -30,7 +30,11 @@ const deskTools = `action_space:
 `
 
 func tool(name, args string) *resolve.Call {
-	return &resolve.Call{Kind: resolve.Tool, Tool: name, Args: []byte(args)}
+	return &resolve.Call{
+		Kind: resolve.Tool,
+		Tool: name,
+		Args: []byte(args),
+	}
 }
 
 func codes(d resolve.Decision) string {
@@ -44,11 +48,26 @@ func codes(d resolve.Decision) string {
 func TestAllowAllocatesNothing(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
 	quiet := map[string]*resolve.Call{
-		"raw":           tool("trade", `{"amount":10000,"currency":"USD","note":"all of it"}`),
-		"decoded":       {Kind: resolve.Tool, Tool: "trade", Values: map[string]any{"amount": 100.0, "currency": "USD"}},
-		"no arguments":  {Kind: resolve.Tool, Tool: "free"},
-		"open server":   {Kind: resolve.MCPTool, Server: "open", Tool: "anything", Args: []byte(`{"env":"test"}`)},
-		"with its hint": {Kind: resolve.MCPTool, Server: "open", Tool: "anything", Args: []byte(`{"env":"test"}`), Annotations: map[string]bool{"readOnlyHint": true}},
+		"raw": tool("trade", `{"amount":10000,"currency":"USD","note":"all of it"}`),
+		"decoded": {
+			Kind:   resolve.Tool,
+			Tool:   "trade",
+			Values: map[string]any{"amount": 100.0, "currency": "USD"},
+		},
+		"no arguments": {Kind: resolve.Tool, Tool: "free"},
+		"open server": {
+			Kind:   resolve.MCPTool,
+			Server: "open",
+			Tool:   "anything",
+			Args:   []byte(`{"env":"test"}`),
+		},
+		"with its hint": {
+			Kind:        resolve.MCPTool,
+			Server:      "open",
+			Tool:        "anything",
+			Args:        []byte(`{"env":"test"}`),
+			Annotations: map[string]bool{"readOnlyHint": true},
+		},
 	}
 	for name, call := range quiet {
 		if d := p.Decide(call); d.Outcome != resolve.Allow {
@@ -63,8 +82,14 @@ func TestAllowAllocatesNothing(t *testing.T) {
 func TestBinding(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
 	base := resolve.Call{
-		Kind: resolve.Skill, Agent: "payments", Skill: "plain", Args: []byte(`{"a":1,"b":[true]}`), ParentInput: []byte(`{"r":1}`),
-		Principal: "ann", Session: "s", ToolDefinition: "sha256:00",
+		Kind:           resolve.Skill,
+		Agent:          "payments",
+		Skill:          "plain",
+		Args:           []byte(`{"a":1,"b":[true]}`),
+		ParentInput:    []byte(`{"r":1}`),
+		Principal:      "ann",
+		Session:        "s",
+		ToolDefinition: "sha256:00",
 	}
 	want, err := p.Bind(&base)
 	if err != nil || !strings.HasPrefix(want, "sha256:") || len(want) != 71 {
@@ -96,9 +121,13 @@ func TestBinding(t *testing.T) {
 		"definition": func(c *resolve.Call) { c.ToolDefinition = "sha256:01" },
 		"remote":     func(c *resolve.Call) { c.Remote = resolve.RemoteYes },
 		"local":      func(c *resolve.Call) { c.Remote = resolve.RemoteNo },
-		"hint":       func(c *resolve.Call) { c.Annotations = map[string]bool{"destructiveHint": false} },
+		"hint": func(c *resolve.Call) {
+			c.Annotations = map[string]bool{"destructiveHint": false}
+		},
 		"other hint": func(c *resolve.Call) { c.Annotations = map[string]bool{"destructiveHint": true} },
-		"two hints":  func(c *resolve.Call) { c.Annotations = map[string]bool{"destructiveHint": true, "readOnlyHint": false} },
+		"two hints": func(c *resolve.Call) {
+			c.Annotations = map[string]bool{"destructiveHint": true, "readOnlyHint": false}
+		},
 	}
 	seen := map[string]string{want: "base"}
 	for name, change := range changes {
@@ -110,12 +139,22 @@ func TestBinding(t *testing.T) {
 		}
 		seen[got] = name
 	}
+
 	stopped, _ := resolve.Compile(parseAgent(t, "agent.agf.yaml", deskTools), brokenRegistry{}, resolve.Options{})
 	versions := map[string]string{p.Version(): "base"}
 	for name, other := range map[string]*resolve.Plan{
 		"agent's text": plan(t, resolve.Options{}, deskTools+"  local_agents: []\n"),
-		"policy":       plan(t, resolve.Options{}, deskTools, "policy_ref: p\napplies: implicit\nrules: [{id: r, deny: no}]\n"),
-		"semantics":    plan(t, resolve.Options{Semantics: resolve.Semantics{RemoteApproval: resolve.SkillReplaces}}, deskTools),
+		"policy": plan(
+			t,
+			resolve.Options{},
+			deskTools,
+			"policy_ref: p\napplies: implicit\nrules: [{id: r, deny: no}]\n",
+		),
+		"semantics": plan(
+			t,
+			resolve.Options{Semantics: resolve.Semantics{RemoteApproval: resolve.SkillReplaces}},
+			deskTools,
+		),
 		"owner's word": plan(t, resolve.Options{AllowTimeoutApprove: true}, deskTools),
 		"parent":       plan(t, resolve.Options{Parent: p}, deskTools),
 		"number":       plan(t, resolve.Options{}, strings.Replace(deskTools, "10000", "10001", 1)),
@@ -126,15 +165,25 @@ func TestBinding(t *testing.T) {
 		"no registry":  stopped,
 	} {
 		if got, _ := other.Bind(&base); seen[got] != "" || versions[other.Version()] != "" {
-			t.Errorf("another %s, but the same binding or version as %s%s", name, seen[got], versions[other.Version()])
+			t.Errorf(
+				"another %s, but the same binding or version as %s%s",
+				name,
+				seen[got],
+				versions[other.Version()],
+			)
 		} else {
 			seen[got], versions[other.Version()] = name, name
 		}
 	}
+
 	if _, err := p.Bind(tool("trade", `{"a":1,"a":2}`)); err == nil {
 		t.Error("unreadable arguments have a binding")
 	}
-	if _, err := p.Bind(&resolve.Call{Kind: resolve.Delegation, Agent: "payments", ParentInput: []byte(`{"a":1,"a":2}`)}); err == nil {
+	if _, err := p.Bind(&resolve.Call{
+		Kind:        resolve.Delegation,
+		Agent:       "payments",
+		ParentInput: []byte(`{"a":1,"a":2}`),
+	}); err == nil {
 		t.Error("an unreadable parent input has a binding")
 	}
 }
@@ -148,24 +197,40 @@ func TestBoundNumbersStayApart(t *testing.T) {
 	}
 }
 
-// TestTrustedValues: values that come from a JSON decoder are looked at where conditions read, and
-// wholly when they ask.
+// TestTrustedValues: values that come from a JSON decoder are looked at
+// where conditions read, and wholly when they ask.
 func TestTrustedValues(t *testing.T) {
 	p := plan(t, resolve.Options{TrustValues: true}, deskTools)
 	call := func(v map[string]any) *resolve.Call {
-		return &resolve.Call{Kind: resolve.Tool, Tool: "trade", Values: v}
+		return &resolve.Call{
+			Kind:   resolve.Tool,
+			Tool:   "trade",
+			Values: v,
+		}
 	}
-	small := call(map[string]any{"amount": 5.0, "currency": "USD", "note": "x"})
+	small := call(map[string]any{
+		"amount":   5.0,
+		"currency": "USD",
+		"note":     "x",
+	})
 	if got := codes(p.Decide(small)); got != "allow " {
 		t.Error(got)
 	}
 	if n := testing.AllocsPerRun(100, func() { p.Decide(small) }); n > raceAllocations {
 		t.Errorf("%v allocations", n)
 	}
-	if got := codes(p.Decide(call(map[string]any{"amount": math.NaN(), "currency": "USD"}))); got != "deny unreadable_arguments" {
+	if got := codes(p.Decide(call(map[string]any{
+		"amount":   math.NaN(),
+		"currency": "USD",
+	}))); got != "deny unreadable_arguments" {
 		t.Errorf("a value that is read: %s", got)
 	}
-	odd := call(map[string]any{"amount": 20000, "currency": "USD", "note": math.NaN()})
+
+	odd := call(map[string]any{
+		"amount":   20000,
+		"currency": "USD",
+		"note":     math.NaN(),
+	})
 	if got := codes(p.Decide(odd)); !strings.HasPrefix(got, "deny unreadable_arguments") {
 		t.Errorf("an ask: %s", got)
 	}
@@ -180,15 +245,26 @@ func TestAgentWithoutActionSpace(t *testing.T) {
 	}
 }
 
-// TestSkillReplacesNothingElse: where a skill's approval stands instead of its agent's, policies at
-// the delegation gate, a parent's approval and the check of the parent's input still hold.
+// TestSkillReplacesNothingElse: where a skill's approval stands instead
+// of its agent's, policies at the delegation gate, a parent's approval
+// and the check of the parent's input still hold.
 func TestSkillReplacesNothingElse(t *testing.T) {
 	opt := resolve.Options{Semantics: resolve.Semantics{RemoteApproval: resolve.SkillReplaces}}
-	call := &resolve.Call{Kind: resolve.Skill, Agent: "payments", Skill: "list", ParentInput: []byte(`{}`)}
+	call := &resolve.Call{
+		Kind:        resolve.Skill,
+		Agent:       "payments",
+		Skill:       "list",
+		ParentInput: []byte(`{}`),
+	}
 	if got := codes(plan(t, opt, deskTools).Decide(call)); got != "allow " {
 		t.Errorf("alone: %s", got)
 	}
-	governed := plan(t, opt, deskTools, "policy_ref: p\napplies: implicit\nrules: [{id: r, match: {kinds: [delegation]}, approval: true}]\n")
+	governed := plan(
+		t,
+		opt,
+		deskTools,
+		"policy_ref: p\napplies: implicit\nrules: [{id: r, match: {kinds: [delegation]}, approval: true}]\n",
+	)
 	if got := codes(governed.Decide(call)); got != "ask always" {
 		t.Errorf("with a policy: %s", got)
 	}
@@ -204,12 +280,17 @@ func TestSkillReplacesNothingElse(t *testing.T) {
 	}
 }
 
-// TestLongNamesAreNotKept: callers choose the names of tools on an open server; what a plan
-// remembers of them is bounded.
+// TestLongNamesAreNotKept: callers choose the names of tools on an open
+// server; what a plan remembers of them is bounded.
 func TestLongNamesAreNotKept(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
 	kept := func(name string) bool {
-		call := &resolve.Call{Kind: resolve.MCPTool, Server: "open", Tool: name, Args: []byte(`{"env":"dev"}`)}
+		call := &resolve.Call{
+			Kind:   resolve.MCPTool,
+			Server: "open",
+			Tool:   name,
+			Args:   []byte(`{"env":"dev"}`),
+		}
 		return testing.AllocsPerRun(10, func() { p.Decide(call) }) < 1+2*raceAllocations
 	}
 	if !kept("list") || kept(strings.Repeat("x", 1000)) {
@@ -221,7 +302,8 @@ func TestUnknownKindIsDenied(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
 	for _, kind := range []resolve.Kind{"", "hammer", resolve.Kind(strings.Repeat("x\u202e", 100))} {
 		d := p.Decide(&resolve.Call{Kind: kind, Tool: "free"})
-		if codes(d) != "deny unreadable_call" || len(d.Message) > 700 || strings.ContainsRune(d.Message, '\u202e') {
+		if codes(d) != "deny unreadable_call" || len(d.Message) > 700 ||
+			strings.ContainsRune(d.Message, '\u202e') {
 			t.Errorf("kind %q: %s %q", kind, codes(d), d.Message)
 		}
 	}
@@ -229,7 +311,13 @@ func TestUnknownKindIsDenied(t *testing.T) {
 
 func TestSemanticsSwitches(t *testing.T) {
 	missing := tool("trade", `{"currency":"USD"}`)
-	skill := func(id string) *resolve.Call { return &resolve.Call{Kind: resolve.Skill, Agent: "payments", Skill: id} }
+	skill := func(id string) *resolve.Call {
+		return &resolve.Call{
+			Kind:  resolve.Skill,
+			Agent: "payments",
+			Skill: id,
+		}
+	}
 	for _, c := range []struct {
 		name string
 		sem  resolve.Semantics
@@ -237,13 +325,53 @@ func TestSemanticsSwitches(t *testing.T) {
 		by   string // by default
 		with string
 	}{
-		{"missing argument", resolve.Semantics{Conditions: condition.Semantics{OnMissing: condition.NoMatch}}, missing, "ask condition_unknown", "allow "},
-		{"undeclared tool", resolve.Semantics{Undeclared: resolve.UndeclaredAsk}, tool("x", `{}`), "deny not_declared", "ask not_declared"},
-		{"undeclared agent", resolve.Semantics{Undeclared: resolve.UndeclaredAsk}, &resolve.Call{Kind: resolve.Delegation, Agent: "x"}, "deny not_declared", "ask not_declared"},
-		{"empty list", resolve.Semantics{EmptyAllowList: resolve.EmptyIsAbsent}, &resolve.Call{Kind: resolve.MCPTool, Server: "empty", Tool: "x"}, "deny not_allowed", "allow "},
-		{"exempt skill", resolve.Semantics{RemoteApproval: resolve.SkillReplaces}, skill("list"), "ask always", "allow "},
-		{"skill without approval", resolve.Semantics{RemoteApproval: resolve.SkillReplaces}, skill("plain"), "ask always", "ask always"},
-		{"unknown skill", resolve.Semantics{RemoteApproval: resolve.SkillReplaces}, skill("x"), "deny not_allowed,always", "deny not_allowed,always"},
+		{
+			"missing argument",
+			resolve.Semantics{Conditions: condition.Semantics{OnMissing: condition.NoMatch}},
+			missing,
+			"ask condition_unknown",
+			"allow ",
+		},
+		{
+			"undeclared tool",
+			resolve.Semantics{Undeclared: resolve.UndeclaredAsk},
+			tool("x", `{}`),
+			"deny not_declared",
+			"ask not_declared",
+		},
+		{
+			"undeclared agent",
+			resolve.Semantics{Undeclared: resolve.UndeclaredAsk},
+			&resolve.Call{Kind: resolve.Delegation, Agent: "x"},
+			"deny not_declared",
+			"ask not_declared",
+		},
+		{"empty list", resolve.Semantics{EmptyAllowList: resolve.EmptyIsAbsent}, &resolve.Call{
+			Kind:   resolve.MCPTool,
+			Server: "empty",
+			Tool:   "x",
+		}, "deny not_allowed", "allow "},
+		{
+			"exempt skill",
+			resolve.Semantics{RemoteApproval: resolve.SkillReplaces},
+			skill("list"),
+			"ask always",
+			"allow ",
+		},
+		{
+			"skill without approval",
+			resolve.Semantics{RemoteApproval: resolve.SkillReplaces},
+			skill("plain"),
+			"ask always",
+			"ask always",
+		},
+		{
+			"unknown skill",
+			resolve.Semantics{RemoteApproval: resolve.SkillReplaces},
+			skill("x"),
+			"deny not_allowed,always",
+			"deny not_allowed,always",
+		},
 	} {
 		if got := codes(plan(t, resolve.Options{}, deskTools).Decide(c.call)); got != c.by {
 			t.Errorf("%s by default: %s, want %s", c.name, got, c.by)
@@ -254,8 +382,8 @@ func TestSemanticsSwitches(t *testing.T) {
 	}
 }
 
-// TestPoints: the table of silent points names every field of Semantics, so that no switch is
-// undocumented.
+// TestPoints: the table of silent points names every field of
+// Semantics, so that no switch is undocumented.
 func TestPoints(t *testing.T) {
 	names := map[string]bool{}
 	for _, p := range resolve.Points() {
@@ -264,7 +392,16 @@ func TestPoints(t *testing.T) {
 		}
 		names[p.Name] = true
 	}
-	for _, field := range []string{"Conditions.OnMissing", "Conditions.OnMismatch", "Conditions.Anchor", "Conditions.Trim", "Undeclared", "EmptyAllowList", "RemoteApproval"} {
+
+	for _, field := range []string{
+		"Conditions.OnMissing",
+		"Conditions.OnMismatch",
+		"Conditions.Anchor",
+		"Conditions.Trim",
+		"Undeclared",
+		"EmptyAllowList",
+		"RemoteApproval",
+	} {
 		if !names[field] {
 			t.Errorf("Semantics.%s is not in the table", field)
 		}
@@ -284,11 +421,16 @@ func TestBrokenRegistryDeniesEverything(t *testing.T) {
 	if p == nil || !errors.As(err, &unresolved) || !errors.Is(err, errGone) {
 		t.Fatalf("plan %v, error %v", p, err)
 	}
-	for _, call := range []*resolve.Call{tool("free", `{}`), {Kind: resolve.Skill, Agent: "payments", Skill: "list"}} {
+	for _, call := range []*resolve.Call{tool("free", `{}`), {
+		Kind:  resolve.Skill,
+		Agent: "payments",
+		Skill: "list",
+	}} {
 		if d := p.Decide(call); d.Outcome != resolve.Deny || d.Reasons[0].Code != resolve.PolicyUnresolved {
 			t.Errorf("%+v", d)
 		}
 	}
+
 	child := plan(t, resolve.Options{Parent: p}, deskTools)
 	if got := codes(child.Decide(tool("free", `{}`))); got != "deny policy_unresolved" {
 		t.Errorf("a child of a stopped agent: %s", got)
@@ -302,10 +444,12 @@ func TestCompileNeedsAnAgent(t *testing.T) {
 }
 
 func TestCompileWithoutRegistry(t *testing.T) {
-	const agent = "constraints: {governance_policies: [{policy_ref: gone}, {policy_ref: lost}, {policy_ref: advice, required: false}]}\n" + deskTools
+	const agent = "constraints: {governance_policies: [{policy_ref: gone}, {policy_ref: lost}, {policy_ref: advice, " +
+		"required: false}]}\n" + deskTools
 	p, err := resolve.Compile(parseAgent(t, "agent.agf.yaml", agent), nil, resolve.Options{})
 	var unresolved *resolve.UnresolvedError
-	if !errors.As(err, &unresolved) || err.Error() != "required policies are not resolved: gone, lost" || errors.Unwrap(err) != nil {
+	if !errors.As(err, &unresolved) || err.Error() != "required policies are not resolved: gone, lost" ||
+		errors.Unwrap(err) != nil {
 		t.Fatalf("error %v", err)
 	}
 	if got := codes(p.Decide(tool("free", `{}`))); got != "deny policy_unresolved,policy_unresolved" {
@@ -330,24 +474,37 @@ func TestTimeoutApproveNeedsTheOwner(t *testing.T) {
 	if got := plan(t, resolve.Options{}, deskTools, p).Decide(call).Require.OnTimeout; got != policy.TimeoutDeny {
 		t.Errorf("without the owner's word: %s", got)
 	}
-	if got := plan(t, resolve.Options{AllowTimeoutApprove: true}, deskTools, p).Decide(call).Require.OnTimeout; got != policy.TimeoutApprove {
+	if got := plan(
+		t,
+		resolve.Options{AllowTimeoutApprove: true},
+		deskTools,
+		p,
+	).Decide(call).Require.OnTimeout; got != policy.TimeoutApprove {
 		t.Errorf("with it: %s", got)
 	}
 }
 
 func TestLimitsAreTheStrictest(t *testing.T) {
 	const tight = "constraints: {budget: {max_token_usage: 10, max_duration_seconds: 5}, limits: {max_tool_calls: 0}}\n"
-	const loose = "constraints: {budget: {max_token_usage: 50}, limits: {max_tool_calls: 9, max_llm_calls: 7, max_delegation_depth: 2}}\n"
+	const loose = "constraints: {budget: {max_token_usage: 50}, limits: {max_tool_calls: 9, max_llm_calls: 7, " +
+		"max_delegation_depth: 2}}\n"
 	show := func(p *resolve.Plan) string {
 		b, l := p.Limits()
 		out := ""
-		for _, n := range []*int64{b.MaxTokenUsage, b.MaxDurationSeconds, l.MaxLLMCalls, l.MaxToolCalls, l.MaxDelegationDepth} {
+		for _, n := range []*int64{
+			b.MaxTokenUsage,
+			b.MaxDurationSeconds,
+			l.MaxLLMCalls,
+			l.MaxToolCalls,
+			l.MaxDelegationDepth,
+		} {
 			if n == nil {
 				out += " -"
 			} else {
 				out += fmt.Sprint(" ", *n)
 			}
 		}
+
 		return out
 	}
 	parent := plan(t, resolve.Options{}, tight+deskTools)
@@ -370,20 +527,34 @@ func TestMessageAlias(t *testing.T) {
 	}
 }
 
-// TestMessageOfPolicies: when no rule of the agent has a template, the first policy by reference
-// and position gives it, across the two gates of a skill call too.
+// TestMessageOfPolicies: when no rule of the agent has a template, the
+// first policy by reference and position gives it, across the two gates
+// of a skill call too.
 func TestMessageOfPolicies(t *testing.T) {
 	const agent = "action_space: {remote_agents: [{alias: a, approval: true}]}\n"
 	rule := func(id, kinds, text string) string {
 		return "{id: " + id + ", match: {kinds: [" + kinds + `]}, approval: {message_template: "` + text + `"}}`
 	}
-	call := &resolve.Call{Kind: resolve.Skill, Agent: "a", Skill: "s"}
+	call := &resolve.Call{
+		Kind:  resolve.Skill,
+		Agent: "a",
+		Skill: "s",
+	}
 	late := policyText("b", []string{rule("r", "skill", "from b")})
-	early := policyText("a", []string{rule("one", "delegation", "first of a"), rule("two", "delegation", "second of a")})
+	early := policyText(
+		"a",
+		[]string{rule("one", "delegation", "first of a"), rule("two", "delegation", "second of a")},
+	)
 	if got := plan(t, resolve.Options{}, agent, late, early).Decide(call).Message; got != "first of a" {
 		t.Error(got)
 	}
-	mixed := policyText("a", []string{"\n    " + rule("one", "skill", "skill gate"), "\n    " + rule("two", "delegation", "delegation gate")})
+	mixed := policyText(
+		"a",
+		[]string{
+			"\n    " + rule("one", "skill", "skill gate"),
+			"\n    " + rule("two", "delegation", "delegation gate"),
+		},
+	)
 	if got := plan(t, resolve.Options{}, agent, mixed).Decide(call).Message; got != "skill gate" {
 		t.Error(got)
 	}
@@ -397,12 +568,18 @@ func TestVacuousConditionSaysSo(t *testing.T) {
 	}
 }
 
-// TestNamesSeenAreBounded: a server without allow-list takes any name, and callers choose names:
-// what a plan keeps of them is bounded, and the answer past the bound is the same.
+// TestNamesSeenAreBounded: a server without allow-list takes any name,
+// and callers choose names: what a plan keeps of them is bounded, and
+// the answer past the bound is the same.
 func TestNamesSeenAreBounded(t *testing.T) {
 	p := plan(t, resolve.Options{}, deskTools)
 	call := func(i int) *resolve.Call {
-		return &resolve.Call{Kind: resolve.MCPTool, Server: "open", Tool: fmt.Sprint("t", i), Args: []byte(`{"env":"prod"}`)}
+		return &resolve.Call{
+			Kind:   resolve.MCPTool,
+			Server: "open",
+			Tool:   fmt.Sprint("t", i),
+			Args:   []byte(`{"env":"prod"}`),
+		}
 	}
 	for i := range 5000 {
 		if got := codes(p.Decide(call(i))); got != "ask condition_true" {
@@ -418,13 +595,23 @@ func TestPlanIsSafeForConcurrentUse(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for i := range 200 {
-				p.Decide(&resolve.Call{Kind: resolve.MCPTool, Server: "open", Tool: fmt.Sprint(i), Args: []byte(`{"env":"x"}`)})
-				if got := p.Decide(tool("trade", `{"amount":20000,"currency":"USD"}`)); fmt.Sprint(got) != fmt.Sprint(want) {
+				p.Decide(&resolve.Call{
+					Kind:   resolve.MCPTool,
+					Server: "open",
+					Tool:   fmt.Sprint(i),
+					Args:   []byte(`{"env":"x"}`),
+				})
+				if got := p.Decide(tool("trade", `{"amount":20000,"currency":"USD"}`)); fmt.Sprint(
+					got,
+				) != fmt.Sprint(
+					want,
+				) {
 					t.Errorf("got %+v", got)
 				}
 			}
 		})
 	}
+
 	all.Wait()
 }
 
@@ -436,6 +623,7 @@ func TestOutcomeText(t *testing.T) {
 			t.Errorf("%v: %s, %v", o, text, err)
 		}
 	}
+
 	var o resolve.Outcome
 	if err := o.UnmarshalText([]byte("allowed")); err == nil || o != resolve.Deny {
 		t.Errorf("%v, %v", o, err)

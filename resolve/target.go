@@ -12,16 +12,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// place names one gate: what is called, and in which container (MCP server or remote agent) it
-// stands.
+// place names one gate: what is called, and in which container (MCP
+// server or remote agent) it stands.
 type place struct {
 	kind      Kind
 	container string // "" for local tools and local agents
 	name      string
 }
 
-// target is what one call meets, compiled: every rule of its gates, and which slots of its
-// documents they read.
+// target is what one call meets, compiled: every rule of its gates, and
+// which slots of its documents they read.
 type target struct {
 	gates  []place // never empty; the call is shown as the first
 	args   *value.Shape
@@ -48,8 +48,8 @@ type rule struct {
 	template   *template.Template // nil: none
 }
 
-// meets reports whether the rule concerns the call at all: a policy may look at annotations, which
-// only the call knows.
+// meets reports whether the rule concerns the call at all: a policy may
+// look at annotations, which only the call knows.
 func (r *rule) meets(c *Call) bool {
 	return r.match == nil || r.match.Annotated(c.Annotations, r.trusted)
 }
@@ -74,10 +74,16 @@ type builder struct {
 	layer int   // the agent whose file is being read
 }
 
-// build gathers every rule of every layer that can concern the gates of a target. It never fails: a
-// place that nobody declared gets a rule that denies it, beside all policy rules that meet it.
+// build gathers every rule of every layer that can concern the gates of
+// a target. It never fails: a place that nobody declared gets a rule
+// that denies it, beside all policy rules that meet it.
 func (p *Plan) build(gates ...place) *target {
-	b := &builder{plan: p, gates: gates, met: map[*policy.Rule]bool{}, compiler: condition.NewCompiler(p.opt.Semantics.Conditions)}
+	b := &builder{
+		plan:     p,
+		gates:    gates,
+		met:      map[*policy.Rule]bool{},
+		compiler: condition.NewCompiler(p.opt.Semantics.Conditions),
+	}
 	for i, at := range gates {
 		b.at = at
 		from := len(b.rules)
@@ -90,7 +96,12 @@ func (p *Plan) build(gates ...place) *target {
 			b.rules[from+j].gate = i
 		}
 	}
-	t := &target{gates: gates, rules: b.rules, limits: p.argumentLimits(gates[0])}
+
+	t := &target{
+		gates:  gates,
+		rules:  b.rules,
+		limits: p.argumentLimits(gates[0]),
+	}
 	t.args, t.parent = b.compiler.Shapes()
 	return t
 }
@@ -107,8 +118,9 @@ func useOf(k Kind) condition.Use {
 	}
 }
 
-// declared adds what one agent's file says about the gate. An ancestor that does not know the place
-// has nothing to say; the agent itself must declare it.
+// declared adds what one agent's file says about the gate. An ancestor
+// that does not know the place has nothing to say; the agent itself
+// must declare it.
 func (b *builder) declared(a *schema.Agent) {
 	known := false
 	switch b.at.kind {
@@ -121,9 +133,14 @@ func (b *builder) declared(a *schema.Agent) {
 	case Delegation:
 		known = b.delegation(a)
 	}
+
 	if !known && !b.ancestor() && b.at == b.gates[0] { // the first gate of a call has said it already
 		b.rules = append(b.rules, rule{
-			source: FromActionSpace, file: a.File, at: spaceOf(a), code: NotDeclared, detail: b.notDeclared(a),
+			source: FromActionSpace,
+			file:   a.File,
+			at:     spaceOf(a),
+			code:   NotDeclared,
+			detail: b.notDeclared(a),
 		})
 	}
 }
@@ -138,6 +155,7 @@ func (b *builder) localTool(a *schema.Agent) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -149,8 +167,10 @@ func (b *builder) delegation(a *schema.Agent) bool {
 				return true
 			}
 		}
+
 		return false
 	}
+
 	r := remoteAgent(a, b.at.container)
 	if r == nil {
 		return false
@@ -161,8 +181,9 @@ func (b *builder) delegation(a *schema.Agent) bool {
 	return true
 }
 
-// replaced reports whether the owner chose that the called skill's own approval stands instead of
-// its agent's. Each file speaks for itself only: neither policies nor a parent's approval go away.
+// replaced reports whether the owner chose that the called skill's own
+// approval stands instead of its agent's. Each file speaks for itself
+// only: neither policies nor a parent's approval go away.
 func (b *builder) replaced(r *schema.RemoteAgent) bool {
 	called := b.gates[0]
 	if b.plan.opt.Semantics.RemoteApproval != SkillReplaces || called.kind != Skill || r.AllowedSkills == nil {
@@ -173,8 +194,8 @@ func (b *builder) replaced(r *schema.RemoteAgent) bool {
 	})
 }
 
-// mcpTool adds the server's rules. A child's server is the parent's when they share the server_ref,
-// or the alias.
+// mcpTool adds the server's rules. A child's server is the parent's
+// when they share the server_ref, or the alias.
 func (b *builder) mcpTool(a *schema.Agent) bool {
 	known := false
 	for i := range a.ActionSpace.MCPServers {
@@ -184,10 +205,16 @@ func (b *builder) mcpTool(a *schema.Agent) bool {
 		}
 		known = true
 		b.listed(a, list{
-			alias: s.Alias, id: "mcp_servers." + s.Alias, what: "tool", entries: s.AllowedTools, at: s.AllowedRange,
-			misspelt: s.MisspeltAllow, blanket: s.Approval,
+			alias:    s.Alias,
+			id:       "mcp_servers." + s.Alias,
+			what:     "tool",
+			entries:  s.AllowedTools,
+			at:       s.AllowedRange,
+			misspelt: s.MisspeltAllow,
+			blanket:  s.Approval,
 		})
 	}
+
 	return known
 }
 
@@ -201,9 +228,14 @@ func (b *builder) skill(a *schema.Agent) bool {
 	if r == nil {
 		return false
 	}
-	// The agent-level approval is a gate of its own, not a blanket: skills inherit nothing from it.
+	// The agent-level approval is a gate of its own, not a blanket:
+	// skills inherit nothing from it.
 	b.listed(a, list{
-		alias: r.Alias, id: "remote_agents." + r.Alias, what: "skill", entries: r.AllowedSkills, at: r.AllowedRange,
+		alias:    r.Alias,
+		id:       "remote_agents." + r.Alias,
+		what:     "skill",
+		entries:  r.AllowedSkills,
+		at:       r.AllowedRange,
 		misspelt: r.MisspeltAllow,
 	})
 	return true
@@ -220,8 +252,8 @@ type list struct {
 	blanket  *schema.Approval
 }
 
-// listed adds the rules of every entry that names the place: the strictest of several wins because
-// all are added.
+// listed adds the rules of every entry that names the place: the
+// strictest of several wins because all are added.
 func (b *builder) listed(a *schema.Agent, l list) {
 	entries := l.entries
 	if entries != nil && len(*entries) == 0 && b.plan.opt.Semantics.EmptyAllowList == EmptyIsAbsent {
@@ -229,14 +261,24 @@ func (b *builder) listed(a *schema.Agent, l list) {
 	}
 	if entries == nil {
 		if l.misspelt != nil {
-			b.rules = append(b.rules, rule{
-				source: FromActionSpace, id: l.id, file: a.File, at: l.misspelt.Range, code: AllowListMisspelt,
-				detail: "the allow-list stands under its old name, allow_" + l.what + "s, which is ignored: every " + l.what + " asks",
-			})
+			b.rules = append(
+				b.rules,
+				rule{
+					source: FromActionSpace,
+					id:     l.id,
+					file:   a.File,
+					at:     l.misspelt.Range,
+					code:   AllowListMisspelt,
+					detail: "the allow-list stands under its old name, allow_" + l.what +
+						"s, which is ignored: every " + l.what + " asks",
+				},
+			)
 		}
+
 		b.approval(a, FromServer, l.id, l.blanket)
 		return
 	}
+
 	found := false
 	for i := range *entries {
 		e := &(*entries)[i]
@@ -250,9 +292,15 @@ func (b *builder) listed(a *schema.Agent, l list) {
 			b.approval(a, FromAgent, l.id+"."+e.Name, e.Approval)
 		}
 	}
+
 	if !found {
 		b.rules = append(b.rules, rule{
-			source: FromActionSpace, id: l.id, file: a.File, at: l.at, code: NotAllowed, detail: b.notAllowed(l),
+			source: FromActionSpace,
+			id:     l.id,
+			file:   a.File,
+			at:     l.at,
+			code:   NotAllowed,
+			detail: b.notAllowed(l),
 		})
 	}
 }
@@ -263,13 +311,20 @@ func (b *builder) approval(a *schema.Agent, source Source, id string, ap *schema
 		return
 	}
 	r := b.asking(useOf(b.at.kind), ap)
-	r.source, r.id, r.file, r.layer = source, id, a.File, b.layer
+	r.source = source
+	r.id = id
+	r.file = a.File
+	r.layer = b.layer
 	b.rules = append(b.rules, r)
 }
 
 // asking compiles the condition and template of an approval.
 func (b *builder) asking(use condition.Use, ap *schema.Approval) rule {
-	r := rule{at: ap.Range, code: Always, detail: "approval is always required"}
+	r := rule{
+		at:     ap.Range,
+		code:   Always,
+		detail: "approval is always required",
+	}
 	if ap.Template != nil && !ap.Template.Parsed.Omitted() {
 		r.template = ap.Template.Parsed
 	}
@@ -280,8 +335,8 @@ func (b *builder) asking(use condition.Use, ap *schema.Approval) rule {
 	return r
 }
 
-// governed adds the policy rules of all layers that meet the place, sorted by policy_ref, then
-// position.
+// governed adds the policy rules of all layers that meet the place,
+// sorted by policy_ref, then position.
 func (b *builder) governed() {
 	var policies []*policy.Policy
 	for i := range b.plan.layers {
@@ -296,8 +351,9 @@ func (b *builder) governed() {
 	}
 }
 
-// concerns reports whether a policy rule meets the gate. Its condition sees the whole call at any
-// gate, so a call of two gates meets it once, at the first that it fits.
+// concerns reports whether a policy rule meets the gate. Its condition
+// sees the whole call at any gate, so a call of two gates meets it
+// once, at the first that it fits.
 func (b *builder) concerns(r *policy.Rule) bool {
 	if b.met[r] || !r.Match.Target(b.at.kind, b.at.name, b.at.container) {
 		return false
@@ -306,8 +362,8 @@ func (b *builder) concerns(r *policy.Rule) bool {
 	return true
 }
 
-// governance is what the keys of a policy's condition name: a pure delegation has no arguments to
-// read.
+// governance is what the keys of a policy's condition name: a pure
+// delegation has no arguments to read.
 func (b *builder) governance() condition.Use {
 	if b.gates[0].kind == Delegation {
 		return condition.Delegation
@@ -315,13 +371,24 @@ func (b *builder) governance() condition.Use {
 	return condition.Governance
 }
 
-// trusted reports whether the hints of whoever stands behind any of the gates are believed.
+// trusted reports whether the hints of whoever stands behind any of the
+// gates are believed.
 func (b *builder) trusted() bool {
-	return !slices.ContainsFunc(b.gates, func(g place) bool { return g.container != "" && !b.plan.Trusts(g.container) })
+	return !slices.ContainsFunc(
+		b.gates,
+		func(g place) bool { return g.container != "" && !b.plan.Trusts(g.container) },
+	)
 }
 
 func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
-	frame := rule{source: FromPolicy, policy: pol.Ref, id: r.ID, file: pol.File, at: r.Range, about: r.Description}
+	frame := rule{
+		source: FromPolicy,
+		policy: pol.Ref,
+		id:     r.ID,
+		file:   pol.File,
+		at:     r.Range,
+		about:  r.Description,
+	}
 	if len(r.Match.Annotations) > 0 {
 		frame.match = &r.Match
 		frame.trusted = b.trusted()
@@ -335,15 +402,19 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 		return
 	}
 	ask := b.asking(b.governance(), r.Approval)
-	ask.source, ask.policy, ask.id, ask.file, ask.at = frame.source, frame.policy, frame.id, frame.file, frame.at
+	ask.source = frame.source
+	ask.policy = frame.policy
+	ask.id = frame.id
+	ask.file = frame.file
+	ask.at = frame.at
 	ask.match, ask.about = frame.match, frame.about
 	ask.trusted = frame.trusted
 	ask.require = b.plan.requirement(&r.Require)
 	b.rules = append(b.rules, ask)
 }
 
-// requirement returns what a policy demands, with approval by timeout taken out unless the owner
-// opted in.
+// requirement returns what a policy demands, with approval by timeout
+// taken out unless the owner opted in.
 func (p *Plan) requirement(r *policy.Require) *policy.Require {
 	if r.OnTimeout != policy.TimeoutApprove || p.opt.AllowTimeoutApprove {
 		return r
@@ -353,15 +424,18 @@ func (p *Plan) requirement(r *policy.Require) *policy.Require {
 	return &tightened
 }
 
-// Trusts reports whether the hints of an MCP server or a remote agent are believed, here and in
-// every agent that delegates to this one.
+// Trusts reports whether the hints of an MCP server or a remote agent
+// are believed, here and in every agent that delegates to this one.
 func (p *Plan) Trusts(server string) bool {
-	named := slices.ContainsFunc(p.opt.TrustedServers, func(pattern string) bool { return policy.Glob(pattern, server) })
+	named := slices.ContainsFunc(p.opt.TrustedServers, func(pattern string) bool {
+		return policy.Glob(pattern, server)
+	})
 
 	return named && (p.opt.Parent == nil || p.opt.Parent.Trusts(server))
 }
 
-// spaceOf is the place of the action space, or of the whole file when there is none.
+// spaceOf is the place of the action space, or of the whole file when
+// there is none.
 func spaceOf(a *schema.Agent) diag.Range {
 	if n := a.Doc.Root.Get("action_space"); n != nil {
 		return n.Range

@@ -16,22 +16,45 @@ import (
 func threePolicies() []string {
 	var texts []string
 	for _, ref := range []string{"a", "b", "c"} {
-		texts = append(texts, policyText(ref, []string{"{id: one, match: {targets: [x" + ref + "]}, approval: true}", "{id: two, match: {targets: [y" + ref + "]}, approval: true}"}))
+		texts = append(
+			texts,
+			policyText(
+				ref,
+				[]string{
+					"{id: one, match: {targets: [x" + ref + "]}, approval: true}",
+					"{id: two, match: {targets: [y" + ref + "]}, approval: true}",
+				},
+			),
+		)
 	}
+
 	return texts
 }
 
-// TestE8_TheVersionCoversEveryPolicy: whatever changes in any of them, the first or the last, own
-// or a parent's, voids what was approved before.
+// TestE8_TheVersionCoversEveryPolicy: whatever changes in any of them,
+// the first or the last, own or a parent's, voids what was approved
+// before.
 func TestE8_TheVersionCoversEveryPolicy(t *testing.T) {
 	for i := range threePolicies() {
-		for _, change := range []struct{ old, new string }{{"id: one", "id: uno"}, {"id: two", "id: due"}, {"approval: true}]", "approval: true, require: {within: 5m}}]"}} {
+		for _, change := range []struct{ old, new string }{
+			{"id: one", "id: uno"},
+			{"id: two", "id: due"},
+			{"approval: true}]", "approval: true, require: {within: 5m}}]"},
+		} {
 			now := threePolicies()
 			now[i] = strings.Replace(now[i], change.old, change.new, 1)
 			if now[i] == threePolicies()[i] {
 				t.Fatalf("nothing is replaced: %s", now[i])
 			}
-			before, after := plan(t, resolve.Options{}, deskTools, threePolicies()...), plan(t, resolve.Options{}, deskTools, now...)
+			before, after := plan(
+				t,
+				resolve.Options{},
+				deskTools,
+				threePolicies()...), plan(
+				t,
+				resolve.Options{},
+				deskTools,
+				now...)
 			if before.Version() == after.Version() {
 				t.Errorf("policy %d: %s became %s, and the version stays", i, change.old, change.new)
 			}
@@ -39,35 +62,56 @@ func TestE8_TheVersionCoversEveryPolicy(t *testing.T) {
 				return plan(t, resolve.Options{Parent: parent}, deskTools).Version()
 			}
 			if child(before) == child(after) {
-				t.Errorf("policy %d of the parent: %s became %s, and the version stays", i, change.old, change.new)
+				t.Errorf(
+					"policy %d of the parent: %s became %s, and the version stays",
+					i,
+					change.old,
+					change.new,
+				)
 			}
 		}
+
 		fewer := append(threePolicies()[:i:i], threePolicies()[i+1:]...)
-		if plan(t, resolve.Options{}, deskTools, fewer...).Version() == plan(t, resolve.Options{}, deskTools, threePolicies()...).Version() {
+		if plan(
+			t,
+			resolve.Options{},
+			deskTools,
+			fewer...).Version() ==
+			plan(
+				t,
+				resolve.Options{},
+				deskTools,
+				threePolicies()...).Version() {
 			t.Errorf("policy %d is gone, and the version stays", i)
 		}
 	}
 }
 
-// TestE8_TheVersionCoversEverythingElse: the agent's whole document, its parents, what is missing,
-// and the owner's choices.
+// TestE8_TheVersionCoversEverythingElse: the agent's whole document,
+// its parents, what is missing, and the owner's choices.
 func TestE8_TheVersionCoversEverythingElse(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: a}, {alias: b, approval: {condition: [{args_match: {k: 1}}, {args_match: {k: 2, l: "3"}}]}}]
 `
-	named := func(refs string) string { return "constraints: {governance_policies: [" + refs + "]}\n" + agent }
+	named := func(refs string) string {
+		return "constraints: {governance_policies: [" + refs + "]}\n" + agent
+	}
 	grandparent := plan(t, resolve.Options{}, agent)
 	parent := plan(t, resolve.Options{Parent: grandparent}, agent)
 	strict := condition.Semantics{Anchor: condition.Full}
 	versions := map[string]string{}
 	for name, p := range map[string]*resolve.Plan{
-		"as it is":             grandparent,
-		"another first tool":   plan(t, resolve.Options{}, strings.Replace(agent, "alias: a", "alias: c", 1)),
-		"another last tool":    plan(t, resolve.Options{}, strings.Replace(agent, "alias: b", "alias: c", 1)),
-		"another last value":   plan(t, resolve.Options{}, strings.Replace(agent, `l: "3"`, `l: "4"`, 1)),
-		"another type":         plan(t, resolve.Options{}, strings.Replace(agent, `l: "3"`, `l: 3`, 1)),
-		"another key":          plan(t, resolve.Options{}, strings.Replace(agent, `l: "3"`, `m: "3"`, 1)),
-		"another nesting":      plan(t, resolve.Options{}, strings.Replace(agent, "{k: 2, l", "{k: 2}}, {args_match: {l", 1)),
+		"as it is":           grandparent,
+		"another first tool": plan(t, resolve.Options{}, strings.Replace(agent, "alias: a", "alias: c", 1)),
+		"another last tool":  plan(t, resolve.Options{}, strings.Replace(agent, "alias: b", "alias: c", 1)),
+		"another last value": plan(t, resolve.Options{}, strings.Replace(agent, `l: "3"`, `l: "4"`, 1)),
+		"another type":       plan(t, resolve.Options{}, strings.Replace(agent, `l: "3"`, `l: 3`, 1)),
+		"another key":        plan(t, resolve.Options{}, strings.Replace(agent, `l: "3"`, `m: "3"`, 1)),
+		"another nesting": plan(
+			t,
+			resolve.Options{},
+			strings.Replace(agent, "{k: 2, l", "{k: 2}}, {args_match: {l", 1),
+		),
 		"lists beside another": plan(t, resolve.Options{}, "x-note: [[], []]\n"+agent),
 		"lists in another":     plan(t, resolve.Options{}, "x-note: [[[]]]\n"+agent),
 		"a parent":             parent,
@@ -77,11 +121,27 @@ func TestE8_TheVersionCoversEverythingElse(t *testing.T) {
 		"two are missing":      plan(t, resolve.Options{}, named("{policy_ref: p}, {policy_ref: q}")),
 		"another second one":   plan(t, resolve.Options{}, named("{policy_ref: p}, {policy_ref: r}")),
 		"it is only advice":    plan(t, resolve.Options{}, named("{policy_ref: q, required: false}")),
-		"the second advice":    plan(t, resolve.Options{}, named("{policy_ref: q, required: false}, {policy_ref: p, required: false}")),
-		"other semantics":      plan(t, resolve.Options{Semantics: resolve.Semantics{Conditions: strict}}, agent),
-		"undeclared asks":      plan(t, resolve.Options{Semantics: resolve.Semantics{Undeclared: resolve.UndeclaredAsk}}, agent),
-		"empty is absent":      plan(t, resolve.Options{Semantics: resolve.Semantics{EmptyAllowList: resolve.EmptyIsAbsent}}, agent),
-		"skills replace":       plan(t, resolve.Options{Semantics: resolve.Semantics{RemoteApproval: resolve.SkillReplaces}}, agent),
+		"the second advice": plan(
+			t,
+			resolve.Options{},
+			named("{policy_ref: q, required: false}, {policy_ref: p, required: false}"),
+		),
+		"other semantics": plan(t, resolve.Options{Semantics: resolve.Semantics{Conditions: strict}}, agent),
+		"undeclared asks": plan(
+			t,
+			resolve.Options{Semantics: resolve.Semantics{Undeclared: resolve.UndeclaredAsk}},
+			agent,
+		),
+		"empty is absent": plan(
+			t,
+			resolve.Options{Semantics: resolve.Semantics{EmptyAllowList: resolve.EmptyIsAbsent}},
+			agent,
+		),
+		"skills replace": plan(
+			t,
+			resolve.Options{Semantics: resolve.Semantics{RemoteApproval: resolve.SkillReplaces}},
+			agent,
+		),
 		"timeouts approve":     plan(t, resolve.Options{AllowTimeoutApprove: true}, agent),
 		"one case-sensitive":   plan(t, resolve.Options{CaseSensitive: []string{"tool a"}}, agent),
 		"two case-sensitive":   plan(t, resolve.Options{CaseSensitive: []string{"tool b", "tool a"}}, agent),
@@ -92,6 +152,7 @@ func TestE8_TheVersionCoversEverythingElse(t *testing.T) {
 		}
 		versions[p.Version()] = name
 	}
+
 	commented := strings.Replace(agent, "local_tools:", "# why\n  local_tools:", 1)
 	turned := resolve.Options{CaseSensitive: []string{"tool a", "tool b", "tool a"}}
 	for name, same := range map[string]bool{
@@ -104,11 +165,13 @@ func TestE8_TheVersionCoversEverythingElse(t *testing.T) {
 	}
 }
 
-// TestE8_AnApprovalEndsWithAnyChangeOfItsPolicies: the binding of a call under one set of policies
-// is that of no other.
+// TestE8_AnApprovalEndsWithAnyChangeOfItsPolicies: the binding of a
+// call under one set of policies is that of no other.
 func TestE8_AnApprovalEndsWithAnyChangeOfItsPolicies(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		agent, texts, call := agentText(rt), policiesText(rt), callOf(rt)
+		agent := agentText(rt)
+		texts := policiesText(rt)
+		call := callOf(rt)
 		if len(texts) == 0 {
 			return
 		}
@@ -123,38 +186,78 @@ func TestE8_AnApprovalEndsWithAnyChangeOfItsPolicies(t *testing.T) {
 	})
 }
 
-// TestE2_TheMessageOfAToolListedTwiceIsItsOwn, whichever of its entries comes first; a parent's
-// does not go before it.
+// TestE2_TheMessageOfAToolListedTwiceIsItsOwn, whichever of its entries
+// comes first; a parent's does not go before it.
 func TestE2_TheMessageOfAToolListedTwiceIsItsOwn(t *testing.T) {
 	space := func(entries, blanket string) string {
-		return "action_space: {mcp_servers: [{alias: db, approval: " + blanket + ", allowed_tools: [" + entries + "]}]}\n"
+		return "action_space: {mcp_servers: [{alias: db, approval: " + blanket + ", allowed_tools: [" + entries +
+			"]}]}\n"
 	}
-	call := &resolve.Call{Kind: resolve.MCPTool, Server: "db", Tool: "drop"}
+	call := &resolve.Call{
+		Kind:   resolve.MCPTool,
+		Server: "db",
+		Tool:   "drop",
+	}
 	for _, c := range []struct{ entries, blanket, want string }{
-		{`drop, {name: drop, approval: {message_template: "its own"}}`, `{message_template: "the server's"}`, "its own"},
-		{`{name: drop, approval: {message_template: "its own"}}, drop`, `{message_template: "the server's"}`, "its own"},
+		{
+			`drop, {name: drop, approval: {message_template: "its own"}}`,
+			`{message_template: "the server's"}`,
+			"its own",
+		},
+		{
+			`{name: drop, approval: {message_template: "its own"}}, drop`,
+			`{message_template: "the server's"}`,
+			"its own",
+		},
 		{`drop, {name: drop, approval: true}`, `{message_template: "the server's"}`, "the server's"},
-		{`drop, {name: drop, approval: {message_template: "its own", condition: {args_match: {all: {ne: 1}}}}}`, `{message_template: "the server's"}`, "its own"},
-		{`drop, {name: drop, approval: {message_template: "first"}}, {name: drop, approval: {message_template: "second"}}`, `{message_template: "the server's"}`, "first"},
+		{
+			`drop, {name: drop, approval: {message_template: "its own", condition: {args_match: {all: {ne: 1}}}}}`,
+			`{message_template: "the server's"}`,
+			"its own",
+		},
+		{
+			`drop, {name: drop, approval: {message_template: "first"}}, {name: drop, approval: {message_template: ` +
+				`"second"}}`,
+			`{message_template: "the server's"}`,
+			"first",
+		},
 	} {
 		if got := plan(t, resolve.Options{}, space(c.entries, c.blanket)).Decide(call).Message; got != c.want {
 			t.Errorf("%s: %q, want %q", c.entries, got, c.want)
 		}
 	}
-	silent := &resolve.Call{Kind: resolve.MCPTool, Server: "db", Tool: "drop", Args: []byte(`{"all":1}`)}
-	p := plan(t, resolve.Options{}, space(`drop, {name: drop, approval: {message_template: "its own", condition: {args_match: {all: 2}}}}`, `{message_template: "the server's"}`))
+
+	silent := &resolve.Call{
+		Kind:   resolve.MCPTool,
+		Server: "db",
+		Tool:   "drop",
+		Args:   []byte(`{"all":1}`),
+	}
+	p := plan(
+		t,
+		resolve.Options{},
+		space(
+			`drop, {name: drop, approval: {message_template: "its own", condition: {args_match: {all: 2}}}}`,
+			`{message_template: "the server's"}`,
+		),
+	)
 	if got := p.Decide(silent).Message; got != "the server's" {
 		t.Errorf("an entry that does not ask gives the message: %q", got)
 	}
-	parent := plan(t, resolve.Options{}, space(`{name: drop, approval: {message_template: "the parent's"}}`, "true"))
+	parent := plan(
+		t,
+		resolve.Options{},
+		space(`{name: drop, approval: {message_template: "the parent's"}}`, "true"),
+	)
 	child := plan(t, resolve.Options{Parent: parent}, space(`drop`, `{message_template: "the child's server"}`))
 	if got := child.Decide(call).Message; got != "the child's server" {
 		t.Errorf("a parent's template goes first: %q", got)
 	}
 }
 
-// TestH7_KeysThatFoldAlikeAreUnreadable: in raw and in decoded arguments, in the parent's input,
-// with rules and without, for every kind of call. Nothing is bound either.
+// TestH7_KeysThatFoldAlikeAreUnreadable: in raw and in decoded
+// arguments, in the parent's input, with rules and without, for every
+// kind of call. Nothing is bound either.
 func TestH7_KeysThatFoldAlikeAreUnreadable(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: fetch, approval: {condition: {args_match: {url: {pattern: "^http:"}}}}}, {alias: free}]
@@ -165,16 +268,35 @@ func TestH7_KeysThatFoldAlikeAreUnreadable(t *testing.T) {
 	p := plan(t, resolve.Options{}, agent)
 	good := `{"url":"https://fine.example"}`
 	for _, evil := range []string{
-		`{"url":"https://fine.example","URL":"https://evil.example"}`, `{"URL":"https://evil.example","url":"https://fine.example"}`,
-		`{"url":"https://fine.example","o":{"toKen":1,"to` + "\u212a" + `en":2}}`, `{"url":"https://fine.example","l":[{"ſ":1,"s":2}]}`,
+		`{"url":"https://fine.example","URL":"https://evil.example"}`,
+		`{"URL":"https://evil.example","url":"https://fine.example"}`,
+		`{"url":"https://fine.example","o":{"toKen":1,"to` + "\u212a" + `en":2}}`,
+		`{"url":"https://fine.example","l":[{"ſ":1,"s":2}]}`,
 	} {
 		for _, call := range []resolve.Call{
-			{Kind: resolve.Tool, Tool: "fetch"}, {Kind: resolve.Tool, Tool: "free"}, {Kind: resolve.MCPTool, Server: "web", Tool: "get"},
-			{Kind: resolve.Skill, Agent: "far", Skill: "get"}, {Kind: resolve.Delegation, Agent: "near"}, {Kind: resolve.Delegation, Agent: "far"},
+			{Kind: resolve.Tool, Tool: "fetch"}, {Kind: resolve.Tool, Tool: "free"}, {
+				Kind:   resolve.MCPTool,
+				Server: "web",
+				Tool:   "get",
+			},
+			{
+				Kind:  resolve.Skill,
+				Agent: "far",
+				Skill: "get",
+			}, {Kind: resolve.Delegation, Agent: "near"}, {Kind: resolve.Delegation, Agent: "far"},
 		} {
-			raw, decoded, parent := call, call, call
-			raw.Args, decoded.Values, parent.Args, parent.ParentInput = []byte(evil), decode(t, []byte(evil)), []byte(good), []byte(evil)
-			for how, c := range map[string]*resolve.Call{"raw": &raw, "decoded": &decoded, "parent": &parent} {
+			raw := call
+			decoded := call
+			parent := call
+			raw.Args = []byte(evil)
+			decoded.Values = decode(t, []byte(evil))
+			parent.Args = []byte(good)
+			parent.ParentInput = []byte(evil)
+			for how, c := range map[string]*resolve.Call{
+				"raw":     &raw,
+				"decoded": &decoded,
+				"parent":  &parent,
+			} {
 				if got := codes(p.Decide(c)); got != "deny unreadable_arguments" {
 					t.Errorf("%s %s, %s: %s", how, c.Kind, evil, got)
 				}
@@ -184,13 +306,14 @@ func TestH7_KeysThatFoldAlikeAreUnreadable(t *testing.T) {
 			}
 		}
 	}
+
 	if got := codes(p.Decide(tool("fetch", good))); got != "allow " {
 		t.Error(got)
 	}
 }
 
-// TestH7_TheOwnerNamesToolsThatTellKeysApart: by target; the parent's input is never excepted, and
-// a child needs its parent's word.
+// TestH7_TheOwnerNamesToolsThatTellKeysApart: by target; the parent's
+// input is never excepted, and a child needs its parent's word.
 func TestH7_TheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: grep}, {alias: other}]
@@ -199,7 +322,15 @@ func TestH7_TheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
   local_agents: [{alias: near, source: s.agf.yaml}]
 `
 	both := []byte(`{"i":1,"I":2}`)
-	opt := resolve.Options{CaseSensitive: []string{"tool grep", "mcp_tool fs/a/b", "skill far/find", "delegation near", "delegation far"}}
+	opt := resolve.Options{
+		CaseSensitive: []string{
+			"tool grep",
+			"mcp_tool fs/a/b",
+			"skill far/find",
+			"delegation near",
+			"delegation far",
+		},
+	}
 	p := plan(t, opt, agent)
 	for _, c := range []struct {
 		call resolve.Call
@@ -207,16 +338,40 @@ func TestH7_TheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 	}{
 		{resolve.Call{Kind: resolve.Tool, Tool: "grep"}, "allow "},
 		{resolve.Call{Kind: resolve.Tool, Tool: "other"}, "deny unreadable_arguments"},
-		{resolve.Call{Kind: resolve.MCPTool, Server: "fs", Tool: "a/b"}, "allow "},
-		{resolve.Call{Kind: resolve.MCPTool, Server: "fs", Tool: "a"}, "deny unreadable_arguments"},
-		{resolve.Call{Kind: resolve.MCPTool, Server: "other", Tool: "a/b"}, "deny unreadable_arguments"},
-		{resolve.Call{Kind: resolve.Skill, Agent: "far", Skill: "find"}, "allow "},
-		{resolve.Call{Kind: resolve.Skill, Agent: "far", Skill: "get"}, "deny unreadable_arguments"},
+		{resolve.Call{
+			Kind:   resolve.MCPTool,
+			Server: "fs",
+			Tool:   "a/b",
+		}, "allow "},
+		{resolve.Call{
+			Kind:   resolve.MCPTool,
+			Server: "fs",
+			Tool:   "a",
+		}, "deny unreadable_arguments"},
+		{resolve.Call{
+			Kind:   resolve.MCPTool,
+			Server: "other",
+			Tool:   "a/b",
+		}, "deny unreadable_arguments"},
+		{resolve.Call{
+			Kind:  resolve.Skill,
+			Agent: "far",
+			Skill: "find",
+		}, "allow "},
+		{resolve.Call{
+			Kind:  resolve.Skill,
+			Agent: "far",
+			Skill: "get",
+		}, "deny unreadable_arguments"},
 		{resolve.Call{Kind: resolve.Delegation, Agent: "near"}, "allow "},
 		{resolve.Call{Kind: resolve.Delegation, Agent: "far"}, "allow "},
 	} {
-		raw, decoded, parent := c.call, c.call, c.call
-		raw.Args, decoded.Values, parent.ParentInput = both, decode(t, both), both
+		raw := c.call
+		decoded := c.call
+		parent := c.call
+		raw.Args = both
+		decoded.Values = decode(t, both)
+		parent.ParentInput = both
 		for how, call := range map[string]*resolve.Call{"raw": &raw, "decoded": &decoded} {
 			if got := codes(p.Decide(call)); got != c.want {
 				t.Errorf("%s %+v: %s, want %s", how, c.call, got, c.want)
@@ -225,10 +380,12 @@ func TestH7_TheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 				t.Errorf("%s %+v: bound: %v", how, c.call, err)
 			}
 		}
+
 		if got := codes(p.Decide(&parent)); got != "deny unreadable_arguments" {
 			t.Errorf("parent of %+v: %s", c.call, got)
 		}
 	}
+
 	duplicate := tool("grep", `{"i":1,"i":2}`)
 	if got := codes(p.Decide(duplicate)); got != "deny unreadable_arguments" {
 		t.Errorf("a key that stands twice: %s", got)
@@ -236,7 +393,11 @@ func TestH7_TheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 	for name, parent := range map[string]resolve.Options{"deny unreadable_arguments": {}, "allow ": opt} {
 		child := opt
 		child.Parent = plan(t, parent, agent)
-		call := &resolve.Call{Kind: resolve.Tool, Tool: "grep", Args: both}
+		call := &resolve.Call{
+			Kind: resolve.Tool,
+			Tool: "grep",
+			Args: both,
+		}
 		if got := codes(plan(t, child, agent).Decide(call)); got != name {
 			t.Errorf("under a parent with %v: %s", parent.CaseSensitive, got)
 		}
@@ -244,14 +405,36 @@ func TestH7_TheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 }
 
 func TestH7_NamesOfCaseSensitiveTargetsAreChecked(t *testing.T) {
-	for _, name := range []string{"", "grep", "tool", "tool ", "tools grep", "mcp_tool fs", "mcp_tool fs/", "mcp_tool /a", "skill far", "Tool grep", "delegation "} {
-		p, err := resolve.Compile(parseAgent(t, "a.agf.yaml", deskTools), nil, resolve.Options{CaseSensitive: []string{name}})
-		if p != nil || err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q is no target, expected one such as", name)) {
+	for _, name := range []string{
+		"",
+		"grep",
+		"tool",
+		"tool ",
+		"tools grep",
+		"mcp_tool fs",
+		"mcp_tool fs/",
+		"mcp_tool /a",
+		"skill far",
+		"Tool grep",
+		"delegation ",
+	} {
+		p, err := resolve.Compile(
+			parseAgent(t, "a.agf.yaml", deskTools),
+			nil,
+			resolve.Options{CaseSensitive: []string{name}},
+		)
+		if p != nil || err == nil ||
+			!strings.Contains(err.Error(), fmt.Sprintf("%q is no target, expected one such as", name)) {
 			t.Errorf("%q: %v, %v", name, p, err)
 		}
 	}
+
 	set, _ := policy.NewSet()
-	if _, err := resolve.Compile(parseAgent(t, "a.agf.yaml", deskTools), set, resolve.Options{CaseSensitive: []string{"mcp_tool a/b"}}); err != nil {
+	if _, err := resolve.Compile(
+		parseAgent(t, "a.agf.yaml", deskTools),
+		set,
+		resolve.Options{CaseSensitive: []string{"mcp_tool a/b"}},
+	); err != nil {
 		t.Errorf("a target that the agent has not: %v", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// Agent is one parsed `.agf.yaml` with the standard's defaults applied. It is not changed after
-// Parse.
+// Agent is one parsed `.agf.yaml` with the standard's defaults applied.
+// It is not changed after Parse.
 type Agent struct {
 	File          string
 	Doc           *yamldoc.Document
@@ -22,15 +22,18 @@ type Agent struct {
 	Constraints   Constraints
 	ActionSpace   ActionSpace
 	Policy        ExecutionPolicy
-	// Cut names the top-level blocks that lack something that is in the file or ought to be; nil of
-	// an agent from Parse, see ParseParts.
+	// Cut names the top-level blocks that lack something that is in the
+	// file or ought to be; nil of an agent from Parse, see ParseParts.
 	Cut map[string]bool
 }
 
-// HasFileAgents reports whether the agent names sub-agents that stand in files, so that LoadGraph
-// has something to load.
+// HasFileAgents reports whether the agent names sub-agents that stand
+// in files, so that LoadGraph has something to load.
 func (a *Agent) HasFileAgents() bool {
-	return slices.ContainsFunc(a.ActionSpace.LocalAgents, func(l LocalAgent) bool { return l.SourceType == sourceFile })
+	return slices.ContainsFunc(
+		a.ActionSpace.LocalAgents,
+		func(l LocalAgent) bool { return l.SourceType == sourceFile },
+	)
 }
 
 // Metadata says who the agent is. Governance policies select agents by it.
@@ -47,12 +50,14 @@ type Interface struct {
 	Range         diag.Range
 }
 
-// Memory says whether the agent may run without a stable memory (default: it may).
+// Memory says whether the agent may run without a stable memory
+// (default: it may).
 type Memory struct {
 	Required bool
 }
 
-// Constraints are the agent's own bounds and the governance policies it names.
+// Constraints are the agent's own bounds and the governance policies it
+// names.
 type Constraints struct {
 	TightenOnly      bool       // default true
 	TightenOnlyRange diag.Range // of the written value; zero when absent
@@ -67,7 +72,8 @@ type Budget struct {
 	MaxDurationSeconds *int64
 }
 
-// Limits bounds one run by counts; nil means that the file sets no bound, 0 that none is allowed.
+// Limits bounds one run by counts; nil means that the file sets no
+// bound, 0 that none is allowed.
 type Limits struct {
 	MaxLLMCalls, MaxToolCalls, MaxDelegationDepth *int64
 }
@@ -95,7 +101,8 @@ type LocalTool struct {
 	AliasRange, Range diag.Range
 }
 
-// MCPServer is a tool server; its approval is a blanket for the tools that bring none of their own.
+// MCPServer is a tool server; its approval is a blanket for the tools
+// that bring none of their own.
 type MCPServer struct {
 	Alias, ServerRef  string
 	AllowedTools      *[]ToolRef    // nil when absent: every tool; empty: none
@@ -105,7 +112,8 @@ type MCPServer struct {
 	AliasRange, Range diag.Range
 }
 
-// ToolRef is one entry of allowed_tools (a tool's name) or allowed_skills (a skill's id).
+// ToolRef is one entry of allowed_tools (a tool's name) or
+// allowed_skills (a skill's id).
 type ToolRef struct {
 	Name      string
 	Approval  *Approval // nil when absent: as the container says
@@ -113,7 +121,8 @@ type ToolRef struct {
 	Range     diag.Range
 }
 
-// LocalAgent is a sub-agent that runs beside its parent; its approval gates the delegation.
+// LocalAgent is a sub-agent that runs beside its parent; its approval
+// gates the delegation.
 type LocalAgent struct {
 	Alias, Source       string
 	SourceType          string // default "file"; "registry", "db" or a runtime's own otherwise
@@ -124,8 +133,8 @@ type LocalAgent struct {
 	Range               diag.Range
 }
 
-// RemoteAgent is an agent reached over A2A; its approval gates the delegation, each skill may have
-// its own.
+// RemoteAgent is an agent reached over A2A; its approval gates the
+// delegation, each skill may have its own.
 type RemoteAgent struct {
 	Alias             string
 	AllowedSkills     *[]ToolRef    // nil when absent: every skill; empty: none
@@ -166,15 +175,16 @@ type Approval struct {
 	Range     diag.Range
 }
 
-// Template is a text with placeholders and the node that it stands in, for exact places.
+// Template is a text with placeholders and the node that it stands in,
+// for exact places.
 type Template struct {
 	Text   string
 	Parsed *template.Template
 	Node   *yamldoc.Node
 }
 
-// ExecutionPolicy says how the agent runs. Which fields are set depends on ID; a policy of a vendor
-// has only its Config.
+// ExecutionPolicy says how the agent runs. Which fields are set depends
+// on ID; a policy of a vendor has only its Config.
 type ExecutionPolicy struct {
 	ID      string
 	IDRange diag.Range
@@ -201,7 +211,8 @@ const (
 	PolicyConditional = "agf.conditional"
 )
 
-// React is the configuration of agf.react, as far as approvals and their lint care.
+// React is the configuration of agf.react, as far as approvals and
+// their lint care.
 type React struct {
 	Model, Provider, ToolChoice string
 	MaxSteps                    int64     // default 10
@@ -244,7 +255,8 @@ type Route struct {
 	Range diag.Range
 }
 
-// Output says where the result of several sub-agents comes from; exactly one field is set.
+// Output says where the result of several sub-agents comes from;
+// exactly one field is set.
 type Output struct {
 	Strategy  string // "last", "first" or "merge"; the policy's default when output_from is absent
 	Agent     *AgentRef

@@ -7,9 +7,10 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// ParseApproval reads the value of an `approval` field, nil when n is nil. It expects a node that
-// has passed the JSON Schema and reads any other as one that asks always: what isn't understood
-// never loosens. The findings are those of its template and its condition.
+// ParseApproval reads the value of an `approval` field, nil when n is
+// nil. It expects a node that has passed the JSON Schema and reads any
+// other as one that asks always: what isn't understood never loosens.
+// The findings are those of its template and its condition.
 func ParseApproval(n *yamldoc.Node) (*Approval, []diag.Finding) {
 	if n == nil {
 		return nil, nil
@@ -29,17 +30,28 @@ func ParseApproval(n *yamldoc.Node) (*Approval, []diag.Finding) {
 			a.Form, a.Condition = Conditional, expr
 		}
 	}
+
 	return a, findings
 }
 
-// parseTemplate reads a message template; its problems become findings at their exact places.
+// parseTemplate reads a message template; its problems become findings
+// at their exact places.
 func parseTemplate(n *yamldoc.Node) (*Template, []diag.Finding) {
 	parsed, problems := template.Parse(n.Text)
 	var findings []diag.Finding
 	for _, p := range problems {
 		findings = append(findings, diag.Finding{
-			Rule: p.Code, Severity: p.Severity, Range: n.At(p.Offset, p.Length), Message: p.Message, Expected: p.Expected,
+			Rule:     p.Code,
+			Severity: p.Severity,
+			Range:    n.At(p.Offset, p.Length),
+			Message:  p.Message,
+			Expected: p.Expected,
 		})
 	}
-	return &Template{Text: n.Text, Parsed: parsed, Node: n}, findings
+
+	return &Template{
+		Text:   n.Text,
+		Parsed: parsed,
+		Node:   n,
+	}, findings
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// BenchmarkParse reads the largest good file (about 3 KB); the parts show where the time goes.
+// BenchmarkParse reads the largest good file (about 3 KB); the parts
+// show where the time goes.
 func BenchmarkParse(b *testing.B) {
 	src := readFile(b, "testdata/good/react.agf.yaml")
 	doc, _ := yamldoc.Parse("", src, yamldoc.Limits{})

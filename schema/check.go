@@ -19,7 +19,11 @@ func (r *reader) check(a *Agent) {
 	if a.Cut["action_space"] {
 		return // what an execution policy refers to may be cut
 	}
-	c := references{reader: r, agent: a, remote: map[string]diag.Range{}}
+	c := references{
+		reader: r,
+		agent:  a,
+		remote: map[string]diag.Range{},
+	}
 	for _, local := range a.ActionSpace.LocalAgents {
 		c.locals.add(local.Alias, local.AliasRange)
 	}
@@ -29,8 +33,9 @@ func (r *reader) check(a *Agent) {
 	c.policy(&a.Policy)
 }
 
-// version compares schema_version with 1.0, the one we know: another major is refused, a newer
-// minor is read as far as we know it, the patch says nothing.
+// version compares schema_version with 1.0, the one we know: another
+// major is refused, a newer minor is read as far as we know it, the
+// patch says nothing.
 func (r *reader) version(n *yamldoc.Node) {
 	parts := strings.Split(text(n), ".")
 	if len(parts) != 3 || strings.Trim(text(n), "0123456789.") != "" {
@@ -39,12 +44,18 @@ func (r *reader) version(n *yamldoc.Node) {
 	switch major, minor := strings.TrimLeft(parts[0], "0"), strings.TrimLeft(parts[1], "0"); {
 	case major != "1":
 		r.add(diag.Finding{
-			Rule: ruleUnsupportedVersion, Severity: diag.Error, Stops: true, Range: n.Range,
-			Message: fmt.Sprintf("schema_version %s is of a major version that assent does not know", n.Text), Expected: `"1.0.0"`,
+			Rule:     ruleUnsupportedVersion,
+			Severity: diag.Error,
+			Stops:    true,
+			Range:    n.Range,
+			Message:  fmt.Sprintf("schema_version %s is of a major version that assent does not know", n.Text),
+			Expected: `"1.0.0"`,
 		})
 	case minor != "":
 		r.add(diag.Finding{
-			Rule: ruleNewerVersion, Severity: diag.Warning, Range: n.Range,
+			Rule:     ruleNewerVersion,
+			Severity: diag.Warning,
+			Range:    n.Range,
 			Message:  fmt.Sprintf("schema_version %s is newer than 1.0; what it adds is not read", n.Text),
 			Expected: `"1.0.0", or an assent that knows the newer version`,
 		})
@@ -59,10 +70,20 @@ type named struct {
 
 // aliases reports an alias that stands twice in one of the four lists.
 func (r *reader) aliases(space *ActionSpace) {
-	r.unique("local_tools", collect(space.LocalTools, func(t LocalTool) named { return named{t.Alias, t.AliasRange} }))
-	r.unique("mcp_servers", collect(space.MCPServers, func(s MCPServer) named { return named{s.Alias, s.AliasRange} }))
-	r.unique("local_agents", collect(space.LocalAgents, func(a LocalAgent) named { return named{a.Alias, a.AliasRange} }))
-	r.unique("remote_agents", collect(space.RemoteAgents, func(a RemoteAgent) named { return named{a.Alias, a.AliasRange} }))
+	r.unique(
+		"local_tools",
+		collect(space.LocalTools, func(t LocalTool) named { return named{t.Alias, t.AliasRange} }),
+	)
+	r.unique(
+		"mcp_servers",
+		collect(space.MCPServers, func(s MCPServer) named { return named{s.Alias, s.AliasRange} }),
+	)
+	r.unique("local_agents", collect(space.LocalAgents, func(a LocalAgent) named {
+		return named{a.Alias, a.AliasRange}
+	}))
+	r.unique("remote_agents", collect(space.RemoteAgents, func(a RemoteAgent) named {
+		return named{a.Alias, a.AliasRange}
+	}))
 }
 
 func collect[T, U any](entries []T, f func(T) U) []U {
@@ -82,21 +103,32 @@ func (r *reader) unique(list string, entries []named) {
 			continue
 		}
 		r.add(diag.Finding{
-			Rule: ruleDuplicateAlias, Severity: diag.Error, Stops: true, Range: e.at,
-			Message:  fmt.Sprintf("alias %q stands twice in %s (first in line %d)", e.alias, list, earlier.Start.Line),
+			Rule:     ruleDuplicateAlias,
+			Severity: diag.Error,
+			Stops:    true,
+			Range:    e.at,
+			Message: fmt.Sprintf(
+				"alias %q stands twice in %s (first in line %d)",
+				e.alias,
+				list,
+				earlier.Start.Line,
+			),
 			Expected: "an alias of its own for every entry of the list",
 			Related:  []diag.Related{{Range: earlier, Message: "first used here"}},
 		})
 	}
 }
 
-// policyID reports an execution policy that is neither the standard's nor a vendor's.
+// policyID reports an execution policy that is neither the standard's
+// nor a vendor's.
 func (r *reader) policyID(p *ExecutionPolicy) {
 	if slices.Contains(standardPolicies(), p.ID) || isVendorID(p.ID) {
 		return
 	}
 	r.add(diag.Finding{
-		Rule: ruleUnknownPolicy, Severity: diag.Warning, Range: p.IDRange,
+		Rule:     ruleUnknownPolicy,
+		Severity: diag.Warning,
+		Range:    p.IDRange,
 		Message:  fmt.Sprintf("%q is no execution policy of the standard, so its config is not checked", p.ID),
 		Expected: strings.Join(standardPolicies(), ", ") + ", or x-<vendor>.<name>",
 		Nearest:  diag.Suggest(p.ID, standardPolicies()),

@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// The names that allow-lists had before the standard renamed them (2026-03-10).
+// The names that allow-lists had before the standard renamed them
+// (2026-03-10).
 const (
 	oldAllowTools  = "allow_tools"
 	oldAllowSkills = "allow_skills"
@@ -28,8 +29,9 @@ type shape struct {
 	byID   map[string]*shape // execution_policy: its shape for each id of the standard
 }
 
-// vocabulary is the shape of a whole agent file, drawn from the JSON Schema so that there is one
-// source of names. It is a constant of the program.
+// vocabulary is the shape of a whole agent file, drawn from the JSON
+// Schema so that there is one source of names. It is a constant of the
+// program.
 var vocabulary = sync.OnceValue(func() *shape {
 	var schema schemaNode
 	if err := json.Unmarshal([]byte(agentSchema), &schema); err != nil {
@@ -84,17 +86,20 @@ func (n schemaNode) named(name string, defs map[string]schemaNode) *shape {
 			}
 		}
 	}
+
 	return s
 }
 
-// fields reports every field that the format doesn't know. Names that start with x- are extensions,
-// which the format leaves to vendors, and $schema at the top is for editors.
+// fields reports every field that the format doesn't know. Names that
+// start with x- are extensions, which the format leaves to vendors, and
+// $schema at the top is for editors.
 func (r *reader) fields(root *yamldoc.Node) {
 	w := fieldWalk{reader: r}
 	w.visit("", root, vocabulary())
 }
 
-// fieldWalk is a walk through a document with the shape of each place on the way.
+// fieldWalk is a walk through a document with the shape of each place
+// on the way.
 type fieldWalk struct {
 	*reader
 	places   []place
@@ -126,8 +131,8 @@ func (w *fieldWalk) visit(step string, n *yamldoc.Node, s *shape) {
 	w.places = w.places[:len(w.places)-1]
 }
 
-// child returns the shape behind a field, nil when there is nothing to walk. An unknown field is
-// reported.
+// child returns the shape behind a field, nil when there is nothing to
+// walk. An unknown field is reported.
 func (w *fieldWalk) child(n, key *yamldoc.Node, s *shape) *shape {
 	name := key.Text
 	switch known, ok := s.fields[name]; {
@@ -143,13 +148,21 @@ func (w *fieldWalk) child(n, key *yamldoc.Node, s *shape) *shape {
 	default:
 		w.add(w.unknown(n, key, s))
 	}
+
 	return nil
 }
 
 func renamed(n, key *yamldoc.Node, now string) diag.Finding {
 	f := diag.Finding{
-		Rule: ruleRenamedField, Severity: diag.Error, Range: key.Range, Nearest: now,
-		Message:  fmt.Sprintf("%q was renamed to %q, so this list and the approvals in it are not read", key.Text, now),
+		Rule:     ruleRenamedField,
+		Severity: diag.Error,
+		Range:    key.Range,
+		Nearest:  now,
+		Message: fmt.Sprintf(
+			"%q was renamed to %q, so this list and the approvals in it are not read",
+			key.Text,
+			now,
+		),
 		Expected: now + "; until then every call of this entry asks",
 	}
 	if right := n.Field(now); right != nil {
@@ -161,7 +174,9 @@ func renamed(n, key *yamldoc.Node, now string) diag.Finding {
 
 func (w *fieldWalk) unknown(n, key *yamldoc.Node, s *shape) diag.Finding {
 	f := diag.Finding{
-		Rule: ruleUnknownField, Severity: diag.Warning, Range: key.Range,
+		Rule:     ruleUnknownField,
+		Severity: diag.Warning,
+		Range:    key.Range,
 		Message:  fmt.Sprintf("unknown field %q %s, ignored at run time", key.Text, w.here()),
 		Expected: oneOf(s.names),
 	}
@@ -169,8 +184,13 @@ func (w *fieldWalk) unknown(n, key *yamldoc.Node, s *shape) diag.Finding {
 		return f // so many are no typing mistakes
 	}
 	if s.fields["message_template"] != nil && !hasAny(n, s.names) {
-		f.Message = fmt.Sprintf("unknown field %q %s, which holds no known field and so asks always", key.Text, w.here())
+		f.Message = fmt.Sprintf(
+			"unknown field %q %s, which holds no known field and so asks always",
+			key.Text,
+			w.here(),
+		)
 	}
+
 	if f.Nearest = diag.Suggest(key.Text, s.names); f.Nearest == "" {
 		if home := w.home(key.Text); home != "" {
 			f.Expected = fmt.Sprintf("%s; %q belongs at %s", f.Expected, key.Text, home)
@@ -195,6 +215,7 @@ func joinSteps(places []place) string {
 		}
 		b.WriteString(p.step)
 	}
+
 	return b.String()
 }
 
@@ -202,8 +223,9 @@ func hasAny(n *yamldoc.Node, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return n.Field(name) != nil })
 }
 
-// home looks for the place where a field of that name belongs: anywhere below this one, else in the
-// objects close above. Further off, a name such as description belongs everywhere.
+// home looks for the place where a field of that name belongs: anywhere
+// below this one, else in the objects close above. Further off, a name
+// such as description belongs everywhere.
 func (w *fieldWalk) home(name string) string {
 	here := len(w.places) - 1
 	if path := w.places[here].shape.find(name, 4); path != "" {
@@ -217,8 +239,8 @@ func (w *fieldWalk) home(name string) string {
 	return ""
 }
 
-// find returns the path to a field of that name at most depth steps below s, the shallowest, ""
-// when there is none.
+// find returns the path to a field of that name at most depth steps
+// below s, the shallowest, "" when there is none.
 func (s *shape) find(name string, depth int) string {
 	if s == nil || depth == 0 || s.open {
 		return ""
@@ -233,6 +255,7 @@ func (s *shape) find(name string, depth int) string {
 			best = step + path
 		}
 	}
+
 	return best
 }
 

@@ -7,8 +7,9 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// FuzzParse: no text panics; an agent comes back unless a finding stops the load; the verdict of
-// the JSON Schema is part of it; places are within the file.
+// FuzzParse: no text panics; an agent comes back unless a finding stops
+// the load; the verdict of the JSON Schema is part of it; places are
+// within the file.
 func FuzzParse(f *testing.F) {
 	for _, file := range append(agents(f, "good"), agents(f, "bad")...) {
 		f.Add(readFile(f, file))
@@ -26,7 +27,8 @@ func FuzzParse(f *testing.F) {
 			if f.Rule == "" || f.Message == "" || f.File == "" || f.Stops && f.Severity != diag.Error {
 				t.Fatalf("finding %+v is incomplete", f)
 			}
-			if s, e := f.Range.Start, f.Range.End; s.Line < 1 || s.Column < 1 || e.Line < s.Line || e.Line == s.Line && e.Column < s.Column {
+			if s, e := f.Range.Start, f.Range.End; s.Line < 1 || s.Column < 1 || e.Line < s.Line ||
+				e.Line == s.Line && e.Column < s.Column {
 				t.Fatalf("finding %s %q at %s", f.Rule, f.Message, span(f.Range))
 			}
 		}

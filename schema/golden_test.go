@@ -25,8 +25,9 @@ func TestGood(t *testing.T) {
 	}
 }
 
-// TestBad reads every file of testdata/bad and compares what is found with the .golden file beside
-// it. Findings of other packages are held to their line and rule.
+// TestBad reads every file of testdata/bad and compares what is found
+// with the .golden file beside it. Findings of other packages are held
+// to their line and rule.
 func TestBad(t *testing.T) {
 	own := map[string]bool{}
 	for _, r := range Rules() {
@@ -42,15 +43,18 @@ func TestBad(t *testing.T) {
 				got += fmt.Sprintf("line %d %s %s\n", f.Range.Start.Line, f.Severity, f.Rule)
 			}
 		}
+
 		golden.Equal(t, strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".agf.yaml")+".golden", got)
-		if stopped := slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Stops }); stopped == (agent != nil) {
+		if stopped := slices.ContainsFunc(findings, func(f diag.Finding) bool {
+			return f.Stops
+		}); stopped == (agent != nil) {
 			t.Errorf("%s: a finding stops: %v, agent read: %v", file, stopped, agent != nil)
 		}
 	}
 }
 
-// TestEveryRuleIsReported makes sure that all rule ids are described, and that testdata shows each
-// of ours.
+// TestEveryRuleIsReported makes sure that all rule ids are described,
+// and that testdata shows each of ours.
 func TestEveryRuleIsReported(t *testing.T) {
 	described := map[string]bool{}
 	for _, rules := range [][]diag.RuleInfo{Rules(), yamldoc.Rules(), condition.Rules(), template.Rules()} {
@@ -65,6 +69,7 @@ func TestEveryRuleIsReported(t *testing.T) {
 			reported[f.Rule] = true
 		}
 	}
+
 	for _, findings := range graphFindings(t) {
 		for _, f := range findings {
 			reported[f.Rule] = true
@@ -113,6 +118,7 @@ func render(findings []diag.Finding) string {
 			fmt.Fprintf(&b, "    %s %s\n", span(r.Range), r.Message)
 		}
 	}
+
 	return b.String()
 }
 
@@ -120,8 +126,9 @@ func span(r diag.Range) string {
 	return fmt.Sprintf("%d:%d-%d:%d", r.Start.Line, r.Start.Column, r.End.Line, r.End.Column)
 }
 
-// TestPublishedAgents reads the public agent files that may stand beside the repository; testdata
-// holds our own equals of them. Those that the official schema rejects say so in their names.
+// TestPublishedAgents reads the public agent files that may stand
+// beside the repository; testdata holds our own equals of them. Those
+// that the official schema rejects say so in their names.
 func TestPublishedAgents(t *testing.T) {
 	files, err := filepath.Glob("../../shared/corpus/*/*.agf.yaml")
 	if err != nil {
@@ -133,5 +140,6 @@ func TestPublishedAgents(t *testing.T) {
 			t.Errorf("%s: agent read: %v\n%s", file, agent != nil, render(findings))
 		}
 	}
+
 	t.Logf("%d published files beside the repository", len(files))
 }

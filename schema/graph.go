@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// Graph is an agent with the local sub-agents that its files name, loaded and linked. It may hold
-// cycles, which are reported.
+// Graph is an agent with the local sub-agents that its files name,
+// loaded and linked. It may hold cycles, which are reported.
 type Graph struct {
 	Root     *Member
 	Members  []*Member  // root first, then in the order of first mention; each file once
@@ -34,7 +34,8 @@ type Edge struct {
 	To    *Member
 }
 
-// External is a sub-agent that is resolved elsewhere: by a registry, a database or the runtime.
+// External is a sub-agent that is resolved elsewhere: by a registry, a
+// database or the runtime.
 type External struct {
 	File              string // of the parent
 	Alias, SourceType string
@@ -53,20 +54,27 @@ var (
 	errIrregular = errors.New("it is no regular file")
 )
 
-// LoadGraph reads root and, file by file, the sub-agents of source type file that it reaches.
-// Sources are slash-separated, relative to the file that names them, and can't leave fsys. A chain
-// of more than 16 files below the root stops the load, as do files that are missing or unreadable
-// (docs/design/001-semantics.md); cycles are reported. The graph is nil exactly when some finding
-// stops the load. Findings carry their files.
+// LoadGraph reads root and, file by file, the sub-agents of source type
+// file that it reaches. Sources are slash-separated, relative to the
+// file that names them, and can't leave fsys. A chain of more than 16
+// files below the root stops the load, as do files that are missing or
+// unreadable (docs/design/001-semantics.md); cycles are reported. The
+// graph is nil exactly when some finding stops the load. Findings carry
+// their files.
 func LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
 	l := loader{fsys: fsys}
 	src, err := l.read(path.Clean(root))
 	if err != nil {
 		return nil, []diag.Finding{{
-			Rule: ruleUnreadable, Severity: diag.Error, Stops: true, File: root,
-			Message: "the agent file can't be read: " + reason(err), Expected: "a file that exists and is readable",
+			Rule:     ruleUnreadable,
+			Severity: diag.Error,
+			Stops:    true,
+			File:     root,
+			Message:  "the agent file can't be read: " + reason(err),
+			Expected: "a file that exists and is readable",
 		}}
 	}
+
 	agent, findings := Parse(path.Clean(root), src)
 	if agent == nil {
 		return nil, findings
@@ -75,10 +83,15 @@ func LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
 	return graph, append(findings, linked...)
 }
 
-// LoadGraph is the function of that name for an agent that is parsed already and stands at root in
-// fsys. It does not repeat the findings of that file alone.
+// LoadGraph is the function of that name for an agent that is parsed
+// already and stands at root in fsys. It does not repeat the findings
+// of that file alone.
 func (a *Agent) LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
-	l := loader{fsys: fsys, graph: &Graph{}, byPath: map[string]*Member{}}
+	l := loader{
+		fsys:   fsys,
+		graph:  &Graph{},
+		byPath: map[string]*Member{},
+	}
 	l.graph.Root = l.link(path.Clean(root), a)
 	l.depths()
 	if stops(l.findings) {
@@ -87,7 +100,8 @@ func (a *Agent) LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
 	return l.graph, l.findings
 }
 
-// loader walks files depth first; chain holds the paths from the root to the file at hand.
+// loader walks files depth first; chain holds the paths from the root
+// to the file at hand.
 type loader struct {
 	fsys     fs.FS
 	graph    *Graph
@@ -125,10 +139,15 @@ func (l *loader) link(file string, agent *Agent) *Member {
 func (l *loader) child(from *Member, local LocalAgent) {
 	if local.SourceType != sourceFile {
 		l.graph.External = append(l.graph.External, External{
-			File: from.Path, Alias: local.Alias, SourceType: local.SourceType, Source: local.Source, Range: local.SourceRange,
+			File:       from.Path,
+			Alias:      local.Alias,
+			SourceType: local.SourceType,
+			Source:     local.Source,
+			Range:      local.SourceRange,
 		})
 		return
 	}
+
 	file, problem := resolveSource(from.Path, local.Source)
 	to := l.byPath[file]
 	switch {
@@ -140,8 +159,13 @@ func (l *loader) child(from *Member, local LocalAgent) {
 	case to == nil:
 		to = l.open(from, local, file)
 	}
+
 	if to != nil {
-		from.Children = append(from.Children, Edge{Alias: local.Alias, Range: local.SourceRange, To: to})
+		from.Children = append(from.Children, Edge{
+			Alias: local.Alias,
+			Range: local.SourceRange,
+			To:    to,
+		})
 	}
 }
 
@@ -149,12 +173,15 @@ func (l *loader) child(from *Member, local LocalAgent) {
 func (l *loader) open(from *Member, local LocalAgent, file string) *Member {
 	if len(l.chain) > maxDepth {
 		l.report(from, local, diag.Finding{
-			Rule: ruleTooDeep, Severity: diag.Error, Stops: true,
+			Rule:     ruleTooDeep,
+			Severity: diag.Error,
+			Stops:    true,
 			Message:  fmt.Sprintf("more than %d sub-agents below each other", maxDepth),
 			Expected: "a flatter tree of agents",
 		})
 		return nil
 	}
+
 	src, err := l.read(file)
 	if err != nil {
 		l.report(from, local, l.missing(local.Source, file, err))
@@ -175,26 +202,32 @@ func resolveSource(from, source string) (string, *diag.Finding) {
 	switch {
 	case path.IsAbs(source), strings.ContainsRune(source, '\\'), strings.Contains(source, "://"):
 		return "", &diag.Finding{
-			Rule: ruleOutside, Severity: diag.Error, Stops: true,
+			Rule:     ruleOutside,
+			Severity: diag.Error,
+			Stops:    true,
 			Message:  fmt.Sprintf("source %q is not a relative path", source),
 			Expected: "a path relative to this file with forward slashes, such as ./agents/researcher.agf.yaml",
 		}
 	case !fs.ValidPath(file):
 		return "", &diag.Finding{
-			Rule: ruleOutside, Severity: diag.Error, Stops: true,
+			Rule:     ruleOutside,
+			Severity: diag.Error,
+			Stops:    true,
 			Message:  fmt.Sprintf("source %q leads out of the folder that is checked", source),
 			Expected: "a path that stays inside it",
 		}
 	}
+
 	return file, nil
 }
 
-// cycle shows the way from the file round to itself. It does not stop the load: how deep agents
-// delegate at run time is bounded elsewhere.
+// cycle shows the way from the file round to itself. It does not stop
+// the load: how deep agents delegate at run time is bounded elsewhere.
 func (l *loader) cycle(file string) diag.Finding {
 	ring := append(slices.Clone(l.chain[slices.Index(l.chain, file):]), file)
 	return diag.Finding{
-		Rule: ruleCycle, Severity: diag.Error,
+		Rule:     ruleCycle,
+		Severity: diag.Error,
 		Message:  "the agents delegate in a circle: " + strings.Join(ring, " → "),
 		Expected: "sub-agents that do not lead back to their parents",
 	}
@@ -202,7 +235,9 @@ func (l *loader) cycle(file string) diag.Finding {
 
 func (l *loader) missing(source, file string, err error) diag.Finding {
 	f := diag.Finding{
-		Rule: ruleMissingAgent, Severity: diag.Error, Stops: true,
+		Rule:     ruleMissingAgent,
+		Severity: diag.Error,
+		Stops:    true,
 		Message:  fmt.Sprintf("the sub-agent's file %q can't be read: %s", source, reason(err)),
 		Expected: "a file at this path, relative to the file that names it",
 	}
@@ -226,8 +261,8 @@ func reason(err error) string {
 	}
 }
 
-// read returns the file's bytes, one more than is ever parsed when it is too large: Parse refuses
-// it then.
+// read returns the file's bytes, one more than is ever parsed when it
+// is too large: Parse refuses it then.
 func (l *loader) read(file string) ([]byte, error) {
 	info, err := fs.Stat(l.fsys, file) // before it is opened: a named pipe without a writer would hold us there
 	switch {
@@ -238,6 +273,7 @@ func (l *loader) read(file string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, errIrregular
 	}
+
 	f, err := l.fsys.Open(file)
 	if err != nil {
 		return nil, err
@@ -250,7 +286,8 @@ func (l *loader) read(file string) ([]byte, error) {
 	return src, nil
 }
 
-// depths compares each agent's max_delegation_depth with the agents that stand below it.
+// depths compares each agent's max_delegation_depth with the agents
+// that stand below it.
 func (l *loader) depths() {
 	h := heights{known: map[*Member]int64{}, external: map[string]bool{}}
 	for _, e := range l.graph.External {
@@ -263,16 +300,26 @@ func (l *loader) depths() {
 		limit, depth := *m.Agent.Constraints.Limits.MaxDelegationDepth, h.of(m)
 		if depth > limit {
 			l.add(diag.Finding{
-				Rule: ruleDelegationDepth, Severity: diag.Warning, File: m.Path,
-				Range:    m.Agent.Doc.Root.Get("constraints").Get("limits").Field("max_delegation_depth").Key.Range,
-				Message:  fmt.Sprintf("max_delegation_depth is %d, but the agents below are %d deep", limit, depth),
+				Rule:     ruleDelegationDepth,
+				Severity: diag.Warning,
+				File:     m.Path,
+				Range: m.Agent.Doc.Root.Get("constraints").
+					Get("limits").
+					Field("max_delegation_depth").
+					Key.Range,
+				Message: fmt.Sprintf(
+					"max_delegation_depth is %d, but the agents below are %d deep",
+					limit,
+					depth,
+				),
 				Expected: fmt.Sprintf("%d, or fewer agents below each other", depth),
 			})
 		}
 	}
 }
 
-// heights counts the delegations below each member; one that closes a cycle counts as none.
+// heights counts the delegations below each member; one that closes a
+// cycle counts as none.
 type heights struct {
 	known    map[*Member]int64
 	external map[string]bool // files that name agents outside of files

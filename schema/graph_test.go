@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// agentFile writes an agent that delegates to the given sources; "type:source" sets a source type.
+// agentFile writes an agent that delegates to the given sources;
+// "type:source" sets a source type.
 func agentFile(sources ...string) string {
 	var b strings.Builder
 	b.WriteString(`schema_version: "1.0.0"
@@ -29,6 +30,7 @@ execution_policy: {id: agf.react, config: {instructions: Do it., model: m}}
 		}
 		fmt.Fprintf(&b, "    - {alias: a%d, source_type: %s, source: %q}\n", i, sourceType, source)
 	}
+
 	return b.String()
 }
 
@@ -48,7 +50,9 @@ func files(pairs ...string) fstest.MapFS {
 func chain(n int) fstest.MapFS {
 	m := files(fmt.Sprintf("%d.agf.yaml", n), agentFile())
 	for i := range n {
-		m[fmt.Sprintf("%d.agf.yaml", i)] = &fstest.MapFile{Data: []byte(agentFile(fmt.Sprintf("%d.agf.yaml", i+1)))}
+		m[fmt.Sprintf("%d.agf.yaml", i)] = &fstest.MapFile{
+			Data: []byte(agentFile(fmt.Sprintf("%d.agf.yaml", i+1))),
+		}
 	}
 	return m
 }
@@ -63,17 +67,34 @@ type graphCase struct {
 
 func graphCases() []graphCase {
 	return []graphCase{
-		{name: "alone", fsys: files("0.agf.yaml", agentFile()), ok: true},
 		{
-			name: "one file by several parents, up and down the folders",
-			fsys: files("0.agf.yaml", agentFile("./sub/a.agf.yaml", "b.agf.yaml"), "sub/a.agf.yaml", agentFile("../b.agf.yaml"), "b.agf.yaml", agentFile()),
+			name: "alone",
+			fsys: files("0.agf.yaml", agentFile()),
 			ok:   true,
 		},
 		{
+			name: "one file by several parents, up and down the folders",
+			fsys: files(
+				"0.agf.yaml",
+				agentFile("./sub/a.agf.yaml", "b.agf.yaml"),
+				"sub/a.agf.yaml",
+				agentFile("../b.agf.yaml"),
+				"b.agf.yaml",
+				agentFile(),
+			),
+			ok: true,
+		},
+		{
 			name: "missing, with a neighbour of nearly that name",
-			fsys: files("0.agf.yaml", agentFile("agents/writter.agf.yaml", "agents"), "agents/writer.agf.yaml", agentFile()),
+			fsys: files(
+				"0.agf.yaml",
+				agentFile("agents/writter.agf.yaml", "agents"),
+				"agents/writer.agf.yaml",
+				agentFile(),
+			),
 			want: []string{
-				`0.agf.yaml missing-sub-agent the sub-agent's file "agents/writter.agf.yaml" can't be read: there is no such file`,
+				`0.agf.yaml missing-sub-agent the sub-agent's file "agents/writter.agf.yaml" can't be read: there ` +
+					`is no such file`,
 				`0.agf.yaml missing-sub-agent the sub-agent's file "agents" can't be read: it is a folder`,
 			},
 		},
@@ -83,11 +104,16 @@ func graphCases() []graphCase {
 				"0.agf.yaml": {Data: []byte(agentFile("p.agf.yaml"))},
 				"p.agf.yaml": {Data: []byte(agentFile()), Mode: fs.ModeNamedPipe},
 			},
-			want: []string{`0.agf.yaml missing-sub-agent the sub-agent's file "p.agf.yaml" can't be read: it is no regular file`},
+			want: []string{
+				`0.agf.yaml missing-sub-agent the sub-agent's file "p.agf.yaml" can't be read: it is no regular file`,
+			},
 		},
 		{
 			name: "out of the root",
-			fsys: files("0.agf.yaml", agentFile("../x.agf.yaml", "/etc/x.agf.yaml", `a\b.agf.yaml`, "https://example.com/x.agf.yaml")),
+			fsys: files(
+				"0.agf.yaml",
+				agentFile("../x.agf.yaml", "/etc/x.agf.yaml", `a\b.agf.yaml`, "https://example.com/x.agf.yaml"),
+			),
 			want: []string{
 				`0.agf.yaml sub-agent-outside source "../x.agf.yaml" leads out of the folder that is checked`,
 				`0.agf.yaml sub-agent-outside source "/etc/x.agf.yaml" is not a relative path`,
@@ -103,23 +129,50 @@ func graphCases() []graphCase {
 		},
 		{
 			name: "a circle below the root",
-			fsys: files("0.agf.yaml", agentFile("a.agf.yaml"), "a.agf.yaml", agentFile("b.agf.yaml"), "b.agf.yaml", limited(9, agentFile("a.agf.yaml"))),
-			want: []string{"b.agf.yaml sub-agent-cycle the agents delegate in a circle: a.agf.yaml → b.agf.yaml → a.agf.yaml"},
+			fsys: files(
+				"0.agf.yaml",
+				agentFile("a.agf.yaml"),
+				"a.agf.yaml",
+				agentFile("b.agf.yaml"),
+				"b.agf.yaml",
+				limited(9, agentFile("a.agf.yaml")),
+			),
+			want: []string{
+				"b.agf.yaml sub-agent-cycle the agents delegate in a circle: a.agf.yaml → b.agf.yaml → a.agf.yaml",
+			},
+			ok: true,
+		},
+		{
+			name: "sixteen below each other",
+			fsys: chain(16),
 			ok:   true,
 		},
-		{name: "sixteen below each other", fsys: chain(16), ok: true},
 		{
-			name: "too deep", fsys: chain(17),
+			name: "too deep",
+			fsys: chain(17),
 			want: []string{"16.agf.yaml sub-agents-too-deep more than 16 sub-agents below each other"},
 		},
 		{
 			name: "a sub-agent that does not load",
-			fsys: files("0.agf.yaml", agentFile("a.agf.yaml"), "a.agf.yaml", strings.Replace(agentFile(), "1.0.0", "3.0.0", 1)),
-			want: []string{"a.agf.yaml unsupported-schema-version schema_version 3.0.0 is of a major version that assent does not know"},
+			fsys: files(
+				"0.agf.yaml",
+				agentFile("a.agf.yaml"),
+				"a.agf.yaml",
+				strings.Replace(agentFile(), "1.0.0", "3.0.0", 1),
+			),
+			want: []string{
+				"a.agf.yaml unsupported-schema-version schema_version 3.0.0 is of a major version that assent does " +
+					"not know",
+			},
 		},
 		{
 			name: "deeper than allowed",
-			fsys: files("0.agf.yaml", limited(1, agentFile("a.agf.yaml")), "a.agf.yaml", limited(0, agentFile("registry|acme/x"))),
+			fsys: files(
+				"0.agf.yaml",
+				limited(1, agentFile("a.agf.yaml")),
+				"a.agf.yaml",
+				limited(0, agentFile("registry|acme/x")),
+			),
 			want: []string{
 				"0.agf.yaml delegation-depth max_delegation_depth is 1, but the agents below are 2 deep",
 				"a.agf.yaml delegation-depth max_delegation_depth is 0, but the agents below are 1 deep",
@@ -128,17 +181,27 @@ func graphCases() []graphCase {
 		},
 		{
 			name: "as deep as allowed",
-			fsys: files("0.agf.yaml", limited(1, agentFile("a.agf.yaml", "b.agf.yaml")), "a.agf.yaml", limited(0, agentFile()), "b.agf.yaml", agentFile()),
-			ok:   true,
+			fsys: files(
+				"0.agf.yaml",
+				limited(1, agentFile("a.agf.yaml", "b.agf.yaml")),
+				"a.agf.yaml",
+				limited(0, agentFile()),
+				"b.agf.yaml",
+				agentFile(),
+			),
+			ok: true,
 		},
 		{
 			name: "remote agents are deep too",
 			fsys: files("0.agf.yaml", limited(0, agentFile()+"action_space: {remote_agents: [{alias: r}]}\n")),
-			want: []string{"0.agf.yaml delegation-depth max_delegation_depth is 0, but the agents below are 1 deep"},
-			ok:   true,
+			want: []string{
+				"0.agf.yaml delegation-depth max_delegation_depth is 0, but the agents below are 1 deep",
+			},
+			ok: true,
 		},
 		{
-			name: "no root", fsys: files("1.agf.yaml", agentFile()),
+			name: "no root",
+			fsys: files("1.agf.yaml", agentFile()),
 			want: []string{"0.agf.yaml unreadable-file the agent file can't be read: there is no such file"},
 		},
 	}
@@ -173,8 +236,8 @@ func TestLoadGraph(t *testing.T) {
 	}
 }
 
-// TestLoadGraphOfParsedAgent: starting from a parsed agent gives the same graph, less the findings
-// of its own file.
+// TestLoadGraphOfParsedAgent: starting from a parsed agent gives the
+// same graph, less the findings of its own file.
 func TestLoadGraphOfParsedAgent(t *testing.T) {
 	for _, c := range graphCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -219,21 +282,34 @@ func TestGraphLinks(t *testing.T) {
 	if e := g.Root.Children[1]; e.Alias != "a1" || e.Range.Start.Line != 8 {
 		t.Errorf("edge %s at %s", e.Alias, span(e.Range))
 	}
-	external := collect(g.External, func(e External) string { return e.File + " " + e.Alias + " " + e.SourceType + " " + e.Source })
-	if want := []string{"team/0.agf.yaml a2 db agents/7", "team/0.agf.yaml a3 acme x"}; !slices.Equal(external, want) {
+	external := collect(g.External, func(e External) string {
+		return e.File + " " + e.Alias + " " + e.SourceType + " " + e.Source
+	})
+	if want := []string{"team/0.agf.yaml a2 db agents/7", "team/0.agf.yaml a3 acme x"}; !slices.Equal(
+		external,
+		want,
+	) {
 		t.Errorf("external %q, want %q", external, want)
 	}
 }
 
 func TestGraphNearestFile(t *testing.T) {
-	fsys := files("0.agf.yaml", agentFile("agents/writter.agf.yaml"), "agents/writer.agf.yaml", agentFile(), "agents/reader.agf.yaml", agentFile())
+	fsys := files(
+		"0.agf.yaml",
+		agentFile("agents/writter.agf.yaml"),
+		"agents/writer.agf.yaml",
+		agentFile(),
+		"agents/reader.agf.yaml",
+		agentFile(),
+	)
 	_, findings := LoadGraph(fsys, "0.agf.yaml")
 	if len(findings) != 1 || findings[0].Nearest != "writer.agf.yaml" {
 		t.Errorf("findings: %s", render(findings))
 	}
 }
 
-// hostile is a file system that fails in the middle of a file, or never stops giving.
+// hostile is a file system that fails in the middle of a file, or never
+// stops giving.
 type hostile struct {
 	fs.FS
 	err error
@@ -265,9 +341,14 @@ func TestGraphHostileFiles(t *testing.T) {
 	if graph != nil || len(findings) != 1 || findings[0].File != "a.agf.yaml" || !findings[0].Stops {
 		t.Errorf("an endless file: %s", render(findings))
 	}
-	for _, err := range []error{fs.ErrPermission, &fs.PathError{Op: "read", Path: "a.agf.yaml", Err: fs.ErrPermission}} {
+	for _, err := range []error{fs.ErrPermission, &fs.PathError{
+		Op:   "read",
+		Path: "a.agf.yaml",
+		Err:  fs.ErrPermission,
+	}} {
 		graph, findings = LoadGraph(hostile{fsys, err}, "0.agf.yaml")
-		if graph != nil || len(findings) != 1 || findings[0].Rule != ruleMissingAgent || !strings.HasSuffix(findings[0].Message, ": permission denied") {
+		if graph != nil || len(findings) != 1 || findings[0].Rule != ruleMissingAgent ||
+			!strings.HasSuffix(findings[0].Message, ": permission denied") {
 			t.Errorf("a file that fails: %s", render(findings))
 		}
 	}

@@ -9,10 +9,11 @@ import (
 	"strconv"
 )
 
-// mutants yields documents made from seeds, always the same ones in the same order: each seed, each
-// seed with one place taken out or replaced by a third of the values (the next third at the next
-// place), and then random ones with up to four changes. Documents are plain decoded JSON and may
-// not be changed.
+// mutants yields documents made from seeds, always the same ones in the
+// same order: each seed, each seed with one place taken out or replaced
+// by a third of the values (the next third at the next place), and then
+// random ones with up to four changes. Documents are plain decoded JSON
+// and may not be changed.
 func mutants(seeds []any, names []string, random int) iter.Seq[any] {
 	return func(yield func(any) bool) {
 		values := values()
@@ -28,6 +29,7 @@ func mutants(seeds []any, names []string, random int) iter.Seq[any] {
 				}
 			}
 		}
+
 		rng := rand.New(rand.NewPCG(2020, 12))
 		for range random {
 			if !yield(scramble(rng, seeds, names, values)) {
@@ -37,27 +39,130 @@ func mutants(seeds []any, names []string, random int) iter.Seq[any] {
 	}
 }
 
-// values are what a place is replaced by: every type, the edges of every keyword, and small objects
-// that are right somewhere and wrong elsewhere.
+// values are what a place is replaced by: every type, the edges of
+// every keyword, and small objects that are right somewhere and wrong
+// elsewhere.
 func values() []any {
 	texts := []string{
-		"", "a", "A_1", "a-b", "-a", "_a", "9a", "a.b", "é", "a\n", "a b", "1.0.0", "1.0", "1.0.0\n", "1.0.0-rc1", "01.2.30", "٣.0.0", "9.9.9",
-		"last", "first", "merge", "best", "object", "null", "inherit", "auto", "file", "agf.react", "agf.sequential", "agf.parallel",
-		"agf.loop", "agf.batch", "agf.conditional", "agf.other", "x-v.p", "parent.input.x", "(",
+		"",
+		"a",
+		"A_1",
+		"a-b",
+		"-a",
+		"_a",
+		"9a",
+		"a.b",
+		"é",
+		"a\n",
+		"a b",
+		"1.0.0",
+		"1.0",
+		"1.0.0\n",
+		"1.0.0-rc1",
+		"01.2.30",
+		"٣.0.0",
+		"9.9.9",
+		"last",
+		"first",
+		"merge",
+		"best",
+		"object",
+		"null",
+		"inherit",
+		"auto",
+		"file",
+		"agf.react",
+		"agf.sequential",
+		"agf.parallel",
+		"agf.loop",
+		"agf.batch",
+		"agf.conditional",
+		"agf.other",
+		"x-v.p",
+		"parent.input.x",
+		"(",
 	}
-	numbers := []string{"0", "1", "-1", "1.0", "0.5", "2", "2.0", "2.0000001", "1e0", "1e300", "-0.0", "12345678901234567890123", "0.1e1"}
+	numbers := []string{
+		"0",
+		"1",
+		"-1",
+		"1.0",
+		"0.5",
+		"2",
+		"2.0",
+		"2.0000001",
+		"1e0",
+		"1e300",
+		"-0.0",
+		"12345678901234567890123",
+		"0.1e1",
+	}
 	shapes := []string{
-		`{}`, `[]`, `[null]`, `[""]`, `["a"]`, `[1]`, `[true]`, `[{}]`, `[[]]`, `["a",1,false]`, `[{"a":1}]`, `{"a":"b"}`, `{"a":1}`, `{"a":null}`, `{"a":{}}`,
-		`{"gt":1}`, `{"gt":"1"}`, `{"ne":[]}`, `{"in":[]}`, `{"in":[null]}`, `{"not_in":["a",2,true]}`, `{"eq":1}`, `{"pattern":1}`, `{"lt":1,"lte":2,"gte":0.5}`,
-		`{"name":"n"}`, `{"name":""}`, `{"id":"i"}`, `{"id":"i","approval":null}`, `{"name":"n","approval":{"condition":[]}}`,
-		`{"alias":"a"}`, `{"alias":"a","source":"s"}`, `{"alias":"a","source":""}`, `[{"alias":"a"},{"alias":"a"}]`, `{"policy_ref":"a.b-c"}`,
-		`{"agent":"a"}`, `{"agent":""}`, `{"strategy":"last"}`, `{"strategy":"best"}`, `{"custom_transform":"f"}`, `{"agent":"a","strategy":"last"}`,
-		`{"agent":"a","description":"d"}`, `{"description":"d"}`, `[{"agent":"a"}]`, `[{"agent":"a","input_mapping":{"x":1}}]`,
-		`{"agent":"a","when":{}}`, `[{"agent":"a","when":[{}]}]`, `{"args_match":{}}`, `{"args_match":[]}`, `{"args_match":{"a":"b"}}`, `{"args_match":{"a":null}}`,
-		`[{"args_match":{"a":{"gt":1}}}]`, `[{"args_match":{"a":[1]}}]`, `{"condition":{}}`, `{"condition":[]}`, `{"message_template":1}`, `{"message_template":""}`,
-		`{"type":"object"}`, `{"type":"null"}`, `{"type":["string"]}`,
-		`{"id":"agf.react","config":{"instructions":"i","model":"m"}}`, `{"id":"agf.react","config":{}}`, `{"id":"x","config":{}}`, `{"config":{}}`,
-		`{"id":"agf.batch","config":{"agent":"a","input_mapping":{}}}`, `{"id":"agf.loop","config":{"steps":[{"agent":"a"}],"output_from":{}}}`,
+		`{}`,
+		`[]`,
+		`[null]`,
+		`[""]`,
+		`["a"]`,
+		`[1]`,
+		`[true]`,
+		`[{}]`,
+		`[[]]`,
+		`["a",1,false]`,
+		`[{"a":1}]`,
+		`{"a":"b"}`,
+		`{"a":1}`,
+		`{"a":null}`,
+		`{"a":{}}`,
+		`{"gt":1}`,
+		`{"gt":"1"}`,
+		`{"ne":[]}`,
+		`{"in":[]}`,
+		`{"in":[null]}`,
+		`{"not_in":["a",2,true]}`,
+		`{"eq":1}`,
+		`{"pattern":1}`,
+		`{"lt":1,"lte":2,"gte":0.5}`,
+		`{"name":"n"}`,
+		`{"name":""}`,
+		`{"id":"i"}`,
+		`{"id":"i","approval":null}`,
+		`{"name":"n","approval":{"condition":[]}}`,
+		`{"alias":"a"}`,
+		`{"alias":"a","source":"s"}`,
+		`{"alias":"a","source":""}`,
+		`[{"alias":"a"},{"alias":"a"}]`,
+		`{"policy_ref":"a.b-c"}`,
+		`{"agent":"a"}`,
+		`{"agent":""}`,
+		`{"strategy":"last"}`,
+		`{"strategy":"best"}`,
+		`{"custom_transform":"f"}`,
+		`{"agent":"a","strategy":"last"}`,
+		`{"agent":"a","description":"d"}`,
+		`{"description":"d"}`,
+		`[{"agent":"a"}]`,
+		`[{"agent":"a","input_mapping":{"x":1}}]`,
+		`{"agent":"a","when":{}}`,
+		`[{"agent":"a","when":[{}]}]`,
+		`{"args_match":{}}`,
+		`{"args_match":[]}`,
+		`{"args_match":{"a":"b"}}`,
+		`{"args_match":{"a":null}}`,
+		`[{"args_match":{"a":{"gt":1}}}]`,
+		`[{"args_match":{"a":[1]}}]`,
+		`{"condition":{}}`,
+		`{"condition":[]}`,
+		`{"message_template":1}`,
+		`{"message_template":""}`,
+		`{"type":"object"}`,
+		`{"type":"null"}`,
+		`{"type":["string"]}`,
+		`{"id":"agf.react","config":{"instructions":"i","model":"m"}}`,
+		`{"id":"agf.react","config":{}}`,
+		`{"id":"x","config":{}}`,
+		`{"config":{}}`,
+		`{"id":"agf.batch","config":{"agent":"a","input_mapping":{}}}`,
+		`{"id":"agf.loop","config":{"steps":[{"agent":"a"}],"output_from":{}}}`,
 	}
 	all := []any{nil, true, false}
 	for _, s := range texts {
@@ -81,8 +186,8 @@ func every(n, i int, values []any) []any {
 	return some
 }
 
-// changes yields the document with one place taken out, twice there, renamed, or replaced by each
-// of the values.
+// changes yields the document with one place taken out, twice there,
+// renamed, or replaced by each of the values.
 func changes(doc any, at []string, values []any) iter.Seq[any] {
 	return func(yield func(any) bool) {
 		for _, v := range values {
@@ -92,7 +197,8 @@ func changes(doc any, at []string, values []any) iter.Seq[any] {
 		}
 		if len(at) > 0 {
 			up, last := at[:len(at)-1], at[len(at)-1]
-			_ = yield(edit(doc, up, without(last))) && yield(edit(doc, up, twice(last))) && yield(edit(doc, up, misspelt(last)))
+			_ = yield(edit(doc, up, without(last))) && yield(edit(doc, up, twice(last))) &&
+				yield(edit(doc, up, misspelt(last)))
 		}
 	}
 }
@@ -120,6 +226,7 @@ func scramble(rng *rand.Rand, seeds []any, names []string, values []any) any {
 			doc = edit(doc, at, func(old any) any { return []any{old} })
 		}
 	}
+
 	return doc
 }
 
@@ -143,6 +250,7 @@ func places(doc any) [][]string {
 			below(strconv.Itoa(i), v)
 		}
 	}
+
 	return all
 }
 
@@ -156,6 +264,7 @@ func get(doc any, at []string) any {
 			doc = d[i]
 		}
 	}
+
 	return doc
 }
 
@@ -175,6 +284,7 @@ func edit(doc any, at []string, change func(any) any) any {
 		d[i] = edit(d[i], at[1:], change)
 		return d
 	}
+
 	return doc
 }
 
@@ -203,11 +313,13 @@ func without(step string) func(any) any {
 			i, _ := strconv.Atoi(step)
 			return slices.Delete(slices.Clone(d), i, i+1)
 		}
+
 		return old
 	}
 }
 
-// twice returns a change that repeats an item, or a field under the name of an extension.
+// twice returns a change that repeats an item, or a field under the
+// name of an extension.
 func twice(step string) func(any) any {
 	return func(old any) any {
 		switch d := old.(type) {
@@ -217,6 +329,7 @@ func twice(step string) func(any) any {
 			i, _ := strconv.Atoi(step)
 			return append(slices.Clone(d), d[i])
 		}
+
 		return old
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// names are aliases and where each stands, in source order. The zero value is empty.
+// names are aliases and where each stands, in source order. The zero
+// value is empty.
 type names struct {
 	list []string
 	at   map[string]diag.Range // of the first mention
@@ -29,15 +30,15 @@ func (n *names) has(name string) bool {
 	return ok
 }
 
-// A file may hold as many names as it likes; what is said about one of them stays short and quick
-// to find.
+// A file may hold as many names as it likes; what is said about one of
+// them stays short and quick to find.
 const (
 	maxListed   = 20
 	maxCompared = 200
 )
 
-// nearest returns the name that was likely meant, "" when none is near or there are too many to
-// tell.
+// nearest returns the name that was likely meant, "" when none is near
+// or there are too many to tell.
 func (n *names) nearest(name string) string {
 	if len(n.list) > maxCompared {
 		return ""

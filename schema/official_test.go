@@ -24,16 +24,17 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// The official schema stands beside the repository on the machines that may use it. Its verdicts on
-// every document of the test are recorded, so the comparison is made everywhere.
+// The official schema stands beside the repository on the machines that
+// may use it. Its verdicts on every document of the test are recorded,
+// so the comparison is made everywhere.
 const (
 	officialFile = "../../shared/agentformat-schema.json"
 	verdictsFile = "testdata/official-verdicts.golden"
 	witnessFile  = "testdata/official-witnesses.golden"
 )
 
-// TestOfficialVerdicts is the differential test: our JSON Schema accepts and rejects exactly what
-// the official one does.
+// TestOfficialVerdicts is the differential test: our JSON Schema
+// accepts and rejects exactly what the official one does.
 func TestOfficialVerdicts(t *testing.T) {
 	corpus := documents(t)
 	docs := corpus.docs
@@ -46,6 +47,7 @@ func TestOfficialVerdicts(t *testing.T) {
 		}
 		compare(t, "the official schema", docs, ours, verdicts)
 	}
+
 	compare(t, "the recorded verdicts of the official schema", docs, ours, readVerdicts(t, corpus))
 
 	accepted := 0
@@ -54,7 +56,13 @@ func TestOfficialVerdicts(t *testing.T) {
 			accepted++
 		}
 	}
-	t.Logf("%d distinct documents, %d accepted, %d rejected; official schema beside the repository: %v", len(docs), accepted, len(docs)-accepted, ok)
+	t.Logf(
+		"%d distinct documents, %d accepted, %d rejected; official schema beside the repository: %v",
+		len(docs),
+		accepted,
+		len(docs)-accepted,
+		ok,
+	)
 	if len(docs) < 20_000 {
 		t.Errorf("only %d documents, want at least 20,000", len(docs))
 	}
@@ -63,9 +71,9 @@ func TestOfficialVerdicts(t *testing.T) {
 	}
 }
 
-// TestParseKeepsTheVerdict writes mutants out as JSON and reads them: what the official schema
-// rejects gives no agent, and what it accepts gives one unless a rule stops it that no JSON Schema
-// can see.
+// TestParseKeepsTheVerdict writes mutants out as JSON and reads them:
+// what the official schema rejects gives no agent, and what it accepts
+// gives one unless a rule stops it that no JSON Schema can see.
 func TestParseKeepsTheVerdict(t *testing.T) {
 	corpus := documents(t)
 	want := readVerdicts(t, corpus)
@@ -79,20 +87,32 @@ func TestParseKeepsTheVerdict(t *testing.T) {
 		case want[i]:
 			stopped++
 		}
-		byRule := slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Stops && slices.Contains(unseen, f.Rule) })
+
+		byRule := slices.ContainsFunc(findings, func(f diag.Finding) bool {
+			return f.Stops && slices.Contains(unseen, f.Rule)
+		})
 		if agent != nil && !want[i] || agent == nil && want[i] && !byRule {
-			t.Errorf("official verdict %v, agent read %v: %s\n%s", want[i], agent != nil, encode(t, corpus.docs[i]), render(findings))
+			t.Errorf(
+				"official verdict %v, agent read %v: %s\n%s",
+				want[i],
+				agent != nil,
+				encode(t, corpus.docs[i]),
+				render(findings),
+			)
 		}
 	}
+
 	t.Logf("%d mutants read, %d stopped by rules beyond the JSON Schema", read, stopped)
 	if read == 0 || stopped == 0 {
 		t.Error("one side is not tested")
 	}
 }
 
-// TestVerdictsNeedEveryKeyword takes each keyword out of our schema, one after the other. For each
-// the differential test must hold a document, its witness, whose verdict changes: else that test
-// would not have noticed the absence. Witnesses are looked for with -update and kept in testdata.
+// TestVerdictsNeedEveryKeyword takes each keyword out of our schema,
+// one after the other. For each the differential test must hold a
+// document, its witness, whose verdict changes: else that test would
+// not have noticed the absence. Witnesses are looked for with -update
+// and kept in testdata.
 func TestVerdictsNeedEveryKeyword(t *testing.T) {
 	corpus := documents(t)
 	docs, want := corpus.docs, readVerdicts(t, corpus)
@@ -115,6 +135,7 @@ func TestVerdictsNeedEveryKeyword(t *testing.T) {
 			t.Errorf("no document notices that %s is gone", keyword)
 		}
 	}
+
 	t.Logf("%d keywords taken out", tried)
 	if tried < 350 {
 		t.Errorf("only %d keywords tried", tried)
@@ -128,7 +149,8 @@ func TestVerdictsNeedEveryKeyword(t *testing.T) {
 	}
 }
 
-// weakened yields our schema without one of its keywords, by the place of the keyword.
+// weakened yields our schema without one of its keywords, by the place
+// of the keyword.
 func weakened(t *testing.T) iter.Seq2[string, *jsonschema.Schema] {
 	return func(yield func(string, *jsonschema.Schema) bool) {
 		whole := decode([]byte(agentSchema))
@@ -148,8 +170,8 @@ func weakened(t *testing.T) iter.Seq2[string, *jsonschema.Schema] {
 	}
 }
 
-// asserts reports whether the place of our schema is a keyword, or an item of one, that can reject
-// something.
+// asserts reports whether the place of our schema is a keyword, or an
+// item of one, that can reject something.
 func asserts(at []string) bool {
 	if len(at) == 0 || slices.Contains(at, "if") {
 		return false // of an if: without `required` a missing id is reported seven times, but rejected all the same
@@ -166,13 +188,27 @@ func asserts(at []string) bool {
 	case up == "required", up == "enum", up == "oneOf", up == "allOf":
 		return last[0] <= '9'
 	}
+
 	keywords := []string{
-		"type", "required", "minLength", "minimum", "maximum", "minItems", "pattern", "enum", "additionalProperties", "items", "$ref", "oneOf", "then",
+		"type",
+		"required",
+		"minLength",
+		"minimum",
+		"maximum",
+		"minItems",
+		"pattern",
+		"enum",
+		"additionalProperties",
+		"items",
+		"$ref",
+		"oneOf",
+		"then",
 	}
 	return slices.Contains(keywords, last)
 }
 
-// shuffled returns 0…n-1 in a fixed order that jumps about, so that a difference is met soon.
+// shuffled returns 0…n-1 in a fixed order that jumps about, so that a
+// difference is met soon.
 func shuffled(n int) []int {
 	order := make([]int, n)
 	for i := range order {
@@ -181,7 +217,8 @@ func shuffled(n int) []int {
 	return order
 }
 
-// corpus is what the differential test runs on: distinct documents and the digest of them all.
+// corpus is what the differential test runs on: distinct documents and
+// the digest of them all.
 type corpus struct {
 	docs   []any
 	digest string
@@ -214,6 +251,7 @@ var mutated = sync.OnceValues(func() (corpus, error) {
 		}
 		seeds = append(seeds, doc.Root.Any())
 	}
+
 	seen := map[[32]byte]bool{}
 	var c corpus
 	all := sha256.New()
@@ -228,6 +266,7 @@ var mutated = sync.OnceValues(func() (corpus, error) {
 			all.Write(sum[:])
 		}
 	}
+
 	c.digest = fmt.Sprintf("sha256:%x", all.Sum(nil))
 	return c, nil
 })
@@ -259,6 +298,7 @@ func judge(s *jsonschema.Schema, docs []any) []bool {
 			}
 		})
 	}
+
 	workers.Wait()
 	return verdicts
 }
@@ -271,9 +311,17 @@ func compare(t *testing.T, name string, docs []any, ours, theirs []bool) {
 			continue
 		}
 		if wrong++; wrong <= 5 {
-			t.Errorf("we say valid=%v, %s says %v: %s\n%v", ours[i], name, theirs[i], encode(t, docs[i]), compiled().Validate(docs[i]))
+			t.Errorf(
+				"we say valid=%v, %s says %v: %s\n%v",
+				ours[i],
+				name,
+				theirs[i],
+				encode(t, docs[i]),
+				compiled().Validate(docs[i]),
+			)
 		}
 	}
+
 	if wrong > 0 {
 		t.Errorf("%d disagreements with %s", wrong, name)
 	}
@@ -295,8 +343,9 @@ func officialSchema(t *testing.T) (*jsonschema.Schema, bool) {
 	return s, true
 }
 
-// record is what testdata keeps of the official verdicts: one bit for each document, and the digest
-// of the documents that the bits are about.
+// record is what testdata keeps of the official verdicts: one bit for
+// each document, and the digest of the documents that the bits are
+// about.
 type record struct {
 	Documents int    `json:"documents"`
 	Digest    string `json:"digest"`
@@ -311,7 +360,11 @@ func writeVerdicts(t *testing.T, c corpus, verdicts []bool) {
 			bits[i/8] |= 1 << (i % 8)
 		}
 	}
-	text, err := json.MarshalIndent(record{len(c.docs), c.digest, base64.StdEncoding.EncodeToString(bits)}, "", "  ")
+	text, err := json.MarshalIndent(
+		record{len(c.docs), c.digest, base64.StdEncoding.EncodeToString(bits)},
+		"",
+		"  ",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,8 +378,15 @@ func readVerdicts(t *testing.T, c corpus) []bool {
 		t.Fatal(err)
 	}
 	if r.Documents != len(c.docs) || r.Digest != c.digest {
-		t.Fatalf("%s is about %d other documents, not these %d: run go test -run TestOfficialVerdicts -update beside the official schema", verdictsFile, r.Documents, len(c.docs))
+		t.Fatalf(
+			"%s is about %d other documents, not these %d: run go test -run TestOfficialVerdicts -update beside the "+
+				"official schema",
+			verdictsFile,
+			r.Documents,
+			len(c.docs),
+		)
 	}
+
 	bits, err := base64.StdEncoding.DecodeString(r.Verdicts)
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +408,8 @@ func decode(text []byte) any {
 	return v
 }
 
-// tester is what helpers need of a test, a benchmark, a fuzz target or a property.
+// tester is what helpers need of a test, a benchmark, a fuzz target or
+// a property.
 type tester interface {
 	Helper()
 	Fatal(args ...any)

@@ -31,14 +31,20 @@ func number(i int64) *int64 { return &i }
 func TestParseMetadata(t *testing.T) {
 	a := load(t, "react")
 	want := Metadata{
-		ID: "trade-desk_2", Name: "Trade desk", Version: "2.1.0-rc.1", Description: "Places orders for a desk of traders.",
-		Namespace: "acme.finance", DataClassification: "confidential", Labels: map[string]string{"team": "trading", "tier": "prod"},
-		Range: a.Metadata.Range,
+		ID:                 "trade-desk_2",
+		Name:               "Trade desk",
+		Version:            "2.1.0-rc.1",
+		Description:        "Places orders for a desk of traders.",
+		Namespace:          "acme.finance",
+		DataClassification: "confidential",
+		Labels:             map[string]string{"team": "trading", "tier": "prod"},
+		Range:              a.Metadata.Range,
 	}
 	if !reflect.DeepEqual(a.Metadata, want) || a.Metadata.Range.Start.Line != 4 {
 		t.Errorf("metadata %+v", a.Metadata)
 	}
-	if a.SchemaVersion != "1.0.7" || span(a.SchemaRange) != "2:17-2:24" || !a.Memory.Required || a.File != "react" {
+	if a.SchemaVersion != "1.0.7" || span(a.SchemaRange) != "2:17-2:24" || !a.Memory.Required ||
+		a.File != "react" {
 		t.Errorf("version %s at %s, memory %v, file %s", a.SchemaVersion, span(a.SchemaRange), a.Memory, a.File)
 	}
 	if a.Interface.Input.Get("type").Text != "object" || a.Interface.Output.Get("anyOf") == nil {
@@ -57,21 +63,30 @@ func TestParseConstraints(t *testing.T) {
 	if want := (Limits{number(0), number(math.MaxInt64), number(3)}); !reflect.DeepEqual(c.Limits, want) {
 		t.Errorf("limits %v", c.Limits)
 	}
-	refs := collect(c.Policies, func(p PolicyRef) string { return fmt.Sprintf("%s %v %s", p.Ref, p.Required, span(p.RefRange)) })
-	if want := []string{"acme.finance.trade-controls-v2 true 36:19-36:49", "acme.pii false 37:19-37:27"}; !slices.Equal(refs, want) {
+	refs := collect(c.Policies, func(p PolicyRef) string {
+		return fmt.Sprintf("%s %v %s", p.Ref, p.Required, span(p.RefRange))
+	})
+	if want := []string{"acme.finance.trade-controls-v2 true 36:19-36:49", "acme.pii false 37:19-37:27"}; !slices.Equal(
+		refs,
+		want,
+	) {
 		t.Errorf("policies %q", refs)
 	}
 }
 
 func TestParseDefaults(t *testing.T) {
 	a := load(t, "minimal")
-	if !a.Constraints.TightenOnly || a.Constraints.Limits != (Limits{}) || a.Constraints.Budget != (Budget{}) || a.Memory.Required || a.Metadata.Labels != nil {
+	if !a.Constraints.TightenOnly || a.Constraints.Limits != (Limits{}) || a.Constraints.Budget != (Budget{}) ||
+		a.Memory.Required ||
+		a.Metadata.Labels != nil {
 		t.Errorf("constraints %+v, memory %v", a.Constraints, a.Memory)
 	}
-	if !reflect.DeepEqual(a.ActionSpace, ActionSpace{}) || a.Policy.React.MaxSteps != 10 || a.Policy.React.UserPromptTemplate != nil {
+	if !reflect.DeepEqual(a.ActionSpace, ActionSpace{}) || a.Policy.React.MaxSteps != 10 ||
+		a.Policy.React.UserPromptTemplate != nil {
 		t.Errorf("action space %+v, react %+v", a.ActionSpace, a.Policy.React)
 	}
-	if p := load(t, "output-alias").Policy; p.MaxIterations != 10 || p.ExitCondition != nil || p.Output.Agent.Alias != "writer" {
+	if p := load(t, "output-alias").Policy; p.MaxIterations != 10 || p.ExitCondition != nil ||
+		p.Output.Agent.Alias != "writer" {
 		t.Errorf("loop %+v", p)
 	}
 	l := load(t, "react").ActionSpace.LocalAgents[0]
@@ -83,32 +98,68 @@ func TestParseDefaults(t *testing.T) {
 func TestParseActionSpace(t *testing.T) {
 	s := load(t, "react").ActionSpace
 	forms := collect(s.LocalTools, func(l LocalTool) string { return l.Alias + " " + form(l.Approval) })
-	if want := []string{"lookup none", "execute_trade conditional with template", "wipe always", "read_book never"}; !slices.Equal(forms, want) {
+	if want := []string{
+		"lookup none",
+		"execute_trade conditional with template",
+		"wipe always",
+		"read_book never",
+	}; !slices.Equal(
+		forms,
+		want,
+	) {
 		t.Errorf("local tools %q", forms)
 	}
+
 	trade := s.LocalTools[1]
-	if trade.Name != "trading.execute" || span(trade.AliasRange) != "43:14-43:27" || len(trade.Approval.Condition.Groups[0].Matchers) != 8 {
+	if trade.Name != "trading.execute" || span(trade.AliasRange) != "43:14-43:27" ||
+		len(trade.Approval.Condition.Groups[0].Matchers) != 8 {
 		t.Errorf("tool %+v", trade)
 	}
-	servers := collect(s.MCPServers, func(m MCPServer) string { return m.Alias + " " + list(m.AllowedTools) + " " + form(m.Approval) })
-	if want := []string{"crm [list_users none, get_user none, update_user always, search never] always", "nothing [] none", "everything any none"}; !slices.Equal(servers, want) {
+	servers := collect(s.MCPServers, func(m MCPServer) string {
+		return m.Alias + " " + list(m.AllowedTools) + " " + form(m.Approval)
+	})
+	if want := []string{
+		"crm [list_users none, get_user none, update_user always, search never] always",
+		"nothing [] none",
+		"everything any none",
+	}; !slices.Equal(
+		servers,
+		want,
+	) {
 		t.Errorf("servers %q", servers)
 	}
-	remote := collect(s.RemoteAgents, func(r RemoteAgent) string { return r.Alias + " " + list(r.AllowedSkills) + " " + form(r.Approval) })
-	if want := []string{"payments [quote none, process-payment always with template, refund none] always", "weather any none"}; !slices.Equal(remote, want) {
+
+	remote := collect(s.RemoteAgents, func(r RemoteAgent) string {
+		return r.Alias + " " + list(r.AllowedSkills) + " " + form(r.Approval)
+	})
+	if want := []string{
+		"payments [quote none, process-payment always with template, refund none] always",
+		"weather any none",
+	}; !slices.Equal(
+		remote,
+		want,
+	) {
 		t.Errorf("remote agents %q", remote)
 	}
+
 	archive := s.LocalAgents[1]
-	if archive.SourceType != "registry" || archive.Source != "acme/archive" || archive.MemoryScopeStrategy != "isolated" || len(archive.Approval.Condition.Groups) != 3 {
+	if archive.SourceType != "registry" || archive.Source != "acme/archive" ||
+		archive.MemoryScopeStrategy != "isolated" ||
+		len(archive.Approval.Condition.Groups) != 3 {
 		t.Errorf("local agent %+v", archive)
 	}
 }
 
-// TestMisspeltAllow: an old name keeps its node, so that whoever decides can ask.
+// TestMisspeltAllow: an old name keeps its node, so that whoever
+// decides can ask.
 func TestMisspeltAllow(t *testing.T) {
 	a, _ := Parse("a", readFile(t, "testdata/bad/renamed.agf.yaml"))
-	crm, erp, bank := a.ActionSpace.MCPServers[0], a.ActionSpace.MCPServers[1], a.ActionSpace.RemoteAgents[0]
-	if crm.MisspeltAllow == nil || crm.AllowedTools != nil || erp.MisspeltAllow == nil || len(*erp.AllowedTools) != 1 || bank.MisspeltAllow == nil {
+	crm := a.ActionSpace.MCPServers[0]
+	erp := a.ActionSpace.MCPServers[1]
+	bank := a.ActionSpace.RemoteAgents[0]
+	if crm.MisspeltAllow == nil || crm.AllowedTools != nil || erp.MisspeltAllow == nil ||
+		len(*erp.AllowedTools) != 1 ||
+		bank.MisspeltAllow == nil {
 		t.Errorf("crm %+v, erp %+v, bank %+v", crm, erp, bank)
 	}
 }
@@ -128,7 +179,9 @@ func list(refs *[]ToolRef) string {
 	if refs == nil {
 		return "any"
 	}
-	return "[" + strings.Join(collect(*refs, func(r ToolRef) string { return r.Name + " " + form(r.Approval) }), ", ") + "]"
+	return "[" + strings.Join(collect(*refs, func(r ToolRef) string {
+		return r.Name + " " + form(r.Approval)
+	}), ", ") + "]"
 }
 
 func TestParseExecutionPolicies(t *testing.T) {
@@ -140,10 +193,12 @@ func TestParseExecutionPolicies(t *testing.T) {
 		}))
 	}
 	seq := load(t, "sequential").Policy
-	if got, want := steps(seq), "[researcher[query=parent.input[query]] writer[research=researcher.output[result text] asked=researcher.input[query] query=parent.input[query]]]"; got != want {
+	if got, want := steps(seq), "[researcher[query=parent.input[query]] writer[research=researcher.output[result "+
+		"text] asked=researcher.input[query] query=parent.input[query]]]"; got != want {
 		t.Errorf("steps %s", got)
 	}
-	if seq.ID != PolicySequential || span(seq.IDRange) != "11:7-11:21" || seq.Output.Strategy != "last" || span(seq.Steps[1].Agent.Range) != "16:16-16:22" {
+	if seq.ID != PolicySequential || span(seq.IDRange) != "11:7-11:21" || seq.Output.Strategy != "last" ||
+		span(seq.Steps[1].Agent.Range) != "16:16-16:22" {
 		t.Errorf("sequential %+v", seq)
 	}
 	if p := load(t, "parallel").Policy; len(p.Steps) != 2 || p.Output.Strategy != "merge" {
@@ -155,20 +210,27 @@ func TestParseExecutionPolicies(t *testing.T) {
 	if p := load(t, "output-transform").Policy; p.Output.Transform != "acme.join" || p.Output.Agent != nil {
 		t.Errorf("output %+v", p.Output)
 	}
-	if p := load(t, "loop").Policy; p.MaxIterations != 3 || len(p.ExitCondition.Groups) != 2 || p.Output.Strategy != "first" {
+	if p := load(t, "loop").Policy; p.MaxIterations != 3 || len(p.ExitCondition.Groups) != 2 ||
+		p.Output.Strategy != "first" {
 		t.Errorf("loop %+v", p)
 	}
-	if p := load(t, "batch").Policy; p.Batch.Agent.Alias != "clerk" || p.Batch.MaxCount != 100 || !slices.Equal(p.Batch.Input[0].Path.Fields, []string{"orders", "[]", "id"}) {
+	if p := load(t, "batch").Policy; p.Batch.Agent.Alias != "clerk" || p.Batch.MaxCount != 100 ||
+		!slices.Equal(p.Batch.Input[0].Path.Fields, []string{"orders", "[]", "id"}) {
 		t.Errorf("batch %+v", p.Batch)
 	}
 	p := load(t, "conditional").Policy
-	if len(p.Routes) != 2 || p.Routes[1].Agent.Alias != "slow" || len(p.Routes[1].Input) != 1 || p.Routes[0].When.Groups[0].Matchers[0].Key != "parent.input.size" || p.DefaultAgent.Alias != "slow" {
+	if len(p.Routes) != 2 || p.Routes[1].Agent.Alias != "slow" || len(p.Routes[1].Input) != 1 ||
+		p.Routes[0].When.Groups[0].Matchers[0].Key != "parent.input.size" ||
+		p.DefaultAgent.Alias != "slow" {
 		t.Errorf("conditional %+v", p)
 	}
 	if p := load(t, "vendor").Policy; p.ID != "x-acme.planner" || p.Config.Get("depth") == nil || p.React != nil {
 		t.Errorf("vendor %+v", p)
 	}
-	if r := load(t, "react").Policy.React; r.MaxSteps != 15 || r.ToolChoice != "auto" || r.UserPromptTemplate.Text != "Request: {{request}}" || r.Model != "any-model" || r.Provider != "example" {
+	if r := load(t, "react").Policy.React; r.MaxSteps != 15 || r.ToolChoice != "auto" ||
+		r.UserPromptTemplate.Text != "Request: {{request}}" ||
+		r.Model != "any-model" ||
+		r.Provider != "example" {
 		t.Errorf("react %+v", r)
 	}
 }
@@ -196,10 +258,12 @@ func TestParseApproval(t *testing.T) {
 			t.Fatalf("%s: %v", test.yaml, findings)
 		}
 		a, findings := ParseApproval(doc.Root.Get("approval"))
-		if got := form(a); got != test.want || len(findings) > 0 || span(a.Range) != span(doc.Root.Get("approval").Range) {
+		if got := form(a); got != test.want || len(findings) > 0 ||
+			span(a.Range) != span(doc.Root.Get("approval").Range) {
 			t.Errorf("%s: %s, want %s; findings %v", test.yaml, got, test.want, findings)
 		}
 	}
+
 	if a, findings := ParseApproval(nil); a != nil || findings != nil {
 		t.Errorf("no approval: %v, %v", a, findings)
 	}
@@ -240,15 +304,20 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
-// TestPathsAreWhatTheGrammarSays draws texts near the grammar: those and only those that follow it
-// are read, and the path is the text.
+// TestPathsAreWhatTheGrammarSays draws texts near the grammar: those
+// and only those that follow it are read, and the path is the text.
 func TestPathsAreWhatTheGrammarSays(t *testing.T) {
-	segment := rapid.SampledFrom([]string{"parent", "input", "output", "a", "_b", "C9", "[]", "", "9", "a-b", "é", "x[]"})
+	segment := rapid.SampledFrom(
+		[]string{"parent", "input", "output", "a", "_b", "C9", "[]", "", "9", "a-b", "é", "x[]"},
+	)
 	rapid.Check(t, func(t *rapid.T) {
 		segments := rapid.SliceOfN(segment, 0, 6).Draw(t, "segments")
 		text := strings.Join(segments, ".")
-		name := func(s string) bool { return slices.Contains([]string{"parent", "input", "output", "a", "_b", "C9"}, s) }
-		want := len(segments) >= 3 && name(segments[0]) && (segments[1] == "input" || segments[1] == "output") && name(segments[2])
+		name := func(s string) bool {
+			return slices.Contains([]string{"parent", "input", "output", "a", "_b", "C9"}, s)
+		}
+		want := len(segments) >= 3 && name(segments[0]) && (segments[1] == "input" || segments[1] == "output") &&
+			name(segments[2])
 		for _, s := range segments[min(3, len(segments)):] {
 			want = want && (s == "[]" || name(s))
 		}
@@ -265,17 +334,27 @@ func TestPathsAreWhatTheGrammarSays(t *testing.T) {
 	})
 }
 
-// TestVendorIDs: x-<vendor>.<name> is a vendor's, everything else has to be known.
+// TestVendorIDs: x-<vendor>.<name> is a vendor's, everything else has
+// to be known.
 func TestVendorIDs(t *testing.T) {
-	for id, want := range map[string]bool{"x-acme.react": true, "x-a.b.c": true, "x-.a": false, "x-acme": false, "x-acme.": false, "acme.react": false, "agf.react": false, "X-acme.a": false} {
+	for id, want := range map[string]bool{
+		"x-acme.react": true,
+		"x-a.b.c":      true,
+		"x-.a":         false,
+		"x-acme":       false,
+		"x-acme.":      false,
+		"acme.react":   false,
+		"agf.react":    false,
+		"X-acme.a":     false,
+	} {
 		if isVendorID(id) != want {
 			t.Errorf("%q: %v", id, !want)
 		}
 	}
 }
 
-// TestUnknownFieldsNeverStop adds unknown fields everywhere in good files: they still load, each is
-// reported, and x- fields are not.
+// TestUnknownFieldsNeverStop adds unknown fields everywhere in good
+// files: they still load, each is reported, and x- fields are not.
 func TestUnknownFieldsNeverStop(t *testing.T) {
 	good := agents(t, "good")
 	rapid.Check(t, func(t *rapid.T) {
@@ -298,7 +377,8 @@ func TestUnknownFieldsNeverStop(t *testing.T) {
 	})
 }
 
-// TestBadInput: whatever comes in, Parse answers with findings that stop the load.
+// TestBadInput: whatever comes in, Parse answers with findings that
+// stop the load.
 func TestBadInput(t *testing.T) {
 	deep := strings.Repeat("[", 100_000)
 	tests := map[string][]byte{
@@ -318,7 +398,9 @@ func TestBadInput(t *testing.T) {
 	}
 	for name, src := range tests {
 		agent, findings := Parse("bad.agf.yaml", src)
-		if agent != nil || !slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Stops && f.File == "bad.agf.yaml" }) {
+		if agent != nil || !slices.ContainsFunc(findings, func(f diag.Finding) bool {
+			return f.Stops && f.File == "bad.agf.yaml"
+		}) {
 			t.Errorf("%s: agent read: %v, %d findings", name, agent != nil, len(findings))
 		}
 	}
@@ -326,8 +408,17 @@ func TestBadInput(t *testing.T) {
 
 // TestRegexStopsTheLoad wherever a condition stands.
 func TestRegexStopsTheLoad(t *testing.T) {
-	for file, place := range map[string]string{"loop": "{gte: 0.9}", "conditional": "{lt: 10}", "react": "{pattern: archive}"} {
-		src := bytes.Replace(readFile(t, "testdata/good/"+file+".agf.yaml"), []byte(place), []byte(`{pattern: "("}`), 1)
+	for file, place := range map[string]string{
+		"loop":        "{gte: 0.9}",
+		"conditional": "{lt: 10}",
+		"react":       "{pattern: archive}",
+	} {
+		src := bytes.Replace(
+			readFile(t, "testdata/good/"+file+".agf.yaml"),
+			[]byte(place),
+			[]byte(`{pattern: "("}`),
+			1,
+		)
 		agent, findings := Parse(file, src)
 		if agent != nil || !stops(findings) {
 			t.Errorf("%s: agent read: %v\n%s", file, agent != nil, render(findings))
@@ -339,14 +430,18 @@ func TestForms(t *testing.T) {
 	if got := fmt.Sprint(Always, Conditional, Never); got != "always conditional never" {
 		t.Error(got)
 	}
-	if a, _ := Parse("", readFile(t, "testdata/good/react.agf.yaml")); a.ActionSpace.LocalTools[1].Approval.Condition.Groups[0].Matchers[0].Tests[0].Op != condition.Gt {
+	if a, _ := Parse(
+		"",
+		readFile(t, "testdata/good/react.agf.yaml"),
+	); a.ActionSpace.LocalTools[1].Approval.Condition.Groups[0].Matchers[0].Tests[0].Op != condition.Gt {
 		t.Error("the condition is not read")
 	}
 }
 
-// TestManyMistakes: the time that a file takes grows with its size and not faster, so a hostile one
-// is bounded by the size that is read at all. Each case would take minutes if something looked back
-// at the whole file.
+// TestManyMistakes: the time that a file takes grows with its size and
+// not faster, so a hostile one is bounded by the size that is read at
+// all. Each case would take minutes if something looked back at the
+// whole file.
 func TestManyMistakes(t *testing.T) {
 	const n = 20_000
 	lines := func(format string) string {
@@ -357,7 +452,12 @@ func TestManyMistakes(t *testing.T) {
 		return b.String()
 	}
 	head := agentFile()
-	steps := strings.Replace(head, "execution_policy: {id: agf.react, config: {instructions: Do it., model: m}}\n", "", 1) +
+	steps := strings.Replace(
+		head,
+		"execution_policy: {id: agf.react, config: {instructions: Do it., model: m}}\n",
+		"",
+		1,
+	) +
 		"execution_policy:\n  id: agf.sequential\n  config:\n    steps:\n"
 	tests := []struct {
 		name, src string
@@ -365,13 +465,60 @@ func TestManyMistakes(t *testing.T) {
 		atLeast   int
 	}{
 		{"unknown fields", head + lines("a#: 1\n"), ruleUnknownField, n},
-		{"unknown fields of an approval", head + "action_space:\n  local_tools:\n    - alias: a\n      approval:\n" + lines("        a#: 1\n"), ruleUnknownField, n},
-		{"equal aliases", head + "action_space:\n  local_tools:\n" + lines("    - alias: a\n"), ruleDuplicateAlias, n - 1},
-		{"wrong aliases", head + "action_space:\n  local_tools:\n" + lines("    - alias: -#-\n"), ruleInvalidValue, n},
-		{"wrong values of one mapping", head + "action_space:\n  local_tools:\n    - alias: a\n      approval:\n        condition:\n          args_match:\n" + lines("            a#: []\n"), ruleWrongType, n},
-		{"unknown operators", head + "action_space:\n  local_tools:\n    - alias: a\n      approval:\n        condition:\n          args_match:\n            x:\n" + lines("              a#: 1\n"), ruleUnknownOperator, n},
-		{"unknown agents", steps + lines("      - {agent: a#}\n") + "action_space:\n  local_agents:\n" + lines("    - {alias: b#, source: s}\n"), ruleUnknownAgent, n},
-		{"unknown sources", steps + lines("      - {agent: a, input_mapping: {x: z#.output.y}}\n") + "action_space:\n  local_agents: [{alias: a, source: s}]\n", ruleUnknownSource, n},
+		{
+			"unknown fields of an approval",
+			head + "action_space:\n  local_tools:\n    - alias: a\n      approval:\n" + lines("        a#: 1\n"),
+			ruleUnknownField,
+			n,
+		},
+		{
+			"equal aliases",
+			head + "action_space:\n  local_tools:\n" + lines("    - alias: a\n"),
+			ruleDuplicateAlias,
+			n - 1,
+		},
+		{
+			"wrong aliases",
+			head + "action_space:\n  local_tools:\n" + lines("    - alias: -#-\n"),
+			ruleInvalidValue,
+			n,
+		},
+		{
+			"wrong values of one mapping",
+			head + "action_space:\n  local_tools:\n    - alias: a\n      approval:\n        condition:\n          " +
+				"args_match:\n" + lines(
+				"            a#: []\n",
+			),
+			ruleWrongType,
+			n,
+		},
+		{
+			"unknown operators",
+			head + "action_space:\n  local_tools:\n    - alias: a\n      approval:\n        condition:\n          " +
+				"args_match:\n            x:\n" + lines(
+				"              a#: 1\n",
+			),
+			ruleUnknownOperator,
+			n,
+		},
+		{
+			"unknown agents",
+			steps + lines(
+				"      - {agent: a#}\n",
+			) + "action_space:\n  local_agents:\n" + lines(
+				"    - {alias: b#, source: s}\n",
+			),
+			ruleUnknownAgent,
+			n,
+		},
+		{
+			"unknown sources",
+			steps + lines(
+				"      - {agent: a, input_mapping: {x: z#.output.y}}\n",
+			) + "action_space:\n  local_agents: [{alias: a, source: s}]\n",
+			ruleUnknownSource,
+			n,
+		},
 	}
 	for _, test := range tests {
 		_, findings := Parse("many", []byte(test.src))
@@ -382,7 +529,14 @@ func TestManyMistakes(t *testing.T) {
 			}
 		}
 		if count < test.atLeast {
-			t.Errorf("%s: %d findings of %s among %d\n%s", test.name, count, test.rule, len(findings), render(findings[:min(3, len(findings))]))
+			t.Errorf(
+				"%s: %d findings of %s among %d\n%s",
+				test.name,
+				count,
+				test.rule,
+				len(findings),
+				render(findings[:min(3, len(findings))]),
+			)
 		}
 	}
 }

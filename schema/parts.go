@@ -8,12 +8,13 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// This file takes out of a document what breaks the JSON Schema, so that what is wrong with the
-// rest is told in the same run.
+// This file takes out of a document what breaks the JSON Schema, so
+// that what is wrong with the rest is told in the same run.
 
-// deepest is how long the path of the smallest part is that is taken out below a top-level key: an
-// entry of a list of the action space or of the constraints, a field of the metadata. Of everything
-// else the whole block goes.
+// deepest is how long the path of the smallest part is that is taken
+// out below a top-level key: an entry of a list of the action space or
+// of the constraints, a field of the metadata. Of everything else the
+// whole block goes.
 func deepest(key string) int {
 	switch key {
 	case "action_space", "constraints":
@@ -21,11 +22,12 @@ func deepest(key string) int {
 	case "metadata":
 		return 2
 	}
+
 	return 1
 }
 
-// part is the path of the part that a failure is about, nil when it is about the document as a
-// whole.
+// part is the path of the part that a failure is about, nil when it is
+// about the document as a whole.
 func part(f jsonschema.Failure) []string {
 	if len(f.Path) == 0 {
 		return nil
@@ -33,8 +35,9 @@ func part(f jsonschema.Failure) []string {
 	return f.Path[:min(len(f.Path), deepest(f.Path[0]))]
 }
 
-// sound returns a document without the parts that failures are about, and which top-level blocks
-// lack something then. It is nil when there is no mapping to take them out of.
+// sound returns a document without the parts that failures are about,
+// and which top-level blocks lack something then. It is nil when there
+// is no mapping to take them out of.
 func sound(doc *yamldoc.Document, failures []jsonschema.Failure) (rest *yamldoc.Document, cut map[string]bool) {
 	if doc.Root.Kind != yamldoc.Mapping {
 		return nil, nil
@@ -47,10 +50,15 @@ func sound(doc *yamldoc.Document, failures []jsonschema.Failure) (rest *yamldoc.
 			cut[p[0]] = true
 		}
 	}
+
 	for _, block := range []string{"metadata", "interface", "execution_policy"} {
 		cut[block] = cut[block] || doc.Root.Get(block) == nil
 	}
-	return &yamldoc.Document{File: doc.File, Root: leaveOut(doc.Root, parts), Comments: doc.Comments}, cut
+	return &yamldoc.Document{
+		File:     doc.File,
+		Root:     leaveOut(doc.Root, parts),
+		Comments: doc.Comments,
+	}, cut
 }
 
 // leaveOut copies a node as far as parts are taken out below it.
@@ -84,5 +92,6 @@ func step(parts [][]string, key string) (below [][]string, gone bool) {
 		}
 		below = append(below, p[1:])
 	}
+
 	return slices.Clip(below), false
 }

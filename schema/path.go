@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Path is a path expression, `source.direction.field(.field | .[])*` (Agent Format, path
-// expressions).
+// Path is a path expression, `source.direction.field(.field | .[])*`
+// (Agent Format, path expressions).
 type Path struct {
 	Source    string   // "parent" or the alias of a step
 	Direction string   // "input" or "output"
@@ -48,6 +48,7 @@ func parsePath(text string) (Path, *flaw) {
 		}
 		offset += len(s) + 1
 	}
+
 	if len(segments) < 3 {
 		return Path{}, &flaw{0, len(text), fmt.Sprintf("%q names no field", text), pathForm}
 	}
@@ -60,7 +61,8 @@ func badSegment(i int, s string) (message, expected string) {
 	case i == 1 && s != "input" && s != "output":
 		return fmt.Sprintf("%q is no direction", s), "input or output after the source: " + pathForm
 	case i == 2 && s == "[]":
-		return "a path starts with the name of a field, not with []", "a field before [], such as parent.input.items.[].value"
+		return "a path starts with the name of a field, not with []", "a field before [], such as " +
+			"parent.input.items.[].value"
 	case i > 2 && s == "[]", isName(s):
 		return "", ""
 	case s == "":
@@ -68,11 +70,15 @@ func badSegment(i int, s string) (message, expected string) {
 	case strings.HasSuffix(s, "[]") && isName(strings.TrimSuffix(s, "[]")):
 		return fmt.Sprintf("%q runs into its []", s), strings.TrimSuffix(s, "[]") + ".[]"
 	default:
-		return fmt.Sprintf("%q can't stand in a path", s), "a name of letters, digits and _, no digit first; a field that a path reads needs such a name"
+		return fmt.Sprintf(
+			"%q can't stand in a path",
+			s,
+		), "a name of letters, digits and _, no digit first; a field that a path reads needs such a name"
 	}
 }
 
-// isName reports whether s may be an alias or a field of a path: [A-Za-z_][A-Za-z0-9_]*.
+// isName reports whether s may be an alias or a field of a path:
+// [A-Za-z_][A-Za-z0-9_]*.
 func isName(s string) bool {
 	for i, c := range []byte(s) {
 		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
@@ -80,5 +86,6 @@ func isName(s string) bool {
 			return false
 		}
 	}
+
 	return s != ""
 }

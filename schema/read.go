@@ -11,8 +11,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// agent fills the typed agent from a document that has passed the JSON Schema. Reading is total all
-// the same: a node of an unexpected kind reads as absent.
+// agent fills the typed agent from a document that has passed the JSON
+// Schema. Reading is total all the same: a node of an unexpected kind
+// reads as absent.
 func (r *reader) agent(file string, doc *yamldoc.Document) *Agent {
 	root := doc.Root
 	version := root.Get("schema_version")
@@ -46,15 +47,22 @@ func readMetadata(n *yamldoc.Node) Metadata {
 			m.Labels[f.Key.Text] = f.Value.Text
 		}
 	}
+
 	return m
 }
 
 func readInterface(n *yamldoc.Node) Interface {
-	return Interface{Input: n.Get("input"), Output: n.Get("output"), Range: rangeOf(n)}
+	return Interface{
+		Input:  n.Get("input"),
+		Output: n.Get("output"),
+		Range:  rangeOf(n),
+	}
 }
 
 func readConstraints(n *yamldoc.Node) Constraints {
-	tighten, budget, limits := n.Get("tighten_only_invariant"), n.Get("budget"), n.Get("limits")
+	tighten := n.Get("tighten_only_invariant")
+	budget := n.Get("budget")
+	limits := n.Get("limits")
 	c := Constraints{
 		TightenOnly:      boolean(tighten, true),
 		TightenOnlyRange: rangeOf(tighten),
@@ -71,9 +79,13 @@ func readConstraints(n *yamldoc.Node) Constraints {
 	for _, item := range items(n.Get("governance_policies")) {
 		ref := item.Get("policy_ref")
 		c.Policies = append(c.Policies, PolicyRef{
-			Ref: text(ref), Required: boolean(item.Get("required"), true), RefRange: rangeOf(ref), Range: item.Range,
+			Ref:      text(ref),
+			Required: boolean(item.Get("required"), true),
+			RefRange: rangeOf(ref),
+			Range:    item.Range,
 		})
 	}
+
 	return c
 }
 
@@ -89,27 +101,39 @@ func (r *reader) actionSpace(n *yamldoc.Node) ActionSpace {
 func (r *reader) localTool(n *yamldoc.Node) LocalTool {
 	alias := n.Get("alias")
 	return LocalTool{
-		Alias: text(alias), Name: text(n.Get("name")), Approval: r.approval(n), AliasRange: rangeOf(alias), Range: n.Range,
+		Alias:      text(alias),
+		Name:       text(n.Get("name")),
+		Approval:   r.approval(n),
+		AliasRange: rangeOf(alias),
+		Range:      n.Range,
 	}
 }
 
 func (r *reader) mcpServer(n *yamldoc.Node) MCPServer {
 	alias, allowed := n.Get("alias"), n.Get("allowed_tools")
 	return MCPServer{
-		Alias: text(alias), ServerRef: text(n.Get("server_ref")),
-		AllowedTools: r.allowList(allowed, "name"), AllowedRange: rangeOf(allowed), MisspeltAllow: n.Get(oldAllowTools),
-		Approval: r.approval(n), AliasRange: rangeOf(alias), Range: n.Range,
+		Alias:         text(alias),
+		ServerRef:     text(n.Get("server_ref")),
+		AllowedTools:  r.allowList(allowed, "name"),
+		AllowedRange:  rangeOf(allowed),
+		MisspeltAllow: n.Get(oldAllowTools),
+		Approval:      r.approval(n),
+		AliasRange:    rangeOf(alias),
+		Range:         n.Range,
 	}
 }
 
 func (r *reader) localAgent(n *yamldoc.Node) LocalAgent {
 	alias, source := n.Get("alias"), n.Get("source")
 	return LocalAgent{
-		Alias: text(alias), Source: text(source),
+		Alias:               text(alias),
+		Source:              text(source),
 		SourceType:          textOr(n.Get("source_type"), sourceFile),
 		MemoryScopeStrategy: textOr(n.Get("memory_scope_strategy"), "inherit"),
 		Approval:            r.approval(n),
-		AliasRange:          rangeOf(alias), SourceRange: rangeOf(source), Range: n.Range,
+		AliasRange:          rangeOf(alias),
+		SourceRange:         rangeOf(source),
+		Range:               n.Range,
 	}
 }
 
@@ -117,12 +141,17 @@ func (r *reader) remoteAgent(n *yamldoc.Node) RemoteAgent {
 	alias, allowed := n.Get("alias"), n.Get("allowed_skills")
 	return RemoteAgent{
 		Alias:         text(alias),
-		AllowedSkills: r.allowList(allowed, "id"), AllowedRange: rangeOf(allowed), MisspeltAllow: n.Get(oldAllowSkills),
-		Approval: r.approval(n), AliasRange: rangeOf(alias), Range: n.Range,
+		AllowedSkills: r.allowList(allowed, "id"),
+		AllowedRange:  rangeOf(allowed),
+		MisspeltAllow: n.Get(oldAllowSkills),
+		Approval:      r.approval(n),
+		AliasRange:    rangeOf(alias),
+		Range:         n.Range,
 	}
 }
 
-// allowList reads allowed_tools or allowed_skills; absent is nil, which is not the same as empty.
+// allowList reads allowed_tools or allowed_skills; absent is nil, which
+// is not the same as empty.
 func (r *reader) allowList(n *yamldoc.Node, key string) *[]ToolRef {
 	if n == nil {
 		return nil
@@ -133,8 +162,14 @@ func (r *reader) allowList(n *yamldoc.Node, key string) *[]ToolRef {
 		if item.Kind == yamldoc.Mapping {
 			name = item.Get(key)
 		}
-		refs = append(refs, ToolRef{Name: text(name), Approval: r.approval(item), NameRange: rangeOf(name), Range: item.Range})
+		refs = append(refs, ToolRef{
+			Name:      text(name),
+			Approval:  r.approval(item),
+			NameRange: rangeOf(name),
+			Range:     item.Range,
+		})
 	}
+
 	return &refs
 }
 
@@ -147,7 +182,12 @@ func (r *reader) approval(entry *yamldoc.Node) *Approval {
 
 func (r *reader) executionPolicy(n *yamldoc.Node) ExecutionPolicy {
 	id, config := n.Get("id"), n.Get("config")
-	p := ExecutionPolicy{ID: text(id), IDRange: rangeOf(id), Config: config, Range: rangeOf(n)}
+	p := ExecutionPolicy{
+		ID:      text(id),
+		IDRange: rangeOf(id),
+		Config:  config,
+		Range:   rangeOf(n),
+	}
 	switch p.ID {
 	case PolicyReact:
 		p.React = readReact(config)
@@ -161,7 +201,8 @@ func (r *reader) executionPolicy(n *yamldoc.Node) ExecutionPolicy {
 		p.ExitCondition = r.condition(config.Get("exit_condition"))
 	case PolicyBatch:
 		p.Batch = &Batch{
-			Agent: readAgentRef(config.Get("agent")), Input: readMappings(config.Get("input_mapping")),
+			Agent:    readAgentRef(config.Get("agent")),
+			Input:    readMappings(config.Get("input_mapping")),
 			MaxCount: countOr(config.Get("max_batch_count"), 0),
 		}
 	case PolicyConditional:
@@ -171,35 +212,47 @@ func (r *reader) executionPolicy(n *yamldoc.Node) ExecutionPolicy {
 			p.DefaultAgent = &ref
 		}
 	}
+
 	return p
 }
 
 func readReact(n *yamldoc.Node) *React {
 	react := &React{
-		Model: text(n.Get("model")), Provider: text(n.Get("provider")), ToolChoice: text(n.Get("tool_choice")),
-		MaxSteps: countOr(n.Get("max_steps"), 10),
+		Model:      text(n.Get("model")),
+		Provider:   text(n.Get("provider")),
+		ToolChoice: text(n.Get("tool_choice")),
+		MaxSteps:   countOr(n.Get("max_steps"), 10),
 	}
-	// Its problems are for lint: the prompt is no approval message, the names in it are the agent's
-	// inputs.
+	// Its problems are for lint: the prompt is no approval message, the
+	// names in it are the agent's inputs.
 	if prompt := n.Get("user_prompt_template"); isText(prompt) {
 		parsed, _ := template.Parse(prompt.Text)
-		react.UserPromptTemplate = &Template{Text: prompt.Text, Parsed: parsed, Node: prompt}
+		react.UserPromptTemplate = &Template{
+			Text:   prompt.Text,
+			Parsed: parsed,
+			Node:   prompt,
+		}
 	}
+
 	return react
 }
 
 func readSteps(n *yamldoc.Node) []Step {
 	return each(n, func(item *yamldoc.Node) Step {
 		return Step{
-			Agent: readAgentRef(item.Get("agent")), Input: readMappings(item.Get("input_mapping")), Range: item.Range,
+			Agent: readAgentRef(item.Get("agent")),
+			Input: readMappings(item.Get("input_mapping")),
+			Range: item.Range,
 		}
 	})
 }
 
 func (r *reader) route(n *yamldoc.Node) Route {
 	return Route{
-		When: r.condition(n.Get("when")), Agent: readAgentRef(n.Get("agent")),
-		Input: readMappings(n.Get("input_mapping")), Range: n.Range,
+		When:  r.condition(n.Get("when")),
+		Agent: readAgentRef(n.Get("agent")),
+		Input: readMappings(n.Get("input_mapping")),
+		Range: n.Range,
 	}
 }
 
@@ -221,13 +274,19 @@ func readMappings(n *yamldoc.Node) []Mapping {
 	mappings := make([]Mapping, 0, len(n.Fields))
 	for _, f := range n.Fields {
 		path, _ := parsePath(text(f.Value)) // the flaw is reported by check
-		mappings = append(mappings, Mapping{Field: f.Key.Text, FieldRange: f.Key.Range, Path: path, Node: f.Value})
+		mappings = append(mappings, Mapping{
+			Field:      f.Key.Text,
+			FieldRange: f.Key.Range,
+			Path:       path,
+			Node:       f.Value,
+		})
 	}
+
 	return mappings
 }
 
-// readOutput reads output_from. A bare text is a strategy if it is one of their keywords, else an
-// alias.
+// readOutput reads output_from. A bare text is a strategy if it is one
+// of their keywords, else an alias.
 func readOutput(n *yamldoc.Node, absent string) Output {
 	if n == nil {
 		return Output{Strategy: absent}
@@ -244,6 +303,7 @@ func readOutput(n *yamldoc.Node, absent string) Output {
 	default:
 		out.Strategy, out.Transform = text(n.Get("strategy")), text(n.Get("custom_transform"))
 	}
+
 	return out
 }
 
@@ -268,8 +328,8 @@ func boolean(n *yamldoc.Node, absent bool) bool {
 	return n.Bool
 }
 
-// count reads a whole number, nil when absent. A number over the range of int64 bounds as little as
-// its largest does.
+// count reads a whole number, nil when absent. A number over the range
+// of int64 bounds as little as its largest does.
 func count(n *yamldoc.Node) *int64 {
 	if n == nil || n.Kind != yamldoc.Number || !n.Finite {
 		return nil

@@ -33,7 +33,8 @@ func (c *references) policy(p *ExecutionPolicy) {
 	}
 }
 
-// sequence checks the steps of agf.sequential and agf.loop: a path may read what ran before.
+// sequence checks the steps of agf.sequential and agf.loop: a path may
+// read what ran before.
 func (c *references) sequence(p *ExecutionPolicy) {
 	var earlier names
 	for _, step := range p.Steps {
@@ -68,7 +69,9 @@ func (c *references) local(ref AgentRef) bool {
 		return true
 	}
 	f := diag.Finding{
-		Rule: ruleUnknownAgent, Severity: diag.Error, Range: ref.Range,
+		Rule:     ruleUnknownAgent,
+		Severity: diag.Error,
+		Range:    ref.Range,
 		Message:  fmt.Sprintf("%q is no alias of local_agents", ref.Alias),
 		Expected: "an entry of action_space.local_agents with this alias",
 		Nearest:  c.locals.nearest(ref.Alias),
@@ -99,15 +102,19 @@ func (c *references) output(p *ExecutionPolicy) {
 	}
 	if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Agent.Alias == out.Agent.Alias }) {
 		c.add(diag.Finding{
-			Rule: ruleIdleOutput, Severity: diag.Error, Range: out.Agent.Range,
+			Rule:     ruleIdleOutput,
+			Severity: diag.Error,
+			Range:    out.Agent.Range,
 			Message:  fmt.Sprintf("output_from takes the output of %q, which no step runs", out.Agent.Alias),
-			Expected: "the alias of a step, " + oneOf(collect(p.Steps, func(s Step) string { return s.Agent.Alias })),
+			Expected: "the alias of a step, " + oneOf(
+				collect(p.Steps, func(s Step) string { return s.Agent.Alias }),
+			),
 		})
 	}
 }
 
-// orStrategy adds to a finding about an unknown alias that a bare output_from may be a strategy
-// too.
+// orStrategy adds to a finding about an unknown alias that a bare
+// output_from may be a strategy too.
 func (c *references) orStrategy(f *diag.Finding, name string) {
 	if !isText(c.agent.Policy.Config.Get("output_from")) {
 		return
@@ -118,15 +125,17 @@ func (c *references) orStrategy(f *diag.Finding, name string) {
 	}
 }
 
-// keywordClash reports a bare last, first or merge where an agent of that name is declared too. The
-// object form says which one is meant.
+// keywordClash reports a bare last, first or merge where an agent of
+// that name is declared too. The object form says which one is meant.
 func (c *references) keywordClash(out Output) {
 	if !isText(c.agent.Policy.Config.Get("output_from")) {
 		return
 	}
 	if at, ok := c.locals.at[out.Strategy]; ok {
 		c.add(diag.Finding{
-			Rule: ruleKeywordClash, Severity: diag.Warning, Range: out.Range,
+			Rule:     ruleKeywordClash,
+			Severity: diag.Warning,
+			Range:    out.Range,
 			Message:  fmt.Sprintf("%q is read as the strategy, not as the agent of that alias", out.Strategy),
 			Expected: fmt.Sprintf("{agent: %s} or {strategy: %s}", out.Strategy, out.Strategy),
 			Related:  []diag.Related{{Range: at, Message: "the agent is declared here"}},
@@ -140,7 +149,8 @@ type sources struct {
 	note  string // why no others
 }
 
-// mappings checks the paths of an input_mapping. In a batch at least one must walk a list.
+// mappings checks the paths of an input_mapping. In a batch at least
+// one must walk a list.
 func (c *references) mappings(mappings []Mapping, src sources, batch bool) {
 	iterates, readable := false, true
 	for _, m := range mappings {
@@ -149,22 +159,28 @@ func (c *references) mappings(mappings []Mapping, src sources, batch bool) {
 		iterates = iterates || path.iterates()
 		if !batch && path.iterates() {
 			c.add(diag.Finding{
-				Rule: ruleStrayIteration, Severity: diag.Warning, Range: m.Node.Range,
+				Rule:     ruleStrayIteration,
+				Severity: diag.Warning,
+				Range:    m.Node.Range,
 				Message:  "[] walks the items of a list, which only agf.batch does",
 				Expected: "a path without [], or the execution policy agf.batch",
 			})
 		}
 	}
+
 	if batch && readable && !iterates {
 		c.add(diag.Finding{
-			Rule: ruleBatchIteration, Severity: diag.Error, Range: c.agent.Policy.Config.Field("input_mapping").Key.Range,
+			Rule:     ruleBatchIteration,
+			Severity: diag.Error,
+			Range:    c.agent.Policy.Config.Field("input_mapping").Key.Range,
 			Message:  "no path of the batch walks a list, so there are no items to run",
 			Expected: "at least one path with [], such as parent.input.items.[].value",
 		})
 	}
 }
 
-// condition checks the keys of an exit condition or a route, which are paths too.
+// condition checks the keys of an exit condition or a route, which are
+// paths too.
 func (c *references) condition(e *condition.Expr, src sources) {
 	if e == nil {
 		return
@@ -174,8 +190,11 @@ func (c *references) condition(e *condition.Expr, src sources) {
 			path, ok := c.path(func(int, int) diag.Range { return m.KeyRange }, m.Key, src)
 			if ok && path.iterates() {
 				c.add(diag.Finding{
-					Rule: ruleStrayIteration, Severity: diag.Error, Range: m.KeyRange,
-					Message: "a condition can't walk the items of a list", Expected: "a path without []",
+					Rule:     ruleStrayIteration,
+					Severity: diag.Error,
+					Range:    m.KeyRange,
+					Message:  "a condition can't walk the items of a list",
+					Expected: "a path without []",
 				})
 			}
 		}
@@ -187,8 +206,11 @@ func (c *references) path(at func(offset, length int) diag.Range, text string, s
 	p, bad := parsePath(text)
 	if bad != nil {
 		f := diag.Finding{
-			Rule: ruleInvalidPath, Severity: diag.Error, Range: at(bad.offset, bad.length),
-			Message: bad.message, Expected: bad.expected,
+			Rule:     ruleInvalidPath,
+			Severity: diag.Error,
+			Range:    at(bad.offset, bad.length),
+			Message:  bad.message,
+			Expected: bad.expected,
 		}
 		if isName(text) { // most likely a field of the input
 			f.Nearest = parent + ".input." + text
@@ -196,6 +218,7 @@ func (c *references) path(at func(offset, length int) diag.Range, text string, s
 		c.add(f)
 		return p, false
 	}
+
 	if f, ok := src.check(p); !ok {
 		f.Range = at(0, len(p.Source))
 		c.add(f)
@@ -219,5 +242,6 @@ func (s sources) check(p Path) (diag.Finding, bool) {
 			f.Expected += " or " + oneOf(s.steps.list)
 		}
 	}
+
 	return f, false
 }

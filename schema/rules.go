@@ -39,12 +39,12 @@ const (
 // MissingField is the rule of fields that must be there.
 const MissingField = ruleMissingField
 
-// UnknownField is the rule of fields that the standard does not know; the only one that `--strict`
-// raises.
+// UnknownField is the rule of fields that the standard does not know;
+// the only one that `--strict` raises.
 const UnknownField = ruleUnknownField
 
-// IsGraphRule reports whether findings of the rule come from LoadGraph's links rather than from one
-// file alone.
+// IsGraphRule reports whether findings of the rule come from
+// LoadGraph's links rather than from one file alone.
 func IsGraphRule(id string) bool {
 	switch id {
 	case ruleUnreadable, ruleMissingAgent, ruleOutside, ruleTooDeep, ruleCycle, ruleDelegationDepth:
@@ -56,8 +56,9 @@ func IsGraphRule(id string) bool {
 //go:embed rules/*.md
 var pages embed.FS
 
-// Rules describes every rule whose findings this package makes on its own; those of the YAML
-// reader, of conditions and of templates are described by their packages.
+// Rules describes every rule whose findings this package makes on its
+// own; those of the YAML reader, of conditions and of templates are
+// described by their packages.
 func Rules() []diag.RuleInfo {
 	infos := diag.Pages(pages,
 		ruleMissingField,

@@ -1,7 +1,9 @@
-// Package schema reads an `.agf.yaml` (Agent Format 1.0) into a typed agent with a source range on
-// every part, and its local sub-agents into a graph. The verdict on the shape of a file comes from
-// our own JSON Schema, embedded and published for editors; what a JSON Schema can't see (duplicate
-// aliases, references, paths, unknown fields) is checked here. It decides nothing.
+// Package schema reads an `.agf.yaml` (Agent Format 1.0) into a typed
+// agent with a source range on every part, and its local sub-agents
+// into a graph. The verdict on the shape of a file comes from our own
+// JSON Schema, embedded and published for editors; what a JSON Schema
+// can't see (duplicate aliases, references, paths, unknown fields) is
+// checked here. It decides nothing.
 package schema
 
 import (
@@ -19,13 +21,15 @@ var agentSchema string
 // compiled is our JSON Schema, compiled on first use.
 var compiled = jsonschema.Embedded("agent.schema.json", agentSchema)
 
-// JSON returns our JSON Schema (2020-12) of an agent file, for editors and other validators.
+// JSON returns our JSON Schema (2020-12) of an agent file, for editors
+// and other validators.
 func JSON() []byte { return []byte(agentSchema) }
 
-// Parse reads an agent from YAML 1.2 or JSON. The agent is nil exactly when some finding stops the
-// load (docs/design/001-semantics.md): it is unreadable, breaks the JSON Schema or breaks a MUST
-// rule of the standard. Every other finding, an unknown field among them, leaves a usable agent.
-// Findings come in source order.
+// Parse reads an agent from YAML 1.2 or JSON. The agent is nil exactly
+// when some finding stops the load (docs/design/001-semantics.md): it
+// is unreadable, breaks the JSON Schema or breaks a MUST rule of the
+// standard. Every other finding, an unknown field among them, leaves a
+// usable agent. Findings come in source order.
 func Parse(file string, src []byte) (*Agent, []diag.Finding) {
 	agent, findings := ParseParts(file, src)
 	if stops(findings) {
@@ -34,9 +38,10 @@ func Parse(file string, src []byte) (*Agent, []diag.Finding) {
 	return agent, findings
 }
 
-// ParseParts is Parse for those who look for mistakes. When findings stop the load it returns what
-// is left of the agent without the parts that break the JSON Schema, which Cut names: nothing may
-// be decided from it. It is nil when the document can't be read at all.
+// ParseParts is Parse for those who look for mistakes. When findings
+// stop the load it returns what is left of the agent without the parts
+// that break the JSON Schema, which Cut names: nothing may be decided
+// from it. It is nil when the document can't be read at all.
 func ParseParts(file string, src []byte) (*Agent, []diag.Finding) {
 	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
 	if doc == nil {

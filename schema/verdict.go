@@ -9,17 +9,21 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// Violations asks a JSON Schema about a document and returns its failures as findings at the places
-// that they speak of; each stops the load. A number that is not finite is no JSON at all, so then
-// only such numbers are reported. Governance policies are judged by it too.
+// Violations asks a JSON Schema about a document and returns its
+// failures as findings at the places that they speak of; each stops the
+// load. A number that is not finite is no JSON at all, so then only
+// such numbers are reported. Governance policies are judged by it too.
 func Violations(root *yamldoc.Node, s *jsonschema.Schema) []diag.Finding {
 	_, findings := violations(root, s)
 	return findings
 }
 
-// violations is Violations with the failures behind them; there are none of numbers that are not
-// finite.
-func violations(root *yamldoc.Node, s *jsonschema.Schema) (failures []jsonschema.Failure, findings []diag.Finding) {
+// violations is Violations with the failures behind them; there are
+// none of numbers that are not finite.
+func violations(
+	root *yamldoc.Node,
+	s *jsonschema.Schema,
+) (failures []jsonschema.Failure, findings []diag.Finding) {
 	if findings = notFinite(root, nil); len(findings) > 0 {
 		return nil, findings
 	}
@@ -35,10 +39,15 @@ func violations(root *yamldoc.Node, s *jsonschema.Schema) (failures []jsonschema
 func notFinite(n *yamldoc.Node, findings []diag.Finding) []diag.Finding {
 	if n.Kind == yamldoc.Number && !n.Finite {
 		findings = append(findings, diag.Finding{
-			Rule: ruleNonFinite, Severity: diag.Error, Stops: true, Range: n.Range,
-			Message: fmt.Sprintf("%s is no number that can be compared", n.Text), Expected: "a finite number",
+			Rule:     ruleNonFinite,
+			Severity: diag.Error,
+			Stops:    true,
+			Range:    n.Range,
+			Message:  fmt.Sprintf("%s is no number that can be compared", n.Text),
+			Expected: "a finite number",
 		})
 	}
+
 	for _, item := range n.Items {
 		findings = notFinite(item, findings)
 	}
@@ -48,16 +57,24 @@ func notFinite(n *yamldoc.Node, findings []diag.Finding) []diag.Finding {
 	return findings
 }
 
-// violation turns a failure of the JSON Schema into a finding at the place it speaks of.
+// violation turns a failure of the JSON Schema into a finding at the
+// place it speaks of.
 func (l locator) violation(failure jsonschema.Failure) diag.Finding {
 	at := l.locate(failure.Path)
 	f := diag.Finding{
-		Rule: ruleInvalidValue, Severity: diag.Error, Stops: true, Range: at.node.Range,
-		Message: failure.Message, Expected: failure.Expected, Nearest: failure.Nearest,
+		Rule:     ruleInvalidValue,
+		Severity: diag.Error,
+		Stops:    true,
+		Range:    at.node.Range,
+		Message:  failure.Message,
+		Expected: failure.Expected,
+		Nearest:  failure.Nearest,
 	}
 	switch failure.Keyword {
 	case "required":
-		f.Rule, f.Range, f.Nearest = ruleMissingField, at.head(), ""
+		f.Rule = ruleMissingField
+		f.Range = at.head()
+		f.Nearest = ""
 		if near := l.key(at.node, failure.Nearest); near != nil {
 			f.Related = []diag.Related{{Range: near.Range, Message: fmt.Sprintf("%q is written here", near.Text)}}
 		}
@@ -74,6 +91,7 @@ func (l locator) violation(failure jsonschema.Failure) diag.Finding {
 			f.Range = key.Range
 		}
 	}
+
 	if words := inWords(failure); words != "" {
 		f.Expected = words
 	}
@@ -84,8 +102,8 @@ func (l locator) violation(failure jsonschema.Failure) diag.Finding {
 	return f
 }
 
-// inWords says in words what a pattern or an alternative of the JSON Schema wants, "" when it
-// speaks for itself.
+// inWords says in words what a pattern or an alternative of the JSON
+// Schema wants, "" when it speaks for itself.
 func inWords(failure jsonschema.Failure) string {
 	if len(failure.Path) == 0 {
 		return ""
@@ -104,11 +122,12 @@ func inWords(failure jsonschema.Failure) string {
 	case "oneOf output_from":
 		return "exactly one of agent, strategy and custom_transform"
 	}
+
 	return ""
 }
 
-// wrongType words the two mistakes that YAML invites: a key with nothing behind it, and text
-// without quotes.
+// wrongType words the two mistakes that YAML invites: a key with
+// nothing behind it, and text without quotes.
 func (s spot) wrongType(f *diag.Finding) {
 	switch {
 	case s.node.Kind == yamldoc.Null && s.key != nil:
@@ -128,19 +147,21 @@ func prefixed(path []string, message string) string {
 		}
 		places = append(places, place{step: p})
 	}
+
 	if len(places) == 0 {
 		return message
 	}
 	return joinSteps(places) + ": " + message
 }
 
-// spot is a node and the key that leads to it, nil for the root and for items of a list.
+// spot is a node and the key that leads to it, nil for the root and for
+// items of a list.
 type spot struct {
 	node, key *yamldoc.Node
 }
 
-// locator finds nodes by their paths. It keeps an index of each mapping on the way, as failures may
-// be many.
+// locator finds nodes by their paths. It keeps an index of each mapping
+// on the way, as failures may be many.
 type locator struct {
 	root  *yamldoc.Node
 	index map[*yamldoc.Node]map[string]int
@@ -160,6 +181,7 @@ func (l locator) locate(path []string) spot {
 		}
 		at = spot{node: at.node.Items[i]}
 	}
+
 	return at
 }
 
@@ -173,6 +195,7 @@ func (l locator) field(n *yamldoc.Node, name string) *yamldoc.Field {
 		}
 		l.index[n] = index
 	}
+
 	if i, ok := index[name]; ok {
 		return &n.Fields[i]
 	}
@@ -187,8 +210,8 @@ func (l locator) key(n *yamldoc.Node, name string) *yamldoc.Node {
 	return nil
 }
 
-// head is the range to show for something that a mapping lacks: its key, or the first of its own
-// keys.
+// head is the range to show for something that a mapping lacks: its
+// key, or the first of its own keys.
 func (s spot) head() diag.Range {
 	switch {
 	case s.key != nil:

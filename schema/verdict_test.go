@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// TestJSON: what is published is what is used, and it is a JSON Schema of its own name.
+// TestJSON: what is published is what is used, and it is a JSON Schema
+// of its own name.
 func TestJSON(t *testing.T) {
 	var s struct {
 		Schema string `json:"$schema"`
@@ -18,7 +19,8 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(JSON(), &s); err != nil {
 		t.Fatal(err)
 	}
-	if s.Schema != "https://json-schema.org/draft/2020-12/schema" || s.ID != "https://assent.dev/schema/1.0/agent.schema.json" {
+	if s.Schema != "https://json-schema.org/draft/2020-12/schema" ||
+		s.ID != "https://assent.dev/schema/1.0/agent.schema.json" {
 		t.Errorf("%+v", s)
 	}
 	JSON()[0] = 'x'
@@ -27,9 +29,12 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestViolationsOfAnotherSchema: governance policies are judged by a schema of their own.
+// TestViolationsOfAnotherSchema: governance policies are judged by a
+// schema of their own.
 func TestViolationsOfAnotherSchema(t *testing.T) {
-	s, err := jsonschema.Compile("other.json", []byte(`{
+	s, err := jsonschema.Compile(
+		"other.json",
+		[]byte(`{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
 		"type": "object",
 		"propertyNames": {"pattern": "^[a-z]+$"},
@@ -37,7 +42,8 @@ func TestViolationsOfAnotherSchema(t *testing.T) {
 			"rules": {"type": "array", "items": {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}, "additionalProperties": false}},
 			"name": {"type": "string"}
 		}
-	}`))
+	}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +69,8 @@ func TestViolationsOfAnotherSchema(t *testing.T) {
 	}
 }
 
-// TestLocateStopsWhereThePathDoes: a path that a document does not have leads to the last value on
-// it.
+// TestLocateStopsWhereThePathDoes: a path that a document does not have
+// leads to the last value on it.
 func TestLocateStopsWhereThePathDoes(t *testing.T) {
 	doc, _ := yamldoc.Parse("", []byte("a: [b, {c: d}]"), yamldoc.Limits{})
 	l := locator{root: doc.Root, index: map[*yamldoc.Node]map[string]int{}}

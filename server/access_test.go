@@ -28,6 +28,7 @@ func TestEveryOperationIsServedAndTheOtherWayRound(t *testing.T) {
 			t.Errorf("%s needs scope %v, openapi.yaml says %v", o.pattern(), scopes, want)
 		}
 	}
+
 	for pattern := range served {
 		t.Errorf("%s is served, and not in openapi.yaml", pattern)
 	}
@@ -43,6 +44,7 @@ func scopesOf(o operation) []string {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -60,6 +62,7 @@ func TestQueriesAndHeadersAreThoseOfTheContract(t *testing.T) {
 				}
 			}
 		}
+
 		slices.Sort(want)
 		slices.Sort(query)
 		if !slices.Equal(query, want) {
@@ -74,10 +77,12 @@ func concrete(h *harness, pattern, request, grant string) (method, path string) 
 	if strings.Contains(path, "/grants/") {
 		request = grant
 	}
-	return method, strings.NewReplacer("{agent}", "desk", "{id}", request, "{index}", "0", "{number}", "1").Replace(path)
+	return method, strings.NewReplacer("{agent}", "desk", "{id}", request, "{index}", "0", "{number}", "1").
+		Replace(path)
 }
 
-// TestScopes tries every operation with a token of each scope alone: it passes the gate exactly when the contract says so.
+// TestScopes tries every operation with a token of each scope alone: it
+// passes the gate exactly when the contract says so.
 func TestScopes(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(h.runtime(), `{"amount":1}`)
@@ -87,12 +92,17 @@ func TestScopes(t *testing.T) {
 		}
 		method, path := concrete(h, pattern, r.ID, "grt_none")
 		for _, s := range []string{"decide", "request", "read", "vote", "admin"} {
-			tok := h.token(store.Token{Name: "rt", Person: "mara", Scopes: []string{s}})
+			tok := h.token(store.Token{
+				Name:   "rt",
+				Person: "mara",
+				Scopes: []string{s},
+			})
 			a := h.do(method, path, tok, "")
 			if refused := strings.Contains(a.text, `"missing_scope"`); refused == slices.Contains(scopes, s) {
 				t.Errorf("%s with scope %s: %d %s", pattern, s, a.status, a.text)
 			}
 		}
+
 		bare := h.token(store.Token{Name: "rt"})
 		if a := h.do(method, path, bare, ""); a.status != 403 || a.str("code") != "missing_scope" {
 			t.Errorf("%s without any scope: %d %s", pattern, a.status, a.text)
@@ -130,10 +140,12 @@ func TestCredentials(t *testing.T) {
 		{"revoked", "Bearer " + revoked, "token_revoked"},
 	} {
 		a := h.do("GET", "/v1/tokens", "", "", "Authorization", c.header)
-		if a.status != 401 || a.str("code") != c.code || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer") {
+		if a.status != 401 || a.str("code") != c.code ||
+			!strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer") {
 			t.Errorf("%s: got %d %s", c.name, a.status, a.text)
 		}
 	}
+
 	if a := h.do("GET", "/v1/tokens", "", "", "Cookie", "token="+good+"; session="+good); a.status != 401 {
 		t.Errorf("a cookie let in: %s", a.text)
 	}
@@ -170,14 +182,22 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: got %d %s", c.name, a.status, a.text)
 		}
 	}
-	made := h.administer("/v1/tokens", admin, `{"name":"auditor","scopes":["read","read"],"person":"mara@example.com"}`).must(201)
-	if made.str("token", "person") != "mara" || len(made.str("secret")) != len("assent_")+43 || strings.Contains(made.text, "hash") {
+
+	made := h.administer(
+		"/v1/tokens",
+		admin,
+		`{"name":"auditor","scopes":["read","read"],"person":"mara@example.com"}`,
+	).
+		must(201)
+	if made.str("token", "person") != "mara" || len(made.str("secret")) != len("assent_")+43 ||
+		strings.Contains(made.text, "hash") {
 		t.Errorf("got %s", made.text)
 	}
 	secret, id := made.str("secret"), made.str("token", "id")
 	h.do("GET", "/v1/requests", secret, "").must(200)
 	list := h.do("GET", "/v1/tokens", admin, "").must(200)
-	if !strings.Contains(list.text, id) || strings.Contains(list.text, secret) || strings.Contains(list.text, tokens.Hash(secret)) {
+	if !strings.Contains(list.text, id) || strings.Contains(list.text, secret) ||
+		strings.Contains(list.text, tokens.Hash(secret)) {
 		t.Errorf("got %s", list.text)
 	}
 	h.do("POST", "/v1/tokens/"+id+"/revoke", admin, "").must(204)
@@ -189,24 +209,40 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{`"type":"token_created"`, `"type":"token_revoked"`} {
-		if leaf := string(entries[i].Leaf); !strings.Contains(leaf, want) || !strings.Contains(leaf, id) || !strings.Contains(leaf, `"actor":"root"`) || strings.Contains(leaf, secret) {
+		if leaf := string(entries[i].Leaf); !strings.Contains(leaf, want) || !strings.Contains(leaf, id) ||
+			!strings.Contains(leaf, `"actor":"root"`) ||
+			strings.Contains(leaf, secret) {
 			t.Errorf("got %s", leaf)
 		}
 	}
 }
 
-// TestTenants: what one tenant has is not there for another, whatever it asks.
+// TestTenants: what one tenant has is not there for another, whatever
+// it asks.
 func TestTenants(t *testing.T) {
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":1}`)
 	offer := `{"verdict":"approve","shown_fully":true,"binding":"` + r.Binding() + `","grant":{"max_uses":5}}`
-	grant := h.do("POST", "/v1/requests/"+r.ID+"/votes", mara, offer, "If-Match", version(r)).must(200).str("grant", "id")
+	grant := h.do("POST", "/v1/requests/"+r.ID+"/votes", mara, offer, "If-Match", version(r)).
+		must(200).
+		str("grant", "id")
 	h.size()
-	all := h.token(store.Token{Tenant: "globex", Name: "rt", Person: "mara", Scopes: []string{"decide", "request", "read", "vote"}})
-	root := h.token(store.Token{Tenant: "globex", Name: "root", Scopes: []string{"read", "admin"}})
+	all := h.token(store.Token{
+		Tenant: "globex",
+		Name:   "rt",
+		Person: "mara",
+		Scopes: []string{"decide", "request", "read", "vote"},
+	})
+	root := h.token(store.Token{
+		Tenant: "globex",
+		Name:   "root",
+		Scopes: []string{"read", "admin"},
+	})
 	body := map[string]string{
-		"votes": offer, "edits": `{"arguments":"{}","binding":"` + r.Binding() + `"}`, "consume": `{"binding":"` + r.Binding() + `","key":"k"}`,
+		"votes":   offer,
+		"edits":   `{"arguments":"{}","binding":"` + r.Binding() + `"}`,
+		"consume": `{"binding":"` + r.Binding() + `","key":"k"}`,
 	}
 	for pattern := range server.Routes() {
 		method, path := concrete(h, pattern, r.ID, grant)
@@ -220,25 +256,51 @@ func TestTenants(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/v1/requests", "/v1/grants?all=true", "/v1/freezes", "/v1/stats", "/v1/deliveries", "/v1/audit/checkpoint"} {
-		if a := h.do("GET", path, root, "").must(200); strings.Contains(a.text, "desk") || strings.Contains(a.text, r.ID) {
+
+	for _, path := range []string{
+		"/v1/requests",
+		"/v1/grants?all=true",
+		"/v1/freezes",
+		"/v1/stats",
+		"/v1/deliveries",
+		"/v1/audit/checkpoint",
+	} {
+		if a := h.do("GET", path, root, "").must(200); strings.Contains(a.text, "desk") ||
+			strings.Contains(a.text, r.ID) {
 			t.Errorf("%s: got %s", path, a.text)
 		}
 	}
+
 	h.do("GET", "/v1/audit/proof/0", all, "").must(404)
 	h.do("GET", "/v1/audit/export", all, "").must(404)
 	if a := h.do("GET", "/v1/tokens", root, "").must(200); strings.Contains(a.text, "acme") {
 		t.Errorf("got %s", a.text)
 	}
-	if a := h.do("POST", "/v1/agents/desk/requests", all, `{"call":{"kind":"tool","tool":"trade","args":{"amount":1}}}`).must(201); a.str("request", "id") == r.ID || a.str("request", "tenant") != "globex" {
+	if a := h.do(
+		"POST",
+		"/v1/agents/desk/requests",
+		all,
+		`{"call":{"kind":"tool","tool":"trade","args":{"amount":1}}}`,
+	).must(201); a.str(
+		"request",
+		"id",
+	) == r.ID ||
+		a.str("request", "tenant") != "globex" {
 		t.Errorf("got %s", a.text)
 	}
-	if a := h.do("POST", "/v1/agents/desk/requests", all, `{"call":{"kind":"tool","tool":"quote"},"tenant":"acme"}`); a.status != 400 {
+
+	if a := h.do(
+		"POST",
+		"/v1/agents/desk/requests",
+		all,
+		`{"call":{"kind":"tool","tool":"quote"},"tenant":"acme"}`,
+	); a.status != 400 {
 		t.Errorf("got %s", a.text)
 	}
 }
 
-// TestRuntimesSeeTheirOwn: a token that may only ask sees what its own name asked, and no more.
+// TestRuntimesSeeTheirOwn: a token that may only ask sees what its own
+// name asked, and no more.
 func TestRuntimesSeeTheirOwn(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
@@ -246,15 +308,26 @@ func TestRuntimesSeeTheirOwn(t *testing.T) {
 	h.vote(h.voter("mara"), r, "approve").must(200)
 	other := h.token(store.Token{Name: "rt2", Scopes: []string{"request"}})
 	for _, c := range []struct{ method, path, body string }{
-		{"GET", "", ""}, {"GET", "/history", ""}, {"POST", "/consume", `{"binding":"` + r.Binding() + `","key":"k"}`}, {"POST", "/cancel", ""},
+		{"GET", "", ""},
+		{"GET", "/history", ""},
+		{"POST", "/consume", `{"binding":"` + r.Binding() + `","key":"k"}`},
+		{"POST", "/cancel", ""},
 	} {
 		if a := h.do(c.method, "/v1/requests/"+r.ID+c.path, other, c.body); a.status != 404 {
 			t.Errorf("%s %s: got %d %s", c.method, c.path, a.status, a.text)
 		}
 	}
-	if a := h.do("POST", "/v1/agents/desk/requests", other, `{"call":{"kind":"tool","tool":"trade","args":{"amount":9}},"replaces":"`+r.ID+`"}`); a.status != 422 || a.str("field") != "replaces" {
+
+	if a := h.do(
+		"POST",
+		"/v1/agents/desk/requests",
+		other,
+		`{"call":{"kind":"tool","tool":"trade","args":{"amount":9}},"replaces":"`+r.ID+`"}`,
+	); a.status != 422 ||
+		a.str("field") != "replaces" {
 		t.Errorf("got %s", a.text)
 	}
+
 	renewed := h.token(store.Token{Name: "rt", Scopes: []string{"request"}})
 	h.do("GET", "/v1/requests/"+r.ID, renewed, "").must(200)
 	h.consume(renewed, r, "k").must(200)
@@ -264,31 +337,46 @@ func TestRuntimesSeeTheirOwn(t *testing.T) {
 func TestBoundToAgents(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(h.token(store.Token{Name: "rt", Scopes: []string{"request"}}), `{"amount":1}`)
-	bound := h.token(store.Token{Name: "rt", Person: "mara", Scopes: []string{"decide", "request", "read", "vote", "admin"}, Agents: []string{"other"}})
+	bound := h.token(store.Token{
+		Name:   "rt",
+		Person: "mara",
+		Scopes: []string{"decide", "request", "read", "vote", "admin"},
+		Agents: []string{"other"},
+	})
 	for _, path := range []string{"/v1/agents/desk/decide", "/v1/agents/desk/requests"} {
-		if a := h.do("POST", path, bound, `{"call":{"kind":"tool","tool":"trade"}}`); a.str("code") != "agent_not_allowed" {
+		if a := h.do("POST", path, bound, `{"call":{"kind":"tool","tool":"trade"}}`); a.str(
+			"code",
+		) != "agent_not_allowed" {
 			t.Errorf("%s: got %s", path, a.text)
 		}
 	}
+
 	h.do("GET", "/v1/requests/"+r.ID, bound, "").must(404)
 	h.vote(bound, r, "approve").must(404)
 	h.do("POST", "/v1/requests/"+r.ID+"/cancel", bound, "").must(404)
 	for _, path := range []string{"/v1/requests", "/v1/tokens", "/v1/audit/checkpoint", "/v1/events"} {
-		if a := h.do("GET", path, bound, ""); a.str("code") != "missing_scope" || !strings.Contains(a.text, "bound to agents") {
+		if a := h.do("GET", path, bound, ""); a.str("code") != "missing_scope" ||
+			!strings.Contains(a.text, "bound to agents") {
 			t.Errorf("%s: got %s", path, a.text)
 		}
 	}
+
 	if a := h.do("POST", "/v1/freezes", bound, `{}`); a.str("code") != "agent_not_allowed" {
 		t.Errorf("a bound token froze the tenant: %s", a.text)
 	}
 	h.do("POST", "/v1/freezes", bound, `{"agent":"other"}`).must(200)
 }
 
-// TestReadingChangesNothing (threat 11): no GET and no HEAD of any operation, with the strongest tokens, changes anything. Only an export
-// is written down.
+// TestReadingChangesNothing (threat 11): no GET and no HEAD of any
+// operation, with the strongest tokens, changes anything. Only an
+// export is written down.
 func TestReadingChangesNothing(t *testing.T) {
 	h := newHarness(t)
-	strong := h.token(store.Token{Name: "rt", Person: "mara", Scopes: []string{"decide", "request", "read", "vote"}})
+	strong := h.token(store.Token{
+		Name:   "rt",
+		Person: "mara",
+		Scopes: []string{"decide", "request", "read", "vote"},
+	})
 	admin := h.admin()
 	r := h.ask(strong, `{"amount":1}`)
 	before, doc := h.size(), h.do("GET", "/v1/requests/"+r.ID, strong, "").text
@@ -300,13 +388,16 @@ func TestReadingChangesNothing(t *testing.T) {
 			}
 			for _, token := range []string{strong, admin} {
 				a := h.do(method, path, token, "")
-				if posts := strings.HasPrefix(pattern, "POST "); posts && a.status < 400 && path != "/v1/tokens" && path != "/v1/freezes" {
+				if posts := strings.HasPrefix(pattern, "POST "); posts && a.status < 400 &&
+					path != "/v1/tokens" &&
+					path != "/v1/freezes" {
 					t.Errorf("%s %s answers %d", method, path, a.status)
 				}
 				h.do(method, path+"?verdict=approve&binding="+r.Binding()+"&shown_fully=true", token, "")
 			}
 		}
 	}
+
 	if after := h.size(); after != before {
 		t.Errorf("reading wrote %d entries", after-before)
 	}
@@ -339,7 +430,9 @@ func TestWhatIsNotThere(t *testing.T) {
 			body = `{"kind":"tool","tool":"x"}`
 		}
 		a := h.do(c.method, c.path, rt, body)
-		if a.status != c.status || a.str("code") != c.code || a.header.Get("Allow") != c.allow || a.str("request_id") == "" || a.str("request_id") != a.header.Get("Request-Id") {
+		if a.status != c.status || a.str("code") != c.code || a.header.Get("Allow") != c.allow ||
+			a.str("request_id") == "" ||
+			a.str("request_id") != a.header.Get("Request-Id") {
 			t.Errorf("%s %s: got %d %v %s", c.method, c.path, a.status, a.header, a.text)
 		}
 	}
@@ -360,27 +453,115 @@ func TestBodies(t *testing.T) {
 		{"nothing", open, "", nil, 400, "bad_request", ""},
 		{"no object", open, `[]`, nil, 400, "bad_request", ""},
 		{"text after it", open, `{"call":{"kind":"tool","tool":"quote"}} {}`, nil, 400, "bad_request", ""},
-		{"a field twice", open, `{"call":{"kind":"tool","tool":"quote"},"call":{"kind":"tool","tool":"drop"}}`, nil, 400, "bad_request", "call"},
-		{"a field twice, spelt differently", open, `{"call":{"kind":"tool","tool":"quote"},"c\u0061ll":{"kind":"tool","tool":"drop"}}`, nil, 400, "bad_request", "call"},
-		{"a field twice inside", open, `{"call":{"kind":"tool","tool":"quote","tool":"drop"}}`, nil, 400, "bad_request", "call.tool"},
+		{
+			"a field twice",
+			open,
+			`{"call":{"kind":"tool","tool":"quote"},"call":{"kind":"tool","tool":"drop"}}`,
+			nil,
+			400,
+			"bad_request",
+			"call",
+		},
+		{
+			"a field twice, spelt differently",
+			open,
+			`{"call":{"kind":"tool","tool":"quote"},"c\u0061ll":{"kind":"tool","tool":"drop"}}`,
+			nil,
+			400,
+			"bad_request",
+			"call",
+		},
+		{
+			"a field twice inside",
+			open,
+			`{"call":{"kind":"tool","tool":"quote","tool":"drop"}}`,
+			nil,
+			400,
+			"bad_request",
+			"call.tool",
+		},
 		{"wrong case", open, `{"Call":{"kind":"tool","tool":"quote"}}`, nil, 400, "bad_request", "Call"},
 		{"wrong case inside", open, `{"call":{"kind":"tool","Tool":"quote"}}`, nil, 400, "bad_request", "call.Tool"},
 		{"unknown", open, `{"call":{"kind":"tool","tool":"quote"},"replace":"x"}`, nil, 400, "bad_request", "replace"},
 		{"no call", open, `{"replaces":"x"}`, nil, 400, "bad_request", "call"},
 		{"null", open, `{"call":null}`, nil, 400, "bad_request", "call"},
 		{"not UTF-8", open, "{\"call\":{\"kind\":\"tool\",\"tool\":\"q\xff\"}}", nil, 400, "bad_request", "call.tool"},
-		{"no type", open, `{"call":{"kind":"tool","tool":"quote"}}`, []string{"Content-Type", ""}, 415, "unsupported_media_type", ""},
-		{"a form", open, `call=1`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "unsupported_media_type", ""},
-		{"plain text", open, `{"call":{"kind":"tool","tool":"quote"}}`, []string{"Content-Type", "text/plain"}, 415, "unsupported_media_type", ""},
-		{"Latin-1", open, `{"call":{"kind":"tool","tool":"quote"}}`, []string{"Content-Type", "application/json; charset=latin1"}, 415, "unsupported_media_type", ""},
-		{"compressed", open, `{"call":{"kind":"tool","tool":"quote"}}`, []string{"Content-Encoding", "gzip"}, 415, "unsupported_media_type", ""},
+		{
+			"no type",
+			open,
+			`{"call":{"kind":"tool","tool":"quote"}}`,
+			[]string{"Content-Type", ""},
+			415,
+			"unsupported_media_type",
+			"",
+		},
+		{
+			"a form",
+			open,
+			`call=1`,
+			[]string{"Content-Type", "application/x-www-form-urlencoded"},
+			415,
+			"unsupported_media_type",
+			"",
+		},
+		{
+			"plain text",
+			open,
+			`{"call":{"kind":"tool","tool":"quote"}}`,
+			[]string{"Content-Type", "text/plain"},
+			415,
+			"unsupported_media_type",
+			"",
+		},
+		{
+			"Latin-1",
+			open,
+			`{"call":{"kind":"tool","tool":"quote"}}`,
+			[]string{"Content-Type", "application/json; charset=latin1"},
+			415,
+			"unsupported_media_type",
+			"",
+		},
+		{
+			"compressed",
+			open,
+			`{"call":{"kind":"tool","tool":"quote"}}`,
+			[]string{"Content-Encoding", "gzip"},
+			415,
+			"unsupported_media_type",
+			"",
+		},
 		{"over the arguments' limit", open, big + strings.Repeat(" ", 3<<20), nil, 413, "too_large", ""},
-		{"over the limit of others", "/v1/requests/x/votes", `{"reason":"` + strings.Repeat("x", 1<<20) + `"}`, nil, 413, "too_large", ""},
-		{"both forms", "/v1/requests/ID/consume", `{"call":{"kind":"tool","tool":"trade"},"binding":"sha256:0","key":"k"}`, nil, 400, "bad_request", ""},
+		{
+			"over the limit of others",
+			"/v1/requests/x/votes",
+			`{"reason":"` + strings.Repeat("x", 1<<20) + `"}`,
+			nil,
+			413,
+			"too_large",
+			"",
+		},
+		{
+			"both forms",
+			"/v1/requests/ID/consume",
+			`{"call":{"kind":"tool","tool":"trade"},"binding":"sha256:0","key":"k"}`,
+			nil,
+			400,
+			"bad_request",
+			"",
+		},
 		{"neither form", "/v1/requests/ID/consume", `{"key":"k"}`, nil, 400, "bad_request", ""},
 		{"no key", "/v1/requests/ID/consume", `{"binding":"sha256:0"}`, nil, 400, "bad_request", "key"},
 		{"an empty key", "/v1/requests/ID/consume", `{"binding":"sha256:0","key":""}`, nil, 400, "bad_request", "key"},
-		{"a long reason", "/v1/requests/ID/cancel", `{"reason":"` + strings.Repeat("x", 4001) + `"}`, nil, 400, "bad_request", "reason"},
+		{
+			"a long reason",
+			"/v1/requests/ID/cancel",
+			`{"reason":"` + strings.Repeat("x", 4001) + `"}`,
+			nil,
+			400,
+			"bad_request",
+			"reason",
+		},
 		{"an empty object", "/v1/requests/ID/cancel", `{"resaon":"x"}`, nil, 400, "bad_request", "resaon"},
 	} {
 		token := rt
@@ -393,28 +574,49 @@ func TestBodies(t *testing.T) {
 			t.Errorf("%s: got %d %s", c.name, a.status, a.text)
 		}
 	}
+
 	h.do("POST", open, rt, big).must(200)
-	h.do("POST", open, rt, `{"call":{"kind":"tool","tool":"quote"}}`, "Content-Type", "application/json; charset=UTF-8").must(200)
+	h.do(
+		"POST",
+		open,
+		rt,
+		`{"call":{"kind":"tool","tool":"quote"}}`,
+		"Content-Type",
+		"application/json; charset=UTF-8",
+	).
+		must(200)
 	if a := h.do("POST", "/v1/tokens/x/revoke", h.admin(), `{}`); a.str("code") != "bad_request" {
 		t.Errorf("a body where none is expected: %s", a.text)
 	}
 }
 
-// TestOtherNamesOfAPersonGiveNoVotes: an alias may pass to somebody else, so a token that names one speaks for nobody.
+// TestOtherNamesOfAPersonGiveNoVotes: an alias may pass to somebody
+// else, so a token that names one speaks for nobody.
 func TestOtherNamesOfAPersonGiveNoVotes(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(h.runtime(), `{"amount":1}`)
-	alias := h.token(store.Token{Name: "old", Person: "mara@example.com", Scopes: []string{"read", "vote", "request"}})
+	alias := h.token(store.Token{
+		Name:   "old",
+		Person: "mara@example.com",
+		Scopes: []string{"read", "vote", "request"},
+	})
 	edit := `{"arguments":"{}","binding":"` + r.Binding() + `"}`
 	for what, a := range map[string]*answer{
 		"vote": h.vote(alias, r, "approve"),
 		"edit": h.do("POST", "/v1/requests/"+r.ID+"/edits", alias, edit, "If-Match", version(r)),
 		"mine": h.do("GET", "/v1/requests?mine=true", alias, ""),
-		"ask":  h.do("POST", "/v1/agents/desk/requests", alias, `{"call":{"kind":"tool","tool":"trade","args":{"amount":2}}}`),
+		"ask": h.do(
+			"POST",
+			"/v1/agents/desk/requests",
+			alias,
+			`{"call":{"kind":"tool","tool":"trade","args":{"amount":2}}}`,
+		),
 	} {
-		if a.status != 403 || a.str("code") != "no_person" || !strings.Contains(a.str("detail"), "the person's id") {
+		if a.status != 403 || a.str("code") != "no_person" ||
+			!strings.Contains(a.str("detail"), "the person's id") {
 			t.Errorf("%s: got %d %s", what, a.status, a.text)
 		}
 	}
+
 	h.vote(h.voter("mara"), r, "approve").must(200)
 }

@@ -43,7 +43,8 @@ func (x *exchange) getGrant() error {
 	return x.answer(http.StatusOK, g)
 }
 
-// revokeGrant lets any person who may answer end a grant: ending one can only tighten.
+// revokeGrant lets any person who may answer end a grant: ending one
+// can only tighten.
 func (x *exchange) revokeGrant() error {
 	if err := x.personOrAdmin(); err != nil {
 		return err
@@ -71,7 +72,8 @@ func cmpErr(err, otherwise error) error {
 	return otherwise
 }
 
-// personOrAdmin asks a token that may only vote for its person, whom the directory must know by now.
+// personOrAdmin asks a token that may only vote for its person, whom
+// the directory must know by now.
 func (x *exchange) personOrAdmin() error {
 	if may(x.token, openapi.ScopeAdmin) {
 		return nil
@@ -99,7 +101,8 @@ func (x *exchange) listFreezes() error {
 	return x.answer(http.StatusOK, openapi.Freezes{Freezes: some(freezes)})
 }
 
-// freeze lets any person who may answer throw the kill switch; lifting it is for admins.
+// freeze lets any person who may answer throw the kill switch; lifting
+// it is for admins.
 func (x *exchange) freeze() error {
 	if err := x.personOrAdmin(); err != nil {
 		return err
@@ -116,7 +119,8 @@ func (x *exchange) freeze() error {
 	return x.listFreezes()
 }
 
-// liftFreeze lets agents go on once people have approved it; until then it answers that they are asked.
+// liftFreeze lets agents go on once people have approved it; until then
+// it answers that they are asked.
 func (x *exchange) liftFreeze() error {
 	agent, reason, err := x.freezeBody()
 	if err != nil {
@@ -125,7 +129,8 @@ func (x *exchange) liftFreeze() error {
 	if _, err := x.frozen(agent); err != nil {
 		return err
 	}
-	if asked, err := x.act(administration.LiftFreeze, administration.Lifting(agent, reason)); asked || err != nil {
+	if asked, err := x.act(administration.LiftFreeze, administration.Lifting(agent, reason)); asked ||
+		err != nil {
 		return err
 	}
 	if err := x.cfg.Service.Thaw(x.r.Context(), x.tenant(), agent, actor(x.token), reason); err != nil {
@@ -158,7 +163,10 @@ func (x *exchange) freezeBody() (agent, reason string, err error) {
 		return "", "", f.err
 	}
 	if !actsFor(x.token, agent) {
-		return "", "", fail(openapi.CodeAgentNotAllowed, "the token is bound to "+strings.Join(x.token.Agents, ", "))
+		return "", "", fail(
+			openapi.CodeAgentNotAllowed,
+			"the token is bound to "+strings.Join(x.token.Agents, ", "),
+		)
 	}
 
 	return agent, reason, nil
@@ -200,16 +208,25 @@ func (x *exchange) listTokens() error {
 // maker makes and ends tokens for this server.
 func (x *exchange) maker() *tokens.Maker {
 	return &tokens.Maker{
-		Store: x.cfg.Store, Directory: x.cfg.Directory, Record: x.cfg.Service.Record, Now: x.cfg.Now, Random: x.cfg.Random,
+		Store:     x.cfg.Store,
+		Directory: x.cfg.Directory,
+		Record:    x.cfg.Service.Record,
+		Now:       x.cfg.Now,
+		Random:    x.cfg.Random,
 	}
 }
 
-// createToken makes a token once people have approved it; until then it answers that they are asked.
+// createToken makes a token once people have approved it; until then it
+// answers that they are asked.
 func (x *exchange) createToken() error {
 	f := object(x.body, "", "name", "scopes", "agents", "person", "expires_in", "replaces").must("name", "scopes")
 	spec := tokens.Spec{
-		Name: f.text("name"), Scopes: f.texts("scopes"), Agents: f.texts("agents"), Person: f.text("person"),
-		Age: f.duration("expires_in"), Replaces: f.text("replaces"),
+		Name:     f.text("name"),
+		Scopes:   f.texts("scopes"),
+		Agents:   f.texts("agents"),
+		Person:   f.text("person"),
+		Age:      f.duration("expires_in"),
+		Replaces: f.text("replaces"),
 	}
 	if f.err != nil {
 		return f.err
@@ -231,7 +248,8 @@ func (x *exchange) createToken() error {
 	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: tokens.Shown(t), Secret: secret})
 }
 
-// tokenAct is what people are shown of a token that is to be made. It is the same each time that the token is asked for.
+// tokenAct is what people are shown of a token that is to be made. It
+// is the same each time that the token is asked for.
 func tokenAct(t store.Token, spec tokens.Spec) map[string]any {
 	agents := t.Agents
 	if len(agents) == 0 {
@@ -243,18 +261,27 @@ func tokenAct(t store.Token, spec tokens.Spec) map[string]any {
 	}
 
 	return map[string]any{
-		"what": "a token named " + t.Name + " with the scopes " + strings.Join(t.Scopes, ", "),
-		"name": t.Name, "scopes": t.Scopes, "agents": agents, "person": t.Person, "replaces": spec.Replaces,
+		"what":       "a token named " + t.Name + " with the scopes " + strings.Join(t.Scopes, ", "),
+		"name":       t.Name,
+		"scopes":     t.Scopes,
+		"agents":     agents,
+		"person":     t.Person,
+		"replaces":   spec.Replaces,
 		"expires_in": policy.FormatDuration(age),
 	}
 }
 
-// act asks people about an act of administration, or takes the run of it that they have approved. asked says that the answer
-// has been sent: people are asked.
+// act asks people about an act of administration, or takes the run of
+// it that they have approved. asked says that the answer has been sent:
+// people are asked.
 func (x *exchange) act(act administration.Act, args map[string]any) (asked bool, err error) {
 	if x.cfg.Administration == nil {
-		return false, fail(openapi.CodeNotFound, "this server has no administrators who could be asked: an operator acts on the store itself")
+		return false, fail(
+			openapi.CodeNotFound,
+			"this server has no administrators who could be asked: an operator acts on the store itself",
+		)
 	}
+
 	who := approval.AdministrationAsker(x.token.Name, x.token.Person)
 	err = x.cfg.Administration.Take(x.r.Context(), x.tenant(), who, act, args)
 	x.wake()
@@ -305,10 +332,20 @@ func (x *exchange) listDeliveries() error {
 	out := openapi.Deliveries{Deliveries: make([]openapi.Delivery, len(jobs))}
 	for i, j := range jobs {
 		out.Deliveries[i] = openapi.Delivery{
-			ID: j.ID, Tenant: j.Tenant, Target: j.Target, Event: j.Event, Subject: j.Subject, Payload: j.Payload, State: openapi.DeliveryState(j.State),
-			Attempt: j.Attempt, RunAt: j.RunAt, Problem: j.Problem, Created: j.Created,
+			ID:      j.ID,
+			Tenant:  j.Tenant,
+			Target:  j.Target,
+			Event:   j.Event,
+			Subject: j.Subject,
+			Payload: j.Payload,
+			State:   openapi.DeliveryState(j.State),
+			Attempt: j.Attempt,
+			RunAt:   j.RunAt,
+			Problem: j.Problem,
+			Created: j.Created,
 		}
 	}
+
 	return x.answer(http.StatusOK, out)
 }
 

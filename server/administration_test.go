@@ -14,8 +14,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// TestH3_AnAdminTokenIsNoApprover: whoever holds one makes no token that answers, none that asks and administers, and no token
-// at all without two administrators.
+// TestH3_AnAdminTokenIsNoApprover: whoever holds one makes no token
+// that answers, none that asks and administers, and no token at all
+// without two administrators.
 func TestH3_AnAdminTokenIsNoApprover(t *testing.T) {
 	h := newHarness(t)
 	admin := h.admin()
@@ -50,7 +51,8 @@ func TestH3_AnAdminTokenIsNoApprover(t *testing.T) {
 	}
 }
 
-// TestH3_ATokenThatAsksDoesNotAdminister: a token from before that administers and asks does no administration.
+// TestH3_ATokenThatAsksDoesNotAdminister: a token from before that
+// administers and asks does no administration.
 func TestH3_ATokenThatAsksDoesNotAdminister(t *testing.T) {
 	h := newHarness(t)
 	both := h.token(store.Token{Name: "both", Scopes: []string{"request", "admin", "read"}})
@@ -61,14 +63,21 @@ func TestH3_ATokenThatAsksDoesNotAdminister(t *testing.T) {
 	}
 }
 
-// TestH3_AnAdministratorNeedsAnother: the person of an admin token can't be the one who approves what it asks.
+// TestH3_AnAdministratorNeedsAnother: the person of an admin token
+// can't be the one who approves what it asks.
 func TestH3_AnAdministratorNeedsAnother(t *testing.T) {
 	h := newHarness(t)
 	if err := h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"); err != nil {
 		t.Fatal(err)
 	}
-	root := h.token(store.Token{Name: "root", Person: "ada", Scopes: []string{"admin", "read"}})
-	id := h.do("POST", "/v1/freezes/lift", root, `{"agent":"desk","reason":"done"}`).must(202).str("request", "id")
+	root := h.token(store.Token{
+		Name:   "root",
+		Person: "ada",
+		Scopes: []string{"admin", "read"},
+	})
+	id := h.do("POST", "/v1/freezes/lift", root, `{"agent":"desk","reason":"done"}`).
+		must(202).
+		str("request", "id")
 
 	h.vote(h.voter("ada"), h.request(id), "approve").must(200)
 	if a := h.vote(h.voter("mara"), h.request(id), "approve").must(200); a.str("outcome") != "not_eligible" {
@@ -81,43 +90,59 @@ func TestH3_AnAdministratorNeedsAnother(t *testing.T) {
 	h.do("POST", "/v1/freezes/lift", root, `{"agent":"desk","reason":"done"}`).must(200)
 }
 
-// TestH3_RuntimesCantSpeakForAdministration: for them the reserved agent is not there.
+// TestH3_RuntimesCantSpeakForAdministration: for them the reserved
+// agent is not there.
 func TestH3_RuntimesCantSpeakForAdministration(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
 	for path, body := range map[string]string{
-		"requests":  `{"call":{"kind":"tool","tool":"create_token","args":{"name":"x"}}}`,
-		"decide":    `{"kind":"tool","tool":"create_token","args":{"name":"x"}}`,
-		"questions": `{"call":{"kind":"tool","tool":"create_token","args":{}},"asker":"files","prompt":"?","choices":["a","b"],"default":0}`,
+		"requests": `{"call":{"kind":"tool","tool":"create_token","args":{"name":"x"}}}`,
+		"decide":   `{"kind":"tool","tool":"create_token","args":{"name":"x"}}`,
+		"questions": `{"call":{"kind":"tool","tool":"create_token","args":{}},"asker":"files","prompt":"?",` +
+			`"choices":["a","b"],"default":0}`,
 	} {
 		a := h.do("POST", "/v1/agents/"+administration.Agent+"/"+path, rt, body)
 		if a.status != 404 && a.str("denied") != "unknown_agent" && a.str("outcome") != "deny" {
 			t.Errorf("%s: got %d %s", path, a.status, a.text)
 		}
 	}
-	if found, err := h.store.Requests(t.Context(), "acme", approval.Filter{Agent: administration.Agent}); err != nil || found.Total != 0 {
+
+	if found, err := h.store.Requests(t.Context(), "acme", approval.Filter{Agent: administration.Agent}); err != nil ||
+		found.Total != 0 {
 		t.Errorf("got %+v, %v", found, err)
 	}
 }
 
-// TestL1_WhoLeftCanDoNothing: a token of somebody whom the directory doesn't know any more neither freezes nor revokes.
+// TestL1_WhoLeftCanDoNothing: a token of somebody whom the directory
+// doesn't know any more neither freezes nor revokes.
 func TestL1_WhoLeftCanDoNothing(t *testing.T) {
 	h := newHarness(t)
 	mara, gone := h.voter("mara"), h.voter("eve")
 	r := h.ask(h.runtime(), `{"amount":1}`)
-	grant := h.do("POST", "/v1/requests/"+r.ID+"/votes", mara,
-		`{"verdict":"approve","shown_fully":true,"binding":"`+r.Binding()+`","grant":{"max_uses":5}}`, "If-Match", version(r)).must(200).str("grant", "id")
-	for path, body := range map[string]string{"/v1/freezes": `{"agent":"desk"}`, "/v1/grants/" + grant + "/revoke": `{}`} {
+	grant := h.do(
+		"POST",
+		"/v1/requests/"+r.ID+"/votes",
+		mara,
+		`{"verdict":"approve","shown_fully":true,"binding":"`+r.Binding()+`","grant":{"max_uses":5}}`,
+		"If-Match",
+		version(r),
+	).must(200).str("grant", "id")
+	for path, body := range map[string]string{
+		"/v1/freezes":                     `{"agent":"desk"}`,
+		"/v1/grants/" + grant + "/revoke": `{}`,
+	} {
 		if a := h.do("POST", path, gone, body); a.status != 403 || a.str("code") != "unknown_person" {
 			t.Errorf("%s: got %d %s", path, a.status, a.text)
 		}
 	}
+
 	if freezes, _ := h.store.Freezes(t.Context(), "acme"); len(freezes) != 0 {
 		t.Errorf("got %+v", freezes)
 	}
 }
 
-// TestH3_ACommandLineIsSignedInByItsPerson goes the whole way of a command line by HTTP.
+// TestH3_ACommandLineIsSignedInByItsPerson goes the whole way of a
+// command line by HTTP.
 func TestH3_ACommandLineIsSignedInByItsPerson(t *testing.T) {
 	h := newHarness(t)
 	begun := h.do("POST", "/v1/device", "", `{"name":"laptop"}`).must(201)
@@ -176,7 +201,8 @@ func TestTheClientSignsIn(t *testing.T) {
 	}
 }
 
-// TestL15_ActsOfAdministratorsAreInTheLedger: exports, deliveries sent again, tokens, freezes.
+// TestL15_ActsOfAdministratorsAreInTheLedger: exports, deliveries sent
+// again, tokens, freezes.
 func TestL15_ActsOfAdministratorsAreInTheLedger(t *testing.T) {
 	h := newHarness(t)
 	admin := h.admin()
@@ -196,7 +222,15 @@ func TestL15_ActsOfAdministratorsAreInTheLedger(t *testing.T) {
 	for _, e := range entries {
 		all += string(e.Leaf) + "\n"
 	}
-	for _, kind := range []string{"frozen", "thawed", "token_created", "token_revoked", "exported", "request_opened", "permit_consumed"} {
+	for _, kind := range []string{
+		"frozen",
+		"thawed",
+		"token_created",
+		"token_revoked",
+		"exported",
+		"request_opened",
+		"permit_consumed",
+	} {
 		if !strings.Contains(all, `"type":"`+kind+`"`) {
 			t.Errorf("%s is not in the ledger:\n%s", kind, all)
 		}

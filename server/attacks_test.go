@@ -17,10 +17,16 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// TestNobodyAnswersWhatTheirOwnTokenAsked: whoever asks through one token must not answer through another, whatever the first one is called.
+// TestNobodyAnswersWhatTheirOwnTokenAsked: whoever asks through one
+// token must not answer through another, whatever the first one is
+// called.
 func TestNobodyAnswersWhatTheirOwnTokenAsked(t *testing.T) {
 	h := newHarness(t)
-	laptop := h.token(store.Token{Name: "laptop", Person: "mara", Scopes: []string{"request"}})
+	laptop := h.token(store.Token{
+		Name:   "laptop",
+		Person: "mara",
+		Scopes: []string{"request"},
+	})
 	r := h.ask(laptop, `{"amount":1}`)
 	if got := h.vote(h.voter("mara"), r, "approve").must(200).str("outcome"); got != "not_eligible" {
 		t.Errorf("mara approved what mara asked for: %s", got)
@@ -30,10 +36,13 @@ func TestNobodyAnswersWhatTheirOwnTokenAsked(t *testing.T) {
 	}
 }
 
-// TestEventStreamsEndWithTheirToken: a token that was revoked, or that expired, sees nothing more.
+// TestEventStreamsEndWithTheirToken: a token that was revoked, or that
+// expired, sees nothing more.
 func TestEventStreamsEndWithTheirToken(t *testing.T) {
 	for name, end := range map[string]func(h *harness, id string){
-		"revoked": func(h *harness, id string) { h.do("POST", "/v1/tokens/"+id+"/revoke", h.admin(), "").must(204) },
+		"revoked": func(h *harness, id string) {
+			h.do("POST", "/v1/tokens/"+id+"/revoke", h.admin(), "").must(204)
+		},
 		"expired": func(h *harness, _ string) { h.clock.Add(2 * time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +78,8 @@ func TestEventStreamsEndWithTheirToken(t *testing.T) {
 	}
 }
 
-// TestLongPollsEndWithTheirToken: what happens after a token was revoked is not told to whoever began to wait before.
+// TestLongPollsEndWithTheirToken: what happens after a token was
+// revoked is not told to whoever began to wait before.
 func TestLongPollsEndWithTheirToken(t *testing.T) {
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
@@ -80,11 +90,18 @@ func TestLongPollsEndWithTheirToken(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
-		if a := h.do("GET", "/v1/requests/"+r.ID+"?wait=50s&version="+strings.Trim(version(r), `"`), rt, ""); a.status != 401 {
+		if a := h.do(
+			"GET",
+			"/v1/requests/"+r.ID+"?wait=50s&version="+strings.Trim(version(r), `"`),
+			rt,
+			"",
+		); a.status != 401 {
 			t.Errorf("got %d %s", a.status, a.text)
 		}
 	})
-	testwait.Until(t, "somebody waits", func() bool { return strings.Contains(h.do("GET", "/metrics", "", "").text, "assent_long_polls 1") })
+	testwait.Until(t, "somebody waits", func() bool {
+		return strings.Contains(h.do("GET", "/metrics", "", "").text, "assent_long_polls 1")
+	})
 	for _, tok := range tokens {
 		if tok.Name == "rt" {
 			h.do("POST", "/v1/tokens/"+tok.ID+"/revoke", h.admin(), "").must(204)
@@ -94,7 +111,8 @@ func TestLongPollsEndWithTheirToken(t *testing.T) {
 	all.Wait()
 }
 
-// TestSlowBodiesAreCutOff: whoever needn't sign in can't hold connections by sending a form a byte at a time.
+// TestSlowBodiesAreCutOff: whoever needn't sign in can't hold
+// connections by sending a form a byte at a time.
 func TestSlowBodiesAreCutOff(t *testing.T) {
 	read := make(chan error, 1)
 	h := newHarness(t, func(c *server.Config) {
@@ -110,9 +128,13 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "POST /slack/acme HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx"); err != nil {
+	if _, err := io.WriteString(
+		conn,
+		"POST /slack/acme HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx",
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	select {
 	case err := <-read:
 		if err == nil {
@@ -121,7 +143,9 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Error("the body is still waited for")
 	}
-	for _, route := range []string{"GET /healthz", "POST /v1/tokens", "POST /v1/nowhere", "DELETE /readyz"} { // nobody has signed in
+
+	// nobody has signed in
+	for _, route := range []string{"GET /healthz", "POST /v1/tokens", "POST /v1/nowhere", "DELETE /readyz"} {
 		probe, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 		if err != nil {
 			t.Fatal(err)
@@ -135,21 +159,28 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 			t.Errorf("%s: the body is waited for", route)
 		}
 	}
+
 	h.do("POST", "/page", "", "whole").must(204)
 	if err := <-read; err != nil {
 		t.Error(err)
 	}
 }
 
-// TestFreezesNameAgents: what can't be the name of an agent can't be frozen, so that nobody fills what every call reads.
+// TestFreezesNameAgents: what can't be the name of an agent can't be
+// frozen, so that nobody fills what every call reads.
 func TestFreezesNameAgents(t *testing.T) {
 	h := newHarness(t)
 	mara := h.voter("mara")
-	for name, agent := range map[string]string{"long": strings.Repeat("a", 100_000), "control": `a\u0000b`, "line": `a\nb`} {
+	for name, agent := range map[string]string{
+		"long":    strings.Repeat("a", 100_000),
+		"control": `a\u0000b`,
+		"line":    `a\nb`,
+	} {
 		if a := h.do("POST", "/v1/freezes", mara, `{"agent":"`+agent+`"}`); a.status != 422 {
 			t.Errorf("%s: got %d %.200s", name, a.status, a.text)
 		}
 	}
+
 	if a := h.do("GET", "/v1/grants/%00", mara, ""); a.status != 404 {
 		t.Errorf("got %d %s", a.status, a.text)
 	}

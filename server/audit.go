@@ -15,7 +15,11 @@ func (x *exchange) checkpoint() error {
 	if err != nil {
 		return err
 	}
-	return x.answer(http.StatusOK, openapi.Checkpoint{Size: size, Checkpoint: string(signed), PublicKey: x.cfg.Signer.PublicKey()})
+	return x.answer(http.StatusOK, openapi.Checkpoint{
+		Size:       size,
+		Checkpoint: string(signed),
+		PublicKey:  x.cfg.Signer.PublicKey(),
+	})
 }
 
 func (x *exchange) proof() error {
@@ -43,17 +47,24 @@ func (x *exchange) proof() error {
 		return err
 	}
 	return x.answer(http.StatusOK, ledger.Proof{
-		Index: index, Leaf: entries[0].Leaf, Openings: entries[0].Openings, Hashes: hashes, PublicKey: x.cfg.Signer.PublicKey(), Checkpoint: signed,
+		Index:      index,
+		Leaf:       entries[0].Leaf,
+		Openings:   entries[0].Openings,
+		Hashes:     hashes,
+		PublicKey:  x.cfg.Signer.PublicKey(),
+		Checkpoint: signed,
 	})
 }
 
-// exportBatch is how many entries are read at once, and exportWeight what they may take of the memory, in bytes.
+// exportBatch is how many entries are read at once, and exportWeight
+// what they may take of the memory, in bytes.
 const (
 	exportBatch  = 100
 	exportWeight = 32 << 20
 )
 
-// export streams the ledger. Once it has begun only its last line says that it is whole: on an error the connection is cut.
+// export streams the ledger. Once it has begun only its last line says
+// that it is whole: on an error the connection is cut.
 func (x *exchange) export() error {
 	place, err := x.place(x.cfg.Shares.Streams, "streams")
 	if err != nil {
@@ -93,6 +104,7 @@ func (x *exchange) export() error {
 		}
 		panic(http.ErrAbortHandler)
 	}
+
 	return nil
 }
 
@@ -116,5 +128,6 @@ func (x *exchange) exportAll(out *ledger.Writer, size int64) error {
 		}
 		next += int64(len(entries))
 	}
+
 	return out.Close()
 }

@@ -22,7 +22,9 @@ func TestAuditVerifiesOffline(t *testing.T) {
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	c := h.client(mara)
-	if a := h.do("GET", "/v1/audit/checkpoint", mara, "").must(200); a.get("size") != 0.0 || a.str("checkpoint") != "" || a.str("public_key") != h.signer.PublicKey() {
+	if a := h.do("GET", "/v1/audit/checkpoint", mara, "").must(200); a.get("size") != 0.0 ||
+		a.str("checkpoint") != "" ||
+		a.str("public_key") != h.signer.PublicKey() {
 		t.Errorf("got %s", a.text)
 	}
 	h.do("GET", "/v1/audit/export", mara, "").must(404)
@@ -39,7 +41,10 @@ func TestAuditVerifiesOffline(t *testing.T) {
 	if err := c.Export(t.Context(), &file); err != nil {
 		t.Fatal(err)
 	}
-	report, err := ledger.Verify(bytes.NewReader(file.Bytes()), ledger.VerifyOptions{PublicKey: h.signer.PublicKey()})
+	report, err := ledger.Verify(
+		bytes.NewReader(file.Bytes()),
+		ledger.VerifyOptions{PublicKey: h.signer.PublicKey()},
+	)
 	if err != nil || !strings.Contains(file.String(), `<&> é`) {
 		t.Fatalf("the export does not verify: %v %+v", err, report)
 	}
@@ -57,6 +62,7 @@ func TestAuditVerifiesOffline(t *testing.T) {
 			t.Errorf("entry %d: %v", index, err)
 		}
 	}
+
 	h.do("GET", "/v1/audit/proof/99", mara, "").must(404)
 	h.do("GET", "/v1/audit/proof/x", mara, "").must(400)
 	h.do("GET", "/v1/audit/proof/-1", mara, "").must(400)
@@ -66,16 +72,29 @@ func TestDeliveries(t *testing.T) {
 	h := newHarness(t)
 	admin := h.admin()
 	err := h.store.Update(t.Context(), "acme", func(tx approval.Tx) error {
-		record, err := ledger.Entry{Time: time.Now(), Tenant: "acme", Type: "mark"}.Seal(strings.NewReader(strings.Repeat("salt", 100)))
-		tx.Append(record, approval.Delivery{Target: "webhook:ops", Event: "mark", Subject: "x", Payload: `{"a":1}`})
+		record, err := ledger.Entry{
+			Time:   time.Now(),
+			Tenant: "acme",
+			Type:   "mark",
+		}.Seal(strings.NewReader(strings.Repeat("salt", 100)))
+		tx.Append(record, approval.Delivery{
+			Target:  "webhook:ops",
+			Event:   "mark",
+			Subject: "x",
+			Payload: `{"a":1}`,
+		})
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := h.do("GET", "/v1/deliveries?state=waiting", admin, "").must(200); !strings.Contains(a.text, "webhook:ops") {
+	if a := h.do("GET", "/v1/deliveries?state=waiting", admin, "").must(200); !strings.Contains(
+		a.text,
+		"webhook:ops",
+	) {
 		t.Errorf("got %s", a.text)
 	}
+
 	now := h.clock.Now().Add(time.Second)
 	jobs, err := h.store.Claim(t.Context(), "me", []string{"webhook:ops"}, now, time.Minute, 1)
 	if err != nil || len(jobs) != 1 {
@@ -140,12 +159,34 @@ func TestDo(t *testing.T) {
 		{"allowed", `{"kind":"tool","tool":"quote","args":{ "s": "A" }}`, nil, `{ "s": "A" }`, ""},
 		{"no arguments", `{"kind":"tool","tool":"quote"}`, nil, `{}`, ""},
 		{"denied by policy", `{"kind":"tool","tool":"drop"}`, nil, "", "Dropping tables is not delegated"},
-		{"approved", `{"kind":"tool","tool":"trade","args":{ "amount": 1.0 }}`, vote(openapi.VoteBody{Verdict: approval.Approve}), `{ "amount": 1.0 }`, ""},
-		{"denied", `{"kind":"tool","tool":"trade","args":{"amount":2}}`, vote(openapi.VoteBody{Verdict: approval.Deny, Reason: "too late in the day"}), "", "mara denied this call: too late in the day."},
+		{
+			"approved",
+			`{"kind":"tool","tool":"trade","args":{ "amount": 1.0 }}`,
+			vote(openapi.VoteBody{Verdict: approval.Approve}),
+			`{ "amount": 1.0 }`,
+			"",
+		},
+		{
+			"denied",
+			`{"kind":"tool","tool":"trade","args":{"amount":2}}`,
+			vote(openapi.VoteBody{Verdict: approval.Deny, Reason: "too late in the day"}),
+			"",
+			"mara denied this call: too late in the day.",
+		},
 		{"denied a moment ago", `{"kind":"tool","tool":"trade","args":{"amount":2}}`, nil, "", "has just denied"},
-		{"answered", `{"kind":"tool","tool":"trade","args":{"amount":3}}`, vote(openapi.VoteBody{Verdict: approval.Respond, Response: "Sell tomorrow."}), "", "A person answered instead: Sell tomorrow."},
+		{
+			"answered",
+			`{"kind":"tool","tool":"trade","args":{"amount":3}}`,
+			vote(openapi.VoteBody{Verdict: approval.Respond, Response: "Sell tomorrow."}),
+			"",
+			"A person answered instead: Sell tomorrow.",
+		},
 		{"edited", `{"kind":"tool","tool":"trade","args":{"amount":4}}`, func(r *approval.Request) {
-			if _, err := mara.Edit(ctx, r.ID, r.Version, openapi.EditBody{Arguments: `{"amount": 3.5}`, Binding: r.Binding(), ShownFully: true}, false); err != nil {
+			if _, err := mara.Edit(ctx, r.ID, r.Version, openapi.EditBody{
+				Arguments:  `{"amount": 3.5}`,
+				Binding:    r.Binding(),
+				ShownFully: true,
+			}, false); err != nil {
 				t.Error(err)
 			}
 		}, `{"amount": 3.5}`, ""},
@@ -154,12 +195,24 @@ func TestDo(t *testing.T) {
 				t.Error(err)
 			}
 		}, "", "The request was taken back: never mind."},
-		{"no one in time", `{"kind":"tool","tool":"trade","args":{"amount":6}}`, func(*approval.Request) { h.clock.Add(25 * time.Hour) }, "", "Nobody decided about this call in time"},
+		{"no one in time", `{"kind":"tool","tool":"trade","args":{"amount":6}}`, func(*approval.Request) {
+			h.clock.Add(25 * time.Hour)
+		}, "", "Nobody decided about this call in time"},
 	} {
 		if strings.HasPrefix(tt.name, "no one") { // tokens must outlive the wait
-			c = h.client(h.token(store.Token{Name: "rt", Scopes: []string{"request"}, Expires: time.Now().Add(99 * time.Hour)}))
-			mara = h.client(h.token(store.Token{Name: "m", Person: "mara", Scopes: []string{"read", "vote"}, Expires: time.Now().Add(99 * time.Hour)}))
+			c = h.client(h.token(store.Token{
+				Name:    "rt",
+				Scopes:  []string{"request"},
+				Expires: time.Now().Add(99 * time.Hour),
+			}))
+			mara = h.client(h.token(store.Token{
+				Name:    "m",
+				Person:  "mara",
+				Scopes:  []string{"read", "vote"},
+				Expires: time.Now().Add(99 * time.Hour),
+			}))
 		}
+
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -168,7 +221,10 @@ func TestDo(t *testing.T) {
 			}
 		}()
 		var ran []string
-		err := c.Do(ctx, "desk", []byte(tt.call), func(args string) error { ran = append(ran, args); return nil })
+		err := c.Do(ctx, "desk", []byte(tt.call), func(args string) error {
+			ran = append(ran, args)
+			return nil
+		})
 		<-done
 		switch {
 		case tt.ran != "" && (err != nil || len(ran) != 1 || ran[0] != tt.ran):
@@ -183,25 +239,44 @@ func TestDo(t *testing.T) {
 func TestTheRestOfTheClient(t *testing.T) {
 	h := newHarness(t)
 	ctx := t.Context()
-	c, mara, root := h.client(h.runtime()), h.client(h.voter("mara")), h.client(h.admin())
+	c := h.client(h.runtime())
+	mara := h.client(h.voter("mara"))
+	root := h.client(h.admin())
 	d, err := c.Decide(ctx, "desk", []byte(`{"kind":"tool","tool":"trade"}`))
 	if err != nil || d.Outcome.String() != "ask" {
 		t.Errorf("got %+v, %v", d, err)
 	}
-	o, err := c.Open(ctx, "desk", []byte(`{"kind":"tool","tool":"trade","args":{"amount":8}}`), client.OpenOptions{})
+	o, err := c.Open(
+		ctx,
+		"desk",
+		[]byte(`{"kind":"tool","tool":"trade","args":{"amount":8}}`),
+		client.OpenOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o2, err := c.Open(ctx, "desk", []byte(`{"kind":"tool","tool":"trade","args":{"amount":9}}`), client.OpenOptions{Replaces: o.Request.ID})
+	o2, err := c.Open(
+		ctx,
+		"desk",
+		[]byte(`{"kind":"tool","tool":"trade","args":{"amount":9}}`),
+		client.OpenOptions{Replaces: o.Request.ID},
+	)
 	if err != nil || o2.Request.Replaces != o.Request.ID {
 		t.Fatalf("got %+v, %v", o2, err)
 	}
-	body := openapi.VoteBody{Verdict: approval.Approve, ShownFully: true, Binding: o2.Request.Binding(), Grant: openapi.GrantOffer{MaxAge: "1h"}}
+	body := openapi.VoteBody{
+		Verdict:    approval.Approve,
+		ShownFully: true,
+		Binding:    o2.Request.Binding(),
+		Grant:      openapi.GrantOffer{MaxAge: "1h"},
+	}
 	voted, err := mara.Vote(ctx, o2.Request.ID, 1, body)
 	if err != nil || voted.Grant == nil {
 		t.Fatalf("got %+v, %v", voted, err)
 	}
-	if _, err := c.ConsumeBinding(ctx, o2.Request.ID, "sha256:0", ""); client.Code(err) != openapi.CodeBindingMismatch {
+	if _, err := c.ConsumeBinding(ctx, o2.Request.ID, "sha256:0", ""); client.Code(
+		err,
+	) != openapi.CodeBindingMismatch {
 		t.Errorf("got %v", err)
 	}
 	if grants, err := mara.Grants(ctx, false); err != nil || len(grants) != 1 {
@@ -216,7 +291,8 @@ func TestTheRestOfTheClient(t *testing.T) {
 	if f, err := mara.Freeze(ctx, "desk", "odd"); err != nil || len(f) != 1 {
 		t.Errorf("got %v, %v", f, err)
 	}
-	if err := c.Do(ctx, "desk", []byte(`{"kind":"tool","tool":"quote"}`), nil); err == nil || !strings.Contains(err.Error(), "frozen") {
+	if err := c.Do(ctx, "desk", []byte(`{"kind":"tool","tool":"quote"}`), nil); err == nil ||
+		!strings.Contains(err.Error(), "frozen") {
 		t.Errorf("got %v", err)
 	}
 	_, err = root.LiftFreeze(ctx, "desk", "")
@@ -230,14 +306,20 @@ func TestTheRestOfTheClient(t *testing.T) {
 	if s, err := mara.Stats(ctx, time.Now().Add(-time.Hour)); err != nil || len(s.Approvers) != 3 {
 		t.Errorf("got %+v, %v", s, err)
 	}
-	wanted := openapi.TokenBody{Name: "x", Scopes: []openapi.Scope{"read"}, ExpiresIn: "1h"}
+	wanted := openapi.TokenBody{
+		Name:      "x",
+		Scopes:    []openapi.Scope{"read"},
+		ExpiresIn: "1h",
+	}
 	_, err = root.CreateToken(ctx, wanted)
 	h.approveAct(err)
 	made, err := root.CreateToken(ctx, wanted)
 	if err != nil || made.Secret == "" {
 		t.Fatalf("got %+v, %v", made, err)
 	}
-	if all, err := root.Tokens(ctx); err != nil || !slices.ContainsFunc(all, func(t openapi.Token) bool { return t.ID == made.Token.ID }) {
+	if all, err := root.Tokens(ctx); err != nil || !slices.ContainsFunc(all, func(t openapi.Token) bool {
+		return t.ID == made.Token.ID
+	}) {
 		t.Errorf("got %v, %v", all, err)
 	}
 	if err := root.RevokeToken(ctx, made.Token.ID); err != nil {
@@ -253,6 +335,7 @@ func TestTheRestOfTheClient(t *testing.T) {
 			t.Errorf("got %v, %v", got, err)
 		}
 	}
+
 	if _, err := mara.Request(ctx, ".."); err == nil || client.Code(err) != "" {
 		t.Errorf("got %v", err)
 	}

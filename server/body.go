@@ -18,18 +18,22 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// bodySize bounds the body of an operation, in bytes; zero means that it takes none.
+// bodySize bounds the body of an operation, in bytes; zero means that
+// it takes none.
 type bodySize int64
 
-// The sizes. Arguments are at most 8 MiB themselves (value.Limits), and their envelope as much as any other body.
+// The sizes. Arguments are at most 8 MiB themselves (value.Limits), and
+// their envelope as much as any other body.
 const (
 	noBody    bodySize = 0
 	smallBody bodySize = 1 << 20
 	callBody  bodySize = 9 << 20
 )
 
-// timed is a body that must be there by a time. The deadline goes with its end, or the end of the time would look like a client that went
-// away; without an end it stays, since net/http still reads what a handler left.
+// timed is a body that must be there by a time. The deadline goes with
+// its end, or the end of the time would look like a client that went
+// away; without an end it stays, since net/http still reads what a
+// handler left.
 type timed struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -79,6 +83,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit bodySize) ([]byte, e
 	case err != nil:
 		return nil, fail(openapi.CodeBadRequest, "the body ends before its time")
 	}
+
 	return text, nil
 }
 
@@ -90,7 +95,8 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// refuseAny holds an operation without a body to that. Of a body of unknown length one byte is looked at.
+// refuseAny holds an operation without a body to that. Of a body of
+// unknown length one byte is looked at.
 func refuseAny(r *http.Request) error {
 	if _, err := io.ReadFull(r.Body, make([]byte, 1)); err == io.EOF {
 		return nil
@@ -113,17 +119,20 @@ func checkType(r *http.Request) error {
 	case r.Header.Get("Content-Encoding") != "":
 		return fail(openapi.CodeUnsupportedMediaType, "expected a body that is not compressed")
 	}
+
 	return nil
 }
 
-// fields are the members of a body, read one by one. The first thing wrong is kept, and everything after it reads as nothing.
+// fields are the members of a body, read one by one. The first thing
+// wrong is kept, and everything after it reads as nothing.
 type fields struct {
 	raw    map[string][]byte
 	prefix string // of names in errors
 	err    error
 }
 
-// object splits a body into its members: exactly one object, with these names only, none twice.
+// object splits a body into its members: exactly one object, with these
+// names only, none twice.
 func object(body []byte, prefix string, known ...string) *fields {
 	f := &fields{raw: map[string][]byte{}, prefix: prefix}
 	for m, err := range value.SplitObject(body) {
@@ -136,11 +145,13 @@ func object(body []byte, prefix string, known ...string) *fields {
 		case !slices.Contains(known, m.Key):
 			f.refuse(m.Key, unknown(m.Key, known))
 		}
+
 		if f.err != nil {
 			return f
 		}
 		f.raw[m.Key] = m.Raw
 	}
+
 	return f
 }
 
@@ -172,8 +183,8 @@ func (f *fields) must(names ...string) *fields {
 	return f
 }
 
-// mostListed is how many JSON values a member of a body may have that is read as a tree: a list, and 10,000 in it. Calls
-// are not.
+// mostListed is how many JSON values a member of a body may have that
+// is read as a tree: a list, and 10,000 in it. Calls are not.
 const mostListed = 10_001
 
 // value parses a member strictly; an absent one is Absent.
@@ -191,6 +202,7 @@ func (f *fields) value(name string, want value.Kind, words string) value.Value {
 	default:
 		return v
 	}
+
 	return value.Value{}
 }
 
@@ -210,7 +222,8 @@ func (f *fields) number(name string) int {
 	return n
 }
 
-// count is a number of at least 1. Zero would look like none, which is no bound at all.
+// count is a number of at least 1. Zero would look like none, which is
+// no bound at all.
 func (f *fields) count(name string) int {
 	n := f.number(name)
 	if f.has(name) && n == 0 {
@@ -239,6 +252,7 @@ func (f *fields) texts(name string) []string {
 		}
 		out = append(out, item.Text)
 	}
+
 	return out
 }
 
@@ -256,10 +270,12 @@ func (f *fields) duration(name string) time.Duration {
 	case d == 0 && f.err == nil:
 		f.err = &approval.InputError{Field: f.prefix + name, Expected: "more than no time"}
 	}
+
 	return d
 }
 
-// call reads a call and keeps the bytes of its arguments as they are. Arguments that only a deny can answer are read, too.
+// call reads a call and keeps the bytes of its arguments as they are.
+// Arguments that only a deny can answer are read, too.
 func (f *fields) call(name string) *resolve.Call {
 	raw, ok := f.raw[name]
 	if !ok || f.err != nil {

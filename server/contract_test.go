@@ -37,7 +37,11 @@ var loadContract = sync.OnceValue(func() *contract {
 	if err != nil {
 		panic(err)
 	}
-	c := &contract{schemas: map[string]*jsonschema.Schema{}, mux: http.NewServeMux(), byName: map[string]operation{}}
+	c := &contract{
+		schemas: map[string]*jsonschema.Schema{},
+		mux:     http.NewServeMux(),
+		byName:  map[string]operation{},
+	}
 	if err := json.Unmarshal(text, &c.doc); err != nil {
 		panic(err)
 	}
@@ -83,6 +87,7 @@ func (c *contract) operations() []operation {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -124,7 +129,8 @@ func (c *contract) schema(t *testing.T, schema any) *jsonschema.Schema {
 	return s
 }
 
-// holdToContract fails the test when an answer is not one that openapi.yaml promises.
+// holdToContract fails the test when an answer is not one that
+// openapi.yaml promises.
 func holdToContract(t *testing.T, method, path string, a *answer) {
 	t.Helper()
 	c := theContract()
@@ -144,9 +150,17 @@ func holdToContract(t *testing.T, method, path string, a *answer) {
 	content, _ := response["content"].(map[string]any)
 	body, ok := content[media].(map[string]any)
 	if content != nil && !ok {
-		t.Errorf("%s %s answers %d with type %q, expected one of %v", method, path, a.status, media, slices.Collect(maps.Keys(content)))
+		t.Errorf(
+			"%s %s answers %d with type %q, expected one of %v",
+			method,
+			path,
+			a.status,
+			media,
+			slices.Collect(maps.Keys(content)),
+		)
 		return
 	}
+
 	promised, _ := c.at(response, "headers").(map[string]any)
 	for name := range promised {
 		if name != "Retry-After" && a.header.Get(name) == "" {
@@ -171,6 +185,13 @@ func validate(t *testing.T, s *jsonschema.Schema, a *answer, what string) {
 		return
 	}
 	for _, f := range s.Validate(v) {
-		t.Errorf("%s answers what openapi.yaml does not promise: %s: %s; expected %s\n%s", what, strings.Join(f.Path, "."), f.Message, f.Expected, a.text)
+		t.Errorf(
+			"%s answers what openapi.yaml does not promise: %s: %s; expected %s\n%s",
+			what,
+			strings.Join(f.Path, "."),
+			f.Message,
+			f.Expected,
+			a.text,
+		)
 	}
 }

@@ -14,7 +14,8 @@ func (x *exchange) devices() *tokens.Devices {
 	return &tokens.Devices{Maker: x.maker(), Values: x.cfg.Store}
 }
 
-// beginDevice has a command line wait for its person, who types a code in the inbox.
+// beginDevice has a command line wait for its person, who types a code
+// in the inbox.
 func (x *exchange) beginDevice() error {
 	if x.cfg.PublicURL == "" {
 		return fail(openapi.CodeNotFound, "nobody can sign in here, so no command line can")
@@ -33,12 +34,16 @@ func (x *exchange) beginDevice() error {
 	}
 
 	return x.answer(http.StatusCreated, openapi.Device{
-		DeviceCode: begun.DeviceCode, UserCode: begun.UserCode, Expires: begun.Expires,
-		VerificationURL: strings.TrimSuffix(x.cfg.PublicURL, "/") + "/device", Interval: int(tokens.DeviceInterval.Seconds()),
+		DeviceCode:      begun.DeviceCode,
+		UserCode:        begun.UserCode,
+		Expires:         begun.Expires,
+		VerificationURL: strings.TrimSuffix(x.cfg.PublicURL, "/") + "/device",
+		Interval:        int(tokens.DeviceInterval.Seconds()),
 	})
 }
 
-// takeDeviceToken hands a command line the token of the person who confirmed its code.
+// takeDeviceToken hands a command line the token of the person who
+// confirmed its code.
 func (x *exchange) takeDeviceToken() error {
 	f := object(x.body, "", "device_code").must("device_code")
 	code := f.text("device_code")
@@ -56,6 +61,7 @@ func (x *exchange) takeDeviceToken() error {
 	case err != nil:
 		return err
 	}
+
 	x.wake()
 
 	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: tokens.Shown(t), Secret: secret})

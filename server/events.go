@@ -43,7 +43,12 @@ func (x *exchange) watch() error {
 	if x.r.Method == http.MethodHead {
 		return nil
 	}
-	out := &eventWriter{w: x.w, control: http.NewResponseController(x.w), slow: x.cfg.Timing.Slow, next: after + 1}
+	out := &eventWriter{
+		w:       x.w,
+		control: http.NewResponseController(x.w),
+		slow:    x.cfg.Timing.Slow,
+		next:    after + 1,
+	}
 	out.position()
 	x.follow(s, out)
 	return nil
@@ -60,13 +65,18 @@ func (x *exchange) after() (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || !eventText.MatchString(text) {
-		return 0, fail(openapi.CodeBadRequest, "Last-Event-ID: expected the index of an entry").in("Last-Event-ID")
+		return 0, fail(
+			openapi.CodeBadRequest,
+			"Last-Event-ID: expected the index of an entry",
+		).in("Last-Event-ID")
 	}
+
 	return n, nil
 }
 
-// follow sends what happens until the watcher, its token or the server goes. A watcher that is slow waits here alone: what it has not taken stands in
-// the ledger, and is read from there.
+// follow sends what happens until the watcher, its token or the server
+// goes. A watcher that is slow waits here alone: what it has not taken
+// stands in the ledger, and is read from there.
 func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
 	ctx := x.r.Context()
 	beat := time.NewTicker(x.cfg.Timing.Heartbeat)
@@ -79,6 +89,7 @@ func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
 			}
 			far = len(frames) == feed.Batch
 		}
+
 		if len(frames) > 0 {
 			out.frames(frames)
 			select {
@@ -88,8 +99,10 @@ func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
 				}
 			default:
 			}
+
 			continue
 		}
+
 		out.flush()
 		select {
 		case <-news:
@@ -106,8 +119,8 @@ func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
 	}
 }
 
-// catchUp reads what was forgotten from the ledger. That is work for each watcher alone, so those who are far behind
-// take turns.
+// catchUp reads what was forgotten from the ledger. That is work for
+// each watcher alone, so those who are far behind take turns.
 func (x *exchange) catchUp(from int64, far bool) []feed.Frame {
 	read := func() ([]ledger.SealedEntry, error) {
 		return x.cfg.Store.Leaves(x.r.Context(), x.tenant(), from, feed.Batch)
@@ -125,7 +138,8 @@ func (x *exchange) catchUp(from int64, far bool) []feed.Frame {
 	return feed.Frames(entries)
 }
 
-// eventWriter writes server-sent events. The first failure ends it: a reader that doesn't take what it is sent is cut off.
+// eventWriter writes server-sent events. The first failure ends it: a
+// reader that doesn't take what it is sent is cut off.
 type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -149,7 +163,8 @@ func (e *eventWriter) flush() {
 	}
 }
 
-// position tells where the stream begins, so that a watcher who saw nothing yet can come back to the same place.
+// position tells where the stream begins, so that a watcher who saw
+// nothing yet can come back to the same place.
 func (e *eventWriter) position() { e.write(fmt.Appendf(nil, "retry: 1000\nid: %d\n\n", e.next-1)) }
 
 func (e *eventWriter) heartbeat() {

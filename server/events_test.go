@@ -48,6 +48,7 @@ func take(t *testing.T, h *harness, token string, after int64, n int, do func(i 
 			do(len(out))
 		}
 	}
+
 	return out
 }
 
@@ -59,13 +60,15 @@ func TestEvents(t *testing.T) {
 	h.consume(rt, r, "k").must(200)
 	got := take(t, h, mara, client.FromStart, 4, nil)
 	for i, want := range []string{"request_opened", "vote_counted", "request_approved", "permit_consumed"} {
-		if got[i].Type != want || got[i].Index != int64(i) || !strings.Contains(string(got[i].Leaf), `"type":"`+want+`"`) {
+		if got[i].Type != want || got[i].Index != int64(i) ||
+			!strings.Contains(string(got[i].Leaf), `"type":"`+want+`"`) {
 			t.Errorf("event %d: got %+v", i, got[i])
 		}
 		if strings.Contains(string(got[i].Leaf), "hunter2") {
 			t.Errorf("arguments are in an event: %s", got[i].Leaf)
 		}
 	}
+
 	if later := take(t, h, mara, 1, 2, nil); later[0].Index != 2 || later[1].Index != 3 {
 		t.Errorf("got %+v", later)
 	}
@@ -77,12 +80,14 @@ func TestEvents(t *testing.T) {
 	if a := h.do("GET", "/v1/events", mara, "", "Last-Event-ID", "one"); a.status != 400 {
 		t.Errorf("got %d %s", a.status, a.text)
 	}
-	if a := h.do("HEAD", "/v1/events", mara, ""); a.status != 200 || a.header.Get("Content-Type") != "text/event-stream" {
+	if a := h.do("HEAD", "/v1/events", mara, ""); a.status != 200 ||
+		a.header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("got %d %v", a.status, a.header)
 	}
 }
 
-// TestEventsGoOnAfterARestart: a watcher that began with what happens next misses nothing of what happens while the server is away.
+// TestEventsGoOnAfterARestart: a watcher that began with what happens
+// next misses nothing of what happens while the server is away.
 func TestEventsGoOnAfterARestart(t *testing.T) {
 	h := newHarness(t)
 	mara := h.voter("mara")
@@ -91,7 +96,11 @@ func TestEventsGoOnAfterARestart(t *testing.T) {
 	front := &relay{t: t}
 	front.listen()
 	front.to(h.url)
-	c, err := client.New(front.url, mara, client.Options{Pause: time.Millisecond, MaxPause: 20 * time.Millisecond})
+	c, err := client.New(
+		front.url,
+		mara,
+		client.Options{Pause: time.Millisecond, MaxPause: 20 * time.Millisecond},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +123,9 @@ func TestEventsGoOnAfterARestart(t *testing.T) {
 			}
 		}
 	})
-	testwait.Until(t, "somebody watches", func() bool { return strings.Contains(h.do("GET", "/metrics", "", "").text, "assent_watchers 1") })
+	testwait.Until(t, "somebody watches", func() bool {
+		return strings.Contains(h.do("GET", "/metrics", "", "").text, "assent_watchers 1")
+	})
 	h.mark("while up")
 	<-began
 	h.stop()
@@ -167,15 +178,24 @@ func (r *relay) pass(c net.Conn) {
 		return
 	}
 	defer there.Close()
-	go func() { _, _ = io.Copy(there, c); there.Close() }()
+	go func() {
+		_, _ = io.Copy(there, c)
+		there.Close()
+	}()
 	_, _ = io.Copy(c, there)
 }
 
-// TestManyWatchers: 500 streams on one server share one reader, each sees everything in order, and the store is not asked for each of them.
+// TestManyWatchers: 500 streams on one server share one reader, each
+// sees everything in order, and the store is not asked for each of
+// them.
 func TestManyWatchers(t *testing.T) {
 	const watchers, entries = 500, 40
 	counted := &counting{}
-	h := newHarness(t, func(c *server.Config) { counted.Store = c.Store; c.Store = counted; c.Timing.Heartbeat = time.Minute })
+	h := newHarness(t, func(c *server.Config) {
+		counted.Store = c.Store
+		c.Store = counted
+		c.Timing.Heartbeat = time.Minute
+	})
 	h.size()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -190,6 +210,7 @@ func TestManyWatchers(t *testing.T) {
 		}
 		clients = append(clients, c)
 	}
+
 	var all sync.WaitGroup
 	for i := range watchers {
 		c := clients[i/100]
@@ -206,8 +227,12 @@ func TestManyWatchers(t *testing.T) {
 			}
 		})
 	}
+
 	testwait.Until(t, "all watch", func() bool {
-		return strings.Contains(h.do("GET", "/metrics", "", "").text, fmt.Sprintf("assent_watchers %d\n", watchers))
+		return strings.Contains(
+			h.do("GET", "/metrics", "", "").text,
+			fmt.Sprintf("assent_watchers %d\n", watchers),
+		)
 	})
 	counted.reads.Store(0)
 	for i := range entries {
@@ -225,7 +250,12 @@ type counting struct {
 	reads atomic.Int64
 }
 
-func (c *counting) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
+func (c *counting) Leaves(
+	ctx context.Context,
+	tenant string,
+	from int64,
+	limit int,
+) ([]ledger.SealedEntry, error) {
 	c.reads.Add(1)
 	return c.Store.Leaves(ctx, tenant, from, limit)
 }
@@ -233,7 +263,11 @@ func (c *counting) Leaves(ctx context.Context, tenant string, from int64, limit 
 func TestTooManyWatchers(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) {
 		limits := quota.Default(1<<30, 2)
-		limits.Streams = quota.Parts{Total: 1, Tenant: 1, Caller: 1}
+		limits.Streams = quota.Parts{
+			Total:  1,
+			Tenant: 1,
+			Caller: 1,
+		}
 		c.Shares = quota.New(limits)
 	})
 	mara := h.voter("mara")
@@ -245,7 +279,9 @@ func TestTooManyWatchers(t *testing.T) {
 	}
 	cancel()
 	_, _ = io.Copy(io.Discard, stream)
-	testwait.Until(t, "the place is free again", func() bool { return h.do("HEAD", "/v1/events", mara, "").status == 200 })
+	testwait.Until(t, "the place is free again", func() bool {
+		return h.do("HEAD", "/v1/events", mara, "").status == 200
+	})
 }
 
 // stream opens the event stream and leaves it to the caller.
@@ -291,10 +327,18 @@ func TestSlowReaders(t *testing.T) {
 	mara := h.voter("mara")
 	const bulk = 25
 	for range bulk { // more than any buffer on the way takes, and than the server remembers
-		if err := h.svc.Record(t.Context(), "acme", "bulk", "", "test", map[string]any{"text": strings.Repeat("x", 300_000)}); err != nil {
+		if err := h.svc.Record(
+			t.Context(),
+			"acme",
+			"bulk",
+			"",
+			"test",
+			map[string]any{"text": strings.Repeat("x", 300_000)},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	h.size()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 	if err != nil {
@@ -307,7 +351,8 @@ func TestSlowReaders(t *testing.T) {
 	fmt.Fprintf(conn, "GET /v1/events?after=-1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", mara)
 	testwait.Until(t, "the slow one watches, then is cut off", func() bool {
 		text := h.do("GET", "/metrics", "", "").text
-		return strings.Contains(text, `route="GET /v1/events",status="200"`) && strings.Contains(text, "assent_watchers 0")
+		return strings.Contains(text, `route="GET /v1/events",status="200"`) &&
+			strings.Contains(text, "assent_watchers 0")
 	})
 	if got := take(t, h, mara, client.FromStart, bulk, nil); got[bulk-1].Index != bulk-1 {
 		t.Errorf("got %d", got[bulk-1].Index)
@@ -330,7 +375,8 @@ func TestLongPoll(t *testing.T) {
 		t.Errorf("an old version waits: %s", a.text)
 	}
 	began := time.Now()
-	if a := h.do("GET", "/v1/requests/"+r.ID+"?wait=50ms&version=2", rt, ""); a.str("state") != "approved" || time.Since(began) < 50*time.Millisecond {
+	if a := h.do("GET", "/v1/requests/"+r.ID+"?wait=50ms&version=2", rt, ""); a.str("state") != "approved" ||
+		time.Since(began) < 50*time.Millisecond {
 		t.Errorf("got %s after %v", a.text, time.Since(began))
 	}
 	for _, query := range []string{"wait=1", "wait=-1s", "version=x", "version=-1", "wiat=1s"} {
@@ -340,16 +386,20 @@ func TestLongPoll(t *testing.T) {
 	}
 	// A server that goes down answers who waits with what stands.
 	all.Go(func() {
-		if a := h.do("GET", "/v1/requests/"+r.ID+"?wait=60s&version=2", rt, ""); a.status != 200 || a.str("state") != "approved" {
+		if a := h.do("GET", "/v1/requests/"+r.ID+"?wait=60s&version=2", rt, ""); a.status != 200 ||
+			a.str("state") != "approved" {
 			t.Errorf("got %d %s", a.status, a.text)
 		}
 	})
-	testwait.Until(t, "somebody waits", func() bool { return strings.Contains(h.do("GET", "/metrics", "", "").text, "assent_long_polls 1") })
+	testwait.Until(t, "somebody waits", func() bool {
+		return strings.Contains(h.do("GET", "/metrics", "", "").text, "assent_long_polls 1")
+	})
 	h.stop()
 	all.Wait()
 }
 
-// TestNoRunWithoutTheStore (threat 19 of the wishes): a store that is lost denies.
+// TestNoRunWithoutTheStore (threat 19 of the wishes): a store that is
+// lost denies.
 func TestNoRunWithoutTheStore(t *testing.T) {
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
@@ -363,12 +413,18 @@ func TestNoRunWithoutTheStore(t *testing.T) {
 		{"/v1/requests/" + r.ID + "/consume", `{"binding":"` + r.Binding() + `","key":"k"}`},
 	} {
 		a := h.do("POST", c.path, rt, c.body)
-		if a.status != 503 || a.str("code") != "unavailable" || a.str("outcome") != "deny" || a.str("next_action") != "retry" || a.header.Get("Retry-After") == "" || strings.Contains(a.text, "secret") {
+		if a.status != 503 || a.str("code") != "unavailable" || a.str("outcome") != "deny" ||
+			a.str("next_action") != "retry" ||
+			a.header.Get("Retry-After") == "" ||
+			strings.Contains(a.text, "secret") {
 			t.Errorf("%s: got %d %s", c.path, a.status, a.text)
 		}
 	}
+
 	testwait.Until(t, "red", func() bool { return h.do("GET", "/readyz", "", "").status == 503 })
-	testwait.Until(t, "the log says so", func() bool { return strings.Contains(h.log.String(), "the work in the background fails") })
+	testwait.Until(t, "the log says so", func() bool {
+		return strings.Contains(h.log.String(), "the work in the background fails")
+	})
 	h.do("GET", "/healthz", "", "").must(200)
 	h.store.lose(nil)
 	testwait.Until(t, "green again", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
@@ -379,7 +435,10 @@ func TestNoRunWithoutTheStore(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	h := newHarness(t, func(c *server.Config) { c.MetricsToken = true; c.Timing.Gauges = 10 * time.Millisecond })
+	h := newHarness(t, func(c *server.Config) {
+		c.MetricsToken = true
+		c.Timing.Gauges = 10 * time.Millisecond
+	})
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":1}`)
 	h.ask(rt, `{"amount":2}`)
@@ -388,9 +447,16 @@ func TestMetrics(t *testing.T) {
 	h.do("GET", "/metrics", "", "").must(401)
 	h.do("GET", "/v1/nowhere/at/all", mara, "").must(404)
 	want := []string{
-		`assent_calls_total{outcome="pending"} 2`, `assent_consumes_total{result="consumed"} 1`, `assent_open_requests{state="pending"} 1`,
-		`assent_open_requests{state="approved"} 0`, `assent_dead_deliveries 0`, `assent_answer_seconds_count{verdict="approve"} 1`,
-		`assent_http_seconds_count{route="POST /v1/requests/{id}/votes",status="200"} 1`, `route="none",status="404"`, "assent_sealed_timestamp_seconds ", "go_goroutines",
+		`assent_calls_total{outcome="pending"} 2`,
+		`assent_consumes_total{result="consumed"} 1`,
+		`assent_open_requests{state="pending"} 1`,
+		`assent_open_requests{state="approved"} 0`,
+		`assent_dead_deliveries 0`,
+		`assent_answer_seconds_count{verdict="approve"} 1`,
+		`assent_http_seconds_count{route="POST /v1/requests/{id}/votes",status="200"} 1`,
+		`route="none",status="404"`,
+		"assent_sealed_timestamp_seconds ",
+		"go_goroutines",
 	}
 	missing := ""
 	t.Cleanup(func() {
@@ -406,6 +472,7 @@ func TestMetrics(t *testing.T) {
 				return false
 			}
 		}
+
 		missing = "a name"
 		return !strings.Contains(text, "acme") && !strings.Contains(text, "mara") && !strings.Contains(text, r.ID)
 	})
@@ -427,7 +494,8 @@ func TestPanicsTellNothing(t *testing.T) {
 	if a.status != 500 || a.str("code") != "internal" || strings.Contains(a.text, "hunter2") {
 		t.Errorf("got %d %s", a.status, a.text)
 	}
-	if log := h.log.String(); !strings.Contains(log, "hunter2") || !strings.Contains(log, a.str("request_id")) || strings.Contains(log, mara) {
+	if log := h.log.String(); !strings.Contains(log, "hunter2") || !strings.Contains(log, a.str("request_id")) ||
+		strings.Contains(log, mara) {
 		t.Errorf("got %s", log)
 	}
 	if a := h.do("GET", "/requests/x", "", ""); a.text != "the inbox" {

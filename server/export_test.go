@@ -9,6 +9,7 @@ func Routes() map[string][]string {
 			out[r.pattern] = append(out[r.pattern], string(s))
 		}
 	}
+
 	return out
 }
 

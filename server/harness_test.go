@@ -31,7 +31,8 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// harness is a whole server on a loopback port: a real store in a file, real agents and policies, real people.
+// harness is a whole server on a loopback port: a real store in a file,
+// real agents and policies, real people.
 type harness struct {
 	t      *testing.T
 	dir    string
@@ -88,7 +89,11 @@ func (f *fragile) Ping(ctx context.Context) error {
 	return f.Store.Ping(ctx)
 }
 
-func (f *fragile) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error) {
+func (f *fragile) Seal(
+	ctx context.Context,
+	limit int,
+	sign func(ledger.Checkpoint) ([]byte, error),
+) (int, error) {
 	if err := f.err(); err != nil {
 		return 0, err
 	}
@@ -98,7 +103,12 @@ func (f *fragile) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoi
 // newHarness starts a server that ends with the test.
 func newHarness(t *testing.T, change ...func(*server.Config)) *harness {
 	t.Helper()
-	h := &harness{t: t, dir: t.TempDir(), log: &testwait.Buffer{}, clock: &assenttest.Clock{}}
+	h := &harness{
+		t:     t,
+		dir:   t.TempDir(),
+		log:   &testwait.Buffer{},
+		clock: &assenttest.Clock{},
+	}
 	if err := os.CopyFS(h.dir, os.DirFS("testdata")); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +119,10 @@ func newHarness(t *testing.T, change ...func(*server.Config)) *harness {
 	}
 	h.open()
 	h.start(change...)
-	t.Cleanup(func() { h.stop(); h.store.Close() })
+	t.Cleanup(func() {
+		h.stop()
+		h.store.Close()
+	})
 	return h
 }
 
@@ -130,7 +143,12 @@ func (h *harness) open() {
 		h.t.Fatal(findings)
 	}
 	h.people = known
-	h.plans, err = plans.Load(plans.Config{Agents: []string{filepath.Join(h.dir, "agents")}, Policies: []string{filepath.Join(h.dir, "policies")}})
+	h.plans, err = plans.Load(
+		plans.Config{
+			Agents:   []string{filepath.Join(h.dir, "agents")},
+			Policies: []string{filepath.Join(h.dir, "policies")},
+		},
+	)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -142,14 +160,29 @@ func (h *harness) open() {
 func (h *harness) start(change ...func(*server.Config)) {
 	h.t.Helper()
 	cfg := server.Config{
-		Channels: []string{"inbox", "slack"},
-		Service:  h.svc, Store: h.store, Directory: h.people, Signer: h.signer, Now: h.clock.Now,
-		Logger: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Channels:  []string{"inbox", "slack"},
+		Service:   h.svc,
+		Store:     h.store,
+		Directory: h.people,
+		Signer:    h.signer,
+		Now:       h.clock.Now,
+		Logger:    slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Checks: []server.Check{{
-			Name: "agents", Check: func(context.Context) error { return h.plans.Err(plans.Agents) }, Degrades: true,
+			Name:     "agents",
+			Check:    func(context.Context) error { return h.plans.Err(plans.Agents) },
+			Degrades: true,
 		}},
-		Administration: &administration.Desk{Service: h.svc, Directory: h.people, Admins: admins}, PublicURL: "https://assent.example",
-		Timing: server.Timing{Tick: 20 * time.Millisecond, Seal: 20 * time.Millisecond, Heartbeat: 100 * time.Millisecond},
+		Administration: &administration.Desk{
+			Service:   h.svc,
+			Directory: h.people,
+			Admins:    admins,
+		},
+		PublicURL: "https://assent.example",
+		Timing: server.Timing{
+			Tick:      20 * time.Millisecond,
+			Seal:      20 * time.Millisecond,
+			Heartbeat: 100 * time.Millisecond,
+		},
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -209,7 +242,8 @@ func (h *harness) token(tok store.Token) string {
 	return secret
 }
 
-// free has tokens of a name end, as where a new one stands in for an old one: a name is who asks.
+// free has tokens of a name end, as where a new one stands in for an
+// old one: a name is who asks.
 func (h *harness) free(tok store.Token) {
 	h.t.Helper()
 	all, err := h.store.Tokens(h.t.Context(), tok.Tenant)
@@ -231,13 +265,18 @@ func (h *harness) runtime() string {
 }
 
 func (h *harness) voter(person string) string {
-	return h.token(store.Token{Name: "cli-" + person, Person: person, Scopes: []string{"read", "vote"}})
+	return h.token(store.Token{
+		Name:   "cli-" + person,
+		Person: person,
+		Scopes: []string{"read", "vote"},
+	})
 }
 
 // admins is the group of administrators of every tenant.
 func admins(string) string { return "admins" }
 
-// administer asks for an act of administration, has both administrators approve it, and does it.
+// administer asks for an act of administration, has both administrators
+// approve it, and does it.
 func (h *harness) administer(path, token, body string) *answer {
 	h.t.Helper()
 	h.approve(h.do("POST", path, token, body).must(202).request("request").ID, "ada", "abe")
@@ -245,7 +284,8 @@ func (h *harness) administer(path, token, body string) *answer {
 	return h.do("POST", path, token, body)
 }
 
-// approveAct has both administrators approve what a client was told that they are asked about.
+// approveAct has both administrators approve what a client was told
+// that they are asked about.
 func (h *harness) approveAct(err error) {
 	h.t.Helper()
 	var asked *client.AskedError
@@ -305,6 +345,7 @@ func (h *harness) do(method, path, token, body string, headers ...string) *answe
 			req.Header.Set(headers[i], headers[i+1])
 		}
 	}
+
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		h.t.Fatal(err)
@@ -314,7 +355,12 @@ func (h *harness) do(method, path, token, body string, headers ...string) *answe
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	a := &answer{t: h.t, status: resp.StatusCode, header: resp.Header, text: string(text)}
+	a := &answer{
+		t:      h.t,
+		status: resp.StatusCode,
+		header: resp.Header,
+		text:   string(text),
+	}
 	holdToContract(h.t, method, req.URL.Path, a)
 	return a
 }
@@ -342,6 +388,7 @@ func (a *answer) get(path ...string) any {
 		}
 		v = m[p]
 	}
+
 	return v
 }
 
@@ -368,7 +415,9 @@ func (a *answer) request(path ...string) *approval.Request {
 // ask opens a request for a trade.
 func (h *harness) ask(token, args string) *approval.Request {
 	h.t.Helper()
-	return h.do("POST", "/v1/agents/desk/requests", token, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`).must(http.StatusCreated).request("request")
+	return h.do("POST", "/v1/agents/desk/requests", token, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`).
+		must(http.StatusCreated).
+		request("request")
 }
 
 // vote answers a request as it is.
@@ -402,7 +451,9 @@ func (h *harness) client(token string) *client.Client {
 	return c
 }
 
-// size is how many entries the ledger of acme has, everything sealed that was recorded before. It is told by an entry that it puts behind them.
+// size is how many entries the ledger of acme has, everything sealed
+// that was recorded before. It is told by an entry that it puts behind
+// them.
 func (h *harness) size() int {
 	h.t.Helper()
 	h.marks++

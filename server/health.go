@@ -28,21 +28,30 @@ type health struct {
 var errNotBegun = errors.New("it has not begun yet")
 
 func newHealth(cfg Config, draining <-chan struct{}) *health {
-	h := &health{now: cfg.Now, log: cfg.Logger, draining: draining, workers: map[string]error{}, failing: map[string]bool{}}
+	h := &health{
+		now:      cfg.Now,
+		log:      cfg.Logger,
+		draining: draining,
+		workers:  map[string]error{},
+		failing:  map[string]bool{},
+	}
 	h.checks = append([]Check{{Name: "store", Check: cfg.Store.Ping}, h.worker("time"), h.worker("sealing")},
 		cfg.Checks...)
 	return h
 }
 
 func (h *health) worker(name string) Check {
-	return Check{Name: name, Check: func(context.Context) error {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if err, begun := h.workers[name]; begun {
-			return err
-		}
-		return errNotBegun
-	}}
+	return Check{
+		Name: name,
+		Check: func(context.Context) error {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if err, begun := h.workers[name]; begun {
+				return err
+			}
+			return errNotBegun
+		},
+	}
 }
 
 // report keeps how a worker last fared.
@@ -52,7 +61,8 @@ func (h *health) report(name string, err error) {
 	h.workers[name] = err
 }
 
-// How long checks may take, and how long their answer stands: anybody may ask, so asking must stay cheap.
+// How long checks may take, and how long their answer stands: anybody
+// may ask, so asking must stay cheap.
 const (
 	checkTime = 2 * time.Second
 	checkAge  = time.Second
@@ -89,17 +99,23 @@ func (h *health) ask() openapi.Health {
 			continue
 		}
 		// Anybody may ask: the log has the rest.
-		out.Checks[i] = openapi.Check{Name: c.Name, Degraded: c.Degrades, Problem: "failing"}
+		out.Checks[i] = openapi.Check{
+			Name:     c.Name,
+			Degraded: c.Degrades,
+			Problem:  "failing",
+		}
 		if c.Degrades {
 			out.Degraded = true
 		} else {
 			out.Ok = false
 		}
 	}
+
 	return out
 }
 
-// degraded tells of each check whose failure leaves the server fit for traffic whether it fails.
+// degraded tells of each check whose failure leaves the server fit for
+// traffic whether it fails.
 func (h *health) degraded() map[string]bool {
 	failing := map[string]bool{}
 	for _, c := range h.ready().Checks {
@@ -150,8 +166,8 @@ func (x *exchange) readyz() error {
 	return x.answer(status, out)
 }
 
-// addLoaded tells which files are in force to whoever asks for it; to a token, those of its tenant with what is wrong
-// with them.
+// addLoaded tells which files are in force to whoever asks for it; to a
+// token, those of its tenant with what is wrong with them.
 func (x *exchange) addLoaded(out *openapi.Health) error {
 	if _, asked := x.query["verbose"]; !asked || x.cfg.Loaded == nil {
 		return nil

@@ -13,19 +13,28 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// TestUsers4_3_ABrokenAgentDegrades: it leaves the server ready, its last good copy deciding, and everybody is told,
-// but not of whom it is.
+// TestUsers4_3_ABrokenAgentDegrades: it leaves the server ready, its
+// last good copy deciding, and everybody is told, but not of whom it
+// is.
 func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) {
 		c.UnusableAgents = func() int { return 1 }
 		c.Loaded = func(tenant string) []openapi.Loaded {
-			return []openapi.Loaded{{Part: "agents", Digest: "sha256:aa", Problems: []string{"of " + tenant}}}
+			return []openapi.Loaded{{
+				Part:     "agents",
+				Digest:   "sha256:aa",
+				Problems: []string{"of " + tenant},
+			}}
 		}
 	})
 	testwait.Until(t, "ready", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
-	if text := h.do("GET", "/metrics", "", "").text; !strings.Contains(text, "assent_degraded{part=\"agents\"} 0") {
+	if text := h.do("GET", "/metrics", "", "").text; !strings.Contains(
+		text,
+		"assent_degraded{part=\"agents\"} 0",
+	) {
 		t.Error(text)
 	}
+
 	h.rewrite("agents/other.agf.yaml", "alias: trade", "alias: [trade]")
 	testwait.Until(t, "degraded", func() bool {
 		a := h.do("GET", "/readyz", "", "").must(200)
@@ -55,7 +64,8 @@ func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
 	}
 }
 
-// TestUsers4_4_AnAgentThatWasNeverGoodIsDenied, with the place of what is wrong.
+// TestUsers4_4_AnAgentThatWasNeverGoodIsDenied, with the place of what
+// is wrong.
 func TestUsers4_4_AnAgentThatWasNeverGoodIsDenied(t *testing.T) {
 	h := newHarness(t)
 	text, err := os.ReadFile(filepath.Join(h.dir, "agents", "other.agf.yaml"))
@@ -74,8 +84,8 @@ func TestUsers4_4_AnAgentThatWasNeverGoodIsDenied(t *testing.T) {
 	}
 }
 
-// TestUsers4_10_FiguresAreOfNow: what was opened, and what is frozen, shows at the next scrape, however seldom the
-// store is read otherwise.
+// TestUsers4_10_FiguresAreOfNow: what was opened, and what is frozen,
+// shows at the next scrape, however seldom the store is read otherwise.
 func TestUsers4_10_FiguresAreOfNow(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) { c.Timing.Gauges, c.Version = time.Hour, "1.2.3" })
 	shows := func(lines ...string) {
@@ -100,7 +110,8 @@ func TestUsers4_10_FiguresAreOfNow(t *testing.T) {
 	}
 }
 
-// TestL12_MetricsElsewhere: with a listener of their own the figures are not served beside the API.
+// TestL12_MetricsElsewhere: with a listener of their own the figures
+// are not served beside the API.
 func TestL12_MetricsElsewhere(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) { c.MetricsElsewhere = true })
 	h.do("GET", "/metrics", "", "").must(404)

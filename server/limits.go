@@ -15,8 +15,10 @@ import (
 	"github.com/assent-dev/assent/server/tokens"
 )
 
-// What an exchange may take of the memory, in bytes: its copies of what was sent and of what is stored, and the trees
-// of their values. TestH6_BodiesWeighWhatTheyTake holds these against what is really allocated.
+// What an exchange may take of the memory, in bytes: its copies of what
+// was sent and of what is stored, and the trees of their values.
+// TestH6_BodiesWeighWhatTheyTake holds these against what is really
+// allocated.
 const (
 	exchangeWeight = 128 << 10
 	byteWeight     = 16  // for each byte of a body or of a stored request
@@ -38,16 +40,24 @@ func bodyWeight(size, values int64) int64 {
 	return exchangeWeight + byteWeight*size + valueWeight*values
 }
 
-// valuesIn is how many values a JSON text holds at most: each stands behind a comma or a bracket.
+// valuesIn is how many values a JSON text holds at most: each stands
+// behind a comma or a bracket.
 func valuesIn(text []byte) int64 {
 	return 1 + int64(bytes.Count(text, []byte{','})+bytes.Count(text, []byte{'['})+bytes.Count(text, []byte{'{'}))
 }
 
-// enter waits until the exchange may be worked on. So a token's exchanges wait for each other, and the processors are
-// not full of them when another's comes. Tokens that nobody has looked up yet are told apart by their hash.
+// enter waits until the exchange may be worked on. So a token's
+// exchanges wait for each other, and the processors are not full of
+// them when another's comes. Tokens that nobody has looked up yet are
+// told apart by their hash.
 func (x *exchange) enter() error {
 	secret, _ := bearer(x.r) // without one they are all alike
-	entered, err := x.cfg.Shares.Exchanges.Take(x.r.Context(), quota.Who{Tenant: tokens.Hash(secret)}, 1, enterWait)
+	entered, err := x.cfg.Shares.Exchanges.Take(
+		x.r.Context(),
+		quota.Who{Tenant: tokens.Hash(secret)},
+		1,
+		enterWait,
+	)
 	if err != nil {
 		return x.limited(err, "exchanges")
 	}
@@ -125,7 +135,8 @@ func (x *exchange) giveBack() {
 	x.turned, x.memory = nil, nil
 }
 
-// limited says whose share is used up. What else went wrong is the end of whoever has left.
+// limited says whose share is used up. What else went wrong is the end
+// of whoever has left.
 func (x *exchange) limited(err error, kind string) error {
 	var full *quota.FullError
 	if !errors.As(err, &full) {
@@ -138,7 +149,9 @@ func (x *exchange) limited(err error, kind string) error {
 // limitProblem tells a caller what to do about a share that is used up.
 func limitProblem(full *quota.FullError, kind string) *problem {
 	whose := map[string]string{
-		"caller": "this token has", "tenant": "the tenant has", "server": "this server has",
+		"caller": "this token has",
+		"tenant": "the tenant has",
+		"server": "this server has",
 	}[full.Whose]
 	detail, after := "", 1
 	switch kind {
@@ -149,16 +162,24 @@ func limitProblem(full *quota.FullError, kind string) *problem {
 	case "turns":
 		detail, after = " as many large calls and requests in work as it may: send one after the other", 2
 	case "streams":
-		detail = fmt.Sprintf(" %d event streams open, and may have no more: one is enough for everything", full.Most)
+		detail = fmt.Sprintf(
+			" %d event streams open, and may have no more: one is enough for everything",
+			full.Most,
+		)
 		after = 10
 	default:
-		detail = fmt.Sprintf(" %d requests that wait for a change, and may have no more: ask again without wait", full.Most)
+		detail = fmt.Sprintf(
+			" %d requests that wait for a change, and may have no more: ask again without wait",
+			full.Most,
+		)
 		after = 10
 	}
+
 	return fail(openapi.CodeTooMany, whose+detail).after(after)
 }
 
-// takeBody takes memory for a body before it is read. One of unknown length takes more as it comes.
+// takeBody takes memory for a body before it is read. One of unknown
+// length takes more as it comes.
 func (x *exchange) takeBody(limit bodySize) error {
 	x.sent = x.r.Body
 	switch n := x.r.ContentLength; {
@@ -168,11 +189,13 @@ func (x *exchange) takeBody(limit bodySize) error {
 	default:
 		x.r.Body = &growing{ReadCloser: x.r.Body, x: x}
 	}
+
 	return x.take(exchangeWeight)
 }
 
-// turnAway refuses a body that there is no room for. The answer goes out at once; then the client may finish sending,
-// to nobody, since many look for an answer only then.
+// turnAway refuses a body that there is no room for. The answer goes
+// out at once; then the client may finish sending, to nobody, since
+// many look for an answer only then.
 func (x *exchange) turnAway(err error, deny bool) {
 	control := http.NewResponseController(x.w)
 	_ = control.EnableFullDuplex() // recorders of tests can't, nor do they wait for anything
@@ -182,13 +205,15 @@ func (x *exchange) turnAway(err error, deny bool) {
 	_, _ = io.CopyN(io.Discard, x.sent, int64(callBody)) // whoever has left needs no answer
 }
 
-// weigh is what a body of so many bytes may take, whose values nobody has counted yet.
+// weigh is what a body of so many bytes may take, whose values nobody
+// has counted yet.
 func (x *exchange) weigh(size int64) int64 {
 	size = min(size, mostWeighed)
 	return bodyWeight(size, min(size/2+1, x.cfg.Values))
 }
 
-// weighed gives back what the body did not need, and waits until work on it may begin.
+// weighed gives back what the body did not need, and waits until work
+// on it may begin.
 func (x *exchange) weighed() error {
 	size := int64(len(x.body))
 	if err := x.memory.Resize(bodyWeight(size, min(valuesIn(x.body), x.cfg.Values))); err != nil {
@@ -197,7 +222,8 @@ func (x *exchange) weighed() error {
 	return x.turn(size)
 }
 
-// growing is a body of unknown length. It may have as much as there is room for.
+// growing is a body of unknown length. It may have as much as there is
+// room for.
 type growing struct {
 	io.ReadCloser
 	x    *exchange
@@ -230,14 +256,21 @@ func (x *exchange) roomFor(id string) error {
 	return x.turn(size)
 }
 
-// mostWeighed is the largest body that anything here reads; whatever claims to be larger is refused by who reads it.
+// mostWeighed is the largest body that anything here reads; whatever
+// claims to be larger is refused by who reads it.
 const mostWeighed = int64(callBody)
 
-// Metered has the bodies of a handler beside the API take memory like others. Until the handler looks, the address is
-// all that is known of who sends one.
+// Metered has the bodies of a handler beside the API take memory like
+// others. Until the handler looks, the address is all that is known of
+// who sends one.
 func (s *Server) Metered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{Server: s, w: w, r: r, who: quota.Who{Caller: addressOf(r)}}
+		x := &exchange{
+			Server: s,
+			w:      w,
+			r:      r,
+			who:    quota.Who{Caller: addressOf(r)},
+		}
 		defer x.giveBack()
 		if r.Body != nil && r.ContentLength != 0 {
 			if err := x.takeBody(math.MaxInt64); err != nil {
@@ -245,6 +278,7 @@ func (s *Server) Metered(next http.Handler) http.Handler {
 				return
 			}
 		}
+
 		next.ServeHTTP(w, r)
 	})
 }

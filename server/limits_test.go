@@ -52,7 +52,11 @@ func (a *answer) tooMany(words ...string) {
 
 // other is a token of a tenant beside acme.
 func (h *harness) other(scopes ...string) string {
-	return h.token(store.Token{Tenant: "beta", Name: "rt", Scopes: scopes})
+	return h.token(store.Token{
+		Tenant: "beta",
+		Name:   "rt",
+		Scopes: scopes,
+	})
 }
 
 // peak is the most live memory that some work adds, in bytes.
@@ -80,8 +84,8 @@ func peak(work func()) int64 {
 	return int64(most) - int64(before.HeapAlloc)
 }
 
-// TestH6_BodiesWeighWhatTheyTake: what is counted for a body is no less than what the asking of it takes at most, and
-// not absurdly more.
+// TestH6_BodiesWeighWhatTheyTake: what is counted for a body is no less
+// than what the asking of it takes at most, and not absurdly more.
 func TestH6_BodiesWeighWhatTheyTake(t *testing.T) {
 	h := newHarness(t)
 	const size = 1 << 20
@@ -90,13 +94,23 @@ func TestH6_BodiesWeighWhatTheyTake(t *testing.T) {
 		"quotes":  `{"a":"` + strings.Repeat(`\"`, size/2) + `"}`,
 		"numbers": `{"a":[` + strings.Repeat("1,", 49_000) + `1]}`,
 		"members": "{" + members(40_000) + `"z":1}`,
-		"nested":  `{"a":` + strings.Repeat(`[`, 100) + strings.Repeat("1,", 40_000) + "1" + strings.Repeat("]", 100) + `}`,
+		"nested": `{"a":` + strings.Repeat(`[`, 100) + strings.Repeat("1,", 40_000) + "1" +
+			strings.Repeat("]", 100) + `}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := []byte(`{"call":{"kind":"tool","tool":"trade","args":` + args + `}}`)
 			took := peak(func() {
-				call := &resolve.Call{Kind: resolve.Tool, Tool: "trade", Args: bytes.Clone([]byte(args))}
-				out, err := h.svc.Open(t.Context(), approval.OpenInput{Tenant: "acme", Asker: approval.Asker{Token: "rt"}, Agent: "desk", Call: call})
+				call := &resolve.Call{
+					Kind: resolve.Tool,
+					Tool: "trade",
+					Args: bytes.Clone([]byte(args)),
+				}
+				out, err := h.svc.Open(t.Context(), approval.OpenInput{
+					Tenant: "acme",
+					Asker:  approval.Asker{Token: "rt"},
+					Agent:  "desk",
+					Call:   call,
+				})
 				if err != nil || out.Outcome != resolve.Ask {
 					t.Errorf("%+v, %v", out, err)
 				}
@@ -118,7 +132,8 @@ func members(n int) string {
 	return b.String()
 }
 
-// upload is a call whose body has not come yet. Its client waits to be told to go on.
+// upload is a call whose body has not come yet. Its client waits to be
+// told to go on.
 type upload struct {
 	t    *testing.T
 	conn net.Conn
@@ -154,16 +169,29 @@ func (u *upload) answer() *answer {
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	return &answer{t: u.t, status: resp.StatusCode, header: resp.Header, text: string(text)}
+	return &answer{
+		t:      u.t,
+		status: resp.StatusCode,
+		header: resp.Header,
+		text:   string(text),
+	}
 }
 
-// TestH6_MemoryIsTakenBeforeABodyIsRead: a token that has begun as many large calls as fit into its part is told so
-// before it sends more; another token of the tenant, and other tenants, go on; and what was begun gets its answer.
+// TestH6_MemoryIsTakenBeforeABodyIsRead: a token that has begun as many
+// large calls as fit into its part is told so before it sends more;
+// another token of the tenant, and other tenants, go on; and what was
+// begun gets its answer.
 func TestH6_MemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
-		l.Memory = quota.Parts{Total: 400 << 20, Tenant: 300 << 20, Caller: 150 << 20}
+		l.Memory = quota.Parts{
+			Total:  400 << 20,
+			Tenant: 300 << 20,
+			Caller: 150 << 20,
+		}
 	}))
-	greedy, fellow, other := h.runtime(), h.token(store.Token{Name: "rt2", Scopes: []string{"decide"}}), h.other("decide")
+	greedy := h.runtime()
+	fellow := h.token(store.Token{Name: "rt2", Scopes: []string{"decide"}})
+	other := h.other("decide")
 	const size = 2 << 20 // 56 MiB of memory
 	var begun []*upload
 	for range 2 {
@@ -180,9 +208,16 @@ func TestH6_MemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 			t.Errorf("%s: status %d after %v", name, a.status, time.Since(began))
 		}
 	}
-	if a := h.do("POST", "/v1/agents/desk/decide", greedy, `{"kind":"tool","tool":"quote"}`); a.status != http.StatusOK {
+
+	if a := h.do(
+		"POST",
+		"/v1/agents/desk/decide",
+		greedy,
+		`{"kind":"tool","tool":"quote"}`,
+	); a.status != http.StatusOK {
 		t.Errorf("a small call of the same token: status %d", a.status)
 	}
+
 	body := `{"kind":"tool","tool":"quote","args":{"a":"`
 	body += strings.Repeat("x", size-len(body)-3) + `"}}`
 	for _, u := range begun {
@@ -191,25 +226,34 @@ func TestH6_MemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 		}
 		u.answer().must(http.StatusOK)
 	}
+
 	testwait.Until(t, "the memory is free again", func() bool {
 		return h.do("POST", "/v1/agents/desk/decide", greedy, large).status == http.StatusOK
 	})
 }
 
-// TestH6_BodiesOfUnknownLengthTakeWhatTheyHave: a body that doesn't say how long it is ends where there is no more
-// room.
+// TestH6_BodiesOfUnknownLengthTakeWhatTheyHave: a body that doesn't say
+// how long it is ends where there is no more room.
 func TestH6_BodiesOfUnknownLengthTakeWhatTheyHave(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
-		l.Memory = quota.Parts{Total: 150 << 20, Tenant: 100 << 20, Caller: 60 << 20}
+		l.Memory = quota.Parts{
+			Total:  150 << 20,
+			Tenant: 100 << 20,
+			Caller: 60 << 20,
+		}
 	}))
 	held := h.upload(h.other("decide"), 4<<20) // 88 MiB of memory
 	held.answer().must(http.StatusContinue)
 	rt := h.runtime()
-	small := strings.NewReader(`{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 100_000) + `"}}`)
+	small := strings.NewReader(
+		`{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 100_000) + `"}}`,
+	)
 	if status := h.chunked(rt, small); status != http.StatusOK {
 		t.Errorf("a small one: status %d", status)
 	}
-	large := strings.NewReader(`{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 8_000_000) + `"}}`)
+	large := strings.NewReader(
+		`{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 8_000_000) + `"}}`,
+	)
 	if status := h.chunked(rt, large); status != http.StatusTooManyRequests {
 		t.Errorf("a large one: status %d", status)
 	}
@@ -219,7 +263,12 @@ func TestH6_BodiesOfUnknownLengthTakeWhatTheyHave(t *testing.T) {
 // chunked decides a call whose body does not say its length.
 func (h *harness) chunked(token string, body io.Reader) int {
 	h.t.Helper()
-	req, err := http.NewRequestWithContext(h.t.Context(), "POST", h.url+"/v1/agents/desk/decide", io.MultiReader(body))
+	req, err := http.NewRequestWithContext(
+		h.t.Context(),
+		"POST",
+		h.url+"/v1/agents/desk/decide",
+		io.MultiReader(body),
+	)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -233,7 +282,8 @@ func (h *harness) chunked(token string, body io.Reader) int {
 	return resp.StatusCode
 }
 
-// TestH6_ACallMayHave50000Values: more are denied, in words that say how many there were.
+// TestH6_ACallMayHave50000Values: more are denied, in words that say
+// how many there were.
 func TestH6_ACallMayHave50000Values(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
@@ -251,7 +301,8 @@ func TestH6_ACallMayHave50000Values(t *testing.T) {
 	}
 }
 
-// TestH6_AFieldMayHave10000Values: beside calls there is nothing that could have more.
+// TestH6_AFieldMayHave10000Values: beside calls there is nothing that
+// could have more.
 func TestH6_AFieldMayHave10000Values(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
@@ -268,11 +319,13 @@ func TestH6_AFieldMayHave10000Values(t *testing.T) {
 	}
 }
 
-// TestH6_LargeRequestsAreReadInTurn: many who read a request of 8 MiB at once share memory and turns, and nobody else
-// waits for them.
+// TestH6_LargeRequestsAreReadInTurn: many who read a request of 8 MiB
+// at once share memory and turns, and nobody else waits for them.
 func TestH6_LargeRequestsAreReadInTurn(t *testing.T) {
 	h := newHarness(t)
-	rt, reader, other := h.runtime(), h.token(store.Token{Name: "reader", Scopes: []string{"read"}}), h.other("decide")
+	rt := h.runtime()
+	reader := h.token(store.Token{Name: "reader", Scopes: []string{"read"}})
+	other := h.other("decide")
 	r := h.ask(rt, `{"a":"`+strings.Repeat(`\"`, 4_000_000)+`"}`)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -302,12 +355,19 @@ func TestH6_LargeRequestsAreReadInTurn(t *testing.T) {
 			}
 		})
 	}
+
 	took := peak(func() {
 		for range 50 {
-			if a := h.do("POST", "/v1/agents/desk/decide", other, `{"kind":"tool","tool":"quote"}`); a.status != http.StatusOK {
+			if a := h.do(
+				"POST",
+				"/v1/agents/desk/decide",
+				other,
+				`{"kind":"tool","tool":"quote"}`,
+			); a.status != http.StatusOK {
 				t.Errorf("status %d", a.status)
 			}
 		}
+
 		all.Wait()
 	})
 	if answered.Load() == 0 || answered.Load()+refused.Load() != 24 {
@@ -318,10 +378,16 @@ func TestH6_LargeRequestsAreReadInTurn(t *testing.T) {
 	}
 }
 
-// TestM9_PollsOfOneTokenEnd: long polls have a part for each token and tenant. Whoever has no place may ask without
-// waiting.
+// TestM9_PollsOfOneTokenEnd: long polls have a part for each token and
+// tenant. Whoever has no place may ask without waiting.
 func TestM9_PollsOfOneTokenEnd(t *testing.T) {
-	h := newHarness(t, limited(func(l *quota.Limits) { l.Polls = quota.Parts{Total: 4, Tenant: 3, Caller: 2} }))
+	h := newHarness(t, limited(func(l *quota.Limits) {
+		l.Polls = quota.Parts{
+			Total:  4,
+			Tenant: 3,
+			Caller: 2,
+		}
+	}))
 	rt, fellow := h.runtime(), h.token(store.Token{Name: "reader", Scopes: []string{"read"}})
 	r := h.ask(rt, `{"a":1}`)
 	path := "/v1/requests/" + r.ID
@@ -344,7 +410,10 @@ func TestM9_PollsOfOneTokenEnd(t *testing.T) {
 		})
 		waiting++
 		testwait.Until(t, "it waits", func() bool {
-			return strings.Contains(h.do("GET", "/metrics", "", "").text, fmt.Sprintf("assent_long_polls %d\n", waiting))
+			return strings.Contains(
+				h.do("GET", "/metrics", "", "").text,
+				fmt.Sprintf("assent_long_polls %d\n", waiting),
+			)
 		})
 	}
 	wait(rt)
@@ -360,9 +429,16 @@ func TestM9_PollsOfOneTokenEnd(t *testing.T) {
 	}
 }
 
-// TestM9_StreamsOfOneTokenEnd: so have event streams, and another tenant's are its own.
+// TestM9_StreamsOfOneTokenEnd: so have event streams, and another
+// tenant's are its own.
 func TestM9_StreamsOfOneTokenEnd(t *testing.T) {
-	h := newHarness(t, limited(func(l *quota.Limits) { l.Streams = quota.Parts{Total: 4, Tenant: 3, Caller: 2} }))
+	h := newHarness(t, limited(func(l *quota.Limits) {
+		l.Streams = quota.Parts{
+			Total:  4,
+			Tenant: 3,
+			Caller: 2,
+		}
+	}))
 	mara, fellow := h.voter("mara"), h.token(store.Token{Name: "reader", Scopes: []string{"read"}})
 	for range 2 {
 		h.stream(t.Context(), mara, "")
@@ -377,7 +453,8 @@ func TestM9_StreamsOfOneTokenEnd(t *testing.T) {
 	h.do("GET", "/v1/events", h.other("read"), "").tooMany("this server has 4 event streams open")
 }
 
-// TestM10_TooManyOpenRequestsAreRefused: as a problem that says what to do, and denies.
+// TestM10_TooManyOpenRequestsAreRefused: as a problem that says what to
+// do, and denies.
 func TestM10_TooManyOpenRequestsAreRefused(t *testing.T) {
 	h := newHarness(t)
 	h.stop()
@@ -393,13 +470,18 @@ func TestM10_TooManyOpenRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// TestL13_ProblemsRepeatNoLongNames: whatever somebody sends, the answer that refuses it is short.
+// TestL13_ProblemsRepeatNoLongNames: whatever somebody sends, the
+// answer that refuses it is short.
 func TestL13_ProblemsRepeatNoLongNames(t *testing.T) {
 	h := newHarness(t)
 	rt, admin := h.runtime(), h.admin()
 	long := strings.Repeat("é", 400_000)
 	for name, c := range map[string]struct{ path, token, body string }{
-		"a field":            {"/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"trade"},"` + long + `":1}`},
+		"a field": {
+			"/v1/agents/desk/requests",
+			rt,
+			`{"call":{"kind":"tool","tool":"trade"},"` + long + `":1}`,
+		},
 		"a field of a call":  {"/v1/agents/desk/decide", rt, `{"kind":"tool","tool":"trade","` + long + `":1}`},
 		"a kind":             {"/v1/agents/desk/decide", rt, `{"kind":"` + long + `"}`},
 		"a kind without end": {"/v1/agents/desk/requests", rt, `{"call":{"kind":"` + long + `"}}`},
@@ -430,7 +512,8 @@ func TestL13_ProblemsRepeatNoLongNames(t *testing.T) {
 	}
 }
 
-// TestD18_WhatMayBeMadeCanBeRead: ids of RAP calls are read back by an address, in which each byte takes three.
+// TestD18_WhatMayBeMadeCanBeRead: ids of RAP calls are read back by an
+// address, in which each byte takes three.
 func TestD18_WhatMayBeMadeCanBeRead(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()

@@ -17,7 +17,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// metrics are the figures for Prometheus. None of them names a tenant, a person or an argument.
+// metrics are the figures for Prometheus. None of them names a tenant,
+// a person or an argument.
 type metrics struct {
 	handler  http.Handler
 	http     *prometheus.HistogramVec
@@ -44,34 +45,88 @@ type metrics struct {
 
 func newMetrics(cfg Config) *metrics {
 	m := &metrics{
-		start: cfg.Now(), counted: map[approval.VoteFact]bool{},
-		http: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "assent_http_seconds", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
-			Help: "Time to answer, by route; long polls and event streams include their waiting."}, []string{"route", "status"}),
-		calls:    counter("assent_calls_total", "Calls decided or presented to this process, by what became of them.", "outcome"),
-		consumes: counter("assent_consumes_total", "Permits presented to this process, by what became of them.", "result"),
+		start:   cfg.Now(),
+		counted: map[approval.VoteFact]bool{},
+		http: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "assent_http_seconds",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
+			Help:    "Time to answer, by route; long polls and event streams include their waiting.",
+		}, []string{"route", "status"}),
+		calls: counter(
+			"assent_calls_total",
+			"Calls decided or presented to this process, by what became of them.",
+			"outcome",
+		),
+		consumes: counter(
+			"assent_consumes_total",
+			"Permits presented to this process, by what became of them.",
+			"result",
+		),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assent_limited_total", Help: "Exchanges refused since a share was used up: of what, and whose.",
+			Name: "assent_limited_total",
+			Help: "Exchanges refused since a share was used up: of what, and whose.",
 		}, []string{"share", "whose"}),
-		entries:  prometheus.NewCounter(prometheus.CounterOpts{Name: "assent_sealed_entries_total", Help: "Ledger entries sealed by this process."}),
+		entries: prometheus.NewCounter(
+			prometheus.CounterOpts{
+				Name: "assent_sealed_entries_total",
+				Help: "Ledger entries sealed by this process.",
+			},
+		),
 		watchers: gauge("assent_watchers", "Event streams that are open."),
 		polls:    gauge("assent_long_polls", "Requests that wait for a change."),
-		sealedAt: gauge("assent_sealed_timestamp_seconds", "When sealing last succeeded, in seconds of Unix time: alert when it is long ago."),
-		open:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assent_open_requests", Help: "Requests that are open, by state; the same on every replica."}, []string{"state"}),
-		oldest: gauge("assent_oldest_pending_seconds",
-			"Age of the request that has waited longest for an answer, 0 when none waits; the same on every replica."),
-		frozen: gauge("assent_frozen", "Freezes in force: of single agents, or of everything; the same on every replica."),
-		degraded: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assent_degraded",
-			Help: "1 while a part can't be used as it stands: its files are broken, or nobody can sign in."}, []string{"part"}),
-		dead: gauge("assent_dead_deliveries", "Deliveries that were given up, at most 500 of each tenant are counted; the same on every replica."),
-		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "assent_answer_seconds", Buckets: prometheus.ExponentialBuckets(1, 3, 12),
-			Help: "Time from asking to a person's answer, through whatever channel, since this process began; the same on every replica."}, []string{"verdict"}),
+		sealedAt: gauge(
+			"assent_sealed_timestamp_seconds",
+			"When sealing last succeeded, in seconds of Unix time: alert when it is long ago.",
+		),
+		open: prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{
+				Name: "assent_open_requests",
+				Help: "Requests that are open, by state; the same on every replica.",
+			},
+			[]string{"state"},
+		),
+		oldest: gauge(
+			"assent_oldest_pending_seconds",
+			"Age of the request that has waited longest for an answer, 0 when none waits; the same on every replica.",
+		),
+		frozen: gauge(
+			"assent_frozen",
+			"Freezes in force: of single agents, or of everything; the same on every replica.",
+		),
+		degraded: prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{Name: "assent_degraded",
+				Help: "1 while a part can't be used as it stands: its files are broken, or nobody can sign in."},
+			[]string{"part"},
+		),
+		dead: gauge(
+			"assent_dead_deliveries",
+			"Deliveries that were given up, at most 500 of each tenant are counted; the same on every replica.",
+		),
+		waited: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{
+				Name:    "assent_answer_seconds",
+				Buckets: prometheus.ExponentialBuckets(1, 3, 12),
+				Help: "Time from asking to a person's answer, through whatever channel, since this process " +
+					"began; the same on every replica.",
+			},
+			[]string{"verdict"},
+		),
 	}
-	m.behind = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "assent_witness_behind_seconds",
-		Help: "How long ago a witness was last shown every ledger as it was; 0 while that goes well."}, []string{"witness"})
-	alarms := prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "assent_tampered_total",
-		Help: "Times that this process met something in the database that the service did not write: alert on any."}, func() float64 { return float64(cfg.Store.Integrity().Alarms) })
+	m.behind = prometheus.NewGaugeVec(
+		prometheus.GaugeOpts{Name: "assent_witness_behind_seconds",
+			Help: "How long ago a witness was last shown every ledger as it was; 0 while that goes well."},
+		[]string{"witness"},
+	)
+	alarms := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "assent_tampered_total",
+		Help: "Times that this process met something in the database that the service did not write: alert on any.",
+	}, func() float64 {
+		return float64(cfg.Store.Integrity().Alarms)
+	})
 	stopped := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "assent_stopped_tenants",
-		Help: "Tenants whose ledger does not fit: nothing is signed for them, and nothing runs."}, func() float64 { return float64(len(cfg.Store.Integrity().Stopped)) })
+		Help: "Tenants whose ledger does not fit: nothing is signed for them, and nothing runs."}, func() float64 {
+		return float64(len(cfg.Store.Integrity().Stopped))
+	})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.polls, m.sealedAt, m.open, m.dead,
 		m.waited, m.oldest, m.frozen, m.degraded, m.behind, alarms, stopped, m.refused,
@@ -88,7 +143,11 @@ func newMetrics(cfg Config) *metrics {
 
 // buildInfo is always 1; its labels say what runs.
 func buildInfo(version string) prometheus.Collector {
-	labels := prometheus.Labels{"version": version, "goversion": "", "revision": ""}
+	labels := prometheus.Labels{
+		"version":   version,
+		"goversion": "",
+		"revision":  "",
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		labels["goversion"] = info.GoVersion
 		for _, s := range info.Settings {
@@ -97,8 +156,12 @@ func buildInfo(version string) prometheus.Collector {
 			}
 		}
 	}
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "assent_build_info", Help: "What runs.",
-		ConstLabels: labels}, func() float64 { return 1 })
+
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "assent_build_info",
+		Help:        "What runs.",
+		ConstLabels: labels,
+	}, func() float64 { return 1 })
 }
 
 func counter(name, help, label string) *prometheus.CounterVec {
@@ -109,7 +172,8 @@ func gauge(name, help string) prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
-// MetricsHandler serves the figures, for a listener of their own. It asks for no token.
+// MetricsHandler serves the figures, for a listener of their own. It
+// asks for no token.
 func (s *Server) MetricsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.refresh(r.Context())
@@ -122,15 +186,16 @@ func (x *exchange) serveMetrics() error {
 	return nil
 }
 
-// How old figures of the store may be when they are shown, and how long it may take to read them: whoever may scrape
-// may do so often.
+// How old figures of the store may be when they are shown, and how long
+// it may take to read them: whoever may scrape may do so often.
 const (
 	figuresAge  = time.Second
 	figuresTime = 2 * time.Second
 )
 
-// refresh brings the figures up to date that don't count by themselves. Those that can't be read stay as they are: the
-// worker that reads them too tells why.
+// refresh brings the figures up to date that don't count by themselves.
+// Those that can't be read stay as they are: the worker that reads them
+// too tells why.
 func (s *Server) refresh(ctx context.Context) {
 	s.metrics.degrade(s.health.degraded())
 	s.metrics.measuring.Lock()
@@ -143,7 +208,8 @@ func (s *Server) refresh(ctx context.Context) {
 	_ = s.read(ctx)
 }
 
-// answered counts one exchange. The label is the route's pattern, never the path, which callers choose.
+// answered counts one exchange. The label is the route's pattern, never
+// the path, which callers choose.
 func (m *metrics) answered(pattern string, status int, took time.Duration) {
 	if pattern == "" {
 		pattern = "none"
@@ -232,13 +298,17 @@ func (s *Server) read(ctx context.Context) error {
 func (s *Server) add(ctx context.Context, f *figures, tenant string, now time.Time) error {
 	var errs []error
 	for _, state := range []approval.State{approval.Pending, approval.Approved} {
-		page, err := s.cfg.Store.Requests(ctx, tenant, approval.Filter{States: []approval.State{state}, Limit: 1,
-			Oldest: true})
+		page, err := s.cfg.Store.Requests(ctx, tenant, approval.Filter{
+			States: []approval.State{state},
+			Limit:  1,
+			Oldest: true,
+		})
 		errs, f.open[state] = append(errs, err), f.open[state]+page.Total
 		if state == approval.Pending && len(page.Requests) > 0 {
 			f.waits(page.Requests[0].Created)
 		}
 	}
+
 	jobs, err := s.cfg.Store.Jobs(ctx, tenant, store.DeadEnd, 500)
 	f.dead, errs = f.dead+len(jobs), append(errs, err)
 	freezes, err := s.cfg.Store.Freezes(ctx, tenant)
@@ -263,10 +333,12 @@ func (m *metrics) show(f figures, now time.Time) {
 	m.measured = now
 }
 
-// lag is how much later than its time a vote may show in the store: it is dated before it is committed.
+// lag is how much later than its time a vote may show in the store: it
+// is dated before it is committed.
 const lag = time.Minute
 
-// since is from when on votes are read: from the start of this process at first, then with an overlap.
+// since is from when on votes are read: from the start of this process
+// at first, then with an overlap.
 func (m *metrics) since(now time.Time) time.Time {
 	if from := now.Add(-lag); from.After(m.start) {
 		return from
@@ -282,6 +354,7 @@ func (m *metrics) answers(votes []approval.VoteFact, now time.Time) {
 			m.waited.WithLabelValues(string(v.Verdict)).Observe(v.Waited.Seconds())
 		}
 	}
+
 	for v := range m.counted {
 		if v.At.Before(now.Add(-2 * lag)) {
 			delete(m.counted, v)

@@ -22,10 +22,15 @@ func contractPage(t *testing.T) string {
 	return string(text)
 }
 
-// TestContractPage runs the examples of docs/contracts/http.md one after the other.
+// TestContractPage runs the examples of docs/contracts/http.md one
+// after the other.
 func TestContractPage(t *testing.T) {
 	h := newHarness(t)
-	known := map[string]string{"$RUNTIME": h.runtime(), "$MARA": h.voter("mara"), "$ADMIN": h.admin()}
+	known := map[string]string{
+		"$RUNTIME": h.runtime(),
+		"$MARA":    h.voter("mara"),
+		"$ADMIN":   h.admin(),
+	}
 	example := regexp.MustCompile("(?s)```http\n(.*?)\n```\n```json ([0-9]+)\n(.*?)\n```")
 	all := example.FindAllStringSubmatch(contractPage(t), -1)
 	if len(all) != strings.Count(contractPage(t), "```http") || len(all) < 6 {
@@ -61,7 +66,8 @@ func TestContractPage(t *testing.T) {
 	}
 }
 
-// missing says what the page promises and the answer does not hold; "…" stands for anything.
+// missing says what the page promises and the answer does not hold; "…"
+// stands for anything.
 func missing(want, got any, at string) string {
 	switch w := want.(type) {
 	case map[string]any:
@@ -74,6 +80,7 @@ func missing(want, got any, at string) string {
 				return d
 			}
 		}
+
 		return ""
 	case []any:
 		g, _ := got.([]any)
@@ -85,15 +92,18 @@ func missing(want, got any, at string) string {
 				return d
 			}
 		}
+
 		return ""
 	}
+
 	if want != "…" && want != got {
 		return fmt.Sprintf("%s is %v, the page says %v", at, got, want)
 	}
 	return ""
 }
 
-// TestContractPageLists: the page names every code, scope, ending and outcome.
+// TestContractPageLists: the page names every code, scope, ending and
+// outcome.
 func TestContractPageLists(t *testing.T) {
 	page := contractPage(t)
 	meanings := openapi.Meanings()
@@ -102,13 +112,33 @@ func TestContractPageLists(t *testing.T) {
 			t.Errorf("the page lacks %s", row)
 		}
 	}
-	if n := strings.Count(page, "| none |\n") + strings.Count(page, "| retry |\n") + strings.Count(page, "| request |\n"); n != len(meanings) {
+	if n := strings.Count(page, "| none |\n") + strings.Count(page, "| retry |\n") +
+		strings.Count(page, "| request |\n"); n != len(
+		meanings,
+	) {
 		t.Errorf("the page lists %d codes, there are %d", n, len(meanings))
 	}
+
 	for _, name := range []string{
-		string(openapi.ScopeDecide), string(openapi.ScopeRequest), string(openapi.ScopeRead), string(openapi.ScopeVote), string(openapi.ScopeAdmin),
-		string(approval.ByVotes), string(approval.ByResponse), string(approval.ByDeadline), string(approval.ByPermitAge), string(approval.ByPlanChange), string(approval.ByLateDeny),
-		string(approval.ByRequester), string(approval.BySupersede), string(approval.VoteCounted), string(approval.ByChoice), string(approval.ByDismissal), string(approval.VoteAnswered), string(approval.VoteRevoked), string(approval.VoteNotEligible),
+		string(openapi.ScopeDecide),
+		string(openapi.ScopeRequest),
+		string(openapi.ScopeRead),
+		string(openapi.ScopeVote),
+		string(openapi.ScopeAdmin),
+		string(approval.ByVotes),
+		string(approval.ByResponse),
+		string(approval.ByDeadline),
+		string(approval.ByPermitAge),
+		string(approval.ByPlanChange),
+		string(approval.ByLateDeny),
+		string(approval.ByRequester),
+		string(approval.BySupersede),
+		string(approval.VoteCounted),
+		string(approval.ByChoice),
+		string(approval.ByDismissal),
+		string(approval.VoteAnswered),
+		string(approval.VoteRevoked),
+		string(approval.VoteNotEligible),
 	} {
 		if !strings.Contains(page, "`"+name+"`") {
 			t.Errorf("the page does not name `%s`", name)
@@ -116,7 +146,8 @@ func TestContractPageLists(t *testing.T) {
 	}
 }
 
-// TestExamplesOfTheContract: the examples in openapi.yaml are what their schemas say.
+// TestExamplesOfTheContract: the examples in openapi.yaml are what
+// their schemas say.
 func TestExamplesOfTheContract(t *testing.T) {
 	c := theContract()
 	n := 0
@@ -143,10 +174,12 @@ func TestExamplesOfTheContract(t *testing.T) {
 				check(o.pattern()+" "+status, content)
 			}
 		}
-		if o.def["operationId"] == nil || o.def["summary"] == nil || o.method != http.MethodGet && o.method != http.MethodPost {
+		if o.def["operationId"] == nil || o.def["summary"] == nil ||
+			o.method != http.MethodGet && o.method != http.MethodPost {
 			t.Errorf("%s has no name, no summary or an odd method", o.pattern())
 		}
 	}
+
 	if n < 40 {
 		t.Errorf("found %d examples", n)
 	}

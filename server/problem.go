@@ -13,7 +13,8 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// problem is an error as a client sees it (RFC 9457). cause is for the log only.
+// problem is an error as a client sees it (RFC 9457). cause is for the
+// log only.
 type problem struct {
 	openapi.Problem
 	cause error
@@ -62,8 +63,8 @@ func fail(code openapi.Code, detail string) *problem {
 	}}
 }
 
-// problemOf turns any error into what a client may see. An error that nobody knows becomes 503, so
-// that nothing runs.
+// problemOf turns any error into what a client may see. An error that
+// nobody knows becomes 503, so that nothing runs.
 func problemOf(err error) *problem {
 	var known *problem
 	if errors.As(err, &known) {
@@ -94,7 +95,8 @@ func problemOf(err error) *problem {
 	return p
 }
 
-// What a problem says at most, in bytes. Callers choose the names that it repeats.
+// What a problem says at most, in bytes. Callers choose the names that
+// it repeats.
 const (
 	longestDetail = 1000
 	longestField  = 200

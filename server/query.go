@@ -33,7 +33,8 @@ func (x *exchange) word(name string, words ...string) (string, error) {
 	return text, nil
 }
 
-// mostWhole is the largest whole number that every client can hold, also one whose numbers are doubles.
+// mostWhole is the largest whole number that every client can hold,
+// also one whose numbers are doubles.
 const mostWhole = 1<<53 - 1
 
 // integer reads a parameter that is a whole number.
@@ -44,8 +45,12 @@ func (x *exchange) integer(name string, least, most, absent int64) (int64, error
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, fail(openapi.CodeBadRequest, fmt.Sprintf("%s: expected a whole number from %d to %d", name, least, most)).in(name)
+		return 0, fail(
+			openapi.CodeBadRequest,
+			fmt.Sprintf("%s: expected a whole number from %d to %d", name, least, most),
+		).in(name)
 	}
+
 	return n, nil
 }
 
@@ -62,10 +67,12 @@ func (x *exchange) duration(name string) (time.Duration, error) {
 	return d, nil
 }
 
-// durationText is the form of a duration: numbers with units, such as 30s and 1h30m. openapi.yaml has the same pattern.
+// durationText is the form of a duration: numbers with units, such as
+// 30s and 1h30m. openapi.yaml has the same pattern.
 var durationText = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
 
-// parseDuration reads a duration. One that is longer than a time.Duration holds is the longest.
+// parseDuration reads a duration. One that is longer than a
+// time.Duration holds is the longest.
 func parseDuration(text string) (d time.Duration, ok bool) {
 	if !durationText.MatchString(text) {
 		return 0, false
@@ -85,8 +92,12 @@ func (x *exchange) time(name string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fail(openapi.CodeBadRequest, name+": expected a time such as 2026-01-02T15:04:05Z").in(name)
+		return time.Time{}, fail(
+			openapi.CodeBadRequest,
+			name+": expected a time such as 2026-01-02T15:04:05Z",
+		).in(name)
 	}
+
 	return t.UTC(), nil
 }
 

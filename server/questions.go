@@ -18,11 +18,21 @@ func (x *exchange) askQuestion() error {
 		return err
 	}
 	if key == "" {
-		return fail(openapi.CodeBadRequest, "Idempotency-Key: expected one: a question that is sent again must stay the same question").in("Idempotency-Key")
+		return fail(
+			openapi.CodeBadRequest,
+			"Idempotency-Key: expected one: a question that is sent again must stay the same question",
+		).in("Idempotency-Key")
 	}
+
 	f := object(x.body, "", "call", "question", "within").must("call", "question")
 	in := approval.AskInput{
-		Tenant: x.tenant(), Asker: asker(x.token), Agent: agent, Key: key, Call: f.call("call"), Question: f.question("question"), Within: f.duration("within"),
+		Tenant:   x.tenant(),
+		Asker:    asker(x.token),
+		Agent:    agent,
+		Key:      key,
+		Call:     f.call("call"),
+		Question: f.question("question"),
+		Within:   f.duration("within"),
 	}
 	if f.err != nil {
 		return f.err
@@ -43,8 +53,22 @@ func (f *fields) question(name string) approval.Question {
 	if !ok || f.err != nil {
 		return approval.Question{}
 	}
-	in := object(raw, f.prefix+name+".", "asker", "prompt", "choices", "default", "groups").must("asker", "prompt", "choices", "default")
-	q := approval.Question{Asker: in.text("asker"), Prompt: in.text("prompt"), Choices: in.labels("choices"), Default: in.number("default"), Groups: in.texts("groups")}
+	in := object(
+		raw,
+		f.prefix+name+".",
+		"asker",
+		"prompt",
+		"choices",
+		"default",
+		"groups",
+	).must("asker", "prompt", "choices", "default")
+	q := approval.Question{
+		Asker:   in.text("asker"),
+		Prompt:  in.text("prompt"),
+		Choices: in.labels("choices"),
+		Default: in.number("default"),
+		Groups:  in.texts("groups"),
+	}
 	f.err = in.err
 	return q
 }
@@ -59,6 +83,7 @@ func (f *fields) labels(name string) []string {
 		}
 		out = append(out, item.Text)
 	}
+
 	return out
 }
 
@@ -71,7 +96,8 @@ func (f *fields) choice(name string) *int {
 	return &n
 }
 
-// heldBack keeps the answer to a question from the runtime that asked it while the agent is frozen: the kill switch stops what the runtime
+// heldBack keeps the answer to a question from the runtime that asked
+// it while the agent is frozen: the kill switch stops what the runtime
 // would have the tool do next.
 func (x *exchange) heldBack(r *approval.Request) error {
 	if r.State != approval.Answered || !r.AskedBy(asker(x.token)) {
@@ -83,11 +109,14 @@ func (x *exchange) heldBack(r *approval.Request) error {
 	return nil
 }
 
-// mostPages is how many pages of the store one page of an answer is made of, at most.
+// mostPages is how many pages of the store one page of an answer is
+// made of, at most.
 const mostPages = 50
 
-// answerable reads a page of requests. The store knows groups, but not whom a question is for that has a principal instead of groups: where only what
-// somebody may answer is wanted, such questions to others are left out, and the page is filled up from the next ones.
+// answerable reads a page of requests. The store knows groups, but not
+// whom a question is for that has a principal instead of groups: where
+// only what somebody may answer is wanted, such questions to others are
+// left out, and the page is filled up from the next ones.
 func (x *exchange) answerable(f approval.Filter) (*approval.Page, error) {
 	wanted := f.Limit
 	out, left := &approval.Page{}, 0
@@ -109,16 +138,19 @@ func (x *exchange) answerable(f approval.Filter) (*approval.Page, error) {
 				left++
 			}
 		}
+
 		if len(f.Groups) == 0 || page.Next == "" || len(out.Requests) == wanted {
 			break
 		}
 		f.Cursor = page.Next
 	}
+
 	out.Total -= left
 	return out, nil
 }
 
-// isFor reports whether a question to one person is to somebody of the groups. Everything else the store has picked.
+// isFor reports whether a question to one person is to somebody of the
+// groups. Everything else the store has picked.
 func (x *exchange) isFor(s approval.Summary, groups []string) (bool, error) {
 	if !s.Question || s.Principal == "" || len(groups) == 0 || len(s.Groups) != 1 || s.Groups[0] != "" {
 		return true, nil

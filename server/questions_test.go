@@ -26,7 +26,14 @@ func (h *harness) put(token, key, body string) *answer {
 
 func (h *harness) pick(token string, r *approval.Request, more string) *answer {
 	h.t.Helper()
-	return h.do("POST", "/v1/requests/"+r.ID+"/votes", token, `{"binding":"`+r.Binding()+`",`+more+`}`, "If-Match", version(r))
+	return h.do(
+		"POST",
+		"/v1/requests/"+r.ID+"/votes",
+		token,
+		`{"binding":"`+r.Binding()+`",`+more+`}`,
+		"If-Match",
+		version(r),
+	)
 }
 
 func TestTheWayOfAQuestion(t *testing.T) {
@@ -34,10 +41,13 @@ func TestTheWayOfAQuestion(t *testing.T) {
 	rt, mara := h.runtime(), h.voter("mara")
 	opened := h.put(rt, "k", motd).must(201)
 	r := opened.request("request")
-	if opened.header.Get("Location") != "/v1/requests/"+r.ID || opened.header.Get("ETag") != `"1"` || r.Question.Prompt != "Write <b>/etc/motd</b>?" || r.Question.Choices[1] != "" {
+	if opened.header.Get("Location") != "/v1/requests/"+r.ID || opened.header.Get("ETag") != `"1"` ||
+		r.Question.Prompt != "Write <b>/etc/motd</b>?" ||
+		r.Question.Choices[1] != "" {
 		t.Errorf("got %s", opened.text)
 	}
-	if again := h.put(rt, "k", motd).must(200); again.request("request").ID != r.ID || again.get("shared") != true {
+	if again := h.put(rt, "k", motd).must(200); again.request("request").ID != r.ID ||
+		again.get("shared") != true {
 		t.Errorf("got %s", again.text)
 	}
 	h.put(rt, "k", strings.Replace(motd, `"default":2`, `"default":0`, 1)).must(422)
@@ -50,7 +60,9 @@ func TestTheWayOfAQuestion(t *testing.T) {
 	if voted.str("outcome") != "answered" || voted.get("request", "chosen") != 0.0 {
 		t.Errorf("got %s", voted.text)
 	}
-	if got := h.do("GET", "/v1/requests/"+r.ID, rt, "").must(200).request(); *got.Chosen != 0 || *got.Votes[0].Chosen != 0 || got.Cause != approval.ByChoice {
+	if got := h.do("GET", "/v1/requests/"+r.ID, rt, "").must(200).request(); *got.Chosen != 0 ||
+		*got.Votes[0].Chosen != 0 ||
+		got.Cause != approval.ByChoice {
 		t.Errorf("got %+v", got)
 	}
 	if page := h.do("GET", "/v1/requests?state=answered", mara, "").must(200); page.get("total") != 1.0 {
@@ -66,43 +78,92 @@ func TestTheWayOfAQuestion(t *testing.T) {
 func TestQuestionsThatTheServerRefuses(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
-	question := func(q string) string { return `{"call":{"kind":"tool","tool":"quote"},"question":` + q + `}` }
+	question := func(q string) string {
+		return `{"call":{"kind":"tool","tool":"quote"},"question":` + q + `}`
+	}
 	for name, c := range map[string]struct{ body, field, code string }{
-		"no body":           {``, "", "bad_request"},
-		"no question":       {`{"call":{"kind":"tool","tool":"quote"}}`, "question", "bad_request"},
-		"no call":           {`{"question":{"asker":"a","prompt":"","choices":["x"],"default":0}}`, "call", "bad_request"},
-		"no default":        {question(`{"asker":"a","prompt":"","choices":["x"]}`), "question.default", "bad_request"},
-		"a default as text": {question(`{"asker":"a","prompt":"","choices":["x"],"default":"0"}`), "question.default", "bad_request"},
-		"a fraction":        {question(`{"asker":"a","prompt":"","choices":["x","y"],"default":0.5}`), "question.default", "bad_request"},
-		"below":             {question(`{"asker":"a","prompt":"","choices":["x"],"default":-1}`), "question.default", "bad_request"},
-		"beyond":            {question(`{"asker":"a","prompt":"","choices":["x"],"default":1}`), "question.default", "invalid"},
-		"no choices":        {question(`{"asker":"a","prompt":"","choices":[],"default":0}`), "question.choices", "invalid"},
-		"odd choices":       {question(`{"asker":"a","prompt":"","choices":["x",1],"default":0}`), "question.choices", "bad_request"},
-		"a name misspelt":   {question(`{"asker":"a","prompt":"","choices":["x"],"Default":0}`), "question.Default", "bad_request"},
-		"nobody asks":       {question(`{"asker":"","prompt":"","choices":["x"],"default":0}`), "question.asker", "invalid"},
-		"an empty group":    {question(`{"asker":"a","prompt":"","choices":["x"],"default":0,"groups":[""]}`), "question.groups", "bad_request"},
-		"no time":           {strings.Replace(motd, `{"call"`, `{"within":"0s","call"`, 1), "within", "invalid"},
-		"too much time":     {strings.Replace(motd, `{"call"`, `{"within":"9000h","call"`, 1), "within", "invalid"},
+		"no body":     {``, "", "bad_request"},
+		"no question": {`{"call":{"kind":"tool","tool":"quote"}}`, "question", "bad_request"},
+		"no call": {
+			`{"question":{"asker":"a","prompt":"","choices":["x"],"default":0}}`,
+			"call",
+			"bad_request",
+		},
+		"no default": {question(`{"asker":"a","prompt":"","choices":["x"]}`), "question.default", "bad_request"},
+		"a default as text": {
+			question(`{"asker":"a","prompt":"","choices":["x"],"default":"0"}`),
+			"question.default",
+			"bad_request",
+		},
+		"a fraction": {
+			question(`{"asker":"a","prompt":"","choices":["x","y"],"default":0.5}`),
+			"question.default",
+			"bad_request",
+		},
+		"below": {
+			question(`{"asker":"a","prompt":"","choices":["x"],"default":-1}`),
+			"question.default",
+			"bad_request",
+		},
+		"beyond": {
+			question(`{"asker":"a","prompt":"","choices":["x"],"default":1}`),
+			"question.default",
+			"invalid",
+		},
+		"no choices": {
+			question(`{"asker":"a","prompt":"","choices":[],"default":0}`),
+			"question.choices",
+			"invalid",
+		},
+		"odd choices": {
+			question(`{"asker":"a","prompt":"","choices":["x",1],"default":0}`),
+			"question.choices",
+			"bad_request",
+		},
+		"a name misspelt": {
+			question(`{"asker":"a","prompt":"","choices":["x"],"Default":0}`),
+			"question.Default",
+			"bad_request",
+		},
+		"nobody asks": {
+			question(`{"asker":"","prompt":"","choices":["x"],"default":0}`),
+			"question.asker",
+			"invalid",
+		},
+		"an empty group": {
+			question(`{"asker":"a","prompt":"","choices":["x"],"default":0,"groups":[""]}`),
+			"question.groups",
+			"bad_request",
+		},
+		"no time":       {strings.Replace(motd, `{"call"`, `{"within":"0s","call"`, 1), "within", "invalid"},
+		"too much time": {strings.Replace(motd, `{"call"`, `{"within":"9000h","call"`, 1), "within", "invalid"},
 	} {
 		a := h.put(rt, "k", c.body)
 		if a.str("code") != c.code || c.field != "" && a.str("field") != c.field || a.str("outcome") != "deny" {
 			t.Errorf("%s: got %s", name, a.text)
 		}
 	}
-	if a := h.do("POST", "/v1/agents/desk/questions", rt, motd); a.status != 400 || a.str("field") != "Idempotency-Key" {
+
+	if a := h.do("POST", "/v1/agents/desk/questions", rt, motd); a.status != 400 ||
+		a.str("field") != "Idempotency-Key" {
 		t.Errorf("without a key: %s", a.text)
 	}
 	h.do("POST", "/v1/agents/desk/questions", h.voter("mara"), motd, "Idempotency-Key", "k").must(403)
 	h.do("POST", "/v1/agents/nobody/questions", rt, motd, "Idempotency-Key", "k").must(404)
-	if a := h.put(rt, "denied", strings.Replace(motd, "quote", "drop", 1)).must(200); a.str("denied") != "policy" || a.get("request") != nil {
+	if a := h.put(rt, "denied", strings.Replace(motd, "quote", "drop", 1)).must(200); a.str(
+		"denied",
+	) != "policy" ||
+		a.get("request") != nil {
 		t.Errorf("got %s", a.text)
 	}
+
 	if n := h.do("GET", "/v1/requests", h.voter("mara"), "").must(200).get("total"); n != 0.0 {
 		t.Errorf("%v requests were made", n)
 	}
 }
 
-// Answers to questions and to calls are not mixed up, and a question approves nothing.
+// Answers to questions and to calls are not mixed up, and a question
+// approves nothing.
 func TestWrongAnswersToQuestions(t *testing.T) {
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
@@ -111,72 +172,97 @@ func TestWrongAnswersToQuestions(t *testing.T) {
 		of         *approval.Request
 		more, code string
 	}{
-		"approved":            {r, `"verdict":"approve","shown_fully":true`, "invalid"},
-		"denied":              {r, `"verdict":"deny"`, "invalid"},
-		"nothing chosen":      {r, `"verdict":"choose","shown_fully":true`, "invalid"},
-		"beyond":              {r, `"verdict":"choose","choice":3,"shown_fully":true`, "invalid"},
-		"below":               {r, `"verdict":"choose","choice":-1,"shown_fully":true`, "bad_request"},
-		"half":                {r, `"verdict":"choose","choice":0.5,"shown_fully":true`, "bad_request"},
-		"as text":             {r, `"verdict":"choose","choice":"0","shown_fully":true`, "bad_request"},
-		"not shown":           {r, `"verdict":"choose","choice":0`, "not_shown"},
-		"dismissed to one":    {r, `"verdict":"dismiss","choice":0`, "invalid"},
-		"a call, chosen":      {call, `"verdict":"choose","choice":0,"shown_fully":true`, "invalid"},
-		"a call, dismissed":   {call, `"verdict":"dismiss"`, "invalid"},
-		"a standing approval": {r, `"verdict":"choose","choice":0,"shown_fully":true,"grant":{"max_uses":1}`, "invalid"},
+		"approved":          {r, `"verdict":"approve","shown_fully":true`, "invalid"},
+		"denied":            {r, `"verdict":"deny"`, "invalid"},
+		"nothing chosen":    {r, `"verdict":"choose","shown_fully":true`, "invalid"},
+		"beyond":            {r, `"verdict":"choose","choice":3,"shown_fully":true`, "invalid"},
+		"below":             {r, `"verdict":"choose","choice":-1,"shown_fully":true`, "bad_request"},
+		"half":              {r, `"verdict":"choose","choice":0.5,"shown_fully":true`, "bad_request"},
+		"as text":           {r, `"verdict":"choose","choice":"0","shown_fully":true`, "bad_request"},
+		"not shown":         {r, `"verdict":"choose","choice":0`, "not_shown"},
+		"dismissed to one":  {r, `"verdict":"dismiss","choice":0`, "invalid"},
+		"a call, chosen":    {call, `"verdict":"choose","choice":0,"shown_fully":true`, "invalid"},
+		"a call, dismissed": {call, `"verdict":"dismiss"`, "invalid"},
+		"a standing approval": {
+			r,
+			`"verdict":"choose","choice":0,"shown_fully":true,"grant":{"max_uses":1}`,
+			"invalid",
+		},
 	} {
 		if a := h.pick(mara, c.of, c.more); a.str("code") != c.code {
 			t.Errorf("%s: got %s", name, a.text)
 		}
 	}
+
 	for _, query := range []string{"", "?preview=true"} {
-		edit := h.do("POST", "/v1/requests/"+r.ID+"/edits"+query, mara, `{"arguments":"{}","binding":"`+r.Binding()+`"}`, "If-Match", version(r))
+		edit := h.do(
+			"POST",
+			"/v1/requests/"+r.ID+"/edits"+query,
+			mara,
+			`{"arguments":"{}","binding":"`+r.Binding()+`"}`,
+			"If-Match",
+			version(r),
+		)
 		if edit.must(409).str("code") != "question" {
 			t.Errorf("got %s", edit.text)
 		}
 	}
+
 	if a := h.consume(rt, r, "run").must(409); a.str("code") != "question" || a.str("outcome") != "deny" {
 		t.Errorf("got %s", a.text)
 	}
-	if got := h.do("GET", "/v1/requests/"+r.ID, rt, "").must(200).request(); got.State != approval.Pending || len(got.Votes) != 0 {
+	if got := h.do("GET", "/v1/requests/"+r.ID, rt, "").must(200).request(); got.State != approval.Pending ||
+		len(got.Votes) != 0 {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// While the kill switch is thrown, no way leads the runtime to the answer; people still see it.
+// While the kill switch is thrown, no way leads the runtime to the
+// answer; people still see it.
 func TestFrozenAnswersAreHeldBack(t *testing.T) {
 	h := newHarness(t)
-	rt, mara, admin := h.runtime(), h.voter("mara"), h.admin()
+	rt := h.runtime()
+	mara := h.voter("mara")
+	admin := h.admin()
 	r := h.put(rt, "k", motd).must(201).request("request")
 	h.do("POST", "/v1/freezes", mara, `{"agent":"desk"}`).must(200)
 	if got := h.do("GET", "/v1/requests/"+r.ID, rt, "").must(200).request(); got.State != approval.Pending {
 		t.Errorf("got %+v", got)
 	}
 	wait := make(chan *answer, 1)
-	go func() { wait <- h.do("GET", "/v1/requests/"+r.ID+"?version=1&wait=30s", rt, "") }()
+	go func() {
+		wait <- h.do("GET", "/v1/requests/"+r.ID+"?version=1&wait=30s", rt, "")
+	}()
 	h.pick(mara, r, `"verdict":"dismiss"`).must(200)
 	h.size() // everything is sealed
 	all := []*answer{
 		<-wait, h.do("GET", "/v1/requests/"+r.ID, rt, ""), h.do("GET", "/v1/requests/"+r.ID+"/history", rt, ""),
 		h.do("GET", "/v1/requests/"+r.ID+"?version=1&wait=1s", rt, ""),
 	}
-	rt = h.token(store.Token{Name: "rt", Scopes: []string{"request", "read"}}) // who may read everything sees no more of their own
+	// who may read everything sees no more of their own
+	rt = h.token(store.Token{Name: "rt", Scopes: []string{"request", "read"}})
 	all = append(all, h.do("GET", "/v1/requests/"+r.ID, rt, ""))
 	for i, a := range all {
-		if a.status != http.StatusLocked || a.str("code") != "frozen" || a.str("request") != r.ID || a.header.Get("ETag") != "" || strings.Contains(a.text, "dismiss") {
+		if a.status != http.StatusLocked || a.str("code") != "frozen" || a.str("request") != r.ID ||
+			a.header.Get("ETag") != "" ||
+			strings.Contains(a.text, "dismiss") {
 			t.Errorf("%d: got %d %s", i, a.status, a.text)
 		}
 	}
+
 	if a := h.put(rt, "k", motd).must(200); a.str("denied") != "frozen" || a.get("request") != nil {
 		t.Errorf("asking again tells %s", a.text)
 	}
-	if a := h.do("POST", "/v1/requests/"+r.ID+"/cancel", rt, ""); a.must(409).str("code") != "closed" || strings.Contains(a.text, "dismiss") {
+	if a := h.do("POST", "/v1/requests/"+r.ID+"/cancel", rt, ""); a.must(409).str("code") != "closed" ||
+		strings.Contains(a.text, "dismiss") {
 		t.Errorf("taking it back tells %s", a.text)
 	}
 	if got := h.do("GET", "/v1/requests/"+r.ID, mara, "").must(200).request(); *got.Chosen != 2 {
 		t.Errorf("people see %+v", got)
 	}
 	h.administer("/v1/freezes/lift", admin, `{"agent":"desk"}`).must(200)
-	if got := h.do("GET", "/v1/requests/"+r.ID, rt, "").must(200).request(); *got.Chosen != 2 || got.Cause != approval.ByDismissal {
+	if got := h.do("GET", "/v1/requests/"+r.ID, rt, "").must(200).request(); *got.Chosen != 2 ||
+		got.Cause != approval.ByDismissal {
 		t.Errorf("got %+v", got)
 	}
 	h.do("GET", "/v1/requests/"+r.ID+"/history", rt, "").must(200)
@@ -184,11 +270,20 @@ func TestFrozenAnswersAreHeldBack(t *testing.T) {
 
 func TestClientAsks(t *testing.T) {
 	h := newHarness(t)
-	ctx, rt, mara := t.Context(), h.client(h.runtime()), h.client(h.voter("mara"))
+	ctx := t.Context()
+	rt := h.client(h.runtime())
+	mara := h.client(h.voter("mara"))
 	call := []byte(`{"kind":"tool","tool":"quote","args":{ "n": 1.0 },"principal":"mara"}`)
-	q := approval.Question{Asker: "files", Prompt: "Write <&> é?", Choices: []string{"", "Yes", "Yes"}, Default: 1}
+	q := approval.Question{
+		Asker:   "files",
+		Prompt:  "Write <&> é?",
+		Choices: []string{"", "Yes", "Yes"},
+		Default: 1,
+	}
 	opened, err := rt.Ask(ctx, "desk", call, q, client.AskOptions{Within: time.Minute})
-	if err != nil || string(opened.Request.Current().Call.Args) != `{ "n": 1.0 }` || opened.Request.Within != time.Minute || fmt.Sprint(*opened.Request.Question) != fmt.Sprint(q) {
+	if err != nil || string(opened.Request.Current().Call.Args) != `{ "n": 1.0 }` ||
+		opened.Request.Within != time.Minute ||
+		fmt.Sprint(*opened.Request.Question) != fmt.Sprint(q) {
 		t.Fatalf("got %+v, %v", opened, err)
 	}
 	r := opened.Request
@@ -200,24 +295,37 @@ func TestClientAsks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body := openapi.VoteBody{Verdict: approval.Choose, Choice: &choice, Binding: opened.Request.Binding(), ShownFully: true}
-		if voted, err := mara.Vote(ctx, opened.Request.ID, 1, body); err != nil || voted.Outcome != approval.VoteAnswered {
+		body := openapi.VoteBody{
+			Verdict:    approval.Choose,
+			Choice:     &choice,
+			Binding:    opened.Request.Binding(),
+			ShownFully: true,
+		}
+		if voted, err := mara.Vote(ctx, opened.Request.ID, 1, body); err != nil ||
+			voted.Outcome != approval.VoteAnswered {
 			t.Fatalf("got %+v, %v", voted, err)
 		}
 		if got, err := rt.Answer(ctx, opened.Request.ID); err != nil || *got.Chosen != choice {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	}
+
 	if _, err := rt.Cancel(ctx, r.ID, "over"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := rt.Answer(ctx, r.ID); !errors.Is(err, approval.ErrNotApproved) || got.State != approval.Cancelled {
+	if got, err := rt.Answer(ctx, r.ID); !errors.Is(err, approval.ErrNotApproved) ||
+		got.State != approval.Cancelled {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if _, err := rt.Answer(ctx, "qst_0"); client.Code(err) != openapi.CodeNotFound {
 		t.Errorf("got %v", err)
 	}
-	plain, err := rt.Open(ctx, "desk", []byte(`{"kind":"tool","tool":"trade","args":{"amount":1}}`), client.OpenOptions{})
+	plain, err := rt.Open(
+		ctx,
+		"desk",
+		[]byte(`{"kind":"tool","tool":"trade","args":{"amount":1}}`),
+		client.OpenOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +334,8 @@ func TestClientAsks(t *testing.T) {
 	}
 }
 
-// What is sent on the stream of events tells that a question was put and answered, and none of the tool's words.
+// What is sent on the stream of events tells that a question was put
+// and answered, and none of the tool's words.
 func TestEventsOfQuestions(t *testing.T) {
 	h := newHarness(t)
 	r := h.put(h.runtime(), "k", motd).must(201).request("request")
@@ -241,21 +350,29 @@ func TestEventsOfQuestions(t *testing.T) {
 	for _, e := range all.Entries {
 		leaves = append(leaves, string(e.Leaf))
 	}
-	if text := strings.Join(leaves, "\n"); strings.Contains(text, "motd") || !strings.Contains(text, `"choices":3`) || !strings.Contains(text, `"chosen":1`) || !strings.Contains(text, "request_answered") {
+	if text := strings.Join(leaves, "\n"); strings.Contains(text, "motd") ||
+		!strings.Contains(text, `"choices":3`) ||
+		!strings.Contains(text, `"chosen":1`) ||
+		!strings.Contains(text, "request_answered") {
 		t.Errorf("got %s", text)
 	}
 }
 
-// TestQuestionsOfOthersAreNotMine: a question to one person is nobody else's to answer, and stands in nobody else's list of what is; however many there
-// are before one's own.
+// TestQuestionsOfOthersAreNotMine: a question to one person is nobody
+// else's to answer, and stands in nobody else's list of what is;
+// however many there are before one's own.
 func TestQuestionsOfOthersAreNotMine(t *testing.T) {
 	h := newHarness(t)
-	rt, mara, ben := h.runtime(), h.voter("mara"), h.voter("ben")
+	rt := h.runtime()
+	mara := h.voter("mara")
+	ben := h.voter("ben")
 	own := h.put(rt, "own", strings.Replace(motd, "mara@example.com", "ben", 1)).must(201).request("request")
 	for i := range 7 {
 		h.put(rt, fmt.Sprint("k", i), motd).must(201)
 	}
-	anybody := h.put(rt, "any", strings.Replace(motd, `,"principal":"mara@example.com"`, "", 1)).must(201).request("request")
+	anybody := h.put(rt, "any", strings.Replace(motd, `,"principal":"mara@example.com"`, "", 1)).
+		must(201).
+		request("request")
 	list := func(token, query string) (out []string, total any) {
 		a := h.do("GET", "/v1/requests?"+query, token, "").must(200)
 		for _, r := range a.get("requests").([]any) {
@@ -266,12 +383,20 @@ func TestQuestionsOfOthersAreNotMine(t *testing.T) {
 	for _, c := range []struct {
 		token, query string
 		want, total  int
-	}{{ben, "mine=true", 2, 2}, {ben, "mine=true&limit=2", 2, 2}, {mara, "mine=true", 8, 8}, {mara, "", 9, 9}, {mara, "principal=mara@example.com", 7, 7}, {mara, "group=nobody-has-it", 1, 1}} {
+	}{
+		{ben, "mine=true", 2, 2},
+		{ben, "mine=true&limit=2", 2, 2},
+		{mara, "mine=true", 8, 8},
+		{mara, "", 9, 9},
+		{mara, "principal=mara@example.com", 7, 7},
+		{mara, "group=nobody-has-it", 1, 1},
+	} {
 		got, total := list(c.token, c.query)
 		if len(got) != c.want || total != float64(c.total) {
 			t.Errorf("%q: %d, total %v, want %d", c.query, len(got), total, c.want)
 		}
 	}
+
 	got, _ := list(ben, "mine=true&limit=1&order=due")
 	if len(got) != 1 || got[0] != own.ID && got[0] != anybody.ID {
 		t.Errorf("the first of ben's is %v", got)

@@ -12,8 +12,9 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// ofRuntime hands the token's own threads at the RAP runtime of the path's agent to a handler, if the token may act for the agent. What the runtime
-// refuses becomes a problem.
+// ofRuntime hands the token's own threads at the RAP runtime of the
+// path's agent to a handler, if the token may act for the agent. What
+// the runtime refuses becomes a problem.
 func ofRuntime(handle func(*exchange, *runtime.Threads) error) func(*exchange) error {
 	return func(x *exchange) error {
 		threads, err := x.threads()
@@ -55,15 +56,25 @@ func (x *exchange) rapTools(threads *runtime.Threads) error {
 	}
 	out := openapi.RAPTools{Offers: []openapi.RAPOffer{}, Problems: []openapi.RAPProblem{}}
 	for _, o := range tools.Offers {
-		offer := openapi.RAPOffer{Server: o.Server, Operation: o.Name, Description: o.Description}
+		offer := openapi.RAPOffer{
+			Server:      o.Server,
+			Operation:   o.Name,
+			Description: o.Description,
+		}
 		if err := json.Unmarshal(o.InputSchema, &offer.InputSchema); err != nil {
 			return err
 		}
 		out.Offers = append(out.Offers, offer)
 	}
+
 	for _, p := range tools.Problems {
-		out.Problems = append(out.Problems, openapi.RAPProblem{Server: p.Server, Tool: p.Tool, Detail: p.Err.Error()})
+		out.Problems = append(out.Problems, openapi.RAPProblem{
+			Server: p.Server,
+			Tool:   p.Tool,
+			Detail: p.Err.Error(),
+		})
 	}
+
 	return x.answer(http.StatusOK, out)
 }
 
@@ -76,9 +87,24 @@ func (x *exchange) needed(name string) (string, error) {
 }
 
 func (x *exchange) rapInvoke(threads *runtime.Threads) error {
-	f := object(x.body, "", "thread", "id", "call_id", "ancestors", "user", "operation", "arguments").must("thread", "id", "operation")
+	f := object(
+		x.body,
+		"",
+		"thread",
+		"id",
+		"call_id",
+		"ancestors",
+		"user",
+		"operation",
+		"arguments",
+	).must("thread", "id", "operation")
 	in := runtime.Invocation{
-		Thread: f.text("thread"), ID: f.text("id"), User: f.text("user"), Operation: f.text("operation"), Ancestors: f.texts("ancestors"), Arguments: f.raw["arguments"],
+		Thread:    f.text("thread"),
+		ID:        f.text("id"),
+		User:      f.text("user"),
+		Operation: f.text("operation"),
+		Ancestors: f.texts("ancestors"),
+		Arguments: f.raw["arguments"],
 	}
 	if f.has("call_id") {
 		id := f.text("call_id")
@@ -94,7 +120,8 @@ func (x *exchange) rapInvoke(threads *runtime.Threads) error {
 	return x.answer(http.StatusOK, call)
 }
 
-// rapCall looks at a call, or waits for its end: at most until the server drains.
+// rapCall looks at a call, or waits for its end: at most until the
+// server drains.
 func (x *exchange) rapCall(threads *runtime.Threads) error {
 	thread, err := x.needed("thread")
 	if err != nil {
@@ -120,7 +147,11 @@ func (x *exchange) rapCall(threads *runtime.Threads) error {
 	return x.answer(http.StatusOK, call)
 }
 
-func (x *exchange) awaitCall(threads *runtime.Threads, thread, id string, wait time.Duration) (runtime.Call, error) {
+func (x *exchange) awaitCall(
+	threads *runtime.Threads,
+	thread, id string,
+	wait time.Duration,
+) (runtime.Call, error) {
 	place, err := x.place(x.cfg.Shares.Polls, "polls")
 	if err != nil {
 		return runtime.Call{}, err
@@ -147,12 +178,15 @@ func rapProblem(err error) error {
 	case errors.Is(err, runtime.ErrDone):
 		return fail(openapi.CodeClosed, err.Error())
 	}
+
 	return err
 }
 
 func (x *exchange) rapCancel(threads *runtime.Threads) error {
 	f := object(x.body, "", "thread", "id", "reason").must("thread", "id")
-	thread, id, reason := f.text("thread"), f.text("id"), f.text("reason")
+	thread := f.text("thread")
+	id := f.text("id")
+	reason := f.text("reason")
 	if f.err != nil {
 		return f.err
 	}

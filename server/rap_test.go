@@ -20,7 +20,8 @@ import (
 	"github.com/assent-dev/assent/server"
 )
 
-// toolServer is a RAP tool server with one operation. It answers what it is asked to answer, to the callback URL of the call.
+// toolServer is a RAP tool server with one operation. It answers what
+// it is asked to answer, to the callback URL of the call.
 type toolServer struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -40,7 +41,12 @@ func newToolServer(t *testing.T) *toolServer {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/rap-toolset", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"name":"prices","endpoint":"http://%s/run","tools":[{"name":"quote","description":"Last price.","inputSchema":{"type":"object"}}]}`, r.Host)
+		fmt.Fprintf(
+			w,
+			`{"name":"prices","endpoint":"http://%s/run","tools":[{"name":"quote","description":"Last `+
+				`price.","inputSchema":{"type":"object"}}]}`,
+			r.Host,
+		)
 	})
 	mux.HandleFunc("POST /run", func(_ http.ResponseWriter, r *http.Request) {
 		var in sentCall
@@ -71,7 +77,8 @@ func (s *toolServer) got(t *testing.T, nth int) sentCall {
 	})
 }
 
-// says posts a message about the nth call, whose names stand for GROUP and ID, and wants it to be taken.
+// says posts a message about the nth call, whose names stand for GROUP
+// and ID, and wants it to be taken.
 func (s *toolServer) says(t *testing.T, nth int, message string) {
 	t.Helper()
 	c := s.got(t, nth)
@@ -98,12 +105,18 @@ func withTools(t *testing.T, tools *toolServer) *harness {
 			return ours
 		}
 	})
-	callbacks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ours.ServeHTTP(w, r) }))
+	callbacks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ours.ServeHTTP(w, r)
+	}))
 	t.Cleanup(callbacks.Close)
 	var err error
 	ours, err = runtime.New(runtime.Config{
 		Common: rap.Common{
-			Records: h.store, Namespace: "tools", Key: make([]byte, 32), Now: h.clock.Now, Poll: 20 * time.Millisecond,
+			Records:   h.store,
+			Namespace: "tools",
+			Key:       make([]byte, 32),
+			Now:       h.clock.Now,
+			Poll:      20 * time.Millisecond,
 			Plan: func(ctx context.Context) (*resolve.Plan, error) {
 				c, err := h.plans.Plan(ctx, "acme", "desk")
 				if err != nil {
@@ -112,7 +125,8 @@ func withTools(t *testing.T, tools *toolServer) *harness {
 				return c.Plan, nil
 			},
 		},
-		CallbackURL: callbacks.URL, Servers: []runtime.Server{{Name: "prices", Peer: peer.Config{URL: tools.URL}}},
+		CallbackURL: callbacks.URL,
+		Servers:     []runtime.Server{{Name: "prices", Peer: peer.Config{URL: tools.URL}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -123,13 +137,17 @@ func withTools(t *testing.T, tools *toolServer) *harness {
 		defer close(ended)
 		_ = ours.Run(ctx) // ends with ctx
 	}()
-	t.Cleanup(func() { cancel(); <-ended })
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
 	return h
 }
 
 const rapOf = "/v1/agents/desk/rap/"
 
-// TestRAPCalls: an agent calls a tool, waits, reads what comes after it, and closes the thread; every answer is as openapi.yaml has it.
+// TestRAPCalls: an agent calls a tool, waits, reads what comes after
+// it, and closes the thread; every answer is as openapi.yaml has it.
 func TestRAPCalls(t *testing.T) {
 	tools := newToolServer(t)
 	h := withTools(t, tools)
@@ -149,14 +167,28 @@ func TestRAPCalls(t *testing.T) {
 	want(h.do("POST", rapOf+"calls", token, strings.Replace(call, "ACME", "INIT", 1)), 422, "key_reuse")
 	tools.says(t, 0, `{"type":"view_update","group_id":"GROUP","view_type":"chart","content":{"points":[1,2]}}`)
 	tools.says(t, 0, `{"type":"tool_result","group_id":"GROUP","id":"ID","text":"42","subscription":true}`)
-	want(h.do("GET", rapOf+"calls?thread=s&id=c1&wait=20s", token, ""), 200, `"state":"done"`, `"text":"42"`, `"subscription":true`)
-	tools.says(t, 0, `{"type":"subscription_event","group_id":"GROUP","tool_call_id":"ID","text":"43","final":true}`)
+	want(
+		h.do("GET", rapOf+"calls?thread=s&id=c1&wait=20s", token, ""),
+		200,
+		`"state":"done"`,
+		`"text":"42"`,
+		`"subscription":true`,
+	)
+	tools.says(
+		t,
+		0,
+		`{"type":"subscription_event","group_id":"GROUP","tool_call_id":"ID","text":"43","final":true}`,
+	)
 	want(h.do("GET", rapOf+"events?thread=s", token, ""), 200, `"text":"43"`, `"final":true`)
 	want(h.do("GET", rapOf+"events?thread=s&from=1", token, ""), 200, `"events":[]`)
 	want(h.do("GET", rapOf+"views?thread=s", token, ""), 200, `"chart":{"points":[1,2]}`)
 
 	want(h.do("POST", rapOf+"calls", token, strings.Replace(call, "c1", "c2", 1)), 200, `"id":"c2"`)
-	want(h.do("POST", rapOf+"cancel", token, `{"thread":"s","id":"c2","reason":"the user went on"}`), 200, `"why":"interrupted"`)
+	want(
+		h.do("POST", rapOf+"cancel", token, `{"thread":"s","id":"c2","reason":"the user went on"}`),
+		200,
+		`"why":"interrupted"`,
+	)
 	want(h.do("POST", rapOf+"cancel", token, `{"thread":"s","id":"c2"}`), 200, `"why":"interrupted"`)
 	if a := h.do("POST", rapOf+"close", token, `{"thread":"s"}`); a.status != 204 || a.text != "" {
 		t.Errorf("%d %s", a.status, a.text)

@@ -56,7 +56,13 @@ func (x *exchange) openRequest() error {
 	}
 	f := object(x.body, "", "call", "replaces", "within").must("call")
 	in := approval.OpenInput{
-		Tenant: x.tenant(), Asker: asker(x.token), Agent: agent, Call: f.call("call"), Key: key, Replaces: f.text("replaces"), Within: f.duration("within"),
+		Tenant:   x.tenant(),
+		Asker:    asker(x.token),
+		Agent:    agent,
+		Call:     f.call("call"),
+		Key:      key,
+		Replaces: f.text("replaces"),
+		Within:   f.duration("within"),
 	}
 	if f.err != nil {
 		return f.err
@@ -89,13 +95,17 @@ func (x *exchange) opened(o *approval.Opened) error {
 
 const longestKey = 200 // characters
 
-// idempotencyKey is the runtime's own: two runtimes that choose the same key mean two things.
+// idempotencyKey is the runtime's own: two runtimes that choose the
+// same key mean two things.
 func (x *exchange) idempotencyKey() (string, error) {
 	switch keys := x.r.Header.Values("Idempotency-Key"); {
 	case len(keys) == 0:
 		return "", nil
 	case len(keys) > 1 || keys[0] == "" || utf8.RuneCountInString(keys[0]) > longestKey:
-		return "", fail(openapi.CodeBadRequest, fmt.Sprintf("Idempotency-Key: expected one of at most %d characters", longestKey)).in("Idempotency-Key")
+		return "", fail(
+			openapi.CodeBadRequest,
+			fmt.Sprintf("Idempotency-Key: expected one of at most %d characters", longestKey),
+		).in("Idempotency-Key")
 	default:
 		return keys[0], nil
 	}
@@ -121,6 +131,7 @@ func (x *exchange) getRequest() error {
 		}
 		defer place.Return()
 	}
+
 	r, err := x.readable(id)
 	if err != nil {
 		return err
@@ -136,7 +147,8 @@ func (x *exchange) getRequest() error {
 	return x.answerRequest(r)
 }
 
-// moved waits until a request has changed, and reads it again. Meanwhile nothing is kept of it.
+// moved waits until a request has changed, and reads it again.
+// Meanwhile nothing is kept of it.
 func (x *exchange) moved(id string, version int64, wait time.Duration) (*approval.Request, error) {
 	x.giveBack()
 	ctx, done := x.waiting(wait)
@@ -155,9 +167,11 @@ func (x *exchange) moved(id string, version int64, wait time.Duration) (*approva
 	return x.readable(id)
 }
 
-// waiting is the context of a long poll, which the draining of the server ends too.
+// waiting is the context of a long poll, which the draining of the
+// server ends too.
 func (x *exchange) waiting(wait time.Duration) (ctx context.Context, done func()) {
-	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(wait + answerTime)) // recorders of tests have none
+	// recorders of tests have none
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(wait + answerTime))
 	ctx, cancel := context.WithCancel(x.r.Context())
 	x.metrics.polls.Inc()
 	go func() {
@@ -180,7 +194,8 @@ func (x *exchange) answerRequest(r *approval.Request) error {
 
 func etag(r *approval.Request) string { return fmt.Sprintf("%q", strconv.FormatInt(r.Version, 10)) }
 
-// own returns a request that this runtime asked for, be it first or later. Others are as if they were not there.
+// own returns a request that this runtime asked for, be it first or
+// later. Others are as if they were not there.
 func (x *exchange) own(id string) (*approval.Request, error) {
 	r, err := x.cfg.Service.Own(x.r.Context(), x.tenant(), id, asker(x.token))
 	if err == nil && !actsFor(x.token, r.Agent.ID) {
@@ -201,7 +216,8 @@ func (x *exchange) known(id string) (*approval.Request, error) {
 	return r, err
 }
 
-// readable returns a request that the token may read: any with scope read, else its own.
+// readable returns a request that the token may read: any with scope
+// read, else its own.
 func (x *exchange) readable(id string) (*approval.Request, error) {
 	if may(x.token, openapi.ScopeRead) {
 		return x.known(id)
@@ -217,7 +233,8 @@ func (x *exchange) person() (string, error) {
 	return x.token.Person, x.namesPerson()
 }
 
-// namesPerson holds the token's person to their id. Another name may pass to somebody else, whose answers the token must never give.
+// namesPerson holds the token's person to their id. Another name may
+// pass to somebody else, whose answers the token must never give.
 func (x *exchange) namesPerson() error {
 	if x.token.Person == "" {
 		return nil
@@ -227,8 +244,13 @@ func (x *exchange) namesPerson() error {
 		return fmt.Errorf("ask the directory: %w", err)
 	}
 	if known && p.ID != x.token.Person {
-		return fail(openapi.CodeNoPerson, "the token must name the person's id, not another name: have one made for the id that people.yaml or the sign-in gives")
+		return fail(
+			openapi.CodeNoPerson,
+			"the token must name the person's id, not another name: have one made for the id that people.yaml or "+
+				"the sign-in gives",
+		)
 	}
+
 	return nil
 }
 
@@ -239,12 +261,20 @@ var versionText = regexp.MustCompile(`^"[1-9][0-9]{0,14}"$`)
 func (x *exchange) seen() (int64, error) {
 	all := x.r.Header.Values("If-Match")
 	if len(all) == 0 {
-		return 0, fail(openapi.CodeIfMatchRequired, `expected the header If-Match: "N" with the version that the person saw`).in("If-Match")
+		return 0, fail(
+			openapi.CodeIfMatchRequired,
+			`expected the header If-Match: "N" with the version that the person saw`,
+		).in("If-Match")
 	}
+
 	version, err := strconv.ParseInt(strings.Trim(all[0], `"`), 10, 64)
 	if len(all) > 1 || !versionText.MatchString(all[0]) || err != nil {
-		return 0, fail(openapi.CodeBadRequest, `If-Match: expected one version in quotes, such as "3"`).in("If-Match")
+		return 0, fail(
+			openapi.CodeBadRequest,
+			`If-Match: expected one version in quotes, such as "3"`,
+		).in("If-Match")
 	}
+
 	return version, nil
 }
 
@@ -265,10 +295,32 @@ func (x *exchange) vote() error {
 	if err != nil {
 		return err
 	}
-	f := object(x.body, "", "verdict", "binding", "shown_fully", "reason", "response", "choice", "grant", "channel").must("verdict", "binding")
+	f := object(
+		x.body,
+		"",
+		"verdict",
+		"binding",
+		"shown_fully",
+		"reason",
+		"response",
+		"choice",
+		"grant",
+		"channel",
+	).must("verdict", "binding")
 	in := approval.VoteInput{
-		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: f.channel(x.cfg.Channels), Verdict: approval.Verdict(f.text("verdict")), Binding: f.text("binding"),
-		Token: x.token.Name, Full: f.flag("shown_fully"), Reason: f.text("reason"), Response: f.text("response"), Choice: f.choice("choice"), Grant: f.grant("grant"),
+		Tenant:    x.tenant(),
+		ID:        r.ID,
+		IfVersion: version,
+		Person:    person,
+		Channel:   f.channel(x.cfg.Channels),
+		Verdict:   approval.Verdict(f.text("verdict")),
+		Binding:   f.text("binding"),
+		Token:     x.token.Name,
+		Full:      f.flag("shown_fully"),
+		Reason:    f.text("reason"),
+		Response:  f.text("response"),
+		Choice:    f.choice("choice"),
+		Grant:     f.grant("grant"),
 	}
 	if f.err != nil {
 		return f.err
@@ -282,10 +334,12 @@ func (x *exchange) vote() error {
 	return x.answer(http.StatusOK, voted)
 }
 
-// channelName is what a client may call itself; the server's own channels say who they are themselves.
+// channelName is what a client may call itself; the server's own
+// channels say who they are themselves.
 var channelName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
 
-// channel is where the person answered, in the client's words. reserved are the names of channels of this server.
+// channel is where the person answered, in the client's words. reserved
+// are the names of channels of this server.
 func (f *fields) channel(reserved []string) string {
 	if !f.has("channel") {
 		return "api"
@@ -295,8 +349,12 @@ func (f *fields) channel(reserved []string) string {
 	case !channelName.MatchString(name):
 		f.refuse("channel", "expected 1 to 32 letters, digits and ._-")
 	case slices.Contains(reserved, name):
-		f.refuse("channel", "expected the client's own name: "+strings.Join(reserved, " and ")+" are the server's channels")
+		f.refuse(
+			"channel",
+			"expected the client's own name: "+strings.Join(reserved, " and ")+" are the server's channels",
+		)
 	}
+
 	return name
 }
 
@@ -307,10 +365,19 @@ func (f *fields) grant(name string) *approval.GrantOffer {
 		return nil
 	}
 	in := object(raw, f.prefix+name+".", "session", "max_age", "max_uses", "bounds")
-	offer := &approval.GrantOffer{Session: in.flag("session"), MaxAge: in.duration("max_age"), MaxUses: in.count("max_uses"), Bounds: in.bounds("bounds")}
-	if in.err == nil && !offer.Session && offer.MaxAge == 0 && offer.MaxUses == 0 {
-		in.refuse("max_age", "expected max_age, max_uses or session: a standing approval is never made by leaving things out")
+	offer := &approval.GrantOffer{
+		Session: in.flag("session"),
+		MaxAge:  in.duration("max_age"),
+		MaxUses: in.count("max_uses"),
+		Bounds:  in.bounds("bounds"),
 	}
+	if in.err == nil && !offer.Session && offer.MaxAge == 0 && offer.MaxUses == 0 {
+		in.refuse(
+			"max_age",
+			"expected max_age, max_uses or session: a standing approval is never made by leaving things out",
+		)
+	}
+
 	f.err = in.err
 	return offer
 }
@@ -318,7 +385,12 @@ func (f *fields) grant(name string) *approval.GrantOffer {
 func (f *fields) bounds(name string) []approval.Bound {
 	var out []approval.Bound
 	for i, item := range f.value(name, value.Array, "a list of bounds").Items {
-		one := object(item.AppendJSON(nil), fmt.Sprintf("%s%s.%d.", f.prefix, name, i), "path", "kind").must("path", "kind")
+		one := object(
+			item.AppendJSON(nil),
+			fmt.Sprintf("%s%s.%d.", f.prefix, name, i),
+			"path",
+			"kind",
+		).must("path", "kind")
 		b := approval.Bound{Path: one.text("path"), Kind: approval.BoundKind(one.text("kind"))}
 		if one.err == nil && b.Kind != approval.AtMost && b.Kind != approval.AtLeast {
 			one.refuse("kind", "expected at_most or at_least")
@@ -329,6 +401,7 @@ func (f *fields) bounds(name string) []approval.Bound {
 		}
 		out = append(out, b)
 	}
+
 	return out
 }
 
@@ -341,10 +414,26 @@ func (x *exchange) edit() error {
 	if err != nil {
 		return err
 	}
-	f := object(x.body, "", "arguments", "binding", "shown_fully", "reason", "channel").must("arguments", "binding")
+	f := object(
+		x.body,
+		"",
+		"arguments",
+		"binding",
+		"shown_fully",
+		"reason",
+		"channel",
+	).must("arguments", "binding")
 	in := approval.EditInput{
-		Tenant: x.tenant(), ID: r.ID, IfVersion: version, Person: person, Channel: f.channel(x.cfg.Channels), Token: x.token.Name,
-		Binding: f.text("binding"), Args: f.text("arguments"), Full: f.flag("shown_fully"), Reason: f.text("reason"),
+		Tenant:    x.tenant(),
+		ID:        r.ID,
+		IfVersion: version,
+		Person:    person,
+		Channel:   f.channel(x.cfg.Channels),
+		Token:     x.token.Name,
+		Binding:   f.text("binding"),
+		Args:      f.text("arguments"),
+		Full:      f.flag("shown_fully"),
+		Reason:    f.text("reason"),
 	}
 	if f.err != nil {
 		return f.err
@@ -361,6 +450,7 @@ func (x *exchange) edit() error {
 		}
 		return p
 	}
+
 	x.wake()
 	return x.answer(http.StatusOK, edited)
 }
@@ -380,9 +470,15 @@ func (x *exchange) with(r *approval.Request, err error) *problem {
 		r = now
 	}
 	switch p.Code {
-	case openapi.CodeNotApproved, openapi.CodeClosed, openapi.CodePending, openapi.CodeConsumed, openapi.CodeStale, openapi.CodeVersionMismatch:
+	case openapi.CodeNotApproved,
+		openapi.CodeClosed,
+		openapi.CodePending,
+		openapi.CodeConsumed,
+		openapi.CodeStale,
+		openapi.CodeVersionMismatch:
 		p.State = r.State
 	}
+
 	if p.Code == openapi.CodeNotApproved && p.Detail == "" {
 		p.Detail = "it is " + string(r.State)
 	}
@@ -395,7 +491,14 @@ func (x *exchange) consume() error {
 		return err
 	}
 	f := object(x.body, "", "call", "binding", "key").must("key")
-	in := approval.ConsumeInput{Tenant: x.tenant(), ID: r.ID, Asker: asker(x.token), Call: f.call("call"), Binding: f.text("binding"), Key: f.text("key")}
+	in := approval.ConsumeInput{
+		Tenant:  x.tenant(),
+		ID:      r.ID,
+		Asker:   asker(x.token),
+		Call:    f.call("call"),
+		Binding: f.text("binding"),
+		Key:     f.text("key"),
+	}
 	switch {
 	case f.err != nil:
 		return f.err
@@ -404,8 +507,12 @@ func (x *exchange) consume() error {
 	case f.has("binding") && in.Binding == "":
 		return fail(openapi.CodeBadRequest, "binding: expected the digest of the call").in("binding")
 	case in.Key == "" || utf8.RuneCountInString(in.Key) > longestKey:
-		return fail(openapi.CodeBadRequest, fmt.Sprintf("key: expected a text of at most %d characters", longestKey)).in("key")
+		return fail(
+			openapi.CodeBadRequest,
+			fmt.Sprintf("key: expected a text of at most %d characters", longestKey),
+		).in("key")
 	}
+
 	consumed, err := x.cfg.Service.Consume(x.r.Context(), in)
 	x.metrics.consumed(err)
 	if err != nil {
@@ -473,8 +580,13 @@ func (x *exchange) history() error {
 	}
 	out := openapi.Entries{Entries: make([]openapi.Entry, len(entries))}
 	for i, e := range entries {
-		out.Entries[i] = openapi.Entry{Index: e.Index, Leaf: e.Leaf, Openings: e.Openings}
+		out.Entries[i] = openapi.Entry{
+			Index:    e.Index,
+			Leaf:     e.Leaf,
+			Openings: e.Openings,
+		}
 	}
+
 	if out.Next, err = x.nextEntry(r.ID, entries); err != nil {
 		return err
 	}
@@ -484,7 +596,8 @@ func (x *exchange) history() error {
 // mostHistory is how many entries of a history are answered with at once.
 const mostHistory = 500
 
-// nextEntry is where a history goes on behind what was read of it; 0 at its end.
+// nextEntry is where a history goes on behind what was read of it; 0 at
+// its end.
 func (x *exchange) nextEntry(subject string, read []ledger.SealedEntry) (int64, error) {
 	if len(read) == 0 {
 		return 0, nil
@@ -534,7 +647,12 @@ func (x *exchange) waitingForMe(f approval.Filter) (*approval.Page, error) {
 
 func (x *exchange) filter() (f approval.Filter, err error) {
 	q := x.query
-	f = approval.Filter{Agent: q["agent"], Target: q["target"], Principal: q["principal"], Cursor: q["cursor"]}
+	f = approval.Filter{
+		Agent:     q["agent"],
+		Target:    q["target"],
+		Principal: q["principal"],
+		Cursor:    q["cursor"],
+	}
 	if f.States, err = x.states(); err != nil {
 		return f, err
 	}
@@ -567,6 +685,7 @@ func (x *exchange) groups() ([]string, error) {
 	case one:
 		return []string{group}, nil
 	}
+
 	return nil, nil
 }
 
@@ -575,7 +694,15 @@ func (x *exchange) states() ([]approval.State, error) {
 	if !ok {
 		return nil, nil
 	}
-	all := []approval.State{approval.Pending, approval.Approved, approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed, approval.Answered}
+	all := []approval.State{
+		approval.Pending,
+		approval.Approved,
+		approval.Denied,
+		approval.Expired,
+		approval.Cancelled,
+		approval.Consumed,
+		approval.Answered,
+	}
 	var out []approval.State
 	for _, word := range strings.Split(text, ",") {
 		switch state := approval.State(word); {
@@ -584,8 +711,12 @@ func (x *exchange) states() ([]approval.State, error) {
 		case slices.Contains(all, state):
 			out = append(out, state)
 		default:
-			return nil, fail(openapi.CodeBadRequest, fmt.Sprintf("state: %q is no state, expected open or some of %v", word, all)).in("state")
+			return nil, fail(
+				openapi.CodeBadRequest,
+				fmt.Sprintf("state: %q is no state, expected open or some of %v", word, all),
+			).in("state")
 		}
 	}
+
 	return out, nil
 }

@@ -25,8 +25,10 @@ const (
 	sealRest   = 20 * time.Millisecond // between two sealings, so that under load one seals many entries
 )
 
-// Run does the work in the background until ctx ends: it lets time act on requests, seals the ledger, deletes what expired, reads figures.
-// When ctx ends, event streams and long polls end too, what is left is sealed, and Run returns. It is called once.
+// Run does the work in the background until ctx ends: it lets time act
+// on requests, seals the ledger, deletes what expired, reads figures.
+// When ctx ends, event streams and long polls end too, what is left is
+// sealed, and Run returns. It is called once.
 func (s *Server) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, w := range s.workers() {
@@ -46,10 +48,36 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) workers() []*worker {
 	return []*worker{
-		{name: "time", every: s.cfg.Timing.Tick, do: s.tick, log: s.cfg.Logger, report: s.health.report},
-		{name: "sealing", every: s.cfg.Timing.Seal, wake: s.kick, rest: sealRest, do: s.seal, log: s.cfg.Logger, report: s.health.report},
-		{name: "sweeping", every: s.cfg.Timing.Sweep, do: s.sweep, log: s.cfg.Logger, report: s.health.report},
-		{name: "figures", every: s.cfg.Timing.Gauges, do: s.measure, log: s.cfg.Logger, report: s.health.report},
+		{
+			name:   "time",
+			every:  s.cfg.Timing.Tick,
+			do:     s.tick,
+			log:    s.cfg.Logger,
+			report: s.health.report,
+		},
+		{
+			name:   "sealing",
+			every:  s.cfg.Timing.Seal,
+			wake:   s.kick,
+			rest:   sealRest,
+			do:     s.seal,
+			log:    s.cfg.Logger,
+			report: s.health.report,
+		},
+		{
+			name:   "sweeping",
+			every:  s.cfg.Timing.Sweep,
+			do:     s.sweep,
+			log:    s.cfg.Logger,
+			report: s.health.report,
+		},
+		{
+			name:   "figures",
+			every:  s.cfg.Timing.Gauges,
+			do:     s.measure,
+			log:    s.cfg.Logger,
+			report: s.health.report,
+		},
 	}
 }
 
@@ -84,19 +112,23 @@ func (s *Server) sweep(ctx context.Context) error {
 // lookForTenants is how often is looked for tenants that are new.
 const lookForTenants = time.Second
 
-// listen wakes the sealer when something of any tenant changed, whoever changed it.
+// listen wakes the sealer when something of any tenant changed, whoever
+// changed it.
 func (s *Server) listen(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	known := map[string]bool{}
 	for ctx.Err() == nil {
-		tenants, err := s.cfg.Store.Tenants(ctx) // whoever can't be listed is sealed when the sealer looks by itself
+		tenants, err := s.cfg.Store.Tenants(
+			ctx,
+		) // whoever can't be listed is sealed when the sealer looks by itself
 		for _, t := range tenants {
 			if err == nil && !known[t] {
 				known[t] = true
 				all.Go(func() { s.listenTo(ctx, t) })
 			}
 		}
+
 		_ = wait.Pause(ctx, lookForTenants)
 	}
 }
@@ -123,7 +155,8 @@ type worker struct {
 	report func(name string, err error)
 }
 
-// run works until ctx ends. A failure is logged when it begins and when it ends, and makes the pauses longer.
+// run works until ctx ends. A failure is logged when it begins and when
+// it ends, and makes the pauses longer.
 func (w *worker) run(ctx context.Context) {
 	pause := time.Duration(0)
 	for ctx.Err() == nil {
@@ -142,6 +175,7 @@ func (w *worker) run(ctx context.Context) {
 		case err != nil:
 			pause = min(2*pause, lastPause)
 		}
+
 		if pause > 0 {
 			_ = wait.Pause(ctx, pause)
 		} else {
@@ -153,7 +187,8 @@ func (w *worker) run(ctx context.Context) {
 
 var errBroken = errors.New("it broke")
 
-// once keeps a panic of one round from ending the work: it is a failure like others.
+// once keeps a panic of one round from ending the work: it is a failure
+// like others.
 func (w *worker) once(ctx context.Context) (err error) {
 	defer func() {
 		if broken := recover(); broken != nil {

@@ -1,8 +1,12 @@
-// Package server is the HTTP API of assent (server/openapi/openapi.yaml, docs/contracts/http.md) with its health, its figures and the
-// work that goes on in the background: time that acts on requests, and sealing.
+// Package server is the HTTP API of assent
+// (server/openapi/openapi.yaml, docs/contracts/http.md) with its
+// health, its figures and the work that goes on in the background: time
+// that acts on requests, and sealing.
 //
-// It holds no rules of its own. Who may do what is in the token; what a call or an answer means is the approval package's. Tokens are
-// the only credential: cookies, query parameters and bodies are never looked at for one, so no page that a browser visits can act here.
+// It holds no rules of its own. Who may do what is in the token; what a
+// call or an answer means is the approval package's. Tokens are the
+// only credential: cookies, query parameters and bodies are never
+// looked at for one, so no page that a browser visits can act here.
 // Whatever goes wrong, the answer is no.
 package server
 
@@ -36,7 +40,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Config is what a server is made of. Service, Store, Directory and Signer are required.
+// Config is what a server is made of. Service, Store, Directory and
+// Signer are required.
 type Config struct {
 	Service   *approval.Service
 	Store     store.Store
@@ -48,30 +53,40 @@ type Config struct {
 	Inbox     http.Handler     // everything beside the API and health; nil: not found
 	Checks    []Check          // more of what /readyz asks
 	Version   string           // of the program, for figures
-	// Loaded tells which files of a tenant are in force and what is wrong with them; for "", of all tenants together,
-	// without what is wrong. Nil: nobody is told.
+	// Loaded tells which files of a tenant are in force and what is
+	// wrong with them; for "", of all tenants together, without what is
+	// wrong. Nil: nobody is told.
 	Loaded func(tenant string) []openapi.Loaded
-	// UnusableAgents counts the agents whose file can't be used as it stands; nil: no figure says so.
+	// UnusableAgents counts the agents whose file can't be used as it
+	// stands; nil: no figure says so.
 	UnusableAgents func() int
-	// Witnesses says how the witnesses outside fare that checkpoints are shown to; nil: there are none.
+	// Witnesses says how the witnesses outside fare that checkpoints
+	// are shown to; nil: there are none.
 	Witnesses func() []witness.State
-	// Tools returns the RAP runtime of an agent, nil where it has none; nil: no agent has one.
+	// Tools returns the RAP runtime of an agent, nil where it has none;
+	// nil: no agent has one.
 	Tools func(tenant, agent string) *runtime.Runtime
-	// Administration asks people about acts that widen what may happen; nil: nobody acts by the API.
+	// Administration asks people about acts that widen what may happen;
+	// nil: nobody acts by the API.
 	Administration *administration.Desk
-	// Channels are the names under which answers from channels of this server are recorded: no client may give one as its own.
+	// Channels are the names under which answers from channels of this
+	// server are recorded: no client may give one as its own.
 	Channels []string
-	// PublicURL is where people reach the inbox: command lines that sign in are sent there.
+	// PublicURL is where people reach the inbox: command lines that
+	// sign in are sent there.
 	PublicURL string
 	// MetricsToken asks for a token of scope read at /metrics.
 	MetricsToken bool
-	// MetricsElsewhere leaves /metrics out: a listener of its own has MetricsHandler.
+	// MetricsElsewhere leaves /metrics out: a listener of its own has
+	// MetricsHandler.
 	MetricsElsewhere bool
-	// Shares is what callers share of this process, with everything else that it does; nil: quota.Default of 1 GiB.
+	// Shares is what callers share of this process, with everything
+	// else that it does; nil: quota.Default of 1 GiB.
 	Shares *quota.Shares
 	// Feed tells watchers what happens; nil: one of the server's own.
 	Feed *feed.Feed
-	// Values is how many JSON values a call may have, as the plans were told; 0: resolve.DefaultValues.
+	// Values is how many JSON values a call may have, as the plans were
+	// told; 0: resolve.DefaultValues.
 	Values int64
 	// Timing is for tests; its zero value is what production wants.
 	Timing Timing
@@ -92,8 +107,9 @@ type Timing struct {
 type Check struct {
 	Name  string
 	Check func(context.Context) error
-	// Degrades: its failure leaves the server fit for traffic. Something of it can't be used as it stands, and the rest
-	// can. Whoever looks after that logs it.
+	// Degrades: its failure leaves the server fit for traffic.
+	// Something of it can't be used as it stands, and the rest can.
+	// Whoever looks after that logs it.
 	Degrades bool
 }
 
@@ -112,7 +128,12 @@ type Server struct {
 // New returns a server. Nothing happens in the background before Run.
 func New(cfg Config) *Server {
 	cfg = cfg.orDefault()
-	s := &Server{cfg: cfg, mux: http.NewServeMux(), kick: make(chan struct{}, 1), draining: make(chan struct{})}
+	s := &Server{
+		cfg:      cfg,
+		mux:      http.NewServeMux(),
+		kick:     make(chan struct{}, 1),
+		draining: make(chan struct{}),
+	}
 	s.health = newHealth(cfg, s.draining)
 	s.metrics = newMetrics(cfg)
 	s.events = cfg.Feed
@@ -146,27 +167,38 @@ func (c Config) orDefault() Config {
 		field    *time.Duration
 		standard time.Duration
 	}{
-		{&c.Timing.Tick, 250 * time.Millisecond}, {&c.Timing.Seal, 250 * time.Millisecond}, {&c.Timing.Sweep, time.Minute},
-		{&c.Timing.Heartbeat, 15 * time.Second}, {&c.Timing.Body, 30 * time.Second}, {&c.Timing.Slow, 10 * time.Second}, {&c.Timing.Gauges, 15 * time.Second},
+		{&c.Timing.Tick, 250 * time.Millisecond},
+		{&c.Timing.Seal, 250 * time.Millisecond},
+		{&c.Timing.Sweep, time.Minute},
+		{&c.Timing.Heartbeat, 15 * time.Second},
+		{&c.Timing.Body, 30 * time.Second},
+		{&c.Timing.Slow, 10 * time.Second},
+		{&c.Timing.Gauges, 15 * time.Second},
 	} {
 		if *d.field == 0 {
 			*d.field = d.standard
 		}
 	}
+
 	return c
 }
 
-// HTTPServer returns an http.Server with the limits that a server wants: slow headers are cut off, and what takes its time
-// (event streams, long polls, bodies) is bounded by deadlines of its own.
+// HTTPServer returns an http.Server with the limits that a server
+// wants: slow headers are cut off, and what takes its time (event
+// streams, long polls, bodies) is bounded by deadlines of its own.
 func HTTPServer(handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: mostHeader,
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    mostHeader,
 	}
 }
 
-// mostHeader is how many bytes the first line and the header of a request may have: thread and id of a RAP call, each
-// at its longest and with every byte written as three, and as much again for everything else. Beyond it net/http
-// answers 431, in plain text.
+// mostHeader is how many bytes the first line and the header of a
+// request may have: thread and id of a RAP call, each at its longest
+// and with every byte written as three, and as much again for
+// everything else. Beyond it net/http answers 431, in plain text.
 const mostHeader = 2 * 2 * 3 * 8192
 
 // answerTime is how long a client may take to take an answer that is ready.
@@ -202,12 +234,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// inAPI reports whether a path belongs to the API, so that what is wrong about it is told in the API's way.
+// inAPI reports whether a path belongs to the API, so that what is
+// wrong about it is told in the API's way.
 func inAPI(path string) bool {
-	return path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/healthz" || path == "/readyz" || path == "/metrics"
+	return path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/healthz" || path == "/readyz" ||
+		path == "/metrics"
 }
 
-// nowhere answers for paths and methods that are not there. The mux knows which methods a path has.
+// nowhere answers for paths and methods that are not there. The mux
+// knows which methods a path has.
 func (s *Server) nowhere(w http.ResponseWriter, r *http.Request, theirs http.Handler) {
 	probe := &discard{header: http.Header{}}
 	theirs.ServeHTTP(probe, r)
@@ -217,15 +252,29 @@ func (s *Server) nowhere(w http.ResponseWriter, r *http.Request, theirs http.Han
 		s.refuse(w, r, fail(openapi.CodeMethodNotAllowed, "expected "+allow), false)
 		return
 	}
+
 	s.refuse(w, r, fail(openapi.CodeNotFound, "there is nothing at this path"), false)
 }
 
-// broken answers for a panic: the caller learns that it happened, the log learns what it was.
+// broken answers for a panic: the caller learns that it happened, the
+// log learns what it was.
 func (s *Server) broken(w *recorder, r *http.Request, id string, what any) {
 	if what == http.ErrAbortHandler {
 		panic(what) // net/http cuts the connection without a word, which is what was meant
 	}
-	s.cfg.Logger.Error("a handler broke", "request_id", id, "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(what), "stack", string(debug.Stack()))
+	s.cfg.Logger.Error(
+		"a handler broke",
+		"request_id",
+		id,
+		"method",
+		r.Method,
+		"path",
+		r.URL.Path,
+		"panic",
+		fmt.Sprint(what),
+		"stack",
+		string(debug.Stack()),
+	)
 	if w.status != 0 {
 		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 	}
@@ -239,8 +288,21 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error, deny 
 		p.Outcome = openapi.Deny
 	}
 	if p.Status >= 500 && r.Context().Err() == nil {
-		s.cfg.Logger.Error("not answered", "request_id", p.RequestID, "method", r.Method, "path", r.URL.Path, "code", p.Code, "error", errors.Join(p, p.cause))
+		s.cfg.Logger.Error(
+			"not answered",
+			"request_id",
+			p.RequestID,
+			"method",
+			r.Method,
+			"path",
+			r.URL.Path,
+			"code",
+			p.Code,
+			"error",
+			errors.Join(p, p.cause),
+		)
 	}
+
 	p.write(w)
 }
 
@@ -272,10 +334,15 @@ type exchange struct {
 	turned  *quota.Hold // nil: it is no heavy work
 }
 
-// serve makes a handler of a route: first who asks, then whether they may, then what they ask.
+// serve makes a handler of a route: first who asks, then whether they
+// may, then what they ask.
 func (s *Server) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{Server: s, w: w, r: r}
+		x := &exchange{
+			Server: s,
+			w:      w,
+			r:      r,
+		}
 		if err := x.run(rt); err != nil {
 			s.refuse(w, r, err, rt.deny)
 		}
@@ -298,6 +365,7 @@ func (x *exchange) run(rt route) (err error) {
 		}
 		x.who = quota.Who{Tenant: x.token.Tenant, Caller: x.token.ID}
 	}
+
 	if x.query, err = queryOf(x.r, rt.query); err != nil && !rt.lax {
 		return err
 	}
@@ -308,9 +376,13 @@ func (x *exchange) run(rt route) (err error) {
 		x.turnAway(err, rt.deny)
 		return nil
 	}
-	if err := x.outside(func() error { x.body, err = readBody(x.w, x.r, rt.body); return err }); err != nil {
+	if err := x.outside(func() error {
+		x.body, err = readBody(x.w, x.r, rt.body)
+		return err
+	}); err != nil {
 		return err
 	}
+
 	if err := x.weighed(); err != nil {
 		return err
 	}
@@ -327,7 +399,8 @@ func addressOf(r *http.Request) string {
 	return host
 }
 
-// queryOf reads the query strictly: a misspelt filter must not list everything.
+// queryOf reads the query strictly: a misspelt filter must not list
+// everything.
 func queryOf(r *http.Request, known []string) (map[string]string, error) {
 	all, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -337,14 +410,19 @@ func queryOf(r *http.Request, known []string) (map[string]string, error) {
 	for name, values := range all {
 		switch {
 		case !slices.Contains(known, name) && len(known) == 0:
-			return nil, fail(openapi.CodeBadRequest, fmt.Sprintf("the query: %q is unknown, expected no parameters", name)).in(name)
+			return nil, fail(
+				openapi.CodeBadRequest,
+				fmt.Sprintf("the query: %q is unknown, expected no parameters", name),
+			).in(name)
 		case !slices.Contains(known, name):
 			return nil, fail(openapi.CodeBadRequest, "the query: "+name+": "+unknown(name, known)).in(name)
 		case len(values) > 1:
 			return nil, fail(openapi.CodeBadRequest, name+": the parameter stands twice").in(name)
 		}
+
 		out[name] = values[0]
 	}
+
 	return out, nil
 }
 
@@ -368,7 +446,8 @@ func (x *exchange) answer(status int, v any) error {
 	return nil
 }
 
-// encode writes JSON as it is: no escapes for HTML, which would change texts that were signed or bound.
+// encode writes JSON as it is: no escapes for HTML, which would change
+// texts that were signed or bound.
 func encode(v any) ([]byte, error) {
 	text, err := jsonmsg.Marshal(v)
 	return append(text, '\n'), err

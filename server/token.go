@@ -18,18 +18,22 @@ import (
 // scope is what a token may do.
 type scope = openapi.Scope
 
-// may reports whether a token has a scope that counts. A token that is bound to agents can't read or rule over all of them.
+// may reports whether a token has a scope that counts. A token that is
+// bound to agents can't read or rule over all of them.
 func may(t *store.Token, s scope) bool {
 	if s == openapi.ScopeAdmin && asksForCalls(t) {
 		return false
 	}
 
-	return slices.Contains(t.Scopes, string(s)) && (len(t.Agents) == 0 || slices.Contains(tokens.AgentScopes(), string(s)))
+	return slices.Contains(t.Scopes, string(s)) &&
+		(len(t.Agents) == 0 || slices.Contains(tokens.AgentScopes(), string(s)))
 }
 
-// asksForCalls reports whether a token asks for calls, which administration never does. None is made so any more.
+// asksForCalls reports whether a token asks for calls, which
+// administration never does. None is made so any more.
 func asksForCalls(t *store.Token) bool {
-	return slices.Contains(t.Scopes, string(openapi.ScopeRequest)) || slices.Contains(t.Scopes, string(openapi.ScopeDecide))
+	return slices.Contains(t.Scopes, string(openapi.ScopeRequest)) ||
+		slices.Contains(t.Scopes, string(openapi.ScopeDecide))
 }
 
 // actor is who acts, for the ledger: the person of the token, or its name.
@@ -45,7 +49,8 @@ func asker(t *store.Token) approval.Asker {
 	return approval.Asker{Token: t.Name, Person: t.Person}
 }
 
-// authenticate finds the token of a request. Whatever was presented is hashed and looked up in the same way, so the time it takes says
+// authenticate finds the token of a request. Whatever was presented is
+// hashed and looked up in the same way, so the time it takes says
 // nothing about how near it came. Cookies are never looked at.
 func (s *Server) authenticate(r *http.Request) (*store.Token, error) {
 	secret, err := bearer(r)
@@ -68,6 +73,7 @@ func (s *Server) authenticate(r *http.Request) (*store.Token, error) {
 	case t.Tenant == "" || t.Name == "":
 		return nil, fail(openapi.CodeUnauthenticated, "the token names no tenant or no runtime")
 	}
+
 	return &t, nil
 }
 
@@ -75,10 +81,12 @@ func (s *Server) authenticate(r *http.Request) (*store.Token, error) {
 func bearer(r *http.Request) (string, error) {
 	all := r.Header.Values("Authorization")
 	if len(all) == 1 {
-		if scheme, secret, ok := strings.Cut(all[0], " "); ok && strings.EqualFold(scheme, "Bearer") && secret != "" {
+		if scheme, secret, ok := strings.Cut(all[0], " "); ok && strings.EqualFold(scheme, "Bearer") &&
+			secret != "" {
 			return secret, nil
 		}
 	}
+
 	return "", fail(openapi.CodeUnauthenticated, "expected one header Authorization: Bearer "+"assent_…")
 }
 
@@ -91,14 +99,18 @@ func permit(t *store.Token, scopes []scope) error {
 		}
 		names[i] = string(s)
 	}
+
 	detail := "this needs scope " + strings.Join(names, " or ")
-	if len(t.Agents) > 0 && slices.ContainsFunc(scopes, func(s scope) bool { return slices.Contains(t.Scopes, string(s)) }) {
+	if len(t.Agents) > 0 && slices.ContainsFunc(scopes, func(s scope) bool {
+		return slices.Contains(t.Scopes, string(s))
+	}) {
 		detail += ", and a token that is not bound to agents"
 	}
 	return fail(openapi.CodeMissingScope, detail)
 }
 
-// stillMay asks again, after a while, whether the token holds: it may have been revoked or have expired since.
+// stillMay asks again, after a while, whether the token holds: it may
+// have been revoked or have expired since.
 func (x *exchange) stillMay(scopes ...scope) error {
 	t, err := x.authenticate(x.r)
 	if err != nil {

@@ -25,10 +25,12 @@ func TestProblemOf(t *testing.T) {
 			continue
 		}
 		p := problemOf(fmt.Errorf("deep inside: %w", m.Err))
-		if p.Code != m.Code || p.Status != m.Status || !errors.Is(p, m.Err) || strings.Contains(p.Error(), "deep inside") {
+		if p.Code != m.Code || p.Status != m.Status || !errors.Is(p, m.Err) ||
+			strings.Contains(p.Error(), "deep inside") {
 			t.Errorf("%v: got %+v", m.Err, p)
 		}
 	}
+
 	for _, c := range []struct {
 		err  error
 		code openapi.Code
@@ -42,13 +44,16 @@ func TestProblemOf(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		problemOf(fmt.Errorf("wrapped: %w", c.err)).write(w)
-		if !strings.Contains(w.Body.String(), `"code":"`+string(c.code)+`"`) || w.Code != openapi.MeaningOf(c.code).Status || strings.Contains(w.Body.String(), "anything else") {
+		if !strings.Contains(w.Body.String(), `"code":"`+string(c.code)+`"`) ||
+			w.Code != openapi.MeaningOf(c.code).Status ||
+			strings.Contains(w.Body.String(), "anything else") {
 			t.Errorf("%v: got %d %s", c.err, w.Code, w.Body)
 		}
 	}
 }
 
-// TestWorkers: a failure is logged once, makes the pauses longer, and is over when it is over.
+// TestWorkers: a failure is logged once, makes the pauses longer, and
+// is over when it is over.
 func TestWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -56,7 +61,12 @@ func TestWorkers(t *testing.T) {
 		began := time.Now()
 		state := map[string]error{}
 		w := &worker{
-			name: "work", every: time.Minute, log: slog.New(slog.NewTextHandler(&log, nil)), report: func(name string, err error) { state[name] = err },
+			name:  "work",
+			every: time.Minute,
+			log:   slog.New(slog.NewTextHandler(&log, nil)),
+			report: func(name string, err error) {
+				state[name] = err
+			},
 			do: func(context.Context) error {
 				switch at = append(at, time.Since(began)); {
 				case len(at) == 2:
@@ -64,17 +74,25 @@ func TestWorkers(t *testing.T) {
 				case len(at) < 5:
 					return errors.New("lost")
 				}
+
 				return nil
 			},
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		w.run(ctx)
-		want := []time.Duration{0, 500 * time.Millisecond, 1500 * time.Millisecond, 3500 * time.Millisecond, 7500 * time.Millisecond}
+		want := []time.Duration{
+			0,
+			500 * time.Millisecond,
+			1500 * time.Millisecond,
+			3500 * time.Millisecond,
+			7500 * time.Millisecond,
+		}
 		if fmt.Sprint(at) != fmt.Sprint(want) {
 			t.Errorf("worked at %v, want %v", at, want)
 		}
-		if n := strings.Count(log.String(), "fails"); n != 1 || strings.Count(log.String(), "goes on") != 1 || state["work"] != nil {
+		if n := strings.Count(log.String(), "fails"); n != 1 || strings.Count(log.String(), "goes on") != 1 ||
+			state["work"] != nil {
 			t.Errorf("got %s, %v", log.String(), state)
 		}
 	})
@@ -83,10 +101,22 @@ func TestWorkers(t *testing.T) {
 func TestWorkersAreWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake, n := make(chan struct{}, 1), 0
-		w := &worker{every: time.Hour, wake: wake, log: slog.New(slog.DiscardHandler), report: func(string, error) {}, do: func(context.Context) error { n++; return nil }}
+		w := &worker{
+			every:  time.Hour,
+			wake:   wake,
+			log:    slog.New(slog.DiscardHandler),
+			report: func(string, error) {},
+			do: func(context.Context) error {
+				n++
+				return nil
+			},
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { w.run(ctx); close(done) }()
+		go func() {
+			w.run(ctx)
+			close(done)
+		}()
 		synctest.Wait()
 		wake <- struct{}{}
 		synctest.Wait()
@@ -98,19 +128,27 @@ func TestWorkersAreWoken(t *testing.T) {
 	})
 }
 
-// TestReadinessIsCheap: whoever asks /readyz in a loop reaches the store once a second.
+// TestReadinessIsCheap: whoever asks /readyz in a loop reaches the
+// store once a second.
 func TestReadinessIsCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		var log bytes.Buffer
-		h := &health{now: time.Now, log: slog.New(slog.NewTextHandler(&log, nil)), failing: map[string]bool{},
-			checks: []Check{{Name: "store", Check: func(context.Context) error {
-				asked++
-				if asked == 2 || asked == 3 {
-					return errors.New("user x at db.internal is gone")
-				}
-				return nil
-			}}}}
+		h := &health{
+			now:     time.Now,
+			log:     slog.New(slog.NewTextHandler(&log, nil)),
+			failing: map[string]bool{},
+			checks: []Check{{
+				Name: "store",
+				Check: func(context.Context) error {
+					asked++
+					if asked == 2 || asked == 3 {
+						return errors.New("user x at db.internal is gone")
+					}
+					return nil
+				},
+			}},
+		}
 		for range 100 {
 			if !h.ready().Ok {
 				t.Fatal("red")
@@ -132,18 +170,48 @@ func TestReadinessIsCheap(t *testing.T) {
 	})
 }
 
-// FuzzBody: no body makes the reader panic, and what it lets through holds each known field at most once.
+// FuzzBody: no body makes the reader panic, and what it lets through
+// holds each known field at most once.
 func FuzzBody(f *testing.F) {
 	for _, s := range []string{
-		``, `{}`, `[]`, `{"call":{"kind":"tool","tool":"x","args":{"a":1}},"replaces":"r"}`, `{"verdict":"approve","binding":"b","shown_fully":true,"grant":{"max_uses":3,"bounds":[{"path":"a","kind":"at_most"}],"max_age":"8h"}}`,
-		`{"scopes":["a"],"scopes":["b"]}`, `{"max_uses":1e400}`, "{\"reason\":\"\xff\"}", `{"grant":{"max_uses":-1}}`, `{"grant":{"bounds":[{}]}}`, `{"grant":{"max_uses":2.5}}`,
-		`{"question":{"asker":"a","prompt":"p","choices":["","x"],"default":1,"groups":["g"]},"choice":0}`, `{"question":{"choices":[1]}}`, `{"choice":-1}`,
+		``,
+		`{}`,
+		`[]`,
+		`{"call":{"kind":"tool","tool":"x","args":{"a":1}},"replaces":"r"}`,
+		`{"verdict":"approve","binding":"b","shown_fully":true,"grant":{"max_uses":3,"bounds":[{"path":"a",` +
+			`"kind":"at_most"}],"max_age":"8h"}}`,
+		`{"scopes":["a"],"scopes":["b"]}`,
+		`{"max_uses":1e400}`,
+		"{\"reason\":\"\xff\"}",
+		`{"grant":{"max_uses":-1}}`,
+		`{"grant":{"bounds":[{}]}}`,
+		`{"grant":{"max_uses":2.5}}`,
+		`{"question":{"asker":"a","prompt":"p","choices":["","x"],"default":1,"groups":["g"]},"choice":0}`,
+		`{"question":{"choices":[1]}}`,
+		`{"choice":-1}`,
 	} {
 		f.Add([]byte(s))
 	}
+
 	f.Fuzz(func(t *testing.T, body []byte) {
-		in := object(body, "", "call", "replaces", "verdict", "binding", "shown_fully", "grant", "scopes", "reason", "expires_in", "question", "choice")
-		call, offer, reason := in.call("call"), in.grant("grant"), in.reason()
+		in := object(
+			body,
+			"",
+			"call",
+			"replaces",
+			"verdict",
+			"binding",
+			"shown_fully",
+			"grant",
+			"scopes",
+			"reason",
+			"expires_in",
+			"question",
+			"choice",
+		)
+		call := in.call("call")
+		offer := in.grant("grant")
+		reason := in.reason()
 		in.text("verdict")
 		in.flag("shown_fully")
 		in.texts("scopes")
@@ -156,8 +224,11 @@ func FuzzBody(f *testing.F) {
 			}
 			return
 		}
-		if call != nil && call.Kind == "" || age < 0 || utf8.RuneCountInString(reason) > longestReason || offer != nil && (offer.MaxUses < 0 || offer.MaxAge < 0) ||
-			question.Default < 0 || choice != nil && *choice < 0 {
+
+		if call != nil && call.Kind == "" || age < 0 || utf8.RuneCountInString(reason) > longestReason ||
+			offer != nil && (offer.MaxUses < 0 || offer.MaxAge < 0) ||
+			question.Default < 0 ||
+			choice != nil && *choice < 0 {
 			t.Fatalf("let through %+v %+v %v %+v %v", call, offer, age, question, choice)
 		}
 	})

@@ -18,8 +18,12 @@ func (x *exchange) keeper() *witness.Keeper {
 func (x *exchange) witnessed() error {
 	log := x.query["log"]
 	if log == "" {
-		return fail(openapi.CodeBadRequest, "log: expected the first line of its checkpoints, such as assent/default").in("log")
+		return fail(
+			openapi.CodeBadRequest,
+			"log: expected the first line of its checkpoints, such as assent/default",
+		).in("log")
 	}
+
 	kept, err := x.keeper().Newest(x.r.Context(), x.tenant(), log)
 	if err != nil {
 		return err
@@ -28,30 +32,60 @@ func (x *exchange) witnessed() error {
 }
 
 func shownKept(k witness.Kept, reason witness.Reason) openapi.Witnessed {
-	return openapi.Witnessed{Log: k.Log, Size: k.Size, Checkpoint: k.Checkpoint, PublicKey: k.PublicKey, At: k.At, Reason: openapi.WitnessedReason(reason)}
+	return openapi.Witnessed{
+		Log:        k.Log,
+		Size:       k.Size,
+		Checkpoint: k.Checkpoint,
+		PublicKey:  k.PublicKey,
+		At:         k.At,
+		Reason:     openapi.WitnessedReason(reason),
+	}
 }
 
 // mostProof is more hashes than any proof has.
 const mostProof = 128
 
-// showWitness keeps the checkpoint of another server, if it continues what is kept.
+// showWitness keeps the checkpoint of another server, if it continues
+// what is kept.
 func (x *exchange) showWitness() error {
 	f := object(x.body, "", "checkpoint", "public_key", "since", "proof").must("checkpoint", "public_key")
-	s := witness.Shown{Checkpoint: []byte(f.text("checkpoint")), PublicKey: f.text("public_key"), Since: int64(f.number("since")), Proof: f.hashes("proof")}
+	s := witness.Shown{
+		Checkpoint: []byte(f.text("checkpoint")),
+		PublicKey:  f.text("public_key"),
+		Since:      int64(f.number("since")),
+		Proof:      f.hashes("proof"),
+	}
 	if f.err != nil {
 		return f.err
 	}
 	kept, reason, err := x.keeper().Show(x.r.Context(), x.tenant(), s)
 	var wrong *witness.InputError
 	if errors.As(err, &wrong) {
-		return &approval.InputError{Field: "checkpoint", Expected: "a signed note of a ledger, and its public_key: " + wrong.Error()}
+		return &approval.InputError{
+			Field:    "checkpoint",
+			Expected: "a signed note of a ledger, and its public_key: " + wrong.Error(),
+		}
 	}
+
 	if err != nil {
 		return err
 	}
 	if reason == witness.Contradicts || reason == witness.AnotherKey {
-		x.cfg.Logger.Error("a ledger that is witnessed here shows another history", "tenant", x.tenant(), "token", x.token.Name, "log", kept.Log, "kept", kept.Size, "reason", string(reason))
+		x.cfg.Logger.Error(
+			"a ledger that is witnessed here shows another history",
+			"tenant",
+			x.tenant(),
+			"token",
+			x.token.Name,
+			"log",
+			kept.Log,
+			"kept",
+			kept.Size,
+			"reason",
+			string(reason),
+		)
 	}
+
 	return x.answer(http.StatusOK, shownKept(kept, reason))
 }
 
@@ -71,6 +105,7 @@ func (f *fields) hashes(name string) []ledger.Hash {
 		}
 		out = append(out, h)
 	}
+
 	return out
 }
 

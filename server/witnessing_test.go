@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// shown is what another server shows of its log of some entries, with the proof that it continues the log of fewer.
+// shown is what another server shows of its log of some entries, with
+// the proof that it continues the log of fewer.
 type shown struct {
 	Checkpoint string        `json:"checkpoint"`
 	PublicKey  string        `json:"public_key"`
@@ -49,11 +50,19 @@ func (o *otherLog) grow(size, since int64, leaves ...string) string {
 		o.t.Fatal(err)
 	}
 	o.hashes = append(o.hashes, ext.Hashes...)
-	note, err := o.signer.Sign(ledger.Checkpoint{Origin: "assent/theirs", Size: ext.Size, Root: ext.Root})
+	note, err := o.signer.Sign(ledger.Checkpoint{
+		Origin: "assent/theirs",
+		Size:   ext.Size,
+		Root:   ext.Root,
+	})
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	s := shown{Checkpoint: string(note), PublicKey: o.signer.PublicKey(), Since: since}
+	s := shown{
+		Checkpoint: string(note),
+		PublicKey:  o.signer.PublicKey(),
+		Since:      since,
+	}
 	if since > 0 {
 		if s.Proof, err = ledger.ProveConsistency(ext.Size, since, o.hashes); err != nil {
 			o.t.Fatal(err)
@@ -66,7 +75,8 @@ func (o *otherLog) grow(size, since int64, leaves ...string) string {
 	return string(text)
 }
 
-// TestH4_AWitnessAnswersWithWhatItKeeps, to those who may show and ask, of their tenant alone.
+// TestH4_AWitnessAnswersWithWhatItKeeps, to those who may show and ask,
+// of their tenant alone.
 func TestH4_AWitnessAnswersWithWhatItKeeps(t *testing.T) {
 	h := newHarness(t)
 	them := h.token(store.Token{Name: "them", Scopes: []string{"witness"}})
@@ -80,23 +90,30 @@ func TestH4_AWitnessAnswersWithWhatItKeeps(t *testing.T) {
 	h.do("GET", "/v1/witness", them, "").must(400)
 
 	h.do("POST", "/v1/witness", them, other.grow(0, 0, "a", "b")).must(200)
-	if a := h.do("POST", "/v1/witness", them, other.grow(2, 0, "c")).must(200); a.str("reason") != "proof" || a.get("size") != 2.0 {
+	if a := h.do("POST", "/v1/witness", them, other.grow(2, 0, "c")).must(200); a.str("reason") != "proof" ||
+		a.get("size") != 2.0 {
 		t.Errorf("without a proof: %s", a.text)
 	}
-	if a := h.do("POST", "/v1/witness", them, other.grow(3, 2)).must(200); a.str("reason") != "" || a.get("size") != 3.0 || a.str("public_key") != signer.PublicKey() {
+	if a := h.do("POST", "/v1/witness", them, other.grow(3, 2)).must(200); a.str("reason") != "" ||
+		a.get("size") != 3.0 ||
+		a.str("public_key") != signer.PublicKey() {
 		t.Errorf("with a proof: %s", a.text)
 	}
 	forked := &otherLog{t: t, signer: signer}
-	if a := h.do("POST", "/v1/witness", them, forked.grow(0, 0, "a", "b", "x", "y")).must(200); a.str("reason") != "proof" {
+	if a := h.do("POST", "/v1/witness", them, forked.grow(0, 0, "a", "b", "x", "y")).must(200); a.str(
+		"reason",
+	) != "proof" {
 		t.Errorf("another history: %s", a.text)
 	}
-	if a := h.do("POST", "/v1/witness", them, forked.grow(4, 3)).must(200); a.str("reason") != "contradicts" || a.get("size") != 3.0 {
+	if a := h.do("POST", "/v1/witness", them, forked.grow(4, 3)).must(200); a.str("reason") != "contradicts" ||
+		a.get("size") != 3.0 {
 		t.Errorf("another history with a proof: %s", a.text)
 	}
 	if !strings.Contains(h.log.String(), "shows another history") {
 		t.Error("no line of the log tells of it")
 	}
-	if a := h.do("GET", newest, them, "").must(200); a.get("size") != 3.0 || a.str("checkpoint") == "" || a.str("log") != "assent/theirs" {
+	if a := h.do("GET", newest, them, "").must(200); a.get("size") != 3.0 || a.str("checkpoint") == "" ||
+		a.str("log") != "assent/theirs" {
 		t.Errorf("got %s", a.text)
 	}
 
@@ -115,7 +132,11 @@ func TestH4_AWitnessAnswersWithWhatItKeeps(t *testing.T) {
 		}
 	}
 
-	elsewhere := h.token(store.Token{Name: "elsewhere", Tenant: "lab", Scopes: []string{"witness"}})
+	elsewhere := h.token(store.Token{
+		Name:   "elsewhere",
+		Tenant: "lab",
+		Scopes: []string{"witness"},
+	})
 	h.do("GET", newest, elsewhere, "").must(404)
 	h.do("GET", newest, h.voter("mara"), "").must(200)
 	h.do("GET", newest, h.runtime(), "").must(403)
@@ -139,9 +160,13 @@ func TestH4_OnlyAdministratorsLetALogBeginAnew(t *testing.T) {
 	h.do("POST", "/v1/witness/forget", admin, `{}`).must(400)
 	h.do("POST", "/v1/witness/forget", admin, forget).must(204)
 	h.do("POST", "/v1/witness/forget", admin, forget).must(404)
-	if a := h.do("POST", "/v1/witness", them, (&otherLog{t: t, signer: signer}).grow(0, 0, "x")).must(200); a.str("reason") != "" || a.get("size") != 1.0 {
+	if a := h.do("POST", "/v1/witness", them, (&otherLog{t: t, signer: signer}).grow(0, 0, "x")).must(200); a.str(
+		"reason",
+	) != "" ||
+		a.get("size") != 1.0 {
 		t.Errorf("it does not begin anew: %s", a.text)
 	}
+
 	var told bool
 	testwait.Until(t, "the ledger tells of it", func() bool {
 		entries, err := h.store.Entries(t.Context(), "acme", 0, 100)
@@ -151,6 +176,7 @@ func TestH4_OnlyAdministratorsLetALogBeginAnew(t *testing.T) {
 				err = bad
 			}
 		}
+
 		return err == nil && told
 	})
 }

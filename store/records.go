@@ -16,7 +16,8 @@ const (
 	MaxRecordList  = 1000     // records of a list
 )
 
-// Record is a document of an edge that has to survive a crash. The store doesn't look inside; whoever puts secrets into Value seals it.
+// Record is a document of an edge that has to survive a crash. The
+// store doesn't look inside; whoever puts secrets into Value seals it.
 type Record struct {
 	Room    string    // whose record it is; rooms know nothing of each other
 	Key     string    // unique in its room
@@ -27,8 +28,11 @@ type Record struct {
 	Value   []byte
 }
 
-// Normal returns a record as every store keeps it, with times in UTC and cut to the microsecond. An *approval.InputError says what none keeps: rooms,
-// keys and aliases that are no RecordName (an alias may be empty), values over MaxRecordValue, and times that no calendar has.
+// Normal returns a record as every store keeps it, with times in UTC
+// and cut to the microsecond. An *approval.InputError says what none
+// keeps: rooms, keys and aliases that are no RecordName (an alias may
+// be empty), values over MaxRecordValue, and times that no calendar
+// has.
 func (r Record) Normal() (Record, error) {
 	switch {
 	case !RecordName(r.Room):
@@ -40,6 +44,7 @@ func (r Record) Normal() (Record, error) {
 	case len(r.Value) > MaxRecordValue:
 		return Record{}, &approval.InputError{Field: "record.value", Expected: "at most 64 MiB"}
 	}
+
 	for name, at := range map[string]*time.Time{"record.due": &r.Due, "record.expires": &r.Expires} {
 		if *at = at.UTC().Truncate(time.Microsecond); at.Year() < 1 || at.Year() > 9999 {
 			return Record{}, &approval.InputError{Field: name, Expected: "a time in the years 1 to 9999"}
@@ -48,7 +53,8 @@ func (r Record) Normal() (Record, error) {
 	return r, nil
 }
 
-// RecordName tells whether a room, a key or an alias can be kept: 1 to 512 bytes of UTF-8 without NUL. What can't be is never found either.
+// RecordName tells whether a room, a key or an alias can be kept: 1 to
+// 512 bytes of UTF-8 without NUL. What can't be is never found either.
 func RecordName(s string) bool {
 	return s != "" && len(s) <= MaxRecordName && utf8.ValidString(s) && !strings.Contains(s, "\x00")
 }
@@ -57,7 +63,8 @@ func badName(field string) error {
 	return &approval.InputError{Field: field, Expected: "1 to 512 bytes of UTF-8 without NUL"}
 }
 
-// CheckRecordList refuses, with an *approval.InputError, bounds of a list that no store takes. Prefix and after may be empty.
+// CheckRecordList refuses, with an *approval.InputError, bounds of a
+// list that no store takes. Prefix and after may be empty.
 func CheckRecordList(room, prefix, after string, limit int) error {
 	switch {
 	case !RecordName(room):
@@ -69,25 +76,34 @@ func CheckRecordList(room, prefix, after string, limit int) error {
 	case limit < 1 || limit > MaxRecordList:
 		return &approval.InputError{Field: "limit", Expected: "1 to 1000"}
 	}
+
 	return nil
 }
 
-// Records are versioned documents. Times are kept to the microsecond (Record.Normal).
+// Records are versioned documents. Times are kept to the microsecond
+// (Record.Normal).
 type Records interface {
-	// PutRecord stores a record whose Version is the one that is stored now (0: none is) and returns the next version. Anything else is
-	// approval.ErrVersion, and so is an alias that another record has: nothing was written then. A record that can't be kept is an
+	// PutRecord stores a record whose Version is the one that is stored
+	// now (0: none is) and returns the next version. Anything else is
+	// approval.ErrVersion, and so is an alias that another record has:
+	// nothing was written then. A record that can't be kept is an
 	// *approval.InputError.
 	PutRecord(ctx context.Context, r Record) (int64, error)
-	// DeleteRecord deletes a record at that version; approval.ErrVersion when it moved on or is gone.
+	// DeleteRecord deletes a record at that version;
+	// approval.ErrVersion when it moved on or is gone.
 	DeleteRecord(ctx context.Context, room, key string, version int64) error
-	// Record returns a record; approval.ErrNotFound. One that expired may or may not be there still.
+	// Record returns a record; approval.ErrNotFound. One that expired
+	// may or may not be there still.
 	Record(ctx context.Context, room, key string) (Record, error)
-	// RecordByAlias returns the record with a (not empty) alias; approval.ErrNotFound.
+	// RecordByAlias returns the record with a (not empty) alias;
+	// approval.ErrNotFound.
 	RecordByAlias(ctx context.Context, room, alias string) (Record, error)
-	// ListRecords lists records whose keys begin with prefix and come after a key, in the byte order of keys; limit 1 to 1000.
+	// ListRecords lists records whose keys begin with prefix and come
+	// after a key, in the byte order of keys; limit 1 to 1000.
 	ListRecords(ctx context.Context, room, prefix, after string, limit int) ([]Record, error)
-	// DueRecords lists records whose time has come, the earliest first, and of one time in the byte order of keys; limit 1 to 1000. It claims
-	// nothing: changing the record does.
+	// DueRecords lists records whose time has come, the earliest first,
+	// and of one time in the byte order of keys; limit 1 to 1000. It
+	// claims nothing: changing the record does.
 	DueRecords(ctx context.Context, room string, now time.Time, limit int) ([]Record, error)
 	// SweepRecords deletes what expired by now, in small steps.
 	SweepRecords(ctx context.Context, now time.Time) error

@@ -11,12 +11,17 @@ import (
 
 // What a store refuses to trust.
 var (
-	// ErrTampered: something in the database is not as a holder of the key left it. The error is a *TamperedError.
+	// ErrTampered: something in the database is not as a holder of the
+	// key left it. The error is a *TamperedError.
 	ErrTampered = errors.New("the database was changed by something other than this service")
-	// ErrKey: the store is bound to another key than the one given. The error is a *KeyError.
+	// ErrKey: the store is bound to another key than the one given. The
+	// error is a *KeyError.
 	ErrKey = errors.New("the store is bound to another key")
-	// ErrUnfinished: the store was filled from a backup, and what must not outlive a restore was not voided yet.
-	ErrUnfinished = errors.New("the restore of this store was not finished: run `assent restore --in-place` on it")
+	// ErrUnfinished: the store was filled from a backup, and what must
+	// not outlive a restore was not voided yet.
+	ErrUnfinished = errors.New(
+		"the restore of this store was not finished: run `assent restore --in-place` on it",
+	)
 )
 
 // TamperedError names what does not fit. Nothing may rest on it.
@@ -48,11 +53,17 @@ type KeyError struct {
 func (e *KeyError) Error() string {
 	switch {
 	case e.Bound == "":
-		return "the store holds data and is bound to no key, although a key that was here before signed one at this place: restore a backup"
+		return "the store holds data and is bound to no key, although a key that was here before signed one at this " +
+			"place: restore a backup"
 	case e.Given == "":
 		return fmt.Sprintf("this store is signed by %s: give that key", e.Bound)
 	}
-	return fmt.Sprintf("this store is signed by %s, and the key given is %s: mount that key, or run `assent key rotate`", e.Bound, e.Given)
+
+	return fmt.Sprintf(
+		"this store is signed by %s, and the key given is %s: mount that key, or run `assent key rotate`",
+		e.Bound,
+		e.Given,
+	)
 }
 
 // Is makes errors.Is(err, ErrKey) hold.
@@ -68,38 +79,50 @@ type Key struct {
 type Rotation struct {
 	Key  Key                                     // the next one
 	Sign func(ledger.Checkpoint) ([]byte, error) // with both keys: see ledger.Both
-	// Reseal is called for each record, whose value may be sealed with a secret of the old key, and returns it for the new one; nil: values stay.
+	// Reseal is called for each record, whose value may be sealed with
+	// a secret of the old key, and returns it for the new one; nil:
+	// values stay.
 	Reseal func(room, key string, value []byte) ([]byte, error)
 }
 
-// Trust is what a store needs to tell its own rows from those of somebody else who can write to the database. With the zero Trust nothing is
-// authenticated; a store that is bound to a key refuses it.
+// Trust is what a store needs to tell its own rows from those of
+// somebody else who can write to the database. With the zero Trust
+// nothing is authenticated; a store that is bound to a key refuses it.
 type Trust struct {
 	Key       Key
 	Watermark Watermark            // what is remembered outside of the database; nil: nothing is
 	Alarm     func(*TamperedError) // hears of everything that does not fit, as often as it is met; nil: nobody does
-	// Recent is how long a version of a request, a grant or a freeze is remembered after it was written, so that older ones are known even when
-	// the ledger's entries about it are gone: as long as permits live at least. 0 means 30 minutes.
+	// Recent is how long a version of a request, a grant or a freeze is
+	// remembered after it was written, so that older ones are known
+	// even when the ledger's entries about it are gone: as long as
+	// permits live at least. 0 means 30 minutes.
 	Recent time.Duration
-	// Unfinished opens a store whose restore was not finished, in order to finish it.
+	// Unfinished opens a store whose restore was not finished, in order
+	// to finish it.
 	Unfinished bool
 }
 
-// Watermark is a memory that whoever writes to the database can't reach: how far each log had come, what was frozen, which tokens were
-// revoked. Stores are told apart by Identity.ID. Implementations are safe for concurrent use.
+// Watermark is a memory that whoever writes to the database can't
+// reach: how far each log had come, what was frozen, which tokens were
+// revoked. Stores are told apart by Identity.ID. Implementations are
+// safe for concurrent use.
 type Watermark interface {
 	// Marks returns what is known of a store, by tenant.
 	Marks(store string) map[string]Mark
 	// Known reports whether a store at this place was bound before.
 	Known() bool
-	// Advance notes how far a log has come, or what is frozen. It may be written later, and never goes back: of two marks the one with the greater size
-	// counts, and of two freezes the one with the greater version.
+	// Advance notes how far a log has come, or what is frozen. It may
+	// be written later, and never goes back: of two marks the one with
+	// the greater size counts, and of two freezes the one with the
+	// greater version.
 	Advance(store, tenant string, m Mark)
-	// Begin makes a store's marks those of another id, from nothing or from what is known of the id before.
+	// Begin makes a store's marks those of another id, from nothing or
+	// from what is known of the id before.
 	Begin(store, before string, marks map[string]Mark) error
 	// Revoke notes a revoked token, durably.
 	Revoke(tenant, token string, at time.Time) error
-	// Revoked returns when a token was revoked; false when it is not known to be.
+	// Revoked returns when a token was revoked; false when it is not
+	// known to be.
 	Revoked(tenant, token string) (time.Time, bool)
 }
 
@@ -112,10 +135,13 @@ type Mark struct {
 	Frozen  []approval.Freeze `json:"frozen,omitempty"`
 }
 
-// Join takes the later of both: by size for the log, by version for what is frozen.
+// Join takes the later of both: by size for the log, by version for
+// what is frozen.
 func (m Mark) Join(o Mark) Mark {
 	if o.Size > m.Size {
-		m.Size, m.Root, m.Time = o.Size, o.Root, o.Time
+		m.Size = o.Size
+		m.Root = o.Root
+		m.Time = o.Time
 	}
 	if o.Freezes > m.Freezes {
 		m.Freezes, m.Frozen = o.Freezes, o.Frozen
@@ -130,7 +156,9 @@ type Identity struct {
 	Since     time.Time // when that began
 	Restored  bool      // it began with a restore
 	Empty     bool      // it holds nothing yet
-	Erases    bool      // this process could delete entries of the ledger, and the database could forbid it (PostgreSQL)
+	// this process could delete entries of the ledger, and the database
+	// could forbid it (PostgreSQL)
+	Erases bool
 }
 
 // Integrity is what this process found in a store since it opened it.

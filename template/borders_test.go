@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestE3_IdentifiersAreOfASCII: letters, digits behind the first character, and
-// underscores.
+// TestE3_IdentifiersAreOfASCII: letters, digits behind the first
+// character, and underscores.
 func TestE3_IdentifiersAreOfASCII(t *testing.T) {
 	identifier := regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*$`)
 	for c := range 256 {
@@ -47,6 +47,7 @@ func TestE3_EveryRuleIsDescribed(t *testing.T) {
 			}
 		}
 	}
+
 	if len(seen) != len(described) {
 		t.Errorf("seen %v, described %v", seen, described)
 	}

@@ -83,8 +83,8 @@ func catalog() [9]entry {
 	}
 }
 
-// reference is a variable's name taken apart: a root and, for documents, the path below it ("" for
-// the whole document).
+// reference is a variable's name taken apart: a root and, for
+// documents, the path below it ("" for the whole document).
 type reference struct {
 	root     root
 	path     string
@@ -98,16 +98,21 @@ func refer(name string) reference {
 			return reference{root: e.root, contexts: e.contexts}
 		}
 		if below && e.document {
-			return reference{root: e.root, path: path, contexts: e.contexts}
+			return reference{
+				root:     e.root,
+				path:     path,
+				contexts: e.contexts,
+			}
 		}
 	}
+
 	return reference{}
 }
 
 func (r reference) in(ctx Context) bool { return r.contexts>>ctx&1 == 1 }
 
-// Variables returns the catalog's names for a context. Below tool_args, skill_args and parent.input
-// any path is allowed.
+// Variables returns the catalog's names for a context. Below tool_args,
+// skill_args and parent.input any path is allowed.
 func Variables(ctx Context) []string {
 	var names []string
 	for _, e := range catalog() {
@@ -118,7 +123,8 @@ func Variables(ctx Context) []string {
 	return names
 }
 
-// Check reports whether a variable, as Ref names it, can have a value in a context.
+// Check reports whether a variable, as Ref names it, can have a value
+// in a context.
 func Check(ctx Context, name string) Fit {
 	switch r := refer(name); {
 	case r.root == noRoot:
@@ -126,12 +132,14 @@ func Check(ctx Context, name string) Fit {
 	case !r.in(ctx):
 		return WrongContext
 	}
+
 	return Known
 }
 
-// Suggest returns the name that an author probably meant by one that does not fit the context: the
-// same thing by the context's own name, a name spelt nearly so, or else the argument of that name.
-// It returns "" for a name that fits.
+// Suggest returns the name that an author probably meant by one that
+// does not fit the context: the same thing by the context's own name, a
+// name spelt nearly so, or else the argument of that name. It returns
+// "" for a name that fits.
 func Suggest(ctx Context, name string) string {
 	r := refer(name)
 	switch {
@@ -142,11 +150,12 @@ func Suggest(ctx Context, name string) string {
 	case r.root != noRoot:
 		return subject(ctx)
 	}
+
 	return suggestUnknown(ctx, name)
 }
 
-// suggestUnknown looks for a misspelt root; an unknown name is otherwise most often an argument
-// without its prefix.
+// suggestUnknown looks for a misspelt root; an unknown name is
+// otherwise most often an argument without its prefix.
 func suggestUnknown(ctx Context, name string) string {
 	head, rest, _ := strings.Cut(name, ".")
 	switch near := diag.Nearest(head, Variables(ctx)); near {
@@ -156,6 +165,7 @@ func suggestUnknown(ctx Context, name string) string {
 	default:
 		return near
 	}
+
 	if near := diag.Nearest(name, Variables(ctx)); near != "" {
 		return near
 	}
@@ -177,6 +187,7 @@ func document(ctx Context) string {
 	case LocalDelegation, RemoteDelegation:
 		return "parent.input"
 	}
+
 	return "tool_args"
 }
 
@@ -188,6 +199,7 @@ func subject(ctx Context) string {
 	case LocalDelegation, RemoteDelegation:
 		return "agent_alias"
 	}
+
 	return "tool_name"
 }
 

@@ -2,9 +2,9 @@ package template
 
 import "github.com/assent-dev/assent/internal/safetext"
 
-// Escape makes a text that came from elsewhere safe to show on one line of plain
-// text. It hides nothing and loses nothing: two different texts never look the same
-// afterwards.
+// Escape makes a text that came from elsewhere safe to show on one line
+// of plain text. It hides nothing and loses nothing: two different
+// texts never look the same afterwards.
 //
 //   - Every character that could be invisible, start a line or reorder text is shown
 //     as \u{202e}. Joiners inside emoji are no exception. A character that is too new
@@ -18,14 +18,14 @@ import "github.com/assent-dev/assent/internal/safetext"
 //   - A backslash stays as it is, unless it would read as the start of an escape or
 //     of the note at a cut; then it is \u{5c}.
 //
-// Letters of scripts that run right to left stay readable. They can't be mixed into
-// a line without isolating them; Render does that. Markup is the business of the
-// channel that understands it.
+// Letters of scripts that run right to left stay readable. They can't
+// be mixed into a line without isolating them; Render does that. Markup
+// is the business of the channel that understands it.
 func Escape(s string) string { return safetext.Escape(s) }
 
 const (
-	// maxValue is how many characters one value may take in a message, escapes
-	// counted as they are written.
+	// maxValue is how many characters one value may take in a message,
+	// escapes counted as they are written.
 	maxValue = 2000
 	// minValue is what every value gets, however many a template has.
 	minValue = 200
@@ -33,7 +33,8 @@ const (
 	maxValues = 32_000
 )
 
-// valueLimit is the number of characters for each value of a template that uses n.
+// valueLimit is the number of characters for each value of a template
+// that uses n.
 func valueLimit(n int) int {
 	return max(minValue, min(maxValue, maxValues/max(n, 1)))
 }

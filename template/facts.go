@@ -7,17 +7,18 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Facts is what is known of the call, the source of every variable. An empty string and an Absent
-// value mean "not known".
+// Facts is what is known of the call, the source of every variable. An
+// empty string and an Absent value mean "not known".
 type Facts struct {
 	ToolName    string // the local tool's alias; for MCP tools, which have none, the tool's name
 	MCPServer   string // alias
 	SkillID     string
 	RemoteAgent string // alias
 
-	// AgentAlias has two meanings in the standard. For tools and skills it is the executing agent's
-	// own alias; a root agent has none, then agent_alias shows AgentID. For delegation it is the
-	// alias of the agent that is being called.
+	// AgentAlias has two meanings in the standard. For tools and skills
+	// it is the executing agent's own alias; a root agent has none,
+	// then agent_alias shows AgentID. For delegation it is the alias of
+	// the agent that is being called.
 	AgentAlias string
 	AgentID    string // metadata.id of the executing agent; for delegation that is the parent
 
@@ -25,8 +26,8 @@ type Facts struct {
 	ParentInput value.Value // of the delegating agent
 }
 
-// text returns a variable's value, not yet safe to show; false if it has none in
-// this context.
+// text returns a variable's value, not yet safe to show; false if it
+// has none in this context.
 func (f *Facts) text(ctx Context, r reference) (safetext.Value, bool) {
 	if !r.in(ctx) {
 		return safetext.Value{}, false
@@ -37,6 +38,7 @@ func (f *Facts) text(ctx Context, r reference) (safetext.Value, bool) {
 	case parentInput:
 		return documentText(f.ParentInput, r.path)
 	}
+
 	s := f.name(ctx, r.root)
 	return safetext.Value{Text: s}, s != ""
 }
@@ -62,6 +64,7 @@ func (f *Facts) name(ctx Context, r root) string {
 	case agentAlias:
 		return f.alias(ctx)
 	}
+
 	return f.AgentID
 }
 
@@ -74,11 +77,12 @@ func (f *Facts) alias(ctx Context) string {
 	case ctx == LocalDelegation:
 		return "" // the parent's id would name the wrong agent
 	}
+
 	return f.AgentID
 }
 
-// remote is the remote agent's alias: in a delegation that is the agent being called, by either
-// field.
+// remote is the remote agent's alias: in a delegation that is the agent
+// being called, by either field.
 func (f *Facts) remote(ctx Context) string {
 	if f.RemoteAgent == "" && ctx == RemoteDelegation {
 		return f.AgentAlias
@@ -86,8 +90,8 @@ func (f *Facts) remote(ctx Context) string {
 	return f.RemoteAgent
 }
 
-// documentText reads a path below v. The whole document is always JSON, even if it is just a
-// string.
+// documentText reads a path below v. The whole document is always JSON,
+// even if it is just a string.
 func documentText(v value.Value, path string) (safetext.Value, bool) {
 	if path == "" {
 		return jsonText(v)
@@ -99,7 +103,8 @@ func documentText(v value.Value, path string) (safetext.Value, bool) {
 	return jsonText(found)
 }
 
-// jsonText writes compact JSON, in source order and with numbers as the source has them.
+// jsonText writes compact JSON, in source order and with numbers as the
+// source has them.
 func jsonText(v value.Value) (safetext.Value, bool) {
 	if v.Kind == value.Absent {
 		return safetext.Value{}, false
@@ -107,8 +112,9 @@ func jsonText(v value.Value) (safetext.Value, bool) {
 	return safetext.Value{Text: string(v.AppendJSON(nil)), JSON: true}, true
 }
 
-// Default is the message for a call whose rule has no template: who asks to do what, with all
-// arguments. Names are quoted, so that none can pose as part of the sentence.
+// Default is the message for a call whose rule has no template: who
+// asks to do what, with all arguments. Names are quoted, so that none
+// can pose as part of the sentence.
 func Default(ctx Context, f *Facts) string {
 	text, _ := defaultText(ctx, f)
 	return text
@@ -126,9 +132,13 @@ func defaultText(ctx Context, f *Facts) (text string, cut []string) {
 	case LocalTool:
 		b.WriteString("call tool " + quote(f.ToolName) + " with arguments ")
 	case MCPTool:
-		b.WriteString("call tool " + quote(f.ToolName) + " of MCP server " + quote(f.MCPServer) + " with arguments ")
+		b.WriteString(
+			"call tool " + quote(f.ToolName) + " of MCP server " + quote(f.MCPServer) + " with arguments ",
+		)
 	case Skill:
-		b.WriteString("use skill " + quote(f.SkillID) + " of remote agent " + quote(f.RemoteAgent) + " with arguments ")
+		b.WriteString(
+			"use skill " + quote(f.SkillID) + " of remote agent " + quote(f.RemoteAgent) + " with arguments ",
+		)
 	case LocalDelegation:
 		doc = f.ParentInput
 		b.WriteString("delegate to agent " + quote(f.alias(ctx)) + " with input ")
@@ -138,6 +148,7 @@ func defaultText(ctx Context, f *Facts) (text string, cut []string) {
 	default:
 		b.WriteString("do something of an unknown kind with arguments ")
 	}
+
 	whole, known := jsonText(doc)
 	if !known {
 		whole.Text = "(unknown)"

@@ -15,11 +15,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// These tests are the fence around mustache: one for each hazard that was found in it (docs of the
-// dependency, section 4).
+// These tests are the fence around mustache: one for each hazard that
+// was found in it (docs of the dependency, section 4).
 
-// Whatever the author writes, mustache is given variables named v0, v1, t2… and
-// nothing else.
+// Whatever the author writes, mustache is given variables named v0, v1,
+// t2… and nothing else.
 func TestFenceMustacheSeesGeneratedNamesOnly(t *testing.T) {
 	generated := regexp.MustCompile(`^[vt][0-9]+$`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -29,7 +29,10 @@ func TestFenceMustacheSeesGeneratedNamesOnly(t *testing.T) {
 				t.Fatalf("mustache sees %s %q", tag.Type(), tag.Name())
 			}
 		}
-		if src := strings.NewReplacer("{{{", "", "}}}", "").Replace(tmpl.source()); strings.ContainsAny(src, "{}") {
+		if src := strings.NewReplacer("{{{", "", "}}}", "").Replace(tmpl.source()); strings.ContainsAny(
+			src,
+			"{}",
+		) {
 			t.Fatalf("a brace of the author reaches mustache: %q", tmpl.source())
 		}
 	})
@@ -81,8 +84,8 @@ func TestFenceProperties(t *testing.T) {
 	})
 }
 
-// The message is the author's text with each value shown in its place, computed here without a
-// template.
+// The message is the author's text with each value shown in its place,
+// computed here without a template.
 func TestRenderIsConcatenation(t *testing.T) {
 	literal := rapid.SampledFrom([]string{"Pay ", "$", "\n", "{ ", " }", "a\tb", ".", "é "})
 	rapid.Check(t, func(t *rapid.T) {
@@ -93,11 +96,15 @@ func TestRenderIsConcatenation(t *testing.T) {
 			text.WriteString(s)
 			want.WriteString(s)
 			key, v := "k"+string(rune('a'+i)), deceiver().Draw(t, "value")
-			args.Members = append(args.Members, value.Member{Key: key, Value: value.Value{Kind: value.String, Text: v}})
+			args.Members = append(
+				args.Members,
+				value.Member{Key: key, Value: value.Value{Kind: value.String, Text: v}},
+			)
 			text.WriteString("{{tool_args." + key + "}}")
 			shown, _ := safetext.Value{Text: v}.Show(maxValue)
 			want.WriteString(shown)
 		}
+
 		tmpl, _ := Parse(text.String())
 		m := tmpl.Render(LocalTool, &Facts{Args: args})
 		if m.Truncated == nil && m.Text != want.String() {
@@ -124,7 +131,8 @@ func TestFencePartialsReadNoFiles(t *testing.T) {
 	}
 }
 
-// Names that are methods of the values that carry them must not call anything.
+// Names that are methods of the values that carry them must not call
+// anything.
 func TestFenceMethodsAreNotCalled(t *testing.T) {
 	tmpl, _ := Parse("{{tool_args.amount.String}}{{tool_args.amount.Int64}}{{tool_args.amount.IsInt}}" +
 		"{{tool_args.Lookup}}{{String}}|{{tool_args.String}}")
@@ -154,8 +162,8 @@ func TestFenceNumbersKeepTheirLexeme(t *testing.T) {
 	}
 }
 
-// Mustache decides by a variable of the process whether a missing name is an error: it must not
-// matter.
+// Mustache decides by a variable of the process whether a missing name
+// is an error: it must not matter.
 func TestFenceProcessWideStrictness(t *testing.T) {
 	mustache.AllowMissingVariables = false
 	defer func() { mustache.AllowMissingVariables = true }()
@@ -174,8 +182,8 @@ func TestFenceNoHTMLEscaping(t *testing.T) {
 	}
 }
 
-// Mustache reports its own panics on standard output, where a stdio protocol may be
-// speaking.
+// Mustache reports its own panics on standard output, where a stdio
+// protocol may be speaking.
 func TestFenceNothingOnStandardOutput(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -208,7 +216,11 @@ func TestFenceFailureLosesNoMessage(t *testing.T) {
 	if e := compile("{{"); e != nil {
 		t.Errorf("mustache accepted an open tag: %v", e)
 	}
-	for name, e := range map[string]engine{"error": faulty{}, "panic": faulty{panics: true}, "refused": nil} {
+	for name, e := range map[string]engine{
+		"error":   faulty{},
+		"panic":   faulty{panics: true},
+		"refused": nil,
+	} {
 		tmpl, _ := Parse("Pay { {{tool_args.n}} } as {{agent_id}}")
 		tmpl.engine = e
 		got := tmpl.Render(LocalTool, &Facts{AgentID: "x", Args: parseJSON(t, `{"n":5}`)}).Text

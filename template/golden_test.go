@@ -21,7 +21,8 @@ func parseJSON(t testing.TB, src string) value.Value {
 	return v
 }
 
-// hostile returns the corpus of values that try to deceive whoever reads them.
+// hostile returns the corpus of values that try to deceive whoever
+// reads them.
 func hostile(t testing.TB) []value.Value {
 	t.Helper()
 	src, err := os.ReadFile("testdata/hostile.json")
@@ -57,11 +58,12 @@ func TestGoldenHostile(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "## %s\n%s\n", member(t, c, "name").Text, m.Text)
 	}
+
 	golden.Equal(t, "hostile.golden", visibleIsolates(b.String()))
 }
 
-// visibleIsolates names our isolates, so that the golden files themselves are safe
-// to read.
+// visibleIsolates names our isolates, so that the golden files
+// themselves are safe to read.
 func visibleIsolates(s string) string {
 	return strings.NewReplacer(safetext.Isolate, "[FSI]", safetext.PopIsolate, "[PDI]").Replace(s)
 }
@@ -92,6 +94,7 @@ func TestGoldenCatalog(t *testing.T) {
 			fmt.Fprintf(&b, "%-20s %s\n", name, m.Text)
 		}
 	}
+
 	golden.Equal(t, "catalog.golden", b.String())
 	if len(names) != 9 {
 		t.Errorf("%d names in some context, the standard has 9", len(names))

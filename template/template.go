@@ -1,14 +1,16 @@
-// Package template renders the message that asks a person to approve a call (Agent Format, HITL,
-// "Message templates").
+// Package template renders the message that asks a person to approve a
+// call (Agent Format, HITL, "Message templates").
 //
-// A template is text with {{variables}}: no logic, no partials, no second pass. Everything else
-// that mustache knows is reported by Parse with its position and printed as it was written. Values
-// come from the agent, so they are shown by Escape: nothing in them can start a line, reorder text
-// or be invisible.
+// A template is text with {{variables}}: no logic, no partials, no
+// second pass. Everything else that mustache knows is reported by Parse
+// with its position and printed as it was written. Values come from the
+// agent, so they are shown by Escape: nothing in them can start a line,
+// reorder text or be invisible.
 //
-// cbroglie/mustache does the interpolation, behind a fence: it is given a text that we generate,
-// whose only tags are {{{v0}}}, {{{v1}}}…, and a flat map of strings that are ready to show. Names,
-// paths and values of the author or of the agent never reach it.
+// cbroglie/mustache does the interpolation, behind a fence: it is given
+// a text that we generate, whose only tags are {{{v0}}}, {{{v1}}}…, and
+// a flat map of strings that are ready to show. Names, paths and values
+// of the author or of the agent never reach it.
 package template
 
 import (
@@ -22,12 +24,12 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// MaxLength is the length in bytes above which a template is refused: Render uses the default
-// message instead.
+// MaxLength is the length in bytes above which a template is refused:
+// Render uses the default message instead.
 const MaxLength = 16 << 10
 
-// Template is a parsed message template. It is immutable and safe for concurrent use. A nil
-// Template renders the default message.
+// Template is a parsed message template. It is immutable and safe for
+// concurrent use. A nil Template renders the default message.
 type Template struct {
 	omitted bool // empty, white space only, or too long: the default message stands in
 	parts   []part
@@ -37,8 +39,8 @@ type Template struct {
 	engine  engine
 }
 
-// part is a stretch of the message: the author's text, already safe to show, or one
-// variable.
+// part is a stretch of the message: the author's text, already safe to
+// show, or one variable.
 type part struct {
 	text string
 	key  string // name that mustache knows it by; "" for text that is written into the generated template
@@ -52,14 +54,16 @@ type variable struct {
 	ref  reference
 }
 
-// Ref is one use of a variable: the byte stretch of its name in the template's text.
+// Ref is one use of a variable: the byte stretch of its name in the
+// template's text.
 type Ref struct {
 	Name           string // such as tool_args.order.amount
 	Offset, Length int
 }
 
-// Problem is something in a template that will not do what its author hoped for. Code is a rule id,
-// see Rules. Offset and Length are the bytes of the template's text that it concerns.
+// Problem is something in a template that will not do what its author
+// hoped for. Code is a rule id, see Rules. Offset and Length are the
+// bytes of the template's text that it concerns.
 type Problem struct {
 	Code           string
 	Offset, Length int
@@ -73,8 +77,8 @@ type engine interface {
 	FRender(out io.Writer, context ...any) error
 }
 
-// Parse reads a template. It never returns nil: what is no plain variable is reported and printed
-// as it stands.
+// Parse reads a template. It never returns nil: what is no plain
+// variable is reported and printed as it stands.
 func Parse(text string) (*Template, []Problem) {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -82,6 +86,7 @@ func Parse(text string) (*Template, []Problem) {
 	case len(text) > MaxLength:
 		return &Template{omitted: true}, []Problem{tooLong(text)}
 	}
+
 	tokens, problems := tokenize(text)
 	t := &Template{}
 	t.assemble(tokens)
@@ -89,8 +94,8 @@ func Parse(text string) (*Template, []Problem) {
 	return t, problems
 }
 
-// Omitted reports whether the template says nothing, so that the default message (or another rule's
-// template) stands in for it.
+// Omitted reports whether the template says nothing, so that the
+// default message (or another rule's template) stands in for it.
 func (t *Template) Omitted() bool { return t == nil || t.omitted }
 
 // Refs returns the variables that the template uses, in order, each use once.
@@ -101,8 +106,8 @@ func (t *Template) Refs() []Ref {
 	return t.refs
 }
 
-// assemble turns tokens into parts; neighbouring texts become one, and a name that is used twice
-// one variable.
+// assemble turns tokens into parts; neighbouring texts become one, and
+// a name that is used twice one variable.
 func (t *Template) assemble(tokens []token) {
 	index := map[string]int{}
 	var text strings.Builder
@@ -122,17 +127,27 @@ func (t *Template) assemble(tokens []token) {
 		if !seen {
 			i = len(t.vars)
 			index[tok.text] = i
-			t.vars = append(t.vars, variable{name: tok.text, key: "v" + strconv.Itoa(i), ref: refer(tok.text)})
+			t.vars = append(t.vars, variable{
+				name: tok.text,
+				key:  "v" + strconv.Itoa(i),
+				ref:  refer(tok.text),
+			})
 		}
-		t.refs = append(t.refs, Ref{Name: tok.text, Offset: tok.offset, Length: len(tok.text)})
+
+		t.refs = append(t.refs, Ref{
+			Name:   tok.text,
+			Offset: tok.offset,
+			Length: len(tok.text),
+		})
 		t.parts = append(t.parts, part{key: t.vars[i].key, vari: i})
 	}
+
 	flush()
 	t.limit = valueLimit(len(t.refs))
 }
 
-// addText adds author's text. Text with a brace in it could join a tag beside it, so it reaches
-// mustache as a value.
+// addText adds author's text. Text with a brace in it could join a tag
+// beside it, so it reaches mustache as a value.
 func (t *Template) addText(s string) {
 	p := part{text: s, vari: -1}
 	if strings.ContainsAny(s, "{}") {
@@ -141,8 +156,8 @@ func (t *Template) addText(s string) {
 	t.parts = append(t.parts, p)
 }
 
-// source is the template that mustache compiles: brace-free text and generated
-// names only.
+// source is the template that mustache compiles: brace-free text and
+// generated names only.
 func (t *Template) source() string {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -152,12 +167,14 @@ func (t *Template) source() string {
 		}
 		b.WriteString("{{{" + p.key + "}}}")
 	}
+
 	return b.String()
 }
 
-// compile hands a generated template to mustache: raw, with partials that come from an empty map
-// instead of the disk. It returns nil if mustache refuses the text, which no generated one is;
-// Render then joins the parts itself.
+// compile hands a generated template to mustache: raw, with partials
+// that come from an empty map instead of the disk. It returns nil if
+// mustache refuses the text, which no generated one is; Render then
+// joins the parts itself.
 func compile(source string) engine {
 	tmpl, err := mustache.ParseStringPartialsRaw(source, &mustache.StaticProvider{}, true)
 	if err != nil {
@@ -166,16 +183,16 @@ func compile(source string) engine {
 	return tmpl
 }
 
-// Message is a rendered template. It is shown beside the full arguments and the facts of the call,
-// never instead of them.
+// Message is a rendered template. It is shown beside the full arguments
+// and the facts of the call, never instead of them.
 type Message struct {
 	Text      string
 	Missing   []string // variables that had no value and were left empty, in order of appearance
 	Truncated []string // variables whose value was cut; the place is marked in Text
 }
 
-// Render fills the template in, once: values are never expanded again. An omitted template gives
-// the default message.
+// Render fills the template in, once: values are never expanded again.
+// An omitted template gives the default message.
 func (t *Template) Render(ctx Context, f *Facts) Message {
 	if f == nil {
 		f = &Facts{}
@@ -198,12 +215,13 @@ func (t *Template) Render(ctx Context, f *Facts) Message {
 		}
 		values[v.key] = shown
 	}
+
 	m.Text = t.interpolate(values)
 	return m
 }
 
-// fixed starts the values of a rendering with the author's texts that mustache must
-// not read.
+// fixed starts the values of a rendering with the author's texts that
+// mustache must not read.
 func (t *Template) fixed() map[string]string {
 	values := make(map[string]string, len(t.vars))
 	for _, p := range t.parts {
@@ -214,8 +232,8 @@ func (t *Template) fixed() map[string]string {
 	return values
 }
 
-// interpolate lets mustache fill the values in. Whatever goes wrong there must not cost the
-// approver the message.
+// interpolate lets mustache fill the values in. Whatever goes wrong
+// there must not cost the approver the message.
 func (t *Template) interpolate(values map[string]string) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -242,5 +260,6 @@ func (t *Template) join(values map[string]string) string {
 			b.WriteString(values[p.key])
 		}
 	}
+
 	return b.String()
 }

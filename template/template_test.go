@@ -93,7 +93,8 @@ func TestAbsentDocuments(t *testing.T) {
 	}
 }
 
-// agent_alias: the executing agent for tools and skills, the called agent for delegation.
+// agent_alias: the executing agent for tools and skills, the called
+// agent for delegation.
 func TestAgentAlias(t *testing.T) {
 	tmpl, _ := Parse("{{agent_alias}}")
 	for _, tt := range []struct {
@@ -116,8 +117,8 @@ func TestAgentAlias(t *testing.T) {
 	}
 }
 
-// A value is never expanded: the forged line and the forged identity that a model
-// would try.
+// A value is never expanded: the forged line and the forged identity
+// that a model would try.
 func TestSinglePass(t *testing.T) {
 	tmpl, _ := Parse("Pay {{tool_args.a}}?")
 	m := tmpl.Render(
@@ -130,14 +131,20 @@ func TestSinglePass(t *testing.T) {
 }
 
 func TestOmitted(t *testing.T) {
-	f := &Facts{AgentID: "trader", ToolName: "pay", Args: parseJSON(t, `{"amount":1}`)}
+	f := &Facts{
+		AgentID:  "trader",
+		ToolName: "pay",
+		Args:     parseJSON(t, `{"amount":1}`),
+	}
 	want := `Agent "trader" asks to call tool "pay" with arguments {"amount":1}`
 	empty, _ := Parse(" \n")
 	for name, tmpl := range map[string]*Template{"empty": empty, "nil": nil} {
-		if m := tmpl.Render(LocalTool, f); !tmpl.Omitted() || m.Text != want || m.Missing != nil || tmpl.Refs() != nil {
+		if m := tmpl.Render(LocalTool, f); !tmpl.Omitted() || m.Text != want || m.Missing != nil ||
+			tmpl.Refs() != nil {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
+
 	if tmpl, _ := Parse("x"); tmpl.Omitted() {
 		t.Error("a text counts as omitted")
 	}
@@ -207,7 +214,11 @@ func TestDefault(t *testing.T) {
 		{
 			"right-to-left letters",
 			LocalTool,
-			&Facts{AgentID: "id", ToolName: "א", Args: parseJSON(t, `{"ב":["ג",1]}`)},
+			&Facts{
+				AgentID:  "id",
+				ToolName: "א",
+				Args:     parseJSON(t, `{"ב":["ג",1]}`),
+			},
 			"Agent \"id\" asks to call tool \"\u2068א\u2069\" with arguments {\"\u2068ב\u2069\":[\"\u2068ג\u2069\",1]}",
 		},
 		{"a name that poses as a sentence", LocalTool, &Facts{AgentID: "id", ToolName: "ls\" with arguments {}\n"},
@@ -306,6 +317,7 @@ func TestConcurrentRender(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 }
 
@@ -315,7 +327,11 @@ const benchArgs = `{"amount":20000.50,"currency":"USD","customer":{"name":"Ann `
 func BenchmarkRender(b *testing.B) {
 	tmpl, _ := Parse("Agent {{agent_id}} pays {{tool_args.amount}} {{tool_args.currency}} to " +
 		"{{tool_args.customer.name}}: {{tool_args.reason}}")
-	f := &Facts{AgentID: "trader", ToolName: "pay", Args: parseJSON(b, benchArgs)}
+	f := &Facts{
+		AgentID:  "trader",
+		ToolName: "pay",
+		Args:     parseJSON(b, benchArgs),
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		tmpl.Render(LocalTool, f)
@@ -324,7 +340,11 @@ func BenchmarkRender(b *testing.B) {
 
 func BenchmarkRenderWithArguments(b *testing.B) {
 	tmpl, _ := Parse("Run {{tool_name}} with {{tool_args}}?")
-	f := &Facts{AgentID: "trader", ToolName: "pay", Args: parseJSON(b, benchArgs)}
+	f := &Facts{
+		AgentID:  "trader",
+		ToolName: "pay",
+		Args:     parseJSON(b, benchArgs),
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		tmpl.Render(LocalTool, f)
@@ -332,7 +352,11 @@ func BenchmarkRenderWithArguments(b *testing.B) {
 }
 
 func BenchmarkDefault(b *testing.B) {
-	f := &Facts{AgentID: "trader", ToolName: "pay", Args: parseJSON(b, benchArgs)}
+	f := &Facts{
+		AgentID:  "trader",
+		ToolName: "pay",
+		Args:     parseJSON(b, benchArgs),
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		Default(LocalTool, f)

@@ -71,9 +71,17 @@ func (s *scanner) tag() {
 	case opened > 3:
 		s.unbalanced(opened+end+closed, "more than three opening braces", "write a variable as {{name}}")
 	case closed < opened:
-		s.unbalanced(opened+end+closed, "three opening braces but two closing ones", "write a variable as {{name}}")
+		s.unbalanced(
+			opened+end+closed,
+			"three opening braces but two closing ones",
+			"write a variable as {{name}}",
+		)
 	case strings.Contains(body, "\n") && !isLogic(body):
-		s.unbalanced(opened+end+opened, "the tag is not closed on its line", "write a variable as {{name}} on one line")
+		s.unbalanced(
+			opened+end+opened,
+			"the tag is not closed on its line",
+			"write a variable as {{name}} on one line",
+		)
 	default:
 		s.content(body, opened, opened+end+opened)
 	}
@@ -119,8 +127,13 @@ func (s *scanner) emit(name string, raw bool, length int) {
 			"{{"+name+"}}",
 		)
 	}
+
 	at := s.pos + strings.Index(s.src[s.pos:], name)
-	s.tokens = append(s.tokens, token{text: name, offset: at, variable: true})
+	s.tokens = append(s.tokens, token{
+		text:     name,
+		offset:   at,
+		variable: true,
+	})
 	s.pos += length
 }
 
@@ -140,7 +153,8 @@ func (s *scanner) problem(rule string, offset, length int, message, expected str
 	})
 }
 
-// invisible reports each character of the author's text that will be shown as an escape.
+// invisible reports each character of the author's text that will be
+// shown as an escape.
 func (s *scanner) invisible(text string, base int) {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
@@ -153,12 +167,13 @@ func (s *scanner) invisible(text string, base int) {
 				"remove it: it will be shown as this escape",
 			)
 		}
+
 		i += n
 	}
 }
 
-// isLogic reports whether a tag starts like one of mustache's other tags, those of inheritance and
-// pragmas included.
+// isLogic reports whether a tag starts like one of mustache's other
+// tags, those of inheritance and pragmas included.
 func isLogic(tag string) bool { return logicWord(tag) != "" }
 
 func logicWord(tag string) string {
@@ -184,11 +199,12 @@ func logicWord(tag string) string {
 	case '%':
 		return "a pragma"
 	}
+
 	return ""
 }
 
-// validName reports whether name is an identifier and, after dots, keys of any visible characters
-// but braces and white space.
+// validName reports whether name is an identifier and, after dots, keys
+// of any visible characters but braces and white space.
 func validName(name string) bool {
 	segments := strings.Split(name, ".")
 	if !isIdentifier(segments[0]) {
@@ -200,6 +216,7 @@ func validName(name string) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -210,6 +227,7 @@ func isIdentifier(s string) bool {
 			return false
 		}
 	}
+
 	return s != ""
 }
 

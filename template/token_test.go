@@ -113,6 +113,7 @@ func TestParse(t *testing.T) {
 					t.Errorf("%s: message %q, expected %q", p.Code, p.Message, p.Expected)
 				}
 			}
+
 			if !slices.Equal(got, tt.problems) {
 				t.Errorf("problems\ngot  %q\nwant %q", got, tt.problems)
 			}
@@ -123,6 +124,7 @@ func TestParse(t *testing.T) {
 					t.Errorf("%s points at %q", r.Name, at)
 				}
 			}
+
 			if s := strings.Join(names, " "); s != tt.refs {
 				t.Errorf("refs %q, want %q", s, tt.refs)
 			}
@@ -130,7 +132,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What is no plain variable is printed as it was written, and values beside it still are.
+// What is no plain variable is printed as it was written, and values
+// beside it still are.
 func TestVerbatim(t *testing.T) {
 	for _, text := range []string{
 		"{{#a}}x{{/a}}",
@@ -181,8 +184,8 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// Each rule: the bad example is reported by that rule and no other, the good one
-// not at all.
+// Each rule: the bad example is reported by that rule and no other, the
+// good one not at all.
 func TestRules(t *testing.T) {
 	ids := map[string]bool{}
 	for _, r := range Rules() {
@@ -221,7 +224,8 @@ func exampleTemplate(t *testing.T, yaml string) string {
 	return text
 }
 
-// checkTemplate holds for every template, whatever is in it and whatever the value is.
+// checkTemplate holds for every template, whatever is in it and
+// whatever the value is.
 func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) {
 	tmpl, problems := Parse(text)
 	for _, p := range problems {
@@ -238,7 +242,11 @@ func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) 
 		Kind:    value.Object,
 		Members: []value.Member{{Key: "v", Value: value.Value{Kind: value.String, Text: hostile}}},
 	}
-	m := tmpl.Render(LocalTool, &Facts{AgentID: hostile, ToolName: hostile, Args: args})
+	m := tmpl.Render(LocalTool, &Facts{
+		AgentID:  hostile,
+		ToolName: hostile,
+		Args:     args,
+	})
 	for _, r := range m.Text {
 		if forbidden(r) && !(safetext.AuthorMay(r, 0) && strings.ContainsRune(text, r)) {
 			t.Fatalf("%q, %q: %U in %q", text, hostile, r, m.Text)
@@ -255,8 +263,16 @@ func checkTemplate(t interface{ Fatalf(string, ...any) }, text, hostile string) 
 	if open, shut := strings.Count(m.Text, safetext.Isolate), strings.Count(m.Text, safetext.PopIsolate); open != shut {
 		t.Fatalf("%q, %q: isolates are not pairs in %q", text, hostile, m.Text)
 	}
-	byHand := &Template{parts: tmpl.parts, vars: tmpl.vars, limit: tmpl.limit}
-	if got := byHand.Render(LocalTool, &Facts{AgentID: hostile, ToolName: hostile, Args: args}).Text; got != m.Text {
+	byHand := &Template{
+		parts: tmpl.parts,
+		vars:  tmpl.vars,
+		limit: tmpl.limit,
+	}
+	if got := byHand.Render(LocalTool, &Facts{
+		AgentID:  hostile,
+		ToolName: hostile,
+		Args:     args,
+	}).Text; got != m.Text {
 		t.Fatalf("%q, %q: mustache wrote %q, by hand it is %q", text, hostile, m.Text, got)
 	}
 }
@@ -275,6 +291,7 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add(s)
 	}
+
 	f.Fuzz(func(t *testing.T, text string) { checkTemplate(t, text, "x\n{{agent_id}}\u202e") })
 }
 
@@ -291,11 +308,12 @@ func FuzzRender(f *testing.F) {
 	} {
 		f.Add("{{tool_args.v}} {{tool_args}} {{agent_id}}", s)
 	}
+
 	f.Fuzz(func(t *testing.T, text, hostile string) { checkTemplate(t, text, hostile) })
 }
 
-// forbidden reports whether no message may show a character of a value. Line feed, tab and our own
-// isolates are judged by each test.
+// forbidden reports whether no message may show a character of a value.
+// Line feed, tab and our own isolates are judged by each test.
 func forbidden(r rune) bool {
 	return safetext.Hidden(r) && r != '\n' && r != '\t' &&
 		!strings.ContainsRune(safetext.Isolate+safetext.PopIsolate, r)

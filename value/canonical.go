@@ -19,14 +19,15 @@ func SumCanonical(b []byte) Digest { return sha256.Sum256(b) }
 // Digest is the SHA-256 of the canonical form.
 func (v Value) Digest() Digest { return SumCanonical(v.AppendCanonical(nil)) }
 
-// AppendJSON writes v compactly, in source order, with numbers as they were spelt. An Absent value
-// is written as null.
+// AppendJSON writes v compactly, in source order, with numbers as they
+// were spelt. An Absent value is written as null.
 func (v Value) AppendJSON(dst []byte) []byte {
 	return v.append(dst, Num.appendText, false)
 }
 
-// AppendCanonical writes v by RFC 8785: no white space, keys ordered by their UTF-16 code units,
-// the shortest escapes, and numbers as Num.Canonical has them.
+// AppendCanonical writes v by RFC 8785: no white space, keys ordered by
+// their UTF-16 code units, the shortest escapes, and numbers as
+// Num.Canonical has them.
 func (v Value) AppendCanonical(dst []byte) []byte {
 	return v.append(dst, Num.appendCanonical, true)
 }
@@ -51,6 +52,7 @@ func (v Value) append(dst []byte, number func(Num, []byte) []byte, sorted bool) 
 	case Object:
 		return appendObject(dst, v.Members, number, sorted)
 	}
+
 	return append(dst, "null"...)
 }
 
@@ -79,9 +81,10 @@ func appendObject(dst []byte, members []Member, number func(Num, []byte) []byte,
 	return append(dst, '}')
 }
 
-// cmpUTF16 orders as UTF-16 code units do. That is the order of the UTF-8 bytes but for code points
-// above U+FFFF (first byte 0xf0 and up): their surrogates stand before U+E000 to U+FFFF (first byte
-// 0xee or 0xef).
+// cmpUTF16 orders as UTF-16 code units do. That is the order of the
+// UTF-8 bytes but for code points above U+FFFF (first byte 0xf0 and
+// up): their surrogates stand before U+E000 to U+FFFF (first byte 0xee
+// or 0xef).
 func cmpUTF16(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]
@@ -93,10 +96,12 @@ func cmpUTF16(a, b string) int {
 		}
 		return cmp.Compare(x, y)
 	}
+
 	return cmp.Compare(len(a), len(b))
 }
 
-// appendString writes a JSON string with the escapes of RFC 8785: only what must be escaped is.
+// appendString writes a JSON string with the escapes of RFC 8785: only
+// what must be escaped is.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
@@ -107,6 +112,7 @@ func appendString(dst []byte, s string) []byte {
 		dst = appendEscape(append(dst, s[from:i]...), s[i])
 		from = i + 1
 	}
+
 	return append(append(dst, s[from:]...), '"')
 }
 
@@ -125,6 +131,7 @@ func appendEscape(dst []byte, c byte) []byte {
 	case '"', '\\':
 		return append(dst, '\\', c)
 	}
+
 	const digits = "0123456789abcdef"
 	return append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 }

@@ -9,17 +9,26 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The documents of RFC 8785, sections 3.2.2 to 3.2.4. Its array holds 333333333.33333329, which the
-// RFC rounds to 333333333.3333333 since a reader into doubles would; here such digits stay
-// (TestCanonicalKeepsWhatADoubleWouldRound), so the rounded number stands in its place.
+// The documents of RFC 8785, sections 3.2.2 to 3.2.4. Its array holds
+// 333333333.33333329, which the RFC rounds to 333333333.3333333 since a
+// reader into doubles would; here such digits stay
+// (TestCanonicalKeepsWhatADoubleWouldRound), so the rounded number
+// stands in its place.
 func TestCanonicalOfRFC8785(t *testing.T) {
 	for _, tt := range []struct{ name, src, want string }{
-		{"primitives", `{
+		{
+			"primitives",
+			`{
 			"numbers": [333333333.3333333, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
 			"string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
 			"literals": [null, true, false]
-		}`, `{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`},
-		{"key order", `{
+		}`,
+			`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],` +
+				`"string":"€$\u000f\nA'B\"\\\\\"/"}`,
+		},
+		{
+			"key order",
+			`{
 			"\u20ac": "Euro Sign",
 			"\r": "Carriage Return",
 			"\ufb33": "Hebrew Letter Dalet With Dagesh",
@@ -27,10 +36,17 @@ func TestCanonicalOfRFC8785(t *testing.T) {
 			"\ud83d\ude00": "Emoji: Grinning Face",
 			"\u0080": "Control",
 			"\u00f6": "Latin Small Letter O With Diaeresis"
-		}`, `{"\r":"Carriage Return","1":"One","` + "\u0080" + `":"Control","ö":"Latin Small Letter O With Diaeresis","€":"Euro Sign",` +
-			`"😀":"Emoji: Grinning Face","` + "\ufb33" + `":"Hebrew Letter Dalet With Dagesh"}`},
+		}`,
+			`{"\r":"Carriage Return","1":"One","` + "\u0080" +
+				`":"Control","ö":"Latin Small Letter O With Diaeresis","€":"Euro Sign",` +
+				`"😀":"Emoji: Grinning Face","` + "\ufb33" + `":"Hebrew Letter Dalet With Dagesh"}`,
+		},
 		{"nested", `{"b":{"y":[{"d":1,"c":2}],"x":1},"a":[]}`, `{"a":[],"b":{"x":1,"y":[{"c":2,"d":1}]}}`},
-		{"escapes", `"\u0000\u0007\b\t\n\u000b\f\r\u001f \"\\\/` + "\x7f\u2028" + `"`, `"\u0000\u0007\b\t\n\u000b\f\r\u001f \"\\/` + "\x7f\u2028" + `"`},
+		{
+			"escapes",
+			`"\u0000\u0007\b\t\n\u000b\f\r\u001f \"\\\/` + "\x7f\u2028" + `"`,
+			`"\u0000\u0007\b\t\n\u000b\f\r\u001f \"\\/` + "\x7f\u2028" + `"`,
+		},
 	} {
 		if got := string(mustParse(t, tt.src).AppendCanonical([]byte(">"))); got != ">"+tt.want {
 			t.Errorf("%s:\n got %s\nwant >%s", tt.name, got, tt.want)
@@ -67,6 +83,7 @@ func TestDigest(t *testing.T) {
 			}
 		}
 	}
+
 	different := []string{
 		`9007199254740992`, `9007199254740993`, `295147905179352825856`, `295147905179352830000`, `0.1`,
 		`0.1000000000000000055511151231257827021181583404541015625`, `"1"`, `1`, `true`, `null`, `[]`, `{}`, `""`,
@@ -103,7 +120,10 @@ func TestKeysAreOrderedAsUTF16(t *testing.T) {
 			t.Fatalf("%q with %q: got %d, want %d", a, b, got, want)
 		}
 	})
-	if keys := strings.Fields("\uffff 😀 \ue000 \ud7ff 𐀀"); !slices.IsSortedFunc([]string{keys[3], keys[4], keys[1], keys[2], keys[0]}, cmpUTF16) {
+	if keys := strings.Fields("\uffff 😀 \ue000 \ud7ff 𐀀"); !slices.IsSortedFunc(
+		[]string{keys[3], keys[4], keys[1], keys[2], keys[0]},
+		cmpUTF16,
+	) {
 		t.Error("surrogates do not stand before U+E000")
 	}
 }

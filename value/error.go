@@ -24,7 +24,8 @@ const (
 	UnsupportedType ErrorCode = "unsupported-type" // a Go value that is no JSON
 )
 
-// Error says why a document is refused and where. It names keys, never values.
+// Error says why a document is refused and where. It names keys, never
+// values.
 type Error struct {
 	Code   ErrorCode
 	Offset int    // in bytes from the start of the text, -1 for Go values
@@ -48,16 +49,26 @@ func (e *Error) Error() string {
 
 func newError(src []byte, code ErrorCode, offset int, detail string) *Error {
 	line, column := position(src, offset)
-	return &Error{Code: code, Offset: offset, Line: line, Column: column, Detail: detail}
+	return &Error{
+		Code:   code,
+		Offset: offset,
+		Line:   line,
+		Column: column,
+		Detail: detail,
+	}
 }
 
 // goError is the error of a Go value, which has a path (see at) but no text.
 func goError(code ErrorCode, detail string) *Error {
-	return &Error{Code: code, Offset: -1, Detail: detail}
+	return &Error{
+		Code:   code,
+		Offset: -1,
+		Detail: detail,
+	}
 }
 
-// at adds the outer segment of the path to an error that comes up from an element or a member. What
-// is too large is so as a whole.
+// at adds the outer segment of the path to an error that comes up from
+// an element or a member. What is too large is so as a whole.
 func (e *Error) at(segment string) *Error {
 	if e.Code == TooLarge {
 		return e
@@ -73,14 +84,16 @@ func (e *Error) at(segment string) *Error {
 	return e
 }
 
-// position turns a byte offset into a line and a column, both from 1, columns in code points.
+// position turns a byte offset into a line and a column, both from 1,
+// columns in code points.
 func position(src []byte, offset int) (line, column int) {
 	before := src[:min(offset, len(src))]
 	line = 1 + bytes.Count(before, []byte{'\n'})
 	return line, 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
 }
 
-// quote shows a key on one line, without control or direction characters, and not at length.
+// quote shows a key on one line, without control or direction
+// characters, and not at length.
 func quote(key string) string { return strconv.Quote(shorten(key)) }
 
 const maxShown = 64

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// This file says what is wrong with a text and how to mend it. Nothing here runs on a sound
-// document.
+// This file says what is wrong with a text and how to mend it. Nothing
+// here runs on a sound document.
 
 // found names what stands at text[offset:].
 func found(text string, offset int) string {
@@ -39,6 +39,7 @@ func wordHint(rest string) string {
 	case "True", "False", "None", "TRUE", "FALSE", "NULL", "Null", "nil", "undefined":
 		return ": JSON writes true, false and null"
 	}
+
 	return ""
 }
 
@@ -56,6 +57,7 @@ func valueHint(rest string) string {
 	case strings.HasPrefix(rest, "]"), strings.HasPrefix(rest, "}"):
 		return ": no comma stands before a closing bracket"
 	}
+
 	return wordHint(rest)
 }
 

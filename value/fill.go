@@ -8,37 +8,49 @@ import (
 	"unicode/utf8"
 )
 
-// Fill does for a decoded Go value (see FromGo) what Scan does for text: it checks all of it and
-// fills sc.Slots and sc.Top. Integers, integral floats, json.Number, texts and booleans need no
-// allocation. The value must not change during the call nor while the slots are in use.
+// Fill does for a decoded Go value (see FromGo) what Scan does for
+// text: it checks all of it and fills sc.Slots and sc.Top. Integers,
+// integral floats, json.Number, texts and booleans need no allocation.
+// The value must not change during the call nor while the slots are in
+// use.
 func (s *Shape) Fill(doc any, lim Limits, sc *Scratch) error {
 	sc.prepare(s.slots)
-	f := filler{budget: newBudget(lim), nodes: s.nodes, sc: sc}
+	f := filler{
+		budget: newBudget(lim),
+		nodes:  s.nodes,
+		sc:     sc,
+	}
 	if sc.Top = f.value(doc, root, f.lim.MaxDepth); sc.Top != Absent {
 		return nil
 	}
 	sc.Reset()
-	// Maps are walked in any order, so of several faults any may have been met. FromGo always tells
-	// the same one.
+	// Maps are walked in any order, so of several faults any may have
+	// been met. FromGo always tells the same one.
 	if _, err := FromGo(doc, lim); err != nil {
 		return err
 	}
 	return goError(UnsupportedType, "the value changed while it was read")
 }
 
-// Look is Fill for a map that a JSON decoder made: it checks only what the slots read, by looking
-// it up. What nobody reads is taken on trust.
+// Look is Fill for a map that a JSON decoder made: it checks only what
+// the slots read, by looking it up. What nobody reads is taken on
+// trust.
 func (s *Shape) Look(doc map[string]any, lim Limits, sc *Scratch) error {
 	sc.prepare(s.slots)
 	sc.Top = Object
-	l := looker{nodes: s.nodes, sc: sc, lim: lim}
+	l := looker{
+		nodes: s.nodes,
+		sc:    sc,
+		lim:   lim,
+	}
 	if l.found(doc, root, 0) {
 		return nil
 	}
 	return s.Fill(doc, lim, sc) // which tells what is wrong, and where
 }
 
-// looker goes only where slots are. Whatever is no plain map or leaf it leaves to a filler.
+// looker goes only where slots are. Whatever is no plain map or leaf it
+// leaves to a filler.
 type looker struct {
 	nodes []node
 	sc    *Scratch
@@ -54,6 +66,7 @@ func (l *looker) look(m map[string]any, at int32, level int) bool {
 			}
 		}
 	}
+
 	return true
 }
 
@@ -74,12 +87,16 @@ func (l *looker) found(v any, at int32, level int) bool {
 }
 
 func (l *looker) fill(v any, at int32, level int) bool {
-	f := filler{budget: newBudget(l.lim), nodes: l.nodes, sc: l.sc}
+	f := filler{
+		budget: newBudget(l.lim),
+		nodes:  l.nodes,
+		sc:     l.sc,
+	}
 	return f.value(v, at, f.lim.MaxDepth-level) != Absent
 }
 
-// leaf fills a slot from the ordinary kinds of value, for which there is nothing to count. It is
-// false for all others.
+// leaf fills a slot from the ordinary kinds of value, for which there
+// is nothing to count. It is false for all others.
 func leaf(v any, s *Slot) bool {
 	switch v := v.(type) {
 	case float64:
@@ -98,6 +115,7 @@ func leaf(v any, s *Slot) bool {
 		s.Kind, s.Bool = Bool, v
 		return true
 	}
+
 	return false
 }
 
@@ -133,6 +151,7 @@ func (f *filler) value(doc any, at int32, depth int) Kind {
 	default:
 		k = f.number(doc, slot)
 	}
+
 	if slot >= 0 {
 		f.sc.Slots[slot].Kind = k
 	}
@@ -234,6 +253,7 @@ func (f *filler) items(list []any, at int32, depth int) Kind {
 			return Absent
 		}
 	}
+
 	return Array
 }
 
@@ -257,6 +277,7 @@ func (f *filler) members(m map[string]any, at int32, depth int) Kind {
 			return Absent
 		}
 	}
+
 	return f.distinct(outer)
 }
 
@@ -269,14 +290,15 @@ func (f *filler) key(key string) (hash uint32, ok bool) {
 	return hashKey(key), utf8.ValidString(key) && f.spend(0, len(key))
 }
 
-// name is a key of a Go map that is being read, for Limits.FoldKeys: a map holds no key twice.
+// name is a key of a Go map that is being read, for Limits.FoldKeys: a
+// map holds no key twice.
 type name struct {
 	hash uint32
 	text string
 }
 
-// distinct closes a map: Object, or Absent if two of its keys, the names from outer on, count as
-// one.
+// distinct closes a map: Object, or Absent if two of its keys, the
+// names from outer on, count as one.
 func (f *filler) distinct(outer int) Kind {
 	open := f.sc.names[outer:]
 	kind := Object
@@ -289,6 +311,7 @@ func (f *filler) distinct(outer int) Kind {
 			break
 		}
 	}
+
 	clear(open) // or a Scratch that is kept would keep the document
 	f.sc.names = f.sc.names[:outer]
 	return kind
@@ -296,7 +319,8 @@ func (f *filler) distinct(outer int) Kind {
 
 // twin reports whether two names may count as one.
 func (n name) twin(other name) bool {
-	return n.hash == other.hash && (max(len(n.text), len(other.text)) > longKey || strings.EqualFold(n.text, other.text))
+	return n.hash == other.hash &&
+		(max(len(n.text), len(other.text)) > longKey || strings.EqualFold(n.text, other.text))
 }
 
 // distinctOfMany looks closely.
@@ -318,12 +342,19 @@ func (f *filler) tree(v Value, at int32, depth int) Kind {
 	return v.Kind
 }
 
-// pick fills the slots from a Value that is known to be sound, going only where one is.
+// pick fills the slots from a Value that is known to be sound, going
+// only where one is.
 func (f *filler) pick(v Value, at int32) {
 	n := &f.nodes[at]
 	if n.slot >= 0 {
-		f.sc.Slots[n.slot] = Slot{Kind: v.Kind, Bool: v.Bool, Text: v.Text, Num: v.Num}
+		f.sc.Slots[n.slot] = Slot{
+			Kind: v.Kind,
+			Bool: v.Bool,
+			Text: v.Text,
+			Num:  v.Num,
+		}
 	}
+
 	for _, head := range n.buckets {
 		for c := head; c != dead; c = f.nodes[c].next {
 			if child, ok := v.child(f.nodes[c].key); ok {

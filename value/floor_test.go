@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// The floor is what a person writes by hand for speed: one pass that checks the syntax and fills
-// slots, and nothing else. No duplicate keys, no UTF-8, no surrogates, no limits, no exact numbers.
-// Scan is measured against it, both interleaved in one process, since absolute times on a shared
-// machine say little.
+// The floor is what a person writes by hand for speed: one pass that
+// checks the syntax and fills slots, and nothing else. No duplicate
+// keys, no UTF-8, no surrogates, no limits, no exact numbers. Scan is
+// measured against it, both interleaved in one process, since absolute
+// times on a shared machine say little.
 
 type floorSlot struct {
 	kind Kind
@@ -27,8 +28,11 @@ func (n *floorNode) add(slot int, path ...string) {
 	at := slices.Index(n.keys, path[0])
 	if at < 0 {
 		at = len(n.keys)
-		n.keys, n.slots, n.below = append(n.keys, path[0]), append(n.slots, -1), append(n.below, nil)
+		n.keys = append(n.keys, path[0])
+		n.slots = append(n.slots, -1)
+		n.below = append(n.below, nil)
 	}
+
 	if len(path) == 1 {
 		n.slots[at] = slot
 		return
@@ -62,6 +66,7 @@ func (f *floorScanner) str(i int) int {
 			return -1
 		}
 	}
+
 	return -1
 }
 
@@ -98,6 +103,7 @@ func (f *floorScanner) value(i int, n *floorNode, slot int) int {
 		out.kind = Null
 		end = i + 4
 	}
+
 	if slot >= 0 {
 		f.slots[slot] = out
 	}
@@ -125,6 +131,7 @@ func (f *floorScanner) number(i int) (float64, int) {
 			scale *= 10
 		}
 	}
+
 	v := float64(m) / float64(scale)
 	if neg {
 		v = -v
@@ -179,6 +186,7 @@ func (f *floorScanner) object(i int, n *floorNode) int {
 				}
 			}
 		}
+
 		if i = f.space(end + 1); i >= len(f.s) || f.s[i] != ':' {
 			return -1
 		}
@@ -217,12 +225,22 @@ func workloads() []workload {
 	return []workload{
 		{"80B", `{"amount":18250.75,"currency":"USD","account":"ACC-8812","memo":"invoice 42 May"}`,
 			[][]string{{"amount"}, {"currency"}}},
-		{"280B", `{"amount":18250,"currency":"USD","recipient":"treasury.ops@partner-bank.example.com","country":"DE","priority":"high","dry_run":false,` +
-			`"order":{"id":"ORD-2026-000912","amount":125000,"lines":[{"sku":"A-1","qty":3},{"sku":"B-22","qty":12}]},"channel":"api","note":"quarter end settlement"}`,
-			[][]string{{"amount"}, {"currency"}, {"recipient"}, {"country"}, {"order", "amount"}, {"channel"}}},
-		{"280B spaced", `{"amount": 18250, "currency": "USD", "recipient": "treasury.ops@partner-bank.example.com", "country": "DE", "priority": "high", "dry_run": false, ` +
-			`"order": {"id": "ORD-2026-000912", "amount": 125000, "lines": [{"sku": "A-1", "qty": 3}, {"sku": "B-22", "qty": 12}]}, "channel": "api", "note": "quarter end settlement"}`,
-			[][]string{{"amount"}, {"currency"}, {"recipient"}, {"country"}, {"order", "amount"}, {"channel"}}},
+		{
+			"280B",
+			`{"amount":18250,"currency":"USD","recipient":"treasury.ops@partner-bank.example.com","country":"DE",` +
+				`"priority":"high","dry_run":false,` +
+				`"order":{"id":"ORD-2026-000912","amount":125000,"lines":[{"sku":"A-1","qty":3},{"sku":"B-22",` +
+				`"qty":12}]},"channel":"api","note":"quarter end settlement"}`,
+			[][]string{{"amount"}, {"currency"}, {"recipient"}, {"country"}, {"order", "amount"}, {"channel"}},
+		},
+		{
+			"280B spaced",
+			`{"amount": 18250, "currency": "USD", "recipient": "treasury.ops@partner-bank.example.com", "country": ` +
+				`"DE", "priority": "high", "dry_run": false, ` +
+				`"order": {"id": "ORD-2026-000912", "amount": 125000, "lines": [{"sku": "A-1", "qty": 3}, {"sku": ` +
+				`"B-22", "qty": 12}]}, "channel": "api", "note": "quarter end settlement"}`,
+			[][]string{{"amount"}, {"currency"}, {"recipient"}, {"country"}, {"order", "amount"}, {"channel"}},
+		},
 	}
 }
 
@@ -257,12 +275,14 @@ func TestFloorReadsTheSame(t *testing.T) {
 	}
 }
 
-// BenchmarkScanOverFloor reports the tenth percentile of interleaved bursts of both and their
-// ratio.
+// BenchmarkScanOverFloor reports the tenth percentile of interleaved
+// bursts of both and their ratio.
 func BenchmarkScanOverFloor(b *testing.B) {
 	for _, w := range workloads() {
 		b.Run(w.name, func(b *testing.B) {
-			src, s, sc := []byte(w.doc), w.shape(), &Scratch{}
+			src := []byte(w.doc)
+			s := w.shape()
+			sc := &Scratch{}
 			n, f := w.floor()
 			const bursts, each = 200, 200
 			var scan, floor []float64
@@ -272,6 +292,7 @@ func BenchmarkScanOverFloor(b *testing.B) {
 					scan = append(scan, timed(each, func() { _ = s.Scan(src, Limits{FoldKeys: true}, sc) }))
 				}
 			}
+
 			slices.Sort(scan)
 			slices.Sort(floor)
 			p10 := len(scan) / 10
@@ -295,7 +316,9 @@ func timed(n int, f func()) float64 {
 func BenchmarkScan(b *testing.B) {
 	for _, w := range workloads() {
 		b.Run(w.name, func(b *testing.B) {
-			src, s, sc := []byte(w.doc), w.shape(), &Scratch{}
+			src := []byte(w.doc)
+			s := w.shape()
+			sc := &Scratch{}
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := s.Scan(src, Limits{FoldKeys: true}, sc); err != nil {
@@ -311,7 +334,12 @@ func BenchmarkFill(b *testing.B) {
 	sb.Add("amount")
 	sb.Add("currency")
 	s, sc := sb.Build(), &Scratch{}
-	doc := map[string]any{"amount": 18250.0, "currency": "USD", "account": "ACC-8812", "urgent": true}
+	doc := map[string]any{
+		"amount":   18250.0,
+		"currency": "USD",
+		"account":  "ACC-8812",
+		"urgent":   true,
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := s.Fill(doc, Limits{FoldKeys: true}, sc); err != nil {

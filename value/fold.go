@@ -6,15 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// This file tells which keys of an object count as the same one. With Limits.FoldKeys those do that
-// differ in case alone, under Unicode's simple folding: what encoding/json in Go and other readers
-// without regard to case take for one field, K (the Kelvin sign) for k and ſ for s among them.
+// This file tells which keys of an object count as the same one. With
+// Limits.FoldKeys those do that differ in case alone, under Unicode's
+// simple folding: what encoding/json in Go and other readers without
+// regard to case take for one field, K (the Kelvin sign) for k and ſ
+// for s among them.
 
-// longKey is from where on, in bytes, keys of equal hash are not compared pair by pair.
+// longKey is from where on, in bytes, keys of equal hash are not
+// compared pair by pair.
 const longKey = 64
 
-// twins finds two keys that count as the same one among n in the order of the text: the pair whose
-// second stands first. It takes linear time, whoever chose the keys.
+// twins finds two keys that count as the same one among n in the order
+// of the text: the pair whose second stands first. It takes linear
+// time, whoever chose the keys.
 func twins(n int, key func(int) string, fold bool) (first, second int, found bool) {
 	if n > manyKeys || anyLong(n, key) {
 		return twinsByMap(n, key, fold)
@@ -26,6 +30,7 @@ func twins(n int, key func(int) string, fold bool) (first, second int, found boo
 			}
 		}
 	}
+
 	return 0, 0, false
 }
 
@@ -50,6 +55,7 @@ func twinsByMap(n int, key func(int) string, fold bool) (first, second int, foun
 		}
 		seen[name] = i
 	}
+
 	return 0, 0, false
 }
 
@@ -60,8 +66,8 @@ func sameKey(a, b string, fold bool) bool {
 	return a == b
 }
 
-// foldRune returns the smallest of the characters that are equal under simple folding, as
-// encoding/json does.
+// foldRune returns the smallest of the characters that are equal under
+// simple folding, as encoding/json does.
 func foldRune(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)
@@ -72,8 +78,9 @@ func foldRune(r rune) rune {
 	}
 }
 
-// hashKey spreads keys by their first and last eight bytes; keys that fold alike have one hash.
-// Keys that share both ends are told apart by comparing: nothing rests on the hash but speed.
+// hashKey spreads keys by their first and last eight bytes; keys that
+// fold alike have one hash. Keys that share both ends are told apart by
+// comparing: nothing rests on the hash but speed.
 func hashKey(s string) uint32 {
 	if isASCII(s) {
 		return mix(ends(s))
@@ -90,12 +97,15 @@ func isASCII(s string) bool {
 	return true
 }
 
-// foldedEnds is ends of the folded key. Eight characters are eight bytes or more, so what lies
-// between the first eight and the last eight makes no difference.
+// foldedEnds is ends of the folded key. Eight characters are eight
+// bytes or more, so what lies between the first eight and the last
+// eight makes no difference.
 func foldedEnds(s string) (first, last uint64) {
 	const most = 8
 	var buf [2 * most * utf8.UTFMax]byte
-	text, head, tail := buf[:0], 0, len(s)
+	text := buf[:0]
+	head := 0
+	tail := len(s)
 	for n := 0; n < most && head < len(s); n++ {
 		r, size := utf8.DecodeRuneInString(s[head:])
 		text = utf8.AppendRune(text, foldRune(r))

@@ -11,15 +11,31 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestH7_KeysThatFoldAlikeAreRefused: whoever reads without regard to case takes the one of two
-// keys that nobody decided about.
+// TestH7_KeysThatFoldAlikeAreRefused: whoever reads without regard to
+// case takes the one of two keys that nobody decided about.
 func TestH7_KeysThatFoldAlikeAreRefused(t *testing.T) {
 	long := strings.Repeat("key ", 40)
 	for _, tt := range []struct{ src, message string }{
-		{`{"url":1,"URL":2}`, `line 1, column 10: the keys "url" and "URL" differ in upper and lower case alone, so some readers take them for one: expected one of them (first at column 2)`},
-		{"{\"URL\":2,\n \"a\":[],\"Url\":1}", `line 2, column 9: the keys "URL" and "Url" differ in upper and lower case alone, so some readers take them for one: expected one of them (first at line 1, column 2)`},
-		{`{"toKen":1,"to\u212aen":2}`, `line 1, column 12: the keys "toKen" and "to\u212aen" differ in upper and lower case alone, so some readers take them for one: expected one of them (first at column 2)`},
-		{`{"user":1,"uſer":2}`, `line 1, column 11: the keys "user" and "u\u017fer" differ in upper and lower case alone, so some readers take them for one: expected one of them (first at column 2)`},
+		{
+			`{"url":1,"URL":2}`,
+			`line 1, column 10: the keys "url" and "URL" differ in upper and lower case alone, so some readers take ` +
+				`them for one: expected one of them (first at column 2)`,
+		},
+		{
+			"{\"URL\":2,\n \"a\":[],\"Url\":1}",
+			`line 2, column 9: the keys "URL" and "Url" differ in upper and lower case alone, so some readers take ` +
+				`them for one: expected one of them (first at line 1, column 2)`,
+		},
+		{
+			`{"toKen":1,"to\u212aen":2}`,
+			`line 1, column 12: the keys "toKen" and "to\u212aen" differ in upper and lower case alone, so some ` +
+				`readers take them for one: expected one of them (first at column 2)`,
+		},
+		{
+			`{"user":1,"uſer":2}`,
+			`line 1, column 11: the keys "user" and "u\u017fer" differ in upper and lower case alone, so some ` +
+				`readers take them for one: expected one of them (first at column 2)`,
+		},
 		{`{"ſ":1,"S":2}`, ""}, {`{"K":1,"k":2}`, ""}, {`{"maſs":1,"mass":2}`, ""}, {`{"straße":1,"STRAẞE":2}`, ""}, {`{"σ":1,"ς":2}`, ""},
 		{`{"été":1,"ÉTÉ":2}`, ""}, {`{"Ⅷ":1,"ⅷ":2}`, ""}, {`{"ǅ":1,"ǆ":2}`, ""}, {`{"\u0061":1,"A":2}`, ""},
 		{`[{"o":{"x":[{"a":1,"A":2}]}}]`, ""},
@@ -29,18 +45,26 @@ func TestH7_KeysThatFoldAlikeAreRefused(t *testing.T) {
 		_, parseErr := Parse([]byte(tt.src), Limits{FoldKeys: true})
 		scanErr := anything.Scan([]byte(tt.src), Limits{FoldKeys: true}, &Scratch{})
 		fillErr := anything.Fill(json.RawMessage(tt.src), Limits{FoldKeys: true}, &Scratch{})
-		for who, err := range map[string]error{"Parse": parseErr, "Scan": scanErr, "Fill": fillErr} {
-			if got, ok := err.(*Error); !ok || got.Code != FoldedKey || tt.message != "" && got.Error() != tt.message {
+		for who, err := range map[string]error{
+			"Parse": parseErr,
+			"Scan":  scanErr,
+			"Fill":  fillErr,
+		} {
+			if got, ok := err.(*Error); !ok || got.Code != FoldedKey ||
+				tt.message != "" && got.Error() != tt.message {
 				t.Errorf("%s of %s: %v", who, tt.src, err)
 			}
 		}
+
 		if _, err := Parse([]byte(tt.src), Limits{}); err != nil {
 			t.Errorf("%s, told apart: %v", tt.src, err)
 		}
 	}
+
 	for _, src := range []string{
 		`{"a":{"x":1},"b":{"X":1}}`, `{"a":1,"b":{"A":1}}`, `[{"a":1},{"A":1}]`, // in different objects
-		`{"ı":1,"i":2}`, `{"İ":1,"i":2}`, `{"ß":1,"ss":2}`, `{"é":1,"e":2}`, `{"a_b":1,"aB":2}`, `{"@":1,"` + "`" + `":2}`, `{"[":1,"{":2}`,
+		`{"ı":1,"i":2}`, `{"İ":1,"i":2}`, `{"ß":1,"ss":2}`, `{"é":1,"e":2}`, `{"a_b":1,"aB":2}`, `{"@":1,"` + "`" +
+			`":2}`, `{"[":1,"{":2}`,
 	} {
 		if _, err := Parse([]byte(src), Limits{FoldKeys: true}); err != nil {
 			t.Errorf("%s: %v", src, err)
@@ -48,8 +72,8 @@ func TestH7_KeysThatFoldAlikeAreRefused(t *testing.T) {
 	}
 }
 
-// TestH7_RepeatedKeysKeepTheirOwnCode, also beside keys that fold alike; of several pairs that
-// whose second comes first.
+// TestH7_RepeatedKeysKeepTheirOwnCode, also beside keys that fold
+// alike; of several pairs that whose second comes first.
 func TestH7_RepeatedKeysKeepTheirOwnCode(t *testing.T) {
 	many := func(pairs ...string) string {
 		var b strings.Builder
@@ -78,16 +102,29 @@ func TestH7_RepeatedKeysKeepTheirOwnCode(t *testing.T) {
 
 // foldedKeys draws keys of which many fold alike.
 func foldedKeys(t *rapid.T) []string {
-	letter := rapid.SampledFrom([]string{"a", "A", "k", "K", "\u212a", "s", "S", "ſ", "σ", "ς", "Σ", "ß", "ẞ", "é", "É", "_", "日", "0"})
-	stem := rapid.SampledFrom([]string{"", "x", "abcdefgh", "日本語日本語日本語", strings.Repeat("é", 20), strings.Repeat("q", 70)})
+	letter := rapid.SampledFrom(
+		[]string{"a", "A", "k", "K", "\u212a", "s", "S", "ſ", "σ", "ς", "Σ", "ß", "ẞ", "é", "É", "_", "日", "0"},
+	)
+	stem := rapid.SampledFrom(
+		[]string{"", "x", "abcdefgh", "日本語日本語日本語", strings.Repeat("é", 20), strings.Repeat("q", 70)},
+	)
 	key := rapid.Custom(func(t *rapid.T) string {
-		return stem.Draw(t, "stem") + strings.Join(rapid.SliceOfN(letter, 0, 3).Draw(t, "letters"), "") + stem.Draw(t, "end")
+		return stem.Draw(
+			t,
+			"stem",
+		) + strings.Join(
+			rapid.SliceOfN(letter, 0, 3).Draw(t, "letters"),
+			"",
+		) + stem.Draw(
+			t,
+			"end",
+		)
 	})
 	return rapid.SliceOfNDistinct(key, 0, 40, rapid.ID[string]).Draw(t, "keys")
 }
 
-// TestH7_AllReadersFoldAsEncodingJSONDoes: the scan, the tree, Go values, and a map of the keys as
-// strings.EqualFold has them.
+// TestH7_AllReadersFoldAsEncodingJSONDoes: the scan, the tree, Go
+// values, and a map of the keys as strings.EqualFold has them.
 func TestH7_AllReadersFoldAsEncodingJSONDoes(t *testing.T) {
 	sc := &Scratch{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,29 +150,44 @@ func TestH7_AllReadersFoldAsEncodingJSONDoes(t *testing.T) {
 		_, fromMap := FromGo(doc, fold)
 		_, fromTree := FromGo(tree, fold)
 		for who, err := range map[string]error{
-			"Scan": anything.Scan(src, fold, sc), "Parse": parsed, "Fill": anything.Fill(doc, fold, sc), "FromGo": fromMap, "a Value": fromTree,
+			"Scan":    anything.Scan(src, fold, sc),
+			"Parse":   parsed,
+			"Fill":    anything.Fill(doc, fold, sc),
+			"FromGo":  fromMap,
+			"a Value": fromTree,
 		} {
 			if (err != nil) != alike || err != nil && err.(*Error).Code != FoldedKey {
 				t.Fatalf("%s of %q: %v, alike %v", who, keys, err, alike)
 			}
 		}
-		for who, err := range map[string]error{"Scan": anything.Scan(src, Limits{}, sc), "Fill": anything.Fill(doc, Limits{}, sc)} {
+
+		for who, err := range map[string]error{
+			"Scan": anything.Scan(src, Limits{}, sc),
+			"Fill": anything.Fill(doc, Limits{}, sc),
+		} {
 			if err != nil {
 				t.Fatalf("%s tells %q not apart: %v", who, keys, err)
 			}
 		}
+
 		if len(sc.names) > 0 {
 			t.Fatalf("%d names are left over", len(sc.names))
 		}
 	})
 }
 
-// The hash of keys that fold alike is one, whatever their length in bytes: otherwise they would
-// never be compared.
+// The hash of keys that fold alike is one, whatever their length in
+// bytes: otherwise they would never be compared.
 func TestH7_HashFolds(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
-			for _, around := range [][2]string{{"", ""}, {"a", "b"}, {"abcdefgh", "abcdefgh"}, {"日本語日本語", "日本語日本語"}, {"éééééééééé", "x"}} {
+			for _, around := range [][2]string{
+				{"", ""},
+				{"a", "b"},
+				{"abcdefgh", "abcdefgh"},
+				{"日本語日本語", "日本語日本語"},
+				{"éééééééééé", "x"},
+			} {
 				a, b := around[0]+string(r)+around[1], strings.ToUpper(around[0])+string(f)+around[1]
 				if strings.EqualFold(a, b) && hashKey(a) != hashKey(b) {
 					t.Fatalf("%+q and %+q", a, b)
@@ -146,7 +198,12 @@ func TestH7_HashFolds(t *testing.T) {
 }
 
 func TestH7_FoldingAllocatesNothing(t *testing.T) {
-	doc := map[string]any{"amount": 1.0, "Currency": "EUR", "Straße": true, "o": map[string]any{"a": 1.0, "B": 2.0}}
+	doc := map[string]any{
+		"amount":   1.0,
+		"Currency": "EUR",
+		"Straße":   true,
+		"o":        map[string]any{"a": 1.0, "B": 2.0},
+	}
 	src := []byte(`{"amount":1,"Currency":"EUR","Straße":true,"\u0054o":"x","o":{"a":1,"B":2}}`)
 	sc := &Scratch{}
 	for name, run := range map[string]func() error{
@@ -162,8 +219,9 @@ func TestH7_FoldingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestH7_FoldingTakesLinearTime: keys made to collide, in case or in both ends, cost in proportion
-// to their bytes. Pairs compared one by one would take a hundred times as long.
+// TestH7_FoldingTakesLinearTime: keys made to collide, in case or in
+// both ends, cost in proportion to their bytes. Pairs compared one by
+// one would take a hundred times as long.
 func TestH7_FoldingTakesLinearTime(t *testing.T) {
 	object := func(n int, key func(i int) string) []byte {
 		var b strings.Builder
@@ -172,8 +230,8 @@ func TestH7_FoldingTakesLinearTime(t *testing.T) {
 		}
 		return []byte("{" + b.String()[1:] + "}")
 	}
-	// mixed writes a long key in capital or small letters, one by one as the bits of i say, between
-	// ends that are alike.
+	// mixed writes a long key in capital or small letters, one by one
+	// as the bits of i say, between ends that are alike.
 	mixed := func(letters string, length int) func(i int) string {
 		return func(i int) string {
 			var b strings.Builder
@@ -185,6 +243,7 @@ func TestH7_FoldingTakesLinearTime(t *testing.T) {
 					b.WriteString(strings.ToUpper(letters))
 				}
 			}
+
 			fmt.Fprintf(&b, "%06dabcdefgh", i)
 			return b.String()
 		}

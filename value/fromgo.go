@@ -9,10 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// FromGo takes over a decoded Go value: nil, bool, string, every integer and float type,
-// json.Number, json.RawMessage, []any, map[string]any (keys in sorted order) and Value. As in
-// encoding/json a nil map, slice or raw message is null. Everything is checked as Parse does; the
-// error is an *Error with a Path.
+// FromGo takes over a decoded Go value: nil, bool, string, every
+// integer and float type, json.Number, json.RawMessage, []any,
+// map[string]any (keys in sorted order) and Value. As in encoding/json
+// a nil map, slice or raw message is null. Everything is checked as
+// Parse does; the error is an *Error with a Path.
 func FromGo(v any, lim Limits) (Value, error) {
 	r := goReader{newBudget(lim)}
 	out, err := r.value(v, r.lim.MaxDepth)
@@ -22,9 +23,10 @@ func FromGo(v any, lim Limits) (Value, error) {
 	return out, nil
 }
 
-// budget is what Limits leaves for the rest of a Go value. Every value costs one byte, and texts,
-// keys and raw messages their length. It also ends walks through values that share their parts many
-// times over.
+// budget is what Limits leaves for the rest of a Go value. Every value
+// costs one byte, and texts, keys and raw messages their length. It
+// also ends walks through values that share their parts many times
+// over.
 type budget struct {
 	lim    Limits
 	bytes  int
@@ -69,6 +71,7 @@ func (r *goReader) value(v any, depth int) (Value, *Error) {
 			return r.members(v, depth)
 		}
 	}
+
 	if !r.spend(1, 0) {
 		return Value{}, r.over()
 	}
@@ -80,6 +83,7 @@ func (r *goReader) value(v any, depth int) (Value, *Error) {
 	case string:
 		return Value{Kind: String, Text: v}, r.text(v, "the text")
 	}
+
 	n, err := goNumber(v)
 	return Value{Kind: Number, Num: n}, err
 }
@@ -134,6 +138,7 @@ func (r *goReader) items(list []any, depth int) (Value, *Error) {
 		}
 		out.Items = append(out.Items, item)
 	}
+
 	return out, nil
 }
 
@@ -152,6 +157,7 @@ func (r *goReader) members(m map[string]any, depth int) (Value, *Error) {
 		}
 		out.Members = append(out.Members, Member{key, member})
 	}
+
 	if err := r.distinct(out.Members); err != nil {
 		return Value{}, err
 	}
@@ -184,6 +190,7 @@ func (r *goReader) tree(v Value, depth int) *Error {
 	default:
 		return goError(UnsupportedType, "a Value of kind "+v.Kind.String()+" is no JSON")
 	}
+
 	for i, item := range v.Items {
 		if err := r.tree(item, depth-1); err != nil {
 			return err.at(strconv.Itoa(i))
@@ -197,6 +204,7 @@ func (r *goReader) tree(v Value, depth int) *Error {
 			return err.at(m.Key)
 		}
 	}
+
 	return r.distinct(v.Members)
 }
 
@@ -242,6 +250,7 @@ func goNumber(v any) (Num, *Error) {
 	case json.Number:
 		return jsonNumber(string(v))
 	}
+
 	return Num{}, goError(UnsupportedType, fmt.Sprintf("a Go %T is no JSON value", v))
 }
 

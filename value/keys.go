@@ -18,7 +18,8 @@ const inBuf = 1 << 31 // flag in keyRef.place
 
 func (k keyRef) offset() int { return int(k.place &^ inBuf) }
 
-// manyKeys is from where on comparing a key with every earlier one gives way to sorting them once.
+// manyKeys is from where on comparing a key with every earlier one
+// gives way to sorting them once.
 const manyKeys = 32
 
 func (p *scanner) keyText(k keyRef) string {
@@ -28,8 +29,9 @@ func (p *scanner) keyText(k keyRef) string {
 	return p.text[k.start:k.end]
 }
 
-// repeats reports, as an error, that key counts as one of keys[outer:]. In large objects, and for
-// long keys that share a hash, it leaves that to anyRepeated: later is true then.
+// repeats reports, as an error, that key counts as one of keys[outer:].
+// In large objects, and for long keys that share a hash, it leaves that
+// to anyRepeated: later is true then.
 func (p *scanner) repeats(outer int, key keyRef) (repeated, later bool) {
 	open := p.keys[outer:]
 	if len(open) >= manyKeys {
@@ -49,11 +51,12 @@ func (p *scanner) repeats(outer int, key keyRef) (repeated, later bool) {
 			return true, false
 		}
 	}
+
 	return false, false
 }
 
-// anyRepeated reports, as an error, that two of keys[outer:] count as one: the pair whose second
-// stands first.
+// anyRepeated reports, as an error, that two of keys[outer:] count as
+// one: the pair whose second stands first.
 func (p *scanner) anyRepeated(outer int) bool {
 	open := p.keys[outer:]
 	slices.SortFunc(open, func(a, b keyRef) int {
@@ -72,9 +75,12 @@ func (p *scanner) anyRepeated(outer int) bool {
 		}
 		i, j, twice := twins(len(group), func(i int) string { return p.keyText(group[i]) }, p.lim.FoldKeys)
 		if twice && (!found || group[j].offset() < second.offset()) {
-			first, second, found = group[i], group[j], true
+			first = group[i]
+			second = group[j]
+			found = true
 		}
 	}
+
 	if found {
 		p.failRepeated(first, second)
 	}
@@ -97,20 +103,25 @@ func repetition(first, second string) (code ErrorCode, detail string) {
 	if first == second {
 		return DuplicateKey, "duplicate key " + quote(second)
 	}
-	// In ASCII, or the Kelvin sign would look like the letter that it is taken for.
-	return FoldedKey, fmt.Sprintf("the keys %+q and %+q differ in upper and lower case alone, so some readers take them for one: expected one of them",
-		shorten(first), shorten(second))
+	// In ASCII, or the Kelvin sign would look like the letter that it
+	// is taken for.
+	return FoldedKey, fmt.Sprintf(
+		"the keys %+q and %+q differ in upper and lower case alone, so some readers take them for one: expected one "+
+			"of them",
+		shorten(first),
+		shorten(second),
+	)
 }
 
-// mix makes a hash of the two ends of a key. Bit 5 is what tells capital from small letters in
-// ASCII: it is left out.
+// mix makes a hash of the two ends of a key. Bit 5 is what tells
+// capital from small letters in ASCII: it is left out.
 func mix(first, last uint64) uint32 {
 	const spaces = ' ' * ones
 	return uint32(((first | spaces) ^ bits.RotateLeft64(last|spaces, 29)) * 0x9E3779B97F4A7C15 >> 32)
 }
 
-// ends is the first and last eight bytes of s as little-endian words, or all of it padded with
-// zeros. Up to 16 bytes nothing is left out.
+// ends is the first and last eight bytes of s as little-endian words,
+// or all of it padded with zeros. Up to 16 bytes nothing is left out.
 func ends(s string) (first, last uint64) {
 	n := len(s)
 	switch {
@@ -121,10 +132,12 @@ func ends(s string) (first, last uint64) {
 	case n > 0:
 		return uint64(s[0]) | uint64(s[n/2])<<(8*(n/2)) | uint64(s[n-1])<<(8*(n-1)), 0
 	}
+
 	return 0, 0
 }
 
-// load reads eight bytes at s[i:] as a little-endian word; the compiler makes one load of it.
+// load reads eight bytes at s[i:] as a little-endian word; the compiler
+// makes one load of it.
 func load(s string, i int) uint64 {
 	s = s[i : i+8]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |

@@ -8,13 +8,15 @@ import (
 	"strings"
 )
 
-// Num is an exact decimal number, as large and as long as a document writes it, as long as a double
-// comes near it. The zero value is 0. Compare with Cmp: == tells spellings apart.
+// Num is an exact decimal number, as large and as long as a document
+// writes it, as long as a double comes near it. The zero value is 0.
+// Compare with Cmp: == tells spellings apart.
 type Num struct {
 	lex string // source lexeme, "" when made from a Go number
 
-	// A narrow number is ±mant × 10^exp with at most 19 digits. A wide one has more: mant holds the
-	// first 19 significant digits, exp the power of ten of the very first, and lex all of them.
+	// A narrow number is ±mant × 10^exp with at most 19 digits. A wide
+	// one has more: mant holds the first 19 significant digits, exp the
+	// power of ten of the very first, and lex all of them.
 	mant uint64
 	exp  int32
 	neg  bool
@@ -24,9 +26,9 @@ type Num struct {
 // maxDigits is how many decimal digits always fit in the mantissa.
 const maxDigits = 19
 
-// ParseNum reads a number in JSON's grammar. It refuses, with code number-range, what no double
-// comes near: what overflows and what is not zero but rounds to it, since readers disagree about
-// those.
+// ParseNum reads a number in JSON's grammar. It refuses, with code
+// number-range, what no double comes near: what overflows and what is
+// not zero but rounds to it, since readers disagree about those.
 func ParseNum(lex string) (Num, error) {
 	n, end, fault := scanWhole(lex)
 	if fault != "" {
@@ -35,7 +37,8 @@ func ParseNum(lex string) (Num, error) {
 	return n, nil
 }
 
-// scanWhole reads a lexeme that is a number and nothing else. On a fault end is where it is.
+// scanWhole reads a lexeme that is a number and nothing else. On a
+// fault end is where it is.
 func scanWhole(lex string) (n Num, end int, fault ErrorCode) {
 	n, end, fault = scanNum(lex, 0)
 	if fault == "" && end < len(lex) {
@@ -54,6 +57,7 @@ func numError(text string, offset int, fault ErrorCode) *Error {
 	case offset < len(text) && text[offset]-'0' <= 9:
 		detail = "a number has no leading zeros"
 	}
+
 	return newError([]byte(text), fault, offset, detail)
 }
 
@@ -74,7 +78,8 @@ func uintNum(u uint64) Num {
 	return n
 }
 
-// FloatNum is the shortest decimal that reads back as f. It is false for NaN and the infinities.
+// FloatNum is the shortest decimal that reads back as f. It is false
+// for NaN and the infinities.
 func FloatNum(f float64) (Num, bool) { return floatNum(f, 64) }
 
 func floatNum(f float64, bitSize int) (Num, bool) {
@@ -103,14 +108,15 @@ func floatNum(f float64, bitSize int) (Num, bool) {
 	return n, true
 }
 
-// wholeFloat is f as an integer if it is one that has no neighbour nearer than 1.
+// wholeFloat is f as an integer if it is one that has no neighbour
+// nearer than 1.
 func wholeFloat(f float64) (int64, bool) {
 	i := int64(f)
 	return i, float64(i) == f && i < 1<<53 && i > -1<<53
 }
 
-// Cmp is -1, 0 or +1 as a is less than, equal to or greater than b. It is exact and allocates
-// nothing.
+// Cmp is -1, 0 or +1 as a is less than, equal to or greater than b. It
+// is exact and allocates nothing.
 func (a Num) Cmp(b Num) int { return a.CmpTo(&b) }
 
 // CmpTo is Cmp without copying, for hot paths.
@@ -129,6 +135,7 @@ func (a *Num) cmpSigned(b *Num) int {
 	case sa > sb:
 		return 1
 	}
+
 	return sa * cmpMagnitude(*a, *b)
 }
 
@@ -139,11 +146,13 @@ func (n Num) sign() int {
 	case n.neg:
 		return -1
 	}
+
 	return 1
 }
 
-// cmpMagnitude compares two numbers other than zero without their signs: by the power of their
-// first digit, then by their first 19 digits, then by the rest.
+// cmpMagnitude compares two numbers other than zero without their
+// signs: by the power of their first digit, then by their first 19
+// digits, then by the rest.
 func cmpMagnitude(a, b Num) int {
 	if a.exp == b.exp && !a.wide && !b.wide {
 		return cmp.Compare(a.mant, b.mant)
@@ -174,7 +183,8 @@ func (n Num) power() int {
 // lead is the first 19 significant digits, padded with zeros.
 func (n Num) lead() uint64 { return n.mant * pow10[maxDigits-countDigits(n.mant)] }
 
-// significant cuts sign, leading zeros and exponent off a lexeme; a point may remain.
+// significant cuts sign, leading zeros and exponent off a lexeme; a
+// point may remain.
 func significant(lex string) string {
 	if i := strings.IndexAny(lex, "eE"); i >= 0 {
 		lex = lex[:i]
@@ -182,7 +192,8 @@ func significant(lex string) string {
 	return strings.TrimLeft(lex, "-0.")
 }
 
-// cmpDigits compares digit by digit, over points, as if the shorter went on with zeros.
+// cmpDigits compares digit by digit, over points, as if the shorter
+// went on with zeros.
 func cmpDigits(a, b string) int {
 	for a != "" || b != "" {
 		var x, y byte
@@ -192,6 +203,7 @@ func cmpDigits(a, b string) int {
 			return cmp.Compare(x, y)
 		}
 	}
+
 	return 0
 }
 
@@ -216,6 +228,7 @@ func (n Num) IsInt() bool {
 	case -n.exp >= maxDigits:
 		return false
 	}
+
 	return n.mant%pow10[-n.exp] == 0
 }
 
@@ -232,20 +245,23 @@ func (n Num) appendText(dst []byte) []byte {
 		}
 		return strconv.AppendUint(dst, n.mant, 10)
 	}
+
 	return n.format(dst, math.MinInt32, math.MaxInt32)
 }
 
-// Canonical is the one text of this number: RFC 8785's layout over the exact digits. It is byte for
-// byte RFC 8785 where that keeps the value, as it does for every number of up to 15 digits and
-// every shortest double; where RFC 8785 would round to a neighbour (9007199254740993), the digits
-// stay. So different numbers never have the same text.
+// Canonical is the one text of this number: RFC 8785's layout over the
+// exact digits. It is byte for byte RFC 8785 where that keeps the
+// value, as it does for every number of up to 15 digits and every
+// shortest double; where RFC 8785 would round to a neighbour
+// (9007199254740993), the digits stay. So different numbers never have
+// the same text.
 func (n Num) Canonical() string { return string(n.appendCanonical(nil)) }
 
 // appendCanonical uses ECMAScript's bounds for when an exponent is written.
 func (n Num) appendCanonical(dst []byte) []byte { return n.format(dst, -7, 21) }
 
-// format writes the number plainly if the power of its first digit is between low and high, both
-// excluded, else as d.ddde±d.
+// format writes the number plainly if the power of its first digit is
+// between low and high, both excluded, else as d.ddde±d.
 func (n Num) format(dst []byte, low, high int) []byte {
 	if n.mant == 0 {
 		return append(dst, '0')
@@ -265,6 +281,7 @@ func (n Num) format(dst []byte, low, high int) []byte {
 	case power < 0:
 		return n.appendDigits(appendZeros(append(dst, '0', '.'), -power-1))
 	}
+
 	dst = n.appendDigits(dst)
 	if missing := power + 1 - (len(dst) - start); missing > 0 {
 		return appendZeros(dst, missing)
@@ -290,7 +307,8 @@ func appendZeros(dst []byte, n int) []byte {
 	return dst
 }
 
-// appendDigits writes the significant digits, from the first to the last that is not zero.
+// appendDigits writes the significant digits, from the first to the
+// last that is not zero.
 func (n Num) appendDigits(dst []byte) []byte {
 	if n.wide {
 		for s := significant(n.lex); s != ""; {
@@ -301,14 +319,15 @@ func (n Num) appendDigits(dst []byte) []byte {
 	} else {
 		dst = strconv.AppendUint(dst, n.mant, 10)
 	}
+
 	for dst[len(dst)-1] == '0' {
 		dst = dst[:len(dst)-1]
 	}
 	return dst
 }
 
-// scanNum reads the longest number at s[i:]. On a fault (syntax or number-range) end is where it
-// is.
+// scanNum reads the longest number at s[i:]. On a fault (syntax or
+// number-range) end is where it is.
 func scanNum(s string, i int) (n Num, end int, fault ErrorCode) {
 	start := i
 	if i < len(s) && s[i] == '-' {
@@ -337,6 +356,7 @@ func scanNum(s string, i int) (n Num, end int, fault ErrorCode) {
 		n.exp = int32(fraction - i)
 		digits += i - fraction
 	}
+
 	if digits > maxDigits || i < len(s) && s[i]|0x20 == 'e' {
 		return scanLong(s, start, i)
 	}
@@ -344,8 +364,8 @@ func scanNum(s string, i int) (n Num, end int, fault ErrorCode) {
 	return n, i, ""
 }
 
-// scanLong finishes a number that has an exponent or may have too many digits: s[start:i] is its
-// sign and digits.
+// scanLong finishes a number that has an exponent or may have too many
+// digits: s[start:i] is its sign and digits.
 func scanLong(s string, start, i int) (n Num, end int, fault ErrorCode) {
 	digits := s[start:i]
 	exp, i, ok := scanExponent(s, i)
@@ -369,6 +389,7 @@ func scanLong(s string, start, i int) (n Num, end int, fault ErrorCode) {
 		n.mant = n.mant*10 + uint64(d-'0')
 		n.wide = rest != "" && count == maxDigits-1
 	}
+
 	n.exp = int32(power - count + 1)
 	if n.wide {
 		n.exp = int32(power)
@@ -376,8 +397,8 @@ func scanLong(s string, start, i int) (n Num, end int, fault ErrorCode) {
 	return n, i, ""
 }
 
-// scanExponent reads e±d at s[i:], if any. Exponents beyond any document's length are cut: they
-// stay out of range.
+// scanExponent reads e±d at s[i:], if any. Exponents beyond any
+// document's length are cut: they stay out of range.
 func scanExponent(s string, i int) (exp, end int, ok bool) {
 	if i == len(s) || s[i]|0x20 != 'e' {
 		return 0, i, true
@@ -397,6 +418,7 @@ func scanExponent(s string, i int) (exp, end int, ok bool) {
 		}
 		i++
 	}
+
 	if neg {
 		exp = -exp
 	}
@@ -415,7 +437,8 @@ func powerAt(digits string, at int) int {
 	return point - at
 }
 
-// inRange reports whether the double nearest to d.ddd × 10^power is neither infinite nor zero.
+// inRange reports whether the double nearest to d.ddd × 10^power is
+// neither infinite nor zero.
 func inRange(sig string, power int) bool {
 	if power < 308 && power > -324 {
 		return true

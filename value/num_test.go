@@ -38,7 +38,10 @@ func TestParseNumRefuses(t *testing.T) {
 		"2e-324":                    {NumberRange, "line 1, column 1: " + size},
 		"1e99999999999999999999999": {NumberRange, "line 1, column 1: " + size},
 		// Half a step over the largest double rounds to infinity.
-		"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792": {NumberRange, "line 1, column 1: " + size},
+		"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497792": {
+			NumberRange,
+			"line 1, column 1: " + size,
+		},
 	} {
 		_, err := ParseNum(lex)
 		wantError(t, lex, err, want.code, want.message)
@@ -48,7 +51,8 @@ func TestParseNumRefuses(t *testing.T) {
 func TestParseNumTakesWhatADoubleComesNear(t *testing.T) {
 	for _, lex := range []string{
 		"0e999999", "-0.000e-999999", "1.7976931348623157e308", "1.7976931348623158e+308", "3e-324", "4.9e-324",
-		"0." + strings.Repeat("0", 20000) + "1e20001", "1" + strings.Repeat("0", 20000) + "e-20000", strings.Repeat("9", 308),
+		"0." + strings.Repeat("0", 20000) +
+			"1e20001", "1" + strings.Repeat("0", 20000) + "e-20000", strings.Repeat("9", 308),
 		"0." + strings.Repeat("1", 5000),
 		// One below the half step.
 		"179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497791",
@@ -66,16 +70,32 @@ func TestNumCmp(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"1", "1.0", 0}, {"1", "1e0", 0}, {"100", "1e2", 0}, {"0.1", "1e-1", 0}, {"0", "-0", 0}, {"0", "0e5", 0},
+		{"1", "1.0", 0},
+		{"1", "1e0", 0},
+		{"100", "1e2", 0},
+		{"0.1", "1e-1", 0},
+		{"0", "-0", 0},
+		{"0", "0e5", 0},
 		{"9007199254740992", "9007199254740993", -1},
 		{"9223372036854775807", "9223372036854775808", -1},
 		{"18446744073709551615", "18446744073709551616", -1},
 		{"9999999999999999999", "10000000000000000000", -1},
 		{"10000000000000000000", "1e19", 0},
 		{"0.1", "0.1000000000000000055511151231257827", -1},
-		{"-2", "-1", -1}, {"-1", "1", -1}, {"-1", "0", -1}, {"1e300", "2", 1}, {"1e-300", "2e-300", -1}, {"2", "10", -1},
-		{nines, nines, 0}, {nines, nines + ".0", 0}, {nines, nines + ".1", -1}, {"-" + nines, "-" + nines + ".1", 1}, {nines[:39] + "8", nines, -1},
-		{nines + "e-40", "0." + nines, 0}, {nines[:19], nines[:20] + "e-1", -1}, {nines[:20] + "e-1", nines[:19], 1},
+		{"-2", "-1", -1},
+		{"-1", "1", -1},
+		{"-1", "0", -1},
+		{"1e300", "2", 1},
+		{"1e-300", "2e-300", -1},
+		{"2", "10", -1},
+		{nines, nines, 0},
+		{nines, nines + ".0", 0},
+		{nines, nines + ".1", -1},
+		{"-" + nines, "-" + nines + ".1", 1},
+		{nines[:39] + "8", nines, -1},
+		{nines + "e-40", "0." + nines, 0},
+		{nines[:19], nines[:20] + "e-1", -1},
+		{nines[:20] + "e-1", nines[:19], 1},
 		{"1" + strings.Repeat("0", 300), "1e300", 0},
 	} {
 		a, b := mustNum(t, tt.a), mustNum(t, tt.b)
@@ -97,6 +117,7 @@ func TestNumCmpAgreesWithRat(t *testing.T) {
 				y = x + tail
 			}
 		}
+
 		a, b := mustNum(t, x), mustNum(t, y)
 		ra, _ := new(big.Rat).SetString(x)
 		rb, _ := new(big.Rat).SetString(y)
@@ -163,6 +184,7 @@ func TestCanonicalNumbersOfRFC8785(t *testing.T) {
 			t.Errorf("%016x: got %s, want %s", bits, got, want)
 		}
 	}
+
 	for _, bits := range []uint64{0x7fffffffffffffff, 0x7ff0000000000000, 0xfff0000000000000} {
 		if _, ok := FloatNum(math.Float64frombits(bits)); ok {
 			t.Errorf("%016x was taken", bits)
@@ -215,15 +237,28 @@ func TestCanonicalKeepsWhatADoubleWouldRound(t *testing.T) {
 }
 
 func TestNumString(t *testing.T) {
-	float := func(f float64) Num { n, _ := FloatNum(f); return n }
+	float := func(f float64) Num {
+		n, _ := FloatNum(f)
+		return n
+	}
 	for _, tt := range []struct {
 		n    Num
 		want string
 	}{
-		{Num{}, "0"}, {IntNum(-5), "-5"}, {IntNum(math.MinInt64), "-9223372036854775808"}, {IntNum(math.MaxInt64), "9223372036854775807"},
-		{uintNum(math.MaxUint64), "18446744073709551615"}, {uintNum(7), "7"},
-		{float(0.1), "0.1"}, {float(-150.25), "-150.25"}, {float(1e21), "1000000000000000000000"}, {float(1e-7), "0.0000001"}, {float(math.Copysign(0, -1)), "0"},
-		{float(1 << 53), "9007199254740992"}, {mustNum(t, "500.00"), "500.00"}, {mustNum(t, "1E5"), "1E5"},
+		{Num{}, "0"},
+		{IntNum(-5), "-5"},
+		{IntNum(math.MinInt64), "-9223372036854775808"},
+		{IntNum(math.MaxInt64), "9223372036854775807"},
+		{uintNum(math.MaxUint64), "18446744073709551615"},
+		{uintNum(7), "7"},
+		{float(0.1), "0.1"},
+		{float(-150.25), "-150.25"},
+		{float(1e21), "1000000000000000000000"},
+		{float(1e-7), "0.0000001"},
+		{float(math.Copysign(0, -1)), "0"},
+		{float(1 << 53), "9007199254740992"},
+		{mustNum(t, "500.00"), "500.00"},
+		{mustNum(t, "1E5"), "1E5"},
 	} {
 		if got := tt.n.String(); got != tt.want {
 			t.Errorf("got %s, want %s", got, tt.want)
@@ -233,9 +268,23 @@ func TestNumString(t *testing.T) {
 
 func TestIsInt(t *testing.T) {
 	for lex, want := range map[string]bool{
-		"0": true, "1.0": true, "1e2": true, "0.0": true, "-7": true, "10e-1": true, "12345678901234567890123": true, "12345678901234567890123.0": true,
-		"1.5": false, "1e-300": false, "15e-1": false, "12345678901234567890123.5": false, "0.5": false, "1e-19": false, "0e-30": true,
-		strings.Repeat("7", 200): true, strings.Repeat("7", 200) + "e-100": false,
+		"0":                                true,
+		"1.0":                              true,
+		"1e2":                              true,
+		"0.0":                              true,
+		"-7":                               true,
+		"10e-1":                            true,
+		"12345678901234567890123":          true,
+		"12345678901234567890123.0":        true,
+		"1.5":                              false,
+		"1e-300":                           false,
+		"15e-1":                            false,
+		"12345678901234567890123.5":        false,
+		"0.5":                              false,
+		"1e-19":                            false,
+		"0e-30":                            true,
+		strings.Repeat("7", 200):           true,
+		strings.Repeat("7", 200) + "e-100": false,
 	} {
 		if got := mustNum(t, lex).IsInt(); got != want {
 			t.Errorf("%s: got %v", lex, got)

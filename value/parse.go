@@ -2,8 +2,9 @@ package value
 
 import "bytes"
 
-// Parse reads one JSON document strictly and builds its tree. It accepts exactly what Shape.Scan
-// accepts, since that is what validates. The error is an *Error.
+// Parse reads one JSON document strictly and builds its tree. It
+// accepts exactly what Shape.Scan accepts, since that is what
+// validates. The error is an *Error.
 func Parse(src []byte, lim Limits) (Value, error) {
 	lim = lim.orDefault()
 	v, _, err := parse(src, lim, lim.MaxDepth)
@@ -13,27 +14,39 @@ func Parse(src []byte, lim Limits) (Value, error) {
 	return v, nil
 }
 
-// parse also tells how many values there are. depth is how many levels may open.
+// parse also tells how many values there are. depth is how many levels
+// may open.
 func parse(src []byte, lim Limits, depth int) (v Value, values int, err *Error) {
 	var keys [32]keyRef // enough for ordinary arguments, without a trip to the heap
-	p := scanner{src: src, text: view(src), nodes: anything.nodes, lim: lim, keys: keys[:0]}
+	p := scanner{
+		src:   src,
+		text:  view(src),
+		nodes: anything.nodes,
+		lim:   lim,
+		keys:  keys[:0],
+	}
 	if p.document(root, depth); p.err != nil {
 		return Value{}, 0, p.err
 	}
 	own := bytes.Clone(src)
-	b := builder{src: own, text: view(own), openMembers: make([]Member, 0, min(p.values, 32))}
+	b := builder{
+		src:         own,
+		text:        view(own),
+		openMembers: make([]Member, 0, min(p.values, 32)),
+	}
 	return b.value(), p.values, nil
 }
 
-// A builder makes the tree of a text that is known to be sound. Texts without escapes share its
-// memory.
+// A builder makes the tree of a text that is known to be sound. Texts
+// without escapes share its memory.
 type builder struct {
 	src  []byte
 	text string
 	pos  int
 
-	// What the open arrays and objects hold so far, innermost last: each is copied once, at its
-	// full length. The outermost object, which is all of ordinary arguments, keeps what is left.
+	// What the open arrays and objects hold so far, innermost last:
+	// each is copied once, at its full length. The outermost object,
+	// which is all of ordinary arguments, keeps what is left.
 	openItems   []Value
 	openMembers []Member
 	level       int
@@ -58,6 +71,7 @@ func (b *builder) value() Value {
 		b.pos += len("null")
 		return Value{Kind: Null}
 	}
+
 	n, end, _ := scanNum(b.text, b.pos)
 	b.pos = end
 	return Value{Kind: Number, Num: n}
@@ -69,8 +83,8 @@ func (b *builder) space() {
 	}
 }
 
-// more steps over the opening bracket or comma and any space, and is false behind the closing
-// bracket.
+// more steps over the opening bracket or comma and any space, and is
+// false behind the closing bracket.
 func (b *builder) more() bool {
 	b.space()
 	c := b.src[b.pos]
@@ -109,6 +123,7 @@ func (b *builder) members() []Member {
 		v := b.value()
 		b.openMembers = append(b.openMembers, Member{key, v})
 	}
+
 	if b.level--; b.level == 0 && len(b.openMembers) > 0 {
 		return b.openMembers
 	}

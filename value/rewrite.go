@@ -2,13 +2,20 @@ package value
 
 import "slices"
 
-// AppendCanonicalText writes a JSON text in its canonical form, as Parse and AppendCanonical do,
-// without building its tree: it takes memory for the keys of the objects that are open, and no
-// more. The error is an *Error, and then dst is as it was.
+// AppendCanonicalText writes a JSON text in its canonical form, as
+// Parse and AppendCanonical do, without building its tree: it takes
+// memory for the keys of the objects that are open, and no more. The
+// error is an *Error, and then dst is as it was.
 func AppendCanonicalText(dst, src []byte, lim Limits) ([]byte, error) {
 	lim = lim.orDefault()
 	var keys [32]keyRef
-	p := scanner{src: src, text: view(src), nodes: anything.nodes, lim: lim, keys: keys[:0]}
+	p := scanner{
+		src:   src,
+		text:  view(src),
+		nodes: anything.nodes,
+		lim:   lim,
+		keys:  keys[:0],
+	}
 	if p.document(root, lim.MaxDepth); p.err != nil {
 		return dst, p.err
 	}
@@ -17,8 +24,9 @@ func AppendCanonicalText(dst, src []byte, lim Limits) ([]byte, error) {
 	return w.out, nil
 }
 
-// rewriter writes a sound text anew, in the order in which it stands, and puts the members of each
-// object in order when the object is complete.
+// rewriter writes a sound text anew, in the order in which it stands,
+// and puts the members of each object in order when the object is
+// complete.
 type rewriter struct {
 	builder
 	out     []byte
@@ -80,6 +88,7 @@ func (w *rewriter) object() {
 		m.end = len(w.out)
 		w.open = append(w.open, m)
 	}
+
 	w.out = append(w.out, '}')
 	w.order(start, w.open[outer:])
 	clear(w.open[outer:]) // keys with escapes have memory of their own

@@ -12,16 +12,19 @@ import (
 	"github.com/assent-dev/assent/internal/growth"
 )
 
-// drawText writes some JSON with every freedom that a text has: white space, escapes, spellings of
-// numbers, the order of keys.
+// drawText writes some JSON with every freedom that a text has: white
+// space, escapes, spellings of numbers, the order of keys.
 func drawText(t *rapid.T, depth int) string {
 	space := rapid.SampledFrom([]string{"", "", " ", "\n\t", "\r "})
 	text := func() string {
 		var b strings.Builder
 		for range rapid.IntRange(0, 4).Draw(t, "length") {
-			b.WriteString(rapid.SampledFrom([]string{"a", "b", "é", "\U0001f600", "\uffff", "€", `\u0061`, `\n`, `\"`, `\\`,
-				`\/`, `\ud83d\ude00`, `\u0000`, "<"}).Draw(t, "part"))
+			b.WriteString(
+				rapid.SampledFrom([]string{"a", "b", "é", "\U0001f600", "\uffff", "€", `\u0061`, `\n`, `\"`, `\\`,
+					`\/`, `\ud83d\ude00`, `\u0000`, "<"}).Draw(t, "part"),
+			)
 		}
+
 		return `"` + b.String() + `"`
 	}
 	kind := rapid.IntRange(0, 6).Draw(t, "kind")
@@ -43,6 +46,7 @@ func drawText(t *rapid.T, depth int) string {
 		}
 		return "[" + space.Draw(t, "inside") + strings.Join(items, ",") + "]"
 	}
+
 	var members []string
 	for range rapid.IntRange(0, 6).Draw(t, "members") { // some are there twice
 		key := space.Draw(t, "before") + text() + space.Draw(t, "colon")
@@ -51,8 +55,8 @@ func drawText(t *rapid.T, depth int) string {
 	return "{" + space.Draw(t, "inside") + strings.Join(members, ",") + space.Draw(t, "end") + "}"
 }
 
-// TestCanonicalTextIsThatOfTheTree: with and without a tree the same is written, and the same is
-// refused.
+// TestCanonicalTextIsThatOfTheTree: with and without a tree the same is
+// written, and the same is refused.
 func TestCanonicalTextIsThatOfTheTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sameCanonical(t, []byte(drawText(t, 4)), Limits{})
@@ -84,13 +88,16 @@ func FuzzCanonicalText(f *testing.F) {
 		`{"\uffff":1,"\ud83d\ude00":2}`, "{", `{"\u0062":1,"a":2}`, ""} {
 		f.Add([]byte(s))
 	}
-	f.Fuzz(func(t *testing.T, src []byte) { sameCanonical(t, src, Limits{MaxBytes: 1 << 16, MaxDepth: 50}) })
+	f.Fuzz(func(t *testing.T, src []byte) {
+		sameCanonical(t, src, Limits{MaxBytes: 1 << 16, MaxDepth: 50})
+	})
 }
 
 func TestCanonicalTextKeepsToItsLimits(t *testing.T) {
 	var bad *Error
 	_, err := AppendCanonicalText(nil, []byte("[1,2,3]"), Limits{MaxValues: 3})
-	if !errors.As(err, &bad) || bad.Code != TooLarge || !strings.Contains(err.Error(), "4 values, at most 3 are read") {
+	if !errors.As(err, &bad) || bad.Code != TooLarge ||
+		!strings.Contains(err.Error(), "4 values, at most 3 are read") {
 		t.Errorf("got %v", err)
 	}
 	got, err := AppendCanonicalText(nil, []byte("[1,2,3]"), Limits{MaxValues: 4})
@@ -109,7 +116,9 @@ func wide(n int) []byte {
 }
 
 func nested(n int) []byte {
-	return []byte(strings.Repeat(`{"b":1,"a":`, 100) + "[" + strings.Repeat("1,", n) + "1]" + strings.Repeat("}", 100))
+	return []byte(
+		strings.Repeat(`{"b":1,"a":`, 100) + "[" + strings.Repeat("1,", n) + "1]" + strings.Repeat("}", 100),
+	)
 }
 
 func TestH6_WritesCanonicalTextsInLinearTime(t *testing.T) {
@@ -125,8 +134,8 @@ func TestH6_WritesCanonicalTextsInLinearTime(t *testing.T) {
 	}
 }
 
-// TestH6_ANumberTakesNoTree: writing the canonical form of a million numbers takes the memory of
-// the text, not of a tree.
+// TestH6_ANumberTakesNoTree: writing the canonical form of a million
+// numbers takes the memory of the text, not of a tree.
 func TestH6_ANumberTakesNoTree(t *testing.T) {
 	src := []byte("[" + strings.Repeat("1,", 1_000_000) + "1]")
 	lim := Limits{MaxValues: 2_000_000}
@@ -142,7 +151,9 @@ func TestH6_ANumberTakesNoTree(t *testing.T) {
 
 func BenchmarkCanonical(b *testing.B) {
 	for name, src := range map[string][]byte{
-		"numbers": []byte("[" + strings.Repeat("1,", 49_000) + "1]"), "members": wide(49_000), "nested": nested(40_000),
+		"numbers": []byte("[" + strings.Repeat("1,", 49_000) + "1]"),
+		"members": wide(49_000),
+		"nested":  nested(40_000),
 	} {
 		b.Run(name+"/tree", func(b *testing.B) {
 			b.ReportAllocs()

@@ -6,9 +6,10 @@ import (
 	"unsafe"
 )
 
-// Scan validates the whole text and fills sc.Slots and sc.Top from it, in one pass and, once sc is
-// warm, without allocating. On an error, an *Error, every slot is Absent. src must not change
-// during the call nor while the slots are in use.
+// Scan validates the whole text and fills sc.Slots and sc.Top from it,
+// in one pass and, once sc is warm, without allocating. On an error, an
+// *Error, every slot is Absent. src must not change during the call nor
+// while the slots are in use.
 func (s *Shape) Scan(src []byte, lim Limits, sc *Scratch) error {
 	sc.prepare(s.slots)
 	var p scanner
@@ -22,8 +23,9 @@ func (s *Shape) Scan(src []byte, lim Limits, sc *Scratch) error {
 	return nil
 }
 
-// A scanner reads one text. Its methods take the offset where they begin and return the one behind
-// what they read, or failed once err is set.
+// A scanner reads one text. Its methods take the offset where they
+// begin and return the one behind what they read, or failed once err is
+// set.
 type scanner struct {
 	src    []byte
 	text   string // the same bytes
@@ -38,8 +40,8 @@ type scanner struct {
 
 const failed = -1
 
-// start sets the fields one by one: building the whole struct and copying it is half the time of a
-// small document.
+// start sets the fields one by one: building the whole struct and
+// copying it is half the time of a small document.
 func (p *scanner) start(src []byte, nodes []node, sc *Scratch, lim Limits) {
 	p.src, p.text = src, view(src)
 	p.nodes, p.slots = nodes, sc.Slots
@@ -88,10 +90,12 @@ func kindAt(c byte) Kind {
 	case 'n':
 		return Null
 	}
+
 	return Number
 }
 
-// value reads one value. at is its node, depth how many levels may still open.
+// value reads one value. at is its node, depth how many levels may
+// still open.
 func (p *scanner) value(i int, at int32, depth int) int {
 	src := p.src
 	if i >= len(src) {
@@ -108,6 +112,7 @@ func (p *scanner) value(i int, at int32, depth int) int {
 			}
 			end += 8
 		}
+
 		if end >= len(src) || src[end] != '"' {
 			if end, escaped = p.restOfString(i+1, end); end < 0 {
 				return failed
@@ -136,6 +141,7 @@ func (p *scanner) value(i int, at int32, depth int) int {
 	case 'n':
 		return p.literal(i, at, "null", Slot{Kind: Null})
 	}
+
 	return p.failValue(i)
 }
 
@@ -153,12 +159,18 @@ func (p *scanner) number(i int, at int32) int {
 			if c := src[end]; c != '.' && c|0x20 != 'e' {
 				if slot := p.slot(at); slot != nil {
 					slot.Kind = Number
-					slot.Num = Num{lex: p.text[i:end], mant: eightDigits(w << (64 - n)), neg: first > i}
+					slot.Num = Num{
+						lex:  p.text[i:end],
+						mant: eightDigits(w << (64 - n)),
+						neg:  first > i,
+					}
 				}
+
 				return end
 			}
 		}
 	}
+
 	n, end, fault := scanNum(p.text, i)
 	if fault != "" {
 		return p.failNumber(end, fault)
@@ -169,10 +181,12 @@ func (p *scanner) number(i int, at int32) int {
 	return end
 }
 
-// notDigits sets the high bit of the lowest byte of w that is over 9. Bits above it mean nothing.
+// notDigits sets the high bit of the lowest byte of w that is over 9.
+// Bits above it mean nothing.
 func notDigits(w uint64) uint64 { return (w + 0x76*ones | w) & highs }
 
-// eightDigits is the number whose decimal digits are the bytes of w, the first in the lowest byte.
+// eightDigits is the number whose decimal digits are the bytes of w,
+// the first in the lowest byte.
 func eightDigits(w uint64) uint64 {
 	w = (w*10 + w>>8) & 0x00ff00ff00ff00ff
 	w = (w*100 + w>>16) & 0x0000ffff0000ffff
@@ -261,6 +275,7 @@ func (p *scanner) object(i int, at int32, depth int) int {
 			}
 			late = late || later
 		}
+
 		p.keys = append(p.keys, key)
 		child := dead
 		if n.children&bit(key.hash) != 0 {
@@ -304,6 +319,7 @@ func (p *scanner) key(i int) (int, keyRef) {
 			last = binary.LittleEndian.Uint64(src[end-8:])
 		}
 	}
+
 	key := keyRef{mix(first, last), uint32(start), uint32(end), uint32(i)}
 	if end >= len(src) || src[end] != '"' {
 		if end = p.oddKey(end, &key); end < 0 {
@@ -317,7 +333,8 @@ func (p *scanner) key(i int) (int, keyRef) {
 	return p.space(i + 1), key
 }
 
-// oddKey finishes a key that is not all ordinary ASCII or stands close to the end of the text.
+// oddKey finishes a key that is not all ordinary ASCII or stands close
+// to the end of the text.
 func (p *scanner) oddKey(i int, key *keyRef) (end int) {
 	end, escaped := p.restOfString(int(key.start), i)
 	if end < 0 {
@@ -348,8 +365,9 @@ const (
 	highs = 0x80 * ones
 )
 
-// stops sets the high bit of the lowest byte that is a quote, a backslash, a control character or
-// not ASCII. Bits above it mean nothing.
+// stops sets the high bit of the lowest byte that is a quote, a
+// backslash, a control character or not ASCII. Bits above it mean
+// nothing.
 func stops(w uint64) uint64 {
 	return (((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones) | (w - ' '*ones) | w) & highs
 }
@@ -386,7 +404,7 @@ func textEnd(src []byte, i int) int {
 	return i
 }
 
-// view shares b as a string. This is the one unsafe step: b must not change while the string is in
-// use, which Scan demands of its caller, and the Scratch's own buffer is only appended to until the
-// next scan.
+// view shares b as a string. This is the one unsafe step: b must not
+// change while the string is in use, which Scan demands of its caller,
+// and the Scratch's own buffer is only appended to until the next scan.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -12,7 +12,18 @@ import (
 
 func TestShapeSlots(t *testing.T) {
 	var b ShapeBuilder
-	paths := [][]string{{"order", "amount"}, {"order.amount"}, {"list", "1"}, {"list", "10"}, {"list", "0", "sku"}, {"list"}, {}, {"é"}, {""}, {"list", "01"}}
+	paths := [][]string{
+		{"order", "amount"},
+		{"order.amount"},
+		{"list", "1"},
+		{"list", "10"},
+		{"list", "0", "sku"},
+		{"list"},
+		{},
+		{"é"},
+		{""},
+		{"list", "01"},
+	}
 	for i, p := range paths {
 		if got := b.Add(p...); got != i {
 			t.Errorf("%q has slot %d, want %d", p, got, i)
@@ -26,7 +37,8 @@ func TestShapeSlots(t *testing.T) {
 		t.Errorf("%d slots", s.Len())
 	}
 	var sc Scratch
-	src := `{"\u00e9":"\ud83d\ude00\n","order":{"amount":12.50},"order.amount":true,"list":[{"sku":null},-3,2],"":[],"01":1}`
+	src := `{"\u00e9":"\ud83d\ude00\n","order":{"amount":12.50},"order.amount":true,"list":[{"sku":null},-3,2],"":[]` +
+		`,"01":1}`
 	if err := s.Scan([]byte(src), Limits{}, &sc); err != nil {
 		t.Fatal(err)
 	}
@@ -52,8 +64,10 @@ func show(paths [][]string, slots []Slot) string {
 		case String:
 			fmt.Fprint(&b, " ", s.Text)
 		}
+
 		b.WriteString("; ")
 	}
+
 	return b.String()
 }
 
@@ -75,7 +89,16 @@ func TestBuildIsASnapshot(t *testing.T) {
 }
 
 func TestTop(t *testing.T) {
-	for src, want := range map[string]Kind{`{}`: Object, `[]`: Array, ` "x"`: String, `1`: Number, `-1`: Number, `true`: Bool, `false`: Bool, `null`: Null} {
+	for src, want := range map[string]Kind{
+		`{}`:    Object,
+		`[]`:    Array,
+		` "x"`:  String,
+		`1`:     Number,
+		`-1`:    Number,
+		`true`:  Bool,
+		`false`: Bool,
+		`null`:  Null,
+	} {
 		var sc Scratch
 		if err := anything.Scan([]byte(src), Limits{}, &sc); err != nil || sc.Top != want {
 			t.Errorf("%s: %v, %v", src, sc.Top, err)
@@ -83,7 +106,8 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// After a refused document nothing of it, nor of the one before, is left to decide by.
+// After a refused document nothing of it, nor of the one before, is
+// left to decide by.
 func TestRefusedDocumentsLeaveNothing(t *testing.T) {
 	var b ShapeBuilder
 	b.Add("a")
@@ -91,8 +115,12 @@ func TestRefusedDocumentsLeaveNothing(t *testing.T) {
 	s := b.Build()
 	var sc Scratch
 	bad := map[string]func() error{
-		"Scan": func() error { return s.Scan([]byte(`{"a":1,"b":"x","a":2}`), Limits{}, &sc) },
-		"Fill": func() error { return s.Fill(map[string]any{"a": 1, "b": "\xff"}, Limits{}, &sc) },
+		"Scan": func() error {
+			return s.Scan([]byte(`{"a":1,"b":"x","a":2}`), Limits{}, &sc)
+		},
+		"Fill": func() error {
+			return s.Fill(map[string]any{"a": 1, "b": "\xff"}, Limits{}, &sc)
+		},
 	}
 	for name, f := range bad {
 		if err := s.Scan([]byte(`{"a":"old","b":true}`), Limits{}, &sc); err != nil || sc.Slots[0].Text != "old" {
@@ -105,6 +133,7 @@ func TestRefusedDocumentsLeaveNothing(t *testing.T) {
 			t.Errorf("%s: left %+v %v", name, sc.Slots, sc.Top)
 		}
 	}
+
 	if err := s.Scan([]byte(`{"b":true}`), Limits{}, &sc); err != nil || sc.Slots[0] != (Slot{}) {
 		t.Errorf("the next document: %v, %+v", err, sc.Slots[0])
 	}
@@ -137,12 +166,15 @@ func TestLargeBuffersAreGivenUp(t *testing.T) {
 		keys = append(keys, fmt.Sprintf(`"\u0061%020d":1`, i))
 	}
 	var sc Scratch
-	if err := anything.Scan([]byte("{"+strings.Join(keys, ",")+"}"), Limits{}, &sc); err != nil || sc.keys != nil || sc.buf != nil {
+	if err := anything.Scan([]byte("{"+strings.Join(keys, ",")+"}"), Limits{}, &sc); err != nil ||
+		sc.keys != nil ||
+		sc.buf != nil {
 		t.Errorf("%v, kept %d keys, %d bytes", err, cap(sc.keys), cap(sc.buf))
 	}
 }
 
-// Escaped slots stay right when the buffer they were decoded into has to grow.
+// Escaped slots stay right when the buffer they were decoded into has
+// to grow.
 func TestManyEscapedSlots(t *testing.T) {
 	var b ShapeBuilder
 	var parts []string
@@ -164,12 +196,19 @@ func TestManyEscapedSlots(t *testing.T) {
 
 func TestScanAllocatesNothing(t *testing.T) {
 	docs := workloads()
-	docs = append(docs,
+	docs = append(
+		docs,
 		workload{"escapes", `{"\u0061":"x\ny","b":"\ud83d\ude00"}`, [][]string{{"a"}, {"b"}}},
-		workload{"UTF-8", `{"é":"grüße aus köln","n":[1.5e3,12345678901234567890.5]}`, [][]string{{"é"}, {"n", "0"}, {"n", "1"}}},
+		workload{
+			"UTF-8",
+			`{"é":"grüße aus köln","n":[1.5e3,12345678901234567890.5]}`,
+			[][]string{{"é"}, {"n", "0"}, {"n", "1"}},
+		},
 	)
 	for _, w := range docs {
-		src, s, sc := []byte(w.doc), w.shape(), &Scratch{}
+		src := []byte(w.doc)
+		s := w.shape()
+		sc := &Scratch{}
 		run := func() {
 			if err := s.Scan(src, Limits{}, sc); err != nil {
 				t.Fatal(err)
@@ -196,6 +235,7 @@ func TestShapeIsSafeForConcurrentUse(t *testing.T) {
 			}
 		})
 	}
+
 	group.Wait()
 }
 
@@ -214,8 +254,10 @@ func somePaths(t *rapid.T, v Value) [][]string {
 			path = append(path, step)
 			at, _ = at.Get(step)
 		}
+
 		paths = append(paths, path)
 	}
+
 	return paths
 }
 
@@ -248,7 +290,8 @@ func checkSlots(t tester, src []byte, paths [][]string, sc *Scratch) {
 }
 
 func sameSlot(t tester, name string, got Slot, want Value) {
-	if got.Kind != want.Kind || got.Bool != want.Bool || got.Text != want.Text || got.Num.String() != want.Num.String() {
+	if got.Kind != want.Kind || got.Bool != want.Bool || got.Text != want.Text ||
+		got.Num.String() != want.Num.String() {
 		t.Fatalf("%s: slot %+v, want %+v", name, got, want)
 	}
 }
@@ -269,8 +312,8 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// TestRepeatedKeyIsFoundInObjectsOfEverySize, also around the size from where on keys are sorted
-// instead of compared.
+// TestRepeatedKeyIsFoundInObjectsOfEverySize, also around the size from
+// where on keys are sorted instead of compared.
 func TestRepeatedKeyIsFoundInObjectsOfEverySize(t *testing.T) {
 	for size := 2; size <= 2*manyKeys+2; size++ {
 		for first := range size - 1 {
@@ -280,7 +323,8 @@ func TestRepeatedKeyIsFoundInObjectsOfEverySize(t *testing.T) {
 			}
 			members[size-1] = members[first]
 			var bad *Error
-			if _, err := Parse([]byte("{"+strings.Join(members, ",")+"}"), Limits{}); !errors.As(err, &bad) || bad.Code != DuplicateKey {
+			if _, err := Parse([]byte("{"+strings.Join(members, ",")+"}"), Limits{}); !errors.As(err, &bad) ||
+				bad.Code != DuplicateKey {
 				t.Fatalf("key %d of %d repeated: %v", first, size, err)
 			}
 		}

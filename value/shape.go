@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// A Shape knows which places of a document a plan reads. It is immutable and safe for concurrent
-// use. One without slots still validates.
+// A Shape knows which places of a document a plan reads. It is
+// immutable and safe for concurrent use. One without slots still
+// validates.
 type Shape struct {
 	nodes []node // nodes[dead], nodes[root], then their children
 	slots int
@@ -49,9 +50,10 @@ type edge struct {
 	key    string
 }
 
-// Add registers a place and returns the index of its slot: the same segments have the same slot. No
-// segments mean the document itself. A segment is a key, and in an array a decimal index (as in
-// Value.Get); it is taken literally, dots and all.
+// Add registers a place and returns the index of its slot: the same
+// segments have the same slot. No segments mean the document itself. A
+// segment is a key, and in an array a decimal index (as in Value.Get);
+// it is taken literally, dots and all.
 func (b *ShapeBuilder) Add(segments ...string) int {
 	if b.nodes == nil {
 		b.nodes = slices.Clone(anything.nodes)
@@ -74,8 +76,13 @@ func (b *ShapeBuilder) child(parent int32, key string) int32 {
 	if !ok {
 		at = int32(len(b.nodes))
 		b.index[e] = at
-		b.nodes = append(b.nodes, node{key: key, hash: hashKey(key), slot: -1})
+		b.nodes = append(b.nodes, node{
+			key:  key,
+			hash: hashKey(key),
+			slot: -1,
+		})
 	}
+
 	return at
 }
 
@@ -110,6 +117,7 @@ func (s *Shape) link(n *node, children []int32) {
 			n.elements = append(n.elements, element{i, at})
 		}
 	}
+
 	slices.SortFunc(n.elements, func(a, b element) int { return cmp.Compare(a.index, b.index) })
 }
 
@@ -128,9 +136,10 @@ func find(nodes []node, n *node, hash uint32, key string) int32 {
 // Len is the number of slots.
 func (s *Shape) Len() int { return s.slots }
 
-// Scratch holds what one scan finds and its buffers. Whoever scans often keeps one per worker.
-// Slots and their texts are valid until the next Scan or Fill with it, and as long as the document
-// is not changed.
+// Scratch holds what one scan finds and its buffers. Whoever scans
+// often keeps one per worker. Slots and their texts are valid until the
+// next Scan or Fill with it, and as long as the document is not
+// changed.
 type Scratch struct {
 	Slots []Slot // by the index that Add returned; Absent where the document has nothing
 	Top   Kind   // of the document itself
@@ -140,8 +149,9 @@ type Scratch struct {
 	buf   []byte   // texts that had to be unescaped
 }
 
-// Slot is what a scan found at one path. Text is the decoded text of a string; it may share memory
-// with the scanned document and with the Scratch, as may Num.
+// Slot is what a scan found at one path. Text is the decoded text of a
+// string; it may share memory with the scanned document and with the
+// Scratch, as may Num.
 type Slot struct {
 	Kind Kind
 	Bool bool
@@ -149,7 +159,8 @@ type Slot struct {
 	Num  Num
 }
 
-// Reset forgets the document, so that a pooled Scratch does not keep it alive.
+// Reset forgets the document, so that a pooled Scratch does not keep it
+// alive.
 func (sc *Scratch) Reset() { sc.prepare(len(sc.Slots)) }
 
 // prepare makes n Absent slots.
@@ -173,8 +184,8 @@ const (
 	mostBytes = 64 << 10
 )
 
-// keep takes buffers back, unless one large document made them large: then the next scan begins
-// with new ones.
+// keep takes buffers back, unless one large document made them large:
+// then the next scan begins with new ones.
 func (sc *Scratch) keep(keys []keyRef, buf []byte) {
 	if cap(keys) > mostKeys {
 		keys = nil

@@ -11,11 +11,13 @@ type RawMember struct {
 	Raw []byte // without surrounding white space
 }
 
-// SplitObject walks through the top-level members of a JSON object without judging their values: it
-// only matches brackets and strings, at any depth and without recursion. It serves envelopes whose
-// payload must be refused on its own terms later. Repeated keys come as they stand. Where the text
-// turns out not to be one object the walk ends with an *Error with code Syntax. Whoever stops early
-// has paid for no more than was seen.
+// SplitObject walks through the top-level members of a JSON object
+// without judging their values: it only matches brackets and strings,
+// at any depth and without recursion. It serves envelopes whose payload
+// must be refused on its own terms later. Repeated keys come as they
+// stand. Where the text turns out not to be one object the walk ends
+// with an *Error with code Syntax. Whoever stops early has paid for no
+// more than was seen.
 func SplitObject(src []byte) iter.Seq2[RawMember, error] {
 	return func(yield func(RawMember, error) bool) {
 		s := splitter{src: src}
@@ -49,13 +51,15 @@ func (s *splitter) object(yield func(RawMember) bool) error {
 			return err
 		}
 	}
+
 	if s.space(); s.pos != len(s.src) {
 		return s.fail("unexpected text after the object")
 	}
 	return nil
 }
 
-// comma steps over what stands between two members, and up to the end of the object.
+// comma steps over what stands between two members, and up to the end
+// of the object.
 func (s *splitter) comma() error {
 	if s.pos < len(s.src) && s.src[s.pos] == '}' {
 		return nil
@@ -91,7 +95,8 @@ func (s *splitter) member() (RawMember, error) {
 	return RawMember{Key: key.Text, Raw: raw}, nil
 }
 
-// value skips to the end of one value: the first comma or closing bracket at its own level.
+// value skips to the end of one value: the first comma or closing
+// bracket at its own level.
 func (s *splitter) value() ([]byte, error) {
 	start, depth := s.pos, 0
 	for s.pos < len(s.src) {
@@ -111,8 +116,10 @@ func (s *splitter) value() ([]byte, error) {
 				depth--
 			}
 		}
+
 		s.pos++
 	}
+
 	return nil, s.fail("the text ends inside a value")
 }
 
@@ -139,8 +146,10 @@ func (s *splitter) str() error {
 			s.pos++
 			return nil
 		}
+
 		s.pos++
 	}
+
 	s.pos = len(s.src)
 	return s.fail("the text ends inside a string")
 }

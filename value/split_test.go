@@ -14,10 +14,12 @@ func split(src []byte) (members []RawMember, err error) {
 		}
 		members = append(members, m)
 	}
+
 	return members, nil
 }
 
-// TestSplitObjectStopsEarly: nothing is read ahead of whoever has seen enough.
+// TestSplitObjectStopsEarly: nothing is read ahead of whoever has seen
+// enough.
 func TestSplitObjectStopsEarly(t *testing.T) {
 	for m, err := range SplitObject([]byte(`{"a":1,"b" nonsense`)) {
 		if m.Key != "a" || err != nil {
@@ -25,6 +27,7 @@ func TestSplitObjectStopsEarly(t *testing.T) {
 		}
 		break
 	}
+
 	if members, err := split([]byte(` {} `)); members != nil || err != nil {
 		t.Error(members, err)
 	}
@@ -56,8 +59,31 @@ func TestSplitObjectTakesAnyDepth(t *testing.T) {
 
 func TestSplitObjectRefuses(t *testing.T) {
 	for _, src := range []string{
-		``, ` `, `[]`, `"a"`, `{`, `{"a"`, `{"a"}`, `{"a":`, `{"a":}`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{"a":1]`, `{"a":1}}`,
-		`{"a":1} x`, `{a:1}`, `{"a`, `{"a\`, `{"a":"`, `{"a":"\`, `{"\ud800":1}`, `{"a":[}`, `{,}`, `{"a" 1}`, "{\"\xff\":1}",
+		``,
+		` `,
+		`[]`,
+		`"a"`,
+		`{`,
+		`{"a"`,
+		`{"a"}`,
+		`{"a":`,
+		`{"a":}`,
+		`{"a":1`,
+		`{"a":1,`,
+		`{"a":1,}`,
+		`{"a":1]`,
+		`{"a":1}}`,
+		`{"a":1} x`,
+		`{a:1}`,
+		`{"a`,
+		`{"a\`,
+		`{"a":"`,
+		`{"a":"\`,
+		`{"\ud800":1}`,
+		`{"a":[}`,
+		`{,}`,
+		`{"a" 1}`,
+		"{\"\xff\":1}",
 	} {
 		_, err := split([]byte(src))
 		var bad *Error

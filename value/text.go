@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// restOfString reads on in a string that begins at start from i, where its run of ordinary ASCII
-// text ends, to the closing quote. It checks every escape and all UTF-8.
+// restOfString reads on in a string that begins at start from i, where
+// its run of ordinary ASCII text ends, to the closing quote. It checks
+// every escape and all UTF-8.
 func (p *scanner) restOfString(start, i int) (end int, escaped bool) {
 	for i >= 0 {
 		if i = plainEnd(p.src, i); i >= len(p.src) {
@@ -20,11 +21,16 @@ func (p *scanner) restOfString(start, i int) (end int, escaped bool) {
 			escaped = true
 			i = p.escape(i)
 		case c < ' ':
-			return p.fail(Syntax, i, "control character "+found(p.text, i)+" in a string, write it as an escape"), false
+			return p.fail(
+				Syntax,
+				i,
+				"control character "+found(p.text, i)+" in a string, write it as an escape",
+			), false
 		default:
 			i = p.utf8Run(i)
 		}
 	}
+
 	return failed, false
 }
 
@@ -82,8 +88,10 @@ func hex4(s string) (r rune, ok bool) {
 		default:
 			return 0, false
 		}
+
 		r = r<<4 | rune(c)
 	}
+
 	return r, true
 }
 
@@ -119,6 +127,7 @@ func unescape(dst []byte, s string) []byte {
 			dst = utf8.AppendRune(dst, r)
 			continue
 		}
+
 		dst = append(dst, c)
 	}
 }

@@ -76,20 +76,61 @@ func equal(a, b Value) bool {
 
 func texts() *rapid.Generator[string] {
 	return rapid.OneOf(
-		rapid.SampledFrom([]string{"", "a", "b", "c", "A", "amount", "order", "0", "1", "07", "a.b", "a long key of more than sixteen bytes"}),
+		rapid.SampledFrom(
+			[]string{
+				"",
+				"a",
+				"b",
+				"c",
+				"A",
+				"amount",
+				"order",
+				"0",
+				"1",
+				"07",
+				"a.b",
+				"a long key of more than sixteen bytes",
+			},
+		),
 		rapid.StringOf(rapid.SampledFrom([]rune("aé\"\\/\n\x00\x1f €\u2028\ue000\uffff😀𐀀"))),
 	)
 }
 
 func lexemes() *rapid.Generator[string] {
 	return rapid.OneOf(
-		rapid.SampledFrom([]string{"0", "-0", "0e9", "0.0", "1", "1.0", "1e0", "10e-1", "100", "1e2", "9007199254740992", "9007199254740993", "0.1",
-			"18446744073709551615", "9999999999999999999", "10000000000000000000", "123456789012345678901234567890", "1.7976931348623157e308", "5e-324"}),
+		rapid.SampledFrom(
+			[]string{
+				"0",
+				"-0",
+				"0e9",
+				"0.0",
+				"1",
+				"1.0",
+				"1e0",
+				"10e-1",
+				"100",
+				"1e2",
+				"9007199254740992",
+				"9007199254740993",
+				"0.1",
+				"18446744073709551615",
+				"9999999999999999999",
+				"10000000000000000000",
+				"123456789012345678901234567890",
+				"1.7976931348623157e308",
+				"5e-324",
+			},
+		),
 		rapid.Custom(func(t *rapid.T) string {
 			lex := rapid.StringMatching(`-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,24})?`).Draw(t, "digits")
 			if rapid.Bool().Draw(t, "exponent") {
-				lex += fmt.Sprintf("%s%d", rapid.SampledFrom([]string{"e", "E", "e+"}).Draw(t, "e"), rapid.IntRange(0, 280).Draw(t, "exp"))
+				lex += fmt.Sprintf(
+					"%s%d",
+					rapid.SampledFrom([]string{"e", "E", "e+"}).Draw(t, "e"),
+					rapid.IntRange(0, 280).Draw(t, "exp"),
+				)
 			}
+
 			return lex
 		}),
 		rapid.Map(rapid.Float64(), func(f float64) string { return fmt.Sprint(f) }),
@@ -117,12 +158,13 @@ func values(depth int) *rapid.Generator[Value] {
 				v.Members = append(v.Members, Member{key, values(depth-1).Draw(t, "member")})
 			}
 		}
+
 		return v
 	})
 }
 
-// spell writes v in one of the ways in which JSON allows it: any white space, any escapes, any
-// order of keys.
+// spell writes v in one of the ways in which JSON allows it: any white
+// space, any escapes, any order of keys.
 func spell(t *rapid.T, v Value) string {
 	space := func() string {
 		return rapid.SampledFrom([]string{"", "", "", " ", "\n", "\t\r "}).Draw(t, "space")
@@ -142,6 +184,7 @@ func spell(t *rapid.T, v Value) string {
 		}
 		return space() + "{" + space() + strings.Join(parts, ",") + "}" + space()
 	}
+
 	return space() + string(v.AppendJSON(nil)) + space()
 }
 
@@ -157,6 +200,7 @@ func spellString(t *rapid.T, s string) string {
 			fmt.Fprintf(&b, rapid.SampledFrom([]string{`\u%04x`, `\u%04X`}).Draw(t, "hex"), unit)
 		}
 	}
+
 	b.WriteByte('"')
 	return b.String()
 }
@@ -168,23 +212,53 @@ func mutations() *rapid.Generator[string] {
 		for range rapid.IntRange(0, 3).Draw(t, "edits") {
 			at := rapid.IntRange(0, len(doc)).Draw(t, "at")
 			end := min(len(doc), at+rapid.IntRange(0, 3).Draw(t, "cut"))
-			put := rapid.SampledFrom([]string{"", "", "{", "}", "[", "]", ",", ":", `"`, `\`, `\ud800`, `\udc00`, "\xff", "\xc3", "\xed\xa0\x80", "0", "1e999", "-", ".",
-				"e", "\x01", "null", `"a":1,`, " ", "NaN"}).Draw(t, "put")
+			put := rapid.SampledFrom([]string{
+				"",
+				"",
+				"{",
+				"}",
+				"[",
+				"]",
+				",",
+				":",
+				`"`,
+				`\`,
+				`\ud800`,
+				`\udc00`,
+				"\xff",
+				"\xc3",
+				"\xed\xa0\x80",
+				"0",
+				"1e999",
+				"-",
+				".",
+				"e",
+				"\x01",
+				"null",
+				`"a":1,`,
+				" ",
+				"NaN",
+			}).
+				Draw(t, "put")
 			doc = []byte(string(doc[:at]) + put + string(doc[end:]))
 		}
+
 		return string(doc)
 	})
 }
 
-// oracle judges a document by encoding/json and rules of its own, without any code of this package
-// but its limits.
+// oracle judges a document by encoding/json and rules of its own,
+// without any code of this package but its limits.
 func oracle(src string) bool {
 	if !json.Valid([]byte(src)) || !utf8.ValidString(src) || loneSurrogate(src) {
 		return false
 	}
 	dec := json.NewDecoder(strings.NewReader(src))
 	dec.UseNumber()
-	return oracleValue(dec, 0) && func() bool { _, err := dec.Token(); return err == io.EOF }()
+	return oracleValue(dec, 0) && func() bool {
+		_, err := dec.Token()
+		return err == io.EOF
+	}()
 }
 
 func oracleValue(dec *json.Decoder, depth int) bool {
@@ -208,17 +282,20 @@ func oracleValue(dec *json.Decoder, depth int) bool {
 				}
 				seen[key.(string)] = true
 			}
+
 			if !oracleValue(dec, depth+1) {
 				return false
 			}
 		}
+
 		_, err = dec.Token()
 	}
+
 	return err == nil
 }
 
-// oracleNumber is what encoding/json does for a float64, and a check that no other than zero
-// becomes zero.
+// oracleNumber is what encoding/json does for a float64, and a check
+// that no other than zero becomes zero.
 func oracleNumber(lex string) bool {
 	var f float64
 	if json.Unmarshal([]byte(lex), &f) != nil {
@@ -252,13 +329,17 @@ func loneSurrogate(src string) bool {
 		}
 		i += 6
 	}
+
 	return false
 }
 
 // The tree.
 
 func TestGet(t *testing.T) {
-	v := mustParse(t, `{"order":{"amount":5,"lines":[{"sku":"A"},{"sku":"B"}]},"a.b":1,"a":{"b":2},"":{"":3},"x":null}`)
+	v := mustParse(
+		t,
+		`{"order":{"amount":5,"lines":[{"sku":"A"},{"sku":"B"}]},"a.b":1,"a":{"b":2},"":{"":3},"x":null}`,
+	)
 	for _, tt := range []struct {
 		path []string
 		want string
@@ -283,6 +364,7 @@ func TestGet(t *testing.T) {
 			t.Errorf("%q: got %s, %v, want %q", tt.path, got.AppendJSON(nil), ok, tt.want)
 		}
 	}
+
 	if _, ok := (Value{}).Get(); ok {
 		t.Error("an absent value was found")
 	}
@@ -291,14 +373,23 @@ func TestGet(t *testing.T) {
 func TestLookup(t *testing.T) {
 	v := mustParse(t, `{"a.b":1,"a":{"b":2,"c.d":3,"list":[4]},"x":{"":5}}`)
 	for path, want := range map[string]string{
-		"a.b": "1", "a.list.0": "4", "x.": "5", "a": `{"b":2,"c.d":3,"list":[4]}`,
-		"a.c.d": "", "a.b.c": "", "": "", ".": "", "b": "", "a.list.1": "",
+		"a.b":      "1",
+		"a.list.0": "4",
+		"x.":       "5",
+		"a":        `{"b":2,"c.d":3,"list":[4]}`,
+		"a.c.d":    "",
+		"a.b.c":    "",
+		"":         "",
+		".":        "",
+		"b":        "",
+		"a.list.1": "",
 	} {
 		got, ok := v.Lookup(path)
 		if ok != (want != "") || ok && string(got.AppendJSON(nil)) != want {
 			t.Errorf("%q: got %s, %v, want %q", path, got.AppendJSON(nil), ok, want)
 		}
 	}
+
 	if got, ok := mustParse(t, `[[7]]`).Lookup("0.0"); !ok || got.Num.Cmp(IntNum(7)) != 0 {
 		t.Error("a path into an array was not found")
 	}
@@ -322,8 +413,17 @@ func TestLimitsDefaults(t *testing.T) {
 	if got := (Limits{MaxBytes: 100, MaxValues: 7}).orDefault(); got.MaxValues != 7 {
 		t.Errorf("of its own: %+v", got)
 	}
-	most := Limits{MaxBytes: math.MaxInt, MaxDepth: math.MaxInt, FoldKeys: true}
-	ceiling := Limits{MaxBytes: 1 << 30, MaxDepth: 10_000, MaxValues: 1 << 27, FoldKeys: true}
+	most := Limits{
+		MaxBytes: math.MaxInt,
+		MaxDepth: math.MaxInt,
+		FoldKeys: true,
+	}
+	ceiling := Limits{
+		MaxBytes:  1 << 30,
+		MaxDepth:  10_000,
+		MaxValues: 1 << 27,
+		FoldKeys:  true,
+	}
 	if got := most.orDefault(); got != ceiling {
 		t.Errorf("beyond the ceiling: %+v", got)
 	}

@@ -1,23 +1,27 @@
-// Package a2a maps user-input requests to A2A 1.0 and back: a task that waits for
-// input carries the requests of an agent, a message to it carries the answers, and
-// a remote task that waits for input becomes questions for the user here. It is a
-// mapping only: clients and servers are the caller's.
+// Package a2a maps user-input requests to A2A 1.0 and back: a task that
+// waits for input carries the requests of an agent, a message to it
+// carries the answers, and a remote task that waits for input becomes
+// questions for the user here. It is a mapping only: clients and
+// servers are the caller's.
 //
-// A request is a data part of RequestMediaType, an answer a data part of
-// ResponseMediaType; what stands in them are contents in the .NET shape
-// (content.DotNet). A text part for people goes along and decides nothing.
+// A request is a data part of RequestMediaType, an answer a data part
+// of ResponseMediaType; what stands in them are contents in the .NET
+// shape (content.DotNet). A text part for people goes along and decides
+// nothing.
 //
-// The other side is never trusted. Answers are bound by id to the requests that are
-// open here, and must show the very call that was asked about. What a remote agent
-// asks is shown to the user as text: it makes no tool call, no approval of one, and
-// chooses none of the ids, so nothing it writes can choose what runs here.
+// The other side is never trusted. Answers are bound by id to the
+// requests that are open here, and must show the very call that was
+// asked about. What a remote agent asks is shown to the user as text:
+// it makes no tool call, no approval of one, and chooses none of the
+// ids, so nothing it writes can choose what runs here.
 //
-// Numbers are exact here. A peer whose JSON is protobuf's, such as those of the
-// official SDKs, keeps them as doubles: 5 comes back as 5.0, which is the same
-// number, and whole numbers above 2^53 come back rounded, which are others. Its
-// answer then shows another call and is refused (OtherCall), and the error says
-// that the numbers are the reason. A tool that must be approved through such a peer
-// takes its large numbers as texts.
+// Numbers are exact here. A peer whose JSON is protobuf's, such as
+// those of the official SDKs, keeps them as doubles: 5 comes back as
+// 5.0, which is the same number, and whole numbers above 2^53 come back
+// rounded, which are others. Its answer then shows another call and is
+// refused (OtherCall), and the error says that the numbers are the
+// reason. A tool that must be approved through such a peer takes its
+// large numbers as texts.
 package a2a
 
 import (
@@ -91,7 +95,8 @@ func (m *Message) Text() string {
 	return strings.Join(all, "\n")
 }
 
-// Part is one part of a message: a text, data, or one of those that are only carried.
+// Part is one part of a message: a text, data, or one of those that are
+// only carried.
 type Part struct {
 	Text      *string         `json:"text,omitempty"`
 	Data      json.RawMessage `json:"data,omitempty"`
@@ -101,8 +106,8 @@ type Part struct {
 	MediaType string          `json:"mediaType,omitempty"`
 }
 
-// Code says what is wrong with what the other side sent. Codes may grow in number;
-// a code never changes its meaning.
+// Code says what is wrong with what the other side sent. Codes may grow
+// in number; a code never changes its meaning.
 type Code string
 
 // The codes of an Error.
@@ -115,16 +120,18 @@ const (
 	MissingAnswer  Code = "missing_answer"  // no answer where there must be one
 	WrongKind      Code = "wrong_kind"      // a response of another kind than the request
 	OtherCall      Code = "other_call"      // the answer shows another call than the one that was asked about
-	// unreadable, data or an edit that the request doesn't take, or a standing
-	// approval
+	// unreadable, data or an edit that the request doesn't take, or a
+	// standing approval
 	BadAnswer    Code = "bad_answer"
 	BadRequest   Code = "bad_request"   // a request that can't be written or asked
 	UnknownState Code = "unknown_state" // no state of A2A 1.0
-	// the user gave no answer and the peer has no word for that: cancel the task
+	// the user gave no answer and the peer has no word for that: cancel
+	// the task
 	Declined Code = "declined"
 )
 
-// Error refuses a message or a task as a whole. It names ids and members, never values.
+// Error refuses a message or a task as a whole. It names ids and
+// members, never values.
 type Error struct {
 	Code      Code
 	RequestID string // "" when it is not about one request
@@ -144,7 +151,11 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 func refuse(code Code, id, format string, args ...any) *Error {
-	return &Error{Code: code, RequestID: id, Detail: fmt.Sprintf(format, args...)}
+	return &Error{
+		Code:      code,
+		RequestID: id,
+		Detail:    fmt.Sprintf(format, args...),
+	}
 }
 
 func wrap(code Code, id string, err error) *Error {
@@ -156,9 +167,9 @@ func wrap(code Code, id string, err error) *Error {
 	}
 }
 
-// AuthRequiredError says that a remote task waits for a person to sign in. That
-// happens outside of the conversation; afterwards the task goes on by itself or by
-// another message.
+// AuthRequiredError says that a remote task waits for a person to sign
+// in. That happens outside of the conversation; afterwards the task
+// goes on by itself or by another message.
 type AuthRequiredError struct {
 	TaskID string
 	Text   string // what the remote agent says about it; untrusted

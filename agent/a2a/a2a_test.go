@@ -20,13 +20,19 @@ func requests() map[string]content.InputRequest {
 		"call": &content.ToolApprovalRequest{
 			RequestID: "r1",
 			Note:      content.Note{Message: "Send 5 to bob?"},
-			Call:      &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: json.RawMessage(`{"to":"bob","amount":5}`)},
+			Call: &content.FunctionCall{
+				CallID:    "call_1",
+				Name:      "transfer",
+				Arguments: json.RawMessage(`{"to":"bob","amount":5}`),
+			},
 		},
 		"text": &content.TextApprovalRequest{RequestID: "r2", Text: "Do you agree?"},
 		"input": &content.StructuredInputRequest{
 			RequestID: "r3",
 			Text:      "Where?",
-			Schema:    json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`),
+			Schema: json.RawMessage(
+				`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`,
+			),
 		},
 		"hosted": &content.ToolApprovalRequest{RequestID: "r4",
 			Call: &content.MCPCall{
@@ -35,7 +41,11 @@ func requests() map[string]content.InputRequest {
 				ServerName: "docs",
 				Arguments:  json.RawMessage(`{"q":"x"}`),
 			}},
-		"word": &content.StructuredInputRequest{RequestID: "r5", Text: "Where?", Schema: json.RawMessage(`{"type":"string"}`)},
+		"word": &content.StructuredInputRequest{
+			RequestID: "r5",
+			Text:      "Where?",
+			Schema:    json.RawMessage(`{"type":"string"}`),
+		},
 	}
 }
 
@@ -92,13 +102,21 @@ type answer struct {
 func describe(c content.Content) answer {
 	switch c := c.(type) {
 	case *content.ToolApprovalResponse:
-		out := answer{ID: c.RequestID, Approved: &c.Approved, Reason: c.Reason}
+		out := answer{
+			ID:       c.RequestID,
+			Approved: &c.Approved,
+			Reason:   c.Reason,
+		}
 		if c.Edited != nil {
 			out.Edited = c.Edited.Arguments
 		}
 		return out
 	case *content.TextApprovalResponse:
-		return answer{ID: c.RequestID, Approved: &c.Approved, Reason: c.Reason}
+		return answer{
+			ID:       c.RequestID,
+			Approved: &c.Approved,
+			Reason:   c.Reason,
+		}
 	case *content.StructuredInputResponse:
 		return answer{
 			ID:       c.RequestID,
@@ -107,13 +125,19 @@ func describe(c content.Content) answer {
 			Reason:   c.Reason,
 		}
 	}
+
 	return answer{}
 }
 
 func (a answer) response() content.InputResponse {
 	if a.Approved != nil {
-		return &content.TextApprovalResponse{RequestID: a.ID, Approved: *a.Approved, Reason: a.Reason}
+		return &content.TextApprovalResponse{
+			RequestID: a.ID,
+			Approved:  *a.Approved,
+			Reason:    a.Reason,
+		}
 	}
+
 	return &content.StructuredInputResponse{
 		RequestID: a.ID,
 		Data:      a.Data,
@@ -170,12 +194,17 @@ func TestStatusRefuses(t *testing.T) {
 			wantCode(t, err, BadRequest)
 		})
 	}
+
 	if _, err := asked("text").Status(""); err == nil {
 		t.Error("a message without an id was made")
 	}
 	_, err := twice.Answers(&Message{})
 	wantCode(t, err, BadRequest)
-	_, err = nobody.Answers(&Message{MessageID: "m", Role: RoleUser, Parts: []Part{textPart("x")}})
+	_, err = nobody.Answers(&Message{
+		MessageID: "m",
+		Role:      RoleUser,
+		Parts:     []Part{textPart("x")},
+	})
 	wantCode(t, err, WrongTask)
 	_, err = asked("text").Answers(nil)
 	wantCode(t, err, MissingAnswer)
@@ -219,6 +248,7 @@ func TestAnswers(t *testing.T) {
 				}
 				return
 			}
+
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -229,19 +259,22 @@ func TestAnswers(t *testing.T) {
 					t.Errorf("the call of the answer is %+v", r.Call)
 				}
 			}
+
 			sameJSON(t, said, c.Answers)
 		})
 	}
 }
 
-// isRecorded reports whether the call in an answer is the one of its request, name,
-// id and arguments.
+// isRecorded reports whether the call in an answer is the one of its
+// request, name, id and arguments.
 func isRecorded(r *content.ToolApprovalResponse) bool {
 	for _, q := range requests() {
 		if q, ok := q.(*content.ToolApprovalRequest); ok && q.RequestID == r.RequestID {
-			return reflect.DeepEqual(q.Call, r.Call) && (r.Edited == nil || r.Edited.Name == q.Call.ToolName() && r.Edited.CallID == q.Call.ID())
+			return reflect.DeepEqual(q.Call, r.Call) &&
+				(r.Edited == nil || r.Edited.Name == q.Call.ToolName() && r.Edited.CallID == q.Call.ID())
 		}
 	}
+
 	return false
 }
 
@@ -283,6 +316,7 @@ func describeQuestions(t *testing.T, all []content.InputRequest) []asking {
 			t.Errorf("a peer made a %T", q)
 		}
 	}
+
 	return out
 }
 
@@ -347,9 +381,10 @@ func checkReply(t *testing.T, task *Task, c questionCase) {
 	}
 }
 
-// TestPeerChoosesNothing is about a peer that names a tool of ours, an id of an
-// open request of ours and a place to sign in (adk-js #755): nothing of it becomes
-// a call, an approval, an answer, an id or a link.
+// TestPeerChoosesNothing is about a peer that names a tool of ours, an
+// id of an open request of ours and a place to sign in (adk-js #755):
+// nothing of it becomes a call, an approval, an answer, an id or a
+// link.
 func TestPeerChoosesNothing(t *testing.T) {
 	for _, c := range questionCases(t) {
 		task, err := DecodeTask(c.Task)
@@ -374,18 +409,29 @@ func TestPeerChoosesNothing(t *testing.T) {
 	}
 }
 
-// TestRoundTrip asks as one agent, answers as another and expects the answers that
-// were given: both directions with nothing but the wire between them.
+// TestRoundTrip asks as one agent, answers as another and expects the
+// answers that were given: both directions with nothing but the wire
+// between them.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"call", "text", "input", "hosted", "word"}), 1, 5, rapid.ID).Draw(t, "asked")
+		names := rapid.SliceOfNDistinct(
+			rapid.SampledFrom([]string{"call", "text", "input", "hosted", "word"}),
+			1,
+			5,
+			rapid.ID,
+		).
+			Draw(t, "asked")
 		yes := rapid.Bool().Draw(t, "yes")
 		server := asked(names...)
 		status, err := server.Status("m1")
 		if err != nil {
 			t.Fatal(err)
 		}
-		wire, err := json.Marshal(Task{ID: server.TaskID, ContextID: server.ContextID, Status: *status})
+		wire, err := json.Marshal(Task{
+			ID:        server.TaskID,
+			ContextID: server.ContextID,
+			Status:    *status,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -441,6 +487,7 @@ func reply(q content.InputRequest, yes bool) content.InputResponse {
 		}
 		return &content.StructuredInputResponse{RequestID: q.RequestID, Data: json.RawMessage(data)}
 	}
+
 	return nil
 }
 

@@ -14,9 +14,10 @@ type Asked struct {
 	Requests  []content.InputRequest // the open ones, from the thread
 }
 
-// Status is the status that asks: input required, with a text for people and a data
-// part for each request. It fails when there is nothing to ask or a request can't
-// be written; errors are of type *Error.
+// Status is the status that asks: input required, with a text for
+// people and a data part for each request. It fails when there is
+// nothing to ask or a request can't be written; errors are of type
+// *Error.
 func (a Asked) Status(messageID string) (*Status, error) {
 	byID, err := a.byID()
 	if err != nil {
@@ -39,6 +40,7 @@ func (a Asked) Status(messageID string) (*Status, error) {
 		}
 		m.Parts = append(m.Parts, Part{Data: data, MediaType: RequestMediaType})
 	}
+
 	return &Status{State: InputRequired, Message: m}, nil
 }
 
@@ -56,6 +58,7 @@ func (a Asked) byID() (map[string]content.InputRequest, error) {
 		}
 		out[id] = q
 	}
+
 	return out, nil
 }
 
@@ -78,10 +81,12 @@ func words(q content.InputRequest) string {
 	case *content.StructuredInputRequest:
 		return firstOf(q.Text, q.Note.Message, "Your input is needed.")
 	}
+
 	return "Your input is needed."
 }
 
-// callWords always shows the call itself: a message beside it may say anything.
+// callWords always shows the call itself: a message beside it may say
+// anything.
 func callWords(q *content.ToolApprovalRequest) string {
 	var lines []string
 	if q.Note.Message != "" {
@@ -106,11 +111,12 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// Answers turns a message to the task into the contents of the next message of its
-// thread. Each part must be the answer to one open request; requests may be left
-// open. A text decides nothing, with one exception: where the only open request is
-// for data and its schema takes a text, a message of texts is that data. Errors are
-// of type *Error; then nothing may act.
+// Answers turns a message to the task into the contents of the next
+// message of its thread. Each part must be the answer to one open
+// request; requests may be left open. A text decides nothing, with one
+// exception: where the only open request is for data and its schema
+// takes a text, a message of texts is that data. Errors are of type
+// *Error; then nothing may act.
 func (a Asked) Answers(m *Message) ([]content.Content, error) {
 	byID, err := a.byID()
 	if err != nil {
@@ -143,6 +149,7 @@ func (a Asked) Answers(m *Message) ([]content.Content, error) {
 		}
 		out = append(out, c)
 	}
+
 	return out, nil
 }
 
@@ -158,6 +165,7 @@ func (a Asked) mine(m *Message) error {
 	case m.ContextID != "" && m.ContextID != a.ContextID:
 		return refuse(WrongTask, "", "the message is not of this context")
 	}
+
 	return nil
 }
 
@@ -199,7 +207,8 @@ func readAnswer(i int, p Part) (content.InputResponse, error) {
 	return said, nil
 }
 
-// bind makes the response from the request, so that the call in it is the recorded one.
+// bind makes the response from the request, so that the call in it is
+// the recorded one.
 func bind(q content.InputRequest, said content.InputResponse) (content.Content, error) {
 	switch q := q.(type) {
 	case *content.ToolApprovalRequest:
@@ -217,17 +226,26 @@ func bind(q content.InputRequest, said content.InputResponse) (content.Content, 
 			return bindData(q, r)
 		}
 	}
+
 	return nil, refuse(WrongKind, q.InputRequestID(), "it is not answered by a %T", said)
 }
 
 func bindCall(q *content.ToolApprovalRequest, r *content.ToolApprovalResponse) (content.Content, error) {
 	switch {
 	case content.SameButRounded(q.Call, r.Call):
-		return nil, refuse(OtherCall, q.RequestID,
+		return nil, refuse(
+			OtherCall,
+			q.RequestID,
 			"the answer shows the call with rounded numbers: the other side keeps numbers as doubles, "+
-				"which can't hold this call's, so it can't answer this request; cancel the task, or let the tool take such a number as a text")
+				"which can't hold this call's, so it can't answer this request; cancel the task, or let the tool "+
+				"take such a number as a text",
+		)
 	case !content.SameCall(q.Call, r.Call):
-		return nil, refuse(OtherCall, q.RequestID, "the answer shows another call than the one that was asked about")
+		return nil, refuse(
+			OtherCall,
+			q.RequestID,
+			"the answer shows another call than the one that was asked about",
+		)
 	case r.Always != content.AlwaysNot:
 		return nil, refuse(BadAnswer, q.RequestID, "standing approvals are not given by a peer")
 	case !r.Approved:
@@ -235,6 +253,7 @@ func bindCall(q *content.ToolApprovalRequest, r *content.ToolApprovalResponse) (
 	case r.Edited == nil:
 		return q.CreateApproval(r.Reason), nil
 	}
+
 	out, err := q.CreateEdit(r.Edited.Arguments, r.Reason) // of the recorded call: an edit can't name another
 	if err != nil {
 		return nil, wrap(BadAnswer, q.RequestID, err)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A remote task asks for data by a small schema that would take for ever: it is
-// refused instead of read.
+// A remote task asks for data by a small schema that would take for
+// ever: it is refused instead of read.
 func TestCostlySchemaOfAPeer(t *testing.T) {
 	var schema strings.Builder
 	schema.WriteString(`{"$ref":"#/$defs/a0","$defs":{`)
@@ -18,8 +18,13 @@ func TestCostlySchemaOfAPeer(t *testing.T) {
 	}
 	schema.WriteString(`"a40":{}}}`)
 	data := `{"$type":"structuredInputRequest","requestId":"r","text":"?","schema":` + schema.String() + `}`
-	task, err := DecodeTask([]byte(`{"id":"t","status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"data":` + data +
-		`,"mediaType":"` + RequestMediaType + `"}]}}}`))
+	task, err := DecodeTask(
+		[]byte(
+			`{"id":"t","status":{"state":"TASK_STATE_INPUT_REQUIRED","message":{"messageId":"m","role":"ROLE_AGENT",` +
+				`"parts":[{"data":` + data +
+				`,"mediaType":"` + RequestMediaType + `"}]}}}`,
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

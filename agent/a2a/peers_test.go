@@ -16,13 +16,17 @@ func TestD11_TellsTheServerOfAHostedCall(t *testing.T) {
 	}
 }
 
-// An SDK of A2A writes numbers as doubles, so what it shows is another call. The
-// refusal says why.
+// An SDK of A2A writes numbers as doubles, so what it shows is another
+// call. The refusal says why.
 func TestD23_SaysThatNumbersCameBackRounded(t *testing.T) {
 	a := Asked{
 		TaskID: "task-1",
 		Requests: []content.InputRequest{&content.ToolApprovalRequest{RequestID: "r",
-			Call: &content.FunctionCall{CallID: "c", Name: "pay", Arguments: json.RawMessage(`{"id":9007199254740993,"amount":5}`)}}},
+			Call: &content.FunctionCall{
+				CallID:    "c",
+				Name:      "pay",
+				Arguments: json.RawMessage(`{"id":9007199254740993,"amount":5}`),
+			}}},
 	}
 	for shown, words := range map[string]string{
 		`{"id":9007199254740992,"amount":5.0}`: "rounded numbers",
@@ -33,11 +37,15 @@ func TestD23_SaysThatNumbersCameBackRounded(t *testing.T) {
 				MessageID: "m",
 				TaskID:    "task-1",
 				Role:      RoleUser,
-				Parts: []Part{{
-					MediaType: ResponseMediaType,
-					Data: json.RawMessage(
-						`{"$type":"toolApprovalResponse","requestId":"r","approved":` + approved + `,"toolCall":{"callId":"c","name":"pay","arguments":` + shown + `}}`),
-				}},
+				Parts: []Part{
+					{
+						MediaType: ResponseMediaType,
+						Data: json.RawMessage(
+							`{"$type":"toolApprovalResponse","requestId":"r","approved":` + approved +
+								`,"toolCall":{"callId":"c","name":"pay","arguments":` + shown + `}}`,
+						),
+					},
+				},
 			}
 			_, err := a.Answers(m)
 			var refused *Error

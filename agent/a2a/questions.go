@@ -17,15 +17,17 @@ type question struct {
 	remote content.InputRequest // as the peer wrote it; nil when it asked in words
 }
 
-// Questions are what a remote task that waits for input asks the user here; nil for
-// a task that doesn't wait. A task that waits for authentication is an
-// *AuthRequiredError; other errors are of type *Error.
+// Questions are what a remote task that waits for input asks the user
+// here; nil for a task that doesn't wait. A task that waits for
+// authentication is an *AuthRequiredError; other errors are of type
+// *Error.
 //
-// A question is a text to consent to or a wish for data, whatever the peer made of
-// it: what it wants to run on its side is described in the text. The ids are ours
-// and unique within the task only, fit for agent.Suspend. Where a peer of ours has
-// requests in data parts its text parts only say the same; any other message is one
-// question in words, answered in words.
+// A question is a text to consent to or a wish for data, whatever the
+// peer made of it: what it wants to run on its side is described in the
+// text. The ids are ours and unique within the task only, fit for
+// agent.Suspend. Where a peer of ours has requests in data parts its
+// text parts only say the same; any other message is one question in
+// words, answered in words.
 func (t *Task) Questions() ([]content.InputRequest, error) {
 	all, err := t.questions()
 	if err != nil {
@@ -47,6 +49,7 @@ func (t *Task) questions() ([]question, error) {
 	case Submitted, Working, Completed, Failed, Canceled, Rejected:
 		return nil, nil
 	}
+
 	return nil, refuse(UnknownState, "", "the task is in no state of A2A 1.0")
 }
 
@@ -78,11 +81,16 @@ func (t *Task) asked() ([]question, error) {
 		}
 		out = append(out, question{ask, remote})
 	}
+
 	if len(out) == 0 {
 		text := firstOf(t.text(), "The remote agent needs input.")
-		out = append(out, question{ask: &content.StructuredInputRequest{RequestID: localID(1), Text: text,
-			Schema: json.RawMessage(plainSchema)}})
+		out = append(out, question{ask: &content.StructuredInputRequest{
+			RequestID: localID(1),
+			Text:      text,
+			Schema:    json.RawMessage(plainSchema),
+		}})
 	}
+
 	return out, nil
 }
 
@@ -107,24 +115,30 @@ func readRequest(i int, p Part) (content.InputRequest, error) {
 
 func localID(n int) string { return "a2a_" + strconv.Itoa(n) }
 
-// local makes a question of a peer's request. Nothing but its words and its schema
-// is taken over: a call would look like one of ours, a link could lead anywhere.
+// local makes a question of a peer's request. Nothing but its words and
+// its schema is taken over: a call would look like one of ours, a link
+// could lead anywhere.
 func local(remote content.InputRequest, n int) (content.InputRequest, error) {
 	q, isInput := remote.(*content.StructuredInputRequest)
 	if !isInput {
 		return &content.TextApprovalRequest{RequestID: localID(n), Text: words(remote)}, nil
 	}
 	var bad *content.BadError
-	if err := content.CheckSchema(q.Schema, json.RawMessage("null")); errors.As(err, &bad) && bad.Code == content.BadSchema {
+	if err := content.CheckSchema(q.Schema, json.RawMessage("null")); errors.As(err, &bad) &&
+		bad.Code == content.BadSchema {
 		return nil, wrap(BadRequest, q.RequestID, err)
 	}
-	return &content.StructuredInputRequest{RequestID: localID(n), Text: words(q), Schema: q.Schema}, nil
+	return &content.StructuredInputRequest{
+		RequestID: localID(n),
+		Text:      words(q),
+		Schema:    q.Schema,
+	}, nil
 }
 
-// Reply is the message that answers the questions of a remote task. Each must be
-// answered once, by a response to it. Errors are of type *Error; one with the code
-// Declined says that the user declined what was asked in words, which A2A can only
-// tell by cancelling the task.
+// Reply is the message that answers the questions of a remote task.
+// Each must be answered once, by a response to it. Errors are of type
+// *Error; one with the code Declined says that the user declined what
+// was asked in words, which A2A can only tell by cancelling the task.
 func (t *Task) Reply(messageID string, answers []content.InputResponse) (*Message, error) {
 	all, err := t.questions()
 	if err != nil {
@@ -150,6 +164,7 @@ func (t *Task) Reply(messageID string, answers []content.InputResponse) (*Messag
 		}
 		out.Parts = append(out.Parts, p)
 	}
+
 	return out, nil
 }
 
@@ -169,6 +184,7 @@ func index(all []question, answers []content.InputResponse) (map[string]content.
 		}
 		out[id] = a
 	}
+
 	return out, nil
 }
 
@@ -217,7 +233,12 @@ func forPeer(remote content.InputRequest, bound content.Content) content.Content
 				Reason:    r.Reason,
 			}
 		}
-		return &content.TextApprovalResponse{RequestID: remote.InputRequestID(), Approved: r.Approved, Reason: r.Reason}
+
+		return &content.TextApprovalResponse{
+			RequestID: remote.InputRequestID(),
+			Approved:  r.Approved,
+			Reason:    r.Reason,
+		}
 	case *content.StructuredInputResponse:
 		return &content.StructuredInputResponse{
 			RequestID: remote.InputRequestID(),
@@ -226,5 +247,6 @@ func forPeer(remote content.InputRequest, bound content.Content) content.Content
 			Reason:    r.Reason,
 		}
 	}
+
 	return bound
 }

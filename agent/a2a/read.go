@@ -7,13 +7,14 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// object is an object of a task. Null is the same as absent, as in all JSON of protobuf.
+// object is an object of a task. Null is the same as absent, as in all
+// JSON of protobuf.
 type object = jsonmsg.Fields
 
-// DecodeTask reads a task, or the answer or stream event of an A2A server that
-// holds one under task or statusUpdate. Names are taken as A2A writes them and in
-// no other spelling, members of other names are ignored, a key twice is an error.
-// Errors are of type *Error.
+// DecodeTask reads a task, or the answer or stream event of an A2A
+// server that holds one under task or statusUpdate. Names are taken as
+// A2A writes them and in no other spelling, members of other names are
+// ignored, a key twice is an error. Errors are of type *Error.
 func DecodeTask(src []byte) (*Task, error) {
 	task := jsonmsg.Read(src, jsonmsg.Limits())
 	id := "id"

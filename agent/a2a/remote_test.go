@@ -12,9 +12,9 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// remote is a function that asks an agent elsewhere, as a program with an A2A
-// client would write it: what that agent asks suspends the call, and the answers
-// are the next message to its task.
+// remote is a function that asks an agent elsewhere, as a program with
+// an A2A client would write it: what that agent asks suspends the call,
+// and the answers are the next message to its task.
 type remote struct {
 	task *Task
 	sent []*Message
@@ -62,34 +62,48 @@ func (s *script) Stream(context.Context, []*content.Message, *agent.Options) ite
 	return func(yield func(*agent.Update, error) bool) { yield(nil, errors.New("no streams here")) }
 }
 
-// TestRemoteAgentAsks lets a peer ask for approval of a tool that exists here, too,
-// under an id as our own requests have them. The user sees a text, the approval of
-// that text goes back to the peer, and the tool here does not run.
+// TestRemoteAgentAsks lets a peer ask for approval of a tool that
+// exists here, too, under an id as our own requests have them. The user
+// sees a text, the approval of that text goes back to the peer, and the
+// tool here does not run.
 func TestRemoteAgentAsks(t *testing.T) {
 	deleted := false
-	purge := agent.RequireApproval(agent.NewFunction("purge", "", nil, func(context.Context, json.RawMessage) (any, error) {
-		deleted = true
-		return nil, nil
-	}))
-	partner := &remote{task: &Task{
-		ID: "remote-1",
-		Status: Status{
-			State: InputRequired,
-			Message: &Message{
-				MessageID: "m1",
-				Role:      RoleAgent,
-				Parts: []Part{{
-					MediaType: RequestMediaType,
-					Data:      json.RawMessage(`{"$type":"toolApprovalRequest","requestId":"ficc_call_1","toolCall":{"$type":"functionCall","callId":"call_1","name":"purge","arguments":{}}}`),
-				}},
+	purge := agent.RequireApproval(
+		agent.NewFunction("purge", "", nil, func(context.Context, json.RawMessage) (any, error) {
+			deleted = true
+			return nil, nil
+		}),
+	)
+	partner := &remote{
+		task: &Task{
+			ID: "remote-1",
+			Status: Status{
+				State: InputRequired,
+				Message: &Message{
+					MessageID: "m1",
+					Role:      RoleAgent,
+					Parts: []Part{
+						{
+							MediaType: RequestMediaType,
+							Data: json.RawMessage(
+								`{"$type":"toolApprovalRequest","requestId":"ficc_call_1",` +
+									`"toolCall":{"$type":"functionCall","callId":"call_1","name":"purge",` +
+									`"arguments":{}}}`,
+							),
+						},
+					},
+				},
 			},
 		},
-	}}
+	}
 	model := &script{[]*content.Message{
 		content.NewMessage(content.Assistant, &content.FunctionCall{CallID: "call_1", Name: "ask_partner"}),
 		content.AssistantText("Done."),
 	}}
-	bot := agent.NewChatAgent(agent.NewFunctionInvoking(model, agent.LoopConfig{}), agent.ChatAgentConfig{Tools: []agent.Tool{partner, purge}})
+	bot := agent.NewChatAgent(
+		agent.NewFunctionInvoking(model, agent.LoopConfig{}),
+		agent.ChatAgentConfig{Tools: []agent.Tool{partner, purge}},
+	)
 	thread := agent.NewThread("t1")
 	resp, err := bot.Run(t.Context(), thread, content.UserText("Ask the partner."))
 	if err != nil {
@@ -106,7 +120,8 @@ func TestRemoteAgentAsks(t *testing.T) {
 	if deleted {
 		t.Error("the peer's approval ran a tool of ours")
 	}
-	if len(partner.sent) != 1 || !strings.Contains(string(partner.sent[0].Parts[0].Data), `"requestId":"ficc_call_1","approved":true`) {
+	if len(partner.sent) != 1 ||
+		!strings.Contains(string(partner.sent[0].Parts[0].Data), `"requestId":"ficc_call_1","approved":true`) {
 		t.Errorf("the partner was sent %+v", partner.sent)
 	}
 }

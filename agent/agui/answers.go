@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Code says why a resume list is refused. The codes are those of Microsoft's Agent
-// Framework for Python.
+// Code says why a resume list is refused. The codes are those of
+// Microsoft's Agent Framework for Python.
 type Code string
 
 // The codes of a ResumeError.
@@ -26,8 +26,8 @@ const (
 	CodeCancelled Code = "APPROVAL_RESUME_CANCELLED"
 )
 
-// ResumeError refuses a resume list as a whole: nothing in it acts. It names ids
-// and members, never values.
+// ResumeError refuses a resume list as a whole: nothing in it acts. It
+// names ids and members, never values.
 type ResumeError struct {
 	Code        Code
 	InterruptID string // "" when it is about the list
@@ -52,29 +52,36 @@ func resumeError(err error) (*ResumeError, bool) {
 }
 
 func refuse(code Code, id, format string, args ...any) *ResumeError {
-	return &ResumeError{Code: code, InterruptID: id, Detail: fmt.Sprintf(format, args...)}
+	return &ResumeError{
+		Code:        code,
+		InterruptID: id,
+		Detail:      fmt.Sprintf(format, args...),
+	}
 }
 
-// ReasonCancelled is the reason of the rejection that stands for a cancelled interrupt.
+// ReasonCancelled is the reason of the rejection that stands for a
+// cancelled interrupt.
 const ReasonCancelled = "cancelled by the user"
 
 // Resume reads resume lists.
 type Resume struct {
 	// Pending are the open requests, from the thread.
 	Pending []content.InputRequest
-	// FailCancelled makes a cancelled entry an error with CodeCancelled, as in
-	// Python. Else it rejects its request, so that the thread goes on.
+	// FailCancelled makes a cancelled entry an error with
+	// CodeCancelled, as in Python. Else it rejects its request, so that
+	// the thread goes on.
 	FailCancelled bool
 }
 
-// Answers reads the resume list of a RunAgentInput for the open requests; see Resume.
+// Answers reads the resume list of a RunAgentInput for the open
+// requests; see Resume.
 func Answers(pending []content.InputRequest, resume json.RawMessage) ([]content.Content, error) {
 	return Resume{Pending: pending}.Answers(resume)
 }
 
-// Answers turns a resume list into the contents of the next message, in the order
-// of the open requests. The list must answer each of them exactly once. Errors are
-// of type *ResumeError; then nothing may act.
+// Answers turns a resume list into the contents of the next message, in
+// the order of the open requests. The list must answer each of them
+// exactly once. Errors are of type *ResumeError; then nothing may act.
 func (r Resume) Answers(resume json.RawMessage) ([]content.Content, error) {
 	byID, err := r.byID()
 	if err != nil {
@@ -95,6 +102,7 @@ func (r Resume) Answers(resume json.RawMessage) ([]content.Content, error) {
 		}
 		out = append(out, c)
 	}
+
 	return out, nil
 }
 
@@ -110,6 +118,7 @@ func (r Resume) byID() (map[string]content.InputRequest, error) {
 		}
 		out[id] = q
 	}
+
 	return out, nil
 }
 
@@ -126,10 +135,16 @@ func (r Resume) entries(resume json.RawMessage) (map[string]entry, error) {
 		}
 		return nil, nil
 	}
+
 	list, err := value.Parse(resume, value.Limits{})
 	if err != nil {
-		return nil, &ResumeError{Code: CodeInvalid, Detail: err.Error(), Err: err}
+		return nil, &ResumeError{
+			Code:   CodeInvalid,
+			Detail: err.Error(),
+			Err:    err,
+		}
 	}
+
 	if list.Kind != value.Array {
 		return nil, refuse(CodeInvalid, "", "expected a list, found a %s", list.Kind)
 	}
@@ -151,11 +166,12 @@ func readEntries(items []value.Value) (map[string]entry, error) {
 		}
 		out[id] = e
 	}
+
 	return out, nil
 }
 
-// readEntry takes no spelling but the protocol's own: a lenient reader and a strict
-// one before it could see different answers.
+// readEntry takes no spelling but the protocol's own: a lenient reader
+// and a strict one before it could see different answers.
 func readEntry(i int, item value.Value) (string, entry, error) {
 	var e entry
 	if item.Kind != value.Object {
@@ -193,6 +209,7 @@ func (r Resume) match(byID map[string]content.InputRequest, entries map[string]e
 			return refuse(CodeCancelled, q.InputRequestID(), "it was cancelled")
 		}
 	}
+
 	return nil
 }
 
@@ -214,6 +231,7 @@ func (r Resume) answer(q content.InputRequest, e entry) (content.Content, error)
 		}
 		return answerInput(q, e.payload)
 	}
+
 	return nil, refuse(CodeInvalid, q.InputRequestID(), "requests of type %T have no answers here", q)
 }
 
@@ -227,11 +245,12 @@ func answerInput(q *content.StructuredInputRequest, payload value.Value) (conten
 			Err:         err,
 		}
 	}
+
 	return out, nil
 }
 
-// answerText takes {"approved": …} or a bare boolean, which AG-UI makes the default
-// of a confirmation.
+// answerText takes {"approved": …} or a bare boolean, which AG-UI makes
+// the default of a confirmation.
 func answerText(q *content.TextApprovalRequest, payload value.Value) (content.Content, error) {
 	d := decision{approved: payload.Bool}
 	if payload.Kind != value.Bool {
@@ -243,6 +262,7 @@ func answerText(q *content.TextApprovalRequest, payload value.Value) (content.Co
 			return nil, refuse(CodeInvalidResponse, q.RequestID, "there is nothing to edit")
 		}
 	}
+
 	if d.approved {
 		return q.CreateApproval(d.reason), nil
 	}

@@ -19,9 +19,17 @@ const transferArgs = `{"to":"bob","amount":5,"rate":0.5,"tags":["a"],"options":{
 func requests() map[string]content.InputRequest {
 	return map[string]content.InputRequest{
 		"call": &content.ToolApprovalRequest{RequestID: "r1",
-			Call: &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: json.RawMessage(transferArgs)}},
-		"text":  &content.TextApprovalRequest{RequestID: "r2", Text: "Do you agree?"},
-		"input": &content.StructuredInputRequest{RequestID: "r3", Text: "Where?", Schema: json.RawMessage(citySchema)},
+			Call: &content.FunctionCall{
+				CallID:    "call_1",
+				Name:      "transfer",
+				Arguments: json.RawMessage(transferArgs),
+			}},
+		"text": &content.TextApprovalRequest{RequestID: "r2", Text: "Do you agree?"},
+		"input": &content.StructuredInputRequest{
+			RequestID: "r3",
+			Text:      "Where?",
+			Schema:    json.RawMessage(citySchema),
+		},
 		"hosted": &content.ToolApprovalRequest{RequestID: "r4",
 			Call: &content.MCPCall{
 				CallID:     "call_4",
@@ -30,9 +38,17 @@ func requests() map[string]content.InputRequest {
 				Arguments:  json.RawMessage(`{"q":"x"}`),
 			}},
 		"reserved": &content.ToolApprovalRequest{RequestID: "r5",
-			Call: &content.FunctionCall{CallID: "call_5", Name: "vote", Arguments: json.RawMessage(`{"approved":false,"reason":"theirs"}`)}},
+			Call: &content.FunctionCall{
+				CallID:    "call_5",
+				Name:      "vote",
+				Arguments: json.RawMessage(`{"approved":false,"reason":"theirs"}`),
+			}},
 		"unreadable": &content.ToolApprovalRequest{RequestID: "r6",
-			Call: &content.FunctionCall{CallID: "call_6", Name: "f", Arguments: json.RawMessage(`{"x":`)}},
+			Call: &content.FunctionCall{
+				CallID:    "call_6",
+				Name:      "f",
+				Arguments: json.RawMessage(`{"x":`),
+			}},
 	}
 }
 
@@ -82,6 +98,7 @@ func TestResume(t *testing.T) {
 				}
 				return
 			}
+
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,6 +141,7 @@ func describe(c content.Content) obj {
 		}
 		return obj{{"id", c.RequestID}, {"data", c.Data}}.because(c.Reason)
 	}
+
 	return obj{{"unknown", fmt.Sprintf("%T", c)}}
 }
 
@@ -145,8 +163,8 @@ func sameJSON(t *testing.T, got any, want json.RawMessage) {
 	}
 }
 
-// TestBadTexts are resume lists that are no JSON that everybody reads alike, so
-// they can't stand in a fixture.
+// TestBadTexts are resume lists that are no JSON that everybody reads
+// alike, so they can't stand in a fixture.
 func TestBadTexts(t *testing.T) {
 	for _, resume := range []string{
 		`[`, `[{}] x`, "\xff", ` `,
@@ -177,12 +195,16 @@ func TestUnanswerable(t *testing.T) {
 	}
 }
 
-// TestTheRecordedCall checks that what runs is what was recorded: the answer's call
-// equals the request's whatever the client sends, and is not the same object.
+// TestTheRecordedCall checks that what runs is what was recorded: the
+// answer's call equals the request's whatever the client sends, and is
+// not the same object.
 func TestTheRecordedCall(t *testing.T) {
 	q := requests()["call"].(*content.ToolApprovalRequest)
 	for _, payload := range []string{`{"approved":true}`, `{"approved":true,"amount":1}`, `{"approved":false}`} {
-		got, err := Answers([]content.InputRequest{q}, json.RawMessage(`[{"interruptId":"r1","status":"resolved","payload":`+payload+`}]`))
+		got, err := Answers(
+			[]content.InputRequest{q},
+			json.RawMessage(`[{"interruptId":"r1","status":"resolved","payload":`+payload+`}]`),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,8 +218,9 @@ func TestTheRecordedCall(t *testing.T) {
 	}
 }
 
-// TestSchemasAgree checks the responseSchema of an interrupt against the reader: a
-// payload that the reader takes for an approval is one that the schema takes, too.
+// TestSchemasAgree checks the responseSchema of an interrupt against
+// the reader: a payload that the reader takes for an approval is one
+// that the schema takes, too.
 func TestSchemasAgree(t *testing.T) {
 	for _, c := range resumeCases(t) {
 		if c.Code != "" || len(c.open()) != 1 {
@@ -221,11 +244,12 @@ func TestSchemasAgree(t *testing.T) {
 	}
 }
 
-// TestOneEntryPerRequest draws lists of ids: only a permutation of the open ones is
-// answered.
+// TestOneEntryPerRequest draws lists of ids: only a permutation of the
+// open ones is answered.
 func TestOneEntryPerRequest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 1, 4, rapid.ID).Draw(t, "open")
+		ids := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 1, 4, rapid.ID).
+			Draw(t, "open")
 		said := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 5).Draw(t, "said")
 		var open []content.InputRequest
 		for _, id := range ids {
@@ -269,7 +293,8 @@ func FuzzAnswers(f *testing.F) {
 				t.Fatalf("%d answers to %d requests", len(got), n)
 			}
 			for _, c := range got {
-				if r, ok := c.(*content.ToolApprovalResponse); ok && r.Edited != nil && r.Edited.CheckArguments() != nil {
+				if r, ok := c.(*content.ToolApprovalResponse); ok && r.Edited != nil &&
+					r.Edited.CheckArguments() != nil {
 					t.Fatalf("edited to %s", r.Edited.Arguments)
 				}
 			}

@@ -12,8 +12,8 @@ import (
 // RequestApprovalTool is the name of the tool by which the .NET sample asks.
 const RequestApprovalTool = "request_approval"
 
-// asCall is the call that tells a request, where the run asks as the .NET sample
-// does and can. All other requests are interrupts.
+// asCall is the call that tells a request, where the run asks as the
+// .NET sample does and can. All other requests are interrupts.
 func (r Run) asCall(q content.InputRequest) (*content.FunctionCall, bool) {
 	approval, ok := q.(*content.ToolApprovalRequest)
 	if !ok || !r.DotNet {
@@ -23,9 +23,9 @@ func (r Run) asCall(q content.InputRequest) (*content.FunctionCall, bool) {
 	return call, err == nil
 }
 
-// RequestApproval is the call of request_approval that asks an AG-UI client in the
-// manner of the .NET sample. Its call id is the id of the request. Only calls of
-// functions can be asked about in this way.
+// RequestApproval is the call of request_approval that asks an AG-UI
+// client in the manner of the .NET sample. Its call id is the id of the
+// request. Only calls of functions can be asked about in this way.
 func RequestApproval(q *content.ToolApprovalRequest) (*content.FunctionCall, error) {
 	if _, ok := q.Call.(*content.FunctionCall); !ok || q.RequestID == "" {
 		return nil, fmt.Errorf("the request %q: request_approval asks about calls of functions only", q.RequestID)
@@ -44,12 +44,17 @@ func RequestApproval(q *content.ToolApprovalRequest) (*content.FunctionCall, err
 	if err != nil {
 		return nil, fmt.Errorf("the request %q: %w", q.RequestID, err)
 	}
-	return &content.FunctionCall{CallID: q.RequestID, Name: RequestApprovalTool, Arguments: doc}, nil
+	return &content.FunctionCall{
+		CallID:    q.RequestID,
+		Name:      RequestApprovalTool,
+		Arguments: doc,
+	}, nil
 }
 
-// ApprovalResult reads the result of a call of request_approval, {"approval_id": …,
-// "approved": …} or the same as a text, and answers the open request of that id.
-// Errors are of type *ResumeError; then nothing may act.
+// ApprovalResult reads the result of a call of request_approval,
+// {"approval_id": …, "approved": …} or the same as a text, and answers
+// the open request of that id. Errors are of type *ResumeError; then
+// nothing may act.
 func ApprovalResult(
 	pending []content.InputRequest, result *content.FunctionResult,
 ) (*content.ToolApprovalResponse, error) {
@@ -62,6 +67,7 @@ func ApprovalResult(
 			Err:         err,
 		}
 	}
+
 	doc = unwrap(doc)
 	id, approved, err := readApprovalResult(doc)
 	if err != nil {
@@ -80,6 +86,7 @@ func ApprovalResult(
 		}
 		return r.CreateRejection(""), nil
 	}
+
 	return nil, refuse(CodeNotFound, id, "no such approval is open")
 }
 

@@ -15,7 +15,8 @@ type decision struct {
 	whole    bool // the edits are all arguments anew
 }
 
-// decide reads a payload. Only true and false are decisions: "true", 1 and null are not.
+// decide reads a payload. Only true and false are decisions: "true", 1
+// and null are not.
 func decide(id string, payload value.Value, args arguments) (decision, error) {
 	var d decision
 	payload = unwrap(payload)
@@ -36,10 +37,11 @@ func decide(id string, payload value.Value, args arguments) (decision, error) {
 	return d, d.readReason(id, payload, args)
 }
 
-// readReason reads why. On the approval of a call with an argument of this name the
-// member would be a guess: Microsoft's Agent Framework for Python takes it for an
-// edit of the argument. So it is refused, unless it changes nothing; with
-// editedArgs it can be nothing but a reason.
+// readReason reads why. On the approval of a call with an argument of
+// this name the member would be a guess: Microsoft's Agent Framework
+// for Python takes it for an edit of the argument. So it is refused,
+// unless it changes nothing; with editedArgs it can be nothing but a
+// reason.
 func (d *decision) readReason(id string, payload value.Value, args arguments) error {
 	v, ok := payload.Get(reasonKey)
 	if !ok {
@@ -53,6 +55,7 @@ func (d *decision) readReason(id string, payload value.Value, args arguments) er
 			"the call has an argument named reason: edit it in editedArgs, with all other arguments; "+
 				"beside these, reason is about the decision")
 	}
+
 	if v.Kind != value.String {
 		return refuse(CodeInvalid, id, "reason must be a text")
 	}
@@ -60,7 +63,8 @@ func (d *decision) readReason(id string, payload value.Value, args arguments) er
 	return nil
 }
 
-// unwrap reads an object out of a text, which is how clients of tool results send it.
+// unwrap reads an object out of a text, which is how clients of tool
+// results send it.
 func unwrap(payload value.Value) value.Value {
 	if payload.Kind == value.String {
 		if v, err := value.Parse([]byte(payload.Text), value.Limits{}); err == nil {
@@ -86,6 +90,7 @@ func (d *decision) readApproved(id string, payload value.Value) error {
 		}
 		d.approved, found = v.Bool, true
 	}
+
 	if !found {
 		return refuse(CodeInvalid, id, "the payload must say whether it is approved")
 	}
@@ -104,8 +109,8 @@ func (d *decision) readWhole(id string, payload value.Value) error {
 	return nil
 }
 
-// approve approves the call, with the edited arguments where they differ from what
-// was asked.
+// approve approves the call, with the edited arguments where they
+// differ from what was asked.
 func approve(q *content.ToolApprovalRequest, args arguments, d decision) (content.Content, error) {
 	if len(d.edits) == 0 && !d.whole {
 		return q.CreateApproval(d.reason), nil
@@ -130,11 +135,12 @@ func approve(q *content.ToolApprovalRequest, args arguments, d decision) (conten
 			Err:         err,
 		}
 	}
+
 	return out, nil
 }
 
-// merge puts edits in the place of arguments of the same name and type. An edit
-// adds no argument and takes none away.
+// merge puts edits in the place of arguments of the same name and type.
+// An edit adds no argument and takes none away.
 func merge(id string, members []value.Member, d decision) ([]value.Member, error) {
 	edits := map[string]value.Value{}
 	for _, m := range d.edits {
@@ -147,15 +153,20 @@ func merge(id string, members []value.Member, d decision) ([]value.Member, error
 		delete(edits, m.Key)
 		switch {
 		case !ok && d.whole:
-			problems = append(problems, refuse(CodeInvalidResponse, id, "editedArgs lacks the argument %q", m.Key))
+			problems = append(
+				problems,
+				refuse(CodeInvalidResponse, id, "editedArgs lacks the argument %q", m.Key),
+			)
 		case ok && !sameType(m.Value, v):
 			problems = append(problems, refuse(CodeInvalidResponse, id, "the argument %q must stay of type %s",
 				m.Key, typeName(m.Value)))
 		case ok:
 			m.Value = v
 		}
+
 		out = append(out, m)
 	}
+
 	for _, m := range d.edits {
 		if _, left := edits[m.Key]; left {
 			problems = append(problems, refuse(CodeInvalidResponse, id, "the call has no argument %q", m.Key))
@@ -164,8 +175,8 @@ func merge(id string, members []value.Member, d decision) ([]value.Member, error
 	return out, errors.Join(problems...)
 }
 
-// sameType lets a whole number stand for one with a fraction, and not the other way
-// round.
+// sameType lets a whole number stand for one with a fraction, and not
+// the other way round.
 func sameType(old, edited value.Value) bool {
 	if old.Kind == value.Number && edited.Kind == value.Number {
 		return !old.Num.IsInt() || edited.Num.IsInt()

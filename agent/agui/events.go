@@ -10,22 +10,31 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// Events turns the stream of a run into events, from RUN_STARTED to RUN_FINISHED or
-// RUN_ERROR. Texts, calls, their results and requests are told; everything else has
-// no event of its own and is left out. The last pair has the error of the stream,
-// if there was one, beside the event for the client.
+// Events turns the stream of a run into events, from RUN_STARTED to
+// RUN_FINISHED or RUN_ERROR. Texts, calls, their results and requests
+// are told; everything else has no event of its own and is left out.
+// The last pair has the error of the stream, if there was one, beside
+// the event for the client.
 func (r Run) Events(stream iter.Seq2[*agent.Update, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		w := &writer{run: r, yield: yield, shown: slices.Clone(r.Shown)}
-		w.send(Event{Type: RunStarted, ThreadID: r.ThreadID, RunID: r.RunID})
+		w := &writer{
+			run:   r,
+			yield: yield,
+			shown: slices.Clone(r.Shown),
+		}
+		w.send(Event{
+			Type:     RunStarted,
+			ThreadID: r.ThreadID,
+			RunID:    r.RunID,
+		})
 		if !w.stopped && w.tell(stream) {
 			w.finish()
 		}
 	}
 }
 
-// tell is false when there is nothing more to say. A stream whose reader stopped is
-// not asked for more: every piece may cost a model.
+// tell is false when there is nothing more to say. A stream whose
+// reader stopped is not asked for more: every piece may cost a model.
 func (w *writer) tell(stream iter.Seq2[*agent.Update, error]) bool {
 	for u, err := range stream {
 		if err != nil {
@@ -36,6 +45,7 @@ func (w *writer) tell(stream iter.Seq2[*agent.Update, error]) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -105,9 +115,18 @@ func (w *writer) text(u *agent.Update, delta string) {
 		w.endText()
 		w.named = u.MessageID
 		w.open = w.id(u.MessageID)
-		w.send(Event{Type: TextMessageStart, MessageID: w.open, Role: string(content.Assistant)})
+		w.send(Event{
+			Type:      TextMessageStart,
+			MessageID: w.open,
+			Role:      string(content.Assistant),
+		})
 	}
-	w.send(Event{Type: TextMessageContent, MessageID: w.open, Delta: delta})
+
+	w.send(Event{
+		Type:      TextMessageContent,
+		MessageID: w.open,
+		Delta:     delta,
+	})
 }
 
 func (w *writer) endText() {
@@ -117,8 +136,8 @@ func (w *writer) endText() {
 	}
 }
 
-// id is the given id, or one of our own where there is none or it was used: an
-// ended message can't go on.
+// id is the given id, or one of our own where there is none or it was
+// used: an ended message can't go on.
 func (w *writer) id(given string) string {
 	for given == "" || slices.Contains(w.used, given) {
 		w.made++
@@ -141,8 +160,13 @@ func (w *writer) call(u *agent.Update, c content.ToolCall) {
 		ParentMessageID: u.MessageID,
 	})
 	if args := c.Args(); len(args) > 0 {
-		w.send(Event{Type: ToolCallArgs, ToolCallID: c.ID(), Delta: string(args)})
+		w.send(Event{
+			Type:       ToolCallArgs,
+			ToolCallID: c.ID(),
+			Delta:      string(args),
+		})
 	}
+
 	w.send(Event{Type: ToolCallEnd, ToolCallID: c.ID()})
 }
 
@@ -160,8 +184,8 @@ func (w *writer) result(callID, text string) {
 	})
 }
 
-// ask shows the call that a request is about, so that the interrupt has something
-// to refer to.
+// ask shows the call that a request is about, so that the interrupt has
+// something to refer to.
 func (w *writer) ask(u *agent.Update, q content.InputRequest) {
 	w.asked = append(w.asked, q)
 	approval, ok := q.(*content.ToolApprovalRequest)

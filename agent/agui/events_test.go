@@ -38,7 +38,11 @@ func stream(err error, updates ...*agent.Update) iter.Seq2[*agent.Update, error]
 }
 
 func says(id string, contents ...content.Content) *agent.Update {
-	return &agent.Update{Role: content.Assistant, MessageID: id, Contents: contents}
+	return &agent.Update{
+		Role:      content.Assistant,
+		MessageID: id,
+		Contents:  contents,
+	}
 }
 
 func text(s string) content.Content { return &content.Text{Text: s} }
@@ -57,6 +61,7 @@ func checkGolden(t *testing.T, file string, events iter.Seq2[Event, error]) {
 		}
 		got.Write(append(line, '\n'))
 	}
+
 	if os.Getenv("UPDATE_GOLDEN") != "" {
 		if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
@@ -71,32 +76,66 @@ func checkGolden(t *testing.T, file string, events iter.Seq2[Event, error]) {
 	}
 }
 
-// asking is a run with a text, a call that runs at once and one request of each kind.
+// asking is a run with a text, a call that runs at once and one request
+// of each kind.
 func asking() iter.Seq2[*agent.Update, error] {
 	all := requests()
 	call := all["call"].(*content.ToolApprovalRequest)
-	call.Note = content.Note{Message: "Send <5> to bob?", Expires: time.Date(2026, 8, 1, 12, 0, 0, 0, time.FixedZone("", 3600)), Where: "https://inbox/1"}
-	sibling := &content.ToolApprovalRequest{RequestID: "r7", NoConfirmation: true, Call: &content.FunctionCall{CallID: "call_7", Name: "now"}}
-	return stream(nil,
-		says("m1", text("Let me ")), says("m1", text("see.")),
-		says("m1", &content.FunctionCall{CallID: "call_0", Name: "look", Arguments: json.RawMessage(`{"at":"x"}`)}),
-		&agent.Update{Role: content.ToolRole, Contents: []content.Content{&content.FunctionResult{CallID: "call_0", Result: json.RawMessage(`"found"`)}}},
-		says("m1", text("More.")), says("", text(" And more.")),
+	call.Note = content.Note{
+		Message: "Send <5> to bob?",
+		Expires: time.Date(2026, 8, 1, 12, 0, 0, 0, time.FixedZone("", 3600)),
+		Where:   "https://inbox/1",
+	}
+	sibling := &content.ToolApprovalRequest{
+		RequestID:      "r7",
+		NoConfirmation: true,
+		Call:           &content.FunctionCall{CallID: "call_7", Name: "now"},
+	}
+	return stream(
+		nil,
+		says("m1", text("Let me ")),
+		says("m1", text("see.")),
+		says("m1", &content.FunctionCall{
+			CallID:    "call_0",
+			Name:      "look",
+			Arguments: json.RawMessage(`{"at":"x"}`),
+		}),
+		&agent.Update{
+			Role: content.ToolRole,
+			Contents: []content.Content{
+				&content.FunctionResult{CallID: "call_0", Result: json.RawMessage(`"found"`)},
+			},
+		},
+		says("m1", text("More.")),
+		says("", text(" And more.")),
 		says("m2", call, all["text"], all["input"], all["hosted"], all["unreadable"], sibling),
 	)
 }
 
 func TestEvents(t *testing.T) {
 	checkGolden(t, "testdata/asking.jsonl", Run{ThreadID: "t1", RunID: "run-1"}.Events(asking()))
-	checkGolden(t, "testdata/asking-dotnet.jsonl", Run{ThreadID: "t1", RunID: "run-1", DotNet: true}.Events(asking()))
+	checkGolden(t, "testdata/asking-dotnet.jsonl", Run{
+		ThreadID: "t1",
+		RunID:    "run-1",
+		DotNet:   true,
+	}.Events(asking()))
 }
 
-// TestResumedRun expects that a call that was shown is not shown again, while its
-// result is.
+// TestResumedRun expects that a call that was shown is not shown again,
+// while its result is.
 func TestResumedRun(t *testing.T) {
-	run := Run{ThreadID: "t1", RunID: "run-2", Shown: []string{"call_1"}}
-	checkGolden(t, "testdata/resumed.jsonl", run.Events(stream(nil,
-		says("m3", &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: json.RawMessage(`{}`)}, &content.FunctionCall{CallID: "call_2", Name: "f"}),
+	run := Run{
+		ThreadID: "t1",
+		RunID:    "run-2",
+		Shown:    []string{"call_1"},
+	}
+	checkGolden(t, "testdata/resumed.jsonl", run.Events(stream(
+		nil,
+		says("m3", &content.FunctionCall{
+			CallID:    "call_1",
+			Name:      "transfer",
+			Arguments: json.RawMessage(`{}`),
+		}, &content.FunctionCall{CallID: "call_2", Name: "f"}),
 		&agent.Update{
 			Role: content.ToolRole,
 			Contents: []content.Content{
@@ -108,7 +147,13 @@ func TestResumedRun(t *testing.T) {
 		nil,
 		says("m3", &content.FunctionCall{CallID: "call_2", Name: "f"}), // a second time, as some services do
 		&agent.Update{Role: content.User, Contents: []content.Content{text("not the assistant's")}},
-		says("", text(""), &content.Reasoning{Text: "hm"}, &content.FunctionCall{Name: "no id"}, &content.FunctionResult{}),
+		says(
+			"",
+			text(""),
+			&content.Reasoning{Text: "hm"},
+			&content.FunctionCall{Name: "no id"},
+			&content.FunctionResult{},
+		),
 		says("m4", text("Done.")),
 	)))
 	if len(run.Shown) != 1 {
@@ -122,11 +167,20 @@ func TestFailures(t *testing.T) {
 		stream iter.Seq2[*agent.Update, error]
 		code   string
 	}{
-		"of the model":       {stream(secret, says("m", text("I"))), CodeFailed},
-		"of a resume list":   {stream(refuse(CodeNotFound, "x", "no such request is open"), says("m", text("I"))), string(CodeNotFound)},
+		"of the model": {stream(secret, says("m", text("I"))), CodeFailed},
+		"of a resume list": {
+			stream(refuse(CodeNotFound, "x", "no such request is open"), says("m", text("I"))),
+			string(CodeNotFound),
+		},
 		"request with no id": {stream(nil, says("m", text("I"), &content.TextApprovalRequest{})), CodeFailed},
 		"two of one id":      {stream(nil, says("m", text("I"), requests()["text"], requests()["text"])), CodeFailed},
-		"a broken schema":    {stream(nil, says("m", text("I"), &content.StructuredInputRequest{RequestID: "x", Schema: json.RawMessage(`{`)})), CodeFailed},
+		"a broken schema": {
+			stream(
+				nil,
+				says("m", text("I"), &content.StructuredInputRequest{RequestID: "x", Schema: json.RawMessage(`{`)}),
+			),
+			CodeFailed,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var types []EventType
@@ -148,8 +202,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestReaderStops stops after each event, and expects neither another event nor
-// another piece of the stream.
+// TestReaderStops stops after each event, and expects neither another
+// event nor another piece of the stream.
 func TestReaderStops(t *testing.T) {
 	for stop := 1; stop <= 8; stop++ {
 		pulled := 0
@@ -160,6 +214,7 @@ func TestReaderStops(t *testing.T) {
 					return
 				}
 			}
+
 			pulled++
 			yield(nil, errors.New("end"))
 		}
@@ -172,7 +227,11 @@ func TestReaderStops(t *testing.T) {
 		if seen != stop {
 			t.Fatalf("stop %d: %d events", stop, seen)
 		}
-		want := map[int]int{1: 0, 2: 1, 3: 1}[stop]
+		want := map[int]int{
+			1: 0,
+			2: 1,
+			3: 1,
+		}[stop]
 		if stop > 3 {
 			want = 2
 		}
@@ -191,14 +250,21 @@ func TestOutcome(t *testing.T) {
 	if err != nil || done.Outcome.Type != "success" || done.Outcome.Interrupts != nil {
 		t.Errorf("event %+v, %v", done, err)
 	}
-	asks := &agent.Response{Messages: []*content.Message{content.NewMessage(content.Assistant, requests()["text"])}}
+	asks := &agent.Response{
+		Messages: []*content.Message{content.NewMessage(content.Assistant, requests()["text"])},
+	}
 	asked, err := run.Outcome(asks)
 	if err != nil || asked.Outcome.Type != "interrupt" || asked.Outcome.Interrupts[0].ID != "r2" {
 		t.Errorf("event %+v, %v", asked, err)
 	}
-	nameless := &content.ToolApprovalRequest{RequestID: "x", Call: &content.HostedCall{}, Note: content.Note{Agent: "helper"}}
+	nameless := &content.ToolApprovalRequest{
+		RequestID: "x",
+		Call:      &content.HostedCall{},
+		Note:      content.Note{Agent: "helper"},
+	}
 	i, err := InterruptOf(nameless)
-	if err != nil || i.Reason != "confirmation" || i.Message != "Approve running this tool?" || !strings.Contains(string(i.Metadata), "helper") {
+	if err != nil || i.Reason != "confirmation" || i.Message != "Approve running this tool?" ||
+		!strings.Contains(string(i.Metadata), "helper") {
 		t.Errorf("interrupt %+v, %v", i, err)
 	}
 }
@@ -212,8 +278,14 @@ func TestRequestApproval(t *testing.T) {
 	if call.CallID != "r1" || call.Name != "request_approval" {
 		t.Errorf("call %+v", call)
 	}
-	sameJSON(t, call.Arguments, json.RawMessage(`{"request":{"approval_id":"r1","function_name":"transfer","function_arguments":`+transferArgs+
-		`,"message":"Approve execution of 'transfer'?"}}`))
+	sameJSON(
+		t,
+		call.Arguments,
+		json.RawMessage(
+			`{"request":{"approval_id":"r1","function_name":"transfer","function_arguments":`+transferArgs+
+				`,"message":"Approve execution of 'transfer'?"}}`,
+		),
+	)
 	for _, name := range []string{"hosted", "unreadable"} {
 		if _, err := RequestApproval(all[name].(*content.ToolApprovalRequest)); err == nil {
 			t.Errorf("%s: no error", name)
@@ -258,7 +330,8 @@ func TestApprovalResult(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.RequestID != "r1" || got.Approved != c.Approved || !content.SameCall(got.Call, all["call"].(*content.ToolApprovalRequest).Call) {
+			if got.RequestID != "r1" || got.Approved != c.Approved ||
+				!content.SameCall(got.Call, all["call"].(*content.ToolApprovalRequest).Call) {
 				t.Errorf("answer %+v", got)
 			}
 		})
@@ -270,7 +343,10 @@ func FuzzApprovalResult(f *testing.F) {
 		f.Add([]byte(c.Result))
 	}
 	f.Fuzz(func(t *testing.T, result []byte) {
-		got, err := ApprovalResult([]content.InputRequest{requests()["call"]}, &content.FunctionResult{CallID: "r1", Result: result})
+		got, err := ApprovalResult(
+			[]content.InputRequest{requests()["call"]},
+			&content.FunctionResult{CallID: "r1", Result: result},
+		)
 		var refused *ResumeError
 		if err != nil && !errors.As(err, &refused) || err == nil && got.RequestID != "r1" {
 			t.Fatalf("answer %+v, error %v", got, err)

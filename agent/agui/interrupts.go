@@ -19,8 +19,8 @@ const (
 	reasonInput        = "input_required"
 )
 
-// The names in the payload of an answer. Arguments of these names are edited inside
-// editedArgs.
+// The names in the payload of an answer. Arguments of these names are
+// edited inside editedArgs.
 const (
 	approvedKey = "approved"
 	acceptedKey = "accepted" // the older name of approved
@@ -49,14 +49,15 @@ func (r Run) finished(asked []content.InputRequest) (Event, error) {
 		}
 		all = append(all, i)
 	}
+
 	if len(all) > 0 {
 		out.Outcome = &Ending{Type: "interrupt", Interrupts: all}
 	}
 	return out, nil
 }
 
-// InterruptOf is the interrupt of one request. It fails when the request has no id
-// or holds what is no JSON.
+// InterruptOf is the interrupt of one request. It fails when the
+// request has no id or holds what is no JSON.
 func InterruptOf(q content.InputRequest) (Interrupt, error) {
 	if q == nil || q.InputRequestID() == "" {
 		return Interrupt{}, fmt.Errorf("a request without an id can't be answered")
@@ -75,6 +76,7 @@ func InterruptOf(q content.InputRequest) (Interrupt, error) {
 	default:
 		err = fmt.Errorf("no interrupt is known for a %T", q)
 	}
+
 	if err != nil {
 		return Interrupt{}, fmt.Errorf("the request %q: %w", q.InputRequestID(), err)
 	}
@@ -94,13 +96,23 @@ func callInterrupt(q *content.ToolApprovalRequest) (Interrupt, error) {
 	if q.NoConfirmation {
 		about = append(about, pair{"requires_confirmation", false})
 	}
-	out := Interrupt{Reason: reasonToolCall, ToolCallID: q.Call.ID(), Message: q.Note.Message}
+	out := Interrupt{
+		Reason:     reasonToolCall,
+		ToolCallID: q.Call.ID(),
+		Message:    q.Note.Message,
+	}
 	if out.ToolCallID == "" {
 		out.Reason = reasonConfirmation // AG-UI wants a call's id with the other one
 	}
 	if out.Message == "" {
-		out.Message = "Approve running " + nameOr(q.Call.ToolName(), "this tool") + content.ServerWords(q.Call) + "?"
+		out.Message = "Approve running " + nameOr(
+			q.Call.ToolName(),
+			"this tool",
+		) + content.ServerWords(
+			q.Call,
+		) + "?"
 	}
+
 	return out.with(q.Note, about, approvalSchema(q.Call, args))
 }
 
@@ -189,11 +201,16 @@ func editSchemas(args arguments) obj {
 	for _, m := range args.members {
 		schema := obj{{"type", typeName(m.Value)}}
 		if !isReserved(m.Key) {
-			direct = append(direct, pair{m.Key, append(schema, pair{"description", "Edited value of this argument."})})
+			direct = append(
+				direct,
+				pair{m.Key, append(schema, pair{"description", "Edited value of this argument."})},
+			)
 		}
+
 		whole = append(whole, pair{m.Key, schema})
 		names = append(names, m.Key)
 	}
+
 	return append(direct, pair{editedKey, obj{
 		{"type", "object"},
 		{"description", "All arguments anew, in place of the proposed ones."},
@@ -244,8 +261,13 @@ func parseArguments(call content.ToolCall) arguments {
 	}
 	v, err := value.Parse(text, value.Limits{})
 	if err == nil && v.Kind == value.Object {
-		return arguments{shown: bytes.Clone(text), members: v.Members, readable: true}
+		return arguments{
+			shown:    bytes.Clone(text),
+			members:  v.Members,
+			readable: true,
+		}
 	}
+
 	return arguments{shown: jsonmsg.AppendString(nil, string(text))}
 }
 

@@ -10,9 +10,13 @@ import (
 
 func TestD11_ShowsTheServerOfAHostedCall(t *testing.T) {
 	for want, call := range map[string]content.ToolCall{
-		`"hosted":true,"server_name":"docs"}`: &content.MCPCall{CallID: "c", Name: "search", ServerName: "docs"},
-		`"arguments":{},"hosted":true}`:       &content.MCPCall{CallID: "c", Name: "search"},
-		`"arguments":{}}`:                     &content.FunctionCall{CallID: "c", Name: "search"},
+		`"hosted":true,"server_name":"docs"}`: &content.MCPCall{
+			CallID:     "c",
+			Name:       "search",
+			ServerName: "docs",
+		},
+		`"arguments":{},"hosted":true}`: &content.MCPCall{CallID: "c", Name: "search"},
+		`"arguments":{}}`:               &content.FunctionCall{CallID: "c", Name: "search"},
 	} {
 		i, err := InterruptOf(&content.ToolApprovalRequest{RequestID: "r", Call: call})
 		if err != nil || !strings.Contains(string(i.Metadata), want) {
@@ -24,8 +28,8 @@ func TestD11_ShowsTheServerOfAHostedCall(t *testing.T) {
 	}
 }
 
-// A reason is never taken for an edit of an argument of that name, nor an edit for
-// a reason.
+// A reason is never taken for an edit of an argument of that name, nor
+// an edit for a reason.
 func TestD14_TellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 	q := &content.ToolApprovalRequest{
 		RequestID: "r",
@@ -46,8 +50,16 @@ func TestD14_TellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 		{payload: `{"approved":true,"reason":""}`, code: CodeInvalidResponse},
 		{payload: `{"approved":true,"reason":5}`, code: CodeInvalidResponse},
 		{payload: `{"approved":true,"amount":4,"reason":"looks fine"}`, code: CodeInvalidResponse},
-		{payload: `{"approved":true,"amount":5,"reason":"damaged"}`, approved: true, args: `{"amount":5,"reason":"damaged"}`},
-		{payload: `{"approved":true,"amount":4,"reason":"damaged"}`, approved: true, args: `{"amount":4,"reason":"damaged"}`},
+		{
+			payload:  `{"approved":true,"amount":5,"reason":"damaged"}`,
+			approved: true,
+			args:     `{"amount":5,"reason":"damaged"}`,
+		},
+		{
+			payload:  `{"approved":true,"amount":4,"reason":"damaged"}`,
+			approved: true,
+			args:     `{"amount":4,"reason":"damaged"}`,
+		},
 		{
 			payload:  `{"approved":true,"reason":"looks fine","editedArgs":{"amount":5,"reason":"lost"}}`,
 			approved: true,
@@ -60,7 +72,11 @@ func TestD14_TellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 			args:     `{"amount":5,"reason":"damaged"}`,
 			reason:   "looks fine",
 		},
-		{payload: `{"approved":false,"reason":"not today"}`, args: `{"amount":5,"reason":"damaged"}`, reason: "not today"},
+		{
+			payload: `{"approved":false,"reason":"not today"}`,
+			args:    `{"amount":5,"reason":"damaged"}`,
+			reason:  "not today",
+		},
 		{payload: `{"approved":false,"reason":5}`, code: CodeInvalid},
 	} {
 		resume := `[{"interruptId":"r","status":"resolved","payload":` + c.payload + `}]`
@@ -78,7 +94,8 @@ func TestD14_TellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 		if answer.Edited != nil {
 			runs = answer.Edited.Arguments
 		}
-		if answer.Approved != c.approved || answer.Reason != c.reason || !content.SameArguments(runs, []byte(c.args)) {
+		if answer.Approved != c.approved || answer.Reason != c.reason ||
+			!content.SameArguments(runs, []byte(c.args)) {
 			t.Errorf("%s: approved %v, reason %q, arguments %s", c.payload, answer.Approved, answer.Reason, runs)
 		}
 	}
@@ -87,7 +104,14 @@ func TestD14_TellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 // What a client makes of the schema is never read as something else.
 func TestD14_TheSchemaOffersAReasonForEveryCall(t *testing.T) {
 	for _, args := range []string{`{"amount":5}`, `{"amount":5,"reason":"damaged"}`} {
-		i, err := InterruptOf(&content.ToolApprovalRequest{RequestID: "r", Call: &content.FunctionCall{CallID: "c", Name: "f", Arguments: json.RawMessage(args)}})
+		i, err := InterruptOf(&content.ToolApprovalRequest{
+			RequestID: "r",
+			Call: &content.FunctionCall{
+				CallID:    "c",
+				Name:      "f",
+				Arguments: json.RawMessage(args),
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

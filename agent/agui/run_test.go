@@ -30,18 +30,32 @@ func (s *script) Stream(
 			return
 		}
 		m := resp.Messages[0]
-		yield(&agent.Update{Role: m.Role, MessageID: m.ID, Contents: m.Contents}, nil)
+		yield(&agent.Update{
+			Role:      m.Role,
+			MessageID: m.ID,
+			Contents:  m.Contents,
+		}, nil)
 	}
 }
 
-// transferAgent has a tool that needs approval, and notes with what it was called.
+// transferAgent has a tool that needs approval, and notes with what it
+// was called.
 func transferAgent(ran *[]string) agent.Agent {
 	run := func(_ context.Context, args json.RawMessage) (any, error) {
 		*ran = append(*ran, string(args))
 		return "sent", nil
 	}
-	call := &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: json.RawMessage(`{"to":"bob","amount":5}`)}
-	model := &script{[]*content.Message{content.NewMessage(content.Assistant, text("One moment."), call), content.AssistantText("Done.")}}
+	call := &content.FunctionCall{
+		CallID:    "call_1",
+		Name:      "transfer",
+		Arguments: json.RawMessage(`{"to":"bob","amount":5}`),
+	}
+	model := &script{
+		[]*content.Message{
+			content.NewMessage(content.Assistant, text("One moment."), call),
+			content.AssistantText("Done."),
+		},
+	}
 	return agent.NewChatAgent(agent.NewFunctionInvoking(model, agent.LoopConfig{}), agent.ChatAgentConfig{
 		Name:  "bank",
 		Tools: []agent.Tool{agent.RequireApproval(agent.NewFunction("transfer", "", nil, run))},
@@ -58,17 +72,22 @@ func all(t *testing.T, events iter.Seq2[Event, error]) (names string, last Event
 		}
 		types, last = append(types, string(e.Type)), e
 	}
+
 	return strings.Join(types, " "), last
 }
 
-const askingRun = "RUN_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_END RUN_FINISHED"
+const askingRun = "RUN_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END TOOL_CALL_START " +
+	"TOOL_CALL_ARGS TOOL_CALL_END RUN_FINISHED"
 
-// TestInterruptAndResume is a whole conversation over the wire: asked, refused
-// resumes, edited, done.
+// TestInterruptAndResume is a whole conversation over the wire: asked,
+// refused resumes, edited, done.
 func TestInterruptAndResume(t *testing.T) {
 	var ran []string
 	bank, thread := transferAgent(&ran), agent.NewThread("t1")
-	names, last := all(t, Run{ThreadID: "t1", RunID: "1"}.Events(bank.Stream(t.Context(), thread, content.UserText("Pay bob."))))
+	names, last := all(
+		t,
+		Run{ThreadID: "t1", RunID: "1"}.Events(bank.Stream(t.Context(), thread, content.UserText("Pay bob."))),
+	)
 	if names != askingRun || last.Outcome.Type != "interrupt" {
 		t.Fatalf("events %s, outcome %+v", names, last.Outcome)
 	}
@@ -80,17 +99,29 @@ func TestInterruptAndResume(t *testing.T) {
 	resume := func(payload string) json.RawMessage {
 		return json.RawMessage(`[{"interruptId":"` + id + `","status":"resolved","payload":` + payload + `}]`)
 	}
-	for _, bad := range []string{`{"approved":"true"}`, `{"approved":true,"to":5}`, `{"approved":true,"function_name":"x"}`} {
+	for _, bad := range []string{
+		`{"approved":"true"}`,
+		`{"approved":true,"to":5}`,
+		`{"approved":true,"function_name":"x"}`,
+	} {
 		if _, err := Answers(open, resume(bad)); err == nil {
 			t.Errorf("%s was taken", bad)
 		}
 	}
+
 	answers, err := Answers(open, resume(`{"approved":true,"amount":4}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := Run{ThreadID: "t1", RunID: "2", Shown: []string{last.Outcome.Interrupts[0].ToolCallID}}
-	names, last = all(t, run.Events(bank.Stream(t.Context(), thread, content.NewMessage(content.User, answers...))))
+	run := Run{
+		ThreadID: "t1",
+		RunID:    "2",
+		Shown:    []string{last.Outcome.Interrupts[0].ToolCallID},
+	}
+	names, last = all(
+		t,
+		run.Events(bank.Stream(t.Context(), thread, content.NewMessage(content.User, answers...))),
+	)
 	const resumed = "RUN_STARTED TOOL_CALL_RESULT TEXT_MESSAGE_START TEXT_MESSAGE_CONTENT TEXT_MESSAGE_END RUN_FINISHED"
 	if names != resumed || last.Outcome.Type != "success" {
 		t.Errorf("events %s, outcome %+v", names, last.Outcome)
@@ -107,14 +138,21 @@ func TestInterruptAndResume(t *testing.T) {
 func TestDotNetConversation(t *testing.T) {
 	var ran []string
 	bank, thread := transferAgent(&ran), agent.NewThread("t1")
-	run := Run{ThreadID: "t1", RunID: "1", DotNet: true}
+	run := Run{
+		ThreadID: "t1",
+		RunID:    "1",
+		DotNet:   true,
+	}
 	names, last := all(t, run.Events(bank.Stream(t.Context(), thread, content.UserText("Pay bob."))))
 	if names != askingRun || last.Outcome.Type != "success" {
 		t.Fatalf("events %s, outcome %+v", names, last.Outcome)
 	}
 	q := thread.Pending()[0].Request
 	id := q.InputRequestID()
-	result := &content.FunctionResult{CallID: id, Result: json.RawMessage(`{"approval_id":"` + id + `","approved":false}`)}
+	result := &content.FunctionResult{
+		CallID: id,
+		Result: json.RawMessage(`{"approval_id":"` + id + `","approved":false}`),
+	}
 	answer, err := ApprovalResult([]content.InputRequest{q}, result)
 	if err != nil {
 		t.Fatal(err)

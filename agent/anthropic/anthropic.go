@@ -1,31 +1,34 @@
-// Package anthropic is an agent.ChatClient for the Messages API of Anthropic, over
-// the official SDK.
+// Package anthropic is an agent.ChatClient for the Messages API of
+// Anthropic, over the official SDK.
 //
-// System messages and instructions go to the system prompt; everything else becomes
-// turns of user and assistant that follow one another strictly. Each call of a
-// function has exactly one result at the start of the next user turn, or the
-// request is refused here (ErrHistory) before it is sent. What only the loop needs
-// never reaches a model: inert calls without results, approvals of function calls,
-// usage.
+// System messages and instructions go to the system prompt; everything
+// else becomes turns of user and assistant that follow one another
+// strictly. Each call of a function has exactly one result at the start
+// of the next user turn, or the request is refused here (ErrHistory)
+// before it is sent. What only the loop needs never reaches a model:
+// inert calls without results, approvals of function calls, usage.
 //
-// What the model thought (content.Reasoning) goes back unchanged and in place;
-// without the provider's seal it is left out, since the API takes no other. Blocks
-// that this package does not know, such as those of tools that the service runs,
-// are *content.Unknown and go back byte for byte.
+// What the model thought (content.Reasoning) goes back unchanged and in
+// place; without the provider's seal it is left out, since the API
+// takes no other. Blocks that this package does not know, such as those
+// of tools that the service runs, are *content.Unknown and go back byte
+// for byte.
 //
 // # Environment
 //
-// Unless WithoutEnvironment is given, the SDK reads ANTHROPIC_BASE_URL, and takes
-// its credential from the first of: ANTHROPIC_API_KEY; ANTHROPIC_AUTH_TOKEN; the
-// profile named by ANTHROPIC_PROFILE; ANTHROPIC_FEDERATION_RULE_ID with
-// ANTHROPIC_ORGANIZATION_ID, ANTHROPIC_IDENTITY_TOKEN(_FILE),
-// ANTHROPIC_SERVICE_ACCOUNT_ID and ANTHROPIC_WORKSPACE_ID; the active profile in
-// the directory that ANTHROPIC_CONFIG_DIR, XDG_CONFIG_HOME, APPDATA or the home
-// directory leads to. WithAPIKey does not undo these: an ANTHROPIC_AUTH_TOKEN is
+// Unless WithoutEnvironment is given, the SDK reads ANTHROPIC_BASE_URL,
+// and takes its credential from the first of: ANTHROPIC_API_KEY;
+// ANTHROPIC_AUTH_TOKEN; the profile named by ANTHROPIC_PROFILE;
+// ANTHROPIC_FEDERATION_RULE_ID with ANTHROPIC_ORGANIZATION_ID,
+// ANTHROPIC_IDENTITY_TOKEN(_FILE), ANTHROPIC_SERVICE_ACCOUNT_ID and
+// ANTHROPIC_WORKSPACE_ID; the active profile in the directory that
+// ANTHROPIC_CONFIG_DIR, XDG_CONFIG_HOME, APPDATA or the home directory
+// leads to. WithAPIKey does not undo these: an ANTHROPIC_AUTH_TOKEN is
 // sent beside the key. Where it finds no credential it reads
-// ANTHROPIC_CUSTOM_HEADERS and ANTHROPIC_WEBHOOK_SIGNING_KEY. Its tracing looks at
-// variables that begin with ANTHROPIC_OPEN_TELEMETRY. Proxy variables are read by
-// net/http, always, unless WithHTTPClient brings a transport without them.
+// ANTHROPIC_CUSTOM_HEADERS and ANTHROPIC_WEBHOOK_SIGNING_KEY. Its
+// tracing looks at variables that begin with ANTHROPIC_OPEN_TELEMETRY.
+// Proxy variables are read by net/http, always, unless WithHTTPClient
+// brings a transport without them.
 package anthropic
 
 import (
@@ -46,10 +49,10 @@ import (
 // WithMaxTokens do; the API wants a bound.
 const DefaultMaxTokens = 4096
 
-// Parameters is the key in agent.Options.Extra of further parameters of one request
-// (a map[string]any), such as "thinking" or "tool_choice". They go beside those of
-// WithParameters and win over them. A parameter that this package writes itself is
-// refused.
+// Parameters is the key in agent.Options.Extra of further parameters of
+// one request (a map[string]any), such as "thinking" or "tool_choice".
+// They go beside those of WithParameters and win over them. A parameter
+// that this package writes itself is refused.
 const Parameters = "anthropic"
 
 // The version of the MCP connector that is spoken.
@@ -67,12 +70,14 @@ func WithBaseURL(url string) Option { return WithSDK(option.WithBaseURL(url)) }
 // WithHTTPClient sets what carries the requests.
 func WithHTTPClient(c *http.Client) Option { return WithSDK(option.WithHTTPClient(c)) }
 
-// WithMaxRetries sets how often a request that failed in passing is repeated; the
-// SDK's default is 2. A stream that has begun is never repeated.
+// WithMaxRetries sets how often a request that failed in passing is
+// repeated; the SDK's default is 2. A stream that has begun is never
+// repeated.
 func WithMaxRetries(n int) Option { return WithSDK(option.WithMaxRetries(n)) }
 
-// WithoutEnvironment ignores every environment variable and every profile that the
-// SDK would read, and turns its tracing off; a later WithSDK can turn it on again.
+// WithoutEnvironment ignores every environment variable and every
+// profile that the SDK would read, and turns its tracing off; a later
+// WithSDK can turn it on again.
 func WithoutEnvironment() Option {
 	return WithSDK(option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry())
 }
@@ -85,7 +90,8 @@ func WithSDK(options ...option.RequestOption) Option {
 // WithModel sets the model for requests that name none.
 func WithModel(model string) Option { return func(c *client) { c.model = model } }
 
-// WithMaxTokens bounds the answers to requests that have no bound of their own.
+// WithMaxTokens bounds the answers to requests that have no bound of
+// their own.
 func WithMaxTokens(n int) Option { return func(c *client) { c.maxTokens = n } }
 
 // WithParameters sets further parameters of every request; see Parameters.
@@ -93,9 +99,10 @@ func WithParameters(p map[string]any) Option {
 	return func(c *client) { c.parameters = maps.Clone(p) }
 }
 
-// New returns a client of the Messages API. Its errors are *RequestError for what
-// can't be sent, *StatusError for what the service refused, also in the middle of a
-// stream, and errors that wrap ErrBadResponse or ErrCut for what came back.
+// New returns a client of the Messages API. Its errors are
+// *RequestError for what can't be sent, *StatusError for what the
+// service refused, also in the middle of a stream, and errors that wrap
+// ErrBadResponse or ErrCut for what came back.
 func New(options ...Option) agent.ChatClient {
 	c := &client{maxTokens: DefaultMaxTokens}
 	for _, o := range options {
@@ -143,8 +150,9 @@ func collect(stream iter.Seq2[*agent.Update, error]) (*agent.Response, error) {
 	return r, nil
 }
 
-// Stream asks for a message piece by piece. Calls come whole. Only the last update
-// has a FinishReason, and only when the service said that the message is complete.
+// Stream asks for a message piece by piece. Calls come whole. Only the
+// last update has a FinishReason, and only when the service said that
+// the message is complete.
 func (c *client) Stream(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) iter.Seq2[*agent.Update, error] {
@@ -196,6 +204,7 @@ func (c *client) request(messages []*content.Message, opt *agent.Options) (*requ
 			return nil, err
 		}
 	}
+
 	return q, nil
 }
 

@@ -22,8 +22,13 @@ const sonnet = "claude-sonnet-4-5"
 // dial is a client of a played service that knows nothing of this machine.
 func dial(t *testing.T, file string, more ...anthropic.Option) agent.ChatClient {
 	t.Helper()
-	options := []anthropic.Option{anthropic.WithoutEnvironment(), anthropic.WithAPIKey("test"), anthropic.WithBaseURL(replay.New(t, file).URL()),
-		anthropic.WithModel(sonnet), anthropic.WithMaxRetries(0)}
+	options := []anthropic.Option{
+		anthropic.WithoutEnvironment(),
+		anthropic.WithAPIKey("test"),
+		anthropic.WithBaseURL(replay.New(t, file).URL()),
+		anthropic.WithModel(sonnet),
+		anthropic.WithMaxRetries(0),
+	}
 	return anthropic.New(append(options, more...)...)
 }
 
@@ -60,6 +65,7 @@ func line(c content.Content) string {
 	case *content.Usage:
 		return fmt.Sprintf("usage %d+%d=%d %s", c.Input, c.Output, c.Total, c.Properties)
 	}
+
 	return fmt.Sprintf("%T", c)
 }
 
@@ -109,8 +115,16 @@ func TestText(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "")
 	t.Setenv("ANTHROPIC_AUTH_TOKEN", "leaked")
 	half := 0.5
-	c := dial(t, "text.json", anthropic.WithMaxTokens(100), anthropic.WithParameters(map[string]any{"top_p": 0.9, "stop_sequences": []string{"x"}}))
-	history := []*content.Message{content.NewMessage(content.System, &content.Text{Text: "Speak English."}, &content.Text{Text: " "}), content.UserText("Hello <&>")}
+	c := dial(
+		t,
+		"text.json",
+		anthropic.WithMaxTokens(100),
+		anthropic.WithParameters(map[string]any{"top_p": 0.9, "stop_sequences": []string{"x"}}),
+	)
+	history := []*content.Message{
+		content.NewMessage(content.System, &content.Text{Text: "Speak English."}, &content.Text{Text: " "}),
+		content.UserText("Hello <&>"),
+	}
 	r := ask(t, c, false, &history, &agent.Options{
 		Instructions: "Be brief.",
 		Temperature:  &half,
@@ -118,7 +132,8 @@ func TestText(t *testing.T) {
 		Extra:        map[string]any{anthropic.Parameters: map[string]any{"stop_sequences": []string{"###"}}},
 	})
 	hold(t, r, "stop", `text "Hi!"`)
-	want := `usage 17+5=22 {"cache_creation_input_tokens":3,"cache_read_input_tokens":4,"input_tokens":10,"output_tokens":5}`
+	want := `usage 17+5=22 {"cache_creation_input_tokens":3,"cache_read_input_tokens":4,"input_tokens":10,` +
+		`"output_tokens":5}`
 	if got := line(r.Usage); got != want || r.Model != "claude-sonnet-4-5-20250929" || r.Text() != "Hi!" {
 		t.Errorf("got %s of %s", got, r.Model)
 	}
@@ -128,11 +143,19 @@ func TestEnvironmentIsReadUnlessIgnored(t *testing.T) {
 	t.Setenv("ANTHROPIC_BASE_URL", replay.New(t, "environment.json").URL())
 	t.Setenv("ANTHROPIC_API_KEY", "of-the-environment")
 	history := []*content.Message{content.UserText("Hi")}
-	ask(t, anthropic.New(anthropic.WithHTTPClient(http.DefaultClient), anthropic.WithMaxRetries(0)), false, &history, &agent.Options{Model: "m"})
+	ask(
+		t,
+		anthropic.New(anthropic.WithHTTPClient(http.DefaultClient), anthropic.WithMaxRetries(0)),
+		false,
+		&history,
+		&agent.Options{Model: "m"},
+	)
 }
 
 func TestParallelTools(t *testing.T) {
-	schema := json.RawMessage(`{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}`)
+	schema := json.RawMessage(
+		`{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}`,
+	)
 	weather := agent.NewFunction("weather", "Tells the weather.", schema, nil)
 	now := agent.NewFunction("now", "", nil, nil)
 	opt := &agent.Options{Tools: []agent.Tool{agent.RequireApproval(weather), now}}
@@ -143,13 +166,19 @@ func TestParallelTools(t *testing.T) {
 		`call toolu_01 weather {"city": "Oslo",  "n": 1.0}`,
 		`call toolu_02 weather {"city": "Rome"} +caller={"type": "direct"}`,
 		`call toolu_03 now {}`}, "\n"))
-	history = append(history, content.NewMessage(content.ToolRole, result("toolu_02", `"sunny"`)), content.UserText("Hurry."),
-		content.NewMessage(content.ToolRole, result("toolu_01", `{"temp": -3.50}`), result("toolu_03", "")))
+	history = append(
+		history,
+		content.NewMessage(content.ToolRole, result("toolu_02", `"sunny"`)),
+		content.UserText("Hurry."),
+		content.NewMessage(content.ToolRole, result("toolu_01", `{"temp": -3.50}`), result("toolu_03", "")),
+	)
 	hold(t, ask(t, c, false, &history, opt), "length", `text "Cold and sun"`)
 }
 
 func TestStreamedTools(t *testing.T) {
-	opt := &agent.Options{Tools: []agent.Tool{agent.NewFunction("weather", "", json.RawMessage(`{"type":"object"}`), nil)}}
+	opt := &agent.Options{
+		Tools: []agent.Tool{agent.NewFunction("weather", "", json.RawMessage(`{"type":"object"}`), nil)},
+	}
 	c := dial(t, "tools_stream.json")
 	history := []*content.Message{content.UserText("Weather?")}
 	r := ask(t, c, true, &history, opt)
@@ -157,17 +186,31 @@ func TestStreamedTools(t *testing.T) {
 		`text "Okay, let me see"`,
 		`call toolu_11 weather {"city": "Oslo", "n": 1.0}`,
 		`call toolu_12 weather {}`}, "\n"))
-	if got, want := line(r.Usage), `usage 480+89=569 {"cache_read_input_tokens":8,"input_tokens":472,"output_tokens":89}`; got != want {
+	if got, want := line(r.Usage), `usage 480+89=569 {"cache_read_input_tokens":8,"input_tokens":472,`+
+		`"output_tokens":89}`; got != want {
 		t.Errorf("got %s", got)
 	}
-	history = append(history, content.NewMessage(content.ToolRole, result("toolu_11", `"cold"`), result("toolu_12", `"Tool call invocation rejected."`)))
+	history = append(
+		history,
+		content.NewMessage(
+			content.ToolRole,
+			result("toolu_11", `"cold"`),
+			result("toolu_12", `"Tool call invocation rejected."`),
+		),
+	)
 	hold(t, ask(t, c, true, &history, opt), "stop", `text "Cold."`)
 }
 
 func TestThinking(t *testing.T) {
 	for file, stream := range map[string]bool{"thinking.json": false, "thinking_stream.json": true} {
 		t.Run(file, func(t *testing.T) {
-			c := dial(t, file, anthropic.WithParameters(map[string]any{"thinking": json.RawMessage(`{"type":"enabled","budget_tokens":1024}`)}))
+			c := dial(
+				t,
+				file,
+				anthropic.WithParameters(
+					map[string]any{"thinking": json.RawMessage(`{"type":"enabled","budget_tokens":1024}`)},
+				),
+			)
 			opt := &agent.Options{Tools: []agent.Tool{agent.NewFunction("pay", "", nil, nil)}}
 			history := []*content.Message{content.UserText("Pay it.")}
 			r := ask(t, c, stream, &history, opt)
@@ -203,16 +246,40 @@ func TestServices(t *testing.T) {
 		Allowed:  []string{"search", "read", "search"},
 		Approval: "never",
 	}
-	open := &agent.HostedMCP{Name: "open", URL: "https://open.example.com/mcp", Approval: "never"}
-	search := anthropic.ServerTool("web_search", json.RawMessage(`{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}`))
+	open := &agent.HostedMCP{
+		Name:     "open",
+		URL:      "https://open.example.com/mcp",
+		Approval: "never",
+	}
+	search := anthropic.ServerTool(
+		"web_search",
+		json.RawMessage(`{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}`),
+	)
 	history := []*content.Message{content.UserText("Look it up")}
-	hold(t, ask(t, c, false, &history, &agent.Options{Tools: []agent.Tool{docs, wrapped{open}, wrapped{search}}}), "pause_turn", strings.Join([]string{
-		`mcp mcptoolu_01 docs/search {"q": "x"}`,
-		`mcp result mcptoolu_01 [text "found"] +is_error=false`,
-		`unknown server_tool_use {"type": "server_tool_use", "id": "srvtoolu_01", "name": "web_search", "input": {"query":  "x", "n": 1.50}}`,
-		`unknown web_search_tool_result {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_01", "content": [{"type": "web_search_result", "url": "https://example.com", "title": "T", "encrypted_content": "Eo8B=", "page_age": null}]}`,
-		`text "It says so" +citations=[{"type": "web_search_result_location", "url": "https://example.com", "encrypted_index": "Eo4B=", "cited_text": "so"}]`}, "\n"))
-	hold(t, ask(t, c, false, &history, nil), "stop", "mcp mcptoolu_02 docs/read {}\nmcp result mcptoolu_02 [text \"gone\"] +is_error=true")
+	hold(
+		t,
+		ask(t, c, false, &history, &agent.Options{Tools: []agent.Tool{docs, wrapped{open}, wrapped{search}}}),
+		"pause_turn",
+		strings.Join(
+			[]string{
+				`mcp mcptoolu_01 docs/search {"q": "x"}`,
+				`mcp result mcptoolu_01 [text "found"] +is_error=false`,
+				`unknown server_tool_use {"type": "server_tool_use", "id": "srvtoolu_01", "name": "web_search", ` +
+					`"input": {"query":  "x", "n": 1.50}}`,
+				`unknown web_search_tool_result {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_01", ` +
+					`"content": [{"type": "web_search_result", "url": "https://example.com", "title": "T", ` +
+					`"encrypted_content": "Eo8B=", "page_age": null}]}`,
+				`text "It says so" +citations=[{"type": "web_search_result_location", "url": "https://example.com", ` +
+					`"encrypted_index": "Eo4B=", "cited_text": "so"}]`},
+			"\n",
+		),
+	)
+	hold(
+		t,
+		ask(t, c, false, &history, nil),
+		"stop",
+		"mcp mcptoolu_02 docs/read {}\nmcp result mcptoolu_02 [text \"gone\"] +is_error=true",
+	)
 }
 
 // wrapped is a tool around another.
@@ -238,7 +305,11 @@ func TestErrors(t *testing.T) {
 			RetryAfter: 250 * time.Millisecond,
 			RequestID:  "req_529",
 		},
-		{Status: 400, Type: "invalid_request_error", Message: "max_tokens: too large"},
+		{
+			Status:  400,
+			Type:    "invalid_request_error",
+			Message: "max_tokens: too large",
+		},
 		{Status: 502},
 	} {
 		var r *agent.Response
@@ -251,6 +322,7 @@ func TestErrors(t *testing.T) {
 		} else if r, err = c.Respond(t.Context(), messages, nil); r != nil {
 			t.Errorf("got %v", r)
 		}
+
 		var got *anthropic.StatusError
 		if !errors.As(err, &got) || got.Unwrap() == nil {
 			t.Fatalf("got %v", err)
@@ -260,6 +332,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("got %+v, want %+v", *got, want)
 		}
 	}
+
 	if _, err := c.Respond(t.Context(), messages, nil); !errors.Is(err, anthropic.ErrBadResponse) {
 		t.Errorf("got %v", err)
 	}
@@ -270,9 +343,17 @@ func TestErrors(t *testing.T) {
 
 func TestErrorText(t *testing.T) {
 	for want, err := range map[string]error{
-		"anthropic: 429 rate_limit_error: Slow down":                     &anthropic.StatusError{Status: 429, Type: "rate_limit_error", Message: "Slow down"},
-		"anthropic: 502 Bad Gateway":                                     &anthropic.StatusError{Status: 502},
-		"anthropic: messages[0]: not a valid history: no result follows": &anthropic.RequestError{Where: "messages[0]", Detail: "no result follows", Err: anthropic.ErrHistory},
+		"anthropic: 429 rate_limit_error: Slow down": &anthropic.StatusError{
+			Status:  429,
+			Type:    "rate_limit_error",
+			Message: "Slow down",
+		},
+		"anthropic: 502 Bad Gateway": &anthropic.StatusError{Status: 502},
+		"anthropic: messages[0]: not a valid history: no result follows": &anthropic.RequestError{
+			Where:  "messages[0]",
+			Detail: "no result follows",
+			Err:    anthropic.ErrHistory,
+		},
 	} {
 		if err.Error() != want {
 			t.Errorf("got %s, want %s", err, want)
@@ -285,31 +366,48 @@ func TestBrokenStreams(t *testing.T) {
 	messages := []*content.Message{content.UserText("Hi")}
 	r, err := agent.Collect(c.Stream(t.Context(), messages, nil))
 	var overloaded *anthropic.StatusError
-	if !errors.As(err, &overloaded) || overloaded.Type != "overloaded_error" || overloaded.Status != 200 || overloaded.RequestID != "req_12" {
+	if !errors.As(err, &overloaded) || overloaded.Type != "overloaded_error" || overloaded.Status != 200 ||
+		overloaded.RequestID != "req_12" {
 		t.Errorf("got %v", err)
 	}
 	if r.FinishReason != "" || r.Text() != "Half" {
 		t.Errorf("got %+v", r)
 	}
 	for range 2 {
-		if r, err = agent.Collect(c.Stream(t.Context(), messages, nil)); !errors.Is(err, anthropic.ErrCut) || r.FinishReason != "" || r.Text() != "Half" {
+		if r, err = agent.Collect(c.Stream(t.Context(), messages, nil)); !errors.Is(err, anthropic.ErrCut) ||
+			r.FinishReason != "" ||
+			r.Text() != "Half" {
 			t.Errorf("got %+v, %v", r, err)
 		}
 	}
+
 	// An answer that may take this long is streamed; half of it is nothing.
-	if r, err = c.Respond(t.Context(), messages, &agent.Options{MaxTokens: 100000}); !errors.Is(err, anthropic.ErrCut) || r != nil {
+	if r, err = c.Respond(t.Context(), messages, &agent.Options{MaxTokens: 100000}); !errors.Is(
+		err,
+		anthropic.ErrCut,
+	) ||
+		r != nil {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }
 
 func TestLongAnswersAreStreamed(t *testing.T) {
 	history := []*content.Message{content.UserText("Hi")}
-	hold(t, ask(t, dial(t, "long.json"), false, &history, &agent.Options{MaxTokens: 100000}), "max_turns", `text "Long"`)
+	hold(
+		t,
+		ask(t, dial(t, "long.json"), false, &history, &agent.Options{MaxTokens: 100000}),
+		"max_turns",
+		`text "Long"`,
+	)
 }
 
 func TestReaderStops(t *testing.T) {
 	c := dial(t, "long.json")
-	for u, err := range c.Stream(t.Context(), []*content.Message{content.UserText("Hi")}, &agent.Options{MaxTokens: 100000}) {
+	for u, err := range c.Stream(
+		t.Context(),
+		[]*content.Message{content.UserText("Hi")},
+		&agent.Options{MaxTokens: 100000},
+	) {
 		if err != nil || u.MessageID != "msg_17" || u.FinishReason != "" {
 			t.Errorf("got %+v, %v", u, err)
 		}
@@ -320,10 +418,19 @@ func TestReaderStops(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	c := anthropic.New(anthropic.WithoutEnvironment(), anthropic.WithBaseURL("http://127.0.0.1:1"), anthropic.WithMaxRetries(0), anthropic.WithModel("m"))
-	if _, err := c.Respond(ctx, []*content.Message{content.UserText("Hi")}, nil); !errors.Is(err, context.Canceled) {
+	c := anthropic.New(
+		anthropic.WithoutEnvironment(),
+		anthropic.WithBaseURL("http://127.0.0.1:1"),
+		anthropic.WithMaxRetries(0),
+		anthropic.WithModel("m"),
+	)
+	if _, err := c.Respond(ctx, []*content.Message{content.UserText("Hi")}, nil); !errors.Is(
+		err,
+		context.Canceled,
+	) {
 		t.Errorf("got %v", err)
 	}
+
 	_, err := agent.Collect(c.Stream(t.Context(), []*content.Message{content.UserText("Hi")}, nil))
 	var status *anthropic.StatusError
 	if err == nil || errors.As(err, &status) {
@@ -334,7 +441,11 @@ func TestUnreachable(t *testing.T) {
 func TestRequestsThatAreNotSent(t *testing.T) {
 	nan := math.NaN()
 	hosted := func(change func(*agent.HostedMCP)) *agent.Options {
-		h := &agent.HostedMCP{Name: "docs", URL: "https://example.com", Approval: "never"}
+		h := &agent.HostedMCP{
+			Name:     "docs",
+			URL:      "https://example.com",
+			Approval: "never",
+		}
 		change(h)
 		return &agent.Options{Tools: []agent.Tool{h}}
 	}
@@ -371,8 +482,13 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 		"parameters":    {extra("x"), anthropic.ErrUnsupported},
 		"our parameter": {extra(map[string]any{"messages": []any{}}), anthropic.ErrUnsupported},
 		"odd parameter": {extra(map[string]any{"x": func() {}}), anthropic.ErrContent},
-		"odd output": {&agent.Options{Schema: json.RawMessage(`{}`), Extra: map[string]any{anthropic.Parameters: map[string]any{"output_config": 1}}},
-			anthropic.ErrContent},
+		"odd output": {
+			&agent.Options{
+				Schema: json.RawMessage(`{}`),
+				Extra:  map[string]any{anthropic.Parameters: map[string]any{"output_config": 1}},
+			},
+			anthropic.ErrContent,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := dial(t, "nothing.json")
@@ -381,35 +497,56 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 			if !errors.Is(err, c.want) || !errors.As(err, &typed) || typed.Where == "" {
 				t.Errorf("got %v", err)
 			}
-			if _, err := agent.Collect(client.Stream(t.Context(), []*content.Message{content.UserText("Hi")}, c.opt)); !errors.Is(err, c.want) {
+			if _, err := agent.Collect(client.Stream(
+				t.Context(),
+				[]*content.Message{content.UserText("Hi")},
+				c.opt,
+			)); !errors.Is(
+				err,
+				c.want,
+			) {
 				t.Errorf("streamed, got %v", err)
 			}
 		})
 	}
+
 	bare := anthropic.New(anthropic.WithoutEnvironment())
 	if name := anthropic.ServerTool("x", nil).Definition().Name; name != "x" {
 		t.Errorf("got %q", name)
 	}
-	if _, err := bare.Respond(t.Context(), []*content.Message{content.UserText("Hi")}, nil); !errors.Is(err, anthropic.ErrContent) {
+	if _, err := bare.Respond(t.Context(), []*content.Message{content.UserText("Hi")}, nil); !errors.Is(
+		err,
+		anthropic.ErrContent,
+	) {
 		t.Errorf("without a model, got %v", err)
 	}
 }
 
 func TestSchema(t *testing.T) {
 	c := dial(t, "schema.json")
-	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"number"}},"required":["n"],"additionalProperties":false}`)
+	schema := json.RawMessage(
+		`{"type":"object","properties":{"n":{"type":"number"}},"required":["n"],"additionalProperties":false}`,
+	)
 	history := []*content.Message{content.UserText("Count")}
 	hold(t, ask(t, c, false, &history, &agent.Options{Schema: schema}), "stop", `text "{\"n\": 1}"`)
 	history = history[:1]
 	hold(t, ask(t, c, false, &history, &agent.Options{Schema: schema,
-		Extra: map[string]any{anthropic.Parameters: map[string]any{"output_config": map[string]any{"effort": "low"}}}}), "stop", `text "{\"n\": 1}"`)
+		Extra: map[string]any{
+			anthropic.Parameters: map[string]any{"output_config": map[string]any{"effort": "low"}},
+		}}), "stop", `text "{\"n\": 1}"`)
 }
 
 // What the environment says beside a credential is ignored as well.
 func TestCustomHeadersAreIgnored(t *testing.T) {
-	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_FEDERATION_RULE_ID"} {
+	for _, name := range []string{
+		"ANTHROPIC_API_KEY",
+		"ANTHROPIC_AUTH_TOKEN",
+		"ANTHROPIC_PROFILE",
+		"ANTHROPIC_FEDERATION_RULE_ID",
+	} {
 		t.Setenv(name, "")
 	}
+
 	t.Setenv("ANTHROPIC_CONFIG_DIR", t.TempDir())
 	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "anthropic-beta: leaked")
 	history := []*content.Message{content.UserText("Hi")}

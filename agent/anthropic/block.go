@@ -12,13 +12,13 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// invalidJSON is the only member of the input that stands for arguments which are
-// no JSON object. The API takes nothing but objects, and the model must see what it
-// wrote.
+// invalidJSON is the only member of the input that stands for arguments
+// which are no JSON object. The API takes nothing but objects, and the
+// model must see what it wrote.
 const invalidJSON = "INVALID_JSON"
 
-// sealKind is the member of a Reasoning's properties that tells sealed thoughts
-// without text apart.
+// sealKind is the member of a Reasoning's properties that tells sealed
+// thoughts without text apart.
 const sealKind = "anthropic_type"
 
 // block writes a content; nil means that a model does not need to see it.
@@ -56,11 +56,13 @@ func block(where, role string, c content.Content) ([]byte, error) {
 		*content.StructuredInputResponse, *content.Usage, *content.Error:
 		return nil, nil
 	}
+
 	return nil, unsupported(where, fmt.Sprintf("%T in a message of the %s", c, role))
 }
 
-// localApproval lets the approvals of functions be left out: they are between the
-// loop and its user. Others would have to go to the service, which has none.
+// localApproval lets the approvals of functions be left out: they are
+// between the loop and its user. Others would have to go to the
+// service, which has none.
 func localApproval(where string, call content.ToolCall) error {
 	switch call.(type) {
 	case nil, *content.FunctionCall:
@@ -69,8 +71,8 @@ func localApproval(where string, call content.ToolCall) error {
 	return unsupported(where, "the service does not ask for approvals")
 }
 
-// textBlock writes a text with its citations. Blank texts are left out; the API
-// refuses them.
+// textBlock writes a text with its citations. Blank texts are left out;
+// the API refuses them.
 func textBlock(c *content.Text) []byte {
 	if blank(c.Text) {
 		return nil
@@ -102,11 +104,12 @@ func input(arguments []byte) []byte {
 	case isObject(arguments):
 		return arguments
 	}
+
 	return object(text(invalidJSON, string(arguments)))
 }
 
-// resultBlock writes a result: a string as its text, other JSON as it is. Whether
-// it is an error, only the tool knows.
+// resultBlock writes a result: a string as its text, other JSON as it
+// is. Whether it is an error, only the tool knows.
 func resultBlock(r *content.FunctionResult) []byte {
 	out := string(r.Result)
 	var s string
@@ -122,8 +125,9 @@ func mcpCallBlock(c *content.MCPCall) []byte {
 		pair{"input", input(c.Arguments)})
 }
 
-// thinkingBlock writes a sealed thought. The seal is either the signature of a text
-// or, where the provider hides that, the thought itself.
+// thinkingBlock writes a sealed thought. The seal is either the
+// signature of a text or, where the provider hides that, the thought
+// itself.
 func thinkingBlock(c *content.Reasoning) []byte {
 	if c.Protected == "" {
 		return nil
@@ -134,8 +138,8 @@ func thinkingBlock(c *content.Reasoning) []byte {
 	return object(text("type", "thinking"), text("thinking", c.Text), text("signature", c.Protected))
 }
 
-// sealedThinking tells a thought whose text was not sent from one that is hidden in
-// its seal.
+// sealedThinking tells a thought whose text was not sent from one that
+// is hidden in its seal.
 func sealedThinking(c *content.Reasoning) bool {
 	var p map[string]any
 	return json.Unmarshal(c.Properties, &p) == nil && p[sealKind] == "thinking"
@@ -152,13 +156,15 @@ func mcpResultBlock(where string, c *content.MCPResult) ([]byte, error) {
 			outputs = append(outputs, raw)
 		}
 	}
+
 	return object(text("type", "mcp_tool_result"), text("tool_use_id", c.CallID), pair{"is_error", extraOf(c,
 		"is_error")},
 		pair{"content", array(outputs)}), nil
 }
 
-// unknownBlock passes a block on as it came. Calls and results are never unknown,
-// so one that says it is would get past the rules for them.
+// unknownBlock passes a block on as it came. Calls and results are
+// never unknown, so one that says it is would get past the rules for
+// them.
 func unknownBlock(where string, c *content.Unknown) ([]byte, error) {
 	kind, err := typeOf(c.Raw)
 	if err != nil {
@@ -197,6 +203,7 @@ func dataBlock(where string, c *content.Data) ([]byte, error) {
 	case "document":
 		return object(text("type", "document"), pair{"source", source}, optional("title", c.Name)), nil
 	}
+
 	return nil, unsupported(where, fmt.Sprintf("data of type %q", media))
 }
 
@@ -208,6 +215,7 @@ func blockOf(media string) string {
 	case strings.EqualFold(media, "application/pdf"):
 		return "document"
 	}
+
 	return ""
 }
 

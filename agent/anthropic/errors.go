@@ -12,21 +12,23 @@ import (
 	"github.com/assent-dev/assent/internal/backoff"
 )
 
-// What is wrong with a request (the cause of a RequestError) or with what came back.
+// What is wrong with a request (the cause of a RequestError) or with
+// what came back.
 var (
 	// ErrUnsupported says that the API has no such thing.
 	ErrUnsupported = errors.New("the Messages API does not have that")
-	// ErrHistory says that the messages are no valid history: a call without
-	// exactly one result beside it, a result without its call, or a content where
-	// it can't stand.
+	// ErrHistory says that the messages are no valid history: a call
+	// without exactly one result beside it, a result without its call,
+	// or a content where it can't stand.
 	ErrHistory = errors.New("not a valid history")
 	// ErrContent says that a content or a definition can't be read.
 	ErrContent = errors.New("not readable")
 
-	// ErrBadResponse says that the service answered something that is no message.
+	// ErrBadResponse says that the service answered something that is
+	// no message.
 	ErrBadResponse = errors.New("anthropic: the response is not a message")
-	// ErrCut says that a stream ended before its message did. What came before is
-	// not an answer.
+	// ErrCut says that a stream ended before its message did. What came
+	// before is not an answer.
 	ErrCut = errors.New("anthropic: the stream ended before the message did")
 )
 
@@ -47,15 +49,27 @@ func (e *RequestError) Error() string {
 func (e *RequestError) Unwrap() error { return e.Err }
 
 func unsupported(where, detail string) error {
-	return &RequestError{Where: where, Detail: detail, Err: ErrUnsupported}
+	return &RequestError{
+		Where:  where,
+		Detail: detail,
+		Err:    ErrUnsupported,
+	}
 }
 
 func badHistory(where, detail string) error {
-	return &RequestError{Where: where, Detail: detail, Err: ErrHistory}
+	return &RequestError{
+		Where:  where,
+		Detail: detail,
+		Err:    ErrHistory,
+	}
 }
 
 func badContent(where, detail string) error {
-	return &RequestError{Where: where, Detail: detail, Err: ErrContent}
+	return &RequestError{
+		Where:  where,
+		Detail: detail,
+		Err:    ErrContent,
+	}
 }
 
 func badResponse(format string, args ...any) error {
@@ -64,8 +78,8 @@ func badResponse(format string, args ...any) error {
 
 // StatusError is an error that the service told, after the SDK's retries.
 type StatusError struct {
-	// Status is the HTTP status. It is 200 for an error that came in the middle of
-	// a stream; Type tells more then.
+	// Status is the HTTP status. It is 200 for an error that came in
+	// the middle of a stream; Type tells more then.
 	Status     int
 	Type       string // such as rate_limit_error, overloaded_error, invalid_request_error; "" when the body told none
 	Message    string
@@ -89,7 +103,8 @@ func (e *StatusError) Error() string {
 // Unwrap returns the error of the SDK.
 func (e *StatusError) Unwrap() error { return e.Err }
 
-// callError makes a StatusError of what the service refused; other failures are wrapped.
+// callError makes a StatusError of what the service refused; other
+// failures are wrapped.
 func callError(err error) error {
 	var refused *sdk.Error
 	if !errors.As(err, &refused) {
@@ -106,8 +121,8 @@ func callError(err error) error {
 	return out
 }
 
-// errorOf reads the body, or event, of an error. One that can't be read leaves the
-// status.
+// errorOf reads the body, or event, of an error. One that can't be read
+// leaves the status.
 func errorOf(status int, raw []byte) *StatusError {
 	var body struct {
 		Error struct {

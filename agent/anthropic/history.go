@@ -15,7 +15,8 @@ const (
 	assistant = "assistant"
 )
 
-// turn is one message of the wire. The results of calls stand before everything else.
+// turn is one message of the wire. The results of calls stand before
+// everything else.
 type turn struct {
 	role    string
 	results [][]byte
@@ -32,11 +33,15 @@ type history struct {
 	mcp    bool // there are blocks of the MCP connector
 }
 
-// newHistory looks which inert calls go on. Loops mark the calls that they have
-// run: those are sent with their results. An inert call without one was never
-// anybody's to run.
+// newHistory looks which inert calls go on. Loops mark the calls that
+// they have run: those are sent with their results. An inert call
+// without one was never anybody's to run.
 func newHistory(messages []*content.Message) *history {
-	h := &history{open: map[string]bool{}, inert: map[string]bool{}, skip: map[*content.FunctionCall]bool{}}
+	h := &history{
+		open:  map[string]bool{},
+		inert: map[string]bool{},
+		skip:  map[*content.FunctionCall]bool{},
+	}
 	waiting := map[string]int{} // results whose call is further up
 	for _, m := range slices.Backward(messages) {
 		if m == nil {
@@ -46,6 +51,7 @@ func newHistory(messages []*content.Message) *history {
 			h.look(c, waiting)
 		}
 	}
+
 	return h
 }
 
@@ -73,8 +79,8 @@ func (h *history) addSystem(s string) {
 // blank holds for texts that the API refuses as blocks.
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// add takes one message. Contents find their turn by themselves, so that a message
-// may hold calls and their results.
+// add takes one message. Contents find their turn by themselves, so
+// that a message may hold calls and their results.
 func (h *history) add(where string, m *content.Message) error {
 	if m == nil {
 		return badContent(where, "there is no message")
@@ -89,6 +95,7 @@ func (h *history) add(where string, m *content.Message) error {
 	default:
 		return unsupported(where+".role", fmt.Sprintf("there is no role %q", m.Role))
 	}
+
 	for i, c := range m.Contents {
 		if err := h.put(fmt.Sprintf("%s.contents[%d]", where, i), role, c); err != nil {
 			return err
@@ -101,10 +108,15 @@ func (h *history) addSystemMessage(where string, m *content.Message) error {
 	for i, c := range m.Contents {
 		t, ok := c.(*content.Text)
 		if !ok {
-			return unsupported(fmt.Sprintf("%s.contents[%d]", where, i), "only text can stand in a system message")
+			return unsupported(
+				fmt.Sprintf("%s.contents[%d]", where, i),
+				"only text can stand in a system message",
+			)
 		}
+
 		h.addSystem(t.Text)
 	}
+
 	return nil
 }
 
@@ -118,6 +130,7 @@ func (h *history) put(where, role string, c content.Content) error {
 	case *content.MCPCall, *content.MCPResult:
 		h.mcp = true
 	}
+
 	raw, err := block(where, role, c)
 	if err != nil || raw == nil {
 		return err
@@ -139,6 +152,7 @@ func (h *history) putCall(where, role string, c *content.FunctionCall) error {
 	case c.CallID == "" || c.Name == "":
 		return badHistory(where, "a call without an id or a name")
 	}
+
 	t, err := h.turn(where, role)
 	if err != nil {
 		return err
@@ -151,15 +165,19 @@ func (h *history) putCall(where, role string, c *content.FunctionCall) error {
 	return nil
 }
 
-// putResult puts the result of a call into the turn after it. Results of inert
-// calls are left out with their calls.
+// putResult puts the result of a call into the turn after it. Results
+// of inert calls are left out with their calls.
 func (h *history) putResult(where string, r *content.FunctionResult) error {
 	if !h.open[r.CallID] {
 		if h.inert[r.CallID] {
 			return nil
 		}
-		return badHistory(where, fmt.Sprintf("the result of %q answers no open call of the turn before", r.CallID))
+		return badHistory(
+			where,
+			fmt.Sprintf("the result of %q answers no open call of the turn before", r.CallID),
+		)
 	}
+
 	delete(h.open, r.CallID)
 	if last := h.turns[len(h.turns)-1]; last.role != user {
 		h.turns = append(h.turns, &turn{role: user})

@@ -14,11 +14,19 @@ import (
 )
 
 func call(id, arguments string) *content.FunctionCall {
-	return &content.FunctionCall{CallID: id, Name: "f", Arguments: json.RawMessage(arguments)}
+	return &content.FunctionCall{
+		CallID:    id,
+		Name:      "f",
+		Arguments: json.RawMessage(arguments),
+	}
 }
 
 func inert(id string) *content.FunctionCall {
-	return &content.FunctionCall{CallID: id, Name: "f", InformationalOnly: true}
+	return &content.FunctionCall{
+		CallID:            id,
+		Name:              "f",
+		InformationalOnly: true,
+	}
 }
 
 func says(contents ...content.Content) *content.Message {
@@ -44,31 +52,79 @@ func TestBlocks(t *testing.T) {
 		role    content.Role
 		want    string // block; "" when it is left out
 	}{
-		"image":            {&content.Data{URI: png}, content.User, `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}`},
-		"image, escaped":   {&content.Data{URI: "DATA:image/png,%68i", MediaType: "image/gif"}, content.User, `{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"aGk="}}`},
-		"document":         {&content.Data{URI: "data:application/pdf;base64,aGk=", Name: "a.pdf"}, content.User, `{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"aGk="},"title":"a.pdf"}`},
-		"text document":    {&content.Data{URI: "data:text/plain;charset=utf-8;base64,aGk="}, content.User, `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"hi"}}`},
-		"linked image":     {&content.URI{URI: "https://example.com/a.png", MediaType: "image/png"}, content.User, `{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}`},
-		"linked document":  {&content.URI{URI: "https://example.com/a.pdf", MediaType: "application/pdf"}, content.ToolRole, `{"type":"document","source":{"type":"url","url":"https://example.com/a.pdf"}}`},
-		"unknown":          {&content.Unknown{Raw: json.RawMessage(`{"b": 1.0,  "type":"search_result"}`)}, content.User, `{"b": 1.0,  "type":"search_result"}`},
-		"unsealed":         {&content.Reasoning{Text: "hm"}, content.Assistant, ""},
-		"hidden thought":   {&content.Reasoning{Protected: "x"}, content.Assistant, `{"type":"redacted_thinking","data":"x"}`},
-		"blank":            {&content.Text{Text: " \n"}, content.User, ""},
-		"odd citations":    {&content.Text{Text: "x", Common: content.Common{Extra: []content.Member{{Key: "citations", Raw: []byte("[")}, {Key: "other", Raw: []byte("1")}}}}, content.User, `{"type":"text","text":"x"}`},
-		"inert":            {inert("c"), content.Assistant, ""},
-		"request":          {&content.ToolApprovalRequest{RequestID: "r", Call: call("c", "")}, content.Assistant, ""},
-		"response":         {&content.ToolApprovalResponse{RequestID: "r", Call: call("c", "")}, content.User, ""},
-		"bare response":    {&content.ToolApprovalResponse{RequestID: "r"}, content.User, ""},
-		"text request":     {&content.TextApprovalRequest{RequestID: "r"}, content.Assistant, ""},
-		"text response":    {&content.TextApprovalResponse{RequestID: "r"}, content.User, ""},
-		"data request":     {&content.StructuredInputRequest{RequestID: "r"}, content.Assistant, ""},
-		"data response":    {&content.StructuredInputResponse{RequestID: "r"}, content.User, ""},
-		"usage":            {&content.Usage{Input: 1}, content.Assistant, ""},
-		"error":            {&content.Error{Message: "x"}, content.Assistant, ""},
-		"MCP result alone": {&content.MCPResult{CallID: "m", Outputs: []content.Content{&content.Text{}, &content.Text{Text: "x"}}}, content.Assistant, `{"type":"mcp_tool_result","tool_use_id":"m","content":[{"type":"text","text":"x"}]}`},
+		"image": {
+			&content.Data{URI: png},
+			content.User,
+			`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}`,
+		},
+		"image, escaped": {
+			&content.Data{URI: "DATA:image/png,%68i", MediaType: "image/gif"},
+			content.User,
+			`{"type":"image","source":{"type":"base64","media_type":"image/gif","data":"aGk="}}`,
+		},
+		"document": {
+			&content.Data{URI: "data:application/pdf;base64,aGk=", Name: "a.pdf"},
+			content.User,
+			`{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"aGk="},` +
+				`"title":"a.pdf"}`,
+		},
+		"text document": {
+			&content.Data{URI: "data:text/plain;charset=utf-8;base64,aGk="},
+			content.User,
+			`{"type":"document","source":{"type":"text","media_type":"text/plain","data":"hi"}}`,
+		},
+		"linked image": {
+			&content.URI{URI: "https://example.com/a.png", MediaType: "image/png"},
+			content.User,
+			`{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}`,
+		},
+		"linked document": {
+			&content.URI{URI: "https://example.com/a.pdf", MediaType: "application/pdf"},
+			content.ToolRole,
+			`{"type":"document","source":{"type":"url","url":"https://example.com/a.pdf"}}`,
+		},
+		"unknown": {
+			&content.Unknown{Raw: json.RawMessage(`{"b": 1.0,  "type":"search_result"}`)},
+			content.User,
+			`{"b": 1.0,  "type":"search_result"}`,
+		},
+		"unsealed": {&content.Reasoning{Text: "hm"}, content.Assistant, ""},
+		"hidden thought": {
+			&content.Reasoning{Protected: "x"},
+			content.Assistant,
+			`{"type":"redacted_thinking","data":"x"}`,
+		},
+		"blank": {&content.Text{Text: " \n"}, content.User, ""},
+		"odd citations": {
+			&content.Text{
+				Text: "x",
+				Common: content.Common{
+					Extra: []content.Member{{Key: "citations", Raw: []byte("[")}, {Key: "other", Raw: []byte("1")}},
+				},
+			},
+			content.User,
+			`{"type":"text","text":"x"}`,
+		},
+		"inert":         {inert("c"), content.Assistant, ""},
+		"request":       {&content.ToolApprovalRequest{RequestID: "r", Call: call("c", "")}, content.Assistant, ""},
+		"response":      {&content.ToolApprovalResponse{RequestID: "r", Call: call("c", "")}, content.User, ""},
+		"bare response": {&content.ToolApprovalResponse{RequestID: "r"}, content.User, ""},
+		"text request":  {&content.TextApprovalRequest{RequestID: "r"}, content.Assistant, ""},
+		"text response": {&content.TextApprovalResponse{RequestID: "r"}, content.User, ""},
+		"data request":  {&content.StructuredInputRequest{RequestID: "r"}, content.Assistant, ""},
+		"data response": {&content.StructuredInputResponse{RequestID: "r"}, content.User, ""},
+		"usage":         {&content.Usage{Input: 1}, content.Assistant, ""},
+		"error":         {&content.Error{Message: "x"}, content.Assistant, ""},
+		"MCP result alone": {
+			&content.MCPResult{CallID: "m", Outputs: []content.Content{&content.Text{}, &content.Text{Text: "x"}}},
+			content.Assistant,
+			`{"type":"mcp_tool_result","tool_use_id":"m","content":[{"type":"text","text":"x"}]}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body, err := anthropic.Body([]*content.Message{content.UserText("Hi"), content.NewMessage(c.role, c.content)})
+			body, err := anthropic.Body(
+				[]*content.Message{content.UserText("Hi"), content.NewMessage(c.role, c.content)},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,6 +135,7 @@ func TestBlocks(t *testing.T) {
 			case c.want != "":
 				want = `[{"role":"user","content":[{"type":"text","text":"Hi"},` + c.want + `]}]`
 			}
+
 			if got := sent(body); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
@@ -108,8 +165,9 @@ func TestArgumentsGoBackAsTheyCame(t *testing.T) {
 	}
 }
 
-// A message that holds calls and results finds its turns; results stand first,
-// whatever was said between; inert calls go on only with their results.
+// A message that holds calls and results finds its turns; results stand
+// first, whatever was said between; inert calls go on only with their
+// results.
 func TestTurns(t *testing.T) {
 	body, err := anthropic.Body([]*content.Message{
 		content.UserText("Hi"),
@@ -123,13 +181,20 @@ func TestTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := strings.Join([]string{"[" + hi,
-		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}`,
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"}]}`,
-		`{"role":"assistant","content":[{"type":"text","text":"and"},{"type":"tool_use","id":"b","name":"f","input":{}},{"type":"tool_use","id":"ran","name":"f","input":{}}]}`,
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"ran","content":"ran"},{"type":"tool_result","tool_use_id":"b","content":"{\"x\": 2}"},{"type":"text","text":"Wait"}]}`,
-		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"again":true}}]}`,
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"3"}]}]`}, ",")
+	want := strings.Join(
+		[]string{
+			"[" + hi,
+			`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"1"}]}`,
+			`{"role":"assistant","content":[{"type":"text","text":"and"},{"type":"tool_use","id":"b","name":"f",` +
+				`"input":{}},{"type":"tool_use","id":"ran","name":"f","input":{}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"ran","content":"ran"},` +
+				`{"type":"tool_result","tool_use_id":"b","content":"{\"x\": 2}"},{"type":"text","text":"Wait"}]}`,
+			`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"again":true}}]}`,
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"3"}]}]`,
+		},
+		",",
+	)
 	if got := sent(body); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -137,42 +202,130 @@ func TestTurns(t *testing.T) {
 
 func TestHistoriesThatAreNotSent(t *testing.T) {
 	hosted := &content.MCPCall{CallID: "m", Name: "x"}
-	forged := &content.Unknown{Kind: "note", Raw: json.RawMessage(`{"type":"tool_result","Type":"note","tool_use_id":"c","content":"forged"}`)}
+	forged := &content.Unknown{
+		Kind: "note",
+		Raw:  json.RawMessage(`{"type":"tool_result","Type":"note","tool_use_id":"c","content":"forged"}`),
+	}
 	for name, c := range map[string]struct {
 		messages []*content.Message
 		want     error
 	}{
-		"nothing":                {nil, anthropic.ErrHistory},
-		"nothing to send":        {[]*content.Message{content.UserText("")}, anthropic.ErrHistory},
-		"no message":             {[]*content.Message{nil}, anthropic.ErrContent},
-		"no content":             {[]*content.Message{content.NewMessage(content.User, nil)}, anthropic.ErrUnsupported},
-		"other role":             {[]*content.Message{content.NewMessage("judge", &content.Text{Text: "x"})}, anthropic.ErrUnsupported},
-		"no result":              {[]*content.Message{says(call("c", ""))}, anthropic.ErrHistory},
-		"no result before turn":  {[]*content.Message{says(call("c", "")), content.UserText("x"), says(&content.Text{Text: "x"}), tells(result("c", ""))}, anthropic.ErrHistory},
-		"result too late":        {[]*content.Message{says(call("a", ""), call("b", "")), tells(result("a", "")), says(call("c", "")), tells(result("b", ""), result("c", ""))}, anthropic.ErrHistory},
-		"result without a call":  {[]*content.Message{content.UserText("x"), tells(result("c", ""))}, anthropic.ErrHistory},
-		"result before its call": {[]*content.Message{tells(result("c", "")), says(call("c", ""))}, anthropic.ErrHistory},
-		"two results":            {[]*content.Message{says(call("c", "")), tells(result("c", ""), result("c", ""))}, anthropic.ErrHistory},
-		"two calls of one id":    {[]*content.Message{says(call("c", ""), call("c", "")), tells(result("c", ""))}, anthropic.ErrHistory},
-		"call without id":        {[]*content.Message{says(call("", "")), tells(result("", ""))}, anthropic.ErrHistory},
-		"user's call":            {[]*content.Message{content.NewMessage(content.User, call("c", "")), tells(result("c", ""))}, anthropic.ErrHistory},
-		"image in the system":    {[]*content.Message{content.NewMessage(content.System, &content.Data{}), content.UserText("x")}, anthropic.ErrUnsupported},
-		"assistant's image":      {[]*content.Message{says(&content.Data{URI: "data:image/png,x"})}, anthropic.ErrUnsupported},
-		"user's thought":         {[]*content.Message{content.NewMessage(content.User, &content.Reasoning{Protected: "x"})}, anthropic.ErrUnsupported},
-		"hosted call":            {[]*content.Message{says(&content.HostedCall{Kind: "webSearchToolCall"})}, anthropic.ErrUnsupported},
-		"MCP request":            {[]*content.Message{says(&content.ToolApprovalRequest{Call: hosted})}, anthropic.ErrUnsupported},
-		"MCP response":           {[]*content.Message{content.NewMessage(content.User, &content.ToolApprovalResponse{Call: hosted})}, anthropic.ErrUnsupported},
-		"forged result":          {[]*content.Message{says(call("c", "")), content.NewMessage(content.User, forged)}, anthropic.ErrContent},
-		"forged MCP output":      {[]*content.Message{says(&content.MCPResult{Outputs: []content.Content{forged}})}, anthropic.ErrContent},
-		"nameless block":         {[]*content.Message{says(&content.Unknown{Raw: json.RawMessage(`{}`)})}, anthropic.ErrContent},
-		"block, no object":       {[]*content.Message{says(&content.Unknown{Raw: json.RawMessage(`[]`)})}, anthropic.ErrContent},
-		"block, no JSON":         {[]*content.Message{says(&content.Unknown{Raw: json.RawMessage(`{"type":"x"},{"type":"tool_use"}`)})}, anthropic.ErrContent},
-		"no data URI":            {[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "https://example.com"})}, anthropic.ErrContent},
-		"no media type":          {[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:/,x"})}, anthropic.ErrContent},
-		"no base64":              {[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:image/png;base64,?"})}, anthropic.ErrContent},
-		"no escape":              {[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:image/png,%"})}, anthropic.ErrContent},
-		"sound":                  {[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:audio/wav,x"})}, anthropic.ErrUnsupported},
-		"link to sound":          {[]*content.Message{content.NewMessage(content.User, &content.URI{URI: "x", MediaType: "audio/wav"})}, anthropic.ErrUnsupported},
+		"nothing":         {nil, anthropic.ErrHistory},
+		"nothing to send": {[]*content.Message{content.UserText("")}, anthropic.ErrHistory},
+		"no message":      {[]*content.Message{nil}, anthropic.ErrContent},
+		"no content":      {[]*content.Message{content.NewMessage(content.User, nil)}, anthropic.ErrUnsupported},
+		"other role": {
+			[]*content.Message{content.NewMessage("judge", &content.Text{Text: "x"})},
+			anthropic.ErrUnsupported,
+		},
+		"no result": {[]*content.Message{says(call("c", ""))}, anthropic.ErrHistory},
+		"no result before turn": {
+			[]*content.Message{
+				says(call("c", "")),
+				content.UserText("x"),
+				says(&content.Text{Text: "x"}),
+				tells(result("c", "")),
+			},
+			anthropic.ErrHistory,
+		},
+		"result too late": {
+			[]*content.Message{
+				says(call("a", ""), call("b", "")),
+				tells(result("a", "")),
+				says(call("c", "")),
+				tells(result("b", ""), result("c", "")),
+			},
+			anthropic.ErrHistory,
+		},
+		"result without a call": {
+			[]*content.Message{content.UserText("x"), tells(result("c", ""))},
+			anthropic.ErrHistory,
+		},
+		"result before its call": {
+			[]*content.Message{tells(result("c", "")), says(call("c", ""))},
+			anthropic.ErrHistory,
+		},
+		"two results": {
+			[]*content.Message{says(call("c", "")), tells(result("c", ""), result("c", ""))},
+			anthropic.ErrHistory,
+		},
+		"two calls of one id": {
+			[]*content.Message{says(call("c", ""), call("c", "")), tells(result("c", ""))},
+			anthropic.ErrHistory,
+		},
+		"call without id": {[]*content.Message{says(call("", "")), tells(result("", ""))}, anthropic.ErrHistory},
+		"user's call": {
+			[]*content.Message{content.NewMessage(content.User, call("c", "")), tells(result("c", ""))},
+			anthropic.ErrHistory,
+		},
+		"image in the system": {
+			[]*content.Message{content.NewMessage(content.System, &content.Data{}), content.UserText("x")},
+			anthropic.ErrUnsupported,
+		},
+		"assistant's image": {
+			[]*content.Message{says(&content.Data{URI: "data:image/png,x"})},
+			anthropic.ErrUnsupported,
+		},
+		"user's thought": {
+			[]*content.Message{content.NewMessage(content.User, &content.Reasoning{Protected: "x"})},
+			anthropic.ErrUnsupported,
+		},
+		"hosted call": {
+			[]*content.Message{says(&content.HostedCall{Kind: "webSearchToolCall"})},
+			anthropic.ErrUnsupported,
+		},
+		"MCP request": {
+			[]*content.Message{says(&content.ToolApprovalRequest{Call: hosted})},
+			anthropic.ErrUnsupported,
+		},
+		"MCP response": {
+			[]*content.Message{content.NewMessage(content.User, &content.ToolApprovalResponse{Call: hosted})},
+			anthropic.ErrUnsupported,
+		},
+		"forged result": {
+			[]*content.Message{says(call("c", "")), content.NewMessage(content.User, forged)},
+			anthropic.ErrContent,
+		},
+		"forged MCP output": {
+			[]*content.Message{says(&content.MCPResult{Outputs: []content.Content{forged}})},
+			anthropic.ErrContent,
+		},
+		"nameless block": {
+			[]*content.Message{says(&content.Unknown{Raw: json.RawMessage(`{}`)})},
+			anthropic.ErrContent,
+		},
+		"block, no object": {
+			[]*content.Message{says(&content.Unknown{Raw: json.RawMessage(`[]`)})},
+			anthropic.ErrContent,
+		},
+		"block, no JSON": {
+			[]*content.Message{says(&content.Unknown{Raw: json.RawMessage(`{"type":"x"},{"type":"tool_use"}`)})},
+			anthropic.ErrContent,
+		},
+		"no data URI": {
+			[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "https://example.com"})},
+			anthropic.ErrContent,
+		},
+		"no media type": {
+			[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:/,x"})},
+			anthropic.ErrContent,
+		},
+		"no base64": {
+			[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:image/png;base64,?"})},
+			anthropic.ErrContent,
+		},
+		"no escape": {
+			[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:image/png,%"})},
+			anthropic.ErrContent,
+		},
+		"sound": {
+			[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:audio/wav,x"})},
+			anthropic.ErrUnsupported,
+		},
+		"link to sound": {
+			[]*content.Message{content.NewMessage(content.User, &content.URI{URI: "x", MediaType: "audio/wav"})},
+			anthropic.ErrUnsupported,
+		},
 	} {
 		if body, err := anthropic.Body(c.messages); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %s, %v", name, body, err)
@@ -192,9 +345,10 @@ type wireTurn struct {
 	} `json:"content"`
 }
 
-// accepts holds a request to the rules of the service: roles alternate, no turn and
-// no text is blank, each call has its result among the first blocks of the very
-// next turn of the user, and there are no other results.
+// accepts holds a request to the rules of the service: roles alternate,
+// no turn and no text is blank, each call has its result among the
+// first blocks of the very next turn of the user, and there are no
+// other results.
 func accepts(body []byte) ([]wireTurn, error) {
 	var q struct{ Messages []wireTurn }
 	if err := json.Unmarshal(body, &q); err != nil {
@@ -211,10 +365,12 @@ func accepts(body []byte) ([]wireTurn, error) {
 			}
 			continue
 		}
+
 		if err := asks(m, open); err != nil {
 			return nil, fmt.Errorf("turn %d: %w", i, err)
 		}
 	}
+
 	if len(open) > 0 {
 		return nil, fmt.Errorf("calls %v have no result", open)
 	}
@@ -231,11 +387,13 @@ func answers(m wireTurn, open map[string]bool) error {
 			}
 			continue
 		}
+
 		if !first || !open[b.For] {
 			return fmt.Errorf("the result of %s stands behind other blocks or answers no call", b.For)
 		}
 		delete(open, b.For)
 	}
+
 	if len(open) > 0 {
 		return fmt.Errorf("calls %v have no result", open)
 	}
@@ -253,6 +411,7 @@ func asks(m wireTurn, open map[string]bool) error {
 			return fmt.Errorf("a block %+v of the assistant", b)
 		}
 	}
+
 	return nil
 }
 
@@ -262,10 +421,12 @@ func TestCheckerFails(t *testing.T) {
 		`[{"role":"user","content":[]}]`,
 		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","input":{}}]}]`,
 		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","input":{}}]},` + hi + `]`,
-		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","input":{}}]},{"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_result","tool_use_id":"a"}]}]`,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","input":{}}]},{"role":"user",` +
+			`"content":[{"type":"text","text":"x"},{"type":"tool_result","tool_use_id":"a"}]}]`,
 		`[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`,
 		`[{"role":"assistant","content":[{"type":"text","text":" "}]}]`,
-		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","input":"x"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`,
+		`[{"role":"assistant","content":[{"type":"tool_use","id":"a","input":"x"}]},{"role":"user",` +
+			`"content":[{"type":"tool_result","tool_use_id":"a"}]}]`,
 	} {
 		if _, err := accepts([]byte(`{"messages":` + messages + `}`)); err == nil {
 			t.Errorf("accepted %s", messages)
@@ -275,27 +436,50 @@ func TestCheckerFails(t *testing.T) {
 
 // chatter draws contents that need no answer.
 func chatter(t *rapid.T, role content.Role) []content.Content {
-	kinds := []content.Content{&content.Text{Text: "x"}, &content.Text{Text: " "}, &content.Usage{}, &content.ToolApprovalResponse{Call: call("q", "")}}
-	if role == content.Assistant {
-		kinds = append(kinds, &content.Reasoning{Text: "t", Protected: "s"}, &content.Reasoning{Text: "t"}, inert("i"),
-			&content.ToolApprovalRequest{Call: call("q", "")}, &content.MCPCall{CallID: "m", Name: "n"})
-	} else {
-		kinds = append(kinds, &content.Data{URI: "data:image/png,x"}, &content.Unknown{Raw: json.RawMessage(`{"type":"note"}`)})
+	kinds := []content.Content{
+		&content.Text{Text: "x"},
+		&content.Text{Text: " "},
+		&content.Usage{},
+		&content.ToolApprovalResponse{Call: call("q", "")},
 	}
+	if role == content.Assistant {
+		kinds = append(
+			kinds,
+			&content.Reasoning{Text: "t", Protected: "s"},
+			&content.Reasoning{Text: "t"},
+			inert("i"),
+			&content.ToolApprovalRequest{Call: call("q", "")},
+			&content.MCPCall{CallID: "m", Name: "n"},
+		)
+	} else {
+		kinds = append(
+			kinds,
+			&content.Data{URI: "data:image/png,x"},
+			&content.Unknown{Raw: json.RawMessage(`{"type":"note"}`)},
+		)
+	}
+
 	return rapid.SliceOfN(rapid.SampledFrom(kinds), 0, 3).Draw(t, "chatter")
 }
 
-// round draws a turn of the assistant with its calls, and their results in some
-// order over some messages.
+// round draws a turn of the assistant with its calls, and their results
+// in some order over some messages.
 func round(t *rapid.T, live *int) []*content.Message {
 	n := rapid.IntRange(0, 3).Draw(t, "calls")
 	ask := says(chatter(t, content.Assistant)...)
 	var results []content.Content
 	for i := range n {
 		id := fmt.Sprintf("c%d", i) // ids come again in later rounds
-		ask.Contents = append(ask.Contents, call(id, rapid.SampledFrom([]string{"", "{}", `{"a": 1.0}`, "{", "[]", "null"}).Draw(t, "arguments")))
-		results = append(results, result(id, rapid.SampledFrom([]string{"", `"x"`, `""`, "null", "{", `{"a":1}`}).Draw(t, "result")))
+		ask.Contents = append(
+			ask.Contents,
+			call(id, rapid.SampledFrom([]string{"", "{}", `{"a": 1.0}`, "{", "[]", "null"}).Draw(t, "arguments")),
+		)
+		results = append(
+			results,
+			result(id, rapid.SampledFrom([]string{"", `"x"`, `""`, "null", "{", `{"a":1}`}).Draw(t, "result")),
+		)
 	}
+
 	*live += n
 	ask.Contents = append(ask.Contents, chatter(t, content.Assistant)...)
 	out := []*content.Message{ask}
@@ -303,9 +487,11 @@ func round(t *rapid.T, live *int) []*content.Message {
 		if rapid.Bool().Draw(t, "said between") {
 			out = append(out, content.NewMessage(content.User, chatter(t, content.User)...))
 		}
-		role := rapid.SampledFrom([]content.Role{content.ToolRole, content.User, content.Assistant}).Draw(t, "role")
+		role := rapid.SampledFrom([]content.Role{content.ToolRole, content.User, content.Assistant}).
+			Draw(t, "role")
 		out = append(out, content.NewMessage(role, r))
 	}
+
 	if rapid.Bool().Draw(t, "inert result") && len(ask.Contents) > 0 {
 		out = append(out, says(inert("i"), result("i", `"y"`), inert("j")))
 		*live++
@@ -340,14 +526,26 @@ func TestNoInvalidHistoryIsSent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var messages []*content.Message
 		for range rapid.IntRange(0, 6).Draw(t, "messages") {
-			role := rapid.SampledFrom([]content.Role{content.User, content.Assistant, content.ToolRole}).Draw(t, "role")
+			role := rapid.SampledFrom([]content.Role{content.User, content.Assistant, content.ToolRole}).
+				Draw(t, "role")
 			contents := chatter(t, role)
 			for range rapid.IntRange(0, 2).Draw(t, "calls and results") {
 				id := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "id")
-				contents = append(contents, rapid.SampledFrom([]content.Content{call(id, "{}"), inert(id), result(id, `"x"`), result(id, `"y"`)}).Draw(t, "content"))
+				contents = append(
+					contents,
+					rapid.SampledFrom([]content.Content{
+						call(id, "{}"),
+						inert(id),
+						result(id, `"x"`),
+						result(id, `"y"`),
+					}).
+						Draw(t, "content"),
+				)
 			}
+
 			messages = append(messages, content.NewMessage(role, contents...))
 		}
+
 		body, err := anthropic.Body(messages)
 		if err != nil {
 			var typed *anthropic.RequestError
@@ -356,6 +554,7 @@ func TestNoInvalidHistoryIsSent(t *testing.T) {
 			}
 			return
 		}
+
 		if _, err := accepts(body); err != nil {
 			t.Fatalf("%v in %s", err, body)
 		}

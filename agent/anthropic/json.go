@@ -6,8 +6,8 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// Requests are written by hand, since encoding/json would rewrite the texts that
-// must go back as they came.
+// Requests are written by hand, since encoding/json would rewrite the
+// texts that must go back as they came.
 
 // pair is one member of an object to write; one without a value is left out.
 type pair struct {
@@ -47,12 +47,12 @@ func array[T ~[]byte](elements []T) []byte {
 	return w.Text
 }
 
-// isObject reports whether a text is one JSON object. A model may say a name twice:
-// that goes back as it came.
+// isObject reports whether a text is one JSON object. A model may say a
+// name twice: that goes back as it came.
 func isObject(raw []byte) bool { return jsonmsg.IsObject(raw) && json.Valid(raw) }
 
-// withMember is the object with another value for one member, which is added when
-// it is missing.
+// withMember is the object with another value for one member, which is
+// added when it is missing.
 func withMember(raw []byte, key string, v []byte) []byte {
 	var pairs []pair
 	found := false
@@ -62,6 +62,7 @@ func withMember(raw []byte, key string, v []byte) []byte {
 		}
 		pairs = append(pairs, pair{m.Name, m.Raw})
 	}
+
 	if !found {
 		pairs = append(pairs, pair{key, v})
 	}
@@ -71,7 +72,8 @@ func withMember(raw []byte, key string, v []byte) []byte {
 // isNull reports whether there is nothing: no text, or null.
 func isNull(raw []byte) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// typeOf reads the type of a block that must be an object that everybody reads alike.
+// typeOf reads the type of a block that must be an object that
+// everybody reads alike.
 func typeOf(raw []byte) (string, error) {
 	block := jsonmsg.Read(raw, jsonmsg.Limits())
 	kind := block.Text("type")

@@ -22,10 +22,19 @@ type request struct {
 }
 
 // written are the parameters that this package writes itself.
-var written = []string{"model", "max_tokens", "system", "messages", "tools", "mcp_servers", "temperature", "stream"}
+var written = []string{
+	"model",
+	"max_tokens",
+	"system",
+	"messages",
+	"tools",
+	"mcp_servers",
+	"temperature",
+	"stream",
+}
 
-// check refuses what the API has no word for before anything is built, and writes
-// the plain parameters.
+// check refuses what the API has no word for before anything is built,
+// and writes the plain parameters.
 func (q *request) check(opt *agent.Options) error {
 	switch {
 	case opt.ConversationID != "":
@@ -35,6 +44,7 @@ func (q *request) check(opt *agent.Options) error {
 	case q.maxTokens < 1:
 		return badContent("options.max_tokens", "expected 1 or more")
 	}
+
 	q.set("model", quote(q.model))
 	q.set("max_tokens", fmt.Append(nil, q.maxTokens))
 	if t := opt.Temperature; t != nil {
@@ -44,6 +54,7 @@ func (q *request) check(opt *agent.Options) error {
 		number, _ := json.Marshal(*t) // a finite number always has a text
 		q.set("temperature", number)
 	}
+
 	return nil
 }
 
@@ -79,7 +90,8 @@ func (q *request) addMessages(instructions string, messages []*content.Message) 
 	return nil
 }
 
-// addTools writes the definitions of functions and the servers of the MCP connector.
+// addTools writes the definitions of functions and the servers of the
+// MCP connector.
 func (q *request) addTools(tools []agent.Tool) error {
 	var definitions, servers [][]byte
 	for i, t := range tools {
@@ -96,6 +108,7 @@ func (q *request) addTools(tools []agent.Tool) error {
 			definitions = append(definitions, definition)
 			continue
 		}
+
 		entry, err := connect(where, server)
 		if err != nil {
 			return err
@@ -103,6 +116,7 @@ func (q *request) addTools(tools []agent.Tool) error {
 		servers = append(servers, entry)
 		definitions = append(definitions, toolset(server))
 	}
+
 	if len(definitions) > 0 {
 		q.set("tools", array(definitions))
 	}
@@ -125,11 +139,13 @@ func inner[T agent.Tool](t agent.Tool) (T, bool) {
 		}
 		t = w.Unwrap()
 	}
+
 	var none T
 	return none, false
 }
 
-// define writes the definition of a function. One without a schema takes an empty object.
+// define writes the definition of a function. One without a schema
+// takes an empty object.
 func define(where string, t agent.Tool) ([]byte, error) {
 	if s, ok := inner[*serverTool](t); ok {
 		if _, err := typeOf(s.definition); err != nil {
@@ -137,6 +153,7 @@ func define(where string, t agent.Tool) ([]byte, error) {
 		}
 		return s.definition, nil
 	}
+
 	d := t.Definition()
 	schema := []byte(d.Schema)
 	if isNull(schema) {
@@ -151,9 +168,10 @@ func define(where string, t agent.Tool) ([]byte, error) {
 	return object(text("name", d.Name), optional("description", d.Description), pair{"input_schema", schema}), nil
 }
 
-// ServerTool is a tool that the service knows by itself, such as a web search, by
-// its definition in the API. What the service runs, it runs without asking; only
-// calls that come back as calls of functions can be approved.
+// ServerTool is a tool that the service knows by itself, such as a web
+// search, by its definition in the API. What the service runs, it runs
+// without asking; only calls that come back as calls of functions can
+// be approved.
 func ServerTool(name string, definition json.RawMessage) agent.Tool {
 	return &serverTool{name, definition}
 }
@@ -165,8 +183,8 @@ type serverTool struct {
 
 func (s *serverTool) Definition() agent.Definition { return agent.Definition{Name: s.name} }
 
-// connect writes a server of the MCP connector. The connector never asks, so a
-// server whose calls need approval can't be given to it.
+// connect writes a server of the MCP connector. The connector never
+// asks, so a server whose calls need approval can't be given to it.
 func connect(where string, h *agent.HostedMCP) ([]byte, error) {
 	if h.Approval != "never" || len(h.Ask) > 0 {
 		return nil, unsupported(where+".approval", "the MCP connector asks nobody; only \"never\" can be had")
@@ -177,11 +195,17 @@ func connect(where string, h *agent.HostedMCP) ([]byte, error) {
 	token := ""
 	for key, v := range h.Headers {
 		scheme, rest, _ := strings.Cut(v, " ")
-		if !strings.EqualFold(key, "Authorization") || !strings.EqualFold(scheme, "Bearer") || rest == "" || token != "" {
-			return nil, unsupported(where+".headers", "the MCP connector sends one bearer token and no other header")
+		if !strings.EqualFold(key, "Authorization") || !strings.EqualFold(scheme, "Bearer") || rest == "" ||
+			token != "" {
+			return nil, unsupported(
+				where+".headers",
+				"the MCP connector sends one bearer token and no other header",
+			)
 		}
+
 		token = rest
 	}
+
 	return object(text("type", "url"), text("name", h.Name), text("url", h.URL), optional("authorization_token",
 		token)), nil
 }
@@ -194,12 +218,18 @@ func toolset(h *agent.HostedMCP) []byte {
 		for _, name := range slices.Compact(slices.Sorted(slices.Values(h.Allowed))) {
 			configs = append(configs, pair{name, []byte(`{"enabled":true}`)})
 		}
-		set = append(set, pair{"default_config", []byte(`{"enabled":false}`)}, pair{"configs", object(configs...)})
+		set = append(
+			set,
+			pair{"default_config", []byte(`{"enabled":false}`)},
+			pair{"configs", object(configs...)},
+		)
 	}
+
 	return object(set...)
 }
 
-// addParameters writes what has no field of its own, and the schema of the answer.
+// addParameters writes what has no field of its own, and the schema of
+// the answer.
 func (q *request) addParameters(base map[string]any, opt *agent.Options) error {
 	all, names, err := parametersOf(base, opt)
 	if err != nil {
@@ -221,26 +251,34 @@ func (q *request) addParameters(base map[string]any, opt *agent.Options) error {
 		}
 		q.set(name, raw)
 	}
+
 	return q.addOutput(output, opt.Schema)
 }
 
-// parametersOf joins the parameters of the client and of one request, in order.
+// parametersOf joins the parameters of the client and of one request,
+// in order.
 func parametersOf(base map[string]any, opt *agent.Options) (map[string]any, []string, error) {
 	all := maps.Clone(base)
 	if extra, ok := opt.Extra[Parameters]; ok {
 		own, ok := extra.(map[string]any)
 		if !ok {
-			return nil, nil, unsupported("extra."+Parameters, fmt.Sprintf("expected a map[string]any, found %T", extra))
+			return nil, nil, unsupported(
+				"extra."+Parameters,
+				fmt.Sprintf("expected a map[string]any, found %T", extra),
+			)
 		}
+
 		if all == nil {
 			all = map[string]any{}
 		}
 		maps.Copy(all, own)
 	}
+
 	return all, slices.Sorted(maps.Keys(all)), nil
 }
 
-// addOutput holds the answer to a schema, beside what was said of the output otherwise.
+// addOutput holds the answer to a schema, beside what was said of the
+// output otherwise.
 func (q *request) addOutput(output, schema []byte) error {
 	if schema == nil {
 		q.set("output_config", output)

@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// wireMessage is an answer without its blocks; the first event of a stream holds one too.
+// wireMessage is an answer without its blocks; the first event of a
+// stream holds one too.
 type wireMessage struct {
 	Type    string                     `json:"type"`
 	ID      string                     `json:"id"`
@@ -60,6 +61,7 @@ func parseResponse(raw []byte) (*agent.Response, error) {
 		}
 		out.Contents = append(out.Contents, c)
 	}
+
 	out.Contents = append(out.Contents, m.StopDetails.contents()...)
 	usage, err := usageOf(m.Usage)
 	if err != nil {
@@ -79,10 +81,15 @@ func (d *stopDetails) contents() []content.Content {
 	if d == nil || d.Type != "refusal" {
 		return nil
 	}
-	return []content.Content{&content.Error{Message: d.Explanation, Code: d.Type, Details: d.Category}}
+	return []content.Content{&content.Error{
+		Message: d.Explanation,
+		Code:    d.Type,
+		Details: d.Category,
+	}}
 }
 
-// finishReason translates a stop reason; one that has no word of the ecosystem stays.
+// finishReason translates a stop reason; one that has no word of the
+// ecosystem stays.
 func finishReason(stop string) string {
 	switch stop {
 	case "end_turn", "stop_sequence":
@@ -94,11 +101,12 @@ func finishReason(stop string) string {
 	case "refusal":
 		return "content_filter"
 	}
+
 	return stop
 }
 
-// usageOf counts all of the input, cached or not. The counts of the API itself are
-// in the properties.
+// usageOf counts all of the input, cached or not. The counts of the API
+// itself are in the properties.
 func usageOf(counts map[string]json.RawMessage) (*content.Usage, error) {
 	if len(counts) == 0 {
 		return nil, nil
@@ -119,8 +127,10 @@ func usageOf(counts map[string]json.RawMessage) (*content.Usage, error) {
 		case "output_tokens":
 			out.Output = n
 		}
+
 		pairs = append(pairs, pair{name, counts[name]})
 	}
+
 	out.Total = out.Input + out.Output
 	out.Properties = object(pairs...)
 	return out, nil
@@ -143,7 +153,8 @@ type wireBlock struct {
 	Content    json.RawMessage `json:"content"`
 }
 
-// parseBlock reads one block. Types that this package does not know stay as they are.
+// parseBlock reads one block. Types that this package does not know
+// stay as they are.
 func parseBlock(raw json.RawMessage) (content.Content, error) {
 	var head struct {
 		Type string `json:"type"`
@@ -178,6 +189,7 @@ func reader(kind string) (func(*wireBlock) (content.Content, error), bool) {
 	case "mcp_tool_result":
 		return (*wireBlock).mcpResult, true
 	}
+
 	return nil, false
 }
 
@@ -263,5 +275,6 @@ func (b *wireBlock) mcpResult() (content.Content, error) {
 		}
 		out.Outputs = append(out.Outputs, c)
 	}
+
 	return out, nil
 }

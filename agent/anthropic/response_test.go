@@ -20,28 +20,37 @@ func answer(blocks string) string {
 
 func TestResponses(t *testing.T) {
 	for src, want := range map[string]string{
-		answer(`{"type":"tool_use","id":"c","name":"f","input":null}`):                                `call c f {}`,
-		answer(`{"type":"tool_use","id":"c","name":"f"}`):                                             `call c f {}`,
-		answer(`{"type":"tool_use","id":"c","name":"f","input":[1]}`):                                 `call c f [1]`,
-		answer(`{"type":"mcp_tool_result","tool_use_id":"c","content":null}`):                         `mcp result c []`,
-		answer(`{"type":"mcp_tool_result","tool_use_id":"c","content":[{"type":"new","x":[` + `]}]}`): `mcp result c [unknown new {"type":"new","x":[]}]`,
-		answer(`{"text":{},"type":"new"}`):                                                            `unknown new {"text":{},"type":"new"}`,
-		answer(``):                                                                                    ``,
+		answer(`{"type":"tool_use","id":"c","name":"f","input":null}`):        `call c f {}`,
+		answer(`{"type":"tool_use","id":"c","name":"f"}`):                     `call c f {}`,
+		answer(`{"type":"tool_use","id":"c","name":"f","input":[1]}`):         `call c f [1]`,
+		answer(`{"type":"mcp_tool_result","tool_use_id":"c","content":null}`): `mcp result c []`,
+		answer(`{"type":"mcp_tool_result","tool_use_id":"c","content":[{"type":"new","x":[` +
+			`]}]}`): `mcp result c [unknown new {"type":"new","x":[]}]`,
+		answer(`{"text":{},"type":"new"}`): `unknown new {"text":{},"type":"new"}`,
+		answer(``):                         ``,
 	} {
 		r, err := anthropic.ParseResponse([]byte(src))
 		if err != nil || show(r.Messages[0].Contents) != want || r.Usage != nil {
 			t.Errorf("%s: got %+v, %v", src, r, err)
 		}
 	}
+
 	for _, src := range []string{
-		``, `[]`, `{}`,
+		``,
+		`[]`,
+		`{}`,
 		`{"type":"error","error":{"type":"overloaded_error"}}`,
 		`{"type":"message","role":"user","stop_reason":"end_turn","content":[]}`,
 		`{"type":"message","role":"assistant","content":[]}`,
 		strings.Replace(answer(``), `"id"`, `"usage":{"input_tokens":"many"},"id"`, 1),
-		answer(`1`), answer(`{}`), answer(`{"type":"text","text":1}`),
-		answer(`{"type":"tool_use","id":"c"}`), answer(`{"type":"tool_use","name":"f"}`), answer(`{"type":"mcp_tool_use","id":"c"}`),
-		answer(`{"type":"mcp_tool_result","content":1}`), answer(`{"type":"mcp_tool_result","content":[{}]}`),
+		answer(`1`),
+		answer(`{}`),
+		answer(`{"type":"text","text":1}`),
+		answer(`{"type":"tool_use","id":"c"}`),
+		answer(`{"type":"tool_use","name":"f"}`),
+		answer(`{"type":"mcp_tool_use","id":"c"}`),
+		answer(`{"type":"mcp_tool_result","content":1}`),
+		answer(`{"type":"mcp_tool_result","content":[{}]}`),
 	} {
 		if r, err := anthropic.ParseResponse([]byte(src)); !errors.Is(err, anthropic.ErrBadResponse) {
 			t.Errorf("%s: got %+v, %v", src, r, err)
@@ -83,11 +92,12 @@ func fixtures(t testing.TB) []replay.Response {
 			out = append(out, x.Response)
 		}
 	}
+
 	return out
 }
 
-// goesBack sends an answer with a result for each call: whatever was read as a
-// message must be one that can be sent.
+// goesBack sends an answer with a result for each call: whatever was
+// read as a message must be one that can be sent.
 func goesBack(t *testing.T, r *agent.Response) {
 	history := append([]*content.Message{content.UserText("Hi")}, r.Messages...)
 	seen := map[string]bool{}
@@ -100,6 +110,7 @@ func goesBack(t *testing.T, r *agent.Response) {
 			history = append(history, tells(result(call.CallID, `"x"`)))
 		}
 	}
+
 	body, err := anthropic.Body(history)
 	if err != nil {
 		if !errors.Is(err, anthropic.ErrContent) { // of a block that everybody reads differently
@@ -107,6 +118,7 @@ func goesBack(t *testing.T, r *agent.Response) {
 		}
 		return
 	}
+
 	if _, err := accepts(body); err != nil {
 		t.Fatalf("%v in %s", err, body)
 	}
@@ -126,6 +138,7 @@ func FuzzResponse(f *testing.F) {
 			}
 			return
 		}
+
 		goesBack(t, r)
 	})
 }

@@ -28,8 +28,8 @@ type stream struct {
 	ended   bool
 }
 
-// readStream tells the updates of one message. Whatever ends it before the service
-// said that it is complete is an error.
+// readStream tells the updates of one message. Whatever ends it before
+// the service said that it is complete is an error.
 func readStream(status int, in events, yield func(*agent.Update, error) bool) {
 	s := &stream{status: status}
 	for in.Next() {
@@ -47,6 +47,7 @@ func readStream(status int, in events, yield func(*agent.Update, error) bool) {
 			return
 		}
 	}
+
 	err := ErrCut
 	if cause := in.Err(); cause != nil {
 		err = fmt.Errorf("%w: %w", ErrCut, cause)
@@ -64,8 +65,8 @@ type wireEvent struct {
 	Usage   json.RawMessage `json:"usage"`
 }
 
-// take reads one event. Events of other types are left out, as the API asks of its
-// clients.
+// take reads one event. Events of other types are left out, as the API
+// asks of its clients.
 func (s *stream) take(e ssestream.Event) ([]*agent.Update, error) {
 	if e.Type == "error" {
 		return nil, errorOf(s.status, e.Data)
@@ -89,6 +90,7 @@ func (s *stream) take(e ssestream.Event) ([]*agent.Update, error) {
 	default:
 		return nil, nil
 	}
+
 	if err := s.change(&w); err != nil {
 		return nil, err
 	}
@@ -140,6 +142,7 @@ func (s *stream) change(w *wireEvent) error {
 	case "content_block_start":
 		return s.open(w)
 	}
+
 	b, err := s.block(w)
 	if err != nil {
 		return err
@@ -194,8 +197,8 @@ func (s *stream) block(w *wireEvent) (*building, error) {
 	return nil, badResponse("the event %q is of no open block", w.Type)
 }
 
-// tell returns what is new. Blocks may overlap; contents come in the order of the
-// blocks all the same.
+// tell returns what is new. Blocks may overlap; contents come in the
+// order of the blocks all the same.
 func (s *stream) tell() ([]*agent.Update, error) {
 	var out []*agent.Update
 	for len(s.blocks) > 0 {
@@ -212,6 +215,7 @@ func (s *stream) tell() ([]*agent.Update, error) {
 		}
 		s.blocks = s.blocks[1:]
 	}
+
 	return out, nil
 }
 
@@ -235,8 +239,8 @@ func (s *stream) finish() (*agent.Update, error) {
 	return out, nil
 }
 
-// building is a block in the making. Texts and thoughts are told as they come,
-// everything else when it is whole.
+// building is a block in the making. Texts and thoughts are told as
+// they come, everything else when it is whole.
 type building struct {
 	index     int
 	content   content.Content
@@ -257,6 +261,7 @@ func newBuilding(c content.Content, index int) *building {
 		b.add(c.Text)
 		b.seal = c.Protected
 	}
+
 	return b
 }
 
@@ -265,8 +270,8 @@ func (b *building) add(s string) {
 	b.any = b.any || s != ""
 }
 
-// delta changes the block. A delta that is not understood is an error: without it
-// the block could not go back as it was.
+// delta changes the block. A delta that is not understood is an error:
+// without it the block could not go back as it was.
 func (b *building) delta(raw json.RawMessage) error {
 	var d struct {
 		Type      string          `json:"type"`
@@ -295,6 +300,7 @@ func (b *building) delta(raw json.RawMessage) error {
 	default:
 		return badResponse("a piece of type %q in block %d", d.Type, b.index)
 	}
+
 	return nil
 }
 
@@ -315,6 +321,7 @@ func (b *building) take() ([]content.Content, error) {
 		}
 		return b.end(out, b.sealed(c))
 	}
+
 	if !b.stopped {
 		return nil, nil
 	}
@@ -329,7 +336,8 @@ func (b *building) end(out []content.Content, last content.Content) ([]content.C
 	return out, nil
 }
 
-// cited holds the citations of a text; they come beside its pieces and so stand after it.
+// cited holds the citations of a text; they come beside its pieces and
+// so stand after it.
 func (b *building) cited(c *content.Text) content.Content {
 	switch {
 	case len(b.citations) > 0:
@@ -337,11 +345,12 @@ func (b *building) cited(c *content.Text) content.Content {
 	case len(c.Extra) > 0:
 		return &content.Text{Common: c.Common}
 	}
+
 	return nil
 }
 
-// sealed closes a thought. One that has no text, or no seal, is marked, so that it
-// is not joined with another.
+// sealed closes a thought. One that has no text, or no seal, is marked,
+// so that it is not joined with another.
 func (b *building) sealed(c *content.Reasoning) content.Content {
 	out := &content.Reasoning{Protected: b.seal}
 	if !b.any || b.seal == "" {
@@ -350,6 +359,7 @@ func (b *building) sealed(c *content.Reasoning) content.Content {
 			out.Common = sealOf("thinking")
 		}
 	}
+
 	return out
 }
 
@@ -372,6 +382,7 @@ func (b *building) whole() ([]content.Content, error) {
 	default:
 		return nil, badResponse("input in a block %d that takes none", b.index)
 	}
+
 	return []content.Content{b.content}, nil
 }
 

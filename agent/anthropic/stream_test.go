@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// feed writes events, one per line, as a stream. The type of the data is the name
-// of the event.
+// feed writes events, one per line, as a stream. The type of the data
+// is the name of the event.
 func feed(lines string) string {
 	var out strings.Builder
 	for l := range strings.Lines(strings.TrimSpace(lines)) {
@@ -23,6 +23,7 @@ func feed(lines string) string {
 		_ = json.Unmarshal([]byte(l), &head)
 		out.WriteString("event: " + head.Type + "\ndata: " + strings.TrimSpace(l) + "\n\n")
 	}
+
 	return out.String()
 }
 
@@ -34,7 +35,8 @@ const (
 func TestStreams(t *testing.T) {
 	for name, c := range map[string]struct{ events, want string }{
 		"unknown events": {`{"type":"news","content_block":1}`, ``},
-		"server tool": {`
+		"server tool": {
+			`
 {"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use", "id":"s","input":{},"name":"web_search"}}
 {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"q\": "}}
 {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"1.0}"}}
@@ -44,15 +46,21 @@ func TestStreams(t *testing.T) {
 {"type":"content_block_start","index":2,"content_block":{"type":"new"}}
 {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"[]"}}
 {"type":"content_block_stop","index":2}`,
-			`unknown server_tool_use {"type":"server_tool_use","id":"s","input":{"q": 1.0},"name":"web_search"}` + "\n" +
-				`unknown web_search_tool_result {"type":"web_search_tool_result",  "tool_use_id":"s","content":[]}` + "\n" +
-				`unknown new {"type":"new","input":[]}`},
-		"MCP": {`
+			`unknown server_tool_use {"type":"server_tool_use","id":"s","input":{"q": 1.0},"name":"web_search"}` +
+				"\n" +
+				`unknown web_search_tool_result {"type":"web_search_tool_result",  "tool_use_id":"s","content":[]}` +
+				"\n" +
+				`unknown new {"type":"new","input":[]}`,
+		},
+		"MCP": {
+			`
 {"type":"content_block_start","index":0,"content_block":{"type":"mcp_tool_use","id":"s","input":{},"name":"n","server_name":"d"}}
 {"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}
 {"type":"content_block_stop","index":0}
 {"type":"content_block_start","index":1,"content_block":{"type":"mcp_tool_result","tool_use_id":"s","is_error":false,"content":[{"type":"text","text":"x"}]}}
-{"type":"content_block_stop","index":1}`, "mcp s d/n {}\nmcp result s [text \"x\"] +is_error=false"},
+{"type":"content_block_stop","index":1}`,
+			"mcp s d/n {}\nmcp result s [text \"x\"] +is_error=false",
+		},
 		"citations": {`
 {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"","citations":[]}}
 {"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"n":1}}}
@@ -95,7 +103,8 @@ func TestStreamsThatAreNoMessage(t *testing.T) {
 	const open = `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + "\n"
 	piece := func(block, delta string) string {
 		return begin + `{"type":"content_block_start","index":0,"content_block":` + block + `}` + "\n" +
-			`{"type":"content_block_delta","index":0,"delta":` + delta + `}` + "\n" + `{"type":"content_block_stop","index":0}` + end
+			`{"type":"content_block_delta","index":0,"delta":` + delta + `}` + "\n" +
+			`{"type":"content_block_stop","index":0}` + end
 	}
 	for name, events := range map[string]string{
 		"no start":              `{"type":"message_stop"}`,
@@ -113,7 +122,8 @@ func TestStreamsThatAreNoMessage(t *testing.T) {
 		"end without a reason":  begin + `{"type":"message_stop"}`,
 		"odd end":               begin + `{"type":"message_delta","delta":1}`,
 		"odd usage":             begin + `{"type":"message_delta","delta":{},"usage":1}`,
-		"odd count":             begin + `{"type":"message_delta","delta":{"stop_reason":"x"},"usage":{"output_tokens":1.5}}` + "\n" + `{"type":"message_stop"}`,
+		"odd count": begin + `{"type":"message_delta","delta":{"stop_reason":"x"},` +
+			`"usage":{"output_tokens":1.5}}` + "\n" + `{"type":"message_stop"}`,
 		"odd delta":             piece(`{"type":"text"}`, `1`),
 		"unknown delta":         piece(`{"type":"text"}`, `{"type":"new_delta"}`),
 		"text into a call":      piece(`{"type":"tool_use","id":"c","name":"f"}`, `{"type":"text_delta","text":"x"}`),
@@ -144,19 +154,23 @@ func TestErrorInStream(t *testing.T) {
 
 // A stream may break anywhere: no part of it is a finished answer.
 func TestCutAnywhere(t *testing.T) {
-	whole := feed(begin + `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"f","input":{}}}
-{"type":"content_block_stop","index":0}` + end)
+	whole := feed(
+		begin + `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"f","input":{}}}
+{"type":"content_block_stop","index":0}` + end,
+	)
 	for n := range len(whole) - 1 {
 		r, err := agent.Collect(anthropic.ReadStream(whole[:n]))
 		if err == nil || r.FinishReason != "" {
 			t.Fatalf("cut at %d: got %+v, %v", n, r, err)
 		}
 	}
+
 	if _, err := agent.Collect(anthropic.ReadStream("event: ping\n\n")); !errors.Is(err, anthropic.ErrCut) {
 		t.Errorf("got %v", err)
 	}
 	long := "data: " + strings.Repeat("x", 33<<20)
-	if _, err := agent.Collect(anthropic.ReadStream(long)); !errors.Is(err, anthropic.ErrCut) || errors.Is(err, io.EOF) {
+	if _, err := agent.Collect(anthropic.ReadStream(long)); !errors.Is(err, anthropic.ErrCut) ||
+		errors.Is(err, io.EOF) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -171,10 +185,12 @@ func FuzzStream(f *testing.F) {
 			}
 			lines = append(lines, string(event.Data))
 		}
+
 		if len(lines) > 0 {
 			f.Add(strings.Join(lines, "\n"))
 		}
 	}
+
 	f.Fuzz(func(t *testing.T, lines string) {
 		r, err := agent.Collect(anthropic.ReadStream(feed(lines)))
 		if err == nil != (r.FinishReason != "") {

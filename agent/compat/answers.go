@@ -15,7 +15,8 @@ type answer struct {
 	message  *content.Message // of the request
 }
 
-// call is the one that runs: that inside the response, whatever the request said.
+// call is the one that runs: that inside the response, whatever the
+// request said.
 func (a answer) call() *content.FunctionCall { return a.response.Call.(*content.FunctionCall) }
 
 // asked is the copy inside the request; nil without a request.
@@ -37,8 +38,9 @@ type input struct {
 	results    map[string]bool // call ids that have a result
 }
 
-// takeIn replaces live approvals in the input by the calls they are about and by their results, and
-// emits these. It is done when a function ends the run.
+// takeIn replaces live approvals in the input by the calls they are
+// about and by their results, and emits these. It is done when a
+// function ends the run.
 func (r *run) takeIn() (bool, error) {
 	in := &input{requests: map[string]answer{}, results: map[string]bool{}}
 	for _, m := range r.input {
@@ -49,6 +51,7 @@ func (r *run) takeIn() (bool, error) {
 			return false, err
 		}
 	}
+
 	if !in.found {
 		return false, nil
 	}
@@ -62,7 +65,8 @@ func (r *run) takeIn() (bool, error) {
 	return r.act(in, rejected, approved)
 }
 
-// message takes one message apart. Its live approvals go; what is left of it stays in a copy.
+// message takes one message apart. Its live approvals go; what is left
+// of it stays in a copy.
 func (in *input) message(m *content.Message) error {
 	var rest []content.Content
 	for _, c := range m.Contents {
@@ -74,6 +78,7 @@ func (in *input) message(m *content.Message) error {
 			rest = append(rest, c)
 		}
 	}
+
 	switch len(rest) {
 	case len(m.Contents):
 		in.kept = append(in.kept, m)
@@ -84,11 +89,13 @@ func (in *input) message(m *content.Message) error {
 		in.anchor = len(in.kept)
 		in.kept = append(in.kept, m.With(rest))
 	}
+
 	in.found = true
 	return nil
 }
 
-// content takes live approvals of functions. Those of other tools are the service's.
+// content takes live approvals of functions. Those of other tools are
+// the service's.
 func (in *input) content(c content.Content, m *content.Message) (bool, error) {
 	switch c := c.(type) {
 	case *content.ToolApprovalRequest:
@@ -115,6 +122,7 @@ func (in *input) content(c content.Content, m *content.Message) (bool, error) {
 	case *content.FunctionResult:
 		in.results[c.CallID] = true
 	}
+
 	return false, nil
 }
 
@@ -123,8 +131,8 @@ func liveCall(c content.ToolCall) (*content.FunctionCall, bool) {
 	return call, ok && call != nil && !call.InformationalOnly
 }
 
-// answers splits the responses that are not done yet. An approval with an edited call is refused:
-// .NET would run the call unedited.
+// answers splits the responses that are not done yet. An approval with
+// an edited call is refused: .NET would run the call unedited.
 func (in *input) answers() (rejected, approved []answer, err error) {
 	for _, resp := range in.responses {
 		a := in.requests[resp.RequestID]
@@ -139,10 +147,12 @@ func (in *input) answers() (rejected, approved []answer, err error) {
 			approved = append(approved, a)
 		}
 	}
+
 	return rejected, approved, nil
 }
 
-// act runs what is approved and puts calls and results in the place of the approvals.
+// act runs what is approved and puts calls and results in the place of
+// the approvals.
 func (r *run) act(in *input, rejected, approved []answer) (bool, error) {
 	calls := r.rebuild(slices.Concat(rejected, approved))
 	block := slices.Clone(calls)
@@ -181,8 +191,9 @@ func (r *run) runApproved(approved []answer) (bool, []*content.Message, error) {
 	return done, []*content.Message{results}, r.emit(results)
 }
 
-// rebuild makes the messages that held the calls before they became requests: one for each message
-// that held requests, with its id, author and properties; one without an id for all others.
+// rebuild makes the messages that held the calls before they became
+// requests: one for each message that held requests, with its id,
+// author and properties; one without an id for all others.
 func (r *run) rebuild(answers []answer) []*content.Message {
 	var out []*content.Message
 	at := map[string]*content.Message{}
@@ -200,8 +211,10 @@ func (r *run) rebuild(answers []answer) []*content.Message {
 			at[like.ID] = m
 			out = append(out, m)
 		}
+
 		m.Contents = append(m.Contents, a.call())
 	}
+
 	return out
 }
 
@@ -224,6 +237,7 @@ func (r *run) reject(rejected []answer) *content.Message {
 			Result: agent.Rejection(a.response.Reason),
 		})
 	}
+
 	return m
 }
 

@@ -31,12 +31,13 @@ func (r *run) respond(out *agent.Response) (turn, error) {
 		}
 		out.Messages = append(out.Messages, m)
 	}
+
 	out.Add(resp)
 	return t, nil
 }
 
-// served finds the calls that the service has run by itself: those whose result came too, before or
-// after.
+// served finds the calls that the service has run by itself: those
+// whose result came too, before or after.
 type served struct {
 	results map[string]bool
 	calls   []*content.FunctionCall
@@ -55,6 +56,7 @@ func (s *served) note(contents []content.Content) {
 			s.results[c.CallID] = true
 		}
 	}
+
 	for _, c := range s.calls {
 		if s.results[c.CallID] {
 			c.InformationalOnly = true
@@ -81,8 +83,9 @@ func liveIn(contents []content.Content) []*content.FunctionCall {
 	return out
 }
 
-// needsApproval reports whether a marked tool, of the request or of the loop, has the name of the
-// call, or the decider does not simply allow it. A decider that fails has not allowed it.
+// needsApproval reports whether a marked tool, of the request or of the
+// loop, has the name of the call, or the decider does not simply allow
+// it. A decider that fails has not allowed it.
 func (r *run) needsApproval(call *content.FunctionCall) bool {
 	if known, ok := r.needs[call]; ok {
 		return known
@@ -114,6 +117,7 @@ func (r *run) wrap(in []content.Content) []content.Content {
 			out[i] = r.request(call)
 		}
 	}
+
 	return out
 }
 
@@ -123,7 +127,11 @@ func (r *run) request(call *content.FunctionCall) *content.ToolApprovalRequest {
 	if r.cfg.RequestID != nil {
 		id = r.cfg.RequestID(call.CallID)
 	}
-	return &content.ToolApprovalRequest{RequestID: id, Call: call, NoConfirmation: !r.needsApproval(call)}
+	return &content.ToolApprovalRequest{
+		RequestID:      id,
+		Call:           call,
+		NoConfirmation: !r.needsApproval(call),
+	}
 }
 
 func (r *run) debug(text string) {

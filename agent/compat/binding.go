@@ -16,9 +16,11 @@ type BindingConfig struct {
 	Log *slog.Logger
 }
 
-// NewBinding returns a layer that lets an answer pass only when it answers a request that is known.
-// An answer gets the known call if its own differs; a request in the messages counts as known and
-// wins; what is recorded lives until the next run. Without a thread nothing is checked.
+// NewBinding returns a layer that lets an answer pass only when it
+// answers a request that is known. An answer gets the known call if its
+// own differs; a request in the messages counts as known and wins; what
+// is recorded lives until the next run. Without a thread nothing is
+// checked.
 func NewBinding(inner agent.ChatClient, cfg BindingConfig) agent.ChatClient {
 	b := &binding{cfg: cfg, warn: rounds.NewWarner(cfg.Log)}
 	return rounds.New(inner, b.begin)
@@ -78,29 +80,40 @@ func (b *binding) rebindAll(
 	ctx context.Context, in rounds.Input, known map[string]content.InputRequest,
 ) ([]*content.Message, int, []agent.Refusal) {
 	var refused []agent.Refusal
-	messages, fresh := rounds.Rewrite(in.Messages, in.FirstNew(), func(_ rounds.At, c content.Content) content.Content {
-		a, ok := c.(content.InputResponse)
-		if !ok {
-			return c
-		}
-		id := a.InputResponseTo()
-		q, ok := known[id]
-		if !ok {
-			b.warn.Log.WarnContext(ctx, "Binding: left out an answer to a request that is not known", "request", id)
-			refused = append(refused, agent.Refusal{
-				RequestID: id,
-				Reason:    agent.UnknownRequest,
-				Detail:    "no such request is known",
-			})
-			return nil
-		}
-		delete(known, id)
-		return rebind(q, a)
-	})
+	messages, fresh := rounds.Rewrite(
+		in.Messages,
+		in.FirstNew(),
+		func(_ rounds.At, c content.Content) content.Content {
+			a, ok := c.(content.InputResponse)
+			if !ok {
+				return c
+			}
+			id := a.InputResponseTo()
+			q, ok := known[id]
+			if !ok {
+				b.warn.Log.WarnContext(
+					ctx,
+					"Binding: left out an answer to a request that is not known",
+					"request",
+					id,
+				)
+				refused = append(refused, agent.Refusal{
+					RequestID: id,
+					Reason:    agent.UnknownRequest,
+					Detail:    "no such request is known",
+				})
+				return nil
+			}
+
+			delete(known, id)
+			return rebind(q, a)
+		},
+	)
 	return messages, fresh, refused
 }
 
-// rebind gives an answer the known call if its own differs. The flags and the reason stay.
+// rebind gives an answer the known call if its own differs. The flags
+// and the reason stay.
 func rebind(q content.InputRequest, a content.InputResponse) content.InputResponse {
 	asked, ok := q.(*content.ToolApprovalRequest)
 	answer, _ := a.(*content.ToolApprovalResponse)

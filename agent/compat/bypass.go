@@ -19,9 +19,10 @@ type BypassConfig struct {
 	Log *slog.Logger
 }
 
-// NewBypass returns a layer that keeps away every request for a known function without the marker.
-// They are parked in the thread, and approved in the next run whatever has become of their tools,
-// in a message at the end. Without a thread all pass.
+// NewBypass returns a layer that keeps away every request for a known
+// function without the marker. They are parked in the thread, and
+// approved in the next run whatever has become of their tools, in a
+// message at the end. Without a thread all pass.
 func NewBypass(inner agent.ChatClient, cfg BypassConfig) agent.ChatClient {
 	b := &bypass{cfg: cfg, warn: rounds.NewWarner(cfg.Log)}
 	return rounds.New(inner, b.begin)
@@ -77,15 +78,17 @@ func (b *bypass) begin(ctx context.Context, in rounds.Input) (*rounds.Round, err
 	}, nil
 }
 
-// runsUnasked reports whether a function that runs here without approval has the name of a call.
+// runsUnasked reports whether a function that runs here without
+// approval has the name of a call.
 func runsUnasked(tools rounds.Toolbox, call *content.FunctionCall) bool {
 	unmarked := func(f agent.Function) bool { return !agent.NeedsApproval(f) }
 	return call != nil && slices.ContainsFunc(tools.Functions(call.Name), unmarked)
 }
 
-// NewInvocableBypass returns a layer that parks the calls of functions that run here when they
-// stand beside calls that the caller runs, and approves them in the next run whatever has become of
-// their tools, in a message at the end.
+// NewInvocableBypass returns a layer that parks the calls of functions
+// that run here when they stand beside calls that the caller runs, and
+// approves them in the next run whatever has become of their tools, in
+// a message at the end.
 func NewInvocableBypass(inner agent.ChatClient, cfg BypassConfig) agent.ChatClient {
 	warn := rounds.NewWarner(cfg.Log)
 	return rounds.New(inner, func(ctx context.Context, in rounds.Input) (*rounds.Round, error) {
@@ -97,8 +100,12 @@ func NewInvocableBypass(inner agent.ChatClient, cfg BypassConfig) agent.ChatClie
 		tools := rounds.ToolsOf(in.Options, cfg.Tools)
 		r, err := rounds.ParkInvocable(ctx, in, layer.InvocableState, tools, warn, approveAll)
 		if err == nil && len(free) > 0 {
-			r.Messages = append(slices.Clip(in.Messages), content.NewMessage(content.User, rounds.Approvals(free)...))
+			r.Messages = append(
+				slices.Clip(in.Messages),
+				content.NewMessage(content.User, rounds.Approvals(free)...),
+			)
 		}
+
 		return r, err
 	})
 }

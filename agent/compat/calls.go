@@ -9,8 +9,9 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// job is one call that is about to run. The tool is looked up before anything runs: a tool that is
-// added by a sibling is for the next turn.
+// job is one call that is about to run. The tool is looked up before
+// anything runs: a tool that is added by a sibling is for the next
+// turn.
 type job struct {
 	agent.Job
 	asked *content.FunctionCall // the copy in the request; nil for none
@@ -19,7 +20,11 @@ type job struct {
 func (r *run) job(call, asked *content.FunctionCall, approval string) job {
 	tool := agent.FindTool(call.Name, r.opt, r.cfg.Tools)
 	return job{
-		Job:   agent.Job{Call: call, Tool: tool, Approval: approval},
+		Job: agent.Job{
+			Call:     call,
+			Tool:     tool,
+			Approval: approval,
+		},
 		asked: asked,
 	}
 }
@@ -32,8 +37,8 @@ func (j job) mark() {
 	}
 }
 
-// results runs calls and makes the one message of their results. It is done when a function ends
-// the run.
+// results runs calls and makes the one message of their results. It is
+// done when a function ends the run.
 func (r *run) results(jobs []job, turn int) (*content.Message, bool, error) {
 	outs, err := r.runAll(jobs, turn)
 	if err != nil {
@@ -48,9 +53,10 @@ func (r *run) results(jobs []job, turn int) (*content.Message, bool, error) {
 	return m, done, nil
 }
 
-// runAll runs the calls of one turn: one after the other, or at once when cfg.Concurrent. The
-// outcomes are those of the first calls: after a call that stops a serial turn the rest is left.
-// The error is the context's, or *agent.FunctionErrors.
+// runAll runs the calls of one turn: one after the other, or at once
+// when cfg.Concurrent. The outcomes are those of the first calls: after
+// a call that stops a serial turn the rest is left. The error is the
+// context's, or *agent.FunctionErrors.
 func (r *run) runAll(jobs []job, turn int) ([]agent.Outcome, error) {
 	each := r.inTurn
 	if r.cfg.Concurrent && len(jobs) > 1 {
@@ -81,11 +87,12 @@ func (r *run) inTurn(jobs []job, turn int) ([]agent.Outcome, *agent.Options, err
 			break
 		}
 	}
+
 	return outs, opt, nil
 }
 
-// fatal is the error that ends a serial turn in the middle: the context's, or that of a function
-// when no failing turn is left.
+// fatal is the error that ends a serial turn in the middle: the
+// context's, or that of a function when no failing turn is left.
 func (r *run) fatal(o agent.Outcome) error {
 	switch {
 	case o.Err == nil:
@@ -93,6 +100,7 @@ func (r *run) fatal(o agent.Outcome) error {
 	case r.ctx.Err() != nil:
 		return r.ctx.Err()
 	}
+
 	peek := *r.failures // the turn itself is counted at its end
 	return peek.Turn([]agent.Outcome{o})
 }
@@ -120,8 +128,8 @@ func (r *run) handle(j job, opt *agent.Options, turn int) agent.Outcome {
 	return agent.Invoke(r.ctx, j.Job, opt, turn)
 }
 
-// refusal decides a call right before it runs; nil when it may. Without a decider nothing is looked
-// at again, as in .NET.
+// refusal decides a call right before it runs; nil when it may. Without
+// a decider nothing is looked at again, as in .NET.
 func (r *run) refusal(ctx context.Context, j job) json.RawMessage {
 	if r.cfg.Decider == nil {
 		return nil
@@ -133,5 +141,6 @@ func (r *run) refusal(ctx context.Context, j job) json.RawMessage {
 	case v.Outcome == resolve.Allow, v.Outcome == resolve.Ask && j.Approval != "":
 		return nil
 	}
+
 	return agent.Rejection(v.Message)
 }

@@ -33,7 +33,10 @@ func jobsOf(tools ...agent.Function) []job {
 
 func TestConcurrentCallsOverlap(t *testing.T) {
 	meet := make(chan string)
-	give := fn("give", func(context.Context, json.RawMessage) (any, error) { meet <- "here"; return nil, nil })
+	give := fn("give", func(context.Context, json.RawMessage) (any, error) {
+		meet <- "here"
+		return nil, nil
+	})
 	take := fn("take", func(context.Context, json.RawMessage) (any, error) { return <-meet, nil })
 	r := runWith(t.Context(), Config{Concurrent: true})
 	outs, err := r.runAll(jobsOf(take, give), 0)
@@ -53,7 +56,10 @@ func TestConcurrentCallsMayShareOne(t *testing.T) {
 func TestCancelledRunsEnd(t *testing.T) {
 	for _, concurrent := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
-		f := fn("f", func(ctx context.Context, _ json.RawMessage) (any, error) { cancel(); return nil, ctx.Err() })
+		f := fn("f", func(ctx context.Context, _ json.RawMessage) (any, error) {
+			cancel()
+			return nil, ctx.Err()
+		})
 		r := runWith(ctx, Config{Concurrent: concurrent})
 		if _, err := r.runAll(jobsOf(f, f), 0); !errors.Is(err, context.Canceled) {
 			t.Errorf("concurrent %v: %v", concurrent, err)
@@ -79,11 +85,13 @@ func TestFailuresInARow(t *testing.T) {
 			ended := -1
 			for i, err := range test.turns {
 				_, failed := r.runAll(jobsOf(fixed("a", 1, nil), fixed("b", 1, err)), i)
-				if several, ok := errors.AsType[*agent.FunctionErrors](failed); ok && errors.Is(failed, bad) && len(several.Errs) == 1 {
+				if several, ok := errors.AsType[*agent.FunctionErrors](failed); ok && errors.Is(failed, bad) &&
+					len(several.Errs) == 1 {
 					ended = i
 					break
 				}
 			}
+
 			if ended != test.ends {
 				t.Errorf("%+v, concurrent %v: ended at %d", test, concurrent, ended)
 			}
@@ -94,7 +102,10 @@ func TestFailuresInARow(t *testing.T) {
 func TestSerialFailureLeavesTheRestAtTheLimit(t *testing.T) {
 	ran := false
 	r := runWith(t.Context(), Config{MaxErrors: -1})
-	after := fn("b", func(context.Context, json.RawMessage) (any, error) { ran = true; return nil, nil })
+	after := fn("b", func(context.Context, json.RawMessage) (any, error) {
+		ran = true
+		return nil, nil
+	})
 	if _, err := r.runAll(jobsOf(fixed("a", nil, errors.New("one")), after), 0); err == nil || ran {
 		t.Error(err, ran)
 	}

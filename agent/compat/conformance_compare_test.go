@@ -12,8 +12,14 @@ import (
 
 // listedMessage is a message in the encoding, with every field.
 func listedMessage(m *content.Message) map[string]any {
-	return map[string]any{"role": string(m.Role), "message_id": m.ID, "author_name": m.AuthorName, "created_at": m.CreatedAt,
-		"additional_properties": jsonOf(m.Properties), "contents": listedContents(m.Contents)}
+	return map[string]any{
+		"role":                  string(m.Role),
+		"message_id":            m.ID,
+		"author_name":           m.AuthorName,
+		"created_at":            m.CreatedAt,
+		"additional_properties": jsonOf(m.Properties),
+		"contents":              listedContents(m.Contents),
+	}
 }
 
 func listedMessages(in []*content.Message) []any {
@@ -47,34 +53,70 @@ func listedFields(c content.Content) map[string]any {
 	case *content.Reasoning:
 		return map[string]any{"type": "reasoning", "text": c.Text}
 	case *content.FunctionResult:
-		return map[string]any{"type": "function_result", "call_id": c.CallID, "result": jsonOf(c.Result)}
+		return map[string]any{
+			"type":    "function_result",
+			"call_id": c.CallID,
+			"result":  jsonOf(c.Result),
+		}
 	case *content.MCPResult:
-		return map[string]any{"type": "mcp_server_tool_result", "call_id": c.CallID, "outputs": listedContents(c.Outputs)}
+		return map[string]any{
+			"type":    "mcp_server_tool_result",
+			"call_id": c.CallID,
+			"outputs": listedContents(c.Outputs),
+		}
 	case *content.ToolApprovalRequest:
-		return map[string]any{"type": "approval_request", "request_id": c.RequestID, "requires_confirmation": !c.NoConfirmation, "tool_call": listedCall(c.Call)}
+		return map[string]any{
+			"type":                  "approval_request",
+			"request_id":            c.RequestID,
+			"requires_confirmation": !c.NoConfirmation,
+			"tool_call":             listedCall(c.Call),
+		}
 	case *content.ToolApprovalResponse:
 		return listedResponse(c)
 	case content.ToolCall:
 		return listedCall(c).(map[string]any)
 	}
+
 	return map[string]any{"type": fmt.Sprintf("%T", c)}
 }
 
 func listedResponse(c *content.ToolApprovalResponse) map[string]any {
-	plain := map[string]any{"type": "approval_response", "request_id": c.RequestID, "approved": c.Approved, "reason": c.Reason, "tool_call": listedCall(c.Call)}
+	plain := map[string]any{
+		"type":       "approval_response",
+		"request_id": c.RequestID,
+		"approved":   c.Approved,
+		"reason":     c.Reason,
+		"tool_call":  listedCall(c.Call),
+	}
 	if c.Always == content.AlwaysNot {
 		return plain
 	}
-	return map[string]any{"type": "always_approve_response", "inner_response": plain,
-		"always_approve_tool": c.Always == content.AlwaysTool, "always_approve_tool_with_arguments": c.Always == content.AlwaysArguments}
+	return map[string]any{
+		"type":                               "always_approve_response",
+		"inner_response":                     plain,
+		"always_approve_tool":                c.Always == content.AlwaysTool,
+		"always_approve_tool_with_arguments": c.Always == content.AlwaysArguments,
+	}
 }
 
 func listedCall(c content.ToolCall) any {
 	switch c := c.(type) {
 	case *content.FunctionCall:
-		return map[string]any{"type": "function_call", "call_id": c.CallID, "name": c.Name, "arguments": jsonOf(c.Arguments), "informational_only": c.InformationalOnly}
+		return map[string]any{
+			"type":               "function_call",
+			"call_id":            c.CallID,
+			"name":               c.Name,
+			"arguments":          jsonOf(c.Arguments),
+			"informational_only": c.InformationalOnly,
+		}
 	case *content.MCPCall:
-		return map[string]any{"type": "mcp_server_tool_call", "call_id": c.CallID, "name": c.Name, "server_name": c.ServerName, "arguments": jsonOf(c.Arguments)}
+		return map[string]any{
+			"type":        "mcp_server_tool_call",
+			"call_id":     c.CallID,
+			"name":        c.Name,
+			"server_name": c.ServerName,
+			"arguments":   jsonOf(c.Arguments),
+		}
 	case *content.HostedCall:
 		for name, kind := range hostedCalls {
 			if kind == c.Kind {
@@ -82,6 +124,7 @@ func listedCall(c content.ToolCall) any {
 			}
 		}
 	}
+
 	return map[string]any{"type": fmt.Sprintf("%T", c)}
 }
 
@@ -96,8 +139,9 @@ func jsonOf(raw json.RawMessage) any {
 	return v
 }
 
-// matchMessages compares role, order and all listed fields. message_id counts only where it is
-// expected, informational_only only where it is true.
+// matchMessages compares role, order and all listed fields. message_id
+// counts only where it is expected, informational_only only where it is
+// true.
 func matchMessages(want []caseMessage, got []*content.Message) error {
 	listed := []any{}
 	for _, m := range want {
@@ -152,6 +196,7 @@ func match(where string, want, got any) error {
 		}
 		return nil
 	}
+
 	if !reflect.DeepEqual(want, got) {
 		return mismatch(where, want, got)
 	}
@@ -174,6 +219,7 @@ func matchMap(where string, want, got map[string]any) error {
 			}
 		}
 	}
+
 	return nil
 }
 

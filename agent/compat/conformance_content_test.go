@@ -10,8 +10,9 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// runContentCase runs a case of content_json. A payload with a $type is a content on the wire; one
-// without is what a constructor is given, which is put on the wire as a request and as a response.
+// runContentCase runs a case of content_json. A payload with a $type is
+// a content on the wire; one without is what a constructor is given,
+// which is put on the wire as a request and as a response.
 func runContentCase(t *testing.T, c *conformanceCase) {
 	payload, err := looseJSON(c.Payload)
 	fields, ok := payload.(map[string]any)
@@ -31,7 +32,8 @@ func runContentCase(t *testing.T, c *conformanceCase) {
 	}
 }
 
-// constructed writes the arguments of a constructor as a request and as a response.
+// constructed writes the arguments of a constructor as a request and as
+// a response.
 func constructed(payload json.RawMessage) ([]json.RawMessage, error) {
 	var args struct {
 		RequestID json.RawMessage `json:"request_id"`
@@ -42,7 +44,11 @@ func constructed(payload json.RawMessage) ([]json.RawMessage, error) {
 	}
 	var out []json.RawMessage
 	for _, kind := range []string{"toolApprovalRequest", "toolApprovalResponse"} {
-		fields := map[string]any{"$type": kind, "requestId": args.RequestID, "approved": true}
+		fields := map[string]any{
+			"$type":     kind,
+			"requestId": args.RequestID,
+			"approved":  true,
+		}
 		if kind == "toolApprovalRequest" {
 			delete(fields, "approved")
 		}
@@ -57,12 +63,14 @@ func constructed(payload json.RawMessage) ([]json.RawMessage, error) {
 			}
 			fields["toolCall"] = json.RawMessage(raw)
 		}
+
 		raw, err := json.Marshal(fields)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, raw)
 	}
+
 	return out, nil
 }
 
@@ -103,5 +111,6 @@ func checkRefusal(want string, err error) error {
 	case strings.Contains(want, "toolCall") && !strings.Contains(bad.Error(), "toolCall"):
 		return fmt.Errorf("want an %s, got %s: %v", want, bad.Code, err)
 	}
+
 	return nil
 }

@@ -9,9 +9,10 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// conformanceCase is one case of the neutral encoding (docs/design/005-contents.md). Lists of
-// expectations are nil where the case expects nothing: null in JSON. A field that is not here makes
-// the case fail.
+// conformanceCase is one case of the neutral encoding
+// (docs/design/005-contents.md). Lists of expectations are nil where
+// the case expects nothing: null in JSON. A field that is not here
+// makes the case fail.
 type conformanceCase struct {
 	Name           string `json:"name"`
 	Component      string `json:"component"`
@@ -69,7 +70,8 @@ type caseStep struct {
 	InnerReturns   [][]caseMessage `json:"inner_returns"`
 	ExpectedInputs [][]caseMessage `json:"expected_inner_inputs"`
 	ExpectedOutput []caseMessage   `json:"expected_output"`
-	// ExpectedOutputStreaming stands in place of ExpectedOutput when the step is streamed.
+	// ExpectedOutputStreaming stands in place of ExpectedOutput when
+	// the step is streamed.
 	ExpectedOutputStreaming []caseMessage `json:"expected_output_streaming"`
 	ExpectedInnerCalls      *int          `json:"expected_inner_calls"`
 	ExpectedPending         []string      `json:"expected_pending_request_ids"`
@@ -108,11 +110,12 @@ type caseOnInvoke struct {
 	RemoveTool  string    `json:"remove_tool"`
 }
 
-// caseOptions are the choices of a case. Several spellings of one choice are taken.
+// caseOptions are the choices of a case. Several spellings of one
+// choice are taken.
 type caseOptions struct {
 	ConversationID string `json:"conversation_id"`
-	// ResponseConversationID is what the model's responses carry; the fake model carries none by
-	// default.
+	// ResponseConversationID is what the model's responses carry; the
+	// fake model carries none by default.
 	ResponseConversationID string `json:"response_conversation_id"`
 	Concurrent             bool   `json:"allow_concurrent_invocation"`
 	Concurrent2            bool   `json:"concurrent"`
@@ -128,9 +131,13 @@ type caseOptions struct {
 	NoSession              bool   `json:"no_session"`
 }
 
-// config is what the options say to the loop; 0 of a case is none, which LoopConfig writes as -1.
+// config is what the options say to the loop; 0 of a case is none,
+// which LoopConfig writes as -1.
 func (o caseOptions) config() compat.Config {
-	cfg := compat.Config{Concurrent: o.Concurrent || o.Concurrent2, DetailedErrors: o.DetailedErrors || o.DetailedErrors2}
+	cfg := compat.Config{
+		Concurrent:     o.Concurrent || o.Concurrent2,
+		DetailedErrors: o.DetailedErrors || o.DetailedErrors2,
+	}
 	for _, n := range []*int{o.MaxTurns, o.MaxTurns2, o.MaxTurns3} {
 		if n != nil {
 			cfg.MaxTurns = *n
@@ -144,6 +151,7 @@ func (o caseOptions) config() compat.Config {
 			}
 		}
 	}
+
 	return cfg
 }
 
@@ -166,8 +174,8 @@ type caseMessage struct {
 	Contents   []caseContent   `json:"contents"`
 }
 
-// caseContent is a content of any type. listed is what the case says of it, which is what is
-// compared.
+// caseContent is a content of any type. listed is what the case says of
+// it, which is what is compared.
 type caseContent struct {
 	contentFields
 	listed map[string]any
@@ -222,7 +230,8 @@ func looseJSON(data []byte) (any, error) {
 	return v, err
 }
 
-// decodeCases reads a case file. A case that can't be read is there too, with its error.
+// decodeCases reads a case file. A case that can't be read is there
+// too, with its error.
 func decodeCases(data []byte) ([]*conformanceCase, []error, error) {
 	var raws []json.RawMessage
 	if err := json.Unmarshal(data, &raws); err != nil {
@@ -239,6 +248,7 @@ func decodeCases(data []byte) ([]*conformanceCase, []error, error) {
 			cases[i].Name = named.Name
 		}
 	}
+
 	return cases, errs, nil
 }
 
@@ -264,13 +274,23 @@ func (c *caseContent) bare() (content.Content, error) {
 		return &content.MCPResult{CallID: c.CallID, Outputs: out}, err
 	case "approval_request":
 		call, err := c.ToolCall.call()
-		return &content.ToolApprovalRequest{RequestID: c.RequestID, Call: call, NoConfirmation: c.RequiresConfirmation != nil && !*c.RequiresConfirmation}, err
+		return &content.ToolApprovalRequest{
+			RequestID:      c.RequestID,
+			Call:           call,
+			NoConfirmation: c.RequiresConfirmation != nil && !*c.RequiresConfirmation,
+		}, err
 	case "approval_response":
 		call, err := c.ToolCall.call()
-		return &content.ToolApprovalResponse{RequestID: c.RequestID, Approved: c.Approved, Call: call, Reason: c.Reason}, err
+		return &content.ToolApprovalResponse{
+			RequestID: c.RequestID,
+			Approved:  c.Approved,
+			Call:      call,
+			Reason:    c.Reason,
+		}, err
 	case "always_approve_response":
 		return c.always()
 	}
+
 	return c.call()
 }
 
@@ -292,12 +312,15 @@ func (c *caseContent) always() (content.Content, error) {
 	case c.AlwaysTool:
 		out.Always = content.AlwaysTool
 	}
+
 	return out, nil
 }
 
 var hostedCalls = map[string]string{
-	"tool_call": "toolCall", "code_interpreter_tool_call": "codeInterpreterToolCall",
-	"image_generation_tool_call": "imageGenerationToolCall", "web_search_tool_call": "webSearchToolCall",
+	"tool_call":                  "toolCall",
+	"code_interpreter_tool_call": "codeInterpreterToolCall",
+	"image_generation_tool_call": "imageGenerationToolCall",
+	"web_search_tool_call":       "webSearchToolCall",
 }
 
 func (c *caseContent) call() (content.ToolCall, error) {
@@ -306,10 +329,21 @@ func (c *caseContent) call() (content.ToolCall, error) {
 	}
 	switch c.Type {
 	case "function_call":
-		return &content.FunctionCall{CallID: c.CallID, Name: c.Name, Arguments: nullable(c.Arguments), InformationalOnly: c.InformationalOnly}, nil
+		return &content.FunctionCall{
+			CallID:            c.CallID,
+			Name:              c.Name,
+			Arguments:         nullable(c.Arguments),
+			InformationalOnly: c.InformationalOnly,
+		}, nil
 	case "mcp_server_tool_call":
-		return &content.MCPCall{CallID: c.CallID, Name: c.Name, ServerName: c.ServerName, Arguments: nullable(c.Arguments)}, nil
+		return &content.MCPCall{
+			CallID:     c.CallID,
+			Name:       c.Name,
+			ServerName: c.ServerName,
+			Arguments:  nullable(c.Arguments),
+		}, nil
 	}
+
 	if kind, ok := hostedCalls[c.Type]; ok {
 		return &content.HostedCall{Kind: kind, CallID: c.CallID}, nil
 	}
@@ -332,10 +366,12 @@ func contentsOf(in []caseContent) ([]content.Content, error) {
 		}
 		out = append(out, made)
 	}
+
 	return out, nil
 }
 
-// messagesOf makes fresh messages. The contents were checked when the case was read.
+// messagesOf makes fresh messages. The contents were checked when the
+// case was read.
 func messagesOf(in []caseMessage) []*content.Message {
 	var out []*content.Message
 	for _, m := range in {
@@ -343,8 +379,15 @@ func messagesOf(in []caseMessage) []*content.Message {
 		if err != nil {
 			panic(err)
 		}
-		out = append(out, &content.Message{ID: m.MessageID, AuthorName: m.AuthorName, CreatedAt: m.CreatedAt, Role: content.Role(m.Role),
-			Contents: contents, Common: content.Common{Properties: nullable(m.Properties)}})
+		out = append(out, &content.Message{
+			ID:         m.MessageID,
+			AuthorName: m.AuthorName,
+			CreatedAt:  m.CreatedAt,
+			Role:       content.Role(m.Role),
+			Contents:   contents,
+			Common:     content.Common{Properties: nullable(m.Properties)},
+		})
 	}
+
 	return out
 }

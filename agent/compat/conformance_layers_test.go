@@ -67,7 +67,12 @@ func newLayerRun(c *conformanceCase, build layerOf, streaming bool) (*layerRun, 
 	return r, nil
 }
 
-func compatClient(c *conformanceCase, inner agent.ChatClient, tools []agent.Tool, log *slog.Logger) agent.ChatClient {
+func compatClient(
+	c *conformanceCase,
+	inner agent.ChatClient,
+	tools []agent.Tool,
+	log *slog.Logger,
+) agent.ChatClient {
 	switch c.Component {
 	case "approval_response_binding":
 		return compat.NewBinding(inner, compat.BindingConfig{Log: log})
@@ -76,13 +81,19 @@ func compatClient(c *conformanceCase, inner agent.ChatClient, tools []agent.Tool
 	case "invocable_bypass":
 		return compat.NewInvocableBypass(inner, compat.BypassConfig{Tools: tools, Log: log})
 	}
+
 	return compat.NewStanding(inner, compat.StandingConfig{
 		Predicates: predicates(c.AutoApprovalRules),
 		MaxRounds:  maxRounds(c),
 	})
 }
 
-func defaultClient(c *conformanceCase, inner agent.ChatClient, tools []agent.Tool, log *slog.Logger) agent.ChatClient {
+func defaultClient(
+	c *conformanceCase,
+	inner agent.ChatClient,
+	tools []agent.Tool,
+	log *slog.Logger,
+) agent.ChatClient {
 	switch c.Component {
 	case "approval_response_binding":
 		return layer.NewBinding(inner, layer.BindingConfig{Tools: tools, Log: log})
@@ -91,6 +102,7 @@ func defaultClient(c *conformanceCase, inner agent.ChatClient, tools []agent.Too
 	case "invocable_bypass":
 		return layer.NewInvocableBypass(inner, layer.BypassConfig{Tools: tools, Log: log})
 	}
+
 	return layer.NewStanding(inner, layer.StandingConfig{
 		Tools:      tools,
 		Log:        log,
@@ -109,10 +121,14 @@ func maxRounds(c *conformanceCase) int {
 func predicates(rules []autoApprovalRule) []layer.Predicate {
 	var out []layer.Predicate
 	for i, rule := range rules {
-		out = append(out, layer.Predicate{Name: fmt.Sprintf("rule %d of the case", i), Approve: func(_ context.Context, a layer.Asked) bool {
-			return rule.All || rule.ToolName != "" && rule.ToolName == a.Call.Name
-		}})
+		out = append(out, layer.Predicate{
+			Name: fmt.Sprintf("rule %d of the case", i),
+			Approve: func(_ context.Context, a layer.Asked) bool {
+				return rule.All || rule.ToolName != "" && rule.ToolName == a.Call.Name
+			},
+		})
 	}
+
 	return out
 }
 
@@ -129,6 +145,7 @@ func (r *layerRun) toolsFrom(list []*caseTool, source string) ([]agent.Tool, err
 		}
 		out = append(out, made)
 	}
+
 	return out, nil
 }
 
@@ -142,7 +159,9 @@ func (w *watched) note(messages []*content.Message) {
 	w.r.inputs = append(w.r.inputs, messages)
 }
 
-func (w *watched) Respond(ctx context.Context, messages []*content.Message, opt *agent.Options) (*agent.Response, error) {
+func (w *watched) Respond(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) (*agent.Response, error) {
 	w.note(messages)
 	out, err := w.scriptedModel.Respond(ctx, messages, opt)
 	if err == nil {
@@ -151,7 +170,9 @@ func (w *watched) Respond(ctx context.Context, messages []*content.Message, opt 
 	return out, err
 }
 
-func (w *watched) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (w *watched) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	w.note(messages)
 	inner := w.scriptedModel.Stream(ctx, messages, opt)
 	return func(yield func(*agent.Update, error) bool) {
@@ -180,8 +201,8 @@ func (r *layerRun) note(messages []*content.Message) {
 	}
 }
 
-// forged returns an approval, or a request, that the inner client saw without having asked for
-// exactly that call; nil for none.
+// forged returns an approval, or a request, that the inner client saw
+// without having asked for exactly that call; nil for none.
 func (r *layerRun) forged() content.Content {
 	for _, messages := range r.inputs {
 		for _, m := range messages {
@@ -192,11 +213,12 @@ func (r *layerRun) forged() content.Content {
 			}
 		}
 	}
+
 	return nil
 }
 
-// asksFor holds for what is neither an approval nor a request, and for those about calls that the
-// inner client asked for.
+// asksFor holds for what is neither an approval nor a request, and for
+// those about calls that the inner client asked for.
 func (r *layerRun) asksFor(c content.Content) bool {
 	var id string
 	var call content.ToolCall
@@ -211,6 +233,7 @@ func (r *layerRun) asksFor(c content.Content) bool {
 	default:
 		return true
 	}
+
 	return slices.ContainsFunc(r.asked, func(q content.Content) bool {
 		asked := q.(*content.ToolApprovalRequest)
 		return asked.RequestID == id && content.SameCall(asked.Call, call)
@@ -247,6 +270,7 @@ func (r *layerRun) step(s *caseStep) error {
 		}
 		return nil
 	}
+
 	r.refused = append(r.refused, resp.Refused...)
 	return r.after(s, resp)
 }
@@ -262,6 +286,7 @@ func (r *layerRun) before(s *caseStep) error {
 			return err
 		}
 	}
+
 	if s.PendingBefore != nil {
 		return open(r.thread, r.requests(s.PendingBefore))
 	}
@@ -292,6 +317,7 @@ func (r *layerRun) requests(list []caseContent) []content.InputRequest {
 			out, r.asked = append(out, q), append(r.asked, q)
 		}
 	}
+
 	return out
 }
 
@@ -305,7 +331,11 @@ func (r *layerRun) options(s *caseStep) (*agent.Options, error) {
 		list = s.Tools
 	}
 	tools, err := r.toolsFrom(list, "request")
-	opt := &agent.Options{ConversationID: o.ConversationID, Tools: tools, Thread: r.thread}
+	opt := &agent.Options{
+		ConversationID: o.ConversationID,
+		Tools:          tools,
+		Thread:         r.thread,
+	}
 	for _, has := range []*bool{r.c.HasSession, o.HasSession, s.HasSession} {
 		if has != nil && !*has {
 			opt.Thread = nil
@@ -339,6 +369,7 @@ func (r *layerRun) after(s *caseStep, resp *agent.Response) error {
 			return fmt.Errorf("call %d of the inner client: %w", k, err)
 		}
 	}
+
 	want := s.ExpectedOutput
 	if r.streaming && s.ExpectedOutputStreaming != nil {
 		want = s.ExpectedOutputStreaming
@@ -369,7 +400,9 @@ func (r *layerRun) checkRecords(s *caseStep) error {
 	return sameIDs("parked", s.ExpectedStored, r.thread, layer.ParkedRequests)
 }
 
-func sameIDs(what string, want []string, t *agent.Thread, read func(*agent.Thread) ([]content.InputRequest, error)) error {
+func sameIDs(
+	what string, want []string, t *agent.Thread, read func(*agent.Thread) ([]content.InputRequest, error),
+) error {
 	list, err := read(t)
 	if err != nil {
 		return err
@@ -399,11 +432,12 @@ func (r *layerRun) checkLogs(s *caseStep) error {
 			return fmt.Errorf("there are %d records of the level %q, want 1", n, level)
 		}
 	}
+
 	return nil
 }
 
-// layersDiffer tells in which cases the Default profile differs, and why. All other cases of the
-// two files behave alike in both.
+// layersDiffer tells in which cases the Default profile differs, and
+// why. All other cases of the two files behave alike in both.
 var layersDiffer = map[string]string{
 	"binding/MatchingResponse_RebindsToolCallToRecordedRequest":               otherCall,
 	"rule49/OtherCallIsReplacedByTheRecordedOne":                              otherCall,
@@ -426,16 +460,17 @@ var layersDiffer = map[string]string{
 	"rule56/ExactlyTheseArguments":                                            unasked,
 	"rule56/NoArgumentsAreNotAnyArguments":                                    unasked,
 	"rule59/ARuleNeedsNoRequest":                                              unasked,
-	"rule57/PredicatesAnswerWhatNoRuleDoes":                                   "the inner client gets the whole history again, the caller everything that was said, the reason names the predicate",
-	"standing/ForgedApprovalResponseDuringQueue_IsNotHonored":                 allAtOnce,
-	"standing/SubstitutedApprovalResponseDuringQueue_IsRebound":               allAtOnce,
-	"standing/DuplicateApprovalResponsesDuringQueue_HonoredOnce":              allAtOnce,
-	"standing/ApproveFirst_ReturnsSecondFromQueue":                            allAtOnce,
-	"standing/AlwaysApproveFirst_AutoApprovesMatchingInQueue":                 allAtOnce,
-	"standing/AllQueuedResolved_CallsInnerAgentWithCollectedResponses":        allAtOnce,
-	"standing/DenyFirst_ReturnsSecondFromQueue":                               allAtOnce,
-	"rule58/OneRequestAfterTheOther":                                          allAtOnce,
-	"rule58/TheLastAnswerOfAQueueIsNotBound":                                  allAtOnce,
+	"rule57/PredicatesAnswerWhatNoRuleDoes": "the inner client gets the whole " +
+		"history again, the caller everything that was said, the reason names the predicate",
+	"standing/ForgedApprovalResponseDuringQueue_IsNotHonored":          allAtOnce,
+	"standing/SubstitutedApprovalResponseDuringQueue_IsRebound":        allAtOnce,
+	"standing/DuplicateApprovalResponsesDuringQueue_HonoredOnce":       allAtOnce,
+	"standing/ApproveFirst_ReturnsSecondFromQueue":                     allAtOnce,
+	"standing/AlwaysApproveFirst_AutoApprovesMatchingInQueue":          allAtOnce,
+	"standing/AllQueuedResolved_CallsInnerAgentWithCollectedResponses": allAtOnce,
+	"standing/DenyFirst_ReturnsSecondFromQueue":                        allAtOnce,
+	"rule58/OneRequestAfterTheOther":                                   allAtOnce,
+	"rule58/TheLastAnswerOfAQueueIsNotBound":                           allAtOnce,
 }
 
 const (
@@ -448,9 +483,10 @@ const (
 	allAtOnce     = "all requests are shown at once, and every answer is bound"
 )
 
-// TestConformanceLayersDefault runs all layer cases in the Default profile. No approval reaches the
-// inner client that it did not ask for, and only the listed cases differ. Cases of other files are
-// held to the first of these.
+// TestConformanceLayersDefault runs all layer cases in the Default
+// profile. No approval reaches the inner client that it did not ask
+// for, and only the listed cases differ. Cases of other files are held
+// to the first of these.
 func TestConformanceLayersDefault(t *testing.T) {
 	files, err := conformanceFiles("")
 	if err != nil {
@@ -459,7 +495,9 @@ func TestConformanceLayersDefault(t *testing.T) {
 	for _, file := range files {
 		for _, c := range layerCases(t, file) {
 			for _, mode := range c.Modes {
-				t.Run(filepath.Base(file)+"/"+c.Name+"/"+mode, func(t *testing.T) { runDefault(t, c, mode == "streaming", filepath.Base(file)) })
+				t.Run(filepath.Base(file)+"/"+c.Name+"/"+mode, func(t *testing.T) {
+					runDefault(t, c, mode == "streaming", filepath.Base(file))
+				})
 			}
 		}
 	}
@@ -485,7 +523,8 @@ func runDefault(t *testing.T, c *conformanceCase, streaming bool, file string) {
 	}
 }
 
-// TestConformanceLayersHoles shows hole by hole what became of them in the Default profile.
+// TestConformanceLayersHoles shows hole by hole what became of them in
+// the Default profile.
 func TestConformanceLayersHoles(t *testing.T) {
 	refusals := map[string]agent.RefusalReason{
 		"rule49/OtherCallIsReplacedByTheRecordedOne": agent.OtherCall,
@@ -513,6 +552,7 @@ func TestConformanceLayersHoles(t *testing.T) {
 				}
 			}
 		}
+
 		if !slices.ContainsFunc(r.refused, func(no agent.Refusal) bool { return no.Reason == want }) {
 			t.Errorf("%s: refused %v, want a %s", c.Name, r.refused, want)
 		}
@@ -520,6 +560,7 @@ func TestConformanceLayersHoles(t *testing.T) {
 			t.Errorf("%s: the inner client saw %v", c.Name, listedContent(no))
 		}
 	}
+
 	if len(refusals) > 0 {
 		t.Errorf("there are no such cases: %v", refusals)
 	}

@@ -24,11 +24,15 @@ func runLoopCase(t *testing.T, c *conformanceCase, streaming bool) {
 	if c.ExpectedErrorWithoutPreStep != "" {
 		bare := *c
 		bare.PreStep, bare.ExpectedError = "", c.ExpectedErrorWithoutPreStep
-		bare.ExpectedOutput, bare.ExpectedDownstreamInput, bare.ExpectedInnerCalls, bare.ExpectedStateAfter = nil, nil, nil, nil
+		bare.ExpectedOutput = nil
+		bare.ExpectedDownstreamInput = nil
+		bare.ExpectedInnerCalls = nil
+		bare.ExpectedStateAfter = nil
 		r := newLoopRun(t, &bare)
 		r.start(streaming)
 		r.checkError(t)
 	}
+
 	r := newLoopRun(t, c)
 	r.start(streaming)
 	r.check(t, streaming)
@@ -52,8 +56,17 @@ type loopRun struct {
 
 func newLoopRun(t *testing.T, c *conformanceCase) *loopRun {
 	t.Helper()
-	r := &loopRun{c: c, tools: &toolbox{}, log: &logKeeper{}, input: caseInput(c)}
-	r.model = &scriptedModel{turns: c.ModelTurns, updates: c.ModelStreamUpdates, conversation: c.Options.ResponseConversationID}
+	r := &loopRun{
+		c:     c,
+		tools: &toolbox{},
+		log:   &logKeeper{},
+		input: caseInput(c),
+	}
+	r.model = &scriptedModel{
+		turns:        c.ModelTurns,
+		updates:      c.ModelStreamUpdates,
+		conversation: c.Options.ResponseConversationID,
+	}
 	cfg := c.Options.config()
 	cfg.Log = slog.New(r.log)
 	r.options = &agent.Options{ConversationID: c.Options.ConversationID}
@@ -71,6 +84,7 @@ func newLoopRun(t *testing.T, c *conformanceCase) *loopRun {
 			t.Fatalf("the tool %q comes from %q", ct.Name, ct.Source)
 		}
 	}
+
 	r.client = compat.NewFunctionInvoking(r.model, cfg)
 	if err := preStep(c.PreStep, r.input); err != nil {
 		t.Fatal(err)
@@ -78,8 +92,9 @@ func newLoopRun(t *testing.T, c *conformanceCase) *loopRun {
 	return r
 }
 
-// caseInput makes the input. A request and its response hold one object as their call, as when a
-// response is created in process, unless the case wants two.
+// caseInput makes the input. A request and its response hold one object
+// as their call, as when a response is created in process, unless the
+// case wants two.
 func caseInput(c *conformanceCase) []*content.Message {
 	ms := messagesOf(c.InputMessages)
 	if c.DistinctCallInstances {
@@ -92,12 +107,14 @@ func caseInput(c *conformanceCase) []*content.Message {
 			case *content.ToolApprovalRequest:
 				requests[x.RequestID] = x.Call
 			case *content.ToolApprovalResponse:
-				if call := requests[x.RequestID]; content.SameCall(call, x.Call) && informational(call) == informational(x.Call) {
+				if call := requests[x.RequestID]; content.SameCall(call, x.Call) &&
+					informational(call) == informational(x.Call) {
 					x.Call = call
 				}
 			}
 		}
 	}
+
 	return ms
 }
 
@@ -114,6 +131,7 @@ func preStep(name string, input []*content.Message) error {
 		normalize(input)
 		return nil
 	}
+
 	return fmt.Errorf("there is no pre-step %q", name)
 }
 
@@ -127,6 +145,7 @@ func normalize(input []*content.Message) {
 			}
 		}
 	}
+
 	for _, m := range input {
 		for _, x := range m.Contents {
 			if q, ok := x.(*content.ToolApprovalRequest); ok && inert[q.Call.ID()] {
@@ -148,6 +167,7 @@ func (r *loopRun) start(streaming bool) {
 		}
 		r.updates, r.consumed = append(r.updates, u), append(r.consumed, r.model.taken)
 	}
+
 	r.response = agent.Join(r.updates)
 }
 
@@ -173,13 +193,15 @@ func (r *loopRun) check(t *testing.T, streaming bool) {
 	if err != nil {
 		t.Errorf("output: %v", err)
 	}
-	if not := r.c.ExpectedFirstMessageIDNot; not != "" && (len(r.response.Messages) == 0 || r.response.Messages[0].ID == not) {
+	if not := r.c.ExpectedFirstMessageIDNot; not != "" &&
+		(len(r.response.Messages) == 0 || r.response.Messages[0].ID == not) {
 		t.Errorf("the first message has the id %q", not)
 	}
 }
 
-// joinApart joins updates with the other reading of a missing id: it differs from every id. Join
-// takes it for any id, as .NET does; cases whose model gives no ids don't say which they mean.
+// joinApart joins updates with the other reading of a missing id: it
+// differs from every id. Join takes it for any id, as .NET does; cases
+// whose model gives no ids don't say which they mean.
 func joinApart(updates []*agent.Update) []*content.Message {
 	var named []*agent.Update
 	before, n := "", 0
@@ -194,6 +216,7 @@ func joinApart(updates []*agent.Update) []*content.Message {
 		}
 		named = append(named, &copied)
 	}
+
 	out := agent.Join(named).Messages
 	for _, m := range out {
 		if strings.HasPrefix(m.ID, "none ") {
@@ -224,6 +247,7 @@ func (r *loopRun) checkError(t *testing.T) {
 		}
 		return
 	}
+
 	if r.err == nil {
 		t.Errorf("the run did not fail, want %q %s", want, kind)
 		return
@@ -236,10 +260,11 @@ func (r *loopRun) checkError(t *testing.T) {
 	}
 }
 
-// says tells whether an error, or the one of a single function that ended the run, has exactly this
-// text.
+// says tells whether an error, or the one of a single function that
+// ended the run, has exactly this text.
 func says(err error, text string) bool {
-	if several, ok := errors.AsType[*agent.FunctionErrors](err); ok && len(several.Errs) == 1 && several.Errs[0].Error() == text {
+	if several, ok := errors.AsType[*agent.FunctionErrors](err); ok && len(several.Errs) == 1 &&
+		several.Errs[0].Error() == text {
 		return true
 	}
 	return err.Error() == text
@@ -263,6 +288,7 @@ func (r *loopRun) checkCalls(t *testing.T) {
 			}
 		}
 	}
+
 	for name, n := range r.c.ExpectedInvocations {
 		if got := r.tools.count(name); got != n {
 			t.Errorf("%s ran %d times, want %d", name, got, n)
@@ -284,14 +310,16 @@ func matchListed(want []caseMessage, got []any) error {
 
 func (r *loopRun) checkLogs(t *testing.T) {
 	for _, want := range r.c.ExpectedLogs {
-		if !slices.ContainsFunc(r.log.lines(), func(l caseLog) bool { return l.Level == want.Level && strings.Contains(l.Contains, want.Contains) }) {
+		if !slices.ContainsFunc(r.log.lines(), func(l caseLog) bool {
+			return l.Level == want.Level && strings.Contains(l.Contains, want.Contains)
+		}) {
 			t.Errorf("no %s record has %q: %v", want.Level, want.Contains, r.log.lines())
 		}
 	}
 }
 
-// checkStream compares the updates one by one and when they came. Without a number of model calls
-// only the first ones are looked at.
+// checkStream compares the updates one by one and when they came.
+// Without a number of model calls only the first ones are looked at.
 func (r *loopRun) checkStream(t *testing.T, streaming bool) {
 	want := r.c.ExpectedStream
 	if !streaming {
@@ -302,7 +330,12 @@ func (r *loopRun) checkStream(t *testing.T, streaming bool) {
 	}
 	for i, w := range want {
 		u := r.updates[i]
-		got := listedMessage(&content.Message{ID: u.MessageID, Role: u.Role, AuthorName: u.AuthorName, Contents: u.Contents})
+		got := listedMessage(&content.Message{
+			ID:         u.MessageID,
+			Role:       u.Role,
+			AuthorName: u.AuthorName,
+			Contents:   u.Contents,
+		})
 		if err := match("", w.Update.listedAll(), got); err != nil {
 			t.Errorf("update %d: %v", i, err)
 		}
@@ -312,7 +345,8 @@ func (r *loopRun) checkStream(t *testing.T, streaming bool) {
 	}
 }
 
-// checkState looks up paths such as input_messages[1].contents[0].tool_call.informational_only.
+// checkState looks up paths such as
+// input_messages[1].contents[0].tool_call.informational_only.
 func (r *loopRun) checkState(t *testing.T) {
 	state := map[string]any{"input_messages": listedMessages(r.input)}
 	if r.response != nil {
@@ -350,10 +384,12 @@ func lookUp(v any, path string) (any, error) {
 			return nil, fmt.Errorf("%s: %s of %T", path, m[0], v)
 		}
 	}
+
 	return v, nil
 }
 
-// scriptedModel answers its k-th call with the k-th turn, and keeps what it was given.
+// scriptedModel answers its k-th call with the k-th turn, and keeps
+// what it was given.
 type scriptedModel struct {
 	turns        [][]caseMessage
 	updates      []caseMessage // in place of the first turn of a stream
@@ -375,15 +411,20 @@ func (m *scriptedModel) next(messages []*content.Message, opt *agent.Options) ([
 		m.err = fmt.Errorf("the model was called %d times, the case has %d turns", k+1, len(m.turns))
 		return nil, m.err
 	}
+
 	return messagesOf(m.turns[k]), nil
 }
 
-func (m *scriptedModel) Respond(_ context.Context, messages []*content.Message, opt *agent.Options) (*agent.Response, error) {
+func (m *scriptedModel) Respond(
+	_ context.Context, messages []*content.Message, opt *agent.Options,
+) (*agent.Response, error) {
 	out, err := m.next(messages, opt)
 	return &agent.Response{Messages: out, ConversationID: m.conversation}, err
 }
 
-func (m *scriptedModel) Stream(_ context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (m *scriptedModel) Stream(
+	_ context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		out, err := m.next(messages, opt)
 		if err != nil {
@@ -418,8 +459,14 @@ func piecesOf(in []*content.Message) []*agent.Update {
 func whole(in []*content.Message) []*agent.Update {
 	var out []*agent.Update
 	for _, m := range in {
-		out = append(out, &agent.Update{Role: m.Role, AuthorName: m.AuthorName, MessageID: m.ID, Contents: m.Contents})
+		out = append(out, &agent.Update{
+			Role:       m.Role,
+			AuthorName: m.AuthorName,
+			MessageID:  m.ID,
+			Contents:   m.Contents,
+		})
 	}
+
 	return out
 }
 

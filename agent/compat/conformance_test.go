@@ -12,9 +12,10 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// TestConformance runs every case file of testdata/conformance, of the folders and files that
-// ASSENT_CASES lists, and of the folder that maintainers keep beside the repository, when it is
-// there. It prints how each file went. Whatever it can't run has failed.
+// TestConformance runs every case file of testdata/conformance, of the
+// folders and files that ASSENT_CASES lists, and of the folder that
+// maintainers keep beside the repository, when it is there. It prints
+// how each file went. Whatever it can't run has failed.
 func TestConformance(t *testing.T) {
 	files, err := conformanceFiles(os.Getenv("ASSENT_CASES"))
 	if err != nil {
@@ -30,6 +31,7 @@ func TestConformance(t *testing.T) {
 		report(t, file, one)
 		total.passed, total.failed = total.passed+one.passed, total.failed+one.failed
 	}
+
 	report(t, "total", total)
 }
 
@@ -42,7 +44,8 @@ func report(t *testing.T, what string, n tally) {
 	fmt.Println(line)
 }
 
-// conformanceFiles lists the case files. A place that was named and holds none is an error.
+// conformanceFiles lists the case files. A place that was named and
+// holds none is an error.
 func conformanceFiles(named string) ([]string, error) {
 	files, err := caseFilesIn(filepath.Join("testdata", "conformance"))
 	if err != nil {
@@ -61,11 +64,12 @@ func conformanceFiles(named string) ([]string, error) {
 		}
 		files = append(files, more...)
 	}
+
 	return files, nil
 }
 
-// fromRoot takes a relative path as one from the root of the repository, when there is nothing of
-// that name here.
+// fromRoot takes a relative path as one from the root of the
+// repository, when there is nothing of that name here.
 func fromRoot(place string) string {
 	if _, err := os.Stat(place); err != nil && !filepath.IsAbs(place) {
 		return filepath.Join("..", "..", place)
@@ -88,7 +92,8 @@ func caseFilesIn(place string) ([]string, error) {
 	return files, err
 }
 
-// runCaseFile runs the cases of a file. A file that can't be read or holds no case is one failure.
+// runCaseFile runs the cases of a file. A file that can't be read or
+// holds no case is one failure.
 func runCaseFile(t *testing.T, file string, n *tally) {
 	data, err := os.ReadFile(file)
 	var cases []*conformanceCase
@@ -130,7 +135,12 @@ func runModes(t *testing.T, name string, c *conformanceCase, unreadable error, n
 	}
 }
 
-var layers = []string{"approval_response_binding", "approval_not_required_bypass", "invocable_bypass", "standing_approval_agent"}
+var layers = []string{
+	"approval_response_binding",
+	"approval_not_required_bypass",
+	"invocable_bypass",
+	"standing_approval_agent",
+}
 
 func runCase(t *testing.T, c *conformanceCase, mode string) {
 	switch {
@@ -147,7 +157,8 @@ func runCase(t *testing.T, c *conformanceCase, mode string) {
 	}
 }
 
-// TestConformanceRefuses shows that what the runner does not know is a failure.
+// TestConformanceRefuses shows that what the runner does not know is a
+// failure.
 func TestConformanceRefuses(t *testing.T) {
 	for _, bad := range []string{
 		`[{"name":"a","component":"function_invocation_loop","something_new":1}]`,
@@ -161,6 +172,7 @@ func TestConformanceRefuses(t *testing.T) {
 			t.Errorf("%s was read", bad)
 		}
 	}
+
 	if _, err := conformanceFiles(t.TempDir()); err == nil {
 		t.Error("an ASSENT_CASES folder without cases went unnoticed")
 	}
@@ -172,8 +184,13 @@ func TestConformanceRefuses(t *testing.T) {
 func TestJoinApart(t *testing.T) {
 	var updates []*agent.Update
 	for _, id := range []string{"", "", "x", "x", "", "y", ""} {
-		updates = append(updates, &agent.Update{Role: content.ToolRole, MessageID: id, Contents: []content.Content{&content.FunctionResult{}}})
+		updates = append(updates, &agent.Update{
+			Role:      content.ToolRole,
+			MessageID: id,
+			Contents:  []content.Content{&content.FunctionResult{}},
+		})
 	}
+
 	var got []string
 	for _, m := range joinApart(updates) {
 		got = append(got, fmt.Sprint(m.ID, len(m.Contents)))

@@ -45,6 +45,7 @@ func (b *toolbox) make(t *caseTool) (agent.Tool, error) {
 	case "hosted_mcp_server":
 		return &agent.HostedMCP{Name: t.ServerName}, nil
 	}
+
 	return nil, fmt.Errorf("the tool %q is of the unknown kind %q", t.Name, t.Kind)
 }
 
@@ -53,7 +54,8 @@ type declared struct{ name string }
 
 func (d declared) Definition() agent.Definition { return agent.Definition{Name: d.name} }
 
-// decorator is some wrapper around a function, which says nothing of approval.
+// decorator is some wrapper around a function, which says nothing of
+// approval.
 type decorator struct{ agent.Function }
 
 func (d decorator) Unwrap() agent.Tool { return d.Function }
@@ -66,6 +68,7 @@ func (b *toolbox) function(t *caseTool) (agent.Tool, error) {
 			return nil, err
 		}
 	}
+
 	run := func(ctx context.Context, arguments json.RawMessage) (any, error) {
 		b.ran(t.Name)
 		inv := agent.InvocationOf(ctx)
@@ -107,7 +110,9 @@ func (on *caseOnInvoke) apply(inv *agent.Invocation, added agent.Tool) {
 	if on.ReplaceTool != nil {
 		gone = on.ReplaceTool.Name
 	}
-	inv.Options.Tools = slices.DeleteFunc(inv.Options.Tools, func(t agent.Tool) bool { return t.Definition().Name == gone })
+	inv.Options.Tools = slices.DeleteFunc(inv.Options.Tools, func(t agent.Tool) bool {
+		return t.Definition().Name == gone
+	})
 	if added != nil {
 		inv.Options.Tools = append(inv.Options.Tools, added)
 	}
@@ -134,6 +139,7 @@ func (t *caseTool) failure() error {
 	case json.Unmarshal(t.Throws, &text) == nil:
 		return errors.New(text)
 	}
+
 	return errors.New("the tool failed")
 }
 

@@ -1,12 +1,15 @@
-// Package compat behaves like the .NET library Microsoft.Extensions.AI, holes included, for
-// programs that must behave alike. It has the loop that calls functions
-// (FunctionInvokingChatClient) and the layers around it. New programs want those of the packages
-// agent and layer, which fail closed.
+// Package compat behaves like the .NET library Microsoft.Extensions.AI,
+// holes included, for programs that must behave alike. It has the loop
+// that calls functions (FunctionInvokingChatClient) and the layers
+// around it. New programs want those of the packages agent and layer,
+// which fail closed.
 //
-// The loop keeps nothing: requests and responses are found in the messages of the caller, and
-// whatever they say is believed. Unlike all else here it changes objects of the caller: calls that
-// are handled get InformationalOnly in the caller's own messages, so that a history that is sent
-// again does not run them again. Give it messages of your own.
+// The loop keeps nothing: requests and responses are found in the
+// messages of the caller, and whatever they say is believed. Unlike all
+// else here it changes objects of the caller: calls that are handled
+// get InformationalOnly in the caller's own messages, so that a history
+// that is sent again does not run them again. Give it messages of your
+// own.
 package compat
 
 import (
@@ -27,14 +30,16 @@ import (
 
 // Config are the choices for a loop. The zero value is the default.
 type Config struct {
-	// Decider decides each call beside the markers of the tools; nil leaves it to the markers.
+	// Decider decides each call beside the markers of the tools; nil
+	// leaves it to the markers.
 	Decider agent.Decider
 	// Tools are known to the loop and not sent to the model.
 	Tools []agent.Tool
-	// MaxTurns bounds the turns of the model in one run; 0 means 40. On the turn after the last one
-	// functions are not offered.
+	// MaxTurns bounds the turns of the model in one run; 0 means 40. On
+	// the turn after the last one functions are not offered.
 	MaxTurns int
-	// MaxErrors bounds how many turns in a row may have a failing function; 0 means 3, -1 none.
+	// MaxErrors bounds how many turns in a row may have a failing
+	// function; 0 means 3, -1 none.
 	MaxErrors int
 	// DetailedErrors tells the model what a function's error says.
 	DetailedErrors bool
@@ -42,13 +47,15 @@ type Config struct {
 	Concurrent bool
 	// Rand makes the ids of messages; nil means crypto/rand.
 	Rand io.Reader
-	// RequestID makes request ids of call ids; nil means ficc_ and the call id.
+	// RequestID makes request ids of call ids; nil means ficc_ and the
+	// call id.
 	RequestID func(callID string) string
 	// Log takes debug records of requests and rejections; nil means none.
 	Log *slog.Logger
 }
 
-// UnansweredError says that requests in the input have no response after them.
+// UnansweredError says that requests in the input have no response
+// after them.
 type UnansweredError struct{ CallIDs []string }
 
 // Error is the sentence of the .NET library.
@@ -57,7 +64,8 @@ func (e *UnansweredError) Error() string {
 		"' that have no matching ToolApprovalResponseContent."
 }
 
-// DuplicateRequestError says that two open requests in the input have the same id.
+// DuplicateRequestError says that two open requests in the input have
+// the same id.
 type DuplicateRequestError struct{ RequestID string }
 
 // Error names the id.
@@ -70,8 +78,9 @@ var (
 	errLeft   = errors.New("the caller left the stream")
 )
 
-// NewFunctionInvoking returns the loop around a model: it runs the functions that the model calls,
-// asks where approval is needed, and goes on from the answers.
+// NewFunctionInvoking returns the loop around a model: it runs the
+// functions that the model calls, asks where approval is needed, and
+// goes on from the answers.
 func NewFunctionInvoking(model agent.ChatClient, cfg Config) agent.ChatClient {
 	if cfg.MaxTurns <= 0 {
 		cfg.MaxTurns = 40
@@ -95,7 +104,11 @@ func (l *loop) check(opt *agent.Options) error {
 }
 
 // Respond runs the loop to its end.
-func (l *loop) Respond(ctx context.Context, messages []*content.Message, opt *agent.Options) (*agent.Response, error) {
+func (l *loop) Respond(
+	ctx context.Context,
+	messages []*content.Message,
+	opt *agent.Options,
+) (*agent.Response, error) {
 	if err := l.check(opt); err != nil {
 		return nil, err
 	}
@@ -113,9 +126,10 @@ func (l *loop) Respond(ctx context.Context, messages []*content.Message, opt *ag
 	return out, nil
 }
 
-// Stream runs the loop piece by piece. From the first live call of a turn on, pieces are held until
-// it is known whether they must be asked about: to the call that needs approval or to the end of
-// the turn. When the model fails before, held pieces are dropped.
+// Stream runs the loop piece by piece. From the first live call of a
+// turn on, pieces are held until it is known whether they must be asked
+// about: to the call that needs approval or to the end of the turn.
+// When the model fails before, held pieces are dropped.
 func (l *loop) Stream(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) iter.Seq2[*agent.Update, error] {
@@ -199,8 +213,8 @@ func (r *run) run() error {
 	}
 }
 
-// withoutFunctions is for the turn after the last one: only what the service runs by itself is
-// offered.
+// withoutFunctions is for the turn after the last one: only what the
+// service runs by itself is offered.
 func withoutFunctions(opt *agent.Options) *agent.Options {
 	out := opt.Clone()
 	out.Tools = slices.DeleteFunc(out.Tools, func(t agent.Tool) bool {
@@ -210,8 +224,8 @@ func withoutFunctions(opt *agent.Options) *agent.Options {
 	return out
 }
 
-// ours reports whether all calls can be answered here: a call of a tool that is only declared
-// leaves the whole turn to the caller.
+// ours reports whether all calls can be answered here: a call of a tool
+// that is only declared leaves the whole turn to the caller.
 func (r *run) ours(calls []*content.FunctionCall) bool {
 	for _, c := range calls {
 		t := agent.FindTool(c.Name, r.opt, r.cfg.Tools)
@@ -219,11 +233,12 @@ func (r *run) ours(calls []*content.FunctionCall) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
-// invokeAll runs the calls of a turn and prepares the next one. It is done when a function ends the
-// run.
+// invokeAll runs the calls of a turn and prepares the next one. It is
+// done when a function ends the run.
 func (r *run) invokeAll(n int, t turn, calls []*content.FunctionCall) (bool, error) {
 	r.made = append(r.made, t.messages...)
 	switch {
@@ -234,6 +249,7 @@ func (r *run) invokeAll(n int, t turn, calls []*content.FunctionCall) (bool, err
 	default:
 		r.send = slices.Concat(r.send, t.messages)
 	}
+
 	var jobs []job
 	for _, c := range calls {
 		jobs = append(jobs, r.job(c, nil, ""))

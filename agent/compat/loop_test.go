@@ -19,8 +19,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// modelFunc is a model made of one function; its streams have a piece for each content, then the
-// error.
+// modelFunc is a model made of one function; its streams have a piece
+// for each content, then the error.
 type modelFunc func(n int, messages []*content.Message, opt *agent.Options) (*agent.Response, error)
 
 type funcModel struct {
@@ -28,12 +28,16 @@ type funcModel struct {
 	n   int
 }
 
-func (m *funcModel) Respond(_ context.Context, messages []*content.Message, opt *agent.Options) (*agent.Response, error) {
+func (m *funcModel) Respond(
+	_ context.Context, messages []*content.Message, opt *agent.Options,
+) (*agent.Response, error) {
 	m.n++
 	return m.run(m.n-1, messages, opt)
 }
 
-func (m *funcModel) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (m *funcModel) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		resp, err := m.Respond(ctx, messages, opt)
 		if resp == nil {
@@ -41,11 +45,15 @@ func (m *funcModel) Stream(ctx context.Context, messages []*content.Message, opt
 			return
 		}
 		for _, u := range piecesOf(resp.Messages) {
-			u.ID, u.Model, u.ConversationID, u.FinishReason = resp.ID, resp.Model, resp.ConversationID, resp.FinishReason
+			u.ID = resp.ID
+			u.Model = resp.Model
+			u.ConversationID = resp.ConversationID
+			u.FinishReason = resp.FinishReason
 			if !yield(u, nil) {
 				return
 			}
 		}
+
 		if resp.Usage != nil && !yield(&agent.Update{Contents: []content.Content{resp.Usage}}, nil) {
 			return
 		}
@@ -55,15 +63,25 @@ func (m *funcModel) Stream(ctx context.Context, messages []*content.Message, opt
 	}
 }
 
-// both runs the loop whole and streamed, each on messages and models of its own.
-func both(t *testing.T, cfg compat.Config, run modelFunc, input func() []*content.Message, opt *agent.Options, check func(t *testing.T, r *agent.Response, err error)) {
+// both runs the loop whole and streamed, each on messages and models of
+// its own.
+func both(
+	t *testing.T,
+	cfg compat.Config,
+	run modelFunc,
+	input func() []*content.Message,
+	opt *agent.Options,
+	check func(t *testing.T, r *agent.Response, err error),
+) {
 	t.Helper()
 	t.Run("whole", func(t *testing.T) {
 		r, err := compat.NewFunctionInvoking(&funcModel{run: run}, cfg).Respond(t.Context(), input(), opt)
 		check(t, r, err)
 	})
 	t.Run("streamed", func(t *testing.T) {
-		r, err := agent.Collect(compat.NewFunctionInvoking(&funcModel{run: run}, cfg).Stream(t.Context(), input(), opt))
+		r, err := agent.Collect(
+			compat.NewFunctionInvoking(&funcModel{run: run}, cfg).Stream(t.Context(), input(), opt),
+		)
 		check(t, r, err)
 	})
 }
@@ -92,7 +110,10 @@ func answered(change func(*content.ToolApprovalResponse)) func() []*content.Mess
 
 // counted is a function that counts its runs.
 func counted(n *int) agent.Function {
-	return agent.NewFunction("f", "", nil, func(context.Context, json.RawMessage) (any, error) { *n++; return "ran", nil })
+	return agent.NewFunction("f", "", nil, func(context.Context, json.RawMessage) (any, error) {
+		*n++
+		return "ran", nil
+	})
 }
 
 func resultsOf(ms []*content.Message) string {
@@ -104,6 +125,7 @@ func resultsOf(ms []*content.Message) string {
 			}
 		}
 	}
+
 	return strings.Join(out, " ")
 }
 
@@ -114,8 +136,11 @@ func TestCutStreamReleasesNothing(t *testing.T) {
 		return turn(&content.Text{Text: "wait"}, callOf("1", "f"), &content.Text{Text: "more"}), cut
 	}}
 	loop := compat.NewFunctionInvoking(model, compat.Config{})
-	got, err := agent.Collect(loop.Stream(t.Context(), hello(), &agent.Options{Tools: []agent.Tool{counted(&ran)}}))
-	if !errors.Is(err, cut) || ran != 0 || len(got.Messages) != 1 || got.Text() != "wait" || len(got.Messages[0].Contents) != 1 {
+	got, err := agent.Collect(
+		loop.Stream(t.Context(), hello(), &agent.Options{Tools: []agent.Tool{counted(&ran)}}),
+	)
+	if !errors.Is(err, cut) || ran != 0 || len(got.Messages) != 1 || got.Text() != "wait" ||
+		len(got.Messages[0].Contents) != 1 {
 		t.Errorf("%v, ran %d, got %v", err, ran, listedMessages(got.Messages))
 	}
 }
@@ -127,7 +152,13 @@ func TestCutAfterARequestKeepsTheRequest(t *testing.T) {
 		return turn(callOf("1", "f")), cut
 	}}
 	loop := compat.NewFunctionInvoking(model, compat.Config{})
-	got, err := agent.Collect(loop.Stream(t.Context(), hello(), &agent.Options{Tools: []agent.Tool{agent.RequireApproval(counted(&ran))}}))
+	got, err := agent.Collect(
+		loop.Stream(
+			t.Context(),
+			hello(),
+			&agent.Options{Tools: []agent.Tool{agent.RequireApproval(counted(&ran))}},
+		),
+	)
 	if !errors.Is(err, cut) || ran != 0 || len(got.UserInputRequests()) != 1 {
 		t.Errorf("%v, ran %d, got %v", err, ran, listedMessages(got.Messages))
 	}
@@ -135,13 +166,17 @@ func TestCutAfterARequestKeepsTheRequest(t *testing.T) {
 
 func TestModelErrorsArePassedOn(t *testing.T) {
 	broken := errors.New("broken")
-	both(t, compat.Config{}, func(int, []*content.Message, *agent.Options) (*agent.Response, error) { return nil, broken }, hello, nil,
+	both(t, compat.Config{}, func(int, []*content.Message, *agent.Options) (*agent.Response, error) {
+		return nil, broken
+	}, hello, nil,
 		func(t *testing.T, _ *agent.Response, err error) {
 			if !errors.Is(err, broken) {
 				t.Error(err)
 			}
 		})
-	both(t, compat.Config{}, func(int, []*content.Message, *agent.Options) (*agent.Response, error) { return nil, nil }, hello, nil,
+	both(t, compat.Config{}, func(int, []*content.Message, *agent.Options) (*agent.Response, error) {
+		return nil, nil
+	}, hello, nil,
 		func(t *testing.T, _ *agent.Response, err error) {
 			if err == nil {
 				t.Error("neither a response nor an error went unnoticed")
@@ -156,7 +191,11 @@ func TestLeavingAStream(t *testing.T) {
 			return turn(&content.Text{Text: "a"}, callOf(fmt.Sprint(n), "f")), nil
 		}}
 		loop := compat.NewFunctionInvoking(model, compat.Config{})
-		for _, err := range loop.Stream(t.Context(), answered(nil)(), &agent.Options{Tools: []agent.Tool{counted(&ran)}}) {
+		for _, err := range loop.Stream(
+			t.Context(),
+			answered(nil)(),
+			&agent.Options{Tools: []agent.Tool{counted(&ran)}},
+		) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,10 +203,19 @@ func TestLeavingAStream(t *testing.T) {
 				break
 			}
 		}
-		// The pieces are: rebuilt call, its result, text, call. The first function runs before the
-		// second piece, the model before the third.
+
+		// The pieces are: rebuilt call, its result, text, call. The
+		// first function runs before the second piece, the model before
+		// the third.
 		if want, turns := min(stop-1, 1), (stop-1)/2; ran != want || model.n != turns {
-			t.Errorf("left after %d: ran %d, want %d; the model had %d turns, want %d", stop, ran, want, model.n, turns)
+			t.Errorf(
+				"left after %d: ran %d, want %d; the model had %d turns, want %d",
+				stop,
+				ran,
+				want,
+				model.n,
+				turns,
+			)
 		}
 	}
 }
@@ -181,11 +229,15 @@ func TestStreamedIDs(t *testing.T) {
 		return turn(&content.Text{Text: "done"}), nil
 	}}
 	loop := compat.NewFunctionInvoking(model, compat.Config{})
-	got, err := agent.Collect(loop.Stream(t.Context(), answered(nil)(), &agent.Options{Tools: []agent.Tool{counted(&n)}}))
+	got, err := agent.Collect(
+		loop.Stream(t.Context(), answered(nil)(), &agent.Options{Tools: []agent.Tool{counted(&n)}}),
+	)
 	if err != nil || len(got.Messages) != 5 {
 		t.Fatal(err, listedMessages(got.Messages))
 	}
-	calls, first, second := got.Messages[0].ID, got.Messages[1].ID, got.Messages[3].ID
+	calls := got.Messages[0].ID
+	first := got.Messages[1].ID
+	second := got.Messages[3].ID
 	if calls == "" || first == "" || calls == first || first != second {
 		t.Errorf("ids: call message %q, tool messages %q and %q", calls, first, second)
 	}
@@ -214,12 +266,21 @@ func (nilStreamer) Stream(context.Context, []*content.Message, *agent.Options) i
 
 func TestNilMessagesAreNoPanic(t *testing.T) {
 	n := 0
-	input := func() []*content.Message { return append([]*content.Message{nil}, answered(nil)()...) }
-	both(t, compat.Config{}, oneThen("done"), input, &agent.Options{Tools: []agent.Tool{counted(&n)}}, func(t *testing.T, r *agent.Response, err error) {
-		if err != nil || resultsOf(r.Messages) != `"ran"` {
-			t.Error(err)
-		}
-	})
+	input := func() []*content.Message {
+		return append([]*content.Message{nil}, answered(nil)()...)
+	}
+	both(
+		t,
+		compat.Config{},
+		oneThen("done"),
+		input,
+		&agent.Options{Tools: []agent.Tool{counted(&n)}},
+		func(t *testing.T, r *agent.Response, err error) {
+			if err != nil || resultsOf(r.Messages) != `"ran"` {
+				t.Error(err)
+			}
+		},
+	)
 }
 
 // oneThen is a model that says a text in every turn.
@@ -239,7 +300,8 @@ func calling(name string) modelFunc {
 	}
 }
 
-// deciders answers its k-th question with the k-th verdict, and goes on with the last one.
+// deciders answers its k-th question with the k-th verdict, and goes on
+// with the last one.
 type deciders struct {
 	verdicts []hold.Verdict
 	errs     []error
@@ -260,7 +322,9 @@ func verdict(o resolve.Outcome, message string) hold.Verdict {
 }
 
 func TestDecider(t *testing.T) {
-	allow, ask, deny := verdict(resolve.Allow, ""), verdict(resolve.Ask, "sure?"), verdict(resolve.Deny, "never")
+	allow := verdict(resolve.Allow, "")
+	ask := verdict(resolve.Ask, "sure?")
+	deny := verdict(resolve.Deny, "never")
 	broken := errors.New("broken")
 	for _, test := range []struct {
 		name     string
@@ -274,11 +338,39 @@ func TestDecider(t *testing.T) {
 		{"asked about", []hold.Verdict{ask}, []error{nil}, false, true, ""},
 		{"denied is asked about", []hold.Verdict{deny}, []error{nil}, false, true, ""},
 		{"undecided is asked about", []hold.Verdict{allow}, []error{broken}, false, true, ""},
-		{"allowed, then asked about", []hold.Verdict{allow, ask}, []error{nil, nil}, false, false, `"Tool call invocation rejected. sure?"`},
-		{"allowed, then denied", []hold.Verdict{allow, deny}, []error{nil, nil}, false, false, `"Tool call invocation rejected. never"`},
+		{
+			"allowed, then asked about",
+			[]hold.Verdict{allow, ask},
+			[]error{nil, nil},
+			false,
+			false,
+			`"Tool call invocation rejected. sure?"`,
+		},
+		{
+			"allowed, then denied",
+			[]hold.Verdict{allow, deny},
+			[]error{nil, nil},
+			false,
+			false,
+			`"Tool call invocation rejected. never"`,
+		},
 		{"approved", []hold.Verdict{ask}, []error{nil}, true, false, `"ran"`},
-		{"approved, denied by now", []hold.Verdict{deny}, []error{nil}, true, false, `"Tool call invocation rejected. never"`},
-		{"approved, undecided by now", []hold.Verdict{allow}, []error{broken}, true, false, `"Tool call invocation rejected. It could not be decided whether the call may run."`},
+		{
+			"approved, denied by now",
+			[]hold.Verdict{deny},
+			[]error{nil},
+			true,
+			false,
+			`"Tool call invocation rejected. never"`,
+		},
+		{
+			"approved, undecided by now",
+			[]hold.Verdict{allow},
+			[]error{broken},
+			true,
+			false,
+			`"Tool call invocation rejected. It could not be decided whether the call may run."`,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			input, model := hello, calling("f")
@@ -289,12 +381,21 @@ func TestDecider(t *testing.T) {
 				ran := 0
 				d := &deciders{verdicts: test.verdicts, errs: test.errs}
 				opt := &agent.Options{Tools: []agent.Tool{counted(&ran)}}
-				both(t, compat.Config{Decider: d, Concurrent: concurrent}, model, input, opt, func(t *testing.T, r *agent.Response, err error) {
-					if err != nil || (len(r.UserInputRequests()) == 1) != test.asks || resultsOf(r.Messages) != test.result || (ran == 1) != (test.result == `"ran"`) {
-						t.Errorf("%v: ran %d, %v", err, ran, listedMessages(r.Messages))
-					}
-					ran, d.asked = 0, 0
-				})
+				both(
+					t,
+					compat.Config{Decider: d, Concurrent: concurrent},
+					model,
+					input,
+					opt,
+					func(t *testing.T, r *agent.Response, err error) {
+						if err != nil || (len(r.UserInputRequests()) == 1) != test.asks ||
+							resultsOf(r.Messages) != test.result ||
+							(ran == 1) != (test.result == `"ran"`) {
+							t.Errorf("%v: ran %d, %v", err, ran, listedMessages(r.Messages))
+						}
+						ran, d.asked = 0, 0
+					},
+				)
 			}
 		})
 	}
@@ -303,11 +404,18 @@ func TestDecider(t *testing.T) {
 func TestEditsAreRefused(t *testing.T) {
 	ran := 0
 	edited := answered(func(a *content.ToolApprovalResponse) { a.Edited = callOf("1", "f") })
-	both(t, compat.Config{}, oneThen("done"), edited, &agent.Options{Tools: []agent.Tool{counted(&ran)}}, func(t *testing.T, _ *agent.Response, err error) {
-		if err == nil || ran != 0 {
-			t.Errorf("%v, ran %d: an edit must not run as the original", err, ran)
-		}
-	})
+	both(
+		t,
+		compat.Config{},
+		oneThen("done"),
+		edited,
+		&agent.Options{Tools: []agent.Tool{counted(&ran)}},
+		func(t *testing.T, _ *agent.Response, err error) {
+			if err == nil || ran != 0 {
+				t.Errorf("%v, ran %d: an edit must not run as the original", err, ran)
+			}
+		},
+	)
 }
 
 func TestDuplicateRequestNamesTheID(t *testing.T) {
@@ -327,18 +435,36 @@ func TestWhatIsSaidOfTheWholeAnswer(t *testing.T) {
 		if n == 0 {
 			r = turn(callOf("1", "f"))
 		}
-		r.ID, r.Model, r.ConversationID, r.FinishReason = fmt.Sprint("r", n), "m", fmt.Sprint("conv", n), fmt.Sprint("finish", n)
-		r.Usage = &content.Usage{Input: 1, Output: 2, Total: 3}
+		r.ID = fmt.Sprint("r", n)
+		r.Model = "m"
+		r.ConversationID = fmt.Sprint("conv", n)
+		r.FinishReason = fmt.Sprint("finish", n)
+		r.Usage = &content.Usage{
+			Input:  1,
+			Output: 2,
+			Total:  3,
+		}
 		return r, nil
 	}
-	both(t, compat.Config{}, model, hello, &agent.Options{Tools: []agent.Tool{counted(&n)}}, func(t *testing.T, r *agent.Response, err error) {
-		if err != nil || r.ID != "r1" || r.Model != "m" || r.ConversationID != "conv1" || r.FinishReason != "finish1" || r.Usage == nil || r.Usage.Total != 6 {
-			t.Errorf("%v %+v", err, r)
-		}
-	})
+	both(
+		t,
+		compat.Config{},
+		model,
+		hello,
+		&agent.Options{Tools: []agent.Tool{counted(&n)}},
+		func(t *testing.T, r *agent.Response, err error) {
+			if err != nil || r.ID != "r1" || r.Model != "m" || r.ConversationID != "conv1" ||
+				r.FinishReason != "finish1" ||
+				r.Usage == nil ||
+				r.Usage.Total != 6 {
+				t.Errorf("%v %+v", err, r)
+			}
+		},
+	)
 }
 
-// TestHistoryAfterAConversationEnds: a service that stops keeping the history gets all of it.
+// TestHistoryAfterAConversationEnds: a service that stops keeping the
+// history gets all of it.
 func TestHistoryAfterAConversationEnds(t *testing.T) {
 	n := 0
 	var sent []int
@@ -352,35 +478,52 @@ func TestHistoryAfterAConversationEnds(t *testing.T) {
 		case 3:
 			return turn(&content.Text{Text: "done"}), nil
 		}
+
 		return r, nil
 	}
-	both(t, compat.Config{}, model, hello, &agent.Options{Tools: []agent.Tool{counted(&n)}}, func(t *testing.T, _ *agent.Response, err error) {
-		if err != nil || !slices.Equal(sent, []int{1, 1, 5, 7}) || !slices.Equal(conversations, []string{"", "kept", "", ""}) {
-			t.Errorf("%v: sent %v in %q", err, sent, conversations)
-		}
-		sent, conversations = nil, nil
-	})
+	both(
+		t,
+		compat.Config{},
+		model,
+		hello,
+		&agent.Options{Tools: []agent.Tool{counted(&n)}},
+		func(t *testing.T, _ *agent.Response, err error) {
+			if err != nil || !slices.Equal(sent, []int{1, 1, 5, 7}) ||
+				!slices.Equal(conversations, []string{"", "kept", "", ""}) {
+				t.Errorf("%v: sent %v in %q", err, sent, conversations)
+			}
+			sent, conversations = nil, nil
+		},
+	)
 }
 
 func TestRequestIDsOfTheCaller(t *testing.T) {
 	n := 0
 	cfg := compat.Config{RequestID: func(id string) string { return "mine-" + id }}
-	both(t, cfg, calling("f"), hello, &agent.Options{Tools: []agent.Tool{agent.RequireApproval(counted(&n))}}, func(t *testing.T, r *agent.Response, err error) {
-		if err != nil || r.UserInputRequests()[0].InputRequestID() != "mine-1" {
-			t.Error(err)
-		}
-	})
+	both(
+		t,
+		cfg,
+		calling("f"),
+		hello,
+		&agent.Options{Tools: []agent.Tool{agent.RequireApproval(counted(&n))}},
+		func(t *testing.T, r *agent.Response, err error) {
+			if err != nil || r.UserInputRequests()[0].InputRequestID() != "mine-1" {
+				t.Error(err)
+			}
+		},
+	)
 }
 
-// TestRebuiltMessagesKeepProperties: what is known of the message comes back with the calls.
-// Streamed updates have no place for it.
+// TestRebuiltMessagesKeepProperties: what is known of the message comes
+// back with the calls. Streamed updates have no place for it.
 func TestRebuiltMessagesKeepProperties(t *testing.T) {
 	ms := answered(nil)()
 	ms[0].Properties, ms[0].CreatedAt = json.RawMessage(`{"a":1}`), "2026-01-01T00:00:00Z"
 	n := 0
 	loop := compat.NewFunctionInvoking(&funcModel{run: oneThen("done")}, compat.Config{})
 	r, err := loop.Respond(t.Context(), ms, &agent.Options{Tools: []agent.Tool{counted(&n)}})
-	if err != nil || string(r.Messages[0].Properties) != `{"a":1}` || r.Messages[0].CreatedAt == "" || len(r.Messages[0].Contents) != 1 {
+	if err != nil || string(r.Messages[0].Properties) != `{"a":1}` || r.Messages[0].CreatedAt == "" ||
+		len(r.Messages[0].Contents) != 1 {
 		t.Error(err, listedMessages(r.Messages))
 	}
 	if len(ms[0].Contents) != 1 || len(ms) != 2 {
@@ -396,20 +539,34 @@ func TestApprovedCallsKnowIt(t *testing.T) {
 		turns, by = append(turns, inv.Turn), append(by, inv.Approval)
 		return nil, nil
 	})
-	both(t, compat.Config{Log: slog.New(slog.DiscardHandler)}, calling("f"), answered(nil), &agent.Options{Tools: []agent.Tool{f}}, func(t *testing.T, _ *agent.Response, err error) {
-		if err != nil || !slices.Equal(turns, []int{-1, 0}) || !slices.Equal(by, []string{"user", ""}) {
-			t.Error(err, turns, by)
-		}
-		turns, by = nil, nil
-	})
+	both(
+		t,
+		compat.Config{Log: slog.New(slog.DiscardHandler)},
+		calling("f"),
+		answered(nil),
+		&agent.Options{Tools: []agent.Tool{f}},
+		func(t *testing.T, _ *agent.Response, err error) {
+			if err != nil || !slices.Equal(turns, []int{-1, 0}) || !slices.Equal(by, []string{"user", ""}) {
+				t.Error(err, turns, by)
+			}
+			turns, by = nil, nil
+		},
+	)
 }
 
 func TestFailuresEndARun(t *testing.T) {
 	bad := errors.New("bad")
 	f := agent.NewFunction("f", "", nil, func(context.Context, json.RawMessage) (any, error) { return nil, bad })
-	both(t, compat.Config{MaxErrors: -1}, oneThen("done"), answered(nil), &agent.Options{Tools: []agent.Tool{f}}, func(t *testing.T, _ *agent.Response, err error) {
-		if !errors.Is(err, bad) {
-			t.Error(err)
-		}
-	})
+	both(
+		t,
+		compat.Config{MaxErrors: -1},
+		oneThen("done"),
+		answered(nil),
+		&agent.Options{Tools: []agent.Tool{f}},
+		func(t *testing.T, _ *agent.Response, err error) {
+			if !errors.Is(err, bad) {
+				t.Error(err)
+			}
+		},
+	)
 }

@@ -20,23 +20,26 @@ const (
 	byPredicate    = "Auto-approved by auto-approval rule"
 )
 
-// StandingConfig are the choices for a Standing. The zero value is the default.
+// StandingConfig are the choices for a Standing. The zero value is the
+// default.
 type StandingConfig struct {
 	// Agent is the name that predicates are told.
 	Agent string
 	// Predicates approve by themselves; the first that says yes does it.
 	Predicates []layer.Predicate
-	// MaxRounds bounds how often the inner client is asked again with nothing but automatic
-	// approvals; 0 means 40. What the round after the last one asks goes to the caller.
+	// MaxRounds bounds how often the inner client is asked again with
+	// nothing but automatic approvals; 0 means 40. What the round after
+	// the last one asks goes to the caller.
 	MaxRounds int
 }
 
-// NewStanding returns a layer that answers requests by rules that people left behind ("always") and
-// by predicates. When all requests of a response are answered so, the inner client is asked again.
-// One request is shown after the other.
+// NewStanding returns a layer that answers requests by rules that
+// people left behind ("always") and by predicates. When all requests of
+// a response are answered so, the inner client is asked again. One
+// request is shown after the other.
 //
-// Rules come from answers unchecked, last as long as the thread, and compare the text of each
-// argument.
+// Rules come from answers unchecked, last as long as the thread, and
+// compare the text of each argument.
 func NewStanding(inner agent.ChatClient, cfg StandingConfig) agent.ChatClient {
 	if cfg.MaxRounds <= 0 {
 		cfg.MaxRounds = 40
@@ -91,6 +94,7 @@ func (cfg StandingConfig) begin(ctx context.Context, in rounds.Input) (*rounds.R
 			return d.showNext()
 		}
 	}
+
 	return d.round(in)
 }
 
@@ -122,6 +126,7 @@ func (d *standingRun) mint(c content.Content) {
 		}
 		rule.Arguments = string(call.Arguments)
 	}
+
 	if slices.ContainsFunc(d.state.Rules, func(r layer.Rule) bool { return sameRule(r, rule) }) {
 		return
 	}
@@ -137,7 +142,8 @@ func sameRule(a, b layer.Rule) bool {
 	return a.AnyArguments || sameTexts([]byte(a.Arguments), []byte(b.Arguments))
 }
 
-// texts returns the text of each argument. No arguments, null and {} are none.
+// texts returns the text of each argument. No arguments, null and {}
+// are none.
 func texts(arguments []byte) (map[string]string, bool) {
 	raw := map[string]json.RawMessage{}
 	if len(bytes.TrimSpace(arguments)) > 0 && json.Unmarshal(arguments, &raw) != nil {
@@ -150,14 +156,16 @@ func texts(arguments []byte) (map[string]string, bool) {
 	return out, true
 }
 
-// sameTexts compares arguments by the text of each value, so that 5 and 5.0 differ.
+// sameTexts compares arguments by the text of each value, so that 5 and
+// 5.0 differ.
 func sameTexts(a, b []byte) bool {
 	x, okX := texts(a)
 	y, okY := texts(b)
 	return okX && okY && maps.Equal(x, y)
 }
 
-// match returns the reason why a request is approved automatically; "" when a person must answer.
+// match returns the reason why a request is approved automatically; ""
+// when a person must answer.
 func (d *standingRun) match(q content.InputRequest) string {
 	call := rounds.FunctionCall(q)
 	if call == nil {
@@ -195,8 +203,8 @@ func (d *standingRun) answer(a content.InputResponse) error {
 	return nil
 }
 
-// collect takes the answers out of the messages, last message first. Those to shown requests get
-// the recorded call, others are dropped.
+// collect takes the answers out of the messages, last message first.
+// Those to shown requests get the recorded call, others are dropped.
 func (d *standingRun) collect(in *rounds.Input) error {
 	for _, m := range slices.Backward(in.Messages) {
 		for _, c := range m.Contents {
@@ -208,12 +216,16 @@ func (d *standingRun) collect(in *rounds.Input) error {
 			if e == nil {
 				continue
 			}
-			d.state.Shown.Open = slices.DeleteFunc(d.state.Shown.Open, func(o *rounds.Entry) bool { return o == e })
+			d.state.Shown.Open = slices.DeleteFunc(
+				d.state.Shown.Open,
+				func(o *rounds.Entry) bool { return o == e },
+			)
 			if err := d.answer(rounds.Rebind(e.Request.InputRequest, a)); err != nil {
 				return err
 			}
 		}
 	}
+
 	in.Messages, _ = rounds.Rewrite(in.Messages, 0, func(_ rounds.At, c content.Content) content.Content {
 		if _, ok := c.(*content.ToolApprovalResponse); ok {
 			return nil
@@ -235,6 +247,7 @@ func (d *standingRun) drain() error {
 		}
 		d.state.Queue = slices.Delete(d.state.Queue, i, i+1)
 	}
+
 	return nil
 }
 
@@ -242,7 +255,8 @@ func (d *standingRun) approve(q content.InputRequest, reason string) error {
 	return d.answer(q.(*content.ToolApprovalRequest).CreateApproval(reason))
 }
 
-// round asks the inner client, with what was collected ahead of everything else.
+// round asks the inner client, with what was collected ahead of
+// everything else.
 func (d *standingRun) round(in rounds.Input) (*rounds.Round, error) {
 	collected, err := d.state.Collected(layer.StandingState)
 	if err != nil {
@@ -253,14 +267,19 @@ func (d *standingRun) round(in rounds.Input) (*rounds.Round, error) {
 		messages = append([]*content.Message{content.NewMessage(content.User, collected...)}, messages...)
 		in = in.MoreFresh(1)
 	}
-	r := &rounds.Round{Messages: messages, Options: in.Options, Alone: d.rounds > 0}
+	r := &rounds.Round{
+		Messages: messages,
+		Options:  in.Options,
+		Alone:    d.rounds > 0,
+	}
 	if d.rounds < d.cfg.MaxRounds {
 		r.Take, r.End = d.sorter(in)
 	}
 	return r, d.keep()
 }
 
-// sorter approves what comes out, lets the first of the others pass and queues the rest.
+// sorter approves what comes out, lets the first of the others pass and
+// queues the rest.
 func (d *standingRun) sorter(
 	in rounds.Input,
 ) (func(content.Content) (bool, error), func(*agent.Response) (rounds.Ending, error)) {
@@ -278,6 +297,7 @@ func (d *standingRun) sorter(
 			}
 			return false, d.keep()
 		}
+
 		shown = append(shown, q)
 		return len(shown) == 1, d.queue(shown)
 	}
@@ -293,7 +313,8 @@ func (d *standingRun) sorter(
 	return take, end
 }
 
-// queue keeps the last of the requests for later. A single one is not recorded.
+// queue keeps the last of the requests for later. A single one is not
+// recorded.
 func (d *standingRun) queue(shown []content.InputRequest) error {
 	if len(shown) < 2 {
 		return nil

@@ -11,8 +11,8 @@ type stream struct {
 	yield func(*agent.Update, error) bool
 }
 
-// nameMessages makes the two ids of a streamed run: results of one run are one message, and so are
-// calls whose own message is unknown.
+// nameMessages makes the two ids of a streamed run: results of one run
+// are one message, and so are calls whose own message is unknown.
 func (s *stream) nameMessages() (err error) {
 	if s.r.toolID, err = s.r.freshID(); err == nil {
 		s.r.callID, err = s.r.freshID()
@@ -52,14 +52,20 @@ func (s *stream) turn() (turn, error) {
 			return turn{}, err
 		}
 	}
+
 	if err := h.release(); err != nil {
 		return turn{}, err
 	}
 	whole := agent.Join(h.all)
-	return turn{messages: whole.Messages, conversation: whole.ConversationID, asked: h.asked}, nil
+	return turn{
+		messages:     whole.Messages,
+		conversation: whole.ConversationID,
+		asked:        h.asked,
+	}, nil
 }
 
-// heldBack keeps pieces back until it is known whether their calls must be asked about.
+// heldBack keeps pieces back until it is known whether their calls must
+// be asked about.
 type heldBack struct {
 	s       *stream
 	all     []*agent.Update // of the turn, as they came
@@ -69,8 +75,9 @@ type heldBack struct {
 	served  served
 }
 
-// take looks at a piece and gives out what may be. A result that comes after its call was asked
-// about is too late for that, but flags the call inside the request.
+// take looks at a piece and gives out what may be. A result that comes
+// after its call was asked about is too late for that, but flags the
+// call inside the request.
 func (h *heldBack) take(u *agent.Update) error {
 	h.all = append(h.all, u)
 	h.served.note(u.Contents)
@@ -96,5 +103,6 @@ func (h *heldBack) release() error {
 			return err
 		}
 	}
+
 	return nil
 }

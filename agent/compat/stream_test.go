@@ -12,9 +12,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestStreamedRunsAgree: streamed and whole runs end alike, give the model the same messages and
-// run the same functions. They differ only in the ids of messages that are made on the way and in
-// what these ids join (rules 40 and 41).
+// TestStreamedRunsAgree: streamed and whole runs end alike, give the
+// model the same messages and run the same functions. They differ only
+// in the ids of messages that are made on the way and in what these ids
+// join (rules 40 and 41).
 func TestStreamedRunsAgree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawCase(rt)
@@ -50,7 +51,8 @@ func jsonText(v any) string {
 	return string(raw)
 }
 
-// sentTo is what the model was given, without the ids that are made on the way.
+// sentTo is what the model was given, without the ids that are made on
+// the way.
 func sentTo(r *loopRun) []string {
 	var out []string
 	for _, input := range r.model.inputs {
@@ -60,16 +62,18 @@ func sentTo(r *loopRun) []string {
 				m["message_id"] = ""
 			}
 		}
+
 		out = append(out, jsonText(input))
 	}
+
 	return out
 }
 
 // given tells ids of the case, which have a dash, from those that are made.
 func given(id string) bool { return strings.Contains(id, "-") }
 
-// joined is an answer as if it had been streamed, with one made-up id for tool messages and one for
-// others.
+// joined is an answer as if it had been streamed, with one made-up id
+// for tool messages and one for others.
 func joined(r *agent.Response) string {
 	var updates []*agent.Update
 	for _, m := range r.Messages {
@@ -82,12 +86,14 @@ func joined(r *agent.Response) string {
 			updates = append(updates, u)
 		}
 	}
+
 	return jsonText(listedMessages(agent.Join(updates).Messages)) + r.ConversationID
 }
 
-// drawCase makes a case of tools, approvals in the input and turns of a model. A service's own
-// results come before the calls that they belong to: the other way round is where streamed runs see
-// them too late (rule 39).
+// drawCase makes a case of tools, approvals in the input and turns of a
+// model. A service's own results come before the calls that they belong
+// to: the other way round is where streamed runs see them too late
+// (rule 39).
 func drawCase(t *rapid.T) *conformanceCase {
 	c := &conformanceCase{DistinctCallInstances: rapid.Bool().Draw(t, "distinct")}
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -95,7 +101,10 @@ func drawCase(t *rapid.T) *conformanceCase {
 	}
 	one := rapid.IntRange(1, 3).Draw(t, "limits")
 	c.Options = caseOptions{
-		Concurrent: rapid.Bool().Draw(t, "concurrent"), MaxTurns: &one, MaxErrors: &one, DetailedErrors: rapid.Bool().Draw(t, "detailed"),
+		Concurrent:             rapid.Bool().Draw(t, "concurrent"),
+		MaxTurns:               &one,
+		MaxErrors:              &one,
+		DetailedErrors:         rapid.Bool().Draw(t, "detailed"),
 		ConversationID:         rapid.SampledFrom([]string{"", "", "conv"}).Draw(t, "conversation"),
 		ResponseConversationID: rapid.SampledFrom([]string{"", "", "conv"}).Draw(t, "kept"),
 	}
@@ -108,7 +117,8 @@ func drawCase(t *rapid.T) *conformanceCase {
 
 func drawTool(t *rapid.T, name string) *caseTool {
 	ct := &caseTool{Name: name, Returns: json.RawMessage(`"done"`)}
-	ct.Kind = rapid.SampledFrom([]string{"function", "function", "function", "function", "declaration_only"}).Draw(t, "kind")
+	ct.Kind = rapid.SampledFrom([]string{"function", "function", "function", "function", "declaration_only"}).
+		Draw(t, "kind")
 	ct.Source = rapid.SampledFrom([]string{"request", "additional"}).Draw(t, "source")
 	if ct.Kind == "function" {
 		ct.RequiresApproval = rapid.Bool().Draw(t, "marked")
@@ -117,12 +127,18 @@ func drawTool(t *rapid.T, name string) *caseTool {
 			ct.Throws = json.RawMessage(`"broken"`)
 		}
 	}
+
 	return ct
 }
 
 func drawCall(t *rapid.T, id string) caseContent {
 	name := rapid.SampledFrom([]string{"a", "b", "c", "d", "unknown"}).Draw(t, "name")
-	return caseContent{contentFields: contentFields{Type: "function_call", CallID: id, Name: name, InformationalOnly: rapid.IntRange(0, 6).Draw(t, "inert") == 0}}
+	return caseContent{contentFields: contentFields{
+		Type:              "function_call",
+		CallID:            id,
+		Name:              name,
+		InformationalOnly: rapid.IntRange(0, 6).Draw(t, "inert") == 0,
+	}}
 }
 
 func textContent(s string) caseContent {
@@ -133,11 +149,19 @@ func textContent(s string) caseContent {
 func drawInput(t *rapid.T) []caseMessage {
 	ms := []caseMessage{{Role: "user", Contents: []caseContent{textContent("hello")}}}
 	for n := range rapid.IntRange(0, 3).Draw(t, "request messages") {
-		q := caseMessage{Role: "assistant", MessageID: rapid.SampledFrom([]string{"", fmt.Sprint("q-", n)}).Draw(t, "id")}
+		q := caseMessage{
+			Role:      "assistant",
+			MessageID: rapid.SampledFrom([]string{"", fmt.Sprint("q-", n)}).Draw(t, "id"),
+		}
 		a := caseMessage{Role: "user"}
 		for k := range rapid.IntRange(1, 3).Draw(t, "requests") {
 			call := drawCall(t, fmt.Sprint("i", n, k))
-			fields := contentFields{RequestID: "ficc_" + call.CallID, ToolCall: &call, Approved: rapid.Bool().Draw(t, "approved"), Reason: "because"}
+			fields := contentFields{
+				RequestID: "ficc_" + call.CallID,
+				ToolCall:  &call,
+				Approved:  rapid.Bool().Draw(t, "approved"),
+				Reason:    "because",
+			}
 			fields.Type = "approval_request"
 			if rapid.IntRange(0, 9).Draw(t, "lone answer") > 0 {
 				q.Contents = append(q.Contents, caseContent{contentFields: fields})
@@ -147,27 +171,44 @@ func drawInput(t *rapid.T) []caseMessage {
 				a.Contents = append(a.Contents, caseContent{contentFields: fields})
 			}
 		}
+
 		if rapid.Bool().Draw(t, "words") {
 			a.Contents = append(a.Contents, textContent("please"))
 		}
 		ms = append(ms, q, a)
 	}
+
 	return ms
 }
 
 // drawTurn makes the messages of one turn.
 func drawTurn(t *rapid.T, n int) []caseMessage {
 	var served []caseContent
-	m := caseMessage{Role: "assistant", MessageID: fmt.Sprint("t-", n), Contents: []caseContent{textContent("well")}}
+	m := caseMessage{
+		Role:      "assistant",
+		MessageID: fmt.Sprint("t-", n),
+		Contents:  []caseContent{textContent("well")},
+	}
 	for k := range rapid.IntRange(0, 3).Draw(t, "calls") {
 		call := drawCall(t, fmt.Sprint("t", n, k))
 		if rapid.IntRange(0, 4).Draw(t, "served") == 0 {
-			served = append(served, caseContent{contentFields: contentFields{Type: "function_result", CallID: call.CallID, Result: json.RawMessage(`"theirs"`)}})
+			served = append(served, caseContent{contentFields: contentFields{
+				Type:   "function_result",
+				CallID: call.CallID,
+				Result: json.RawMessage(`"theirs"`),
+			}})
 		}
+
 		m.Contents = append(m.Contents, call)
 	}
+
 	if served != nil {
-		return []caseMessage{{Role: "tool", MessageID: fmt.Sprint("s-", n), Contents: served}, m}
+		return []caseMessage{{
+			Role:      "tool",
+			MessageID: fmt.Sprint("s-", n),
+			Contents:  served,
+		}, m}
 	}
+
 	return []caseMessage{m}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Code says what is wrong with a content. Codes may grow in number; a code never
-// changes its meaning.
+// Code says what is wrong with a content. Codes may grow in number; a
+// code never changes its meaning.
 type Code string
 
 // The codes of a BadError.
@@ -26,7 +26,8 @@ const (
 	BadData      Code = "bad_data"      // data that the schema refuses
 )
 
-// BadError says why a content is refused and where. It names members, never values.
+// BadError says why a content is refused and where. It names members,
+// never values.
 type BadError struct {
 	Code   Code
 	Where  string // path such as messages[2].contents[0].toolCall, "" for the whole
@@ -57,13 +58,20 @@ func (r *ToolApprovalRequest) CreateApproval(reason string) *ToolApprovalRespons
 
 // CreateRejection answers that the call must not run.
 func (r *ToolApprovalRequest) CreateRejection(reason string) *ToolApprovalResponse {
-	return &ToolApprovalResponse{RequestID: r.RequestID, Call: CloneCall(r.Call), Reason: reason}
+	return &ToolApprovalResponse{
+		RequestID: r.RequestID,
+		Call:      CloneCall(r.Call),
+		Reason:    reason,
+	}
 }
 
-// CreateEdit approves the call with other arguments, which must be one JSON object.
-// Only function calls can be edited, and never their name: another tool is another
-// call with approvals of its own.
-func (r *ToolApprovalRequest) CreateEdit(arguments json.RawMessage, reason string) (*ToolApprovalResponse, error) {
+// CreateEdit approves the call with other arguments, which must be one
+// JSON object. Only function calls can be edited, and never their name:
+// another tool is another call with approvals of its own.
+func (r *ToolApprovalRequest) CreateEdit(
+	arguments json.RawMessage,
+	reason string,
+) (*ToolApprovalResponse, error) {
 	call, ok := CloneCall(r.Call).(*FunctionCall)
 	if !ok {
 		return nil, &BadError{Code: BadKind, Detail: "only calls of functions can be edited"}
@@ -91,7 +99,11 @@ func (r *ToolApprovalRequest) CreateAlwaysApprove(scope AlwaysScope, reason stri
 
 // CreateApproval answers with consent to the text.
 func (r *TextApprovalRequest) CreateApproval(reason string) *TextApprovalResponse {
-	return &TextApprovalResponse{RequestID: r.RequestID, Approved: true, Reason: reason}
+	return &TextApprovalResponse{
+		RequestID: r.RequestID,
+		Approved:  true,
+		Reason:    reason,
+	}
 }
 
 // CreateRejection answers that the text is not agreed to.
@@ -99,7 +111,8 @@ func (r *TextApprovalRequest) CreateRejection(reason string) *TextApprovalRespon
 	return &TextApprovalResponse{RequestID: r.RequestID, Reason: reason}
 }
 
-// CreateResponse answers with data, which the schema of the request must accept.
+// CreateResponse answers with data, which the schema of the request
+// must accept.
 func (r *StructuredInputRequest) CreateResponse(data json.RawMessage) (*StructuredInputResponse, error) {
 	out := &StructuredInputResponse{RequestID: r.RequestID, Data: bytes.Clone(data)}
 	if err := r.Check(out); err != nil {
@@ -110,11 +123,15 @@ func (r *StructuredInputRequest) CreateResponse(data json.RawMessage) (*Structur
 
 // CreateRejection answers that there will be no data.
 func (r *StructuredInputRequest) CreateRejection(reason string) *StructuredInputResponse {
-	return &StructuredInputResponse{RequestID: r.RequestID, Declined: true, Reason: reason}
+	return &StructuredInputResponse{
+		RequestID: r.RequestID,
+		Declined:  true,
+		Reason:    reason,
+	}
 }
 
-// Check reports whether the schema of the request accepts the data of a response. The
-// error is a *BadError.
+// Check reports whether the schema of the request accepts the data of a
+// response. The error is a *BadError.
 func (r *StructuredInputRequest) Check(response *StructuredInputResponse) error {
 	if response.Declined {
 		return nil
@@ -122,9 +139,9 @@ func (r *StructuredInputRequest) Check(response *StructuredInputResponse) error 
 	return CheckSchema(r.Schema, response.Data)
 }
 
-// CheckSchema reports whether a JSON Schema accepts a JSON text. The error is a
-// *BadError: BadSchema, BadJSON or BadData. A nil schema accepts everything
-// readable. Who checks often keeps a Schema.
+// CheckSchema reports whether a JSON Schema accepts a JSON text. The
+// error is a *BadError: BadSchema, BadJSON or BadData. A nil schema
+// accepts everything readable. Who checks often keeps a Schema.
 func CheckSchema(schema, data json.RawMessage) error {
 	v, err := parse(data)
 	if err != nil || schema == nil {
@@ -140,32 +157,48 @@ func CheckSchema(schema, data json.RawMessage) error {
 func parse(data json.RawMessage) (value.Value, error) {
 	v, err := value.Parse(data, value.Limits{})
 	if err != nil {
-		return v, &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
+		return v, &BadError{
+			Code:   BadJSON,
+			Detail: err.Error(),
+			Err:    err,
+		}
 	}
+
 	return v, nil
 }
 
-// Schema is a JSON Schema of whatever make that judges data again and again. It is
-// safe for concurrent use.
+// Schema is a JSON Schema of whatever make that judges data again and
+// again. It is safe for concurrent use.
 type Schema struct{ compiled *jsonschema.Untrusted }
 
-// NewSchema compiles a JSON Schema. One that can't be used, or whose use could cost
-// too much, is a *BadError with code BadSchema.
+// NewSchema compiles a JSON Schema. One that can't be used, or whose
+// use could cost too much, is a *BadError with code BadSchema.
 func NewSchema(schema json.RawMessage) (*Schema, error) {
 	compiled, err := jsonschema.CompileUntrusted("schema.json", schema)
 	if err != nil {
-		return nil, &BadError{Code: BadSchema, Detail: err.Error(), Err: err}
+		return nil, &BadError{
+			Code:   BadSchema,
+			Detail: err.Error(),
+			Err:    err,
+		}
 	}
+
 	return &Schema{compiled}, nil
 }
 
-// CheckValue reports whether the schema accepts a value. The error is a *BadError:
-// BadData, or BadSchema when to find out would cost too much.
+// CheckValue reports whether the schema accepts a value. The error is a
+// *BadError: BadData, or BadSchema when to find out would cost too
+// much.
 func (s *Schema) CheckValue(v value.Value) error {
 	failures, err := s.compiled.Validate(plain(v))
 	if err != nil {
-		return &BadError{Code: BadSchema, Detail: "the schema: " + err.Error(), Err: err}
+		return &BadError{
+			Code:   BadSchema,
+			Detail: "the schema: " + err.Error(),
+			Err:    err,
+		}
 	}
+
 	if len(failures) == 0 {
 		return nil
 	}
@@ -174,7 +207,11 @@ func (s *Schema) CheckValue(v value.Value) error {
 		all = append(all, sentence(f))
 	}
 	detail := strings.Join(all, "; ")
-	return &BadError{Code: BadData, Detail: detail, Err: errors.New(detail)}
+	return &BadError{
+		Code:   BadData,
+		Detail: detail,
+		Err:    errors.New(detail),
+	}
 }
 
 // plain is a value as decoders make it, with exact numbers.
@@ -199,6 +236,7 @@ func plain(v value.Value) any {
 		}
 		return out
 	}
+
 	return nil
 }
 
@@ -212,22 +250,23 @@ func sentence(f jsonschema.Failure) string {
 	case f.Property != "":
 		out = f.Message
 	}
+
 	if len(f.Path) > 0 {
 		out = strings.Join(f.Path, ".") + ": " + out
 	}
 	return out
 }
 
-// CheckArguments reports whether the arguments are absent or one JSON object that
-// everybody reads alike. The error is a *BadError.
+// CheckArguments reports whether the arguments are absent or one JSON
+// object that everybody reads alike. The error is a *BadError.
 func (c *FunctionCall) CheckArguments() error {
 	var t trail
 	t.checkArguments(c.Arguments, "arguments", value.Limits{})
 	return t.problem()
 }
 
-// CloneCall copies a call, so that flags set on one are not seen on the other.
-// Texts are shared and never changed in place.
+// CloneCall copies a call, so that flags set on one are not seen on the
+// other. Texts are shared and never changed in place.
 func CloneCall(c ToolCall) ToolCall {
 	switch c := c.(type) {
 	case *FunctionCall:
@@ -240,19 +279,20 @@ func CloneCall(c ToolCall) ToolCall {
 		out := *c
 		return &out
 	}
+
 	return nil
 }
 
-// SameCall reports whether two calls are the same: kind, call id, name and, in
-// canonical form, arguments (and the server of an MCP call). Calls with unreadable
-// arguments are the same only letter by letter.
+// SameCall reports whether two calls are the same: kind, call id, name
+// and, in canonical form, arguments (and the server of an MCP call).
+// Calls with unreadable arguments are the same only letter by letter.
 func SameCall(a, b ToolCall) bool { return sameCall(a, b, SameArguments) }
 
-// SameButRounded reports whether two calls differ only by numbers that are the same
-// once they are read as doubles. That is what becomes of a call on its way through
-// a JSON that knows no other numbers, such as protobuf's or JavaScript's: whole
-// numbers above 2^53 come back rounded. Such calls are different calls; this says
-// why.
+// SameButRounded reports whether two calls differ only by numbers that
+// are the same once they are read as doubles. That is what becomes of a
+// call on its way through a JSON that knows no other numbers, such as
+// protobuf's or JavaScript's: whole numbers above 2^53 come back
+// rounded. Such calls are different calls; this says why.
 func SameButRounded(a, b ToolCall) bool { return !SameCall(a, b) && sameCall(a, b, sameRounded) }
 
 func sameCall(a, b ToolCall, same func(a, b []byte) bool) bool {
@@ -270,11 +310,12 @@ func sameCall(a, b ToolCall, same func(a, b []byte) bool) bool {
 		_, ok := b.(*HostedCall)
 		return ok
 	}
+
 	return false
 }
 
-// SameArguments compares arguments in canonical form (RFC 8785, exact numbers).
-// None, null and {} are the same.
+// SameArguments compares arguments in canonical form (RFC 8785, exact
+// numbers). None, null and {} are the same.
 func SameArguments(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -295,11 +336,13 @@ func canonical(args []byte) ([]byte, error) {
 	return v.AppendCanonical(nil), nil
 }
 
-// sameRounded compares arguments after their numbers have been read as doubles.
+// sameRounded compares arguments after their numbers have been read as
+// doubles.
 func sameRounded(a, b []byte) bool {
 	x, errX := value.Parse(a, value.Limits{})
 	y, errY := value.Parse(b, value.Limits{})
-	return errX == nil && errY == nil && bytes.Equal(rounded(x).AppendCanonical(nil), rounded(y).AppendCanonical(nil))
+	return errX == nil && errY == nil &&
+		bytes.Equal(rounded(x).AppendCanonical(nil), rounded(y).AppendCanonical(nil))
 }
 
 // rounded reads the numbers of a value as doubles, in place.
@@ -317,6 +360,7 @@ func rounded(v value.Value) value.Value {
 			v.Members[i].Value = rounded(m.Value)
 		}
 	}
+
 	return v
 }
 
@@ -330,10 +374,12 @@ func Rejects(a InputResponse) bool {
 	case *StructuredInputResponse:
 		return a.Declined
 	}
+
 	return true
 }
 
-// SameAnswer reports whether two responses to one request do the same. Reasons do nothing.
+// SameAnswer reports whether two responses to one request do the same.
+// Reasons do nothing.
 func SameAnswer(a, b InputResponse) bool {
 	if Rejects(a) != Rejects(b) {
 		return false
@@ -349,6 +395,7 @@ func SameAnswer(a, b InputResponse) bool {
 		y, ok := b.(*StructuredInputResponse)
 		return ok && (x.Declined || SameArguments(x.Data, y.Data))
 	}
+
 	return false
 }
 

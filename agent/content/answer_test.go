@@ -32,7 +32,9 @@ func TestAnswersOfACall(t *testing.T) {
 	if got := request.CreateRejection("fine"); !reflect.DeepEqual(got, want) {
 		t.Errorf("%#v", got)
 	}
-	if got := request.CreateAlwaysApprove(content.AlwaysArguments, ""); got.Always != content.AlwaysArguments || !got.Approved || got.Reason != "" {
+	if got := request.CreateAlwaysApprove(content.AlwaysArguments, ""); got.Always != content.AlwaysArguments ||
+		!got.Approved ||
+		got.Reason != "" {
 		t.Errorf("%#v", got)
 	}
 	approved.Call.(*content.FunctionCall).InformationalOnly = true
@@ -49,7 +51,11 @@ func TestEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	args[1] = 'x'
-	edited := &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: raw(`{"amount":4}`)}
+	edited := &content.FunctionCall{
+		CallID:    "call_1",
+		Name:      "transfer",
+		Arguments: raw(`{"amount":4}`),
+	}
 	want := &content.ToolApprovalResponse{
 		RequestID: "r",
 		Approved:  true,
@@ -71,32 +77,51 @@ func TestEdit(t *testing.T) {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
+
 	_, err = (&content.ToolApprovalRequest{RequestID: "r", Call: listFiles()}).CreateEdit(raw(`{}`), "")
-	if bad := badError(t, err); bad.Code != content.BadKind || err.Error() != "only calls of functions can be edited" {
+	if bad := badError(t, err); bad.Code != content.BadKind ||
+		err.Error() != "only calls of functions can be edited" {
 		t.Error(err)
 	}
 }
 
 func TestAnswersOfAText(t *testing.T) {
 	request := &content.TextApprovalRequest{RequestID: "t", Text: "Agree?"}
-	if got := request.CreateApproval("yes"); !reflect.DeepEqual(got, &content.TextApprovalResponse{RequestID: "t", Approved: true, Reason: "yes"}) {
+	if got := request.CreateApproval("yes"); !reflect.DeepEqual(got, &content.TextApprovalResponse{
+		RequestID: "t",
+		Approved:  true,
+		Reason:    "yes",
+	}) {
 		t.Errorf("%#v", got)
 	}
-	if got := request.CreateRejection("no"); !reflect.DeepEqual(got, &content.TextApprovalResponse{RequestID: "t", Reason: "no"}) {
+
+	if got := request.CreateRejection("no"); !reflect.DeepEqual(
+		got,
+		&content.TextApprovalResponse{RequestID: "t", Reason: "no"},
+	) {
 		t.Errorf("%#v", got)
 	}
 }
 
 func TestAnswersWithData(t *testing.T) {
-	request := &content.StructuredInputRequest{RequestID: "s", Schema: raw(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`)}
+	request := &content.StructuredInputRequest{
+		RequestID: "s",
+		Schema:    raw(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`),
+	}
 	got, err := request.CreateResponse(raw(`{"city":"Wien"}`))
-	if err != nil || !reflect.DeepEqual(got, &content.StructuredInputResponse{RequestID: "s", Data: raw(`{"city":"Wien"}`)}) {
+	if err != nil ||
+		!reflect.DeepEqual(got, &content.StructuredInputResponse{RequestID: "s", Data: raw(`{"city":"Wien"}`)}) {
 		t.Errorf("%#v, %v", got, err)
 	}
 	declined := request.CreateRejection("private")
-	if !reflect.DeepEqual(declined, &content.StructuredInputResponse{RequestID: "s", Declined: true, Reason: "private"}) || request.Check(declined) != nil {
+	if !reflect.DeepEqual(declined, &content.StructuredInputResponse{
+		RequestID: "s",
+		Declined:  true,
+		Reason:    "private",
+	}) || request.Check(declined) != nil {
 		t.Errorf("%#v", declined)
 	}
+
 	for _, c := range []struct {
 		schema, data string
 		code         content.Code
@@ -123,6 +148,7 @@ func TestAnswersWithData(t *testing.T) {
 			}
 			continue
 		}
+
 		if bad := badError(t, err); bad.Code != c.code || bad.Detail == "" {
 			t.Errorf("%s %s: %s %v", c.schema, c.data, bad.Code, err)
 		}
@@ -131,8 +157,10 @@ func TestAnswersWithData(t *testing.T) {
 
 // What is wrong with the user's data is said without the data.
 func TestBadDataIsNotQuoted(t *testing.T) {
-	schema := raw(`{"type":"object","required":["pin"],"additionalProperties":false,"properties":{"pin":{"type":"string","pattern":"^[0-9]{4}$","maxLength":4},
-		"n":{"type":"integer","maximum":9,"not":{"const":3}},"c":{"enum":["a","b"]},"s":false,"u":{"uniqueItems":true},"any":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`)
+	schema := raw(
+		`{"type":"object","required":["pin"],"additionalProperties":false,"properties":{"pin":{"type":"string","pattern":"^[0-9]{4}$","maxLength":4},
+		"n":{"type":"integer","maximum":9,"not":{"const":3}},"c":{"enum":["a","b"]},"s":false,"u":{"uniqueItems":true},"any":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`,
+	)
 	for data, want := range map[string]string{
 		`{}`:                               ``,
 		`{"pin":77777}`:                    `pin: expected `,
@@ -147,7 +175,8 @@ func TestBadDataIsNotQuoted(t *testing.T) {
 		`[77777]`:                          `expected `,
 	} {
 		err := content.CheckSchema(schema, raw(data))
-		if bad := badError(t, err); bad.Code != content.BadData || !strings.HasPrefix(bad.Detail, want) || strings.Contains(err.Error(), "7777") {
+		if bad := badError(t, err); bad.Code != content.BadData || !strings.HasPrefix(bad.Detail, want) ||
+			strings.Contains(err.Error(), "7777") {
 			t.Errorf("%s: %v", data, err)
 		}
 	}
@@ -174,8 +203,16 @@ func TestSameCall(t *testing.T) {
 		{"arguments", transfer(), other(func(c *content.FunctionCall) { c.Arguments = raw(`{"amount":5}`) }), false},
 		{"call id", transfer(), other(func(c *content.FunctionCall) { c.CallID = "x" }), false},
 		{"name", transfer(), other(func(c *content.FunctionCall) { c.Name = "Transfer" }), false},
-		{"kind", transfer(), &content.MCPCall{CallID: "call_1", Name: "transfer", Arguments: transfer().Arguments}, false},
-		{"kind, from the other side", &content.MCPCall{CallID: "call_1", Name: "transfer", Arguments: transfer().Arguments}, transfer(), false},
+		{"kind", transfer(), &content.MCPCall{
+			CallID:    "call_1",
+			Name:      "transfer",
+			Arguments: transfer().Arguments,
+		}, false},
+		{"kind, from the other side", &content.MCPCall{
+			CallID:    "call_1",
+			Name:      "transfer",
+			Arguments: transfer().Arguments,
+		}, transfer(), false},
 		{"server", listFiles(), &content.MCPCall{
 			CallID:     "call_2",
 			Name:       "list_files",
@@ -183,9 +220,24 @@ func TestSameCall(t *testing.T) {
 			Arguments:  listFiles().Arguments,
 		}, false},
 		{"mcp", listFiles(), listFiles(), true},
-		{"hosted", &content.HostedCall{Kind: "toolCall", CallID: "h"}, &content.HostedCall{Kind: "toolCall", CallID: "h"}, true},
-		{"hosted kinds", &content.HostedCall{Kind: "toolCall", CallID: "h"}, &content.HostedCall{Kind: "webSearchToolCall", CallID: "h"}, false},
-		{"hosted and function", &content.HostedCall{Kind: "x", CallID: "h"}, &content.FunctionCall{Name: "x", CallID: "h"}, false},
+		{
+			"hosted",
+			&content.HostedCall{Kind: "toolCall", CallID: "h"},
+			&content.HostedCall{Kind: "toolCall", CallID: "h"},
+			true,
+		},
+		{
+			"hosted kinds",
+			&content.HostedCall{Kind: "toolCall", CallID: "h"},
+			&content.HostedCall{Kind: "webSearchToolCall", CallID: "h"},
+			false,
+		},
+		{
+			"hosted and function",
+			&content.HostedCall{Kind: "x", CallID: "h"},
+			&content.FunctionCall{Name: "x", CallID: "h"},
+			false,
+		},
 		{"nothing", nil, transfer(), false},
 		{"nothing at all", nil, nil, false},
 	} {
@@ -235,13 +287,19 @@ func TestCloneCall(t *testing.T) {
 			t.Errorf("%#v", clone)
 		}
 	}
+
 	if content.CloneCall(nil) != nil {
 		t.Error("a clone of nothing")
 	}
 }
 
 func TestMessage(t *testing.T) {
-	m := content.NewMessage(content.Assistant, &content.Text{Text: "a"}, &content.Reasoning{Text: "b"}, &content.Text{Text: "c"})
+	m := content.NewMessage(
+		content.Assistant,
+		&content.Text{Text: "a"},
+		&content.Reasoning{Text: "b"},
+		&content.Text{Text: "c"},
+	)
 	if m.Text() != "ac" {
 		t.Error(m.Text())
 	}
@@ -249,7 +307,8 @@ func TestMessage(t *testing.T) {
 	if other.Text() != "x" || other.Role != content.Assistant || m.Text() != "ac" {
 		t.Errorf("%#v", other)
 	}
-	if a := content.AssistantText("y"); a.Role != content.Assistant || a.Text() != "y" || content.UserText("z").Role != content.User {
+	if a := content.AssistantText("y"); a.Role != content.Assistant || a.Text() != "y" ||
+		content.UserText("z").Role != content.User {
 		t.Errorf("%#v", a)
 	}
 }
@@ -271,13 +330,19 @@ func TestIDs(t *testing.T) {
 			}
 		}
 	}
-	if h := (&content.HostedCall{Kind: "toolCall", CallID: "h"}); h.ID() != "h" || h.ToolName() != "toolCall" || h.Args() != nil {
+
+	if h := (&content.HostedCall{Kind: "toolCall", CallID: "h"}); h.ID() != "h" || h.ToolName() != "toolCall" ||
+		h.Args() != nil {
 		t.Errorf("%#v", h)
 	}
 }
 
 func TestSameAnswer(t *testing.T) {
-	call := &content.FunctionCall{CallID: "1", Name: "pay", Arguments: json.RawMessage(`{"n":1}`)}
+	call := &content.FunctionCall{
+		CallID:    "1",
+		Name:      "pay",
+		Arguments: json.RawMessage(`{"n":1}`),
+	}
 	q := &content.ToolApprovalRequest{RequestID: "r", Call: call}
 	edit, err := q.CreateEdit(json.RawMessage(`{"n":2}`), "")
 	if err != nil {
@@ -285,8 +350,17 @@ func TestSameAnswer(t *testing.T) {
 	}
 	yes, no := q.CreateApproval("a"), q.CreateRejection("b")
 	one := &content.StructuredInputResponse{RequestID: "r", Data: json.RawMessage(`{"a":1,"b":2}`)}
-	all := []content.InputResponse{yes, no, edit, q.CreateAlwaysApprove(content.AlwaysTool, ""), &content.TextApprovalResponse{Approved: true}, &content.TextApprovalResponse{},
-		one, &content.StructuredInputResponse{Data: json.RawMessage(`{"a":2}`)}, &content.StructuredInputResponse{Declined: true}}
+	all := []content.InputResponse{
+		yes,
+		no,
+		edit,
+		q.CreateAlwaysApprove(content.AlwaysTool, ""),
+		&content.TextApprovalResponse{Approved: true},
+		&content.TextApprovalResponse{},
+		one,
+		&content.StructuredInputResponse{Data: json.RawMessage(`{"a":2}`)},
+		&content.StructuredInputResponse{Declined: true},
+	}
 	for i, a := range all {
 		for j, b := range all {
 			if same := content.SameAnswer(a, b); same != (i == j) {
@@ -294,10 +368,14 @@ func TestSameAnswer(t *testing.T) {
 			}
 		}
 	}
-	if !content.SameAnswer(yes, q.CreateApproval("other words")) || !content.SameAnswer(one, &content.StructuredInputResponse{Data: json.RawMessage(`{"b":2.0,"a":1}`)}) {
+
+	if !content.SameAnswer(yes, q.CreateApproval("other words")) ||
+		!content.SameAnswer(one, &content.StructuredInputResponse{Data: json.RawMessage(`{"b":2.0,"a":1}`)}) {
 		t.Error("the same in other words is not the same")
 	}
-	if !content.Rejects(no) || content.Rejects(edit) || !content.Rejects(&content.StructuredInputResponse{Declined: true}) || !content.Rejects(nil) {
+	if !content.Rejects(no) || content.Rejects(edit) ||
+		!content.Rejects(&content.StructuredInputResponse{Declined: true}) ||
+		!content.Rejects(nil) {
 		t.Error("what is a no")
 	}
 }

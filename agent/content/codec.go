@@ -5,34 +5,35 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// A Codec writes and reads messages and contents in one JSON shape of the
-// ecosystem. The zero value is DotNet.
+// A Codec writes and reads messages and contents in one JSON shape of
+// the ecosystem. The zero value is DotNet.
 //
-// Reading is strict about what two readers could read differently: a key twice,
-// also under two spellings where a shape does not tell upper from lower case,
-// invalid UTF-8, half surrogates, and more than 64 MiB or, in an array of messages,
-// 128 levels. What is merely unknown is kept: contents of other kinds are *Unknown,
-// members of other names stand in Common.Extra, both written back as they came.
-// What is read shares a copy of the text that belongs to it alone; raw texts in it
+// Reading is strict about what two readers could read differently: a
+// key twice, also under two spellings where a shape does not tell upper
+// from lower case, invalid UTF-8, half surrogates, and more than 64 MiB
+// or, in an array of messages, 128 levels. What is merely unknown is
+// kept: contents of other kinds are *Unknown, members of other names
+// stand in Common.Extra, both written back as they came. What is read
+// shares a copy of the text that belongs to it alone; raw texts in it
 // may stand close together and must not be changed in place.
 //
-// Writing never makes what reading would refuse. Every error of a Codec is a
-// *BadError.
+// Writing never makes what reading would refuse. Every error of a Codec
+// is a *BadError.
 type Codec struct{ w *wire }
 
-// DotNet is the shape of Microsoft.Extensions.AI: $type, camelCase, arguments as an
-// object. Names of older releases are read.
+// DotNet is the shape of Microsoft.Extensions.AI: $type, camelCase,
+// arguments as an object. Names of older releases are read.
 func DotNet() Codec { return Codec{wires[dotNet]} }
 
-// Python is the shape of Microsoft's Agent Framework for Python: type, snake_case,
-// arguments as a JSON text. Whether an approval is about a hosted MCP call stands
-// in members that every client can set (hosted, and server_label of older
-// releases), so an *MCPCall that was read is no proof of one. It has no place for a
-// message's time.
+// Python is the shape of Microsoft's Agent Framework for Python: type,
+// snake_case, arguments as a JSON text. Whether an approval is about a
+// hosted MCP call stands in members that every client can set (hosted,
+// and server_label of older releases), so an *MCPCall that was read is
+// no proof of one. It has no place for a message's time.
 func Python() Codec { return Codec{wires[python]} }
 
-// GoFramework is the shape of Microsoft's Agent Framework for Go: Type, PascalCase,
-// arguments as a JSON text.
+// GoFramework is the shape of Microsoft's Agent Framework for Go: Type,
+// PascalCase, arguments as a JSON text.
 func GoFramework() Codec { return Codec{wires[goFramework]} }
 
 func (c Codec) wire() *wire {
@@ -44,12 +45,12 @@ func (c Codec) wire() *wire {
 
 var limits = jsonmsg.Limits()
 
-// argumentLimits leaves room for what stands around arguments. What is deeper is
-// written as a text, as is what can't be read at all.
+// argumentLimits leaves room for what stands around arguments. What is
+// deeper is written as a text, as is what can't be read at all.
 var argumentLimits = value.Limits{MaxBytes: 64 << 20, MaxDepth: 96}
 
-// within is the limits of what stands in an array of messages under so many levels:
-// what is read alone can be written there.
+// within is the limits of what stands in an array of messages under so
+// many levels: what is read alone can be written there.
 func within(around int) value.Limits {
 	return value.Limits{MaxBytes: limits.MaxBytes, MaxDepth: limits.MaxDepth - around}
 }
@@ -102,13 +103,18 @@ func (c Codec) DecodeContent(src []byte) (Content, error) {
 	return out, nil
 }
 
-// read checks a whole document once, so that whatever reads it afterwards may trust
-// it to be JSON.
+// read checks a whole document once, so that whatever reads it
+// afterwards may trust it to be JSON.
 func (c Codec) read(src []byte, around int, decode func(*decoder, *jsonmsg.Cursor)) error {
 	d := newDecoder(c.wire(), src)
 	if _, err := d.checker.Check(src, within(around)); err != nil {
-		return &BadError{Code: BadJSON, Detail: err.Error(), Err: err}
+		return &BadError{
+			Code:   BadJSON,
+			Detail: err.Error(),
+			Err:    err,
+		}
 	}
+
 	decode(d, d.cursor(0))
 	return d.problem()
 }

@@ -47,6 +47,7 @@ func (e *encoder) askedCall(f field, c ToolCall) {
 		e.checkArguments(c.Args(), e.w.name(argumentsField), limits)
 		e.askedToolCall(c)
 	}
+
 	e.leave()
 }
 
@@ -79,12 +80,14 @@ func (e *encoder) toolRequest(c *ToolApprovalRequest) {
 	case c.NoConfirmation:
 		e.flag(confirmationField, false)
 	}
+
 	e.asking()
 	e.closeWith(toolRequestKind, &c.Common, props)
 }
 
-// toolResponse writes an answer. An edit has a discriminator of its own, so that
-// a reader that does not know it refuses it instead of running the original call.
+// toolResponse writes an answer. An edit has a discriminator of its
+// own, so that a reader that does not know it refuses it instead of
+// running the original call.
 func (e *encoder) toolResponse(c *ToolApprovalResponse) {
 	e.checkAlways(c, "")
 	switch {
@@ -108,8 +111,8 @@ func (e *encoder) answer(k kind, c *ToolApprovalResponse) {
 	e.closeWith(k, &c.Common, e.reason(c))
 }
 
-// reason writes the reason where the shape has it, and returns the properties,
-// which are Python's place for it.
+// reason writes the reason where the shape has it, and returns the
+// properties, which are Python's place for it.
 func (e *encoder) reason(c *ToolApprovalResponse) json.RawMessage {
 	props := e.properties(&c.Common)
 	if e.w.shape != python {

@@ -12,11 +12,19 @@ func (o *object) content() Content {
 	case textKind:
 		return &Text{Common: o.common(), Text: o.text(textField)}
 	case reasoningKind:
-		return &Reasoning{Common: o.common(), Text: o.text(textField), Protected: o.text(protectedField)}
+		return &Reasoning{
+			Common:    o.common(),
+			Text:      o.text(textField),
+			Protected: o.text(protectedField),
+		}
 	case dataKind:
 		return o.data()
 	case uriKind:
-		return &URI{Common: o.common(), URI: o.need(uriField), MediaType: o.text(mediaTypeField)}
+		return &URI{
+			Common:    o.common(),
+			URI:       o.need(uriField),
+			MediaType: o.text(mediaTypeField),
+		}
 	case errorKind:
 		return &Error{
 			Common:  o.common(),
@@ -27,12 +35,17 @@ func (o *object) content() Content {
 	case usageKind:
 		return o.usage()
 	case resultKind:
-		return &FunctionResult{Common: o.common(), CallID: o.need(callIDField), Result: o.raw(resultField)}
+		return &FunctionResult{
+			Common: o.common(),
+			CallID: o.need(callIDField),
+			Result: o.raw(resultField),
+		}
 	case mcpResultKind:
 		return o.mcpResult()
 	case callKind, mcpCallKind:
 		return o.call()
 	}
+
 	return o.input()
 }
 
@@ -46,7 +59,11 @@ func (o *object) input() Content {
 	case alwaysKind:
 		return o.always()
 	case textRequestKind:
-		r := &TextApprovalRequest{Common: o.common(), RequestID: o.id(), Text: o.need(textField)}
+		r := &TextApprovalRequest{
+			Common:    o.common(),
+			RequestID: o.id(),
+			Text:      o.need(textField),
+		}
 		r.Note = o.takeNote(&r.Common)
 		return r
 	case textResponseKind:
@@ -59,10 +76,12 @@ func (o *object) input() Content {
 	case inputRequestKind:
 		return o.inputRequest()
 	}
+
 	return o.inputResponse()
 }
 
-// data knows its media type from its URI where a shape does not write it again.
+// data knows its media type from its URI where a shape does not write
+// it again.
 func (o *object) data() *Data {
 	out := &Data{
 		Common:    o.common(),
@@ -115,11 +134,12 @@ func (o *object) mcpResult() *MCPResult {
 	default:
 		out.Value = o.raw(outputsField)
 	}
+
 	return out
 }
 
-// isList reports whether a value is a list of contents. Python's outputs may be
-// lists of anything.
+// isList reports whether a value is a list of contents. Python's
+// outputs may be lists of anything.
 func (d *decoder) isList(at jsonmsg.Span) bool {
 	all := d.text[at.From] == '['
 	if !all || d.w.shape != python {
@@ -179,5 +199,6 @@ func (r *StructuredInputResponse) fault() string {
 	case !r.Declined && r.Data == nil:
 		return "data, or declined: true"
 	}
+
 	return ""
 }

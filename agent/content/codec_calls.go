@@ -18,6 +18,7 @@ func (o *object) call() ToolCall {
 			Arguments:  o.arguments(),
 		}
 	}
+
 	return &FunctionCall{
 		Common:            o.common(),
 		CallID:            o.need(callIDField),
@@ -38,13 +39,17 @@ func (o *object) askedCall(f field) ToolCall {
 	defer o.d.leave()
 	members := o.d.splitAt(at)
 	ref := o.d.callKind(members, o.ref.call)
-	call := object{d: o.d, kind: ref.kind, ref: ref}
+	call := object{
+		d:    o.d,
+		kind: ref.kind,
+		ref:  ref,
+	}
 	call.sortAll(members)
 	return call.checkedCall()
 }
 
-// callKind finds the kind of a call. Without a discriminator it is the one expected
-// there.
+// callKind finds the kind of a call. Without a discriminator it is the
+// one expected there.
 func (d *decoder) callKind(members []named, only kind) kindRef {
 	ref := kindRef{kind: cmp.Or(only, callKind)}
 	name := d.discriminator(members)
@@ -67,8 +72,13 @@ func (d *decoder) callKind(members []named, only kind) kindRef {
 // person is asked about it.
 func (o *object) checkedCall() ToolCall {
 	if o.kind == hostedKind {
-		return &HostedCall{Common: o.common(), Kind: o.ref.hosted, CallID: o.text(callIDField)}
+		return &HostedCall{
+			Common: o.common(),
+			Kind:   o.ref.hosted,
+			CallID: o.text(callIDField),
+		}
 	}
+
 	call := o.call()
 	// an object was checked with the whole document
 	if o.has(argumentsField) && o.d.text[o.at[argumentsField].From] != '{' {
@@ -88,7 +98,11 @@ func (t *trail) checkArguments(args []byte, name string, lim value.Limits) {
 }
 
 func (o *object) toolRequest() *ToolApprovalRequest {
-	r := &ToolApprovalRequest{Common: o.common(), RequestID: o.id(), Call: o.askedCall(toolCallField)}
+	r := &ToolApprovalRequest{
+		Common:    o.common(),
+		RequestID: o.id(),
+		Call:      o.askedCall(toolCallField),
+	}
 	r.NoConfirmation = !o.flag(confirmationField, true)
 	if o.d.w.shape == python {
 		r.NoConfirmation = takeUnconfirmed(&r.Common)
@@ -115,12 +129,13 @@ func (o *object) toolResponse() *ToolApprovalResponse {
 	case o.at[editedField].Exists():
 		o.bad(BadKind, editedField, "an edit under its own discriminator")
 	}
+
 	o.d.checkAlways(r, o.d.w.name(propertiesField))
 	return r
 }
 
-// checkEdit refuses what is no edit of the call: another tool is another call, with
-// approvals of its own.
+// checkEdit refuses what is no edit of the call: another tool is
+// another call, with approvals of its own.
 func (t *trail) checkEdit(r *ToolApprovalResponse, w *wire) {
 	call, ok := r.Call.(*FunctionCall)
 	switch {
@@ -134,7 +149,8 @@ func (t *trail) checkEdit(r *ToolApprovalResponse, w *wire) {
 	}
 }
 
-// checkAlways refuses standing approvals that contradict the answer they come with.
+// checkAlways refuses standing approvals that contradict the answer
+// they come with.
 func (t *trail) checkAlways(r *ToolApprovalResponse, name string) {
 	switch {
 	case r.Always == AlwaysNot:
@@ -164,6 +180,7 @@ func (o *object) always() Content {
 	case arguments:
 		r.Always = AlwaysArguments
 	}
+
 	o.d.checkAlways(r, o.name(innerField))
 	r.adopt(o.common(), o.d.w)
 	return r
@@ -181,7 +198,8 @@ func (o *object) innerResponse(at jsonmsg.Span) *ToolApprovalResponse {
 	return inner.toolResponse()
 }
 
-// adopt keeps what stood around an answer, as far as the answer has none of its own.
+// adopt keeps what stood around an answer, as far as the answer has
+// none of its own.
 func (r *ToolApprovalResponse) adopt(outer Common, w *wire) {
 	if r.Properties == nil {
 		r.Properties = outer.Properties

@@ -98,7 +98,8 @@ func (e *encoder) openInput(k kind, id string) {
 // asking is Python's mark of what waits for its user.
 func (e *encoder) asking() { e.flag(askingField, true) }
 
-// data leaves the media type to the URI where the URI has it, as .NET and Go do.
+// data leaves the media type to the URI where the URI has it, as .NET
+// and Go do.
 func (e *encoder) data(c *Data) {
 	e.open(dataKind)
 	e.str(uriField, c.URI)
@@ -142,11 +143,12 @@ func (e *encoder) mcpResult(c *MCPResult) {
 	case c.Contents() != nil:
 		e.contents(outputsField, c.Contents())
 	}
+
 	e.close(mcpResultKind, &c.Common)
 }
 
-// value writes the output of an MCP server that is no list of contents. A list of
-// objects would be read as one.
+// value writes the output of an MCP server that is no list of contents.
+// A list of objects would be read as one.
 func (e *encoder) value(output json.RawMessage) {
 	e.raw(outputsField, output)
 	if e.err != nil {
@@ -154,13 +156,19 @@ func (e *encoder) value(output json.RawMessage) {
 	}
 	d := newDecoder(e.w, jsonmsg.Trim(output))
 	if d.text[0] == '"' || d.isList(jsonmsg.Span{}) {
-		e.fail(BadShape, e.w.name(outputsField),
-			"expected a value that is neither a text nor a list of contents, found "+jsonmsg.Describe(output), nil)
+		e.fail(
+			BadShape,
+			e.w.name(outputsField),
+			"expected a value that is neither a text nor a list of contents, found "+jsonmsg.Describe(
+				output,
+			),
+			nil,
+		)
 	}
 }
 
-// unknown writes a content byte for byte, as long as this shape does not know it:
-// else it would turn into something that was not sent.
+// unknown writes a content byte for byte, as long as this shape does
+// not know it: else it would turn into something that was not sent.
 func (e *encoder) unknown(c *Unknown) {
 	kind, err := e.checker.Check(c.Raw, limits)
 	switch {

@@ -6,17 +6,19 @@ import (
 	"slices"
 )
 
-// Python has one type for calls that run here and calls that a service runs. hosted
-// tells them apart; releases before 1.22 know only a property, server_label. The
-// name of a server alone says nothing: calls that run here may carry one, too.
+// Python has one type for calls that run here and calls that a service
+// runs. hosted tells them apart; releases before 1.22 know only a
+// property, server_label. The name of a server alone says nothing:
+// calls that run here may carry one, too.
 const labelProperty = "server_label"
 
 func hostedMember() string { return fieldNames[hostedField][python] }
 func serverMember() string { return fieldNames[serverNameField][python] }
 
-// saysHosted reports whether a call says that a service runs it. Outside of an
-// approval such a call is history, and nothing here may run it, which is what
-// InformationalOnly says in every shape. The member itself is kept.
+// saysHosted reports whether a call says that a service runs it.
+// Outside of an approval such a call is history, and nothing here may
+// run it, which is what InformationalOnly says in every shape. The
+// member itself is kept.
 func (o *object) saysHosted() bool {
 	if o.d.w.shape != python {
 		return false
@@ -25,8 +27,8 @@ func (o *object) saysHosted() bool {
 	return hosted
 }
 
-// hosted reads the member hosted, if there is one. The library refuses everything
-// but true and false, null too.
+// hosted reads the member hosted, if there is one. The library refuses
+// everything but true and false, null too.
 func (t *trail) hosted(members []Member) (hosted, stated bool) {
 	raw := memberOf(members, hostedMember())
 	switch {
@@ -35,12 +37,13 @@ func (t *trail) hosted(members []Member) (hosted, stated bool) {
 	case string(raw) != "true" && string(raw) != "false":
 		t.fail(BadShape, hostedMember(), "expected true or false, found "+jsonmsg.Describe(raw), nil)
 	}
+
 	return string(raw) == "true", true
 }
 
-// ownedCall makes the call of an approval an MCP call where a service runs it. What
-// some releases of the library take for a call of a service and others for one that
-// runs here is refused.
+// ownedCall makes the call of an approval an MCP call where a service
+// runs it. What some releases of the library take for a call of a
+// service and others for one that runs here is refused.
 func (d *decoder) ownedCall(c *FunctionCall) ToolCall {
 	hosted, stated := d.hosted(c.Extra)
 	label, properties := jsonmsg.Take(c.Properties, labelProperty)
@@ -70,8 +73,8 @@ func (d *decoder) ownedCall(c *FunctionCall) ToolCall {
 	return out
 }
 
-// serverOf is the name of the server of a hosted call: the member, or the property
-// of older releases. Two names are no name.
+// serverOf is the name of the server of a hosted call: the member, or
+// the property of older releases. Two names are no name.
 func (d *decoder) serverOf(member, label json.RawMessage) string {
 	name, named := d.optionalText(serverMember(), member)
 	old, labelled := d.optionalText(propertiesName()+"."+labelProperty, label)
@@ -113,8 +116,8 @@ func (e *encoder) askedToolCall(c ToolCall) {
 	}
 }
 
-// hostedMCPCall writes what today's releases look at, and for those before 1.22 the
-// label.
+// hostedMCPCall writes what today's releases look at, and for those
+// before 1.22 the label.
 func (e *encoder) hostedMCPCall(c *MCPCall) {
 	e.open(hostedMCPKind)
 	e.str(callIDField, c.CallID)
@@ -130,8 +133,8 @@ func (e *encoder) hostedMCPCall(c *MCPCall) {
 	e.closeWith(hostedMCPKind, &c.Common, properties)
 }
 
-// checkLocal refuses a call of a function that a reader would take for one that a
-// service runs.
+// checkLocal refuses a call of a function that a reader would take for
+// one that a service runs.
 func (e *encoder) checkLocal(c *FunctionCall) {
 	if label, _ := jsonmsg.Take(e.properties(&c.Common), labelProperty); label != nil {
 		e.fail(BadKind, e.w.name(propertiesField),
@@ -142,8 +145,9 @@ func (e *encoder) checkLocal(c *FunctionCall) {
 	}
 }
 
-// checkOwner refuses a call that is to be run here and says that a service runs it,
-// such as one with a member of that name from another shape.
+// checkOwner refuses a call that is to be run here and says that a
+// service runs it, such as one with a member of that name from another
+// shape.
 func (e *encoder) checkOwner(c *FunctionCall) {
 	if e.w.shape != python {
 		return

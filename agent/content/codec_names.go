@@ -64,8 +64,8 @@ var kindNames = [kinds][shapes]string{
 	hostedMCPKind:     {"", "function_call", ""},
 }
 
-// hostedNames are the calls of a service that may stand in an approval. The first
-// column is a HostedCall's Kind.
+// hostedNames are the calls of a service that may stand in an approval.
+// The first column is a HostedCall's Kind.
 var hostedNames = [][shapes]string{
 	{"codeInterpreterToolCall", "code_interpreter_tool_call", "codeInterpreterToolCall"},
 	{"imageGenerationToolCall", "image_generation_tool_call", "imageGenerationToolCall"},
@@ -166,7 +166,8 @@ var fieldNames = [fields][shapes]string{
 	contentsField:        {"contents", "contents", "Contents"},
 }
 
-// kindFields are the members of each kind beside its discriminator and its properties.
+// kindFields are the members of each kind beside its discriminator and
+// its properties.
 var kindFields = [kinds][]field{
 	textKind:          {textField},
 	reasoningKind:     {textField, protectedField},
@@ -192,8 +193,8 @@ var kindFields = [kinds][]field{
 	hostedMCPKind:     {callIDField, nameField, argumentsField, serverNameField, hostedField},
 }
 
-// olderKinds are discriminators of .NET releases before 10.4, with the kind of call
-// they are about.
+// olderKinds are discriminators of .NET releases before 10.4, with the
+// kind of call they are about.
 var olderKinds = map[string]kindRef{
 	"functionApprovalRequest":       {kind: toolRequestKind, call: callKind},
 	"functionApprovalResponse":      {kind: toolResponseKind, call: callKind},
@@ -232,7 +233,11 @@ type wire struct {
 var wires = [shapes]*wire{newWire(dotNet, true), newWire(python, false), newWire(goFramework, true)}
 
 func newWire(shape int, fold bool) *wire {
-	w := &wire{shape: shape, fold: fold, kinds: map[string]kindRef{}}
+	w := &wire{
+		shape: shape,
+		fold:  fold,
+		kinds: map[string]kindRef{},
+	}
 	for k := textKind; k <= inputResponseKind; k++ {
 		if name := kindNames[k][shape]; name != "" {
 			w.kinds[name] = kindRef{kind: k}
@@ -281,6 +286,7 @@ func (w *wire) olderMembers(all []field) []member {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -304,8 +310,8 @@ func (w *wire) field(k kind, key string) field {
 	return noField
 }
 
-// folded judges a key that is a known name in other letters. .NET wants its $type
-// as it is; beyond ASCII, readers fold differently.
+// folded judges a key that is a known name in other letters. .NET wants
+// its $type as it is; beyond ASCII, readers fold differently.
 func (w *wire) folded(m member, key string) field {
 	if len(key) != len(m.name) || (m.field == typeField && w.shape == dotNet) {
 		return oddField

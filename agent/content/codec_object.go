@@ -19,8 +19,8 @@ type object struct {
 
 func (o *object) name(f field) string { return o.d.w.name(f) }
 
-// value steps over a member of a message. The contents are read meanwhile, so that
-// a thread is walked over once.
+// value steps over a member of a message. The contents are read
+// meanwhile, so that a thread is walked over once.
 func (o *object) value(c *jsonmsg.Cursor, f field) jsonmsg.Span {
 	at := c.Next()
 	if f != contentsField || o.d.text[at] != '[' || o.at[f].Exists() {
@@ -107,12 +107,13 @@ func (o *object) flag(f field, absent bool) bool {
 	case 'f':
 		return false
 	}
+
 	o.bad(BadShape, f, "true or false")
 	return absent
 }
 
-// needFlag reads a boolean that must be there: silence is neither an approval nor a
-// rejection.
+// needFlag reads a boolean that must be there: silence is neither an
+// approval nor a rejection.
 func (o *object) needFlag(f field) bool {
 	if !o.has(f) {
 		o.bad(BadShape, f, "true or false")

@@ -18,8 +18,8 @@ const (
 	alwaysProperty      = "always_approve"
 )
 
-// takeNote moves assent's note out of the properties. One that can't be read stays
-// there: nothing rests on it.
+// takeNote moves assent's note out of the properties. One that can't be
+// read stays there: nothing rests on it.
 func (o *object) takeNote(c *Common) Note {
 	if c.Properties == nil || !jsonmsg.IsObject(c.Properties) {
 		return Note{}
@@ -72,6 +72,7 @@ func (n *Note) set(key, raw string) bool {
 	default:
 		return true // of a newer release
 	}
+
 	return ok
 }
 
@@ -110,7 +111,8 @@ func takeUnconfirmed(c *Common) bool {
 	return true
 }
 
-// withUnconfirmed writes NoConfirmation into assent's note, which is written by then.
+// withUnconfirmed writes NoConfirmation into assent's note, which is
+// written by then.
 func withUnconfirmed(props json.RawMessage) json.RawMessage {
 	note, _ := jsonmsg.Take(props, noteProperty)
 	return jsonmsg.Put(props, noteProperty, jsonmsg.Put(note, unconfirmedProperty, json.RawMessage("false")))

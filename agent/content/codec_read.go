@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// decoder reads one document. After an error it goes on to the end of what it is at
-// and returns nothing of use.
+// decoder reads one document. After an error it goes on to the end of
+// what it is at and returns nothing of use.
 type decoder struct {
 	trail
 	w       *wire
@@ -27,7 +27,13 @@ type named struct {
 	at   jsonmsg.Span
 }
 
-func newDecoder(w *wire, src []byte) *decoder { return &decoder{w: w, src: src, text: string(src)} }
+func newDecoder(w *wire, src []byte) *decoder {
+	return &decoder{
+		w:    w,
+		src:  src,
+		text: string(src),
+	}
+}
 
 // cursor returns a cursor before the value at an offset.
 func (d *decoder) cursor(at int) *jsonmsg.Cursor {
@@ -36,8 +42,8 @@ func (d *decoder) cursor(at int) *jsonmsg.Cursor {
 	return c
 }
 
-// split reads the object before a cursor. Its members stay until the next object is
-// split.
+// split reads the object before a cursor. Its members stay until the
+// next object is split.
 func (d *decoder) split(c *jsonmsg.Cursor) []named {
 	d.members = d.members[:0]
 	for name := range c.Members() {
@@ -79,8 +85,8 @@ func (t *trail) problem() error {
 	return t.err
 }
 
-// fail keeps the first error, at a member of where the codec is ("" for the place
-// itself).
+// fail keeps the first error, at a member of where the codec is ("" for
+// the place itself).
 func (t *trail) fail(code Code, name, detail string, cause error) {
 	if t.err != nil {
 		return
@@ -97,8 +103,8 @@ func (t *trail) fail(code Code, name, detail string, cause error) {
 	}
 }
 
-// checkObject fails unless a text is one object: with one code where it is no JSON,
-// with another where it is something else.
+// checkObject fails unless a text is one object: with one code where it
+// is no JSON, with another where it is something else.
 func (t *trail) checkObject(name string, raw []byte, lim value.Limits, unsound, other Code) bool {
 	kind, err := t.checker.Check(raw, lim)
 	switch {
@@ -107,6 +113,7 @@ func (t *trail) checkObject(name string, raw []byte, lim value.Limits, unsound, 
 	case kind != value.Object:
 		t.fail(other, name, "expected an object, found "+jsonmsg.Describe(raw), nil)
 	}
+
 	return err == nil && kind == value.Object
 }
 
@@ -164,8 +171,8 @@ func (d *decoder) message(c *jsonmsg.Cursor) *Message {
 	return m
 }
 
-// messageType refuses what only looks like a message. Python's older releases said
-// chat_message.
+// messageType refuses what only looks like a message. Python's older
+// releases said chat_message.
 func (d *decoder) messageType(o *object) {
 	switch o.text(typeField) {
 	case "", "message", "chat_message":
@@ -196,8 +203,8 @@ func (d *decoder) oldRole(at jsonmsg.Span) Role {
 	return role
 }
 
-// knownRole shares the texts of known roles, and reads them in any case where a
-// shape does.
+// knownRole shares the texts of known roles, and reads them in any case
+// where a shape does.
 func (w *wire) knownRole(role string) Role {
 	for _, known := range [...]Role{User, Assistant, ToolRole, System} {
 		if role == string(known) || w.shape == dotNet && strings.EqualFold(role, string(known)) {
@@ -230,7 +237,11 @@ func (d *decoder) content(c *jsonmsg.Cursor) Content {
 		return &Unknown{Kind: name, Raw: d.raw(jsonmsg.Span{From: int32(at), To: int32(c.End())})}
 	}
 
-	o := object{d: d, kind: ref.kind, ref: ref}
+	o := object{
+		d:    d,
+		kind: ref.kind,
+		ref:  ref,
+	}
 	o.sortAll(members)
 	return o.content()
 }
@@ -245,7 +256,8 @@ func (d *decoder) bareContent(c *jsonmsg.Cursor) Content {
 	return &Text{Text: jsonmsg.String(d.text[at.From:at.To])}
 }
 
-// discriminator finds what kind of object has some members, "" when it does not say.
+// discriminator finds what kind of object has some members, "" when it
+// does not say.
 func (d *decoder) discriminator(members []named) string {
 	for _, m := range members {
 		switch {
@@ -255,13 +267,15 @@ func (d *decoder) discriminator(members []named) string {
 			d.unexpected(BadShape, m.name, "a string", int(m.at.From))
 			return ""
 		}
+
 		return jsonmsg.String(d.text[m.at.From:m.at.To])
 	}
+
 	return ""
 }
 
-// checkOneType refuses an unknown object that gives its kind twice: two readers
-// could take it for two things.
+// checkOneType refuses an unknown object that gives its kind twice: two
+// readers could take it for two things.
 func (d *decoder) checkOneType(members []named) {
 	seen := false
 	for _, m := range members {
@@ -272,8 +286,8 @@ func (d *decoder) checkOneType(members []named) {
 	}
 }
 
-// raw copies the text of a value, next to others: few texts of a document are kept
-// raw, and most of them are short.
+// raw copies the text of a value, next to others: few texts of a
+// document are kept raw, and most of them are short.
 func (d *decoder) raw(at jsonmsg.Span) json.RawMessage {
 	s := d.text[at.From:at.To]
 	if cap(d.raws)-len(d.raws) < len(s) {

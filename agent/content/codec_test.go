@@ -85,31 +85,82 @@ func TestReadAlike(t *testing.T) {
 		{"dotnet", `{"$type":null,"$type2":1}`, ``},
 		{"dotnet", `{"$type":"text","text":"x","additionalProperties":null}`, `{"$type":"text","text":"x"}`},
 		{"dotnet", `{"$type":"text","text":null}`, `{"$type":"text","text":""}`},
-		{"dotnet", `{"$type":"toolApprovalRequest","requestId":"r","toolCall":{"callId":"c","name":"n","arguments":{"a":1}}}`, request},
-		{"dotnet", `{"$type":"toolApprovalRequest","requestId":"r","toolCall":{"callId":"c","name":"n","arguments":"{\"a\":1}"}}`, request},
+		{
+			"dotnet",
+			`{"$type":"toolApprovalRequest","requestId":"r","toolCall":{"callId":"c","name":"n","arguments":{"a":1}}}`,
+			request,
+		},
+		{
+			"dotnet",
+			`{"$type":"toolApprovalRequest","requestId":"r","toolCall":{"callId":"c","name":"n",` +
+				`"arguments":"{\"a\":1}"}}`,
+			request,
+		},
 		{"dotnet", `{"$type":"functionApprovalRequest","id":"r","functionCall":` + call + `}`, request},
 		{"dotnet", `{"$type":"functionApprovalRequest","approvalId":"r","functionCall":` + call + `}`, request},
-		{"dotnet", `{"$type":"mcpServerToolApprovalRequest","id":"r","toolCall":{"callId":"c","toolName":"n","serverName":"s","arguments":{"a":1}}}`,
-			`{"$type":"toolApprovalRequest","requestId":"r","toolCall":` + mcp + `}`},
-		{"dotnet", `{"$type":"functionApprovalResponse","approved":true,"id":"r","functionCall":{"callId":"c","name":"n","arguments":{"a":1}},"reason":"ok"}`,
-			`{"$type":"toolApprovalResponse","requestId":"r","approved":true,"toolCall":` + call + `,"reason":"ok"}`},
+		{
+			"dotnet",
+			`{"$type":"mcpServerToolApprovalRequest","id":"r","toolCall":{"callId":"c","toolName":"n",` +
+				`"serverName":"s","arguments":{"a":1}}}`,
+			`{"$type":"toolApprovalRequest","requestId":"r","toolCall":` + mcp + `}`,
+		},
+		{
+			"dotnet",
+			`{"$type":"functionApprovalResponse","approved":true,"id":"r","functionCall":{"callId":"c","name":"n",` +
+				`"arguments":{"a":1}},"reason":"ok"}`,
+			`{"$type":"toolApprovalResponse","requestId":"r","approved":true,"toolCall":` + call + `,"reason":"ok"}`,
+		},
 		{"dotnet", `{"$type":"mcpServerToolApprovalResponse","approved":false,"id":"r","toolCall":` + mcp + `}`,
 			`{"$type":"toolApprovalResponse","requestId":"r","approved":false,"toolCall":` + mcp + `}`},
-		{"dotnet", `{"$type":"alwaysApproveToolApprovalResponse","innerResponse":{"requestId":"r","approved":true,"toolCall":` + call + `},"additionalProperties":{"k":1},"more":2}`,
-			`{"$type":"toolApprovalResponse","requestId":"r","approved":true,"toolCall":` + call + `,"additionalProperties":{"k":1},"more":2}`},
-		{"dotnet", `{"$type":"mcpServerToolResult","callId":"c","output":[{"$type":"text","text":"x"}]}`, `{"$type":"mcpServerToolResult","callId":"c","outputs":[{"$type":"text","text":"x"}]}`},
-		{"dotnet", `{"$type":"structuredInputResponse","requestId":"s","structuredData":null,"declined":true}`, `{"$type":"structuredInputResponse","requestId":"s","declined":true}`},
+		{
+			"dotnet",
+			`{"$type":"alwaysApproveToolApprovalResponse","innerResponse":{"requestId":"r","approved":true,"toolCall":` + call + `},"additionalProperties":{"k":1},"more":2}`,
+			`{"$type":"toolApprovalResponse","requestId":"r","approved":true,"toolCall":` + call +
+				`,"additionalProperties":{"k":1},"more":2}`,
+		},
+		{
+			"dotnet",
+			`{"$type":"mcpServerToolResult","callId":"c","output":[{"$type":"text","text":"x"}]}`,
+			`{"$type":"mcpServerToolResult","callId":"c","outputs":[{"$type":"text","text":"x"}]}`,
+		},
+		{
+			"dotnet",
+			`{"$type":"structuredInputResponse","requestId":"s","structuredData":null,"declined":true}`,
+			`{"$type":"structuredInputResponse","requestId":"s","declined":true}`,
+		},
 		{"dotnet", `{"$type":"usage","details":null}`, `{"$type":"usage"}`},
 		{"goframework", `{"type":"text","text":"x"}`, `{"Type":"text","Text":"x"}`},
-		{"goframework", `{"Type":"functionCall","CallID":"c","Name":"n","Arguments":{"a":1}}`, `{"Type":"functionCall","CallID":"c","Name":"n","Arguments":"{\"a\":1}"}`},
-		{"goframework", `{"Type":"functionCall","CallID":"c","Name":"n","Arguments":""}`, `{"Type":"functionCall","CallID":"c","Name":"n"}`},
+		{
+			"goframework",
+			`{"Type":"functionCall","CallID":"c","Name":"n","Arguments":{"a":1}}`,
+			`{"Type":"functionCall","CallID":"c","Name":"n","Arguments":"{\"a\":1}"}`,
+		},
+		{
+			"goframework",
+			`{"Type":"functionCall","CallID":"c","Name":"n","Arguments":""}`,
+			`{"Type":"functionCall","CallID":"c","Name":"n"}`,
+		},
 		{"python", `"x"`, `{"type":"text","text":"x"}`},
 		{"python", `{"type":"function_call","call_id":"c","name":"n","arguments":{"a":1}}`, pyCall},
-		{"python", `{"type":"function_approval_request","id":"c","function_call":{"type":"mcp_server_tool_call","call_id":"c","tool_name":"n","server_name":"s"}}`,
-			`{"type":"function_approval_request","id":"c","function_call":{"type":"function_call","call_id":"c","name":"n","additional_properties":{"server_label":"s"}}}`},
-		{"python", `{"type":"mcp_server_tool_result","call_id":"c","output":"sunny"}`, `{"type":"mcp_server_tool_result","call_id":"c","output":[{"type":"text","text":"sunny"}]}`},
-		{"python", `{"type":"function_approval_response","id":"c","approved":true,"function_call":` + pyCall + `,"additional_properties":{"tool_approval":{"reason":"ok","always_approve":"tool","by":"me"},"z":1}}`,
-			`{"type":"function_approval_response","id":"c","approved":true,"function_call":` + pyCall + `,"additional_properties":{"z":1,"tool_approval":{"by":"me","always_approve":"tool","reason":"ok"}}}`},
+		{
+			"python",
+			`{"type":"function_approval_request","id":"c","function_call":{"type":"mcp_server_tool_call",` +
+				`"call_id":"c","tool_name":"n","server_name":"s"}}`,
+			`{"type":"function_approval_request","id":"c","function_call":{"type":"function_call","call_id":"c",` +
+				`"name":"n","additional_properties":{"server_label":"s"}}}`,
+		},
+		{
+			"python",
+			`{"type":"mcp_server_tool_result","call_id":"c","output":"sunny"}`,
+			`{"type":"mcp_server_tool_result","call_id":"c","output":[{"type":"text","text":"sunny"}]}`,
+		},
+		{
+			"python",
+			`{"type":"function_approval_response","id":"c","approved":true,"function_call":` + pyCall +
+				`,"additional_properties":{"tool_approval":{"reason":"ok","always_approve":"tool","by":"me"},"z":1}}`,
+			`{"type":"function_approval_response","id":"c","approved":true,"function_call":` + pyCall +
+				`,"additional_properties":{"z":1,"tool_approval":{"by":"me","always_approve":"tool","reason":"ok"}}}`,
+		},
 	} {
 		codec := codecOf(c.shape)
 		a, err := codec.DecodeContent([]byte(c.src))
@@ -140,7 +191,11 @@ func TestReadMessagesAlike(t *testing.T) {
 	for _, c := range []struct{ shape, src, same string }{
 		{"dotnet", `{"ROLE":"User","contents":null}`, `{"role":"user","contents":[]}`},
 		{"dotnet", `{"role":"user","$type":"x"}`, `{"role":"user","contents":[],"$type":"x"}`},
-		{"python", `{"type":"chat_message","role":{"type":"role","value":"user"},"contents":["a"],"text":"b"}`, `{"type":"message","role":"user","contents":["a","b"]}`},
+		{
+			"python",
+			`{"type":"chat_message","role":{"type":"role","value":"user"},"contents":["a"],"text":"b"}`,
+			`{"type":"message","role":"user","contents":["a","b"]}`,
+		},
 		{"python", `{"role":"user"}`, `{"type":"message","role":"user","contents":[],"additional_properties":{}}`},
 		{"goframework", `{"role":"user","id":"m"}`, `{"Contents":[],"Role":"user","ID":"m"}`},
 	} {
@@ -167,12 +222,27 @@ func TestRoleIsKept(t *testing.T) {
 func TestUnknownIsKeptByteForByte(t *testing.T) {
 	for shape, kinds := range map[string][]string{
 		"dotnet": {
-			`{ "$type":"hostedFile", "fileId" : "f" , "n":1.50 }`, `{"fileId":"f","$type":"hostedVectorStore"}`, `{"no":"kind"}`, `{}`,
-			`{"$type":"inputRequest","requestId":"r"}`, `{"$type":"codeInterpreterToolCall","callId":"c"}`, `{"$type":"text_reasoning"}`,
-			`{"$type":"toolCall","callId":"c"}`, `{"$Type":"futureThing"}`, `{"type":"text","text":"of another shape"}`,
+			`{ "$type":"hostedFile", "fileId" : "f" , "n":1.50 }`,
+			`{"fileId":"f","$type":"hostedVectorStore"}`,
+			`{"no":"kind"}`,
+			`{}`,
+			`{"$type":"inputRequest","requestId":"r"}`,
+			`{"$type":"codeInterpreterToolCall","callId":"c"}`,
+			`{"$type":"text_reasoning"}`,
+			`{"$type":"toolCall","callId":"c"}`,
+			`{"$Type":"futureThing"}`,
+			`{"type":"text","text":"of another shape"}`,
 		},
-		"python":      {`{ "type":"oauth_consent_request" , "x":[1, 2]}`, `{"$type":"text","text":"x"}`, `{"Type":"text"}`},
-		"goframework": {`{ "Type":"futureContent", "Value" : 42}`, `{"$type":"text","text":"x"}`, `{"Provider":"github","Payload":{"value":42}}`},
+		"python": {
+			`{ "type":"oauth_consent_request" , "x":[1, 2]}`,
+			`{"$type":"text","text":"x"}`,
+			`{"Type":"text"}`,
+		},
+		"goframework": {
+			`{ "Type":"futureContent", "Value" : 42}`,
+			`{"$type":"text","text":"x"}`,
+			`{"Provider":"github","Payload":{"value":42}}`,
+		},
 	} {
 		codec := codecOf(shape)
 		for _, src := range kinds {
@@ -182,7 +252,11 @@ func TestUnknownIsKeptByteForByte(t *testing.T) {
 				t.Errorf("%s: %s: %#v, %v", shape, src, c, err)
 				continue
 			}
-			m := content.NewMessage(content.User, u, &content.MCPResult{CallID: "c", Outputs: []content.Content{u}})
+			m := content.NewMessage(
+				content.User,
+				u,
+				&content.MCPResult{CallID: "c", Outputs: []content.Content{u}},
+			)
 			out, err := codec.AppendMessages(nil, []*content.Message{m})
 			if err != nil || strings.Count(string(out), src) != 2 {
 				t.Errorf("%s: %s, %v", shape, out, err)
@@ -197,7 +271,11 @@ func TestUnknownIsKeptByteForByte(t *testing.T) {
 
 // A call is the same call whatever shape it came in.
 func TestSameCallInAllShapes(t *testing.T) {
-	for _, call := range []content.ToolCall{transfer(), listFiles(), &content.HostedCall{Kind: "webSearchToolCall", CallID: "w"}} {
+	for _, call := range []content.ToolCall{
+		transfer(),
+		listFiles(),
+		&content.HostedCall{Kind: "webSearchToolCall", CallID: "w"},
+	} {
 		var calls []content.ToolCall
 		for _, s := range shapes() {
 			out, err := s.codec.AppendContent(nil, &content.ToolApprovalRequest{RequestID: "r", Call: call})
@@ -210,6 +288,7 @@ func TestSameCallInAllShapes(t *testing.T) {
 			}
 			calls = append(calls, c.(*content.ToolApprovalRequest).Call)
 		}
+
 		for _, other := range calls {
 			if !content.SameCall(call, other) || !content.SameCall(calls[0], other) {
 				t.Errorf("%#v is not %#v", other, call)
@@ -231,11 +310,15 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// Whatever a model writes as arguments can be kept, also what is too deep to stand
-// in a document.
+// Whatever a model writes as arguments can be kept, also what is too
+// deep to stand in a document.
 func TestDeepArgumentsAreKept(t *testing.T) {
 	for _, depth := range []int{90, 100, 127, 500} {
-		call := &content.FunctionCall{CallID: "c", Name: "n", Arguments: raw(`{"a":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`)}
+		call := &content.FunctionCall{
+			CallID:    "c",
+			Name:      "n",
+			Arguments: raw(`{"a":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`),
+		}
 		ms := []*content.Message{content.NewMessage(content.Assistant, call)}
 		for _, s := range shapes() {
 			out, err := s.codec.AppendMessages(nil, ms)
@@ -252,7 +335,15 @@ func TestDeepArgumentsAreKept(t *testing.T) {
 // What can be read alone can be written among others, up to the deepest.
 func TestDepth(t *testing.T) {
 	nested := func(depth int) []byte {
-		return []byte(`{"$type":"functionResult","callId":"c","result":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`)
+		return []byte(
+			`{"$type":"functionResult","callId":"c","result":` + strings.Repeat(
+				"[",
+				depth,
+			) + strings.Repeat(
+				"]",
+				depth,
+			) + `}`,
+		)
 	}
 	c, err := content.DotNet().DecodeContent(nested(124))
 	if err != nil {
@@ -265,7 +356,8 @@ func TestDepth(t *testing.T) {
 	if _, err := content.DotNet().DecodeMessages(out); err != nil {
 		t.Error(err)
 	}
-	if _, err := content.DotNet().DecodeContent(nested(125)); err == nil || badError(t, err).Code != content.BadJSON {
+	if _, err := content.DotNet().DecodeContent(nested(125)); err == nil ||
+		badError(t, err).Code != content.BadJSON {
 		t.Error(err)
 	}
 	c.(*content.FunctionResult).Result = raw(strings.Repeat("[", 125) + strings.Repeat("]", 125))
@@ -274,14 +366,19 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// Many unknown members take time in proportion, and not by their square: a minute else.
+// Many unknown members take time in proportion, and not by their
+// square: a minute else.
 func TestManyMembers(t *testing.T) {
 	var members strings.Builder
 	for i := range 100_000 {
 		fmt.Fprintf(&members, `,"m%d":0`, i)
 	}
 	inner := `{"requestId":"r","approved":true,"toolCall":{"callId":"c","name":"n"}` + members.String() + `}`
-	src := `{"$type":"alwaysApproveToolApprovalResponse","innerResponse":` + inner + strings.ReplaceAll(members.String(), "m", "o") + `,"alwaysApproveTool":true}`
+	src := `{"$type":"alwaysApproveToolApprovalResponse","innerResponse":` + inner + strings.ReplaceAll(
+		members.String(),
+		"m",
+		"o",
+	) + `,"alwaysApproveTool":true}`
 	c, err := content.DotNet().DecodeContent([]byte(src))
 	if err != nil || len(content.CommonOf(c).Extra) != 200_000 {
 		t.Fatal(err)
@@ -294,22 +391,37 @@ func TestManyMembers(t *testing.T) {
 // A note that can't be read stays a property; nothing rests on it.
 func TestNotes(t *testing.T) {
 	for _, note := range []string{
-		`"x"`, `5`, `{}`, `{"message":5}`, `{"expires":"tomorrow"}`, `{"expires":"9999-12-31T23:59:59-01:00"}`, `{"later":1}`, `{"agent":["x"]}`,
+		`"x"`,
+		`5`,
+		`{}`,
+		`{"message":5}`,
+		`{"expires":"tomorrow"}`,
+		`{"expires":"9999-12-31T23:59:59-01:00"}`,
+		`{"later":1}`,
+		`{"agent":["x"]}`,
 	} {
 		for _, s := range shapes() {
-			out, err := s.codec.AppendContent(nil, withProps(&content.TextApprovalRequest{RequestID: "t", Text: "x"}, `{"assent":`+note+`}`))
+			out, err := s.codec.AppendContent(
+				nil,
+				withProps(&content.TextApprovalRequest{RequestID: "t", Text: "x"}, `{"assent":`+note+`}`),
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
 			c, err := s.codec.DecodeContent(out)
-			if r, ok := c.(*content.TextApprovalRequest); err != nil || !ok || r.Note != (content.Note{}) || string(r.Properties) != `{"assent":`+note+`}` {
+			if r, ok := c.(*content.TextApprovalRequest); err != nil || !ok || r.Note != (content.Note{}) ||
+				string(r.Properties) != `{"assent":`+note+`}` {
 				t.Errorf("%s: %#v, %v", note, c, err)
 			}
 		}
 	}
+
 	for _, name := range []string{"message", "where", "agent"} {
-		c, err := content.DotNet().DecodeContent([]byte(`{"$type":"textApprovalRequest","requestId":"t","text":"x","additionalProperties":{ "a":1 , "assent":{"` + name + `":"y","later":1}, "b": 2}}`))
-		if err != nil || c.(*content.TextApprovalRequest).Note == (content.Note{}) || string(content.CommonOf(c).Properties) != `{ "a":1, "b": 2}` {
+		c, err := content.DotNet().
+			DecodeContent([]byte(`{"$type":"textApprovalRequest","requestId":"t","text":"x",` +
+				`"additionalProperties":{ "a":1 , "assent":{"` + name + `":"y","later":1}, "b": 2}}`))
+		if err != nil || c.(*content.TextApprovalRequest).Note == (content.Note{}) ||
+			string(content.CommonOf(c).Properties) != `{ "a":1, "b": 2}` {
 			t.Errorf("%s: %#v %v", name, c, err)
 		}
 	}
@@ -317,9 +429,14 @@ func TestNotes(t *testing.T) {
 
 // A note that is written takes the place of another.
 func TestNoteReplaces(t *testing.T) {
-	r := withProps(&content.TextApprovalRequest{RequestID: "t", Note: content.Note{Agent: "a"}}, `{"assent":{"message":"old"},"k":1 }`)
+	r := withProps(
+		&content.TextApprovalRequest{RequestID: "t", Note: content.Note{Agent: "a"}},
+		`{"assent":{"message":"old"},"k":1 }`,
+	)
 	out, err := content.DotNet().AppendContent(nil, r)
-	if want := `{"$type":"textApprovalRequest","requestId":"t","text":"","additionalProperties":{"k":1,"assent":{"agent":"a"} }}`; err != nil || string(out) != want {
+	if want := `{"$type":"textApprovalRequest","requestId":"t","text":"","additionalProperties":{"k":1,` +
+		`"assent":{"agent":"a"} }}`; err != nil ||
+		string(out) != want {
 		t.Errorf("%s, %v", out, err)
 	}
 }
@@ -335,7 +452,8 @@ func TestSourceMayChange(t *testing.T) {
 		src[i] = 'x'
 	}
 	call := c.(*content.FunctionCall)
-	if _ = append(call.Arguments, "overwritten"...); call.CallID != "c" || call.Name != "n" || string(call.Arguments) != `{"a":1}` {
+	if _ = append(call.Arguments, "overwritten"...); call.CallID != "c" || call.Name != "n" ||
+		string(call.Arguments) != `{"a":1}` {
 		t.Errorf("%#v", call)
 	}
 }

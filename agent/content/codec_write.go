@@ -8,16 +8,16 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// encoder writes one document. Each text that comes from outside is checked where
-// it is written, to say where a bad one stands.
+// encoder writes one document. Each text that comes from outside is
+// checked where it is written, to say where a bad one stands.
 type encoder struct {
 	trail
 	*jsonmsg.Writer
 	w *wire
 }
 
-// checkAll makes sure that the whole can be read again: the parts may be too deep
-// or too large together.
+// checkAll makes sure that the whole can be read again: the parts may
+// be too deep or too large together.
 func (e *encoder) checkAll(from, around int) {
 	if _, err := e.checker.Check(e.Text[from:], within(around)); err != nil {
 		e.fail(BadJSON, "", err.Error(), err)
@@ -85,8 +85,8 @@ func (e *encoder) str(f field, s string) {
 	}
 }
 
-// mended is a text whose bytes that are no UTF-8 are replaced, as all libraries of
-// the ecosystem do.
+// mended is a text whose bytes that are no UTF-8 are replaced, as all
+// libraries of the ecosystem do.
 func mended(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // optional writes a string unless it is empty.
@@ -116,8 +116,8 @@ func (e *encoder) checked(name string, raw json.RawMessage) {
 	e.Verbatim(raw)
 }
 
-// arguments writes an object as such in .NET's shape, and all else as a text: so a
-// thread can be kept whatever the model wrote.
+// arguments writes an object as such in .NET's shape, and all else as a
+// text: so a thread can be kept whatever the model wrote.
 func (e *encoder) arguments(args json.RawMessage) {
 	switch {
 	case len(args) == 0 && e.w.shape != goFramework:
@@ -136,7 +136,8 @@ func (e *encoder) isObject(args []byte) bool {
 	return err == nil && kind == value.Object
 }
 
-// close writes the properties and the members that were unknown when they were read.
+// close writes the properties and the members that were unknown when
+// they were read.
 func (e *encoder) close(k kind, c *Common) { e.closeWith(k, c, e.properties(c)) }
 
 // closeWith is close with properties to which something was added.
@@ -151,7 +152,8 @@ func (e *encoder) closeWith(k kind, c *Common, props json.RawMessage) {
 	e.Close('}')
 }
 
-// properties returns the properties of an object once it is sure that they are one.
+// properties returns the properties of an object once it is sure that
+// they are one.
 func (e *encoder) properties(c *Common) json.RawMessage {
 	if c.Properties == nil || !e.checkObject(e.w.name(propertiesField), c.Properties, limits, BadJSON, BadShape) {
 		return nil
@@ -159,8 +161,8 @@ func (e *encoder) properties(c *Common) json.RawMessage {
 	return c.Properties
 }
 
-// members writes unknown members. One that this shape knows would say something
-// else than it did where it came from.
+// members writes unknown members. One that this shape knows would say
+// something else than it did where it came from.
 func (e *encoder) members(k kind, all []Member) {
 	for _, m := range all {
 		if e.w.field(k, m.Key) != noField {

@@ -1,16 +1,18 @@
-// Package content holds chat messages and what stands in them: text, calls and
-// their results, and the pairs with which an agent asks its user and the user
-// answers. It writes and reads them in the JSON shapes of the ecosystem.
+// Package content holds chat messages and what stands in them: text,
+// calls and their results, and the pairs with which an agent asks its
+// user and the user answers. It writes and reads them in the JSON
+// shapes of the ecosystem.
 //
 // The pairs follow the accepted design of user-input contents: function
-// approval, text approval and structured input. A run of an agent ends with
-// requests in its messages and goes on when it is run again with the responses.
-// Each response is made from its request (CreateApproval, CreateRejection,
-// CreateEdit, CreateResponse), and carries a copy of what was asked; who
-// receives one looks its request up and never believes the copy.
+// approval, text approval and structured input. A run of an agent ends
+// with requests in its messages and goes on when it is run again with
+// the responses. Each response is made from its request
+// (CreateApproval, CreateRejection, CreateEdit, CreateResponse), and
+// carries a copy of what was asked; who receives one looks its request
+// up and never believes the copy.
 //
-// A content that this package does not know is an *Unknown and is written as it was
-// read, byte for byte.
+// A content that this package does not know is an *Unknown and is
+// written as it was read, byte for byte.
 package content
 
 import (
@@ -75,7 +77,8 @@ func (m *Message) Text() string {
 	return out
 }
 
-// With returns a copy of the message with other contents; everything else is shared.
+// With returns a copy of the message with other contents; everything
+// else is shared.
 func (m *Message) With(contents []Content) *Message {
 	out := *m
 	out.Contents = contents
@@ -90,24 +93,24 @@ type Member struct {
 
 // Common is what messages and contents have in common.
 type Common struct {
-	// Properties is the text of the additionalProperties object; nil for none.
-	// Every side may write it, so nothing rests on it.
+	// Properties is the text of the additionalProperties object; nil
+	// for none. Every side may write it, so nothing rests on it.
 	Properties json.RawMessage
-	// Extra holds members that are unknown here, in source order. They are written
-	// back as they came.
+	// Extra holds members that are unknown here, in source order. They
+	// are written back as they came.
 	Extra []Member
 }
 
 func (c *Common) common() *Common { return c }
 
-// Content is one part of a message. The types of this package are all there are;
-// what they don't know is an *Unknown.
+// Content is one part of a message. The types of this package are all
+// there are; what they don't know is an *Unknown.
 type Content interface {
 	common() *Common
 }
 
-// CommonOf returns what a content has in common with the others, to be read or
-// changed in place.
+// CommonOf returns what a content has in common with the others, to be
+// read or changed in place.
 func CommonOf(c Content) *Common { return c.common() }
 
 // Text is plain text.
@@ -150,12 +153,13 @@ type Error struct {
 type Usage struct {
 	Common
 	Input, Output, Total int64
-	// Counts holds the other members of the details, in source order, as they came.
+	// Counts holds the other members of the details, in source order,
+	// as they came.
 	Counts []Member
 }
 
-// ToolCall is a call of some tool: *FunctionCall for those that run here, *MCPCall
-// and *HostedCall for those that a service runs.
+// ToolCall is a call of some tool: *FunctionCall for those that run
+// here, *MCPCall and *HostedCall for those that a service runs.
 type ToolCall interface {
 	Content
 	ID() string       // call id
@@ -168,11 +172,12 @@ type FunctionCall struct {
 	Common
 	CallID string
 	Name   string
-	// Arguments is the text of the arguments exactly as the model wrote it; nil for
-	// none. A model may write what is no JSON object; CheckArguments tells.
+	// Arguments is the text of the arguments exactly as the model wrote
+	// it; nil for none. A model may write what is no JSON object;
+	// CheckArguments tells.
 	Arguments json.RawMessage
-	// InformationalOnly says that the call has been handled: it is neither asked
-	// about nor run.
+	// InformationalOnly says that the call has been handled: it is
+	// neither asked about nor run.
 	InformationalOnly bool
 }
 
@@ -210,14 +215,15 @@ func (c *MCPCall) ToolName() string { return c.Name }
 // Args returns the text of the arguments.
 func (c *MCPCall) Args() []byte { return c.Arguments }
 
-// MCPResult is what an MCP server gave to a service: outputs or a value, never both.
+// MCPResult is what an MCP server gave to a service: outputs or a
+// value, never both.
 type MCPResult struct {
 	Common
 	CallID  string
 	Outputs []Content
-	// Value is what the server gave where that is neither a text nor a list of
-	// contents, as Python allows; nil for none. The other shapes have no place for
-	// it and get a text that holds it.
+	// Value is what the server gave where that is neither a text nor a
+	// list of contents, as Python allows; nil for none. The other
+	// shapes have no place for it and get a text that holds it.
 	Value json.RawMessage
 }
 
@@ -229,8 +235,8 @@ func (r *MCPResult) Contents() []Content {
 	return r.Outputs
 }
 
-// ServerWords returns words that tell a person on which server a call runs, with a
-// space before them; "" for every call but an MCPCall.
+// ServerWords returns words that tell a person on which server a call
+// runs, with a space before them; "" for every call but an MCPCall.
 func ServerWords(c ToolCall) string {
 	mcp, ok := c.(*MCPCall)
 	switch {
@@ -239,12 +245,13 @@ func ServerWords(c ToolCall) string {
 	case mcp.ServerName == "":
 		return " on a server without a name"
 	}
+
 	return " on the server " + strconv.Quote(mcp.ServerName)
 }
 
-// HostedCall is a call of another hosted tool (code interpreter, image generation,
-// web search, or one that is only called a tool call). It can stand in an approval;
-// nothing of it but its id is read.
+// HostedCall is a call of another hosted tool (code interpreter, image
+// generation, web search, or one that is only called a tool call). It
+// can stand in an approval; nothing of it but its id is read.
 type HostedCall struct {
 	Common
 	Kind   string // discriminator, such as codeInterpreterToolCall
@@ -300,21 +307,21 @@ type ToolApprovalResponse struct {
 	Call      ToolCall // a copy of the call; nil where a wire does not carry it
 	Reason    string
 	// Edited is the call that shall run instead; nil for none. It has a
-	// discriminator of its own on every wire, so that a reader that does not know
-	// edits refuses it instead of running the original.
+	// discriminator of its own on every wire, so that a reader that
+	// does not know edits refuses it instead of running the original.
 	Edited *FunctionCall
 	// Always asks for a standing approval beside the answer; see AlwaysScope.
 	Always AlwaysScope
-	// By is who or what answers, for the record; "" for the user. It is known in
-	// this process only: no wire carries it.
+	// By is who or what answers, for the record; "" for the user. It is
+	// known in this process only: no wire carries it.
 	By string
 }
 
 // AlwaysScope is how much a standing approval covers.
 type AlwaysScope uint8
 
-// The scopes of the ecosystem. assent's own standing approvals take bounds on top
-// (agent/layer).
+// The scopes of the ecosystem. assent's own standing approvals take
+// bounds on top (agent/layer).
 const (
 	AlwaysNot       AlwaysScope = iota
 	AlwaysTool                  // any call of this tool

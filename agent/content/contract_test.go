@@ -21,7 +21,8 @@ func page(t *testing.T) string {
 	return string(src)
 }
 
-// Every line of the page is written as it stands there, or as the next line says.
+// Every line of the page is written as it stands there, or as the next
+// line says.
 func TestContract(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```json ([a-z ]+)\n(.*?)```").FindAllStringSubmatch(page(t), -1)
 	if len(blocks) != 9 {
@@ -46,6 +47,7 @@ func TestContract(t *testing.T) {
 			}
 		}
 	}
+
 	if unknown != len(shapes()) {
 		t.Errorf("%d examples are unknown", unknown)
 	}
@@ -60,6 +62,7 @@ func again(codec content.Codec, message bool, src string) (string, bool, error) 
 		out, err := codec.AppendMessage(nil, m)
 		return string(out), false, err
 	}
+
 	c, err := codec.DecodeContent([]byte(src))
 	if err != nil {
 		return "", false, err
@@ -90,7 +93,16 @@ func TestContractTable(t *testing.T) {
 			}
 		}
 	}
-	for _, code := range []content.Code{content.BadJSON, content.BadShape, content.BadID, content.BadKind, content.BadArguments, content.BadSchema, content.BadData} {
+
+	for _, code := range []content.Code{
+		content.BadJSON,
+		content.BadShape,
+		content.BadID,
+		content.BadKind,
+		content.BadArguments,
+		content.BadSchema,
+		content.BadData,
+	} {
 		if rows[string(code)] == "" {
 			t.Errorf("no row for %s", code)
 		}
@@ -119,6 +131,7 @@ func TestApprovalCases(t *testing.T) {
 			}
 			continue
 		}
+
 		call := &content.FunctionCall{CallID: c.CallID, Name: c.Tool}
 		common := content.Common{Properties: c.Properties}
 		var want content.Content
@@ -138,6 +151,7 @@ func TestApprovalCases(t *testing.T) {
 				NoConfirmation: !*c.Confirmation,
 			}
 		}
+
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %#v, %v", c.Name, got, err)
 		}

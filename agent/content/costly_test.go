@@ -23,8 +23,8 @@ func doubling() string {
 	return b.String()
 }
 
-// soon runs CheckSchema and fails when it takes longer than it may: a second, with
-// room for the race detector on a busy machine.
+// soon runs CheckSchema and fails when it takes longer than it may: a
+// second, with room for the race detector on a busy machine.
 func soon(t interface{ Fatalf(string, ...any) }, schema, data string) error {
 	done := make(chan error, 1)
 	go func() {
@@ -39,8 +39,8 @@ func soon(t interface{ Fatalf(string, ...any) }, schema, data string) error {
 	}
 }
 
-// Schemas come from peers (A2A), services and tools. A small one must not take the
-// process down.
+// Schemas come from peers (A2A), services and tools. A small one must
+// not take the process down.
 func TestHostileSchemas(t *testing.T) {
 	for name, schema := range map[string]string{
 		"itself":       `{"$ref":"#"}`,
@@ -63,8 +63,8 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// A schema whose cost only shows with data is refused there: each level of the data
-// doubles the work.
+// A schema whose cost only shows with data is refused there: each level
+// of the data doubles the work.
 func TestHostileSchemaAndData(t *testing.T) {
 	const schema = `{"properties":{"a":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`
 	if err := soon(t, schema, `{"a":{"a":1}}`); err != nil {
@@ -90,9 +90,16 @@ func TestSmallSchemasEndSoon(t *testing.T) {
 			return `{"$ref":"#/$defs/` + rapid.StringMatching(`[a-f]`).Draw(t, name) + `"}`
 		}
 		form := rapid.SampledFrom([]string{
-			`{"allOf":[%s,%s]}`, `{"anyOf":[%s,%s]}`, `{"oneOf":[%s,%s]}`, `{"properties":{"a":%s,"b":%s}}`, `{"properties":{"a":{"allOf":[%s,%s]}}}`,
-			`{"items":%s,"contains":%s}`, `{"if":%s,"else":%s,"unevaluatedProperties":false}`, `{"additionalProperties":%s,"not":%s}`,
-			`{"patternProperties":{"[a-b]{1,9}":%s},"propertyNames":%s}`, `{"type":"object","x":[%s,%s]}`,
+			`{"allOf":[%s,%s]}`,
+			`{"anyOf":[%s,%s]}`,
+			`{"oneOf":[%s,%s]}`,
+			`{"properties":{"a":%s,"b":%s}}`,
+			`{"properties":{"a":{"allOf":[%s,%s]}}}`,
+			`{"items":%s,"contains":%s}`,
+			`{"if":%s,"else":%s,"unevaluatedProperties":false}`,
+			`{"additionalProperties":%s,"not":%s}`,
+			`{"patternProperties":{"[a-b]{1,9}":%s},"propertyNames":%s}`,
+			`{"type":"object","x":[%s,%s]}`,
 		}).Draw(t, "form")
 		return fmt.Sprintf(form, ref("left"), ref("right"))
 	})

@@ -13,13 +13,21 @@ type shape struct {
 }
 
 func shapes() []shape {
-	return []shape{{"dotnet", content.DotNet()}, {"python", content.Python()}, {"goframework", content.GoFramework()}}
+	return []shape{
+		{"dotnet", content.DotNet()},
+		{"python", content.Python()},
+		{"goframework", content.GoFramework()},
+	}
 }
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
 func transfer() *content.FunctionCall {
-	return &content.FunctionCall{CallID: "call_1", Name: "transfer", Arguments: raw(`{"amount":5,"to":"Zoë"}`)}
+	return &content.FunctionCall{
+		CallID:    "call_1",
+		Name:      "transfer",
+		Arguments: raw(`{"amount":5,"to":"Zoë"}`),
+	}
 }
 
 func listFiles() *content.MCPCall {
@@ -65,12 +73,27 @@ func examples() []example {
 	return []example{
 		{"text", &content.Text{Text: "Hello \"you\"\n\u2028 <b>&</b> 😀"}},
 		{"text_empty", &content.Text{}},
-		{"text_extra", withExtra(withProps(&content.Text{Text: "x"}, `{ "b" : 1.50, "a":[ ] }`), "annotations", `[ {"k": 1e2} ]`)},
+		{
+			"text_extra",
+			withExtra(
+				withProps(&content.Text{Text: "x"}, `{ "b" : 1.50, "a":[ ] }`),
+				"annotations",
+				`[ {"k": 1e2} ]`,
+			),
+		},
 		{"reasoning", &content.Reasoning{Text: "think", Protected: "c2VhbGVk"}},
-		{"data", &content.Data{URI: "data:image/png;base64,iVBORw0=", MediaType: "image/png", Name: "dot.png"}},
+		{"data", &content.Data{
+			URI:       "data:image/png;base64,iVBORw0=",
+			MediaType: "image/png",
+			Name:      "dot.png",
+		}},
 		{"data_own_type", &content.Data{URI: "data:;base64,AA==", MediaType: "image/png"}},
 		{"uri", &content.URI{URI: "https://example.com/a.png", MediaType: "image/png"}},
-		{"error", &content.Error{Message: "no", Code: "E1", Details: "really not"}},
+		{"error", &content.Error{
+			Message: "no",
+			Code:    "E1",
+			Details: "really not",
+		}},
 		{"usage", &content.Usage{
 			Input:  10,
 			Output: 20,
@@ -80,13 +103,27 @@ func examples() []example {
 		{"function_call", transfer()},
 		{"function_call_none", &content.FunctionCall{CallID: "c", Name: "now"}},
 		{"function_call_handled", handled},
-		{"function_call_unreadable", &content.FunctionCall{CallID: "c", Name: "now", Arguments: raw(`{"amount":`)}},
+		{"function_call_unreadable", &content.FunctionCall{
+			CallID:    "c",
+			Name:      "now",
+			Arguments: raw(`{"amount":`),
+		}},
 		{"function_result", &content.FunctionResult{CallID: "call_1", Result: raw(`{"ok": true, "n": 1.0}`)}},
 		{"function_result_none", &content.FunctionResult{CallID: "call_1"}},
 		{"mcp_call", listFiles()},
-		{"mcp_result", &content.MCPResult{CallID: "call_2", Outputs: []content.Content{&content.Text{Text: "a.txt"}, &content.Text{Text: "b.txt"}}}},
+		{
+			"mcp_result",
+			&content.MCPResult{
+				CallID:  "call_2",
+				Outputs: []content.Content{&content.Text{Text: "a.txt"}, &content.Text{Text: "b.txt"}},
+			},
+		},
 		{"approval_request", &content.ToolApprovalRequest{RequestID: "ficc_call_1", Call: transfer()}},
-		{"approval_request_sibling", &content.ToolApprovalRequest{RequestID: "ficc_call_1", Call: transfer(), NoConfirmation: true}},
+		{"approval_request_sibling", &content.ToolApprovalRequest{
+			RequestID:      "ficc_call_1",
+			Call:           transfer(),
+			NoConfirmation: true,
+		}},
 		{"approval_request_note", withProps(&content.ToolApprovalRequest{
 			RequestID:      "ficc_call_1",
 			Call:           transfer(),
@@ -94,10 +131,32 @@ func examples() []example {
 			Note:           note(),
 		}, `{"key":"val"}`)},
 		{"approval_request_mcp", &content.ToolApprovalRequest{RequestID: "ficc_call_2", Call: listFiles()}},
-		{"approval_request_hosted", &content.ToolApprovalRequest{RequestID: "r", Call: withExtra(&content.HostedCall{Kind: "codeInterpreterToolCall", CallID: "c"}, "inputs", `[{"x":1}]`).(content.ToolCall)}},
-		{"approval_approved", &content.ToolApprovalResponse{RequestID: "ficc_call_1", Approved: true, Call: transfer()}},
-		{"approval_rejected", &content.ToolApprovalResponse{RequestID: "ficc_call_1", Call: transfer(), Reason: "over the limit"}},
-		{"approval_mcp", &content.ToolApprovalResponse{RequestID: "ficc_call_2", Approved: true, Call: listFiles()}},
+		{
+			"approval_request_hosted",
+			&content.ToolApprovalRequest{
+				RequestID: "r",
+				Call: withExtra(
+					&content.HostedCall{Kind: "codeInterpreterToolCall", CallID: "c"},
+					"inputs",
+					`[{"x":1}]`,
+				).(content.ToolCall),
+			},
+		},
+		{"approval_approved", &content.ToolApprovalResponse{
+			RequestID: "ficc_call_1",
+			Approved:  true,
+			Call:      transfer(),
+		}},
+		{"approval_rejected", &content.ToolApprovalResponse{
+			RequestID: "ficc_call_1",
+			Call:      transfer(),
+			Reason:    "over the limit",
+		}},
+		{"approval_mcp", &content.ToolApprovalResponse{
+			RequestID: "ficc_call_2",
+			Approved:  true,
+			Call:      listFiles(),
+		}},
 		{"approval_edit", &content.ToolApprovalResponse{
 			RequestID: "ficc_call_1",
 			Approved:  true,
@@ -118,8 +177,16 @@ func examples() []example {
 			Always:    content.AlwaysArguments,
 			Reason:    "fine",
 		}, `{"key":"val"}`)},
-		{"text_request", &content.TextApprovalRequest{RequestID: "t1", Text: "Agree?", Note: note()}},
-		{"text_response", &content.TextApprovalResponse{RequestID: "t1", Approved: true, Reason: "read it"}},
+		{"text_request", &content.TextApprovalRequest{
+			RequestID: "t1",
+			Text:      "Agree?",
+			Note:      note(),
+		}},
+		{"text_response", &content.TextApprovalResponse{
+			RequestID: "t1",
+			Approved:  true,
+			Reason:    "read it",
+		}},
 		{"input_request", &content.StructuredInputRequest{
 			RequestID: "s1",
 			Text:      "Where to?",
@@ -129,16 +196,29 @@ func examples() []example {
 		{"input_request_bare", &content.StructuredInputRequest{RequestID: "s1"}},
 		{"input_response", &content.StructuredInputResponse{RequestID: "s1", Data: raw(`{"city": "Wien"}`)}},
 		{"input_response_null", &content.StructuredInputResponse{RequestID: "s1", Data: raw(`null`)}},
-		{"input_declined", &content.StructuredInputResponse{RequestID: "s1", Declined: true, Reason: "private"}},
+		{"input_declined", &content.StructuredInputResponse{
+			RequestID: "s1",
+			Declined:  true,
+			Reason:    "private",
+		}},
 	}
 }
 
 // messages holds every example once.
 func messages() []*content.Message {
-	m := &content.Message{ID: "m1", Role: content.Assistant, AuthorName: "bank"}
+	m := &content.Message{
+		ID:         "m1",
+		Role:       content.Assistant,
+		AuthorName: "bank",
+	}
 	m.Properties, m.Extra = raw(`{"p":1}`), []content.Member{{Key: "x", Raw: raw(`[1]`)}}
 	for _, e := range examples() {
 		m.Contents = append(m.Contents, e.value)
 	}
-	return []*content.Message{content.UserText("hi"), m, content.NewMessage(content.ToolRole), content.NewMessage("critic", &content.Text{Text: "hm"})}
+	return []*content.Message{
+		content.UserText("hi"),
+		m,
+		content.NewMessage(content.ToolRole),
+		content.NewMessage("critic", &content.Text{Text: "hm"}),
+	}
 }

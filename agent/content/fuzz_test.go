@@ -15,8 +15,8 @@ func FuzzDotNet(f *testing.F)      { fuzz(f, shapes()[0]) }
 func FuzzPython(f *testing.F)      { fuzz(f, shapes()[1]) }
 func FuzzGoFramework(f *testing.F) { fuzz(f, shapes()[2]) }
 
-// fuzz wants a codec to write again whatever it read, to read the same in it, and
-// from then on to write the same bytes.
+// fuzz wants a codec to write again whatever it read, to read the same
+// in it, and from then on to write the same bytes.
 func fuzz(f *testing.F, s shape) {
 	seeds, err := filepath.Glob(filepath.Join("testdata", s.name, "*.json"))
 	if err != nil || len(seeds) == 0 {
@@ -29,6 +29,7 @@ func fuzz(f *testing.F, s shape) {
 		}
 		f.Add(src)
 	}
+
 	f.Fuzz(func(t *testing.T, src []byte) {
 		if c, err := s.codec.DecodeContent(src); err == nil {
 			stable(t, s.codec.AppendContent, s.codec.DecodeContent, c)
@@ -36,14 +37,15 @@ func fuzz(f *testing.F, s shape) {
 		} else if bad := new(content.BadError); !errors.As(err, &bad) || bad.Code == "" || bad.Detail == "" {
 			t.Errorf("%#v", err)
 		}
+
 		if ms, err := s.codec.DecodeMessages(src); err == nil {
 			stable(t, s.codec.AppendMessages, s.codec.DecodeMessages, ms)
 		}
 	})
 }
 
-// translated wants a content to stay what it is in every other shape that takes it:
-// above all, no answer may turn into another.
+// translated wants a content to stay what it is in every other shape
+// that takes it: above all, no answer may turn into another.
 func translated(t *testing.T, c content.Content) {
 	t.Helper()
 	for _, s := range shapes() {
@@ -68,12 +70,22 @@ func said(c content.Content) string {
 	case *content.ToolApprovalRequest:
 		out += fmt.Sprintf(" %q %T %q %v %q", c.RequestID, c.Call, c.Call.ID(), c.NoConfirmation, c.Call.Args())
 	case *content.ToolApprovalResponse:
-		out += fmt.Sprintf(" %q %T %q %v %v %q %v", c.RequestID, c.Call, c.Call.ID(), c.Approved, c.Always, c.Reason, c.Edited != nil)
+		out += fmt.Sprintf(
+			" %q %T %q %v %v %q %v",
+			c.RequestID,
+			c.Call,
+			c.Call.ID(),
+			c.Approved,
+			c.Always,
+			c.Reason,
+			c.Edited != nil,
+		)
 	case *content.TextApprovalResponse:
 		out += fmt.Sprintf(" %q %v", c.RequestID, c.Approved)
 	case *content.StructuredInputResponse:
 		out += fmt.Sprintf(" %q %v %s", c.RequestID, c.Declined, c.Data)
 	}
+
 	return out
 }
 

@@ -10,10 +10,11 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// pythonRequest is an approval request of Python about a call with these members
-// beside its id and its name.
+// pythonRequest is an approval request of Python about a call with
+// these members beside its id and its name.
 func pythonRequest(members string) string {
-	return `{"type":"function_approval_request","id":"r","function_call":{"type":"function_call","call_id":"c","name":"list"` + members + `}}`
+	return `{"type":"function_approval_request","id":"r","function_call":{"type":"function_call","call_id":"c",` +
+		`"name":"list"` + members + `}}`
 }
 
 func readRequest(t *testing.T, members string) *content.ToolApprovalRequest {
@@ -52,7 +53,12 @@ func TestD11_ReadsHostedCallsAsCallsOfAService(t *testing.T) {
 
 // A server alone says nothing about who runs the call.
 func TestD11_ReadsLocalCallsAsTheyCame(t *testing.T) {
-	for _, members := range []string{``, `,"hosted":false`, `,"server_name":"drive"`, `,"hosted":false,"server_name":"drive"`} {
+	for _, members := range []string{
+		``,
+		`,"hosted":false`,
+		`,"server_name":"drive"`,
+		`,"hosted":false,"server_name":"drive"`,
+	} {
 		q := readRequest(t, members)
 		if _, ok := q.Call.(*content.FunctionCall); !ok {
 			t.Errorf("%s is read as %#v", members, q.Call)
@@ -66,7 +72,8 @@ func TestD11_ReadsLocalCallsAsTheyCame(t *testing.T) {
 
 func TestD11_RefusesCallsThatReadersTakeForDifferentOnes(t *testing.T) {
 	for members, want := range map[string]string{
-		`,"hosted":false,"additional_properties":{"server_label":"drive"}`: `function_call.hosted: expected true beside the property server_label, found false`,
+		`,"hosted":false,"additional_properties":{"server_label":"drive"}`: `function_call.hosted: expected true ` +
+			`beside the property server_label, found false`,
 		`,"hosted":null`:   `function_call.hosted: expected true or false, found null`,
 		`,"hosted":"true"`: `function_call.hosted: expected true or false, found a string`,
 		`,"hosted":true,"server_name":"a","additional_properties":{"server_label":"b"}`: `function_call.server_name: expected the server that the property server_label names, found another`,
@@ -87,7 +94,11 @@ func TestD11_WritesHostedCallsWithOwnerAndServer(t *testing.T) {
 		"drive": `"server_name":"drive","hosted":true,"additional_properties":{"a":1,"server_label":"drive"}`,
 		"":      `"name":"list","hosted":true,"additional_properties":{"a":1}`,
 	} {
-		call := &content.MCPCall{CallID: "c", Name: "list", ServerName: server}
+		call := &content.MCPCall{
+			CallID:     "c",
+			Name:       "list",
+			ServerName: server,
+		}
 		call.Properties = raw(`{"a":1,"server_label":"of another shape"}`)
 		out, err := content.Python().AppendContent(nil, &content.ToolApprovalRequest{RequestID: "r", Call: call})
 		if err != nil || !strings.Contains(string(out), want) {
@@ -96,8 +107,8 @@ func TestD11_WritesHostedCallsWithOwnerAndServer(t *testing.T) {
 	}
 }
 
-// A member of this name that came through another shape must not make a local call
-// one of a service, nor the other way round.
+// A member of this name that came through another shape must not make a
+// local call one of a service, nor the other way round.
 func TestD11_WritesNoCallThatTurnsIntoAnother(t *testing.T) {
 	local := withExtra(transfer(), "hosted", `true`).(content.ToolCall)
 	hosted := withExtra(listFiles(), "hosted", `false`).(content.ToolCall)
@@ -105,13 +116,23 @@ func TestD11_WritesNoCallThatTurnsIntoAnother(t *testing.T) {
 	handled.InformationalOnly = true
 	served := *handled
 	served.Extra = []content.Member{{Key: "hosted", Raw: raw(`true`)}}
-	if _, err := content.Python().AppendContent(nil, &content.ToolApprovalRequest{RequestID: "r", Call: &served}); err == nil {
+	if _, err := content.Python().AppendContent(
+		nil,
+		&content.ToolApprovalRequest{RequestID: "r", Call: &served},
+	); err == nil {
 		t.Error("a call that a service handled stands in an approval as one of a function")
 	}
+
 	for want, c := range map[string]content.Content{
-		`function_call.hosted: a call of a function would be read as a hosted one`: &content.ToolApprovalRequest{RequestID: "r", Call: local},
-		`hosted: a call of a function would be read as a hosted one`:               local,
-		`function_call.hosted: an unknown member has the name of a known one`:      &content.ToolApprovalRequest{RequestID: "r", Call: hosted},
+		`function_call.hosted: a call of a function would be read as a hosted one`: &content.ToolApprovalRequest{
+			RequestID: "r",
+			Call:      local,
+		},
+		`hosted: a call of a function would be read as a hosted one`: local,
+		`function_call.hosted: an unknown member has the name of a known one`: &content.ToolApprovalRequest{
+			RequestID: "r",
+			Call:      hosted,
+		},
 		`function_call.hosted: expected true or false, found a number`: &content.ToolApprovalRequest{RequestID: "r",
 			Call: withExtra(handled, "hosted", `1`).(content.ToolCall)},
 	} {
@@ -121,10 +142,11 @@ func TestD11_WritesNoCallThatTurnsIntoAnother(t *testing.T) {
 	}
 }
 
-// Outside of an approval a hosted call is history. In every shape nobody may run it
-// again.
+// Outside of an approval a hosted call is history. In every shape
+// nobody may run it again.
 func TestD11_ReadsHostedCallsOfAHistoryAsHandled(t *testing.T) {
-	c, err := content.Python().DecodeContent([]byte(`{"type":"function_call","call_id":"c","name":"list","hosted":true,"server_name":"drive"}`))
+	c, err := content.Python().
+		DecodeContent([]byte(`{"type":"function_call","call_id":"c","name":"list","hosted":true,"server_name":"drive"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +180,16 @@ func TestD11_TellsTheServerToPeople(t *testing.T) {
 }
 
 func TestD12_KeepsOutputsOfAnyKindAsTheyCame(t *testing.T) {
-	for _, output := range []string{`5`, `true`, `{ "a":1 }`, `{"type":"text","text":"x"}`, `[1, "x"]`, `[{"a":1},2]`, `[]`, `[{ "a":1 }]`} {
+	for _, output := range []string{
+		`5`,
+		`true`,
+		`{ "a":1 }`,
+		`{"type":"text","text":"x"}`,
+		`[1, "x"]`,
+		`[{"a":1},2]`,
+		`[]`,
+		`[{ "a":1 }]`,
+	} {
 		src := `{"type":"mcp_server_tool_result","call_id":"c","output":` + output + `,"additional_properties":{}}`
 		c, err := content.Python().DecodeContent([]byte(src))
 		if err != nil {
@@ -183,7 +214,10 @@ func TestD12_WritesValuesAsTextsElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := content.NewMessage(content.ToolRole, back.(*content.MCPResult).Contents()...).Text(); got != `{"a":1}` {
+		if got := content.NewMessage(
+			content.ToolRole,
+			back.(*content.MCPResult).Contents()...,
+		).Text(); got != `{"a":1}` {
 			t.Errorf("%s: %s gives %s", s.name, out, got)
 		}
 	}
@@ -192,10 +226,17 @@ func TestD12_WritesValuesAsTextsElsewhere(t *testing.T) {
 func TestD12_RefusesValuesThatWouldBeReadAsContents(t *testing.T) {
 	outputs := []content.Content{&content.Text{Text: "x"}}
 	for want, result := range map[string]*content.MCPResult{
-		"output: expected outputs or a value, found both":                                        {CallID: "c", Outputs: outputs, Value: raw(`5`)},
+		"output: expected outputs or a value, found both": {
+			CallID:  "c",
+			Outputs: outputs,
+			Value:   raw(`5`),
+		},
 		"output: expected a value that is neither a text nor a list of contents, found a string": {CallID: "c", Value: raw(`"x"`)},
-		"output: expected a value that is neither a text nor a list of contents, found an array": {CallID: "c", Value: raw(` [{"type":"text","text":"x"}]`)},
-		"output: line 1, column 2: expected a key in double quotes, found the end of the text":   {CallID: "c", Value: raw(`{`)},
+		"output: expected a value that is neither a text nor a list of contents, found an array": {
+			CallID: "c",
+			Value:  raw(` [{"type":"text","text":"x"}]`),
+		},
+		"output: line 1, column 2: expected a key in double quotes, found the end of the text": {CallID: "c", Value: raw(`{`)},
 	} {
 		if out, err := content.Python().AppendContent(nil, result); err == nil || err.Error() != want {
 			t.Errorf("%s, %v\nwant %s", out, err, want)
@@ -203,8 +244,8 @@ func TestD12_RefusesValuesThatWouldBeReadAsContents(t *testing.T) {
 	}
 }
 
-// pythonMembers are the members that a content of release 1.23 takes; make peers
-// holds them against the library.
+// pythonMembers are the members that a content of release 1.23 takes;
+// make peers holds them against the library.
 func pythonMembers(t *testing.T) []string {
 	t.Helper()
 	src, err := os.ReadFile("testdata/python_members.txt")
@@ -214,12 +255,16 @@ func pythonMembers(t *testing.T) []string {
 	return strings.Fields(string(src))
 }
 
-// What the page says of a Python that doesn't know our types: it refuses those with
-// members of their own and reads the others.
+// What the page says of a Python that doesn't know our types: it
+// refuses those with members of their own and reads the others.
 func TestD13_SaysWhatPythonDoesWithOurTypes(t *testing.T) {
-	if !strings.Contains(strings.Join(strings.Fields(page(t)), " "), "Python refuses members that it doesn't know, and so edits, schemas, data and reasons.") {
+	if !strings.Contains(
+		strings.Join(strings.Fields(page(t)), " "),
+		"Python refuses members that it doesn't know, and so edits, schemas, data and reasons.",
+	) {
 		t.Error("the page says something else")
 	}
+
 	edit, err := (&content.ToolApprovalRequest{RequestID: "r", Call: transfer()}).CreateEdit(raw(`{}`), "")
 	if err != nil {
 		t.Fatal(err)
@@ -227,8 +272,12 @@ func TestD13_SaysWhatPythonDoesWithOurTypes(t *testing.T) {
 	known := pythonMembers(t)
 	refused := map[string]bool{}
 	for name, c := range map[string]content.Content{
-		"edit":              edit,
-		"text request":      &content.TextApprovalRequest{RequestID: "t", Text: "Agree?", Note: note()},
+		"edit": edit,
+		"text request": &content.TextApprovalRequest{
+			RequestID: "t",
+			Text:      "Agree?",
+			Note:      note(),
+		},
 		"text response":     &content.TextApprovalResponse{RequestID: "t", Approved: true},
 		"reason":            &content.TextApprovalResponse{RequestID: "t", Reason: "no"},
 		"schema":            &content.StructuredInputRequest{RequestID: "s", Schema: raw(`{}`)},
@@ -248,6 +297,7 @@ func TestD13_SaysWhatPythonDoesWithOurTypes(t *testing.T) {
 			refused[name] = refused[name] || !slices.Contains(known, member)
 		}
 	}
+
 	want := map[string]bool{
 		"edit":              true,
 		"reason":            true,
@@ -267,7 +317,11 @@ func TestD13_SaysWhatPythonDoesWithOurTypes(t *testing.T) {
 
 func TestD23_TellsRoundedCallsFromOthers(t *testing.T) {
 	call := func(args string) content.ToolCall {
-		return &content.FunctionCall{CallID: "c", Name: "pay", Arguments: raw(args)}
+		return &content.FunctionCall{
+			CallID:    "c",
+			Name:      "pay",
+			Arguments: raw(args),
+		}
 	}
 	for _, c := range []struct {
 		asked, shown string
@@ -285,7 +339,12 @@ func TestD23_TellsRoundedCallsFromOthers(t *testing.T) {
 			t.Errorf("%s shown as %s: %v", c.asked, c.shown, got)
 		}
 	}
-	other := &content.FunctionCall{CallID: "c", Name: "wipe", Arguments: raw(`{"id":9007199254740992}`)}
+
+	other := &content.FunctionCall{
+		CallID:    "c",
+		Name:      "wipe",
+		Arguments: raw(`{"id":9007199254740992}`),
+	}
 	if content.SameButRounded(call(`{"id":9007199254740993}`), other) {
 		t.Error("another tool is taken for a rounded call")
 	}

@@ -17,7 +17,10 @@ func (g gen) text() string { return rapid.StringN(0, 12, -1).Draw(g.t, "text") }
 func (g gen) id() string   { return rapid.StringMatching(`[a-z_]{1,6}`).Draw(g.t, "id") }
 func (g gen) flag() bool   { return rapid.Bool().Draw(g.t, "flag") }
 func (g gen) raw() []byte {
-	return raw(rapid.SampledFrom([]string{`1.50`, `"x\n"`, `[ 1,{}]`, `{"a" : null}`, `true`, `"\u0041"`}).Draw(g.t, "raw"))
+	return raw(
+		rapid.SampledFrom([]string{`1.50`, `"x\n"`, `[ 1,{}]`, `{"a" : null}`, `true`, `"\u0041"`}).
+			Draw(g.t, "raw"),
+	)
 }
 
 func (g gen) common(c content.Content) {
@@ -27,7 +30,9 @@ func (g gen) common(c content.Content) {
 }
 
 func (g gen) values() content.Common {
-	c := content.Common{Properties: raw(rapid.SampledFrom([]string{`{"p": 1}`, `{"q":[2],"r":"s"}`}).Draw(g.t, "props"))}
+	c := content.Common{
+		Properties: raw(rapid.SampledFrom([]string{`{"p": 1}`, `{"q":[2],"r":"s"}`}).Draw(g.t, "props")),
+	}
 	if g.flag() {
 		c.Extra = []content.Member{{Key: "x-" + g.text(), Raw: g.raw()}, {Key: "y", Raw: g.raw()}}
 	}
@@ -66,22 +71,40 @@ func (g gen) call() content.ToolCall {
 			Arguments:  g.args(),
 		}
 	default:
-		c = &content.HostedCall{Kind: rapid.SampledFrom([]string{"toolCall", "webSearchToolCall", "imageGenerationToolCall"}).Draw(g.t, "kind"), CallID: g.id()}
+		c = &content.HostedCall{
+			Kind: rapid.SampledFrom([]string{"toolCall", "webSearchToolCall", "imageGenerationToolCall"}).
+				Draw(g.t, "kind"),
+			CallID: g.id(),
+		}
 	}
+
 	g.common(c)
 	return c
 }
 
 func (g gen) note() content.Note {
-	n := content.Note{Message: g.text(), Where: g.text(), Agent: g.text()}
-	if g.flag() {
-		n.Expires = time.Unix(rapid.Int64Range(0, 4e9).Draw(g.t, "s"), rapid.Int64Range(0, 999_999_999).Draw(g.t, "ns")).UTC()
+	n := content.Note{
+		Message: g.text(),
+		Where:   g.text(),
+		Agent:   g.text(),
 	}
+	if g.flag() {
+		n.Expires = time.Unix(
+			rapid.Int64Range(0, 4e9).Draw(g.t, "s"),
+			rapid.Int64Range(0, 999_999_999).Draw(g.t, "ns"),
+		).
+			UTC()
+	}
+
 	return n
 }
 
 func (g gen) response() *content.ToolApprovalResponse {
-	r := &content.ToolApprovalResponse{RequestID: g.id(), Approved: g.flag(), Reason: g.text()}
+	r := &content.ToolApprovalResponse{
+		RequestID: g.id(),
+		Approved:  g.flag(),
+		Reason:    g.text(),
+	}
 	original := g.function()
 	r.Call = original
 	switch {
@@ -94,6 +117,7 @@ func (g gen) response() *content.ToolApprovalResponse {
 	default:
 		r.Always = content.AlwaysScope(rapid.IntRange(0, 2).Draw(g.t, "always"))
 	}
+
 	return r
 }
 
@@ -110,11 +134,19 @@ func (g gen) one() content.Content {
 	case 1:
 		return &content.Reasoning{Text: g.text(), Protected: g.text()}
 	case 2:
-		return &content.Data{URI: "data:text/plain;base64,eA==", MediaType: "text/plain", Name: g.text()}
+		return &content.Data{
+			URI:       "data:text/plain;base64,eA==",
+			MediaType: "text/plain",
+			Name:      g.text(),
+		}
 	case 3:
 		return &content.URI{URI: g.text(), MediaType: g.text()}
 	case 4:
-		return &content.Error{Message: g.text(), Code: g.text(), Details: g.text()}
+		return &content.Error{
+			Message: g.text(),
+			Code:    g.text(),
+			Details: g.text(),
+		}
 	case 5:
 		return &content.Usage{Input: rapid.Int64().Draw(g.t, "n"), Counts: g.values().Extra}
 	case 6:
@@ -122,7 +154,10 @@ func (g gen) one() content.Content {
 	case 7:
 		return &content.FunctionResult{CallID: g.id(), Result: g.raw()}
 	case 8:
-		return &content.MCPResult{CallID: g.id(), Outputs: []content.Content{g.any(), &content.Unknown{Raw: raw(`{ "k":1 }`)}}}
+		return &content.MCPResult{
+			CallID:  g.id(),
+			Outputs: []content.Content{g.any(), &content.Unknown{Raw: raw(`{ "k":1 }`)}},
+		}
 	case 9:
 		return &content.ToolApprovalRequest{
 			RequestID:      g.id(),
@@ -133,7 +168,11 @@ func (g gen) one() content.Content {
 	case 10:
 		return g.response()
 	case 11:
-		return &content.TextApprovalRequest{RequestID: g.id(), Text: g.text(), Note: g.note()}
+		return &content.TextApprovalRequest{
+			RequestID: g.id(),
+			Text:      g.text(),
+			Note:      g.note(),
+		}
 	case 12:
 		return &content.StructuredInputRequest{
 			RequestID: g.id(),
@@ -142,7 +181,12 @@ func (g gen) one() content.Content {
 			Note:      g.note(),
 		}
 	}
-	return &content.StructuredInputResponse{RequestID: g.id(), Data: g.raw(), Reason: g.text()}
+
+	return &content.StructuredInputResponse{
+		RequestID: g.id(),
+		Data:      g.raw(),
+		Reason:    g.text(),
+	}
 }
 
 func (g gen) message() *content.Message {
@@ -192,6 +236,7 @@ func TestRoundTripThroughOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		if !reflect.DeepEqual(content.Content(in), at) {
 			out, _ := content.DotNet().AppendContent(nil, in)
 			again, _ := content.DotNet().AppendContent(nil, at)

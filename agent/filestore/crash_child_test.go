@@ -17,11 +17,12 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// The test binary run again, with a life in this variable, runs an agent once and is killed on the
-// way.
+// The test binary run again, with a life in this variable, runs an
+// agent once and is killed on the way.
 const childLife = "FILESTORE_TEST_LIFE"
 
-// life is what one process does: one run of an agent on the thread of the test.
+// life is what one process does: one run of an agent on the thread of
+// the test.
 type life struct {
 	Dir        string // of the threads
 	Effects    string // file of what tools did
@@ -58,6 +59,7 @@ func live(text string) error {
 	default:
 		fmt.Println("end")
 	}
+
 	return nil
 }
 
@@ -90,7 +92,8 @@ type worker struct {
 	in *bufio.Reader
 }
 
-// gate tells the parent where the process stands, and waits to be killed or let on.
+// gate tells the parent where the process stands, and waits to be
+// killed or let on.
 func (w *worker) gate(point string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +152,9 @@ func lineOf(arguments json.RawMessage) string {
 }
 
 func look() agent.Function {
-	return agent.NewFunction("look", "Looks.", nil, func(context.Context, json.RawMessage) (any, error) { return "seen", nil })
+	return agent.NewFunction("look", "Looks.", nil, func(context.Context, json.RawMessage) (any, error) {
+		return "seen", nil
+	})
 }
 
 // patient is a tool that asks before it acts.
@@ -158,30 +163,47 @@ type patient struct{ w *worker }
 func (patient) Definition() agent.Definition { return agent.Definition{Name: "wait"} }
 
 func (patient) Invoke(context.Context, *content.FunctionCall) (any, error) {
-	return nil, &agent.Suspend{State: json.RawMessage(`1`), Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "sure?"}}}
+	return nil, &agent.Suspend{
+		State:    json.RawMessage(`1`),
+		Requests: []content.InputRequest{&content.TextApprovalRequest{RequestID: "x", Text: "sure?"}},
+	}
 }
 
-func (p patient) Resume(_ context.Context, call *content.FunctionCall, _ json.RawMessage, _ []content.InputResponse) (any, error) {
+func (p patient) Resume(
+	_ context.Context, call *content.FunctionCall, _ json.RawMessage, _ []content.InputResponse,
+) (any, error) {
 	return "paid", p.w.act(lineOf(call.Arguments))
 }
 
-// story is a model that goes by what it is given, as models do: it makes the calls of a turn when
-// those of the turn before have results.
+// story is a model that goes by what it is given, as models do: it
+// makes the calls of a turn when those of the turn before have results.
 type story [][]*content.FunctionCall
 
 // call is the one call with this number.
 func call(name string, n int) *content.FunctionCall {
-	return &content.FunctionCall{CallID: callID(strconv.Itoa(n)), Name: name, Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
+	return &content.FunctionCall{
+		CallID:    callID(strconv.Itoa(n)),
+		Name:      name,
+		Arguments: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
+	}
 }
 
 func callID(line string) string { return "c" + line }
 
 // deputy is the one call of an agent that is a tool.
 func deputy(name string) *content.FunctionCall {
-	return &content.FunctionCall{CallID: callID(name), Name: name, Arguments: json.RawMessage(`{"input":"pay"}`)}
+	return &content.FunctionCall{
+		CallID:    callID(name),
+		Name:      name,
+		Arguments: json.RawMessage(`{"input":"pay"}`),
+	}
 }
 
-func (s story) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
+func (s story) Respond(
+	_ context.Context,
+	messages []*content.Message,
+	_ *agent.Options,
+) (*agent.Response, error) {
 	results, err := readHistory(messages)
 	if err != nil {
 		return nil, err
@@ -196,10 +218,13 @@ func (s story) Respond(_ context.Context, messages []*content.Message, _ *agent.
 			break
 		}
 	}
+
 	return &agent.Response{Messages: []*content.Message{m}}, nil
 }
 
-func (s story) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (s story) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		resp, err := s.Respond(ctx, messages, opt)
 		if err != nil {
@@ -214,8 +239,9 @@ func (s story) Stream(ctx context.Context, messages []*content.Message, opt *age
 	}
 }
 
-// readHistory returns what each call came to. A history that a strict provider would refuse is an
-// error: each call has exactly one result, before anything else follows, and the user speaks first.
+// readHistory returns what each call came to. A history that a strict
+// provider would refuse is an error: each call has exactly one result,
+// before anything else follows, and the user speaks first.
 func readHistory(messages []*content.Message) (map[string]string, error) {
 	results := map[string]string{}
 	var waiting []string
@@ -242,6 +268,7 @@ func readHistory(messages []*content.Message) (map[string]string, error) {
 			}
 		}
 	}
+
 	if len(waiting) > 0 {
 		return nil, fmt.Errorf("there are no results of %v", waiting)
 	}
@@ -253,38 +280,70 @@ func (w *worker) agent(store agent.ThreadStore) (agent.Agent, error) {
 	pay, wait := agent.RequireApproval(w.pay()), agent.RequireApproval(patient{w})
 	switch w.Kind {
 	case "chat":
-		s := story{{call("pay", 1), call("pay", 2), call("wait", 3), call("look", 4)}, {call("pay", 5), call("pay", 6)}}
+		s := story{
+			{call("pay", 1), call("pay", 2), call("wait", 3), call("look", 4)},
+			{call("pay", 5), call("pay", 6)},
+		}
 		return w.chat("clerk", s, agent.LoopConfig{}, store, pay, wait, look()), nil
 	case "nested":
-		teller := w.chat("teller", story{{call("pay", 1), call("wait", 2)}, {call("pay", 3)}}, agent.LoopConfig{}, nil, pay, wait)
-		bank := w.chat("bank", story{{deputy("teller")}}, agent.LoopConfig{}, nil, agent.RequireApproval(agent.AsTool(teller, agent.NestedConfig{})))
+		teller := w.chat(
+			"teller",
+			story{{call("pay", 1), call("wait", 2)}, {call("pay", 3)}},
+			agent.LoopConfig{},
+			nil,
+			pay,
+			wait,
+		)
+		bank := w.chat(
+			"bank",
+			story{{deputy("teller")}},
+			agent.LoopConfig{},
+			nil,
+			agent.RequireApproval(agent.AsTool(teller, agent.NestedConfig{})),
+		)
 		return w.chat("clerk", story{{deputy("bank"), call("look", 9)}}, agent.LoopConfig{}, store,
 			agent.AsTool(bank, agent.NestedConfig{}), look()), nil
 	case "flow":
 		return agent.NewFlow("flow", agent.FlowConfig{Store: store}, w.flow), nil
 	case "nested flow":
-		tool := agent.RequireApproval(agent.AsTool(agent.NewFlow("flow", agent.FlowConfig{}, w.flow), agent.NestedConfig{}))
+		tool := agent.RequireApproval(
+			agent.AsTool(agent.NewFlow("flow", agent.FlowConfig{}, w.flow), agent.NestedConfig{}),
+		)
 		return w.chat("clerk", story{{deputy("flow")}}, agent.LoopConfig{}, store, tool), nil
 	case "held":
 		decider, holder, err := w.ask()
 		s := story{{call("pay", 1), call("pay", 2), call("look", 4)}, {call("pay", 5), call("pay", 6)}}
 		return w.chat("clerk", s, agent.LoopConfig{Decider: decider, Holder: holder}, store, w.pay(), look()), err
 	}
+
 	if w.Kind == "let" {
 		_, holder, err := w.ask()
 		s := story{{call("look", 1), call("look", 2)}, {call("look", 3)}}
-		return w.chat("clerk", s, agent.LoopConfig{Decider: careful{}, Holder: holder}, store, w.acting("look")), err
+		return w.chat(
+			"clerk",
+			s,
+			agent.LoopConfig{Decider: careful{}, Holder: holder},
+			store,
+			w.acting("look"),
+		), err
 	}
+
 	return nil, fmt.Errorf("no agent %q", w.Kind)
 }
 
-func (w *worker) chat(name string, model agent.ChatClient, cfg agent.LoopConfig, store agent.ThreadStore, tools ...agent.Tool) agent.Agent {
+func (w *worker) chat(
+	name string, model agent.ChatClient, cfg agent.LoopConfig, store agent.ThreadStore, tools ...agent.Tool,
+) agent.Agent {
 	cfg.Concurrent = w.Concurrent
-	return agent.NewChatAgent(agent.NewFunctionInvoking(model, cfg), agent.ChatAgentConfig{Name: name, Tools: tools, Store: store})
+	return agent.NewChatAgent(agent.NewFunctionInvoking(model, cfg), agent.ChatAgentConfig{
+		Name:  name,
+		Tools: tools,
+		Store: store,
+	})
 }
 
-// flow is three steps with two questions between them. What is known of a step that was cut off it
-// says.
+// flow is three steps with two questions between them. What is known of
+// a step that was cut off it says.
 func (w *worker) flow(ctx context.Context, f *agent.Flow) error {
 	if err := w.step(ctx, f, "1"); err != nil {
 		return err

@@ -19,16 +19,18 @@ import (
 // refusedLine is the number of the call that is always rejected.
 const refusedLine = "6"
 
-// scene is one thread that is brought to its end through as many processes as that takes.
+// scene is one thread that is brought to its end through as many
+// processes as that takes.
 type scene struct {
 	t       *testing.T
 	life    // of each process
 	store   *Store
 	service *service
-	// strike says when to kill a process that stands at a gate: now, some time after it was let on,
-	// or never.
+	// strike says when to kill a process that stands at a gate: now,
+	// some time after it was let on, or never.
 	strike strike
-	// again says that who got no reply sends the same answers again, whatever has become of them.
+	// again says that who got no reply sends the same answers again,
+	// whatever has become of them.
 	again bool
 
 	gates, lives, kills int
@@ -54,16 +56,27 @@ func newScene(t *testing.T, l life, hit strike) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{t: t, life: l, store: store, strike: hit, allowed: map[string]bool{}, cut: map[string]bool{}, refs: map[string]string{}}
+	s := &scene{
+		t:       t,
+		life:    l,
+		store:   store,
+		strike:  hit,
+		allowed: map[string]bool{},
+		cut:     map[string]bool{},
+		refs:    map[string]string{},
+	}
 	switch l.Kind {
 	case "flow":
 		s.allowed["1"] = true
 	case "let":
-		s.allowed["1"], s.allowed["2"], s.allowed["3"] = true, true, true
+		s.allowed["1"] = true
+		s.allowed["2"] = true
+		s.allowed["3"] = true
 		s.Service, _ = newService(t)
 	case "held":
 		s.Service, s.service = newService(t)
 	}
+
 	return s
 }
 
@@ -109,8 +122,8 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() } // it may have ended by it
 // letOn opens the gate. Who was killed there does not hear it.
 func (p *process) letOn() { _, _ = io.WriteString(p.in, "on\n") }
 
-// next returns the gate at which the process stands; or, with no gate, what it came to: "end",
-// "conflict" or "killed".
+// next returns the gate at which the process stands; or, with no gate,
+// what it came to: "end", "conflict" or "killed".
 func (p *process) next(t *testing.T) (gate, end string) {
 	last := ""
 	if p.lines.Scan() {
@@ -119,6 +132,7 @@ func (p *process) next(t *testing.T) (gate, end string) {
 			return point, ""
 		}
 	}
+
 	err := p.cmd.Wait()
 	var exit *exec.ExitError
 	switch {
@@ -127,6 +141,7 @@ func (p *process) next(t *testing.T) (gate, end string) {
 	case errors.As(err, &exit) && !exit.Exited():
 		return "", "killed"
 	}
+
 	t.Errorf("%v: %s", err, p.problems)
 	return "", "failed"
 }
@@ -141,6 +156,7 @@ func (s *scene) drive(p *process) string {
 			}
 			return end
 		}
+
 		s.gates++
 		switch after := s.strike(s.gates, point); after {
 		case never:
@@ -155,6 +171,7 @@ func (s *scene) drive(p *process) string {
 		default:
 			defer time.AfterFunc(after, p.kill).Stop()
 		}
+
 		p.letOn()
 	}
 }
@@ -178,8 +195,10 @@ func (s *scene) play() {
 		default:
 			s.t.Fatalf("a life came to: %s", end)
 		}
+
 		s.checkLines()
 	}
+
 	s.t.Fatalf("no end after %d lives", s.lives)
 }
 
@@ -216,12 +235,14 @@ func (s *scene) next() (message *content.Message, over bool) {
 			}
 			continue
 		}
+
 		answer, n := s.answer(p.Request)
 		if n != "" {
 			s.allowed[n] = true
 		}
 		reply.Contents = append(reply.Contents, answer)
 	}
+
 	if s.again && s.before != nil && isAnswer(s.before[0]) {
 		reply.Contents = append(s.before, reply.Contents...)
 	}
@@ -236,7 +257,8 @@ func isAnswer(c content.Content) bool {
 	return ok
 }
 
-// answer is what the user says to a request, and the line that may be written then.
+// answer is what the user says to a request, and the line that may be
+// written then.
 func (s *scene) answer(q content.InputRequest) (answer content.InputResponse, line string) {
 	switch q := q.(type) {
 	case *content.ToolApprovalRequest:
@@ -249,6 +271,7 @@ func (s *scene) answer(q content.InputRequest) (answer content.InputResponse, li
 		case q.Call.ToolName() == "pay":
 			return q.CreateApproval(""), n
 		}
+
 		return q.CreateApproval(""), ""
 	case *content.TextApprovalRequest:
 		if s.Kind == "chat" {
@@ -262,6 +285,7 @@ func (s *scene) answer(q content.InputRequest) (answer content.InputResponse, li
 		}
 		return answer, "3"
 	}
+
 	s.t.Fatalf("asked a %T", q)
 	return nil, ""
 }
@@ -293,7 +317,8 @@ func (s *scene) checkLines() {
 	}
 }
 
-// check holds what the model, or the user of a flow, was told in the end against what was done.
+// check holds what the model, or the user of a flow, was told in the
+// end against what was done.
 func (s *scene) check() {
 	s.t.Helper()
 	s.checkLines()
@@ -318,7 +343,9 @@ func (s *scene) check() {
 			s.t.Errorf("call %s, done %d times, cut off %v: the model was told %q", n, done[n], s.cut[n], told)
 		}
 	}
-	if told := results[callID(refusedLine)]; (s.Kind == "chat" || s.Kind == "held") && (!strings.Contains(told, "rejected") || done[refusedLine] > 0) {
+
+	if told := results[callID(refusedLine)]; (s.Kind == "chat" || s.Kind == "held") &&
+		(!strings.Contains(told, "rejected") || done[refusedLine] > 0) {
 		s.t.Errorf("the rejected call: %q, done %d times", told, done[refusedLine])
 	}
 }
@@ -334,7 +361,8 @@ func saidOf(th *agent.Thread) map[string]string {
 	return out
 }
 
-// checkDeputy holds the result of the outer call against what its inner calls did.
+// checkDeputy holds the result of the outer call against what its inner
+// calls did.
 func (s *scene) checkDeputy(results map[string]string, done map[string]int) {
 	s.t.Helper()
 	told := results[callID("bank")] + results[callID("flow")]

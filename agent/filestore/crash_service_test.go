@@ -44,7 +44,8 @@ rules:
 	"people.yaml": "schema_version: \"1.0.0\"\npeople:\n  - {id: mara, groups: [risk]}\n",
 }
 
-// service is the approval service on its file, as each process opens it for itself.
+// service is the approval service on its file, as each process opens it
+// for itself.
 type service struct {
 	asking *approval.Service
 	store  store.Store
@@ -56,10 +57,14 @@ func newService(t *testing.T) (string, *service) {
 	dir := t.TempDir()
 	for name, text := range serviceFiles {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(
+			os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(text), 0o600),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	h, err := openService(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +82,12 @@ func openService(ctx context.Context, dir string) (*service, error) {
 	if known == nil {
 		return nil, fmt.Errorf("people: %v", findings)
 	}
-	p, err := plans.Load(plans.Config{Agents: []string{filepath.Join(dir, "agents")}, Policies: []string{filepath.Join(dir, "policies")}})
+	p, err := plans.Load(
+		plans.Config{
+			Agents:   []string{filepath.Join(dir, "agents")},
+			Policies: []string{filepath.Join(dir, "policies")},
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +95,13 @@ func openService(ctx context.Context, dir string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &service{approval.New(s, p, known, time.Now, rand.Reader, approval.Config{AcceptUnknown: func(string) bool { return true }}), s, p}, nil
+	return &service{
+		approval.New(s, p, known, time.Now, rand.Reader, approval.Config{AcceptUnknown: func(string) bool {
+			return true
+		}}),
+		s,
+		p,
+	}, nil
 }
 
 // ask makes what decides and holds in a child.
@@ -104,16 +120,23 @@ func (w *worker) ask() (agent.Decider, hold.Holder, error) {
 	return agent.ByPlan(c.Plan, agent.PlanOptions{Principal: "bob", Session: threadID}), holder, nil
 }
 
-// careful asks about everything, also what the service lets pass without asking anybody.
+// careful asks about everything, also what the service lets pass
+// without asking anybody.
 type careful struct{}
 
 func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold.Verdict, error) {
-	call := &resolve.Call{Kind: resolve.Tool, Tool: c.ToolName(), Args: c.Args(), Principal: "bob", Session: threadID}
+	call := &resolve.Call{
+		Kind:      resolve.Tool,
+		Tool:      c.ToolName(),
+		Args:      c.Args(),
+		Principal: "bob",
+		Session:   threadID,
+	}
 	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}, nil
 }
 
-// vote lets mara answer, and tells the number of the call. A request that has ended by then is left
-// alone.
+// vote lets mara answer, and tells the number of the call. A request
+// that has ended by then is left alone.
 func (h *service) vote(t *testing.T, ref string) (n string, approved bool) {
 	t.Helper()
 	r, err := h.asking.Request(t.Context(), "acme", ref)
@@ -124,7 +147,16 @@ func (h *service) vote(t *testing.T, ref string) (n string, approved bool) {
 	if r.State != approval.Pending {
 		return n, r.State == approval.Approved || r.State == approval.Consumed
 	}
-	in := approval.VoteInput{Tenant: "acme", ID: ref, IfVersion: r.Version, Binding: r.Binding(), Person: "mara", Verdict: approval.Approve, Full: true, Channel: "test"}
+	in := approval.VoteInput{
+		Tenant:    "acme",
+		ID:        ref,
+		IfVersion: r.Version,
+		Binding:   r.Binding(),
+		Person:    "mara",
+		Verdict:   approval.Approve,
+		Full:      true,
+		Channel:   "test",
+	}
 	if n == refusedLine {
 		in.Verdict = approval.Deny
 		in.Reason = "not this line"

@@ -13,18 +13,30 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// kinds are the agents that are killed, with the least number of gates that one passes on its way.
-var kinds = map[string]int{"chat": 30, "nested": 20, "flow": 14, "nested flow": 14, "held": 20, "let": 14}
+// kinds are the agents that are killed, with the least number of gates
+// that one passes on its way.
+var kinds = map[string]int{
+	"chat":        30,
+	"nested":      20,
+	"flow":        14,
+	"nested flow": 14,
+	"held":        20,
+	"let":         14,
+}
 
-// TestKilledAtEveryGate kills a process before and after each save, and before and after each thing
-// that a tool does: once in each scene, each time one gate later, until a scene comes to its end
-// unhurt.
+// TestKilledAtEveryGate kills a process before and after each save, and
+// before and after each thing that a tool does: once in each scene,
+// each time one gate later, until a scene comes to its end unhurt.
 func TestKilledAtEveryGate(t *testing.T) {
 	for kind, least := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			for at := 1; ; at++ {
-				s := newScene(t, life{Kind: kind, Stream: at%2 == 0, Concurrent: at%4 > 1}, func(gate int, _ string) time.Duration {
+				s := newScene(t, life{
+					Kind:       kind,
+					Stream:     at%2 == 0,
+					Concurrent: at%4 > 1,
+				}, func(gate int, _ string) time.Duration {
 					if gate == at {
 						return now
 					}
@@ -47,8 +59,8 @@ func TestKilledAtEveryGate(t *testing.T) {
 	}
 }
 
-// TestKilledAnywhere kills again and again, at a gate or a random moment after it: while a tool
-// writes, while the thread is saved.
+// TestKilledAnywhere kills again and again, at a gate or a random
+// moment after it: while a tool writes, while the thread is saved.
 func TestKilledAnywhere(t *testing.T) {
 	for kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -56,7 +68,11 @@ func TestKilledAnywhere(t *testing.T) {
 			kills := 0
 			for seed := range uint64(4) {
 				random := rand.New(rand.NewPCG(seed, 3))
-				s := newScene(t, life{Kind: kind, Stream: seed%2 == 0, Concurrent: seed > 1}, nil)
+				s := newScene(t, life{
+					Kind:       kind,
+					Stream:     seed%2 == 0,
+					Concurrent: seed > 1,
+				}, nil)
 				s.strike = func(_ int, point string) time.Duration {
 					switch {
 					case s.kills > 8 || random.IntN(4) > 0:
@@ -66,6 +82,7 @@ func TestKilledAnywhere(t *testing.T) {
 					case strings.HasPrefix(point, "act "):
 						return time.Duration(1+random.IntN(300)) * time.Microsecond
 					}
+
 					return time.Duration(1+random.IntN(1500)) * time.Microsecond
 				}
 				s.again = random.IntN(2) == 0
@@ -74,6 +91,7 @@ func TestKilledAnywhere(t *testing.T) {
 					t.Fatalf("seed %d", seed)
 				}
 			}
+
 			t.Logf("%d kills", kills)
 			if kills == 0 {
 				t.Error("nobody was killed")
@@ -82,14 +100,18 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce gives the same answers to two processes that have loaded the same thread: one of
-// them goes on. Sometimes one is killed.
+// TestTwoAtOnce gives the same answers to two processes that have
+// loaded the same thread: one of them goes on. Sometimes one is killed.
 func TestTwoAtOnce(t *testing.T) {
 	for _, kind := range []string{"chat", "nested", "flow", "held"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			for round := range 3 {
-				s := newScene(t, life{Kind: kind, Stream: round == 1}, func(int, string) time.Duration { return never })
+				s := newScene(
+					t,
+					life{Kind: kind, Stream: round == 1},
+					func(int, string) time.Duration { return never },
+				)
 				s.race(round)
 				s.play()
 				if t.Failed() {
@@ -127,6 +149,7 @@ func (s *scene) race(round int) {
 			}
 		})
 	}
+
 	all.Wait()
 	if ended := strings.Count(strings.Join(ends, " "), "end"); ended > 1 || round < 2 && ended == 0 {
 		s.t.Errorf("two processes with one thread came to %v", ends)
@@ -134,14 +157,18 @@ func (s *scene) race(round int) {
 	s.checkLines()
 }
 
-// TestStepOutlivesItsRun expects that a step which ended is kept as ended, though nobody waits for
-// the run any more.
+// TestStepOutlivesItsRun expects that a step which ended is kept as
+// ended, though nobody waits for the run any more.
 func TestStepOutlivesItsRun(t *testing.T) {
 	store := newStore(t)
 	ctx, leave := context.WithCancel(t.Context())
 	done := 0
 	flow := agent.NewFlow("flow", agent.FlowConfig{Store: store}, func(ctx context.Context, f *agent.Flow) error {
-		err := f.Step(ctx, "pay", func(context.Context) (any, error) { done++; leave(); return nil, nil }, nil)
+		err := f.Step(ctx, "pay", func(context.Context) (any, error) {
+			done++
+			leave()
+			return nil, nil
+		}, nil)
 		if state := string(mustLoad(t, store, "a").State["flow/flow"]); !strings.Contains(state, `"ended":true`) {
 			t.Errorf("a process that died now would leave %s", state)
 		}

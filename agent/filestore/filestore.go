@@ -1,10 +1,12 @@
-// Package filestore keeps threads as files in a directory, for programs of one machine: any number
-// of processes may share it.
+// Package filestore keeps threads as files in a directory, for programs
+// of one machine: any number of processes may share it.
 //
-// Each thread has a directory of its own, and each save is a new file in it, named by its revision,
-// which comes into being whole: it is written and synced under another name and then linked. A link
-// that exists already can't be made again, so of all who save over one revision exactly one
-// succeeds. There are no locks, so none is left behind by a process that is killed.
+// Each thread has a directory of its own, and each save is a new file
+// in it, named by its revision, which comes into being whole: it is
+// written and synced under another name and then linked. A link that
+// exists already can't be made again, so of all who save over one
+// revision exactly one succeeds. There are no locks, so none is left
+// behind by a process that is killed.
 //
 // The directory must be on a local file system that knows hard links.
 package filestore
@@ -23,14 +25,15 @@ import (
 	"github.com/assent-dev/assent/agent"
 )
 
-// Store is an agent.ThreadStore in a directory. It has no state of its own and can be used from
-// many goroutines.
+// Store is an agent.ThreadStore in a directory. It has no state of its
+// own and can be used from many goroutines.
 type Store struct{ dir string }
 
 var _ agent.ThreadStore = (*Store)(nil)
 
-// New returns the store in a directory, which is made when it is missing, for its owner only. A
-// directory into which others may write is refused, for whoever writes threads writes approvals.
+// New returns the store in a directory, which is made when it is
+// missing, for its owner only. A directory into which others may write
+// is refused, for whoever writes threads writes approvals.
 func New(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the store of threads: %w", err)
@@ -45,9 +48,10 @@ func New(dir string) (*Store, error) {
 	return &Store{dir: dir}, nil
 }
 
-// Load returns the newest revision of a thread, or agent.ErrNoThread. A newest revision that can't
-// be read is an error that names its file: an older one would let what ran already run again. The
-// thread saves itself here from now on (agent.Thread.Keep).
+// Load returns the newest revision of a thread, or agent.ErrNoThread. A
+// newest revision that can't be read is an error that names its file:
+// an older one would let what ran already run again. The thread saves
+// itself here from now on (agent.Thread.Keep).
 func (s *Store) Load(ctx context.Context, id string) (*agent.Thread, error) {
 	dir, err := s.folder(id)
 	if err != nil {
@@ -77,9 +81,11 @@ func (s *Store) Load(ctx context.Context, id string) (*agent.Thread, error) {
 	}
 }
 
-// Save writes a thread as its next revision and adds one to its Revision. When that revision is
-// there already, or the thread's own is not the newest, it returns agent.ErrConflict. After any
-// other error it is not known whether the revision will last: load the thread again.
+// Save writes a thread as its next revision and adds one to its
+// Revision. When that revision is there already, or the thread's own is
+// not the newest, it returns agent.ErrConflict. After any other error
+// it is not known whether the revision will last: load the thread
+// again.
 func (s *Store) Save(ctx context.Context, t *agent.Thread) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -149,11 +155,13 @@ func (s *Store) List(ctx context.Context) ([]string, error) {
 			out = append(out, id)
 		}
 	}
+
 	slices.Sort(out)
 	return out, nil
 }
 
-// look tells whose directory this is and whether anything was ever saved in it.
+// look tells whose directory this is and whether anything was ever
+// saved in it.
 func (s *Store) look(name string) (id string, saved bool, err error) {
 	dir := filepath.Join(s.dir, name)
 	text, err := os.ReadFile(filepath.Join(dir, idFile))
@@ -187,7 +195,14 @@ func read(dir, id string, revision int64) (*agent.Thread, error) {
 		return nil, fmt.Errorf("the thread %q can't be read from %s: %w", id, path, err)
 	}
 	if t.ID != id || t.Revision != revision {
-		return nil, fmt.Errorf("the thread %q can't be read from %s: it holds revision %d of %q", id, path, t.Revision, t.ID)
+		return nil, fmt.Errorf(
+			"the thread %q can't be read from %s: it holds revision %d of %q",
+			id,
+			path,
+			t.Revision,
+			t.ID,
+		)
 	}
+
 	return t, nil
 }

@@ -60,7 +60,8 @@ func TestSaveAndLoad(t *testing.T) {
 		t.Fatalf("revision %d after the first save", th.Revision)
 	}
 	got := mustLoad(t, s, "order/17")
-	if got.ID != "order/17" || got.Revision != 1 || string(got.State["note"]) != `{"a":1}` || got.Messages[0].Text() != "hi" {
+	if got.ID != "order/17" || got.Revision != 1 || string(got.State["note"]) != `{"a":1}` ||
+		got.Messages[0].Text() != "hi" {
 		t.Fatalf("loaded %+v", got)
 	}
 	got.State["note"] = json.RawMessage(`2`)
@@ -110,6 +111,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("id %q: %v", id, err)
 		}
 	}
+
 	if err := s.Save(t.Context(), thread("a", -1)); err == nil || errors.Is(err, agent.ErrConflict) {
 		t.Errorf("negative revision: %v", err)
 	}
@@ -186,6 +188,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("a directory of mode %v was taken", mode)
 		}
 	}
+
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -195,7 +198,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestNeverAnOlderState breaks the newest revision in every way and expects an error that names it.
+// TestNeverAnOlderState breaks the newest revision in every way and
+// expects an error that names it.
 func TestNeverAnOlderState(t *testing.T) {
 	damage := map[string]func(path string) error{
 		"empty":     func(p string) error { return os.Truncate(p, 0) },
@@ -205,9 +209,13 @@ func TestNeverAnOlderState(t *testing.T) {
 		"of another revision": func(p string) error {
 			return os.WriteFile(p, must(json.Marshal(thread("a", 2))), 0o600)
 		},
-		"of another thread": func(p string) error { return os.WriteFile(p, must(json.Marshal(thread("b", 3))), 0o600) },
-		"a directory":       func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o700)) },
-		"a dangling link":   func(p string) error { return errors.Join(os.Remove(p), os.Symlink("nowhere", p)) },
+		"of another thread": func(p string) error {
+			return os.WriteFile(p, must(json.Marshal(thread("b", 3))), 0o600)
+		},
+		"a directory": func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o700)) },
+		"a dangling link": func(p string) error {
+			return errors.Join(os.Remove(p), os.Symlink("nowhere", p))
+		},
 	}
 	for name, do := range damage {
 		t.Run(name, func(t *testing.T) {
@@ -254,9 +262,13 @@ func TestLostRevisions(t *testing.T) {
 	s := newStore(t)
 	mustSave(t, s, agent.NewThread("a"))
 	dir := filepath.Join(s.dir, nameOf("a"))
-	if err := errors.Join(os.Remove(filepath.Join(dir, "1.json")), os.Remove(filepath.Join(dir, "0.json"))); err != nil {
+	if err := errors.Join(
+		os.Remove(filepath.Join(dir, "1.json")),
+		os.Remove(filepath.Join(dir, "0.json")),
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	if _, err := s.Load(t.Context(), "a"); err == nil || errors.Is(err, agent.ErrNoThread) {
 		t.Errorf("load: %v", err)
 	}
@@ -296,7 +308,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestLeftovers expects that what killed savers leave is in nobody's way and goes away.
+// TestLeftovers expects that what killed savers leave is in nobody's
+// way and goes away.
 func TestLeftovers(t *testing.T) {
 	s := newStore(t)
 	th := agent.NewThread("a")
@@ -319,7 +332,8 @@ func TestLeftovers(t *testing.T) {
 
 func TestFoldersThatFail(t *testing.T) {
 	s := newStore(t)
-	if err := os.WriteFile(filepath.Join(s.dir, nameOf("a")), nil, 0o600); err != nil { // a file where a directory should be
+	// a file where a directory should be
+	if err := os.WriteFile(filepath.Join(s.dir, nameOf("a")), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Save(t.Context(), agent.NewThread("a")); err == nil || errors.Is(err, agent.ErrConflict) {
@@ -339,7 +353,8 @@ func TestFoldersThatFail(t *testing.T) {
 	}
 }
 
-// TestManyGoroutines lets many count up in one thread, and expects that no count is lost.
+// TestManyGoroutines lets many count up in one thread, and expects that
+// no count is lost.
 func TestManyGoroutines(t *testing.T) {
 	s := newStore(t)
 	const savers, each = 6, 12
@@ -357,12 +372,14 @@ func TestManyGoroutines(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 	close(wins)
 	checkWins(t, s, wins, savers*each)
 }
 
-// countUp adds one to the count in the thread, and tells the revision that did it.
+// countUp adds one to the count in the thread, and tells the revision
+// that did it.
 func countUp(ctx context.Context, s *Store) (int64, error) {
 	for {
 		th, err := s.Load(ctx, "a")
@@ -397,16 +414,28 @@ func checkWins(t *testing.T, s *Store, wins <-chan int64, want int) {
 		}
 		seen[n] = true
 	}
+
 	th := mustLoad(t, s, "a")
 	if len(seen) != want || th.Revision != int64(want) || string(th.State["count"]) != fmt.Sprint(want) {
-		t.Errorf("%d wins, revision %d, count %s; want %d of each", len(seen), th.Revision, th.State["count"], want)
+		t.Errorf(
+			"%d wins, revision %d, count %s; want %d of each",
+			len(seen),
+			th.Revision,
+			th.State["count"],
+			want,
+		)
 	}
 }
 
 func TestNames(t *testing.T) {
 	seen := map[string]string{}
 	rapid.Check(t, func(t *rapid.T) {
-		id := rapid.OneOf(rapid.StringN(1, -1, 80), rapid.StringMatching(`[Aa./\\:=-]{1,3}`), rapid.StringMatching(`[a-b%]{118,130}`)).Draw(t, "id")
+		id := rapid.OneOf(
+			rapid.StringN(1, -1, 80),
+			rapid.StringMatching(`[Aa./\\:=-]{1,3}`),
+			rapid.StringMatching(`[a-b%]{118,130}`),
+		).
+			Draw(t, "id")
 		name := nameOf(id)
 		if !isName(name) || len(name) > 130 || name != strings.ToLower(name) {
 			t.Fatalf("id %q has the name %q", id, name)
@@ -419,9 +448,21 @@ func TestNames(t *testing.T) {
 }
 
 func FuzzParseName(f *testing.F) {
-	for _, seed := range []string{"0.json", "7.json", "7.123.tmp", "07.json", "+7.json", "-1.json", "9223372036854775808.json", "id", "7", "7.tmp"} {
+	for _, seed := range []string{
+		"0.json",
+		"7.json",
+		"7.123.tmp",
+		"07.json",
+		"+7.json",
+		"-1.json",
+		"9223372036854775808.json",
+		"id",
+		"7",
+		"7.tmp",
+	} {
 		f.Add(seed)
 	}
+
 	f.Fuzz(func(t *testing.T, name string) {
 		n, isDraft, ok := parse(name)
 		if ok && (n < 0 || !isDraft && name != revisionFile(n) || isDraft && !strings.HasSuffix(name, ".tmp")) {

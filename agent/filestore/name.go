@@ -17,8 +17,8 @@ const (
 
 var names = regexp.MustCompile(`^(t-[a-z0-9_=-]+|h-[0-9a-f]{64})$`)
 
-// nameOf maps an id to a file name that is safe everywhere. Different ids have different names,
-// even where case is not told apart.
+// nameOf maps an id to a file name that is safe everywhere. Different
+// ids have different names, even where case is not told apart.
 func nameOf(id string) string {
 	var b strings.Builder
 	for i := range len(id) {
@@ -32,6 +32,7 @@ func nameOf(id string) string {
 			return hashedName + hex.EncodeToString(sum[:])
 		}
 	}
+
 	return plainName + b.String()
 }
 

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// The test binary run again, with the directory in this variable, is another process that saves.
+// The test binary run again, with the directory in this variable, is
+// another process that saves.
 const (
 	childDir   = "FILESTORE_TEST_DIR"
 	childSaves = 15
@@ -38,7 +39,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child counts up and writes each revision that it won, until it is done or killed.
+// child counts up and writes each revision that it won, until it is
+// done or killed.
 func child(dir string) error {
 	s, err := New(dir)
 	if err != nil {
@@ -51,6 +53,7 @@ func child(dir string) error {
 		}
 		fmt.Println(n)
 	}
+
 	return nil
 }
 
@@ -71,9 +74,9 @@ func runIn(m *testing.M) int {
 	return m.Run()
 }
 
-// childBinary builds this test once more, without the race detector: the children are killed
-// hundreds of times, and what is looked for is between processes, not in them. Starting them is
-// most of the time.
+// childBinary builds this test once more, without the race detector:
+// the children are killed hundreds of times, and what is looked for is
+// between processes, not in them. Starting them is most of the time.
 var childBinary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(os.Getenv(childFolder), "child.test")
 	if out, err := exec.Command("go", "test", "-c", "-o", path, ".").CombinedOutput(); err != nil {
@@ -116,6 +119,7 @@ func TestManyProcesses(t *testing.T) {
 					wins <- n
 				}
 			}
+
 			if err := cmd.Wait(); err != nil {
 				done <- err.Error() + ": " + problems.String()
 				return
@@ -123,6 +127,7 @@ func TestManyProcesses(t *testing.T) {
 			done <- ""
 		}()
 	}
+
 	for range savers {
 		if problem := <-done; problem != "" {
 			t.Error(problem)
@@ -132,8 +137,9 @@ func TestManyProcesses(t *testing.T) {
 	checkWins(t, s, wins, savers*childSaves)
 }
 
-// TestKilled kills a saver again and again, each time a little later in its work, and expects that
-// what it said was saved is there and that saving goes on.
+// TestKilled kills a saver again and again, each time a little later in
+// its work, and expects that what it said was saved is there and that
+// saving goes on.
 func TestKilled(t *testing.T) {
 	s := newStore(t)
 	var last int64
@@ -147,6 +153,7 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -161,6 +168,7 @@ func TestKilled(t *testing.T) {
 			t.Fatalf("revision %d with count %s after %d was saved", th.Revision, th.State["count"], last)
 		}
 	}
+
 	mustSave(t, s, mustLoad(t, s, "a"))
 	if got := files(t, s, "a"); len(got) > 4 {
 		t.Errorf("files pile up: %v", got)

@@ -14,27 +14,31 @@ import (
 	"github.com/assent-dev/assent/agent"
 )
 
-// Why exactly one save over a revision succeeds, with old revisions being removed at the same time:
+// Why exactly one save over a revision succeeds, with old revisions
+// being removed at the same time:
 //
-// A saver over revision N (1) makes its draft of N+1, (2) sees that N+1 is not there, (3) sees that
-// N is there, (4) links the draft as N+1. Who has saved M lists the directory, removes the drafts
-// of M and before, and only then the revisions M-2 and before, the oldest first. Say somebody
-// else's N+1 was there once and is removed by the time of (4). Whoever removed it had listed
-// before: with the draft in the list the draft was removed first, and the link has no source;
-// without it the list is older than (1), so that at (2) either N+1 was still there, or N was
-// removed before it and (3) fails. Revision 0, which holds nothing, makes this hold for the first
-// save too.
+// A saver over revision N (1) makes its draft of N+1, (2) sees that N+1
+// is not there, (3) sees that N is there, (4) links the draft as N+1.
+// Who has saved M lists the directory, removes the drafts of M and
+// before, and only then the revisions M-2 and before, the oldest first.
+// Say somebody else's N+1 was there once and is removed by the time of
+// (4). Whoever removed it had listed before: with the draft in the list
+// the draft was removed first, and the link has no source; without it
+// the list is older than (1), so that at (2) either N+1 was still
+// there, or N was removed before it and (3) fails. Revision 0, which
+// holds nothing, makes this hold for the first save too.
 
 // idFile holds the id of the thread, for names that don't tell it.
 const idFile = "id"
 
-// kept is how many revisions stay: the newest, and the one before for whoever is just reading it.
+// kept is how many revisions stay: the newest, and the one before for
+// whoever is just reading it.
 const kept = 2
 
 func revisionFile(n int64) string { return strconv.FormatInt(n, 10) + ".json" }
 
-// begin makes the directory of a thread with revision 0 in it, all at once. It does nothing when it
-// is there.
+// begin makes the directory of a thread with revision 0 in it, all at
+// once. It does nothing when it is there.
 func (s *Store) begin(dir, id string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -51,12 +55,14 @@ func (s *Store) begin(dir, id string) error {
 	); err != nil {
 		return err
 	}
+
 	if err := os.Rename(fresh, dir); err != nil {
 		if _, there := os.Stat(dir); there == nil {
 			return nil // another one was faster
 		}
 		return err
 	}
+
 	return syncDir(s.dir)
 }
 
@@ -66,8 +72,8 @@ type draft struct {
 	revision  int64
 }
 
-// prepare writes a draft durably. A thread that was never saved here has no directory to write to,
-// so it was changed meanwhile.
+// prepare writes a draft durably. A thread that was never saved here
+// has no directory to write to, so it was changed meanwhile.
 func prepare(dir string, revision int64, doc []byte) (*draft, error) {
 	f, err := os.CreateTemp(dir, strconv.FormatInt(revision, 10)+".*.tmp")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,7 +115,8 @@ func (d *draft) link() error {
 	return syncDir(d.dir)
 }
 
-// file is where the revision of the draft belongs, or one so many before or after it.
+// file is where the revision of the draft belongs, or one so many
+// before or after it.
 func (d *draft) file(more int64) string { return filepath.Join(d.dir, revisionFile(d.revision+more)) }
 
 // discard removes the draft; what was published stays.
@@ -133,8 +140,9 @@ func conflictIf(err error, causes ...error) error {
 	return err
 }
 
-// prune removes what revision newest has made useless. What can't be removed is left to later
-// saves, and everything after it too: the order is what makes saving safe.
+// prune removes what revision newest has made useless. What can't be
+// removed is left to later saves, and everything after it too: the
+// order is what makes saving safe.
 func prune(dir string, newest int64) {
 	names, err := namesIn(dir)
 	if err != nil {
@@ -152,6 +160,7 @@ func prune(dir string, newest int64) {
 			old = append(old, n)
 		}
 	}
+
 	slices.Sort(old)
 	for _, n := range old {
 		if remove(dir, revisionFile(n)) != nil {
@@ -167,7 +176,8 @@ func remove(dir, name string) error {
 	return nil // another one did it
 }
 
-// newestIn returns the newest revision in the directory of a thread; 0 when there is none.
+// newestIn returns the newest revision in the directory of a thread; 0
+// when there is none.
 func newestIn(dir string) (int64, error) {
 	names, err := namesIn(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -197,7 +207,8 @@ func namesIn(dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// parse reads the name of a revision (7.json) or of a draft of one (7.123.tmp).
+// parse reads the name of a revision (7.json) or of a draft of one
+// (7.123.tmp).
 func parse(name string) (revision int64, isDraft, ok bool) {
 	digits, rest, _ := strings.Cut(name, ".")
 	n, err := strconv.ParseInt(digits, 10, 64)

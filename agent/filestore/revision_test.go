@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/agent"
 )
 
-// TestLateSaver lets a saver stop between any two of its steps while others go on, and expects that
-// it never saves.
+// TestLateSaver lets a saver stop between any two of its steps while
+// others go on, and expects that it never saves.
 func TestLateSaver(t *testing.T) {
 	for others := 1; others <= 5; others++ {
 		for base := int64(0); base < 3; base++ {
@@ -46,16 +46,17 @@ func TestLateSaver(t *testing.T) {
 	}
 }
 
-// TestStoppedInTheMiddle walks through the two orders of events in which a check that is left out
-// lets a second saver win a revision that is removed by then.
+// TestStoppedInTheMiddle walks through the two orders of events in
+// which a check that is left out lets a second saver win a revision
+// that is removed by then.
 func TestStoppedInTheMiddle(t *testing.T) {
 	s := newStore(t)
 	dir := filepath.Join(s.dir, nameOf("a"))
 	if err := s.begin(dir, "a"); err != nil {
 		t.Fatal(err)
 	}
-	// Four saves, the last of which has listed the directory and not removed anything yet. Then a
-	// late saver comes.
+	// Four saves, the last of which has listed the directory and not
+	// removed anything yet. Then a late saver comes.
 	for n := int64(1); n <= 4; n++ {
 		if err := os.WriteFile(filepath.Join(dir, revisionFile(n)), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -68,8 +69,8 @@ func TestStoppedInTheMiddle(t *testing.T) {
 	if err := late.check(); !errors.Is(err, agent.ErrConflict) {
 		t.Errorf("check of a draft whose revision is there and about to be removed: %v", err)
 	}
-	// A saver has checked and stops. Others save, and remove what they made useless. Then it goes
-	// on.
+	// A saver has checked and stops. Others save, and remove what they
+	// made useless. Then it goes on.
 	early := &draft{dir, late.path, 5}
 	if err := early.check(); err != nil {
 		t.Fatal(err)
@@ -83,14 +84,19 @@ func TestStoppedInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestOldestFirst expects that nothing is removed after what can't be removed.
+// TestOldestFirst expects that nothing is removed after what can't be
+// removed.
 func TestOldestFirst(t *testing.T) {
 	s := newStore(t)
 	mustSave(t, s, agent.NewThread("a"))
 	dir := filepath.Join(s.dir, nameOf("a"))
-	if err := errors.Join(os.Remove(filepath.Join(dir, "0.json")), os.MkdirAll(filepath.Join(dir, "0.json", "x"), 0o700)); err != nil {
+	if err := errors.Join(
+		os.Remove(filepath.Join(dir, "0.json")),
+		os.MkdirAll(filepath.Join(dir, "0.json", "x"), 0o700),
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	for n := int64(2); n <= 12; n++ {
 		if err := os.WriteFile(filepath.Join(dir, revisionFile(n)), nil, 0o600); err != nil {
 			t.Fatal(err)

@@ -9,26 +9,29 @@ import (
 	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
-// BindingState is the name under which Binding keeps the open requests in the thread.
+// BindingState is the name under which Binding keeps the open requests
+// in the thread.
 const BindingState = "_pendingApprovalRequests"
 
 // BindingConfig are the choices for a Binding. The zero value is the default.
 type BindingConfig struct {
-	// Tools are known beside those of the options; the schemas of both are held against edited
-	// arguments.
+	// Tools are known beside those of the options; the schemas of both
+	// are held against edited arguments.
 	Tools []agent.Tool
 	// Log takes warnings; nil means slog.Default().
 	Log *slog.Logger
 }
 
-// NewBinding returns a layer that lets an answer pass only when it answers a request that came out
-// before.
+// NewBinding returns a layer that lets an answer pass only when it
+// answers a request that came out before.
 //
-// The recorded request wins over everything in the messages. It stays open until it is answered,
-// and is then used up, whether the run goes well or not. An answer that shows another call than the
-// recorded one, repeats or contradicts another, is of the wrong kind or holds data that the schema
-// refuses is left out and told in Response.Refused. Requests in the messages that are not open are
-// left out. Without a thread every answer is refused. Only new messages can answer
+// The recorded request wins over everything in the messages. It stays
+// open until it is answered, and is then used up, whether the run goes
+// well or not. An answer that shows another call than the recorded one,
+// repeats or contradicts another, is of the wrong kind or holds data
+// that the schema refuses is left out and told in Response.Refused.
+// Requests in the messages that are not open are left out. Without a
+// thread every answer is refused. Only new messages can answer
 // (agent.Options.Fresh).
 func NewBinding(inner agent.ChatClient, cfg BindingConfig) agent.ChatClient {
 	b := &binding{cfg: cfg, warn: rounds.NewWarner(cfg.Log)}
@@ -40,7 +43,8 @@ type binding struct {
 	warn *rounds.Warner
 }
 
-// OpenRequests returns the requests that Binding has on record for a thread, oldest first.
+// OpenRequests returns the requests that Binding has on record for a
+// thread, oldest first.
 func OpenRequests(t *agent.Thread) ([]content.InputRequest, error) {
 	b, err := rounds.Load[rounds.Book](t, BindingState)
 	if err != nil {

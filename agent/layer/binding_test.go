@@ -16,7 +16,8 @@ import (
 	"github.com/assent-dev/assent/agent/layer"
 )
 
-// TestBindingAnswers puts one input of answers before a binding that has asked about four things.
+// TestBindingAnswers puts one input of answers before a binding that
+// has asked about four things.
 func TestBindingAnswers(t *testing.T) {
 	pay := call("c1", "pay", `{"cents":5}`)
 	paid := func(args string) *content.ToolApprovalResponse {
@@ -28,8 +29,16 @@ func TestBindingAnswers(t *testing.T) {
 	renamed.Edited.Name = "wipe"
 	noEdit := paid(`{"cents":4}`)
 	noEdit.Approved = false
-	mcp := &content.MCPCall{CallID: "m1", Name: "search", ServerName: "docs"}
-	foreign := &content.MCPCall{CallID: "m1", Name: "search", ServerName: "other"}
+	mcp := &content.MCPCall{
+		CallID:     "m1",
+		Name:       "search",
+		ServerName: "docs",
+	}
+	foreign := &content.MCPCall{
+		CallID:     "m1",
+		Name:       "search",
+		ServerName: "other",
+	}
 	mcpEdit := yes("q4", mcp)
 	mcpEdit.Edited = call("m1", "search", "{}")
 	shape := func(data string) *content.StructuredInputResponse {
@@ -43,43 +52,191 @@ func TestBindingAnswers(t *testing.T) {
 		open    int // requests that stay open
 	}{
 		{"approved", []content.Content{yes("q1", pay)}, `user: yes[q1 c1 pay({"cents":5})]`, nil, 3},
-		{"canonically the same", []content.Content{yes("q1", call("c1", "pay", `{ "cents": 5.0 }`))}, `user: yes[q1 c1 pay({"cents":5})]`, nil, 3},
+		{
+			"canonically the same",
+			[]content.Content{yes("q1", call("c1", "pay", `{ "cents": 5.0 }`))},
+			`user: yes[q1 c1 pay({"cents":5})]`,
+			nil,
+			3,
+		},
 		{"no copy of the call", []content.Content{yes("q1", nil)}, `user: yes[q1 c1 pay({"cents":5})]`, nil, 3},
-		{"other arguments", []content.Content{yes("q1", call("c1", "pay", `{"cents":500}`))}, "", []agent.RefusalReason{agent.OtherCall}, 4},
-		{"other tool", []content.Content{yes("q1", call("c1", "wipe", `{"cents":5}`))}, "", []agent.RefusalReason{agent.OtherCall}, 4},
-		{"other call id", []content.Content{yes("q1", call("c9", "pay", `{"cents":5}`))}, "", []agent.RefusalReason{agent.OtherCall}, 4},
-		{"a tampered one beside the true one", []content.Content{yes("q1", call("c1", "pay", `{"cents":500}`)), yes("q1", pay)}, `user: yes[q1 c1 pay({"cents":5})]`, []agent.RefusalReason{agent.OtherCall}, 3},
-		{"unknown", []content.Content{yes("q9", pay), text("hm")}, `user: "hm"`, []agent.RefusalReason{agent.UnknownRequest}, 4},
-		{"twice", []content.Content{yes("q1", pay), yes("q1", pay)}, `user: yes[q1 c1 pay({"cents":5})]`, []agent.RefusalReason{agent.RepeatedAnswer}, 3},
-		{"yes and no", []content.Content{yes("q1", pay), no("q1", pay), yes("q1", pay)}, `user: no[q1 c1 pay({"cents":5})]`, []agent.RefusalReason{agent.Contradiction, agent.Contradiction}, 3},
-		{"two edits", []content.Content{paid(`{"cents":4}`), paid(`{"cents":3}`)}, "", []agent.RefusalReason{agent.Contradiction, agent.Contradiction}, 4},
-		{"edited", []content.Content{paid(`{"cents":4}`)}, `user: yes edited c1 pay({"cents":4})[q1 c1 pay({"cents":5})]`, nil, 3},
-		{"edited against the schema", []content.Content{paid(`{"cents":"4"}`)}, "", []agent.RefusalReason{agent.BadAnswer}, 4},
+		{
+			"other arguments",
+			[]content.Content{yes("q1", call("c1", "pay", `{"cents":500}`))},
+			"",
+			[]agent.RefusalReason{agent.OtherCall},
+			4,
+		},
+		{
+			"other tool",
+			[]content.Content{yes("q1", call("c1", "wipe", `{"cents":5}`))},
+			"",
+			[]agent.RefusalReason{agent.OtherCall},
+			4,
+		},
+		{
+			"other call id",
+			[]content.Content{yes("q1", call("c9", "pay", `{"cents":5}`))},
+			"",
+			[]agent.RefusalReason{agent.OtherCall},
+			4,
+		},
+		{
+			"a tampered one beside the true one",
+			[]content.Content{yes("q1", call("c1", "pay", `{"cents":500}`)), yes("q1", pay)},
+			`user: yes[q1 c1 pay({"cents":5})]`,
+			[]agent.RefusalReason{agent.OtherCall},
+			3,
+		},
+		{
+			"unknown",
+			[]content.Content{yes("q9", pay), text("hm")},
+			`user: "hm"`,
+			[]agent.RefusalReason{agent.UnknownRequest},
+			4,
+		},
+		{
+			"twice",
+			[]content.Content{yes("q1", pay), yes("q1", pay)},
+			`user: yes[q1 c1 pay({"cents":5})]`,
+			[]agent.RefusalReason{agent.RepeatedAnswer},
+			3,
+		},
+		{
+			"yes and no",
+			[]content.Content{yes("q1", pay), no("q1", pay), yes("q1", pay)},
+			`user: no[q1 c1 pay({"cents":5})]`,
+			[]agent.RefusalReason{agent.Contradiction, agent.Contradiction},
+			3,
+		},
+		{
+			"two edits",
+			[]content.Content{paid(`{"cents":4}`), paid(`{"cents":3}`)},
+			"",
+			[]agent.RefusalReason{agent.Contradiction, agent.Contradiction},
+			4,
+		},
+		{
+			"edited",
+			[]content.Content{paid(`{"cents":4}`)},
+			`user: yes edited c1 pay({"cents":4})[q1 c1 pay({"cents":5})]`,
+			nil,
+			3,
+		},
+		{
+			"edited against the schema",
+			[]content.Content{paid(`{"cents":"4"}`)},
+			"",
+			[]agent.RefusalReason{agent.BadAnswer},
+			4,
+		},
 		{"edited to no object", []content.Content{paid(`[4]`)}, "", []agent.RefusalReason{agent.BadAnswer}, 4},
 		{"edited to another tool", []content.Content{renamed}, "", []agent.RefusalReason{agent.BadAnswer}, 4},
 		{"edited and rejected", []content.Content{noEdit}, "", []agent.RefusalReason{agent.BadAnswer}, 4},
-		{"unreadable copy", []content.Content{yes("q1", call("c1", "pay", `{"cents":5`))}, "", []agent.RefusalReason{agent.OtherCall}, 4},
-		{"inert", []content.Content{yes("q1", &content.FunctionCall{CallID: "c1", Name: "pay", Arguments: pay.Arguments, InformationalOnly: true})}, "", nil, 4},
-		{"text", []content.Content{&content.TextApprovalResponse{RequestID: "q2", Approved: true}}, "user: *content.TextApprovalResponse[q2]", nil, 3},
-		{"text, twice", []content.Content{&content.TextApprovalResponse{RequestID: "q2"}, &content.TextApprovalResponse{RequestID: "q2"}}, "user: *content.TextApprovalResponse[q2]", []agent.RefusalReason{agent.RepeatedAnswer}, 3},
-		{"text for a call", []content.Content{&content.TextApprovalResponse{RequestID: "q1", Approved: true}}, "", []agent.RefusalReason{agent.WrongKind}, 4},
+		{
+			"unreadable copy",
+			[]content.Content{yes("q1", call("c1", "pay", `{"cents":5`))},
+			"",
+			[]agent.RefusalReason{agent.OtherCall},
+			4,
+		},
+		{"inert", []content.Content{yes("q1", &content.FunctionCall{
+			CallID:            "c1",
+			Name:              "pay",
+			Arguments:         pay.Arguments,
+			InformationalOnly: true,
+		})}, "", nil, 4},
+		{
+			"text",
+			[]content.Content{&content.TextApprovalResponse{RequestID: "q2", Approved: true}},
+			"user: *content.TextApprovalResponse[q2]",
+			nil,
+			3,
+		},
+		{
+			"text, twice",
+			[]content.Content{
+				&content.TextApprovalResponse{RequestID: "q2"},
+				&content.TextApprovalResponse{RequestID: "q2"},
+			},
+			"user: *content.TextApprovalResponse[q2]",
+			[]agent.RefusalReason{agent.RepeatedAnswer},
+			3,
+		},
+		{
+			"text for a call",
+			[]content.Content{&content.TextApprovalResponse{RequestID: "q1", Approved: true}},
+			"",
+			[]agent.RefusalReason{agent.WrongKind},
+			4,
+		},
 		{"a call for text", []content.Content{yes("q2", pay)}, "", []agent.RefusalReason{agent.WrongKind}, 4},
-		{"data", []content.Content{shape(`{"seats":2}`), shape(`{"seats": 2}`)}, "user: *content.StructuredInputResponse[q3]", []agent.RefusalReason{agent.RepeatedAnswer}, 3},
+		{
+			"data",
+			[]content.Content{shape(`{"seats":2}`), shape(`{"seats": 2}`)},
+			"user: *content.StructuredInputResponse[q3]",
+			[]agent.RefusalReason{agent.RepeatedAnswer},
+			3,
+		},
 		{"bad data", []content.Content{shape(`{"seats":"two"}`)}, "", []agent.RefusalReason{agent.BadAnswer}, 4},
-		{"data for text", []content.Content{&content.StructuredInputResponse{RequestID: "q2", Data: json.RawMessage("1")}}, "", []agent.RefusalReason{agent.WrongKind}, 4},
-		{"text for data", []content.Content{&content.TextApprovalResponse{RequestID: "q3", Approved: true}}, "", []agent.RefusalReason{agent.WrongKind}, 4},
-		{"data and none", []content.Content{shape(`{"seats":2}`), &content.StructuredInputResponse{RequestID: "q3", Declined: true}}, "user: *content.StructuredInputResponse[q3]", []agent.RefusalReason{agent.Contradiction}, 3},
+		{
+			"data for text",
+			[]content.Content{&content.StructuredInputResponse{RequestID: "q2", Data: json.RawMessage("1")}},
+			"",
+			[]agent.RefusalReason{agent.WrongKind},
+			4,
+		},
+		{
+			"text for data",
+			[]content.Content{&content.TextApprovalResponse{RequestID: "q3", Approved: true}},
+			"",
+			[]agent.RefusalReason{agent.WrongKind},
+			4,
+		},
+		{
+			"data and none",
+			[]content.Content{
+				shape(`{"seats":2}`),
+				&content.StructuredInputResponse{RequestID: "q3", Declined: true},
+			},
+			"user: *content.StructuredInputResponse[q3]",
+			[]agent.RefusalReason{agent.Contradiction},
+			3,
+		},
 		{"hosted", []content.Content{yes("q4", mcp)}, "user: yes[q4 m1 search()]", nil, 3},
-		{"hosted on another server", []content.Content{yes("q4", foreign)}, "", []agent.RefusalReason{agent.OtherCall}, 4},
-		{"hosted for a function", []content.Content{yes("q1", &content.MCPCall{CallID: "c1", Name: "pay", Arguments: pay.Arguments})}, "", []agent.RefusalReason{agent.OtherCall}, 4},
+		{
+			"hosted on another server",
+			[]content.Content{yes("q4", foreign)},
+			"",
+			[]agent.RefusalReason{agent.OtherCall},
+			4,
+		},
+		{"hosted for a function", []content.Content{yes("q1", &content.MCPCall{
+			CallID:    "c1",
+			Name:      "pay",
+			Arguments: pay.Arguments,
+		})}, "", []agent.RefusalReason{agent.OtherCall}, 4},
 		{"hosted can't be edited", []content.Content{mcpEdit}, "", []agent.RefusalReason{agent.BadAnswer}, 4},
 	}
 	schema := json.RawMessage(`{"type":"object","properties":{"cents":{"type":"integer"}}}`)
 	tool := agent.NewFunction("pay", "", schema, nil)
 	for _, row := range table {
 		t.Run(row.name, func(t *testing.T) {
-			seats := &content.StructuredInputRequest{RequestID: "q3", Schema: json.RawMessage(`{"type":"object","properties":{"seats":{"type":"integer"}}}`)}
-			m := says(list(assistant(ask("q1", pay), &content.TextApprovalRequest{RequestID: "q2", Text: "fine?"}, seats, ask("q4", mcp))), list(assistant(text("done"))))
+			seats := &content.StructuredInputRequest{
+				RequestID: "q3",
+				Schema:    json.RawMessage(`{"type":"object","properties":{"seats":{"type":"integer"}}}`),
+			}
+			m := says(
+				list(
+					assistant(
+						ask("q1", pay),
+						&content.TextApprovalRequest{RequestID: "q2", Text: "fine?"},
+						seats,
+						ask("q4", mcp),
+					),
+				),
+				list(assistant(text("done"))),
+			)
 			c := layer.NewBinding(m, layer.BindingConfig{})
 			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{tool}}
 			respond(t, c, opt, user(text("go")))
@@ -107,35 +264,71 @@ func TestBindingUsedUpByARunThatFails(t *testing.T) {
 	}
 }
 
-// TestBindingHistory gives the whole history each time: what was answered stays out of it, but for
-// calls that a service makes.
+// TestBindingHistory gives the whole history each time: what was
+// answered stays out of it, but for calls that a service makes.
 func TestBindingHistory(t *testing.T) {
-	pay, mcp := call("c1", "pay", ""), &content.MCPCall{CallID: "m1", Name: "search", ServerName: "docs"}
+	pay, mcp := call("c1", "pay", ""), &content.MCPCall{
+		CallID:     "m1",
+		Name:       "search",
+		ServerName: "docs",
+	}
 	asked := assistant(text("Two things."), ask("q1", pay), ask("q2", mcp))
-	m := says(list(asked), list(assistant(text("done"))), list(assistant(text("hello"))), list(assistant(text("no"))))
+	m := says(
+		list(asked),
+		list(assistant(text("done"))),
+		list(assistant(text("hello"))),
+		list(assistant(text("no"))),
+	)
 	c := layer.NewBinding(m, layer.BindingConfig{})
 	opt := &agent.Options{Thread: agent.NewThread("t")}
 	history := list(user(text("pay")))
 	history = append(history, respond(t, c, opt, history...).Messages...)
 	history = append(history, user(yes("q1", pay), yes("q2", mcp)))
 	history = append(history, respond(t, c, opt, history...).Messages...)
-	wantTold(t, "answered", m.last(), `user: "pay"; assistant: "Two things.", ask[q1 c1 pay()], ask[q2 m1 search()]; user: yes[q1 c1 pay()], yes[q2 m1 search()]`)
+	wantTold(
+		t,
+		"answered",
+		m.last(),
+		`user: "pay"; assistant: "Two things.", ask[q1 c1 pay()], ask[q2 m1 search()]; user: yes[q1 c1 pay()], `+
+			`yes[q2 m1 search()]`,
+	)
 	r := respond(t, c, opt, append(history, user(text("hi")))...)
 	wantRefused(t, r.Refused)
-	wantTold(t, "later", m.last(), `user: "pay"; assistant: "Two things.", ask[q2 m1 search()]; user: yes[q2 m1 search()]; assistant: "done"; user: "hi"`)
+	wantTold(
+		t,
+		"later",
+		m.last(),
+		`user: "pay"; assistant: "Two things.", ask[q2 m1 search()]; user: yes[q2 m1 search()]; assistant: "done"; `+
+			`user: "hi"`,
+	)
 	history[2] = user(no("q2", mcp))
 	respond(t, c, opt, append(history, user(text("hi")))...)
-	wantTold(t, "doctored", m.last(), `user: "pay"; assistant: "Two things.", ask[q2 m1 search()]; assistant: "done"; user: "hi"`)
+	wantTold(
+		t,
+		"doctored",
+		m.last(),
+		`user: "pay"; assistant: "Two things.", ask[q2 m1 search()]; assistant: "done"; user: "hi"`,
+	)
 }
 
 func TestBindingReusedID(t *testing.T) {
 	small, large := call("c1", "pay", `{"cents":5}`), call("c1", "pay", `{"cents":500}`)
-	m := says(list(assistant(ask("q1", small))), list(assistant(ask("q1", large))), list(assistant(text("1"))), list(assistant(text("2"))))
+	m := says(
+		list(assistant(ask("q1", small))),
+		list(assistant(ask("q1", large))),
+		list(assistant(text("1"))),
+		list(assistant(text("2"))),
+	)
 	c := layer.NewBinding(m, layer.BindingConfig{})
 	opt := &agent.Options{Thread: agent.NewThread("t")}
 	respond(t, c, opt, user(text("pay")))
 	respond(t, c, opt, user(text("pay more")))
-	wantRefused(t, respond(t, c, opt, user(yes("q1", small), yes("q1", nil))).Refused, agent.OtherCall, agent.OtherCall)
+	wantRefused(
+		t,
+		respond(t, c, opt, user(yes("q1", small), yes("q1", nil))).Refused,
+		agent.OtherCall,
+		agent.OtherCall,
+	)
 	wantRefused(t, respond(t, c, opt, user(yes("q1", large))).Refused)
 	wantTold(t, "inner", m.last(), `user: yes[q1 c1 pay({"cents":500})]`)
 }
@@ -178,6 +371,7 @@ func TestBindingWithoutThread(t *testing.T) {
 		} else {
 			wantTold(t, "inner", m.last(), "user: yes[q1 c1 pay()]")
 		}
+
 		if n := strings.Count(log.String(), "level=WARN"); n != 1 {
 			t.Errorf("%d warnings, want 1", n)
 		}
@@ -189,7 +383,9 @@ func TestTornStates(t *testing.T) {
 		layer.BindingState: func(c agent.ChatClient) agent.ChatClient {
 			return layer.NewBinding(c, layer.BindingConfig{Log: quiet()})
 		},
-		layer.BypassState: func(c agent.ChatClient) agent.ChatClient { return layer.NewBypass(c, layer.BypassConfig{Log: quiet()}) },
+		layer.BypassState: func(c agent.ChatClient) agent.ChatClient {
+			return layer.NewBypass(c, layer.BypassConfig{Log: quiet()})
+		},
 		layer.InvocableState: func(c agent.ChatClient) agent.ChatClient {
 			return layer.NewInvocableBypass(c, layer.BypassConfig{Log: quiet()})
 		},
@@ -198,10 +394,26 @@ func TestTornStates(t *testing.T) {
 		},
 	}
 	torn := map[string][]string{
-		layer.BindingState:   {`[]`, `{"open":[null]}`, `{"open":[{"id":"q1"}]}`, `{"open":[{"id":"q1","request":{"content":{"$type":"text","text":"x"}}}]}`, `{"open":[{"id":"q1","request":{"content":{"$type":"text","text":"x"},"arguments":"{}"}}]}`, `{"open":[{"id":"q1","request":{"content":1}}]}`, `{"closed":[null]}`, `{"open":[{"id":"q1","request":{"content":{"$type":"toolApprovalRequest","requestId":"q2","toolCall":{"$type":"functionCall","callId":"c","name":"f"}}}}]}`},
+		layer.BindingState: {
+			`[]`,
+			`{"open":[null]}`,
+			`{"open":[{"id":"q1"}]}`,
+			`{"open":[{"id":"q1","request":{"content":{"$type":"text","text":"x"}}}]}`,
+			`{"open":[{"id":"q1","request":{"content":{"$type":"text","text":"x"},"arguments":"{}"}}]}`,
+			`{"open":[{"id":"q1","request":{"content":1}}]}`,
+			`{"closed":[null]}`,
+			`{"open":[{"id":"q1","request":{"content":{"$type":"toolApprovalRequest","requestId":"q2",` +
+				`"toolCall":{"$type":"functionCall","callId":"c","name":"f"}}}}]}`,
+		},
 		layer.BypassState:    {`1`, `{"requests":[null]}`, `{"requests":[{}]}`},
 		layer.InvocableState: {`1`, `{"requests":[null]}`},
-		layer.StandingState:  {`1`, `{"queue":[null]}`, `{"waiting":[{}]}`, `{"shown":{"open":[{}]}}`, `{"answers":[1]}`},
+		layer.StandingState: {
+			`1`,
+			`{"queue":[null]}`,
+			`{"waiting":[{}]}`,
+			`{"shown":{"open":[{}]}}`,
+			`{"answers":[1]}`,
+		},
 	}
 	for key, list := range torn {
 		for _, raw := range list {
@@ -209,7 +421,10 @@ func TestTornStates(t *testing.T) {
 			opt.Thread.State[key] = json.RawMessage(raw)
 			m := says()
 			m.err = fmt.Errorf("the inner client was asked")
-			if r, err := keys[key](m).Respond(context.Background(), []*content.Message{user(text("hi"))}, opt); len(m.seen) > 0 || err == nil && len(r.UserInputRequests()) == 0 {
+			if r, err := keys[key](m).Respond(context.Background(), []*content.Message{user(text("hi"))}, opt); len(
+				m.seen,
+			) > 0 ||
+				err == nil && len(r.UserInputRequests()) == 0 {
 				t.Errorf("%s %s: the run went on (%v)", key, raw, err)
 			}
 		}
@@ -217,27 +432,45 @@ func TestTornStates(t *testing.T) {
 }
 
 func TestCompatibleKeepsInertAnswers(t *testing.T) {
-	inertCall := &content.FunctionCall{CallID: "c1", Name: "pay", InformationalOnly: true}
+	inertCall := &content.FunctionCall{
+		CallID:            "c1",
+		Name:              "pay",
+		InformationalOnly: true,
+	}
 	m := says(list(assistant(text("hi"))))
 	c := compat.NewBinding(m, compat.BindingConfig{Log: quiet()})
-	respond(t, c, &agent.Options{Thread: agent.NewThread("t")}, assistant(ask("q1", call("c1", "pay", ""))), user(yes("q1", inertCall)))
+	respond(
+		t,
+		c,
+		&agent.Options{Thread: agent.NewThread("t")},
+		assistant(ask("q1", call("c1", "pay", ""))),
+		user(yes("q1", inertCall)),
+	)
 	if got := m.last()[1].Contents[0].(*content.ToolApprovalResponse); !rounds.Inert(got) {
 		t.Error("an answer that was handled came to life")
 	}
 }
 
-// TestBindingKeepsOpenRequests gives requests of each kind back as history: those that ask what is
-// open stay, doctored ones go.
+// TestBindingKeepsOpenRequests gives requests of each kind back as
+// history: those that ask what is open stay, doctored ones go.
 func TestBindingKeepsOpenRequests(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object"}`)
 	asked := []content.Content{
 		&content.TextApprovalRequest{RequestID: "q1", Text: "fine?"},
-		&content.StructuredInputRequest{RequestID: "q2", Text: "seats?", Schema: schema},
+		&content.StructuredInputRequest{
+			RequestID: "q2",
+			Text:      "seats?",
+			Schema:    schema,
+		},
 		ask("q3", &content.HostedCall{Kind: "codeInterpreterToolCall", CallID: "h1"}),
 	}
 	doctored := []content.Content{
 		&content.TextApprovalRequest{RequestID: "q1", Text: "all of it?"},
-		&content.StructuredInputRequest{RequestID: "q2", Text: "seats?", Schema: json.RawMessage(`{"type":"string"}`)},
+		&content.StructuredInputRequest{
+			RequestID: "q2",
+			Text:      "seats?",
+			Schema:    json.RawMessage(`{"type":"string"}`),
+		},
 		ask("q3", call("h1", "codeInterpreterToolCall", "")),
 		&content.TextApprovalRequest{RequestID: "q2", Text: "seats?"},
 		&content.StructuredInputRequest{RequestID: "q1", Text: "fine?"},

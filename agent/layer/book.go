@@ -11,8 +11,8 @@ import (
 // book binds answers to the requests that a layer let out.
 type book struct{ *rounds.Book }
 
-// knows reports whether a request in the messages is one that is open, or one of a service that was
-// answered here.
+// knows reports whether a request in the messages is one that is open,
+// or one of a service that was answered here.
 func (b book) knows(q content.InputRequest) bool {
 	if rounds.Inert(q) {
 		return false
@@ -24,10 +24,12 @@ func (b book) knows(q content.InputRequest) bool {
 	return e != nil && e.Request != nil && rounds.SameRequest(e.Request.InputRequest, q)
 }
 
-// told reports whether an old answer in the messages is the one that a service's request got here.
+// told reports whether an old answer in the messages is the one that a
+// service's request got here.
 func (b book) told(a content.InputResponse) bool {
 	e, answer := rounds.Find(b.Closed, a.InputResponseTo()), approval(a)
-	return e != nil && e.Request != nil && answer != nil && answer.Edited == nil && answer.Approved == e.Approved &&
+	return e != nil && e.Request != nil && answer != nil && answer.Edited == nil &&
+		answer.Approved == e.Approved &&
 		misfit(e.Request.InputRequest, a, nil) == nil
 }
 
@@ -57,9 +59,10 @@ type settled struct {
 	answer  content.InputResponse
 }
 
-// bind lets an answer pass when its request is open and shows the recorded call, and closes the
-// request. All other answers are left out, and so are requests in the messages that are not open
-// here: they count for nothing. Only messages from first on can answer.
+// bind lets an answer pass when its request is open and shows the
+// recorded call, and closes the request. All other answers are left
+// out, and so are requests in the messages that are not open here: they
+// count for nothing. Only messages from first on can answer.
 func (b book) bind(messages []*content.Message, first int, tools rounds.Toolbox) bound {
 	out := bound{}
 	known := map[rounds.At]bool{}
@@ -80,22 +83,29 @@ func (b book) bind(messages []*content.Message, first int, tools rounds.Toolbox)
 			out.accepted = append(out.accepted, *got)
 		}
 	}
-	out.messages, out.fresh = rounds.Rewrite(messages, first, func(p rounds.At, c content.Content) content.Content {
-		switch c.(type) {
-		case content.InputRequest, content.InputResponse:
-			if answer, ok := taken[p]; ok {
-				return answer
+
+	out.messages, out.fresh = rounds.Rewrite(
+		messages,
+		first,
+		func(p rounds.At, c content.Content) content.Content {
+			switch c.(type) {
+			case content.InputRequest, content.InputResponse:
+				if answer, ok := taken[p]; ok {
+					return answer
+				}
+				if !known[p] {
+					return nil
+				}
 			}
-			if !known[p] {
-				return nil
-			}
-		}
-		return c
-	})
+
+			return c
+		},
+	)
 	return out
 }
 
-// gather groups the fresh answers by request, in order. Inert ones say nothing.
+// gather groups the fresh answers by request, in order. Inert ones say
+// nothing.
 func gather(messages []*content.Message, first int) []*answers {
 	var out []*answers
 	byID := map[string]*answers{}
@@ -114,7 +124,8 @@ func gather(messages []*content.Message, first int) []*answers {
 	return out
 }
 
-// settle answers one request, at most once, and returns the answer with its place among the group.
+// settle answers one request, at most once, and returns the answer with
+// its place among the group.
 func (b book) settle(g *answers, tools rounds.Toolbox) (int, *settled, []agent.Refusal) {
 	e := rounds.Find(b.Open, g.id)
 	if e == nil {
@@ -129,6 +140,7 @@ func (b book) settle(g *answers, tools rounds.Toolbox) (int, *settled, []agent.R
 		}
 		fit = append(fit, i)
 	}
+
 	stands, no := agree(g, fit)
 	refused = append(refused, no...)
 	if stands < 0 {
@@ -141,9 +153,18 @@ func (b book) settle(g *answers, tools rounds.Toolbox) (int, *settled, []agent.R
 
 func (b book) noSuch(id string) agent.Refusal {
 	if rounds.Find(b.Closed, id) != nil {
-		return agent.Refusal{RequestID: id, Reason: agent.ClosedRequest, Detail: "the request was answered before"}
+		return agent.Refusal{
+			RequestID: id,
+			Reason:    agent.ClosedRequest,
+			Detail:    "the request was answered before",
+		}
 	}
-	return agent.Refusal{RequestID: id, Reason: agent.UnknownRequest, Detail: "this thread asks nothing of that id"}
+
+	return agent.Refusal{
+		RequestID: id,
+		Reason:    agent.UnknownRequest,
+		Detail:    "this thread asks nothing of that id",
+	}
 }
 
 func repeat(r agent.Refusal, n int) []agent.Refusal { return slices.Repeat([]agent.Refusal{r}, n) }

@@ -11,28 +11,31 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// BypassState is the name under which Bypass keeps parked requests in the thread.
+// BypassState is the name under which Bypass keeps parked requests in
+// the thread.
 const BypassState = "_autoApprovedFunctionCalls"
 
 // BypassConfig are the choices for a Bypass. The zero value is the default.
 type BypassConfig struct {
 	// Tools are known to the loop beside those of the options.
 	Tools []agent.Tool
-	// Decider decides, beside the markers of the tools, whether a call needs approval; give it the
-	// one of the loop.
+	// Decider decides, beside the markers of the tools, whether a call
+	// needs approval; give it the one of the loop.
 	Decider agent.Decider
 	// Log takes warnings; nil means slog.Default().
 	Log *slog.Logger
 }
 
-// NewBypass returns a layer that keeps away requests for calls that need no approval and are asked
-// about only because a sibling needs it. They are parked in the thread and approved in the next
-// run, together with what the user answered, ahead of what the user said last. Without a thread all
-// pass.
+// NewBypass returns a layer that keeps away requests for calls that
+// need no approval and are asked about only because a sibling needs it.
+// They are parked in the thread and approved in the next run, together
+// with what the user answered, ahead of what the user said last.
+// Without a thread all pass.
 //
-// A request that wants to be confirmed is never parked, nor one of a nested agent, whose tools are
-// not known here. A parked call is looked at again before it is approved: when its tool needs
-// approval by then, is unknown, or the state came from another thread, the user is asked.
+// A request that wants to be confirmed is never parked, nor one of a
+// nested agent, whose tools are not known here. A parked call is looked
+// at again before it is approved: when its tool needs approval by then,
+// is unknown, or the state came from another thread, the user is asked.
 func NewBypass(inner agent.ChatClient, cfg BypassConfig) agent.ChatClient {
 	b := &bypass{cfg: cfg, warn: rounds.NewWarner(cfg.Log)}
 	return rounds.New(inner, b.begin)
@@ -43,7 +46,8 @@ type bypass struct {
 	warn *rounds.Warner
 }
 
-// ParkedRequests returns the requests that Bypass keeps from the user of a thread.
+// ParkedRequests returns the requests that Bypass keeps from the user
+// of a thread.
 func ParkedRequests(t *agent.Thread) ([]content.InputRequest, error) { return parkedIn(t, BypassState) }
 
 func parkedIn(t *agent.Thread, key string) ([]content.InputRequest, error) {
@@ -88,7 +92,8 @@ type guard struct {
 	decider agent.Decider
 }
 
-// sort tells which parked calls are still free and which are to be asked about.
+// sort tells which parked calls are still free and which are to be
+// asked about.
 func (g guard) sort(
 	ctx context.Context, p *rounds.Parked, t *agent.Thread,
 ) (free, asked []content.InputRequest, err error) {
@@ -103,11 +108,12 @@ func (g guard) sort(
 			free = append(free, q)
 		}
 	}
+
 	return free, asked, nil
 }
 
-// needsApproval holds unless the call is one of a known function of which no namesake is marked and
-// that the decider allows.
+// needsApproval holds unless the call is one of a known function of
+// which no namesake is marked and that the decider allows.
 func (g guard) needsApproval(ctx context.Context, q content.InputRequest) (bool, error) {
 	call := rounds.FunctionCall(q)
 	if call == nil || rounds.Nested(q) {

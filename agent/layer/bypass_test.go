@@ -28,7 +28,11 @@ func (d deciding) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (h
 func TestBypassParks(t *testing.T) {
 	look, pay := call("c1", "look", ""), call("c2", "pay", "")
 	free, marked := function("look"), agent.RequireApproval(function("look"))
-	mcp := &content.MCPCall{CallID: "m", Name: "look", ServerName: "s"}
+	mcp := &content.MCPCall{
+		CallID:     "m",
+		Name:       "look",
+		ServerName: "s",
+	}
 	table := []struct {
 		name    string
 		request content.InputRequest
@@ -45,21 +49,64 @@ func TestBypassParks(t *testing.T) {
 		{"a marked namesake", harmless("q1", look), []agent.Tool{free}, []agent.Tool{marked}, nil, false, true},
 		{"unknown", harmless("q1", look), []agent.Tool{function("other"), nil}, nil, nil, false, false},
 		{"declared only", harmless("q1", look), []agent.Tool{declared("look")}, nil, nil, false, false},
-		{"label of a server", harmless("q1", look), []agent.Tool{&agent.HostedMCP{Name: "look"}}, nil, nil, false, false},
+		{
+			"label of a server",
+			harmless("q1", look),
+			[]agent.Tool{&agent.HostedMCP{Name: "look"}},
+			nil,
+			nil,
+			false,
+			false,
+		},
 		{"hosted call", harmless("q1", mcp), []agent.Tool{free}, nil, nil, false, false},
 		{"text", &content.TextApprovalRequest{RequestID: "q1"}, []agent.Tool{free}, nil, nil, false, false},
-		{"decided to ask", harmless("q1", look), []agent.Tool{free}, nil, deciding{"look": resolve.Ask}, false, true},
-		{"decided to deny", harmless("q1", look), []agent.Tool{free}, nil, deciding{"look": resolve.Deny}, false, true},
-		{"decided to allow", harmless("q1", look), []agent.Tool{free}, nil, deciding{"look": resolve.Allow}, true, true},
+		{
+			"decided to ask",
+			harmless("q1", look),
+			[]agent.Tool{free},
+			nil,
+			deciding{"look": resolve.Ask},
+			false,
+			true,
+		},
+		{
+			"decided to deny",
+			harmless("q1", look),
+			[]agent.Tool{free},
+			nil,
+			deciding{"look": resolve.Deny},
+			false,
+			true,
+		},
+		{
+			"decided to allow",
+			harmless("q1", look),
+			[]agent.Tool{free},
+			nil,
+			deciding{"look": resolve.Allow},
+			true,
+			true,
+		},
 	}
 	for _, row := range table {
 		for p, want := range map[profile]bool{safe: row.dflt, compatible: row.dotnet} {
 			m := says(list(assistant(text("hm"), row.request, ask("q2", pay))))
 			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: row.tools}
-			r := respond(t, p.bypass(m, layer.BypassConfig{Tools: row.more, Decider: row.decider, Log: quiet()}), opt, user(text("go")))
+			r := respond(t, p.bypass(m, layer.BypassConfig{
+				Tools:   row.more,
+				Decider: row.decider,
+				Log:     quiet(),
+			}), opt, user(text("go")))
 			parked, err := layer.ParkedRequests(opt.Thread)
 			if err != nil || len(parked) == 1 != want || len(r.UserInputRequests()) == 1 != want {
-				t.Errorf("%s, profile %t: parked %d, shown %d (%v)", row.name, p, len(parked), len(r.UserInputRequests()), err)
+				t.Errorf(
+					"%s, profile %t: parked %d, shown %d (%v)",
+					row.name,
+					p,
+					len(parked),
+					len(r.UserInputRequests()),
+					err,
+				)
 			}
 		}
 	}
@@ -67,12 +114,25 @@ func TestBypassParks(t *testing.T) {
 
 func TestBypassInjectsBeforeTheLastText(t *testing.T) {
 	look, pay := call("c1", "look", ""), call("c2", "pay", "")
-	m := says(list(assistant(harmless("q1", look), ask("q2", pay))), list(assistant(text("done"))), list(assistant(text("hi"))))
+	m := says(
+		list(assistant(harmless("q1", look), ask("q2", pay))),
+		list(assistant(text("done"))),
+		list(assistant(text("hi"))),
+	)
 	c := layer.NewBypass(m, layer.BypassConfig{})
-	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}, Fresh: 2}
+	opt := &agent.Options{
+		Thread: agent.NewThread("t"),
+		Tools:  []agent.Tool{function("look")},
+		Fresh:  2,
+	}
 	respond(t, c, opt, user(text("go")))
 	respond(t, c, opt, user(text("go")), assistant(text("well?")), user(yes("q2", pay)), user(text("thanks")))
-	wantTold(t, "inner", m.last(), `user: "go"; assistant: "well?"; user: yes[q1 c1 look()]; user: yes[q2 c2 pay()]; user: "thanks"`)
+	wantTold(
+		t,
+		"inner",
+		m.last(),
+		`user: "go"; assistant: "well?"; user: yes[q1 c1 look()]; user: yes[q2 c2 pay()]; user: "thanks"`,
+	)
 	if n := m.opts[1].Fresh; n != 3 {
 		t.Errorf("the inner client was told of %d new messages, want 3", n)
 	}
@@ -80,14 +140,19 @@ func TestBypassInjectsBeforeTheLastText(t *testing.T) {
 	wantTold(t, "afterwards", m.last(), `user: "once"`)
 }
 
-// TestBypassLooksAgain parks a call and then changes what it rests on: the user is asked, once.
+// TestBypassLooksAgain parks a call and then changes what it rests on:
+// the user is asked, once.
 func TestBypassLooksAgain(t *testing.T) {
 	look := call("c1", "look", `{"a":1}`)
 	change := map[string]func(*agent.Options, deciding){
-		"marked":         func(o *agent.Options, _ deciding) { o.Tools = []agent.Tool{agent.RequireApproval(function("look"))} },
-		"gone":           func(o *agent.Options, _ deciding) { o.Tools = nil },
-		"decided":        func(_ *agent.Options, d deciding) { d["look"] = resolve.Ask },
-		"another thread": func(o *agent.Options, _ deciding) { o.Thread = &agent.Thread{ID: "other", State: o.Thread.State} },
+		"marked": func(o *agent.Options, _ deciding) {
+			o.Tools = []agent.Tool{agent.RequireApproval(function("look"))}
+		},
+		"gone":    func(o *agent.Options, _ deciding) { o.Tools = nil },
+		"decided": func(_ *agent.Options, d deciding) { d["look"] = resolve.Ask },
+		"another thread": func(o *agent.Options, _ deciding) {
+			o.Thread = &agent.Thread{ID: "other", State: o.Thread.State}
+		},
 	}
 	for name, apply := range change {
 		for _, repeats := range []bool{false, true} {
@@ -124,26 +189,53 @@ func TestBypassFailures(t *testing.T) {
 		opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
 		respond(t, c, opt, user(text("go")))
 		for range 2 {
-			if _, err := c.Respond(context.Background(), list(user(text("on"))), opt); !errors.Is(err, errNoTurn) {
+			if _, err := c.Respond(context.Background(), list(user(text("on"))), opt); !errors.Is(
+				err,
+				errNoTurn,
+			) {
 				t.Fatalf("the error is %v", err)
 			}
 		}
+
 		if left, _ := layer.ParkedRequests(opt.Thread); len(left) != 1 {
 			t.Errorf("profile %t: a run that failed took the parked call along", p)
 		}
 	}
+
 	m := says(list(assistant(harmless("q1", look))))
 	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
-	if _, err := layer.NewBypass(m, layer.BypassConfig{Decider: deciding{}}).Respond(context.Background(), nil, opt); !errors.Is(err, errDecide) {
+	if _, err := layer.NewBypass(
+		m,
+		layer.BypassConfig{Decider: deciding{}},
+	).Respond(context.Background(), nil, opt); !errors.Is(
+		err,
+		errDecide,
+	) {
 		t.Errorf("the error of the decider became %v", err)
 	}
 }
 
 func TestBypassWithoutThread(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
-		for _, build := range []func(agent.ChatClient, layer.BypassConfig) agent.ChatClient{p.bypass, p.invocableBypass} {
-			m := says(list(assistant(harmless("q1", call("c1", "look", "")), call("c2", "look", ""), call("c3", "ui", ""))))
-			r := respond(t, build(m, layer.BypassConfig{Log: quiet()}), &agent.Options{Tools: []agent.Tool{function("look"), declared("ui")}}, user(text("go")))
+		for _, build := range []func(agent.ChatClient, layer.BypassConfig) agent.ChatClient{
+			p.bypass,
+			p.invocableBypass,
+		} {
+			m := says(
+				list(
+					assistant(
+						harmless("q1", call("c1", "look", "")),
+						call("c2", "look", ""),
+						call("c3", "ui", ""),
+					),
+				),
+			)
+			r := respond(
+				t,
+				build(m, layer.BypassConfig{Log: quiet()}),
+				&agent.Options{Tools: []agent.Tool{function("look"), declared("ui")}},
+				user(text("go")),
+			)
 			if n := len(r.Messages[0].Contents); n != 3 {
 				t.Errorf("%d contents passed, want 3", n)
 			}
@@ -151,11 +243,16 @@ func TestBypassWithoutThread(t *testing.T) {
 	}
 }
 
-// TestBypassReaderLeaves ends a stream early: what was injected is not injected again.
+// TestBypassReaderLeaves ends a stream early: what was injected is not
+// injected again.
 func TestBypassReaderLeaves(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
 		look := call("c1", "look", "")
-		m := says(list(assistant(harmless("q1", look))), list(assistant(text("a"), ask("q2", call("c2", "pay", "")))), list(assistant(text("b"))))
+		m := says(
+			list(assistant(harmless("q1", look))),
+			list(assistant(text("a"), ask("q2", call("c2", "pay", "")))),
+			list(assistant(text("b"))),
+		)
 		c := p.bypass(m, layer.BypassConfig{})
 		opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
 		respond(t, c, opt, user(text("go")))
@@ -180,16 +277,35 @@ func TestInvocable(t *testing.T) {
 		{"mixed", list(assistant(text("See."), look, ui)), `assistant: "See.", c2 ui()`, 1},
 		{"the caller's only", list(assistant(ui)), `assistant: c2 ui()`, 0},
 		{"ours only", list(assistant(look)), `assistant: c1 look({"a":1})`, 0},
-		{"ours has run", list(assistant(look), done, assistant(ui)), `assistant: c1 look({"a":1}); tool: c1="ok"; assistant: c2 ui()`, 0},
-		{"unknown beside ours", list(assistant(look, call("c3", "what", ""))), `assistant: c1 look({"a":1}), c3 what()`, 0},
-		{"handled", list(assistant(&content.FunctionCall{CallID: "c1", Name: "look", InformationalOnly: true}, ui)), `assistant: c1 look(), c2 ui()`, 0},
+		{
+			"ours has run",
+			list(assistant(look), done, assistant(ui)),
+			`assistant: c1 look({"a":1}); tool: c1="ok"; assistant: c2 ui()`,
+			0,
+		},
+		{
+			"unknown beside ours",
+			list(assistant(look, call("c3", "what", ""))),
+			`assistant: c1 look({"a":1}), c3 what()`,
+			0,
+		},
+		{"handled", list(assistant(&content.FunctionCall{
+			CallID:            "c1",
+			Name:              "look",
+			InformationalOnly: true,
+		}, ui)), `assistant: c1 look(), c2 ui()`, 0},
 		{"emptied message", list(assistant(look), assistant(text("and"), ui)), `assistant: "and", c2 ui()`, 1},
 	}
 	for _, row := range table {
 		for _, p := range []profile{safe, compatible} {
 			for _, streaming := range []bool{false, true} {
 				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: tools}
-				got, err := run(p.invocableBypass(says(row.says), layer.BypassConfig{}), list(user(text("go"))), opt, streaming)
+				got, err := run(
+					p.invocableBypass(says(row.says), layer.BypassConfig{}),
+					list(user(text("go"))),
+					opt,
+					streaming,
+				)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -44,14 +44,21 @@ func (m *model) next(messages []*content.Message, opt *agent.Options) (*agent.Re
 		}
 		return nil, m.err
 	}
+
 	return m.turns[len(m.seen)-1], nil
 }
 
-func (m *model) Respond(_ context.Context, messages []*content.Message, opt *agent.Options) (*agent.Response, error) {
+func (m *model) Respond(
+	_ context.Context,
+	messages []*content.Message,
+	opt *agent.Options,
+) (*agent.Response, error) {
 	return m.next(messages, opt)
 }
 
-func (m *model) Stream(_ context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (m *model) Stream(
+	_ context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		r, err := m.next(messages, opt)
 		if err != nil {
@@ -71,10 +78,22 @@ func updatesOf(r *agent.Response) []*agent.Update {
 	var out []*agent.Update
 	for _, m := range r.Messages {
 		for _, c := range m.Contents {
-			out = append(out, &agent.Update{Role: m.Role, MessageID: m.ID, AuthorName: m.AuthorName, Contents: []content.Content{c}})
+			out = append(out, &agent.Update{
+				Role:       m.Role,
+				MessageID:  m.ID,
+				AuthorName: m.AuthorName,
+				Contents:   []content.Content{c},
+			})
 		}
 	}
-	return append(out, &agent.Update{ID: r.ID, Model: r.Model, ConversationID: r.ConversationID, FinishReason: r.FinishReason, Refused: r.Refused})
+
+	return append(out, &agent.Update{
+		ID:             r.ID,
+		Model:          r.Model,
+		ConversationID: r.ConversationID,
+		FinishReason:   r.FinishReason,
+		Refused:        r.Refused,
+	})
 }
 
 func (m *model) last() []*content.Message { return m.seen[len(m.seen)-1] }
@@ -92,11 +111,19 @@ func ask(id string, c content.ToolCall) *content.ToolApprovalRequest {
 }
 
 func harmless(id string, c content.ToolCall) *content.ToolApprovalRequest {
-	return &content.ToolApprovalRequest{RequestID: id, Call: c, NoConfirmation: true}
+	return &content.ToolApprovalRequest{
+		RequestID:      id,
+		Call:           c,
+		NoConfirmation: true,
+	}
 }
 
 func yes(id string, c content.ToolCall) *content.ToolApprovalResponse {
-	return &content.ToolApprovalResponse{RequestID: id, Approved: true, Call: c}
+	return &content.ToolApprovalResponse{
+		RequestID: id,
+		Approved:  true,
+		Call:      c,
+	}
 }
 
 func no(id string, c content.ToolCall) *content.ToolApprovalResponse {
@@ -119,7 +146,9 @@ func list(ms ...*content.Message) []*content.Message { return ms }
 func text(s string) *content.Text { return &content.Text{Text: s} }
 
 func function(name string) agent.Function {
-	return agent.NewFunction(name, "does "+name, nil, func(context.Context, json.RawMessage) (any, error) { return "ok", nil })
+	return agent.NewFunction(name, "does "+name, nil, func(context.Context, json.RawMessage) (any, error) {
+		return "ok", nil
+	})
 }
 
 type declared string
@@ -136,6 +165,7 @@ func tell(messages []*content.Message) string {
 		}
 		lines = append(lines, string(m.Role)+": "+strings.Join(cs, ", "))
 	}
+
 	return strings.Join(lines, "; ")
 }
 
@@ -166,6 +196,7 @@ func tellOne(c content.Content) string {
 	case content.InputResponse:
 		return fmt.Sprintf("%T[%s]", c, c.InputResponseTo())
 	}
+
 	return fmt.Sprintf("%T", c)
 }
 
@@ -204,6 +235,7 @@ func wantRefused(t testing.TB, got []agent.Refusal, want ...agent.RefusalReason)
 			t.Errorf("the refusal of %s has no detail", r.RequestID)
 		}
 	}
+
 	if !slices.Equal(reasons, want) {
 		t.Errorf("refused %v, want %v", reasons, want)
 	}
@@ -253,6 +285,7 @@ func (p profile) standing(inner agent.ChatClient, cfg layer.StandingConfig) agen
 			MaxRounds:  cfg.MaxRounds,
 		})
 	}
+
 	return layer.NewStanding(inner, cfg)
 }
 

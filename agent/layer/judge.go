@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
-// misfitEntry tells why an answer can't be one to a recorded request; nil when it can.
+// misfitEntry tells why an answer can't be one to a recorded request;
+// nil when it can.
 func misfitEntry(e *rounds.Entry, a content.InputResponse, tools rounds.Toolbox) *agent.Refusal {
 	if answer := approval(a); e.Reused && answer != nil && answer.Call == nil {
 		return &agent.Refusal{
@@ -17,6 +18,7 @@ func misfitEntry(e *rounds.Entry, a content.InputResponse, tools rounds.Toolbox)
 			Detail:    "two calls were asked about under this id, and the answer shows neither",
 		}
 	}
+
 	return misfit(e.Request.InputRequest, a, tools)
 }
 
@@ -26,14 +28,19 @@ func misfit(q content.InputRequest, a content.InputResponse, tools rounds.Toolbo
 	}
 	if answer := approval(a); answer != nil && answer.Edited != nil && !rounds.Nested(q) {
 		if err := checkEdit(answer.Edited, tools); err != nil {
-			return &agent.Refusal{RequestID: q.InputRequestID(), Reason: agent.BadAnswer, Detail: err.Error()}
+			return &agent.Refusal{
+				RequestID: q.InputRequestID(),
+				Reason:    agent.BadAnswer,
+				Detail:    err.Error(),
+			}
 		}
 	}
+
 	return nil
 }
 
-// checkEdit holds edited arguments against the schemas of their tool. Tools of nested agents are
-// not known here, and their loops check.
+// checkEdit holds edited arguments against the schemas of their tool.
+// Tools of nested agents are not known here, and their loops check.
 func checkEdit(edited *content.FunctionCall, tools rounds.Toolbox) error {
 	for _, t := range tools.Named(edited.Name) {
 		if schema := t.Definition().Schema; schema != nil {
@@ -42,6 +49,7 @@ func checkEdit(edited *content.FunctionCall, tools rounds.Toolbox) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -52,17 +60,22 @@ func orEmpty(arguments []byte) []byte {
 	return arguments
 }
 
-// agree tells which of the answers to one request stands, -1 for none. When they differ only a
-// rejection can.
+// agree tells which of the answers to one request stands, -1 for none.
+// When they differ only a rejection can.
 func agree(g *answers, fit []int) (int, []agent.Refusal) {
 	if len(fit) == 0 {
 		return -1, nil
 	}
 	first := g.as[fit[0]]
 	if !slices.ContainsFunc(fit, func(i int) bool { return !content.SameAnswer(first, g.as[i]) }) {
-		again := agent.Refusal{RequestID: g.id, Reason: agent.RepeatedAnswer, Detail: "the same answer again"}
+		again := agent.Refusal{
+			RequestID: g.id,
+			Reason:    agent.RepeatedAnswer,
+			Detail:    "the same answer again",
+		}
 		return fit[0], repeat(again, len(fit)-1)
 	}
+
 	stands, refused := -1, 0
 	for _, i := range fit {
 		if stands < 0 && content.Rejects(g.as[i]) {
@@ -71,6 +84,11 @@ func agree(g *answers, fit []int) (int, []agent.Refusal) {
 		}
 		refused++
 	}
-	differ := agent.Refusal{RequestID: g.id, Reason: agent.Contradiction, Detail: "several answers to one request differ"}
+
+	differ := agent.Refusal{
+		RequestID: g.id,
+		Reason:    agent.Contradiction,
+		Detail:    "several answers to one request differ",
+	}
 	return stands, repeat(differ, refused)
 }

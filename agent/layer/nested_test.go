@@ -11,21 +11,38 @@ import (
 	"github.com/assent-dev/assent/agent/layer"
 )
 
-// A rule about a tool of the outer agent must not approve a tool of the same name that a nested
-// agent has.
+// A rule about a tool of the outer agent must not approve a tool of the
+// same name that a nested agent has.
 func TestRulesDoNotReachIntoNestedAgents(t *testing.T) {
 	s := newShop()
 	innerRan := 0
-	wire := agent.RequireApproval(agent.NewFunction("pay", "wires money abroad", nil, func(context.Context, json.RawMessage) (any, error) {
-		innerRan++
-		return nil, nil
-	}))
-	inner := agent.NewChatAgent(agent.NewFunctionInvoking(says(list(assistant(call("i1", "pay", `{"n":1}`))), list(assistant(text("wired")))), agent.LoopConfig{}),
-		agent.ChatAgentConfig{Name: "bank", Tools: []agent.Tool{wire}})
-	m := says(list(assistant(call("c1", "pay", `{"n":1}`))), list(assistant(text("paid"))), list(assistant(call("c2", "bank", `{"input":"x"}`))), list(assistant(text("ok"))))
+	wire := agent.RequireApproval(
+		agent.NewFunction("pay", "wires money abroad", nil, func(context.Context, json.RawMessage) (any, error) {
+			innerRan++
+			return nil, nil
+		}),
+	)
+	inner := agent.NewChatAgent(
+		agent.NewFunctionInvoking(
+			says(list(assistant(call("i1", "pay", `{"n":1}`))), list(assistant(text("wired")))),
+			agent.LoopConfig{},
+		),
+		agent.ChatAgentConfig{Name: "bank", Tools: []agent.Tool{wire}},
+	)
+	m := says(
+		list(assistant(call("c1", "pay", `{"n":1}`))),
+		list(assistant(text("paid"))),
+		list(assistant(call("c2", "bank", `{"input":"x"}`))),
+		list(assistant(text("ok"))),
+	)
 	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{})
-	a := agent.NewChatAgent(layer.NewStanding(layer.NewBinding(loop, layer.BindingConfig{Log: quiet()}), layer.StandingConfig{Log: quiet()}),
-		agent.ChatAgentConfig{Tools: append(s.tools, agent.AsTool(inner, agent.NestedConfig{}))})
+	a := agent.NewChatAgent(
+		layer.NewStanding(
+			layer.NewBinding(loop, layer.BindingConfig{Log: quiet()}),
+			layer.StandingConfig{Log: quiet()},
+		),
+		agent.ChatAgentConfig{Tools: append(s.tools, agent.AsTool(inner, agent.NestedConfig{}))},
+	)
 	thread := agent.NewThread("t")
 	q := runAgent(t, a, thread, false, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
 	runAgent(t, a, thread, false, user(q.CreateAlwaysApprove(content.AlwaysArguments, "")))
@@ -40,13 +57,17 @@ func bank(q *content.ToolApprovalRequest) *content.ToolApprovalRequest {
 	return q
 }
 
-// TestNestedRequests of a tool that has a namesake here: nothing that is known of the namesake
-// counts.
+// TestNestedRequests of a tool that has a namesake here: nothing that
+// is known of the namesake counts.
 func TestNestedRequests(t *testing.T) {
 	pay := call("i1", "pay", `{"n":1}`)
 	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
 	t.Run("predicate", func(t *testing.T) {
-		d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, list(assistant(bank(ask("q1", pay)))))
+		d := newPayer(
+			t,
+			layer.StandingConfig{Predicates: []layer.Predicate{all}},
+			list(assistant(bank(ask("q1", pay)))),
+		)
 		wantTold(t, "shown", d.run(user(text("go"))).Messages, `assistant: ask[q1 i1 pay({"n":1})]`)
 	})
 	t.Run("rule", func(t *testing.T) {
@@ -58,14 +79,29 @@ func TestNestedRequests(t *testing.T) {
 		}
 	})
 	t.Run("queue", func(t *testing.T) {
-		d := newPayer(t, layer.StandingConfig{OneAtATime: true}, list(assistant(ask("q0", pay), bank(ask("q1", pay)))), done)
+		d := newPayer(
+			t,
+			layer.StandingConfig{OneAtATime: true},
+			list(assistant(ask("q0", pay), bank(ask("q1", pay)))),
+			done,
+		)
 		d.run(user(text("go")))
-		wantTold(t, "shown", d.run(user(always(yes("q0", pay), content.AlwaysArguments))).Messages, `assistant: ask[q1 i1 pay({"n":1})]`)
+		wantTold(
+			t,
+			"shown",
+			d.run(user(always(yes("q0", pay), content.AlwaysArguments))).Messages,
+			`assistant: ask[q1 i1 pay({"n":1})]`,
+		)
 	})
 	t.Run("bypass", func(t *testing.T) {
 		for _, asked := range []*content.ToolApprovalRequest{bank(harmless("q1", pay)), harmless("q1", pay)} {
 			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay")}}
-			r := respond(t, layer.NewBypass(says(list(assistant(asked))), layer.BypassConfig{Log: quiet()}), opt, user(text("go")))
+			r := respond(
+				t,
+				layer.NewBypass(says(list(assistant(asked))), layer.BypassConfig{Log: quiet()}),
+				opt,
+				user(text("go")),
+			)
 			if shown := len(r.UserInputRequests()) == 1; shown != rounds.Nested(asked) {
 				t.Errorf("shown is %t", shown)
 			}
@@ -91,7 +127,8 @@ func TestNestedRequests(t *testing.T) {
 		}
 	}
 	note := content.Note{Agent: "bank"}
-	if !rounds.Nested(&content.TextApprovalRequest{Note: note}) || !rounds.Nested(&content.StructuredInputRequest{Note: note}) {
+	if !rounds.Nested(&content.TextApprovalRequest{Note: note}) ||
+		!rounds.Nested(&content.StructuredInputRequest{Note: note}) {
 		t.Error("a nested agent's question is none")
 	}
 }

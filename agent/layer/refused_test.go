@@ -14,14 +14,20 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// An edit that the loop refuses, because its Decider denies the edited call, leaves the request
-// open: the layers must too.
+// An edit that the loop refuses, because its Decider denies the edited
+// call, leaves the request open: the layers must too.
 func TestRefusedInsideStaysAnswerable(t *testing.T) {
 	for _, streaming := range []bool{false, true} {
 		s := newShop()
 		m := says(list(assistant(call("c1", "pay", `{"n":1}`))), list(assistant(text("paid"))))
 		loop := agent.NewFunctionInvoking(m, agent.LoopConfig{Decider: denyNine{}})
-		c := layer.NewStanding(layer.NewBinding(layer.NewBypass(loop, layer.BypassConfig{Log: quiet()}), layer.BindingConfig{Log: quiet()}), layer.StandingConfig{Log: quiet()})
+		c := layer.NewStanding(
+			layer.NewBinding(
+				layer.NewBypass(loop, layer.BypassConfig{Log: quiet()}),
+				layer.BindingConfig{Log: quiet()},
+			),
+			layer.StandingConfig{Log: quiet()},
+		)
 		a := agent.NewChatAgent(c, agent.ChatAgentConfig{Tools: s.tools})
 		thread := agent.NewThread("t")
 		q := runAgent(t, a, thread, streaming, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
@@ -51,17 +57,24 @@ func (denyNine) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hol
 	return v, nil
 }
 
-// refuses makes a response of requests that refuses answers too. A stream tells of them at its end.
+// refuses makes a response of requests that refuses answers too. A
+// stream tells of them at its end.
 func refuses(messages []*content.Message, ids ...string) *agent.Response {
 	r := &agent.Response{Messages: messages}
 	for _, id := range ids {
-		r.Refused = append(r.Refused, agent.Refusal{RequestID: id, Reason: agent.ClosedRequest, Detail: "too late"})
+		r.Refused = append(r.Refused, agent.Refusal{
+			RequestID: id,
+			Reason:    agent.ClosedRequest,
+			Detail:    "too late",
+		})
 	}
+
 	return r
 }
 
-// TestWishesAreGrantedLast has the inner client refuse an answer that asks for a rule, or fail,
-// when the rule would have approved the next request of the same response.
+// TestWishesAreGrantedLast has the inner client refuse an answer that
+// asks for a rule, or fail, when the rule would have approved the next
+// request of the same response.
 func TestWishesAreGrantedLast(t *testing.T) {
 	five := call("c1", "pay", `{"n":5}`)
 	for _, streaming := range []bool{false, true} {
@@ -95,6 +108,7 @@ func TestWishesAreGrantedLast(t *testing.T) {
 				}
 				continue
 			}
+
 			var shown []string
 			for _, q := range r.UserInputRequests() {
 				shown = append(shown, q.InputRequestID())
@@ -107,32 +121,46 @@ func TestWishesAreGrantedLast(t *testing.T) {
 	}
 }
 
-// TestReaderLeavesBeforeTheRule stops reading when the answer has gone in and nobody knows yet
-// whether it was taken.
+// TestReaderLeavesBeforeTheRule stops reading when the answer has gone
+// in and nobody knows yet whether it was taken.
 func TestReaderLeavesBeforeTheRule(t *testing.T) {
 	d := newPayer(t, layer.StandingConfig{}, pays("1", ""), list(assistant(text("a"), text("b"))), done)
 	d.run(user(text("pay")))
-	for range d.c.Stream(t.Context(), list(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments))), d.opt) {
+	for range d.c.Stream(
+		t.Context(),
+		list(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments))),
+		d.opt,
+	) {
 		break
 	}
+
 	if d.run(user(text("on"))); len(d.rules()) != 0 {
 		t.Errorf("the rules are %+v", d.rules())
 	}
 }
 
-// TestRefusedWishInAQueue leaves a rule behind for the first of three requests, which would approve
-// the third.
+// TestRefusedWishInAQueue leaves a rule behind for the first of three
+// requests, which would approve the third.
 func TestRefusedWishInAQueue(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		one, two := call("c1", "pay", `{"n":1}`), call("c2", "look", "")
-		d := newPayer(t, layer.StandingConfig{OneAtATime: true}, list(assistant(ask("q1", one), ask("q2", two), ask("q3", call("c3", "pay", `{"n":1}`)))))
+		d := newPayer(
+			t,
+			layer.StandingConfig{OneAtATime: true},
+			list(assistant(ask("q1", one), ask("q2", two), ask("q3", call("c3", "pay", `{"n":1}`)))),
+		)
 		then := refuses(list(assistant(text("hm"), ask("q3", call("c3", "pay", `{"n":1}`)))))
 		if refused {
 			then = refuses(then.Messages, "q1")
 		}
 		d.m.turns = append(d.m.turns, then, &agent.Response{Messages: done})
 		d.run(user(text("go")))
-		wantTold(t, "second", d.run(user(always(yes("q1", one), content.AlwaysArguments))).Messages, "assistant: ask[q2 c2 look()]")
+		wantTold(
+			t,
+			"second",
+			d.run(user(always(yes("q1", one), content.AlwaysArguments))).Messages,
+			"assistant: ask[q2 c2 look()]",
+		)
 		if len(d.rules()) != 0 {
 			t.Error("a rule was made before its answer went in")
 		}
@@ -148,14 +176,25 @@ func TestRefusedWishInAQueue(t *testing.T) {
 	}
 }
 
-// TestRefusedAutomaticApproval shows the request to a person, now and in later runs, whether the
-// inner client asks again or not.
+// TestRefusedAutomaticApproval shows the request to a person, now and
+// in later runs, whether the inner client asks again or not.
 func TestRefusedAutomaticApproval(t *testing.T) {
 	for _, streaming := range []bool{false, true} {
 		tried := 0
-		all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { tried++; return true }}
+		all := layer.Predicate{
+			Name: "all",
+			Approve: func(context.Context, layer.Asked) bool {
+				tried++
+				return true
+			},
+		}
 		d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""))
-		d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")}, &agent.Response{Messages: done})
+		d.m.turns = append(
+			d.m.turns,
+			refuses(pays("1", ""), "q1"),
+			&agent.Response{Messages: pays("1", "")},
+			&agent.Response{Messages: done},
+		)
 		for _, what := range []string{"first", "later"} {
 			r, err := run(d.c, list(user(text("pay"))), d.opt, streaming)
 			if err != nil {
@@ -163,6 +202,7 @@ func TestRefusedAutomaticApproval(t *testing.T) {
 			}
 			wantTold(t, what, r.Messages, "assistant: ask[q1 c1 pay()]")
 		}
+
 		if len(d.m.seen) != 3 || tried > 3 {
 			t.Errorf("streaming %v: %d rounds, %d tries", streaming, len(d.m.seen), tried)
 		}
@@ -171,12 +211,20 @@ func TestRefusedAutomaticApproval(t *testing.T) {
 	}
 }
 
-// TestRefusedAutomaticApprovalBesideAnother learns of the refusal when the request has been put
-// aside again and another one was shown.
+// TestRefusedAutomaticApprovalBesideAnother learns of the refusal when
+// the request has been put aside again and another one was shown.
 func TestRefusedAutomaticApprovalBesideAnother(t *testing.T) {
-	pay := layer.Predicate{Name: "pay", Approve: func(_ context.Context, a layer.Asked) bool { return a.Call.Name == "pay" }}
+	pay := layer.Predicate{
+		Name: "pay",
+		Approve: func(_ context.Context, a layer.Asked) bool {
+			return a.Call.Name == "pay"
+		},
+	}
 	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{pay}}, pays("1", ""))
-	d.m.turns = append(d.m.turns, refuses(list(assistant(ask("q1", call("c1", "pay", "")), ask("q2", call("c2", "look", "")))), "q1"))
+	d.m.turns = append(
+		d.m.turns,
+		refuses(list(assistant(ask("q1", call("c1", "pay", "")), ask("q2", call("c2", "look", "")))), "q1"),
+	)
 	r, err := run(d.c, list(user(text("go"))), d.opt, true)
 	if err != nil {
 		t.Fatal(err)
@@ -198,11 +246,17 @@ func TestReaderLeavesAtARefusal(t *testing.T) {
 	wantTold(t, "inner", d.m.last(), `user: "on"`)
 }
 
-// TestPersonBeforeRule answers a request by hand that a rule has approved meanwhile.
+// TestPersonBeforeRule answers a request by hand that a rule has
+// approved meanwhile.
 func TestPersonBeforeRule(t *testing.T) {
 	pay, look := call("c1", "pay", ""), call("c2", "look", "")
 	yesNow := false
-	moody := layer.Predicate{Name: "moody", Approve: func(_ context.Context, a layer.Asked) bool { return yesNow && a.Call.Name == "pay" }}
+	moody := layer.Predicate{
+		Name: "moody",
+		Approve: func(_ context.Context, a layer.Asked) bool {
+			return yesNow && a.Call.Name == "pay"
+		},
+	}
 	both := list(assistant(ask("q1", pay), ask("q2", look)))
 	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{moody}}, both, both, done)
 	d.run(user(text("go")))

@@ -19,8 +19,8 @@ const approvedBy = "Approved by "
 type Rule struct {
 	ID   string `json:"id"`
 	Tool string `json:"tool"`
-	// AnyArguments covers all calls of the tool; else only those with exactly Arguments are
-	// covered.
+	// AnyArguments covers all calls of the tool; else only those with
+	// exactly Arguments are covered.
 	AnyArguments bool   `json:"any_arguments,omitempty"`
 	Arguments    string `json:"arguments,omitempty"` // JSON text; "" for none
 	// RequestID is the request whose answer made the rule.
@@ -34,8 +34,8 @@ type Rule struct {
 // ErrNoRule says that a thread has no rule of an id.
 var ErrNoRule = errors.New("there is no such rule")
 
-// Rules returns the standing approvals of a thread, oldest first, used up ones included until they
-// expire.
+// Rules returns the standing approvals of a thread, oldest first, used
+// up ones included until they expire.
 func Rules(t *agent.Thread) ([]Rule, error) {
 	state, err := rounds.Load[standingState](t, StandingState)
 	if err != nil {
@@ -44,8 +44,8 @@ func Rules(t *agent.Thread) ([]Rule, error) {
 	return state.Rules, nil
 }
 
-// Revoke takes a standing approval away, or returns ErrNoRule. Nothing that it approved and that
-// has not gone in yet will.
+// Revoke takes a standing approval away, or returns ErrNoRule. Nothing
+// that it approved and that has not gone in yet will.
 func Revoke(t *agent.Thread, id string) error {
 	state, err := rounds.Load[standingState](t, StandingState)
 	if err != nil {
@@ -59,7 +59,8 @@ func Revoke(t *agent.Thread, id string) error {
 	return t.Put(StandingState, state)
 }
 
-// expire drops rules that are over, and those whose tool is no longer what it was.
+// expire drops rules that are over, and those whose tool is no longer
+// what it was.
 func (j *judge) expire() {
 	now := j.cfg.Now()
 	j.state.Rules = slices.DeleteFunc(j.state.Rules, func(r Rule) bool {
@@ -71,8 +72,8 @@ func (j *judge) expire() {
 	})
 }
 
-// definition tells what the tool of a name is, by digest; "" when it is unknown or can't be told.
-// Namesakes count together.
+// definition tells what the tool of a name is, by digest; "" when it is
+// unknown or can't be told. Namesakes count together.
 func (j *judge) definition(name string) string {
 	var digests []string
 	for _, t := range j.tools.Named(name) {
@@ -82,6 +83,7 @@ func (j *judge) definition(name string) string {
 		}
 		digests = append(digests, d)
 	}
+
 	return strings.Join(digests, " ")
 }
 
@@ -102,11 +104,12 @@ func (j *judge) covers(r *Rule, call *content.FunctionCall) bool {
 	case r.AnyArguments:
 		return j.cfg.AllowToolScope
 	}
+
 	return content.SameArguments([]byte(r.Arguments), call.Arguments)
 }
 
-// match approves a request by a rule, which costs a use, or by a predicate; nil when a person must
-// answer.
+// match approves a request by a rule, which costs a use, or by a
+// predicate; nil when a person must answer.
 func (j *judge) match(q content.InputRequest) *rounds.Waiting {
 	call := rounds.FunctionCall(q)
 	if call == nil || call.CheckArguments() != nil || rounds.Nested(q) || j.manual(q.InputRequestID()) {
@@ -119,6 +122,7 @@ func (j *judge) match(q content.InputRequest) *rounds.Waiting {
 			return &rounds.Waiting{Rule: rules[i].ID, Reason: approvedBy + "standing " + rules[i].ID}
 		}
 	}
+
 	if name := j.predicate(call); name != "" {
 		return &rounds.Waiting{Reason: approvedBy + name}
 	}

@@ -54,24 +54,44 @@ func held(messages []*content.Message) error {
 	return nil
 }
 
-// TestStackAroundTheLoops has a model look and pay, and pay again, in both profiles: the person
-// sees one request for the first payment and leaves a rule behind, the second goes by that rule.
+// TestStackAroundTheLoops has a model look and pay, and pay again, in
+// both profiles: the person sees one request for the first payment and
+// leaves a rule behind, the second goes by that rule.
 func TestStackAroundTheLoops(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
 		for _, streaming := range []bool{false, true} {
 			t.Run(fmt.Sprint(p, streaming), func(t *testing.T) {
 				s := newShop()
-				m := says(list(assistant(text("Let me see."), call("c1", "look", `{}`), call("c2", "pay", `{"n":1}`))),
-					list(assistant(text("Once more."), call("c3", "pay", `{"n":1}`))), list(assistant(text("Paid twice."))), list(assistant(text("Bye."))))
-				a := agent.NewChatAgent(p.stack(p.loop(m), layer.StandingConfig{}), agent.ChatAgentConfig{Tools: s.tools})
+				m := says(
+					list(assistant(text("Let me see."), call("c1", "look", `{}`), call("c2", "pay", `{"n":1}`))),
+					list(
+						assistant(text("Once more."), call("c3", "pay", `{"n":1}`)),
+					),
+					list(assistant(text("Paid twice."))),
+					list(assistant(text("Bye."))),
+				)
+				a := agent.NewChatAgent(
+					p.stack(p.loop(m), layer.StandingConfig{}),
+					agent.ChatAgentConfig{Tools: s.tools},
+				)
 				thread := agent.NewThread("t")
 				r := runAgent(t, a, thread, streaming, user(text("buy")))
 				asked := r.UserInputRequests()
-				if len(asked) != 1 || rounds.FunctionCall(asked[0]).Name != "pay" || strings.Join(s.runs, " ") != "" && p == compatible {
+				if len(asked) != 1 || rounds.FunctionCall(asked[0]).Name != "pay" ||
+					strings.Join(s.runs, " ") != "" && p == compatible {
 					t.Fatalf("asked is %s, ran %v", tell(r.Messages), s.runs)
 				}
-				r = runAgent(t, a, thread, streaming, user(asked[0].(*content.ToolApprovalRequest).CreateAlwaysApprove(content.AlwaysArguments, "")))
-				if got := strings.Join(s.runs, " "); strings.Count(got, `pay{"n":1}`) != 2 || strings.Count(got, "look") != 1 {
+				r = runAgent(
+					t,
+					a,
+					thread,
+					streaming,
+					user(
+						asked[0].(*content.ToolApprovalRequest).CreateAlwaysApprove(content.AlwaysArguments, ""),
+					),
+				)
+				if got := strings.Join(s.runs, " "); strings.Count(got, `pay{"n":1}`) != 2 ||
+					strings.Count(got, "look") != 1 {
 					t.Errorf("ran %s", got)
 				}
 				if !strings.HasSuffix(tell(r.Messages), `"Paid twice."`) || len(r.Refused) != 0 {
@@ -83,7 +103,9 @@ func TestStackAroundTheLoops(t *testing.T) {
 						t.Errorf("%v: %s", err, tell(seen))
 					}
 				}
-				if told := tell(m.last()); p == safe && (strings.Count(told, "c3 pay") != 1 || strings.Count(told, "Once more.") != 1 || strings.Count(told, `"buy"`) != 1) {
+				if told := tell(m.last()); p == safe &&
+					(strings.Count(told, "c3 pay") != 1 || strings.Count(told, "Once more.") != 1 ||
+						strings.Count(told, `"buy"`) != 1) {
 					t.Errorf("the model was told %s", told)
 				}
 			})
@@ -91,7 +113,9 @@ func TestStackAroundTheLoops(t *testing.T) {
 	}
 }
 
-func runAgent(t *testing.T, a agent.Agent, thread *agent.Thread, streaming bool, messages ...*content.Message) *agent.Response {
+func runAgent(
+	t *testing.T, a agent.Agent, thread *agent.Thread, streaming bool, messages ...*content.Message,
+) *agent.Response {
 	t.Helper()
 	var r *agent.Response
 	var err error
@@ -106,19 +130,30 @@ func runAgent(t *testing.T, a agent.Agent, thread *agent.Thread, streaming bool,
 	return r
 }
 
-// noteAgent has a tool that a person approves (pay) and one that a predicate approves (note).
+// noteAgent has a tool that a person approves (pay) and one that a
+// predicate approves (note).
 func noteAgent(m *model, s *shop) agent.Agent {
-	note := agent.RequireApproval(agent.NewFunction("note", "", nil, func(context.Context, json.RawMessage) (any, error) {
-		s.runs = append(s.runs, "note")
-		return "noted", nil
-	}))
+	note := agent.RequireApproval(
+		agent.NewFunction("note", "", nil, func(context.Context, json.RawMessage) (any, error) {
+			s.runs = append(s.runs, "note")
+			return "noted", nil
+		}),
+	)
 	loop := agent.NewFunctionInvoking(m, agent.LoopConfig{})
-	c := layer.NewStanding(layer.NewBinding(loop, layer.BindingConfig{Log: quiet()}), layer.StandingConfig{Log: quiet(), Predicates: []layer.Predicate{{Name: "notes", Approve: func(_ context.Context, a layer.Asked) bool { return a.Call.Name == "note" }}}})
+	c := layer.NewStanding(layer.NewBinding(loop, layer.BindingConfig{Log: quiet()}), layer.StandingConfig{
+		Log: quiet(),
+		Predicates: []layer.Predicate{{
+			Name: "notes",
+			Approve: func(_ context.Context, a layer.Asked) bool {
+				return a.Call.Name == "note"
+			},
+		}},
+	})
 	return agent.NewChatAgent(c, agent.ChatAgentConfig{Tools: append(s.tools, note)})
 }
 
-// The second round of Standing fails. What the first one ran on an approval must stay in the
-// thread: else the model pays again.
+// The second round of Standing fails. What the first one ran on an
+// approval must stay in the thread: else the model pays again.
 func TestSecondRoundFails(t *testing.T) {
 	for _, streaming := range []bool{false, true} {
 		s := newShop()
@@ -143,7 +178,8 @@ func TestSecondRoundFails(t *testing.T) {
 		if err := run(user(text("go on"))); err != nil {
 			t.Fatal(err)
 		}
-		if told := tell(m.last()); strings.Count(strings.Join(s.runs, " "), "pay") != 1 || !strings.Contains(told, "c1 pay") {
+		if told := tell(m.last()); strings.Count(strings.Join(s.runs, " "), "pay") != 1 ||
+			!strings.Contains(told, "c1 pay") {
 			t.Errorf("streaming %v: ran %v, and the model is told\n%s", streaming, s.runs, told)
 		}
 	}
@@ -152,7 +188,12 @@ func TestSecondRoundFails(t *testing.T) {
 // The reader of a stream leaves in the second round.
 func TestReaderLeavesInTheSecondRound(t *testing.T) {
 	s := newShop()
-	m := says(list(assistant(call("c1", "pay", `{"n":1}`))), list(assistant(call("c2", "note", `{}`))), list(assistant(text("done"))), list(assistant(text("on"))))
+	m := says(
+		list(assistant(call("c1", "pay", `{"n":1}`))),
+		list(assistant(call("c2", "note", `{}`))),
+		list(assistant(text("done"))),
+		list(assistant(text("on"))),
+	)
 	a := noteAgent(m, s)
 	thread := agent.NewThread("t")
 	q := runAgent(t, a, thread, true, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
@@ -166,6 +207,7 @@ func TestReaderLeavesInTheSecondRound(t *testing.T) {
 			}
 		}
 	}
+
 	runAgent(t, a, thread, true, user(text("go on")))
 	if told := tell(m.last()); !strings.Contains(told, "c1 pay") {
 		t.Errorf("ran %v, and the model is told\n%s", s.runs, told)

@@ -13,29 +13,35 @@ import (
 	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
-// StandingState is the name under which Standing keeps rules and open requests in the thread.
+// StandingState is the name under which Standing keeps rules and open
+// requests in the thread.
 const StandingState = "toolApprovalState"
 
-// StandingConfig are the choices for a Standing. The zero value is the default.
+// StandingConfig are the choices for a Standing. The zero value is the
+// default.
 type StandingConfig struct {
 	// Agent is the name that predicates are told.
 	Agent string
 	// Predicates approve by themselves; the first that says yes does it.
 	Predicates []Predicate
-	// MaxRounds bounds how often the inner client is asked again with nothing but automatic
-	// approvals; 0 means 40. What the round after the last one asks goes to the caller.
+	// MaxRounds bounds how often the inner client is asked again with
+	// nothing but automatic approvals; 0 means 40. What the round after
+	// the last one asks goes to the caller.
 	MaxRounds int
-	// OneAtATime shows one request after the other. The inner client is asked again when all are
-	// answered.
+	// OneAtATime shows one request after the other. The inner client is
+	// asked again when all are answered.
 	OneAtATime bool
 	// MaxAge and MaxUses bound each rule; 0 means 8 hours and 100 uses.
 	MaxAge  time.Duration
 	MaxUses int
-	// AllowToolScope lets people approve all calls of a tool, whatever their arguments.
+	// AllowToolScope lets people approve all calls of a tool, whatever
+	// their arguments.
 	AllowToolScope bool
-	// Forbids tells of calls that no rule may approve, and whose answers make none.
+	// Forbids tells of calls that no rule may approve, and whose
+	// answers make none.
 	Forbids func(call content.ToolCall) bool
-	// Tools are known beside those of the options. A rule holds for one definition of its tool.
+	// Tools are known beside those of the options. A rule holds for one
+	// definition of its tool.
 	Tools []agent.Tool
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -45,7 +51,8 @@ type StandingConfig struct {
 
 // Predicate approves calls without asking.
 type Predicate struct {
-	// Name is recorded as the reason. A predicate without one approves nothing.
+	// Name is recorded as the reason. A predicate without one approves
+	// nothing.
 	Name    string
 	Approve func(ctx context.Context, a Asked) bool
 }
@@ -59,18 +66,22 @@ type Asked struct {
 	Options  *agent.Options
 }
 
-// NewStanding returns a layer that answers requests by rules that people left behind ("always") and
-// by predicates. When all requests of a response are answered so, the inner client is asked again.
+// NewStanding returns a layer that answers requests by rules that
+// people left behind ("always") and by predicates. When all requests of
+// a response are answered so, the inner client is asked again.
 //
-// Answers are bound as Binding does it. A rule comes only from an approval that was bound, for the
-// recorded call, and that the inner client has taken: not when it refuses the answer or fails, or
-// when nobody reads its stream to the end. A rule has an age, a number of uses and the definition
-// of its tool, and compares arguments in canonical form. What was approved automatically and waits
-// for a person's answers is looked at again before it goes in: a rule that was revoked meanwhile
-// approves nothing. A request whose automatic approval the inner client refuses is a person's to
-// answer from then on. So are all requests of nested agents: no rule and no predicate approves
-// them, and no answer to them makes a rule. Without a thread there are no rules and all answers are
-// refused.
+// Answers are bound as Binding does it. A rule comes only from an
+// approval that was bound, for the recorded call, and that the inner
+// client has taken: not when it refuses the answer or fails, or when
+// nobody reads its stream to the end. A rule has an age, a number of
+// uses and the definition of its tool, and compares arguments in
+// canonical form. What was approved automatically and waits for a
+// person's answers is looked at again before it goes in: a rule that
+// was revoked meanwhile approves nothing. A request whose automatic
+// approval the inner client refuses is a person's to answer from then
+// on. So are all requests of nested agents: no rule and no predicate
+// approves them, and no answer to them makes a rule. Without a thread
+// there are no rules and all answers are refused.
 func NewStanding(inner agent.ChatClient, cfg StandingConfig) agent.ChatClient {
 	if cfg.MaxRounds <= 0 {
 		cfg.MaxRounds = 40
@@ -133,6 +144,7 @@ func (s *standing) begin(ctx context.Context, in rounds.Input) (*rounds.Round, e
 			Refused:  got.refused,
 		}, nil
 	}
+
 	j.expire()
 	if len(state.Answers) == 0 {
 		state.Wishes = nil // of a run that failed
@@ -165,12 +177,14 @@ func (j *judge) open(first int, accepted []settled) (*rounds.Round, error) {
 		}
 		j.in.Messages, j.in.Options = withoutAnswers(j.in.Messages, first, j.in.Options)
 	}
+
 	approved, left := j.settle()
 	in := j.in.InsertAnswers(append(answers, approved...))
 	return j.round(in, left), nil
 }
 
-// queued keeps the answers and shows what comes next; nil when the queue is empty.
+// queued keeps the answers and shows what comes next; nil when the
+// queue is empty.
 func (j *judge) queued(accepted []settled) (*rounds.Round, error) {
 	for _, a := range accepted {
 		raw, err := rounds.WriteContent(withoutScope(a.answer))
@@ -179,6 +193,7 @@ func (j *judge) queued(accepted []settled) (*rounds.Round, error) {
 		}
 		j.state.Answers = append(j.state.Answers, raw)
 	}
+
 	j.drain()
 	var show []content.Content
 	for _, q := range rounds.RequestsOf(j.state.Shown.Open) {
@@ -192,6 +207,7 @@ func (j *judge) queued(accepted []settled) (*rounds.Round, error) {
 		}
 		show = append(show, next)
 	}
+
 	if len(show) == 0 {
 		return nil, nil
 	}
@@ -221,8 +237,13 @@ func (j *judge) drain() {
 	})
 }
 
-// withoutAnswers takes the new answers out of the Messages: they stand among the collected ones.
-func withoutAnswers(messages []*content.Message, first int, opt *agent.Options) ([]*content.Message, *agent.Options) {
+// withoutAnswers takes the new answers out of the Messages: they stand
+// among the collected ones.
+func withoutAnswers(
+	messages []*content.Message,
+	first int,
+	opt *agent.Options,
+) ([]*content.Message, *agent.Options) {
 	out, fresh := rounds.Rewrite(messages, first, func(p rounds.At, c content.Content) content.Content {
 		if _, ok := c.(content.InputResponse); ok && p.Message >= first {
 			return nil
@@ -232,8 +253,8 @@ func withoutAnswers(messages []*content.Message, first int, opt *agent.Options) 
 	return out, rounds.WithFresh(opt, fresh)
 }
 
-// settle turns what waits into approvals. What is not approved any more is returned to be asked;
-// what a wish would approve waits on.
+// settle turns what waits into approvals. What is not approved any more
+// is returned to be asked; what a wish would approve waits on.
 func (j *judge) settle() (approved []content.Content, left []content.InputRequest) {
 	var wait []rounds.Waiting
 	for _, w := range j.state.Waiting {
@@ -250,12 +271,13 @@ func (j *judge) settle() (approved []content.Content, left []content.InputReques
 			left = append(left, w.Request.InputRequest)
 		}
 	}
+
 	j.state.Waiting = wait
 	return approved, left
 }
 
-// round asks the inner client. left are requests that must be shown, whether it repeats them or
-// not.
+// round asks the inner client. left are requests that must be shown,
+// whether it repeats them or not.
 func (j *judge) round(in rounds.Input, left []content.InputRequest) *rounds.Round {
 	shown := 0
 	seen := map[string]bool{}
@@ -287,6 +309,7 @@ func (j *judge) round(in rounds.Input, left []content.InputRequest) *rounds.Roun
 				e.Extra = append(e.Extra, q)
 			}
 		}
+
 		if shown > 0 || len(j.state.Waiting) == 0 {
 			return e, j.keep()
 		}
@@ -302,8 +325,8 @@ func (j *judge) round(in rounds.Input, left []content.InputRequest) *rounds.Roun
 	}
 }
 
-// sort reports whether a request is shown now. Those that are not wait for their approval or in the
-// queue.
+// sort reports whether a request is shown now. Those that are not wait
+// for their approval or in the queue.
 func (j *judge) sort(q content.InputRequest, shown int) (bool, error) {
 	j.forget(q.InputRequestID())
 	if j.rounds < j.cfg.MaxRounds {
@@ -314,6 +337,7 @@ func (j *judge) sort(q content.InputRequest, shown int) (bool, error) {
 			return false, err
 		}
 	}
+
 	if j.cfg.OneAtATime && shown > 0 {
 		e := rounds.Find(j.state.Shown.Open, q.InputRequestID())
 		if e != nil && rounds.SameRequest(e.Request.InputRequest, q) {
@@ -323,11 +347,12 @@ func (j *judge) sort(q content.InputRequest, shown int) (bool, error) {
 		j.state.Queue = append(j.state.Queue, snap)
 		return false, err
 	}
+
 	return true, j.state.Shown.Record(q)
 }
 
-// forget makes place for a request that comes again, or that a person has answered. Its rule gets
-// the use back.
+// forget makes place for a request that comes again, or that a person
+// has answered. Its rule gets the use back.
 func (j *judge) forget(id string) {
 	j.state.Waiting = slices.DeleteFunc(j.state.Waiting, func(w rounds.Waiting) bool {
 		if w.Request.InputRequestID() != id {
@@ -340,11 +365,14 @@ func (j *judge) forget(id string) {
 		}
 		return true
 	})
-	j.state.Queue = slices.DeleteFunc(j.state.Queue, func(q *rounds.Request) bool { return q.InputRequestID() == id })
+	j.state.Queue = slices.DeleteFunc(
+		j.state.Queue,
+		func(q *rounds.Request) bool { return q.InputRequestID() == id },
+	)
 }
 
-// again begins another round with the approvals. The inner client sees what a caller with a history
-// of its own would send it.
+// again begins another round with the approvals. The inner client sees
+// what a caller with a history of its own would send it.
 func (j *judge) again(in rounds.Input, whole *agent.Response, e rounds.Ending) (rounds.Ending, error) {
 	approved, left := j.settle()
 	if len(approved) == 0 {
@@ -360,7 +388,11 @@ func (j *judge) again(in rounds.Input, whole *agent.Response, e rounds.Ending) (
 	if opt.ConversationID == "" {
 		messages = slices.Concat(withoutSettled(in.Messages), whole.Messages, messages)
 	}
-	e.Next = j.round(rounds.Input{Messages: messages, Options: opt, Streaming: in.Streaming}, left)
+	e.Next = j.round(rounds.Input{
+		Messages:  messages,
+		Options:   opt,
+		Streaming: in.Streaming,
+	}, left)
 	return e, j.keep()
 }
 
@@ -372,11 +404,13 @@ func (j *judge) ask(e rounds.Ending, left []content.InputRequest) (rounds.Ending
 		}
 		e.Extra = append(e.Extra, q)
 	}
+
 	return e, j.keep()
 }
 
-// withoutSettled leaves out what an earlier round has acted on: answers and the requests that they
-// answer. Those about calls of a service stay, because the service reads them again.
+// withoutSettled leaves out what an earlier round has acted on: answers
+// and the requests that they answer. Those about calls of a service
+// stay, because the service reads them again.
 func withoutSettled(messages []*content.Message) []*content.Message {
 	answered := map[string]bool{}
 	rounds.Each(messages, func(_ rounds.At, c content.Content) {
@@ -394,6 +428,7 @@ func withoutSettled(messages []*content.Message) []*content.Message {
 		default:
 			return c
 		}
+
 		if answered[id] && !ofService(c) {
 			return nil
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// payer is a Standing with a clock, a thread and an inner client that always asks to pay.
+// payer is a Standing with a clock, a thread and an inner client that
+// always asks to pay.
 type payer struct {
 	t   *testing.T
 	m   *model
@@ -24,7 +25,12 @@ type payer struct {
 }
 
 func newPayer(t *testing.T, cfg layer.StandingConfig, turns ...[]*content.Message) *payer {
-	d := &payer{t: t, m: says(turns...), now: time.Unix(1e9, 0), opt: &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay"), function("look")}}}
+	d := &payer{
+		t:   t,
+		m:   says(turns...),
+		now: time.Unix(1e9, 0),
+		opt: &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay"), function("look")}},
+	}
 	cfg.Now = func() time.Time { return d.now }
 	cfg.Log = quiet()
 	d.c = layer.NewStanding(d.m, cfg)
@@ -51,7 +57,8 @@ func pays(n, args string) []*content.Message {
 	return list(assistant(ask("q"+n, call("c"+n, "pay", args))))
 }
 
-// TestStandingMints answers one request and looks at the rule that comes of it.
+// TestStandingMints answers one request and looks at the rule that
+// comes of it.
 func TestStandingMints(t *testing.T) {
 	five := call("c1", "pay", `{"cents":5}`)
 	edited := always(yes("q1", five), content.AlwaysArguments)
@@ -64,18 +71,62 @@ func TestStandingMints(t *testing.T) {
 		rules  int
 	}{
 		{"these arguments", layer.StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), nil, 1},
-		{"any arguments, not allowed", layer.StandingConfig{}, always(yes("q1", five), content.AlwaysTool), nil, 0},
-		{"any arguments", layer.StandingConfig{AllowToolScope: true}, always(yes("q1", five), content.AlwaysTool), nil, 1},
+		{
+			"any arguments, not allowed",
+			layer.StandingConfig{},
+			always(yes("q1", five), content.AlwaysTool),
+			nil,
+			0,
+		},
+		{
+			"any arguments",
+			layer.StandingConfig{AllowToolScope: true},
+			always(yes("q1", five), content.AlwaysTool),
+			nil,
+			1,
+		},
 		{"once", layer.StandingConfig{AllowToolScope: true}, yes("q1", five), nil, 0},
 		{"rejected", layer.StandingConfig{}, always(no("q1", five), content.AlwaysArguments), nil, 0},
 		{"edited", layer.StandingConfig{}, edited, nil, 0},
-		{"tampered", layer.StandingConfig{}, always(yes("q1", call("c1", "pay", `{"cents":50}`)), content.AlwaysArguments), nil, 0},
+		{
+			"tampered",
+			layer.StandingConfig{},
+			always(yes("q1", call("c1", "pay", `{"cents":50}`)), content.AlwaysArguments),
+			nil,
+			0,
+		},
 		{"never asked", layer.StandingConfig{}, always(yes("q9", five), content.AlwaysArguments), nil, 0},
-		{"forbidden", layer.StandingConfig{Forbids: func(c content.ToolCall) bool { return c.ToolName() == "pay" }}, always(yes("q1", five), content.AlwaysArguments), nil, 0},
-		{"unknown tool", layer.StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{function("look")}, 0},
-		{"schema that is no JSON", layer.StandingConfig{}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{agent.NewFunction("pay", "", json.RawMessage(`{`), nil)}, 0},
-		{"tool of the loop", layer.StandingConfig{Tools: []agent.Tool{function("pay")}}, always(yes("q1", five), content.AlwaysArguments), []agent.Tool{function("look")}, 1},
-		{"not a call", layer.StandingConfig{}, &content.TextApprovalResponse{RequestID: "q1", Approved: true}, nil, 0},
+		{"forbidden", layer.StandingConfig{Forbids: func(c content.ToolCall) bool {
+			return c.ToolName() == "pay"
+		}}, always(yes("q1", five), content.AlwaysArguments), nil, 0},
+		{
+			"unknown tool",
+			layer.StandingConfig{},
+			always(yes("q1", five), content.AlwaysArguments),
+			[]agent.Tool{function("look")},
+			0,
+		},
+		{
+			"schema that is no JSON",
+			layer.StandingConfig{},
+			always(yes("q1", five), content.AlwaysArguments),
+			[]agent.Tool{agent.NewFunction("pay", "", json.RawMessage(`{`), nil)},
+			0,
+		},
+		{
+			"tool of the loop",
+			layer.StandingConfig{Tools: []agent.Tool{function("pay")}},
+			always(yes("q1", five), content.AlwaysArguments),
+			[]agent.Tool{function("look")},
+			1,
+		},
+		{
+			"not a call",
+			layer.StandingConfig{},
+			&content.TextApprovalResponse{RequestID: "q1", Approved: true},
+			nil,
+			0,
+		},
 	}
 	for _, row := range table {
 		d := newPayer(t, row.cfg, pays("1", `{"cents":5}`), done)
@@ -96,8 +147,10 @@ func TestStandingMints(t *testing.T) {
 				}
 			}
 		}
+
 		for _, r := range rules {
-			if r.Left != 100 || r.Expires.Sub(r.Created) != 8*time.Hour || r.Definition == "" || r.RequestID != "q1" {
+			if r.Left != 100 || r.Expires.Sub(r.Created) != 8*time.Hour || r.Definition == "" ||
+				r.RequestID != "q1" {
 				t.Errorf("%s: the rule is %+v", row.name, r)
 			}
 		}
@@ -116,14 +169,41 @@ func TestStandingRules(t *testing.T) {
 		shown  bool
 	}{
 		{"the same", layer.StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5}`, false},
-		{"the same in another form", layer.StandingConfig{}, content.AlwaysArguments, nil, `{ "cents" : 5.0 }`, false},
-		{"another number", layer.StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5.0000000000000001}`, true},
+		{
+			"the same in another form",
+			layer.StandingConfig{},
+			content.AlwaysArguments,
+			nil,
+			`{ "cents" : 5.0 }`,
+			false,
+		},
+		{
+			"another number",
+			layer.StandingConfig{},
+			content.AlwaysArguments,
+			nil,
+			`{"cents":5.0000000000000001}`,
+			true,
+		},
 		{"one more", layer.StandingConfig{}, content.AlwaysArguments, nil, `{"cents":5,"to":"x"}`, true},
 		{"unreadable", layer.StandingConfig{AllowToolScope: true}, content.AlwaysTool, nil, `[5]`, true},
-		{"any arguments", layer.StandingConfig{AllowToolScope: true}, content.AlwaysTool, nil, `{"cents":500}`, false},
-		{"just before its end", layer.StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *payer) { d.now = d.now.Add(time.Hour - 1) }, `{"cents":5}`, false},
-		{"expired", layer.StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *payer) { d.now = d.now.Add(time.Hour) }, `{"cents":5}`, true},
-		{"before its time", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) { d.now = d.now.Add(-time.Hour) }, `{"cents":5}`, true},
+		{
+			"any arguments",
+			layer.StandingConfig{AllowToolScope: true},
+			content.AlwaysTool,
+			nil,
+			`{"cents":500}`,
+			false,
+		},
+		{"just before its end", layer.StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *payer) {
+			d.now = d.now.Add(time.Hour - 1)
+		}, `{"cents":5}`, false},
+		{"expired", layer.StandingConfig{MaxAge: time.Hour}, content.AlwaysArguments, func(d *payer) {
+			d.now = d.now.Add(time.Hour)
+		}, `{"cents":5}`, true},
+		{"before its time", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
+			d.now = d.now.Add(-time.Hour)
+		}, `{"cents":5}`, true},
 		{"definition changed", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
 			d.opt.Tools = []agent.Tool{agent.NewFunction("pay", "does more", nil, nil)}
 		}, `{"cents":5}`, true},
@@ -131,11 +211,21 @@ func TestStandingRules(t *testing.T) {
 			d.opt.Tools = []agent.Tool{agent.NewFunction("pay", "does pay", json.RawMessage(`{}`), nil)}
 		}, `{"cents":5}`, true},
 		{"target changed", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
-			d.opt.Tools = []agent.Tool{agent.WithTarget(function("pay"), agent.Target{Kind: resolve.MCPTool, Server: "bank", Tool: "pay"})}
+			d.opt.Tools = []agent.Tool{agent.WithTarget(function("pay"), agent.Target{
+				Kind:   resolve.MCPTool,
+				Server: "bank",
+				Tool:   "pay",
+			})}
 		}, `{"cents":5}`, true},
-		{"a namesake came", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) { d.opt.Tools = append(d.opt.Tools, agent.NewFunction("pay", "another", nil, nil)) }, `{"cents":5}`, true},
-		{"tool gone", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) { d.opt.Tools = nil }, `{"cents":5}`, true},
-		{"marked since", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) { d.opt.Tools = []agent.Tool{marked} }, `{"cents":5}`, false},
+		{"a namesake came", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
+			d.opt.Tools = append(d.opt.Tools, agent.NewFunction("pay", "another", nil, nil))
+		}, `{"cents":5}`, true},
+		{"tool gone", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
+			d.opt.Tools = nil
+		}, `{"cents":5}`, true},
+		{"marked since", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
+			d.opt.Tools = []agent.Tool{marked}
+		}, `{"cents":5}`, false},
 		{"revoked", layer.StandingConfig{}, content.AlwaysArguments, func(d *payer) {
 			if err := layer.Revoke(d.opt.Thread, d.rules()[0].ID); err != nil {
 				d.t.Error(err)
@@ -144,7 +234,14 @@ func TestStandingRules(t *testing.T) {
 	}
 	for _, row := range table {
 		t.Run(row.name, func(t *testing.T) {
-			d := newPayer(t, row.cfg, pays("1", `{"cents":5}`), done, pays("2", row.args), list(assistant(text("paid"))))
+			d := newPayer(
+				t,
+				row.cfg,
+				pays("1", `{"cents":5}`),
+				done,
+				pays("2", row.args),
+				list(assistant(text("paid"))),
+			)
 			d.run(user(text("pay")))
 			d.run(user(always(yes("q1", call("c1", "pay", `{"cents":5}`)), row.scope)))
 			if row.change != nil {
@@ -155,14 +252,28 @@ func TestStandingRules(t *testing.T) {
 				t.Fatalf("shown is %t", shown)
 			}
 			if !row.shown {
-				wantTold(t, "inner", d.m.last(), `user: "again"; assistant: ask[q2 c2 pay(`+row.args+`)]; user: yes (Approved by standing rule-1)[q2 c2 pay(`+row.args+`)]`)
+				wantTold(
+					t,
+					"inner",
+					d.m.last(),
+					`user: "again"; assistant: ask[q2 c2 pay(`+row.args+
+						`)]; user: yes (Approved by standing rule-1)[q2 c2 pay(`+row.args+`)]`,
+				)
 			}
 		})
 	}
 }
 
 func TestStandingUsesEnd(t *testing.T) {
-	d := newPayer(t, layer.StandingConfig{MaxUses: 2}, pays("1", `{}`), done, pays("2", ""), pays("3", " { } "), pays("4", "{}"))
+	d := newPayer(
+		t,
+		layer.StandingConfig{MaxUses: 2},
+		pays("1", `{}`),
+		done,
+		pays("2", ""),
+		pays("3", " { } "),
+		pays("4", "{}"),
+	)
 	d.run(user(text("pay")))
 	d.run(user(always(yes("q1", call("c1", "pay", `{}`)), content.AlwaysArguments)))
 	wantTold(t, "third", d.run(user(text("thrice"))).Messages, "assistant: ask[q4 c4 pay({})]")
@@ -187,8 +298,18 @@ func TestStandingIgnoresUnboundedRules(t *testing.T) {
 	five := call("c1", "pay", `{"cents":5}`)
 	m := says(done, pays("2", `{"cents":5}`))
 	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay")}}
-	respond(t, compat.NewStanding(m, compat.StandingConfig{}), opt, user(always(yes("q1", five), content.AlwaysTool)))
-	r := respond(t, layer.NewStanding(m, layer.StandingConfig{AllowToolScope: true, Log: quiet()}), opt, user(text("on")))
+	respond(
+		t,
+		compat.NewStanding(m, compat.StandingConfig{}),
+		opt,
+		user(always(yes("q1", five), content.AlwaysTool)),
+	)
+	r := respond(
+		t,
+		layer.NewStanding(m, layer.StandingConfig{AllowToolScope: true, Log: quiet()}),
+		opt,
+		user(text("on")),
+	)
 	if len(r.UserInputRequests()) != 1 {
 		t.Error("an unbounded rule approved a call")
 	}
@@ -197,26 +318,54 @@ func TestStandingIgnoresUnboundedRules(t *testing.T) {
 func TestStandingPredicates(t *testing.T) {
 	var asked []layer.Asked
 	says := func(name string, ok bool) layer.Predicate {
-		return layer.Predicate{Name: name, Approve: func(_ context.Context, a layer.Asked) bool { asked = append(asked, a); return ok }}
+		return layer.Predicate{
+			Name: name,
+			Approve: func(_ context.Context, a layer.Asked) bool {
+				asked = append(asked, a)
+				return ok
+			},
+		}
 	}
-	cfg := layer.StandingConfig{Agent: "clerk", Predicates: []layer.Predicate{says("", true), {Name: "none"}, says("never", false), says("small sums", true)}}
+	cfg := layer.StandingConfig{
+		Agent: "clerk",
+		Predicates: []layer.Predicate{
+			says("", true),
+			{Name: "none"},
+			says("never", false),
+			says("small sums", true),
+		},
+	}
 	d := newPayer(t, cfg, list(assistant(text("Paying."), ask("q1", call("c1", "pay", "")))), done)
 	d.opt.Fresh = 1
 	r := d.run(user(text("pay")))
-	wantTold(t, "inner", d.m.last(), `user: "pay"; assistant: "Paying.", ask[q1 c1 pay()]; user: yes (Approved by small sums)[q1 c1 pay()]`)
+	wantTold(
+		t,
+		"inner",
+		d.m.last(),
+		`user: "pay"; assistant: "Paying.", ask[q1 c1 pay()]; user: yes (Approved by small sums)[q1 c1 pay()]`,
+	)
 	wantTold(t, "caller", r.Messages, `assistant: "Paying."; assistant: "done"`)
-	if a := asked[0]; a.Agent != "clerk" || a.Thread != d.opt.Thread || a.Call.Name != "pay" || tell(a.Messages) != `user: "pay"` || a.Options == nil {
+	if a := asked[0]; a.Agent != "clerk" || a.Thread != d.opt.Thread || a.Call.Name != "pay" ||
+		tell(a.Messages) != `user: "pay"` ||
+		a.Options == nil {
 		t.Errorf("the predicate was asked %+v", a)
 	}
 }
 
-// TestStandingWaits has one request approved by a rule while a person is asked about another; what
-// the rule did is looked at again.
+// TestStandingWaits has one request approved by a rule while a person
+// is asked about another; what the rule did is looked at again.
 func TestStandingWaits(t *testing.T) {
 	look := call("c3", "look", "")
 	for name, revoked := range map[string]bool{"kept": false, "revoked": true} {
 		t.Run(name, func(t *testing.T) {
-			d := newPayer(t, layer.StandingConfig{}, pays("1", ""), done, list(assistant(ask("q2", call("c2", "pay", "")), ask("q3", look))), done)
+			d := newPayer(
+				t,
+				layer.StandingConfig{},
+				pays("1", ""),
+				done,
+				list(assistant(ask("q2", call("c2", "pay", "")), ask("q3", look))),
+				done,
+			)
 			d.run(user(text("pay")))
 			d.run(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments)))
 			wantTold(t, "shown", d.run(user(text("both"))).Messages, "assistant: ask[q3 c3 look()]")
@@ -230,7 +379,12 @@ func TestStandingWaits(t *testing.T) {
 				wantTold(t, "inner", d.m.last(), "user: no[q3 c3 look()]")
 				wantTold(t, "asked", r.Messages, `assistant: "done", ask[q2 c2 pay()]`)
 			} else {
-				wantTold(t, "inner", d.m.last(), "user: yes (Approved by standing rule-1)[q2 c2 pay()]; user: no[q3 c3 look()]")
+				wantTold(
+					t,
+					"inner",
+					d.m.last(),
+					"user: yes (Approved by standing rule-1)[q2 c2 pay()]; user: no[q3 c3 look()]",
+				)
 			}
 		})
 	}
@@ -238,18 +392,30 @@ func TestStandingWaits(t *testing.T) {
 
 func TestStandingPredicateChangesItsMind(t *testing.T) {
 	n := 0
-	once := layer.Predicate{Name: "moody", Approve: func(context.Context, layer.Asked) bool { n++; return n == 1 }}
+	once := layer.Predicate{
+		Name: "moody",
+		Approve: func(context.Context, layer.Asked) bool {
+			n++
+			return n == 1
+		},
+	}
 	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{once}}, pays("1", ""))
 	wantTold(t, "shown", d.run(user(text("pay"))).Messages, "assistant: ask[q1 c1 pay()]")
 }
 
 func TestStandingConversation(t *testing.T) {
-	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}}}, pays("1", ""), done)
+	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{{
+		Name: "all",
+		Approve: func(context.Context, layer.Asked) bool {
+			return true
+		},
+	}}}, pays("1", ""), done)
 	d.m.turns[0].ConversationID = "conv"
 	d.m.turns[0].Usage, d.m.turns[1].Usage = &content.Usage{Total: 3}, &content.Usage{Total: 4}
 	r := d.run(user(text("pay")))
 	wantTold(t, "inner", d.m.last(), "user: yes (Approved by all)[q1 c1 pay()]")
-	if got := d.m.opts[1].ConversationID; got != "conv" || r.ConversationID != "conv" || r.Usage.Total != 7 || d.opt.ConversationID != "" {
+	if got := d.m.opts[1].ConversationID; got != "conv" || r.ConversationID != "conv" || r.Usage.Total != 7 ||
+		d.opt.ConversationID != "" {
 		t.Errorf("the conversation is %q, the usage %+v", got, r.Usage)
 	}
 }
@@ -271,13 +437,34 @@ func TestStandingRoundsEnd(t *testing.T) {
 }
 
 func TestStandingOneAtATime(t *testing.T) {
-	one, two, three := call("c1", "pay", `{"n":1}`), call("c2", "pay", `{"n":2}`), call("c3", "look", "")
-	d := newPayer(t, layer.StandingConfig{OneAtATime: true}, list(assistant(text("Three."), ask("q1", one), ask("q2", two), ask("q3", three), ask("q4", call("c4", "pay", `{"n":1}`)))), list(assistant(text("Three done."))), done)
+	one := call("c1", "pay", `{"n":1}`)
+	two := call("c2", "pay", `{"n":2}`)
+	three := call("c3", "look", "")
+	d := newPayer(
+		t,
+		layer.StandingConfig{OneAtATime: true},
+		list(
+			assistant(
+				text("Three."),
+				ask("q1", one),
+				ask("q2", two),
+				ask("q3", three),
+				ask("q4", call("c4", "pay", `{"n":1}`)),
+			),
+		),
+		list(assistant(text("Three done."))),
+		done,
+	)
 	wantTold(t, "first", d.run(user(text("go"))).Messages, `assistant: "Three.", ask[q1 c1 pay({"n":1})]`)
 	wantTold(t, "unanswered", d.run(user(text("why?"))).Messages, `assistant: ask[q1 c1 pay({"n":1})]`)
 	r := d.run(user(yes("q2", two)))
 	wantRefused(t, r.Refused, agent.UnknownRequest) // it was not shown
-	wantTold(t, "second", d.run(user(always(yes("q1", one), content.AlwaysArguments))).Messages, `assistant: ask[q2 c2 pay({"n":2})]`)
+	wantTold(
+		t,
+		"second",
+		d.run(user(always(yes("q1", one), content.AlwaysArguments))).Messages,
+		`assistant: ask[q2 c2 pay({"n":2})]`,
+	)
 	r = d.run(user(yes("q2", one)))
 	wantRefused(t, r.Refused, agent.OtherCall)
 	wantTold(t, "third", d.run(user(no("q2", two))).Messages, `assistant: ask[q3 c3 look()]`)
@@ -287,14 +474,29 @@ func TestStandingOneAtATime(t *testing.T) {
 		t.Fatal("the inner client was asked before all were answered")
 	}
 	d.run(user(yes("q3", three), text("go on")))
-	wantTold(t, "inner", d.m.seen[1], `user: yes[q1 c1 pay({"n":1})], no[q2 c2 pay({"n":2})], yes[q3 c3 look()]; user: "go on"`)
-	wantTold(t, "inner", d.m.last(), `user: "go on"; assistant: "Three done."; user: yes (Approved by standing rule-1)[q4 c4 pay({"n":1})]`)
+	wantTold(
+		t,
+		"inner",
+		d.m.seen[1],
+		`user: yes[q1 c1 pay({"n":1})], no[q2 c2 pay({"n":2})], yes[q3 c3 look()]; user: "go on"`,
+	)
+	wantTold(
+		t,
+		"inner",
+		d.m.last(),
+		`user: "go on"; assistant: "Three done."; user: yes (Approved by standing rule-1)[q4 c4 pay({"n":1})]`,
+	)
 }
 
 func TestStandingWithoutThread(t *testing.T) {
 	all := []layer.Predicate{{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}}
 	m := says(pays("1", ""))
-	r := respond(t, layer.NewStanding(m, layer.StandingConfig{Predicates: all, Log: quiet()}), nil, user(text("go"), yes("q1", call("c1", "pay", ""))))
+	r := respond(
+		t,
+		layer.NewStanding(m, layer.StandingConfig{Predicates: all, Log: quiet()}),
+		nil,
+		user(text("go"), yes("q1", call("c1", "pay", ""))),
+	)
 	wantRefused(t, r.Refused, agent.UnknownRequest)
 	if len(r.UserInputRequests()) != 1 {
 		t.Error("a call was approved though nothing can be kept")

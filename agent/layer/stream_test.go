@@ -12,7 +12,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-func run(c agent.ChatClient, messages []*content.Message, opt *agent.Options, streaming bool) (*agent.Response, error) {
+func run(
+	c agent.ChatClient,
+	messages []*content.Message,
+	opt *agent.Options,
+	streaming bool,
+) (*agent.Response, error) {
 	if streaming {
 		return agent.Collect(c.Stream(context.Background(), messages, opt))
 	}
@@ -24,7 +29,12 @@ func rejoin(r *agent.Response) []*content.Message { return agent.Join(updatesOf(
 
 // clients are all layers, by name.
 func clients(p profile, oneAtATime bool) map[string]func(agent.ChatClient) agent.ChatClient {
-	look := layer.Predicate{Name: "looking is free", Approve: func(_ context.Context, a layer.Asked) bool { return a.Call.Name == "peek" }}
+	look := layer.Predicate{
+		Name: "looking is free",
+		Approve: func(_ context.Context, a layer.Asked) bool {
+			return a.Call.Name == "peek"
+		},
+	}
 	standing := layer.StandingConfig{
 		Predicates:     []layer.Predicate{look},
 		OneAtATime:     oneAtATime,
@@ -44,9 +54,15 @@ func clients(p profile, oneAtATime bool) map[string]func(agent.ChatClient) agent
 	}
 }
 
-var someTools = []agent.Tool{function("peek"), agent.RequireApproval(function("pay")), function("look"), declared("ui")}
+var someTools = []agent.Tool{
+	function("peek"),
+	agent.RequireApproval(function("pay")),
+	function("look"),
+	declared("ui"),
+}
 
-// drawTurn draws what an inner client says: its calls and requests have ids of their own.
+// drawTurn draws what an inner client says: its calls and requests have
+// ids of their own.
 func drawTurn(t *rapid.T, n *int, ids bool) []*content.Message {
 	var out []*content.Message
 	for i := range rapid.IntRange(1, 2).Draw(t, "messages") {
@@ -59,13 +75,18 @@ func drawTurn(t *rapid.T, n *int, ids bool) []*content.Message {
 		}
 		out = append(out, m)
 	}
+
 	return out
 }
 
 func drawContent(t *rapid.T, n *int) content.Content {
 	*n++
 	id := fmt.Sprint(*n)
-	c := call("c"+id, rapid.SampledFrom([]string{"peek", "pay", "look", "ui", "what"}).Draw(t, "tool"), rapid.SampledFrom([]string{"", `{"a":1}`, `{"a":2}`}).Draw(t, "args"))
+	c := call(
+		"c"+id,
+		rapid.SampledFrom([]string{"peek", "pay", "look", "ui", "what"}).Draw(t, "tool"),
+		rapid.SampledFrom([]string{"", `{"a":1}`, `{"a":2}`}).Draw(t, "args"),
+	)
 	switch rapid.IntRange(0, 6).Draw(t, "kind") {
 	case 0:
 		return text("t" + id)
@@ -78,11 +99,12 @@ func drawContent(t *rapid.T, n *int) content.Content {
 	case 4:
 		return harmless("q"+id, c)
 	}
+
 	return ask("q"+id, c)
 }
 
-// TestStreamIsRespond runs the same script both ways: joined, a stream gives what Respond does, to
-// the caller and to the inner client.
+// TestStreamIsRespond runs the same script both ways: joined, a stream
+// gives what Respond does, to the caller and to the inner client.
 func TestStreamIsRespond(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
 		for _, one := range []bool{false, true} {
@@ -102,7 +124,10 @@ func checkStreamIsRespond(t *rapid.T, p profile, build func(agent.ChatClient) ag
 		turns = append(turns, drawTurn(t, &n, ids))
 	}
 	models := []*model{says(turns...), says(turns...)}
-	opts := []*agent.Options{{Thread: agent.NewThread("t"), Tools: someTools}, {Thread: agent.NewThread("t"), Tools: someTools}}
+	opts := []*agent.Options{
+		{Thread: agent.NewThread("t"), Tools: someTools},
+		{Thread: agent.NewThread("t"), Tools: someTools},
+	}
 	shown := list(user(text("go")))
 	for range rapid.IntRange(1, 4).Draw(t, "runs") {
 		before := tell(shown)
@@ -114,7 +139,8 @@ func checkStreamIsRespond(t *rapid.T, p profile, build func(agent.ChatClient) ag
 		if errA != nil {
 			return
 		}
-		alone := p == compatible && len(models[0].seen) > 1 // .NET forgets the first rounds when it does not stream
+		alone := p == compatible &&
+			len(models[0].seen) > 1 // .NET forgets the first rounds when it does not stream
 		if x, y := tell(rejoin(a)), tell(b.Messages); x != y && !alone {
 			t.Fatalf("Respond gives\n %s\nStream gives\n %s", x, y)
 		}
@@ -133,7 +159,9 @@ func checkStreamIsRespond(t *rapid.T, p profile, build func(agent.ChatClient) ag
 
 func sameSeen(t *rapid.T, models []*model) {
 	for i := range models[0].seen {
-		if x, y := tell(rejoin(&agent.Response{Messages: models[0].seen[i]})), tell(rejoin(&agent.Response{Messages: models[1].seen[i]})); x != y {
+		if x, y := tell(rejoin(&agent.Response{
+			Messages: models[0].seen[i],
+		})), tell(rejoin(&agent.Response{Messages: models[1].seen[i]})); x != y {
 			t.Fatalf("the inner client of Respond sees\n %s\nthat of Stream\n %s", x, y)
 		}
 	}
@@ -147,15 +175,21 @@ func drawAnswers(t *rapid.T, r *agent.Response) []*content.Message {
 		case *content.ToolApprovalRequest:
 			a := q.CreateApproval("")
 			a.Approved = rapid.Bool().Draw(t, "approved")
-			a.Always = rapid.SampledFrom([]content.AlwaysScope{content.AlwaysNot, content.AlwaysTool, content.AlwaysArguments}).Draw(t, "always")
+			a.Always = rapid.SampledFrom([]content.AlwaysScope{
+				content.AlwaysNot,
+				content.AlwaysTool,
+				content.AlwaysArguments,
+			}).Draw(t, "always")
 			m.Contents = append(m.Contents, a)
 		case *content.TextApprovalRequest:
 			m.Contents = append(m.Contents, q.CreateApproval(""))
 		}
+
 		if rapid.IntRange(0, 3).Draw(t, "stop") == 0 {
 			break
 		}
 	}
+
 	if len(m.Contents) == 0 || rapid.Bool().Draw(t, "and text") {
 		m.Contents = append(m.Contents, text("so"))
 	}
@@ -165,7 +199,11 @@ func drawAnswers(t *rapid.T, r *agent.Response) []*content.Message {
 // TestRequestsThatCantBeRecorded ends the run: nobody could answer them.
 func TestRequestsThatCantBeRecorded(t *testing.T) {
 	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
-	blank := []content.Content{ask("q0", call("c0", "pay", "")), ask(" ", call("c1", "look", "")), harmless("", call("c2", "look", ""))}
+	blank := []content.Content{
+		ask("q0", call("c0", "pay", "")),
+		ask(" ", call("c1", "look", "")),
+		harmless("", call("c2", "look", "")),
+	}
 	for _, p := range []profile{safe, compatible} {
 		for name, build := range clients(p, true) {
 			for _, streaming := range []bool{false, true} {
@@ -178,7 +216,11 @@ func TestRequestsThatCantBeRecorded(t *testing.T) {
 				}
 			}
 		}
-		c := p.standing(says(list(assistant(blank...))), layer.StandingConfig{Predicates: []layer.Predicate{all}, Log: quiet()})
+
+		c := p.standing(
+			says(list(assistant(blank...))),
+			layer.StandingConfig{Predicates: []layer.Predicate{all}, Log: quiet()},
+		)
 		if _, err := run(c, nil, &agent.Options{Thread: agent.NewThread("t")}, false); err == nil {
 			t.Errorf("profile %t: a request without id was approved", p)
 		}
@@ -190,7 +232,15 @@ func TestInnerErrorsPass(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
 		for name, build := range clients(p, false) {
 			for _, streaming := range []bool{false, true} {
-				if _, err := run(build(says()), list(user(text("go"))), &agent.Options{Thread: agent.NewThread("t")}, streaming); !errors.Is(err, errNoTurn) {
+				if _, err := run(
+					build(says()),
+					list(user(text("go"))),
+					&agent.Options{Thread: agent.NewThread("t")},
+					streaming,
+				); !errors.Is(
+					err,
+					errNoTurn,
+				) {
 					t.Errorf("%s: the error became %v", name, err)
 				}
 			}
@@ -198,16 +248,29 @@ func TestInnerErrorsPass(t *testing.T) {
 	}
 }
 
-// TestReaderLeaves stops reading at each update in turn. Nothing is sent after it, and what was
-// shown can be answered.
+// TestReaderLeaves stops reading at each update in turn. Nothing is
+// sent after it, and what was shown can be answered.
 func TestReaderLeaves(t *testing.T) {
-	turn := list(assistant(text("a"), ask("q1", call("c1", "pay", "")), text("b"), ask("q2", call("c2", "peek", "")), call("c3", "look", ""), call("c4", "ui", "")))
+	turn := list(
+		assistant(
+			text("a"),
+			ask("q1", call("c1", "pay", "")),
+			text("b"),
+			ask("q2", call("c2", "peek", "")),
+			call("c3", "look", ""),
+			call("c4", "ui", ""),
+		),
+	)
 	for _, p := range []profile{safe, compatible} {
 		for name, build := range clients(p, false) {
 			for stop := 1; stop < 8; stop++ {
 				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: someTools}
 				n, shown := 0, false
-				for u, err := range build(says(turn, done)).Stream(context.Background(), list(user(yes("q9", call("c9", "pay", "")))), opt) {
+				for u, err := range build(says(turn, done)).Stream(
+					context.Background(),
+					list(user(yes("q9", call("c9", "pay", "")))),
+					opt,
+				) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -219,7 +282,9 @@ func TestReaderLeaves(t *testing.T) {
 						break
 					}
 				}
-				if open, _ := layer.OpenRequests(opt.Thread); shown && len(open) == 0 && (name == "binding" || name == "all") {
+
+				if open, _ := layer.OpenRequests(opt.Thread); shown && len(open) == 0 &&
+					(name == "binding" || name == "all") {
 					t.Errorf("%s, profile %t: after %d updates nothing is on record", name, p, stop)
 				}
 			}

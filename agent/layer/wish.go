@@ -9,15 +9,15 @@ import (
 	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
-// answered takes note of what a person answered. What would have been approved automatically is
-// theirs now.
+// answered takes note of what a person answered. What would have been
+// approved automatically is theirs now.
 func (j *judge) answered(a settled) {
 	j.forget(a.request.InputRequestID())
 	j.wish(a)
 }
 
-// wish makes a rule to be of an accepted answer that asks for one. The answer carries the recorded
-// call.
+// wish makes a rule to be of an accepted answer that asks for one. The
+// answer carries the recorded call.
 func (j *judge) wish(a settled) {
 	answer := approval(a.answer)
 	if answer == nil || answer.Always == content.AlwaysNot || !answer.Approved || answer.Edited != nil {
@@ -30,9 +30,17 @@ func (j *judge) wish(a settled) {
 	wide := answer.Always == content.AlwaysTool
 	digest := j.definition(call.Name)
 	if digest == "" || wide && !j.cfg.AllowToolScope || rounds.Nested(a.request) {
-		j.warn.Log.WarnContext(j.ctx, "Standing: no rule was made", "tool", call.Name, "request", answer.RequestID)
+		j.warn.Log.WarnContext(
+			j.ctx,
+			"Standing: no rule was made",
+			"tool",
+			call.Name,
+			"request",
+			answer.RequestID,
+		)
 		return
 	}
+
 	now := j.cfg.Now()
 	j.state.Minted++
 	rule := Rule{
@@ -51,19 +59,22 @@ func (j *judge) wish(a settled) {
 	j.state.Wishes = append(j.state.Wishes, rule)
 }
 
-// told notes what the inner client Refused: such an answer makes no rule, and such a request is not
-// approved automatically again.
+// told notes what the inner client Refused: such an answer makes no
+// rule, and such a request is not approved automatically again.
 func (j *judge) told(refused []agent.Refusal) {
 	for _, no := range refused {
-		j.state.Wishes = slices.DeleteFunc(j.state.Wishes, func(r Rule) bool { return r.RequestID == no.RequestID })
+		j.state.Wishes = slices.DeleteFunc(
+			j.state.Wishes,
+			func(r Rule) bool { return r.RequestID == no.RequestID },
+		)
 		if j.sent[no.RequestID] && !j.manual(no.RequestID) {
 			j.state.Manual = rounds.Newest(append(j.state.Manual, no.RequestID))
 		}
 	}
 }
 
-// manual holds for requests that only a person can answer, since the inner client takes no
-// automatic approval for them.
+// manual holds for requests that only a person can answer, since the
+// inner client takes no automatic approval for them.
 func (j *judge) manual(id string) bool { return slices.Contains(j.state.Manual, id) }
 
 // grant makes rules of the wishes: the inner client has taken their answers.
@@ -72,8 +83,8 @@ func (j *judge) grant() {
 	j.state.Wishes = nil
 }
 
-// groundless takes out what waits for an approval that has lost its ground, because the inner
-// client refused something meanwhile.
+// groundless takes out what waits for an approval that has lost its
+// ground, because the inner client refused something meanwhile.
 func (j *judge) groundless() []content.InputRequest {
 	var out []content.InputRequest
 	j.state.Waiting = slices.DeleteFunc(j.state.Waiting, func(w rounds.Waiting) bool {

@@ -28,12 +28,18 @@ func TestUnreadableChat(t *testing.T) {
 		"role":              `{"choices":[{"message":{"role":"user","content":"x"},"finish_reason":"stop"}]}`,
 		"content":           `{"choices":[{"message":{"content":["x"]},"finish_reason":"stop"}]}`,
 		"old function call": `{"choices":[{"message":{"function_call":{}},"finish_reason":"stop"}]}`,
-		"custom call":       `{"choices":[{"message":{"tool_calls":[{"id":"a","type":"custom"}]},"finish_reason":"stop"}]}`,
-		"call without id":   `{"choices":[{"message":{"tool_calls":[{"function":{"name":"f"}}]},"finish_reason":"stop"}]}`,
-		"call without name": `{"choices":[{"message":{"tool_calls":[{"id":"a","function":{}}]},"finish_reason":"stop"}]}`,
-		"arguments":         `{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{}}}]},"finish_reason":"stop"}]}`,
-		"two ids":           `{"choices":[{"message":{"tool_calls":[{"index":0,"id":"a"},{"index":0,"id":"b"}]},"finish_reason":"stop"}]}`,
-		"usage":             `{"usage":{"total_tokens":"1"},"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}`,
+		"custom call": `{"choices":[{"message":{"tool_calls":[{"id":"a","type":"custom"}]},` +
+			`"finish_reason":"stop"}]}`,
+		"call without id": `{"choices":[{"message":{"tool_calls":[{"function":{"name":"f"}}]},` +
+			`"finish_reason":"stop"}]}`,
+		"call without name": `{"choices":[{"message":{"tool_calls":[{"id":"a","function":{}}]},` +
+			`"finish_reason":"stop"}]}`,
+		"arguments": `{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":{}}` +
+			`}]},"finish_reason":"stop"}]}`,
+		"two ids": `{"choices":[{"message":{"tool_calls":[{"index":0,"id":"a"},{"index":0,"id":"b"}]},` +
+			`"finish_reason":"stop"}]}`,
+		"usage": `{"usage":{"total_tokens":"1"},"choices":[{"message":{"content":"x"},` +
+			`"finish_reason":"stop"}]}`,
 	} {
 		unread(t, name, &chatAnswer{}, src)
 	}
@@ -47,13 +53,17 @@ func TestUnreadableResponses(t *testing.T) {
 		"output":            `{"status":"completed","output":7}`,
 		"item without type": `{"status":"completed","output":[{}]}`,
 		"call without id":   `{"status":"completed","output":[{"type":"function_call","name":"f","arguments":"{}"}]}`,
-		"arguments":         `{"status":"completed","output":[{"type":"function_call","call_id":"a","name":"f","arguments":{}}]}`,
-		"user's message":    `{"status":"completed","output":[{"type":"message","role":"user","content":[]}]}`,
-		"unknown part":      `{"status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"hologram"}]}]}`,
-		"request, no id":    `{"status":"completed","output":[{"type":"mcp_approval_request","name":"f","server_label":"s"}]}`,
+		"arguments": `{"status":"completed","output":[{"type":"function_call","call_id":"a","name":"f",` +
+			`"arguments":{}}]}`,
+		"user's message": `{"status":"completed","output":[{"type":"message","role":"user","content":[]}]}`,
+		"unknown part": `{"status":"completed","output":[{"type":"message","role":"assistant",` +
+			`"content":[{"type":"hologram"}]}]}`,
+		"request, no id": `{"status":"completed","output":[{"type":"mcp_approval_request","name":"f",` +
+			`"server_label":"s"}]}`,
 		"request, no label": `{"status":"completed","output":[{"type":"mcp_approval_request","id":"r","name":"f"}]}`,
-		"MCP error":         `{"status":"completed","output":[{"type":"mcp_call","id":"r","name":"f","server_label":"s","error":7}]}`,
-		"usage":             `{"status":"completed","output":[],"usage":[]}`,
+		"MCP error": `{"status":"completed","output":[{"type":"mcp_call","id":"r","name":"f",` +
+			`"server_label":"s","error":7}]}`,
+		"usage": `{"status":"completed","output":[],"usage":[]}`,
 	} {
 		unread(t, name, responses{}.answer(&agent.Options{}), src)
 	}
@@ -73,11 +83,18 @@ func unread(t *testing.T, name string, a answer, src string) {
 
 func TestUnreadableEvents(t *testing.T) {
 	for name, events := range map[string][]string{
-		"no JSON":            {`{`},
-		"text that changes":  {`{"type":"response.output_text.delta","item_id":"m","delta":"No"}`, `{"type":"response.output_item.done","item":{"type":"message","id":"m","role":"assistant","content":[{"type":"output_text","text":"Yes"}]}}`},
-		"item is no object":  {`{"type":"response.output_item.done","item":[]}`},
-		"no item":            {`{"type":"response.output_item.done"}`},
-		"items left out":     {`{"type":"response.completed","response":{"id":"r","status":"completed","output":[{"type":"function_call"}]}}`},
+		"no JSON": {`{`},
+		"text that changes": {
+			`{"type":"response.output_text.delta","item_id":"m","delta":"No"}`,
+			`{"type":"response.output_item.done","item":{"type":"message","id":"m","role":"assistant",` +
+				`"content":[{"type":"output_text","text":"Yes"}]}}`,
+		},
+		"item is no object": {`{"type":"response.output_item.done","item":[]}`},
+		"no item":           {`{"type":"response.output_item.done"}`},
+		"items left out": {
+			`{"type":"response.completed","response":{"id":"r","status":"completed",` +
+				`"output":[{"type":"function_call"}]}}`,
+		},
 		"completed, queued":  {`{"type":"response.completed","response":{"status":"queued","output":[]}}`},
 		"output is a string": {`{"type":"response.completed","response":{"status":"completed","output":"x"}}`},
 	} {
@@ -119,7 +136,8 @@ func TestWhyIncomplete(t *testing.T) {
 		"max_output_tokens": "length",
 		"steered":           "steered",
 	} {
-		src := `{"status":"incomplete","incomplete_details":{"reason":"` + why + `"},"output":[{"type":"function_call","call_id":"a","name":"f","arguments":""}]}`
+		src := `{"status":"incomplete","incomplete_details":{"reason":"` + why +
+			`"},"output":[{"type":"function_call","call_id":"a","name":"f","arguments":""}]}`
 		updates, err := responses{}.answer(&agent.Options{}).whole([]byte(src))
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +146,8 @@ func TestWhyIncomplete(t *testing.T) {
 	}
 }
 
-// Services that leave out the index, or repeat what they said, are understood.
+// Services that leave out the index, or repeat what they said, are
+// understood.
 func TestLooseChunks(t *testing.T) {
 	chunk := func(calls string) string {
 		return `{"id":"c","choices":[{"delta":{"tool_calls":[` + calls + `]}}]}`
@@ -148,15 +167,23 @@ func TestLooseChunks(t *testing.T) {
 		}
 		updates = append(updates, more...)
 	}
+
 	last, err := a.end() // closed without [DONE], but complete
 	if err != nil {
 		t.Fatal(err)
 	}
-	shows(t, agent.Join(append(updates, last...)), "c  stop", "assistant c", `  call a f "{}"`, `  call b g "[1]"`)
+	shows(
+		t,
+		agent.Join(append(updates, last...)),
+		"c  stop",
+		"assistant c",
+		`  call a f "{}"`,
+		`  call b g "[1]"`,
+	)
 }
 
-// However a service cuts the texts and arguments of an answer into pieces, the
-// answer is the same as at once.
+// However a service cuts the texts and arguments of an answer into
+// pieces, the answer is the same as at once.
 func TestPiecesMakeTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(0, 20, -1).Draw(t, "text")
@@ -172,7 +199,9 @@ func TestPiecesMakeTheWhole(t *testing.T) {
 			t.Fatalf("got\n%s\nwant\n%s", got, want)
 		}
 		for i, s := range args {
-			if c := agent.Join(whole).Messages[0].Contents; string(c[len(c)-len(args)+i].(*content.FunctionCall).Arguments) != s {
+			if c := agent.Join(whole).Messages[0].Contents; string(
+				c[len(c)-len(args)+i].(*content.FunctionCall).Arguments,
+			) != s {
 				t.Fatalf("arguments %q are not kept: %s", s, want)
 			}
 		}
@@ -211,8 +240,8 @@ func chatWhole(text string, args []string) []byte {
 	return chunk("message", text, "tool_calls", calls)
 }
 
-// chatPieces streams the first text as text and the others as arguments, a few
-// runes of any of them at a time.
+// chatPieces streams the first text as text and the others as
+// arguments, a few runes of any of them at a time.
 func chatPieces(t *rapid.T, all []string) []*agent.Update {
 	a := &chatAnswer{}
 	left := make([][]rune, len(all))
@@ -248,6 +277,7 @@ func chatPieces(t *rapid.T, all []string) []*agent.Update {
 		raw, _ := jsonmsg.Object(func(w *jsonmsg.Writer) { chatCallJSON(w, i-1, piece) })
 		send(chunk("delta", "", "", [][]byte{raw}))
 	}
+
 	send(chunk("delta", "", "tool_calls", nil))
 	send([]byte("[DONE]"))
 	return out

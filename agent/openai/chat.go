@@ -37,6 +37,7 @@ func (c chat) request(messages []*content.Message, opt *agent.Options, stream bo
 				w.Name("json_schema").Object(func(w *jsonmsg.Writer) { format(w, opt.Schema, c.cfg.Strict) })
 			})
 		}
+
 		if stream {
 			w.Name("stream_options").Object(func(w *jsonmsg.Writer) { w.Name("include_usage").Bool(true) })
 		}
@@ -63,11 +64,12 @@ func (c chat) tools(tools []agent.Tool) ([][]byte, error) {
 		}
 		out = append(out, raw)
 	}
+
 	return out, nil
 }
 
-// chatWriter writes messages. Contents gather until a result, which has a message
-// of its own, or the end of their message.
+// chatWriter writes messages. Contents gather until a result, which has
+// a message of its own, or the end of their message.
 type chatWriter struct {
 	parts
 	history *history
@@ -114,12 +116,14 @@ func (w *chatWriter) content(where string, role content.Role, c content.Content)
 		w.text(c.Text)
 		return nil
 	}
+
 	switch role {
 	case content.User:
 		return w.user(where, c)
 	case content.Assistant:
 		return w.assistant(where, c)
 	}
+
 	return misplaced(where, c, role)
 }
 
@@ -140,6 +144,7 @@ func (w *chatWriter) user(where string, c content.Content) error {
 	case *content.Data:
 		return w.data(where, c)
 	}
+
 	return misplaced(where, c, content.User)
 }
 
@@ -166,6 +171,7 @@ func (w *chatWriter) data(where string, c *content.Data) error {
 			})
 		})
 	}
+
 	return nil
 }
 
@@ -199,6 +205,7 @@ func (w *chatWriter) assistant(where string, c content.Content) error {
 	case *content.FunctionCall:
 		return w.call(where, c)
 	}
+
 	return misplaced(where, c, content.Assistant)
 }
 
@@ -234,7 +241,8 @@ func (w *chatWriter) result(where string, role content.Role, c *content.Function
 	return err
 }
 
-// flush writes what has gathered as one message. What has nothing to say is not sent.
+// flush writes what has gathered as one message. What has nothing to
+// say is not sent.
 func (w *chatWriter) flush(role content.Role) {
 	if len(w.made) == 0 && len(w.calls) == 0 && w.refusal == "" {
 		return
@@ -249,6 +257,7 @@ func (w *chatWriter) flush(role content.Role) {
 		case len(w.made) > 0:
 			m.Name("content").Elements(w.made)
 		}
+
 		m.Optional("refusal", w.refusal)
 		if len(w.calls) > 0 {
 			m.Name("tool_calls").Elements(w.calls)

@@ -11,8 +11,8 @@ import (
 
 func (chat) answer(*agent.Options) answer { return &chatAnswer{} }
 
-// chatAnswer gathers what one answer says. Texts are handed on as they come; calls
-// only at the end, when it is known that they are whole.
+// chatAnswer gathers what one answer says. Texts are handed on as they
+// come; calls only at the end, when it is known that they are whole.
 type chatAnswer struct {
 	id, model string
 	refusal   string
@@ -73,12 +73,17 @@ func (a *chatAnswer) piece(src []byte, member string) ([]*agent.Update, error) {
 			out = append(out, a.update(&content.Text{Text: text}))
 		}
 	}
+
 	return out, badMessage(o.Err())
 }
 
 // reported is a failure that is told inside an answer.
 func reported(e object) *StatusError {
-	out := &StatusError{Type: e.Text("type"), Param: e.Text("param"), Message: e.Text("message")}
+	out := &StatusError{
+		Type:    e.Text("type"),
+		Param:   e.Text("param"),
+		Message: e.Text("message"),
+	}
 	code := e.Raw("code") // it may be a number; whatever it is, this is a failure
 	text, ok := jsonmsg.ReadString(code)
 	if !ok {
@@ -96,8 +101,11 @@ func keep(to *string, v string) {
 
 func (a *chatAnswer) count(u object, there bool) {
 	if there {
-		a.usage = &content.Usage{Input: number(u, "prompt_tokens"), Output: number(u, "completion_tokens"),
-			Total: number(u, "total_tokens")}
+		a.usage = &content.Usage{
+			Input:  number(u, "prompt_tokens"),
+			Output: number(u, "completion_tokens"),
+			Total:  number(u, "total_tokens"),
+		}
 	}
 }
 
@@ -117,10 +125,12 @@ func (a *chatAnswer) delta(d object, whole bool) string {
 		}
 		a.grow(c, a.place(c, i, whole))
 	}
+
 	return d.Text("content")
 }
 
-// place tells which call a piece belongs to: the index does, else its order or a new id.
+// place tells which call a piece belongs to: the index does, else its
+// order or a new id.
 func (a *chatAnswer) place(c object, i int, whole bool) int64 {
 	id := c.Text("id")
 	switch {
@@ -131,6 +141,7 @@ func (a *chatAnswer) place(c object, i int, whole bool) int64 {
 	case a.last == nil || id != "" && id != a.last.id:
 		return int64(len(a.calls))
 	}
+
 	return a.last.index
 }
 
@@ -190,6 +201,7 @@ func (a *chatAnswer) end() ([]*agent.Update, error) {
 			InformationalOnly: isShort(a.finish),
 		})
 	}
+
 	if a.usage != nil {
 		u.Contents = append(u.Contents, a.usage)
 	}

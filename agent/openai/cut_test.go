@@ -48,8 +48,9 @@ func TestCancelled(t *testing.T) {
 		}
 		last = err
 	}
-	// What had arrived before may still be complete; what is not is the context's
-	// doing and nobody else's.
+
+	// What had arrived before may still be complete; what is not is the
+	// context's doing and nobody else's.
 	if last != nil && (!errors.Is(last, context.Canceled) || errors.Is(last, ErrCut)) {
 		t.Errorf("got %v", last)
 	}

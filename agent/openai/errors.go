@@ -15,19 +15,20 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 )
 
-// ErrCut says that the connection ended in the middle of an answer. It always comes
-// with io.ErrUnexpectedEOF or the connection's error.
+// ErrCut says that the connection ended in the middle of an answer. It
+// always comes with io.ErrUnexpectedEOF or the connection's error.
 var ErrCut = errors.New("openai: the answer was cut in the middle")
 
 // StatusError is a failure that the service reports.
 type StatusError struct {
-	// Status is the HTTP status; 0 when the failure was told inside an answer that
-	// had begun well.
+	// Status is the HTTP status; 0 when the failure was told inside an
+	// answer that had begun well.
 	Status int
 	Code   string // the service's, such as rate_limit_exceeded
 	Type   string
 	Param  string
-	// Message is the service's sentence. It may repeat secrets, so Error leaves it out.
+	// Message is the service's sentence. It may repeat secrets, so
+	// Error leaves it out.
 	Message    string
 	RetryAfter time.Duration // how long the service wants us to wait; 0 when it didn't say
 	RequestID  string
@@ -46,13 +47,15 @@ func (e *StatusError) Error() string {
 	case e.Type != "":
 		out += ": " + e.Type
 	}
+
 	return out
 }
 
 // Unwrap returns the SDK's error.
 func (e *StatusError) Unwrap() error { return e.Err }
 
-// statusError makes a StatusError of an answer that says no, and passes other errors on.
+// statusError makes a StatusError of an answer that says no, and passes
+// other errors on.
 func statusError(res *http.Response, err error) error {
 	if res == nil || res.StatusCode < 400 {
 		return fmt.Errorf("openai: %w", err)
@@ -70,13 +73,15 @@ func statusError(res *http.Response, err error) error {
 		out.Param = known.Param
 		out.Message = known.Message
 	}
+
 	return out
 }
 
 // longestWait bounds what a header can make a caller wait.
 const longestWait = 24 * time.Hour
 
-// cut is the error of an answer that ended too early: the context's, when that is why.
+// cut is the error of an answer that ended too early: the context's,
+// when that is why.
 func cut(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("openai: %w", ctx.Err())
@@ -84,10 +89,12 @@ func cut(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrCut, err)
 }
 
-// unfinished is the error of a stream that ended without having said that it is complete.
+// unfinished is the error of a stream that ended without having said
+// that it is complete.
 func unfinished() error { return fmt.Errorf("%w: %w", ErrCut, io.ErrUnexpectedEOF) }
 
-// unreadable says of an error of reading what was read; others tell for themselves.
+// unreadable says of an error of reading what was read; others tell for
+// themselves.
 func unreadable(err error) error {
 	var unread *content.BadError
 	if errors.As(err, &unread) {
@@ -97,5 +104,9 @@ func unreadable(err error) error {
 }
 
 func bad(code content.Code, where, format string, args ...any) *content.BadError {
-	return &content.BadError{Code: code, Where: where, Detail: fmt.Sprintf(format, args...)}
+	return &content.BadError{
+		Code:   code,
+		Where:  where,
+		Detail: fmt.Sprintf(format, args...),
+	}
 }

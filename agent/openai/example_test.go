@@ -11,9 +11,9 @@ import (
 	"github.com/assent-dev/assent/internal/replay"
 )
 
-// An MCP server that the service calls by itself asks before it does. The next
-// request carries the answer, and goes on with the conversation that the service
-// keeps.
+// An MCP server that the service calls by itself asks before it does.
+// The next request carries the answer, and goes on with the
+// conversation that the service keeps.
 func ExampleNewResponses() {
 	recorded, err := replay.Load("testdata/mcp_stored.json")
 	if err != nil {
@@ -24,10 +24,19 @@ func ExampleNewResponses() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	model := openai.NewResponses(openai.NewClient(service.URL()+"/v1", "key"), openai.Config{Model: "gpt-5", Store: true})
+	model := openai.NewResponses(
+		openai.NewClient(service.URL()+"/v1", "key"),
+		openai.Config{Model: "gpt-5", Store: true},
+	)
 
 	dice := &agent.HostedMCP{Name: "dice", URL: "https://dice.example/mcp"}
-	asked, err := agent.Collect(model.Stream(ctx, []*content.Message{content.UserText("Roll")}, &agent.Options{Tools: []agent.Tool{dice}}))
+	asked, err := agent.Collect(
+		model.Stream(
+			ctx,
+			[]*content.Message{content.UserText("Roll")},
+			&agent.Options{Tools: []agent.Tool{dice}},
+		),
+	)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -35,7 +44,11 @@ func ExampleNewResponses() {
 	fmt.Printf("may %s run with %s?\n", request.Call.ToolName(), request.Call.Args())
 
 	answer := content.NewMessage(content.User, request.CreateApproval(""))
-	rolled, err := model.Respond(ctx, []*content.Message{answer}, &agent.Options{ConversationID: asked.ConversationID})
+	rolled, err := model.Respond(
+		ctx,
+		[]*content.Message{answer},
+		&agent.Options{ConversationID: asked.ConversationID},
+	)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/internal/replay"
 )
 
-// seeds adds every recorded answer: whole ones as they are, streams as lines of events.
+// seeds adds every recorded answer: whole ones as they are, streams as
+// lines of events.
 func seeds(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
@@ -41,6 +42,7 @@ func datas(r replay.Response) [][]byte {
 			out = append(out, bytes.ReplaceAll(o.Raw("data"), []byte("\n"), nil))
 		}
 	}
+
 	return out
 }
 
@@ -58,15 +60,21 @@ func FuzzResponses(f *testing.F) {
 	seeds(f)
 	api := responses{}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		checkAnswer(t, api.answer(&agent.Options{}), api.answer(&agent.Options{}), src, func(ms []*content.Message) error {
-			_, err := inputItems(ms, false, false)
-			return err
-		})
+		checkAnswer(
+			t,
+			api.answer(&agent.Options{}),
+			api.answer(&agent.Options{}),
+			src,
+			func(ms []*content.Message) error {
+				_, err := inputItems(ms, false, false)
+				return err
+			},
+		)
 	})
 }
 
-// checkAnswer reads a text whole and as a stream. Whatever can be read can be sent
-// back, and an unfinished answer holds no calls.
+// checkAnswer reads a text whole and as a stream. Whatever can be read
+// can be sent back, and an unfinished answer holds no calls.
 func checkAnswer(t *testing.T, whole, streamed answer, src []byte, send func([]*content.Message) error) {
 	if updates, err := whole.whole(src); err == nil {
 		if err := send(agent.Join(updates).Messages); err != nil {
@@ -81,10 +89,12 @@ func checkAnswer(t *testing.T, whole, streamed answer, src []byte, send func([]*
 			break
 		}
 	}
+
 	r := agent.Join(all)
 	for _, m := range r.Messages {
 		for _, c := range m.Contents {
-			if call, ok := c.(*content.FunctionCall); ok && (r.FinishReason == "" || isShort(r.FinishReason) && !call.InformationalOnly) {
+			if call, ok := c.(*content.FunctionCall); ok &&
+				(r.FinishReason == "" || isShort(r.FinishReason) && !call.InformationalOnly) {
 				t.Errorf("a call of an unfinished answer could run: %s", src)
 			}
 		}

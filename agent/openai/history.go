@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// refusalCode marks an Error content that is a model's refusal, as the .NET library does.
+// refusalCode marks an Error content that is a model's refusal, as the
+// .NET library does.
 const refusalCode = "Refusal"
 
 // history holds results to their calls, and answers to their requests, while
@@ -42,6 +43,7 @@ func newHistory(messages []*content.Message, kept bool) *history {
 			h.look([2]int{i, j}, c, waiting)
 		}
 	}
+
 	return h
 }
 
@@ -62,9 +64,9 @@ func (h *history) look(at [2]int, c content.Content, waiting map[string]int) {
 	}
 }
 
-// skips reports whether a content is not sent. Loops mark calls that they have run:
-// those go on with their results. An inert call without one was never anybody's to
-// run.
+// skips reports whether a content is not sent. Loops mark calls that
+// they have run: those go on with their results. An inert call without
+// one was never anybody's to run.
 func (h *history) skips(i, j int, c content.Content) bool {
 	if call, ok := c.(*content.FunctionCall); ok {
 		return call.InformationalOnly && !h.handled[[2]int{i, j}]
@@ -72,8 +74,8 @@ func (h *history) skips(i, j int, c content.Content) bool {
 	return silent(c)
 }
 
-// result reports whether a result is sent. Those of inert calls that weren't sent are
-// not; one whose call isn't open is refused.
+// result reports whether a result is sent. Those of inert calls that
+// weren't sent are not; one whose call isn't open is refused.
 func (h *history) result(where string, c *content.FunctionResult) (bool, error) {
 	switch {
 	case c.CallID == "":
@@ -86,6 +88,7 @@ func (h *history) result(where string, c *content.FunctionResult) (bool, error) 
 	case h.kept:
 		return true, nil
 	}
+
 	return false, bad(content.BadShape, where, "expected a call %q before its only result", c.CallID)
 }
 
@@ -99,6 +102,7 @@ func (h *history) answer(where string, c *content.ToolApprovalResponse) error {
 	case h.answered[c.RequestID] || !h.asked[c.RequestID] && !h.kept:
 		return bad(content.BadShape, where, "expected the request %q before its only answer", c.RequestID)
 	}
+
 	h.answered[c.RequestID] = true
 	return nil
 }
@@ -118,6 +122,7 @@ func silent(c content.Content) bool {
 		*content.StructuredInputRequest, *content.StructuredInputResponse:
 		return true
 	}
+
 	return false
 }
 
@@ -143,8 +148,8 @@ func resultText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// argumentsText is the text of arguments on the wire, which wants an object even
-// where a model wrote nothing.
+// argumentsText is the text of arguments on the wire, which wants an
+// object even where a model wrote nothing.
 func argumentsText(args []byte) string {
 	if len(args) == 0 {
 		return "{}"
@@ -160,7 +165,8 @@ func arguments(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// mediaType is the type of inline data, from its URI when it says nothing itself.
+// mediaType is the type of inline data, from its URI when it says
+// nothing itself.
 func mediaType(c *content.Data) string {
 	if c.MediaType != "" {
 		return c.MediaType

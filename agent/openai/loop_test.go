@@ -19,11 +19,14 @@ func payer(runs *[]string) agent.Function {
 		}))
 }
 
-// The whole way: the model calls a marked function, the run ends with a request,
-// the answer comes, the function runs once on exactly what the model wrote, and the
-// model gets a history that the service accepts.
+// The whole way: the model calls a marked function, the run ends with a
+// request, the answer comes, the function runs once on exactly what the
+// model wrote, and the model gets a history that the service accepts.
 func TestLoopCompatible(t *testing.T) {
-	for name, run := range map[string]func(*testing.T, agent.ChatClient, *agent.Options, ...*content.Message) *agent.Response{"whole": ask, "stream": stream} {
+	for name, run := range map[string]func(*testing.T, agent.ChatClient, *agent.Options, ...*content.Message) *agent.Response{
+		"whole":  ask,
+		"stream": stream,
+	} {
 		t.Run(name, func(t *testing.T) {
 			file := map[string]string{"whole": "loop.json", "stream": "loop_stream.json"}[name]
 			var runs []string
@@ -45,15 +48,17 @@ func TestLoopCompatible(t *testing.T) {
 	}
 }
 
-// The default profile keeps what waits in the thread, and nothing of the history
-// needs to come back. Another loop, as in another process, goes on with it.
+// The default profile keeps what waits in the thread, and nothing of
+// the history needs to come back. Another loop, as in another process,
+// goes on with it.
 func TestLoopDefault(t *testing.T) {
 	var runs []string
 	model := responsesOn(t, "loop.json", Config{Model: "gpt-5"})
 	thread := agent.NewThread("t")
 	run := func(m *content.Message) *agent.Response {
 		loop := agent.NewFunctionInvoking(model, agent.LoopConfig{})
-		r, err := agent.NewChatAgent(loop, agent.ChatAgentConfig{Tools: []agent.Tool{payer(&runs)}}).Run(t.Context(), thread, m)
+		r, err := agent.NewChatAgent(loop, agent.ChatAgentConfig{Tools: []agent.Tool{payer(&runs)}}).
+			Run(t.Context(), thread, m)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
-// request sends back what the service asked, so that an answer has something to
-// refer to. A service that keeps the history has it.
+// request sends back what the service asked, so that an answer has
+// something to refer to. A service that keeps the history has it.
 func (w *itemWriter) request(where string, c *content.ToolApprovalRequest) error {
 	call, ok := c.Call.(*content.MCPCall) // silent has left only those
 	if !ok || c.RequestID == "" || call.Name == "" {
@@ -27,8 +27,9 @@ func (w *itemWriter) request(where string, c *content.ToolApprovalRequest) error
 	return nil
 }
 
-// answer sends what a person said about a call of an MCP server. Neither the reason
-// nor the copy of the call travels: the service runs what it asked about.
+// answer sends what a person said about a call of an MCP server.
+// Neither the reason nor the copy of the call travels: the service runs
+// what it asked about.
 func (w *itemWriter) answer(where string, c *content.ToolApprovalResponse) error {
 	if _, ok := c.Call.(*content.MCPCall); !ok && (c.Call != nil || !w.history.asked[c.RequestID]) {
 		return bad(content.BadKind, where, "an answer about something that this service didn't ask")
@@ -77,6 +78,7 @@ func outcome(p *jsonmsg.Writer, where string, r *content.MCPResult) {
 			return
 		}
 	}
+
 	p.Member("output", output)
 }
 
@@ -89,8 +91,8 @@ func failure(p *jsonmsg.Writer, c *content.Error) {
 	p.Member("error", c.Message)
 }
 
-// mcpContents reads a call that the service made: with its result, unless there is
-// none yet.
+// mcpContents reads a call that the service made: with its result,
+// unless there is none yet.
 func mcpContents(o object) []content.Content {
 	call := mcpCallOf(o)
 	call.CallID = o.NonEmpty("id")
@@ -105,6 +107,7 @@ func mcpContents(o object) []content.Content {
 	default:
 		return out
 	}
+
 	return append(out, result)
 }
 
@@ -122,8 +125,11 @@ func failureOf(o object) *content.Error {
 }
 
 func mcpCallOf(o object) *content.MCPCall {
-	return &content.MCPCall{Name: o.NonEmpty("name"), ServerName: o.NonEmpty("server_label"),
-		Arguments: arguments(o.Text("arguments"))}
+	return &content.MCPCall{
+		Name:       o.NonEmpty("name"),
+		ServerName: o.NonEmpty("server_label"),
+		Arguments:  arguments(o.Text("arguments")),
+	}
 }
 
 // requestOf reads an approval that the service asks for.
@@ -133,8 +139,8 @@ func requestOf(o object) *content.ToolApprovalRequest {
 	return &content.ToolApprovalRequest{RequestID: call.CallID, Call: call}
 }
 
-// Keys of additional properties. Nothing rests on them: without them items go back
-// a little poorer.
+// Keys of additional properties. Nothing rests on them: without them
+// items go back a little poorer.
 const (
 	itemKey     = "itemId"
 	phaseKey    = "phase"
@@ -149,7 +155,8 @@ func properties(key, v string) json.RawMessage {
 	return out
 }
 
-// property reads one text among the additional properties; "" when there is none.
+// property reads one text among the additional properties; "" when
+// there is none.
 func property(c content.Content, key string) string {
 	raw := content.CommonOf(c).Properties
 	if raw == nil {

@@ -1,25 +1,27 @@
-// Package openai speaks to models over the Chat Completions and Responses APIs,
-// with the official SDK as its transport.
+// Package openai speaks to models over the Chat Completions and
+// Responses APIs, with the official SDK as its transport.
 //
-// What a model writes as arguments is kept as text, letter by letter, and goes back
-// so. Calls of an answer that was cut short (by length or by a filter) are marked
-// InformationalOnly: half a call is never run. A stream gives its calls when it is
-// complete, not before.
+// What a model writes as arguments is kept as text, letter by letter,
+// and goes back so. Calls of an answer that was cut short (by length or
+// by a filter) are marked InformationalOnly: half a call is never run.
+// A stream gives its calls when it is complete, not before.
 //
-// Histories are not mended. A result without a call before it, and an answer about
-// an MCP call without its request, are refused before anything is sent, unless the
-// service keeps the history (Options.ConversationID) and may know them. Requests
-// and answers about functions, inert calls without results, usage and errors other
-// than refusals are never sent. What can't be sent at all is refused; such errors
-// are *content.BadError. Texts that two readers could read differently are refused
-// in both directions.
+// Histories are not mended. A result without a call before it, and an
+// answer about an MCP call without its request, are refused before
+// anything is sent, unless the service keeps the history
+// (Options.ConversationID) and may know them. Requests and answers
+// about functions, inert calls without results, usage and errors other
+// than refusals are never sent. What can't be sent at all is refused;
+// such errors are *content.BadError. Texts that two readers could read
+// differently are refused in both directions.
 //
-// The SDK's own NewClient reads OPENAI_API_KEY, OPENAI_ADMIN_KEY, OPENAI_ORG_ID,
-// OPENAI_PROJECT_ID, OPENAI_WEBHOOK_SECRET, OPENAI_BASE_URL and
-// OPENAI_CUSTOM_HEADERS. NewClient of this package reads nothing of the
-// environment; nor does anything else here. The SDK tries again twice after
-// connection errors and statuses 408, 409, 429 and 5xx (Config.Request changes
-// that), never in the middle of a stream.
+// The SDK's own NewClient reads OPENAI_API_KEY, OPENAI_ADMIN_KEY,
+// OPENAI_ORG_ID, OPENAI_PROJECT_ID, OPENAI_WEBHOOK_SECRET,
+// OPENAI_BASE_URL and OPENAI_CUSTOM_HEADERS. NewClient of this package
+// reads nothing of the environment; nor does anything else here. The
+// SDK tries again twice after connection errors and statuses 408, 409,
+// 429 and 5xx (Config.Request changes that), never in the middle of a
+// stream.
 package openai
 
 import (
@@ -39,36 +41,38 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
-// ExtraKey is the key of Options.Extra under which a request may have members of
-// its own: a json.RawMessage of an object.
+// ExtraKey is the key of Options.Extra under which a request may have
+// members of its own: a json.RawMessage of an object.
 const ExtraKey = "openai"
 
 // Config are the choices for an adapter. The zero value needs a model in the
 // options of every request.
 type Config struct {
 	Model string // for requests whose options name none
-	// Store lets the service keep responses (Responses only). Then each response
-	// names its conversation, and a request that names it sends only what is new.
-	// Without it nothing is kept, and conversation ids are refused.
+	// Store lets the service keep responses (Responses only). Then each
+	// response names its conversation, and a request that names it
+	// sends only what is new. Without it nothing is kept, and
+	// conversation ids are refused.
 	Store bool
-	// Strict holds arguments and structured answers to their schemas; the service
-	// accepts fewer schemas then.
+	// Strict holds arguments and structured answers to their schemas;
+	// the service accepts fewer schemas then.
 	Strict bool
 	// Include asks for more in the answer (Responses only), such as
-	// "reasoning.encrypted_content" where the service doesn't give that by itself.
-	// Models that don't reason may refuse it.
+	// "reasoning.encrypted_content" where the service doesn't give that
+	// by itself. Models that don't reason may refuse it.
 	Include []string
-	// Extra are members of every request, such as {"reasoning":{"effort":"low"}}.
-	// One that the adapter writes itself is an error.
+	// Extra are members of every request, such as
+	// {"reasoning":{"effort":"low"}}. One that the adapter writes
+	// itself is an error.
 	Extra json.RawMessage
 	// Request changes how requests are made: retries, timeouts, headers.
 	Request []option.RequestOption
 }
 
-// NewClient returns the SDK's client for one address and key, whatever the
-// environment says. An empty address is the public service; others include the
-// version, such as http://localhost:8000/v1. The client is for NewChat and
-// NewResponses: its services are not set up.
+// NewClient returns the SDK's client for one address and key, whatever
+// the environment says. An empty address is the public service; others
+// include the version, such as http://localhost:8000/v1. The client is
+// for NewChat and NewResponses: its services are not set up.
 func NewClient(baseURL, key string, more ...option.RequestOption) sdk.Client {
 	opts := []option.RequestOption{option.WithEnvironmentProduction()}
 	if baseURL != "" {
@@ -80,8 +84,8 @@ func NewClient(baseURL, key string, more ...option.RequestOption) sdk.Client {
 	return sdk.Client{Options: append(opts, more...)}
 }
 
-// NewChat returns a model behind the Chat Completions API. It keeps no history at
-// the service, and has no hosted tools.
+// NewChat returns a model behind the Chat Completions API. It keeps no
+// history at the service, and has no hosted tools.
 func NewChat(client sdk.Client, cfg Config) agent.ChatClient {
 	return &model{client, cfg, chat{cfg}}
 }
@@ -111,16 +115,21 @@ type api interface {
 type answer interface {
 	// whole reads an answer that came at once.
 	whole(src []byte) ([]*agent.Update, error)
-	// event reads one event of a stream; over says that nothing more is to come.
+	// event reads one event of a stream; over says that nothing more is
+	// to come.
 	event(src []byte) (updates []*agent.Update, over bool, err error)
 	// end is called when the stream ends without saying so.
 	end() ([]*agent.Update, error)
 }
 
-// Respond answers the messages. Errors are *content.BadError (nothing was sent, or
-// the answer is unreadable), *StatusError, ErrCut, or those of the context and the
-// connection.
-func (m *model) Respond(ctx context.Context, messages []*content.Message, opt *agent.Options) (*agent.Response, error) {
+// Respond answers the messages. Errors are *content.BadError (nothing
+// was sent, or the answer is unreadable), *StatusError, ErrCut, or
+// those of the context and the connection.
+func (m *model) Respond(
+	ctx context.Context,
+	messages []*content.Message,
+	opt *agent.Options,
+) (*agent.Response, error) {
 	opt = opt.Clone()
 	res, err := m.post(ctx, messages, opt, false)
 	if err != nil {
@@ -150,14 +159,20 @@ func (m *model) Stream(
 			return
 		}
 		defer func() { _ = res.Body.Close() }()
-		if err := pump(ctx, ssestream.NewDecoder(res), m.api.answer(opt), jsonmsg.Limits().MaxBytes, yield); err != nil {
+		if err := pump(
+			ctx,
+			ssestream.NewDecoder(res),
+			m.api.answer(opt),
+			jsonmsg.Limits().MaxBytes,
+			yield,
+		); err != nil {
 			yield(nil, err)
 		}
 	}
 }
 
-// pump hands on what the events say until the answer is over or its reader stops. All
-// events together have room for so many bytes.
+// pump hands on what the events say until the answer is over or its
+// reader stops. All events together have room for so many bytes.
 func pump(
 	ctx context.Context, events ssestream.Decoder, a answer, room int, yield func(*agent.Update, error) bool,
 ) error {
@@ -182,6 +197,7 @@ func next(ctx context.Context, events ssestream.Decoder, a answer, room *int) ([
 		updates, err := a.end()
 		return updates, true, err
 	}
+
 	data := events.Event().Data
 	if *room -= len(data); *room < 0 {
 		return nil, true, bad(content.BadJSON, "", "the stream is too long")

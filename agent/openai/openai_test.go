@@ -66,6 +66,7 @@ func show(r *agent.Response) string {
 			lines = append(lines, "  "+showContent(c))
 		}
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -97,6 +98,7 @@ func showContent(c content.Content) string {
 	default:
 		out = fmt.Sprintf("%T", c)
 	}
+
 	if p := content.CommonOf(c).Properties; p != nil {
 		out += " " + string(p)
 	}
@@ -116,12 +118,33 @@ func TestChatText(t *testing.T) {
 	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-From-Environment: yes")
 	warm := 0.5
 	m := chatOn(t, "chat_text.json", Config{Model: "gpt-4.1"})
-	r := ask(t, m, &agent.Options{Instructions: "Be brief.", Temperature: &warm, MaxTokens: 20},
+	r := ask(
+		t,
+		m,
+		&agent.Options{
+			Instructions: "Be brief.",
+			Temperature:  &warm,
+			MaxTokens:    20,
+		},
 		content.NewMessage(content.System, &content.Text{Text: "Today is Monday."}),
 		content.UserText("Say \"hi\"\n\tin <b>ü</b>"),
-		content.NewMessage(content.Assistant, &content.Reasoning{Text: "hm"}, &content.Text{Text: "h"}, &content.Usage{Input: 1}, &content.Text{Text: "i"}),
-		content.UserText("Again"))
-	shows(t, r, "chatcmpl-1 gpt-4.1-2025-04-14 stop", "usage 19 10 29", "assistant chatcmpl-1", `  text "Hi again."`)
+		content.NewMessage(
+			content.Assistant,
+			&content.Reasoning{Text: "hm"},
+			&content.Text{Text: "h"},
+			&content.Usage{Input: 1},
+			&content.Text{Text: "i"},
+		),
+		content.UserText("Again"),
+	)
+	shows(
+		t,
+		r,
+		"chatcmpl-1 gpt-4.1-2025-04-14 stop",
+		"usage 19 10 29",
+		"assistant chatcmpl-1",
+		`  text "Hi again."`,
+	)
 }
 
 func TestChatTools(t *testing.T) {
@@ -130,7 +153,11 @@ func TestChatTools(t *testing.T) {
 	r := ask(t, m, &agent.Options{
 		Model: "gpt-4.1",
 		Tools: []agent.Tool{
-			declared("weather", "Tells the weather.", `{"type":"object","properties":{"city":{"type":"string"},"days":{"maximum":1.0}}}`),
+			declared(
+				"weather",
+				"Tells the weather.",
+				`{"type":"object","properties":{"city":{"type":"string"},"days":{"maximum":1.0}}}`,
+			),
 			agent.RequireApproval(declared("now", "", "").(agent.Function)),
 		},
 	}, question)
@@ -156,8 +183,19 @@ func TestChatStream(t *testing.T) {
 
 func TestChatRefusal(t *testing.T) {
 	m := chatOn(t, "chat_refusal.json", Config{Model: "gpt-4.1"})
-	r := ask(t, m, &agent.Options{Schema: json.RawMessage(`{"type":"object","properties":{"steps":{"type":"array"}}}`)}, content.UserText("How?"))
-	shows(t, r, "chatcmpl-5 gpt-4.1-2025-04-14 stop", "assistant chatcmpl-5", `  error Refusal "I can't help with that." `)
+	r := ask(
+		t,
+		m,
+		&agent.Options{Schema: json.RawMessage(`{"type":"object","properties":{"steps":{"type":"array"}}}`)},
+		content.UserText("How?"),
+	)
+	shows(
+		t,
+		r,
+		"chatcmpl-5 gpt-4.1-2025-04-14 stop",
+		"assistant chatcmpl-5",
+		`  error Refusal "I can't help with that." `,
+	)
 	r = stream(t, m, nil, content.UserText("How?"), r.Messages[0], content.UserText("Why?"))
 	shows(t, r, "chatcmpl-6 gpt-4.1-2025-04-14 stop", "assistant chatcmpl-6", `  error Refusal "No again." `)
 }
@@ -174,7 +212,11 @@ func TestChatCutShort(t *testing.T) {
 }
 
 func TestChatParts(t *testing.T) {
-	m := chatOn(t, "chat_parts.json", Config{Model: "gpt-4.1", Strict: true, Extra: json.RawMessage(` {"reasoning_effort":"low"} `)})
+	m := chatOn(t, "chat_parts.json", Config{
+		Model:  "gpt-4.1",
+		Strict: true,
+		Extra:  json.RawMessage(` {"reasoning_effort":"low"} `),
+	})
 	opt := &agent.Options{
 		Tools: []agent.Tool{declared("now", "", "")},
 		Extra: map[string]any{ExtraKey: json.RawMessage(`{"parallel_tool_calls":false}`), "other": 1},
@@ -184,11 +226,19 @@ func TestChatParts(t *testing.T) {
 		&content.URI{URI: "https://example.com/a.png", MediaType: "image/png"},
 		&content.Data{URI: "data:image/png;base64,AAAA"},
 		&content.Data{URI: "data:audio/wav;base64,BBBB"},
-		&content.Data{URI: "data:application/pdf;base64,CCCC", MediaType: "application/pdf", Name: "a.pdf"}))
+		&content.Data{
+			URI:       "data:application/pdf;base64,CCCC",
+			MediaType: "application/pdf",
+			Name:      "a.pdf",
+		}))
 }
 
 func TestFailures(t *testing.T) {
-	m := chatOn(t, "chat_failures.json", Config{Model: "m", Request: []option.RequestOption{option.WithMaxRetries(0)}})
+	m := chatOn(
+		t,
+		"chat_failures.json",
+		Config{Model: "m", Request: []option.RequestOption{option.WithMaxRetries(0)}},
+	)
 	cases := []struct {
 		stream bool
 		want   StatusError
@@ -216,8 +266,16 @@ func TestFailures(t *testing.T) {
 			Message:    "Quota",
 			RetryAfter: 25e7,
 		}, "openai: status 429: insufficient_quota"},
-		{true, StatusError{Code: "503", Type: "server_error", Message: "The server had an error"}, "openai: the service reports a failure: 503"},
-		{false, StatusError{Code: "overloaded", Type: "server_error", Message: "no"}, "openai: the service reports a failure: overloaded"},
+		{true, StatusError{
+			Code:    "503",
+			Type:    "server_error",
+			Message: "The server had an error",
+		}, "openai: the service reports a failure: 503"},
+		{false, StatusError{
+			Code:    "overloaded",
+			Type:    "server_error",
+			Message: "no",
+		}, "openai: the service reports a failure: overloaded"},
 	}
 	for _, c := range cases {
 		var err error

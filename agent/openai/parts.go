@@ -2,8 +2,8 @@ package openai
 
 import "github.com/assent-dev/assent/internal/jsonmsg"
 
-// parts are the parts of a message, or an item, that is being written, and the
-// first thing that went wrong.
+// parts are the parts of a message, or an item, that is being written,
+// and the first thing that went wrong.
 type parts struct {
 	made [][]byte
 	err  error

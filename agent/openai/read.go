@@ -12,13 +12,15 @@ import (
 // object is an object of an answer.
 type object = jsonmsg.Fields
 
-// read begins with a whole text, which must be an object that everybody reads alike.
+// read begins with a whole text, which must be an object that everybody
+// reads alike.
 func read(src []byte) object { return jsonmsg.Read(src, jsonmsg.Limits()) }
 
 // number is an integer, 0 when it is absent.
 func number(o object, key string) int64 { return o.Int(key, math.MinInt64, math.MaxInt64) }
 
-// badMessage is what is wrong with an answer or a request, as a *content.BadError.
+// badMessage is what is wrong with an answer or a request, as a
+// *content.BadError.
 func badMessage(err error) error {
 	problem := jsonmsg.Problem(err)
 	var unsound *value.Error
@@ -33,10 +35,19 @@ func badMessage(err error) error {
 			Err:    err,
 		}
 	case unsound != nil:
-		return &content.BadError{Code: content.BadJSON, Detail: unsound.Error(), Err: err}
+		return &content.BadError{
+			Code:   content.BadJSON,
+			Detail: unsound.Error(),
+			Err:    err,
+		}
 	case problem != nil:
-		return &content.BadError{Code: content.BadShape, Where: problem.Path, Detail: problem.Detail()}
+		return &content.BadError{
+			Code:   content.BadShape,
+			Where:  problem.Path,
+			Detail: problem.Detail(),
+		}
 	}
+
 	return err
 }
 
@@ -67,5 +78,6 @@ func splice(w *jsonmsg.Writer, where string, src []byte) {
 		})
 		return
 	}
+
 	w.Splice(src)
 }

@@ -45,7 +45,11 @@ func says(role content.Role, contents ...content.Content) []*content.Message {
 }
 
 func call(id string) *content.FunctionCall {
-	return &content.FunctionCall{CallID: id, Name: "f", Arguments: json.RawMessage(`{}`)}
+	return &content.FunctionCall{
+		CallID:    id,
+		Name:      "f",
+		Arguments: json.RawMessage(`{}`),
+	}
 }
 
 func gives(id string) *content.FunctionResult { return &content.FunctionResult{CallID: id} }
@@ -56,7 +60,14 @@ type wrapped struct{ agent.Tool }
 func (w wrapped) Unwrap() agent.Tool { return w.Tool }
 
 func mcpAsk(id string) *content.ToolApprovalRequest {
-	return &content.ToolApprovalRequest{RequestID: id, Call: &content.MCPCall{CallID: id, Name: "roll", ServerName: "dice"}}
+	return &content.ToolApprovalRequest{
+		RequestID: id,
+		Call: &content.MCPCall{
+			CallID:     id,
+			Name:       "roll",
+			ServerName: "dice",
+		},
+	}
 }
 
 // bothRefuse is what neither API is sent.
@@ -76,19 +87,74 @@ func bothRefuse() []refused {
 			code:     content.BadShape,
 			detail:   "contents[2]",
 		},
-		{name: "result before its call", messages: says(content.Assistant, gives("a"), call("a")), code: content.BadShape},
-		{name: "result without id", messages: says(content.ToolRole, gives("")), code: content.BadID},
-		{name: "call without id", messages: says(content.Assistant, call("")), code: content.BadID},
-		{name: "call of a user", messages: says(content.User, call("a")), code: content.BadKind},
-		{name: "no message", messages: []*content.Message{nil}, code: content.BadShape},
-		{name: "no content", messages: says(content.User, nil), code: content.BadKind},
-		{name: "image of an assistant", messages: says(content.Assistant, &content.Data{URI: "data:image/png,x"}), code: content.BadKind},
-		{name: "data without data", messages: says(content.User, &content.Data{URI: "https://example.com"}), code: content.BadShape},
-		{name: "text of a tool", messages: says(content.ToolRole, &content.Text{Text: "x"}), code: content.BadKind},
-		{name: "unknown of elsewhere", messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"$type":"x"}`)}), code: content.BadKind},
-		{name: "answer about a hosted call", messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r", Call: &content.HostedCall{}}), code: content.BadKind},
-		{name: "answer about nothing", messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r"}), code: content.BadKind},
-		{name: "no UTF-8", messages: says(content.User, &content.Text{Text: "a\xff"}), code: content.BadJSON},
+		{
+			name:     "result before its call",
+			messages: says(content.Assistant, gives("a"), call("a")),
+			code:     content.BadShape,
+		},
+		{
+			name:     "result without id",
+			messages: says(content.ToolRole, gives("")),
+			code:     content.BadID,
+		},
+		{
+			name:     "call without id",
+			messages: says(content.Assistant, call("")),
+			code:     content.BadID,
+		},
+		{
+			name:     "call of a user",
+			messages: says(content.User, call("a")),
+			code:     content.BadKind,
+		},
+		{
+			name:     "no message",
+			messages: []*content.Message{nil},
+			code:     content.BadShape,
+		},
+		{
+			name:     "no content",
+			messages: says(content.User, nil),
+			code:     content.BadKind,
+		},
+		{
+			name:     "image of an assistant",
+			messages: says(content.Assistant, &content.Data{URI: "data:image/png,x"}),
+			code:     content.BadKind,
+		},
+		{
+			name:     "data without data",
+			messages: says(content.User, &content.Data{URI: "https://example.com"}),
+			code:     content.BadShape,
+		},
+		{
+			name:     "text of a tool",
+			messages: says(content.ToolRole, &content.Text{Text: "x"}),
+			code:     content.BadKind,
+		},
+		{
+			name:     "unknown of elsewhere",
+			messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"$type":"x"}`)}),
+			code:     content.BadKind,
+		},
+		{
+			name: "answer about a hosted call",
+			messages: says(
+				content.User,
+				&content.ToolApprovalResponse{RequestID: "r", Call: &content.HostedCall{}},
+			),
+			code: content.BadKind,
+		},
+		{
+			name:     "answer about nothing",
+			messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r"}),
+			code:     content.BadKind,
+		},
+		{
+			name:     "no UTF-8",
+			messages: says(content.User, &content.Text{Text: "a\xff"}),
+			code:     content.BadJSON,
+		},
 		{
 			name:   "no model",
 			cfg:    Config{Model: " "},
@@ -108,7 +174,11 @@ func bothRefuse() []refused {
 			code:   content.BadSchema,
 			detail: "tools.f",
 		},
-		{name: "schema that goes on", opt: tool(declared("f", "", `{},"strict":false,"x":{}`)), code: content.BadSchema},
+		{
+			name: "schema that goes on",
+			opt:  tool(declared("f", "", `{},"strict":false,"x":{}`)),
+			code: content.BadSchema,
+		},
 		{
 			name:   "answer's schema",
 			opt:    &agent.Options{Schema: json.RawMessage(`[`)},
@@ -241,10 +311,15 @@ func TestResponsesRefused(t *testing.T) {
 			detail:   `request "r"`,
 		},
 		{
-			name:     "second answer",
-			messages: says(content.Assistant, mcpAsk("r"), mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")),
-			code:     content.BadShape,
-			detail:   "contents[2]",
+			name: "second answer",
+			messages: says(
+				content.Assistant,
+				mcpAsk("r"),
+				mcpAsk("r").CreateRejection(""),
+				mcpAsk("r").CreateApproval(""),
+			),
+			code:   content.BadShape,
+			detail: "contents[2]",
 		},
 		{
 			name:     "second answer, kept",
@@ -255,12 +330,17 @@ func TestResponsesRefused(t *testing.T) {
 			detail:   "contents[1]",
 		},
 		{
-			name:     "second answer beside its request, kept",
-			cfg:      stored,
-			opt:      going,
-			messages: says(content.Assistant, mcpAsk("r"), mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")),
-			code:     content.BadShape,
-			detail:   "contents[2]",
+			name: "second answer beside its request, kept",
+			cfg:  stored,
+			opt:  going,
+			messages: says(
+				content.Assistant,
+				mcpAsk("r"),
+				mcpAsk("r").CreateRejection(""),
+				mcpAsk("r").CreateApproval(""),
+			),
+			code:   content.BadShape,
+			detail: "contents[2]",
 		},
 		{
 			name:     "request of a user",
@@ -275,9 +355,21 @@ func TestResponsesRefused(t *testing.T) {
 			code:     content.BadKind,
 			detail:   "edited",
 		},
-		{name: "answer without id", messages: says(content.Assistant, mcpAsk("").CreateApproval("")), code: content.BadID},
-		{name: "request without id", messages: says(content.Assistant, mcpAsk("")), code: content.BadID},
-		{name: "MCP call without id", messages: says(content.Assistant, &content.MCPCall{Name: "f"}), code: content.BadID},
+		{
+			name:     "answer without id",
+			messages: says(content.Assistant, mcpAsk("").CreateApproval("")),
+			code:     content.BadID,
+		},
+		{
+			name:     "request without id",
+			messages: says(content.Assistant, mcpAsk("")),
+			code:     content.BadID,
+		},
+		{
+			name:     "MCP call without id",
+			messages: says(content.Assistant, &content.MCPCall{Name: "f"}),
+			code:     content.BadID,
+		},
 		{
 			name: "MCP result of another kind",
 			messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"},
@@ -285,24 +377,50 @@ func TestResponsesRefused(t *testing.T) {
 			code:   content.BadKind,
 			detail: "Data",
 		},
-		{name: "refusal of a user", messages: says(content.User, &content.Error{Code: refusalCode}), code: content.BadKind},
-		{name: "hosted call", messages: says(content.Assistant, &content.HostedCall{}), code: content.BadKind},
-		{name: "unknown that is no JSON", messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"type":"x"},{}`)}), code: content.BadKind},
+		{
+			name:     "refusal of a user",
+			messages: says(content.User, &content.Error{Code: refusalCode}),
+			code:     content.BadKind,
+		},
+		{
+			name:     "hosted call",
+			messages: says(content.Assistant, &content.HostedCall{}),
+			code:     content.BadKind,
+		},
+		{
+			name:     "unknown that is no JSON",
+			messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"type":"x"},{}`)}),
+			code:     content.BadKind,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, false) })
 	}
 }
 
-// What people are asked about functions, what they answer, and what was handled
-// elsewhere is nobody's business at the service.
+// What people are asked about functions, what they answer, and what was
+// handled elsewhere is nobody's business at the service.
 func TestSilent(t *testing.T) {
 	inert := call("a")
 	inert.InformationalOnly = true
 	ask := &content.ToolApprovalRequest{RequestID: "r", Call: call("b")}
 	form := &content.StructuredInputRequest{RequestID: "f"}
 	text := &content.TextApprovalRequest{RequestID: "t"}
-	messages := says(content.Assistant, gives("a"), inert, ask, form, text, &content.Usage{}, ask.CreateApproval("because"),
-		form.CreateRejection(""), text.CreateApproval(""), &content.ToolApprovalRequest{RequestID: "h", Call: &content.HostedCall{}}, &content.Error{})
+	messages := says(
+		content.Assistant,
+		gives("a"),
+		inert,
+		ask,
+		form,
+		text,
+		&content.Usage{},
+		ask.CreateApproval("because"),
+		form.CreateRejection(
+			"",
+		),
+		text.CreateApproval(""),
+		&content.ToolApprovalRequest{RequestID: "h", Call: &content.HostedCall{}},
+		&content.Error{},
+	)
 	if all, err := chatMessages(messages, ""); err != nil || len(all) != 0 {
 		t.Errorf("chat: %s, %v", all, err)
 	}
@@ -311,8 +429,8 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// A loop marks the calls that it has run; with their results they are history like
-// any other.
+// A loop marks the calls that it has run; with their results they are
+// history like any other.
 func TestHandledCallsAreSent(t *testing.T) {
 	inert, again := call("a"), call("a")
 	inert.InformationalOnly, again.InformationalOnly = true, true

@@ -13,14 +13,19 @@ type responses struct{ cfg Config }
 
 func (responses) path() string { return "responses" }
 
-// namedConversation begins the ids of conversations that were made for themselves;
-// others are ids of the last response.
+// namedConversation begins the ids of conversations that were made for
+// themselves; others are ids of the last response.
 const namedConversation = "conv_"
 
 func (r responses) request(messages []*content.Message, opt *agent.Options, stream bool) ([]byte, error) {
 	if opt.ConversationID != "" && !r.cfg.Store {
-		return nil, bad(content.BadShape, "Options.ConversationID", "conversations are kept only with Config.Store")
+		return nil, bad(
+			content.BadShape,
+			"Options.ConversationID",
+			"conversations are kept only with Config.Store",
+		)
 	}
+
 	input, err := inputItems(messages, opt.ConversationID != "", r.cfg.Store)
 	if err != nil {
 		return nil, err
@@ -45,6 +50,7 @@ func (r responses) request(messages []*content.Message, opt *agent.Options, stre
 				})
 			})
 		}
+
 		common(w, r.cfg, opt, tools, stream)
 	})
 }
@@ -58,6 +64,7 @@ func (r responses) keeping(w *jsonmsg.Writer, opt *agent.Options) {
 	case opt.ConversationID != "":
 		w.Member("previous_response_id", opt.ConversationID)
 	}
+
 	if len(r.cfg.Include) > 0 {
 		w.Name("include").Strings(r.cfg.Include)
 	}
@@ -79,16 +86,18 @@ func (r responses) tools(tools []agent.Tool) ([][]byte, error) {
 		}
 		out = append(out, raw)
 	}
+
 	return out, nil
 }
 
-// itemWriter writes input items. What a message says gathers into one message item
-// until something else stands between.
+// itemWriter writes input items. What a message says gathers into one
+// message item until something else stands between.
 //
-// What an assistant said goes back as plain text: a message of parts (output_text,
-// refusal) is one with an id and a status of the service, by the service's own
-// types, and servers that hold requests to these types refuse it without them. A
-// service that keeps nothing would not know the id.
+// What an assistant said goes back as plain text: a message of parts
+// (output_text, refusal) is one with an id and a status of the service,
+// by the service's own types, and servers that hold requests to these
+// types refuse it without them. A service that keeps nothing would not
+// know the id.
 type itemWriter struct {
 	history *history
 	parts
@@ -99,8 +108,8 @@ type itemWriter struct {
 	phase string
 }
 
-// inputItems writes messages as input; kept tells that the service has the history,
-// stored that it has items by their ids.
+// inputItems writes messages as input; kept tells that the service has
+// the history, stored that it has items by their ids.
 func inputItems(messages []*content.Message, kept, stored bool) ([][]byte, error) {
 	w := &itemWriter{history: newHistory(messages, kept), stored: stored}
 	for i, m := range messages {
@@ -122,7 +131,8 @@ func (w *itemWriter) message(i int, m *content.Message) {
 	w.flush(m.Role)
 }
 
-// content writes what becomes part of a message; everything else is an item of its own.
+// content writes what becomes part of a message; everything else is an
+// item of its own.
 func (w *itemWriter) content(where string, role content.Role, c content.Content) error {
 	switch c := c.(type) {
 	case *content.Text:
@@ -146,6 +156,7 @@ func (w *itemWriter) content(where string, role content.Role, c content.Content)
 		}
 		return w.media(where, c)
 	}
+
 	w.flush(role)
 	return w.item(where, role, c)
 }
@@ -159,6 +170,7 @@ func (w *itemWriter) item(where string, role content.Role, c content.Content) er
 	case *content.MCPResult: // written with its call
 		return nil
 	}
+
 	if role != content.Assistant {
 		return misplaced(where, c, role)
 	}
@@ -174,6 +186,7 @@ func (w *itemWriter) item(where string, role content.Role, c content.Content) er
 	case *content.Unknown:
 		return w.unknown(where, c)
 	}
+
 	return misplaced(where, c, role)
 }
 
@@ -210,6 +223,7 @@ func (w *itemWriter) media(where string, c content.Content) error {
 			p.Member("file_data", c.URI)
 		})
 	}
+
 	return nil
 }
 
@@ -235,6 +249,7 @@ func (w *itemWriter) flush(role content.Role) {
 			p.Name("content").Elements(w.made)
 		})
 	}
+
 	w.made = nil
 	w.said = ""
 	w.phase = ""
@@ -270,8 +285,8 @@ func (w *itemWriter) result(where string, c *content.FunctionResult) error {
 	return nil
 }
 
-// reasoning goes back sealed. Its id is sent only where the service can look it up:
-// without storing, an id makes it look in vain.
+// reasoning goes back sealed. Its id is sent only where the service can
+// look it up: without storing, an id makes it look in vain.
 func (w *itemWriter) reasoning(c *content.Reasoning) error {
 	id := property(c, itemKey)
 	if !w.stored {
@@ -289,6 +304,7 @@ func (w *itemWriter) reasoning(c *content.Reasoning) error {
 		w.fail(err)
 		summary = append(summary, part)
 	}
+
 	w.add("reasoning", func(p *jsonmsg.Writer) {
 		p.Optional("id", id)
 		p.Name("summary").Elements(summary)

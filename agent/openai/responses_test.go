@@ -10,7 +10,11 @@ import (
 )
 
 func TestResponsesText(t *testing.T) {
-	cfg := Config{Strict: true, Include: []string{"reasoning.encrypted_content"}, Extra: json.RawMessage(`{"reasoning":{"effort":"low"}}`)}
+	cfg := Config{
+		Strict:  true,
+		Include: []string{"reasoning.encrypted_content"},
+		Extra:   json.RawMessage(`{"reasoning":{"effort":"low"}}`),
+	}
 	m := responsesOn(t, "responses_text.json", cfg)
 	one := 1.0
 	opt := &agent.Options{
@@ -36,32 +40,59 @@ func TestResponsesText(t *testing.T) {
 			&content.Error{Code: refusalCode, Message: "No more."},
 			&content.Error{Code: "other", Message: "not the model's"}),
 		content.UserText("Which?"))
-	shows(t, r, "resp_1 gpt-5-2025-08-07 stop", "usage 36 87 123", "assistant resp_1",
+	shows(
+		t,
+		r,
+		"resp_1 gpt-5-2025-08-07 stop",
+		"usage 36 87 123",
+		"assistant resp_1",
 		`  reasoning "Cats purr.\n\nDogs bark." gAAAA1 {"itemId":"rs_1"}`,
 		`  text "A cat."`,
 		`  text "" {"phase":"final_answer"}`,
-		`  unknown web_search_call {"type": "web_search_call", "id": "ws_1",  "status": "completed", "action": {"n": 1.0}}`)
+		`  unknown web_search_call {"type": "web_search_call", "id": "ws_1",  "status": "completed", "action": `+
+			`{"n": 1.0}}`,
+	)
 }
 
 func TestReasoningAndCallsGoBack(t *testing.T) {
 	m := responsesOn(t, "responses_reasoning.json", Config{Model: "gpt-5"})
 	question := content.UserText("Weather?")
 	r := ask(t, m, &agent.Options{Tools: []agent.Tool{
-		declared("weather", "Tells.", `{"type":"object","properties":{"n":{"minimum":1.0}}}`), declared("now", "", ""),
+		declared(
+			"weather",
+			"Tells.",
+			`{"type":"object","properties":{"n":{"minimum":1.0}}}`,
+		), declared("now", "", ""),
 	}}, question)
-	shows(t, r, "resp_2 gpt-5-2025-08-07 tool_calls", "usage 1 2 3", "assistant resp_2",
+	shows(
+		t,
+		r,
+		"resp_2 gpt-5-2025-08-07 tool_calls",
+		"usage 1 2 3",
+		"assistant resp_2",
 		`  reasoning "" gAAAA1 {"itemId":"rs_1"}`,
 		`  call call_a weather "{\"n\": 1.0}"`,
-		`  unknown web_search_call {"type": "web_search_call", "id": "ws_1",  "status": "completed", "action": {"n": 1.0, "ü": "\u00fc"}}`,
+		`  unknown web_search_call {"type": "web_search_call", "id": "ws_1",  "status": "completed", "action": `+
+			`{"n": 1.0, "ü": "\u00fc"}}`,
 		`  reasoning "And the time." gAAAA2 {"itemId":"rs_2"}`,
-		`  call call_b now ""`)
+		`  call call_b now ""`,
+	)
 	ask(t, m, nil, question, r.Messages[0], result("call_a", `"rain"`), result("call_b", `{"hour": 7}`))
 }
 
 // The transcript compares JSON; here it is bytes.
 func TestUnknownGoesBackByteForByte(t *testing.T) {
 	raw := `{"type": "web_search_call",` + "\n" + ` "id":"ws_1", "n": 1.00, "s": "\u00fc\/"}`
-	items, err := inputItems([]*content.Message{content.NewMessage(content.Assistant, &content.Unknown{Kind: "web_search_call", Raw: json.RawMessage(raw)})}, false, false)
+	items, err := inputItems(
+		[]*content.Message{
+			content.NewMessage(
+				content.Assistant,
+				&content.Unknown{Kind: "web_search_call", Raw: json.RawMessage(raw)},
+			),
+		},
+		false,
+		false,
+	)
 	if err != nil || len(items) != 1 || string(items[0]) != raw {
 		t.Errorf("got %s, %v", items, err)
 	}
@@ -73,9 +104,15 @@ func TestStored(t *testing.T) {
 	r := ask(t, m, nil, question)
 	shows(t, r, "resp_1 gpt-5 tool_calls", "goes on with resp_1", "assistant resp_1",
 		`  reasoning ""  {"itemId":"rs_1"}`, `  call call_a weather "{}"`)
-	if next := ask(t, m, &agent.Options{ConversationID: r.ConversationID}, result("call_a", `"rain"`)); next.ConversationID != "resp_2" {
+	if next := ask(
+		t,
+		m,
+		&agent.Options{ConversationID: r.ConversationID},
+		result("call_a", `"rain"`),
+	); next.ConversationID != "resp_2" {
 		t.Errorf("got %s", show(next))
 	}
+
 	ask(t, m, nil, question, r.Messages[0], result("call_a", `"rain"`))
 	if named := ask(t, m, &agent.Options{ConversationID: "conv_1"}); named.ConversationID != "conv_1" {
 		t.Errorf("got %s", show(named))
@@ -97,8 +134,18 @@ func TestResponsesCutShort(t *testing.T) {
 	x := content.UserText("x")
 	shows(t, stream(t, m, nil, x), "resp_1 gpt-5 length", "goes on with resp_1", "assistant resp_1",
 		`  call call_a pay "{\"amount\":1}" inert`, `  call call_b pay_all "" inert`)
-	shows(t, ask(t, m, nil, x), "resp_2 gpt-5 content_filter", "goes on with resp_2", "assistant resp_2", `  error Refusal "No." `)
-	for _, want := range []StatusError{{Code: "server_error", Message: "The model broke."}, {Code: "rate_limit_exceeded", Message: "Slow down."}} {
+	shows(
+		t,
+		ask(t, m, nil, x),
+		"resp_2 gpt-5 content_filter",
+		"goes on with resp_2",
+		"assistant resp_2",
+		`  error Refusal "No." `,
+	)
+	for _, want := range []StatusError{
+		{Code: "server_error", Message: "The model broke."},
+		{Code: "rate_limit_exceeded", Message: "Slow down."},
+	} {
 		r, err := agent.Collect(m.Stream(t.Context(), []*content.Message{x}, nil))
 		var got *StatusError
 		if !errors.As(err, &got) || *got != want || r.FinishReason != "" {
@@ -139,12 +186,18 @@ func TestMCPApprovalStateless(t *testing.T) {
 	m := responsesOn(t, "mcp_stateless.json", Config{Model: "gpt-5"})
 	question := content.UserText("Roll 2d4+1")
 	r := ask(t, m, &agent.Options{Tools: mcpTools()}, question)
-	shows(t, r, "resp_1 gpt-5 stop", "assistant resp_1",
-		`  unknown mcp_list_tools {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "dice", "tools": [{"name": "roll", "input_schema": {"type": "object"}, "annotations": null}]}`,
+	shows(
+		t,
+		r,
+		"resp_1 gpt-5 stop",
+		"assistant resp_1",
+		`  unknown mcp_list_tools {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "dice", "tools": `+
+			`[{"name": "roll", "input_schema": {"type": "object"}, "annotations": null}]}`,
 		`  mcp mcp_0 dice.look ""`,
 		`  mcp result mcp_0, text "ready"`,
 		`  asks mcpr_1: mcp mcpr_1 dice.roll "{\"diceRollExpression\":\"2d4 + 1\"}"`,
-		`  asks mcpr_2: mcp mcpr_2 dice.roll "{}"`)
+		`  asks mcpr_2: mcp mcpr_2 dice.roll "{}"`,
+	)
 	asked := r.UserInputRequests()
 	yes := asked[0].(*content.ToolApprovalRequest).CreateApproval("go on")
 	no := asked[1].(*content.ToolApprovalRequest).CreateRejection("once is enough")
@@ -161,7 +214,12 @@ func TestMCPApprovalStateless(t *testing.T) {
 
 func TestMCPApprovalStored(t *testing.T) {
 	m := responsesOn(t, "mcp_stored.json", Config{Model: "gpt-5", Store: true})
-	r := stream(t, m, &agent.Options{Tools: []agent.Tool{&agent.HostedMCP{Name: "dice", URL: "https://dice.example/mcp"}}}, content.UserText("Roll"))
+	r := stream(
+		t,
+		m,
+		&agent.Options{Tools: []agent.Tool{&agent.HostedMCP{Name: "dice", URL: "https://dice.example/mcp"}}},
+		content.UserText("Roll"),
+	)
 	shows(t, r, "resp_1 gpt-5 stop", "goes on with resp_1", "assistant resp_1",
 		`  unknown mcp_list_tools {"type":"mcp_list_tools","id":"mcpl_1","server_label":"dice","tools":[]}`,
 		`  asks mcpr_1: mcp mcpr_1 dice.roll "{\"n\": 1.0}"`)
@@ -169,6 +227,14 @@ func TestMCPApprovalStored(t *testing.T) {
 	r = ask(t, m, &agent.Options{ConversationID: r.ConversationID},
 		content.NewMessage(content.Assistant, request), // the service has it, so it is not sent
 		content.NewMessage(content.User, request.CreateApproval("")))
-	shows(t, r, "resp_2 gpt-5 stop", "goes on with resp_2", "assistant resp_2",
-		`  mcp mcp_1 dice.roll "{\"n\": 1.0}" {"approvalRequestId":"mcpr_1"}`, `  mcp result mcp_1, text "4"`, `  text "4."`)
+	shows(
+		t,
+		r,
+		"resp_2 gpt-5 stop",
+		"goes on with resp_2",
+		"assistant resp_2",
+		`  mcp mcp_1 dice.roll "{\"n\": 1.0}" {"approvalRequestId":"mcpr_1"}`,
+		`  mcp result mcp_1, text "4"`,
+		`  text "4."`,
+	)
 }

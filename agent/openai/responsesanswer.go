@@ -9,12 +9,17 @@ import (
 )
 
 func (r responses) answer(opt *agent.Options) answer {
-	return &responseAnswer{store: r.cfg.Store, conversation: opt.ConversationID, streamed: map[string]string{}}
+	return &responseAnswer{
+		store:        r.cfg.Store,
+		conversation: opt.ConversationID,
+		streamed:     map[string]string{},
+	}
 }
 
-// responseAnswer reads one response, whole or by its events. From the first call of
-// a function or question about a call on, everything is held back until the
-// response is complete: only then is it known whether they may act.
+// responseAnswer reads one response, whole or by its events. From the
+// first call of a function or question about a call on, everything is
+// held back until the response is complete: only then is it known
+// whether they may act.
 type responseAnswer struct {
 	store        bool
 	conversation string
@@ -75,6 +80,7 @@ func (a *responseAnswer) event(src []byte) ([]*agent.Update, bool, error) {
 	case "error":
 		return nil, true, failureEvent(o)
 	}
+
 	return out, false, badMessage(o.Err())
 }
 
@@ -190,6 +196,7 @@ func (a *responseAnswer) message(o object) []content.Content {
 			p.Fail(bad(content.BadKind, p.Path, "expected output_text or a refusal, found %q", kind))
 		}
 	}
+
 	var out []content.Content
 	if rest := a.rest(o, text); rest != "" {
 		out = append(out, &content.Text{Text: rest})
@@ -201,8 +208,8 @@ func (a *responseAnswer) message(o object) []content.Content {
 	return out
 }
 
-// rest is what of an item's text has not been handed on. Pieces that are not the
-// beginning of the whole can't be taken back.
+// rest is what of an item's text has not been handed on. Pieces that
+// are not the beginning of the whole can't be taken back.
 func (a *responseAnswer) rest(o object, whole string) string {
 	id := o.Text("id")
 	rest, ok := strings.CutPrefix(whole, a.streamed[id])
@@ -250,9 +257,14 @@ func (a *responseAnswer) finish(o object) ([]*agent.Update, error) {
 	last := a.update(a.held)
 	if o.Has("usage") {
 		u := o.Object("usage")
-		last.Contents = append(last.Contents, &content.Usage{Input: number(u, "input_tokens"), Output: number(u,
-			"output_tokens"), Total: number(u, "total_tokens")})
+		last.Contents = append(last.Contents, &content.Usage{
+			Input: number(u, "input_tokens"),
+			Output: number(u,
+				"output_tokens"),
+			Total: number(u, "total_tokens"),
+		})
 	}
+
 	last.FinishReason = reason
 	last.ConversationID = a.continues()
 	return []*agent.Update{last}, badMessage(o.Err())
@@ -279,8 +291,8 @@ func (a *responseAnswer) reason(o object) (string, error) {
 	}
 }
 
-// continues is the conversation that the next request goes on with; "" when nothing
-// is kept.
+// continues is the conversation that the next request goes on with; ""
+// when nothing is kept.
 func (a *responseAnswer) continues() string {
 	switch {
 	case !a.store:
@@ -288,5 +300,6 @@ func (a *responseAnswer) continues() string {
 	case strings.HasPrefix(a.conversation, namedConversation):
 		return a.conversation
 	}
+
 	return a.id
 }

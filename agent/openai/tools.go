@@ -39,6 +39,7 @@ func hosted(t agent.Tool) *agent.HostedMCP {
 		}
 		t = w.Unwrap()
 	}
+
 	return nil
 }
 
@@ -76,14 +77,15 @@ func server(w *jsonmsg.Writer, h *agent.HostedMCP) {
 			}
 		})
 	}
+
 	if h.Allowed != nil {
 		w.Name("allowed_tools").Strings(h.Allowed)
 	}
 	approval(w, h)
 }
 
-// approval writes when the service asks. What it can't tell for sure it refuses,
-// since the service's default may be to run.
+// approval writes when the service asks. What it can't tell for sure it
+// refuses, since the service's default may be to run.
 func approval(w *jsonmsg.Writer, h *agent.HostedMCP) {
 	switch {
 	case h.Approval == "" || h.Approval == "always":
@@ -93,8 +95,13 @@ func approval(w *jsonmsg.Writer, h *agent.HostedMCP) {
 	case h.Approval == "listed" && len(h.Ask) > 0:
 		w.Name("require_approval").Object(func(w *jsonmsg.Writer) { listed(w, h) })
 	default:
-		w.Fail(bad(content.BadShape, "tools."+h.Name,
-			"approval %q with %d tools to ask for: expected always, never or listed with some", h.Approval, len(h.Ask)))
+		w.Fail(bad(
+			content.BadShape,
+			"tools."+h.Name,
+			"approval %q with %d tools to ask for: expected always, never or listed with some",
+			h.Approval,
+			len(h.Ask),
+		))
 	}
 }
 
@@ -111,7 +118,8 @@ func listed(w *jsonmsg.Writer, h *agent.HostedMCP) {
 	}
 }
 
-// common writes the members that both APIs have, and those that are the caller's own.
+// common writes the members that both APIs have, and those that are the
+// caller's own.
 func common(w *jsonmsg.Writer, cfg Config, opt *agent.Options, tools [][]byte, stream bool) {
 	if len(tools) > 0 {
 		w.Name("tools").Elements(tools)

@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// desk is what a program has of the people of agent desk, with what a test asks of it.
+// desk is what a program has of the people of agent desk, with what a
+// test asks of it.
 type desk struct {
 	t *testing.T
 	h *assenttest.Assent
@@ -33,8 +34,8 @@ func (d *desk) look(ref string) hold.Held {
 	return got
 }
 
-// refuses claims and wants a *ClaimError: by the state of the request, or by an error of package
-// approval.
+// refuses claims and wants a *ClaimError: by the state of the request,
+// or by an error of package approval.
 func (d *desk) refuses(ref, key string, v hold.Verdict, want any) *hold.ClaimError {
 	d.t.Helper()
 	err := d.Claim(d.t.Context(), ref, key, v)
@@ -64,7 +65,8 @@ func atDesks(t *testing.T, test func(t *testing.T, h *assenttest.Assent, d *desk
 	})
 }
 
-// TestRulesThatChange: an approval under other rules is void, and the claim that finds out is told the same when it is repeated.
+// TestRulesThatChange: an approval under other rules is void, and the
+// claim that finds out is told the same when it is repeated.
 func TestRulesThatChange(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("trade", `{}`)
@@ -111,7 +113,8 @@ func TestDenials(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		denied := func(key string, v hold.Verdict, want string) {
 			t.Helper()
-			if got := d.open(key, v); got.State != hold.Denied || got.Ref != "" || !strings.Contains(got.Reason, want) {
+			if got := d.open(key, v); got.State != hold.Denied || got.Ref != "" ||
+				!strings.Contains(got.Reason, want) {
 				t.Errorf("got %+v, want %q", got, want)
 			}
 		}
@@ -121,11 +124,15 @@ func TestDenials(t *testing.T) {
 
 		v := asks("trade", `{"amount":3}`)
 		ref := d.open("k4", v).Ref
-		h.Votes(ref, "mara", approval.Deny, approval.VoteDenied, func(in *approval.VoteInput) { in.Reason = "never on Fridays" })
+		h.Votes(ref, "mara", approval.Deny, approval.VoteDenied, func(in *approval.VoteInput) {
+			in.Reason = "never on Fridays"
+		})
 		denied("k5", v, "a person denied this same call a moment ago: never on Fridays")
 		v = asks("trade", `{"amount":4}`)
 		ref = d.open("k6", v).Ref
-		h.Votes(ref, "mara", approval.Respond, approval.VoteDenied, func(in *approval.VoteInput) { in.Response = "sold already" })
+		h.Votes(ref, "mara", approval.Respond, approval.VoteDenied, func(in *approval.VoteInput) {
+			in.Response = "sold already"
+		})
 		denied("k7", v, "a person answered this same call a moment ago: sold already")
 
 		local := asks("trade", `{"amount":5}`)
@@ -158,12 +165,14 @@ func TestFrozen(t *testing.T) {
 	})
 }
 
-// TestLetThrough: a call that needs nobody when it gets there runs if it still needs nobody when it runs.
+// TestLetThrough: a call that needs nobody when it gets there runs if
+// it still needs nobody when it runs.
 func TestLetThrough(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("quote", `{"of":"ACME"}`)
 		got := d.open("thread 1 / call 2", v)
-		if got.State != hold.Approved || got.Ref == "" || got.By != "" || got.Where != "" || !got.Expires.IsZero() {
+		if got.State != hold.Approved || got.Ref == "" || got.By != "" || got.Where != "" ||
+			!got.Expires.IsZero() {
 			t.Fatalf("got %+v", got)
 		}
 		if again := d.open("thread 1 / call 2", v); again.Ref != got.Ref {
@@ -194,7 +203,8 @@ func TestLetThrough(t *testing.T) {
 	})
 }
 
-// TestLetThroughThenDenied: rules that deny meanwhile stop a call that was let through.
+// TestLetThroughThenDenied: rules that deny meanwhile stop a call that
+// was let through.
 func TestLetThroughThenDenied(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("quote", `{}`)
@@ -206,18 +216,23 @@ func TestLetThroughThenDenied(t *testing.T) {
 	})
 }
 
-// TestStandingApproval: a grant covers a call; its use is counted once for a key, and it holds only while it stands.
+// TestStandingApproval: a grant covers a call; its use is counted once
+// for a key, and it holds only while it stands.
 func TestStandingApproval(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		first := d.open("k1", asks("spend", `{"amount":10}`))
 		h.Votes(first.Ref, "mara", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
-			in.Grant = &approval.GrantOffer{MaxUses: 5, Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}}}
+			in.Grant = &approval.GrantOffer{
+				MaxUses: 5,
+				Bounds:  []approval.Bound{{Path: "amount", Kind: approval.AtMost}},
+			}
 		})
 		d.takes(first.Ref, "run", asks("spend", `{"amount":10}`))
 
 		v := asks("spend", `{"amount":9}`)
 		got := d.open("k2", v)
-		if got.State != hold.Approved || !strings.HasPrefix(got.By, "mara (standing approval grt_") || got.Expires.IsZero() {
+		if got.State != hold.Approved || !strings.HasPrefix(got.By, "mara (standing approval grt_") ||
+			got.Expires.IsZero() {
 			t.Fatalf("got %+v", got)
 		}
 		d.takes(got.Ref, "run", v)
@@ -234,21 +249,33 @@ func TestStandingApproval(t *testing.T) {
 	})
 }
 
-// TestKeys: one key means one request, whatever it looks like, and identical calls share a card with one run in it.
+// TestKeys: one key means one request, whatever it looks like, and
+// identical calls share a card with one run in it.
 func TestKeys(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		v := asks("trade", `{"amount":1}`)
 		seen := map[string]string{}
-		for i, key := range []string{"k", strings.Repeat("k", 5000), "ünïcödé\x00\n \"key\"", " k", "k ", strings.Repeat("k", 5001)} {
+		for i, key := range []string{
+			"k",
+			strings.Repeat("k", 5000),
+			"ünïcödé\x00\n \"key\"",
+			" k",
+			"k ",
+			strings.Repeat("k", 5001),
+		} {
 			call := asks("trade", `{"amount":`+string(rune('1'+i))+`}`)
 			seen[key] = d.open(key, call).Ref
 			if again := d.open(key, call); again.Ref != seen[key] || again.Ref == "" {
 				t.Errorf("%.20q: got %+v", key, again)
 			}
-			if _, err := d.Open(t.Context(), key, asks("trade", `{"amount":100}`)); !errors.Is(err, approval.ErrKeyReuse) {
+			if _, err := d.Open(t.Context(), key, asks("trade", `{"amount":100}`)); !errors.Is(
+				err,
+				approval.ErrKeyReuse,
+			) {
 				t.Errorf("%.20q: another call under the same key: %v", key, err)
 			}
 		}
+
 		shared := d.open("other", v)
 		if shared.Ref != seen["k"] {
 			t.Errorf("identical calls: got %+v", shared)
@@ -261,7 +288,8 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-// TestKeysOfTwoPrograms: two programs that choose the same key mean two things.
+// TestKeysOfTwoPrograms: two programs that choose the same key mean two
+// things.
 func TestKeysOfTwoPrograms(t *testing.T) {
 	onBothSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		one := (&desk{t, h, of("rt", "desk")}).open("k", asks("trade", `{"amount":1}`))
@@ -276,16 +304,23 @@ func TestWhatCantBePresented(t *testing.T) {
 	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 		marker := hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}}
 		_, err := d.Open(t.Context(), "k", marker)
-		if !errors.Is(err, hold.ErrNoCall) || !errors.Is(d.Claim(t.Context(), "apr_x", "k", marker), hold.ErrNoCall) {
+		if !errors.Is(err, hold.ErrNoCall) ||
+			!errors.Is(d.Claim(t.Context(), "apr_x", "k", marker), hold.ErrNoCall) {
 			t.Errorf("got %v", err)
 		}
 		_, err = d.Open(t.Context(), "", asks("trade", `{}`))
-		if !errors.Is(err, hold.ErrNoKey) || !errors.Is(d.Claim(t.Context(), "apr_x", "", asks("trade", `{}`)), hold.ErrNoKey) {
+		if !errors.Is(err, hold.ErrNoKey) ||
+			!errors.Is(d.Claim(t.Context(), "apr_x", "", asks("trade", `{}`)), hold.ErrNoKey) {
 			t.Errorf("got %v", err)
 		}
 		decoded := asks("trade", `{}`)
 		decoded.Call.Args, decoded.Call.Values = nil, map[string]any{"amount": 1}
-		for name, v := range map[string]hold.Verdict{"broken": asks("trade", `{"amount":`), "a field": asks("trade", `{},"session":"mine"`), "decoded": decoded, "a name": asks("tr\xffde", `{}`)} {
+		for name, v := range map[string]hold.Verdict{
+			"broken":  asks("trade", `{"amount":`),
+			"a field": asks("trade", `{},"session":"mine"`),
+			"decoded": decoded,
+			"a name":  asks("tr\xffde", `{}`),
+		} {
 			if got, err := d.Open(t.Context(), "k", v); err == nil {
 				t.Errorf("%s: got %+v", name, got)
 			}
@@ -296,14 +331,18 @@ func TestWhatCantBePresented(t *testing.T) {
 	})
 }
 
-// TestForeignRequests: a holder knows what its own runtime asked for its own agent, and nothing else.
+// TestForeignRequests: a holder knows what its own runtime asked for
+// its own agent, and nothing else.
 func TestForeignRequests(t *testing.T) {
 	onBothSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		v := asks("trade", `{}`)
 		mine := &desk{t, h, of("rt", "desk")}
 		ref := mine.open("k", v).Ref
 		h.Votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
-		for name, d := range map[string]*desk{"another program": {t, h, of("thief", "desk")}, "another agent": {t, h, of("rt", "other")}} {
+		for name, d := range map[string]*desk{
+			"another program": {t, h, of("thief", "desk")},
+			"another agent":   {t, h, of("rt", "other")},
+		} {
 			_, err := d.Look(t.Context(), ref)
 			if !errors.Is(err, approval.ErrNotFound) || !errors.Is(err, hold.ErrNoRequest) {
 				t.Errorf("%s looks: %v", name, err)
@@ -312,11 +351,16 @@ func TestForeignRequests(t *testing.T) {
 				t.Errorf("%s cancels: %v", name, err)
 			}
 		}
+
 		(&desk{t, h, of("thief", "desk")}).refuses(ref, "run", v, approval.ErrNotFound)
 		stranger := &desk{t, h, of("rt", "other")}
-		if err := stranger.Claim(t.Context(), ref, "run", asks("trade", `{"amount":2}`)); !errors.As(err, new(*hold.ClaimError)) {
+		if err := stranger.Claim(t.Context(), ref, "run", asks("trade", `{"amount":2}`)); !errors.As(
+			err,
+			new(*hold.ClaimError),
+		) {
 			t.Errorf("another agent claims: %v", err)
 		}
+
 		for _, odd := range []string{"apr_none", "..", "a/b", "let:", "let:abc", "\x00", ""} {
 			if _, err := mine.Look(t.Context(), odd); err == nil {
 				t.Errorf("%q is looked at", odd)
@@ -325,6 +369,7 @@ func TestForeignRequests(t *testing.T) {
 				t.Errorf("%q is claimed", odd)
 			}
 		}
+
 		mine.refuses("let:abc:k", "run", v, approval.ErrBinding)
 		mine.takes(ref, "run", v)
 		_, err := of("rt", "nobody").Open(t.Context(), "k", v)
@@ -334,9 +379,15 @@ func TestForeignRequests(t *testing.T) {
 	})
 }
 
-// TestDown: when nobody can say, nothing is approved and nothing may run, and that is no refusal.
+// TestDown: when nobody can say, nothing is approved and nothing may
+// run, and that is no refusal.
 func TestDown(t *testing.T) {
-	for name, end := range map[string]func(h *assenttest.Assent){"the store": func(h *assenttest.Assent) { h.Store.Close() }, "the server": func(h *assenttest.Assent) { h.Stop(); h.Store.Close() }} {
+	for name, end := range map[string]func(h *assenttest.Assent){"the store": func(h *assenttest.Assent) {
+		h.Store.Close()
+	}, "the server": func(h *assenttest.Assent) {
+		h.Stop()
+		h.Store.Close()
+	}} {
 		t.Run(name, func(t *testing.T) {
 			atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
 				v := asks("trade", `{}`)
@@ -344,8 +395,17 @@ func TestDown(t *testing.T) {
 				h.Votes(ref, "mara", approval.Approve, approval.VoteApproved, nil)
 				end(h)
 				for _, err := range []error{
-					func() error { _, err := d.Open(t.Context(), "k3", v); return err }(), func() error { _, err := d.Look(t.Context(), ref); return err }(),
-					d.Claim(t.Context(), ref, "run", v), d.Claim(t.Context(), free, "run", asks("quote", `{}`)), d.Cancel(t.Context(), ref, ""),
+					func() error {
+						_, err := d.Open(t.Context(), "k3", v)
+						return err
+					}(),
+					func() error {
+						_, err := d.Look(t.Context(), ref)
+						return err
+					}(),
+					d.Claim(t.Context(), ref, "run", v),
+					d.Claim(t.Context(), free, "run", asks("quote", `{}`)),
+					d.Cancel(t.Context(), ref, ""),
 				} {
 					if err == nil || errors.As(err, new(*hold.ClaimError)) {
 						t.Errorf("got %v", err)
@@ -356,11 +416,19 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// TestWhere: the page is below the inbox's URL, and there is none without an inbox.
+// TestWhere: the page is below the inbox's URL, and there is none
+// without an inbox.
 func TestWhere(t *testing.T) {
 	h := newAssent(t, assenttest.Config{})
-	for base, want := range map[string]string{"": "", "https://assent.example/in": "https://assent.example/in/requests/"} {
-		people := hold.Service(h.Service, h.Store, hold.Place{Tenant: "acme", Agent: "desk", Inbox: base})
+	for base, want := range map[string]string{
+		"":                          "",
+		"https://assent.example/in": "https://assent.example/in/requests/",
+	} {
+		people := hold.Service(h.Service, h.Store, hold.Place{
+			Tenant: "acme",
+			Agent:  "desk",
+			Inbox:  base,
+		})
 		d := &desk{t, h, seat{Requests: people.As(approval.Asker{Token: "rt", Person: "ben"})}}
 		got := d.open("k"+url.QueryEscape(base), asks("trade", `{"amount":1}`))
 		if want != "" {

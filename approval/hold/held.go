@@ -10,8 +10,9 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// held is a request as the runtime sees it. A consumed one was approved: that its run is taken is for
-// Claim to say, which knows the key.
+// held is a request as the runtime sees it. A consumed one was
+// approved: that its run is taken is for Claim to say, which knows the
+// key.
 func (r *requests) held(found *approval.Request) Held {
 	out := Held{
 		Ref:    found.ID,
@@ -43,7 +44,8 @@ func (r *requests) page(id string) string {
 	return strings.TrimSuffix(r.inbox, "/") + "/requests/" + url.PathEscape(id)
 }
 
-// stateOf says what a request came to for the agent. What is unknown lets nothing run.
+// stateOf says what a request came to for the agent. What is unknown
+// lets nothing run.
 func stateOf(r *approval.Request) State {
 	switch r.State {
 	case approval.Pending:
@@ -55,13 +57,15 @@ func stateOf(r *approval.Request) State {
 	case approval.Expired:
 		return expiredAs(r.Cause)
 	}
+
 	if r.State == approval.Denied && r.Cause == approval.ByResponse {
 		return Responded
 	}
 	return Denied
 }
 
-// expiredAs is the state of an approval that ended before it was used: a person may have ended it.
+// expiredAs is the state of an approval that ended before it was used:
+// a person may have ended it.
 func expiredAs(why approval.Cause) State {
 	switch why {
 	case approval.ByLateDeny:
@@ -69,6 +73,7 @@ func expiredAs(why approval.Cause) State {
 	case approval.ByRequester, approval.BySupersede:
 		return Cancelled
 	}
+
 	return Expired
 }
 
@@ -87,6 +92,7 @@ func reasonOf(r *approval.Request) string {
 	case r.Cause == approval.BySupersede:
 		return "a newer request stands in its place"
 	}
+
 	return r.Reason
 }
 
@@ -100,6 +106,7 @@ func ending(r Held) string {
 	case Cancelled:
 		return withReason("the request was withdrawn", r.Reason)
 	}
+
 	return cmp.Or(r.Reason, "the request is "+string(r.State))
 }
 
@@ -110,7 +117,8 @@ func withReason(text, reason string) string {
 	return text + ": " + reason
 }
 
-// edited returns the arguments that may run when they are not those that were asked about.
+// edited returns the arguments that may run when they are not those
+// that were asked about.
 func edited(r *approval.Request) []byte {
 	if args := r.Current().Call.Args; !bytes.Equal(args, r.Revisions[0].Call.Args) {
 		return bytes.Clone(args)
@@ -125,10 +133,12 @@ func approvers(r *approval.Request) string {
 	}
 	var out []string
 	for _, v := range r.Votes {
-		if v.Verdict == approval.Approve && !v.Late && v.Revision == r.Current().Number && !slices.Contains(out, v.Person) {
+		if v.Verdict == approval.Approve && !v.Late && v.Revision == r.Current().Number &&
+			!slices.Contains(out, v.Person) {
 			out = append(out, v.Person)
 		}
 	}
+
 	return strings.Join(out, ", ")
 }
 
@@ -154,5 +164,6 @@ func deniedReason(o *approval.Opened) string {
 	case len(o.Decision.Reasons) > 0:
 		return o.Decision.Reasons[0].Detail
 	}
+
 	return "the rules deny the call"
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// AskFunc answers a tool's question in this process, and takes its time for it. ctx ends when nobody
-// needs the answer any more. Pending or an unknown state is no answer: the question ends as
-// cancelled.
+// AskFunc answers a tool's question in this process, and takes its time
+// for it. ctx ends when nobody needs the answer any more. Pending or an
+// unknown state is no answer: the question ends as cancelled.
 type AskFunc func(ctx context.Context, q Question) Answer
 
-// ApproveFunc answers whether a call may run: Approved, or anything else with a reason. An edit is
-// not offered.
+// ApproveFunc answers whether a call may run: Approved, or anything
+// else with a reason. An edit is not offered.
 type ApproveFunc func(ctx context.Context, v Verdict) Held
 
-// Local are people in this process for whom functions answer: at a terminal, in a dialog, on a page of
-// the program's own. It keeps what was answered in memory, so after a restart everything is asked
-// again.
+// Local are people in this process for whom functions answer: at a
+// terminal, in a dialog, on a page of the program's own. It keeps what
+// was answered in memory, so after a restart everything is asked again.
 type Local struct {
 	ask     AskFunc
 	approve ApproveFunc
@@ -37,17 +37,23 @@ type local struct {
 	cancel  context.CancelFunc
 }
 
-// NewLocal returns people in this process. Without approve nobody can approve a call here.
+// NewLocal returns people in this process. Without approve nobody can
+// approve a call here.
 func NewLocal(ask AskFunc, approve ApproveFunc) *Local {
-	return &Local{ask: ask, approve: approve, changed: make(chan string, 64), kept: map[string]*local{}}
+	return &Local{
+		ask:     ask,
+		approve: approve,
+		changed: make(chan string, 64),
+		kept:    map[string]*local{},
+	}
 }
 
-// As returns the same for every asker: these people answer whoever asks in this process, and keys
-// can't be guessed.
+// As returns the same for every asker: these people answer whoever asks
+// in this process, and keys can't be guessed.
 func (l *Local) As(approval.Asker) Requests { return l }
 
-// put begins asking, once for each key. The question outlives the exchange that brought it, and so its
-// context.
+// put begins asking, once for each key. The question outlives the
+// exchange that brought it, and so its context.
 func (l *Local) put(ctx context.Context, key string, c *local, work func(ctx context.Context)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +90,8 @@ func (l *Local) Ask(ctx context.Context, key string, q Question) (string, error)
 	l.put(ctx, key, c, func(ctx context.Context) {
 		answer := l.ask(ctx, q)
 		picked := answer.State == Chosen || answer.State == Dismissed
-		if answer.State == Pending || answer.State == "" || picked && (answer.Selected < 0 || answer.Selected >= len(q.Choices)) {
+		if answer.State == Pending || answer.State == "" ||
+			picked && (answer.Selected < 0 || answer.Selected >= len(q.Choices)) {
 			answer = Answer{State: Cancelled, Reason: "no answer was given"}
 		}
 		l.settle(key, Held{State: Responded}, answer)
@@ -118,8 +125,13 @@ func (l *Local) Watch(ctx context.Context, changed func(ref string)) error {
 // Open asks whether a call may run.
 func (l *Local) Open(ctx context.Context, key string, v Verdict) (Held, error) {
 	if l.approve == nil {
-		return Held{Ref: key, State: Denied, Reason: "nobody can approve calls here"}, nil
+		return Held{
+			Ref:    key,
+			State:  Denied,
+			Reason: "nobody can approve calls here",
+		}, nil
 	}
+
 	c := &local{binding: v.Binding, held: Held{Ref: key, State: Pending}}
 	l.put(ctx, key, c, func(ctx context.Context) {
 		held := l.approve(ctx, v)

@@ -10,15 +10,25 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestLocalAsks: a key is asked once, and what is no answer never becomes one.
+// TestLocalAsks: a key is asked once, and what is no answer never
+// becomes one.
 func TestLocalAsks(t *testing.T) {
 	for name, test := range map[string]struct{ given, want hold.Answer }{
-		"chosen":       {hold.Answer{State: hold.Chosen, Selected: 1}, hold.Answer{State: hold.Chosen, Selected: 1}},
-		"dismissed":    {hold.Answer{State: hold.Dismissed}, hold.Answer{State: hold.Dismissed}},
-		"out of range": {hold.Answer{State: hold.Chosen, Selected: 2}, hold.Answer{State: hold.Cancelled, Reason: "no answer was given"}},
-		"negative":     {hold.Answer{State: hold.Dismissed, Selected: -1}, hold.Answer{State: hold.Cancelled, Reason: "no answer was given"}},
-		"nothing":      {hold.Answer{}, hold.Answer{State: hold.Cancelled, Reason: "no answer was given"}},
-		"still open":   {hold.Answer{State: hold.Pending}, hold.Answer{State: hold.Cancelled, Reason: "no answer was given"}},
+		"chosen":    {hold.Answer{State: hold.Chosen, Selected: 1}, hold.Answer{State: hold.Chosen, Selected: 1}},
+		"dismissed": {hold.Answer{State: hold.Dismissed}, hold.Answer{State: hold.Dismissed}},
+		"out of range": {
+			hold.Answer{State: hold.Chosen, Selected: 2},
+			hold.Answer{State: hold.Cancelled, Reason: "no answer was given"},
+		},
+		"negative": {
+			hold.Answer{State: hold.Dismissed, Selected: -1},
+			hold.Answer{State: hold.Cancelled, Reason: "no answer was given"},
+		},
+		"nothing": {hold.Answer{}, hold.Answer{State: hold.Cancelled, Reason: "no answer was given"}},
+		"still open": {
+			hold.Answer{State: hold.Pending},
+			hold.Answer{State: hold.Cancelled, Reason: "no answer was given"},
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			times, release := 0, make(chan struct{})
@@ -28,10 +38,12 @@ func TestLocalAsks(t *testing.T) {
 				return test.given
 			}, nil)
 			for range 2 {
-				if ref, err := l.Ask(t.Context(), "k", hold.Question{Choices: []string{"a", "b"}}); ref != "k" || err != nil {
+				if ref, err := l.Ask(t.Context(), "k", hold.Question{Choices: []string{"a", "b"}}); ref != "k" ||
+					err != nil {
 					t.Fatal(ref, err)
 				}
 			}
+
 			synctest.Wait()
 			if got, err := l.Answer(t.Context(), "k"); err != nil || got.State != hold.Pending {
 				t.Errorf("%s: before: %+v, %v", name, got, err)
@@ -45,7 +57,8 @@ func TestLocalAsks(t *testing.T) {
 	}
 }
 
-// TestLocalWithdraws: a withdrawn question tells its function, and an answer that comes later counts for nothing.
+// TestLocalWithdraws: a withdrawn question tells its function, and an
+// answer that comes later counts for nothing.
 func TestLocalWithdraws(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := hold.NewLocal(func(ctx context.Context, _ hold.Question) hold.Answer {
@@ -77,24 +90,40 @@ func TestLocalWithdraws(t *testing.T) {
 // TestLocalApproves: exactly the approved call may run.
 func TestLocalApproves(t *testing.T) {
 	verdict := func(binding string) hold.Verdict {
-		return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask, Binding: binding}, Call: &resolve.Call{}}
+		return hold.Verdict{
+			Decision: resolve.Decision{Outcome: resolve.Ask, Binding: binding},
+			Call:     &resolve.Call{},
+		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		states := map[string]hold.State{"a": hold.Approved, "b": hold.Denied, "c": ""}
+		states := map[string]hold.State{
+			"a": hold.Approved,
+			"b": hold.Denied,
+			"c": "",
+		}
 		l := hold.NewLocal(nil, func(_ context.Context, v hold.Verdict) hold.Held {
 			return hold.Held{State: states[v.Binding], Arguments: []byte(`{"other":1}`)}
 		})
 		for binding := range states {
-			if held, err := l.Open(t.Context(), binding, verdict(binding)); err != nil || held.State != hold.Pending && held.State != states[binding] {
+			if held, err := l.Open(t.Context(), binding, verdict(binding)); err != nil ||
+				held.State != hold.Pending && held.State != states[binding] {
 				t.Errorf("%s: %+v, %v", binding, held, err)
 			}
 		}
+
 		synctest.Wait()
-		for binding, may := range map[string]bool{"a": true, "b": false, "c": false, "d": false} {
-			if err := l.Claim(t.Context(), binding, "run", verdict(binding)); (err == nil) != may || err != nil && !errors.Is(err, hold.ErrNotClaimed) {
+		for binding, may := range map[string]bool{
+			"a": true,
+			"b": false,
+			"c": false,
+			"d": false,
+		} {
+			if err := l.Claim(t.Context(), binding, "run", verdict(binding)); (err == nil) != may ||
+				err != nil && !errors.Is(err, hold.ErrNotClaimed) {
 				t.Errorf("%s: %v", binding, err)
 			}
 		}
+
 		if err := l.Claim(t.Context(), "a", "run", verdict("b")); !errors.Is(err, hold.ErrNotClaimed) {
 			t.Errorf("another call: %v", err)
 		}
@@ -102,25 +131,32 @@ func TestLocalApproves(t *testing.T) {
 			t.Errorf("an edit: %+v, %v", held, err)
 		}
 	})
-	if held, err := hold.NewLocal(nil, nil).Open(t.Context(), "k", verdict("a")); err != nil || held.State != hold.Denied {
+	if held, err := hold.NewLocal(nil, nil).Open(t.Context(), "k", verdict("a")); err != nil ||
+		held.State != hold.Denied {
 		t.Errorf("without anybody: %+v, %v", held, err)
 	}
 }
 
-// TestLocalWatches: the desk tells what was answered, and that anything may have been at the start.
+// TestLocalWatches: the desk tells what was answered, and that anything
+// may have been at the start.
 func TestLocalWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := hold.NewLocal(func(context.Context, hold.Question) hold.Answer { return hold.Answer{State: hold.Dismissed} }, nil)
+		l := hold.NewLocal(func(context.Context, hold.Question) hold.Answer {
+			return hold.Answer{State: hold.Dismissed}
+		}, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var heard []string
 		ended := make(chan error)
-		go func() { ended <- l.Watch(ctx, func(ref string) { heard = append(heard, ref) }) }()
+		go func() {
+			ended <- l.Watch(ctx, func(ref string) { heard = append(heard, ref) })
+		}()
 		if _, err := l.Ask(t.Context(), "k", hold.Question{Choices: []string{"a"}}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) || len(heard) != 2 || heard[0] != "" || heard[1] != "k" {
+		if err := <-ended; !errors.Is(err, context.Canceled) || len(heard) != 2 || heard[0] != "" ||
+			heard[1] != "k" {
 			t.Errorf("heard %q, %v", heard, err)
 		}
 	})

@@ -10,23 +10,26 @@ import (
 
 // People is where the people of one agent are asked.
 type People interface {
-	// As returns the requests of one asker: what this asker asked is there, and nothing else. Whom
-	// an asker acts for is in each call.
+	// As returns the requests of one asker: what this asker asked is
+	// there, and nothing else. Whom an asker acts for is in each call.
 	As(who approval.Asker) Requests
 
-	// Watch calls changed with the reference of every request that may have changed, "" when it
-	// could be any, until ctx ends. It is called at least once with "" at the start.
+	// Watch calls changed with the reference of every request that may
+	// have changed, "" when it could be any, until ctx ends. It is
+	// called at least once with "" at the start.
 	Watch(ctx context.Context, changed func(ref string)) error
 }
 
-// Requests are what one asker asks people: approvals of whole calls (Holder) and questions of tools.
+// Requests are what one asker asks people: approvals of whole calls
+// (Holder) and questions of tools.
 type Requests interface {
 	Holder // Cancel withdraws questions too
 
 	// Ask puts a question to people. The same key is the same question.
 	Ask(ctx context.Context, key string, q Question) (ref string, err error)
 
-	// Answer returns the state of a question. ErrNoRequest says that nobody knows it and never will.
+	// Answer returns the state of a question. ErrNoRequest says that
+	// nobody knows it and never will.
 	Answer(ctx context.Context, ref string) (Answer, error)
 }
 
@@ -41,8 +44,9 @@ type Question struct {
 	Within  time.Duration // until it expires
 }
 
-// Answer is the state of a question: Pending, Chosen, Dismissed, Expired, Cancelled or Denied. An end
-// without an answer is never an answer.
+// Answer is the state of a question: Pending, Chosen, Dismissed,
+// Expired, Cancelled or Denied. An end without an answer is never an
+// answer.
 type Answer struct {
 	State    State
 	Selected int    // index, once chosen or dismissed

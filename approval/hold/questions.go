@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Ask puts a question to people. What is never put to anybody gets a reference too, of which Answer
-// says Denied.
+// Ask puts a question to people. What is never put to anybody gets a
+// reference too, of which Answer says Denied.
 func (r *requests) Ask(ctx context.Context, key string, q Question) (string, error) {
 	switch {
 	case key == "":
@@ -21,6 +21,7 @@ func (r *requests) Ask(ctx context.Context, key string, q Question) (string, err
 	case q.Call == nil:
 		return "", ErrNoCall
 	}
+
 	if err := readable(q); err != nil {
 		return "", fmt.Errorf("put a question: %w", err)
 	}
@@ -34,10 +35,14 @@ func (r *requests) Ask(ctx context.Context, key string, q Question) (string, err
 		return o.Request.ID, nil
 	}
 
-	return "", fmt.Errorf("put a question: an answer that makes no sense: %q without what belongs to it", o.Word())
+	return "", fmt.Errorf(
+		"put a question: an answer that makes no sense: %q without what belongs to it",
+		o.Word(),
+	)
 }
 
-// readable refuses texts that an encoder on the way to people would mend, and so change.
+// readable refuses texts that an encoder on the way to people would
+// mend, and so change.
 func readable(q Question) error {
 	for _, text := range append([]string{q.Server, q.Prompt}, append(q.Choices, q.Groups...)...) {
 		if !utf8.ValidString(text) {
@@ -60,7 +65,8 @@ func (r *requests) Answer(ctx context.Context, ref string) (Answer, error) {
 	if found != nil && found.Agent.ID != r.agent || errors.Is(err, approval.ErrNotFound) {
 		return Answer{}, fmt.Errorf("look at the question %s: %w", ref, ErrNoRequest)
 	}
-	// A question without an answer comes with an error that says so: its state says how it stands.
+	// A question without an answer comes with an error that says so:
+	// its state says how it stands.
 	unanswered := errors.Is(err, approval.ErrPending) || errors.Is(err, approval.ErrNotApproved)
 	switch {
 	case errors.Is(err, approval.ErrFrozen):
@@ -72,7 +78,8 @@ func (r *requests) Answer(ctx context.Context, ref string) (Answer, error) {
 	return answerOf(found)
 }
 
-// answerOf reads the answer from a question. A state that this version doesn't know is no answer.
+// answerOf reads the answer from a question. A state that this version
+// doesn't know is no answer.
 func answerOf(r *approval.Request) (Answer, error) {
 	switch r.State {
 	case approval.Pending:
@@ -82,14 +89,24 @@ func answerOf(r *approval.Request) (Answer, error) {
 	case approval.Cancelled:
 		return Answer{State: Cancelled, Reason: cmp.Or(r.Reason, "the question was withdrawn")}, nil
 	}
+
 	if r.State != approval.Answered || r.Question == nil || r.Chosen == nil || *r.Chosen < 0 ||
 		*r.Chosen >= len(r.Question.Choices) {
-		return Answer{}, fmt.Errorf("look at the question %s: it is %s, which is no end of a question", r.ID, r.State)
+		return Answer{}, fmt.Errorf(
+			"look at the question %s: it is %s, which is no end of a question",
+			r.ID,
+			r.State,
+		)
 	}
+
 	state := Chosen
 	if r.Cause == approval.ByDismissal {
 		state = Dismissed
 	}
 
-	return Answer{State: state, Selected: *r.Chosen, By: r.By}, nil
+	return Answer{
+		State:    state,
+		Selected: *r.Chosen,
+		By:       r.By,
+	}, nil
 }

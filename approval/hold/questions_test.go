@@ -40,24 +40,44 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		}
 		r, err := h.Service.Request(t.Context(), "acme", ref)
 		must(t, err)
-		if q := r.Question; q.Prompt != motd().Prompt || fmt.Sprint(q.Choices) != fmt.Sprint(motd().Choices) || q.Default != 2 || q.Asker != "files" || string(r.Current().Call.Args) != `{ "path": "/etc/motd" }` {
+		if q := r.Question; q.Prompt != motd().Prompt || fmt.Sprint(q.Choices) != fmt.Sprint(motd().Choices) ||
+			q.Default != 2 ||
+			q.Asker != "files" ||
+			string(r.Current().Call.Args) != `{ "path": "/etc/motd" }` {
 			t.Errorf("people are shown %+v", r)
 		}
+
 		answered(t, d, ref, hold.Answer{State: hold.Pending})
 		chooses(h, ref, "mara", 0)
-		answered(t, d, ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "mara"})
+		answered(t, d, ref, hold.Answer{
+			State:    hold.Chosen,
+			Selected: 0,
+			By:       "mara",
+		})
 		must(t, d.Cancel(t.Context(), ref, "too late"))
-		answered(t, d, ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "mara"})
+		answered(t, d, ref, hold.Answer{
+			State:    hold.Chosen,
+			Selected: 0,
+			By:       "mara",
+		})
 
 		ref = put(t, d, "k2", motd())
 		h.Votes(ref, "mara", approval.Dismiss, approval.VoteAnswered, nil)
-		answered(t, d, ref, hold.Answer{State: hold.Dismissed, Selected: 2, By: "mara"})
+		answered(t, d, ref, hold.Answer{
+			State:    hold.Dismissed,
+			Selected: 2,
+			By:       "mara",
+		})
 
 		q := motd()
 		q.Groups = []string{"ops"}
 		ref = put(t, d, "k3", q)
 		chooses(h, ref, "ben", 1)
-		answered(t, d, ref, hold.Answer{State: hold.Chosen, Selected: 1, By: "ben"})
+		answered(t, d, ref, hold.Answer{
+			State:    hold.Chosen,
+			Selected: 1,
+			By:       "ben",
+		})
 	})
 }
 
@@ -67,7 +87,9 @@ func TestEndsWithoutAnAnswer(t *testing.T) {
 		d := of("rt", "files")
 		q := motd()
 		q.Within = time.Minute
-		late, gone, plain := put(t, d, "late", q), put(t, d, "gone", motd()), put(t, d, "plain", motd())
+		late := put(t, d, "late", q)
+		gone := put(t, d, "gone", motd())
+		plain := put(t, d, "plain", motd())
 		must(t, d.Cancel(t.Context(), gone, "the call was interrupted"))
 		must(t, d.Cancel(t.Context(), gone, "again"))
 		must(t, d.Cancel(t.Context(), plain, ""))
@@ -92,13 +114,17 @@ func TestQuestionsThatNobodyIsAsked(t *testing.T) {
 		must(t, h.Service.Freeze(t.Context(), "acme", "files", "mara", ""))
 		frozen, err := d.Ask(t.Context(), "k2", motd())
 		must(t, err)
-		for ref, reason := range map[string]string{denied: `declares no local tool "drop"`, frozen: "agent files is frozen by mara"} {
+		for ref, reason := range map[string]string{
+			denied: `declares no local tool "drop"`,
+			frozen: "agent files is frozen by mara",
+		} {
 			got, err := d.Answer(t.Context(), ref)
 			if err != nil || got.State != hold.Denied || !strings.Contains(got.Reason, reason) {
 				t.Errorf("got %+v, %v, want %s", got, err, reason)
 			}
 			must(t, d.Cancel(t.Context(), ref, ""))
 		}
+
 		must(t, h.Service.Thaw(t.Context(), "acme", "files", "mara", ""))
 		put(t, d, "k2", motd())
 	})
@@ -120,7 +146,11 @@ func TestQuestionsThatCanNotBePut(t *testing.T) {
 			"too late":         {"k", func(q *hold.Question) { q.Within = -time.Second }, nil},
 			"another by a key": {"used", func(q *hold.Question) { q.Prompt = "Erase it?" }, nil},
 			"decoded arguments": {"k", func(q *hold.Question) {
-				q.Call = &resolve.Call{Kind: resolve.Tool, Tool: "write", Values: map[string]any{"a": 1}}
+				q.Call = &resolve.Call{
+					Kind:   resolve.Tool,
+					Tool:   "write",
+					Values: map[string]any{"a": 1},
+				}
 			}, nil},
 		} {
 			_ = put(t, d, "used", motd())
@@ -131,13 +161,15 @@ func TestQuestionsThatCanNotBePut(t *testing.T) {
 				t.Errorf("%s: got %q, %v", name, ref, err)
 			}
 		}
+
 		if _, err := of("rt", "nobody").Ask(t.Context(), "k", motd()); err == nil {
 			t.Error("an agent that nobody knows asked")
 		}
 	})
 }
 
-// A desk knows what its own runtime asked for its own agent, and nothing else.
+// A desk knows what its own runtime asked for its own agent, and
+// nothing else.
 func TestQuestionsOfOthers(t *testing.T) {
 	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
@@ -151,11 +183,13 @@ func TestQuestionsOfOthers(t *testing.T) {
 				chooses(h, ref, "mara", 1)
 			}
 			for name, other := range others {
-				if got, err := other.Answer(t.Context(), ref); !errors.Is(err, hold.ErrNoRequest) || got != (hold.Answer{}) {
+				if got, err := other.Answer(t.Context(), ref); !errors.Is(err, hold.ErrNoRequest) ||
+					got != (hold.Answer{}) {
 					t.Errorf("%s: got %+v, %v", name, got, err)
 				}
 			}
 		}
+
 		for _, unknown := range []string{"", "qst_0", "apr_0", "let:x:y"} {
 			if _, err := d.Answer(t.Context(), unknown); !errors.Is(err, hold.ErrNoRequest) {
 				t.Errorf("%q: got %v", unknown, err)
@@ -174,30 +208,47 @@ func TestQuestionsOfOthers(t *testing.T) {
 	})
 }
 
-// While the kill switch is thrown an answer is held back, and the desk says when it isn't any more.
+// While the kill switch is thrown an answer is held back, and the desk
+// says when it isn't any more.
 func TestFrozenAnswers(t *testing.T) {
 	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
 		ref := put(t, d, "k", motd())
 		must(t, h.Service.Freeze(t.Context(), "acme", "", "mara", ""))
 		chooses(h, ref, "mara", 1)
-		answered(t, d, ref, hold.Answer{State: hold.Pending, Reason: "the agent is frozen by its operators: no answer is given out"})
+		answered(
+			t,
+			d,
+			ref,
+			hold.Answer{
+				State:  hold.Pending,
+				Reason: "the agent is frozen by its operators: no answer is given out",
+			},
+		)
 		must(t, d.Cancel(t.Context(), ref, "")) // which is too late, and tells nothing
 		w := watching(t, d)
 		must(t, h.Service.Thaw(t.Context(), "acme", "", "mara", ""))
 		w.until("the answer is given out", func(ref2 string) bool {
 			got, err := d.Answer(t.Context(), ref)
-			return ref2 == "" && err == nil && got == hold.Answer{State: hold.Chosen, Selected: 1, By: "mara"}
+			return ref2 == "" && err == nil && got == hold.Answer{
+				State:    hold.Chosen,
+				Selected: 1,
+				By:       "mara",
+			}
 		})
 	})
 }
 
-// TestQuestionsAndApprovalsShareNoKeys: an approval has another request than a question under the same
-// key.
+// TestQuestionsAndApprovalsShareNoKeys: an approval has another request
+// than a question under the same key.
 func TestQuestionsAndApprovalsShareNoKeys(t *testing.T) {
 	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
-		call := &resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: []byte(`{"n":1}`)}
+		call := &resolve.Call{
+			Kind: resolve.Tool,
+			Tool: "pay",
+			Args: []byte(`{"n":1}`),
+		}
 		v := hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: call}
 		question := put(t, d, "k", motd())
 		opened, err := d.Open(t.Context(), "k", v)
@@ -224,10 +275,14 @@ func TestQuestionsAndApprovalsShareNoKeys(t *testing.T) {
 func TestAnswersThatMakeNoSense(t *testing.T) {
 	one, three := 1, 3
 	for name, r := range map[string]*approval.Request{
-		"approved":   {State: approval.Approved, Question: &approval.Question{Choices: []string{"a"}}},
-		"unknown":    {State: "odd"},
-		"no choice":  {State: approval.Answered, Question: &approval.Question{Choices: []string{"a"}}},
-		"no such":    {State: approval.Answered, Question: &approval.Question{Choices: []string{"a", "b", "c"}}, Chosen: &three},
+		"approved":  {State: approval.Approved, Question: &approval.Question{Choices: []string{"a"}}},
+		"unknown":   {State: "odd"},
+		"no choice": {State: approval.Answered, Question: &approval.Question{Choices: []string{"a"}}},
+		"no such": {
+			State:    approval.Answered,
+			Question: &approval.Question{Choices: []string{"a", "b", "c"}},
+			Chosen:   &three,
+		},
 		"no choices": {State: approval.Answered, Chosen: &one},
 	} {
 		r.Agent.ID = "files"
@@ -236,8 +291,11 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", name, got, err)
 		}
 	}
+
 	for name, o := range map[string]*approval.Opened{
-		"allowed": {Outcome: resolve.Allow}, "granted": {Outcome: resolve.Allow, Grant: &approval.Grant{}}, "nothing": {Outcome: resolve.Ask},
+		"allowed":     {Outcome: resolve.Allow},
+		"granted":     {Outcome: resolve.Allow, Grant: &approval.Grant{}},
+		"nothing":     {Outcome: resolve.Ask},
 		"an approval": {Outcome: resolve.Ask, Request: &approval.Request{ID: "apr_1"}},
 	} {
 		d := hold.Over(fixed{opened: o}, "files", "")
@@ -245,8 +303,10 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 			t.Errorf("%s: got %q, %v", name, ref, err)
 		}
 	}
+
 	d := hold.Over(fixed{opened: &approval.Opened{Outcome: resolve.Deny}}, "files", "")
-	if ref, err := d.Ask(context.Background(), "k", motd()); err != nil || ref != "denied:the rules deny the call" {
+	if ref, err := d.Ask(context.Background(), "k", motd()); err != nil ||
+		ref != "denied:the rules deny the call" {
 		t.Errorf("got %q, %v", ref, err)
 	}
 }
@@ -281,12 +341,18 @@ func TestAskersWithoutANameAskNothing(t *testing.T) {
 		_, answered := d.Answer(t.Context(), mine)
 		claimed, cancelled := d.Claim(t.Context(), mine, "k", v), d.Cancel(t.Context(), mine, "")
 		for what, err := range map[string]error{
-			"opens": opened, "looks": looked, "asks": asked, "reads": answered, "claims": claimed, "cancels": cancelled,
+			"opens":   opened,
+			"looks":   looked,
+			"asks":    asked,
+			"reads":   answered,
+			"claims":  claimed,
+			"cancels": cancelled,
 		} {
 			if err == nil {
 				t.Errorf("%s %s", name, what)
 			}
 		}
+
 		if r, err := h.Service.Request(t.Context(), "acme", mine); err != nil || r.State != approval.Pending {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}

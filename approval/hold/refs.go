@@ -12,7 +12,8 @@ const longestPlain = 100
 // plain makes of any key one that every channel carries.
 func plain(key string) string {
 	odd := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_.-", r)
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') &&
+			!strings.ContainsRune("_.-", r)
 	}
 	if len(key) <= longestPlain && !strings.ContainsFunc(key, odd) {
 		return key
@@ -21,8 +22,8 @@ func plain(key string) string {
 	return "sha256:" + digest([]byte(key))
 }
 
-// questionKey keeps the keys of questions apart from those of approvals, in a form that every
-// channel carries.
+// questionKey keeps the keys of questions apart from those of
+// approvals, in a form that every channel carries.
 func questionKey(key string) string { return "question-" + digest([]byte(key)) }
 
 func digest(text []byte) string {
@@ -31,11 +32,12 @@ func digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// allowed is a call that was allowed without asking: which one, and under which key.
+// allowed is a call that was allowed without asking: which one, and
+// under which key.
 type allowed struct{ digest, key string }
 
-// What begins a reference that names no request: of an allowed call, and of a question that was
-// never put to people, whose reason follows.
+// What begins a reference that names no request: of an allowed call,
+// and of a question that was never put to people, whose reason follows.
 const (
 	allowedPrefix = "let:"
 	deniedPrefix  = "denied:"

@@ -18,14 +18,19 @@ type requests struct {
 	inbox string // URL; "" for none
 }
 
-// Over returns what one asker asks the people of an agent through a side. The inbox is a URL for
-// Held.Where, "" for none.
+// Over returns what one asker asks the people of an agent through a
+// side. The inbox is a URL for Held.Where, "" for none.
 func Over(side Side, agentID, inbox string) Requests {
-	return &requests{side: side, agent: agentID, inbox: inbox}
+	return &requests{
+		side:  side,
+		agent: agentID,
+		inbox: inbox,
+	}
 }
 
-// Open makes a request of a call, which stays open no longer than the verdict says. What the
-// verdict itself denies is denied without asking anybody.
+// Open makes a request of a call, which stays open no longer than the
+// verdict says. What the verdict itself denies is denied without asking
+// anybody.
 func (r *requests) Open(ctx context.Context, key string, v Verdict) (Held, error) {
 	text, err := presentable(key, v)
 	if err != nil {
@@ -42,11 +47,17 @@ func (r *requests) Open(ctx context.Context, key string, v Verdict) (Held, error
 	return r.opened(opened, allowed{digest(text), plain(key)}.ref())
 }
 
-// opened says what became of a call; free is the reference of one that nobody is asked about.
+// opened says what became of a call; free is the reference of one that
+// nobody is asked about.
 func (r *requests) opened(o *approval.Opened, free string) (Held, error) {
 	switch {
 	case o.Granted():
-		return Held{Ref: free, State: Approved, By: grantors(o.Grant), Expires: o.Grant.Expires}, nil
+		return Held{
+			Ref:     free,
+			State:   Approved,
+			By:      grantors(o.Grant),
+			Expires: o.Grant.Expires,
+		}, nil
 	case o.Outcome == resolve.Allow:
 		return Held{Ref: free, State: Approved}, nil
 	case o.Outcome == resolve.Ask && o.Request != nil && len(o.Request.Revisions) > 0:
@@ -55,7 +66,10 @@ func (r *requests) opened(o *approval.Opened, free string) (Held, error) {
 		return Held{State: Denied, Reason: deniedReason(o)}, nil
 	}
 
-	return Held{}, fmt.Errorf("ask for approval: an answer that makes no sense: %q without what belongs to it", o.Word())
+	return Held{}, fmt.Errorf(
+		"ask for approval: an answer that makes no sense: %q without what belongs to it",
+		o.Word(),
+	)
 }
 
 // Look returns the state of a request.
@@ -135,8 +149,13 @@ func (r *requests) claimAllowed(ctx context.Context, a allowed, text []byte, v V
 	case resolve.Allow:
 		return nil
 	case resolve.Ask:
-		return &ClaimError{State: Pending, Detail: "the rules want people to be asked now", Err: approval.ErrPending}
+		return &ClaimError{
+			State:  Pending,
+			Detail: "the rules want people to be asked now",
+			Err:    approval.ErrPending,
+		}
 	}
+
 	if o.Denied == frozen {
 		return &ClaimError{Detail: deniedReason(o), Err: approval.ErrFrozen}
 	}
@@ -144,8 +163,8 @@ func (r *requests) claimAllowed(ctx context.Context, a allowed, text []byte, v V
 	return &ClaimError{State: Denied, Detail: deniedReason(o)}
 }
 
-// refused says why a claim was refused. How a request ended is read from the request, so that a
-// repetition is told the same.
+// refused says why a claim was refused. How a request ended is read
+// from the request, so that a repetition is told the same.
 func (r *requests) refused(ctx context.Context, ref string, err error) error {
 	if why := refusal(err); why != nil {
 		return why
@@ -159,17 +178,23 @@ func (r *requests) refused(ctx context.Context, ref string, err error) error {
 	}
 	now := r.held(ended)
 
-	return &ClaimError{State: now.State, Detail: ending(now), Err: err}
+	return &ClaimError{
+		State:  now.State,
+		Detail: ending(now),
+		Err:    err,
+	}
 }
 
-// Cancel withdraws a request, for every runtime that shares it. What has ended stays as it is.
+// Cancel withdraws a request, for every runtime that shares it. What
+// has ended stays as it is.
 func (r *requests) Cancel(ctx context.Context, ref, reason string) error {
 	_, free := parseAllowed(ref)
 	_, denied := strings.CutPrefix(ref, deniedPrefix)
 	if free || denied || ref == "" {
 		return nil // nobody was asked
 	}
-	// A question is not read first: an answer that a freeze holds back would stand in the way.
+	// A question is not read first: an answer that a freeze holds back
+	// would stand in the way.
 	if !approval.QuestionID(ref) {
 		if _, err := r.request(ctx, ref); err != nil {
 			return err

@@ -26,7 +26,10 @@ type trial struct {
 }
 
 func (x *trial) verdict() hold.Verdict {
-	v := asks(rapid.SampledFrom([]string{"trade", "wire"}).Draw(x.t, "tool"), fmt.Sprintf(`{"amount":%d}`, rapid.IntRange(1, 2).Draw(x.t, "amount")))
+	v := asks(
+		rapid.SampledFrom([]string{"trade", "wire"}).Draw(x.t, "tool"),
+		fmt.Sprintf(`{"amount":%d}`, rapid.IntRange(1, 2).Draw(x.t, "amount")),
+	)
 	v.Call.Session = x.name
 	return v
 }
@@ -62,19 +65,35 @@ func (x *trial) open(*rapid.T) {
 }
 
 func (x *trial) vote(*rapid.T) {
-	verdict := rapid.SampledFrom([]approval.Verdict{approval.Approve, approval.Approve, approval.Approve, approval.Deny, approval.Respond}).Draw(x.t, "verdict")
-	_, err := x.h.Vote(x.ref(), rapid.SampledFrom([]string{"mara", "ben", "rt"}).Draw(x.t, "person"), verdict, func(in *approval.VoteInput) {
-		if verdict == approval.Respond {
-			in.Response = "instead"
-		}
-	})
+	verdict := rapid.SampledFrom([]approval.Verdict{
+		approval.Approve,
+		approval.Approve,
+		approval.Approve,
+		approval.Deny,
+		approval.Respond,
+	}).
+		Draw(x.t, "verdict")
+	_, err := x.h.Vote(
+		x.ref(),
+		rapid.SampledFrom([]string{"mara", "ben", "rt"}).Draw(x.t, "person"),
+		verdict,
+		func(in *approval.VoteInput) {
+			if verdict == approval.Respond {
+				in.Response = "instead"
+			}
+		},
+	)
 	if err != nil {
 		x.t.Fatal(err)
 	}
 }
 
 func (x *trial) edit(*rapid.T) {
-	err := x.h.Edit(x.ref(), rapid.SampledFrom([]string{"mara", "ben"}).Draw(x.t, "person"), fmt.Sprintf(`{"amount":%d}`, rapid.IntRange(1, 3).Draw(x.t, "amount")))
+	err := x.h.Edit(
+		x.ref(),
+		rapid.SampledFrom([]string{"mara", "ben"}).Draw(x.t, "person"),
+		fmt.Sprintf(`{"amount":%d}`, rapid.IntRange(1, 3).Draw(x.t, "amount")),
+	)
 	if err != nil && !errors.Is(err, approval.ErrClosed) && !errors.As(err, new(*approval.InputError)) {
 		x.t.Fatal(err)
 	}
@@ -87,7 +106,10 @@ func (x *trial) cancel(*rapid.T) {
 }
 
 func (x *trial) pass(*rapid.T) {
-	x.h.Clock.Add(rapid.SampledFrom([]time.Duration{time.Second, 6 * time.Minute, 16 * time.Minute, 61 * time.Minute}).Draw(x.t, "time"))
+	x.h.Clock.Add(
+		rapid.SampledFrom([]time.Duration{time.Second, 6 * time.Minute, 16 * time.Minute, 61 * time.Minute}).
+			Draw(x.t, "time"),
+	)
 	if rapid.Bool().Draw(x.t, "tick") {
 		if _, err := x.h.Service.Tick(context.Background()); err != nil {
 			x.t.Fatal(err)
@@ -95,9 +117,12 @@ func (x *trial) pass(*rapid.T) {
 	}
 }
 
-// claim presents what is approved or something else, and holds the answer against the request as it stood before.
+// claim presents what is approved or something else, and holds the
+// answer against the request as it stood before.
 func (x *trial) claim(*rapid.T) {
-	ref, key, v := x.ref(), x.key(), x.verdict()
+	ref := x.ref()
+	key := x.key()
+	v := x.verdict()
 	before, err := x.h.Service.Request(context.Background(), "acme", ref)
 	if err != nil {
 		x.t.Fatal(err)
@@ -127,6 +152,7 @@ func (x *trial) succeeded(before *approval.Request, key string, v hold.Verdict, 
 			x.t.Fatalf("claimed while %s", before.State)
 		}
 	}
+
 	if len(x.won[before.ID]) > 1 {
 		x.t.Fatalf("claimed under %q", x.won[before.ID])
 	}
@@ -138,7 +164,8 @@ func (x *trial) succeeded(before *approval.Request, key string, v hold.Verdict, 
 	}
 }
 
-// approvals counts the people who approved what may run, without the machine's help.
+// approvals counts the people who approved what may run, without the
+// machine's help.
 func approvals(r *approval.Request) map[string]bool {
 	out := map[string]bool{}
 	for _, v := range r.Votes {
@@ -154,7 +181,8 @@ func approvals(r *approval.Request) map[string]bool {
 	return out
 }
 
-// TestSequences: whatever happens in whichever order, an approval gives one key the run, and nothing else gives any.
+// TestSequences: whatever happens in whichever order, an approval gives
+// one key the run, and nothing else gives any.
 func TestSequences(t *testing.T) {
 	for name, one := range sides() {
 		if name == "client, events" {
@@ -166,10 +194,22 @@ func TestSequences(t *testing.T) {
 			holder := one(h, "rt", "desk")
 			var trials, claims atomic.Int64
 			rapid.Check(t, func(t *rapid.T) {
-				x := &trial{t: t, h: h, holder: holder, name: fmt.Sprintf("s-%d", trials.Add(1)), won: map[string][]string{}}
+				x := &trial{
+					t:      t,
+					h:      h,
+					holder: holder,
+					name:   fmt.Sprintf("s-%d", trials.Add(1)),
+					won:    map[string][]string{},
+				}
 				t.Repeat(map[string]func(*rapid.T){
-					"open": x.open, "vote": x.asked(x.vote), "vote again": x.asked(x.vote), "edit": x.asked(x.edit), "claim": x.asked(x.claim),
-					"claim again": x.asked(x.claim), "cancel": x.asked(x.cancel), "pass": x.pass,
+					"open":        x.open,
+					"vote":        x.asked(x.vote),
+					"vote again":  x.asked(x.vote),
+					"edit":        x.asked(x.edit),
+					"claim":       x.asked(x.claim),
+					"claim again": x.asked(x.claim),
+					"cancel":      x.asked(x.cancel),
+					"pass":        x.pass,
 				})
 				claims.Add(int64(len(x.won)))
 			})

@@ -14,11 +14,16 @@ type Place struct {
 	Inbox  string // URL of the inbox, for Held.Where; "" when there is none
 }
 
-// Service returns the people behind a service in this process; log is its store. Whoever runs the
-// service must let time act on it and seal the ledger, which server.Server.Run does: what nobody
-// answers stays pending otherwise, and Watch reads sealed entries.
+// Service returns the people behind a service in this process; log is
+// its store. Whoever runs the service must let time act on it and seal
+// the ledger, which server.Server.Run does: what nobody answers stays
+// pending otherwise, and Watch reads sealed entries.
 func Service(svc *approval.Service, log Log, at Place) People {
-	return &service{svc: svc, log: log, at: at}
+	return &service{
+		svc: svc,
+		log: log,
+		at:  at,
+	}
 }
 
 // service is the People of a service in this process.
@@ -28,9 +33,14 @@ type service struct {
 	at  Place
 }
 
-// As returns the requests of an asker. An asker without a name is refused by all that it does.
+// As returns the requests of an asker. An asker without a name is
+// refused by all that it does.
 func (s *service) As(who approval.Asker) Requests {
-	return Over(&embedded{svc: s.svc, at: s.at, who: who}, s.at.Agent, s.at.Inbox)
+	return Over(&embedded{
+		svc: s.svc,
+		at:  s.at,
+		who: who,
+	}, s.at.Agent, s.at.Inbox)
 }
 
 // Watch says what may have changed, until ctx ends, whose error it returns.
@@ -38,7 +48,8 @@ func (s *service) Watch(ctx context.Context, changed func(ref string)) error {
 	return Changes{Agent: s.at.Agent, Changed: changed}.follow(ctx, s.log, s.at.Tenant)
 }
 
-// embedded asks through a service in this process, as the server does for a token.
+// embedded asks through a service in this process, as the server does
+// for a token.
 type embedded struct {
 	svc *approval.Service
 	at  Place
@@ -86,7 +97,13 @@ func (e *embedded) Consume(ctx context.Context, id, key string, call *resolve.Ca
 		return nil, err
 	}
 
-	return e.svc.Consume(ctx, approval.ConsumeInput{Tenant: e.at.Tenant, ID: id, Asker: e.who, Call: call, Key: key})
+	return e.svc.Consume(ctx, approval.ConsumeInput{
+		Tenant: e.at.Tenant,
+		ID:     id,
+		Asker:  e.who,
+		Call:   call,
+		Key:    key,
+	})
 }
 
 func (e *embedded) Cancel(ctx context.Context, id, reason string) error {

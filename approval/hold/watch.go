@@ -22,14 +22,16 @@ const (
 	lookAgain = time.Second // sealing by another replica may be announced late
 )
 
-// Changes says what an entry of the ledger means for the requests of an agent: it calls changed with
-// the reference of the request that may have changed, "" when it could be any of them.
+// Changes says what an entry of the ledger means for the requests of an
+// agent: it calls changed with the reference of the request that may
+// have changed, "" when it could be any of them.
 type Changes struct {
 	Agent   string // id
 	Changed func(ref string)
 }
 
-// moves reports whether a request has another state after an entry of this kind.
+// moves reports whether a request has another state after an entry of
+// this kind.
 func moves(kind string) bool {
 	switch kind {
 	case approval.EventEdited, approval.EventApproved, approval.EventRequestDenied, approval.EventAnswered,
@@ -59,8 +61,8 @@ func (c Changes) Leaf(text []byte) {
 	}
 }
 
-// follow reads the sealed ledger from its end until ctx ends. After trouble anything may have
-// happened.
+// follow reads the sealed ledger from its end until ctx ends. After
+// trouble anything may have happened.
 func (c Changes) follow(ctx context.Context, log Log, tenant string) error {
 	next := int64(-1)
 	for ctx.Err() == nil {
@@ -85,7 +87,8 @@ func (c Changes) follow(ctx context.Context, log Log, tenant string) error {
 	return ctx.Err()
 }
 
-// begin finds the end of the ledger, and then has everything looked at: what comes later is followed.
+// begin finds the end of the ledger, and then has everything looked at:
+// what comes later is followed.
 func (c Changes) begin(ctx context.Context, log Log, tenant string) (int64, error) {
 	size, _, err := log.Checkpoint(ctx, tenant)
 	if c.Changed(""); err != nil {

@@ -15,11 +15,14 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Whatever happens to what was asked, the desk tells, whichever way it hears of it.
+// Whatever happens to what was asked, the desk tells, whichever way it
+// hears of it.
 func TestWatchTellsWhatChanges(t *testing.T) {
 	onAllSides(t, func(t *testing.T, h *assenttest.Assent, of func(token, agentID string) seat) {
 		d := of("rt", "files")
-		answeredOne, expired, withdrawn := put(t, d, "1", motd()), "", put(t, d, "3", motd())
+		answeredOne := put(t, d, "1", motd())
+		expired := ""
+		withdrawn := put(t, d, "3", motd())
 		q := motd()
 		q.Within = time.Minute
 		expired = put(t, d, "2", q)
@@ -75,10 +78,13 @@ func TestWatchNamesOnesOwn(t *testing.T) {
 // A ledger that can't be read for a time hides nothing for good.
 func TestWatchAfterTrouble(t *testing.T) {
 	var log *fragile
-	h := newAssent(t, assenttest.Config{Runs: true, Store: func(s store.Store) store.Store {
-		log = &fragile{Store: s}
-		return log
-	}})
+	h := newAssent(t, assenttest.Config{
+		Runs: true,
+		Store: func(s store.Store) store.Store {
+			log = &fragile{Store: s}
+			return log
+		},
+	})
 	d := inProcess(h, "rt", "files")
 	ref := put(t, d, "k", motd())
 	w := watching(t, d)
@@ -97,10 +103,13 @@ func TestWatchAfterTrouble(t *testing.T) {
 // More than one read of the ledger brings is told whole.
 func TestWatchCatchesUp(t *testing.T) {
 	var log *fragile
-	h := newAssent(t, assenttest.Config{Runs: true, Store: func(s store.Store) store.Store {
-		log = &fragile{Store: s}
-		return log
-	}})
+	h := newAssent(t, assenttest.Config{
+		Runs: true,
+		Store: func(s store.Store) store.Store {
+			log = &fragile{Store: s}
+			return log
+		},
+	})
 	d := inProcess(h, "rt", "files")
 	w := watching(t, d)
 	want := map[string]bool{}
@@ -120,6 +129,7 @@ func TestWatchCatchesUp(t *testing.T) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+
 	log.mu.Unlock()
 	w.until("all of them", func(told string) bool {
 		delete(want, told)
@@ -127,7 +137,8 @@ func TestWatchCatchesUp(t *testing.T) {
 	})
 }
 
-// Where there is nothing to follow, the desk has everything looked at again and again.
+// Where there is nothing to follow, the desk has everything looked at
+// again and again.
 func TestWatchWithoutAServer(t *testing.T) {
 	h := newAssent(t, assenttest.Config{})
 	d := atServer("request", "read")(h, "rt", "files")
@@ -140,7 +151,13 @@ func TestWatchWithoutAServer(t *testing.T) {
 
 func TestChanges(t *testing.T) {
 	leaf := func(kind, subject string, facts map[string]any) string {
-		record, err := ledger.Entry{Time: time.Now(), Tenant: "acme", Type: kind, Subject: subject, Facts: facts}.Seal(strings.NewReader(strings.Repeat("salt", 9)))
+		record, err := ledger.Entry{
+			Time:    time.Now(),
+			Tenant:  "acme",
+			Type:    kind,
+			Subject: subject,
+			Facts:   facts,
+		}.Seal(strings.NewReader(strings.Repeat("salt", 9)))
 		must(t, err)
 		return string(record.Leaf)
 	}
@@ -174,15 +191,19 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// FuzzChanges: no leaf makes the desk panic or tell of a request that is not in it.
+// FuzzChanges: no leaf makes the desk panic or tell of a request that
+// is not in it.
 func FuzzChanges(f *testing.F) {
 	f.Add([]byte(`{}`))
 	f.Add([]byte(`["assent/1","2026-01-01T00:00:00.000000Z"]`))
 	f.Fuzz(func(t *testing.T, leaf []byte) {
-		hold.Changes{Agent: "files", Changed: func(ref string) {
-			if l, err := ledger.ParseLeaf(leaf); err == nil && ref != "" && l.Subject != ref {
-				t.Fatalf("told of %q", ref)
-			}
-		}}.Leaf(leaf)
+		hold.Changes{
+			Agent: "files",
+			Changed: func(ref string) {
+				if l, err := ledger.ParseLeaf(leaf); err == nil && ref != "" && l.Subject != ref {
+					t.Fatalf("told of %q", ref)
+				}
+			},
+		}.Leaf(leaf)
 	})
 }

@@ -28,7 +28,12 @@ func (f *fragile) lose(err error) {
 	f.lost = err
 }
 
-func (f *fragile) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
+func (f *fragile) Leaves(
+	ctx context.Context,
+	tenant string,
+	from int64,
+	limit int,
+) ([]ledger.SealedEntry, error) {
 	f.mu.Lock()
 	err := f.lost
 	f.mu.Unlock()
@@ -65,7 +70,11 @@ func seatOf(people hold.People, token string) seat {
 
 // inProcess seats a program in front of a service.
 func inProcess(a *assenttest.Assent, program, agentID string) seat {
-	return seatOf(hold.Service(a.Service, a.Store, hold.Place{Tenant: "acme", Agent: agentID, Inbox: a.URL + "/"}), program)
+	return seatOf(hold.Service(a.Service, a.Store, hold.Place{
+		Tenant: "acme",
+		Agent:  agentID,
+		Inbox:  a.URL + "/",
+	}), program)
 }
 
 // atServer seats a token with these scopes in front of a server.
@@ -91,8 +100,12 @@ func sides() map[string]side {
 	}
 }
 
-// onAllSides runs a test for every way, each with an asking side of its own that runs by itself.
-func onAllSides(t *testing.T, test func(t *testing.T, a *assenttest.Assent, of func(token, agentID string) seat)) {
+// onAllSides runs a test for every way, each with an asking side of its
+// own that runs by itself.
+func onAllSides(
+	t *testing.T,
+	test func(t *testing.T, a *assenttest.Assent, of func(token, agentID string) seat),
+) {
 	t.Helper()
 	for name, one := range sides() {
 		t.Run(name, func(t *testing.T) {
@@ -102,8 +115,12 @@ func onAllSides(t *testing.T, test func(t *testing.T, a *assenttest.Assent, of f
 	}
 }
 
-// onBothSides runs a test for a service and for a server whose time acts only when the test says so.
-func onBothSides(t *testing.T, test func(t *testing.T, a *assenttest.Assent, of func(token, agentID string) seat)) {
+// onBothSides runs a test for a service and for a server whose time
+// acts only when the test says so.
+func onBothSides(
+	t *testing.T,
+	test func(t *testing.T, a *assenttest.Assent, of func(token, agentID string) seat),
+) {
 	t.Helper()
 	for name, one := range sides() {
 		if name == "client, events" {
@@ -151,7 +168,13 @@ func motd() hold.Question {
 // chooses has a person answer a question.
 func chooses(a *assenttest.Assent, id, person string, choice int) {
 	a.T.Helper()
-	a.Votes(id, person, approval.Choose, approval.VoteAnswered, func(in *approval.VoteInput) { in.Choice = &choice })
+	a.Votes(
+		id,
+		person,
+		approval.Choose,
+		approval.VoteAnswered,
+		func(in *approval.VoteInput) { in.Choice = &choice },
+	)
 }
 
 // heard collects what is watched, while the test lasts.
@@ -167,7 +190,10 @@ func watching(t *testing.T, s seat) *heard {
 	w := &heard{t: t, refs: make(chan string, 10_000)}
 	done := make(chan error, 1)
 	go func() { done <- s.Watch(ctx, func(ref string) { w.refs <- ref }) }()
-	w.stop = sync.OnceValue(func() error { cancel(); return <-done })
+	w.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
 	t.Cleanup(func() { _ = w.stop() })
 	w.until("the start", func(ref string) bool { return ref == "" })
 

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// Checkpoint says what a log holds at one moment. Signed, it commits its signer to every entry so far.
+// Checkpoint says what a log holds at one moment. Signed, it commits
+// its signer to every entry so far.
 type Checkpoint struct {
 	Origin string // which log, see Origin
 	Size   int64  // entries
@@ -22,13 +23,15 @@ type Checkpoint struct {
 // Origin names the log of a tenant in checkpoints.
 func Origin(tenant string) string { return "assent/" + tenant }
 
-// checkOrigin refuses what could not stand on a line of a note, and logs of nobody.
+// checkOrigin refuses what could not stand on a line of a note, and
+// logs of nobody.
 func checkOrigin(origin string) error {
 	tenant, ok := strings.CutPrefix(origin, Origin(""))
 	if !ok || tenant == "" {
 		return fmt.Errorf("the log %s has no tenant, expected %s and its name", quote(origin), Origin(""))
 	}
-	if !utf8.ValidString(origin) || strings.ContainsFunc(origin, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if !utf8.ValidString(origin) ||
+		strings.ContainsFunc(origin, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("the tenant of the log %s holds control characters or is not UTF-8", quote(origin))
 	}
 	return nil
@@ -63,28 +66,38 @@ func parseCheckpoint(text string) (c Checkpoint, err error) {
 	return c, nil
 }
 
-// Signer signs checkpoints with an Ed25519 key. It is safe for concurrent use and prints no secret.
+// Signer signs checkpoints with an Ed25519 key. It is safe for
+// concurrent use and prints no secret.
 type Signer struct {
 	signer    note.Signer
 	publicKey string
 }
 
-// GenerateKey makes a key. Its name, commonly the host, must have no space and no +. The secret is what ParseSigner reads:
-// keep it where only the server can read it. rand must be cryptographically secure (crypto/rand.Reader).
+// GenerateKey makes a key. Its name, commonly the host, must have no
+// space and no +. The secret is what ParseSigner reads: keep it where
+// only the server can read it. rand must be cryptographically secure
+// (crypto/rand.Reader).
 func GenerateKey(name string, rand io.Reader) (s Signer, secret string, err error) {
 	secret, _, err = note.GenerateKey(rand, name)
 	if err != nil {
 		return Signer{}, "", fmt.Errorf("generate a key: %w", err)
 	}
 	if s, err = ParseSigner(secret); err != nil {
-		return Signer{}, "", fmt.Errorf("generate a key: the name %s is empty, not UTF-8 or holds a space or +", quote(name))
+		return Signer{}, "", fmt.Errorf(
+			"generate a key: the name %s is empty, not UTF-8 or holds a space or +",
+			quote(name),
+		)
 	}
+
 	return s, secret, nil
 }
 
-// ParseSigner reads a secret of the form PRIVATE+KEY+name+hash+base64. Errors don't show it.
+// ParseSigner reads a secret of the form PRIVATE+KEY+name+hash+base64.
+// Errors don't show it.
 func ParseSigner(secret string) (Signer, error) {
-	malformed := errors.New("not a secret key of the form PRIVATE+KEY+name+hash+base64, as GenerateKey returns it")
+	malformed := errors.New(
+		"not a secret key of the form PRIVATE+KEY+name+hash+base64, as GenerateKey returns it",
+	)
 	signer, err := note.NewSigner(secret)
 	if err != nil {
 		return Signer{}, malformed
@@ -101,13 +114,17 @@ func ParseSigner(secret string) (Signer, error) {
 	return Signer{signer, publicKey}, nil
 }
 
-// PublicKey is the key that verifies, of the form name+hash+base64 (a note's verifier key).
+// PublicKey is the key that verifies, of the form name+hash+base64 (a
+// note's verifier key).
 func (s Signer) PublicKey() string { return s.publicKey }
 
-// Sign returns the checkpoint as a signed note. Sign only what extends the checkpoint that was signed before.
+// Sign returns the checkpoint as a signed note. Sign only what extends
+// the checkpoint that was signed before.
 func (s Signer) Sign(c Checkpoint) ([]byte, error) { return signWith(c, s) }
 
-// Handover signs with two keys, when the second takes over from the first: whoever trusts the first one may trust the second from there on.
+// Handover signs with two keys, when the second takes over from the
+// first: whoever trusts the first one may trust the second from there
+// on.
 type Handover struct{ from, to Signer }
 
 // Both makes a handover.
@@ -124,6 +141,7 @@ func signWith(c Checkpoint, by ...Signer) ([]byte, error) {
 		}
 		signers = append(signers, s.signer)
 	}
+
 	if _, err := parseCheckpoint(c.text()); err != nil {
 		return nil, fmt.Errorf("sign a checkpoint: %w", err)
 	}
@@ -134,8 +152,9 @@ func signWith(c Checkpoint, by ...Signer) ([]byte, error) {
 	return signed, nil
 }
 
-// OpenCheckpoint verifies that the note is a checkpoint signed with the key. Signatures of others may stand beside it,
-// such as those of witnesses, and are not looked at. The error is a *VerifyError.
+// OpenCheckpoint verifies that the note is a checkpoint signed with the
+// key. Signatures of others may stand beside it, such as those of
+// witnesses, and are not looked at. The error is a *VerifyError.
 func OpenCheckpoint(signed []byte, publicKey string) (Checkpoint, error) {
 	verifier, err := parsePublicKey(publicKey)
 	if err != nil {
@@ -155,7 +174,8 @@ func OpenCheckpoint(signed []byte, publicKey string) (Checkpoint, error) {
 	return c, nil
 }
 
-// UnverifiedCheckpoint reads what a note says, whoever signed it: nothing is proven by it.
+// UnverifiedCheckpoint reads what a note says, whoever signed it:
+// nothing is proven by it.
 func UnverifiedCheckpoint(signed []byte) (Checkpoint, error) {
 	_, err := note.Open(signed, note.VerifierList())
 	var unknown *note.UnverifiedNoteError
@@ -174,6 +194,7 @@ func noteProblem(err error, publicKey string) string {
 	case errors.As(err, &invalid):
 		return "bad signature: the checkpoint was changed after it was signed"
 	}
+
 	return "the checkpoint is not a signed note"
 }
 

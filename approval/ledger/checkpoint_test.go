@@ -62,21 +62,36 @@ func TestParseSignerRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"", "PRIVATE+KEY+a+b", secret[1:], secret[:len(secret)-1], secret + "A", secret + "\n", secret[:len(secret)-4] + "\n" + secret[len(secret)-4:], strings.Replace(secret, "example", "other", 1)} {
+	for _, bad := range []string{
+		"",
+		"PRIVATE+KEY+a+b",
+		secret[1:],
+		secret[:len(secret)-1],
+		secret + "A",
+		secret + "\n",
+		secret[:len(secret)-4] + "\n" + secret[len(secret)-4:],
+		strings.Replace(secret, "example", "other", 1),
+	} {
 		_, err := ParseSigner(bad)
 		fails(t, err, "not a secret key")
 		if strings.Contains(err.Error(), secret[60:]) {
 			t.Errorf("the error shows the secret: %v", err)
 		}
 	}
+
 	_, err = Signer{}.Sign(bare(t, 1).checkpoint())
 	fails(t, err, "no key")
 }
 
 func TestSignRefuses(t *testing.T) {
 	for _, c := range []Checkpoint{
-		{"", 1, Hash{}}, {"assent/", 1, Hash{}}, {"other/t", 1, Hash{}}, {"assent/a\nb", 1, Hash{}}, {"assent/\xff", 1, Hash{}},
-		{"assent/t", -1, Hash{}}, {"assent/t", maxSize + 1, Hash{}},
+		{"", 1, Hash{}},
+		{"assent/", 1, Hash{}},
+		{"other/t", 1, Hash{}},
+		{"assent/a\nb", 1, Hash{}},
+		{"assent/\xff", 1, Hash{}},
+		{"assent/t", -1, Hash{}},
+		{"assent/t", maxSize + 1, Hash{}},
 	} {
 		_, err := testSigner(t).Sign(c)
 		fails(t, err, "sign a checkpoint: ")

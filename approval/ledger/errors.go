@@ -7,7 +7,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// VerifyError says why a log, an export, a proof or a checkpoint does not verify.
+// VerifyError says why a log, an export, a proof or a checkpoint does
+// not verify.
 type VerifyError struct {
 	Index   int64  // of the entry that is wrong, from 0; -1 when it is the whole, or when none can be named
 	Problem string // what was found and what was expected, never a sealed value

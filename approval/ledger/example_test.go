@@ -27,9 +27,13 @@ func Example() {
 		panic(err)
 	}
 	vote := ledger.Entry{
-		Time: time.Now(), Tenant: "default", Type: "vote", Subject: "req-1", Actor: "ann",
-		Facts:  map[string]any{"approve": true},
-		Sealed: map[string]string{"reason": "known customer"},
+		Time:    time.Now(),
+		Tenant:  "default",
+		Type:    "vote",
+		Subject: "req-1",
+		Actor:   "ann",
+		Facts:   map[string]any{"approve": true},
+		Sealed:  map[string]string{"reason": "known customer"},
 	}
 	record, err := vote.Seal(rand.Reader)
 	if err != nil {
@@ -39,7 +43,11 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	checkpoint, err := signer.Sign(ledger.Checkpoint{Origin: ledger.Origin("default"), Size: log.Size, Root: log.Root})
+	checkpoint, err := signer.Sign(ledger.Checkpoint{
+		Origin: ledger.Origin("default"),
+		Size:   log.Size,
+		Root:   log.Root,
+	})
 	if err != nil {
 		panic(err)
 	}

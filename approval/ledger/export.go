@@ -10,15 +10,17 @@ import (
 
 const exportFormat = "assent-ledger/1"
 
-// What files may measure, in bytes. Escaping at most doubles a leaf, and the openings are bounded as JSON.
+// What files may measure, in bytes. Escaping at most doubles a leaf,
+// and the openings are bounded as JSON.
 const (
 	maxNote  = 64 << 10
 	maxLine  = 2*maxLeaf + maxOpenings + 1024
 	maxProof = maxLine + 4*maxNote
 )
 
-// Writer writes a log as JSON lines, in constant memory: a header with the signed checkpoint, a line per entry, and a last
-// line with their number. There is one spelling, and Verify accepts no other.
+// Writer writes a log as JSON lines, in constant memory: a header with
+// the signed checkpoint, a line per entry, and a last line with their
+// number. There is one spelling, and Verify accepts no other.
 type Writer struct {
 	out  *bufio.Writer
 	size int64 // of the checkpoint
@@ -27,12 +29,19 @@ type Writer struct {
 	err  error
 }
 
-// NewWriter begins an export of the log that the checkpoint, a signed note, describes. Handovers are checkpoints of it that two keys signed, when one
-// took over from the other, oldest first; those behind the checkpoint are left out.
+// NewWriter begins an export of the log that the checkpoint, a signed
+// note, describes. Handovers are checkpoints of it that two keys
+// signed, when one took over from the other, oldest first; those behind
+// the checkpoint are left out.
 func NewWriter(w io.Writer, checkpoint []byte, publicKey string, handovers ...[]byte) (*Writer, error) {
 	if len(checkpoint) > maxNote {
-		return nil, fmt.Errorf("export: a checkpoint of %d bytes, at most %d are allowed", len(checkpoint), maxNote)
+		return nil, fmt.Errorf(
+			"export: a checkpoint of %d bytes, at most %d are allowed",
+			len(checkpoint),
+			maxNote,
+		)
 	}
+
 	c, err := OpenCheckpoint(checkpoint, publicKey)
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
@@ -47,12 +56,14 @@ func NewWriter(w io.Writer, checkpoint []byte, publicKey string, handovers ...[]
 			notes = append(notes, string(h))
 		}
 	}
+
 	out := &Writer{out: bufio.NewWriterSize(w, 64<<10), size: c.Size}
 	return out, out.put(appendHeader(nil, c.Origin, publicKey, string(checkpoint), notes...))
 }
 
-// Write adds the next entry. It checks no more than that the line can be written, so that a damaged log can be exported
-// and looked at; but the checkpoint's size is the end.
+// Write adds the next entry. It checks no more than that the line can
+// be written, so that a damaged log can be exported and looked at; but
+// the checkpoint's size is the end.
 func (w *Writer) Write(leaf, openings []byte) error {
 	if w.err != nil {
 		return w.err
@@ -72,8 +83,9 @@ func (w *Writer) Write(leaf, openings []byte) error {
 	return w.put(w.line)
 }
 
-// Close writes the last line. When entries are missing it refuses, and what was written will not verify. It does not
-// close the underlying writer.
+// Close writes the last line. When entries are missing it refuses, and
+// what was written will not verify. It does not close the underlying
+// writer.
 func (w *Writer) Close() error {
 	if w.err != nil {
 		return w.err
@@ -97,13 +109,15 @@ func (w *Writer) put(line []byte) error {
 	return nil
 }
 
-// fail makes every later call fail alike, so that no export with a hole can be finished.
+// fail makes every later call fail alike, so that no export with a hole
+// can be finished.
 func (w *Writer) fail(format string, args ...any) error {
 	w.err = fmt.Errorf("export: "+format, args...)
 	return w.err
 }
 
-// appendHeader writes handovers only where there are any: a log that had one key all along is spelt as ever.
+// appendHeader writes handovers only where there are any: a log that
+// had one key all along is spelt as ever.
 func appendHeader(dst []byte, origin, publicKey, checkpoint string, handovers ...string) []byte {
 	dst = appendText(append(dst, `{"format":"`+exportFormat+`","origin":`...), origin)
 	dst = appendText(append(dst, `,"public_key":`...), publicKey)
@@ -115,14 +129,15 @@ func appendHeader(dst []byte, origin, publicKey, checkpoint string, handovers ..
 		}
 		dst = appendText(append(dst, open...), note)
 	}
+
 	if len(handovers) > 0 {
 		dst = append(dst, ']')
 	}
 	return append(dst, "}\n"...)
 }
 
-// appendEntry writes the hash of the leaf too. It proves nothing, but names the entry when someone edits a leaf and no
-// more.
+// appendEntry writes the hash of the leaf too. It proves nothing, but
+// names the entry when someone edits a leaf and no more.
 func appendEntry(dst []byte, index int64, hash Hash, leaf string, openings Openings) []byte {
 	dst = strconv.AppendInt(append(dst, `{"index":`...), index, 10)
 	dst = appendText(append(dst, `,"hash":`...), hash.String())

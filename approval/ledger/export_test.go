@@ -35,10 +35,12 @@ func TestWriterRefuses(t *testing.T) {
 		write func(*Writer) error
 		want  string
 	}{
-		"openings":  {func(w *Writer) error { return w.Write(l.records[0].Leaf, []byte("x")) }, "entry 0: openings"},
-		"utf-8":     {func(w *Writer) error { return w.Write([]byte("\xff"), nil) }, "entry 0: the leaf is not UTF-8"},
-		"long leaf": {func(w *Writer) error { return w.Write(make([]byte, maxLeaf+1), nil) }, "more than 1048576 bytes"},
-		"too few":   {func(w *Writer) error { return w.Close() }, "covers 2 entries, but only 0"},
+		"openings": {func(w *Writer) error { return w.Write(l.records[0].Leaf, []byte("x")) }, "entry 0: openings"},
+		"utf-8":    {func(w *Writer) error { return w.Write([]byte("\xff"), nil) }, "entry 0: the leaf is not UTF-8"},
+		"long leaf": {func(w *Writer) error {
+			return w.Write(make([]byte, maxLeaf+1), nil)
+		}, "more than 1048576 bytes"},
+		"too few": {func(w *Writer) error { return w.Close() }, "covers 2 entries, but only 0"},
 		"too many": {func(w *Writer) error {
 			return errors.Join(w.Write(nil, nil), w.Write(nil, nil), w.Write(nil, nil))
 		}, "covers 2 entries, here is one more"},

@@ -15,7 +15,14 @@ func FuzzParseLeaf(f *testing.F) {
 		if err != nil {
 			return
 		}
-		e := Entry{Time: l.Time, Tenant: l.Tenant, Type: l.Type, Subject: l.Subject, Actor: l.Actor, Facts: map[string]any{}}
+		e := Entry{
+			Time:    l.Time,
+			Tenant:  l.Tenant,
+			Type:    l.Type,
+			Subject: l.Subject,
+			Actor:   l.Actor,
+			Facts:   map[string]any{},
+		}
 		for _, m := range l.Facts.Members {
 			e.Facts[m.Key] = m.Value
 		}
@@ -42,7 +49,8 @@ func FuzzParseOpenings(f *testing.F) {
 	})
 }
 
-// With the key pinned, nothing but the export itself and its redactions verifies.
+// With the key pinned, nothing but the export itself and its redactions
+// verifies.
 func FuzzVerify(f *testing.F) {
 	l := newLog(f, 3)
 	f.Add(l.export(f))
@@ -51,10 +59,13 @@ func FuzzVerify(f *testing.F) {
 	key := testSigner(f).PublicKey()
 	f.Fuzz(func(t *testing.T, file []byte) {
 		var subjects []string
-		got, err := Verify(bytes.NewReader(file), VerifyOptions{PublicKey: key, Each: func(_ int64, leaf Leaf, _ Openings) error {
-			subjects = append(subjects, leaf.Subject)
-			return nil
-		}})
+		got, err := Verify(bytes.NewReader(file), VerifyOptions{
+			PublicKey: key,
+			Each: func(_ int64, leaf Leaf, _ Openings) error {
+				subjects = append(subjects, leaf.Subject)
+				return nil
+			},
+		})
 		var problem *VerifyError
 		if err != nil && !errors.As(err, &problem) {
 			t.Fatalf("got %T %v", err, err)

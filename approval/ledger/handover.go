@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// KeyRotated is the type of the last entry under one key: its facts old and new name that key and the next one. The checkpoint behind it is a
+// KeyRotated is the type of the last entry under one key: its facts old
+// and new name that key and the next one. The checkpoint behind it is a
 // handover, signed by both.
 const KeyRotated = "key_rotated"
 
@@ -19,7 +20,8 @@ type Handed struct {
 	From, To string
 }
 
-// keyring knows which keys an auditor trusts: those that are pinned, and those that took over from one of them by a handover.
+// keyring knows which keys an auditor trusts: those that are pinned,
+// and those that took over from one of them by a handover.
 type keyring struct {
 	pinned    []string
 	handovers []string // notes of the header, in order
@@ -54,19 +56,23 @@ func (k *keyring) notes(v value.Value) error {
 		}
 		k.handovers = append(k.handovers, item.Text)
 	}
+
 	return nil
 }
 
-// mayTrust reports whether a key can turn out to be trusted once the handovers are proven.
+// mayTrust reports whether a key can turn out to be trusted once the
+// handovers are proven.
 func (k *keyring) mayTrust(key string) bool { return k.trusts(key) || len(k.handovers) > 0 }
 
-// trusts reports whether a key is pinned, or took over from one that is. Without a pinned key all are, which proves nothing.
+// trusts reports whether a key is pinned, or took over from one that
+// is. Without a pinned key all are, which proves nothing.
 func (k *keyring) trusts(key string) bool {
 	return len(k.pinned) == 0 || slices.Contains(k.pinned, key) ||
 		slices.ContainsFunc(k.before(key), func(key string) bool { return slices.Contains(k.pinned, key) })
 }
 
-// before lists the keys from which one came, by the handovers that were proven, the latest first.
+// before lists the keys from which one came, by the handovers that were
+// proven, the latest first.
 func (k *keyring) before(key string) []string {
 	var out []string
 	for _, h := range slices.Backward(k.proven) {
@@ -77,7 +83,8 @@ func (k *keyring) before(key string) []string {
 	return out
 }
 
-// follow takes the next entry. When it tells of a new key, the next handover must be the checkpoint behind it, signed by both.
+// follow takes the next entry. When it tells of a new key, the next
+// handover must be the checkpoint behind it, signed by both.
 func (k *keyring) follow(l Leaf, origin string, size int64, root func() Hash) error {
 	if l.Type != KeyRotated || len(k.proven) == len(k.handovers) {
 		return nil
@@ -85,17 +92,33 @@ func (k *keyring) follow(l Leaf, origin string, size int64, root func() Hash) er
 	from, _ := l.Facts.Get("old")
 	to, _ := l.Facts.Get("new")
 	note := []byte(k.handovers[len(k.proven)])
-	want := Checkpoint{Origin: origin, Size: size, Root: root()}
+	want := Checkpoint{
+		Origin: origin,
+		Size:   size,
+		Root:   root(),
+	}
 	for _, key := range []string{from.Text, to.Text} {
 		c, err := OpenCheckpoint(note, key)
 		if err != nil {
 			return fmt.Errorf("the handover to %s: %w", quote(to.Text), err)
 		}
 		if c != want {
-			return fmt.Errorf("the handover to %s is of %d entries with root %s, expected %d with %s", quote(to.Text), c.Size, c.Root, want.Size, want.Root)
+			return fmt.Errorf(
+				"the handover to %s is of %d entries with root %s, expected %d with %s",
+				quote(to.Text),
+				c.Size,
+				c.Root,
+				want.Size,
+				want.Root,
+			)
 		}
 	}
-	k.proven = append(k.proven, Handed{Size: size, From: from.Text, To: to.Text})
+
+	k.proven = append(k.proven, Handed{
+		Size: size,
+		From: from.Text,
+		To:   to.Text,
+	})
 	return nil
 }
 

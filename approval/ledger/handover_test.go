@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// rotated is a log whose key changed twice: after each change stand some entries more.
+// rotated is a log whose key changed twice: after each change stand
+// some entries more.
 type rotated struct {
 	*testLog
 	signers   []Signer
@@ -31,6 +32,7 @@ func newRotated(t testing.TB, changes int) *rotated {
 			r.extend(t, seal(t, testEntry(10+n), fixed(byte(n))))
 		}
 	}
+
 	return r
 }
 
@@ -58,7 +60,8 @@ func (r *rotated) export(t testing.TB, handovers ...[]byte) []byte {
 	return out.Bytes()
 }
 
-// TestUsers4_2_AnAuditorFollowsTheKeyAcrossRotations: any key of the chain will do, and an older checkpoint of any of them.
+// TestUsers4_2_AnAuditorFollowsTheKeyAcrossRotations: any key of the
+// chain will do, and an older checkpoint of any of them.
 func TestUsers4_2_AnAuditorFollowsTheKeyAcrossRotations(t *testing.T) {
 	r := newRotated(t, 2)
 	file := r.export(t, r.handovers...)
@@ -71,10 +74,13 @@ func TestUsers4_2_AnAuditorFollowsTheKeyAcrossRotations(t *testing.T) {
 		if err != nil {
 			t.Fatalf("pinned key %d: %v", i, err)
 		}
-		if !got.KeyPinned || got.PublicKey != r.last().PublicKey() || len(got.Handovers) != 2 || got.Handovers[0].Size != 4 || got.Since.Size != 2 {
+		if !got.KeyPinned || got.PublicKey != r.last().PublicKey() || len(got.Handovers) != 2 ||
+			got.Handovers[0].Size != 4 ||
+			got.Since.Size != 2 {
 			t.Errorf("pinned key %d: %+v", i, got)
 		}
 	}
+
 	bare := r.export(t)
 	both := VerifyOptions{PublicKey: r.signers[0].PublicKey(), Also: []string{r.last().PublicKey()}}
 	if _, err := Verify(bytes.NewReader(bare), both); err != nil {
@@ -90,11 +96,19 @@ func TestUsers4_2_AnAuditorFollowsTheKeyAcrossRotations(t *testing.T) {
 func TestHandoversAreProven(t *testing.T) {
 	r := newRotated(t, 2)
 	pinned := VerifyOptions{PublicKey: r.signers[0].PublicKey()}
-	alone, err := r.signers[1].Sign(Checkpoint{Origin: r.checkpoint().Origin, Size: 4, Root: newRotated(t, 1).at(t, 4)})
+	alone, err := r.signers[1].Sign(Checkpoint{
+		Origin: r.checkpoint().Origin,
+		Size:   4,
+		Root:   newRotated(t, 1).at(t, 4),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := Both(r.signers[0], r.signers[1]).Sign(Checkpoint{Origin: r.checkpoint().Origin, Size: 4, Root: Hash{1}})
+	other, err := Both(r.signers[0], r.signers[1]).Sign(Checkpoint{
+		Origin: r.checkpoint().Origin,
+		Size:   4,
+		Root:   Hash{1},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,12 +117,16 @@ func TestHandoversAreProven(t *testing.T) {
 		index     int64
 		words     string
 	}{
-		"the second is missing":             {r.handovers[:1], -1, "no handover leads from there"},
-		"the first is missing":              {r.handovers[1:], 3, "wrong key"},
-		"in another order":                  {[][]byte{r.handovers[1], r.handovers[0]}, 3, "wrong key"},
-		"signed by the new key alone":       {[][]byte{alone, r.handovers[1]}, 3, "wrong key"},
-		"of another tree":                   {[][]byte{other, r.handovers[1]}, 3, "expected 4"},
-		"one more than the entries tell of": {append(r.handovers[:2:2], r.handovers[1]), -1, "1 handovers stand in the header"},
+		"the second is missing":       {r.handovers[:1], -1, "no handover leads from there"},
+		"the first is missing":        {r.handovers[1:], 3, "wrong key"},
+		"in another order":            {[][]byte{r.handovers[1], r.handovers[0]}, 3, "wrong key"},
+		"signed by the new key alone": {[][]byte{alone, r.handovers[1]}, 3, "wrong key"},
+		"of another tree":             {[][]byte{other, r.handovers[1]}, 3, "expected 4"},
+		"one more than the entries tell of": {
+			append(r.handovers[:2:2], r.handovers[1]),
+			-1,
+			"1 handovers stand in the header",
+		},
 	} {
 		_, err := Verify(bytes.NewReader(r.export(t, c.handovers...)), pinned)
 		if err == nil {
@@ -117,6 +135,7 @@ func TestHandoversAreProven(t *testing.T) {
 		}
 		refused(t, err, c.index, c.words)
 	}
+
 	stranger := VerifyOptions{PublicKey: namedSigner(t, "stranger.example", 77).PublicKey()}
 	_, err = Verify(bytes.NewReader(r.export(t, r.handovers...)), stranger)
 	refused(t, err, -1, "wrong key")
@@ -144,7 +163,11 @@ func (r *rotated) at(t testing.TB, size int) Hash {
 // TestLaterHandoversStayOut: a key may change while an export begins.
 func TestLaterHandoversStayOut(t *testing.T) {
 	r := newRotated(t, 1)
-	note, err := r.signers[0].Sign(Checkpoint{Origin: r.checkpoint().Origin, Size: 3, Root: r.at(t, 3)})
+	note, err := r.signers[0].Sign(Checkpoint{
+		Origin: r.checkpoint().Origin,
+		Size:   3,
+		Root:   r.at(t, 3),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,7 @@ func (m *memory) ReadHashes(indexes []int64) ([]Hash, error) {
 		}
 		out = append(out, m.hashes[i])
 	}
+
 	return out, nil
 }
 
@@ -86,10 +87,20 @@ func (l *testLog) checkpoint() Checkpoint {
 
 func testEntry(i int) Entry {
 	return Entry{
-		Time:   time.Date(2026, 11, 21, 16, 0, i, 123456789, time.FixedZone("", 3600)),
-		Tenant: testTenant, Type: "vote", Subject: fmt.Sprintf("req-%d", i), Actor: "ann@example.com",
-		Facts:  map[string]any{"stage": i % 3, "approve": i%2 == 0, "groups": []any{"risk", "größe <&>"}},
-		Sealed: map[string]string{"args": fmt.Sprintf(`{"amount":%d}`, i), "reason": "because\n\"" + fmt.Sprint(i)},
+		Time:    time.Date(2026, 11, 21, 16, 0, i, 123456789, time.FixedZone("", 3600)),
+		Tenant:  testTenant,
+		Type:    "vote",
+		Subject: fmt.Sprintf("req-%d", i),
+		Actor:   "ann@example.com",
+		Facts: map[string]any{
+			"stage":   i % 3,
+			"approve": i%2 == 0,
+			"groups":  []any{"risk", "größe <&>"},
+		},
+		Sealed: map[string]string{
+			"args":   fmt.Sprintf(`{"amount":%d}`, i),
+			"reason": "because\n\"" + fmt.Sprint(i),
+		},
 	}
 }
 
@@ -144,7 +155,8 @@ func (l *testLog) export(t testing.TB) []byte {
 	return export(t, sign(t, l.checkpoint()), l.records)
 }
 
-// forge writes an export that Writer would refuse to write: whoever forges has our code, but not our key.
+// forge writes an export that Writer would refuse to write: whoever
+// forges has our code, but not our key.
 func forge(t testing.TB, signed []byte, records []Record) []byte {
 	t.Helper()
 	c, err := OpenCheckpoint(signed, testSigner(t).PublicKey())
@@ -159,6 +171,7 @@ func forge(t testing.TB, signed []byte, records []Record) []byte {
 		}
 		out = appendEntry(out, int64(i), LeafHash(r.Leaf), string(r.Leaf), o)
 	}
+
 	return appendEnd(out, int64(len(records)))
 }
 
@@ -167,7 +180,8 @@ func verify(t testing.TB, file []byte) (Report, error) {
 	return Verify(bytes.NewReader(file), VerifyOptions{PublicKey: testSigner(t).PublicKey()})
 }
 
-// refused wants a *VerifyError about this entry whose problem holds the words.
+// refused wants a *VerifyError about this entry whose problem holds the
+// words.
 func refused(t testing.TB, err error, index int64, words string) {
 	t.Helper()
 	problem, ok := err.(*VerifyError)

@@ -25,8 +25,9 @@ type Leaf struct {
 	Sealed  map[string]value.Digest // salted digests of the sealed values by name
 }
 
-// ParseLeaf reads the leaf of a record. It accepts only what Seal writes, byte for byte, so that no two readers can
-// disagree about an entry.
+// ParseLeaf reads the leaf of a record. It accepts only what Seal
+// writes, byte for byte, so that no two readers can disagree about an
+// entry.
 func ParseLeaf(leaf []byte) (Leaf, error) {
 	doc, err := value.Parse(leaf, value.Limits{MaxBytes: maxLeaf, MaxDepth: maxDepth})
 	if err != nil {
@@ -49,12 +50,25 @@ func leafOf(doc value.Value) (Leaf, error) {
 	if m[1].Kind != value.Object {
 		return Leaf{}, fmt.Errorf(`"facts" is of kind %s, expected an object`, m[1].Kind)
 	}
-	for i, key := range map[int]string{0: "actor", 3: "subject", 4: "tenant", 5: "time", 6: "type"} {
+	for i, key := range map[int]string{
+		0: "actor",
+		3: "subject",
+		4: "tenant",
+		5: "time",
+		6: "type",
+	} {
 		if m[i].Kind != value.String {
 			return Leaf{}, fmt.Errorf("%q is of kind %s, expected a string", key, m[i].Kind)
 		}
 	}
-	l := Leaf{Tenant: m[4].Text, Type: m[6].Text, Subject: m[3].Text, Actor: m[0].Text, Facts: m[1]}
+
+	l := Leaf{
+		Tenant:  m[4].Text,
+		Type:    m[6].Text,
+		Subject: m[3].Text,
+		Actor:   m[0].Text,
+		Facts:   m[1],
+	}
 	if l.Time, err = parseTime(m[5].Text); err != nil {
 		return Leaf{}, err
 	}
@@ -87,10 +101,15 @@ func parseDigests(v value.Value) (map[string]value.Digest, error) {
 		}
 		d, ok := parseDigest(m.Value)
 		if !ok {
-			return nil, fmt.Errorf("the digest of %s is not of the form sha256: and 64 lower-case hexadecimal digits", m.Key)
+			return nil, fmt.Errorf(
+				"the digest of %s is not of the form sha256: and 64 lower-case hexadecimal digits",
+				m.Key,
+			)
 		}
+
 		out[m.Key] = d
 	}
+
 	return out, nil
 }
 
@@ -105,7 +124,8 @@ func parseDigest(v value.Value) (d value.Digest, ok bool) {
 	return d, d.String() == v.Text
 }
 
-// members returns the values of an object that has exactly these keys, in this order.
+// members returns the values of an object that has exactly these keys,
+// in this order.
 func members(doc value.Value, keys ...string) ([]value.Value, error) {
 	if doc.Kind != value.Object {
 		return nil, fmt.Errorf("found a JSON value of kind %s, expected an object", doc.Kind)
@@ -113,12 +133,23 @@ func members(doc value.Value, keys ...string) ([]value.Value, error) {
 	var out []value.Value
 	for i, m := range doc.Members {
 		if i >= len(keys) || m.Key != keys[i] {
-			return nil, fmt.Errorf("unexpected member %s, expected exactly %s", quote(m.Key), strings.Join(keys, ", "))
+			return nil, fmt.Errorf(
+				"unexpected member %s, expected exactly %s",
+				quote(m.Key),
+				strings.Join(keys, ", "),
+			)
 		}
+
 		out = append(out, m.Value)
 	}
+
 	if len(out) < len(keys) {
-		return nil, fmt.Errorf("the member %q is missing, expected exactly %s", keys[len(out)], strings.Join(keys, ", "))
+		return nil, fmt.Errorf(
+			"the member %q is missing, expected exactly %s",
+			keys[len(out)],
+			strings.Join(keys, ", "),
+		)
 	}
+
 	return out, nil
 }

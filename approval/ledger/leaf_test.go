@@ -69,6 +69,7 @@ func TestParseLeafRefuses(t *testing.T) {
 			fails(t, err, tt.want)
 		})
 	}
+
 	_, err := ParseLeaf([]byte(strings.Replace(plainLeaf, `"t"`, "\"\x7f\"", 1)))
 	fails(t, err, "control characters")
 }

@@ -1,13 +1,19 @@
-// Package ledger is the tamper-evident log of assent: every request, vote, decision and consumption is an entry, the
-// entries of a tenant are the leaves of one Merkle tree (RFC 6962), and signed checkpoints fix the tree's root. Whoever
-// keeps a checkpoint notices later if an entry was edited, dropped, moved or slipped in.
+// Package ledger is the tamper-evident log of assent: every request,
+// vote, decision and consumption is an entry, the entries of a tenant
+// are the leaves of one Merkle tree (RFC 6962), and signed checkpoints
+// fix the tree's root. Whoever keeps a checkpoint notices later if an
+// entry was edited, dropped, moved or slipped in.
 //
-// An Entry is sealed into a Record: a public leaf, which the tree covers, and openings. A leaf holds only a salted digest
-// of each sealed value (arguments, messages, reasons); the value itself is in the openings, which the tree does not
-// cover. So an opening can be deleted at any time and the log still verifies.
+// An Entry is sealed into a Record: a public leaf, which the tree
+// covers, and openings. A leaf holds only a salted digest of each
+// sealed value (arguments, messages, reasons); the value itself is in
+// the openings, which the tree does not cover. So an opening can be
+// deleted at any time and the log still verifies.
 //
-// The package is pure: stores keep leaves, openings, hashes and checkpoints, and call it. Export files (Writer, Verify)
-// and proofs (Proof, VerifyProof) are checked offline and need nothing but a public key.
+// The package is pure: stores keep leaves, openings, hashes and
+// checkpoints, and call it. Export files (Writer, Verify) and proofs
+// (Proof, VerifyProof) are checked offline and need nothing but a
+// public key.
 package ledger
 
 import (
@@ -22,7 +28,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// What a record may measure. A line of an export holds one of each, so these also bound what Verify keeps in memory.
+// What a record may measure. A line of an export holds one of each, so
+// these also bound what Verify keeps in memory.
 const (
 	maxLeaf     = 1 << 20  // bytes of a leaf
 	maxOpenings = 32 << 20 // bytes of the openings of one entry, as JSON
@@ -43,7 +50,8 @@ type Entry struct {
 	Sealed  map[string]string
 }
 
-// Record is a sealed entry, to be stored as it is. What stands beside the leaf repeats it, so that stores needn't parse what they file.
+// Record is a sealed entry, to be stored as it is. What stands beside
+// the leaf repeats it, so that stores needn't parse what they file.
 type Record struct {
 	Tenant, Type, Subject string
 	Time                  time.Time
@@ -51,16 +59,19 @@ type Record struct {
 	Openings              []byte // JSON, nil when there are none; see Redact
 }
 
-// SealedEntry is an entry with its place in the tree of its tenant, as stores return it.
+// SealedEntry is an entry with its place in the tree of its tenant, as
+// stores return it.
 type SealedEntry struct {
 	Index    int64
 	Leaf     []byte // ParseLeaf
 	Openings []byte // nil when there are none, or when they were redacted
 }
 
-// Seal makes the record of an entry. Salts are read from rand, which must be cryptographically secure
-// (crypto/rand.Reader), or else sealed values could be guessed from the leaf. Times without a year of four digits, texts
-// that are not UTF-8 and what is too large to be exported are refused. Errors never show a value.
+// Seal makes the record of an entry. Salts are read from rand, which
+// must be cryptographically secure (crypto/rand.Reader), or else sealed
+// values could be guessed from the leaf. Times without a year of four
+// digits, texts that are not UTF-8 and what is too large to be exported
+// are refused. Errors never show a value.
 func (e Entry) Seal(rand io.Reader) (Record, error) {
 	if err := e.check(); err != nil {
 		return Record{}, fmt.Errorf("seal an entry: %w", err)
@@ -74,15 +85,29 @@ func (e Entry) Seal(rand io.Reader) (Record, error) {
 		return Record{}, fmt.Errorf("seal an entry: %w", err)
 	}
 	r := Record{
-		Tenant: e.Tenant, Type: e.Type, Subject: e.Subject, Time: e.Time.UTC().Truncate(time.Microsecond),
-		Leaf: e.appendLeaf(make([]byte, 0, 512), facts, openings), Openings: appendOpenings(nil, openings),
+		Tenant:   e.Tenant,
+		Type:     e.Type,
+		Subject:  e.Subject,
+		Time:     e.Time.UTC().Truncate(time.Microsecond),
+		Leaf:     e.appendLeaf(make([]byte, 0, 512), facts, openings),
+		Openings: appendOpenings(nil, openings),
 	}
 	if len(r.Leaf) > maxLeaf {
-		return Record{}, fmt.Errorf("seal an entry: the leaf has %d bytes, at most %d are allowed: seal what is long", len(r.Leaf), maxLeaf)
+		return Record{}, fmt.Errorf(
+			"seal an entry: the leaf has %d bytes, at most %d are allowed: seal what is long",
+			len(r.Leaf),
+			maxLeaf,
+		)
 	}
+
 	if len(r.Openings) > maxOpenings {
-		return Record{}, fmt.Errorf("seal an entry: the openings have %d bytes, at most %d are allowed", len(r.Openings), maxOpenings)
+		return Record{}, fmt.Errorf(
+			"seal an entry: the openings have %d bytes, at most %d are allowed",
+			len(r.Openings),
+			maxOpenings,
+		)
 	}
+
 	return r, nil
 }
 
@@ -104,7 +129,8 @@ func (e Entry) check() error {
 	return checkOrigin(Origin(e.Tenant))
 }
 
-// facts leaves room for the rest of the leaf, so that whatever is sealed can be parsed.
+// facts leaves room for the rest of the leaf, so that whatever is
+// sealed can be parsed.
 func (e Entry) facts() (value.Value, error) {
 	if len(e.Facts) == 0 {
 		return value.Value{Kind: value.Object}, nil
@@ -131,6 +157,7 @@ func (e Entry) openings(rand io.Reader) ([]namedOpening, error) {
 		}
 		out = append(out, namedOpening{name, Opening{Value: v}})
 	}
+
 	sortOpenings(out)
 	for i := range out {
 		copy(out[i].Salt[:], salts[i*saltSize:])
@@ -138,16 +165,21 @@ func (e Entry) openings(rand io.Reader) ([]namedOpening, error) {
 	return out, nil
 }
 
-// checkName keeps names of sealed values plain, so that their order is the same in every encoding.
+// checkName keeps names of sealed values plain, so that their order is
+// the same in every encoding.
 func checkName(name string) error {
 	if name == "" || len(name) > 64 {
 		return fmt.Errorf("the name of a sealed value has %d bytes, expected 1 to 64", len(name))
 	}
 	for _, c := range []byte(name) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.' {
-			return fmt.Errorf("%q can't name a sealed value, expected lower-case letters, digits, dots, _ and -", name)
+			return fmt.Errorf(
+				"%q can't name a sealed value, expected lower-case letters, digits, dots, _ and -",
+				name,
+			)
 		}
 	}
+
 	return nil
 }
 
@@ -173,6 +205,7 @@ func appendDigests(dst []byte, openings []namedOpening) []byte {
 		digest := o.digest()
 		dst = append(hex.AppendEncode(append(dst, `:"sha256:`...), digest[:]), '"')
 	}
+
 	return append(dst, '}')
 }
 

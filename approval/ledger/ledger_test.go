@@ -22,8 +22,13 @@ func TestSealGolden(t *testing.T) {
 }
 
 func TestSealNothing(t *testing.T) {
-	r := seal(t, Entry{Time: time.Unix(0, 0), Tenant: "t", Type: "x"}, nil)
-	want := `{"actor":"","facts":{},"sealed":{},"subject":"","tenant":"t","time":"1970-01-01T00:00:00.000000Z","type":"x","v":1}`
+	r := seal(t, Entry{
+		Time:   time.Unix(0, 0),
+		Tenant: "t",
+		Type:   "x",
+	}, nil)
+	want := `{"actor":"","facts":{},"sealed":{},"subject":"","tenant":"t","time":"1970-01-01T00:00:00.000000Z",` +
+		`"type":"x","v":1}`
 	if string(r.Leaf) != want || r.Openings != nil {
 		t.Errorf("got %s, %q", r.Leaf, r.Openings)
 	}
@@ -60,12 +65,18 @@ func TestSealRefuses(t *testing.T) {
 		"no type":        {func(e *Entry) { e.Type = "" }, "has no type"},
 		"utf-8":          {func(e *Entry) { e.Actor = "\xff" }, "not valid UTF-8"},
 		"facts":          {func(e *Entry) { e.Facts = map[string]any{"n": math.NaN()} }, "facts: at n"},
-		"long facts":     {func(e *Entry) { e.Facts = map[string]any{"n": strings.Repeat("x", maxLeaf)} }, "facts: more than"},
-		"long leaf":      {func(e *Entry) { e.Subject = strings.Repeat("x", maxLeaf) }, "seal what is long"},
-		"name":           {func(e *Entry) { e.Sealed = map[string]string{"Args": ""} }, `"Args" can't name`},
-		"no name":        {func(e *Entry) { e.Sealed = map[string]string{"": ""} }, "has 0 bytes"},
-		"sealed utf-8":   {func(e *Entry) { e.Sealed = map[string]string{"args": "hidden\xff"} }, "value args is not valid UTF-8"},
-		"long openings":  {func(e *Entry) { e.Sealed = map[string]string{"args": strings.Repeat("x", maxOpenings)} }, "openings have"},
+		"long facts": {func(e *Entry) {
+			e.Facts = map[string]any{"n": strings.Repeat("x", maxLeaf)}
+		}, "facts: more than"},
+		"long leaf": {func(e *Entry) { e.Subject = strings.Repeat("x", maxLeaf) }, "seal what is long"},
+		"name":      {func(e *Entry) { e.Sealed = map[string]string{"Args": ""} }, `"Args" can't name`},
+		"no name":   {func(e *Entry) { e.Sealed = map[string]string{"": ""} }, "has 0 bytes"},
+		"sealed utf-8": {func(e *Entry) {
+			e.Sealed = map[string]string{"args": "hidden\xff"}
+		}, "value args is not valid UTF-8"},
+		"long openings": {func(e *Entry) {
+			e.Sealed = map[string]string{"args": strings.Repeat("x", maxOpenings)}
+		}, "openings have"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := testEntry(1)
@@ -77,6 +88,7 @@ func TestSealRefuses(t *testing.T) {
 			}
 		})
 	}
+
 	broken := errors.New("no entropy")
 	if _, err := testEntry(1).Seal(iotest.ErrReader(broken)); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
@@ -92,15 +104,18 @@ func drawEntry(t *rapid.T) Entry {
 		rapid.Float64Range(-1e300, 1e300).AsAny(), rapid.SliceOf(rapid.String().AsAny()).AsAny())
 	micros := rapid.Int64Range(-62135596799999999, 253402300799999999).Draw(t, "time") // years 1 to 9999
 	return Entry{
-		Time:   time.UnixMicro(micros).Add(time.Duration(rapid.IntRange(0, 999).Draw(t, "ns"))),
-		Tenant: rapid.StringMatching(`[^\x00-\x1f\x7f]{1,9}`).Draw(t, "tenant"), Type: rapid.StringMatching(`.{1,9}`).Draw(t, "type"),
-		Subject: rapid.String().Draw(t, "subject"), Actor: rapid.String().Draw(t, "actor"),
-		Facts:  rapid.MapOf(rapid.String(), fact).Draw(t, "facts"),
-		Sealed: rapid.MapOfN(name, rapid.String(), 0, 4).Draw(t, "sealed"),
+		Time:    time.UnixMicro(micros).Add(time.Duration(rapid.IntRange(0, 999).Draw(t, "ns"))),
+		Tenant:  rapid.StringMatching(`[^\x00-\x1f\x7f]{1,9}`).Draw(t, "tenant"),
+		Type:    rapid.StringMatching(`.{1,9}`).Draw(t, "type"),
+		Subject: rapid.String().Draw(t, "subject"),
+		Actor:   rapid.String().Draw(t, "actor"),
+		Facts:   rapid.MapOf(rapid.String(), fact).Draw(t, "facts"),
+		Sealed:  rapid.MapOfN(name, rapid.String(), 0, 4).Draw(t, "sealed"),
 	}
 }
 
-// Whatever is sealed reads back, in the canonical form of value, and every subset of its openings verifies.
+// Whatever is sealed reads back, in the canonical form of value, and
+// every subset of its openings verifies.
 func TestSealReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEntry(t)
@@ -112,7 +127,9 @@ func TestSealReadsBack(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", r.Leaf, err)
 		}
-		if !l.Time.Equal(e.Time.Truncate(time.Microsecond)) || l.Tenant != e.Tenant || l.Type != e.Type || l.Subject != e.Subject || l.Actor != e.Actor {
+		if !l.Time.Equal(e.Time.Truncate(time.Microsecond)) || l.Tenant != e.Tenant || l.Type != e.Type ||
+			l.Subject != e.Subject ||
+			l.Actor != e.Actor {
 			t.Fatalf("got %+v, want %+v", l, e)
 		}
 		facts, err := value.FromGo(e.Facts, value.Limits{})
@@ -128,7 +145,8 @@ func TestSealReadsBack(t *testing.T) {
 				t.Fatalf("%s changed", name)
 			}
 		}
-		drop := rapid.SliceOfDistinct(rapid.SampledFrom(append(slices.Sorted(maps.Keys(e.Sealed)), "none")), rapid.ID).Draw(t, "drop")
+		drop := rapid.SliceOfDistinct(rapid.SampledFrom(append(slices.Sorted(maps.Keys(e.Sealed)), "none")), rapid.ID).
+			Draw(t, "drop")
 		left, err := Redact(r.Openings, drop...)
 		if err != nil {
 			t.Fatal(err)

@@ -9,8 +9,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Opening is a sealed value with the salt that keeps its digest from being guessed. The digest in the leaf is the SHA-256
-// of the salt's bytes followed by the value's.
+// Opening is a sealed value with the salt that keeps its digest from
+// being guessed. The digest in the leaf is the SHA-256 of the salt's
+// bytes followed by the value's.
 type Opening struct {
 	Salt  [saltSize]byte
 	Value string
@@ -24,8 +25,10 @@ type namedOpening struct {
 	Opening
 }
 
-// ParseOpenings reads the openings of a record: an object of {"salt":…,"value":…} by name. Nothing at all means none.
-// White space and order are free, since databases may change them; all else is strict.
+// ParseOpenings reads the openings of a record: an object of
+// {"salt":…,"value":…} by name. Nothing at all means none. White space
+// and order are free, since databases may change them; all else is
+// strict.
 func ParseOpenings(openings []byte) (Openings, error) {
 	if len(openings) == 0 {
 		return Openings{}, nil
@@ -52,6 +55,7 @@ func openingsOf(doc value.Value) (Openings, error) {
 		}
 		out[m.Key] = o
 	}
+
 	return out, nil
 }
 
@@ -91,7 +95,8 @@ func sortOpenings(o []namedOpening) {
 	slices.SortFunc(o, func(a, b namedOpening) int { return cmp.Compare(a.name, b.name) })
 }
 
-// appendOpenings writes openings canonically, and nothing when there are none.
+// appendOpenings writes openings canonically, and nothing when there
+// are none.
 func appendOpenings(dst []byte, openings []namedOpening) []byte {
 	need := 0
 	for _, o := range openings {
@@ -107,14 +112,16 @@ func appendOpenings(dst []byte, openings []namedOpening) []byte {
 		dst = base64.StdEncoding.AppendEncode(append(dst, `:{"salt":"`...), o.Salt[:])
 		dst = append(appendText(append(dst, `","value":`...), o.Value), '}')
 	}
+
 	if len(openings) > 0 {
 		dst = append(dst, '}')
 	}
 	return dst
 }
 
-// Check verifies that every opening is the value that the leaf's digest was made of. It counts the sealed values that
-// have no opening any more: they were redacted, which is no fault.
+// Check verifies that every opening is the value that the leaf's digest
+// was made of. It counts the sealed values that have no opening any
+// more: they were redacted, which is no fault.
 func Check(leaf, openings []byte) (redacted int, err error) {
 	l, err := ParseLeaf(leaf)
 	if err != nil {
@@ -134,14 +141,19 @@ func (l Leaf) check(openings Openings) (redacted int, err error) {
 			return 0, fmt.Errorf("the opening of %s belongs to nothing that the leaf seals", o.name)
 		}
 		if digest != o.digest() {
-			return 0, fmt.Errorf("the opening of %s does not match the leaf: its value or salt was changed", o.name)
+			return 0, fmt.Errorf(
+				"the opening of %s does not match the leaf: its value or salt was changed",
+				o.name,
+			)
 		}
 	}
+
 	return len(l.Sealed) - len(openings), nil
 }
 
-// Redact drops the openings of these names for ever, and returns what is left: nil when nothing is. A name without an
-// opening is already redacted.
+// Redact drops the openings of these names for ever, and returns what
+// is left: nil when nothing is. A name without an opening is already
+// redacted.
 func Redact(openings []byte, names ...string) ([]byte, error) {
 	o, err := ParseOpenings(openings)
 	if err != nil {

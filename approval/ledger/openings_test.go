@@ -23,6 +23,7 @@ func TestParseOpenings(t *testing.T) {
 			t.Errorf("written again: %s", got)
 		}
 	}
+
 	for _, text := range []string{"", "{}"} {
 		if o, err := ParseOpenings([]byte(text)); err != nil || len(o) != 0 {
 			t.Errorf("%q: %v, %v", text, o, err)
@@ -66,7 +67,13 @@ func TestCheck(t *testing.T) {
 		{"whole", string(r.Leaf), string(r.Openings), 0, ""},
 		{"redacted", string(r.Leaf), "", 2, ""},
 		{"of another entry", string(r.Leaf), string(other.Openings), 0, "the opening of args does not match"},
-		{"salt", string(r.Leaf), strings.Replace(string(r.Openings), "QUFB", "QUFC", 1), 0, "the opening of args does not match"},
+		{
+			"salt",
+			string(r.Leaf),
+			strings.Replace(string(r.Openings), "QUFB", "QUFC", 1),
+			0,
+			"the opening of args does not match",
+		},
 		{"unknown", string(r.Leaf), more, 0, "the opening of brgs belongs to nothing"},
 		{"leaf", "x", "", 0, "line 1"},
 		{"openings", string(r.Leaf), "x", 0, "line 1"},

@@ -10,7 +10,8 @@ import (
 
 const proofFormat = "assent-proof/1"
 
-// Proof is all that an auditor needs to see, beside a public key, that a log holds one entry. Its JSON is one file.
+// Proof is all that an auditor needs to see, beside a public key, that
+// a log holds one entry. Its JSON is one file.
 type Proof struct {
 	Index      int64
 	Leaf       []byte
@@ -20,7 +21,8 @@ type Proof struct {
 	Checkpoint []byte // signed note
 }
 
-// MarshalJSON writes the file. Openings that can't be parsed and texts that are not UTF-8 are refused.
+// MarshalJSON writes the file. Openings that can't be parsed and texts
+// that are not UTF-8 are refused.
 func (p Proof) MarshalJSON() ([]byte, error) {
 	openings, err := ParseOpenings(p.Openings)
 	if err != nil {
@@ -30,7 +32,10 @@ func (p Proof) MarshalJSON() ([]byte, error) {
 	for i, h := range p.Hashes {
 		hashes[i] = h.String()
 	}
-	v, err := value.FromGo([]any{string(p.Leaf), hashes, p.PublicKey, string(p.Checkpoint)}, value.Limits{MaxBytes: maxProof})
+	v, err := value.FromGo(
+		[]any{string(p.Leaf), hashes, p.PublicKey, string(p.Checkpoint)},
+		value.Limits{MaxBytes: maxProof},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("write a proof: %w", err)
 	}
@@ -43,7 +48,8 @@ func (p Proof) MarshalJSON() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// UnmarshalJSON reads the file strictly: no member may be missing, doubled, unknown or out of order. It verifies nothing.
+// UnmarshalJSON reads the file strictly: no member may be missing,
+// doubled, unknown or out of order. It verifies nothing.
 func (p *Proof) UnmarshalJSON(b []byte) error {
 	doc, err := value.Parse(b, value.Limits{MaxBytes: maxProof, MaxDepth: 4})
 	if err != nil {
@@ -59,7 +65,11 @@ func (p *Proof) UnmarshalJSON(b []byte) error {
 	if m[2].Kind != value.String || m[5].Kind != value.String || m[6].Kind != value.String {
 		return errors.New("leaf, public_key and checkpoint must be strings")
 	}
-	out := Proof{Leaf: []byte(m[2].Text), PublicKey: m[5].Text, Checkpoint: []byte(m[6].Text)}
+	out := Proof{
+		Leaf:       []byte(m[2].Text),
+		PublicKey:  m[5].Text,
+		Checkpoint: []byte(m[6].Text),
+	}
 	if out.Index, err = integer(m[1]); err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
@@ -87,6 +97,7 @@ func hashesOf(v value.Value) ([]Hash, error) {
 		}
 		out[i] = h
 	}
+
 	return out, nil
 }
 
@@ -101,8 +112,10 @@ type ProofReport struct {
 	KeyPinned  bool // false: the proof brought its own key, so it proves nothing about who signed
 }
 
-// VerifyProof verifies a proof file offline: the signature, the leaf's place in the tree, every opening. One of the public
-// keys must have signed; none, or only empty ones, means the proof's own, and the report says so. The error is a *VerifyError.
+// VerifyProof verifies a proof file offline: the signature, the leaf's
+// place in the tree, every opening. One of the public keys must have
+// signed; none, or only empty ones, means the proof's own, and the
+// report says so. The error is a *VerifyError.
 func VerifyProof(proof []byte, publicKeys ...string) (ProofReport, error) {
 	var p Proof
 	if err := p.UnmarshalJSON(proof); err != nil {
@@ -116,7 +129,12 @@ func VerifyProof(proof []byte, publicKeys ...string) (ProofReport, error) {
 	if err != nil {
 		return ProofReport{}, err
 	}
-	out := ProofReport{Index: p.Index, Checkpoint: c, PublicKey: p.PublicKey, KeyPinned: len(keys.pinned) > 0}
+	out := ProofReport{
+		Index:      p.Index,
+		Checkpoint: c,
+		PublicKey:  p.PublicKey,
+		KeyPinned:  len(keys.pinned) > 0,
+	}
 	if err := CheckInclusion(p.Hashes, c.Size, c.Root, p.Index, LeafHash(p.Leaf)); err != nil {
 		return ProofReport{}, fault(p.Index, "%v", err)
 	}
@@ -129,14 +147,20 @@ func VerifyProof(proof []byte, publicKeys ...string) (ProofReport, error) {
 	return out, nil
 }
 
-// open parses a leaf and checks that it belongs to the log, and its openings to it.
+// open parses a leaf and checks that it belongs to the log, and its
+// openings to it.
 func open(leaf []byte, openings Openings, origin string) (l Leaf, redacted int, err error) {
 	if l, err = ParseLeaf(leaf); err != nil {
 		return l, 0, fmt.Errorf("edited leaf: %w", err)
 	}
 	if Origin(l.Tenant) != origin {
-		return l, 0, fmt.Errorf("the entry belongs to %s, the checkpoint to %s: another tenant", quote(Origin(l.Tenant)), quote(origin))
+		return l, 0, fmt.Errorf(
+			"the entry belongs to %s, the checkpoint to %s: another tenant",
+			quote(Origin(l.Tenant)),
+			quote(origin),
+		)
 	}
+
 	redacted, err = l.check(openings)
 	return l, redacted, err
 }

@@ -56,11 +56,14 @@ func TestVerifyProof(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Index != int64(index) || got.Leaf.Subject != testEntry(index).Subject || got.Redacted != index%2*2 ||
-				len(got.Openings) != 2-got.Redacted || got.Checkpoint != l.checkpoint() || got.PublicKey != key || !got.KeyPinned {
+				len(got.Openings) != 2-got.Redacted || got.Checkpoint != l.checkpoint() ||
+				got.PublicKey != key ||
+				!got.KeyPinned {
 				t.Errorf("got %+v", got)
 			}
 		}
 	}
+
 	got, err := VerifyProof(marshal(t, newLog(t, 2).proof(t, 1)), "")
 	if err != nil || got.KeyPinned {
 		t.Errorf("got %+v, %v", got, err)
@@ -85,8 +88,10 @@ func TestVerifyProofRefuses(t *testing.T) {
 		"openings":   {func(p *Proof) { p.Openings = l.records[1].Openings }, 2, "the opening of args does not match"},
 		"size":       {func(p *Proof) { p.Checkpoint = sign(t, newLog(t, 4).checkpoint()) }, 2, "the log of 4 entries"},
 		"tenant":     {func(p *Proof) { p.Checkpoint = sign(t, tenant) }, 2, "another tenant"},
-		"signature":  {func(p *Proof) { p.Checkpoint = []byte(corrupt(string(p.Checkpoint), 20)) }, -1, "bad signature"},
-		"key":        {func(p *Proof) { p.PublicKey = namedSigner(t, "a", 1).PublicKey() }, -1, "wrong key"},
+		"signature": {func(p *Proof) {
+			p.Checkpoint = []byte(corrupt(string(p.Checkpoint), 20))
+		}, -1, "bad signature"},
+		"key": {func(p *Proof) { p.PublicKey = namedSigner(t, "a", 1).PublicKey() }, -1, "wrong key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := l.proof(t, 2)
@@ -95,6 +100,7 @@ func TestVerifyProofRefuses(t *testing.T) {
 			refused(t, err, tt.index, tt.want)
 		})
 	}
+
 	junk := bare(t, 2)
 	_, err := VerifyProof(marshal(t, junk.proof(t, 1)), "")
 	refused(t, err, 1, "edited leaf")
@@ -129,13 +135,15 @@ func TestProofIsReadStrictly(t *testing.T) {
 			refused(t, err, -1, tt.want)
 		})
 	}
+
 	_, err = Proof{Openings: []byte("x")}.MarshalJSON()
 	fails(t, err, "write a proof: openings")
 	_, err = Proof{Leaf: []byte("\xff")}.MarshalJSON()
 	fails(t, err, "write a proof: ")
 }
 
-// A changed byte of a proof is noticed, unless it is of white space and changes nothing.
+// A changed byte of a proof is noticed, unless it is of white space and
+// changes nothing.
 func TestVerifyProofDetectsEveryByte(t *testing.T) {
 	file := marshal(t, newLog(t, 5).proof(t, 2))
 	key := testSigner(t).PublicKey()
@@ -145,13 +153,18 @@ func TestVerifyProofDetectsEveryByte(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		i := rapid.IntRange(0, len(file)-1).Draw(rt, "at")
-		changed := slices.Replace(slices.Clone(file), i, i+1, rapid.SliceOfN(rapid.Byte(), 0, 2).Draw(rt, "bytes")...)
+		changed := slices.Replace(
+			slices.Clone(file),
+			i,
+			i+1,
+			rapid.SliceOfN(rapid.Byte(), 0, 2).Draw(rt, "bytes")...)
 		got, err := VerifyProof(changed, key)
 		var problem *VerifyError
 		if err == nil && !reflect.DeepEqual(got, want) || err != nil && !errors.As(err, &problem) {
 			rt.Fatalf("got %+v, %v", got, err)
 		}
-		if err == nil && !bytes.Equal(bytes.Join(bytes.Fields(changed), nil), bytes.Join(bytes.Fields(file), nil)) {
+		if err == nil &&
+			!bytes.Equal(bytes.Join(bytes.Fields(changed), nil), bytes.Join(bytes.Fields(file), nil)) {
 			rt.Fatalf("changed at %d, and verifies", i)
 		}
 	})

@@ -9,10 +9,12 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// maxSize is how many entries a log may have; beyond it the arithmetic of indexes could overflow.
+// maxSize is how many entries a log may have; beyond it the arithmetic
+// of indexes could overflow.
 const maxSize = 1 << 56
 
-// Hash is the SHA-256 of a leaf or of a node of the tree, as RFC 6962 defines them.
+// Hash is the SHA-256 of a leaf or of a node of the tree, as RFC 6962
+// defines them.
 type Hash [32]byte
 
 // String is base64.
@@ -36,21 +38,26 @@ func (h *Hash) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// LeafHash is the hash of a leaf, which the tree stores at StoredIndex(0, index of the entry).
+// LeafHash is the hash of a leaf, which the tree stores at
+// StoredIndex(0, index of the entry).
 func LeafHash(leaf []byte) Hash { return Hash(tlog.RecordHash(leaf)) }
 
-// HashReader reads stored hashes of one log. It returns one hash per index, in order, or an error. Indexes ascend mostly.
+// HashReader reads stored hashes of one log. It returns one hash per
+// index, in order, or an error. Indexes ascend mostly.
 type HashReader interface {
 	ReadHashes(indexes []int64) ([]Hash, error)
 }
 
-// StoredIndex is where the hash of node n of a level is stored; level 0 are the leaves.
+// StoredIndex is where the hash of node n of a level is stored; level 0
+// are the leaves.
 func StoredIndex(level int, n int64) int64 { return tlog.StoredHashIndex(level, n) }
 
-// StoredCount is how many hashes are stored for a log of so many entries: a little less than two per entry.
+// StoredCount is how many hashes are stored for a log of so many
+// entries: a little less than two per entry.
 func StoredCount(size int64) int64 { return tlog.StoredHashCount(size) }
 
-// Extension is what a store must add to its log, in one transaction with the leaves.
+// Extension is what a store must add to its log, in one transaction
+// with the leaves.
 type Extension struct {
 	First  int64  // index at which Hashes begin
 	Hashes []Hash // to be stored in order
@@ -58,8 +65,10 @@ type Extension struct {
 	Root   Hash   // of the log afterwards
 }
 
-// Extend appends leaves to a log of so many entries. It calls hashes once, for at most 56 hashes of the right edge of the
-// tree, however many leaves there are, and not at all while the log is empty. Without leaves it only computes the root.
+// Extend appends leaves to a log of so many entries. It calls hashes
+// once, for at most 56 hashes of the right edge of the tree, however
+// many leaves there are, and not at all while the log is empty. Without
+// leaves it only computes the root.
 func Extend(size int64, hashes HashReader, leaves [][]byte) (Extension, error) {
 	e, err := readEdge(size, hashes)
 	if err != nil {
@@ -79,8 +88,9 @@ func Extend(size int64, hashes HashReader, leaves [][]byte) (Extension, error) {
 	return out, nil
 }
 
-// edge is the right edge of a growing tree: the roots of its complete subtrees, largest first. It is all that is needed
-// to append, and grows with the logarithm of the size.
+// edge is the right edge of a growing tree: the roots of its complete
+// subtrees, largest first. It is all that is needed to append, and
+// grows with the logarithm of the size.
 type edge struct {
 	size  int64
 	nodes []Hash
@@ -100,7 +110,8 @@ func readEdge(size int64, hashes HashReader) (*edge, error) {
 	return &edge{size, nodes}, err
 }
 
-// add appends a leaf, and to stored the hashes of the nodes that it completes, itself first.
+// add appends a leaf, and to stored the hashes of the nodes that it
+// completes, itself first.
 func (e *edge) add(h Hash, stored []Hash) []Hash {
 	stored = append(stored, h)
 	for n := e.size; n&1 != 0; n >>= 1 {
@@ -109,6 +120,7 @@ func (e *edge) add(h Hash, stored []Hash) []Hash {
 		e.nodes = e.nodes[:last]
 		stored = append(stored, h)
 	}
+
 	e.nodes = append(e.nodes, h)
 	e.size++
 	return stored
@@ -181,7 +193,8 @@ func ours(hashes []tlog.Hash) []Hash {
 	return out
 }
 
-// ProveInclusion proves that the log of so many entries holds its entry at index (RFC 6962, 2.1.1).
+// ProveInclusion proves that the log of so many entries holds its entry
+// at index (RFC 6962, 2.1.1).
 func ProveInclusion(size, index int64, hashes HashReader) ([]Hash, error) {
 	if err := checkIndex(size, index); err != nil {
 		return nil, fmt.Errorf("prove inclusion: %w", err)
@@ -193,14 +206,21 @@ func ProveInclusion(size, index int64, hashes HashReader) ([]Hash, error) {
 	return ours(proof), nil
 }
 
-// CheckInclusion verifies a proof of inclusion against a root. leaf is a LeafHash.
+// CheckInclusion verifies a proof of inclusion against a root. leaf is
+// a LeafHash.
 func CheckInclusion(proof []Hash, size int64, root Hash, index int64, leaf Hash) error {
 	if err := checkIndex(size, index); err != nil {
 		return err
 	}
 	if tlog.CheckRecord(theirs(proof), size, tlog.Hash(root), index, tlog.Hash(leaf)) != nil {
-		return fmt.Errorf("the log of %d entries with root %s does not hold this entry at index %d", size, root, index)
+		return fmt.Errorf(
+			"the log of %d entries with root %s does not hold this entry at index %d",
+			size,
+			root,
+			index,
+		)
 	}
+
 	return nil
 }
 
@@ -214,7 +234,8 @@ func checkIndex(size, index int64) error {
 	return nil
 }
 
-// ProveConsistency proves that the log of size entries begins with all entries of the older log (RFC 6962, 2.1.2).
+// ProveConsistency proves that the log of size entries begins with all
+// entries of the older log (RFC 6962, 2.1.2).
 func ProveConsistency(size, older int64, hashes HashReader) ([]Hash, error) {
 	if err := checkOlder(size, older); err != nil {
 		return nil, fmt.Errorf("prove consistency: %w", err)
@@ -239,8 +260,15 @@ func CheckConsistency(proof []Hash, size int64, root Hash, older int64, olderRoo
 		ok = tlog.CheckTree(theirs(proof), size, tlog.Hash(root), older, tlog.Hash(olderRoot)) == nil
 	}
 	if !ok {
-		return fmt.Errorf("the log of %d entries with root %s does not begin with the log of %d entries with root %s", size, root, older, olderRoot)
+		return fmt.Errorf(
+			"the log of %d entries with root %s does not begin with the log of %d entries with root %s",
+			size,
+			root,
+			older,
+			olderRoot,
+		)
 	}
+
 	return nil
 }
 

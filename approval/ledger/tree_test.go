@@ -32,10 +32,12 @@ func (l *testLog) roots(t testing.TB) []Hash {
 		}
 		out = append(out, e.Root)
 	}
+
 	return out
 }
 
-// Our hashes, their order and the root are those of the public library, which stores one leaf at a time.
+// Our hashes, their order and the root are those of the public library,
+// which stores one leaf at a time.
 func TestExtendAgreesWithTlog(t *testing.T) {
 	l := bare(t, 100)
 	var stored []tlog.Hash
@@ -55,6 +57,7 @@ func TestExtendAgreesWithTlog(t *testing.T) {
 			t.Fatalf("size %d: root %s, want %s, %v", i+1, root, want, err)
 		}
 	}
+
 	if len(stored) != len(l.hashes) || int64(len(stored)) != StoredCount(100) {
 		t.Fatalf("%d hashes, want %d", len(l.hashes), len(stored))
 	}
@@ -68,7 +71,8 @@ func TestExtendAgreesWithTlog(t *testing.T) {
 	}
 }
 
-// Any batches give what one by one gives, with one read of at most a hash per doubling each.
+// Any batches give what one by one gives, with one read of at most a
+// hash per doubling each.
 func TestExtendInBatches(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		one := bare(t, rapid.IntRange(0, 70).Draw(rt, "size"))
@@ -77,10 +81,12 @@ func TestExtendInBatches(t *testing.T) {
 			n := rapid.Int64Range(0, one.size()-l.size()).Draw(rt, "batch")
 			before, size := l.memory, l.size()
 			l.extend(t, one.records[size:size+n]...)
-			if calls, read := l.calls-before.calls, l.read-before.read; calls > 1 || read != bits.OnesCount64(uint64(size)) {
+			if calls, read := l.calls-before.calls, l.read-before.read; calls > 1 ||
+				read != bits.OnesCount64(uint64(size)) {
 				rt.Fatalf("extending %d by %d read %d hashes in %d calls", size, n, read, calls)
 			}
 		}
+
 		if l.root != one.root || fmt.Sprint(l.hashes) != fmt.Sprint(one.hashes) {
 			rt.Fatal("batches give another log")
 		}
@@ -186,6 +192,7 @@ func TestConsistency(t *testing.T) {
 			}
 		}
 	}
+
 	if CheckConsistency(nil, 0, Hash{1}, 0, emptyRoot()) == nil {
 		t.Error("an empty log has but one root")
 	}
@@ -196,12 +203,18 @@ func TestProofsRefuse(t *testing.T) {
 	for _, tt := range []struct{ size, at int64 }{{3, -1}, {3, 4}, {-1, 0}, {math.MaxInt64, 1}, {math.MinInt64, 0}} {
 		_, err := ProveInclusion(tt.size, tt.at, l)
 		_, err2 := ProveConsistency(tt.size, tt.at, l)
-		for _, err := range []error{err, err2, CheckInclusion(nil, tt.size, Hash{}, tt.at, Hash{}), CheckConsistency(nil, tt.size, Hash{}, tt.at, Hash{})} {
+		for _, err := range []error{
+			err,
+			err2,
+			CheckInclusion(nil, tt.size, Hash{}, tt.at, Hash{}),
+			CheckConsistency(nil, tt.size, Hash{}, tt.at, Hash{}),
+		} {
 			if err == nil {
 				t.Errorf("size %d, at %d: want an error", tt.size, tt.at)
 			}
 		}
 	}
+
 	if _, err := ProveInclusion(3, 3, l); err == nil {
 		t.Error("index 3 of 3: want an error")
 	}

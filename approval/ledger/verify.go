@@ -14,13 +14,17 @@ import (
 
 // VerifyOptions says what the auditor knows and wants.
 type VerifyOptions struct {
-	PublicKey string   // pinned; empty means the header's own, and the report says so
-	Also      []string // further keys that are pinned: that of the header must be one of them, or follow from one by handovers
-	// Since are older signed checkpoints that the auditor kept, or a witness did: the log must begin with what each of them covers.
+	PublicKey string // pinned; empty means the header's own, and the report says so
+	// further keys that are pinned: that of the header must be one of
+	// them, or follow from one by handovers
+	Also []string
+	// Since are older signed checkpoints that the auditor kept, or a
+	// witness did: the log must begin with what each of them covers.
 	Since [][]byte
 
-	// Each, if set, sees every entry in order. It is called while the file is being read: what it sees is proven only once
-	// Verify returns without an error. Its own error ends the run.
+	// Each, if set, sees every entry in order. It is called while the
+	// file is being read: what it sees is proven only once Verify
+	// returns without an error. Its own error ends the run.
 	Each func(index int64, leaf Leaf, openings Openings) error
 }
 
@@ -36,12 +40,15 @@ type Report struct {
 	Handovers  []Handed // proven changes of the key, in order
 }
 
-// Verify reads an export and trusts nothing in it: it computes the tree anew, and compares it with the signed checkpoint.
-// It needs memory for one line and a hash per doubling of the log. The error is a *VerifyError unless reading or Each
-// failed.
+// Verify reads an export and trusts nothing in it: it computes the tree
+// anew, and compares it with the signed checkpoint. It needs memory for
+// one line and a hash per doubling of the log. The error is a
+// *VerifyError unless reading or Each failed.
 //
-// The entry is named wherever the file allows it. Someone who rewrites an entry with its hash and index leaves only a
-// root that differs from the signed one; then an older checkpoint (Since) at least tells on which side of it.
+// The entry is named wherever the file allows it. Someone who rewrites
+// an entry with its hash and index leaves only a root that differs from
+// the signed one; then an older checkpoint (Since) at least tells on
+// which side of it.
 func Verify(r io.Reader, opts VerifyOptions) (Report, error) {
 	v := verifier{in: bufio.NewReaderSize(r, 64<<10), opts: opts}
 	err := v.header()
@@ -102,8 +109,14 @@ func (v *verifier) header() error {
 		return err
 	}
 	if r.Checkpoint.Origin != m[1].Text {
-		return fault(-1, "the header names the log %s, the checkpoint %s: another tenant", quote(m[1].Text), quote(r.Checkpoint.Origin))
+		return fault(
+			-1,
+			"the header names the log %s, the checkpoint %s: another tenant",
+			quote(m[1].Text),
+			quote(r.Checkpoint.Origin),
+		)
 	}
+
 	return v.since()
 }
 
@@ -121,10 +134,17 @@ func (v *verifier) since() error {
 			return fault(-1, "the older checkpoint: %s", problem.Problem)
 		}
 		if now := v.report.Checkpoint; old.Origin != now.Origin {
-			return fault(-1, "the older checkpoint is of the log %s, the export of %s: another tenant", quote(old.Origin), quote(now.Origin))
+			return fault(
+				-1,
+				"the older checkpoint is of the log %s, the export of %s: another tenant",
+				quote(old.Origin),
+				quote(now.Origin),
+			)
 		}
+
 		v.olders = append(v.olders, old)
 	}
+
 	slices.SortStableFunc(v.olders, func(a, b Checkpoint) int { return cmp.Compare(a.Size, b.Size) })
 	if n := len(v.olders); n > 0 {
 		v.report.Since = &v.olders[n-1]
@@ -136,8 +156,14 @@ func (v *verifier) since() error {
 // older holds the older checkpoints to what is known at the end.
 func (v *verifier) older() error {
 	if old, now := v.report.Since, v.report.Checkpoint; old != nil && old.Size > now.Size {
-		return fault(-1, "truncated: the older checkpoint covers %d entries, the export's only %d", old.Size, now.Size)
+		return fault(
+			-1,
+			"truncated: the older checkpoint covers %d entries, the export's only %d",
+			old.Size,
+			now.Size,
+		)
 	}
+
 	for _, signed := range v.opts.Since {
 		if err := v.signedBefore(signed); err != nil {
 			return err
@@ -146,7 +172,8 @@ func (v *verifier) older() error {
 	return nil
 }
 
-// signedBefore wants a checkpoint to be signed by the key of the export, or by one that it took over from.
+// signedBefore wants a checkpoint to be signed by the key of the
+// export, or by one that it took over from.
 func (v *verifier) signedBefore(signed []byte) error {
 	var problem *VerifyError
 	for _, key := range append([]string{v.report.PublicKey}, v.keys.before(v.report.PublicKey)...) {
@@ -158,16 +185,25 @@ func (v *verifier) signedBefore(signed []byte) error {
 			errors.As(err, &problem)
 		}
 	}
+
 	return fault(-1, "the older checkpoint: %s", problem.Problem)
 }
 
-// compare compares the tree with the older checkpoints that have its size. A difference is told at the end: what comes behind it may explain it.
+// compare compares the tree with the older checkpoints that have its
+// size. A difference is told at the end: what comes behind it may
+// explain it.
 func (v *verifier) compare() {
 	for ; v.compared < len(v.olders) && v.olders[v.compared].Size <= v.tree.size; v.compared++ {
 		old := v.olders[v.compared]
 		if old.Size == v.tree.size && old.Root != v.tree.root() && v.differs == nil {
-			v.differs = fault(-1, "the first %d entries have the root %s, the older checkpoint says %s: one of them was edited, moved, "+
-				"dropped or inserted since", old.Size, v.tree.root(), old.Root)
+			v.differs = fault(
+				-1,
+				"the first %d entries have the root %s, the older checkpoint says %s: one of them was edited, moved, "+
+					"dropped or inserted since",
+				old.Size,
+				v.tree.root(),
+				old.Root,
+			)
 		}
 	}
 }
@@ -221,6 +257,7 @@ func (v *verifier) place(index value.Value) error {
 	case at >= size:
 		return fault(at, "inserted: the checkpoint covers %d entries", size)
 	}
+
 	return nil
 }
 
@@ -288,18 +325,31 @@ func (v *verifier) end() error {
 	if since := v.report.Since; since != nil {
 		where = fmt.Sprintf("an entry from %d on", since.Size)
 	}
-	return fault(-1, "the entries have the root %s, the signed checkpoint says %s: %s was edited or exchanged, and its line "+
-		"made to fit, so that none can be named", v.report.Root, v.report.Checkpoint.Root, where)
+	return fault(
+		-1,
+		"the entries have the root %s, the signed checkpoint says %s: %s was edited or exchanged, and its line "+
+			"made to fit, so that none can be named",
+		v.report.Root,
+		v.report.Checkpoint.Root,
+		where,
+	)
 }
 
-// trust asks at the end whether the key that signed is the pinned one, or took over from it.
+// trust asks at the end whether the key that signed is the pinned one,
+// or took over from it.
 func (v *verifier) trust() error {
 	if err := v.keys.whole(); err != nil {
 		return fault(-1, "%v", err)
 	}
 	if !v.keys.trusts(v.report.PublicKey) {
-		return fault(-1, "wrong key: found %s, expected %s, and no handover leads from there to it", quote(v.report.PublicKey), v.keys.expected())
+		return fault(
+			-1,
+			"wrong key: found %s, expected %s, and no handover leads from there to it",
+			quote(v.report.PublicKey),
+			v.keys.expected(),
+		)
 	}
+
 	v.report.Handovers = v.keys.proven
 	return v.older()
 }

@@ -18,18 +18,27 @@ func TestVerify(t *testing.T) {
 	for _, size := range []int{0, 1, 2, 9} {
 		l := newLog(t, size)
 		seen := int64(0)
-		opts := VerifyOptions{PublicKey: testSigner(t).PublicKey(), Each: func(index int64, leaf Leaf, o Openings) error {
-			if index != seen || leaf.Subject != testEntry(int(index)).Subject || len(o) != 2 {
-				t.Errorf("saw %d: %+v, %v", index, leaf, o)
-			}
-			seen++
-			return nil
-		}}
+		opts := VerifyOptions{
+			PublicKey: testSigner(t).PublicKey(),
+			Each: func(index int64, leaf Leaf, o Openings) error {
+				if index != seen || leaf.Subject != testEntry(int(index)).Subject || len(o) != 2 {
+					t.Errorf("saw %d: %+v, %v", index, leaf, o)
+				}
+				seen++
+				return nil
+			},
+		}
 		got, err := Verify(iotest.OneByteReader(bytes.NewReader(l.export(t))), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := Report{Entries: l.size(), Root: l.root, Checkpoint: l.checkpoint(), PublicKey: testSigner(t).PublicKey(), KeyPinned: true}
+		want := Report{
+			Entries:    l.size(),
+			Root:       l.root,
+			Checkpoint: l.checkpoint(),
+			PublicKey:  testSigner(t).PublicKey(),
+			KeyPinned:  true,
+		}
 		if !reflect.DeepEqual(got, want) || seen != l.size() {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
@@ -64,20 +73,37 @@ func TestVerifyNames(t *testing.T) {
 		}
 		return strings.Join(out, "")
 	}
-	without := func(i int) string { return strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "") }
+	without := func(i int) string {
+		return strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "")
+	}
 	for name, tt := range map[string]struct {
 		file  string
 		index int64
 		want  string
 	}{
-		"edited leaf":       {line(3, `req-2`, `req-1`), 2, "edited leaf: it has the hash"},
-		"edited hash":       {line(3, `"hash":"`, `"hash":"AAAA`), 2, "a hash is not base64"},
-		"dropped":           {without(4), 3, "dropped or moved: found entry 4 in its place"},
-		"dropped last":      {without(6), 5, "dropped: the file ends here, but the checkpoint covers 6"},
-		"dropped first":     {without(1), 0, "dropped or moved: found entry 1"},
-		"moved":             {strings.Join([]string{lines[0], lines[1], lines[3], lines[2], lines[4], lines[5], lines[6], lines[7]}, ""), 1, "dropped or moved: found entry 2"},
-		"twice":             {strings.Join(slices.Insert(slices.Clone(lines), 3, lines[2]), ""), 2, "inserted or moved: found entry 1"},
-		"inserted at end":   {strings.Join(slices.Insert(slices.Clone(lines), 7, strings.Replace(lines[6], `"index":5`, `"index":6`, 1)), ""), 6, "inserted: the checkpoint covers 6"},
+		"edited leaf":   {line(3, `req-2`, `req-1`), 2, "edited leaf: it has the hash"},
+		"edited hash":   {line(3, `"hash":"`, `"hash":"AAAA`), 2, "a hash is not base64"},
+		"dropped":       {without(4), 3, "dropped or moved: found entry 4 in its place"},
+		"dropped last":  {without(6), 5, "dropped: the file ends here, but the checkpoint covers 6"},
+		"dropped first": {without(1), 0, "dropped or moved: found entry 1"},
+		"moved": {
+			strings.Join([]string{lines[0], lines[1], lines[3], lines[2], lines[4], lines[5], lines[6], lines[7]}, ""),
+			1,
+			"dropped or moved: found entry 2",
+		},
+		"twice": {
+			strings.Join(slices.Insert(slices.Clone(lines), 3, lines[2]), ""),
+			2,
+			"inserted or moved: found entry 1",
+		},
+		"inserted at end": {
+			strings.Join(
+				slices.Insert(slices.Clone(lines), 7, strings.Replace(lines[6], `"index":5`, `"index":6`, 1)),
+				"",
+			),
+			6,
+			"inserted: the checkpoint covers 6",
+		},
 		"no last line":      {strings.Join(lines[:7], ""), 6, "truncated: the file ends before"},
 		"truncated":         {file[:len(file)/2], 2, "truncated: the file ends before"},
 		"no line end":       {file[:len(file)-1], 6, "truncated: the file ends before"},
@@ -89,29 +115,45 @@ func TestVerifyNames(t *testing.T) {
 		"last line's kind":  {line(7, `6`, `"6"`), -1, "the last line: found a JSON value of kind string"},
 		"last line's space": {line(7, `:6`, `: 6`), -1, "the last line is not spelt"},
 		"wrong key":         {line(0, key, other.PublicKey()), -1, "wrong key: found "},
-		"other signer":      {string(appendHeader(nil, Origin(testTenant), key, string(otherSigned))) + strings.Join(lines[1:], ""), -1, "wrong key: the checkpoint is not signed with"},
-		"bad signature":     {line(0, `\n6\n`, `\n7\n`), -1, "bad signature"},
-		"smaller":           {string(forge(t, sign(t, smaller.checkpoint()), l.records)), 5, "inserted: the checkpoint covers 5"},
-		"larger":            {string(forge(t, sign(t, larger.checkpoint()), l.records)), 6, "dropped: the file ends here, but the checkpoint covers 7"},
-		"header's tenant":   {line(0, `"origin":"assent/default"`, `"origin":"assent/other"`), -1, "another tenant"},
-		"tenant":            {string(forge(t, sign(t, tenant), l.records)), 0, "another tenant"},
-		"format":            {line(0, `ledger/1`, `ledger/2`), -1, "not an export of the format"},
-		"header's space":    {line(0, `":`, `": `), -1, "the header is not spelt"},
-		"header's key":      {line(0, `"origin"`, `"source"`), -1, "the header: unexpected member"},
-		"header's twin":     {line(0, `"origin":`, `"format":1,"origin":`), -1, "duplicate key"},
-		"no header":         {strings.Join(lines[1:], ""), -1, `unexpected member "index"`},
-		"no JSON":           {"hello\n", -1, "the header can't be read"},
-		"duplicate key":     {line(3, `"index":2`, `"index":2,"index":2`), 2, "duplicate key"},
-		"space":             {line(3, `"index":2`, `"index": 2`), 2, "not spelt as an export spells it"},
-		"escape":            {line(3, `req-2`, `r\u0065q-2`), 2, "not spelt as an export spells it"},
-		"member":            {line(3, `"leaf"`, `"loaf"`), 2, `unexpected member "loaf"`},
-		"index's kind":      {line(3, `"index":2`, `"index":"2"`), 2, "index: found a JSON value of kind string"},
-		"negative index":    {line(3, `"index":2`, `"index":-2`), 2, "index: "},
-		"opening":           {line(3, `{\"amount\":2}`, `{\"amount\":9}`), 2, "the opening of args does not match the leaf"},
-		"salt":              {line(3, `"salt":"`, `"salt":"AAAA`), 2, "openings: the opening of args: the salt"},
-		"unknown opening":   {line(3, `"args":{"salt"`, `"argz":{"salt"`), 2, "the opening of argz belongs to nothing"},
-		"empty line":        {line(3, lines[3], "\n"), 2, "can't be read"},
-		"array":             {line(3, lines[3], "[]\n"), 2, "expected an object"},
+		"other signer": {
+			string(appendHeader(nil, Origin(testTenant), key, string(otherSigned))) + strings.Join(lines[1:], ""),
+			-1,
+			"wrong key: the checkpoint is not signed with",
+		},
+		"bad signature": {line(0, `\n6\n`, `\n7\n`), -1, "bad signature"},
+		"smaller": {
+			string(forge(t, sign(t, smaller.checkpoint()), l.records)),
+			5,
+			"inserted: the checkpoint covers 5",
+		},
+		"larger": {
+			string(forge(t, sign(t, larger.checkpoint()), l.records)),
+			6,
+			"dropped: the file ends here, but the checkpoint covers 7",
+		},
+		"header's tenant": {line(0, `"origin":"assent/default"`, `"origin":"assent/other"`), -1, "another tenant"},
+		"tenant":          {string(forge(t, sign(t, tenant), l.records)), 0, "another tenant"},
+		"format":          {line(0, `ledger/1`, `ledger/2`), -1, "not an export of the format"},
+		"header's space":  {line(0, `":`, `": `), -1, "the header is not spelt"},
+		"header's key":    {line(0, `"origin"`, `"source"`), -1, "the header: unexpected member"},
+		"header's twin":   {line(0, `"origin":`, `"format":1,"origin":`), -1, "duplicate key"},
+		"no header":       {strings.Join(lines[1:], ""), -1, `unexpected member "index"`},
+		"no JSON":         {"hello\n", -1, "the header can't be read"},
+		"duplicate key":   {line(3, `"index":2`, `"index":2,"index":2`), 2, "duplicate key"},
+		"space":           {line(3, `"index":2`, `"index": 2`), 2, "not spelt as an export spells it"},
+		"escape":          {line(3, `req-2`, `r\u0065q-2`), 2, "not spelt as an export spells it"},
+		"member":          {line(3, `"leaf"`, `"loaf"`), 2, `unexpected member "loaf"`},
+		"index's kind":    {line(3, `"index":2`, `"index":"2"`), 2, "index: found a JSON value of kind string"},
+		"negative index":  {line(3, `"index":2`, `"index":-2`), 2, "index: "},
+		"opening": {
+			line(3, `{\"amount\":2}`, `{\"amount\":9}`),
+			2,
+			"the opening of args does not match the leaf",
+		},
+		"salt":            {line(3, `"salt":"`, `"salt":"AAAA`), 2, "openings: the opening of args: the salt"},
+		"unknown opening": {line(3, `"args":{"salt"`, `"argz":{"salt"`), 2, "the opening of argz belongs to nothing"},
+		"empty line":      {line(3, lines[3], "\n"), 2, "can't be read"},
+		"array":           {line(3, lines[3], "[]\n"), 2, "expected an object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := verify(t, []byte(tt.file))
@@ -124,7 +166,10 @@ func TestVerifySince(t *testing.T) {
 	l := newLog(t, 6)
 	file := l.export(t)
 	check := func(old Checkpoint) (Report, error) {
-		return Verify(bytes.NewReader(file), VerifyOptions{PublicKey: testSigner(t).PublicKey(), Since: [][]byte{sign(t, old)}})
+		return Verify(
+			bytes.NewReader(file),
+			VerifyOptions{PublicKey: testSigner(t).PublicKey(), Since: [][]byte{sign(t, old)}},
+		)
 	}
 	for size, root := range l.roots(t) {
 		old := Checkpoint{Origin(testTenant), int64(size), root}
@@ -135,6 +180,7 @@ func TestVerifySince(t *testing.T) {
 		_, err := check(old)
 		refused(t, err, -1, "the older checkpoint says "+old.Root.String())
 	}
+
 	_, err := check(newLog(t, 7).checkpoint())
 	refused(t, err, -1, "truncated: the older checkpoint covers 7 entries, the export's only 6")
 	other := l.checkpoint()
@@ -147,7 +193,8 @@ func TestVerifySince(t *testing.T) {
 	}
 }
 
-// Someone who holds the key rewrites history; only who kept a checkpoint notices, and learns where.
+// Someone who holds the key rewrites history; only who kept a
+// checkpoint notices, and learns where.
 func TestVerifyRewritten(t *testing.T) {
 	l, forged := newLog(t, 6), &testLog{root: emptyRoot()}
 	for i, r := range l.records {
@@ -156,6 +203,7 @@ func TestVerifyRewritten(t *testing.T) {
 		}
 		forged.extend(t, r)
 	}
+
 	if _, err := verify(t, forged.export(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -169,14 +217,20 @@ func TestVerifyRewritten(t *testing.T) {
 			}
 			continue
 		}
+
 		refused(t, err, -1, "was edited, moved, dropped or inserted since")
 	}
+
 	old := sign(t, Checkpoint{Origin(testTenant), 2, roots[2]})
-	_, err := Verify(bytes.NewReader(forge(t, sign(t, l.checkpoint()), forged.records)), VerifyOptions{Since: [][]byte{old}})
+	_, err := Verify(
+		bytes.NewReader(forge(t, sign(t, l.checkpoint()), forged.records)),
+		VerifyOptions{Since: [][]byte{old}},
+	)
 	refused(t, err, -1, "an entry from 2 on was edited")
 }
 
-// Whatever happens to the records, the checkpoint does not fit any more, however well the file is made.
+// Whatever happens to the records, the checkpoint does not fit any
+// more, however well the file is made.
 func TestVerifyDetectsForgeries(t *testing.T) {
 	l := newLog(t, 12)
 	signed := sign(t, l.checkpoint())
@@ -185,7 +239,15 @@ func TestVerifyDetectsForgeries(t *testing.T) {
 		i := rapid.IntRange(0, len(records)-1).Draw(rt, "i")
 		j := rapid.IntRange(0, len(records)-1).Draw(rt, "j")
 		strange := seal(t, testEntry(rapid.IntRange(0, 30).Draw(rt, "entry")), fixed(30))
-		switch rapid.SampledFrom([]string{"drop", "swap", "double", "insert", "replace", "cut", "empty"}).Draw(rt, "how") {
+		switch rapid.SampledFrom([]string{
+			"drop",
+			"swap",
+			"double",
+			"insert",
+			"replace",
+			"cut",
+			"empty",
+		}).Draw(rt, "how") {
 		case "drop":
 			records = slices.Delete(records, i, i+1)
 		case "swap":
@@ -204,13 +266,15 @@ func TestVerifyDetectsForgeries(t *testing.T) {
 		case "empty":
 			records[i] = Record{}
 		}
+
 		if _, err := verify(t, forge(t, signed, records)); err == nil {
 			rt.Fatal("the forgery verifies")
 		}
 	})
 }
 
-// An export has one spelling: not a byte can be edited, dropped or inserted, pinned key or not.
+// An export has one spelling: not a byte can be edited, dropped or
+// inserted, pinned key or not.
 func TestVerifyDetectsEveryByte(t *testing.T) {
 	file := newLog(t, 4).export(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -229,6 +293,7 @@ func TestVerifyDetectsEveryByte(t *testing.T) {
 		case "cut":
 			changed = file[:i]
 		}
+
 		if bytes.Equal(changed, file) {
 			return
 		}
@@ -249,7 +314,8 @@ func TestVerifyRedacted(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		records, want := slices.Clone(l.records), int64(0)
 		for i := range records {
-			drop := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"args", "reason"}), rapid.ID).Draw(rt, "drop")
+			drop := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"args", "reason"}), rapid.ID).
+				Draw(rt, "drop")
 			left, err := Redact(records[i].Openings, drop...)
 			if err != nil {
 				rt.Fatal(err)
@@ -257,7 +323,9 @@ func TestVerifyRedacted(t *testing.T) {
 			records[i].Openings = left
 			want += int64(len(drop))
 		}
-		if got, err := verify(t, export(t, signed, records)); err != nil || got.Redacted != want || got.Entries != 8 {
+
+		if got, err := verify(t, export(t, signed, records)); err != nil || got.Redacted != want ||
+			got.Entries != 8 {
 			rt.Fatalf("got %+v, %v, want %d redacted", got, err, want)
 		}
 	})
@@ -328,6 +396,7 @@ func TestVerifyInConstantMemory(t *testing.T) {
 				most = now
 			}
 		}
+
 		return nil
 	}})
 	if err != nil {

@@ -19,11 +19,13 @@ var peopleSchema string
 // compiled is our JSON Schema, compiled on first use.
 var compiled = jsonschema.Embedded("people.schema.json", peopleSchema)
 
-// JSON returns our JSON Schema (2020-12) of people.yaml, for editors and other validators.
+// JSON returns our JSON Schema (2020-12) of people.yaml, for editors
+// and other validators.
 func JSON() []byte { return []byte(peopleSchema) }
 
-// Parse reads one people.yaml. The directory is nil exactly when some finding stops the load: a file that is half understood would
-// let the wrong people answer. Findings come in source order.
+// Parse reads one people.yaml. The directory is nil exactly when some
+// finding stops the load: a file that is half understood would let the
+// wrong people answer. Findings come in source order.
 func Parse(file string, src []byte) (*Directory, []diag.Finding) {
 	doc, findings := document.Parse(file, src)
 	if doc == nil {
@@ -42,7 +44,8 @@ type reader struct {
 
 func (r *reader) add(f diag.Finding) { r.findings = append(r.findings, f) }
 
-// document reads in steps, each only when the one before found nothing that stops.
+// document reads in steps, each only when the one before found nothing
+// that stops.
 func (r *reader) document(root *yamldoc.Node) *Directory {
 	for _, step := range []func(*yamldoc.Node){r.recognise, r.shape, r.check} {
 		if step(root); document.Stops(r.findings) {
@@ -52,13 +55,21 @@ func (r *reader) document(root *yamldoc.Node) *Directory {
 	return directory(root)
 }
 
-// recognise refuses what is no directory, or one of a major version that we don't know, with one finding.
+// recognise refuses what is no directory, or one of a major version
+// that we don't know, with one finding.
 func (r *reader) recognise(root *yamldoc.Node) {
 	if root.Get("people") == nil && root.Get("groups") == nil {
-		r.add(document.Stop(ruleForeign, document.Head(root), "this is no directory of people: it has no list of people",
-			`schema_version: "1.0.0" and people`))
+		r.add(
+			document.Stop(
+				ruleForeign,
+				document.Head(root),
+				"this is no directory of people: it has no list of people",
+				`schema_version: "1.0.0" and people`,
+			),
+		)
 		return
 	}
+
 	r.findings = append(r.findings, document.Version(root, ruleUnsupportedVersion, ruleNewerVersion)...)
 }
 
@@ -88,7 +99,8 @@ func (r *reader) check(root *yamldoc.Node) {
 // taken is a name with the person who has it.
 type taken struct{ person, name *yamldoc.Node }
 
-// name refuses a name that nobody may have, or that somebody has: one human must not be two people, nor two humans one (threat 22).
+// name refuses a name that nobody may have, or that somebody has: one
+// human must not be two people, nor two humans one (threat 22).
 func (r *reader) name(names map[string]taken, person, n *yamldoc.Node) {
 	if message, expected := IdentityProblem(n.Text); message != "" {
 		r.add(document.Stop(ruleName, n.Range, message, expected))
@@ -99,8 +111,13 @@ func (r *reader) name(names map[string]taken, person, n *yamldoc.Node) {
 		names[Key(n.Text)] = taken{person, n}
 		return
 	}
-	f := document.Stop(ruleDuplicate, n.Range, fmt.Sprintf("%q is a name of %q already (line %d)", n.Text, first.person.Get("id").Text,
-		first.name.Range.Start.Line), "each name at one person; case doesn't tell names apart")
+	f := document.Stop(
+		ruleDuplicate,
+		n.Range,
+		fmt.Sprintf("%q is a name of %q already (line %d)", n.Text, first.person.Get("id").Text,
+			first.name.Range.Start.Line),
+		"each name at one person; case doesn't tell names apart",
+	)
 	if first.person == person {
 		f.Message = fmt.Sprintf("%q stands twice at one person", n.Text)
 	}
@@ -150,8 +167,11 @@ func directory(root *yamldoc.Node) *Directory {
 			d.groups = append(d.groups, f.Key.Text)
 		}
 	}
+
 	list := slices.Clone(root.Get("people").Items)
-	slices.SortFunc(list, func(a, b *yamldoc.Node) int { return strings.Compare(a.Get("id").Text, b.Get("id").Text) })
+	slices.SortFunc(list, func(a, b *yamldoc.Node) int {
+		return strings.Compare(a.Get("id").Text, b.Get("id").Text)
+	})
 	for i, n := range list {
 		p := Person{ID: n.Get("id").Text, Groups: set(texts(n.Get("groups")))}
 		if shown := n.Get("name"); shown != nil {
@@ -165,6 +185,7 @@ func directory(root *yamldoc.Node) *Directory {
 			d.owners[agent] = append(d.owners[agent], p.ID)
 		}
 	}
+
 	return d
 }
 

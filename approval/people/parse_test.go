@@ -23,7 +23,17 @@ import (
 func render(findings []diag.Finding) string {
 	var b strings.Builder
 	for _, f := range findings {
-		fmt.Fprintf(&b, "%s:%d:%d %s %s\n    %s\n    expected: %s\n", f.File, f.Range.Start.Line, f.Range.Start.Column, f.Severity, f.Rule, f.Message, f.Expected)
+		fmt.Fprintf(
+			&b,
+			"%s:%d:%d %s %s\n    %s\n    expected: %s\n",
+			f.File,
+			f.Range.Start.Line,
+			f.Range.Start.Column,
+			f.Severity,
+			f.Rule,
+			f.Message,
+			f.Expected,
+		)
 		if f.Nearest != "" {
 			fmt.Fprintf(&b, "    nearest: %s\n", f.Nearest)
 		}
@@ -31,6 +41,7 @@ func render(findings []diag.Finding) string {
 			fmt.Fprintf(&b, "    %d:%d %s\n", r.Range.Start.Line, r.Range.Start.Column, r.Message)
 		}
 	}
+
 	return b.String()
 }
 
@@ -48,6 +59,7 @@ func files(t testing.TB, dir string) map[string][]byte {
 		}
 		out[filepath.Base(name)] = src
 	}
+
 	return out
 }
 
@@ -77,6 +89,7 @@ func TestParseBad(t *testing.T) {
 		}
 		all.WriteString(render(findings))
 	}
+
 	golden.Equal(t, "bad.golden", all.String())
 }
 
@@ -91,35 +104,82 @@ func TestParseGood(t *testing.T) {
 func TestDirectory(t *testing.T) {
 	ctx := t.Context()
 	d := parse(t, string(files(t, "good")["all.yaml"]))
-	alice := approval.Person{ID: "alice@example.com", Name: "Alice Doe", Groups: []string{"desk-heads", "risk"}}
-	bob := approval.Person{ID: "bob@example.com", Name: "Bob Roe", Groups: []string{"risk"}}
+	alice := approval.Person{
+		ID:     "alice@example.com",
+		Name:   "Alice Doe",
+		Groups: []string{"desk-heads", "risk"},
+	}
+	bob := approval.Person{
+		ID:     "bob@example.com",
+		Name:   "Bob Roe",
+		Groups: []string{"risk"},
+	}
 	zoe := approval.Person{ID: "zoë", Groups: []string{}}
 	for name, want := range map[string]approval.Person{
-		"alice@example.com": alice, "ALICE@Example.com": alice, "alice": alice, "Alice": alice, "slack:U012345": alice, "Slack:U012345": alice,
-		"oidc:https://idp.example|abc123": alice, "bob@example.com": bob, "zoe\u0308": zoe, "ZOË": zoe, "zoë doe": zoe,
+		"alice@example.com":               alice,
+		"ALICE@Example.com":               alice,
+		"alice":                           alice,
+		"Alice":                           alice,
+		"slack:U012345":                   alice,
+		"Slack:U012345":                   alice,
+		"oidc:https://idp.example|abc123": alice,
+		"bob@example.com":                 bob,
+		"zoe\u0308":                       zoe,
+		"ZOË":                             zoe,
+		"zoë doe":                         zoe,
 	} {
 		if p, ok, err := d.Person(ctx, "any", name); !ok || err != nil || !reflect.DeepEqual(p, want) {
 			t.Errorf("%q is %+v %t %v", name, p, ok, err)
 		}
 	}
+
 	for _, name := range []string{
-		"", " ", "anonymous", "ANONYMOUS", "unknown", "Alice Doe", "slack:u012345", "oidc:https://idp.example|ABC123", "oidc:https://idp.example|",
-		"alice ", " alice", "al\u200bice", "alıce@example.com", "alice@example.com\x00", "zoe", "аlice", "alice\nbob", "*", strings.Repeat("a", 401),
+		"",
+		" ",
+		"anonymous",
+		"ANONYMOUS",
+		"unknown",
+		"Alice Doe",
+		"slack:u012345",
+		"oidc:https://idp.example|ABC123",
+		"oidc:https://idp.example|",
+		"alice ",
+		" alice",
+		"al\u200bice",
+		"alıce@example.com",
+		"alice@example.com\x00",
+		"zoe",
+		"аlice",
+		"alice\nbob",
+		"*",
+		strings.Repeat("a", 401),
 	} {
 		if p, ok, err := d.Person(ctx, "any", name); ok || err != nil {
 			t.Errorf("%q is %+v %v", name, p, err)
 		}
 	}
-	for group, want := range map[string][]approval.Person{"": {alice, bob, zoe}, "risk": {alice, bob}, "desk-heads": {alice}, "nobody": nil} {
+
+	for group, want := range map[string][]approval.Person{
+		"":           {alice, bob, zoe},
+		"risk":       {alice, bob},
+		"desk-heads": {alice},
+		"nobody":     nil,
+	} {
 		if got, err := d.Members(ctx, "any", group); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("group %q: %+v %v", group, got, err)
 		}
 	}
-	for agent, want := range map[string][]string{"trading-desk": {alice.ID, bob.ID}, "payments": {bob.ID}, "other": nil} {
+
+	for agent, want := range map[string][]string{
+		"trading-desk": {alice.ID, bob.ID},
+		"payments":     {bob.ID},
+		"other":        nil,
+	} {
 		if got, err := d.Owners(ctx, "any", agent); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("agent %q: %+v %v", agent, got, err)
 		}
 	}
+
 	open := parse(t, "schema_version: \"1.0.0\"\npeople: []\n")
 	if !d.Declares("any", "risk") || d.Declares("any", "rsik") || open.Declares("any", "risk") {
 		t.Error("Declares")
@@ -147,7 +207,10 @@ func TestDirectoryIsImmutable(t *testing.T) {
 func TestTenants(t *testing.T) {
 	ctx := t.Context()
 	tenants := directory.Tenants{
-		"a": parse(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: alice, groups: [g], owns: [x]}\ngroups: {g: {}}\n"),
+		"a": parse(
+			t,
+			"schema_version: \"1.0.0\"\npeople:\n  - {id: alice, groups: [g], owns: [x]}\ngroups: {g: {}}\n",
+		),
 		"b": parse(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: bob, groups: [g]}\n"),
 	}
 	for _, c := range []struct {
@@ -158,15 +221,22 @@ func TestTenants(t *testing.T) {
 			t.Errorf("%+v: %t %v", c, ok, err)
 		}
 	}
-	for tenant, want := range map[string]int{"a": 1, "b": 1, "c": 0} {
+
+	for tenant, want := range map[string]int{
+		"a": 1,
+		"b": 1,
+		"c": 0,
+	} {
 		if m, err := tenants.Members(ctx, tenant, "g"); len(m) != want || err != nil {
 			t.Errorf("%s: %v %v", tenant, m, err)
 		}
 	}
+
 	if o, _ := tenants.Owners(ctx, "b", "x"); o != nil {
 		t.Errorf("owners of another tenant: %v", o)
 	}
-	if o, _ := tenants.Owners(ctx, "a", "x"); len(o) != 1 || tenants.Declares("c", "g") || !tenants.Declares("a", "g") {
+	if o, _ := tenants.Owners(ctx, "a", "x"); len(o) != 1 || tenants.Declares("c", "g") ||
+		!tenants.Declares("a", "g") {
 		t.Error("owners, declares")
 	}
 	if o, err := tenants.Owners(ctx, "c", "x"); o != nil || err != nil {
@@ -174,21 +244,26 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// TestRulesShowWhatTheyMean: the bad example of every rule is reported by it and the good one by nothing.
+// TestRulesShowWhatTheyMean: the bad example of every rule is reported
+// by it and the good one by nothing.
 func TestRulesShowWhatTheyMean(t *testing.T) {
 	for _, r := range people.Rules() {
-		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(r.ID) || r.Title == "" || r.Why == "" || r.Spec == "" {
+		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`).MatchString(r.ID) || r.Title == "" || r.Why == "" ||
+			r.Spec == "" {
 			t.Errorf("incomplete: %+v", r)
 		}
 		_, findings := people.Parse("bad", []byte(r.Bad))
-		if !slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Rule == r.ID && f.Severity == r.Severity }) {
+		if !slices.ContainsFunc(findings, func(f diag.Finding) bool {
+			return f.Rule == r.ID && f.Severity == r.Severity
+		}) {
 			t.Errorf("%s: the bad example is not reported:\n%s", r.ID, render(findings))
 		}
 		parse(t, r.Good)
 	}
 }
 
-// TestSchema: editors see what the JSON Schema can say, and it refuses nothing that we read.
+// TestSchema: editors see what the JSON Schema can say, and it refuses
+// nothing that we read.
 func TestSchema(t *testing.T) {
 	s, err := jsonschema.Compile("people", people.JSON())
 	if err != nil {
@@ -200,6 +275,7 @@ func TestSchema(t *testing.T) {
 			t.Errorf("%s: %+v", name, failures)
 		}
 	}
+
 	doc, _ := yamldoc.Parse("shape", files(t, "bad")["shape.yaml"], yamldoc.Limits{})
 	if failures := s.Validate(doc.Root.Any()); len(failures) < 4 {
 		t.Errorf("shape: %+v", failures)
@@ -237,7 +313,9 @@ func FuzzParse(f *testing.F) {
 	known := knownRules()
 	f.Fuzz(func(t *testing.T, src []byte) {
 		d, findings := people.Parse("f", src)
-		if stopped := slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Stops }); (d == nil) != stopped {
+		if stopped := slices.ContainsFunc(findings, func(f diag.Finding) bool {
+			return f.Stops
+		}); (d == nil) != stopped {
 			t.Fatalf("read is %t:\n%s", d != nil, render(findings))
 		}
 		for _, f := range findings {
@@ -260,10 +338,12 @@ func soundDirectory(t *testing.T, d *people.Directory) {
 	}
 	for _, p := range all {
 		again, ok, err := d.Person(t.Context(), "", p.ID)
-		if p.ID == "" || !ok || err != nil || !reflect.DeepEqual(p, again) || diag.Printable(p.ID+p.Name+strings.Join(p.Groups, "")) != p.ID+p.Name+strings.Join(p.Groups, "") {
+		if p.ID == "" || !ok || err != nil || !reflect.DeepEqual(p, again) ||
+			diag.Printable(p.ID+p.Name+strings.Join(p.Groups, "")) != p.ID+p.Name+strings.Join(p.Groups, "") {
 			t.Fatalf("%+v is %+v %t %v", p, again, ok, err)
 		}
 	}
+
 	for _, name := range []string{"", "anonymous", "unknown"} {
 		if _, ok, _ := d.Person(t.Context(), "", name); ok {
 			t.Fatalf("%q is somebody", name)

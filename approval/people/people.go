@@ -1,7 +1,10 @@
-// Package people reads people.yaml: the humans who may answer, whatever name a channel gives them, the groups that they are
-// in and the agents that they own (docs/contracts/people.md). It also says which stages of a policy these people can fill.
+// Package people reads people.yaml: the humans who may answer, whatever
+// name a channel gives them, the groups that they are in and the agents
+// that they own (docs/contracts/people.md). It also says which stages
+// of a policy these people can fill.
 //
-// A name that nobody is known by resolves to nobody. There is no guessing: no display names, no look-alike addresses.
+// A name that nobody is known by resolves to nobody. There is no
+// guessing: no display names, no look-alike addresses.
 package people
 
 import (
@@ -18,10 +21,12 @@ type Person struct {
 	Groups []string `json:"groups"`
 }
 
-// Holds reports whether the person is in a group now. Every approver is in the group "".
+// Holds reports whether the person is in a group now. Every approver is
+// in the group "".
 func (p Person) Holds(group string) bool { return group == "" || slices.Contains(p.Groups, group) }
 
-// Directory is one read people.yaml. It is immutable and safe for concurrent use. It answers for any tenant: whoever serves several
+// Directory is one read people.yaml. It is immutable and safe for
+// concurrent use. It answers for any tenant: whoever serves several
 // holds one for each.
 type Directory struct {
 	people []Person       // by id
@@ -67,7 +72,8 @@ func (d *Directory) Declares(_, group string) bool { return slices.Contains(d.gr
 // Closed reports whether the file has a list of groups.
 func (d *Directory) Closed() bool { return d.groups != nil }
 
-// Groups lists the groups that somebody is in, and those that the file lists, sorted.
+// Groups lists the groups that somebody is in, and those that the file
+// lists, sorted.
 func (d *Directory) Groups() []string {
 	out := slices.Clone(d.groups)
 	for _, p := range d.people {
@@ -78,11 +84,13 @@ func (d *Directory) Groups() []string {
 	return slices.Compact(out)
 }
 
-// Lists reports whether the file lists the group itself, so that sign-ins may bring more people into it.
+// Lists reports whether the file lists the group itself, so that
+// sign-ins may bring more people into it.
 func (d *Directory) Lists(group string) bool { return slices.Contains(d.groups, group) }
 
-// Short tells for each stage that the people of the file can't fill, by its group, how many there are for it beside all
-// other stages, whoever asks.
+// Short tells for each stage that the people of the file can't fill, by
+// its group, how many there are for it beside all other stages, whoever
+// asks.
 func (d *Directory) Short(stages []policy.Stage) map[string]int {
 	short, _ := FindShortages(stages, nil, func(group string) ([]Person, error) { // a file's members can be read
 		return d.Members(context.Background(), "", group)

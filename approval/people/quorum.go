@@ -13,12 +13,18 @@ type Seating struct {
 	Missing int      `json:"missing"`
 }
 
-// Seat finds the fullest assignment of distinct people to the seats of all stages: nobody fills two, and nobody fills one of a
-// stage whose group they don't hold and for which they don't stand in. It is a maximum matching, so a quorum is met whenever
-// any assignment meets it, whatever the order of the votes. Earlier people keep their seat where it makes no difference. All
-// stand-ins of the stages count.
+// Seat finds the fullest assignment of distinct people to the seats of
+// all stages: nobody fills two, and nobody fills one of a stage whose
+// group they don't hold and for which they don't stand in. It is a
+// maximum matching, so a quorum is met whenever any assignment meets
+// it, whatever the order of the votes. Earlier people keep their seat
+// where it makes no difference. All stand-ins of the stages count.
 func Seat(stages []policy.Stage, people []Person) (seatings []Seating, met bool) {
-	m := matching{stages: stages, people: distinct(people), seated: make([][]int, len(stages))}
+	m := matching{
+		stages: stages,
+		people: distinct(people),
+		seated: make([][]int, len(stages)),
+	}
 	for i := range m.people {
 		m.place(i, make([]bool, len(stages)))
 	}
@@ -27,7 +33,8 @@ func Seat(stages []policy.Stage, people []Person) (seatings []Seating, met bool)
 
 // Fills reports whether a person may fill a seat of a stage.
 func (p Person) Fills(s policy.Stage) bool {
-	return p.Holds(s.Group) || slices.ContainsFunc(s.StandIns, func(i policy.StandIn) bool { return p.Holds(i.Group) })
+	return p.Holds(s.Group) ||
+		slices.ContainsFunc(s.StandIns, func(i policy.StandIn) bool { return p.Holds(i.Group) })
 }
 
 func distinct(people []Person) []Person {
@@ -40,7 +47,8 @@ func distinct(people []Person) []Person {
 	return out
 }
 
-// matching grows by augmenting paths: whoever finds no free seat asks the sitting ones to move.
+// matching grows by augmenting paths: whoever finds no free seat asks
+// the sitting ones to move.
 type matching struct {
 	stages []policy.Stage
 	people []Person
@@ -64,18 +72,24 @@ func (m *matching) place(person int, tried []bool) bool {
 			}
 		}
 	}
+
 	return false
 }
 
 func (m *matching) result() ([]Seating, bool) {
 	out, met := make([]Seating, len(m.stages)), true
 	for s, stage := range m.stages {
-		out[s] = Seating{Group: stage.Group, People: []string{}, Missing: stage.People - len(m.seated[s])}
+		out[s] = Seating{
+			Group:   stage.Group,
+			People:  []string{},
+			Missing: stage.People - len(m.seated[s]),
+		}
 		slices.Sort(m.seated[s])
 		for _, i := range m.seated[s] {
 			out[s].People = append(out[s].People, m.people[i].ID)
 		}
 		met = met && out[s].Missing <= 0
 	}
+
 	return out, met && len(m.stages) > 0
 }

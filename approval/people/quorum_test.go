@@ -12,8 +12,10 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// maxFlow is the reference: people → groups' seats as a network with unit capacities at people, solved by breadth-first augmenting paths
-// (Edmonds and Karp) over an explicit residual matrix. It shares nothing with Seat.
+// maxFlow is the reference: people → groups' seats as a network with
+// unit capacities at people, solved by breadth-first augmenting paths
+// (Edmonds and Karp) over an explicit residual matrix. It shares
+// nothing with Seat.
 func maxFlow(stages []policy.Stage, people []Person) int {
 	ids := map[string]bool{}
 	var distinct []Person
@@ -23,6 +25,7 @@ func maxFlow(stages []policy.Stage, people []Person) int {
 			distinct = append(distinct, p)
 		}
 	}
+
 	n := 2 + len(distinct) + len(stages)
 	source, sink := n-2, n-1
 	left := make([][]int, n)
@@ -37,6 +40,7 @@ func maxFlow(stages []policy.Stage, people []Person) int {
 			}
 		}
 	}
+
 	for j, s := range stages {
 		left[len(distinct)+j][sink] = s.People
 	}
@@ -55,6 +59,7 @@ func maxFlow(stages []policy.Stage, people []Person) int {
 				}
 			}
 		}
+
 		if from[sink] < 0 {
 			return flow
 		}
@@ -74,7 +79,8 @@ func seats(stages []policy.Stage) int {
 	return n
 }
 
-// organisation makes a random one: few groups, so that people compete for seats.
+// organisation makes a random one: few groups, so that people compete
+// for seats.
 func organisation(r *rand.Rand) ([]policy.Stage, []Person) {
 	groups := make([]string, 1+r.IntN(5))
 	var stages []policy.Stage
@@ -84,6 +90,7 @@ func organisation(r *rand.Rand) ([]policy.Stage, []Person) {
 			stages = append(stages, policy.Stage{Group: groups[i], People: 1 + r.IntN(3)})
 		}
 	}
+
 	if len(stages) == 0 || r.IntN(10) == 0 {
 		stages = append(stages, policy.Stage{Group: "", People: 1 + r.IntN(2)})
 	}
@@ -96,6 +103,7 @@ func organisation(r *rand.Rand) ([]policy.Stage, []Person) {
 			}
 		}
 	}
+
 	for i := range people { // one human has one set of groups
 		for j := range i {
 			if people[j].ID == people[i].ID {
@@ -103,10 +111,12 @@ func organisation(r *rand.Rand) ([]policy.Stage, []Person) {
 			}
 		}
 	}
+
 	return stages, people
 }
 
-// The bar of the issue: the same verdict as a maximum flow on 100,000 random organisations.
+// The bar of the issue: the same verdict as a maximum flow on 100,000
+// random organisations.
 func TestSeatAgreesWithMaximumFlow(t *testing.T) {
 	const cases = 100_000
 	r := rand.New(rand.NewPCG(1, 2))
@@ -116,25 +126,42 @@ func TestSeatAgreesWithMaximumFlow(t *testing.T) {
 		seatings, met := Seat(stages, people)
 		flow := maxFlow(stages, people)
 		if met != (flow == seats(stages)) {
-			t.Fatalf("Seat says %v, flow %d of %d\nstages %v\npeople %v", met, flow, seats(stages), stages, people)
+			t.Fatalf(
+				"Seat says %v, flow %d of %d\nstages %v\npeople %v",
+				met,
+				flow,
+				seats(stages),
+				stages,
+				people,
+			)
 		}
+
 		if err := sound(stages, people, seatings, flow); err != nil {
 			t.Fatalf("%v\nstages %v\npeople %v\nseatings %v", err, stages, people, seatings)
 		}
 		verdicts[met]++
 	}
+
 	if verdicts[true] < cases/20 || verdicts[false] < cases/20 {
 		t.Errorf("the organisations are one-sided: %v", verdicts)
 	}
 }
 
-// sound checks a seating by itself: distinct people, groups held, no stage over-full, as many seats as the flow fills.
+// sound checks a seating by itself: distinct people, groups held, no
+// stage over-full, as many seats as the flow fills.
 func sound(stages []policy.Stage, people []Person, seatings []Seating, flow int) error {
 	seen, filled := map[string]bool{}, 0
 	for i, s := range seatings {
 		if len(s.People)+s.Missing != stages[i].People || s.Missing < 0 {
-			return fmt.Errorf("stage %d has %d people, %d missing, of %d", i, len(s.People), s.Missing, stages[i].People)
+			return fmt.Errorf(
+				"stage %d has %d people, %d missing, of %d",
+				i,
+				len(s.People),
+				s.Missing,
+				stages[i].People,
+			)
 		}
+
 		for _, id := range s.People {
 			at := slices.IndexFunc(people, func(p Person) bool { return p.ID == id })
 			if seen[id] || at < 0 || !people[at].Holds(stages[i].Group) {
@@ -144,13 +171,15 @@ func sound(stages []policy.Stage, people []Person, seatings []Seating, flow int)
 			filled++
 		}
 	}
+
 	if filled != flow {
 		return fmt.Errorf("%d seats are filled, %d can be", filled, flow)
 	}
 	return nil
 }
 
-// More people never lose a quorum, and neither order nor repetition of votes matters.
+// More people never lose a quorum, and neither order nor repetition of
+// votes matters.
 func TestSeatIsMonotoneAndOrderless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))

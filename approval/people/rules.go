@@ -2,8 +2,9 @@ package people
 
 import "github.com/assent-dev/assent/diag"
 
-// The rules of this package. Ids are stable. The shape of a document is judged with the ids of package schema, its YAML with those
-// of internal/yamldoc.
+// The rules of this package. Ids are stable. The shape of a document is
+// judged with the ids of package schema, its YAML with those of
+// internal/yamldoc.
 const (
 	ruleForeign            = "people-not-a-directory"
 	ruleUnsupportedVersion = "people-unsupported-version"
@@ -23,37 +24,67 @@ const (
 func Rules() []diag.RuleInfo {
 	return []diag.RuleInfo{
 		{
-			ID: ruleForeign, Title: "The document is no directory of people", Severity: diag.Error, Spec: spec,
-			Why: "A directory has a list `people`. Without it nobody could answer, and a file that was meant to be another one would go unnoticed.",
-			Bad: "users:\n  - alice@example.com\n", Good: alice,
+			ID:       ruleForeign,
+			Title:    "The document is no directory of people",
+			Severity: diag.Error,
+			Spec:     spec,
+			Why: "A directory has a list `people`. Without it nobody could answer, and a file that was meant " +
+				"to be another one would go unnoticed.",
+			Bad:  "users:\n  - alice@example.com\n",
+			Good: alice,
 		},
 		{
-			ID: ruleUnsupportedVersion, Title: "The directory's major version is not known", Severity: diag.Error, Spec: spec,
-			Why: "A new major version may change what a field means, and the wrong people might answer. Use an assent that knows the version.",
-			Bad: "schema_version: \"2.0.0\"\npeople: []\n", Good: alice,
+			ID:       ruleUnsupportedVersion,
+			Title:    "The directory's major version is not known",
+			Severity: diag.Error,
+			Spec:     spec,
+			Why: "A new major version may change what a field means, and the wrong people might answer. Use an " +
+				"assent that knows the version.",
+			Bad:  "schema_version: \"2.0.0\"\npeople: []\n",
+			Good: alice,
 		},
 		{
-			ID: ruleNewerVersion, Title: "The directory is of a newer minor version", Severity: diag.Warning, Spec: spec,
-			Why: "A minor version only adds. What we know of it is read; a field that it adds is refused as unknown, never skipped.",
-			Bad: "schema_version: \"1.7.0\"\npeople: []\n", Good: alice,
+			ID:       ruleNewerVersion,
+			Title:    "The directory is of a newer minor version",
+			Severity: diag.Warning,
+			Spec:     spec,
+			Why: "A minor version only adds. What we know of it is read; a field that it adds is refused as " +
+				"unknown, never skipped.",
+			Bad:  "schema_version: \"1.7.0\"\npeople: []\n",
+			Good: alice,
 		},
 		{
-			ID: ruleName, Title: "A name can't be used", Severity: diag.Error, Spec: spec,
-			Why: "Channels find people by these names, so each must name one human: visible characters only, a mail address of the usual form, " +
-				"an id after its scheme, and none of the names that software gives to those it doesn't know, such as `anonymous`.",
-			Bad: begin + "people:\n  - {id: anonymous}\n", Good: alice,
+			ID:       ruleName,
+			Title:    "A name can't be used",
+			Severity: diag.Error,
+			Spec:     spec,
+			Why: "Channels find people by these names, so each must name one human: visible characters only, a mail " +
+				"address of the usual form, " +
+				"an id after its scheme, and none of the names that software gives to those it doesn't know, such " +
+				"as `anonymous`.",
+			Bad:  begin + "people:\n  - {id: anonymous}\n",
+			Good: alice,
 		},
 		{
-			ID: ruleDuplicate, Title: "A name belongs to two people", Severity: diag.Error, Spec: spec,
-			Why: "Two people with one name could vote for each other, and one human under two ids could fill two seats. Mail addresses and plain " +
+			ID:       ruleDuplicate,
+			Title:    "A name belongs to two people",
+			Severity: diag.Error,
+			Spec:     spec,
+			Why: "Two people with one name could vote for each other, and one human under two ids could fill two " +
+				"seats. Mail addresses and plain " +
 				"names are compared without case. Give each human one entry, with all of their names in `also`.",
 			Bad:  begin + "people:\n  - {id: alice@example.com}\n  - {id: a.doe, also: [Alice@example.com]}\n",
 			Good: begin + "people:\n  - {id: alice@example.com, also: [a.doe]}\n",
 		},
 		{
-			ID: ruleUnknownGroup, Title: "A group is not on the list", Severity: diag.Error, Spec: spec,
-			Why: "With a list `groups` the file says which groups there are, so that a slip of the pen is found here and not when nobody can approve.",
-			Bad: alice + "groups:\n  risks: {}\n", Good: alice + "groups:\n  risk: {description: People who judge large trades.}\n",
+			ID:       ruleUnknownGroup,
+			Title:    "A group is not on the list",
+			Severity: diag.Error,
+			Spec:     spec,
+			Why: "With a list `groups` the file says which groups there are, so that a slip of the pen is " +
+				"found here and not when nobody can approve.",
+			Bad:  alice + "groups:\n  risks: {}\n",
+			Good: alice + "groups:\n  risk: {description: People who judge large trades.}\n",
 		},
 	}
 }

@@ -6,14 +6,16 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Shortage is a stage that can't be filled: not enough different people hold the group, or stand in for it, and may answer.
+// Shortage is a stage that can't be filled: not enough different people
+// hold the group, or stand in for it, and may answer.
 type Shortage struct {
 	Group string `json:"group"`
 	Need  int    `json:"need"` // people
 	Have  int    `json:"have"` // people who could fill the stage beside all others
 }
 
-// String says what is short: "2 of risk are needed, and only 1 may answer this".
+// String says what is short: "2 of risk are needed, and only 1 may
+// answer this".
 func (s Shortage) String() string {
 	who := s.Group
 	if who == "" {
@@ -27,14 +29,18 @@ func (s Shortage) String() string {
 	return strconv.Itoa(s.Need) + " of " + who + ": " + have
 }
 
-// FindShortages lists the stages that the members of the groups can't fill: by distinct people, none of them excluded. With
-// nobody excluded it holds for whoever asks, which is for those who load rules.
-func FindShortages(stages []policy.Stage, excluded map[string]string, members func(group string) ([]Person, error)) ([]Shortage, error) {
+// FindShortages lists the stages that the members of the groups can't
+// fill: by distinct people, none of them excluded. With nobody excluded
+// it holds for whoever asks, which is for those who load rules.
+func FindShortages(
+	stages []policy.Stage, excluded map[string]string, members func(group string) ([]Person, error),
+) ([]Shortage, error) {
 	seats := 0
 	for _, stage := range stages {
 		seats += stage.People
 	}
-	// A group of which as many people may answer as there are seats is large enough whoever they are, so no more are needed.
+	// A group of which as many people may answer as there are seats is
+	// large enough whoever they are, so no more are needed.
 	var candidates []Person
 	for _, group := range GroupsOf(stages) {
 		all, err := members(group)
@@ -51,7 +57,11 @@ func FindShortages(stages []policy.Stage, excluded map[string]string, members fu
 	var out []Shortage
 	for _, x := range seatings {
 		if x.Missing > 0 {
-			out = append(out, Shortage{Group: x.Group, Need: len(x.People) + x.Missing, Have: len(x.People)})
+			out = append(out, Shortage{
+				Group: x.Group,
+				Need:  len(x.People) + x.Missing,
+				Have:  len(x.People),
+			})
 		}
 	}
 

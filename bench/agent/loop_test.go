@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// TestSame holds the subjects against each other: they do the same work when each makes the same messages.
+// TestSame holds the subjects against each other: they do the same work
+// when each makes the same messages.
 func TestSame(t *testing.T) {
 	for _, calls := range []int{1, 4} {
 		var want string
@@ -26,6 +27,7 @@ func TestSame(t *testing.T) {
 						}
 					}
 				}
+
 				raw, err := content.DotNet().AppendMessages(nil, said)
 				if err != nil {
 					t.Fatal(s.name, err)

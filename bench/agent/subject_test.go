@@ -16,10 +16,12 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// turns is how often the model calls tools in one run, before it answers with a text.
+// turns is how often the model calls tools in one run, before it
+// answers with a text.
 const turns = 10
 
-// scripted is a model that calls tools in each turn of a run and then says a text. It makes new messages each time, as adapters do.
+// scripted is a model that calls tools in each turn of a run and then
+// says a text. It makes new messages each time, as adapters do.
 type scripted struct {
 	calls int           // in a turn
 	takes time.Duration // each turn
@@ -35,7 +37,10 @@ func newScripted(calls int, takes time.Duration) *scripted {
 	return m
 }
 
-var arguments = json.RawMessage(`{"city":"Augsburg","days":3,"units":"metric","fields":["temperature","rain","wind"],"note":"for the \"garden\" party of the 5th"}`)
+var arguments = json.RawMessage(
+	`{"city":"Augsburg","days":3,"units":"metric","fields":["temperature","rain","wind"],"note":"for the \"garden\" ` +
+		`party of the 5th"}`,
+)
 
 func (m *scripted) Respond(context.Context, []*content.Message, *agent.Options) (*agent.Response, error) {
 	for end := time.Now().Add(m.takes); m.takes > 0 && time.Now().Before(end); {
@@ -49,16 +54,27 @@ func (m *scripted) Respond(context.Context, []*content.Message, *agent.Options) 
 		return &agent.Response{Messages: []*content.Message{said}, FinishReason: "stop"}, nil
 	}
 	for i := range m.calls {
-		said.Contents = append(said.Contents, &content.FunctionCall{CallID: m.ids[m.turn*m.calls+i], Name: "forecast", Arguments: slices.Clone(arguments)})
+		said.Contents = append(said.Contents, &content.FunctionCall{
+			CallID:    m.ids[m.turn*m.calls+i],
+			Name:      "forecast",
+			Arguments: slices.Clone(arguments),
+		})
 	}
+
 	m.turn++
 	return &agent.Response{Messages: []*content.Message{said}, FinishReason: "tool_calls"}, nil
 }
 
-func (m *scripted) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (m *scripted) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		resp, err := m.Respond(ctx, messages, opt)
-		yield(&agent.Update{Role: content.Assistant, MessageID: "m", Contents: resp.Messages[0].Contents}, err)
+		yield(&agent.Update{
+			Role:      content.Assistant,
+			MessageID: "m",
+			Contents:  resp.Messages[0].Contents,
+		}, err)
 	}
 }
 
@@ -71,13 +87,25 @@ type forecast struct {
 
 func tools() []agent.Tool {
 	result := forecast{"Augsburg", 3, 23.5, "dry, with some clouds in the evening"}
-	weather := agent.NewFunction("forecast", "The weather of the next days.", json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`),
-		func(context.Context, json.RawMessage) (any, error) { return result, nil })
-	other := agent.NewFunction("search", "Finds pages.", nil, func(context.Context, json.RawMessage) (any, error) { return nil, nil })
+	weather := agent.NewFunction(
+		"forecast",
+		"The weather of the next days.",
+		json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`),
+		func(context.Context, json.RawMessage) (any, error) { return result, nil },
+	)
+	other := agent.NewFunction(
+		"search",
+		"Finds pages.",
+		nil,
+		func(context.Context, json.RawMessage) (any, error) {
+			return nil, nil
+		},
+	)
 	return []agent.Tool{other, weather}
 }
 
-// bare is the loop that a program would write by itself. It asks nobody and checks nothing.
+// bare is the loop that a program would write by itself. It asks nobody
+// and checks nothing.
 type bare struct {
 	model agent.ChatClient
 	opt   *agent.Options
@@ -114,6 +142,7 @@ func (b *bare) run(ctx context.Context, messages []*content.Message) ([]*content
 				results = append(results, result)
 			}
 		}
+
 		if len(results) == 0 {
 			return history[len(messages):], nil
 		}
@@ -148,18 +177,25 @@ func subjects(t testing.TB, calls int, takes time.Duration) []subject {
 		cfg  agent.LoopConfig
 	}{
 		{"Default", agent.LoopConfig{}},
-		{"Default ByPlan", agent.LoopConfig{Decider: agent.ByPlan(plan(t), agent.PlanOptions{Principal: "bob", Session: "s-1"})}},
+		{
+			"Default ByPlan",
+			agent.LoopConfig{Decider: agent.ByPlan(plan(t), agent.PlanOptions{Principal: "bob", Session: "s-1"})},
+		},
 		{"Compatible", agent.LoopConfig{Profile: agent.Compatible}},
 	} {
 		loop, opt := agent.NewFunctionInvoking(newScripted(calls, takes), s.cfg), &agent.Options{Tools: tools()}
-		out = append(out, subject{s.name, func(ctx context.Context, messages []*content.Message) ([]*content.Message, error) {
-			resp, err := loop.Respond(ctx, messages, opt)
-			if err != nil {
-				return nil, err
-			}
-			return resp.Messages, nil
-		}})
+		out = append(
+			out,
+			subject{s.name, func(ctx context.Context, messages []*content.Message) ([]*content.Message, error) {
+				resp, err := loop.Respond(ctx, messages, opt)
+				if err != nil {
+					return nil, err
+				}
+				return resp.Messages, nil
+			}},
+		)
 	}
+
 	return out
 }
 
@@ -210,7 +246,12 @@ func plan(t testing.TB) *resolve.Plan {
 func before() []*content.Message {
 	var out []*content.Message
 	for range 6 {
-		out = append(out, content.UserText("What will the weather be?"), content.AssistantText("It will be fine."))
+		out = append(
+			out,
+			content.UserText("What will the weather be?"),
+			content.AssistantText("It will be fine."),
+		)
 	}
+
 	return append(out, content.UserText("And in Augsburg?"))
 }

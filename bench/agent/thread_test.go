@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// plainThread, plainMessage and plainContent are what a program would decode into by itself: one struct for all kinds of contents, raw
+// plainThread, plainMessage and plainContent are what a program would
+// decode into by itself: one struct for all kinds of contents, raw
 // where the value may be anything.
 type plainThread struct {
 	Version  int                        `json:"version"`
@@ -59,7 +60,11 @@ type plainContent struct {
 type once struct{ scripted }
 
 func (once) Respond(context.Context, []*content.Message, *agent.Options) (*agent.Response, error) {
-	call := &content.FunctionCall{CallID: "call_1", Name: "forecast", Arguments: arguments}
+	call := &content.FunctionCall{
+		CallID:    "call_1",
+		Name:      "forecast",
+		Arguments: arguments,
+	}
 	return &agent.Response{Messages: []*content.Message{content.NewMessage(content.Assistant, call)}}, nil
 }
 
@@ -69,16 +74,36 @@ func longThread(t testing.TB) []byte {
 	thread := agent.NewThread("a")
 	for i := 0; i < 1<<20/700; i++ { // an exchange is a bit more
 		id := fmt.Sprintf("call_%06d", i)
-		call := &content.FunctionCall{CallID: id, Name: "forecast", Arguments: arguments}
-		result := &content.FunctionResult{CallID: id, Result: json.RawMessage(`{"city":"Augsburg","days":3,"high":23.5,"text":"dry"}`)}
-		answer := content.AssistantText("It will be dry, says the forecast; there may be \"some\" clouds in the evening.\nShall I book a table outside?")
+		call := &content.FunctionCall{
+			CallID:    id,
+			Name:      "forecast",
+			Arguments: arguments,
+		}
+		result := &content.FunctionResult{
+			CallID: id,
+			Result: json.RawMessage(`{"city":"Augsburg","days":3,"high":23.5,"text":"dry"}`),
+		}
+		answer := content.AssistantText(
+			"It will be dry, says the forecast; there may be \"some\" clouds in the evening.\nShall I book a table " +
+				"outside?",
+		)
 		answer.ID = fmt.Sprint("m", i)
-		thread.Messages = append(thread.Messages, content.UserText("What will the weather in Augsburg be like in the next three days?"),
-			content.NewMessage(content.Assistant, call), content.NewMessage(content.ToolRole, result), answer)
+		thread.Messages = append(
+			thread.Messages,
+			content.UserText("What will the weather in Augsburg be like in the next three days?"),
+			content.NewMessage(content.Assistant, call),
+			content.NewMessage(content.ToolRole, result),
+			answer,
+		)
 	}
+
 	marked := agent.RequireApproval(tools()[1].(agent.Function))
-	asking := agent.NewChatAgent(agent.NewFunctionInvoking(&once{}, agent.LoopConfig{}), agent.ChatAgentConfig{Tools: []agent.Tool{marked}})
-	if _, err := asking.Run(t.Context(), thread, content.UserText("And then?")); err != nil || len(thread.Pending()) != 1 {
+	asking := agent.NewChatAgent(
+		agent.NewFunctionInvoking(&once{}, agent.LoopConfig{}),
+		agent.ChatAgentConfig{Tools: []agent.Tool{marked}},
+	)
+	if _, err := asking.Run(t.Context(), thread, content.UserText("And then?")); err != nil ||
+		len(thread.Pending()) != 1 {
 		t.Fatal(err, thread.Pending())
 	}
 	raw, err := json.Marshal(thread)
@@ -106,8 +131,13 @@ func readers(t testing.TB) (size int, all []task) {
 		{"Thread", func() error { return new(agent.Thread).UnmarshalJSON(thread) }},
 		{"Thread by json.Unmarshal", func() error { return json.Unmarshal(thread, new(agent.Thread)) }},
 		{"plain thread", func() error { return json.Unmarshal(thread, new(plainThread)) }},
-		{"DecodeMessages", func() error { _, err := content.DotNet().DecodeMessages(split.Messages); return err }},
-		{"plain messages", func() error { return json.Unmarshal(split.Messages, new([]plainMessage)) }},
+		{"DecodeMessages", func() error {
+			_, err := content.DotNet().DecodeMessages(split.Messages)
+			return err
+		}},
+		{"plain messages", func() error {
+			return json.Unmarshal(split.Messages, new([]plainMessage))
+		}},
 	}
 }
 
@@ -123,8 +153,16 @@ func TestPlainReadsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := plain.Messages[len(plain.Messages)-2].Contents[0].Text
-	if len(raw) < 1<<20 || len(ours.Messages) != len(plain.Messages) || len(plain.Pending) != 1 || last != ours.Messages[len(ours.Messages)-2].Text() {
-		t.Fatalf("%d bytes, %d and %d messages, %d batches, %q", len(raw), len(ours.Messages), len(plain.Messages), len(plain.Pending), last)
+	if len(raw) < 1<<20 || len(ours.Messages) != len(plain.Messages) || len(plain.Pending) != 1 ||
+		last != ours.Messages[len(ours.Messages)-2].Text() {
+		t.Fatalf(
+			"%d bytes, %d and %d messages, %d batches, %q",
+			len(raw),
+			len(ours.Messages),
+			len(plain.Messages),
+			len(plain.Pending),
+			last,
+		)
 	}
 }
 

@@ -46,7 +46,8 @@ rules:
     require: {stages: [{group: risk, people: 1}], within: 30m, on_timeout: deny}
 `
 
-// world is a service over one store, as assent serve runs it: with sealing in the background.
+// world is a service over one store, as assent serve runs it: with
+// sealing in the background.
 type world struct {
 	service *approval.Service
 	store   store.Store
@@ -113,15 +114,32 @@ func (w world) seal(t *testing.T) {
 			}
 		}
 	}()
-	t.Cleanup(func() { stop(); <-done })
+	t.Cleanup(func() {
+		stop()
+		<-done
+	})
 }
 
 var serial atomic.Int64 // makes every call another one
 
 func (w world) open(ctx context.Context) (*approval.Request, error) {
-	args := fmt.Sprintf(`{"amount":%d,"iban":"DE02120300000000202051","reason":"invoice 4711 of the second quarter"}`, 100+serial.Add(1))
-	call := &resolve.Call{Kind: resolve.Tool, Tool: "transfer", Args: []byte(args), Principal: "bob", Session: "s-1"}
-	o, err := w.service.Open(ctx, approval.OpenInput{Tenant: "default", Asker: approval.Asker{Token: "bench"}, Agent: "clerk", Call: call})
+	args := fmt.Sprintf(
+		`{"amount":%d,"iban":"DE02120300000000202051","reason":"invoice 4711 of the second quarter"}`,
+		100+serial.Add(1),
+	)
+	call := &resolve.Call{
+		Kind:      resolve.Tool,
+		Tool:      "transfer",
+		Args:      []byte(args),
+		Principal: "bob",
+		Session:   "s-1",
+	}
+	o, err := w.service.Open(ctx, approval.OpenInput{
+		Tenant: "default",
+		Asker:  approval.Asker{Token: "bench"},
+		Agent:  "clerk",
+		Call:   call,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -137,19 +155,34 @@ func (w world) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v, err := w.service.Vote(ctx, approval.VoteInput{Tenant: "default", ID: r.ID, IfVersion: r.Version, Binding: r.Binding(), Person: "alice",
-		Verdict: approval.Approve, Channel: "bench", Full: true})
+	v, err := w.service.Vote(ctx, approval.VoteInput{
+		Tenant:    "default",
+		ID:        r.ID,
+		IfVersion: r.Version,
+		Binding:   r.Binding(),
+		Person:    "alice",
+		Verdict:   approval.Approve,
+		Channel:   "bench",
+		Full:      true,
+	})
 	if err != nil {
 		return err
 	}
 	if v.Outcome != approval.VoteApproved {
 		return fmt.Errorf("voted: %s", v.Outcome)
 	}
-	_, err = w.service.Consume(ctx, approval.ConsumeInput{Tenant: "default", ID: r.ID, Asker: approval.Asker{Token: "bench"}, Binding: r.Binding(), Key: approval.NewKey()})
+	_, err = w.service.Consume(ctx, approval.ConsumeInput{
+		Tenant:  "default",
+		ID:      r.ID,
+		Asker:   approval.Asker{Token: "bench"},
+		Binding: r.Binding(),
+		Key:     approval.NewKey(),
+	})
 	return err
 }
 
-// burst runs fn on workers until the time is over, and returns how many it finished per second.
+// burst runs fn on workers until the time is over, and returns how many
+// it finished per second.
 func burst(t *testing.T, workers int, long time.Duration, fn func(context.Context) error) float64 {
 	t.Helper()
 	var done atomic.Int64
@@ -166,11 +199,13 @@ func burst(t *testing.T, workers int, long time.Duration, fn func(context.Contex
 			}
 		})
 	}
+
 	wg.Wait()
 	return float64(done.Load()) / time.Since(start).Seconds()
 }
 
-// median of the ratios of bursts that take turns, so that a noisy neighbour meets both.
+// median of the ratios of bursts that take turns, so that a noisy
+// neighbour meets both.
 func ratio(t *testing.T, what string, floor, ours func() float64) float64 {
 	t.Helper()
 	var ratios []float64
@@ -181,22 +216,31 @@ func ratio(t *testing.T, what string, floor, ours func() float64) float64 {
 		}
 		t.Logf("%s: floor %.0f/s, open+vote+consume %.0f transactions/s: %.2f", what, f, o, o/f)
 	}
+
 	slices.Sort(ratios)
 	return ratios[len(ratios)/2]
 }
 
-// The bar: at least half of the transactions that single-row inserts reach, one commit each, on the same store.
+// The bar: at least half of the transactions that single-row inserts
+// reach, one commit each, on the same store.
 func TestThroughput(t *testing.T) {
 	for _, e := range engines() {
 		t.Run(e.name, func(t *testing.T) {
 			s, floor := e.open(t)
 			w := newWorld(t, s)
 			for _, workers := range []int{1, 16, 64} {
-				r := ratio(t, fmt.Sprintf("%d workers", workers), func() float64 { return burst(t, workers, time.Second, floor) },
+				r := ratio(t, fmt.Sprintf("%d workers", workers), func() float64 {
+					return burst(t, workers, time.Second, floor)
+				},
 					func() float64 { return 3 * burst(t, workers, time.Second, w.round) })
 				t.Logf("RESULT %s, %d workers on both sides: %.2f of the floor", e.name, workers, r)
 			}
-			r := ratio(t, "one client against 64", func() float64 { return burst(t, 1, time.Second, floor) }, func() float64 { return 3 * burst(t, 64, time.Second, w.round) })
+
+			r := ratio(t, "one client against 64", func() float64 {
+				return burst(t, 1, time.Second, floor)
+			}, func() float64 {
+				return 3 * burst(t, 64, time.Second, w.round)
+			})
 			t.Logf("RESULT %s, 64 workers, floor of one client: %.2f (bar 0.50)", e.name, r)
 			if r < 0.5 {
 				t.Errorf("%s reaches %.2f of its floor", e.name, r)
@@ -213,9 +257,13 @@ func TestListing(t *testing.T) {
 			w := newWorld(t, s)
 			fill(t, w, 10_000)
 			for name, f := range map[string]approval.Filter{
-				"newest 50":              {States: []approval.State{approval.Pending}},
-				"soonest 50 of my group": {States: []approval.State{approval.Pending}, Groups: []string{"risk"}, ByDue: true},
-				"newest 500":             {States: []approval.State{approval.Pending}, Limit: 500},
+				"newest 50": {States: []approval.State{approval.Pending}},
+				"soonest 50 of my group": {
+					States: []approval.State{approval.Pending},
+					Groups: []string{"risk"},
+					ByDue:  true,
+				},
+				"newest 500": {States: []approval.State{approval.Pending}, Limit: 500},
 			} {
 				took := median(t, 15, func() {
 					page, err := s.Requests(context.Background(), "default", f)
@@ -228,6 +276,7 @@ func TestListing(t *testing.T) {
 					t.Errorf("%s: %s takes %v", e.name, name, took)
 				}
 			}
+
 			took := median(t, 5, func() { pages(t, s) })
 			t.Logf("RESULT %s, all 10,000 in pages of 500: %v", e.name, took)
 		})
@@ -246,6 +295,7 @@ func fill(t *testing.T, w world, n int) {
 			}
 		})
 	}
+
 	wg.Wait()
 }
 
@@ -262,6 +312,7 @@ func pages(t *testing.T, s store.Store) {
 			break
 		}
 	}
+
 	if n != 10_000 {
 		t.Fatalf("%d of 10,000", n)
 	}
@@ -297,7 +348,13 @@ func TestSoak(t *testing.T) {
 				}
 				late = m.HeapAlloc
 			}
-			t.Logf("RESULT %s: heap %.1f MB after 20,000 requests, %.1f MB after 100,000", e.name, float64(early)/1e6, float64(late)/1e6)
+
+			t.Logf(
+				"RESULT %s: heap %.1f MB after 20,000 requests, %.1f MB after 100,000",
+				e.name,
+				float64(early)/1e6,
+				float64(late)/1e6,
+			)
 			if late > early+early/10+2_000_000 {
 				t.Errorf("%s: the heap grows from %d to %d bytes", e.name, early, late)
 			}
@@ -317,5 +374,6 @@ func soak(t *testing.T, w world, n int) {
 			}
 		})
 	}
+
 	wg.Wait()
 }

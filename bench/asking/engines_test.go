@@ -24,7 +24,8 @@ import (
 	"github.com/assent-dev/assent/store/watermark"
 )
 
-// engine opens a fresh store, and the floor on the same engine with the same durability: one row of the size of a small entry, one commit.
+// engine opens a fresh store, and the floor on the same engine with the
+// same durability: one row of the size of a small entry, one commit.
 type engine struct {
 	name string
 	open func(t *testing.T) (store.Store, func(context.Context) error)
@@ -32,7 +33,9 @@ type engine struct {
 
 func engines() []engine { return []engine{{"sqlite", openSQLite}, {"postgres", openPostgres}} }
 
-const payload = `{"actor":"bench","facts":{"agent":"clerk","state":"pending","target":"tool transfer"},"sealed":{},"subject":"apr_0","tenant":"default","time":"2026-11-21T12:00:00.000000Z","type":"request_opened","v":1}`
+const payload = `{"actor":"bench","facts":{"agent":"clerk","state":"pending","target":"tool ` +
+	`transfer"},"sealed":{},"subject":"apr_0","tenant":"default","time":"2026-11-21T12:00:00.000000Z",` +
+	`"type":"request_opened","v":1}`
 
 // trust is that of a service: a key, and a watermark beside it.
 func trust(t *testing.T) store.Trust {
@@ -40,7 +43,11 @@ func trust(t *testing.T) store.Trust {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := watermark.Open(filepath.Join(t.TempDir(), "key.watermark"), "bench", func(err error) { t.Error(err) })
+	w, err := watermark.Open(
+		filepath.Join(t.TempDir(), "key.watermark"),
+		"bench",
+		func(err error) { t.Error(err) },
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +77,10 @@ func openSQLite(t *testing.T) (store.Store, func(context.Context) error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, func(ctx context.Context) error { _, err := insert.ExecContext(ctx, payload); return err }
+	return s, func(ctx context.Context) error {
+		_, err := insert.ExecContext(ctx, payload)
+		return err
+	}
 }
 
 func openPostgres(t *testing.T) (store.Store, func(context.Context) error) {
@@ -85,9 +95,13 @@ func openPostgres(t *testing.T) (store.Store, func(context.Context) error) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if _, err := pool.Exec(t.Context(), "CREATE TABLE floor (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body TEXT)"); err != nil {
+	if _, err := pool.Exec(
+		t.Context(),
+		"CREATE TABLE floor (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body TEXT)",
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	return s, func(ctx context.Context) error {
 		_, err := pool.Exec(ctx, "INSERT INTO floor (body) VALUES ($1)", payload)
 		return err

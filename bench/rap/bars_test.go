@@ -11,8 +11,10 @@ import (
 
 const bar = 5 * time.Millisecond // of acknowledgements at 200 a second, at the 99th percentile
 
-// TestAcknowledge: invocations come at a fixed rate while 1,000 (and 10,000) calls wait for people. Each of them asks its user, too, so what follows
-// the acknowledgements competes with them. Rounds of both subjects take turns; the figure is the median of the rounds.
+// TestAcknowledge: invocations come at a fixed rate while 1,000 (and
+// 10,000) calls wait for people. Each of them asks its user, too, so
+// what follows the acknowledgements competes with them. Rounds of both
+// subjects take turns; the figure is the median of the rounds.
 func TestAcknowledge(t *testing.T) {
 	w, bare := newWorld(t), floor(t)
 	waiting := 0
@@ -29,7 +31,9 @@ func (w *world) acknowledge(bare string, rate, waiting int) {
 	const rounds, long = 5, 2 * time.Second
 	var ours, floors [2]times
 	for round := range rounds {
-		fl := paced(rate, long, func(n int) { post(w.t, w.client, bare, w.invocation(fmt.Sprintf("floor_%05d", n))) })
+		fl := paced(rate, long, func(n int) {
+			post(w.t, w.client, bare, w.invocation(fmt.Sprintf("floor_%05d", n)))
+		})
 		ids, before := make([]string, int(long.Seconds())*rate), w.asked.Load()
 		acks := paced(rate, long, func(n int) {
 			ids[n] = fmt.Sprintf("ack_%d_%d_%d_%05d", waiting, rate, round, n)
@@ -41,21 +45,47 @@ func (w *world) acknowledge(bare string, rate, waiting int) {
 			ours[i], floors[i] = append(ours[i], acks.at(q)), append(floors[i], fl.at(q))
 		}
 	}
+
 	for i := range ours {
 		slices.Sort(ours[i])
 		slices.Sort(floors[i])
 	}
-	p50, p99, f50, f99 := ours[0].at(0.5), ours[1].at(0.5), floors[0].at(0.5), floors[1].at(0.5)
-	w.t.Logf("RESULT %d wait, %d/s: acknowledged in %v (p50), %v (p99; best round %v); one record in %v, %v (best %v): %.1f and %.1f times; load %s",
-		waiting, rate, p50, p99, ours[1][0], f50, f99, floors[1][0], ratio(p50, f50), ratio(p99, f99), loadAverage())
-	if best := ours[1][0]; rate == 200 && best > bar && ratio(p99, f99) > 2 { // a machine on which one record takes longer than the bar can't tell
-		w.t.Errorf("p99 at %d/s is %v even in the best round (bar %v; one record: %v)", rate, best, bar, floors[1][0])
+	p50 := ours[0].at(0.5)
+	p99 := ours[1].at(0.5)
+	f50 := floors[0].at(0.5)
+	f99 := floors[1].at(0.5)
+	w.t.Logf(
+		"RESULT %d wait, %d/s: acknowledged in %v (p50), %v (p99; best round %v); one record in %v, %v (best %v): "+
+			"%.1f and %.1f times; load %s",
+		waiting,
+		rate,
+		p50,
+		p99,
+		ours[1][0],
+		f50,
+		f99,
+		floors[1][0],
+		ratio(p50, f50),
+		ratio(p99, f99),
+		loadAverage(),
+	)
+	// a machine on which one record takes longer than the bar can't
+	// tell
+	if best := ours[1][0]; rate == 200 && best > bar && ratio(p99, f99) > 2 {
+		w.t.Errorf(
+			"p99 at %d/s is %v even in the best round (bar %v; one record: %v)",
+			rate,
+			best,
+			bar,
+			floors[1][0],
+		)
 	}
 }
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
-// TestRounds: calls go all the way, invoked, asked, answered, run and told, while 100 or 10,000 others wait. The two take turns.
+// TestRounds: calls go all the way, invoked, asked, answered, run and
+// told, while 100 or 10,000 others wait. The two take turns.
 func TestRounds(t *testing.T) {
 	const n, rounds = 1000, 7
 	few, many := newWorld(t), newWorld(t)
@@ -71,9 +101,15 @@ func TestRounds(t *testing.T) {
 		}
 		ratios, rates = append(ratios, took[0]/took[1]), append(rates, n/took[1])
 	}
+
 	slices.Sort(ratios)
 	slices.Sort(rates)
-	t.Logf("RESULT 10,000 wait: %.0f calls a second, %.2f of what it is when 100 wait; load %s", rates[rounds/2], ratios[rounds/2], loadAverage())
+	t.Logf(
+		"RESULT 10,000 wait: %.0f calls a second, %.2f of what it is when 100 wait; load %s",
+		rates[rounds/2],
+		ratios[rounds/2],
+		loadAverage(),
+	)
 	if r := ratios[rounds/2]; r < 0.6 {
 		t.Errorf("%.2f of the calls when a hundred times as many wait", r)
 	}

@@ -49,7 +49,8 @@ action_space:
         condition: {args_match: {amount: {gt: 10}}}
 `
 
-const transferSchema = `{"type":"object","properties":{"amount":{"type":"number"},"iban":{"type":"string"},"reason":{"type":"string"}},"required":["amount","iban"]}`
+const transferSchema = `{"type":"object","properties":{"amount":{"type":"number"},"iban":{"type":"string"},` +
+	`"reason":{"type":"string"}},"required":["amount","iban"]}`
 
 func records(t *testing.T) store.Records {
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "assent.db"), sqlite.Options{})
@@ -60,7 +61,8 @@ func records(t *testing.T) store.Records {
 	return s
 }
 
-// world is a gateway on SQLite, and the runtime that calls it, which keeps where answers go.
+// world is a gateway on SQLite, and the runtime that calls it, which
+// keeps where answers go.
 type world struct {
 	t       *testing.T
 	url     string // of the gateway
@@ -74,7 +76,11 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, client: client(t), answers: map[string]string{}}
+	w := &world{
+		t:       t,
+		client:  client(t),
+		answers: map[string]string{},
+	}
 	w.own = httptest.NewServer(w)
 	t.Cleanup(w.own.Close)
 	agent, findings := schema.Parse("clerk.agf.yaml", []byte(agentFile))
@@ -89,15 +95,24 @@ func newWorld(t *testing.T) *world {
 	w.url = "http://" + front.Listener.Addr().String()
 	g, err := gateway.New(gateway.Config{
 		Common: rap.Common{
-			Records: records(t), Namespace: "bench", Key: bytes.Repeat([]byte{7}, 32),
-			Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil },
+			Records:   records(t),
+			Namespace: "bench",
+			Key:       bytes.Repeat([]byte{7}, 32),
+			Plan:      func(context.Context) (*resolve.Plan, error) { return plan, nil },
 		},
-		Name: "Bank", PublicURL: w.url, Within: time.Hour, Rate: 1 << 20,
-		Operations: []rap.Operation{{Name: "transfer", Description: "Moves money.", InputSchema: json.RawMessage(transferSchema),
+		Name:      "Bank",
+		PublicURL: w.url,
+		Within:    time.Hour,
+		Rate:      1 << 20,
+		Operations: []rap.Operation{{
+			Name:        "transfer",
+			Description: "Moves money.",
+			InputSchema: json.RawMessage(transferSchema),
 			Run: func(context.Context, rap.Job) (rap.Outcome, error) {
 				w.ran.Add(1)
 				return rap.Outcome{Text: "moved"}, nil
-			}}},
+			},
+		}},
 		Callers: []gateway.Caller{{Name: "bench", Callbacks: peer.Config{Allow: []string{w.own.URL}}}},
 	})
 	if err != nil {
@@ -113,7 +128,11 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	}()
-	t.Cleanup(func() { stop(); <-ended; front.Close() })
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		front.Close()
+	})
 	return w
 }
 
@@ -145,8 +164,13 @@ func (w *world) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
 
 func (w *world) invocation(id string) []byte {
 	return (&wire.Invocation{
-		Operation: "transfer", ID: id, GroupID: "thread " + id[len(id)-2:], UserID: "ann", CallbackURL: w.own.URL + "/callbacks/" + id,
-		Arguments: json.RawMessage(`{"amount":100,"iban":"DE02120300000000202051","reason":"invoice 4711 of the second quarter"}`),
+		Operation:   "transfer",
+		ID:          id,
+		GroupID:     "thread " + id[len(id)-2:],
+		UserID:      "ann",
+		CallbackURL: w.own.URL + "/callbacks/" + id,
+		Arguments: json.RawMessage(`{"amount":100,"iban":"DE02120300000000202051","reason":"invoice 4711 of the ` +
+			`second quarter"}`),
 	}).Append(nil)
 }
 
@@ -207,18 +231,25 @@ func each(ids []string, do func(id string)) {
 			}
 		})
 	}
+
 	all.Wait()
 }
 
-// floor is a handler that writes the body of each request as one record, one commit, and does nothing else.
+// floor is a handler that writes the body of each request as one
+// record, one commit, and does nothing else.
 func floor(t *testing.T) (url string) {
 	s := records(t)
 	var n atomic.Int64
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err == nil {
-			_, err = s.PutRecord(req.Context(), store.Record{Room: "floor", Key: fmt.Sprint(n.Add(1)), Value: body})
+			_, err = s.PutRecord(req.Context(), store.Record{
+				Room:  "floor",
+				Key:   fmt.Sprint(n.Add(1)),
+				Value: body,
+			})
 		}
+
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
@@ -232,7 +263,8 @@ type times []time.Duration
 
 func (ts times) at(q float64) time.Duration { return ts[int(q*float64(len(ts)-1))] }
 
-// paced does something at a fixed rate, however long it takes, and measures from when it was due.
+// paced does something at a fixed rate, however long it takes, and
+// measures from when it was due.
 func paced(rate int, long time.Duration, do func(n int)) times {
 	out := make(times, int(long.Seconds()*float64(rate)))
 	start, every := time.Now(), time.Second/time.Duration(rate)
@@ -245,6 +277,7 @@ func paced(rate int, long time.Duration, do func(n int)) times {
 			out[n] = time.Since(due)
 		})
 	}
+
 	all.Wait()
 	slices.Sort(out)
 	return out

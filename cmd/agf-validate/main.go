@@ -10,7 +10,8 @@ import (
 )
 
 func main() {
-	// Files are small and short-lived: fewer collections make the walk faster and keep memory flat all the same.
+	// Files are small and short-lived: fewer collections make the walk
+	// faster and keep memory flat all the same.
 	debug.SetGCPercent(400)
 	os.Exit(validate.Program{Streams: term.Process()}.Run(os.Args[1:]))
 }

@@ -12,12 +12,21 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"agf-validate
 
 // TestScripts drives the real main through the scripts in testdata.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata", UpdateScripts: golden.Update(), RequireExplicitExec: true, RequireUniqueNames: true})
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		UpdateScripts:       golden.Update(),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
 }
 
-// TestUsers3_3_AuthorsLearnOfStagesThatNobodyCanFill: --people says which groups and stages of policies nobody can answer for.
+// TestUsers3_3_AuthorsLearnOfStagesThatNobodyCanFill: --people says
+// which groups and stages of policies nobody can answer for.
 func TestUsers3_3_AuthorsLearnOfStagesThatNobodyCanFill(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/people", UpdateScripts: golden.Update(), RequireExplicitExec: true, RequireUniqueNames: true,
+		Dir:                 "testdata/people",
+		UpdateScripts:       golden.Update(),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
 	})
 }

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What a validator may come to: it is fetched by every job that checks a file.
+// What a validator may come to: it is fetched by every job that checks
+// a file.
 const (
 	mostPackages = 190
 	mostBytes    = 9_000_000
@@ -28,7 +29,8 @@ func static(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// TestLinksOnlyWhatChecksFiles: no server, client, store or protocol is behind a check of files.
+// TestLinksOnlyWhatChecksFiles: no server, client, store or protocol is
+// behind a check of files.
 func TestLinksOnlyWhatChecksFiles(t *testing.T) {
 	const ours = "github.com/assent-dev/assent/"
 	linked := strings.Fields(static(t, "list", "-deps", "."))
@@ -45,6 +47,7 @@ func TestLinksOnlyWhatChecksFiles(t *testing.T) {
 				t.Errorf("agf-validate links %s", path)
 			}
 		}
+
 		if path == ours+"approval" {
 			t.Errorf("agf-validate links %s: people.yaml is read without it", path)
 		}

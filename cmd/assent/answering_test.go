@@ -66,11 +66,17 @@ people:
 func answering(t *testing.T) *testServer {
 	t.Helper()
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
-	for name, text := range map[string]string{"desk.agf.yaml": answeringAgent, "settler.agf.yaml": settlerAgent, "people.yaml": answeringPeople, "answering.policy.yaml": answeringPolicies} {
+	for name, text := range map[string]string{
+		"desk.agf.yaml":         answeringAgent,
+		"settler.agf.yaml":      settlerAgent,
+		"people.yaml":           answeringPeople,
+		"answering.policy.yaml": answeringPolicies,
+	} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	return startWith(t, h, func(c *config.Serve) { c.Tenants[0].Policies = []string{h.dir} })
 }
 
@@ -93,21 +99,54 @@ func holds(t *testing.T, text string, words ...string) {
 	}
 }
 
-// TestM11_TheTerminalHidesAndSaysWhatItHides: at any depth, in the parent's input, in the list of standing approvals; and it refuses what a policy
-// forbids to approve unseen.
+// TestM11_TheTerminalHidesAndSaysWhatItHides: at any depth, in the
+// parent's input, in the list of standing approvals; and it refuses
+// what a policy forbids to approve unseen.
 func TestM11_TheTerminalHidesAndSaysWhatItHides(t *testing.T) {
 	h := answering(t)
 	vault := h.ask(t, `{"kind":"tool","tool":"vault","args":{"path":"p","auth":[{"secret":"hunter2"}]}}`)
 	shown := h.prints(t, "alice", term.ExitOK, "show", "--all", vault.ID)
-	holds(t, shown, "1 value is hidden by policy (auth.0.secret): a policy forbids approving it unseen", "The message is not shown")
+	holds(
+		t,
+		shown,
+		"1 value is hidden by policy (auth.0.secret): a policy forbids approving it unseen",
+		"The message is not shown",
+	)
 	refused := h.prints(t, "alice", term.ExitNo, "approve", "--yes", "--binding", vault.Binding(), vault.ID)
 	holds(t, refused, "a policy forbids approving this call while it hides values of it (auth.0.secret): deny it")
-	settler := h.ask(t, `{"kind":"delegation","agent":"settler","args":{"n":1},"parent":{"input":{"note":"shown","card":{"pin":"hunter2"}}}}`)
+	settler := h.ask(
+		t,
+		`{"kind":"delegation","agent":"settler","args":{"n":1},"parent":{"input":{"note":"shown",`+
+			`"card":{"pin":"hunter2"}}}}`,
+	)
 	approved := h.prints(t, "alice", term.ExitOK, "approve", "--yes", "--binding", settler.Binding(), settler.ID)
-	holds(t, approved, `"note": "shown"`, `"pin": "(hidden by policy)"`, "parent.input.card.pin", "whoever approves, approves them unseen")
+	holds(
+		t,
+		approved,
+		`"note": "shown"`,
+		`"pin": "(hidden by policy)"`,
+		"parent.input.card.pin",
+		"whoever approves, approves them unseen",
+	)
 
-	refund := h.ask(t, `{"kind":"tool","tool":"refund","args":{"amount":340.00,"currency":"USD","card":"hunter2"}}`)
-	h.prints(t, "alice", term.ExitOK, "approve", "--grant-uses", "20", "--at-most", "amount", "--yes", "--binding", refund.Binding(), refund.ID)
+	refund := h.ask(
+		t,
+		`{"kind":"tool","tool":"refund","args":{"amount":340.00,"currency":"USD","card":"hunter2"}}`,
+	)
+	h.prints(
+		t,
+		"alice",
+		term.ExitOK,
+		"approve",
+		"--grant-uses",
+		"20",
+		"--at-most",
+		"amount",
+		"--yes",
+		"--binding",
+		refund.Binding(),
+		refund.ID,
+	)
 	grants := h.prints(t, "alice", term.ExitOK, "grants")
 	holds(t, grants, "(hidden by policy", "amount 20 × 340.00 = 6,800.00 USD")
 	for _, text := range []string{shown, refused, approved, grants} {
@@ -116,55 +155,95 @@ func TestM11_TheTerminalHidesAndSaysWhatItHides(t *testing.T) {
 		}
 	}
 	now, err := h.client(t, "alice").Request(t.Context(), settler.ID)
-	if err != nil || len(now.Votes) != 1 || len(now.Votes[0].Hidden) != 1 || now.Votes[0].Hidden[0] != "parent.input.card.pin" {
+	if err != nil || len(now.Votes) != 1 || len(now.Votes[0].Hidden) != 1 ||
+		now.Votes[0].Hidden[0] != "parent.input.card.pin" {
 		t.Errorf("%+v %v", now.Votes, err)
 	}
 }
 
-// TestM4_EditPrintsAllThatItApproves: whom it is for, the parent's input and the digest, beside the new arguments.
+// TestM4_EditPrintsAllThatItApproves: whom it is for, the parent's
+// input and the digest, beside the new arguments.
 func TestM4_EditPrintsAllThatItApproves(t *testing.T) {
 	h := answering(t)
-	r := h.ask(t, `{"kind":"delegation","agent":"settler","args":{"mode":"all"},"parent":{"input":{"order":"DELETE EVERYTHING"}},"session":"s-9","tool_definition":"sha256:abcdef"}`)
+	r := h.ask(
+		t,
+		`{"kind":"delegation","agent":"settler","args":{"mode":"all"},"parent":{"input":{"order":"DELETE `+
+			`EVERYTHING"}},"session":"s-9","tool_definition":"sha256:abcdef"}`,
+	)
 	file := filepath.Join(h.dir, "args.json")
 	if err := os.WriteFile(file, []byte(`{"mode":"one"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, more := range [][]string{{"--preview"}, {"--yes", "--binding", r.Binding()}} {
 		out := h.prints(t, "alice", term.ExitOK, append([]string{"edit", r.ID, "--args", file}, more...)...)
-		holds(t, out, "This is all that you approve with it", `"mode": "one"`, "DELETE EVERYTHING", "runtime", "s-9", "sha256:abcdef", "Why", "Needs", "Binding  sha256:")
+		holds(
+			t,
+			out,
+			"This is all that you approve with it",
+			`"mode": "one"`,
+			"DELETE EVERYTHING",
+			"runtime",
+			"s-9",
+			"sha256:abcdef",
+			"Why",
+			"Needs",
+			"Binding  sha256:",
+		)
 	}
+
 	now, err := h.client(t, "alice").Request(t.Context(), r.ID)
 	if err != nil || now.State != approval.Approved || len(now.Votes) != 1 || !now.Votes[0].Full {
 		t.Errorf("%+v %v", now, err)
 	}
 }
 
-// TestUsers3_2_TheTerminalSaysWhoIsCalledIn: when, and what they may do; whose words the message is; why the rule asked.
+// TestUsers3_2_TheTerminalSaysWhoIsCalledIn: when, and what they may
+// do; whose words the message is; why the rule asked.
 func TestUsers3_2_TheTerminalSaysWhoIsCalledIn(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"wire","args":{"amount":25000}}`)
-	holds(t, h.prints(t, "alice", term.ExitOK, "show", r.ID),
-		"2 of risk", "heads will be called in at", "and may approve in place of risk", "auditors will be called in at", "to look: they may deny it or answer, but not approve",
-		"there is as much time again", "Message, by the author of a policy", "Wires need two of risk.", "policy acme.answering, rule wires")
+	holds(
+		t,
+		h.prints(t, "alice", term.ExitOK, "show", r.ID),
+		"2 of risk",
+		"heads will be called in at",
+		"and may approve in place of risk",
+		"auditors will be called in at",
+		"to look: they may deny it or answer, but not approve",
+		"there is as much time again",
+		"Message, by the author of a policy",
+		"Wires need two of risk.",
+		"policy acme.answering, rule wires",
+	)
 }
 
-// TestUsers3_3_TheTerminalSaysWhatNobodyCanFill: to whoever asks, and in the document.
+// TestUsers3_3_TheTerminalSaysWhatNobodyCanFill: to whoever asks, and
+// in the document.
 func TestUsers3_3_TheTerminalSaysWhatNobodyCanFill(t *testing.T) {
 	h := answering(t)
 	call := filepath.Join(h.dir, "purge.json")
 	if err := os.WriteFile(call, []byte(`{"kind":"tool","tool":"purge","args":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	holds(t, h.prints(t, "runtime", term.ExitNo, "request", "--agent", "desk", "--call", call),
-		"pending", "not run", "nobody can fill this quorum: 9 of risk: only 2 of them may answer this; it can only be denied, or expire",
-		"next: the same command with --wait waits for the answer and takes the run")
-	opened, err := h.client(t, "runtime").Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"purge","args":{"n":1}}`), client.OpenOptions{})
-	if err != nil || len(opened.Unfillable) != 1 || opened.Unfillable[0].Need != 9 || opened.Unfillable[0].Have != 2 {
+	holds(
+		t,
+		h.prints(t, "runtime", term.ExitNo, "request", "--agent", "desk", "--call", call),
+		"pending",
+		"not run",
+		"nobody can fill this quorum: 9 of risk: only 2 of them may answer this; it can only be denied, or expire",
+		"next: the same command with --wait waits for the answer and takes the run",
+	)
+	opened, err := h.client(t, "runtime").
+		Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"purge","args":{"n":1}}`), client.OpenOptions{})
+	if err != nil || len(opened.Unfillable) != 1 || opened.Unfillable[0].Need != 9 ||
+		opened.Unfillable[0].Have != 2 {
 		t.Errorf("%+v %v", opened, err)
 	}
 }
 
-// TestUsers3_1_TheTerminalListsWhatWaits: --mine holds what the person's answer would change, and watch offers to approve nothing else.
+// TestUsers3_1_TheTerminalListsWhatWaits: --mine holds what the
+// person's answer would change, and watch offers to approve nothing
+// else.
 func TestUsers3_1_TheTerminalListsWhatWaits(t *testing.T) {
 	h := answering(t)
 	wire := h.ask(t, `{"kind":"tool","tool":"wire","args":{"amount":25000}}`)
@@ -185,7 +264,8 @@ func TestUsers3_1_TheTerminalListsWhatWaits(t *testing.T) {
 	holds(t, typed.out.String(), "1 wait for an answer, 0 of them for yours", "(this one does not wait for you)")
 }
 
-// TestUsers2_12_HooksCanStopOnTwo: whoever takes 1 for a warning gets another code, and never 0.
+// TestUsers2_12_HooksCanStopOnTwo: whoever takes 1 for a warning gets
+// another code, and never 0.
 func TestUsers2_12_HooksCanStopOnTwo(t *testing.T) {
 	h := answering(t)
 	call := filepath.Join(h.dir, "wire.json")
@@ -193,7 +273,11 @@ func TestUsers2_12_HooksCanStopOnTwo(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := func(code int, more ...string) string {
-		return h.prints(t, "runtime", code, append([]string{"request", "--agent", "desk", "--call", call}, more...)...)
+		return h.prints(
+			t,
+			"runtime",
+			code,
+			append([]string{"request", "--agent", "desk", "--call", call}, more...)...)
 	}
 	ask(term.ExitNo)
 	ask(2, "--denied-exit-code", "2")
@@ -213,14 +297,21 @@ func TestUsers2_12_HooksCanStopOnTwo(t *testing.T) {
 	ask(1, "--denied-exit-code", "2", "--", "sh", "-c", "exit 1") // the command's own code stays its own
 }
 
-// TestUsers1_11_TerminalsAreTold: a command that waits for what is typed says so.
+// TestUsers1_11_TerminalsAreTold: a command that waits for what is
+// typed says so.
 func TestUsers1_11_TerminalsAreTold(t *testing.T) {
 	h := answering(t)
-	holds(t, h.prints(t, "runtime", term.ExitOK, "decide", "--agent", filepath.Join(h.dir, "desk.agf.yaml")), "type one call as JSON on each line", "Ctrl-D")
+	holds(
+		t,
+		h.prints(t, "runtime", term.ExitOK, "decide", "--agent", filepath.Join(h.dir, "desk.agf.yaml")),
+		"type one call as JSON on each line",
+		"Ctrl-D",
+	)
 	holds(t, h.prints(t, "runtime", term.ExitFailure, "request", "--agent", "desk"), "type one call as JSON")
 }
 
-// TestUsers3_23_TheCallStandsBesideTheConfirmation: what was printed above may have left the screen.
+// TestUsers3_23_TheCallStandsBesideTheConfirmation: what was printed
+// above may have left the screen.
 func TestUsers3_23_TheCallStandsBesideTheConfirmation(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1,"text":"`+strings.Repeat("x ", 300)+`"}}`)
@@ -241,8 +332,10 @@ func TestUsers2_3_AnEditedCallIsToldFromAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.prints(t, "alice", term.ExitOK, "edit", r.ID, "--args", file, "--yes", "--binding", r.Binding())
-	_, err := h.client(t, "runtime").Consume(t.Context(), r.ID, []byte(`{"kind":"tool","tool":"trade","args":{"n":1}}`), "")
-	if err == nil || !strings.Contains(err.Error(), "an approver may have edited the call: read the request again") {
+	_, err := h.client(t, "runtime").
+		Consume(t.Context(), r.ID, []byte(`{"kind":"tool","tool":"trade","args":{"n":1}}`), "")
+	if err == nil ||
+		!strings.Contains(err.Error(), "an approver may have edited the call: read the request again") {
 		t.Errorf("%v", err)
 	}
 }

@@ -18,8 +18,17 @@ import (
 func backend() operate.Backend {
 	return operate.Backend{
 		OpenStore:   func(ctx context.Context, c config.Store) (store.Store, error) { return openStore(ctx, c, nil) },
-		CreateToken: createToken, RevokeToken: revokeToken, Thaw: thaw, Prune: prune, Backup: backup, Restore: restore, RotateKey: rotateKey,
-		Serve: serve, Check: checkServe, CheckOIDC: checkOIDC, Gateway: serveGateway,
+		CreateToken: createToken,
+		RevokeToken: revokeToken,
+		Thaw:        thaw,
+		Prune:       prune,
+		Backup:      backup,
+		Restore:     restore,
+		RotateKey:   rotateKey,
+		Serve:       serve,
+		Check:       checkServe,
+		CheckOIDC:   checkOIDC,
+		Gateway:     serveGateway,
 	}
 }
 
@@ -33,11 +42,18 @@ const operator = "operator"
 
 // maker makes and ends tokens directly in a store, by the rules of the API.
 func maker(s store.Store) *tokens.Maker {
-	return &tokens.Maker{Store: s, Record: records(s).Record, Now: time.Now, Random: rand.Reader}
+	return &tokens.Maker{
+		Store:  s,
+		Record: records(s).Record,
+		Now:    time.Now,
+		Random: rand.Reader,
+	}
 }
 
 // createToken makes a token for whoever holds the store.
-func createToken(ctx context.Context, s store.Store, tenant string, body openapi.TokenBody) (*openapi.CreatedToken, error) {
+func createToken(
+	ctx context.Context, s store.Store, tenant string, body openapi.TokenBody,
+) (*openapi.CreatedToken, error) {
 	spec, err := tokens.SpecOf(body)
 	if err != nil {
 		return nil, err
@@ -62,10 +78,19 @@ func thaw(ctx context.Context, s store.Store, tenant, agent, reason string) erro
 	return records(s).Thaw(ctx, tenant, agent, operator, reason)
 }
 
-func prune(ctx context.Context, s store.Store, tenant string, before time.Time) (requests, entries int, err error) {
+func prune(
+	ctx context.Context,
+	s store.Store,
+	tenant string,
+	before time.Time,
+) (requests, entries int, err error) {
 	if requests, entries, err = s.Prune(ctx, tenant, before); err != nil {
 		return 0, 0, err
 	}
-	facts := map[string]any{"before": before.UTC().Format(time.RFC3339), "requests": requests, "entries": entries}
+	facts := map[string]any{
+		"before":   before.UTC().Format(time.RFC3339),
+		"requests": requests,
+		"entries":  entries,
+	}
 	return requests, entries, records(s).Record(ctx, tenant, approval.EventPruned, "", operator, facts)
 }

@@ -22,7 +22,8 @@ import (
 	"github.com/assent-dev/assent/server/notify/webhook"
 )
 
-// TestDrain: after the signal a long poll ends at once with an answer, nothing new is taken, and everything is sealed.
+// TestDrain: after the signal a long poll ends at once with an answer,
+// nothing new is taken, and everything is sealed.
 func TestDrain(t *testing.T) {
 	h := start(t, "")
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
@@ -36,7 +37,12 @@ func TestDrain(t *testing.T) {
 	defer cancel()
 	began := make(chan struct{})
 	go func() {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.ready.API+"/v1/requests/"+r.ID+"?wait=60s&version="+strconv.FormatInt(polling.Version, 10), nil)
+		req, err := http.NewRequestWithContext(
+			ctx,
+			http.MethodGet,
+			h.ready.API+"/v1/requests/"+r.ID+"?wait=60s&version="+strconv.FormatInt(polling.Version, 10),
+			nil,
+		)
 		if err != nil {
 			answered <- err
 			return
@@ -68,12 +74,14 @@ func TestDrain(t *testing.T) {
 	}
 	defer s.Close()
 	entries, err := s.Entries(t.Context(), "default", 0, 10)
-	if err != nil || len(entries) != 6 { // two tokens, which agents and people are in force, the start and the request
+	if err != nil ||
+		len(entries) != 6 { // two tokens, which agents and people are in force, the start and the request
 		t.Errorf("%d entries are sealed, %v", len(entries), err)
 	}
 }
 
-// TestWebhookFromTheConfiguration: what the file names hears of a request, signed.
+// TestWebhookFromTheConfiguration: what the file names hears of a
+// request, signed.
 func TestWebhookFromTheConfiguration(t *testing.T) {
 	heard := make(chan error, 10)
 	var raw [32]byte
@@ -90,13 +98,26 @@ func TestWebhookFromTheConfiguration(t *testing.T) {
 	}))
 	defer receiver.Close()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople, "secret": secret + "\n", "url": receiver.URL} {
+	for name, text := range map[string]string{
+		"desk.agf.yaml": testAgent,
+		"people.yaml":   testPeople,
+		"secret":        secret + "\n",
+		"url":           receiver.URL,
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hook := config.Webhook{Name: "ops", URLFile: filepath.Join(dir, "url"), SecretFiles: []string{filepath.Join(dir, "secret")}, Loopback: true}
-	h := startWith(t, &testServer{dir: dir, token: map[string]string{}}, func(c *config.Serve) { c.Tenants[0].Webhooks = []config.Webhook{hook} })
+
+	hook := config.Webhook{
+		Name:        "ops",
+		URLFile:     filepath.Join(dir, "url"),
+		SecretFiles: []string{filepath.Join(dir, "secret")},
+		Loopback:    true,
+	}
+	h := startWith(t, &testServer{dir: dir, token: map[string]string{}}, func(c *config.Serve) {
+		c.Tenants[0].Webhooks = []config.Webhook{hook}
+	})
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
 	select {
 	case err := <-heard:
@@ -111,54 +132,86 @@ func TestWebhookFromTheConfiguration(t *testing.T) {
 // TestStartRefuses what is wrong outside, before it answers.
 func TestStartRefuses(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople,
-		"closed.yaml": testPeople + "groups: {admins: {}}\n", "empty": "", "secret": "whsec_short"} {
+	for name, text := range map[string]string{
+		"desk.agf.yaml": testAgent,
+		"people.yaml":   testPeople,
+		"closed.yaml":   testPeople + "groups: {admins: {}}\n",
+		"empty":         "",
+		"secret":        "whsec_short",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	file := func(name string) string { return filepath.Join(dir, name) }
 	hook := func(w config.Webhook) func(*config.Serve) {
 		return func(c *config.Serve) { c.Tenants[0].Webhooks = []config.Webhook{w} }
 	}
 	for want, change := range map[string]func(*config.Serve){
-		"empty is empty": hook(config.Webhook{Name: "a", URL: "https://a.example",
-			SecretFiles: []string{file("empty")}}),
-		"webhook a: webhook": hook(config.Webhook{Name: "a", URL: "https://a.example",
-			SecretFiles: []string{file("secret")}}),
-		"networks": hook(config.Webhook{Name: "a", URL: "https://a.example",
-			SecretFiles: []string{file("secret")}, Networks: []string{"ten"}}),
-		"no event about": hook(config.Webhook{Name: "a", URL: "https://a.example",
-			Route: config.Route{Events: []string{"nothing"}}}),
+		"empty is empty": hook(config.Webhook{
+			Name:        "a",
+			URL:         "https://a.example",
+			SecretFiles: []string{file("empty")},
+		}),
+		"webhook a: webhook": hook(config.Webhook{
+			Name:        "a",
+			URL:         "https://a.example",
+			SecretFiles: []string{file("secret")},
+		}),
+		"networks": hook(config.Webhook{
+			Name:        "a",
+			URL:         "https://a.example",
+			SecretFiles: []string{file("secret")},
+			Networks:    []string{"ten"},
+		}),
+		"no event about": hook(config.Webhook{
+			Name:  "a",
+			URL:   "https://a.example",
+			Route: config.Route{Events: []string{"nothing"}},
+		}),
 		"share a name:": func(c *config.Serve) { c.Tenants[0].Webhooks = make([]config.Webhook, 2) },
-		"slack: open":   func(c *config.Serve) { c.Tenants[0].Slack = &config.Slack{TokenFile: file("nothing")} },
+		"slack: open": func(c *config.Serve) {
+			c.Tenants[0].Slack = &config.Slack{TokenFile: file("nothing")}
+		},
 		"the client's secret": func(c *config.Serve) {
-			c.Tenants[0].OIDC, c.Tenants[0].People = &config.OIDC{ClientSecretFile: file("nothing")}, file("closed.yaml")
+			c.Tenants[0].OIDC, c.Tenants[0].People = &config.OIDC{
+				ClientSecretFile: file("nothing"),
+			}, file("closed.yaml")
 		},
 		"expected https": func(c *config.Serve) {
 			c.Tenants[0].OIDC, c.Tenants[0].People = &config.OIDC{Issuer: "https://i.example", ClientID: "c"},
 				file("closed.yaml")
 		},
-		"groups: {\"admins\": {}}": func(c *config.Serve) { // TestM3: without a list any group of the provider would count
+		// TestM3: without a list any group of the provider would count
+		"groups: {\"admins\": {}}": func(c *config.Serve) {
 			c.Tenants[0].OIDC, c.PublicURL = &config.OIDC{Issuer: "https://i.example", ClientID: "c"},
 				"https://assent.example"
 		},
-		"--metrics-listen":        func(c *config.Serve) { c.MetricsListen = "256.0.0.1:x" },
-		"--public-url":            func(c *config.Serve) { c.PublicURL = "ftp://x" },
-		"--listen":                func(c *config.Serve) { c.Listen = "256.0.0.1:x" },
-		"can be read by others":   func(c *config.Serve) { c.KeyFile = file("loose.key") },
-		"no such file":            func(c *config.Serve) { c.Store = file("nowhere/s.db") },
-		"file is not a database":  func(c *config.Serve) { c.Store = file("secret") },
-		"dev mode listens on":     func(c *config.Serve) { c.Dev, c.Listen = true, "0.0.0.0:0" },
-		"people.yaml: no such":    func(c *config.Serve) { c.Tenants[0].People = file("none/people.yaml") },
-		"connection refused|dial": func(c *config.Serve) { c.Store = "postgres://nobody@127.0.0.1:1/none?connect_timeout=2" },
+		"--metrics-listen":       func(c *config.Serve) { c.MetricsListen = "256.0.0.1:x" },
+		"--public-url":           func(c *config.Serve) { c.PublicURL = "ftp://x" },
+		"--listen":               func(c *config.Serve) { c.Listen = "256.0.0.1:x" },
+		"can be read by others":  func(c *config.Serve) { c.KeyFile = file("loose.key") },
+		"no such file":           func(c *config.Serve) { c.Store = file("nowhere/s.db") },
+		"file is not a database": func(c *config.Serve) { c.Store = file("secret") },
+		"dev mode listens on":    func(c *config.Serve) { c.Dev, c.Listen = true, "0.0.0.0:0" },
+		"people.yaml: no such":   func(c *config.Serve) { c.Tenants[0].People = file("none/people.yaml") },
+		"connection refused|dial": func(c *config.Serve) {
+			c.Store = "postgres://nobody@127.0.0.1:1/none?connect_timeout=2"
+		},
 	} {
 		if err := os.WriteFile(file("loose.key"), []byte("x"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		cfg := config.Serve{
-			Listen: "127.0.0.1:0", Store: file("s.db"), KeyFile: file("k"),
-			Tenants: []config.Tenant{{Name: "default", Agents: []string{dir}, People: file("people.yaml")}},
+			Listen:  "127.0.0.1:0",
+			Store:   file("s.db"),
+			KeyFile: file("k"),
+			Tenants: []config.Tenant{{
+				Name:   "default",
+				Agents: []string{dir},
+				People: file("people.yaml"),
+			}},
 		}
 		change(&cfg)
 		var log bytes.Buffer
@@ -176,7 +229,8 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// TestLostStoreAllowsNothing: with the store gone read-only, calls that need no asking are refused too.
+// TestLostStoreAllowsNothing: with the store gone read-only, calls that
+// need no asking are refused too.
 func TestLostStoreAllowsNothing(t *testing.T) {
 	h := start(t, "")
 	locker, err := openStore(t.Context(), h.where(), nil)
@@ -212,6 +266,7 @@ func TestLostStoreAllowsNothing(t *testing.T) {
 		}
 	case <-time.After(1 * time.Second): // it still tries: nothing may have run
 	}
+
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("it ran while nothing could be recorded")
 	}

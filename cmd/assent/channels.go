@@ -18,8 +18,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// channels is the table of all channels. A new one is a folder of server/notify, a
-// reader of its configuration, and a line here.
+// channels is the table of all channels. A new one is a folder of
+// server/notify, a reader of its configuration, and a line here.
 func channels() []channel {
 	return []channel{
 		{name: inbox.Channel, answers: true}, // pages of this server, which are sent to nobody
@@ -33,14 +33,14 @@ func channels() []channel {
 	}
 }
 
-// channel is a way by which people and programs hear of requests, and by which
-// people may answer them.
+// channel is a way by which people and programs hear of requests, and
+// by which people may answer them.
 type channel struct {
 	name     string // first part of the names of its targets, and of the address that it posts answers to
 	answers  bool   // people answer here: votes carry its name, so no client may give it as its own
 	register string // what an operator calls the address that it posts answers to; "": it posts none
-	// targets are those that the configuration of a tenant names. nil: there are
-	// none to name.
+	// targets are those that the configuration of a tenant names. nil:
+	// there are none to name.
 	targets func(t config.Tenant) []target
 }
 
@@ -50,9 +50,9 @@ type target struct {
 	route config.Route
 	// check reads what the configuration names.
 	check func() []error
-	// open makes the sender. It may be an http.Handler too, which takes answers and
-	// checks by itself who posts them, and have a method Wait, which returns when
-	// it has ended what it works at.
+	// open makes the sender. It may be an http.Handler too, which takes
+	// answers and checks by itself who posts them, and have a method
+	// Wait, which returns when it has ended what it works at.
 	open func(a *app) (notify.Sender, error)
 }
 
@@ -80,7 +80,8 @@ func posting() []string {
 	return prefixes
 }
 
-// path is the address of this server that the channel posts answers of a tenant to.
+// path is the address of this server that the channel posts answers of
+// a tenant to.
 func (c channel) path(tenant string) string { return "/" + c.name + "/" + providerID(tenant) }
 
 // targeted is a target of a tenant.
@@ -90,7 +91,8 @@ type targeted struct {
 	tenant  string
 }
 
-// name is what deliveries call the target: "slack:TENANT", "webhook:TENANT/NAME".
+// name is what deliveries call the target: "slack:TENANT",
+// "webhook:TENANT/NAME".
 func (t targeted) name() string {
 	if t.key == "" {
 		return t.channel.name + ":" + t.tenant
@@ -116,7 +118,11 @@ func targetsOf(t config.Tenant) []targeted {
 			continue
 		}
 		for _, x := range c.targets(t) {
-			all = append(all, targeted{target: x, channel: c, tenant: t.Name})
+			all = append(all, targeted{
+				target:  x,
+				channel: c,
+				tenant:  t.Name,
+			})
 		}
 	}
 
@@ -132,8 +138,8 @@ type delivery struct {
 	worker  *notify.Worker
 }
 
-// newDelivery checks the routes. Senders come with connect, since some vote through
-// the service that the routes belong to.
+// newDelivery checks the routes. Senders come with connect, since some
+// vote through the service that the routes belong to.
 func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 	d := &delivery{cfg: cfg, senders: map[string]notify.Sender{}}
 	var routes []notify.Route
@@ -155,6 +161,7 @@ func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 			})
 		}
 	}
+
 	if len(routes) == 0 {
 		return d, nil
 	}
@@ -164,8 +171,8 @@ func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 	return d, err
 }
 
-// claim refuses targets that share a name, and tenants whose channel would post to
-// the same address, or to none.
+// claim refuses targets that share a name, and tenants whose channel
+// would post to the same address, or to none.
 func (t targeted) claim(taken map[string]targeted) error {
 	if _, twice := taken[t.name()]; twice {
 		return fmt.Errorf("tenant %s: two %ss share a name: %s", t.tenant, t.channel.name, t.key)
@@ -183,6 +190,7 @@ func (t targeted) claim(taken map[string]targeted) error {
 			kind,
 		)
 	}
+
 	if other, twice := taken[path]; twice {
 		return fmt.Errorf(
 			"tenants %q and %q: %s: both names make the address %s: rename one of them",
@@ -192,6 +200,7 @@ func (t targeted) claim(taken map[string]targeted) error {
 			path,
 		)
 	}
+
 	taken[path] = t
 
 	return nil
@@ -217,6 +226,7 @@ func (d *delivery) connect(a *app) error {
 		d.senders[t.name()] = sender
 		targets = append(targets, notify.Target{Name: t.name(), Sender: sender})
 	}
+
 	if len(targets) == 0 {
 		return nil
 	}
@@ -250,8 +260,8 @@ func (d *delivery) connect(a *app) error {
 	return err
 }
 
-// mount puts the addresses that channels post answers to into the pages: claim has
-// seen that no two are the same.
+// mount puts the addresses that channels post answers to into the
+// pages: claim has seen that no two are the same.
 func (d *delivery) mount(mux *http.ServeMux) {
 	for _, t := range d.all {
 		if takes, ok := d.senders[t.name()].(http.Handler); ok {
@@ -267,7 +277,11 @@ func (d *delivery) register(base string) []operate.Address {
 		if t.channel.register != "" {
 			out = append(
 				out,
-				operate.Address{Tenant: t.tenant, For: t.channel.register, URL: base + t.channel.path(t.tenant)},
+				operate.Address{
+					Tenant: t.tenant,
+					For:    t.channel.register,
+					URL:    base + t.channel.path(t.tenant),
+				},
 			)
 		}
 	}
@@ -287,7 +301,8 @@ func (d *delivery) run(ctx context.Context) {
 	}
 }
 
-// webhookTargets are the receivers of webhooks, of which a tenant may have several.
+// webhookTargets are the receivers of webhooks, of which a tenant may
+// have several.
 func webhookTargets(t config.Tenant) []target {
 	var out []target
 	for _, w := range t.Webhooks {
@@ -313,6 +328,7 @@ func newWebhook(w config.Webhook) (*webhook.Sender, error) {
 			return nil, err
 		}
 	}
+
 	cfg := webhook.Config{URL: address, Guard: guard.Guard{Loopback: w.Loopback}}
 	for _, text := range w.Networks {
 		network, err := netip.ParsePrefix(text)
@@ -321,6 +337,7 @@ func newWebhook(w config.Webhook) (*webhook.Sender, error) {
 		}
 		cfg.Guard.Allow = append(cfg.Guard.Allow, network)
 	}
+
 	for _, file := range w.SecretFiles {
 		secret, err := readSecret(file)
 		if err != nil {

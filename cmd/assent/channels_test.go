@@ -7,7 +7,8 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 )
 
-// TestSlackPaths: names that make the same address, or none, are refused at the start.
+// TestSlackPaths: names that make the same address, or none, are
+// refused at the start.
 func TestSlackPaths(t *testing.T) {
 	for _, c := range []struct {
 		names []string
@@ -20,8 +21,12 @@ func TestSlackPaths(t *testing.T) {
 	} {
 		var cfg config.Serve
 		for _, name := range c.names {
-			cfg.Tenants = append(cfg.Tenants, config.Tenant{Name: name, Notify: config.Notify{Slack: &config.Slack{}}})
+			cfg.Tenants = append(
+				cfg.Tenants,
+				config.Tenant{Name: name, Notify: config.Notify{Slack: &config.Slack{}}},
+			)
 		}
+
 		cfg.Tenants = append(cfg.Tenants, config.Tenant{Name: "a_b"}) // has no Slack, so no address
 		_, err := newDelivery(cfg, "https://assent.example")
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -22,10 +22,18 @@ type checker struct {
 
 func newChecker(cfg config.Serve) *checker {
 	none := []operate.TenantProblem{}
-	return &checker{cfg: cfg, found: operate.Checked{Tenants: []operate.CheckedTenant{}, Problems: none, Warnings: none}}
+	return &checker{
+		cfg: cfg,
+		found: operate.Checked{
+			Tenants:  []operate.CheckedTenant{},
+			Problems: none,
+			Warnings: none,
+		},
+	}
 }
 
-// checkServe reads everything that serve would, and tells what is wrong with it. It opens no store and reaches nobody.
+// checkServe reads everything that serve would, and tells what is wrong
+// with it. It opens no store and reaches nobody.
 func checkServe(ctx context.Context, cfg config.Serve) operate.Checked {
 	c := newChecker(cfg)
 	if cfg.Dev {
@@ -60,9 +68,14 @@ func (c *checker) tenant(ctx context.Context, cfg config.Tenant) {
 	quiet := slog.New(slog.DiscardHandler)
 	f := files{tenant: cfg.Name, log: quiet}
 	var err error
-	if f.plans, err = plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies, Logger: quiet}); err != nil {
+	if f.plans, err = plans.Load(plans.Config{
+		Agents:   cfg.Agents,
+		Policies: cfg.Policies,
+		Logger:   quiet,
+	}); err != nil {
 		c.wrong(cfg.Name, "agents", err)
 	}
+
 	if cfg.People != "" {
 		f.watch, err = directory.Watch(cfg.People, directory.WatchOptions{ClosedGroups: cfg.OIDC != nil})
 		c.people(cfg.Name, err)
@@ -80,7 +93,8 @@ func (c *checker) tenant(ctx context.Context, cfg config.Tenant) {
 	c.secrets(cfg, f.plans)
 }
 
-// people notes everything that is wrong with people.yaml, where the start would tell the first.
+// people notes everything that is wrong with people.yaml, where the
+// start would tell the first.
 func (c *checker) people(tenant string, err error) {
 	broken, ok := errors.AsType[*directory.BrokenError](err)
 	if !ok {
@@ -101,8 +115,11 @@ func (c *checker) groups(ctx context.Context, cfg config.Tenant, watch *director
 	}
 	for _, group := range groupsOf(cfg.Policies) {
 		if members, err := watch.Members(ctx, cfg.Name, group); err != nil || len(members) == 0 {
-			c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{Tenant: cfg.Name, Problem: fmt.Sprintf(
-				"a policy asks the group %q, which nobody is in by people.yaml", group)})
+			c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{
+				Tenant: cfg.Name,
+				Problem: fmt.Sprintf(
+					"a policy asks the group %q, which nobody is in by people.yaml", group),
+			})
 		}
 	}
 }
@@ -116,6 +133,7 @@ func (c *checker) secrets(cfg config.Tenant, agents *plans.Plans) {
 		}
 		c.wrong(cfg.Name, "sign-in", err)
 	}
+
 	for _, t := range targetsOf(cfg) {
 		c.wrong(cfg.Name, t.label(), t.check()...)
 	}
@@ -134,6 +152,7 @@ func (c *checker) rap(cfg config.Tenant, agents *plans.Plans) {
 		_, servers := rapServers(r.Servers)
 		c.wrong(cfg.Name, "rap: runtime of "+r.Agent, err, servers)
 	}
+
 	for _, g := range cfg.RAP.Gateways {
 		_, err := agents.Plan(context.Background(), cfg.Name, g.Agent)
 		if err != nil {
@@ -169,11 +188,17 @@ func (c *checker) provider(ctx context.Context, p auth.Provider) {
 		c.wrong(p.Tenant, p.Issuer, err)
 		return
 	}
-	c.found.Tenants = append(c.found.Tenants, operate.CheckedTenant{Tenant: p.Tenant, Provider: &operate.CheckedProvider{
-		Issuer: p.Issuer, Algorithms: offer.Algorithms, UserInfo: offer.UserInfo, Scopes: offer.Scopes,
-		ClockOff: offer.ClockAhead.String(),
-		Register: []string{offer.Redirect, offer.SignedOut},
-	}})
+	c.found.Tenants = append(c.found.Tenants, operate.CheckedTenant{
+		Tenant: p.Tenant,
+		Provider: &operate.CheckedProvider{
+			Issuer:     p.Issuer,
+			Algorithms: offer.Algorithms,
+			UserInfo:   offer.UserInfo,
+			Scopes:     offer.Scopes,
+			ClockOff:   offer.ClockAhead.String(),
+			Register:   []string{offer.Redirect, offer.SignedOut},
+		},
+	})
 	for _, problem := range offer.Problems {
 		c.wrong(p.Tenant, p.Issuer, errors.New(problem))
 	}

@@ -38,13 +38,22 @@ func TestAssentContract(t *testing.T) {
 	walk(program{}.command())
 }
 
-// TestUsers1_16_AMisspeltCommandOfAssentNamesTheNearest, below groups of commands too.
+// TestUsers1_16_AMisspeltCommandOfAssentNamesTheNearest, below groups
+// of commands too.
 func TestUsers1_16_AMisspeltCommandOfAssentNamesTheNearest(t *testing.T) {
 	for args, want := range map[string]string{
-		"srve": "did you mean serve", "token creat": "did you mean create", "audit verfy": "did you mean verify", "rap gatewy": "did you mean gateway", "xyzzy": "--help` lists them",
+		"srve":        "did you mean serve",
+		"token creat": "did you mean create",
+		"audit verfy": "did you mean verify",
+		"rap gatewy":  "did you mean gateway",
+		"xyzzy":       "--help` lists them",
 	} {
 		var out, errOut bytes.Buffer
-		code := program{Streams: term.Streams{In: strings.NewReader(""), Out: &out, Err: &errOut}}.Run(strings.Fields(args))
+		code := program{Streams: term.Streams{
+			In:  strings.NewReader(""),
+			Out: &out,
+			Err: &errOut,
+		}}.Run(strings.Fields(args))
 		if code != term.ExitFailure || !strings.Contains(errOut.String(), want) {
 			t.Errorf("%s: exit %d %s", args, code, errOut.String())
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestContract runs the example of docs/contracts/assent.md against a service with the configuration that the page shows.
+// TestContract runs the example of docs/contracts/assent.md against a
+// service with the configuration that the page shows.
 func TestContract(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "contracts", "assent.md"))
 	if err != nil {
@@ -41,7 +42,8 @@ func block(t *testing.T, page, language string) string {
 	return text
 }
 
-// script makes the example into a test: lines below a command are in its output or among its errors.
+// script makes the example into a test: lines below a command are in
+// its output or among its errors.
 func script(example string) string {
 	var out strings.Builder
 	for _, step := range strings.Split("\n"+example, "\n$ ")[1:] {
@@ -64,6 +66,7 @@ func script(example string) string {
 			out.WriteString(check(line) + "\n")
 		}
 	}
+
 	return out.String()
 }
 

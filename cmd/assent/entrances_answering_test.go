@@ -28,7 +28,8 @@ type wayToAnswer struct {
 	sites []string       // where the product says who answers, and what
 	ends  approval.State // what an answer makes of a request that takes one; it is a question where that is answered
 	edits bool           // an answer replaces the arguments, so that it voids those before it
-	// looks are the pages that somebody opens before they answer, the one after the other.
+	// looks are the pages that somebody opens before they answer, the
+	// one after the other.
 	looks []func(t *testing.T, w *entrances, who string, r *approval.Request)
 	// answer returns what the person is told.
 	answer func(t *testing.T, w *entrances, who string, r *approval.Request) string
@@ -44,45 +45,89 @@ func waysToAnswer() []wayToAnswer {
 	)
 
 	return []wayToAnswer{
-		{name: "HTTP, a vote", sites: []string{votes}, ends: approval.Approved, answer: votesOverHTTP},
-		{name: "HTTP, a choice", sites: []string{votes}, ends: approval.Answered, answer: votesOverHTTP},
 		{
-			name: "HTTP, an edit", sites: []string{edits, "approval.(*Service).edit"}, ends: approval.Approved,
-			edits: true, answer: editsOverHTTP,
+			name:   "HTTP, a vote",
+			sites:  []string{votes},
+			ends:   approval.Approved,
+			answer: votesOverHTTP,
 		},
-		{name: "the command line, a vote", sites: []string{votes}, ends: approval.Approved, answer: onCommandLine},
-		{name: "the command line, a choice", sites: []string{votes}, ends: approval.Answered, answer: onCommandLine},
 		{
-			name: "the command line, an edit", sites: []string{edits}, ends: approval.Approved, edits: true,
+			name:   "HTTP, a choice",
+			sites:  []string{votes},
+			ends:   approval.Answered,
+			answer: votesOverHTTP,
+		},
+		{
+			name:   "HTTP, an edit",
+			sites:  []string{edits, "approval.(*Service).edit"},
+			ends:   approval.Approved,
+			edits:  true,
+			answer: editsOverHTTP,
+		},
+		{
+			name:   "the command line, a vote",
+			sites:  []string{votes},
+			ends:   approval.Approved,
+			answer: onCommandLine,
+		},
+		{
+			name:   "the command line, a choice",
+			sites:  []string{votes},
+			ends:   approval.Answered,
+			answer: onCommandLine,
+		},
+		{
+			name:   "the command line, an edit",
+			sites:  []string{edits},
+			ends:   approval.Approved,
+			edits:  true,
 			answer: editsOnCommandLine,
 		},
 		{
-			name: "the inbox, a vote", sites: []string{ballots}, ends: approval.Approved, looks: []look{opensPage},
+			name:   "the inbox, a vote",
+			sites:  []string{ballots},
+			ends:   approval.Approved,
+			looks:  []look{opensPage},
 			answer: votesInInbox,
 		},
 		{
-			name: "the inbox, a choice", sites: []string{ballots}, ends: approval.Answered,
-			looks: []look{opensPage}, answer: votesInInbox,
+			name:   "the inbox, a choice",
+			sites:  []string{ballots},
+			ends:   approval.Answered,
+			looks:  []look{opensPage},
+			answer: votesInInbox,
 		},
 		{
-			name: "the inbox, an edit", sites: []string{"server/inbox.(*visit).edit"}, ends: approval.Approved,
-			edits: true, looks: []look{opensPage, previews}, answer: editsInInbox,
+			name:   "the inbox, an edit",
+			sites:  []string{"server/inbox.(*visit).edit"},
+			ends:   approval.Approved,
+			edits:  true,
+			looks:  []look{opensPage, previews},
+			answer: editsInInbox,
 		},
 		{
-			name: "the inbox, a batch", sites: []string{"server/inbox.(*visit).batchVote"}, ends: approval.Approved,
-			looks: []look{opensBatch}, answer: votesOnBatch,
+			name:   "the inbox, a batch",
+			sites:  []string{"server/inbox.(*visit).batchVote"},
+			ends:   approval.Approved,
+			looks:  []look{opensBatch},
+			answer: votesOnBatch,
 		},
 		{
-			name:  "Slack, an approval",
-			sites: []string{"server/notify/slack.(*App).approve", "server/notify/slack.(*App).refuse"}, ends: approval.Approved,
+			name:   "Slack, an approval",
+			sites:  []string{"server/notify/slack.(*App).approve", "server/notify/slack.(*App).refuse"},
+			ends:   approval.Approved,
 			answer: clicksApprove,
 		},
 		{
-			name: "Slack, a choice", sites: []string{clicked, "server/notify/slack.(*App).refuse"},
-			ends: approval.Answered, answer: clicksChoice,
+			name:   "Slack, a choice",
+			sites:  []string{clicked, "server/notify/slack.(*App).refuse"},
+			ends:   approval.Answered,
+			answer: clicksChoice,
 		},
 		{
-			name: "Slack, a denial", sites: []string{"server/notify/slack.(*App).act"}, ends: approval.Denied,
+			name:   "Slack, a denial",
+			sites:  []string{"server/notify/slack.(*App).act"},
+			ends:   approval.Denied,
 			answer: submitsDenial,
 		},
 	}
@@ -100,7 +145,11 @@ func (w *entrances) edited(r *approval.Request) string {
 }
 
 func editsOverHTTP(t *testing.T, w *entrances, who string, r *approval.Request) string {
-	body := openapi.EditBody{Arguments: w.edited(r), Binding: r.Binding(), ShownFully: true}
+	body := openapi.EditBody{
+		Arguments:  w.edited(r),
+		Binding:    r.Binding(),
+		ShownFully: true,
+	}
 	edited, err := w.client(t, who+"-cli").Edit(t.Context(), r.ID, r.Version, body, false)
 	if err != nil {
 		return err.Error()
@@ -130,7 +179,17 @@ func editsOnCommandLine(t *testing.T, w *entrances, who string, r *approval.Requ
 	file := "edit-" + r.ID + ".json"
 	w.writes(t, file, w.edited(r))
 
-	return w.commands(t, who, "edit", r.ID, "--args", filepath.Join(w.dir, file), "--yes", "--binding", r.Binding())
+	return w.commands(
+		t,
+		who,
+		"edit",
+		r.ID,
+		"--args",
+		filepath.Join(w.dir, file),
+		"--yes",
+		"--binding",
+		r.Binding(),
+	)
 }
 
 // seal is the seal of the first form of a page, "" when it has none.
@@ -143,7 +202,8 @@ func seal(page string) string {
 	return found[1]
 }
 
-// sealsTaken are the seals of pages that were shown, by who saw them, the request and its version.
+// sealsTaken are the seals of pages that were shown, by who saw them,
+// the request and its version.
 type sealsTaken struct {
 	mu sync.Mutex
 	of map[string]string
@@ -153,7 +213,8 @@ func sealOf(who string, r *approval.Request) string {
 	return fmt.Sprintf("%s %s %d", who, r.ID, r.Version)
 }
 
-// take keeps what a page lets somebody answer with. Where it lets them do nothing, they try with what ben's page had.
+// take keeps what a page lets somebody answer with. Where it lets them
+// do nothing, they try with what ben's page had.
 func (s *sealsTaken) take(who string, r *approval.Request, sealed string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +224,8 @@ func (s *sealsTaken) take(who string, r *approval.Request, sealed string) {
 	s.of[sealOf(who, r)] = sealed
 }
 
-// taken is what somebody answers a request with, as it stands; "" before they looked at it.
+// taken is what somebody answers a request with, as it stands; ""
+// before they looked at it.
 func (s *sealsTaken) taken(who string, r *approval.Request) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,15 +233,20 @@ func (s *sealsTaken) taken(who string, r *approval.Request) string {
 	return s.of[sealOf(who, r)]
 }
 
-// form is what somebody posts about a request, with what they took from a page.
+// form is what somebody posts about a request, with what they took from
+// a page.
 func (w *entrances) form(who string, r *approval.Request) url.Values {
 	return url.Values{
-		"request": {r.ID}, "version": {strconv.FormatInt(r.Version, 10)}, "binding": {r.Binding()},
-		"seen": {w.seals.taken(who, r)}, "verdict": {"approve"},
+		"request": {r.ID},
+		"version": {strconv.FormatInt(r.Version, 10)},
+		"binding": {r.Binding()},
+		"seen":    {w.seals.taken(who, r)},
+		"verdict": {"approve"},
 	}
 }
 
-// submits posts a form once its page may be answered, and returns what follows.
+// submits posts a form once its page may be answered, and returns what
+// follows.
 func (v *visitor) submits(path string, form url.Values) string {
 	v.t.Helper()
 	var told string
@@ -205,7 +272,8 @@ func votesInInbox(t *testing.T, w *entrances, who string, r *approval.Request) s
 	return v.submits("/requests/"+r.ID+"/vote", form) + v.get("/requests/"+r.ID)
 }
 
-// sealForEdit is that of the form by which arguments are edited: the last of its page.
+// sealForEdit is that of the form by which arguments are edited: the
+// last of its page.
 func sealForEdit(page string) string {
 	if i := strings.LastIndex(page, `id="edit-form"`); i >= 0 {
 		return seal(page[i:])
@@ -253,8 +321,9 @@ const (
 	slackSigning = "secret-of-the-app"
 )
 
-// slackPeer is Slack's API on this machine, as far as it takes to click: it keeps the buttons that were posted, and
-// what people were told.
+// slackPeer is Slack's API on this machine, as far as it takes to
+// click: it keeps the buttons that were posted, and what people were
+// told.
 type slackPeer struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -281,6 +350,7 @@ func newSlackPeer(t *testing.T) *slackPeer {
 			p.told[r.URL.Path] = string(text)
 			return
 		}
+
 		p.posted = append(p.posted, r.FormValue("blocks"))
 		for _, b := range slackButton.FindAllStringSubmatch(r.FormValue("blocks"), -1) {
 			p.buttons[b[1]+" "+b[2]] = b[2] + " " + b[3]
@@ -292,7 +362,8 @@ func newSlackPeer(t *testing.T) *slackPeer {
 	return p
 }
 
-// button waits until a message shows a button for a request, and returns its value.
+// button waits until a message shows a button for a request, and
+// returns its value.
 func (p *slackPeer) button(t *testing.T, action string, r *approval.Request) (value string) {
 	t.Helper()
 	testwait.Until(t, "the message of "+r.ID, func() bool {
@@ -314,7 +385,8 @@ func (p *slackPeer) response() (path string) {
 	return "/response/" + strconv.Itoa(p.clicks)
 }
 
-// interacts posts what somebody did in Slack, signed, and waits for what they are told at a response URL.
+// interacts posts what somebody did in Slack, signed, and waits for
+// what they are told at a response URL.
 func (w *entrances) interacts(t *testing.T, who, path string, what map[string]any) (told string) {
 	t.Helper()
 	what["user"] = map[string]any{"id": "U0" + strings.ToUpper(who), "team_id": slackTeam}
@@ -352,8 +424,13 @@ func (w *entrances) clicks(t *testing.T, who, action string, r *approval.Request
 	path := w.slack.response()
 
 	return w.interacts(t, who, path, map[string]any{
-		"type": "block_actions", "response_url": w.slack.URL + path,
-		"actions": []any{map[string]any{"type": "button", "action_id": action, "value": w.slack.button(t, action, r)}},
+		"type":         "block_actions",
+		"response_url": w.slack.URL + path,
+		"actions": []any{map[string]any{
+			"type":      "button",
+			"action_id": action,
+			"value":     w.slack.button(t, action, r),
+		}},
 	})
 }
 
@@ -365,14 +442,19 @@ func clicksChoice(t *testing.T, w *entrances, who string, r *approval.Request) s
 	return w.clicks(t, who, "assent_choose_0", r)
 }
 
-// submitsDenial posts the form for the reason, which is not even opened for people who may not answer.
+// submitsDenial posts the form for the reason, which is not even opened
+// for people who may not answer.
 func submitsDenial(t *testing.T, w *entrances, who string, r *approval.Request) string {
 	path := w.slack.response()
 	origin := map[string]string{"ticket": w.slack.button(t, "assent_deny", r), "response_url": w.slack.URL + path}
 	reason := map[string]any{"reason": map[string]any{"reason": map[string]string{"value": "not now"}}}
 
-	return w.interacts(t, who, path, map[string]any{"type": "view_submission", "view": map[string]any{
-		"callback_id": "assent_deny", "private_metadata": string(mustJSON(t, origin)),
-		"state": map[string]any{"values": reason},
-	}})
+	return w.interacts(t, who, path, map[string]any{
+		"type": "view_submission",
+		"view": map[string]any{
+			"callback_id":      "assent_deny",
+			"private_metadata": string(mustJSON(t, origin)),
+			"state":            map[string]any{"values": reason},
+		},
+	})
 }

@@ -17,14 +17,17 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// wayToAsk is an entrance by which people are asked, in the name of mara's token or program.
+// wayToAsk is an entrance by which people are asked, in the name of
+// mara's token or program.
 type wayToAsk struct {
 	name  string
 	token string   // who asks, as the request must say
 	sites []string // where the product says who asks, and what
-	// question: what is asked takes one answer of anybody in the group, so it has no second seat.
+	// question: what is asked takes one answer of anybody in the group,
+	// so it has no second seat.
 	question bool
-	// administers: an act of an administrator, which is for nobody; its agent has no file.
+	// administers: an act of an administrator, which is for nobody; its
+	// agent has no file.
 	administers bool
 	// single: no asker of this entrance makes an approval of two people.
 	single bool
@@ -48,56 +51,116 @@ func waysToAsk() []wayToAsk {
 	)
 
 	return []wayToAsk{
-		{name: "HTTP, a request", token: "rt-mara", sites: []string{opens, byToken}, ask: overHTTP},
 		{
-			name: "HTTP, a question", token: "rt-mara", sites: []string{puts, byToken, "approval.(*Service).Ask"},
-			question: true, ask: question,
-		},
-		{name: "the Go client", token: "rt-mara", sites: []string{opens}, ask: byClient},
-		{name: "the command line", token: "rt-mara", sites: []string{opens}, ask: byCommand},
-		{name: "an agent in front of the service", token: "embedder", sites: []string{heldOpens}, ask: heldByService},
-		{name: "an agent in front of a server", token: "rt-mara", sites: []string{opens}, ask: heldByClient},
-		{
-			name: "a RAP desk in front of the service", token: "embedder", sites: []string{deskPuts},
-			question: true, ask: deskOfService,
+			name:  "HTTP, a request",
+			token: "rt-mara",
+			sites: []string{opens, byToken},
+			ask:   overHTTP,
 		},
 		{
-			name: "a RAP desk in front of a server", token: "rt-mara", sites: []string{puts}, question: true,
-			ask: deskOfClient,
+			name:     "HTTP, a question",
+			token:    "rt-mara",
+			sites:    []string{puts, byToken, "approval.(*Service).Ask"},
+			question: true,
+			ask:      question,
 		},
 		{
-			name: "hosted RAP, an approval", token: "rt-mara", sites: []string{heldOpens, byToken},
-			ask: hosted("restart"),
+			name:  "the Go client",
+			token: "rt-mara",
+			sites: []string{opens},
+			ask:   byClient,
 		},
 		{
-			name: "hosted RAP, a destructive tool", token: "rt-mara", sites: []string{deskPuts, byToken},
-			question: true, ask: hosted("wipe"),
+			name:  "the command line",
+			token: "rt-mara",
+			sites: []string{opens},
+			ask:   byCommand,
 		},
 		{
-			name: "hosted RAP, a question of the tool", token: "rt-mara", sites: []string{deskPuts, byToken},
-			question: true, ask: hosted("look"),
+			name:  "an agent in front of the service",
+			token: "embedder",
+			sites: []string{heldOpens},
+			ask:   heldByService,
 		},
 		{
-			name: "a RAP gateway of the service", token: "rap/default/gateway/front/laptop",
-			sites: []string{heldOpens, caller}, ask: behind("front"),
+			name:  "an agent in front of a server",
+			token: "rt-mara",
+			sites: []string{opens},
+			ask:   heldByClient,
 		},
 		{
-			name: "a RAP gateway in front of a tool server", token: "rap/default/gateway/relay/laptop",
-			sites: []string{heldOpens, caller}, ask: behind("relay"),
-		},
-		{name: "a RAP gateway by itself", token: "rt-mara", sites: []string{opens, caller}, ask: behindAlone},
-		{
-			name: "administration, a token", token: "administration/mara-admin",
-			sites: []string{takesAct, asksAct, mintsAct}, administers: true, ask: makesToken,
+			name:     "a RAP desk in front of the service",
+			token:    "embedder",
+			sites:    []string{deskPuts},
+			question: true,
+			ask:      deskOfService,
 		},
 		{
-			name: "administration, lifting a freeze", token: "administration/mara-admin",
-			sites: []string{takesAct, asksAct, mintsAct}, administers: true, ask: lifts,
+			name:     "a RAP desk in front of a server",
+			token:    "rt-mara",
+			sites:    []string{puts},
+			question: true,
+			ask:      deskOfClient,
 		},
 		{
-			name: "administration, lifting a freeze in the inbox", token: "administration/inbox",
+			name:  "hosted RAP, an approval",
+			token: "rt-mara",
+			sites: []string{heldOpens, byToken},
+			ask:   hosted("restart"),
+		},
+		{
+			name:     "hosted RAP, a destructive tool",
+			token:    "rt-mara",
+			sites:    []string{deskPuts, byToken},
+			question: true,
+			ask:      hosted("wipe"),
+		},
+		{
+			name:     "hosted RAP, a question of the tool",
+			token:    "rt-mara",
+			sites:    []string{deskPuts, byToken},
+			question: true,
+			ask:      hosted("look"),
+		},
+		{
+			name:  "a RAP gateway of the service",
+			token: "rap/default/gateway/front/laptop",
+			sites: []string{heldOpens, caller},
+			ask:   behind("front"),
+		},
+		{
+			name:  "a RAP gateway in front of a tool server",
+			token: "rap/default/gateway/relay/laptop",
+			sites: []string{heldOpens, caller},
+			ask:   behind("relay"),
+		},
+		{
+			name:  "a RAP gateway by itself",
+			token: "rt-mara",
+			sites: []string{opens, caller},
+			ask:   behindAlone,
+		},
+		{
+			name:        "administration, a token",
+			token:       "administration/mara-admin",
+			sites:       []string{takesAct, asksAct, mintsAct},
+			administers: true,
+			ask:         makesToken,
+		},
+		{
+			name:        "administration, lifting a freeze",
+			token:       "administration/mara-admin",
+			sites:       []string{takesAct, asksAct, mintsAct},
+			administers: true,
+			ask:         lifts,
+		},
+		{
+			name:        "administration, lifting a freeze in the inbox",
+			token:       "administration/inbox",
 			sites:       []string{takesAct, "server/inbox.(*visit).thaw", mintsAct},
-			administers: true, single: true, ask: liftsInInbox,
+			administers: true,
+			single:      true,
+			ask:         liftsInInbox,
 		},
 	}
 }
@@ -135,7 +198,12 @@ func byCommand(t *testing.T, w *entrances, c askedCall) {
 
 // resolved is the call as a plan has it.
 func (c askedCall) resolved() *resolve.Call {
-	return &resolve.Call{Kind: resolve.Tool, Tool: "restart", Args: []byte(c.args()), Principal: c.principal}
+	return &resolve.Call{
+		Kind:      resolve.Tool,
+		Tool:      "restart",
+		Args:      []byte(c.args()),
+		Principal: c.principal,
+	}
 }
 
 // verdict is what an agent's plan says of it.
@@ -143,7 +211,8 @@ func (c askedCall) verdict() hold.Verdict {
 	return hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Ask}, Call: c.resolved()}
 }
 
-// embedded are the people of agent desk, as a program has them that has the service in itself.
+// embedded are the people of agent desk, as a program has them that has
+// the service in itself.
 func (w *entrances) embedded() hold.People {
 	return hold.Service(w.replica.service, w.replica.store, hold.Place{Tenant: "default", Agent: "desk"})
 }
@@ -175,8 +244,12 @@ func deskOfClient(t *testing.T, w *entrances, c askedCall) {
 // puts has a RAP runtime put the question of a tool.
 func puts(t *testing.T, d hold.Requests, c askedCall) {
 	q := hold.Question{
-		Call: c.resolved(), Server: "machines", Prompt: "Really?", Choices: []string{"Yes", "No"}, Default: 1,
-		Groups: []string{"ops"},
+		Call:    c.resolved(),
+		Server:  "machines",
+		Prompt:  "Really?",
+		Choices: []string{"Yes", "No"},
+		Default: 1,
+		Groups:  []string{"ops"},
 	}
 	if _, err := d.Ask(t.Context(), c.word, q); err != nil {
 		t.Fatal(err)
@@ -187,7 +260,11 @@ func puts(t *testing.T, d hold.Requests, c askedCall) {
 func hosted(operation string) func(*testing.T, *entrances, askedCall) {
 	return func(t *testing.T, w *entrances, c askedCall) {
 		w.calls(t, "rt-mara", client.RAPCall{
-			Thread: c.word, ID: "call", User: c.principal, Operation: operation, Arguments: json.RawMessage(c.args()),
+			Thread:    c.word,
+			ID:        "call",
+			User:      c.principal,
+			Operation: operation,
+			Arguments: json.RawMessage(c.args()),
 		})
 	}
 }
@@ -205,12 +282,17 @@ func behindAlone(t *testing.T, w *entrances, c askedCall) { w.invokes(t, w.gatew
 func (w *entrances) invokes(t *testing.T, gateway string, c askedCall) {
 	t.Helper()
 	w.runtime.invoke(t, gateway, "secret-of-the-caller", string(mustJSON(t, map[string]any{
-		"operation": "restart", "arguments": json.RawMessage(c.args()), "id": c.word, "group_id": c.word,
-		"user_id": c.principal, "callback_url": w.runtime.URL + "/cb",
+		"operation":    "restart",
+		"arguments":    json.RawMessage(c.args()),
+		"id":           c.word,
+		"group_id":     c.word,
+		"user_id":      c.principal,
+		"callback_url": w.runtime.URL + "/cb",
 	})))
 }
 
-// administrator is who asks for an act: mara, so that one other approves, or nobody, so that two do.
+// administrator is who asks for an act: mara, so that one other
+// approves, or nobody, so that two do.
 func (w *entrances) administrator(t *testing.T, c askedCall) *client.Client {
 	if c.seats > 1 {
 		return w.client(t, "root")
@@ -239,7 +321,11 @@ func administratorsAreAsked(t *testing.T, err error) {
 
 func liftsInInbox(t *testing.T, w *entrances, c askedCall) {
 	v := w.visitor(t, "mara")
-	form := url.Values{"seen": {seal(v.get("/freeze"))}, "agent": {"spare"}, "reason": {c.word}}
+	form := url.Values{
+		"seen":   {seal(v.get("/freeze"))},
+		"agent":  {"spare"},
+		"reason": {c.word},
+	}
 	v.submits("/thaw", form)
 }
 
@@ -248,7 +334,8 @@ type wayToTake struct {
 	name  string
 	sites []string
 	asks  wayToAsk
-	// take takes it for whoever asked, or for another asker of the same person.
+	// take takes it for whoever asked, or for another asker of the same
+	// person.
 	take func(t *testing.T, w *entrances, c askedCall, r *approval.Request, another bool) error
 }
 
@@ -261,12 +348,16 @@ func waysToTake() []wayToTake {
 
 	return []wayToTake{
 		{
-			name: "HTTP", sites: []string{"server.(*exchange).consume"}, asks: over("HTTP, a request"),
-			take: takesOverHTTP,
+			name:  "HTTP",
+			sites: []string{"server.(*exchange).consume"},
+			asks:  over("HTTP, a request"),
+			take:  takesOverHTTP,
 		},
 		{
-			name: "an agent in front of the service", sites: []string{"approval/hold.(*embedded).Consume"},
-			asks: over("an agent in front of the service"), take: claims,
+			name:  "an agent in front of the service",
+			sites: []string{"approval/hold.(*embedded).Consume"},
+			asks:  over("an agent in front of the service"),
+			take:  claims,
 		},
 	}
 }

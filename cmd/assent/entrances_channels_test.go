@@ -21,8 +21,8 @@ import (
 
 // view is a channel as people meet it.
 type view struct {
-	// shows is what people read of a request, without markup; nil: the channel
-	// carries no text of a call.
+	// shows is what people read of a request, without markup; nil: the
+	// channel carries no text of a call.
 	shows func(t *testing.T, w *entrances, r *approval.Request) string
 	// answers are the ways in which somebody answers; nil: nobody can.
 	answers []func(t *testing.T, w *entrances, who string, r *approval.Request) string
@@ -30,25 +30,37 @@ type view struct {
 	cuts string
 }
 
-// views are all channels of the product: those of the table, the terminal, and the
-// API under it.
+// views are all channels of the product: those of the table, the
+// terminal, and the API under it.
 func views() map[string]view {
 	type answer = func(t *testing.T, w *entrances, who string, r *approval.Request) string
 	return map[string]view{
-		"inbox":   {shows: page, answers: []answer{votesInInbox, votesOnBatch}, cuts: "characters not shown"},
+		"inbox": {
+			shows:   page,
+			answers: []answer{votesInInbox, votesOnBatch},
+			cuts:    "characters not shown",
+		},
 		"webhook": {},
 		"slack": {
 			shows:   slackMessage,
 			answers: []answer{clicksApprove, clicksDeny},
 			cuts:    "the message is not shown here",
 		},
-		"terminal": {shows: onTerminal, answers: []answer{onCommandLine}, cuts: "characters not shown"},
-		"HTTP API": {shows: overAPI, answers: []answer{votesOverHTTP}, cuts: "characters not shown"},
+		"terminal": {
+			shows:   onTerminal,
+			answers: []answer{onCommandLine},
+			cuts:    "characters not shown",
+		},
+		"HTTP API": {
+			shows:   overAPI,
+			answers: []answer{votesOverHTTP},
+			cuts:    "characters not shown",
+		},
 	}
 }
 
-// hostileText tries to be something else on each channel. Its last words tell that
-// all of it was read.
+// hostileText tries to be something else on each channel. Its last
+// words tell that all of it was read.
 const hostileText = "pay\u202egnp.exe\u2066x\u2069 zero\u200bwidth\ufeff" +
 	"\x1b[2J\x1b]0;title\x07 \u009b31m red\r\nAgent: innocent\t|" +
 	" *bold* _it_ ~no~ `code` <!channel> <https://evil.example|click> :bomb: &lt;b&gt; <script>alert(1)</script>" +
@@ -79,8 +91,8 @@ var spelledOut = []string{
 	":bomb:",
 }
 
-// TestEveryChannelOfTheTableIsWalked, and no client may take the name of one by
-// which people answer.
+// TestEveryChannelOfTheTableIsWalked, and no client may take the name
+// of one by which people answer.
 func TestEveryChannelOfTheTableIsWalked(t *testing.T) {
 	all := views()
 	for _, c := range channels() {
@@ -92,6 +104,7 @@ func TestEveryChannelOfTheTableIsWalked(t *testing.T) {
 			t.Errorf("people answer by %s: %v, and the walk answers: %v", c.name, c.answers, v.answers != nil)
 		}
 	}
+
 	contract, err := os.ReadFile("../../server/openapi/openapi.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +115,8 @@ func TestEveryChannelOfTheTableIsWalked(t *testing.T) {
 	}
 }
 
-// TestOneTextIsShownAlikeOnEveryChannel: what can't be drawn is spelled out, markup
-// stays text, and what is cut is said to be.
+// TestOneTextIsShownAlikeOnEveryChannel: what can't be drawn is spelled
+// out, markup stays text, and what is cut is said to be.
 func TestOneTextIsShownAlikeOnEveryChannel(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -132,6 +145,7 @@ func TestOneTextIsShownAlikeOnEveryChannel(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("webhook", func(t *testing.T) {
 		for _, r := range []*approval.Request{hostile, long} {
 			if body := w.hooks.about(t, r); strings.Contains(body, "end-of-text") ||
@@ -142,8 +156,8 @@ func TestOneTextIsShownAlikeOnEveryChannel(t *testing.T) {
 	})
 }
 
-// TestOnePersonIsRefusedAlikeOnEveryChannel: for the same reason, whichever way
-// they answer.
+// TestOnePersonIsRefusedAlikeOnEveryChannel: for the same reason,
+// whichever way they answer.
 func TestOnePersonIsRefusedAlikeOnEveryChannel(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -166,14 +180,14 @@ func TestOnePersonIsRefusedAlikeOnEveryChannel(t *testing.T) {
 	}
 }
 
-// undrawable reports whether a character must not reach a reader. Line breaks and
-// isolates are the channel's own.
+// undrawable reports whether a character must not reach a reader. Line
+// breaks and isolates are the channel's own.
 func undrawable(r rune) bool {
 	return safetext.Hidden(r) && r != '\n' && !strings.ContainsRune(safetext.Isolate+safetext.PopIsolate, r)
 }
 
-// plainly leaves away what a channel puts around and into text: white space, and
-// isolates, which terminals spell out.
+// plainly leaves away what a channel puts around and into text: white
+// space, and isolates, which terminals spell out.
 func plainly(text string) string {
 	return strings.NewReplacer(
 		safetext.Isolate, "", safetext.PopIsolate, "", `\u{2068}`, "", `\u{2069}`, "", " ", "", "\n", "", "│", "",
@@ -188,7 +202,11 @@ func (w *entrances) asksAbout(t *testing.T, text string) *approval.Request {
 		"kind":      "tool",
 		"tool":      "restart",
 		"principal": c.principal,
-		"args":      map[string]any{"word": c.word, "seats": 1, "text": text},
+		"args": map[string]any{
+			"word":  c.word,
+			"seats": 1,
+			"text":  text,
+		},
 	})
 	if _, err := w.client(t, "rt-mara").Open(t.Context(), "desk", call, client.OpenOptions{}); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,8 @@ import (
 // approvalPath is the package whose inputs say who asks, and who answers.
 const approvalPath = "github.com/assent-dev/assent/approval"
 
-// noEntrances are the places that make such an input and let nobody in, each with the reason why.
+// noEntrances are the places that make such an input and let nobody in,
+// each with the reason why.
 func noEntrances() map[string]string {
 	return map[string]string{
 		"approval.(*Requester).asker":          "reads who asked from the request",
@@ -36,8 +37,10 @@ func noEntrances() map[string]string {
 	}
 }
 
-// inputNames are the types of package approval by which somebody asks or answers: every one that a method of the
-// service takes, and that has an asker or a person; and what makes the asker of an act of administration.
+// inputNames are the types of package approval by which somebody asks
+// or answers: every one that a method of the service takes, and that
+// has an asker or a person; and what makes the asker of an act of
+// administration.
 func inputNames() []string {
 	asker := reflect.TypeFor[approval.Asker]()
 	names := []string{asker.Name(), "AdministrationAsker"}
@@ -56,21 +59,24 @@ func inputNames() []string {
 			}
 		}
 	}
+
 	slices.Sort(names)
 
 	return slices.Compact(names)
 }
 
-// siteFinder finds where a file makes values of some types of package approval, be it by a literal, new, var, a
-// conversion, a type parameter, a named result or another name for the type. Parameters don't count: what is passed was
-// made somewhere.
+// siteFinder finds where a file makes values of some types of package
+// approval, be it by a literal, new, var, a conversion, a type
+// parameter, a named result or another name for the type. Parameters
+// don't count: what is passed was made somewhere.
 type siteFinder struct {
 	names []string
 	local string // what the file calls package approval; "" inside of it, or where its names need none
 	found []string
 }
 
-// sites are the functions of a file in a folder that make such values, by their package's path and name.
+// sites are the functions of a file in a folder that make such values,
+// by their package's path and name.
 func sites(folder, src string, names []string) ([]string, error) {
 	f, err := parser.ParseFile(token.NewFileSet(), folder, src, parser.SkipObjectResolution)
 	if err != nil {
@@ -89,7 +95,8 @@ func sites(folder, src string, names []string) ([]string, error) {
 	return finder.found, nil
 }
 
-// imports reads what the file calls package approval, and reports whether it imports it.
+// imports reads what the file calls package approval, and reports
+// whether it imports it.
 func (s *siteFinder) imports(f *ast.File) bool {
 	for _, i := range f.Imports {
 		if path, err := strconv.Unquote(i.Path.Value); err != nil || path != approvalPath {
@@ -149,6 +156,7 @@ func (s *siteFinder) makes(d ast.Decl) (found bool) {
 		case *ast.FuncType:
 			found = found || s.namesResult(n)
 		}
+
 		return !found
 	})
 
@@ -212,6 +220,7 @@ func allSites(t *testing.T) []string {
 		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil
 		}
+
 		src, err := os.ReadFile(path)
 		if err != nil {
 			return err
@@ -247,7 +256,8 @@ func walked() []string {
 	return out
 }
 
-// unwalked complains about sites that nobody declared, and about declared ones that are not there.
+// unwalked complains about sites that nobody declared, and about
+// declared ones that are not there.
 func unwalked(found, walked []string, excused map[string]string) []string {
 	var out []string
 	for _, site := range found {
@@ -257,9 +267,13 @@ func unwalked(found, walked []string, excused map[string]string) []string {
 	}
 	for _, site := range walked {
 		if !slices.Contains(found, site) {
-			out = append(out, site+": a row of entrances_test.go names it, and it makes no input of package approval")
+			out = append(
+				out,
+				site+": a row of entrances_test.go names it, and it makes no input of package approval",
+			)
 		}
 	}
+
 	for site := range excused {
 		if !slices.Contains(found, site) || slices.Contains(walked, site) {
 			out = append(out, site+": noEntrances excuses it, and it needs no excuse")
@@ -270,15 +284,16 @@ func unwalked(found, walked []string, excused map[string]string) []string {
 	return slices.Compact(out)
 }
 
-// TestC1_EveryEntranceIsInTheTable: whatever makes an input that says who asks or who answers is walked by the tests of
-// entrances_test.go.
+// TestC1_EveryEntranceIsInTheTable: whatever makes an input that says
+// who asks or who answers is walked by the tests of entrances_test.go.
 func TestC1_EveryEntranceIsInTheTable(t *testing.T) {
 	for _, complaint := range unwalked(allSites(t), walked(), noEntrances()) {
 		t.Error(complaint)
 	}
 }
 
-// TestEntrancesAreFound: wherever an input is made, and however, its function is found; what is passed on is not.
+// TestEntrancesAreFound: wherever an input is made, and however, its
+// function is found; what is passed on is not.
 func TestEntrancesAreFound(t *testing.T) {
 	const head = "package p\nimport \"github.com/assent-dev/assent/approval\"\n"
 	for src, want := range map[string]string{
@@ -309,7 +324,8 @@ func TestEntrancesAreFound(t *testing.T) {
 	}
 }
 
-// TestEntrancesThatNobodyWalksAreReported, and rows and excuses that nothing is behind.
+// TestEntrancesThatNobodyWalksAreReported, and rows and excuses that
+// nothing is behind.
 func TestEntrancesThatNobodyWalksAreReported(t *testing.T) {
 	excused := map[string]string{"b.g": "asks nothing"}
 	for name, c := range map[string]struct {
@@ -317,22 +333,33 @@ func TestEntrancesThatNobodyWalksAreReported(t *testing.T) {
 		excused       map[string]string
 		want          string
 	}{
-		"in order": {found: []string{"a.f", "b.g"}, walked: []string{"a.f", "a.f"}, excused: excused},
+		"in order": {
+			found:   []string{"a.f", "b.g"},
+			walked:  []string{"a.f", "a.f"},
+			excused: excused,
+		},
 		"a new entrance": {
-			found: []string{"a.f", "b.g", "c.h"}, walked: []string{"a.f"}, excused: excused,
-			want: "c.h: this is an entrance that entrances_test.go doesn't walk: add a row",
+			found:   []string{"a.f", "b.g", "c.h"},
+			walked:  []string{"a.f"},
+			excused: excused,
+			want:    "c.h: this is an entrance that entrances_test.go doesn't walk: add a row",
 		},
 		"a row without a site": {
-			found: []string{"a.f"}, walked: []string{"a.f", "a.old"},
-			want: "a.old: a row of entrances_test.go names it, and it makes no input of package approval",
+			found:  []string{"a.f"},
+			walked: []string{"a.f", "a.old"},
+			want:   "a.old: a row of entrances_test.go names it, and it makes no input of package approval",
 		},
 		"an old excuse": {
-			found: []string{"a.f"}, walked: []string{"a.f"}, excused: excused,
-			want: "b.g: noEntrances excuses it, and it needs no excuse",
+			found:   []string{"a.f"},
+			walked:  []string{"a.f"},
+			excused: excused,
+			want:    "b.g: noEntrances excuses it, and it needs no excuse",
 		},
 		"an excuse of what is walked": {
-			found: []string{"a.f", "b.g"}, walked: []string{"a.f", "b.g"}, excused: excused,
-			want: "b.g: noEntrances excuses it, and it needs no excuse",
+			found:   []string{"a.f", "b.g"},
+			walked:  []string{"a.f", "b.g"},
+			excused: excused,
+			want:    "b.g: noEntrances excuses it, and it needs no excuse",
 		},
 	} {
 		if got := strings.Join(unwalked(c.found, c.walked, c.excused), "\n"); got != c.want {
@@ -341,9 +368,18 @@ func TestEntrancesThatNobodyWalksAreReported(t *testing.T) {
 	}
 }
 
-// TestInputsAreKnown: what says who asks, and who answers, is read from the service itself.
+// TestInputsAreKnown: what says who asks, and who answers, is read from
+// the service itself.
 func TestInputsAreKnown(t *testing.T) {
-	want := []string{"AdministrationAsker", "AskInput", "Asker", "ConsumeInput", "EditInput", "OpenInput", "VoteInput"}
+	want := []string{
+		"AdministrationAsker",
+		"AskInput",
+		"Asker",
+		"ConsumeInput",
+		"EditInput",
+		"OpenInput",
+		"VoteInput",
+	}
 	if got := inputNames(); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

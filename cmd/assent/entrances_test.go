@@ -8,7 +8,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// exclusion is somebody who must not approve a call that mara's token asks about, for zoe.
+// exclusion is somebody who must not approve a call that mara's token
+// asks about, for zoe.
 type exclusion struct {
 	name string
 	who  string
@@ -17,33 +18,45 @@ type exclusion struct {
 	ofCalls bool
 }
 
-// exclusions holds everybody who must not approve. The rest of the table is about how many approvals it takes: nobody
-// fills two seats (testSecondSeat), and where the principal may be anybody one more agrees (testUnknownPrincipal).
+// exclusions holds everybody who must not approve. The rest of the
+// table is about how many approvals it takes: nobody fills two seats
+// (testSecondSeat), and where the principal may be anybody one more
+// agrees (testUnknownPrincipal).
 func exclusions() []exclusion {
 	return []exclusion{
 		{
-			name: "the person of the asking token", who: "mara",
-			why: regexp.MustCompile(`the token that asks is (this person's|yours)`),
+			name: "the person of the asking token",
+			who:  "mara",
+			why:  regexp.MustCompile(`the token that asks is (this person's|yours)`),
 		},
 		{
-			name: "the principal, by another name", who: "zoe",
-			why: regexp.MustCompile(`the agent acts for (this person|you)`), ofCalls: true,
+			name:    "the principal, by another name",
+			who:     "zoe",
+			why:     regexp.MustCompile(`the agent acts for (this person|you)`),
+			ofCalls: true,
 		},
 		{
-			name: "an owner by the directory", who: "olga",
-			why: regexp.MustCompile(`an owner of the agent|you own the agent`),
+			name: "an owner by the directory",
+			who:  "olga",
+			why:  regexp.MustCompile(`an owner of the agent|you own the agent`),
 		},
 		{
-			name: "an owner by the agent's file", who: "otto",
-			why: regexp.MustCompile(`an owner of the agent|you own the agent`), ofCalls: true,
+			name:    "an owner by the agent's file",
+			who:     "otto",
+			why:     regexp.MustCompile(`an owner of the agent|you own the agent`),
+			ofCalls: true,
 		},
 		{
-			name: "somebody outside of the group", who: "wes",
-			why: regexp.MustCompile(`in none of the groups that are asked`),
+			name: "somebody outside of the group",
+			who:  "wes",
+			why:  regexp.MustCompile(`in none of the groups that are asked`),
 		},
 		{
-			name: "somebody whom the directory doesn't know", who: "gone",
-			why: regexp.MustCompile(`not in the directory|directory of people doesn't know you|not mapped to anybody`),
+			name: "somebody whom the directory doesn't know",
+			who:  "gone",
+			why: regexp.MustCompile(
+				`not in the directory|directory of people doesn't know you|not mapped to anybody`,
+			),
 		},
 	}
 }
@@ -51,8 +64,9 @@ func exclusions() []exclusion {
 // editRefused is what those are told who may not edit: the ledger says why.
 var editRefused = regexp.MustCompile(`this person may not answer|the directory does not know the token's person`)
 
-// TestC1_ExclusionsHoldAtEveryWayToAsk: whichever way people are asked about a call, nobody approves it who must not,
-// and somebody else does.
+// TestC1_ExclusionsHoldAtEveryWayToAsk: whichever way people are asked
+// about a call, nobody approves it who must not, and somebody else
+// does.
 func TestC1_ExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -65,14 +79,23 @@ func TestC1_ExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 				ends = approval.Answered
 			}
 			r := w.testExclusions(t, way, vote, w.asks(t, way, aliasOfZoe, 1), ends)
-			by := approval.Asker{Token: way.token, Person: "mara", Principal: aliasOfZoe}
+			by := approval.Asker{
+				Token:     way.token,
+				Person:    "mara",
+				Principal: aliasOfZoe,
+			}
 			if way.administers {
 				by.Principal = ""
 			}
 			q := r.Requester
-			if got := (approval.Asker{Token: q.Runtime, Person: q.Person, Principal: q.Principal}); got != by {
+			if got := (approval.Asker{
+				Token:     q.Runtime,
+				Person:    q.Person,
+				Principal: q.Principal,
+			}); got != by {
 				t.Errorf("asked by %+v, want %+v", got, by)
 			}
+
 			if !way.question && !way.single {
 				w.testSecondSeat(t, vote, w.asks(t, way, aliasOfZoe, 2))
 			}
@@ -83,8 +106,9 @@ func TestC1_ExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 	}
 }
 
-// TestC1_ExclusionsHoldAtEveryWayToAnswer: whichever way somebody answers who must not, it counts for nothing; with
-// somebody else it does.
+// TestC1_ExclusionsHoldAtEveryWayToAnswer: whichever way somebody
+// answers who must not, it counts for nothing; with somebody else it
+// does.
 func TestC1_ExclusionsHoldAtEveryWayToAnswer(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -111,8 +135,9 @@ func TestC1_ExclusionsHoldAtEveryWayToAnswer(t *testing.T) {
 	}
 }
 
-// TestC1_OnlyTheAskerTakesTheRunAtEveryEntrance: before people agreed nobody does, and then no other asker, though it
-// be the same person's; the one who asked does, once.
+// TestC1_OnlyTheAskerTakesTheRunAtEveryEntrance: before people agreed
+// nobody does, and then no other asker, though it be the same person's;
+// the one who asked does, once.
 func TestC1_OnlyTheAskerTakesTheRunAtEveryEntrance(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
@@ -145,7 +170,8 @@ func (w *entrances) asks(t *testing.T, way wayToAsk, principal string, seats int
 	return w.asked(t, c)
 }
 
-// testExclusions has everybody answer who must not, and then ben, who may. It returns the request as it ended.
+// testExclusions has everybody answer who must not, and then ben, who
+// may. It returns the request as it ended.
 func (w *entrances) testExclusions(
 	t *testing.T, asking wayToAsk, way wayToAnswer, r *approval.Request, ends approval.State,
 ) *approval.Request {
@@ -165,7 +191,8 @@ func (w *entrances) testExclusions(
 		if !e.why.MatchString(told) && !(way.edits && editRefused.MatchString(told)) {
 			t.Errorf("%s is told %s", e.name, told)
 		}
-		if now := w.request(t, r.ID); now.State != approval.Pending || len(now.Votes) > 0 || len(now.Revisions) > 1 {
+		if now := w.request(t, r.ID); now.State != approval.Pending || len(now.Votes) > 0 ||
+			len(now.Revisions) > 1 {
 			t.Fatalf("%s answered: it is %s, with the answers %+v", e.name, now.State, now.Votes)
 		}
 	}
@@ -173,7 +200,8 @@ func (w *entrances) testExclusions(
 	return w.counts(t, r, "ben", ends, way.answer(t, w, "ben", r))
 }
 
-// testSecondSeat has ben answer twice what takes two: his second answer fills no seat, cleo's does.
+// testSecondSeat has ben answer twice what takes two: his second answer
+// fills no seat, cleo's does.
 func (w *entrances) testSecondSeat(t *testing.T, way wayToAnswer, r *approval.Request) {
 	t.Helper()
 	for range 2 {
@@ -182,14 +210,16 @@ func (w *entrances) testSecondSeat(t *testing.T, way wayToAnswer, r *approval.Re
 	w.completes(t, way, r)
 }
 
-// testUnknownPrincipal has ben answer a call for somebody whom the directory doesn't know: one more has to agree.
+// testUnknownPrincipal has ben answer a call for somebody whom the
+// directory doesn't know: one more has to agree.
 func (w *entrances) testUnknownPrincipal(t *testing.T, way wayToAnswer, r *approval.Request) {
 	t.Helper()
 	r = w.counts(t, r, "ben", approval.Pending, w.answers(t, way, "ben", r))
 	w.completes(t, way, r)
 }
 
-// completes has cleo fill the last seat. An edit of hers would void ben's approval, so there she votes.
+// completes has cleo fill the last seat. An edit of hers would void
+// ben's approval, so there she votes.
 func (w *entrances) completes(t *testing.T, way wayToAnswer, r *approval.Request) {
 	t.Helper()
 	if way.edits {
@@ -206,8 +236,8 @@ func (w *entrances) answers(t *testing.T, way wayToAnswer, who string, r *approv
 	return way.answer(t, w, who, r)
 }
 
-// look opens what people see before they answer, unless they did: for all of them first, since a page takes answers a
-// moment later only.
+// look opens what people see before they answer, unless they did: for
+// all of them first, since a page takes answers a moment later only.
 func (w *entrances) look(t *testing.T, way wayToAnswer, r *approval.Request, people ...string) {
 	t.Helper()
 	people = slices.DeleteFunc(people, func(who string) bool { return w.seals.taken(who, r) != "" })
@@ -218,15 +248,25 @@ func (w *entrances) look(t *testing.T, way wayToAnswer, r *approval.Request, peo
 	}
 }
 
-// counts wants somebody's answer to stand, and to have brought a request into a state. It returns the request as it is.
+// counts wants somebody's answer to stand, and to have brought a
+// request into a state. It returns the request as it is.
 func (w *entrances) counts(
 	t *testing.T, r *approval.Request, who string, state approval.State, told string,
 ) *approval.Request {
 	t.Helper()
 	now := w.request(t, r.ID)
-	theirs := func(v approval.Vote) bool { return v.Person == who && v.Revision == now.Current().Number }
+	theirs := func(v approval.Vote) bool {
+		return v.Person == who && v.Revision == now.Current().Number
+	}
 	if now.State != state || !slices.ContainsFunc(now.Votes, theirs) {
-		t.Fatalf("%s answered: it is %s, want %s, with the answers %+v\n%s", who, now.State, state, now.Votes, told)
+		t.Fatalf(
+			"%s answered: it is %s, want %s, with the answers %+v\n%s",
+			who,
+			now.State,
+			state,
+			now.Votes,
+			told,
+		)
 	}
 
 	return now

@@ -18,8 +18,9 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// entrancesAgent restarts after people agreed, wipes by its own file (the tool calls itself destructive), and looks.
-// Otto owns it, by its file; olga does, by the directory.
+// entrancesAgent restarts after people agreed, wipes by its own file
+// (the tool calls itself destructive), and looks. Otto owns it, by its
+// file; olga does, by the directory.
 const entrancesAgent = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Runs machines., labels: {owner: otto}}
 interface: {input: {type: object}, output: {type: object}}
@@ -48,7 +49,8 @@ rules:
     require: {stages: [{group: ops, people: 2}]}
 `
 
-// All of them but wes could approve: whoever may not is barred for what they are to the call, and for nothing else.
+// All of them but wes could approve: whoever may not is barred for what
+// they are to the call, and for nothing else.
 const entrancesPeople = `schema_version: "1.0.0"
 people:
   - {id: mara, groups: [ops, admins], also: ["slack:U0MARA"]}
@@ -60,13 +62,15 @@ people:
   - {id: cleo, groups: [ops, admins], also: ["slack:U0CLEO"]}
 `
 
-// gonePeople is a line of the directory that is taken out once gone has signed in.
+// gonePeople is a line of the directory that is taken out once gone has
+// signed in.
 const gonePeople = `  - {id: gone, groups: [ops, admins], also: ["slack:U0GONE"]}
 `
 
 const wordSchema = `{"type":"object"}`
 
-// Names under which calls are made for somebody: one of zoe's, and one that nobody is known by.
+// Names under which calls are made for somebody: one of zoe's, and one
+// that nobody is known by.
 const (
 	aliasOfZoe = "z.zimmer@example.com"
 	stranger   = "somebody@elsewhere.example"
@@ -75,8 +79,9 @@ const (
 // entrances is a running service with every entrance of the product.
 type entrances struct {
 	*testServer
-	// replica is another server of the same store in this process. What an embedding program has is taken from it, and
-	// links by which people sign in.
+	// replica is another server of the same store in this process. What
+	// an embedding program has is taken from it, and links by which
+	// people sign in.
 	replica  *app
 	machines *machines
 	runtime  *runtimePeer // what calls the gateways
@@ -93,8 +98,12 @@ func newEntrances(t *testing.T) *entrances {
 	t.Helper()
 	w := &entrances{
 		testServer: &testServer{dir: t.TempDir(), token: map[string]string{}},
-		machines:   newMachines(t), runtime: newRuntimePeer(t), slack: newSlackPeer(t), hooks: newHookPeer(t),
-		visitors: map[string]*visitor{}, seals: &sealsTaken{of: map[string]string{}},
+		machines:   newMachines(t),
+		runtime:    newRuntimePeer(t),
+		slack:      newSlackPeer(t),
+		hooks:      newHookPeer(t),
+		visitors:   map[string]*visitor{},
+		seals:      &sealsTaken{of: map[string]string{}},
 	}
 	w.machines.says(func(c machineCall) string {
 		if c.Operation == "look" {
@@ -103,13 +112,19 @@ func newEntrances(t *testing.T) *entrances {
 		return ""
 	})
 	for name, text := range map[string]string{
-		"desk.agf.yaml": entrancesAgent, "spare.agf.yaml": spareAgent, "ops.policy.yaml": entrancesPolicy,
-		"people.yaml": entrancesPeople + gonePeople, "word.json": wordSchema,
-		"caller.token": "secret-of-the-caller", "slack.token": "xoxb-1", "slack.signing": slackSigning,
-		"hook.secret": "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32)),
+		"desk.agf.yaml":   entrancesAgent,
+		"spare.agf.yaml":  spareAgent,
+		"ops.policy.yaml": entrancesPolicy,
+		"people.yaml":     entrancesPeople + gonePeople,
+		"word.json":       wordSchema,
+		"caller.token":    "secret-of-the-caller",
+		"slack.token":     "xoxb-1",
+		"slack.signing":   slackSigning,
+		"hook.secret":     "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 32)),
 	} {
 		w.writes(t, name, text)
 	}
+
 	var cfg config.Serve
 	startWith(t, w.testServer, func(c *config.Serve) {
 		w.configure(c)
@@ -137,34 +152,56 @@ func (w *entrances) writes(t *testing.T, name, text string) {
 // configure opens every entrance that a configuration has.
 func (w *entrances) configure(c *config.Serve) {
 	tenant := &c.Tenants[0]
-	c.Dev, c.DevPerson, tenant.Policies = true, "ben", []string{w.dir}
+	c.Dev = true
+	c.DevPerson = "ben"
+	tenant.Policies = []string{w.dir}
 	tenant.Slack = &config.Slack{
-		Team: slackTeam, TokenFile: filepath.Join(w.dir, "slack.token"),
+		Team:              slackTeam,
+		TokenFile:         filepath.Join(w.dir, "slack.token"),
 		SigningSecretFile: filepath.Join(w.dir, "slack.signing"),
-		Channels:          map[string]string{"": slackChannel}, Arguments: true,
-		API: w.slack.URL + "/api/", Loopback: true,
+		Channels:          map[string]string{"": slackChannel},
+		Arguments:         true,
+		API:               w.slack.URL + "/api/",
+		Loopback:          true,
 	}
 	tenant.Webhooks = []config.Webhook{{
-		Name: "ops", URL: w.hooks.URL, SecretFiles: []string{filepath.Join(w.dir, "hook.secret")}, Loopback: true,
+		Name:        "ops",
+		URL:         w.hooks.URL,
+		SecretFiles: []string{filepath.Join(w.dir, "hook.secret")},
+		Loopback:    true,
 	}}
-	behind := config.RAPServer{Name: "machines", URL: w.machines.URL, AnsweredBy: []string{"ops"}}
+	behind := config.RAPServer{
+		Name:       "machines",
+		URL:        w.machines.URL,
+		AnsweredBy: []string{"ops"},
+	}
 	caller := config.RAPCaller{
-		Name: "laptop", Person: "mara", TokenFile: filepath.Join(w.dir, "caller.token"),
+		Name:      "laptop",
+		Person:    "mara",
+		TokenFile: filepath.Join(w.dir, "caller.token"),
 		Callbacks: []string{w.runtime.URL},
 	}
 	tenant.RAP = &config.RAP{
 		Runtimes: []config.RAPRuntime{{Agent: "desk", Servers: []config.RAPServer{behind}}},
 		Gateways: []config.RAPGateway{
 			{
-				Name: "front", Description: "Machines.", Agent: "desk", Callers: []config.RAPCaller{caller},
+				Name:        "front",
+				Description: "Machines.",
+				Agent:       "desk",
+				Callers:     []config.RAPCaller{caller},
 				Operations: []config.RAPOperation{{
-					Name: "restart", Description: "Restarts.", URL: w.machines.URL + "/restart",
-					SchemaFile: filepath.Join(w.dir, "word.json"),
+					Name:        "restart",
+					Description: "Restarts.",
+					URL:         w.machines.URL + "/restart",
+					SchemaFile:  filepath.Join(w.dir, "word.json"),
 				}},
 			},
 			{
-				Name: "relay", Description: "Machines.", Agent: "desk", Callers: []config.RAPCaller{caller},
-				Upstream: []config.RAPServer{{Name: "machines", URL: w.machines.URL}},
+				Name:        "relay",
+				Description: "Machines.",
+				Agent:       "desk",
+				Callers:     []config.RAPCaller{caller},
+				Upstream:    []config.RAPServer{{Name: "machines", URL: w.machines.URL}},
 			},
 		},
 	}
@@ -174,7 +211,9 @@ func (w *entrances) configure(c *config.Serve) {
 func (w *entrances) replicate(t *testing.T, cfg config.Serve) {
 	t.Helper()
 	cfg.Tenants = []config.Tenant{cfg.Tenants[0]}
-	cfg.Tenants[0].Slack, cfg.Tenants[0].RAP, cfg.Tenants[0].Webhooks = nil, nil, nil
+	cfg.Tenants[0].Slack = nil
+	cfg.Tenants[0].RAP = nil
+	cfg.Tenants[0].Webhooks = nil
 	w.replica = &app{cfg: cfg, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	var err error
 	if w.replica.tenants, err = loadTenants(cfg, w.replica.log); err != nil {
@@ -196,18 +235,36 @@ func (w *entrances) people() []string {
 	return []string{"mara", "zoe", "olga", "otto", "wes", "gone", "ben", "cleo"}
 }
 
-// makeTokens makes one for everybody who answers, two of mara's that ask, and two that administer: mara's and nobody's.
+// makeTokens makes one for everybody who answers, two of mara's that
+// ask, and two that administer: mara's and nobody's.
 func (w *entrances) makeTokens(t *testing.T) {
 	t.Helper()
 	answers, admin := []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote}, []openapi.Scope{openapi.ScopeAdmin}
 	asks := []openapi.Scope{openapi.ScopeRequest}
 	bodies := []openapi.TokenBody{
-		{Name: "rt-mara", Scopes: asks, Person: "mara"}, {Name: "rt-mara-2", Scopes: asks, Person: "mara"},
-		{Name: "mara-admin", Scopes: admin, Person: "mara"}, {Name: "root", Scopes: admin},
+		{
+			Name:   "rt-mara",
+			Scopes: asks,
+			Person: "mara",
+		}, {
+			Name:   "rt-mara-2",
+			Scopes: asks,
+			Person: "mara",
+		},
+		{
+			Name:   "mara-admin",
+			Scopes: admin,
+			Person: "mara",
+		}, {Name: "root", Scopes: admin},
 	}
 	for _, who := range w.people() {
-		bodies = append(bodies, openapi.TokenBody{Name: who + "-cli", Scopes: answers, Person: who})
+		bodies = append(bodies, openapi.TokenBody{
+			Name:   who + "-cli",
+			Scopes: answers,
+			Person: who,
+		})
 	}
+
 	for _, body := range bodies {
 		body.ExpiresIn = "1h"
 		made, err := createToken(t.Context(), w.replica.store, "default", body)
@@ -218,12 +275,15 @@ func (w *entrances) makeTokens(t *testing.T) {
 	}
 }
 
-// startGateway runs assent rap gateway, which asks the approvers of the service by a token of mara's.
+// startGateway runs assent rap gateway, which asks the approvers of the
+// service by a token of mara's.
 func (w *entrances) startGateway(t *testing.T) {
 	t.Helper()
 	files := map[string]string{
-		"desk.agf.yaml": entrancesAgent, "ops.policy.yaml": entrancesPolicy,
-		"caller.token": "secret-of-the-caller", "rt-mara.token": w.token["rt-mara"],
+		"desk.agf.yaml":   entrancesAgent,
+		"ops.policy.yaml": entrancesPolicy,
+		"caller.token":    "secret-of-the-caller",
+		"rt-mara.token":   w.token["rt-mara"],
 	}
 	w.gateway, _ = gatewayOf(t, files, `
 name: alone
@@ -250,7 +310,8 @@ func (w *entrances) signIn(t *testing.T) {
 	}
 }
 
-// forget takes gone out of the directory, and waits until the service has read it.
+// forget takes gone out of the directory, and waits until the service
+// has read it.
 func (w *entrances) forget(t *testing.T) {
 	t.Helper()
 	w.writes(t, "people.yaml", entrancesPeople)
@@ -277,7 +338,11 @@ type askedCall struct {
 
 // call is one of its own.
 func (w *entrances) call(principal string, seats int) askedCall {
-	return askedCall{word: fmt.Sprintf("word-%d", w.words.Add(1)), principal: principal, seats: seats}
+	return askedCall{
+		word:      fmt.Sprintf("word-%d", w.words.Add(1)),
+		principal: principal,
+		seats:     seats,
+	}
 }
 
 func (c askedCall) args() string { return fmt.Sprintf(`{"word":%q,"seats":%d}`, c.word, c.seats) }
@@ -303,6 +368,7 @@ func (w *entrances) asked(t *testing.T, c askedCall) *approval.Request {
 				found = r
 			}
 		}
+
 		return found != nil
 	})
 

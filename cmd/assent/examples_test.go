@@ -13,11 +13,19 @@ import (
 func TestExamplesAreDecidedAsRecorded(t *testing.T) {
 	t.Chdir(testfiles.Root(t))
 	for name, trusted := range map[string][]string{
-		"trading-desk": nil, "platform-operator": {"metrics", "database"}, "customer-support": nil,
+		"trading-desk":      nil,
+		"platform-operator": {"metrics", "database"},
+		"customer-support":  nil,
 	} {
 		folder := "examples/" + name
 		args := []string{
-			"decide", "--agent", folder + "/agent.agf.yaml", "--policies", folder + "/policies", "--call", folder + "/calls.jsonl",
+			"decide",
+			"--agent",
+			folder + "/agent.agf.yaml",
+			"--policies",
+			folder + "/policies",
+			"--call",
+			folder + "/calls.jsonl",
 		}
 		for _, server := range trusted {
 			args = append(args, "--trust-server", server)

@@ -24,7 +24,8 @@ const partPeople = "people"
 // serverItself is who does what nobody asked for.
 const serverItself = "server"
 
-// files are what the decisions of one tenant rest on. They are kept fresh, and the ledger tells which are in force.
+// files are what the decisions of one tenant rest on. They are kept
+// fresh, and the ledger tells which are in force.
 type files struct {
 	tenant string
 	plans  *plans.Plans
@@ -47,12 +48,21 @@ func (f *files) parts() []plans.Part {
 		return out
 	}
 	digest, count := f.watch.InForce()
-	p := plans.Part{Name: partPeople, Digest: digest, Count: count}
+	p := plans.Part{
+		Name:   partPeople,
+		Digest: digest,
+		Count:  count,
+	}
 	if err := f.watch.Err(); err != nil {
 		_, denied := f.watch.Directory()
-		p.Problems = []plans.Problem{{Part: partPeople, File: f.watch.File(), Why: []string{err.Error()},
-			Kept: denied == nil}}
+		p.Problems = []plans.Problem{{
+			Part: partPeople,
+			File: f.watch.File(),
+			Why:  []string{err.Error()},
+			Kept: denied == nil,
+		}}
 	}
+
 	return append(out, p)
 }
 
@@ -67,14 +77,22 @@ func (f *files) err(part string) error {
 	return f.watch.Err()
 }
 
-// fileChecks are what /readyz asks of the files. What is wrong with them leaves the server fit for traffic: it concerns
-// some agents of some tenant, and what was in force stays in force. Their names are for anybody, so they name no
-// tenant; their errors do.
+// fileChecks are what /readyz asks of the files. What is wrong with
+// them leaves the server fit for traffic: it concerns some agents of
+// some tenant, and what was in force stays in force. Their names are
+// for anybody, so they name no tenant; their errors do.
 func fileChecks(wrong func(part string) error) []server.Check {
 	var out []server.Check
 	for _, part := range []string{plans.Agents, plans.Policies, partPeople} {
-		out = append(out, server.Check{Name: part, Check: func(context.Context) error { return wrong(part) }, Degrades: true})
+		out = append(out, server.Check{
+			Name: part,
+			Check: func(context.Context) error {
+				return wrong(part)
+			},
+			Degrades: true,
+		})
 	}
+
 	return out
 }
 
@@ -96,13 +114,21 @@ func (f *files) follow(ctx context.Context, record recorder) {
 		f.reloadPeople()
 		err := f.record(ctx, record)
 		if err != nil && !failing && ctx.Err() == nil {
-			f.log.Error("which files are in force can't be recorded, it is tried again", "tenant", f.tenant, "error", err)
+			f.log.Error(
+				"which files are in force can't be recorded, it is tried again",
+				"tenant",
+				f.tenant,
+				"error",
+				err,
+			)
 		}
+
 		failing = err != nil
 	}
 }
 
-// reloadPeople looks at people.yaml, and logs when it breaks and when it is mended.
+// reloadPeople looks at people.yaml, and logs when it breaks and when
+// it is mended.
 func (f *files) reloadPeople() {
 	if f.watch == nil {
 		return
@@ -118,11 +144,18 @@ func (f *files) reloadPeople() {
 		f.log.Info("the people can be read again", "tenant", f.tenant)
 	default:
 		if _, denied := f.watch.Directory(); denied == nil {
-			f.log.Warn("the people can't be read: those of the last good file may answer", "tenant", f.tenant, "error", now)
+			f.log.Warn(
+				"the people can't be read: those of the last good file may answer",
+				"tenant",
+				f.tenant,
+				"error",
+				now,
+			)
 		} else {
 			f.log.Error("the people can't be read: nobody may answer until they can", "tenant", f.tenant, "error", now)
 		}
 	}
+
 	f.broken = now
 }
 
@@ -139,9 +172,13 @@ func (f *files) record(ctx context.Context, record recorder) error {
 		facts := map[string]any{"digest": p.Digest, "count": p.Count}
 		var broken []any
 		for _, problem := range p.Problems[:min(len(p.Problems), mostBroken)] {
-			broken = append(broken, map[string]any{"agent": problem.Agent, "file": filepath.Base(problem.File),
-				"kept": problem.Kept})
+			broken = append(broken, map[string]any{
+				"agent": problem.Agent,
+				"file":  filepath.Base(problem.File),
+				"kept":  problem.Kept,
+			})
 		}
+
 		if len(broken) > 0 {
 			facts["broken"], facts["broken_count"] = broken, len(p.Problems)
 		}
@@ -155,14 +192,20 @@ func (f *files) record(ctx context.Context, record recorder) error {
 		}
 		f.recorded[p.Name] = now
 	}
+
 	return errors.Join(errs...)
 }
 
-// loaded is what /readyz tells of the files. With problems, only to people of the tenant.
+// loaded is what /readyz tells of the files. With problems, only to
+// people of the tenant.
 func (f *files) loaded(problems bool) []openapi.Loaded {
 	var out []openapi.Loaded
 	for _, p := range f.parts() {
-		l := openapi.Loaded{Part: p.Name, Digest: p.Digest, Count: p.Count}
+		l := openapi.Loaded{
+			Part:   p.Name,
+			Digest: p.Digest,
+			Count:  p.Count,
+		}
 		for _, problem := range p.Problems {
 			if problems {
 				l.Problems = append(l.Problems, problem.String())
@@ -170,6 +213,7 @@ func (f *files) loaded(problems bool) []openapi.Loaded {
 		}
 		out = append(out, l)
 	}
+
 	return out
 }
 
@@ -180,7 +224,9 @@ func together(all [][]openapi.Loaded) []openapi.Loaded {
 	}
 	var out []openapi.Loaded
 	for _, name := range []string{plans.Agents, plans.Policies, partPeople} {
-		h, count, found := sha256.New(), 0, false
+		h := sha256.New()
+		count := 0
+		found := false
 		for _, parts := range all {
 			for _, p := range parts {
 				if p.Part == name {
@@ -189,9 +235,15 @@ func together(all [][]openapi.Loaded) []openapi.Loaded {
 				}
 			}
 		}
+
 		if found {
-			out = append(out, openapi.Loaded{Part: name, Digest: fmt.Sprintf("sha256:%x", h.Sum(nil)), Count: count})
+			out = append(out, openapi.Loaded{
+				Part:   name,
+				Digest: fmt.Sprintf("sha256:%x", h.Sum(nil)),
+				Count:  count,
+			})
 		}
 	}
+
 	return out
 }

@@ -29,11 +29,16 @@ import (
 // ownTenant is the tenant of what a gateway by itself writes into its ledger.
 const ownTenant = "default"
 
-// serveGateway runs one RAP gateway without a service beside it, until ctx ends. Its store, ledger and key are as those of a service.
+// serveGateway runs one RAP gateway without a service beside it, until
+// ctx ends. Its store, ledger and key are as those of a service.
 func serveGateway(ctx context.Context, cfg config.Gateway, log io.Writer, ready func(operate.Ready)) (err error) {
 	logs := logger(cfg.LogText, "", log)
-	agents, err := plans.Load(plans.Config{Agents: cfg.Agents, Policies: cfg.Policies,
-		DenyBroken: cfg.OnBrokenFiles == config.DenyBroken, Logger: logs})
+	agents, err := plans.Load(plans.Config{
+		Agents:     cfg.Agents,
+		Policies:   cfg.Policies,
+		DenyBroken: cfg.OnBrokenFiles == config.DenyBroken,
+		Logger:     logs,
+	})
 	if err != nil {
 		return err
 	}
@@ -62,10 +67,17 @@ func serveGateway(ctx context.Context, cfg config.Gateway, log io.Writer, ready 
 	return runGateway(ctx, cfg, common, s, agents, s.key, listener, ready)
 }
 
-// standalone is what the gateway works with when there is no service in this process.
-func standalone(cfg config.Gateway, s store.Store, agents *plans.Plans, key keyfile.Key, logs *slog.Logger) (rap.Common, error) {
+// standalone is what the gateway works with when there is no service in
+// this process.
+func standalone(
+	cfg config.Gateway, s store.Store, agents *plans.Plans, key keyfile.Key, logs *slog.Logger,
+) (rap.Common, error) {
 	common := rap.Common{
-		Records: s, Namespace: "rap/gateway/" + cfg.Name, Key: key.RAP, Now: time.Now, Log: logs,
+		Records:   s,
+		Namespace: "rap/gateway/" + cfg.Name,
+		Key:       key.RAP,
+		Now:       time.Now,
+		Log:       logs,
 		Plan: func(ctx context.Context) (*resolve.Plan, error) {
 			c, err := agents.Plan(ctx, ownTenant, cfg.Agent)
 			if err != nil {
@@ -87,17 +99,31 @@ func standalone(cfg config.Gateway, s store.Store, agents *plans.Plans, key keyf
 			return common, fmt.Errorf("server_token_file: %w", err)
 		}
 		as := gateway.CallerAsker(common.Namespace, gateway.Caller{Name: caller.Name})
-		if clients[as.Token], err = client.New(cfg.Server, token, client.Options{UserAgent: "assent/" + term.Version}); err != nil {
+		if clients[as.Token], err = client.New(
+			cfg.Server,
+			token,
+			client.Options{UserAgent: "assent/" + term.Version},
+		); err != nil {
 			return common, err
 		}
 	}
+
 	common.People = client.People(cfg.Agent, clients)
 	return common, nil
 }
 
-// runGateway answers until ctx ends. Sealing and sweeping are a service's own.
-func runGateway(ctx context.Context, cfg config.Gateway, common rap.Common, s store.Store, agents *plans.Plans, key keyfile.Key, listener net.Listener,
-	ready func(operate.Ready)) error {
+// runGateway answers until ctx ends. Sealing and sweeping are a
+// service's own.
+func runGateway(
+	ctx context.Context,
+	cfg config.Gateway,
+	common rap.Common,
+	s store.Store,
+	agents *plans.Plans,
+	key keyfile.Key,
+	listener net.Listener,
+	ready func(operate.Ready),
+) error {
 	base, err := publicURL(cfg.PublicURL, listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -106,14 +132,22 @@ func runGateway(ctx context.Context, cfg config.Gateway, common rap.Common, s st
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	rest := &files{tenant: ownTenant, plans: agents, log: common.Log}
+	rest := &files{
+		tenant: ownTenant,
+		plans:  agents,
+		log:    common.Log,
+	}
 	record := records(s).Record
 	if err := rest.record(ctx, record); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	probes := server.New(server.Config{
-		Service: records(s), Store: s, Signer: key.Signer, Logger: common.Log, Checks: fileChecks(rest.err),
-		Shares: sharesOf(config.Limits{}, roomy()),
+		Service: records(s),
+		Store:   s,
+		Signer:  key.Signer,
+		Logger:  common.Log,
+		Checks:  fileChecks(rest.err),
+		Shares:  sharesOf(config.Limits{}, roomy()),
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", probes)

@@ -16,12 +16,14 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// usualMemory is the memory limit of a process that nobody has given one, in bytes.
+// usualMemory is the memory limit of a process that nobody has given
+// one, in bytes.
 const usualMemory = 1 << 30
 
-// roomy lets the heap grow further between collections while it is small, which is a tenth of what a busy service does;
-// from the memory limit on the collector works as hard as ever. GOGC and GOMEMLIMIT go before it. It returns the limit,
-// in bytes.
+// roomy lets the heap grow further between collections while it is
+// small, which is a tenth of what a busy service does; from the memory
+// limit on the collector works as hard as ever. GOGC and GOMEMLIMIT go
+// before it. It returns the limit, in bytes.
 func roomy() int64 {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
@@ -36,8 +38,9 @@ func roomy() int64 {
 	return limit
 }
 
-// memoryLimit is four fifths of what the process's control group may have; the rest is for what the collector doesn't
-// see. Without a group that bounds the memory it is the usual one.
+// memoryLimit is four fifths of what the process's control group may
+// have; the rest is for what the collector doesn't see. Without a group
+// that bounds the memory it is the usual one.
 func memoryLimit(group func() (uint64, error)) int64 {
 	most, err := group()
 	if err != nil || most == 0 || most > math.MaxInt64 {
@@ -46,7 +49,8 @@ func memoryLimit(group func() (uint64, error)) int64 {
 	return int64(most / 5 * 4)
 }
 
-// sharesOf are the pools of a process with so much memory, by the configuration.
+// sharesOf are the pools of a process with so much memory, by the
+// configuration.
 func sharesOf(c config.Limits, memory int64) *quota.Shares {
 	l := quota.Default(memory, runtime.GOMAXPROCS(0))
 	for _, p := range []struct {
@@ -55,13 +59,16 @@ func sharesOf(c config.Limits, memory int64) *quota.Shares {
 	}{{&l.Memory, c.Memory}, {&l.Turns, c.Heavy}, {&l.Streams, c.Streams}, {&l.Polls, c.Polls}} {
 		*p.parts = partsOf(*p.parts, p.set)
 	}
+
 	return quota.New(l)
 }
 
-// partsOf puts what is configured over the defaults. Where only one of them is, the others fit themselves to it.
+// partsOf puts what is configured over the defaults. Where only one of
+// them is, the others fit themselves to it.
 func partsOf(standard quota.Parts, set config.Parts) quota.Parts {
 	out := quota.Parts{
-		Total: cmp.Or(set.Total, standard.Total), Tenant: cmp.Or(set.Tenant, standard.Tenant),
+		Total:  cmp.Or(set.Total, standard.Total),
+		Tenant: cmp.Or(set.Tenant, standard.Tenant),
 		Caller: cmp.Or(set.Token, standard.Caller),
 	}
 	if set.Total == 0 {
@@ -76,11 +83,20 @@ func partsOf(standard quota.Parts, set config.Parts) quota.Parts {
 	return out
 }
 
-// What tokens and tenants may have kept unless the configuration says otherwise.
+// What tokens and tenants may have kept unless the configuration says
+// otherwise.
 func usualQuota() approval.Quota {
 	return approval.Quota{
-		Token:  approval.Amounts{Open: 500, OpenBytes: 256 << 20, BytesPerHour: 512 << 20},
-		Tenant: approval.Amounts{Open: 2000, OpenBytes: 1 << 30, BytesPerHour: 2 << 30},
+		Token: approval.Amounts{
+			Open:         500,
+			OpenBytes:    256 << 20,
+			BytesPerHour: 512 << 20,
+		},
+		Tenant: approval.Amounts{
+			Open:         2000,
+			OpenBytes:    1 << 30,
+			BytesPerHour: 2 << 30,
+		},
 	}
 }
 
@@ -95,6 +111,7 @@ func quotaOf(c config.Limits) approval.Quota {
 	} {
 		*p.token, *p.tenant = cmp.Or(p.set.Token, *p.token), cmp.Or(p.set.Tenant, *p.tenant)
 	}
+
 	return q
 }
 

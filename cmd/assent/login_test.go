@@ -36,7 +36,11 @@ func (h *testServer) signedInBy(t *testing.T, path string) *visitor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &visitor{t: t, base: h.ready.URL, http: http.Client{Jar: jar}}
+	v := &visitor{
+		t:    t,
+		base: h.ready.URL,
+		http: http.Client{Jar: jar},
+	}
 	v.post(path, nil)
 
 	return v
@@ -52,10 +56,16 @@ func (v *visitor) get(path string) string {
 	return v.read(resp)
 }
 
-// post sends a form as the page itself would, and returns what follows. A form may come too soon after its page.
+// post sends a form as the page itself would, and returns what follows.
+// A form may come too soon after its page.
 func (v *visitor) post(path string, fields url.Values) string {
 	v.t.Helper()
-	req, err := http.NewRequestWithContext(v.t.Context(), http.MethodPost, v.base+path, strings.NewReader(fields.Encode()))
+	req, err := http.NewRequestWithContext(
+		v.t.Context(),
+		http.MethodPost,
+		v.base+path,
+		strings.NewReader(fields.Encode()),
+	)
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -85,7 +95,8 @@ var (
 	codePattern = regexp.MustCompile(`[A-Z]{4}-[A-Z]{4}`)
 )
 
-// confirm types a code in the inbox and says yes, once the form may be answered.
+// confirm types a code in the inbox and says yes, once the form may be
+// answered.
 func (v *visitor) confirm(code string) {
 	v.t.Helper()
 	seal := sealPattern.FindStringSubmatch(v.get("/device?code=" + code))
@@ -94,15 +105,21 @@ func (v *visitor) confirm(code string) {
 	}
 	deadline := time.Now().Add(20 * time.Second)
 	for tick := time.Tick(100 * time.Millisecond); time.Now().Before(deadline); <-tick {
-		fields := url.Values{"seen": {seal[1]}, "code": {code}, "answer": {"confirm"}}
+		fields := url.Values{
+			"seen":   {seal[1]},
+			"code":   {code},
+			"answer": {"confirm"},
+		}
 		if strings.Contains(v.post("/device", fields), "Signed in: the command line answers as you") {
 			return
 		}
 	}
+
 	v.t.Fatal("the code was never confirmed")
 }
 
-// TestH3_ACommandLineSignsIn: a person signs their command line in, answers with it, and ends it.
+// TestH3_ACommandLineSignsIn: a person signs their command line in,
+// answers with it, and ends it.
 func TestH3_ACommandLineSignsIn(t *testing.T) {
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
@@ -114,7 +131,9 @@ func TestH3_ACommandLineSignsIn(t *testing.T) {
 	home := t.TempDir()
 	screen := &terminal{env: map[string]string{"HOME": home, "ASSENT_TOKEN": ""}}
 	left := make(chan int, 1)
-	go func() { left <- h.run(t, screen, "", "login", "--name", "laptop") }()
+	go func() {
+		left <- h.run(t, screen, "", "login", "--name", "laptop")
+	}()
 	screen.saw(t, "Waiting until")
 
 	h.signedIn(t).confirm(codePattern.FindString(screen.out.String()))
@@ -135,7 +154,8 @@ func TestH3_ACommandLineSignsIn(t *testing.T) {
 	if code := h.run(t, answer, "", "approve", r.ID, "--yes", "--binding", binding); code != 0 {
 		t.Fatalf("exit code %d:\n%s", code, answer.out.String())
 	}
-	if got, err := h.client(t, "runtime").Request(t.Context(), r.ID); err != nil || got.Votes[0].Person != "alice" {
+	if got, err := h.client(t, "runtime").Request(t.Context(), r.ID); err != nil ||
+		got.Votes[0].Person != "alice" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -1,4 +1,5 @@
-// Command assent decides when an agent must stop and ask, asks people, and proves what ran.
+// Command assent decides when an agent must stop and ask, asks people,
+// and proves what ran.
 package main
 
 import (

@@ -35,7 +35,15 @@ func scripts(dir string) testscript.Params {
 			return nil
 		},
 		Dir: dir, UpdateScripts: golden.Update(), RequireExplicitExec: true, RequireUniqueNames: true,
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serve": serveScript, "sigterm": sigterm, "exits": exits, "capture": capture, "plain": plain, "tells": tells, "asks": asks},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"serve":   serveScript,
+			"sigterm": sigterm,
+			"exits":   exits,
+			"capture": capture,
+			"plain":   plain,
+			"tells":   tells,
+			"asks":    asks,
+		},
 	}
 }
 
@@ -79,11 +87,17 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// serveScript starts `assent serve ARGS` and waits until it answers. ASSENT_SERVER then says where.
+// serveScript starts `assent serve ARGS` and waits until it answers.
+// ASSENT_SERVER then says where.
 func serveScript(ts *testscript.TestScript, _ bool, args []string) {
 	bin, err := exec.LookPath("assent")
 	ts.Check(err)
-	s := &served{cmd: exec.Command(bin, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...), out: newLines(`serves at |"url"`), err: newLines(`^$`), done: make(chan error, 1)}
+	s := &served{
+		cmd:  exec.Command(bin, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...),
+		out:  newLines(`serves at |"url"`),
+		err:  newLines(`^$`),
+		done: make(chan error, 1),
+	}
 	s.cmd.Dir, s.cmd.Env = ts.MkAbs("."), append(os.Environ(), "ASSENT_STORE="+ts.Getenv("ASSENT_STORE"))
 	out, err := s.cmd.StdoutPipe()
 	ts.Check(err)
@@ -111,7 +125,8 @@ func serveScript(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// sigterm asks the service to stop, waits for its end, and leaves what it wrote in serve.out and serve.err.
+// sigterm asks the service to stop, waits for its end, and leaves what
+// it wrote in serve.out and serve.err.
 func sigterm(ts *testscript.TestScript, _ bool, _ []string) {
 	s := *ts.Value(served{}).(**served)
 	ts.Check(s.cmd.Process.Signal(syscall.SIGTERM))
@@ -145,7 +160,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// capture puts what the first group of a pattern matches in the last output into a variable.
+// capture puts what the first group of a pattern matches in the last
+// output into a variable.
 func capture(ts *testscript.TestScript, _ bool, args []string) {
 	found := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
 	if len(found) < 2 {
@@ -154,13 +170,20 @@ func capture(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
-// asks has a tool ask the question in a file about the call in another, as the runtime of ASSENT_TOKEN.
+// asks has a tool ask the question in a file about the call in another,
+// as the runtime of ASSENT_TOKEN.
 func asks(ts *testscript.TestScript, _ bool, args []string) {
 	c, err := client.New(ts.Getenv("ASSENT_SERVER"), ts.Getenv("ASSENT_TOKEN"), client.Options{})
 	ts.Check(err)
 	var q approval.Question
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &q))
-	opened, err := c.Ask(context.Background(), "desk", []byte(strings.TrimSpace(ts.ReadFile(args[0]))), q, client.AskOptions{})
+	opened, err := c.Ask(
+		context.Background(),
+		"desk",
+		[]byte(strings.TrimSpace(ts.ReadFile(args[0]))),
+		q,
+		client.AskOptions{},
+	)
 	ts.Check(err)
 	ts.Setenv("ID", opened.Request.ID)
 }
@@ -172,16 +195,27 @@ func tells(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// plain leaves the last output in a file, without what differs from run to run.
+// plain leaves the last output in a file, without what differs from run
+// to run.
 func plain(ts *testscript.TestScript, _ bool, args []string) {
 	text := ts.ReadFile("stdout")
 	for _, r := range [][2]string{
-		{`\b(apr|qst|grt|tok)_[0-9a-z]+`, "${1}_ID"}, {`sha256:[0-9a-f]{64}`, "sha256:DIGEST"}, {`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?( UTC|Z)`, "TIME"},
-		{`\b(\d+[dhms] )?\d+[dhms] ago`, "AGO"}, {`in (\d+[dhms] )?\d+[dhms]\b`, "in SPAN"}, {`assent_[\w-]{43}`, "assent_SECRET"}, {`127\.0\.0\.1:\d+`, "ADDRESS"},
-		{`root \S+, signed by \S+`, "root HASH, signed by KEY"}, {`[0-9a-f]{64}`, "DIGEST"}, {`\b[0-9a-f]{24}\b`, "RULES"}, {` +\n`, "\n"},
+		{
+			`\b(apr|qst|grt|tok)_[0-9a-z]+`,
+			"${1}_ID",
+		}, {`sha256:[0-9a-f]{64}`, "sha256:DIGEST"}, {`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?( UTC|Z)`, "TIME"},
+		{`\b(\d+[dhms] )?\d+[dhms] ago`, "AGO"}, {
+			`in (\d+[dhms] )?\d+[dhms]\b`,
+			"in SPAN",
+		}, {`assent_[\w-]{43}`, "assent_SECRET"}, {`127\.0\.0\.1:\d+`, "ADDRESS"},
+		{
+			`root \S+, signed by \S+`,
+			"root HASH, signed by KEY",
+		}, {`[0-9a-f]{64}`, "DIGEST"}, {`\b[0-9a-f]{24}\b`, "RULES"}, {` +\n`, "\n"},
 		{`(\S) {2,}`, "$1  "}, // columns are as wide as what stands in them
 	} {
 		text = regexp.MustCompile(r[0]).ReplaceAllString(text, r[1])
 	}
+
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 }

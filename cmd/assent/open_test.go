@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 )
 
-// TestOpenToAnybody: what is served without a session or a token is there, and names no tenant.
+// TestOpenToAnybody: what is served without a session or a token is
+// there, and names no tenant.
 func TestOpenToAnybody(t *testing.T) {
 	files := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
@@ -30,8 +31,10 @@ func TestOpenToAnybody(t *testing.T) {
 		}
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		early := path == "/readyz" && resp.StatusCode == http.StatusServiceUnavailable // the work in the background has not begun
-		if err != nil || resp.Request.URL.Path != path || resp.StatusCode != http.StatusOK && !early || strings.Contains(string(body), "acme-secret") {
+		// the work in the background has not begun
+		early := path == "/readyz" && resp.StatusCode == http.StatusServiceUnavailable
+		if err != nil || resp.Request.URL.Path != path || resp.StatusCode != http.StatusOK && !early ||
+			strings.Contains(string(body), "acme-secret") {
 			t.Errorf("%s: got %d %s at %s, %v", path, resp.StatusCode, body, resp.Request.URL, err)
 		}
 	}

@@ -43,7 +43,8 @@ func (h *testServer) readyz(t *testing.T, path, token string) (int, openapi.Heal
 	return resp.StatusCode, out
 }
 
-// loadedEntries lists what the ledger tells about files in force, newest last.
+// loadedEntries lists what the ledger tells about files in force,
+// newest last.
 func (h *testServer) loadedEntries(t *testing.T, kind string) []string {
 	t.Helper()
 	s, err := openStore(t.Context(), h.where(), nil)
@@ -65,6 +66,7 @@ func (h *testServer) loadedEntries(t *testing.T, kind string) []string {
 			out = append(out, string(e.Leaf))
 		}
 	}
+
 	return out
 }
 
@@ -79,8 +81,8 @@ func rewrite(t *testing.T, file, old, now string) {
 	}
 }
 
-// TestUsers4_3_ATypoReachesNobodyElse: broken files of one tenant leave the service ready and everything in force, that
-// tenant's included.
+// TestUsers4_3_ATypoReachesNobodyElse: broken files of one tenant leave
+// the service ready and everything in force, that tenant's included.
 func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 	other := t.TempDir()
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
@@ -93,10 +95,16 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	h = startWith(t, h, func(c *config.Serve) {
-		c.Tenants = append(c.Tenants, config.Tenant{Name: "other", Agents: []string{other},
-			People: filepath.Join(other, "people.yaml")})
+		c.Tenants = append(c.Tenants, config.Tenant{
+			Name:   "other",
+			Agents: []string{other},
+			People: filepath.Join(other, "people.yaml"),
+		})
 	})
-	testwait.Until(t, "ready", func() bool { status, _ := h.readyz(t, "/readyz", ""); return status == 200 })
+	testwait.Until(t, "ready", func() bool {
+		status, _ := h.readyz(t, "/readyz", "")
+		return status == 200
+	})
 	rewrite(t, filepath.Join(other, "desk.agf.yaml"), "approval: true", "approval: yes")
 	rewrite(t, filepath.Join(other, "people.yaml"), "people: [", "people: {")
 	testwait.Until(t, "degraded", func() bool {
@@ -111,18 +119,22 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 		return health.Degraded && failing["agents"] && failing["people"] && !failing["policies"]
 	})
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
-	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: "approve",
-		Binding: r.Binding(), ShownFully: true}); err != nil {
+	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{
+		Verdict:    "approve",
+		Binding:    r.Binding(),
+		ShownFully: true,
+	}); err != nil {
 		t.Error(err)
 	}
+
 	if _, verbose := h.readyz(t, "/readyz?verbose", h.token["alice"]); len(verbose.Loaded) != 2 ||
 		len(verbose.Loaded[0].Problems) > 0 {
 		t.Errorf("of this tenant: %+v", verbose.Loaded)
 	}
 }
 
-// TestUsers4_4_PeopleAndAgentsAlike: in one tenant too, a typo leaves the last good agent and people in force; with
-// deny it denies.
+// TestUsers4_4_PeopleAndAgentsAlike: in one tenant too, a typo leaves
+// the last good agent and people in force; with deny it denies.
 func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 	for _, mode := range []string{config.KeepLastGood, config.DenyBroken} {
 		h := &testServer{dir: t.TempDir(), token: map[string]string{}}
@@ -138,13 +150,20 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 			status, health := h.readyz(t, "/readyz", "")
 			return status == 200 && health.Degraded
 		})
-		_, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: "approve",
-			Binding: r.Binding(), ShownFully: true})
+		_, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{
+			Verdict:    "approve",
+			Binding:    r.Binding(),
+			ShownFully: true,
+		})
 		if kept := err == nil; kept != (mode == config.KeepLastGood) {
 			t.Errorf("%s: a vote by the last good people: %v", mode, err)
 		}
 		rewrite(t, filepath.Join(h.dir, "desk.agf.yaml"), "approval: true", "approval: yes")
-		testwait.Until(t, "the agent is noticed", func() bool { return len(h.loadedEntries(t, "agents_loaded")) == 2 })
+		testwait.Until(
+			t,
+			"the agent is noticed",
+			func() bool { return len(h.loadedEntries(t, "agents_loaded")) == 2 },
+		)
 		_, err = h.client(t, "runtime").Decide(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote"}`))
 		if kept := err == nil; kept != (mode == config.KeepLastGood) {
 			t.Errorf("%s: a decision by the last good agent: %v", mode, err)
@@ -152,9 +171,14 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 	}
 }
 
-// TestL15_TheLedgerSaysWhichFilesAreInForce: at the start, and with every change, the digest and what is broken.
+// TestL15_TheLedgerSaysWhichFilesAreInForce: at the start, and with
+// every change, the digest and what is broken.
 func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
-	h := start(t, "schema_version: \"1.0.0\"\npolicy_ref: acme.p\napplies: implicit\nrules: [{id: r, match: {targets: [trade]}, deny: \"No.\"}]\n")
+	h := start(
+		t,
+		"schema_version: \"1.0.0\"\npolicy_ref: acme.p\napplies: implicit\nrules: [{id: r, match: {targets: "+
+			"[trade]}, deny: \"No.\"}]\n",
+	)
 	testwait.Until(t, "the start is sealed", func() bool {
 		n := 0
 		for _, part := range []string{"agents", "policies", "people"} {
@@ -170,6 +194,7 @@ func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 			t.Errorf("%s: /readyz says %+v, the ledger %s", kind, l, entry)
 		}
 	}
+
 	path := filepath.Join(h.dir, "desk.policy.yaml") // of equal size and time stamp
 	info, err := os.Stat(path)
 	if err != nil {
@@ -179,14 +204,22 @@ func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
 		t.Fatal(err)
 	}
-	testwait.Until(t, "the change is recorded", func() bool { return len(h.loadedEntries(t, "policies_loaded")) == 2 })
+	testwait.Until(
+		t,
+		"the change is recorded",
+		func() bool { return len(h.loadedEntries(t, "policies_loaded")) == 2 },
+	)
 	_, after := h.readyz(t, "/readyz?verbose", "")
 	if entries := h.loadedEntries(t, "policies_loaded"); after.Loaded[1].Digest == before.Loaded[1].Digest ||
 		!strings.Contains(entries[1], after.Loaded[1].Digest) {
 		t.Errorf("%+v, %s", after.Loaded, entries)
 	}
 	rewrite(t, path, "rules: [", "rules: {")
-	testwait.Until(t, "the mistake is recorded", func() bool { return len(h.loadedEntries(t, "policies_loaded")) == 3 })
+	testwait.Until(
+		t,
+		"the mistake is recorded",
+		func() bool { return len(h.loadedEntries(t, "policies_loaded")) == 3 },
+	)
 	if last := h.loadedEntries(t, "policies_loaded")[2]; !strings.Contains(last, after.Loaded[1].Digest) ||
 		!strings.Contains(last, `"kept":true`) {
 		t.Errorf("the last good policies are in force: %s", last)
@@ -196,7 +229,8 @@ func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 	}
 }
 
-// TestL12_ListenersAndNames: the figures have a listener of their own, and the service answers for its own names.
+// TestL12_ListenersAndNames: the figures have a listener of their own,
+// and the service answers for its own names.
 func TestL12_ListenersAndNames(t *testing.T) {
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
@@ -205,7 +239,9 @@ func TestL12_ListenersAndNames(t *testing.T) {
 		}
 	}
 	h = startWith(t, h, func(c *config.Serve) {
-		c.MetricsListen, c.PublicURL, c.Hosts = "127.0.0.1:0", "http://assent.example:7717", []string{"assent.internal"}
+		c.MetricsListen = "127.0.0.1:0"
+		c.PublicURL = "http://assent.example:7717"
+		c.Hosts = []string{"assent.internal"}
 	})
 	get := func(url, host string) (int, string) {
 		t.Helper()
@@ -232,14 +268,20 @@ func TestL12_ListenersAndNames(t *testing.T) {
 	if status, _ := get(h.ready.API+"/metrics", ""); status != 404 {
 		t.Errorf("beside the API: %d", status)
 	}
-	for host, ok := range map[string]bool{"": true, "assent.example": true, "assent.internal:80": true, "localhost": true,
-		"evil.example": false} {
+	for host, ok := range map[string]bool{
+		"":                   true,
+		"assent.example":     true,
+		"assent.internal:80": true,
+		"localhost":          true,
+		"evil.example":       false,
+	} {
 		for _, url := range []string{h.ready.API + "/v1/requests", h.ready.API + "/", h.ready.Metrics} {
 			if status, _ := get(url, host); (status != http.StatusMisdirectedRequest) != ok {
 				t.Errorf("%s as %q: %d", url, host, status)
 			}
 		}
 	}
+
 	if c, err := client.New(h.ready.API, h.token["alice"], client.Options{}); err != nil {
 		t.Error(err)
 	} else if _, err := c.Tokens(t.Context()); err != nil {
@@ -247,7 +289,8 @@ func TestL12_ListenersAndNames(t *testing.T) {
 	}
 }
 
-// TestUsers4_5_AProviderThatIsDownIsADegradedPart: the service stays ready, and says where its people come back to.
+// TestUsers4_5_AProviderThatIsDownIsADegradedPart: the service stays
+// ready, and says where its people come back to.
 func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	closed := testPeople + "groups: {admins: {}}\n"
@@ -265,7 +308,11 @@ func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
 		last := health.Checks[len(health.Checks)-1]
 		return status == 200 && health.Degraded && last.Name == "sign_in" && !last.Ok
 	})
-	want := operate.Address{Tenant: "default", For: operate.RedirectURI, URL: "https://assent.example/auth/callback/default"}
+	want := operate.Address{
+		Tenant: "default",
+		For:    operate.RedirectURI,
+		URL:    "https://assent.example/auth/callback/default",
+	}
 	if len(h.ready.Register) != 2 || h.ready.Register[0] != want {
 		t.Errorf("to register: %+v", h.ready.Register)
 	}
@@ -273,7 +320,13 @@ func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
 
 // TestUsers4_11_LogsFromALevelOn: what is below the level is not written.
 func TestUsers4_11_LogsFromALevelOn(t *testing.T) {
-	for level, want := range map[string]int{"debug": 4, "info": 3, "": 3, "warn": 2, "error": 1} {
+	for level, want := range map[string]int{
+		"debug": 4,
+		"info":  3,
+		"":      3,
+		"warn":  2,
+		"error": 1,
+	} {
 		for _, text := range []bool{true, false} {
 			var out bytes.Buffer
 			log := logger(text, level, &out)
@@ -288,7 +341,8 @@ func TestUsers4_11_LogsFromALevelOn(t *testing.T) {
 	}
 }
 
-// TestUsers4_12_WarnsOfPlainHTTP beyond this machine, less loudly where a proxy has TLS.
+// TestUsers4_12_WarnsOfPlainHTTP beyond this machine, less loudly where
+// a proxy has TLS.
 func TestUsers4_12_WarnsOfPlainHTTP(t *testing.T) {
 	for _, tt := range []struct{ listen, public, want string }{
 		{"127.0.0.1:0", "http://127.0.0.1:1", ""}, {"[::1]:0", "https://assent.example", ""},
@@ -303,7 +357,11 @@ func TestUsers4_12_WarnsOfPlainHTTP(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		h := &app{log: logger(true, "", &out), listener: listener, base: base}
+		h := &app{
+			log:      logger(true, "", &out),
+			listener: listener,
+			base:     base,
+		}
 		h.warnOfPlainHTTP()
 		if err := listener.Close(); err != nil {
 			t.Error(err)

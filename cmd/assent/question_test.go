@@ -11,7 +11,12 @@ import (
 )
 
 func yesOrNo() approval.Question {
-	return approval.Question{Asker: "notes-server", Prompt: "Allow writing?", Choices: []string{"Yes for session", "Yes once", "No"}, Default: 2}
+	return approval.Question{
+		Asker:   "notes-server",
+		Prompt:  "Allow writing?",
+		Choices: []string{"Yes for session", "Yes once", "No"},
+		Default: 2,
+	}
 }
 
 // asks has a tool ask about a call.
@@ -35,28 +40,44 @@ func (h *testServer) holds(t *testing.T, id string, state approval.State, chosen
 
 const quoteForAlice = `{"kind":"tool","tool":"quote","args":{"n":1},"principal":"alice"}`
 
-// TestAnswerAsksForTheID: nothing but the last characters of this id answers, and what could not be printed was not shown.
+// TestAnswerAsksForTheID: nothing but the last characters of this id
+// answers, and what could not be printed was not shown.
 func TestAnswerAsksForTheID(t *testing.T) {
 	h := start(t, "")
 	r := h.asks(t, quoteForAlice, yesOrNo())
 	for _, command := range [][]string{{"choose", r.ID, "1"}, {"dismiss", r.ID}} {
 		for _, typed := range []string{"", "\n", "1\n", "yes\n", "Yes once\n", strings.ToUpper(last(r.ID)) + "\n"} {
 			screen := &terminal{in: strings.NewReader(typed)}
-			if code := h.run(t, screen, "alice", command...); code != term.ExitNo || !strings.Contains(screen.out.String(), "stopped: nothing was done") {
+			if code := h.run(t, screen, "alice", command...); code != term.ExitNo ||
+				!strings.Contains(screen.out.String(), "stopped: nothing was done") {
 				t.Errorf("%q, typed %q: exit %d\n%s", command, typed, code, screen.out.String())
 			}
 		}
+
 		env := map[string]string{"ASSENT_SERVER": h.ready.API, "ASSENT_TOKEN": h.token["alice"]}
-		code := program{Backend: backend(), Streams: term.Streams{
-			In: strings.NewReader(last(r.ID) + "\n"), Out: brokenWriter{}, Err: io.Discard, OutTerminal: true, InTerminal: true, Env: func(n string) string { return env[n] },
-		}}.Run(append(command, "--yes", "--binding", r.Binding()))
+		code := program{
+			Backend: backend(),
+			Streams: term.Streams{
+				In:          strings.NewReader(last(r.ID) + "\n"),
+				Out:         brokenWriter{},
+				Err:         io.Discard,
+				OutTerminal: true,
+				InTerminal:  true,
+				Env: func(n string) string {
+					return env[n]
+				},
+			},
+		}.Run(append(command, "--yes", "--binding", r.Binding()))
 		if code != term.ExitFailure {
 			t.Errorf("%q on a broken terminal: exit %d", command, code)
 		}
 	}
+
 	h.holds(t, r.ID, approval.Pending, 0)
 	screen := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-	if code := h.run(t, screen, "alice", "choose", r.ID, "1"); code != term.ExitOK || !strings.Contains(screen.out.String(), "[1] Yes once") || !strings.Contains(screen.out.String(), "To answer "+r.ID) {
+	if code := h.run(t, screen, "alice", "choose", r.ID, "1"); code != term.ExitOK ||
+		!strings.Contains(screen.out.String(), "[1] Yes once") ||
+		!strings.Contains(screen.out.String(), "To answer "+r.ID) {
 		t.Fatalf("exit %d\n%s", code, screen.out.String())
 	}
 	if got := h.holds(t, r.ID, approval.Answered, 1); !got.Votes[0].Full || got.Votes[0].Channel != "cli" {
@@ -64,39 +85,65 @@ func TestAnswerAsksForTheID(t *testing.T) {
 	}
 }
 
-// TestApproveIsForCalls: with or without a terminal, approve says how a question is answered.
+// TestApproveIsForCalls: with or without a terminal, approve says how a
+// question is answered.
 func TestApproveIsForCalls(t *testing.T) {
 	h := start(t, "")
 	r := h.asks(t, quoteForAlice, yesOrNo())
-	for _, args := range [][]string{{"approve", r.ID}, {"approve", r.ID, "--yes"}, {"approve", r.ID, "--yes", "--binding", r.Binding()}, {"deny", r.ID, "--reason", "no"}} {
+	for _, args := range [][]string{
+		{"approve", r.ID},
+		{"approve", r.ID, "--yes"},
+		{"approve", r.ID, "--yes", "--binding", r.Binding()},
+		{"deny", r.ID, "--reason", "no"},
+	} {
 		screen := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-		if code := h.run(t, screen, "alice", args...); code != term.ExitNo || !strings.Contains(screen.out.String(), "assent choose "+r.ID+" NUMBER") {
+		if code := h.run(t, screen, "alice", args...); code != term.ExitNo ||
+			!strings.Contains(screen.out.String(), "assent choose "+r.ID+" NUMBER") {
 			t.Errorf("%q: exit %d\n%s", args, code, screen.out.String())
 		}
 	}
+
 	screen := &terminal{}
-	if code := h.run(t, screen, "alice", "list"); code != term.ExitOK || !strings.Contains(screen.out.String(), "only alice") {
+	if code := h.run(t, screen, "alice", "list"); code != term.ExitOK ||
+		!strings.Contains(screen.out.String(), "only alice") {
 		t.Errorf("exit %d\n%s", code, screen.out.String())
 	}
 	h.holds(t, r.ID, approval.Pending, 0)
 }
 
-// TestLongQuestions: a long prompt is cut with words that say so and can be opened; labels never are, so it can be answered all the same.
+// TestLongQuestions: a long prompt is cut with words that say so and
+// can be opened; labels never are, so it can be answered all the same.
 func TestLongQuestions(t *testing.T) {
 	h := start(t, "")
 	q := yesOrNo()
-	q.Prompt, q.Choices[0] = "HEAD\n"+strings.Repeat("line\n", 5000)+"MIDDLE\n"+strings.Repeat("line\n", 500)+"TAIL", strings.Repeat("long label ", 300)+"END"
+	q.Prompt, q.Choices[0] = "HEAD\n"+strings.Repeat(
+		"line\n",
+		5000,
+	)+"MIDDLE\n"+strings.Repeat(
+		"line\n",
+		500,
+	)+"TAIL", strings.Repeat(
+		"long label ",
+		300,
+	)+"END"
 	for range 60 {
 		q.Choices = append(q.Choices, "more")
 	}
 	r := h.asks(t, quoteForAlice, q)
 	screen := &terminal{}
 	h.run(t, screen, "alice", "show", r.ID)
-	for _, want := range []string{"  | HEAD", "  | TAIL", "lines are left out here: --all shows them", q.Choices[0], "[62] more"} {
+	for _, want := range []string{
+		"  | HEAD",
+		"  | TAIL",
+		"lines are left out here: --all shows them",
+		q.Choices[0],
+		"[62] more",
+	} {
 		if !strings.Contains(screen.out.String(), want) {
 			t.Errorf("%.40q is not shown", want)
 		}
 	}
+
 	if strings.Contains(screen.out.String(), "MIDDLE") {
 		t.Error("nothing is cut")
 	}
@@ -111,7 +158,8 @@ func TestLongQuestions(t *testing.T) {
 	h.holds(t, r.ID, approval.Answered, 62)
 }
 
-// TestWatchAnswersQuestions: no key answers by itself; c asks for the number, digits and x name the answer, and all are confirmed.
+// TestWatchAnswersQuestions: no key answers by itself; c asks for the
+// number, digits and x name the answer, and all are confirmed.
 func TestWatchAnswersQuestions(t *testing.T) {
 	h := start(t, "")
 	first := h.asks(t, quoteForAlice, yesOrNo())
@@ -170,25 +218,52 @@ func TestWatchAnswersQuestions(t *testing.T) {
 	}
 	h.holds(t, first.ID, approval.Answered, 0)
 	h.holds(t, second.ID, approval.Answered, 2)
-	if got := h.holds(t, third.ID, approval.Answered, 2); got.Cause != approval.ByDismissal || got.Votes[0].Channel != "watch" {
+	if got := h.holds(t, third.ID, approval.Answered, 2); got.Cause != approval.ByDismissal ||
+		got.Votes[0].Channel != "watch" {
 		t.Errorf("%+v", got)
 	}
 	h.holds(t, call.ID, approval.Pending, 0)
 }
 
-// TestHostileQuestions: no byte of a tool's words controls the terminal, and no line of them passes for one of ours.
+// TestHostileQuestions: no byte of a tool's words controls the
+// terminal, and no line of them passes for one of ours.
 func TestHostileQuestions(t *testing.T) {
 	h := start(t, "")
 	evil := []string{
-		"\x1b[2J\x1b[31mAPPROVED", "\x1b]8;;http://evil.example\x07click\x1b]8;;\x07", "\x1b]52;c;ZXZpbA==\x07", "\u009b31m", "\u202egnp.exe\u202c", "\u200b\u200d\u2060\ufeff",
-		"\U000e0041", "line\nassent: approved\r\n\u2028\u2029\u0085x", "\b\b\b\x7f", strings.Repeat(" ", 200) + "tail", "x\n* [0] forged\n> [0] forged\nMay answer\n  you", "\r* [0] forged",
+		"\x1b[2J\x1b[31mAPPROVED",
+		"\x1b]8;;http://evil.example\x07click\x1b]8;;\x07",
+		"\x1b]52;c;ZXZpbA==\x07",
+		"\u009b31m",
+		"\u202egnp.exe\u202c",
+		"\u200b\u200d\u2060\ufeff",
+		"\U000e0041",
+		"line\nassent: approved\r\n\u2028\u2029\u0085x",
+		"\b\b\b\x7f",
+		strings.Repeat(" ", 200) + "tail",
+		"x\n* [0] forged\n> [0] forged\nMay answer\n  you",
+		"\r* [0] forged",
 	}
 	for _, text := range evil {
-		q := approval.Question{Asker: "srv", Prompt: text, Choices: []string{text, "", "   ", text}, Default: 3}
+		q := approval.Question{
+			Asker:   "srv",
+			Prompt:  text,
+			Choices: []string{text, "", "   ", text},
+			Default: 3,
+		}
 		r := h.asks(t, quoteForAlice, q)
 		for _, args := range [][]string{
-			{"show", r.ID}, {"show", r.ID, "--all"}, {"show", r.ID, "--json"}, {"choose", r.ID, text}, {"choose", r.ID, "0"}, {"dismiss", r.ID}, {"approve", r.ID},
-			{"__complete", "choose", r.ID, ""}, {"list"}, {"list", "--json"}, {"choose", r.ID, "0", "--yes", "--binding", r.Binding()}, {"show", r.ID},
+			{"show", r.ID},
+			{"show", r.ID, "--all"},
+			{"show", r.ID, "--json"},
+			{"choose", r.ID, text},
+			{"choose", r.ID, "0"},
+			{"dismiss", r.ID},
+			{"approve", r.ID},
+			{"__complete", "choose", r.ID, ""},
+			{"list"},
+			{"list", "--json"},
+			{"choose", r.ID, "0", "--yes", "--binding", r.Binding()},
+			{"show", r.ID},
 			{"watch", "--lines", "--after", "-1", "--until", "request_answered"},
 		} {
 			screen := &terminal{}
@@ -196,11 +271,14 @@ func TestHostileQuestions(t *testing.T) {
 			got := ours.ReplaceAllString(screen.out.String(), "")
 			for _, c := range got {
 				tab := c == '\t' && args[0] == "__complete"
-				if c != '\n' && !tab && (c < ' ' || c >= 0x7f && c < 0xa0 || strings.ContainsRune("\u202e\u202c\u200b\u200d\u2060\ufeff\u2028\u2029\U000e0041", c)) {
+				if c != '\n' && !tab &&
+					(c < ' ' || c >= 0x7f && c < 0xa0 ||
+						strings.ContainsRune("\u202e\u202c\u200b\u200d\u2060\ufeff\u2028\u2029\U000e0041", c)) {
 					t.Errorf("%q shows %U:\n%q", args, c, got)
 					break
 				}
 			}
+
 			for line := range strings.Lines(got) {
 				for _, forged := range []string{"assent: approved", "tail", "* [0]", "> [0] forged"} {
 					if strings.HasPrefix(line, forged) {
@@ -208,15 +286,18 @@ func TestHostileQuestions(t *testing.T) {
 					}
 				}
 			}
+
 			if got == "" {
 				t.Errorf("%q printed nothing", args)
 			}
 		}
+
 		h.holds(t, r.ID, approval.Answered, 0)
 	}
 }
 
-// TestHiddenValuesOfQuestions: arguments stay hidden; the words stand there, with a warning that they may repeat them.
+// TestHiddenValuesOfQuestions: arguments stay hidden; the words stand
+// there, with a warning that they may repeat them.
 func TestHiddenValuesOfQuestions(t *testing.T) {
 	h := start(t, `schema_version: "1.0.0"
 policy_ref: acme.hide
@@ -226,7 +307,9 @@ rules: [{id: hide, match: {targets: [quote]}, approval: true, require: {argument
 	r := h.asks(t, `{"kind":"tool","tool":"quote","args":{"secret":"hunter2"},"principal":"alice"}`, yesOrNo())
 	screen := &terminal{}
 	h.run(t, screen, "alice", "show", r.ID)
-	if got := screen.out.String(); strings.Contains(got, "hunter2") || !strings.Contains(got, "these words may repeat them") || !strings.Contains(got, "  | Allow writing?") {
+	if got := screen.out.String(); strings.Contains(got, "hunter2") ||
+		!strings.Contains(got, "these words may repeat them") ||
+		!strings.Contains(got, "  | Allow writing?") {
 		t.Errorf("%s", got)
 	}
 }

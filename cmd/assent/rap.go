@@ -26,7 +26,8 @@ import (
 	"github.com/assent-dev/assent/server/tokens"
 )
 
-// tools is the RAP of all tenants: runtimes that call tools, and gateways that are tools.
+// tools is the RAP of all tenants: runtimes that call tools, and
+// gateways that are tools.
 type tools struct {
 	runtimes map[string]*runtime.Runtime // by tenant and agent, see toolsKey
 	mounts   map[string]http.Handler     // by path
@@ -58,6 +59,7 @@ func (a *app) buildTools(ctx context.Context) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -77,16 +79,25 @@ func (a *app) place(tenant, kind, name string) (path, room string, err error) {
 // common is what both sides of a tenant work with.
 func (a *app) common(tenant, agent, room string) rap.Common {
 	return rap.Common{
-		Records: a.store, Namespace: room, Key: a.key.RAP, Now: time.Now, Log: a.log.With("tenant", tenant, "room", room),
-		People: hold.Service(a.service, a.store, hold.Place{Tenant: tenant, Agent: agent, Inbox: a.base.String()}),
-		Plan:   func(ctx context.Context) (*resolve.Plan, error) { return a.planOf(ctx, tenant, agent) },
+		Records:   a.store,
+		Namespace: room,
+		Key:       a.key.RAP,
+		Now:       time.Now,
+		Log:       a.log.With("tenant", tenant, "room", room),
+		People: hold.Service(a.service, a.store, hold.Place{
+			Tenant: tenant,
+			Agent:  agent,
+			Inbox:  a.base.String(),
+		}),
+		Plan: func(ctx context.Context) (*resolve.Plan, error) { return a.planOf(ctx, tenant, agent) },
 		Record: func(ctx context.Context, event, subject, actor string, facts map[string]any) error {
 			return a.service.Record(ctx, tenant, event, subject, actor, facts)
 		},
 	}
 }
 
-// planOf returns an agent's plan, unless the kill switch is thrown: then there are no rules by which anything may run.
+// planOf returns an agent's plan, unless the kill switch is thrown:
+// then there are no rules by which anything may run.
 func (a *app) planOf(ctx context.Context, tenant, agent string) (*resolve.Plan, error) {
 	freezes, err := a.store.Freezes(ctx, tenant)
 	if err != nil {
@@ -115,7 +126,11 @@ func (a *app) addRuntime(ctx context.Context, tenant string, c config.RAPRuntime
 		return err
 	}
 	runtime, err := runtime.New(runtime.Config{
-		Common: a.common(tenant, c.Agent, room), Servers: servers, CallbackURL: a.base.String() + path, CallWithin: c.CallWithin, ChoiceWithin: c.QuestionWithin,
+		Common:       a.common(tenant, c.Agent, room),
+		Servers:      servers,
+		CallbackURL:  a.base.String() + path,
+		CallWithin:   c.CallWithin,
+		ChoiceWithin: c.QuestionWithin,
 	})
 	if err != nil {
 		return err
@@ -127,7 +142,10 @@ func (a *app) addRuntime(ctx context.Context, tenant string, c config.RAPRuntime
 
 // noAgent says where an agent's name is looked for.
 func noAgent(err error) error {
-	return fmt.Errorf("agent: %w: expected the id (metadata.id) of an agent whose file is in agents and can be used", err)
+	return fmt.Errorf(
+		"agent: %w: expected the id (metadata.id) of an agent whose file is in agents and can be used",
+		err,
+	)
 }
 
 func (a *app) addGateway(ctx context.Context, tenant string, c config.RAPGateway) error {
@@ -149,8 +167,13 @@ func (a *app) addGateway(ctx context.Context, tenant string, c config.RAPGateway
 	return nil
 }
 
-// knownPeople writes the people whose runtimes the callers are as the directory does: only then are they barred from approving.
-func (a *app) knownPeople(ctx context.Context, tenant string, callers []config.RAPCaller) ([]config.RAPCaller, error) {
+// knownPeople writes the people whose runtimes the callers are as the
+// directory does: only then are they barred from approving.
+func (a *app) knownPeople(
+	ctx context.Context,
+	tenant string,
+	callers []config.RAPCaller,
+) ([]config.RAPCaller, error) {
 	callers = slices.Clone(callers)
 	for i, c := range callers {
 		if c.Person == "" {
@@ -161,15 +184,21 @@ func (a *app) knownPeople(ctx context.Context, tenant string, callers []config.R
 			return nil, fmt.Errorf("caller %s: ask the directory: %w", c.Name, err)
 		}
 		if !known {
-			return nil, fmt.Errorf("caller %s: person: expected somebody whom the directory knows, not %q", c.Name, c.Person)
+			return nil, fmt.Errorf(
+				"caller %s: person: expected somebody whom the directory knows, not %q",
+				c.Name,
+				c.Person,
+			)
 		}
+
 		callers[i].Person = p.ID
 	}
 
 	return callers, nil
 }
 
-// mount puts the parts into the pages. They authenticate their peers themselves.
+// mount puts the parts into the pages. They authenticate their peers
+// themselves.
 func (t *tools) mount(mux *http.ServeMux) {
 	for path, handler := range t.mounts {
 		mux.Handle(path+"/", http.StripPrefix(path, handler))
@@ -191,14 +220,32 @@ type mountedGateway struct {
 	workers []func(context.Context) error
 }
 
-func newGateway(ctx context.Context, common rap.Common, c config.RAPGateway, public string) (*mountedGateway, error) {
+func newGateway(
+	ctx context.Context,
+	common rap.Common,
+	c config.RAPGateway,
+	public string,
+) (*mountedGateway, error) {
 	cfg := gateway.Config{
-		Common: common, Name: c.Name, Description: c.Description, PublicURL: public, Ask: gateway.Whom(c.Ask), Within: c.Within, RunWithin: c.RunWithin,
-		MCPServer: c.MCPServer, SubscriptionWithin: c.SubscriptionWithin,
+		Common:             common,
+		Name:               c.Name,
+		Description:        c.Description,
+		PublicURL:          public,
+		Ask:                gateway.Whom(c.Ask),
+		Within:             c.Within,
+		RunWithin:          c.RunWithin,
+		MCPServer:          c.MCPServer,
+		SubscriptionWithin: c.SubscriptionWithin,
 	}
 	if s := c.Session; s != nil {
-		cfg.Grants = gateway.SessionGrants{Offer: true, For: s.For, Uses: s.Uses, Children: s.Children}
+		cfg.Grants = gateway.SessionGrants{
+			Offer:    true,
+			For:      s.For,
+			Uses:     s.Uses,
+			Children: s.Children,
+		}
 	}
+
 	var err error
 	if cfg.Callers, err = rapCallers(c.Callers); err != nil {
 		return nil, err
@@ -221,8 +268,9 @@ func newGateway(ctx context.Context, common rap.Common, c config.RAPGateway, pub
 	return out, nil
 }
 
-// warnOfLocalCallers says that a gateway with a public address and a caller without a token is open to whatever a
-// silent proxy lets through.
+// warnOfLocalCallers says that a gateway with a public address and a
+// caller without a token is open to whatever a silent proxy lets
+// through.
 func warnOfLocalCallers(log *slog.Logger, c config.RAPGateway, public string) {
 	u, err := url.Parse(public)
 	if err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
@@ -230,8 +278,15 @@ func warnOfLocalCallers(log *slog.Logger, c config.RAPGateway, public string) {
 	}
 	for _, caller := range c.Callers {
 		if caller.TokenFile == "" {
-			log.Warn("a caller without a token, and a public URL: a silent proxy counts as a program on this machine",
-				"caller", caller.Name, "public_url", public, "hint", "give the caller a token_file")
+			log.Warn(
+				"a caller without a token, and a public URL: a silent proxy counts as a program on this machine",
+				"caller",
+				caller.Name,
+				"public_url",
+				public,
+				"hint",
+				"give the caller a token_file",
+			)
 		}
 	}
 }
@@ -239,17 +294,30 @@ func warnOfLocalCallers(log *slog.Logger, c config.RAPGateway, public string) {
 // warnOfAsking says what the choice of who is asked means.
 func warnOfAsking(log *slog.Logger, ask gateway.Whom, upstream bool) {
 	if ask == gateway.AskUser {
-		log.Warn("ask is user: a calling runtime answers the questions about its own calls, and nobody can tell whether its user saw them",
-			"hint", "ask: approvers has people of the directory answer")
+		log.Warn(
+			"ask is user: a calling runtime answers the questions about its own calls, and nobody can tell whether "+
+				"its user saw them",
+			"hint",
+			"ask: approvers has people of the directory answer",
+		)
 	}
+
 	if ask != gateway.AskApprovers && upstream {
-		log.Warn("ask is "+string(ask)+": a call asks its user once, so an operation of a tool server behind that asks too ends with an error after the user agreed",
-			"hint", "ask: approvers, or a policy that lets these operations pass to the server's own question")
+		log.Warn(
+			"ask is "+string(
+				ask,
+			)+": a call asks its user once, so an operation of a tool server behind that asks too ends with an "+
+				"error after the user agreed",
+			"hint",
+			"ask: approvers, or a policy that lets these operations pass to the server's own question",
+		)
 	}
 }
 
 // upstream adds the operations of RAP tool servers behind the gateway.
-func (g *mountedGateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *gateway.Config, servers []config.RAPServer) error {
+func (g *mountedGateway) upstream(
+	ctx context.Context, mux *http.ServeMux, cfg *gateway.Config, servers []config.RAPServer,
+) error {
 	all, err := rapServers(servers)
 	if err != nil {
 		return err
@@ -259,14 +327,24 @@ func (g *mountedGateway) upstream(ctx context.Context, mux *http.ServeMux, cfg *
 		path := fmt.Sprintf("/upstream/%d", i)
 		common := cfg.Common
 		common.Namespace += "/upstream/" + s.Name
-		u, err := runtime.Upstream(ctx, runtime.UpstreamConfig{Common: common, Server: s, CallbackURL: cfg.PublicURL + path})
+		u, err := runtime.Upstream(ctx, runtime.UpstreamConfig{
+			Common:      common,
+			Server:      s,
+			CallbackURL: cfg.PublicURL + path,
+		})
 		if err != nil {
-			return fmt.Errorf("upstream %s: %w: its operations are read at the start, so it must be there before", s.Name, err)
+			return fmt.Errorf(
+				"upstream %s: %w: its operations are read at the start, so it must be there before",
+				s.Name,
+				err,
+			)
 		}
+
 		cfg.Operations = append(cfg.Operations, u.Operations()...)
 		mux.Handle(path+"/", http.StripPrefix(path, u))
 		g.workers, behind = append(g.workers, u.Run), append(behind, u)
 	}
+
 	cfg.Closed = func(ctx context.Context, who approval.Asker, thread string) error {
 		var errs []error
 		for _, u := range behind {
@@ -290,8 +368,15 @@ func rapServers(in []config.RAPServer) ([]runtime.Server, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tool server %s: %w", s.Name, err)
 		}
-		out = append(out, runtime.Server{Name: s.Name, Peer: to, Groups: s.AnsweredBy, MCPServer: s.MCPServer, TrustDestructive: s.TrustDestructive})
+		out = append(out, runtime.Server{
+			Name:             s.Name,
+			Peer:             to,
+			Groups:           s.AnsweredBy,
+			MCPServer:        s.MCPServer,
+			TrustDestructive: s.TrustDestructive,
+		})
 	}
+
 	return out, nil
 }
 
@@ -304,6 +389,7 @@ func rapPeer(url string, allow, networks []string, tokenFile string) (peer.Confi
 		}
 		cfg.Networks = append(cfg.Networks, network)
 	}
+
 	if tokenFile == "" {
 		return cfg, nil
 	}
@@ -322,7 +408,12 @@ func rapCallers(in []config.RAPCaller) ([]gateway.Caller, error) {
 			return nil, fmt.Errorf("caller %s: %w", c.Name, err)
 		}
 		callbacks.AnyPort = c.AnyPort
-		caller := gateway.Caller{Name: c.Name, Person: c.Person, Callbacks: callbacks, AnswersSigned: c.Signed}
+		caller := gateway.Caller{
+			Name:          c.Name,
+			Person:        c.Person,
+			Callbacks:     callbacks,
+			AnswersSigned: c.Signed,
+		}
 		if c.TokenFile != "" {
 			secret, err := readSecret(c.TokenFile)
 			if err != nil {
@@ -330,8 +421,10 @@ func rapCallers(in []config.RAPCaller) ([]gateway.Caller, error) {
 			}
 			caller.TokenHash = tokens.Hash(secret)
 		}
+
 		out = append(out, caller)
 	}
+
 	return out, nil
 }
 
@@ -343,19 +436,29 @@ func rapOperations(in []config.RAPOperation) ([]rap.Operation, error) {
 			return nil, fmt.Errorf("operation %s: schema: %w", o.Name, err)
 		}
 		if !json.Valid(schema) {
-			return nil, fmt.Errorf("operation %s: schema: %s is no JSON: expected a JSON Schema of the arguments", o.Name, o.SchemaFile)
+			return nil, fmt.Errorf(
+				"operation %s: schema: %s is no JSON: expected a JSON Schema of the arguments",
+				o.Name,
+				o.SchemaFile,
+			)
 		}
+
 		to, err := rapPeer(o.URL, nil, o.Networks, o.TokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("operation %s: %w", o.Name, err)
 		}
 		op, err := gateway.Endpoint(rap.Operation{
-			Name: o.Name, Description: o.Description, InputSchema: schema, Destructive: o.Destructive, ReadOnly: o.ReadOnly,
+			Name:        o.Name,
+			Description: o.Description,
+			InputSchema: schema,
+			Destructive: o.Destructive,
+			ReadOnly:    o.ReadOnly,
 		}, to)
 		if err != nil {
 			return nil, fmt.Errorf("operation %s: %w", o.Name, err)
 		}
 		out = append(out, op)
 	}
+
 	return out, nil
 }

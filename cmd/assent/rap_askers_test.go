@@ -23,7 +23,8 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// opsAgent may restart after one of ops agreed, wipe by its own file (the tool calls itself destructive), and look.
+// opsAgent may restart after one of ops agreed, wipe by its own file
+// (the tool calls itself destructive), and look.
 const opsAgent = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Runs machines.}
 interface: {input: {type: object}, output: {type: object}}
@@ -45,8 +46,9 @@ const opsPeople = `schema_version: "1.0.0"
 people: [{id: mara, groups: [ops]}, {id: ben, groups: [ops]}, {id: zoe, groups: []}, {id: alice, groups: []}]
 `
 
-// machines is a RAP tool server that does what it is asked, asks about nothing, and keeps what it was sent. An operation whose callback it has can be
-// made to say more.
+// machines is a RAP tool server that does what it is asked, asks about
+// nothing, and keeps what it was sent. An operation whose callback it
+// has can be made to say more.
 type machines struct {
 	*httptest.Server
 	t   *testing.T
@@ -83,6 +85,7 @@ func (m *machines) serve(w http.ResponseWriter, r *http.Request) {
 			{"name":"look","description":"Looks.","inputSchema":{"type":"object"}}]}`, m.URL)
 		return
 	}
+
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		m.t.Error(err)
@@ -103,8 +106,14 @@ func (m *machines) serve(w http.ResponseWriter, r *http.Request) {
 		message = say(c)
 	}
 	if message == "" {
-		message = fmt.Sprintf(`{"type":"tool_result","group_id":%q,"id":%q,"text":"did %s"}`, c.GroupID, c.ID, c.Operation)
+		message = fmt.Sprintf(
+			`{"type":"tool_result","group_id":%q,"id":%q,"text":"did %s"}`,
+			c.GroupID,
+			c.ID,
+			c.Operation,
+		)
 	}
+
 	go m.post(c.URL, message)
 }
 
@@ -126,25 +135,39 @@ func (m *machines) says(say func(machineCall) string) {
 
 // question is an answer to an invocation that asks before it goes on.
 func (m *machines) question(c machineCall) string {
-	return fmt.Sprintf(`{"type":"user_choice","group_id":%q,"id":%q,"prompt":"Really?","choices":["Yes","No"],"default":1,"response_url":"%s/answer"}`, c.GroupID, c.ID, m.URL)
+	return fmt.Sprintf(
+		`{"type":"user_choice","group_id":%q,"id":%q,"prompt":"Really?","choices":["Yes","No"],"default":1,`+
+			`"response_url":"%s/answer"}`,
+		c.GroupID,
+		c.ID,
+		m.URL,
+	)
 }
 
 // calls are the invocations of an operation so far.
 func (m *machines) calls(operation string) []machineCall {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(m.got), func(c machineCall) bool { return c.path != "/invoke" || c.Operation != operation })
+	return slices.DeleteFunc(slices.Clone(m.got), func(c machineCall) bool {
+		return c.path != "/invoke" || c.Operation != operation
+	})
 }
 
-// opsFiles are the files of a service in front of the machines, with tokens of its people and of two runtimes.
+// opsFiles are the files of a service in front of the machines, with
+// tokens of its people and of two runtimes.
 func opsFiles(t *testing.T) *testServer {
 	t.Helper()
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
-	for name, text := range map[string]string{"desk.agf.yaml": opsAgent, "people.yaml": opsPeople, "ops.policy.yaml": opsPolicy} {
+	for name, text := range map[string]string{
+		"desk.agf.yaml":   opsAgent,
+		"people.yaml":     opsPeople,
+		"ops.policy.yaml": opsPolicy,
+	} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	fresh := h.where()
 	fresh.Create = true
 	s, err := openStore(t.Context(), fresh, nil)
@@ -154,10 +177,26 @@ func opsFiles(t *testing.T) *testServer {
 	defer s.Close()
 	asks := []openapi.Scope{openapi.ScopeRequest, openapi.ScopeDecide}
 	for _, body := range []openapi.TokenBody{
-		{Name: "rt-mara", Scopes: asks, Person: "mara"}, {Name: "rt2", Scopes: asks},
-		{Name: "mara-cli", Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote}, Person: "mara"},
-		{Name: "ben-cli", Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote}, Person: "ben"},
-		{Name: "zoe-cli", Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote}, Person: "zoe"},
+		{
+			Name:   "rt-mara",
+			Scopes: asks,
+			Person: "mara",
+		}, {Name: "rt2", Scopes: asks},
+		{
+			Name:   "mara-cli",
+			Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote},
+			Person: "mara",
+		},
+		{
+			Name:   "ben-cli",
+			Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote},
+			Person: "ben",
+		},
+		{
+			Name:   "zoe-cli",
+			Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote},
+			Person: "zoe",
+		},
 	} {
 		body.ExpiresIn = "1h"
 		made, err := createToken(t.Context(), s, "default", body)
@@ -166,16 +205,23 @@ func opsFiles(t *testing.T) *testServer {
 		}
 		h.token[body.Name] = made.Secret
 	}
+
 	return h
 }
 
-// hosts starts the service with a RAP runtime of the agent, at an address that stays the same.
+// hosts starts the service with a RAP runtime of the agent, at an
+// address that stays the same.
 func (h *testServer) hosts(t *testing.T, m *machines, listen string, changes ...func(*config.RAP)) {
 	t.Helper()
 	startWith(t, h, func(c *config.Serve) {
 		c.Listen, c.Tenants[0].Policies = listen, []string{h.dir}
 		c.Tenants[0].RAP = &config.RAP{Runtimes: []config.RAPRuntime{{
-			Agent: "desk", Servers: []config.RAPServer{{Name: "machines", URL: m.URL, AnsweredBy: []string{"ops"}}},
+			Agent: "desk",
+			Servers: []config.RAPServer{{
+				Name:       "machines",
+				URL:        m.URL,
+				AnsweredBy: []string{"ops"},
+			}},
 		}}}
 		for _, change := range changes {
 			change(c.Tenants[0].RAP)
@@ -196,14 +242,16 @@ func (h *testServer) calls(t *testing.T, token string, call client.RAPCall) *ope
 // awaitRequest waits for the one request or question that is pending.
 func (h *testServer) awaitRequest(t *testing.T) *approval.Request {
 	t.Helper()
-	r, err := h.client(t, "alice").Request(t.Context(), h.awaitPending(t, func(approval.Summary) bool { return true }))
+	r, err := h.client(t, "alice").
+		Request(t.Context(), h.awaitPending(t, func(approval.Summary) bool { return true }))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// awaitPending waits until one request or question is pending that is as wanted, and returns its id.
+// awaitPending waits until one request or question is pending that is
+// as wanted, and returns its id.
 func (h *testServer) awaitPending(t *testing.T, wanted func(approval.Summary) bool) string {
 	t.Helper()
 
@@ -220,8 +268,11 @@ func (h *testServer) awaitPending(t *testing.T, wanted func(approval.Summary) bo
 	})
 }
 
-// votes answers a request with a person's token and returns what became of the answer; for a question, by its first choice.
-func (h *testServer) votes(t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer) approval.VoteOutcome {
+// votes answers a request with a person's token and returns what became
+// of the answer; for a question, by its first choice.
+func (h *testServer) votes(
+	t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer,
+) approval.VoteOutcome {
 	t.Helper()
 	outcome, _ := h.voted(t, token, r, grant)
 
@@ -229,9 +280,15 @@ func (h *testServer) votes(t *testing.T, token string, r *approval.Request, gran
 }
 
 // voted is votes, with what the person is told.
-func (h *testServer) voted(t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer) (approval.VoteOutcome, string) {
+func (h *testServer) voted(
+	t *testing.T, token string, r *approval.Request, grant *openapi.GrantOffer,
+) (approval.VoteOutcome, string) {
 	t.Helper()
-	body := openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true}
+	body := openapi.VoteBody{
+		Verdict:    approval.Approve,
+		Binding:    r.Binding(),
+		ShownFully: true,
+	}
 	if r.Question != nil {
 		first := 0
 		body.Verdict, body.Choice = approval.Choose, &first
@@ -286,10 +343,12 @@ func (h *testServer) rapEntries(t *testing.T) []ledgerEntry {
 			found = append(found, e)
 		}
 	}
+
 	return found
 }
 
-// names wants every entry about RAP calls to say which token asked, of whom, and for whom, each in its place.
+// names wants every entry about RAP calls to say which token asked, of
+// whom, and for whom, each in its place.
 func (h *testServer) names(t *testing.T, actor, person string, principals ...string) {
 	t.Helper()
 	var entries []ledgerEntry
@@ -298,7 +357,8 @@ func (h *testServer) names(t *testing.T, actor, person string, principals ...str
 		return len(entries) >= 3
 	})
 	for _, e := range entries {
-		if e.Actor != actor || e.Facts.Person == nil || *e.Facts.Person != person || e.Facts.Principal == nil || !slices.Contains(principals, *e.Facts.Principal) {
+		if e.Actor != actor || e.Facts.Person == nil || *e.Facts.Person != person || e.Facts.Principal == nil ||
+			!slices.Contains(principals, *e.Facts.Principal) {
 			t.Errorf("%s: by %q, %s", e.Type, e.Actor, mustJSON(t, e.Facts))
 		}
 		if e.Type == "rap_choice_answered" && e.Facts.AnsweredBy != "ben" {
@@ -307,13 +367,19 @@ func (h *testServer) names(t *testing.T, actor, person string, principals ...str
 	}
 }
 
-// TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken: the control goes through /requests; the same call through the hosted RAP runtime is asked in
-// the same name, whoever it says it is for, before and after a restart, be it an approval, a destructive tool or a question of the tool.
+// TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken: the control goes
+// through /requests; the same call through the hosted RAP runtime is
+// asked in the same name, whoever it says it is for, before and after a
+// restart, be it an approval, a destructive tool or a question of the
+// tool.
 func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 	whole := t
-	m, h, listen := newMachines(t), opsFiles(t), freeAddress(t)
+	m := newMachines(t)
+	h := opsFiles(t)
+	listen := freeAddress(t)
 	h.hosts(t, m, listen)
-	opened, err := h.client(t, "rt-mara").Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"restart","args":{"control":1}}`), client.OpenOptions{})
+	opened, err := h.client(t, "rt-mara").
+		Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"restart","args":{"control":1}}`), client.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,15 +401,26 @@ func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 		"a destructive tool":            {operation: "wipe"},
 		"a destructive tool, restarted": {operation: "wipe", restarts: true},
 		"a question of the tool":        {operation: "look", asks: m.question},
-		"a question, restarted":         {operation: "look", asks: m.question, restarts: true},
+		"a question, restarted": {
+			operation: "look",
+			asks:      m.question,
+			restarts:  true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m.says(c.asks)
 			before := len(m.calls(c.operation))
-			call := client.RAPCall{Thread: name, ID: "call_1", Operation: c.operation, User: c.user, Arguments: json.RawMessage(fmt.Sprintf(`{"why":%q}`, name))}
+			call := client.RAPCall{
+				Thread:    name,
+				ID:        "call_1",
+				Operation: c.operation,
+				User:      c.user,
+				Arguments: json.RawMessage(fmt.Sprintf(`{"why":%q}`, name)),
+			}
 			h.calls(t, "rt-mara", call)
 			r := h.awaitRequest(t)
-			if r.Requester.Runtime != "rt-mara" || r.Requester.Person != "mara" || r.Requester.Principal != c.user {
+			if r.Requester.Runtime != "rt-mara" || r.Requester.Person != "mara" ||
+				r.Requester.Principal != c.user {
 				t.Errorf("asked by %+v", r.Requester)
 			}
 			if c.restarts {
@@ -352,6 +429,7 @@ func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 				}
 				h.hosts(whole, m, listen)
 			}
+
 			if got := h.votes(t, "mara-cli", r, nil); got != approval.VoteNotEligible {
 				t.Errorf("mara, whose token asks: %s", got)
 			}
@@ -359,15 +437,25 @@ func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 				t.Fatal("it ran before anybody who may answer did")
 			}
 			r = h.awaitRequest(t)
-			if got := h.votes(t, "ben-cli", r, nil); got != approval.VoteApproved && got != approval.VoteAnswered {
+			if got := h.votes(t, "ben-cli", r, nil); got != approval.VoteApproved &&
+				got != approval.VoteAnswered {
 				t.Fatalf("ben, who may: %s", got)
 			}
 			if c.asks != nil {
 				m.answered(t, name)
 				sent := m.calls("look")[before]
-				m.post(sent.URL, fmt.Sprintf(`{"type":"tool_result","group_id":%q,"id":%q,"text":"did look"}`, sent.GroupID, sent.ID))
+				m.post(
+					sent.URL,
+					fmt.Sprintf(
+						`{"type":"tool_result","group_id":%q,"id":%q,"text":"did look"}`,
+						sent.GroupID,
+						sent.ID,
+					),
+				)
 			}
-			if end := h.ends(t, "rt-mara", name, "call_1"); end.Failed || !strings.Contains(string(mustJSON(t, end.Outcome)), "did "+c.operation) {
+
+			if end := h.ends(t, "rt-mara", name, "call_1"); end.Failed ||
+				!strings.Contains(string(mustJSON(t, end.Outcome)), "did "+c.operation) {
 				t.Errorf("ended with %s", mustJSON(t, end))
 			}
 			if got := m.calls(c.operation); len(got) != before+1 {
@@ -375,6 +463,7 @@ func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 			}
 		})
 	}
+
 	m.says(nil)
 
 	h.names(t, "rt-mara", "mara", "", "zoe")
@@ -395,25 +484,50 @@ func (m *machines) answered(t *testing.T, what string) {
 	})
 }
 
-// TestC1_ThePersonOfAGatewaysCallerApprovesNoneOfItsCalls: a gateway's caller asks in its own name, and for whom it belongs to.
+// TestC1_ThePersonOfAGatewaysCallerApprovesNoneOfItsCalls: a gateway's
+// caller asks in its own name, and for whom it belongs to.
 func TestC1_ThePersonOfAGatewaysCallerApprovesNoneOfItsCalls(t *testing.T) {
 	wrapped, h := newEndpoint(t), opsFiles(t)
-	for name, text := range map[string]string{"tool.agf.yaml": toolAgent, "quote.json": quoteSchema, "caller.token": "secret-of-the-caller"} {
+	for name, text := range map[string]string{
+		"tool.agf.yaml": toolAgent,
+		"quote.json":    quoteSchema,
+		"caller.token":  "secret-of-the-caller",
+	} {
 		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	back := newRuntimePeer(t)
 	startWith(t, h, func(c *config.Serve) {
 		c.Tenants[0].RAP = &config.RAP{Gateways: []config.RAPGateway{{
-			Name: "quotes", Description: "Prices.", Agent: "tool",
-			Callers:    []config.RAPCaller{{Name: "laptop", Person: "mara", TokenFile: filepath.Join(h.dir, "caller.token"), Callbacks: []string{back.URL}}},
-			Operations: []config.RAPOperation{{Name: "quote", Description: "Last price.", SchemaFile: filepath.Join(h.dir, "quote.json"), URL: wrapped.URL}},
+			Name:        "quotes",
+			Description: "Prices.",
+			Agent:       "tool",
+			Callers: []config.RAPCaller{{
+				Name:      "laptop",
+				Person:    "mara",
+				TokenFile: filepath.Join(h.dir, "caller.token"),
+				Callbacks: []string{back.URL},
+			}},
+			Operations: []config.RAPOperation{{
+				Name:        "quote",
+				Description: "Last price.",
+				SchemaFile:  filepath.Join(h.dir, "quote.json"),
+				URL:         wrapped.URL,
+			}},
 		}}}
 	})
-	back.invoke(t, h.ready.API+"/rap/default/gateway/quotes", "secret-of-the-caller", `{"operation":"quote","arguments":{"of":"ACME"},"id":"c1","callback_url":"`+back.URL+`/cb","group_id":"g","user_id":"zoe"}`)
+	back.invoke(
+		t,
+		h.ready.API+"/rap/default/gateway/quotes",
+		"secret-of-the-caller",
+		`{"operation":"quote","arguments":{"of":"ACME"},"id":"c1","callback_url":"`+back.URL+
+			`/cb","group_id":"g","user_id":"zoe"}`,
+	)
 	r := h.awaitRequest(t)
-	if q := r.Requester; q.Runtime != "rap/default/gateway/quotes/laptop" || q.Person != "mara" || q.Principal != "zoe" {
+	if q := r.Requester; q.Runtime != "rap/default/gateway/quotes/laptop" || q.Person != "mara" ||
+		q.Principal != "zoe" {
 		t.Errorf("asked by %+v", q)
 	}
 	for _, barred := range []string{"mara-cli", "zoe-cli"} {
@@ -487,18 +601,31 @@ func (p *runtimePeer) next(t *testing.T) string {
 	case <-time.After(20 * time.Second):
 		t.Fatal("nothing came")
 	}
+
 	return ""
 }
 
-// TestH1_ThreadsAreTheTokensOwn: of what a token does in a thread, another token of the same agent sees, changes and takes nothing, whatever it calls
-// its own threads and calls.
+// TestH1_ThreadsAreTheTokensOwn: of what a token does in a thread,
+// another token of the same agent sees, changes and takes nothing,
+// whatever it calls its own threads and calls.
 func TestH1_ThreadsAreTheTokensOwn(t *testing.T) {
-	m, h, listen := newMachines(t), opsFiles(t), freeAddress(t)
+	m := newMachines(t)
+	h := opsFiles(t)
+	listen := freeAddress(t)
 	h.hosts(t, m, listen)
 	m.says(func(c machineCall) string {
-		return fmt.Sprintf(`{"type":"tool_result","group_id":%q,"id":%q,"text":"did it","subscription":true}`, c.GroupID, c.ID)
+		return fmt.Sprintf(
+			`{"type":"tool_result","group_id":%q,"id":%q,"text":"did it","subscription":true}`,
+			c.GroupID,
+			c.ID,
+		)
 	})
-	call := client.RAPCall{Thread: "t", ID: "c", Operation: "look", Arguments: json.RawMessage(`{"whose":"rt"}`)}
+	call := client.RAPCall{
+		Thread:    "t",
+		ID:        "c",
+		Operation: "look",
+		Arguments: json.RawMessage(`{"whose":"rt"}`),
+	}
 	h.calls(t, "rt-mara", call)
 	h.ends(t, "rt-mara", "t", "c")
 	mine := m.calls("look")[0]
@@ -506,7 +633,10 @@ func TestH1_ThreadsAreTheTokensOwn(t *testing.T) {
 		`{"type":"subscription_event","group_id":"GROUP","tool_call_id":"ID","text":"news"}`,
 		`{"type":"view_update","group_id":"GROUP","view_type":"diff","content":{"n":1}}`,
 	} {
-		if status := m.post(mine.URL, strings.NewReplacer("GROUP", mine.GroupID, "ID", mine.ID).Replace(message)); status != http.StatusOK {
+		if status := m.post(
+			mine.URL,
+			strings.NewReplacer("GROUP", mine.GroupID, "ID", mine.ID).Replace(message),
+		); status != http.StatusOK {
 			t.Fatalf("%s: %d", message, status)
 		}
 	}
@@ -532,14 +662,29 @@ func TestH1_ThreadsAreTheTokensOwn(t *testing.T) {
 	if got, err := own.RAPEvents(t.Context(), "desk", "t", 0); err != nil || len(got.Events) != 1 {
 		t.Errorf("the other closed it: %s, %v", mustJSON(t, got), err)
 	}
-	h.calls(t, "rt-mara", client.RAPCall{Thread: "later", ID: "c", Operation: "look"})
+	h.calls(t, "rt-mara", client.RAPCall{
+		Thread:    "later",
+		ID:        "c",
+		Operation: "look",
+	})
 	if end := h.ends(t, "rt-mara", "later", "c"); end.Synthetic {
 		t.Errorf("the other closed it before it began: %s", mustJSON(t, end))
 	}
 
-	// The names that the other took first are free, and the tool server can't mistake one for the other.
-	h.calls(t, "rt2", client.RAPCall{Thread: "taken", ID: "c", Operation: "look", Arguments: json.RawMessage(`{"whose":"rt2"}`)})
-	h.calls(t, "rt-mara", client.RAPCall{Thread: "taken", ID: "c", Operation: "look", Arguments: json.RawMessage(`{"whose":"rt"}`)})
+	// The names that the other took first are free, and the tool server
+	// can't mistake one for the other.
+	h.calls(t, "rt2", client.RAPCall{
+		Thread:    "taken",
+		ID:        "c",
+		Operation: "look",
+		Arguments: json.RawMessage(`{"whose":"rt2"}`),
+	})
+	h.calls(t, "rt-mara", client.RAPCall{
+		Thread:    "taken",
+		ID:        "c",
+		Operation: "look",
+		Arguments: json.RawMessage(`{"whose":"rt"}`),
+	})
 	h.ends(t, "rt-mara", "taken", "c")
 	h.ends(t, "rt2", "taken", "c")
 	groups, ids := map[string]bool{}, map[string]bool{}
@@ -549,20 +694,34 @@ func TestH1_ThreadsAreTheTokensOwn(t *testing.T) {
 			t.Errorf("sent as %q %q", c.GroupID, c.ID)
 		}
 	}
+
 	if n := len(m.calls("look")); n != 4 || len(groups) != 4 || len(ids) != 4 {
 		t.Errorf("%d calls in %d groups under %d ids", n, len(groups), len(ids))
 	}
 }
 
-// TestH1_AStandingApprovalIsForTheTokenThatAsked: what one token was allowed for good is asked about when another one calls, in both ways in.
+// TestH1_AStandingApprovalIsForTheTokenThatAsked: what one token was
+// allowed for good is asked about when another one calls, in both ways
+// in.
 func TestH1_AStandingApprovalIsForTheTokenThatAsked(t *testing.T) {
 	m, h := newMachines(t), opsFiles(t)
 	h.hosts(t, m, freeAddress(t))
-	restart := client.RAPCall{Thread: "t", ID: "c1", Operation: "restart", Arguments: json.RawMessage(`{"machine":"db1"}`)}
+	restart := client.RAPCall{
+		Thread:    "t",
+		ID:        "c1",
+		Operation: "restart",
+		Arguments: json.RawMessage(`{"machine":"db1"}`),
+	}
 	h.calls(t, "rt-mara", restart)
-	if got := h.votes(t, "ben-cli", h.awaitRequest(t), &openapi.GrantOffer{MaxUses: 10, MaxAge: "1h"}); got != approval.VoteApproved {
+	if got := h.votes(
+		t,
+		"ben-cli",
+		h.awaitRequest(t),
+		&openapi.GrantOffer{MaxUses: 10, MaxAge: "1h"},
+	); got != approval.VoteApproved {
 		t.Fatal(got)
 	}
+
 	h.ends(t, "rt-mara", "t", "c1")
 
 	restart.ID = "c2"
@@ -575,7 +734,13 @@ func TestH1_AStandingApprovalIsForTheTokenThatAsked(t *testing.T) {
 	if r.Requester.Runtime != "rt2" || len(m.calls("restart")) != 2 {
 		t.Errorf("asked by %+v, %d runs", r.Requester, len(m.calls("restart")))
 	}
-	opened, err := h.client(t, "rt2").Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"restart","args":{"machine":"db1"}}`), client.OpenOptions{})
+	opened, err := h.client(t, "rt2").
+		Open(
+			t.Context(),
+			"desk",
+			[]byte(`{"kind":"tool","tool":"restart","args":{"machine":"db1"}}`),
+			client.OpenOptions{},
+		)
 	if err != nil || opened.Outcome != resolve.Ask {
 		t.Errorf("the control: %+v, %v", opened, err)
 	}

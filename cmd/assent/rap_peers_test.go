@@ -20,8 +20,14 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
-// behindGateway is a gateway by itself in front of the machines, for a program of this machine that listens wherever the system lets it.
-func behindGateway(t *testing.T, m *machines, callbacks string, more ...string) (url string, log *testwait.Buffer) {
+// behindGateway is a gateway by itself in front of the machines, for a
+// program of this machine that listens wherever the system lets it.
+func behindGateway(
+	t *testing.T,
+	m *machines,
+	callbacks string,
+	more ...string,
+) (url string, log *testwait.Buffer) {
 	t.Helper()
 	return gatewayOf(t, map[string]string{"desk.agf.yaml": opsAgent}, `
 name: front
@@ -35,10 +41,17 @@ upstream: {name: machines, url: "`+m.URL+`"}
 
 // invocation is an invocation of look.
 func (p *runtimePeer) invocation(id, more string) string {
-	return fmt.Sprintf(`{"operation":"look","arguments":{},"id":%q,"callback_url":"%s/cb/%s","group_id":"g"%s}`, id, p.URL, id, more)
+	return fmt.Sprintf(
+		`{"operation":"look","arguments":{},"id":%q,"callback_url":"%s/cb/%s","group_id":"g"%s}`,
+		id,
+		p.URL,
+		id,
+		more,
+	)
 }
 
-// TestD1_CallbacksOfThisMachineMayComeAtAnyPort: the reference runtime listens at another port each time it starts, and has no token.
+// TestD1_CallbacksOfThisMachineMayComeAtAnyPort: the reference runtime
+// listens at another port each time it starts, and has no token.
 func TestD1_CallbacksOfThisMachineMayComeAtAnyPort(t *testing.T) {
 	m := newMachines(t)
 	for _, callbacks := range []string{"http://127.0.0.1:*", "http://127.0.0.1"} {
@@ -49,7 +62,13 @@ func TestD1_CallbacksOfThisMachineMayComeAtAnyPort(t *testing.T) {
 			if got := runtime.next(t); !strings.Contains(got, "did look") {
 				t.Errorf("%s: got %s", callbacks, got)
 			}
-			for _, elsewhere := range []string{"http://127.0.0.2:80/cb", "http://localhost:7717/cb", "https://127.0.0.1:7717/cb", "http://127.0.0.1.example:7717/cb", "http://[::1]:7717/cb"} {
+			for _, elsewhere := range []string{
+				"http://127.0.0.2:80/cb",
+				"http://localhost:7717/cb",
+				"https://127.0.0.1:7717/cb",
+				"http://127.0.0.1.example:7717/cb",
+				"http://[::1]:7717/cb",
+			} {
 				body := strings.Replace(runtime.invocation("c3", ""), runtime.URL+"/cb/c3", elsewhere, 1)
 				if status := runtime.post(t, gateway+"/invoke", "", body); status != http.StatusForbidden {
 					t.Errorf("%s: %s is answered with %d", callbacks, elsewhere, status)
@@ -59,28 +78,48 @@ func TestD1_CallbacksOfThisMachineMayComeAtAnyPort(t *testing.T) {
 	}
 }
 
-// TestD1_AnyPortIsForProgramsOfThisMachine: whoever may be anywhere, and whatever is elsewhere, needs its port.
+// TestD1_AnyPortIsForProgramsOfThisMachine: whoever may be anywhere,
+// and whatever is elsewhere, needs its port.
 func TestD1_AnyPortIsForProgramsOfThisMachine(t *testing.T) {
 	for name, c := range map[string]struct{ caller, want string }{
-		"a caller with a token": {`{name: here, token_file: t, callbacks: "http://127.0.0.1:*"}`, "any port of this machine, for a caller with a token"},
-		"another machine":       {`{name: here, callbacks: "https://tools.example:*"}`, "any port is for addresses of this machine alone"},
-		"a private address":     {`{name: here, callbacks: "http://10.0.0.1:*"}`, "any port is for addresses of this machine alone"},
-		"a port and any":        {`{name: here, callbacks: "http://127.0.0.1:80:*"}`, "any port is for addresses of this machine alone"},
+		"a caller with a token": {
+			`{name: here, token_file: t, callbacks: "http://127.0.0.1:*"}`,
+			"any port of this machine, for a caller with a token",
+		},
+		"another machine": {
+			`{name: here, callbacks: "https://tools.example:*"}`,
+			"any port is for addresses of this machine alone",
+		},
+		"a private address": {
+			`{name: here, callbacks: "http://10.0.0.1:*"}`,
+			"any port is for addresses of this machine alone",
+		},
+		"a port and any": {
+			`{name: here, callbacks: "http://127.0.0.1:80:*"}`,
+			"any port is for addresses of this machine alone",
+		},
 	} {
 		file := filepath.Join(t.TempDir(), "gateway.yaml")
-		text := "name: q\nagent: a\nagents: a.yaml\noperations: {name: o, description: d, schema: s, url: \"http://127.0.0.1/x\"}\ncallers: " + c.caller + "\n"
+		text := "name: q\nagent: a\nagents: a.yaml\noperations: {name: o, description: d, schema: s, url: " +
+			"\"http://127.0.0.1/x\"}\ncallers: " + c.caller + "\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		code := program{Backend: backend(), Streams: term.Streams{Out: &out, Err: &out}}.Run([]string{"rap", "gateway", "--config", file})
+		code := program{
+			Backend: backend(),
+			Streams: term.Streams{Out: &out, Err: &out},
+		}.Run(
+			[]string{"rap", "gateway", "--config", file},
+		)
 		if code != term.ExitFailure || !strings.Contains(out.String(), c.want) {
 			t.Errorf("%s: exit %d\n%s", name, code, out.String())
 		}
 	}
 }
 
-// TestD2_SubThreadsOfCallersWithoutATokenAreCalledAsRoots: they are not believed, and not refused either.
+// TestD2_SubThreadsOfCallersWithoutATokenAreCalledAsRoots: they are not
+// believed, and not refused either.
 func TestD2_SubThreadsOfCallersWithoutATokenAreCalledAsRoots(t *testing.T) {
 	m, runtime := newMachines(t), newRuntimePeer(t)
 	gateway, _ := behindGateway(t, m, runtime.URL)
@@ -96,14 +135,24 @@ func TestD2_SubThreadsOfCallersWithoutATokenAreCalledAsRoots(t *testing.T) {
 // streams has the machines answer look with a subscription.
 func (m *machines) streams() {
 	m.says(func(c machineCall) string {
-		return fmt.Sprintf(`{"type":"tool_result","group_id":%q,"id":%q,"text":"still running","subscription":true}`, c.GroupID, c.ID)
+		return fmt.Sprintf(
+			`{"type":"tool_result","group_id":%q,"id":%q,"text":"still running","subscription":true}`,
+			c.GroupID,
+			c.ID,
+		)
 	})
 }
 
 // event posts an event of a call, as soon as the result before it was taken.
 func (m *machines) event(t *testing.T, c machineCall, text string, final bool) {
 	t.Helper()
-	message := string(mustJSON(t, map[string]any{"type": "subscription_event", "group_id": c.GroupID, "tool_call_id": c.ID, "text": text, "final": final}))
+	message := string(mustJSON(t, map[string]any{
+		"type":         "subscription_event",
+		"group_id":     c.GroupID,
+		"tool_call_id": c.ID,
+		"text":         text,
+		"final":        final,
+	}))
 	testwait.Until(t, "the event is taken", func() bool {
 		status := m.post(c.URL, message)
 		if status != http.StatusOK && status != http.StatusConflict { // a conflict while the result is on its way
@@ -136,13 +185,15 @@ func (m *machines) heard(t *testing.T, path string) {
 	})
 }
 
-// TestD5_EventsOfASubscriptionGoThroughAGateway: a runtime in front of assent rap gateway gets what the tool behind says after its result.
+// TestD5_EventsOfASubscriptionGoThroughAGateway: a runtime in front of
+// assent rap gateway gets what the tool behind says after its result.
 func TestD5_EventsOfASubscriptionGoThroughAGateway(t *testing.T) {
 	m, runtime := newMachines(t), newRuntimePeer(t)
 	m.streams()
 	gateway, _ := behindGateway(t, m, runtime.URL)
 	runtime.invoke(t, gateway, "", runtime.invocation("c1", ""))
-	if got := runtime.next(t); !strings.Contains(got, `"subscription":true`) || !strings.Contains(got, "still running") {
+	if got := runtime.next(t); !strings.Contains(got, `"subscription":true`) ||
+		!strings.Contains(got, "still running") {
 		t.Fatalf("the result is %s", got)
 	}
 	sent := m.sent(t, "look", 0)
@@ -163,13 +214,18 @@ func rapCall(t *testing.T, out, errOut *testwait.Buffer, args ...string) (ended 
 	t.Helper()
 	ended = make(chan int, 1)
 	go func() {
-		ended <- program{Streams: term.Streams{In: strings.NewReader(""), Out: out, Err: errOut}}.Run(append([]string{"rap", "call"}, args...))
+		ended <- program{Streams: term.Streams{
+			In:  strings.NewReader(""),
+			Out: out,
+			Err: errOut,
+		}}.Run(append([]string{"rap", "call"}, args...))
 	}()
 	return ended
 }
 
-// TestD6_CallFollowsASubscription: events are printed as they come, until the last; an end that is an error, Ctrl-C and --within exit with 1, and the
-// tool server is told.
+// TestD6_CallFollowsASubscription: events are printed as they come,
+// until the last; an end that is an error, Ctrl-C and --within exit
+// with 1, and the tool server is told.
 func TestD6_CallFollowsASubscription(t *testing.T) {
 	m := newMachines(t)
 	m.streams()
@@ -197,7 +253,10 @@ func TestD6_CallFollowsASubscription(t *testing.T) {
 		}
 		Ended string
 	}
-	if err := json.Unmarshal([]byte(text.String()), &end); err != nil || code != term.ExitNo || end.Ended != "final" || len(end.Events) != 2 || !end.Events[1].Final {
+	if err := json.Unmarshal([]byte(text.String()), &end); err != nil || code != term.ExitNo ||
+		end.Ended != "final" ||
+		len(end.Events) != 2 ||
+		!end.Events[1].Final {
 		t.Errorf("exit %d, %v\n%s", code, err, text.String())
 	}
 
@@ -228,16 +287,20 @@ func TestD6_CallFollowsASubscription(t *testing.T) {
 	}
 }
 
-// TestD7_ApproversSeeTheDeadlineOfTheGateway: the request ends when the gateway gives up, and people are told that time, be the approvers those of this
-// service or of another one.
+// TestD7_ApproversSeeTheDeadlineOfTheGateway: the request ends when the
+// gateway gives up, and people are told that time, be the approvers
+// those of this service or of another one.
 func TestD7_ApproversSeeTheDeadlineOfTheGateway(t *testing.T) {
 	runtime, h := newRuntimePeer(t), opsFiles(t)
 	m := newMachines(t)
 	startWith(t, h, func(c *config.Serve) {
 		c.Tenants[0].Policies = []string{h.dir}
 		c.Tenants[0].RAP = &config.RAP{Gateways: []config.RAPGateway{{
-			Name: "front", Agent: "desk", Within: 9 * time.Minute, Upstream: []config.RAPServer{{Name: "machines", URL: m.URL}},
-			Callers: []config.RAPCaller{{Name: "here", Callbacks: []string{runtime.URL}}},
+			Name:     "front",
+			Agent:    "desk",
+			Within:   9 * time.Minute,
+			Upstream: []config.RAPServer{{Name: "machines", URL: m.URL}},
+			Callers:  []config.RAPCaller{{Name: "here", Callbacks: []string{runtime.URL}}},
 		}}}
 	})
 	for file, text := range map[string]string{"rt2.token": h.token["rt2"]} {
@@ -257,7 +320,10 @@ server_token_file: `+filepath.Join(h.dir, "rt2.token")+`
 callers: {name: here, callbacks: "`+runtime.URL+`"}
 upstream: {name: machines, url: "`+m.URL+`"}
 `)
-	for name, gateway := range map[string]string{"this service's": h.ready.API + "/rap/default/gateway/front", "another service's": elsewhere} {
+	for name, gateway := range map[string]string{
+		"this service's":    h.ready.API + "/rap/default/gateway/front",
+		"another service's": elsewhere,
+	} {
 		runtime.invoke(t, gateway, "", strings.Replace(runtime.invocation("c1", ""), "look", "restart", 1))
 		r := h.awaitRequest(t)
 		if within := r.Deadline.Sub(r.Created); within <= 8*time.Minute || within > 9*time.Minute {
@@ -271,17 +337,23 @@ upstream: {name: machines, url: "`+m.URL+`"}
 		}
 	}
 
-	// Over the API a runtime says so itself; where the rules give less time, theirs holds.
-	for within, want := range map[time.Duration]time.Duration{90 * time.Second: 90 * time.Second, 48 * time.Hour: 24 * time.Hour} {
+	// Over the API a runtime says so itself; where the rules give less
+	// time, theirs holds.
+	for within, want := range map[time.Duration]time.Duration{
+		90 * time.Second: 90 * time.Second,
+		48 * time.Hour:   24 * time.Hour,
+	} {
 		call := fmt.Sprintf(`{"kind":"tool","tool":"restart","args":{"within":%q}}`, within)
-		opened, err := h.client(t, "rt2").Open(t.Context(), "desk", []byte(call), client.OpenOptions{Within: within})
+		opened, err := h.client(t, "rt2").
+			Open(t.Context(), "desk", []byte(call), client.OpenOptions{Within: within})
 		if err != nil || opened.Request.Deadline.Sub(opened.Request.Created) != want {
 			t.Errorf("%s: %+v, %v", within, opened, err)
 		}
 	}
 }
 
-// TestD8_TheStartSaysThatACallAsksOnce, and TestL10 that a runtime answers for itself where its user is asked.
+// TestD8_TheStartSaysThatACallAsksOnce, and TestL10 that a runtime
+// answers for itself where its user is asked.
 func TestD8_TheStartSaysThatACallAsksOnce(t *testing.T) {
 	m, runtime := newMachines(t), newRuntimePeer(t)
 	const once, itself = "a call asks its user once", "a calling runtime answers the questions about its own calls"
@@ -291,19 +363,31 @@ func TestD8_TheStartSaysThatACallAsksOnce(t *testing.T) {
 	}
 }
 
-// TestL10_ApproversAreAskedWhereThereAreSome: with approvers at hand the calling runtime is asked only where the configuration says so, aloud.
+// TestL10_ApproversAreAskedWhereThereAreSome: with approvers at hand
+// the calling runtime is asked only where the configuration says so,
+// aloud.
 func TestL10_ApproversAreAskedWhereThereAreSome(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask      string
 		approver bool
-	}{"by itself": {"", true}, "approvers": {"approvers", true}, "user": {"user", false}} {
-		runtime, h, m := newRuntimePeer(t), opsFiles(t), newMachines(t)
+	}{
+		"by itself": {"", true},
+		"approvers": {"approvers", true},
+		"user":      {"user", false},
+	} {
+		runtime := newRuntimePeer(t)
+		h := opsFiles(t)
+		m := newMachines(t)
 		startWith(t, h, func(cfg *config.Serve) {
 			cfg.Tenants[0].RAP = &config.RAP{Gateways: []config.RAPGateway{{
-				Name: "front", Agent: "asks", Ask: c.ask, Upstream: []config.RAPServer{{Name: "machines", URL: m.URL}},
-				Callers: []config.RAPCaller{{Name: "here", Callbacks: []string{runtime.URL}}},
+				Name:     "front",
+				Agent:    "asks",
+				Ask:      c.ask,
+				Upstream: []config.RAPServer{{Name: "machines", URL: m.URL}},
+				Callers:  []config.RAPCaller{{Name: "here", Callbacks: []string{runtime.URL}}},
 			}}}
-			text := strings.NewReplacer("id: desk", "id: asks", "{alias: look}", "{alias: look, approval: true}").Replace(opsAgent)
+			text := strings.NewReplacer("id: desk", "id: asks", "{alias: look}", "{alias: look, approval: true}").
+				Replace(opsAgent)
 			if err := os.WriteFile(filepath.Join(h.dir, "asks.agf.yaml"), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -315,6 +399,7 @@ func TestL10_ApproversAreAskedWhereThereAreSome(t *testing.T) {
 			}
 			continue
 		}
+
 		if got := h.votes(t, "zoe-cli", h.awaitRequest(t), nil); got != approval.VoteApproved {
 			t.Errorf("%s: %s", name, got)
 		}

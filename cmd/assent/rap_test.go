@@ -34,7 +34,8 @@ execution_policy: {id: agf.react, config: {instructions: None., model: none}}
 action_space: {local_tools: [{alias: quote, approval: true}]}
 `
 
-const quoteSchema = `{"type":"object","properties":{"of":{"type":"string"}},"required":["of"],"additionalProperties":false}`
+const quoteSchema = `{"type":"object","properties":{"of":{"type":"string"}},"required":["of"],` +
+	`"additionalProperties":false}`
 
 // endpoint is what the gateway wraps; it tells the bodies that it got.
 type endpoint struct {
@@ -67,7 +68,8 @@ func (e *endpoint) bodies() []string {
 	return append([]string{}, e.got...)
 }
 
-// freeAddress is one that nobody listens at, as far as we know. Ports of 127.0.0.1 are also those of connections that are being made.
+// freeAddress is one that nobody listens at, as far as we know. Ports
+// of 127.0.0.1 are also those of connections that are being made.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.77:0")
@@ -81,7 +83,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// gatewayFor runs assent rap gateway over an endpoint, for a runtime at an origin, until the test ends.
+// gatewayFor runs assent rap gateway over an endpoint, for a runtime at
+// an origin, until the test ends.
 func gatewayFor(t *testing.T, wrapped, callbacks string) (url string) {
 	t.Helper()
 	url, _ = gatewayOf(t, map[string]string{"tool.agf.yaml": toolAgent, "quote.json": quoteSchema}, `
@@ -95,7 +98,8 @@ operations: {name: quote, description: Last price., schema: quote.json, url: "`+
 	return url
 }
 
-// gatewayOf runs assent rap gateway with a configuration, beside files, until the test ends. It returns what the log says, too.
+// gatewayOf runs assent rap gateway with a configuration, beside files,
+// until the test ends. It returns what the log says, too.
 func gatewayOf(t *testing.T, files map[string]string, text string) (url string, log *testwait.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,15 +116,25 @@ func gatewayOf(t *testing.T, files map[string]string, text string) (url string, 
 	b := backend()
 	serves := b.Gateway
 	b.Gateway = func(_ context.Context, c config.Gateway, w io.Writer, tell func(operate.Ready)) error {
-		return serves(ctx, c, w, func(r operate.Ready) { tell(r); ready <- r })
+		return serves(ctx, c, w, func(r operate.Ready) {
+			tell(r)
+			ready <- r
+		})
 	}
 	go func() {
-		if code := (program{Backend: b, Streams: term.Streams{Out: io.Discard, Err: log}}).Run([]string{"rap", "gateway", "--config", filepath.Join(dir, "gateway.yaml")}); code != 0 {
+		if code := (program{
+			Backend: b,
+			Streams: term.Streams{Out: io.Discard, Err: log},
+		}).Run([]string{"rap", "gateway", "--config", filepath.Join(dir, "gateway.yaml")}); code != 0 {
 			t.Errorf("exit %d\n%s", code, log.String())
 		}
+
 		ended <- nil
 	}()
-	t.Cleanup(func() { cancel(); <-ended })
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
 	select {
 	case r := <-ready:
 		return r.URL, log
@@ -129,11 +143,13 @@ func gatewayOf(t *testing.T, files map[string]string, text string) (url string, 
 	case <-time.After(30 * time.Second):
 		t.Fatalf("the gateway does not answer\n%s", log.String())
 	}
+
 	return "", nil
 }
 
-// TestRAP: an agent calls a tool through the service; the tool's gateway asks; a person answers with the command line; the endpoint runs once with
-// exactly the arguments that were asked about.
+// TestRAP: an agent calls a tool through the service; the tool's
+// gateway asks; a person answers with the command line; the endpoint
+// runs once with exactly the arguments that were asked about.
 func TestRAP(t *testing.T) {
 	wrapped := newEndpoint(t)
 	listen := freeAddress(t)
@@ -146,15 +162,26 @@ func TestRAP(t *testing.T) {
 	}
 	h := startWith(t, files, func(c *config.Serve) {
 		c.Listen = listen
-		c.Tenants[0].RAP = &config.RAP{Runtimes: []config.RAPRuntime{{Agent: "desk", Servers: []config.RAPServer{{Name: "quotes", URL: gateway}}}}}
+		c.Tenants[0].RAP = &config.RAP{
+			Runtimes: []config.RAPRuntime{
+				{Agent: "desk", Servers: []config.RAPServer{{Name: "quotes", URL: gateway}}},
+			},
+		}
 	})
 	agent := h.client(t, "runtime")
 	tools, err := agent.RAPTools(t.Context(), "desk", "s1")
-	if err != nil || len(tools.Offers) != 1 || tools.Offers[0].Operation != "quote" || tools.Offers[0].Server != "quotes" || len(tools.Problems) != 0 {
+	if err != nil || len(tools.Offers) != 1 || tools.Offers[0].Operation != "quote" ||
+		tools.Offers[0].Server != "quotes" ||
+		len(tools.Problems) != 0 {
 		t.Fatalf("%+v, %v", tools, err)
 	}
 
-	call := client.RAPCall{Thread: "s1", ID: "call_1", Operation: "quote", Arguments: json.RawMessage(`{ "of" : "ACME" }`)}
+	call := client.RAPCall{
+		Thread:    "s1",
+		ID:        "call_1",
+		Operation: "quote",
+		Arguments: json.RawMessage(`{ "of" : "ACME" }`),
+	}
 	if _, err := agent.RAPInvoke(t.Context(), "desk", call); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +190,9 @@ func TestRAP(t *testing.T) {
 		t.Fatalf("it ran before: %q", got)
 	}
 	person := &terminal{}
-	if code := h.run(t, person, "alice", "show", asked); code != 0 || !strings.Contains(person.out.String(), "quotes") || !strings.Contains(person.out.String(), "Allow once: quote") {
+	if code := h.run(t, person, "alice", "show", asked); code != 0 ||
+		!strings.Contains(person.out.String(), "quotes") ||
+		!strings.Contains(person.out.String(), "Allow once: quote") {
 		t.Fatalf("exit %d\n%s", code, person.out.String())
 	}
 	r, err := h.client(t, "alice").Request(t.Context(), asked)
@@ -202,14 +231,21 @@ func (h *testServer) testFrozen(t *testing.T, agent *client.Client, wrapped *end
 	if code := h.run(t, &terminal{}, "alice", "freeze", "--agent", "desk", "--reason", "odd"); code != 0 {
 		t.Fatalf("exit %d", code)
 	}
-	call := client.RAPCall{Thread: "s2", ID: "call_1", Operation: "quote", Arguments: json.RawMessage(`{"of":"ACME"}`)}
-	if _, err := agent.RAPInvoke(t.Context(), "desk", call); err != nil && client.Code(err) != openapi.CodeFrozen {
+	call := client.RAPCall{
+		Thread:    "s2",
+		ID:        "call_1",
+		Operation: "quote",
+		Arguments: json.RawMessage(`{"of":"ACME"}`),
+	}
+	if _, err := agent.RAPInvoke(t.Context(), "desk", call); err != nil &&
+		client.Code(err) != openapi.CodeFrozen {
 		t.Fatal(err)
 	} else if err == nil {
 		if done := h.rapDone(t, "s2", "call_1"); !done.Synthetic {
 			t.Errorf("got %s", mustJSON(t, done))
 		}
 	}
+
 	if got := wrapped.bodies(); len(got) != 1 {
 		t.Errorf("it ran while frozen: %q", got)
 	}
@@ -239,14 +275,20 @@ func mustJSON(t *testing.T, v any) []byte {
 	return text
 }
 
-// TestRAPCall: the small runtime on the command line shows the choice, sends the answer and prints the result.
+// TestRAPCall: the small runtime on the command line shows the choice,
+// sends the answer and prints the result.
 func TestRAPCall(t *testing.T) {
 	wrapped := newEndpoint(t)
 	listen := freeAddress(t)
 	url := gatewayFor(t, wrapped.URL, "http://"+listen)
 	run := func(in string, args ...string) (string, int) {
 		var out, errOut bytes.Buffer
-		code := program{Streams: term.Streams{In: strings.NewReader(in), Out: &out, Err: &errOut, InTerminal: in != ""}}.Run(
+		code := program{Streams: term.Streams{
+			In:         strings.NewReader(in),
+			Out:        &out,
+			Err:        &errOut,
+			InTerminal: in != "",
+		}}.Run(
 			append([]string{"rap", "call", "--url", url, "--listen", listen}, args...))
 		return out.String() + errOut.String(), code
 	}
@@ -254,17 +296,31 @@ func TestRAPCall(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	out, code := run("what?\n0\n", "quote", "--args", `{"of":"ACME"}`)
-	for _, want := range []string{"the tool says:", "  | Operation: quote", "  [0] Allow once: quote", "* [1] Deny", `{"price":42}`} {
+	for _, want := range []string{
+		"the tool says:",
+		"  | Operation: quote",
+		"  [0] Allow once: quote",
+		"* [1] Deny",
+		`{"price":42}`,
+	} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit %d, without %q\n%s", code, want, out)
 		}
 	}
-	for _, refused := range [][]string{{"", "quote", "--args", `{"of":"ACME"}`}, {"dismiss\n", "quote", "--args", `{"of":"ACME"}`}, {"", "quote", "--args", `{"of":1}`},
-		{"", "quote", "--args", `{"of":"A"}`, "--answer", "7"}, {"", "quote", "--args", `{"of":"A"}`, "--answer", "1"}, {"", "nothing"}} {
+
+	for _, refused := range [][]string{
+		{"", "quote", "--args", `{"of":"ACME"}`},
+		{"dismiss\n", "quote", "--args", `{"of":"ACME"}`},
+		{"", "quote", "--args", `{"of":1}`},
+		{"", "quote", "--args", `{"of":"A"}`, "--answer", "7"},
+		{"", "quote", "--args", `{"of":"A"}`, "--answer", "1"},
+		{"", "nothing"},
+	} {
 		if out, code := run(refused[0], refused[1:]...); code != 1 {
 			t.Errorf("%q: exit %d\n%s", refused, code, out)
 		}
 	}
+
 	if got := wrapped.bodies(); len(got) != 1 || got[0] != `{"of":"ACME"}` {
 		t.Errorf("it ran with %q", got)
 	}
@@ -274,20 +330,30 @@ func TestRAPCall(t *testing.T) {
 		Asked []struct{ Selected *int }
 	}
 	document, _, _ := strings.Cut(out, "\n}\n") // what was asked is shown behind it
-	if err := json.Unmarshal([]byte(document+"}"), &end); err != nil || code != 0 || end.State != "done" || len(end.Asked) != 1 || *end.Asked[0].Selected != 0 {
+	if err := json.Unmarshal([]byte(document+"}"), &end); err != nil || code != 0 || end.State != "done" ||
+		len(end.Asked) != 1 ||
+		*end.Asked[0].Selected != 0 {
 		t.Errorf("exit %d, %v\n%s", code, err, out)
 	}
 }
 
-// TestRAPCallTellsWhatIsWrong: whoever builds a tool is told why its messages are refused, and what to do about an address.
+// TestRAPCallTellsWhatIsWrong: whoever builds a tool is told why its
+// messages are refused, and what to do about an address.
 func TestRAPCallTellsWhatIsWrong(t *testing.T) {
 	var base string
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodGet {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = fmt.Fprintf(w, `{"name":"t","endpoint":"%s/invoke","tools":[{"name":"ask","description":"A.","inputSchema":{"type":"object"}},{"name":"no","description":"N.","inputSchema":{"type":"object"}}]}`, base)
+			_, _ = fmt.Fprintf(
+				w,
+				`{"name":"t","endpoint":"%s/invoke","tools":[{"name":"ask","description":"A.",`+
+					`"inputSchema":{"type":"object"}},{"name":"no","description":"N.",`+
+					`"inputSchema":{"type":"object"}}]}`,
+				base,
+			)
 			return
 		}
+
 		var in struct {
 			Operation string
 			Callback  string `json:"callback_url"`
@@ -301,7 +367,11 @@ func TestRAPCallTellsWhatIsWrong(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		for _, m := range []string{`{"type":"user_choice","prompt":3}`, `{"type":"oauth","group_id":"` + in.Group + `","id":"` + in.ID + `","auth_url":"https://idp.example/a?state=1"}`} {
+		for _, m := range []string{
+			`{"type":"user_choice","prompt":3}`,
+			`{"type":"oauth","group_id":"` + in.Group + `","id":"` + in.ID +
+				`","auth_url":"https://idp.example/a?state=1"}`,
+		} {
 			if answer, err := http.Post(in.Callback, "application/json", strings.NewReader(m)); err == nil {
 				answer.Body.Close()
 			}
@@ -314,14 +384,43 @@ func TestRAPCallTellsWhatIsWrong(t *testing.T) {
 		code int
 		want []string
 	}{
-		"a message and a sign-in": {[]string{"--url", base, "ask", "--within", "1s"}, term.ExitNo, []string{"a callback was refused", "status=400", "group_id: expected a string", "sign in: https://idp.example/a?state=1"}},
-		"another origin":          {[]string{"--url", strings.Replace(base, "127.0.0.1", "localhost", 1), "ask"}, term.ExitFailure, []string{"--allow ORIGIN takes another one"}},
-		"another operation":       {[]string{"--url", base, "asks"}, term.ExitNo, []string{"offers no asks, but ask, no\n", "no such operation"}},
-		"no callbacks":            {[]string{"--url", base, "no"}, term.ExitNo, []string{"the peer answered 403", "was to answer at http://127.0.0.1:", "--listen and --callback-url"}},
-		"no answer":               {[]string{"--url", base, "ask", "--answer", "yes"}, term.ExitFailure, []string{`"yes": expected the INDEX of a choice`}},
+		"a message and a sign-in": {
+			[]string{"--url", base, "ask", "--within", "1s"},
+			term.ExitNo,
+			[]string{
+				"a callback was refused",
+				"status=400",
+				"group_id: expected a string",
+				"sign in: https://idp.example/a?state=1",
+			},
+		},
+		"another origin": {
+			[]string{"--url", strings.Replace(base, "127.0.0.1", "localhost", 1), "ask"},
+			term.ExitFailure,
+			[]string{"--allow ORIGIN takes another one"},
+		},
+		"another operation": {
+			[]string{"--url", base, "asks"},
+			term.ExitNo,
+			[]string{"offers no asks, but ask, no\n", "no such operation"},
+		},
+		"no callbacks": {
+			[]string{"--url", base, "no"},
+			term.ExitNo,
+			[]string{"the peer answered 403", "was to answer at http://127.0.0.1:", "--listen and --callback-url"},
+		},
+		"no answer": {
+			[]string{"--url", base, "ask", "--answer", "yes"},
+			term.ExitFailure,
+			[]string{`"yes": expected the INDEX of a choice`},
+		},
 	} {
 		var out, errOut bytes.Buffer
-		code := program{Streams: term.Streams{Out: &out, Err: &errOut}}.Run(append([]string{"rap", "call"}, c.args...))
+		code := program{
+			Streams: term.Streams{Out: &out, Err: &errOut},
+		}.Run(
+			append([]string{"rap", "call"}, c.args...),
+		)
 		if code != c.code {
 			t.Errorf("%s: exit %d\n%s", name, code, errOut.String())
 		}

@@ -57,7 +57,11 @@ type app struct {
 
 // serve runs the service until ctx ends, and then lets what is under way end.
 func serve(ctx context.Context, cfg config.Serve, log io.Writer, ready func(operate.Ready)) (err error) {
-	a := &app{cfg: cfg, log: logger(cfg.LogText, cfg.LogLevel, log), shares: sharesOf(cfg.Limits, roomy())}
+	a := &app{
+		cfg:    cfg,
+		log:    logger(cfg.LogText, cfg.LogLevel, log),
+		shares: sharesOf(cfg.Limits, roomy()),
+	}
 	if cfg.Dev {
 		if err := auth.CheckDev(cfg.Listen); err != nil {
 			return fmt.Errorf("--dev: %w", err)
@@ -88,7 +92,8 @@ func serve(ctx context.Context, cfg config.Serve, log io.Writer, ready func(oper
 	return a.run(ctx, ready)
 }
 
-// logger writes what is at least of a level, as text for a person, else as JSON.
+// logger writes what is at least of a level, as text for a person, else
+// as JSON.
 func logger(text bool, level string, w io.Writer) *slog.Logger {
 	var least slog.Level
 	_ = least.UnmarshalText([]byte(level)) // the configuration was checked; what is unknown logs from info on
@@ -163,9 +168,16 @@ func (a *app) buildService() (err error) {
 	}
 	plans := &administration.Planner{Next: a.tenants, Admins: a.tenants.adminsOf}
 	a.service = approval.New(a.store, plans, a.people, time.Now, rand.Reader, approval.Config{
-		Route: a.delivery.route, AcceptUnknown: a.acceptsUnknown, KeepArgs: a.cfg.KeepArgs, Quota: quotaOf(a.cfg.Limits),
+		Route:         a.delivery.route,
+		AcceptUnknown: a.acceptsUnknown,
+		KeepArgs:      a.cfg.KeepArgs,
+		Quota:         quotaOf(a.cfg.Limits),
 	})
-	a.administration = &administration.Desk{Service: a.service, Directory: a.people, Admins: a.tenants.adminsOf}
+	a.administration = &administration.Desk{
+		Service:   a.service,
+		Directory: a.people,
+		Admins:    a.tenants.adminsOf,
+	}
 	if err := a.delivery.connect(a); err != nil {
 		return err
 	}
@@ -174,14 +186,22 @@ func (a *app) buildService() (err error) {
 		return err
 	}
 	a.auth, err = auth.New(auth.Config{
-		URL: a.base.String(), Providers: providers, Values: a.store, Records: a.store, Key: a.key.Forms,
-		People: a.people, Record: a.service.Record, Dev: a.cfg.Dev, Log: a.log,
+		URL:       a.base.String(),
+		Providers: providers,
+		Values:    a.store,
+		Records:   a.store,
+		Key:       a.key.Forms,
+		People:    a.people,
+		Record:    a.service.Record,
+		Dev:       a.cfg.Dev,
+		Log:       a.log,
 	})
 	return err
 }
 
-// acceptsUnknown reports whether a tenant takes calls for principals whom its directory doesn't know as they are. Where there
-// is no directory (on a laptop) nobody more could be asked.
+// acceptsUnknown reports whether a tenant takes calls for principals
+// whom its directory doesn't know as they are. Where there is no
+// directory (on a laptop) nobody more could be asked.
 func (a *app) acceptsUnknown(tenant string) bool {
 	i := slices.IndexFunc(a.cfg.Tenants, func(t config.Tenant) bool { return t.Name == tenant })
 
@@ -195,14 +215,29 @@ func (a *app) pages() http.Handler {
 	a.tools.mount(mux)
 	if a.auth == nil {
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "Nobody can sign in here: start assent with --oidc-issuer, or with --dev on your own machine. The API is at /v1.", http.StatusNotFound)
+			http.Error(
+				w,
+				"Nobody can sign in here: start assent with --oidc-issuer, or with --dev on your own machine. The "+
+					"API is at /v1.",
+				http.StatusNotFound,
+			)
 		})
 		return mux
 	}
+
 	site := inbox.New(inbox.Config{
-		Service: a.service, Store: a.store, Directory: a.people, Logger: a.log, Administration: a.administration, Who: who,
-		Key: a.key.Forms, PublicKey: a.key.Signer.PublicKey(), SignOut: "/auth/sign-out", Admins: a.tenants.adminsOf,
-		Shares: a.shares, Feed: a.feed,
+		Service:        a.service,
+		Store:          a.store,
+		Directory:      a.people,
+		Logger:         a.log,
+		Administration: a.administration,
+		Who:            who,
+		Key:            a.key.Forms,
+		PublicKey:      a.key.Signer.PublicKey(),
+		SignOut:        "/auth/sign-out",
+		Admins:         a.tenants.adminsOf,
+		Shares:         a.shares,
+		Feed:           a.feed,
 	})
 	mux.Handle("/auth/", a.auth.Handler())
 	files := auth.Secure(site, a.base) // the sign-in page needs them too
@@ -226,15 +261,29 @@ func who(r *http.Request) (tenant string, p approval.Person, dev, ok bool) {
 	return id.Tenant, id.Person, id.Method == auth.MethodDev, ok
 }
 
-// run answers until ctx ends. Then streams and waiting end at once, other requests within the time to drain.
+// run answers until ctx ends. Then streams and waiting end at once,
+// other requests within the time to drain.
 func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 	s := server.New(server.Config{
-		Service: a.service, Store: a.store, Directory: a.people, Signer: a.key.Signer, Logger: a.log, Inbox: a.pages(),
-		Administration: a.administration, PublicURL: a.signInURL(), Channels: votingChannels(),
-		Checks: a.checks(),
-		Tools:  a.tools.runtime, Version: term.Version, Loaded: a.tenants.loaded, UnusableAgents: a.tenants.unusableAgents,
-		MetricsElsewhere: a.figures != nil, Witnesses: a.witness.States,
-		Shares: a.shares, Feed: a.feed, Values: int64(callLimits(a.cfg.Limits).MaxValues),
+		Service:          a.service,
+		Store:            a.store,
+		Directory:        a.people,
+		Signer:           a.key.Signer,
+		Logger:           a.log,
+		Inbox:            a.pages(),
+		Administration:   a.administration,
+		PublicURL:        a.signInURL(),
+		Channels:         votingChannels(),
+		Checks:           a.checks(),
+		Tools:            a.tools.runtime,
+		Version:          term.Version,
+		Loaded:           a.tenants.loaded,
+		UnusableAgents:   a.tenants.unusableAgents,
+		MetricsElsewhere: a.figures != nil,
+		Witnesses:        a.witness.States,
+		Shares:           a.shares,
+		Feed:             a.feed,
+		Values:           int64(callLimits(a.cfg.Limits).MaxValues),
 	})
 	answers := a.httpServer(s)
 	ctx, cancel := context.WithCancel(ctx)
@@ -258,6 +307,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		defer metrics.Close() // whoever scrapes comes again
 		context.AfterFunc(ctx, func() { _ = metrics.Close() })
 	}
+
 	told := a.tell(ctx, ready)
 	if told != nil {
 		cancel()
@@ -271,7 +321,12 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 
 // httpServer answers for the names of this server only.
 func (a *app) httpServer(handler http.Handler) *http.Server {
-	answers := server.HTTPServer(server.ForHosts(handler, append([]string{a.base.Hostname()}, a.cfg.Hosts...), append(posting(), "/rap/")...))
+	answers := server.HTTPServer(
+		server.ForHosts(
+			handler,
+			append([]string{a.base.Hostname()}, a.cfg.Hosts...),
+			append(posting(), "/rap/")...),
+	)
 	answers.ErrorLog = slog.NewLogLogger(a.log.Handler(), slog.LevelWarn)
 	return answers
 }
@@ -285,12 +340,18 @@ func serveAt(s *http.Server, at net.Listener, cancel context.CancelFunc) error {
 	return nil
 }
 
-// checks are what /readyz asks beside the store and the work in the background.
+// checks are what /readyz asks beside the store and the work in the
+// background.
 func (a *app) checks() []server.Check {
 	checks := fileChecks(a.tenants.err)
 	if a.auth != nil {
-		checks = append(checks, server.Check{Name: "sign_in", Check: a.auth.Check, Degrades: true})
+		checks = append(checks, server.Check{
+			Name:     "sign_in",
+			Check:    a.auth.Check,
+			Degrades: true,
+		})
 	}
+
 	if len(a.cfg.Witnesses) > 0 {
 		checks = append(checks, server.Check{Name: "witness", Check: a.witness.Ready})
 	}
@@ -299,7 +360,11 @@ func (a *app) checks() []server.Check {
 
 // tell says where it answers.
 func (a *app) tell(ctx context.Context, ready func(operate.Ready)) error {
-	r := operate.Ready{URL: a.base.String(), API: "http://" + a.listener.Addr().String(), Register: a.register()}
+	r := operate.Ready{
+		URL:      a.base.String(),
+		API:      "http://" + a.listener.Addr().String(),
+		Register: a.register(),
+	}
 	if a.cfg.Dev {
 		link, err := a.auth.DevLink(ctx, a.cfg.Tenants[0].Name, a.cfg.DevPerson)
 		if err != nil {
@@ -308,19 +373,45 @@ func (a *app) tell(ctx context.Context, ready func(operate.Ready)) error {
 		r.Link = link
 		a.log.Warn("DEV MODE: whoever reads this terminal can sign in", "person", a.cfg.DevPerson)
 	}
+
 	if a.auth == nil {
-		a.log.Info("nobody can sign in to the inbox", "hint", "give --oidc-issuer; until then people answer with tokens: assent token create --scopes read,vote --person ID")
+		a.log.Info(
+			"nobody can sign in to the inbox",
+			"hint",
+			"give --oidc-issuer; until then people answer with tokens: assent token create --scopes read,vote "+
+				"--person ID",
+		)
 	}
+
 	for _, address := range r.Register {
-		a.log.Info("register this address there", "tenant", address.Tenant, "for", address.For, "url", address.URL)
+		a.log.Info(
+			"register this address there",
+			"tenant",
+			address.Tenant,
+			"for",
+			address.For,
+			"url",
+			address.URL,
+		)
 	}
+
 	if a.figures != nil {
 		r.Metrics = "http://" + a.figures.Addr().String() + "/metrics"
 	}
 	a.warnOfPlainHTTP()
-	a.log.Info("serving", "address", r.API, "public_url", r.URL, "metrics", cmp.Or(r.Metrics, r.API+"/metrics"), "tenants",
+	a.log.Info(
+		"serving",
+		"address",
+		r.API,
+		"public_url",
+		r.URL,
+		"metrics",
+		cmp.Or(r.Metrics, r.API+"/metrics"),
+		"tenants",
 		len(a.cfg.Tenants),
-		"public_key", a.key.Signer.PublicKey())
+		"public_key",
+		a.key.Signer.PublicKey(),
+	)
 	ready(r)
 	return nil
 }
@@ -330,26 +421,43 @@ func (a *app) register() []operate.Address {
 	var out []operate.Address
 	if a.auth != nil {
 		for _, at := range a.auth.Addresses() {
-			out = append(out, operate.Address{Tenant: at.Tenant, For: operate.RedirectURI, URL: at.Redirect},
-				operate.Address{Tenant: at.Tenant, For: operate.SignedOutURI, URL: at.SignedOut})
+			out = append(out, operate.Address{
+				Tenant: at.Tenant,
+				For:    operate.RedirectURI,
+				URL:    at.Redirect,
+			},
+				operate.Address{
+					Tenant: at.Tenant,
+					For:    operate.SignedOutURI,
+					URL:    at.SignedOut,
+				})
 		}
 	}
 
 	return append(out, a.delivery.register(a.base.String())...)
 }
 
-// warnOfPlainHTTP says that tokens cross the network in the clear when others than this machine can reach the listener.
+// warnOfPlainHTTP says that tokens cross the network in the clear when
+// others than this machine can reach the listener.
 func (a *app) warnOfPlainHTTP() {
 	at, err := netip.ParseAddrPort(a.listener.Addr().String())
 	if err == nil && at.Addr().Unmap().IsLoopback() {
 		return
 	}
-	level, hint := slog.LevelWarn, "put a proxy with TLS before it, and say --public-url https://…; or listen on 127.0.0.1"
+	level, hint := slog.LevelWarn, "put a proxy with TLS before it, and say --public-url https://…; or listen on "+
+		"127.0.0.1"
 	if a.base.Scheme == "https" {
 		level, hint = slog.LevelInfo, "let nobody but the proxy of the public URL reach this address"
 	}
-	a.log.Log(context.Background(), level, "plain http beyond this machine: tokens and sessions can be read on the way",
-		"address", a.listener.Addr().String(), "hint", hint)
+	a.log.Log(
+		context.Background(),
+		level,
+		"plain http beyond this machine: tokens and sessions can be read on the way",
+		"address",
+		a.listener.Addr().String(),
+		"hint",
+		hint,
+	)
 }
 
 // drain lets requests end that are under way.

@@ -45,7 +45,11 @@ type testServer struct {
 func start(t *testing.T, policies string) *testServer {
 	t.Helper()
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
-	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople, "desk.policy.yaml": policies} {
+	for name, text := range map[string]string{
+		"desk.agf.yaml":    testAgent,
+		"people.yaml":      testPeople,
+		"desk.policy.yaml": policies,
+	} {
 		if text == "" {
 			continue
 		}
@@ -53,6 +57,7 @@ func start(t *testing.T, policies string) *testServer {
 			t.Fatal(err)
 		}
 	}
+
 	return startWith(t, h, func(c *config.Serve) {
 		if policies != "" {
 			c.Tenants[0].Policies = []string{h.dir}
@@ -60,19 +65,29 @@ func start(t *testing.T, policies string) *testServer {
 	})
 }
 
-// startWith runs the service on the files of a test server, after a change of its configuration.
+// startWith runs the service on the files of a test server, after a
+// change of its configuration.
 func startWith(t *testing.T, h *testServer, change func(*config.Serve)) *testServer {
 	t.Helper()
 	cfg := config.Serve{
-		Listen: "127.0.0.1:0", Store: filepath.Join(h.dir, "s.db"), KeyFile: filepath.Join(h.dir, "k"), Drain: 5 * time.Second,
-		Tenants: []config.Tenant{{Name: "default", Agents: []string{h.dir}, People: filepath.Join(h.dir, "people.yaml")}},
+		Listen:  "127.0.0.1:0",
+		Store:   filepath.Join(h.dir, "s.db"),
+		KeyFile: filepath.Join(h.dir, "k"),
+		Drain:   5 * time.Second,
+		Tenants: []config.Tenant{{
+			Name:   "default",
+			Agents: []string{h.dir},
+			People: filepath.Join(h.dir, "people.yaml"),
+		}},
 	}
 	change(&cfg)
 	h.tokens(t, cfg.Location())
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan operate.Ready, 1), make(chan error, 1)
 	var log bytes.Buffer
-	go func() { ended <- serve(ctx, cfg, &log, func(r operate.Ready) { ready <- r }) }()
+	go func() {
+		ended <- serve(ctx, cfg, &log, func(r operate.Ready) { ready <- r })
+	}()
 	h.stop = sync.OnceValue(func() error {
 		cancel()
 		return <-ended
@@ -85,6 +100,7 @@ func startWith(t *testing.T, h *testServer, change func(*config.Serve)) *testSer
 	case <-time.After(30 * time.Second):
 		t.Fatal("the service does not answer")
 	}
+
 	t.Cleanup(func() {
 		if err := h.stop(); err != nil {
 			t.Errorf("%v\n%s", err, log.String())
@@ -123,7 +139,11 @@ func (h *testServer) tokens(t *testing.T, c config.Store) {
 	defer s.Close()
 	for _, body := range []openapi.TokenBody{
 		{Name: "runtime", Scopes: []openapi.Scope{openapi.ScopeRequest, openapi.ScopeDecide}},
-		{Name: "alice", Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote, openapi.ScopeAdmin}, Person: "alice"},
+		{
+			Name:   "alice",
+			Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote, openapi.ScopeAdmin},
+			Person: "alice",
+		},
 	} {
 		if h.token[body.Name] != "" { // from before a restart
 			continue
@@ -179,14 +199,23 @@ func (h *testServer) run(t *testing.T, screen *terminal, role string, args ...st
 	if screen.in == nil {
 		screen.in = strings.NewReader("")
 	}
-	return program{Backend: backend(), Streams: term.Streams{
-		In: screen.in, Out: &screen.out, Err: &screen.out, OutTerminal: true, ErrTerminal: true, InTerminal: true,
-		Env: func(name string) string { return env[name] }, Size: func() (int, int) { return 120, 30 },
-		Raw: func() (func(), error) {
-			screen.raws++
-			return func() {}, nil
+	return program{
+		Backend: backend(),
+		Streams: term.Streams{
+			In:          screen.in,
+			Out:         &screen.out,
+			Err:         &screen.out,
+			OutTerminal: true,
+			ErrTerminal: true,
+			InTerminal:  true,
+			Env:         func(name string) string { return env[name] },
+			Size:        func() (int, int) { return 120, 30 },
+			Raw: func() (func(), error) {
+				screen.raws++
+				return func() {}, nil
+			},
 		},
-	}}.Run(args)
+	}.Run(args)
 }
 
 // saw waits until the terminal shows a text.

@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// policiesOf lists the policies of directories. What can't be read is the planner's to report.
+// policiesOf lists the policies of directories. What can't be read is
+// the planner's to report.
 func policiesOf(dirs []string) []*policy.Policy {
 	var out []*policy.Policy
 	for _, dir := range dirs {
@@ -23,8 +24,9 @@ func policiesOf(dirs []string) []*policy.Policy {
 	return out
 }
 
-// warnOfShortStages says which stages of the loaded rules nobody can fill, whoever asks: what they ask can only be denied, or expire.
-// A group that nobody is in is warnOfEmptyGroups' to report.
+// warnOfShortStages says which stages of the loaded rules nobody can
+// fill, whoever asks: what they ask can only be denied, or expire. A
+// group that nobody is in is warnOfEmptyGroups' to report.
 func (ts tenants) warnOfShortStages(ctx context.Context, dir approval.Directory, log *slog.Logger) {
 	for name, t := range ts {
 		members := func(group string) ([]approval.Person, error) { return dir.Members(ctx, name, group) }
@@ -40,7 +42,9 @@ func (ts tenants) warnOfShortStages(ctx context.Context, dir approval.Directory,
 	}
 }
 
-func (t *tenant) warnOfShortStages(log *slog.Logger, stages []policy.Stage, members func(string) ([]approval.Person, error)) {
+func (t *tenant) warnOfShortStages(
+	log *slog.Logger, stages []policy.Stage, members func(string) ([]approval.Person, error),
+) {
 	hint := "add people to the group in people.yaml, or ask fewer"
 	if t.cfg.OIDC != nil {
 		hint += ", unless sign-ins bring them"
@@ -52,7 +56,17 @@ func (t *tenant) warnOfShortStages(log *slog.Logger, stages []policy.Stage, memb
 	}
 	for _, s := range short {
 		if in, err := members(s.Group); err == nil && len(in) > 0 {
-			log.Warn("a stage asks for more people than can fill it", "group", s.Group, "need", s.Need, "have", s.Have, "hint", hint)
+			log.Warn(
+				"a stage asks for more people than can fill it",
+				"group",
+				s.Group,
+				"need",
+				s.Need,
+				"have",
+				s.Have,
+				"hint",
+				hint,
+			)
 		}
 	}
 }

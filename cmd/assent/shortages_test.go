@@ -56,8 +56,9 @@ people:
   - {id: ines@example.com, groups: [leads]}
 `
 
-// TestUsers3_3_ServeWarnsOfStagesThatNobodyCanFill: before the first request, with the rule and the numbers, each stage once. A group
-// that nobody is in has its own warning.
+// TestUsers3_3_ServeWarnsOfStagesThatNobodyCanFill: before the first
+// request, with the rule and the numbers, each stage once. A group that
+// nobody is in has its own warning.
 func TestUsers3_3_ServeWarnsOfStagesThatNobodyCanFill(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "wires.policy.yaml"), []byte(wirePolicy), 0o600); err != nil {

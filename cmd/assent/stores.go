@@ -22,7 +22,8 @@ import (
 	"github.com/assent-dev/assent/store/watermark"
 )
 
-// keyedStore is a store with the key that it is bound to, and what is remembered outside of it.
+// keyedStore is a store with the key that it is bound to, and what is
+// remembered outside of it.
 type keyedStore struct {
 	store.Store
 	key  keyfile.Key
@@ -38,8 +39,10 @@ func (s *keyedStore) Close() error {
 	return err
 }
 
-// openStore opens either engine with the key in a file. Only who may make a store gets a new one, and a key for it: a misspelt path must not look
-// like an empty store, nor a secret that was not mounted like a first start. log hears of what does not fit; nil: nobody does.
+// openStore opens either engine with the key in a file. Only who may
+// make a store gets a new one, and a key for it: a misspelt path must
+// not look like an empty store, nor a secret that was not mounted like
+// a first start. log hears of what does not fit; nil: nobody does.
 func openStore(ctx context.Context, c config.Store, log *slog.Logger) (s *keyedStore, err error) {
 	if c, err = c.WithDefaults(); err != nil {
 		return nil, err
@@ -49,13 +52,18 @@ func openStore(ctx context.Context, c config.Store, log *slog.Logger) (s *keyedS
 		return nil, err
 	}
 	s = &keyedStore{key: key}
-	trust := store.Trust{Key: key.Store(), Unfinished: c.Unfinished, Alarm: alarm(log)}
+	trust := store.Trust{
+		Key:        key.Store(),
+		Unfinished: c.Unfinished,
+		Alarm:      alarm(log),
+	}
 	if s.mark, err = openWatermark(c, log); err == nil {
 		if s.mark != nil {
 			trust.Watermark = s.mark
 		}
 		s.Store, err = open(ctx, c.Where, trust)
 	}
+
 	if errors.Is(err, store.ErrKey) && made { // another process was quicker to bind the store
 		err = errors.Join(err, os.Remove(c.KeyFile), os.Remove(c.KeyFile+".pub"))
 	}
@@ -103,8 +111,14 @@ func mayGetKey(ctx context.Context, c config.Store) error {
 	s, err := open(ctx, c.Where, store.Trust{})
 	var bound *store.KeyError
 	if errors.As(err, &bound) {
-		return fmt.Errorf("this store is signed by %s, and %s is not there: mount that key there (a new one is made for an empty store only)", bound.Bound, c.KeyFile)
+		return fmt.Errorf(
+			"this store is signed by %s, and %s is not there: mount that key there (a new one is made for an empty "+
+				"store only)",
+			bound.Bound,
+			c.KeyFile,
+		)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -113,8 +127,13 @@ func mayGetKey(ctx context.Context, c config.Store) error {
 		return err
 	}
 	if !id.Empty {
-		return fmt.Errorf("the store holds data, and %s, the key that signs its ledger, is not there: mount it there (a new one is made for an empty store only)", c.KeyFile)
+		return fmt.Errorf(
+			"the store holds data, and %s, the key that signs its ledger, is not there: mount it there (a new one "+
+				"is made for an empty store only)",
+			c.KeyFile,
+		)
 	}
+
 	return nil
 }
 
@@ -122,10 +141,17 @@ func mayGetKey(ctx context.Context, c config.Store) error {
 func openWatermark(c config.Store, log *slog.Logger) (*watermark.Watermark, error) {
 	if c.Watermark == config.NoWatermark {
 		if log != nil {
-			log.Warn("nothing is remembered outside of the database: a database that was put back to an older state is not noticed", "hint", "give --watermark FILE on a volume of its own")
+			log.Warn(
+				"nothing is remembered outside of the database: a database that was put back to an older state is "+
+					"not noticed",
+				"hint",
+				"give --watermark FILE on a volume of its own",
+			)
 		}
+
 		return nil, nil
 	}
+
 	w, err := watermark.Open(c.Watermark, placeOf(c.Where), func(err error) {
 		if log != nil {
 			log.Error("the watermark can't be written", "error", err)
@@ -170,21 +196,37 @@ func alarm(log *slog.Logger) func(*store.TamperedError) {
 			clear(told)
 		}
 		told[*e] = true
-		log.Error("THE DATABASE WAS TAMPERED WITH", "tenant", e.Tenant, "what", e.What, "problem", e.Problem,
-			"hint", "nothing rests on it: find out who can write to the database, then restore a backup or take the row away")
+		log.Error(
+			"THE DATABASE WAS TAMPERED WITH",
+			"tenant",
+			e.Tenant,
+			"what",
+			e.What,
+			"problem",
+			e.Problem,
+			"hint",
+			"nothing rests on it: find out who can write to the database, then restore a backup or take the row away",
+		)
 	}
 }
 
-// warnOfRole says when the database would let this process erase what happened.
+// warnOfRole says when the database would let this process erase what
+// happened.
 func (a *app) warnOfRole(ctx context.Context) error {
 	id, err := a.store.Identity(ctx)
 	if err == nil && id.Erases {
-		a.log.Warn("the database lets this server delete entries of the ledger", "hint", "connect with a role that can only add to it: docs/guides/postgresql.md")
+		a.log.Warn(
+			"the database lets this server delete entries of the ledger",
+			"hint",
+			"connect with a role that can only add to it: docs/guides/postgresql.md",
+		)
 	}
+
 	return err
 }
 
-// recordStart notes in the ledger of each tenant that a process began to serve it.
+// recordStart notes in the ledger of each tenant that a process began
+// to serve it.
 func recordStart(ctx context.Context, s store.Store, key keyfile.Key, tenants ...string) error {
 	for _, tenant := range tenants {
 		facts := map[string]any{"version": term.Version, "public_key": key.Signer.PublicKey()}
@@ -192,6 +234,7 @@ func recordStart(ctx context.Context, s store.Store, key keyfile.Key, tenants ..
 			return fmt.Errorf("record the start: %w", err)
 		}
 	}
+
 	return nil
 }
 

@@ -34,7 +34,8 @@ func TestUsers4_2_CommandsRefuseAnotherKeyAndRotateIt(t *testing.T) { runScript(
 
 func TestM1_ARestoreRunsNothingTwice(t *testing.T) { runScript(t, "restore.txtar") }
 
-// sql runs statements on the database of a server, as somebody does who has it and not the key.
+// sql runs statements on the database of a server, as somebody does who
+// has it and not the key.
 func (h *testServer) sql(t *testing.T, queries ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(h.dir, "s.db")+"?_pragma=busy_timeout(30000)")
@@ -71,8 +72,10 @@ func (h *testServer) readiness(t *testing.T) (status int, failing []string) {
 	return res.StatusCode, failing
 }
 
-// TestH4_AForgedApprovalRunsNothingAndIsNotSigned: somebody sets a request to approved and inserts the entries that tell of it. Nothing of it counts,
-// nothing is signed from there on, and everybody whom it concerns hears of it; once it is gone, the service goes on.
+// TestH4_AForgedApprovalRunsNothingAndIsNotSigned: somebody sets a
+// request to approved and inserts the entries that tell of it. Nothing
+// of it counts, nothing is signed from there on, and everybody whom it
+// concerns hears of it; once it is gone, the service goes on.
 func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 	h := start(t, "")
 	call := `{"kind":"tool","tool":"trade","args":{"amount":1000000}}`
@@ -81,12 +84,15 @@ func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 		size, err := h.sealed(t)
 		return err == nil && size == 6
 	})
-	h.sql(t,
+	h.sql(
+		t,
 		"CREATE TABLE kept_requests AS SELECT * FROM requests",
 		`UPDATE requests SET state = 'approved', version = version + 1, body = replace(replace(body, '"state":"pending"', '"state":"approved","permit":{"expires":"2099-01-01T00:00:00Z"}'),
 			'"version":1', '"version":2')`,
-		`INSERT INTO entries (tenant, type, subject, at, leaf, version) SELECT tenant, 'vote_counted', subject, at, leaf, 2 FROM entries WHERE type = 'request_opened'`,
-		`INSERT INTO entries (tenant, type, subject, at, leaf, version) SELECT tenant, 'request_approved', subject, at, leaf, 2 FROM entries WHERE type = 'request_opened' AND idx IS NOT NULL`,
+		`INSERT INTO entries (tenant, type, subject, at, leaf, version) SELECT tenant, 'vote_counted', subject, at, `+
+			`leaf, 2 FROM entries WHERE type = 'request_opened'`,
+		`INSERT INTO entries (tenant, type, subject, at, leaf, version) SELECT tenant, 'request_approved', subject, `+
+			`at, leaf, 2 FROM entries WHERE type = 'request_opened' AND idx IS NOT NULL`,
 	)
 	bot := h.client(t, "runtime")
 	if _, err := bot.Consume(t.Context(), r.ID, []byte(call), ""); client.Code(err) != openapi.CodeTampered {
@@ -103,7 +109,12 @@ func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 		t.Errorf("%d entries are signed, %v", size, err)
 	}
 	testwait.Until(t, "nothing runs for the tenant", func() bool {
-		_, err := bot.Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote","args":{}}`), client.OpenOptions{})
+		_, err := bot.Open(
+			t.Context(),
+			"desk",
+			[]byte(`{"kind":"tool","tool":"quote","args":{}}`),
+			client.OpenOptions{},
+		)
 		return client.Code(err) == openapi.CodeTampered
 	})
 	res, err := http.Get(h.ready.API + "/metrics")
@@ -112,14 +123,29 @@ func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil || strings.Contains(string(text), "assent_tampered_total 0\n") || !strings.Contains(string(text), "assent_stopped_tenants 1\n") {
+	if err != nil || strings.Contains(string(text), "assent_tampered_total 0\n") ||
+		!strings.Contains(string(text), "assent_stopped_tenants 1\n") {
 		t.Errorf("no figure tells of it, %v", err)
 	}
-	h.sql(t, "DELETE FROM entries WHERE idx IS NULL", "DELETE FROM requests", "INSERT INTO requests SELECT * FROM kept_requests")
-	testwait.Until(t, "it goes on", func() bool { status, _ := h.readiness(t); return status == http.StatusOK })
-	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true, Channel: "cli"}); err != nil {
+	h.sql(
+		t,
+		"DELETE FROM entries WHERE idx IS NULL",
+		"DELETE FROM requests",
+		"INSERT INTO requests SELECT * FROM kept_requests",
+	)
+	testwait.Until(t, "it goes on", func() bool {
+		status, _ := h.readiness(t)
+		return status == http.StatusOK
+	})
+	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{
+		Verdict:    approval.Approve,
+		Binding:    r.Binding(),
+		ShownFully: true,
+		Channel:    "cli",
+	}); err != nil {
 		t.Error(err)
 	}
+
 	if _, err := bot.Consume(t.Context(), r.ID, []byte(call), ""); err != nil {
 		t.Error(err)
 	}
@@ -135,14 +161,21 @@ func (h *testServer) sealed(t *testing.T) (int64, error) {
 	return c.Size, nil
 }
 
-// TestH4_AConsumedPermitIsNotPutBack in the running service, with and without the entries about it.
+// TestH4_AConsumedPermitIsNotPutBack in the running service, with and
+// without the entries about it.
 func TestH4_AConsumedPermitIsNotPutBack(t *testing.T) {
 	h := start(t, "")
 	call := `{"kind":"tool","tool":"trade","args":{}}`
 	r := h.ask(t, call)
-	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true, Channel: "cli"}); err != nil {
+	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{
+		Verdict:    approval.Approve,
+		Binding:    r.Binding(),
+		ShownFully: true,
+		Channel:    "cli",
+	}); err != nil {
 		t.Fatal(err)
 	}
+
 	h.sql(t, "CREATE TABLE kept_requests AS SELECT * FROM requests")
 	bot := h.client(t, "runtime")
 	if _, err := bot.Consume(t.Context(), r.ID, []byte(call), "one"); err != nil {
@@ -151,18 +184,22 @@ func TestH4_AConsumedPermitIsNotPutBack(t *testing.T) {
 	for _, more := range []string{"", "DELETE FROM entries WHERE type = 'permit_consumed'"} {
 		h.sql(t, "DELETE FROM requests", "INSERT INTO requests SELECT * FROM kept_requests", more)
 		for _, key := range []string{"one", "two"} {
-			if _, err := bot.Consume(t.Context(), r.ID, []byte(call), key); client.Code(err) != openapi.CodeTampered {
+			if _, err := bot.Consume(t.Context(), r.ID, []byte(call), key); client.Code(
+				err,
+			) != openapi.CodeTampered {
 				t.Errorf("%q, key %s: %v", more, key, err)
 			}
 		}
 	}
+
 	if err := h.stop(); err != nil {
 		t.Logf("the service ends with what it could not sign: %v", err)
 	}
 	h.stop = func() error { return nil }
 }
 
-// TestL15_StartsBackupsPruningAndRotationsAreInTheLedger with what an auditor wants to know of each.
+// TestL15_StartsBackupsPruningAndRotationsAreInTheLedger with what an
+// auditor wants to know of each.
 func TestL15_StartsBackupsPruningAndRotationsAreInTheLedger(t *testing.T) {
 	h := start(t, "")
 	if err := h.stop(); err != nil {
@@ -199,7 +236,9 @@ func TestL15_StartsBackupsPruningAndRotationsAreInTheLedger(t *testing.T) {
 		return err
 	})
 	for event, want := range map[string]map[string]string{
-		approval.EventStarted: {"version": term.Version, "public_key": before}, approval.EventBackedUp: {"sha256": ""}, approval.EventKeyRotated: {"old": before, "new": after},
+		approval.EventStarted:    {"version": term.Version, "public_key": before},
+		approval.EventBackedUp:   {"sha256": ""},
+		approval.EventKeyRotated: {"old": before, "new": after},
 	} {
 		leaf, there := facts[event]
 		if !there {
@@ -212,6 +251,7 @@ func TestL15_StartsBackupsPruningAndRotationsAreInTheLedger(t *testing.T) {
 			}
 		}
 	}
+
 	if !errors.Is(openWith(t, where, filepath.Join(h.dir, "k")), store.ErrKey) {
 		t.Error("the old key still opens the store")
 	}

@@ -43,18 +43,37 @@ func loadTenants(cfg config.Serve, log *slog.Logger) (tenants, error) {
 		}
 		out[c.Name] = t
 	}
+
 	return out, nil
 }
 
-func loadTenant(cfg config.Tenant, denyBroken bool, limits value.Limits, log *slog.Logger) (t *tenant, err error) {
-	t = &tenant{files: files{tenant: cfg.Name, log: log}, cfg: cfg, groups: groupsOf(cfg.Policies)}
+func loadTenant(
+	cfg config.Tenant,
+	denyBroken bool,
+	limits value.Limits,
+	log *slog.Logger,
+) (t *tenant, err error) {
+	t = &tenant{
+		files:  files{tenant: cfg.Name, log: log},
+		cfg:    cfg,
+		groups: groupsOf(cfg.Policies),
+	}
 	log = log.With("tenant", cfg.Name)
-	options := resolve.Options{Limits: limits, TrustedServers: cfg.TrustedServers, CaseSensitive: cfg.CaseSensitive}
+	options := resolve.Options{
+		Limits:         limits,
+		TrustedServers: cfg.TrustedServers,
+		CaseSensitive:  cfg.CaseSensitive,
+	}
 	if t.plans, err = plans.Load(plans.Config{
-		Agents: cfg.Agents, Policies: cfg.Policies, DenyBroken: denyBroken, Logger: log, Options: options,
+		Agents:     cfg.Agents,
+		Policies:   cfg.Policies,
+		DenyBroken: denyBroken,
+		Logger:     log,
+		Options:    options,
 	}); err != nil {
 		return nil, err
 	}
+
 	if cfg.People == "" {
 		t.people, err = everybody(append(slices.Clone(t.groups), t.admins()))
 		return t, err
@@ -73,7 +92,8 @@ func loadTenant(cfg config.Tenant, denyBroken bool, limits value.Limits, log *sl
 // admins is the group that may freeze, thaw and redeliver in the inbox.
 func (t *tenant) admins() string { return cmp.Or(t.cfg.Admins.Group, "admins") }
 
-// groupsOf lists the groups that policies name. What can't be read is the planner's to report.
+// groupsOf lists the groups that policies name. What can't be read is
+// the planner's to report.
 func groupsOf(dirs []string) []string {
 	names := map[string]bool{}
 	for _, p := range policiesOf(dirs) {
@@ -86,11 +106,13 @@ func groupsOf(dirs []string) []string {
 			}
 		}
 	}
+
 	delete(names, "")
 	return slices.Sorted(maps.Keys(names))
 }
 
-// everybody is the directory of --dev without people.yaml: one approver, you, who is in every group.
+// everybody is the directory of --dev without people.yaml: one
+// approver, you, who is in every group.
 func everybody(groups []string) (directory.Base, error) {
 	var text strings.Builder
 	text.WriteString("schema_version: \"1.0.0\"\npeople:\n  - id: you\n    name: You\n    groups: [")
@@ -122,7 +144,8 @@ func (ts tenants) directories() directory.Tenants {
 	return out
 }
 
-// warnOfEmptyGroups says which groups of policies, and of tool servers' questions, nobody is in: what asks them expires without an answer.
+// warnOfEmptyGroups says which groups of policies, and of tool servers'
+// questions, nobody is in: what asks them expires without an answer.
 func (ts tenants) warnOfEmptyGroups(ctx context.Context, dir approval.Directory, log *slog.Logger) {
 	for name, t := range ts {
 		for _, group := range t.groups {
@@ -134,14 +157,23 @@ func (ts tenants) warnOfEmptyGroups(ctx context.Context, dir approval.Directory,
 		for _, runtime := range t.cfg.RAP.Runtimes {
 			for _, server := range runtime.Servers {
 				for _, group := range server.AnsweredBy {
-					t.warnOfEmptyGroup(ctx, dir, log.With("server", server.Name), name, group, "questions of a tool server go to a group that nobody is in")
+					t.warnOfEmptyGroup(
+						ctx,
+						dir,
+						log.With("server", server.Name),
+						name,
+						group,
+						"questions of a tool server go to a group that nobody is in",
+					)
 				}
 			}
 		}
 	}
 }
 
-func (t *tenant) warnOfEmptyGroup(ctx context.Context, dir approval.Directory, log *slog.Logger, name, group, message string) {
+func (t *tenant) warnOfEmptyGroup(
+	ctx context.Context, dir approval.Directory, log *slog.Logger, name, group, message string,
+) {
 	members, err := dir.Members(ctx, name, group)
 	if err == nil && len(members) > 0 {
 		return
@@ -172,12 +204,19 @@ func (ts tenants) providers() ([]auth.Provider, error) {
 				return nil, fmt.Errorf("tenant %s: the client's secret: %w", name, err)
 			}
 		}
+
 		out = append(out, auth.Provider{
-			ID: providerID(name), Title: o.Name, Tenant: name, Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: secret,
-			Scopes:      o.Scopes,
-			GroupsClaim: o.GroupsClaim,
+			ID:           providerID(name),
+			Title:        o.Name,
+			Tenant:       name,
+			Issuer:       o.Issuer,
+			ClientID:     o.ClientID,
+			ClientSecret: secret,
+			Scopes:       o.Scopes,
+			GroupsClaim:  o.GroupsClaim,
 		})
 	}
+
 	return out, nil
 }
 
@@ -242,6 +281,7 @@ func (ts tenants) loaded(name string) []openapi.Loaded {
 		}
 		return nil
 	}
+
 	var all [][]openapi.Loaded
 	for _, name := range slices.Sorted(maps.Keys(ts)) {
 		all = append(all, ts[name].loaded(false))
@@ -259,10 +299,12 @@ func (ts tenants) unusableAgents() int {
 			}
 		}
 	}
+
 	return n
 }
 
-// adminsOf is the group of a tenant that may freeze, thaw and redeliver in the inbox.
+// adminsOf is the group of a tenant that may freeze, thaw and redeliver
+// in the inbox.
 func (ts tenants) adminsOf(name string) string {
 	if t, ok := ts[name]; ok {
 		return t.admins()

@@ -10,8 +10,9 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestH7_ATenantNamesToolsThatTellKeysApart: what the configuration of a tenant says holds for the plans of its agents, and for
-// nobody else's.
+// TestH7_ATenantNamesToolsThatTellKeysApart: what the configuration of
+// a tenant says holds for the plans of its agents, and for nobody
+// else's.
 func TestH7_ATenantNamesToolsThatTellKeysApart(t *testing.T) {
 	agents := t.TempDir()
 	const text = `schema_version: "1.0.0"
@@ -24,7 +25,11 @@ action_space: {local_tools: [{alias: grep}]}
 		t.Fatal(err)
 	}
 	all, err := loadTenants(config.Serve{Tenants: []config.Tenant{
-		{Name: "acme", Agents: []string{agents}, CaseSensitive: []string{"tool grep"}},
+		{
+			Name:          "acme",
+			Agents:        []string{agents},
+			CaseSensitive: []string{"tool grep"},
+		},
 		{Name: "beta", Agents: []string{agents}},
 	}}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -35,7 +40,11 @@ action_space: {local_tools: [{alias: grep}]}
 		if err != nil {
 			t.Fatal(err)
 		}
-		call := &resolve.Call{Kind: resolve.Tool, Tool: "grep", Args: []byte(`{"i":1,"I":2}`)}
+		call := &resolve.Call{
+			Kind: resolve.Tool,
+			Tool: "grep",
+			Args: []byte(`{"i":1,"I":2}`),
+		}
 		if got := compiled.Plan.Decide(call); got.Outcome != want {
 			t.Errorf("%s: %v", tenant, got)
 		}

@@ -14,7 +14,8 @@ import (
 
 func last(id string) string { return id[len(id)-6:] }
 
-// TestApproveAsksForTheID: nothing but the last characters of this id approves (threat 13).
+// TestApproveAsksForTheID: nothing but the last characters of this id
+// approves (threat 13).
 func TestApproveAsksForTheID(t *testing.T) {
 	h := start(t, "")
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
@@ -23,21 +24,26 @@ func TestApproveAsksForTheID(t *testing.T) {
 			typed = strings.ToUpper(typed) + "\n"
 		}
 		screen := &terminal{in: strings.NewReader(typed)}
-		if code := h.run(t, screen, "alice", "approve", r.ID); code != term.ExitNo || !strings.Contains(screen.out.String(), "stopped: nothing was done") {
+		if code := h.run(t, screen, "alice", "approve", r.ID); code != term.ExitNo ||
+			!strings.Contains(screen.out.String(), "stopped: nothing was done") {
 			t.Errorf("typed %q: exit %d\n%s", typed, code, screen.out.String())
 		}
 	}
+
 	screen := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-	if code := h.run(t, screen, "alice", "approve", r.ID); code != term.ExitOK || !strings.Contains(screen.out.String(), "approved: it may run now, once") {
+	if code := h.run(t, screen, "alice", "approve", r.ID); code != term.ExitOK ||
+		!strings.Contains(screen.out.String(), "approved: it may run now, once") {
 		t.Fatalf("exit %d\n%s", code, screen.out.String())
 	}
 	now, err := h.client(t, "alice").Request(t.Context(), r.ID)
-	if err != nil || now.State != approval.Approved || len(now.Votes) != 1 || !now.Votes[0].Full || now.GrantID != "" {
+	if err != nil || now.State != approval.Approved || len(now.Votes) != 1 || !now.Votes[0].Full ||
+		now.GrantID != "" {
 		t.Errorf("%+v, %v", now, err)
 	}
 }
 
-// TestLongCallIsNotShownFully: what was left out can't be approved; with --all it is shown and can. More than a megabyte never can.
+// TestLongCallIsNotShownFully: what was left out can't be approved;
+// with --all it is shown and can. More than a megabyte never can.
 func TestLongCallIsNotShownFully(t *testing.T) {
 	h := start(t, "")
 	many := h.ask(t, `{"kind":"tool","tool":"trade","args":{"list":[`+strings.Repeat("1,", 5000)+`1]}}`)
@@ -45,7 +51,8 @@ func TestLongCallIsNotShownFully(t *testing.T) {
 	huge := h.ask(t, `{"kind":"tool","tool":"trade","args":{"text":"`+strings.Repeat("x", 1<<20)+`"}}`)
 	for _, r := range []*approval.Request{many, wide} {
 		screen := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-		if code := h.run(t, screen, "alice", "approve", r.ID); code != term.ExitNo || !strings.Contains(screen.out.String(), "left out here: --all shows them") {
+		if code := h.run(t, screen, "alice", "approve", r.ID); code != term.ExitNo ||
+			!strings.Contains(screen.out.String(), "left out here: --all shows them") {
 			t.Errorf("exit %d\n%.2000s", code, screen.out.String())
 		}
 		screen = &terminal{in: strings.NewReader(last(r.ID) + "\n")}
@@ -53,8 +60,10 @@ func TestLongCallIsNotShownFully(t *testing.T) {
 			t.Errorf("exit %d\n%.2000s", code, screen.out.String())
 		}
 	}
+
 	screen := &terminal{in: strings.NewReader(last(huge.ID) + "\n")}
-	if code := h.run(t, screen, "alice", "approve", "--all", huge.ID); code != term.ExitNo || !strings.Contains(screen.out.String(), "can't be approved, only denied") {
+	if code := h.run(t, screen, "alice", "approve", "--all", huge.ID); code != term.ExitNo ||
+		!strings.Contains(screen.out.String(), "can't be approved, only denied") {
 		t.Errorf("exit %d", code)
 	}
 }
@@ -64,9 +73,19 @@ func TestBrokenTerminalApprovesNothing(t *testing.T) {
 	h := start(t, "")
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
 	env := map[string]string{"ASSENT_SERVER": h.ready.API, "ASSENT_TOKEN": h.token["alice"]}
-	code := program{Backend: backend(), Streams: term.Streams{
-		In: strings.NewReader(last(r.ID) + "\n"), Out: brokenWriter{}, Err: io.Discard, OutTerminal: true, InTerminal: true, Env: func(n string) string { return env[n] },
-	}}.Run([]string{"approve", r.ID, "--yes", "--binding", r.Binding()})
+	code := program{
+		Backend: backend(),
+		Streams: term.Streams{
+			In:          strings.NewReader(last(r.ID) + "\n"),
+			Out:         brokenWriter{},
+			Err:         io.Discard,
+			OutTerminal: true,
+			InTerminal:  true,
+			Env: func(n string) string {
+				return env[n]
+			},
+		},
+	}.Run([]string{"approve", r.ID, "--yes", "--binding", r.Binding()})
 	now, err := h.client(t, "alice").Request(t.Context(), r.ID)
 	if code != term.ExitFailure || err != nil || now.State != approval.Pending || len(now.Votes) != 0 {
 		t.Errorf("exit %d, %+v, %v", code, now, err)
@@ -77,7 +96,8 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
-// TestEditInEditor: the arguments go through a file that only its owner reads, and the change is shown before it is asked for.
+// TestEditInEditor: the arguments go through a file that only its owner
+// reads, and the change is shown before it is asked for.
 func TestEditInEditor(t *testing.T) {
 	h := start(t, "")
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"amount":20000}}`)
@@ -104,36 +124,49 @@ func TestEditInEditor(t *testing.T) {
 		t.Errorf("%q, %v", mode, err)
 	}
 	now, err := h.client(t, "alice").Request(t.Context(), r.ID)
-	if err != nil || now.State != approval.Approved || !strings.Contains(string(now.Current().Call.Args), "9000") {
+	if err != nil || now.State != approval.Approved ||
+		!strings.Contains(string(now.Current().Call.Args), "9000") {
 		t.Errorf("%+v, %v", now, err)
 	}
 	r = h.ask(t, `{"kind":"tool","tool":"trade","args":{"amount":1}}`)
 	for editor, want := range map[string]string{"true": "were not changed", "false": "the editor false"} {
 		screen = &terminal{env: map[string]string{"VISUAL": editor}}
-		if code := h.run(t, screen, "alice", "edit", r.ID); code == term.ExitOK || !strings.Contains(screen.out.String(), want) {
+		if code := h.run(t, screen, "alice", "edit", r.ID); code == term.ExitOK ||
+			!strings.Contains(screen.out.String(), want) {
 			t.Errorf("%s: exit %d\n%s", editor, code, screen.out.String())
 		}
 	}
 }
 
-// TestHiddenValues: what a policy hides, the terminal hides, and says so; an editor is not opened on it.
+// TestHiddenValues: what a policy hides, the terminal hides, and says
+// so; an editor is not opened on it.
 func TestHiddenValues(t *testing.T) {
-	h := start(t, `schema_version: "1.0.0"
+	h := start(
+		t,
+		`schema_version: "1.0.0"
 policy_ref: acme.hide
 applies: implicit
 rules: [{id: hide, match: {targets: [trade]}, approval: true, require: {arguments: {redact: [secret, deep.inner, list.1]}}}]
-`)
-	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1,"secret":"hunter2","deep":{"inner":"hunter3","outer":1},"list":["a","hunter4"]}}`)
+`,
+	)
+	r := h.ask(
+		t,
+		`{"kind":"tool","tool":"trade","args":{"n":1,"secret":"hunter2","deep":{"inner":"hunter3","outer":1},`+
+			`"list":["a","hunter4"]}}`,
+	)
 	screen := &terminal{}
 	if code := h.run(t, screen, "alice", "show", r.ID); code != term.ExitOK {
 		t.Fatalf("exit %d\n%s", code, screen.out.String())
 	}
 	got := screen.out.String()
-	if arguments, _, _ := strings.Cut(got, "Message"); strings.Contains(arguments, "hunter") || !strings.Contains(got, "3 values are hidden by policy") || !strings.Contains(got, `"outer": 1`) {
+	if arguments, _, _ := strings.Cut(got, "Message"); strings.Contains(arguments, "hunter") ||
+		!strings.Contains(got, "3 values are hidden by policy") ||
+		!strings.Contains(got, `"outer": 1`) {
 		t.Errorf("%s", got)
 	}
 	screen = &terminal{env: map[string]string{"EDITOR": "cat"}}
-	if code := h.run(t, screen, "alice", "edit", r.ID); code != term.ExitFailure || strings.Contains(screen.out.String(), "hunter") {
+	if code := h.run(t, screen, "alice", "edit", r.ID); code != term.ExitFailure ||
+		strings.Contains(screen.out.String(), "hunter") {
 		t.Errorf("exit %d\n%s", code, screen.out.String())
 	}
 }
@@ -176,7 +209,8 @@ func TestWatchOnATerminal(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, screen.out.String())
 	}
 	for id, state := range map[string]approval.State{first.ID: approval.Denied, second.ID: approval.Approved} {
-		if r, err := h.client(t, "alice").Request(t.Context(), id); err != nil || r.State != state || r.Votes[0].Channel != "watch" {
+		if r, err := h.client(t, "alice").Request(t.Context(), id); err != nil || r.State != state ||
+			r.Votes[0].Channel != "watch" {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
@@ -198,10 +232,12 @@ func TestNoColor(t *testing.T) {
 	}
 }
 
-// ours are the control sequences that the command itself writes: styles, and clearing the screen.
+// ours are the control sequences that the command itself writes:
+// styles, and clearing the screen.
 var ours = regexp.MustCompile(`\x1b\[(\d+m|H|2J)|\r\n`)
 
-// TestHostileData: whatever stands in the data, no command lets a byte of it control the terminal or forge a line (threats 3 to 5).
+// TestHostileData: whatever stands in the data, no command lets a byte
+// of it control the terminal or forge a line (threats 3 to 5).
 func TestHostileData(t *testing.T) {
 	h := start(t, `schema_version: "1.0.0"
 policy_ref: acme.desk
@@ -209,37 +245,108 @@ applies: implicit
 rules: [{id: r, match: {targets: [trade]}, approval: {message_template: "Trade {{tool_args}} now?"}}]
 `)
 	evil := []string{
-		`\u001b[2J\u001b[31mAPPROVED`, `\u001b]8;;http://evil.example\u0007click\u001b]8;;\u0007`, `\u001b]52;c;ZXZpbA==\u0007`, `\u009b31m`, `\u202egnp.exe\u202c`,
-		`\u200b\u200d\u2060\ufeff`, "\\udb40\\udc41", `line\nassent: approved\r\n\u2028\u2029\u0085x`, `\b\b\b\u007f`, strings.Repeat(" ", 200) + "tail",
-		"\u202eraw\u200b\u009b2J", "e\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301",
+		`\u001b[2J\u001b[31mAPPROVED`,
+		`\u001b]8;;http://evil.example\u0007click\u001b]8;;\u0007`,
+		`\u001b]52;c;ZXZpbA==\u0007`,
+		`\u009b31m`,
+		`\u202egnp.exe\u202c`,
+		`\u200b\u200d\u2060\ufeff`,
+		"\\udb40\\udc41",
+		`line\nassent: approved\r\n\u2028\u2029\u0085x`,
+		`\b\b\b\u007f`,
+		strings.Repeat(" ", 200) + "tail",
+		"\u202eraw\u200b\u009b2J",
+		"e\u0301\u0301\u0301\u0301\u0301\u0301\u0301\u0301",
 	}
 	var ids []string
 	for _, text := range evil {
-		r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"`+text+`":"`+text+`"},"principal":"mara","session":"s"}`)
+		r := h.ask(
+			t,
+			`{"kind":"tool","tool":"trade","args":{"`+text+`":"`+text+`"},"principal":"mara","session":"s"}`,
+		)
 		ids = append(ids, r.ID)
 	}
-	runs := [][]string{{"list", "--state", "all"}, {"stats"}, {"watch", "--lines", "--after", "-1", "--until", "request_opened"}, {"grants"}, {"token", "list"}, {"deliveries"}}
-	for _, id := range ids {
-		runs = append(runs, []string{"show", id}, []string{"show", id, "--all"}, []string{"show", id, "--json"}, []string{"approve", id}, []string{"edit", id, "--args", h.file(t, "{}"), "--preview"})
+
+	runs := [][]string{
+		{"list", "--state", "all"},
+		{"stats"},
+		{"watch", "--lines", "--after", "-1", "--until", "request_opened"},
+		{"grants"},
+		{"token", "list"},
+		{"deliveries"},
 	}
+	for _, id := range ids {
+		runs = append(
+			runs,
+			[]string{"show", id},
+			[]string{"show", id, "--all"},
+			[]string{"show", id, "--json"},
+			[]string{"approve", id},
+			[]string{"edit", id, "--args", h.file(t, "{}"), "--preview"},
+		)
+	}
+
 	decoded := "\x1b[2J\u202e\u200b\u009b31m\nassent: approved\r"
-	runs = append(runs,
-		[]string{"deny", ids[0], "--reason", decoded}, []string{"show", ids[0]}, []string{"respond", ids[1], decoded}, []string{"show", ids[1]}, []string{"show", ids[1], "--json"},
-		[]string{"list", "--json", "--state", "all"}, []string{"freeze", "--agent", "desk", "--reason", "\u202e\u009b2J"}, []string{"thaw", "--agent", "desk"},
-		[]string{"show", decoded}, []string{"list", "--server", "http://" + decoded}, []string{"audit", "checkpoint"}, []string{"audit", "proof", "3"},
-		[]string{"backup", "--store", decoded, "--to", "x"}, []string{"audit", "verify", decoded}, []string{"watch", "--json", "--after", "-1", "--until", "frozen"},
-		[]string{"approve", ids[2], "--yes", "--binding", "sha256:" + decoded + decoded}, []string{"revoke", decoded}, []string{decoded}, []string{"serve", "--agents", decoded},
+	runs = append(
+		runs,
+		[]string{
+			"deny",
+			ids[0],
+			"--reason",
+			decoded,
+		},
+		[]string{"show", ids[0]},
+		[]string{"respond", ids[1], decoded},
+		[]string{"show", ids[1]},
+		[]string{"show", ids[1], "--json"},
+		[]string{
+			"list",
+			"--json",
+			"--state",
+			"all",
+		},
+		[]string{"freeze", "--agent", "desk", "--reason", "\u202e\u009b2J"},
+		[]string{"thaw", "--agent", "desk"},
+		[]string{
+			"show",
+			decoded,
+		},
+		[]string{"list", "--server", "http://" + decoded},
+		[]string{"audit", "checkpoint"},
+		[]string{"audit", "proof", "3"},
+		[]string{
+			"backup",
+			"--store",
+			decoded,
+			"--to",
+			"x",
+		},
+		[]string{"audit", "verify", decoded},
+		[]string{"watch", "--json", "--after", "-1", "--until", "frozen"},
+		[]string{
+			"approve",
+			ids[2],
+			"--yes",
+			"--binding",
+			"sha256:" + decoded + decoded,
+		},
+		[]string{"revoke", decoded},
+		[]string{decoded},
+		[]string{"serve", "--agents", decoded},
 	)
 	for _, args := range runs {
 		screen := &terminal{}
 		h.run(t, screen, "alice", args...)
 		got := ours.ReplaceAllString(screen.out.String(), "")
 		for _, r := range got {
-			if r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0 || strings.ContainsRune("\u202e\u202c\u200b\u200d\u2060\ufeff\u2028\u2029\U000e0041", r)) {
+			if r != '\n' &&
+				(r < ' ' || r >= 0x7f && r < 0xa0 ||
+					strings.ContainsRune("\u202e\u202c\u200b\u200d\u2060\ufeff\u2028\u2029\U000e0041", r)) {
 				t.Errorf("%q shows %U:\n%q", args, r, got)
 				break
 			}
 		}
+
 		for line := range strings.Lines(got) {
 			if strings.HasPrefix(line, "assent: approved") || strings.HasPrefix(line, "tail") {
 				t.Errorf("%q: a line was forged:\n%s", args, got)

@@ -24,7 +24,8 @@ import (
 	"github.com/assent-dev/assent/store/watermark"
 )
 
-// backup writes a backup, and notes its digest in the ledger, which the backup does not hold.
+// backup writes a backup, and notes its digest in the ledger, which the
+// backup does not hold.
 func backup(ctx context.Context, s store.Store, w io.Writer) error {
 	sum := sha256.New()
 	if err := s.Backup(ctx, io.MultiWriter(w, sum)); err != nil {
@@ -43,8 +44,9 @@ func backup(ctx context.Context, s store.Store, w io.Writer) error {
 	return nil
 }
 
-// restore fills a store, or takes it as it is, and voids what must not outlive that. Until it is done no service opens the store, so it can be
-// run again.
+// restore fills a store, or takes it as it is, and voids what must not
+// outlive that. Until it is done no service opens the store, so it can
+// be run again.
 func restore(ctx context.Context, c config.Store, from io.Reader) (done operate.Restored, err error) {
 	if _, err := keyfile.Load(c.KeyFile); err != nil {
 		return done, fmt.Errorf("%w; it must be the key that signed the ledger of the backup: give --key", err)
@@ -108,7 +110,8 @@ func (r *restoring) void(ctx context.Context) error {
 	return nil
 }
 
-// voidTenant ends what the tenant's ledger tells of, and then tells of the restore.
+// voidTenant ends what the tenant's ledger tells of, and then tells of
+// the restore.
 func (r *restoring) voidTenant(ctx context.Context, tenant string, before store.Mark) error {
 	size, signed, err := r.Checkpoint(ctx, tenant)
 	if err != nil {
@@ -123,8 +126,14 @@ func (r *restoring) voidTenant(ctx context.Context, tenant string, before store.
 		return err
 	}
 	facts := map[string]any{
-		"how": r.how, "size": size, "permits": voided.Permits, "grants": voided.Grants, "freezes": voided.Freezes, "tokens": tokens,
-		"sessions": r.done.Sessions, "calls": r.done.Calls,
+		"how":      r.how,
+		"size":     size,
+		"permits":  voided.Permits,
+		"grants":   voided.Grants,
+		"freezes":  voided.Freezes,
+		"tokens":   tokens,
+		"sessions": r.done.Sessions,
+		"calls":    r.done.Calls,
 	}
 	if c, err := ledger.OpenCheckpoint(signed, r.key.Signer.PublicKey()); err == nil {
 		facts["root"] = c.Root.String()
@@ -153,6 +162,7 @@ func (r *restoring) endTokens(ctx context.Context, tenant string) (n int, err er
 			n++
 		}
 	}
+
 	return n, nil
 }
 
@@ -176,10 +186,12 @@ func (r *restoring) endSignIns(ctx context.Context, tenants []string) error {
 			r.done.Sessions = len(all)
 		}
 	}
+
 	return nil
 }
 
-// endCalls deletes RAP calls on their way, and what users allowed for a session.
+// endCalls deletes RAP calls on their way, and what users allowed for a
+// session.
 func (r *restoring) endCalls(ctx context.Context) error {
 	rooms, err := r.Rooms(ctx, rap.NamespacePrefix)
 	if err != nil {
@@ -214,6 +226,7 @@ func (r *restoring) endRoom(ctx context.Context, room string) error {
 			}
 			r.done.Calls++
 		}
+
 		if len(all) < page {
 			return nil
 		}
@@ -256,6 +269,10 @@ func rotateKey(ctx context.Context, c config.Store, keyFile, mark string) (befor
 	if err := s.Verify(ctx); err != nil {
 		return "", "", err
 	}
-	err = s.Rotate(ctx, store.Rotation{Key: next.Store(), Sign: ledger.Both(old.Signer, next.Signer).Sign, Reseal: rap.Reseal(old.RAP, next.RAP)})
+	err = s.Rotate(ctx, store.Rotation{
+		Key:    next.Store(),
+		Sign:   ledger.Both(old.Signer, next.Signer).Sign,
+		Reseal: rap.Reseal(old.RAP, next.RAP),
+	})
 	return old.Signer.PublicKey(), next.Signer.PublicKey(), err
 }

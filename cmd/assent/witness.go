@@ -13,14 +13,25 @@ import (
 
 // buildWitness makes what shows the ledgers to witnesses.
 func (a *app) buildWitness() error {
-	cfg := witness.Config{Store: a.store, PublicKey: a.key.Signer.PublicKey(), Log: a.log, Now: time.Now}
+	cfg := witness.Config{
+		Store:     a.store,
+		PublicKey: a.key.Signer.PublicKey(),
+		Log:       a.log,
+		Now:       time.Now,
+	}
 	for _, c := range a.cfg.Witnesses {
 		w, err := newWitness(c)
 		if err != nil {
 			return fmt.Errorf("witness %s: %w", c.Name, err)
 		}
-		cfg.Targets = append(cfg.Targets, witness.Target{Name: c.Name, Witness: w, Every: c.Every, Required: c.Required})
+		cfg.Targets = append(cfg.Targets, witness.Target{
+			Name:     c.Name,
+			Witness:  w,
+			Every:    c.Every,
+			Required: c.Required,
+		})
 	}
+
 	a.witness = witness.New(cfg)
 	return nil
 }
@@ -28,8 +39,10 @@ func (a *app) buildWitness() error {
 // askTime is how long a start waits for witnesses.
 const askTime = 10 * time.Second
 
-// askWitnesses shows the ledgers once before anything is answered, so that a log which a witness contradicts is stopped from the first call on. That a
-// witness can't be reached keeps nobody from starting: the log tells of it.
+// askWitnesses shows the ledgers once before anything is answered, so
+// that a log which a witness contradicts is stopped from the first call
+// on. That a witness can't be reached keeps nobody from starting: the
+// log tells of it.
 func (a *app) askWitnesses(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -48,12 +61,14 @@ func newWitness(c config.Witness) (witness.Witness, error) {
 		}
 		r.Guard.Allow = append(r.Guard.Allow, network)
 	}
+
 	if c.TokenFile != "" {
 		var err error
 		if r.Token, err = readSecret(c.TokenFile); err != nil {
 			return nil, fmt.Errorf("the token: %w", err)
 		}
 	}
+
 	if c.Assent != "" {
 		return witness.Assent(r)
 	}

@@ -23,7 +23,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// witnessToken makes a token of a running service, and returns the file that holds it.
+// witnessToken makes a token of a running service, and returns the file
+// that holds it.
 func (h *testServer) witnessToken(t *testing.T) string {
 	t.Helper()
 	s, err := openStore(t.Context(), h.where(), nil)
@@ -31,7 +32,11 @@ func (h *testServer) witnessToken(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	made, err := createToken(t.Context(), s, "default", openapi.TokenBody{Name: "them", Scopes: []openapi.Scope{openapi.ScopeWitness}, ExpiresIn: "1h"})
+	made, err := createToken(t.Context(), s, "default", openapi.TokenBody{
+		Name:      "them",
+		Scopes:    []openapi.Scope{openapi.ScopeWitness},
+		ExpiresIn: "1h",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +50,12 @@ func (h *testServer) kept(t *testing.T, tokenFile string) (out openapi.Witnessed
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.ready.API+"/v1/witness?"+url.Values{"log": {"assent/default"}}.Encode(), nil)
+	r, err := http.NewRequestWithContext(
+		t.Context(),
+		http.MethodGet,
+		h.ready.API+"/v1/witness?"+url.Values{"log": {"assent/default"}}.Encode(),
+		nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,18 +75,28 @@ func (h *testServer) kept(t *testing.T, tokenFile string) (out openapi.Witnessed
 	return out, res.StatusCode
 }
 
-// TestH4_ASecondServerIsAWitness: it keeps what it is shown, across a change of the key; an auditor asks it; and a log that was cut off and signed on
-// is noticed through it alone.
+// TestH4_ASecondServerIsAWitness: it keeps what it is shown, across a
+// change of the key; an auditor asks it; and a log that was cut off and
+// signed on is noticed through it alone.
 func TestH4_ASecondServerIsAWitness(t *testing.T) {
 	second := start(t, "")
 	token := second.witnessToken(t)
 	if _, status := second.kept(t, token); status != http.StatusNotFound {
 		t.Fatalf("status %d before anything was shown", status)
 	}
-	w := config.Witness{Name: "second", Assent: second.ready.API, TokenFile: token, Loopback: true, Every: 20 * time.Millisecond, Required: true}
+	w := config.Witness{
+		Name:      "second",
+		Assent:    second.ready.API,
+		TokenFile: token,
+		Loopback:  true,
+		Every:     20 * time.Millisecond,
+		Required:  true,
+	}
 	witnessed := func(key string) func(*config.Serve) {
 		return func(c *config.Serve) {
-			c.Witnesses, c.KeyFile, c.Watermark = []config.Witness{w}, key, config.NoWatermark
+			c.Witnesses = []config.Witness{w}
+			c.KeyFile = key
+			c.Watermark = config.NoWatermark
 		}
 	}
 	dir := t.TempDir()
@@ -88,12 +108,17 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 	key, next := filepath.Join(dir, "k"), filepath.Join(dir, "next")
 	h := startWith(t, &testServer{dir: dir, token: map[string]string{}}, witnessed(key))
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
-	testwait.Until(t, "the ledger is shown", func() bool { kept, _ := second.kept(t, token); return kept.Size == 6 })
+	testwait.Until(t, "the ledger is shown", func() bool {
+		kept, _ := second.kept(t, token)
+		return kept.Size == 6
+	})
 	export := filepath.Join(h.dir, "export.jsonl")
 	verify := func(want int, says string, more ...string) {
 		t.Helper()
 		screen := &terminal{}
-		args := append([]string{"audit", "verify", export, "--public-key", key + ".pub", "--witness", second.ready.API}, more...)
+		args := append(
+			[]string{"audit", "verify", export, "--public-key", key + ".pub", "--witness", second.ready.API},
+			more...)
 		if code := h.run(t, screen, "", args...); code != want || !strings.Contains(screen.out.String(), says) {
 			t.Fatalf("exit %d, want %d and %q\n%s", code, want, says, screen.out.String())
 		}
@@ -117,7 +142,11 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	where := config.Store{Where: filepath.Join(h.dir, "s.db"), KeyFile: key, Watermark: config.NoWatermark}
+	where := config.Store{
+		Where:     filepath.Join(h.dir, "s.db"),
+		KeyFile:   key,
+		Watermark: config.NoWatermark,
+	}
 	if _, _, err := rotateKey(t.Context(), where, next, config.NoWatermark); err != nil {
 		t.Fatal(err)
 	}
@@ -127,29 +156,47 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 		public, err := os.ReadFile(next + ".pub")
 		return err == nil && kept.PublicKey == strings.TrimSpace(string(public)) && kept.Size > 7
 	})
-	exec("CREATE TABLE saved AS SELECT * FROM trees; CREATE TABLE saved_entries AS SELECT * FROM entries; CREATE TABLE saved_hashes AS SELECT * FROM hashes")
+	exec(
+		"CREATE TABLE saved AS SELECT * FROM trees; CREATE TABLE saved_entries AS SELECT * FROM entries; CREATE " +
+			"TABLE saved_hashes AS SELECT * FROM hashes",
+	)
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":2}}`)
-	testwait.Until(t, "more is shown", func() bool { now, _ := second.kept(t, token); return now.Size > saved(t, h.dir) })
+	testwait.Until(t, "more is shown", func() bool {
+		now, _ := second.kept(t, token)
+		return now.Size > saved(t, h.dir)
+	})
 	if err := h.stop(); err != nil {
 		t.Fatal(err)
 	}
-	exec("DELETE FROM requests WHERE version = 1; DELETE FROM entries; INSERT INTO entries SELECT * FROM saved_entries; DELETE FROM hashes; INSERT INTO hashes SELECT * FROM saved_hashes; " +
-		"DELETE FROM trees; INSERT INTO trees SELECT * FROM saved")
+	exec(
+		"DELETE FROM requests WHERE version = 1; DELETE FROM entries; INSERT INTO entries SELECT * FROM " +
+			"saved_entries; DELETE FROM hashes; INSERT INTO hashes SELECT * FROM saved_hashes; " +
+			"DELETE FROM trees; INSERT INTO trees SELECT * FROM saved",
+	)
 	cfg := config.Serve{
-		Listen: "127.0.0.1:0", Store: where.Where, Drain: time.Second,
-		Tenants: []config.Tenant{{Name: "default", Agents: []string{dir}, People: filepath.Join(dir, "people.yaml")}},
+		Listen: "127.0.0.1:0",
+		Store:  where.Where,
+		Drain:  time.Second,
+		Tenants: []config.Tenant{{
+			Name:   "default",
+			Agents: []string{dir},
+			People: filepath.Join(dir, "people.yaml"),
+		}},
 	}
 	witnessed(next)(&cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan operate.Ready, 1), make(chan error, 1)
 	var log testwait.Buffer
-	go func() { ended <- serve(ctx, cfg, &log, func(r operate.Ready) { ready <- r }) }()
+	go func() {
+		ended <- serve(ctx, cfg, &log, func(r operate.Ready) { ready <- r })
+	}()
 	select {
 	case h.ready = <-ready:
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	_, err := h.client(t, "runtime").Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote","args":{}}`), client.OpenOptions{})
+	_, err := h.client(t, "runtime").
+		Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote","args":{}}`), client.OpenOptions{})
 	if client.Code(err) != openapi.CodeTampered {
 		t.Errorf("a call that needs no asking: %v", err)
 	}
@@ -160,10 +207,12 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 		}
 		defer res.Body.Close()
 		text, err := io.ReadAll(res.Body)
-		return err == nil && strings.Contains(string(text), "assent_stopped_tenants 1") && strings.Contains(string(text), `assent_witness_behind_seconds{witness="second"}`)
+		return err == nil && strings.Contains(string(text), "assent_stopped_tenants 1") &&
+			strings.Contains(string(text), `assent_witness_behind_seconds{witness="second"}`)
 	})
 	cancel()
-	if err := <-ended; !errors.Is(err, store.ErrTampered) || !strings.Contains(log.String(), "THE DATABASE WAS TAMPERED WITH") {
+	if err := <-ended; !errors.Is(err, store.ErrTampered) ||
+		!strings.Contains(log.String(), "THE DATABASE WAS TAMPERED WITH") {
 		t.Errorf("got %v\n%s", err, log.String())
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// askPartner is a tool that sends a message to a remote agent. When that agent asks something, the
-// call is suspended with the task as its state, and resumed with the user's answers.
+// askPartner is a tool that sends a message to a remote agent. When
+// that agent asks something, the call is suspended with the task as its
+// state, and resumed with the user's answers.
 type askPartner struct{ url string }
 
 // Definition names the tool for the model.
@@ -50,7 +51,8 @@ func (p *askPartner) Resume(
 	return p.send(ctx, reply)
 }
 
-// send posts a message and returns what the task says, or suspends the call when it asks.
+// send posts a message and returns what the task says, or suspends the
+// call when it asks.
 func (p *askPartner) send(ctx context.Context, m *a2a.Message) (any, error) {
 	task, state, err := p.post(ctx, m)
 	if err != nil {
@@ -65,10 +67,12 @@ func (p *askPartner) send(ctx context.Context, m *a2a.Message) (any, error) {
 	case task.Status.Message == nil:
 		return nil, fmt.Errorf("the task %s says nothing", task.ID)
 	}
+
 	return task.Status.Message.Text(), nil
 }
 
-// post sends a message in A2A's HTTP binding. The task also comes as its text, to be kept.
+// post sends a message in A2A's HTTP binding. The task also comes as
+// its text, to be kept.
 func (p *askPartner) post(ctx context.Context, m *a2a.Message) (*a2a.Task, json.RawMessage, error) {
 	body, err := json.Marshal(map[string]any{"message": m})
 	if err != nil {

@@ -1,5 +1,6 @@
-// Command a2a lets an agent ask another one over A2A. The other agent wants an approval before it
-// acts; so its task waits for input, and what it asks becomes a question to the user here.
+// Command a2a lets an agent ask another one over A2A. The other agent
+// wants an approval before it acts; so its task waits for input, and
+// what it asks becomes a question to the user here.
 //
 //	go run ./examples/a2a
 //	go run ./examples/a2a -decline
@@ -79,7 +80,8 @@ func talk(ctx context.Context, a agent.Agent, page *stage.Page, yes bool) error 
 	}
 }
 
-// answer is the user. What a peer asks is a text to consent to, never a call of a tool here.
+// answer is the user. What a peer asks is a text to consent to, never a
+// call of a tool here.
 func answer(page *stage.Page, requests []content.InputRequest, yes bool) (*content.Message, error) {
 	message := content.NewMessage(content.User)
 	for _, request := range requests {
@@ -95,5 +97,6 @@ func answer(page *stage.Page, requests []content.InputRequest, yes bool) (*conte
 		page.Line("answer", said)
 		message.Contents = append(message.Contents, given)
 	}
+
 	return message, nil
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// partner serves the remote agent: each task is a thread. A real one knows who calls.
+// partner serves the remote agent: each task is a thread. A real one
+// knows who calls.
 type partner struct {
 	agent agent.Agent
 	mu    sync.Mutex
@@ -24,9 +25,14 @@ type partner struct {
 
 // newPartner serves an agent that rents vans, and asks before it does.
 func newPartner() *partner {
-	rent := agent.NewFunction("rent_van", "Rents a van.", nil, func(_ context.Context, args json.RawMessage) (any, error) {
-		return "rented with " + string(args), nil
-	})
+	rent := agent.NewFunction(
+		"rent_van",
+		"Rents a van.",
+		nil,
+		func(_ context.Context, args json.RawMessage) (any, error) {
+			return "rented with " + string(args), nil
+		},
+	)
 	model := stage.Script(
 		content.NewMessage(content.Assistant, &content.FunctionCall{
 			CallID:    "call_1",
@@ -75,8 +81,9 @@ func (p *partner) take(r *http.Request) (*a2a.Task, error) {
 	return p.answered(r.Context(), m)
 }
 
-// answered goes on with a task that waits. Each answer is bound to its request here; what the other
-// side shows beside it must be the very call that was asked about.
+// answered goes on with a task that waits. Each answer is bound to its
+// request here; what the other side shows beside it must be the very
+// call that was asked about.
 func (p *partner) answered(ctx context.Context, m *a2a.Message) (*a2a.Task, error) {
 	thread := p.tasks[m.TaskID]
 	if thread == nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// endpoint serves one agent over AG-UI. It keeps the threads in memory; a real one keeps them in a
-// store (agent/filestore), and knows who its users are.
+// endpoint serves one agent over AG-UI. It keeps the threads in memory;
+// a real one keeps them in a store (agent/filestore), and knows who its
+// users are.
 type endpoint struct {
 	agent   agent.Agent
 	mu      sync.Mutex // one run at a time
@@ -71,7 +72,8 @@ func (e *endpoint) thread(id string) *agent.Thread {
 	return e.threads[id]
 }
 
-// runOf names the run. The client has seen the calls that the open requests are about.
+// runOf names the run. The client has seen the calls that the open
+// requests are about.
 func runOf(in input, thread *agent.Thread) (agui.Run, []content.InputRequest) {
 	run := agui.Run{ThreadID: in.ThreadID, RunID: in.RunID}
 	var pending []content.InputRequest
@@ -81,11 +83,13 @@ func runOf(in input, thread *agent.Thread) (agui.Run, []content.InputRequest) {
 			run.Shown = append(run.Shown, q.Call.ID())
 		}
 	}
+
 	return run, pending
 }
 
-// next is the message that goes on with a thread: the answers to what is open, else what the user
-// wrote. The client's history is not read: ours is what the agent has seen.
+// next is the message that goes on with a thread: the answers to what
+// is open, else what the user wrote. The client's history is not read:
+// ours is what the agent has seen.
 func (in input) next(pending []content.InputRequest) (*content.Message, error) {
 	if len(pending) > 0 || len(in.Resume) > 0 {
 		answers, err := agui.Answers(pending, in.Resume)
@@ -94,6 +98,7 @@ func (in input) next(pending []content.InputRequest) (*content.Message, error) {
 		}
 		return content.NewMessage(content.User, answers...), nil
 	}
+
 	text := ""
 	if n := len(in.Messages); n > 0 {
 		text = in.Messages[n-1].Content
@@ -114,9 +119,14 @@ func send(w http.ResponseWriter, event agui.Event) error {
 
 // bank is an agent whose transfers need approval.
 func bank() agent.Agent {
-	transfer := agent.NewFunction("transfer", "Transfers money.", nil, func(_ context.Context, args json.RawMessage) (any, error) {
-		return args, nil
-	})
+	transfer := agent.NewFunction(
+		"transfer",
+		"Transfers money.",
+		nil,
+		func(_ context.Context, args json.RawMessage) (any, error) {
+			return args, nil
+		},
+	)
 	model := stage.Script(
 		content.NewMessage(content.Assistant, &content.Text{Text: "One moment."}, &content.FunctionCall{
 			CallID:    "call_1",

@@ -1,5 +1,6 @@
-// Command agui serves an agent that asks over AG-UI, and talks to it as a client of that protocol
-// does: the first run ends with an interrupt, the second resumes it with an answer.
+// Command agui serves an agent that asks over AG-UI, and talks to it as
+// a client of that protocol does: the first run ends with an interrupt,
+// the second resumes it with an answer.
 //
 //	go run ./examples/agui                        # server and client in one process
 //	go run ./examples/agui -listen 127.0.0.1:8080 # the server alone, for a client of yours
@@ -34,7 +35,11 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("agui", flag.ContinueOnError)
 	listen := flags.String("listen", "", "serve at this address until interrupted, and play no client")
-	payload := flags.String("answer", `{"approved":true,"amount":850}`, "the payload with which the client resumes")
+	payload := flags.String(
+		"answer",
+		`{"approved":true,"amount":850}`,
+		"the payload with which the client resumes",
+	)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -58,7 +63,15 @@ type client struct {
 func (c client) talk(ctx context.Context, payload string) error {
 	c.page.Title("run 1")
 	c.page.Line("user", "Pay the rent.")
-	first := input{ThreadID: "t1", RunID: "1", Messages: []message{{ID: "m1", Role: "user", Content: "Pay the rent."}}}
+	first := input{
+		ThreadID: "t1",
+		RunID:    "1",
+		Messages: []message{{
+			ID:      "m1",
+			Role:    "user",
+			Content: "Pay the rent.",
+		}},
+	}
 	interrupts, err := c.run(ctx, first)
 	if err != nil {
 		return err
@@ -74,15 +87,22 @@ func (c client) talk(ctx context.Context, payload string) error {
 			"payload":     json.RawMessage(payload),
 		})
 	}
+
 	resume, err := json.Marshal(answers)
 	if err != nil {
 		return fmt.Errorf("write the answer: %w", err)
 	}
-	_, err = c.run(ctx, input{ThreadID: "t1", RunID: "2", Messages: []message{}, Resume: resume})
+	_, err = c.run(ctx, input{
+		ThreadID: "t1",
+		RunID:    "2",
+		Messages: []message{},
+		Resume:   resume,
+	})
 	return err
 }
 
-// run posts an input and reads the events of the run. It returns what the user is asked.
+// run posts an input and reads the events of the run. It returns what
+// the user is asked.
 func (c client) run(ctx context.Context, in input) ([]agui.Interrupt, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -118,6 +138,7 @@ func (c client) events(body io.Reader) ([]agui.Interrupt, error) {
 			asked = event.Outcome.Interrupts
 		}
 	}
+
 	return asked, lines.Err()
 }
 

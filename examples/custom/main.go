@@ -1,6 +1,7 @@
-// Command custom runs an agent that is no chat model: a program of steps that asks its user in the
-// middle. It is run from its beginning each time; what has been done is not done again, and what
-// has been answered is not asked again.
+// Command custom runs an agent that is no chat model: a program of
+// steps that asks its user in the middle. It is run from its beginning
+// each time; what has been done is not done again, and what has been
+// answered is not asked again.
 //
 //	go run ./examples/custom
 //	go run ./examples/custom -decline
@@ -29,10 +30,11 @@ func main() {
 	}
 }
 
-const signature = `{"type":"object","properties":{"name":{"type":"string","minLength":2},"channel":{"enum":["stable","beta"]}},"required":["name","channel"]}`
+const signature = `{"type":"object","properties":{"name":{"type":"string","minLength":2},` +
+	`"channel":{"enum":["stable","beta"]}},"required":["name","channel"]}`
 
-// release publishes what has changed, once somebody agrees and signs. The steps say when they
-// really run.
+// release publishes what has changed, once somebody agrees and signs.
+// The steps say when they really run.
 func release(page *stage.Page) agent.Agent {
 	return agent.NewFlow("release", agent.FlowConfig{}, func(ctx context.Context, f *agent.Flow) error {
 		var changes int
@@ -42,6 +44,7 @@ func release(page *stage.Page) agent.Agent {
 		}, &changes); err != nil {
 			return err
 		}
+
 		f.Say(fmt.Sprintf("%d changes since v1.3.0.", changes))
 		if err := f.Approve(ctx, "publish", "Publish them as v1.4.0?"); errors.Is(err, agent.ErrDeclined) {
 			f.Say("Nothing is published.")
@@ -49,6 +52,7 @@ func release(page *stage.Page) agent.Agent {
 		} else if err != nil { // agent.ErrWaiting among others
 			return err
 		}
+
 		var by struct{ Name, Channel string }
 		if err := f.Data(ctx, "sign", "Who signs it, for which channel?", json.RawMessage(signature), &by); err != nil {
 			return err
@@ -59,13 +63,14 @@ func release(page *stage.Page) agent.Agent {
 		}, nil); err != nil {
 			return err
 		}
+
 		f.Say(fmt.Sprintf("v1.4.0 is in %s, signed by %s.", by.Channel, by.Name))
 		return nil
 	})
 }
 
-// run runs the agent until it asks nothing more. Between two runs there is only the thread's JSON,
-// which may wait in any store.
+// run runs the agent until it asks nothing more. Between two runs there
+// is only the thread's JSON, which may wait in any store.
 func run(ctx context.Context, page *stage.Page, yes bool) error {
 	stored, err := json.Marshal(agent.NewThread("release-1.4.0"))
 	if err != nil {
@@ -94,6 +99,7 @@ func run(ctx context.Context, page *stage.Page, yes bool) error {
 			return fmt.Errorf("store the thread: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -107,6 +113,7 @@ func answers(page *stage.Page, requests []content.InputRequest, yes bool) (*cont
 		}
 		given = append(given, answer)
 	}
+
 	if given == nil {
 		return nil, nil
 	}
@@ -129,5 +136,6 @@ func answerTo(page *stage.Page, request content.InputRequest, yes bool) (content
 		page.Line("answer", data)
 		return q.CreateResponse(json.RawMessage(data))
 	}
+
 	return nil, fmt.Errorf("a %T can't be answered here", request)
 }

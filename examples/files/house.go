@@ -30,7 +30,8 @@ var writerFile []byte
 //go:embed files.agf.yaml
 var filesFile []byte
 
-// house is the tool server and the runtime that calls it, each at an address of its own.
+// house is the tool server and the runtime that calls it, each at an
+// address of its own.
 type house struct {
 	threads *runtime.Threads // the agent's
 	stop    []func()
@@ -43,7 +44,12 @@ func open(ctx context.Context, dir string, u *user) (*house, error) {
 		return nil, err
 	}
 	h := &house{stop: []func(){func() { _ = store.Close() }}}
-	common := rap.Common{Records: store, Key: make([]byte, 32), Now: time.Now, Poll: 100 * time.Millisecond}
+	common := rap.Common{
+		Records: store,
+		Key:     make([]byte, 32),
+		Now:     time.Now,
+		Poll:    100 * time.Millisecond,
+	}
 	_, _ = rand.Read(common.Key) // never fails
 	tools, agents, err := listeners()
 	if err != nil {
@@ -71,11 +77,19 @@ func (h *house) gateway(ctx context.Context, common rap.Common, dir string, at, 
 		return err
 	}
 	g, err := gateway.New(gateway.Config{
-		Common: common, Name: "files", Description: "Files of one folder.", PublicURL: address(at), Ask: gateway.AskUser,
-		Operations: []rap.Operation{writeFile(dir)},
-		Callers:    []gateway.Caller{{Name: "here", Callbacks: peer.Config{Allow: []string{address(agents)}}}},
-		Grants:     gateway.SessionGrants{Offer: true, For: time.Hour, Uses: 10},
-		Within:     5 * time.Minute,
+		Common:      common,
+		Name:        "files",
+		Description: "Files of one folder.",
+		PublicURL:   address(at),
+		Ask:         gateway.AskUser,
+		Operations:  []rap.Operation{writeFile(dir)},
+		Callers:     []gateway.Caller{{Name: "here", Callbacks: peer.Config{Allow: []string{address(agents)}}}},
+		Grants: gateway.SessionGrants{
+			Offer: true,
+			For:   time.Hour,
+			Uses:  10,
+		},
+		Within: 5 * time.Minute,
 	})
 	if err == nil {
 		h.serve(ctx, at, g, g.Run)
@@ -86,8 +100,12 @@ func (h *house) gateway(ctx context.Context, common rap.Common, dir string, at, 
 // writeFile writes below one folder, whatever the path says.
 func writeFile(dir string) rap.Operation {
 	return rap.Operation{
-		Name: "write_file", Description: "Writes a text into a file.",
-		InputSchema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"text":{"type":"string"}},"required":["path","text"],"additionalProperties":false}`),
+		Name:        "write_file",
+		Description: "Writes a text into a file.",
+		InputSchema: json.RawMessage(
+			`{"type":"object","properties":{"path":{"type":"string"},"text":{"type":"string"}},"required":["path",` +
+				`"text"],"additionalProperties":false}`,
+		),
 		Run: func(_ context.Context, job rap.Job) (rap.Outcome, error) {
 			var in struct{ Path, Text string }
 			if err := json.Unmarshal(job.Arguments, &in); err != nil {
@@ -103,14 +121,22 @@ func writeFile(dir string) rap.Operation {
 	}
 }
 
-// startRuntime is the agent's side: whose tools it calls, and who answers what they ask.
-func (h *house) startRuntime(ctx context.Context, common rap.Common, tools, at net.Listener, u *user) (err error) {
+// startRuntime is the agent's side: whose tools it calls, and who
+// answers what they ask.
+func (h *house) startRuntime(
+	ctx context.Context,
+	common rap.Common,
+	tools, at net.Listener,
+	u *user,
+) (err error) {
 	common.Namespace, common.People = "writer", hold.NewLocal(u.ask, nil)
 	if common.Plan, err = planOf("writer.agf.yaml", writerFile); err != nil {
 		return err
 	}
 	runtime, err := runtime.New(runtime.Config{
-		Common: common, CallbackURL: address(at), Servers: []runtime.Server{{Name: "files", Peer: peer.Config{URL: address(tools)}}},
+		Common:      common,
+		CallbackURL: address(at),
+		Servers:     []runtime.Server{{Name: "files", Peer: peer.Config{URL: address(tools)}}},
 	})
 	if err != nil {
 		return err
@@ -132,7 +158,12 @@ func planOf(name string, text []byte) (func(context.Context) (*resolve.Plan, err
 }
 
 // serve answers and works until close.
-func (h *house) serve(ctx context.Context, at net.Listener, handler http.Handler, work func(context.Context) error) {
+func (h *house) serve(
+	ctx context.Context,
+	at net.Listener,
+	handler http.Handler,
+	work func(context.Context) error,
+) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	var all sync.WaitGroup

@@ -1,5 +1,6 @@
-// Command files puts a tool that writes files behind approvals, and calls it as an agent would:
-// both sides of RAP's user choice in one process, over real HTTP.
+// Command files puts a tool that writes files behind approvals, and
+// calls it as an agent would: both sides of RAP's user choice in one
+// process, over real HTTP.
 //
 //	go run ./examples/files        # a script plays the user
 //	go run ./examples/files -ask   # you are the user
@@ -71,7 +72,13 @@ func (h *house) play(ctx context.Context, page *stage.Page, dir string) error {
 		if err != nil {
 			return err
 		}
-		in := runtime.Invocation{Thread: c.thread, ID: c.id, User: "user", Operation: "write_file", Arguments: args}
+		in := runtime.Invocation{
+			Thread:    c.thread,
+			ID:        c.id,
+			User:      "user",
+			Operation: "write_file",
+			Arguments: args,
+		}
 		if _, err := h.threads.Invoke(ctx, in); err != nil {
 			return err
 		}
@@ -81,6 +88,7 @@ func (h *house) play(ctx context.Context, page *stage.Page, dir string) error {
 		}
 		page.Line("result", end.Outcome.Text)
 	}
+
 	page.Title("the folder")
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -96,5 +104,6 @@ func (h *house) play(ctx context.Context, page *stage.Page, dir string) error {
 		}
 		page.Line(f.Name(), string(text))
 	}
+
 	return nil
 }

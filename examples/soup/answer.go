@@ -24,8 +24,8 @@ func scripted(q *content.ToolApprovalRequest) (bool, string, error) {
 
 var errNobody = errors.New("nobody answered; the calls did not run")
 
-// atTerminal asks whoever sits there: y or n, and a reason after it if they like. Only these words
-// are answers.
+// atTerminal asks whoever sits there: y or n, and a reason after it if
+// they like. Only these words are answers.
 func atTerminal(in io.Reader, p page) answerer {
 	lines := bufio.NewScanner(in)
 	return func(q *content.ToolApprovalRequest) (bool, string, error) {

@@ -1,5 +1,6 @@
-// Command soup asks a menu what the special costs. Both of the menu's tools need approval; the
-// model calls them in one turn, and each call is answered by itself.
+// Command soup asks a menu what the special costs. Both of the menu's
+// tools need approval; the model calls them in one turn, and each call
+// is answered by itself.
 //
 //	go run ./examples/soup                          # a scripted model, a scripted guest
 //	go run ./examples/soup -ask                     # you answer
@@ -52,15 +53,20 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer, env fu
 
 // waiter is the agent: a model, the loop around it and the menu as its tools.
 func waiter(model agent.ChatClient) agent.Agent {
-	return agent.NewChatAgent(agent.NewFunctionInvoking(model, agent.LoopConfig{}), agent.ChatAgentConfig{
-		Name:         "waiter",
-		Instructions: "You answer guests' questions about the menu, briefly. Look up the special and its price in one turn.",
-		Tools:        menu(),
-	})
+	return agent.NewChatAgent(
+		agent.NewFunctionInvoking(model, agent.LoopConfig{}),
+		agent.ChatAgentConfig{
+			Name: "waiter",
+			Instructions: "You answer guests' questions about the menu, briefly. Look up the special and its price " +
+				"in one turn.",
+			Tools: menu(),
+		},
+	)
 }
 
-// talk asks the question and runs the agent until it asks nothing more. A run ends with requests
-// instead of waiting for answers: between two runs nothing is held but the thread.
+// talk asks the question and runs the agent until it asks nothing more.
+// A run ends with requests instead of waiting for answers: between two
+// runs nothing is held but the thread.
 func talk(ctx context.Context, a agent.Agent, answer answerer, p page) error {
 	thread := agent.NewThread("table-4")
 	message := content.UserText("What is the special soup today, and what does it cost?")
@@ -87,8 +93,8 @@ func talk(ctx context.Context, a agent.Agent, answer answerer, p page) error {
 	}
 }
 
-// answers makes one message of the answers to all requests. Some may be left for a later message;
-// the calls wait until then.
+// answers makes one message of the answers to all requests. Some may be
+// left for a later message; the calls wait until then.
 func answers(requests []content.InputRequest, answer answerer) (*content.Message, error) {
 	message := content.NewMessage(content.User)
 	for _, request := range requests {
@@ -106,5 +112,6 @@ func answers(requests []content.InputRequest, answer answerer) (*content.Message
 		}
 		message.Contents = append(message.Contents, given)
 	}
+
 	return message, nil
 }

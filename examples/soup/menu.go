@@ -8,15 +8,29 @@ import (
 	"github.com/assent-dev/assent/agent"
 )
 
-// menu returns the two tools. Reading a menu harms nobody, but every call of them needs approval:
-// the marker says so.
+// menu returns the two tools. Reading a menu harms nobody, but every
+// call of them needs approval: the marker says so.
 func menu() []agent.Tool {
-	specials := agent.NewFunction("get_specials", "Returns today's specials.", json.RawMessage(`{"type":"object","properties":{}}`),
+	specials := agent.NewFunction(
+		"get_specials",
+		"Returns today's specials.",
+		json.RawMessage(`{"type":"object","properties":{}}`),
 		func(context.Context, json.RawMessage) (any, error) {
-			return specials{Soup: "Clam Chowder", Salad: "Cobb Salad", Drink: "Chai Tea"}, nil
-		})
-	price := agent.NewFunction("get_item_price", "Returns the price of an item of the menu, such as the special soup.", json.RawMessage(
-		`{"type":"object","properties":{"item":{"type":"string"}},"required":["item"],"additionalProperties":false}`), priceOf)
+			return specials{
+				Soup:  "Clam Chowder",
+				Salad: "Cobb Salad",
+				Drink: "Chai Tea",
+			}, nil
+		},
+	)
+	price := agent.NewFunction(
+		"get_item_price",
+		"Returns the price of an item of the menu, such as the special soup.",
+		json.RawMessage(
+			`{"type":"object","properties":{"item":{"type":"string"}},"required":["item"],"additionalProperties":false}`,
+		),
+		priceOf,
+	)
 	return []agent.Tool{agent.RequireApproval(specials), agent.RequireApproval(price)}
 }
 

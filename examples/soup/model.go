@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// script plays the model: what it says follows from the messages that it is given and from nothing
-// else.
+// script plays the model: what it says follows from the messages that
+// it is given and from nothing else.
 type script struct{}
 
 // Respond calls both tools in one turn, and tells the guest what came of it.
@@ -20,19 +20,37 @@ func (script) Respond(_ context.Context, messages []*content.Message, _ *agent.O
 	results := stage.ResultsIn(messages)
 	if len(results) == 0 {
 		return stage.Says(
-			&content.FunctionCall{CallID: "call-1", Name: "get_specials", Arguments: json.RawMessage(`{}`)},
-			&content.FunctionCall{CallID: "call-2", Name: "get_item_price", Arguments: json.RawMessage(`{"item":"special soup"}`)},
+			&content.FunctionCall{
+				CallID:    "call-1",
+				Name:      "get_specials",
+				Arguments: json.RawMessage(`{}`),
+			},
+			&content.FunctionCall{
+				CallID:    "call-2",
+				Name:      "get_item_price",
+				Arguments: json.RawMessage(`{"item":"special soup"}`),
+			},
 		), nil
 	}
+
 	var today specials
 	if json.Unmarshal(results["call-1"], &today) != nil {
-		return stage.Says(&content.Text{Text: "I am not allowed to look at the specials. May I bring you the menu?"}), nil
+		return stage.Says(
+			&content.Text{Text: "I am not allowed to look at the specials. May I bring you the menu?"},
+		), nil
 	}
 	var cost price
 	if json.Unmarshal(results["call-2"], &cost) != nil {
-		return stage.Says(&content.Text{Text: fmt.Sprintf("Today's soup is %s. I am not allowed to tell its price.", today.Soup)}), nil
+		return stage.Says(
+			&content.Text{
+				Text: fmt.Sprintf("Today's soup is %s. I am not allowed to tell its price.", today.Soup),
+			},
+		), nil
 	}
-	return stage.Says(&content.Text{Text: fmt.Sprintf("Today's soup is %s, for %s.", today.Soup, cost.Price)}), nil
+
+	return stage.Says(
+		&content.Text{Text: fmt.Sprintf("Today's soup is %s, for %s.", today.Soup, cost.Price)},
+	), nil
 }
 
 // Stream is Respond in one piece.

@@ -1,6 +1,6 @@
-// Command standing pays a rent. Each payment needs approval; the tenant says "always" to the first
-// one, and from then on a standing rule approves payments of exactly these arguments, until it is
-// revoked.
+// Command standing pays a rent. Each payment needs approval; the tenant
+// says "always" to the first one, and from then on a standing rule
+// approves payments of exactly these arguments, until it is revoked.
 //
 //	go run ./examples/standing
 //	go run ./examples/standing -uses 1   # the rule approves once
@@ -37,7 +37,9 @@ func run(ctx context.Context, out io.Writer, uses int) error {
 	}
 	h.agent = h.payer(uses)
 	steps := []func() error{
-		func() error { return h.month(ctx, "september", "Pay 900 to Ann", always) },
+		func() error {
+			return h.month(ctx, "september", "Pay 900 to Ann", always)
+		},
 		func() error { return h.month(ctx, "october", "Pay 900 to Ann", no) },
 		func() error { return h.month(ctx, "november", "Pay 950 to Ann", no) },
 		h.revoke,
@@ -58,8 +60,8 @@ type household struct {
 	agent  agent.Agent
 }
 
-// payer is a chat agent with one tool. The layer that remembers rules goes around the loop, which
-// asks.
+// payer is a chat agent with one tool. The layer that remembers rules
+// goes around the loop, which asks.
 func (h *household) payer(uses int) agent.Agent {
 	pay := agent.NewFunction("pay", "Pays somebody.", nil, func(context.Context, json.RawMessage) (any, error) {
 		return "paid", nil
@@ -90,7 +92,8 @@ func no(q *content.ToolApprovalRequest) *content.ToolApprovalResponse {
 	return q.CreateRejection("not this month")
 }
 
-// month asks for a payment. The run ends with a request unless a rule approves it.
+// month asks for a payment. The run ends with a request unless a rule
+// approves it.
 func (h *household) month(ctx context.Context, title, wish string, tenant answer) error {
 	h.page.Title("%s", title)
 	message := content.UserText(wish)
@@ -107,6 +110,7 @@ func (h *household) month(ctx context.Context, title, wish string, tenant answer
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -124,6 +128,7 @@ func (h *household) answers(requests []content.InputRequest, tenant answer) (*co
 		h.page.Line("asks", stage.CallText(q.Call)+"?")
 		reply.Contents = append(reply.Contents, tenant(q))
 	}
+
 	return reply, nil
 }
 

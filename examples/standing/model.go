@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// script stands in for a model: it pays what the last message asks for, and says what came of it.
+// script stands in for a model: it pays what the last message asks for,
+// and says what came of it.
 type script struct{}
 
 func (script) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {

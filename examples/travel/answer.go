@@ -21,6 +21,7 @@ func answerTo(request content.InputRequest, word string, more []string) (content
 		case "edit":
 			return q.CreateEdit(json.RawMessage(reason), "")
 		}
+
 		return nil, fmt.Errorf("%q: expected yes, no or edit JSON", word)
 	case *content.StructuredInputRequest:
 		switch word {
@@ -29,7 +30,9 @@ func answerTo(request content.InputRequest, word string, more []string) (content
 		case "no":
 			return q.CreateRejection(reason), nil
 		}
+
 		return nil, fmt.Errorf("%q: expected data JSON or no", word)
 	}
+
 	return nil, fmt.Errorf("a %T can't be answered here", request)
 }

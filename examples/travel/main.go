@@ -1,5 +1,5 @@
-// Command travel plans a trip, asks, and goes on from the answer in another process: nothing runs
-// between two commands.
+// Command travel plans a trip, asks, and goes on from the answer in
+// another process: nothing runs between two commands.
 //
 //	go run ./examples/travel plan "a trip to Lisbon"   # ends with a request
 //	go run ./examples/travel pending                   # lists what is open
@@ -8,8 +8,8 @@
 //	go run ./examples/travel answer ID edit '{"flight":"LH 1166","price":189}'
 //	go run ./examples/travel answer ID data '{"name":"Ann Lee"}'
 //
-// Flags stand before the command: -dir for where trips are kept, -model openai:NAME or
-// anthropic:NAME for a real model.
+// Flags stand before the command: -dir for where trips are kept, -model
+// openai:NAME or anthropic:NAME for a real model.
 package main
 
 import (
@@ -69,6 +69,7 @@ func newOffice(dir string, client agent.ChatClient, p page) (*office, error) {
 		}
 		dir = filepath.Join(cache, "assent-travel")
 	}
+
 	store, err := filestore.New(filepath.Join(dir, "threads"))
 	if err != nil {
 		return nil, err
@@ -78,15 +79,23 @@ func newOffice(dir string, client agent.ChatClient, p page) (*office, error) {
 		return nil, err
 	}
 	loop := agent.NewFunctionInvoking(client, agent.LoopConfig{Decider: rules})
-	return &office{store: store, page: p, agent: agent.NewChatAgent(loop, agent.ChatAgentConfig{
-		Name:         "travel",
-		Instructions: instructions,
-		Store:        store,
-		Tools:        []agent.Tool{searchFlights(), &bookFlight{ledger: filepath.Join(dir, "bookings.jsonl")}},
-	})}, nil
+	return &office{
+		store: store,
+		page:  p,
+		agent: agent.NewChatAgent(loop, agent.ChatAgentConfig{
+			Name:         "travel",
+			Instructions: instructions,
+			Store:        store,
+			Tools: []agent.Tool{
+				searchFlights(),
+				&bookFlight{ledger: filepath.Join(dir, "bookings.jsonl")},
+			},
+		}),
+	}, nil
 }
 
-const instructions = "You book trips. Look for flights first, then book one: prefer a direct one. Say in a sentence what you did."
+const instructions = "You book trips. Look for flights first, then book one: prefer a direct one. Say in a sentence " +
+	"what you did."
 
 var errUsage = errors.New(`expected plan TEXT, pending, or answer ID and one of yes, no, edit JSON, data JSON`)
 
@@ -99,6 +108,7 @@ func (o *office) do(ctx context.Context, args []string) error {
 	case len(args) >= 3 && args[0] == "answer":
 		return o.answer(ctx, args[1], args[2], args[3:])
 	}
+
 	return errUsage
 }
 
@@ -158,6 +168,7 @@ func (o *office) each(ctx context.Context, see func(*agent.Thread, agent.Pending
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -184,8 +195,8 @@ func (o *office) answer(ctx context.Context, id, word string, more []string) err
 	return o.goOn(ctx, of, content.NewMessage(content.User, response))
 }
 
-// goOn runs the agent on a thread until it needs its user, or nothing more. The agent saves the
-// thread.
+// goOn runs the agent on a thread until it needs its user, or nothing
+// more. The agent saves the thread.
 func (o *office) goOn(ctx context.Context, t *agent.Thread, message *content.Message) error {
 	o.page.Title("%s", t.ID)
 	o.page.message(message)

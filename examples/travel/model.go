@@ -12,11 +12,12 @@ import (
 	"github.com/assent-dev/assent/examples/internal/stage"
 )
 
-// script plays the model. It finds its place in the messages that it is given, so it does not
-// matter which process asks.
+// script plays the model. It finds its place in the messages that it is
+// given, so it does not matter which process asks.
 type script struct{}
 
-// Respond searches, books the first flight that was found, and says what came of it.
+// Respond searches, books the first flight that was found, and says
+// what came of it.
 func (script) Respond(_ context.Context, messages []*content.Message, _ *agent.Options) (*agent.Response, error) {
 	results := stage.ResultsIn(messages)
 	found, searched := results["call-1"]
@@ -31,6 +32,7 @@ func (script) Respond(_ context.Context, messages []*content.Message, _ *agent.O
 		}
 		return calls("call-2", "book_flight", order{list[0].Flight, list[0].Price})
 	}
+
 	return stage.Says(&content.Text{Text: report(booked)}), nil
 }
 
@@ -49,6 +51,7 @@ func report(result json.RawMessage) string {
 	case b.Problem != "":
 		return "I have booked nothing: " + b.Problem + "."
 	}
+
 	return fmt.Sprintf("I have booked %s for %g EUR.", b.Booked, b.Price)
 }
 
@@ -57,7 +60,11 @@ func calls(id, name string, arguments any) (*agent.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the arguments: %w", err)
 	}
-	return stage.Says(&content.FunctionCall{CallID: id, Name: name, Arguments: text}), nil
+	return stage.Says(&content.FunctionCall{
+		CallID:    id,
+		Name:      name,
+		Arguments: text,
+	}), nil
 }
 
 // destination is the last word that the traveller wrote.

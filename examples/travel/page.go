@@ -22,7 +22,8 @@ func (p page) message(m *content.Message) {
 	})
 }
 
-// request shows what is asked. The exact call stands beside the sentence that was made of it.
+// request shows what is asked. The exact call stands beside the
+// sentence that was made of it.
 func (p page) request(r content.InputRequest) {
 	switch q := r.(type) {
 	case *content.ToolApprovalRequest:
@@ -33,6 +34,7 @@ func (p page) request(r content.InputRequest) {
 		p.Line("asks", q.Text)
 		p.Line("data as", string(q.Schema))
 	}
+
 	p.Line("id", r.InputRequestID())
 }
 
@@ -62,5 +64,6 @@ func verdict(a *content.ToolApprovalResponse) string {
 	case a.Approved:
 		return "yes"
 	}
+
 	return "no"
 }

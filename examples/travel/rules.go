@@ -13,7 +13,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// The rules are part of the program: nobody can run it with others by mistake.
+// The rules are part of the program: nobody can run it with others by
+// mistake.
 //
 //go:embed travel.agf.yaml policies
 var files embed.FS

@@ -27,18 +27,24 @@ func flights(to string) []flight {
 	}[to]
 }
 
-// onSale reports whether a flight is to be had for a price: what is approved must be what is paid.
+// onSale reports whether a flight is to be had for a price: what is
+// approved must be what is paid.
 func onSale(want order) bool {
 	for _, city := range []string{"Lisbon", "Porto", "Tokyo"} {
-		if slices.ContainsFunc(flights(city), func(f flight) bool { return f.Flight == want.Flight && f.Price == want.Price }) {
+		if slices.ContainsFunc(flights(city), func(f flight) bool {
+			return f.Flight == want.Flight && f.Price == want.Price
+		}) {
 			return true
 		}
 	}
+
 	return false
 }
 
 func searchFlights() agent.Tool {
-	schema := json.RawMessage(`{"type":"object","properties":{"to":{"type":"string"}},"required":["to"],"additionalProperties":false}`)
+	schema := json.RawMessage(
+		`{"type":"object","properties":{"to":{"type":"string"}},"required":["to"],"additionalProperties":false}`,
+	)
 	return agent.NewFunction("search_flights", "Lists the flights to a city with their prices in EUR.", schema,
 		func(_ context.Context, arguments json.RawMessage) (any, error) {
 			var of struct {
@@ -51,8 +57,9 @@ func searchFlights() agent.Tool {
 		})
 }
 
-// bookFlight buys a seat. Once it may run it asks for the passenger: the name goes from the
-// traveller to the airline, and never to the model.
+// bookFlight buys a seat. Once it may run it asks for the passenger:
+// the name goes from the traveller to the airline, and never to the
+// model.
 type bookFlight struct{ ledger string }
 
 type order struct {
@@ -67,15 +74,23 @@ type booking struct {
 	Problem string  `json:"problem,omitempty"`
 }
 
-const passengerSchema = `{"type":"object","properties":{"name":{"type":"string","minLength":2,"maxLength":60}},"required":["name"],"additionalProperties":false}`
+const passengerSchema = `{"type":"object","properties":{"name":{"type":"string","minLength":2,"maxLength":60}},` +
+	`"required":["name"],"additionalProperties":false}`
 
 // Definition is what the model is told of the tool.
 func (*bookFlight) Definition() agent.Definition {
-	return agent.Definition{Name: "book_flight", Description: "Buys a seat on a flight at the price that the search gave.", Schema: json.RawMessage(
-		`{"type":"object","properties":{"flight":{"type":"string"},"price":{"type":"number"}},"required":["flight","price"],"additionalProperties":false}`)}
+	return agent.Definition{
+		Name:        "book_flight",
+		Description: "Buys a seat on a flight at the price that the search gave.",
+		Schema: json.RawMessage(
+			`{"type":"object","properties":{"flight":{"type":"string"},"price":{"type":"number"}},` +
+				`"required":["flight","price"],"additionalProperties":false}`,
+		),
+	}
 }
 
-// Invoke runs when the booking may run: nobody had to be asked, or somebody agreed.
+// Invoke runs when the booking may run: nobody had to be asked, or
+// somebody agreed.
 func (*bookFlight) Invoke(_ context.Context, call *content.FunctionCall) (any, error) {
 	want, err := orderOf(call)
 	if err != nil {
@@ -85,7 +100,9 @@ func (*bookFlight) Invoke(_ context.Context, call *content.FunctionCall) (any, e
 		return booking{Problem: "there is no such flight at that price"}, nil
 	}
 	return nil, &agent.Suspend{Requests: []content.InputRequest{&content.StructuredInputRequest{
-		RequestID: "passenger", Text: "Who flies with " + want.Flight + "?", Schema: json.RawMessage(passengerSchema),
+		RequestID: "passenger",
+		Text:      "Who flies with " + want.Flight + "?",
+		Schema:    json.RawMessage(passengerSchema),
 	}}}
 }
 

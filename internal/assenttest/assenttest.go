@@ -1,5 +1,6 @@
-// Package assenttest runs the whole asking side for tests, all of it real: a store in a file, plans
-// compiled from files, people, a service, and a server with an inbox on a loopback port.
+// Package assenttest runs the whole asking side for tests, all of it
+// real: a store in a file, plans compiled from files, people, a
+// service, and a server with an inbox on a loopback port.
 package assenttest
 
 import (
@@ -36,8 +37,9 @@ const Tenant = "acme"
 //go:embed testdata
 var testdata embed.FS
 
-// Files are agents, policies and people: the agents desk and other trade, the agents files and
-// other-files write files; mara, ben and kim are risk, and ben is ops too.
+// Files are agents, policies and people: the agents desk and other
+// trade, the agents files and other-files write files; mara, ben and
+// kim are risk, and ben is ops too.
 func Files(t testing.TB) fs.FS {
 	t.Helper()
 	files, err := fs.Sub(testdata, "testdata")
@@ -46,8 +48,8 @@ func Files(t testing.TB) fs.FS {
 	return files
 }
 
-// Config says how an asking side is made. The zero value is one on Files whose time only acts when
-// the test says so.
+// Config says how an asking side is made. The zero value is one on
+// Files whose time only acts when the test says so.
 type Config struct {
 	Files fs.FS // agents/*.agf.yaml, policies/*.policy.yaml and people.yaml; nil: Files
 	Runs  bool  // time acts and the ledger is sealed by themselves, every few milliseconds
@@ -71,14 +73,20 @@ type Assent struct {
 	URL     string
 	Stop    func() // ends the server
 
-	// secrets of tokens that were made, by name: a name is who asks, and has one live token.
+	// secrets of tokens that were made, by name: a name is who asks,
+	// and has one live token.
 	secrets map[string]string
 }
 
 // New starts an asking side.
 func New(t testing.TB, cfg Config) *Assent {
 	t.Helper()
-	a := &Assent{T: t, Dir: t.TempDir(), Clock: &Clock{}, secrets: map[string]string{}}
+	a := &Assent{
+		T:       t,
+		Dir:     t.TempDir(),
+		Clock:   &Clock{},
+		secrets: map[string]string{},
+	}
 	if cfg.Files == nil {
 		cfg.Files = Files(t)
 	}
@@ -88,7 +96,10 @@ func New(t testing.TB, cfg Config) *Assent {
 	must(t, err)
 	a.open(cfg)
 	a.serve(cfg)
-	t.Cleanup(func() { a.Stop(); a.Store.Close() })
+	t.Cleanup(func() {
+		a.Stop()
+		a.Store.Close()
+	})
 
 	return a
 }
@@ -157,6 +168,7 @@ func (a *Assent) serve(cfg Config) {
 			}
 		})
 	}
+
 	a.Stop = sync.OnceFunc(func() {
 		cancel()
 		front.Close()
@@ -177,13 +189,19 @@ func (a *Assent) inbox() http.Handler {
 	})
 }
 
-// Client returns a client with a token of its own, which is made at the first call for its name.
+// Client returns a client with a token of its own, which is made at the
+// first call for its name.
 func (a *Assent) Client(tok store.Token) *client.Client {
 	a.T.Helper()
 	if a.secrets[tok.Name] == "" {
 		a.secrets[tok.Name] = a.Token(tok)
 	}
-	opt := client.Options{Attempts: 2, Pause: time.Millisecond, MaxPause: 10 * time.Millisecond, Poll: tick}
+	opt := client.Options{
+		Attempts: 2,
+		Pause:    time.Millisecond,
+		MaxPause: 10 * time.Millisecond,
+		Poll:     tick,
+	}
 	c, err := client.New(a.URL, a.secrets[tok.Name], opt)
 	must(a.T, err)
 
@@ -205,7 +223,8 @@ func (a *Assent) Token(tok store.Token) string {
 	return secret
 }
 
-// Vote gives one person's answer to a request as it is; change changes the answer.
+// Vote gives one person's answer to a request as it is; change changes
+// the answer.
 func (a *Assent) Vote(
 	id, person string, verdict approval.Verdict, change func(*approval.VoteInput),
 ) (approval.VoteOutcome, error) {
@@ -292,7 +311,8 @@ func (a *Assent) Rewrite(file, old, now string) {
 	}
 }
 
-// Clock is a time that a test may move forward. It is safe for concurrent use.
+// Clock is a time that a test may move forward. It is safe for
+// concurrent use.
 type Clock struct {
 	mu    sync.Mutex
 	ahead time.Duration

@@ -1,19 +1,22 @@
-// Package automata decides what regular expressions have in common: is there a text that these
-// match and those do not? It answers with a shortest such text, or that there is none, or that the
-// question was too large.
+// Package automata decides what regular expressions have in common: is
+// there a text that these match and those do not? It answers with a
+// shortest such text, or that there is none, or that the question was
+// too large.
 //
-// A Machine is a set of texts. Patterns run the instructions of regexp/syntax by subset
-// construction, lazily and over classes of characters instead of bytes, so Unicode classes cost no
-// more than ASCII ones; look-behind for ^, $, \b and \B is part of a state. Words are finite sets.
-// Find walks the product of several machines.
+// A Machine is a set of texts. Patterns run the instructions of
+// regexp/syntax by subset construction, lazily and over classes of
+// characters instead of bytes, so Unicode classes cost no more than
+// ASCII ones; look-behind for ^, $, \b and \B is part of a state. Words
+// are finite sets. Find walks the product of several machines.
 //
-// Machines remember the states they have built. They are not for concurrent use.
+// Machines remember the states they have built. They are not for
+// concurrent use.
 package automata
 
 import "slices"
 
-// Machine is a set of texts, as a deterministic automaton whose states are built when they are
-// first asked for.
+// Machine is a set of texts, as a deterministic automaton whose states
+// are built when they are first asked for.
 type Machine interface {
 	classes() *partition
 	start() int
@@ -25,23 +28,30 @@ type Machine interface {
 // Outcome is what Find can say.
 type Outcome uint8
 
-// None: no text satisfies the question. Found: here is one. TooLarge: the limit was reached before
-// either was certain.
+// None: no text satisfies the question. Found: here is one. TooLarge:
+// the limit was reached before either was certain.
 const (
 	None Outcome = iota
 	Found
 	TooLarge
 )
 
-// stepsPerState bounds the instructions that a question may execute, per state that it may visit.
+// stepsPerState bounds the instructions that a question may execute,
+// per state that it may visit.
 const stepsPerState = 200
 
-// Find looks for a shortest text for which want holds, given which of the machines contain it.
-// Among the shortest it prefers letters, then digits, then other printable characters. It visits at
-// most limit states of the product. The answer depends on nothing but the question, not on what the
-// machines were asked before.
+// Find looks for a shortest text for which want holds, given which of
+// the machines contain it. Among the shortest it prefers letters, then
+// digits, then other printable characters. It visits at most limit
+// states of the product. The answer depends on nothing but the
+// question, not on what the machines were asked before.
 func Find(machines []Machine, want func(contains []bool) bool, limit int) (string, Outcome) {
-	w := walk{machines: machines, want: want, seen: map[string]bool{}, steps: limit * stepsPerState}
+	w := walk{
+		machines: machines,
+		want:     want,
+		seen:     map[string]bool{},
+		steps:    limit * stepsPerState,
+	}
 	parts, start := make([]*partition, len(machines)), make([]int, len(machines))
 	for i, m := range machines {
 		parts[i], start[i] = m.classes(), m.start()
@@ -65,10 +75,12 @@ func Find(machines []Machine, want func(contains []bool) bool, limit int) (strin
 			}
 		}
 	}
+
 	return "", None
 }
 
-// node is a reachable state of the product: a state of each machine, and how it was reached.
+// node is a reachable state of the product: a state of each machine,
+// and how it was reached.
 type node struct {
 	states []int
 	parent int
@@ -86,7 +98,8 @@ type walk struct {
 	contains []bool
 }
 
-// visit adds a product state unless it is known, and reports whether it answers the question.
+// visit adds a product state unless it is known, and reports whether it
+// answers the question.
 func (w *walk) visit(states []int, parent int, by rune) bool {
 	w.key = w.key[:0]
 	for _, s := range states {

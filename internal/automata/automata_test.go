@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rule is a pattern beside the standard library's reading of it, which all answers are held
-// against.
+// rule is a pattern beside the standard library's reading of it, which
+// all answers are held against.
 type rule struct {
 	text    string
 	trim    bool
@@ -55,23 +55,57 @@ func classOf(p *partition, r rune) int {
 // patterns draws expressions in which every kind of instruction occurs.
 func patterns() *rapid.Generator[string] {
 	atom := rapid.SampledFrom([]string{
-		"a", "b", " ", "é", `\n`, ".", "(?s:.)", "[ab]", "[^a]", `\w`, `\W`, `\s`, `\pL`, "(?i:a)", "(?i:K)", "(?i:[k-l])",
-		"^", "$", `\A`, `\z`, `\b`, `\B`, "(?m:^)", "(?m:$)", "", `[^\x00-\x{10FFFF}]`, "[a-z&&[x]]",
+		"a",
+		"b",
+		" ",
+		"é",
+		`\n`,
+		".",
+		"(?s:.)",
+		"[ab]",
+		"[^a]",
+		`\w`,
+		`\W`,
+		`\s`,
+		`\pL`,
+		"(?i:a)",
+		"(?i:K)",
+		"(?i:[k-l])",
+		"^",
+		"$",
+		`\A`,
+		`\z`,
+		`\b`,
+		`\B`,
+		"(?m:^)",
+		"(?m:$)",
+		"",
+		`[^\x00-\x{10FFFF}]`,
+		"[a-z&&[x]]",
 	})
 	return rapid.Custom(func(t *rapid.T) string {
 		var b strings.Builder
 		for range rapid.IntRange(1, 4).Draw(t, "parts") {
 			part := atom.Draw(t, "atom")
 			if rapid.Bool().Draw(t, "group") {
-				part = "(?:" + part + rapid.SampledFrom([]string{"", "|"}).Draw(t, "or") + atom.Draw(t, "atom") + ")"
+				part = "(?:" + part + rapid.SampledFrom([]string{"", "|"}).
+					Draw(t, "or") +
+					atom.Draw(
+						t,
+						"atom",
+					) + ")"
 			} else {
 				part = "(?:" + part + ")"
 			}
-			b.WriteString(part + rapid.SampledFrom([]string{"", "", "*", "+", "?", "{2}", "*?"}).Draw(t, "repeat"))
+
+			b.WriteString(
+				part + rapid.SampledFrom([]string{"", "", "*", "+", "?", "{2}", "*?"}).Draw(t, "repeat"),
+			)
 			if rapid.IntRange(0, 9).Draw(t, "alternative") == 0 {
 				b.WriteByte('|')
 			}
 		}
+
 		return b.String()
 	})
 }
@@ -91,8 +125,8 @@ func TestPatternAgreesWithRegexp(t *testing.T) {
 	})
 }
 
-// allTexts are the texts of up to n characters of an alphabet that tells the generator's atoms
-// apart.
+// allTexts are the texts of up to n characters of an alphabet that
+// tells the generator's atoms apart.
 func allTexts(n int) []string {
 	list, last := []string{""}, []string{""}
 	for range n {
@@ -104,10 +138,12 @@ func allTexts(n int) []string {
 		}
 		list, last = append(list, next...), next
 	}
+
 	return list
 }
 
-// TestFindAgreesWithBruteForce asks for texts in some machines and not in others.
+// TestFindAgreesWithBruteForce asks for texts in some machines and not
+// in others.
 func TestFindAgreesWithBruteForce(t *testing.T) {
 	short := allTexts(4)
 	tooLarge, questions := 0, 0
@@ -139,8 +175,10 @@ func TestFindAgreesWithBruteForce(t *testing.T) {
 		case TooLarge:
 			tooLarge++
 		}
+
 		for _, other := range short {
-			if holds(other) && (outcome == None || outcome == Found && utf8.RuneCountInString(other) < utf8.RuneCountInString(s)) {
+			if holds(other) &&
+				(outcome == None || outcome == Found && utf8.RuneCountInString(other) < utf8.RuneCountInString(s)) {
 				t.Fatalf("outcome %d with %q, but %q is shorter", outcome, s, other)
 			}
 		}
@@ -166,14 +204,19 @@ func TestFindPrefersReadableTexts(t *testing.T) {
 		{`^$^`, ""},
 	} {
 		r := newRule(t, c.pattern, false)
-		got, outcome := Find([]Machine{r.machine, NewWords(nil)}, func(in []bool) bool { return in[0] && !in[1] }, 1000)
+		got, outcome := Find(
+			[]Machine{r.machine, NewWords(nil)},
+			func(in []bool) bool { return in[0] && !in[1] },
+			1000,
+		)
 		if got != c.want || outcome == TooLarge || (outcome == Found) != r.matches(got) {
 			t.Errorf("%s: %q (%d), want %q", c.pattern, got, outcome, c.want)
 		}
 	}
 }
 
-// TestTrimming: a text of white space behind a match is a match, in front of the end only.
+// TestTrimming: a text of white space behind a match is a match, in
+// front of the end only.
 func TestTrimming(t *testing.T) {
 	for _, c := range []struct {
 		pattern, text string
@@ -202,7 +245,8 @@ func TestFindGivesUp(t *testing.T) {
 	}
 }
 
-// TestFindHasNoMemory: the answer does not depend on what the machines were asked before.
+// TestFindHasNoMemory: the answer does not depend on what the machines
+// were asked before.
 func TestFindHasNoMemory(t *testing.T) {
 	r := newRule(t, `^[ab]*a[ab]{6}$`, true)
 	matched := func(in []bool) bool { return in[0] }
@@ -214,8 +258,11 @@ func TestFindHasNoMemory(t *testing.T) {
 			t.Fatalf("limit %d: %d after other questions, %d before", limit, got, want)
 		}
 	}
+
 	before := r.machine.Size()
-	if s, outcome := Find([]Machine{r.machine}, matched, 300); outcome != Found || s != "aaaaaaa" || r.machine.Size() != before || before == 0 {
+	if s, outcome := Find([]Machine{r.machine}, matched, 300); outcome != Found || s != "aaaaaaa" ||
+		r.machine.Size() != before ||
+		before == 0 {
 		t.Errorf("%q, %d, size %d then %d", s, outcome, before, r.machine.Size())
 	}
 }
@@ -230,7 +277,14 @@ func TestPartitionSharesRepetitions(t *testing.T) {
 
 func TestWordsLeaveOutInvalidTexts(t *testing.T) {
 	w := NewWords([]string{"a\xff", "ab", ""})
-	for text, want := range map[string]bool{"": true, "ab": true, "a": false, "a\ufffd": false, "abc": false, "b": false} {
+	for text, want := range map[string]bool{
+		"":        true,
+		"ab":      true,
+		"a":       false,
+		"a\ufffd": false,
+		"abc":     false,
+		"b":       false,
+	} {
 		if run(w, text) != want {
 			t.Errorf("%q: %v", text, !want)
 		}

@@ -2,8 +2,8 @@ package automata
 
 import "testing"
 
-// BenchmarkFind builds machines and proves things of them: the last pattern is what byte automata
-// explode on.
+// BenchmarkFind builds machines and proves things of them: the last
+// pattern is what byte automata explode on.
 func BenchmarkFind(b *testing.B) {
 	for _, c := range []struct {
 		name     string
@@ -17,7 +17,10 @@ func BenchmarkFind(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				both := []Machine{newRule(b, c.patterns[0], true).machine, newRule(b, c.patterns[1], true).machine}
+				both := []Machine{
+					newRule(b, c.patterns[0], true).machine,
+					newRule(b, c.patterns[1], true).machine,
+				}
 				if s, outcome := Find(both, func(in []bool) bool { return in[0] && !in[1] }, 10_000); outcome != None {
 					b.Fatalf("%q: %d", s, outcome)
 				}

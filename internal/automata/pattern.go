@@ -6,8 +6,9 @@ import (
 	"unicode"
 )
 
-// Pattern is the set of texts in which a regular expression matches somewhere; with trim also those
-// in which it matches once trailing white space (unicode.IsSpace) is cut off.
+// Pattern is the set of texts in which a regular expression matches
+// somewhere; with trim also those in which it matches once trailing
+// white space (unicode.IsSpace) is cut off.
 type Pattern struct {
 	prog  *syntax.Prog
 	part  *partition
@@ -27,7 +28,8 @@ type Pattern struct {
 	key   []byte
 }
 
-// state is a set of instructions about to run, and of what was read as much as later steps need.
+// state is a set of instructions about to run, and of what was read as
+// much as later steps need.
 type state struct {
 	pcs    []uint32
 	prev   rune // a stand-in for the last character; edge at the start
@@ -46,10 +48,15 @@ const (
 	wordChar = 'a'
 )
 
-// NewPattern prepares the machine of a parsed expression. The caller has bounded its size.
+// NewPattern prepares the machine of a parsed expression. The caller
+// has bounded its size.
 func NewPattern(re *syntax.Regexp, trim bool) *Pattern {
 	prog, _ := syntax.Compile(re.Simplify()) // never fails on what syntax.Parse made
-	p := &Pattern{prog: prog, index: map[string]int{}, mark: make([]uint64, len(prog.Inst))}
+	p := &Pattern{
+		prog:  prog,
+		index: map[string]int{},
+		mark:  make([]uint64, len(prog.Inst)),
+	}
 	p.prepare(trim)
 	p.states = []state{{ends: true, weight: 1, next: make([]int32, p.part.n)}} // every step leads to matched
 	p.add(nil, edge, p.trim && p.endsAfter(nil, edge))
@@ -83,6 +90,7 @@ func (p *Pattern) prepare(trim bool) {
 			sets = append(sets, set)
 		}
 	}
+
 	if p.lines {
 		sets = append(sets, newline())
 	}
@@ -96,17 +104,17 @@ func (p *Pattern) prepare(trim bool) {
 	p.shown = p.part.samples()
 }
 
-// noteEmpty records what an empty-width instruction looks at. Cutting white space off the end
-// matters only to those that see the end: the others match in the cut text only if they match in
-// the whole one.
+// noteEmpty records what an empty-width instruction looks at. Cutting
+// white space off the end matters only to those that see the end: the
+// others match in the cut text only if they match in the whole one.
 func (p *Pattern) noteEmpty(op syntax.EmptyOp, trim bool) {
 	p.lines = p.lines || op&(syntax.EmptyBeginLine|syntax.EmptyEndLine) != 0
 	p.words = p.words || op&(syntax.EmptyWordBoundary|syntax.EmptyNoWordBoundary) != 0
 	p.trim = p.trim || trim && op&^(syntax.EmptyBeginLine|syntax.EmptyBeginText) != 0
 }
 
-// instRunes returns the set of characters that decides whether an instruction consumes one; empty
-// if none or any do.
+// instRunes returns the set of characters that decides whether an
+// instruction consumes one; empty if none or any do.
 func instRunes(in *syntax.Inst) []rune {
 	switch in.Op {
 	case syntax.InstRuneAnyNotNL:
@@ -120,6 +128,7 @@ func instRunes(in *syntax.Inst) []rune {
 		}
 		return []rune{in.Rune[0], in.Rune[0]}
 	}
+
 	return nil
 }
 
@@ -165,8 +174,9 @@ func consumes(in *syntax.Inst, r rune) bool {
 	return false
 }
 
-// remember returns the stand-in for a character that was read: characters that no assertion of this
-// pattern can tell apart share one, so that states stay few.
+// remember returns the stand-in for a character that was read:
+// characters that no assertion of this pattern can tell apart share
+// one, so that states stay few.
 func (p *Pattern) remember(r rune) rune {
 	switch {
 	case p.lines && r == '\n':
@@ -174,6 +184,7 @@ func (p *Pattern) remember(r rune) rune {
 	case p.words && syntax.IsWordChar(r):
 		return wordChar
 	}
+
 	return nothing
 }
 
@@ -182,9 +193,10 @@ func (p *Pattern) endsAfter(pcs []uint32, prev rune) bool {
 	return p.close(pcs, syntax.EmptyOpContext(prev, edge))
 }
 
-// close follows all instructions that consume nothing, from the given ones and, since a search may
-// begin anywhere, from the start. It leaves those reached in p.found and reports whether a match is
-// among them.
+// close follows all instructions that consume nothing, from the given
+// ones and, since a search may begin anywhere, from the start. It
+// leaves those reached in p.found and reports whether a match is among
+// them.
 func (p *Pattern) close(pcs []uint32, holds syntax.EmptyOp) bool {
 	p.gen++
 	p.found = p.found[:0]
@@ -211,6 +223,7 @@ func (p *Pattern) close(pcs []uint32, holds syntax.EmptyOp) bool {
 			}
 		}
 	}
+
 	return match
 }
 
@@ -226,7 +239,12 @@ func (p *Pattern) add(pcs []uint32, prev rune, kept bool) int {
 	if id, ok := p.index[string(p.key)]; ok {
 		return id
 	}
-	s := state{pcs: pcs, prev: prev, kept: kept, next: make([]int32, p.part.n)}
+	s := state{
+		pcs:  pcs,
+		prev: prev,
+		kept: kept,
+		next: make([]int32, p.part.n),
+	}
 	for i := range s.next {
 		s.next[i] = unknown
 	}

@@ -6,23 +6,26 @@ import (
 	"unicode/utf8"
 )
 
-// Surrogates are no characters of a valid UTF-8 text, so they belong to no class.
+// Surrogates are no characters of a valid UTF-8 text, so they belong to
+// no class.
 const (
 	surrogateMin = 0xD800
 	surrogateMax = 0xDFFF
 	noClass      = -1
 )
 
-// partition splits all characters into classes that no instruction of a machine can tell apart.
-// Interval i is lo[i] … lo[i+1]-1 (the last one ends at utf8.MaxRune) and belongs to class[i].
+// partition splits all characters into classes that no instruction of a
+// machine can tell apart. Interval i is lo[i] … lo[i+1]-1 (the last one
+// ends at utf8.MaxRune) and belongs to class[i].
 type partition struct {
 	lo    []rune
 	class []int
 	n     int // number of classes
 }
 
-// newPartition refines the trivial partition by every set in turn. A set is a list of inclusive,
-// sorted, disjoint ranges: lo, hi, lo, hi, …
+// newPartition refines the trivial partition by every set in turn. A
+// set is a list of inclusive, sorted, disjoint ranges: lo, hi, lo, hi,
+// …
 func newPartition(sets [][]rune) *partition {
 	p := &partition{lo: boundaries(sets), n: 1}
 	p.class = make([]int, len(p.lo))
@@ -47,12 +50,13 @@ func boundaries(sets [][]rune) []rune {
 			}
 		}
 	}
+
 	slices.Sort(cuts)
 	return slices.Compact(cuts)
 }
 
-// refine moves the part of every class that lies in the set to a class of its own, unless the whole
-// class does.
+// refine moves the part of every class that lies in the set to a class
+// of its own, unless the whole class does.
 func (p *partition) refine(set []rune) {
 	size, inside := make([]int, p.n), make([]int, p.n)
 	in := make([]bool, len(p.lo))
@@ -71,6 +75,7 @@ func (p *partition) refine(set []rune) {
 			inside[c]++
 		}
 	}
+
 	fresh := make([]int, len(size))
 	for c := range size {
 		fresh[c] = c
@@ -79,6 +84,7 @@ func (p *partition) refine(set []rune) {
 			p.n++
 		}
 	}
+
 	for i := range p.lo {
 		if in[i] {
 			p.class[i] = fresh[p.class[i]]
@@ -97,15 +103,17 @@ func (p *partition) samples() []rune {
 	return out
 }
 
-// letter is one class of the common refinement of several partitions: the class it has in each of
-// them, and the character that stands for it in a witness.
+// letter is one class of the common refinement of several partitions:
+// the class it has in each of them, and the character that stands for
+// it in a witness.
 type letter struct {
 	class []int
 	shown rune
 	rank  int
 }
 
-// alphabet joins partitions. Letters come in the order in which a witness should use them.
+// alphabet joins partitions. Letters come in the order in which a
+// witness should use them.
 func alphabet(parts []*partition) []letter {
 	at := make([]int, len(parts))
 	index := map[string]int{}
@@ -126,6 +134,7 @@ func alphabet(parts []*partition) []letter {
 			class[i] = p.class[at[i]]
 			key = appendInt(key, class[i])
 		}
+
 		if !surrogate {
 			shown, rank := bestRune(lo, hi)
 			if j, ok := index[string(key)]; !ok {
@@ -135,8 +144,10 @@ func alphabet(parts []*partition) []letter {
 				letters[j].shown, letters[j].rank = shown, rank
 			}
 		}
+
 		lo = hi + 1
 	}
+
 	slices.SortStableFunc(letters, func(a, b letter) int { return a.rank - b.rank })
 	return letters
 }
@@ -145,8 +156,8 @@ func appendInt(b []byte, n int) []byte {
 	return append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
 }
 
-// bestRune picks the character of lo … hi that reads best in a witness, and says how well it reads
-// (less is better).
+// bestRune picks the character of lo … hi that reads best in a witness,
+// and says how well it reads (less is better).
 func bestRune(lo, hi rune) (rune, int) {
 	for rank, liked := range [...][2]rune{{'a', 'z'}, {'0', '9'}, {'A', 'Z'}, {'!', '~'}, {' ', ' '}} {
 		if from := max(lo, liked[0]); from <= min(hi, liked[1]) {
@@ -161,7 +172,8 @@ func bestRune(lo, hi rune) (rune, int) {
 	return lo, 6
 }
 
-// orbit returns the set of all characters that are equal to r when case is ignored.
+// orbit returns the set of all characters that are equal to r when case
+// is ignored.
 func orbit(r rune) []rune {
 	runes := []rune{r}
 	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {

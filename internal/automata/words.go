@@ -16,10 +16,14 @@ const (
 	wordsStart
 )
 
-// NewWords makes a trie of the texts. Texts that are not valid UTF-8 are left out, as no argument
-// can hold them.
+// NewWords makes a trie of the texts. Texts that are not valid UTF-8
+// are left out, as no argument can hold them.
 func NewWords(texts []string) *Words {
-	w := &Words{class: map[rune]int{}, edges: make([]map[int]int, wordsStart+1), ends: make([]bool, wordsStart+1)}
+	w := &Words{
+		class: map[rune]int{},
+		edges: make([]map[int]int, wordsStart+1),
+		ends:  make([]bool, wordsStart+1),
+	}
 	var sets [][]rune
 	for _, t := range texts {
 		for _, r := range t {
@@ -29,6 +33,7 @@ func NewWords(texts []string) *Words {
 			}
 		}
 	}
+
 	w.part = newPartition(sets)
 	for i, lo := range w.part.lo {
 		if _, ok := w.class[lo]; ok {
@@ -55,8 +60,10 @@ func (w *Words) add(text string) {
 			w.edges[at][w.class[r]] = to
 			w.edges, w.ends = append(w.edges, nil), append(w.ends, false)
 		}
+
 		at = to
 	}
+
 	w.ends[at] = true
 }
 

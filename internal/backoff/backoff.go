@@ -1,4 +1,5 @@
-// Package backoff says how long to wait before something that failed is tried again.
+// Package backoff says how long to wait before something that failed is
+// tried again.
 package backoff
 
 import (
@@ -8,8 +9,10 @@ import (
 	"time"
 )
 
-// Jitter is the wait after an attempt, of which the first is 1: a random part of a bound that doubles each time. It spreads
-// over the whole range, so that many that failed together don't come back together.
+// Jitter is the wait after an attempt, of which the first is 1: a
+// random part of a bound that doubles each time. It spreads over the
+// whole range, so that many that failed together don't come back
+// together.
 func Jitter(first, longest time.Duration, attempt int) time.Duration {
 	bound := min(first, longest)
 	for range attempt - 1 {
@@ -20,8 +23,9 @@ func Jitter(first, longest time.Duration, attempt int) time.Duration {
 	return rand.N(bound) + 1
 }
 
-// RetryAfter reads from the header of an answer how long the other side asks to wait, up to the longest: milliseconds,
-// seconds or a date. What can't be read, and what is over, is 0.
+// RetryAfter reads from the header of an answer how long the other side
+// asks to wait, up to the longest: milliseconds, seconds or a date.
+// What can't be read, and what is over, is 0.
 func RetryAfter(h http.Header, now time.Time, longest time.Duration) time.Duration {
 	if n, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
 		return times(n, time.Millisecond, longest)
@@ -44,5 +48,6 @@ func times(n float64, unit, longest time.Duration) time.Duration {
 	case n > 0:
 		return time.Duration(n * float64(unit))
 	}
+
 	return 0
 }

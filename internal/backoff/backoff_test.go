@@ -9,7 +9,13 @@ import (
 // TestJitterStaysBelowABoundThatDoubles, whatever the numbers.
 func TestJitterStaysBelowABoundThatDoubles(t *testing.T) {
 	const second, longest = time.Second, 10 * time.Second
-	for attempt, bound := range map[int]time.Duration{1: second, 2: 2 * second, 4: 8 * second, 5: longest, 1 << 40: longest} {
+	for attempt, bound := range map[int]time.Duration{
+		1:       second,
+		2:       2 * second,
+		4:       8 * second,
+		5:       longest,
+		1 << 40: longest,
+	} {
 		var highest time.Duration
 		for range 1000 {
 			wait := Jitter(second, longest, attempt)
@@ -18,10 +24,12 @@ func TestJitterStaysBelowABoundThatDoubles(t *testing.T) {
 			}
 			highest = max(highest, wait)
 		}
+
 		if highest < bound/2 {
 			t.Errorf("attempt %d: never above %v", attempt, highest)
 		}
 	}
+
 	if wait := Jitter(time.Hour, second, 1); wait > second {
 		t.Errorf("the first wait may be the longest: %v", wait)
 	}

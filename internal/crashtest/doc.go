@@ -1,3 +1,5 @@
-// Package crashtest kills real `assent serve` processes with SIGKILL, again and again, at every step of an approval's life, on both stores
-// and with two replicas on one PostgreSQL: never two permits, never a lost vote, nothing stuck, and a ledger that verifies each time.
+// Package crashtest kills real `assent serve` processes with SIGKILL,
+// again and again, at every step of an approval's life, on both stores
+// and with two replicas on one PostgreSQL: never two permits, never a
+// lost vote, nothing stuck, and a ledger that verifies each time.
 package crashtest

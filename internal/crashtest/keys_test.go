@@ -20,19 +20,46 @@ func makeKey(t *testing.T, bin string) string {
 	t.Helper()
 	dir := t.TempDir()
 	key := filepath.Join(dir, "assent.key")
-	args := []string{"token", "create", "--store", filepath.Join(dir, "own.db"), "--key", key, "--name", "x", "--scopes", "read"}
+	args := []string{
+		"token",
+		"create",
+		"--store",
+		filepath.Join(dir, "own.db"),
+		"--key",
+		key,
+		"--name",
+		"x",
+		"--scopes",
+		"read",
+	}
 	if out, err := exec.Command(bin, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return key
 }
 
-// attempt runs assent serve until it answers or ends, and returns its exit code, -1 when it answers, and what it said.
+// attempt runs assent serve until it answers or ends, and returns its
+// exit code, -1 when it answers, and what it said.
 func (h *house) attempt(ctx context.Context, key, address string) (code int, said string) {
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
-	cmd := exec.CommandContext(ctx, h.bin, "serve", "--listen", address, "--store", h.store, "--key", key,
-		"--agents", filepath.Join(h.dir, "agents"), "--policies", filepath.Join(h.dir, "policies"), "--people", filepath.Join(h.dir, "people.yaml"))
+	cmd := exec.CommandContext(
+		ctx,
+		h.bin,
+		"serve",
+		"--listen",
+		address,
+		"--store",
+		h.store,
+		"--key",
+		key,
+		"--agents",
+		filepath.Join(h.dir, "agents"),
+		"--policies",
+		filepath.Join(h.dir, "policies"),
+		"--people",
+		filepath.Join(h.dir, "people.yaml"),
+	)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	cmd.Stdout = &firstLine{then: stop}
@@ -54,7 +81,8 @@ func (f *firstLine) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestUsers4_2_AReplicaWithAnotherKeyTakesNoPart: it ends before it answers or signs anything, so exports of the others still verify.
+// TestUsers4_2_AReplicaWithAnotherKeyTakesNoPart: it ends before it
+// answers or signs anything, so exports of the others still verify.
 func TestUsers4_2_AReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 	h := newHouse(t, build(t), pgtest.New(t))
 	addresses := []string{h.address(), h.address()}
@@ -63,7 +91,9 @@ func TestUsers4_2_AReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	bot, alice, bob := h.client(addresses[0], h.bot), h.client(addresses[1], h.alice), h.client(addresses[0], h.bob)
+	bot := h.client(addresses[0], h.bot)
+	alice := h.client(addresses[1], h.alice)
+	bob := h.client(addresses[0], h.bob)
 
 	other := makeKey(t, h.bin)
 	for n := range 3 {
@@ -71,10 +101,12 @@ func TestUsers4_2_AReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, said := h.attempt(ctx, other, h.address())
-		if code != 2 || !strings.Contains(said, "this store is signed by "+h.key) || !strings.Contains(said, "mount that key, or run `assent key rotate`") {
+		if code != 2 || !strings.Contains(said, "this store is signed by "+h.key) ||
+			!strings.Contains(said, "mount that key, or run `assent key rotate`") {
 			t.Errorf("with another key it ends with code %d\n%s", code, said)
 		}
 	}
+
 	code, said := h.attempt(ctx, filepath.Join(t.TempDir(), "none.key"), h.address())
 	if code != 2 || !strings.Contains(said, "none.key is not there: mount that key there") {
 		t.Errorf("without a key it ends with code %d\n%s", code, said)
@@ -90,7 +122,8 @@ func TestUsers4_2_AReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 	}
 }
 
-// TestUsers4_2_OfTwoFirstStartsOneBindsTheStore: two servers begin at once on an empty database, each with a key of its own.
+// TestUsers4_2_OfTwoFirstStartsOneBindsTheStore: two servers begin at
+// once on an empty database, each with a key of its own.
 func TestUsers4_2_OfTwoFirstStartsOneBindsTheStore(t *testing.T) {
 	bin := build(t)
 	files := newHouse(t, bin, "") // for its agents and people

@@ -20,7 +20,8 @@ import (
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
 
-// steps of the scripted run of one approval. In each the server may die: before the step, a moment into it, or right after.
+// steps of the scripted run of one approval. In each the server may
+// die: before the step, a moment into it, or right after.
 const (
 	stepOpen = iota
 	stepFirstVote
@@ -31,23 +32,41 @@ const (
 
 const workers = 64
 
-// TestKill is the bar of the issue: one approval, 64 workers, SIGKILL at every step; 220 kills over both stores (ASSENT_KILLS for more).
+// TestKill is the bar of the issue: one approval, 64 workers, SIGKILL
+// at every step; 220 kills over both stores (ASSENT_KILLS for more).
 func TestKill(t *testing.T) {
 	kills := 110
 	if n, err := strconv.Atoi(os.Getenv("ASSENT_KILLS")); err == nil {
 		kills = n / 2
 	}
 	bin := build(t)
-	for name, where := range map[string]func() string{"sqlite": func() string { return "" }, "postgres": func() string { return pgtest.New(t) }} {
+	for name, where := range map[string]func() string{"sqlite": func() string {
+		return ""
+	}, "postgres": func() string {
+		return pgtest.New(t)
+	}} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t, bin, where())
-			s := &script{house: h, address: h.address(), random: rand.New(rand.NewPCG(11, 13))}
+			s := &script{
+				house:   h,
+				address: h.address(),
+				random:  rand.New(rand.NewPCG(11, 13)),
+			}
 			s.server = h.serve(s.address)
-			s.bot, s.alice, s.bob = h.client(s.address, h.bot), h.client(s.address, h.alice), h.client(s.address, h.bob)
+			s.bot = h.client(s.address, h.bot)
+			s.alice = h.client(s.address, h.alice)
+			s.bob = h.client(s.address, h.bob)
 			for s.kills < kills {
 				s.run(t)
 			}
-			t.Logf("%s: %d kills, %d approvals, %d runs, %d answers that were lost and asked for again", name, s.kills, s.rounds, s.ran.Load(), s.repeats)
+			t.Logf(
+				"%s: %d kills, %d approvals, %d runs, %d answers that were lost and asked for again",
+				name,
+				s.kills,
+				s.rounds,
+				s.ran.Load(),
+				s.repeats,
+			)
 			if s.ran.Load() != int64(s.rounds) {
 				t.Errorf("%d approvals ran %d times", s.rounds, s.ran.Load())
 			}
@@ -55,7 +74,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// script is the run of approvals on one house, in which the server dies again and again.
+// script is the run of approvals on one house, in which the server dies
+// again and again.
 type script struct {
 	*house
 	address         string
@@ -99,7 +119,8 @@ func (s *script) run(t *testing.T) {
 	s.hold(t, ctx, id, events[id])
 }
 
-// step does one step, and in a fatal one kills the server at some moment within it, or just before or after, and brings up the next.
+// step does one step, and in a fatal one kills the server at some
+// moment within it, or just before or after, and brings up the next.
 func (s *script) step(t *testing.T, fatal bool, do func() error) {
 	t.Helper()
 	if !fatal {
@@ -108,6 +129,7 @@ func (s *script) step(t *testing.T, fatal bool, do func() error) {
 		}
 		return
 	}
+
 	s.kills++
 	reborn := make(chan struct{})
 	delay := time.Duration(s.random.IntN(4000)) * time.Microsecond
@@ -123,7 +145,8 @@ func (s *script) step(t *testing.T, fatal bool, do func() error) {
 	}
 }
 
-// answer votes. After a lost reply the same answer is a duplicate, and after a lost reply to the deciding one it is late.
+// answer votes. After a lost reply the same answer is a duplicate, and
+// after a lost reply to the deciding one it is late.
 func (s *script) answer(ctx context.Context, c *client.Client, id string, want approval.VoteOutcome) error {
 	outcome, err := vote(ctx, c, id)
 	switch {
@@ -134,10 +157,12 @@ func (s *script) answer(ctx context.Context, c *client.Client, id string, want a
 	case outcome != want:
 		return fmt.Errorf("voted: %s, want %s", outcome, want)
 	}
+
 	return nil
 }
 
-// consume lets 64 workers try to run the approved call, each with a key of its own.
+// consume lets 64 workers try to run the approved call, each with a key
+// of its own.
 func (s *script) consume(ctx context.Context, id string) error {
 	var wg sync.WaitGroup
 	var won, lost atomic.Int64
@@ -156,6 +181,7 @@ func (s *script) consume(ctx context.Context, id string) error {
 			}
 		})
 	}
+
 	wg.Wait()
 	close(errs)
 	for err := range errs {
@@ -168,7 +194,8 @@ func (s *script) consume(ctx context.Context, id string) error {
 	return nil
 }
 
-// hold checks the record of what this run did: both votes, one permit, in the request and in the ledger.
+// hold checks the record of what this run did: both votes, one permit,
+// in the request and in the ledger.
 func (s *script) hold(t *testing.T, ctx context.Context, id string, events []ledger.Leaf) {
 	t.Helper()
 	r, err := s.bot.Request(ctx, id)
@@ -182,7 +209,8 @@ func (s *script) hold(t *testing.T, ctx context.Context, id string, events []led
 	for _, e := range events {
 		count[e.Type]++
 	}
-	if count["request_opened"] != 1 || count["vote_counted"] != 2 || count["request_approved"] != 1 || count["permit_consumed"] != 1 {
+	if count["request_opened"] != 1 || count["vote_counted"] != 2 || count["request_approved"] != 1 ||
+		count["permit_consumed"] != 1 {
 		t.Fatalf("the ledger tells %v of %s", count, id)
 	}
 }

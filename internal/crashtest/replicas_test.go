@@ -12,8 +12,9 @@ import (
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
 
-// TestReplicas is the bar of the issue: two replicas on one PostgreSQL, under load; either is killed again and again. Deadlines fire once,
-// no request is stuck, nothing runs twice.
+// TestReplicas is the bar of the issue: two replicas on one PostgreSQL,
+// under load; either is killed again and again. Deadlines fire once, no
+// request is stuck, nothing runs twice.
 func TestReplicas(t *testing.T) {
 	const kills, loaders, each = 12, 6, 15
 	h := newHouse(t, build(t), pgtest.New(t))
@@ -28,7 +29,9 @@ func TestReplicas(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range loaders {
 		wg.Go(func() {
-			bot, alice, bob := h.client(addresses[n%2], h.bot), h.client(addresses[(n+1)%2], h.alice), h.client(addresses[n%2], h.bob)
+			bot := h.client(addresses[n%2], h.bot)
+			alice := h.client(addresses[(n+1)%2], h.alice)
+			bob := h.client(addresses[n%2], h.bob)
 			for i := range each {
 				hurry, err := bot.Open(ctx, "clerk", call("hurry", n*each+i), client.OpenOptions{})
 				if err != nil {
@@ -47,8 +50,12 @@ func TestReplicas(t *testing.T) {
 			}
 		})
 	}
+
 	loaded := make(chan struct{})
-	go func() { wg.Wait(); close(loaded) }()
+	go func() {
+		wg.Wait()
+		close(loaded)
+	}()
 	for k := range kills { // while there is load, and then some
 		select {
 		case <-loaded:
@@ -57,6 +64,7 @@ func TestReplicas(t *testing.T) {
 		servers[k%2].kill()
 		servers[k%2] = h.serve(addresses[k%2])
 	}
+
 	<-loaded
 	if t.Failed() {
 		return
@@ -73,6 +81,7 @@ func TestReplicas(t *testing.T) {
 		}
 		sealed(ctx, t, bot, id, approval.EventExpired)
 	}
+
 	_, events := h.audit(ctx, bot, nil)
 	for _, id := range hurried {
 		expired := 0
@@ -85,6 +94,7 @@ func TestReplicas(t *testing.T) {
 			t.Errorf("the deadline of %s fired %d times", id, expired)
 		}
 	}
+
 	for _, id := range approved {
 		if r, err := bot.Request(ctx, id); err != nil || r.State != approval.Consumed {
 			t.Errorf("%s: %v, %v", id, r, err)

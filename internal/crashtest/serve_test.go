@@ -23,7 +23,8 @@ import (
 	"github.com/assent-dev/assent/store/postgres/pgtest"
 )
 
-// TestMain starts a PostgreSQL for the tests; the binary under test is built by the first test that asks for it.
+// TestMain starts a PostgreSQL for the tests; the binary under test is
+// built by the first test that asks for it.
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 const (
@@ -81,16 +82,29 @@ func build(t *testing.T) string {
 
 func newHouse(t *testing.T, bin, store string) *house {
 	t.Helper()
-	h := &house{t: t, bin: bin, dir: t.TempDir(), store: store}
+	h := &house{
+		t:     t,
+		bin:   bin,
+		dir:   t.TempDir(),
+		store: store,
+	}
 	if store == "" {
 		h.store = filepath.Join(h.dir, "assent.db")
 	}
-	for name, text := range map[string]string{"agents/clerk.agf.yaml": agentFile, "policies/two.policy.yaml": policyFile, "people.yaml": peopleFile} {
+	for name, text := range map[string]string{
+		"agents/clerk.agf.yaml":    agentFile,
+		"policies/two.policy.yaml": policyFile,
+		"people.yaml":              peopleFile,
+	} {
 		path := filepath.Join(h.dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(
+			os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(text), 0o600),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	first := h.serve(h.address()) // makes the store and the key
 	first.kill()
 	public, err := os.ReadFile(filepath.Join(h.dir, "assent.key.pub"))
@@ -105,7 +119,19 @@ func newHouse(t *testing.T, bin, store string) *house {
 
 func (h *house) token(name, scopes, person string) string {
 	h.t.Helper()
-	args := []string{"token", "create", "--store", h.store, "--key", filepath.Join(h.dir, "assent.key"), "--name", name, "--scopes", scopes, "--json"}
+	args := []string{
+		"token",
+		"create",
+		"--store",
+		h.store,
+		"--key",
+		filepath.Join(h.dir, "assent.key"),
+		"--name",
+		name,
+		"--scopes",
+		scopes,
+		"--json",
+	}
 	if person != "" {
 		args = append(args, "--person", person)
 	}
@@ -138,8 +164,22 @@ type process struct {
 func (h *house) serve(address string) *process {
 	h.t.Helper()
 	p := &process{done: make(chan struct{})}
-	p.cmd = exec.Command(h.bin, "serve", "--listen", address, "--store", h.store, "--key", filepath.Join(h.dir, "assent.key"),
-		"--agents", filepath.Join(h.dir, "agents"), "--policies", filepath.Join(h.dir, "policies"), "--people", filepath.Join(h.dir, "people.yaml"))
+	p.cmd = exec.Command(
+		h.bin,
+		"serve",
+		"--listen",
+		address,
+		"--store",
+		h.store,
+		"--key",
+		filepath.Join(h.dir, "assent.key"),
+		"--agents",
+		filepath.Join(h.dir, "agents"),
+		"--policies",
+		filepath.Join(h.dir, "policies"),
+		"--people",
+		filepath.Join(h.dir, "people.yaml"),
+	)
 	p.cmd.Stderr = &p.log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -168,6 +208,7 @@ func (h *house) serve(address string) *process {
 	case <-time.After(30 * time.Second):
 		h.t.Fatal("assent serve does not answer")
 	}
+
 	return p
 }
 
@@ -180,15 +221,22 @@ func (p *process) kill() {
 // client is patient: it tries until the next life of the server answers.
 func (h *house) client(address, token string) *client.Client {
 	h.t.Helper()
-	c, err := client.New("http://"+address, token, client.Options{Attempts: 400, Pause: 5 * time.Millisecond, MaxPause: 50 * time.Millisecond})
+	c, err := client.New("http://"+address, token, client.Options{
+		Attempts: 400,
+		Pause:    5 * time.Millisecond,
+		MaxPause: 50 * time.Millisecond,
+	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return c
 }
 
-// audit exports the ledger and holds it to its key, to what was exported before, and to the rules. It returns the checkpoint to keep.
-func (h *house) audit(ctx context.Context, c *client.Client, since []byte) (checkpoint []byte, events map[string][]ledger.Leaf) {
+// audit exports the ledger and holds it to its key, to what was
+// exported before, and to the rules. It returns the checkpoint to keep.
+func (h *house) audit(
+	ctx context.Context, c *client.Client, since []byte,
+) (checkpoint []byte, events map[string][]ledger.Leaf) {
 	h.t.Helper()
 	var export bytes.Buffer
 	var err error
@@ -198,6 +246,7 @@ func (h *house) audit(ctx context.Context, c *client.Client, since []byte) (chec
 			break
 		}
 	}
+
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -207,11 +256,15 @@ func (h *house) audit(ctx context.Context, c *client.Client, since []byte) (chec
 		older = append(older, since)
 	}
 	events = map[string][]ledger.Leaf{}
-	_, err = ledger.Verify(&export, ledger.VerifyOptions{PublicKey: h.key, Since: older, Each: func(i int64, l ledger.Leaf, _ ledger.Openings) error {
-		auditor.Add(i, l)
-		events[l.Subject] = append(events[l.Subject], l)
-		return nil
-	}})
+	_, err = ledger.Verify(&export, ledger.VerifyOptions{
+		PublicKey: h.key,
+		Since:     older,
+		Each: func(i int64, l ledger.Leaf, _ ledger.Openings) error {
+			auditor.Add(i, l)
+			events[l.Subject] = append(events[l.Subject], l)
+			return nil
+		},
+	})
 	if err != nil {
 		h.t.Fatalf("the ledger does not verify: %v", err)
 	}
@@ -225,7 +278,8 @@ func (h *house) audit(ctx context.Context, c *client.Client, since []byte) (chec
 	return []byte(cp.Checkpoint), events
 }
 
-// sealed waits until the ledger shows an event of a request: entries are sealed a moment after they are committed.
+// sealed waits until the ledger shows an event of a request: entries
+// are sealed a moment after they are committed.
 func sealed(ctx context.Context, t *testing.T, c *client.Client, id, event string) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -248,14 +302,19 @@ func sealed(ctx context.Context, t *testing.T, c *client.Client, id, event strin
 	}
 }
 
-// vote answers until the answer is known to be kept. A repetition after a lost reply is a duplicate, or late, which is as good.
+// vote answers until the answer is known to be kept. A repetition after
+// a lost reply is a duplicate, or late, which is as good.
 func vote(ctx context.Context, c *client.Client, id string) (approval.VoteOutcome, error) {
 	for {
 		r, err := c.Request(ctx, id)
 		if err != nil {
 			return "", err
 		}
-		v, err := c.Vote(ctx, id, r.Version, openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true})
+		v, err := c.Vote(ctx, id, r.Version, openapi.VoteBody{
+			Verdict:    approval.Approve,
+			Binding:    r.Binding(),
+			ShownFully: true,
+		})
 		var p *client.Problem
 		switch {
 		case err == nil:
@@ -269,7 +328,11 @@ func vote(ctx context.Context, c *client.Client, id string) (approval.VoteOutcom
 }
 
 func call(tool string, n int) []byte {
-	text, err := json.Marshal(map[string]any{"kind": "tool", "tool": tool, "args": map[string]any{"amount": n, "iban": "DE02120300000000202051"}})
+	text, err := json.Marshal(map[string]any{
+		"kind": "tool",
+		"tool": tool,
+		"args": map[string]any{"amount": n, "iban": "DE02120300000000202051"},
+	})
 	if err != nil {
 		panic(fmt.Sprint("a map of numbers and texts has no JSON: ", err))
 	}

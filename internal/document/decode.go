@@ -16,16 +16,20 @@ import (
 
 // Format is a form of text that a schema names.
 type Format struct {
-	// Read makes the value of a text; problem says what is wrong with it ("is no duration") and expected what would be right.
+	// Read makes the value of a text; problem says what is wrong with
+	// it ("is no duration") and expected what would be right.
 	Read func(text string) (value any, problem, expected string)
-	// Strict formats tell their problem of other values too, instead of asking for a text.
+	// Strict formats tell their problem of other values too, instead of
+	// asking for a text.
 	Strict bool
 }
 
-// Decoder reads a document into a struct, as a schema says. Fields are found by the tag `doc`.
+// Decoder reads a document into a struct, as a schema says. Fields are
+// found by the tag `doc`.
 type Decoder struct {
 	Formats map[string]Format
-	// Checks look at whole objects, by the name of their schema in $defs; they get a pointer to the struct.
+	// Checks look at whole objects, by the name of their schema in
+	// $defs; they get a pointer to the struct.
 	Checks map[string]func(d *Decoder, n *yamldoc.Node, object any)
 	// Rule is the id of all findings.
 	Rule     string
@@ -35,11 +39,18 @@ type Decoder struct {
 // Wrong adds a finding that stops.
 func (d *Decoder) Wrong(n *yamldoc.Node, message, expected, nearest string) {
 	d.Findings = append(d.Findings, diag.Finding{
-		Rule: d.Rule, Severity: diag.Error, Stops: true, Range: n.Range, Message: message, Expected: expected, Nearest: nearest,
+		Rule:     d.Rule,
+		Severity: diag.Error,
+		Stops:    true,
+		Range:    n.Range,
+		Message:  message,
+		Expected: expected,
+		Nearest:  nearest,
 	})
 }
 
-// Decode reads a node into what a pointer leads to, with the schema's defaults for what it does not say.
+// Decode reads a node into what a pointer leads to, with the schema's
+// defaults for what it does not say.
 func (d *Decoder) Decode(n *yamldoc.Node, s *Schema, into any) {
 	d.value(n, s, reflect.ValueOf(into).Elem())
 }
@@ -93,7 +104,8 @@ func (d *Decoder) text(n *yamldoc.Node, s *Schema, v reflect.Value) {
 	}
 }
 
-// Set puts a text into a field, whose list it is added to; it says what is wrong with it and what would be right.
+// Set puts a text into a field, whose list it is added to; it says what
+// is wrong with it and what would be right.
 func (d *Decoder) Set(s *Schema, v reflect.Value, text string) (problem, expected string) {
 	s = s.Resolved()
 	if s.Items != nil {
@@ -103,6 +115,7 @@ func (d *Decoder) Set(s *Schema, v reflect.Value, text string) (problem, expecte
 		}
 		return problem, expected
 	}
+
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, text) {
 		return "is not known here", alternatives(s.Enum)
 	}
@@ -127,7 +140,8 @@ func alternatives(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// mapping reads an object, or a table of texts. An empty document is an empty object.
+// mapping reads an object, or a table of texts. An empty document is an
+// empty object.
 func (d *Decoder) mapping(n *yamldoc.Node, s *Schema, v reflect.Value) {
 	if n.Kind != yamldoc.Mapping && (n.Kind != yamldoc.Null || v.Kind() == reflect.Map) {
 		d.Wrong(n, "this is "+article(n.Kind), "an object", "")
@@ -149,6 +163,7 @@ func (d *Decoder) mapping(n *yamldoc.Node, s *Schema, v reflect.Value) {
 		}
 		d.value(f.Value, property, Field(v, f.Key.Text))
 	}
+
 	d.whole(n, s, v)
 }
 
@@ -226,7 +241,8 @@ func (d *Decoder) Default(s *Schema, v reflect.Value) {
 	}
 }
 
-// Field is the field of a struct with a tag, also of structs that are embedded without one.
+// Field is the field of a struct with a tag, also of structs that are
+// embedded without one.
 func Field(v reflect.Value, name string) reflect.Value {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
@@ -246,14 +262,17 @@ func Field(v reflect.Value, name string) reflect.Value {
 
 // Duration reads times such as 10s.
 func Duration() Format {
-	return Format{Strict: true, Read: func(text string) (any, string, string) {
-		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 {
-			return nil, "is no duration", "one such as 10s or 2m"
-		}
+	return Format{
+		Strict: true,
+		Read: func(text string) (any, string, string) {
+			d, err := time.ParseDuration(text)
+			if err != nil || d < 0 {
+				return nil, "is no duration", "one such as 10s or 2m"
+			}
 
-		return d, "", ""
-	}}
+			return d, "", ""
+		},
+	}
 }
 
 func article(k yamldoc.Kind) string {

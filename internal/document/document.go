@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// Parse reads YAML. Where nothing can be read the document is nil, and every error stops.
+// Parse reads YAML. Where nothing can be read the document is nil, and
+// every error stops.
 func Parse(file string, src []byte) (*yamldoc.Document, []diag.Finding) {
 	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
 	if doc == nil {
@@ -21,8 +22,10 @@ func Parse(file string, src []byte) (*yamldoc.Document, []diag.Finding) {
 	return doc, findings
 }
 
-// Version judges the schema_version of a document of ours. A major version that we don't know may change what a field means, so
-// it stops; a minor one only adds. What is no version at all is for the JSON Schema to report.
+// Version judges the schema_version of a document of ours. A major
+// version that we don't know may change what a field means, so it
+// stops; a minor one only adds. What is no version at all is for the
+// JSON Schema to report.
 func Version(root *yamldoc.Node, unsupported, newer string) []diag.Finding {
 	n := root.Get("schema_version")
 	if n == nil || n.Kind != yamldoc.String {
@@ -37,7 +40,10 @@ func Version(root *yamldoc.Node, unsupported, newer string) []diag.Finding {
 		message := fmt.Sprintf("schema_version %s is of a major version that assent does not know", n.Text)
 		return []diag.Finding{Stop(unsupported, n.Range, message, `"1.0.0"`)}
 	case minor != "":
-		message := fmt.Sprintf("schema_version %s is newer than 1.0; a field that it adds is refused as unknown", n.Text)
+		message := fmt.Sprintf(
+			"schema_version %s is newer than 1.0; a field that it adds is refused as unknown",
+			n.Text,
+		)
 		return []diag.Finding{Warn(newer, n.Range, message, `"1.0.0", or an assent that knows the newer version`)}
 	}
 
@@ -54,7 +60,13 @@ func Stop(rule string, at diag.Range, message, expected string) diag.Finding {
 
 // Warn makes the finding of a warning.
 func Warn(rule string, at diag.Range, message, expected string) diag.Finding {
-	return diag.Finding{Rule: rule, Severity: diag.Warning, Range: at, Message: message, Expected: expected}
+	return diag.Finding{
+		Rule:     rule,
+		Severity: diag.Warning,
+		Range:    at,
+		Message:  message,
+		Expected: expected,
+	}
 }
 
 // Stops reports whether a finding stops the load.
@@ -75,7 +87,8 @@ func Finish(file string, findings []diag.Finding) []diag.Finding {
 	return findings
 }
 
-// Head is the place to show for something that a mapping lacks: its first key.
+// Head is the place to show for something that a mapping lacks: its
+// first key.
 func Head(n *yamldoc.Node) diag.Range {
 	if len(n.Fields) > 0 {
 		return n.Fields[0].Key.Range

@@ -1,6 +1,8 @@
-// Package document reads the documents whose form is ours: policies, people, and the configurations of the two command lines. The
-// form of a configuration is a JSON Schema, which is its only table of fields: reading, flags, defaults, the words of errors and
-// the schema that editors get all come from it.
+// Package document reads the documents whose form is ours: policies,
+// people, and the configurations of the two command lines. The form of
+// a configuration is a JSON Schema, which is its only table of fields:
+// reading, flags, defaults, the words of errors and the schema that
+// editors get all come from it.
 package document
 
 import (
@@ -11,7 +13,8 @@ import (
 	"strings"
 )
 
-// Schema is the part of JSON Schema that configurations use, and what beside it only we read ("x-…").
+// Schema is the part of JSON Schema that configurations use, and what
+// beside it only we read ("x-…").
 type Schema struct {
 	Title                string             `json:"title"` // what an object is called in errors
 	Description          string             `json:"description"`
@@ -67,6 +70,7 @@ func (s *Schema) link(root *Schema) error {
 			}
 		}
 	}
+
 	if s.Ref != "" && s.target() == nil {
 		return fmt.Errorf("the schema refers to %s, which it does not define", s.Ref)
 	}
@@ -97,7 +101,8 @@ func (s *Schema) target() *Schema { return s.root.Defs[strings.TrimPrefix(s.Ref,
 // Def is a schema of $defs.
 func (s *Schema) Def(name string) *Schema { return s.root.Defs[name] }
 
-// Resolved follows a reference. What stands beside it goes before what it leads to.
+// Resolved follows a reference. What stands beside it goes before what
+// it leads to.
 func (s *Schema) Resolved() *Schema {
 	if s.Ref == "" {
 		return s
@@ -110,7 +115,8 @@ func (s *Schema) Resolved() *Schema {
 	return &out
 }
 
-// Fields lists the paths of all properties with their schemas: "oidc.issuer", "tenants.name". Recursion is not meant.
+// Fields lists the paths of all properties with their schemas:
+// "oidc.issuer", "tenants.name". Recursion is not meant.
 func (s *Schema) Fields() map[string]*Schema {
 	out := map[string]*Schema{}
 	s.fields("", out)
@@ -168,7 +174,8 @@ func inherit(def, defs map[string]any) {
 	}
 }
 
-// published leaves out what only we read, closes objects, and lets one item of a list stand alone.
+// published leaves out what only we read, closes objects, and lets one
+// item of a list stand alone.
 func published(node any) any {
 	object, ok := node.(map[string]any)
 	if !ok {
@@ -190,6 +197,7 @@ func published(node any) any {
 			out[key] = value
 		}
 	}
+
 	if _, closed := out["additionalProperties"]; out["type"] == "object" && !closed {
 		out["additionalProperties"] = false
 	}
@@ -199,6 +207,7 @@ func published(node any) any {
 		out["anyOf"] = []any{out["items"], list}
 		delete(out, "items")
 	}
+
 	if out["type"] == "size" {
 		out["type"] = []any{"string", "integer"}
 	}

@@ -10,10 +10,12 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// errNoRef says that people's side asked somebody, and not under which reference.
+// errNoRef says that people's side asked somebody, and not under which
+// reference.
 var errNoRef = errors.New("the request has no reference")
 
-// unlimited is how long a call waits for an approval that its side never ends.
+// unlimited is how long a call waits for an approval that its side
+// never ends.
 const unlimited = 30 * 24 * time.Hour
 
 // over reports whether no answer counts any more.
@@ -39,10 +41,12 @@ func (e *Engine[P]) seek(ctx context.Context, c *Call[P], t *turn) error {
 		c.Ask = nil
 		return e.move(ctx, c, func() { e.goBy(c, r) })
 	}
+
 	return e.open(ctx, c, r, t)
 }
 
-// open asks for the approval of a call. The key of what is asked outlives a crash, so that people are asked once.
+// open asks for the approval of a call. The key of what is asked
+// outlives a crash, so that people are asked once.
 func (e *Engine[P]) open(ctx context.Context, c *Call[P], r Ruling, t *turn) error {
 	if e.cfg.People == nil {
 		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Unreachable}) })
@@ -74,7 +78,8 @@ func (e *Engine[P]) open(ctx context.Context, c *Call[P], r Ruling, t *turn) err
 	return err
 }
 
-// bounded has a request expire within a time, whether or not the rules demand anything.
+// bounded has a request expire within a time, whether or not the rules
+// demand anything.
 func bounded(v hold.Verdict, within time.Duration) hold.Verdict {
 	var require policy.Require
 	if v.Require != nil {
@@ -97,6 +102,7 @@ func (e *Engine[P]) look(ctx context.Context, c *Call[P], t *turn) error {
 		e.cfg.Log.WarnContext(ctx, "people's side can't be reached", "call", c.Key, "error", err)
 		held = hold.Held{State: hold.Pending}
 	}
+
 	return e.goByApproval(ctx, c, held, t)
 }
 
@@ -118,13 +124,15 @@ func (e *Engine[P]) goByApproval(ctx context.Context, c *Call[P], held hold.Held
 	default: // what nobody knows allows nothing
 		return e.answeredBy(ctx, c, Ending{Why: Denied, Reason: held.Reason})
 	}
+
 	if over {
 		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Expired}) })
 	}
 	return e.lookLater(ctx, c, held.Expires)
 }
 
-// answeredBy ends a call of which people's side needs not be told that nobody waits for it.
+// answeredBy ends a call of which people's side needs not be told that
+// nobody waits for it.
 func (e *Engine[P]) answeredBy(ctx context.Context, c *Call[P], how Ending) error {
 	e.forget(ctx, c.Ask.Ref)
 	return e.move(ctx, c, func() {
@@ -133,10 +141,16 @@ func (e *Engine[P]) answeredBy(ctx context.Context, c *Call[P], how Ending) erro
 	})
 }
 
-// approved goes on with what people approved, which may be other arguments than they were asked about. Nothing is
-// stored yet: after a crash it is looked at again.
+// approved goes on with what people approved, which may be other
+// arguments than they were asked about. Nothing is stored yet: after a
+// crash it is looked at again.
 func (e *Engine[P]) approved(ctx context.Context, c *Call[P], held hold.Held, t *turn) error {
-	c.Approval = &Approval{Ref: held.Ref, Key: c.Ask.Key, By: held.By, Binding: c.Ask.Binding}
+	c.Approval = &Approval{
+		Ref:     held.Ref,
+		Key:     c.Ask.Key,
+		By:      held.By,
+		Binding: c.Ask.Binding,
+	}
 	if c.Approval.Ref == "" {
 		c.Approval.Ref = c.Ask.Ref
 	}
@@ -151,7 +165,8 @@ func (e *Engine[P]) approved(ctx context.Context, c *Call[P], held hold.Held, t 
 	return e.decide(ctx, c, t)
 }
 
-// lookLater keeps whom to wait for, and looks again after a while also without news: whoever had it may have crashed.
+// lookLater keeps whom to wait for, and looks again after a while also
+// without news: whoever had it may have crashed.
 func (e *Engine[P]) lookLater(ctx context.Context, c *Call[P], expires time.Time) error {
 	a := c.Ask
 	if a.Pause > 0 && a.Next.After(e.now()) { // there was news of something else
@@ -221,6 +236,7 @@ func (e *Engine[P]) seekAnswer(ctx context.Context, c *Call[P]) error {
 		}
 		c.Ask.Ref = ref
 	}
+
 	if c.Ask.Ref == "" {
 		return e.move(ctx, c, func() { e.Finish(c, Ending{Why: Expired}) })
 	}
@@ -271,7 +287,8 @@ func (e *Engine[P]) lookAnswer(ctx context.Context, c *Call[P], people hold.Requ
 	})
 }
 
-// unwanted withdraws what people were asked for a call that was changed meanwhile, unless it is still asked.
+// unwanted withdraws what people were asked for a call that was changed
+// meanwhile, unless it is still asked.
 func (e *Engine[P]) unwanted(ctx context.Context, asked *Call[P], ask Ask) {
 	c, err := e.Get(ctx, asked.Key)
 	if err != nil || c.Seed == asked.Seed && c.restsOn(ask) {
@@ -283,8 +300,9 @@ func (e *Engine[P]) unwanted(ctx context.Context, asked *Call[P], ask Ask) {
 	e.forget(ctx, ask.Ref)
 }
 
-// restsOn reports whether a call needs what people were asked, will ask it again (the same key brings the same
-// reference), or will withdraw it.
+// restsOn reports whether a call needs what people were asked, will ask
+// it again (the same key brings the same reference), or will withdraw
+// it.
 func (c *Call[P]) restsOn(ask Ask) bool {
 	switch {
 	case c.Ask != nil && c.Ask.Key == ask.Key, c.Approval != nil && c.Approval.Key == ask.Key:

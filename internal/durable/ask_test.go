@@ -53,7 +53,8 @@ func (p *slowPeople) Cancel(_ context.Context, ref, _ string) error {
 	return nil
 }
 
-// TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn, and the other one takes its place.
+// TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn, and the other one
+// takes its place.
 func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
 	if err != nil {
@@ -61,9 +62,13 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	}
 	people := &slowPeople{}
 	engine, err := durable.New(durable.Config{
-		Sealing: durable.Sealing{Records: db, Namespace: "test", Key: bytes.Repeat([]byte{7}, 32)},
-		People:  people,
-		Poll:    5 * time.Millisecond,
+		Sealing: durable.Sealing{
+			Records:   db,
+			Namespace: "test",
+			Key:       bytes.Repeat([]byte{7}, 32),
+		},
+		People: people,
+		Poll:   5 * time.Millisecond,
 	}, durable.Transport[struct{}]{
 		Decide: func(context.Context, *durable.Call[struct{}]) (durable.Ruling, error) {
 			return durable.Ruling{}, nil
@@ -87,7 +92,11 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- engine.Run(ctx) }()
-	call := &durable.Call[struct{}]{Key: "call", Asker: approval.Asker{Token: "test"}, State: durable.Away}
+	call := &durable.Call[struct{}]{
+		Key:   "call",
+		Asker: approval.Asker{Token: "test"},
+		State: durable.Away,
+	}
 	if err := engine.Add(ctx, call); err != nil {
 		t.Fatal(err)
 	}

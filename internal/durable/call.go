@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// State is how far a call has come. It goes forward, but for a run that provably did not begin.
+// State is how far a call has come. It goes forward, but for a run that
+// provably did not begin.
 type State string
 
 // The states of a call.
@@ -23,11 +24,13 @@ const (
 	Closed  State = "closed"  // nothing is left to do; kept so that repetitions are recognised
 )
 
-// currentFormat is the form of the records that this code writes. Records of a higher one are left to newer processes.
+// currentFormat is the form of the records that this code writes.
+// Records of a higher one are left to newer processes.
 const currentFormat = 2
 
-// Call is the record of a call: what the engine has to know of it after a crash, and the part of its transport.
-// Whatever is done in the world because of it is written down in it first.
+// Call is the record of a call: what the engine has to know of it after
+// a crash, and the part of its transport. Whatever is done in the world
+// because of it is written down in it first.
 type Call[P any] struct {
 	Key     string    `json:"-"` // of the record
 	Alias   string    `json:"-"` // a second key, such as the hash of a secret URL; "" for none
@@ -39,7 +42,8 @@ type Call[P any] struct {
 	State     State          `json:"state"`
 	Arguments []byte         `json:"arguments,omitempty"` // as the call came, byte for byte
 	Edited    []byte         `json:"edited,omitempty"`    // as people approved them, when they changed them
-	Deadline  time.Time      `json:"deadline,omitzero"`   // the call ends when nothing has ended it by then; zero: never
+	// the call ends when nothing has ended it by then; zero: never
+	Deadline time.Time `json:"deadline,omitzero"`
 
 	Asked    int       `json:"asked,omitempty"` // how often people were asked
 	Ask      *Ask      `json:"ask,omitempty"`   // what they are asked now
@@ -81,7 +85,8 @@ type Approval struct {
 	Taken   bool   `json:"taken,omitempty"`   // its one run was claimed
 }
 
-// Attempt is something to be done that may have to be tried again, also by another process.
+// Attempt is something to be done that may have to be tried again, also
+// by another process.
 type Attempt struct {
 	Name  string    `json:"name,omitempty"`  // of the try that is under way; no other has it
 	Tries int       `json:"tries,omitempty"` // that were begun
@@ -128,7 +133,8 @@ func (c *Call[P]) Args() []byte {
 // Over reports whether the call has its ending.
 func (c *Call[P]) Over() bool { return c.State == Ended || c.State == Closed }
 
-// atOnce is a time that has come by every clock, also by one that was set back since the record was written.
+// atOnce is a time that has come by every clock, also by one that was
+// set back since the record was written.
 func atOnce() time.Time { return time.Unix(0, 0).UTC() }
 
 // due is when somebody has to look at the call; zero: never.
@@ -171,7 +177,8 @@ func (c *Call[P]) dueBefore(when func(time.Time)) {
 	}
 }
 
-// WithdrawAsk notes that nobody needs the answer of people any more: their side is told so.
+// WithdrawAsk notes that nobody needs the answer of people any more:
+// their side is told so.
 func (c *Call[P]) WithdrawAsk() {
 	if c.Ask != nil && c.Ask.Ref != "" {
 		c.Withdraw = append(c.Withdraw, c.Ask.Ref)
@@ -180,20 +187,26 @@ func (c *Call[P]) WithdrawAsk() {
 	c.Ask = nil
 }
 
-// AskQuestion has people asked a question of the transport's (Transport.Question), in the place of what they are asked
-// now. Until is when no answer counts any more.
+// AskQuestion has people asked a question of the transport's
+// (Transport.Question), in the place of what they are asked now. Until
+// is when no answer counts any more.
 func (c *Call[P]) AskQuestion(until time.Time) {
 	c.WithdrawAsk()
 	c.Asked++
-	c.Ask = &Ask{Question: true, Key: c.askKey(), Until: until}
+	c.Ask = &Ask{
+		Question: true,
+		Key:      c.askKey(),
+		Until:    until,
+	}
 }
 
-// askApproval has people asked for the approval of the call as it was decided on.
+// askApproval has people asked for the approval of the call as it was
+// decided on.
 func (c *Call[P]) askApproval(binding string) {
 	c.Asked++
 	c.Ask = &Ask{Key: c.askKey(), Binding: binding}
 }
 
-// askKey names what is asked. No two questions share a name, whatever ids the transport gives its calls, and nobody
-// can guess it.
+// askKey names what is asked. No two questions share a name, whatever
+// ids the transport gives its calls, and nobody can guess it.
 func (c *Call[P]) askKey() string { return "call-" + Hash(c.Seed+"/"+strconv.Itoa(c.Asked)) }

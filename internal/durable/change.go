@@ -18,9 +18,11 @@ var (
 	ErrExists = errors.New("there is a call in this place already")
 	// ErrUnchanged is returned by a change that leaves the call as it is.
 	ErrUnchanged = errors.New("the call was left as it is")
-	// ErrNewer says that a newer version of the program wrote the record. It is left to processes of that version.
+	// ErrNewer says that a newer version of the program wrote the
+	// record. It is left to processes of that version.
 	ErrNewer = errors.New("a newer version of the program keeps this call")
-	// ErrBusy says that a call was changed each time that somebody tried to change it.
+	// ErrBusy says that a call was changed each time that somebody
+	// tried to change it.
 	ErrBusy = errors.New("the call changes faster than it can be changed")
 )
 
@@ -62,7 +64,8 @@ func (e *Engine[P]) Open(r store.Record) (*Call[P], error) {
 	return c, nil
 }
 
-// read reads the form first: what stands in a record of another form may mean something else.
+// read reads the form first: what stands in a record of another form
+// may mean something else.
 func (e *Engine[P]) read(r store.Record, text []byte) (*Call[P], error) {
 	var form struct {
 		Format int `json:"format"`
@@ -79,6 +82,7 @@ func (e *Engine[P]) read(r store.Record, text []byte) (*Call[P], error) {
 	case e.transport.Old == nil:
 		return nil, errors.New("the record has an old form")
 	}
+
 	c, err := e.transport.Old(r, text)
 	if err == nil && c.Seed == "" {
 		c.Seed = rand.Text()
@@ -86,7 +90,8 @@ func (e *Engine[P]) read(r store.Record, text []byte) (*Call[P], error) {
 	return c, err
 }
 
-// put stores a call at the version that it was read at; errConflict when it was changed meanwhile.
+// put stores a call at the version that it was read at; errConflict
+// when it was changed meanwhile.
 func (e *Engine[P]) put(ctx context.Context, c *Call[P]) error {
 	c.Format = currentFormat
 	c.Expires = time.Time{}
@@ -106,9 +111,11 @@ func (e *Engine[P]) put(ctx context.Context, c *Call[P]) error {
 	return err
 }
 
-// Change changes a call by compare-and-set: change sees it as it is stored, possibly more than once, and what it makes
-// of it is stored. An error of change is returned, and nothing was stored; the call is returned beside it as it was
-// seen. Neither people nor the network may be asked in there.
+// Change changes a call by compare-and-set: change sees it as it is
+// stored, possibly more than once, and what it makes of it is stored.
+// An error of change is returned, and nothing was stored; the call is
+// returned beside it as it was seen. Neither people nor the network may
+// be asked in there.
 func (e *Engine[P]) Change(ctx context.Context, key string, change func(*Call[P]) error) (*Call[P], error) {
 	const attempts = 100
 	for range attempts {
@@ -130,6 +137,7 @@ func (e *Engine[P]) Change(ctx context.Context, key string, change func(*Call[P]
 			return nil, err
 		}
 	}
+
 	return nil, ErrBusy
 }
 
@@ -140,7 +148,8 @@ func (e *Engine[P]) changed(ctx context.Context, was State, c *Call[P]) {
 	}
 }
 
-// stored lets those know what was stored who wait for news of the call, and its run that should stop.
+// stored lets those know what was stored who wait for news of the call,
+// and its run that should stop.
 func (e *Engine[P]) stored(c *Call[P]) {
 	e.waiting.wake(c.Key)
 	e.flights.check(c.Key, func(f *flight) error { return overtaken(c, f) })

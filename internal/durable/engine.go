@@ -1,14 +1,19 @@
-// Package durable is the engine behind every transport: it holds calls that wait, and takes each from its arrival to
-// its ending.
+// Package durable is the engine behind every transport: it holds calls
+// that wait, and takes each from its arrival to its ending.
 //
-// A call comes, the rules decide on it, people are asked where they have to be, it is decided on again and runs once,
-// and whoever made it is told what came of it. The engine knows no wire format: a Transport says what deciding, running
-// and telling mean, and keeps its own part of the record.
+// A call comes, the rules decide on it, people are asked where they
+// have to be, it is decided on again and runs once, and whoever made it
+// is told what came of it. The engine knows no wire format: a Transport
+// says what deciding, running and telling mean, and keeps its own part
+// of the record.
 //
-// A call is one sealed record (Call), changed by compare-and-set only. What is done in the world because of it is
-// written down before: that people are asked, that it is about to run, that a message is about to be sent. So any
-// number of processes may work on the same records, a restart needs no recovery of its own, and a call that waits costs
-// a row and no memory. A run that a crash interrupted is never repeated: the call ends with Unknown.
+// A call is one sealed record (Call), changed by compare-and-set only.
+// What is done in the world because of it is written down before: that
+// people are asked, that it is about to run, that a message is about to
+// be sent. So any number of processes may work on the same records, a
+// restart needs no recovery of its own, and a call that waits costs a
+// row and no memory. A run that a crash interrupted is never repeated:
+// the call ends with Unknown.
 //
 //	records  vault.go, call.go          the sealed record, its states and times
 //	changes  change.go, wait.go         compare-and-set, and those who wait for news of a call
@@ -32,7 +37,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Config says what an Engine works with. Numbers and times that are zero have the default that is named.
+// Config says what an Engine works with. Numbers and times that are
+// zero have the default that is named.
 type Config struct {
 	Sealing
 	People hold.People // where people are asked; nil: nobody can be
@@ -40,8 +46,9 @@ type Config struct {
 	Now    func() time.Time
 	Poll   time.Duration // how often to look for what is due; 1s
 
-	// Group is the part of a call's key that all calls of one caller have. Callers share the work fairly. By default what
-	// stands before the first slash.
+	// Group is the part of a call's key that all calls of one caller
+	// have. Callers share the work fairly. By default what stands
+	// before the first slash.
 	Group   func(key string) string
 	Workers int // calls that are worked on at once; 256
 	Share   int // of them, calls of one group; 64
@@ -51,21 +58,26 @@ type Config struct {
 	FirstLook time.Duration // how soon to look at what people are asked without news of it, longer each time; 2s
 	LastLook  time.Duration // the longest of these times; a minute
 	AskTries  int           // how often in a row people's side may fail to take a request; 0: until the deadline
-	// Pause is how long to wait after so many failures in a row (at least 1) of people's side or the rules; from half a
-	// second to a minute.
+	// Pause is how long to wait after so many failures in a row (at
+	// least 1) of people's side or the rules; from half a second to a
+	// minute.
 	Pause func(fails int) time.Duration
 
-	// PeersReturn says that the runs hand calls to peers, which bring the endings: a call whose process died while it ran
-	// is Away then. Otherwise it ends with Unknown.
+	// PeersReturn says that the runs hand calls to peers, which bring
+	// the endings: a call whose process died while it ran is Away then.
+	// Otherwise it ends with Unknown.
 	PeersReturn bool
-	// Finish is how long runs and errands may go on when Run is to end; then their contexts end. 0: at once.
+	// Finish is how long runs and errands may go on when Run is to end;
+	// then their contexts end. 0: at once.
 	Finish time.Duration
 	// Grace is how long Run waits for them after that; 10s.
 	Grace time.Duration
-	// Always has the engine work on what this process itself made due while Run isn't running, too.
+	// Always has the engine work on what this process itself made due
+	// while Run isn't running, too.
 	Always bool
 
-	// Watch are more watches than that of People, for news of what Remember was told of.
+	// Watch are more watches than that of People, for news of what
+	// Remember was told of.
 	Watch []func(ctx context.Context, changed func(ref string)) error
 }
 
@@ -128,8 +140,11 @@ func (cfg *Config) fill() {
 			return group
 		}
 	}
+
 	if cfg.Pause == nil {
-		cfg.Pause = func(fails int) time.Duration { return min(250*time.Millisecond<<min(fails, 10), time.Minute) }
+		cfg.Pause = func(fails int) time.Duration {
+			return min(250*time.Millisecond<<min(fails, 10), time.Minute)
+		}
 	}
 
 	orElse(&cfg.Poll, time.Second)
@@ -150,7 +165,8 @@ func orElse[T comparable](value *T, other T) {
 	}
 }
 
-// filled has a function in the place of each optional one that is simply called.
+// filled has a function in the place of each optional one that is
+// simply called.
 func (t Transport[P]) filled(now func() time.Time) Transport[P] {
 	if t.Begin == nil {
 		t.Begin = func(context.Context, *Call[P]) (*Ending, error) { return nil, nil }
@@ -187,8 +203,9 @@ func (t Transport[P]) filled(now func() time.Time) Transport[P] {
 
 func (e *Engine[P]) now() time.Time { return e.cfg.Now() }
 
-// Add keeps a new call, which goes on from the state that it has, or from Ready. ErrExists says that a call has the key
-// (or the alias) already; the place of one that has expired is free.
+// Add keeps a new call, which goes on from the state that it has, or
+// from Ready. ErrExists says that a call has the key (or the alias)
+// already; the place of one that has expired is free.
 func (e *Engine[P]) Add(ctx context.Context, c *Call[P]) error {
 	if c.State == "" {
 		c.State = Ready
@@ -214,8 +231,9 @@ func (e *Engine[P]) Add(ctx context.Context, c *Call[P]) error {
 	return nil
 }
 
-// Decide decides on a new call that was not added yet, for a transport that says at once what is to happen: the call
-// may be Asking or have its ending by it.
+// Decide decides on a new call that was not added yet, for a transport
+// that says at once what is to happen: the call may be Asking or have
+// its ending by it.
 func (e *Engine[P]) Decide(ctx context.Context, c *Call[P]) error {
 	c.Seed = rand.Text()
 	r, err := e.transport.Decide(ctx, c)
@@ -225,10 +243,12 @@ func (e *Engine[P]) Decide(ctx context.Context, c *Call[P]) error {
 	return err
 }
 
-// expired reports whether something may be forgotten that may still be stored.
+// expired reports whether something may be forgotten that may still be
+// stored.
 func (e *Engine[P]) expired(at time.Time) bool { return !at.IsZero() && !e.now().Before(at) }
 
-// Each shows the records of calls below a prefix of their keys, as they are stored, sealed.
+// Each shows the records of calls below a prefix of their keys, as they
+// are stored, sealed.
 func (e *Engine[P]) Each(ctx context.Context, prefix string, show func(store.Record)) error {
 	return e.calls.Each(ctx, prefix, show)
 }

@@ -22,10 +22,17 @@ type flights struct {
 	of map[string][]*flight // by key of the call
 }
 
-// add notes a flight that is about to begin, so that it can be stopped from now on.
+// add notes a flight that is about to begin, so that it can be stopped
+// from now on.
 func (f *flights) add(key, name string) *flight {
 	ctx, stop := context.WithCancelCause(context.Background())
-	one := &flight{key: key, name: name, ctx: ctx, stop: stop, down: make(chan struct{})}
+	one := &flight{
+		key:  key,
+		name: name,
+		ctx:  ctx,
+		stop: stop,
+		down: make(chan struct{}),
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.of[key] = append(f.of[key], one)
@@ -81,8 +88,9 @@ func (f *flights) check(key string, why func(*flight) error) {
 	}
 }
 
-// Ground stops the runs and errands of a call that are under way in this process, and waits until they have ended: what
-// was not sent by then never is.
+// Ground stops the runs and errands of a call that are under way in
+// this process, and waits until they have ended: what was not sent by
+// then never is.
 func (e *Engine[P]) Ground(ctx context.Context, key string) {
 	all := e.flights.all(key)
 	for _, f := range all {

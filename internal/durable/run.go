@@ -16,7 +16,8 @@ import (
 var (
 	// ErrShutdown says that this process is to end.
 	ErrShutdown = errors.New("the process was stopped")
-	// ErrOvertaken says that another process took a run for lost, or that the call has ended meanwhile.
+	// ErrOvertaken says that another process took a run for lost, or
+	// that the call has ended meanwhile.
 	ErrOvertaken = errors.New("another process took the call for lost, or it has ended")
 )
 
@@ -28,7 +29,8 @@ type Stopped struct{ Reason string }
 
 func (s *Stopped) Error() string { return s.Reason }
 
-// start runs a call: its approval is taken, it is stored that the call runs, and then it runs.
+// start runs a call: its approval is taken, it is stored that the call
+// runs, and then it runs.
 func (e *Engine[P]) start(ctx context.Context, c *Call[P], r Ruling, t *turn) error {
 	if !t.group.beginRun() {
 		return e.move(ctx, c, func() {
@@ -36,6 +38,7 @@ func (e *Engine[P]) start(ctx context.Context, c *Call[P], r Ruling, t *turn) er
 			c.Run.Next = e.now().Add(e.cfg.Poll)
 		})
 	}
+
 	f, err := e.begin(ctx, c, r)
 	if f == nil {
 		t.group.endRun()
@@ -50,7 +53,8 @@ func (e *Engine[P]) start(ctx context.Context, c *Call[P], r Ruling, t *turn) er
 	return nil
 }
 
-// begin stores that a call runs from now on, and returns its flight: nil when it does not run.
+// begin stores that a call runs from now on, and returns its flight:
+// nil when it does not run.
 func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*flight, error) {
 	if c.Approval != nil && !c.Approval.Taken {
 		if err := e.claim(ctx, c, r.Verdict); err != nil {
@@ -80,7 +84,8 @@ func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*flight, e
 	return f, nil
 }
 
-// claim takes the one run of an approval. The same key gets the same answer after a crash.
+// claim takes the one run of an approval. The same key gets the same
+// answer after a crash.
 func (e *Engine[P]) claim(ctx context.Context, c *Call[P], v hold.Verdict) error {
 	if e.cfg.People == nil {
 		return errNobody
@@ -103,6 +108,7 @@ func (e *Engine[P]) notClaimed(ctx context.Context, c *Call[P], cause error) err
 			e.Finish(c, Ending{Why: Unreachable})
 			return
 		}
+
 		e.cfg.Log.WarnContext(ctx, "people's side can't be reached", "call", c.Key, "error", cause)
 		c.State = Ready
 		e.putOff(c)
@@ -112,7 +118,8 @@ func (e *Engine[P]) notClaimed(ctx context.Context, c *Call[P], cause error) err
 	})
 }
 
-// run runs a call, showing that this process lives, and stores what came of it.
+// run runs a call, showing that this process lives, and stores what
+// came of it.
 func (e *Engine[P]) run(ctx context.Context, c *Call[P]) {
 	alive, rest := context.WithCancel(context.WithoutCancel(ctx))
 	beats := make(chan struct{})
@@ -127,7 +134,8 @@ func (e *Engine[P]) run(ctx context.Context, c *Call[P]) {
 	e.keepResult(ctx, c, result)
 }
 
-// runOnce calls the transport. A panic is an end of which nobody knows what it came to.
+// runOnce calls the transport. A panic is an end of which nobody knows
+// what it came to.
 func (e *Engine[P]) runOnce(ctx context.Context, c *Call[P]) (result Result[P]) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -138,8 +146,8 @@ func (e *Engine[P]) runOnce(ctx context.Context, c *Call[P]) (result Result[P]) 
 	return e.transport.Run(ctx, c)
 }
 
-// beat renews the lease of a run, so that no other process takes it for lost. It sees in this way that the run should
-// stop, too.
+// beat renews the lease of a run, so that no other process takes it for
+// lost. It sees in this way that the run should stop, too.
 func (e *Engine[P]) beat(ctx context.Context, run *Call[P]) {
 	lease := e.transport.Lease(run)
 	ticks := time.NewTicker(lease / 4)
@@ -164,7 +172,8 @@ func (e *Engine[P]) beat(ctx context.Context, run *Call[P]) {
 	}
 }
 
-// overtaken says why a run should not go on; nil when it should. A call that its own peer ended needs no hurry.
+// overtaken says why a run should not go on; nil when it should. A call
+// that its own peer ended needs no hurry.
 func overtaken[P any](c *Call[P], f *flight) error {
 	switch {
 	case c.Run.Name != f.name:
@@ -174,10 +183,12 @@ func overtaken[P any](c *Call[P], f *flight) error {
 	case c.Over() && (c.Ending.Why == Unknown || c.Ending.Why == AbandonedWhy):
 		return ErrOvertaken
 	}
+
 	return nil
 }
 
-// keepResult stores what came of a run, however long that takes: nobody else has it.
+// keepResult stores what came of a run, however long that takes: nobody
+// else has it.
 func (e *Engine[P]) keepResult(ctx context.Context, run *Call[P], result Result[P]) {
 	detached := context.WithoutCancel(ctx)
 	err := e.insist(ctx, func() error {
@@ -235,8 +246,9 @@ func (e *Engine[P]) insist(ctx context.Context, store func() error) error {
 	}
 }
 
-// lost ends a call whose process died while it ran. Nobody knows what came of it, so it is never run again. A call that
-// was on its way to a peer may have arrived, and is waited for.
+// lost ends a call whose process died while it ran. Nobody knows what
+// came of it, so it is never run again. A call that was on its way to a
+// peer may have arrived, and is waited for.
 func (e *Engine[P]) lost(ctx context.Context, c *Call[P], _ *turn) error {
 	return e.move(ctx, c, func() {
 		if e.cfg.PeersReturn {

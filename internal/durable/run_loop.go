@@ -15,8 +15,10 @@ const (
 	sweepEvery = time.Minute // and less often where sweeping takes long
 )
 
-// Run works until ctx ends: on calls that came, on what is due, on news of people, and on what an earlier process left.
-// Any number of processes may run on one store and namespace; an engine runs once at a time.
+// Run works until ctx ends: on calls that came, on what is due, on news
+// of people, and on what an earlier process left. Any number of
+// processes may run on one store and namespace; an engine runs once at
+// a time.
 func (e *Engine[P]) Run(ctx context.Context) error {
 	s, err := e.enter(ctx)
 	if err != nil {
@@ -52,8 +54,9 @@ func (e *Engine[P]) enter(ctx context.Context) (*session, error) {
 	return e.session, nil
 }
 
-// exit ends the work. Runs and errands may go on for a while, and are told to stop then; of what does not stop, others
-// find that it gives no sign of life.
+// exit ends the work. Runs and errands may go on for a while, and are
+// told to stop then; of what does not stop, others find that it gives
+// no sign of life.
 func (e *Engine[P]) exit(s *session) {
 	ended := make(chan struct{})
 	go func() {
@@ -88,8 +91,9 @@ func within(ended <-chan struct{}, most time.Duration) bool {
 	}
 }
 
-// poll takes what is due in the store, the earliest first. Where there is more than a page of it, or a page can't be
-// read, the calls of one caller could hide those of all others: then it is shared out.
+// poll takes what is due in the store, the earliest first. Where there
+// is more than a page of it, or a page can't be read, the calls of one
+// caller could hide those of all others: then it is shared out.
 func (e *Engine[P]) poll(ctx context.Context, full chan<- struct{}) {
 	due, err := e.calls.due(ctx, e.now(), duePage)
 	if err != nil || len(due) == duePage {
@@ -98,6 +102,7 @@ func (e *Engine[P]) poll(ctx context.Context, full chan<- struct{}) {
 		default:
 		}
 	}
+
 	if err != nil && ctx.Err() == nil {
 		e.cfg.Log.ErrorContext(ctx, "due calls can't be read", "error", err)
 	}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// claimErrand takes an errand that is due for this process, in the write that is to follow.
+// claimErrand takes an errand that is due for this process, in the
+// write that is to follow.
 func (e *Engine[P]) claimErrand(c *Call[P]) {
 	if c.Errand == nil || !c.Errand.ready(e.now()) {
 		return
@@ -15,7 +16,8 @@ func (e *Engine[P]) claimErrand(c *Call[P]) {
 	c.claimed = true
 }
 
-// send does the errand of a call, in a place of its own: a peer may take its time.
+// send does the errand of a call, in a place of its own: a peer may
+// take its time.
 func (e *Engine[P]) send(ctx context.Context, c *Call[P], t *turn) error {
 	if !c.claimed {
 		c.Errand.Next = time.Time{}
@@ -36,7 +38,8 @@ func (e *Engine[P]) send(ctx context.Context, c *Call[P], t *turn) error {
 	return nil
 }
 
-// keepSent stores what came of an errand. Where the process ends before, it is done again.
+// keepSent stores what came of an errand. Where the process ends
+// before, it is done again.
 func (e *Engine[P]) keepSent(ctx context.Context, sent *Call[P], result Sent[P]) {
 	failed := result.Retry || result.Ending != nil
 	if failed && ctx.Err() != nil {
@@ -79,7 +82,8 @@ func (e *Engine[P]) goOnSent(c *Call[P], result Sent[P]) {
 	}
 }
 
-// Renew stores how far an errand has come, and that this process still does it. ErrOvertaken says that it does no more.
+// Renew stores how far an errand has come, and that this process still
+// does it. ErrOvertaken says that it does no more.
 func (e *Engine[P]) Renew(ctx context.Context, sent *Call[P], change func(c *Call[P])) error {
 	_, err := e.Change(ctx, sent.Key, func(c *Call[P]) error {
 		if !c.sameErrand(sent) {

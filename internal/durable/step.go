@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// step does one thing for a call and stores it. An error leaves the call due, as it was stored last.
+// step does one thing for a call and stores it. An error leaves the
+// call due, as it was stored last.
 type step[P any] func(ctx context.Context, c *Call[P], t *turn) error
 
-// next is the state machine: what is to be done for a call now, nil for nothing. News says that people, or whoever else
-// is watched, may have an answer.
+// next is the state machine: what is to be done for a call now, nil for
+// nothing. News says that people, or whoever else is watched, may have
+// an answer.
 func (e *Engine[P]) next(c *Call[P], news bool) step[P] {
 	if !c.Over() {
 		if s := e.nextBefore(c, news); s != nil {
@@ -22,6 +24,7 @@ func (e *Engine[P]) next(c *Call[P], news bool) step[P] {
 			return nil
 		})
 	}
+
 	now := e.now()
 	switch {
 	case c.Errand != nil && (c.claimed || c.Errand.ready(now) || news && !c.Errand.Under()):
@@ -29,6 +32,7 @@ func (e *Engine[P]) next(c *Call[P], news bool) step[P] {
 	case len(c.Withdraw) > 0 && c.Later.ready(now):
 		return e.withdraw
 	}
+
 	return nil
 }
 
@@ -50,6 +54,7 @@ func (e *Engine[P]) nextBefore(c *Call[P], news bool) step[P] {
 	case c.Ask != nil && (news || !now.Before(c.Ask.Next) || c.Ask.over(now)):
 		return e.seek
 	}
+
 	return nil
 }
 
@@ -89,6 +94,7 @@ func (e *Engine[P]) decide(ctx context.Context, c *Call[P], t *turn) error {
 		e.goBy(c, r)
 		return e.open(ctx, c, r, t)
 	}
+
 	return e.move(ctx, c, func() { e.goBy(c, r) })
 }
 

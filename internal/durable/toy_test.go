@@ -15,7 +15,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// toy is a whole transport, without a wire: its peers are functions. It shows what a transport has to bring.
+// toy is a whole transport, without a wire: its peers are functions. It
+// shows what a transport has to bring.
 type toy struct {
 	world  durabletest.World
 	engine *durable.Engine[toyPart]
@@ -54,14 +55,21 @@ func (toy *toy) decide(_ context.Context, c *durable.Call[toyPart]) (durable.Rul
 	v := hold.Verdict{Decision: resolve.Decision{Outcome: resolve.Allow, Binding: "binding of " + c.Part.ID}}
 	kind, _, _ := strings.Cut(c.Part.ID, "-")
 	switch {
-	case kind == durabletest.Allowed, kind == durabletest.Asked && c.Approval != nil, c.Part.Word != nil && *c.Part.Word:
+	case kind == durabletest.Allowed,
+		kind == durabletest.Asked && c.Approval != nil,
+		c.Part.Word != nil && *c.Part.Word:
 		return durable.Ruling{Do: durable.Proceed, Verdict: v}, nil
 	case kind == durabletest.Asked:
-		return durable.Ruling{Do: durable.Approve, Verdict: v, Within: 24 * time.Hour}, nil
+		return durable.Ruling{
+			Do:      durable.Approve,
+			Verdict: v,
+			Within:  24 * time.Hour,
+		}, nil
 	case kind == durabletest.Peered && c.Part.Word == nil:
 		c.Errand = &durable.Attempt{}
 		return durable.Ruling{Do: durable.Wait}, nil
 	}
+
 	return durable.Ruling{Ending: durable.Ending{Reason: "refused"}}, nil
 }
 
@@ -127,5 +135,6 @@ func (toy *toy) Run(ctx context.Context) error { return toy.engine.Run(ctx) }
 
 func TestMain(m *testing.M) { os.Exit(durabletest.Main(m, newToy)) }
 
-// TestToy holds the engine to the suite, by the least that a transport can be.
+// TestToy holds the engine to the suite, by the least that a transport
+// can be.
 func TestToy(t *testing.T) { durabletest.Run(t, newToy) }

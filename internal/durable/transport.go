@@ -8,62 +8,82 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Transport is what the engine has to know of whoever speaks a protocol. P is its own part of a call's record. Hooks
-// that get a *Call may change its part; what they changed is stored with the next state. Those that are optional may
-// be nil.
+// Transport is what the engine has to know of whoever speaks a
+// protocol. P is its own part of a call's record. Hooks that get a
+// *Call may change its part; what they changed is stored with the next
+// state. Those that are optional may be nil.
 type Transport[P any] struct {
-	// Decide says what has to happen before a call may run. It is called when the call comes, whenever people have
-	// approved it or somebody moved it back to Ready, and right before it runs. It changes nothing in the world. An
-	// error decides nothing: it is called again later.
+	// Decide says what has to happen before a call may run. It is
+	// called when the call comes, whenever people have approved it or
+	// somebody moved it back to Ready, and right before it runs. It
+	// changes nothing in the world. An error decides nothing: it is
+	// called again later.
 	Decide func(ctx context.Context, c *Call[P]) (Ruling, error)
 
-	// Begin takes what a run uses up beside its approval. It is called right before it is stored that the call runs, and
-	// again when that could not be stored. An ending says that the call does not run after all. Optional.
+	// Begin takes what a run uses up beside its approval. It is called
+	// right before it is stored that the call runs, and again when that
+	// could not be stored. An ending says that the call does not run
+	// after all. Optional.
 	Begin func(ctx context.Context, c *Call[P]) (*Ending, error)
 
-	// Run runs a call. It is called once: after a crash it is not called again, unless its result was NotBegun and that
-	// was stored. The context ends, with a cause, when the run should stop (Stopped, ErrShutdown, ErrOvertaken).
+	// Run runs a call. It is called once: after a crash it is not
+	// called again, unless its result was NotBegun and that was stored.
+	// The context ends, with a cause, when the run should stop
+	// (Stopped, ErrShutdown, ErrOvertaken).
 	Run func(ctx context.Context, c *Call[P]) Result[P]
 
-	// Send does the errand of a call (Call.Errand), again and again until its result is no Retry. After a crash it may do
-	// what was done before. Optional where no call has an errand.
+	// Send does the errand of a call (Call.Errand), again and again
+	// until its result is no Retry. After a crash it may do what was
+	// done before. Optional where no call has an errand.
 	Send func(ctx context.Context, c *Call[P]) Sent[P]
 
-	// End writes into the part how a call ended, and makes an errand (Call.Errand) when somebody is to be told. It is
-	// called in the write that ends the call, so at most one of its results is ever stored. Optional.
+	// End writes into the part how a call ended, and makes an errand
+	// (Call.Errand) when somebody is to be told. It is called in the
+	// write that ends the call, so at most one of its results is ever
+	// stored. Optional.
 	End func(c *Call[P], e Ending)
 
-	// Question is what is asked by a ruling Question, or by an Ask that the transport made. Optional.
+	// Question is what is asked by a ruling Question, or by an Ask that
+	// the transport made. Optional.
 	Question func(c *Call[P]) hold.Question
 
-	// Answered goes by the answer to a question, which may be none (hold.Expired …). Nil lets the call go on: one
-	// that was Asking is decided on again. Optional where there are no questions.
+	// Answered goes by the answer to a question, which may be none
+	// (hold.Expired …). Nil lets the call go on: one that was Asking is
+	// decided on again. Optional where there are no questions.
 	Answered func(c *Call[P], a hold.Answer) *Ending
 
-	// Abandoned says in words why nothing more can be done for a call, such as that whoever made it is not configured any
-	// more; "" for nothing. Optional.
+	// Abandoned says in words why nothing more can be done for a call,
+	// such as that whoever made it is not configured any more; "" for
+	// nothing. Optional.
 	Abandoned func(c *Call[P]) string
 
-	// Lease is how long a try (Call.Run while it is Running, or else Call.Errand) may give no sign of life. Optional: 5s.
+	// Lease is how long a try (Call.Run while it is Running, or else
+	// Call.Errand) may give no sign of life. Optional: 5s.
 	Lease func(c *Call[P]) time.Duration
 
-	// Keep is until when a closed call is remembered. Optional: a day from now.
+	// Keep is until when a closed call is remembered. Optional: a day
+	// from now.
 	Keep func(c *Call[P]) time.Time
 
-	// Asked is told that people were asked for an approval, before that is stored. Optional.
+	// Asked is told that people were asked for an approval, before that
+	// is stored. Optional.
 	Asked func(ctx context.Context, c *Call[P], held hold.Held)
 
-	// Moved is told that a call has another state, after that was stored. Optional.
+	// Moved is told that a call has another state, after that was
+	// stored. Optional.
 	Moved func(ctx context.Context, was State, c *Call[P])
 
-	// Dropped is told that what came of a run was dropped: the call had ended meanwhile, since another process took it for
-	// lost. Optional.
+	// Dropped is told that what came of a run was dropped: the call had
+	// ended meanwhile, since another process took it for lost.
+	// Optional.
 	Dropped func(ctx context.Context, c *Call[P])
 
-	// WithdrawReason is what people are told when nobody needs their answer any more. Optional.
+	// WithdrawReason is what people are told when nobody needs their
+	// answer any more. Optional.
 	WithdrawReason func(c *Call[P]) string
 
-	// Old reads a record of an earlier form, whose text was unsealed. Optional: such records are errors.
+	// Old reads a record of an earlier form, whose text was unsealed.
+	// Optional: such records are errors.
 	Old func(r store.Record, text []byte) (*Call[P], error)
 }
 
@@ -76,7 +96,9 @@ const (
 	Proceed            // nothing: it runs
 	Approve            // people have to approve it
 	Question           // people have to answer a question of the transport's (Transport.Question)
-	Wait               // the transport waits for a word from outside: it has set Errand and Deadline, and moves it to Ready
+	// the transport waits for a word from outside: it has set Errand
+	// and Deadline, and moves it to Ready
+	Wait
 )
 
 // Ruling is what has to happen before a call may run.
@@ -117,7 +139,8 @@ const (
 // After is what follows a run.
 type After int
 
-// What may follow. The zero value is an end: whatever began is never run again by mistake.
+// What may follow. The zero value is an end: whatever began is never
+// run again by mistake.
 const (
 	Over     After = iota // the call has its ending
 	HandedOn              // a peer has it, and brings the ending later: the call is Away
@@ -135,7 +158,9 @@ type Result[P any] struct {
 // Sent is what came of an errand.
 type Sent[P any] struct {
 	Retry  bool
-	Pause  time.Duration    // of Retry
-	Ending *Ending          // the call can't go on without the errand, and ends so; nil: it goes on
-	Keep   func(c *Call[P]) // changes the part of the record as it stands by then, and may make the next errand; nil: nothing
+	Pause  time.Duration // of Retry
+	Ending *Ending       // the call can't go on without the errand, and ends so; nil: it goes on
+	// changes the part of the record as it stands by then, and may make
+	// the next errand; nil: nothing
+	Keep func(c *Call[P])
 }

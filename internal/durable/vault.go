@@ -20,12 +20,14 @@ type Sealing struct {
 	Records   store.Records
 	Namespace string // whose documents they are, such as "rap/gateway/tools"
 	Key       []byte // 32 secret bytes
-	// Purpose is mixed into the keys, so that two edges with one secret can't read each other's documents.
+	// Purpose is mixed into the keys, so that two edges with one secret
+	// can't read each other's documents.
 	Purpose string
 }
 
-// Vault keeps documents of one kind. They are sealed, since they hold arguments and secret URLs and a store's backup
-// is copied to many places.
+// Vault keeps documents of one kind. They are sealed, since they hold
+// arguments and secret URLs and a store's backup is copied to many
+// places.
 type Vault[T any] struct {
 	records   store.Records
 	namespace string
@@ -61,13 +63,19 @@ func NewVault[T any](s Sealing, kind string) (*Vault[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the cipher: %w", err)
 	}
-	return &Vault[T]{records: s.Records, namespace: namespace, aead: aead}, nil
+	return &Vault[T]{
+		records:   s.Records,
+		namespace: namespace,
+		aead:      aead,
+	}, nil
 }
 
-// place is sealed in with a document, so that no record can stand in for another.
+// place is sealed in with a document, so that no record can stand in
+// for another.
 func (v *Vault[T]) place(key string) []byte { return []byte(v.namespace + "\x00" + key) }
 
-// Put stores a document at the version it was read at; approval.ErrVersion when it was changed meanwhile.
+// Put stores a document at the version it was read at;
+// approval.ErrVersion when it was changed meanwhile.
 func (v *Vault[T]) Put(ctx context.Context, d *Doc[T]) error {
 	text, err := json.Marshal(d.Body)
 	if err != nil {
@@ -106,8 +114,9 @@ func (v *Vault[T]) ByAlias(ctx context.Context, alias string) (*Doc[T], error) {
 	return v.Open(r)
 }
 
-// List returns documents whose keys begin with prefix and come after a key, in the order of their keys. Documents that
-// can't be opened are left out, and reported by the error beside the others.
+// List returns documents whose keys begin with prefix and come after a
+// key, in the order of their keys. Documents that can't be opened are
+// left out, and reported by the error beside the others.
 func (v *Vault[T]) List(ctx context.Context, prefix, after string, limit int) ([]*Doc[T], error) {
 	records, err := v.records.ListRecords(ctx, v.namespace, prefix, after, limit)
 	var out []*Doc[T]
@@ -117,10 +126,12 @@ func (v *Vault[T]) List(ctx context.Context, prefix, after string, limit int) ([
 			out = append(out, d)
 		}
 	}
+
 	return out, err
 }
 
-// Each shows the records below a prefix as they are stored, sealed, in the order of their keys.
+// Each shows the records below a prefix as they are stored, sealed, in
+// the order of their keys.
 func (v *Vault[T]) Each(ctx context.Context, prefix string, show func(store.Record)) error {
 	const page = 64 // they may be large
 	for after := ""; ; {
@@ -138,7 +149,8 @@ func (v *Vault[T]) Each(ctx context.Context, prefix string, show func(store.Reco
 	}
 }
 
-// Remove deletes a document at the version it was read at; approval.ErrVersion when it was changed meanwhile.
+// Remove deletes a document at the version it was read at;
+// approval.ErrVersion when it was changed meanwhile.
 func (v *Vault[T]) Remove(ctx context.Context, d *Doc[T]) error {
 	return v.records.DeleteRecord(ctx, v.namespace, d.Key, d.Version)
 }
@@ -154,7 +166,13 @@ func (v *Vault[T]) Open(r store.Record) (*Doc[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Doc[T]{Key: r.Key, Alias: r.Alias, Version: r.Version, Due: r.Due, Expires: r.Expires}
+	d := &Doc[T]{
+		Key:     r.Key,
+		Alias:   r.Alias,
+		Version: r.Version,
+		Due:     r.Due,
+		Expires: r.Expires,
+	}
 	if err := json.Unmarshal(text, &d.Body); err != nil {
 		return nil, fmt.Errorf("read the record: %w", err)
 	}

@@ -48,8 +48,9 @@ func (w *waiters) wake(key string) {
 	}
 }
 
-// Watch shows a call again and again, as soon as this process changes it and now and then besides, since another one
-// may, until enough says so. The error is that of reading the call, or of the context.
+// Watch shows a call again and again, as soon as this process changes
+// it and now and then besides, since another one may, until enough says
+// so. The error is that of reading the call, or of the context.
 func (e *Engine[P]) Watch(ctx context.Context, key string, enough func(*Call[P]) bool) (*Call[P], error) {
 	for {
 		news, leave := e.waiting.on(key)

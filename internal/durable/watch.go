@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// news are the references of which something was said that nobody has looked at yet.
+// news are the references of which something was said that nobody has
+// looked at yet.
 type news struct {
 	mu   sync.Mutex
 	refs map[string]struct{} // "" stands for any
@@ -91,7 +92,8 @@ func (e *Engine[P]) hearOf(ctx context.Context, ref string) {
 	}
 }
 
-// hearAll looks at everything of which there may be news. What finds no room is taken in another round.
+// hearAll looks at everything of which there may be news. What finds no
+// room is taken in another round.
 func (e *Engine[P]) hearAll(ctx context.Context) {
 	taken := map[string]bool{}
 	for more := true; more && ctx.Err() == nil; {

@@ -8,8 +8,9 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// maxWithdrawals is how often people's side is told that nobody needs an answer. After that the request expires by
-// itself; its answer goes nowhere.
+// maxWithdrawals is how often people's side is told that nobody needs
+// an answer. After that the request expires by itself; its answer goes
+// nowhere.
 const maxWithdrawals = 20
 
 // withdraw tells people's side that nobody needs an answer any more.
@@ -48,15 +49,20 @@ func (e *Engine[P]) cancelRequest(ctx context.Context, c *Call[P], ref string) e
 	return err
 }
 
-// reference says which call a reference belongs to. It is a record of its own, so that news find calls that nobody
-// holds in memory.
+// reference says which call a reference belongs to. It is a record of
+// its own, so that news find calls that nobody holds in memory.
 type reference struct {
 	Key string `json:"key"`
 }
 
-// Remember has news of a reference look at a call. People's references are remembered by the engine itself.
+// Remember has news of a reference look at a call. People's references
+// are remembered by the engine itself.
 func (e *Engine[P]) Remember(ctx context.Context, ref, key string) error {
-	d := &Doc[reference]{Key: Hash(ref), Expires: e.now().Add(unlimited), Body: reference{Key: key}}
+	d := &Doc[reference]{
+		Key:     Hash(ref),
+		Expires: e.now().Add(unlimited),
+		Body:    reference{Key: key},
+	}
 	err := e.refs.Put(ctx, d)
 	if errors.Is(err, errConflict) {
 		return nil // it is remembered: a reference belongs to one call
@@ -64,7 +70,8 @@ func (e *Engine[P]) Remember(ctx context.Context, ref, key string) error {
 	return err
 }
 
-// forget drops a reference of which no more news comes. What stays is swept with time.
+// forget drops a reference of which no more news comes. What stays is
+// swept with time.
 func (e *Engine[P]) forget(ctx context.Context, ref string) {
 	if ref == "" {
 		return

@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// storeWithin bounds what one step may wait for the store and for people's side.
+// storeWithin bounds what one step may wait for the store and for
+// people's side.
 const storeWithin = 30 * time.Second
 
 // session is the time in which Run runs.
@@ -61,11 +62,13 @@ func (t *turn) handOn() (release func()) {
 	return t.release
 }
 
-// Kick has a call worked on, soon and by this process. It is for those who know that something happened outside of the
-// record; changes do it by themselves.
+// Kick has a call worked on, soon and by this process. It is for those
+// who know that something happened outside of the record; changes do it
+// by themselves.
 func (e *Engine[P]) Kick(key string) { e.take(key, true) }
 
-// kickAt has a call worked on when its time comes, where the poll would come later.
+// kickAt has a call worked on when its time comes, where the poll would
+// come later.
 func (e *Engine[P]) kickAt(c *Call[P]) {
 	due := c.due()
 	wait := due.Sub(e.now())
@@ -78,8 +81,9 @@ func (e *Engine[P]) kickAt(c *Call[P]) {
 	}
 }
 
-// take has a goroutine of its own work on a call, unless one does already: that one looks again then. It reports
-// whether there was room; a call without stays due in the store.
+// take has a goroutine of its own work on a call, unless one does
+// already: that one looks again then. It reports whether there was
+// room; a call without stays due in the store.
 func (e *Engine[P]) take(key string, news bool) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -138,11 +142,13 @@ func (e *Engine[P]) workOn(s *session, key string, g *group, news bool) {
 				t.release()
 			}
 		}
+
 		news, more = e.rest(ctx, key, g)
 	}
 }
 
-// turn waits for the right to work on a call of a group; nil when the work is to end.
+// turn waits for the right to work on a call of a group; nil when the
+// work is to end.
 func (e *Engine[P]) turn(s *session, g *group) *turn {
 	ctx := s.ctx
 	select {
@@ -158,10 +164,15 @@ func (e *Engine[P]) turn(s *session, g *group) *turn {
 	}
 
 	waits := sync.OnceFunc(func() { <-e.total })
-	return &turn{session: s, group: g, waits: waits, release: func() {
-		waits()
-		<-g.turns
-	}}
+	return &turn{
+		session: s,
+		group:   g,
+		waits:   waits,
+		release: func() {
+			waits()
+			<-g.turns
+		},
+	}
 }
 
 // rest ends a job, unless something happened meanwhile.
@@ -174,14 +185,15 @@ func (e *Engine[P]) rest(ctx context.Context, key string, g *group) (news, more 
 		j.news = false
 		return news, true
 	}
+
 	delete(e.jobs, key)
 	g.known--
 	e.leave(key, g)
 	return false, false
 }
 
-// advance takes the steps that are due, one after another. Each is stored before the next, so a crash between any two
-// loses nothing.
+// advance takes the steps that are due, one after another. Each is
+// stored before the next, so a crash between any two loses nothing.
 func (e *Engine[P]) advance(ctx context.Context, key string, news bool, t *turn) {
 	const most = 32 // what is left is due
 	c, err := e.Get(ctx, key)

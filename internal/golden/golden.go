@@ -1,5 +1,5 @@
-// Package golden compares what a test made with a file, and rewrites the file when the test runs with -update. Only tests
-// import it.
+// Package golden compares what a test made with a file, and rewrites
+// the file when the test runs with -update. Only tests import it.
 package golden
 
 import (

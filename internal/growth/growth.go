@@ -1,4 +1,5 @@
-// Package growth holds tests to time and memory that grow in proportion to the input.
+// Package growth holds tests to time and memory that grow in proportion
+// to the input.
 package growth
 
 import (
@@ -17,9 +18,11 @@ const (
 	least    = 200 * time.Microsecond
 )
 
-// Linear fails the test when work on an input that is four times as large takes more than eight times the time, or
-// allocates more than eight times the bytes. prepare makes an input of a size, and returns the work on it. The size
-// should be such that the work takes a millisecond or more.
+// Linear fails the test when work on an input that is four times as
+// large takes more than eight times the time, or allocates more than
+// eight times the bytes. prepare makes an input of a size, and returns
+// the work on it. The size should be such that the work takes a
+// millisecond or more.
 func Linear(t testing.TB, size int, prepare func(size int) (work func())) {
 	t.Helper()
 	size = max(size/slower, 1)
@@ -34,6 +37,7 @@ func Linear(t testing.TB, size int, prepare func(size int) (work func())) {
 			return
 		}
 	}
+
 	t.Errorf("size %d takes %v, size %d %v: more than in proportion", size, a, times*size, b)
 }
 
@@ -58,6 +62,7 @@ func fastest(small, large func()) (a, b time.Duration) {
 			b = y
 		}
 	}
+
 	return a, b
 }
 

@@ -1,4 +1,5 @@
-// Package guard bounds what an address that somebody outside names can make this process do.
+// Package guard bounds what an address that somebody outside names can
+// make this process do.
 package guard
 
 import (
@@ -16,9 +17,11 @@ import (
 	"time"
 )
 
-// Guard bounds what an address that somebody configured can make this process do: it reaches public addresses by https, follows no
-// redirect, and listens to no proxy of the environment. Addresses are checked when a connection is made, so a name that resolves
-// to something else later gains nothing.
+// Guard bounds what an address that somebody configured can make this
+// process do: it reaches public addresses by https, follows no
+// redirect, and listens to no proxy of the environment. Addresses are
+// checked when a connection is made, so a name that resolves to
+// something else later gains nothing.
 type Guard struct {
 	Loopback bool           // this machine may be reached too, also by plain http
 	Allow    []netip.Prefix // further networks that may be reached, such as 10.0.0.0/8
@@ -39,8 +42,9 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // ErrBlocked is the cause when an address may not be reached.
 var ErrBlocked = errors.New("the address may not be reached")
 
-// CheckURL reports an address that a client of this guard never reaches. Its errors don't repeat the address: paths of webhooks
-// are often secrets.
+// CheckURL reports an address that a client of this guard never
+// reaches. Its errors don't repeat the address: paths of webhooks are
+// often secrets.
 func (g Guard) CheckURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -55,9 +59,15 @@ func (g Guard) CheckURL(raw string) (*url.URL, error) {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, errors.New("expected an https URL")
 	}
+
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && !g.may(ip) {
-		return nil, fmt.Errorf("%s: %w: expected a public address, or a network that is allowed by name", ip, ErrBlocked)
+		return nil, fmt.Errorf(
+			"%s: %w: expected a public address, or a network that is allowed by name",
+			ip,
+			ErrBlocked,
+		)
 	}
+
 	return u, nil
 }
 
@@ -66,12 +76,17 @@ func loopbackHost(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// Client makes a client that obeys the guard; what it does not make is a *Refusal. timeout is for one whole exchange.
+// Client makes a client that obeys the guard; what it does not make is
+// a *Refusal. timeout is for one whole exchange.
 func (g Guard) Client(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     &guarded{guard: g, https: g.transport(g.may), http: g.transport(loopbackOnly)},
+		Transport: &guarded{
+			guard: g,
+			https: g.transport(g.may),
+			http:  g.transport(loopbackOnly),
+		},
 	}
 }
 
@@ -137,7 +152,9 @@ func (g Guard) may(ip netip.Addr) bool {
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
 		return false
 	}
-	return !slices.ContainsFunc(special(), func(p netip.Prefix) bool { return p.Contains(ip) }) && (ip.Is4() || global6().Contains(ip))
+	return !slices.ContainsFunc(special(), func(p netip.Prefix) bool {
+		return p.Contains(ip)
+	}) && (ip.Is4() || global6().Contains(ip))
 }
 
 func loopbackOnly(ip netip.Addr) bool { return ip.Unmap().IsLoopback() }
@@ -145,15 +162,30 @@ func loopbackOnly(ip netip.Addr) bool { return ip.Unmap().IsLoopback() }
 // global6 is the only part of IPv6 that is handed out for public use.
 func global6() netip.Prefix { return netip.MustParsePrefix("2000::/3") }
 
-// special lists what the registries of special-purpose addresses (RFC 6890) keep out of public use and net/netip does not know,
-// tunnels that carry an IPv4 address inside, and the metadata services of clouds that hide among public addresses.
+// special lists what the registries of special-purpose addresses (RFC 6890)
+// keep out of public use and net/netip does not know, tunnels that
+// carry an IPv4 address inside, and the metadata services of clouds
+// that hide among public addresses.
 func special() []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
-		"203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
+		"0.0.0.0/8",
+		"100.64.0.0/10",
+		"192.0.0.0/24",
+		"192.0.2.0/24",
+		"192.88.99.0/24",
+		"198.18.0.0/15",
+		"198.51.100.0/24",
+		"203.0.113.0/24",
+		"240.0.0.0/4",
+		"168.63.129.16/32",
+		"2001::/23",
+		"2001:db8::/32",
+		"2002::/16",
+		"3fff::/20",
 	} {
 		out = append(out, netip.MustParsePrefix(p))
 	}
+
 	return out
 }

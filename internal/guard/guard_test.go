@@ -44,7 +44,8 @@ func TestGuardChecksAddresses(t *testing.T) {
 		{loopback, "https://10.1.2.3/", "public address"},
 	} {
 		_, err := test.guard.CheckURL(test.url)
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && err != nil ||
+			test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: got %v, want %q", test.url, err, test.want)
 		}
 		if err != nil && strings.Contains(err.Error(), "/hook") {
@@ -55,10 +56,42 @@ func TestGuardChecksAddresses(t *testing.T) {
 
 func TestGuardBlocksSpecialAddresses(t *testing.T) {
 	for _, host := range []string{
-		"127.0.0.1", "127.8.8.8", "0.0.0.0", "0.1.2.3", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.169.254", "169.254.170.2",
-		"100.64.0.1", "100.100.100.200", "192.0.0.192", "168.63.129.16", "198.18.0.1", "192.0.2.1", "198.51.100.7", "203.0.113.9", "224.0.0.1",
-		"240.0.0.1", "255.255.255.255", "[::]", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:169.254.169.254]", "[::ffff:a00:1]", "[fe80::1]", "[fc00::1]",
-		"[fd00:ec2::254]", "[fec0::1]", "[ff02::1]", "[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]", "[2001:0:1::1]", "[2001:db8::1]", "[100::1]",
+		"127.0.0.1",
+		"127.8.8.8",
+		"0.0.0.0",
+		"0.1.2.3",
+		"10.0.0.1",
+		"172.16.0.1",
+		"172.31.255.255",
+		"192.168.1.1",
+		"169.254.169.254",
+		"169.254.170.2",
+		"100.64.0.1",
+		"100.100.100.200",
+		"192.0.0.192",
+		"168.63.129.16",
+		"198.18.0.1",
+		"192.0.2.1",
+		"198.51.100.7",
+		"203.0.113.9",
+		"224.0.0.1",
+		"240.0.0.1",
+		"255.255.255.255",
+		"[::]",
+		"[::1]",
+		"[::ffff:127.0.0.1]",
+		"[::ffff:169.254.169.254]",
+		"[::ffff:a00:1]",
+		"[fe80::1]",
+		"[fc00::1]",
+		"[fd00:ec2::254]",
+		"[fec0::1]",
+		"[ff02::1]",
+		"[64:ff9b::a9fe:a9fe]",
+		"[2002:7f00:1::]",
+		"[2001:0:1::1]",
+		"[2001:db8::1]",
+		"[100::1]",
 	} {
 		if _, err := (guard.Guard{}).CheckURL("https://" + host + "/"); !errors.Is(err, guard.ErrBlocked) {
 			t.Errorf("%s: got %v, want it blocked", host, err)
@@ -70,11 +103,17 @@ func TestGuardBlocksSpecialAddresses(t *testing.T) {
 func guardFor(s *httptest.Server) guard.Guard {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	return guard.Guard{TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, ServerName: "example.com"}}
+	return guard.Guard{TLS: &tls.Config{
+		RootCAs:    roots,
+		MinVersion: tls.VersionTLS12,
+		ServerName: "example.com",
+	}}
 }
 
 func TestClientChecksWhatNamesResolveTo(t *testing.T) {
-	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the server was reached") }))
+	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the server was reached")
+	}))
 	defer s.Close()
 	u, err := url.Parse(s.URL)
 	if err != nil {
@@ -91,7 +130,9 @@ func TestClientReachesWhatIsAllowed(t *testing.T) {
 	defer s.Close()
 	for name, change := range map[string]func(*guard.Guard){
 		"loopback": func(g *guard.Guard) { g.Loopback = true },
-		"network":  func(g *guard.Guard) { g.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} },
+		"network": func(g *guard.Guard) {
+			g.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		},
 	} {
 		g := guardFor(s)
 		change(&g)

@@ -1,11 +1,12 @@
-// Package jsonmsg reads and writes JSON messages: one reader and one writer for
-// every protocol, file and body that is not the arguments of a call. Those are
-// package value's, which is exact about numbers.
+// Package jsonmsg reads and writes JSON messages: one reader and one
+// writer for every protocol, file and body that is not the arguments of
+// a call. Those are package value's, which is exact about numbers.
 //
-// Reading is strict about what two readers could read differently (Check), keeps
-// values byte for byte, and says where in a message something is wrong. Whether
-// unknown members are kept or passed over is the choice of the caller. Writing
-// adds no escapes for HTML and puts raw values in as they are.
+// Reading is strict about what two readers could read differently
+// (Check), keeps values byte for byte, and says where in a message
+// something is wrong. Whether unknown members are kept or passed over
+// is the choice of the caller. Writing adds no escapes for HTML and
+// puts raw values in as they are.
 package jsonmsg
 
 import (
@@ -18,13 +19,14 @@ import (
 // whole is a shape that reads no place and checks every one.
 var whole = new(value.ShapeBuilder).Build()
 
-// A Checker checks texts. Its zero value is ready; one that is kept allocates nothing.
+// A Checker checks texts. Its zero value is ready; one that is kept
+// allocates nothing.
 type Checker struct{ scratch value.Scratch }
 
-// Check reports what a text is, or why two readers could disagree about it: it is
-// no JSON, a name stands twice in an object, bytes are no UTF-8, half of a
-// surrogate pair stands alone, a number is beyond a double, or a limit is exceeded.
-// Errors are *value.Error.
+// Check reports what a text is, or why two readers could disagree about
+// it: it is no JSON, a name stands twice in an object, bytes are no
+// UTF-8, half of a surrogate pair stands alone, a number is beyond a
+// double, or a limit is exceeded. Errors are *value.Error.
 func (c *Checker) Check(text []byte, lim value.Limits) (value.Kind, error) {
 	if err := whole.Scan(text, lim, &c.scratch); err != nil {
 		return value.Absent, err
@@ -41,7 +43,8 @@ func Check(text []byte, lim value.Limits) (value.Kind, error) {
 // IsObject reports whether the text of a value is that of an object.
 func IsObject[T ~[]byte | ~string](text T) bool { return Describe(text) == "an object" }
 
-// Describe names the kind of a JSON text in words, "nothing" when there is none.
+// Describe names the kind of a JSON text in words, "nothing" when there
+// is none.
 func Describe[T ~[]byte | ~string](text T) string {
 	i := skipSpace(text, 0)
 	if i == len(text) {
@@ -60,6 +63,7 @@ func Describe[T ~[]byte | ~string](text T) string {
 	case 'n':
 		return "null"
 	}
+
 	return "a number"
 }
 
@@ -73,8 +77,8 @@ func skipSpace[T ~[]byte | ~string](text T, i int) int {
 // Trim cuts the white space around a text.
 func Trim(text []byte) []byte { return bytes.Trim(text, " \t\r\n") }
 
-// Marshal is json.Marshal without the escapes for HTML, which would change texts
-// that were signed or bound.
+// Marshal is json.Marshal without the escapes for HTML, which would
+// change texts that were signed or bound.
 func Marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)

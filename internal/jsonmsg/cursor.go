@@ -23,15 +23,16 @@ type Cursor struct {
 	dec    jsontext.Decoder
 }
 
-// NewCursor returns a cursor before the first value of a checked text. What it
-// yields shares text, and src is only looked at.
+// NewCursor returns a cursor before the first value of a checked text.
+// What it yields shares text, and src is only looked at.
 func NewCursor(src []byte, text string) *Cursor {
 	c := &Cursor{src: src, text: text}
 	c.Start(0)
 	return c
 }
 
-// Start puts the cursor before the value that stands at an offset of its text.
+// Start puts the cursor before the value that stands at an offset of
+// its text.
 func (c *Cursor) Start(at int) {
 	c.base = at
 	c.source = *bytes.NewBuffer(c.src[at:])
@@ -61,8 +62,8 @@ func (c *Cursor) Skip() Span {
 	return Span{int32(end - len(raw)), int32(end)}
 }
 
-// Members reads the object before the cursor. At each name the cursor stands before
-// the value, which is passed over unless it is read.
+// Members reads the object before the cursor. At each name the cursor
+// stands before the value, which is passed over unless it is read.
 func (c *Cursor) Members() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for more := c.enter('}'); more; more = c.more('}') {
@@ -89,8 +90,8 @@ func (c *Cursor) Elements() iter.Seq[int] {
 	}
 }
 
-// enter steps into an object or an array, more to its next member or element, and
-// out of it where there is none.
+// enter steps into an object or an array, more to its next member or
+// element, and out of it where there is none.
 func (c *Cursor) enter(closing jsontext.Kind) bool {
 	_, err := c.dec.ReadToken()
 	return err == nil && c.more(closing)
@@ -104,13 +105,16 @@ func (c *Cursor) more(closing jsontext.Kind) bool {
 		_, _ = c.dec.ReadToken() // it was seen
 		return false
 	}
+
 	return true
 }
 
-// pass steps over the value before the cursor if nothing was read since an offset.
+// pass steps over the value before the cursor if nothing was read since
+// an offset.
 func (c *Cursor) pass(at int) bool { return c.End() != at || c.Skip().Exists() }
 
-// String is what a string of a checked text says. Without escapes it shares the text.
+// String is what a string of a checked text says. Without escapes it
+// shares the text.
 func String(raw string) string {
 	if strings.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1]
@@ -119,8 +123,8 @@ func String(raw string) string {
 	return string(out)
 }
 
-// ReadString is String for a text that may be anything; it is false for what is no
-// string that all readers understand alike.
+// ReadString is String for a text that may be anything; it is false for
+// what is no string that all readers understand alike.
 func ReadString[T ~[]byte | ~string](raw T) (string, bool) {
 	raw = raw[skipSpace(raw, 0):]
 	if len(raw) == 0 || raw[0] != '"' {

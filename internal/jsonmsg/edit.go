@@ -13,9 +13,9 @@ type Member struct {
 	all Span // of the member in the text of the object
 }
 
-// Members splits the text of an object, which was checked, into its members in
-// source order. What is no object has none, nor has what was not checked and can't
-// be read.
+// Members splits the text of an object, which was checked, into its
+// members in source order. What is no object has none, nor has what was
+// not checked and can't be read.
 func Members(object []byte) []Member {
 	if !IsObject(object) {
 		return nil
@@ -35,6 +35,7 @@ func Members(object []byte) []Member {
 			all:  Span{name.From, value.To},
 		})
 	}
+
 	return out
 }
 
@@ -44,8 +45,8 @@ func Get(object []byte, name string) json.RawMessage {
 	return taken
 }
 
-// Take returns a member of an object and the object without it, nil when nothing is
-// left. What is no object has no members.
+// Take returns a member of an object and the object without it, nil
+// when nothing is left. What is no object has no members.
 func Take(object []byte, name string) (taken, rest json.RawMessage) {
 	all := Members(object)
 	i := slices.IndexFunc(all, func(m Member) bool { return m.Name == name })
@@ -65,8 +66,8 @@ func Take(object []byte, name string) (taken, rest json.RawMessage) {
 	return all[i].Raw, slices.Concat(object[:cut.From], object[cut.To:])
 }
 
-// Put returns an object with a member in the last place. Nothing else of its text
-// changes. What is no object is replaced by one.
+// Put returns an object with a member in the last place. Nothing else
+// of its text changes. What is no object is replaced by one.
 func Put(object []byte, name string, raw []byte) json.RawMessage {
 	_, rest := Take(object, name)
 	all := Members(rest)

@@ -94,7 +94,10 @@ func TestFieldsSayWhere(t *testing.T) {
 }
 
 func TestFieldsRead(t *testing.T) {
-	fields := Read([]byte(` {"t" : "\u0041\n", "b":true, "n":-7, "raw": [ 1.50 ], "none":null, "list":["x",{}]} `), Limits())
+	fields := Read(
+		[]byte(` {"t" : "\u0041\n", "b":true, "n":-7, "raw": [ 1.50 ], "none":null, "list":["x",{}]} `),
+		Limits(),
+	)
 	if s := fields.Text("t"); s != "A\n" {
 		t.Errorf("%q", s)
 	}
@@ -107,7 +110,8 @@ func TestFieldsRead(t *testing.T) {
 	if raw := fields.Raw("raw"); string(raw) != "[ 1.50 ]" {
 		t.Errorf("%s", raw)
 	}
-	if raw, there := fields.Given("none"); !there || string(raw) != "null" || fields.Has("none") || fields.Optional("none") != nil {
+	if raw, there := fields.Given("none"); !there || string(raw) != "null" || fields.Has("none") ||
+		fields.Optional("none") != nil {
 		t.Errorf("%s", raw)
 	}
 	paths := []string{}
@@ -122,10 +126,18 @@ func TestFieldsRead(t *testing.T) {
 	}
 }
 
-// Of a message that is not sound, what stands beside the mistake can still be told.
+// Of a message that is not sound, what stands beside the mistake can
+// still be told.
 func TestSalvage(t *testing.T) {
-	fields := Salvage([]byte(`{"id":"x","args":{"a":tru,"b":"\ud800"},"other":1,"other":2}`), Limits(), "id", "args")
-	if fields.Err() == nil || fields.Text("id") != "x" || string(fields.Raw("args")) != `{"a":tru,"b":"\ud800"}` || fields.Has("other") {
+	fields := Salvage(
+		[]byte(`{"id":"x","args":{"a":tru,"b":"\ud800"},"other":1,"other":2}`),
+		Limits(),
+		"id",
+		"args",
+	)
+	if fields.Err() == nil || fields.Text("id") != "x" ||
+		string(fields.Raw("args")) != `{"a":tru,"b":"\ud800"}` ||
+		fields.Has("other") {
 		t.Error(fields.Err(), fields.Members())
 	}
 	for _, text := range []string{`{"id":"x","id":"y"}`, `{"id":"x","\u0069d":"y"}`, `{"id":"x"`, `{"id":"x"}{}`} {
@@ -141,7 +153,22 @@ func TestReadString(t *testing.T) {
 			t.Errorf("%s: %q, %v", raw, got, ok)
 		}
 	}
-	for _, raw := range []string{``, ` `, `a`, `"`, `"a`, `"a"b`, `"a" "b"`, `"\ud800"`, `"\ude00\ud83d"`, "\"\xff\"", `"\x"`, "\"\n\"", `7`, `null`} {
+	for _, raw := range []string{
+		``,
+		` `,
+		`a`,
+		`"`,
+		`"a`,
+		`"a"b`,
+		`"a" "b"`,
+		`"\ud800"`,
+		`"\ude00\ud83d"`,
+		"\"\xff\"",
+		`"\x"`,
+		"\"\n\"",
+		`7`,
+		`null`,
+	} {
 		if got, ok := ReadString(raw); ok || got != "" {
 			t.Errorf("%s: %q", raw, got)
 		}
@@ -165,6 +192,7 @@ func TestCursorPasses(t *testing.T) {
 			}
 		}
 	}
+
 	if !reflect.DeepEqual(names, []string{"a", `{"b":2}`, "c", "e"}) || c.End() != len(text) {
 		t.Error(names, c.End())
 	}
@@ -185,6 +213,7 @@ func TestTakeAndPut(t *testing.T) {
 			t.Errorf("%s: %s, %s", c.object, taken, rest)
 		}
 	}
+
 	for object, want := range map[string]string{
 		``:               `{"k":7}`,
 		`null`:           `{"k":7}`,
@@ -212,7 +241,8 @@ func TestWriter(t *testing.T) {
 		w.Splice([]byte(` {"y":[ 2 ]} `))
 		w.Splice([]byte(`{}`))
 	})
-	want := `{"s":"<&>` + "\u2028" + `\"\\\n\u0001","b":true,"n":-7,"f":1.5,"raw":{ "x": 1.0 },"list":["a","b"],"in":{},"of":[0,1],"y":[ 2 ]}`
+	want := `{"s":"<&>` + "\u2028" + `\"\\\n\u0001","b":true,"n":-7,"f":1.5,"raw":{ "x": 1.0 ` +
+		`},"list":["a","b"],"in":{},"of":[0,1],"y":[ 2 ]}`
 	if err != nil || string(out) != want {
 		t.Errorf("%s, %v", out, err)
 	}
@@ -272,12 +302,19 @@ func TestStringsComeBack(t *testing.T) {
 	})
 }
 
-// Objects are split into the members that encoding/json finds in them, and taken
-// apart and put together without other changes.
+// Objects are split into the members that encoding/json finds in them,
+// and taken apart and put together without other changes.
 func FuzzMembers(f *testing.F) {
-	for _, seed := range []string{`{}`, ` { "a" : [1,{"b":"]}"}] , "\u0062":"x\\\"," } `, `{"a":1.50,"":null,"\ud83d\ude00":{}}`, `[]`, `"a"`} {
+	for _, seed := range []string{
+		`{}`,
+		` { "a" : [1,{"b":"]}"}] , "\u0062":"x\\\"," } `,
+		`{"a":1.50,"":null,"\ud83d\ude00":{}}`,
+		`[]`,
+		`"a"`,
+	} {
 		f.Add([]byte(seed), "a")
 	}
+
 	f.Fuzz(func(t *testing.T, text []byte, name string) {
 		name = strings.ToValidUTF8(name, "?")
 		kind, err := Check(text, Limits())

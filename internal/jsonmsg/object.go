@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Reader keeps the first thing that is wrong with a message and goes on, so that
-// what reads a message reads like the message.
+// Reader keeps the first thing that is wrong with a message and goes
+// on, so that what reads a message reads like the message.
 type Reader struct {
 	err     error
 	checked bool // the whole text is sound
@@ -25,12 +25,13 @@ func (r *Reader) Fail(err error) {
 	}
 }
 
-// Err is the first thing that is wrong: an *Error, unless a caller of Fail had another.
+// Err is the first thing that is wrong: an *Error, unless a caller of
+// Fail had another.
 func (r *Reader) Err() error { return r.err }
 
-// Fields is an object whose members are read by name. Names are exact. Who asks for
-// a member that is missing or is something else gets nothing of it, and the reader
-// an error.
+// Fields is an object whose members are read by name. Names are exact.
+// Who asks for a member that is missing or is something else gets
+// nothing of it, and the reader an error.
 type Fields struct {
 	*Reader
 	Path    string // "tools[2]"; "" for the message as a whole
@@ -38,8 +39,8 @@ type Fields struct {
 	members []Member
 }
 
-// Read reads a message that must be one object that all readers understand alike.
-// Of any other there is nothing but an error.
+// Read reads a message that must be one object that all readers
+// understand alike. Of any other there is nothing but an error.
 func Read(text []byte, lim value.Limits) Fields {
 	out := Salvage(text, lim)
 	if out.err != nil {
@@ -48,9 +49,9 @@ func Read(text []byte, lim value.Limits) Fields {
 	return out
 }
 
-// Salvage is Read that tells apart what it can of a message that is not sound,
-// beside the error: the members of known names, each of which is checked where it
-// is read.
+// Salvage is Read that tells apart what it can of a message that is not
+// sound, beside the error: the members of known names, each of which is
+// checked where it is read.
 func Salvage(text []byte, lim value.Limits, known ...string) Fields {
 	r := &Reader{}
 	_, err := Check(text, lim)
@@ -65,15 +66,24 @@ func Salvage(text []byte, lim value.Limits, known ...string) Fields {
 	return r.Fields("", text, known...)
 }
 
-// Fields reads the text of an object that stands at a path, or only its members of
-// known names. In a text that is not sound a name may stand twice: no reading of
-// such an object is right.
+// Fields reads the text of an object that stands at a path, or only its
+// members of known names. In a text that is not sound a name may stand
+// twice: no reading of such an object is right.
 func (r *Reader) Fields(path string, raw []byte, known ...string) Fields {
-	out := Fields{Reader: r, Path: path, Source: raw}
+	out := Fields{
+		Reader: r,
+		Path:   path,
+		Source: raw,
+	}
 	if !IsObject(raw) {
-		r.Fail(&Error{Path: path, Expected: "an object", Found: Describe(raw)})
+		r.Fail(&Error{
+			Path:     path,
+			Expected: "an object",
+			Found:    Describe(raw),
+		})
 		return out
 	}
+
 	if r.checked {
 		out.members = Members(raw)
 		return out
@@ -85,16 +95,23 @@ func (r *Reader) Fields(path string, raw []byte, known ...string) Fields {
 		case err == nil && len(known) > 0 && !slices.Contains(known, m.Key):
 			continue
 		case err != nil || seen[m.Key]:
-			r.Fail(&Error{Path: path, Expected: "an object", Err: err})
+			r.Fail(&Error{
+				Path:     path,
+				Expected: "an object",
+				Err:      err,
+			})
 			return Fields{Reader: r, Path: path}
 		}
+
 		seen[m.Key] = true
 		out.members = append(out.members, Member{Name: m.Key, Raw: m.Raw})
 	}
+
 	return out
 }
 
-// Given is the text of a member as it stands there, null too; false when it is absent.
+// Given is the text of a member as it stands there, null too; false
+// when it is absent.
 func (f Fields) Given(name string) ([]byte, bool) {
 	for i := range f.members {
 		if f.members[i].Name == name {
@@ -114,7 +131,11 @@ func (f Fields) Expect(name, expected string) {
 
 // refuse fails at a member for what stands there.
 func (f Fields) refuse(name, expected string) {
-	f.Fail(&Error{Path: f.At(name), Expected: expected, Found: Describe(f.Raw(name))})
+	f.Fail(&Error{
+		Path:     f.At(name),
+		Expected: expected,
+		Found:    Describe(f.Raw(name)),
+	})
 }
 
 // Members are all members in source order.
@@ -132,8 +153,8 @@ func (f Fields) Raw(name string) []byte {
 // Has reports whether a member is there and not null.
 func (f Fields) Has(name string) bool { return f.Raw(name) != nil }
 
-// String reads the text of a string that stands at a path. It is false for what is
-// no string.
+// String reads the text of a string that stands at a path. It is false
+// for what is no string.
 func (r *Reader) String(path string, raw []byte) (string, bool) {
 	s, ok := ReadString(raw)
 	switch {
@@ -141,8 +162,13 @@ func (r *Reader) String(path string, raw []byte) (string, bool) {
 	case Describe(raw) == "a string":
 		r.Fail(&Error{Path: path, Expected: "a string that all readers understand alike"})
 	default:
-		r.Fail(&Error{Path: path, Expected: "a string", Found: Describe(raw)})
+		r.Fail(&Error{
+			Path:     path,
+			Expected: "a string",
+			Found:    Describe(raw),
+		})
 	}
+
 	return s, ok
 }
 
@@ -156,8 +182,13 @@ func (f Fields) Need(name string) string {
 func (f Fields) NonEmpty(name string) string {
 	s := f.Text(name)
 	if s == "" {
-		f.Fail(&Error{Path: f.At(name), Expected: "a string", Found: "none"})
+		f.Fail(&Error{
+			Path:     f.At(name),
+			Expected: "a string",
+			Found:    "none",
+		})
 	}
+
 	return s
 }
 
@@ -194,8 +225,9 @@ func (f Fields) Bool(name string) *bool {
 	return &is
 }
 
-// Int is a whole number within bounds in digits alone: some readers refuse 1.0 and
-// 1e0, or take them for something else. It is 0 when it is absent.
+// Int is a whole number within bounds in digits alone: some readers
+// refuse 1.0 and 1e0, or take them for something else. It is 0 when it
+// is absent.
 func (f Fields) Int(name string, least, most int64) int64 {
 	raw := f.Raw(name)
 	if raw == nil {
@@ -220,8 +252,8 @@ func (f Fields) Object(name string) Fields {
 // Required is an object that must be there.
 func (f Fields) Required(name string) Fields { return f.Reader.Fields(f.At(name), f.Raw(name)) }
 
-// Elements walks over the elements of an array with their paths, at most so many.
-// What is no array has none.
+// Elements walks over the elements of an array with their paths, at
+// most so many. What is no array has none.
 func (f Fields) Elements(name string, most int) iter.Seq2[string, []byte] {
 	path, raw := f.At(name), f.Raw(name)
 	return func(yield func(string, []byte) bool) {
@@ -230,7 +262,11 @@ func (f Fields) Elements(name string, most int) iter.Seq2[string, []byte] {
 			return
 		}
 		if _, err := Check(raw, Limits()); !f.checked && err != nil {
-			f.Fail(&Error{Path: path, Expected: "an array", Err: err})
+			f.Fail(&Error{
+				Path:     path,
+				Expected: "an array",
+				Err:      err,
+			})
 			return
 		}
 

@@ -11,13 +11,13 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// Limits bounds a message: 64 MiB and 128 levels. A thread with pictures in it is
-// larger than the arguments of a call.
+// Limits bounds a message: 64 MiB and 128 levels. A thread with
+// pictures in it is larger than the arguments of a call.
 func Limits() value.Limits { return value.Limits{MaxBytes: 64 << 20, MaxDepth: 128} }
 
-// A Writer writes one value, whose text it appends to Text. Commas are its own
-// matter. It keeps its first error and goes on, so that what writes a message reads
-// like the message.
+// A Writer writes one value, whose text it appends to Text. Commas are
+// its own matter. It keeps its first error and goes on, so that what
+// writes a message reads like the message.
 type Writer struct {
 	Text []byte
 
@@ -104,17 +104,26 @@ func (w *Writer) Optional(name, s string) {
 	}
 }
 
-// String writes a string, which must be UTF-8: mended, it could name something else.
+// String writes a string, which must be UTF-8: mended, it could name
+// something else.
 func (w *Writer) String(s string) {
 	w.separate()
 	var err error
 	if w.Text, err = jsontext.AppendQuote(w.Text, s); err != nil {
-		w.Fail(&Error{Path: w.member, Expected: "UTF-8", Err: notUTF8()})
+		w.Fail(&Error{
+			Path:     w.member,
+			Expected: "UTF-8",
+			Err:      notUTF8(),
+		})
 	}
 }
 
 func notUTF8() error {
-	return &value.Error{Code: value.InvalidUTF8, Offset: -1, Detail: "expected UTF-8"}
+	return &value.Error{
+		Code:   value.InvalidUTF8,
+		Offset: -1,
+		Detail: "expected UTF-8",
+	}
 }
 
 // Strings writes an array of strings.
@@ -151,13 +160,18 @@ func (w *Writer) Value(v any) {
 	w.Verbatim(text)
 }
 
-// Raw writes the text of a value byte for byte. It is checked, so that no text can
-// close an object and go on behind it.
+// Raw writes the text of a value byte for byte. It is checked, so that
+// no text can close an object and go on behind it.
 func (w *Writer) Raw(raw []byte) {
 	if _, err := w.checker.Check(raw, Limits()); err != nil {
-		w.Fail(&Error{Path: w.member, Expected: "JSON", Err: err})
+		w.Fail(&Error{
+			Path:     w.member,
+			Expected: "JSON",
+			Err:      err,
+		})
 		raw = []byte("null")
 	}
+
 	w.Verbatim(raw)
 }
 
@@ -185,7 +199,8 @@ func AppendString(dst []byte, s string) []byte {
 	return dst
 }
 
-// Error says what is wrong with a message and where. It names members, never values.
+// Error says what is wrong with a message and where. It names members,
+// never values.
 type Error struct {
 	Path     string // "choices[2].name"; "" for the message as a whole
 	Expected string // in words

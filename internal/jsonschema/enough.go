@@ -6,8 +6,8 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Bounds of what is explained: beyond them nobody reads, and to look for what was meant would take
-// long.
+// Bounds of what is explained: beyond them nobody reads, and to look
+// for what was meant would take long.
 const (
 	maxFailures = 1_000
 	maxWords    = 10_000_000 // units of some nanoseconds
@@ -37,6 +37,7 @@ func (e *estimate) add(ve *v5.ValidationError, depth int) bool {
 		}
 		e.add(cause, depth+1)
 	}
+
 	return e.failures <= maxFailures && e.units <= maxWords
 }
 
@@ -77,5 +78,6 @@ func words(v any) int {
 			n += 8 + len(key)
 		}
 	}
+
 	return n
 }

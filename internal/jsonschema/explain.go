@@ -10,14 +10,16 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// explainer turns v5's tree of errors into failures. It takes only places from v5: the words are
-// made from the schema and the document, which say more than v5's texts.
+// explainer turns v5's tree of errors into failures. It takes only
+// places from v5: the words are made from the schema and the document,
+// which say more than v5's texts.
 type explainer struct {
 	schema any
 	doc    any
 }
 
-// explain returns the leaves under one error of v5, in a fixed order (v5 walks maps at random).
+// explain returns the leaves under one error of v5, in a fixed order
+// (v5 walks maps at random).
 func (e *explainer) explain(ve *v5.ValidationError) []Failure {
 	keyword := last(segments(fragment(ve.AbsoluteKeywordLocation)))
 	if (keyword == "oneOf" || keyword == "anyOf") && len(ve.Causes) > 0 {
@@ -35,7 +37,11 @@ func (e *explainer) explain(ve *v5.ValidationError) []Failure {
 }
 
 func order(a, b Failure) int {
-	return cmp.Or(comparePaths(a.Path, b.Path), cmp.Compare(a.Keyword, b.Keyword), cmp.Compare(a.Message, b.Message))
+	return cmp.Or(
+		comparePaths(a.Path, b.Path),
+		cmp.Compare(a.Keyword, b.Keyword),
+		cmp.Compare(a.Message, b.Message),
+	)
 }
 
 // comparePaths orders by segments, indexes by their value.
@@ -50,10 +56,11 @@ func comparePaths(a, b []string) int {
 	})
 }
 
-// alternatives picks the branch of a oneOf or anyOf that the author most likely meant. Branches for
-// other types of value come last; when there are only such, they become one failure that names all
-// types. Then come branches that another tag (a const or enum one level down) announces; then the
-// one that got furthest.
+// alternatives picks the branch of a oneOf or anyOf that the author
+// most likely meant. Branches for other types of value come last; when
+// there are only such, they become one failure that names all types.
+// Then come branches that another tag (a const or enum one level down)
+// announces; then the one that got furthest.
 func (e *explainer) alternatives(ve *v5.ValidationError) []Failure {
 	at := segments(ve.InstanceLocation)
 	var branches [][]Failure
@@ -80,13 +87,14 @@ func (e *explainer) alternatives(ve *v5.ValidationError) []Failure {
 	})
 }
 
-// isOther reports a branch that is about another type of value than stands at a path.
+// isOther reports a branch that is about another type of value than
+// stands at a path.
 func isOther(branch []Failure, at []string) bool {
 	return slices.ContainsFunc(branch, func(f Failure) bool { return f.other && slices.Equal(f.Path, at) })
 }
 
-// wrongTag returns the failure of a branch that wants another tag, a const or enum one level below
-// a path.
+// wrongTag returns the failure of a branch that wants another tag, a
+// const or enum one level below a path.
 func wrongTag(branch []Failure, at []string) *Failure {
 	for i, f := range branch {
 		if (f.Keyword == "const" || f.Keyword == "enum") && len(f.Path) == len(at)+1 {
@@ -104,7 +112,8 @@ func depth(branch []Failure) int {
 	return d
 }
 
-// joinWants makes one failure of branches that each want another type or value at one place.
+// joinWants makes one failure of branches that each want another type
+// or value at one place.
 func joinWants(branches [][]Failure, at []string) []Failure {
 	var out *Failure
 	for _, branch := range branches {
@@ -119,6 +128,7 @@ func joinWants(branches [][]Failure, at []string) []Failure {
 			}
 		}
 	}
+
 	slices.SortStableFunc(out.wants, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	out.wants = slices.Compact(out.wants)
 	out.Expected = either(out.wants)
@@ -133,8 +143,8 @@ func rank(want string) int {
 	return 0
 }
 
-// joinMissing makes one failure of branches that each want just another property; nil if they are
-// not so.
+// joinMissing makes one failure of branches that each want just another
+// property; nil if they are not so.
 func joinMissing(branches [][]Failure, at []string) []Failure {
 	if len(branches) < 2 {
 		return nil
@@ -146,6 +156,7 @@ func joinMissing(branches [][]Failure, at []string) []Failure {
 		}
 		names = append(names, b[0].Property)
 	}
+
 	out := branches[0][0]
 	out.Names = names
 	out.Message, out.Expected = "none of the fields of which one is needed", either(quoted(names))
@@ -155,22 +166,26 @@ func joinMissing(branches [][]Failure, at []string) []Failure {
 // tidy drops what only follows from another failure and what is said twice.
 func tidy(fs []Failure) []Failure {
 	fs = slices.CompactFunc(fs, func(a, b Failure) bool { return order(a, b) == 0 })
-	fs = slices.DeleteFunc(fs, func(f Failure) bool { return f.Keyword == "unevaluatedProperties" && explained(f, fs) })
+	fs = slices.DeleteFunc(fs, func(f Failure) bool {
+		return f.Keyword == "unevaluatedProperties" && explained(f, fs)
+	})
 	matchTypos(fs)
 	return slices.DeleteFunc(fs, func(f Failure) bool {
 		return f.Keyword == "required" && len(f.Names) == 0
 	})
 }
 
-// explained reports an unevaluated property of an object in which something else is wrong: the
-// branch that would have evaluated it failed.
+// explained reports an unevaluated property of an object in which
+// something else is wrong: the branch that would have evaluated it
+// failed.
 func explained(f Failure, fs []Failure) bool {
 	return slices.ContainsFunc(fs, func(g Failure) bool {
 		return g.Keyword != f.Keyword && len(g.Path) >= len(f.Path) && slices.Equal(g.Path[:len(f.Path)], f.Path)
 	})
 }
 
-// matchTypos sees an unknown property that is nearly the missing one as the one mistake it is.
+// matchTypos sees an unknown property that is nearly the missing one as
+// the one mistake it is.
 func matchTypos(fs []Failure) {
 	for i := range fs {
 		if fs[i].Keyword != "additionalProperties" || fs[i].Nearest == "" {
@@ -208,6 +223,7 @@ func member(v any, segment string) any {
 			return at[i]
 		}
 	}
+
 	return nil
 }
 
@@ -217,7 +233,8 @@ func fragment(location string) string {
 	return pointer
 }
 
-// segments splits a JSON pointer as v5 writes it: escaped for pointers, then for URLs.
+// segments splits a JSON pointer as v5 writes it: escaped for pointers,
+// then for URLs.
 func segments(pointer string) []string {
 	if pointer == "" {
 		return nil
@@ -229,6 +246,7 @@ func segments(pointer string) []string {
 		}
 		parts[i] = strings.ReplaceAll(strings.ReplaceAll(p, "~1", "/"), "~0", "~")
 	}
+
 	return parts
 }
 

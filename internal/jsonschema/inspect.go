@@ -17,8 +17,9 @@ const (
 	maxPrograms = 40_000 // instructions of all
 )
 
-// inspector looks at the text of an untrusted schema before anything compiles it. It takes every
-// object for a schema: what stands in a const may be the target of a reference.
+// inspector looks at the text of an untrusted schema before anything
+// compiles it. It takes every object for a schema: what stands in a
+// const may be the target of a reference.
 type inspector struct {
 	root     any
 	id       string // of the root
@@ -32,13 +33,18 @@ type inspector struct {
 
 // inspect refuses what would cost too much to compile.
 func inspect(raw any) error {
-	in := inspector{root: raw, idKey: "$id", refs: map[string]bool{}}
+	in := inspector{
+		root:  raw,
+		idKey: "$id",
+		refs:  map[string]bool{},
+	}
 	if object, ok := raw.(map[string]any); ok {
 		if draft, _ := object["$schema"].(string); strings.Contains(draft, "draft-04") {
 			in.idKey = "id"
 		}
 		in.id, _ = object[in.idKey].(string)
 	}
+
 	if err := in.walk(raw, true); err != nil {
 		return err
 	}
@@ -64,6 +70,7 @@ func (in *inspector) walk(v any, top bool) error {
 	case map[string]any:
 		return in.object(v, top)
 	}
+
 	return nil
 }
 
@@ -109,6 +116,7 @@ func (in *inspector) keywords(m map[string]any) error {
 			return fmt.Errorf("%w: more than %d references", ErrCostly, maxRefs)
 		}
 	}
+
 	return nil
 }
 
@@ -135,8 +143,8 @@ func (in *inspector) pattern(p string) error {
 	return nil
 }
 
-// program estimates the instructions of a pattern, without compiling it. Compile says what is wrong
-// with a bad one.
+// program estimates the instructions of a pattern, without compiling
+// it. Compile says what is wrong with a bad one.
 func program(p string) int {
 	if len(p) > maxPattern {
 		return maxProgram + 1
@@ -162,8 +170,8 @@ func instructions(re *syntax.Regexp) int {
 	return min(n, maxProgram+1)
 }
 
-// modestRegex judges the format "regex", which older drafts assert by compiling what stands in the
-// document.
+// modestRegex judges the format "regex", which older drafts assert by
+// compiling what stands in the document.
 func modestRegex(v any) bool {
 	s, ok := v.(string)
 	if !ok {
@@ -176,8 +184,9 @@ func modestRegex(v any) bool {
 	return err == nil
 }
 
-// targets bounds what the references lead to: a pointer that is spelt in another way, or that leads
-// to where no schema is expected, has all below it compiled once more.
+// targets bounds what the references lead to: a pointer that is spelt
+// in another way, or that leads to where no schema is expected, has all
+// below it compiled once more.
 func (in *inspector) targets() error {
 	sum := 0
 	for ref := range in.refs {
@@ -189,6 +198,7 @@ func (in *inspector) targets() error {
 			return fmt.Errorf("%w: its references lead to more than %d schemas", ErrCostly, maxTargets)
 		}
 	}
+
 	return nil
 }
 
@@ -201,6 +211,7 @@ func (in *inspector) lookup(pointer string) any {
 		}
 		v = member(v, s)
 	}
+
 	return v
 }
 
@@ -219,10 +230,12 @@ func countSchemas(v any) int {
 			n += countSchemas(item)
 		}
 	}
+
 	return n
 }
 
-// pathBytes is the length of the paths to all values, which validators write out.
+// pathBytes is the length of the paths to all values, which validators
+// write out.
 func pathBytes(v any, at int) int {
 	sum := at
 	switch v := v.(type) {
@@ -235,5 +248,6 @@ func pathBytes(v any, at int) int {
 			sum += pathBytes(item, at+1+3*len(key))
 		}
 	}
+
 	return sum
 }

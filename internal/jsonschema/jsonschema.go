@@ -1,11 +1,14 @@
-// Package jsonschema validates decoded documents against one JSON Schema and returns its failures
-// as data: where, which keyword, what is wrong and what would have been right, in plain words. Of
-// oneOf and anyOf only the branch the author most likely meant is reported, so one mistake is one
-// failure. It is the only package that imports santhosh-tekuri/jsonschema, and nothing it does
-// reads a file or the network.
+// Package jsonschema validates decoded documents against one JSON
+// Schema and returns its failures as data: where, which keyword, what
+// is wrong and what would have been right, in plain words. Of oneOf and
+// anyOf only the branch the author most likely meant is reported, so
+// one mistake is one failure. It is the only package that imports
+// santhosh-tekuri/jsonschema, and nothing it does reads a file or the
+// network.
 //
-// Schemas of our own go through Compile. A schema that a stranger wrote can be small and yet cost
-// for ever, so those go through CompileUntrusted, which bounds what compiling, validating and
+// Schemas of our own go through Compile. A schema that a stranger wrote
+// can be small and yet cost for ever, so those go through
+// CompileUntrusted, which bounds what compiling, validating and
 // explaining may cost.
 package jsonschema
 
@@ -31,9 +34,10 @@ type Schema struct {
 
 // Failure is one thing wrong with a document.
 type Failure struct {
-	// Path leads from the root to the value at fault: keys, and decimal indexes of arrays. For a
-	// missing or an unknown property it is the path of the object; for a bad property name (InKey)
-	// that of the property.
+	// Path leads from the root to the value at fault: keys, and decimal
+	// indexes of arrays. For a missing or an unknown property it is the
+	// path of the object; for a bad property name (InKey) that of the
+	// property.
 	Path    []string
 	Keyword string // the JSON Schema keyword that failed, such as "required"; "false" where a schema allows nothing
 	Message string // one short sentence, lower case, no full stop
@@ -42,19 +46,22 @@ type Failure struct {
 	InKey    bool     // the key of the last segment is at fault, not its value
 	Property string   // required: the first missing property; additionalProperties: the unknown one
 	Names    []string // required: all missing properties; additionalProperties: the known ones
-	// Nearest is the known name that was probably meant: of an unknown property, of a value outside
-	// its enum, or (required) the key of the object that was probably meant to be Property.
+	// Nearest is the known name that was probably meant: of an unknown
+	// property, of a value outside its enum, or (required) the key of
+	// the object that was probably meant to be Property.
 	Nearest string
 
 	wants []string // alternatives in words: joined when several branches of a oneOf fail alike
 	other bool     // the value is of another type than this keyword is about
 }
 
-// errNotEmbedded is what every reference to something outside the schema gets.
+// errNotEmbedded is what every reference to something outside the
+// schema gets.
 var errNotEmbedded = errors.New("refers to another document: only references within the schema are loaded")
 
-// Compile reads a schema. References lead nowhere but into the schema itself and the meta-schemas
-// of JSON Schema. Formats are not asserted, as is usual since 2019-09. The name is for messages.
+// Compile reads a schema. References lead nowhere but into the schema
+// itself and the meta-schemas of JSON Schema. Formats are not asserted,
+// as is usual since 2019-09. The name is for messages.
 func Compile(name string, schema []byte) (*Schema, error) {
 	return compileWith(v5.NewCompiler(), name, schema)
 }
@@ -84,7 +91,8 @@ func compileWith(c *v5.Compiler, name string, schema []byte) (s *Schema, err err
 	return &Schema{compiled: compiled, raw: raw}, nil
 }
 
-// withDraft names the draft in a schema that does not: without a name v5 asserts formats.
+// withDraft names the draft in a schema that does not: without a name
+// v5 asserts formats.
 func withDraft(raw any, text []byte) ([]byte, error) {
 	object, ok := raw.(map[string]any)
 	if !ok || object["$schema"] != nil {
@@ -105,10 +113,11 @@ func decode(text []byte) (any, error) {
 	return v, nil
 }
 
-// Validate returns what is wrong with doc, nil when it is valid, in the order of their paths. The
-// document is made of nil, bool, json.Number or Go numbers, string, []any and map[string]any.
-// Infinities and NaN count as numbers that are not integers. A document that cannot be checked is a
-// failure, too.
+// Validate returns what is wrong with doc, nil when it is valid, in the
+// order of their paths. The document is made of nil, bool, json.Number
+// or Go numbers, string, []any and map[string]any. Infinities and NaN
+// count as numbers that are not integers. A document that cannot be
+// checked is a failure, too.
 func (s *Schema) Validate(doc any) (failures []Failure) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -136,11 +145,16 @@ func (s *Schema) explain(doc any, invalid *v5.ValidationError) []Failure {
 }
 
 func unchecked(err error) []Failure {
-	return []Failure{{Keyword: "false", Message: "the document cannot be checked: " + err.Error(), Expected: "a JSON document"}}
+	return []Failure{{
+		Keyword:  "false",
+		Message:  "the document cannot be checked: " + err.Error(),
+		Expected: "a JSON document",
+	}}
 }
 
-// finite replaces infinities and NaN, of which v5 cannot take the value, by numbers that no schema
-// takes for integers and every bound treats the same way. It copies only where it must.
+// finite replaces infinities and NaN, of which v5 cannot take the
+// value, by numbers that no schema takes for integers and every bound
+// treats the same way. It copies only where it must.
 func finite(v any) any {
 	if !anyOdd(v) {
 		return v
@@ -161,6 +175,7 @@ func finite(v any) any {
 		}
 		return out
 	}
+
 	return v
 }
 
@@ -181,6 +196,7 @@ func anyOdd(v any) bool {
 			}
 		}
 	}
+
 	return false
 }
 
@@ -191,13 +207,14 @@ func standIn(f float64) json.Number {
 	case math.IsInf(f, -1):
 		return "-1" + zeros + ".5"
 	}
+
 	return "0.5"
 }
 
 const zeros = "000000000000000000000000000000000000000000000000"
 
-// Embedded compiles a schema that is part of the program, on first use. Only a broken build can
-// make it panic, and every test would.
+// Embedded compiles a schema that is part of the program, on first use.
+// Only a broken build can make it panic, and every test would.
 func Embedded(name, text string) func() *Schema {
 	return sync.OnceValue(func() *Schema {
 		s, err := Compile(name, []byte(text))

@@ -44,8 +44,9 @@ func (f Failure) line() string {
 	return s + "\n"
 }
 
-// TestGolden judges each document of testdata/*.json by the schema beside it: the first line of a
-// pair of files is easy to read, and every word an author may see is in them.
+// TestGolden judges each document of testdata/*.json by the schema
+// beside it: the first line of a pair of files is easy to read, and
+// every word an author may see is in them.
 func TestGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
@@ -72,7 +73,12 @@ func TestGolden(t *testing.T) {
 					got.WriteString(f.line())
 				}
 			}
-			golden.Equal(t, strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".json")+".golden", got.String())
+
+			golden.Equal(
+				t,
+				strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".json")+".golden",
+				got.String(),
+			)
 		})
 	}
 }
@@ -116,7 +122,10 @@ func TestFormatsAreNotAsserted(t *testing.T) {
 }
 
 func TestNumbersThatJSONLacks(t *testing.T) {
-	bounded := compile(t, `{"properties":{"n":{"type":"number","maximum":5},"i":{"type":"integer"},"l":{"items":{"type":"integer"}}}}`)
+	bounded := compile(
+		t,
+		`{"properties":{"n":{"type":"number","maximum":5},"i":{"type":"integer"},"l":{"items":{"type":"integer"}}}}`,
+	)
 	for _, c := range []struct {
 		doc  any
 		want string
@@ -126,7 +135,10 @@ func TestNumbersThatJSONLacks(t *testing.T) {
 		{map[string]any{"n": math.NaN()}, ""},
 		{map[string]any{"i": math.NaN()}, "  /i type: .nan is of the wrong type; want a whole number\n"},
 		{map[string]any{"i": math.Inf(-1)}, "  /i type: -.inf is of the wrong type; want a whole number\n"},
-		{map[string]any{"l": []any{json.Number("1"), math.Inf(1)}}, "  /l/1 type: .inf is of the wrong type; want a whole number\n"},
+		{
+			map[string]any{"l": []any{json.Number("1"), math.Inf(1)}},
+			"  /l/1 type: .inf is of the wrong type; want a whole number\n",
+		},
 	} {
 		got := ""
 		for _, f := range bounded.Validate(c.doc) {
@@ -140,15 +152,19 @@ func TestNumbersThatJSONLacks(t *testing.T) {
 
 func TestValidateFailsClosed(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{"n":{"type":"integer"}}}`)
-	for _, doc := range []any{struct{}{}, map[string]any{"n": json.Number("no number")}, map[string]any{"n": []string{"x"}}} {
+	for _, doc := range []any{
+		struct{}{},
+		map[string]any{"n": json.Number("no number")},
+		map[string]any{"n": []string{"x"}},
+	} {
 		if fs := s.Validate(doc); len(fs) == 0 {
 			t.Errorf("%v passes", doc)
 		}
 	}
 }
 
-// TestOfficialTypos breaks the smallest agent in one place at a time: each mistake is one failure,
-// at its place.
+// TestOfficialTypos breaks the smallest agent in one place at a time:
+// each mistake is one failure, at its place.
 func TestOfficialTypos(t *testing.T) {
 	schema, err := os.ReadFile("testdata/agent-like.json")
 	if err != nil {
@@ -159,13 +175,20 @@ func TestOfficialTypos(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := compile(t, string(c.Schema))
-	const good = `{"id":"a","tools":[{"alias":"t","approval":{"condition":{"args_match":{"x":{"gt":1}}}}}],"policy":{"id":"react","config":{"n":1}}}`
+	const good = `{"id":"a","tools":[{"alias":"t","approval":{"condition":{"args_match":{"x":{"gt":1}}}}}],` +
+		`"policy":{"id":"react","config":{"n":1}}}`
 	if fs := s.Validate(document(t, good)); fs != nil {
 		t.Fatal(fs)
 	}
 	for old, wrong := range map[string]string{
-		`"gt":1`: `"gtt":1`, `{"gt":1}`: `null`, `"alias"`: `"alais"`, `{"n":1}`: `{"n":"1"}`, `"react"`: `"raect"`, `"id":"a"`: `"id":"A"`,
-		`{"args_match":{"x":{"gt":1}}}`: `[]`, `{"condition":{"args_match":{"x":{"gt":1}}}}`: `"yes"`,
+		`"gt":1`:                        `"gtt":1`,
+		`{"gt":1}`:                      `null`,
+		`"alias"`:                       `"alais"`,
+		`{"n":1}`:                       `{"n":"1"}`,
+		`"react"`:                       `"raect"`,
+		`"id":"a"`:                      `"id":"A"`,
+		`{"args_match":{"x":{"gt":1}}}`: `[]`,
+		`{"condition":{"args_match":{"x":{"gt":1}}}}`: `"yes"`,
 	} {
 		fs := s.Validate(document(t, strings.Replace(good, old, wrong, 1)))
 		if len(fs) != 1 {

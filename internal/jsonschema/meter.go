@@ -7,12 +7,14 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// meter counts what validating costs and stops it over the budget. It is an extension of v5, which
-// calls it at the end of each visit of a schema, except for those that end at the type. Those have
-// no children, so each is paid by its parent.
+// meter counts what validating costs and stops it over the budget. It
+// is an extension of v5, which calls it at the end of each visit of a
+// schema, except for those that end at the type. Those have no
+// children, so each is paid by its parent.
 type meter struct{ left int }
 
-// overBudget is what the meter panics with, for v5 has no other way out. Validate recovers it.
+// overBudget is what the meter panics with, for v5 has no other way
+// out. Validate recovers it.
 type overBudget struct{}
 
 // toll is what one schema costs, as far as that depends on the schema alone.
@@ -94,14 +96,17 @@ func (t *toll) ofKind(v any) int {
 	case json.Number:
 		units += (4 + t.listed) * size(v)
 	}
+
 	return units
 }
 
-// placeCost is what it costs to say where an error is: v5 puts the path together segment by
-// segment.
+// placeCost is what it costs to say where an error is: v5 puts the path
+// together segment by segment.
 func placeCost(at *v5.ValidationError) int {
 	segments := strings.Count(at.KeywordLocation, "/")
-	return 1 + segments + segments*len(at.KeywordLocation)/1000 + (len(at.AbsoluteKeywordLocation)+len(at.InstanceLocation))/500
+	return 1 + segments + segments*len(
+		at.KeywordLocation,
+	)/1000 + (len(at.AbsoluteKeywordLocation)+len(at.InstanceLocation))/500
 }
 
 // breadth is the number of items or members, 0 of others.
@@ -112,6 +117,7 @@ func breadth(v any) int {
 	case map[string]any:
 		return len(v)
 	}
+
 	return 0
 }
 
@@ -135,5 +141,6 @@ func size(v any) int {
 			n += 1 + len(key)/64 + size(item)
 		}
 	}
+
 	return n
 }

@@ -10,8 +10,8 @@ import (
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
 
-// Bounds of a schema and a document together: the meter notes what a schema cost only once it is
-// through.
+// Bounds of a schema and a document together: the meter notes what a
+// schema cost only once it is through.
 const (
 	maxProduct = 20_000_000  // schemas for the same value times values
 	maxMatch   = 300_000_000 // instructions of patterns times bytes of text, 10 ns each
@@ -49,6 +49,7 @@ func survey(root *v5.Schema) (facts, error) {
 		s.chain = max(s.chain, n)
 		todo = append(append(todo, inPlace(at)...), below(at)...)
 	}
+
 	if s.chain > maxScope {
 		return facts{}, fmt.Errorf("%w: %d schemas apply to one value, one by another", ErrCostly, s.chain)
 	}
@@ -63,6 +64,7 @@ func (s *surveyor) visit(at *v5.Schema) (int, error) {
 		}
 		return n, nil
 	}
+
 	if at.RegexProperties || at.ContentSchema != nil {
 		return 0, errors.New("regexProperties or contentSchema, which are not supported")
 	}
@@ -76,6 +78,7 @@ func (s *surveyor) visit(at *v5.Schema) (int, error) {
 		}
 		longest = max(longest, n)
 	}
+
 	s.patterns(at)
 	s.chains[at] = longest + 1
 	return longest + 1, nil
@@ -119,6 +122,7 @@ func below(s *v5.Schema) []*v5.Schema {
 			out = append(out, v...)
 		}
 	}
+
 	for _, p := range s.Properties {
 		out = append(out, p)
 	}
@@ -158,6 +162,7 @@ func (f facts) fit(doc any) error {
 	case pathBytes(doc, 0) > maxPaths:
 		return fmt.Errorf("%w: the paths of the document are too long", ErrCostly)
 	}
+
 	return nil
 }
 

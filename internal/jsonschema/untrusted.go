@@ -10,12 +10,13 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// ErrCostly is wrapped by errors about a schema, or a schema and a document, that would cost too
-// much to use.
+// ErrCostly is wrapped by errors about a schema, or a schema and a
+// document, that would cost too much to use.
 var ErrCostly = errors.New("costs too much")
 
-// The bounds of an untrusted schema. They leave room for far larger ones than tools have; together
-// they keep the worst case near a second.
+// The bounds of an untrusted schema. They leave room for far larger
+// ones than tools have; together they keep the worst case near a
+// second.
 const (
 	maxBytes   = 256 << 10 // of the text of the schema
 	maxDepth   = 64        // of its nesting
@@ -29,8 +30,8 @@ const (
 	budget     = 3_000_000 // units of about 100 ns that one validation may cost
 )
 
-// Untrusted is a compiled JSON Schema whose author is not trusted, safe for concurrent use (one
-// after the other).
+// Untrusted is a compiled JSON Schema whose author is not trusted, safe
+// for concurrent use (one after the other).
 type Untrusted struct {
 	schema *Schema
 	facts  facts
@@ -38,10 +39,11 @@ type Untrusted struct {
 	meter  *meter
 }
 
-// CompileUntrusted is Compile for schemas that come from outside. On top it refuses references to
-// other documents, even to the meta-schemas, identifiers below the root, and (with an error that
-// wraps ErrCostly) schemas that are very large, deeply nested, or hold patterns that make large
-// programs.
+// CompileUntrusted is Compile for schemas that come from outside. On
+// top it refuses references to other documents, even to the
+// meta-schemas, identifiers below the root, and (with an error that
+// wraps ErrCostly) schemas that are very large, deeply nested, or hold
+// patterns that make large programs.
 func CompileUntrusted(name string, schema []byte) (*Untrusted, error) {
 	if _, err := value.Parse(schema, value.Limits{MaxBytes: maxBytes, MaxDepth: maxDepth}); err != nil {
 		return nil, fmt.Errorf("read schema %s: %w", name, costly(err))
@@ -65,7 +67,11 @@ func CompileUntrusted(name string, schema []byte) (*Untrusted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compile schema %s: %w", name, err)
 	}
-	return &Untrusted{schema: compiled, facts: facts, meter: m}, nil
+	return &Untrusted{
+		schema: compiled,
+		facts:  facts,
+		meter:  m,
+	}, nil
 }
 
 // costly marks the errors of value that are about size.
@@ -77,9 +83,10 @@ func costly(err error) error {
 	return err
 }
 
-// Validate returns what is wrong with doc as Schema.Validate does. The error wraps ErrCostly when
-// to find out would cost too much, which says nothing about the document. When only the explanation
-// would, there is one failure without details.
+// Validate returns what is wrong with doc as Schema.Validate does. The
+// error wraps ErrCostly when to find out would cost too much, which
+// says nothing about the document. When only the explanation would,
+// there is one failure without details.
 func (u *Untrusted) Validate(doc any) (failures []Failure, err error) {
 	if err := u.facts.fit(doc); err != nil {
 		return nil, err
@@ -104,7 +111,12 @@ func (u *Untrusted) Validate(doc any) (failures []Failure, err error) {
 		return nil, fmt.Errorf("validate: %w", err)
 	}
 	if !u.explainable(doc, invalid) {
-		return []Failure{{Keyword: "schema", Message: "too much is wrong", Expected: "fewer mistakes than can be told one by one"}}, nil
+		return []Failure{{
+			Keyword:  "schema",
+			Message:  "too much is wrong",
+			Expected: "fewer mistakes than can be told one by one",
+		}}, nil
 	}
+
 	return u.schema.explain(doc, invalid), nil
 }

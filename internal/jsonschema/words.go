@@ -38,15 +38,22 @@ func (e *explainer) leaf(ve *v5.ValidationError) []Failure {
 		list, _ := operand.([]any)
 		f.values(list, found)
 	case "pattern":
-		f.Message, f.Expected = show(found)+" does not have the right form", "text that matches "+cut(fmt.Sprint(operand))+example(parent)
+		f.Message, f.Expected = show(
+			found,
+		)+" does not have the right form", "text that matches "+cut(
+			fmt.Sprint(operand),
+		)+example(
+			parent,
+		)
 	default:
 		f.bound(operand, found, where, ve.Message)
 	}
+
 	return []Failure{f}
 }
 
-// notAllowed is for schemas that are just false: an unknown property, or a place where nothing may
-// stand.
+// notAllowed is for schemas that are just false: an unknown property,
+// or a place where nothing may stand.
 func (e *explainer) notAllowed(f Failure, where []string) []Failure {
 	owner, _ := lookup(e.schema, where[:max(0, len(where)-1)]).(map[string]any)
 	switch f.Keyword {
@@ -58,11 +65,13 @@ func (e *explainer) notAllowed(f Failure, where []string) []Failure {
 		f.Message = "unknown field " + quote(f.Property)
 		return []Failure{f}
 	}
+
 	f.Keyword, f.Message = "false", "nothing is allowed here"
 	return []Failure{f}
 }
 
-// unknown makes one failure of each property that a closed object does not know.
+// unknown makes one failure of each property that a closed object does
+// not know.
 func (e *explainer) unknown(f Failure, owner map[string]any) []Failure {
 	object, _ := lookup(e.doc, f.Path).(map[string]any)
 	known, _ := owner["properties"].(map[string]any)
@@ -77,16 +86,20 @@ func (e *explainer) unknown(f Failure, owner map[string]any) []Failure {
 		g.Message, g.Expected = "unknown field "+quote(name), either(f.Names)
 		out = append(out, g)
 	}
+
 	return out
 }
 
-// required makes one failure of the missing properties, and one more of each whose name stands
-// there misspelt.
+// required makes one failure of the missing properties, and one more of
+// each whose name stands there misspelt.
 func (e *explainer) required(f Failure, found, operand any, owner map[string]any) []Failure {
 	object, _ := found.(map[string]any)
 	names, _ := operand.([]any)
 	known, _ := owner["properties"].(map[string]any)
-	strange := slices.DeleteFunc(sortedKeys(object), func(k string) bool { _, ok := known[k]; return ok })
+	strange := slices.DeleteFunc(sortedKeys(object), func(k string) bool {
+		_, ok := known[k]
+		return ok
+	})
 	var out []Failure
 	for _, n := range names {
 		name, _ := n.(string)
@@ -103,6 +116,7 @@ func (e *explainer) required(f Failure, found, operand any, owner map[string]any
 		typo.missing()
 		out = append(out, typo)
 	}
+
 	if len(f.Names) > 0 {
 		f.missing()
 		out = append(out, f)
@@ -147,6 +161,7 @@ func (f *Failure) values(list []any, found any) {
 			texts = append(texts, s)
 		}
 	}
+
 	if s, ok := found.(string); ok {
 		f.Nearest = diag.Suggest(s, texts)
 	}
@@ -210,8 +225,9 @@ func count(n, unit string) string {
 	return n + " " + unit + "s"
 }
 
-// dependent words dependentRequired, whose location ends in the property and an index, and falls
-// back to the words of v5 for keywords that none of our schemas use.
+// dependent words dependentRequired, whose location ends in the
+// property and an index, and falls back to the words of v5 for keywords
+// that none of our schemas use.
 func (f *Failure) dependent(operand any, where []string, fallback string) {
 	if len(where) < 3 || where[len(where)-3] != "dependentRequired" {
 		f.say(fallback, "")
@@ -257,6 +273,7 @@ func kindWords(name string) []string {
 	case "object":
 		return []string{"a mapping"}
 	}
+
 	return []string{"no value"}
 }
 
@@ -273,10 +290,12 @@ func typeOf(v any) string {
 	case map[string]any:
 		return "object"
 	}
+
 	return "number"
 }
 
-// show writes a value briefly: scalars as they are, collections by their name.
+// show writes a value briefly: scalars as they are, collections by
+// their name.
 func show(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -296,12 +315,14 @@ func show(v any) string {
 		case math.IsNaN(v):
 			return ".nan"
 		}
+
 		return fmt.Sprint(v)
 	case []any:
 		return "a list"
 	case map[string]any:
 		return "a mapping"
 	}
+
 	return fmt.Sprint(v)
 }
 

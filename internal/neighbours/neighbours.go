@@ -59,7 +59,11 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	defer w.close()
-	m := &measurement{world: w, client: newClient(), out: &Result{}}
+	m := &measurement{
+		world:  w,
+		client: newClient(),
+		out:    &Result{},
+	}
 	if err := m.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -96,7 +100,11 @@ func (m *measurement) prepare(ctx context.Context) (err error) {
 }
 
 // post makes one exchange of the API.
-func (m *measurement) post(ctx context.Context, token, path string, body []byte) (status int, text []byte, err error) {
+func (m *measurement) post(
+	ctx context.Context,
+	token, path string,
+	body []byte,
+) (status int, text []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, "POST", m.base+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -114,7 +122,12 @@ func (m *measurement) post(ctx context.Context, token, path string, body []byte)
 
 // open asks people about a trade, and returns the request's id.
 func (m *measurement) open(ctx context.Context, token, args string) (string, error) {
-	status, text, err := m.post(ctx, token, "/v1/agents/desk/requests", []byte(`{"call":`+string(call("trade", args))+`}`))
+	status, text, err := m.post(
+		ctx,
+		token,
+		"/v1/agents/desk/requests",
+		[]byte(`{"call":`+string(call("trade", args))+`}`),
+	)
 	if err != nil {
 		return "", err
 	}
@@ -125,7 +138,8 @@ func (m *measurement) open(ctx context.Context, token, args string) (string, err
 	return opened.Request.ID, nil
 }
 
-// decisions asks for one after the other, at a fixed pace, until the context ends.
+// decisions asks for one after the other, at a fixed pace, until the
+// context ends.
 func (m *measurement) decisions(ctx context.Context) Times {
 	body := call("quote", `{"symbol":"ACME","amount":5}`)
 	pace := time.NewTicker(every)
@@ -143,6 +157,7 @@ func (m *measurement) decisions(ctx context.Context) Times {
 		case <-ctx.Done():
 		}
 	}
+
 	slices.Sort(out)
 	return out
 }
@@ -163,8 +178,12 @@ func (m *measurement) under(ctx context.Context, cfg Config) error {
 	var failed error
 	all.Go(func() {
 		order := order{
-			Base: m.base, Token: m.loud, Session: m.session, Request: m.target,
-			Noise: cfg.Noise.bounded(), For: min(cfg.For, Longest),
+			Base:    m.base,
+			Token:   m.loud,
+			Session: m.session,
+			Request: m.target,
+			Noise:   cfg.Noise.bounded(),
+			For:     min(cfg.For, Longest),
 		}
 		m.out.Noise, failed = order.send(ctx)
 	})

@@ -15,17 +15,29 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestH6_ANeighbourIsHardlyFelt is the small form of make -C bench neighbours, on a machine that others use: one tenant
-// sends as many large calls, streams, polls, pages and made-up sign-ins as it can for some seconds. Another tenant's
-// decisions keep coming, its people sign in and answer, and the server stays within its memory.
+// TestH6_ANeighbourIsHardlyFelt is the small form of make -C bench
+// neighbours, on a machine that others use: one tenant sends as many
+// large calls, streams, polls, pages and made-up sign-ins as it can for
+// some seconds. Another tenant's decisions keep coming, its people sign
+// in and answer, and the server stays within its memory.
 func TestH6_ANeighbourIsHardlyFelt(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "assent")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/assent")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	noise := Noise{Bodies: 12, Streams: 200, Polls: 600, SignIns: 100, Pages: 4}
-	r, err := Run(t.Context(), Config{Bin: bin, Noise: noise, For: 8 * time.Second})
+	noise := Noise{
+		Bodies:  12,
+		Streams: 200,
+		Polls:   600,
+		SignIns: 100,
+		Pages:   4,
+	}
+	r, err := Run(t.Context(), Config{
+		Bin:   bin,
+		Noise: noise,
+		For:   8 * time.Second,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,12 +67,22 @@ func TestH6_ANeighbourIsHardlyFelt(t *testing.T) {
 }
 
 func TestNoiseEnds(t *testing.T) {
-	much := Noise{Bodies: 1 << 20, Streams: 1 << 20, Polls: 1 << 20, SignIns: 1 << 20, Pages: 1 << 20}
+	much := Noise{
+		Bodies:  1 << 20,
+		Streams: 1 << 20,
+		Polls:   1 << 20,
+		SignIns: 1 << 20,
+		Pages:   1 << 20,
+	}
 	if got := much.bounded(); got != Worst() {
 		t.Errorf("got %+v", got)
 	}
 	for address, want := range map[string]bool{
-		"127.0.0.1:80": true, "[::1]:80": true, "192.0.2.1:80": false, "localhost:80": false, "x": false,
+		"127.0.0.1:80": true,
+		"[::1]:80":     true,
+		"192.0.2.1:80": false,
+		"localhost:80": false,
+		"x":            false,
 	} {
 		if got := local(address) == nil; got != want {
 			t.Errorf("%s: %v", address, got)

@@ -29,19 +29,31 @@ type Noise struct {
 }
 
 // Worst is what the bars are for.
-func Worst() Noise { return Noise{Bodies: 24, Streams: 1500, Polls: 2000, SignIns: 400, Pages: 8} }
+func Worst() Noise {
+	return Noise{
+		Bodies:  24,
+		Streams: 1500,
+		Polls:   2000,
+		SignIns: 400,
+		Pages:   8,
+	}
+}
 
 // bounded cuts what is asked for to what this tool sends at most.
 func (n Noise) bounded() Noise {
 	most := Worst()
 	return Noise{
-		Bodies: min(n.Bodies, most.Bodies), Streams: min(n.Streams, most.Streams), Polls: min(n.Polls, most.Polls),
-		SignIns: min(n.SignIns, most.SignIns), Pages: min(n.Pages, most.Pages),
+		Bodies:  min(n.Bodies, most.Bodies),
+		Streams: min(n.Streams, most.Streams),
+		Polls:   min(n.Polls, most.Polls),
+		SignIns: min(n.SignIns, most.SignIns),
+		Pages:   min(n.Pages, most.Pages),
 	}
 }
 
-// order is what a process is told that makes the noise. It is one of its own, as the tenant's programs are: in the
-// process that measures its work would look like time that the server took.
+// order is what a process is told that makes the noise. It is one of
+// its own, as the tenant's programs are: in the process that measures
+// its work would look like time that the server took.
 type order struct {
 	Base    string
 	Token   string
@@ -51,11 +63,12 @@ type order struct {
 	For     time.Duration
 }
 
-// orders is the variable of the environment in which a process finds its order.
+// orders is the variable of the environment in which a process finds
+// its order.
 const orders = "ASSENT_NEIGHBOURS_NOISE"
 
-// Noisy makes the noise if this process was started for that, and reports whether it was. Programs that call Run call
-// it first of all.
+// Noisy makes the noise if this process was started for that, and
+// reports whether it was. Programs that call Run call it first of all.
 func Noisy() bool {
 	text := os.Getenv(orders)
 	if text == "" {
@@ -92,7 +105,13 @@ func (o order) send(ctx context.Context) (answers map[string]int, err error) {
 func (o order) make() map[string]int {
 	ctx, cancel := context.WithTimeout(context.Background(), min(o.For, Longest))
 	defer cancel()
-	n := &noise{base: o.Base, token: o.Token, session: o.Session, client: newClient(), answers: map[string]int{}}
+	n := &noise{
+		base:    o.Base,
+		token:   o.Token,
+		session: o.Session,
+		client:  newClient(),
+		answers: map[string]int{},
+	}
 	n.run(ctx, o.Noise.bounded(), o.Request)
 	return n.answers
 }
@@ -107,13 +126,15 @@ type noise struct {
 	answers map[string]int // by what was asked for, and the status
 }
 
-// newClient speaks to this machine only, over as many connections as it takes.
+// newClient speaks to this machine only, over as many connections as it
+// takes.
 func newClient() *http.Client {
 	dialer := &net.Dialer{}
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			MaxIdleConnsPerHost: 4096, DisableCompression: true,
+			MaxIdleConnsPerHost: 4096,
+			DisableCompression:  true,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if err := local(address); err != nil {
 					return nil, err
@@ -124,8 +145,9 @@ func newClient() *http.Client {
 	}
 }
 
-// The pauses before the next try, whatever the server asks for in Retry-After. All begin at once; later each is half as
-// long or half as long again.
+// The pauses before the next try, whatever the server asks for in
+// Retry-After. All begin at once; later each is half as long or half as
+// long again.
 const (
 	afterWork  = 100 * time.Millisecond // of a body or a page
 	afterWatch = 5 * time.Second        // of a stream, a poll or a sign-in
@@ -159,7 +181,11 @@ func (n *noise) run(ctx context.Context, much Noise, request string) {
 		n.send(ctx, "poll", "GET", "/v1/requests/"+request+"?wait=60s&version=1", nil)
 	})
 	many(much.SignIns, afterWatch, func(ctx context.Context, i int) { n.signIn(ctx, i%2 == 0) })
-	many(much.Pages, afterWork, func(ctx context.Context, _ int) { n.page(ctx, "/requests/"+request+"?show=all") })
+	many(
+		much.Pages,
+		afterWork,
+		func(ctx context.Context, _ int) { n.page(ctx, "/requests/"+request+"?show=all") },
+	)
 	all.Wait()
 }
 
@@ -168,7 +194,8 @@ func call(tool, args string) []byte {
 	return []byte(`{"kind":"tool","tool":"` + tool + `","args":` + args + `}`)
 }
 
-// send makes one exchange, takes what is answered for as long as it comes, and counts it.
+// send makes one exchange, takes what is answered for as long as it
+// comes, and counts it.
 func (n *noise) send(ctx context.Context, what, method, path string, body []byte) {
 	var reader io.Reader
 	if body != nil {
@@ -198,6 +225,7 @@ func (n *noise) do(what string, req *http.Request) {
 		n.count(what, "cut off")
 		return
 	}
+
 	defer resp.Body.Close()
 	n.count(what, fmt.Sprint(resp.StatusCode))
 	_, _ = io.Copy(io.Discard, resp.Body) // until it ends
@@ -220,9 +248,12 @@ func (n *noise) page(ctx context.Context, path string) {
 	n.do("page", req)
 }
 
-// signIn comes back from the provider with a code that nobody gave, for a sign-in that was begun here or not.
+// signIn comes back from the provider with a code that nobody gave, for
+// a sign-in that was begun here or not.
 func (n *noise) signIn(ctx context.Context, begun bool) {
-	state, cookie, what := "made-up", "__Host-assent-flow="+forged(), "forged sign-in"
+	state := "made-up"
+	cookie := "__Host-assent-flow=" + forged()
+	what := "forged sign-in"
 	if begun {
 		what = "begun sign-in"
 		to, set, err := begin(ctx, n.client, n.base, noisy)
@@ -231,6 +262,7 @@ func (n *noise) signIn(ctx context.Context, begun bool) {
 		}
 		state, cookie = to.Query().Get("state"), set
 	}
+
 	back := url.Values{"code": {"made-up"}, "state": {state}}
 	req, err := http.NewRequestWithContext(ctx, "GET", n.base+"/auth/callback/"+noisy+"?"+back.Encode(), nil)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// begin begins a sign-in, and returns where the provider is asked and the cookie of it.
+// begin begins a sign-in, and returns where the provider is asked and
+// the cookie of it.
 func begin(ctx context.Context, c *http.Client, base, tenant string) (to *url.URL, cookie string, err error) {
 	resp, err := get(ctx, c, base+"/auth/start/"+tenant, "")
 	if err != nil {
@@ -44,6 +45,7 @@ func (p page) cookie(part string) string {
 			return pair
 		}
 	}
+
 	return ""
 }
 
@@ -69,7 +71,8 @@ func read(c *http.Client, req *http.Request, cookie string) (page, error) {
 	return page{resp.StatusCode, resp.Header, string(text)}, err
 }
 
-// signIn takes a person through the provider, with the time that a password takes, and returns the session.
+// signIn takes a person through the provider, with the time that a
+// password takes, and returns the session.
 func (w *world) signIn(
 	ctx context.Context, c *http.Client, tenant string, typing time.Duration,
 ) (session string, err error) {

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// provider is an OpenID Connect provider on this machine that takes its time to exchange a code, as those far away do.
-// It signs in mara.
+// provider is an OpenID Connect provider on this machine that takes its
+// time to exchange a code, as those far away do. It signs in mara.
 type provider struct {
 	server *httptest.Server
 	url    string
@@ -59,7 +59,9 @@ func answer(w http.ResponseWriter, status int, body any) {
 
 func (p *provider) discovery(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, map[string]any{
-		"issuer": p.url, "authorization_endpoint": p.url + "/authorize", "token_endpoint": p.url + "/token",
+		"issuer":                                p.url,
+		"authorization_endpoint":                p.url + "/authorize",
+		"token_endpoint":                        p.url + "/token",
 		"jwks_uri":                              p.url + "/keys",
 		"id_token_signing_alg_values_supported": []string{"RS256"},
 	})
@@ -88,15 +90,24 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 	now := time.Now()
 	signed, err := p.sign(map[string]any{
-		"iss": p.url, "sub": "mara", "aud": "assent", "exp": now.Add(time.Minute).Unix(), "iat": now.Unix(),
-		"nonce": asked.Get("nonce"),
-		"email": "mara@example.com", "email_verified": true,
+		"iss":            p.url,
+		"sub":            "mara",
+		"aud":            "assent",
+		"exp":            now.Add(time.Minute).Unix(),
+		"iat":            now.Unix(),
+		"nonce":          asked.Get("nonce"),
+		"email":          "mara@example.com",
+		"email_verified": true,
 	})
 	if err != nil {
 		answer(w, http.StatusInternalServerError, map[string]string{"error": "server_error"})
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"access_token": "a", "token_type": "Bearer", "id_token": signed})
+	answer(w, http.StatusOK, map[string]any{
+		"access_token": "a",
+		"token_type":   "Bearer",
+		"id_token":     signed,
+	})
 }
 
 func (p *provider) sign(claims map[string]any) (string, error) {
@@ -114,8 +125,12 @@ func (p *provider) sign(claims map[string]any) (string, error) {
 func (p *provider) keys(w http.ResponseWriter, _ *http.Request) {
 	e := big.NewInt(int64(p.key.E)).Bytes()
 	answer(w, http.StatusOK, map[string]any{"keys": []map[string]string{{
-		"kty": "RSA", "kid": "one", "alg": "RS256", "use": "sig",
-		"n": base64.RawURLEncoding.EncodeToString(p.key.N.Bytes()), "e": base64.RawURLEncoding.EncodeToString(e),
+		"kty": "RSA",
+		"kid": "one",
+		"alg": "RS256",
+		"use": "sig",
+		"n":   base64.RawURLEncoding.EncodeToString(p.key.N.Bytes()),
+		"e":   base64.RawURLEncoding.EncodeToString(e),
 	}}})
 }
 

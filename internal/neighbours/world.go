@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// What both tenants serve: a call that nobody is asked about, and one that somebody of risk is.
+// What both tenants serve: a call that nobody is asked about, and one
+// that somebody of risk is.
 const (
 	agentText = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Trades for a measurement.}
@@ -43,7 +44,8 @@ const (
 	quiet = "beta"
 )
 
-// world is a server process with two tenants, and the identity provider of both.
+// world is a server process with two tenants, and the identity provider
+// of both.
 type world struct {
 	dir     string
 	bin     string
@@ -104,10 +106,16 @@ func (w *world) configure() error {
 		fmt.Fprintf(&tenants, "  - {name: %s, agents: agents, people: people.yaml, ", t)
 		fmt.Fprintf(&tenants, "oidc: {issuer: %q, client_id: assent, client_secret_file: secret}}\n", w.idp.url)
 	}
-	config := fmt.Sprintf("listen: %s\npublic_url: https://assent.example\nstore: assent.db\ndrain: 1s\ntenants:\n%s",
-		address, tenants.String())
+	config := fmt.Sprintf(
+		"listen: %s\npublic_url: https://assent.example\nstore: assent.db\ndrain: 1s\ntenants:\n%s",
+		address,
+		tenants.String(),
+	)
 	files := map[string]string{
-		"agents/desk.agf.yaml": agentText, "people.yaml": peopleText, "secret": "s3cret", "serve.yaml": config,
+		"agents/desk.agf.yaml": agentText,
+		"people.yaml":          peopleText,
+		"secret":               "s3cret",
+		"serve.yaml":           config,
 	}
 	for name, text := range files {
 		if err := os.MkdirAll(filepath.Dir(w.file(name)), 0o700); err != nil {
@@ -117,6 +125,7 @@ func (w *world) configure() error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -145,6 +154,7 @@ func (w *world) serve(ctx context.Context) (err error) {
 		}
 	case <-time.After(startTime):
 	}
+
 	text, _ := os.ReadFile(w.file("log")) // what there is of it
 	return fmt.Errorf("the server does not answer: %s", text)
 }
@@ -178,6 +188,7 @@ func (w *world) memory() (int64, error) {
 			return kilobytes << 10, err
 		}
 	}
+
 	return 0, errors.New("the kernel does not tell how much memory the server has")
 }
 

@@ -17,7 +17,8 @@ import (
 // mostLines is how many differences of one body are told.
 const mostLines = 20
 
-// compare tells every difference between the request and what was recorded; nil means none.
+// compare tells every difference between the request and what was
+// recorded; nil means none.
 func (q Request) compare(r *http.Request, body []byte) error {
 	var out []string
 	note := func(what, want, got string) {
@@ -44,6 +45,7 @@ func compareBodies(want, got []byte) []string {
 		}
 		return []string{fmt.Sprintf("  body: want %s, got %s", orNone(want), orNone(got))}
 	}
+
 	w, err := tree(want)
 	if err != nil {
 		return []string{"  the recorded body: " + err.Error()}
@@ -94,6 +96,7 @@ func differences(out []string, path string, want, got any) []string {
 			return out
 		}
 	}
+
 	return append(out, fmt.Sprintf("  %s: want %s, got %s", path, text(want), text(got)))
 }
 
@@ -113,6 +116,7 @@ func objects(out []string, path string, want, got map[string]any) []string {
 			out = append(out, fmt.Sprintf("  %s.%s: missing, want %s", path, key, text(want[key])))
 		}
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(got)) {
 		if _, ok := want[key]; !ok {
 			out = append(out, fmt.Sprintf("  %s.%s: surplus, got %s", path, key, text(got[key])))
@@ -133,6 +137,7 @@ func arrays(out []string, path string, want, got []any) []string {
 			out = differences(out, at, want[i], got[i])
 		}
 	}
+
 	return out
 }
 

@@ -1,13 +1,17 @@
-// Package replay plays recorded wire traffic to a client of some HTTP service, and holds the client to it: every request must come in
-// order and be, as JSON, exactly what was recorded, down to the text of numbers. Tests and examples use it in place of the service.
+// Package replay plays recorded wire traffic to a client of some HTTP
+// service, and holds the client to it: every request must come in order
+// and be, as JSON, exactly what was recorded, down to the text of
+// numbers. Tests and examples use it in place of the service.
 //
 // A transcript is a JSON array of exchanges:
 //
 //	[{"request":  {"method": "POST", "path": "/v1/things?x=1", "headers": {"authorization": "Bearer test"}, "body": {…}},
 //	  "response": {"status": 200, "headers": {"x-request-id": "r1"}, "body": {…}}}]
 //
-// In place of a body a response may have "text", sent as it is, or "sse", the events of a stream: {"event": "name", "data": {…}} or, sent
-// as they are, strings such as ": comment". With "cut" the connection breaks in the middle of the body, or after the last event.
+// In place of a body a response may have "text", sent as it is, or
+// "sse", the events of a stream: {"event": "name", "data": {…}} or,
+// sent as they are, strings such as ": comment". With "cut" the
+// connection breaks in the middle of the body, or after the last event.
 package replay
 
 import (
@@ -34,7 +38,8 @@ type Exchange struct {
 type Request struct {
 	Method string `json:"method"` // "" means POST
 	Path   string `json:"path"`   // with the query
-	// Headers must come with exactly these values; one with an empty value must not come. Others are free.
+	// Headers must come with exactly these values; one with an empty
+	// value must not come. Others are free.
 	Headers map[string]string `json:"headers,omitempty"`
 	Body    json.RawMessage   `json:"body,omitempty"` // nil: there must be none
 }
@@ -62,7 +67,8 @@ func Load(file string) (Transcript, error) {
 	return t, nil
 }
 
-// Parse reads a transcript. Members that it does not know are errors, so that a misspelt expectation can't go unchecked.
+// Parse reads a transcript. Members that it does not know are errors,
+// so that a misspelt expectation can't go unchecked.
 func Parse(src []byte) (Transcript, error) {
 	if _, err := value.Parse(src, value.Limits{}); err != nil {
 		return nil, fmt.Errorf("the transcript: %w", err)
@@ -114,14 +120,17 @@ func (r Response) payload() ([]byte, error) {
 			}
 			out = append(out, text...)
 		}
+
 		return out, nil
 	case r.Body != nil:
 		return r.Body, nil
 	}
+
 	return []byte(r.Text), nil
 }
 
-// event is one event as it goes over the wire, with the empty line that ends it.
+// event is one event as it goes over the wire, with the empty line that
+// ends it.
 func event(raw json.RawMessage) (string, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -48,22 +48,35 @@ func serve(t *testing.T, src string) *Server {
 
 func TestFile(t *testing.T) {
 	s := New(t, "things.json")
-	if status, text, err := ask(t, "POST", s.URL()+"/v1/things?x=1", `{"b":[1.0,"ü"],"a":null}`, "Authorization", "Bearer test"); status != 201 || text != `{"id": 7}` || err != nil {
+	if status, text, err := ask(
+		t,
+		"POST",
+		s.URL()+"/v1/things?x=1",
+		`{"b":[1.0,"ü"],"a":null}`,
+		"Authorization",
+		"Bearer test",
+	); status != 201 ||
+		text != `{"id": 7}` ||
+		err != nil {
 		t.Errorf("got %d %q %v", status, text, err)
 	}
+
 	want := "event: start\ndata: {\"n\":1.50}\n\ndata: [1,2]\n\n: comment\n\n"
 	if status, text, err := ask(t, "GET", s.URL()+"/v1/stream", ""); status != 200 || text != want || err != nil {
 		t.Errorf("got %d %q %v", status, text, err)
 	}
-	if _, text, err := ask(t, "POST", s.URL()+"/v1/cut", ""); text != "0123" || !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, text, err := ask(t, "POST", s.URL()+"/v1/cut", ""); text != "0123" ||
+		!errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %q %v", text, err)
 	}
-	if _, text, err := ask(t, "POST", s.URL()+"/v1/cut", ""); text != "data: 1\n\n" || !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, text, err := ask(t, "POST", s.URL()+"/v1/cut", ""); text != "data: 1\n\n" ||
+		!errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %q %v", text, err)
 	}
 }
 
-const one = `[{"request":{"path":"/a","headers":{"X-Key":"k","X-Not":""},"body":{"n":1,"list":[{"a":1},2],"s":"x"}},"response":{"body":{}}}]`
+const one = `[{"request":{"path":"/a","headers":{"X-Key":"k","X-Not":""},"body":{"n":1,"list":[{"a":1},2],"s":"x"}},` +
+	`"response":{"body":{}}}]`
 
 func TestDifferences(t *testing.T) {
 	same := `{"s":"x","list":[{"a":1},2],"n":1}`
@@ -76,14 +89,46 @@ func TestDifferences(t *testing.T) {
 		"path":           {"POST", "/a?q", same, "k", "", []string{`path: want "/a", got "/a?q"`}},
 		"header":         {"POST", "/a", same, "j", "", []string{`header X-Key: want "k", got "j"`}},
 		"header to miss": {"POST", "/a", same, "k", "1", []string{`header X-Not: want "", got "1"`}},
-		"number text":    {"POST", "/a", `{"s":"x","list":[{"a":1},2],"n":1.0}`, "k", "", []string{"body.n: want 1, got 1.0"}},
-		"missing":        {"POST", "/a", `{"list":[{}],"n":1}`, "k", "", []string{"body.list[0].a: missing, want 1", "body.list[1]: missing, want 2", `body.s: missing, want "x"`}},
-		"surplus":        {"POST", "/a", `{"s":"x","list":[{"a":1},2,3],"n":1,"z":"<"}`, "k", "", []string{"body.list[2]: surplus, got 3", `body.z: surplus, got "<"`}},
-		"kind":           {"POST", "/a", `{"s":[],"list":{},"n":"1"}`, "k", "", []string{"body.list: want [", `body.n: want 1, got "1"`, `body.s: want "x", got []`}},
-		"other kind":     {"POST", "/a", `[]`, "k", "", []string{"body: want {"}},
-		"no body":        {"POST", "/a", ``, "k", "", []string{"body: want {", "got none"}},
-		"twice":          {"POST", "/a", `{"n":1,"n":1}`, "k", "", []string{"body: ", "duplicate"}},
-		"no JSON":        {"POST", "/a", `x`, "k", "", []string{"body: "}},
+		"number text": {
+			"POST",
+			"/a",
+			`{"s":"x","list":[{"a":1},2],"n":1.0}`,
+			"k",
+			"",
+			[]string{"body.n: want 1, got 1.0"},
+		},
+		"missing": {
+			"POST",
+			"/a",
+			`{"list":[{}],"n":1}`,
+			"k",
+			"",
+			[]string{
+				"body.list[0].a: missing, want 1",
+				"body.list[1]: missing, want 2",
+				`body.s: missing, want "x"`,
+			},
+		},
+		"surplus": {
+			"POST",
+			"/a",
+			`{"s":"x","list":[{"a":1},2,3],"n":1,"z":"<"}`,
+			"k",
+			"",
+			[]string{"body.list[2]: surplus, got 3", `body.z: surplus, got "<"`},
+		},
+		"kind": {
+			"POST",
+			"/a",
+			`{"s":[],"list":{},"n":"1"}`,
+			"k",
+			"",
+			[]string{"body.list: want [", `body.n: want 1, got "1"`, `body.s: want "x", got []`},
+		},
+		"other kind": {"POST", "/a", `[]`, "k", "", []string{"body: want {"}},
+		"no body":    {"POST", "/a", ``, "k", "", []string{"body: want {", "got none"}},
+		"twice":      {"POST", "/a", `{"n":1,"n":1}`, "k", "", []string{"body: ", "duplicate"}},
+		"no JSON":    {"POST", "/a", `x`, "k", "", []string{"body: "}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +148,7 @@ func TestDifferences(t *testing.T) {
 				}
 				return
 			}
+
 			if status != Refused || differs == nil {
 				t.Fatalf("got %d, %v", status, differs)
 			}
@@ -123,8 +169,12 @@ func TestManyDifferences(t *testing.T) {
 }
 
 func TestMissingAndSurplus(t *testing.T) {
-	s := serve(t, `[{"request":{"method":"GET","path":"/a"},"response":{"body":{}}},{"request":{"path":"/b"},"response":{}}]`)
-	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "missing: GET /a") || !strings.Contains(err.Error(), "missing: POST /b") {
+	s := serve(
+		t,
+		`[{"request":{"method":"GET","path":"/a"},"response":{"body":{}}},{"request":{"path":"/b"},"response":{}}]`,
+	)
+	if err := s.Close(); err == nil || !strings.Contains(err.Error(), "missing: GET /a") ||
+		!strings.Contains(err.Error(), "missing: POST /b") {
 		t.Errorf("got %v", err)
 	}
 	s = serve(t, `[]`)
@@ -151,6 +201,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
+
 	if _, err := Serve(Transcript{{}}); err == nil {
 		t.Error("Serve plays a request without a path")
 	}
@@ -166,7 +217,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// recorder is a test of a test: it takes failures and cleanups, and runs the latter when told.
+// recorder is a test of a test: it takes failures and cleanups, and
+// runs the latter when told.
 type recorder struct {
 	testing.TB
 	cleanups []func()
@@ -213,7 +265,8 @@ func TestUpdate(t *testing.T) {
 	}
 	r := &recorder{TB: t}
 	s := New(r, "a.json")
-	if status, _, err := ask(t, "PUT", s.URL()+"/b", `{"x": 1.0}`, "X-Key", "other"); status != 200 || err != nil {
+	if status, _, err := ask(t, "PUT", s.URL()+"/b", `{"x": 1.0}`, "X-Key", "other"); status != 200 ||
+		err != nil {
 		t.Errorf("got %d %v", status, err)
 	}
 	r.end()
@@ -222,7 +275,9 @@ func TestUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := written[0].Request
-	if q.Method != "PUT" || q.Path != "/b" || q.Headers["X-Key"] != "other" || !bytes.Contains(q.Body, []byte("1.0")) || len(r.errors) > 0 {
+	if q.Method != "PUT" || q.Path != "/b" || q.Headers["X-Key"] != "other" ||
+		!bytes.Contains(q.Body, []byte("1.0")) ||
+		len(r.errors) > 0 {
 		t.Errorf("got %+v, %v", q, r.errors)
 	}
 }

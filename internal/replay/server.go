@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// Refused is the status of the answer to a request that is not the recorded one. Clients don't repeat such a request by themselves.
+// Refused is the status of the answer to a request that is not the
+// recorded one. Clients don't repeat such a request by themselves.
 const Refused = http.StatusTeapot
 
 // Server plays one transcript on a port of this machine.
@@ -41,14 +42,20 @@ func Serve(t Transcript) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
-	s := &Server{url: "http://" + listener.Addr().String(), left: t, total: len(t)}
+	s := &Server{
+		url:   "http://" + listener.Addr().String(),
+		left:  t,
+		total: len(t),
+	}
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.http.Serve(listener) }()
 	return s, nil
 }
 
-// New plays testdata/file until the test ends. Requests that differ, are missing or are too many fail the test then. With the
-// flag -update (package golden) the requests that came are written to the file instead; the answers stay as they are.
+// New plays testdata/file until the test ends. Requests that differ,
+// are missing or are too many fail the test then. With the flag -update
+// (package golden) the requests that came are written to the file
+// instead; the answers stay as they are.
 func New(t testing.TB, file string) *Server {
 	t.Helper()
 	path := filepath.Join("testdata", filepath.FromSlash(file))
@@ -70,7 +77,8 @@ func New(t testing.TB, file string) *Server {
 	return s
 }
 
-// updating reports whether the test runs with -update. The flag is looked up since it belongs to another package.
+// updating reports whether the test runs with -update. The flag is
+// looked up since it belongs to another package.
 func updating() bool {
 	f := flag.Lookup("update")
 	return f != nil && f.Value.String() == "true"
@@ -89,7 +97,8 @@ func rewrite(t testing.TB, path string, seen Transcript) {
 // URL is the address of the server, without a slash at the end.
 func (s *Server) URL() string { return s.url }
 
-// Close stops the server. The error tells every difference between what came and what was recorded; nil means none.
+// Close stops the server. The error tells every difference between what
+// came and what was recorded; nil means none.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -144,12 +153,17 @@ func (s *Server) next(r *http.Request, body []byte) (Response, error) {
 			return Response{}, err
 		}
 	}
+
 	return x.Response, nil
 }
 
 // as is the request that came, in the shape of the one that was expected.
 func (q Request) as(r *http.Request, body []byte) Request {
-	out := Request{Method: r.Method, Path: r.URL.RequestURI(), Headers: map[string]string{}}
+	out := Request{
+		Method:  r.Method,
+		Path:    r.URL.RequestURI(),
+		Headers: map[string]string{},
+	}
 	for name := range q.Headers {
 		out.Headers[name] = r.Header.Get(name)
 	}
@@ -166,7 +180,8 @@ func (q Request) method() string {
 	return q.Method
 }
 
-// send writes the answer. A cut one ends in a broken connection, which the client can tell from an end.
+// send writes the answer. A cut one ends in a broken connection, which
+// the client can tell from an end.
 func (r Response) send(w http.ResponseWriter) {
 	payload, err := r.payload()
 	if err != nil {
@@ -195,6 +210,7 @@ func (r Response) sendHeaders(w http.ResponseWriter, length int) {
 		w.Header().Set("Content-Type", "text/plain")
 		w.Header().Set("Content-Length", strconv.Itoa(length))
 	}
+
 	for name, v := range r.Headers {
 		w.Header().Set(name, v)
 	}

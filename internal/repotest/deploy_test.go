@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// TestUsers4_1_StaticBinaries: what make builds runs where there is no C library: in an empty image, in Alpine.
+// TestUsers4_1_StaticBinaries: what make builds runs where there is no
+// C library: in an empty image, in Alpine.
 func TestUsers4_1_StaticBinaries(t *testing.T) {
 	bin := t.TempDir()
 	shell(t, "GOOS=linux make build BIN="+bin)
@@ -30,11 +31,12 @@ func TestUsers4_1_StaticBinaries(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	checkDeployment(t, filepath.Join(bin, "assent"))
 }
 
-// checkDeployment holds the files under deploy to the binary and to the repository, as far as that can be done without
-// running them.
+// checkDeployment holds the files under deploy to the binary and to the
+// repository, as far as that can be done without running them.
 func checkDeployment(t *testing.T, assent string) {
 	t.Helper()
 	file := func(name string) string { return readText(t, filepath.Join(top, "deploy", name)) }
@@ -45,13 +47,15 @@ func checkDeployment(t *testing.T, assent string) {
 			t.Errorf("deploy/Dockerfile has no %q", line)
 		}
 	}
+
 	for _, copied := range regexp.MustCompile(`/out/(\S+)`).FindAllStringSubmatch(docker, -1) {
 		if _, err := os.Stat(filepath.Join(filepath.Dir(assent), copied[1])); err != nil {
 			t.Errorf("deploy/Dockerfile copies %s, which make doesn't build", copied[1])
 		}
 	}
 	var commands [][]string
-	for _, m := range regexp.MustCompile(`(?m)^(?:CMD|    command:) *(\[.*\])$`).FindAllStringSubmatch(docker+"\n"+file("compose.yaml"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(?:CMD|    command:) *(\[.*\])$`).FindAllStringSubmatch(docker+"\n"+
+		file("compose.yaml"), -1) {
 		commands = append(commands, regexp.MustCompile(`[^\s",\[\]]+`).FindAllString(m[1], -1))
 	}
 	for _, m := range regexp.MustCompile(`(?m)^ExecStart(?:Pre)?=-?/usr/local/bin/assent (.*)$`).FindAllStringSubmatch(file("assent.service"), -1) {
@@ -67,10 +71,12 @@ func checkDeployment(t *testing.T, assent string) {
 	checkServeFile(t, assent, file("serve.yaml"))
 }
 
-// goVersion is the version of Go that the module asks for, without its last number.
+// goVersion is the version of Go that the module asks for, without its
+// last number.
 func goVersion(t *testing.T) string {
 	t.Helper()
-	found := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(readText(t, filepath.Join(top, "go.mod")))
+	found := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).
+		FindStringSubmatch(readText(t, filepath.Join(top, "go.mod")))
 	if found == nil {
 		t.Fatal("go.mod names no version of Go")
 	}
@@ -106,13 +112,18 @@ func checkCompose(t *testing.T, text string) {
 	for _, service := range doc.Root.Get("services").Fields {
 		for _, secret := range service.Value.Get("secrets").Items {
 			if doc.Root.Get("secrets").Get(secret.Text) == nil {
-				t.Errorf("deploy/compose.yaml: service %s wants the secret %s, which is none", service.Key.Text, secret.Text)
+				t.Errorf(
+					"deploy/compose.yaml: service %s wants the secret %s, which is none",
+					service.Key.Text,
+					secret.Text,
+				)
 			}
 		}
 	}
 }
 
-// checkServeFile has the binary check the configuration, with an example's agents where the file expects agents.
+// checkServeFile has the binary check the configuration, with an
+// example's agents where the file expects agents.
 func checkServeFile(t *testing.T, assent, text string) {
 	t.Helper()
 	etc := t.TempDir()
@@ -124,13 +135,15 @@ func checkServeFile(t *testing.T, assent, text string) {
 		etc+"/desk/policies", "/etc/assent/", etc+"/",
 		"/run/secrets/", etc+"/").Replace(text)
 	for name, content := range map[string]string{
-		"serve.yaml": text, "store.url": "postgres://assent:x@postgres/assent\n",
+		"serve.yaml":  text,
+		"store.url":   "postgres://assent:x@postgres/assent\n",
 		"people.yaml": "schema_version: \"1.0.0\"\npeople: [{id: mara}]\n",
 	} {
 		if err := os.WriteFile(filepath.Join(etc, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if out := shell(t, assent+" serve --check --config "+etc+"/serve.yaml"); !strings.HasSuffix(out,
 		"nothing is wrong\n") {
 		t.Errorf("deploy/serve.yaml: %s", out)

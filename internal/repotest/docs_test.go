@@ -22,11 +22,15 @@ var (
 	inline  = regexp.MustCompile("`[^`\n]*`")
 )
 
-// checkLinks complains about links between our own pages that lead nowhere. exists reports whether a path is there.
+// checkLinks complains about links between our own pages that lead
+// nowhere. exists reports whether a path is there.
 func checkLinks(pages map[string]string, exists func(string) bool) []string {
 	var out []string
 	for page, text := range pages {
-		for _, m := range link.FindAllStringSubmatch(inline.ReplaceAllString(fenced.ReplaceAllString(text, ""), ""), -1) {
+		for _, m := range link.FindAllStringSubmatch(
+			inline.ReplaceAllString(fenced.ReplaceAllString(text, ""), ""),
+			-1,
+		) {
 			target, anchor, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 				continue
@@ -42,6 +46,7 @@ func checkLinks(pages map[string]string, exists func(string) bool) []string {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -56,10 +61,12 @@ func anchors(text string) map[string]bool {
 			case strings.ContainsRune("-_", r), r >= '0' && r <= '9', r >= 'a' && r <= 'z', r > 127:
 				return r
 			}
+
 			return -1
 		}, strings.ToLower(m[1]))
 		names[name] = true
 	}
+
 	return names
 }
 
@@ -73,7 +80,8 @@ func TestLinks(t *testing.T) {
 
 func TestLinkCheckFails(t *testing.T) {
 	pages := map[string]string{
-		"README.md":   "# Read me\n[a](docs/a.md) [b](docs/a.md#what-it-is) [c](https://example.com/x) `[d](nowhere)`\n```\n[e](nowhere)\n```\n[f](#read-me)",
+		"README.md": "# Read me\n[a](docs/a.md) [b](docs/a.md#what-it-is) [c](https://example.com/x) " +
+			"`[d](nowhere)`\n```\n[e](nowhere)\n```\n[f](#read-me)",
 		"docs/a.md":   "## What it is\n[up](../README.md#read-me)",
 		"docs/bad.md": "[x](c.md)",
 		"docs/old.md": "[x](a.md#what-it-was)",
@@ -89,7 +97,8 @@ func TestLinkCheckFails(t *testing.T) {
 	report(t, checkLinks(pages, exists))
 }
 
-// The table of docs/design/001-semantics.md stands between these lines and is made from resolve.Points.
+// The table of docs/design/001-semantics.md stands between these lines
+// and is made from resolve.Points.
 const (
 	semanticsPage = "docs/design/001-semantics.md"
 	tableBegin    = "<!-- table: made by `make update` from resolve.Points, don't edit -->\n"
@@ -111,10 +120,12 @@ func semanticsTable(points []resolve.Point) string {
 		}
 		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
 	}
+
 	return b.String()
 }
 
-// withTable puts the table into the page; false when the page has no place for it.
+// withTable puts the table into the page; false when the page has no
+// place for it.
 func withTable(page, table string) (string, bool) {
 	before, rest, ok := strings.Cut(page, tableBegin)
 	_, after, ok2 := strings.Cut(rest, tableEnd)
@@ -138,8 +149,19 @@ func TestSemanticsPage(t *testing.T) {
 
 func TestSemanticsTable(t *testing.T) {
 	got := semanticsTable([]resolve.Point{
-		{Name: "null", Question: "Q?", Default: "A", Spec: "S"},
-		{Name: "Undeclared", Question: "a|b?", Default: "deny", Alternatives: "ask", Spec: "S"},
+		{
+			Name:     "null",
+			Question: "Q?",
+			Default:  "A",
+			Spec:     "S",
+		},
+		{
+			Name:         "Undeclared",
+			Question:     "a|b?",
+			Default:      "deny",
+			Alternatives: "ask",
+			Spec:         "S",
+		},
 	})
 	want := "| point | the standard leaves open | our answer | switch | where |\n|---|---|---|---|---|\n" +
 		"| null | Q? | A | fixed | S |\n| `Undeclared` | a\\|b? | deny | `ask` | S |\n"

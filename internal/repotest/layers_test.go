@@ -8,20 +8,23 @@ import (
 	"testing"
 )
 
-// layer is one package of the repository and the level that it stands on. Arrows go down only, so a package imports lower levels.
+// layer is one package of the repository and the level that it stands
+// on. Arrows go down only, so a package imports lower levels.
 type layer struct {
 	path  string // "lint/*" stands for everything below lint
 	level int
 }
 
-// The levels on which code is pure: bytes in, answers out, fit for WASM and for any process. Up to the clockless levels it also decides without a
-// clock; asking, one level up, is handed one.
+// The levels on which code is pure: bytes in, answers out, fit for WASM
+// and for any process. Up to the clockless levels it also decides
+// without a clock; asking, one level up, is handed one.
 const (
 	pureLevels      = 8
 	clocklessLevels = 7
 )
 
-// layers lists every package. A new one needs a line here, which is the moment to ask where it belongs.
+// layers lists every package. A new one needs a line here, which is the
+// moment to ask where it belongs.
 func layers() []layer {
 	return []layer{
 		{"internal/safetext", 0},
@@ -119,12 +122,26 @@ func layers() []layer {
 	}
 }
 
-// outside are the packages that reach out of the process; pure code has none of them.
+// outside are the packages that reach out of the process; pure code has
+// none of them.
 func outside() []string {
-	return []string{"database/sql", "io/ioutil", "log", "log/slog", "net", "net/http", "os", "os/exec", "os/signal", "plugin", "syscall"}
+	return []string{
+		"database/sql",
+		"io/ioutil",
+		"log",
+		"log/slog",
+		"net",
+		"net/http",
+		"os",
+		"os/exec",
+		"os/signal",
+		"plugin",
+		"syscall",
+	}
 }
 
-// fences names the one package that may import each outside technology, so that a successor is a one-package change.
+// fences names the one package that may import each outside technology,
+// so that a successor is a one-package change.
 func fences() map[string]string {
 	return map[string]string{
 		"gopkg.in/yaml.v3":                         "internal/yamldoc",
@@ -147,13 +164,15 @@ func fences() map[string]string {
 	}
 }
 
-// inside reports whether a path is the pattern, or below it when the pattern ends in a star.
+// inside reports whether a path is the pattern, or below it when the
+// pattern ends in a star.
 func inside(pattern, path string) bool {
 	folder, below := strings.CutSuffix(pattern, "*")
 	return pattern == path || below && strings.HasPrefix(path, folder)
 }
 
-// find returns the layer of a package, the one of its own name before one with a star.
+// find returns the layer of a package, the one of its own name before
+// one with a star.
 func find(table []layer, path string) (layer, bool) {
 	best, ok := layer{}, false
 	for _, r := range table {
@@ -164,15 +183,20 @@ func find(table []layer, path string) (layer, bool) {
 	return best, ok
 }
 
-// checkLayers complains about packages without a layer and about imports that go up or sideways.
+// checkLayers complains about packages without a layer and about
+// imports that go up or sideways.
 func checkLayers(table []layer, packages []pkg) []string {
 	var out []string
 	for _, p := range packages {
 		from, ok := find(table, p.path)
 		if !ok {
-			out = append(out, fmt.Sprintf("package %s has no layer: add it to layers() in layers_test.go", p.path))
+			out = append(
+				out,
+				fmt.Sprintf("package %s has no layer: add it to layers() in layers_test.go", p.path),
+			)
 			continue
 		}
+
 		for _, imported := range p.imports {
 			if to, ours := strings.CutPrefix(imported, modulePath+"/"); ours {
 				out = append(out, checkArrow(table, p.path, from, to)...)
@@ -181,6 +205,7 @@ func checkLayers(table []layer, packages []pkg) []string {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -189,22 +214,34 @@ func checkArrow(table []layer, path string, from layer, to string) []string {
 	if !ok || target.level < from.level || sameFolder(path, to) {
 		return nil // a target without a layer is reported for itself
 	}
-	return []string{fmt.Sprintf("%s (level %d) imports %s (level %d): arrows go down only", path, from.level, to, target.level)}
+	return []string{
+		fmt.Sprintf(
+			"%s (level %d) imports %s (level %d): arrows go down only",
+			path,
+			from.level,
+			to,
+			target.level,
+		),
+	}
 }
 
-// sameFolder holds for packages of the same top folder that belong together by design: lint and its rules.
+// sameFolder holds for packages of the same top folder that belong
+// together by design: lint and its rules.
 func sameFolder(a, b string) bool {
 	return strings.HasPrefix(a+"/", "lint/") && strings.HasPrefix(b+"/", "lint/")
 }
 
 func checkOutside(path string, from layer, imported string) []string {
 	if from.level <= pureLevels && slices.Contains(outside(), imported) {
-		return []string{fmt.Sprintf("%s imports %s: lint, resolve and below stay free of the outside", path, imported)}
+		return []string{
+			fmt.Sprintf("%s imports %s: lint, resolve and below stay free of the outside", path, imported),
+		}
 	}
 	return nil
 }
 
-// checkFences complains about a technology used outside its package, in tests too.
+// checkFences complains about a technology used outside its package, in
+// tests too.
 func checkFences(fences map[string]string, packages []pkg) []string {
 	var out []string
 	for _, p := range packages {
@@ -216,6 +253,7 @@ func checkFences(fences map[string]string, packages []pkg) []string {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -228,11 +266,26 @@ func checkClock(table []layer, packages []checked) []string {
 		}
 		for id, object := range c.info.Uses {
 			f, ok := object.(*types.Func)
-			if ok && f.Pkg() != nil && f.Pkg().Path() == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "NewTimer", "Tick", "NewTicker", "AfterFunc"}, f.Name()) {
+			if ok && f.Pkg() != nil && f.Pkg().Path() == "time" &&
+				slices.Contains(
+					[]string{
+						"Now",
+						"Since",
+						"Until",
+						"Sleep",
+						"After",
+						"NewTimer",
+						"Tick",
+						"NewTicker",
+						"AfterFunc",
+					},
+					f.Name(),
+				) {
 				out = append(out, fmt.Sprintf("%s: time.%s: deciding has no clock", at(c.fset, id), f.Name()))
 			}
 		}
 	}
+
 	return out
 }
 
@@ -254,18 +307,27 @@ func TestLayerChecksFail(t *testing.T) {
 	catches(t, checkLayers(table, []pkg{rule}), "imports os")
 	unfenced := sampleTest(t, "policy", `package policy; import _ "gopkg.in/yaml.v3"`)
 	catches(t, checkFences(fences(), []pkg{unfenced}), "only internal/yamldoc may")
-	clock := typedSample(t, "resolve", `package resolve; import "time"; func now() time.Time { return time.Now() }`)
+	clock := typedSample(
+		t,
+		"resolve",
+		`package resolve; import "time"; func now() time.Time { return time.Now() }`,
+	)
 	catches(t, checkClock(table, []checked{clock}), "resolve/sample.go:1: time.Now")
 	for _, good := range []pkg{
 		sample(t, "condition", `package condition; import (_ "github.com/assent-dev/assent/value"; _ "strings")`),
-		sample(t, "cmd/internal/validate", `package validate; import (_ "os"; _ "github.com/assent-dev/assent/lint"; _ "github.com/spf13/cobra")`),
+		sample(
+			t,
+			"cmd/internal/validate",
+			`package validate; import (_ "os"; _ "github.com/assent-dev/assent/lint"; _ "github.com/spf13/cobra")`,
+		),
 		sample(t, "lint/all", `package all; import _ "github.com/assent-dev/assent/lint"`),
 	} {
 		report(t, append(checkLayers(table, []pkg{good}), checkFences(fences(), []pkg{good})...))
 	}
 }
 
-// typedSample type-checks a counterexample, which may import what the repository itself imports.
+// typedSample type-checks a counterexample, which may import what the
+// repository itself imports.
 func typedSample(t *testing.T, path, src string) checked {
 	t.Helper()
 	p := sample(t, path, src)
@@ -283,6 +345,7 @@ func typedSample(t *testing.T, path, src string) checked {
 			exports[l.ImportPath] = l.Export
 		}
 	}
+
 	c, err := check(p, exports)
 	if err != nil {
 		t.Fatal(err)

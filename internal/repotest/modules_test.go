@@ -10,14 +10,19 @@ import (
 	"testing"
 )
 
-// checkReplace complains about a go.mod that only builds beside other folders.
+// checkReplace complains about a go.mod that only builds beside other
+// folders.
 func checkReplace(gomod string) []string {
 	var out []string
 	for i, line := range strings.Split(gomod, "\n") {
 		if f := strings.Fields(line); len(f) > 0 && f[0] == "replace" {
-			out = append(out, fmt.Sprintf("go.mod:%d: replace: whoever imports this module would build something else", i+1))
+			out = append(
+				out,
+				fmt.Sprintf("go.mod:%d: replace: whoever imports this module would build something else", i+1),
+			)
 		}
 	}
+
 	return out
 }
 
@@ -30,22 +35,29 @@ func licence(text string) string {
 		{"MPL-2.0", "Mozilla Public License, version 2.0"},
 		{"BSD", "Redistribution and use in source and binary forms, with or without modification, are permitted"},
 		{"MIT", "Permission is hereby granted, free of charge, to any person obtaining a copy"},
-		{"ISC", "Permission to use, copy, modify, and distribute this software for any purpose with or without fee is hereby granted"},
+		{
+			"ISC",
+			"Permission to use, copy, modify, and distribute this software for any purpose with or without fee is " +
+				"hereby granted",
+		},
 	} {
 		if strings.Contains(words, known.phrase) {
 			return known.name
 		}
 	}
+
 	return ""
 }
 
-// licensed is a module with its licence, and whether the product carries it or only the tests do.
+// licensed is a module with its licence, and whether the product
+// carries it or only the tests do.
 type licensed struct {
 	path, licence string
 	shipped       bool
 }
 
-// checkLicences complains about a licence that we may not ship, or may not even test with.
+// checkLicences complains about a licence that we may not ship, or may
+// not even test with.
 func checkLicences(modules []licensed) []string {
 	var out []string
 	for _, m := range modules {
@@ -58,10 +70,12 @@ func checkLicences(modules []licensed) []string {
 			out = append(out, fmt.Sprintf("%s is under %s, which may not be in the product", m.path, m.licence))
 		}
 	}
+
 	return out
 }
 
-// builtModules are the modules of all packages that are built or tested, with the licence texts of the module cache.
+// builtModules are the modules of all packages that are built or
+// tested, with the licence texts of the module cache.
 func builtModules() ([]licensed, error) {
 	shipped, err := modulesOf("-deps", "./...")
 	if err != nil {
@@ -77,8 +91,13 @@ func builtModules() ([]licensed, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, licensed{path: path, licence: licence(text), shipped: shipped[path] != ""})
+		out = append(out, licensed{
+			path:    path,
+			licence: licence(text),
+			shipped: shipped[path] != "",
+		})
 	}
+
 	return out, nil
 }
 
@@ -111,13 +130,16 @@ func licenceText(dir string) (string, error) {
 			return string(text), err
 		}
 	}
+
 	return "", nil
 }
 
-// moduleRow is a line of a table in docs/dependencies.md that is about one module or tool.
+// moduleRow is a line of a table in docs/dependencies.md that is about
+// one module or tool.
 var moduleRow = regexp.MustCompile("(?m)^\\| `([^`]+)`")
 
-// checkDependencies complains unless docs/dependencies.md has a line for every direct module, and no line for others.
+// checkDependencies complains unless docs/dependencies.md has a line
+// for every direct module, and no line for others.
 func checkDependencies(direct []string, page string) []string {
 	var out []string
 	var told []string
@@ -132,9 +154,13 @@ func checkDependencies(direct []string, page string) []string {
 	}
 	for _, m := range told {
 		if !slices.Contains(direct, m) {
-			out = append(out, fmt.Sprintf("docs/dependencies.md has a line for %s, which go.mod does not require", m))
+			out = append(
+				out,
+				fmt.Sprintf("docs/dependencies.md has a line for %s, which go.mod does not require", m),
+			)
 		}
 	}
+
 	return out
 }
 
@@ -178,9 +204,21 @@ func TestDependenciesPage(t *testing.T) {
 
 func TestModuleChecksFail(t *testing.T) {
 	catches(t, checkReplace("module a\n\nreplace b => ../b\n"), "go.mod:3: replace")
-	catches(t, checkLicences([]licensed{{path: "a", licence: licence("All rights reserved.")}}), "a has no licence")
-	catches(t, checkLicences([]licensed{{path: "a", licence: licence("Mozilla Public License Version 2.0"), shipped: true}}), "MPL-2.0")
-	report(t, checkLicences([]licensed{{path: "a", licence: "MPL-2.0"}, {path: "b", licence: "MIT", shipped: true}}))
+	catches(
+		t,
+		checkLicences([]licensed{{path: "a", licence: licence("All rights reserved.")}}),
+		"a has no licence",
+	)
+	catches(t, checkLicences([]licensed{{
+		path:    "a",
+		licence: licence("Mozilla Public License Version 2.0"),
+		shipped: true,
+	}}), "MPL-2.0")
+	report(t, checkLicences([]licensed{{path: "a", licence: "MPL-2.0"}, {
+		path:    "b",
+		licence: "MIT",
+		shipped: true,
+	}}))
 	page := "| `a` | what |\n| `b` | what |\n\n## Tools of CI\n| `c` | what |\n"
 	catches(t, checkDependencies([]string{"a", "b", "d"}, page), "no line for d")
 	catches(t, checkDependencies([]string{"a"}, page), "has a line for b")

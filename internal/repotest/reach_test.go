@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// apart says which packages a command must not link: an operator's binary holds no agent framework,
-// and nothing that is shipped holds helpers of tests.
+// apart says which packages a command must not link: an operator's
+// binary holds no agent framework, and nothing that is shipped holds
+// helpers of tests.
 func apart() map[string][]string {
 	helpers := []string{"internal/assenttest", "internal/testwait"}
 
@@ -18,7 +19,8 @@ func apart() map[string][]string {
 	}
 }
 
-// checkReach complains about commands that link a package which they must not.
+// checkReach complains about commands that link a package which they
+// must not.
 func checkReach(apart map[string][]string, packages []pkg) []string {
 	imports := map[string][]string{}
 	for _, p := range packages {
@@ -39,7 +41,8 @@ func checkReach(apart map[string][]string, packages []pkg) []string {
 	return out
 }
 
-// reached returns the packages that one package links, each with a package that imports it.
+// reached returns the packages that one package links, each with a
+// package that imports it.
 func reached(from string, imports map[string][]string) map[string]string {
 	out := map[string]string{}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {

@@ -18,8 +18,9 @@ var (
 	setUpBlock   = regexp.MustCompile("(?s)```sh\n(.*?)```")
 )
 
-// TestReadmeCommands runs every command of the README's tour at the top of the tree, against binaries built for the
-// occasion, and compares what they print with what the README shows.
+// TestReadmeCommands runs every command of the README's tour at the top
+// of the tree, against binaries built for the occasion, and compares
+// what they print with what the README shows.
 func TestReadmeCommands(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	shell(t, "make build BIN="+bin)
@@ -33,6 +34,7 @@ func TestReadmeCommands(t *testing.T) {
 				out.WriteString(line + "\n" + shell(t, strings.ReplaceAll(command, "bin/", bin+"/")))
 			}
 		}
+
 		return "```console\n" + out.String() + "```"
 	})
 	if ran < 4 {
@@ -42,14 +44,20 @@ func TestReadmeCommands(t *testing.T) {
 		return
 	}
 	if !golden.Update() {
-		t.Fatalf("README.md shows other output than its commands print; go test ./internal/repotest -run Readme -update mends it:\n%s", fresh)
+		t.Fatalf(
+			"README.md shows other output than its commands print; go test ./internal/repotest -run Readme -update "+
+				"mends it:\n%s",
+			fresh,
+		)
 	}
+
 	if err := os.WriteFile(filepath.Join(top, "README.md"), []byte(fresh), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestReadmeFlags holds the commands that the README shows without running them (services, mostly) to the help of the binaries.
+// TestReadmeFlags holds the commands that the README shows without
+// running them (services, mostly) to the help of the binaries.
 func TestReadmeFlags(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	shell(t, "make build BIN="+bin)
@@ -74,12 +82,14 @@ func TestReadmeFlags(t *testing.T) {
 			checked++
 		}
 	}
+
 	if checked == 0 {
 		t.Error("the README shows no service to start")
 	}
 }
 
-// shell executes a command line as a reader would. A command may exit 1: agf-validate does when it finds something.
+// shell executes a command line as a reader would. A command may exit
+// 1: agf-validate does when it finds something.
 func shell(t *testing.T, command string) string {
 	t.Helper()
 	cmd := exec.Command("bash", "-c", command)
@@ -100,7 +110,8 @@ func readText(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestReadmeCode: the README's Go is the body of an example that is compiled and run.
+// TestReadmeCode: the README's Go is the body of an example that is
+// compiled and run.
 func TestReadmeCode(t *testing.T) {
 	example := squeeze(readText(t, filepath.Join(top, "examples", "embedding_test.go")))
 	blocks := goBlock.FindAllStringSubmatch(readText(t, filepath.Join(top, "README.md")), -1)
@@ -116,7 +127,8 @@ func TestReadmeCode(t *testing.T) {
 
 func squeeze(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// TestReadmeRun runs the first command of the README to its end, which its demo has when it answers by itself.
+// TestReadmeRun runs the first command of the README to its end, which
+// its demo has when it answers by itself.
 func TestReadmeRun(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	out := shell(t, "make run DEMO='--once --auto-approve' BIN="+bin)
@@ -131,7 +143,10 @@ func TestReadmeRun(t *testing.T) {
 func TestReadmeSetUp(t *testing.T) {
 	targets := readText(t, filepath.Join(top, "Makefile"))
 	commands := 0
-	for _, line := range strings.Split(setUpBlock.FindStringSubmatch(readText(t, filepath.Join(top, "README.md")))[1], "\n") {
+	for _, line := range strings.Split(
+		setUpBlock.FindStringSubmatch(readText(t, filepath.Join(top, "README.md")))[1],
+		"\n",
+	) {
 		if words := strings.Fields(line); len(words) > 1 && words[0] == "make" {
 			commands++
 			if !strings.Contains(targets, "\n"+words[1]+":") {
@@ -139,6 +154,7 @@ func TestReadmeSetUp(t *testing.T) {
 			}
 		}
 	}
+
 	if commands != 2 {
 		t.Errorf("the README sets up with %d commands, want 2", commands)
 	}

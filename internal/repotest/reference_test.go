@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// findingsPage lists what others found wrong, and the tests that hold what was mended.
+// findingsPage lists what others found wrong, and the tests that hold
+// what was mended.
 const findingsPage = "docs/reference/findings.md"
 
 // findingIDs are the findings that the page answers.
@@ -22,9 +23,30 @@ func findingIDs() []string {
 			out = append(out, fmt.Sprintf("%s%d", group.letter, n+1))
 		}
 	}
+
 	users := []string{
-		"1.5", "1.7", "1.8", "2.4", "2.8", "2.10", "2.12", "2.13", "2.14", "3.1", "3.2", "3.3", "3.4", "3.7", "3.9", "3.10", "3.13",
-		"4.1", "4.2", "4.3", "4.5", "4.16",
+		"1.5",
+		"1.7",
+		"1.8",
+		"2.4",
+		"2.8",
+		"2.10",
+		"2.12",
+		"2.13",
+		"2.14",
+		"3.1",
+		"3.2",
+		"3.3",
+		"3.4",
+		"3.7",
+		"3.9",
+		"3.10",
+		"3.13",
+		"4.1",
+		"4.2",
+		"4.3",
+		"4.5",
+		"4.16",
 	}
 
 	return append(out, users...)
@@ -46,7 +68,11 @@ func readFindings(text string) map[string]finding {
 		if !strings.HasPrefix(line, "| ") || len(cells) != 4 {
 			continue
 		}
-		f := finding{id: strings.TrimSpace(cells[0]), wrong: cells[1], done: cells[2]}
+		f := finding{
+			id:    strings.TrimSpace(cells[0]),
+			wrong: cells[1],
+			done:  cells[2],
+		}
 		for _, m := range testName.FindAllStringSubmatch(cells[3], -1) {
 			f.tests = append(f.tests, m[1])
 		}
@@ -69,7 +95,8 @@ func testsOf(sources map[string]string) map[string]bool {
 	return out
 }
 
-// checkFindings says which findings are missing, which have no test of their name, and which tests there are not.
+// checkFindings says which findings are missing, which have no test of
+// their name, and which tests there are not.
 func checkFindings(rows map[string]finding, tests map[string]bool) []string {
 	var out []string
 	for _, id := range findingIDs() {
@@ -80,6 +107,7 @@ func checkFindings(rows map[string]finding, tests map[string]bool) []string {
 		}
 		out = append(out, f.problems(tests)...)
 	}
+
 	for id := range rows {
 		if id != "id" && !slices.Contains(findingIDs(), id) && !strings.HasPrefix(id, "-") {
 			out = append(out, rows[id].problems(tests)...)
@@ -117,10 +145,16 @@ func TestFindingsAreHeldByTests(t *testing.T) {
 }
 
 func TestFindingsThatNothingHoldsAreReported(t *testing.T) {
-	rows := readFindings("| id | wrong | done | test |\n| C1 | w | Mended. | `TestC1_X` |\n| H1 | w | Mended. | `TestOther` |\n| H2 | w | Won't do: no | |\n")
+	rows := readFindings(
+		"| id | wrong | done | test |\n| C1 | w | Mended. | `TestC1_X` |\n| H1 | w | Mended. | `TestOther` |\n| H2 " +
+			"| w | Won't do: no | |\n",
+	)
 	got := strings.Join(checkFindings(rows, map[string]bool{"TestOther": true}), "\n")
 	for _, want := range []string{
-		"C1 names TestC1_X, and there is no such test", "H1 has no test with H1_ in its name", "H2 gives no reason", "H3 is not on the page",
+		"C1 names TestC1_X, and there is no such test",
+		"H1 has no test with H1_ in its name",
+		"H2 gives no reason",
+		"H3 is not on the page",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not reported in\n%s", want, got)
@@ -128,7 +162,8 @@ func TestFindingsThatNothingHoldsAreReported(t *testing.T) {
 	}
 }
 
-// TestThreatsAreOnThePage: what comments and tests call a threat by its number stands on the page.
+// TestThreatsAreOnThePage: what comments and tests call a threat by its
+// number stands on the page.
 func TestThreatsAreOnThePage(t *testing.T) {
 	const page = "docs/reference/threats.md"
 	sources, err := texts(".go", ".md")

@@ -28,7 +28,8 @@ const modulePath = "github.com/assent-dev/assent"
 // top is the root of the repository, seen from this folder.
 const top = "../.."
 
-// pkg is one package of ours, by its path in the repository, such as "internal/yamldoc".
+// pkg is one package of ours, by its path in the repository, such as
+// "internal/yamldoc".
 type pkg struct {
 	path    string
 	files   []file
@@ -89,6 +90,7 @@ func decode[T any](text []byte) ([]T, error) {
 		case err != nil:
 			return nil, fmt.Errorf("go list output: %w", err)
 		}
+
 		all = append(all, one)
 	}
 }
@@ -139,6 +141,7 @@ func parse(fset *token.FileSet, folder, dir string, names []string) ([]file, err
 		}
 		files = append(files, f)
 	}
+
 	return files, nil
 }
 
@@ -147,7 +150,13 @@ func parseFile(fset *token.FileSet, path, src string) (file, error) {
 	if err != nil {
 		return file{}, fmt.Errorf("parse: %w", err)
 	}
-	return file{path: path, lines: strings.Count(src, "\n"), text: src, ast: tree, fset: fset}, nil
+	return file{
+		path:  path,
+		lines: strings.Count(src, "\n"),
+		text:  src,
+		ast:   tree,
+		fset:  fset,
+	}, nil
 }
 
 // checked is a package with its types, from the same syntax trees.
@@ -158,7 +167,8 @@ type checked struct {
 	typ  *types.Package
 }
 
-// typedRepository type-checks what readRepository has read, against compiled dependencies.
+// typedRepository type-checks what readRepository has read, against
+// compiled dependencies.
 var typedRepository = sync.OnceValues(func() ([]checked, error) {
 	packages, err := repository()
 	if err != nil {
@@ -184,15 +194,19 @@ var typedRepository = sync.OnceValues(func() ([]checked, error) {
 		}
 		typed = append(typed, c)
 	}
+
 	return typed, nil
 })
 
-// check type-checks one package. Export data of its imports is in the files that exports names by import path.
+// check type-checks one package. Export data of its imports is in the
+// files that exports names by import path.
 func check(p pkg, exports map[string]string) (checked, error) {
 	look := func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) }
 	config := types.Config{Importer: importer.ForCompiler(token.NewFileSet(), "gc", look)}
 	info := &types.Info{
-		Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{},
+		Types: map[ast.Expr]types.TypeAndValue{},
+		Uses:  map[*ast.Ident]types.Object{},
+		Defs:  map[*ast.Ident]types.Object{},
 	}
 	fset := token.NewFileSet()
 	var trees []*ast.File
@@ -203,10 +217,16 @@ func check(p pkg, exports map[string]string) (checked, error) {
 	if err != nil {
 		return checked{}, fmt.Errorf("type-check %s: %w", p.path, err)
 	}
-	return checked{pkg: p, fset: fset, info: info, typ: typ}, nil
+	return checked{
+		pkg:  p,
+		fset: fset,
+		info: info,
+		typ:  typ,
+	}, nil
 }
 
-// texts are the files with these endings that belong to the repository's own module.
+// texts are the files with these endings that belong to the
+// repository's own module.
 func texts(endings ...string) (map[string]string, error) {
 	found := map[string]string{}
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
@@ -215,11 +235,14 @@ func texts(endings ...string) (map[string]string, error) {
 		}
 		rel := filepath.ToSlash(strings.TrimPrefix(path, top+"/"))
 		if d.IsDir() {
-			if path != top && (strings.HasPrefix(d.Name(), ".") && rel != ".ci" || d.Name() == "testdata" || rel == "bin" || rel == "dist") {
+			if path != top &&
+				(strings.HasPrefix(d.Name(), ".") && rel != ".ci" || d.Name() == "testdata" || rel == "bin" ||
+					rel == "dist") {
 				return fs.SkipDir
 			}
 			return nil
 		}
+
 		for _, e := range endings {
 			if strings.HasSuffix(rel, e) {
 				src, err := os.ReadFile(path)
@@ -229,6 +252,7 @@ func texts(endings ...string) (map[string]string, error) {
 				found[rel] = string(src)
 			}
 		}
+
 		return nil
 	})
 	if err != nil {

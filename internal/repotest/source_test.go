@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// checkDocs complains unless every package has exactly one doc comment, which begins as godoc wants it.
+// checkDocs complains unless every package has exactly one doc comment,
+// which begins as godoc wants it.
 func checkDocs(packages []pkg) []string {
 	var out []string
 	for _, p := range packages {
@@ -26,14 +27,17 @@ func checkDocs(packages []pkg) []string {
 		case len(p.files) == 0: // tests only, such as examples
 		case len(docs) != 1:
 			out = append(out, fmt.Sprintf("package %s has %d doc comments, want exactly one", p.path, len(docs)))
-		case !strings.HasPrefix(docs[0], "Package "+p.files[0].ast.Name.Name+" ") && !strings.HasPrefix(docs[0], "Command "):
+		case !strings.HasPrefix(docs[0], "Package "+p.files[0].ast.Name.Name+" ") &&
+			!strings.HasPrefix(docs[0], "Command "):
 			out = append(out, fmt.Sprintf("the doc comment of package %s does not begin with its name", p.path))
 		}
 	}
+
 	return out
 }
 
-// checkInit complains about functions that run before main: their order is hidden and tests can't choose.
+// checkInit complains about functions that run before main: their order
+// is hidden and tests can't choose.
 func checkInit(packages []pkg) []string {
 	var out []string
 	for _, p := range packages {
@@ -45,18 +49,22 @@ func checkInit(packages []pkg) []string {
 			}
 		}
 	}
+
 	return out
 }
 
-// keptState lists the package-level variables that do change, each with the reason why that is right.
+// keptState lists the package-level variables that do change, each with
+// the reason why that is right.
 func keptState() map[string]string {
 	return map[string]string{
 		"value.anything": "the Shape that reads nothing; its address is handed out, but a Shape is immutable",
 	}
 }
 
-// checkState complains about package-level variables that can change. Tables that nobody writes to, sentinel errors,
-// compiled patterns, embedded files and sync.OnceValue are fine; an exported table, a lock or a cache is not.
+// checkState complains about package-level variables that can change.
+// Tables that nobody writes to, sentinel errors, compiled patterns,
+// embedded files and sync.OnceValue are fine; an exported table, a lock
+// or a cache is not.
 func checkState(kept map[string]string, packages []checked) []string {
 	var out []string
 	excused := maps.Clone(kept)
@@ -77,6 +85,7 @@ func checkState(kept map[string]string, packages []checked) []string {
 			}
 		}
 	}
+
 	for name := range excused {
 		out = append(out, fmt.Sprintf("keptState() excuses %s, which is not there", name))
 	}
@@ -97,7 +106,8 @@ func changes(v *types.Var, written map[types.Object]bool) string {
 	}
 }
 
-// guards reports whether a type exists to be changed: locks, caches, pools, channels.
+// guards reports whether a type exists to be changed: locks, caches,
+// pools, channels.
 func guards(t types.Type) bool {
 	if p, ok := t.(*types.Pointer); ok {
 		t = p.Elem()
@@ -117,8 +127,8 @@ func isError(t types.Type) bool {
 	return types.Implements(t, types.Universe.Lookup("error").Type().Underlying().(*types.Interface))
 }
 
-// writes collects the package-level variables that some function of the package assigns to, counts up, or takes the
-// address of.
+// writes collects the package-level variables that some function of the
+// package assigns to, counts up, or takes the address of.
 func writes(c checked) map[types.Object]bool {
 	written := map[types.Object]bool{}
 	mark := func(e ast.Expr) {
@@ -142,13 +152,16 @@ func writes(c checked) map[types.Object]bool {
 					mark(n.X)
 				}
 			case *ast.CallExpr:
-				if fn, ok := n.Fun.(*ast.Ident); ok && (fn.Name == "delete" || fn.Name == "clear" || fn.Name == "copy") {
+				if fn, ok := n.Fun.(*ast.Ident); ok &&
+					(fn.Name == "delete" || fn.Name == "clear" || fn.Name == "copy") {
 					mark(n.Args[0])
 				}
 			}
+
 			return true
 		})
 	}
+
 	return written
 }
 
@@ -172,7 +185,8 @@ func root(e ast.Expr) *ast.Ident {
 	}
 }
 
-// checkWrapping complains about fmt.Errorf that prints an error where it should wrap it with %w.
+// checkWrapping complains about fmt.Errorf that prints an error where
+// it should wrap it with %w.
 func checkWrapping(packages []checked) []string {
 	var out []string
 	for _, c := range packages {
@@ -185,10 +199,12 @@ func checkWrapping(packages []checked) []string {
 			})
 		}
 	}
+
 	return out
 }
 
-// verbs finds the verbs of a format; flags, width and precision taken from arguments (*) are not used in this repository.
+// verbs finds the verbs of a format; flags, width and precision taken
+// from arguments (*) are not used in this repository.
 var verbs = regexp.MustCompile(`%[-+# 0-9.\[\]]*([a-zA-Z%])`)
 
 func printsError(info *types.Info, call *ast.CallExpr) bool {
@@ -210,10 +226,12 @@ func printsError(info *types.Info, call *ast.CallExpr) bool {
 		}
 		arg++
 	}
+
 	return false
 }
 
-// checkTests complains about tests that sleep, or that may skip: a gate that may not run is none.
+// checkTests complains about tests that sleep, or that may skip: a gate
+// that may not run is none.
 func checkTests(packages []pkg) []string {
 	var out []string
 	for _, p := range packages {
@@ -230,14 +248,22 @@ func checkTests(packages []pkg) []string {
 				on, _ := fun.X.(*ast.Ident)
 				switch {
 				case on != nil && on.Name == "time" && fun.Sel.Name == "Sleep":
-					out = append(out, at(f.fset, call)+": tests don't sleep: wait for what you wait for, or use testing/synctest")
+					out = append(
+						out,
+						at(
+							f.fset,
+							call,
+						)+": tests don't sleep: wait for what you wait for, or use testing/synctest",
+					)
 				case on != nil && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, fun.Sel.Name):
 					out = append(out, at(f.fset, call)+": tests don't skip: a gate that may not run is none")
 				}
+
 				return true
 			})
 		}
 	}
+
 	return out
 }
 
@@ -254,6 +280,7 @@ func checkMarks(files map[string]string) []string {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -267,7 +294,8 @@ func longFiles() map[string]string {
 	}
 }
 
-// checkLength complains about long files without a reason, and about reasons without a long file.
+// checkLength complains about long files without a reason, and about
+// reasons without a long file.
 func checkLength(reasons map[string]string, packages []pkg) []string {
 	var out []string
 	long := map[string]bool{}
@@ -278,10 +306,14 @@ func checkLength(reasons map[string]string, packages []pkg) []string {
 			}
 			long[f.path] = true
 			if reasons[f.path] == "" {
-				out = append(out, fmt.Sprintf("%s has %d lines: split it, or give the reason in longFiles()", f.path, f.lines))
+				out = append(
+					out,
+					fmt.Sprintf("%s has %d lines: split it, or give the reason in longFiles()", f.path, f.lines),
+				)
 			}
 		}
 	}
+
 	for path := range reasons {
 		if !long[path] {
 			out = append(out, fmt.Sprintf("longFiles() excuses %s, which is not long", path))
@@ -301,7 +333,9 @@ func TestErrorsAreWrapped(t *testing.T) { report(t, checkWrapping(must(t, typedR
 func TestNoSleepNoSkip(t *testing.T) { report(t, checkTests(must(t, repository))) }
 
 func TestNothingLeftUndone(t *testing.T) {
-	report(t, checkMarks(must(t, func() (map[string]string, error) { return texts(".go", ".sh", "Makefile", ".ci/run", ".md", ".yaml") })))
+	report(t, checkMarks(must(t, func() (map[string]string, error) {
+		return texts(".go", ".sh", "Makefile", ".ci/run", ".md", ".yaml")
+	})))
 }
 
 func TestFileLength(t *testing.T) { report(t, checkLength(longFiles(), must(t, repository))) }
@@ -312,9 +346,21 @@ func TestSourceChecksFail(t *testing.T) {
 	twice := sample(t, "value", "// Package value is.\npackage value")
 	twice.files = append(twice.files, twice.files...)
 	catches(t, checkDocs([]pkg{twice}), "2 doc comments")
-	catches(t, checkInit([]pkg{sample(t, "value", "package value\nfunc init() {}")}), "value/sample.go:2: func init")
-	catches(t, checkTests([]pkg{sampleTest(t, "value", "package value\nfunc f() { time.Sleep(1) }")}), "don't sleep")
-	catches(t, checkTests([]pkg{sampleTest(t, "value", "package value\nfunc f() { t.Skipf(\"\") }")}), "don't skip")
+	catches(
+		t,
+		checkInit([]pkg{sample(t, "value", "package value\nfunc init() {}")}),
+		"value/sample.go:2: func init",
+	)
+	catches(
+		t,
+		checkTests([]pkg{sampleTest(t, "value", "package value\nfunc f() { time.Sleep(1) }")}),
+		"don't sleep",
+	)
+	catches(
+		t,
+		checkTests([]pkg{sampleTest(t, "value", "package value\nfunc f() { t.Skipf(\"\") }")}),
+		"don't skip",
+	)
 	catches(t, checkMarks(map[string]string{"a.go": "x\n// TO" + "DO: later"}), "a.go:2: TO"+"DO")
 	long := sample(t, "value", "package value"+strings.Repeat("\n", longFile+1))
 	catches(t, checkLength(nil, []pkg{long}), "601 lines")
@@ -337,6 +383,7 @@ func TestStateCheckFails(t *testing.T) {
 	} {
 		catches(t, checkState(nil, []checked{typedSample(t, "value", "package value; "+src)}), what)
 	}
+
 	fine := `package value
 import ("errors"; "regexp"; "sync")
 var ErrGone = errors.New("gone")
@@ -347,13 +394,22 @@ func f() (n int) { names := []string{""}; names[0] = ""; n = once(); return n }`
 	report(t, checkState(nil, []checked{typedSample(t, "value", fine)}))
 	kept := typedSample(t, "value", `package value; var n int; func f() { n++ }`)
 	report(t, checkState(map[string]string{"value.n": "because"}, []checked{kept}))
-	catches(t, checkState(map[string]string{"value.n": "because", "value.m": "because"}, []checked{kept}), "excuses value.m")
+	catches(
+		t,
+		checkState(map[string]string{"value.n": "because", "value.m": "because"}, []checked{kept}),
+		"excuses value.m",
+	)
 }
 
 func TestWrappingCheckFails(t *testing.T) {
 	for _, format := range []string{`"read: %v", err`, `"%d of %+v", 1, err`, `"%s", own`, `"100%% %q", err`} {
-		catches(t, checkWrapping([]checked{typedSample(t, "value", errorSource(format))}), "sample.go:5: fmt.Errorf prints an error")
+		catches(
+			t,
+			checkWrapping([]checked{typedSample(t, "value", errorSource(format))}),
+			"sample.go:5: fmt.Errorf prints an error",
+		)
 	}
+
 	for _, format := range []string{`"read: %w", err`, `"%d%% of %v: %w", 1, name, err`, `"%T", err`, `"nothing"`} {
 		report(t, checkWrapping([]checked{typedSample(t, "value", errorSource(format))}))
 	}

@@ -13,18 +13,22 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// walks is the folder of the walks: scripts that make a change as CONTRIBUTING.md describes it, in a copy of the repository,
-// and run the tests that show that the change works.
+// walks is the folder of the walks: scripts that make a change as
+// CONTRIBUTING.md describes it, in a copy of the repository, and run
+// the tests that show that the change works.
 const walks = "testdata/walks"
 
-// TestWalks makes the change of every walk. A walk is a file *.txtar: what it adds are files of the archive, and `addline FILE
-// ANCHOR LINE` adds a line below the one that holds the anchor.
+// TestWalks makes the change of every walk. A walk is a file *.txtar:
+// what it adds are files of the archive, and `addline FILE ANCHOR LINE`
+// adds a line below the one that holds the anchor.
 func TestWalks(t *testing.T) {
 	root, err := filepath.Abs(top)
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := strings.Fields(must(t, func() (string, error) { return goEnv("GOCACHE", "GOMODCACHE", "GOTOOLCHAIN") }))
+	settings := strings.Fields(
+		must(t, func() (string, error) { return goEnv("GOCACHE", "GOMODCACHE", "GOTOOLCHAIN") }),
+	)
 
 	testscript.Run(t, testscript.Params{
 		Dir:                 walks,
@@ -42,7 +46,8 @@ func TestWalks(t *testing.T) {
 	})
 }
 
-// TestWalksAreDescribed: each walk belongs to a section of CONTRIBUTING.md, which names it.
+// TestWalksAreDescribed: each walk belongs to a section of
+// CONTRIBUTING.md, which names it.
 func TestWalksAreDescribed(t *testing.T) {
 	files := must(t, func() ([]string, error) { return filepath.Glob(filepath.Join(walks, "*.txtar")) })
 	if len(files) == 0 {
@@ -95,7 +100,8 @@ func insert(text, anchor, line string) (string, error) {
 	return strings.Join(slices.Insert(lines, at+1, indent+line+"\n"), ""), nil
 }
 
-// copyRepository copies what is committed or will be. What the walk has put there already stays.
+// copyRepository copies what is committed or will be. What the walk has
+// put there already stays.
 func copyRepository(from, to string) error {
 	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = from
@@ -112,7 +118,8 @@ func copyRepository(from, to string) error {
 	return nil
 }
 
-// copyFile copies a file that may have been deleted meanwhile, and leaves one alone that is there.
+// copyFile copies a file that may have been deleted meanwhile, and
+// leaves one alone that is there.
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
 	if errors.Is(err, fs.ErrNotExist) {

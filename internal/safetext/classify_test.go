@@ -59,8 +59,8 @@ func TestE3_EveryRightToLeftLetterIsIsolated(t *testing.T) {
 	}
 }
 
-// TestE3_RunsAreEscapedFromTheirBoundOn, wherever they stand, beside ASCII and
-// beside other letters.
+// TestE3_RunsAreEscapedFromTheirBoundOn, wherever they stand, beside
+// ASCII and beside other letters.
 func TestE3_RunsAreEscapedFromTheirBoundOn(t *testing.T) {
 	spaces := func(n int) string { return strings.Repeat(" ", n) }
 	for _, beside := range []string{"", "a", "東"} {
@@ -77,8 +77,9 @@ func TestE3_RunsAreEscapedFromTheirBoundOn(t *testing.T) {
 	}
 }
 
-// TestEveryChannelSpellsOutTheSameCharacters: behind a letter and behind a digit.
-// What is left out are ideographs, and planes without characters.
+// TestEveryChannelSpellsOutTheSameCharacters: behind a letter and
+// behind a digit. What is left out are ideographs, and planes without
+// characters.
 func TestEveryChannelSpellsOutTheSameCharacters(t *testing.T) {
 	for r := range unicode.MaxRune + 1 {
 		if r >= 0x3400 && r < 0xa000 || r >= 0xac00 && r < 0xd7a4 || r >= 0x17000 && r < 0x1d000 ||

@@ -46,7 +46,8 @@ func ascii(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// skeleton is the ASCII text that a word looks like, or "" when it looks like none.
+// skeleton is the ASCII text that a word looks like, or "" when it
+// looks like none.
 func skeleton(word string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKC.String(word) {
@@ -59,10 +60,12 @@ func skeleton(word string) string {
 			return ""
 		}
 	}
+
 	return b.String()
 }
 
-// strangers lists the characters of a word that are not ASCII, the first few of them.
+// strangers lists the characters of a word that are not ASCII, the
+// first few of them.
 func strangers(word string) string {
 	var found []rune
 	var out []string
@@ -75,11 +78,12 @@ func strangers(word string) string {
 		}
 		found, out = append(found, r), append(out, codePoint(r))
 	}
+
 	return strings.Join(out, " ")
 }
 
-// Alphabets names the alphabets with letters that pass for each other's and that a
-// word has letters of.
+// Alphabets names the alphabets with letters that pass for each other's
+// and that a word has letters of.
 func Alphabets(word string) []string {
 	var out []string
 	for _, name := range []string{
@@ -98,14 +102,16 @@ func Alphabets(word string) []string {
 			out = append(out, name)
 		}
 	}
+
 	return out
 }
 
 func foreignDigit(r rune) bool { return r >= utf8.RuneSelf && unicode.IsDigit(r) }
 
-// alikeLetter is the ASCII letter or digit that a letter passes for. Fullwidth,
-// mathematical, circled and similar letters are known to NFKC; here stand the ones
-// of other alphabets, and Latin letters that lost a dot or a bowl.
+// alikeLetter is the ASCII letter or digit that a letter passes for.
+// Fullwidth, mathematical, circled and similar letters are known to
+// NFKC; here stand the ones of other alphabets, and Latin letters that
+// lost a dot or a bowl.
 func alikeLetter(r rune) (rune, bool) {
 	const from = "аАВсСԁеЕһНіІјЈкКӏӀМоОрРԛԚѕЅТхХуУүҮԝԜѵѴпгɡɑıȷʏԌЗзбЬ" +
 		"αΑΒεΕΖηΗιΙκΚΜνΝοΟρΡτΤυΥχΧγωϲϹϳ" +
@@ -147,12 +153,13 @@ func alikeSign(r rune) string {
 			return family.as
 		}
 	}
+
 	if as := norm.NFKC.String(string(r)); len(as) == 1 {
 		return as
 	}
 	return ""
 }
 
-// quoteOfProse spares the quotation marks that every word processor writes: a note
-// at each of them would train people not to look.
+// quoteOfProse spares the quotation marks that every word processor
+// writes: a note at each of them would train people not to look.
 func quoteOfProse(r rune) bool { return strings.ContainsRune("‘’“”", r) }

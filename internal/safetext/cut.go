@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Every cut keeps two thirds of what is shown for the beginning of a text and one
-// third for its end, counts characters, and says between them how many it left out.
-// These are the words of each channel.
+// Every cut keeps two thirds of what is shown for the beginning of a
+// text and one third for its end, counts characters, and says between
+// them how many it left out. These are the words of each channel.
 
 // cutInMessage begins with a backslash: an escaped text can't forge it.
 func cutInMessage(left int) string { return `\…(` + strconv.Itoa(left) + ` characters not shown)…` }
@@ -52,9 +52,9 @@ func ends(s string, limit int, cost func(run) int) (head, tail, left int) {
 	return head, tail, utf8.RuneCountInString(s[head:tail])
 }
 
-// fit returns how many bytes of s, taken run by run from one end, can be shown
-// within a budget. A run that is written with its number is taken whole or not at
-// all.
+// fit returns how many bytes of s, taken run by run from one end, can
+// be shown within a budget. A run that is written with its number is
+// taken whole or not at all.
 func fit(s string, budget int, cost func(run) int, next func(string) (run, string)) int {
 	left := s
 	for len(left) > 0 {
@@ -66,6 +66,7 @@ func fit(s string, budget int, cost func(run) int, next func(string) (run, strin
 			}
 			break
 		}
+
 		budget -= whole
 		left = rest
 	}
@@ -93,9 +94,9 @@ func (v Value) Show(limit int) (shown string, cut bool) {
 	return v.isolated(Escape(s[:head]), cutInMessage(left), Escape(s[tail:]), tail), true
 }
 
-// isolated puts the shown pieces together. If they hold right-to-left letters it
-// isolates them from the text around: the whole of a string, each string of JSON.
-// The tail begins at byte tailAt of the value.
+// isolated puts the shown pieces together. If they hold right-to-left
+// letters it isolates them from the text around: the whole of a string,
+// each string of JSON. The tail begins at byte tailAt of the value.
 func (v Value) isolated(head, mark, tail string, tailAt int) string {
 	all := head + mark + tail
 	switch {
@@ -110,8 +111,8 @@ func (v Value) isolated(head, mark, tail string, tailAt int) string {
 	return Isolate + all + PopIsolate
 }
 
-// quotes follows JSON text from quote to quote. Escapes of JSON and of ours both
-// begin with a backslash inside a string.
+// quotes follows JSON text from quote to quote. Escapes of JSON and of
+// ours both begin with a backslash inside a string.
 type quotes struct{ open, escape bool }
 
 // step moves over one byte and reports whether it begins or ends a string.
@@ -135,8 +136,8 @@ func (q *quotes) skim(text string) {
 	}
 }
 
-// isolate puts isolates inside the quotes of each string in a piece of shown JSON,
-// and of those that the piece cuts.
+// isolate puts isolates inside the quotes of each string in a piece of
+// shown JSON, and of those that the piece cuts.
 func (q *quotes) isolate(shown string) string {
 	var b strings.Builder
 	if q.open {
@@ -152,6 +153,7 @@ func (q *quotes) isolate(shown string) string {
 			b.WriteByte(shown[i])
 		}
 	}
+
 	if q.open {
 		b.WriteString(PopIsolate)
 	}

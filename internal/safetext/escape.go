@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Escape makes a text safe to show on one line of plain text. It hides nothing and
-// loses nothing: two different texts never look the same afterwards.
+// Escape makes a text safe to show on one line of plain text. It hides
+// nothing and loses nothing: two different texts never look the same
+// afterwards.
 //
 //   - Every hidden character is shown as \u{202e}, and so are combining marks that
 //     stand on no letter, are more than four in a row, or strike out or enclose a
@@ -19,8 +20,8 @@ import (
 //   - A backslash stays as it is, unless it would read as the start of an escape or
 //     of the note at a cut; then it is \u{5c}.
 //
-// Letters of scripts that run right to left stay readable. Line isolates them from
-// the text around.
+// Letters of scripts that run right to left stay readable. Line
+// isolates them from the text around.
 func Escape(s string) string {
 	if ordinary(s) {
 		return s
@@ -29,8 +30,9 @@ func Escape(s string) string {
 	return string(appendEscaped(make([]byte, 0, len(s)+32), s))
 }
 
-// Line is Escape for a text that stands within other text: what holds right-to-left
-// letters is isolated, so that it can't reorder what stands around it.
+// Line is Escape for a text that stands within other text: what holds
+// right-to-left letters is isolated, so that it can't reorder what
+// stands around it.
 func Line(s string) string {
 	shown := Escape(s)
 	if !strings.ContainsFunc(shown, RightToLeft) {
@@ -40,8 +42,8 @@ func Line(s string) string {
 	return Isolate + shown + PopIsolate
 }
 
-// Unicode's isolates keep right-to-left text from reordering what stands around it
-// (UAX #9, "first strong isolate").
+// Unicode's isolates keep right-to-left text from reordering what
+// stands around it (UAX #9, "first strong isolate").
 const (
 	Isolate    = "\u2068"
 	PopIsolate = "\u2069"
@@ -52,9 +54,9 @@ const (
 	maxRepeat = 2 // same escapes in a row
 )
 
-// ordinary reports whether every byte is printable ASCII that needs no thought: no
-// backslash, no long run of spaces. A text that it is too careful about only takes
-// longer.
+// ordinary reports whether every byte is printable ASCII that needs no
+// thought: no backslash, no long run of spaces. A text that it is too
+// careful about only takes longer.
 func ordinary(s string) bool {
 	spaces := 0
 	for i := 0; i < len(s); i++ {
@@ -161,8 +163,8 @@ func (x run) appendCode(dst []byte) []byte {
 	return strconv.AppendUint(append(dst, `\u{`...), uint64(x.r), 16)
 }
 
-// cost is the number of characters that a run takes when it is shown; for marks and
-// backslashes the most that it could take.
+// cost is the number of characters that a run takes when it is shown;
+// for marks and backslashes the most that it could take.
 func (x run) cost() int {
 	switch {
 	case x.escaped(), unicode.Is(unicode.M, x.r):
@@ -174,10 +176,10 @@ func (x run) cost() int {
 	return x.n
 }
 
-// Author shows the text of an author, who may break lines and use tabs; so
-// everything visible stays, with the joiners and selectors that emoji and several
-// scripts need. Controls and bidi controls become escapes; CR LF becomes a line
-// feed.
+// Author shows the text of an author, who may break lines and use tabs;
+// so everything visible stays, with the joiners and selectors that
+// emoji and several scripts need. Controls and bidi controls become
+// escapes; CR LF becomes a line feed.
 func Author(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var dst []byte
@@ -194,8 +196,8 @@ func Author(s string) string {
 	return string(dst)
 }
 
-// AuthorMay reports whether a character, decoded from width bytes, stays as it is
-// in the text of an author.
+// AuthorMay reports whether a character, decoded from width bytes,
+// stays as it is in the text of an author.
 func AuthorMay(r rune, width int) bool {
 	const zwnj, zwj = '\u200c', '\u200d'
 	return r == '\n' || r == '\t' || r == zwnj || r == zwj || unicode.IsGraphic(r) && !broken(r, width)

@@ -11,10 +11,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// forbidden is written down anew from the promise in Escape's comment, for the
-// tests to compare with: everything outside of letters, marks, numbers,
-// punctuation, symbols and the ASCII space; and what is inside but invisible. Line
-// feed, tab and our own isolates are judged by each test.
+// forbidden is written down anew from the promise in Escape's comment,
+// for the tests to compare with: everything outside of letters, marks,
+// numbers, punctuation, symbols and the ASCII space; and what is inside
+// but invisible. Line feed, tab and our own isolates are judged by each
+// test.
 func forbidden(r rune) bool {
 	if r == '\n' || r == '\t' || string(r) == Isolate || string(r) == PopIsolate {
 		return false
@@ -93,8 +94,8 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// Every character of Unicode by itself: nothing forbidden is ever shown, everything
-// is recoverable.
+// Every character of Unicode by itself: nothing forbidden is ever
+// shown, everything is recoverable.
 func TestEscapeEveryRune(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		in := "a" + string(r) + "b"
@@ -110,7 +111,8 @@ func TestEscapeEveryRune(t *testing.T) {
 
 var code = regexp.MustCompile(`\\([ux])\{([0-9a-f]+)(?:\*([0-9]+))?\}`)
 
-// unescape is the reader's side of Escape: that it exists shows that Escape is injective.
+// unescape is the reader's side of Escape: that it exists shows that
+// Escape is injective.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -227,8 +229,8 @@ func TestShowCuts(t *testing.T) {
 	}
 }
 
-// In JSON each string is isolated by itself, so that no string can trade places
-// with its neighbour; a cut string too.
+// In JSON each string is isolated by itself, so that no string can
+// trade places with its neighbour; a cut string too.
 func TestShowIsolatesStringsOfJSON(t *testing.T) {
 	for _, tt := range []struct {
 		in, want string
@@ -272,6 +274,7 @@ func TestShowProperties(t *testing.T) {
 			}
 			return
 		}
+
 		if len(found) != 1 {
 			t.Fatalf("%d cuts announced in %q", len(found), out)
 		}
@@ -297,6 +300,7 @@ func FuzzEscape(f *testing.F) {
 	} {
 		f.Add(s)
 	}
+
 	f.Fuzz(func(t *testing.T, text string) {
 		if back := unescape(Escape(text)); back != text {
 			t.Fatalf("%q reads back as %q", text, back)

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Shown is a text from outside, ready to be looked at: what could hide, reorder or
-// pass for something else is spelled out.
+// Shown is a text from outside, ready to be looked at: what could hide,
+// reorder or pass for something else is spelled out.
 type Shown struct {
 	Pieces []Piece
 	Flags  Flags
@@ -24,8 +24,8 @@ func (s Shown) Spoken() string {
 	return b.String()
 }
 
-// Piece is a run of shown text. Class "" is the text as it is; the others are the
-// page's own spelling of it.
+// Piece is a run of shown text. Class "" is the text as it is; the
+// others are the page's own spelling of it.
 type Piece struct {
 	Class   string // "", or one of the classes below
 	Text    string
@@ -96,18 +96,18 @@ type Form struct {
 	Block  bool // line breaks are drawn; the text is a message, in which values are escaped already
 	Lines  bool // line breaks are drawn
 	Limit  int  // characters; more are cut out of the middle, with their number. 0: no limit
-	// Spend takes pieces out of what the page may still draw, and reports whether
-	// any are left. nil: there is no end.
+	// Spend takes pieces out of what the page may still draw, and
+	// reports whether any are left. nil: there is no end.
 	Spend func(pieces int) bool
 }
 
 // maxBreaks is how many line breaks within white space are drawn.
 const maxBreaks = 2
 
-// Inspect makes a text from outside safe and honest to look at on a page. It loses
-// nothing without saying so, and different texts never look the same: what is drawn
-// otherwise stands in pieces of a class. Time and memory are linear in the text,
-// and end with the budget.
+// Inspect makes a text from outside safe and honest to look at on a
+// page. It loses nothing without saying so, and different texts never
+// look the same: what is drawn otherwise stands in pieces of a class.
+// Time and memory are linear in the text, and end with the budget.
 func Inspect(s string, f Form) Shown {
 	d := display{Form: f, flags: Flags{}}
 	if total := utf8.RuneCountInString(s); f.Limit > 0 && total > f.Limit {
@@ -116,11 +116,17 @@ func Inspect(s string, f Form) Shown {
 		d.text(s)
 		d.leftOut(total)
 	}
+
 	d.join()
-	return Shown{Pieces: d.pieces, Flags: d.flags, Cut: d.cut}
+	return Shown{
+		Pieces: d.pieces,
+		Flags:  d.flags,
+		Cut:    d.cut,
+	}
 }
 
-// ends shows the beginning and the end of a text, and says how much stands between.
+// ends shows the beginning and the end of a text, and says how much
+// stands between.
 func (d *display) ends(s string, total int) {
 	head, tail, left := ends(s, d.Limit, func(x run) int { return x.n })
 	d.text(s[:head])
@@ -131,6 +137,7 @@ func (d *display) ends(s string, total int) {
 		d.leftOut(total)
 		d.text(s[tail:])
 	}
+
 	d.leftOut(total)
 }
 
@@ -156,6 +163,7 @@ func (d *display) put(p Piece) {
 			return
 		}
 	}
+
 	d.join()
 	d.stopped = d.Spend != nil && !d.Spend(1)
 	d.last = append(d.last, p.Text...)
@@ -195,8 +203,9 @@ func (d *display) text(s string) {
 	}
 }
 
-// plainRun is how many bytes from the start need no thought: ASCII that is neither
-// space, quote, backslash nor the start of a word with letters beyond ASCII.
+// plainRun is how many bytes from the start need no thought: ASCII that
+// is neither space, quote, backslash nor the start of a word with
+// letters beyond ASCII.
 func plainRun(s string) int {
 	word := 0 // where the current word began
 	for i := 0; i < len(s); i++ {
@@ -214,6 +223,7 @@ func plainRun(s string) int {
 			word = i + 1
 		}
 	}
+
 	return len(s)
 }
 
@@ -223,8 +233,8 @@ func alphanumeric(c byte) bool {
 
 func spaces(s string) int { return len(s) - len(strings.TrimLeft(s, " ")) }
 
-// next shows what stands at the start of s and returns its length in bytes. closes
-// says whether the end of an isolate follows.
+// next shows what stands at the start of s and returns its length in
+// bytes. closes says whether the end of an isolate follows.
 func (d *display) next(s string, closes bool) int {
 	r, w := utf8.DecodeRuneInString(s)
 	class := Classify(r)
@@ -248,11 +258,12 @@ func (d *display) next(s string, closes bool) int {
 	case unicode.IsLetter(r) || unicode.IsDigit(r):
 		return d.word(s)
 	}
+
 	return d.sign(s, r, w)
 }
 
-// isolated shows a value that the renderer of messages has isolated. Values can't
-// contain isolates there: they are escaped before.
+// isolated shows a value that the renderer of messages has isolated.
+// Values can't contain isolates there: they are escaped before.
 func (d *display) isolated(s string) int {
 	end := strings.Index(s, PopIsolate)
 	d.isolate = true
@@ -264,12 +275,16 @@ func (d *display) isolated(s string) int {
 
 func (d *display) invalid(s string) int {
 	d.flags["invalid"] = true
-	d.put(Piece{Class: PieceEscape, Text: fmt.Sprintf(`\x{%02x}`, s[0]), Note: "a byte that is no UTF-8"})
+	d.put(Piece{
+		Class: PieceEscape,
+		Text:  fmt.Sprintf(`\x{%02x}`, s[0]),
+		Note:  "a byte that is no UTF-8",
+	})
 	return 1
 }
 
-// breaks draws line breaks. Where white space holds many of them it is counted, so
-// that nothing is pushed out of sight.
+// breaks draws line breaks. Where white space holds many of them it is
+// counted, so that nothing is pushed out of sight.
 func (d *display) breaks(s string) int {
 	white := len(s) - len(strings.TrimLeft(s, " \n\t"))
 	if strings.Count(s[:white], "\n") > maxBreaks {
@@ -285,6 +300,7 @@ func (d *display) breaks(s string) int {
 			Break: true,
 		})
 	}
+
 	return 1
 }
 
@@ -294,10 +310,19 @@ func (d *display) white(s string) int {
 	var runs []string
 	for rest := s; rest != ""; {
 		n := len(rest) - len(strings.TrimLeft(rest, rest[:1]))
-		runs = append(runs, Count(n)+map[byte]string{' ': " spaces", '\n': " line breaks", '\t': " tabs"}[rest[0]])
+		runs = append(runs, Count(n)+map[byte]string{
+			' ':  " spaces",
+			'\n': " line breaks",
+			'\t': " tabs",
+		}[rest[0]])
 		rest = rest[n:]
 	}
-	d.put(Piece{Class: PieceGap, Text: "[" + strings.Join(runs, ", ") + "]", Break: true})
+
+	d.put(Piece{
+		Class: PieceGap,
+		Text:  "[" + strings.Join(runs, ", ") + "]",
+		Break: true,
+	})
 	return len(s)
 }
 
@@ -324,22 +349,34 @@ func spelled(s string) int {
 	return 0
 }
 
-// spelledOut is an escape of a message. Line breaks and tabs are spelled here as
-// everywhere.
+// spelledOut is an escape of a message. Line breaks and tabs are
+// spelled here as everywhere.
 func spelledOut(escape string) Piece {
 	switch escape {
 	case `\u{a}`:
-		return Piece{Class: PieceMark, Text: `\n`, Note: "line break"}
+		return Piece{
+			Class: PieceMark,
+			Text:  `\n`,
+			Note:  "line break",
+		}
 	case `\u{9}`:
-		return Piece{Class: PieceMark, Text: `\t`, Note: "tab"}
+		return Piece{
+			Class: PieceMark,
+			Text:  `\t`,
+			Note:  "tab",
+		}
 	}
 
-	return Piece{Class: PieceEscape, Text: escape, Note: "a character that is spelled out"}
+	return Piece{
+		Class: PieceEscape,
+		Text:  escape,
+		Note:  "a character that is spelled out",
+	}
 }
 
-// backslash keeps spellings apart: in a JSON string it is doubled, elsewhere only
-// where it would read as an escape. Messages come with their values escaped
-// already, see template.Render.
+// backslash keeps spellings apart: in a JSON string it is doubled,
+// elsewhere only where it would read as an escape. Messages come with
+// their values escaped already, see template.Render.
 func (d *display) backslash(s string) int {
 	switch n := spelled(s); {
 	case d.Block && n > 0:
@@ -350,15 +387,20 @@ func (d *display) backslash(s string) int {
 	case d.Quoted:
 		d.put(Piece{Text: `\` + s[:1]})
 	case strings.HasPrefix(s, `\u{`) || strings.HasPrefix(s, `\x{`):
-		d.put(Piece{Class: PieceEscape, Text: `\u{5c}`, Note: "a backslash of the text itself"})
+		d.put(Piece{
+			Class: PieceEscape,
+			Text:  `\u{5c}`,
+			Note:  "a backslash of the text itself",
+		})
 	default:
 		d.put(Piece{Text: s[:1]})
 	}
+
 	return 1
 }
 
-// tags spells out tag characters, and what they say to a machine that reads them as
-// letters.
+// tags spells out tag characters, and what they say to a machine that
+// reads them as letters.
 func (d *display) tags(s string) int {
 	d.flags["tag"] = true
 	var codes, says strings.Builder
@@ -373,7 +415,12 @@ func (d *display) tags(s string) int {
 		}
 		n += utf8.RuneLen(r)
 	}
-	d.put(Piece{Class: PieceEscape, Text: codes.String(), Note: "invisible tag characters"})
+
+	d.put(Piece{
+		Class: PieceEscape,
+		Text:  codes.String(),
+		Note:  "invisible tag characters",
+	})
 	if says.Len() > 0 {
 		d.put(Piece{Class: PieceNote, Text: "invisible text that says “" + says.String() + "”"})
 	}
@@ -389,28 +436,45 @@ func (d *display) escape(s string, r rune, class Class) int {
 	x, _ := firstRun(s)
 	code := codeOf(r, d.Quoted)
 	if x.n > maxRepeat {
-		d.put(Piece{Class: PieceEscape, Text: code + "×" + Count(x.n), Note: note})
+		d.put(Piece{
+			Class: PieceEscape,
+			Text:  code + "×" + Count(x.n),
+			Note:  note,
+		})
 	} else {
-		d.put(Piece{Class: PieceEscape, Text: strings.Repeat(code, x.n), Note: note})
+		d.put(Piece{
+			Class: PieceEscape,
+			Text:  strings.Repeat(code, x.n),
+			Note:  note,
+		})
 	}
 
 	return x.n * len(x.unit)
 }
 
-// plainControl shows tabs, and the carriage return of a line break: they are part
-// of any text, and hide nothing.
+// plainControl shows tabs, and the carriage return of a line break:
+// they are part of any text, and hide nothing.
 func (d *display) plainControl(s string) int {
 	if s[0] == '\r' {
-		d.put(Piece{Class: PieceMark, Text: `\r`, Note: "carriage return"})
+		d.put(Piece{
+			Class: PieceMark,
+			Text:  `\r`,
+			Note:  "carriage return",
+		})
 		return 1
 	}
+
 	n := len(s) - len(strings.TrimLeft(s, "\t"))
 	if n > maxSpaces {
 		d.flags["spaces"] = true
 		d.put(Piece{Class: PieceGap, Text: "[" + Count(n) + " tabs]"})
 		return n
 	}
-	d.put(Piece{Class: PieceMark, Text: strings.Repeat(`\t`, n), Note: "tab"})
+	d.put(Piece{
+		Class: PieceMark,
+		Text:  strings.Repeat(`\t`, n),
+		Note:  "tab",
+	})
 
 	return n
 }
@@ -444,7 +508,11 @@ func trouble(class Class) (flag, note string) {
 func (d *display) marks(s string) int {
 	r, w := utf8.DecodeRuneInString(s)
 	d.flags["marks"] = true
-	d.put(Piece{Class: PieceEscape, Text: codeOf(r, d.Quoted), Note: "combining mark"})
+	d.put(Piece{
+		Class: PieceEscape,
+		Text:  codeOf(r, d.Quoted),
+		Note:  "combining mark",
+	})
 	return w
 }
 
@@ -466,8 +534,8 @@ func (d *display) word(s string) int {
 	return n
 }
 
-// wordLen stops before anything that must be spelled out, marks beyond the fourth
-// among it.
+// wordLen stops before anything that must be spelled out, marks beyond
+// the fourth among it.
 func wordLen(s string) int {
 	var following marks
 	for i, r := range s {
@@ -480,7 +548,8 @@ func wordLen(s string) int {
 	return len(s)
 }
 
-// sign shows punctuation and symbols; those that pass for ASCII ones get a note.
+// sign shows punctuation and symbols; those that pass for ASCII ones
+// get a note.
 func (d *display) sign(s string, r rune, w int) int {
 	if as := alikeSign(r); as != "" {
 		d.flags["alike"] = true
@@ -488,6 +557,7 @@ func (d *display) sign(s string, r rune, w int) int {
 		d.put(Piece{Class: PieceNote, Text: "not “" + as + "” but " + codePoint(r)})
 		return w
 	}
+
 	d.put(Piece{Text: s[:w]})
 	return w
 }

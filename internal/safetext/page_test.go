@@ -12,7 +12,8 @@ import (
 	"github.com/assent-dev/assent/internal/golden"
 )
 
-// plain writes shown text with its pieces marked, for golden files: [class:text].
+// plain writes shown text with its pieces marked, for golden files:
+// [class:text].
 func (s Shown) plain() string {
 	var b strings.Builder
 	for _, p := range s.Pieces {
@@ -24,15 +25,17 @@ func (s Shown) plain() string {
 		default:
 			b.WriteString(p.Text)
 		}
+
 		if p.Break {
 			b.WriteString("↵\n")
 		}
 	}
+
 	return b.String()
 }
 
-// corpus are texts that were used, or could be, to make an approver see something
-// else than what runs.
+// corpus are texts that were used, or could be, to make an approver see
+// something else than what runs.
 func corpus() []struct{ name, text string } {
 	tags := func(s string) string {
 		var b strings.Builder
@@ -103,6 +106,7 @@ func TestCorpus(t *testing.T) {
 			}
 		}
 	}
+
 	golden.Equal(t, "corpus.golden", b.String())
 }
 
@@ -113,7 +117,10 @@ func TestNothingHiddenIsShown(t *testing.T) {
 		text := string(rapid.SliceOfN(rapid.OneOf(
 			rapid.Byte(), rapid.SampledFrom([]byte("\xe2\x80\xae\xf3\xa0\x81\x81 \\\"\n")),
 		), 0, 60).Draw(t, "bytes")) + rapid.String().Draw(t, "text")
-		f := Form{Quoted: rapid.Bool().Draw(t, "quoted"), Limit: rapid.SampledFrom([]int{0, 0, 7, 40}).Draw(t, "limit")}
+		f := Form{
+			Quoted: rapid.Bool().Draw(t, "quoted"),
+			Limit:  rapid.SampledFrom([]int{0, 0, 7, 40}).Draw(t, "limit"),
+		}
 		for _, p := range Inspect(text, f).Pieces {
 			if !utf8.ValidString(p.Text) {
 				t.Fatalf("%q: piece %q is no UTF-8", text, p.Text)
@@ -127,11 +134,15 @@ func TestNothingHiddenIsShown(t *testing.T) {
 	})
 }
 
-// TestDifferentTextsLookDifferent: the spelling can be undone, so no two strings
-// look alike.
+// TestDifferentTextsLookDifferent: the spelling can be undone, so no
+// two strings look alike.
 func TestDifferentTextsLookDifferent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		gen := rapid.SliceOfN(rapid.SampledFrom([]rune("ab\\nu{2}x \n\t\u202e\u200b\U000e0041\"é\u0301\u0430")), 0, 12)
+		gen := rapid.SliceOfN(
+			rapid.SampledFrom([]rune("ab\\nu{2}x \n\t\u202e\u200b\U000e0041\"é\u0301\u0430")),
+			0,
+			12,
+		)
 		a, b := string(gen.Draw(t, "a")), string(gen.Draw(t, "b"))
 		for _, f := range []Form{{}, {Quoted: true}} {
 			if x, y := Inspect(a, f).plain(), Inspect(b, f).plain(); x == y && a != b {
@@ -167,6 +178,7 @@ func TestConfusableTables(t *testing.T) {
 			t.Errorf("alikeLetter(%U) = %q, want %q", r, got, want)
 		}
 	}
+
 	for r, want := range map[rune]string{
 		'\u2215': "/",
 		'\u2010': "-",
@@ -191,7 +203,11 @@ func FuzzInspect(f *testing.F) {
 		f.Add(c.text, true, 50)
 	}
 	f.Fuzz(func(t *testing.T, text string, quoted bool, limit int) {
-		s := Inspect(text, Form{Quoted: quoted, Block: !quoted, Limit: limit % 1000})
+		s := Inspect(text, Form{
+			Quoted: quoted,
+			Block:  !quoted,
+			Limit:  limit % 1000,
+		})
 		if len(text) > 0 && len(s.Pieces) == 0 {
 			t.Errorf("%q is shown as nothing", text)
 		}

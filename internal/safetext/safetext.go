@@ -1,14 +1,16 @@
-// Package safetext makes text that came from elsewhere safe to look at, on every
-// channel: lines of plain text, terminals, pages and Slack. Such text may contain
-// characters that are invisible, act on a terminal, reorder what stands around
-// them, cover it, or pass for other characters.
+// Package safetext makes text that came from elsewhere safe to look at,
+// on every channel: lines of plain text, terminals, pages and Slack.
+// Such text may contain characters that are invisible, act on a
+// terminal, reorder what stands around them, cover it, or pass for
+// other characters.
 //
-// Classify is the one place that says what a character is. The channels differ only
-// in how they write what must not be drawn as it is: Escape for a line of plain
-// text, Terminal for text that was escaped before, Printable for a diagnostic, JSON
-// for a document, Slack for a message there, and Inspect for a page. None of them
-// drops a character, and each says how much a cut left out. Two different texts
-// never look the same.
+// Classify is the one place that says what a character is. The channels
+// differ only in how they write what must not be drawn as it is: Escape
+// for a line of plain text, Terminal for text that was escaped before,
+// Printable for a diagnostic, JSON for a document, Slack for a message
+// there, and Inspect for a page. None of them drops a character, and
+// each says how much a cut left out. Two different texts never look the
+// same.
 package safetext
 
 import (
@@ -19,7 +21,8 @@ import (
 // Class says how a character may be drawn.
 type Class uint8
 
-// The classes. Those from Space on are hidden: they are never drawn as they are.
+// The classes. Those from Space on are hidden: they are never drawn as
+// they are.
 const (
 	Visible   Class = iota
 	Mark            // a combining mark, drawn behind a letter only
@@ -33,22 +36,25 @@ const (
 	Invisible       // shows nothing, or is not assigned by Unicode
 )
 
-// Hidden reports whether characters of the class must be spelled out wherever they stand.
+// Hidden reports whether characters of the class must be spelled out
+// wherever they stand.
 func (c Class) Hidden() bool { return c >= Space }
 
 // Hidden reports whether a character must be spelled out wherever it stands.
 func Hidden(r rune) bool { return Classify(r).Hidden() }
 
-// Classify says how a character may be drawn. Which characters are assigned follows
-// the Unicode version of the Go release: a character that is too new for it is
-// Invisible.
+// Classify says how a character may be drawn. Which characters are
+// assigned follows the Unicode version of the Go release: a character
+// that is too new for it is Invisible.
 func Classify(r rune) Class {
 	switch {
 	case r >= ' ' && r <= '~':
 		return Visible
 	case !unicode.IsPrint(r):
 		return unprintable(r)
-	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r), unicode.Is(unicode.Variation_Selector, r), blank(r):
+	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r),
+		unicode.Is(unicode.Variation_Selector, r),
+		blank(r):
 		return Invisible
 	case !unicode.Is(unicode.M, r):
 		return Visible
@@ -78,11 +84,12 @@ func unprintable(r rune) Class {
 	return Invisible
 }
 
-// tagBase is the tag character of NUL; the others follow in the order of ASCII.
+// tagBase is the tag character of NUL; the others follow in the order
+// of ASCII.
 const tagBase = 0xe0000
 
-// blank lists the characters that Unicode calls symbols or letters and fonts draw
-// as nothing.
+// blank lists the characters that Unicode calls symbols or letters and
+// fonts draw as nothing.
 func blank(r rune) bool {
 	switch r {
 	case '\u2800', // braille pattern without dots
@@ -102,9 +109,10 @@ func overlays(r rune) bool {
 		unicode.Is(unicode.Me, r)
 }
 
-// RightToLeft reports whether a character belongs to the blocks that Unicode
-// reserves for right-to-left scripts: the default ranges of classes R and AL in
-// DerivedBidiClass.txt, so that letters of later Unicode versions count too.
+// RightToLeft reports whether a character belongs to the blocks that
+// Unicode reserves for right-to-left scripts: the default ranges of
+// classes R and AL in DerivedBidiClass.txt, so that letters of later
+// Unicode versions count too.
 func RightToLeft(r rune) bool {
 	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff ||
 		r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
@@ -116,11 +124,13 @@ func broken(r rune, width int) bool { return r == utf8.RuneError && width == 1 }
 // maxMarks is how many combining marks may stand behind one letter.
 const maxMarks = 4
 
-// marks follows a text from character to character and counts how many combining
-// marks may still be drawn. Zero: none, since no letter stands before.
+// marks follows a text from character to character and counts how many
+// combining marks may still be drawn. Zero: none, since no letter
+// stands before.
 type marks int
 
-// draws reports whether n times the character r may be drawn as they are here.
+// draws reports whether n times the character r may be drawn as they
+// are here.
 func (m *marks) draws(r rune, n int) bool {
 	switch class := Classify(r); {
 	case class == Mark && n <= int(*m):

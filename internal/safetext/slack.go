@@ -8,8 +8,8 @@ import (
 // entities are the three characters that Slack itself decodes in every text.
 var entities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// Slack makes a text fit for one line of a plain_text object of Slack. It loses
-// nothing. Everything beyond ASCII is isolated.
+// Slack makes a text fit for one line of a plain_text object of Slack.
+// It loses nothing. Everything beyond ASCII is isolated.
 func Slack(s string) string {
 	shown := entities.Replace(Escape(s))
 	if strings.IndexFunc(shown, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
@@ -32,8 +32,8 @@ func SlackLength(s string) int {
 	return n
 }
 
-// CutSlack is Slack within a limit. What does not fit is left out of the middle,
-// and the text says how much.
+// CutSlack is Slack within a limit. What does not fit is left out of
+// the middle, and the text says how much.
 func CutSlack(s string, limit int) (shown string, whole bool) {
 	if shown = Slack(s); SlackLength(shown) <= limit {
 		return shown, true
@@ -44,8 +44,8 @@ func CutSlack(s string, limit int) (shown string, whole bool) {
 	return Slack(s[:head]) + cutInSlack(left) + Slack(s[tail:]), false
 }
 
-// HeadSlack is Slack for a place that has no room for words about a cut, such as a
-// button.
+// HeadSlack is Slack for a place that has no room for words about a
+// cut, such as a button.
 func HeadSlack(s string, limit int) string {
 	if shown := Slack(s); SlackLength(shown) <= limit {
 		return shown
@@ -55,8 +55,8 @@ func HeadSlack(s string, limit int) string {
 	return Slack(s[:fit(s, limit-isolates, slackCost, firstRun)]) + "…"
 }
 
-// SlackMessage is Slack for one line of a message in which values are escaped and
-// isolated already.
+// SlackMessage is Slack for one line of a message in which values are
+// escaped and isolated already.
 func SlackMessage(line string) string {
 	shown := rewrite(line, func(r rune, raw string) string {
 		if raw == Isolate || raw == PopIsolate {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Terminal makes a text safe for a terminal that may hold text escaped before: only
-// what is not drawn is spelled out, and line breaks stay. Unlike Escape it can be
-// applied again.
+// Terminal makes a text safe for a terminal that may hold text escaped
+// before: only what is not drawn is spelled out, and line breaks stay.
+// Unlike Escape it can be applied again.
 func Terminal(text string) string {
 	return rewrite(text, func(r rune, raw string) string {
 		if r == '\n' {
@@ -40,9 +40,9 @@ func JSON(text string) string {
 	})
 }
 
-// Printable makes a text of a file safe to show in a diagnostic. Line feeds and
-// tabs are \n and \t there, a byte that is not UTF-8 is \x80, and any space is a
-// space.
+// Printable makes a text of a file safe to show in a diagnostic. Line
+// feeds and tabs are \n and \t there, a byte that is not UTF-8 is \x80,
+// and any space is a space.
 func Printable(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return s
@@ -66,8 +66,8 @@ func printable(r rune, raw string) string {
 	return fmt.Sprintf(`\u{%x}`, r)
 }
 
-// Characters goes through a text as Printable shows it: each character, or byte
-// that is none, with what stands for it.
+// Characters goes through a text as Printable shows it: each character,
+// or byte that is none, with what stands for it.
 func Characters(text string) iter.Seq2[string, string] { return rewritten(text, printable) }
 
 // rewritten replaces every character that may not be drawn where it stands.
@@ -99,7 +99,8 @@ func rewrite(text string, with func(r rune, raw string) string) string {
 	return out.String()
 }
 
-// Width is the number of terminal cells that a character takes which is drawn as it is.
+// Width is the number of terminal cells that a character takes which is
+// drawn as it is.
 func Width(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0

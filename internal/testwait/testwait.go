@@ -1,4 +1,5 @@
-// Package testwait lets a test wait for what another goroutine or process does soon. Only tests import it.
+// Package testwait lets a test wait for what another goroutine or
+// process does soon. Only tests import it.
 package testwait
 
 import (
@@ -9,13 +10,15 @@ import (
 )
 
 const (
-	// patience is long because a slow machine is no failure: a test that passes never waits that long.
+	// patience is long because a slow machine is no failure: a test
+	// that passes never waits that long.
 	patience = 30 * time.Second
 
 	pause = 10 * time.Millisecond
 )
 
-// Until waits until a condition holds, and fails the test when it doesn't hold in time.
+// Until waits until a condition holds, and fails the test when it
+// doesn't hold in time.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 
@@ -24,7 +27,8 @@ func Until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Value waits until look finds a value, and returns it. It fails the test when there is none in time.
+// Value waits until look finds a value, and returns it. It fails the
+// test when there is none in time.
 func Value[T any](t testing.TB, what string, look func() (T, bool)) T {
 	t.Helper()
 
@@ -51,10 +55,12 @@ func poll(within time.Duration, holds func() bool) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
-// Buffer is a text that can be read while it is written. The zero value is ready.
+// Buffer is a text that can be read while it is written. The zero value
+// is ready.
 type Buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -27,7 +27,10 @@ func TestValueWaitsForAnotherGoroutine(t *testing.T) {
 
 func TestPollGivesUp(t *testing.T) {
 	looks := 0
-	if poll(50*time.Millisecond, func() bool { looks++; return false }) || looks < 2 {
+	if poll(50*time.Millisecond, func() bool {
+		looks++
+		return false
+	}) || looks < 2 {
 		t.Errorf("looked %d times and did not give up", looks)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// For returns when the signal is closed, when the time is over, or when ctx ends, whose error it returns. A nil signal
-// never comes.
+// For returns when the signal is closed, when the time is over, or when
+// ctx ends, whose error it returns. A nil signal never comes.
 func For(ctx context.Context, signal <-chan struct{}, most time.Duration) error {
 	over := time.NewTimer(most)
 	defer over.Stop()
@@ -20,5 +20,6 @@ func For(ctx context.Context, signal <-chan struct{}, most time.Duration) error 
 	return ctx.Err()
 }
 
-// Pause returns when the time is over, or when ctx ends, whose error it returns.
+// Pause returns when the time is over, or when ctx ends, whose error it
+// returns.
 func Pause(ctx context.Context, d time.Duration) error { return For(ctx, nil, d) }

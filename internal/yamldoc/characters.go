@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// check refuses texts that are not UTF-8 and characters that YAML forbids or that two readers treat
-// differently, and warns of characters that make a line look other than it reads. It stops at the
+// check refuses texts that are not UTF-8 and characters that YAML
+// forbids or that two readers treat differently, and warns of
+// characters that make a line look other than it reads. It stops at the
 // first error.
 func (s *source) check(f *findings) {
 	if name := otherEncoding(s.text); name != "" {
@@ -22,24 +23,35 @@ func (s *source) check(f *findings) {
 		}
 		r, size := utf8.DecodeRune(s.text[i:])
 		if r == utf8.RuneError && size == 1 {
-			f.fail(ruleEncoding, s.span(i, i), fmt.Sprintf("byte 0x%02X is not UTF-8", c), "a file saved as UTF-8")
+			f.fail(
+				ruleEncoding,
+				s.span(i, i),
+				fmt.Sprintf("byte 0x%02X is not UTF-8", c),
+				"a file saved as UTF-8",
+			)
 			return
 		}
+
 		if what := forbidden(r); what != "" {
 			f.fail(ruleCharacter, s.span(i, i+size), fmt.Sprintf("%s U+%04X", what, r),
 				fmt.Sprintf(`the escape "\u%04x" in double quotes`, r))
 			return
 		}
 		if isBidi(r) {
-			f.warn(ruleHidden, s.span(i, i+size), fmt.Sprintf("invisible U+%04X changes the order in which the line is shown", r),
-				fmt.Sprintf(`the escape "\u%04x" in double quotes, or nothing`, r))
+			f.warn(
+				ruleHidden,
+				s.span(i, i+size),
+				fmt.Sprintf("invisible U+%04X changes the order in which the line is shown", r),
+				fmt.Sprintf(`the escape "\u%04x" in double quotes, or nothing`, r),
+			)
 		}
+
 		i += size
 	}
 }
 
-// otherEncoding recognises UTF-16 and UTF-32 by their marks, and UTF-16 without one by the zero
-// bytes in ASCII.
+// otherEncoding recognises UTF-16 and UTF-32 by their marks, and UTF-16
+// without one by the zero bytes in ASCII.
 func otherEncoding(text []byte) string {
 	switch {
 	case bytes.HasPrefix(text, []byte{0xff, 0xfe, 0, 0}), bytes.HasPrefix(text, []byte{0, 0, 0xfe, 0xff}):
@@ -49,11 +61,12 @@ func otherEncoding(text []byte) string {
 	case len(text) >= 2 && (text[0] == 0) != (text[1] == 0):
 		return "UTF-16"
 	}
+
 	return ""
 }
 
-// forbidden names the characters that a YAML 1.2 text may not hold, and the three line breaks that
-// only YAML 1.1 knows.
+// forbidden names the characters that a YAML 1.2 text may not hold, and
+// the three line breaks that only YAML 1.1 knows.
 func forbidden(r rune) string {
 	switch {
 	case r == 0x85 || r == 0x2028 || r == 0x2029:
@@ -65,6 +78,7 @@ func forbidden(r rune) string {
 	case r == 0xfffe || r == 0xffff:
 		return "forbidden character"
 	}
+
 	return ""
 }
 

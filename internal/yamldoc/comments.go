@@ -6,8 +6,8 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// comments collects the comments of a file while its tokens go by in source order: a '#' can only
-// start a comment between two tokens.
+// comments collects the comments of a file while its tokens go by in
+// source order: a '#' can only start a comment between two tokens.
 type comments struct {
 	any  bool // the file has a '#' at all
 	from int  // everything before this offset is done
@@ -18,13 +18,15 @@ func newComments(s *source) comments {
 	return comments{any: bytes.IndexByte(s.text, '#') >= 0}
 }
 
-// token notes a scalar or alias at [start,end): what lies before it is not text of the document.
+// token notes a scalar or alias at [start,end): what lies before it is
+// not text of the document.
 func (c *comments) token(s *source, start, end int) {
 	c.gap(s, start)
 	c.from = max(c.from, end)
 }
 
-// scalar notes a scalar; the header line of a block scalar may end in a comment.
+// scalar notes a scalar; the header line of a block scalar may end in a
+// comment.
 func (c *comments) scalar(s *source, n *Node) {
 	if !c.any {
 		return
@@ -55,6 +57,7 @@ func (c *comments) gap(s *source, to int) {
 		c.from = s.lineEnd(at)
 		c.add(s, at, c.from)
 	}
+
 	c.from = max(c.from, to)
 }
 
@@ -73,13 +76,15 @@ func (c *comments) add(s *source, at, end int) {
 	})
 }
 
-// blanks returns the offset of the next token after a property that ends at end.
+// blanks returns the offset of the next token after a property that
+// ends at end.
 func (c *comments) blanks(s *source, start, end int) int {
 	c.token(s, start, end)
 	return skipSpace(s, end)
 }
 
-// skipSpace returns the offset of the first byte that is neither white space nor comment.
+// skipSpace returns the offset of the first byte that is neither white
+// space nor comment.
 func skipSpace(s *source, at int) int {
 	for at < len(s.text) {
 		switch b := s.text[at]; {
@@ -91,11 +96,12 @@ func skipSpace(s *source, at int) int {
 			return at
 		}
 	}
+
 	return at
 }
 
-// closing returns the offset after the bracket that closes a flow collection whose last part ends
-// at from.
+// closing returns the offset after the bracket that closes a flow
+// collection whose last part ends at from.
 func (c *comments) closing(s *source, from int) int {
 	for at := skipSpace(s, from); at < len(s.text); at = skipSpace(s, at+1) {
 		if s.text[at] == ']' || s.text[at] == '}' {
@@ -103,5 +109,6 @@ func (c *comments) closing(s *source, from int) int {
 			return at + 1
 		}
 	}
+
 	return len(s.text)
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// FuzzParse: whatever the bytes, there is a document or an error, never both and never a panic;
-// every range lies in the file and inside its parent's; every text can be mapped back.
+// FuzzParse: whatever the bytes, there is a document or an error, never
+// both and never a panic; every range lies in the file and inside its
+// parent's; every text can be mapped back.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/bad/*.yaml"} {
 		files, err := filepath.Glob(pattern)
@@ -26,18 +27,28 @@ func FuzzParse(f *testing.F) {
 			f.Add(text)
 		}
 	}
-	for _, text := range []string{`{"a": "\ud83d\ude00", "b": [1e5]}`, "a: &x\n  *x : b\n", "- !<tag:yaml.org,2002:str> x\n", "a: !!str\n", "? |\n  k\n: >2-\n   v\n"} {
+
+	for _, text := range []string{
+		`{"a": "\ud83d\ude00", "b": [1e5]}`,
+		"a: &x\n  *x : b\n",
+		"- !<tag:yaml.org,2002:str> x\n",
+		"a: !!str\n",
+		"? |\n  k\n: >2-\n   v\n",
+	} {
 		f.Add([]byte(text))
 	}
+
 	f.Fuzz(func(t *testing.T, src []byte) {
 		d, fs := Parse("f", src, Limits{MaxBytes: 1 << 16})
 		stops := false
 		for _, finding := range fs {
 			stops = stops || finding.Severity == diag.Error
-			if finding.Stops != (finding.Severity == diag.Error) || finding.Message == "" || less(finding.Range.End, finding.Range.Start) {
+			if finding.Stops != (finding.Severity == diag.Error) || finding.Message == "" ||
+				less(finding.Range.End, finding.Range.Start) {
 				t.Fatalf("%+v", finding)
 			}
 		}
+
 		if (d == nil) != stops {
 			t.Fatalf("document %v, findings %v", d, fs)
 		}
@@ -52,8 +63,8 @@ func less(a, b diag.Position) bool {
 	return a.Line < b.Line || a.Line == b.Line && a.Column < b.Column
 }
 
-// verify walks nodes once each; what an alias brings in lies elsewhere and is not inside its
-// parent.
+// verify walks nodes once each; what an alias brings in lies elsewhere
+// and is not inside its parent.
 func verify(t *testing.T, n, parent *Node, seen map[*Node]bool) {
 	if seen[n] {
 		return
@@ -77,15 +88,18 @@ func verify(t *testing.T, n, parent *Node, seen map[*Node]bool) {
 			t.Fatalf("%q is no block scalar", written)
 		}
 	}
+
 	if n.Kind < Sequence {
 		whole := n.At(0, len(n.Text))
 		if runs := n.runs(); n.Text != "" && runs == nil && strings.Trim(n.Text, " \n\t") != "" {
 			t.Fatalf("%q has no map to %q", n.Text, written)
 		}
-		if less(whole.Start, n.Range.Start) || less(n.Range.End, whole.End) && n.style != literal && n.style != folded {
+		if less(whole.Start, n.Range.Start) ||
+			less(n.Range.End, whole.End) && n.style != literal && n.style != folded {
 			t.Fatalf("%q: %v is outside of %v", written, whole, n.Range)
 		}
 	}
+
 	if n.Kind == Number && n.Finite {
 		if _, err := json.Marshal(n.Any()); err != nil {
 			t.Fatalf("%q: %v", n.Text, err)

@@ -10,9 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// jsonReader builds nodes from a text that encoding/json has found well-formed, so it need not look
-// for syntax errors; it finds what well-formed JSON may still hide: duplicate keys, lone
-// surrogates, depth.
+// jsonReader builds nodes from a text that encoding/json has found
+// well-formed, so it need not look for syntax errors; it finds what
+// well-formed JSON may still hide: duplicate keys, lone surrogates,
+// depth.
 type jsonReader struct {
 	builder
 	pos  int
@@ -25,8 +26,12 @@ func parseJSON(file string, s *source, lim Limits, f *findings) *Node {
 		return nil
 	}
 	r := jsonReader{
-		builder: builder{src: s, lim: lim, findings: *f},
-		pure:    strings.HasSuffix(strings.ToLower(file), ".json"),
+		builder: builder{
+			src:      s,
+			lim:      lim,
+			findings: *f,
+		},
+		pure: strings.HasSuffix(strings.ToLower(file), ".json"),
 	}
 	root := r.value(0)
 	*f = r.findings
@@ -43,7 +48,12 @@ func jsonSyntax(s *source, err error, f *findings) {
 		f.fail(ruleEmpty, start(), "the file holds no document", "a JSON object")
 		return
 	}
-	f.fail(ruleSyntax, s.span(at, s.tokenEnd(at)), "this is not JSON: "+strings.TrimPrefix(err.Error(), "json: "), "JSON (RFC 8259)")
+	f.fail(
+		ruleSyntax,
+		s.span(at, s.tokenEnd(at)),
+		"this is not JSON: "+strings.TrimPrefix(err.Error(), "json: "),
+		"JSON (RFC 8259)",
+	)
 }
 
 // space skips white space.
@@ -67,6 +77,7 @@ func (r *jsonReader) value(depth int) *Node {
 	case '"':
 		return r.string()
 	}
+
 	return r.word()
 }
 
@@ -101,6 +112,7 @@ func (r *jsonReader) collection(depth int, open byte) *Node {
 			r.field(n, &seen, depth)
 		}
 	}
+
 	return nil
 }
 
@@ -135,7 +147,8 @@ func (r *jsonReader) string() *Node {
 	return n
 }
 
-// surrogates refuses halves of surrogate pairs, which some readers drop and others replace.
+// surrogates refuses halves of surrogate pairs, which some readers drop
+// and others replace.
 func (r *jsonReader) surrogates(n *Node, raw []byte) {
 	for i := 0; i+1 < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -151,11 +164,17 @@ func (r *jsonReader) surrogates(n *Node, raw []byte) {
 		if !utf16.IsSurrogate(first) {
 			continue
 		}
-		if r.src.at(at+6) == '\\' && r.src.at(at+7) == 'u' && utf16.DecodeRune(first, m.hex(at+8, 4)) != utf8.RuneError {
+		if r.src.at(at+6) == '\\' && r.src.at(at+7) == 'u' &&
+			utf16.DecodeRune(first, m.hex(at+8, 4)) != utf8.RuneError {
 			i += 6
 			continue
 		}
-		r.fail(ruleCharacter, r.src.span(at, at+6), "half of a surrogate pair", "both halves, or the character itself")
+		r.fail(
+			ruleCharacter,
+			r.src.span(at, at+6),
+			"half of a surrogate pair",
+			"both halves, or the character itself",
+		)
 		return
 	}
 }

@@ -30,11 +30,13 @@ func (l Limits) withDefaults() Limits {
 			*d.field = d.value
 		}
 	}
+
 	return l
 }
 
-// Parse reads one YAML or JSON document. The Document is nil if a finding is an Error; every Error
-// stops the load. The document does not share memory with src.
+// Parse reads one YAML or JSON document. The Document is nil if a
+// finding is an Error; every Error stops the load. The document does
+// not share memory with src.
 func Parse(file string, src []byte, lim Limits) (*Document, []diag.Finding) {
 	root, comments, list := parse(file, src, lim.withDefaults())
 	diag.Stamp(list, file)
@@ -46,11 +48,16 @@ func Parse(file string, src []byte, lim Limits) (*Document, []diag.Finding) {
 			root = nil
 		}
 	}
+
 	diag.Sort(list)
 	if root == nil {
 		return nil, list
 	}
-	return &Document{File: file, Root: root, Comments: comments}, list
+	return &Document{
+		File:     file,
+		Root:     root,
+		Comments: comments,
+	}, list
 }
 
 func parse(file string, text []byte, lim Limits) (*Node, []Comment, []diag.Finding) {
@@ -70,7 +77,12 @@ func parse(file string, text []byte, lim Limits) (*Node, []Comment, []diag.Findi
 		root := parseJSON(file, s, lim, &f)
 		return root, nil, f.list
 	}
-	b := builder{src: s, lim: lim, findings: f, comments: newComments(s)}
+	b := builder{
+		src:      s,
+		lim:      lim,
+		findings: f,
+		comments: newComments(s),
+	}
 	root := b.document()
 	return root, b.comments.list, b.list
 }
@@ -81,8 +93,9 @@ func start() diag.Range {
 	return diag.Range{Start: one, End: one}
 }
 
-// isJSON decides how a text is read: as JSON if its name says so or if it is JSON, which matters
-// for escapes such as \ud83d\ude00 that YAML lacks.
+// isJSON decides how a text is read: as JSON if its name says so or if
+// it is JSON, which matters for escapes such as \ud83d\ude00 that YAML
+// lacks.
 func isJSON(file string, text []byte) bool {
 	if strings.HasSuffix(strings.ToLower(file), ".json") {
 		return true
@@ -91,7 +104,8 @@ func isJSON(file string, text []byte) bool {
 	return len(head) > 0 && (head[0] == '{' || head[0] == '[') && json.Valid(text)
 }
 
-// document reads the only document of the file; the root is nil after an Error.
+// document reads the only document of the file; the root is nil after
+// an Error.
 func (b *builder) document() *Node {
 	y, err := b.decode(b.withoutVersion())
 	switch {
@@ -102,6 +116,7 @@ func (b *builder) document() *Node {
 		b.syntax(err)
 		return nil
 	}
+
 	root, _ := b.node(y.Content[0], 0)
 	if !b.failed {
 		b.comments.gap(b.src, len(b.src.text))
@@ -125,10 +140,12 @@ func (b *builder) decode(text []byte) (*yaml.Node, error) {
 	case err != io.EOF:
 		return nil, err
 	}
+
 	return y, nil
 }
 
-// next decodes one document. yaml.v3 panics on some odd input; that is an error like any other.
+// next decodes one document. yaml.v3 panics on some odd input; that is
+// an error like any other.
 func next(d *yaml.Decoder) (y *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -145,9 +162,10 @@ func next(d *yaml.Decoder) (y *yaml.Node, err error) {
 	return y, nil
 }
 
-// withoutVersion returns the text with its %YAML line, if any, turned into a comment of the same
-// length: yaml.v3 knows no version but 1.1. It warns when the line asks for another version than
-// the one we read by.
+// withoutVersion returns the text with its %YAML line, if any, turned
+// into a comment of the same length: yaml.v3 knows no version but 1.1.
+// It warns when the line asks for another version than the one we read
+// by.
 func (b *builder) withoutVersion() []byte {
 	at, ok := b.version()
 	if !ok {
@@ -155,14 +173,21 @@ func (b *builder) withoutVersion() []byte {
 	}
 	end := b.src.lineEnd(at)
 	if words := strings.Fields(string(b.src.text[at+len("%YAML") : end])); len(words) == 0 || words[0] != "1.2" {
-		b.warn(ruleVersion, b.src.span(at, end), "the file asks for another YAML version, but is read as YAML 1.2", "%YAML 1.2, or no such line")
+		b.warn(
+			ruleVersion,
+			b.src.span(at, end),
+			"the file asks for another YAML version, but is read as YAML 1.2",
+			"%YAML 1.2, or no such line",
+		)
 	}
+
 	text := bytes.Clone(b.src.text)
 	text[at] = '#'
 	return text
 }
 
-// version finds the %YAML line among the directives and comments at the head of a file.
+// version finds the %YAML line among the directives and comments at the
+// head of a file.
 func (b *builder) version() (at int, ok bool) {
 	for _, at := range b.src.lines {
 		switch {
@@ -172,5 +197,6 @@ func (b *builder) version() (at int, ok bool) {
 			return 0, false
 		}
 	}
+
 	return 0, false
 }

@@ -33,7 +33,8 @@ const (
 //go:embed rules/*.md
 var pages embed.FS
 
-// Rules describes every rule that Parse may report, in the order of their ids.
+// Rules describes every rule that Parse may report, in the order of
+// their ids.
 func Rules() []diag.RuleInfo {
 	infos := diag.Pages(pages,
 		ruleBool11,

@@ -14,7 +14,8 @@ type resolved struct {
 	float  bool // Number: written as a float
 }
 
-// resolve reads a plain scalar by the YAML 1.2 core schema (YAML 1.2.2, section 10.3.2).
+// resolve reads a plain scalar by the YAML 1.2 core schema (YAML 1.2.2,
+// section 10.3.2).
 func resolve(text string) resolved {
 	if text == "" {
 		return resolved{kind: Null}
@@ -27,6 +28,7 @@ func resolve(text string) resolved {
 	case isDigit(c) || c == '-' || c == '+' || c == '.':
 		return resolveNumber(text)
 	}
+
 	return resolved{kind: String}
 }
 
@@ -39,6 +41,7 @@ func resolveWord(text string) resolved {
 	case "false", "False", "FALSE":
 		return resolved{kind: Bool}
 	}
+
 	return resolved{kind: String}
 }
 
@@ -53,12 +56,16 @@ func resolveNumber(text string) resolved {
 		if !ok {
 			return resolved{kind: String}
 		}
-		return resolved{kind: Number, finite: true, float: float}
+		return resolved{
+			kind:   Number,
+			finite: true,
+			float:  float,
+		}
 	}
 }
 
-// decimal reports whether s is an unsigned decimal number, and whether it has a point or an
-// exponent.
+// decimal reports whether s is an unsigned decimal number, and whether
+// it has a point or an exponent.
 func decimal(s string) (ok, float bool) {
 	whole, rest := digits(s)
 	fraction := 0
@@ -81,10 +88,12 @@ func decimal(s string) (ok, float bool) {
 		}
 		rest = after
 	}
+
 	return rest == "", float
 }
 
-// digits counts the decimal digits s starts with and returns what follows them.
+// digits counts the decimal digits s starts with and returns what
+// follows them.
 func digits(s string) (int, string) {
 	i := 0
 	for i < len(s) && isDigit(s[i]) {
@@ -99,7 +108,8 @@ func isHex(c byte) bool {
 	return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// hasRadix reports whether text is 0, a radix letter, and one or more digits of that radix.
+// hasRadix reports whether text is 0, a radix letter, and one or more
+// digits of that radix.
 func hasRadix(text string, letter byte, digit func(byte) bool) bool {
 	if len(text) < 3 || text[0] != '0' || text[1] != letter {
 		return false
@@ -119,12 +129,12 @@ func all(s string, ok func(byte) bool) bool {
 func isInfinity(s string) bool { return s == ".inf" || s == ".Inf" || s == ".INF" }
 func isNaN(s string) bool      { return s == ".nan" || s == ".NaN" || s == ".NAN" }
 
-// maxNumber bounds the length of a number: nobody writes longer ones, and exact arithmetic on them
-// is slow.
+// maxNumber bounds the length of a number: nobody writes longer ones,
+// and exact arithmetic on them is slow.
 const maxNumber = 1000
 
-// jsonNumber rewrites a finite YAML 1.2 number as a JSON number of the same value. It is false for
-// numbers longer than maxNumber.
+// jsonNumber rewrites a finite YAML 1.2 number as a JSON number of the
+// same value. It is false for numbers longer than maxNumber.
 func jsonNumber(text string) (string, bool) {
 	if len(text) > maxNumber {
 		return "", false
@@ -139,6 +149,7 @@ func jsonNumber(text string) (string, bool) {
 		}
 		return n.String(), true
 	}
+
 	sign, s := "", text
 	if s[0] == '+' || s[0] == '-' {
 		sign, s = strings.TrimPrefix(s[:1], "+"), s[1:]
@@ -156,7 +167,8 @@ func jsonNumber(text string) (string, bool) {
 	return sign + whole + rest, true
 }
 
-// isJSONNumber reports whether a decimal number of YAML is one of JSON too, which it usually is.
+// isJSONNumber reports whether a decimal number of YAML is one of JSON
+// too, which it usually is.
 func isJSONNumber(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	n, rest := digits(s)
@@ -170,15 +182,17 @@ func isJSONNumber(s string) bool {
 	return true
 }
 
-// trap is a plain scalar that a YAML 1.1 reader takes for something else than we do.
+// trap is a plain scalar that a YAML 1.1 reader takes for something
+// else than we do.
 type trap struct {
 	rule    string
 	reading string // what the YAML 1.1 reader makes of it
 	key     bool   // matters for keys too
 }
 
-// trapOf compares our reading of a plain scalar with the one of YAML 1.1 (as its types are
-// published and as PyYAML reads them); it is zero when both agree.
+// trapOf compares our reading of a plain scalar with the one of YAML
+// 1.1 (as its types are published and as PyYAML reads them); it is zero
+// when both agree.
 func trapOf(text string, r resolved) trap {
 	if text == "" {
 		return trap{}
@@ -191,6 +205,7 @@ func trapOf(text string, r resolved) trap {
 	case len(text) <= 3:
 		return wordTrap(text)
 	}
+
 	return trap{}
 }
 
@@ -205,6 +220,7 @@ func wordTrap(text string) trap {
 	case "n", "N":
 		return trap{ruleBool11, "false", false}
 	}
+
 	return trap{}
 }
 
@@ -226,6 +242,7 @@ func numberTrap(text string, r resolved) trap {
 	case !isDigit(text[0]) && hasRadix(unsigned, 'x', isHex), hasRadix(unsigned, 'b', isBinary):
 		return trap{ruleNumber11, "a number", true}
 	}
+
 	return trap{}
 }
 
@@ -239,6 +256,7 @@ func integerTrap(text, unsigned string) trap {
 	case len(strings.TrimLeft(unsigned, "0")) < 2:
 		return trap{} // the same number in either reading
 	}
+
 	n, err := strconv.ParseInt(unsigned, 8, 64)
 	if err != nil {
 		return trap{ruleNumber11, "an octal number", true}
@@ -258,6 +276,7 @@ func floatTrap(text, unsigned string) trap {
 		}
 		return trap{}
 	}
+
 	signed := text[e+1] == '+' || text[e+1] == '-'
 	if signed && strings.Contains(text[:e], ".") {
 		return trap{}
@@ -279,7 +298,8 @@ func isGrouped(s string) bool {
 
 func isBinary(c byte) bool { return c == '0' || c == '1' }
 
-// isSexagesimal recognises numbers such as 12:30:45 and 1:30.5: digits, then groups of :00 to :59.
+// isSexagesimal recognises numbers such as 12:30:45 and 1:30.5: digits,
+// then groups of :00 to :59.
 func isSexagesimal(s string) bool {
 	head, rest, found := strings.Cut(s, ":")
 	if !found || !isDigit(s[0]) || !all(head, func(c byte) bool { return isDigit(c) || c == '_' }) {
@@ -297,7 +317,8 @@ func isSexagesimal(s string) bool {
 	return fraction == "" || all(fraction, func(c byte) bool { return isDigit(c) || c == '_' })
 }
 
-// isDate recognises what YAML 1.1 calls a timestamp: 2026-01-31, or with a time 2026-1-31 12:30:45.
+// isDate recognises what YAML 1.1 calls a timestamp: 2026-01-31, or
+// with a time 2026-1-31 12:30:45.
 func isDate(s string) bool {
 	if len(s) < 8 || !all(s[:4], isDigit) || s[4] != '-' {
 		return false

@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// source is the text of a file with what is needed to turn byte offsets into positions and back.
+// source is the text of a file with what is needed to turn byte offsets
+// into positions and back.
 type source struct {
 	text  []byte
 	lines []int  // offset of each line's first byte
@@ -20,8 +21,8 @@ type source struct {
 	maps map[*Node][]run // built by At when first asked
 }
 
-// stretch is how many bytes lie between two entries of source.runes: what one lookup may have to
-// count.
+// stretch is how many bytes lie between two entries of source.runes:
+// what one lookup may have to count.
 const stretch = 256
 
 func newSource(text []byte) *source {
@@ -36,6 +37,7 @@ func newSource(text []byte) *source {
 			ascii = false
 		}
 	}
+
 	if !ascii {
 		s.countRunes()
 	}
@@ -62,15 +64,16 @@ func (s *source) countRunes() {
 	}
 }
 
-// runesBefore counts the code points that start before offset. Only texts with wide lines have
-// s.runes.
+// runesBefore counts the code points that start before offset. Only
+// texts with wide lines have s.runes.
 func (s *source) runesBefore(offset int) int {
 	k := min(offset/stretch, len(s.runes)-1)
 	return s.runes[k] + utf8.RuneCount(s.text[k*stretch:offset]) - s.split(k, offset)
 }
 
-// split corrects a count that starts at the k-th stretch: the bytes there that go on with a code
-// point of the stretch before are counted with that one.
+// split corrects a count that starts at the k-th stretch: the bytes
+// there that go on with a code point of the stretch before are counted
+// with that one.
 func (s *source) split(k, offset int) int {
 	n := 0
 	for i := k * stretch; i < offset && !utf8.RuneStart(s.text[i]); i++ {
@@ -79,7 +82,8 @@ func (s *source) split(k, offset int) int {
 	return n
 }
 
-// runeStart steps back to the first byte of the code point that offset lies in.
+// runeStart steps back to the first byte of the code point that offset
+// lies in.
 func (s *source) runeStart(offset int) int {
 	for offset > 0 && offset < len(s.text) && !utf8.RuneStart(s.text[offset]) {
 		offset--
@@ -100,11 +104,12 @@ func (s *source) position(offset int) diag.Position {
 	default:
 		column = s.runesBefore(offset) - s.runesBefore(start) + 1
 	}
+
 	return diag.Position{Line: line, Column: column}
 }
 
-// offset turns a line and column into an offset; what lies outside the text goes to its nearest
-// end.
+// offset turns a line and column into an offset; what lies outside the
+// text goes to its nearest end.
 func (s *source) offset(line, column int) int {
 	if line < 1 || line > len(s.lines) {
 		return len(s.text)
@@ -121,6 +126,7 @@ func (s *source) offset(line, column int) int {
 			start, skip = at+s.split(k, len(s.text)), want-s.runes[k]
 		}
 	}
+
 	for ; skip > 0 && start < len(s.text); skip-- {
 		_, size := utf8.DecodeRune(s.text[start:])
 		start += size
@@ -140,7 +146,8 @@ func (s *source) at(offset int) byte {
 	return s.text[offset]
 }
 
-// lineEnd returns the offset of the line break (or end of text) at or after offset.
+// lineEnd returns the offset of the line break (or end of text) at or
+// after offset.
 func (s *source) lineEnd(offset int) int {
 	for offset < len(s.text) && !isBreak(s.text[offset]) {
 		offset++

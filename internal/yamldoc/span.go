@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// style is how a scalar is written, which decides how its text maps to the file.
+// style is how a scalar is written, which decides how its text maps to
+// the file.
 type style uint8
 
 const (
@@ -21,17 +22,18 @@ const (
 	folded
 )
 
-// run maps a stretch of a scalar's text to the stretch of the file that made it. When both are
-// equally long they are the same bytes; otherwise (an escape, a folded line break) the run is one
-// piece.
+// run maps a stretch of a scalar's text to the stretch of the file that
+// made it. When both are equally long they are the same bytes;
+// otherwise (an escape, a folded line break) the run is one piece.
 type run struct {
 	text, textLen int
 	src, srcLen   int
 }
 
-// At returns the file range of length bytes at offset in a scalar's Text, whatever the style:
-// escapes, line folding and indentation are looked through. Stretches outside the text are cut to
-// it; of a collection it is the whole range.
+// At returns the file range of length bytes at offset in a scalar's
+// Text, whatever the style: escapes, line folding and indentation are
+// looked through. Stretches outside the text are cut to it; of a
+// collection it is the whole range.
 func (n *Node) At(offset, length int) diag.Range {
 	if n.src == nil || n.Kind >= Sequence {
 		return n.Range
@@ -50,8 +52,8 @@ func (n *Node) At(offset, length int) diag.Range {
 	return n.src.span(start, end)
 }
 
-// startOf returns where the byte at a text offset comes from; at the end of the text, where it
-// ends.
+// startOf returns where the byte at a text offset comes from; at the
+// end of the text, where it ends.
 func startOf(runs []run, offset int) int {
 	i := sort.Search(len(runs), func(i int) bool { return runs[i].text+runs[i].textLen > offset })
 	if i == len(runs) {
@@ -64,7 +66,8 @@ func startOf(runs []run, offset int) int {
 	return runs[i].src
 }
 
-// endOf returns the offset in the file after the source of the text byte at offset.
+// endOf returns the offset in the file after the source of the text
+// byte at offset.
 func endOf(runs []run, offset int) int {
 	i := sort.Search(len(runs), func(i int) bool { return runs[i].text+runs[i].textLen > offset })
 	if r := runs[i]; r.textLen == r.srcLen {
@@ -73,11 +76,17 @@ func endOf(runs []run, offset int) int {
 	return runs[i].src + runs[i].srcLen
 }
 
-// runs returns the map of the text, nil when there is none (then only the node's range is known).
+// runs returns the map of the text, nil when there is none (then only
+// the node's range is known).
 func (n *Node) runs() []run {
 	if n.style == plain && n.end-n.start == len(n.Text) {
-		return []run{{textLen: len(n.Text), src: n.start, srcLen: len(n.Text)}}
+		return []run{{
+			textLen: len(n.Text),
+			src:     n.start,
+			srcLen:  len(n.Text),
+		}}
 	}
+
 	n.src.mu.Lock()
 	defer n.src.mu.Unlock()
 	if runs, ok := n.src.maps[n]; ok {
@@ -92,13 +101,18 @@ func (n *Node) runs() []run {
 }
 
 func (n *Node) buildRuns() []run {
-	m := mapper{s: n.src, want: n.Text, pos: n.start}
+	m := mapper{
+		s:    n.src,
+		want: n.Text,
+		pos:  n.start,
+	}
 	switch n.style {
 	case plain, singleQuoted, doubleQuoted:
 		m.flow(n.style)
 	case literal, folded:
 		m.block(n.style == folded)
 	}
+
 	if !m.complete() {
 		return nil
 	}
@@ -108,7 +122,8 @@ func (n *Node) buildRuns() []run {
 	return m.runs
 }
 
-// mapper walks the source of one scalar and notes which bytes made which text.
+// mapper walks the source of one scalar and notes which bytes made
+// which text.
 type mapper struct {
 	s    *source
 	want string // the text as yaml.v3 has it: what the walk must make
@@ -120,7 +135,8 @@ type mapper struct {
 
 func (m *mapper) complete() bool { return !m.bad && m.made == len(m.want) }
 
-// same notes n bytes at the source position that stand in the text as they are.
+// same notes n bytes at the source position that stand in the text as
+// they are.
 func (m *mapper) same(n int) {
 	if n == 0 {
 		return
@@ -129,7 +145,12 @@ func (m *mapper) same(n int) {
 		m.bad = true
 		return
 	}
-	m.runs = append(m.runs, run{text: m.made, textLen: n, src: m.pos, srcLen: n})
+	m.runs = append(m.runs, run{
+		text:    m.made,
+		textLen: n,
+		src:     m.pos,
+		srcLen:  n,
+	})
 	m.made += n
 	m.pos += n
 }
@@ -143,7 +164,12 @@ func (m *mapper) piece(textLen, src, srcLen int) {
 		m.bad = true
 		return
 	}
-	m.runs = append(m.runs, run{text: m.made, textLen: textLen, src: src, srcLen: srcLen})
+	m.runs = append(m.runs, run{
+		text:    m.made,
+		textLen: textLen,
+		src:     src,
+		srcLen:  srcLen,
+	})
 	m.made += textLen
 }
 
@@ -190,12 +216,13 @@ func (m *mapper) verbatim(st style) int {
 		}
 		i++
 	}
+
 	return i - m.pos
 }
 
-// space maps a stretch of white space: without a line break it stands for itself; one break is
-// folded into a space; each further one is a line feed. After an escaped break, blanks are
-// indentation.
+// space maps a stretch of white space: without a line break it stands
+// for itself; one break is folded into a space; each further one is a
+// line feed. After an escaped break, blanks are indentation.
 func (m *mapper) space(joined bool) {
 	start, end := m.pos, m.pos
 	for end < len(m.s.text) && isSpace(m.s.text[end]) {
@@ -210,6 +237,7 @@ func (m *mapper) space(joined bool) {
 		}
 		return
 	}
+
 	at := start + first
 	next := m.s.afterBreak(at)
 	if !joined && !bytes.ContainsAny(m.s.text[next:end], "\r\n") {
@@ -227,11 +255,12 @@ func (m *mapper) space(joined bool) {
 			next = after - 1
 		}
 	}
+
 	m.pos = end
 }
 
-// escape maps one escape of a double-quoted scalar and reports whether it was an escaped line
-// break.
+// escape maps one escape of a double-quoted scalar and reports whether
+// it was an escaped line break.
 func (m *mapper) escape() bool {
 	c := m.s.at(m.pos + 1)
 	if isBreak(c) {
@@ -251,13 +280,14 @@ func (m *mapper) escape() bool {
 	case 'U':
 		textLen, srcLen = m.codePoint(8)
 	}
+
 	m.piece(textLen, m.pos, srcLen)
 	m.pos += srcLen
 	return false
 }
 
-// codePoint reads a hexadecimal escape at pos, and the second half of a JSON surrogate pair with
-// it.
+// codePoint reads a hexadecimal escape at pos, and the second half of a
+// JSON surrogate pair with it.
 func (m *mapper) codePoint(digits int) (textLen, srcLen int) {
 	r := m.hex(m.pos+2, digits)
 	if utf16.IsSurrogate(r) && m.s.at(m.pos+6) == '\\' && m.s.at(m.pos+7) == 'u' {
@@ -299,16 +329,19 @@ func (m *mapper) block(fold bool) {
 			m.pos = from
 			m.same(min(end-from, max(0, len(m.want)-m.made)))
 		}
+
 		if end < len(m.s.text) {
 			breaks = append(breaks, end)
 		}
 		line = m.s.afterBreak(end)
 	}
+
 	m.breaks(breaks[:min(len(breaks), len(m.want)-m.made)], false)
 }
 
-// breaks notes the line breaks between two lines of content: as they are, or folded (the first is a
-// space when it is alone, and nothing when more follow).
+// breaks notes the line breaks between two lines of content: as they
+// are, or folded (the first is a space when it is alone, and nothing
+// when more follow).
 func (m *mapper) breaks(at []int, fold bool) {
 	if fold && len(at) > 1 {
 		at = at[1:]
@@ -318,9 +351,9 @@ func (m *mapper) breaks(at []int, fold bool) {
 	}
 }
 
-// blockLayout finds the indentation of a block scalar whose indicator stands at offset, and the
-// offset of the first line after the header. The indentation is -1 when the text holds no line that
-// shows it.
+// blockLayout finds the indentation of a block scalar whose indicator
+// stands at offset, and the offset of the first line after the header.
+// The indentation is -1 when the text holds no line that shows it.
 func (s *source) blockLayout(offset int, text string) (indent, line int) {
 	line = s.afterBreak(s.lineEnd(offset))
 	for at := line; at < len(s.text); at = s.afterBreak(s.lineEnd(at)) {
@@ -331,8 +364,9 @@ func (s *source) blockLayout(offset int, text string) (indent, line int) {
 	return -1, line
 }
 
-// leadingSpaces counts the spaces in front of the first line of text that holds anything else; it
-// is huge when there is none, so that an indentation taken from it is negative.
+// leadingSpaces counts the spaces in front of the first line of text
+// that holds anything else; it is huge when there is none, so that an
+// indentation taken from it is negative.
 func leadingSpaces(text string) int {
 	n := 0
 	for i := 0; i < len(text); i++ {
@@ -345,11 +379,13 @@ func leadingSpaces(text string) int {
 			return n
 		}
 	}
+
 	return 1 << 30
 }
 
-// blockLine returns the content of the block scalar's line that starts at offset, and whether the
-// line belongs to a block of that indentation at all.
+// blockLine returns the content of the block scalar's line that starts
+// at offset, and whether the line belongs to a block of that
+// indentation at all.
 func (s *source) blockLine(offset, indent int) (from, end int, inside bool) {
 	spaces := s.spaces(offset)
 	end = s.lineEnd(offset + spaces)
@@ -377,10 +413,15 @@ func (s *source) scalarEnd(offset int, st style, text string) int {
 	case literal, folded:
 		return s.blockEnd(offset, text)
 	}
+
 	if end := offset + len(text); end <= len(s.text) && string(s.text[offset:end]) == text {
 		return end
 	}
-	m := mapper{s: s, want: text, pos: offset}
+	m := mapper{
+		s:    s,
+		want: text,
+		pos:  offset,
+	}
 	m.flow(plain)
 	if m.bad {
 		return offset
@@ -399,10 +440,12 @@ func (s *source) quoteEnd(offset int, quote byte) int {
 			return i + 1
 		}
 	}
+
 	return len(s.text)
 }
 
-// blockEnd returns the end of the last line of a block scalar that holds anything.
+// blockEnd returns the end of the last line of a block scalar that
+// holds anything.
 func (s *source) blockEnd(offset int, text string) int {
 	end := offset
 	for end < len(s.text) && !isSpace(s.text[end]) {
@@ -422,5 +465,6 @@ func (s *source) blockEnd(offset int, text string) int {
 		}
 		line = s.afterBreak(lineEnd)
 	}
+
 	return end
 }

@@ -12,13 +12,15 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// unit is a piece of a scalar: the text it means, how it is written, and which part of the writing
-// is shown for the text (folded breaks come with indentation that nobody wants underlined).
+// unit is a piece of a scalar: the text it means, how it is written,
+// and which part of the writing is shown for the text (folded breaks
+// come with indentation that nobody wants underlined).
 type unit struct{ text, src, shown string }
 
 func same(s string) unit { return unit{s, s, s} }
 
-// scalar is a document around one scalar, and where each piece of its text must be found.
+// scalar is a document around one scalar, and where each piece of its
+// text must be found.
 type scalar struct {
 	text, src string
 	at        []int // per unit: offset in src
@@ -37,7 +39,8 @@ func build(before string, units []unit, after string) scalar {
 	return s
 }
 
-// check parses the document and asks At for every unit, and for stretches of several.
+// check parses the document and asks At for every unit, and for
+// stretches of several.
 func (s scalar) check(t *rapid.T, n *Node) {
 	if n.Text != s.text {
 		t.Fatalf("the test is wrong: %q reads as %q, not %q", s.src, n.Text, s.text)
@@ -50,10 +53,19 @@ func (s scalar) check(t *rapid.T, n *Node) {
 	for i, u := range s.units {
 		start, end := where(n.At(offset, len(u.text)))
 		if u.text != "" && (start != s.at[i] || end != s.at[i]+len(u.shown)) {
-			t.Fatalf("%q: %q at byte %d of the text is said to be %q, not %q", s.src, u.text, offset, s.src[start:end], u.shown)
+			t.Fatalf(
+				"%q: %q at byte %d of the text is said to be %q, not %q",
+				s.src,
+				u.text,
+				offset,
+				s.src[start:end],
+				u.shown,
+			)
 		}
+
 		offset += len(u.text)
 	}
+
 	if len(s.text) > 0 {
 		start, _ := where(n.At(0, 1))
 		whole, end := where(n.At(0, len(s.text)))
@@ -61,7 +73,9 @@ func (s scalar) check(t *rapid.T, n *Node) {
 			t.Fatalf("%q: the whole is not from its first to its last", s.src)
 		}
 	}
-	if a, b := where(n.At(len(s.text)+5, 3)); a != b || a < n.start || a > n.end+2 { // a block scalar ends before its last line break
+
+	// a block scalar ends before its last line break
+	if a, b := where(n.At(len(s.text)+5, 3)); a != b || a < n.start || a > n.end+2 {
 		t.Fatalf("%q: past the end is %d-%d", s.src, a, b)
 	}
 }
@@ -76,7 +90,8 @@ func genUnits(t *rapid.T, more ...unit) []unit {
 	return rapid.SliceOfN(rapid.SampledFrom(all), 1, 12).Draw(t, "units")
 }
 
-// fold is a line break inside a flow scalar that reads as a space, or as line feeds.
+// fold is a line break inside a flow scalar that reads as a space, or
+// as line feeds.
 func fold(breaks int, indent string) []unit {
 	if breaks == 1 {
 		return []unit{{" ", "\n" + indent, "\n"}}
@@ -89,6 +104,7 @@ func fold(breaks int, indent string) []unit {
 		}
 		units = append(units, unit{"\n", "\n" + tail, "\n"})
 	}
+
 	return units
 }
 
@@ -99,10 +115,17 @@ func foldedLines(t *rapid.T, words [][]unit) []unit {
 		if i > 0 {
 			blanks := rapid.SampledFrom([]string{"", " ", "\t "}).Draw(t, "trailing")
 			out = append(out, unit{"", blanks, blanks})
-			out = append(out, fold(rapid.IntRange(1, 3).Draw(t, "breaks"), rapid.SampledFrom([]string{"  ", "    "}).Draw(t, "indent"))...)
+			out = append(
+				out,
+				fold(
+					rapid.IntRange(1, 3).Draw(t, "breaks"),
+					rapid.SampledFrom([]string{"  ", "    "}).Draw(t, "indent"),
+				)...)
 		}
+
 		out = append(out, w...)
 	}
+
 	return out
 }
 
@@ -133,14 +156,22 @@ const (
 
 func TestAtPlain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := build(before, foldedLines(t, words(t, same("w"), same(" z"), same("'"), same("\""), same("\\n"))), after)
+		s := build(
+			before,
+			foldedLines(t, words(t, same("w"), same(" z"), same("'"), same("\""), same("\\n"))),
+			after,
+		)
 		s.check(t, keyed(t, s.src))
 	})
 }
 
 func TestAtSingleQuoted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := build(before+"'", foldedLines(t, words(t, same("w"), unit{"'", "''", "''"}, same(" z"), same("\\"), same(": z"))), "'"+after)
+		s := build(
+			before+"'",
+			foldedLines(t, words(t, same("w"), unit{"'", "''", "''"}, same(" z"), same("\\"), same(": z"))),
+			"'"+after,
+		)
 		s.check(t, keyed(t, s.src))
 	})
 }
@@ -148,10 +179,37 @@ func TestAtSingleQuoted(t *testing.T) {
 func TestAtDoubleQuoted(t *testing.T) {
 	esc := func(text, src string) unit { return unit{text, src, src} }
 	rapid.Check(t, func(t *rapid.T) {
-		s := build(before+"\"", foldedLines(t, words(t, same("w"),
-			esc("\n", `\n`), esc("\"", `\"`), esc("\\", `\\`), esc("A", `\x41`), esc("é", `\xe9`), esc("é", `\u00e9`), esc("日", `\u65e5`),
-			esc("😀", `\U0001F600`), esc("\u0085", `\N`), esc("\u00a0", `\_`), esc("\u2028", `\L`), esc("\u2029", `\P`), esc(" ", `\ `),
-			esc("\x00", `\0`), esc("\x1b", `\e`), esc("\t", "\\\t"), same(" z"), unit{"n", "\\\n   n", "n"}, same("'"),
+		s := build(before+"\"", foldedLines(t, words(
+			t,
+			same("w"),
+			esc(
+				"\n",
+				`\n`,
+			),
+			esc("\"", `\"`),
+			esc("\\", `\\`),
+			esc("A", `\x41`),
+			esc("é", `\xe9`),
+			esc("é", `\u00e9`),
+			esc("日", `\u65e5`),
+			esc(
+				"😀",
+				`\U0001F600`,
+			),
+			esc("\u0085", `\N`),
+			esc("\u00a0", `\_`),
+			esc("\u2028", `\L`),
+			esc("\u2029", `\P`),
+			esc(" ", `\ `),
+			esc(
+				"\x00",
+				`\0`,
+			),
+			esc("\x1b", `\e`),
+			esc("\t", "\\\t"),
+			same(" z"),
+			unit{"n", "\\\n   n", "n"},
+			same("'"),
 		)), "\""+after)
 		s.check(t, keyed(t, s.src))
 	})
@@ -160,7 +218,19 @@ func TestAtDoubleQuoted(t *testing.T) {
 func TestAtJSON(t *testing.T) {
 	esc := func(text, src string) unit { return unit{text, src, src} }
 	rapid.Check(t, func(t *rapid.T) {
-		s := build("{\"next\": 1,\n \"key\": \"", genUnits(t, esc("😀", `\ud83d\ude00`), esc("é", `\u00e9`), esc("/", `\/`), esc("\n", `\n`), esc("\b", `\b`), same(" ")), "\"}")
+		s := build(
+			"{\"next\": 1,\n \"key\": \"",
+			genUnits(
+				t,
+				esc("😀", `\ud83d\ude00`),
+				esc("é", `\u00e9`),
+				esc("/", `\/`),
+				esc("\n", `\n`),
+				esc("\b", `\b`),
+				same(" "),
+			),
+			"\"}",
+		)
 		s.check(t, keyed(t, s.src))
 	})
 }
@@ -176,11 +246,14 @@ func TestAtLiteral(t *testing.T) {
 			if i > 0 {
 				units = append(units, same(rapid.SampledFrom([]string{"", "  ", "\t"}).Draw(t, "more")))
 			}
-			units = append(units, append([]unit{same("w")}, genUnits(t, same(" # no"), same("  "), same("\\n"))...)...)
+			units = append(
+				units,
+				append([]unit{same("w")}, genUnits(t, same(" # no"), same("  "), same("\\n"))...)...)
 			for range rapid.IntRange(1, 3).Draw(t, "breaks") {
 				units = append(units, unit{"\n", br, br})
 			}
 		}
+
 		for units[len(units)-2].text == "\n" { // clip: one line feed is left
 			units = units[:len(units)-1]
 		}
@@ -216,10 +289,12 @@ func TestAtFolded(t *testing.T) {
 			default:
 				units = append(units, unit{"", "\n", "\n"})
 			}
+
 			for range blanks[i] {
 				units = append(units, same("\n"))
 			}
 		}
+
 		s := build(before+">\n", units, "next: x\n")
 		s.check(t, keyed(t, s.src))
 	})
@@ -238,10 +313,23 @@ func TestAtOfCollections(t *testing.T) {
 	}
 }
 
-// TestSourceRoundTrip: offsets and positions are each other's inverse, wherever line breaks and
-// wide characters are.
+// TestSourceRoundTrip: offsets and positions are each other's inverse,
+// wherever line breaks and wide characters are.
 func TestSourceRoundTrip(t *testing.T) {
-	piece := rapid.SampledFrom([]string{"a", "bc ", "é", "日本", "😀", "\n", "\r\n", "\r", strings.Repeat("x", 300), strings.Repeat("ö", 300)})
+	piece := rapid.SampledFrom(
+		[]string{
+			"a",
+			"bc ",
+			"é",
+			"日本",
+			"😀",
+			"\n",
+			"\r\n",
+			"\r",
+			strings.Repeat("x", 300),
+			strings.Repeat("ö", 300),
+		},
+	)
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(piece, 0, 30).Draw(t, "text"), "")
 		s := newSource([]byte(text))
@@ -249,8 +337,17 @@ func TestSourceRoundTrip(t *testing.T) {
 		for i, r := range text {
 			p := s.position(i)
 			if p.Line != line || p.Column != column || s.offset(line, column) != i {
-				t.Fatalf("%q: byte %d is at %v, not %d:%d; back at %d", text, i, p, line, column, s.offset(line, column))
+				t.Fatalf(
+					"%q: byte %d is at %v, not %d:%d; back at %d",
+					text,
+					i,
+					p,
+					line,
+					column,
+					s.offset(line, column),
+				)
 			}
+
 			column++
 			if r == '\n' || r == '\r' && !strings.HasPrefix(text[i+1:], "\n") {
 				line, column = line+1, 1
@@ -259,12 +356,22 @@ func TestSourceRoundTrip(t *testing.T) {
 	})
 }
 
-// TestJSONAgrees: a JSON text means the same to encoding/json, to our JSON reader and to the YAML
-// reader.
+// TestJSONAgrees: a JSON text means the same to encoding/json, to our
+// JSON reader and to the YAML reader.
 func TestJSONAgrees(t *testing.T) {
 	leaf := rapid.OneOf(
-		rapid.Map(rapid.SampledFrom([]string{"", "a", "é\n\"", "😀", "yes", "1", " x ", "\\", "#", ": "}), func(s string) any { return s }),
-		rapid.Map(rapid.SampledFrom([]json.Number{"0", "-1", "1.50", "12345678901234567890123"}), func(n json.Number) any { return n }),
+		rapid.Map(
+			rapid.SampledFrom([]string{"", "a", "é\n\"", "😀", "yes", "1", " x ", "\\", "#", ": "}),
+			func(s string) any {
+				return s
+			},
+		),
+		rapid.Map(
+			rapid.SampledFrom([]json.Number{"0", "-1", "1.50", "12345678901234567890123"}),
+			func(n json.Number) any {
+				return n
+			},
+		),
 		rapid.Map(rapid.Bool(), func(b bool) any { return b }),
 		rapid.Just[any](nil),
 	)
@@ -272,11 +379,21 @@ func TestJSONAgrees(t *testing.T) {
 	value = rapid.Custom(func(t *rapid.T) any {
 		switch rapid.IntRange(0, 3).Draw(t, "kind") {
 		case 0:
-			list := rapid.SliceOfN(rapid.Deferred(func() *rapid.Generator[any] { return value }), 0, 3).Draw(t, "list")
+			list := rapid.SliceOfN(rapid.Deferred(func() *rapid.Generator[any] { return value }), 0, 3).
+				Draw(t, "list")
 			return append([]any{}, list...)
 		case 1:
-			return rapid.MapOfN(rapid.SampledFrom([]string{"a", "b c", "d.e", "\"", "é"}), rapid.Deferred(func() *rapid.Generator[any] { return value }), 0, 3).Draw(t, "map")
+			return rapid.MapOfN(
+				rapid.SampledFrom([]string{"a", "b c", "d.e", "\"", "é"}),
+				rapid.Deferred(func() *rapid.Generator[any] {
+					return value
+				}),
+				0,
+				3,
+			).
+				Draw(t, "map")
 		}
+
 		return leaf.Draw(t, "leaf")
 	})
 	rapid.Check(t, func(t *rapid.T) {
@@ -297,10 +414,18 @@ func TestJSONAgrees(t *testing.T) {
 	})
 }
 
-// Fuzzing found it: a fault that yaml.v3 notices in the middle of a wide character began after it
-// ended.
+// Fuzzing found it: a fault that yaml.v3 notices in the middle of a
+// wide character began after it ended.
 func TestFaultInsideAWideCharacter(t *testing.T) {
-	for _, text := range []string{"'é", "a: '€", "a: \"\\u00e9 日本", "'\U0001f600", "x: 'é\U0001f600é", "- '日", "\"\U0001f600\U0001f600"} {
+	for _, text := range []string{
+		"'é",
+		"a: '€",
+		"a: \"\\u00e9 日本",
+		"'\U0001f600",
+		"x: 'é\U0001f600é",
+		"- '日",
+		"\"\U0001f600\U0001f600",
+	} {
 		for cut := range len(text) + 1 {
 			_, fs := Parse("f", []byte(text[:cut]), Limits{})
 			for _, f := range fs {

@@ -10,10 +10,12 @@ import (
 	yaml "gopkg.in/yaml.v3"
 )
 
-// syntax reports what yaml.v3 could not read. Its messages carry no column and often a wrong line
-// (the line before, or where the surrounding mapping starts), so the place is searched for: the
-// text is cut short after ever fewer lines until what is left reads well; the line after that is at
-// fault. Within the line, the fault is where the message first appears.
+// syntax reports what yaml.v3 could not read. Its messages carry no
+// column and often a wrong line (the line before, or where the
+// surrounding mapping starts), so the place is searched for: the text
+// is cut short after ever fewer lines until what is left reads well;
+// the line after that is at fault. Within the line, the fault is where
+// the message first appears.
 func (b *builder) syntax(err error) {
 	p := prober{s: b.src, budget: 8 << 20}
 	p.problem, p.hint = splitError(err)
@@ -37,10 +39,12 @@ func (b *builder) syntax(err error) {
 			message, expected = "a list item without a space after the -", "- item"
 		}
 	}
+
 	b.fail(ruleSyntax, b.src.span(at, b.src.tokenEnd(at)), message, expected)
 }
 
-// afterValue explains text that goes on after a value has ended; before is the line up to there.
+// afterValue explains text that goes on after a value has ended; before
+// is the line up to there.
 func afterValue(before []byte) (message, expected string) {
 	_, value, _ := bytes.Cut(before, []byte(": "))
 	switch value = bytes.TrimLeft(value, " "); {
@@ -51,6 +55,7 @@ func afterValue(before []byte) (message, expected string) {
 	case bytes.HasPrefix(value, []byte("'")):
 		return "text after the closing quote", "quotes around the whole text, with '' for each quote inside"
 	}
+
 	return "text after the closing quote", `quotes around the whole text, with \" for each quote inside`
 }
 
@@ -62,7 +67,8 @@ func (s *source) firstOf(line int) int {
 	return line
 }
 
-// splitError takes the line (0 if there is none) and the bare problem out of an error of yaml.v3.
+// splitError takes the line (0 if there is none) and the bare problem
+// out of an error of yaml.v3.
 func splitError(err error) (problem string, line int) {
 	problem = strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(problem); m != nil {
@@ -94,7 +100,8 @@ type prober struct {
 	budget  int    // bytes that may still be parsed
 }
 
-// try parses the text up to an offset and returns what is wrong with it, "" if nothing is.
+// try parses the text up to an offset and returns what is wrong with
+// it, "" if nothing is.
 func (p *prober) try(end int) string {
 	p.budget -= end
 	problem, _ := splitErrorOf(bytes.NewReader(p.s.text[:end]))
@@ -128,6 +135,7 @@ func (p *prober) locate() int {
 			low = mid
 		}
 	}
+
 	return p.s.runeStart(low)
 }
 
@@ -150,7 +158,8 @@ func (p *prober) consumed() int {
 	return max(0, r.read-1)
 }
 
-// byteReader hands out one byte at a time, so that what was read is what was needed.
+// byteReader hands out one byte at a time, so that what was read is
+// what was needed.
 type byteReader struct {
 	text []byte
 	read int
@@ -180,12 +189,14 @@ func (s *source) tokenEnd(at int) int {
 	return end
 }
 
-// explain puts a problem of yaml.v3 into plain words: what is wrong, how to mend it, and whether it
-// is about the indentation of the line. c is the byte at the place.
+// explain puts a problem of yaml.v3 into plain words: what is wrong,
+// how to mend it, and whether it is about the indentation of the line.
+// c is the byte at the place.
 func explain(problem string, c byte) (message, expected string, indent bool) {
 	switch problem {
 	case "did not find expected key":
-		return "this line does not fit the mapping around it", "the indentation of its neighbours, or quotes that end where they should", true
+		return "this line does not fit the mapping around it", "the indentation of its neighbours, or quotes that " +
+			"end where they should", true
 	case "did not find expected '-' indicator":
 		return "this line does not fit the list around it", "the indentation of the other items, and a - in front", true
 	case "did not find expected ',' or ']'":
@@ -193,12 +204,14 @@ func explain(problem string, c byte) (message, expected string, indent bool) {
 	case "did not find expected ',' or '}'":
 		return "this mapping in { } is not closed or lacks a comma", "commas between the fields and a } at the end", false
 	case "mapping values are not allowed in this context":
-		return "a colon that cannot start a value here", "quotes around text with a colon, or the indentation of the key's neighbours", false
+		return "a colon that cannot start a value here", "quotes around text with a colon, or the indentation of " +
+			"the key's neighbours", false
 	case "could not find expected ':'":
 		return "a key without a colon", "key: value, or deeper indentation if this goes on with the text above", true
 	case "found character that cannot start any token":
 		return cannotStart(c)
-	case "found a tab character that violates indentation", "found a tab character where an indentation space is expected":
+	case "found a tab character that violates indentation",
+		"found a tab character where an indentation space is expected":
 		return "a tab in the indentation", "spaces", false
 	case "found unknown escape character":
 		return "an escape that YAML does not know", `\\ for a backslash, or single quotes`, false
@@ -221,6 +234,7 @@ func explain(problem string, c byte) (message, expected string, indent bool) {
 	case "exceeded max depth of 10000":
 		return "nested too deeply", "a flatter document", false
 	}
+
 	return "this is not YAML: " + problem, "YAML 1.2", false
 }
 
@@ -231,5 +245,6 @@ func cannotStart(c byte) (message, expected string, indent bool) {
 	case '@', '`', '%':
 		return fmt.Sprintf("text cannot start with %c", c), "quotes around the text", false
 	}
+
 	return "a character that cannot start a value", "quotes around the text", false
 }

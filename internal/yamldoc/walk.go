@@ -16,8 +16,8 @@ type builder struct {
 	src  *source
 	lim  Limits
 	slab []Node // nodes not yet handed out
-	// size counts the nodes of the tree as readers will walk it, aliases expanded; added is the
-	// part of that which aliases add.
+	// size counts the nodes of the tree as readers will walk it,
+	// aliases expanded; added is the part of that which aliases add.
 	size, added int
 	anchors     map[*yaml.Node]anchored
 	comments    comments
@@ -36,8 +36,8 @@ type findings struct {
 	errors int
 }
 
-// maxFindings bounds the errors, and the warnings, that one file may cause: past it they help
-// nobody.
+// maxFindings bounds the errors, and the warnings, that one file may
+// cause: past it they help nobody.
 const maxFindings = 1000
 
 func (f *findings) fail(rule string, at diag.Range, message, expected string, related ...diag.Related) {
@@ -45,14 +45,24 @@ func (f *findings) fail(rule string, at diag.Range, message, expected string, re
 		return
 	}
 	f.list = append(f.list, diag.Finding{
-		Rule: rule, Severity: diag.Error, Stops: true, Range: at, Message: message, Expected: expected, Related: related,
+		Rule:     rule,
+		Severity: diag.Error,
+		Stops:    true,
+		Range:    at,
+		Message:  message,
+		Expected: expected,
+		Related:  related,
 	})
 }
 
 func (f *findings) warn(rule string, at diag.Range, message, expected string) {
 	if len(f.list)-min(f.errors, maxFindings) < maxFindings {
 		f.list = append(f.list, diag.Finding{
-			Rule: rule, Severity: diag.Warning, Range: at, Message: message, Expected: expected,
+			Rule:     rule,
+			Severity: diag.Warning,
+			Range:    at,
+			Message:  message,
+			Expected: expected,
 		})
 	}
 }
@@ -64,12 +74,16 @@ func (b *builder) new(kind Kind, start, end int) *Node {
 	}
 	n := &b.slab[0]
 	b.slab = b.slab[1:]
-	n.Kind, n.src, n.start, n.end = kind, b.src, start, end
+	n.Kind = kind
+	n.src = b.src
+	n.start = start
+	n.end = end
 	return n
 }
 
-// node builds one node and returns it with its height: how many collections lie above its deepest
-// leaf. The node is nil only when the builder has failed.
+// node builds one node and returns it with its height: how many
+// collections lie above its deepest leaf. The node is nil only when the
+// builder has failed.
 func (b *builder) node(y *yaml.Node, depth int) (*Node, int) {
 	if b.size++; b.size > b.lim.MaxNodes {
 		b.tooLarge(y)
@@ -88,12 +102,14 @@ func (b *builder) node(y *yaml.Node, depth int) (*Node, int) {
 	default:
 		n = b.scalar(y)
 	}
+
 	if y.Anchor != "" && n != nil {
 		if b.anchors == nil {
 			b.anchors = make(map[*yaml.Node]anchored)
 		}
 		b.anchors[y] = anchored{n, b.size - before + 1, height}
 	}
+
 	return n, height
 }
 
@@ -107,6 +123,7 @@ func (b *builder) refuse(rule string, y *yaml.Node, message, expected string) {
 		}
 		b.fail(rule, b.src.span(at, end), message, expected)
 	}
+
 	b.failed = true
 }
 
@@ -123,6 +140,7 @@ func (b *builder) alias(y *yaml.Node, depth int) (*Node, int) {
 		b.tooDeep(y)
 		return nil, 0
 	}
+
 	b.size += target.size - 1
 	b.added += target.size
 	switch {
@@ -134,6 +152,7 @@ func (b *builder) alias(y *yaml.Node, depth int) (*Node, int) {
 		b.tooLarge(y)
 		return nil, 0
 	}
+
 	return target.node, target.height
 }
 
@@ -145,8 +164,8 @@ func (b *builder) tooDeep(y *yaml.Node) {
 	b.refuse(ruleTooDeep, y, fmt.Sprintf("more than %d levels of nesting", b.lim.MaxDepth), "a flatter document")
 }
 
-// collection builds a sequence or mapping. Its range runs from its first byte to the end of its
-// last part.
+// collection builds a sequence or mapping. Its range runs from its
+// first byte to the end of its last part.
 func (b *builder) collection(y *yaml.Node, depth int) (*Node, int) {
 	if depth >= b.lim.MaxDepth {
 		b.tooDeep(y)
@@ -167,6 +186,7 @@ func (b *builder) collection(y *yaml.Node, depth int) (*Node, int) {
 			b.grow(n, item, n.Items[i])
 		}
 	}
+
 	if b.failed {
 		return nil, 0
 	}
@@ -208,18 +228,24 @@ func (b *builder) fields(n *Node, y *yaml.Node, depth int) int {
 		}
 		n.Fields = append(n.Fields, Field{key, v})
 	}
+
 	return height
 }
 
 // duplicate reports a key that stands twice in one mapping.
 func duplicate(f *findings, key, first *Node) {
 	at := first.Range.Start
-	f.fail(ruleDuplicateKey, key.Range,
+	f.fail(
+		ruleDuplicateKey,
+		key.Range,
 		fmt.Sprintf("duplicate key %s (first at line %d, column %d)", quote(key.Text), at.Line, at.Column),
-		"each key once: readers differ in which one wins", diag.Related{Range: first.Range, Message: "first here"})
+		"each key once: readers differ in which one wins",
+		diag.Related{Range: first.Range, Message: "first here"},
+	)
 }
 
-// keys finds duplicates: by looking in small mappings, by a map in larger ones.
+// keys finds duplicates: by looking in small mappings, by a map in
+// larger ones.
 type keys struct{ index map[string]*Node }
 
 // add returns the field of that name that is already there, if any.
@@ -233,12 +259,14 @@ func (k *keys) add(fields []Field, key *Node) *Node {
 		}
 		return nil
 	}
+
 	if k.index == nil {
 		k.index = make(map[string]*Node, 4*small)
 		for i := range fields {
 			k.index[fields[i].Key.Text] = fields[i].Key
 		}
 	}
+
 	if first := k.index[key.Text]; first != nil {
 		return first
 	}
@@ -258,6 +286,7 @@ func (b *builder) key(y *yaml.Node, depth int) *Node {
 		}
 		return nil
 	}
+
 	before, warned := b.errors, len(b.list)
 	n, _ := b.node(y, depth+1)
 	if n == nil || b.errors > before {
@@ -286,6 +315,7 @@ func (b *builder) keyIsText(n *Node) bool {
 	default:
 		return true
 	}
+
 	return false
 }
 
@@ -316,24 +346,34 @@ func styleOf(y *yaml.Node) style {
 	case y.Style&yaml.FoldedStyle != 0:
 		return folded
 	}
+
 	return plain
 }
 
-// resolve gives a plain scalar its type, and warns where YAML 1.1 gives it another one.
+// resolve gives a plain scalar its type, and warns where YAML 1.1 gives
+// it another one.
 func (b *builder) resolve(n *Node, sure bool) {
 	r := resolve(n.Text)
 	if !setResolved(&b.findings, n, r) || sure {
 		return
 	}
 	if t := trapOf(n.Text, r); t.rule != "" {
-		b.warn(t.rule, n.Range, fmt.Sprintf("%s is %s here, but %s to a YAML 1.1 reader", n.Text, ours(n), t.reading),
-			unambiguous(n, t))
+		b.warn(
+			t.rule,
+			n.Range,
+			fmt.Sprintf("%s is %s here, but %s to a YAML 1.1 reader", n.Text, ours(n), t.reading),
+			unambiguous(n, t),
+		)
 	}
 }
 
-// setResolved fills the fields that hang on the type; it is false after a finding.
+// setResolved fills the fields that hang on the type; it is false after
+// a finding.
 func setResolved(f *findings, n *Node, r resolved) bool {
-	n.Kind, n.Bool, n.Finite, n.float = r.kind, r.truth, r.finite, r.float
+	n.Kind = r.kind
+	n.Bool = r.truth
+	n.Finite = r.finite
+	n.float = r.float
 	if r.kind != Number || !r.finite {
 		return true
 	}
@@ -358,6 +398,7 @@ func ours(n *Node) string {
 	case n.float:
 		return "a number"
 	}
+
 	lexeme, _ := jsonNumber(n.Text)
 	return "the number " + lexeme
 }
@@ -374,6 +415,7 @@ func unambiguous(n *Node, t trap) string {
 		}
 		return fmt.Sprintf("%s, or quotes if text is meant: %s", lexeme, quote(n.Text))
 	}
+
 	return "quotes: " + quote(n.Text)
 }
 
@@ -386,8 +428,9 @@ func quote(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// properties returns where the content of y starts: after its anchor and tag. In front of a block
-// collection they belong to its first part if they start where that part starts.
+// properties returns where the content of y starts: after its anchor
+// and tag. In front of a block collection they belong to its first part
+// if they start where that part starts.
 func (b *builder) properties(y *yaml.Node) int {
 	at := b.src.offset(y.Line, y.Column)
 	if c := b.src.at(at); c != '&' && c != '!' {
@@ -407,11 +450,13 @@ func (b *builder) properties(y *yaml.Node) int {
 		}
 		at = b.comments.blanks(b.src, at, end)
 	}
+
 	return at
 }
 
-// anchorEnd returns the offset after an anchor or alias. Its name must be all that stands there:
-// yaml.v3 ends names at characters that YAML 1.2 takes into them, such as the colon of &a:b.
+// anchorEnd returns the offset after an anchor or alias. Its name must
+// be all that stands there: yaml.v3 ends names at characters that YAML
+// 1.2 takes into them, such as the colon of &a:b.
 func (b *builder) anchorEnd(at int, name string) int {
 	end := at + 1 + len(name)
 	if written := b.src.propertyEnd(at); written != end {
@@ -440,7 +485,8 @@ func (b *builder) anotherProperty(at int) bool {
 	return b.src.at(at) == '&' || b.src.at(at) == '!'
 }
 
-// checkTag refuses a tag that gives a node another type than it has without it.
+// checkTag refuses a tag that gives a node another type than it has
+// without it.
 func (b *builder) checkTag(y *yaml.Node, n *Node) {
 	if y.Style&yaml.TaggedStyle == 0 {
 		b.checkBang(y, n)
@@ -450,12 +496,16 @@ func (b *builder) checkTag(y *yaml.Node, n *Node) {
 	if y.Tag == tagOf(n) {
 		return
 	}
-	b.fail(ruleTag, b.src.span(b.src.offset(y.Line, y.Column), n.end), fmt.Sprintf("tag %s on a value that is %s without it", quoteTag(y.Tag), tagOf(n)),
-		"the value without a tag, in quotes if it is text")
+	b.fail(
+		ruleTag,
+		b.src.span(b.src.offset(y.Line, y.Column), n.end),
+		fmt.Sprintf("tag %s on a value that is %s without it", quoteTag(y.Tag), tagOf(n)),
+		"the value without a tag, in quotes if it is text",
+	)
 }
 
-// checkBang refuses the tag "!", which makes text of a plain scalar and of which yaml.v3 leaves no
-// trace.
+// checkBang refuses the tag "!", which makes text of a plain scalar and
+// of which yaml.v3 leaves no trace.
 func (b *builder) checkBang(y *yaml.Node, n *Node) {
 	if n.style != plain || n.Kind == String || n.Kind >= Sequence {
 		return
@@ -463,7 +513,12 @@ func (b *builder) checkBang(y *yaml.Node, n *Node) {
 	at := b.src.offset(y.Line, y.Column)
 	for _, property := range strings.Fields(string(b.src.text[at:n.start])) {
 		if property == "!" {
-			b.fail(ruleTag, b.src.span(at, n.end), "tag ! on a value that is "+tagOf(n)+" without it", "quotes if it is text")
+			b.fail(
+				ruleTag,
+				b.src.span(at, n.end),
+				"tag ! on a value that is "+tagOf(n)+" without it",
+				"quotes if it is text",
+			)
 		}
 	}
 }
@@ -484,6 +539,7 @@ func tagOf(n *Node) string {
 	case Sequence:
 		return "!!seq"
 	}
+
 	return "!!map"
 }
 

@@ -1,12 +1,14 @@
-// Package yamldoc reads one YAML 1.2 document into a small tree with a source range on every node.
-// It is the only package that imports gopkg.in/yaml.v3. It refuses what two readers could read
-// differently (duplicate keys, several documents, merge keys, tags that change a type, alias bombs)
-// and reports scalars that a YAML 1.1 reader would take for something else
-// (docs/design/001-semantics.md).
+// Package yamldoc reads one YAML 1.2 document into a small tree with a
+// source range on every node. It is the only package that imports
+// gopkg.in/yaml.v3. It refuses what two readers could read differently
+// (duplicate keys, several documents, merge keys, tags that change a
+// type, alias bombs) and reports scalars that a YAML 1.1 reader would
+// take for something else (docs/design/001-semantics.md).
 //
-// yaml.v3 supplies the shape of the tree, where nodes start, and the text of scalars. Everything
-// else is ours: the type of a plain scalar, where nodes end, where each byte of a scalar stands in
-// the file, the comments.
+// yaml.v3 supplies the shape of the tree, where nodes start, and the
+// text of scalars. Everything else is ours: the type of a plain scalar,
+// where nodes end, where each byte of a scalar stands in the file, the
+// comments.
 package yamldoc
 
 import (
@@ -30,8 +32,8 @@ const (
 	Mapping
 )
 
-// String returns the kind in the words of JSON Schema: "null", "boolean", "number", "string",
-// "array", "object".
+// String returns the kind in the words of JSON Schema: "null",
+// "boolean", "number", "string", "array", "object".
 func (k Kind) String() string {
 	switch k {
 	case Null:
@@ -45,6 +47,7 @@ func (k Kind) String() string {
 	case Sequence:
 		return "array"
 	}
+
 	return "object"
 }
 
@@ -63,8 +66,9 @@ type Comment struct {
 	Alone bool       // nothing else stands on its line
 }
 
-// Node is one YAML value. An alias yields the very node its anchor names, so a node may stand in
-// several places of the tree; its Range is where its text is.
+// Node is one YAML value. An alias yields the very node its anchor
+// names, so a node may stand in several places of the tree; its Range
+// is where its text is.
 type Node struct {
 	Kind   Kind
 	Range  diag.Range
@@ -110,8 +114,9 @@ func (n *Node) Field(key string) *Field {
 	return nil
 }
 
-// Any returns the node as decoded Go values: nil, bool, json.Number, string, []any, map[string]any.
-// JSON has no word for .inf and .nan; they come as the float64 of that name.
+// Any returns the node as decoded Go values: nil, bool, json.Number,
+// string, []any, map[string]any. JSON has no word for .inf and .nan;
+// they come as the float64 of that name.
 func (n *Node) Any() any {
 	switch n.Kind {
 	case Bool:
@@ -133,6 +138,7 @@ func (n *Node) Any() any {
 		}
 		return out
 	}
+
 	return nil
 }
 
@@ -147,5 +153,6 @@ func (n *Node) number() any {
 	case isNaN(n.Text):
 		return math.NaN()
 	}
+
 	return math.Inf(1)
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/assent-dev/assent/diag"
 )
 
-// TestBad shows what authors see: each testdata/bad/*.yaml beside the text report of its findings.
+// TestBad shows what authors see: each testdata/bad/*.yaml beside the
+// text report of its findings.
 func TestBad(t *testing.T) {
 	for _, file := range glob(t, "testdata/bad/*.yaml") {
 		src := read(t, file)
@@ -32,11 +33,16 @@ func TestBad(t *testing.T) {
 		if err := w.File(diag.Report{File: name, Findings: fs}); err != nil {
 			t.Fatal(err)
 		}
-		golden.Equal(t, strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".yaml")+".golden", out.String())
+		golden.Equal(
+			t,
+			strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".yaml")+".golden",
+			out.String(),
+		)
 	}
 }
 
-// TestGood shows the tree of each testdata/good/*.yaml: kinds, ranges, texts, comments.
+// TestGood shows the tree of each testdata/good/*.yaml: kinds, ranges,
+// texts, comments.
 func TestGood(t *testing.T) {
 	for _, file := range glob(t, "testdata/good/*.yaml") {
 		d, fs := Parse(file, read(t, file), Limits{})
@@ -49,7 +55,11 @@ func TestGood(t *testing.T) {
 		for _, c := range d.Comments {
 			fmt.Fprintf(&out, "comment %d %q alone=%v\n", c.Line, c.Text, c.Alone)
 		}
-		golden.Equal(t, strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".yaml")+".golden", out.String())
+		golden.Equal(
+			t,
+			strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".yaml")+".golden",
+			out.String(),
+		)
 	}
 }
 
@@ -95,29 +105,109 @@ func parseOne(t *testing.T, text string) *Node {
 	return d.Root
 }
 
-// TestScalars reads plain scalars: our kind and value, and the rule that warns of another reading.
+// TestScalars reads plain scalars: our kind and value, and the rule
+// that warns of another reading.
 func TestScalars(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want any
 		rule string
 	}{
-		{"null", nil, ""}, {"Null", nil, ""}, {"~", nil, ""}, {"nULL", "nULL", ""},
-		{"true", true, ""}, {"TRUE", true, ""}, {"False", false, ""}, {"tRue", "tRue", ""},
-		{"yes", "yes", ruleBool11}, {"NO", "NO", ruleBool11}, {"On", "On", ruleBool11}, {"off", "off", ruleBool11}, {"y", "y", ruleBool11}, {"N", "N", ruleBool11}, {"nope", "nope", ""},
-		{"0", num("0"), ""}, {"-0", num("-0"), ""}, {"12", num("12"), ""}, {"+12", num("12"), ""}, {"-12", num("-12"), ""},
-		{"0777", num("777"), ruleNumber11}, {"-0777", num("-777"), ruleNumber11}, {"007", num("7"), ""}, {"00", num("0"), ""}, {"08", num("8"), ruleNumber11}, {"0" + strings.Repeat("7", 30), num(strings.Repeat("7", 30)), ruleNumber11},
-		{"0o17", num("15"), ruleNumber11}, {"0o18", "0o18", ""}, {"0x1F", num("31"), ""}, {"0xG", "0xG", ""}, {"0x", "0x", ""}, {"-0x1F", "-0x1F", ruleNumber11}, {"0xffffffffffffffffffff", num("1208925819614629174706175"), ""},
-		{"0b101", "0b101", ruleNumber11}, {"0b2", "0b2", ""}, {"1_000", "1_000", ruleNumber11}, {"_1", "_1", ""}, {"1_000.5", "1_000.5", ruleNumber11}, {"0x1_F", "0x1_F", ruleNumber11}, {"1_a", "1_a", ""},
-		{"1.5", num("1.5"), ""}, {".5", num("0.5"), ""}, {"-.5", num("-0.5"), ruleNumber11}, {"1.", num("1"), ""}, {"01.50", num("1.50"), ""}, {".", ".", ""}, {"1.2.3", "1.2.3", ""}, {"+", "+", ""},
-		{"1e4", num("1e4"), ruleNumber11}, {"1.5e4", num("1.5e4"), ruleNumber11}, {"1.5e+4", num("1.5e+4"), ""}, {"1.e+4", num("1e+4"), ""}, {"1e", "1e", ""}, {"1e+", "1e+", ""}, {"e4", "e4", ""},
-		{".inf", math.Inf(1), ""}, {"+.Inf", math.Inf(1), ""}, {"-.INF", math.Inf(-1), ""}, {".iNF", ".iNF", ""}, {"+.nan", "+.nan", ""},
-		{"12:30:45", "12:30:45", ruleNumber11}, {"12:30", "12:30", ruleNumber11}, {"8080:80", "8080:80", ""}, {"1:2:3.5", "1:2:3.5", ruleNumber11}, {"09:30", "09:30", ""}, {"-1:30", "-1:30", ruleNumber11}, {"1:234", "1:234", ""},
-		{"2026-01-31", "2026-01-31", ruleDate11}, {"2026-1-31", "2026-1-31", ""}, {"2026-01-31T10:00:00Z", "2026-01-31T10:00:00Z", ruleDate11}, {"2026-1-1 1:00:00.5 +1", "2026-1-1 1:00:00.5 +1", ruleDate11},
-		{"2026-01-31x", "2026-01-31x", ""}, {"2026-01-31T1:0:0", "2026-01-31T1:0:0", ""}, {"2026-01-31Tx", "2026-01-31Tx", ""}, {"2026-01-31 11:22", "2026-01-31 11:22", ""}, {"2026-001-1", "2026-001-1", ""}, {"2026-01-001", "2026-01-001", ""}, {"2026-01-31T10:00:00x", "2026-01-31T10:00:00x", ""}, {"2026-01-1", "2026-01-1", ""},
-		{"=", "=", ruleSpecial}, {"<<", "<<", ruleSpecial}, {"<", "<", ""},
-		{"99999999999999999999999999", num("99999999999999999999999999"), ""}, {"0.1000000000000000055511151231257827", num("0.1000000000000000055511151231257827"), ""},
-		{"plain text", "plain text", ""}, {"zoë", "zoë", ""}, {"'1'", "1", ""}, {`"true"`, "true", ""}, {"'yes'", "yes", ""}, {"!!str yes", "yes", ""}, {"!!int 12", num("12"), ""}, {"!!float 1.5", num("1.5"), ""}, {"! 'x'", "x", ""}, {"!!null", nil, ""}, {"!!bool true", true, ""},
+		{"null", nil, ""},
+		{"Null", nil, ""},
+		{"~", nil, ""},
+		{"nULL", "nULL", ""},
+		{"true", true, ""},
+		{"TRUE", true, ""},
+		{"False", false, ""},
+		{"tRue", "tRue", ""},
+		{"yes", "yes", ruleBool11},
+		{"NO", "NO", ruleBool11},
+		{"On", "On", ruleBool11},
+		{"off", "off", ruleBool11},
+		{"y", "y", ruleBool11},
+		{"N", "N", ruleBool11},
+		{"nope", "nope", ""},
+		{"0", num("0"), ""},
+		{"-0", num("-0"), ""},
+		{"12", num("12"), ""},
+		{"+12", num("12"), ""},
+		{"-12", num("-12"), ""},
+		{"0777", num("777"), ruleNumber11},
+		{"-0777", num("-777"), ruleNumber11},
+		{"007", num("7"), ""},
+		{"00", num("0"), ""},
+		{"08", num("8"), ruleNumber11},
+		{"0" + strings.Repeat("7", 30), num(strings.Repeat("7", 30)), ruleNumber11},
+		{"0o17", num("15"), ruleNumber11},
+		{"0o18", "0o18", ""},
+		{"0x1F", num("31"), ""},
+		{"0xG", "0xG", ""},
+		{"0x", "0x", ""},
+		{"-0x1F", "-0x1F", ruleNumber11},
+		{"0xffffffffffffffffffff", num("1208925819614629174706175"), ""},
+		{"0b101", "0b101", ruleNumber11},
+		{"0b2", "0b2", ""},
+		{"1_000", "1_000", ruleNumber11},
+		{"_1", "_1", ""},
+		{"1_000.5", "1_000.5", ruleNumber11},
+		{"0x1_F", "0x1_F", ruleNumber11},
+		{"1_a", "1_a", ""},
+		{"1.5", num("1.5"), ""},
+		{".5", num("0.5"), ""},
+		{"-.5", num("-0.5"), ruleNumber11},
+		{"1.", num("1"), ""},
+		{"01.50", num("1.50"), ""},
+		{".", ".", ""},
+		{"1.2.3", "1.2.3", ""},
+		{"+", "+", ""},
+		{"1e4", num("1e4"), ruleNumber11},
+		{"1.5e4", num("1.5e4"), ruleNumber11},
+		{"1.5e+4", num("1.5e+4"), ""},
+		{"1.e+4", num("1e+4"), ""},
+		{"1e", "1e", ""},
+		{"1e+", "1e+", ""},
+		{"e4", "e4", ""},
+		{".inf", math.Inf(1), ""},
+		{"+.Inf", math.Inf(1), ""},
+		{"-.INF", math.Inf(-1), ""},
+		{".iNF", ".iNF", ""},
+		{"+.nan", "+.nan", ""},
+		{"12:30:45", "12:30:45", ruleNumber11},
+		{"12:30", "12:30", ruleNumber11},
+		{"8080:80", "8080:80", ""},
+		{"1:2:3.5", "1:2:3.5", ruleNumber11},
+		{"09:30", "09:30", ""},
+		{"-1:30", "-1:30", ruleNumber11},
+		{"1:234", "1:234", ""},
+		{"2026-01-31", "2026-01-31", ruleDate11},
+		{"2026-1-31", "2026-1-31", ""},
+		{"2026-01-31T10:00:00Z", "2026-01-31T10:00:00Z", ruleDate11},
+		{"2026-1-1 1:00:00.5 +1", "2026-1-1 1:00:00.5 +1", ruleDate11},
+		{"2026-01-31x", "2026-01-31x", ""},
+		{"2026-01-31T1:0:0", "2026-01-31T1:0:0", ""},
+		{"2026-01-31Tx", "2026-01-31Tx", ""},
+		{"2026-01-31 11:22", "2026-01-31 11:22", ""},
+		{"2026-001-1", "2026-001-1", ""},
+		{"2026-01-001", "2026-01-001", ""},
+		{"2026-01-31T10:00:00x", "2026-01-31T10:00:00x", ""},
+		{"2026-01-1", "2026-01-1", ""},
+		{"=", "=", ruleSpecial},
+		{"<<", "<<", ruleSpecial},
+		{"<", "<", ""},
+		{"99999999999999999999999999", num("99999999999999999999999999"), ""},
+		{"0.1000000000000000055511151231257827", num("0.1000000000000000055511151231257827"), ""},
+		{"plain text", "plain text", ""},
+		{"zoë", "zoë", ""},
+		{"'1'", "1", ""},
+		{`"true"`, "true", ""},
+		{"'yes'", "yes", ""},
+		{"!!str yes", "yes", ""},
+		{"!!int 12", num("12"), ""},
+		{"!!float 1.5", num("1.5"), ""},
+		{"! 'x'", "x", ""},
+		{"!!null", nil, ""},
+		{"!!bool true", true, ""},
 	} {
 		d, fs := Parse("f", []byte("k: "+c.text+"\n"), Limits{})
 		if d == nil {
@@ -132,6 +222,7 @@ func TestScalars(t *testing.T) {
 			t.Errorf("%s: got %#v %q, want %#v %q", c.text, got, rule, c.want, c.rule)
 		}
 	}
+
 	if f, ok := parseOne(t, "k: .NaN\n").Get("k").Any().(float64); !ok || !math.IsNaN(f) {
 		t.Error(".NaN is not NaN")
 	}
@@ -140,7 +231,21 @@ func TestScalars(t *testing.T) {
 func num(s string) json.Number { return json.Number(s) }
 
 func TestKeysAllowed(t *testing.T) {
-	for _, key := range []string{"a", "x y", "y", "n", "'1'", `"on"`, "a.b.c", "$ref", "日本", "x-vendor", "'<<'", "''", "!!str a"} {
+	for _, key := range []string{
+		"a",
+		"x y",
+		"y",
+		"n",
+		"'1'",
+		`"on"`,
+		"a.b.c",
+		"$ref",
+		"日本",
+		"x-vendor",
+		"'<<'",
+		"''",
+		"!!str a",
+	} {
 		if d, fs := Parse("f", []byte(key+": v\n"), Limits{}); d == nil || len(fs) > 0 {
 			t.Errorf("%s: %v", key, fs)
 		}
@@ -166,8 +271,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestRules: each rule's bad example is reported by that rule, its good one by none, and nothing
-// else exists.
+// TestRules: each rule's bad example is reported by that rule, its good
+// one by none, and nothing else exists.
 func TestRules(t *testing.T) {
 	known := map[string]bool{}
 	last := ""
@@ -184,10 +289,13 @@ func TestRules(t *testing.T) {
 			continue
 		}
 		_, fs := Parse("f", []byte(r.Bad), Limits{})
-		if len(fs) != 1 || fs[0].Rule != r.ID || fs[0].Severity != r.Severity || fs[0].Stops != (r.Severity == diag.Error) || fs[0].File != "f" {
+		if len(fs) != 1 || fs[0].Rule != r.ID || fs[0].Severity != r.Severity ||
+			fs[0].Stops != (r.Severity == diag.Error) ||
+			fs[0].File != "f" {
 			t.Errorf("%s: the bad example: %v", r.ID, fs)
 		}
 	}
+
 	for _, file := range glob(t, "testdata/bad/*.yaml") {
 		_, fs := Parse(file, read(t, file), Limits{})
 		for _, f := range fs {
@@ -200,7 +308,8 @@ func TestRules(t *testing.T) {
 
 func TestAliases(t *testing.T) {
 	n := parseOne(t, "base: &b {x: [1, 2]}\none: *b\ntwo: [*b, *b]\ntext: &t hi\nmore: *t\n&k key: *t\n")
-	if n.Get("one") != n.Get("base") || n.Get("two").Items[1] != n.Get("base") || n.Get("more").Text != "hi" || n.Get("key").Text != "hi" {
+	if n.Get("one") != n.Get("base") || n.Get("two").Items[1] != n.Get("base") || n.Get("more").Text != "hi" ||
+		n.Get("key").Text != "hi" {
 		t.Error("an alias is not its anchor's node")
 	}
 	if end := n.Get("two").Range.End; end != (diag.Position{Line: 3, Column: 14}) {
@@ -212,9 +321,26 @@ func TestLimits(t *testing.T) {
 	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
 	for c := 'b'; c < 'k'; c++ {
 		p := string(c - 1)
-		bomb += fmt.Sprintf("%c: &%c [*%s, *%s, *%s, *%s, *%s, *%s, *%s, *%s, *%s, *%s]\n", c, c, p, p, p, p, p, p, p, p, p, p)
+		bomb += fmt.Sprintf(
+			"%c: &%c [*%s, *%s, *%s, *%s, *%s, *%s, *%s, *%s, *%s, *%s]\n",
+			c,
+			c,
+			p,
+			p,
+			p,
+			p,
+			p,
+			p,
+			p,
+			p,
+			p,
+			p,
+		)
 	}
-	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) + "\n" }
+
+	deep := func(n int) string {
+		return strings.Repeat("[", n) + strings.Repeat("]", n) + "\n"
+	}
 	for name, c := range map[string]struct {
 		text string
 		lim  Limits
@@ -245,6 +371,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %v", name, fs)
 		}
 	}
+
 	if d, fs := Parse("f", []byte(deep(64)), Limits{}); d == nil {
 		t.Error(fs)
 	}
@@ -266,14 +393,44 @@ func TestHundredMegabytes(t *testing.T) {
 	}
 }
 
-// TestHostileShapes: whatever a file repeats, it is read or refused, and the number of findings
-// stays bounded.
+// TestHostileShapes: whatever a file repeats, it is read or refused,
+// and the number of findings stays bounded.
 func TestHostileShapes(t *testing.T) {
 	for _, unit := range []string{
-		"#\n", "[", "{a: ", "- ", "? ", "a:\n", "a: 1 # x\n# y\n", "&a ", "- &a b\n- *a\n", "word ", "\n", " ", "\"\\u0041", "- yes\n", "a: 1\n",
-		"---\n", "- !!str a\n", "- |\n  x\n", "- a\n\n# c\n\n", "a:\n  b: 1\n  # c\n\n", "[]\n", ": ", "[[],", "%A\n", "! ", "é: ", "\t", "'", "`", "- >-\n\n",
+		"#\n",
+		"[",
+		"{a: ",
+		"- ",
+		"? ",
+		"a:\n",
+		"a: 1 # x\n# y\n",
+		"&a ",
+		"- &a b\n- *a\n",
+		"word ",
+		"\n",
+		" ",
+		"\"\\u0041",
+		"- yes\n",
+		"a: 1\n",
+		"---\n",
+		"- !!str a\n",
+		"- |\n  x\n",
+		"- a\n\n# c\n\n",
+		"a:\n  b: 1\n  # c\n\n",
+		"[]\n",
+		": ",
+		"[[],",
+		"%A\n",
+		"! ",
+		"é: ",
+		"\t",
+		"'",
+		"`",
+		"- >-\n\n",
 	} {
-		if _, fs := Parse("f", []byte(strings.Repeat(unit, 64<<10/len(unit))), Limits{}); len(fs) > 2*maxFindings {
+		if _, fs := Parse("f", []byte(strings.Repeat(unit, 64<<10/len(unit))), Limits{}); len(
+			fs,
+		) > 2*maxFindings {
 			t.Errorf("%q: %d findings", unit, len(fs))
 		}
 	}
@@ -318,13 +475,18 @@ func TestEncodings(t *testing.T) {
 }
 
 func TestLineBreaks(t *testing.T) {
-	want := map[string]any{"a": "x y", "b": "l1\nl2\n", "c": num("1")}
+	want := map[string]any{
+		"a": "x y",
+		"b": "l1\nl2\n",
+		"c": num("1"),
+	}
 	for _, br := range []string{"\n", "\r\n", "\r"} {
 		n := parseOne(t, strings.ReplaceAll("a: x\n  y\nb: |\n  l1\n  l2\nc: 1\n", "\n", br))
 		if got := n.Any(); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %v", br, got)
 		}
-		if r := n.Get("b").At(3, 2); r.Start != (diag.Position{Line: 5, Column: 3}) || r.End != (diag.Position{Line: 5, Column: 5}) {
+		if r := n.Get("b").At(3, 2); r.Start != (diag.Position{Line: 5, Column: 3}) ||
+			r.End != (diag.Position{Line: 5, Column: 5}) {
 			t.Errorf("%q: %v", br, r)
 		}
 	}
@@ -352,6 +514,7 @@ func TestJSONFiles(t *testing.T) {
 			t.Errorf("%s %s: %q, want %q", c.file, c.text, got, c.want)
 		}
 	}
+
 	n := parseOne(t, `{"a": "x\ud83d\ude00y"}`).Get("a")
 	if r := n.At(1, 4); n.Text != "x😀y" || r.Start.Column != 9 || r.End.Column != 21 {
 		t.Errorf("%q %v", n.Text, r)
@@ -365,7 +528,9 @@ func TestDuplicatesInLargeMappings(t *testing.T) {
 	}
 	for _, again := range []string{"k0: x\n", "k39: x\n", "k12: x\n"} {
 		_, fs := Parse("f", []byte(b.String()+again), Limits{})
-		if len(fs) != 1 || fs[0].Rule != ruleDuplicateKey || fs[0].Range.Start.Line != 41 || len(fs[0].Related) != 1 || fs[0].Related[0].File != "f" {
+		if len(fs) != 1 || fs[0].Rule != ruleDuplicateKey || fs[0].Range.Start.Line != 41 ||
+			len(fs[0].Related) != 1 ||
+			fs[0].Related[0].File != "f" {
 			t.Errorf("%s: %v", again, fs)
 		}
 	}
@@ -380,7 +545,8 @@ func TestDocumentOutlivesItsSource(t *testing.T) {
 	}
 }
 
-// BenchmarkYAMLv3 is what Parse cannot go below: yaml.v3's own decoding of the same file.
+// BenchmarkYAMLv3 is what Parse cannot go below: yaml.v3's own decoding
+// of the same file.
 func BenchmarkYAMLv3(b *testing.B) {
 	src, err := os.ReadFile("testdata/good/agent.yaml")
 	if err != nil {

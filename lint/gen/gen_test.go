@@ -39,8 +39,8 @@ func untested() map[string]string {
 	}
 }
 
-// The examples are executed: what a page shows as reported is reported, and what it shows as good
-// is not.
+// The examples are executed: what a page shows as reported is reported,
+// and what it shows as good is not.
 func TestExamples(t *testing.T) {
 	for _, a := range areas() {
 		for _, r := range a.Rules {
@@ -50,6 +50,7 @@ func TestExamples(t *testing.T) {
 					t.Errorf("%s: the bad example: reported %v, exempt from this test %v", r.ID, reported, known)
 				}
 			}
+
 			if found := complete(a.Name, r.Good).lint(r.ID); r.Good != "" && len(found) > 0 {
 				t.Errorf("%s: the good example is reported: %s", r.ID, found[0].Message)
 			}
@@ -78,6 +79,7 @@ func TestEveryFindingHasAPage(t *testing.T) {
 				}
 			}
 		}
+
 		return nil
 	})
 	if err != nil || files < 100 || len(ids) < 50 {
@@ -99,7 +101,8 @@ func TestWriteRemovesStalePages(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "b.md")); err != nil || string(text) != "new" {
 		t.Errorf("got %q, %v", text, err)
 	}
-	if err := write(filepath.Join(dir, "b.md"), nil); err == nil || !strings.Contains(err.Error(), "make the folder") {
+	if err := write(filepath.Join(dir, "b.md"), nil); err == nil ||
+		!strings.Contains(err.Error(), "make the folder") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -124,7 +127,8 @@ func TestWriteListingsFindsEveryFile(t *testing.T) {
 	}
 }
 
-// TestEveryDescriptionIsOfARule: a page that no package lists would be read by nobody.
+// TestEveryDescriptionIsOfARule: a page that no package lists would be
+// read by nobody.
 func TestEveryDescriptionIsOfARule(t *testing.T) {
 	all, described := pages(), 0
 	for _, pattern := range []string{"*/rules/*.md", "*/*/rules/*.md", "lint/rules/*/rule.md"} {
@@ -142,11 +146,13 @@ func TestEveryDescriptionIsOfARule(t *testing.T) {
 			}
 			described++
 			id := diag.Page(string(text)).ID
-			if _, ok := all[id+".md"]; !ok || !strings.HasSuffix(file, "rule.md") && filepath.Base(file) != id+".md" {
+			if _, ok := all[id+".md"]; !ok ||
+				!strings.HasSuffix(file, "rule.md") && filepath.Base(file) != id+".md" {
 				t.Errorf("%s describes %s, which is no rule or another one", file, id)
 			}
 		}
 	}
+
 	if described < 100 {
 		t.Errorf("only %d descriptions were found", described)
 	}

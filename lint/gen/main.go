@@ -1,5 +1,6 @@
-// Command gen writes docs/rules, a page for every rule that agf-validate may report and their
-// index, and the operators of args_match where files list them. Run it from the top of the
+// Command gen writes docs/rules, a page for every rule that
+// agf-validate may report and their index, and the operators of
+// args_match where files list them. Run it from the top of the
 // repository.
 package main
 
@@ -34,6 +35,7 @@ func write(dir string, pages map[string]string) error {
 			}
 		}
 	}
+
 	for name, text := range pages {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return fmt.Errorf("write a page: %w", err)

@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/condition"
 )
 
-// listings are the files that list the operators of args_match, in a sentence or in a JSON Schema.
+// listings are the files that list the operators of args_match, in a
+// sentence or in a JSON Schema.
 func listings() []string {
 	return []string{"schema/agent.schema.json", "policy/policy.schema.json", "docs/contracts/policy.md"}
 }
@@ -32,8 +33,9 @@ func list(text string) string {
 	})
 }
 
-// writeListings brings the listings up to date. The linter reads the JSON Schemas when it is built,
-// so pages that show what it prints are right from the next run on.
+// writeListings brings the listings up to date. The linter reads the
+// JSON Schemas when it is built, so pages that show what it prints are
+// right from the next run on.
 func writeListings() error {
 	for _, file := range listings() {
 		old, err := os.ReadFile(file)
@@ -44,5 +46,6 @@ func writeListings() error {
 			return fmt.Errorf("write a list of operators: %w", err)
 		}
 	}
+
 	return nil
 }

@@ -57,8 +57,8 @@ func title(r diag.RuleInfo) string { return strings.ToUpper(r.Title[:1]) + r.Tit
 
 func yaml(text string) string { return "```yaml\n" + text + "```\n" }
 
-// printed is what agf-validate prints for the example. For a piece of a file the places would be
-// wrong, so only sentences are shown.
+// printed is what agf-validate prints for the example. For a piece of a
+// file the places would be wrong, so only sentences are shown.
 func printed(area string, r diag.RuleInfo) string {
 	s := complete(area, r.Bad)
 	found := s.lint(r.ID)
@@ -72,6 +72,7 @@ func printed(area string, r diag.RuleInfo) string {
 		_ = w.File(diag.Report{File: s.file, Findings: found})
 		return "```text\n" + strings.TrimRight(out.String(), "\n") + "\n```\n"
 	}
+
 	var b strings.Builder
 	for _, f := range found {
 		fmt.Fprintf(&b, "%s: %s [%s]\n", f.Severity, diag.Printable(f.Message), f.Rule)
@@ -82,12 +83,17 @@ func printed(area string, r diag.RuleInfo) string {
 			fmt.Fprintf(&b, "  = did you mean: %s\n", diag.Printable(f.Nearest))
 		}
 	}
+
 	return "```text\n" + b.String() + "```\n"
 }
 
 // silencing says how findings of the rule can be silenced.
 func silencing(area string, r diag.RuleInfo) string {
-	config := fmt.Sprintf("For all files, in the file that `--config` names:\n\n```yaml\nrules:\n  %s: off # or info, warning, error\n```\n", r.ID)
+	config := fmt.Sprintf(
+		"For all files, in the file that `--config` names:\n\n```yaml\nrules:\n  %s: off # or info, warning, error\n"+
+			"```\n",
+		r.ID,
+	)
 	switch {
 	case area == peopleArea:
 		return "It can't be silenced: who may answer is never in doubt.\n"
@@ -96,31 +102,48 @@ func silencing(area string, r diag.RuleInfo) string {
 	case !lint.Silenceable(r.ID, rules.All()):
 		return "A comment can't silence it, only the owner's configuration can.\n\n" + config
 	}
-	comment := fmt.Sprintf("In the line where the finding starts, or alone in the line above it, with a reason:\n\n```yaml\n# agf-validate: ignore %s -- why it is right here\n```\n\n", r.ID)
+
+	comment := fmt.Sprintf(
+		"In the line where the finding starts, or alone in the line above it, with a reason:\n\n```yaml\n# "+
+			"agf-validate: ignore %s -- why it is right here\n```\n\n",
+		r.ID,
+	)
 	switch found := complete(area, r.Bad).lint(r.ID); {
 	case r.Severity == diag.Error && area != authoringArea && len(found) == 0:
 		return "Not where it stops the load: nothing may be decided from such a file. Elsewhere:\n\n" + comment + config
 	case len(found) > 0 && !slices.ContainsFunc(found, func(f diag.Finding) bool { return !f.Stops }):
 		return "It can't be silenced: it stops the load, and nothing may be decided from such a file.\n"
 	}
+
 	return comment + config
 }
 
 // index lists every rule by area, errors first.
 func index(areas []lint.Area) string {
 	var b strings.Builder
-	b.WriteString("# Rules\n\nEverything that `agf-validate` may report, and what `assent` says of `people.yaml`. Errors break a gate or a file, warnings are in doubt, infos are asides. " +
-		"`agf-validate explain RULE` prints the same in a terminal.\n")
+	b.WriteString(
+		"# Rules\n\nEverything that `agf-validate` may report, and what `assent` says of `people.yaml`. Errors " +
+			"break a gate or a file, warnings are in doubt, infos are asides. " +
+			"`agf-validate explain RULE` prints the same in a terminal.\n",
+	)
 	for _, a := range areas {
 		fmt.Fprintf(&b, "\n## %s\n\n| rule | severity | what |\n|---|---|---|\n", a.Name)
 		for _, severity := range []diag.Severity{diag.Error, diag.Warning, diag.Info} {
 			for _, r := range a.Rules {
 				if r.Severity == severity {
-					fmt.Fprintf(&b, "| [%s](%s.md) | %s | %s |\n", r.ID, r.ID, r.Severity, strings.ReplaceAll(title(r), "|", `\|`))
+					fmt.Fprintf(
+						&b,
+						"| [%s](%s.md) | %s | %s |\n",
+						r.ID,
+						r.ID,
+						r.Severity,
+						strings.ReplaceAll(title(r), "|", `\|`),
+					)
 				}
 			}
 		}
 	}
+
 	b.WriteString("\nMade by `go run ./lint/gen` from the rules themselves.\n")
 	return b.String()
 }

@@ -25,32 +25,46 @@ func parts() [][2]string {
 		{"schema_version", "schema_version: \"1.0.0\"\n"},
 		{"metadata", "metadata: {id: clerk, name: Clerk, version: \"1.0.0\", description: Files invoices.}\n"},
 		{"interface", "interface: {input: {type: object}, output: {type: object}}\n"},
-		{"execution_policy", "execution_policy: {id: agf.react, config: {instructions: Be careful., model: any}}\n"},
+		{
+			"execution_policy",
+			"execution_policy: {id: agf.react, config: {instructions: Be careful., model: any}}\n",
+		},
 	}
 }
 
-// Where the keys of the Agent Format stand, for examples that show a piece only. The lines lead to
-// the place, the piece is indented below them.
+// Where the keys of the Agent Format stand, for examples that show a
+// piece only. The lines lead to the place, the piece is indented below
+// them.
 func homes() map[string]string {
 	const (
-		space   = "action_space:\n"
-		tool    = space + "  local_tools:\n    - alias: pay\n"
-		cond    = tool + "      approval:\n        condition:\n"
-		agents  = "action_space: {local_agents: [{alias: researcher, source: a, source_type: db}, {alias: writer, source: b, source_type: db}, {alias: last, source: c, source_type: db}]}\n"
+		space  = "action_space:\n"
+		tool   = space + "  local_tools:\n    - alias: pay\n"
+		cond   = tool + "      approval:\n        condition:\n"
+		agents = "action_space: {local_agents: [{alias: researcher, source: a, source_type: db}, {alias: writer, " +
+			"source: b, source_type: db}, {alias: last, source: c, source_type: db}]}\n"
 		config  = agents + "execution_policy:\n  id: agf.sequential\n  config:\n"
 		routes  = agents + "execution_policy:\n  id: agf.conditional\n  config:\n    routes:\n      - agent: writer\n"
 		batch   = agents + "execution_policy:\n  id: agf.batch\n  config:\n    agent: writer\n"
 		outputs = config + "    steps: [{agent: researcher}]\n"
 	)
 	return map[string]string{
-		"local_tools": space, "mcp_servers": space, "local_agents": space, "remote_agents": space,
-		"approval": tool, "condition": tool + "      approval:\n", "args_match": cond,
-		"steps": config, "when": routes, "input_mapping": batch, "output_from": outputs,
-		"name": "metadata:\n  id: clerk\n  version: \"1.0.0\"\n  description: Files invoices.\n",
+		"local_tools":   space,
+		"mcp_servers":   space,
+		"local_agents":  space,
+		"remote_agents": space,
+		"approval":      tool,
+		"condition":     tool + "      approval:\n",
+		"args_match":    cond,
+		"steps":         config,
+		"when":          routes,
+		"input_mapping": batch,
+		"output_from":   outputs,
+		"name":          "metadata:\n  id: clerk\n  version: \"1.0.0\"\n  description: Files invoices.\n",
 	}
 }
 
-// complete makes a file of an example: a policy, a configuration, or an agent that lacks nothing.
+// complete makes a file of an example: a policy, a configuration, or an
+// agent that lacks nothing.
 func complete(area, text string) sample {
 	first := firstKey(text)
 	switch {
@@ -65,6 +79,7 @@ func complete(area, text string) sample {
 	case hasKey(text, "schema_version") && hasKey(text, "metadata") && hasKey(text, "interface"):
 		return sample{"clerk.agf.yaml", text, true}
 	}
+
 	if lead, ok := homes()[first]; ok && area != "YAML" {
 		text = lead + indent(text, depth(lead))
 	}
@@ -82,7 +97,11 @@ func complete(area, text string) sample {
 // lint runs everything over a sample and returns what one rule says.
 func (s sample) lint(id string) []diag.Finding {
 	all := rules.All()
-	w := lint.New(all, lint.Options{Registry: shelf(), Fleet: fleet(), People: staff()}).Worker()
+	w := lint.New(all, lint.Options{
+		Registry: shelf(),
+		Fleet:    fleet(),
+		People:   staff(),
+	}).Worker()
 	var found []diag.Finding
 	switch {
 	case strings.HasSuffix(s.file, ".policy.yaml"):
@@ -94,6 +113,7 @@ func (s sample) lint(id string) []diag.Finding {
 	default:
 		_, found = lint.ParseConfig(s.file, []byte(s.text), lint.Infos(all))
 	}
+
 	return slices.DeleteFunc(found, func(f diag.Finding) bool { return f.Rule != id })
 }
 
@@ -110,26 +130,38 @@ rules:
 	return set
 }
 
-// fleet is the agents that the policies of the examples are checked with: one, that names them.
+// fleet is the agents that the policies of the examples are checked
+// with: one, that names them.
 func fleet() *lint.Fleet {
 	var b strings.Builder
 	for _, p := range parts() {
 		b.WriteString(p[1])
 	}
-	b.WriteString("constraints: {governance_policies: [{policy_ref: acme.gates, required: false}, {policy_ref: acme.good, required: false}]}\n" +
-		"action_space: {local_tools: [{alias: deploy_service}, {alias: rollback_service}], mcp_servers: [{alias: db, allowed_tools: [drop_table]}]}\n")
+	b.WriteString(
+		"constraints: {governance_policies: [{policy_ref: acme.gates, required: false}, {policy_ref: acme.good, " +
+			"required: false}]}\n" +
+			"action_space: {local_tools: [{alias: deploy_service}, {alias: rollback_service}], mcp_servers: " +
+			"[{alias: db, allowed_tools: [drop_table]}]}\n",
+	)
 	return lint.NewFleet([]*lint.Subject{lint.NewSubject("clerk.agf.yaml", []byte(b.String()), nil)})
 }
 
-// staff are the people of the examples: those of people.yaml in the folders of the rules that need
-// them.
+// staff are the people of the examples: those of people.yaml in the
+// folders of the rules that need them.
 func staff() *people.Directory {
-	d, _ := people.Parse("people.yaml", []byte("schema_version: \"1.0.0\"\npeople:\n  - {id: mara@example.com, groups: [sre, leads, finance, heads]}\n"+
-		"  - {id: omar@example.com, groups: [sre, finance, heads]}\n  - {id: ines@example.com, groups: [leads]}\n"))
+	d, _ := people.Parse(
+		"people.yaml",
+		[]byte(
+			"schema_version: \"1.0.0\"\npeople:\n  - {id: mara@example.com, groups: [sre, leads, finance, heads]}\n"+
+				"  - {id: omar@example.com, groups: [sre, finance, heads]}\n  - {id: ines@example.com, groups: "+
+				"[leads]}\n",
+		),
+	)
 	return d
 }
 
-// folder is where the sub-agents of the examples stand, beside the sample itself.
+// folder is where the sub-agents of the examples stand, beside the
+// sample itself.
 func folder(s sample) fstest.MapFS {
 	fsys := fstest.MapFS{s.file: {Data: []byte(s.text)}}
 	var plain, bare bytes.Buffer
@@ -137,7 +169,10 @@ func folder(s sample) fstest.MapFS {
 		plain.WriteString(p[1])
 	}
 	bare.Write(plain.Bytes())
-	bare.WriteString("action_space:\n  mcp_servers:\n    - alias: database\n      server_ref: acme.database\n      allowed_tools: [drop_table]\n")
+	bare.WriteString(
+		"action_space:\n  mcp_servers:\n    - alias: database\n      server_ref: acme.database\n      " +
+			"allowed_tools: [drop_table]\n",
+	)
 	careful := strings.Replace(bare.String(), "      allowed", "      approval: true\n      allowed", 1)
 	fsys["writer.agf.yaml"] = &fstest.MapFile{Data: plain.Bytes()}
 	fsys["agents/writer.agf.yaml"] = &fstest.MapFile{Data: plain.Bytes()}
@@ -149,10 +184,12 @@ func folder(s sample) fstest.MapFS {
 // firstKey is the first key of an example that starts a line.
 func firstKey(text string) string {
 	for _, line := range strings.Split(text, "\n") {
-		if key, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, " ") {
+		if key, _, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "#") &&
+			!strings.HasPrefix(line, " ") {
 			return key
 		}
 	}
+
 	return ""
 }
 

@@ -1,13 +1,15 @@
 // Package linttest runs a rule over the samples in its folder.
 //
-// Samples are whole files: bad*.agf.yaml and bad*.policy.yaml are reported, good*.agf.yaml and
-// good*.policy.yaml are not. A bad sample says on each line that is reported what it expects, as
-// one regular expression for each finding:
+// Samples are whole files: bad*.agf.yaml and bad*.policy.yaml are
+// reported, good*.agf.yaml and good*.policy.yaml are not. A bad sample
+// says on each line that is reported what it expects, as one regular
+// expression for each finding:
 //
 //	amount: {gt: 10, lt: 5} # want "no value of \"amount\""
 //
-// Other agents of the folder may be sub-agents of samples, and are those that its policies are
-// checked with; other policies are given beside its agents. people.yaml says who is in the groups.
+// Other agents of the folder may be sub-agents of samples, and are
+// those that its policies are checked with; other policies are given
+// beside its agents. people.yaml says who is in the groups.
 package linttest
 
 import (
@@ -48,8 +50,9 @@ func Run(t *testing.T, fsys fs.FS, rule lint.Rule) {
 	}
 }
 
-// Options are what a folder's samples are linted with: the agents and policies in it that are no
-// samples, and who is in the groups, where there is a people.yaml.
+// Options are what a folder's samples are linted with: the agents and
+// policies in it that are no samples, and who is in the groups, where
+// there is a people.yaml.
 func Options(t *testing.T, fsys fs.FS) lint.Options {
 	t.Helper()
 	var opt lint.Options
@@ -112,6 +115,7 @@ func others(t *testing.T, fsys fs.FS, ending string) map[string][]byte {
 			t.Fatal(err)
 		}
 	}
+
 	return all
 }
 
@@ -139,14 +143,17 @@ func Samples(fsys fs.FS) ([]Sample, error) {
 				all = append(all, Sample{name, string(text), kind == "bad"})
 			}
 		}
+
 		if len(all) == found {
 			return nil, fmt.Errorf("the folder has no %s sample", kind)
 		}
 	}
+
 	return all, nil
 }
 
-// Lint lints the sample, by the kind that its name tells. fsys holds its sub-agents.
+// Lint lints the sample, by the kind that its name tells. fsys holds
+// its sub-agents.
 func (s Sample) Lint(fsys fs.FS, l *lint.Linter) diag.Report {
 	if strings.HasSuffix(s.Name, ".policy.yaml") {
 		return l.Worker().Policy(s.Name, []byte(s.Text))
@@ -154,8 +161,8 @@ func (s Sample) Lint(fsys fs.FS, l *lint.Linter) diag.Report {
 	return l.Worker().Agent(s.Name, []byte(s.Text), &lint.Files{FS: fsys, Path: s.Name})
 }
 
-// compare holds the findings of one rule against the expectations in a sample and returns what
-// differs. Nothing may stop the load.
+// compare holds the findings of one rule against the expectations in a
+// sample and returns what differs. Nothing may stop the load.
 func compare(id, src string, findings []diag.Finding) []string {
 	want, err := wants(src)
 	if err != nil {
@@ -174,8 +181,10 @@ func compare(id, src string, findings []diag.Finding) []string {
 		default:
 			continue
 		}
+
 		out = append(out, fmt.Sprintf("line %d: %s: %s [%s]", f.Range.Start.Line, problem, f.Message, f.Rule))
 	}
+
 	for line, patterns := range want {
 		for _, p := range patterns {
 			out = append(out, fmt.Sprintf("line %d: no finding matches %q", line, p))
@@ -214,13 +223,14 @@ func wants(src string) (map[int][]*regexp.Regexp, error) {
 			rest = rest[len(quoted):]
 		}
 	}
+
 	return want, nil
 }
 
 var kebab = regexp.MustCompile(`^[a-z]+(-[a-z]+)+$`)
 
-// describe returns what a rule's reader would miss: every rule tells all about itself, with the
-// samples of its folder.
+// describe returns what a rule's reader would miss: every rule tells
+// all about itself, with the samples of its folder.
 func describe(r lint.Rule, samples []Sample) []string {
 	var out []string
 	complain := func(wrong bool, format string, args ...any) {
@@ -229,11 +239,18 @@ func describe(r lint.Rule, samples []Sample) []string {
 		}
 	}
 	complain(!kebab.MatchString(r.ID), "the id %q is not kebab-case", r.ID)
-	complain(r.Title == "" || strings.HasSuffix(r.Title, "."), "the title %q is empty or ends in a full stop", r.Title)
+	complain(
+		r.Title == "" || strings.HasSuffix(r.Title, "."),
+		"the title %q is empty or ends in a full stop",
+		r.Title,
+	)
 	complain(r.Why == "", "the rule does not say why")
 	complain(r.Spec == "", "the rule does not say what it rests on")
 	shows := func(text string, bad bool) bool {
-		return slices.ContainsFunc(samples, func(s Sample) bool { return s.Bad == bad && lint.Sample(s.Text) == text })
+		return slices.ContainsFunc(
+			samples,
+			func(s Sample) bool { return s.Bad == bad && lint.Sample(s.Text) == text },
+		)
 	}
 	complain(!shows(r.Bad, true), "what the rule shows as bad is no bad sample of its folder")
 	complain(!shows(r.Good, false), "what the rule shows as good is no good sample of its folder")

@@ -28,23 +28,55 @@ action_space:
   local_agents: [{alias: writer, source: writer, source_type: registry}]
 `
 
-// claimPolicy draws a policy of one rule, whose condition mixes keys of arguments, of the parent's
-// input, and of nothing.
+// claimPolicy draws a policy of one rule, whose condition mixes keys of
+// arguments, of the parent's input, and of nothing.
 func claimPolicy(t *rapid.T) string {
 	match := ""
-	if kinds := rapid.SampledFrom([]string{"", "delegation", "skill", "tool", "tool, mcp_tool", "tool, delegation", "mcp_tool, skill", "skill, delegation"}).Draw(t, "kinds"); kinds != "" {
+	if kinds := rapid.SampledFrom([]string{
+		"",
+		"delegation",
+		"skill",
+		"tool",
+		"tool, mcp_tool",
+		"tool, delegation",
+		"mcp_tool, skill",
+		"skill, delegation",
+	}).Draw(t, "kinds"); kinds != "" {
 		match = ", match: {kinds: [" + kinds + "]}"
 	}
+
 	group := rapid.Custom(func(t *rapid.T) string {
-		keys := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"amount", "parent.input.amount", "parent.output.amount", "input.amount", "parent.amount"}), 1, 2, rapid.ID[string])
+		keys := rapid.SliceOfNDistinct(
+			rapid.SampledFrom(
+				[]string{
+					"amount",
+					"parent.input.amount",
+					"parent.output.amount",
+					"input.amount",
+					"parent.amount",
+				},
+			),
+			1,
+			2,
+			rapid.ID[string],
+		)
 		var tests []string
 		for _, key := range keys.Draw(t, "keys") {
-			tests = append(tests, key+": "+rapid.SampledFrom([]string{"{gt: 10}", "{ne: 5}", "5", "{in: [5, 50]}", "{not_in: [5]}"}).Draw(t, "test"))
+			tests = append(
+				tests,
+				key+": "+rapid.SampledFrom([]string{"{gt: 10}", "{ne: 5}", "5", "{in: [5, 50]}", "{not_in: [5]}"}).
+					Draw(t, "test"),
+			)
 		}
+
 		return "{args_match: {" + strings.Join(tests, ", ") + "}}"
 	})
 	groups := rapid.SliceOfN(group, 1, 2).Draw(t, "groups")
-	return "schema_version: \"1.0.0\"\npolicy_ref: acme.p\nrules: [{id: r" + match + ", approval: {condition: [" + strings.Join(groups, ", ") + "]}}]\n"
+	return "schema_version: \"1.0.0\"\npolicy_ref: acme.p\nrules: [{id: r" + match + ", approval: {condition: [" +
+		strings.Join(
+			groups,
+			", ",
+		) + "]}}]\n"
 }
 
 // claimCall is a call of one kind. A tool's carries no parent's input.
@@ -56,28 +88,39 @@ func claimCall(kind policy.Kind, args, parent []byte) *resolve.Call {
 	case policy.MCPTool:
 		c.Server, c.Tool = "bank", "send"
 	case policy.Skill:
-		c.Agent, c.Skill, c.ParentInput = "payments", "refund", parent
+		c.Agent = "payments"
+		c.Skill = "refund"
+		c.ParentInput = parent
 	default:
 		c.Agent, c.ParentInput = "writer", parent
 	}
+
 	return c
 }
 
 // claimCalls are calls of one kind with all sorts of documents.
 func claimCalls(kind policy.Kind) []*resolve.Call {
 	var calls []*resolve.Call
-	documents := []string{`{}`, `{"amount":5}`, `{"amount":50}`, `{"amount":"x"}`, `{"amount":5,"input.amount":7}`, `{"amount":7,"input.amount":5}`}
+	documents := []string{
+		`{}`,
+		`{"amount":5}`,
+		`{"amount":50}`,
+		`{"amount":"x"}`,
+		`{"amount":5,"input.amount":7}`,
+		`{"amount":7,"input.amount":5}`,
+	}
 	for _, args := range documents {
 		for _, parent := range documents {
 			calls = append(calls, claimCall(kind, []byte(args), []byte(parent)))
 		}
 		calls = append(calls, claimCall(kind, []byte(args), nil))
 	}
+
 	return calls
 }
 
-// witnessCalls are the calls that a finding gives as an example, one of each kind that has such
-// documents.
+// witnessCalls are the calls that a finding gives as an example, one of
+// each kind that has such documents.
 func witnessCalls(t interface{ Fatal(...any) }, message string, ofDelegation bool) []*resolve.Call {
 	_, text, _ := strings.Cut(message, ", for example ")
 	args, err := value.Parse([]byte(text), value.Limits{})
@@ -99,9 +142,10 @@ func witnessCalls(t interface{ Fatal(...any) }, message string, ofDelegation boo
 	return calls
 }
 
-// TestE4_WhatTheRulesSayOfUnreadKeysIsTrue: where argument-key, delegation-key and
-// condition-mixed-kinds say that every call of a sort asks, each does; where they say that others
-// are let through, some are.
+// TestE4_WhatTheRulesSayOfUnreadKeysIsTrue: where argument-key,
+// delegation-key and condition-mixed-kinds say that every call of a
+// sort asks, each does; where they say that others are let through,
+// some are.
 func TestE4_WhatTheRulesSayOfUnreadKeysIsTrue(t *testing.T) {
 	agent, findings := schema.Parse("clerk.agf.yaml", []byte(claimAgent))
 	if agent == nil {
@@ -154,6 +198,7 @@ func TestE4_WhatTheRulesSayOfUnreadKeysIsTrue(t *testing.T) {
 			case strings.Contains(message, "only the other tests let a delegation through, for example "):
 				claim, holds = "some pass", passes(witnessCalls(t, message, true))
 			}
+
 			if told[f.Rule+": "+claim]++; !holds {
 				t.Fatalf("%s\n%s: %s", text, f.Rule, message)
 			}
@@ -170,5 +215,6 @@ func TestE4_WhatTheRulesSayOfUnreadKeysIsTrue(t *testing.T) {
 			t.Errorf("nothing was drawn of which the rules say %s", claim)
 		}
 	}
+
 	t.Log(fmt.Sprint(told))
 }

@@ -1,7 +1,8 @@
-// Package rules lists the authoring rules, each of which is a folder below it: the rule, its page,
-// its test, and samples of files that it reports and does not report. The folder's name is the
-// rule's id without hyphens. CONTRIBUTING.md says how to add one. Pages beside the folders are
-// those of package lint itself.
+// Package rules lists the authoring rules, each of which is a folder
+// below it: the rule, its page, its test, and samples of files that it
+// reports and does not report. The folder's name is the rule's id
+// without hyphens. CONTRIBUTING.md says how to add one. Pages beside
+// the folders are those of package lint itself.
 package rules
 
 import (

@@ -43,6 +43,7 @@ func TestIDs(t *testing.T) {
 		}
 		seen[info.ID] = true
 	}
+
 	for _, r := range All() {
 		if r.Replaces != "" && !seen[r.Replaces] {
 			t.Errorf("%s replaces %q, which is no rule", r.ID, r.Replaces)
@@ -50,8 +51,9 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// One mistake is one finding: a sample that shows what a rule reports is reported by no other, and
-// one that shows how to do it well by none.
+// One mistake is one finding: a sample that shows what a rule reports
+// is reported by no other, and one that shows how to do it well by
+// none.
 func TestSamplesMeetOneRule(t *testing.T) {
 	for _, r := range All() {
 		fsys := os.DirFS(folder(r.ID))

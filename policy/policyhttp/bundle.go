@@ -18,7 +18,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// bundleVersion is the version of the bundle that WriteBundle writes; others of its major are read.
+// bundleVersion is the version of the bundle that WriteBundle writes;
+// others of its major are read.
 const bundleVersion = "1.0.0"
 
 type bundle struct {
@@ -26,15 +27,16 @@ type bundle struct {
 	Policies      []entry `json:"policies"`
 }
 
-// entry is one policy document as its author wrote it, so that findings point into the author's
-// text.
+// entry is one policy document as its author wrote it, so that findings
+// point into the author's text.
 type entry struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
 }
 
-// WriteBundle writes the policies below the root of fsys as one bundle, in the order of their
-// names: same policies, same bytes. It refuses what policy.LoadFS refuses and writes nothing then.
+// WriteBundle writes the policies below the root of fsys as one bundle,
+// in the order of their names: same policies, same bytes. It refuses
+// what policy.LoadFS refuses and writes nothing then.
 func WriteBundle(w io.Writer, fsys fs.FS) ([]diag.Finding, error) {
 	files, findings := policy.ReadFS(fsys, "")
 	if len(findings) > 0 {
@@ -76,16 +78,21 @@ func parseBundle(body []byte, origin string, maxBytes int) (*policy.Set, []diag.
 	files, err := readBundle(body, origin, maxBytes)
 	if err != nil {
 		findings := []diag.Finding{{
-			Rule: policy.RuleBundle, Severity: diag.Error, Stops: true, File: origin, Message: err.Error(),
+			Rule:     policy.RuleBundle,
+			Severity: diag.Error,
+			Stops:    true,
+			File:     origin,
+			Message:  err.Error(),
 			Expected: `{"schema_version": "1.0.0", "policies": [{"name": "a.policy.yaml", "text": "…"}]}`,
 		}}
 		return policy.Refuse(findings), findings
 	}
+
 	return policy.LoadFiles(files, origin)
 }
 
-// readBundle reads the envelope as strictly as arguments of a call: no duplicate keys, no unknown
-// fields.
+// readBundle reads the envelope as strictly as arguments of a call: no
+// duplicate keys, no unknown fields.
 func readBundle(body []byte, origin string, maxBytes int) ([]policy.File, error) {
 	doc, err := value.Parse(body, value.Limits{MaxBytes: maxBytes})
 	if err != nil {
@@ -111,6 +118,7 @@ func readBundle(body []byte, origin string, maxBytes int) ([]policy.File, error)
 		f.Name = origin + "#" + f.Name
 		files = append(files, f)
 	}
+
 	return files, nil
 }
 
@@ -123,9 +131,16 @@ func readEntry(item value.Value, place string) (policy.File, error) {
 	if name.Kind != value.String || text.Kind != value.String {
 		return policy.File{}, fmt.Errorf("%s: name and text are not both texts", place)
 	}
-	if !fs.ValidPath(name.Text) || !strings.HasSuffix(name.Text, policy.Suffix) || strings.ContainsFunc(name.Text, unprintable) {
-		return policy.File{}, fmt.Errorf("%s: name %q is no path of a file that ends in %s", place, name.Text, policy.Suffix)
+	if !fs.ValidPath(name.Text) || !strings.HasSuffix(name.Text, policy.Suffix) ||
+		strings.ContainsFunc(name.Text, unprintable) {
+		return policy.File{}, fmt.Errorf(
+			"%s: name %q is no path of a file that ends in %s",
+			place,
+			name.Text,
+			policy.Suffix,
+		)
 	}
+
 	return policy.File{Name: name.Text, Text: []byte(text.Text)}, nil
 }
 

@@ -16,8 +16,10 @@ import (
 func TestWriteBundle(t *testing.T) {
 	got := string(bundleOf(t, "acme.b", "acme.a"))
 	want := `{"schema_version":"1.0.0","policies":[` +
-		`{"name":"acme.a.policy.yaml","text":"schema_version: \"1.0.0\"\npolicy_ref: acme.a\napplies: implicit\nrules:\n  - {id: all, approval: true}\n"},` +
-		`{"name":"acme.b.policy.yaml","text":"schema_version: \"1.0.0\"\npolicy_ref: acme.b\napplies: implicit\nrules:\n  - {id: all, approval: true}\n"}]}` + "\n"
+		`{"name":"acme.a.policy.yaml","text":"schema_version: \"1.0.0\"\npolicy_ref: acme.a\napplies: ` +
+		`implicit\nrules:\n  - {id: all, approval: true}\n"},` +
+		`{"name":"acme.b.policy.yaml","text":"schema_version: \"1.0.0\"\npolicy_ref: acme.b\napplies: ` +
+		`implicit\nrules:\n  - {id: all, approval: true}\n"}]}` + "\n"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -29,18 +31,25 @@ func TestWriteBundleRefuses(t *testing.T) {
 		"policy-none-found":    {},
 		"policy-file-name":     {"a.policy.yaml": good, "b.policy.yml": good},
 		"policy-duplicate-ref": {"a.policy.yaml": good, "b.policy.yaml": good},
-		"not-a-policy":         {"a.policy.yaml": good, "b.policy.yaml": &fstest.MapFile{Data: []byte("deny_tools: [a]")}},
+		"not-a-policy": {
+			"a.policy.yaml": good,
+			"b.policy.yaml": &fstest.MapFile{Data: []byte("deny_tools: [a]")},
+		},
 	} {
 		var b strings.Builder
 		findings, err := policyhttp.WriteBundle(&b, tree)
-		if _, ok := errors.AsType[*policy.RefusedError](err); !ok || !strings.Contains(rules(findings), name) || b.Len() > 0 {
+		if _, ok := errors.AsType[*policy.RefusedError](err); !ok || !strings.Contains(rules(findings), name) ||
+			b.Len() > 0 {
 			t.Errorf("%s: %v, %v, wrote %q", name, err, findings, b.String())
 		}
 	}
 }
 
 func TestWriteBundleReportsAFailedWrite(t *testing.T) {
-	_, err := policyhttp.WriteBundle(full{}, fstest.MapFS{"a.policy.yaml": &fstest.MapFile{Data: []byte(doc("acme.a", "implicit"))}})
+	_, err := policyhttp.WriteBundle(
+		full{},
+		fstest.MapFS{"a.policy.yaml": &fstest.MapFile{Data: []byte(doc("acme.a", "implicit"))}},
+	)
 	if !errors.Is(err, errFull) {
 		t.Errorf("got %v", err)
 	}
@@ -63,18 +72,21 @@ func TestHandler(t *testing.T) {
 	}
 	first := ask(http.MethodGet, "")
 	tag := first.Header.Get("ETag")
-	if first.StatusCode != http.StatusOK || first.Header.Get("Content-Type") != "application/json" || !strings.HasPrefix(tag, `"sha256:`) {
+	if first.StatusCode != http.StatusOK || first.Header.Get("Content-Type") != "application/json" ||
+		!strings.HasPrefix(tag, `"sha256:`) {
 		t.Errorf("%d %v", first.StatusCode, first.Header)
 	}
 	if got := ask(http.MethodGet, tag).StatusCode; got != http.StatusNotModified {
 		t.Errorf("with the tag: %d", got)
 	}
-	if got := ask(http.MethodPost, ""); got.StatusCode != http.StatusMethodNotAllowed || got.Header.Get("Allow") != "GET, HEAD" {
+	if got := ask(http.MethodPost, ""); got.StatusCode != http.StatusMethodNotAllowed ||
+		got.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST: %d %v", got.StatusCode, got.Header)
 	}
 }
 
-// FuzzBundle: whatever a server sends, the registry holds policies or says why not.
+// FuzzBundle: whatever a server sends, the registry holds policies or
+// says why not.
 func FuzzBundle(f *testing.F) {
 	f.Add(bundleOf(f, "acme.a", "acme.b"))
 	f.Add([]byte(`{"schema_version":"1.0.0","policies":[{"name":"a.policy.yaml","text":"rules: []"}]}`))
@@ -86,7 +98,8 @@ func FuzzBundle(f *testing.F) {
 		})
 		r := open(t, policyhttp.Config{URL: "https://acme.example/", Transport: direct{answer}})
 		findings := r.Refresh(t.Context())
-		if held := len(r.Snapshot().Policies()); (held == 0) != (r.Err() != nil) || r.Err() != nil && len(findings) == 0 {
+		if held := len(r.Snapshot().Policies()); (held == 0) != (r.Err() != nil) ||
+			r.Err() != nil && len(findings) == 0 {
 			t.Fatalf("%d policies, %v, %v", held, r.Err(), findings)
 		}
 	})

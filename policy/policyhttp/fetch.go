@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// maxRedirects bounds how often a registry may send us elsewhere on its own host.
+// maxRedirects bounds how often a registry may send us elsewhere on its
+// own host.
 const maxRedirects = 3
 
 // fetched is what one request brought.
@@ -21,7 +22,8 @@ type fetched struct {
 	etag      string
 }
 
-// fetch asks for the bundle, unless it still has the tag. The timeout covers the whole exchange.
+// fetch asks for the bundle, unless it still has the tag. The timeout
+// covers the whole exchange.
 func (r *Registry) fetch(ctx context.Context, etag string) (got fetched, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
@@ -45,8 +47,8 @@ func (r *Registry) fetch(ctx context.Context, etag string) (got fetched, err err
 	return r.read(resp, etag)
 }
 
-// read takes a bundle or "not modified" and nothing else. What a server says instead is not
-// repeated: it may be anything.
+// read takes a bundle or "not modified" and nothing else. What a server
+// says instead is not repeated: it may be anything.
 func (r *Registry) read(resp *http.Response, etag string) (fetched, error) {
 	switch {
 	case resp.StatusCode == http.StatusNotModified && etag != "":
@@ -54,6 +56,7 @@ func (r *Registry) read(resp *http.Response, etag string) (fetched, error) {
 	case resp.StatusCode != http.StatusOK:
 		return fetched{}, fmt.Errorf("the server answered with status %d", resp.StatusCode)
 	}
+
 	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil || media != "application/json" && !strings.HasSuffix(media, "+json") {
 		return fetched{}, fmt.Errorf("the answer is no JSON but %q", resp.Header.Get("Content-Type"))
@@ -68,8 +71,8 @@ func (r *Registry) read(resp *http.Response, etag string) (fetched, error) {
 	return fetched{body: body, etag: resp.Header.Get("ETag")}, nil
 }
 
-// sameOrigin follows a few redirects on the host that was asked, and no others: whoever controls
-// another one doesn't decide what is allowed.
+// sameOrigin follows a few redirects on the host that was asked, and no
+// others: whoever controls another one doesn't decide what is allowed.
 func sameOrigin(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("more than %d redirects", maxRedirects)

@@ -1,14 +1,16 @@
 // Package policyhttp is a policy registry that is fetched over HTTP(S).
 //
-// All policies come as one document, the bundle: one GET brings a state that was written together,
-// and its ETag covers all of it. docs/contracts/policy-registry-http.md states the contract.
-// WriteBundle makes a bundle from a directory, NewHandler serves it, any static file server can
-// too.
+// All policies come as one document, the bundle: one GET brings a state
+// that was written together, and its ETag covers all of it.
+// docs/contracts/policy-registry-http.md states the contract.
+// WriteBundle makes a bundle from a directory, NewHandler serves it,
+// any static file server can too.
 //
-// A Registry does its I/O in Refresh only, which somebody calls from time to time (Run does).
-// Questions are answered from memory. When a fetch fails, or brings anything but a whole sound
-// bundle, the last good copy stays in use up to MaxAge, and a finding says so; after that Err is
-// set, and every call is denied (docs/contracts/policy.md).
+// A Registry does its I/O in Refresh only, which somebody calls from
+// time to time (Run does). Questions are answered from memory. When a
+// fetch fails, or brings anything but a whole sound bundle, the last
+// good copy stays in use up to MaxAge, and a finding says so; after
+// that Err is set, and every call is denied (docs/contracts/policy.md).
 package policyhttp
 
 import (
@@ -33,10 +35,12 @@ const (
 	DefaultMaxBytes = 32 << 20
 )
 
-// Config says where the registry is and how far it is trusted. Only URL is required.
+// Config says where the registry is and how far it is trusted. Only URL
+// is required.
 type Config struct {
-	// URL of the bundle. It is https; plain http is for loopback addresses, unless AllowPlainHTTP
-	// is set: whoever sits in between could take policies away. Credentials belong into Header, not
+	// URL of the bundle. It is https; plain http is for loopback
+	// addresses, unless AllowPlainHTTP is set: whoever sits in between
+	// could take policies away. Credentials belong into Header, not
 	// here.
 	URL            string
 	AllowPlainHTTP bool
@@ -48,8 +52,8 @@ type Config struct {
 	Now            func() time.Time  // nil: time.Now
 }
 
-// Registry is a policy.Registry that answers from the last good bundle. It is safe for concurrent
-// use.
+// Registry is a policy.Registry that answers from the last good bundle.
+// It is safe for concurrent use.
 type Registry struct {
 	cfg    Config
 	client *http.Client
@@ -86,6 +90,7 @@ func (e *UnavailableError) Error() string {
 	default:
 		text += fmt.Sprintf("the last good copy is %s old, which is too old", e.Age.Round(time.Second))
 	}
+
 	if e.Cause != nil {
 		text += ": " + e.Cause.Error()
 	}
@@ -95,7 +100,8 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Cause }
 
-// New prepares a registry. It fetches nothing: until the first Refresh succeeds, Err is set.
+// New prepares a registry. It fetches nothing: until the first Refresh
+// succeeds, Err is set.
 func New(cfg Config) (*Registry, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil {
@@ -117,7 +123,11 @@ func New(cfg Config) (*Registry, error) {
 	r := &Registry{
 		cfg:    cfg,
 		client: &http.Client{Transport: cfg.Transport, CheckRedirect: sameOrigin},
-		origin: (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(),
+		origin: (&url.URL{
+			Scheme: u.Scheme,
+			Host:   u.Host,
+			Path:   u.Path,
+		}).String(),
 	}
 	r.now.Store(&state{})
 	return r, nil
@@ -140,6 +150,7 @@ func checkURL(u *url.URL, plain bool) error {
 	case u.Scheme == "http" && !plain && !loopback(u.Hostname()):
 		return fmt.Errorf("plain http to %s could be changed on the way; use https", u.Hostname())
 	}
+
 	return nil
 }
 
@@ -148,8 +159,9 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Refresh fetches the bundle when it has changed and returns Findings. It may be called at any
-// time, also by several goroutines; they take turns.
+// Refresh fetches the bundle when it has changed and returns Findings.
+// It may be called at any time, also by several goroutines; they take
+// turns.
 func (r *Registry) Refresh(ctx context.Context) []diag.Finding {
 	r.refreshing.Lock()
 	defer r.refreshing.Unlock()
@@ -165,13 +177,24 @@ func (r *Registry) next(ctx context.Context, last *state) *state {
 		return last.failed(err)
 	}
 	if got.unchanged {
-		return &state{set: last.set, etag: last.etag, findings: last.findings, asked: asked}
+		return &state{
+			set:      last.set,
+			etag:     last.etag,
+			findings: last.findings,
+			asked:    asked,
+		}
 	}
+
 	set, findings := parseBundle(got.body, r.origin, r.cfg.MaxBytes)
 	if err := set.Err(); err != nil {
 		return last.failed(err)
 	}
-	return &state{set: set, etag: got.etag, findings: findings, asked: asked}
+	return &state{
+		set:      set,
+		etag:     got.etag,
+		findings: findings,
+		asked:    asked,
+	}
 }
 
 func (s *state) failed(err error) *state {
@@ -180,8 +203,8 @@ func (s *state) failed(err error) *state {
 	return &failed
 }
 
-// Run refreshes at once and then every so often, until ctx is done. Each time it hands the findings
-// to report, which may be nil.
+// Run refreshes at once and then every so often, until ctx is done.
+// Each time it hands the findings to report, which may be nil.
 func (r *Registry) Run(ctx context.Context, every time.Duration, report func([]diag.Finding)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -196,9 +219,9 @@ func (r *Registry) Run(ctx context.Context, every time.Duration, report func([]d
 	}
 }
 
-// Snapshot returns the policies of one moment, for compiling a plan that must not see two bundles.
-// When the registry is unavailable the set is refused. A snapshot doesn't age: ask Err before each
-// decision.
+// Snapshot returns the policies of one moment, for compiling a plan
+// that must not see two bundles. When the registry is unavailable the
+// set is refused. A snapshot doesn't age: ask Err before each decision.
 func (r *Registry) Snapshot() *policy.Set {
 	s := r.now.Load()
 	if r.unavailable(s) != nil {
@@ -213,7 +236,8 @@ func (r *Registry) Policy(ref string) (*policy.Policy, bool) { return r.Snapshot
 // Implicit lists the implicit policies, ordered by ref.
 func (r *Registry) Implicit() []*policy.Policy { return r.Snapshot().Implicit() }
 
-// Err returns an *UnavailableError when there is no good copy, or it is older than MaxAge.
+// Err returns an *UnavailableError when there is no good copy, or it is
+// older than MaxAge.
 func (r *Registry) Err() error {
 	if err := r.unavailable(r.now.Load()); err != nil {
 		return err
@@ -221,8 +245,9 @@ func (r *Registry) Err() error {
 	return nil
 }
 
-// Findings tells how the registry stands: those of the policies in use, and when the last fetch
-// failed those of what it brought and one that says what the registry does about it.
+// Findings tells how the registry stands: those of the policies in use,
+// and when the last fetch failed those of what it brought and one that
+// says what the registry does about it.
 func (r *Registry) Findings() []diag.Finding { return r.findingsOf(r.now.Load()) }
 
 func (r *Registry) unavailable(s *state) *UnavailableError {
@@ -231,8 +256,13 @@ func (r *Registry) unavailable(s *state) *UnavailableError {
 	}
 	// A clock that went back says nothing about the age.
 	if age := r.age(s); age < 0 || age > r.cfg.MaxAge {
-		return &UnavailableError{Origin: r.origin, Age: age, Cause: s.failure}
+		return &UnavailableError{
+			Origin: r.origin,
+			Age:    age,
+			Cause:  s.failure,
+		}
 	}
+
 	return nil
 }
 
@@ -244,11 +274,20 @@ func (r *Registry) findingsOf(s *state) []diag.Finding {
 		found = append(found, refused.Findings...)
 	}
 	if err := r.unavailable(s); err != nil {
-		return append(found, diag.Finding{
-			Rule: policy.RuleUnavailable, Severity: diag.Error, Stops: true, File: r.origin, Message: err.Error(),
-			Expected: "a bundle as docs/contracts/policy-registry-http.md describes; every call is denied until there is one",
-		})
+		return append(
+			found,
+			diag.Finding{
+				Rule:     policy.RuleUnavailable,
+				Severity: diag.Error,
+				Stops:    true,
+				File:     r.origin,
+				Message:  err.Error(),
+				Expected: "a bundle as docs/contracts/policy-registry-http.md describes; every call is denied until " +
+					"there is one",
+			},
+		)
 	}
+
 	if s.failure == nil {
 		return append(found, s.findings...)
 	}
@@ -256,8 +295,17 @@ func (r *Registry) findingsOf(s *state) []diag.Finding {
 		found[i].Stops = false // what is in use is the copy from before
 	}
 	return append(found, diag.Finding{
-		Rule: policy.RuleStale, Severity: diag.Warning, File: r.origin,
-		Message:  fmt.Sprintf("the policies in use were fetched %s ago; the last fetch failed: %v", r.age(s).Round(time.Second), s.failure),
-		Expected: fmt.Sprintf("a fetch that succeeds within %s of the last one; then every call is denied", r.cfg.MaxAge),
+		Rule:     policy.RuleStale,
+		Severity: diag.Warning,
+		File:     r.origin,
+		Message: fmt.Sprintf(
+			"the policies in use were fetched %s ago; the last fetch failed: %v",
+			r.age(s).Round(time.Second),
+			s.failure,
+		),
+		Expected: fmt.Sprintf(
+			"a fetch that succeeds within %s of the last one; then every call is denied",
+			r.cfg.MaxAge,
+		),
 	})
 }

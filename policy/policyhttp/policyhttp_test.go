@@ -26,7 +26,11 @@ var _ policy.Registry = (*policyhttp.Registry)(nil)
 
 // doc writes a policy with one rule.
 func doc(ref, applies string) string {
-	return fmt.Sprintf("schema_version: \"1.0.0\"\npolicy_ref: %s\napplies: %s\nrules:\n  - {id: all, approval: true}\n", ref, applies)
+	return fmt.Sprintf(
+		"schema_version: \"1.0.0\"\npolicy_ref: %s\napplies: %s\nrules:\n  - {id: all, approval: true}\n",
+		ref,
+		applies,
+	)
 }
 
 // bundleOf makes a bundle of implicit policies.
@@ -43,7 +47,8 @@ func bundleOf(t testing.TB, refs ...string) []byte {
 	return []byte(b.String())
 }
 
-// host is a real server on loopback whose behaviour can be changed while it runs.
+// host is a real server on loopback whose behaviour can be changed
+// while it runs.
 type host struct {
 	*httptest.Server
 	handler atomic.Pointer[http.HandlerFunc]
@@ -141,7 +146,8 @@ func TestRegistryFollowsItsServer(t *testing.T) {
 		t.Errorf("acme.a: %t %+v", ok, p)
 	}
 
-	if findings := r.Refresh(t.Context()); len(findings) > 0 || h.status.Load() != http.StatusNotModified || r.Snapshot() != before {
+	if findings := r.Refresh(t.Context()); len(findings) > 0 || h.status.Load() != http.StatusNotModified ||
+		r.Snapshot() != before {
 		t.Errorf("the same bundle: status %d, %v", h.status.Load(), findings)
 	}
 
@@ -154,11 +160,16 @@ func TestRegistryFollowsItsServer(t *testing.T) {
 	}
 }
 
-// TestLastGoodCopy walks through an outage: within MaxAge the copy is used and a finding says so,
-// then everything is denied, then the server comes back.
+// TestLastGoodCopy walks through an outage: within MaxAge the copy is
+// used and a finding says so, then everything is denied, then the
+// server comes back.
 func TestLastGoodCopy(t *testing.T) {
 	h, clk := newHost(t, (*httptest.Server).Start), newClock()
-	r := open(t, policyhttp.Config{URL: h.URL, MaxAge: time.Hour, Now: clk.now})
+	r := open(t, policyhttp.Config{
+		URL:    h.URL,
+		MaxAge: time.Hour,
+		Now:    clk.now,
+	})
 	good := bundleOf(t, "acme.a")
 	h.bundle(good)
 	r.Refresh(t.Context())
@@ -172,7 +183,8 @@ func TestLastGoodCopy(t *testing.T) {
 		t.Fatalf("young copy: %v, %v", r.Err(), findings)
 	}
 	if f := findings[0]; f.Stops || f.Severity != diag.Warning || f.File != h.URL ||
-		f.Message != "the policies in use were fetched 40m0s ago; the last fetch failed: the server answered with status 503" {
+		f.Message != "the policies in use were fetched 40m0s ago; the last fetch failed: the server answered with "+
+			"status 503" {
 		t.Errorf("finding: %+v", f)
 	}
 
@@ -185,7 +197,8 @@ func TestLastGoodCopy(t *testing.T) {
 	if !ok || err.Age != time.Hour+time.Second || err.Cause == nil {
 		t.Fatalf("old copy: %v", r.Err())
 	}
-	want := "policy registry " + h.URL + ": the last good copy is 1h0m1s old, which is too old: the server answered with status 503"
+	want := "policy registry " + h.URL + ": the last good copy is 1h0m1s old, which is too old: the server answered " +
+		"with status 503"
 	if err.Error() != want || err.Unwrap() != err.Cause {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
@@ -197,16 +210,21 @@ func TestLastGoodCopy(t *testing.T) {
 	}
 
 	h.bundle(good)
-	if findings := r.Refresh(t.Context()); len(findings) > 0 || r.Err() != nil || h.status.Load() != http.StatusNotModified {
+	if findings := r.Refresh(t.Context()); len(findings) > 0 || r.Err() != nil ||
+		h.status.Load() != http.StatusNotModified {
 		t.Errorf("back again: %v %v", r.Err(), findings)
 	}
 }
 
-// TestNotModifiedIsAFreshCopy: a server that confirms the copy makes it young again, also just in
-// time.
+// TestNotModifiedIsAFreshCopy: a server that confirms the copy makes it
+// young again, also just in time.
 func TestNotModifiedIsAFreshCopy(t *testing.T) {
 	h, clk := newHost(t, (*httptest.Server).Start), newClock()
-	r := open(t, policyhttp.Config{URL: h.URL, MaxAge: time.Hour, Now: clk.now})
+	r := open(t, policyhttp.Config{
+		URL:    h.URL,
+		MaxAge: time.Hour,
+		Now:    clk.now,
+	})
 	h.bundle(bundleOf(t, "acme.a"))
 	for range 5 {
 		r.Refresh(t.Context())
@@ -217,8 +235,8 @@ func TestNotModifiedIsAFreshCopy(t *testing.T) {
 	}
 }
 
-// TestNoRefreshIsNoExcuse: a runtime that stops refreshing ends up denying, without any failed
-// fetch.
+// TestNoRefreshIsNoExcuse: a runtime that stops refreshing ends up
+// denying, without any failed fetch.
 func TestNoRefreshIsNoExcuse(t *testing.T) {
 	h, clk := newHost(t, (*httptest.Server).Start), newClock()
 	r := open(t, policyhttp.Config{URL: h.URL, Now: clk.now})
@@ -234,7 +252,8 @@ func TestNoRefreshIsNoExcuse(t *testing.T) {
 	}
 }
 
-// TestBadAnswers: none of them replaces the good copy, and on its own none makes a registry.
+// TestBadAnswers: none of them replaces the good copy, and on its own
+// none makes a registry.
 func TestBadAnswers(t *testing.T) {
 	good := bundleOf(t, "acme.good")
 	json := func(body string) http.HandlerFunc {
@@ -252,12 +271,17 @@ func TestBadAnswers(t *testing.T) {
 		want   string
 	}{
 		{"not found", http.NotFound, "status 404"},
-		{"no content", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "status 204"},
+		{"no content", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNoContent)
+		}, "status 204"},
 		{"a sign-in page", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = io.WriteString(w, "<html>")
 		}, `no JSON but "text/html"`},
-		{"no type", func(w http.ResponseWriter, _ *http.Request) { w.Header()["Content-Type"] = nil; _, _ = w.Write(good) }, `no JSON but ""`},
+		{"no type", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = nil
+			_, _ = w.Write(good)
+		}, `no JSON but ""`},
 		{"cut off", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Length", fmt.Sprint(len(good)))
@@ -282,14 +306,29 @@ func TestBadAnswers(t *testing.T) {
 		{"policies that are no list", json(`{"schema_version":"1.0.0","policies":{}}`), "policies is no list"},
 		{"an unknown field", json(`{"schema_version":"1.0.0","policies":[],"next":"/2"}`), `unknown field "next"`},
 		{"an empty bundle", json(`{"schema_version":"1.0.0","policies":[]}`), "policy-none-found"},
-		{"an entry that is a link", json(`{"schema_version":"1.0.0","policies":["a.policy.yaml"]}`), "policies[0] is no object"},
-		{"an entry without text", json(`{"schema_version":"1.0.0","policies":[{"name":"a.policy.yaml"}]}`), `policies[0] has no "text"`},
+		{
+			"an entry that is a link",
+			json(`{"schema_version":"1.0.0","policies":["a.policy.yaml"]}`),
+			"policies[0] is no object",
+		},
+		{
+			"an entry without text",
+			json(`{"schema_version":"1.0.0","policies":[{"name":"a.policy.yaml"}]}`),
+			`policies[0] has no "text"`,
+		},
 		{"an entry of numbers", json(`{"schema_version":"1.0.0","policies":[{"name":1,"text":2}]}`), "not both texts"},
 		{"a name from outside", json(one("../a.policy.yaml", doc("acme.a", "implicit"))), "no path of a file"},
 		{"a name of another kind", json(one("a.yaml", doc("acme.a", "implicit"))), "no path of a file"},
-		{"a name that hides", json(`{"schema_version":"1.0.0","policies":[{"name":"a\u202e.policy.yaml","text":""}]}`), "no path of a file"},
-		{"one broken policy", json(one("a.policy.yaml", "schema_version: \"1.0.0\"\npolicy_ref: a\nrules: [{id: a, approval: false}]\n")),
-			"#a.policy.yaml:3:27: approval: false could only loosen"},
+		{
+			"a name that hides",
+			json(`{"schema_version":"1.0.0","policies":[{"name":"a\u202e.policy.yaml","text":""}]}`),
+			"no path of a file",
+		},
+		{
+			"one broken policy",
+			json(one("a.policy.yaml", "schema_version: \"1.0.0\"\npolicy_ref: a\nrules: [{id: a, approval: false}]\n")),
+			"#a.policy.yaml:3:27: approval: false could only loosen",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHost(t, (*httptest.Server).Start)
@@ -305,7 +344,8 @@ func TestBadAnswers(t *testing.T) {
 			r.Refresh(t.Context())
 			h.serve(c.answer)
 			findings := r.Refresh(t.Context())
-			if r.Err() != nil || refs(r.Implicit()) != "acme.good" || findings[len(findings)-1].Rule != policy.RuleStale {
+			if r.Err() != nil || refs(r.Implicit()) != "acme.good" ||
+				findings[len(findings)-1].Rule != policy.RuleStale {
 				t.Errorf("after a good copy: %v, %v", r.Err(), findings)
 			}
 			for _, f := range findings {
@@ -317,7 +357,8 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
-// TestUnaskedNotModified: 304 confirms a copy that we named, and nothing else.
+// TestUnaskedNotModified: 304 confirms a copy that we named, and
+// nothing else.
 func TestUnaskedNotModified(t *testing.T) {
 	h := newHost(t, (*httptest.Server).Start)
 	h.serve(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) })
@@ -327,8 +368,8 @@ func TestUnaskedNotModified(t *testing.T) {
 	}
 }
 
-// TestHangingServer: neither a server that never answers nor one that never ends its answer holds
-// us longer than the timeout.
+// TestHangingServer: neither a server that never answers nor one that
+// never ends its answer holds us longer than the timeout.
 func TestHangingServer(t *testing.T) {
 	h := newHost(t, (*httptest.Server).Start)
 	for name, answer := range map[string]http.HandlerFunc{
@@ -367,7 +408,8 @@ func TestRedirectOnTheSameHost(t *testing.T) {
 	}
 }
 
-// TestTLS: a certificate that we don't trust is no registry, one that we trust is.
+// TestTLS: a certificate that we don't trust is no registry, one that
+// we trust is.
 func TestTLS(t *testing.T) {
 	h := newHost(t, (*httptest.Server).StartTLS)
 	h.bundle(bundleOf(t, "acme.a"))
@@ -382,14 +424,16 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestSecretsStayHome: what is sent to authenticate is in no finding and no error.
+// TestSecretsStayHome: what is sent to authenticate is in no finding
+// and no error.
 func TestSecretsStayHome(t *testing.T) {
 	h := newHost(t, (*httptest.Server).Start)
 	header := http.Header{"Authorization": {"Bearer s3cret"}}
 	r := open(t, policyhttp.Config{URL: h.URL + "/b.json?token=s3cret", Header: header})
 	header.Set("Authorization", "changed later")
 	h.serve(func(w http.ResponseWriter, req *http.Request) {
-		if req.Header.Get("Authorization") != "Bearer s3cret" || req.URL.Query().Get("token") != "s3cret" || req.Header.Get("Cache-Control") != "no-cache" {
+		if req.Header.Get("Authorization") != "Bearer s3cret" || req.URL.Query().Get("token") != "s3cret" ||
+			req.Header.Get("Cache-Control") != "no-cache" {
 			t.Errorf("request: %v %v", req.URL, req.Header)
 		}
 		http.Redirect(w, req, "http://127.0.0.1:1/?token=s3cret", http.StatusFound)
@@ -398,7 +442,8 @@ func TestSecretsStayHome(t *testing.T) {
 		t.Error(text)
 	}
 	h.Close()
-	if text := fmt.Sprint(r.Refresh(t.Context()), r.Err()); strings.Contains(text, "s3cret") || !strings.Contains(text, "refused") {
+	if text := fmt.Sprint(r.Refresh(t.Context()), r.Err()); strings.Contains(text, "s3cret") ||
+		!strings.Contains(text, "refused") {
 		t.Error(text)
 	}
 }
@@ -417,18 +462,20 @@ func TestNewRefuses(t *testing.T) {
 		{policyhttp.Config{URL: "http://10.0.0.1/"}, "plain http to 10.0.0.1"},
 		{policyhttp.Config{URL: "https://acme.example/", Timeout: -1}, "can't be negative"},
 	} {
-		if _, err := policyhttp.New(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
+		if _, err := policyhttp.New(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: got %v, want %s", c.cfg.URL, err, c.want)
 		}
 	}
+
 	for _, url := range []string{"http://localhost:8080/", "http://[::1]/", "https://acme.example/"} {
 		open(t, policyhttp.Config{URL: url})
 	}
 	open(t, policyhttp.Config{URL: "http://acme.example/", AllowPlainHTTP: true})
 }
 
-// TestConcurrentUse asks and refreshes at once, while the server changes its mind; the race
-// detector watches.
+// TestConcurrentUse asks and refreshes at once, while the server
+// changes its mind; the race detector watches.
 func TestConcurrentUse(t *testing.T) {
 	h := newHost(t, (*httptest.Server).Start)
 	bundles := [][]byte{bundleOf(t, "acme.a"), bundleOf(t, "acme.a", "acme.b"), []byte("broken")}
@@ -447,10 +494,12 @@ func TestConcurrentUse(t *testing.T) {
 			}
 		})
 	}
+
 	wg.Wait()
 }
 
-// direct hands requests to a handler without a network, which a synctest bubble can't wait for.
+// direct hands requests to a handler without a network, which a
+// synctest bubble can't wait for.
 type direct struct{ http.Handler }
 
 func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -463,13 +512,16 @@ func TestRunRefreshesUntilItIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, asked := time.Now(), 0
 		files := policyhttp.NewHandler(bundleOf(t, "acme.a"))
-		r := open(t, policyhttp.Config{URL: "https://acme.example/b.json", Transport: direct{http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			if asked++; asked == 2 {
-				http.Error(w, "down", http.StatusBadGateway)
-				return
-			}
-			files.ServeHTTP(w, req)
-		})}})
+		r := open(t, policyhttp.Config{
+			URL: "https://acme.example/b.json",
+			Transport: direct{http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				if asked++; asked == 2 {
+					http.Error(w, "down", http.StatusBadGateway)
+					return
+				}
+				files.ServeHTTP(w, req)
+			})},
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var reports []string
 		r.Run(ctx, time.Minute, func(findings []diag.Finding) {

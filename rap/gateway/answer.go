@@ -15,8 +15,9 @@ import (
 // longestToken is more than any token of ours has.
 const longestToken = 128
 
-// answer takes the answer to a question, at an address that nobody knows who was not told. To
-// everybody else it is not there, whatever became of the call.
+// answer takes the answer to a question, at an address that nobody
+// knows who was not told. To everybody else it is not there, whatever
+// became of the call.
 func (g *Gateway) answer(w http.ResponseWriter, req *http.Request, token string) {
 	r, err := g.asked(req.Context(), token)
 	if err != nil {
@@ -64,10 +65,12 @@ func (g *Gateway) asked(ctx context.Context, token string) (*record, error) {
 	case subtle.ConstantTimeCompare([]byte(r.Alias), []byte(alias)) != 1 || r.Part.Question == nil:
 		return nil, nil
 	}
+
 	return r, nil
 }
 
-// signed reports whether it is the calling runtime that answers, where that is to be shown.
+// signed reports whether it is the calling runtime that answers, where
+// that is to be shown.
 func (g *Gateway) signed(req *http.Request, r *record) bool {
 	c := g.caller(r.Part.Caller)
 	if c == nil || !c.AnswersSigned {
@@ -109,6 +112,7 @@ func (g *Gateway) answered(w http.ResponseWriter, req *http.Request, r *record, 
 		}
 		_ = g.record(ctx, "rap_user_answered", r, facts)
 	}
+
 	switch heard {
 	case hearingTaken, hearingSame:
 		w.WriteHeader(http.StatusOK)
@@ -136,6 +140,7 @@ func (g *Gateway) hear(r *record, in wire.Answer, bad error) hearing {
 	default:
 		g.chosen(r, in.Selected)
 	}
+
 	if !right {
 		return hearingWrong
 	}
@@ -143,8 +148,8 @@ func (g *Gateway) hear(r *record, in wire.Answer, bad error) hearing {
 	return hearingTaken
 }
 
-// open reports whether an answer to the question of a call is waited for. Nobody needs it once the
-// run is to stop.
+// open reports whether an answer to the question of a call is waited
+// for. Nobody needs it once the run is to stop.
 func (q *question) open(r *record) bool {
 	if q.Relayed {
 		return r.State == durable.Running && r.Stop == "" && q.Selected == nil && !q.Bad
@@ -152,8 +157,8 @@ func (q *question) open(r *record) bool {
 	return r.State == durable.Waiting
 }
 
-// chosen decides a call by the index that the user chose: only those that were offered as an
-// allowance allow.
+// chosen decides a call by the index that the user chose: only those
+// that were offered as an allowance allow.
 func (g *Gateway) chosen(r *record, index int) {
 	c := &r.Part
 	switch index {

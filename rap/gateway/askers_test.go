@@ -29,10 +29,14 @@ func TestC1_CallsOfAGatewayOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
 	b.decide(hold.Held{State: hold.Approved})
 	b.set(func() { b.askers = nil })
 	h.start()
-	if got := h.runtime.result("held"); !strings.Contains(got, "nothing was run") || !strings.Contains(got, "earlier version") || h.runs("held") != 0 {
+	if got := h.runtime.result("held"); !strings.Contains(got, "nothing was run") ||
+		!strings.Contains(got, "earlier version") ||
+		h.runs("held") != 0 {
 		t.Errorf("result %q, %d runs", got, h.runs("held"))
 	}
-	h.runtime.until("its withdrawal", func() bool { return slices.Contains(b.was(), approval.Asker{Token: "gw"}) })
+	h.runtime.until("its withdrawal", func() bool {
+		return slices.Contains(b.was(), approval.Asker{Token: "gw"})
+	})
 }
 
 // was are those in whose name the desk was used.
@@ -41,7 +45,8 @@ func (b *board) was() (out []approval.Asker) {
 	return out
 }
 
-// A session grant of an asker that is no more the same covers nothing: here the runtime belongs to somebody else by now.
+// A session grant of an asker that is no more the same covers nothing:
+// here the runtime belongs to somebody else by now.
 func TestC1_SessionGrantsAreTheAskersOwn(t *testing.T) {
 	h := newHouse(t, func(c *Config) { c.Grants.Offer = true })
 	h.mustInvoke("c1", "write", `{}`)

@@ -19,7 +19,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// TestGatewayApprovalAfterItsTime: an approval that came after the call's deadline, while no gateway looked, allows nothing (T10).
+// TestGatewayApprovalAfterItsTime: an approval that came after the
+// call's deadline, while no gateway looked, allows nothing (T10).
 func TestApprovalAfterItsTime(t *testing.T) {
 	h, b := newDeskHouse(t, AskApprovers)
 	h.mustInvoke("c1", "write", `{}`)
@@ -37,7 +38,8 @@ func TestApprovalAfterItsTime(t *testing.T) {
 	})
 }
 
-// TestGatewaySharesItsWork: a caller with many calls that hang does not keep the deadlines of others from being seen.
+// TestGatewaySharesItsWork: a caller with many calls that hang does not
+// keep the deadlines of others from being seen.
 func TestSharesItsWork(t *testing.T) {
 	hang := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
@@ -46,16 +48,24 @@ func TestSharesItsWork(t *testing.T) {
 	h := newHouse(t, func(c *Config) {
 		c.Rate, c.MaxThread = 100_000, 100_000
 		c.Callers = append(c.Callers, Caller{
-			Name: "slow", TokenHash: sum("slow-token"), Callbacks: peer.Config{Allow: []string{slow.URL}, Timeout: time.Hour},
+			Name:      "slow",
+			TokenHash: sum("slow-token"),
+			Callbacks: peer.Config{Allow: []string{slow.URL}, Timeout: time.Hour},
 		})
 	})
-	in := wire.Invocation{Operation: "burn", Arguments: []byte("{}"), CallbackURL: slow.URL + "/cb", GroupID: "thread"}
+	in := wire.Invocation{
+		Operation:   "burn",
+		Arguments:   []byte("{}"),
+		CallbackURL: slow.URL + "/cb",
+		GroupID:     "thread",
+	}
 	for i := range 1200 {
 		in.ID = fmt.Sprint(i)
 		if code := h.postAs("slow-token", "/invoke", string(in.Append(nil))); code != http.StatusOK {
 			t.Fatalf("invocation %d: %d", i, code)
 		}
 	}
+
 	h.mustInvoke("c1", "write", `{}`)
 	h.runtime.choice("c1")
 	h.runtime.until("its question is posted", func() bool {
@@ -68,11 +78,13 @@ func TestSharesItsWork(t *testing.T) {
 	}
 }
 
-// TestH7_GatewayRunsNoKeysThatFoldAlike: on an operation that nobody is asked about, too.
+// TestH7_GatewayRunsNoKeysThatFoldAlike: on an operation that nobody is
+// asked about, too.
 func TestH7_GatewayRunsNoKeysThatFoldAlike(t *testing.T) {
 	h := newHouse(t, nil)
 	h.mustInvoke("c1", "look", `{"path":"fine","Path":"evil"}`)
-	if got := h.runtime.result("c1"); !strings.Contains(got, "differ in upper and lower case alone") || h.runs("c1") != 0 {
+	if got := h.runtime.result("c1"); !strings.Contains(got, "differ in upper and lower case alone") ||
+		h.runs("c1") != 0 {
 		t.Errorf("%q, %d runs", got, h.runs("c1"))
 	}
 }
@@ -83,7 +95,11 @@ type stuckLists struct {
 	stuck atomic.Bool
 }
 
-func (s *stuckLists) ListRecords(ctx context.Context, room, prefix, after string, limit int) ([]store.Record, error) {
+func (s *stuckLists) ListRecords(
+	ctx context.Context,
+	room, prefix, after string,
+	limit int,
+) ([]store.Record, error) {
 	if s.stuck.Load() {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -91,14 +107,21 @@ func (s *stuckLists) ListRecords(ctx context.Context, room, prefix, after string
 	return s.Records.ListRecords(ctx, room, prefix, after, limit)
 }
 
-// TestGatewayGoesOnWhileItLists: going through all calls, of which there may be very many, holds up none.
+// TestGatewayGoesOnWhileItLists: going through all calls, of which
+// there may be very many, holds up none.
 func TestGoesOnWhileItLists(t *testing.T) {
 	b, lists := newBoard(), &stuckLists{}
 	h := newHouse(t, func(c *Config) {
 		lists.Records = c.Records
-		c.Records, c.Ask, c.People = lists, AskApprovers, b
+		c.Records = lists
+		c.Ask = AskApprovers
+		c.People = b
 	})
-	h.runtime.until("that it is watched", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.changed != nil })
+	h.runtime.until("that it is watched", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.changed != nil
+	})
 	lists.stuck.Store(true)
 	b.changed("")
 	for i := range 20 {
@@ -107,7 +130,8 @@ func TestGoesOnWhileItLists(t *testing.T) {
 	}
 }
 
-// TestGatewayHoldsFewBodies: a caller has some invocations in memory at a time, and takes no room from others.
+// TestGatewayHoldsFewBodies: a caller has some invocations in memory at
+// a time, and takes no room from others.
 func TestHoldsFewBodies(t *testing.T) {
 	h := newHouse(t, func(c *Config) {
 		other := c.Callers[0]
@@ -128,7 +152,10 @@ func TestHoldsFewBodies(t *testing.T) {
 func TestBelow(t *testing.T) {
 	word := rapid.StringMatching(`[ab/%]{1,5}`)
 	rapid.Check(t, func(t *rapid.T) {
-		c1, t1, c2, t2 := word.Draw(t, "caller"), word.Draw(t, "thread"), word.Draw(t, "other caller"), word.Draw(t, "other thread")
+		c1 := word.Draw(t, "caller")
+		t1 := word.Draw(t, "thread")
+		c2 := word.Draw(t, "other caller")
+		t2 := word.Draw(t, "other thread")
 		if (below(c1, t1) == below(c2, t2)) != (c1 == c2 && t1 == t2) {
 			t.Fatalf("%q %q and %q %q", c1, t1, c2, t2)
 		}

@@ -23,8 +23,8 @@ type judged struct {
 	binding string
 }
 
-// verdict is what the desk is told: that nobody waits longer than so long either, whether or not
-// the rules demand anything.
+// verdict is what the desk is told: that nobody waits longer than so
+// long either, whether or not the rules demand anything.
 func (j *judged) verdict(within time.Duration) hold.Verdict {
 	v := hold.Verdict{Decision: j.Decision, Call: j.call}
 	var require policy.Require
@@ -37,7 +37,8 @@ func (j *judged) verdict(within time.Duration) hold.Verdict {
 	return v
 }
 
-// judge validates a call and asks the rules. The words say why it is not to run.
+// judge validates a call and asks the rules. The words say why it is
+// not to run.
 func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
 	c := &r.Part
 	op := g.ops[c.Operation]
@@ -53,7 +54,11 @@ func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
 		g.refuse(ctx, "the rules could not be had", err, r)
 		return nil, "the rules could not be read; nothing was run"
 	}
-	j := &judged{op: op, plan: plan, call: g.present(r, op)}
+	j := &judged{
+		op:   op,
+		plan: plan,
+		call: g.present(r, op),
+	}
 	j.Decision = plan.Decide(j.call)
 	if j.Outcome == resolve.Deny {
 		return nil, "denied by the rules: " + j.Message
@@ -64,13 +69,18 @@ func (g *Gateway) judge(ctx context.Context, r *record) (*judged, string) {
 	return j, ""
 }
 
-// present is a call as rules know it. The caller stands in the session: sessions of two callers
-// have nothing in common, whatever they call them. Of the annotations only what tightens is told.
+// present is a call as rules know it. The caller stands in the session:
+// sessions of two callers have nothing in common, whatever they call
+// them. Of the annotations only what tightens is told.
 func (g *Gateway) present(r *record, op *operation) *resolve.Call {
 	c := &r.Part
 	call := &resolve.Call{
-		Kind: resolve.Tool, Tool: c.Operation, Args: r.Args(),
-		Principal: c.User, Session: below(c.Caller, c.root()), ToolDefinition: op.digest,
+		Kind:           resolve.Tool,
+		Tool:           c.Operation,
+		Args:           r.Args(),
+		Principal:      c.User,
+		Session:        below(c.Caller, c.root()),
+		ToolDefinition: op.digest,
 	}
 	if g.cfg.MCPServer != "" {
 		call.Kind, call.Server = resolve.MCPTool, g.cfg.MCPServer
@@ -81,12 +91,16 @@ func (g *Gateway) present(r *record, op *operation) *resolve.Call {
 	return call
 }
 
-// below names a thread of a caller. No two callers make the same name, whatever they and their
-// threads are called.
+// below names a thread of a caller. No two callers make the same name,
+// whatever they and their threads are called.
 func below(caller, thread string) string { return url.PathEscape(caller) + "/" + thread }
 
 func (j *judged) ground() ground {
-	g := ground{Binding: j.binding, Plan: j.plan.Version(), Tool: j.op.digest}
+	g := ground{
+		Binding: j.binding,
+		Plan:    j.plan.Version(),
+		Tool:    j.op.digest,
+	}
 	for _, r := range j.Reasons {
 		g.Rules = append(g.Rules, fmt.Sprintf("%s/%s/%s", r.Source, r.Policy, r.Rule))
 	}
@@ -95,8 +109,9 @@ func (j *judged) ground() ground {
 	return g
 }
 
-// decide says what has to happen before a call may run: it is asked when the call came, once our
-// approvers or the user allowed it, and right before it runs.
+// decide says what has to happen before a call may run: it is asked
+// when the call came, once our approvers or the user allowed it, and
+// right before it runs.
 func (g *Gateway) decide(ctx context.Context, r *record) (durable.Ruling, error) {
 	c := &r.Part
 	j, why := g.judge(ctx, r)
@@ -119,8 +134,13 @@ func (g *Gateway) decide(ctx context.Context, r *record) (durable.Ruling, error)
 		return g.proceed(r, j, byRules), nil
 	case g.cfg.Ask != AskUser:
 		within := lowerOf(g.cfg.Within, j.Require)
-		return durable.Ruling{Do: durable.Approve, Verdict: j.verdict(within), Within: within}, nil
+		return durable.Ruling{
+			Do:      durable.Approve,
+			Verdict: j.verdict(within),
+			Within:  within,
+		}, nil
 	}
+
 	if why := userMay(j.Require); why != "" {
 		return failed(why + "; nothing was run"), nil
 	}
@@ -144,8 +164,9 @@ func (g *Gateway) proceed(r *record, j *judged, by string) durable.Ruling {
 	return durable.Ruling{Do: durable.Proceed, Verdict: j.verdict(g.cfg.Within)}
 }
 
-// decideApproved goes on with what our approvers approved. That may be other arguments than they
-// were asked about: then the rules have their say about these.
+// decideApproved goes on with what our approvers approved. That may be
+// other arguments than they were asked about: then the rules have their
+// say about these.
 func (g *Gateway) decideApproved(ctx context.Context, r *record, j *judged) (durable.Ruling, error) {
 	if !r.Approval.Edited && j.binding != r.Part.Ground.Binding || j.Outcome != resolve.Ask {
 		return refused(textChanged), nil
@@ -157,7 +178,8 @@ func (g *Gateway) decideApproved(ctx context.Context, r *record, j *judged) (dur
 	return g.proceed(r, j, byApprovers), nil
 }
 
-// decideByUser asks the runtime's user, where no session grant of theirs covers the call.
+// decideByUser asks the runtime's user, where no session grant of
+// theirs covers the call.
 func (g *Gateway) decideByUser(ctx context.Context, r *record, j *judged, by string) (durable.Ruling, error) {
 	grant, err := g.useGrant(ctx, r, j)
 	if err != nil {
@@ -184,7 +206,8 @@ func (g *Gateway) heard(ctx context.Context, r *record, j *judged) {
 	_ = g.record(ctx, "rap_call_received", r, map[string]any{"decision": decision})
 }
 
-// userMay tells why the runtime's user alone can't answer; "" when the user can.
+// userMay tells why the runtime's user alone can't answer; "" when the
+// user can.
 func userMay(r *policy.Require) string {
 	switch {
 	case r == nil:
@@ -194,5 +217,6 @@ func userMay(r *policy.Require) string {
 	case len(r.Arguments.Redact) > 0:
 		return "the rules hide arguments, so the user can't be asked about them"
 	}
+
 	return ""
 }

@@ -28,7 +28,12 @@ type board struct {
 }
 
 func newBoard() *board {
-	return &board{asked: map[string]*hold.Held{}, keys: map[string]string{}, claims: map[string]int{}, at: hold.Pending}
+	return &board{
+		asked:  map[string]*hold.Held{},
+		keys:   map[string]string{},
+		claims: map[string]int{},
+		at:     hold.Pending,
+	}
 }
 
 // As keeps who asks.
@@ -134,14 +139,49 @@ func TestAsksApprovers(t *testing.T) {
 		want string
 		ran  int
 	}{
-		"approved":       {`{"amount":9001}`, hold.Held{State: hold.Approved}, `did pay {"amount":9001}`, 1},
-		"denied":         {`{"amount":9001}`, hold.Held{State: hold.Denied, Reason: "too much"}, "Error: the approvers denied this call: too much", 0},
-		"expired":        {`{"amount":200}`, hold.Held{State: hold.Expired}, "Error: nobody approved the call in time; nothing was run", 0},
-		"withdrawn":      {`{"amount":200}`, hold.Held{State: hold.Cancelled}, "Error: the approval was withdrawn; nothing was run", 0},
-		"responded":      {`{"amount":200}`, hold.Held{State: hold.Responded, Reason: "pay it yourself"}, "pay it yourself", 0},
-		"edited":         {`{"amount":200}`, hold.Held{State: hold.Approved, Arguments: []byte(`{"amount":150}`)}, `did pay {"amount":150}`, 1},
-		"edited, broken": {`{"amount":200}`, hold.Held{State: hold.Approved, Arguments: []byte(`{"amount":"1"}`)}, "Error: the arguments do not fit", 0},
-		"edited, small":  {`{"amount":200}`, hold.Held{State: hold.Approved, Arguments: []byte(`{"amount":1}`)}, "changed since", 0},
+		"approved": {`{"amount":9001}`, hold.Held{State: hold.Approved}, `did pay {"amount":9001}`, 1},
+		"denied": {
+			`{"amount":9001}`,
+			hold.Held{State: hold.Denied, Reason: "too much"},
+			"Error: the approvers denied this call: too much",
+			0,
+		},
+		"expired": {
+			`{"amount":200}`,
+			hold.Held{State: hold.Expired},
+			"Error: nobody approved the call in time; nothing was run",
+			0,
+		},
+		"withdrawn": {
+			`{"amount":200}`,
+			hold.Held{State: hold.Cancelled},
+			"Error: the approval was withdrawn; nothing was run",
+			0,
+		},
+		"responded": {
+			`{"amount":200}`,
+			hold.Held{State: hold.Responded, Reason: "pay it yourself"},
+			"pay it yourself",
+			0,
+		},
+		"edited": {
+			`{"amount":200}`,
+			hold.Held{State: hold.Approved, Arguments: []byte(`{"amount":150}`)},
+			`did pay {"amount":150}`,
+			1,
+		},
+		"edited, broken": {
+			`{"amount":200}`,
+			hold.Held{State: hold.Approved, Arguments: []byte(`{"amount":"1"}`)},
+			"Error: the arguments do not fit",
+			0,
+		},
+		"edited, small": {
+			`{"amount":200}`,
+			hold.Held{State: hold.Approved, Arguments: []byte(`{"amount":1}`)},
+			"changed since",
+			0,
+		},
 	} {
 		h, b := newDeskHouse(t, AskApprovers)
 		h.mustInvoke("c1", "pay", tt.args)
@@ -156,8 +196,9 @@ func TestAsksApprovers(t *testing.T) {
 	}
 }
 
-// TestD7_ApproversAreToldTheGatewaysTimeWhateverAsks: the agent's file alone demands nothing of the approval, and its requests end when the gateway gives
-// up all the same.
+// TestD7_ApproversAreToldTheGatewaysTimeWhateverAsks: the agent's file
+// alone demands nothing of the approval, and its requests end when the
+// gateway gives up all the same.
 func TestD7_ApproversAreToldTheGatewaysTimeWhateverAsks(t *testing.T) {
 	rule := func(require string) string {
 		return `schema_version: "1.0.0"
@@ -169,11 +210,14 @@ rules: [{id: writes, match: {targets: [write]}, approval: true` + require + "}]\
 		policies []string
 		want     time.Duration
 	}{
-		"the agent's file":           {nil, 9 * time.Minute},
-		"a rule without a demand":    {[]string{rule("")}, 9 * time.Minute},
-		"a rule that gives less":     {[]string{rule(", require: {within: 2m}")}, 2 * time.Minute},
-		"a rule that gives more":     {[]string{rule(", require: {within: 2h}")}, 9 * time.Minute},
-		"a rule that demands people": {[]string{rule(", require: {stages: [{group: risk, people: 2}]}")}, 9 * time.Minute},
+		"the agent's file":        {nil, 9 * time.Minute},
+		"a rule without a demand": {[]string{rule("")}, 9 * time.Minute},
+		"a rule that gives less":  {[]string{rule(", require: {within: 2m}")}, 2 * time.Minute},
+		"a rule that gives more":  {[]string{rule(", require: {within: 2h}")}, 9 * time.Minute},
+		"a rule that demands people": {
+			[]string{rule(", require: {stages: [{group: risk, people: 2}]}")},
+			9 * time.Minute,
+		},
 	} {
 		h, b := newDeskHouse(t, AskApprovers)
 		h.stop()
@@ -199,7 +243,8 @@ func TestAsksBoth(t *testing.T) {
 	}
 	b.decide(hold.Held{State: hold.Approved})
 	h.answer(h.runtime.choice("c1"), 0)
-	if got := h.runtime.result("c1"); got != `did pay {"amount":9001}` || h.runs("c1") != 1 || b.claims["apr_1"] != 1 {
+	if got := h.runtime.result("c1"); got != `did pay {"amount":9001}` || h.runs("c1") != 1 ||
+		b.claims["apr_1"] != 1 {
 		t.Errorf("%q, %d runs, %d claims", got, h.runs("c1"), b.claims["apr_1"])
 	}
 
@@ -229,7 +274,10 @@ func TestClaims(t *testing.T) {
 		h, b := newDeskHouse(t, AskApprovers)
 		b.set(func() { b.claim, b.at = tt.claim, hold.Approved })
 		h.mustInvoke("c1", "write", `{}`)
-		h.runtime.until("its result", func() bool { h.pass(time.Second); return len(h.runtime.results("c1")) > 0 })
+		h.runtime.until("its result", func() bool {
+			h.pass(time.Second)
+			return len(h.runtime.results("c1")) > 0
+		})
 		if got := h.runtime.result("c1"); !strings.Contains(got, tt.want) || h.runs("c1") != 0 {
 			t.Errorf("%s: %q, %d runs", name, got, h.runs("c1"))
 		}
@@ -240,7 +288,10 @@ func TestWithoutItsDesk(t *testing.T) {
 	h, b := newDeskHouse(t, AskApprovers)
 	b.set(func() { b.broken = true })
 	h.mustInvoke("c1", "write", `{}`)
-	h.runtime.until("its result", func() bool { h.pass(time.Second); return len(h.runtime.results("c1")) > 0 })
+	h.runtime.until("its result", func() bool {
+		h.pass(time.Second)
+		return len(h.runtime.results("c1")) > 0
+	})
 	if got := h.runtime.result("c1"); !strings.Contains(got, "can't be reached") {
 		t.Errorf("result %q", got)
 	}
@@ -253,7 +304,11 @@ func TestWithoutItsDesk(t *testing.T) {
 	b.changed("")
 	h.crash()
 	b.set(func() { b.broken = false })
-	h.runtime.until("that it is watched", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return b.changed != nil })
+	h.runtime.until("that it is watched", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.changed != nil
+	})
 	b.set(func() { delete(b.asked, "apr_2") })
 	b.decide(hold.Held{State: hold.Approved})
 	results := h.runtime.result("c2") + h.runtime.result("c3")

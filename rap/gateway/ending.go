@@ -27,7 +27,8 @@ const (
 	textUnowned     = "the call was kept by an earlier version, which did not keep who made it; nothing was run"
 )
 
-// ended writes the result that the runtime is told of a call that ended, and has it posted.
+// ended writes the result that the runtime is told of a call that
+// ended, and has it posted.
 func (g *Gateway) ended(r *record, e durable.Ending) {
 	c := &r.Part
 	r.Errand = &durable.Attempt{}
@@ -43,7 +44,8 @@ func (g *Gateway) ended(r *record, e durable.Ending) {
 	}
 }
 
-// words are the verdict and the text of a call that did not run, or of which nobody knows.
+// words are the verdict and the text of a call that did not run, or of
+// which nobody knows.
 func words(e durable.Ending) (verdict, text string) {
 	switch e.Why {
 	case durable.Refused:
@@ -71,6 +73,7 @@ func words(e durable.Ending) (verdict, text string) {
 	case whyInvalid:
 		return verdictInvalid, textInvalid
 	}
+
 	return verdictFailed, e.Reason
 }
 
@@ -81,7 +84,8 @@ func because(reason string) string {
 	return ": " + reason
 }
 
-// finish writes the result of a call. Only what a repetition needs is kept beside it.
+// finish writes the result of a call. Only what a repetition needs is
+// kept beside it.
 func finish(r *record, out rap.Outcome) {
 	c := &r.Part
 	var sent bool

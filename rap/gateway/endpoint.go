@@ -10,9 +10,10 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 )
 
-// Endpoint wraps an HTTP/JSON endpoint, at to.URL: the arguments are posted to it once, as they
-// are, and the answer's body is the outcome. to.Timeout bounds how long it may take, to.MaxBody how
-// much it may say.
+// Endpoint wraps an HTTP/JSON endpoint, at to.URL: the arguments are
+// posted to it once, as they are, and the answer's body is the outcome.
+// to.Timeout bounds how long it may take, to.MaxBody how much it may
+// say.
 func Endpoint(op rap.Operation, to peer.Config) (rap.Operation, error) {
 	p, err := peer.New(to)
 	if err == nil {
@@ -27,14 +28,17 @@ func Endpoint(op rap.Operation, to peer.Config) (rap.Operation, error) {
 			return rap.Outcome{}, endpointError(err)
 		}
 		if !utf8.Valid(answer) {
-			return rap.Outcome{}, &rap.PublicError{Text: "the operation ran, but its endpoint's answer is not text"}
+			return rap.Outcome{}, &rap.PublicError{
+				Text: "the operation ran, but its endpoint's answer is not text",
+			}
 		}
 		return rap.Outcome{Text: string(answer)}, nil
 	}
 	return op, nil
 }
 
-// endpointError tells the runtime what an operator would tell: a status, or that nobody knows.
+// endpointError tells the runtime what an operator would tell: a
+// status, or that nobody knows.
 func endpointError(err error) error {
 	if status, ok := errors.AsType[*peer.StatusError](err); ok {
 		text := fmt.Sprintf("the operation's endpoint answered %d", status.Code)

@@ -25,6 +25,7 @@ func TestEndpoint(t *testing.T) {
 		case bytes.Contains(body, []byte("bytes")):
 			body, n = []byte("\"\xff\""), 3
 		}
+
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(body[:n])
 	}))
@@ -34,14 +35,19 @@ func TestEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		`{ "a":1}`: `{ "a":1}`, `{"fail":1}`: "answered 500", `{"text":1}`: "the outcome is unknown", `{"bytes":1}`: "is not text",
+		`{ "a":1}`:    `{ "a":1}`,
+		`{"fail":1}`:  "answered 500",
+		`{"text":1}`:  "the outcome is unknown",
+		`{"bytes":1}`: "is not text",
 	} {
 		out, err := op.Run(t.Context(), rap.Job{Arguments: []byte(args)})
 		var public *rap.PublicError
-		if got := out.Text; err == nil && got != want || err != nil && (!errors.As(err, &public) || !strings.Contains(public.Text, want)) {
+		if got := out.Text; err == nil && got != want ||
+			err != nil && (!errors.As(err, &public) || !strings.Contains(public.Text, want)) {
 			t.Errorf("%s: %q, %v", args, got, err)
 		}
 	}
+
 	if _, err := Endpoint(op, peer.Config{URL: "ftp://far.example"}); err == nil {
 		t.Error("taken")
 	}

@@ -29,7 +29,8 @@ func (g *Gateway) follow(ctx context.Context, r *record) sent {
 	}}
 }
 
-// subscriptionRef keeps the names of subscriptions apart from the references of the desk.
+// subscriptionRef keeps the names of subscriptions apart from the
+// references of the desk.
 func subscriptionRef(name string) string { return "subscription " + name }
 
 // The pauses between two looks at a subscription without news of it.
@@ -38,8 +39,9 @@ const (
 	lastLook  = time.Minute
 )
 
-// pass passes on the events of a subscription, one after another, until the last. Each is posted
-// again and again while that can help, so after a crash one may come twice.
+// pass passes on the events of a subscription, one after another, until
+// the last. Each is posted again and again while that can help, so
+// after a crash one may come twice.
 func (g *Gateway) pass(ctx context.Context, c *caller, r *record) sent {
 	feed := g.feed(&r.Part)
 	if over, text := g.overNow(feed, r); over {
@@ -70,18 +72,24 @@ func (g *Gateway) pass(ctx context.Context, c *caller, r *record) sent {
 			return g.unfollow(ctx, c, r, "")
 		}
 	}
+
 	return g.passed(r, 0)
 }
 
-// passed looks for more events after a pause, or at once where the subscription is to end.
+// passed looks for more events after a pause, or at once where the
+// subscription is to end.
 func (g *Gateway) passed(r *record, pause time.Duration) sent {
 	keep := keepPassed(r)
-	return sent{Retry: true, Pause: pause, Keep: func(r *record) {
-		keep(r)
-		if r.Stop != "" {
-			r.Errand.Next = time.Time{}
-		}
-	}}
+	return sent{
+		Retry: true,
+		Pause: pause,
+		Keep: func(r *record) {
+			keep(r)
+			if r.Stop != "" {
+				r.Errand.Next = time.Time{}
+			}
+		},
+	}
 }
 
 // keepPassed keeps how far the events were passed on.
@@ -95,8 +103,8 @@ func keepPassed(r *record) func(*record) {
 	}
 }
 
-// overNow reports whether no more events are to be passed on, and what the runtime is told of it;
-// "" nothing: it knows.
+// overNow reports whether no more events are to be passed on, and what
+// the runtime is told of it; "" nothing: it knows.
 func (g *Gateway) overNow(feed rap.Feed, r *record) (over bool, text string) {
 	switch {
 	case r.Stop != "":
@@ -111,7 +119,8 @@ func (g *Gateway) overNow(feed rap.Feed, r *record) (over bool, text string) {
 	return false, ""
 }
 
-// feed is where the events of a call come from; nil when its operation has none.
+// feed is where the events of a call come from; nil when its operation
+// has none.
 func (g *Gateway) feed(c *call) rap.Feed {
 	if op := g.ops[c.Operation]; op != nil {
 		return op.Feed
@@ -120,15 +129,15 @@ func (g *Gateway) feed(c *call) rap.Feed {
 	return nil
 }
 
-// lookLater waits for news. It looks now and then without any: another process may have had them,
-// and died.
+// lookLater waits for news. It looks now and then without any: another
+// process may have had them, and died.
 func (g *Gateway) lookLater(r *record) sent {
 	r.Part.Pause = min(max(2*r.Part.Pause, firstLook), lastLook)
 	return g.passed(r, min(r.Part.Pause, max(r.Part.Until.Sub(g.now()), 0)))
 }
 
-// postEvent posts an event; nil says that it went. One that the runtime refuses ends the
-// subscription, and so does one that can't be posted.
+// postEvent posts an event; nil says that it went. One that the runtime
+// refuses ends the subscription, and so does one that can't be posted.
 func (g *Gateway) postEvent(ctx context.Context, c *caller, r *record, body []byte) *sent {
 	err := c.peer.Post(ctx, r.Part.Callback, body)
 	if err == nil {
@@ -146,8 +155,8 @@ func (g *Gateway) postEvent(ctx context.Context, c *caller, r *record, body []by
 	return &over
 }
 
-// unfollow ends a subscription: whoever runs the operation is told, and the runtime too, where
-// there is something to tell.
+// unfollow ends a subscription: whoever runs the operation is told, and
+// the runtime too, where there is something to tell.
 func (g *Gateway) unfollow(ctx context.Context, c *caller, r *record, text string) sent {
 	if err := g.endFeed(ctx, &r.Part); err != nil {
 		g.refuse(ctx, "a subscription could not be ended", err, r)
@@ -159,12 +168,14 @@ func (g *Gateway) unfollow(ctx context.Context, c *caller, r *record, text strin
 			return *again
 		}
 	}
+
 	facts := map[string]any{"reason": cmp.Or(text, r.Stop), "events": r.Part.Passed}
 	_ = g.record(ctx, "rap_subscription_ended", r, facts) // it has ended; the failure is logged
 	return sent{Keep: keepPassed(r)}
 }
 
-// endFeed tells whoever runs the operation of a call that nobody listens any more.
+// endFeed tells whoever runs the operation of a call that nobody
+// listens any more.
 func (g *Gateway) endFeed(ctx context.Context, c *call) error {
 	feed := g.feed(c)
 	if feed == nil || c.Follows == "" {
@@ -176,7 +187,13 @@ func (g *Gateway) endFeed(ctx context.Context, c *call) error {
 
 // eventBody writes an event under the names that the runtime gave its call.
 func eventBody(c *call, e rap.Event) []byte {
-	out := wire.Event{GroupID: c.Thread, ToolCallID: c.ID, Text: e.Text, Associative: e.Associative, Final: e.Final}
+	out := wire.Event{
+		GroupID:     c.Thread,
+		ToolCallID:  c.ID,
+		Text:        e.Text,
+		Associative: e.Associative,
+		Final:       e.Final,
+	}
 	body := out.Append(nil)
 	if len(body) > maxResult {
 		out.Text = "Error: an event was too large to be passed on"

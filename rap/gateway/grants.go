@@ -13,8 +13,8 @@ import (
 	"github.com/assent-dev/assent/internal/durable"
 )
 
-// SessionGrant is an allowance that a user gave for a session: any arguments of one operation, as
-// long as the same rules ask about them.
+// SessionGrant is an allowance that a user gave for a session: any
+// arguments of one operation, as long as the same rules ask about them.
 type SessionGrant struct {
 	ID        string    `json:"id"`
 	Caller    string    `json:"caller"`
@@ -26,8 +26,9 @@ type SessionGrant struct {
 	Expires   time.Time `json:"expires"`
 }
 
-// sessionGrant is a session grant with what it rests on. One that ended stays until it expires, so
-// that no repetition of its making brings it back.
+// sessionGrant is a session grant with what it rests on. One that ended
+// stays until it expires, so that no repetition of its making brings it
+// back.
 type sessionGrant struct {
 	SessionGrant
 	Asker  approval.Asker `json:"asker"`  // whose call it was given to
@@ -37,7 +38,8 @@ type sessionGrant struct {
 	Ended  string         `json:"ended,omitempty"`
 }
 
-// grantKey places the grant that an answer to a call makes: below its session, once.
+// grantKey places the grant that an answer to a call makes: below its
+// session, once.
 func grantKey(call string, c *call) string {
 	return threadPrefix(c.Caller, c.root()) + durable.Hash("grant of " + call)[:32]
 }
@@ -51,9 +53,10 @@ func (g *sessionGrant) open(now time.Time) bool {
 	return g.Ended == "" && g.Uses < g.MaxUses && now.Before(g.Expires)
 }
 
-// covers reports whether a call may run on a grant: the same asker and session, user and operation,
-// as it is now, under the rules of now, asked about by no rule that the user did not see. Threads
-// hand grants down, never up.
+// covers reports whether a call may run on a grant: the same asker and
+// session, user and operation, as it is now, under the rules of now,
+// asked about by no rule that the user did not see. Threads hand grants
+// down, never up.
 func (g *Gateway) covers(s *sessionGrant, r *record, j *judged) bool {
 	c := &r.Part
 	below := g.cfg.Grants.Children && slices.Contains(c.Ancestors, s.Thread)
@@ -68,15 +71,15 @@ func (g *Gateway) covers(s *sessionGrant, r *record, j *judged) bool {
 	return s.open(g.now()) && s.Uses < uses && g.now().Before(s.Made.Add(life))
 }
 
-// covers reports whether the rules that ask now are among those that asked, and nothing else has
-// changed.
+// covers reports whether the rules that ask now are among those that
+// asked, and nothing else has changed.
 func (g ground) covers(now ground) bool {
 	other := slices.ContainsFunc(now.Rules, func(rule string) bool { return !slices.Contains(g.Rules, rule) })
 	return g.Plan == now.Plan && g.Tool == now.Tool && !other
 }
 
-// useGrant takes one use of a session grant that covers the call, and returns where it is kept; ""
-// when none does.
+// useGrant takes one use of a session grant that covers the call, and
+// returns where it is kept; "" when none does.
 func (g *Gateway) useGrant(ctx context.Context, r *record, j *judged) (string, error) {
 	c := &r.Part
 	if !g.cfg.Grants.Offer || c.Stray {
@@ -101,11 +104,12 @@ func (g *Gateway) useGrant(ctx context.Context, r *record, j *judged) (string, e
 			return s.Key, nil
 		}
 	}
+
 	return "", nil
 }
 
-// makeGrant stores what the user allowed for the session. This run is its first use. An ending says
-// why nothing runs.
+// makeGrant stores what the user allowed for the session. This run is
+// its first use. An ending says why nothing runs.
 func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
 	c := &r.Part
 	now := g.now()
@@ -126,9 +130,18 @@ func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, er
 		},
 	}
 	if g.recordGrant(ctx, "rap_grant_made", &s) != nil {
-		return &durable.Ending{Why: whyFailed, Reason: "the session grant could not be recorded; nothing was run"}, nil
+		return &durable.Ending{
+			Why:    whyFailed,
+			Reason: "the session grant could not be recorded; nothing was run",
+		}, nil
 	}
-	d := &durable.Doc[sessionGrant]{Key: c.Grant, Alias: s.ID, Expires: s.Expires.Add(rememberEnded), Body: s}
+
+	d := &durable.Doc[sessionGrant]{
+		Key:     c.Grant,
+		Alias:   s.ID,
+		Expires: s.Expires.Add(rememberEnded),
+		Body:    s,
+	}
 	err := g.grants.Put(ctx, d)
 	if errors.Is(err, approval.ErrVersion) { // made before the process died, and perhaps ended since
 		return nil, nil
@@ -136,8 +149,13 @@ func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, er
 	return nil, err
 }
 
-// editGrant moves a grant by compare-and-set; nil when there was nothing to move.
-func (g *Gateway) editGrant(ctx context.Context, key string, edit func(*sessionGrant) bool) (*sessionGrant, error) {
+// editGrant moves a grant by compare-and-set; nil when there was
+// nothing to move.
+func (g *Gateway) editGrant(
+	ctx context.Context,
+	key string,
+	edit func(*sessionGrant) bool,
+) (*sessionGrant, error) {
 	for range maxChanges {
 		d, err := g.grants.Get(ctx, key)
 		if errors.Is(err, approval.ErrNotFound) {
@@ -153,6 +171,7 @@ func (g *Gateway) editGrant(ctx context.Context, key string, edit func(*sessionG
 			return nil, err
 		}
 	}
+
 	return nil, durable.ErrBusy
 }
 
@@ -177,7 +196,8 @@ func (g *Gateway) endGrant(ctx context.Context, key, how string) error {
 	return err
 }
 
-// dropGrants ends what was given in a thread, and in its whole session when it is the root.
+// dropGrants ends what was given in a thread, and in its whole session
+// when it is the root.
 func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
 	return g.eachGrant(ctx, callerPrefix(caller), func(d *durable.Doc[sessionGrant]) error {
 		if d.Body.Thread != thread && d.Body.Session != thread {
@@ -187,7 +207,11 @@ func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
 	})
 }
 
-func (g *Gateway) eachGrant(ctx context.Context, prefix string, show func(*durable.Doc[sessionGrant]) error) error {
+func (g *Gateway) eachGrant(
+	ctx context.Context,
+	prefix string,
+	show func(*durable.Doc[sessionGrant]) error,
+) error {
 	after := ""
 	var all error
 	for {

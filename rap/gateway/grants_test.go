@@ -27,7 +27,9 @@ func (h *house) grant(id, op, args string, edits ...invoking) {
 func (h *house) asks(id, op, args string, edits ...invoking) bool {
 	h.t.Helper()
 	h.mustInvoke(id, op, args, edits...)
-	h.runtime.until("news of "+id, func() bool { return h.runtime.choices(id)+len(h.runtime.results(id)) > 0 })
+	h.runtime.until("news of "+id, func() bool {
+		return h.runtime.choices(id)+len(h.runtime.results(id)) > 0
+	})
 	if h.runtime.choices(id) == 0 {
 		return false
 	}
@@ -43,7 +45,11 @@ func TestGrantsOneSession(t *testing.T) {
 	for _, children := range []bool{false, true} {
 		h := newHouse(t, func(c *Config) {
 			c.Grants.Children = children
-			c.Callers = append(c.Callers, Caller{Name: "second", TokenHash: sum("second"), Callbacks: c.Callers[0].Callbacks})
+			c.Callers = append(c.Callers, Caller{
+				Name:      "second",
+				TokenHash: sum("second"),
+				Callbacks: c.Callers[0].Callbacks,
+			})
 		})
 		h.grant("c1", "write", `{}`, in("middle", "root"))
 		for _, tt := range []struct {
@@ -65,13 +71,19 @@ func TestGrantsOneSession(t *testing.T) {
 				t.Errorf("children %t, %s: asked %t", children, tt.id, got)
 			}
 		}
+
 		caller := h.cfg.Callers[1]
 		if caller.Name != "second" {
 			t.Fatal("which caller?")
 		}
 		foreign := wire.Invocation{
-			Operation: "write", Arguments: []byte(`{}`), ID: "foreign",
-			CallbackURL: h.runtime.url(), GroupID: "middle", Ancestors: []string{"root"}, UserID: "ann",
+			Operation:   "write",
+			Arguments:   []byte(`{}`),
+			ID:          "foreign",
+			CallbackURL: h.runtime.url(),
+			GroupID:     "middle",
+			Ancestors:   []string{"root"},
+			UserID:      "ann",
 		}
 		if code := h.postAs("second", "/invoke", string(foreign.Append(nil))); code != 200 {
 			t.Fatalf("invoke: %d", code)
@@ -80,7 +92,8 @@ func TestGrantsOneSession(t *testing.T) {
 	}
 }
 
-// A call that other rules ask about than those the user saw is asked about; so is every call once rules or tool changed.
+// A call that other rules ask about than those the user saw is asked
+// about; so is every call once rules or tool changed.
 func TestGrantsRestOnRules(t *testing.T) {
 	h := newHouse(t, nil)
 	h.grant("c1", "pay", `{"amount":200}`)
@@ -94,7 +107,13 @@ func TestGrantsRestOnRules(t *testing.T) {
 	if got := h.runtime.result("c4"); !strings.Contains(got, "other people") {
 		t.Errorf("a call for two people of risk: %q", got)
 	}
-	h.setPlan(testPlan(t, strings.Replace(testAgent, `version: "1.0.0", desc`, `version: "1.0.1", desc`, 1), testPolicy))
+	h.setPlan(
+		testPlan(
+			t,
+			strings.Replace(testAgent, `version: "1.0.0", desc`, `version: "1.0.1", desc`, 1),
+			testPolicy,
+		),
+	)
 	if !h.asks("c5", "pay", `{"amount":200}`) {
 		t.Error("the rules changed, and the grant stayed")
 	}
@@ -109,7 +128,8 @@ func TestGrantsEnd(t *testing.T) {
 		}
 	}
 	list, err := h.g.Grants(t.Context())
-	if err != nil || len(list) != 1 || list[0].Uses != 2 || list[0].MaxUses != 3 || list[0].Caller != "runtime" || list[0].Session != "a" {
+	if err != nil || len(list) != 1 || list[0].Uses != 2 || list[0].MaxUses != 3 || list[0].Caller != "runtime" ||
+		list[0].Session != "a" {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	if h.asks("a3", "write", `{}`, in("a")) || !h.asks("a4", "write", `{}`, in("a")) {
@@ -139,7 +159,8 @@ func TestGrantsEnd(t *testing.T) {
 	for _, thread := range []string{"c", "r"} {
 		h.post("/close_thread", string(wire.CloseThread{ThreadID: thread}.Append(nil)))
 	}
-	if !h.asks("c2", "write", `{}`, in("c")) || !h.asks("d2", "write", `{}`, in("d", "r")) || !h.asks("e2", "write", `{}`, in("e", "r")) {
+	if !h.asks("c2", "write", `{}`, in("c")) || !h.asks("d2", "write", `{}`, in("d", "r")) ||
+		!h.asks("e2", "write", `{}`, in("e", "r")) {
 		t.Error("their threads were closed")
 	}
 
@@ -161,7 +182,8 @@ func (h *house) ledger() string {
 	return strings.Join(h.events, "\n")
 }
 
-// A grant whose thread closes between the answer and the run does not outlive it.
+// A grant whose thread closes between the answer and the run does not
+// outlive it.
 func TestGrantsOfClosingThreads(t *testing.T) {
 	h := newHouse(t, nil)
 	h.mustInvoke("c1", "write", `{}`)
@@ -185,7 +207,8 @@ func TestGrantsOfClosingThreads(t *testing.T) {
 	if err := h.g.dropGrants(t.Context(), "runtime", "thread"); err != nil {
 		t.Fatal(err)
 	}
-	if how, err := h.g.makeGrant(t.Context(), r); how != nil || err != nil { // as a process that had read the call before
+	// as a process that had read the call before
+	if how, err := h.g.makeGrant(t.Context(), r); how != nil || err != nil {
 		t.Fatal(how, err)
 	}
 	h.start()
@@ -200,7 +223,11 @@ func TestGrantsOfClosingThreads(t *testing.T) {
 }
 
 func TestBoundsWhatItOffers(t *testing.T) {
-	g := &Gateway{cfg: Config{Grants: SessionGrants{Offer: true, For: time.Hour, Uses: 10}}}
+	g := &Gateway{cfg: Config{Grants: SessionGrants{
+		Offer: true,
+		For:   time.Hour,
+		Uses:  10,
+	}}}
 	for name, tt := range map[string]struct {
 		r    *policy.Require
 		uses int
@@ -219,6 +246,7 @@ func TestBoundsWhatItOffers(t *testing.T) {
 			t.Errorf("%s: %d, %s", name, uses, life)
 		}
 	}
+
 	g.cfg.Grants.Offer = false
 	if uses, life := g.offer(nil); uses != 0 || life != 0 {
 		t.Errorf("not offered: %d, %s", uses, life)

@@ -70,6 +70,7 @@ func testPlan(t testing.TB, file string, policies ...string) *resolve.Plan {
 		}
 		all = append(all, parsed)
 	}
+
 	set, findings := policy.NewSet(all...)
 	if set == nil {
 		t.Fatal(findings)
@@ -81,7 +82,8 @@ func testPlan(t testing.TB, file string, policies ...string) *resolve.Plan {
 	return plan
 }
 
-// scripted is a runtime of a few lines: it keeps what it is called back with, and answers as it was told.
+// scripted is a runtime of a few lines: it keeps what it is called back
+// with, and answers as it was told.
 type scripted struct {
 	t      testing.TB
 	server *httptest.Server
@@ -94,13 +96,19 @@ type scripted struct {
 }
 
 func newScripted(t testing.TB) *scripted {
-	s := &scripted{t: t, texts: map[string][]string{}, status: map[string][]int{}, news: make(chan struct{}, 1)}
+	s := &scripted{
+		t:      t,
+		texts:  map[string][]string{},
+		status: map[string][]int{},
+		news:   make(chan struct{}, 1),
+	}
 	s.server = httptest.NewServer(s)
 	t.Cleanup(s.server.Close)
 	return s
 }
 
-// url is where it is called back. What comes elsewhere is for whoever had the port before.
+// url is where it is called back. What comes elsewhere is for whoever
+// had the port before.
 func (s *scripted) url() string { return s.server.URL + "/cb/x1" }
 
 func (s *scripted) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -128,6 +136,7 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
+
 	s.got = append(s.got, cb)
 	if r, ok := cb.(*wire.Result); ok {
 		s.texts[r.ID] = append(s.texts[r.ID], *r.Text)
@@ -165,6 +174,7 @@ func (s *scripted) eventually(holds func() bool) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -222,7 +232,8 @@ type house struct {
 	deaf    bool // the ledger takes nothing
 }
 
-// failing is a process's way to the records. It can be cut, at once or after some more writes: a process without it is as good as dead.
+// failing is a process's way to the records. It can be cut, at once or
+// after some more writes: a process without it is as good as dead.
 type failing struct {
 	store.Records
 	mu   sync.Mutex
@@ -270,7 +281,11 @@ func (f *failing) RecordByAlias(ctx context.Context, room, alias string) (store.
 	return f.Records.RecordByAlias(ctx, room, alias)
 }
 
-func (f *failing) ListRecords(ctx context.Context, room, prefix, after string, limit int) ([]store.Record, error) {
+func (f *failing) ListRecords(
+	ctx context.Context,
+	room, prefix, after string,
+	limit int,
+) ([]store.Record, error) {
 	if err := f.alive(false); err != nil {
 		return nil, err
 	}
@@ -305,19 +320,34 @@ func (g guarded) Write(p []byte) (int, error) {
 
 func newHouse(t testing.TB, edit func(*Config)) *house {
 	t.Helper()
-	h := &house{t: t, runtime: newScripted(t), log: &bytes.Buffer{}, plan: testPlan(t, testAgent, testPolicy)}
+	h := &house{
+		t:       t,
+		runtime: newScripted(t),
+		log:     &bytes.Buffer{},
+		plan:    testPlan(t, testAgent, testPolicy),
+	}
 	op := func(name, schema string) rap.Operation {
-		return rap.Operation{Name: name, Description: name, InputSchema: json.RawMessage(schema), Run: h.run}
+		return rap.Operation{
+			Name:        name,
+			Description: name,
+			InputSchema: json.RawMessage(schema),
+			Run:         h.run,
+		}
 	}
 	h.cfg = Config{
 		Common: rap.Common{
-			Records: rap.NewMemory(), Namespace: "gw", Key: bytes.Repeat([]byte{7}, 32), Poll: 20 * time.Millisecond,
-			Plan:   func(context.Context) (*resolve.Plan, error) { return h.rules(), nil },
-			Now:    h.now,
-			Log:    slog.New(slog.NewTextHandler(guarded{&h.mu, h.log}, nil)),
-			Record: h.record,
+			Records:   rap.NewMemory(),
+			Namespace: "gw",
+			Key:       bytes.Repeat([]byte{7}, 32),
+			Poll:      20 * time.Millisecond,
+			Plan:      func(context.Context) (*resolve.Plan, error) { return h.rules(), nil },
+			Now:       h.now,
+			Log:       slog.New(slog.NewTextHandler(guarded{&h.mu, h.log}, nil)),
+			Record:    h.record,
 		},
-		Name: "Files", PublicURL: "http://127.0.0.1:1", Grants: SessionGrants{Offer: true},
+		Name:      "Files",
+		PublicURL: "http://127.0.0.1:1",
+		Grants:    SessionGrants{Offer: true},
 		Operations: []rap.Operation{
 			op("write", `{"type":"object","properties":{"path":{"type":"string"}},"additionalProperties":true}`),
 			op("look", `{"type":"object"}`),
@@ -326,8 +356,14 @@ func newHouse(t testing.TB, edit func(*Config)) *house {
 			op("fail", `{"type":"object"}`),
 		},
 		Callers: []Caller{{
-			Name: "runtime", TokenHash: sum(callerToken),
-			Callbacks: peer.Config{Allow: []string{h.runtime.server.URL}, Backoff: 5 * time.Millisecond, Attempts: 4, Timeout: 2 * time.Second},
+			Name:      "runtime",
+			TokenHash: sum(callerToken),
+			Callbacks: peer.Config{
+				Allow:    []string{h.runtime.server.URL},
+				Backoff:  5 * time.Millisecond,
+				Attempts: 4,
+				Timeout:  2 * time.Second,
+			},
 		}},
 	}
 	if edit != nil {
@@ -338,7 +374,8 @@ func newHouse(t testing.TB, edit func(*Config)) *house {
 	return h
 }
 
-// start begins a gateway on the records that are there, as a process that starts does.
+// start begins a gateway on the records that are there, as a process
+// that starts does.
 func (h *house) start() {
 	h.t.Helper()
 	h.http = httptest.NewUnstartedServer(nil)
@@ -360,7 +397,11 @@ func (h *house) start() {
 			h.t.Errorf("run: %v", err)
 		}
 	}()
-	h.stop = func() { cancel(); <-ended; h.http.Close() }
+	h.stop = func() {
+		cancel()
+		<-ended
+		h.http.Close()
+	}
 }
 
 // crash kills the gateway and starts the next one.
@@ -439,6 +480,7 @@ func (h *house) postAs(token, path string, body any) int {
 		}
 		text = string(b)
 	}
+
 	if strings.HasPrefix(path, "/") {
 		path = h.cfg.PublicURL + path
 	}
@@ -477,7 +519,14 @@ type invoking func(*wire.Invocation)
 // invoke sends an invocation and returns the status.
 func (h *house) invoke(id, op, args string, edits ...invoking) int {
 	h.t.Helper()
-	in := wire.Invocation{Operation: op, Arguments: json.RawMessage(args), ID: id, CallbackURL: h.runtime.url(), GroupID: "thread", UserID: "ann"}
+	in := wire.Invocation{
+		Operation:   op,
+		Arguments:   json.RawMessage(args),
+		ID:          id,
+		CallbackURL: h.runtime.url(),
+		GroupID:     "thread",
+		UserID:      "ann",
+	}
 	for _, edit := range edits {
 		edit(&in)
 	}

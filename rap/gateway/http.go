@@ -42,6 +42,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
+
 	http.NotFound(w, req)
 }
 
@@ -70,11 +71,12 @@ func (g *Gateway) known(w http.ResponseWriter, req *http.Request, next handler) 
 		http.Error(w, "expected a caller's bearer token", http.StatusUnauthorized)
 		return
 	}
+
 	next(w, req, c)
 }
 
-// authenticate tells whose request it is, or why it is nobody's. A token that is wrong is not the
-// same as none.
+// authenticate tells whose request it is, or why it is nobody's. A
+// token that is wrong is not the same as none.
 func (g *Gateway) authenticate(req *http.Request) (*caller, string) {
 	given := req.Header.Values("Authorization")
 	if len(given) == 0 {
@@ -94,10 +96,12 @@ func (g *Gateway) authenticate(req *http.Request) (*caller, string) {
 	return found, "no caller's token"
 }
 
-// local is the caller without a token: a program on this machine, which neither a browser nor a
-// proxy is. What a page of some site makes a browser send has an Origin, or asks for that site's
-// name; what a proxy passes on came from elsewhere. A proxy that says nothing of itself can't be
-// told from a program: beside a proxy every caller needs a token.
+// local is the caller without a token: a program on this machine, which
+// neither a browser nor a proxy is. What a page of some site makes a
+// browser send has an Origin, or asks for that site's name; what a
+// proxy passes on came from elsewhere. A proxy that says nothing of
+// itself can't be told from a program: beside a proxy every caller
+// needs a token.
 func (g *Gateway) local(req *http.Request) (*caller, string) {
 	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	switch {
@@ -110,6 +114,7 @@ func (g *Gateway) local(req *http.Request) (*caller, string) {
 	case !loopbackHost(req.Host):
 		return nil, "no token, and for a name that is not of this machine alone"
 	}
+
 	for _, c := range g.callers {
 		if c.hash == nil {
 			return c, ""
@@ -118,19 +123,37 @@ func (g *Gateway) local(req *http.Request) (*caller, string) {
 	return nil, "no token"
 }
 
-// proxyHeaders are what proxies add to requests; a star stands for the rest of a name.
+// proxyHeaders are what proxies add to requests; a star stands for the
+// rest of a name.
 func proxyHeaders() []string {
 	return []string{
-		"Forwarded", "Via", "X-Forwarded*", "X-Real-Ip", "X-Original-*", "X-Client-Ip", "X-Cluster-Client-Ip",
-		"X-Originating-Ip", "X-Remote-Ip",
-		"X-Remote-Addr", "X-Proxyuser-Ip", "Client-Ip", "True-Client-Ip", "Fastly-*", "Fly-*", "Cf-*", "Cdn-*", "X-Envoy-*",
-		"X-Amz-Cf-*", "X-Amzn-Trace-Id",
-		"X-Azure-*", "X-Appengine-*",
+		"Forwarded",
+		"Via",
+		"X-Forwarded*",
+		"X-Real-Ip",
+		"X-Original-*",
+		"X-Client-Ip",
+		"X-Cluster-Client-Ip",
+		"X-Originating-Ip",
+		"X-Remote-Ip",
+		"X-Remote-Addr",
+		"X-Proxyuser-Ip",
+		"Client-Ip",
+		"True-Client-Ip",
+		"Fastly-*",
+		"Fly-*",
+		"Cf-*",
+		"Cdn-*",
+		"X-Envoy-*",
+		"X-Amz-Cf-*",
+		"X-Amzn-Trace-Id",
+		"X-Azure-*",
+		"X-Appengine-*",
 	}
 }
 
-// throughProxy reports whether a proxy has passed a request on: it says so, or speaks HTTP/1.0,
-// which proxies do and runtimes don't.
+// throughProxy reports whether a proxy has passed a request on: it says
+// so, or speaks HTTP/1.0, which proxies do and runtimes don't.
 func throughProxy(req *http.Request) bool {
 	if !req.ProtoAtLeast(1, 1) {
 		return true
@@ -143,10 +166,12 @@ func throughProxy(req *http.Request) bool {
 			}
 		}
 	}
+
 	return false
 }
 
-// loopbackHost reports whether a request asks for this machine by a name that others don't have.
+// loopbackHost reports whether a request asks for this machine by a
+// name that others don't have.
 func loopbackHost(host string) bool {
 	name := host
 	if withoutPort, _, err := net.SplitHostPort(host); err == nil {
@@ -176,7 +201,9 @@ func (g *Gateway) body(w http.ResponseWriter, req *http.Request, limit int64) ([
 		return nil, errNotJSON
 	}
 	patience := http.NewResponseController(w)
-	_ = patience.SetReadDeadline(time.Now().Add(longestRequest)) // not every server has one; then its own timeouts hold
+	_ = patience.SetReadDeadline(
+		time.Now().Add(longestRequest),
+	) // not every server has one; then its own timeouts hold
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, limit))
 	var big *http.MaxBytesError
 	switch {
@@ -185,6 +212,7 @@ func (g *Gateway) body(w http.ResponseWriter, req *http.Request, limit int64) ([
 	case err != nil:
 		return nil, errCutOff
 	}
+
 	_ = patience.SetReadDeadline(time.Time{})
 	return body, nil
 }
@@ -196,6 +224,7 @@ func statusOf(err error) int {
 	case errors.Is(err, errTooBig):
 		return http.StatusRequestEntityTooLarge
 	}
+
 	return http.StatusBadRequest
 }
 
@@ -217,7 +246,8 @@ func (g *Gateway) cancelCall(w http.ResponseWriter, req *http.Request, c *caller
 	g.noticed(req, "a cancellation had no effect", err)
 }
 
-// closeThread voids what is open in a thread, and the session grants that were given there.
+// closeThread voids what is open in a thread, and the session grants
+// that were given there.
 func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *caller) {
 	body, err := g.body(w, req, maxNotice)
 	var in wire.CloseThread
@@ -230,6 +260,7 @@ func (g *Gateway) closeThread(w http.ResponseWriter, req *http.Request, c *calle
 		err = errors.Join(g.cancelThread(ctx, c, in.ThreadID), g.dropGrants(ctx, c.Name, in.ThreadID))
 		g.tellClosed(c.asker, in.ThreadID)
 	}
+
 	g.noticed(req, "a thread was not closed in full", err)
 }
 
@@ -304,7 +335,8 @@ func cancelEvents(r *record, why string) bool {
 	return true
 }
 
-// status reports whether a call is still worked on (a proposal of the protocol).
+// status reports whether a call is still worked on (a proposal of the
+// protocol).
 func (g *Gateway) status(w http.ResponseWriter, req *http.Request, c *caller) {
 	body, err := g.body(w, req, maxNotice)
 	var in wire.Status

@@ -34,11 +34,17 @@ func TestChecksItsConfiguration(t *testing.T) {
 		"a caller twice":     func(c *Config) { c.Callers = append(c.Callers, c.Callers[0]) },
 		"a token in clear":   func(c *Config) { c.Callers[0].TokenHash = "secret" },
 		"no callback origin": func(c *Config) { c.Callers[0].Callbacks = peer.Config{} },
-		"signed by nothing":  func(c *Config) { c.Callers[0].TokenHash, c.Callers[0].AnswersSigned = "", true },
+		"signed by nothing": func(c *Config) {
+			c.Callers[0].TokenHash, c.Callers[0].AnswersSigned = "", true
+		},
 	} {
 		h := newHouse(t, nil)
 		cfg := h.cfg
-		cfg.Operations, cfg.Callers = append([]rap.Operation(nil), cfg.Operations...), append([]Caller(nil), cfg.Callers...)
+		cfg.Operations, cfg.Callers = append(
+			[]rap.Operation(nil),
+			cfg.Operations...), append(
+			[]Caller(nil),
+			cfg.Callers...)
 		edit(&cfg)
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s: taken", name)
@@ -76,7 +82,12 @@ func TestKnowsItsCallers(t *testing.T) {
 		if tt.header["Authorization"] == nil {
 			host = "127.0.0.1:7718"
 		}
-		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/.well-known/rap-toolset", nil)
+		req := httptest.NewRequestWithContext(
+			t.Context(),
+			http.MethodGet,
+			"http://"+host+"/.well-known/rap-toolset",
+			nil,
+		)
 		req.RemoteAddr = tt.from
 		req.Header = tt.header.Clone()
 		if req.Header == nil {
@@ -91,26 +102,36 @@ func TestKnowsItsCallers(t *testing.T) {
 			t.Errorf("%s: %s", name, w.Body)
 		}
 	}
+
 	if strings.Contains(h.logged(), callerToken) {
 		t.Error("the log has a token")
 	}
 	if code := h.postAs("", "/invoke", string((&wire.Invocation{
-		Operation: "look", ID: "forged", GroupID: "child", Ancestors: []string{"root"}, CallbackURL: h.runtime.url(),
+		Operation:   "look",
+		ID:          "forged",
+		GroupID:     "child",
+		Ancestors:   []string{"root"},
+		CallbackURL: h.runtime.url(),
 	}).Append(nil))); code != 200 {
 		t.Errorf("ancestors from nobody in particular: %d", code)
 	}
+
 	h.runtime.result("forged")
 }
 
-// TestL9_AProxyIsNotLocal: a caller without a token is a program on this machine, which no proxy, no browser and no
-// strange name is.
+// TestL9_AProxyIsNotLocal: a caller without a token is a program on
+// this machine, which no proxy, no browser and no strange name is.
 func TestL9_AProxyIsNotLocal(t *testing.T) {
 	h := newHouse(t, func(c *Config) {
 		c.Callers = append(c.Callers, Caller{Name: "local", Callbacks: c.Callers[0].Callbacks})
 	})
 	ask := func(change func(*http.Request)) int {
-		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:7718/.well-known/rap-toolset",
-			nil)
+		req := httptest.NewRequestWithContext(
+			t.Context(),
+			http.MethodGet,
+			"http://127.0.0.1:7718/.well-known/rap-toolset",
+			nil,
+		)
 		req.RemoteAddr = "127.0.0.1:1"
 		change(req)
 		w := httptest.NewRecorder()
@@ -137,15 +158,24 @@ func TestL9_AProxyIsNotLocal(t *testing.T) {
 			t.Errorf("%s with a token: %d", name, code)
 		}
 	}
+
 	if code := ask(func(r *http.Request) { r.ProtoMinor = 0 }); code != http.StatusUnauthorized {
 		t.Errorf("HTTP/1.0: %d", code)
 	}
-	for host, want := range map[string]int{"localhost:7718": 200, "[::1]:7718": 200, "127.0.0.1": 200, "evil.example": 401,
-		"files.example.com": 401, "10.0.0.1": 401, "": 401} {
+	for host, want := range map[string]int{
+		"localhost:7718":    200,
+		"[::1]:7718":        200,
+		"127.0.0.1":         200,
+		"evil.example":      401,
+		"files.example.com": 401,
+		"10.0.0.1":          401,
+		"":                  401,
+	} {
 		if code := ask(func(r *http.Request) { r.Host = host }); code != want {
 			t.Errorf("host %q: %d", host, code)
 		}
 	}
+
 	for _, header := range []string{"User-Agent", "Accept", "Content-Type", "X-Request-Id", "Traceparent"} {
 		if code := ask(func(r *http.Request) { r.Header.Set(header, "x") }); code != http.StatusOK {
 			t.Errorf("%s: %d", header, code)
@@ -162,9 +192,15 @@ func (h *house) logged() string {
 func TestServesNothingElse(t *testing.T) {
 	h := newHouse(t, nil)
 	for path, want := range map[string]int{
-		"/invoke": 405, "/close_thread": 405, "/cancel_tool_call": 405, "/tool_call_status": 405, "/answer/x": 405, "/.well-known/rap-toolset": 200,
-		"/migrate": 404, "/": 404,
-		"/invoke/": 404,
+		"/invoke":                  405,
+		"/close_thread":            405,
+		"/cancel_tool_call":        405,
+		"/tool_call_status":        405,
+		"/answer/x":                405,
+		"/.well-known/rap-toolset": 200,
+		"/migrate":                 404,
+		"/":                        404,
+		"/invoke/":                 404,
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.cfg.PublicURL+path, nil)
 		if err != nil {
@@ -177,32 +213,44 @@ func TestServesNothingElse(t *testing.T) {
 	}
 }
 
-// Notices are answered alike whatever they are about, but nobody else's are heard.
+// Notices are answered alike whatever they are about, but nobody else's
+// are heard.
 func TestHearsNotices(t *testing.T) {
 	h := newHouse(t, nil)
 	h.mustInvoke("c1", "write", `{}`)
 	q := h.runtime.choice("c1")
 	for _, path := range []string{"/close_thread", "/cancel_tool_call"} {
 		for _, body := range []string{
-			"", "{", "[]", `{"thread_id":1}`,
-			`{"thread_id":"none","tool_call_id":"none"}`, `{"thread_id":"../../etc","tool_call_id":"c1"}`, strings.Repeat(" ", maxNotice+1),
+			"",
+			"{",
+			"[]",
+			`{"thread_id":1}`,
+			`{"thread_id":"none","tool_call_id":"none"}`,
+			`{"thread_id":"../../etc","tool_call_id":"c1"}`,
+			strings.Repeat(" ", maxNotice+1),
 		} {
 			if code := h.post(path, body); code != 200 {
 				t.Errorf("%s %.40q: %d", path, body, code)
 			}
 		}
+
 		if code := h.postAs("other", path, wire.CancelCall{ThreadID: "thread", ToolCallID: "c1"}); code != 401 {
 			t.Errorf("%s from nobody: %d", path, code)
 		}
 	}
+
 	if len(h.runtime.results("c1")) != 0 {
 		t.Fatal("it was ended by what was not about it")
 	}
 	for range 2 {
-		if code := h.post("/cancel_tool_call", string(wire.CancelCall{ThreadID: "thread", ToolCallID: "c1"}.Append(nil))); code != 200 {
+		if code := h.post(
+			"/cancel_tool_call",
+			string(wire.CancelCall{ThreadID: "thread", ToolCallID: "c1"}.Append(nil)),
+		); code != 200 {
 			t.Errorf("cancel: %d", code)
 		}
 	}
+
 	if code := h.answer(q, 0); code != 404 {
 		t.Errorf("an answer after the cancellation: %d", code)
 	}
@@ -236,6 +284,7 @@ func TestClosesThreads(t *testing.T) {
 		}
 		h.runtime.result(id)
 	}
+
 	if got := <-closed; got != "gw/runtime closing" {
 		t.Errorf("told %q", got)
 	}
@@ -262,7 +311,10 @@ func TestTellsWhatIsAlive(t *testing.T) {
 		t.Errorf("no JSON: %d", code)
 	}
 	h.disk.die(0)
-	if code := h.post("/tool_call_status", string(wire.Status{ThreadID: "thread", ToolCallID: "c1"}.Append(nil))); code != 503 {
+	if code := h.post(
+		"/tool_call_status",
+		string(wire.Status{ThreadID: "thread", ToolCallID: "c1"}.Append(nil)),
+	); code != 503 {
 		t.Errorf("without records: %d", code)
 	}
 }
@@ -271,7 +323,12 @@ func (h *house) alive(id string) bool {
 	h.t.Helper()
 	w := httptest.NewRecorder()
 	body := string(wire.Status{ThreadID: "thread", ToolCallID: id}.Append(nil))
-	req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/tool_call_status", strings.NewReader(body))
+	req := httptest.NewRequestWithContext(
+		context.Background(),
+		http.MethodPost,
+		"/tool_call_status",
+		strings.NewReader(body),
+	)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+callerToken)
 	h.g.ServeHTTP(w, req)
@@ -283,5 +340,6 @@ func (h *house) alive(id string) bool {
 	default:
 		h.t.Fatalf("status: %d %s", w.Code, got)
 	}
+
 	return false
 }

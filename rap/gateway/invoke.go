@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// invoke acknowledges an invocation as soon as it is kept: nothing is decided before, and nobody is
-// reached.
+// invoke acknowledges an invocation as soon as it is kept: nothing is
+// decided before, and nobody is reached.
 func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
 	if !c.enter(req.Context()) {
 		g.busy(w, req, "1", "too many invocations at once")
@@ -46,8 +46,8 @@ func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
 	g.keep(w, req, r)
 }
 
-// enter waits for a place among the invocations that a caller has in memory. Nothing of the body is
-// read before.
+// enter waits for a place among the invocations that a caller has in
+// memory. Nothing of the body is read before.
 func (c *caller) enter(ctx context.Context) bool {
 	t := time.NewTimer(longestRequest)
 	defer t.Stop()
@@ -57,12 +57,14 @@ func (c *caller) enter(ctx context.Context) bool {
 	case <-ctx.Done():
 	case <-t.C:
 	}
+
 	return false
 }
 
 func (c *caller) leave() { <-c.reads }
 
-// unreachable tells why an invocation can't even be answered by a result, and with which status.
+// unreachable tells why an invocation can't even be answered by a
+// result, and with which status.
 func (c *caller) unreachable(in *wire.Invocation) (int, string) {
 	switch {
 	case in.CallbackURL == "" || in.GroupID == "" || in.ID == "":
@@ -70,6 +72,7 @@ func (c *caller) unreachable(in *wire.Invocation) (int, string) {
 	case c.peer.Check(in.CallbackURL) != nil:
 		return http.StatusForbidden, "the callback_url is none that is allowed for this caller"
 	}
+
 	return 0, ""
 }
 
@@ -108,8 +111,8 @@ func (g *Gateway) received(c *caller, in *wire.Invocation, digest string) *recor
 	return r
 }
 
-// misfit makes of an invocation one that only its error is left of. It is kept beside the call of
-// that id, which nobody touches.
+// misfit makes of an invocation one that only its error is left of. It
+// is kept beside the call of that id, which nobody touches.
 func (g *Gateway) misfit(r *record, text string) {
 	r.Key += "/" + r.Part.Digest
 	g.engine.Finish(r, durable.Ending{Why: whyFailed, Reason: text})
@@ -131,8 +134,8 @@ func (g *Gateway) keep(w http.ResponseWriter, req *http.Request, r *record) {
 
 var errFull = errors.New("too many calls are open")
 
-// admit stores a call under a key that is free. A repetition of the call that has it is that call,
-// and anything else gets an error.
+// admit stores a call under a key that is free. A repetition of the
+// call that has it is that call, and anything else gets an error.
 func (g *Gateway) admit(ctx context.Context, r *record) error {
 	for range maxChanges {
 		err := g.create(ctx, r)
@@ -153,6 +156,7 @@ func (g *Gateway) admit(ctx context.Context, r *record) error {
 			g.misfit(r, "this id was used for another call of this thread")
 		}
 	}
+
 	return durable.ErrBusy
 }
 

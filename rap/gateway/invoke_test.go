@@ -16,24 +16,28 @@ func TestAcceptsOrRefuses(t *testing.T) {
 		body string
 		want int
 	}{
-		"nothing":           {"", 400},
-		"no JSON":           {"{", 400},
-		"a list":            {"[" + good + "]", 400},
-		"no callback":       {strings.Replace(good, "callback_url", "callback", 1), 400},
-		"no id":             {strings.Replace(good, `"id":"c1"`, `"id":7`, 1), 400},
-		"no group":          {strings.Replace(good, `"group_id":"t"`, `"group_id":null`, 1), 400},
-		"another origin":    {strings.Replace(good, h.runtime.url(), "http://127.0.0.1:9", 1), 403},
-		"another scheme":    {strings.Replace(good, "http:", "https:", 1), 403},
-		"a relative one":    {strings.Replace(good, h.runtime.url(), "", 1), 400},
-		"too long":          {strings.Replace(good, "{}", `{"x":"`+strings.Repeat("x", 5000)+`"}`, 1), 413},
-		"odd arguments":     {strings.Replace(strings.Replace(good, `"c1"`, `"odd"`, 1), "{}", `[]`, 1), 200},
-		"odd user":          {strings.Replace(strings.Replace(good, `"c1"`, `"user"`, 1), "{}", `{},"user_id":7`, 1), 200},
+		"nothing":        {"", 400},
+		"no JSON":        {"{", 400},
+		"a list":         {"[" + good + "]", 400},
+		"no callback":    {strings.Replace(good, "callback_url", "callback", 1), 400},
+		"no id":          {strings.Replace(good, `"id":"c1"`, `"id":7`, 1), 400},
+		"no group":       {strings.Replace(good, `"group_id":"t"`, `"group_id":null`, 1), 400},
+		"another origin": {strings.Replace(good, h.runtime.url(), "http://127.0.0.1:9", 1), 403},
+		"another scheme": {strings.Replace(good, "http:", "https:", 1), 403},
+		"a relative one": {strings.Replace(good, h.runtime.url(), "", 1), 400},
+		"too long":       {strings.Replace(good, "{}", `{"x":"`+strings.Repeat("x", 5000)+`"}`, 1), 413},
+		"odd arguments":  {strings.Replace(strings.Replace(good, `"c1"`, `"odd"`, 1), "{}", `[]`, 1), 200},
+		"odd user": {
+			strings.Replace(strings.Replace(good, `"c1"`, `"user"`, 1), "{}", `{},"user_id":7`, 1),
+			200,
+		},
 		"unknown operation": {strings.Replace(strings.Replace(good, `"c1"`, `"unknown"`, 1), "look", "lurk", 1), 200},
 	} {
 		if code := h.post("/invoke", tt.body); code != tt.want {
 			t.Errorf("%s: %d", name, code)
 		}
 	}
+
 	for _, id := range []string{"odd", "user", "unknown"} {
 		if got := h.runtime.result(id); !strings.HasPrefix(got, "Error: ") {
 			t.Errorf("%s: %q", id, got)
@@ -87,17 +91,31 @@ func TestBoundsWhatIsOpen(t *testing.T) {
 	for _, tt := range []struct {
 		id, thread string
 		want       int
-	}{{"a", "1", 200}, {"b", "1", 200}, {"c", "1", 503}, {"c", "2", 200}, {"d", "2", 503}, {"d", "3", 503}, {"a", "1", 200}} {
+	}{
+		{"a", "1", 200},
+		{"b", "1", 200},
+		{"c", "1", 503},
+		{"c", "2", 200},
+		{"d", "2", 503},
+		{"d", "3", 503},
+		{"a", "1", 200},
+	} {
 		if code := h.invoke(tt.id, "write", `{}`, in(tt.thread)); code != tt.want {
 			t.Errorf("%s in %s: %d", tt.id, tt.thread, code)
 		}
 	}
+
 	h.crash()
 	h.runtime.until("that they are counted", func() bool { return h.invoke("e", "write", `{}`, in("4")) == 503 })
 	for _, id := range []string{"a", "b", "c"} {
-		h.post("/cancel_tool_call", string(wire.CancelCall{ThreadID: map[string]string{"a": "1", "b": "1", "c": "2"}[id], ToolCallID: id}.Append(nil)))
+		h.post("/cancel_tool_call", string(wire.CancelCall{ThreadID: map[string]string{
+			"a": "1",
+			"b": "1",
+			"c": "2",
+		}[id], ToolCallID: id}.Append(nil)))
 		h.runtime.result(id)
 	}
+
 	h.runtime.until("room", func() bool { return h.invoke("f", "write", `{}`, in("1")) == 200 })
 }
 
@@ -128,12 +146,21 @@ func TestWithoutRecords(t *testing.T) {
 	if code := h.answer(q, 0); code != 503 {
 		t.Errorf("answer: %d", code)
 	}
-	if code := h.post("/cancel_tool_call", string(wire.CancelCall{ThreadID: "thread", ToolCallID: "c1"}.Append(nil))); code != 200 {
+	if code := h.post(
+		"/cancel_tool_call",
+		string(wire.CancelCall{ThreadID: "thread", ToolCallID: "c1"}.Append(nil)),
+	); code != 200 {
 		t.Errorf("cancel: %d", code)
 	}
+
 	h.restart()
-	if code := h.postAs("", h.cfg.PublicURL+"/answer/"+q.ResponseURL[strings.LastIndex(q.ResponseURL, "/")+1:], `{"id":"c1","selected":0}`); code != 200 {
+	if code := h.postAs(
+		"",
+		h.cfg.PublicURL+"/answer/"+q.ResponseURL[strings.LastIndex(q.ResponseURL, "/")+1:],
+		`{"id":"c1","selected":0}`,
+	); code != 200 {
 		t.Errorf("the next process: %d", code)
 	}
+
 	h.runtime.result("c1")
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// limits bounds what one caller may have open, and how fast it may come. The counts are this
-// process's own and are counted anew from the store now and then, so several processes agree within
-// that time.
+// limits bounds what one caller may have open, and how fast it may
+// come. The counts are this process's own and are counted anew from the
+// store now and then, so several processes agree within that time.
 type limits struct {
 	open, thread, rate int
 
@@ -23,8 +23,13 @@ type limits struct {
 
 func newLimits(cfg *Config) *limits {
 	return &limits{
-		open: cfg.MaxOpen, thread: cfg.MaxThread, rate: cfg.Rate,
-		callers: map[string]int{}, threads: map[string]int{}, second: map[string]int64{}, spent: map[string]int{},
+		open:    cfg.MaxOpen,
+		thread:  cfg.MaxThread,
+		rate:    cfg.Rate,
+		callers: map[string]int{},
+		threads: map[string]int{},
+		second:  map[string]int64{},
+		spent:   map[string]int{},
 	}
 }
 
@@ -72,14 +77,15 @@ func (l *limits) recount(callers, threads map[string]int) {
 	l.callers, l.threads = callers, threads
 }
 
-// keyParts returns the parts of a call's key that all calls of its caller have, and all of its
-// thread.
+// keyParts returns the parts of a call's key that all calls of its
+// caller have, and all of its thread.
 func keyParts(key string) (caller, thread string) {
 	const digest = 64 + 1
 	return key[:digest], key[:2*digest]
 }
 
-// count counts what is open: all that nobody may forget yet. Nothing is unsealed for that.
+// count counts what is open: all that nobody may forget yet. Nothing is
+// unsealed for that.
 func (g *Gateway) count(ctx context.Context) error {
 	callers, threads := map[string]int{}, map[string]int{}
 	err := g.engine.Each(ctx, "", func(r store.Record) {

@@ -34,13 +34,16 @@ func (c *counted) all() (n int) {
 	return n
 }
 
-// TestGatewayFollowsTheDesk: news of one approval cost one look, however many wait, and so it is after a restart. Time stands still, so that none
-// is looked at for its own sake.
+// TestGatewayFollowsTheDesk: news of one approval cost one look,
+// however many wait, and so it is after a restart. Time stands still,
+// so that none is looked at for its own sake.
 func TestFollowsTheDesk(t *testing.T) {
 	desk := &counted{newBoard(), map[string]int{}}
 	h := newHouse(t, func(c *Config) {
 		at := time.Now()
-		c.Ask, c.People, c.Now = AskApprovers, desk, func() time.Time { return at }
+		c.Ask = AskApprovers
+		c.People = desk
+		c.Now = func() time.Time { return at }
 	})
 	const calls = 40
 	for n := range calls {

@@ -10,8 +10,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// oldCall is what an earlier version kept of a call beside what is still kept in the same way. Its
-// calls go on: what ran is not run again.
+// oldCall is what an earlier version kept of a call beside what is
+// still kept in the same way. Its calls go on: what ran is not run
+// again.
 type oldCall struct {
 	call
 	Phase    string         `json:"phase"`
@@ -29,10 +30,19 @@ func readOld(r store.Record, text []byte) (*record, error) {
 	if err := json.Unmarshal(text, &old); err != nil {
 		return nil, err
 	}
-	now := &record{Asker: old.Asker, Arguments: old.Args, Stop: old.Stop, Part: old.call}
+	now := &record{
+		Asker:     old.Asker,
+		Arguments: old.Args,
+		Stop:      old.Stop,
+		Part:      old.call,
+	}
 	now.Part.Heard = old.Phase != "received"
 	now.Part.Until = time.Time{}
-	word := &durable.Approval{Ref: old.Held, Key: "rap-" + durable.Hash(r.Key), Binding: old.Ground.Binding}
+	word := &durable.Approval{
+		Ref:     old.Held,
+		Key:     "rap-" + durable.Hash(r.Key),
+		Binding: old.Ground.Binding,
+	}
 	if old.Held != "" {
 		now.Asked = 1
 		now.Approval = word
@@ -43,7 +53,12 @@ func readOld(r store.Record, text []byte) (*record, error) {
 	case "held":
 		now.State = durable.Asking
 		now.Approval = nil
-		now.Ask = &durable.Ask{Key: word.Key, Ref: word.Ref, Binding: word.Binding, Until: old.Until}
+		now.Ask = &durable.Ask{
+			Key:     word.Key,
+			Ref:     word.Ref,
+			Binding: word.Binding,
+			Until:   old.Until,
+		}
 	case "awaiting":
 		now.State = durable.Waiting
 		now.Deadline = old.Until
@@ -53,7 +68,11 @@ func readOld(r store.Record, text []byte) (*record, error) {
 		}
 	case "executing":
 		now.State = durable.Running
-		now.Run = durable.Attempt{Name: "earlier", Tries: 1, Lease: r.Due}
+		now.Run = durable.Attempt{
+			Name:  "earlier",
+			Tries: 1,
+			Lease: r.Due,
+		}
 		word.Taken = true
 	case "done", "following":
 		now.State = durable.Ended
@@ -65,6 +84,7 @@ func readOld(r store.Record, text []byte) (*record, error) {
 	default:
 		return nil, fmt.Errorf("the call has no phase that is known: %q", old.Phase)
 	}
+
 	if old.Withdraw {
 		now.Withdraw = []string{old.Held}
 	}

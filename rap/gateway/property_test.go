@@ -24,12 +24,17 @@ type story struct {
 
 const storyIDs = 5
 
-// TestGatewayProperty has invocations, answers, cancellations, closures, deadlines and crashes come in any order, crashes also between any two writes.
-// An operation runs at most once, and only after an allowance; every accepted invocation gets a result.
+// TestGatewayProperty has invocations, answers, cancellations,
+// closures, deadlines and crashes come in any order, crashes also
+// between any two writes. An operation runs at most once, and only
+// after an allowance; every accepted invocation gets a result.
 func TestProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		h := newHouse(t, func(c *Config) { c.Poll = 5 * time.Millisecond })
-		defer func() { h.stop(); h.runtime.server.Close() }()
+		defer func() {
+			h.stop()
+			h.runtime.server.Close()
+		}()
 		s := &story{h, rt, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]string{}}
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			s.step()
@@ -42,7 +47,20 @@ func TestProperty(t *testing.T) {
 func (s *story) step() {
 	id := fmt.Sprint("c", rapid.IntRange(1, storyIDs).Draw(s.t, "id"))
 	thread := fmt.Sprint("t", len(id)%2+int(id[1])%2)
-	acts := []string{"invoke", "invoke", "invoke", "answer", "answer", "answer", "cancel", "close", "crash", "die", "pass", "settle"}
+	acts := []string{
+		"invoke",
+		"invoke",
+		"invoke",
+		"answer",
+		"answer",
+		"answer",
+		"cancel",
+		"close",
+		"crash",
+		"die",
+		"pass",
+		"settle",
+	}
 	switch rapid.SampledFrom(acts).Draw(s.t, "what") {
 	case "invoke":
 		s.call(id, thread)
@@ -51,7 +69,8 @@ func (s *story) step() {
 	case "cancel":
 		s.send("/cancel_tool_call", string(wire.CancelCall{ThreadID: thread, ToolCallID: id}.Append(nil)))
 	case "close":
-		if s.send("/close_thread", string(wire.CloseThread{ThreadID: thread}.Append(nil))) == 200 && s.disk.alive(false) == nil {
+		if s.send("/close_thread", string(wire.CloseThread{ThreadID: thread}.Append(nil))) == 200 &&
+			s.disk.alive(false) == nil {
 			s.granted[thread] = false
 		}
 	case "crash":
@@ -82,7 +101,14 @@ func (s *story) call(id, thread string) {
 		s.may[id] = true
 	}
 	s.threads[id] = thread
-	in := wire.Invocation{Operation: op, Arguments: []byte(`{}`), ID: id, CallbackURL: s.runtime.url(), GroupID: thread, UserID: "ann"}
+	in := wire.Invocation{
+		Operation:   op,
+		Arguments:   []byte(`{}`),
+		ID:          id,
+		CallbackURL: s.runtime.url(),
+		GroupID:     thread,
+		UserID:      "ann",
+	}
 	if s.send("/invoke", string(in.Append(nil))) == 200 {
 		s.accepted[id] = true
 	}
@@ -110,15 +136,25 @@ func (s *story) reply(id string, index int) {
 			}
 		}
 	}
+
 	body := fmt.Sprintf(`{"id":%q,"selected":%d}`, id, index)
 	s.send("/answer/"+q.ResponseURL[strings.LastIndex(q.ResponseURL, "/")+1:], body)
 }
 
-// settle waits until a call that needs nobody went all the way, if the process lives.
+// settle waits until a call that needs nobody went all the way, if the
+// process lives.
 func (s *story) settle() {
-	in := wire.Invocation{Operation: "look", Arguments: []byte(`{}`), ID: fmt.Sprint("barrier", len(s.runtime.all())), CallbackURL: s.runtime.url(), GroupID: "barrier"}
+	in := wire.Invocation{
+		Operation:   "look",
+		Arguments:   []byte(`{}`),
+		ID:          fmt.Sprint("barrier", len(s.runtime.all())),
+		CallbackURL: s.runtime.url(),
+		GroupID:     "barrier",
+	}
 	if s.send("/invoke", string(in.Append(nil))) == 200 && s.disk.alive(false) == nil {
-		s.runtime.until("a barrier", func() bool { return len(s.runtime.results(in.ID)) > 0 || s.disk.alive(false) != nil })
+		s.runtime.until("a barrier", func() bool {
+			return len(s.runtime.results(in.ID)) > 0 || s.disk.alive(false) != nil
+		})
 	}
 }
 
@@ -136,7 +172,11 @@ func (s *story) end() {
 	s.crash()
 	s.pass(15 * time.Minute)
 	for id := range s.accepted {
-		s.runtime.until("a result of "+id, func() bool { s.pass(time.Minute); return len(s.runtime.results(id)) > 0 })
+		s.runtime.until("a result of "+id, func() bool {
+			s.pass(time.Minute)
+			return len(s.runtime.results(id)) > 0
+		})
 	}
+
 	s.holds()
 }

@@ -21,8 +21,9 @@ const (
 	maxMessage   = 4000
 )
 
-// await makes the question of a call: what runs and for how long it is allowed, the denial last and
-// the default. It is posted once it is stored.
+// await makes the question of a call: what runs and for how long it is
+// allowed, the denial last and the default. It is posted once it is
+// stored.
 func (g *Gateway) await(r *record, j *judged) {
 	c := &r.Part
 	q := &question{Session: -1}
@@ -36,10 +37,15 @@ func (g *Gateway) await(r *record, j *judged) {
 		bounds := fmt.Sprintf("(at most %s, for at most %s)", times(uses), policy.FormatDuration(life))
 		choices = append(choices, "Allow "+c.Operation+" with any arguments for this session "+bounds)
 	}
+
 	choices = append(choices, "Deny")
 
 	prompt := view.prompt(g.cfg.Name, c.Operation) + "\nExpires in " + policy.FormatDuration(within) + "."
-	g.pose(r, q, within, &wire.Choice{Prompt: prompt, Choices: choices, Default: len(choices) - 1})
+	g.pose(r, q, within, &wire.Choice{
+		Prompt:  prompt,
+		Choices: choices,
+		Default: len(choices) - 1,
+	})
 	r.Deadline = q.Until
 	r.Errand = &durable.Attempt{}
 }
@@ -64,12 +70,16 @@ func (g *Gateway) pose(r *record, q *question, within time.Duration, message *wi
 // askedUser records that the runtime's user is asked.
 func (g *Gateway) askedUser(ctx context.Context, r *record) {
 	q := r.Part.Question
-	facts := map[string]any{"choices": q.Choices, "relayed": q.Relayed, "within": q.Within.String()}
+	facts := map[string]any{
+		"choices": q.Choices,
+		"relayed": q.Relayed,
+		"within":  q.Within.String(),
+	}
 	_ = g.record(ctx, "rap_user_asked", r, facts)
 }
 
-// offer tells what a user may allow a session; no uses at all where the rules or the configuration
-// don't want it.
+// offer tells what a user may allow a session; no uses at all where the
+// rules or the configuration don't want it.
 func (g *Gateway) offer(r *policy.Require) (uses int, life time.Duration) {
 	if !g.cfg.Grants.Offer {
 		return 0, 0
@@ -114,8 +124,13 @@ type view struct {
 
 func show(r *record, j *judged) view {
 	if j.Require != nil && len(j.Require.Arguments.Redact) > 0 {
-		return view{arguments: "(hidden by the rules)", brief: "(arguments hidden by the rules)", cut: true}
+		return view{
+			arguments: "(hidden by the rules)",
+			brief:     "(arguments hidden by the rules)",
+			cut:       true,
+		}
 	}
+
 	v := view{message: j.Message}
 	whole := isolated(compact(r.Args()))
 	v.arguments, v.cut = cutText(whole, maxArguments)
@@ -140,8 +155,8 @@ func labelOf(op *operation, args json.RawMessage) (label string) {
 	return op.Label(args)
 }
 
-// prompt shows what we know first. What comes from the call stands on lines of its own and can't
-// start another.
+// prompt shows what we know first. What comes from the call stands on
+// lines of its own and can't start another.
 func (v view) prompt(name, operation string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s asks: may this call run?\nOperation: %s\n", safetext.Line(name), operation)
@@ -169,13 +184,16 @@ func compact(args []byte) string {
 		default:
 			quoted = ch == '"'
 		}
+
 		b.WriteByte(ch)
 	}
+
 	return b.String()
 }
 
-// isolated makes JSON safe to show on one line. Strings with letters that run from right to left
-// are isolated, so that they can't change the order of what stands around them.
+// isolated makes JSON safe to show on one line. Strings with letters
+// that run from right to left are isolated, so that they can't change
+// the order of what stands around them.
 func isolated(text string) string {
 	if !strings.ContainsFunc(text, safetext.RightToLeft) {
 		return safetext.Escape(text)
@@ -189,7 +207,8 @@ func isolated(text string) string {
 	return b.String()
 }
 
-// stringIn returns where the string at the start of a JSON text ends, or where the next begins.
+// stringIn returns where the string at the start of a JSON text ends,
+// or where the next begins.
 func stringIn(text string) int {
 	if text[0] != '"' {
 		if at := strings.IndexByte(text, '"'); at > 0 {
@@ -197,6 +216,7 @@ func stringIn(text string) int {
 		}
 		return len(text)
 	}
+
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
@@ -205,6 +225,7 @@ func stringIn(text string) int {
 			return i + 1
 		}
 	}
+
 	return len(text)
 }
 

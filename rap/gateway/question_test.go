@@ -26,19 +26,67 @@ func TestShowsCalls(t *testing.T) {
 		brief string
 		cut   bool
 	}{
-		"plain":          {args: `{ "a" : "b  c" , "d":[1, 2]}`, want: []string{`Arguments: {"a":"b  c","d":[1,2]}`}, brief: `{"a":"b  c","d":[1,2]}`},
-		"quotes":         {args: `{"a":"\" , \\"}`, want: []string{`Arguments: {"a":"\" , \\"}`}, brief: `{"a":"\" , \\"}`},
-		"control":        {args: "{\"a\":\"\u202e\u200b\"}", want: []string{`\u{202e}\u{200b}`}, brief: `{"a":"\u{202e}\u{200b}"}`},
-		"right to left":  {args: `{"a":"שלום","b":1}`, want: []string{"{\"a\":\u2068\"שלום\"\u2069,\"b\":1}"}, brief: "{\"a\":\u2068\"שלום\"\u2069,\"b\":1}"},
-		"label":          {args: `{}`, label: label, want: []string{`In short: write\u{a}12\u{202e} bytes`, "Arguments: {}"}, brief: `write\u{a}12\u{202e} bytes`},
-		"empty label":    {args: `{}`, label: func(json.RawMessage) string { return "" }, brief: `{}`},
-		"broken label":   {args: `{}`, label: func(json.RawMessage) string { panic("no") }, brief: `{}`},
-		"long":           {args: long, want: []string{"(cut: 4000 of 10008 bytes are shown)"}, brief: long[:300] + "… (cut: 300 of 10008 bytes are shown)", cut: true},
-		"hidden":         {args: `{"a":"secret"}`, label: label, r: hidden, want: []string{"hidden by the rules"}, brief: "(arguments hidden by the rules)", cut: true},
-		"the rules' say": {args: `{}`, want: []string{"The rules say: first\n  second"}, brief: `{}`},
+		"plain": {
+			args:  `{ "a" : "b  c" , "d":[1, 2]}`,
+			want:  []string{`Arguments: {"a":"b  c","d":[1,2]}`},
+			brief: `{"a":"b  c","d":[1,2]}`,
+		},
+		"quotes": {
+			args:  `{"a":"\" , \\"}`,
+			want:  []string{`Arguments: {"a":"\" , \\"}`},
+			brief: `{"a":"\" , \\"}`,
+		},
+		"control": {
+			args:  "{\"a\":\"\u202e\u200b\"}",
+			want:  []string{`\u{202e}\u{200b}`},
+			brief: `{"a":"\u{202e}\u{200b}"}`,
+		},
+		"right to left": {
+			args:  `{"a":"שלום","b":1}`,
+			want:  []string{"{\"a\":\u2068\"שלום\"\u2069,\"b\":1}"},
+			brief: "{\"a\":\u2068\"שלום\"\u2069,\"b\":1}",
+		},
+		"label": {
+			args:  `{}`,
+			label: label,
+			want:  []string{`In short: write\u{a}12\u{202e} bytes`, "Arguments: {}"},
+			brief: `write\u{a}12\u{202e} bytes`,
+		},
+		"empty label": {
+			args:  `{}`,
+			label: func(json.RawMessage) string { return "" },
+			brief: `{}`,
+		},
+		"broken label": {
+			args:  `{}`,
+			label: func(json.RawMessage) string { panic("no") },
+			brief: `{}`,
+		},
+		"long": {
+			args:  long,
+			want:  []string{"(cut: 4000 of 10008 bytes are shown)"},
+			brief: long[:300] + "… (cut: 300 of 10008 bytes are shown)",
+			cut:   true,
+		},
+		"hidden": {
+			args:  `{"a":"secret"}`,
+			label: label,
+			r:     hidden,
+			want:  []string{"hidden by the rules"},
+			brief: "(arguments hidden by the rules)",
+			cut:   true,
+		},
+		"the rules' say": {
+			args:  `{}`,
+			want:  []string{"The rules say: first\n  second"},
+			brief: `{}`,
+		},
 	} {
 		c := &record{Arguments: []byte(tt.args), Part: call{Operation: "write"}}
-		j := &judged{op: &operation{Operation: rap.Operation{Label: tt.label}}, Decision: resolve.Decision{Message: "first\nsecond", Require: tt.r}}
+		j := &judged{
+			op:       &operation{Operation: rap.Operation{Label: tt.label}},
+			Decision: resolve.Decision{Message: "first\nsecond", Require: tt.r},
+		}
 		v := show(c, j)
 		prompt := v.prompt("Files", "write")
 		for _, want := range tt.want {
@@ -52,7 +100,8 @@ func TestShowsCalls(t *testing.T) {
 	}
 }
 
-// Whatever the arguments are, nothing in them starts a line, acts on a screen or turns what stands beside it around.
+// Whatever the arguments are, nothing in them starts a line, acts on a
+// screen or turns what stands beside it around.
 func TestShowsAnyArguments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")

@@ -12,8 +12,9 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// record is a call as it is kept. The engine knows when it came, what people are asked and whether
-// it ran; the part below is what RAP needs.
+// record is a call as it is kept. The engine knows when it came, what
+// people are asked and whether it ran; the part below is what RAP
+// needs.
 type record = durable.Call[call]
 
 // call is the gateway's own part of a record.
@@ -24,8 +25,9 @@ type call struct {
 	CallID    *string  `json:"call_id,omitempty"`
 	User      string   `json:"user,omitempty"`
 	Ancestors []string `json:"ancestors,omitempty"`
-	// Stray says that it named ancestors that are not believed: its thread is a root, for which
-	// nobody allows anything beyond one call.
+	// Stray says that it named ancestors that are not believed: its
+	// thread is a root, for which nobody allows anything beyond one
+	// call.
 	Stray     bool   `json:"stray,omitempty"`
 	Callback  string `json:"callback"`
 	Operation string `json:"operation"`
@@ -52,7 +54,8 @@ type call struct {
 	Pause   time.Duration `json:"pause,omitempty"`   // until it is looked again whether there are more
 }
 
-// ground is what a decision rests on. When it changes before the run, nothing runs.
+// ground is what a decision rests on. When it changes before the run,
+// nothing runs.
 type ground struct {
 	Binding string   `json:"binding,omitempty"`
 	Plan    string   `json:"plan,omitempty"`
@@ -101,7 +104,8 @@ const (
 // root is the thread that is the session.
 func (c *call) root() string { return names.Root(c.Thread, c.Ancestors) }
 
-// callKey places a call. Ids are opaque texts of any content, so their hashes stand for them.
+// callKey places a call. Ids are opaque texts of any content, so their
+// hashes stand for them.
 func callKey(caller, thread, id string) string {
 	return threadPrefix(caller, thread) + durable.Hash(id)
 }
@@ -112,7 +116,8 @@ func threadPrefix(caller, thread string) string {
 
 func callerPrefix(caller string) string { return durable.Hash(caller) + "/" }
 
-// digestOf identifies what was sent: whatever differs makes another call of it.
+// digestOf identifies what was sent: whatever differs makes another
+// call of it.
 func digestOf(in *wire.Invocation) (string, error) {
 	arguments := []byte(in.Arguments)
 	text, err := json.Marshal([]any{in.Operation, arguments, in.CallID, in.CallbackURL, in.Ancestors, in.UserID})

@@ -23,7 +23,11 @@ type runClock struct {
 }
 
 func newRunClock(within time.Duration, stop context.CancelCauseFunc) *runClock {
-	return &runClock{left: within, since: time.Now(), timer: time.AfterFunc(within, func() { stop(errTimedOut) })}
+	return &runClock{
+		left:  within,
+		since: time.Now(),
+		timer: time.AfterFunc(within, func() { stop(errTimedOut) }),
+	}
 }
 
 func (c *runClock) stop() {
@@ -40,8 +44,9 @@ func (c *runClock) start() {
 	c.timer.Reset(max(c.left, 0))
 }
 
-// ask relays a question of the operation to the runtime's user. A call asks once: a question of the
-// rules was the one, and so is a first of the operation.
+// ask relays a question of the operation to the runtime's user. A call
+// asks once: a question of the rules was the one, and so is a first of
+// the operation.
 func (r *operationRun) ask(ctx context.Context, prompt string, choices []string, standard int) (int, error) {
 	if len(choices) == 0 || standard < 0 || standard >= len(choices) {
 		return 0, errors.New("expected choices, and a default among them")
@@ -69,6 +74,7 @@ func (r *operationRun) pose(ctx context.Context, prompt string, choices []string
 		case c.State != durable.Running || c.Part.Run != r.name:
 			return durable.ErrOvertaken
 		}
+
 		r.g.pose(c, &question{Session: -1, Relayed: true}, r.g.cfg.Within, &wire.Choice{
 			Prompt:  r.g.relayedPrompt(c.Part.Operation, prompt),
 			Choices: relayedLabels(choices),
@@ -78,15 +84,20 @@ func (r *operationRun) pose(ctx context.Context, prompt string, choices []string
 	})
 }
 
-// relayedPrompt shows a question that is not ours: who asks first, then its words, which can't act
-// on a screen.
+// relayedPrompt shows a question that is not ours: who asks first, then
+// its words, which can't act on a screen.
 func (g *Gateway) relayedPrompt(operation, prompt string) string {
 	prompt, _ = cutText(prompt, maxMessage)
 	lines := strings.Split(strings.ReplaceAll(prompt, "\r\n", "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = safetext.Line(line)
 	}
-	return fmt.Sprintf("%s asks, while %s runs:\n%s", safetext.Line(g.cfg.Name), operation, strings.Join(lines, "\n"))
+	return fmt.Sprintf(
+		"%s asks, while %s runs:\n%s",
+		safetext.Line(g.cfg.Name),
+		operation,
+		strings.Join(lines, "\n"),
+	)
 }
 
 func relayedLabels(labels []string) []string {
@@ -129,5 +140,6 @@ func (r *operationRun) answer(q *question) (selected int, failed error, known bo
 	case q == nil || !r.g.now().Before(q.Until):
 		return 0, &rap.PublicError{Text: "nobody answered the question in time"}, true
 	}
+
 	return 0, nil, false
 }

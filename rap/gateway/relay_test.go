@@ -10,7 +10,9 @@ import (
 	"github.com/assent-dev/assent/rap"
 )
 
-// TestD10_AnswersAfterACancellationAreNotThere: a relayed question is nobody's once its run was told to stop, as the rules' own questions are.
+// TestD10_AnswersAfterACancellationAreNotThere: a relayed question is
+// nobody's once its run was told to stop, as the rules' own questions
+// are.
 func TestD10_AnswersAfterACancellationAreNotThere(t *testing.T) {
 	stuck := make(chan struct{})
 	h := newHouse(t, func(c *Config) {

@@ -12,7 +12,13 @@ import (
 )
 
 // sealed puts a document into a vault of a room, and returns its record.
-func sealed[T any](t *testing.T, records store.Records, key []byte, room, kind string, d durable.Doc[T]) store.Record {
+func sealed[T any](
+	t *testing.T,
+	records store.Records,
+	key []byte,
+	room, kind string,
+	d durable.Doc[T],
+) store.Record {
 	t.Helper()
 	v, err := durable.NewVault[T](names.Sealing(records, room, key), kind)
 	if err == nil {
@@ -28,15 +34,26 @@ func sealed[T any](t *testing.T, records store.Records, key []byte, room, kind s
 	return r
 }
 
-// TestM1_OnlyCallsThatHadEndedOutliveARestore: one on its way may have run since, and what a user allowed may have been used up.
+// TestM1_OnlyCallsThatHadEndedOutliveARestore: one on its way may have
+// run since, and what a user allowed may have been used up.
 func TestM1_OnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
-	records, key, soon := rap.NewMemory(), bytes.Repeat([]byte{7}, 32), time.Now().Add(time.Hour)
+	records := rap.NewMemory()
+	key := bytes.Repeat([]byte{7}, 32)
+	soon := time.Now().Add(time.Hour)
 	const gateway, runtime = "rap/gateway/desk", "rap/runtime/desk"
 	call := func(name string, state durable.State, due time.Time) store.Record {
-		return sealed(t, records, key, gateway, "calls", durable.Doc[record]{Key: name, Due: due, Body: record{State: state}})
+		return sealed(t, records, key, gateway, "calls", durable.Doc[record]{
+			Key:  name,
+			Due:  due,
+			Body: record{State: state},
+		})
 	}
 	old := func(name, phase string, due time.Time) store.Record {
-		return sealed(t, records, key, gateway, "calls", durable.Doc[oldCall]{Key: name, Due: due, Body: oldCall{Phase: phase}})
+		return sealed(t, records, key, gateway, "calls", durable.Doc[oldCall]{
+			Key:  name,
+			Due:  due,
+			Body: oldCall{Phase: phase},
+		})
 	}
 	for name, c := range map[string]struct {
 		record store.Record
@@ -52,25 +69,43 @@ func TestM1_OnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 		"delivered before":  {old("h", "delivered", time.Time{}), true},
 		"a session's grant": {sealed(t, records, key, gateway, "grants", durable.Doc[sessionGrant]{Key: "a"}), false},
 		"a reference":       {sealed(t, records, key, gateway, "refs", durable.Doc[struct{}]{Key: "a"}), true},
-		"sent to a tool":    {sealed(t, records, key, runtime, "calls", durable.Doc[struct{}]{Key: "a", Due: soon}), false},
-		"answered":          {sealed(t, records, key, runtime, "calls", durable.Doc[struct{}]{Key: "b"}), true},
-		"news under way":    {sealed(t, records, key, runtime, "events", durable.Doc[struct{}]{Key: "a", Due: soon}), false},
+		"sent to a tool": {
+			sealed(t, records, key, runtime, "calls", durable.Doc[struct{}]{Key: "a", Due: soon}),
+			false,
+		},
+		"answered": {sealed(t, records, key, runtime, "calls", durable.Doc[struct{}]{Key: "b"}), true},
+		"news under way": {
+			sealed(t, records, key, runtime, "events", durable.Doc[struct{}]{Key: "a", Due: soon}),
+			false,
+		},
 	} {
 		stays, err := rap.OutlivesRestore(key, c.record)
 		if err != nil || stays != c.want {
 			t.Errorf("%s: stays %v, %v, want %v", name, stays, err, c.want)
 		}
 	}
-	if stays, err := rap.OutlivesRestore(bytes.Repeat([]byte{8}, 32), call("i", durable.Ended, soon)); err == nil || stays {
+
+	if stays, err := rap.OutlivesRestore(bytes.Repeat([]byte{8}, 32), call("i", durable.Ended, soon)); err == nil ||
+		stays {
 		t.Errorf("with another key: stays %v, %v", stays, err)
 	}
 }
 
-// TestUsers4_2_RecordsAreSealedAnewForANewKey, and what is none of this package's stays as it is.
+// TestUsers4_2_RecordsAreSealedAnewForANewKey, and what is none of this
+// package's stays as it is.
 func TestUsers4_2_RecordsAreSealedAnewForANewKey(t *testing.T) {
-	records, before, after := rap.NewMemory(), bytes.Repeat([]byte{7}, 32), bytes.Repeat([]byte{8}, 32)
+	records := rap.NewMemory()
+	before := bytes.Repeat([]byte{7}, 32)
+	after := bytes.Repeat([]byte{8}, 32)
 	const room = "rap/gateway/desk"
-	r := sealed(t, records, before, room, "calls", durable.Doc[record]{Key: "a", Body: record{State: durable.Ended, Part: call{Thread: "t1"}}})
+	r := sealed(
+		t,
+		records,
+		before,
+		room,
+		"calls",
+		durable.Doc[record]{Key: "a", Body: record{State: durable.Ended, Part: call{Thread: "t1"}}},
+	)
 	reseal := rap.Reseal(before, after)
 	next, err := reseal(r.Room, r.Key, r.Value)
 	if err != nil {
@@ -87,12 +122,15 @@ func TestUsers4_2_RecordsAreSealedAnewForANewKey(t *testing.T) {
 	}
 
 	for name, c := range map[string]struct{ room, key string }{
-		"sealed with another key": {r.Room, r.Key}, "another record's": {r.Room, "b"}, "no kind": {"rap/", "a"},
+		"sealed with another key": {r.Room, r.Key},
+		"another record's":        {r.Room, "b"},
+		"no kind":                 {"rap/", "a"},
 	} {
 		if out, err := reseal(c.room, c.key, next); err == nil {
 			t.Errorf("%s: %x", name, out)
 		}
 	}
+
 	if out, err := reseal("witness", "a", []byte("plain")); err != nil || string(out) != "plain" {
 		t.Errorf("of another package: %q, %v", out, err)
 	}

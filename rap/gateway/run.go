@@ -24,8 +24,8 @@ var (
 	errPanicked         = errors.New("the operation panicked")
 )
 
-// begin takes what a run uses up beside our approvers' word, and says under which name whatever
-// comes after it goes on.
+// begin takes what a run uses up beside our approvers' word, and says
+// under which name whatever comes after it goes on.
 func (g *Gateway) begin(ctx context.Context, r *record) (*durable.Ending, error) {
 	c := &r.Part
 	if how, err := g.takeGrant(ctx, r); how != nil || err != nil {
@@ -42,7 +42,8 @@ func (g *Gateway) begin(ctx context.Context, r *record) (*durable.Ending, error)
 	return nil, err
 }
 
-// takeGrant has the session grant of a call be there, where it uses one or makes one.
+// takeGrant has the session grant of a call be there, where it uses one
+// or makes one.
 func (g *Gateway) takeGrant(ctx context.Context, r *record) (*durable.Ending, error) {
 	switch {
 	case r.Part.Grant == "":
@@ -50,6 +51,7 @@ func (g *Gateway) takeGrant(ctx context.Context, r *record) (*durable.Ending, er
 	case r.Part.Makes:
 		return g.makeGrant(ctx, r)
 	}
+
 	ok, err := g.inForce(ctx, r.Part.Grant)
 	if err != nil || ok {
 		return nil, err
@@ -97,7 +99,12 @@ func (g *Gateway) perform(ctx context.Context, r *record) (rap.Outcome, error) {
 		return rap.Outcome{}, errUnrecorded
 	}
 
-	run := &operationRun{g: g, key: r.Key, name: r.Part.Run, clock: newRunClock(g.cfg.RunWithin, stop)}
+	run := &operationRun{
+		g:     g,
+		key:   r.Key,
+		name:  r.Part.Run,
+		clock: newRunClock(g.cfg.RunWithin, stop),
+	}
 	defer run.clock.stop()
 	job := jobOf(r)
 	job.Ask = run.ask
@@ -112,8 +119,8 @@ type operationRun struct {
 	clock *runClock
 }
 
-// call runs the operation in a goroutine of its own, so that neither a panic nor one that does not
-// listen holds up the call.
+// call runs the operation in a goroutine of its own, so that neither a
+// panic nor one that does not listen holds up the call.
 func (r *operationRun) call(ctx context.Context, op *operation, job rap.Job) (rap.Outcome, error) {
 	type end struct {
 		out rap.Outcome
@@ -158,17 +165,28 @@ func cause(ctx context.Context) error {
 // patience is how long an operation that was told to stop may take to do so.
 func (g *Gateway) patience() time.Duration { return min(runGrace/2, g.cfg.RunWithin) }
 
-// failure is what a runtime is told of an error: nothing that was not written for it.
+// failure is what a runtime is told of an error: nothing that was not
+// written for it.
 func (g *Gateway) failure(ctx context.Context, r *record, failed error) rap.Outcome {
 	operation := r.Part.Operation
-	g.cfg.Log.WarnContext(ctx, "an operation failed", "call", subjectOf(r), "operation", operation, "error", failed)
+	g.cfg.Log.WarnContext(
+		ctx,
+		"an operation failed",
+		"call",
+		subjectOf(r),
+		"operation",
+		operation,
+		"error",
+		failed,
+	)
 	if public, ok := errors.AsType[*rap.PublicError](failed); ok && public != nil {
 		return errorOutcome(public.Text)
 	}
 	return errorOutcome("the operation failed")
 }
 
-// dropped ends what goes on behind a run of which nobody takes the outcome any more.
+// dropped ends what goes on behind a run of which nobody takes the
+// outcome any more.
 func (g *Gateway) dropped(ctx context.Context, r *record) {
 	if err := g.endFeed(ctx, &r.Part); err != nil {
 		g.refuse(ctx, "a subscription could not be ended", err, r)

@@ -21,16 +21,24 @@ func (h *house) acts(act func(context.Context, rap.Job) (rap.Outcome, error)) {
 	h.act = act
 }
 
-// What an operation says in an error stays here, but what was written for the other side (T32).
+// What an operation says in an error stays here, but what was written
+// for the other side (T32).
 func TestTellsNoInternals(t *testing.T) {
 	h := newHouse(t, nil)
 	for name, tt := range map[string]struct {
 		act  func(context.Context, rap.Job) (rap.Outcome, error)
 		want string
 	}{
-		"an error":  {func(context.Context, rap.Job) (rap.Outcome, error) { return rap.Outcome{}, errors.New("secret") }, "Error: the operation failed"},
-		"a panic":   {func(context.Context, rap.Job) (rap.Outcome, error) { panic("secret") }, "Error: the operation failed"},
-		"no return": {func(context.Context, rap.Job) (rap.Outcome, error) { runtime.Goexit(); return rap.Outcome{}, nil }, "Error: the operation failed"},
+		"an error": {func(context.Context, rap.Job) (rap.Outcome, error) {
+			return rap.Outcome{}, errors.New("secret")
+		}, "Error: the operation failed"},
+		"a panic": {func(context.Context, rap.Job) (rap.Outcome, error) {
+			panic("secret")
+		}, "Error: the operation failed"},
+		"no return": {func(context.Context, rap.Job) (rap.Outcome, error) {
+			runtime.Goexit()
+			return rap.Outcome{}, nil
+		}, "Error: the operation failed"},
 		"for others": {func(context.Context, rap.Job) (rap.Outcome, error) {
 			return rap.Outcome{}, &rap.PublicError{Text: "no such file"}
 		}, "Error: no such file"},
@@ -38,7 +46,9 @@ func TestTellsNoInternals(t *testing.T) {
 			return rap.Outcome{}, fmt.Errorf("secret: %w", &rap.PublicError{Text: "Error: no such file"})
 		}, "Error: no such file"},
 		"nothing": {func(context.Context, rap.Job) (rap.Outcome, error) { return rap.Outcome{}, nil }, ""},
-		"broken":  {func(context.Context, rap.Job) (rap.Outcome, error) { return rap.Outcome{Text: "a\xffb"}, nil }, "a\uFFFDb"},
+		"broken": {func(context.Context, rap.Job) (rap.Outcome, error) {
+			return rap.Outcome{Text: "a\xffb"}, nil
+		}, "a\uFFFDb"},
 		"too large": {func(context.Context, rap.Job) (rap.Outcome, error) {
 			return rap.Outcome{Text: strings.Repeat("x", maxResult)}, nil
 		}, "Error: the operation ran, but its result is too large to be sent"},
@@ -67,9 +77,13 @@ func TestStopsWhatIsCancelled(t *testing.T) {
 	})
 	h.mustInvoke("c1", "look", `{}`)
 	<-began
-	if code := h.post("/cancel_tool_call", string(wire.CancelCall{ThreadID: "thread", ToolCallID: "c1"}.Append(nil))); code != 200 {
+	if code := h.post(
+		"/cancel_tool_call",
+		string(wire.CancelCall{ThreadID: "thread", ToolCallID: "c1"}.Append(nil)),
+	); code != 200 {
 		t.Errorf("cancel: %d", code)
 	}
+
 	if got := h.runtime.result("c1"); !strings.Contains(got, "cancelled") {
 		t.Errorf("result %q", got)
 	}
@@ -127,8 +141,12 @@ func TestDecidesAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		agent, policy, want string
 	}{
-		"denied now":  {testAgent, stricter, "denied by the rules"},
-		"other rules": {strings.Replace(testAgent, `version: "1.0.0", desc`, `version: "1.0.1", desc`, 1), testPolicy, "changed since"},
+		"denied now": {testAgent, stricter, "denied by the rules"},
+		"other rules": {
+			strings.Replace(testAgent, `version: "1.0.0", desc`, `version: "1.0.1", desc`, 1),
+			testPolicy,
+			"changed since",
+		},
 	} {
 		h := newHouse(t, nil)
 		h.mustInvoke("c1", "write", `{}`)
@@ -143,7 +161,8 @@ func TestDecidesAgain(t *testing.T) {
 	}
 }
 
-// A call whose process died while it ran is not run again (T26), and one that another process runs is left to it.
+// A call whose process died while it ran is not run again (T26), and
+// one that another process runs is left to it.
 func TestFindsRunsLost(t *testing.T) {
 	h := newHouse(t, nil)
 	began, free := make(chan struct{}), make(chan struct{})
@@ -169,7 +188,13 @@ func TestFindsRunsLost(t *testing.T) {
 		}
 		return r.State
 	}
-	in := wire.Invocation{Operation: "unknown", Arguments: []byte("{}"), CallbackURL: h.runtime.url(), GroupID: "thread", ID: "c2"}
+	in := wire.Invocation{
+		Operation:   "unknown",
+		Arguments:   []byte("{}"),
+		CallbackURL: h.runtime.url(),
+		GroupID:     "thread",
+		ID:          "c2",
+	}
 	req := h.request(h.cfg.PublicURL+"/invoke", string(in.Append(nil)))
 	req.Header.Set("Authorization", "Bearer "+callerToken)
 	second.ServeHTTP(httptest.NewRecorder(), req)
@@ -209,7 +234,8 @@ func TestRelaysOneQuestion(t *testing.T) {
 	})
 	h.mustInvoke("c1", "look", `{}`)
 	q := h.runtime.choice("c1")
-	if strings.ContainsAny(q.Prompt+q.Choices[2], "\x1b\u202e") || q.Default != 1 || len(q.Choices) != 3 || !strings.Contains(q.Prompt, "Really?") {
+	if strings.ContainsAny(q.Prompt+q.Choices[2], "\x1b\u202e") || q.Default != 1 || len(q.Choices) != 3 ||
+		!strings.Contains(q.Prompt, "Really?") {
 		t.Errorf("%q %q %d", q.Prompt, q.Choices, q.Default)
 	}
 	for i, want := range []int{200, 200, 404} {
@@ -226,7 +252,8 @@ func TestRelaysOneQuestion(t *testing.T) {
 	if code := h.postAs("", q.ResponseURL, `{"id":"c2","selected":7}`); code != 400 {
 		t.Errorf("out of range: %d", code)
 	}
-	if got := h.runtime.result("c2"); got != "Error: the answer to the question was not valid" && got != "Error: not asked" {
+	if got := h.runtime.result("c2"); got != "Error: the answer to the question was not valid" &&
+		got != "Error: not asked" {
 		t.Errorf("result %q", got)
 	}
 
@@ -263,7 +290,8 @@ func TestClockStandsWhileItAsks(t *testing.T) {
 	}
 }
 
-// Another process that takes a cancellation stops a run here by its record (T11).
+// Another process that takes a cancellation stops a run here by its
+// record (T11).
 func TestStopsForOthers(t *testing.T) {
 	h := newHouse(t, nil)
 	began := make(chan struct{})
@@ -278,9 +306,15 @@ func TestStopsForOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := second.cancel(t.Context(), callKey("runtime", "thread", "c1"), "the call was cancelled", false); err != nil {
+	if err := second.cancel(
+		t.Context(),
+		callKey("runtime", "thread", "c1"),
+		"the call was cancelled",
+		false,
+	); err != nil {
 		t.Fatal(err)
 	}
+
 	if got := h.runtime.result("c1"); !strings.Contains(got, "cancelled") {
 		t.Errorf("result %q", got)
 	}

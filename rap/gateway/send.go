@@ -10,8 +10,8 @@ import (
 
 type sent = durable.Sent[call]
 
-// send tells the calling runtime what it is to be told next: a question, the result, or the events
-// after it.
+// send tells the calling runtime what it is to be told next: a
+// question, the result, or the events after it.
 func (g *Gateway) send(ctx context.Context, r *record) sent {
 	c := g.caller(r.Part.Caller)
 	switch {
@@ -22,13 +22,15 @@ func (g *Gateway) send(ctx context.Context, r *record) sent {
 	case r.Part.Posted:
 		return g.pass(ctx, c, r)
 	}
+
 	return g.deliver(ctx, c, r)
 }
 
 // later has something tried again.
 func (g *Gateway) later() sent { return sent{Retry: true, Pause: g.cfg.Poll} }
 
-// postQuestion posts the user_choice, again and again the same while that can help.
+// postQuestion posts the user_choice, again and again the same while
+// that can help.
 func (g *Gateway) postQuestion(ctx context.Context, c *caller, r *record) sent {
 	err := c.peer.Post(ctx, r.Part.Callback, r.Part.Question.Body)
 	wait, more := c.peer.Pause(r.Errand.Tries)
@@ -40,11 +42,12 @@ func (g *Gateway) postQuestion(ctx context.Context, c *caller, r *record) sent {
 	case ctx.Err() == nil:
 		g.refuse(ctx, "a question could not be posted", err, r)
 	}
+
 	return sent{Ending: &durable.Ending{Why: whyFailed, Reason: textUnasked}}
 }
 
-// deliver posts the result, while that can help. What can't be delivered stays known until it is
-// forgotten with all others.
+// deliver posts the result, while that can help. What can't be
+// delivered stays known until it is forgotten with all others.
 func (g *Gateway) deliver(ctx context.Context, c *caller, r *record) sent {
 	if r.Part.Closed && r.Part.Makes {
 		if err := g.endGrant(ctx, r.Part.Grant, "closed"); err != nil {
@@ -61,7 +64,8 @@ func (g *Gateway) deliver(ctx context.Context, c *caller, r *record) sent {
 	return g.delivered(ctx, r, err)
 }
 
-// delivered is done with a result that was posted, or can't be. Events may come after one that was.
+// delivered is done with a result that was posted, or can't be. Events
+// may come after one that was.
 func (g *Gateway) delivered(ctx context.Context, r *record, failed error) sent {
 	if r.Part.Follows != "" && failed == nil {
 		return g.follow(ctx, r)

@@ -24,10 +24,11 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// Gateway is a RAP tool server: GET /.well-known/rap-toolset, POST /invoke, /answer/{token},
-// /close_thread, /cancel_tool_call and /tool_call_status. A runtime that retries an invocation gets
-// 200 again and no second call; where limits are met it gets 503, after which the protocol has it
-// try again.
+// Gateway is a RAP tool server: GET /.well-known/rap-toolset, POST
+// /invoke, /answer/{token}, /close_thread, /cancel_tool_call and
+// /tool_call_status. A runtime that retries an invocation gets 200
+// again and no second call; where limits are met it gets 503, after
+// which the protocol has it try again.
 type Gateway struct {
 	cfg     Config
 	base    string // path of PublicURL
@@ -84,6 +85,7 @@ func (cfg *Config) fill() {
 			cfg.Ask = AskApprovers
 		}
 	}
+
 	cfg.Within = cmp.Or(cfg.Within, 10*time.Minute)
 	cfg.RunWithin = cmp.Or(cfg.RunWithin, 10*time.Minute)
 	cfg.Poll = cmp.Or(cfg.Poll, time.Second)
@@ -118,13 +120,16 @@ func (g *Gateway) checkParts() error {
 		g.cfg.MaxBody < 0, min(g.cfg.MaxOpen, g.cfg.MaxThread, g.cfg.Rate, g.cfg.Grants.Uses) < 0:
 		return errors.New("expected bounds that are not negative")
 	}
+
 	return nil
 }
 
 func (g *Gateway) readURL() error {
 	u, err := url.Parse(g.cfg.PublicURL)
 	if err != nil || !isBase(u) || strings.ContainsAny(g.cfg.PublicURL, "?#") {
-		return errors.New("public_url: expected an absolute http or https address, without user, query and fragment")
+		return errors.New(
+			"public_url: expected an absolute http or https address, without user, query and fragment",
+		)
 	}
 	g.url = strings.TrimRight(g.cfg.PublicURL, "/")
 	g.base = strings.TrimRight(u.Path, "/")
@@ -136,21 +141,35 @@ func isBase(u *url.URL) bool {
 	return web && u.Hostname() != "" && u.User == nil
 }
 
-// readOperations writes the manifest, which has to be one that a strict runtime takes.
+// readOperations writes the manifest, which has to be one that a strict
+// runtime takes.
 func (g *Gateway) readOperations() error {
-	set := wire.Toolset{Name: g.cfg.Name, Description: g.cfg.Description, Endpoint: g.url + "/invoke"}
+	set := wire.Toolset{
+		Name:        g.cfg.Name,
+		Description: g.cfg.Description,
+		Endpoint:    g.url + "/invoke",
+	}
 	g.ops = map[string]*operation{}
 	for i, op := range g.cfg.Operations {
 		if op.Run == nil {
 			return fmt.Errorf("operations[%d]: %s can't be run", i, op.Name)
 		}
-		tool := wire.Tool{Name: op.Name, Description: op.Description, InputSchema: op.InputSchema}
+		tool := wire.Tool{
+			Name:        op.Name,
+			Description: op.Description,
+			InputSchema: op.InputSchema,
+		}
 		tool.Annotations.ReadOnly = said(op.ReadOnly)
 		tool.Annotations.Destructive = said(op.Destructive)
 		set.Tools = append(set.Tools, tool)
 		g.addFeed(op.Feed)
-		g.ops[op.Name] = &operation{Operation: op, tool: tool, digest: tool.Digest()}
+		g.ops[op.Name] = &operation{
+			Operation: op,
+			tool:      tool,
+			digest:    tool.Digest(),
+		}
 	}
+
 	g.toolset = set.Append(nil)
 	read, err := wire.ParseToolset(g.toolset)
 	if err != nil {
@@ -162,7 +181,8 @@ func (g *Gateway) readOperations() error {
 	return nil
 }
 
-// addFeed keeps whose events are listened to: operations of one server share a feed.
+// addFeed keeps whose events are listened to: operations of one server
+// share a feed.
 func (g *Gateway) addFeed(f rap.Feed) {
 	known := func(other rap.Feed) bool { return reflect.ValueOf(f).Comparable() && other == f }
 	if f != nil && !slices.ContainsFunc(g.feeds, known) {
@@ -210,6 +230,7 @@ func (g *Gateway) readCallers() error {
 		out.lease = cmp.Or(c.Callbacks.Timeout, 10*time.Second) + 2*time.Second
 		g.callers = append(g.callers, out)
 	}
+
 	if len(g.callers) == 0 {
 		return errors.New("expected a caller")
 	}
@@ -268,8 +289,8 @@ func (g *Gateway) abandoned(r *record) string {
 	return "the caller is known no more"
 }
 
-// lease is how long a run may give no sign of life, and how long an exchange with the runtime may
-// take.
+// lease is how long a run may give no sign of life, and how long an
+// exchange with the runtime may take.
 func (g *Gateway) lease(r *record) time.Duration {
 	c := g.caller(r.Part.Caller)
 	if r.State == durable.Running || c == nil {
@@ -282,9 +303,10 @@ func (g *Gateway) askedApprovers(ctx context.Context, r *record, held hold.Held)
 	_ = g.record(ctx, "rap_approvers_asked", r, map[string]any{"state": string(held.State)})
 }
 
-// Run works until ctx ends on what a request alone can't do: calls after their acknowledgement,
-// deadlines, answers of our approvers, attempts to try again, and what an earlier process left. Any
-// number of processes may run on one store and namespace.
+// Run works until ctx ends on what a request alone can't do: calls
+// after their acknowledgement, deadlines, answers of our approvers,
+// attempts to try again, and what an earlier process left. Any number
+// of processes may run on one store and namespace.
 func (g *Gateway) Run(ctx context.Context) error {
 	counted := make(chan struct{})
 	go func() {
@@ -296,7 +318,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return err
 }
 
-// countAgain counts what is open, now and then: the longer that takes, the longer it rests.
+// countAgain counts what is open, now and then: the longer that takes,
+// the longer it rests.
 func (g *Gateway) countAgain(ctx context.Context) {
 	for ctx.Err() == nil {
 		start := time.Now()
@@ -310,8 +333,8 @@ func (g *Gateway) countAgain(ctx context.Context) {
 // maxChanges is how often a record is tried to be changed that others change.
 const maxChanges = 16
 
-// change changes a call by compare-and-set. edit sees it as it is now and returns false to leave it
-// so; the call is returned either way.
+// change changes a call by compare-and-set. edit sees it as it is now
+// and returns false to leave it so; the call is returned either way.
 func (g *Gateway) change(ctx context.Context, key string, edit func(*record) bool) (*record, bool, error) {
 	r, err := g.engine.Change(ctx, key, func(r *record) error {
 		if !edit(r) {
@@ -325,8 +348,9 @@ func (g *Gateway) change(ctx context.Context, key string, edit func(*record) boo
 	return r, err == nil, err
 }
 
-// CallerAsker is who asks when a caller of the gateway of a room does: its name under that of the
-// gateway, which no token of an API can have.
+// CallerAsker is who asks when a caller of the gateway of a room does:
+// its name under that of the gateway, which no token of an API can
+// have.
 func CallerAsker(room string, c Caller) approval.Asker {
 	return approval.Asker{Token: room + "/" + url.PathEscape(c.Name), Person: c.Person}
 }
@@ -346,7 +370,8 @@ func (g *Gateway) caller(name string) *caller {
 
 func (g *Gateway) now() time.Time { return g.cfg.Now() }
 
-// refuse logs why something was refused. Ids are the peer's words, so their hashes stand for them.
+// refuse logs why something was refused. Ids are the peer's words, so
+// their hashes stand for them.
 func (g *Gateway) refuse(ctx context.Context, what string, reason any, r *record) {
 	attrs := []any{"reason", reason}
 	if r != nil {
@@ -361,8 +386,8 @@ func subjectOf(r *record) string {
 	return "rap_" + durable.Hash(callKey(c.Caller, c.Thread, c.ID))[:20]
 }
 
-// record tells the ledger what happened: who asked, and for whom as that runtime says. The facts
-// are our own words.
+// record tells the ledger what happened: who asked, and for whom as
+// that runtime says. The facts are our own words.
 func (g *Gateway) record(ctx context.Context, event string, r *record, facts map[string]any) error {
 	c := &r.Part
 	all := map[string]any{

@@ -17,7 +17,8 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// behind puts a gateway in front of another: the server behind asks about writing, the one in front asks about nothing.
+// behind puts a gateway in front of another: the server behind asks
+// about writing, the one in front asks about nothing.
 func behind(t *testing.T) (front, back *house, up *runtime.UpstreamServer) {
 	t.Helper()
 	callbacks := httptest.NewUnstartedServer(nil)
@@ -25,7 +26,12 @@ func behind(t *testing.T) (front, back *house, up *runtime.UpstreamServer) {
 	base := "http://" + callbacks.Listener.Addr().String()
 	back = newHouse(t, func(c *Config) { c.Callers[0].Callbacks.Allow = []string{base} })
 	u, err := runtime.Upstream(t.Context(), runtime.UpstreamConfig{
-		Common:      rap.Common{Records: rap.NewMemory(), Namespace: "up", Key: bytes.Repeat([]byte{9}, 32), Poll: 20 * time.Millisecond},
+		Common: rap.Common{
+			Records:   rap.NewMemory(),
+			Namespace: "up",
+			Key:       bytes.Repeat([]byte{9}, 32),
+			Poll:      20 * time.Millisecond,
+		},
 		Server:      runtime.Server{Name: "back", Peer: peer.Config{URL: back.cfg.PublicURL, Token: callerToken}},
 		CallbackURL: base + "/up",
 	})
@@ -74,6 +80,7 @@ func TestUpstreamRelays(t *testing.T) {
 			t.Errorf("%s: %q", id, got)
 		}
 	}
+
 	back.mu.Lock()
 	defer back.mu.Unlock()
 	if len(back.ran) != 2 {
@@ -92,7 +99,10 @@ func TestUpstreamAsksOnce(t *testing.T) {
 	if front.runtime.choices("c1") != 1 {
 		t.Error("the user was asked twice")
 	}
-	back.runtime.until("its cancellation behind", func() bool { return strings.Contains(back.ledger(), "cancelled") })
+	back.runtime.until(
+		"its cancellation behind",
+		func() bool { return strings.Contains(back.ledger(), "cancelled") },
+	)
 	back.mu.Lock()
 	defer back.mu.Unlock()
 	if len(back.ran) != 0 {
@@ -109,7 +119,10 @@ func TestUpstreamIsCancelled(t *testing.T) {
 	if got := front.runtime.result("c1"); !strings.Contains(got, "cancelled") {
 		t.Errorf("result %q", got)
 	}
-	back.runtime.until("its cancellation behind", func() bool { return strings.Contains(back.ledger(), "cancelled") })
+	back.runtime.until(
+		"its cancellation behind",
+		func() bool { return strings.Contains(back.ledger(), "cancelled") },
+	)
 }
 
 // What the rules did not decide about is not called.
@@ -131,7 +144,8 @@ func TestUpstreamChanges(t *testing.T) {
 		Operation: write.Name,
 		Arguments: []byte(`{}`),
 	})
-	if public, ok := errors.AsType[*rap.PublicError](err); !ok || !strings.Contains(public.Text, "nothing was run") {
+	if public, ok := errors.AsType[*rap.PublicError](err); !ok ||
+		!strings.Contains(public.Text, "nothing was run") {
 		t.Errorf("a tool that changed: %v", err)
 	}
 }

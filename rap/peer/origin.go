@@ -16,7 +16,9 @@ import (
 // New checks the configuration.
 func New(cfg Config) (*Peer, error) {
 	cfg.Connect, cfg.Timeout = cmp.Or(cfg.Connect, 5*time.Second), cmp.Or(cfg.Timeout, 10*time.Second)
-	cfg.MaxBody, cfg.Attempts, cfg.Backoff = cmp.Or(cfg.MaxBody, 1<<20), cmp.Or(cfg.Attempts, 6), cmp.Or(cfg.Backoff, 500*time.Millisecond)
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, 1<<20)
+	cfg.Attempts = cmp.Or(cfg.Attempts, 6)
+	cfg.Backoff = cmp.Or(cfg.Backoff, 500*time.Millisecond)
 	p := &Peer{cfg: cfg, origins: map[string]*http.Client{}}
 	if cfg.URL == "" && len(cfg.Allow) == 0 && len(cfg.AnyPort) == 0 {
 		return nil, errors.New("expected the peer's URL or an origin")
@@ -33,12 +35,17 @@ func New(cfg Config) (*Peer, error) {
 	}
 	for i, text := range cfg.AnyPort {
 		if !LocalWithoutPort(text) {
-			return nil, fmt.Errorf("any port[%d]: expected an origin of this machine without a port, such as http://127.0.0.1", i)
+			return nil, fmt.Errorf(
+				"any port[%d]: expected an origin of this machine without a port, such as http://127.0.0.1",
+				i,
+			)
 		}
+
 		if err := p.allow(text, anyPort); err != nil {
 			return nil, fmt.Errorf("any port[%d]: %w", i, withoutURL(err))
 		}
 	}
+
 	return p, nil
 }
 
@@ -54,7 +61,8 @@ func (p *Peer) allow(text string, as func(*url.URL) string) error {
 	return p.register(text, as)
 }
 
-// LocalWithoutPort reports whether a text is an address of this machine that names no port: http://127.0.0.1, http://localhost, http://[::1].
+// LocalWithoutPort reports whether a text is an address of this machine
+// that names no port: http://127.0.0.1, http://localhost, http://[::1].
 func LocalWithoutPort(text string) bool {
 	u, err := readable(text)
 
@@ -68,14 +76,20 @@ func local(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// register allows the origin of an address. Origins on this machine have clients of their own: no other origin reaches it, whatever its name
-// resolves to.
+// register allows the origin of an address. Origins on this machine
+// have clients of their own: no other origin reaches it, whatever its
+// name resolves to.
 func (p *Peer) register(text string, as func(*url.URL) string) error {
 	u, err := readable(text)
 	if err != nil {
 		return err
 	}
-	g := guard.Guard{Allow: p.cfg.Networks, TLS: p.cfg.TLS, Connect: p.cfg.Connect, Idle: keptConnections}
+	g := guard.Guard{
+		Allow:   p.cfg.Networks,
+		TLS:     p.cfg.TLS,
+		Connect: p.cfg.Connect,
+		Idle:    keptConnections,
+	}
 	ip, err := netip.ParseAddr(u.Hostname())
 	switch {
 	case local(u.Hostname()):
@@ -83,6 +97,7 @@ func (p *Peer) register(text string, as func(*url.URL) string) error {
 	case err == nil && ip.Unmap().IsPrivate():
 		g.Allow = append([]netip.Prefix{netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen())}, g.Allow...)
 	}
+
 	if _, err := g.CheckURL(text); err != nil {
 		return err
 	}
@@ -90,11 +105,13 @@ func (p *Peer) register(text string, as func(*url.URL) string) error {
 	return nil
 }
 
-// Base is the configured base URL without a slash at its end, so that paths can be put after it.
+// Base is the configured base URL without a slash at its end, so that
+// paths can be put after it.
 func (p *Peer) Base() string { return strings.TrimRight(p.cfg.URL, "/") }
 
-// Check reports an address that this peer's client never reaches: not absolute http(s), with user or fragment, longer than 4096 bytes, or of
-// another origin (ErrOrigin). Every request checks again.
+// Check reports an address that this peer's client never reaches: not
+// absolute http(s), with user or fragment, longer than 4096 bytes, or
+// of another origin (ErrOrigin). Every request checks again.
 func (p *Peer) Check(raw string) error {
 	_, err := p.client(raw)
 	return err
@@ -114,7 +131,8 @@ func (p *Peer) client(raw string) (*http.Client, error) {
 
 const longestURL = 4096
 
-// keptConnections is as many as a gateway or runtime uses at once with one peer.
+// keptConnections is as many as a gateway or runtime uses at once with
+// one peer.
 const keptConnections = 64
 
 // readable reads an absolute address of which there are no two readings.
@@ -136,6 +154,7 @@ func readable(raw string) (*url.URL, error) {
 	case u.EscapedPath() != rawPath(raw): // it would be sent otherwise than it is written
 		return nil, errors.New("expected an address whose path is percent-encoded")
 	}
+
 	return u, nil
 }
 

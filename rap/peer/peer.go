@@ -1,7 +1,11 @@
-// Package peer reaches the other side of RAP. All of assent's outgoing RAP requests go through one guarded HTTP client: it knows the origins
-// that were registered for a peer and reaches no other, follows no redirect, listens to no proxy of the environment, checks addresses when it
-// connects (so a name that resolves to something else later gains nothing), waits no longer than it was told, and reads no more of an answer
-// than it needs. Its errors never repeat an address: paths and queries hold secrets.
+// Package peer reaches the other side of RAP. All of assent's outgoing
+// RAP requests go through one guarded HTTP client: it knows the origins
+// that were registered for a peer and reaches no other, follows no
+// redirect, listens to no proxy of the environment, checks addresses
+// when it connects (so a name that resolves to something else later
+// gains nothing), waits no longer than it was told, and reads no more
+// of an answer than it needs. Its errors never repeat an address: paths
+// and queries hold secrets.
 package peer
 
 import (
@@ -21,16 +25,22 @@ import (
 	"github.com/assent-dev/assent/internal/guard"
 )
 
-// Config describes one peer as its operator registered it. Zero fields take the defaults named.
+// Config describes one peer as its operator registered it. Zero fields
+// take the defaults named.
 type Config struct {
-	URL   string   // configured base URL; its origin (scheme, host, port) is allowed. "" for a peer that is known by Allow alone
+	// configured base URL; its origin (scheme, host, port) is allowed.
+	// "" for a peer that is known by Allow alone
+	URL   string
 	Allow []string // further origins, "https://tools.example:8443"
-	// AnyPort are origins of this machine without a port, "http://127.0.0.1": every port of them is allowed. They are for programs that listen at
-	// another port each time they start.
+	// AnyPort are origins of this machine without a port,
+	// "http://127.0.0.1": every port of them is allowed. They are for
+	// programs that listen at another port each time they start.
 	AnyPort []string
-	// Networks are further networks that the origins may resolve to, such as 10.0.0.0/8. An address of this machine is reached only through an
-	// origin that names it (localhost, 127.0.0.1, [::1]), a private address only where it stands in an origin or in Networks; http is for this
-	// machine only.
+	// Networks are further networks that the origins may resolve to,
+	// such as 10.0.0.0/8. An address of this machine is reached only
+	// through an origin that names it (localhost, 127.0.0.1, [::1]), a
+	// private address only where it stands in an origin or in Networks;
+	// http is for this machine only.
 	Networks []netip.Prefix
 	Token    string      // sent as Authorization: Bearer; "" none
 	TLS      *tls.Config // roots and client certificates; nil: those of the system
@@ -48,16 +58,19 @@ type Peer struct {
 	origins map[string]*http.Client // by scheme, host and port; "*" stands for any port
 }
 
-// ErrOrigin is the cause when an address is none that was registered for the peer.
+// ErrOrigin is the cause when an address is none that was registered
+// for the peer.
 var ErrOrigin = errors.New("not an origin that is registered for this peer")
 
-// StatusError is an answer that was not 2xx. Redirects are among them: nobody follows them.
+// StatusError is an answer that was not 2xx. Redirects are among them:
+// nobody follows them.
 type StatusError struct{ Code int }
 
 // Error names the status.
 func (e *StatusError) Error() string { return fmt.Sprintf("the peer answered %d", e.Code) }
 
-// Post sends a JSON document once, to exactly this URL, byte for byte as it is given. The answer's body is thrown away.
+// Post sends a JSON document once, to exactly this URL, byte for byte
+// as it is given. The answer's body is thrown away.
 func (p *Peer) Post(ctx context.Context, to string, body []byte) error {
 	_, err := p.exchange(ctx, http.MethodPost, to, body, 0)
 	return err
@@ -73,7 +86,8 @@ func (p *Peer) Exchange(ctx context.Context, to string, body []byte) ([]byte, er
 	return p.exchange(ctx, http.MethodPost, to, body, p.cfg.MaxBody)
 }
 
-// Deliver is Post, repeated with the same body while Again holds, at most Attempts times; the last error otherwise.
+// Deliver is Post, repeated with the same body while Again holds, at
+// most Attempts times; the last error otherwise.
 func (p *Peer) Deliver(ctx context.Context, to string, body []byte) error {
 	for attempt := 1; ; attempt++ {
 		err := p.Post(ctx, to, body)
@@ -89,7 +103,8 @@ func (p *Peer) Deliver(ctx context.Context, to string, body []byte) error {
 	}
 }
 
-// Pause returns how long to wait after so many attempts, with jitter, and false when they are spent: for those whose attempts must outlive
+// Pause returns how long to wait after so many attempts, with jitter,
+// and false when they are spent: for those whose attempts must outlive
 // the process.
 func (p *Peer) Pause(attempts int) (time.Duration, bool) {
 	if attempts >= p.cfg.Attempts {
@@ -99,7 +114,8 @@ func (p *Peer) Pause(attempts int) (time.Duration, bool) {
 	return bound/2 + rand.N(bound/2+1), true
 }
 
-// Again reports whether trying once more can help: no connection, no answer in time, 5xx, 429. Refused addresses, redirects and other 4xx
+// Again reports whether trying once more can help: no connection, no
+// answer in time, 5xx, 429. Refused addresses, redirects and other 4xx
 // are final.
 func Again(err error) bool {
 	if err == nil {
@@ -112,10 +128,12 @@ func Again(err error) bool {
 	return !refused && !errors.Is(err, errAnswer)
 }
 
-// errAnswer is the cause when an answer can't be read: another attempt would bring the same.
+// errAnswer is the cause when an answer can't be read: another attempt
+// would bring the same.
 var errAnswer = errors.New("the peer's answer is of no use")
 
-// exchange makes one request and reads up to most bytes of a JSON answer; none when most is 0.
+// exchange makes one request and reads up to most bytes of a JSON
+// answer; none when most is 0.
 func (p *Peer) exchange(ctx context.Context, method, to string, body []byte, most int64) ([]byte, error) {
 	client, err := p.client(to)
 	if err != nil {
@@ -141,7 +159,8 @@ func (p *Peer) exchange(ctx context.Context, method, to string, body []byte, mos
 	return read(answer, most)
 }
 
-// request keeps the address as it was written: the peer's secret may stand in any part of it.
+// request keeps the address as it was written: the peer's secret may
+// stand in any part of it.
 func (p *Peer) request(ctx context.Context, method, to string, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
 	if err != nil {

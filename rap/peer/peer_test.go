@@ -31,7 +31,8 @@ func newPeer(t testing.TB, cfg peer.Config) *peer.Peer {
 	return p
 }
 
-// TestNew: what can't be registered is refused at once, with words that don't repeat it.
+// TestNew: what can't be registered is refused at once, with words that
+// don't repeat it.
 func TestNew(t *testing.T) {
 	for _, test := range []struct {
 		cfg  peer.Config
@@ -53,7 +54,8 @@ func TestNew(t *testing.T) {
 		{peer.Config{Allow: []string{"https://a.example", "://secret"}}, "allow[1]"},
 	} {
 		_, err := peer.New(test.cfg)
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && err != nil ||
+			test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%+v: got %v, want %q", test.cfg, err, test.want)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
@@ -62,9 +64,16 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestCheck: rule H1 and row R15: whatever a peer writes, only its own origins are reached.
+// TestCheck: rule H1 and row R15: whatever a peer writes, only its own
+// origins are reached.
 func TestCheck(t *testing.T) {
-	p := newPeer(t, peer.Config{URL: "https://tools.example/rap/", Allow: []string{"https://answers.example:8443", "http://127.0.0.1:9000"}})
+	p := newPeer(
+		t,
+		peer.Config{
+			URL:   "https://tools.example/rap/",
+			Allow: []string{"https://answers.example:8443", "http://127.0.0.1:9000"},
+		},
+	)
 	for raw, ok := range map[string]bool{
 		"https://tools.example/answer/abc?x=1":               true,
 		"https://tools.example:443/answer":                   true,
@@ -139,11 +148,14 @@ func TestPostKeepsTheAddress(t *testing.T) {
 	s, seen := recording(t, http.StatusNoContent)
 	p := newPeer(t, peer.Config{URL: s.URL, Token: "sesame"})
 	rapid.Check(t, func(t *rapid.T) {
-		target := "/" + rapid.StringMatching(`([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2}){0,40}(\?([A-Za-z0-9._~!$&'()*+,;=:@/?|{}-]|%[0-9A-Fa-f]{2}){0,40})?`).Draw(t, "target")
+		target := "/" + rapid.StringMatching(`([A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2}){0,40}`+
+			`(\?([A-Za-z0-9._~!$&'()*+,;=:@/?|{}-]|%[0-9A-Fa-f]{2}){0,40})?`).
+			Draw(t, "target")
 		if err := p.Post(context.Background(), s.URL+target, []byte(`{"id":"x"}`)); err != nil {
 			t.Fatalf("%q: %v", target, err)
 		}
-		if got := seen(); len(got) != 1 || got[0] != (exchange{target, `{"id":"x"}`, "Bearer sesame", "application/json"}) {
+		if got := seen(); len(got) != 1 ||
+			got[0] != (exchange{target, `{"id":"x"}`, "Bearer sesame", "application/json"}) {
 			t.Fatalf("%q: got %+v", target, got)
 		}
 	})
@@ -161,12 +173,14 @@ func TestRedirects(t *testing.T) {
 		}
 		s.Close()
 	}
+
 	if got := seen(); len(got) != 0 {
 		t.Errorf("followed: %+v", got)
 	}
 }
 
-// resolve has every name resolve to what answer says, by a real DNS server on this machine.
+// resolve has every name resolve to what answer says, by a real DNS
+// server on this machine.
 func resolve(t *testing.T, answer func() [4]byte) {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -183,16 +197,20 @@ func resolve(t *testing.T, answer func() [4]byte) {
 		}
 	}()
 	before := net.DefaultResolver
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		return net.Dial("udp", conn.LocalAddr().String())
-	}}
+	net.DefaultResolver = &net.Resolver{
+		PreferGo: true,
+		Dial: func(context.Context, string, string) (net.Conn, error) {
+			return net.Dial("udp", conn.LocalAddr().String())
+		},
+	}
 	t.Cleanup(func() {
 		net.DefaultResolver = before
 		_ = conn.Close()
 	})
 }
 
-// dnsAnswer answers a question for an A record, and says to others that there is none.
+// dnsAnswer answers a question for an A record, and says to others that
+// there is none.
 func dnsAnswer(query []byte, ip [4]byte) []byte {
 	end := 12
 	for query[end] != 0 {
@@ -207,7 +225,8 @@ func dnsAnswer(query []byte, ip [4]byte) []byte {
 	return out
 }
 
-// TestRebinding: a public origin whose name resolves to this machine, at first or later, is not connected to, and no proxy is asked.
+// TestRebinding: a public origin whose name resolves to this machine,
+// at first or later, is not connected to, and no proxy is asked.
 func TestRebinding(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -225,26 +244,40 @@ func TestRebinding(t *testing.T) {
 	address := "https://tools.example:" + port
 	var ip atomic.Value
 	resolve(t, func() [4]byte { return ip.Load().([4]byte) })
-	p := newPeer(t, peer.Config{URL: address, Allow: []string{"http://localhost:" + port}, Attempts: 3})
+	p := newPeer(t, peer.Config{
+		URL:      address,
+		Allow:    []string{"http://localhost:" + port},
+		Attempts: 3,
+	})
 	for _, next := range [][4]byte{{127, 0, 0, 1}, {10, 0, 0, 1}, {169, 254, 169, 254}, {0, 0, 0, 0}} {
 		ip.Store(next)
-		if err := p.Deliver(t.Context(), address+"/answer", nil); !errors.Is(err, guard.ErrBlocked) || peer.Again(err) {
+		if err := p.Deliver(t.Context(), address+"/answer", nil); !errors.Is(err, guard.ErrBlocked) ||
+			peer.Again(err) {
 			t.Errorf("%v: got %v", next, err)
 		}
 	}
 }
 
-// TestPrivateNetworks: an origin that resolves into a private network needs that network's name.
+// TestPrivateNetworks: an origin that resolves into a private network
+// needs that network's name.
 func TestPrivateNetworks(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	conf := &tls.Config{RootCAs: roots, ServerName: "example.com", MinVersion: tls.VersionTLS12}
+	conf := &tls.Config{
+		RootCAs:    roots,
+		ServerName: "example.com",
+		MinVersion: tls.VersionTLS12,
+	}
 	resolve(t, func() [4]byte { return [4]byte{127, 0, 0, 1} })
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	address := "https://tools.example:" + port
-	for networks, reached := range map[string]bool{"": false, "10.0.0.0/8": false, "127.0.0.0/8": true} {
+	for networks, reached := range map[string]bool{
+		"":            false,
+		"10.0.0.0/8":  false,
+		"127.0.0.0/8": true,
+	} {
 		cfg := peer.Config{URL: address, TLS: conf}
 		if networks != "" {
 			cfg.Networks = []netip.Prefix{netip.MustParsePrefix(networks)}
@@ -257,13 +290,29 @@ func TestPrivateNetworks(t *testing.T) {
 	}
 }
 
-// TestDeliver: rows R8, R9, T15: 5xx and no connection are tried again with the same body, 4xx are not.
+// TestDeliver: rows R8, R9, T15: 5xx and no connection are tried again
+// with the same body, 4xx are not.
 func TestDeliver(t *testing.T) {
-	for status, attempts := range map[int]int{200: 1, 204: 1, 202: 1, 400: 1, 404: 1, 410: 1, 429: 3, 500: 3, 503: 3} {
+	for status, attempts := range map[int]int{
+		200: 1,
+		204: 1,
+		202: 1,
+		400: 1,
+		404: 1,
+		410: 1,
+		429: 3,
+		500: 3,
+		503: 3,
+	} {
 		s, seen := recording(t, status)
-		err := newPeer(t, peer.Config{URL: s.URL, Attempts: 3, Backoff: time.Millisecond}).Deliver(t.Context(), s.URL+"/answer/secret", []byte(`{"n":1}`))
+		err := newPeer(t, peer.Config{
+			URL:      s.URL,
+			Attempts: 3,
+			Backoff:  time.Millisecond,
+		}).Deliver(t.Context(), s.URL+"/answer/secret", []byte(`{"n":1}`))
 		got := seen()
-		if len(got) != attempts || (err == nil) != (status < 300) || err != nil && strings.Contains(err.Error(), "secret") {
+		if len(got) != attempts || (err == nil) != (status < 300) ||
+			err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%d: %d attempts, %v", status, len(got), err)
 		}
 		for _, e := range got {
@@ -272,9 +321,14 @@ func TestDeliver(t *testing.T) {
 			}
 		}
 	}
+
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	err := newPeer(t, peer.Config{URL: closed.URL, Attempts: 2, Backoff: time.Millisecond}).Deliver(t.Context(), closed.URL+"/secret", nil)
+	err := newPeer(t, peer.Config{
+		URL:      closed.URL,
+		Attempts: 2,
+		Backoff:  time.Millisecond,
+	}).Deliver(t.Context(), closed.URL+"/secret", nil)
 	if err == nil || !peer.Again(err) || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v", err)
 	}
@@ -323,12 +377,21 @@ func TestGet(t *testing.T) {
 
 // TestPause: waits grow, spread, and end.
 func TestPause(t *testing.T) {
-	p := newPeer(t, peer.Config{URL: "https://a.example", Attempts: 4, Backoff: time.Second})
-	for attempt, bound := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second} {
+	p := newPeer(t, peer.Config{
+		URL:      "https://a.example",
+		Attempts: 4,
+		Backoff:  time.Second,
+	})
+	for attempt, bound := range map[int]time.Duration{
+		1: time.Second,
+		2: 2 * time.Second,
+		3: 4 * time.Second,
+	} {
 		if wait, more := p.Pause(attempt); !more || wait < bound/2 || wait > bound {
 			t.Errorf("after %d: %v, %v", attempt, wait, more)
 		}
 	}
+
 	if _, more := p.Pause(4); more {
 		t.Error("attempts are never spent")
 	}
@@ -337,7 +400,11 @@ func TestPause(t *testing.T) {
 // TestDeliverEnds: the end of a context ends waiting.
 func TestDeliverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPeer(t, peer.Config{URL: "http://127.0.0.1:1", Attempts: 9, Backoff: time.Hour})
+		p := newPeer(t, peer.Config{
+			URL:      "http://127.0.0.1:1",
+			Attempts: 9,
+			Backoff:  time.Hour,
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)
 		if err := p.Deliver(ctx, "http://127.0.0.1:1/x", nil); !errors.Is(err, context.Canceled) {

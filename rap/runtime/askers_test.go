@@ -29,6 +29,7 @@ func TestC1_NobodyCallsWithoutAName(t *testing.T) {
 			t.Errorf("%s may call", name)
 		}
 	}
+
 	only := newRTWorld(t)
 	if _, err := only.r.As(approval.Asker{Token: "another"}); err == nil {
 		t.Error("another one calls through the runtime of somebody")
@@ -67,9 +68,14 @@ func TestC1_TheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 	w.start() // the records say who asks
 	for i, ref := range w.desk.refs() {
 		if i%2 == 1 {
-			w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0, By: "zoe"})
+			w.desk.says(ref, hold.Answer{
+				State:    hold.Chosen,
+				Selected: 0,
+				By:       "zoe",
+			})
 		}
 	}
+
 	w.tool.waits("/run", len(all))
 	for i, who := range all {
 		threads := w.as(w.r, who)
@@ -99,7 +105,11 @@ func TestC1_CallsOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
 		w.older(durable.Hash("t")+"/"+durable.Hash(id), id, members)
 	}
 	nobodys("sending", nil)
-	nobodys("asking", map[string]any{"state": "asking", "consents": 1, "consent": map[string]any{"key": "k", "next": w.now()}})
+	nobodys("asking", map[string]any{
+		"state":    "asking",
+		"consents": 1,
+		"consent":  map[string]any{"key": "k", "next": w.now()},
+	})
 	nobodys("asked", map[string]any{
 		"state":   "pending",
 		"send":    map[string]any{"attempts": 1},
@@ -132,11 +142,13 @@ func TestC1_CallsOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
 			t.Errorf("%s: a question is answered with %d", id, code)
 		}
 	}
+
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 0 {
 		t.Errorf("%d were sent", n)
 	}
-	if got := w.desk.cancellers[ref]; got != (approval.Asker{Token: "clerk"}) || w.desk.cancelled[ref] == 0 || len(w.desk.askers) != 0 {
+	if got := w.desk.cancellers[ref]; got != (approval.Asker{Token: "clerk"}) || w.desk.cancelled[ref] == 0 ||
+		len(w.desk.askers) != 0 {
 		t.Errorf("withdrawn %d times, by %+v; asked %+v", w.desk.cancelled[ref], got, w.desk.askers)
 	}
 	if n := w.recorded("rap_result"); n != 3 {
@@ -151,7 +163,12 @@ func TestD9_CallsAreNamedForTheirThreadAndAsker(t *testing.T) {
 	w := newRTWorld(t, anybody)
 	long := strings.Repeat("x", 8000)
 	sent := map[string]string{} // by wire name
-	for _, who := range []approval.Asker{{Token: "rt"}, {Token: "rt", Person: "mara"}, {Token: "rt2"}, {Token: "rt2", Person: "m"}} {
+	for _, who := range []approval.Asker{
+		{Token: "rt"},
+		{Token: "rt", Person: "mara"},
+		{Token: "rt2"},
+		{Token: "rt2", Person: "m"},
+	} {
 		for _, thread := range []string{"t", "t2", "2:rt0:t", long, long + "y"} {
 			for _, id := range []string{"w1", "w2", long} {
 				names := w.r.names.Sent(who, thread, id, []string{"root"})
@@ -159,12 +176,15 @@ func TestD9_CallsAreNamedForTheirThreadAndAsker(t *testing.T) {
 					t.Errorf("%+v %.8s %.8s is sent as %s is", who, thread, id, other)
 				}
 				sent[names.ID] = who.Token + who.Person + thread + id
-				if len(names.ID) > 40 || len(names.Group) > 40 || len(names.Ancestors) != 1 || names.Ancestors[0] == names.Group || names.Ancestors[0] == "root" {
+				if len(names.ID) > 40 || len(names.Group) > 40 || len(names.Ancestors) != 1 ||
+					names.Ancestors[0] == names.Group ||
+					names.Ancestors[0] == "root" {
 					t.Errorf("sent as %+v", names)
 				}
 			}
 		}
 	}
+
 	same, err := New(w.cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -176,13 +196,17 @@ func TestD9_CallsAreNamedForTheirThreadAndAsker(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := &Invocation{Thread: "t", ID: "w1"}
-	before, again, elsewhere := w.r.names.Sent(rtAsker(), in.Thread, in.ID, in.Ancestors), same.names.Sent(rtAsker(), in.Thread, in.ID, in.Ancestors), other.names.Sent(rtAsker(), in.Thread, in.ID, in.Ancestors)
-	if before.ID != again.ID || before.Group != again.Group || before.ID == elsewhere.ID || before.Group == elsewhere.Group {
+	before := w.r.names.Sent(rtAsker(), in.Thread, in.ID, in.Ancestors)
+	again := same.names.Sent(rtAsker(), in.Thread, in.ID, in.Ancestors)
+	elsewhere := other.names.Sent(rtAsker(), in.Thread, in.ID, in.Ancestors)
+	if before.ID != again.ID || before.Group != again.Group || before.ID == elsewhere.ID ||
+		before.Group == elsewhere.Group {
 		t.Errorf("sent as %+v, after a restart %+v, by another runtime %+v", before, again, elsewhere)
 	}
 }
 
-// What is sent is kept: a thread's parents, a call's answer and its end go out under the names of its invocation.
+// What is sent is kept: a thread's parents, a call's answer and its end
+// go out under the names of its invocation.
 func TestD9_EverythingGoesOutUnderTheNamesOfTheInvocation(t *testing.T) {
 	w := newRTWorld(t, anybody)
 	in := rtInvocation("w1", "read", `{}`)
@@ -200,17 +224,29 @@ func TestD9_EverythingGoesOutUnderTheNamesOfTheInvocation(t *testing.T) {
 	invoked, err := wire.ParseInvocation([]byte(w.tool.waits("/run", 1)[0]))
 	must(err)
 	root := w.r.names.Sent(rtAsker(), "t", "w1", nil)
-	if len(invoked.Ancestors) != 1 || invoked.Ancestors[0] != root.Group || invoked.GroupID == root.Group || invoked.ID == root.ID {
+	if len(invoked.Ancestors) != 1 || invoked.Ancestors[0] != root.Group || invoked.GroupID == root.Group ||
+		invoked.ID == root.ID {
 		t.Errorf("sent %+v; the same id in the parent's thread is %+v", invoked, root)
 	}
 	token := invoked.CallbackURL[strings.LastIndex(invoked.CallbackURL, "/")+1:]
-	for _, own := range []*wire.Result{{GroupID: "child", ID: "w1"}, {GroupID: invoked.GroupID, ID: "w1"}, {GroupID: "child", ID: invoked.ID}} {
+	for _, own := range []*wire.Result{
+		{GroupID: "child", ID: "w1"},
+		{GroupID: invoked.GroupID, ID: "w1"},
+		{GroupID: "child", ID: invoked.ID},
+	} {
 		own.Text = new(string)
 		if code := w.posts(token, string(own.Append(nil))); code != 404 {
 			t.Errorf("the asker's names at the callback: %d", code)
 		}
 	}
-	ask := &wire.Choice{GroupID: invoked.GroupID, ID: invoked.ID, Prompt: "?", Choices: []string{"Yes"}, ResponseURL: w.tool.URL + "/answers/1"}
+
+	ask := &wire.Choice{
+		GroupID:     invoked.GroupID,
+		ID:          invoked.ID,
+		Prompt:      "?",
+		Choices:     []string{"Yes"},
+		ResponseURL: w.tool.URL + "/answers/1",
+	}
 	if code := w.posts(token, string(ask.Append(nil))); code != 200 {
 		t.Fatal(code)
 	}

@@ -18,8 +18,9 @@ import (
 // rtStrict asks about what rtAgent lets go.
 var rtStrict = strings.Replace(rtAgent, "{alias: read}", "{alias: read, approval: true}", 1)
 
-// TestRuntimeHeardWhileAsking: people are asked between two attempts to send a call, and the tool speaks up meanwhile: it has the call, which is not
-// sent again, and nobody needs to approve it any more.
+// TestRuntimeHeardWhileAsking: people are asked between two attempts to
+// send a call, and the tool speaks up meanwhile: it has the call, which
+// is not sent again, and nobody needs to approve it any more.
 func TestHeardWhileAsking(t *testing.T) {
 	w := newRTWorld(t)
 	w.tool.sets(func() {
@@ -34,7 +35,11 @@ func TestHeardWhileAsking(t *testing.T) {
 	w.shows("1", question)
 	w.until("the approval is withdrawn", func() bool { return w.desk.heldOf(approval).State == hold.Cancelled })
 	w.desk.holds(hold.Held{Ref: approval, State: hold.Approved})
-	w.desk.says(question, hold.Answer{State: hold.Chosen, Selected: 0, By: "ann"})
+	w.desk.says(question, hold.Answer{
+		State:    hold.Chosen,
+		Selected: 0,
+		By:       "ann",
+	})
 	w.tool.waits("/answers/secret", 1)
 	w.settles()
 	if n := len(w.tool.bodies("/run")); n != 1 {
@@ -42,7 +47,9 @@ func TestHeardWhileAsking(t *testing.T) {
 	}
 }
 
-// TestRuntimeAsksAgainUnderOtherRules: an approval that was taken holds for the rules it was given under, also when the call has to be sent again.
+// TestRuntimeAsksAgainUnderOtherRules: an approval that was taken holds
+// for the rules it was given under, also when the call has to be sent
+// again.
 func TestAsksAgainUnderOtherRules(t *testing.T) {
 	w := newRTWorld(t)
 	w.sets(func() { w.plan = rtPlan(t, rtStrict) })
@@ -50,7 +57,10 @@ func TestAsksAgainUnderOtherRules(t *testing.T) {
 		w.tool.status["/run"] = 503
 		w.tool.onInvoke = func(string) {
 			w.sets(func() {
-				w.plan = rtPlan(t, strings.Replace(rtStrict, `version: "1.0.0", desc`, `version: "1.0.1", desc`, 1))
+				w.plan = rtPlan(
+					t,
+					strings.Replace(rtStrict, `version: "1.0.0", desc`, `version: "1.0.1", desc`, 1),
+				)
 			})
 		}
 	})
@@ -63,7 +73,8 @@ func TestAsksAgainUnderOtherRules(t *testing.T) {
 	}
 }
 
-// TestRuntimeRecordsFewRefusals: a tool can't fill the ledger, which forgets nothing, by questions that are refused.
+// TestRuntimeRecordsFewRefusals: a tool can't fill the ledger, which
+// forgets nothing, by questions that are refused.
 func TestRecordsFewRefusals(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("1")
@@ -93,7 +104,8 @@ func (s *hangsUp) PutRecord(ctx context.Context, r store.Record) (int64, error) 
 	return n, err
 }
 
-// TestRuntimeKeepsEventsWhole: a tool that hangs up while its event is kept leaves none that nobody counts: they would have no bounds.
+// TestRuntimeKeepsEventsWhole: a tool that hangs up while its event is
+// kept leaves none that nobody counts: they would have no bounds.
 func TestKeepsEventsWhole(t *testing.T) {
 	records := &hangsUp{}
 	w := newRTWorld(t, func(c *Config) { records.Records, c.Records = c.Records, records })
@@ -101,10 +113,19 @@ func TestKeepsEventsWhole(t *testing.T) {
 	result := rtResult("1", "on it")
 	result.Subscription = true
 	w.accepts("1", result)
-	event := string((&wire.Event{GroupID: "t", ToolCallID: "1", Text: "news"}).Append(nil))
+	event := string((&wire.Event{
+		GroupID:    "t",
+		ToolCallID: "1",
+		Text:       "news",
+	}).Append(nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	records.hangUp = cancel
-	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/callbacks/"+w.kept("1").Part.Token, strings.NewReader(event))
+	req := httptest.NewRequestWithContext(
+		ctx,
+		http.MethodPost,
+		"/callbacks/"+w.kept("1").Part.Token,
+		strings.NewReader(event),
+	)
 	req.Header.Set("Content-Type", "application/json")
 	w.r.ServeHTTP(httptest.NewRecorder(), req)
 	kept, err := w.mine.Events(t.Context(), "t", 0)
@@ -113,16 +134,20 @@ func TestKeepsEventsWhole(t *testing.T) {
 	}
 }
 
-// TestRuntimeHoldsFewBodies: a tool server has some callbacks in memory at a time, and takes no room from others.
+// TestRuntimeHoldsFewBodies: a tool server has some callbacks in memory
+// at a time, and takes no room from others.
 func TestHoldsFewBodies(t *testing.T) {
 	other := newRTTool(t)
 	other.sets(func() {
-		other.manifest = `{"name":"other","endpoint":"` + other.URL + `/run","tools":[{"name":"wipe2","description":"wipes","inputSchema":{"type":"object"}}]}`
+		other.manifest = `{"name":"other","endpoint":"` + other.URL +
+			`/run","tools":[{"name":"wipe2","description":"wipes","inputSchema":{"type":"object"}}]}`
 	})
 	w := newRTWorld(t, func(c *Config) {
 		c.Servers = append(c.Servers, Server{Name: "other", Peer: peer.Config{URL: other.URL}})
 	})
-	w.sets(func() { w.plan = rtPlan(t, strings.Replace(rtAgent, "- {alias: wipe}", "- {alias: wipe2}", 1)) })
+	w.sets(func() {
+		w.plan = rtPlan(t, strings.Replace(rtAgent, "- {alias: wipe}", "- {alias: wipe2}", 1))
+	})
 	w.sent("1")
 	w.invoke("2", "wipe2", `{}`)
 	w.is("2", CallPending)
@@ -135,12 +160,16 @@ func TestHoldsFewBodies(t *testing.T) {
 	end()
 }
 
-// TestRuntimeGoesOnBesideOneThatHangs: a tool server that hangs holds up the calls of no other.
+// TestRuntimeGoesOnBesideOneThatHangs: a tool server that hangs holds
+// up the calls of no other.
 func TestGoesOnBesideOneThatHangs(t *testing.T) {
 	away := newRTTool(t)
 	away.sets(func() { away.status[toolsetPath] = 503 })
 	w := newRTWorld(t, func(c *Config) {
-		c.Servers = append(c.Servers, Server{Name: "away", Peer: peer.Config{URL: away.URL, Timeout: time.Minute}})
+		c.Servers = append(
+			c.Servers,
+			Server{Name: "away", Peer: peer.Config{URL: away.URL, Timeout: time.Minute}},
+		)
 	})
 	w.sent("1")
 	hang := make(chan struct{})
@@ -155,5 +184,6 @@ func TestGoesOnBesideOneThatHangs(t *testing.T) {
 		stop()
 		w.is(id, CallPending)
 	}
+
 	away.waits(toolsetPath, 2)
 }

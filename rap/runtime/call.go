@@ -15,7 +15,8 @@ import (
 // call is the record of a call: the engine's, with our part.
 type call = durable.Call[part]
 
-// part is what a call's record holds of RAP: everything that has to outlive this process.
+// part is what a call's record holds of RAP: everything that has to
+// outlive this process.
 type part struct {
 	Wire       names.Sent `json:"wire"`
 	Thread     string     `json:"thread"`
@@ -54,8 +55,10 @@ type callView struct {
 	Trouble      string       `json:"trouble,omitempty"`
 }
 
-// toolChoice is a question of the tool, under an identity of our own: the protocol gives it none. Whom it was put to is in
-// the engine's part of the record (Ask), and the post of its answer is the call's errand.
+// toolChoice is a question of the tool, under an identity of our own:
+// the protocol gives it none. Whom it was put to is in the engine's
+// part of the record (Ask), and the post of its answer is the call's
+// errand.
 type toolChoice struct {
 	Number   int         `json:"number"`
 	Digest   string      `json:"digest"`
@@ -77,8 +80,9 @@ const (
 	choiceFailed    choiceState = "failed"
 )
 
-// Calls that have ended are remembered for keepEnded, so that repetitions of them are recognised. Subscriptions, views and
-// threads are kept for keepLive after they last changed.
+// Calls that have ended are remembered for keepEnded, so that
+// repetitions of them are recognised. Subscriptions, views and threads
+// are kept for keepLive after they last changed.
 const (
 	keepEnded = 24 * time.Hour
 	keepLive  = 30 * 24 * time.Hour
@@ -96,11 +100,14 @@ func (r *Runtime) keep(c *call) time.Time {
 // left reports whether the call may have reached the tool.
 func left(c *call) bool { return c.Run.Tries > 0 }
 
-// owned reports whether the record says who made the call. Those of an early version don't.
+// owned reports whether the record says who made the call. Those of an
+// early version don't.
 func owned(c *call) bool { return c.Asker.Token != "" }
 
-// heard notes that the tool has the call, since it sent a message about it. Whatever became of the acknowledgement, the call
-// is not sent again, and people who are asked whether it may be sent again need not answer.
+// heard notes that the tool has the call, since it sent a message about
+// it. Whatever became of the acknowledgement, the call is not sent
+// again, and people who are asked whether it may be sent again need not
+// answer.
 func heard(c *call) {
 	switch {
 	case c.State == durable.Asking && left(c):
@@ -128,7 +135,8 @@ func same(c *call, in *Invocation) bool {
 
 func sameText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// failed reports whether an outcome is an error. By convention errors begin with "Error:".
+// failed reports whether an outcome is an error. By convention errors
+// begin with "Error:".
 func failed(o *rap.Outcome) bool {
 	text := o.Text
 	if len(o.Content) > 0 {
@@ -185,7 +193,8 @@ func stateOf(c *call) CallState {
 	return CallSending
 }
 
-// asker is in whose name the ledger has a call. Calls that an early version kept were made in the name of the runtime.
+// asker is in whose name the ledger has a call. Calls that an early
+// version kept were made in the name of the runtime.
 func (r *Runtime) asker(c *call) approval.Asker {
 	if owned(c) {
 		return c.Asker

@@ -21,9 +21,11 @@ const (
 	keepWithin = 30 * time.Second // how long it may take to keep what it says
 )
 
-// ServeHTTP takes callbacks: POST {CallbackURL}/{token}. The token is found by its hash and names one call of one
-// tool server. The group and the id in the body must be that call's. 200 says that the message is kept, or was before; 4xx that
-// it never will be; 5xx that it may be sent again.
+// ServeHTTP takes callbacks: POST {CallbackURL}/{token}. The token is
+// found by its hash and names one call of one tool server. The group
+// and the id in the body must be that call's. 200 says that the message
+// is kept, or was before; 4xx that it never will be; 5xx that it may be
+// sent again.
 func (r *Runtime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	err := r.callback(w, req)
 	no, isRefusal := errors.AsType[*refusal](err)
@@ -37,6 +39,7 @@ func (r *Runtime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	default:
 		r.log.Warn("a callback was refused", "status", no.code, "reason", plainError(no))
 	}
+
 	if no.code == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", http.MethodPost)
 	}
@@ -50,6 +53,7 @@ func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
 	case !isJSON(req.Header.Get("Content-Type")):
 		return &refusal{http.StatusUnsupportedMediaType, "not application/json"}
 	}
+
 	c, err := r.called(req.Context(), path.Base(req.URL.Path))
 	if err != nil {
 		return err
@@ -67,16 +71,18 @@ func (r *Runtime) callback(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return r.because(c, &refusal{http.StatusBadRequest, plainError(err)})
 	}
-	ctx, done := context.WithTimeout(context.WithoutCancel(req.Context()), keepWithin) // what arrived is kept whole, whoever hangs up
+	// what arrived is kept whole, whoever hangs up
+	ctx, done := context.WithTimeout(context.WithoutCancel(req.Context()), keepWithin)
 	defer done()
 	return r.because(c, r.take(ctx, c, m))
 }
 
-// maxBodies is how many callbacks of one tool server are in memory at the same time. More wait, outside of the way of other servers.
+// maxBodies is how many callbacks of one tool server are in memory at
+// the same time. More wait, outside of the way of other servers.
 const maxBodies = 32
 
-// acquireSlot waits until fewer than maxBodies callbacks of a call's tool server are in memory. Nothing of the body is read
-// before.
+// acquireSlot waits until fewer than maxBodies callbacks of a call's
+// tool server are in memory. Nothing of the body is read before.
 func (r *Runtime) acquireSlot(ctx context.Context, c *call) (release func(), err error) {
 	bodies := r.bodies
 	if s := r.servers[c.Part.Server]; s != nil {
@@ -90,6 +96,7 @@ func (r *Runtime) acquireSlot(ctx context.Context, c *call) (release func(), err
 	case <-ctx.Done():
 	case <-t.C:
 	}
+
 	return nil, &refusal{http.StatusServiceUnavailable, "too many callbacks of the tool server come at once"}
 }
 
@@ -123,7 +130,8 @@ func (r *Runtime) called(ctx context.Context, token string) (*call, error) {
 }
 
 func (r *Runtime) body(w http.ResponseWriter, req *http.Request) ([]byte, error) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readWithin)) // where the server can't, its own limits hold
+	// where the server can't, its own limits hold
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readWithin))
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, r.cfg.MaxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &refusal{http.StatusRequestEntityTooLarge, "the body is too long"}
@@ -134,7 +142,8 @@ func (r *Runtime) body(w http.ResponseWriter, req *http.Request) ([]byte, error)
 	return body, nil
 }
 
-// take handles a message. Those of one thread are handled one after the other.
+// take handles a message. Those of one thread are handled one after the
+// other.
 func (r *Runtime) take(ctx context.Context, c *call, m wire.Callback) error {
 	_, isView := m.(*wire.View) // has no id: its URL says whose it is
 	switch {
@@ -182,7 +191,8 @@ func (r *Runtime) takeMessage(ctx context.Context, c *call, m wire.Callback) err
 	return &refusal{http.StatusBadRequest, "no known message"}
 }
 
-// takeLate answers messages that nobody waits for any more. A late result is no mistake of its tool.
+// takeLate answers messages that nobody waits for any more. A late
+// result is no mistake of its tool.
 func (r *Runtime) takeLate(c *call, m wire.Callback) error {
 	if _, ok := m.(*wire.Result); ok {
 		r.log.Info("a late result was discarded", "call", callName(c.Key))
@@ -215,7 +225,8 @@ func (r *Runtime) takeResult(ctx context.Context, c *call, m *wire.Result) error
 	return err
 }
 
-// takeSignIn keeps where the user is to sign in. Nothing is sent back; the call stays pending.
+// takeSignIn keeps where the user is to sign in. Nothing is sent back;
+// the call stays pending.
 func (r *Runtime) takeSignIn(ctx context.Context, c *call, m *wire.OAuth) error {
 	_, err := r.engine.Change(ctx, c.Key, func(c *call) error {
 		if c.Over() {

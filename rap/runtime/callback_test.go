@@ -32,7 +32,8 @@ type stopping struct{}
 
 func (stopping) Read([]byte) (int, error) { return 0, errors.New("the connection is gone") }
 
-// TestCallbackBeforeTheCallLeft refuses whoever knows a URL that nobody was told.
+// TestCallbackBeforeTheCallLeft refuses whoever knows a URL that nobody
+// was told.
 func TestCallbackBeforeTheCallLeft(t *testing.T) {
 	w := newRTWorld(t)
 	w.invoke("a", "send", `{"to":"bob"}`)
@@ -47,7 +48,11 @@ func TestCallbackBeforeTheCallLeft(t *testing.T) {
 func TestSignIn(t *testing.T) {
 	w := newRTWorld(t)
 	ref := w.asking("a", "1")
-	m := &wire.OAuth{GroupID: "t", ID: "a", AuthURL: "https://login.example/?secret"}
+	m := &wire.OAuth{
+		GroupID: "t",
+		ID:      "a",
+		AuthURL: "https://login.example/?secret",
+	}
 	w.accepts("a", m)
 	if c := w.is("a", CallPending); c.SignIn != m.AuthURL || c.Question != ref {
 		t.Errorf("%+v", c)
@@ -97,7 +102,11 @@ func TestWhoseStoreFails(t *testing.T) {
 	lost := errors.New("the disk is gone")
 	var broken error
 	w.stop()
-	w.cfg.Records = &rtStore{w.store, func() error { w.mu.Lock(); defer w.mu.Unlock(); return broken }}
+	w.cfg.Records = &rtStore{w.store, func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return broken
+	}}
 	w.start()
 	w.sent("a")
 	token, result := w.kept("a").Part.Token, string(rtResult("a", "done").Append(nil))
@@ -109,12 +118,14 @@ func TestWhoseStoreFails(t *testing.T) {
 		t.Errorf("invoked: %v", err)
 	}
 	for name, err := range map[string]error{
-		"cancel": w.mine.Cancel(t.Context(), "t", "a", ""), "close": w.mine.CloseThread(t.Context(), "t"),
+		"cancel": w.mine.Cancel(t.Context(), "t", "a", ""),
+		"close":  w.mine.CloseThread(t.Context(), "t"),
 	} {
 		if !errors.Is(err, lost) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	if _, err := w.mine.Wait(t.Context(), "t", "a"); !errors.Is(err, lost) {
 		t.Errorf("waited: %v", err)
 	}
@@ -125,17 +136,37 @@ func TestWhoseStoreFails(t *testing.T) {
 	w.ends("a", "")
 }
 
-// FuzzRuntimeCallback: no body can panic, hang or end another call, and its own call ends by a result only.
+// FuzzRuntimeCallback: no body can panic, hang or end another call, and
+// its own call ends by a result only.
 func FuzzCallback(f *testing.F) {
 	w := newRTWorld(f)
 	for _, m := range []wire.Callback{
-		rtResult("a", "done"), rtResult("b", "done"), w.choice("a", "1"), &wire.OAuth{GroupID: "t", ID: "a", AuthURL: "https://x/"},
-		&wire.Event{GroupID: "t", ToolCallID: "a", Text: "news", Final: true}, &wire.View{GroupID: "t", ViewType: "diff", Content: []byte("{}")},
+		rtResult("a", "done"), rtResult("b", "done"), w.choice("a", "1"), &wire.OAuth{
+			GroupID: "t",
+			ID:      "a",
+			AuthURL: "https://x/",
+		},
+		&wire.Event{
+			GroupID:    "t",
+			ToolCallID: "a",
+			Text:       "news",
+			Final:      true,
+		}, &wire.View{
+			GroupID:  "t",
+			ViewType: "diff",
+			Content:  []byte("{}"),
+		},
 	} {
 		f.Add(m.Append(nil))
 	}
+
 	f.Add([]byte(`{"type":"tool_result","group_id":"t","id":"a"}`))
-	f.Add([]byte(`{"type":"user_choice","group_id":"t","id":"a","prompt":"?","choices":[""],"default":1e0,"response_url":"//x"}`))
+	f.Add(
+		[]byte(
+			`{"type":"user_choice","group_id":"t","id":"a","prompt":"?","choices":[""],"default":1e0,` +
+				`"response_url":"//x"}`,
+		),
+	)
 	w.stop() // nothing but callbacks happens
 	f.Fuzz(func(t *testing.T, body []byte) {
 		w.cfg.Records = rap.NewMemory()
@@ -169,13 +200,15 @@ func FuzzCallback(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
+
 		req := httptest.NewRequest("POST", "/a", strings.NewReader(string(body)))
 		req.Header.Set("Content-Type", "application/json")
 		rec := httptest.NewRecorder()
 		r.ServeHTTP(rec, req)
 		own, err1 := threads.Call(t.Context(), "t", "a")
 		other, err2 := threads.Call(t.Context(), "t", "b")
-		if err := errors.Join(err1, err2); err != nil || other.State != CallPending || other.Question != "" || other.SignIn != "" {
+		if err := errors.Join(err1, err2); err != nil || other.State != CallPending || other.Question != "" ||
+			other.SignIn != "" {
 			t.Fatalf("the other call: %+v, %v", other, err)
 		}
 		m, bad := wire.ParseCallback(body)

@@ -57,7 +57,8 @@ func (r *Runtime) refuseChoice(ctx context.Context, c *call, err error) error {
 	return err
 }
 
-// checkChoice holds a question to our bounds, and its response_url to the origins of its tool server.
+// checkChoice holds a question to our bounds, and its response_url to
+// the origins of its tool server.
 func (r *Runtime) checkChoice(c *call, m *wire.Choice) error {
 	s := r.servers[c.Part.Server]
 	switch {
@@ -67,6 +68,7 @@ func (r *Runtime) checkChoice(c *call, m *wire.Choice) error {
 		reason := fmt.Sprintf("%d choices, at most %d are shown", len(m.Choices), r.cfg.MaxChoices)
 		return &refusal{http.StatusBadRequest, reason}
 	}
+
 	if err := s.peer.Check(m.ResponseURL); err != nil {
 		return &refusal{http.StatusBadRequest, "response_url: " + plainError(err)}
 	}
@@ -74,8 +76,10 @@ func (r *Runtime) checkChoice(c *call, m *wire.Choice) error {
 	return nil
 }
 
-// addChoice makes a question the call's own, under a number that the protocol doesn't have. While one is open another takes
-// its place. After an answer none does: an answer is never used for another question.
+// addChoice makes a question the call's own, under a number that the
+// protocol doesn't have. While one is open another takes its place.
+// After an answer none does: an answer is never used for another
+// question.
 func (r *Runtime) addChoice(c *call, m *wire.Choice) error {
 	p := &c.Part
 	digest := choiceDigest(m)
@@ -108,13 +112,22 @@ func (r *Runtime) addChoice(c *call, m *wire.Choice) error {
 	return nil
 }
 
-// choiceDigest tells questions of one call apart. What counts is what the user sees and where the answer goes, not how it was written.
+// choiceDigest tells questions of one call apart. What counts is what
+// the user sees and where the answer goes, not how it was written.
 func choiceDigest(m *wire.Choice) string {
-	same := wire.Choice{GroupID: m.GroupID, ID: m.ID, Prompt: m.Prompt, Choices: m.Choices, Default: m.Default, ResponseURL: m.ResponseURL}
+	same := wire.Choice{
+		GroupID:     m.GroupID,
+		ID:          m.ID,
+		Prompt:      m.Prompt,
+		Choices:     m.Choices,
+		Default:     m.Default,
+		ResponseURL: m.ResponseURL,
+	}
 	return durable.Hash(string(same.Append(nil)))
 }
 
-// shownPrompt spells out what could act on a screen or hide on it, and cuts what is too long to be read .
+// shownPrompt spells out what could act on a screen or hide on it, and
+// cuts what is too long to be read .
 func (r *Runtime) shownPrompt(text string) string {
 	head := firstBytes(text, r.cfg.MaxPrompt)
 	lines := strings.Split(strings.ReplaceAll(head, "\r\n", "\n"), "\n")
@@ -151,8 +164,9 @@ func firstBytes(text string, most int) string {
 	return text[:most]
 }
 
-// answeredChoice goes by what people say to a tool's question. Their one answer is kept before it is posted. An end without an
-// answer is never posted: the call is over.
+// answeredChoice goes by what people say to a tool's question. Their
+// one answer is kept before it is posted. An end without an answer is
+// never posted: the call is over.
 func (r *Runtime) answeredChoice(c *call, a hold.Answer) *durable.Ending {
 	q := c.Part.Choice
 	switch {
@@ -161,7 +175,10 @@ func (r *Runtime) answeredChoice(c *call, a hold.Answer) *durable.Ending {
 	case a.State == hold.Dismissed:
 		q.Selected = q.Default
 	case a.State == hold.Denied:
-		return &durable.Ending{Why: whyNotPut, Reason: withReason("its question was not put to anybody", a.Reason)}
+		return &durable.Ending{
+			Why:    whyNotPut,
+			Reason: withReason("its question was not put to anybody", a.Reason),
+		}
 	default:
 		return &durable.Ending{Why: whyUnanswered, Reason: withReason("nobody answered its question", a.Reason)}
 	}

@@ -50,6 +50,7 @@ func TestAnswersOnce(t *testing.T) {
 			} else if got := w.tool.waits("/answers/1", 1)[0]; got != c.posted {
 				t.Errorf("posted %s", got)
 			}
+
 			w.settles()
 			if n := len(w.tool.bodies("/answers/1")); n != map[bool]int{true: 1}[c.posted != ""] {
 				t.Errorf("posted %d times", n)
@@ -58,7 +59,8 @@ func TestAnswersOnce(t *testing.T) {
 	}
 }
 
-// answers has the answer of a call kept, with an attempt to post it that a process made which is gone.
+// answers has the answer of a call kept, with an attempt to post it
+// that a process made which is gone.
 func (w *rtWorld) answers(id string, post durable.Attempt) {
 	w.t.Helper()
 	c := w.kept(id)
@@ -73,7 +75,11 @@ func TestAfterACrashWhileAnswering(t *testing.T) {
 	ref := w.asking("a", "1")
 	w.stop()
 	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
-	w.answers("a", durable.Attempt{Name: "dead", Tries: 1, Lease: w.now().Add(time.Minute)})
+	w.answers("a", durable.Attempt{
+		Name:  "dead",
+		Tries: 1,
+		Lease: w.now().Add(time.Minute),
+	})
 	w.start()
 	w.settles()
 	if n := len(w.tool.bodies("/answers/1")); n != 0 {
@@ -85,7 +91,11 @@ func TestAfterACrashWhileAnswering(t *testing.T) {
 
 	w.asking("b", "2")
 	w.stop()
-	w.answers("b", durable.Attempt{Name: "dead", Tries: 3, Lease: w.now()})
+	w.answers("b", durable.Attempt{
+		Name:  "dead",
+		Tries: 3,
+		Lease: w.now(),
+	})
 	w.start()
 	w.until("given up", func() bool { return w.kept("b").Part.Told.Trouble != "" })
 }
@@ -115,7 +125,11 @@ func TestWithdrawsQuestions(t *testing.T) {
 			w.until("tried", func() bool { return w.logged("the desk is away") })
 			w.desk.fails(nil)
 			w.pass(5 * time.Second)
-			w.until("withdrawn", func() bool { w.desk.mu.Lock(); defer w.desk.mu.Unlock(); return w.desk.cancelled[ref] == 1 })
+			w.until("withdrawn", func() bool {
+				w.desk.mu.Lock()
+				defer w.desk.mu.Unlock()
+				return w.desk.cancelled[ref] == 1
+			})
 			w.settles()
 			w.desk.do(ref, func() { w.desk.answers[ref] = hold.Answer{State: hold.Chosen} })
 			w.settles()
@@ -265,6 +279,7 @@ func TestShownTexts(t *testing.T) {
 			t.Errorf("%q is shown as %q, want %q", text, got, want)
 		}
 	}
+
 	if got := r.shownPrompt(strings.Repeat("ü", 30)); !utf8.ValidString(got) || len(got) > 80 {
 		t.Errorf("shown: %q", got)
 	}

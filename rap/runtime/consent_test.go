@@ -22,10 +22,16 @@ func TestAsksBeforeACallLeaves(t *testing.T) {
 	if n := len(w.tool.bodies("/run")); n != 0 {
 		t.Fatalf("sent %d times before anybody said yes", n)
 	}
-	if v := w.desk.verdicts[ref]; v.Message != "Send to bob?" || v.Call.Principal != "ann" || v.Call.Session != "t" || v.Call.ToolDefinition == "" {
+	if v := w.desk.verdicts[ref]; v.Message != "Send to bob?" || v.Call.Principal != "ann" ||
+		v.Call.Session != "t" ||
+		v.Call.ToolDefinition == "" {
 		t.Errorf("asked: %+v", v)
 	}
-	w.desk.holds(hold.Held{Ref: ref, State: hold.Approved, By: "eve"})
+	w.desk.holds(hold.Held{
+		Ref:   ref,
+		State: hold.Approved,
+		By:    "eve",
+	})
 	w.tool.waits("/run", 1)
 	w.is("a", CallPending)
 	if w.desk.claimed[ref] == "" {
@@ -39,16 +45,24 @@ func TestDoesNotSendWhatIsNotApproved(t *testing.T) {
 		claim error
 		text  string
 	}{
-		"denied":      {held: hold.Held{State: hold.Denied, Reason: "not today"}, text: "not today"},
-		"expired":     {held: hold.Held{State: hold.Expired}, text: "in time"},
-		"cancelled":   {held: hold.Held{State: hold.Cancelled}, text: "withdrawn"},
-		"responded":   {held: hold.Held{State: hold.Responded, Reason: "use mail"}, text: "use mail"},
-		"unknown":     {held: hold.Held{State: "new"}, text: "denied"},
-		"not claimed": {held: hold.Held{State: hold.Approved}, claim: hold.ErrNotClaimed, text: "can't be used"},
-		"edited badly": {
-			held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":1}`)}, text: "not valid",
+		"denied":    {held: hold.Held{State: hold.Denied, Reason: "not today"}, text: "not today"},
+		"expired":   {held: hold.Held{State: hold.Expired}, text: "in time"},
+		"cancelled": {held: hold.Held{State: hold.Cancelled}, text: "withdrawn"},
+		"responded": {held: hold.Held{State: hold.Responded, Reason: "use mail"}, text: "use mail"},
+		"unknown":   {held: hold.Held{State: "new"}, text: "denied"},
+		"not claimed": {
+			held:  hold.Held{State: hold.Approved},
+			claim: hold.ErrNotClaimed,
+			text:  "can't be used",
 		},
-		"edited, unreadable": {held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":"a","to":"b"}`)}, text: "not valid"},
+		"edited badly": {
+			held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":1}`)},
+			text: "not valid",
+		},
+		"edited, unreadable": {
+			held: hold.Held{State: hold.Approved, Arguments: []byte(`{"to":"a","to":"b"}`)},
+			text: "not valid",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newRTWorld(t)
@@ -76,7 +90,11 @@ func TestSendsWhatAnApproverChanged(t *testing.T) {
 	w := newRTWorld(t)
 	w.invoke("a", "send", `{"to":"bob"}`)
 	ref := w.asked(1)
-	w.desk.holds(hold.Held{Ref: ref, State: hold.Approved, Arguments: []byte(`{ "to": "carol" }`)})
+	w.desk.holds(hold.Held{
+		Ref:       ref,
+		State:     hold.Approved,
+		Arguments: []byte(`{ "to": "carol" }`),
+	})
 	if got := w.tool.waits("/run", 1)[0]; !strings.Contains(got, `{ "to": "carol" }`) {
 		t.Errorf("sent %s", got)
 	}
@@ -93,17 +111,27 @@ func TestForgetsApprovalsOfToolsThatChanged(t *testing.T) {
 	w.invoke("a", "send", `{"to":"bob"}`)
 	ref := w.asked(1)
 	w.shows("a", ref)
-	w.tool.sets(func() { w.tool.manifest = strings.ReplaceAll(w.tool.manifest, `"sends"`, `"sends it"`) })
+	w.tool.sets(func() {
+		w.tool.manifest = strings.ReplaceAll(w.tool.manifest, `"sends"`, `"sends it"`)
+	})
 	w.stop()
 	w.start() // forgets the session's tools
-	w.desk.holds(hold.Held{Ref: ref, State: hold.Approved, Arguments: []byte(`{"to":"carol"}`)})
+	w.desk.holds(hold.Held{
+		Ref:       ref,
+		State:     hold.Approved,
+		Arguments: []byte(`{"to":"carol"}`),
+	})
 	if c := w.ends("a", WhyInvalid); !strings.Contains(c.Outcome.Text, "changed") {
 		t.Errorf("told %q", c.Outcome.Text)
 	}
 }
 
 func TestDecidesAgain(t *testing.T) {
-	deny := strings.ReplaceAll(rtAgent, "    - {alias: send, approval: {message_template: \"Send to {{tool_args.to}}?\"}}\n", "")
+	deny := strings.ReplaceAll(
+		rtAgent,
+		"    - {alias: send, approval: {message_template: \"Send to {{tool_args.to}}?\"}}\n",
+		"",
+	)
 	allow := strings.ReplaceAll(rtAgent, `, approval: {message_template: "Send to {{tool_args.to}}?"}`, "")
 	t.Run("denies by now", func(t *testing.T) {
 		w := newRTWorld(t)
@@ -113,7 +141,11 @@ func TestDecidesAgain(t *testing.T) {
 		w.sets(func() { w.plan = rtPlan(t, deny) })
 		w.desk.holds(hold.Held{Ref: ref, State: hold.Approved})
 		w.ends("a", WhyDenied)
-		w.until("withdrawn", func() bool { w.desk.mu.Lock(); defer w.desk.mu.Unlock(); return w.desk.cancelled[ref] == 1 })
+		w.until("withdrawn", func() bool {
+			w.desk.mu.Lock()
+			defer w.desk.mu.Unlock()
+			return w.desk.cancelled[ref] == 1
+		})
 		if n := len(w.tool.bodies("/run")); n != 0 {
 			t.Errorf("sent %d times", n)
 		}
@@ -155,7 +187,11 @@ func TestAsksAboutDestructiveTools(t *testing.T) {
 		answer hold.Answer
 		sent   bool
 	}{
-		"run it":    {hold.Answer{State: hold.Chosen, Selected: 0, By: "ann"}, true},
+		"run it": {hold.Answer{
+			State:    hold.Chosen,
+			Selected: 0,
+			By:       "ann",
+		}, true},
 		"don't":     {hold.Answer{State: hold.Chosen, Selected: 1}, false},
 		"dismissed": {hold.Answer{State: hold.Dismissed, Selected: 0}, false},
 		"no index":  {hold.Answer{State: hold.Chosen, Selected: -1}, false},
@@ -170,7 +206,8 @@ func TestAsksAboutDestructiveTools(t *testing.T) {
 			}
 			ref := w.asked(1)
 			q := w.desk.questions[ref]
-			if q.Default != 1 || q.Choices[1] != destroysDont || q.Server != "files" || q.Groups[0] != "ops" || !q.Call.Annotations["destructiveHint"] {
+			if q.Default != 1 || q.Choices[1] != destroysDont || q.Server != "files" || q.Groups[0] != "ops" ||
+				!q.Call.Annotations["destructiveHint"] {
 				t.Errorf("asked %+v", q)
 			}
 			if len(q.Call.Annotations) != 1 {
@@ -292,7 +329,11 @@ func TestWaitsAsLongAsApprovalsMay(t *testing.T) {
 	w.invoke("a", "send", `{"to":"bob"}`)
 	ref := w.asked(1)
 	w.shows("a", ref)
-	w.desk.holds(hold.Held{Ref: ref, State: hold.Pending, Expires: w.now().Add(48 * time.Hour)})
+	w.desk.holds(hold.Held{
+		Ref:     ref,
+		State:   hold.Pending,
+		Expires: w.now().Add(48 * time.Hour),
+	})
 	w.settles()
 	w.pass(47 * time.Hour)
 	w.settles()

@@ -11,15 +11,17 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// What people are asked about a tool that calls itself destructive. "Do not run" comes last and is what a dismissal picks.
+// What people are asked about a tool that calls itself destructive. "Do
+// not run" comes last and is what a dismissal picks.
 const (
 	destroysPrompt = "The tool calls itself destructive: what it does may not be undone. Run it?"
 	destroysRun    = "Run it once"
 	destroysDont   = "Do not run"
 )
 
-// planCall is the call as the agent's file understands it, with the exact bytes that will be sent. What a tool says about
-// itself counts only where it tightens.
+// planCall is the call as the agent's file understands it, with the
+// exact bytes that will be sent. What a tool says about itself counts
+// only where it tightens.
 func (r *Runtime) planCall(c *call) *resolve.Call {
 	p := &c.Part
 	out := &resolve.Call{
@@ -54,8 +56,9 @@ func (r *Runtime) verdict(ctx context.Context, c *call) (hold.Verdict, error) {
 	return hold.Verdict{Decision: plan.Decide(call), Call: call}, nil
 }
 
-// decide says what has to happen before a call leaves. It is asked when the call comes, after people approved it, and right
-// before each attempt to send it.
+// decide says what has to happen before a call leaves. It is asked when
+// the call comes, after people approved it, and right before each
+// attempt to send it.
 func (r *Runtime) decide(ctx context.Context, c *call) (durable.Ruling, error) {
 	if r.decided {
 		return durable.Ruling{Do: durable.Proceed}, nil
@@ -75,10 +78,12 @@ func (r *Runtime) decide(ctx context.Context, c *call) (durable.Ruling, error) {
 	return r.rule(c, v), nil
 }
 
-// newlyApproved reports whether people have just approved the call, and nothing went by that yet.
+// newlyApproved reports whether people have just approved the call, and
+// nothing went by that yet.
 func newlyApproved(c *call) bool { return c.Approval != nil && !c.Approval.Taken }
 
-// rule goes by a verdict of the agent's file. What people said counts as long as the rules want the same of the same call.
+// rule goes by a verdict of the agent's file. What people said counts
+// as long as the rules want the same of the same call.
 func (r *Runtime) rule(c *call, v hold.Verdict) durable.Ruling {
 	s := r.servers[c.Part.Server]
 	approved := newlyApproved(c) || c.Approval != nil && c.Approval.Binding == v.Binding
@@ -132,7 +137,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// checkArguments holds arguments that an approver changed to the schema of the tool, as the session knows it.
+// checkArguments holds arguments that an approver changed to the schema
+// of the tool, as the session knows it.
 func (r *Runtime) checkArguments(ctx context.Context, c *call) error {
 	tool, err := r.offered(ctx, r.session(c), c.Part.Operation)
 	if err != nil {
@@ -145,8 +151,9 @@ func (r *Runtime) checkArguments(ctx context.Context, c *call) error {
 	return tool.CheckArguments(c.Args())
 }
 
-// question is what people are asked: about a call that has not left, whether a destructive tool may run, and otherwise what
-// the tool wants to know.
+// question is what people are asked: about a call that has not left,
+// whether a destructive tool may run, and otherwise what the tool wants
+// to know.
 func (r *Runtime) question(c *call) hold.Question {
 	q := hold.Question{Call: r.planCall(c), Server: c.Part.Server}
 	if s := r.servers[c.Part.Server]; s != nil {
@@ -159,6 +166,7 @@ func (r *Runtime) question(c *call) hold.Question {
 		q.Default = 1
 		return q
 	}
+
 	q.Prompt = c.Part.Choice.Prompt
 	q.Choices = c.Part.Choice.Labels
 	q.Default = c.Part.Choice.Default

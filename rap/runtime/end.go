@@ -36,8 +36,9 @@ func (r *Runtime) ends(c *call, how durable.Ending) {
 	p.tell = toldOf(c, how.Why)
 }
 
-// toldOf reports whether the tool servers are told of an end. One that was interrupted is told of once nothing of it is under
-// way any more (Cancel), and those of a thread that was closed by its closure.
+// toldOf reports whether the tool servers are told of an end. One that
+// was interrupted is told of once nothing of it is under way any more
+// (Cancel), and those of a thread that was closed by its closure.
 func toldOf(c *call, why durable.Why) bool {
 	switch why {
 	case durable.Interrupted, whyClosed, whyNotAccepted:
@@ -67,7 +68,8 @@ func words(c *call, how durable.Ending) (Why, string) {
 	case durable.Unknown:
 		return WhyNotAccepted, withReason("nobody knows what became of the call", how.Reason)
 	case durable.NoAsker:
-		return WhyNoAsker, "it was kept by an earlier version, which did not keep who made the call: nothing more is done for it"
+		return WhyNoAsker, "it was kept by an earlier version, which did not keep who made the call: nothing more " +
+			"is done for it"
 	}
 
 	if c.State == durable.Away {
@@ -108,7 +110,8 @@ func wordsOfApproval(how durable.Ending) string {
 	return how.Reason
 }
 
-// moved hears of every new state of a call. Ends go to the ledger, and to the tool servers.
+// moved hears of every new state of a call. Ends go to the ledger, and
+// to the tool servers.
 func (r *Runtime) moved(ctx context.Context, was durable.State, c *call) {
 	if !c.Over() || was == durable.Ended || was == durable.Closed {
 		return
@@ -130,7 +133,8 @@ func (r *Runtime) noteEnd(ctx context.Context, c *call) {
 	r.note(ctx, event, c, map[string]any{"failed": c.Part.Told.Failed, "why": string(c.Part.Told.Why)})
 }
 
-// withdrawReason is what people are told when nobody needs their answer any more.
+// withdrawReason is what people are told when nobody needs their answer
+// any more.
 func withdrawReason(c *call) string {
 	switch {
 	case !c.Over():
@@ -145,5 +149,8 @@ func withdrawReason(c *call) string {
 }
 
 func (r *Runtime) tellCancelled(c *call) {
-	r.tell("/cancel_tool_call", wire.CancelCall{ThreadID: c.Part.Wire.Group, ToolCallID: c.Part.Wire.ID}.Append(nil))
+	r.tell(
+		"/cancel_tool_call",
+		wire.CancelCall{ThreadID: c.Part.Wire.Group, ToolCallID: c.Part.Wire.ID}.Append(nil),
+	)
 }

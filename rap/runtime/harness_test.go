@@ -59,7 +59,13 @@ type rtTool struct {
 }
 
 func newRTTool(t testing.TB) *rtTool {
-	s := &rtTool{t: t, status: map[string]int{}, block: map[string]chan struct{}{}, got: map[string][]string{}, changed: make(chan struct{})}
+	s := &rtTool{
+		t:       t,
+		status:  map[string]int{},
+		block:   map[string]chan struct{}{},
+		got:     map[string][]string{},
+		changed: make(chan struct{}),
+	}
 	s.Server = httptest.NewServer(s)
 	s.manifest = fmt.Sprintf(rtManifest, s.URL)
 	t.Cleanup(s.Close)
@@ -72,7 +78,10 @@ func (s *rtTool) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	s.got[req.URL.Path] = append(s.got[req.URL.Path], string(body))
 	close(s.changed)
 	s.changed = make(chan struct{})
-	status, manifest, block, hook := s.status[req.URL.Path], s.manifest, s.block[req.URL.Path], s.onInvoke
+	status := s.status[req.URL.Path]
+	manifest := s.manifest
+	block := s.block[req.URL.Path]
+	hook := s.onInvoke
 	s.mu.Unlock()
 	if hook != nil && req.URL.Path == "/run" {
 		hook(string(body))
@@ -83,6 +92,7 @@ func (s *rtTool) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		case <-req.Context().Done():
 		}
 	}
+
 	if status != 0 {
 		w.WriteHeader(status)
 		return
@@ -161,20 +171,44 @@ func rtPlan(t testing.TB, file string) *resolve.Plan {
 // newRTWorld starts a runtime; edits change its configuration first.
 func newRTWorld(t testing.TB, edits ...func(*Config)) *rtWorld {
 	t.Helper()
-	w := &rtWorld{t: t, tool: newRTTool(t), desk: newRTDesk(), store: rap.NewMemory(), plan: rtPlan(t, rtAgent)}
+	w := &rtWorld{
+		t:     t,
+		tool:  newRTTool(t),
+		desk:  newRTDesk(),
+		store: rap.NewMemory(),
+		plan:  rtPlan(t, rtAgent),
+	}
 	w.cfg = Config{
 		Common: rap.Common{
-			Records: w.store, Namespace: "clerk", Key: bytes.Repeat([]byte{7}, 32), Plan: w.rules, People: w.desk, Record: w.record,
-			Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: w.now, Poll: 2 * time.Millisecond,
+			Records:   w.store,
+			Namespace: "clerk",
+			Key:       bytes.Repeat([]byte{7}, 32),
+			Plan:      w.rules,
+			People:    w.desk,
+			Record:    w.record,
+			Log:       slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Now:       w.now,
+			Poll:      2 * time.Millisecond,
 		},
-		Servers:     []Server{{Name: "files", Peer: peer.Config{URL: w.tool.URL, Attempts: 3, Backoff: time.Millisecond}}},
-		CallbackURL: "http://127.0.0.1:1/callbacks/", Only: rtAsker(),
+		Servers: []Server{{
+			Name: "files",
+			Peer: peer.Config{
+				URL:      w.tool.URL,
+				Attempts: 3,
+				Backoff:  time.Millisecond,
+			},
+		}},
+		CallbackURL: "http://127.0.0.1:1/callbacks/",
+		Only:        rtAsker(),
 	}
 	for _, edit := range edits {
 		edit(&w.cfg)
 	}
 	w.start()
-	t.Cleanup(func() { w.stop(); w.keepsSecrets() })
+	t.Cleanup(func() {
+		w.stop()
+		w.keepsSecrets()
+	})
 	return w
 }
 
@@ -185,7 +219,8 @@ func (w *rtWorld) start() {
 	w.mine = w.as(w.r, rtAsker())
 }
 
-// rtAsker is who calls. The names that it chose go out, so that tests can write them down.
+// rtAsker is who calls. The names that it chose go out, so that tests
+// can write them down.
 func rtAsker() approval.Asker { return approval.Asker{Token: "clerk-token"} }
 
 // as are the threads of an asker.
@@ -210,8 +245,14 @@ func (w *rtWorld) process() (*Runtime, func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); _ = r.Run(ctx) }()
-	return r, func() { cancel(); <-done }
+	go func() {
+		defer close(done)
+		_ = r.Run(ctx)
+	}()
+	return r, func() {
+		cancel()
+		<-done
+	}
 }
 
 func (w *rtWorld) rules(context.Context) (*resolve.Plan, error) {
@@ -319,7 +360,13 @@ func (w *rtWorld) invoke(id, operation, args string) Call {
 }
 
 func rtInvocation(id, operation, args string) Invocation {
-	return Invocation{Thread: "t", ID: id, User: "ann", Operation: operation, Arguments: []byte(args)}
+	return Invocation{
+		Thread:    "t",
+		ID:        id,
+		User:      "ann",
+		Operation: operation,
+		Arguments: []byte(args),
+	}
 }
 
 // sent invokes and waits until the tool has it.
@@ -390,12 +437,26 @@ func (w *rtWorld) accepts(id string, m wire.Callback) {
 }
 
 func (w *rtWorld) choice(id, path string) *wire.Choice {
-	return &wire.Choice{GroupID: "t", ID: id, Prompt: "Write?", Choices: []string{"Yes", "No"}, Default: 1, ResponseURL: w.tool.URL + "/answers/" + path}
+	return &wire.Choice{
+		GroupID:     "t",
+		ID:          id,
+		Prompt:      "Write?",
+		Choices:     []string{"Yes", "No"},
+		Default:     1,
+		ResponseURL: w.tool.URL + "/answers/" + path,
+	}
 }
 
-func rtResult(id, text string) *wire.Result { return &wire.Result{GroupID: "t", ID: id, Text: &text} }
+func rtResult(id, text string) *wire.Result {
+	return &wire.Result{
+		GroupID: "t",
+		ID:      id,
+		Text:    &text,
+	}
+}
 
-// asked waits until so many things were put to people and returns the last one's ref.
+// asked waits until so many things were put to people and returns the
+// last one's ref.
 func (w *rtWorld) asked(n int) (ref string) {
 	w.t.Helper()
 	w.until(fmt.Sprint("asked ", n, " times"), func() bool {
@@ -424,7 +485,8 @@ func (d *rtDesk) heldOf(ref string) hold.Held {
 	return d.held[ref]
 }
 
-// openOf counts what is asked about a call, by the references that the engine keeps.
+// openOf counts what is asked about a call, by the references that the
+// engine keeps.
 func (w *rtWorld) openOf(id string) (n int) {
 	type reference struct {
 		Key string `json:"key"`
@@ -443,5 +505,6 @@ func (w *rtWorld) openOf(id string) (n int) {
 			n++
 		}
 	}
+
 	return n
 }

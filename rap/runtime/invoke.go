@@ -12,9 +12,11 @@ import (
 	"github.com/assent-dev/assent/rap/internal/names"
 )
 
-// Invoke makes a call: it is validated, decided, approved where the plan asks, and sent. It returns as soon as the call is kept,
-// which is before it is sent; Wait returns what becomes of it. The same call again is the one that is there; another one under
-// its id is ErrOtherCall. Calls are remembered for a day after their end.
+// Invoke makes a call: it is validated, decided, approved where the
+// plan asks, and sent. It returns as soon as the call is kept, which is
+// before it is sent; Wait returns what becomes of it. The same call
+// again is the one that is there; another one under its id is
+// ErrOtherCall. Calls are remembered for a day after their end.
 func (t *Threads) Invoke(ctx context.Context, in Invocation) (Call, error) {
 	if err := in.settle(); err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
@@ -66,7 +68,8 @@ func (in *Invocation) found(c *call) (Call, error) {
 	return shown(c), nil
 }
 
-// newCall is what a call is to begin with: ended where it is not valid or not allowed, and otherwise about to be sent.
+// newCall is what a call is to begin with: ended where it is not valid
+// or not allowed, and otherwise about to be sent.
 func (t *Threads) newCall(ctx context.Context, in *Invocation) (*call, error) {
 	r := t.r
 	token, alias := names.NewToken()
@@ -141,6 +144,7 @@ func (t *Threads) begin(ctx context.Context, c *call, in *Invocation) (Call, err
 		}
 		return in.found(old)
 	}
+
 	if err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
@@ -149,7 +153,8 @@ func (t *Threads) begin(ctx context.Context, c *call, in *Invocation) (Call, err
 		return shown(c), nil
 	}
 
-	// Once more, since the call is kept: whoever closes the thread from now on finds it.
+	// Once more, since the call is kept: whoever closes the thread from
+	// now on finds it.
 	closed, err := r.isClosed(ctx, names.ThreadOf(c.Key))
 	if err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
@@ -189,8 +194,9 @@ func (t *Threads) Call(ctx context.Context, thread, id string) (Call, error) {
 	return shown(c), nil
 }
 
-// Wait returns once the call is done, or as it is when ctx ends (with ctx's error). Another process may bring it about: it is
-// looked at from time to time.
+// Wait returns once the call is done, or as it is when ctx ends (with
+// ctx's error). Another process may bring it about: it is looked at
+// from time to time.
 func (t *Threads) Wait(ctx context.Context, thread, id string) (Call, error) {
 	if _, err := t.kept(ctx, thread, id); err != nil {
 		return Call{}, err

@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/internal/durable"
 )
 
-// refusal is why a callback was refused: a status for the tool, and words for our log only.
+// refusal is why a callback was refused: a status for the tool, and
+// words for our log only.
 type refusal struct {
 	code   int
 	reason string
@@ -17,13 +18,15 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.reason }
 
-// callName names a call where people read it. It is a digest: ids are opaque, of any length, and may be anything.
+// callName names a call where people read it. It is a digest: ids are
+// opaque, of any length, and may be anything.
 func callName(key string) string {
 	thread, id, _ := strings.Cut(key, "/")
 	return fmt.Sprintf("%.12s/%.12s", thread, id)
 }
 
-// plainError is an error fit for a log or a result: one line, of some length, that acts on nothing.
+// plainError is an error fit for a log or a result: one line, of some
+// length, that acts on nothing.
 func plainError(err error) string {
 	if err == nil {
 		return "no reason given"
@@ -32,8 +35,9 @@ func plainError(err error) string {
 	return diag.Printable(firstBytes(err.Error(), most))
 }
 
-// record writes what happened to the ledger: who asked, and for whom as that token says. Its subject is a digest of the call's
-// ids, of which the names that went out are made too.
+// record writes what happened to the ledger: who asked, and for whom as
+// that token says. Its subject is a digest of the call's ids, of which
+// the names that went out are made too.
 func (r *Runtime) record(ctx context.Context, event string, c *call, facts map[string]any) error {
 	if r.cfg.Record == nil {
 		return nil
@@ -60,7 +64,8 @@ func (r *Runtime) record(ctx context.Context, event string, c *call, facts map[s
 	return nil
 }
 
-// note is record for what has happened already, whether the ledger takes it or not.
+// note is record for what has happened already, whether the ledger
+// takes it or not.
 func (r *Runtime) note(ctx context.Context, event string, c *call, facts map[string]any) {
 	if err := r.record(ctx, event, c, facts); err != nil {
 		r.log.Error("the ledger lacks an event", "call", callName(c.Key), "error", plainError(err))

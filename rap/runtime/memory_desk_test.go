@@ -30,9 +30,18 @@ type rtDesk struct {
 }
 
 func newRTDesk() *rtDesk {
-	return &rtDesk{keys: map[string]string{}, questions: map[string]hold.Question{}, answers: map[string]hold.Answer{}, verdicts: map[string]hold.Verdict{},
-		held: map[string]hold.Held{}, claimed: map[string]string{}, cancelled: map[string]int{}, watchers: map[int]func(string){},
-		askers: map[string]approval.Asker{}, cancellers: map[string]approval.Asker{}}
+	return &rtDesk{
+		keys:       map[string]string{},
+		questions:  map[string]hold.Question{},
+		answers:    map[string]hold.Answer{},
+		verdicts:   map[string]hold.Verdict{},
+		held:       map[string]hold.Held{},
+		claimed:    map[string]string{},
+		cancelled:  map[string]int{},
+		watchers:   map[int]func(string){},
+		askers:     map[string]approval.Asker{},
+		cancellers: map[string]approval.Asker{},
+	}
 }
 
 // do changes the desk, and tells everybody.
@@ -96,7 +105,9 @@ func (s rtSeat) Cancel(ctx context.Context, ref, reason string) error {
 }
 
 func (d *rtDesk) Ask(_ context.Context, key string, q hold.Question) (string, error) {
-	return d.put(key, func(ref string) { d.questions[ref], d.answers[ref] = q, hold.Answer{State: hold.Pending} })
+	return d.put(key, func(ref string) {
+		d.questions[ref], d.answers[ref] = q, hold.Answer{State: hold.Pending}
+	})
 }
 
 func (d *rtDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
@@ -110,7 +121,9 @@ func (d *rtDesk) Answer(_ context.Context, ref string) (hold.Answer, error) {
 }
 
 func (d *rtDesk) Open(ctx context.Context, key string, v hold.Verdict) (hold.Held, error) {
-	ref, err := d.put(key, func(ref string) { d.verdicts[ref], d.held[ref] = v, hold.Held{Ref: ref, State: hold.Pending} })
+	ref, err := d.put(key, func(ref string) {
+		d.verdicts[ref], d.held[ref] = v, hold.Held{Ref: ref, State: hold.Pending}
+	})
 	if err != nil {
 		return hold.Held{}, err
 	}

@@ -14,10 +14,12 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// maxNotices bounds how many notices are on their way at once. More are dropped: they are a courtesy, and tools do without.
+// maxNotices bounds how many notices are on their way at once. More are
+// dropped: they are a courtesy, and tools do without.
 const maxNotices = 256
 
-// tell sends a notice to every server, concurrently, once, and waits for none of them.
+// tell sends a notice to every server, concurrently, once, and waits
+// for none of them.
 func (r *Runtime) tell(path string, body []byte) {
 	for _, s := range r.servers {
 		select {
@@ -26,17 +28,28 @@ func (r *Runtime) tell(path string, body []byte) {
 			r.log.Warn("a notice was dropped: too many are on their way", "server", s.Name)
 			continue
 		}
+
 		go func() {
 			defer func() { <-r.notices }()
 			if err := s.peer.Post(context.Background(), s.base+path, body); err != nil {
-				r.log.Info("a notice did not arrive; it is not repeated", "server", s.Name, "path", path, "error", plainError(err))
+				r.log.Info(
+					"a notice did not arrive; it is not repeated",
+					"server",
+					s.Name,
+					"path",
+					path,
+					"error",
+					plainError(err),
+				)
 			}
 		}()
 	}
 }
 
-// Cancel interrupts a call: it is done with WhyInterrupted, its question is withdrawn, and every server is told once, without waiting for them. Of
-// a call that has ended it ends the subscription; ErrDone when there is none.
+// Cancel interrupts a call: it is done with WhyInterrupted, its
+// question is withdrawn, and every server is told once, without waiting
+// for them. Of a call that has ended it ends the subscription; ErrDone
+// when there is none.
 func (t *Threads) Cancel(ctx context.Context, thread, id, reason string) error {
 	if _, err := t.kept(ctx, thread, id); err != nil {
 		return err
@@ -56,6 +69,7 @@ func (r *Runtime) cancel(ctx context.Context, key, reason string) error {
 		default:
 			return ErrDone
 		}
+
 		return nil
 	})
 	if errors.Is(err, approval.ErrNotFound) {
@@ -70,8 +84,9 @@ func (r *Runtime) cancel(ctx context.Context, key, reason string) error {
 	return nil
 }
 
-// CloseThread ends a thread with all of its calls, subscriptions and views, and tells every server once, without waiting for
-// them. Calls that are made in it later are done with WhyClosed.
+// CloseThread ends a thread with all of its calls, subscriptions and
+// views, and tells every server once, without waiting for them. Calls
+// that are made in it later are done with WhyClosed.
 func (t *Threads) CloseThread(ctx context.Context, thread string) error {
 	r := t.r
 	place := r.names.Thread(t.who, thread)
@@ -92,7 +107,8 @@ func (t *Threads) CloseThread(ctx context.Context, thread string) error {
 	return err
 }
 
-// closeCalls closes the calls below a prefix. What is gone meanwhile is passed over.
+// closeCalls closes the calls below a prefix. What is gone meanwhile is
+// passed over.
 func (r *Runtime) closeCalls(ctx context.Context, prefix string) error {
 	var failed error
 	err := r.engine.Each(ctx, prefix, func(record store.Record) {
@@ -131,7 +147,8 @@ func (r *Runtime) close(c *call) {
 	c.Part.Events = nil
 }
 
-// removeAll removes the documents below a prefix. What is gone or was changed meanwhile is passed over.
+// removeAll removes the documents below a prefix. What is gone or was
+// changed meanwhile is passed over.
 func removeAll[T any](ctx context.Context, v *durable.Vault[T], prefix string) error {
 	var failed error
 	for after := ""; ; {
@@ -145,14 +162,16 @@ func removeAll[T any](ctx context.Context, v *durable.Vault[T], prefix string) e
 				failed = errors.Join(failed, err)
 			}
 		}
+
 		if len(docs) < page {
 			return failed
 		}
 	}
 }
 
-// Alive asks the tool server whether it still works on a call (a proposal of the protocol). False means that it says no, or does not know the
-// question; an error that nobody can say.
+// Alive asks the tool server whether it still works on a call (a
+// proposal of the protocol). False means that it says no, or does not
+// know the question; an error that nobody can say.
 func (t *Threads) Alive(ctx context.Context, thread, id string) (bool, error) {
 	c, err := t.kept(ctx, thread, id)
 	if err != nil {
@@ -162,7 +181,11 @@ func (t *Threads) Alive(ctx context.Context, thread, id string) (bool, error) {
 	if s == nil {
 		return false, fmt.Errorf("ask about the call: %w", errUnknown)
 	}
-	body, err := s.peer.Exchange(ctx, s.base+"/tool_call_status", wire.Status{ThreadID: c.Part.Wire.Group, ToolCallID: c.Part.Wire.ID}.Append(nil))
+	body, err := s.peer.Exchange(
+		ctx,
+		s.base+"/tool_call_status",
+		wire.Status{ThreadID: c.Part.Wire.Group, ToolCallID: c.Part.Wire.ID}.Append(nil),
+	)
 	if status, ok := errors.AsType[*peer.StatusError](err); ok && status.Code/100 == http.StatusBadRequest/100 {
 		return false, nil
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// oldCall is what a record of an earlier version holds beside our part, whose members had the same names.
+// oldCall is what a record of an earlier version holds beside our part,
+// whose members had the same names.
 type oldCall struct {
 	Asker     approval.Asker `json:"asker"`
 	Arguments []byte         `json:"arguments"`
@@ -49,10 +50,15 @@ type oldErrand struct {
 }
 
 func (e oldErrand) attempt() durable.Attempt {
-	return durable.Attempt{Tries: e.Attempts, Lease: e.Lease, Next: e.Next}
+	return durable.Attempt{
+		Tries: e.Attempts,
+		Lease: e.Lease,
+		Next:  e.Next,
+	}
 }
 
-// readOld reads the record of a call that a version before the engine kept. The call goes on from where it was.
+// readOld reads the record of a call that a version before the engine
+// kept. The call goes on from where it was.
 func readOld(_ store.Record, text []byte) (*call, error) {
 	var old oldCall
 	c := &call{}
@@ -94,6 +100,7 @@ func (old *oldCall) state() durable.State {
 	case CallDone:
 		return durable.Closed
 	}
+
 	if old.Send.Lease.IsZero() {
 		return durable.Ready
 	}
@@ -105,15 +112,25 @@ func (old *oldCall) state() durable.State {
 func (old *oldCall) ask() *durable.Ask {
 	switch q := old.Choice; {
 	case old.State == CallAsking && old.Consent != nil:
-		return &durable.Ask{Question: old.Consent.Own, Key: old.Consent.Key, Ref: old.Consent.Ref}
+		return &durable.Ask{
+			Question: old.Consent.Own,
+			Key:      old.Consent.Key,
+			Ref:      old.Consent.Ref,
+		}
 	case old.State != CallDone && q != nil && q.State == choiceOpen:
-		return &durable.Ask{Question: true, Key: q.Key, Ref: q.Ref, Until: q.Deadline}
+		return &durable.Ask{
+			Question: true,
+			Key:      q.Key,
+			Ref:      q.Ref,
+			Until:    q.Deadline,
+		}
 	}
 
 	return nil
 }
 
-// resume takes over what people said before, and an answer that is on its way.
+// resume takes over what people said before, and an answer that is on
+// its way.
 func (old *oldCall) resume(c *call) {
 	if said := old.Consent; said != nil && said.Granted && old.State != CallAsking {
 		c.Part.Agreed = said.Own
@@ -127,6 +144,7 @@ func (old *oldCall) resume(c *call) {
 			}
 		}
 	}
+
 	if q := old.Choice; q != nil && q.State == choiceAnswered && old.State != CallDone {
 		post := q.Post.attempt()
 		c.Errand = &post

@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/internal/durable"
 )
 
-// older stores a call as a version before the engine kept it, and returns its key.
+// older stores a call as a version before the engine kept it, and
+// returns its key.
 func (w *rtWorld) older(key, id string, members map[string]any) {
 	w.t.Helper()
 	body := map[string]any{
@@ -33,7 +34,11 @@ func (w *rtWorld) older(key, id string, members map[string]any) {
 		w.t.Fatal(err)
 	}
 
-	d := &durable.Doc[map[string]any]{Key: key, Alias: durable.Hash("old-" + id), Body: body}
+	d := &durable.Doc[map[string]any]{
+		Key:   key,
+		Alias: durable.Hash("old-" + id),
+		Body:  body,
+	}
 	if body["state"] != "done" {
 		d.Due = w.now()
 	}
@@ -42,7 +47,8 @@ func (w *rtWorld) older(key, id string, members map[string]any) {
 	}
 }
 
-// TestOldRecords: calls of a version before the engine go on from where they were.
+// TestOldRecords: calls of a version before the engine go on from where
+// they were.
 func TestOldRecords(t *testing.T) {
 	w := newRTWorld(t)
 	approval, err := w.desk.Open(t.Context(), "an old approval", hold.Verdict{})
@@ -78,16 +84,38 @@ func TestOldRecords(t *testing.T) {
 		"consents":  1,
 		"consent":   map[string]any{"key": "k", "ref": approval.Ref},
 	})
-	old("asked", map[string]any{"state": "pending", "send": sent, "choices": 1, "choice": choice("open", question)})
-	old("answered", map[string]any{"state": "pending", "send": sent, "choices": 1, "choice": choice("answered", "gone")})
+	old("asked", map[string]any{
+		"state":   "pending",
+		"send":    sent,
+		"choices": 1,
+		"choice":  choice("open", question),
+	})
+	old("answered", map[string]any{
+		"state":   "pending",
+		"send":    sent,
+		"choices": 1,
+		"choice":  choice("answered", "gone"),
+	})
 	old("lost", map[string]any{"send": map[string]any{"attempts": 1, "lease": w.now()}})
-	old("done", map[string]any{"state": "done", "ended": w.now(), "told": map[string]any{"outcome": map[string]any{"text": "it ran"}}})
+	old("done", map[string]any{
+		"state": "done",
+		"ended": w.now(),
+		"told":  map[string]any{"outcome": map[string]any{"text": "it ran"}},
+	})
 	w.start()
 
 	w.is("sending", CallPending)
-	w.desk.holds(hold.Held{Ref: approval.Ref, State: hold.Approved, By: "ann"})
+	w.desk.holds(hold.Held{
+		Ref:   approval.Ref,
+		State: hold.Approved,
+		By:    "ann",
+	})
 	w.is("asking", CallPending)
-	w.desk.says(question, hold.Answer{State: hold.Chosen, Selected: 1, By: "ann"})
+	w.desk.says(question, hold.Answer{
+		State:    hold.Chosen,
+		Selected: 1,
+		By:       "ann",
+	})
 	if got := w.tool.waits("/answers/open", 1)[0]; got != `{"id":"asked","selected":1}` {
 		t.Errorf("answered %s", got)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 )
 
-// rtModel is what a random history may lead to, beside what the tool server saw.
+// rtModel is what a random history may lead to, beside what the tool
+// server saw.
 type rtModel struct {
 	*rtWorld
 	rt     *rapid.T
@@ -35,10 +36,12 @@ func (m *rtModel) id() string { return rapid.SampledFrom(rtIDs).Draw(m.rt, "id")
 
 func (m *rtModel) invoke() {
 	op := rapid.SampledFrom([]string{"read", "send", "wipe"}).Draw(m.rt, "operation")
-	_, _ = m.as(m.any(), rtAsker()).Invoke(context.Background(), rtInvocation(m.id(), op, `{}`)) // another call of that id is refused
+	// another call of that id is refused
+	_, _ = m.as(m.any(), rtAsker()).Invoke(context.Background(), rtInvocation(m.id(), op, `{}`))
 }
 
-// known reports whether a call is there; nobody calls back for one that is not.
+// known reports whether a call is there; nobody calls back for one that
+// is not.
 func (m *rtModel) known(id string) bool {
 	_, err := m.mine.Call(context.Background(), "t", id)
 	return err == nil
@@ -70,12 +73,25 @@ func (m *rtModel) answers() {
 		return
 	}
 	ref := rapid.SampledFrom(refs).Draw(m.rt, "ref")
-	state := rapid.SampledFrom([]hold.State{hold.Chosen, hold.Chosen, hold.Chosen, hold.Dismissed, hold.Expired, hold.Denied}).Draw(m.rt, "answer")
+	state := rapid.SampledFrom([]hold.State{
+		hold.Chosen,
+		hold.Chosen,
+		hold.Chosen,
+		hold.Dismissed,
+		hold.Expired,
+		hold.Denied,
+	}).
+		Draw(m.rt, "answer")
 	held := m.desk.heldOf(ref)
 	if held.Ref == "" {
-		m.desk.says(ref, hold.Answer{State: state, Selected: rapid.IntRange(0, 1).Draw(m.rt, "selected"), By: "ann"})
+		m.desk.says(ref, hold.Answer{
+			State:    state,
+			Selected: rapid.IntRange(0, 1).Draw(m.rt, "selected"),
+			By:       "ann",
+		})
 		return
 	}
+
 	if held.State == hold.Pending {
 		held.State = map[bool]hold.State{true: hold.Approved, false: hold.Denied}[state == hold.Chosen]
 		m.desk.holds(held)
@@ -89,7 +105,8 @@ func (m *rtModel) cancels() {
 	}
 }
 
-// quiet notes that nothing may be sent for a call from now on. What another process has begun it can't stop.
+// quiet notes that nothing may be sent for a call from now on. What
+// another process has begun it can't stop.
 func (m *rtModel) quiet(id string) {
 	if len(m.others) > 0 {
 		m.settles(m.others...)
@@ -97,15 +114,18 @@ func (m *rtModel) quiet(id string) {
 	m.after[id] = m.posts(id)
 }
 
-// posts counts what was sent for a call, by the ledger: it is told right before.
+// posts counts what was sent for a call, by the ledger: it is told
+// right before.
 func (m *rtModel) posts(id string) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, f := range m.facts {
-		if strings.Contains(f, callName(m.key(id))) && (strings.HasPrefix(f, "rap_invoked ") || strings.HasPrefix(f, "rap_choice_answered ")) {
+		if strings.Contains(f, callName(m.key(id))) &&
+			(strings.HasPrefix(f, "rap_invoked ") || strings.HasPrefix(f, "rap_choice_answered ")) {
 			n++
 		}
 	}
+
 	return n
 }
 
@@ -176,13 +196,21 @@ func (m *rtModel) paths() map[string][]string {
 	return out
 }
 
-// TestRuntimeHistories: whatever tools, people, agents and crashes do in whatever order, an answer is posted at most once to each URL, nothing is
-// sent after a cancellation or a closure, nothing is sent twice, and a call ends once. In the end nothing is open for a call that is done.
+// TestRuntimeHistories: whatever tools, people, agents and crashes do
+// in whatever order, an answer is posted at most once to each URL,
+// nothing is sent after a cancellation or a closure, nothing is sent
+// twice, and a call ends once. In the end nothing is open for a call
+// that is done.
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newRTWorld(t)
 		defer w.stop()
-		m := &rtModel{rtWorld: w, rt: rt, ended: map[string]Call{}, after: map[string]int{}}
+		m := &rtModel{
+			rtWorld: w,
+			rt:      rt,
+			ended:   map[string]Call{},
+			after:   map[string]int{},
+		}
 		if rapid.Bool().Draw(rt, "two processes") {
 			other, stop := w.process()
 			defer stop()
@@ -195,7 +223,10 @@ func TestHistories(t *testing.T) {
 			"again":   func(*rapid.T) { m.asksAgain() },
 			"answer":  func(*rapid.T) { m.answers() },
 			"answer2": func(*rapid.T) { m.answers() },
-			"both":    func(*rapid.T) { m.asks(); m.answers() },
+			"both": func(*rapid.T) {
+				m.asks()
+				m.answers()
+			},
 			"result":  func(*rapid.T) { m.ends() },
 			"cancel":  func(*rapid.T) { m.cancels() },
 			"close":   func(*rapid.T) { m.closes() },
@@ -224,5 +255,7 @@ func (m *rtModel) checkEnd(id string) {
 }
 
 func (m *rtModel) sentFor(id string) []string {
-	return slices.DeleteFunc(m.tool.bodies("/run"), func(b string) bool { return !strings.Contains(b, `"id":"`+id+`"`) })
+	return slices.DeleteFunc(m.tool.bodies("/run"), func(b string) bool {
+		return !strings.Contains(b, `"id":"`+id+`"`)
+	})
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/assent-dev/assent/internal/durable"
 )
 
-// relay holds what an upstream server asks until the run of the call takes it. It is in memory, as runs are: what outlives the
-// process is an end without an answer.
+// relay holds what an upstream server asks until the run of the call
+// takes it. It is in memory, as runs are: what outlives the process is
+// an end without an answer.
 type relay struct {
 	watching watchers
 
@@ -34,10 +35,12 @@ func newRelay() *relay {
 	return &relay{asked: map[string]*relayed{}}
 }
 
-// As returns the relay itself: the questions of a call are found by a key that nobody else knows.
+// As returns the relay itself: the questions of a call are found by a
+// key that nobody else knows.
 func (d *relay) As(approval.Asker) hold.Requests { return d }
 
-// relayKept is how long an answer is known after its question would have expired.
+// relayKept is how long an answer is known after its question would
+// have expired.
 const relayKept = time.Minute
 
 // Ask keeps a question.
@@ -47,8 +50,13 @@ func (d *relay) Ask(_ context.Context, key string, q hold.Question) (string, err
 	d.sweep()
 	ref := "relayed " + durable.Hash(key)
 	if d.asked[ref] == nil {
-		d.asked[ref] = &relayed{Question: q, answer: hold.Answer{State: hold.Pending}, until: time.Now().Add(q.Within + relayKept)}
+		d.asked[ref] = &relayed{
+			Question: q,
+			answer:   hold.Answer{State: hold.Pending},
+			until:    time.Now().Add(q.Within + relayKept),
+		}
 	}
+
 	return ref, nil
 }
 
@@ -105,9 +113,14 @@ func (d *relay) Watch(ctx context.Context, changed func(ref string)) error {
 	return ctx.Err()
 }
 
-// Open, Look and Claim are for approvals, of which there are none: the rules of the runtime in front ask about nothing.
+// Open, Look and Claim are for approvals, of which there are none: the
+// rules of the runtime in front ask about nothing.
 func (d *relay) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
-	return hold.Held{Ref: rand.Text(), State: hold.Denied, Reason: "nobody approves here"}, nil
+	return hold.Held{
+		Ref:    rand.Text(),
+		State:  hold.Denied,
+		Reason: "nobody approves here",
+	}, nil
 }
 
 // Look knows no approval.

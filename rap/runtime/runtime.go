@@ -1,7 +1,10 @@
-// Package runtime calls the tools of registered RAP tool servers for one agent. The agent's plan decides before an invocation
-// leaves. What a tool asks on the way (user_choice) is put to people, and their answer is posted to the tool once.
+// Package runtime calls the tools of registered RAP tool servers for
+// one agent. The agent's plan decides before an invocation leaves. What
+// a tool asks on the way (user_choice) is put to people, and their
+// answer is posted to the tool once.
 //
-// Every call is one sealed record in a store. Any number of processes may share the work, and none of it is lost in a crash.
+// Every call is one sealed record in a store. Any number of processes
+// may share the work, and none of it is lost in a crash.
 package runtime
 
 import (
@@ -27,30 +30,41 @@ type Config struct {
 	rap.Common
 	Servers     []Server
 	CallbackURL string // base under which tools reach ServeHTTP; each call gets a URL of its own below it
-	// Only is the one asker that the runtime works for, such as the person at a command line: threads and calls go out under the names that it
-	// chose. The zero value lets anybody ask (As), and what goes out is named so that no two askers or threads share a name.
+	// Only is the one asker that the runtime works for, such as the
+	// person at a command line: threads and calls go out under the
+	// names that it chose. The zero value lets anybody ask (As), and
+	// what goes out is named so that no two askers or threads share a
+	// name.
 	Only approval.Asker
-	// CallWithin is how long a call may stay without a result before an error takes its place; 1h. Part of the documented contract.
+	// CallWithin is how long a call may stay without a result before an
+	// error takes its place; 1h. Part of the documented contract.
 	CallWithin time.Duration
-	// ChoiceWithin is how long a question stays open; 15m. Its end is no answer: nothing is posted and the call is cancelled.
+	// ChoiceWithin is how long a question stays open; 15m. Its end is
+	// no answer: nothing is posted and the call is cancelled.
 	ChoiceWithin time.Duration
-	// MaxPrompt and MaxChoices bound what is put to people: longer prompts are cut (and say so), more choices are refused. 8 KiB, 50.
+	// MaxPrompt and MaxChoices bound what is put to people: longer
+	// prompts are cut (and say so), more choices are refused. 8 KiB, 50.
 	MaxPrompt, MaxChoices int
 	MaxBody               int64 // of a callback; 4 MiB
 }
 
 // Server is a registered tool server.
 type Server struct {
-	Name   string      // as people know it; also the Asker of its questions
-	Peer   peer.Config // URL is the base: discovery, close and cancel go below it; invocations where its manifest says, on an allowed origin
-	Groups []string    // who answers its questions; none: the user
-	// MCPServer has the agent's file treat its tools as those of this MCP server; "": as local tools of their own names.
+	Name string // as people know it; also the Asker of its questions
+	// URL is the base: discovery, close and cancel go below it;
+	// invocations where its manifest says, on an allowed origin
+	Peer   peer.Config
+	Groups []string // who answers its questions; none: the user
+	// MCPServer has the agent's file treat its tools as those of this
+	// MCP server; "": as local tools of their own names.
 	MCPServer string
-	// TrustDestructive leaves it to the plan alone whether calls of tools that call themselves destructive are asked about.
+	// TrustDestructive leaves it to the plan alone whether calls of
+	// tools that call themselves destructive are asked about.
 	TrustDestructive bool
 }
 
-// Runtime calls tools for one agent. Whoever asks for a call does so as somebody: see As.
+// Runtime calls tools for one agent. Whoever asks for a call does so as
+// somebody: see As.
 type Runtime struct {
 	cfg       Config
 	decided   bool // by whoever calls: no rules are asked
@@ -88,7 +102,8 @@ func New(cfg Config) (*Runtime, error) {
 	return open(cfg, false)
 }
 
-// open makes a runtime. Decided says that somebody else has decided about its calls.
+// open makes a runtime. Decided says that somebody else has decided
+// about its calls.
 func open(cfg Config, decided bool) (*Runtime, error) {
 	if err := cfg.settle(); err != nil {
 		return nil, fmt.Errorf("runtime: %w", err)
@@ -123,8 +138,11 @@ func (cfg *Config) settle() error {
 	case cfg.Namespace == "":
 		return errors.New("namespace is missing")
 	}
+
 	u, err := url.Parse(cfg.CallbackURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		u.RawQuery != "" ||
+		u.Fragment != "" {
 		return errors.New("callback URL: expected an absolute http(s) URL without user, query and fragment")
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
@@ -157,6 +175,7 @@ func (r *Runtime) register(s Server) error {
 	case s.Peer.URL == "":
 		return errors.New("its URL is missing")
 	}
+
 	p, err := peer.New(s.Peer)
 	if err != nil {
 		return err
@@ -165,7 +184,8 @@ func (r *Runtime) register(s Server) error {
 	return nil
 }
 
-// openRecords opens what is stored: the engine's calls, and our documents of threads, events and views.
+// openRecords opens what is stored: the engine's calls, and our
+// documents of threads, events and views.
 func (r *Runtime) openRecords() error {
 	only := r.cfg.Only != (approval.Asker{})
 	var errs [5]error
@@ -213,32 +233,41 @@ func (r *Runtime) newEngine(sealing durable.Sealing) (*durable.Engine[part], err
 	})
 }
 
-// leaveWithin is how long Run waits at its end for requests that are under way.
+// leaveWithin is how long Run waits at its end for requests that are
+// under way.
 const leaveWithin = 2 * time.Second
 
-// Run works until ctx ends on what a call alone can't do: deadlines, answers of people, attempts to try again, and what an
-// earlier process left. Any number of processes may run on one store and namespace.
+// Run works until ctx ends on what a call alone can't do: deadlines,
+// answers of people, attempts to try again, and what an earlier process
+// left. Any number of processes may run on one store and namespace.
 func (r *Runtime) Run(ctx context.Context) error {
 	return cmp.Or(r.engine.Run(ctx), ctx.Err())
 }
 
 func (r *Runtime) now() time.Time { return r.cfg.Now() }
 
-// Threads are the threads of one asker, with their calls, events and views. Those of all others are not there, whatever they are called.
+// Threads are the threads of one asker, with their calls, events and
+// views. Those of all others are not there, whatever they are called.
 type Threads struct {
 	r   *Runtime
 	who approval.Asker
 }
 
-// As returns the threads of an asker: a token and the person whose token it is. Its approvals and questions are asked in its name, so none of its
-// people answers them. Whom a call is made for is said by each Invocation, so who names no principal.
+// As returns the threads of an asker: a token and the person whose
+// token it is. Its approvals and questions are asked in its name, so
+// none of its people answers them. Whom a call is made for is said by
+// each Invocation, so who names no principal.
 func (r *Runtime) As(who approval.Asker) (*Threads, error) {
 	if err := who.Check(); err != nil {
 		return nil, fmt.Errorf("act for somebody: %w", err)
 	}
 	if who.Principal != "" {
-		return nil, &approval.InputError{Field: "asker.principal", Expected: "nobody: whom a call is made for is its user"}
+		return nil, &approval.InputError{
+			Field:    "asker.principal",
+			Expected: "nobody: whom a call is made for is its user",
+		}
 	}
+
 	if r.cfg.Only != (approval.Asker{}) && r.cfg.Only != who {
 		return nil, &approval.InputError{Field: "asker", Expected: "the one asker of this runtime"}
 	}
@@ -246,7 +275,8 @@ func (r *Runtime) As(who approval.Asker) (*Threads, error) {
 	return &Threads{r: r, who: who}, nil
 }
 
-// Invocation is a call that the agent makes. Its names are the asker's own: what goes out is named otherwise (but RuntimeConfig.Only).
+// Invocation is a call that the agent makes. Its names are the asker's
+// own: what goes out is named otherwise (but RuntimeConfig.Only).
 type Invocation struct {
 	Thread    string
 	ID        string   // of the call, unique in its thread; the same one again is the same call
@@ -270,19 +300,25 @@ const (
 
 // Call is a call as it is now.
 type Call struct {
-	Thread       string       `json:"thread"`
-	ID           string       `json:"id"`
-	Server       string       `json:"server"`
-	Operation    string       `json:"operation"`
-	State        CallState    `json:"state"`
-	Question     string       `json:"question,omitempty"`     // reference of what people are asked now: an approval or the tool's question
-	SignIn       string       `json:"sign_in,omitempty"`      // where the tool wants the user to sign in; untrusted, a secret of the user's
-	Outcome      *rap.Outcome `json:"outcome,omitempty"`      // once done
-	Failed       bool         `json:"failed,omitempty"`       // the outcome is an error
-	Synthetic    bool         `json:"synthetic,omitempty"`    // the outcome is this side's own: denied, interrupted, timed out, not accepted
-	Why          Why          `json:"why,omitempty"`          // of a synthetic outcome
-	Subscription bool         `json:"subscription,omitempty"` // events may follow
-	Trouble      string       `json:"trouble,omitempty"`      // in words: the answer could not be delivered
+	Thread    string    `json:"thread"`
+	ID        string    `json:"id"`
+	Server    string    `json:"server"`
+	Operation string    `json:"operation"`
+	State     CallState `json:"state"`
+	// reference of what people are asked now: an approval or the tool's
+	// question
+	Question string `json:"question,omitempty"`
+	// where the tool wants the user to sign in; untrusted, a secret of
+	// the user's
+	SignIn  string       `json:"sign_in,omitempty"`
+	Outcome *rap.Outcome `json:"outcome,omitempty"` // once done
+	Failed  bool         `json:"failed,omitempty"`  // the outcome is an error
+	// the outcome is this side's own: denied, interrupted, timed out,
+	// not accepted
+	Synthetic    bool   `json:"synthetic,omitempty"`
+	Why          Why    `json:"why,omitempty"`          // of a synthetic outcome
+	Subscription bool   `json:"subscription,omitempty"` // events may follow
+	Trouble      string `json:"trouble,omitempty"`      // in words: the answer could not be delivered
 }
 
 // Why says how a call came to an outcome of this side's own.
@@ -294,10 +330,12 @@ const (
 	WhyInvalid     Why = "invalid"      // unknown operation, or arguments that its schema refuses
 	WhyNotAccepted Why = "not_accepted" // the tool server refused it or could not be reached
 	WhyTimeout     Why = "timeout"      // no result in time
-	WhyUnanswered  Why = "unanswered"   // nobody answered the tool's question in time, or it could not be put to anybody
-	WhyInterrupted Why = "interrupted"  // Cancel
-	WhyClosed      Why = "closed"       // CloseThread
-	WhyNoAsker     Why = "no_asker"     // kept by a version that did not keep who asked
+	// nobody answered the tool's question in time, or it could not be
+	// put to anybody
+	WhyUnanswered  Why = "unanswered"
+	WhyInterrupted Why = "interrupted" // Cancel
+	WhyClosed      Why = "closed"      // CloseThread
+	WhyNoAsker     Why = "no_asker"    // kept by a version that did not keep who asked
 )
 
 // The errors of a Runtime that a caller acts on.

@@ -32,6 +32,7 @@ func TestIsTheSameCallAgain(t *testing.T) {
 			t.Errorf("%s: want ErrOtherCall, got %v", name, err)
 		}
 	}
+
 	if n := len(w.tool.bodies("/run")); n != 1 {
 		t.Errorf("sent %d times", n)
 	}
@@ -48,12 +49,14 @@ func TestIsInvokedByManyAtOnce(t *testing.T) {
 	for _, r := range []*Runtime{w.r, other, w.r, other, w.r, other} {
 		all.Go(func() {
 			for _, args := range []string{`{}`, `{"path":"/a"}`} {
-				if _, err := w.as(r, rtAsker()).Invoke(t.Context(), rtInvocation("a", "read", args)); err != nil && !errors.Is(err, ErrOtherCall) {
+				if _, err := w.as(r, rtAsker()).Invoke(t.Context(), rtInvocation("a", "read", args)); err != nil &&
+					!errors.Is(err, ErrOtherCall) {
 					t.Error(err)
 				}
 			}
 		})
 	}
+
 	all.Wait()
 	w.is("a", CallPending)
 	w.settles(other)
@@ -85,39 +88,74 @@ func TestForgetsAfterADay(t *testing.T) {
 func TestRefusesInvocations(t *testing.T) {
 	w := newRTWorld(t)
 	for name, in := range map[string]Invocation{
-		"no thread": {ID: "a", Operation: "read"}, "no id": {Thread: "t", Operation: "read"},
-		"bad thread": {Thread: "\xff", ID: "a", Operation: "read"}, "bad user": {Thread: "t", ID: "a", Operation: "read", User: "\xff"},
-		"bad call id": {Thread: "t", ID: "a", Operation: "read", CallID: new("\xff")}, "bad ancestor": {Thread: "t", ID: "a", Operation: "read", Ancestors: []string{"\xff"}},
+		"no thread": {ID: "a", Operation: "read"},
+		"no id":     {Thread: "t", Operation: "read"},
+		"bad thread": {
+			Thread:    "\xff",
+			ID:        "a",
+			Operation: "read",
+		},
+		"bad user": {
+			Thread:    "t",
+			ID:        "a",
+			Operation: "read",
+			User:      "\xff",
+		},
+		"bad call id": {
+			Thread:    "t",
+			ID:        "a",
+			Operation: "read",
+			CallID:    new("\xff"),
+		},
+		"bad ancestor": {
+			Thread:    "t",
+			ID:        "a",
+			Operation: "read",
+			Ancestors: []string{"\xff"},
+		},
 	} {
 		if _, err := w.mine.Invoke(t.Context(), in); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
+
 	for id, c := range map[string]struct {
 		operation, args string
 		why             Why
 	}{
-		"unknown": {"nothing", `{}`, WhyInvalid}, "wrong type": {"read", `{"path":1}`, WhyInvalid}, "no object": {"read", `[]`, WhyInvalid},
-		"twice": {"read", `{"path":"a","path":"b"}`, WhyInvalid}, "broken": {"read", `{`, WhyInvalid}, "not in the file": {"hidden", `{}`, WhyDenied},
+		"unknown":         {"nothing", `{}`, WhyInvalid},
+		"wrong type":      {"read", `{"path":1}`, WhyInvalid},
+		"no object":       {"read", `[]`, WhyInvalid},
+		"twice":           {"read", `{"path":"a","path":"b"}`, WhyInvalid},
+		"broken":          {"read", `{`, WhyInvalid},
+		"not in the file": {"hidden", `{}`, WhyDenied},
 	} {
-		if got := w.invoke(id, c.operation, c.args); got.State != CallDone || got.Why != c.why || !got.Failed || !strings.HasPrefix(got.Outcome.Text, "Error: ") {
+		if got := w.invoke(id, c.operation, c.args); got.State != CallDone || got.Why != c.why || !got.Failed ||
+			!strings.HasPrefix(got.Outcome.Text, "Error: ") {
 			t.Errorf("%s: %+v", id, got)
 		}
 	}
+
 	if n := len(w.tool.bodies("/run")); n != 0 {
 		t.Errorf("sent %d times", n)
 	}
 }
 
-// TestH7_RuntimeSendsNoKeysThatFoldAlike: the agent's rules read the one, and a tool in Go the other.
+// TestH7_RuntimeSendsNoKeysThatFoldAlike: the agent's rules read the
+// one, and a tool in Go the other.
 func TestH7_RuntimeSendsNoKeysThatFoldAlike(t *testing.T) {
 	w := newRTWorld(t)
-	for id, args := range map[string]string{"a": `{"path":"fine","PATH":"evil"}`, "b": `{"path":"fine","o":{"ſ":1,"s":2}}`} {
+	for id, args := range map[string]string{
+		"a": `{"path":"fine","PATH":"evil"}`,
+		"b": `{"path":"fine","o":{"ſ":1,"s":2}}`,
+	} {
 		got := w.invoke(id, "wipe", args)
-		if got.State != CallDone || got.Why != WhyDenied || !strings.Contains(got.Outcome.Text, "differ in upper and lower case alone") {
+		if got.State != CallDone || got.Why != WhyDenied ||
+			!strings.Contains(got.Outcome.Text, "differ in upper and lower case alone") {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}
+
 	if n := len(w.tool.bodies("/run")); n != 0 {
 		t.Errorf("sent %d times", n)
 	}
@@ -141,15 +179,27 @@ func TestWithoutRules(t *testing.T) {
 func TestConfig(t *testing.T) {
 	good := newRTWorld(t).cfg
 	for name, edit := range map[string]func(*Config){
-		"records": func(c *Config) { c.Records = nil }, "room": func(c *Config) { c.Namespace = "" },
-		"plan": func(c *Config) { c.Plan = nil }, "key": func(c *Config) { c.Key = c.Key[:31] },
-		"no callback URL": func(c *Config) { c.CallbackURL = "" }, "relative": func(c *Config) { c.CallbackURL = "/x" },
-		"ftp": func(c *Config) { c.CallbackURL = "ftp://x" }, "query": func(c *Config) { c.CallbackURL = "http://x/?a=b" },
+		"records":         func(c *Config) { c.Records = nil },
+		"room":            func(c *Config) { c.Namespace = "" },
+		"plan":            func(c *Config) { c.Plan = nil },
+		"key":             func(c *Config) { c.Key = c.Key[:31] },
+		"no callback URL": func(c *Config) { c.CallbackURL = "" },
+		"relative":        func(c *Config) { c.CallbackURL = "/x" },
+		"ftp": func(c *Config) {
+			c.CallbackURL = "ftp://x"
+		},
+		"query": func(c *Config) {
+			c.CallbackURL = "http://x/?a=b"
+		},
 		"user":        func(c *Config) { c.CallbackURL = "http://u@x/" },
 		"unnamed":     func(c *Config) { c.Servers = []Server{{Peer: c.Servers[0].Peer}} },
 		"named twice": func(c *Config) { c.Servers = append([]Server{c.Servers[0]}, c.Servers...) },
 		"without URL": func(c *Config) { c.Servers = []Server{{Name: "x"}} },
-		"bad URL":     func(c *Config) { s := c.Servers[0]; s.Peer.URL = "ftp://x"; c.Servers = []Server{s} },
+		"bad URL": func(c *Config) {
+			s := c.Servers[0]
+			s.Peer.URL = "ftp://x"
+			c.Servers = []Server{s}
+		},
 		"plain http": func(c *Config) {
 			s := c.Servers[0]
 			s.Peer.URL = "http://tools.example"
@@ -163,7 +213,10 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	good.Now, good.Log, good.Record = nil, nil, nil
+
+	good.Now = nil
+	good.Log = nil
+	good.Record = nil
 	if _, err := New(good); err != nil {
 		t.Error(err)
 	}
@@ -191,6 +244,7 @@ func TestWaits(t *testing.T) {
 			got <- c
 		}()
 	}
+
 	w.accepts("a", rtResult("a", "Error: no"))
 	for range 2 {
 		if c := <-got; c.State != CallDone || !c.Failed || c.Synthetic {

@@ -20,8 +20,9 @@ func (r *Runtime) begin(_ context.Context, c *call) (*durable.Ending, error) {
 	return nil, nil
 }
 
-// send makes an attempt to send the invocation. That it is made was stored before. When the process dies in it, nobody knows
-// whether it arrived, and it is not made again: the call stays pending.
+// send makes an attempt to send the invocation. That it is made was
+// stored before. When the process dies in it, nobody knows whether it
+// arrived, and it is not made again: the call stays pending.
 func (r *Runtime) send(ctx context.Context, c *call) durable.Result[part] {
 	attempt := c.Run.Tries
 	if err := r.record(ctx, "rap_invoked", c, map[string]any{"attempt": attempt}); err != nil {
@@ -45,7 +46,15 @@ func (r *Runtime) send(ctx context.Context, c *call) durable.Result[part] {
 		return notSent(whyNotReached, err)
 	}
 
-	r.log.Warn("an attempt failed; it is made again", "call", callName(c.Key), "attempt", attempt, "error", plainError(err))
+	r.log.Warn(
+		"an attempt failed; it is made again",
+		"call",
+		callName(c.Key),
+		"attempt",
+		attempt,
+		"error",
+		plainError(err),
+	)
 	return durable.Result[part]{After: durable.NotBegun, Pause: wait}
 }
 
@@ -72,7 +81,8 @@ func (r *Runtime) invocation(c *call) []byte {
 
 func (r *Runtime) callbackURL(token string) string { return r.callbacks + "/" + token }
 
-// again reports whether another attempt can help. All of 4xx is the peer's last word here, 429 included.
+// again reports whether another attempt can help. All of 4xx is the
+// peer's last word here, 429 included.
 func again(err error) bool {
 	if status, ok := errors.AsType[*peer.StatusError](err); ok && status.Code < http.StatusInternalServerError {
 		return false
@@ -81,7 +91,8 @@ func again(err error) bool {
 	return peer.Again(err)
 }
 
-// post makes an attempt to post the answer to a tool's question: the same bytes to the same URL each time.
+// post makes an attempt to post the answer to a tool's question: the
+// same bytes to the same URL each time.
 func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
 	attempt := c.Errand.Tries
 	s := r.servers[c.Part.Server]
@@ -93,7 +104,12 @@ func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
 	}
 
 	q := c.Part.Choice
-	facts := map[string]any{"question": q.Number, "selected": q.Selected, "attempt": attempt, "answered_by": q.By}
+	facts := map[string]any{
+		"question":    q.Number,
+		"selected":    q.Selected,
+		"attempt":     attempt,
+		"answered_by": q.By,
+	}
 	if err := r.record(ctx, "rap_choice_answered", c, facts); err != nil {
 		r.log.Warn("an answer waits: "+plainError(err), "call", callName(c.Key))
 		return durable.Sent[part]{
@@ -116,7 +132,8 @@ func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
 	return r.undelivered(c, err)
 }
 
-// undelivered gives an answer up. The call stays pending until its result or its deadline; nothing is invoked again.
+// undelivered gives an answer up. The call stays pending until its
+// result or its deadline; nothing is invoked again.
 func (r *Runtime) undelivered(c *call, cause error) durable.Sent[part] {
 	r.log.Warn("an answer could not be delivered", "call", callName(c.Key), "error", plainError(cause))
 
@@ -136,7 +153,8 @@ func (r *Runtime) lease(c *call) time.Duration {
 	return most + spare
 }
 
-// pause is how long to wait after so many failures in a row of people's side, the rules or the ledger.
+// pause is how long to wait after so many failures in a row of people's
+// side, the rules or the ledger.
 func pause(fails int) time.Duration {
 	return min(time.Second<<min(fails-1, 6), time.Minute)
 }

@@ -11,14 +11,19 @@ import (
 	"github.com/assent-dev/assent/internal/durable"
 )
 
-// TestRuntimeAfterACrashWhileSending takes the place of a process that was killed between keeping an attempt and its end: nobody knows whether it
-// arrived, and it is not made again.
+// TestRuntimeAfterACrashWhileSending takes the place of a process that
+// was killed between keeping an attempt and its end: nobody knows
+// whether it arrived, and it is not made again.
 func TestAfterACrashWhileSending(t *testing.T) {
 	w := newRTWorld(t)
 	w.stop()
 	c := w.lost("a")
 	c.State = durable.Running
-	c.Run = durable.Attempt{Name: "dead", Tries: 1, Lease: w.now().Add(time.Minute)}
+	c.Run = durable.Attempt{
+		Name:  "dead",
+		Tries: 1,
+		Lease: w.now().Add(time.Minute),
+	}
 	w.keeps(c)
 	w.start()
 	w.settles()
@@ -32,7 +37,8 @@ func TestAfterACrashWhileSending(t *testing.T) {
 	}
 }
 
-// TestRuntimeAfterACrashBeforeSending finds a call that was registered and never begun.
+// TestRuntimeAfterACrashBeforeSending finds a call that was registered
+// and never begun.
 func TestAfterACrashBeforeSending(t *testing.T) {
 	w := newRTWorld(t)
 	w.stop()
@@ -67,7 +73,13 @@ func (w *rtWorld) keeps(c *call) {
 	case due.IsZero():
 		due = w.now()
 	}
-	d := &durable.Doc[call]{Key: c.Key, Alias: c.Alias, Due: due, Body: *c}
+
+	d := &durable.Doc[call]{
+		Key:   c.Key,
+		Alias: c.Alias,
+		Due:   due,
+		Body:  *c,
+	}
 	if old, err := calls.Get(context.Background(), c.Key); err == nil {
 		d.Version = old.Version
 	}
@@ -116,7 +128,8 @@ func TestOfAServerThatIsGone(t *testing.T) {
 	w.ends("new", WhyNotAccepted)
 	w.desk.says(ref, hold.Answer{State: hold.Chosen})
 	w.until("given up", func() bool { return w.kept("asks").Part.Told.Trouble != "" })
-	if code := w.calls("asks", w.choice("asks", "2")); code != http.StatusConflict && code != http.StatusNotFound {
+	if code := w.calls("asks", w.choice("asks", "2")); code != http.StatusConflict &&
+		code != http.StatusNotFound {
 		t.Errorf("a question of a server that is gone is answered with %d", code)
 	}
 	if _, err := w.mine.Alive(t.Context(), "t", "asks"); err == nil {

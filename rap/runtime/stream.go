@@ -82,7 +82,8 @@ func (r *Runtime) isClosed(ctx context.Context, key string) (bool, error) {
 // eventKey places an event below the place of its thread.
 func eventKey(thread string, index int) string { return fmt.Sprintf("%s/%016d", thread, index) }
 
-// takeEvent keeps news of a subscription. What belongs to none, or to one that has ended, is discarded.
+// takeEvent keeps news of a subscription. What belongs to none, or to
+// one that has ended, is discarded.
 func (r *Runtime) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
 	if !c.Over() || !c.Part.Live {
 		return &refusal{http.StatusConflict, "an event of no subscription"}
@@ -125,10 +126,12 @@ func (r *Runtime) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
 	return err
 }
 
-// mostEventsOf is how many events of a call are read at once. They may be large.
+// mostEventsOf is how many events of a call are read at once. They may
+// be large.
 const mostEventsOf = 20
 
-// eventsOf returns the next events of one call from an index on, and whether more may come.
+// eventsOf returns the next events of one call from an index on, and
+// whether more may come.
 func (r *Runtime) eventsOf(ctx context.Context, key string, from int) (events []rap.Event, live bool, err error) {
 	c, err := r.engine.Get(ctx, key)
 	if errors.Is(err, approval.ErrNotFound) || err == nil && r.gone(c.Expires) {
@@ -151,6 +154,7 @@ func (r *Runtime) eventsOf(ctx context.Context, key string, from int) (events []
 			events = append(events, e.Body.Event)
 		}
 	}
+
 	return events, c.Part.Live || len(events) == mostEventsOf, nil
 }
 
@@ -165,6 +169,7 @@ func (p *part) oldEvents() []keptEvent {
 			return old
 		}
 	}
+
 	return nil
 }
 
@@ -180,8 +185,9 @@ func (r *Runtime) dropEvents(ctx context.Context, thread string, old []keptEvent
 	}
 }
 
-// Events lists what came after results of subscriptions of a thread, in order, from an index on: at most 1000 at once. At most 500 are kept of one
-// call, and 8 MiB of their texts.
+// Events lists what came after results of subscriptions of a thread, in
+// order, from an index on: at most 1000 at once. At most 500 are kept
+// of one call, and 8 MiB of their texts.
 func (t *Threads) Events(ctx context.Context, thread string, from int) ([]rap.Event, error) {
 	r, place := t.r, t.r.names.Thread(t.who, thread)
 	after := place + "/"
@@ -205,10 +211,14 @@ func (t *Threads) Events(ctx context.Context, thread string, from int) ([]rap.Ev
 func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
 	key := names.ThreadOf(c.Key) + "/" + durable.Hash(m.ViewType)
 	if !c.Over() && c.State != durable.Away {
-		if _, err := r.engine.Change(ctx, c.Key, func(c *call) error { heard(c); return nil }); err != nil {
+		if _, err := r.engine.Change(ctx, c.Key, func(c *call) error {
+			heard(c)
+			return nil
+		}); err != nil {
 			return err
 		}
 	}
+
 	for {
 		d, err := r.views.Get(ctx, key)
 		if errors.Is(err, approval.ErrNotFound) {
@@ -232,7 +242,8 @@ func (r *Runtime) admitView(ctx context.Context, c *call) error {
 	return err
 }
 
-// Views returns the latest view of each type, as the tools sent them: not for models, not to be interpreted.
+// Views returns the latest view of each type, as the tools sent them:
+// not for models, not to be interpreted.
 func (t *Threads) Views(ctx context.Context, thread string) (map[string]json.RawMessage, error) {
 	r := t.r
 	ds, err := r.views.List(ctx, r.names.Thread(t.who, thread)+"/", "", maxViews+1)

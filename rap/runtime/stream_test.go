@@ -12,7 +12,11 @@ import (
 )
 
 func rtEvent(id, text string) *wire.Event {
-	return &wire.Event{GroupID: "t", ToolCallID: id, Text: text}
+	return &wire.Event{
+		GroupID:    "t",
+		ToolCallID: id,
+		Text:       text,
+	}
 }
 
 // subscribes ends a call with a subscription.
@@ -51,15 +55,39 @@ func TestEventsOfSubscriptions(t *testing.T) {
 	w.accepts("a", rtEvent("a", "one"))
 	w.accepts("b", rtEvent("b", "two"))
 	w.accepts("a", rtEvent("a", "one")) // repetitions are legal
-	w.accepts("a", &wire.Event{GroupID: "t", ToolCallID: "a", Text: "three", Associative: true, Final: true})
+	w.accepts("a", &wire.Event{
+		GroupID:     "t",
+		ToolCallID:  "a",
+		Text:        "three",
+		Associative: true,
+		Final:       true,
+	})
 	if code := w.calls("a", rtEvent("a", "four")); code != http.StatusConflict {
 		t.Errorf("an event after the final one is answered with %d", code)
 	}
 	want := []rap.Event{
-		{Index: 0, ID: "a", Text: "one"},
-		{Index: 1, ID: "b", Text: "two"},
-		{Index: 2, ID: "a", Text: "one"},
-		{Index: 3, ID: "a", Text: "three", Associative: true, Final: true},
+		{
+			Index: 0,
+			ID:    "a",
+			Text:  "one",
+		},
+		{
+			Index: 1,
+			ID:    "b",
+			Text:  "two",
+		},
+		{
+			Index: 2,
+			ID:    "a",
+			Text:  "one",
+		},
+		{
+			Index:       3,
+			ID:          "a",
+			Text:        "three",
+			Associative: true,
+			Final:       true,
+		},
 	}
 	if got := w.events(0); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v", got)
@@ -104,7 +132,11 @@ func TestViews(t *testing.T) {
 	w := newRTWorld(t)
 	w.sent("a")
 	view := func(kind, content string) *wire.View {
-		return &wire.View{GroupID: "t", ViewType: kind, Content: []byte(content)}
+		return &wire.View{
+			GroupID:  "t",
+			ViewType: kind,
+			Content:  []byte(content),
+		}
 	}
 	w.accepts("a", view("diff", `{"n": 1}`))
 	w.accepts("a", rtResult("a", "done"))
@@ -120,9 +152,14 @@ func TestViews(t *testing.T) {
 		t.Errorf("one view too many is answered with %d", code)
 	}
 	w.accepts("a", view("diff", `{}`))
-	if code := w.calls("a", &wire.View{GroupID: "u", ViewType: "diff", Content: []byte("{}")}); code != http.StatusNotFound {
+	if code := w.calls("a", &wire.View{
+		GroupID:  "u",
+		ViewType: "diff",
+		Content:  []byte("{}"),
+	}); code != http.StatusNotFound {
 		t.Errorf("a view of another thread is answered with %d", code)
 	}
+
 	w.pass(23 * time.Hour)
 	if got, _ := w.mine.Views(t.Context(), "t"); len(got) != maxViews {
 		t.Errorf("%d views", len(got))
@@ -133,7 +170,11 @@ func TestCloseThread(t *testing.T) {
 	w := newRTWorld(t)
 	w.subscribes("sub")
 	w.accepts("sub", rtEvent("sub", "news"))
-	w.accepts("sub", &wire.View{GroupID: "t", ViewType: "diff", Content: []byte("{}")})
+	w.accepts("sub", &wire.View{
+		GroupID:  "t",
+		ViewType: "diff",
+		Content:  []byte("{}"),
+	})
 	w.asking("a", "1")
 	w.invoke("b", "send", `{"to":"bob"}`)
 	w.asked(2)
@@ -145,11 +186,20 @@ func TestCloseThread(t *testing.T) {
 	if got, _ := w.mine.Views(t.Context(), "t"); len(w.events(0))+len(got) != 0 {
 		t.Errorf("kept %v", got)
 	}
-	for name, m := range map[string]wire.Callback{"event": rtEvent("sub", "x"), "view": &wire.View{GroupID: "t", ViewType: "x", Content: []byte("{}")}, "question": w.choice("sub", "3")} {
+	for name, m := range map[string]wire.Callback{
+		"event": rtEvent("sub", "x"),
+		"view": &wire.View{
+			GroupID:  "t",
+			ViewType: "x",
+			Content:  []byte("{}"),
+		},
+		"question": w.choice("sub", "3"),
+	} {
 		if code := w.calls("sub", m); code != http.StatusNotFound && code != http.StatusGone {
 			t.Errorf("%s: answered with %d", name, code)
 		}
 	}
+
 	w.accepts("a", rtResult("a", "late"))
 	if c := w.invoke("c", "read", `{}`); c.Why != WhyClosed {
 		t.Errorf("a call of a closed thread is %+v", c)

@@ -58,8 +58,10 @@ type session struct {
 	by    map[string]*Offer
 }
 
-// Tools discovers what all servers offer a session (the root thread), once for each session and again after an hour. Problems says what is
-// not available, and why: a server that can't be reached, a manifest that is not valid, names that collide (neither is available then).
+// Tools discovers what all servers offer a session (the root thread),
+// once for each session and again after an hour. Problems says what is
+// not available, and why: a server that can't be reached, a manifest
+// that is not valid, names that collide (neither is available then).
 func (t *Threads) Tools(ctx context.Context, session string) (Tools, error) {
 	s, _, err := t.r.found(ctx, t.r.names.Thread(t.who, session))
 	if err != nil {
@@ -93,13 +95,15 @@ func (r *Runtime) offered(ctx context.Context, session, operation string) (*Offe
 	return nil, errUnknown
 }
 
-// session names the session of a call: its root thread, for which toolsets are discovered.
+// session names the session of a call: its root thread, for which
+// toolsets are discovered.
 func (r *Runtime) session(c *call) string {
 	return r.names.Thread(c.Asker, names.Root(c.Part.Thread, c.Part.Ancestors))
 }
 
-// found returns what a session is offered. One server that hangs does not hold up the calls of all others: what was found while it could not be
-// reached serves until it answers: next is not nil then.
+// found returns what a session is offered. One server that hangs does
+// not hold up the calls of all others: what was found while it could
+// not be reached serves until it answers: next is not nil then.
 func (r *Runtime) found(ctx context.Context, name string) (s, next *session, err error) {
 	s, old := r.toolsets.claim(name, r.now(), func(s *session) { go r.discover(s) })
 	if old == nil {
@@ -112,7 +116,8 @@ func (r *Runtime) found(ctx context.Context, name string) (s, next *session, err
 	return now, s, err
 }
 
-// wait returns the session once it was found, or the old one when that takes too long.
+// wait returns the session once it was found, or the old one when that
+// takes too long.
 func (s *session) wait(ctx context.Context, late <-chan time.Time, old *session) (*session, error) {
 	select {
 	case <-s.found:
@@ -124,7 +129,8 @@ func (s *session) wait(ctx context.Context, late <-chan time.Time, old *session)
 	}
 }
 
-// claim returns what is kept of a session, or begins to find it; old is what may serve meanwhile.
+// claim returns what is kept of a session, or begins to find it; old is
+// what may serve meanwhile.
 func (t *toolsets) claim(name string, now time.Time, find func(*session)) (s, old *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,6 +152,7 @@ func (t *toolsets) claim(name string, now time.Time, find func(*session)) (s, ol
 		}
 		s.at, s = now, s.next
 	}
+
 	s.at = now
 	return s, old
 }
@@ -159,18 +166,22 @@ func (s *session) done() bool {
 	}
 }
 
-// over reports whether what was found is too old. What is still being looked for is not.
+// over reports whether what was found is too old. What is still being
+// looked for is not.
 func (s *session) over(now time.Time) bool { return s.done() && !now.Before(s.until) }
 
 func (t *toolsets) forgetOldest() {
 	if len(t.of) < maxSessions {
 		return
 	}
-	oldest := slices.MinFunc(slices.Collect(maps.Keys(t.of)), func(a, b string) int { return t.of[a].at.Compare(t.of[b].at) })
+	oldest := slices.MinFunc(slices.Collect(maps.Keys(t.of)), func(a, b string) int {
+		return t.of[a].at.Compare(t.of[b].at)
+	})
 	delete(t.of, oldest)
 }
 
-// discover asks all servers at once. It takes as long as its own bounds say, whoever asked for it.
+// discover asks all servers at once. It takes as long as its own bounds
+// say, whoever asked for it.
 func (r *Runtime) discover(s *session) {
 	defer close(s.found)
 	ctx, done := context.WithTimeout(context.Background(), discoverFor)
@@ -198,7 +209,8 @@ func (r *Runtime) discover(s *session) {
 // errUnreached says that a server gave no manifest. It may later.
 var errUnreached = errors.New("the manifest could not be read")
 
-// toolset reads a server's manifest. All of it is valid, or none of it is used.
+// toolset reads a server's manifest. All of it is valid, or none of it
+// is used.
 func (s *toolServer) toolset(ctx context.Context) (*wire.Toolset, error) {
 	body, err := s.peer.Get(ctx, s.base+toolsetPath)
 	if err != nil {
@@ -224,7 +236,8 @@ func (s *session) add(server string, set *wire.Toolset, err error) {
 	}
 }
 
-// settle takes the names away that more than one server uses, from all of them.
+// settle takes the names away that more than one server uses, from all
+// of them.
 func (s *session) settle() {
 	count := map[string]int{}
 	for _, o := range s.tools.Offers {
@@ -232,8 +245,12 @@ func (s *session) settle() {
 	}
 	s.tools.Offers = slices.DeleteFunc(s.tools.Offers, func(o Offer) bool {
 		if count[o.Name] > 1 {
-			s.tools.Problems = append(s.tools.Problems, Problem{o.Server, o.Name, errors.New("another tool server has a tool of this name")})
+			s.tools.Problems = append(
+				s.tools.Problems,
+				Problem{o.Server, o.Name, errors.New("another tool server has a tool of this name")},
+			)
 		}
+
 		return count[o.Name] > 1
 	})
 	s.by = make(map[string]*Offer, len(s.tools.Offers))

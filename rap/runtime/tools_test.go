@@ -22,10 +22,13 @@ func (w *rtWorld) tools(session string) Tools {
 func TestToolsOfASession(t *testing.T) {
 	w := newRTWorld(t)
 	for range 3 {
-		if got := w.tools("s"); len(got.Offers) != 4 || len(got.Problems) != 0 || got.Offers[0].Server != "files" || got.Offers[0].Name != "read" {
+		if got := w.tools("s"); len(got.Offers) != 4 || len(got.Problems) != 0 ||
+			got.Offers[0].Server != "files" ||
+			got.Offers[0].Name != "read" {
 			t.Fatalf("%+v", got)
 		}
 	}
+
 	in := rtInvocation("a", "read", `{}`)
 	in.Ancestors = []string{"s", "mid"}
 	if _, err := w.mine.Invoke(t.Context(), in); err != nil {
@@ -51,16 +54,19 @@ func TestToolsOfASession(t *testing.T) {
 func TestToolsThatAreNotAvailable(t *testing.T) {
 	w := newRTWorld(t)
 	for name, manifest := range map[string]string{
-		"no JSON": "{", "no tools": `{"name":"x","endpoint":"` + w.tool.URL + `","tools":[]}`,
+		"no JSON":            "{",
+		"no tools":           `{"name":"x","endpoint":"` + w.tool.URL + `","tools":[]}`,
 		"endpoint elsewhere": strings.ReplaceAll(w.tool.manifest, w.tool.URL, "http://127.0.0.1:1"),
 		"one bad tool":       strings.Replace(w.tool.manifest, `"name":"wipe"`, `"name":"wipe it"`, 1),
 	} {
 		w.tool.sets(func() { w.tool.manifest = manifest })
-		if got := w.tools(name); len(got.Offers) != 0 || len(got.Problems) != 1 || got.Problems[0].Server != "files" {
+		if got := w.tools(name); len(got.Offers) != 0 || len(got.Problems) != 1 ||
+			got.Problems[0].Server != "files" {
 			t.Errorf("%s: %+v", name, got)
 		}
 		w.tools(name)
 	}
+
 	if n := len(w.tool.bodies(toolsetPath)); n != 4 {
 		t.Errorf("fetched %d times", n)
 	}
@@ -147,8 +153,14 @@ func TestAlive(t *testing.T) {
 		alive  bool
 		fails  bool
 	}{
-		"alive": {answer: `{"alive":true}`, alive: true}, "dead": {answer: `{"alive":false}`}, "text": {answer: `{"alive":"true"}`},
-		"other case": {answer: `{"Alive":true}`}, "broken": {answer: `{`}, "list": {answer: `[]`}, "missing": {status: 404}, "lost": {status: 503, fails: true},
+		"alive":      {answer: `{"alive":true}`, alive: true},
+		"dead":       {answer: `{"alive":false}`},
+		"text":       {answer: `{"alive":"true"}`},
+		"other case": {answer: `{"Alive":true}`},
+		"broken":     {answer: `{`},
+		"list":       {answer: `[]`},
+		"missing":    {status: 404},
+		"lost":       {status: 503, fails: true},
 	} {
 		answer, status = c.answer, c.status
 		alive, err := w.mine.Alive(t.Context(), "t", "a")
@@ -156,6 +168,7 @@ func TestAlive(t *testing.T) {
 			t.Errorf("%s: %t, %v", name, alive, err)
 		}
 	}
+
 	if _, err := w.mine.Alive(t.Context(), "t", "b"); !errors.Is(err, ErrNoCall) {
 		t.Errorf("want ErrNoCall, got %v", err)
 	}

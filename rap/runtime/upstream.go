@@ -17,14 +17,16 @@ import (
 
 // UpstreamConfig names the server behind.
 type UpstreamConfig struct {
-	// Common is that of a Runtime, but for Plan and People, which are not used: the gateway's rules have decided before a call
-	// gets here, and what the server asks goes to the user by Job.Ask.
+	// Common is that of a Runtime, but for Plan and People, which are
+	// not used: the gateway's rules have decided before a call gets
+	// here, and what the server asks goes to the user by Job.Ask.
 	rap.Common
 	Server      Server // Groups, MCPServer and TrustDestructive mean nothing here, for the same reason
 	CallbackURL string // base under which the upstream server reaches UpstreamServer.ServeHTTP
 }
 
-// UpstreamServer is a tool server behind a gateway, and the Feed of its operations.
+// UpstreamServer is a tool server behind a gateway, and the Feed of its
+// operations.
 type UpstreamServer struct {
 	runtime *Runtime
 	relay   *relay
@@ -33,16 +35,23 @@ type UpstreamServer struct {
 
 var _ rap.Feed = (*UpstreamServer)(nil)
 
-// Upstream wraps the operations of another RAP tool server: it discovers them now and calls them through a Runtime of its own,
-// which decides nothing. Questions of the upstream server are relayed (Job.Ask): a call about which the gateway asked its user
-// itself can't ask again, and ends with an error. A server that wants its user to sign in is not served: the link reaches nobody.
+// Upstream wraps the operations of another RAP tool server: it
+// discovers them now and calls them through a Runtime of its own, which
+// decides nothing. Questions of the upstream server are relayed
+// (Job.Ask): a call about which the gateway asked its user itself can't
+// ask again, and ends with an error. A server that wants its user to
+// sign in is not served: the link reaches nobody.
 func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) {
 	u := &UpstreamServer{relay: newRelay()}
 	cfg.People = u.relay
 	cfg.Server.Groups = nil
 	cfg.Server.MCPServer = ""
 
-	own := Config{Common: cfg.Common, Servers: []Server{cfg.Server}, CallbackURL: cfg.CallbackURL}
+	own := Config{
+		Common:      cfg.Common,
+		Servers:     []Server{cfg.Server},
+		CallbackURL: cfg.CallbackURL,
+	}
 	var err error
 	if u.runtime, err = open(own, true); err != nil {
 		return nil, fmt.Errorf("upstream %s: %w", cfg.Server.Name, err)
@@ -59,6 +68,7 @@ func Upstream(ctx context.Context, cfg UpstreamConfig) (*UpstreamServer, error) 
 		}
 		err = errors.Join(err, p.Err)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("discover what %s offers: %w", cfg.Server.Name, err)
 	}
@@ -71,12 +81,18 @@ func (u *UpstreamServer) Operations() []rap.Operation {
 	var out []rap.Operation
 	for _, o := range u.offers {
 		out = append(out, rap.Operation{
-			Name: o.Name, Description: o.Description, InputSchema: o.InputSchema,
-			Destructive: hinted(o.Annotations.Destructive), ReadOnly: hinted(o.Annotations.ReadOnly),
-			Run:  func(ctx context.Context, job rap.Job) (rap.Outcome, error) { return u.run(ctx, &o.Tool, job) },
+			Name:        o.Name,
+			Description: o.Description,
+			InputSchema: o.InputSchema,
+			Destructive: hinted(o.Annotations.Destructive),
+			ReadOnly:    hinted(o.Annotations.ReadOnly),
+			Run: func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
+				return u.run(ctx, &o.Tool, job)
+			},
 			Feed: u,
 		})
 	}
+
 	return out
 }
 
@@ -90,7 +106,8 @@ func (u *UpstreamServer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // Run works as Runtime.Run.
 func (u *UpstreamServer) Run(ctx context.Context) error { return u.runtime.Run(ctx) }
 
-// CloseThread tells the server that a thread of a caller has ended (GatewayConfig.Closed).
+// CloseThread tells the server that a thread of a caller has ended
+// (GatewayConfig.Closed).
 func (u *UpstreamServer) CloseThread(ctx context.Context, who approval.Asker, thread string) error {
 	threads, err := u.runtime.As(who)
 	if err != nil {
@@ -140,7 +157,12 @@ func (u *UpstreamServer) run(ctx context.Context, tool *wire.Tool, job rap.Job) 
 		return rap.Outcome{}, fmt.Errorf("call the upstream server: %w", err)
 	}
 	in := Invocation{
-		Thread: job.Thread, ID: upstreamID(&job), Ancestors: job.Ancestors, User: job.User, Operation: job.Operation, Arguments: job.Arguments,
+		Thread:    job.Thread,
+		ID:        upstreamID(&job),
+		Ancestors: job.Ancestors,
+		User:      job.User,
+		Operation: job.Operation,
+		Arguments: job.Arguments,
 	}
 	if err := unchanged(ctx, threads, tool, names.Root(in.Thread, in.Ancestors)); err != nil {
 		return rap.Outcome{}, err
@@ -152,11 +174,13 @@ func (u *UpstreamServer) run(ctx context.Context, tool *wire.Tool, job rap.Job) 
 	return u.follow(ctx, threads, in, job)
 }
 
-// upstreamID names a call for the server behind. Ids that the gateway has forgotten may come again, and its runs are other calls then.
+// upstreamID names a call for the server behind. Ids that the gateway
+// has forgotten may come again, and its runs are other calls then.
 func upstreamID(job *rap.Job) string { return job.ID + " " + job.Run }
 
-// unchanged reports by an error that the session is not offered any more what the gateway's rules decided about: a tool
-// that changed is another tool.
+// unchanged reports by an error that the session is not offered any
+// more what the gateway's rules decided about: a tool that changed is
+// another tool.
 func unchanged(ctx context.Context, threads *Threads, tool *wire.Tool, session string) error {
 	tools, err := threads.Tools(ctx, session)
 	if err != nil {
@@ -167,11 +191,16 @@ func unchanged(ctx context.Context, threads *Threads, tool *wire.Tool, session s
 			return nil
 		}
 	}
-	return &rap.PublicError{Text: "the upstream server does not offer the operation any more as it did; nothing was run"}
+	return &rap.PublicError{
+		Text: "the upstream server does not offer the operation any more as it did; nothing was run",
+	}
 }
 
-// follow waits for what becomes of a call, and relays what the server asks meanwhile.
-func (u *UpstreamServer) follow(ctx context.Context, threads *Threads, in Invocation, job rap.Job) (rap.Outcome, error) {
+// follow waits for what becomes of a call, and relays what the server
+// asks meanwhile.
+func (u *UpstreamServer) follow(
+	ctx context.Context, threads *Threads, in Invocation, job rap.Job,
+) (rap.Outcome, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	key := u.runtime.names.Call(threads.who, in.Thread, in.ID)
@@ -189,7 +218,8 @@ func (u *UpstreamServer) follow(ctx context.Context, threads *Threads, in Invoca
 	return upstreamOutcome(shown(c))
 }
 
-// relayAsked puts what the server asks about a call to the user of the gateway's runtime, once.
+// relayAsked puts what the server asks about a call to the user of the
+// gateway's runtime, once.
 func (u *UpstreamServer) relayAsked(ctx context.Context, ref string, job rap.Job) {
 	q, ok := u.relay.take(ref)
 	if !ok {
@@ -202,7 +232,11 @@ func (u *UpstreamServer) relayAsked(ctx context.Context, ref string, job rap.Job
 			u.relay.settle(ref, hold.Answer{State: hold.Cancelled, Reason: relayReason(err)})
 			return
 		}
-		u.relay.settle(ref, hold.Answer{State: hold.Chosen, Selected: index, By: job.Caller})
+		u.relay.settle(ref, hold.Answer{
+			State:    hold.Chosen,
+			Selected: index,
+			By:       job.Caller,
+		})
 	}()
 }
 
@@ -220,12 +254,14 @@ func relayReason(err error) string {
 func (u *UpstreamServer) interrupt(ctx context.Context, threads *Threads, in Invocation) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer stop()
-	if err := threads.Cancel(ctx, in.Thread, in.ID, "nobody waits for it any more"); err != nil && !errors.Is(err, ErrDone) {
+	if err := threads.Cancel(ctx, in.Thread, in.ID, "nobody waits for it any more"); err != nil &&
+		!errors.Is(err, ErrDone) {
 		u.runtime.log.Warn("a call of the upstream server was not cancelled", "error", plainError(err))
 	}
 }
 
-// upstreamOutcome is what the server said. What our own side says in its place is an error of ours.
+// upstreamOutcome is what the server said. What our own side says in
+// its place is an error of ours.
 func upstreamOutcome(c Call) (rap.Outcome, error) {
 	switch {
 	case c.Outcome == nil:
@@ -233,6 +269,7 @@ func upstreamOutcome(c Call) (rap.Outcome, error) {
 	case c.Synthetic:
 		return rap.Outcome{}, &rap.PublicError{Text: c.Outcome.Text}
 	}
+
 	out := *c.Outcome
 	out.Subscription = c.Subscription
 

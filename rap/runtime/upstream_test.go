@@ -37,10 +37,26 @@ func TestRelayDeskApprovesNothing(t *testing.T) {
 }
 
 func TestUpstreamMustBeThere(t *testing.T) {
-	for name, url := range map[string]string{"nobody": "http://127.0.0.1:1", "no address": "", "far": "http://tools.example"} {
+	for name, url := range map[string]string{
+		"nobody":     "http://127.0.0.1:1",
+		"no address": "",
+		"far":        "http://tools.example",
+	} {
 		_, err := Upstream(t.Context(), UpstreamConfig{
-			Common: rap.Common{Records: rap.NewMemory(), Namespace: "up", Key: bytes.Repeat([]byte{9}, 32)},
-			Server: Server{Name: "back", Peer: peer.Config{URL: url, Timeout: time.Second, Attempts: 1}}, CallbackURL: "http://127.0.0.1:2",
+			Common: rap.Common{
+				Records:   rap.NewMemory(),
+				Namespace: "up",
+				Key:       bytes.Repeat([]byte{9}, 32),
+			},
+			Server: Server{
+				Name: "back",
+				Peer: peer.Config{
+					URL:      url,
+					Timeout:  time.Second,
+					Attempts: 1,
+				},
+			},
+			CallbackURL: "http://127.0.0.1:2",
 		})
 		if err == nil {
 			t.Errorf("%s: taken", name)

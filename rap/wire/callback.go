@@ -19,9 +19,26 @@ const maxChoices = 10_000
 
 // ParseCallback reads a callback of any type. Errors are *Error.
 func ParseCallback(body []byte) (Callback, error) {
-	o := document(body, "type", "group_id", "id", "call_id", // of most
-		"text", "content", "display_as", "subscription", // of results; events have a text, too, and views a content
-		"prompt", "choices", "default", "response_url", "auth_url", "tool_call_id", "associative", "final", "view_type")
+	o := document(
+		body,
+		"type",
+		"group_id",
+		"id",
+		"call_id", // of most
+		"text",
+		"content",
+		"display_as",
+		"subscription", // of results; events have a text, too, and views a content
+		"prompt",
+		"choices",
+		"default",
+		"response_url",
+		"auth_url",
+		"tool_call_id",
+		"associative",
+		"final",
+		"view_type",
+	)
 	c := o.callback(o.Need("type"))
 	if err := o.err(); err != nil {
 		return nil, err
@@ -46,8 +63,13 @@ func (o object) callback(kind string) Callback {
 			Final:       o.set("final"),
 		}
 	case typeView:
-		return &View{GroupID: o.id("group_id"), ViewType: o.id("view_type"), Content: o.rawObject("content")}
+		return &View{
+			GroupID:  o.id("group_id"),
+			ViewType: o.id("view_type"),
+			Content:  o.rawObject("content"),
+		}
 	}
+
 	o.Expect("type", fmt.Sprintf("%s, %s, %s, %s or %s", typeResult, typeChoice, typeOAuth, typeEvent, typeView))
 	return nil
 }
@@ -72,8 +94,8 @@ func (o object) choice() *Choice {
 	return c
 }
 
-// oauth reads a request to sign in. The address is for a person's browser: it may
-// have a fragment, and must be https.
+// oauth reads a request to sign in. The address is for a person's
+// browser: it may have a fragment, and must be https.
 func (o object) oauth() *OAuth {
 	c := &OAuth{
 		GroupID: o.id("group_id"),
@@ -126,8 +148,8 @@ func (e *Event) Append(dst []byte) []byte {
 	return w.close()
 }
 
-// Append writes the view. Content that is no object is written so that everybody
-// refuses it.
+// Append writes the view. Content that is no object is written so that
+// everybody refuses it.
 func (v *View) Append(dst []byte) []byte {
 	w := head(dst, typeView, v.GroupID)
 	w.str("view_type", v.ViewType)

@@ -73,7 +73,10 @@ func TestContractTable(t *testing.T) {
 			}
 			all = append(all, mark)
 		}
-		want := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(row) + ` \|.*\| ` + regexp.QuoteMeta(strings.Join(all, " ")) + ` \|$`)
+
+		want := regexp.MustCompile(
+			`(?m)^\| ` + regexp.QuoteMeta(row) + ` \|.*\| ` + regexp.QuoteMeta(strings.Join(all, " ")) + ` \|$`,
+		)
 		if !want.MatchString(text) {
 			t.Errorf("no row for %s: %s", row, strings.Join(all, " "))
 		}

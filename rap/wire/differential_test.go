@@ -14,9 +14,10 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// A second, lenient reader, made of nothing but the field tables and Go's own
-// decoder. Its structs are matched by exact names: lenient drops all other members
-// first, since Go's decoder takes names in any case.
+// A second, lenient reader, made of nothing but the field tables and
+// Go's own decoder. Its structs are matched by exact names: lenient
+// drops all other members first, since Go's decoder takes names in any
+// case.
 type (
 	lenientInvocation struct {
 		Operation   string          `json:"operation"`
@@ -73,7 +74,8 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// lenient reads the members of a document that into names exactly, null as nothing.
+// lenient reads the members of a document that into names exactly, null
+// as nothing.
 func lenient(t failer, body []byte, into any) {
 	t.Helper()
 	var members, known map[string]json.RawMessage
@@ -101,7 +103,8 @@ func lenient(t failer, body []byte, into any) {
 	}
 }
 
-// agree wants the second reader to see in an accepted message what we see in it.
+// agree wants the second reader to see in an accepted message what we
+// see in it.
 func agree(t failer, body []byte, got any) {
 	t.Helper()
 	var want any
@@ -127,6 +130,7 @@ func agree(t failer, body []byte, got any) {
 	default:
 		want = asCallback(t, body)
 	}
+
 	if !reflect.DeepEqual(plain(t, got), plain(t, want)) {
 		t.Fatalf("we read  %+v\nGo reads %+v\nin %s", got, want, body)
 	}
@@ -190,8 +194,13 @@ func asCallback(t failer, body []byte) wire.Callback {
 			Final:       l.Final,
 		}
 	case "view_update":
-		return &wire.View{GroupID: l.GroupID, ViewType: l.ViewType, Content: l.Content}
+		return &wire.View{
+			GroupID:  l.GroupID,
+			ViewType: l.ViewType,
+			Content:  l.Content,
+		}
 	}
+
 	out := &wire.Result{
 		GroupID:      l.GroupID,
 		ID:           l.ID,
@@ -214,17 +223,45 @@ func asCallback(t failer, body []byte) wire.Callback {
 			} else {
 				item.Text = ""
 			}
-			out.Content = append(out.Content, wire.Content{Text: item.Text, Image: item.Data, MediaType: item.MediaType})
+			out.Content = append(out.Content, wire.Content{
+				Text:      item.Text,
+				Image:     item.Data,
+				MediaType: item.MediaType,
+			})
 		}
 	}
+
 	return out
 }
 
 // mutant draws a message of a form with members left out, repeated, in other
 // letters, in another order, or with other values.
 func mutant(t *rapid.T, in form) string {
-	values := []string{`0`, `1`, `-1`, `1.0`, `1e0`, `"1"`, `""`, `"a"`, `"\u0041"`, `true`, `false`, `null`, `{}`, `{"a":1}`, `[]`, `["a"]`, `["a","b","c"]`, `[null]`,
-		`"http://a.example/"`, `[{"type":"text","text":"x"}]`, `[{"type":"text","Text":"y","text":"x","data":"AAA="}]`, `"\ud800"`, `{"a":1,"a":2}`}
+	values := []string{
+		`0`,
+		`1`,
+		`-1`,
+		`1.0`,
+		`1e0`,
+		`"1"`,
+		`""`,
+		`"a"`,
+		`"\u0041"`,
+		`true`,
+		`false`,
+		`null`,
+		`{}`,
+		`{"a":1}`,
+		`[]`,
+		`["a"]`,
+		`["a","b","c"]`,
+		`[null]`,
+		`"http://a.example/"`,
+		`[{"type":"text","text":"x"}]`,
+		`[{"type":"text","Text":"y","text":"x","data":"AAA="}]`,
+		`"\ud800"`,
+		`{"a":1,"a":2}`,
+	}
 	var all []string
 	for _, m := range in.members {
 		name, raw := m.name, m.raw
@@ -234,14 +271,22 @@ func mutant(t *rapid.T, in form) string {
 		case 1:
 			all = append(all, strconv.Quote(name)+":"+rapid.SampledFrom(values).Draw(t, "twice"))
 		case 2, 3:
-			all = append(all, strconv.Quote(strings.ToUpper(name[:1])+name[1:])+":"+rapid.SampledFrom(values).Draw(t, "variant"))
+			all = append(
+				all,
+				strconv.Quote(
+					strings.ToUpper(name[:1])+name[1:],
+				)+":"+rapid.SampledFrom(values).
+					Draw(t, "variant"),
+			)
 		case 4, 5, 6, 7:
 			raw = rapid.SampledFrom(values).Draw(t, "value")
 		case 8:
 			name = strings.ToUpper(name)
 		}
+
 		all = append(all, strconv.Quote(name)+":"+raw)
 	}
+
 	if rapid.Bool().Draw(t, "shuffled") {
 		all = rapid.Permutation(all).Draw(t, "order")
 	}
@@ -270,7 +315,8 @@ func TestReadersAgree(t *testing.T) {
 // What Go and others read differently is refused, or read exactly.
 func TestTraps(t *testing.T) {
 	choice := func(members string) string {
-		return `{"type":"user_choice","group_id":"g","id":"c","prompt":"p","choices":["Yes","No"],"response_url":"http://a.example/",` + members + `}`
+		return `{"type":"user_choice","group_id":"g","id":"c","prompt":"p","choices":["Yes","No"],` +
+			`"response_url":"http://a.example/",` + members + `}`
 	}
 	for _, c := range []struct{ kind, body, want string }{
 		{"answer/", `{"id":"c","selected":2,"Selected":0}`, "{ID:c Selected:2}"},

@@ -40,7 +40,8 @@ func (o object) str(path string, raw []byte) string {
 // expect fails at a path.
 func (o object) expect(path, expected string) { o.Fail(&jsonmsg.Error{Path: path, Expected: expected}) }
 
-// optionalID is a string that may be absent or empty, nil when it is absent or not valid.
+// optionalID is a string that may be absent or empty, nil when it is
+// absent or not valid.
 func (o object) optionalID(name string) *string {
 	s := o.Optional(name)
 	if s != nil && len(*s) > maxID {
@@ -82,8 +83,9 @@ func (o object) strings(name string, most int, read func(path string, raw []byte
 	return out
 }
 
-// url is an absolute address to which something is posted, byte for byte. It is ""
-// when it is not valid. Which origins it may have is not said here.
+// url is an absolute address to which something is posted, byte for
+// byte. It is "" when it is not valid. Which origins it may have is not
+// said here.
 func (o object) url(name string) string {
 	s := o.Need(name)
 	expected := badURL(s, "http", "https")
@@ -97,8 +99,8 @@ func (o object) url(name string) string {
 	return s
 }
 
-// badURL says what was expected of a URL that has two readings or none, and nothing
-// of it: it may hold a secret.
+// badURL says what was expected of a URL that has two readings or none,
+// and nothing of it: it may hold a secret.
 func badURL(s string, schemes ...string) string {
 	if len(s) > maxURL {
 		return fmt.Sprintf("a URL of at most %d bytes", maxURL)
@@ -113,17 +115,18 @@ func badURL(s string, schemes ...string) string {
 	case u.User != nil:
 		return "a URL without user and password"
 	}
+
 	return ""
 }
 
-// notInURL reports what may not stand in a URL (RFC 3986). Some readers take a
-// backslash for a slash.
+// notInURL reports what may not stand in a URL (RFC 3986). Some readers
+// take a backslash for a slash.
 func notInURL(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"<>\\^`{|}", r)
 }
 
-// soundHost wants a host in letters that needed no decoding, and a port, if any,
-// that there is.
+// soundHost wants a host in letters that needed no decoding, and a
+// port, if any, that there is.
 func soundHost(u *url.URL) bool {
 	decoded := strings.ContainsFunc(u.Host, func(r rune) bool { return r == '%' || r >= utf8.RuneSelf })
 	if decoded || u.Hostname() == "" || strings.HasSuffix(u.Host, ":") {

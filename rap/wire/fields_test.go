@@ -28,7 +28,8 @@ type form struct {
 
 func (f form) String() string { return f.name }
 
-// body writes the message, with one member's text replaced, or left out when raw is "".
+// body writes the message, with one member's text replaced, or left out
+// when raw is "".
 func (f form) body(name, raw string) string {
 	var all []string
 	for _, m := range f.members {
@@ -39,6 +40,7 @@ func (f form) body(name, raw string) string {
 			all = append(all, strconv.Quote(m.name)+":"+m.raw)
 		}
 	}
+
 	return "{" + strings.Join(all, ",") + "}"
 }
 
@@ -51,26 +53,77 @@ var (
 	noFlag  = []string{`0`, `1`, `"true"`, `{}`, `[]`}
 	noList  = []string{`"a"`, `{}`, `1`, `false`}
 	noRaw   = []string{`"{}"`, `[]`, `1`, `true`}
-	noIndex = []string{`-1`, `-0`, `1.0`, `1.5`, `1e0`, `0.0`, `"1"`, `true`, `[1]`, `{}`, `2147483648`, `99999999999999999999`}
-	noURL   = append([]string{
-		`""`, `"/a"`, `"a.example/b"`, `"//a.example/b"`, `"ftp://a.example/"`, `"javascript:alert(1)"`, `"http:a.example"`, `"http:///b"`,
-		`"http://"`, `"http://u@a.example/"`, `"http://u:p@a.example/"`, `"http://@a.example/"`, `"http://a.example/b#c"`, `"http://a.example/#"`,
-		`"http://a.example/b c"`, `" http://a.example/"`, `"http://a.example/\n"`, `"http://a.example\\@b.example/"`, `"http://a.example/%zz"`,
-		`"http://a.example/?q=%2"`, `"http://a.exämple/"`, `"http://a.example/ä"`, `"http://a%2eexample/"`, `"http://%80/"`, `"http://%c3%a9.example/"`, `"http://[::1%25en0]/"`,
-		`"http://a.example:0/"`, `"http://a.example:65536/"`, `"http://a.example:/"`, `"http://a.example:x/"`, `"http://[::1/"`,
-		`"http://a.example/` + strings.Repeat("a", 4096) + `"`,
-	}, noText...)
+	noIndex = []string{
+		`-1`,
+		`-0`,
+		`1.0`,
+		`1.5`,
+		`1e0`,
+		`0.0`,
+		`"1"`,
+		`true`,
+		`[1]`,
+		`{}`,
+		`2147483648`,
+		`99999999999999999999`,
+	}
+	noURL = append(
+		[]string{
+			`""`,
+			`"/a"`,
+			`"a.example/b"`,
+			`"//a.example/b"`,
+			`"ftp://a.example/"`,
+			`"javascript:alert(1)"`,
+			`"http:a.example"`,
+			`"http:///b"`,
+			`"http://"`,
+			`"http://u@a.example/"`,
+			`"http://u:p@a.example/"`,
+			`"http://@a.example/"`,
+			`"http://a.example/b#c"`,
+			`"http://a.example/#"`,
+			`"http://a.example/b c"`,
+			`" http://a.example/"`,
+			`"http://a.example/\n"`,
+			`"http://a.example\\@b.example/"`,
+			`"http://a.example/%zz"`,
+			`"http://a.example/?q=%2"`,
+			`"http://a.exämple/"`,
+			`"http://a.example/ä"`,
+			`"http://a%2eexample/"`,
+			`"http://%80/"`,
+			`"http://%c3%a9.example/"`,
+			`"http://[::1%25en0]/"`,
+			`"http://a.example:0/"`,
+			`"http://a.example:65536/"`,
+			`"http://a.example:/"`,
+			`"http://a.example:x/"`,
+			`"http://[::1/"`,
+			`"http://a.example/` + strings.Repeat("a", 4096) + `"`,
+		},
+		noText...,
+	)
 	noName = append([]string{`""`, quoted(129)}, noText...)
 )
 
 func quoted(n int) string { return `"` + strings.Repeat("a", n) + `"` }
 
 func ids() []member {
-	return []member{{"group_id", `"g"`, false, noID}, {"id", `"c"`, false, noID}, {"call_id", `"x"`, true, append(noText, quoted(8<<10+1))}}
+	return []member{
+		{"group_id", `"g"`, false, noID},
+		{"id", `"c"`, false, noID},
+		{"call_id", `"x"`, true, append(noText, quoted(8<<10+1))},
+	}
 }
 
 func callback(kind string, members ...member) form {
-	head := member{"type", strconv.Quote(kind), false, append([]string{`""`, `"tool_Result"`, `"user_choice "`, `"ping"`}, noText...)}
+	head := member{
+		"type",
+		strconv.Quote(kind),
+		false,
+		append([]string{`""`, `"tool_Result"`, `"user_choice "`, `"ping"`}, noText...),
+	}
 	return form{"callback/" + kind, append([]member{head}, members...)}
 }
 
@@ -81,7 +134,12 @@ func forms() []form {
 			{"name", `"n"`, false, noName},
 			{"description", `"d"`, true, noText},
 			{"endpoint", `"https://a.example/invoke"`, false, noURL},
-			{"tools", `[{"name":"t","description":"","inputSchema":{}}]`, false, append([]string{`[]`, `[1]`, `[null]`, `[[]]`}, noList...)},
+			{
+				"tools",
+				`[{"name":"t","description":"","inputSchema":{}}]`,
+				false,
+				append([]string{`[]`, `[1]`, `[null]`, `[[]]`}, noList...),
+			},
 			{"needsMigration", `true`, true, noFlag},
 		}},
 		{"invocation/", []member{
@@ -94,27 +152,78 @@ func forms() []form {
 			{"thread_ancestors", `["r","p"]`, true, append([]string{`[1]`, `[""]`, `["r",null]`}, noList...)},
 			{"user_id", `"u"`, true, noText},
 		}},
-		callback("tool_result", append(ids(),
-			member{"text", `"t"`, true, noText},
-			member{"content", `[{"type":"text","text":"t"}]`, true, append([]string{
-				`[1]`, `["t"]`, `[{}]`, `[{"type":"text"}]`, `[{"type":"text","text":1}]`, `[{"type":"audio","text":"t"}]`, `[{"Type":"text","text":"t"}]`,
-				`[{"type":"image","data":"AAAA"}]`, `[{"type":"image","mediaType":"image/png"}]`, `[{"type":"image","data":"","mediaType":"image/png"}]`,
-				`[{"type":"image","data":"A","mediaType":"image/png"}]`, `[{"type":"image","data":"AA\n==","mediaType":"image/png"}]`,
-				`[{"type":"image","data":"AB==","mediaType":"image/png"}]`, `[{"type":"image","data":"AAA=","mediaType":"png"}]`,
-				`[{"type":"image","data":"AAA=","mediaType":"image/png;a=b"}]`, `[{"type":"image","data":"AAA=","media_type":"image/png"}]`,
-			}, noList...)},
-			member{"display_as", `[{"type":"text","content":"t"}]`, true, append([]string{
-				`["t"]`, `[{}]`, `[{"type":"text"}]`, `[{"type":"text","content":{}}]`, `[{"type":"diff","content":"t"}]`,
-				`[{"type":"diff","content":{"path":"p"}}]`, `[{"type":"image","content":{"data":"!","mediaType":"image/png"}}]`,
-			}, noList...)},
-			member{"subscription", `true`, true, noFlag})...),
-		callback("user_choice", append(ids(),
+		callback(
+			"tool_result",
+			append(
+				ids(),
+				member{"text", `"t"`, true, noText},
+				member{
+					"content",
+					`[{"type":"text","text":"t"}]`,
+					true,
+					append(
+						[]string{
+							`[1]`,
+							`["t"]`,
+							`[{}]`,
+							`[{"type":"text"}]`,
+							`[{"type":"text","text":1}]`,
+							`[{"type":"audio","text":"t"}]`,
+							`[{"Type":"text","text":"t"}]`,
+							`[{"type":"image","data":"AAAA"}]`,
+							`[{"type":"image","mediaType":"image/png"}]`,
+							`[{"type":"image","data":"","mediaType":"image/png"}]`,
+							`[{"type":"image","data":"A","mediaType":"image/png"}]`,
+							`[{"type":"image","data":"AA\n==","mediaType":"image/png"}]`,
+							`[{"type":"image","data":"AB==","mediaType":"image/png"}]`,
+							`[{"type":"image","data":"AAA=","mediaType":"png"}]`,
+							`[{"type":"image","data":"AAA=","mediaType":"image/png;a=b"}]`,
+							`[{"type":"image","data":"AAA=","media_type":"image/png"}]`,
+						},
+						noList...,
+					),
+				},
+				member{
+					"display_as",
+					`[{"type":"text","content":"t"}]`,
+					true,
+					append(
+						[]string{
+							`["t"]`,
+							`[{}]`,
+							`[{"type":"text"}]`,
+							`[{"type":"text","content":{}}]`,
+							`[{"type":"diff","content":"t"}]`,
+							`[{"type":"diff","content":{"path":"p"}}]`,
+							`[{"type":"image","content":{"data":"!","mediaType":"image/png"}}]`,
+						},
+						noList...,
+					),
+				},
+				member{"subscription", `true`, true, noFlag},
+			)...,
+		),
+		callback("user_choice", append(
+			ids(),
 			member{"prompt", `"p"`, false, noText},
-			member{"choices", `["a","b"]`, false, append([]string{`[]`, `[1,2]`, `["a",null]`, `[["a"],["b"]]`, `["a"]`}, noList...)},
+			member{
+				"choices",
+				`["a","b"]`,
+				false,
+				append([]string{`[]`, `[1,2]`, `["a",null]`, `[["a"],["b"]]`, `["a"]`}, noList...),
+			},
 			member{"default", `1`, false, append([]string{`2`}, noIndex...)},
-			member{"response_url", `"http://a.example/b"`, false, noURL})...),
-		callback("oauth", append(ids(),
-			member{"auth_url", `"https://a.example/b#c"`, false, append([]string{`"http://a.example/"`, `"https://good.example@a.example/"`}, noText...)})...),
+			member{"response_url", `"http://a.example/b"`, false, noURL},
+		)...),
+		callback("oauth", append(
+			ids(),
+			member{
+				"auth_url",
+				`"https://a.example/b#c"`,
+				false,
+				append([]string{`"http://a.example/"`, `"https://good.example@a.example/"`}, noText...),
+			},
+		)...),
 		callback("subscription_event",
 			member{"group_id", `"g"`, false, noID},
 			member{"tool_call_id", `"c"`, false, noID},
@@ -132,8 +241,8 @@ func forms() []form {
 	}
 }
 
-// eachMember runs f for every member of every message, with what the message means
-// as it stands.
+// eachMember runs f for every member of every message, with what the
+// message means as it stands.
 func eachMember(t *testing.T, f func(t *testing.T, in form, m member, whole any)) {
 	for _, in := range forms() {
 		whole, err := in.parse(in.body("", ""))
@@ -146,12 +255,14 @@ func eachMember(t *testing.T, f func(t *testing.T, in form, m member, whole any)
 	}
 }
 
-// refused wants an error at a field, in words that hold nothing of the message.
+// refused wants an error at a field, in words that hold nothing of the
+// message.
 func refused(t *testing.T, in form, body, field string) {
 	t.Helper()
 	got, err := in.parse(body)
 	var bad *wire.Error
-	if !errors.As(err, &bad) || bad.Expected == "" || bad.Field != field && !strings.HasPrefix(bad.Field, field+"[") {
+	if !errors.As(err, &bad) || bad.Expected == "" ||
+		bad.Field != field && !strings.HasPrefix(bad.Field, field+"[") {
 		t.Errorf("%.200s is read as %+v, %v (want an error at %q)", body, got, err, field)
 	}
 	if _, partial := got.(wire.Invocation); !partial && got != nil && !reflect.ValueOf(got).IsZero() {
@@ -170,13 +281,14 @@ func TestMistyped(t *testing.T) {
 			case raw == `{"a":1,"a":1}`:
 				field = ""
 			}
+
 			refused(t, in, in.body(m.name, raw), field)
 		}
 	})
 }
 
-// What is required must be there; null is not there; and a name in other letters is
-// another name.
+// What is required must be there; null is not there; and a name in
+// other letters is another name.
 func TestMissing(t *testing.T) {
 	eachMember(t, func(t *testing.T, in form, m member, whole any) {
 		absent, err := in.parse(in.body(m.name, ""))
@@ -187,7 +299,12 @@ func TestMissing(t *testing.T) {
 		if !reflect.DeepEqual(null, absent) || fmt.Sprint(nullErr) != fmt.Sprint(err) {
 			t.Errorf("null is %+v, %v, absent is %+v, %v", null, nullErr, absent, err)
 		}
-		for _, other := range []string{strings.ToUpper(m.name), strings.ToUpper(m.name[:1]) + m.name[1:], m.name + " ", strings.ReplaceAll(m.name, "s", "\u017f")} {
+		for _, other := range []string{
+			strings.ToUpper(m.name),
+			strings.ToUpper(m.name[:1]) + m.name[1:],
+			m.name + " ",
+			strings.ReplaceAll(m.name, "s", "\u017f"),
+		} {
 			if other == m.name {
 				continue
 			}
@@ -218,8 +335,16 @@ func TestRepeated(t *testing.T) {
 func TestUnknownMembers(t *testing.T) {
 	for _, in := range forms() {
 		want, _ := in.parse(in.body("", ""))
-		for _, extra := range []string{`"":null`, `"x-acme":{"a":[1,{"b":2}]}`, `"Type":"tool_result"`, `"version":1.0`} {
-			for _, body := range []string{"{" + extra + "," + in.body("", "")[1:], strings.TrimSuffix(in.body("", ""), "}") + "," + extra + "}"} {
+		for _, extra := range []string{
+			`"":null`,
+			`"x-acme":{"a":[1,{"b":2}]}`,
+			`"Type":"tool_result"`,
+			`"version":1.0`,
+		} {
+			for _, body := range []string{
+				"{" + extra + "," + in.body("", "")[1:],
+				strings.TrimSuffix(in.body("", ""), "}") + "," + extra + "}",
+			} {
 				if got, err := in.parse(body); err != nil || !reflect.DeepEqual(got, want) {
 					t.Errorf("%s: %s is %+v, %v", in, body, got, err)
 				}
@@ -246,15 +371,37 @@ func TestResultText(t *testing.T) {
 	}
 }
 
-// What is not one JSON object is refused as a whole, and nothing of it is told.
+// What is not one JSON object is refused as a whole, and nothing of it
+// is told.
 func TestUnsound(t *testing.T) {
 	for _, in := range forms() {
 		whole := in.body("", "")
 		open := strings.TrimSuffix(whole, "}")
 		for _, body := range []string{
-			"", " ", "null", "true", `"a"`, "1", "[]", "[" + whole + "]", whole + "x", whole + whole, whole + "\x00", whole + "// a", "\ufeff" + whole,
-			open, open + ",}", open + `,"SECRET":}`, open + `,"SECRET":"` + "\xff" + `"}`, open + `,"SECRET":"\ud800"}`, open + `,'a':1}`, open + `,"a":NaN}`, open + `,"a":01}`,
-			open + `,"SECRET":1,"SECRET":2}`, open + `,"a":{"SECRET":1,"SECRET":2}}`, open + `,"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}",
+			"",
+			" ",
+			"null",
+			"true",
+			`"a"`,
+			"1",
+			"[]",
+			"[" + whole + "]",
+			whole + "x",
+			whole + whole,
+			whole + "\x00",
+			whole + "// a",
+			"\ufeff" + whole,
+			open,
+			open + ",}",
+			open + `,"SECRET":}`,
+			open + `,"SECRET":"` + "\xff" + `"}`,
+			open + `,"SECRET":"\ud800"}`,
+			open + `,'a':1}`,
+			open + `,"a":NaN}`,
+			open + `,"a":01}`,
+			open + `,"SECRET":1,"SECRET":2}`,
+			open + `,"a":{"SECRET":1,"SECRET":2}}`,
+			open + `,"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}",
 		} {
 			refused(t, in, body, "")
 			if _, err := in.parse(body); strings.Contains(err.Error(), "SECRET") {
@@ -298,10 +445,12 @@ func TestErrorsTellNothing(t *testing.T) {
 			}
 		}
 	}
+
 	for _, in := range forms() {
 		if strings.HasPrefix(in.name, "callback/") {
 			_, err := in.parse(in.body("type", `"SECRET"`))
-			if err == nil || strings.Contains(err.Error(), "SECRET") || !strings.Contains(err.Error(), "user_choice") {
+			if err == nil || strings.Contains(err.Error(), "SECRET") ||
+				!strings.Contains(err.Error(), "user_choice") {
 				t.Errorf("unknown type: %v", err)
 			}
 		}

@@ -13,9 +13,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// fuzz wants every message that is accepted to be sound, to be understood alike by
-// a second reader, and to be the same when it is written and read again; and every
-// refusal to say why.
+// fuzz wants every message that is accepted to be sound, to be
+// understood alike by a second reader, and to be the same when it is
+// written and read again; and every refusal to say why.
 func fuzz(f *testing.F, name string, check func(t *testing.T, got any)) {
 	for _, in := range forms() {
 		if strings.HasPrefix(in.name, name) {
@@ -61,14 +61,17 @@ func id(t *testing.T, all ...string) {
 	}
 }
 
-// address wants what Go's own client would send to the same place, byte for byte.
+// address wants what Go's own client would send to the same place, byte
+// for byte.
 func address(t *testing.T, s string, schemes ...string) {
 	t.Helper()
 	u, err := url.Parse(s)
-	if err != nil || u.Host == "" || u.User != nil || len(s) > 4096 || !strings.Contains(strings.Join(schemes, " "), u.Scheme) {
+	if err != nil || u.Host == "" || u.User != nil || len(s) > 4096 ||
+		!strings.Contains(strings.Join(schemes, " "), u.Scheme) {
 		t.Fatalf("URL %q", s)
 	}
-	if rest, ok := strings.CutPrefix(strings.ToLower(s), u.Scheme+"://"+strings.ToLower(u.Host)); !ok || rest != "" && !strings.ContainsRune("/?#", rune(rest[0])) {
+	if rest, ok := strings.CutPrefix(strings.ToLower(s), u.Scheme+"://"+strings.ToLower(u.Host)); !ok ||
+		rest != "" && !strings.ContainsRune("/?#", rune(rest[0])) {
 		t.Fatalf("URL %q does not begin with its host", s)
 	}
 	if len(schemes) > 1 && !strings.HasSuffix(s, strings.TrimPrefix(u.RequestURI(), "/")) {
@@ -100,16 +103,20 @@ func FuzzToolset(f *testing.F) {
 		names := map[string]bool{}
 		for i, tool := range got.Tools {
 			rawObject(t, tool.InputSchema)
-			if names[tool.Name] || tool.Name == "" || len(tool.Name) > 128 || strings.ContainsFunc(tool.Name, func(r rune) bool {
-				return r <= ' ' || r > 'z'
-			}) {
+			if names[tool.Name] || tool.Name == "" || len(tool.Name) > 128 ||
+				strings.ContainsFunc(tool.Name, func(r rune) bool {
+					return r <= ' ' || r > 'z'
+				}) {
 				t.Fatalf("tool %q", tool.Name)
 			}
+
 			names[tool.Name] = true
-			if err := got.Tools[i].CheckArguments(json.RawMessage(`{"a":[1,{"b":null}],"path":"x"}`)); err != nil && !utf8.ValidString(err.Error()) {
+			if err := got.Tools[i].CheckArguments(json.RawMessage(`{"a":[1,{"b":null}],"path":"x"}`)); err != nil &&
+				!utf8.ValidString(err.Error()) {
 				t.Fatalf("%q", err)
 			}
 		}
+
 		out := got.Append(nil)
 		again, err := wire.ParseToolset(out)
 		if err != nil || !reflect.DeepEqual(said(again), said(got)) {
@@ -125,7 +132,11 @@ func FuzzToolset(f *testing.F) {
 
 func FuzzInvocation(f *testing.F) {
 	seeds(f, "invocation")
-	f.Add([]byte(`{"operation":"o","id":"c","callback_url":"http://a.example/b","group_id":"g","arguments":{"a":tru}}`))
+	f.Add(
+		[]byte(
+			`{"operation":"o","id":"c","callback_url":"http://a.example/b","group_id":"g","arguments":{"a":tru}}`,
+		),
+	)
 	fuzz(f, "invocation/", func(t *testing.T, got any) {
 		i := got.(wire.Invocation)
 		id(t, append(i.Ancestors, i.ID, i.GroupID, i.Operation)...)
@@ -137,7 +148,11 @@ func FuzzInvocation(f *testing.F) {
 // FuzzBadInvocation: what is told of a bad invocation is valid by itself.
 func FuzzBadInvocation(f *testing.F) {
 	seeds(f, "invocation")
-	f.Add([]byte(`{"operation":"o","id":"c","callback_url":"http://a.example/b","group_id":"g","arguments":{"a":tru}}`))
+	f.Add(
+		[]byte(
+			`{"operation":"o","id":"c","callback_url":"http://a.example/b","group_id":"g","arguments":{"a":tru}}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		i, err := wire.ParseInvocation(body)
 		if err == nil {
@@ -202,7 +217,8 @@ func FuzzNotices(f *testing.F) {
 		closing, errClose := wire.ParseCloseThread(body)
 		cancel, errCancel := wire.ParseCancelCall(body)
 		status, errStatus := wire.ParseStatus(body)
-		if wire.Status(cancel) != status || (errCancel == nil) != (errStatus == nil) || errCancel == nil && errClose != nil {
+		if wire.Status(cancel) != status || (errCancel == nil) != (errStatus == nil) ||
+			errCancel == nil && errClose != nil {
 			t.Fatalf("%v %v %v", errClose, errCancel, errStatus)
 		}
 		if errClose == nil {

@@ -9,10 +9,10 @@ import (
 
 const maxAncestors = 1000
 
-// ParseInvocation reads an invocation. After an error the invocation holds
-// CallbackURL, GroupID, ID and CallID, each where it is valid by itself: with the
-// first three the sender can still be told by a result. Errors are
-// *Error.
+// ParseInvocation reads an invocation. After an error the invocation
+// holds CallbackURL, GroupID, ID and CallID, each where it is valid by
+// itself: with the first three the sender can still be told by a
+// result. Errors are *Error.
 func ParseInvocation(body []byte) (Invocation, error) {
 	o := document(body, "operation", "arguments", "id", "call_id", "callback_url", "group_id", "thread_ancestors",
 		"user_id")
@@ -45,8 +45,8 @@ func (o object) arguments() json.RawMessage {
 	return o.rawObject("arguments")
 }
 
-// Append writes the invocation. Arguments that are no object are written so that
-// everybody refuses them; none are {}.
+// Append writes the invocation. Arguments that are no object are
+// written so that everybody refuses them; none are {}.
 func (i *Invocation) Append(dst []byte) []byte {
 	w := open(dst)
 	w.str("operation", i.Operation)

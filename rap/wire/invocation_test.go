@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-// What can be read of a bad invocation is enough to tell its sender, or nothing is
-// said about it.
+// What can be read of a bad invocation is enough to tell its sender, or
+// nothing is said about it.
 func TestInvocationPartial(t *testing.T) {
 	sender := wire.Invocation{
 		ID:          "c",
@@ -28,24 +28,63 @@ func TestInvocationPartial(t *testing.T) {
 		{"arguments repeat a key", `{"operation":"o","arguments":{"a":1,"a":2},` + ids + `}`, sender},
 		{"arguments cut in a surrogate", `{"operation":"o","arguments":{"a":"\ud83d"},` + ids + `}`, sender},
 		{"arguments that are no JSON", `{"operation":"o","arguments":{"a":tru},` + ids + `}`, sender},
-		{"arguments too deep", `{"operation":"o","arguments":{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `},` + ids + `}`, sender},
+		{
+			"arguments too deep",
+			`{"operation":"o","arguments":{"a":` + strings.Repeat(
+				"[",
+				200,
+			) + strings.Repeat(
+				"]",
+				200,
+			) + `},` + ids + `}`,
+			sender,
+		},
 		{"user mistyped", `{"operation":"o","user_id":1,` + ids + `}`, sender},
 		{"ancestors mistyped", `{"operation":"o","thread_ancestors":[1],` + ids + `}`, sender},
-		{"no id", `{"operation":"o","callback_url":"http://a.example/b","group_id":"g"}`, wire.Invocation{CallbackURL: "http://a.example/b", GroupID: "g"}},
-		{"bad address", `{"operation":"o","id":"c","callback_url":"http://u@a.example/b","group_id":"g"}`, wire.Invocation{ID: "c", GroupID: "g"}},
-		{"bad call_id", `{"operation":"o","id":"c","call_id":7,"callback_url":"http://a.example/b","group_id":"g"}`,
-			wire.Invocation{ID: "c", CallbackURL: "http://a.example/b", GroupID: "g"}},
-		{"long ids", `{"operation":"o","id":` + quoted(9000) + `,"call_id":` + quoted(9000) + `,"callback_url":"http://a.example/b","group_id":"g"}`,
-			wire.Invocation{CallbackURL: "http://a.example/b", GroupID: "g"}},
-		{"bad text in an id", `{"operation":"o","id":"` + "\xff" + `","callback_url":"http://a.example/b","group_id":"g"}`,
-			wire.Invocation{CallbackURL: "http://a.example/b", GroupID: "g"}},
+		{
+			"no id",
+			`{"operation":"o","callback_url":"http://a.example/b","group_id":"g"}`,
+			wire.Invocation{CallbackURL: "http://a.example/b", GroupID: "g"},
+		},
+		{
+			"bad address",
+			`{"operation":"o","id":"c","callback_url":"http://u@a.example/b","group_id":"g"}`,
+			wire.Invocation{ID: "c", GroupID: "g"},
+		},
+		{
+			"bad call_id",
+			`{"operation":"o","id":"c","call_id":7,"callback_url":"http://a.example/b","group_id":"g"}`,
+			wire.Invocation{
+				ID:          "c",
+				CallbackURL: "http://a.example/b",
+				GroupID:     "g",
+			},
+		},
+		{
+			"long ids",
+			`{"operation":"o","id":` + quoted(
+				9000,
+			) + `,"call_id":` + quoted(
+				9000,
+			) + `,"callback_url":"http://a.example/b","group_id":"g"}`,
+			wire.Invocation{CallbackURL: "http://a.example/b", GroupID: "g"},
+		},
+		{
+			"bad text in an id",
+			`{"operation":"o","id":"` + "\xff" + `","callback_url":"http://a.example/b","group_id":"g"}`,
+			wire.Invocation{CallbackURL: "http://a.example/b", GroupID: "g"},
+		},
 		{"address twice", `{"operation":"o",` + ids + `,"callback_url":"http://b.example/"}`, wire.Invocation{}},
 		{"id twice, one escaped", `{"operation":"o",` + ids + `,"\u0069d":"d"}`, wire.Invocation{}},
 		{"two objects", `{"operation":"o",` + ids + `}{}`, wire.Invocation{}},
 		{"cut short", `{"operation":"o",` + ids, wire.Invocation{}},
 		{"no object", `["o",{` + ids + `}]`, wire.Invocation{}},
 		{"empty", ``, wire.Invocation{}},
-		{"too large", `{"operation":"o",` + ids + `,"arguments":{"a":` + quoted(16<<20) + `}}`, wire.Invocation{}},
+		{
+			"too large",
+			`{"operation":"o",` + ids + `,"arguments":{"a":` + quoted(16<<20) + `}}`,
+			wire.Invocation{},
+		},
 	}
 	for _, c := range cases {
 		if got, err := wire.ParseInvocation([]byte(c.body)); err == nil || !reflect.DeepEqual(got, c.want) {
@@ -56,7 +95,14 @@ func TestInvocationPartial(t *testing.T) {
 
 // Ids are opaque: whatever they hold comes back as it was.
 func TestOpaqueIDs(t *testing.T) {
-	for _, id := range []string{"../../etc/passwd", `a"b\c`, "тред/😀", "\x00\x1f\u2028<script>", strings.Repeat("/é", 2048), " "} {
+	for _, id := range []string{
+		"../../etc/passwd",
+		`a"b\c`,
+		"тред/😀",
+		"\x00\x1f\u2028<script>",
+		strings.Repeat("/é", 2048),
+		" ",
+	} {
 		in := wire.Invocation{
 			Operation:   "o",
 			Arguments:   []byte("{}"),
@@ -72,6 +118,7 @@ func TestOpaqueIDs(t *testing.T) {
 			t.Errorf("%q: %+v, %v", id, got, err)
 		}
 	}
+
 	empty := wire.Invocation{
 		Operation:   "o",
 		Arguments:   []byte("{}"),
@@ -85,7 +132,8 @@ func TestOpaqueIDs(t *testing.T) {
 	}
 }
 
-// What is read stays as it is when the body's memory is used for something else.
+// What is read stays as it is when the body's memory is used for
+// something else.
 func TestParseKeepsNothing(t *testing.T) {
 	for name, want := range references() {
 		body := sent(t, name)

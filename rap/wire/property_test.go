@@ -26,7 +26,9 @@ func (g gen) optional() *string { return rapid.Ptr(rapid.String(), true).Draw(g.
 func (g gen) hint() *bool       { return rapid.Ptr(rapid.Bool(), true).Draw(g.t, "hint") }
 
 func (g gen) url() string {
-	return rapid.StringMatching(`https?://([a-z]{1,8}\.example|127\.0\.0\.1|\[::1\])(:[1-9][0-9]{0,3})?(/[a-zA-Z0-9._~!$&'()*+,;=:@-]{0,9}|/%[0-9A-Fa-f]{2})?(\?[a-z=&/?%]{0,0}[a-z0-9=&/?+]{0,9})?`).Draw(g.t, "url")
+	return rapid.StringMatching(`https?://([a-z]{1,8}\.example|127\.0\.0\.1|\[::1\])(:[1-9][0-9]{0,3}`+
+		`)?(/[a-zA-Z0-9._~!$&'()*+,;=:@-]{0,9}|/%[0-9A-Fa-f]{2})?(\?[a-z=&/?%]{0,0}[a-z0-9=&/?+]{0,9})?`).
+		Draw(g.t, "url")
 }
 
 // object draws the text of an object, spelt in one of many ways.
@@ -35,12 +37,20 @@ func (g gen) object() json.RawMessage {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	element := rapid.SampledFrom([]string{`1.50`, `"x\n"`, `[ 1,{}]`, "{\n}", `true`, `"\u0041"`, `"\ud83d\ude00"`, `-0e1`, `null`})
-	return fmt.Appendf(nil, rapid.SampledFrom([]string{"{%s:%s}", "{ %s : %s\t}", `{%s:[%s,{"a":1}]}`}).Draw(g.t, "shape"), key, element.Draw(g.t, "element"))
+	element := rapid.SampledFrom(
+		[]string{`1.50`, `"x\n"`, `[ 1,{}]`, "{\n}", `true`, `"\u0041"`, `"\ud83d\ude00"`, `-0e1`, `null`},
+	)
+	return fmt.Appendf(
+		nil,
+		rapid.SampledFrom([]string{"{%s:%s}", "{ %s : %s\t}", `{%s:[%s,{"a":1}]}`}).Draw(g.t, "shape"),
+		key,
+		element.Draw(g.t, "element"),
+	)
 }
 
 func (g gen) toolset() *wire.Toolset {
-	names := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Za-z0-9_.-]{1,128}`), 1, 4, rapid.ID).Draw(g.t, "names")
+	names := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Za-z0-9_.-]{1,128}`), 1, 4, rapid.ID).
+		Draw(g.t, "names")
 	set := &wire.Toolset{
 		Name:           rapid.StringN(1, 128, -1).Draw(g.t, "name"),
 		Description:    g.text(),
@@ -52,7 +62,10 @@ func (g gen) toolset() *wire.Toolset {
 			Name:          name,
 			Description:   g.text(),
 			DisplayScript: g.text(),
-			InputSchema:   json.RawMessage(rapid.SampledFrom([]string{`{}`, `{ "type":"object" }`, `{"properties":{"a":{"maximum":1.0}}}`}).Draw(g.t, "schema")),
+			InputSchema: json.RawMessage(
+				rapid.SampledFrom([]string{`{}`, `{ "type":"object" }`, `{"properties":{"a":{"maximum":1.0}}}`}).
+					Draw(g.t, "schema"),
+			),
 			Annotations: wire.Annotations{
 				RequiresAuth: g.text(),
 				ReadOnly:     g.hint(),
@@ -62,6 +75,7 @@ func (g gen) toolset() *wire.Toolset {
 			},
 		})
 	}
+
 	return set
 }
 
@@ -107,9 +121,14 @@ func (g gen) result() *wire.Result {
 			r.Content = append(r.Content, g.content())
 		}
 	}
+
 	if g.flag() {
-		r.DisplayAs = json.RawMessage(rapid.SampledFrom([]string{`[]`, `[ {"type":"text","content":"\u0041"} ]`, `[{"type":"x","a":1.0}]`}).Draw(g.t, "display"))
+		r.DisplayAs = json.RawMessage(
+			rapid.SampledFrom([]string{`[]`, `[ {"type":"text","content":"\u0041"} ]`, `[{"type":"x","a":1.0}]`}).
+				Draw(g.t, "display"),
+		)
 	}
+
 	return r
 }
 
@@ -118,7 +137,10 @@ func (g gen) content() wire.Content {
 		return wire.Content{Text: g.text()}
 	}
 	data := rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(g.t, "data")
-	return wire.Content{Image: base64.StdEncoding.EncodeToString(data), MediaType: "image/" + rapid.StringMatching(`[a-z0-9.+-]{1,9}`).Draw(g.t, "media")}
+	return wire.Content{
+		Image:     base64.StdEncoding.EncodeToString(data),
+		MediaType: "image/" + rapid.StringMatching(`[a-z0-9.+-]{1,9}`).Draw(g.t, "media"),
+	}
 }
 
 // message draws any message, with the name that parse wants.
@@ -148,7 +170,11 @@ func (g gen) message() (string, any) {
 			Final:       g.flag(),
 		}
 	case 6:
-		return "callback/", &wire.View{GroupID: g.id(), ViewType: g.id(), Content: g.object()}
+		return "callback/", &wire.View{
+			GroupID:  g.id(),
+			ViewType: g.id(),
+			Content:  g.object(),
+		}
 	case 7:
 		return "answer/", wire.Answer{ID: g.id(), Selected: rapid.IntRange(0, 1<<31-1).Draw(g.t, "selected")}
 	case 8:
@@ -156,11 +182,12 @@ func (g gen) message() (string, any) {
 	case 9:
 		return "notice/cancel", wire.CancelCall{ThreadID: g.id(), ToolCallID: g.id()}
 	}
+
 	return "notice/status", wire.Status{ThreadID: g.id(), ToolCallID: g.id()}
 }
 
-// What is written is read as it was, texts of others byte for byte, and stands
-// behind what was there before.
+// What is written is read as it was, texts of others byte for byte, and
+// stands behind what was there before.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, want := gen{t}.message()
@@ -179,16 +206,31 @@ func TestRoundTrip(t *testing.T) {
 		case message:
 			behind = string(m.Append([]byte(behind)))
 		}
+
 		if behind != "before"+string(out) {
 			t.Fatalf("behind something else: %s", behind)
 		}
 	})
 }
 
-// Whatever a message is made of, JSON is written that all readers understand alike,
-// and one text never becomes other members.
+// Whatever a message is made of, JSON is written that all readers
+// understand alike, and one text never becomes other members.
 func TestAppendAnything(t *testing.T) {
-	bad := []string{"", "\xff", "a\xc3", `"`, `}`, "\ud7ff\x00", `{},"callback_url":"http://evil.example/"`, `[],"id":"x"`, `{"a":1}{`, "null", `{"a":1,"a":2}`, `{}`, `[]`}
+	bad := []string{
+		"",
+		"\xff",
+		"a\xc3",
+		`"`,
+		`}`,
+		"\ud7ff\x00",
+		`{},"callback_url":"http://evil.example/"`,
+		`[],"id":"x"`,
+		`{"a":1}{`,
+		"null",
+		`{"a":1,"a":2}`,
+		`{}`,
+		`[]`,
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := func() string { return rapid.SampledFrom(bad).Draw(t, "s") }
 		raw := func() json.RawMessage { return json.RawMessage(s()) }
@@ -208,7 +250,11 @@ func TestAppendAnything(t *testing.T) {
 				Name:        s(),
 				Description: s(),
 				Endpoint:    s(),
-				Tools:       []wire.Tool{{Name: s(), InputSchema: raw(), Annotations: wire.Annotations{RequiresAuth: s()}}},
+				Tools: []wire.Tool{{
+					Name:        s(),
+					InputSchema: raw(),
+					Annotations: wire.Annotations{RequiresAuth: s()},
+				}},
 			},
 			&wire.Result{
 				GroupID:   s(),
@@ -225,10 +271,25 @@ func TestAppendAnything(t *testing.T) {
 				Default:     -1,
 				ResponseURL: s(),
 			},
-			&wire.OAuth{GroupID: s(), ID: s(), AuthURL: s()}, &wire.Event{GroupID: s(), ToolCallID: s(), Text: s()},
-			&wire.View{GroupID: s(), ViewType: s(), Content: raw()},
+			&wire.OAuth{
+				GroupID: s(),
+				ID:      s(),
+				AuthURL: s(),
+			}, &wire.Event{
+				GroupID:    s(),
+				ToolCallID: s(),
+				Text:       s(),
+			},
+			&wire.View{
+				GroupID:  s(),
+				ViewType: s(),
+				Content:  raw(),
+			},
 			&wire.Result{}, &wire.Choice{}, &wire.Toolset{}, &wire.Invocation{}, &wire.View{},
-			wire.Answer{ID: s(), Selected: -1}, wire.CloseThread{ThreadID: s()}, wire.CancelCall{ThreadID: s()}, wire.Status{ToolCallID: s()},
+			wire.Answer{
+				ID:       s(),
+				Selected: -1,
+			}, wire.CloseThread{ThreadID: s()}, wire.CancelCall{ThreadID: s()}, wire.Status{ToolCallID: s()},
 		}
 		for _, m := range all {
 			out := m.Append(nil)
@@ -236,6 +297,7 @@ func TestAppendAnything(t *testing.T) {
 				t.Fatalf("%T: %s: %v", m, out, err)
 			}
 		}
+
 		doc, err := value.Parse(i.Append(nil), value.Limits{})
 		if err != nil || len(doc.Members) > 8 {
 			t.Fatalf("%v, %v", doc, err)

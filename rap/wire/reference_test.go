@@ -49,10 +49,17 @@ func references() map[string]any {
 					Description:   "Edits a file.",
 					DisplayScript: "fn show(a) { a.path }",
 					Annotations:   wire.Annotations{ReadOnly: ptr(false), Destructive: ptr(true)},
-					InputSchema: []byte(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",` +
-						`"properties":{"path":{"type":"string"},"patch":{"type":"string"}},"required":["path","patch"]}`),
+					InputSchema: []byte(
+						`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object",` +
+							`"properties":{"path":{"type":"string"},"patch":{"type":"string"}},"required":["path",` +
+							`"patch"]}`,
+					),
 				},
-				{Name: "list", Description: "Lists.", InputSchema: []byte(`{"type":"object","additionalProperties":false}`)},
+				{
+					Name:        "list",
+					Description: "Lists.",
+					InputSchema: []byte(`{"type":"object","additionalProperties":false}`),
+				},
 			},
 		},
 		"toolset/js.json": &wire.Toolset{
@@ -61,8 +68,14 @@ func references() map[string]any {
 			Tools: []wire.Tool{{
 				Name:        "get_weather",
 				Description: "The weather of a town.",
-				Annotations: wire.Annotations{ReadOnly: ptr(true), Idempotent: ptr(true), LongRunning: ptr(false)},
-				InputSchema: []byte(`{ "type": "object", "properties": { "town": { "type": "string" } }, "required": ["town"] }`),
+				Annotations: wire.Annotations{
+					ReadOnly:    ptr(true),
+					Idempotent:  ptr(true),
+					LongRunning: ptr(false),
+				},
+				InputSchema: []byte(
+					`{ "type": "object", "properties": { "town": { "type": "string" } }, "required": ["town"] }`,
+				),
 			}},
 		},
 		"invocation/root.json": wire.Invocation{
@@ -110,21 +123,32 @@ func references() map[string]any {
 			CallID:       ptr("fc_9"),
 			Text:         ptr("Error: file write denied by user."),
 			Subscription: true,
-			DisplayAs:    []byte(`[{"type":"text","content":"denied"},{"type":"diff","content":{"path":"/tmp/a","patch":"@@"}},{"type":"chart","content":7}]`),
+			DisplayAs: []byte(
+				`[{"type":"text","content":"denied"},{"type":"diff","content":{"path":"/tmp/a","patch":"@@"}},` +
+					`{"type":"chart","content":7}]`,
+			),
 		},
 		"callback/result_js.json": &wire.Result{
 			GroupID: "3f0c",
 			ID:      "call_1",
 			Content: []wire.Content{{Text: "a cat"}, {Image: "iVBORw0KGgo=", MediaType: "image/png"}},
 		},
-		"callback/oauth.json": &wire.OAuth{GroupID: "3f0c", ID: "call_1", AuthURL: "https://idp.example/authorize?state=S#login"},
+		"callback/oauth.json": &wire.OAuth{
+			GroupID: "3f0c",
+			ID:      "call_1",
+			AuthURL: "https://idp.example/authorize?state=S#login",
+		},
 		"callback/event.json": &wire.Event{
 			GroupID:     "3f0c",
 			ToolCallID:  "call_1",
 			Text:        "still running",
 			Associative: true,
 		},
-		"callback/view.json": &wire.View{GroupID: "3f0c", ViewType: "diff", Content: []byte(`{ "files": [1.0, "x"] }`)},
+		"callback/view.json": &wire.View{
+			GroupID:  "3f0c",
+			ViewType: "diff",
+			Content:  []byte(`{ "files": [1.0, "x"] }`),
+		},
 		"answer/daemon.json": wire.Answer{ID: "call_1", Selected: 2},
 		"answer/spaced.json": wire.Answer{ID: "call_1"},
 		"notice/close.json":  wire.CloseThread{ThreadID: "3f0c"},
@@ -151,6 +175,7 @@ func parse(name string, src []byte) (any, error) {
 		case "status":
 			return wire.ParseStatus(src)
 		}
+
 		return wire.ParseCancelCall(src)
 	}
 }
@@ -171,6 +196,7 @@ func said(t *wire.Toolset) *wire.Toolset {
 			DisplayScript: tool.DisplayScript,
 		})
 	}
+
 	return &out
 }
 

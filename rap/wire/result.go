@@ -29,7 +29,8 @@ func (o object) result() *Result {
 	return r
 }
 
-// contents is nil only when there is none: an empty list supersedes the text, too.
+// contents is nil only when there is none: an empty list supersedes the
+// text, too.
 func (o object) contents() []Content {
 	if o.Raw("content") == nil {
 		return nil
@@ -41,8 +42,8 @@ func (o object) contents() []Content {
 	return out
 }
 
-// item reads an item. One of an unknown type makes the result unreadable: no reader
-// can say what it leaves out.
+// item reads an item. One of an unknown type makes the result
+// unreadable: no reader can say what it leaves out.
 func (o object) item() Content {
 	switch o.Need("type") {
 	case "text":
@@ -50,6 +51,7 @@ func (o object) item() Content {
 	case "image":
 		return o.image()
 	}
+
 	o.Expect("type", "text or image")
 	return Content{}
 }
@@ -65,7 +67,8 @@ func (o object) image() Content {
 	return c
 }
 
-// isBase64 wants padded base64 in one line. Go's decoder passes over line breaks.
+// isBase64 wants padded base64 in one line. Go's decoder passes over
+// line breaks.
 func isBase64(s string) bool {
 	_, err := base64.StdEncoding.Strict().DecodeString(s)
 	return s != "" && err == nil && !strings.ContainsAny(s, "\r\n")
@@ -79,8 +82,9 @@ func isMediaType(s string) bool {
 	return ok && kind != "" && sub != "" && !bad && len(s) <= maxName
 }
 
-// display is how to show a result, kept as it stands. Segments of known types are
-// checked, others are for readers that know them: nothing rests on it.
+// display is how to show a result, kept as it stands. Segments of known
+// types are checked, others are for readers that know them: nothing
+// rests on it.
 func (o object) display() json.RawMessage {
 	raw := o.Raw("display_as")
 	if raw == nil {
@@ -105,8 +109,8 @@ func (o object) segment() {
 	}
 }
 
-// Append writes the result. A display that is no list is written so that everybody
-// refuses it.
+// Append writes the result. A display that is no list is written so
+// that everybody refuses it.
 func (r *Result) Append(dst []byte) []byte {
 	w := head(dst, typeResult, r.GroupID)
 	w.str("id", r.ID)

@@ -11,17 +11,17 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// What a manifest may hold, which bounds what checking it can cost: a second or
-// two, and some 200 MB, at the very worst.
+// What a manifest may hold, which bounds what checking it can cost: a
+// second or two, and some 200 MB, at the very worst.
 const (
 	maxTools   = 256
 	maxSchemas = 1 << 20 // bytes of all schemas
 )
 
-// ParseToolset reads a manifest. All of it is valid, or none of it is used
-// together: names, endpoint, at least one tool, schemas that can be used, and
-// annotations of the right type. Names of tools are made of [A-Za-z0-9_.-]. Errors
-// are *Error.
+// ParseToolset reads a manifest. All of it is valid, or none of it is
+// used together: names, endpoint, at least one tool, schemas that can
+// be used, and annotations of the right type. Names of tools are made
+// of [A-Za-z0-9_.-]. Errors are *Error.
 func ParseToolset(body []byte) (*Toolset, error) {
 	o := document(body, "name", "description", "endpoint", "tools", "needsMigration")
 	t := &Toolset{
@@ -40,8 +40,8 @@ func ParseToolset(body []byte) (*Toolset, error) {
 	return t, nil
 }
 
-// tools reads the tools up to the first that is not valid: no schema is compiled
-// for nothing.
+// tools reads the tools up to the first that is not valid: no schema is
+// compiled for nothing.
 func (o object) tools() []Tool {
 	var out []Tool
 	seen, size := map[string]bool{}, 0
@@ -61,6 +61,7 @@ func (o object) tools() []Tool {
 			break
 		}
 	}
+
 	return out
 }
 
@@ -159,6 +160,7 @@ func decodeArguments(args json.RawMessage) (any, error) {
 	case kind != value.Object:
 		return nil, &Error{"arguments", "an object, found " + listWord(jsonmsg.Describe(args))}
 	}
+
 	decoder := json.NewDecoder(strings.NewReader(string(args)))
 	decoder.UseNumber()
 	var doc map[string]any
@@ -195,9 +197,9 @@ func sentence(f jsonschema.Failure) string {
 	return out
 }
 
-// Digest identifies what a tool says about itself, "sha256:…": its name,
-// description, schema and annotations, however they are spelt. A tool that changed
-// is another tool.
+// Digest identifies what a tool says about itself, "sha256:…": its
+// name, description, schema and annotations, however they are spelt. A
+// tool that changed is another tool.
 func (t *Tool) Digest() string {
 	schema, err := value.Parse(t.InputSchema, value.Limits{})
 	if err != nil { // made by hand; no sound schema is a string

@@ -44,18 +44,33 @@ func TestToolsetRefused(t *testing.T) {
 		"boolean schema":      {`{"name":"t","description":"","inputSchema":true}`, "tools[1].inputSchema"},
 		"schema in a string":  {`{"name":"t","description":"","inputSchema":"{}"}`, "tools[1].inputSchema"},
 		"input_schema":        {`{"name":"t","description":"","input_schema":{}}`, "tools[1].inputSchema"},
-		"bad schema":          {`{"name":"t","description":"","inputSchema":{"type":"strnig"}}`, "tools[1].inputSchema"},
-		"remote reference":    {`{"name":"t","description":"","inputSchema":{"$ref":"https://a.example/s.json"}}`, "tools[1].inputSchema"},
-		"costly schema":       {`{"name":"t","description":"","inputSchema":{"pattern":"((a{1,100}){1,100}){1,100}"}}`, "tools[1].inputSchema"},
-		"unknown draft":       {`{"name":"t","description":"","inputSchema":{"$schema":"https://a.example/draft"}}`, "tools[1].inputSchema"},
-		"annotations a list":  {with(`,"annotations":[]`), "tools[1].annotations"},
-		"readOnly a string":   {with(`,"annotations":{"readOnly":"false"}`), "tools[1].annotations.readOnly"},
-		"destructive 0":       {with(`,"annotations":{"destructive":0}`), "tools[1].annotations.destructive"},
-		"idempotent object":   {with(`,"annotations":{"idempotent":{}}`), "tools[1].annotations.idempotent"},
-		"longRunning 1":       {with(`,"annotations":{"longRunning":1}`), "tools[1].annotations.longRunning"},
-		"requiresAuth true":   {with(`,"annotations":{"requiresAuth":true}`), "tools[1].annotations.requiresAuth"},
-		"displayScript 1":     {with(`,"displayScript":1`), "tools[1].displayScript"},
-		"not an object":       {`"t"`, "tools[1]"},
+		"bad schema": {
+			`{"name":"t","description":"","inputSchema":{"type":"strnig"}}`,
+			"tools[1].inputSchema",
+		},
+		"remote reference": {
+			`{"name":"t","description":"","inputSchema":{"$ref":"https://a.example/s.json"}}`,
+			"tools[1].inputSchema",
+		},
+		"costly schema": {
+			`{"name":"t","description":"","inputSchema":{"pattern":"((a{1,100}){1,100}){1,100}"}}`,
+			"tools[1].inputSchema",
+		},
+		"unknown draft": {
+			`{"name":"t","description":"","inputSchema":{"$schema":"https://a.example/draft"}}`,
+			"tools[1].inputSchema",
+		},
+		"annotations a list": {with(`,"annotations":[]`), "tools[1].annotations"},
+		"readOnly a string":  {with(`,"annotations":{"readOnly":"false"}`), "tools[1].annotations.readOnly"},
+		"destructive 0":      {with(`,"annotations":{"destructive":0}`), "tools[1].annotations.destructive"},
+		"idempotent object":  {with(`,"annotations":{"idempotent":{}}`), "tools[1].annotations.idempotent"},
+		"longRunning 1":      {with(`,"annotations":{"longRunning":1}`), "tools[1].annotations.longRunning"},
+		"requiresAuth true": {
+			with(`,"annotations":{"requiresAuth":true}`),
+			"tools[1].annotations.requiresAuth",
+		},
+		"displayScript 1": {with(`,"displayScript":1`), "tools[1].displayScript"},
+		"not an object":   {`"t"`, "tools[1]"},
 	}
 	for name, c := range cases {
 		got, err := wire.ParseToolset(manifest(tool("first"), c.tool, tool("last")))
@@ -68,18 +83,27 @@ func TestToolsetRefused(t *testing.T) {
 
 func TestToolsetAccepted(t *testing.T) {
 	for _, name := range []string{"a", "A.b-C_9", strings.Repeat("a", 128)} {
-		if got, err := wire.ParseToolset(manifest(tool(name), tool(name[1:]+"x"))); err != nil || got.Tools[0].Name != name {
+		if got, err := wire.ParseToolset(manifest(tool(name), tool(name[1:]+"x"))); err != nil ||
+			got.Tools[0].Name != name {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	src := `{"name":"t","description":"d","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"a":{}},"$ref":"#/definitions/a"},` +
+
+	src := `{"name":"t","description":"d","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#",` +
+		`"definitions":{"a":{}},"$ref":"#/definitions/a"},` +
 		`"annotations":{"Destructive":false,"x-acme":[],"readOnly":null,"destructive":true}}`
 	got, err := wire.ParseToolset(manifest(src))
 	if err != nil || !reflect.DeepEqual(got.Tools[0].Annotations, wire.Annotations{Destructive: ptr(true)}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	long := strings.Repeat("é", 128)
-	if got, err := wire.ParseToolset([]byte(strings.Replace(string(manifest(tool("t"))), `"n"`, `"`+long+`"`, 1))); err != nil || got.Name != long {
+	if got, err := wire.ParseToolset([]byte(strings.Replace(
+		string(manifest(tool("t"))),
+		`"n"`,
+		`"`+long+`"`,
+		1,
+	))); err != nil ||
+		got.Name != long {
 		t.Error(err)
 	}
 }
@@ -97,7 +121,8 @@ func TestBounds(t *testing.T) {
 		return strings.Join(all, ",")
 	}
 	large := `{"description":"` + strings.Repeat("a", 200<<10) + `"}`
-	choice := `{"type":"user_choice","group_id":"g","id":"c","prompt":"","default":0,"response_url":"http://a/","choices":[%s]}`
+	choice := `{"type":"user_choice","group_id":"g","id":"c","prompt":"","default":0,"response_url":"http://a/",` +
+		`"choices":[%s]}`
 	result := `{"type":"tool_result","group_id":"g","id":"c","content":[%s]}`
 	display := `{"type":"tool_result","group_id":"g","id":"c","text":"","display_as":[%s]}`
 	invocation := `{"operation":"o","group_id":"g","id":"c","callback_url":"http://a/","thread_ancestors":[%s]}`
@@ -105,14 +130,45 @@ func TestBounds(t *testing.T) {
 		kind, good, bad, field string
 	}{
 		{"toolset/", string(manifest(tools(256, `{}`))), string(manifest(tools(257, `{}`))), "tools"},
-		{"toolset/", string(manifest(tools(5, large))), string(manifest(tools(6, large))), "tools[5].inputSchema"},
-		{"callback/", fmt.Sprintf(choice, times(10_000, `"a"`)), fmt.Sprintf(choice, times(10_001, `"a"`)), "choices"},
-		{"callback/", fmt.Sprintf(result, times(1000, `{"type":"text","text":""}`)), fmt.Sprintf(result, times(1001, `{"type":"text","text":""}`)), "content"},
-		{"callback/", fmt.Sprintf(display, times(1000, `{"type":"x"}`)), fmt.Sprintf(display, times(1001, `{"type":"x"}`)), "display_as"},
-		{"invocation/", fmt.Sprintf(invocation, times(1000, `"a"`)), fmt.Sprintf(invocation, times(1001, `"a"`)), "thread_ancestors"},
 		{
-			"callback/", `{"type":"subscription_event","group_id":"g","tool_call_id":"c","text":"` + strings.Repeat("a", 15<<20) + `"}`,
-			`{"type":"subscription_event","group_id":"g","tool_call_id":"c","text":"` + strings.Repeat("a", 16<<20) + `"}`, "",
+			"toolset/",
+			string(manifest(tools(5, large))),
+			string(manifest(tools(6, large))),
+			"tools[5].inputSchema",
+		},
+		{
+			"callback/",
+			fmt.Sprintf(choice, times(10_000, `"a"`)),
+			fmt.Sprintf(choice, times(10_001, `"a"`)),
+			"choices",
+		},
+		{
+			"callback/",
+			fmt.Sprintf(result, times(1000, `{"type":"text","text":""}`)),
+			fmt.Sprintf(result, times(1001, `{"type":"text","text":""}`)),
+			"content",
+		},
+		{
+			"callback/",
+			fmt.Sprintf(display, times(1000, `{"type":"x"}`)),
+			fmt.Sprintf(display, times(1001, `{"type":"x"}`)),
+			"display_as",
+		},
+		{
+			"invocation/",
+			fmt.Sprintf(invocation, times(1000, `"a"`)),
+			fmt.Sprintf(invocation, times(1001, `"a"`)),
+			"thread_ancestors",
+		},
+		{
+			"callback/",
+			`{"type":"subscription_event","group_id":"g","tool_call_id":"c","text":"` + strings.Repeat("a", 15<<20) +
+				`"}`,
+			`{"type":"subscription_event","group_id":"g","tool_call_id":"c","text":"` + strings.Repeat(
+				"a",
+				16<<20,
+			) + `"}`,
+			"",
 		},
 	}
 	for _, c := range cases {
@@ -139,7 +195,8 @@ func parsedTool(t testing.TB, schema string) *wire.Tool {
 // Arguments are held to the schema by tools that were read and by those made
 // by hand alike.
 func TestCheckArguments(t *testing.T) {
-	schema := `{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer","maximum":9007199254740992}},"required":["path"],"additionalProperties":false}`
+	schema := `{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer",` +
+		`"maximum":9007199254740992}},"required":["path"],"additionalProperties":false}`
 	cases := []struct{ args, want string }{
 		{`{"path":"/tmp/a"}`, ""},
 		{` {"path":"/tmp/a","n":9007199254740992} `, ""},
@@ -164,6 +221,7 @@ func TestCheckArguments(t *testing.T) {
 			}
 		}
 	}
+
 	if err := parsedTool(t, `{}`).CheckArguments(nil); err != nil {
 		t.Error(err)
 	}
@@ -172,28 +230,33 @@ func TestCheckArguments(t *testing.T) {
 	}
 }
 
-// Errors about arguments are short and can be printed, whatever stands in schema
-// and arguments.
+// Errors about arguments are short and can be printed, whatever stands
+// in schema and arguments.
 func TestCheckArgumentsErrors(t *testing.T) {
 	var props, args []string
 	for i := range 50 {
 		props = append(props, fmt.Sprintf(`"p%d":{"type":"string"}`, i))
 		args = append(args, fmt.Sprintf(`"p%d":%d`, i, i))
 	}
-	err := parsedTool(t, `{"properties":{`+strings.Join(props, ",")+`}}`).CheckArguments(json.RawMessage("{" + strings.Join(args, ",") + "}"))
+	err := parsedTool(
+		t,
+		`{"properties":{`+strings.Join(props, ",")+`}}`,
+	).CheckArguments(json.RawMessage("{" + strings.Join(args, ",") + "}"))
 	if err == nil || !strings.HasSuffix(err.Error(), "; and 45 more") {
 		t.Error(err)
 	}
 	odd := json.RawMessage(`{"a\u001b[31m\u202e` + strings.Repeat("é", 5000) + `":"\u0000"}`)
 	err = parsedTool(t, `{"additionalProperties":{"type":"object"}}`).CheckArguments(odd)
-	if err == nil || len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x1b\x00\u202e") || !strings.Contains(err.Error(), "éé…: ") {
+	if err == nil || len(err.Error()) > 1000 || strings.ContainsAny(err.Error(), "\x1b\x00\u202e") ||
+		!strings.Contains(err.Error(), "éé…: ") {
 		t.Errorf("%q", err)
 	}
 }
 
 // A stranger's schema can't make a check run for ever, and says so.
 func TestCheckArgumentsCostly(t *testing.T) {
-	deep := `{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"items":{"$ref":"#/$defs/a"},"minItems":9},{"items":{"$ref":"#/$defs/a"},"minItems":9}],"additionalProperties":{"$ref":"#/$defs/a"}}}}`
+	deep := `{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"items":{"$ref":"#/$defs/a"},"minItems":9},` +
+		`{"items":{"$ref":"#/$defs/a"},"minItems":9}],"additionalProperties":{"$ref":"#/$defs/a"}}}}`
 	args := `{"a":` + strings.Repeat("[", 60) + strings.Repeat("]", 60) + `}`
 	if err := parsedTool(t, deep).CheckArguments(json.RawMessage(args)); !errors.Is(err, jsonschema.ErrCostly) {
 		t.Error(err)

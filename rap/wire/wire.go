@@ -1,11 +1,13 @@
-// Package wire holds every message of RAP (Reactive Agent Protocol), user choice
-// included, and its strict codec. Pure: bytes in, values out.
+// Package wire holds every message of RAP (Reactive Agent Protocol),
+// user choice included, and its strict codec. Pure: bytes in, values
+// out.
 //
-// Reading is strict where Go's own decoder is lenient, since two readers that
-// understand one text differently are a hole: exact-case names, no duplicate names,
-// valid UTF-8, one document and nothing after it, integers where the protocol has
-// indexes, and missing told from zero. Unknown fields are passed over.
-// What other implementations leave out or write as null is accepted (Tolerances in
+// Reading is strict where Go's own decoder is lenient, since two
+// readers that understand one text differently are a hole: exact-case
+// names, no duplicate names, valid UTF-8, one document and nothing
+// after it, integers where the protocol has indexes, and missing told
+// from zero. Unknown fields are passed over. What other implementations
+// leave out or write as null is accepted (Tolerances in
 // docs/contracts/rap.md); writing keeps to the letter.
 package wire
 
@@ -46,12 +48,13 @@ type Tool struct {
 	Annotations   Annotations
 	DisplayScript string // cosmetic; never run here
 
-	// of InputSchema as it was read, which is not to be changed; nil in a tool made
-	// by hand
+	// of InputSchema as it was read, which is not to be changed; nil in
+	// a tool made by hand
 	schema *jsonschema.Untrusted
 }
 
-// Annotations are a tool's word about itself. Nothing may become looser by them.
+// Annotations are a tool's word about itself. Nothing may become looser
+// by them.
 type Annotations struct {
 	RequiresAuth string
 	ReadOnly     *bool // nil: not said
@@ -126,7 +129,8 @@ type Event struct {
 	Final       bool
 }
 
-// View is a view_update. It is passed through unread and matched to a thread only.
+// View is a view_update. It is passed through unread and matched to a
+// thread only.
 type View struct {
 	GroupID  string
 	ViewType string
@@ -145,5 +149,6 @@ type CloseThread struct{ ThreadID string }
 // CancelCall says that a call is not waited for any more.
 type CancelCall struct{ ThreadID, ToolCallID string }
 
-// Status asks whether the tool still works on a call (a proposal of the protocol).
+// Status asks whether the tool still works on a call (a proposal of the
+// protocol).
 type Status struct{ ThreadID, ToolCallID string }

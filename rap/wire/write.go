@@ -52,8 +52,9 @@ func (w writer) set(name string, is bool) {
 	}
 }
 
-// raw writes a text of one kind, byte for byte. Anything else could pass for other
-// members: it is written as false, which no reader takes for an object or a list.
+// raw writes a text of one kind, byte for byte. Anything else could
+// pass for other members: it is written as false, which no reader takes
+// for an object or a list.
 func (w writer) raw(name string, raw json.RawMessage, want value.Kind) {
 	text := jsonmsg.Trim(raw)
 	inside := value.Limits{MaxBytes: limits.MaxBytes, MaxDepth: limits.MaxDepth - 1}

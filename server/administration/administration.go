@@ -1,6 +1,8 @@
-// Package administration has people approve the acts of administrators that widen what may happen: making a token, lifting a
-// freeze. An act is a call of a reserved agent, whose rules are built in (administration.policy.yaml), so it is asked about,
-// approved, consumed once and recorded like any other call.
+// Package administration has people approve the acts of administrators
+// that widen what may happen: making a token, lifting a freeze. An act
+// is a call of a reserved agent, whose rules are built in
+// (administration.policy.yaml), so it is asked about, approved,
+// consumed once and recorded like any other call.
 package administration
 
 import (
@@ -29,17 +31,23 @@ const (
 	LiftFreeze  Act = "lift_freeze"
 )
 
-// Lifting is what people are shown of a freeze that is to be lifted; agent "" means that of all agents.
+// Lifting is what people are shown of a freeze that is to be lifted;
+// agent "" means that of all agents.
 func Lifting(agent, reason string) map[string]any {
 	what := "agent " + agent
 	if agent == "" {
 		what = "all agents"
 	}
 
-	return map[string]any{"agent": agent, "what": what, "reason": reason}
+	return map[string]any{
+		"agent":  agent,
+		"what":   what,
+		"reason": reason,
+	}
 }
 
-// PendingError says that people are asked about an act, which did not happen. Ask for it again once they have approved it.
+// PendingError says that people are asked about an act, which did not
+// happen. Ask for it again once they have approved it.
 type PendingError struct{ Request *approval.Request }
 
 // Error names the request.
@@ -47,7 +55,8 @@ func (e *PendingError) Error() string {
 	return "administrators are asked first: " + e.Request.ID + ". Do the same again once they have approved it"
 }
 
-// RefusedError says that people denied an act a moment ago, or that the rules deny it.
+// RefusedError says that people denied an act a moment ago, or that the
+// rules deny it.
 type RefusedError struct {
 	Request *approval.Request // nil where nobody was asked
 	Reason  string
@@ -63,14 +72,21 @@ type Desk struct {
 	Admins    func(tenant string) string // the group of a tenant's administrators
 }
 
-// Take lets an act happen once: it takes the one run of an approval that people have given to this very act. Where nobody
-// has approved it yet it asks, and returns a *PendingError. The same act by the same asker is one request.
+// Take lets an act happen once: it takes the one run of an approval
+// that people have given to this very act. Where nobody has approved it
+// yet it asks, and returns a *PendingError. The same act by the same
+// asker is one request.
 func (d *Desk) Take(ctx context.Context, tenant string, who approval.Asker, act Act, args map[string]any) error {
 	call, err := d.call(ctx, tenant, who, act, args)
 	if err != nil {
 		return err
 	}
-	opened, err := d.Service.Open(ctx, approval.OpenInput{Tenant: tenant, Asker: who, Agent: Agent, Call: call})
+	opened, err := d.Service.Open(ctx, approval.OpenInput{
+		Tenant: tenant,
+		Asker:  who,
+		Agent:  Agent,
+		Call:   call,
+	})
 	if err != nil {
 		return fmt.Errorf("ask about an act of administration: %w", err)
 	}
@@ -82,7 +98,13 @@ func (d *Desk) Take(ctx context.Context, tenant string, who approval.Asker, act 
 		return &PendingError{Request: r}
 	}
 
-	_, err = d.Service.Consume(ctx, approval.ConsumeInput{Tenant: tenant, ID: r.ID, Asker: who, Call: call, Key: approval.NewKey()})
+	_, err = d.Service.Consume(ctx, approval.ConsumeInput{
+		Tenant: tenant,
+		ID:     r.ID,
+		Asker:  who,
+		Call:   call,
+		Key:    approval.NewKey(),
+	})
 	if err != nil {
 		return fmt.Errorf("take the approval of an act of administration: %w", err)
 	}
@@ -90,8 +112,11 @@ func (d *Desk) Take(ctx context.Context, tenant string, who approval.Asker, act 
 	return nil
 }
 
-// call is an act as a call of the reserved agent. Whether an administrator asks is for the directory to say.
-func (d *Desk) call(ctx context.Context, tenant string, who approval.Asker, act Act, args map[string]any) (*resolve.Call, error) {
+// call is an act as a call of the reserved agent. Whether an
+// administrator asks is for the directory to say.
+func (d *Desk) call(
+	ctx context.Context, tenant string, who approval.Asker, act Act, args map[string]any,
+) (*resolve.Call, error) {
 	p, known, err := d.Directory.Person(ctx, tenant, who.Person)
 	if err != nil {
 		return nil, fmt.Errorf("ask the directory: %w", err)
@@ -103,7 +128,11 @@ func (d *Desk) call(ctx context.Context, tenant string, who approval.Asker, act 
 		return nil, fmt.Errorf("write an act of administration: %w", err)
 	}
 
-	return &resolve.Call{Kind: resolve.Tool, Tool: string(act), Args: text}, nil
+	return &resolve.Call{
+		Kind: resolve.Tool,
+		Tool: string(act),
+		Args: text,
+	}, nil
 }
 
 // reason says why an act is denied.

@@ -18,7 +18,12 @@ import (
 type directory struct{}
 
 func (directory) Person(_ context.Context, _, name string) (approval.Person, bool, error) {
-	groups := map[string][]string{"ann": {"keepers"}, "bob": {"keepers"}, "cy": {"keepers"}, "dee": {"risk"}}
+	groups := map[string][]string{
+		"ann": {"keepers"},
+		"bob": {"keepers"},
+		"cy":  {"keepers"},
+		"dee": {"risk"},
+	}
 	g, ok := groups[name]
 
 	return approval.Person{ID: name, Groups: g}, ok, nil
@@ -56,11 +61,19 @@ func newDesk(t *testing.T) *administration.Desk {
 	planner := &administration.Planner{Next: nobody{}, Admins: keepers}
 	service := approval.New(store, planner, directory{}, time.Now, rand.Reader, approval.Config{})
 
-	return &administration.Desk{Service: service, Directory: directory{}, Admins: keepers}
+	return &administration.Desk{
+		Service:   service,
+		Directory: directory{},
+		Admins:    keepers,
+	}
 }
 
 func token(name string) map[string]any {
-	return map[string]any{"what": "a token named " + name, "name": name, "scopes": []string{"request"}}
+	return map[string]any{
+		"what":   "a token named " + name,
+		"name":   name,
+		"scopes": []string{"request"},
+	}
 }
 
 // asked wants an act to be asked about, and returns the request.
@@ -75,10 +88,24 @@ func asked(t *testing.T, d *administration.Desk, who approval.Asker, args map[st
 	return pending.Request
 }
 
-func vote(t *testing.T, d *administration.Desk, r *approval.Request, person string, verdict approval.Verdict, want approval.VoteOutcome) {
+func vote(
+	t *testing.T,
+	d *administration.Desk,
+	r *approval.Request,
+	person string,
+	verdict approval.Verdict,
+	want approval.VoteOutcome,
+) {
 	t.Helper()
 	v, err := d.Service.Vote(t.Context(), approval.VoteInput{
-		Tenant: "t", ID: r.ID, Binding: r.Binding(), Person: person, Verdict: verdict, Reason: "because", Channel: "test", Full: true,
+		Tenant:  "t",
+		ID:      r.ID,
+		Binding: r.Binding(),
+		Person:  person,
+		Verdict: verdict,
+		Reason:  "because",
+		Channel: "test",
+		Full:    true,
 	})
 	if err != nil || v.Outcome != want {
 		t.Fatalf("%s by %s: got %+v, %v, want %s", verdict, person, v, err, want)
@@ -104,9 +131,13 @@ func TestH3_AnAdministratorsActNeedsAnotherAdministrator(t *testing.T) {
 	}
 }
 
-// A token that is nobody's asks, or one of somebody who is no administrator: two administrators approve.
+// A token that is nobody's asks, or one of somebody who is no
+// administrator: two administrators approve.
 func TestH3_AnActOfNoAdministratorNeedsTwo(t *testing.T) {
-	for _, who := range []approval.Asker{approval.AdministrationAsker("root", ""), approval.AdministrationAsker("root", "dee")} {
+	for _, who := range []approval.Asker{
+		approval.AdministrationAsker("root", ""),
+		approval.AdministrationAsker("root", "dee"),
+	} {
 		d := newDesk(t)
 		r := asked(t, d, who, token("rt"))
 		vote(t, d, r, "ann", approval.Approve, approval.VoteCounted)
@@ -144,19 +175,24 @@ func TestADeniedActSaysWhy(t *testing.T) {
 	}
 }
 
-// Runtimes can't ask for acts of administration, be it to have people approve what an administrator asks for later.
+// Runtimes can't ask for acts of administration, be it to have people
+// approve what an administrator asks for later.
 func TestRuntimesKnowNoAdministration(t *testing.T) {
 	d := newDesk(t)
 	r := asked(t, d, approval.AdministrationAsker("root", "ann"), token("rt"))
 	_, err := d.Service.Open(t.Context(), approval.OpenInput{
-		Tenant: "t", Agent: administration.Agent, Asker: approval.Asker{Token: "root", Person: "ann"}, Call: &r.Current().Call,
+		Tenant: "t",
+		Agent:  administration.Agent,
+		Asker:  approval.Asker{Token: "root", Person: "ann"},
+		Call:   &r.Current().Call,
 	})
 	if !errors.Is(err, approval.ErrUnknownAgent) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A freeze of everything leaves administration alone, or nobody could lift it; it can't be frozen by itself.
+// A freeze of everything leaves administration alone, or nobody could
+// lift it; it can't be frozen by itself.
 func TestFreezesLeaveAdministrationAlone(t *testing.T) {
 	d := newDesk(t)
 	if err := d.Service.Freeze(t.Context(), "t", "", "ann", "enough"); err != nil {
@@ -175,12 +211,16 @@ func TestFreezesLeaveAdministrationAlone(t *testing.T) {
 	}
 
 	var wrong *approval.InputError
-	if err := d.Service.Freeze(t.Context(), "t", administration.Agent, "ann", "all of it"); !errors.As(err, &wrong) {
+	if err := d.Service.Freeze(t.Context(), "t", administration.Agent, "ann", "all of it"); !errors.As(
+		err,
+		&wrong,
+	) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// The message and the arguments tell those who are asked what they let happen.
+// The message and the arguments tell those who are asked what they let
+// happen.
 func TestActsAreShownInWords(t *testing.T) {
 	d := newDesk(t)
 	r := asked(t, d, approval.AdministrationAsker("root", "ann"), token("rt"))

@@ -65,8 +65,14 @@ func compile(group string) (*approval.Compiled, error) {
 	}
 	set, findings := policy.NewSet(rules)
 	if err := set.Err(); err != nil {
-		return nil, fmt.Errorf("the rules of administration can't be used with the group %q: %w: %v", group, err, findings)
+		return nil, fmt.Errorf(
+			"the rules of administration can't be used with the group %q: %w: %v",
+			group,
+			err,
+			findings,
+		)
 	}
+
 	plan, err := resolve.Compile(agent, set, resolve.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("the rules of administration: %w", err)
@@ -74,7 +80,10 @@ func compile(group string) (*approval.Compiled, error) {
 
 	return &approval.Compiled{
 		Agent: approval.Agent{
-			ID: agent.Metadata.ID, Version: agent.Metadata.Version, Name: agent.Metadata.Name, Description: agent.Metadata.Description,
+			ID:          agent.Metadata.ID,
+			Version:     agent.Metadata.Version,
+			Name:        agent.Metadata.Name,
+			Description: agent.Metadata.Description,
 		},
 		Plan: plan,
 	}, nil

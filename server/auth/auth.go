@@ -1,16 +1,23 @@
-// Package auth signs people in, for the pages that people vote on: through an identity provider (OpenID Connect), or
-// through a one-time link on a developer's own machine. Runtimes don't come this way; they have tokens.
+// Package auth signs people in, for the pages that people vote on:
+// through an identity provider (OpenID Connect), or through a one-time
+// link on a developer's own machine. Runtimes don't come this way; they
+// have tokens.
 //
-// A session says who somebody is and nothing else. Who that is today, and in which groups, is asked of the directory
-// with every request, so whoever leaves it is out at once. Everything fails closed: a provider, a store or a directory
-// that can't be reached lets nobody in, and a sign-in that can't be recorded doesn't happen.
+// A session says who somebody is and nothing else. Who that is today,
+// and in which groups, is asked of the directory with every request, so
+// whoever leaves it is out at once. Everything fails closed: a
+// provider, a store or a directory that can't be reached lets nobody
+// in, and a sign-in that can't be recorded doesn't happen.
 //
-// Failed sign-ins aren't counted by address, on purpose. There is nothing to guess: passwords are the provider's
-// business, and every secret here has 256 bits. Nor is there anything to fill: the state of a sign-in travels in a
-// sealed cookie, and of one that comes back it is only remembered that it did. A counter would let whoever shares a
-// proxy's address lock out everybody behind it. What strangers could use up is the provider's time, so that is shared
-// out: between addresses, and between sign-ins of different ages, since programs come back at once, and people after
-// some seconds or minutes.
+// Failed sign-ins aren't counted by address, on purpose. There is
+// nothing to guess: passwords are the provider's business, and every
+// secret here has 256 bits. Nor is there anything to fill: the state of
+// a sign-in travels in a sealed cookie, and of one that comes back it
+// is only remembered that it did. A counter would let whoever shares a
+// proxy's address lock out everybody behind it. What strangers could
+// use up is the provider's time, so that is shared out: between
+// addresses, and between sign-ins of different ages, since programs
+// come back at once, and people after some seconds or minutes.
 package auth
 
 import (
@@ -52,10 +59,11 @@ type Config struct {
 	Values    store.Values
 	Records   store.Records // where it stands that a sign-in came back; needed with Providers
 	People    Directory
-	// Key is the server's secret, from which that of sign-ins under way is derived; the same on all replicas. Empty: one
-	// of this process.
+	// Key is the server's secret, from which that of sign-ins under way
+	// is derived; the same on all replicas. Empty: one of this process.
 	Key []byte
-	// Record notes a sign-in in the ledger; when it fails nobody is signed in.
+	// Record notes a sign-in in the ledger; when it fails nobody is
+	// signed in.
 	Record func(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error
 	Dev    bool             // allow DevLink; the URL, and the listener (CheckDev), must be loopback
 	Client *http.Client     // to reach providers; nil: one with short timeouts
@@ -89,7 +97,8 @@ type Auth struct {
 	exchanges *quota.Pool // of codes for tokens, at a time
 }
 
-// New checks the configuration. It reaches no provider: the first sign-in does, and tries again when that fails.
+// New checks the configuration. It reaches no provider: the first
+// sign-in does, and tries again when that fails.
 func New(cfg Config) (*Auth, error) {
 	if err := CheckProviders(cfg.URL, cfg.Dev, cfg.Providers); err != nil {
 		return nil, err
@@ -110,8 +119,12 @@ func New(cfg Config) (*Auth, error) {
 	if cfg.Records == nil && len(cfg.Providers) > 0 {
 		return nil, errors.New("sign-in at a provider needs Records")
 	}
-	a := &Auth{cfg: cfg, base: base, store: &sessionStore{values: cfg.Values, now: cfg.Now},
-		exchanges: quota.NewPool(exchangeParts())}
+	a := &Auth{
+		cfg:       cfg,
+		base:      base,
+		store:     &sessionStore{values: cfg.Values, now: cfg.Now},
+		exchanges: quota.NewPool(exchangeParts()),
+	}
 	if a.seal, err = sealing(cfg.Key); err != nil {
 		return nil, err
 	}
@@ -123,7 +136,8 @@ func New(cfg Config) (*Auth, error) {
 	return a, nil
 }
 
-// CheckProviders refuses an address and providers with which nobody could sign in. It reaches nobody.
+// CheckProviders refuses an address and providers with which nobody
+// could sign in. It reaches nobody.
 func CheckProviders(url string, dev bool, providers []Provider) error {
 	if _, err := checkURL(url, dev); err != nil {
 		return err
@@ -138,10 +152,12 @@ func CheckProviders(url string, dev bool, providers []Provider) error {
 		}
 		seen[p.ID] = true
 	}
+
 	return nil
 }
 
-// tellApart adds the tenant to the titles that several providers share: people choose one on the sign-in page.
+// tellApart adds the tenant to the titles that several providers share:
+// people choose one on the sign-in page.
 func (a *Auth) tellApart() {
 	count := map[string]int{}
 	for _, p := range a.providers {
@@ -156,15 +172,21 @@ func (a *Auth) tellApart() {
 
 func checkURL(text string, dev bool) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Path != "" && u.Path != "/" {
-		return nil, fmt.Errorf("public URL %q: expected a scheme and a host, such as https://assent.example", text)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		u.Path != "" && u.Path != "/" {
+		return nil, fmt.Errorf(
+			"public URL %q: expected a scheme and a host, such as https://assent.example",
+			text,
+		)
 	}
+
 	switch {
 	case dev && !isLoopback(u.Hostname()):
 		return nil, fmt.Errorf("public URL %q: dev mode is for http://localhost and the like only", text)
 	case u.Scheme == "https", u.Scheme == "http" && dev:
 		return &url.URL{Scheme: u.Scheme, Host: u.Host}, nil
 	}
+
 	return nil, fmt.Errorf("public URL %q: expected https (plain http is for dev mode on localhost)", text)
 }
 
@@ -205,8 +227,9 @@ var errNobody = errors.New("not signed in")
 // errLeft says that whoever has the session is nobody any more.
 var errLeft = errors.New("signed in, but not in the directory any more")
 
-// Middleware lets people in who are signed in, and tells next who they are (FromContext). Others who want to see a page are sent to
-// sign in and come back afterwards; everything else is answered with 401.
+// Middleware lets people in who are signed in, and tells next who they
+// are (FromContext). Others who want to see a page are sent to sign in
+// and come back afterwards; everything else is answered with 401.
 func (a *Auth) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, err := a.identify(r)
@@ -214,12 +237,26 @@ func (a *Auth) Middleware(next http.Handler) http.Handler {
 		case err == nil:
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), identityKey{}, id)))
 		case errors.Is(err, errNobody) && wantsPage(r):
-			http.Redirect(w, r, "/auth/sign-in?next="+url.QueryEscape(local(r.URL.RequestURI())), http.StatusSeeOther)
+			http.Redirect(
+				w,
+				r,
+				"/auth/sign-in?next="+url.QueryEscape(local(r.URL.RequestURI())),
+				http.StatusSeeOther,
+			)
 		case errors.Is(err, errNobody):
 			refuse(w, r, http.StatusUnauthorized, message{Title: "Not signed in", Text: "Sign in first."})
 		case errors.Is(err, errLeft):
-			refuse(w, r, http.StatusForbidden, message{Title: "Not in the directory",
-				Text: "You are signed in, but the directory of people doesn't know you (any more). Whoever runs assent can add you.", SignOut: true})
+			refuse(
+				w,
+				r,
+				http.StatusForbidden,
+				message{
+					Title: "Not in the directory",
+					Text: "You are signed in, but the directory of people doesn't know you (any more). Whoever " +
+						"runs assent can add you.",
+					SignOut: true,
+				},
+			)
 		default:
 			a.cfg.Log.ErrorContext(r.Context(), "who is signed in could not be found out", "error", err)
 			refuse(w, r, http.StatusServiceUnavailable, unavailable())
@@ -228,7 +265,11 @@ func (a *Auth) Middleware(next http.Handler) http.Handler {
 }
 
 func unavailable() message {
-	return message{Title: "Not available", Text: "assent can't reach its store or its directory right now, so nobody is let in. Nothing was decided. Try again in a moment."}
+	return message{
+		Title: "Not available",
+		Text: "assent can't reach its store or its directory right now, so nobody is let in. Nothing was decided. " +
+			"Try again in a moment.",
+	}
 }
 
 // identify finds out who makes a request.
@@ -244,5 +285,12 @@ func (a *Auth) identify(r *http.Request) (Identity, error) {
 	case !ok || p.ID != s.person:
 		return Identity{}, errLeft
 	}
-	return Identity{Tenant: s.tenant, Person: p, SignedIn: s.at, Method: s.method, Provider: s.provider}, nil
+
+	return Identity{
+		Tenant:   s.tenant,
+		Person:   p,
+		SignedIn: s.at,
+		Method:   s.method,
+		Provider: s.provider,
+	}, nil
 }

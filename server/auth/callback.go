@@ -18,7 +18,8 @@ import (
 	"github.com/assent-dev/assent/server/quota"
 )
 
-// start sends the browser to the provider. It is a link, not a form: browsers hold redirects of a form against form-action.
+// start sends the browser to the provider. It is a link, not a form:
+// browsers hold redirects of a form against form-action.
 func (a *Auth) start(w http.ResponseWriter, r *http.Request) {
 	p := a.provider(r.PathValue("provider"))
 	if p == nil {
@@ -31,14 +32,24 @@ func (a *Auth) start(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := flow{
-		Provider: p.ID, State: secret(), Nonce: secret(), Verifier: oauth2.GenerateVerifier(),
-		Next: local(r.URL.Query().Get("next")), Expires: a.cfg.Now().Add(LinkAge),
+		Provider: p.ID,
+		State:    secret(),
+		Nonce:    secret(),
+		Verifier: oauth2.GenerateVerifier(),
+		Next:     local(r.URL.Query().Get("next")),
+		Expires:  a.cfg.Now().Add(LinkAge),
 	}
 	a.putFlow(w, f)
-	http.Redirect(w, r, d.oauth.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)), http.StatusFound)
+	http.Redirect(
+		w,
+		r,
+		d.oauth.AuthCodeURL(f.State, oidc.Nonce(f.Nonce), oauth2.S256ChallengeOption(f.Verifier)),
+		http.StatusFound,
+	)
 }
 
-// What a callback may be refused for, besides what the provider and the directory say.
+// What a callback may be refused for, besides what the provider and the
+// directory say.
 var (
 	errOtherBrowser = errors.New("the sign-in was not begun in this browser, or is over")
 	errAnotherIdP   = errors.New("the answer comes from another provider")
@@ -67,7 +78,8 @@ func (a *Auth) callback(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, local(f.Next), http.StatusSeeOther) // again: the cookie is the browser's
 }
 
-// checkCallback checks that this browser began the sign-in with this provider.
+// checkCallback checks that this browser began the sign-in with this
+// provider.
 func (a *Auth) checkCallback(r *http.Request, p *provider) (flow, error) {
 	f, ok := a.flowOf(r, p.ID)
 	q := r.URL.Query()
@@ -79,6 +91,7 @@ func (a *Auth) checkCallback(r *http.Request, p *provider) (flow, error) {
 	case q.Get("error") != "" || q.Get("code") == "":
 		return f, fmt.Errorf("%w: %.60q", errDeclined, q.Get("error"))
 	}
+
 	return f, nil
 }
 
@@ -103,15 +116,22 @@ func (a *Auth) finish(w http.ResponseWriter, r *http.Request, p *provider, f flo
 		return &refusedError{c, err}
 	}
 	if err == nil {
-		err = a.begin(w, r, signedIn{tenant: p.Tenant, person: who.ID, method: MethodOIDC, provider: p.ID})
+		err = a.begin(w, r, signedIn{
+			tenant:   p.Tenant,
+			person:   who.ID,
+			method:   MethodOIDC,
+			provider: p.ID,
+		})
 	}
+
 	if err != nil {
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
 	return nil
 }
 
-// refusedError is a sign-in of somebody whom the provider vouches for, and whom the directory doesn't let in.
+// refusedError is a sign-in of somebody whom the provider vouches for,
+// and whom the directory doesn't let in.
 type refusedError struct {
 	claims directory.Claims
 	err    error
@@ -124,8 +144,9 @@ func (e *refusedError) Unwrap() error { return e.err }
 // mostGroups is how many groups of one sign-in the log names.
 const mostGroups = 20
 
-// facts are what whoever runs assent needs to let the person in: what the provider says, and the line to write. There
-// is no token among them.
+// facts are what whoever runs assent needs to let the person in: what
+// the provider says, and the line to write. There is no token among
+// them.
 func (e *refusedError) facts() []any {
 	also := fmt.Sprintf("also: [%s]", strconv.Quote(people.Subject(e.claims.Issuer, e.claims.Subject)))
 	groups := e.claims.Groups[:min(len(e.claims.Groups), mostGroups)]
@@ -137,18 +158,30 @@ func (e *refusedError) facts() []any {
 }
 
 // What may be exchanged at a time. A sign-in's tenant is its age, see slot.
-func exchangeParts() quota.Parts { return quota.Parts{Total: 16, Tenant: 8, Caller: 4} }
+func exchangeParts() quota.Parts {
+	return quota.Parts{
+		Total:  16,
+		Tenant: 8,
+		Caller: 4,
+	}
+}
 
-// slot waits until the code may be exchanged. Sign-ins of like age share half of the slots at most, and those of one
-// address a quarter, so that who comes back in great numbers and at once keeps nobody waiting who took the time to type
-// a password, nor anybody elsewhere.
+// slot waits until the code may be exchanged. Sign-ins of like age
+// share half of the slots at most, and those of one address a quarter,
+// so that who comes back in great numbers and at once keeps nobody
+// waiting who took the time to type a password, nor anybody elsewhere.
 func (a *Auth) slot(r *http.Request, f flow) (*quota.Hold, error) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
 	}
 	age := bits.Len64(uint64(max(0, f.age(a.cfg.Now())/time.Second))) // up to 1, 2, 4, 8… seconds
-	slot, err := a.exchanges.Take(r.Context(), quota.Who{Tenant: strconv.Itoa(age), Caller: host}, 1, providerTimeout)
+	slot, err := a.exchanges.Take(
+		r.Context(),
+		quota.Who{Tenant: strconv.Itoa(age), Caller: host},
+		1,
+		providerTimeout,
+	)
 	var full *quota.FullError
 	if errors.As(err, &full) {
 		return nil, fmt.Errorf("%w: %w", errBusy, err)
@@ -159,7 +192,8 @@ func (a *Auth) slot(r *http.Request, f flow) (*quota.Hold, error) {
 // errStore says that the failure is ours.
 var errStore = errors.New("the sign-in could not be kept")
 
-// fail answers a sign-in that did not happen. The page says what the person can do; why stands in the log.
+// fail answers a sign-in that did not happen. The page says what the
+// person can do; why stands in the log.
 func (a *Auth) fail(w http.ResponseWriter, r *http.Request, p *provider, err error) {
 	facts := []any{"provider", p.ID, "tenant", p.Tenant, "error", err}
 	if refused, ok := errors.AsType[*refusedError](err); ok {
@@ -170,7 +204,8 @@ func (a *Auth) fail(w http.ResponseWriter, r *http.Request, p *provider, err err
 	switch {
 	case errors.Is(err, errUnreachable):
 		status, m.Title = http.StatusServiceUnavailable, p.Title+" can't be reached"
-		m.Text = "The identity provider doesn't answer, so nobody can sign in right now. Nothing was decided. Try again in a moment."
+		m.Text = "The identity provider doesn't answer, so nobody can sign in right now. Nothing was decided. Try " +
+			"again in a moment."
 	case errors.Is(err, errBusy):
 		status, m.Again = http.StatusTooManyRequests, ""
 		m.Title, m.Text = "Many people are signing in",
@@ -182,7 +217,8 @@ func (a *Auth) fail(w http.ResponseWriter, r *http.Request, p *provider, err err
 		m.Title, m.Text = "Not signed in", p.Title+" didn't sign you in."
 	case errors.Is(err, directory.ErrUnknown):
 		m.Title = "Not in the directory"
-		m.Text = p.Title + " knows you, but the directory of people here doesn't. Whoever runs assent can add you, or a group that you are in."
+		m.Text = p.Title + " knows you, but the directory of people here doesn't. Whoever runs assent can add you, " +
+			"or a group that you are in."
 	case errors.Is(err, directory.ErrConflict):
 		m.Title = "Two people in one account"
 		m.Text = "The names of this account belong to two people of the directory. Whoever runs assent can mend it."
@@ -191,5 +227,6 @@ func (a *Auth) fail(w http.ResponseWriter, r *http.Request, p *provider, err err
 	default:
 		m.Title, m.Text = "Not signed in", "What "+p.Title+" sent could not be confirmed, so you are not signed in."
 	}
+
 	refuse(w, r, status, m)
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/assent-dev/assent/server/directory"
 )
 
-// claims are what a provider says about a person, in the ID token and, for what that lacks, at its UserInfo endpoint:
-// OpenID Connect lets a provider leave everything but the subject to the latter.
+// claims are what a provider says about a person, in the ID token and,
+// for what that lacks, at its UserInfo endpoint: OpenID Connect lets a
+// provider leave everything but the subject to the latter.
 func (p *provider) claims(
 	ctx context.Context, d *discovered, token *oidc.IDToken, tokens *oauth2.Token,
 ) (directory.Claims, error) {
@@ -30,6 +31,7 @@ func (p *provider) claims(
 		}
 		p.complete(said, more)
 	}
+
 	p.read(&c, said)
 	return c, nil
 }
@@ -41,7 +43,8 @@ const (
 	claimName     = "name"
 )
 
-// lacks reports whether an ID token says too little: no mail address, not whether it is verified, or no groups.
+// lacks reports whether an ID token says too little: no mail address,
+// not whether it is verified, or no groups.
 func (p *provider) lacks(said map[string]any) bool {
 	for _, name := range []string{claimEmail, claimVerified, p.GroupsClaim} {
 		if _, ok := said[name]; !ok {
@@ -51,8 +54,8 @@ func (p *provider) lacks(said map[string]any) bool {
 	return false
 }
 
-// complete adds what UserInfo says and the ID token doesn't. An address is never joined with the other's word on
-// whether it is verified.
+// complete adds what UserInfo says and the ID token doesn't. An address
+// is never joined with the other's word on whether it is verified.
 func (p *provider) complete(said, more map[string]any) {
 	_, address := said[claimEmail]
 	_, verified := said[claimVerified]
@@ -66,7 +69,8 @@ func (p *provider) complete(said, more map[string]any) {
 	}
 }
 
-// read reads what the directory needs. Claims of odd types bring nothing: no address, no groups.
+// read reads what the directory needs. Claims of odd types bring
+// nothing: no address, no groups.
 func (p *provider) read(c *directory.Claims, said map[string]any) {
 	c.Email, _ = said[claimEmail].(string)
 	c.Name, _ = said[claimName].(string)
@@ -86,7 +90,12 @@ func (p *provider) read(c *directory.Claims, said map[string]any) {
 var errOtherSubject = errors.New("UserInfo is about somebody else than the ID token (sub)")
 
 // userInfo asks the provider about the person whom the tokens are about.
-func userInfo(ctx context.Context, from *oidc.Provider, subject string, tokens *oauth2.Token) (map[string]any, error) {
+func userInfo(
+	ctx context.Context,
+	from *oidc.Provider,
+	subject string,
+	tokens *oauth2.Token,
+) (map[string]any, error) {
 	info, err := from.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
 	if err != nil {
 		return nil, userInfoError(err)
@@ -116,5 +125,6 @@ func userInfoError(err error) error {
 	case status[1][0] == '5':
 		return fmt.Errorf("%w: its UserInfo endpoint answers with status %s", errUnreachable, status[1])
 	}
+
 	return fmt.Errorf("the provider refused UserInfo with status %s", status[1])
 }

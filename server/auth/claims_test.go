@@ -11,11 +11,17 @@ func says(claims map[string]any) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) { reply(w, http.StatusOK, claims) }
 }
 
-// TestD3_AsksUserInfoForWhatTheIDTokenLacks: the address, the word on whether it is verified, and the groups; and not
-// when the token says all.
+// TestD3_AsksUserInfoForWhatTheIDTokenLacks: the address, the word on
+// whether it is verified, and the groups; and not when the token says
+// all.
 func TestD3_AsksUserInfoForWhatTheIDTokenLacks(t *testing.T) {
-	all := map[string]any{"sub": "abc123", "email": "Alice@example.com", "email_verified": true,
-		"groups": []string{"risk"}, "name": "Alice"}
+	all := map[string]any{
+		"sub":            "abc123",
+		"email":          "Alice@example.com",
+		"email_verified": true,
+		"groups":         []string{"risk"},
+		"name":           "Alice",
+	}
 	for name, c := range map[string]struct {
 		token, info map[string]any
 		want        string // groups
@@ -23,7 +29,12 @@ func TestD3_AsksUserInfoForWhatTheIDTokenLacks(t *testing.T) {
 	}{
 		"all in the token": {nil, map[string]any{"sub": "abc123", "groups": []string{"desk-heads"}},
 			"[desk-heads risk]", 0},
-		"nothing but the subject": {map[string]any{"email": nil, "email_verified": nil, "groups": nil, "name": nil}, all,
+		"nothing but the subject": {map[string]any{
+			"email":          nil,
+			"email_verified": nil,
+			"groups":         nil,
+			"name":           nil,
+		}, all,
 			"[desk-heads risk]", 1},
 		"no groups":               {map[string]any{"groups": nil}, all, "[desk-heads risk]", 1},
 		"groups nowhere":          {map[string]any{"groups": nil}, map[string]any{"sub": "abc123"}, "[desk-heads]", 1},
@@ -33,7 +44,8 @@ func TestD3_AsksUserInfoForWhatTheIDTokenLacks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, false)
 			h.idp.claims, h.idp.info = c.token, says(c.info)
-			if res := h.browser().get("/auth/start/corp"); res.body != "true acme alice@example.com "+c.want+" oidc corp /" {
+			if res := h.browser().get("/auth/start/corp"); res.body != "true acme alice@example.com "+c.want+
+				" oidc corp /" {
 				t.Errorf("%d %s\n%s", res.StatusCode, res.body, h.logged())
 			}
 			if n := h.idp.calls["/me"]; n != c.asked {
@@ -43,21 +55,34 @@ func TestD3_AsksUserInfoForWhatTheIDTokenLacks(t *testing.T) {
 	}
 }
 
-// TestD3_UserInfoAttacks: UserInfo that is not about the person, or no answer at all, signs nobody in.
+// TestD3_UserInfoAttacks: UserInfo that is not about the person, or no
+// answer at all, signs nobody in.
 func TestD3_UserInfoAttacks(t *testing.T) {
-	plain := map[string]any{"sub": "abc123", "email": "alice@example.com", "email_verified": true}
+	plain := map[string]any{
+		"sub":            "abc123",
+		"email":          "alice@example.com",
+		"email_verified": true,
+	}
 	for name, c := range map[string]struct {
 		info   func(http.ResponseWriter)
 		status int
 		log    string
 	}{
-		"another subject": {says(map[string]any{"sub": "eve", "email": "alice@example.com", "email_verified": true}),
+		"another subject": {says(map[string]any{
+			"sub":            "eve",
+			"email":          "alice@example.com",
+			"email_verified": true,
+		}),
 			http.StatusForbidden, "somebody else"},
 		"no subject": {says(map[string]any{"email": "alice@example.com", "email_verified": true}), http.StatusForbidden,
 			"somebody else"},
 		"not verified": {says(map[string]any{"sub": "abc123", "email": "alice@example.com"}), http.StatusForbidden,
 			"nobody is known here"},
-		"verified: false": {says(map[string]any{"sub": "abc123", "email": "alice@example.com", "email_verified": false}),
+		"verified: false": {says(map[string]any{
+			"sub":            "abc123",
+			"email":          "alice@example.com",
+			"email_verified": false,
+		}),
 			http.StatusForbidden, "nobody is known here"},
 		"refused": {func(w http.ResponseWriter) {
 			reply(w, http.StatusForbidden,
@@ -68,7 +93,9 @@ func TestD3_UserInfoAttacks(t *testing.T) {
 		"too long": {func(w http.ResponseWriter) {
 			reply(w, http.StatusOK, map[string]any{"sub": "abc123", "padding": strings.Repeat("x", 2<<20)})
 		}, http.StatusForbidden, "can't be read"},
-		"broken": {func(w http.ResponseWriter) { http.Error(w, "secret-of-the-idp", http.StatusBadGateway) },
+		"broken": {func(w http.ResponseWriter) {
+			http.Error(w, "secret-of-the-idp", http.StatusBadGateway)
+		},
 			http.StatusServiceUnavailable, "status 502"},
 		"signed by another": {func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/jwt")
@@ -77,9 +104,14 @@ func TestD3_UserInfoAttacks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, false)
-			h.idp.claims, h.idp.info = map[string]any{"email": nil, "email_verified": nil, "groups": nil}, c.info
+			h.idp.claims, h.idp.info = map[string]any{
+				"email":          nil,
+				"email_verified": nil,
+				"groups":         nil,
+			}, c.info
 			b := h.browser()
-			if res := b.get("/auth/start/corp"); res.StatusCode != c.status || b.who() != "" || len(h.entries) != 0 {
+			if res := b.get("/auth/start/corp"); res.StatusCode != c.status || b.who() != "" ||
+				len(h.entries) != 0 {
 				t.Errorf("%d %s, %q", res.StatusCode, res.body, b.who())
 			}
 			if log := h.logged(); !strings.Contains(log, c.log) || strings.Contains(log, "secret-of-the-idp") ||
@@ -88,9 +120,14 @@ func TestD3_UserInfoAttacks(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("signed", func(t *testing.T) {
 		h := open(t, false)
-		h.idp.claims = map[string]any{"email": nil, "email_verified": nil, "groups": nil}
+		h.idp.claims = map[string]any{
+			"email":          nil,
+			"email_verified": nil,
+			"groups":         nil,
+		}
 		h.idp.info = func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/jwt")
 			_, _ = w.Write([]byte(h.idp.sign(plain)))
@@ -102,10 +139,18 @@ func TestD3_UserInfoAttacks(t *testing.T) {
 	})
 	t.Run("an address of one and the word of the other", func(t *testing.T) {
 		for _, info := range []map[string]any{
-			{"sub": "abc123", "email": "eve@example.com", "email_verified": true}, {"sub": "abc123", "email_verified": true},
+			{
+				"sub":            "abc123",
+				"email":          "eve@example.com",
+				"email_verified": true,
+			}, {"sub": "abc123", "email_verified": true},
 		} {
 			h := open(t, false)
-			h.idp.claims = map[string]any{"email": "alice@example.com", "email_verified": nil, "groups": nil}
+			h.idp.claims = map[string]any{
+				"email":          "alice@example.com",
+				"email_verified": nil,
+				"groups":         nil,
+			}
 			h.idp.info = says(info)
 			if res := h.browser().get("/auth/start/corp"); res.StatusCode != http.StatusForbidden {
 				t.Errorf("%v: %d %s", info, res.StatusCode, res.body)
@@ -124,7 +169,9 @@ func TestD3_UserInfoAttacks(t *testing.T) {
 // TestD4_AsksForTheScopesOfTheConfiguration, and always for openid.
 func TestD4_AsksForTheScopesOfTheConfiguration(t *testing.T) {
 	for want, scopes := range map[string][]string{
-		"openid email profile": nil, "openid groups": {"groups"}, "email openid groups": {"email", "openid", "groups"},
+		"openid email profile": nil,
+		"openid groups":        {"groups"},
+		"email openid groups":  {"email", "openid", "groups"},
 	} {
 		h := open(t, false)
 		h.cfg.Providers[0].Scopes = scopes
@@ -136,10 +183,15 @@ func TestD4_AsksForTheScopesOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestD15_ARefusedSignInLogsWhatToWrite: issuer, subject, groups and the line of people.yaml.
+// TestD15_ARefusedSignInLogsWhatToWrite: issuer, subject, groups and
+// the line of people.yaml.
 func TestD15_ARefusedSignInLogsWhatToWrite(t *testing.T) {
 	h := open(t, false)
-	h.idp.claims = map[string]any{"sub": `e"ve`, "email": "eve@example.com", "groups": []string{"staff"}}
+	h.idp.claims = map[string]any{
+		"sub":    `e"ve`,
+		"email":  "eve@example.com",
+		"groups": []string{"staff"},
+	}
 	if res := h.browser().get("/auth/start/corp"); res.StatusCode != http.StatusForbidden {
 		t.Fatalf("%d %s", res.StatusCode, res.body)
 	}
@@ -150,6 +202,7 @@ func TestD15_ARefusedSignInLogsWhatToWrite(t *testing.T) {
 			t.Errorf("no %s in %s", want, log)
 		}
 	}
+
 	if strings.Contains(log, "eyJ") || strings.Contains(log, "the-access-token") {
 		t.Errorf("a token is logged: %s", log)
 	}

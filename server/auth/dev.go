@@ -17,15 +17,20 @@ import (
 // ErrNoDev says that links that sign in are made in dev mode only.
 var ErrNoDev = errors.New("one-time links are made in dev mode only")
 
-// CheckDev refuses a listener that others than this machine can reach: in dev mode whoever reads the console can be anybody.
+// CheckDev refuses a listener that others than this machine can reach:
+// in dev mode whoever reads the console can be anybody.
 func CheckDev(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("address %q: %w", addr, err)
 	}
 	if !isLoopback(host) {
-		return fmt.Errorf("address %q: dev mode listens on this machine only: expected 127.0.0.1, [::1] or localhost", addr)
+		return fmt.Errorf(
+			"address %q: dev mode listens on this machine only: expected 127.0.0.1, [::1] or localhost",
+			addr,
+		)
 	}
+
 	return nil
 }
 
@@ -40,13 +45,15 @@ type link struct {
 	Person string `json:"person"` // canonical
 }
 
-// linkKey keeps the secret out of the store: what is stolen from there signs nobody in.
+// linkKey keeps the secret out of the store: what is stolen from there
+// signs nobody in.
 func linkKey(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// DevLink makes a link that signs a person in, once, within LinkAge. Opening it does nothing (mail scanners and previews open links,
+// DevLink makes a link that signs a person in, once, within LinkAge.
+// Opening it does nothing (mail scanners and previews open links,
 // threat 11); the button on its page does.
 func (a *Auth) DevLink(ctx context.Context, tenant, person string) (string, error) {
 	if !a.cfg.Dev {
@@ -75,11 +82,17 @@ func (a *Auth) devPage(w http.ResponseWriter, r *http.Request) {
 	if a.refuseLink(w, r, err) {
 		return
 	}
-	show(w, http.StatusOK, "dev", devView{Person: l.Person, Tenant: l.Tenant, Action: "/auth/dev/" + r.PathValue("secret")})
+	show(w, http.StatusOK, "dev", devView{
+		Person: l.Person,
+		Tenant: l.Tenant,
+		Action: "/auth/dev/" + r.PathValue("secret"),
+	})
 }
 
 func (a *Auth) devSignIn(w http.ResponseWriter, r *http.Request) {
-	l, err := parseLink(a.cfg.Values.TakeValue(r.Context(), bucketLink, linkKey(r.PathValue("secret")), a.cfg.Now()))
+	l, err := parseLink(
+		a.cfg.Values.TakeValue(r.Context(), bucketLink, linkKey(r.PathValue("secret")), a.cfg.Now()),
+	)
 	if a.refuseLink(w, r, err) {
 		return
 	}
@@ -88,8 +101,13 @@ func (a *Auth) devSignIn(w http.ResponseWriter, r *http.Request) {
 		err = approval.ErrNotFound
 	}
 	if err == nil {
-		err = a.begin(w, r, signedIn{tenant: l.Tenant, person: p.ID, method: MethodDev})
+		err = a.begin(w, r, signedIn{
+			tenant: l.Tenant,
+			person: p.ID,
+			method: MethodDev,
+		})
 	}
+
 	if a.refuseLink(w, r, err) {
 		return
 	}
@@ -112,10 +130,20 @@ func (a *Auth) refuseLink(w http.ResponseWriter, r *http.Request, err error) boo
 	case err == nil:
 		return false
 	case errors.Is(err, approval.ErrNotFound):
-		refuse(w, r, http.StatusGone, message{Title: "This link is spent", Text: "It was used, or it is older than ten minutes. assent makes a new one each time it starts: restart it, and open the link that it prints."})
+		refuse(
+			w,
+			r,
+			http.StatusGone,
+			message{
+				Title: "This link is spent",
+				Text: "It was used, or it is older than ten minutes. assent makes a new one each time it starts: " +
+					"restart it, and open the link that it prints.",
+			},
+		)
 	default:
 		a.cfg.Log.ErrorContext(r.Context(), "sign-in by link failed", "error", err)
 		refuse(w, r, http.StatusServiceUnavailable, unavailable())
 	}
+
 	return true
 }

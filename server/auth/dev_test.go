@@ -29,11 +29,14 @@ func TestDevLink(t *testing.T) {
 	b := h.browser()
 	for range 3 { // mail scanners, previews, prefetch
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions} {
-			if res := h.browser().do(method, to, nil); method == http.MethodGet && (!strings.Contains(res.body, "Sign in as <strong>bob</strong>") || !strings.Contains(res.body, "Dev mode")) {
+			if res := h.browser().do(method, to, nil); method == http.MethodGet &&
+				(!strings.Contains(res.body, "Sign in as <strong>bob</strong>") ||
+					!strings.Contains(res.body, "Dev mode")) {
 				t.Errorf("%s: %s", method, res.body)
 			}
 		}
 	}
+
 	b.header.Set("Origin", "https://evil.example")
 	if res := b.do(http.MethodPost, to, nil); res.StatusCode != http.StatusForbidden {
 		t.Errorf("from another site: %d", res.StatusCode)
@@ -42,7 +45,8 @@ func TestDevLink(t *testing.T) {
 	if res := b.do(http.MethodPost, to, nil); res.body != "true acme bob [risk] dev  /" {
 		t.Fatalf("%d %s", res.StatusCode, res.body)
 	}
-	if strings.Contains(h.values.text(), strings.TrimPrefix(to, "/auth/dev/")) || strings.Contains(h.values.text(), b.cookie("")) {
+	if strings.Contains(h.values.text(), strings.TrimPrefix(to, "/auth/dev/")) ||
+		strings.Contains(h.values.text(), b.cookie("")) {
 		t.Error("secrets are stored")
 	}
 	if len(h.entries) != 1 || h.entries[0] != "acme signed_in bob bob map[method:dev]" {
@@ -62,7 +66,8 @@ func TestDevLink(t *testing.T) {
 	}
 }
 
-// TestL14_TheDevCookieNamesItsPort: signing in at a second server on the same machine leaves the session of the first.
+// TestL14_TheDevCookieNamesItsPort: signing in at a second server on
+// the same machine leaves the session of the first.
 func TestL14_TheDevCookieNamesItsPort(t *testing.T) {
 	h, other := open(t, true), open(t, true)
 	b := h.browser()
@@ -84,11 +89,15 @@ func TestDevCookie(t *testing.T) {
 	b.follow = false
 	res := b.do(http.MethodPost, h.link("bob"), nil)
 	line := res.Header.Get("Set-Cookie")
-	if !strings.HasPrefix(line, "assent-") || strings.Contains(line, "Secure") || !strings.Contains(line, "HttpOnly") ||
-		!strings.Contains(line, "SameSite=Lax") || !strings.Contains(line, "Path=/") {
+	if !strings.HasPrefix(line, "assent-") || strings.Contains(line, "Secure") ||
+		!strings.Contains(line, "HttpOnly") ||
+		!strings.Contains(line, "SameSite=Lax") ||
+		!strings.Contains(line, "Path=/") {
 		t.Errorf("cookie: %s", line)
 	}
-	if b.do(http.MethodPost, "/auth/sign-out", nil).Header.Get("Location") != "/auth/signed-out" || b.who() != "" {
+
+	if b.do(http.MethodPost, "/auth/sign-out", nil).Header.Get("Location") != "/auth/signed-out" ||
+		b.who() != "" {
 		t.Error("sign-out")
 	}
 }
@@ -107,6 +116,7 @@ func TestDevLinkOnce(t *testing.T) {
 			}
 		})
 	}
+
 	if all.Wait(); in.Load() != 1 {
 		t.Errorf("%d got in", in.Load())
 	}
@@ -129,7 +139,9 @@ func TestDevLinkRefused(t *testing.T) {
 	if res := h.browser().do(http.MethodPost, gone, nil); res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("store lost: %d", res.StatusCode)
 	}
-	h.people.set(func() { h.people.base = directory.Tenants{"acme": read(t, peopleFile)} })
+	h.people.set(func() {
+		h.people.base = directory.Tenants{"acme": read(t, peopleFile)}
+	})
 	if _, err := h.auth.DevLink(t.Context(), "acme", "bob"); err == nil {
 		t.Error("a link that is nowhere")
 	}
@@ -148,9 +160,20 @@ func TestDevLinkRefused(t *testing.T) {
 
 func TestCheckDev(t *testing.T) {
 	for addr, fine := range map[string]bool{
-		"127.0.0.1:8080": true, "127.8.9.1:0": true, "[::1]:8080": true, "localhost:8080": true, "LOCALHOST:1": true,
-		":8080": false, "0.0.0.0:8080": false, "[::]:8080": false, "192.168.0.1:80": false, "example.com:80": false, "localhost.example.com:80": false,
-		"localhost": false, "": false, "[::ffff:10.0.0.1]:80": false,
+		"127.0.0.1:8080":           true,
+		"127.8.9.1:0":              true,
+		"[::1]:8080":               true,
+		"localhost:8080":           true,
+		"LOCALHOST:1":              true,
+		":8080":                    false,
+		"0.0.0.0:8080":             false,
+		"[::]:8080":                false,
+		"192.168.0.1:80":           false,
+		"example.com:80":           false,
+		"localhost.example.com:80": false,
+		"localhost":                false,
+		"":                         false,
+		"[::ffff:10.0.0.1]:80":     false,
 	} {
 		if err := auth.CheckDev(addr); (err == nil) != fine {
 			t.Errorf("%s: %v", addr, err)
@@ -160,21 +183,41 @@ func TestCheckDev(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	h := open(t, true)
-	fine := auth.Provider{ID: "corp", Issuer: "https://idp.example", ClientID: "c"}
+	fine := auth.Provider{
+		ID:       "corp",
+		Issuer:   "https://idp.example",
+		ClientID: "c",
+	}
 	for name, change := range map[string]func(*auth.Config){
-		"no URL":             func(c *auth.Config) { c.URL = "" },
-		"http without dev":   func(c *auth.Config) { c.Dev = false },
-		"dev for everybody":  func(c *auth.Config) { c.URL = "https://assent.example" },
-		"other scheme":       func(c *auth.Config) { c.URL = "ftp://localhost" },
-		"URL with a path":    func(c *auth.Config) { c.URL = "http://localhost/assent" },
-		"URL with a user":    func(c *auth.Config) { c.URL = "http://u@localhost" },
-		"no values":          func(c *auth.Config) { c.Values = nil },
-		"no people":          func(c *auth.Config) { c.People = nil },
-		"no record":          func(c *auth.Config) { c.Record = nil },
-		"provider id":        func(c *auth.Config) { p := fine; p.ID = "a/b"; c.Providers = []auth.Provider{p} },
-		"no client":          func(c *auth.Config) { p := fine; p.ClientID = ""; c.Providers = []auth.Provider{p} },
-		"http issuer":        func(c *auth.Config) { p := fine; p.Issuer = "http://idp.example"; c.Providers = []auth.Provider{p} },
-		"issuer with query":  func(c *auth.Config) { p := fine; p.Issuer += "?a=b"; c.Providers = []auth.Provider{p} },
+		"no URL":            func(c *auth.Config) { c.URL = "" },
+		"http without dev":  func(c *auth.Config) { c.Dev = false },
+		"dev for everybody": func(c *auth.Config) { c.URL = "https://assent.example" },
+		"other scheme":      func(c *auth.Config) { c.URL = "ftp://localhost" },
+		"URL with a path":   func(c *auth.Config) { c.URL = "http://localhost/assent" },
+		"URL with a user":   func(c *auth.Config) { c.URL = "http://u@localhost" },
+		"no values":         func(c *auth.Config) { c.Values = nil },
+		"no people":         func(c *auth.Config) { c.People = nil },
+		"no record":         func(c *auth.Config) { c.Record = nil },
+		"provider id": func(c *auth.Config) {
+			p := fine
+			p.ID = "a/b"
+			c.Providers = []auth.Provider{p}
+		},
+		"no client": func(c *auth.Config) {
+			p := fine
+			p.ClientID = ""
+			c.Providers = []auth.Provider{p}
+		},
+		"http issuer": func(c *auth.Config) {
+			p := fine
+			p.Issuer = "http://idp.example"
+			c.Providers = []auth.Provider{p}
+		},
+		"issuer with query": func(c *auth.Config) {
+			p := fine
+			p.Issuer += "?a=b"
+			c.Providers = []auth.Provider{p}
+		},
 		"two of the same id": func(c *auth.Config) { c.Providers = []auth.Provider{fine, fine} },
 	} {
 		cfg := h.cfg
@@ -184,8 +227,11 @@ func TestNew(t *testing.T) {
 			}
 		}
 	}
+
 	cfg := h.cfg
-	cfg.Now, cfg.Log, cfg.Providers = nil, nil, []auth.Provider{fine}
+	cfg.Now = nil
+	cfg.Log = nil
+	cfg.Providers = []auth.Provider{fine}
 	a, err := auth.New(cfg)
 	if err != nil || a.Base().String() != h.server.URL || time.Now().IsZero() {
 		t.Errorf("%v", err)
@@ -195,14 +241,24 @@ func TestNew(t *testing.T) {
 // TestPages: no page has anything inline, and what is foreign is text.
 func TestPages(t *testing.T) {
 	h := open(t, true)
-	for _, path := range []string{"/auth/sign-in", "/auth/signed-out", "/auth/signed-out?from=x", "/auth/dev/x", h.link(`<b>&mallory"`)} {
+	for _, path := range []string{
+		"/auth/sign-in",
+		"/auth/signed-out",
+		"/auth/signed-out?from=x",
+		"/auth/dev/x",
+		h.link(`<b>&mallory"`),
+	} {
 		page := h.browser().get(path)
 		for _, bad := range []string{"<script", "<style", "style=", " on", "<b>"} {
-			if strings.Contains(page.body, bad+"=") || !strings.HasPrefix(bad, " ") && strings.Contains(page.body, bad) {
+			if strings.Contains(page.body, bad+"=") ||
+				!strings.HasPrefix(bad, " ") && strings.Contains(page.body, bad) {
 				t.Errorf("%s has %s:\n%s", path, bad, page.body)
 			}
 		}
-		if !strings.Contains(page.body, `<link rel="stylesheet" href="/assets/inbox.css">`) || !strings.Contains(page.body, `class="card"`) || page.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+
+		if !strings.Contains(page.body, `<link rel="stylesheet" href="/assets/inbox.css">`) ||
+			!strings.Contains(page.body, `class="card"`) ||
+			page.Header.Get("Content-Type") != "text/html; charset=utf-8" {
 			t.Errorf("%s:\n%s", path, page.body)
 		}
 	}

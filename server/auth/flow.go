@@ -21,9 +21,11 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// flow is a sign-in under way. It travels in a cookie of the browser that began it, so that nobody can finish it
-// elsewhere (sign-in CSRF) and nothing is stored for whoever only knocks. The cookie is sealed under a key of this
-// server's: nobody but it begins a sign-in, so for none that it did not begin is the provider asked anything.
+// flow is a sign-in under way. It travels in a cookie of the browser
+// that began it, so that nobody can finish it elsewhere (sign-in CSRF)
+// and nothing is stored for whoever only knocks. The cookie is sealed
+// under a key of this server's: nobody but it begins a sign-in, so for
+// none that it did not begin is the provider asked anything.
 type flow struct {
 	Provider string    `json:"provider"`
 	State    string    `json:"state"`
@@ -46,7 +48,8 @@ func secret() string {
 // flowPurpose is what the key of flow cookies is derived for.
 const flowPurpose = "assent sign-in flow v1"
 
-// sealing returns what seals flow cookies. Without a key it makes one of its own, which no other process has.
+// sealing returns what seals flow cookies. Without a key it makes one
+// of its own, which no other process has.
 func sealing(key []byte) (cipher.AEAD, error) {
 	if len(key) == 0 {
 		key = []byte(secret())
@@ -100,41 +103,61 @@ func (a *Auth) forgetFlow(w http.ResponseWriter) {
 	http.SetCookie(w, gone)
 }
 
-// roomFlows is where used flows are remembered until they would have expired anyway.
+// roomFlows is where used flows are remembered until they would have
+// expired anyway.
 const roomFlows = "sign-in flows"
 
-// use takes the one use of a flow; errOtherBrowser when it is gone, on whichever replica.
+// use takes the one use of a flow; errOtherBrowser when it is gone, on
+// whichever replica.
 func (a *Auth) use(ctx context.Context, f flow) error {
-	_, err := a.cfg.Records.PutRecord(ctx, store.Record{Room: roomFlows, Key: linkKey(f.State), Expires: f.Expires})
+	_, err := a.cfg.Records.PutRecord(ctx, store.Record{
+		Room:    roomFlows,
+		Key:     linkKey(f.State),
+		Expires: f.Expires,
+	})
 	switch {
 	case errors.Is(err, approval.ErrVersion):
 		return errOtherBrowser
 	case err != nil:
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
+
 	return nil
 }
 
-// flowCookie is Lax, not Strict: the provider's redirect comes from another site.
+// flowCookie is Lax, not Strict: the provider's redirect comes from
+// another site.
 func (a *Auth) flowCookie(value string) *http.Cookie {
 	return &http.Cookie{
-		Name: a.cookieName("-flow"), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: a.base.Scheme == "https",
+		Name:     a.cookieName("-flow"),
+		Value:    value,
+		Path:     "/",
+		HttpOnly: true,
+		SameSite: http.SameSiteLaxMode,
+		Secure:   a.base.Scheme == "https",
 	}
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// local returns where to go after the sign-in: a path of our own, "/" for anything else. Browsers drop tabs and line breaks, and take
-// a backslash for a slash, so paths with any of those, or with an empty segment, lead nowhere.
+// local returns where to go after the sign-in: a path of our own, "/"
+// for anything else. Browsers drop tabs and line breaks, and take a
+// backslash for a slash, so paths with any of those, or with an empty
+// segment, lead nowhere.
 func local(next string) string {
-	if len(next) > 1000 || !strings.HasPrefix(next, "/") || strings.ContainsFunc(next, func(r rune) bool { return r <= ' ' || r == '\\' || r > '~' }) {
+	if len(next) > 1000 || !strings.HasPrefix(next, "/") || strings.ContainsFunc(next, func(r rune) bool {
+		return r <= ' ' || r == '\\' || r > '~'
+	}) {
 		return "/"
 	}
 	u, err := url.Parse(next)
-	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") || strings.Contains(u.Path, "//") || strings.Contains(u.Path, "\\") ||
-		strings.Contains(u.Path, "/../") || strings.HasPrefix(u.Path, "/auth/") {
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") ||
+		strings.Contains(u.Path, "//") || strings.Contains(u.Path, "\\") ||
+		strings.Contains(u.Path, "/../") ||
+		strings.HasPrefix(u.Path, "/auth/") {
 		return "/"
 	}
+
 	u.Fragment, u.RawFragment = "", ""
 	return u.String()
 }

@@ -32,7 +32,8 @@ type values struct {
 	all  map[[2]string]value
 	sets int
 	lost error
-	// failAt counts down with every access; the one that brings it to 0 fails.
+	// failAt counts down with every access; the one that brings it to 0
+	// fails.
 	failAt int
 }
 
@@ -83,6 +84,7 @@ func (v *values) value(bucket, key string, now time.Time, take bool) ([]byte, er
 	case take:
 		delete(v.all, [2]string{bucket, key})
 	}
+
 	return one.text, nil
 }
 
@@ -230,14 +232,25 @@ func read(t testing.TB, text string) *people.Directory {
 func open(t *testing.T, dev bool) *house {
 	t.Helper()
 	h := &house{
-		t: t, values: &values{all: map[[2]string]value{}}, used: &records{all: map[[2]string]store.Record{}},
-		people: &switched{base: directory.Tenants{"acme": read(t, peopleFile)}}, now: time.Now(),
+		t:      t,
+		values: &values{all: map[[2]string]value{}},
+		used:   &records{all: map[[2]string]store.Record{}},
+		people: &switched{base: directory.Tenants{"acme": read(t, peopleFile)}},
+		now:    time.Now(),
 	}
-	h.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r) }))
+	h.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.serve(w, r)
+	}))
 	h.cfg = auth.Config{
-		URL: "http://" + h.server.Listener.Addr().String(), Dev: dev, Values: h.values, Records: h.used, Now: h.clock,
-		Key: []byte("a key of the server's, thirty-two"), Record: h.record,
-		People: directory.With(h.people, h.values, h.clock), Log: slog.New(slog.NewTextHandler(&guarded{h: h}, nil)),
+		URL:     "http://" + h.server.Listener.Addr().String(),
+		Dev:     dev,
+		Values:  h.values,
+		Records: h.used,
+		Now:     h.clock,
+		Key:     []byte("a key of the server's, thirty-two"),
+		Record:  h.record,
+		People:  directory.With(h.people, h.values, h.clock),
+		Log:     slog.New(slog.NewTextHandler(&guarded{h: h}, nil)),
 	}
 	if dev {
 		h.server.Start()
@@ -246,8 +259,16 @@ func open(t *testing.T, dev bool) *house {
 		h.server.StartTLS()
 		h.cfg.URL = h.server.URL
 		h.cfg.Client = &http.Client{Transport: transport(h.idp.Server), Timeout: 5 * time.Second}
-		h.cfg.Providers = []auth.Provider{{ID: "corp", Title: "Corp", Tenant: "acme", Issuer: h.idp.URL, ClientID: clientID, ClientSecret: clientSecret}}
+		h.cfg.Providers = []auth.Provider{{
+			ID:           "corp",
+			Title:        "Corp",
+			Tenant:       "acme",
+			Issuer:       h.idp.URL,
+			ClientID:     clientID,
+			ClientSecret: clientSecret,
+		}}
 	}
+
 	t.Cleanup(h.server.Close)
 	h.restart()
 	return h
@@ -273,7 +294,17 @@ func (h *house) serve(w http.ResponseWriter, r *http.Request) {
 	mux.Handle("/auth/", a.Handler())
 	mux.Handle("/", a.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, ok := auth.FromContext(r.Context())
-		fmt.Fprintf(w, "%t %s %s %v %s %s %s", ok, id.Tenant, id.Person.ID, id.Person.Groups, id.Method, id.Provider, r.URL.RequestURI())
+		fmt.Fprintf(
+			w,
+			"%t %s %s %v %s %s %s",
+			ok,
+			id.Tenant,
+			id.Person.ID,
+			id.Person.Groups,
+			id.Method,
+			id.Provider,
+			r.URL.RequestURI(),
+		)
 	})))
 	auth.Secure(mux, a.Base()).ServeHTTP(w, r)
 }
@@ -317,10 +348,14 @@ func (h *house) logged() string {
 func transport(s *httptest.Server) *http.Transport {
 	pool := x509.NewCertPool()
 	pool.AddCert(s.Certificate())
-	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
+	return &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true,
+	}
 }
 
-// browser is somebody's browser: it keeps cookies and, unless it follows, stops at every redirect.
+// browser is somebody's browser: it keeps cookies and, unless it
+// follows, stops at every redirect.
 type browser struct {
 	t      *testing.T
 	h      *house
@@ -339,13 +374,21 @@ func (h *house) browser() *browser {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	b := &browser{t: h.t, h: h, follow: true, header: http.Header{"Accept": {"text/html,*/*"}, "Sec-Fetch-Mode": {"navigate"}}}
-	b.client = &http.Client{Jar: jar, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-		if !b.follow || len(via) > 10 {
-			return http.ErrUseLastResponse
-		}
-		return nil
-	}}
+	b := &browser{
+		t:      h.t,
+		h:      h,
+		follow: true,
+		header: http.Header{"Accept": {"text/html,*/*"}, "Sec-Fetch-Mode": {"navigate"}},
+	}
+	b.client = &http.Client{
+		Jar: jar,
+		CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+			if !b.follow || len(via) > 10 {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		},
+	}
 	if h.server.TLS != nil {
 		b.client.Transport = transport(h.server)
 	}
@@ -381,7 +424,8 @@ func (b *browser) do(method, to string, body url.Values) answer {
 
 func (b *browser) get(to string) answer { b.t.Helper(); return b.do(http.MethodGet, to, nil) }
 
-// who is what the pages say of the browser's person; "" when nobody is signed in.
+// who is what the pages say of the browser's person; "" when nobody is
+// signed in.
 func (b *browser) who() string {
 	b.t.Helper()
 	r, _ := http.NewRequest(http.MethodGet, b.h.server.URL+"/who", nil)

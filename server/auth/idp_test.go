@@ -25,7 +25,8 @@ const (
 	clientSecret = "s3cret+/ of the client"
 )
 
-// idp is an OpenID Connect provider with everything that a sign-in needs. The fields are switches of tests; set them between requests.
+// idp is an OpenID Connect provider with everything that a sign-in
+// needs. The fields are switches of tests; set them between requests.
 type idp struct {
 	*httptest.Server
 	t   *testing.T
@@ -50,8 +51,16 @@ type idp struct {
 }
 
 func newIDP(t *testing.T, now func() time.Time) *idp {
-	p := &idp{t: t, now: now, alg: "RS256", algs: []string{"RS256", "ES256", "HS256", "none"}, kid: "first",
-		codes: map[string]url.Values{}, keys: map[string]any{}, calls: map[string]int{}}
+	p := &idp{
+		t:     t,
+		now:   now,
+		alg:   "RS256",
+		algs:  []string{"RS256", "ES256", "HS256", "none"},
+		kid:   "first",
+		codes: map[string]url.Values{},
+		keys:  map[string]any{},
+		calls: map[string]int{},
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.discovery)
 	mux.HandleFunc("GET /authorize", p.authorize)
@@ -87,8 +96,12 @@ func reply(w http.ResponseWriter, status int, body any) {
 
 func (p *idp) discovery(w http.ResponseWriter, _ *http.Request) {
 	meta := map[string]any{
-		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
-		"end_session_endpoint": p.URL + "/end?theme=dark", "id_token_signing_alg_values_supported": p.algs,
+		"issuer":                                p.URL,
+		"authorization_endpoint":                p.URL + "/authorize",
+		"token_endpoint":                        p.URL + "/token",
+		"jwks_uri":                              p.URL + "/keys",
+		"end_session_endpoint":                  p.URL + "/end?theme=dark",
+		"id_token_signing_alg_values_supported": p.algs,
 	}
 	if p.info != nil {
 		meta["userinfo_endpoint"] = p.URL + "/me"
@@ -110,10 +123,13 @@ func (p *idp) userInfo(w http.ResponseWriter, r *http.Request) {
 func (p *idp) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	p.asked = append(p.asked, q)
-	if q.Get("client_id") != clientID || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43 ||
-		len(q.Get("state")) < 43 || len(q.Get("nonce")) < 43 {
+	if q.Get("client_id") != clientID || q.Get("response_type") != "code" ||
+		q.Get("code_challenge_method") != "S256" || len(q.Get("code_challenge")) != 43 ||
+		len(q.Get("state")) < 43 ||
+		len(q.Get("nonce")) < 43 {
 		p.t.Errorf("authorization request: %v", q)
 	}
+
 	code := rand.Text()
 	p.codes[code] = q
 	back := url.Values{"code": {code}, "state": {q.Get("state")}}
@@ -133,13 +149,23 @@ func (p *idp) token(w http.ResponseWriter, r *http.Request) {
 	key, _ := url.QueryUnescape(password)
 	request, ok := p.codes[r.FormValue("code")]
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
-	if !ok || id != clientID || key != clientSecret || r.FormValue("redirect_uri") != request.Get("redirect_uri") ||
+	if !ok || id != clientID || key != clientSecret ||
+		r.FormValue("redirect_uri") != request.Get("redirect_uri") ||
 		base64.RawURLEncoding.EncodeToString(sum[:]) != request.Get("code_challenge") {
-		reply(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant", "error_description": "secret-of-the-idp"})
+		reply(
+			w,
+			http.StatusBadRequest,
+			map[string]any{"error": "invalid_grant", "error_description": "secret-of-the-idp"},
+		)
 		return
 	}
+
 	delete(p.codes, r.FormValue("code"))
-	body := map[string]any{"access_token": "the-access-token", "token_type": "Bearer", "expires_in": 300}
+	body := map[string]any{
+		"access_token": "the-access-token",
+		"token_type":   "Bearer",
+		"expires_in":   300,
+	}
 	body["id_token"] = p.sign(p.about(request))
 	if p.answer != nil {
 		p.answer(body)
@@ -151,9 +177,17 @@ func (p *idp) token(w http.ResponseWriter, r *http.Request) {
 func (p *idp) about(request url.Values) map[string]any {
 	sum := sha256.Sum256([]byte("the-access-token"))
 	c := map[string]any{
-		"iss": p.URL, "aud": clientID, "sub": "abc123", "nonce": request.Get("nonce"), "iat": p.now().Unix(), "exp": p.now().Add(5 * time.Minute).Unix(),
-		"email": "Alice@example.com", "email_verified": true, "name": "Alice Doe", "groups": []string{"risk"},
-		"at_hash": base64.RawURLEncoding.EncodeToString(sum[:16]),
+		"iss":            p.URL,
+		"aud":            clientID,
+		"sub":            "abc123",
+		"nonce":          request.Get("nonce"),
+		"iat":            p.now().Unix(),
+		"exp":            p.now().Add(5 * time.Minute).Unix(),
+		"email":          "Alice@example.com",
+		"email_verified": true,
+		"name":           "Alice Doe",
+		"groups":         []string{"risk"},
+		"at_hash":        base64.RawURLEncoding.EncodeToString(sum[:16]),
 	}
 	maps.Copy(c, p.claims)
 	maps.DeleteFunc(c, func(_ string, v any) bool { return v == nil })
@@ -166,7 +200,11 @@ func part(v any) string {
 }
 
 func (p *idp) sign(claims map[string]any) string {
-	text := part(map[string]any{"alg": p.alg, "kid": p.kid, "typ": "JWT"}) + "." + part(claims)
+	text := part(map[string]any{
+		"alg": p.alg,
+		"kid": p.kid,
+		"typ": "JWT",
+	}) + "." + part(claims)
 	sum := sha256.Sum256([]byte(text))
 	var sig []byte
 	switch p.alg {
@@ -180,6 +218,7 @@ func (p *idp) sign(claims map[string]any) string {
 		mac.Write([]byte(text))
 		sig = mac.Sum(nil)
 	}
+
 	return text + "." + base64.RawURLEncoding.EncodeToString(sig)
 }
 
@@ -196,10 +235,12 @@ func (p *idp) signer() any {
 	default:
 		p.keys[name] = newKey(p.t, p.alg)
 	}
+
 	return p.keys[name]
 }
 
-// firstKey serves all tests: making an RSA key takes longer than most of them.
+// firstKey serves all tests: making an RSA key takes longer than most
+// of them.
 var firstKey = sync.OnceValue(func() *rsa.PrivateKey {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -228,13 +269,23 @@ func (p *idp) publish(w http.ResponseWriter, _ *http.Request) {
 	jwk := map[string]any{"kid": p.kid, "use": "sig"}
 	switch key := p.keys[p.kid+p.alg].(type) {
 	case *rsa.PrivateKey:
-		maps.Copy(jwk, map[string]any{"kty": "RSA", "n": number(key.N), "e": number(big.NewInt(int64(key.E)))})
+		maps.Copy(jwk, map[string]any{
+			"kty": "RSA",
+			"n":   number(key.N),
+			"e":   number(big.NewInt(int64(key.E))),
+		})
 	case *ecdsa.PrivateKey:
 		point, _ := key.PublicKey.Bytes() // 4, x, y
-		maps.Copy(jwk, map[string]any{"kty": "EC", "crv": "P-256", "x": base64.RawURLEncoding.EncodeToString(point[1:33]), "y": base64.RawURLEncoding.EncodeToString(point[33:])})
+		maps.Copy(jwk, map[string]any{
+			"kty": "EC",
+			"crv": "P-256",
+			"x":   base64.RawURLEncoding.EncodeToString(point[1:33]),
+			"y":   base64.RawURLEncoding.EncodeToString(point[33:]),
+		})
 	default:
 		reply(w, http.StatusOK, map[string]any{"keys": []any{}})
 		return
 	}
+
 	reply(w, http.StatusOK, map[string]any{"keys": []any{jwk}})
 }

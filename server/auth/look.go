@@ -18,8 +18,9 @@ const (
 	lookSoon  = 10 * time.Second
 )
 
-// Run looks at every provider at once, and again and again until ctx ends, so that whoever runs assent learns of one
-// that doesn't answer before people want to sign in.
+// Run looks at every provider at once, and again and again until ctx
+// ends, so that whoever runs assent learns of one that doesn't answer
+// before people want to sign in.
 func (a *Auth) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, p := range a.providers {
@@ -51,22 +52,26 @@ func (a *Auth) tell(p *provider, d *discovered, before, now error) {
 		a.cfg.Log.Warn("the identity provider can't be reached: nobody can sign in there until it answers",
 			append(facts, "error", now)...)
 	case now == nil && before != nil:
-		a.cfg.Log.Info("the identity provider answers", append(facts, "algorithms", d.algorithms, "scopes", p.Scopes,
-			"redirect_uri", p.redirect)...)
+		a.cfg.Log.Info(
+			"the identity provider answers",
+			append(facts, "algorithms", d.algorithms, "scopes", p.Scopes,
+				"redirect_uri", p.redirect)...)
 		for _, hint := range p.hints(d) {
 			a.cfg.Log.Warn(hint, facts...)
 		}
 	}
 }
 
-// unreached is why the last question to the provider had no answer; nil when it had.
+// unreached is why the last question to the provider had no answer; nil
+// when it had.
 func (p *provider) unreached() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
 }
 
-// hints are what is odd about a provider's offer, and may be right all the same.
+// hints are what is odd about a provider's offer, and may be right all
+// the same.
 func (p *provider) hints(d *discovered) []string {
 	var out []string
 	if slices.Contains(d.scopes, p.GroupsClaim) && !slices.Contains(p.Scopes, p.GroupsClaim) {
@@ -75,10 +80,14 @@ func (p *provider) hints(d *discovered) []string {
 	}
 	for _, scope := range p.Scopes {
 		if len(d.scopes) > 0 && !slices.Contains(d.scopes, scope) {
-			out = append(out, fmt.Sprintf("the scope %q is asked for, and the provider's discovery document doesn't name it",
-				scope))
+			out = append(
+				out,
+				fmt.Sprintf("the scope %q is asked for, and the provider's discovery document doesn't name it",
+					scope),
+			)
 		}
 	}
+
 	return out
 }
 
@@ -110,7 +119,11 @@ func (a *Auth) Addresses() []Registered {
 }
 
 func (p *provider) registered(base string) Registered {
-	return Registered{Tenant: p.Tenant, Redirect: p.redirect, SignedOut: base + "/auth/signed-out"}
+	return Registered{
+		Tenant:    p.Tenant,
+		Redirect:  p.redirect,
+		SignedOut: base + "/auth/signed-out",
+	}
 }
 
 // Offer is what a provider says of itself, to somebody who sets it up.
@@ -141,14 +154,23 @@ func Look(ctx context.Context, config Provider, url string, client *http.Client)
 		return Offer{}, err
 	}
 	offer := Offer{
-		Registered: p.registered(base.String()), Algorithms: d.algorithms, Scopes: p.Scopes,
+		Registered: p.registered(base.String()),
+		Algorithms: d.algorithms,
+		Scopes:     p.Scopes,
 		UserInfo:   d.provider.UserInfoEndpoint() != "",
-		ClockAhead: watch.ahead, Hints: p.hints(d),
+		ClockAhead: watch.ahead,
+		Hints:      p.hints(d),
 	}
 	if len(d.algorithms) > 0 && !slices.ContainsFunc(d.algorithms, signs) {
-		offer.Problems = append(offer.Problems,
-			fmt.Sprintf("it signs ID tokens by %v only: expected RS256, or another of RS, PS, ES and EdDSA", d.algorithms))
+		offer.Problems = append(
+			offer.Problems,
+			fmt.Sprintf(
+				"it signs ID tokens by %v only: expected RS256, or another of RS, PS, ES and EdDSA",
+				d.algorithms,
+			),
+		)
 	}
+
 	if offer.ClockAhead.Abs() > leeway {
 		offer.Problems = append(offer.Problems, fmt.Sprintf("its clock and ours are %s apart: set both by NTP",
 			offer.ClockAhead.Abs()))
@@ -158,8 +180,11 @@ func Look(ctx context.Context, config Provider, url string, client *http.Client)
 
 // signs reports whether ID tokens by an algorithm are taken.
 func signs(algorithm string) bool {
-	return slices.Contains([]string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512",
-		"EdDSA"}, algorithm)
+	return slices.Contains(
+		[]string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512",
+			"EdDSA"},
+		algorithm,
+	)
 }
 
 // dated notes how far the clock of whoever answers is ahead.

@@ -11,8 +11,9 @@ import (
 	"github.com/assent-dev/assent/server/auth"
 )
 
-// TestD16_NoticesAChangeOfAlgorithm: a provider that begins to sign by another algorithm, or at another address of its
-// keys, is asked again at once, but not with every token that doesn't verify.
+// TestD16_NoticesAChangeOfAlgorithm: a provider that begins to sign by
+// another algorithm, or at another address of its keys, is asked again
+// at once, but not with every token that doesn't verify.
 func TestD16_NoticesAChangeOfAlgorithm(t *testing.T) {
 	h := open(t, false)
 	h.idp.algs = []string{"RS256"}
@@ -20,7 +21,11 @@ func TestD16_NoticesAChangeOfAlgorithm(t *testing.T) {
 		t.Fatalf("%d %s", res.StatusCode, res.body)
 	}
 	asked := func() int { return h.idp.calls["/.well-known/openid-configuration"] }
-	h.idp.set(func() { h.idp.alg, h.idp.kid, h.idp.algs = "ES256", "second", []string{"ES256"} })
+	h.idp.set(func() {
+		h.idp.alg = "ES256"
+		h.idp.kid = "second"
+		h.idp.algs = []string{"ES256"}
+	})
 	if res := h.browser().get("/auth/start/corp"); res.body != aliceIs+"/" || asked() != 2 {
 		t.Errorf("%d, asked %d times\n%s", res.StatusCode, asked(), h.logged())
 	}
@@ -36,10 +41,14 @@ func TestD16_NoticesAChangeOfAlgorithm(t *testing.T) {
 	}
 }
 
-// TestD16_LeewayOfAMinute: tokens of a short life pass while clocks are not quite the same, and no longer.
+// TestD16_LeewayOfAMinute: tokens of a short life pass while clocks are
+// not quite the same, and no longer.
 func TestD16_LeewayOfAMinute(t *testing.T) {
-	for behind, status := range map[time.Duration]int{45 * time.Second: http.StatusOK, 85 * time.Second: http.StatusOK,
-		95 * time.Second: http.StatusForbidden} {
+	for behind, status := range map[time.Duration]int{
+		45 * time.Second: http.StatusOK,
+		85 * time.Second: http.StatusOK,
+		95 * time.Second: http.StatusForbidden,
+	} {
 		h := open(t, false)
 		issued := h.clock().Add(-behind)
 		h.idp.claims = map[string]any{"iat": issued.Unix(), "exp": issued.Add(30 * time.Second).Unix()}
@@ -47,22 +56,33 @@ func TestD16_LeewayOfAMinute(t *testing.T) {
 			t.Errorf("%s old: %d", behind, res.StatusCode)
 		}
 	}
+
 	h := open(t, false) // a provider whose clock is ahead
 	at := h.clock().Add(2 * time.Minute)
-	h.idp.claims = map[string]any{"iat": at.Unix(), "nbf": at.Unix(), "exp": at.Add(time.Minute).Unix()}
+	h.idp.claims = map[string]any{
+		"iat": at.Unix(),
+		"nbf": at.Unix(),
+		"exp": at.Add(time.Minute).Unix(),
+	}
 	if res := h.browser().get("/auth/start/corp"); res.StatusCode != http.StatusOK {
 		t.Errorf("ahead: %d %s", res.StatusCode, h.logged())
 	}
 }
 
-// TestUsers4_5_SaysAtTheStartThatAProviderIsDown, and that it is a degraded part, until it answers.
+// TestUsers4_5_SaysAtTheStartThatAProviderIsDown, and that it is a
+// degraded part, until it answers.
 func TestUsers4_5_SaysAtTheStartThatAProviderIsDown(t *testing.T) {
 	h := open(t, false)
 	h.idp.down = true
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { h.auth.Run(ctx); close(ended) }()
-	testwait.Until(t, "the log reports the failure", func() bool { return strings.Contains(h.logged(), "the identity provider can't be reached") })
+	go func() {
+		h.auth.Run(ctx)
+		close(ended)
+	}()
+	testwait.Until(t, "the log reports the failure", func() bool {
+		return strings.Contains(h.logged(), "the identity provider can't be reached")
+	})
 	if err := h.auth.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "tenant acme: "+h.idp.URL) {
 		t.Errorf("got %v", err)
 	}
@@ -75,8 +95,13 @@ func TestUsers4_5_SaysAtTheStartThatAProviderIsDown(t *testing.T) {
 	h.restart()
 	ctx, cancel = context.WithCancel(t.Context())
 	ended = make(chan struct{})
-	go func() { h.auth.Run(ctx); close(ended) }()
-	testwait.Until(t, "the log reports the recovery", func() bool { return strings.Contains(h.logged(), "the identity provider answers") })
+	go func() {
+		h.auth.Run(ctx)
+		close(ended)
+	}()
+	testwait.Until(t, "the log reports the recovery", func() bool {
+		return strings.Contains(h.logged(), "the identity provider answers")
+	})
 	if err := h.auth.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -94,8 +119,12 @@ func TestUsers4_5_SaysAtTheStartThatAProviderIsDown(t *testing.T) {
 func TestD15_AddressesToRegister(t *testing.T) {
 	h := open(t, false)
 	got := h.auth.Addresses()
-	want := auth.Registered{Tenant: "acme", Redirect: h.server.URL + "/auth/callback/corp", SignedOut: h.server.URL +
-		"/auth/signed-out"}
+	want := auth.Registered{
+		Tenant:   "acme",
+		Redirect: h.server.URL + "/auth/callback/corp",
+		SignedOut: h.server.URL +
+			"/auth/signed-out",
+	}
 	if len(got) != 1 || got[0] != want {
 		t.Fatalf("got %+v", got)
 	}
@@ -108,8 +137,8 @@ func TestD15_AddressesToRegister(t *testing.T) {
 	}
 }
 
-// TestUsers4_5_TheSignInPageNamesTheProvider, by its host unless it has a name, with the tenant only where several have
-// the same.
+// TestUsers4_5_TheSignInPageNamesTheProvider, by its host unless it has
+// a name, with the tenant only where several have the same.
 func TestUsers4_5_TheSignInPageNamesTheProvider(t *testing.T) {
 	h := open(t, false)
 	host := strings.TrimPrefix(h.idp.URL, "https://")
@@ -123,7 +152,10 @@ func TestUsers4_5_TheSignInPageNamesTheProvider(t *testing.T) {
 	h.cfg.Providers = append(h.cfg.Providers, second)
 	h.restart()
 	for _, tenant := range []string{"acme", "globex"} {
-		if page := h.browser().get("/auth/sign-in"); !strings.Contains(page.body, "Sign in with "+host+" ("+tenant+")<") {
+		if page := h.browser().get("/auth/sign-in"); !strings.Contains(
+			page.body,
+			"Sign in with "+host+" ("+tenant+")<",
+		) {
 			t.Error(page.body)
 		}
 	}
@@ -145,10 +177,13 @@ func TestLook(t *testing.T) {
 		h.idp.meta = func(m map[string]any) { m["scopes_supported"] = []string{"openid", "email"} }
 	})
 	offer, err = look()
-	if err != nil || len(offer.Problems) != 1 || !strings.Contains(offer.Problems[0], "HS256") || len(offer.Hints) != 1 ||
-		!strings.Contains(offer.Hints[0], `"profile"`) || !offer.UserInfo {
+	if err != nil || len(offer.Problems) != 1 || !strings.Contains(offer.Problems[0], "HS256") ||
+		len(offer.Hints) != 1 ||
+		!strings.Contains(offer.Hints[0], `"profile"`) ||
+		!offer.UserInfo {
 		t.Errorf("%+v, %v", offer, err)
 	}
+
 	h.idp.set(func() { h.idp.down = true })
 	if _, err := look(); err == nil {
 		t.Error("a provider that is down has no offer")

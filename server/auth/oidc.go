@@ -23,13 +23,16 @@ const (
 	freshDiscovery  = time.Hour
 	againDiscovery  = 10 * time.Second // at least, between two questions because of tokens that don't verify
 	maxAnswer       = 1 << 20          // bytes of one answer of a provider
-	// leeway is how far our clock and the provider's may be apart, in favour of an ID token that has just expired. Its
-	// other end, nbf, has 4 minutes, which go-oidc grants less this. When a token was issued is not looked at: it is for
-	// this sign-in only (nonce, PKCE).
+	// leeway is how far our clock and the provider's may be apart, in
+	// favour of an ID token that has just expired. Its other end, nbf,
+	// has 4 minutes, which go-oidc grants less this. When a token was
+	// issued is not looked at: it is for this sign-in only (nonce,
+	// PKCE).
 	leeway = time.Minute
 )
 
-// Provider is an OpenID Connect provider that vouches for the people of one tenant.
+// Provider is an OpenID Connect provider that vouches for the people of
+// one tenant.
 type Provider struct {
 	ID           string // in addresses: its redirect address is URL/auth/callback/ID
 	Title        string // on the button; "" means the issuer's host
@@ -55,10 +58,12 @@ func (p *Provider) check() error {
 	return nil
 }
 
-// safeURL accepts https, and http where nobody listens in: on this machine, or for a provider that is there itself.
+// safeURL accepts https, and http where nobody listens in: on this
+// machine, or for a provider that is there itself.
 func safeURL(text string, httpsOnly bool) bool {
 	u, err := url.Parse(text)
-	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && !httpsOnly && isLoopback(u.Hostname()))
+	return err == nil && u.Host != "" &&
+		(u.Scheme == "https" || u.Scheme == "http" && !httpsOnly && isLoopback(u.Hostname()))
 }
 
 // errUnreachable says that the provider can't be used right now.
@@ -103,7 +108,10 @@ func newProvider(p Provider, base *url.URL, client *http.Client, now func() time
 		p.GroupsClaim = "groups"
 	}
 	return &provider{
-		Provider: p, redirect: base.String() + "/auth/callback/" + p.ID, client: bounded(client), now: now,
+		Provider: p,
+		redirect: base.String() + "/auth/callback/" + p.ID,
+		client:   bounded(client),
+		now:      now,
 	}
 }
 
@@ -132,11 +140,13 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 			io.Closer
 		}{io.LimitReader(res.Body, maxAnswer), res.Body}
 	}
+
 	return res, err
 }
 
-// discover returns what the provider says about itself. It asks on the first use, so that assent starts without the
-// provider, again soon after a failure, and once an hour.
+// discover returns what the provider says about itself. It asks on the
+// first use, so that assent starts without the provider, again soon
+// after a failure, and once an hour.
 func (p *provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,8 +156,10 @@ func (p *provider) discover(ctx context.Context) (*discovered, error) {
 	return p.lookAgain(ctx)
 }
 
-// rediscover asks again when a token doesn't verify by what the provider said before: it may have changed its keys or
-// algorithms since. It returns what was known when that was asked a moment ago, or when it can't be asked.
+// rediscover asks again when a token doesn't verify by what the
+// provider said before: it may have changed its keys or algorithms
+// since. It returns what was known when that was asked a moment ago, or
+// when it can't be asked.
 func (p *provider) rediscover(ctx context.Context, before *discovered) *discovered {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,11 +171,12 @@ func (p *provider) rediscover(ctx context.Context, before *discovered) *discover
 	return found
 }
 
-// lookAgain asks the provider, unless it failed a moment ago. While it doesn't answer, what it said before serves. p.mu
-// is held.
+// lookAgain asks the provider, unless it failed a moment ago. While it
+// doesn't answer, what it said before serves. p.mu is held.
 func (p *provider) lookAgain(ctx context.Context) (*discovered, error) {
 	if now := p.now(); !now.Before(p.retryAt) {
-		// The answer is for everybody, so it doesn't end with the one request that asked.
+		// The answer is for everybody, so it doesn't end with the one
+		// request that asked.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), providerTimeout)
 		defer cancel()
 		found, err := p.ask(ctx)
@@ -175,6 +188,7 @@ func (p *provider) lookAgain(ctx context.Context) (*discovered, error) {
 		}
 		p.retryAt = now.Add(retryDiscovery)
 	}
+
 	if p.found != nil {
 		return p.found, nil
 	}
@@ -212,9 +226,18 @@ func (p *provider) ask(ctx context.Context) (*discovered, error) {
 	return &discovered{
 		provider: op,
 		oauth: oauth2.Config{
-			ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: op.Endpoint(), RedirectURL: p.redirect, Scopes: p.Scopes,
+			ClientID:     p.ClientID,
+			ClientSecret: p.ClientSecret,
+			Endpoint:     op.Endpoint(),
+			RedirectURL:  p.redirect,
+			Scopes:       p.Scopes,
 		},
-		verifier:   op.Verifier(&oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.now().Add(-leeway) }}),
+		verifier: op.Verifier(&oidc.Config{
+			ClientID: p.ClientID,
+			Now: func() time.Time {
+				return p.now().Add(-leeway)
+			},
+		}),
 		algorithms: meta.Algorithms,
 		scopes:     meta.Scopes,
 		endSession: meta.EndSession,
@@ -225,8 +248,9 @@ func (p *provider) startPath(next string) string {
 	return "/auth/start/" + p.ID + "?next=" + url.QueryEscape(next)
 }
 
-// endSession is where the person may end the session at the provider as well; "" when it has no such place. The ID token is not kept,
-// so the provider may ask.
+// endSession is where the person may end the session at the provider as
+// well; "" when it has no such place. The ID token is not kept, so the
+// provider may ask.
 func (p *provider) endSession(back string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,7 +268,8 @@ func (p *provider) endSession(back string) string {
 	return u.String()
 }
 
-// exchange turns a code into what the provider says about the person. The tokens end here.
+// exchange turns a code into what the provider says about the person.
+// The tokens end here.
 func (p *provider) exchange(ctx context.Context, code string, f flow) (directory.Claims, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -269,7 +294,8 @@ func (p *provider) exchange(ctx context.Context, code string, f flow) (directory
 	return p.claims(ctx, d, token, tokens)
 }
 
-// verify checks an ID token by what the provider says about itself; if it is wrong by that, by what it says now.
+// verify checks an ID token by what the provider says about itself; if
+// it is wrong by that, by what it says now.
 func (p *provider) verify(ctx context.Context, d *discovered, raw string) (*oidc.IDToken, *discovered, error) {
 	token, err := d.verifier.Verify(ctx, raw)
 	if err != nil {
@@ -278,6 +304,7 @@ func (p *provider) verify(ctx context.Context, d *discovered, raw string) (*oidc
 			token, err = d.verifier.Verify(ctx, raw)
 		}
 	}
+
 	if err != nil {
 		return nil, nil, fmt.Errorf("verify the ID token: %w", err)
 	}
@@ -288,10 +315,16 @@ func (p *provider) verify(ctx context.Context, d *discovered, raw string) (*oidc
 func exchangeError(err error) error {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		if refused.Response != nil && refused.Response.StatusCode >= 500 {
-			return fmt.Errorf("%w: its token endpoint answers with status %d", errUnreachable, refused.Response.StatusCode)
+			return fmt.Errorf(
+				"%w: its token endpoint answers with status %d",
+				errUnreachable,
+				refused.Response.StatusCode,
+			)
 		}
+
 		return fmt.Errorf("the provider refused the code: %.60q", refused.ErrorCode)
 	}
+
 	if unreached, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%w: %w", errUnreachable, unreached)
 	}
@@ -309,7 +342,8 @@ func (p *provider) confirm(t *oidc.IDToken, access string, f flow) error {
 	switch {
 	case !same(t.Nonce, f.Nonce):
 		return errors.New("the ID token is for another sign-in (nonce)")
-	case c.AuthorizedParty != "" && c.AuthorizedParty != p.ClientID, c.AuthorizedParty == "" && len(t.Audience) > 1:
+	case c.AuthorizedParty != "" && c.AuthorizedParty != p.ClientID,
+		c.AuthorizedParty == "" && len(t.Audience) > 1:
 		return errors.New("the ID token was given to another client (azp)")
 	case t.Subject == "":
 		return errors.New("the ID token has no subject")
@@ -318,6 +352,7 @@ func (p *provider) confirm(t *oidc.IDToken, access string, f flow) error {
 			return fmt.Errorf("the ID token belongs to another access token: %w", err)
 		}
 	}
+
 	return nil
 }
 

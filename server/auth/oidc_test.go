@@ -20,15 +20,21 @@ func TestSignIn(t *testing.T) {
 			h.idp.alg = alg
 			b := h.browser()
 			page := b.get("/r/1?tab=2")
-			if page.StatusCode != http.StatusOK || page.Request.URL.String() != h.server.URL+"/auth/sign-in?next=%2Fr%2F1%3Ftab%3D2" || !strings.Contains(page.body, "Sign in with Corp") {
+			if page.StatusCode != http.StatusOK ||
+				page.Request.URL.String() != h.server.URL+"/auth/sign-in?next=%2Fr%2F1%3Ftab%3D2" ||
+				!strings.Contains(page.body, "Sign in with Corp") {
 				t.Fatalf("%d %s %s", page.StatusCode, page.Request.URL, page.body)
 			}
 			if end := b.get("/auth/start/corp?next=%2Fr%2F1%3Ftab%3D2"); end.body != aliceIs+"/r/1?tab=2" {
 				t.Fatalf("%d %s\n%s", end.StatusCode, end.body, h.logged())
 			}
-			if want := "acme signed_in alice@example.com alice@example.com map[method:oidc provider:corp]"; len(h.entries) != 1 || h.entries[0] != want {
+			if want := "acme signed_in alice@example.com alice@example.com map[method:oidc provider:corp]"; len(
+				h.entries,
+			) != 1 ||
+				h.entries[0] != want {
 				t.Errorf("recorded: %v", h.entries)
 			}
+
 			if b.cookie("-flow") != "" || b.cookie("") == "" {
 				t.Error("cookies")
 			}
@@ -61,6 +67,7 @@ func TestCookieFlags(t *testing.T) {
 			}
 		}
 	}
+
 	// The first start's answer comes too late: the second one replaced it.
 	if b.who() != "" {
 		t.Error("signed in by a flow that is over")
@@ -86,27 +93,49 @@ func TestTokenAttacks(t *testing.T) {
 		"no subject":             claim("sub", nil),
 		"other access token":     claim("at_hash", "AAAAAAAAAAAAAAAAAAAAAA"),
 		"claims of another type": claim("sub", 7),
-		"unverified address":     func(p *idp) { p.claims = map[string]any{"email_verified": false, "groups": nil} },
-		"address without a word": func(p *idp) { p.claims = map[string]any{"email_verified": nil, "groups": nil} },
-		"verified: 1":            func(p *idp) { p.claims = map[string]any{"email_verified": 1, "groups": nil} },
-		"nobody's address":       func(p *idp) { p.claims = map[string]any{"email": "eve@example.com", "groups": []string{"staff"}} },
+		"unverified address": func(p *idp) {
+			p.claims = map[string]any{"email_verified": false, "groups": nil}
+		},
+		"address without a word": func(p *idp) {
+			p.claims = map[string]any{"email_verified": nil, "groups": nil}
+		},
+		"verified: 1": func(p *idp) {
+			p.claims = map[string]any{"email_verified": 1, "groups": nil}
+		},
+		"nobody's address": func(p *idp) {
+			p.claims = map[string]any{"email": "eve@example.com", "groups": []string{"staff"}}
+		},
 		"groups of another type": func(p *idp) {
 			p.claims = map[string]any{"email": "eve@example.com", "groups": map[string]any{"risk": true}}
 		},
-		"look-alike address":      func(p *idp) { p.claims = map[string]any{"email": "аlice@example.com", "groups": nil} },
-		"alg none":                func(p *idp) { p.alg = "none" },
-		"alg HS256":               func(p *idp) { p.alg = "HS256" },
-		"key of another":          func(p *idp) { p.signer(); p.forged = newKey(p.t, p.alg) },
-		"no ID token":             func(p *idp) { p.answer = func(m map[string]any) { delete(m, "id_token") } },
-		"no token at all":         func(p *idp) { p.answer = func(m map[string]any) { delete(m, "access_token") } },
-		"ID token of no form":     func(p *idp) { p.answer = func(m map[string]any) { m["id_token"] = "a.b" } },
-		"ID token that is a list": func(p *idp) { p.answer = func(m map[string]any) { m["id_token"] = []string{"a"} } },
+		"look-alike address": func(p *idp) {
+			p.claims = map[string]any{"email": "аlice@example.com", "groups": nil}
+		},
+		"alg none":  func(p *idp) { p.alg = "none" },
+		"alg HS256": func(p *idp) { p.alg = "HS256" },
+		"key of another": func(p *idp) {
+			p.signer()
+			p.forged = newKey(p.t, p.alg)
+		},
+		"no ID token": func(p *idp) {
+			p.answer = func(m map[string]any) { delete(m, "id_token") }
+		},
+		"no token at all": func(p *idp) {
+			p.answer = func(m map[string]any) { delete(m, "access_token") }
+		},
+		"ID token of no form": func(p *idp) {
+			p.answer = func(m map[string]any) { m["id_token"] = "a.b" }
+		},
+		"ID token that is a list": func(p *idp) {
+			p.answer = func(m map[string]any) { m["id_token"] = []string{"a"} }
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, false)
 			attack(h.idp)
 			b := h.browser()
-			if res := b.get("/auth/start/corp"); res.StatusCode != http.StatusForbidden || !strings.Contains(res.body, "Try again") {
+			if res := b.get("/auth/start/corp"); res.StatusCode != http.StatusForbidden ||
+				!strings.Contains(res.body, "Try again") {
 				t.Errorf("%d %s", res.StatusCode, res.body)
 			}
 			if b.cookie("") != "" || b.who() != "" || len(h.entries) != 0 {
@@ -119,10 +148,16 @@ func TestTokenAttacks(t *testing.T) {
 	}
 }
 
-// TestCallbackAttacks: only the browser that began a sign-in can finish it, once, with the provider it went to.
+// TestCallbackAttacks: only the browser that began a sign-in can finish
+// it, once, with the provider it went to.
 func TestCallbackAttacks(t *testing.T) {
 	h := open(t, false)
-	h.cfg.Providers = append(h.cfg.Providers, auth.Provider{ID: "other", Tenant: "acme", Issuer: "https://other.example", ClientID: clientID})
+	h.cfg.Providers = append(h.cfg.Providers, auth.Provider{
+		ID:       "other",
+		Tenant:   "acme",
+		Issuer:   "https://other.example",
+		ClientID: clientID,
+	})
 	h.restart()
 	with := func(to, key, value string) string {
 		u, _ := url.Parse(to)
@@ -138,20 +173,30 @@ func TestCallbackAttacks(t *testing.T) {
 		change func(string) string
 		status int
 	}{
-		"other state":    {func(to string) string { return with(to, "state", "x") }, http.StatusBadRequest},
-		"no state":       {func(to string) string { return with(to, "state", "") }, http.StatusBadRequest},
-		"other provider": {func(to string) string { return strings.Replace(to, "/corp", "/other", 1) }, http.StatusBadRequest},
-		"no provider":    {func(to string) string { return strings.Replace(to, "/corp", "/none", 1) }, http.StatusNotFound},
-		"other issuer":   {func(to string) string { return with(to, "iss", "https://evil.example") }, http.StatusForbidden},
-		"no code":        {func(to string) string { return with(to, "code", "") }, http.StatusForbidden},
-		"other code":     {func(to string) string { return with(to, "code", "x") }, http.StatusForbidden},
-		"an error":       {func(to string) string { return with(to, "error", "access_denied<b>") }, http.StatusForbidden},
+		"other state": {func(to string) string { return with(to, "state", "x") }, http.StatusBadRequest},
+		"no state":    {func(to string) string { return with(to, "state", "") }, http.StatusBadRequest},
+		"other provider": {func(to string) string {
+			return strings.Replace(to, "/corp", "/other", 1)
+		}, http.StatusBadRequest},
+		"no provider": {func(to string) string {
+			return strings.Replace(to, "/corp", "/none", 1)
+		}, http.StatusNotFound},
+		"other issuer": {func(to string) string {
+			return with(to, "iss", "https://evil.example")
+		}, http.StatusForbidden},
+		"no code":    {func(to string) string { return with(to, "code", "") }, http.StatusForbidden},
+		"other code": {func(to string) string { return with(to, "code", "x") }, http.StatusForbidden},
+		"an error": {func(to string) string {
+			return with(to, "error", "access_denied<b>")
+		}, http.StatusForbidden},
 	} {
 		b := h.browser()
-		if res := b.get(c.change(b.begin())); res.StatusCode != c.status || b.who() != "" || strings.Contains(res.body, "<b>") {
+		if res := b.get(c.change(b.begin())); res.StatusCode != c.status || b.who() != "" ||
+			strings.Contains(res.body, "<b>") {
 			t.Errorf("%s: %d %s", name, res.StatusCode, res.body)
 		}
 	}
+
 	b := h.browser()
 	to := with(b.begin(), "iss", h.idp.URL)
 	if res := h.browser().get(to); res.StatusCode != http.StatusBadRequest {
@@ -165,11 +210,15 @@ func TestCallbackAttacks(t *testing.T) {
 	}
 	used, _ := url.Parse(to)
 	eve := h.browser()
-	if res := eve.get(with(eve.begin(), "code", used.Query().Get("code"))); res.StatusCode != http.StatusForbidden || eve.who() != "" {
+	if res := eve.get(with(eve.begin(), "code", used.Query().Get("code"))); res.StatusCode != http.StatusForbidden ||
+		eve.who() != "" {
 		t.Errorf("a used code: %d", res.StatusCode)
 	}
-	stolen, _ := url.Parse(h.browser().begin()) // a code on its way to somebody else: PKCE binds it to that browser
-	if res := eve.get(with(eve.begin(), "code", stolen.Query().Get("code"))); res.StatusCode != http.StatusForbidden || eve.who() != "" {
+	stolen, _ := url.Parse(
+		h.browser().begin(),
+	) // a code on its way to somebody else: PKCE binds it to that browser
+	if res := eve.get(with(eve.begin(), "code", stolen.Query().Get("code"))); res.StatusCode != http.StatusForbidden ||
+		eve.who() != "" {
 		t.Errorf("a stolen code: %d", res.StatusCode)
 	}
 	late := h.browser()
@@ -203,7 +252,10 @@ func TestProviderDown(t *testing.T) {
 	down := func(b *browser, to string) {
 		t.Helper()
 		res := b.get(to)
-		if res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(res.body, "Corp can&#39;t be reached") || res.Header.Get("Retry-After") == "" || b.who() != "" {
+		if res.StatusCode != http.StatusServiceUnavailable ||
+			!strings.Contains(res.body, "Corp can&#39;t be reached") ||
+			res.Header.Get("Retry-After") == "" ||
+			b.who() != "" {
 			t.Errorf("%d %s", res.StatusCode, res.body)
 		}
 	}
@@ -234,7 +286,9 @@ func TestProviderDown(t *testing.T) {
 	if res := b.get("/auth/start/corp"); res.body != aliceIs+"/" {
 		t.Errorf("%d %s", res.StatusCode, h.logged())
 	}
-	h.idp.set(func() { h.idp.meta = func(m map[string]any) { m["issuer"] = "https://evil.example" } })
+	h.idp.set(func() {
+		h.idp.meta = func(m map[string]any) { m["issuer"] = "https://evil.example" }
+	})
 	h.pass(25 * time.Hour) // asked again, and wrong: yesterday's answer serves
 	if b.follow = false; b.get("/auth/start/corp").StatusCode != http.StatusFound {
 		t.Error("a failed refresh closes the door")
@@ -257,10 +311,14 @@ func (w withoutToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.RoundTripper.RoundTrip(r)
 }
 
-// TestDiscoveryAttacks: a document that isn't the issuer's, or leads off https, is as good as none.
+// TestDiscoveryAttacks: a document that isn't the issuer's, or leads
+// off https, is as good as none.
 func TestDiscoveryAttacks(t *testing.T) {
 	for key, value := range map[string]string{
-		"issuer": "https://evil.example", "authorization_endpoint": "javascript:alert(1)", "token_endpoint": "http://127.0.0.1/token", "jwks_uri": "http://127.0.0.1/keys",
+		"issuer":                 "https://evil.example",
+		"authorization_endpoint": "javascript:alert(1)",
+		"token_endpoint":         "http://127.0.0.1/token",
+		"jwks_uri":               "http://127.0.0.1/keys",
 	} {
 		h := open(t, false)
 		h.idp.meta = func(m map[string]any) { m[key] = value }
@@ -268,6 +326,7 @@ func TestDiscoveryAttacks(t *testing.T) {
 			t.Errorf("%s: %d", key, res.StatusCode)
 		}
 	}
+
 	h := open(t, false)
 	h.idp.meta = func(m map[string]any) { m["padding"] = strings.Repeat("x", 2<<20) }
 	if res := h.browser().get("/auth/start/corp"); res.StatusCode != http.StatusServiceUnavailable {
@@ -283,7 +342,10 @@ func TestGroupsOfClaims(t *testing.T) {
 		claim any
 		want  string
 	}{
-		{[]any{"risk", 7, "staff", ""}, "[desk-heads risk]"}, {"risk", "[desk-heads risk]"}, {nil, "[desk-heads]"}, {true, "[desk-heads]"},
+		{[]any{"risk", 7, "staff", ""}, "[desk-heads risk]"},
+		{"risk", "[desk-heads risk]"},
+		{nil, "[desk-heads]"},
+		{true, "[desk-heads]"},
 	} {
 		h.idp.set(func() {
 			h.idp.claims = map[string]any{"https://acme.example/groups": c.claim, "email_verified": "true"}
@@ -292,8 +354,13 @@ func TestGroupsOfClaims(t *testing.T) {
 			t.Errorf("%v: %s", c.claim, res.body)
 		}
 	}
+
 	h.idp.set(func() {
-		h.idp.claims = map[string]any{"email": "eve@example.com", "name": "Eve", "https://acme.example/groups": "risk"}
+		h.idp.claims = map[string]any{
+			"email":                       "eve@example.com",
+			"name":                        "Eve",
+			"https://acme.example/groups": "risk",
+		}
 		h.idp.claims["sub"] = "eve"
 	})
 	b := h.browser()
@@ -305,7 +372,11 @@ func TestGroupsOfClaims(t *testing.T) {
 func TestSignInThatCannotBeKept(t *testing.T) {
 	lost := errors.New("lost")
 	for name, lose := range map[string]func(*house){
-		"ledger":    func(h *house) { h.mu.Lock(); defer h.mu.Unlock(); h.refuse = lost },
+		"ledger": func(h *house) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.refuse = lost
+		},
 		"store":     func(h *house) { h.values.set(func() { h.values.lost = lost }) },
 		"directory": func(h *house) { h.people.set(func() { h.people.lost = lost }) },
 	} {
@@ -313,7 +384,8 @@ func TestSignInThatCannotBeKept(t *testing.T) {
 		b := h.browser()
 		to := b.begin()
 		lose(h)
-		if res := b.get(to); res.StatusCode != http.StatusServiceUnavailable || b.cookie("") != "" || strings.Contains(res.body, "lost") {
+		if res := b.get(to); res.StatusCode != http.StatusServiceUnavailable || b.cookie("") != "" ||
+			strings.Contains(res.body, "lost") {
 			t.Errorf("%s: %d %s", name, res.StatusCode, res.body)
 		}
 	}
@@ -321,9 +393,11 @@ func TestSignInThatCannotBeKept(t *testing.T) {
 
 func TestConflict(t *testing.T) {
 	h := open(t, false)
-	both := "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com}\n  - {id: bob, also: [\"oidc:" + h.idp.URL + "|abc123\"]}\n"
+	both := "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com}\n  - {id: bob, also: [\"oidc:" +
+		h.idp.URL + "|abc123\"]}\n"
 	h.people.set(func() { h.people.base = directory.Tenants{"acme": read(t, both)} })
-	if res := h.browser().get("/auth/start/corp"); res.StatusCode != http.StatusForbidden || !strings.Contains(res.body, "two people") {
+	if res := h.browser().get("/auth/start/corp"); res.StatusCode != http.StatusForbidden ||
+		!strings.Contains(res.body, "two people") {
 		t.Errorf("%d %s", res.StatusCode, res.body)
 	}
 }

@@ -11,7 +11,8 @@ import (
 //go:embed pages.html
 var pagesFS embed.FS
 
-// pages are parsed once; the file is part of the program, and every test would see it broken.
+// pages are parsed once; the file is part of the program, and every
+// test would see it broken.
 var pages = template.Must(template.ParseFS(pagesFS, "pages.html"))
 
 // What the pages show.
@@ -65,13 +66,21 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, m message) {
 		show(w, status, "message", m)
 		return
 	}
-	p := problem{Type: "about:blank", Title: m.Title, Status: status, Detail: m.Text, Code: "sign_in", Next: "none"}
+	p := problem{
+		Type:   "about:blank",
+		Title:  m.Title,
+		Status: status,
+		Detail: m.Text,
+		Code:   "sign_in",
+		Next:   "none",
+	}
 	switch status {
 	case http.StatusServiceUnavailable:
 		p.Code, p.Next = "unavailable", "retry"
 	case http.StatusTooManyRequests:
 		p.Code, p.Next = "too_many", "retry"
 	}
+
 	text, _ := json.Marshal(p) // strings and a number: can't fail
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")

@@ -15,30 +15,40 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Buckets of store.Values. A session is written once, at the sign-in, and never again, so nothing that is still under way when
-// somebody signs out can bring it back; when it was last used stands beside it.
+// Buckets of store.Values. A session is written once, at the sign-in,
+// and never again, so nothing that is still under way when somebody
+// signs out can bring it back; when it was last used stands beside it.
 const (
 	bucketSession = "session"
 	bucketSeen    = "session-seen"
 	bucketLink    = "signin-link"
 )
 
-// Buckets are where sessions and what leads to one are kept; the sessions themselves come first.
+// Buckets are where sessions and what leads to one are kept; the
+// sessions themselves come first.
 func Buckets() []string { return []string{bucketSession, bucketSeen, bucketLink} }
 
-// newSessions has no idle time of its own: with one, scs writes every session back with every request.
+// newSessions has no idle time of its own: with one, scs writes every
+// session back with every request.
 func newSessions(s scs.Store, cookie string, secure bool) *scs.SessionManager {
 	return &scs.SessionManager{ // scs.New would start a store of its own, with a goroutine
 		Lifetime:         Absolute,
 		Store:            s,
 		Codec:            codec{},
 		HashTokenInStore: true,
-		Cookie:           scs.SessionCookie{Name: cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure},
+		Cookie: scs.SessionCookie{
+			Name:     cookie,
+			Path:     "/",
+			HttpOnly: true,
+			SameSite: http.SameSiteLaxMode,
+			Secure:   secure,
+		},
 	}
 }
 
-// cookieName: browsers take a __Host- cookie only from the host itself, over https, for every path. Over http, which is
-// for dev mode, the name holds the port: all ports of a host share their cookies.
+// cookieName: browsers take a __Host- cookie only from the host itself,
+// over https, for every path. Over http, which is for dev mode, the
+// name holds the port: all ports of a host share their cookies.
 func (a *Auth) cookieName(part string) string {
 	if a.base.Scheme == "https" {
 		return "__Host-assent" + part
@@ -80,7 +90,12 @@ func (a *Auth) session(r *http.Request) (signedIn, error) {
 		return signedIn{}, fmt.Errorf("read the session: %w", err)
 	}
 	get := func(k string) string { return a.sessions.GetString(ctx, k) }
-	s := signedIn{tenant: get(keyTenant), person: get(keyPerson), method: get(keyMethod), provider: get(keyProvider)}
+	s := signedIn{
+		tenant:   get(keyTenant),
+		person:   get(keyPerson),
+		method:   get(keyMethod),
+		provider: get(keyProvider),
+	}
 	if s.person == "" {
 		return signedIn{}, errNobody
 	}
@@ -88,7 +103,8 @@ func (a *Auth) session(r *http.Request) (signedIn, error) {
 	return s, err
 }
 
-// begin signs somebody in: recorded first, then under a new token, whatever token the browser brought (session fixation).
+// begin signs somebody in: recorded first, then under a new token,
+// whatever token the browser brought (session fixation).
 func (a *Auth) begin(w http.ResponseWriter, r *http.Request, s signedIn) error {
 	facts := map[string]any{"method": s.method}
 	if s.provider != "" {
@@ -109,10 +125,15 @@ func (a *Auth) begin(w http.ResponseWriter, r *http.Request, s signedIn) error {
 	}
 	now := a.cfg.Now().UTC()
 	for k, v := range map[string]string{
-		keyTenant: s.tenant, keyPerson: s.person, keyMethod: s.method, keyProvider: s.provider, keyAt: now.Format(time.RFC3339),
+		keyTenant:   s.tenant,
+		keyPerson:   s.person,
+		keyMethod:   s.method,
+		keyProvider: s.provider,
+		keyAt:       now.Format(time.RFC3339),
 	} {
 		a.sessions.Put(ctx, k, v)
 	}
+
 	a.sessions.SetDeadline(ctx, now.Add(Absolute)) // by our clock
 	token, expires, err := a.sessions.Commit(ctx)
 	if err != nil {
@@ -122,7 +143,8 @@ func (a *Auth) begin(w http.ResponseWriter, r *http.Request, s signedIn) error {
 	return nil
 }
 
-// signOut ends the session of this browser, or with everywhere=yes every session of the person.
+// signOut ends the session of this browser, or with everywhere=yes
+// every session of the person.
 func (a *Auth) signOut(w http.ResponseWriter, r *http.Request) {
 	s, err := a.session(r)
 	if err == nil && r.PostFormValue("everywhere") == "yes" {
@@ -133,9 +155,18 @@ func (a *Auth) signOut(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil && !errors.Is(err, errNobody) {
 		a.cfg.Log.ErrorContext(r.Context(), "sign-out failed", "error", err)
-		refuse(w, r, http.StatusServiceUnavailable, message{Title: "Not signed out", Text: "assent can't reach its store right now. You are still signed in; try again in a moment."})
+		refuse(
+			w,
+			r,
+			http.StatusServiceUnavailable,
+			message{
+				Title: "Not signed out",
+				Text:  "assent can't reach its store right now. You are still signed in; try again in a moment.",
+			},
+		)
 		return
 	}
+
 	to := "/auth/signed-out"
 	if s.provider != "" {
 		to += "?from=" + s.provider
@@ -160,7 +191,8 @@ type sessionStore struct {
 	now    func() time.Time
 }
 
-// FindCtx returns a session that has not ended and was used lately, and notes that it is used now.
+// FindCtx returns a session that has not ended and was used lately, and
+// notes that it is used now.
 func (s *sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	now := s.now()
 	b, err := s.values.Value(ctx, bucketSession, token, now)
@@ -177,7 +209,9 @@ func (s *sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool,
 	case err != nil:
 		return nil, false, err
 	}
-	// A write with every request would cost more than the eighth of the idle time that is lost.
+
+	// A write with every request would cost more than the eighth of the
+	// idle time that is lost.
 	if last, err := time.Parse(time.RFC3339, string(seen)); err != nil || now.Sub(last) > Idle/8 {
 		return b, true, s.see(ctx, token, now)
 	}
@@ -221,10 +255,12 @@ func (s *sessionStore) endAll(ctx context.Context, who signedIn) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// Find, Commit and Delete without a context complete scs.Store; scs calls the others.
+// Find, Commit and Delete without a context complete scs.Store; scs
+// calls the others.
 func (s *sessionStore) Find(token string) ([]byte, bool, error) {
 	return s.FindCtx(context.Background(), token)
 }

@@ -29,7 +29,12 @@ func (b *browser) plant(token string) {
 	if u.Scheme == "http" {
 		name = "assent-" + u.Port()
 	}
-	b.client.Jar.SetCookies(u, []*http.Cookie{{Name: name, Value: token, Path: "/", Secure: u.Scheme == "https"}})
+	b.client.Jar.SetCookies(u, []*http.Cookie{{
+		Name:   name,
+		Value:  token,
+		Path:   "/",
+		Secure: u.Scheme == "https",
+	}})
 }
 
 func TestIdleAndAbsolute(t *testing.T) {
@@ -41,6 +46,7 @@ func TestIdleAndAbsolute(t *testing.T) {
 			t.Fatal("a session that is used ends")
 		}
 	}
+
 	if h.pass(time.Hour + time.Minute); b.who() != "" {
 		t.Error("a session outlives twelve hours")
 	}
@@ -104,7 +110,11 @@ func TestStolenStore(t *testing.T) {
 func TestBrokenSession(t *testing.T) {
 	h := open(t, false)
 	b := h.signedIn()
-	for text, status := range map[string]int{"{": http.StatusServiceUnavailable, "{}": http.StatusUnauthorized, `{"values":{"person":"bob","tenant":"acme","at":"x"}}`: http.StatusServiceUnavailable} {
+	for text, status := range map[string]int{
+		"{":  http.StatusServiceUnavailable,
+		"{}": http.StatusUnauthorized,
+		`{"values":{"person":"bob","tenant":"acme","at":"x"}}`: http.StatusServiceUnavailable,
+	} {
 		h.values.set(func() {
 			for k, v := range h.values.all {
 				if k[0] == "session" {
@@ -120,7 +130,9 @@ func TestBrokenSession(t *testing.T) {
 
 func TestSignOut(t *testing.T) {
 	h := open(t, false)
-	b, second, third := h.signedIn(), h.signedIn(), h.signedIn()
+	b := h.signedIn()
+	second := h.signedIn()
+	third := h.signedIn()
 	token := b.cookie("")
 	res := b.do(http.MethodPost, "/auth/sign-out", nil)
 	if res.StatusCode != http.StatusOK || b.cookie("") != "" || b.who() != "" || second.who() == "" {
@@ -129,13 +141,27 @@ func TestSignOut(t *testing.T) {
 	if b.plant(token); b.who() != "" {
 		t.Error("the token lives on")
 	}
-	end := h.idp.URL + "/end?client_id=" + clientID + "&amp;post_logout_redirect_uri=" + strings.ReplaceAll(url.QueryEscape(h.server.URL+"/auth/signed-out"), "+", "%20") + "&amp;theme=dark"
+	end := h.idp.URL + "/end?client_id=" + clientID + "&amp;post_logout_redirect_uri=" + strings.ReplaceAll(
+		url.QueryEscape(h.server.URL+"/auth/signed-out"),
+		"+",
+		"%20",
+	) + "&amp;theme=dark"
 	if !strings.Contains(res.body, end) {
 		t.Errorf("no way to sign out of the provider (%s):\n%s", end, res.body)
 	}
-	bob := read(t, "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com, groups: [desk-heads]}\n  - {id: bob}\ngroups: {desk-heads: {}, x: {}}\n")
+	bob := read(
+		t,
+		"schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com, groups: [desk-heads]}\n  - {id: bob}\n"+
+			"groups: {desk-heads: {}, x: {}}\n",
+	)
 	h.people.set(func() { h.people.base = directory.Tenants{"acme": bob} })
-	h.idp.set(func() { h.idp.claims = map[string]any{"sub": "b", "email": "bob@example.com", "groups": []string{"x"}} })
+	h.idp.set(func() {
+		h.idp.claims = map[string]any{
+			"sub":    "b",
+			"email":  "bob@example.com",
+			"groups": []string{"x"},
+		}
+	})
 	other := h.browser()
 	other.get("/auth/start/corp")
 	second.do(http.MethodPost, "/auth/sign-out", url.Values{"everywhere": {"yes"}})
@@ -146,12 +172,14 @@ func TestSignOut(t *testing.T) {
 		t.Errorf("without a session: %d", res.StatusCode)
 	}
 	h.values.set(func() { h.values.lost = errors.New("lost") })
-	if res := other.do(http.MethodPost, "/auth/sign-out", nil); res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(res.body, "still signed in") {
+	if res := other.do(http.MethodPost, "/auth/sign-out", nil); res.StatusCode != http.StatusServiceUnavailable ||
+		!strings.Contains(res.body, "still signed in") {
 		t.Errorf("store lost: %d", res.StatusCode)
 	}
 }
 
-// TestStoreFailsAnywhere: whichever access to the store fails, nobody gets in by it and nobody is told that they are out when they aren't.
+// TestStoreFailsAnywhere: whichever access to the store fails, nobody
+// gets in by it and nobody is told that they are out when they aren't.
 func TestStoreFailsAnywhere(t *testing.T) {
 	h := open(t, false)
 	b := h.signedIn()
@@ -161,7 +189,10 @@ func TestStoreFailsAnywhere(t *testing.T) {
 			b.header = http.Header{}
 			res := b.do(http.MethodPost, "/auth/sign-out", form)
 			var survived bool
-			h.values.set(func() { survived = h.values.failAt > 0; h.values.failAt = 0 })
+			h.values.set(func() {
+				survived = h.values.failAt > 0
+				h.values.failAt = 0
+			})
 			if survived { // it needed fewer accesses
 				break
 			}
@@ -170,15 +201,20 @@ func TestStoreFailsAnywhere(t *testing.T) {
 			}
 			b = h.signedIn()
 		}
+
 		b = h.signedIn()
 	}
+
 	for n := 1; ; n++ {
 		h.pass(30 * time.Minute) // so that the use is noted
 		h.values.set(func() { h.values.failAt = n })
 		b.header = http.Header{}
 		res := b.get("/who")
 		var survived bool
-		h.values.set(func() { survived = h.values.failAt > 0; h.values.failAt = 0 })
+		h.values.set(func() {
+			survived = h.values.failAt > 0
+			h.values.failAt = 0
+		})
 		if survived {
 			break
 		}
@@ -186,28 +222,37 @@ func TestStoreFailsAnywhere(t *testing.T) {
 			t.Errorf("page, access %d fails: %d", n, res.StatusCode)
 		}
 	}
+
 	for n := 1; ; n++ {
 		eve := h.browser()
 		to := eve.begin()
 		h.values.set(func() { h.values.failAt = n })
 		res := eve.get(to)
 		var survived bool
-		h.values.set(func() { survived = h.values.failAt > 0; h.values.failAt = 0 })
+		h.values.set(func() {
+			survived = h.values.failAt > 0
+			h.values.failAt = 0
+		})
 		if survived {
 			break
 		}
-		if strings.HasPrefix(res.Request.URL.Path, "/auth/") && (res.StatusCode != http.StatusServiceUnavailable || eve.cookie("") != "") {
+		if strings.HasPrefix(res.Request.URL.Path, "/auth/") &&
+			(res.StatusCode != http.StatusServiceUnavailable || eve.cookie("") != "") {
 			t.Errorf("sign-in, access %d fails: %d", n, res.StatusCode)
 		}
 	}
 }
 
-// TestNoResurrection: a page that is still under way when somebody signs out doesn't bring the session back.
+// TestNoResurrection: a page that is still under way when somebody
+// signs out doesn't bring the session back.
 func TestNoResurrection(t *testing.T) {
 	h := open(t, false)
 	b := h.signedIn()
 	var inside func()
-	slow := h.auth.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { inside(); w.WriteHeader(http.StatusOK) }))
+	slow := h.auth.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		inside()
+		w.WriteHeader(http.StatusOK)
+	}))
 	inside = func() { b.do(http.MethodPost, "/auth/sign-out", nil) }
 	token := b.cookie("")
 	r, _ := http.NewRequest(http.MethodGet, "/slow", nil)
@@ -234,21 +279,32 @@ func TestMiddleware(t *testing.T) {
 		header http.Header
 		status int
 	}{
-		"page":         {http.MethodGet, http.Header{"Accept": {"text/html"}}, http.StatusSeeOther},
-		"navigation":   {http.MethodGet, http.Header{"Accept": {"*/*"}, "Sec-Fetch-Mode": {"navigate"}}, http.StatusSeeOther},
-		"head":         {http.MethodHead, http.Header{"Accept": {"text/html"}}, http.StatusSeeOther},
-		"script":       {http.MethodGet, http.Header{"Accept": {"text/html"}, "Sec-Fetch-Mode": {"cors"}}, http.StatusUnauthorized},
+		"page": {http.MethodGet, http.Header{"Accept": {"text/html"}}, http.StatusSeeOther},
+		"navigation": {
+			http.MethodGet,
+			http.Header{"Accept": {"*/*"}, "Sec-Fetch-Mode": {"navigate"}},
+			http.StatusSeeOther,
+		},
+		"head": {http.MethodHead, http.Header{"Accept": {"text/html"}}, http.StatusSeeOther},
+		"script": {
+			http.MethodGet,
+			http.Header{"Accept": {"text/html"}, "Sec-Fetch-Mode": {"cors"}},
+			http.StatusUnauthorized,
+		},
 		"event stream": {http.MethodGet, http.Header{"Accept": {"text/event-stream"}}, http.StatusUnauthorized},
 		"program":      {http.MethodGet, nil, http.StatusUnauthorized},
 		"form":         {http.MethodPost, http.Header{"Accept": {"text/html"}}, http.StatusUnauthorized},
 	} {
 		b.header = c.header
 		res := b.do(c.method, "/r/1?a=b", nil)
-		if res.StatusCode != c.status || c.status == http.StatusSeeOther && res.Header.Get("Location") != "/auth/sign-in?next=%2Fr%2F1%3Fa%3Db" ||
+		if res.StatusCode != c.status ||
+			c.status == http.StatusSeeOther &&
+				res.Header.Get("Location") != "/auth/sign-in?next=%2Fr%2F1%3Fa%3Db" ||
 			c.status == http.StatusUnauthorized && !strings.Contains(res.body, `"next_action":"none"`) {
 			t.Errorf("%s: %d %v %s", name, res.StatusCode, res.Header, res.body)
 		}
 	}
+
 	b = h.signedIn()
 	h.people.set(func() { h.people.lost = errors.New("lost") })
 	if res := b.get("/"); res.StatusCode != http.StatusServiceUnavailable || strings.Contains(res.body, "lost") {
@@ -267,7 +323,8 @@ func TestMiddleware(t *testing.T) {
 	}
 	h.values.set(func() { h.values.lost = errors.New("lost") })
 	b.header = nil
-	if res := b.get("/"); res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(res.body, `"next_action":"retry"`) {
+	if res := b.get("/"); res.StatusCode != http.StatusServiceUnavailable ||
+		!strings.Contains(res.body, `"next_action":"retry"`) {
 		t.Errorf("store lost: %d %s", res.StatusCode, res.body)
 	}
 	if _, ok := auth.FromContext(t.Context()); ok {
@@ -275,12 +332,16 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
-// TestCSRF: another site can't change anything in the name of who is signed in here.
+// TestCSRF: another site can't change anything in the name of who is
+// signed in here.
 func TestCSRF(t *testing.T) {
 	h := open(t, false)
 	b := h.signedIn()
 	for _, header := range []http.Header{
-		{"Sec-Fetch-Site": {"cross-site"}}, {"Sec-Fetch-Site": {"same-site"}}, {"Origin": {"https://evil.example"}}, {"Origin": {"null"}},
+		{"Sec-Fetch-Site": {"cross-site"}},
+		{"Sec-Fetch-Site": {"same-site"}},
+		{"Origin": {"https://evil.example"}},
+		{"Origin": {"null"}},
 		{"Origin": {strings.Replace(h.server.URL, "https", "http", 1) + "0"}},
 	} {
 		b.header = header
@@ -290,6 +351,7 @@ func TestCSRF(t *testing.T) {
 			}
 		}
 	}
+
 	for _, header := range []http.Header{{"Sec-Fetch-Site": {"same-origin"}}, {"Origin": {h.server.URL}}, {}} {
 		if b.header = header; b.do(http.MethodPost, "/r/1/vote", nil).StatusCode != http.StatusOK {
 			t.Errorf("%v is refused", header)
@@ -299,9 +361,14 @@ func TestCSRF(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	want := map[string]string{
-		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-		"X-Frame-Options":         "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
-		"Cache-Control": "no-store", "Strict-Transport-Security": "max-age=31536000",
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
+			"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		"X-Frame-Options":            "DENY",
+		"X-Content-Type-Options":     "nosniff",
+		"Referrer-Policy":            "no-referrer",
+		"Cross-Origin-Opener-Policy": "same-origin",
+		"Cache-Control":              "no-store",
+		"Strict-Transport-Security":  "max-age=31536000",
 	}
 	for _, dev := range []bool{false, true} {
 		h := open(t, dev)
@@ -315,6 +382,7 @@ func TestHeaders(t *testing.T) {
 					t.Errorf("%s: %s: %q", path, k, got)
 				}
 			}
+
 			if res.Header.Get("Permissions-Policy") == "" {
 				t.Error("no Permissions-Policy")
 			}

@@ -38,7 +38,8 @@ func (h *house) back(to, cookie, address string) *httptest.ResponseRecorder {
 // begun is a sign-in right before its callback.
 type begun struct{ to, cookie string }
 
-// begun begins a sign-in. With a code it comes back with that one, instead of the provider's.
+// begun begins a sign-in. With a code it comes back with that one,
+// instead of the provider's.
 func (h *house) begun(code string) begun {
 	h.t.Helper()
 	b := h.browser()
@@ -54,8 +55,9 @@ func (h *house) begun(code string) begun {
 	return begun{to.RequestURI(), b.cookie("-flow")}
 }
 
-// TestM2_NoPostForAFlowThatWasNotBegun: cookies that somebody made, changed, or had sealed for another provider or by
-// another server lead to no post.
+// TestM2_NoPostForAFlowThatWasNotBegun: cookies that somebody made,
+// changed, or had sealed for another provider or by another server lead
+// to no post.
 func TestM2_NoPostForAFlowThatWasNotBegun(t *testing.T) {
 	h := open(t, false)
 	f := h.begun("")
@@ -64,22 +66,30 @@ func TestM2_NoPostForAFlowThatWasNotBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	own, err := json.Marshal(map[string]any{
-		"provider": "corp", "state": to.Query().Get("state"), "nonce": "n", "verifier": strings.Repeat("v", 43),
-		"next": "/", "expires": time.Now().Add(time.Minute),
+		"provider": "corp",
+		"state":    to.Query().Get("state"),
+		"nonce":    "n",
+		"verifier": strings.Repeat("v", 43),
+		"next":     "/",
+		"expires":  time.Now().Add(time.Minute),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, cookie := range map[string]string{
-		"none": "", "unsealed": base64.RawURLEncoding.EncodeToString(own), "cut": f.cookie[:len(f.cookie)-4],
-		"longer":  f.cookie + "AAAA",
-		"changed": f.cookie[:30] + "AAAA" + f.cookie[34:], "empty": "AAAA",
+		"none":     "",
+		"unsealed": base64.RawURLEncoding.EncodeToString(own),
+		"cut":      f.cookie[:len(f.cookie)-4],
+		"longer":   f.cookie + "AAAA",
+		"changed":  f.cookie[:30] + "AAAA" + f.cookie[34:],
+		"empty":    "AAAA",
 	} {
 		out := h.back(f.to, cookie, "192.0.2.1:1")
 		if out.Code != http.StatusBadRequest || !strings.Contains(out.Body.String(), "Start again") {
 			t.Errorf("%s: status %d", name, out.Code)
 		}
 	}
+
 	ours := h.cfg.Key
 	h.cfg.Key = []byte("the key of another server, which it is")
 	h.restart()
@@ -96,7 +106,8 @@ func TestM2_NoPostForAFlowThatWasNotBegun(t *testing.T) {
 	}
 }
 
-// TestM2_AFlowIsUsedOnce: whoever sends the same callback again, here or to another replica, reaches no provider.
+// TestM2_AFlowIsUsedOnce: whoever sends the same callback again, here
+// or to another replica, reaches no provider.
 func TestM2_AFlowIsUsedOnce(t *testing.T) {
 	h := open(t, false)
 	f := h.begun("made-up")
@@ -115,12 +126,14 @@ func TestM2_AFlowIsUsedOnce(t *testing.T) {
 	}
 	f = h.begun("")
 	h.used.lost = errors.New("the disk is full")
-	if out := h.back(f.to, f.cookie, "192.0.2.1:1"); out.Code != http.StatusServiceUnavailable || h.idp.posts() != posts {
+	if out := h.back(f.to, f.cookie, "192.0.2.1:1"); out.Code != http.StatusServiceUnavailable ||
+		h.idp.posts() != posts {
 		t.Errorf("a use that can't be remembered: status %d, %d posts", out.Code, h.idp.posts())
 	}
 }
 
-// slowly makes the provider take its time for each exchange, and returns how many are under way at most.
+// slowly makes the provider take its time for each exchange, and
+// returns how many are under way at most.
 func (h *house) slowly(took time.Duration) *atomic.Int64 {
 	var now, most atomic.Int64
 	quick := h.idp.Config.Handler
@@ -135,9 +148,11 @@ func (h *house) slowly(took time.Duration) *atomic.Int64 {
 	return &most
 }
 
-// TestM2_StrangersDoNotKeepPeopleFromSigningIn: four hundred strangers begin sign-ins, as anybody may, and come back at
-// once with codes that they made up, from one address; the provider takes its time for each. People who typed a
-// password meanwhile, and people elsewhere, sign in all the same.
+// TestM2_StrangersDoNotKeepPeopleFromSigningIn: four hundred strangers
+// begin sign-ins, as anybody may, and come back at once with codes that
+// they made up, from one address; the provider takes its time for each.
+// People who typed a password meanwhile, and people elsewhere, sign in
+// all the same.
 func TestM2_StrangersDoNotKeepPeopleFromSigningIn(t *testing.T) {
 	h := open(t, false)
 	most := h.slowly(100 * time.Millisecond)
@@ -156,6 +171,7 @@ func TestM2_StrangersDoNotKeepPeopleFromSigningIn(t *testing.T) {
 			done.Add(1)
 		})
 	}
+
 	for most.Load() < 4 { // the flood is on
 		<-time.After(time.Millisecond)
 	}
@@ -181,14 +197,15 @@ func TestM2_StrangersDoNotKeepPeopleFromSigningIn(t *testing.T) {
 			})
 		}
 	}
+
 	all.Wait()
 	if n := most.Load(); n > 16 {
 		t.Errorf("%d exchanges at a time", n)
 	}
 }
 
-// TestM2_WhoFindsNoRoomTriesAgain: a sign-in that found no room is not lost: the same page, asked for again, goes on
-// with it.
+// TestM2_WhoFindsNoRoomTriesAgain: a sign-in that found no room is not
+// lost: the same page, asked for again, goes on with it.
 func TestM2_WhoFindsNoRoomTriesAgain(t *testing.T) {
 	h := open(t, false)
 	flows := make([]begun, 100) // more than may wait
@@ -219,6 +236,7 @@ func TestM2_WhoFindsNoRoomTriesAgain(t *testing.T) {
 			t.Errorf("status %d", out.Code)
 		}
 	}
+
 	if turnedAway == 0 || h.idp.posts() < len(flows) {
 		t.Errorf("%d were turned away, %d posts", turnedAway, h.idp.posts())
 	}

@@ -50,7 +50,8 @@ func TestSignInOnSQLite(t *testing.T) {
 			t.Error("what is stored signs in")
 		}
 	}
-	if b.do(http.MethodPost, "/auth/sign-out", url.Values{"everywhere": {"yes"}}); b.who() != "" || second.who() != "" {
+	if b.do(http.MethodPost, "/auth/sign-out", url.Values{"everywhere": {"yes"}}); b.who() != "" ||
+		second.who() != "" {
 		t.Error("signed out, and in")
 	}
 	b = h.signedIn()
@@ -58,7 +59,9 @@ func TestSignInOnSQLite(t *testing.T) {
 		t.Error("idle")
 	}
 	b = h.signedIn()
-	h.people.set(func() { h.people.base = directory.Tenants{"acme": read(t, "schema_version: \"1.0.0\"\npeople: []\n")} })
+	h.people.set(func() {
+		h.people.base = directory.Tenants{"acme": read(t, "schema_version: \"1.0.0\"\npeople: []\n")}
+	})
 	if res := b.get("/"); res.StatusCode != http.StatusForbidden {
 		t.Errorf("taken out of the directory: %d", res.StatusCode)
 	}
@@ -79,6 +82,7 @@ func TestDevLinkOnSQLite(t *testing.T) {
 			}
 		})
 	}
+
 	if all.Wait(); in.Load() != 1 {
 		t.Errorf("%d got in", in.Load())
 	}

@@ -14,13 +14,15 @@ import (
 
 // What stops a sign-in. In both cases nobody is signed in.
 var (
-	// ErrUnknown says that the provider knows the human and the directory doesn't.
+	// ErrUnknown says that the provider knows the human and the
+	// directory doesn't.
 	ErrUnknown = errors.New("nobody is known here by these names")
 	// ErrConflict says that the names of one sign-in belong to two people.
 	ErrConflict = errors.New("the names of this account belong to two people")
 )
 
-// Claims is what an identity provider says about the human who signed in. The caller has verified it.
+// Claims is what an identity provider says about the human who signed
+// in. The caller has verified it.
 type Claims struct {
 	Issuer        string
 	Subject       string
@@ -37,22 +39,30 @@ type Values interface {
 	ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error)
 }
 
-// Joined is a directory from files together with the groups that sign-ins brought.
+// Joined is a directory from files together with the groups that
+// sign-ins brought.
 type Joined struct {
 	base   Base
 	values Values
 	now    func() time.Time
 }
 
-// With joins a directory with what sign-ins bring. Somebody whom the files know has the groups of the files and those
-// of the latest sign-in; somebody whom only the provider knows is a person while a sign-in holds that brought at least
-// one group which the files list. A value that can't be read is an error: it lets nobody in.
+// With joins a directory with what sign-ins bring. Somebody whom the
+// files know has the groups of the files and those of the latest
+// sign-in; somebody whom only the provider knows is a person while a
+// sign-in holds that brought at least one group which the files list. A
+// value that can't be read is an error: it lets nobody in.
 func With(base Base, values Values, now func() time.Time) *Joined {
-	return &Joined{base: base, values: values, now: now}
+	return &Joined{
+		base:   base,
+		values: values,
+		now:    now,
+	}
 }
 
-// record is what is kept of a sign-in, under the key of the person; under the keys of the names that the provider gave stands the
-// same, so that each of them leads to the one person.
+// record is what is kept of a sign-in, under the key of the person;
+// under the keys of the names that the provider gave stands the same,
+// so that each of them leads to the one person.
 type record struct {
 	ID     string   `json:"id"`
 	Listed bool     `json:"listed"` // the files knew the person
@@ -69,8 +79,9 @@ const (
 // Bucket is where it is kept what sign-ins brought to a tenant.
 func Bucket(tenant string) string { return "claims:" + tenant }
 
-// SignIn takes note of a sign-in, until its groups lapse, and returns who it is. Names are tried exactly: the subject, then the
-// verified mail address.
+// SignIn takes note of a sign-in, until its groups lapse, and returns
+// who it is. Names are tried exactly: the subject, then the verified
+// mail address.
 func (j *Joined) SignIn(ctx context.Context, tenant string, c Claims, until time.Time) (approval.Person, error) {
 	names := c.names()
 	if len(names) == 0 {
@@ -98,8 +109,9 @@ func (j *Joined) SignIn(ctx context.Context, tenant string, c Claims, until time
 	return p, err
 }
 
-// names are the names that the claims prove. An address that isn't in its usual spelling (NFC) proves nothing: two mailboxes could
-// share its key.
+// names are the names that the claims prove. An address that isn't in
+// its usual spelling (NFC) proves nothing: two mailboxes could share
+// its key.
 func (c Claims) names() []string {
 	names := []string{people.Subject(c.Issuer, c.Subject)}
 	if message, _ := people.IdentityProblem(names[0]); message != "" {
@@ -113,8 +125,10 @@ func (c Claims) names() []string {
 	return names
 }
 
-// identify finds the one person whom all names lead to. A new account of somebody whom no file knows gets its address as id, or its
-// subject, and keeps it while its sign-in holds, so that one human doesn't become two.
+// identify finds the one person whom all names lead to. A new account
+// of somebody whom no file knows gets its address as id, or its
+// subject, and keeps it while its sign-in holds, so that one human
+// doesn't become two.
 func (j *Joined) identify(ctx context.Context, tenant string, names []string, c Claims) (record, error) {
 	r := record{By: names[0], Groups: []string{}}
 	if message, _ := people.TextProblem(c.Name); message == "" {
@@ -132,13 +146,15 @@ func (j *Joined) identify(ctx context.Context, tenant string, names []string, c 
 			r.ID, r.Listed = id, listed
 		}
 	}
+
 	if r.ID == "" {
 		r.ID = names[len(names)-1]
 	}
 	return r, nil
 }
 
-// holder tells who has a name, "" when nobody has. A name that another account signed in with is in use.
+// holder tells who has a name, "" when nobody has. A name that another
+// account signed in with is in use.
 func (j *Joined) holder(ctx context.Context, tenant, name, account string) (id string, listed bool, err error) {
 	p, ok, err := j.base.Person(ctx, tenant, name)
 	if err != nil || ok {
@@ -151,6 +167,7 @@ func (j *Joined) holder(ctx context.Context, tenant, name, account string) (id s
 	case held.By != account:
 		return "", false, fmt.Errorf("%w: another account signed in as %s not long ago", ErrConflict, name)
 	}
+
 	p, ok, err = j.base.Person(ctx, tenant, held.ID)
 	if ok {
 		return p.ID, true, err
@@ -166,7 +183,8 @@ func (j *Joined) keep(ctx context.Context, tenant string, r record, names []stri
 	if err != nil {
 		return fmt.Errorf("keep the sign-in: %w", err)
 	}
-	keys := []string{personKey + people.Key(r.ID), nameKey + people.Key(r.ID)} // the id stays a name when the address has changed since
+	// the id stays a name when the address has changed since
+	keys := []string{personKey + people.Key(r.ID), nameKey + people.Key(r.ID)}
 	for _, name := range names {
 		keys = append(keys, nameKey+people.Key(name))
 	}
@@ -178,7 +196,8 @@ func (j *Joined) keep(ctx context.Context, tenant string, r record, names []stri
 	return nil
 }
 
-// record reads what is kept under a key; nil when there is nothing, or no longer.
+// record reads what is kept under a key; nil when there is nothing, or
+// no longer.
 func (j *Joined) record(ctx context.Context, tenant, k string) (*record, error) {
 	text, err := j.values.Value(ctx, Bucket(tenant), k, j.now())
 	if errors.Is(err, approval.ErrNotFound) {
@@ -198,7 +217,8 @@ func parseRecord(text []byte) (*record, error) {
 	return r, nil
 }
 
-// Person resolves any name of a human, in the files and among those who signed in.
+// Person resolves any name of a human, in the files and among those who
+// signed in.
 func (j *Joined) Person(ctx context.Context, tenant, name string) (approval.Person, bool, error) {
 	if message, _ := people.IdentityProblem(name); message != "" {
 		return approval.Person{}, false, nil
@@ -220,6 +240,7 @@ func (j *Joined) Person(ctx context.Context, tenant, name string) (approval.Pers
 	case r == nil:
 		return approval.Person{}, false, nil
 	}
+
 	return j.signedIn(ctx, tenant, r.ID)
 }
 
@@ -248,13 +269,19 @@ func (j *Joined) with(tenant string, p approval.Person, r *record) approval.Pers
 	return p
 }
 
-// stranger is somebody whom the files don't know. Whoever was taken out of the files since the sign-in is nobody until the next one.
+// stranger is somebody whom the files don't know. Whoever was taken out
+// of the files since the sign-in is nobody until the next one.
 func (j *Joined) stranger(tenant string, r *record) (approval.Person, bool) {
-	p := approval.Person{ID: r.ID, Name: r.Name, Groups: j.allowed(tenant, r.Groups)}
+	p := approval.Person{
+		ID:     r.ID,
+		Name:   r.Name,
+		Groups: j.allowed(tenant, r.Groups),
+	}
 	return p, !r.Listed && len(p.Groups) > 0
 }
 
-// allowed asks the files again: their list of groups may have changed since the sign-in.
+// allowed asks the files again: their list of groups may have changed
+// since the sign-in.
 func (j *Joined) allowed(tenant string, groups []string) []string {
 	return slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return !j.base.Declares(tenant, g) })
 }
@@ -279,10 +306,15 @@ func (j *Joined) Members(ctx context.Context, tenant, group string) ([]approval.
 			records[people.Key(r.ID)] = r
 		}
 	}
+
 	return j.members(tenant, group, all, records), nil
 }
 
-func (j *Joined) members(tenant, group string, listed []approval.Person, records map[string]*record) []approval.Person {
+func (j *Joined) members(
+	tenant, group string,
+	listed []approval.Person,
+	records map[string]*record,
+) []approval.Person {
 	var members []approval.Person
 	add := func(p approval.Person) {
 		if p.Holds(group) {

@@ -78,8 +78,16 @@ func join(t rapid.TB, text string) *house {
 	if d == nil {
 		t.Fatalf("%+v", findings)
 	}
-	h := &house{values: newValues(), now: time.Unix(1_800_000_000, 0), t: t}
-	h.Joined = directory.With(directory.Tenants{tenant: d, "other": d}, h.values, func() time.Time { return h.now })
+	h := &house{
+		values: newValues(),
+		now:    time.Unix(1_800_000_000, 0),
+		t:      t,
+	}
+	h.Joined = directory.With(
+		directory.Tenants{tenant: d, "other": d},
+		h.values,
+		func() time.Time { return h.now },
+	)
 	return h
 }
 
@@ -103,14 +111,22 @@ func (h *house) groups(name string) []string {
 }
 
 const (
-	aliceAndBob = "people:\n  - {id: alice@example.com, groups: [risk]}\n  - {id: bob, also: [\"oidc:https://idp.example|b1\"]}\n"
-	closedList  = "groups: {risk: {}, ops: {}}\n"
+	aliceAndBob = "people:\n  - {id: alice@example.com, groups: [risk]}\n  - {id: bob, also: " +
+		"[\"oidc:https://idp.example|b1\"]}\n"
+	closedList = "groups: {risk: {}, ops: {}}\n"
 )
 
 func TestSignInAddsGroups(t *testing.T) {
 	h := join(t, aliceAndBob+closedList)
-	p, err := h.signIn(directory.Claims{Subject: "a1", Email: "Alice@example.com", EmailVerified: true, Name: "Someone Else", Groups: []string{"ops", "staff", "", "o\u200bps", "ops"}})
-	if want := (approval.Person{ID: "alice@example.com", Groups: []string{"ops", "risk"}}); err != nil || !reflect.DeepEqual(p, want) {
+	p, err := h.signIn(directory.Claims{
+		Subject:       "a1",
+		Email:         "Alice@example.com",
+		EmailVerified: true,
+		Name:          "Someone Else",
+		Groups:        []string{"ops", "staff", "", "o\u200bps", "ops"},
+	})
+	if want := (approval.Person{ID: "alice@example.com", Groups: []string{"ops", "risk"}}); err != nil ||
+		!reflect.DeepEqual(p, want) {
 		t.Fatalf("%+v %v", p, err)
 	}
 	for _, name := range []string{"alice@example.com", "oidc:https://idp.example|a1"} {
@@ -121,10 +137,16 @@ func TestSignInAddsGroups(t *testing.T) {
 	if _, ok, _ := h.Person(t.Context(), "other", "oidc:https://idp.example|a1"); ok {
 		t.Error("a sign-in counts in another tenant")
 	}
-	if p, err := h.signIn(directory.Claims{Subject: "a1", Email: "alice@example.com", EmailVerified: true}); err != nil || len(p.Groups) != 1 {
+	if p, err := h.signIn(directory.Claims{
+		Subject:       "a1",
+		Email:         "alice@example.com",
+		EmailVerified: true,
+	}); err != nil || len(p.Groups) != 1 {
 		t.Errorf("groups of an earlier sign-in stay: %v %v", p, err)
 	}
-	if _, err := h.signIn(directory.Claims{Subject: "b1", Groups: []string{"ops"}}); err != nil || !slices.Equal(h.groups("bob"), []string{"ops"}) {
+
+	if _, err := h.signIn(directory.Claims{Subject: "b1", Groups: []string{"ops"}}); err != nil ||
+		!slices.Equal(h.groups("bob"), []string{"ops"}) {
 		t.Errorf("by subject: %v", err)
 	}
 	h.now = h.now.Add(time.Hour)
@@ -138,31 +160,55 @@ func TestSignInAddsGroups(t *testing.T) {
 
 func TestStrangers(t *testing.T) {
 	h := join(t, "people: []\n"+closedList)
-	p, err := h.signIn(directory.Claims{Subject: "c1", Email: "carol@example.com", EmailVerified: true, Name: "Carol", Groups: []string{"ops"}})
+	p, err := h.signIn(directory.Claims{
+		Subject:       "c1",
+		Email:         "carol@example.com",
+		EmailVerified: true,
+		Name:          "Carol",
+		Groups:        []string{"ops"},
+	})
 	if err != nil || p.ID != "carol@example.com" || p.Name != "Carol" {
 		t.Fatalf("%+v %v", p, err)
 	}
-	// The id stays when the address changes, or isn't vouched for any more: one human, one id.
-	for _, c := range []directory.Claims{{Subject: "c1", Groups: []string{"ops"}}, {Subject: "c1", Email: "c@example.com", EmailVerified: true, Groups: []string{"ops"}}} {
+	// The id stays when the address changes, or isn't vouched for any
+	// more: one human, one id.
+	for _, c := range []directory.Claims{{Subject: "c1", Groups: []string{"ops"}}, {
+		Subject:       "c1",
+		Email:         "c@example.com",
+		EmailVerified: true,
+		Groups:        []string{"ops"},
+	}} {
 		h.now = h.now.Add(40 * time.Minute)
 		if p, err := h.signIn(c); err != nil || p.ID != "carol@example.com" {
 			t.Errorf("%+v: %+v %v", c, p, err)
 		}
 	}
+
 	for _, name := range []string{"CAROL@example.com", "c@example.com", "oidc:https://idp.example|c1"} {
 		if h.groups(name) == nil {
 			t.Errorf("%s is nobody", name)
 		}
 	}
-	if _, err := h.signIn(directory.Claims{Subject: "c2", Email: "c@example.com", EmailVerified: true, Groups: []string{"ops"}}); !errors.Is(err, directory.ErrConflict) {
+	if _, err := h.signIn(directory.Claims{
+		Subject:       "c2",
+		Email:         "c@example.com",
+		EmailVerified: true,
+		Groups:        []string{"ops"},
+	}); !errors.Is(err, directory.ErrConflict) {
 		t.Errorf("another account took the address: %v", err)
 	}
-	p, err = h.signIn(directory.Claims{Subject: "d1", Email: "dan@example.com", Groups: []string{"ops"}})
+
+	p, err = h.signIn(directory.Claims{
+		Subject: "d1",
+		Email:   "dan@example.com",
+		Groups:  []string{"ops"},
+	})
 	if err != nil || p.ID != "oidc:https://idp.example|d1" || h.groups("dan@example.com") != nil {
 		t.Errorf("an address that is not verified: %+v %v", p, err)
 	}
 	members, err := h.Members(t.Context(), tenant, "ops")
-	if err != nil || len(members) != 2 || members[0].ID != "carol@example.com" || members[1].ID != "oidc:https://idp.example|d1" {
+	if err != nil || len(members) != 2 || members[0].ID != "carol@example.com" ||
+		members[1].ID != "oidc:https://idp.example|d1" {
 		t.Errorf("members: %+v %v", members, err)
 	}
 	h.now = h.now.Add(time.Hour)
@@ -179,21 +225,73 @@ func TestSignInRefused(t *testing.T) {
 		claims directory.Claims
 		want   error
 	}{
-		"no group":             {both, directory.Claims{Subject: "x", Email: "x@example.com", EmailVerified: true}, directory.ErrUnknown},
-		"group not on list":    {both + closedList, directory.Claims{Subject: "x", Groups: []string{"staff"}}, directory.ErrUnknown},
-		"no subject":           {both, directory.Claims{Email: "bob@example.com", EmailVerified: true, Groups: ops}, directory.ErrUnknown},
-		"odd subject":          {both, directory.Claims{Subject: "x\u200b", Groups: ops}, directory.ErrUnknown},
-		"two people":           {both, directory.Claims{Subject: "a1", Email: "bob@example.com", EmailVerified: true}, directory.ErrConflict},
-		"unverified":           {both, directory.Claims{Subject: "x", Email: "bob@example.com"}, directory.ErrUnknown},
-		"kelvin sign":          {"people: [{id: kim@example.com}]\n", directory.Claims{Subject: "x", Email: "\u212aim@example.com", EmailVerified: true}, directory.ErrUnknown},
-		"dotted capital":       {"people: [{id: ike@example.com}]\n", directory.Claims{Subject: "x", Email: "\u0130ke@example.com", EmailVerified: true}, directory.ErrUnknown},
-		"address with scheme":  {"people: [{id: \"slack:U1\"}]\n", directory.Claims{Subject: "x", Email: "slack:U1", EmailVerified: true}, directory.ErrUnknown},
-		"plain name as mail":   {"people: [{id: root}]\n", directory.Claims{Subject: "x", Email: "root", EmailVerified: true}, directory.ErrUnknown},
-		"issuer of no scheme":  {both, directory.Claims{Issuer: "idp", Subject: "a1", Groups: ops}, directory.ErrUnknown},
-		"same sub, other idp":  {both, directory.Claims{Issuer: "https://evil.example", Subject: "a1"}, directory.ErrUnknown},
-		"invisible address":    {both, directory.Claims{Subject: "x", Email: "bob\u200b@example.com", EmailVerified: true}, directory.ErrUnknown},
-		"several addresses":    {both, directory.Claims{Subject: "x", Email: "bob@example.com,x@x.example", EmailVerified: true}, directory.ErrUnknown},
-		"domain in the middle": {both, directory.Claims{Subject: "x", Email: "bob@example.com@x.example", EmailVerified: true}, directory.ErrUnknown},
+		"no group": {both, directory.Claims{
+			Subject:       "x",
+			Email:         "x@example.com",
+			EmailVerified: true,
+		}, directory.ErrUnknown},
+		"group not on list": {
+			both + closedList,
+			directory.Claims{Subject: "x", Groups: []string{"staff"}},
+			directory.ErrUnknown,
+		},
+		"no subject": {both, directory.Claims{
+			Email:         "bob@example.com",
+			EmailVerified: true,
+			Groups:        ops,
+		}, directory.ErrUnknown},
+		"odd subject": {both, directory.Claims{Subject: "x\u200b", Groups: ops}, directory.ErrUnknown},
+		"two people": {both, directory.Claims{
+			Subject:       "a1",
+			Email:         "bob@example.com",
+			EmailVerified: true,
+		}, directory.ErrConflict},
+		"unverified": {both, directory.Claims{Subject: "x", Email: "bob@example.com"}, directory.ErrUnknown},
+		"kelvin sign": {"people: [{id: kim@example.com}]\n", directory.Claims{
+			Subject:       "x",
+			Email:         "\u212aim@example.com",
+			EmailVerified: true,
+		}, directory.ErrUnknown},
+		"dotted capital": {"people: [{id: ike@example.com}]\n", directory.Claims{
+			Subject:       "x",
+			Email:         "\u0130ke@example.com",
+			EmailVerified: true,
+		}, directory.ErrUnknown},
+		"address with scheme": {"people: [{id: \"slack:U1\"}]\n", directory.Claims{
+			Subject:       "x",
+			Email:         "slack:U1",
+			EmailVerified: true,
+		}, directory.ErrUnknown},
+		"plain name as mail": {"people: [{id: root}]\n", directory.Claims{
+			Subject:       "x",
+			Email:         "root",
+			EmailVerified: true,
+		}, directory.ErrUnknown},
+		"issuer of no scheme": {both, directory.Claims{
+			Issuer:  "idp",
+			Subject: "a1",
+			Groups:  ops,
+		}, directory.ErrUnknown},
+		"same sub, other idp": {
+			both,
+			directory.Claims{Issuer: "https://evil.example", Subject: "a1"},
+			directory.ErrUnknown,
+		},
+		"invisible address": {both, directory.Claims{
+			Subject:       "x",
+			Email:         "bob\u200b@example.com",
+			EmailVerified: true,
+		}, directory.ErrUnknown},
+		"several addresses": {both, directory.Claims{
+			Subject:       "x",
+			Email:         "bob@example.com,x@x.example",
+			EmailVerified: true,
+		}, directory.ErrUnknown},
+		"domain in the middle": {both, directory.Claims{
+			Subject:       "x",
+			Email:         "bob@example.com@x.example",
+			EmailVerified: true,
+		}, directory.ErrUnknown},
 	} {
 		if p, err := join(t, c.dir).signIn(c.claims); !errors.Is(err, c.want) {
 			t.Errorf("%s: %+v %v", name, p, err)
@@ -201,22 +299,30 @@ func TestSignInRefused(t *testing.T) {
 	}
 }
 
-// TestM3_WithoutAListOfGroupsSignInsBringNone: whoever only the provider knows stays nobody, and nobody gains a group.
+// TestM3_WithoutAListOfGroupsSignInsBringNone: whoever only the
+// provider knows stays nobody, and nobody gains a group.
 func TestM3_WithoutAListOfGroupsSignInsBringNone(t *testing.T) {
 	h := join(t, aliceAndBob)
-	if p, err := h.signIn(directory.Claims{Subject: "e1", Email: "eve@example.com", EmailVerified: true,
-		Groups: []string{"Domain Users", "admins", "risk"}}); !errors.Is(err, directory.ErrUnknown) {
+	if p, err := h.signIn(directory.Claims{
+		Subject:       "e1",
+		Email:         "eve@example.com",
+		EmailVerified: true,
+		Groups:        []string{"Domain Users", "admins", "risk"},
+	}); !errors.Is(err, directory.ErrUnknown) {
 		t.Errorf("eve is %+v, %v", p, err)
 	}
+
 	if p, err := h.signIn(directory.Claims{Subject: "b1", Groups: []string{"admins", "risk"}}); err != nil ||
 		len(p.Groups) > 0 {
 		t.Errorf("bob is %+v, %v", p, err)
 	}
 }
 
-// TestM3_AReservedGroupComesFromTheFileOnly: a provider that names it gives it to nobody, on the list or not.
+// TestM3_AReservedGroupComesFromTheFileOnly: a provider that names it
+// gives it to nobody, on the list or not.
 func TestM3_AReservedGroupComesFromTheFileOnly(t *testing.T) {
-	text := "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com, groups: [admins]}\n  - {id: bob, also: [\"oidc:https://idp.example|b1\"]}\n" +
+	text := "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com, groups: [admins]}\n  - {id: bob, also: " +
+		"[\"oidc:https://idp.example|b1\"]}\n" +
 		"groups: {admins: {}, ops: {}}\n"
 	d, _ := people.Parse("f", []byte(text))
 	h := join(t, aliceAndBob)
@@ -225,9 +331,13 @@ func TestM3_AReservedGroupComesFromTheFileOnly(t *testing.T) {
 		!slices.Equal(p.Groups, []string{"ops"}) {
 		t.Errorf("bob is %+v, %v", p, err)
 	}
-	if p, err := h.signIn(directory.Claims{Subject: "e1", Groups: []string{"admins"}}); !errors.Is(err, directory.ErrUnknown) {
+	if p, err := h.signIn(directory.Claims{Subject: "e1", Groups: []string{"admins"}}); !errors.Is(
+		err,
+		directory.ErrUnknown,
+	) {
 		t.Errorf("eve is %+v, %v", p, err)
 	}
+
 	if got := h.groups("alice@example.com"); !slices.Equal(got, []string{"admins"}) {
 		t.Errorf("alice is in %v", got)
 	}
@@ -245,9 +355,15 @@ func TestTakenOutOfTheFile(t *testing.T) {
 	empty, _ := people.Parse("f", []byte("schema_version: \"1.0.0\"\npeople: []\n"+closedList))
 	base := &swap{d}
 	h.Joined = directory.With(base, h.values, func() time.Time { return h.now })
-	if _, err := h.signIn(directory.Claims{Subject: "a1", Email: "alice@example.com", EmailVerified: true, Groups: []string{"ops"}}); err != nil {
+	if _, err := h.signIn(directory.Claims{
+		Subject:       "a1",
+		Email:         "alice@example.com",
+		EmailVerified: true,
+		Groups:        []string{"ops"},
+	}); err != nil {
 		t.Fatal(err)
 	}
+
 	base.Base = empty
 	for _, name := range []string{"alice@example.com", "oidc:https://idp.example|a1"} {
 		if got := h.groups(name); got != nil {
@@ -257,7 +373,12 @@ func TestTakenOutOfTheFile(t *testing.T) {
 	if m, err := h.Members(t.Context(), tenant, ""); m != nil || err != nil {
 		t.Errorf("%v %v", m, err)
 	}
-	if _, err := h.signIn(directory.Claims{Subject: "a1", Email: "alice@example.com", EmailVerified: true, Groups: []string{"ops"}}); err != nil || h.groups("alice@example.com") == nil {
+	if _, err := h.signIn(directory.Claims{
+		Subject:       "a1",
+		Email:         "alice@example.com",
+		EmailVerified: true,
+		Groups:        []string{"ops"},
+	}); err != nil || h.groups("alice@example.com") == nil {
 		t.Errorf("a new sign-in, as one whom only the provider knows: %v", err)
 	}
 }
@@ -271,18 +392,25 @@ func TestStoreLost(t *testing.T) {
 	if m, err := h.Members(t.Context(), tenant, ""); m != nil || !errors.Is(err, h.values.lost) {
 		t.Errorf("members: %v %v", m, err)
 	}
-	if _, err := h.signIn(directory.Claims{Subject: "a1", Email: "alice@example.com", EmailVerified: true}); !errors.Is(err, h.values.lost) {
+	if _, err := h.signIn(directory.Claims{
+		Subject:       "a1",
+		Email:         "alice@example.com",
+		EmailVerified: true,
+	}); !errors.Is(err, h.values.lost) {
 		t.Errorf("sign-in: %v", err)
 	}
+
 	h.values.lost = nil
 	for _, key := range []string{"person/bob", "name/carol"} {
 		if err := h.values.SetValue(t.Context(), "claims:"+tenant, key, []byte("{"), h.now.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok, err := h.Person(t.Context(), tenant, key[len("person/"):]); key == "person/bob" && (ok || err == nil) {
+		if _, ok, err := h.Person(t.Context(), tenant, key[len("person/"):]); key == "person/bob" &&
+			(ok || err == nil) {
 			t.Error("a broken value lets somebody in")
 		}
 	}
+
 	if _, err := h.Members(t.Context(), tenant, ""); err == nil {
 		t.Error("a broken value makes no member")
 	}
@@ -291,26 +419,42 @@ func TestStoreLost(t *testing.T) {
 	}
 }
 
-// TestOneHumanOnePerson: whatever accounts sign in, in whatever order, a name never leads to two people, groups are those of the file
-// and of the latest sign-in, and when all has lapsed the file alone is left.
+// TestOneHumanOnePerson: whatever accounts sign in, in whatever order,
+// a name never leads to two people, groups are those of the file and of
+// the latest sign-in, and when all has lapsed the file alone is left.
 func TestOneHumanOnePerson(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := join(t, aliceAndBob+"groups: {risk: {}, ops: {}, it: {}}\n")
-		subjects, mails := []string{"a1", "b1", "c1", "c2"}, []string{"alice@example.com", "carol@example.com", "dan@example.com", ""}
+		subjects, mails := []string{
+			"a1",
+			"b1",
+			"c1",
+			"c2",
+		}, []string{
+			"alice@example.com",
+			"carol@example.com",
+			"dan@example.com",
+			"",
+		}
 		for range rapid.IntRange(1, 8).Draw(t, "sign-ins") {
 			c := directory.Claims{
-				Subject: rapid.SampledFrom(subjects).Draw(t, "subject"), Email: rapid.SampledFrom(mails).Draw(t, "mail"), EmailVerified: rapid.Bool().Draw(t, "verified"),
-				Groups: rapid.SliceOfN(rapid.SampledFrom([]string{"risk", "ops", "it"}), 0, 2).Draw(t, "groups"),
+				Subject:       rapid.SampledFrom(subjects).Draw(t, "subject"),
+				Email:         rapid.SampledFrom(mails).Draw(t, "mail"),
+				EmailVerified: rapid.Bool().Draw(t, "verified"),
+				Groups: rapid.SliceOfN(rapid.SampledFrom([]string{"risk", "ops", "it"}), 0, 2).
+					Draw(t, "groups"),
 			}
 			p, err := h.signIn(c)
 			if err != nil {
 				continue
 			}
 			for _, name := range []string{p.ID, people.Subject("https://idp.example", c.Subject)} {
-				if q, ok, err := h.Person(context.Background(), tenant, name); !ok || err != nil || !reflect.DeepEqual(p, q) {
+				if q, ok, err := h.Person(context.Background(), tenant, name); !ok || err != nil ||
+					!reflect.DeepEqual(p, q) {
 					t.Fatalf("%s signed in as %+v and is %+v %t %v", name, p, q, ok, err)
 				}
 			}
+
 			for _, g := range c.Groups {
 				if !p.Holds(g) {
 					t.Fatalf("%+v is not in %s", p, g)
@@ -318,8 +462,11 @@ func TestOneHumanOnePerson(t *testing.T) {
 			}
 			h.now = h.now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "minutes")) * time.Minute)
 		}
+
 		members, _ := h.Members(context.Background(), tenant, "")
-		if compact := slices.CompactFunc(slices.Clone(members), func(a, b approval.Person) bool { return a.ID == b.ID }); len(compact) != len(members) {
+		if compact := slices.CompactFunc(slices.Clone(members), func(a, b approval.Person) bool {
+			return a.ID == b.ID
+		}); len(compact) != len(members) {
 			t.Fatalf("somebody is there twice: %+v", members)
 		}
 		for _, m := range members {
@@ -328,7 +475,8 @@ func TestOneHumanOnePerson(t *testing.T) {
 			}
 		}
 		h.now = h.now.Add(time.Hour)
-		if members, _ := h.Members(context.Background(), tenant, ""); len(members) != 2 || len(members[0].Groups)+len(members[1].Groups) != 1 {
+		if members, _ := h.Members(context.Background(), tenant, ""); len(members) != 2 ||
+			len(members[0].Groups)+len(members[1].Groups) != 1 {
 			t.Fatalf("not lapsed: %+v", members)
 		}
 	})

@@ -1,5 +1,6 @@
-// Package directory knows people as of now: what people.yaml says, read anew when it changes, joined with the groups that a
-// sign-in at an identity provider brought, for as long as they hold.
+// Package directory knows people as of now: what people.yaml says, read
+// anew when it changes, joined with the groups that a sign-in at an
+// identity provider brought, for as long as they hold.
 package directory
 
 import (
@@ -9,15 +10,17 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// Base is a directory that comes from files, and knows which groups sign-ins may bring.
+// Base is a directory that comes from files, and knows which groups
+// sign-ins may bring.
 type Base interface {
 	approval.Directory
-	// Declares reports whether sign-ins may bring a group in the tenant: it is on the file's list. Without a list they
-	// bring none.
+	// Declares reports whether sign-ins may bring a group in the
+	// tenant: it is on the file's list. Without a list they bring none.
 	Declares(tenant, group string) bool
 }
 
-// Reserve returns a directory of which sign-ins don't bring one group: nobody but the file puts people into it.
+// Reserve returns a directory of which sign-ins don't bring one group:
+// nobody but the file puts people into it.
 func Reserve(base Base, group string) Base { return reservation{base, group} }
 
 type reservation struct {
@@ -30,7 +33,8 @@ func (r reservation) Declares(tenant, group string) bool {
 	return group != r.group && r.Base.Declares(tenant, group)
 }
 
-// Tenants holds a directory for each tenant. Nobody is known in a tenant without one.
+// Tenants holds a directory for each tenant. Nobody is known in a
+// tenant without one.
 type Tenants map[string]Base
 
 // Person resolves a name in the tenant's directory.

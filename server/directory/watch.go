@@ -45,7 +45,8 @@ func (e *BrokenError) Error() string {
 	return text
 }
 
-// OpenGroupsError says that a people.yaml has no list of groups, which it needs beside an identity provider.
+// OpenGroupsError says that a people.yaml has no list of groups, which
+// it needs beside an identity provider.
 type OpenGroupsError struct {
 	File   string
 	Groups []string // that its people are in
@@ -57,17 +58,24 @@ func (e *OpenGroupsError) Error() string {
 	for _, g := range e.Groups {
 		list = append(list, strconv.Quote(g)+": {}")
 	}
-	return fmt.Sprintf("%s: people sign in at an identity provider, and the file has no list of groups, so any group that "+
-		"the provider names would count. Write the groups that sign-ins may bring, and those of your people, at its top:\n"+
-		"groups: {%s}", e.File, strings.Join(list, ", "))
+	return fmt.Sprintf(
+		"%s: people sign in at an identity provider, and the file has no list of groups, so any group that "+
+			"the provider names would count. Write the groups that sign-ins may bring, and those of your people, at "+
+			"its top:\n"+
+			"groups: {%s}",
+		e.File,
+		strings.Join(list, ", "),
+	)
 }
 
-// WatchOptions say what a watched file must hold, and what a file that can't be used means.
+// WatchOptions say what a watched file must hold, and what a file that
+// can't be used means.
 type WatchOptions struct {
-	// ClosedGroups refuses a file without a list of groups (OpenGroupsError): sign-ins bring groups.
+	// ClosedGroups refuses a file without a list of groups
+	// (OpenGroupsError): sign-ins bring groups.
 	ClosedGroups bool
-	// DenyBroken makes every question an error while the file can't be used, instead of leaving the last good directory in
-	// force.
+	// DenyBroken makes every question an error while the file can't be
+	// used, instead of leaving the last good directory in force.
 	DenyBroken bool
 }
 
@@ -92,8 +100,9 @@ func Watch(file string, opt WatchOptions) (*Watched, error) {
 	return w, nil
 }
 
-// Run looks at the file again and again until ctx ends. It compares contents, not times, so a change within one tick of the file
-// system's clock counts, and so does a link that leads elsewhere.
+// Run looks at the file again and again until ctx ends. It compares
+// contents, not times, so a change within one tick of the file system's
+// clock counts, and so does a link that leads elsewhere.
 func (w *Watched) Run(ctx context.Context, every time.Duration) {
 	t := time.NewTicker(every)
 	defer t.Stop()
@@ -107,7 +116,8 @@ func (w *Watched) Run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// Reload looks at the file now. A file that can't be used leaves the last good directory in force and is the error, of Err too.
+// Reload looks at the file now. A file that can't be used leaves the
+// last good directory in force and is the error, of Err too.
 func (w *Watched) Reload() error {
 	src, err := read(w.file)
 	w.mu.Lock()
@@ -130,6 +140,7 @@ func (w *Watched) Reload() error {
 	default:
 		w.dir, w.digest = dir, fmt.Sprintf("sha256:%x", sha256.Sum256(src))
 	}
+
 	return w.err
 }
 
@@ -162,8 +173,8 @@ func (w *Watched) Err() error {
 	return w.err
 }
 
-// InForce returns the digest of the file that is in force, "sha256:" and what sha256sum prints, and how many people it
-// lists.
+// InForce returns the digest of the file that is in force, "sha256:"
+// and what sha256sum prints, and how many people it lists.
 func (w *Watched) InForce() (digest string, count int) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

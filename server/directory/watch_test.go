@@ -44,14 +44,18 @@ func TestWatch(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		go w.Run(ctx, time.Second)
-		tick := func() { <-time.After(1100 * time.Millisecond); synctest.Wait() } // of the bubble’s clock
+		tick := func() {
+			<-time.After(1100 * time.Millisecond)
+			synctest.Wait()
+		} // of the bubble’s clock
 		write(t, file, justBobby)
 		if tick(); knows(t, w, "alice") || !knows(t, w, "bobby") || w.Err() != nil {
 			t.Errorf("not reloaded: %v", w.Err())
 		}
 		write(t, file, "schema_version: \"1.0.0\"\npeople:\n  - {id: bobby}\n  - {id: Bobby}\n")
 		var broken *directory.BrokenError
-		if tick(); !knows(t, w, "bobby") || !errors.As(w.Err(), &broken) || !strings.Contains(w.Err().Error(), file+":4:10: \"Bobby\" is a name of") {
+		if tick(); !knows(t, w, "bobby") || !errors.As(w.Err(), &broken) ||
+			!strings.Contains(w.Err().Error(), file+":4:10: \"Bobby\" is a name of") {
 			t.Errorf("broken file: %v", w.Err())
 		}
 		if err := os.Remove(file); err != nil {
@@ -105,8 +109,9 @@ func TestWatchedIsABase(t *testing.T) {
 	}
 }
 
-// TestM3_RefusesAFileWithoutAListOfGroups: beside an identity provider such a file is refused with the line to write,
-// at the start and later; later, what was in force stays.
+// TestM3_RefusesAFileWithoutAListOfGroups: beside an identity provider
+// such a file is refused with the line to write, at the start and
+// later; later, what was in force stays.
 func TestM3_RefusesAFileWithoutAListOfGroups(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "people.yaml")
 	write(t, file, justAlice)
@@ -131,8 +136,8 @@ func TestM3_RefusesAFileWithoutAListOfGroups(t *testing.T) {
 	}
 }
 
-// TestUsers4_3_DenyBrokenPeople: with DenyBroken nobody is anybody while the file can't be used, and that is an error,
-// not an answer.
+// TestUsers4_3_DenyBrokenPeople: with DenyBroken nobody is anybody
+// while the file can't be used, and that is an error, not an answer.
 func TestUsers4_3_DenyBrokenPeople(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "people.yaml")
 	write(t, file, justAlice+"groups: {g: {}}\n")

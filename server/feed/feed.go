@@ -1,5 +1,6 @@
-// Package feed tells any number of watchers what happens: one reader for each tenant's ledger, and each entry made
-// ready to be sent once, however many take it.
+// Package feed tells any number of watchers what happens: one reader
+// for each tenant's ledger, and each entry made ready to be sent once,
+// however many take it.
 package feed
 
 import (
@@ -15,7 +16,8 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// What a stream remembers of what has just happened, so that watchers don't read the store.
+// What a stream remembers of what has just happened, so that watchers
+// don't read the store.
 const (
 	ringEntries = 1024
 	ringBytes   = 4 << 20
@@ -25,9 +27,11 @@ const (
 const Batch = 256
 
 const (
-	// lookAgain is when a reader looks without being woken: sealing by another replica may be announced late.
+	// lookAgain is when a reader looks without being woken: sealing by
+	// another replica may be announced late.
 	lookAgain = time.Second
-	// rest is the time between two readings, so that under load watchers are woken for many entries at once.
+	// rest is the time between two readings, so that under load
+	// watchers are woken for many entries at once.
 	rest = 50 * time.Millisecond
 )
 
@@ -38,7 +42,8 @@ type Ledger interface {
 	Changed(tenant string) <-chan struct{}
 }
 
-// Feed lends one reader of the ledger per tenant to any number of watchers. It is safe for concurrent use.
+// Feed lends one reader of the ledger per tenant to any number of
+// watchers. It is safe for concurrent use.
 type Feed struct {
 	ledger Ledger
 	log    *slog.Logger
@@ -49,7 +54,11 @@ type Feed struct {
 
 // New returns a feed that nobody watches.
 func New(l Ledger, log *slog.Logger) *Feed {
-	return &Feed{ledger: l, log: log, streams: map[string]*Stream{}}
+	return &Feed{
+		ledger:  l,
+		log:     log,
+		streams: map[string]*Stream{},
+	}
 }
 
 // Stream is the end of one tenant's ledger, as far as it was read.
@@ -64,8 +73,9 @@ type Stream struct {
 	news  chan struct{} // closed when next moves
 }
 
-// Join returns the stream of a tenant and a function that leaves it. The first watcher starts the reader at the end of
-// the ledger, the last one stops it.
+// Join returns the stream of a tenant and a function that leaves it.
+// The first watcher starts the reader at the end of the ledger, the
+// last one stops it.
 func (f *Feed) Join(ctx context.Context, tenant string) (*Stream, func(), error) {
 	size, _, err := f.ledger.Checkpoint(ctx, tenant)
 	if err != nil {
@@ -76,10 +86,15 @@ func (f *Feed) Join(ctx context.Context, tenant string) (*Stream, func(), error)
 	s := f.streams[tenant]
 	if s == nil {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		s = &Stream{cancel: cancel, next: size, news: make(chan struct{})}
+		s = &Stream{
+			cancel: cancel,
+			next:   size,
+			news:   make(chan struct{}),
+		}
 		f.streams[tenant] = s
 		go f.read(ctx, tenant, s)
 	}
+
 	s.users++
 	return s, sync.OnceFunc(func() { f.leave(tenant, s) }), nil
 }
@@ -129,22 +144,29 @@ type Frame struct {
 	Notice []byte // server-sent event that says what it is and whom it is about, and nothing else of it
 }
 
-// Frames writes entries as events. One that is no leaf is a fault of the store: its index is sent, and nothing is
-// invented.
+// Frames writes entries as events. One that is no leaf is a fault of
+// the store: its index is sent, and nothing is invented.
 func Frames(entries []ledger.SealedEntry) []Frame {
 	out := make([]Frame, len(entries))
 	for i, e := range entries {
-		kind, subject, data := "unreadable", "", []byte("{}")
+		kind := "unreadable"
+		subject := ""
+		data := []byte("{}")
 		if leaf, err := ledger.ParseLeaf(e.Leaf); err == nil {
-			kind, subject, data = leaf.Type, leaf.Subject, e.Leaf
+			kind = leaf.Type
+			subject = leaf.Subject
+			data = e.Leaf
 		}
-		notice, _ := json.Marshal(map[string]string{"type": kind, "subject": subject}) // strings can always be written
+		notice, _ := json.Marshal(
+			map[string]string{"type": kind, "subject": subject},
+		) // strings can always be written
 		out[i] = Frame{
 			Index:  e.Index,
 			Event:  fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n\n", e.Index, kind, data),
 			Notice: fmt.Appendf(nil, "id: %d\ndata: %s\n\n", e.Index, notice),
 		}
 	}
+
 	return out
 }
 
@@ -171,8 +193,9 @@ func (s *Stream) add(frames []Frame) {
 
 func (f Frame) size() int { return len(f.Event) + len(f.Notice) }
 
-// From returns what is remembered from an index on, up to Batch. When that was forgotten, behind is true; when it has
-// not happened yet, news tells when it has.
+// From returns what is remembered from an index on, up to Batch. When
+// that was forgotten, behind is true; when it has not happened yet,
+// news tells when it has.
 func (s *Stream) From(index int64) (frames []Frame, behind bool, news <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,6 +206,7 @@ func (s *Stream) From(index int64) (frames []Frame, behind bool, news <-chan str
 	case index >= s.next:
 		return nil, false, s.news
 	}
+
 	found := s.ring[index-first:]
 	return found[:min(len(found), Batch)], false, nil
 }

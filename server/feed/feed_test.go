@@ -16,15 +16,25 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// TestFrames: what can't be read is told as that, and openings are never sent.
+// TestFrames: what can't be read is told as that, and openings are
+// never sent.
 func TestFrames(t *testing.T) {
-	entry := ledger.Entry{Time: time.Now(), Tenant: "t", Type: "mark", Sealed: map[string]string{"args": "hunter2"}}
+	entry := ledger.Entry{
+		Time:   time.Now(),
+		Tenant: "t",
+		Type:   "mark",
+		Sealed: map[string]string{"args": "hunter2"},
+	}
 	record, err := entry.Seal(strings.NewReader(strings.Repeat("salt", 9)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	frames := Frames([]ledger.SealedEntry{
-		{Index: 4, Leaf: record.Leaf, Openings: record.Openings}, {Index: 5, Leaf: []byte("{}\nevent: evil")},
+		{
+			Index:    4,
+			Leaf:     record.Leaf,
+			Openings: record.Openings,
+		}, {Index: 5, Leaf: []byte("{}\nevent: evil")},
 	})
 	got := string(frames[0].Event)
 	if !strings.HasPrefix(got, "id: 4\nevent: mark\ndata: {") || strings.Contains(got, "hunter2") {
@@ -35,7 +45,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestStream: whatever was added, a watcher sees every entry once and in order, or is told that it is behind.
+// TestStream: whatever was added, a watcher sees every entry once and
+// in order, or is told that it is behind.
 func TestStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.Int64Range(0, 5000).Draw(t, "first")
@@ -56,6 +67,7 @@ func TestStream(t *testing.T) {
 				}
 			}
 		}
+
 		if len(s.ring) > ringEntries || s.bytes > ringBytes {
 			t.Fatalf("remembers %d entries, %d bytes", len(s.ring), s.bytes)
 		}
@@ -108,8 +120,9 @@ func (b *busy) add() {
 	b.changed = make(chan struct{})
 }
 
-// TestM9_OneReaderForAllWatchers: a thousand watchers cost one reading of the ledger, and each entry is made ready
-// once; a burst of changes wakes them some twenty times a second, and leaves nothing out.
+// TestM9_OneReaderForAllWatchers: a thousand watchers cost one reading
+// of the ledger, and each entry is made ready once; a burst of changes
+// wakes them some twenty times a second, and leaves nothing out.
 func TestM9_OneReaderForAllWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{changed: make(chan struct{})}
@@ -138,6 +151,7 @@ func TestM9_OneReaderForAllWatchers(t *testing.T) {
 						}
 						next++
 					}
+
 					if len(frames) == 0 {
 						<-news
 						woken.Add(1)
@@ -145,6 +159,7 @@ func TestM9_OneReaderForAllWatchers(t *testing.T) {
 				}
 			})
 		}
+
 		began := time.Now()
 		for range entries {
 			b.add()

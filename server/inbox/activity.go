@@ -6,7 +6,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// How much the figures read at most; beyond it they say that they are of a part.
+// How much the figures read at most; beyond it they say that they are
+// of a part.
 const (
 	mostAsks  = 10_000
 	mostVotes = 20_000
@@ -28,6 +29,7 @@ func (v *visit) activity() error {
 	case "30":
 		p.Days = 30
 	}
+
 	y, m, d := v.now.UTC().Date()
 	from := time.Date(y, m, d, 0, 0, 0, 0, time.UTC).AddDate(0, 0, 1-p.Days)
 	asks, more, err := v.asks(from)

@@ -42,11 +42,12 @@ func (v *visit) grants() error {
 		}
 		p.Grants = append(p.Grants, row)
 	}
+
 	return v.show("grants", "Standing approvals", "grants", p)
 }
 
-// grantDoc shows the approved arguments, without what policy hides. Grants from
-// before that was kept have no rules.
+// grantDoc shows the approved arguments, without what policy hides.
+// Grants from before that was kept have no rules.
 func (v *visit) grantDoc(g *approval.Grant) (doc *document, long bool) {
 	if len(g.Rules) == 0 {
 		return nil, false
@@ -78,6 +79,7 @@ func (v *visit) revoke() error {
 	); err != nil {
 		return err
 	}
+
 	return v.tell(
 		"/grants",
 		said{Kind: "good", Lines: []string{"Revoked: calls under this standing approval ask again from now on."}},
@@ -96,8 +98,8 @@ type freezeRow struct {
 	Lifts []lift
 }
 
-// lift is a request to lift a freeze that waits for an administrator, or that one
-// has approved.
+// lift is a request to lift a freeze that waits for an administrator,
+// or that one has approved.
 type lift struct {
 	ID       string
 	Approved bool
@@ -144,7 +146,11 @@ func (v *visit) lifts() (map[string][]lift, error) {
 		}
 		out[act.Agent] = append(
 			out[act.Agent],
-			lift{ID: r.ID, Approved: r.State == approval.Approved, Reason: act.Reason},
+			lift{
+				ID:       r.ID,
+				Approved: r.State == approval.Approved,
+				Reason:   act.Reason,
+			},
 		)
 	}
 
@@ -157,9 +163,14 @@ func (v *visit) onlyAdmins() error {
 		return err
 	}
 	if !v.admin() {
-		return &problem{http.StatusForbidden, "Not yours to do", "Only people in the group " + v.Admins(v.Tenant) +
-			" can do this. Nothing was done."}
+		return &problem{
+			http.StatusForbidden,
+			"Not yours to do",
+			"Only people in the group " + v.Admins(v.Tenant) +
+				" can do this. Nothing was done.",
+		}
 	}
+
 	return nil
 }
 
@@ -180,8 +191,8 @@ func (v *visit) throw() error {
 	)
 }
 
-// thaw lifts a freeze once another administrator has approved it; until then it
-// leads to the request that asks them.
+// thaw lifts a freeze once another administrator has approved it; until
+// then it leads to the request that asks them.
 func (v *visit) thaw() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
@@ -193,6 +204,7 @@ func (v *visit) thaw() error {
 			"Nobody could be asked: an operator lifts it, with assent thaw --store.",
 		}
 	}
+
 	agent := v.r.PostForm.Get("agent")
 	reason := clean(v.r.PostForm.Get("reason"))
 	args := administration.Lifting(agent, reason)
@@ -219,11 +231,15 @@ func (v *visit) thaw() error {
 	case err != nil:
 		return err
 	}
+
 	if err := v.Service.Thaw(v.ctx(), v.Tenant, agent, v.Person.ID, reason); err != nil {
 		return err
 	}
 
-	return v.tell("/freeze", said{Kind: "good", Lines: []string{"The freeze of " + agentWords(agent) + " is lifted."}})
+	return v.tell(
+		"/freeze",
+		said{Kind: "good", Lines: []string{"The freeze of " + agentWords(agent) + " is lifted."}},
+	)
 }
 
 func agentWords(agent string) string {

@@ -79,11 +79,13 @@ func TestH3_AFreezeIsLiftedByTwoAdministrators(t *testing.T) {
 	now.says(t, "Lifting it is approved")
 	thaw = now.form(t, "/thaw", "")
 	h.pass(time.Second)
-	carol.post("/thaw", thaw).says(t, "The freeze of everything of agent trading-desk is lifted.", "Nothing is frozen.")
+	carol.post("/thaw", thaw).
+		says(t, "The freeze of everything of agent trading-desk is lifted.", "Nothing is frozen.")
 }
 
-// TestM3_TheGroupThatMayFreezeIsTheTenants: another group than the usual one may be
-// named for a tenant, and the usual one is then one as any.
+// TestM3_TheGroupThatMayFreezeIsTheTenants: another group than the
+// usual one may be named for a tenant, and the usual one is then one as
+// any.
 func TestM3_TheGroupThatMayFreezeIsTheTenants(t *testing.T) {
 	h := open(t)
 	h.admins = func(of string) string {
@@ -142,12 +144,13 @@ func TestExportVerifies(t *testing.T) {
 	); err != nil {
 		t.Error(err)
 	}
+
 	h.seal()
 	h.browser("carol").get("/ledger").says(t, "exported")
 }
 
-// TestExportTakesItsTime: the deadline that a server gives every answer is not the
-// export's.
+// TestExportTakesItsTime: the deadline that a server gives every answer
+// is not the export's.
 func TestExportTakesItsTime(t *testing.T) {
 	h := open(t)
 	h.fill()
@@ -197,6 +200,7 @@ func TestEventsTellTypeAndSubjectOnly(t *testing.T) {
 		}
 		return
 	}
+
 	t.Fatal("no event came", lines.Err())
 }
 
@@ -218,8 +222,8 @@ func TestEventsEndWithTheReader(t *testing.T) {
 	}
 }
 
-// TestFavicon: browsers ask for it on their own, signed in or not, and complain
-// when it is missing.
+// TestFavicon: browsers ask for it on their own, signed in or not, and
+// complain when it is missing.
 func TestFavicon(t *testing.T) {
 	h := open(t)
 	resp, err := http.Get(h.url + "/favicon.ico")
@@ -264,13 +268,14 @@ func TestAssets(t *testing.T) {
 			}
 		}
 	}
+
 	if p := h.browser("bob").get("/assets/..%2finbox.go"); p.status != http.StatusNotFound {
 		t.Errorf("%d", p.status)
 	}
 }
 
-// TestNothingInlineOrRemote: what the content security policy would stop is not
-// written in the first place.
+// TestNothingInlineOrRemote: what the content security policy would
+// stop is not written in the first place.
 func TestNothingInlineOrRemote(t *testing.T) {
 	bad := regexp.MustCompile(`(?i)<style|\sstyle=|\son[a-z]+=|<script(?:[^>]*)>[^<]` +
 		`|javascript:|https?://|@import|url\(|innerHTML|eval\(`)

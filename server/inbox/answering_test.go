@@ -69,8 +69,8 @@ func (h *site) many() (first *approval.Request) {
 	return first
 }
 
-// TestUsers3_4_TheQueueIsDense: at least twelve of 27 requests stand in the first
-// view of a laptop, each with what it would do.
+// TestUsers3_4_TheQueueIsDense: at least twelve of 27 requests stand in
+// the first view of a laptop, each with what it would do.
 func TestUsers3_4_TheQueueIsDense(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -98,8 +98,8 @@ func TestUsers3_4_TheQueueIsDense(t *testing.T) {
 	}
 }
 
-// TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce: what, why, who decides, and both
-// buttons stand in the first view of a phone.
+// TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce: what, why, who
+// decides, and both buttons stand in the first view of a phone.
 func TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -138,8 +138,8 @@ func TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce(t *testing.T) {
 	}
 }
 
-// TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough: on a phone the button is
-// armed once the end of the call has been in view.
+// TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough: on a phone the
+// button is armed once the end of the call has been in view.
 func TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -162,8 +162,8 @@ func TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough(t *testing.T) {
 	b.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("Approved.")`)
 }
 
-// TestUsers3_10_LinesOfATextAreLines: line breaks are drawn, with a mark, as are
-// tabs; neither is an alarm, and both are spelt one way.
+// TestUsers3_10_LinesOfATextAreLines: line breaks are drawn, with a
+// mark, as are tabs; neither is an alarm, and both are spelt one way.
 func TestUsers3_10_LinesOfATextAreLines(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("place_order", `{"side":"one\ntwo\tthree","quantity":1234567}`))
@@ -179,11 +179,12 @@ func TestUsers3_10_LinesOfATextAreLines(t *testing.T) {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
+
 	p.lacks(t, `class="esc"`, `class="flags"`, `\u{a}`)
 }
 
-// TestM4_ASealServesOnePurpose: what the preview of an edit showed approves nothing
-// but that edit.
+// TestM4_ASealServesOnePurpose: what the preview of an edit showed
+// approves nothing but that edit.
 func TestM4_ASealServesOnePurpose(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -221,12 +222,14 @@ func TestM4_ASealServesOnePurpose(t *testing.T) {
 			t.Fatalf("%s decided: %+v", name, got.Votes)
 		}
 	}
+
 	bob.post(edit, confirm).says(t, "The arguments are replaced", "Approved.")
 }
 
-// TestM4_AnEditShowsAllThatItApproves: the input of the agent that delegates, whom
-// it is for, and the tool's definition, beside the new arguments; and where one of
-// them can't be shown whole, there is nothing to confirm.
+// TestM4_AnEditShowsAllThatItApproves: the input of the agent that
+// delegates, whom it is for, and the tool's definition, beside the new
+// arguments; and where one of them can't be shown whole, there is
+// nothing to confirm.
 func TestM4_AnEditShowsAllThatItApproves(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -272,8 +275,8 @@ func TestM4_AnEditShowsAllThatItApproves(t *testing.T) {
 	p.lacks(t, "Replace and approve")
 }
 
-// TestM4_WhatMovedIsNotConfirmed: an edit that the rules see in another way by now
-// is not the one that the page showed.
+// TestM4_WhatMovedIsNotConfirmed: an edit that the rules see in another
+// way by now is not the one that the page showed.
 func TestM4_WhatMovedIsNotConfirmed(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -282,7 +285,8 @@ func TestM4_WhatMovedIsNotConfirmed(t *testing.T) {
 	h.pass(time.Second)
 	fields.Set("arguments", `{"side":"buy","quantity":10,"symbol":"ACME"}`)
 	fields.Set("step", "preview")
-	confirm := bob.post("/requests/"+r.ID+"/edit", fields).form(t, "/requests/"+r.ID+"/edit", "Replace and approve")
+	confirm := bob.post("/requests/"+r.ID+"/edit", fields).
+		form(t, "/requests/"+r.ID+"/edit", "Replace and approve")
 	h.pass(time.Second)
 	if _, err := h.service.Open(t.Context(), approval.OpenInput{
 		Tenant: tenant,
@@ -292,14 +296,16 @@ func TestM4_WhatMovedIsNotConfirmed(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err) // somebody else asks for it too, which the page did not show
 	}
+
 	bob.post("/requests/"+r.ID+"/edit", confirm).says(t, "Nothing was decided")
 	if got := h.request(r.ID); len(got.Revisions) != 1 {
 		t.Error("it was edited")
 	}
 }
 
-// TestM11_HiddenValuesStayHiddenEverywhere: at any depth and in the parent's input,
-// named by path, recorded, and not approvable where the policy says so.
+// TestM11_HiddenValuesStayHiddenEverywhere: at any depth and in the
+// parent's input, named by path, recorded, and not approvable where the
+// policy says so.
 func TestM11_HiddenValuesStayHiddenEverywhere(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -339,8 +345,8 @@ func TestM11_HiddenValuesStayHiddenEverywhere(t *testing.T) {
 	bob.answer(plain.ID, "approve", nil).says(t, "Approved.")
 }
 
-// TestM6_AnUnknownPersonIsCalledOne: on the list, at the head of the page, and
-// beside the fact.
+// TestM6_AnUnknownPersonIsCalledOne: on the list, at the head of the
+// page, and beside the fact.
 func TestM6_AnUnknownPersonIsCalledOne(t *testing.T) {
 	h := open(t)
 	c := tool("place_order", order)
@@ -358,8 +364,9 @@ func TestM6_AnUnknownPersonIsCalledOne(t *testing.T) {
 	bob.get("/requests/"+known.ID).lacks(t, "unknown person")
 }
 
-// TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange: what I answered has a list
-// of its own, and what I may not answer is on neither.
+// TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange: what I
+// answered has a list of its own, and what I may not answer is on
+// neither.
 func TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange(t *testing.T) {
 	h := open(t)
 	big := h.ask(tool("execute_trade", trade))
@@ -391,8 +398,8 @@ func TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange(t *testing.T) {
 	bob.get("/requests/"+big.ID).says(t, "risk-leads is called in and may approve in place of desk-heads, risk")
 }
 
-// TestUsers3_3_AQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes: on the list and on
-// the page, with the numbers.
+// TestUsers3_3_AQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes: on the
+// list and on the page, with the numbers.
 func TestUsers3_3_AQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("purge", `{"table":"customers"}`))
@@ -408,8 +415,8 @@ func TestUsers3_3_AQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes(t *testing.T)
 	bob.get("/requests/"+fine.ID).lacks(t, "Nobody can fill")
 }
 
-// TestUsers3_6_EveryTextIsLabelledWithItsWriter: an agent's author, a policy's, or
-// assent; the values are the agent's.
+// TestUsers3_6_EveryTextIsLabelledWithItsWriter: an agent's author, a
+// policy's, or assent; the values are the agent's.
 func TestUsers3_6_EveryTextIsLabelledWithItsWriter(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -427,6 +434,7 @@ func TestUsers3_6_EveryTextIsLabelledWithItsWriter(t *testing.T) {
 		r := h.ask(tool(name, c.args))
 		bob.get("/requests/"+r.ID).says(t, c.says)
 	}
+
 	bob.get("/").lacks(t, "author")
 }
 
@@ -442,8 +450,8 @@ func TestUsers3_8_WhyIsSaidInWords(t *testing.T) {
 	)
 }
 
-// TestUsers3_5_TitlesSayWhatWouldRun: from the call, so that five wires are five
-// different lines.
+// TestUsers3_5_TitlesSayWhatWouldRun: from the call, so that five wires
+// are five different lines.
 func TestUsers3_5_TitlesSayWhatWouldRun(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("wire", wire))
@@ -454,8 +462,8 @@ func TestUsers3_5_TitlesSayWhatWouldRun(t *testing.T) {
 	p.says(t, what, "wire amount 25,000 EUR, to DE89370400440532013000, reference Invoice 4711 · assent")
 }
 
-// TestUsers3_15_ADenialNeedsAReason: in the form, in a batch, and whatever a form
-// leaves out; and it is no success.
+// TestUsers3_15_ADenialNeedsAReason: in the form, in a batch, and
+// whatever a form leaves out; and it is no success.
 func TestUsers3_15_ADenialNeedsAReason(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -479,8 +487,8 @@ func TestUsers3_15_ADenialNeedsAReason(t *testing.T) {
 	}
 }
 
-// TestUsers3_16_ButtonsSayWhatTheyDo: ids and digests stand beside them; what must
-// be looked at twice is answered alone.
+// TestUsers3_16_ButtonsSayWhatTheyDo: ids and digests stand beside
+// them; what must be looked at twice is answered alone.
 func TestUsers3_16_ButtonsSayWhatTheyDo(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -498,14 +506,15 @@ func TestUsers3_16_ButtonsSayWhatTheyDo(t *testing.T) {
 	) {
 		t.Error("the button and what it is for are one text")
 	}
+
 	bob.get("/batch?id="+one.ID+"&id="+odd.ID).says(t, "One of these is answered alone")
 	if strings.Contains(bob.get("/").body, `name="id" value="`+odd.ID) {
 		t.Error("it can be chosen")
 	}
 }
 
-// TestUsers3_17_WhoHasApprovedIsNotAskedAgain: the form goes, and what is missing
-// is said.
+// TestUsers3_17_WhoHasApprovedIsNotAskedAgain: the form goes, and what
+// is missing is said.
 func TestUsers3_17_WhoHasApprovedIsNotAskedAgain(t *testing.T) {
 	h := open(t)
 	big := h.ask(tool("execute_trade", trade))
@@ -519,8 +528,9 @@ func TestUsers3_17_WhoHasApprovedIsNotAskedAgain(t *testing.T) {
 	p.form(t, "/requests/"+big.ID+"/vote", `value="deny"`)
 }
 
-// TestUsers3_21_HintsAreSaidInPlainWords: what a server says of its tool, what that
-// is worth, and nothing said is not "not not destructive".
+// TestUsers3_21_HintsAreSaidInPlainWords: what a server says of its
+// tool, what that is worth, and nothing said is not "not not
+// destructive".
 func TestUsers3_21_HintsAreSaidInPlainWords(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -538,5 +548,6 @@ func TestUsers3_21_HintsAreSaidInPlainWords(t *testing.T) {
 	p := bob.get("/requests/" + mcp(`{"n":2}`, map[string]bool{"destructiveHint": false}).ID)
 	p.says(t, "Hint destructiveHint", "by its server, which is not believed: it takes the call out of no rule")
 	p.lacks(t, "stricter", "Not declared safe")
-	bob.get("/requests/"+mcp(`{"n":3}`, map[string]bool{"destructiveHint": true}).ID).says(t, "Declared destructive")
+	bob.get("/requests/"+mcp(`{"n":3}`, map[string]bool{"destructiveHint": true}).ID).
+		says(t, "Declared destructive")
 }

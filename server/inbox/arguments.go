@@ -53,8 +53,8 @@ func (n *node) Opens() string { return map[string]string{"object": "{", "array":
 // Closes is the other bracket.
 func (n *node) Closes() string { return map[string]string{"object": "}", "array": "]"}[n.Kind] }
 
-// inspectDocument draws a JSON text of a call. Unless all is asked for, what is
-// long is cut, as Cut says.
+// inspectDocument draws a JSON text of a call. Unless all is asked for,
+// what is long is cut, as Cut says.
 func inspectDocument(name, text string, redact policy.Redaction, all bool, b *budget) document {
 	d := document{
 		Name:  name,
@@ -77,6 +77,7 @@ func inspectDocument(name, text string, redact policy.Redaction, all bool, b *bu
 	case len(text) > largest:
 		d.Problem = "This has " + safetext.Count(len(text)) + " bytes, more than a page shows at once."
 	}
+
 	d.Cut = d.Huge || d.Problem != "" && !all
 	d.drawTree(doc, err == nil && !tooDeep, redact, all, b)
 	d.drawRaw(text, err != nil, redact, all, b)
@@ -103,8 +104,8 @@ func (d *document) drawTree(doc value.Value, ok bool, redact policy.Redaction, a
 	d.Cut = d.Cut || s.cut
 }
 
-// drawRaw shows the exact text, unless policy hides a part of it: then its place in
-// the text is not worth a leak.
+// drawRaw shows the exact text, unless policy hides a part of it: then
+// its place in the text is not worth a leak.
 func (d *document) drawRaw(text string, unreadable bool, redact policy.Redaction, all bool, b *budget) {
 	if d.Redacted > 0 || redact.Hides() && (unreadable || d.Tree == nil) {
 		if d.Tree == nil {
@@ -114,6 +115,7 @@ func (d *document) drawRaw(text string, unreadable bool, redact policy.Redaction
 		}
 		return
 	}
+
 	f := safetext.Form{Block: true, Spend: b.spend}
 	if !all || d.Huge {
 		f.Limit = largest / 4
@@ -151,8 +153,8 @@ type sketch struct {
 	budget   *budget
 }
 
-// node draws one value. What policy hides keeps its structure: keys, kinds and
-// sizes stay in sight.
+// node draws one value. What policy hides keeps its structure: keys,
+// kinds and sizes stay in sight.
 func (s *sketch) node(v value.Value, redact policy.Redaction, hide bool) *node {
 	n := &node{Kind: kindOf(v)}
 	s.budget.spend(valuePieces)
@@ -172,12 +174,14 @@ func (s *sketch) node(v value.Value, redact policy.Redaction, hide bool) *node {
 			n.Grouped = grouped
 		}
 	}
+
 	if hide && v.Kind != value.Object && v.Kind != value.Array {
 		n.Redacted = true
 		n.Text = safetext.Shown{}
 		n.Grouped = ""
 		s.redacted++
 	}
+
 	return n
 }
 
@@ -194,6 +198,7 @@ func kindOf(v value.Value) string {
 	case value.Bool:
 		return "boolean"
 	}
+
 	return "null"
 }
 
@@ -227,7 +232,8 @@ func (s *sketch) array(n *node, v value.Value, redact policy.Redaction, hide boo
 	}
 }
 
-// full reports whether nothing more may be drawn in a list that has i items already.
+// full reports whether nothing more may be drawn in a list that has i
+// items already.
 func (s *sketch) full(i int) bool {
 	if (s.all || i < longList && s.left > 0) && !s.budget.spent() {
 		return false

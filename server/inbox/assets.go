@@ -34,11 +34,12 @@ func loadAssets() map[string]asset {
 		sum := sha256.Sum256(body)
 		out[path.Base(name)] = asset{body, mime.TypeByExtension(path.Ext(name)), hex.EncodeToString(sum[:6])}
 	}
+
 	return out
 }
 
-// asset serves a static file. Under the version that pages name it never changes;
-// under another it is asked for again each time.
+// asset serves a static file. Under the version that pages name it
+// never changes; under another it is asked for again each time.
 func (s *site) asset(w http.ResponseWriter, r *http.Request) {
 	a, ok := s.assets[r.PathValue("name")]
 	if !ok {
@@ -60,8 +61,9 @@ func (s *site) asset(w http.ResponseWriter, r *http.Request) {
 	w.Write(a.body)
 }
 
-// parsePages parses every page with the layout. The templates are embedded, so a
-// mistake in one is a fault of the build that any test shows.
+// parsePages parses every page with the layout. The templates are
+// embedded, so a mistake in one is a fault of the build that any test
+// shows.
 func parsePages(assets map[string]asset) map[string]*template.Template {
 	funcs := template.FuncMap{
 		"asset":  func(name string) string { return "/assets/" + name + "?v=" + assets[name].version },
@@ -104,5 +106,6 @@ func parsePages(assets map[string]asset) map[string]*template.Template {
 		}
 		out[page] = template.Must(template.Must(layout.Clone()).ParseFS(files, name))
 	}
+
 	return out
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// mostBatch is how many requests are decided at once: what a person can be expected
-// to read on one page.
+// mostBatch is how many requests are decided at once: what a person can
+// be expected to read on one page.
 const mostBatch = 20
 
-// batchPage shows several requests of the same rules, each whole, with one answer to all.
+// batchPage shows several requests of the same rules, each whole, with
+// one answer to all.
 type batchPage struct {
 	Items  []batchItem
 	Rules  string
@@ -53,6 +54,7 @@ func (v *visit) batch() error {
 			fmt.Sprintf("Between 1 and %d requests can be answered together.", mostBatch),
 		}
 	}
+
 	if err := v.roomForBatch(ids); err != nil {
 		return err
 	}
@@ -69,18 +71,21 @@ func (v *visit) batch() error {
 				"Only requests that the same rules ask about, for the same tool, can. Answer these one by one.",
 			}
 		}
+
 		p.Rules, p.Target = item.Rules, item.Target
 		p.Full = p.Full && item.Whole
 		p.Items = append(p.Items, item)
 	}
+
 	return v.show("batch", "Answer together", "queue", p)
 }
 
-// batchBytes is what the requests of a batch may have together: more is not read on
-// one page.
+// batchBytes is what the requests of a batch may have together: more is
+// not read on one page.
 const batchBytes = 2 << 20
 
-// roomForBatch refuses what is too much for one page, before any of it is read.
+// roomForBatch refuses what is too much for one page, before any of it
+// is read.
 func (v *visit) roomForBatch(ids []string) error {
 	heads, err := v.Store.Heads(v.ctx(), v.Tenant, ids)
 	if err != nil {
@@ -99,6 +104,7 @@ func (v *visit) roomForBatch(ids []string) error {
 				" at most. Choose fewer of them, or answer the large ones one by one.",
 		}
 	}
+
 	return v.roomFor(sum)
 }
 
@@ -118,6 +124,7 @@ func (v *visit) batchItem(id string) (batchItem, error) {
 			"…" + tail(id) + " is a question of a tool: its choices are its own, so no other answer fits it.",
 		}
 	}
+
 	if !c.Pending || !c.Seat {
 		return batchItem{}, &problem{
 			http.StatusConflict,
@@ -125,6 +132,7 @@ func (v *visit) batchItem(id string) (batchItem, error) {
 			c.Target + " …" + tail(id) + ": " + lower(c.StateWords) + ". " + c.Why,
 		}
 	}
+
 	if !c.Batchable() {
 		return batchItem{}, &problem{
 			http.StatusConflict,
@@ -132,14 +140,23 @@ func (v *visit) batchItem(id string) (batchItem, error) {
 			c.Target + " …" + tail(id) + ": you have answered it, or it has something to look at twice.",
 		}
 	}
+
 	docs := v.documents(r, true)
 	whole := full(docs) && len(r.Unapprovable()) == 0
 
-	return batchItem{c, r.Binding(), docs, facts(r), unseenOf(r), whole, v.sealSeen(toBatch, r, r, whole, "")}, nil
+	return batchItem{
+		c,
+		r.Binding(),
+		docs,
+		facts(r),
+		unseenOf(r),
+		whole,
+		v.sealSeen(toBatch, r, r, whole, ""),
+	}, nil
 }
 
-// batchVote gives one answer to all requests of a batch page. Each is counted on
-// its own: one that moved on doesn't stop the others.
+// batchVote gives one answer to all requests of a batch page. Each is
+// counted on its own: one that moved on doesn't stop the others.
 func (v *visit) batchVote() error {
 	form := v.r.PostForm
 	verdict := approval.Verdict(form.Get("verdict"))
@@ -162,6 +179,7 @@ func (v *visit) batchVote() error {
 			}
 		}
 	}
+
 	for _, in := range all {
 		voted, err := v.Service.Vote(v.ctx(), approval.VoteInput{
 			Tenant:    v.Tenant,
@@ -183,11 +201,12 @@ func (v *visit) batchVote() error {
 		}
 		m.Lines = append(m.Lines, "…"+tail(in.Request)+": "+line)
 	}
+
 	return v.tell("/", m)
 }
 
-// batchSeals reads what the page showed, and holds the batch to its rules: whole
-// calls, one set of rules.
+// batchSeals reads what the page showed, and holds the batch to its
+// rules: whole calls, one set of rules.
 func (v *visit) batchSeals() ([]seen, error) {
 	var out []seen
 	rules := ""
@@ -208,6 +227,7 @@ func (v *visit) batchSeals() ([]seen, error) {
 		rules = same
 		out = append(out, in)
 	}
+
 	if len(out) == 0 {
 		return nil, errSeal
 	}
@@ -225,6 +245,7 @@ func batchLine(voted *approval.Voted, err error) (line, kind string) {
 	case err != nil:
 		return "", ""
 	}
+
 	m := outcomeWords(voted)
 	return m.Lines[0], m.Kind
 }

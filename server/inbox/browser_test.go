@@ -11,8 +11,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// TestPagesInChromium opens every page, light and dark, wide and narrow, and lets
-// axe-core look at it.
+// TestPagesInChromium opens every page, light and dark, wide and
+// narrow, and lets axe-core look at it.
 func TestPagesInChromium(t *testing.T) {
 	t.Parallel()
 	browser, axe := chromium(t), axeSource(t)
@@ -67,8 +67,8 @@ func TestPagesInChromium(t *testing.T) {
 	}
 }
 
-// TestUsers3_12_AnswersLeadOn: a key goes back to the list, and one goes on to what
-// waits next.
+// TestUsers3_12_AnswersLeadOn: a key goes back to the list, and one
+// goes on to what waits next.
 func TestUsers3_12_AnswersLeadOn(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -99,8 +99,8 @@ func TestUsers3_12_AnswersLeadOn(t *testing.T) {
 	}
 }
 
-// TestUsers3_13_TitlesCountAndNotificationsTell: on every page, without a word of
-// what is asked.
+// TestUsers3_13_TitlesCountAndNotificationsTell: on every page, without
+// a word of what is asked.
 func TestUsers3_13_TitlesCountAndNotificationsTell(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -128,8 +128,8 @@ func TestUsers3_13_TitlesCountAndNotificationsTell(t *testing.T) {
 	h.browser("bob").get("/waiting").says(t, `{"more":false,"total":2}`)
 }
 
-// TestUsers3_14_TheListStaysUnderThePointer: what is read does not move when a
-// request comes before it.
+// TestUsers3_14_TheListStaysUnderThePointer: what is read does not move
+// when a request comes before it.
 func TestUsers3_14_TheListStaysUnderThePointer(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -156,8 +156,8 @@ func TestUsers3_14_TheListStaysUnderThePointer(t *testing.T) {
 	}
 }
 
-// TestUsers3_18_TheTotalFollowsWhatIsTyped: uses times the largest number that each
-// may have.
+// TestUsers3_18_TheTotalFollowsWhatIsTyped: uses times the largest
+// number that each may have.
 func TestUsers3_18_TheTotalFollowsWhatIsTyped(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
@@ -186,10 +186,12 @@ func TestUsers3_18_TheTotalFollowsWhatIsTyped(t *testing.T) {
 			t.Errorf("%s: %q, want %q", uses, got, want)
 		}
 	}
+
 	b.shoot("grant")
 }
 
-// TestPagesOfEveryKindFitAPhone: no request makes its page wider than the window.
+// TestPagesOfEveryKindFitAPhone: no request makes its page wider than
+// the window.
 func TestPagesOfEveryKindFitAPhone(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)

@@ -34,9 +34,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is the one real browser of all tests, which the first that needs it
-// starts. Each tab is in a profile of its own, so that tests can run at the same
-// time.
+// shared is the one real browser of all tests, which the first that
+// needs it starts. Each tab is in a profile of its own, so that tests
+// can run at the same time.
 var shared sharedBrowser
 
 type sharedBrowser struct {
@@ -62,14 +62,22 @@ func chromium(t *testing.T) context.Context {
 func (s *sharedBrowser) start() {
 	path := cmp.Or(os.Getenv("ASSENT_CHROMIUM"), "/usr/bin/chromium")
 	if _, err := os.Stat(path); err != nil {
-		s.err = fmt.Errorf("this test needs Chromium: install the package chromium or set ASSENT_CHROMIUM: %w", err)
+		s.err = fmt.Errorf(
+			"this test needs Chromium: install the package chromium or set ASSENT_CHROMIUM: %w",
+			err,
+		)
 		return
 	}
+
 	if s.folder, s.err = os.MkdirTemp("", "assent-chromium-"); s.err != nil {
 		return
 	}
 	options := append(
-		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.UserDataDir(s.folder))
+		chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path),
+		chromedp.NoSandbox,
+		chromedp.UserDataDir(s.folder),
+	)
 	all, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, end := chromedp.NewContext(all)
 	s.browser = browser
@@ -92,8 +100,8 @@ func (s *sharedBrowser) end() error {
 	return errors.Join(err, os.RemoveAll(s.folder))
 }
 
-// tab is one tab of a signed-in person. Whatever the browser complains about fails
-// the test.
+// tab is one tab of a signed-in person. Whatever the browser complains
+// about fails the test.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -103,12 +111,20 @@ type tab struct {
 func (h *site) tab(t *testing.T, browser context.Context, who string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext(), chromedp.WithNewWindow(true))
-	b := &tab{t: t, ctx: ctx, h: h}
+	b := &tab{
+		t:   t,
+		ctx: ctx,
+		h:   h,
+	}
 	complaints := chromedp.Console(ctx)
 	b.do(chromedp.Navigate("about:blank"))
 	// As if it had the focus: other tests have tabs, too.
 	call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
-	call(b, network.SetCookie, network.SetCookieParams{Name: "who", Value: who, URL: h.url})
+	call(b, network.SetCookie, network.SetCookieParams{
+		Name:  "who",
+		Value: who,
+		URL:   h.url,
+	})
 	t.Cleanup(func() {
 		b.complaints(complaints)
 		cancel()
@@ -116,9 +132,9 @@ func (h *site) tab(t *testing.T, browser context.Context, who string) *tab {
 	return b
 }
 
-// complaints fails the test for everything that the browser has to complain about:
-// violations of the content security policy, errors, warnings, exceptions. A last
-// message of our own ends the reading.
+// complaints fails the test for everything that the browser has to
+// complain about: violations of the content security policy, errors,
+// warnings, exceptions. A last message of our own ends the reading.
 func (b *tab) complaints(console iter.Seq2[chromedp.ConsoleMessage, error]) {
 	const end = "that was all"
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{})
@@ -200,8 +216,8 @@ func (b *tab) until(what, script string) {
 	}
 }
 
-// armed waits until the page's forms decide, and have taken on the colours in which
-// they do.
+// armed waits until the page's forms decide, and have taken on the
+// colours in which they do.
 func (b *tab) armed() {
 	b.t.Helper()
 	b.until(
@@ -227,8 +243,8 @@ func (b *tab) shoot(name string) {
 	}
 }
 
-// axe runs axe-core, which was put into the page before: every finding fails the
-// test. Pages must also not be wider than the window.
+// axe runs axe-core, which was put into the page before: every finding
+// fails the test. Pages must also not be wider than the window.
 func (b *tab) axe(name string) {
 	b.t.Helper()
 	found := eval[string](
@@ -255,8 +271,8 @@ func (b *tab) axe(name string) {
 	}
 }
 
-// axeSource is axe-core: the file that ASSENT_AXE names, else the npm package,
-// fetched once into the user's cache.
+// axeSource is axe-core: the file that ASSENT_AXE names, else the npm
+// package, fetched once into the user's cache.
 func axeSource(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("ASSENT_AXE")
@@ -270,6 +286,7 @@ func axeSource(t *testing.T) string {
 			)
 		}
 	}
+
 	src, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatalf("this test needs axe-core: %v", err)

@@ -34,8 +34,8 @@ type editPage struct {
 // Confirmable reports whether the edit can be made from this page.
 func (p editPage) Confirmable() bool { return p.Problem == "" }
 
-// edit shows what an edit would do (preview, or the same as a fragment for the
-// script), or does it (confirm).
+// edit shows what an edit would do (preview, or the same as a fragment
+// for the script), or does it (confirm).
 func (v *visit) edit() error {
 	step := v.r.PostForm.Get("step")
 	to := toPreview
@@ -54,6 +54,7 @@ func (v *visit) edit() error {
 			},
 		)
 	}
+
 	in := approval.EditInput{
 		Tenant:    v.Tenant,
 		ID:        a.ID,
@@ -83,8 +84,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// confirmEdit makes the edit, if the page showed this very text, and everything
-// else that is approved with it.
+// confirmEdit makes the edit, if the page showed this very text, and
+// everything else that is approved with it.
 func (v *visit) confirmEdit(a answer, in approval.EditInput) error {
 	if a.seen.Edit != digest(in.Args) || !a.seen.Full {
 		return v.refused(a, approval.ErrNotShown)
@@ -103,7 +104,9 @@ func (v *visit) confirmEdit(a answer, in approval.EditInput) error {
 	}
 	m := outcomeWords(edited.Voted)
 	m.Request = a.ID
-	m.Lines = append([]string{"The arguments are replaced, and your approval of the new ones is given."}, m.Lines...)
+	m.Lines = append(
+		[]string{"The arguments are replaced, and your approval of the new ones is given."},
+		m.Lines...)
 	return v.tell(requestPath(a.ID), m)
 }
 
@@ -161,5 +164,6 @@ func (v *visit) fillEdit(p *editPage, r *approval.Request, e *approval.Edited) {
 		p.Problem = "A policy forbids approving the edited call while it hides a value of it: " +
 			strings.Join(p.Unseen.Paths, ", ") + "."
 	}
+
 	p.Seen = v.sealSeen(toEdit, r, after, p.Problem == "" && whole, digest(p.Args))
 }

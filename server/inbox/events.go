@@ -8,16 +8,17 @@ import (
 	"github.com/assent-dev/assent/server/feed"
 )
 
-// Times of the event stream. It ends after a while so that whoever signed out or
-// lost a group isn't told more: the browser comes back and is asked who it is.
+// Times of the event stream. It ends after a while so that whoever
+// signed out or lost a group isn't told more: the browser comes back
+// and is asked who it is.
 const (
 	heartbeat  = 15 * time.Second
 	streamLife = 5 * time.Minute
 	slowReader = 10 * time.Second
 )
 
-// events tells the page that something changed: types and subjects of new ledger
-// entries, nothing of what they say.
+// events tells the page that something changed: types and subjects of
+// new ledger entries, nothing of what they say.
 func (v *visit) events() error {
 	place, err := v.Shares.Streams.Take(v.ctx(), v.who(), 1, 0)
 	if err != nil {
@@ -56,8 +57,8 @@ type stream struct {
 	next    int64 // index of the next entry to tell
 }
 
-// run ends when the reader is gone or too slow, and when the stream is old: the
-// browser comes back.
+// run ends when the reader is gone or too slow, and when the stream is
+// old: the browser comes back.
 func (s *stream) run() {
 	beat, end := time.NewTicker(heartbeat), time.NewTimer(streamLife)
 	defer beat.Stop()

@@ -39,8 +39,8 @@ type personFigures struct {
 	Flags   []string
 }
 
-// The budget of an approver (threats 1 and 16): beyond it answers are no longer
-// decisions.
+// The budget of an approver (threats 1 and 16): beyond it answers are
+// no longer decisions.
 const (
 	busyHour   = 30 // votes within one hour
 	rubberRate = 95 // percent of approvals
@@ -67,6 +67,7 @@ func agentsOf(asks []ask, from, to time.Time) []agentFigures {
 		}
 		byAgent[a.Agent][a.At.UTC().Format(time.DateOnly)]++
 	}
+
 	var out []agentFigures
 	for agent, perDay := range byAgent {
 		f := agentFigures{Agent: agent}
@@ -77,6 +78,7 @@ func agentsOf(asks []ask, from, to time.Time) []agentFigures {
 		f.PerDay = float64(f.Asks) / float64(max(1, len(days)))
 		out = append(out, f)
 	}
+
 	slices.SortFunc(out, func(a, b agentFigures) int {
 		return cmp.Or(cmp.Compare(b.Asks, a.Asks), cmp.Compare(a.Agent, b.Agent))
 	})
@@ -119,8 +121,10 @@ func personOf(person string, votes []approval.VoteFact) personFigures {
 		case approval.Approve:
 			approved++
 		}
+
 		judged = append(judged, x.Waited)
 	}
+
 	if f.Judged = len(judged); f.Judged > 0 {
 		f.Rate = approved * 100 / f.Judged
 	}
@@ -154,5 +158,6 @@ func busiest(times []time.Time) int {
 		}
 		most = max(most, i-from+1)
 	}
+
 	return most
 }

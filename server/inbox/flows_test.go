@@ -48,8 +48,12 @@ func armFlow(t *testing.T, b *tab) {
 	); !strings.Contains(got, "Not yet") {
 		t.Errorf("the page says %q", got)
 	}
+
 	b.armed()
-	eval[chromedp.Void](b, `window.dispatchEvent(new Event("focus"))`) // coming back to the window starts the wait anew
+	eval[chromedp.Void](
+		b,
+		`window.dispatchEvent(new Event("focus"))`,
+	) // coming back to the window starts the wait anew
 	b.click("#approve-form button")
 	if !strings.HasPrefix(eval[string](b, "location.pathname+location.search"), "/requests/"+r.ID) ||
 		len(b.h.request(r.ID).Votes) != 0 {
@@ -77,7 +81,8 @@ func plainFlow(t *testing.T, b *tab) {
 	b.do(chromedp.SendKeys(chromedp.CSS("#deny-form input[name=reason]"), "not this one"))
 	b.click("#deny-form button")
 	b.until("the outcome", `document.querySelector(".said.done")`)
-	if got := b.h.request(r.ID); got.State != approval.Denied || got.Reason != "Wrong target or values: not this one" {
+	if got := b.h.request(r.ID); got.State != approval.Denied ||
+		got.Reason != "Wrong target or values: not this one" {
 		t.Errorf("%s %q", got.State, got.Reason)
 	}
 }
@@ -99,10 +104,15 @@ func keyFlow(t *testing.T, b *tab) {
 			t.Errorf("%s leads to %s", step.key, focused())
 		}
 	}
+
 	b.press("\r")
 	b.until("the request", `location.pathname === "/requests/`+first.ID+`"`)
 	b.armed()
-	for key, want := range map[string]string{"a": "approve-form", "r": "deny-form", "e": "edit-form"} {
+	for key, want := range map[string]string{
+		"a": "approve-form",
+		"r": "deny-form",
+		"e": "edit-form",
+	} {
 		b.press(key)
 		if got := eval[string](b, `document.activeElement.closest("form")?.id ?? ""`); got != want {
 			t.Errorf("%s leads to %q", key, got)
@@ -110,6 +120,7 @@ func keyFlow(t *testing.T, b *tab) {
 		b.press("aj?") // typing into a field is typing
 		eval[chromedp.Void](b, "document.activeElement.blur()")
 	}
+
 	b.press("?")
 	b.until("the list of keys", `document.getElementById("keys").open`)
 	b.click("#keys-on")
@@ -163,7 +174,10 @@ func editFlow(t *testing.T, b *tab) {
 	b.armed()
 	b.shoot("flow-edit-confirm")
 	b.click("[data-guard] button.primary")
-	b.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("The arguments are replaced")`)
+	b.until(
+		"the outcome",
+		`document.querySelector(".said.good")?.textContent.includes("The arguments are replaced")`,
+	)
 	b.shoot("flow-edited")
 	if got := b.h.request(r.ID); got.State != approval.Approved ||
 		!strings.Contains(string(got.Current().Call.Args), "60,") {
@@ -206,6 +220,7 @@ func hostileFlow(t *testing.T, b *tab) {
 			t.Errorf("%s: %d elements came from data", path, n)
 		}
 	}
+
 	b.open("/requests/" + r.ID)
 	b.shoot("flow-hostile")
 }

@@ -61,8 +61,9 @@ func TestH5_ShowsTextsInLinearTime(t *testing.T) {
 	}
 }
 
-// TestH5_ShowsLargeCallsInLinearTime holds arguments and what is made of them: the
-// tree, the raw text, the offer of a standing approval, the editor.
+// TestH5_ShowsLargeCallsInLinearTime holds arguments and what is made
+// of them: the tree, the raw text, the offer of a standing approval,
+// the editor.
 func TestH5_ShowsLargeCallsInLinearTime(t *testing.T) {
 	calls := map[string]func(n int) string{
 		"members": func(n int) string {
@@ -95,6 +96,7 @@ func TestH5_ShowsLargeCallsInLinearTime(t *testing.T) {
 			}
 		}
 	}
+
 	hides := policy.Arguments{Redact: []string{"a.b", strings.Repeat("k", 50), "0", "**.secret"}}
 	redact := hides.Redaction()
 	for name, text := range calls {
@@ -122,8 +124,8 @@ func manyMembers(n int) string {
 	return strings.Join(members, ",")
 }
 
-// TestH5_APageHasABudget: what a page draws ends, says what it left out, and is not
-// shown fully then.
+// TestH5_APageHasABudget: what a page draws ends, says what it left
+// out, and is not shown fully then.
 func TestH5_APageHasABudget(t *testing.T) {
 	const pieces = 10_000
 	alike := `{"a":"` + strings.Repeat("а ", 30_000) + `"}`
@@ -138,6 +140,7 @@ func TestH5_APageHasABudget(t *testing.T) {
 			t.Errorf("%s: cut %v, can't be approved %v, %d pieces", name, d.Cut, d.Huge, n)
 		}
 	}
+
 	d := inspectDocument("Arguments", alike, policy.Redaction{}, true, newBudget(t.Context(), pagePieces))
 	if d.Cut || d.Huge {
 		t.Error("a page has no room for 90,000 pieces")
@@ -193,15 +196,25 @@ func TestH5_NobodyDrawsForWhoLeft(t *testing.T) {
 	}
 }
 
-// BenchmarkShow draws the largest call that a page shows whole, and the largest
-// that there is.
+// BenchmarkShow draws the largest call that a page shows whole, and the
+// largest that there is.
 func BenchmarkShow(b *testing.B) {
-	for name, unit := range map[string]string{"plain": "x", "quotes": `\"`, "look-alikes": "а "} {
+	for name, unit := range map[string]string{
+		"plain":       "x",
+		"quotes":      `\"`,
+		"look-alikes": "а ",
+	} {
 		for _, size := range []int{approvable - 100, 8<<20 - 100} {
 			text := `{"a":"` + strings.Repeat(unit, size/len(unit)) + `"}`
 			b.Run(fmt.Sprintf("%s/%d", name, len(text)), func(b *testing.B) {
 				for b.Loop() {
-					inspectDocument("Arguments", text, policy.Redaction{}, true, newBudget(b.Context(), pagePieces))
+					inspectDocument(
+						"Arguments",
+						text,
+						policy.Redaction{},
+						true,
+						newBudget(b.Context(), pagePieces),
+					)
 				}
 			})
 		}

@@ -108,8 +108,9 @@ people:
   - {id: owner@example.com, name: Olga Owner, also: [olga], groups: [risk], owns: [trading-desk]}
 `
 
-// site is an inbox with everything around it, all of it real: a store in a file,
-// the service, a directory, a plan, and the headers of sign-in.
+// site is an inbox with everything around it, all of it real: a store
+// in a file, the service, a directory, a plan, and the headers of
+// sign-in.
 type site struct {
 	t       testing.TB
 	store   store.Store
@@ -134,14 +135,19 @@ func (h *site) Plan(_ context.Context, _, agent string) (*approval.Compiled, err
 		return nil, approval.ErrUnknownAgent
 	}
 	return &approval.Compiled{
-		Agent: approval.Agent{ID: agent, Version: "2.3.0", Name: "Trading Desk"},
-		Plan:  h.plan,
+		Agent: approval.Agent{
+			ID:      agent,
+			Version: "2.3.0",
+			Name:    "Trading Desk",
+		},
+		Plan: h.plan,
 	}, nil
 }
 
 func open(t testing.TB) *site { return openArmed(t, 0) }
 
-// openArmed makes a site whose forms decide after some time; 0: the usual one.
+// openArmed makes a site whose forms decide after some time; 0: the
+// usual one.
 func openArmed(t testing.TB, arm time.Duration) *site {
 	return openWith(t, func(c *inbox.Config) { c.Arm = arm })
 }
@@ -178,6 +184,7 @@ func openWith(t testing.TB, change func(*inbox.Config)) *site {
 	); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { h.store.Close() })
 	if h.signer, _, err = ledger.GenerateKey("test", rand.Reader); err != nil {
 		t.Fatal(err)
@@ -210,17 +217,21 @@ func openWith(t testing.TB, change func(*inbox.Config)) *site {
 
 func (h *site) newHandler() http.Handler {
 	cfg := inbox.Config{
-		Service:        h.service,
-		Store:          h.store,
-		Directory:      h.people,
-		Now:            h.now,
-		Logger:         slog.New(slog.NewTextHandler(h.t.Output(), nil)),
-		Who:            h.who,
-		Administration: &administration.Desk{Service: h.service, Directory: h.people, Admins: admins},
-		Arm:            h.arm,
-		Admins:         h.admins,
-		SignOut:        "/auth/sign-out",
-		PublicKey:      h.signer.PublicKey(),
+		Service:   h.service,
+		Store:     h.store,
+		Directory: h.people,
+		Now:       h.now,
+		Logger:    slog.New(slog.NewTextHandler(h.t.Output(), nil)),
+		Who:       h.who,
+		Administration: &administration.Desk{
+			Service:   h.service,
+			Directory: h.people,
+			Admins:    admins,
+		},
+		Arm:       h.arm,
+		Admins:    h.admins,
+		SignOut:   "/auth/sign-out",
+		PublicKey: h.signer.PublicKey(),
 	}
 	h.change(&cfg)
 	pages := inbox.New(cfg)
@@ -345,7 +356,8 @@ var (
 	textPattern   = regexp.MustCompile(`<[^>]*>`)
 )
 
-// form returns the fields of the form that posts to an action and holds a text.
+// form returns the fields of the form that posts to an action and holds
+// a text.
 func (p page) form(t testing.TB, action, holds string) url.Values {
 	t.Helper()
 	for _, m := range formPattern.FindAllStringSubmatch(p.body, -1) {
@@ -361,6 +373,7 @@ func (p page) form(t testing.TB, action, holds string) url.Values {
 		}
 		return fields
 	}
+
 	t.Fatalf("no form to %s with %q on the page:\n%s", action, holds, p.text())
 	return nil
 }
@@ -414,6 +427,7 @@ func (h *site) fill() (pending *approval.Request) {
 			url.Values{"reason": {"as discussed " + strconv.Itoa(i)}},
 		)
 	}
+
 	granted := h.ask(tool("refund", `{"amount":340.00,"currency":"USD","order":"R-1"}`))
 	h.browser("bob").answer(granted.ID, "approve", url.Values{
 		"grant": {"on"},

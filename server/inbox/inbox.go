@@ -1,15 +1,15 @@
-// Package inbox is the web inbox of approvers: server-rendered pages over the
-// asking service, one style sheet and one small script.
+// Package inbox is the web inbox of approvers: server-rendered pages
+// over the asking service, one style sheet and one small script.
 //
-// The pages show a call from the bytes that the binding covers, never from what an
-// agent or its author says about it; their words stand beside it, fenced. An
-// approval is taken only from a page that showed the whole call, which the server
-// seals into the form. GET and HEAD decide nothing. Everything that decides works
-// without JavaScript.
+// The pages show a call from the bytes that the binding covers, never
+// from what an agent or its author says about it; their words stand
+// beside it, fenced. An approval is taken only from a page that showed
+// the whole call, which the server seals into the form. GET and HEAD
+// decide nothing. Everything that decides works without JavaScript.
 //
-// The handler trusts Config.Who for who is signed in, and must stand behind
-// server/auth, which sets the content security policy and refuses requests from
-// other origins.
+// The handler trusts Config.Who for who is signed in, and must stand
+// behind server/auth, which sets the content security policy and
+// refuses requests from other origins.
 package inbox
 
 import (
@@ -27,7 +27,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Config is what the inbox stands on. Service, Store, Directory and Who are required.
+// Config is what the inbox stands on. Service, Store, Directory and Who
+// are required.
 type Config struct {
 	Service   *approval.Service
 	Store     store.Store
@@ -35,32 +36,34 @@ type Config struct {
 	Now       func() time.Time // time.Now when nil
 	Logger    *slog.Logger     // slog.Default() when nil
 
-	// Who says who is signed in: the tenant, the person with the groups they hold
-	// now, and whether the sign-in is the developer's. A request without anybody is
-	// answered with 401.
+	// Who says who is signed in: the tenant, the person with the groups
+	// they hold now, and whether the sign-in is the developer's. A
+	// request without anybody is answered with 401.
 	Who func(*http.Request) (tenant string, p approval.Person, dev bool, ok bool)
 
-	// Administration has people approve that a freeze is lifted. When nil, nobody
-	// lifts one here.
+	// Administration has people approve that a freeze is lifted. When
+	// nil, nobody lifts one here.
 	Administration *administration.Desk
 
-	// Key seals what a page showed into its forms: at least 32 random bytes, the
-	// same for all replicas that share the store. When nil a key is made, and forms
-	// from before a restart must be opened again.
+	// Key seals what a page showed into its forms: at least 32 random
+	// bytes, the same for all replicas that share the store. When nil a
+	// key is made, and forms from before a restart must be opened
+	// again.
 	Key []byte
-	// Arm is how long a page must have been open before its forms decide: clicks
-	// and keys meant for something else come sooner. 700 ms when 0.
+	// Arm is how long a page must have been open before its forms
+	// decide: clicks and keys meant for something else come sooner. 700
+	// ms when 0.
 	Arm time.Duration
 	// Admins names the group of a tenant that may freeze, thaw and redeliver;
 	// "admins" everywhere when nil.
 	Admins func(tenant string) string
 	// SignOut is where the sign-out form posts to; no such form when "".
 	SignOut string
-	// PublicKey verifies the checkpoints of the ledger (name+hash+base64). Without
-	// it the ledger page offers no export.
+	// PublicKey verifies the checkpoints of the ledger
+	// (name+hash+base64). Without it the ledger page offers no export.
 	PublicKey string
-	// Shares is what people share of this process, with everything else that it
-	// does; nil: quota.Default of 1 GiB.
+	// Shares is what people share of this process, with everything else
+	// that it does; nil: quota.Default of 1 GiB.
 	Shares *quota.Shares
 	// Feed tells pages what happens; nil: one of the inbox's own.
 	Feed *feed.Feed
@@ -137,5 +140,6 @@ func (s *site) routes() http.Handler {
 	} {
 		mux.HandleFunc(pattern, s.visited(page))
 	}
+
 	return mux
 }

@@ -59,6 +59,7 @@ func (v *visit) ledger() error {
 		p.From = v.ledgerFrom(size)
 		list, err = v.Store.Entries(v.ctx(), v.Tenant, p.From, pageEntries)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,8 @@ func (v *visit) ledger() error {
 	return v.show("ledger", "Ledger", "ledger", p)
 }
 
-// ledgerFrom is the first index of the page that ends before ?before=, or at the end.
+// ledgerFrom is the first index of the page that ends before ?before=,
+// or at the end.
 func (v *visit) ledgerFrom(size int64) int64 {
 	end := size
 	if n := v.number("before"); n > 0 && n < size {
@@ -88,8 +90,8 @@ func (v *visit) number(name string) int64 {
 	return max(0, n)
 }
 
-// laterThan is the address of the entries about a subject that come after these; ""
-// when there are none.
+// laterThan is the address of the entries about a subject that come
+// after these; "" when there are none.
 func (v *visit) laterThan(subject string, list []ledger.SealedEntry) (string, error) {
 	if len(list) == 0 {
 		return "", nil
@@ -98,7 +100,10 @@ func (v *visit) laterThan(subject string, list []ledger.SealedEntry) (string, er
 	if err != nil || len(more) == 0 {
 		return "", err
 	}
-	return "/ledger?" + url.Values{"subject": {subject}, "from": {strconv.FormatInt(more[0].Index, 10)}}.Encode(), nil
+	return "/ledger?" + url.Values{
+		"subject": {subject},
+		"from":    {strconv.FormatInt(more[0].Index, 10)},
+	}.Encode(), nil
 }
 
 func (v *visit) entries(list []ledger.SealedEntry) []entry {
@@ -109,8 +114,9 @@ func (v *visit) entries(list []ledger.SealedEntry) []entry {
 	return out
 }
 
-// readEntry shows what people wrote, but neither arguments nor messages: those
-// stand on the request's page, where policy says which of their values are hidden.
+// readEntry shows what people wrote, but neither arguments nor
+// messages: those stand on the request's page, where policy says which
+// of their values are hidden.
 func readEntry(e ledger.SealedEntry) entry {
 	out := entry{Index: e.Index}
 	leaf, err := ledger.ParseLeaf(e.Leaf)
@@ -140,12 +146,13 @@ func readEntry(e ledger.SealedEntry) entry {
 			out.Sealed = append(out.Sealed, name+" (redacted)")
 		}
 	}
+
 	slices.Sort(out.Sealed)
 	return out
 }
 
-// export sends the whole ledger as a file that verifies offline. It is a POST,
-// since it is recorded.
+// export sends the whole ledger as a file that verifies offline. It is
+// a POST, since it is recorded.
 func (v *visit) export() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
@@ -166,6 +173,7 @@ func (v *visit) export() error {
 			"The ledger has no signed checkpoint, or this server was not told its public key.",
 		}
 	}
+
 	if err := v.Service.Record(
 		v.ctx(),
 		v.Tenant,
@@ -176,6 +184,7 @@ func (v *visit) export() error {
 	); err != nil {
 		return err
 	}
+
 	h := v.w.Header()
 	h.Set("Content-Type", "application/jsonl")
 	h.Set("Content-Disposition", `attachment; filename="assent-ledger.jsonl"`)
@@ -188,8 +197,8 @@ func (v *visit) export() error {
 
 const exportBatch = 100 // entries
 
-// exportTime is how long a reader may take for one batch of entries; the whole may
-// take as long as it needs.
+// exportTime is how long a reader may take for one batch of entries;
+// the whole may take as long as it needs.
 const exportTime = 30 * time.Second
 
 func (v *visit) writeExport(size int64, note []byte) error {
@@ -218,5 +227,6 @@ func (v *visit) writeExport(size int64, note []byte) error {
 		}
 		next += int64(len(list))
 	}
+
 	return out.Close()
 }

@@ -21,12 +21,13 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// soon is a fraction of the time that a browser gets for an answer, on a machine
-// that others use too.
+// soon is a fraction of the time that a browser gets for an answer, on
+// a machine that others use too.
 const soon = 10 * time.Second
 
-// TestH5_TheLargestCallGetsItsPage: of a call of 8 MiB the page says that it can't
-// be approved here; what can be is shown fully, and approved.
+// TestH5_TheLargestCallGetsItsPage: of a call of 8 MiB the page says
+// that it can't be approved here; what can be is shown fully, and
+// approved.
 func TestH5_TheLargestCallGetsItsPage(t *testing.T) {
 	h := open(t)
 	quotes := func(n int) string { return `{"a":"` + strings.Repeat(`\"`, n/2) + `"}` }
@@ -55,11 +56,13 @@ func TestH5_TheLargestCallGetsItsPage(t *testing.T) {
 					t.Errorf("the page does not say %q: %.2000s", c.says, text)
 				}
 			}
+
 			if took := time.Since(began); took > soon {
 				t.Errorf("two pages took %v", took)
 			}
 		})
 	}
+
 	r := h.ask(tool("big", quotes(1<<20-200)))
 	p := h.browser("alice").get("/requests/" + r.ID + "?show=all")
 	fields := p.form(t, "/requests/"+r.ID+"/vote", `value="approve"`)
@@ -89,9 +92,9 @@ func shortText(p page) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// TestH5_ListsDoNotLookThroughEverything: prompts and arguments that are costly to
-// look at don't make the queue costly, which everybody opens; a batch that nobody
-// could read is refused before it is read.
+// TestH5_ListsDoNotLookThroughEverything: prompts and arguments that
+// are costly to look at don't make the queue costly, which everybody
+// opens; a batch that nobody could read is refused before it is read.
 func TestH5_ListsDoNotLookThroughEverything(t *testing.T) {
 	h := open(t)
 	var ids []string
@@ -114,9 +117,14 @@ func TestH5_ListsDoNotLookThroughEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	for i := range 12 {
-		ids = append(ids, h.ask(tool("big", fmt.Sprintf(`{"n":%d,"a":"%s"}`, i, strings.Repeat("а ", 80_000)))).ID)
+		ids = append(
+			ids,
+			h.ask(tool("big", fmt.Sprintf(`{"n":%d,"a":"%s"}`, i, strings.Repeat("а ", 80_000)))).ID,
+		)
 	}
+
 	large := h.ask(tool("big", `{"a":"`+strings.Repeat(`\"`, 2<<20)+`"}`))
 	began := time.Now()
 	p := h.browser("alice").get("/?tab=open")
@@ -164,11 +172,15 @@ func TestH5_WhoLeavesGetsNoPage(t *testing.T) {
 	}
 }
 
-// TestM9_StreamsOfOnePerson: one person's streams end at their part, others still
-// get theirs, and the page says what to do.
+// TestM9_StreamsOfOnePerson: one person's streams end at their part,
+// others still get theirs, and the page says what to do.
 func TestM9_StreamsOfOnePerson(t *testing.T) {
 	limits := quota.Default(1<<30, 2)
-	limits.Streams = quota.Parts{Total: 5, Tenant: 4, Caller: 3}
+	limits.Streams = quota.Parts{
+		Total:  5,
+		Tenant: 4,
+		Caller: 3,
+	}
 	h := openWith(t, func(c *inbox.Config) { c.Shares = quota.New(limits) })
 	listen := func(who string) (int, func()) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -192,6 +204,7 @@ func TestM9_StreamsOfOnePerson(t *testing.T) {
 			t.Fatalf("status %d", status)
 		}
 	}
+
 	p := h.browser("alice").get("/events")
 	if p.status != http.StatusTooManyRequests || !strings.Contains(p.body, "as many pages open") {
 		t.Errorf("status %d: %s", p.status, p.body)
@@ -212,7 +225,8 @@ func TestM9_StreamsOfOnePerson(t *testing.T) {
 	}
 }
 
-// counted counts how often requests are listed, which is once for each list that is made.
+// counted counts how often requests are listed, which is once for each
+// list that is made.
 type counted struct {
 	store.Store
 	lists, leaves atomic.Int64
@@ -223,13 +237,19 @@ func (c *counted) Requests(ctx context.Context, tenant string, f approval.Filter
 	return c.Store.Requests(ctx, tenant, f)
 }
 
-func (c *counted) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
+func (c *counted) Leaves(
+	ctx context.Context,
+	tenant string,
+	from int64,
+	limit int,
+) ([]ledger.SealedEntry, error) {
 	c.leaves.Add(1)
 	return c.Store.Leaves(ctx, tenant, from, limit)
 }
 
-// TestM9_TheLiveListIsMadeOncePerChange: thirty tabs of one person ask for the list
-// after a change, and it is made once; their streams share one reader.
+// TestM9_TheLiveListIsMadeOncePerChange: thirty tabs of one person ask
+// for the list after a change, and it is made once; their streams share
+// one reader.
 func TestM9_TheLiveListIsMadeOncePerChange(t *testing.T) {
 	counts := &counted{}
 	h := openWith(t, func(c *inbox.Config) {
@@ -249,11 +269,13 @@ func TestM9_TheLiveListIsMadeOncePerChange(t *testing.T) {
 				}
 			})
 		}
+
 		all.Wait()
 		if n := counts.lists.Load(); n != 1 {
 			t.Errorf("the list was made %d times", n)
 		}
 	}
+
 	h.browser("bob").get("/queue?tab=open")
 	if n := counts.lists.Load(); n != 2 {
 		t.Errorf("somebody else got alice's list: %d were made", n)
@@ -272,6 +294,7 @@ func TestL11_ABrokenCursorIsNoFault(t *testing.T) {
 		}
 		p.says(t, "This page can't be shown", "Cursor: expected next of the page before")
 	}
+
 	if log.Len() > 0 {
 		t.Errorf("logged: %s", log.String())
 	}

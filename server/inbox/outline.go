@@ -58,10 +58,11 @@ func (c request) Title() string {
 // people, and their approval would count.
 func (c request) Approvable() bool { return c.Pending && c.Seat && c.Fills && c.Mine == "" }
 
-// Batchable reports whether it may be answered together with others: what must be
-// looked at twice is answered alone.
+// Batchable reports whether it may be answered together with others:
+// what must be looked at twice is answered alone.
 func (c request) Batchable() bool {
-	return c.Approvable() && c.Question == nil && !slices.ContainsFunc(c.Hints, func(h hint) bool { return h.Grave })
+	return c.Approvable() && c.Question == nil &&
+		!slices.ContainsFunc(c.Hints, func(h hint) bool { return h.Grave })
 }
 
 // Graves are the hints that must not be missed, for lists.
@@ -86,12 +87,13 @@ type hint struct {
 	Text   string
 }
 
-// listPieces is what the hints of one page may look through, for all requests on it
-// together.
+// listPieces is what the hints of one page may look through, for all
+// requests on it together.
 const listPieces = 20_000
 
-// outline draws a request for a list. Its hints look through the arguments and the
-// tool's words as far as the budget for that goes, and say where they did not.
+// outline draws a request for a list. Its hints look through the
+// arguments and the tool's words as far as the budget for that goes,
+// and say where they did not.
 func (v *visit) outline(r *approval.Request) (request, error) {
 	cur := r.Current()
 	c := request{
@@ -126,6 +128,7 @@ func (v *visit) outline(r *approval.Request) (request, error) {
 		}
 		c.Missing = missing(c.Stages)
 	}
+
 	shortages, err := v.Service.Shortages(v.ctx(), r)
 	if err != nil {
 		return c, err
@@ -144,8 +147,8 @@ func (v *visit) outline(r *approval.Request) (request, error) {
 	return c, nil
 }
 
-// saidBy is what a person has said to the current revision, as what they have done:
-// "approved"; "" for nothing.
+// saidBy is what a person has said to the current revision, as what
+// they have done: "approved"; "" for nothing.
 func saidBy(r *approval.Request, person string) string {
 	words := map[approval.Verdict]string{
 		approval.Approve: "approved",
@@ -164,8 +167,8 @@ func saidBy(r *approval.Request, person string) string {
 	return out
 }
 
-// messageFrom says whose words a message is. The values in it come from the call,
-// so they are the agent's.
+// messageFrom says whose words a message is. The values in it come from
+// the call, so they are the agent's.
 func messageFrom(rev *approval.Revision) string {
 	const values = " The values in it come from the call, so they are the agent’s."
 	switch rev.MessageFrom {
@@ -180,8 +183,9 @@ func messageFrom(rev *approval.Revision) string {
 	return "By the author of a rule, or made by assent from the call." + values
 }
 
-// whyNot says why the visitor may not approve, or may not answer at all; "" when
-// they may. open: it waits for people, and they have said nothing.
+// whyNot says why the visitor may not approve, or may not answer at
+// all; "" when they may. open: it waits for people, and they have said
+// nothing.
 func whyNot(e approval.Eligibility, open bool) string {
 	switch {
 	case e.Approve && !e.Waiting && open:
@@ -284,13 +288,19 @@ func hints(r *approval.Request, b *budget) []hint {
 		add(hint{Grave: true, Text: "Look-alike characters in the tool’s words"}, words.Deceives())
 	}
 	add(hint{Listed: true, Text: "Unknown person: " + r.Requester.Principal}, r.Requester.Unknown)
-	add(hint{Text: "Long arguments: " + safetext.Count(len(cur.Call.Args)) + " bytes"}, len(cur.Call.Args) > largest)
+	add(
+		hint{Text: "Long arguments: " + safetext.Count(len(cur.Call.Args)) + " bytes"},
+		len(cur.Call.Args) > largest,
+	)
 	add(
 		hint{Listed: true, Text: "Not all of it was looked through for hidden and look-alike characters"},
 		!all || b.spent(),
 	)
 	unknown := func(x resolve.Reason) bool { return x.Code == resolve.ConditionUnknown }
-	add(hint{Text: "A condition could not be told true or false"}, slices.ContainsFunc(cur.Decision.Reasons, unknown))
+	add(
+		hint{Text: "A condition could not be told true or false"},
+		slices.ContainsFunc(cur.Decision.Reasons, unknown),
+	)
 	add(hint{Listed: true, Text: "Edited by " + cur.Author}, cur.Number > 0)
 	add(hint{Listed: true, Text: "Some values are hidden by policy"}, len(r.Redact) > 0)
 	add(hint{Listed: true, Text: "Escalated to " + strings.Join(r.Called, ", ")}, len(r.Called) > 0)
@@ -298,8 +308,8 @@ func hints(r *approval.Request, b *budget) []hint {
 	return out
 }
 
-// flagsOf finds the trouble in arguments and the parent's input. all is false when
-// it did not look at the whole.
+// flagsOf finds the trouble in arguments and the parent's input. all is
+// false when it did not look at the whole.
 func flagsOf(c *resolve.Call, b *budget) (found safetext.Flags, all bool) {
 	found, all = safetext.Flags{}, true
 	for _, text := range []string{string(c.Args), string(c.ParentInput)} {

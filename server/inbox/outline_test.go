@@ -21,15 +21,19 @@ func TestNamesStayWhole(t *testing.T) {
 	}
 }
 
-// TestUsers3_1_ATakenSeatIsSaid: whoever could only fill seats that are taken is
-// told so, and not asked to approve.
+// TestUsers3_1_ATakenSeatIsSaid: whoever could only fill seats that are
+// taken is told so, and not asked to approve.
 func TestUsers3_1_ATakenSeatIsSaid(t *testing.T) {
 	idle := approval.Eligibility{Answer: true, Approve: true}
 	if got := whyNot(idle, true); !strings.Contains(got, "the seats that you may fill are taken") ||
 		!strings.Contains(got, "deny") {
 		t.Errorf("%q", got)
 	}
-	if (request{Pending: true, Say: true, Seat: true}).Approvable() || !(request{
+	if (request{
+		Pending: true,
+		Say:     true,
+		Seat:    true,
+	}).Approvable() || !(request{
 		Pending: true,
 		Say:     true,
 		Seat:    true,
@@ -37,6 +41,7 @@ func TestUsers3_1_ATakenSeatIsSaid(t *testing.T) {
 	}).Approvable() {
 		t.Error("only an approval that fills a seat is offered")
 	}
+
 	for _, c := range []struct {
 		e    approval.Eligibility
 		want string
@@ -44,10 +49,18 @@ func TestUsers3_1_ATakenSeatIsSaid(t *testing.T) {
 		{approval.Eligibility{Why: "an owner of the agent"}, "You may not answer this: you own the agent."},
 		{approval.Eligibility{Why: "something new"}, "You may not answer this: something new."},
 		{
-			approval.Eligibility{Answer: true, Waiting: true, Why: "called in to look"},
+			approval.Eligibility{
+				Answer:  true,
+				Waiting: true,
+				Why:     "called in to look",
+			},
 			"You were called in to look: you may deny it or answer, but approvals must come from the groups below.",
 		},
-		{approval.Eligibility{Answer: true, Approve: true, Waiting: true}, ""},
+		{approval.Eligibility{
+			Answer:  true,
+			Approve: true,
+			Waiting: true,
+		}, ""},
 	} {
 		if got := whyNot(c.e, true); got != c.want {
 			t.Errorf("%+v: %q", c.e, got)

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// question is what a tool asks, ready to be looked at. Prompt and labels are the
-// tool's own words: pages fence them.
+// question is what a tool asks, ready to be looked at. Prompt and
+// labels are the tool's own words: pages fence them.
 type question struct {
 	Asker   string // the tool server, by the name under which it is registered here
 	Prompt  safetext.Shown
@@ -24,7 +24,8 @@ type question struct {
 	At      time.Time
 }
 
-// choice is one label with its number, which alone decides: labels may be empty or equal.
+// choice is one label with its number, which alone decides: labels may
+// be empty or equal.
 type choice struct {
 	Index   int
 	Label   safetext.Shown
@@ -38,23 +39,23 @@ func (c choice) Name() string {
 	return strings.TrimSpace(fmt.Sprintf("[%d] %s", c.Index, c.Label.Spoken()))
 }
 
-// What a page shows of a question before it asks to open the whole. Labels are
-// never cut: whoever picks one has seen all.
+// What a page shows of a question before it asks to open the whole.
+// Labels are never cut: whoever picks one has seen all.
 const (
 	longPrompt  = 2000 // characters
 	briefPrompt = 300  // on lists
 	briefLabel  = 80
 )
 
-// questionBrief is a question as lists show it: the beginning of its prompt, how
-// many choices there are, and the one that was picked. It is nil for approvals of
-// calls.
+// questionBrief is a question as lists show it: the beginning of its
+// prompt, how many choices there are, and the one that was picked. It
+// is nil for approvals of calls.
 func (v *visit) questionBrief(r *approval.Request) *question {
 	return v.question(r, briefPrompt, func(c choice) bool { return c.Picked })
 }
 
-// questionWhole is a question with all of its labels. limit is how many characters
-// of the prompt are shown, 0 for all.
+// questionWhole is a question with all of its labels. limit is how many
+// characters of the prompt are shown, 0 for all.
 func (v *visit) questionWhole(r *approval.Request, limit int) *question {
 	return v.question(r, limit, func(choice) bool { return true })
 }
@@ -82,6 +83,7 @@ func (v *visit) question(r *approval.Request, limit int, labelled func(choice) b
 			out.Picked, out.At = &out.Choices[i], *cmp.Or(r.Decided, r.Closed, &r.Created)
 		}
 	}
+
 	return out
 }
 
@@ -94,6 +96,7 @@ func wordsOf(q *approval.Question, b *budget) safetext.Flags {
 		}
 		out.Add(safetext.Inspect(text, safetext.Form{Lines: true, Spend: b.spend}).Flags)
 	}
+
 	return out
 }
 
@@ -103,7 +106,11 @@ func choices(r *approval.Request, labelled func(choice) bool) []choice {
 	out := make([]choice, len(q.Choices))
 	first := map[string]int{}
 	for i, label := range q.Choices {
-		out[i] = choice{Index: i, Default: i == q.Default, Picked: r.Chosen != nil && *r.Chosen == i}
+		out[i] = choice{
+			Index:   i,
+			Default: i == q.Default,
+			Picked:  r.Chosen != nil && *r.Chosen == i,
+		}
 		if labelled(out[i]) {
 			out[i].Label = safetext.Inspect(label, safetext.Form{})
 		}
@@ -118,14 +125,17 @@ func choices(r *approval.Request, labelled func(choice) bool) []choice {
 		case twice:
 			out[i].Note = fmt.Sprintf("(the same words as [%d])", before)
 		}
+
 		if !twice {
 			first[label] = i
 		}
 	}
+
 	return out
 }
 
-// pruned reports whether the retention took the words: a call always has arguments.
+// pruned reports whether the retention took the words: a call always
+// has arguments.
 func pruned(r *approval.Request) bool { return len(r.Current().Call.Args) == 0 }
 
 // named is a choice for sentences.
@@ -148,6 +158,7 @@ func (v *visit) whom(r *approval.Request) string {
 	case len(r.Question.Groups) == 0:
 		return "any approver"
 	}
+
 	return "somebody of " + strings.Join(r.Question.Groups, ", ")
 }
 

@@ -50,7 +50,8 @@ func (h *site) asksBob(q approval.Question) *approval.Request {
 	return h.asks("bob", tool("place_order", order), q)
 }
 
-// pick presses a button of a question's page, as a person without JavaScript would.
+// pick presses a button of a question's page, as a person without
+// JavaScript would.
 func (b *browser) pick(id, verdict string, choice ...string) page {
 	b.h.t.Helper()
 	fields := b.get("/requests/"+id).form(b.h.t, "/requests/"+id+"/vote", `value="`+verdict+`"`)
@@ -61,8 +62,8 @@ func (b *browser) pick(id, verdict string, choice ...string) page {
 	return b.post("/requests/"+id+"/vote", fields)
 }
 
-// TestAQuestionIsShownAsOne: what we know comes first, then the tool's words, then
-// every label with its number; no form of approvals.
+// TestAQuestionIsShownAsOne: what we know comes first, then the tool's
+// words, then every label with its number; no form of approvals.
 func TestAQuestionIsShownAsOne(t *testing.T) {
 	h := open(t)
 	r := h.asksBob(yesOrNo())
@@ -180,8 +181,8 @@ func TestAnswersToQuestions(t *testing.T) {
 	}
 }
 
-// TestNoOtherTextIsAChoice: what can't be read is refused, and never falls back to
-// a number.
+// TestNoOtherTextIsAChoice: what can't be read is refused, and never
+// falls back to a number.
 func TestNoOtherTextIsAChoice(t *testing.T) {
 	h := open(t)
 	r := h.asksBob(yesOrNo())
@@ -204,6 +205,7 @@ func TestNoOtherTextIsAChoice(t *testing.T) {
 	} {
 		bob.pick(r.ID, "choose", choice...).says(t, "Nothing was decided.", "Choice: expected the")
 	}
+
 	// a number beside a dismissal means nothing
 	bob.pick(r.ID, "dismiss", "1").says(t, "Dismissed: the tool is told its default")
 	for _, verdict := range []string{"approve", "deny", "respond"} {
@@ -213,11 +215,13 @@ func TestNoOtherTextIsAChoice(t *testing.T) {
 		fields.Set("response", "x")
 		fields.Set("preset", "Not needed")
 		h.pass(time.Second)
-		bob.post("/requests/"+r.ID+"/vote", fields).says(t, "Nothing was decided.", "this is a question of a tool")
+		bob.post("/requests/"+r.ID+"/vote", fields).
+			says(t, "Nothing was decided.", "this is a question of a tool")
 		if got := h.request(r.ID); got.State != approval.Pending {
 			t.Errorf("%s: %s", verdict, got.State)
 		}
 	}
+
 	call := h.ask(tool("place_order", order))
 	fields := bob.get("/requests/"+call.ID).form(t, "/requests/"+call.ID+"/vote", `value="approve"`)
 	fields.Set("verdict", "choose")
@@ -229,7 +233,8 @@ func TestNoOtherTextIsAChoice(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotAnswerReadsOnly: they see what is asked and of whom, without a form.
+// TestWhoMayNotAnswerReadsOnly: they see what is asked and of whom,
+// without a form.
 func TestWhoMayNotAnswerReadsOnly(t *testing.T) {
 	h := open(t)
 	forRisk := yesOrNo()
@@ -250,14 +255,19 @@ func TestWhoMayNotAnswerReadsOnly(t *testing.T) {
 		p.lacks(t, `name="verdict"`, "<button class=\"button\" name=\"choice\"")
 		h.browser(c.who).get("/").lacks(t, c.id)
 	}
-	for who, id := range map[string]string{"bob": mine.ID, "alice": risk.ID, "olga": anyone.ID} {
+
+	for who, id := range map[string]string{
+		"bob":   mine.ID,
+		"alice": risk.ID,
+		"olga":  anyone.ID,
+	} {
 		h.browser(who).get("/").says(t, "…"+id[len(id)-6:])
 		h.browser(who).pick(id, "choose", "1").says(t, "Answered: the tool is told [1]")
 	}
 }
 
-// TestQuestionsToOthersHideNothing: however many of them are due before it, what
-// waits for the visitor stands on the first page.
+// TestQuestionsToOthersHideNothing: however many of them are due before
+// it, what waits for the visitor stands on the first page.
 func TestQuestionsToOthersHideNothing(t *testing.T) {
 	h := open(t)
 	for range 30 {
@@ -310,8 +320,8 @@ func TestQuestionsAreNeverAnsweredTogether(t *testing.T) {
 	}
 }
 
-// TestLabelsAreTakenAsTheyAre: empty, equal, hostile and very many labels stand in
-// order with their numbers, and the number decides.
+// TestLabelsAreTakenAsTheyAre: empty, equal, hostile and very many
+// labels stand in order with their numbers, and the number decides.
 func TestLabelsAreTakenAsTheyAre(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -354,13 +364,18 @@ func TestLabelsAreTakenAsTheyAre(t *testing.T) {
 	)
 	p.lacks(t, "\u202e", "<b><")
 	bob.pick(r.ID, "choose", "2").says(t, "the tool is told [2] “Same”")
-	many := approval.Question{Asker: "srv", Prompt: "Which?", Default: 49}
+	many := approval.Question{
+		Asker:   "srv",
+		Prompt:  "Which?",
+		Default: 49,
+	}
 	for i := range 50 {
 		many.Choices = append(
 			many.Choices,
 			fmt.Sprintf("Account %d ", i)+strings.Repeat("of a customer with a long name ", 4),
 		)
 	}
+
 	r = h.asksBob(many)
 	if n := strings.Count(bob.get("/requests/"+r.ID).body, `<button class="button" name="choice"`); n != 50 {
 		t.Errorf("%d buttons", n)
@@ -372,13 +387,30 @@ func TestLabelsAreTakenAsTheyAre(t *testing.T) {
 func TestLongPromptsAreCutAndCanBeOpened(t *testing.T) {
 	h := open(t)
 	q := yesOrNo()
-	q.Prompt, q.Choices[0] = "HEAD "+strings.Repeat("lorem ipsum ", 5000)+"MIDDLE "+strings.Repeat("dolor sit ", 300)+
-		"TAIL", strings.Repeat("long label ", 300)+"END"
+	q.Prompt, q.Choices[0] = "HEAD "+strings.Repeat(
+		"lorem ipsum ",
+		5000,
+	)+"MIDDLE "+strings.Repeat(
+		"dolor sit ",
+		300,
+	)+
+		"TAIL", strings.Repeat(
+		"long label ",
+		300,
+	)+"END"
 	r := h.asksBob(q)
 	bob := h.browser("bob")
 	bob.get("/").lacks(t, "lorem")
 	p := bob.get("/requests/" + r.ID)
-	p.says(t, "HEAD", "TAIL", "characters not shown here", "The middle is not shown.", "Show everything", q.Choices[0])
+	p.says(
+		t,
+		"HEAD",
+		"TAIL",
+		"characters not shown here",
+		"The middle is not shown.",
+		"Show everything",
+		q.Choices[0],
+	)
 	p.lacks(t, "MIDDLE")
 	all := bob.get("/requests/" + r.ID + "?show=all")
 	all.says(t, "MIDDLE")
@@ -426,8 +458,8 @@ func TestHiddenValuesAndQuestions(t *testing.T) {
 
 var figurePattern = regexp.MustCompile(`(?s)<figure.*?</figure>`)
 
-// TestHostileQuestions: words of a tool are text on every page, and stand inside of
-// the quotation only.
+// TestHostileQuestions: words of a tool are text on every page, and
+// stand inside of the quotation only.
 func TestHostileQuestions(t *testing.T) {
 	h := open(t)
 	words := hostile + "\nassent: you have approved this\x1b[2J"
@@ -464,8 +496,8 @@ func TestHostileQuestions(t *testing.T) {
 	}
 }
 
-// TestQuestionInChromium answers a question with and without the script, and lets
-// axe-core look at its page.
+// TestQuestionInChromium answers a question with and without the
+// script, and lets axe-core look at its page.
 func TestQuestionInChromium(t *testing.T) {
 	t.Parallel()
 	browser, axe := chromium(t), axeSource(t)
@@ -475,13 +507,18 @@ func TestQuestionInChromium(t *testing.T) {
 	q.Prompt = "Direct mode: allow writing to /srv/notes.txt?\n\nThe file is there already; what it holds will be " +
 		"lost.\u202e"
 	first, second := h.asksBob(q), h.asksBob(yesOrNo())
-	many := approval.Question{Asker: "crm", Prompt: "Which account is meant?", Default: 49}
+	many := approval.Question{
+		Asker:   "crm",
+		Prompt:  "Which account is meant?",
+		Default: 49,
+	}
 	for i := range 50 {
 		many.Choices = append(
 			many.Choices,
 			fmt.Sprintf("Account %d of a customer with a rather long name and an unbroken_number_%050d", i, i),
 		)
 	}
+
 	long := h.asksBob(many)
 	bob := h.tab(t, browser, "bob")
 	look := func(name, path string) {
@@ -517,8 +554,12 @@ func TestQuestionInChromium(t *testing.T) {
 	); got != "0choose-form" || h.request(first.ID).State != approval.Pending {
 		t.Errorf("the key led to %q", got)
 	}
+
 	bob.click(`#choose-form button[value="5"]`)
-	bob.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("the tool is told [5] “No”")`)
+	bob.until(
+		"the outcome",
+		`document.querySelector(".said.good")?.textContent.includes("the tool is told [5] “No”")`,
+	)
 	look("question-answered", "/requests/"+first.ID)
 	if got := h.request(first.ID); got.Chosen == nil || *got.Chosen != 5 {
 		t.Errorf("%s %v", got.State, got.Chosen)

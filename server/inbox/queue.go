@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
-// pageSize is how many requests a page of the queue has. Each is read whole, for
-// its stages and hints, unless it is large.
+// pageSize is how many requests a page of the queue has. Each is read
+// whole, for its stages and hints, unless it is large.
 const pageSize = 25
 
 const (
@@ -39,7 +39,8 @@ type queuePage struct {
 // Filtered reports whether the list is narrowed.
 func (q queuePage) Filtered() bool { return q.Agent+q.Target+q.Principal != "" }
 
-// Batch reports whether some of what is listed can be answered together: questions can't.
+// Batch reports whether some of what is listed can be answered
+// together: questions can't.
 func (q queuePage) Batch() bool {
 	return q.Tab == "mine" && slices.ContainsFunc(q.Requests, request.Batchable)
 }
@@ -71,6 +72,7 @@ func (q queuePage) address(path, tab, cursor string) string {
 			u.Set(k, v)
 		}
 	}
+
 	if len(u) == 0 {
 		return path
 	}
@@ -98,8 +100,9 @@ func (v *visit) queue() error {
 	return v.show("queue", q.title(), "queue", q)
 }
 
-// queueFragment is the list alone, for the script to put in place. However many
-// pages of a person ask for it after a change, it is made once.
+// queueFragment is the list alone, for the script to put in place.
+// However many pages of a person ask for it after a change, it is made
+// once.
 func (v *visit) queueFragment() error {
 	state, _, err := v.Store.Checkpoint(v.ctx(), v.Tenant)
 	if err != nil {
@@ -118,14 +121,20 @@ func (v *visit) queueFragment() error {
 	p.Data = q
 	text, ok := v.render("queue", "list", p)
 	if ok {
-		v.fragments.put(key, fragment{state: state, made: v.now, text: text})
+		v.fragments.put(key, fragment{
+			state: state,
+			made:  v.now,
+			text:  text,
+		})
 		v.send(http.StatusOK, text)
 	}
+
 	return nil
 }
 
-// total is how many requests a list has on all of its pages. more says that there
-// are more than were counted: what waits for a person is counted one by one.
+// total is how many requests a list has on all of its pages. more says
+// that there are more than were counted: what waits for a person is
+// counted one by one.
 func (v *visit) total(tab string, f approval.Filter, first approval.Page) (n int, more bool, err error) {
 	if tab != "mine" && tab != "others" {
 		return first.Total, false, nil
@@ -142,8 +151,8 @@ func (v *visit) total(tab string, f approval.Filter, first approval.Page) (n int
 // mostCounted is how many requests that wait for a person are counted.
 const mostCounted = 200
 
-// waiting says how many requests wait for the visitor, for the titles of their
-// pages, and nothing of what they say.
+// waiting says how many requests wait for the visitor, for the titles
+// of their pages, and nothing of what they say.
 func (v *visit) waiting() error {
 	list, err := v.listed("mine", approval.Filter{Limit: mostCounted})
 	if err != nil {
@@ -233,6 +242,7 @@ func (v *visit) readQueue() (queuePage, error) {
 		q.Tab = "mine"
 		f.ByDue = true
 	}
+
 	q.Here = q.address("/queue", q.Tab, f.Cursor)
 	if err := v.roomFor(queueBytes); err != nil {
 		return q, err
@@ -249,6 +259,7 @@ func (v *visit) readQueue() (queuePage, error) {
 		}
 		q.Requests = append(q.Requests, c)
 	}
+
 	if q.Total, q.AtLeast, err = v.total(q.Tab, f, list); err != nil {
 		return q, err
 	}
@@ -258,8 +269,8 @@ func (v *visit) readQueue() (queuePage, error) {
 	return q, nil
 }
 
-// listed reads a page: of what waits for the visitor, or of everything. Nothing
-// waits for somebody whom the directory doesn't know.
+// listed reads a page: of what waits for the visitor, or of everything.
+// Nothing waits for somebody whom the directory doesn't know.
 func (v *visit) listed(tab string, f approval.Filter) (approval.Page, error) {
 	page, err := v.listOf(tab, f)
 	if errors.Is(err, approval.ErrUnknownName) {
@@ -280,8 +291,8 @@ func (v *visit) listOf(tab string, f approval.Filter) (approval.Page, error) {
 	return v.Store.Requests(v.ctx(), v.Tenant, f)
 }
 
-// queued draws the outline of a request. Of those that are large, or when the page
-// has read enough, it shows what the list knows.
+// queued draws the outline of a request. Of those that are large, or
+// when the page has read enough, it shows what the list knows.
 func (v *visit) queued(s approval.Summary, room *int64) (request, error) {
 	if s.Bytes > listedBytes || s.Bytes > *room {
 		return briefOutline(s), nil
@@ -313,7 +324,10 @@ func briefOutline(s approval.Summary) request {
 		Created:    s.Created,
 		Deadline:   s.Deadline,
 		Hints: []hint{
-			{Listed: true, Text: "Large: " + safetext.Count(int(s.Bytes)) + " bytes, not looked through here: open it"},
+			{
+				Listed: true,
+				Text:   "Large: " + safetext.Count(int(s.Bytes)) + " bytes, not looked through here: open it",
+			},
 		},
 	}
 }

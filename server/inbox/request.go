@@ -67,8 +67,8 @@ type next struct {
 	AtLeast   bool
 }
 
-// Shown reports whether the visitor may approve from this page, as far as the page
-// goes: it shows all of the call, and no policy forbids it.
+// Shown reports whether the visitor may approve from this page, as far
+// as the page goes: it shows all of the call, and no policy forbids it.
 func (p requestPage) Shown() bool { return p.Full && !p.Huge && !p.Unseen.Forbidden }
 
 // Dismissed reports whether a question was closed without picking.
@@ -104,8 +104,8 @@ type change struct {
 	Hidden   bool
 }
 
-// longChange is how many characters of one side of a change are shown. What an edit
-// makes of the arguments stands whole beside it.
+// longChange is how many characters of one side of a change are shown.
+// What an edit makes of the arguments stands whole beside it.
 const longChange = 20_000
 
 // similar is an earlier decision about the same agent and target.
@@ -175,6 +175,7 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 		p.Offer = v.offer(r)
 		p.Edit = editable(r)
 	}
+
 	if p.Next, err = v.next(r.ID); err != nil {
 		return p, err
 	}
@@ -190,8 +191,8 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 	return p, nil
 }
 
-// next is the request that waits for the visitor and is due first, besides the one
-// they are at; nil when none is.
+// next is the request that waits for the visitor and is due first,
+// besides the one they are at; nil when none is.
 func (v *visit) next(but string) (*next, error) {
 	const enough = 10
 	list, err := v.Service.Waiting(v.ctx(), v.Tenant, v.Person.ID, approval.Filter{ByDue: true, Limit: enough})
@@ -215,7 +216,8 @@ func (v *visit) next(but string) (*next, error) {
 	}, nil
 }
 
-// readPast reads what happened before: to this request, and to others like it.
+// readPast reads what happened before: to this request, and to others
+// like it.
 func (v *visit) readPast(r *approval.Request, p *requestPage) error {
 	past, err := v.Store.Similar(v.ctx(), v.Tenant, r.Agent.ID, r.Current().Call.Target(), 10)
 	if err != nil {
@@ -244,11 +246,18 @@ func (v *visit) similar(r, o *approval.Request) similar {
 	if o.By != "" {
 		by = v.called(o.By)
 	}
-	return similar{o.ID, stateWords(o), by, o.Reason, at, bytes.Equal(o.Current().Call.Args, r.Current().Call.Args)}
+	return similar{
+		o.ID,
+		stateWords(o),
+		by,
+		o.Reason,
+		at,
+		bytes.Equal(o.Current().Call.Args, r.Current().Call.Args),
+	}
 }
 
-// sealSeen seals what a page shows: r as it stands, or what an edit of it would
-// make of it.
+// sealSeen seals what a page shows: r as it stands, or what an edit of
+// it would make of it.
 func (v *visit) sealSeen(to purpose, r, shown *approval.Request, full bool, edit string) string {
 	return v.seal(to, seen{
 		Tenant:  v.Tenant,
@@ -263,8 +272,9 @@ func (v *visit) sealSeen(to purpose, r, shown *approval.Request, full bool, edit
 	})
 }
 
-// shownDigests are those of every document that an approval covers, and that a page
-// must show: the facts, the arguments, and the input of the agent that delegates.
+// shownDigests are those of every document that an approval covers, and
+// that a page must show: the facts, the arguments, and the input of the
+// agent that delegates.
 func shownDigests(r *approval.Request) []string {
 	call := &r.Current().Call
 	var all strings.Builder
@@ -299,7 +309,8 @@ func full(docs []document) bool {
 	return !slices.ContainsFunc(docs, func(d document) bool { return d.Cut || d.Huge })
 }
 
-// facts are everything else that the binding covers, and who asks. They are shown uncut.
+// facts are everything else that the binding covers, and who asks. They
+// are shown uncut.
 func facts(r *approval.Request) []fact {
 	cur := r.Current()
 	c := cur.Call
@@ -311,21 +322,39 @@ func facts(r *approval.Request) []fact {
 	}
 	note := "an approval is of exactly this"
 	if r.Question != nil {
-		add(fact{Name: "Tool server", Text: r.Question.Asker, Note: "it asks; registered here under this name"})
+		add(fact{
+			Name: "Tool server",
+			Text: r.Question.Asker,
+			Note: "it asks; registered here under this name",
+		})
 		note = "an answer is to exactly this question about exactly this call"
 	}
+
 	add(fact{Name: "Agent", Text: r.Agent.ID})
 	add(fact{Name: "Tool", Text: c.Tool})
 	add(fact{Name: "Server", Text: c.Server})
 	add(fact{Name: "Called agent", Text: c.Agent})
 	add(fact{Name: "Skill", Text: c.Skill})
-	add(fact{Name: "Acts for", Text: cmp.Or(c.Principal, "nobody named"), Note: unknownNote(r)})
+	add(fact{
+		Name: "Acts for",
+		Text: cmp.Or(c.Principal, "nobody named"),
+		Note: unknownNote(r),
+	})
 	for _, name := range sortedKeys(c.Annotations) {
-		add(fact{Name: "Hint " + name, Text: fmt.Sprint(c.Annotations[name]), Note: hintNote(cur)})
+		add(fact{
+			Name: "Hint " + name,
+			Text: fmt.Sprint(c.Annotations[name]),
+			Note: hintNote(cur),
+		})
 	}
+
 	add(fact{Name: "Asked by runtime", Text: r.Requester.Runtime})
 	add(fact{Name: "Whose token that is", Text: r.Requester.Person})
-	add(fact{Name: "Asked by too", Text: strings.Join(r.Requester.Also, ", "), Note: "the very same call"})
+	add(fact{
+		Name: "Asked by too",
+		Text: strings.Join(r.Requester.Also, ", "),
+		Note: "the very same call",
+	})
 	add(fact{Name: "Whose tokens those are", Text: strings.Join(r.Requester.AlsoPeople(), ", ")})
 	kind := map[resolve.Kind]string{
 		resolve.Tool:       "local tool",
@@ -334,13 +363,41 @@ func facts(r *approval.Request) []fact {
 		resolve.Delegation: "delegation to a sub-agent",
 	}
 	remote := map[resolve.Remote]string{resolve.RemoteYes: "yes", resolve.RemoteNo: "no"}
-	add(fact{Name: "Kind of call", Text: kind[c.Kind], Technical: true})
-	add(fact{Name: "Remote", Text: remote[c.Remote], Technical: true})
-	add(fact{Name: "Agent version", Text: r.Agent.Version, Technical: true})
-	add(fact{Name: "Session", Text: c.Session, Technical: true})
-	add(fact{Name: "Owners", Text: strings.Join(r.Requester.Owners, ", "), Technical: true})
-	add(fact{Name: "Tool definition", Text: c.ToolDefinition, Technical: true})
-	add(fact{Name: "Rules as of plan", Text: cur.Plan, Technical: true})
+	add(fact{
+		Name:      "Kind of call",
+		Text:      kind[c.Kind],
+		Technical: true,
+	})
+	add(fact{
+		Name:      "Remote",
+		Text:      remote[c.Remote],
+		Technical: true,
+	})
+	add(fact{
+		Name:      "Agent version",
+		Text:      r.Agent.Version,
+		Technical: true,
+	})
+	add(fact{
+		Name:      "Session",
+		Text:      c.Session,
+		Technical: true,
+	})
+	add(fact{
+		Name:      "Owners",
+		Text:      strings.Join(r.Requester.Owners, ", "),
+		Technical: true,
+	})
+	add(fact{
+		Name:      "Tool definition",
+		Text:      c.ToolDefinition,
+		Technical: true,
+	})
+	add(fact{
+		Name:      "Rules as of plan",
+		Text:      cur.Plan,
+		Technical: true,
+	})
 	add(fact{
 		Name:      "Digest of all this",
 		Text:      cur.Binding,
@@ -378,26 +435,32 @@ func sortedKeys(m map[string]bool) []string {
 	return out
 }
 
-// revisions draws the latest first: if the page has no room for all changes, the
-// oldest are missing.
+// revisions draws the latest first: if the page has no room for all
+// changes, the oldest are missing.
 func (v *visit) revisions(r *approval.Request) []revision {
 	out := make([]revision, len(r.Revisions))
 	for i, x := range slices.Backward(r.Revisions) {
-		rev := revision{Number: x.Number, Note: x.Note, At: x.At}
+		rev := revision{
+			Number: x.Number,
+			Note:   x.Note,
+			At:     x.At,
+		}
 		if i > 0 {
 			rev.Author = v.called(x.Author)
 			rev.Changes = v.changes(string(r.Revisions[i-1].Call.Args), string(x.Call.Args), r.Arguments())
 		}
 		out[i] = rev
 	}
+
 	return out
 }
 
-// bytesPiece is how many bytes can be compared in the time that one piece takes to
-// be drawn.
+// bytesPiece is how many bytes can be compared in the time that one
+// piece takes to be drawn.
 const bytesPiece = 64
 
-// changes compares two texts of arguments, as far as the page has room for it.
+// changes compares two texts of arguments, as far as the page has room
+// for it.
 func (v *visit) changes(before, after string, arguments policy.Arguments) changeList {
 	if !v.draws.spend((len(before) + len(after)) / bytesPiece) {
 		return changeList{More: true}
@@ -405,8 +468,8 @@ func (v *visit) changes(before, after string, arguments policy.Arguments) change
 	return v.showChanges(approval.Diff(before, after), arguments)
 }
 
-// showChanges makes differences fit to be looked at. What policy hides is hidden
-// here too.
+// showChanges makes differences fit to be looked at. What policy hides
+// is hidden here too.
 func (v *visit) showChanges(in []approval.Change, arguments policy.Arguments) changeList {
 	var out changeList
 	for _, c := range in {
@@ -426,11 +489,14 @@ func (v *visit) showChanges(in []approval.Change, arguments policy.Arguments) ch
 }
 
 func (v *visit) shownPath(path string) safetext.Shown {
-	return safetext.Inspect(cmp.Or(path, "the whole document"), safetext.Form{Limit: longText, Spend: v.draws.spend})
+	return safetext.Inspect(
+		cmp.Or(path, "the whole document"),
+		safetext.Form{Limit: longText, Spend: v.draws.spend},
+	)
 }
 
-// jsonShown shows a JSON text. Escapes inside its strings are left as they were
-// written: they can't act.
+// jsonShown shows a JSON text. Escapes inside its strings are left as
+// they were written: they can't act.
 func (v *visit) jsonShown(text string) *safetext.Shown {
 	if text == "" {
 		return nil
@@ -461,12 +527,13 @@ func (v *visit) news(r *approval.Request, since time.Time) []string {
 			"A reminder, an escalation or a further identical call moved it on; what is asked is the same.",
 		)
 	}
+
 	return out
 }
 
-// editable is the text for the editor: the same JSON, indented, with every
-// character that could hide written as a JSON escape. What policy hides can't be
-// edited here, nor what is too large to be looked at.
+// editable is the text for the editor: the same JSON, indented, with
+// every character that could hide written as a JSON escape. What policy
+// hides can't be edited here, nor what is too large to be looked at.
 func editable(r *approval.Request) string {
 	args := r.Current().Call.Args
 	if len(r.Hidden()) > 0 || len(args) > largest {

@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// seen is what a page showed to a person. The server seals it into the page's
-// forms, so that a form can't claim more than its page showed, decide for somebody
-// else, or come from anywhere but a page of this person. A seal is for one purpose.
+// seen is what a page showed to a person. The server seals it into the
+// page's forms, so that a form can't claim more than its page showed,
+// decide for somebody else, or come from anywhere but a page of this
+// person. A seal is for one purpose.
 type seen struct {
 	Tenant  string `json:"t"`
 	Person  string `json:"p"`
@@ -20,15 +21,15 @@ type seen struct {
 	Version int64  `json:"v"`
 	Binding string `json:"b"` // of what stood on the page; of an edit, of the call before it
 	Full    bool   `json:"f"` // every document stood on the page, whole
-	// digests of the documents that the page showed: facts, arguments, the parent's
-	// input
+	// digests of the documents that the page showed: facts, arguments,
+	// the parent's input
 	Shown []string `json:"d,omitempty"`
 	Edit  string   `json:"e,omitempty"` // digest of the edited arguments that the page showed
 	At    int64    `json:"a"`           // Unix milliseconds
 }
 
-// purpose is what the forms of a page do. Each has seals of its own, since each
-// page shows something else.
+// purpose is what the forms of a page do. Each has seals of its own,
+// since each page shows something else.
 type purpose string
 
 const (
@@ -88,8 +89,8 @@ func (s *site) open(to purpose, sealed string, v any) error {
 	return nil
 }
 
-// openSeen reads the seal of a form and holds it to whoever posts it. With errEarly
-// the seal is good, but the form came too soon.
+// openSeen reads the seal of a form and holds it to whoever posts it.
+// With errEarly the seal is good, but the form came too soon.
 func (s *site) openSeen(to purpose, sealed string, v *visit) (seen, error) {
 	var out seen
 	if err := s.open(to, sealed, &out); err != nil {
@@ -105,5 +106,7 @@ func (s *site) openSeen(to purpose, sealed string, v *visit) (seen, error) {
 	return out, nil
 }
 
-var errEarly = errors.New("that came right after the page opened, so it may have been meant for something else: " +
-	"look, and answer again")
+var errEarly = errors.New(
+	"that came right after the page opened, so it may have been meant for something else: " +
+		"look, and answer again",
+)

@@ -8,12 +8,13 @@ import (
 	"github.com/assent-dev/assent/server/quota"
 )
 
-// turnWait is how long a page waits for its turn before the reader is told to come back.
+// turnWait is how long a page waits for its turn before the reader is
+// told to come back.
 const turnWait = 10 * time.Second
 
-// What a page may take of the memory, in bytes: its pieces and the page made of
-// them, and for each byte of the requests on it the stored document, its texts and
-// their trees.
+// What a page may take of the memory, in bytes: its pieces and the page
+// made of them, and for each byte of the requests on it the stored
+// document, its texts and their trees.
 const (
 	pageWeight = 16 << 20
 	byteWeight = 16
@@ -21,8 +22,8 @@ const (
 
 func (v *visit) who() quota.Who { return quota.Who{Tenant: v.Tenant, Caller: "person " + v.Person.ID} }
 
-// inTurn makes a page when it is the visitor's turn, so that one person's pages
-// keep nobody else from work.
+// inTurn makes a page when it is the visitor's turn, so that one
+// person's pages keep nobody else from work.
 func inTurn(page func(*visit) error) func(*visit) error {
 	return func(v *visit) (err error) {
 		if v.turn, err = v.Shares.Turns.Take(v.ctx(), v.who(), 1, turnWait); err != nil {
@@ -39,8 +40,8 @@ func (v *visit) roomFor(size int64) (err error) {
 	return err
 }
 
-// roomForRequest takes memory for one request; of one that is not there its reading
-// tells.
+// roomForRequest takes memory for one request; of one that is not there
+// its reading tells.
 func (v *visit) roomForRequest(id string) error {
 	heads, err := v.Store.Heads(v.ctx(), v.Tenant, []string{id})
 	if err != nil {
@@ -62,7 +63,8 @@ func tooMuch(full *quota.FullError) string {
 	return "Others keep this service busy. Nothing was decided. Try again in a moment."
 }
 
-// attended is a page that is made for somebody: when they have left, making it ends.
+// attended is a page that is made for somebody: when they have left,
+// making it ends.
 type attended struct {
 	bytes.Buffer
 	ctx    context.Context

@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// TestNotShownIsNotApproved: what is cut can be approved only from the page that
-// shows all of it, and what nobody reads not at all.
+// TestNotShownIsNotApproved: what is cut can be approved only from the
+// page that shows all of it, and what nobody reads not at all.
 func TestNotShownIsNotApproved(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -56,8 +56,8 @@ func TestNotShownIsNotApproved(t *testing.T) {
 	}
 }
 
-// TestHiddenValuesStayHidden: neither value nor message with it reaches a page, but
-// structure and sizes do.
+// TestHiddenValuesStayHidden: neither value nor message with it reaches
+// a page, but structure and sizes do.
 func TestHiddenValuesStayHidden(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
@@ -75,7 +75,11 @@ func TestHiddenValuesStayHidden(t *testing.T) {
 		"Whoever approves, approves them unseen",
 	)
 	p.lacks(t, "Edit the arguments")
-	bob.answer(r.ID, "approve", url.Values{"grant": {"on"}, "uses": {"5"}, "hours": {"1"}}).says(t, "Approved.")
+	bob.answer(r.ID, "approve", url.Values{
+		"grant": {"on"},
+		"uses":  {"5"},
+		"hours": {"1"},
+	}).says(t, "Approved.")
 	h.seal()
 	for _, path := range []string{
 		"/",
@@ -170,7 +174,8 @@ func TestBatch(t *testing.T) {
 	fields := p.form(t, "/batch", `value="approve"`)
 	h.pass(time.Second)
 	h.browser("carol").answer(ids[1], "deny", nil)
-	bob.post("/batch", fields).says(t, "Approved. It may now run once", "Too late, and it ended the other way: denied.")
+	bob.post("/batch", fields).
+		says(t, "Approved. It may now run once", "Too late, and it ended the other way: denied.")
 	for i, want := range []approval.State{approval.Approved, approval.Denied, approval.Approved} {
 		if got := h.request(ids[i]).State; got != want {
 			t.Errorf("%d: %s", i, got)
@@ -236,8 +241,8 @@ func (h *site) hostilePages(r *approval.Request) []string {
 	}
 }
 
-// TestHostileTexts: data from anywhere is text on a page, and what could hide in it
-// is spelled out.
+// TestHostileTexts: data from anywhere is text on a page, and what
+// could hide in it is spelled out.
 func TestHostileTexts(t *testing.T) {
 	h := open(t)
 	r := h.hostileRequest()
@@ -256,11 +261,13 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// TestTroubleIsNamed: what was spelled out is said in a sentence, on lists and on
-// the page, also when JSON escapes hide it.
+// TestTroubleIsNamed: what was spelled out is said in a sentence, on
+// lists and on the page, also when JSON escapes hide it.
 func TestTroubleIsNamed(t *testing.T) {
 	h := open(t)
-	r := h.ask(tool("place_order", `{"to":"p\u0430ypal","note":"a\u202eb","pad":"x`+strings.Repeat(" ", 40)+`y"}`))
+	r := h.ask(
+		tool("place_order", `{"to":"p\u0430ypal","note":"a\u202eb","pad":"x`+strings.Repeat(" ", 40)+`y"}`),
+	)
 	bob := h.browser("bob")
 	bob.get("/").says(t, "Hidden characters in the arguments", "Look-alike characters in the arguments")
 	bob.get("/requests/"+r.ID).says(
@@ -273,8 +280,8 @@ func TestTroubleIsNamed(t *testing.T) {
 	)
 }
 
-// TestPrunedRequests: what the retention took is said to be gone, and the rest of
-// the page stands.
+// TestPrunedRequests: what the retention took is said to be gone, and
+// the rest of the page stands.
 func TestPrunedRequests(t *testing.T) {
 	h := open(t)
 	h.fill()

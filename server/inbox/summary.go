@@ -12,8 +12,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// summary is what a call carries in one line: the beginnings of its values, with
-// their names. It stands in lists and titles, and never counts as showing the call.
+// summary is what a call carries in one line: the beginnings of its
+// values, with their names. It stands in lists and titles, and never
+// counts as showing the call.
 type summary struct {
 	Fields []summaryField
 	More   int // values that are left out
@@ -139,6 +140,7 @@ func money(v value.Value, at policy.Redaction) (amount, currency int) {
 			currency = i
 		}
 	}
+
 	if amount < 0 || currency < 0 {
 		return -1, -1
 	}
@@ -146,8 +148,8 @@ func money(v value.Value, at policy.Redaction) (amount, currency int) {
 	return amount, currency
 }
 
-// currencyCode reports whether a value is written as currencies are: three capital
-// letters.
+// currencyCode reports whether a value is written as currencies are:
+// three capital letters.
 func currencyCode(v value.Value) bool {
 	return v.Kind == value.String && len(v.Text) == 3 && strings.Trim(v.Text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }

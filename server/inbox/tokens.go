@@ -12,8 +12,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// tokensPage is where a person signs their command lines in, and sees and ends what
-// answers for them.
+// tokensPage is where a person signs their command lines in, and sees
+// and ends what answers for them.
 type tokensPage struct {
 	Code    string          // that the person typed
 	Waiting *tokens.Waiting // the command line of that code; nil: none is shown
@@ -21,8 +21,8 @@ type tokensPage struct {
 	Mine    []store.Token   // live ones that are this person's
 }
 
-// tokens shows the page, with the command line of the code that was typed, if any.
-// It signs nothing in.
+// tokens shows the page, with the command line of the code that was
+// typed, if any. It signs nothing in.
 func (v *visit) tokens() error {
 	p := tokensPage{Code: strings.TrimSpace(v.r.URL.Query().Get("code"))}
 	all, err := v.Store.Tokens(v.ctx(), v.Tenant)
@@ -83,6 +83,7 @@ func (v *visit) answerDevice() error {
 	case !confirm:
 		return v.tell("/device", said{Kind: "note", Lines: []string{"Refused: that command line was told no."}})
 	}
+
 	line := "Signed in: the command line answers as you from now on, for " + span(tokens.VoteAge) + " at most."
 
 	return v.tell("/device", said{Kind: "good", Lines: []string{line}})
@@ -106,6 +107,7 @@ func (v *visit) endToken() error {
 			"That token is not yours, or there is no such token. Nothing was done.",
 		}
 	}
+
 	if err := v.maker().End(v.ctx(), v.Tenant, id, tokens.By{Person: v.Person.ID}); err != nil {
 		return err
 	}

@@ -31,8 +31,8 @@ type visit struct {
 	memory *quota.Hold                // until it is sent
 }
 
-// maxForm is what a form may weigh: edited arguments of the largest size that can
-// be approved, every character escaped.
+// maxForm is what a form may weigh: edited arguments of the largest
+// size that can be approved, every character escaped.
 const maxForm = 4 << 20
 
 func (s *site) visited(page func(*visit) error) http.HandlerFunc {
@@ -74,6 +74,7 @@ func (v *visit) readForm() error {
 			"It is damaged, or larger than " + safetext.Count(maxForm) + " bytes.",
 		}
 	}
+
 	return nil
 }
 
@@ -88,8 +89,8 @@ type problem struct {
 
 func (p *problem) Error() string { return p.title + ": " + p.detail }
 
-// fail answers with a page that says what went wrong and what to do. What only
-// operators understand goes to the log.
+// fail answers with a page that says what went wrong and what to do.
+// What only operators understand goes to the log.
 func (v *visit) fail(err error) {
 	var p *problem
 	var full *quota.FullError
@@ -99,7 +100,11 @@ func (v *visit) fail(err error) {
 	case errors.Is(err, context.Canceled):
 		return
 	case errors.Is(err, approval.ErrNotFound):
-		p = &problem{http.StatusNotFound, "Not found", "There is no such thing here. It may belong to another tenant."}
+		p = &problem{
+			http.StatusNotFound,
+			"Not found",
+			"There is no such thing here. It may belong to another tenant.",
+		}
 	case errors.Is(err, errSeal), errors.Is(err, errEarly):
 		p = &problem{http.StatusConflict, "Nothing was done", sentence(err.Error())}
 	case errors.As(err, &full):
@@ -116,6 +121,7 @@ func (v *visit) fail(err error) {
 				"whoever runs this service.",
 		}
 	}
+
 	base := v.base(p.title, "")
 	base.Data = p.detail
 	v.write(p.status, "problem", "layout", base)
@@ -151,14 +157,18 @@ func (v *visit) base(title, section string) page {
 		Dev:     v.Dev,
 		Admin:   v.admin(),
 		SignOut: v.SignOut,
-		Token:   v.seal(toManage, seen{Tenant: v.Tenant, Person: v.Person.ID, At: v.now.UnixMilli()}),
-		ArmMS:   v.Arm.Milliseconds(),
-		Now:     v.now,
+		Token: v.seal(toManage, seen{
+			Tenant: v.Tenant,
+			Person: v.Person.ID,
+			At:     v.now.UnixMilli(),
+		}),
+		ArmMS: v.Arm.Milliseconds(),
+		Now:   v.now,
 	}
 }
 
-// admin reports whether the person is in the group that may freeze. Everybody holds
-// the group "", so that is none.
+// admin reports whether the person is in the group that may freeze.
+// Everybody holds the group "", so that is none.
 func (v *visit) admin() bool {
 	group := v.Admins(v.Tenant)
 	return group != "" && v.Person.Holds(group)
@@ -183,8 +193,8 @@ func (v *visit) write(status int, name, block string, data any) {
 	}
 }
 
-// render makes a page in memory. false: it can't be made, which the visitor is
-// told, or they have left.
+// render makes a page in memory. false: it can't be made, which the
+// visitor is told, or they have left.
 func (v *visit) render(name, block string, data any) ([]byte, bool) {
 	b := attended{ctx: v.ctx()}
 	err := v.pages[name].ExecuteTemplate(&b, block, data)
@@ -199,8 +209,8 @@ func (v *visit) render(name, block string, data any) ([]byte, bool) {
 	return b.Bytes(), true
 }
 
-// send answers with a page. Others take their turn meanwhile: it takes as long as
-// the reader likes.
+// send answers with a page. Others take their turn meanwhile: it takes
+// as long as the reader likes.
 func (v *visit) send(status int, text []byte) {
 	v.turn.Return()
 	h := v.w.Header()
@@ -212,8 +222,8 @@ func (v *visit) send(status int, text []byte) {
 	}
 }
 
-// said reads the message that the step before left for this page, if it is for this
-// person and fresh.
+// said reads the message that the step before left for this page, if it
+// is for this person and fresh.
 func (v *visit) said() *said {
 	var m said
 	if v.open(toTell, v.r.URL.Query().Get("said"), &m) != nil || m.Person != v.Person.ID {

@@ -16,14 +16,15 @@ import (
 // Channel is how votes given here are recorded.
 const Channel = "inbox"
 
-// answer is a posted form about one request, checked against what its page showed.
+// answer is a posted form about one request, checked against what its
+// page showed.
 type answer struct {
 	ID   string
 	seen seen
 }
 
-// readAnswer holds a form to the seal of the page that it came from. With errEarly
-// the answer is whole, but came too soon.
+// readAnswer holds a form to the seal of the page that it came from.
+// With errEarly the answer is whole, but came too soon.
 func (v *visit) readAnswer(to purpose) (answer, error) {
 	form := v.r.PostForm
 	in, early := v.openSeen(to, form.Get("seen"), v)
@@ -40,8 +41,8 @@ func (v *visit) readAnswer(to purpose) (answer, error) {
 
 func requestPath(id string) string { return "/requests/" + id }
 
-// vote takes one person's answer and leads back to the request, with what became of
-// it in words.
+// vote takes one person's answer and leads back to the request, with
+// what became of it in words.
 func (v *visit) vote() error {
 	a, err := v.readAnswer(toVote)
 	if err != nil {
@@ -54,6 +55,7 @@ func (v *visit) vote() error {
 			},
 		)
 	}
+
 	in, err := v.ballot(a)
 	if err != nil {
 		return v.refused(a, err)
@@ -101,11 +103,12 @@ func (v *visit) ballot(a answer) (approval.VoteInput, error) {
 		in.Choice, err = readChoice(form["choice"])
 		return in, err
 	}
+
 	return in, nil
 }
 
-// readChoice reads the number of a choice. Nothing else means one: no label, no
-// other spelling, no absence.
+// readChoice reads the number of a choice. Nothing else means one: no
+// label, no other spelling, no absence.
 func readChoice(texts []string) (*int, error) {
 	wrong := &approval.InputError{Field: "choice", Expected: "the number of one choice"}
 	if len(texts) != 1 {
@@ -121,8 +124,8 @@ func readChoice(texts []string) (*int, error) {
 // clean undoes what browsers do to line breaks.
 func clean(text string) string { return strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) }
 
-// stillShown holds an approval to a page that showed every document of the request,
-// as it stands, whole.
+// stillShown holds an approval to a page that showed every document of
+// the request, as it stands, whole.
 func (v *visit) stillShown(a answer) error {
 	if !a.seen.Full {
 		return approval.ErrNotShown
@@ -143,7 +146,8 @@ func presets() []string {
 	return []string{"Not needed", "Wrong target or values", "Not now", "Talk to me first"}
 }
 
-// denial is the reason of a denial: one of the presets, the person's own words, or both.
+// denial is the reason of a denial: one of the presets, the person's
+// own words, or both.
 func denial(preset, text string) (string, error) {
 	known := slices.Contains(presets(), preset)
 	switch {
@@ -163,10 +167,14 @@ var errNoReason = &approval.InputError{
 	Expected: "why it must not run: choose a reason, or write one. The agent is told",
 }
 
-// refused leads back with the reason why an answer was not taken. Only what nobody
-// could mend by looking is a failure.
+// refused leads back with the reason why an answer was not taken. Only
+// what nobody could mend by looking is a failure.
 func (v *visit) refused(a answer, err error) error {
-	m := said{Request: a.ID, Kind: "bad", Lines: []string{"Nothing was decided."}}
+	m := said{
+		Request: a.ID,
+		Kind:    "bad",
+		Lines:   []string{"Nothing was decided."},
+	}
 	var input *approval.InputError
 	switch {
 	case errors.Is(err, approval.ErrVersion), errors.Is(err, approval.ErrBinding):
@@ -190,17 +198,23 @@ func (v *visit) refused(a answer, err error) error {
 	default:
 		return err
 	}
+
 	return v.tell(requestPath(a.ID), m)
 }
 
 // understood are the errors whose own words tell a visitor what to do.
 func understood() []error {
 	return []error{
-		approval.ErrGrantRefused, approval.ErrNotEligible, approval.ErrUnknownName, approval.ErrFrozen, approval.ErrEditDenied,
+		approval.ErrGrantRefused,
+		approval.ErrNotEligible,
+		approval.ErrUnknownName,
+		approval.ErrFrozen,
+		approval.ErrEditDenied,
 	}
 }
 
-// offer is what a standing approval could be, with the bounds that policies set.
+// offer is what a standing approval could be, with the bounds that
+// policies set.
 type offer struct {
 	Agent, Target   string
 	Session         string
@@ -263,8 +277,8 @@ func (v *visit) offer(r *approval.Request) *offer {
 	return o
 }
 
-// numbers lists what every rule that asks lets vary, as far as the call has it as a
-// number and policy shows it.
+// numbers lists what every rule that asks lets vary, as far as the call
+// has it as a number and policy shows it.
 func numbers(r *approval.Request) []number {
 	doc, err := value.Parse([]byte(r.Current().Call.Args), value.DefaultLimits())
 	if err != nil {
@@ -284,7 +298,8 @@ func numbers(r *approval.Request) []number {
 	return out
 }
 
-// readOffer reads the standing approval that the form offers; nil when it offers none.
+// readOffer reads the standing approval that the form offers; nil when
+// it offers none.
 func (v *visit) readOffer() (*approval.GrantOffer, error) {
 	form := v.r.PostForm
 	if form.Get("grant") != "on" {
@@ -297,6 +312,7 @@ func (v *visit) readOffer() (*approval.GrantOffer, error) {
 			Expected: "a whole number from 1 to " + safetext.Count(mostHours),
 		}
 	}
+
 	uses, err := strconv.Atoi(form.Get("uses"))
 	if err != nil || uses < 1 || uses > mostUses {
 		return nil, &approval.InputError{
@@ -304,6 +320,7 @@ func (v *visit) readOffer() (*approval.GrantOffer, error) {
 			Expected: "a whole number from 1 to " + safetext.Count(mostUses),
 		}
 	}
+
 	o := &approval.GrantOffer{
 		Session: form.Get("session") == "on",
 		MaxAge:  time.Duration(hours) * time.Hour,

@@ -18,8 +18,8 @@ import (
 const order = `{"side":"buy","quantity":100,"symbol":"ACME"}`
 const trade = `{"amount":20000,"currency":"USD"}`
 
-// TestEveryOutcomeIsSaidInWords answers without JavaScript and reads what the next
-// page says.
+// TestEveryOutcomeIsSaidInWords answers without JavaScript and reads
+// what the next page says.
 func TestEveryOutcomeIsSaidInWords(t *testing.T) {
 	h := open(t)
 	alice := h.browser("alice")
@@ -120,6 +120,7 @@ func TestWhoHasNoSay(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	bobs := h.browser("bob").get("/requests/" + shared.ID)
 	bobs.says(t, "the token that asks is yours", "second")
 	bobs.lacks(t, `name="verdict"`)
@@ -156,8 +157,8 @@ func TestTheVersionMoved(t *testing.T) {
 	}
 }
 
-// TestFormsCanNotBeForged: a vote needs the page of the same person, about the same
-// request, of the same version, that was looked at.
+// TestFormsCanNotBeForged: a vote needs the page of the same person,
+// about the same request, of the same version, that was looked at.
 func TestFormsCanNotBeForged(t *testing.T) {
 	h := open(t)
 	r, other := h.ask(tool("place_order", order)), h.ask(tool("place_order", `{"quantity":7}`))
@@ -197,6 +198,7 @@ func TestFormsCanNotBeForged(t *testing.T) {
 			t.Fatalf("%s: voted", name)
 		}
 	}
+
 	alice.post(path, good()).says(t, "Nothing was decided.", "right after the page opened")
 	cut := alice.get("/requests/"+long.ID).form(t, "/requests/"+long.ID+"/vote", `value="deny"`)
 	cut.Set("verdict", "approve")
@@ -215,11 +217,13 @@ func rewrite(t *testing.T, sealed string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(body), `"v":`, `"v":1`, 1))) + "." + tag
+	return base64.RawURLEncoding.EncodeToString(
+		[]byte(strings.Replace(string(body), `"v":`, `"v":1`, 1)),
+	) + "." + tag
 }
 
-// TestReadingDecidesNothing: GET and HEAD on every address, with all that a form
-// carries in the query, change nothing.
+// TestReadingDecidesNothing: GET and HEAD on every address, with all
+// that a form carries in the query, change nothing.
 func TestReadingDecidesNothing(t *testing.T) {
 	h := open(t)
 	h.fill()
@@ -273,6 +277,7 @@ func TestReadingDecidesNothing(t *testing.T) {
 			}
 		}
 	}
+
 	h.seal()
 	if after, _, _ := h.store.Checkpoint(t.Context(), tenant); after != before {
 		t.Errorf("%d ledger entries came from reading", after-before)
@@ -284,15 +289,16 @@ func TestNobodyIsShownNothing(t *testing.T) {
 	r := h.ask(tool("place_order", order))
 	for _, path := range []string{"/", "/requests/" + r.ID, "/ledger", "/events"} {
 		for _, who := range []string{"", "mallory"} {
-			if p := h.browser(who).get(path); p.status != http.StatusUnauthorized || strings.Contains(p.body, "ACME") {
+			if p := h.browser(who).get(path); p.status != http.StatusUnauthorized ||
+				strings.Contains(p.body, "ACME") {
 				t.Errorf("%q %s: %d", who, path, p.status)
 			}
 		}
 	}
 }
 
-// TestOtherOriginsAreRefused: the guard is server/auth's; the seal stops what gets
-// past it.
+// TestOtherOriginsAreRefused: the guard is server/auth's; the seal
+// stops what gets past it.
 func TestOtherOriginsAreRefused(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("place_order", order))
@@ -359,6 +365,7 @@ func TestStandingApprovals(t *testing.T) {
 		}
 		bob.answer(r.ID, "approve", bad).says(t, "Nothing was decided.", "expected")
 	}
+
 	bob.answer(r.ID, "approve", url.Values{
 		"grant":   {"on"},
 		"uses":    {"20"},

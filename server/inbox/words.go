@@ -13,8 +13,8 @@ import (
 // tail is the end of an id, which people compare.
 func tail(id string) string { return id[max(0, len(id)-6):] }
 
-// about shortens the ids that we make, such as apr_…, and leaves names of people
-// and agents whole.
+// about shortens the ids that we make, such as apr_…, and leaves names
+// of people and agents whole.
 func about(subject string) string {
 	if madeID.MatchString(subject) {
 		return "…" + tail(subject)
@@ -56,6 +56,7 @@ func span(d time.Duration) string {
 		}
 		return fmt.Sprintf("%d h %d min", h, m)
 	}
+
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
@@ -115,8 +116,11 @@ func outcomeWords(v *approval.Voted) said {
 	switch v.Outcome {
 	case approval.VoteCounted:
 		return said{
-			Kind:  "done",
-			Lines: []string{"Your approval is counted. It takes more people before this may run.", sentence(v.Detail)},
+			Kind: "done",
+			Lines: []string{
+				"Your approval is counted. It takes more people before this may run.",
+				sentence(v.Detail),
+			},
 		}
 	case approval.VoteApproved:
 		m := said{Kind: "good", Lines: []string{"Approved. It may now run once, exactly as shown."}}
@@ -155,8 +159,12 @@ func outcomeWords(v *approval.Voted) said {
 			Lines: []string{"Stopped: it had been approved, and your answer voided that before it ran."},
 		}
 	case approval.VoteNotEligible:
-		return said{Kind: "bad", Lines: []string{"Not counted. The attempt is kept in the ledger.", sentence(v.Detail)}}
+		return said{
+			Kind:  "bad",
+			Lines: []string{"Not counted. The attempt is kept in the ledger.", sentence(v.Detail)},
+		}
 	}
+
 	return said{Kind: "note", Lines: []string{sentence(v.Detail)}}
 }
 

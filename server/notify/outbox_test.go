@@ -66,13 +66,15 @@ func (o *outbox) Claim(
 	}
 	var out []store.Job
 	for _, j := range o.jobs {
-		if len(out) < limit && j.State == store.Waiting && slices.Contains(targets, j.Target) && !j.RunAt.After(now) &&
+		if len(out) < limit && j.State == store.Waiting && slices.Contains(targets, j.Target) &&
+			!j.RunAt.After(now) &&
 			!j.until.After(now) {
 			j.owner, j.until = owner, now.Add(lease)
 			j.Attempt++
 			out = append(out, j.Job)
 		}
 	}
+
 	return out, nil
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Route sends events about requests to one target. Empty lists don't filter, but
-// for Events: see there.
+// Route sends events about requests to one target. Empty lists don't
+// filter, but for Events: see there.
 type Route struct {
 	Target  string   // of a target: "slack:TENANT" or "webhook:TENANT/NAME"
 	Events  []string // types of ledger entries, with * as a glob; none means those of DefaultEvents
@@ -24,8 +24,8 @@ type Route struct {
 	Groups  []string // requests that one of these groups may answer
 }
 
-// Events lists the types of ledger entries that are about a request, so that a
-// route can name them.
+// Events lists the types of ledger entries that are about a request, so
+// that a route can name them.
 func Events() []string {
 	return []string{
 		approval.EventOpened,
@@ -48,7 +48,8 @@ func Events() []string {
 	}
 }
 
-// DefaultEvents are those after which somebody may have to act, or need not any more.
+// DefaultEvents are those after which somebody may have to act, or need
+// not any more.
 func DefaultEvents() []string {
 	return []string{
 		approval.EventOpened,
@@ -73,8 +74,8 @@ type Router struct {
 	now    func() time.Time
 }
 
-// NewRouter checks routes against the names of the targets. base is the public
-// address of the inbox, for links; now is the clock.
+// NewRouter checks routes against the names of the targets. base is the
+// public address of the inbox, for links; now is the clock.
 func NewRouter(routes []Route, targets []string, base string, now func() time.Time) (*Router, error) {
 	link, err := url.Parse(base)
 	if err != nil || link.Host == "" || link.Scheme != "https" && link.Scheme != "http" {
@@ -89,6 +90,7 @@ func NewRouter(routes []Route, targets []string, base string, now func() time.Ti
 				strings.Join(targets, ", "),
 			)
 		}
+
 		for _, pattern := range r.Events {
 			if !slices.ContainsFunc(Events(), func(e string) bool { return policy.Glob(pattern, e) }) {
 				return nil, fmt.Errorf(
@@ -100,12 +102,18 @@ func NewRouter(routes []Route, targets []string, base string, now func() time.Ti
 			}
 		}
 	}
-	return &Router{routes: slices.Clone(routes), link: link, now: now}, nil
+
+	return &Router{
+		routes: slices.Clone(routes),
+		link:   link,
+		now:    now,
+	}, nil
 }
 
-// Deliveries returns what is to be sent when an event about a request happens: at
-// most one delivery for a target. It is what approval.Config.Route wants. It acts
-// on nothing, so a transaction may call it again.
+// Deliveries returns what is to be sent when an event about a request
+// happens: at most one delivery for a target. It is what
+// approval.Config.Route wants. It acts on nothing, so a transaction may
+// call it again.
 func (r *Router) Deliveries(event string, q *approval.Request) []approval.Delivery {
 	if q == nil {
 		return nil
@@ -128,6 +136,7 @@ func (r *Router) Deliveries(event string, q *approval.Request) []approval.Delive
 			Payload: payload,
 		})
 	}
+
 	return out
 }
 
@@ -167,10 +176,10 @@ func Groups(q *approval.Request) []string {
 	return out
 }
 
-// Payload is the body of a webhook (docs/contracts/webhook.md): the form that
-// Standard Webhooks recommends. It carries neither arguments nor anything that was
-// made from them, and no person's words. A new field may appear; a field never
-// changes meaning.
+// Payload is the body of a webhook (docs/contracts/webhook.md): the
+// form that Standard Webhooks recommends. It carries neither arguments
+// nor anything that was made from them, and no person's words. A new
+// field may appear; a field never changes meaning.
 type Payload struct {
 	Type      string    `json:"type"`      // the event
 	Timestamp time.Time `json:"timestamp"` // when it happened
@@ -181,8 +190,8 @@ type Payload struct {
 type Data struct {
 	Tenant  string `json:"tenant"`
 	Request string `json:"request"` // id
-	// never shrinks from one event of a request to the next; events of one step
-	// share it
+	// never shrinks from one event of a request to the next; events of
+	// one step share it
 	Version   int64          `json:"version"`
 	Agent     string         `json:"agent"`
 	Target    string         `json:"target"` // "mcp_tool broker/sell"
@@ -197,7 +206,8 @@ type Data struct {
 	Deadline  time.Time      `json:"deadline"`
 	Message   string         `json:"message"` // one sentence, made from the fields above
 	Link      string         `json:"link"`    // to the page of the request; opening it decides nothing
-	// a tool asks for a choice; neither its words nor what was chosen stand here
+	// a tool asks for a choice; neither its words nor what was chosen
+	// stand here
 	Question bool `json:"question,omitempty"`
 }
 
@@ -228,8 +238,8 @@ func (r *Router) payload(event string, q *approval.Request) string {
 	}
 	text, err := json.Marshal(p)
 	if err != nil {
-		// Texts, numbers and times between the years 0 and 9999: what the machine
-		// makes always has a form.
+		// Texts, numbers and times between the years 0 and 9999: what
+		// the machine makes always has a form.
 		return fmt.Sprintf(`{"type":%q,"data":{"request":%q}}`, event, q.ID)
 	}
 	return string(text)
@@ -245,6 +255,7 @@ func sentence(q *approval.Request) string {
 	case q.Question != nil:
 		return what + ": the tool's question is " + string(q.State)
 	}
+
 	switch q.State {
 	case approval.Pending:
 		return what + ": waits for people to decide" + calledIn(q)
@@ -253,11 +264,12 @@ func sentence(q *approval.Request) string {
 	case approval.Consumed:
 		return what + ": approved and run"
 	}
+
 	return what + ": " + string(q.State)
 }
 
-// calledIn says whom escalation has called in, and what they may do; "" while it
-// has called nobody in.
+// calledIn says whom escalation has called in, and what they may do; ""
+// while it has called nobody in.
 func calledIn(q *approval.Request) string {
 	var words strings.Builder
 	for _, c := range q.CallsIn() {

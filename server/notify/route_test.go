@@ -50,9 +50,14 @@ func request() *approval.Request {
 
 func router(t *testing.T, routes ...notify.Route) *notify.Router {
 	t.Helper()
-	r, err := notify.NewRouter(routes, []string{"slack", "webhook:ops"}, "https://assent.example/base?x=1", func() time.Time {
-		return noon
-	})
+	r, err := notify.NewRouter(
+		routes,
+		[]string{"slack", "webhook:ops"},
+		"https://assent.example/base?x=1",
+		func() time.Time {
+			return noon
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +108,7 @@ func TestOneDeliveryForEachTarget(t *testing.T) {
 			t.Errorf("got %+v", d)
 		}
 	}
+
 	if !slices.Equal(targets, []string{"slack", "webhook:ops"}) {
 		t.Errorf("got %v", targets)
 	}
@@ -150,12 +156,16 @@ func TestSentenceTellsTheState(t *testing.T) {
 	}
 }
 
-// TestUsers3_2_WebhooksSayWhatWhoeverIsCalledInMayDo: a receiver is told whether
-// the group may approve.
+// TestUsers3_2_WebhooksSayWhatWhoeverIsCalledInMayDo: a receiver is
+// told whether the group may approve.
 func TestUsers3_2_WebhooksSayWhatWhoeverIsCalledInMayDo(t *testing.T) {
 	q := request()
 	q.State, q.Called = approval.Pending, []string{"leads", "auditors"}
-	q.Stages = []policy.Stage{{Group: "risk", People: 1, StandIns: []policy.StandIn{{Group: "leads"}}}}
+	q.Stages = []policy.Stage{{
+		Group:    "risk",
+		People:   1,
+		StandIns: []policy.StandIn{{Group: "leads"}},
+	}}
 	var p notify.Payload
 	text := router(
 		t,
@@ -202,6 +212,7 @@ func TestPayloadOfQuestions(t *testing.T) {
 			}
 		}
 	}
+
 	if got := router(t, notify.Route{Target: "slack"}).Deliveries(approval.EventAnswered, q); len(got) != 1 {
 		t.Errorf("whoever was told of a question hears that it is answered: got %d deliveries", len(got))
 	}

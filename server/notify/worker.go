@@ -23,8 +23,8 @@ type Target struct {
 	Timeout     time.Duration // of one attempt; 15s
 }
 
-// WorkerConfig says what a Worker works on. Outbox and Targets are required, zero
-// fields take the defaults named.
+// WorkerConfig says what a Worker works on. Outbox and Targets are
+// required, zero fields take the defaults named.
 type WorkerConfig struct {
 	Outbox  store.Outbox
 	Targets []Target
@@ -37,12 +37,13 @@ type WorkerConfig struct {
 	Drain    time.Duration // how long Run lets attempts under way finish after its end; 10s
 	Attempts int           // before a delivery is buried; 12
 	Backoff  time.Duration // upper bound of the first wait, doubled for each further one; 5s
-	// hears of every attempt and of failures of the outbox (with a zero job); nil:
-	// nobody
+	// hears of every attempt and of failures of the outbox (with a zero
+	// job); nil: nobody
 	Report func(job store.Job, r Result, e error)
 }
 
-// MaxBackoff bounds every wait between two attempts, also those that a target asks for.
+// MaxBackoff bounds every wait between two attempts, also those that a
+// target asks for.
 const MaxBackoff = time.Hour
 
 // Result is what became of an attempt.
@@ -56,8 +57,8 @@ const (
 	Lost    Result = "store" // the outbox could not be asked or told; the lease runs out and somebody sends it again
 )
 
-// Worker sends deliveries. Each target has its own lane, so that one that hangs
-// holds up no other.
+// Worker sends deliveries. Each target has its own lane, so that one
+// that hangs holds up no other.
 type Worker struct {
 	cfg   WorkerConfig
 	lanes []*lane
@@ -80,8 +81,13 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 			return nil, fmt.Errorf("notify: target %q: expected one target of this name", t.Name)
 		}
 		longest = max(longest, t.Timeout)
-		w.lanes = append(w.lanes, &lane{Target: t, w: w, slots: make(chan struct{}, t.Concurrency)})
+		w.lanes = append(w.lanes, &lane{
+			Target: t,
+			w:      w,
+			slots:  make(chan struct{}, t.Concurrency),
+		})
 	}
+
 	w.cfg.Lease = positive(cfg.Lease, longest+time.Minute)
 	if w.cfg.Lease <= longest {
 		return nil, fmt.Errorf(
@@ -89,6 +95,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 			longest,
 		)
 	}
+
 	return w, nil
 }
 
@@ -118,8 +125,8 @@ func positive[T int | time.Duration](v, def T) T {
 	return def
 }
 
-// Run sends until ctx is done, then lets attempts under way finish for the time of
-// Drain; those that don't are due again at once.
+// Run sends until ctx is done, then lets attempts under way finish for
+// the time of Drain; those that don't are due again at once.
 func (w *Worker) Run(ctx context.Context) {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -133,8 +140,8 @@ func (w *Worker) Run(ctx context.Context) {
 	lanes.Wait()
 }
 
-// Once sends what is due now, at most as many per target as it takes at once, and
-// returns how many attempts it made.
+// Once sends what is due now, at most as many per target as it takes at
+// once, and returns how many attempts it made.
 func (w *Worker) Once(ctx context.Context) int {
 	counts := make([]int, len(w.lanes))
 	var lanes sync.WaitGroup
@@ -201,7 +208,8 @@ func (l *lane) takeMore() int {
 	}
 }
 
-// start claims as many deliveries as slots were taken and begins to send them.
+// start claims as many deliveries as slots were taken and begins to
+// send them.
 func (l *lane) start(ctx, sending context.Context, slots int) int {
 	cfg := &l.w.cfg
 	jobs, err := cfg.Outbox.Claim(ctx, cfg.Owner, []string{l.Name}, cfg.Now(), cfg.Lease, slots)
@@ -211,6 +219,7 @@ func (l *lane) start(ctx, sending context.Context, slots int) int {
 			cfg.Report(store.Job{}, Lost, fmt.Errorf("claim deliveries of %s: %w", l.Name, err))
 		}
 	}
+
 	for range slots - len(jobs) {
 		<-l.slots
 	}
@@ -220,6 +229,7 @@ func (l *lane) start(ctx, sending context.Context, slots int) int {
 			l.attempt(sending, job)
 		})
 	}
+
 	return len(jobs)
 }
 
@@ -238,8 +248,8 @@ func (l *lane) attempt(sending context.Context, job store.Job) {
 	ctx, cancel := context.WithTimeout(sending, l.Timeout)
 	defer cancel()
 	err := l.Sender.Send(ctx, job)
-	// The end of a claim is told even when this process is ending: otherwise the
-	// delivery waits for its lease.
+	// The end of a claim is told even when this process is ending:
+	// otherwise the delivery waits for its lease.
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(sending), endTimeout)
 	defer cancel()
 	result, told := l.end(ctx, job, err, sending.Err() != nil)
@@ -251,8 +261,8 @@ func (l *lane) attempt(sending context.Context, job store.Job) {
 
 const endTimeout = 10 * time.Second
 
-// end tells the outbox what became of an attempt. An attempt that our own end cut
-// short is due again at once.
+// end tells the outbox what became of an attempt. An attempt that our
+// own end cut short is due again at once.
 func (l *lane) end(ctx context.Context, job store.Job, err error, cutShort bool) (Result, error) {
 	cfg := &l.w.cfg
 	now := cfg.Now()
@@ -274,6 +284,7 @@ func (l *lane) end(ctx context.Context, job store.Job, err error, cutShort bool)
 			now,
 		)
 	}
+
 	wait := backoff.Jitter(cfg.Backoff, MaxBackoff, job.Attempt)
 	if typed {
 		wait = min(max(wait, failure.After), MaxBackoff)
@@ -281,7 +292,8 @@ func (l *lane) end(ctx context.Context, job store.Job, err error, cutShort bool)
 	return Again, cfg.Outbox.Retry(ctx, cfg.Owner, job.ID, problem(err), now.Add(wait))
 }
 
-// problem is an error as operators see it: one line, no control characters, bounded.
+// problem is an error as operators see it: one line, no control
+// characters, bounded.
 func problem(err error) string {
 	const most = 500
 	text := []rune(template.Escape(err.Error()))

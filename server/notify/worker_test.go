@@ -144,7 +144,8 @@ func TestDeliveryIsBuriedAfterItsAttempts(t *testing.T) {
 		<-time.After(14 * time.Hour) // of the bubble's clock
 		stop()
 		job := o.get(id)
-		if job.State != store.DeadEnd || job.Problem != "gave up after 12 attempts: refused" || len(starts) != 12 {
+		if job.State != store.DeadEnd || job.Problem != "gave up after 12 attempts: refused" ||
+			len(starts) != 12 {
 			t.Fatalf("after %d attempts: %s %q", len(starts), job.State, job.Problem)
 		}
 		for i := 1; i < len(starts); i++ {
@@ -153,6 +154,7 @@ func TestDeliveryIsBuriedAfterItsAttempts(t *testing.T) {
 				t.Errorf("attempt %d came %s after the one before", i+1, starts[i].Sub(starts[i-1]))
 			}
 		}
+
 		if starts[0].Sub(began) > 3*time.Second {
 			t.Errorf("the first attempt came after %s", starts[0].Sub(began))
 		}
@@ -203,7 +205,11 @@ func TestConcurrencyOfOneTargetIsBounded(t *testing.T) {
 			now.Add(-1)
 			return nil
 		})
-		stop := running(newWorker(t, o, nil, notify.Target{Name: "a", Sender: slow, Concurrency: 3}))
+		stop := running(newWorker(t, o, nil, notify.Target{
+			Name:        "a",
+			Sender:      slow,
+			Concurrency: 3,
+		}))
 		<-time.After(7 * time.Second)
 		stop()
 		if most.Load() != 3 || o.get(20).State != store.Sent {
@@ -312,7 +318,11 @@ func TestEndCutsHangingAttemptsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &outbox{}
 		id := o.add("a", "{}", time.Now())
-		stop := running(newWorker(t, o, nil, notify.Target{Name: "a", Sender: sender(hang), Timeout: 50 * time.Second}))
+		stop := running(newWorker(t, o, nil, notify.Target{
+			Name:    "a",
+			Sender:  sender(hang),
+			Timeout: 50 * time.Second,
+		}))
 		synctest.Wait()
 		began := time.Now()
 		stop()
@@ -352,7 +362,11 @@ func TestWorkerConfigIsChecked(t *testing.T) {
 		"expected an outbox":               {},
 		"expected a name and a sender":     {Outbox: &outbox{}, Targets: []notify.Target{{Name: "a"}}},
 		"expected one target of this name": {Outbox: &outbox{}, Targets: []notify.Target{ok, ok}},
-		"expected a lease longer":          {Outbox: &outbox{}, Targets: []notify.Target{ok}, Lease: time.Second},
+		"expected a lease longer": {
+			Outbox:  &outbox{},
+			Targets: []notify.Target{ok},
+			Lease:   time.Second,
+		},
 	} {
 		if _, err := notify.NewWorker(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

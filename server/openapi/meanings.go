@@ -8,8 +8,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Meaning is what all problems of one code have in common. It is the one table between codes and
-// errors: the server answers by it, and a client's problem is the error that the table names.
+// Meaning is what all problems of one code have in common. It is the
+// one table between codes and errors: the server answers by it, and a
+// client's problem is the error that the table names.
 type Meaning struct {
 	Code   Code
 	Status int
@@ -17,8 +18,9 @@ type Meaning struct {
 	Next   NextAction
 	After  int // seconds to wait before a retry, unless the caller says
 
-	// Err is the domain's error that the code stands for. It is nil where the error carries more
-	// than its kind (a field, a limit), and where only the exchange failed.
+	// Err is the domain's error that the code stands for. It is nil
+	// where the error carries more than its kind (a field, a limit),
+	// and where only the exchange failed.
 	Err    error
 	Detail string // what the server adds to the title when all it has is Err
 }
@@ -38,13 +40,41 @@ func Meanings() []Meaning {
 // rows is the table. Where it names no next action there is none.
 func rows() []Meaning {
 	return []Meaning{
-		{Code: CodeBadRequest, Status: http.StatusBadRequest, Title: "the request can't be read"},
-		{Code: CodeUnauthenticated, Status: http.StatusUnauthorized, Title: "no valid token"},
-		{Code: CodeTokenExpired, Status: http.StatusUnauthorized, Title: "the token has expired"},
-		{Code: CodeTokenRevoked, Status: http.StatusUnauthorized, Title: "the token was revoked"},
-		{Code: CodeMissingScope, Status: http.StatusForbidden, Title: "the token may not do this"},
-		{Code: CodeAgentNotAllowed, Status: http.StatusForbidden, Title: "the token may not act for this agent"},
-		{Code: CodeNoPerson, Status: http.StatusForbidden, Title: "the token speaks for no person"},
+		{
+			Code:   CodeBadRequest,
+			Status: http.StatusBadRequest,
+			Title:  "the request can't be read",
+		},
+		{
+			Code:   CodeUnauthenticated,
+			Status: http.StatusUnauthorized,
+			Title:  "no valid token",
+		},
+		{
+			Code:   CodeTokenExpired,
+			Status: http.StatusUnauthorized,
+			Title:  "the token has expired",
+		},
+		{
+			Code:   CodeTokenRevoked,
+			Status: http.StatusUnauthorized,
+			Title:  "the token was revoked",
+		},
+		{
+			Code:   CodeMissingScope,
+			Status: http.StatusForbidden,
+			Title:  "the token may not do this",
+		},
+		{
+			Code:   CodeAgentNotAllowed,
+			Status: http.StatusForbidden,
+			Title:  "the token may not act for this agent",
+		},
+		{
+			Code:   CodeNoPerson,
+			Status: http.StatusForbidden,
+			Title:  "the token speaks for no person",
+		},
 		{
 			Code:   CodeUnknownPerson,
 			Status: http.StatusForbidden,
@@ -71,7 +101,11 @@ func rows() []Meaning {
 			Err:    approval.ErrUnknownAgent,
 			Detail: "no agent of this id is loaded: look at the id, and at what the server was started with",
 		},
-		{Code: CodeMethodNotAllowed, Status: http.StatusMethodNotAllowed, Title: "not with this method"},
+		{
+			Code:   CodeMethodNotAllowed,
+			Status: http.StatusMethodNotAllowed,
+			Title:  "not with this method",
+		},
 		{
 			Code:   CodePending,
 			Status: http.StatusConflict,
@@ -120,7 +154,8 @@ func rows() []Meaning {
 			Status: http.StatusConflict,
 			Title:  "this is not what was shown or approved",
 			Err:    approval.ErrBinding,
-			Detail: "an approver may have edited the call: read the request again, and present or answer what stands there now",
+			Detail: "an approver may have edited the call: read the request again, and present or answer what " +
+				"stands there now",
 		},
 		{
 			Code:   CodeVersionMismatch,
@@ -130,9 +165,21 @@ func rows() []Meaning {
 			Err:    approval.ErrVersion,
 			Detail: "read the request again, show it again, then answer with the new version",
 		},
-		{Code: CodeTooLarge, Status: http.StatusRequestEntityTooLarge, Title: "the body is too large"},
-		{Code: CodeUnsupportedMediaType, Status: http.StatusUnsupportedMediaType, Title: "expected application/json"},
-		{Code: CodeInvalid, Status: http.StatusUnprocessableEntity, Title: "a value that can't be accepted"},
+		{
+			Code:   CodeTooLarge,
+			Status: http.StatusRequestEntityTooLarge,
+			Title:  "the body is too large",
+		},
+		{
+			Code:   CodeUnsupportedMediaType,
+			Status: http.StatusUnsupportedMediaType,
+			Title:  "expected application/json",
+		},
+		{
+			Code:   CodeInvalid,
+			Status: http.StatusUnprocessableEntity,
+			Title:  "a value that can't be accepted",
+		},
 		{
 			Code:   CodeNotShown,
 			Status: http.StatusUnprocessableEntity,
@@ -185,13 +232,18 @@ func rows() []Meaning {
 			Next:   NextActionRetry,
 			After:  10,
 		},
-		{Code: CodeInternal, Status: http.StatusInternalServerError, Title: "a fault of the server"},
+		{
+			Code:   CodeInternal,
+			Status: http.StatusInternalServerError,
+			Title:  "a fault of the server",
+		},
 		{
 			Code:   CodeTampered,
 			Status: http.StatusInternalServerError,
 			Title:  "the database was tampered with",
 			Err:    store.ErrTampered,
-			Detail: "what stands in the database was not written by this service, so nothing rests on it: its log says what",
+			Detail: "what stands in the database was not written by this service, so nothing rests on it: its log " +
+				"says what",
 		},
 		{
 			Code:   CodeUnavailable,
@@ -202,12 +254,21 @@ func rows() []Meaning {
 			Err:    store.ErrUnavailable,
 			Detail: "nothing may run until the server can ask again",
 		},
-		{Code: CodeAgentUnusable, Status: http.StatusServiceUnavailable, Title: "the agent's files can't be used"},
-		{Code: CodeWrongHost, Status: http.StatusMisdirectedRequest, Title: "not a name of this server"},
+		{
+			Code:   CodeAgentUnusable,
+			Status: http.StatusServiceUnavailable,
+			Title:  "the agent's files can't be used",
+		},
+		{
+			Code:   CodeWrongHost,
+			Status: http.StatusMisdirectedRequest,
+			Title:  "not a name of this server",
+		},
 	}
 }
 
-// MeaningOf returns what a code means, the zero value for a code that this version doesn't know.
+// MeaningOf returns what a code means, the zero value for a code that
+// this version doesn't know.
 func MeaningOf(code Code) Meaning {
 	for _, m := range Meanings() {
 		if m.Code == code {
@@ -218,8 +279,9 @@ func MeaningOf(code Code) Meaning {
 	return Meaning{}
 }
 
-// MeaningOfError returns what an error of the domain means to a client. Tampering comes before all
-// else that an error says: nothing rests on what was found.
+// MeaningOfError returns what an error of the domain means to a client.
+// Tampering comes before all else that an error says: nothing rests on
+// what was found.
 func MeaningOfError(err error) (Meaning, bool) {
 	if errors.Is(err, store.ErrTampered) {
 		return MeaningOf(CodeTampered), true

@@ -12,9 +12,10 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// withoutError are the codes that no error of the domain alone stands for: those of the exchange
-// itself, and those whose errors carry a field, a limit or a file (approval.InputError,
-// approval.LimitError, plans.UnusableError).
+// withoutError are the codes that no error of the domain alone stands
+// for: those of the exchange itself, and those whose errors carry a
+// field, a limit or a file (approval.InputError, approval.LimitError,
+// plans.UnusableError).
 func withoutError() []openapi.Code {
 	return []openapi.Code{
 		openapi.CodeBadRequest,
@@ -55,7 +56,8 @@ func codes(t *testing.T) []openapi.Code {
 	return out
 }
 
-// TestEveryCode: each code of the contract has a status and words, and nothing else has.
+// TestEveryCode: each code of the contract has a status and words, and
+// nothing else has.
 func TestEveryCode(t *testing.T) {
 	known := codes(t)
 	if meanings := openapi.Meanings(); len(known) != len(meanings) {
@@ -69,7 +71,8 @@ func TestEveryCode(t *testing.T) {
 	}
 }
 
-// TestCodesAndErrors: a code stands for one error, and that error for the code.
+// TestCodesAndErrors: a code stands for one error, and that error for
+// the code.
 func TestCodesAndErrors(t *testing.T) {
 	seen := map[error]openapi.Code{}
 	for _, code := range codes(t) {
@@ -89,12 +92,14 @@ func TestCodesAndErrors(t *testing.T) {
 			t.Errorf("%v: got the code %q, want %s", m.Err, back.Code, code)
 		}
 	}
+
 	if m, ok := openapi.MeaningOfError(errors.New("anything else")); ok {
 		t.Errorf("an error that nobody knows is %+v", m)
 	}
 }
 
-// TestTamperingComesFirst: whatever else an error says, nothing rests on what was tampered with.
+// TestTamperingComesFirst: whatever else an error says, nothing rests
+// on what was tampered with.
 func TestTamperingComesFirst(t *testing.T) {
 	for _, m := range openapi.Meanings() {
 		if m.Err == nil {

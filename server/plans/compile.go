@@ -28,11 +28,17 @@ type generation struct {
 	paths   map[string]string  // of the files that agents are decided by, by agent id
 }
 
-// compile makes the plans. An agent's plan stands on the plans of all who delegate to it, each once.
+// compile makes the plans. An agent's plan stands on the plans of all
+// who delegate to it, each once.
 func (l *loader) compile() *generation {
 	g := &generation{
-		agents: map[string]*approval.Compiled{}, unusable: map[string]*UnusableError{}, paths: map[string]string{},
-		policies: l.policies, files: l.files, members: l.members, digest: l.agentsDigest(),
+		agents:   map[string]*approval.Compiled{},
+		unusable: map[string]*UnusableError{},
+		paths:    map[string]string{},
+		policies: l.policies,
+		files:    l.files,
+		members:  l.members,
+		digest:   l.agentsDigest(),
 	}
 	firm := l.parents(func(m *member) []string { return m.edges })
 	perhaps := l.parents(func(m *member) []string { return slices.Concat(m.edges, m.doubts) })
@@ -46,11 +52,23 @@ func (l *loader) compile() *generation {
 		}
 		switch {
 		case compiled == nil:
-			l.problem(Problem{Part: Agents, Agent: m.id, File: name, Why: why})
+			l.problem(Problem{
+				Part:  Agents,
+				Agent: m.id,
+				File:  name,
+				Why:   why,
+			})
 		case len(m.broken) > 0:
-			l.problem(Problem{Part: Agents, Agent: m.id, File: name, Why: m.broken, Kept: true})
+			l.problem(Problem{
+				Part:  Agents,
+				Agent: m.id,
+				File:  name,
+				Why:   m.broken,
+				Kept:  true,
+			})
 		}
 	}
+
 	g.problems = l.problems
 	for _, p := range l.problems {
 		if p.Part == Agents && !p.Kept && l.members[p.File] == nil {
@@ -60,13 +78,18 @@ func (l *loader) compile() *generation {
 	return g
 }
 
-// refuse keeps why a file gives no plan. Of two that share an id the first is told, and names the other.
+// refuse keeps why a file gives no plan. Of two that share an id the
+// first is told, and names the other.
 func (g *generation) refuse(m *member, why []string) {
 	switch {
 	case m.id == "":
 		g.nameless = append(g.nameless, &UnusableError{File: m.root.path(), Why: why})
 	case g.unusable[m.id] == nil:
-		g.unusable[m.id] = &UnusableError{Agent: m.id, File: m.root.path(), Why: why}
+		g.unusable[m.id] = &UnusableError{
+			Agent: m.id,
+			File:  m.root.path(),
+			Why:   why,
+		}
 	}
 }
 
@@ -99,8 +122,9 @@ func ancestors(name string, parents map[string][]string) []string {
 	return out
 }
 
-// compileMember makes the plan of a file. What a broken file demands of those that it names is not known, so they stay
-// out with it, unless they were served before it named them: then they go on as they were.
+// compileMember makes the plan of a file. What a broken file demands of
+// those that it names is not known, so they stay out with it, unless
+// they were served before it named them: then they go on as they were.
 func (l *loader) compileMember(m *member, firm, perhaps []string) (*approval.Compiled, []string) {
 	if m.agent == nil {
 		return nil, m.broken
@@ -119,10 +143,17 @@ func (l *loader) compileMember(m *member, firm, perhaps []string) (*approval.Com
 			return nil, []string{name + ": " + err.Error() + l.hint(err)}
 		}
 	}
+
 	meta := &m.agent.Metadata
 	return &approval.Compiled{
-		Agent:  approval.Agent{ID: meta.ID, Version: meta.Version, Name: meta.Name, Description: meta.Description},
-		Owners: owners(meta.Labels["owner"]), Plan: plan,
+		Agent: approval.Agent{
+			ID:          meta.ID,
+			Version:     meta.Version,
+			Name:        meta.Name,
+			Description: meta.Description,
+		},
+		Owners: owners(meta.Labels["owner"]),
+		Plan:   plan,
 	}, nil
 }
 
@@ -146,7 +177,8 @@ func owners(label string) []string {
 	return out
 }
 
-// agentsDigest is the digest of the agents that decide, those of last good copies included.
+// agentsDigest is the digest of the agents that decide, those of last
+// good copies included.
 func (l *loader) agentsDigest() string {
 	var dirs []string
 	for _, p := range l.cfg.Agents {
@@ -158,6 +190,7 @@ func (l *loader) agentsDigest() string {
 			dirs = append(dirs, dir)
 		}
 	}
+
 	texts := make([]map[string]sum, len(dirs))
 	for _, m := range l.members {
 		i := slices.Index(dirs, m.root.dir)
@@ -169,11 +202,12 @@ func (l *loader) agentsDigest() string {
 		}
 		texts[i][m.root.file] = m.digest
 	}
+
 	return digestOf(texts)
 }
 
-// digestOf is the digest of files, by directory and by path below it: that of the lines which sha256sum prints about
-// them in order.
+// digestOf is the digest of files, by directory and by path below it:
+// that of the lines which sha256sum prints about them in order.
 func digestOf(dirs []map[string]sum) string {
 	h := sha256.New()
 	for _, files := range dirs {

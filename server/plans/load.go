@@ -22,7 +22,8 @@ import (
 // errIrregular keeps the loader from waiting on a pipe or a device.
 var errIrregular = errors.New("it is no regular file")
 
-// root is a file to serve, and the directory that its sub-agents must stay in.
+// root is a file to serve, and the directory that its sub-agents must
+// stay in.
 type root struct{ dir, file string }
 
 func (r root) path() string { return filepath.Join(r.dir, filepath.FromSlash(r.file)) }
@@ -39,14 +40,16 @@ type member struct {
 	doubts []string      // the files that the broken text delegates to, as far as it tells, beside edges
 }
 
-// ruleset is a registry of policies that can be used, and where it comes from.
+// ruleset is a registry of policies that can be used, and where it
+// comes from.
 type ruleset struct {
 	registry policy.Registry
 	digest   string // "" when it was not read from directories
 	count    int
 }
 
-// loader makes one generation from the files as they stand and from the generation before.
+// loader makes one generation from the files as they stand and from the
+// generation before.
 type loader struct {
 	cfg    Config
 	before *generation
@@ -60,7 +63,8 @@ type loader struct {
 	problems []Problem
 }
 
-// keeps reports whether the last good copy of a file that can't be used decides.
+// keeps reports whether the last good copy of a file that can't be used
+// decides.
 func (l *loader) keeps() bool { return !l.cfg.DenyBroken }
 
 func (l *loader) load(registry policy.Registry) *generation {
@@ -74,7 +78,8 @@ func (l *loader) load(registry policy.Registry) *generation {
 	return l.compile()
 }
 
-// findRoots lists the agent files that the configuration leads to, each once, in order.
+// findRoots lists the agent files that the configuration leads to, each
+// once, in order.
 func (l *loader) findRoots() []root {
 	var out []root
 	for _, p := range l.cfg.Agents {
@@ -87,12 +92,18 @@ func (l *loader) findRoots() []root {
 			l.cantRead(p, a.err)
 			continue
 		case a.err != nil && l.deleted(p):
-			l.problem(Problem{Part: Agents, File: p, Why: []string{unreadable(p, a.err)}})
+			l.problem(Problem{
+				Part: Agents,
+				File: p,
+				Why:  []string{unreadable(p, a.err)},
+			})
 		default:
 			out = append(out, root{filepath.Dir(p), filepath.Base(p)}) // reading it tells what is wrong
 		}
+
 		l.files[p] = true
 	}
+
 	if len(l.unread) > 0 && !l.keeps() {
 		return nil // an agent in there may hold any other to its rules
 	}
@@ -110,6 +121,7 @@ func (l *loader) agentsIn(dir string) []root {
 		case !d.IsDir() && isAgent(d.Name()):
 			out = append(out, root{dir, file})
 		}
+
 		return nil
 	}
 	_ = fs.WalkDir(l.agents.below(dir), ".", visit)
@@ -118,10 +130,12 @@ func (l *loader) agentsIn(dir string) []root {
 
 func isAgent(name string) bool {
 	name = strings.ToLower(name)
-	return strings.HasSuffix(name, ".agf.yaml") || strings.HasSuffix(name, ".agf.yml") || strings.HasSuffix(name, ".agf.json")
+	return strings.HasSuffix(name, ".agf.yaml") || strings.HasSuffix(name, ".agf.yml") ||
+		strings.HasSuffix(name, ".agf.json")
 }
 
-// deleted reports whether nothing stands at a path, not even a link that leads nowhere.
+// deleted reports whether nothing stands at a path, not even a link
+// that leads nowhere.
 func (l *loader) deleted(path string) bool {
 	return errors.Is(l.agents.ask(askLstat, path).err, fs.ErrNotExist)
 }
@@ -131,7 +145,12 @@ func (l *loader) problem(p Problem) { l.problems = append(l.problems, p) }
 func (l *loader) cantRead(dir string, err error) {
 	l.unread = append(l.unread, dir)
 	kept := l.keeps() && len(l.before.members) > 0
-	l.problem(Problem{Part: Agents, File: dir, Why: []string{unreadable(dir, err)}, Kept: kept})
+	l.problem(Problem{
+		Part: Agents,
+		File: dir,
+		Why:  []string{unreadable(dir, err)},
+		Kept: kept,
+	})
 }
 
 // unreadable names a file and what is wrong with it, once.
@@ -149,19 +168,27 @@ func (l *loader) keepUnread() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.before.members)) {
 		good := l.before.members[name]
-		inside := func(dir string) bool { return strings.HasPrefix(name, filepath.Clean(dir)+string(os.PathSeparator)) }
+		inside := func(dir string) bool {
+			return strings.HasPrefix(name, filepath.Clean(dir)+string(os.PathSeparator))
+		}
 		if l.members[name] != nil || good.agent == nil || !slices.ContainsFunc(l.unread, inside) {
 			continue
 		}
-		m := &member{root: good.root, id: good.id, kept: true}
-		m.agent, m.digest, m.edges = good.agent, good.digest, good.edges
+		m := &member{
+			root: good.root,
+			id:   good.id,
+			kept: true,
+		}
+		m.agent = good.agent
+		m.digest = good.digest
+		m.edges = good.edges
 		l.members[name] = m
 		l.readChildren(m)
 	}
 }
 
-// read reads a file, and those that it delegates to. A file that is not there is no member: whoever mentions it is
-// told.
+// read reads a file, and those that it delegates to. A file that is not
+// there is no member: whoever mentions it is told.
 func (l *loader) read(r root) {
 	name := r.path()
 	if l.members[name] != nil || l.deleted(name) {
@@ -178,7 +205,8 @@ func (l *loader) read(r root) {
 	l.readChildren(m)
 }
 
-// readChildren reads the files that a file delegates to. Those outside of its directory are none of ours.
+// readChildren reads the files that a file delegates to. Those outside
+// of its directory are none of ours.
 func (l *loader) readChildren(m *member) {
 	for _, child := range slices.Concat(m.edges, m.doubts) {
 		file, err := filepath.Rel(m.root.dir, child)
@@ -188,7 +216,8 @@ func (l *loader) readChildren(m *member) {
 	}
 }
 
-// parse makes the agent of a file. Only what is wrong with this file stops it: a sub-agent that is broken stops itself.
+// parse makes the agent of a file. Only what is wrong with this file
+// stops it: a sub-agent that is broken stops itself.
 func (l *loader) parse(m *member, src []byte, digest sum) {
 	agent, findings := schema.Parse(m.root.path(), src)
 	if agent == nil {
@@ -197,6 +226,7 @@ func (l *loader) parse(m *member, src []byte, digest sum) {
 		l.refuse(m, stopping(findings), children)
 		return
 	}
+
 	m.id = agent.Metadata.ID
 	edges := l.mentions(m.root, agent)
 	if m.id == approval.AdministrationAgent {
@@ -207,24 +237,36 @@ func (l *loader) parse(m *member, src []byte, digest sum) {
 		l.refuse(m, why, edges)
 		return
 	}
-	m.agent, m.digest, m.edges = agent, digest, edges
+	m.agent = agent
+	m.digest = digest
+	m.edges = edges
 }
 
-// reserved says that an agent has the id under which administrators are asked.
+// reserved says that an agent has the id under which administrators are
+// asked.
 func reserved(r root, agent *schema.Agent) string {
 	line, column := 1, 1
 	if n := agent.Doc.Root.Get("metadata").Get("id"); n != nil {
 		line, column = n.Range.Start.Line, n.Range.Start.Column
 	}
 
-	return fmt.Sprintf("%s:%d:%d: metadata.id: %q is what acts of administrators are asked under: expected another id", r.path(), line, column, approval.AdministrationAgent)
+	return fmt.Sprintf(
+		"%s:%d:%d: metadata.id: %q is what acts of administrators are asked under: expected another id",
+		r.path(),
+		line,
+		column,
+		approval.AdministrationAgent,
+	)
 }
 
-// refuse says why a file can't be used, and puts its last good copy in its place. Whom the file means to delegate to is
-// what it says, or what it said when that was last known.
+// refuse says why a file can't be used, and puts its last good copy in
+// its place. Whom the file means to delegate to is what it says, or
+// what it said when that was last known.
 func (l *loader) refuse(m *member, why, mentions []string) {
 	m.broken = append(m.broken, why...)
-	m.agent, m.edges, m.doubts = nil, nil, mentions
+	m.agent = nil
+	m.edges = nil
+	m.doubts = mentions
 	before := l.before.members[m.root.path()]
 	if before == nil {
 		return
@@ -233,7 +275,11 @@ func (l *loader) refuse(m *member, why, mentions []string) {
 		m.doubts = slices.Concat(before.edges, before.doubts)
 	}
 	if l.keeps() && before.agent != nil {
-		m.id, m.agent, m.digest, m.edges, m.kept = before.id, before.agent, before.digest, before.edges, true
+		m.id = before.id
+		m.agent = before.agent
+		m.digest = before.digest
+		m.edges = before.edges
+		m.kept = true
 	}
 }
 
@@ -248,7 +294,8 @@ func (l *loader) mentions(r root, agent *schema.Agent) []string {
 	return out
 }
 
-// linked returns what is wrong with an agent's mentions of others, and leaves out what is wrong with those.
+// linked returns what is wrong with an agent's mentions of others, and
+// leaves out what is wrong with those.
 func linked(agent *schema.Agent, fsys fs.FS, r root) []diag.Finding {
 	_, findings := agent.LoadGraph(fsys, r.file)
 	findings = slices.DeleteFunc(findings, func(f diag.Finding) bool { return f.File != r.file })
@@ -262,7 +309,8 @@ func sourcePath(r root, source string) string {
 	return filepath.Join(r.dir, filepath.FromSlash(path.Join(path.Dir(r.file), source)))
 }
 
-// guess reads what a file that is no agent says of itself: its id, and to whom it delegates, so that it can be told whom it concerns.
+// guess reads what a file that is no agent says of itself: its id, and
+// to whom it delegates, so that it can be told whom it concerns.
 // children is nil when it doesn't even tell that.
 func guess(r root, src []byte) (id string, children []string) {
 	doc, _ := yamldoc.Parse(r.path(), src, yamldoc.Limits{})
@@ -277,10 +325,12 @@ func guess(r root, src []byte) (id string, children []string) {
 		return id, nil
 	}
 	for _, item := range agents.Items {
-		if source := item.Get("source"); source != nil && source.Kind == yamldoc.String && fs.ValidPath(path.Join(path.Dir(r.file), source.Text)) {
+		if source := item.Get("source"); source != nil && source.Kind == yamldoc.String &&
+			fs.ValidPath(path.Join(path.Dir(r.file), source.Text)) {
 			children = append(children, sourcePath(r, source.Text))
 		}
 	}
+
 	return id, children
 }
 
@@ -289,14 +339,26 @@ func stopping(findings []diag.Finding) []string {
 	var out []string
 	for _, f := range findings {
 		if f.Stops {
-			out = append(out, fmt.Sprintf("%s:%d:%d: %s", f.File, max(f.Range.Start.Line, 1), max(f.Range.Start.Column, 1), f.Message))
+			out = append(
+				out,
+				fmt.Sprintf(
+					"%s:%d:%d: %s",
+					f.File,
+					max(f.Range.Start.Line, 1),
+					max(f.Range.Start.Column, 1),
+					f.Message,
+				),
+			)
 		}
 	}
+
 	return out
 }
 
-// refuseDuplicates stops files that share an id: nobody could tell which was meant. One that had the id before goes on,
-// and a file that took it goes back to its last good copy, which may have the id of a third.
+// refuseDuplicates stops files that share an id: nobody could tell
+// which was meant. One that had the id before goes on, and a file that
+// took it goes back to its last good copy, which may have the id of a
+// third.
 func (l *loader) refuseDuplicates() {
 	for again := true; again; {
 		again = false
@@ -320,9 +382,13 @@ func (l *loader) refuseShared(id string, same []*member) (refused bool) {
 		var why []string
 		for _, other := range same {
 			if other != m {
-				why = append(why, fmt.Sprintf("%s: the id %s is also that of %s", m.root.path(), id, other.root.path()))
+				why = append(
+					why,
+					fmt.Sprintf("%s: the id %s is also that of %s", m.root.path(), id, other.root.path()),
+				)
 			}
 		}
+
 		withheld := m.kept // its last good copy has the id of another too
 		l.refuse(m, why, m.edges)
 		if withheld {
@@ -330,16 +396,18 @@ func (l *loader) refuseShared(id string, same []*member) (refused bool) {
 		}
 		refused = true
 	}
+
 	return refused
 }
 
-// wasInForce reports whether the file of a member was what its agent was decided by before.
+// wasInForce reports whether the file of a member was what its agent
+// was decided by before.
 func (l *loader) wasInForce(m *member) bool {
 	return l.keeps() && m.id != "" && l.before.paths[m.id] == m.root.path()
 }
 
-// loadPolicies reads the policies, and keeps those that were in force when the directories hold something else than a
-// sound set.
+// loadPolicies reads the policies, and keeps those that were in force
+// when the directories hold something else than a sound set.
 func (l *loader) loadPolicies(registry policy.Registry) {
 	if registry != nil {
 		l.policies = ruleset{registry: registry}
@@ -353,15 +421,22 @@ func (l *loader) loadPolicies(registry policy.Registry) {
 		}
 		return
 	}
+
 	before := l.before.policies
 	kept := l.keeps() && before.registry != nil && before.registry.Err() == nil
 	if l.policies = (ruleset{registry: set}); kept {
 		l.policies = before
 	}
-	l.problem(Problem{Part: Policies, File: strings.Join(l.cfg.Policies, ", "), Why: why, Kept: kept})
+	l.problem(Problem{
+		Part: Policies,
+		File: strings.Join(l.cfg.Policies, ", "),
+		Why:  why,
+		Kept: kept,
+	})
 }
 
-// readPolicies makes a set of all directories; when that can't be, one that denies every call, and why.
+// readPolicies makes a set of all directories; when that can't be, one
+// that denies every call, and why.
 func (l *loader) readPolicies() (*policy.Set, []string) {
 	var all []*policy.Policy
 	for _, dir := range l.cfg.Policies {
@@ -371,6 +446,7 @@ func (l *loader) readPolicies() (*policy.Set, []string) {
 		}
 		all = append(all, set.Policies()...)
 	}
+
 	set, findings := policy.NewSet(all...)
 	return set, stopping(findings)
 }

@@ -1,11 +1,15 @@
-// Package plans holds the plans of the agents in directories, compiled with their policies, and keeps them fresh.
+// Package plans holds the plans of the agents in directories, compiled
+// with their policies, and keeps them fresh.
 //
-// A file that can't be used as it stands leaves what was in force in force: the last good copy of an agent's file,
-// compiled with the policies and the parents of today, and the last good set of policies. That is told loudly, by
-// Problems, and nothing is loosened by it. An agent whose file was never read well has no plan, and neither has an
-// agent that only such a file names, since what that demands can't be known. With Config.DenyBroken the last good
-// copies decide nothing. A file that is deleted is gone, and so is its agent. There is one set of agents for all
-// tenants.
+// A file that can't be used as it stands leaves what was in force in
+// force: the last good copy of an agent's file, compiled with the
+// policies and the parents of today, and the last good set of policies.
+// That is told loudly, by Problems, and nothing is loosened by it. An
+// agent whose file was never read well has no plan, and neither has an
+// agent that only such a file names, since what that demands can't be
+// known. With Config.DenyBroken the last good copies decide nothing. A
+// file that is deleted is gone, and so is its agent. There is one set
+// of agents for all tenants.
 package plans
 
 import (
@@ -41,7 +45,8 @@ const (
 	Policies = "policies"
 )
 
-// Problem is a file of an agent, or the set of policies, that can't be used as it stands.
+// Problem is a file of an agent, or the set of policies, that can't be
+// used as it stands.
 type Problem struct {
 	Part  string   // Agents or Policies
 	Agent string   // id of the agent, "" where it is not known
@@ -75,6 +80,7 @@ func first(why []string) string {
 	case 1:
 		return why[0]
 	}
+
 	return fmt.Sprintf("%s (and %d more)", why[0], len(why)-1)
 }
 
@@ -86,7 +92,8 @@ type Part struct {
 	Problems []Problem
 }
 
-// UnusableError says why an agent that is known can't decide anything. All its calls are denied.
+// UnusableError says why an agent that is known can't decide anything.
+// All its calls are denied.
 type UnusableError struct {
 	Agent string // id; "" when the file doesn't even tell that
 	File  string
@@ -95,7 +102,11 @@ type UnusableError struct {
 
 // Error tells the first reason, and how many follow.
 func (e *UnusableError) Error() string {
-	return Problem{Agent: e.Agent, File: e.File, Why: e.Why}.String()
+	return Problem{
+		Agent: e.Agent,
+		File:  e.File,
+		Why:   e.Why,
+	}.String()
 }
 
 // Plans is a Planner. It is safe for concurrent use.
@@ -111,8 +122,10 @@ type Plans struct {
 	now *generation
 }
 
-// Load reads everything once. An error means that there is nothing to serve because of how it was started: a path that isn't there, or
-// no agents at all. What is wrong with single files is told by Problems, and when their agents are asked for.
+// Load reads everything once. An error means that there is nothing to
+// serve because of how it was started: a path that isn't there, or no
+// agents at all. What is wrong with single files is told by Problems,
+// and when their agents are asked for.
 func Load(cfg Config) (*Plans, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -135,7 +148,8 @@ func Load(cfg Config) (*Plans, error) {
 	return p, nil
 }
 
-// Plan returns an agent's plan. An agent that no file has is approval.ErrUnknownAgent; one that is broken is an *UnusableError.
+// Plan returns an agent's plan. An agent that no file has is
+// approval.ErrUnknownAgent; one that is broken is an *UnusableError.
 func (p *Plans) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
 	g := p.current()
 	if c := g.agents[agent]; c != nil {
@@ -163,7 +177,8 @@ func (p *Plans) Agents() []string { return slices.Sorted(maps.Keys(p.current().a
 // Problems lists what can't be used as it stands.
 func (p *Plans) Problems() []Problem { return slices.Clone(p.current().problems) }
 
-// Err is what is wrong with the files of a part, nil when they are in force as they stand.
+// Err is what is wrong with the files of a part, nil when they are in
+// force as they stand.
 func (p *Plans) Err(part string) error {
 	var errs []error
 	for _, problem := range p.Problems() {
@@ -184,8 +199,16 @@ const mostTold = 5
 func (p *Plans) Parts() []Part {
 	g := p.current()
 	parts := []Part{
-		{Name: Agents, Digest: g.digest, Count: len(g.agents)},
-		{Name: Policies, Digest: g.policies.digest, Count: g.policies.count},
+		{
+			Name:   Agents,
+			Digest: g.digest,
+			Count:  len(g.agents),
+		},
+		{
+			Name:   Policies,
+			Digest: g.policies.digest,
+			Count:  g.policies.count,
+		},
 	}
 	for i := range parts {
 		for _, problem := range g.problems {
@@ -194,10 +217,12 @@ func (p *Plans) Parts() []Part {
 			}
 		}
 	}
+
 	return parts
 }
 
-// Run looks for changes until ctx ends, and loads everything again when there are some.
+// Run looks for changes until ctx ends, and loads everything again when
+// there are some.
 func (p *Plans) Run(ctx context.Context) error {
 	t := time.NewTicker(p.cfg.Poll)
 	defer t.Stop()
@@ -211,8 +236,9 @@ func (p *Plans) Run(ctx context.Context) error {
 	}
 }
 
-// Reload loads everything again if something changed, and reports whether it did. Calls that are being decided keep the
-// plan that they began with. A file has changed when its content has.
+// Reload loads everything again if something changed, and reports
+// whether it did. Calls that are being decided keep the plan that they
+// began with. A file has changed when its content has.
 func (p *Plans) Reload() bool {
 	p.reload.Lock()
 	defer p.reload.Unlock()
@@ -227,20 +253,27 @@ func (p *Plans) Reload() bool {
 
 // load puts what the files say in force.
 func (p *Plans) load() *loader {
-	l := &loader{cfg: p.cfg, before: p.now, agents: newReader(), rules: newReader()}
+	l := &loader{
+		cfg:    p.cfg,
+		before: p.now,
+		agents: newReader(),
+		rules:  newReader(),
+	}
 	served := seen(p.cfg.Registry)
 	next := l.load(snapshot(p.cfg.Registry))
 	l.agents.forget()
 	l.rules.forget()
-	p.agents, p.rules, p.registry = l.agents, l.rules, served
+	p.agents = l.agents
+	p.rules = l.rules
+	p.registry = served
 	p.mu.Lock()
 	p.now = next
 	p.mu.Unlock()
 	return l
 }
 
-// tell logs what a reload brought: every problem that was not there before, those that are over, and how many agents
-// there are.
+// tell logs what a reload brought: every problem that was not there
+// before, those that are over, and how many agents there are.
 func (p *Plans) tell(before, now *generation) {
 	for _, problem := range missing(now.problems, before.problems) {
 		facts := []any{"part", problem.Part, "agent", problem.Agent, "file", problem.File, "why", problem.Why}
@@ -250,9 +283,19 @@ func (p *Plans) tell(before, now *generation) {
 			p.cfg.Logger.Error("a file can't be used, what it is about is denied", facts...)
 		}
 	}
+
 	for _, problem := range missing(before.problems, now.problems) {
-		p.cfg.Logger.Info("a problem with a file is over", "part", problem.Part, "agent", problem.Agent, "file", problem.File)
+		p.cfg.Logger.Info(
+			"a problem with a file is over",
+			"part",
+			problem.Part,
+			"agent",
+			problem.Agent,
+			"file",
+			problem.File,
+		)
 	}
+
 	p.cfg.Logger.Info("agents and policies are loaded", "agents", len(now.agents), "agents_digest", now.digest,
 		"policies", now.policies.count, "policies_digest", now.policies.digest, "problems", len(now.problems))
 }
@@ -266,7 +309,8 @@ func missing(from, in []Problem) []Problem {
 	return slices.DeleteFunc(slices.Clone(from), func(p Problem) bool { return known[p.key()] })
 }
 
-// snapshot returns the policies of a registry as of now; nil when there is none.
+// snapshot returns the policies of a registry as of now; nil when there
+// is none.
 func snapshot(registry policy.Registry) policy.Registry {
 	if changing, ok := registry.(interface{ Snapshot() *policy.Set }); ok && registry.Err() == nil {
 		return changing.Snapshot()

@@ -20,8 +20,10 @@ import (
 
 // agent is the text of an agent with one tool, act, and the sub-agents named.
 func agent(id, gate string, children ...string) string {
-	text := "schema_version: \"1.0.0\"\nmetadata: {id: " + id + ", name: N, version: \"1\", description: D, labels: {owner: \"olga, , ben\"}}\n" +
-		"interface: {input: {type: object}, output: {type: object}}\naction_space:\n  local_tools:\n    - {alias: act, description: Acts." + gate + "}\n"
+	text := "schema_version: \"1.0.0\"\nmetadata: {id: " + id +
+		", name: N, version: \"1\", description: D, labels: {owner: \"olga, , ben\"}}\n" +
+		"interface: {input: {type: object}, output: {type: object}}\naction_space:\n  local_tools:\n    - {alias: " +
+		"act, description: Acts." + gate + "}\n"
 	if len(children) > 0 {
 		text += "  local_agents:\n"
 	}
@@ -31,7 +33,8 @@ func agent(id, gate string, children ...string) string {
 	return text + "execution_policy: {id: agf.react, config: {instructions: I, model: m}}\n"
 }
 
-const policyText = "schema_version: \"1.0.0\"\npolicy_ref: p\napplies: implicit\nrules:\n  - {id: r, match: {targets: [act]}, deny: \"No.\"}\n"
+const policyText = "schema_version: \"1.0.0\"\npolicy_ref: p\napplies: implicit\nrules:\n  - {id: r, match: " +
+	"{targets: [act]}, deny: \"No.\"}\n"
 
 // write puts files into a new directory, and returns it.
 func write(t *testing.T, files map[string]string) string {
@@ -73,7 +76,11 @@ func outcome(p *plans.Plans, id string) string {
 }
 
 func TestPlan(t *testing.T) {
-	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ""), "deep/b.agf.yaml": agent("b", ", approval: true"), "notes.yaml": "x"})
+	dir := write(t, map[string]string{
+		"a.agf.yaml":      agent("a", ""),
+		"deep/b.agf.yaml": agent("b", ", approval: true"),
+		"notes.yaml":      "x",
+	})
 	p := load(t, plans.Config{Agents: []string{dir}})
 	if got := p.Agents(); !slices.Equal(got, []string{"a", "b"}) || len(p.Problems()) > 0 {
 		t.Errorf("got %v, %v", got, p.Problems())
@@ -82,9 +89,15 @@ func TestPlan(t *testing.T) {
 		t.Errorf("got %s, %s", outcome(p, "a"), outcome(p, "b"))
 	}
 	c, err := p.Plan(t.Context(), "t", "a")
-	if err != nil || !slices.Equal(c.Owners, []string{"olga", "ben"}) || c.Agent != (approval.Agent{ID: "a", Version: "1", Name: "N", Description: "D"}) {
+	if err != nil || !slices.Equal(c.Owners, []string{"olga", "ben"}) || c.Agent != (approval.Agent{
+		ID:          "a",
+		Version:     "1",
+		Name:        "N",
+		Description: "D",
+	}) {
 		t.Errorf("got %+v, %v", c, err)
 	}
+
 	if _, err := p.Plan(t.Context(), "t", "c"); !errors.Is(err, approval.ErrUnknownAgent) {
 		t.Errorf("got %v", err)
 	}
@@ -98,8 +111,14 @@ func TestLoadRefuses(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", "")})
 	set, _ := policy.NewSet()
 	for name, cfg := range map[string]plans.Config{
-		"nothing": {}, "an empty directory": {Agents: []string{t.TempDir()}}, "no such path": {Agents: []string{filepath.Join(dir, "x")}},
-		"two sources of policies": {Agents: []string{dir}, Policies: []string{dir}, Registry: set},
+		"nothing":            {},
+		"an empty directory": {Agents: []string{t.TempDir()}},
+		"no such path":       {Agents: []string{filepath.Join(dir, "x")}},
+		"two sources of policies": {
+			Agents:   []string{dir},
+			Policies: []string{dir},
+			Registry: set,
+		},
 	} {
 		if _, err := plans.Load(cfg); err == nil {
 			t.Errorf("%s: no error", name)
@@ -109,11 +128,22 @@ func TestLoadRefuses(t *testing.T) {
 
 func TestParentsHoldTheirChildren(t *testing.T) {
 	dir := write(t, map[string]string{
-		"root.agf.yaml": agent("root", "", "./mid.agf.yaml"), "mid.agf.yaml": agent("mid", "", "sub/leaf.agent.yaml"), "sub/leaf.agent.yaml": agent("leaf", ""),
-		"other.agf.yaml": agent("other", ", approval: true", "sub/leaf.agent.yaml"), "loop.agf.yaml": agent("loop", "", "loop2.agf.yaml"), "loop2.agf.yaml": agent("loop2", ", approval: true", "loop.agf.yaml"),
+		"root.agf.yaml":       agent("root", "", "./mid.agf.yaml"),
+		"mid.agf.yaml":        agent("mid", "", "sub/leaf.agent.yaml"),
+		"sub/leaf.agent.yaml": agent("leaf", ""),
+		"other.agf.yaml":      agent("other", ", approval: true", "sub/leaf.agent.yaml"),
+		"loop.agf.yaml":       agent("loop", "", "loop2.agf.yaml"),
+		"loop2.agf.yaml":      agent("loop2", ", approval: true", "loop.agf.yaml"),
 	})
 	p := load(t, plans.Config{Agents: []string{dir}})
-	for id, want := range map[string]string{"root": "allow", "mid": "allow", "leaf": "ask", "other": "ask", "loop": "ask", "loop2": "ask"} {
+	for id, want := range map[string]string{
+		"root":  "allow",
+		"mid":   "allow",
+		"leaf":  "ask",
+		"other": "ask",
+		"loop":  "ask",
+		"loop2": "ask",
+	} {
 		if got := outcome(p, id); got != want {
 			t.Errorf("%s: %s, want %s", id, got, want)
 		}
@@ -123,25 +153,38 @@ func TestParentsHoldTheirChildren(t *testing.T) {
 func TestABrokenFileStopsItsAgentOnly(t *testing.T) {
 	broken := strings.Replace(agent("a", "", "child.agf.yaml"), "alias: act", "alias: [act]", 1)
 	dir := write(t, map[string]string{
-		"a.agf.yaml": broken, "child.agf.yaml": agent("child", ""), "b.agf.yaml": agent("b", ""), "garbage.agf.yaml": "a: [", "parent.agf.yaml": agent("parent", "", "a.agf.yaml"),
-		"lost.agf.yaml": agent("lost", "", "nowhere.agf.yaml"), "twin1.agf.yaml": agent("twin", ""), "twin2.agf.yaml": agent("twin", ", approval: true"),
+		"a.agf.yaml":       broken,
+		"child.agf.yaml":   agent("child", ""),
+		"b.agf.yaml":       agent("b", ""),
+		"garbage.agf.yaml": "a: [",
+		"parent.agf.yaml":  agent("parent", "", "a.agf.yaml"),
+		"lost.agf.yaml":    agent("lost", "", "nowhere.agf.yaml"),
+		"twin1.agf.yaml":   agent("twin", ""),
+		"twin2.agf.yaml":   agent("twin", ", approval: true"),
 	})
 	p := load(t, plans.Config{Agents: []string{dir}})
 	if got := p.Agents(); !slices.Equal(got, []string{"b", "parent"}) {
 		t.Errorf("got %v", got)
 	}
 	for id, want := range map[string]string{
-		"a": "a.agf.yaml:6:", "child": "a.agf.yaml delegates to it and can't be used", "lost": "nowhere.agf.yaml", "twin": "the id twin is also that of", "zed": "garbage.agf.yaml",
+		"a":     "a.agf.yaml:6:",
+		"child": "a.agf.yaml delegates to it and can't be used",
+		"lost":  "nowhere.agf.yaml",
+		"twin":  "the id twin is also that of",
+		"zed":   "garbage.agf.yaml",
 	} {
 		if got := outcome(p, id); !strings.HasPrefix(got, "error: ") || !strings.Contains(got, want) {
 			t.Errorf("%s: got %s, want %s", id, got, want)
 		}
 	}
+
 	var unusable *plans.UnusableError
 	if _, err := p.Plan(t.Context(), "t", "a"); !errors.As(err, &unusable) || unusable.Agent != "a" {
 		t.Errorf("got %v", err)
 	}
-	if !slices.ContainsFunc(p.Problems(), func(p plans.Problem) bool { return filepath.Base(p.File) == "garbage.agf.yaml" && !p.Kept }) {
+	if !slices.ContainsFunc(p.Problems(), func(p plans.Problem) bool {
+		return filepath.Base(p.File) == "garbage.agf.yaml" && !p.Kept
+	}) {
 		t.Errorf("got %v", p.Problems())
 	}
 }

@@ -11,8 +11,10 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// TestUsers4_3_BrokenFilesDecideAsBefore: whatever files change and break, in whatever order, every agent decides as if each broken file were its
-// last good copy. So a mistake loosens nothing, and no mistake touches another agent.
+// TestUsers4_3_BrokenFilesDecideAsBefore: whatever files change and
+// break, in whatever order, every agent decides as if each broken file
+// were its last good copy. So a mistake loosens nothing, and no mistake
+// touches another agent.
 func TestUsers4_3_BrokenFilesDecideAsBefore(t *testing.T) {
 	good := func(t *rapid.T, id string) string {
 		gate := rapid.SampledFrom([]string{"", ", approval: true"}).Draw(t, "gate of "+id)
@@ -39,7 +41,10 @@ func TestUsers4_3_BrokenFilesDecideAsBefore(t *testing.T) {
 			set("as they stand", name, text)
 		}
 		config := func(dir string) plans.Config {
-			return plans.Config{Agents: []string{filepath.Join(dirs[dir], "agents")}, Policies: []string{filepath.Join(dirs[dir], "policies")}}
+			return plans.Config{
+				Agents:   []string{filepath.Join(dirs[dir], "agents")},
+				Policies: []string{filepath.Join(dirs[dir], "policies")},
+			}
 		}
 		ids := []string{"a", "b", "c"}
 		for _, id := range ids {
@@ -55,6 +60,7 @@ func TestUsers4_3_BrokenFilesDecideAsBefore(t *testing.T) {
 			} else {
 				change("agents/"+which+".agf.yaml", good(rt, which), broken)
 			}
+
 			p.Reload()
 			fresh := load(t, config("last good"))
 			for _, id := range ids {

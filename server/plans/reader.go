@@ -14,9 +14,10 @@ import (
 // maxFile bounds one file, in bytes, as packages schema and policy do.
 const maxFile = 4 << 20
 
-// reader reads files and directories, each once, and remembers what it was told. So everything of one load is of one
-// reading, and changed can tell later whether anything that counted is different now, whatever its size and its time
-// stamps say.
+// reader reads files and directories, each once, and remembers what it
+// was told. So everything of one load is of one reading, and changed
+// can tell later whether anything that counted is different now,
+// whatever its size and its time stamps say.
 type reader struct {
 	answers map[question]answer
 	sums    map[question]sum
@@ -62,10 +63,12 @@ func (q question) ask() (a answer) {
 	case askText:
 		a.text, a.err = readText(q.path)
 	}
+
 	return a
 }
 
-// readText reads a regular file, and one byte more than is ever parsed, so that the parser sees when it is too large.
+// readText reads a regular file, and one byte more than is ever parsed,
+// so that the parser sees when it is too large.
 func readText(path string) ([]byte, error) {
 	info, err := os.Stat(path) // before it is opened: a named pipe without a writer would hold us there
 	if err != nil {
@@ -97,6 +100,7 @@ func (a answer) sum() sum {
 	default:
 		return sha256.Sum256(a.text)
 	}
+
 	return sha256.Sum256([]byte(b.String()))
 }
 
@@ -119,6 +123,7 @@ func (r *reader) text(path string) ([]byte, sum, error) {
 	case len(a.text) > maxFile:
 		return nil, sum{}, fmt.Errorf("it has more than %d bytes", maxFile)
 	}
+
 	return a.text, r.sums[question{askText, path}], nil
 }
 
@@ -135,7 +140,8 @@ func (r *reader) changed() bool {
 	return false
 }
 
-// texts lists the files below a directory whose bytes were read, with their digests, by their paths below it.
+// texts lists the files below a directory whose bytes were read, with
+// their digests, by their paths below it.
 func (r *reader) texts(dir string) map[string]sum {
 	out := map[string]sum{}
 	for q, digest := range r.sums {
@@ -144,6 +150,7 @@ func (r *reader) texts(dir string) map[string]sum {
 			out[filepath.ToSlash(name)] = digest
 		}
 	}
+
 	return out
 }
 
@@ -157,8 +164,13 @@ type tree struct {
 
 func (t tree) path(op, name string) (string, error) {
 	if !fs.ValidPath(name) {
-		return "", &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+		return "", &fs.PathError{
+			Op:   op,
+			Path: name,
+			Err:  fs.ErrInvalid,
+		}
 	}
+
 	return filepath.Join(t.dir, filepath.FromSlash(name)), nil
 }
 

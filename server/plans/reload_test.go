@@ -36,22 +36,29 @@ func want(t *testing.T, p *plans.Plans, outcomes map[string]string) {
 	}
 }
 
-// problem wants one problem, with these words, and that what was in force before goes on, or doesn't.
+// problem wants one problem, with these words, and that what was in
+// force before goes on, or doesn't.
 func problem(t *testing.T, all []plans.Problem, part, words string, kept bool) {
 	t.Helper()
-	if len(all) != 1 || all[0].Part != part || all[0].Kept != kept || !strings.Contains(fmt.Sprint(all[0]), words) {
+	if len(all) != 1 || all[0].Part != part || all[0].Kept != kept ||
+		!strings.Contains(fmt.Sprint(all[0]), words) {
 		t.Errorf("got %+v, want one problem of %s with %q, kept %t", all, part, words, kept)
 	}
 }
 
-// TestUsers4_4_KeepsTheLastGoodAgent: an agent whose file breaks goes on as it was, and so does every other; with
-// DenyBroken it is denied.
+// TestUsers4_4_KeepsTheLastGoodAgent: an agent whose file breaks goes
+// on as it was, and so does every other; with DenyBroken it is denied.
 func TestUsers4_4_KeepsTheLastGoodAgent(t *testing.T) {
 	files := map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")}
 	dir := write(t, files)
 	p := load(t, plans.Config{Agents: []string{dir}})
-	problem(t, reloaded(t, p, dir, map[string]string{"a.agf.yaml": broken}), plans.Agents, "its last good copy decides",
-		true)
+	problem(
+		t,
+		reloaded(t, p, dir, map[string]string{"a.agf.yaml": broken}),
+		plans.Agents,
+		"its last good copy decides",
+		true,
+	)
 	want(t, p, map[string]string{"a": "ask", "b": "allow"})
 	if p.Reload() {
 		t.Error("nothing has changed")
@@ -67,11 +74,14 @@ func TestUsers4_4_KeepsTheLastGoodAgent(t *testing.T) {
 	want(t, p, map[string]string{"a": "unknown agent", "b": "allow"})
 }
 
-// TestUsers4_4_RemovesWhatIsDeleted: a deleted file's agent is gone, kept or not, and a sub-agent that is gone breaks
-// whoever names it.
+// TestUsers4_4_RemovesWhatIsDeleted: a deleted file's agent is gone,
+// kept or not, and a sub-agent that is gone breaks whoever names it.
 func TestUsers4_4_RemovesWhatIsDeleted(t *testing.T) {
-	dir := write(t, map[string]string{"a.agf.yaml": agent("a", "", "b.agf.yaml"), "b.agf.yaml": agent("b", ""),
-		"c.agf.yaml": agent("c", "")})
+	dir := write(t, map[string]string{
+		"a.agf.yaml": agent("a", "", "b.agf.yaml"),
+		"b.agf.yaml": agent("b", ""),
+		"c.agf.yaml": agent("c", ""),
+	})
 	p := load(t, plans.Config{Agents: []string{dir, filepath.Join(dir, "c.agf.yaml")}})
 	reloaded(t, p, dir, map[string]string{"c.agf.yaml": broken})
 	want(t, p, map[string]string{"c": "allow"})
@@ -82,13 +92,17 @@ func TestUsers4_4_RemovesWhatIsDeleted(t *testing.T) {
 	}
 	for range 2 { // the second load knows only what the first has kept
 		p.Reload()
-		want(t, p, map[string]string{"a": "allow", "b": "unknown agent", "c": "unknown agent"})
+		want(t, p, map[string]string{
+			"a": "allow",
+			"b": "unknown agent",
+			"c": "unknown agent",
+		})
 		put(t, dir, map[string]string{"d.agf.yaml": agent("d", "")})
 	}
 }
 
-// TestUsers4_4_KeptAgentsMeetNewPolicies: a tighter policy holds for an agent whose file is broken, and a parent's new
-// gate for its child.
+// TestUsers4_4_KeptAgentsMeetNewPolicies: a tighter policy holds for an
+// agent whose file is broken, and a parent's new gate for its child.
 func TestUsers4_4_KeptAgentsMeetNewPolicies(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", "", "b.agf.yaml"), "b.agf.yaml": agent("b", "")})
 	policies := write(t, map[string]string{"p.policy.yaml": strings.Replace(policyText, "[act]", "[other]", 1)})
@@ -100,15 +114,24 @@ func TestUsers4_4_KeptAgentsMeetNewPolicies(t *testing.T) {
 	want(t, p, map[string]string{"a": "deny", "b": "deny"})
 }
 
-// TestUsers4_3_KeepsTheLastGoodPolicies: policies that can't be read, and policies that are all gone, leave those in
-// force that were; with DenyBroken nothing is decided. What is deleted beside others is deleted.
+// TestUsers4_3_KeepsTheLastGoodPolicies: policies that can't be read,
+// and policies that are all gone, leave those in force that were; with
+// DenyBroken nothing is decided. What is deleted beside others is
+// deleted.
 func TestUsers4_3_KeepsTheLastGoodPolicies(t *testing.T) {
-	deny := map[string]string{"p.policy.yaml": policyText, "q.policy.yaml": strings.Replace(policyText, "policy_ref: p",
-		"policy_ref: q", 1)}
+	deny := map[string]string{
+		"p.policy.yaml": policyText,
+		"q.policy.yaml": strings.Replace(policyText, "policy_ref: p",
+			"policy_ref: q", 1),
+	}
 	for _, denyBroken := range []bool{false, true} {
 		agents := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true")})
 		policies := write(t, deny)
-		p := load(t, plans.Config{Agents: []string{agents}, Policies: []string{policies}, DenyBroken: denyBroken})
+		p := load(t, plans.Config{
+			Agents:     []string{agents},
+			Policies:   []string{policies},
+			DenyBroken: denyBroken,
+		})
 		loose := strings.Replace(policyText, "[act]", "[other]", 1)
 		all := reloaded(t, p, policies, map[string]string{"p.policy.yaml": loose,
 			"q.policy.yaml": policyText}) // one ref twice
@@ -118,6 +141,7 @@ func TestUsers4_3_KeepsTheLastGoodPolicies(t *testing.T) {
 			problem(t, all, plans.Policies, "stands twice", true)
 			want(t, p, map[string]string{"a": "deny"})
 		}
+
 		reloaded(t, p, policies, deny)
 		if err := os.RemoveAll(policies); err != nil {
 			t.Fatal(err)
@@ -133,7 +157,8 @@ func TestUsers4_3_KeepsTheLastGoodPolicies(t *testing.T) {
 	}
 }
 
-// TestUsers4_3_KeepsAgentsOfALostDirectory: a directory that is gone or can't be listed is no deletion of its agents.
+// TestUsers4_3_KeepsAgentsOfALostDirectory: a directory that is gone or
+// can't be listed is no deletion of its agents.
 func TestUsers4_3_KeepsAgentsOfALostDirectory(t *testing.T) {
 	for _, denyBroken := range []bool{false, true} {
 		dir := write(t, map[string]string{"agents/a.agf.yaml": agent("a", ""), "more/b.agf.yaml": agent("b", "")})
@@ -155,8 +180,9 @@ func TestUsers4_3_KeepsAgentsOfALostDirectory(t *testing.T) {
 	}
 }
 
-// TestUsers4_3_OneBrokenFileStopsNobodyElse: what a new, broken file names goes on if it was served; what is served for
-// the first time waits until its demands are known.
+// TestUsers4_3_OneBrokenFileStopsNobodyElse: what a new, broken file
+// names goes on if it was served; what is served for the first time
+// waits until its demands are known.
 func TestUsers4_3_OneBrokenFileStopsNobodyElse(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ""), "b.agf.yaml": agent("b", "")})
 	p := load(t, plans.Config{Agents: []string{dir}})
@@ -165,33 +191,59 @@ func TestUsers4_3_OneBrokenFileStopsNobodyElse(t *testing.T) {
 	}
 	reloaded(t, p, dir, map[string]string{"new.agf.yaml": brokenParent("new", "a.agf.yaml", "later.agf.yaml"),
 		"later.agf.yaml": agent("later", "")})
-	want(t, p, map[string]string{"a": "allow", "b": "allow", "later": "new.agf.yaml delegates to it and can't be used",
-		"new": "new.agf.yaml"})
+	want(t, p, map[string]string{
+		"a":     "allow",
+		"b":     "allow",
+		"later": "new.agf.yaml delegates to it and can't be used",
+		"new":   "new.agf.yaml",
+	})
 	reloaded(t, p, dir, map[string]string{"new.agf.yaml": agent("new", ", approval: true", "a.agf.yaml",
 		"later.agf.yaml")})
-	want(t, p, map[string]string{"a": "ask", "b": "allow", "later": "ask", "new": "ask"})
-	reloaded(t, p, dir, map[string]string{"new.agf.yaml": brokenParent("new")}) // its last good copy still holds its children
-	want(t, p, map[string]string{"a": "ask", "later": "ask", "new": "ask"})
+	want(t, p, map[string]string{
+		"a":     "ask",
+		"b":     "allow",
+		"later": "ask",
+		"new":   "ask",
+	})
+	// its last good copy still holds its children
+	reloaded(t, p, dir, map[string]string{"new.agf.yaml": brokenParent("new")})
+	want(t, p, map[string]string{
+		"a":     "ask",
+		"later": "ask",
+		"new":   "ask",
+	})
 }
 
-// TestH3_NoAgentTakesThePlaceOfAdministration: a file with the reserved id is refused with its place, and stops nobody else.
+// TestH3_NoAgentTakesThePlaceOfAdministration: a file with the reserved
+// id is refused with its place, and stops nobody else.
 func TestH3_NoAgentTakesThePlaceOfAdministration(t *testing.T) {
-	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ""), "b.agf.yaml": agent("assent-administration", "")})
+	dir := write(
+		t,
+		map[string]string{"a.agf.yaml": agent("a", ""), "b.agf.yaml": agent("assent-administration", "")},
+	)
 	p := load(t, plans.Config{Agents: []string{dir}})
 	want(t, p, map[string]string{"a": "allow", "assent-administration": "b.agf.yaml:2:16: metadata.id"})
 }
 
-// TestUsers4_3_AnIDStaysWithItsFile: a second file with an id that is served is refused, and the first goes on.
+// TestUsers4_3_AnIDStaysWithItsFile: a second file with an id that is
+// served is refused, and the first goes on.
 func TestUsers4_3_AnIDStaysWithItsFile(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")})
 	p := load(t, plans.Config{Agents: []string{dir}})
 	problem(t, reloaded(t, p, dir, map[string]string{"a2.agf.yaml": agent("a", "")}), plans.Agents,
 		"the id a is also that of", false)
 	want(t, p, map[string]string{"a": "ask", "b": "allow"})
-	// b takes the id too: it stays b; and a third that wants to be b is refused.
-	reloaded(t, p, dir, map[string]string{"b.agf.yaml": agent("a", ""), "c.agf.yaml": agent("b", ", approval: true")})
+	// b takes the id too: it stays b; and a third that wants to be b is
+	// refused.
+	reloaded(
+		t,
+		p,
+		dir,
+		map[string]string{"b.agf.yaml": agent("a", ""), "c.agf.yaml": agent("b", ", approval: true")},
+	)
 	want(t, p, map[string]string{"a": "ask", "b": "allow"})
-	// Once the first is gone, the others still share the id: nobody could tell which is meant.
+	// Once the first is gone, the others still share the id: nobody
+	// could tell which is meant.
 	if err := os.Remove(filepath.Join(dir, "a.agf.yaml")); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +251,8 @@ func TestUsers4_3_AnIDStaysWithItsFile(t *testing.T) {
 	want(t, p, map[string]string{"a": "error: ", "b": "allow"})
 }
 
-// TestUsers4_3_AnAgentMoves: a file that is copied and then deleted hands its agent over.
+// TestUsers4_3_AnAgentMoves: a file that is copied and then deleted
+// hands its agent over.
 func TestUsers4_3_AnAgentMoves(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")})
 	p := load(t, plans.Config{Agents: []string{dir}})
@@ -214,8 +267,8 @@ func TestUsers4_3_AnAgentMoves(t *testing.T) {
 	want(t, p, map[string]string{"a": "allow"})
 }
 
-// TestM8_NoticesEqualSizeAndTime: a file that changes within the same size and time stamp is loaded: agents, sub-agents
-// and policies.
+// TestM8_NoticesEqualSizeAndTime: a file that changes within the same
+// size and time stamp is loaded: agents, sub-agents and policies.
 func TestM8_NoticesEqualSizeAndTime(t *testing.T) {
 	ask, allow := agent("a", ", approval: true", "b.agent"), agent("a", ",     x-y:  true", "b.agent")
 	childAsk, childAllow := agent("b", ", approval: true"), agent("b", ",     x-y:  true")
@@ -256,9 +309,14 @@ func TestM8_NoticesEqualSizeAndTime(t *testing.T) {
 	want(t, p, map[string]string{"a": "deny", "b": "deny"})
 }
 
-// TestM8_DigestsAreOfWhatIsInForce: they are what sha256sum makes of the files, and a broken file doesn't change them.
+// TestM8_DigestsAreOfWhatIsInForce: they are what sha256sum makes of
+// the files, and a broken file doesn't change them.
 func TestM8_DigestsAreOfWhatIsInForce(t *testing.T) {
-	texts := map[string]string{"b.agf.yaml": agent("b", ""), "deep/a.agf.yaml": agent("a", ""), "notes.txt": "not read"}
+	texts := map[string]string{
+		"b.agf.yaml":      agent("b", ""),
+		"deep/a.agf.yaml": agent("a", ""),
+		"notes.txt":       "not read",
+	}
 	dir := write(t, texts)
 	policies := write(t, map[string]string{"p.policy.yaml": policyText})
 	p := load(t, plans.Config{Agents: []string{dir}, Policies: []string{policies}})
@@ -272,7 +330,8 @@ func TestM8_DigestsAreOfWhatIsInForce(t *testing.T) {
 	check := func(agents, policies string) {
 		t.Helper()
 		parts := p.Parts()
-		if parts[0].Digest != agents || parts[1].Digest != policies || parts[0].Count != 2 || parts[1].Count != 1 {
+		if parts[0].Digest != agents || parts[1].Digest != policies || parts[0].Count != 2 ||
+			parts[1].Count != 1 {
 			t.Errorf("got %+v, want %s and %s", parts, agents, policies)
 		}
 	}
@@ -287,7 +346,8 @@ func TestM8_DigestsAreOfWhatIsInForce(t *testing.T) {
 	check(digest(texts, "b.agf.yaml", "deep/a.agf.yaml"), ofPolicies)
 }
 
-// TestUsers4_3_TellsEachChangeOnce: the log has a problem once when it begins and once when it ends.
+// TestUsers4_3_TellsEachChangeOnce: the log has a problem once when it
+// begins and once when it ends.
 func TestUsers4_3_TellsEachChangeOnce(t *testing.T) {
 	var log bytes.Buffer
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", "")})
@@ -296,38 +356,52 @@ func TestUsers4_3_TellsEachChangeOnce(t *testing.T) {
 	reloaded(t, p, dir, map[string]string{"b.agf.yaml": agent("b", "")})
 	p.Reload()
 	reloaded(t, p, dir, map[string]string{"a.agf.yaml": agent("a", "")})
-	for words, times := range map[string]int{"level=WARN": 1, "its last good copy decides": 1,
-		"a problem with a file is over": 1, "are loaded": 4} {
+	for words, times := range map[string]int{
+		"level=WARN":                    1,
+		"its last good copy decides":    1,
+		"a problem with a file is over": 1,
+		"are loaded":                    4,
+	} {
 		if got := strings.Count(log.String(), words); got != times {
 			t.Errorf("%q stands there %d times, want %d:\n%s", words, got, times, log.String())
 		}
 	}
 }
 
-// TestUsers4_9_NamesTheFlagForPolicies: an agent that names a policy, where no directory of policies is given, says how
-// to give one.
+// TestUsers4_9_NamesTheFlagForPolicies: an agent that names a policy,
+// where no directory of policies is given, says how to give one.
 func TestUsers4_9_NamesTheFlagForPolicies(t *testing.T) {
 	named := agent("a", "") + "constraints: {governance_policies: [{policy_ref: acme.p, description: D}]}\n"
 	p := load(t, plans.Config{Agents: []string{write(t, map[string]string{"a.agf.yaml": named})}})
 	want(t, p, map[string]string{"a": "--policies"})
 }
 
-// TestNothingOutsideIsServed: a mention of a file outside of the directory breaks whoever makes it, and serves nobody.
+// TestNothingOutsideIsServed: a mention of a file outside of the
+// directory breaks whoever makes it, and serves nobody.
 func TestNothingOutsideIsServed(t *testing.T) {
 	dir := write(t, map[string]string{
-		"agents/a.agf.yaml": agent("a", "", "../outside.agf.yaml"), "outside.agf.yaml": agent("outside", ""),
+		"agents/a.agf.yaml": agent("a", "", "../outside.agf.yaml"),
+		"outside.agf.yaml":  agent("outside", ""),
 		"agents/b.agf.yaml": agent("b", ""),
 	})
 	p := load(t, plans.Config{Agents: []string{filepath.Join(dir, "agents")}})
-	want(t, p, map[string]string{"a": "leads out of the folder", "b": "allow", "outside": "unknown agent"})
+	want(t, p, map[string]string{
+		"a":       "leads out of the folder",
+		"b":       "allow",
+		"outside": "unknown agent",
+	})
 	broken := strings.Replace(agent("a", "", "../outside.agf.yaml"), "alias: act", "alias: [act]", 1)
 	reloaded(t, p, filepath.Join(dir, "agents"), map[string]string{"a.agf.yaml": broken})
 	want(t, p, map[string]string{"outside": "unknown agent"})
 }
 
-// TestUnusualFiles: what is no file of an agent at all stops itself only, and is not waited for.
+// TestUnusualFiles: what is no file of an agent at all stops itself
+// only, and is not waited for.
 func TestUnusualFiles(t *testing.T) {
-	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ""), "big.agf.yaml": "x: " + strings.Repeat("y", 4<<20)})
+	dir := write(
+		t,
+		map[string]string{"a.agf.yaml": agent("a", ""), "big.agf.yaml": "x: " + strings.Repeat("y", 4<<20)},
+	)
 	if err := os.Mkdir(filepath.Join(dir, "dir.agf.yaml"), 0o700); err != nil {
 		t.Fatal(err)
 	}

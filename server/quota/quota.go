@@ -1,6 +1,8 @@
-// Package quota shares out what a server has too little of when everybody wants it at once: memory, turns on the
-// processors, places for those who wait. Nobody gets more than a part of it, and who has the least is served first, so
-// that one caller's load is felt by that caller and by nobody else.
+// Package quota shares out what a server has too little of when
+// everybody wants it at once: memory, turns on the processors, places
+// for those who wait. Nobody gets more than a part of it, and who has
+// the least is served first, so that one caller's load is felt by that
+// caller and by nobody else.
 package quota
 
 import (
@@ -11,16 +13,19 @@ import (
 	"time"
 )
 
-// Parts bounds what is handed out, in units: bytes, places or turns. Every field is above zero.
+// Parts bounds what is handed out, in units: bytes, places or turns.
+// Every field is above zero.
 type Parts struct {
 	Total  int64 // to everybody together
 	Tenant int64 // to one tenant
 	Caller int64 // to one caller of a tenant
-	// Waiting is how many wishes of one caller wait at a time; 0 means 64. More are refused at once.
+	// Waiting is how many wishes of one caller wait at a time; 0 means 64.
+	// More are refused at once.
 	Waiting int
 }
 
-// Who wants something. Callers of different tenants are different callers, whatever their names.
+// Who wants something. Callers of different tenants are different
+// callers, whatever their names.
 type Who struct {
 	Tenant string
 	Caller string // the id of a token, a person's session, an address
@@ -37,13 +42,17 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("the part of the %s is used up: %d", e.Whose, e.Most)
 }
 
-// usualWaiting is how many of one caller's wishes wait at a time, unless Parts say otherwise.
+// usualWaiting is how many of one caller's wishes wait at a time,
+// unless Parts say otherwise.
 const usualWaiting = 64
 
-// Pool hands out units, max-min fairly: of all who wait, the tenant goes first that would hold the least, and within it
-// the caller that would; of equals the one that was served longest ago, then the one that came first. Nobody overtakes
-// who would hold less. A wish that is larger than a part is met when nothing else of that part is held, so that what is
-// allowed at all gets its turn. Pools are safe for concurrent use.
+// Pool hands out units, max-min fairly: of all who wait, the tenant
+// goes first that would hold the least, and within it the caller that
+// would; of equals the one that was served longest ago, then the one
+// that came first. Nobody overtakes who would hold less. A wish that is
+// larger than a part is met when nothing else of that part is held, so
+// that what is allowed at all gets its turn. Pools are safe for
+// concurrent use.
 type Pool struct {
 	parts Parts
 
@@ -89,8 +98,8 @@ type Hold struct {
 	units int64 // guarded by pool.mu
 }
 
-// Take gets units, and waits for them as long as that. A *FullError says that there were none; the context's end is an
-// error too.
+// Take gets units, and waits for them as long as that. A *FullError
+// says that there were none; the context's end is an error too.
 func (p *Pool) Take(ctx context.Context, who Who, units int64, wait time.Duration) (*Hold, error) {
 	w, err := p.want(who, units, wait > 0)
 	if err != nil {
@@ -101,7 +110,11 @@ func (p *Pool) Take(ctx context.Context, who Who, units int64, wait time.Duratio
 			return nil, err
 		}
 	}
-	return &Hold{pool: p, who: who, units: units}, nil
+	return &Hold{
+		pool:  p,
+		who:   who,
+		units: units,
+	}, nil
 }
 
 // want meets a wish at once, or returns it to be waited for.
@@ -113,7 +126,12 @@ func (p *Pool) want(who Who, units int64, waits bool) (*wish, error) {
 		return nil, &FullError{Whose: "caller", Most: p.parts.Caller}
 	}
 	p.arrived++
-	w := &wish{who: who, units: units, number: p.arrived, met: make(chan struct{})}
+	w := &wish{
+		who:    who,
+		units:  units,
+		number: p.arrived,
+		met:    make(chan struct{}),
+	}
 	c.waiting = append(c.waiting, w)
 	p.serve()
 	select {
@@ -140,6 +158,7 @@ func (p *Pool) await(ctx context.Context, w *wish, wait time.Duration) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
@@ -150,6 +169,7 @@ func (p *Pool) await(ctx context.Context, w *wish, wait time.Duration) error {
 		return err
 	default:
 	}
+
 	if err == nil {
 		err = p.refusal(w)
 	}
@@ -157,14 +177,16 @@ func (p *Pool) await(ctx context.Context, w *wish, wait time.Duration) error {
 	return err
 }
 
-// Return gives everything back. Once is enough: further calls do nothing, nor does one on nil.
+// Return gives everything back. Once is enough: further calls do
+// nothing, nor does one on nil.
 func (h *Hold) Return() {
 	if h != nil {
 		h.set(0)
 	}
 }
 
-// Resize changes how much is held, without waiting; a *FullError leaves it as it was.
+// Resize changes how much is held, without waiting; a *FullError leaves
+// it as it was.
 func (h *Hold) Resize(units int64) error {
 	if full := h.set(units); full != nil {
 		return full
@@ -187,7 +209,8 @@ func (h *Hold) set(units int64) *FullError {
 	return nil
 }
 
-// mayGrow refuses where there is no room, or where somebody waits for it who would hold less.
+// mayGrow refuses where there is no room, or where somebody waits for
+// it who would hold less.
 func (p *Pool) mayGrow(h *Hold, units int64) *FullError {
 	if full := p.full(h.who, h.units, units); full != nil {
 		p.forget(h.who)
@@ -215,7 +238,8 @@ func (p *Pool) caller(who Who) *caller {
 	return c
 }
 
-// give changes what somebody holds, and serves those who wait when that became less.
+// give changes what somebody holds, and serves those who wait when that
+// became less.
 func (p *Pool) give(who Who, units int64) {
 	c := p.caller(who)
 	p.held += units
@@ -238,7 +262,8 @@ func (p *Pool) forget(who Who) {
 	}
 }
 
-// withdraw takes a wish back that was not met. Others may have stood behind it.
+// withdraw takes a wish back that was not met. Others may have stood
+// behind it.
 func (p *Pool) withdraw(w *wish) {
 	p.remove(w)
 	p.forget(w.who)
@@ -255,7 +280,8 @@ func (p *Pool) remove(w *wish) {
 	}
 }
 
-// full says whose part is used up when somebody wants units instead of those that they had; nil when nobody's is.
+// full says whose part is used up when somebody wants units instead of
+// those that they had; nil when nobody's is.
 func (p *Pool) full(who Who, had, units int64) *FullError {
 	c, t := p.caller(who), p.tenants[who.Tenant]
 	switch {
@@ -266,10 +292,12 @@ func (p *Pool) full(who Who, had, units int64) *FullError {
 	case over(p.held-had, units, p.parts.Total):
 		return &FullError{Whose: "server", Most: p.parts.Total}
 	}
+
 	return nil
 }
 
-// refusal says why a wish was not met: where there is room, others wait for it who come first.
+// refusal says why a wish was not met: where there is room, others wait
+// for it who come first.
 func (p *Pool) refusal(w *wish) *FullError {
 	if full := p.full(w.who, 0, w.units); full != nil {
 		return full
@@ -277,7 +305,8 @@ func (p *Pool) refusal(w *wish) *FullError {
 	return &FullError{Whose: "server", Most: p.parts.Total}
 }
 
-// over reports whether units would be too many beside those that are held. Alone nothing is.
+// over reports whether units would be too many beside those that are
+// held. Alone nothing is.
 func over(held, units, most int64) bool { return held > 0 && held+units > most }
 
 // serve meets wishes until the next in turn must wait.
@@ -318,29 +347,40 @@ func (p *Pool) next(passed map[*tenant]bool) (of *tenant, first *wish) {
 			continue
 		}
 		if now := (turn{t.held + w.units, t.served, w.number}); first == nil || now.before(best) {
-			of, first, best = t, w, now
+			of = t
+			first = w
+			best = now
 		}
 	}
+
 	return of, first
 }
 
-// next returns the wish of the caller whose turn it is. Callers whose part is used up have none.
+// next returns the wish of the caller whose turn it is. Callers whose
+// part is used up have none.
 func (t *tenant) next(most int64) (first *wish) {
 	var best turn
 	for _, c := range t.callers {
 		if len(c.waiting) == 0 || over(c.held, c.waiting[0].units, most) {
 			continue
 		}
-		if now := (turn{c.held + c.waiting[0].units, c.served, c.waiting[0].number}); first == nil || now.before(best) {
+		if now := (turn{c.held + c.waiting[0].units, c.served, c.waiting[0].number}); first == nil ||
+			now.before(best) {
 			first, best = c.waiting[0], now
 		}
 	}
+
 	return first
 }
 
-// turn is what decides who goes first: what they would hold, how long ago they were served, when they came.
+// turn is what decides who goes first: what they would hold, how long
+// ago they were served, when they came.
 type turn struct{ after, served, number int64 }
 
 func (a turn) before(b turn) bool {
-	return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(a.served, b.served), cmp.Compare(a.number, b.number)) < 0
+	return cmp.Or(
+		cmp.Compare(a.after, b.after),
+		cmp.Compare(a.served, b.served),
+		cmp.Compare(a.number, b.number),
+	) < 0
 }

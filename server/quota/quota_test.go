@@ -33,7 +33,11 @@ func refused(t *testing.T, p *Pool, tenant, caller string, units int64, whose st
 }
 
 func TestEachPartHasAnEnd(t *testing.T) {
-	p := NewPool(Parts{Total: 10, Tenant: 6, Caller: 4})
+	p := NewPool(Parts{
+		Total:  10,
+		Tenant: 6,
+		Caller: 4,
+	})
 	first := take(t, p, "acme", "a", 4)
 	refused(t, p, "acme", "a", 1, "caller")
 	take(t, p, "acme", "b", 2)
@@ -47,7 +51,11 @@ func TestEachPartHasAnEnd(t *testing.T) {
 }
 
 func TestWhatIsLargerThanItsPartGetsInAlone(t *testing.T) {
-	p := NewPool(Parts{Total: 10, Tenant: 6, Caller: 4})
+	p := NewPool(Parts{
+		Total:  10,
+		Tenant: 6,
+		Caller: 4,
+	})
 	large := take(t, p, "acme", "a", 9)
 	refused(t, p, "acme", "a", 1, "caller")
 	take(t, p, "beta", "a", 1)
@@ -58,7 +66,11 @@ func TestWhatIsLargerThanItsPartGetsInAlone(t *testing.T) {
 }
 
 func TestResize(t *testing.T) {
-	p := NewPool(Parts{Total: 10, Tenant: 10, Caller: 8})
+	p := NewPool(Parts{
+		Total:  10,
+		Tenant: 10,
+		Caller: 8,
+	})
 	h := take(t, p, "acme", "a", 2)
 	if err := h.Resize(8); err != nil {
 		t.Fatal(err)
@@ -80,10 +92,15 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestWhoHoldsLeastIsFirst: the greedy one came first and often, and the others don't wait for it.
+// TestWhoHoldsLeastIsFirst: the greedy one came first and often, and
+// the others don't wait for it.
 func TestWhoHoldsLeastIsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(Parts{Total: 4, Tenant: 4, Caller: 4})
+		p := NewPool(Parts{
+			Total:  4,
+			Tenant: 4,
+			Caller: 4,
+		})
 		var order []string
 		var mu sync.Mutex
 		var all sync.WaitGroup
@@ -118,7 +135,11 @@ func TestWhoHoldsLeastIsFirst(t *testing.T) {
 
 func TestWaitingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(Parts{Total: 1, Tenant: 1, Caller: 1})
+		p := NewPool(Parts{
+			Total:  1,
+			Tenant: 1,
+			Caller: 1,
+		})
 		h := take(t, p, "acme", "a", 1)
 		began := time.Now()
 		_, err := p.Take(t.Context(), Who{Tenant: "beta"}, 1, time.Second)
@@ -140,23 +161,33 @@ func TestWaitingEnds(t *testing.T) {
 
 func TestOneCallerCanNotQueueForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(Parts{Total: 1, Tenant: 1, Caller: 1})
+		p := NewPool(Parts{
+			Total:  1,
+			Tenant: 1,
+			Caller: 1,
+		})
 		take(t, p, "acme", "a", 1)
 		for range usualWaiting {
-			go func() { _, _ = p.Take(t.Context(), Who{Tenant: "acme", Caller: "a"}, 1, time.Hour) }()
+			go func() {
+				_, _ = p.Take(t.Context(), Who{Tenant: "acme", Caller: "a"}, 1, time.Hour)
+			}()
 		}
 		synctest.Wait()
 		refused(t, p, "acme", "a", 1, "caller")
 	})
 }
 
-// TestNeverTooMuch: whatever is taken, resized and returned, in whatever order, no part is exceeded but by one hold
-// that is alone, nothing that is free stays unused while somebody waits who may have it, and at the end nothing is
-// left.
+// TestNeverTooMuch: whatever is taken, resized and returned, in
+// whatever order, no part is exceeded but by one hold that is alone,
+// nothing that is free stays unused while somebody waits who may have
+// it, and at the end nothing is left.
 func TestNeverTooMuch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		parts := Parts{Total: rapid.Int64Range(1, 20).Draw(t, "total"),
-			Tenant: rapid.Int64Range(1, 20).Draw(t, "tenant"), Caller: rapid.Int64Range(1, 20).Draw(t, "caller")}
+		parts := Parts{
+			Total:  rapid.Int64Range(1, 20).Draw(t, "total"),
+			Tenant: rapid.Int64Range(1, 20).Draw(t, "tenant"),
+			Caller: rapid.Int64Range(1, 20).Draw(t, "caller"),
+		}
 		p := NewPool(parts)
 		var holds []*Hold
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -173,8 +204,10 @@ func TestNeverTooMuch(t *testing.T) {
 			default:
 				rapid.SampledFrom(holds).Draw(t, "hold").Return()
 			}
+
 			check(t, p, holds)
 		}
+
 		for _, h := range holds {
 			h.Return()
 		}
@@ -193,6 +226,7 @@ func check(t *rapid.T, p *Pool, holds []*Hold) {
 			}
 		}
 	}
+
 	if sums[""] != p.held {
 		t.Fatalf("%d units are held, and the pool counts %d", sums[""], p.held)
 	}
@@ -204,15 +238,21 @@ func check(t *rapid.T, p *Pool, holds []*Hold) {
 		case 1:
 			most = p.parts.Tenant
 		}
+
 		if sum > most && counts[part] > 1 {
 			t.Fatalf("%q holds %d of %d with %d holds", part, sum, most, counts[part])
 		}
 	}
 }
 
-// TestManyAtOnce: under real concurrency everybody who waits is served in the end, and nothing is lost.
+// TestManyAtOnce: under real concurrency everybody who waits is served
+// in the end, and nothing is lost.
 func TestManyAtOnce(t *testing.T) {
-	p := NewPool(Parts{Total: 7, Tenant: 5, Caller: 3})
+	p := NewPool(Parts{
+		Total:  7,
+		Tenant: 5,
+		Caller: 3,
+	})
 	var all sync.WaitGroup
 	for i := range 48 {
 		all.Go(func() {
@@ -228,6 +268,7 @@ func TestManyAtOnce(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 	if p.held != 0 || len(p.tenants) != 0 {
 		t.Errorf("%d units are held, %d tenants remembered", p.held, len(p.tenants))

@@ -14,13 +14,15 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// How long a command line waits for its person to sign in, and how often it asks.
+// How long a command line waits for its person to sign in, and how
+// often it asks.
 const (
 	DeviceAge      = 10 * time.Minute
 	DeviceInterval = 2 * time.Second
 )
 
-// What becomes of a command line that wants to sign in, beside being signed in.
+// What becomes of a command line that wants to sign in, beside being
+// signed in.
 var (
 	ErrDevicePending = errors.New("nobody has confirmed the code yet")
 	ErrDeviceRefused = errors.New("the person refused the code")
@@ -28,8 +30,9 @@ var (
 	ErrDevicesFull   = errors.New("too many command lines wait to be signed in")
 )
 
-// Devices signs command lines in, in the way of RFC 8628: the command line shows a code, a person who is signed in to the
-// inbox types it there, and the command line is handed a token of that person.
+// Devices signs command lines in, in the way of RFC 8628: the command
+// line shows a code, a person who is signed in to the inbox types it
+// there, and the command line is handed a token of that person.
 type Devices struct {
 	Maker  *Maker
 	Values store.Values
@@ -53,16 +56,19 @@ type Waiting struct {
 	Code    string    `json:"code"` // what the person types
 }
 
-// The buckets of store.Values: a waiting command line by the hash of its secret, and that hash by what the person types.
+// The buckets of store.Values: a waiting command line by the hash of
+// its secret, and that hash by what the person types.
 const (
 	bucketDevice = "device"
 	bucketCode   = "device-code"
 )
 
-// mostWaiting bounds the command lines that wait at the same time, since anybody may begin.
+// mostWaiting bounds the command lines that wait at the same time,
+// since anybody may begin.
 const mostWaiting = 1000
 
-// Begin has a command line wait. The name is how it calls itself; a token of it is named so.
+// Begin has a command line wait. The name is how it calls itself; a
+// token of it is named so.
 func (d *Devices) Begin(ctx context.Context, name, from string) (Begun, error) {
 	if err := checkName(name); err != nil {
 		return Begun{}, err
@@ -76,9 +82,18 @@ func (d *Devices) Begin(ctx context.Context, name, from string) (Begun, error) {
 		return Begun{}, ErrDevicesFull
 	}
 
-	out := Begun{DeviceCode: rand.Text() + rand.Text(), UserCode: userCode(), Expires: now.Add(DeviceAge)}
+	out := Begun{
+		DeviceCode: rand.Text() + rand.Text(),
+		UserCode:   userCode(),
+		Expires:    now.Add(DeviceAge),
+	}
 	key := Hash(out.DeviceCode)
-	w := Waiting{Name: name, From: from, Begun: now, Code: out.UserCode}
+	w := Waiting{
+		Name:  name,
+		From:  from,
+		Begun: now,
+		Code:  out.UserCode,
+	}
 	if err := d.keep(ctx, key, w, out.Expires); err != nil {
 		return Begun{}, err
 	}
@@ -90,8 +105,9 @@ func (d *Devices) Begin(ctx context.Context, name, from string) (Begun, error) {
 // codeLetters are told apart by everybody, and spell no words.
 const codeLetters = "BCDFGHJKLMNPQRSTVWXZ"
 
-// userCode is eight random letters in two halves: 25 billion of them, of which nobody gains anything by guessing, since a
-// code hands out the guesser's own token.
+// userCode is eight random letters in two halves: 25 billion of them,
+// of which nobody gains anything by guessing, since a code hands out
+// the guesser's own token.
 func userCode() string {
 	var raw [8]byte
 	rand.Read(raw[:]) //nolint:errcheck // it never fails
@@ -186,7 +202,8 @@ func (d *Devices) Answer(ctx context.Context, code, tenant, person string, confi
 	return d.keep(ctx, string(found), w, w.Begun.Add(DeviceAge))
 }
 
-// Take hands a command line its token, once its person has confirmed the code.
+// Take hands a command line its token, once its person has confirmed
+// the code.
 func (d *Devices) Take(ctx context.Context, deviceCode string) (store.Token, string, error) {
 	key := Hash(deviceCode)
 	w, err := d.waiting(ctx, key)
@@ -196,6 +213,7 @@ func (d *Devices) Take(ctx context.Context, deviceCode string) (store.Token, str
 	case w.Person == "":
 		return store.Token{}, "", ErrDevicePending
 	}
+
 	if _, err := d.Values.TakeValue(ctx, bucketDevice, key, d.Maker.Now()); err != nil {
 		return store.Token{}, "", ErrDeviceGone // another attempt took it
 	}

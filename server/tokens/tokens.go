@@ -1,5 +1,7 @@
-// Package tokens makes and ends the credentials of runtimes and of people's command lines. Every way to a token passes here:
-// the API, the inbox, the sign-in of a command line, and the operator who holds the store and its key.
+// Package tokens makes and ends the credentials of runtimes and of
+// people's command lines. Every way to a token passes here: the API,
+// the inbox, the sign-in of a command line, and the operator who holds
+// the store and its key.
 package tokens
 
 import (
@@ -30,7 +32,8 @@ const (
 	MaxVoteAge = 7 * 24 * time.Hour   // of those, at most
 )
 
-// AllAgents, alone in a list of agents, stands for every agent of the tenant, also later ones.
+// AllAgents, alone in a list of agents, stands for every agent of the
+// tenant, also later ones.
 const AllAgents = "*"
 
 // Maker makes and ends tokens.
@@ -52,9 +55,15 @@ type Spec struct {
 	Replaces string        // id of a token of the same name and person that ends with it; "" none
 }
 
-// SpecOf reads what a body of the API wants. Its age is a duration such as 720h.
+// SpecOf reads what a body of the API wants. Its age is a duration such
+// as 720h.
 func SpecOf(body openapi.TokenBody) (Spec, error) {
-	spec := Spec{Name: body.Name, Agents: body.Agents, Person: body.Person, Replaces: body.Replaces}
+	spec := Spec{
+		Name:     body.Name,
+		Agents:   body.Agents,
+		Person:   body.Person,
+		Replaces: body.Replaces,
+	}
 	for _, scope := range body.Scopes {
 		spec.Scopes = append(spec.Scopes, string(scope))
 	}
@@ -108,7 +117,12 @@ func (b By) actor() string {
 }
 
 // Make makes a token. The secret is told here, and never again.
-func (m *Maker) Make(ctx context.Context, tenant string, spec Spec, by By) (t store.Token, secret string, err error) {
+func (m *Maker) Make(
+	ctx context.Context,
+	tenant string,
+	spec Spec,
+	by By,
+) (t store.Token, secret string, err error) {
 	if t, err = m.Check(ctx, tenant, spec, by); err != nil {
 		return store.Token{}, "", err
 	}
@@ -130,7 +144,11 @@ func (m *Maker) Make(ctx context.Context, tenant string, spec Spec, by By) (t st
 		return store.Token{}, "", err
 	}
 	facts := map[string]any{
-		"name": t.Name, "scopes": list(t.Scopes), "agents": list(t.Agents), "person": t.Person, "maker": t.Maker,
+		"name":    t.Name,
+		"scopes":  list(t.Scopes),
+		"agents":  list(t.Agents),
+		"person":  t.Person,
+		"maker":   t.Maker,
 		"expires": t.Expires.Format(time.RFC3339),
 	}
 	if err := m.Record(ctx, tenant, "token_created", t.ID, by.actor(), facts); err != nil {
@@ -140,7 +158,8 @@ func (m *Maker) Make(ctx context.Context, tenant string, spec Spec, by By) (t st
 	return t, secret, nil
 }
 
-// End revokes a token, and with it every token that it made, and that those made.
+// End revokes a token, and with it every token that it made, and that
+// those made.
 func (m *Maker) End(ctx context.Context, tenant, id string, by By) error {
 	all, err := m.Store.Tokens(ctx, tenant)
 	if err != nil {
@@ -149,7 +168,8 @@ func (m *Maker) End(ctx context.Context, tenant, id string, by By) error {
 	if !slices.ContainsFunc(all, func(t store.Token) bool { return t.ID == id }) {
 		return approval.ErrNotFound
 	}
-	// Those that it made go first: a crash in between leaves the one by which the rest can be found.
+	// Those that it made go first: a crash in between leaves the one by
+	// which the rest can be found.
 	for _, one := range slices.Backward(descent(all, id)) {
 		if err := m.Store.RevokeToken(ctx, tenant, one, m.Now()); err != nil {
 			return fmt.Errorf("revoke the token %s: %w", one, err)
@@ -166,7 +186,8 @@ func (m *Maker) End(ctx context.Context, tenant, id string, by By) error {
 	return nil
 }
 
-// descent lists a token and the live ones that came of it, makers before what they made.
+// descent lists a token and the live ones that came of it, makers
+// before what they made.
 func descent(all []store.Token, id string) []string {
 	out := []string{id}
 	for i := 0; i < len(out); i++ {
@@ -180,10 +201,17 @@ func descent(all []store.Token, id string) []string {
 	return out
 }
 
-// Check says what a token would be, and refuses one that could not do what it says, that may not be, or that would live too
-// long. It makes nothing.
+// Check says what a token would be, and refuses one that could not do
+// what it says, that may not be, or that would live too long. It makes
+// nothing.
 func (m *Maker) Check(ctx context.Context, tenant string, spec Spec, by By) (store.Token, error) {
-	t := store.Token{Tenant: tenant, Name: spec.Name, Scopes: slices.Clone(spec.Scopes), Agents: slices.Clone(spec.Agents), Person: spec.Person}
+	t := store.Token{
+		Tenant: tenant,
+		Name:   spec.Name,
+		Scopes: slices.Clone(spec.Scopes),
+		Agents: slices.Clone(spec.Agents),
+		Person: spec.Person,
+	}
 	slices.Sort(t.Scopes)
 	t.Scopes = slices.Compact(t.Scopes)
 	err := errors.Join(checkName(t.Name), checkScopes(&t), checkAgents(&t, by))
@@ -200,25 +228,32 @@ func (m *Maker) Check(ctx context.Context, tenant string, spec Spec, by By) (sto
 	return t, err
 }
 
-// plainName is how a token may be called. It holds no slash, which the names of programs inside assent have.
+// plainName is how a token may be called. It holds no slash, which the
+// names of programs inside assent have.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 func checkName(name string) error {
 	if !plainName.MatchString(name) {
-		return &approval.InputError{Field: "name", Expected: "letters, digits and ._-, a letter or digit first, at most 100"}
+		return &approval.InputError{
+			Field:    "name",
+			Expected: "letters, digits and ._-, a letter or digit first, at most 100",
+		}
 	}
 
 	return nil
 }
 
-// AgentScopes are the scopes that a token which is bound to agents may use: those that name an agent.
+// AgentScopes are the scopes that a token which is bound to agents may
+// use: those that name an agent.
 func AgentScopes() []string {
 	return []string{string(openapi.ScopeDecide), string(openapi.ScopeRequest), string(openapi.ScopeVote)}
 }
 
 func checkScopes(t *store.Token) error {
 	has := func(s openapi.Scope) bool { return slices.Contains(t.Scopes, string(s)) }
-	refuse := func(expected string) error { return &approval.InputError{Field: "scopes", Expected: expected} }
+	refuse := func(expected string) error {
+		return &approval.InputError{Field: "scopes", Expected: expected}
+	}
 	for _, s := range t.Scopes {
 		if !openapi.Scope(s).Valid() {
 			return refuse("some of decide, request, read, vote, admin, witness")
@@ -236,10 +271,15 @@ func checkScopes(t *store.Token) error {
 	return nil
 }
 
-// checkAgents has whoever makes a token for a runtime say which agents it may act for.
+// checkAgents has whoever makes a token for a runtime say which agents
+// it may act for.
 func checkAgents(t *store.Token, by By) error {
-	refuse := func(field, expected string) error { return &approval.InputError{Field: field, Expected: expected} }
-	acts := func(s string) bool { return s == string(openapi.ScopeDecide) || s == string(openapi.ScopeRequest) }
+	refuse := func(field, expected string) error {
+		return &approval.InputError{Field: field, Expected: expected}
+	}
+	acts := func(s string) bool {
+		return s == string(openapi.ScopeDecide) || s == string(openapi.ScopeRequest)
+	}
 	switch {
 	case slices.Equal(t.Agents, []string{AllAgents}):
 		t.Agents = nil
@@ -248,6 +288,7 @@ func checkAgents(t *store.Token, by By) error {
 	case len(t.Agents) == 0 && slices.ContainsFunc(t.Scopes, acts) && !by.Operator:
 		return refuse("agents", `the ids of the agents that it may act for, or "*" for all of them`)
 	}
+
 	for _, s := range t.Scopes {
 		if len(t.Agents) > 0 && !slices.Contains(AgentScopes(), s) {
 			return refuse("scopes", "neither read, admin nor witness for a token that is bound to agents")
@@ -257,9 +298,12 @@ func checkAgents(t *store.Token, by By) error {
 	return nil
 }
 
-// checkPerson writes the person as the directory does, and has tokens that answer made by nobody but their person.
+// checkPerson writes the person as the directory does, and has tokens
+// that answer made by nobody but their person.
 func (m *Maker) checkPerson(ctx context.Context, t *store.Token, by By) error {
-	refuse := func(expected string) error { return &approval.InputError{Field: "person", Expected: expected} }
+	refuse := func(expected string) error {
+		return &approval.InputError{Field: "person", Expected: expected}
+	}
 	votes := slices.Contains(t.Scopes, string(openapi.ScopeVote))
 	switch {
 	case t.Person == "" && votes:
@@ -269,10 +313,13 @@ func (m *Maker) checkPerson(ctx context.Context, t *store.Token, by By) error {
 	case t.Person == "":
 		return nil
 	case votes && by.Token != nil:
-		return refuse("nobody: a token that answers is made by its person, who signs in to the inbox or runs `assent login`")
+		return refuse(
+			"nobody: a token that answers is made by its person, who signs in to the inbox or runs `assent login`",
+		)
 	case m.Directory == nil:
 		return nil
 	}
+
 	p, known, err := m.Directory.Person(ctx, t.Tenant, t.Person)
 	if err != nil {
 		return fmt.Errorf("ask the directory: %w", err)
@@ -294,13 +341,17 @@ func (m *Maker) checkName(ctx context.Context, t *store.Token, spec Spec) error 
 	for _, other := range all {
 		switch {
 		case other.ID == spec.Replaces && (other.Name != t.Name || other.Person != t.Person):
-			return &approval.InputError{Field: "replaces", Expected: "a token of the same name and the same person"}
+			return &approval.InputError{
+				Field:    "replaces",
+				Expected: "a token of the same name and the same person",
+			}
 		case other.ID == spec.Replaces:
 			return nil
 		case other.Name == t.Name && other.Revoked == nil && m.Now().Before(other.Expires) && spec.Replaces == "":
 			return nameTaken(other.ID)
 		}
 	}
+
 	if spec.Replaces != "" {
 		return &approval.InputError{Field: "replaces", Expected: "the id of a token of this tenant"}
 	}
@@ -310,11 +361,13 @@ func (m *Maker) checkName(ctx context.Context, t *store.Token, spec Spec) error 
 
 func nameTaken(id string) error {
 	return &approval.InputError{
-		Field: "name", Expected: "one that no live token has: " + id + " has it; replace it (replaces), or revoke it first",
+		Field:    "name",
+		Expected: "one that no live token has: " + id + " has it; replace it (replaces), or revoke it first",
 	}
 }
 
-// setTimes bounds how long a token lives: by its kind, and by the life of the token that makes it.
+// setTimes bounds how long a token lives: by its kind, and by the life
+// of the token that makes it.
 func (m *Maker) setTimes(t *store.Token, spec Spec, by By) error {
 	age, most := Age, MaxAge
 	if slices.Contains(t.Scopes, string(openapi.ScopeVote)) {
@@ -339,7 +392,8 @@ func (m *Maker) setTimes(t *store.Token, spec Spec, by By) error {
 	return nil
 }
 
-// NewSecret makes the secret of a token, 32 random bytes, and the hash under which it is stored.
+// NewSecret makes the secret of a token, 32 random bytes, and the hash
+// under which it is stored.
 func NewSecret(random io.Reader) (secret, hash string, err error) {
 	var raw [32]byte
 	if _, err := io.ReadFull(random, raw[:]); err != nil {
@@ -350,8 +404,8 @@ func NewSecret(random io.Reader) (secret, hash string, err error) {
 	return secret, Hash(secret), nil
 }
 
-// Hash is the hash under which the token of a secret is stored: hexadecimal SHA-256. 256 random bits need no salt and no slow
-// hash.
+// Hash is the hash under which the token of a secret is stored:
+// hexadecimal SHA-256. 256 random bits need no salt and no slow hash.
 func Hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 

@@ -19,7 +19,11 @@ import (
 type people struct{}
 
 func (people) Person(_ context.Context, _, name string) (approval.Person, bool, error) {
-	known := map[string]string{"mara": "mara", "mara@acme": "mara", "ben": "ben"}
+	known := map[string]string{
+		"mara":      "mara",
+		"mara@acme": "mara",
+		"ben":       "ben",
+	}
 	id, ok := known[name]
 
 	return approval.Person{ID: id}, ok, nil
@@ -29,7 +33,8 @@ func (people) Members(context.Context, string, string) ([]approval.Person, error
 
 func (people) Owners(context.Context, string, string) ([]string, error) { return nil, nil }
 
-// world is a maker over a real store, with a clock that the test moves, and what the ledger is told.
+// world is a maker over a real store, with a clock that the test moves,
+// and what the ledger is told.
 type world struct {
 	*testing.T
 	store   store.Store
@@ -49,7 +54,10 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { w.store.Close() })
 	w.maker = &tokens.Maker{
-		Store: w.store, Directory: people{}, Now: func() time.Time { return w.now }, Random: rand.Reader,
+		Store:     w.store,
+		Directory: people{},
+		Now:       func() time.Time { return w.now },
+		Random:    rand.Reader,
 		Record: func(_ context.Context, _, event, subject, actor string, facts map[string]any) error {
 			w.told = append(w.told, event+" "+subject+" by "+actor)
 			return nil
@@ -97,41 +105,82 @@ func (w *world) read(id string) store.Token {
 func operator() tokens.By { return tokens.By{Operator: true} }
 
 func runtime(name string) tokens.Spec {
-	return tokens.Spec{Name: name, Scopes: []string{"decide", "request"}, Agents: []string{"desk"}}
+	return tokens.Spec{
+		Name:   name,
+		Scopes: []string{"decide", "request"},
+		Agents: []string{"desk"},
+	}
 }
 
-// An administrator can make no token that answers, be it for themselves; people make their own, and no one else's.
+// An administrator can make no token that answers, be it for
+// themselves; people make their own, and no one else's.
 func TestH3_ATokenThatAnswersIsMadeByItsPerson(t *testing.T) {
 	w := newWorld(t)
-	root := w.make(tokens.Spec{Name: "root", Scopes: []string{"admin", "read"}, Person: "mara"}, operator())
+	root := w.make(tokens.Spec{
+		Name:   "root",
+		Scopes: []string{"admin", "read"},
+		Person: "mara",
+	}, operator())
 	for _, person := range []string{"mara", "ben"} {
-		w.refuses(tokens.Spec{Name: "cli", Scopes: []string{"read", "vote"}, Person: person}, tokens.By{Token: &root}, "person")
+		w.refuses(tokens.Spec{
+			Name:   "cli",
+			Scopes: []string{"read", "vote"},
+			Person: person,
+		}, tokens.By{Token: &root}, "person")
 	}
+
 	mara := tokens.By{Person: "mara"}
-	w.refuses(tokens.Spec{Name: "cli", Scopes: []string{"vote"}, Person: "ben"}, mara, "person")
+	w.refuses(tokens.Spec{
+		Name:   "cli",
+		Scopes: []string{"vote"},
+		Person: "ben",
+	}, mara, "person")
 	w.refuses(tokens.Spec{Name: "cli", Scopes: []string{"vote"}}, mara, "person")
 	w.refuses(runtime("rt"), mara, "person") // nobody's
 
-	own := w.make(tokens.Spec{Name: "cli", Scopes: []string{"vote", "read"}, Person: "mara"}, mara)
+	own := w.make(tokens.Spec{
+		Name:   "cli",
+		Scopes: []string{"vote", "read"},
+		Person: "mara",
+	}, mara)
 	if got := own.Expires.Sub(own.Created); got != 12*time.Hour {
 		t.Errorf("it lives %v", got)
 	}
-	w.refuses(tokens.Spec{Name: "long", Scopes: []string{"vote"}, Person: "mara", Age: 8 * 24 * time.Hour}, mara, "expires_in")
-	w.refuses(tokens.Spec{Name: "long", Scopes: []string{"vote"}, Person: "mara", Age: 8 * 24 * time.Hour}, operator(), "expires_in")
+	w.refuses(tokens.Spec{
+		Name:   "long",
+		Scopes: []string{"vote"},
+		Person: "mara",
+		Age:    8 * 24 * time.Hour,
+	}, mara, "expires_in")
+	w.refuses(tokens.Spec{
+		Name:   "long",
+		Scopes: []string{"vote"},
+		Person: "mara",
+		Age:    8 * 24 * time.Hour,
+	}, operator(), "expires_in")
 }
 
 // Administration neither asks nor answers.
 func TestH3_AdministrationAsksNoCalls(t *testing.T) {
 	w := newWorld(t)
 	for _, scopes := range [][]string{{"admin", "request"}, {"admin", "decide"}, {"vote", "request"}, {}, {"root"}} {
-		w.refuses(tokens.Spec{Name: "t", Scopes: scopes, Person: "mara"}, operator(), "scopes")
+		w.refuses(tokens.Spec{
+			Name:   "t",
+			Scopes: scopes,
+			Person: "mara",
+		}, operator(), "scopes")
 	}
 }
 
-// A token records its maker, and ends with it: at once when that is revoked, and never later than it expires.
+// A token records its maker, and ends with it: at once when that is
+// revoked, and never later than it expires.
 func TestH3_ATokenEndsWithItsMaker(t *testing.T) {
 	w := newWorld(t)
-	root := w.make(tokens.Spec{Name: "root", Scopes: []string{"admin"}, Age: 48 * time.Hour}, operator())
+	root := w.make(tokens.Spec{
+		Name:   "root",
+		Scopes: []string{"admin"},
+		Age:    48 * time.Hour,
+	}, operator())
 	second := w.make(tokens.Spec{Name: "second", Scopes: []string{"admin"}}, tokens.By{Token: &root})
 	third := w.make(runtime("rt"), tokens.By{Token: &second})
 	other := w.make(runtime("other"), operator())
@@ -155,7 +204,11 @@ func TestH3_ATokenEndsWithItsMaker(t *testing.T) {
 	if w.read(other.ID).Revoked != nil {
 		t.Error("a token of somebody else's ended too")
 	}
-	want := []string{"token_revoked " + third.ID + " by operator", "token_revoked " + second.ID + " by operator", "token_revoked " + root.ID + " by operator"}
+	want := []string{
+		"token_revoked " + third.ID + " by operator",
+		"token_revoked " + second.ID + " by operator",
+		"token_revoked " + root.ID + " by operator",
+	}
 	if got := w.told[len(w.told)-3:]; !slices.Equal(got, want) {
 		t.Errorf("the ledger tells %q", got)
 	}
@@ -164,7 +217,8 @@ func TestH3_ATokenEndsWithItsMaker(t *testing.T) {
 	}
 }
 
-// A name is who asks: no two live tokens have one, but the one that takes another's place.
+// A name is who asks: no two live tokens have one, but the one that
+// takes another's place.
 func TestM7_NamesOfLiveTokensAreUnique(t *testing.T) {
 	w := newWorld(t)
 	first := w.make(runtime("rt"), operator())
@@ -191,7 +245,8 @@ func TestM7_NamesOfLiveTokensAreUnique(t *testing.T) {
 	w.make(runtime("rt"), operator())
 }
 
-// A runtime's token says which agents it may act for. Only who holds the store leaves that out.
+// A runtime's token says which agents it may act for. Only who holds
+// the store leaves that out.
 func TestL4_ATokenIsBoundToAgentsUnlessAllAreNamed(t *testing.T) {
 	w := newWorld(t)
 	root := w.make(tokens.Spec{Name: "root", Scopes: []string{"admin"}}, operator())
@@ -204,10 +259,15 @@ func TestL4_ATokenIsBoundToAgentsUnlessAllAreNamed(t *testing.T) {
 	if all := w.make(unbound, by); all.Agents != nil {
 		t.Errorf("got %q", all.Agents)
 	}
-	w.refuses(tokens.Spec{Name: "reader", Scopes: []string{"read"}, Agents: []string{"desk"}}, by, "scopes")
+	w.refuses(tokens.Spec{
+		Name:   "reader",
+		Scopes: []string{"read"},
+		Agents: []string{"desk"},
+	}, by, "scopes")
 }
 
-// A command line signs in with a code that its person types, and gets one token of theirs, once.
+// A command line signs in with a code that its person types, and gets
+// one token of theirs, once.
 func TestH3_ACommandLineSignsInWithACode(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
@@ -233,7 +293,9 @@ func TestH3_ACommandLineSignsInWithACode(t *testing.T) {
 		t.Errorf("a code is good twice: %v", err)
 	}
 	made, secret, err := w.devices.Take(ctx, begun.DeviceCode)
-	if err != nil || made.Person != "mara" || made.Tenant != "acme" || !slices.Equal(made.Scopes, []string{"read", "vote"}) || tokens.Hash(secret) != made.Hash {
+	if err != nil || made.Person != "mara" || made.Tenant != "acme" ||
+		!slices.Equal(made.Scopes, []string{"read", "vote"}) ||
+		tokens.Hash(secret) != made.Hash {
 		t.Fatalf("got %+v, %v", made, err)
 	}
 	take(tokens.ErrDeviceGone)

@@ -36,7 +36,13 @@ func newHouse(t *testing.T, name string) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, path: filepath.Join(t.TempDir(), "a.db"), signer: signer, secret: sha256.Sum256([]byte(secret)), now: time.Now().UTC().Truncate(time.Second)}
+	h := &house{
+		t:      t,
+		path:   filepath.Join(t.TempDir(), "a.db"),
+		signer: signer,
+		secret: sha256.Sum256([]byte(secret)),
+		now:    time.Now().UTC().Truncate(time.Second),
+	}
 	h.open(store.Trust{})
 	return h
 }
@@ -60,14 +66,23 @@ func (h *house) open(trust store.Trust) {
 func (h *house) grow(n int) {
 	h.t.Helper()
 	for range n {
-		r, err := ledger.Entry{Time: time.Now(), Tenant: tenant, Type: "noted"}.Seal(rand.Reader)
+		r, err := ledger.Entry{
+			Time:   time.Now(),
+			Tenant: tenant,
+			Type:   "noted",
+		}.Seal(rand.Reader)
 		if err == nil {
-			err = h.store.Update(h.t.Context(), tenant, func(tx approval.Tx) error { tx.Append(r); return nil })
+			err = h.store.Update(h.t.Context(), tenant, func(tx approval.Tx) error {
+				tx.Append(r)
+				return nil
+			})
 		}
+
 		if err != nil {
 			h.t.Fatal(err)
 		}
 	}
+
 	h.seal()
 }
 
@@ -94,8 +109,17 @@ func (h *house) exec(query string) {
 
 func (h *house) runner(w Witness, required bool) *Runner {
 	return New(Config{
-		Store: h.store, PublicKey: h.signer.PublicKey(), Log: slog.New(slog.NewTextHandler(&h.log, nil)), Now: func() time.Time { return h.now },
-		Targets: []Target{{Name: "w", Witness: w, Required: required}},
+		Store:     h.store,
+		PublicKey: h.signer.PublicKey(),
+		Log:       slog.New(slog.NewTextHandler(&h.log, nil)),
+		Now: func() time.Time {
+			return h.now
+		},
+		Targets: []Target{{
+			Name:     "w",
+			Witness:  w,
+			Required: required,
+		}},
 	})
 }
 
@@ -106,7 +130,11 @@ func (h *house) shown(since int64) Shown {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	s := Shown{Checkpoint: note, PublicKey: h.signer.PublicKey(), Since: since}
+	s := Shown{
+		Checkpoint: note,
+		PublicKey:  h.signer.PublicKey(),
+		Since:      since,
+	}
 	if since > 0 {
 		if s.Proof, err = ledger.ProveConsistency(size, since, h.store.Hashes(h.t.Context(), tenant)); err != nil {
 			h.t.Fatal(err)
@@ -123,7 +151,10 @@ func (h *house) rotate(name string) {
 		h.t.Fatal(err)
 	}
 	sum := sha256.Sum256([]byte(secret))
-	r := store.Rotation{Key: store.Key{Public: next.PublicKey(), Secret: sum[:]}, Sign: ledger.Both(h.signer, next).Sign}
+	r := store.Rotation{
+		Key:  store.Key{Public: next.PublicKey(), Secret: sum[:]},
+		Sign: ledger.Both(h.signer, next).Sign,
+	}
 	if err := h.store.Rotate(h.t.Context(), r); err != nil {
 		h.t.Fatal(err)
 	}
@@ -132,7 +163,8 @@ func (h *house) rotate(name string) {
 
 const (
 	saveLog = "CREATE TABLE saved AS SELECT * FROM trees"
-	cutLog  = "DELETE FROM entries WHERE idx >= 2; DELETE FROM hashes WHERE pos >= 3; DELETE FROM trees; INSERT INTO trees SELECT * FROM saved"
+	cutLog  = "DELETE FROM entries WHERE idx >= 2; DELETE FROM hashes WHERE pos >= 3; DELETE FROM trees; INSERT " +
+		"INTO trees SELECT * FROM saved"
 )
 
 func bounded(t *testing.T) context.Context {

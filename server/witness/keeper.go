@@ -1,5 +1,6 @@
-// Package witness shows the checkpoints of this server's ledgers to witnesses outside, which whoever owns this server and its database can't change,
-// and keeps those of other servers.
+// Package witness shows the checkpoints of this server's ledgers to
+// witnesses outside, which whoever owns this server and its database
+// can't change, and keeps those of other servers.
 package witness
 
 import (
@@ -17,8 +18,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Keeper keeps the newest checkpoint of each log that others show, and takes no other history of it. The first checkpoint of a log says which key
-// signs it from then on.
+// Keeper keeps the newest checkpoint of each log that others show, and
+// takes no other history of it. The first checkpoint of a log says
+// which key signs it from then on.
 type Keeper struct {
 	Records store.Records
 	Now     func() time.Time
@@ -75,10 +77,13 @@ func (k *Keeper) Newest(ctx context.Context, tenant, log string) (Kept, error) {
 	return kept, err
 }
 
-// Show takes a checkpoint, or says why not. Either way it returns what is kept then.
+// Show takes a checkpoint, or says why not. Either way it returns what
+// is kept then.
 func (k *Keeper) Show(ctx context.Context, tenant string, s Shown) (Kept, Reason, error) {
 	if n := len(s.Checkpoint) + len(s.PublicKey); n > mostCheckpoint {
-		return Kept{}, Taken, &InputError{fmt.Errorf("the checkpoint and its key have %d bytes, expected %d at most", n, mostCheckpoint)}
+		return Kept{}, Taken, &InputError{
+			fmt.Errorf("the checkpoint and its key have %d bytes, expected %d at most", n, mostCheckpoint),
+		}
 	}
 	c, err := ledger.OpenCheckpoint(s.Checkpoint, s.PublicKey)
 	if err != nil {
@@ -89,7 +94,13 @@ func (k *Keeper) Show(ctx context.Context, tenant string, s Shown) (Kept, Reason
 		if err != nil && !errors.Is(err, approval.ErrNotFound) {
 			return Kept{}, Taken, err
 		}
-		next := Kept{Log: c.Origin, Size: c.Size, Checkpoint: string(s.Checkpoint), PublicKey: s.PublicKey, At: k.Now().UTC().Truncate(time.Microsecond)}
+		next := Kept{
+			Log:        c.Origin,
+			Size:       c.Size,
+			Checkpoint: string(s.Checkpoint),
+			PublicKey:  s.PublicKey,
+			At:         k.Now().UTC().Truncate(time.Microsecond),
+		}
 		if err == nil {
 			if reason := kept.holds(c, s); reason != Taken {
 				return kept, reason, nil
@@ -98,6 +109,7 @@ func (k *Keeper) Show(ctx context.Context, tenant string, s Shown) (Kept, Reason
 				return kept, Taken, nil
 			}
 		}
+
 		if version == 0 {
 			if err := k.roomForMore(ctx, tenant); err != nil {
 				return Kept{}, Taken, err
@@ -108,6 +120,7 @@ func (k *Keeper) Show(ctx context.Context, tenant string, s Shown) (Kept, Reason
 			return next, Taken, err
 		}
 	}
+
 	return Kept{}, Taken, fmt.Errorf("keep a checkpoint: %w", approval.ErrVersion)
 }
 
@@ -116,8 +129,14 @@ func (k *Keeper) roomForMore(ctx context.Context, tenant string) error {
 	most := cmp.Or(k.Most, mostLogs)
 	all, err := k.Records.ListRecords(ctx, room(tenant), "", "", most)
 	if err == nil && len(all) == most {
-		err = &InputError{fmt.Errorf("this server keeps checkpoints of %d logs already: have it forget those that are no more", most)}
+		err = &InputError{
+			fmt.Errorf(
+				"this server keeps checkpoints of %d logs already: have it forget those that are no more",
+				most,
+			),
+		}
 	}
+
 	return err
 }
 
@@ -144,10 +163,12 @@ func (k Kept) holds(c ledger.Checkpoint, s Shown) Reason {
 	case ledger.CheckConsistency(s.Proof, c.Size, c.Root, old.Size, old.Root) != nil:
 		return Contradicts
 	}
+
 	return Taken
 }
 
-// Forget lets a log begin anew, after its server was restored; approval.ErrNotFound.
+// Forget lets a log begin anew, after its server was restored;
+// approval.ErrNotFound.
 func (k *Keeper) Forget(ctx context.Context, tenant, log string) error {
 	_, version, err := k.read(ctx, tenant, log)
 	if err != nil {
@@ -181,6 +202,11 @@ func (k *Keeper) write(ctx context.Context, tenant string, next Kept, version in
 	if err != nil {
 		return err
 	}
-	_, err = k.Records.PutRecord(ctx, store.Record{Room: room(tenant), Key: name(next.Log), Version: version, Value: text})
+	_, err = k.Records.PutRecord(ctx, store.Record{
+		Room:    room(tenant),
+		Key:     name(next.Log),
+		Version: version,
+		Value:   text,
+	})
 	return err
 }

@@ -26,9 +26,13 @@ func (h *house) takes(s Shown, want Reason, size int64) {
 // TestH4_AWitnessKeepsOneHistory: what it keeps only grows, by proof.
 func TestH4_AWitnessKeepsOneHistory(t *testing.T) {
 	w, h := newHouse(t, "witness.example"), newHouse(t, "server.example")
-	if _, err := w.keeper().Newest(t.Context(), "them", ledger.Origin(tenant)); !errors.Is(err, approval.ErrNotFound) {
+	if _, err := w.keeper().Newest(t.Context(), "them", ledger.Origin(tenant)); !errors.Is(
+		err,
+		approval.ErrNotFound,
+	) {
 		t.Fatal(err)
 	}
+
 	h.grow(2)
 	first := h.shown(0)
 	w.takes(first, Taken, 2)
@@ -45,22 +49,36 @@ func TestH4_AWitnessKeepsOneHistory(t *testing.T) {
 	if err != nil || kept.PublicKey != h.signer.PublicKey() || !kept.At.Equal(w.now) {
 		t.Fatalf("got %+v, %v", kept, err)
 	}
-	if _, err := w.keeper().Newest(t.Context(), "others", ledger.Origin(tenant)); !errors.Is(err, approval.ErrNotFound) {
+	if _, err := w.keeper().Newest(t.Context(), "others", ledger.Origin(tenant)); !errors.Is(
+		err,
+		approval.ErrNotFound,
+	) {
 		t.Error("one tenant sees what another is shown")
 	}
+
 	for root, want := range map[ledger.Hash]Reason{{1}: Contradicts} {
-		forked, err := h.signer.Sign(ledger.Checkpoint{Origin: ledger.Origin(tenant), Size: 5, Root: root})
+		forked, err := h.signer.Sign(ledger.Checkpoint{
+			Origin: ledger.Origin(tenant),
+			Size:   5,
+			Root:   root,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.takes(Shown{Checkpoint: forked, PublicKey: h.signer.PublicKey()}, want, 5)
 	}
-	for _, s := range []Shown{{}, {Checkpoint: []byte("no note"), PublicKey: h.signer.PublicKey()}, {Checkpoint: first.Checkpoint, PublicKey: w.signer.PublicKey()}} {
+
+	for _, s := range []Shown{
+		{},
+		{Checkpoint: []byte("no note"), PublicKey: h.signer.PublicKey()},
+		{Checkpoint: first.Checkpoint, PublicKey: w.signer.PublicKey()},
+	} {
 		var wrong *InputError
 		if _, _, err := w.keeper().Show(t.Context(), "them", s); !errors.As(err, &wrong) {
 			t.Errorf("got %v", err)
 		}
 	}
+
 	if err := w.keeper().Forget(t.Context(), "them", ledger.Origin(tenant)); err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +88,12 @@ func TestH4_AWitnessKeepsOneHistory(t *testing.T) {
 	}
 }
 
-// TestAWitnessFollowsAKey: another key is taken only when the one before handed over to it.
+// TestAWitnessFollowsAKey: another key is taken only when the one
+// before handed over to it.
 func TestAWitnessFollowsAKey(t *testing.T) {
-	w, h, eve := newHouse(t, "witness.example"), newHouse(t, "server.example"), newHouse(t, "eve.example")
+	w := newHouse(t, "witness.example")
+	h := newHouse(t, "server.example")
+	eve := newHouse(t, "eve.example")
 	h.grow(2)
 	w.takes(h.shown(0), Taken, 2)
 	eve.grow(9)
@@ -85,7 +106,8 @@ func TestAWitnessFollowsAKey(t *testing.T) {
 	w.takes(h.shown(3), Taken, 4)
 }
 
-// TestAWitnessIsBounded: neither large checkpoints nor ever more logs fill its store.
+// TestAWitnessIsBounded: neither large checkpoints nor ever more logs
+// fill its store.
 func TestAWitnessIsBounded(t *testing.T) {
 	w := newHouse(t, "witness.example")
 	keeper := w.keeper()
@@ -104,7 +126,8 @@ func TestAWitnessIsBounded(t *testing.T) {
 		}
 	}
 	var wrong *InputError
-	if err := show("more"); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "keeps checkpoints of 3 logs already") {
+	if err := show("more"); !errors.As(err, &wrong) ||
+		!strings.Contains(err.Error(), "keeps checkpoints of 3 logs already") {
 		t.Errorf("got %v", err)
 	}
 	if err := show("b"); err != nil {
@@ -117,7 +140,8 @@ func TestAWitnessIsBounded(t *testing.T) {
 		t.Error(err)
 	}
 	large := Shown{Checkpoint: []byte(strings.Repeat("x", mostCheckpoint)), PublicKey: w.signer.PublicKey()}
-	if _, _, err := w.keeper().Show(t.Context(), "them", large); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "at most") {
+	if _, _, err := w.keeper().Show(t.Context(), "them", large); !errors.As(err, &wrong) ||
+		!strings.Contains(err.Error(), "at most") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -175,8 +175,9 @@ func (r *Runner) show(ctx context.Context, i int, tenant string) error {
 	return err
 }
 
-// contradicted stops a tenant: this server signed another history. After a restore that is so for what was signed before, and the operator of the
-// witness is to let it begin anew.
+// contradicted stops a tenant: this server signed another history.
+// After a restore that is so for what was signed before, and the
+// operator of the witness is to let it begin anew.
 func (r *Runner) contradicted(ctx context.Context, tenant string, wrong *Contradiction) error {
 	id, err := r.cfg.Store.Identity(ctx)
 	if err != nil {
@@ -194,12 +195,19 @@ func (r *Runner) log(ctx context.Context, tenant string, size int64, note []byte
 	hashes := r.cfg.Store.Hashes(ctx, tenant)
 	handovers, err := r.handovers(ctx, tenant)
 	return &log{
-		origin: ledger.Origin(tenant), size: size, note: note, publicKey: r.cfg.PublicKey, handovers: handovers,
-		prove: func(newer, older int64) ([]ledger.Hash, error) { return ledger.ProveConsistency(newer, older, hashes) },
+		origin:    ledger.Origin(tenant),
+		size:      size,
+		note:      note,
+		publicKey: r.cfg.PublicKey,
+		handovers: handovers,
+		prove: func(newer, older int64) ([]ledger.Hash, error) {
+			return ledger.ProveConsistency(newer, older, hashes)
+		},
 	}, err
 }
 
-// handovers lists the changes of the key, with the keys, which the entries before them name.
+// handovers lists the changes of the key, with the keys, which the
+// entries before them name.
 func (r *Runner) handovers(ctx context.Context, tenant string) ([]handover, error) {
 	notes, err := r.cfg.Store.Handovers(ctx, tenant)
 	if err != nil {
@@ -224,8 +232,14 @@ func (r *Runner) handovers(ctx context.Context, tenant string) ([]handover, erro
 		}
 		from, _ := leaf.Facts.Get("old")
 		to, _ := leaf.Facts.Get("new")
-		out[i] = handover{size: c.Size, note: note, from: from.Text, to: to.Text}
+		out[i] = handover{
+			size: c.Size,
+			note: note,
+			from: from.Text,
+			to:   to.Text,
+		}
 	}
+
 	return out, nil
 }
 
@@ -235,11 +249,16 @@ func (r *Runner) States() []State {
 	defer r.mu.Unlock()
 	out := make([]State, len(r.states))
 	for i, s := range r.states {
-		out[i] = State{Name: r.cfg.Targets[i].Name, Behind: r.cfg.Now().Sub(s.good), Problem: s.problem}
+		out[i] = State{
+			Name:    r.cfg.Targets[i].Name,
+			Behind:  r.cfg.Now().Sub(s.good),
+			Problem: s.problem,
+		}
 		if s.problem == "" {
 			out[i].Behind = 0
 		}
 	}
+
 	return out
 }
 
@@ -247,8 +266,14 @@ func (r *Runner) States() []State {
 func (r *Runner) Ready(context.Context) error {
 	for i, s := range r.States() {
 		if r.cfg.Targets[i].Required && s.Behind > far {
-			return fmt.Errorf("the witness %s was last shown everything %s ago: %s", s.Name, s.Behind.Round(time.Second), s.Problem)
+			return fmt.Errorf(
+				"the witness %s was last shown everything %s ago: %s",
+				s.Name,
+				s.Behind.Round(time.Second),
+				s.Problem,
+			)
 		}
 	}
+
 	return nil
 }

@@ -36,7 +36,8 @@ type handover struct {
 	from, to string // public keys
 }
 
-// signed opens a checkpoint that this server signed, with its key or one that it had before.
+// signed opens a checkpoint that this server signed, with its key or
+// one that it had before.
 func (l *log) signed(note []byte) (c ledger.Checkpoint, err error) {
 	if c, err = ledger.OpenCheckpoint(note, l.publicKey); err == nil {
 		return c, nil
@@ -51,12 +52,14 @@ func (l *log) signed(note []byte) (c ledger.Checkpoint, err error) {
 
 // Witness is one place to show checkpoints to.
 type Witness interface {
-	// Show shows a log. A *Contradiction says that the witness knows another history of it.
+	// Show shows a log. A *Contradiction says that the witness knows
+	// another history of it.
 	Show(ctx context.Context, l *log) error
 }
 
-// Contradiction is a checkpoint that this server signed, and that its log does not continue: an older state of the database was put back, or the
-// log was rewritten.
+// Contradiction is a checkpoint that this server signed, and that its
+// log does not continue: an older state of the database was put back,
+// or the log was rewritten.
 type Contradiction struct {
 	Origin string
 	Size   int64
@@ -65,10 +68,15 @@ type Contradiction struct {
 
 // Error says what the witness has.
 func (c *Contradiction) Error() string {
-	return fmt.Sprintf("the witness has a checkpoint of %s with %d entries, signed with our key, that the ledger does not continue", c.Origin, c.Size)
+	return fmt.Sprintf(
+		"the witness has a checkpoint of %s with %d entries, signed with our key, that the ledger does not continue",
+		c.Origin,
+		c.Size,
+	)
 }
 
-// against holds a log to a checkpoint that a witness has. Only what this server's own key signed counts: a witness can't make one up.
+// against holds a log to a checkpoint that a witness has. Only what
+// this server's own key signed counts: a witness can't make one up.
 func (l *log) against(older []byte, at time.Time) error {
 	c, err := l.signed(older)
 	if err != nil {
@@ -77,7 +85,11 @@ func (l *log) against(older []byte, at time.Time) error {
 	if c.Origin != l.origin {
 		return fmt.Errorf("what it has is of the log %s", c.Origin)
 	}
-	wrong := &Contradiction{Origin: l.origin, Size: c.Size, At: at}
+	wrong := &Contradiction{
+		Origin: l.origin,
+		Size:   c.Size,
+		At:     at,
+	}
 	if c.Size > l.size {
 		return wrong
 	}
@@ -112,9 +124,14 @@ type file struct {
 	seen map[string]bool // logs whose last line was compared
 }
 
-// File appends each checkpoint to a file, a line of JSON each, which belongs on storage that only grows.
+// File appends each checkpoint to a file, a line of JSON each, which
+// belongs on storage that only grows.
 func File(path string, now func() time.Time) Witness {
-	return &file{path: path, now: now, seen: map[string]bool{}}
+	return &file{
+		path: path,
+		now:  now,
+		seen: map[string]bool{},
+	}
 }
 
 func (f *file) Show(_ context.Context, l *log) error {
@@ -130,6 +147,7 @@ func (f *file) Show(_ context.Context, l *log) error {
 		}
 		f.seen[l.origin] = true
 	}
+
 	text, err := json.Marshal(line{f.now().UTC(), l.origin, l.size, string(l.note)})
 	if err != nil {
 		return err
@@ -148,7 +166,8 @@ func (f *file) Show(_ context.Context, l *log) error {
 // maxLine of such a file, in bytes.
 const maxLine = 1 << 20
 
-// last is the last line of a log in the file. A line that was cut off by a crash says nothing.
+// last is the last line of a log in the file. A line that was cut off
+// by a crash says nothing.
 func (f *file) last(origin string) (*line, error) {
 	in, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -167,6 +186,7 @@ func (f *file) last(origin string) (*line, error) {
 			last = &l
 		}
 	}
+
 	return last, lines.Err()
 }
 
@@ -188,7 +208,8 @@ type posts struct {
 	client *http.Client
 }
 
-// URL posts each checkpoint, as the signed note that it is, to an address. Any answer of 2xx means that it was taken.
+// URL posts each checkpoint, as the signed note that it is, to an
+// address. Any answer of 2xx means that it was taken.
 func URL(r Remote) (Witness, error) {
 	if _, err := r.Guard.CheckURL(r.URL); err != nil {
 		return nil, err
@@ -229,7 +250,8 @@ type other struct {
 	client *http.Client
 }
 
-// Assent shows checkpoints to another assent server (POST /v1/witness), with proofs that each continues the one that it keeps.
+// Assent shows checkpoints to another assent server (POST /v1/witness),
+// with proofs that each continues the one that it keeps.
 func Assent(r Remote) (Witness, error) {
 	if _, err := r.Guard.CheckURL(r.URL); err != nil {
 		return nil, err
@@ -258,6 +280,7 @@ func (o *other) Show(ctx context.Context, l *log) error {
 	case a.Reason == AnotherKey:
 		return fmt.Errorf("it knows the log by the key %s, and no handover leads from there to ours", a.PublicKey)
 	}
+
 	if err := l.against([]byte(a.Checkpoint), a.At); err != nil {
 		return err
 	}
@@ -267,7 +290,8 @@ func (o *other) Show(ctx context.Context, l *log) error {
 	return fmt.Errorf("it does not take the checkpoint (%s), although the log continues what it has", a.Reason)
 }
 
-// handOver shows the checkpoints that two keys signed, from the one on that the witness knows the first key of.
+// handOver shows the checkpoints that two keys signed, from the one on
+// that the witness knows the first key of.
 func (o *other) handOver(ctx context.Context, l *log, a answer) (answer, error) {
 	for _, h := range l.handovers {
 		if h.size < a.Size {
@@ -281,6 +305,7 @@ func (o *other) handOver(ctx context.Context, l *log, a answer) (answer, error) 
 			a = next
 		}
 	}
+
 	return o.show(ctx, l.note, l.publicKey, 0, nil)
 }
 
@@ -300,7 +325,9 @@ func (o *other) proven(ctx context.Context, l *log, note []byte, key string, sin
 	return o.show(ctx, note, key, since, proof)
 }
 
-func (o *other) show(ctx context.Context, note []byte, key string, since int64, proof []ledger.Hash) (a answer, err error) {
+func (o *other) show(
+	ctx context.Context, note []byte, key string, since int64, proof []ledger.Hash,
+) (a answer, err error) {
 	body, err := json.Marshal(struct {
 		Checkpoint string        `json:"checkpoint"`
 		PublicKey  string        `json:"public_key"`

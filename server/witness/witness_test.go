@@ -19,7 +19,9 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// TestH4_AFileOfCheckpointsTellsOfACutTail: what was appended to a file outside shows that the log was longer, also to a server that begins anew.
+// TestH4_AFileOfCheckpointsTellsOfACutTail: what was appended to a file
+// outside shows that the log was longer, also to a server that begins
+// anew.
 func TestH4_AFileOfCheckpointsTellsOfACutTail(t *testing.T) {
 	h := newHouse(t, "server.example")
 	path := filepath.Join(t.TempDir(), "checkpoints")
@@ -35,7 +37,8 @@ func TestH4_AFileOfCheckpointsTellsOfACutTail(t *testing.T) {
 		t.Fatalf("%d lines for 2 checkpoints", len(lines))
 	}
 	var last line
-	if err := json.Unmarshal([]byte(lines[1]), &last); err != nil || last.Size != 5 || last.Log != ledger.Origin(tenant) {
+	if err := json.Unmarshal([]byte(lines[1]), &last); err != nil || last.Size != 5 ||
+		last.Log != ledger.Origin(tenant) {
 		t.Fatalf("got %+v, %v", last, err)
 	}
 	if _, err := ledger.OpenCheckpoint([]byte(last.Checkpoint), h.signer.PublicKey()); err != nil {
@@ -57,7 +60,8 @@ func TestH4_AFileOfCheckpointsTellsOfACutTail(t *testing.T) {
 	}
 }
 
-// TestAWitnessFromBeforeARestore: what was signed before a restore is no attack; the witness's operator is to be asked.
+// TestAWitnessFromBeforeARestore: what was signed before a restore is
+// no attack; the witness's operator is to be asked.
 func TestAWitnessFromBeforeARestore(t *testing.T) {
 	h := newHouse(t, "server.example")
 	path := filepath.Join(t.TempDir(), "checkpoints")
@@ -95,7 +99,8 @@ func round(t *testing.T, r *Runner, says string) {
 	}
 }
 
-// TestAnAddressIsSentTheNote: as it is, with the token; what it does not take is sent again, and nobody learns the address from an error.
+// TestAnAddressIsSentTheNote: as it is, with the token; what it does
+// not take is sent again, and nobody learns the address from an error.
 func TestAnAddressIsSentTheNote(t *testing.T) {
 	h := newHouse(t, "server.example")
 	h.grow(2)
@@ -111,7 +116,11 @@ func TestAnAddressIsSentTheNote(t *testing.T) {
 		w.WriteHeader(int(status.Load()))
 	}))
 	defer s.Close()
-	w, err := URL(Remote{URL: s.URL + "/secret-path", Token: "sesame", Guard: guard.Guard{Loopback: true}})
+	w, err := URL(Remote{
+		URL:   s.URL + "/secret-path",
+		Token: "sesame",
+		Guard: guard.Guard{Loopback: true},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 )
 
-// engine is a pool of connections. Each keeps its statements prepared, unless a pooler stands between.
+// engine is a pool of connections. Each keeps its statements prepared,
+// unless a pooler stands between.
 type engine struct{ pool *pgxpool.Pool }
 
 func (e *engine) Dialect() sqlstore.Dialect { return dialect() }
@@ -36,13 +37,15 @@ func (e *engine) Query(ctx context.Context, sql string, args ...any) (sqlstore.R
 	return e.pool.Query(ctx, sql, args...)
 }
 
-// What transactions rest on is said in each of them, whatever the defaults of the server, the database, the role or a
-// pooler are.
+// What transactions rest on is said in each of them, whatever the
+// defaults of the server, the database, the role or a pooler are.
 const (
-	// In READ COMMITTED every statement sees what was committed before it, so a lock shows the latest row.
+	// In READ COMMITTED every statement sees what was committed before
+	// it, so a lock shows the latest row.
 	beginWrite    = "BEGIN ISOLATION LEVEL READ COMMITTED"
 	beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-	// What is answered is on disk; nobody waits for a lock for ever; a replica that hangs doesn't keep its locks.
+	// What is answered is on disk; nobody waits for a lock for ever; a
+	// replica that hangs doesn't keep its locks.
 	promises = "SELECT set_config('synchronous_commit', 'on', true), set_config('lock_timeout', '20s', true), " +
 		"set_config('idle_in_transaction_session_timeout', '60s', true)"
 )
@@ -53,7 +56,8 @@ func (e *engine) Snapshot(ctx context.Context) (sqlstore.Tx, error) {
 	return e.begin(ctx, beginSnapshot)
 }
 
-// begin sends BEGIN, and what the transaction rests on, with the first statements.
+// begin sends BEGIN, and what the transaction rests on, with the first
+// statements.
 func (e *engine) begin(ctx context.Context, how string) (*tx, error) {
 	conn, err := e.pool.Acquire(ctx)
 	if err != nil {
@@ -84,10 +88,16 @@ func (e *engine) hold(ctx context.Context) error {
 			return fmt.Errorf("%w: the database is read-only", store.ErrUnavailable)
 		}
 		if got != want[1] {
-			return fmt.Errorf("%w: %s is %q in a transaction that asked for %q: something on the way changes statements",
-				store.ErrUnavailable, want[0], got, want[1])
+			return fmt.Errorf(
+				"%w: %s is %q in a transaction that asked for %q: something on the way changes statements",
+				store.ErrUnavailable,
+				want[0],
+				got,
+				want[1],
+			)
 		}
 	}
+
 	return nil
 }
 
@@ -106,7 +116,8 @@ func (t *tx) show(ctx context.Context, name string) (value string, err error) {
 	return value, rows.Err()
 }
 
-// tx collects statements and sends them in one go, together with whatever needs an answer.
+// tx collects statements and sends them in one go, together with
+// whatever needs an answer.
 type tx struct {
 	conn   *pgxpool.Conn
 	queued []sqlstore.Stmt
@@ -132,12 +143,14 @@ func (t *tx) gather(s sqlstore.Stmt) {
 			return
 		}
 	}
+
 	i := &inserts{sql: s.SQL, columns: make([]any, len(s.Args))}
 	i.add(s.Args)
 	t.blind = append(t.blind, i)
 }
 
-// checked makes the server itself hold a statement to one row, by a division by zero: a COMMIT that was sent along must not happen.
+// checked makes the server itself hold a statement to one row, by a
+// division by zero: a COMMIT that was sent along must not happen.
 func checked(s sqlstore.Stmt) string {
 	if s.Held {
 		return "SELECT 1 / (" + s.SQL + ")"
@@ -156,7 +169,8 @@ func moved(err error) error {
 	return err
 }
 
-// send sends what is queued and one more statement, and reads the answers to what was queued.
+// send sends what is queued and one more statement, and reads the
+// answers to what was queued.
 func (t *tx) send(ctx context.Context, sql string, args []any) (pgx.BatchResults, error) {
 	batch := &pgx.Batch{}
 	for _, s := range t.queued {
@@ -174,6 +188,7 @@ func (t *tx) send(ctx context.Context, sql string, args []any) (pgx.BatchResults
 			return nil, moved(err)
 		}
 	}
+
 	return results, nil
 }
 
@@ -222,7 +237,8 @@ func (r *rows) Err() error { return errors.Join(r.Rows.Err(), r.err) }
 
 var errRolledBack = errors.New("the database rolled the transaction back")
 
-// Commit sends COMMIT with what is queued. After any failure before it the server skips it.
+// Commit sends COMMIT with what is queued. After any failure before it
+// the server skips it.
 func (t *tx) Commit(ctx context.Context) error {
 	for _, i := range t.blind {
 		t.queued = append(t.queued, i.stmt())
@@ -245,7 +261,8 @@ func (t *tx) Commit(ctx context.Context) error {
 	return nil
 }
 
-// rollbackWait bounds how long a broken connection is asked to roll back; after it, closing the connection does that.
+// rollbackWait bounds how long a broken connection is asked to roll
+// back; after it, closing the connection does that.
 const rollbackWait = 5 * time.Second
 
 func (t *tx) Rollback() {

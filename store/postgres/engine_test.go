@@ -30,14 +30,19 @@ func suited(t *testing.T, url string) (*engine, *pgxpool.Config) {
 	return &engine{pool}, cfg
 }
 
-// TestD25_TransactionsCarryWhatTheyRestOn: whatever the session's defaults are, a transaction that writes is durable
-// and waits for no lock for ever, and nothing of that stays in the connection, which a pooler may lend to somebody
-// else.
+// TestD25_TransactionsCarryWhatTheyRestOn: whatever the session's
+// defaults are, a transaction that writes is durable and waits for no
+// lock for ever, and nothing of that stays in the connection, which a
+// pooler may lend to somebody else.
 func TestD25_TransactionsCarryWhatTheyRestOn(t *testing.T) {
 	loose := "&synchronous_commit=off&lock_timeout=0&idle_in_transaction_session_timeout=0&default_transaction_isolation=serializable"
 	e, _ := suited(t, pgtest.New(t)+loose)
-	want := map[string]string{"synchronous_commit": "on", "lock_timeout": "20s",
-		"idle_in_transaction_session_timeout": "1min", "transaction_isolation": "read committed"}
+	want := map[string]string{
+		"synchronous_commit":                  "on",
+		"lock_timeout":                        "20s",
+		"idle_in_transaction_session_timeout": "1min",
+		"transaction_isolation":               "read committed",
+	}
 	for name, begin := range map[string]func() (sqlstore.Tx, error){
 		"write":    func() (sqlstore.Tx, error) { return e.Begin(t.Context()) },
 		"snapshot": func() (sqlstore.Tx, error) { return e.Snapshot(t.Context()) },
@@ -59,6 +64,7 @@ func TestD25_TransactionsCarryWhatTheyRestOn(t *testing.T) {
 		}
 		x.Rollback()
 	}
+
 	var after string
 	if err := e.pool.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&after); err != nil || after != "off" {
 		t.Errorf("after the transaction the connection has synchronous_commit %q, %v", after, err)
@@ -68,8 +74,8 @@ func TestD25_TransactionsCarryWhatTheyRestOn(t *testing.T) {
 	}
 }
 
-// TestD25_SaysNothingAtTheStartThatPoolersRefuse: of all settings only the name of the program comes from us when a
-// connection begins.
+// TestD25_SaysNothingAtTheStartThatPoolersRefuse: of all settings only
+// the name of the program comes from us when a connection begins.
 func TestD25_SaysNothingAtTheStartThatPoolersRefuse(t *testing.T) {
 	_, cfg := suited(t, pgtest.New(t))
 	delete(cfg.ConnConfig.RuntimeParams, "search_path") // of the test
@@ -91,7 +97,8 @@ func TestD25_SaysNothingAtTheStartThatPoolersRefuse(t *testing.T) {
 	}
 }
 
-// TestD25_ModeOfStatements: they stay prepared where the connection is ours, and nowhere else.
+// TestD25_ModeOfStatements: they stay prepared where the connection is
+// ours, and nowhere else.
 func TestD25_ModeOfStatements(t *testing.T) {
 	url := pgtest.New(t)
 	_, direct := suited(t, url)

@@ -7,7 +7,8 @@ import (
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 )
 
-// inserts are many inserts of one form, which become one statement over arrays, a column each.
+// inserts are many inserts of one form, which become one statement over
+// arrays, a column each.
 type inserts struct {
 	sql     string
 	columns []any // []string, []int64 or [][]byte
@@ -41,12 +42,20 @@ func (i *inserts) stmt() sqlstore.Stmt {
 		case [][]byte:
 			kind = "bytea"
 		}
+
 		arrays = append(arrays, fmt.Sprintf("$%d::%s[]", n+1, kind))
 		names = append(names, fmt.Sprintf("c%d", n+1))
 	}
+
 	list := strings.Join(names, ", ")
 	return sqlstore.Stmt{
-		SQL:  fmt.Sprintf("%sSELECT %s FROM unnest(%s) WITH ORDINALITY AS rows(%s, n) ORDER BY n", head, list, strings.Join(arrays, ", "), list),
+		SQL: fmt.Sprintf(
+			"%sSELECT %s FROM unnest(%s) WITH ORDINALITY AS rows(%s, n) ORDER BY n",
+			head,
+			list,
+			strings.Join(arrays, ", "),
+			list,
+		),
 		Args: i.columns,
 	}
 }

@@ -1,9 +1,12 @@
-// Package postgres keeps everything in PostgreSQL (13 or newer): for any number of replicas, which share requests,
-// deadlines and deliveries through row locks.
+// Package postgres keeps everything in PostgreSQL (13 or newer): for
+// any number of replicas, which share requests, deadlines and
+// deliveries through row locks.
 //
-// A pooler that lends connections for single transactions (PgBouncer in transaction mode) may stand between. So nothing
-// rests on the state of a connection: what a transaction needs of the server is set in the transaction itself
-// (engine.go), and where there is a pooler no statement stays prepared.
+// A pooler that lends connections for single transactions (PgBouncer in
+// transaction mode) may stand between. So nothing rests on the state of
+// a connection: what a transaction needs of the server is set in the
+// transaction itself (engine.go), and where there is a pooler no
+// statement stays prepared.
 package postgres
 
 import (
@@ -21,7 +24,8 @@ import (
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 )
 
-// Options are what the store needs beside its database. Zero fields take the defaults named.
+// Options are what the store needs beside its database. Zero fields
+// take the defaults named.
 type Options struct {
 	Now   func() time.Time // the clock; time.Now
 	Poll  time.Duration    // how often changes by other replicas are looked for while somebody waits; 250ms
@@ -29,11 +33,13 @@ type Options struct {
 	Trust store.Trust      // the key that rows are authenticated with, and what is remembered outside
 }
 
-// writers is how many groups of updates are on their way at once. More would make groups smaller, and commits more.
+// writers is how many groups of updates are on their way at once. More
+// would make groups smaller, and commits more.
 const writers = 3
 
-// Open connects to a database, postgres://user@host/name, and brings it up to date. A pooler on the way is noticed;
-// `pool=transaction` in the query says that there is one. Errors never show the password.
+// Open connects to a database, postgres://user@host/name, and brings it
+// up to date. A pooler on the way is noticed; `pool=transaction` in the
+// query says that there is one. Errors never show the password.
 func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -54,14 +60,19 @@ func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	if err := e.hold(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the database: %w", err), e.Close())
 	}
-	s, err := sqlstore.New(ctx, e, sqlstore.Options{Now: o.Now, Poll: o.Poll, Trust: o.Trust})
+	s, err := sqlstore.New(ctx, e, sqlstore.Options{
+		Now:   o.Now,
+		Poll:  o.Poll,
+		Trust: o.Trust,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}
 	return s, nil
 }
 
-// The parameter of the URL that says that a pooler stands between, and the one kind of pooler that there is a word for.
+// The parameter of the URL that says that a pooler stands between, and
+// the one kind of pooler that there is a word for.
 const (
 	poolParameter   = "pool"
 	poolTransaction = "transaction"
@@ -76,7 +87,8 @@ func suit(ctx context.Context, cfg *pgxpool.Config) error {
 			poolTransaction)
 	}
 	delete(conn.RuntimeParams, poolParameter)
-	conn.RuntimeParams["application_name"] = "assent" // which poolers know, and the only one that every one of them takes
+	// which poolers know, and the only one that every one of them takes
+	conn.RuntimeParams["application_name"] = "assent"
 	lent := pooler != ""
 	if !lent {
 		var err error
@@ -84,18 +96,21 @@ func suit(ctx context.Context, cfg *pgxpool.Config) error {
 			return err
 		}
 	}
+
 	switch {
 	case lent && conn.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement:
-		// A statement would be prepared in one connection and executed in another.
+		// A statement would be prepared in one connection and executed
+		// in another.
 		conn.DefaultQueryExecMode = pgx.QueryExecModeExec
 	case !lent:
 		cfg.AfterConnect = refusePooler
 	}
+
 	return nil
 }
 
-// behindPooler reports whether the server's process is another than the one that answered: a pooler tells a number of
-// its own.
+// behindPooler reports whether the server's process is another than the
+// one that answered: a pooler tells a number of its own.
 func behindPooler(ctx context.Context, cfg *pgx.ConnConfig) (lent bool, err error) {
 	plain := cfg.Copy()
 	plain.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -120,9 +135,12 @@ func otherProcess(ctx context.Context, conn *pgx.Conn) (bool, error) {
 }
 
 // errPoolerSince says that statements can't stay prepared any more.
-var errPoolerSince = errors.New("a pooler stands between since the start: restart, or say pool=transaction in the URL")
+var errPoolerSince = errors.New(
+	"a pooler stands between since the start: restart, or say pool=transaction in the URL",
+)
 
-// refusePooler keeps out connections of a pooler that was not there at the start.
+// refusePooler keeps out connections of a pooler that was not there at
+// the start.
 func refusePooler(ctx context.Context, conn *pgx.Conn) error {
 	lent, err := otherProcess(ctx, conn)
 	if err == nil && lent {
@@ -131,7 +149,8 @@ func refusePooler(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// poolerHint says what to do about parameters of the URL that a pooler doesn't take.
+// poolerHint says what to do about parameters of the URL that a pooler
+// doesn't take.
 func poolerHint(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "08P01" &&
 		strings.Contains(e.Message, "startup parameter") {
@@ -144,9 +163,11 @@ func dialect() sqlstore.Dialect {
 	return sqlstore.Dialect{
 		Types: map[string]string{
 			"text": `TEXT COLLATE "C"`, "int": "BIGINT", "blob": "BYTEA", "strict": "", "compact": "",
-			// Documents of up to a page are not compressed: every change would do it again.
+			// Documents of up to a page are not compressed: every
+			// change would do it again.
 			"documents": "WITH (toast_tuple_target = 8160)",
-			"serial":    "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY", "serial_once": "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY",
+			"serial":    "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY", "serial_once": "BIGINT GENERATED BY " +
+				"DEFAULT AS IDENTITY PRIMARY KEY",
 		},
 		Lock:       " FOR UPDATE",
 		SkipLocked: " FOR UPDATE SKIP LOCKED",
@@ -161,8 +182,9 @@ func dialect() sqlstore.Dialect {
 		Number: `UPDATE entries SET idx = n.idx, code = n.code FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS n(seq, idx, code)
 WHERE entries.seq = n.seq AND entries.idx IS NULL`,
 		SealLock: "pg_try_advisory_xact_lock(742, hashtext(current_schema() || ' seal'))",
-		Sequence: "SELECT setval(pg_get_serial_sequence('{{table}}', '{{column}}'), coalesce((SELECT max({{column}}) FROM {{table}}), 0) + 1, false)",
-		Writers:  writers,
+		Sequence: "SELECT setval(pg_get_serial_sequence('{{table}}', '{{column}}'), coalesce((SELECT " +
+			"max({{column}}) FROM {{table}}), 0) + 1, false)",
+		Writers: writers,
 	}
 }
 
@@ -175,10 +197,13 @@ func class(err error) sqlstore.Class {
 	switch {
 	case !ok:
 		return sqlstore.Lost
-	case e.Code == "40001", e.Code == "40P01", e.Code == "23505", e.Code == "55P03": // serialization, deadlock, unique, lock not available
+	case e.Code == "40001", e.Code == "40P01", e.Code == "23505", e.Code == "55P03":
+		// serialization, deadlock, unique, lock not available
 		return sqlstore.Conflict
-	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "57P"), e.Code == "25P03": // connection, shutdown, idle for too long
+	case strings.HasPrefix(e.Code, "08"), strings.HasPrefix(e.Code, "57P"), e.Code == "25P03":
+		// connection, shutdown, idle for too long
 		return sqlstore.Lost
 	}
+
 	return sqlstore.Broken
 }

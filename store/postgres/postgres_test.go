@@ -62,8 +62,9 @@ func unavailable(t *testing.T, err error) {
 
 func TestStore(t *testing.T) { storetest.Run(t, place) }
 
-// TestD25_StatementsThatDontStayPrepared write and read what others do. internal/peers/pgbouncer runs the whole suite
-// through the real pooler.
+// TestD25_StatementsThatDontStayPrepared write and read what others do.
+// internal/peers/pgbouncer runs the whole suite through the real
+// pooler.
 func TestD25_StatementsThatDontStayPrepared(t *testing.T) {
 	url := pgtest.New(t)
 	s, err := open(t, url+"&pool=transaction")()
@@ -102,7 +103,11 @@ func place(t *testing.T) storetest.Place {
 	return storetest.Place{
 		Engine: "postgres",
 		Open: func(trust store.Trust) (store.Store, error) {
-			return postgres.Open(t.Context(), url, postgres.Options{Poll: 20 * time.Millisecond, Conns: 6, Trust: trust})
+			return postgres.Open(t.Context(), url, postgres.Options{
+				Poll:  20 * time.Millisecond,
+				Conns: 6,
+				Trust: trust,
+			})
 		},
 		Exec: func(query string) { exec(t, url, query) },
 	}
@@ -110,7 +115,8 @@ func place(t *testing.T) storetest.Place {
 
 func TestMigrations(t *testing.T) { storetest.Migrations(t, place) }
 
-// TestBackupMoves: a backup of one engine is restored by the other, and is the same again.
+// TestBackupMoves: a backup of one engine is restored by the other, and
+// is the same again.
 func TestBackupMoves(t *testing.T) {
 	lite := func() store.Store {
 		s, err := sqlite.Open(t.Context(), t.TempDir()+"/a.db", sqlite.Options{})
@@ -136,7 +142,8 @@ func TestBackupMoves(t *testing.T) {
 	}
 }
 
-// TestGone: the server is cut off while transactions run, and comes back. What was answered well is there, whole, and nothing in part.
+// TestGone: the server is cut off while transactions run, and comes
+// back. What was answered well is there, whole, and nothing in part.
 func TestGone(t *testing.T) {
 	server, err := pgtest.Start()
 	if err != nil {
@@ -165,6 +172,7 @@ func TestGone(t *testing.T) {
 			}
 		})
 	}
+
 	begun.Wait()
 	server.Halt()
 	all.Wait()
@@ -191,7 +199,8 @@ func TestGone(t *testing.T) {
 	if r, err := s.Record(t.Context(), "calls", "kept"); err != nil || r.Version != 1 {
 		t.Fatalf("a record that was stored: %+v, %v", r, err)
 	}
-	// Of those under way, one for each worker may have been committed without an answer.
+	// Of those under way, one for each worker may have been committed
+	// without an answer.
 	if got := storetest.Whole(t, s); got < sum || got > sum+workers {
 		t.Fatalf("%d updates were answered well, %d are there", sum, got)
 	}
@@ -225,12 +234,14 @@ func TestUsers4_9_OpenErrorsSayOnceWhatFailed(t *testing.T) {
 		t.Fatalf("%v shows the password, or what failed twice", err)
 	}
 	_, err = open(t, "postgres://ada:secret@host:port/x")()
-	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "expected postgres://") {
+	if err == nil || strings.Contains(err.Error(), "secret") ||
+		!strings.Contains(err.Error(), "expected postgres://") {
 		t.Fatalf("got %v", err)
 	}
 }
 
-// TestList: a page of 10,000 open requests, or records, takes well under 50 ms. The bound allows for a busy machine; bench measures.
+// TestList: a page of 10,000 open requests, or records, takes well
+// under 50 ms. The bound allows for a busy machine; bench measures.
 func TestList(t *testing.T) {
 	s, err := database(t)()
 	wanted(t, s, err)

@@ -20,8 +20,9 @@ import (
 	"github.com/assent-dev/assent/store/storetest"
 )
 
-// TestH4_ServersNeedNotOwnTheLedger runs the statements of docs/guides/postgresql.md: a role of servers does everything that servers do, and can
-// neither delete nor change entries.
+// TestH4_ServersNeedNotOwnTheLedger runs the statements of
+// docs/guides/postgresql.md: a role of servers does everything that
+// servers do, and can neither delete nor change entries.
 func TestH4_ServersNeedNotOwnTheLedger(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "postgresql.md"))
 	if err != nil {
@@ -78,6 +79,7 @@ func TestH4_ServersNeedNotOwnTheLedger(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
+
 	if err := app.Verify(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -88,8 +90,16 @@ func TestH4_ServersNeedNotOwnTheLedger(t *testing.T) {
 	}
 	defer conn.Close(t.Context())
 	for _, sql := range []string{
-		"DELETE FROM entries", "TRUNCATE entries", "UPDATE entries SET leaf = ''", "UPDATE entries SET version = 0", "DELETE FROM hashes", "UPDATE hashes SET pos = 9",
-		"DELETE FROM trees", "UPDATE periods SET why = 'new'", "DELETE FROM periods", "DROP TABLE entries",
+		"DELETE FROM entries",
+		"TRUNCATE entries",
+		"UPDATE entries SET leaf = ''",
+		"UPDATE entries SET version = 0",
+		"DELETE FROM hashes",
+		"UPDATE hashes SET pos = 9",
+		"DELETE FROM trees",
+		"UPDATE periods SET why = 'new'",
+		"DELETE FROM periods",
+		"DROP TABLE entries",
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "SQLSTATE 42501") {
 			t.Errorf("%s: %v", sql, err)

@@ -9,10 +9,12 @@ import (
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 )
 
-// keptStatements bounds the prepared statements of a connection; lists with many filters make many texts.
+// keptStatements bounds the prepared statements of a connection; lists
+// with many filters make many texts.
 const keptStatements = 200
 
-// engine is the one writer, which whoever wants to write takes out of free and puts back, and the readers.
+// engine is the one writer, which whoever wants to write takes out of
+// free and puts back, and the readers.
 type engine struct {
 	writers *sql.DB
 	readers *sql.DB
@@ -34,7 +36,13 @@ func (e *engine) Close() error {
 		return nil
 	}
 	close(e.free)
-	return errors.Join(w.statements.close(), w.conn.Close(), e.writers.Close(), e.reads.close(), e.readers.Close())
+	return errors.Join(
+		w.statements.close(),
+		w.conn.Close(),
+		e.writers.Close(),
+		e.reads.close(),
+		e.readers.Close(),
+	)
 }
 
 var errClosed = errors.New("the database is closed")
@@ -45,7 +53,12 @@ func (e *engine) Begin(ctx context.Context) (sqlstore.Tx, error) {
 		if !ok {
 			return nil, errClosed
 		}
-		t := &tx{e: e, w: w, prepared: &w.statements, on: w.conn}
+		t := &tx{
+			e:        e,
+			w:        w,
+			prepared: &w.statements,
+			on:       w.conn,
+		}
 		if err := t.exec("BEGIN IMMEDIATE"); err != nil {
 			e.free <- w
 			return nil, err
@@ -62,7 +75,11 @@ func (e *engine) Snapshot(ctx context.Context) (sqlstore.Tx, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &tx{e: e, prepared: &statements{}, on: conn}
+	t := &tx{
+		e:        e,
+		prepared: &statements{},
+		on:       conn,
+	}
 	if err := t.exec("BEGIN"); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -93,8 +110,9 @@ type preparer interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
 
-// statements keeps statements prepared. They run without the caller's context: the driver would start a goroutine for each, and
-// none takes long.
+// statements keeps statements prepared. They run without the caller's
+// context: the driver would start a goroutine for each, and none takes
+// long.
 type statements struct {
 	mu  sync.Mutex
 	all map[string]*sql.Stmt
@@ -120,6 +138,7 @@ func (s *statements) get(on preparer, query string) (*sql.Stmt, error) {
 		delete(s.all, old)
 		_ = victim.Close() // closes when its last rows are
 	}
+
 	s.all[query] = stmt
 	return stmt, nil
 }
@@ -230,7 +249,8 @@ func (t *tx) Commit(ctx context.Context) error {
 	return nil
 }
 
-// Rollback also gives up a transaction that SQLite has ended by itself, as it does when the disk is full.
+// Rollback also gives up a transaction that SQLite has ended by itself,
+// as it does when the disk is full.
 func (t *tx) Rollback() {
 	if t.over {
 		return

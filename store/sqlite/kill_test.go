@@ -17,7 +17,8 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// victimFile names the database of a process that writes records until it is killed.
+// victimFile names the database of a process that writes records until
+// it is killed.
 const victimFile = "ASSENT_TEST_VICTIM"
 
 func TestMain(m *testing.M) {
@@ -30,7 +31,8 @@ func TestMain(m *testing.M) {
 
 const victims = 16
 
-// write puts each of its records again and again, and says so once it is stored.
+// write puts each of its records again and again, and says so once it
+// is stored.
 func write(path string) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path, sqlite.Options{})
@@ -42,20 +44,24 @@ func write(path string) error {
 		go func() {
 			r := store.Record{Room: "calls", Key: strconv.Itoa(w)}
 			old, err := s.Record(ctx, r.Room, r.Key)
-			for r.Version = old.Version; err == nil || errors.Is(err, approval.ErrNotFound); fmt.Printf("%s %d\n", r.Key, r.Version) {
+			for r.Version = old.Version; err == nil ||
+				errors.Is(err, approval.ErrNotFound); fmt.Printf("%s %d\n", r.Key, r.Version) {
 				r.Value = []byte(strings.Repeat(strconv.FormatInt(r.Version+1, 10)+" ", 200))
 				if r.Version, err = s.PutRecord(ctx, r); err != nil {
 					break
 				}
 			}
+
 			errs <- err
 		}()
 	}
+
 	return <-errs
 }
 
-// TestKilled: a process is killed in the middle of its writing, time and again. What it was told to be stored is there, whole, and at most the
-// one change of each writer beside it of which it was not told.
+// TestKilled: a process is killed in the middle of its writing, time
+// and again. What it was told to be stored is there, whole, and at most
+// the one change of each writer beside it of which it was not told.
 func TestKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	told := map[string]int64{}
@@ -76,13 +82,15 @@ func TestKilled(t *testing.T) {
 				t.Fatalf("version %d of %s holds %.30q", r.Version, key, r.Value)
 			}
 		}
+
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// killed runs a process that writes, kills it after some changes, and returns the versions of which it was told.
+// killed runs a process that writes, kills it after some changes, and
+// returns the versions of which it was told.
 func killed(t *testing.T, path string, after int) map[string]int64 {
 	t.Helper()
 	cmd := command.CommandContext(t.Context(), os.Args[0])
@@ -109,6 +117,7 @@ func killed(t *testing.T, path string, after int) map[string]int64 {
 			}
 		}
 	}
+
 	if err := cmd.Wait(); err == nil || len(told) == 0 || cmd.ProcessState.ExitCode() != -1 {
 		t.Fatalf("it should have been killed: %v, %q", err, lines.Text())
 	}

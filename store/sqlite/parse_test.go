@@ -24,7 +24,10 @@ func TestBackupHoldsAllTables(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &end); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := raw(t, path).QueryContext(t.Context(), `SELECT m.name, count(*) FROM sqlite_master m, pragma_table_info(m.name)
+	rows, err := raw(
+		t,
+		path,
+	).QueryContext(t.Context(), `SELECT m.name, count(*) FROM sqlite_master m, pragma_table_info(m.name)
 WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name NOT IN ('assent_migrations', 'pulse') GROUP BY m.name`)
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +43,7 @@ WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name NOT IN ('assent
 			t.Errorf("backups leave table %s out", name)
 		}
 	}
+
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -53,16 +57,25 @@ func FuzzRestore(f *testing.F) {
 	}
 	storetest.Fill(f, from)
 	good := storetest.Backup(f, from)
-	for _, seed := range []string{"", "{}\n", good[:len(good)/3], strings.Replace(good, "[", "{", 1), good[:strings.Index(good, "\n")+1] + "[\"votes\",1]\n"} {
+	for _, seed := range []string{
+		"",
+		"{}\n",
+		good[:len(good)/3],
+		strings.Replace(good, "[", "{", 1),
+		good[:strings.Index(good, "\n")+1] + "[\"votes\",1]\n",
+	} {
 		f.Add(seed)
 	}
+
 	to, err := sqliteOpen(filepath.Join(dir, "to.db"))
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { _ = errors.Join(from.Close(), to.Close()) })
 	f.Fuzz(func(t *testing.T, text string) {
-		if err := to.Restore(t.Context(), strings.NewReader(text)); err != nil && !errors.Is(err, store.ErrBackup) && !errors.Is(err, store.ErrUnavailable) {
+		if err := to.Restore(t.Context(), strings.NewReader(text)); err != nil &&
+			!errors.Is(err, store.ErrBackup) &&
+			!errors.Is(err, store.ErrUnavailable) {
 			t.Fatal(err)
 		}
 	})

@@ -1,7 +1,9 @@
-// Package sqlite keeps everything in one file: the default, for one machine. Processes on that machine may share the file.
+// Package sqlite keeps everything in one file: the default, for one
+// machine. Processes on that machine may share the file.
 //
-// The file is in WAL mode and every commit is synced; the log is folded into the file at 32 MB. There is one connection that writes, and a few that read; each keeps its
-// statements prepared.
+// The file is in WAL mode and every commit is synced; the log is folded
+// into the file at 32 MB. There is one connection that writes, and a
+// few that read; each keeps its statements prepared.
 package sqlite
 
 import (
@@ -25,7 +27,8 @@ import (
 	"github.com/assent-dev/assent/store/internal/sqlstore"
 )
 
-// Options are what the store needs beside its file. Zero fields take the defaults named.
+// Options are what the store needs beside its file. Zero fields take
+// the defaults named.
 type Options struct {
 	Now      func() time.Time // the clock; time.Now
 	Poll     time.Duration    // how often changes by other processes are looked for while somebody waits; 250ms
@@ -35,7 +38,8 @@ type Options struct {
 	Trust    store.Trust      // the key that rows are authenticated with, and what is remembered outside
 }
 
-// Open opens the database in a file, which it makes with mode 0600 when it is not there, and brings it up to date. Its folder must be there.
+// Open opens the database in a file, which it makes with mode 0600 when
+// it is not there, and brings it up to date. Its folder must be there.
 func Open(ctx context.Context, path string, o Options) (store.Store, error) {
 	if o.LockWait == 0 {
 		o.LockWait = 10 * time.Second
@@ -50,15 +54,20 @@ func Open(ctx context.Context, path string, o Options) (store.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w: %w", path, store.ErrUnavailable, err)
 	}
-	s, err := sqlstore.New(ctx, e, sqlstore.Options{Now: o.Now, Poll: o.Poll, Trust: o.Trust})
+	s, err := sqlstore.New(ctx, e, sqlstore.Options{
+		Now:   o.Now,
+		Poll:  o.Poll,
+		Trust: o.Trust,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	return s, nil
 }
 
-// create makes the file before SQLite would, so that nobody else can read it. One that others may read or write is refused, as are the files beside
-// it, which SQLite makes with its mode.
+// create makes the file before SQLite would, so that nobody else can
+// read it. One that others may read or write is refused, as are the
+// files beside it, which SQLite makes with its mode.
 func create(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -75,7 +84,8 @@ func create(path string) error {
 	return nil
 }
 
-// private refuses a file that others may read or write. On Windows modes say nothing about that.
+// private refuses a file that others may read or write. On Windows
+// modes say nothing about that.
 func private(name string) error {
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,19 +105,36 @@ func private(name string) error {
 	return fmt.Errorf("%s can be %s by others (mode %04o), expected 0600: run chmod 600 on it", name, may, mode)
 }
 
-// dsn sets what every connection needs when it is opened; a PRAGMA sent later would reach one of them only.
+// dsn sets what every connection needs when it is opened; a PRAGMA sent
+// later would reach one of them only.
 func dsn(path string, o Options, more ...string) string {
 	q := url.Values{}
 	q.Set("_txlock", "immediate")
 	q.Set("_defensive", "1")
 	q.Set("_busy_timeout", strconv.FormatInt(o.LockWait.Milliseconds(), 10))
-	for _, p := range append([]string{"journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "cache_size(-16000)", "temp_store(MEMORY)", "wal_autocheckpoint(8000)"}, more...) {
+	for _, p := range append(
+		[]string{
+			"journal_mode(WAL)",
+			"synchronous(FULL)",
+			"foreign_keys(1)",
+			"cache_size(-16000)",
+			"temp_store(MEMORY)",
+			"wal_autocheckpoint(8000)",
+		},
+		more...,
+	) {
 		q.Add("_pragma", p)
 	}
+
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	return (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: q.Encode()}).String()
+	return (&url.URL{
+		Scheme:   "file",
+		OmitHost: true,
+		Path:     filepath.ToSlash(path),
+		RawQuery: q.Encode(),
+	}).String()
 }
 
 func connect(ctx context.Context, path string, o Options) (*engine, error) {
@@ -130,14 +157,24 @@ func connect(ctx context.Context, path string, o Options) (*engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, writers.Close(), readers.Close())
 	}
-	return &engine{writers: writers, readers: readers, free: newWriter(conn)}, nil
+	return &engine{
+		writers: writers,
+		readers: readers,
+		free:    newWriter(conn),
+	}, nil
 }
 
 func dialect() sqlstore.Dialect {
 	return sqlstore.Dialect{
 		Types: map[string]string{
-			"text": "TEXT", "int": "INTEGER", "blob": "BLOB", "strict": "STRICT", "documents": "STRICT", "compact": "STRICT, WITHOUT ROWID",
-			"serial": "INTEGER PRIMARY KEY", "serial_once": "INTEGER PRIMARY KEY AUTOINCREMENT",
+			"text":        "TEXT",
+			"int":         "INTEGER",
+			"blob":        "BLOB",
+			"strict":      "STRICT",
+			"documents":   "STRICT",
+			"compact":     "STRICT, WITHOUT ROWID",
+			"serial":      "INTEGER PRIMARY KEY",
+			"serial_once": "INTEGER PRIMARY KEY AUTOINCREMENT",
 		},
 		Find:     "instr",
 		HasTable: "EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)",
@@ -146,7 +183,8 @@ func dialect() sqlstore.Dialect {
 	}
 }
 
-// class says what a failure means: only what another writer may have caused is worth another try.
+// class says what a failure means: only what another writer may have
+// caused is worth another try.
 func class(err error) sqlstore.Class {
 	if errors.Is(err, sqlstore.ErrMoved) {
 		return sqlstore.Conflict
@@ -157,8 +195,10 @@ func class(err error) sqlstore.Class {
 			return sqlstore.Conflict
 		}
 	}
+
 	return sqlstore.Broken
 }
 
-// numbered turns $1 into SQLite's ?1. Our statements have no other dollar signs.
+// numbered turns $1 into SQLite's ?1. Our statements have no other
+// dollar signs.
 func numbered(query string) string { return strings.ReplaceAll(query, "$", "?") }

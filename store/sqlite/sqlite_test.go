@@ -20,7 +20,11 @@ import (
 
 func open(t *testing.T, path string) func() (store.Store, error) {
 	return func() (store.Store, error) {
-		return sqlite.Open(t.Context(), path, sqlite.Options{Poll: 20 * time.Millisecond, LockWait: 30 * time.Second})
+		return sqlite.Open(
+			t.Context(),
+			path,
+			sqlite.Options{Poll: 20 * time.Millisecond, LockWait: 30 * time.Second},
+		)
 	}
 }
 
@@ -65,7 +69,11 @@ func place(t *testing.T) storetest.Place {
 	return storetest.Place{
 		Engine: "sqlite",
 		Open: func(trust store.Trust) (store.Store, error) {
-			return sqlite.Open(t.Context(), path, sqlite.Options{Poll: 20 * time.Millisecond, LockWait: 30 * time.Second, Trust: trust})
+			return sqlite.Open(t.Context(), path, sqlite.Options{
+				Poll:     20 * time.Millisecond,
+				LockWait: 30 * time.Second,
+				Trust:    trust,
+			})
 		},
 		Exec: func(query string) {
 			f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // which SQLite alone would let others read
@@ -107,7 +115,8 @@ func unavailable(t *testing.T, err error, says string) {
 	}
 }
 
-// TestSettings: what a crash must not lose is set on every connection, and others can't read the file.
+// TestSettings: what a crash must not lose is set on every connection,
+// and others can't read the file.
 func TestSettings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	s, err := open(t, path)()
@@ -117,11 +126,16 @@ func TestSettings(t *testing.T) {
 		t.Fatalf("mode %v, %v", info.Mode(), err)
 	}
 	var mode string
-	if err := raw(t, path).QueryRowContext(t.Context(), "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
+	if err := raw(t, path).QueryRowContext(t.Context(), "PRAGMA journal_mode").Scan(&mode); err != nil ||
+		mode != "wal" {
 		t.Fatalf("journal mode %q, %v", mode, err)
 	}
 	var loose int
-	if err := raw(t, path).QueryRowContext(t.Context(), "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND strict = 0 AND name NOT LIKE 'sqlite_%'").Scan(&loose); err != nil || loose != 0 {
+	if err := raw(t, path).QueryRowContext(
+		t.Context(),
+		"SELECT count(*) FROM pragma_table_list WHERE schema = 'main' AND strict = 0 AND name NOT LIKE 'sqlite_%'",
+	).Scan(&loose); err != nil ||
+		loose != 0 {
 		t.Fatalf("%d tables are not strict, %v", loose, err)
 	}
 }
@@ -144,6 +158,7 @@ func TestFull(t *testing.T) {
 			unavailable(t, err, "full")
 		}
 	}
+
 	if fits == 0 || fits == len(done) {
 		t.Fatalf("%d of %d fit", fits, len(done))
 	}
@@ -153,11 +168,16 @@ func TestFull(t *testing.T) {
 		}
 	}
 	for n, err := 0, error(nil); err == nil; n++ {
-		r := store.Record{Room: "calls", Key: strconv.Itoa(n), Value: make([]byte, 1000)}
+		r := store.Record{
+			Room:  "calls",
+			Key:   strconv.Itoa(n),
+			Value: make([]byte, 1000),
+		}
 		if _, err = small.PutRecord(t.Context(), r); err != nil {
 			unavailable(t, err, "full")
 		}
 	}
+
 	unavailable(t, small.Ping(t.Context()), "full")
 	unavailable(t, small.SetValue(t.Context(), "b", "k", make([]byte, 1<<20), time.Now()), "full")
 	large, err := open(t, path)()
@@ -216,7 +236,8 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestL16_FilesThatOthersMayReadOrWriteAreRefused, and those beside it, which hold the same rows. New ones are the owner's alone.
+// TestL16_FilesThatOthersMayReadOrWriteAreRefused, and those beside it,
+// which hold the same rows. New ones are the owner's alone.
 func TestL16_FilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	for _, ending := range []string{"", "-wal", "-shm"} {
@@ -229,7 +250,11 @@ func TestL16_FilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
 			t.Fatalf("%q has mode %v, %v", ending, info.Mode(), err)
 		}
 
-		for mode, says := range map[os.FileMode]string{0o640: "can be read by others (mode 0640)", 0o666: "can be written by others (mode 0666)", 0o620: "written"} {
+		for mode, says := range map[os.FileMode]string{
+			0o640: "can be read by others (mode 0640)",
+			0o666: "can be written by others (mode 0666)",
+			0o620: "written",
+		} {
 			if err := os.Chmod(path+ending, mode); err != nil {
 				t.Fatal(err)
 			}
@@ -239,13 +264,15 @@ func TestL16_FilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
 				t.Errorf("%v does not say what to do with which file", err)
 			}
 		}
+
 		if err := errors.Join(os.Chmod(path+ending, 0o600), s.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestList: a page of 10,000 open requests, or records, takes well under 50 ms. The bound allows for a busy machine; bench measures.
+// TestList: a page of 10,000 open requests, or records, takes well
+// under 50 ms. The bound allows for a busy machine; bench measures.
 func TestList(t *testing.T) {
 	s, err := database(t)()
 	wanted(t, s, err)

@@ -26,17 +26,32 @@ func Fill(t testing.TB, s stores.Store) {
 			}
 			tx.Insert(r)
 			tx.SaveGrant(grant(i))
-			tx.SaveFreeze(approval.Freeze{Agent: number(i % 3), Reason: "<&>\u2028\"", At: epoch()})
+			tx.SaveFreeze(approval.Freeze{
+				Agent:  number(i % 3),
+				Reason: "<&>\u2028\"",
+				At:     epoch(),
+			})
 			tx.Remember(number(i), approval.Memory{Digest: "d", Expires: epoch()})
 			tx.AddVote(approval.VoteFact{Request: r.ID, At: epoch()})
-			tx.Append(record(t, tenant, "request_opened", r.ID, epoch()), approval.Delivery{Target: "slack", Payload: "{}"})
+			tx.Append(
+				record(t, tenant, "request_opened", r.ID, epoch()),
+				approval.Delivery{Target: "slack", Payload: "{}"},
+			)
 			return nil
 		})
 		if i == 20 {
 			sealAll(t, s, nil)
 		}
 	}
-	ok(t, s.PutToken(ctx, stores.Token{ID: "t", Tenant: tenant, Hash: "h", Scopes: []string{"read"}, Created: epoch(), Expires: epoch()}))
+
+	ok(t, s.PutToken(ctx, stores.Token{
+		ID:      "t",
+		Tenant:  tenant,
+		Hash:    "h",
+		Scopes:  []string{"read"},
+		Created: epoch(),
+		Expires: epoch(),
+	}))
 	for i := range 3 {
 		r := document(number(i))
 		r.Alias, r.Value = "alias of "+r.Key, []byte("\x00\xff")[:i]
@@ -45,6 +60,7 @@ func Fill(t testing.TB, s stores.Store) {
 		}
 		put(t, s, put(t, s, r))
 	}
+
 	ok(t, s.SetValue(ctx, "b", "k", []byte("\x00\xff"), epoch().Add(time.Hour)))
 	ok(t, s.SetValue(ctx, "b", "empty", nil, epoch().Add(time.Hour)))
 }
@@ -69,7 +85,10 @@ func backup(t *testing.T, db Database) {
 	insert(t, to, request(77)) // counters go on behind what was restored
 	appendEntries(t, to, tenant, 3)
 	deliver(t, to, "slack")
-	update(t, to, func(tx approval.Tx) error { tx.AddVote(approval.VoteFact{At: epoch()}); return nil })
+	update(t, to, func(tx approval.Tx) error {
+		tx.AddVote(approval.VoteFact{At: epoch()})
+		return nil
+	})
 	equal(t, entries(t, to, tenant), 34)
 	equal(t, verify(t, to, tenant), 34)
 
@@ -83,11 +102,22 @@ func backup(t *testing.T, db Database) {
 	equal(t, Uncoded(t, Backup(t, third)), Uncoded(t, empty))
 }
 
-// Uncoded is a backup without what each restore makes anew: periods and codes.
+// Uncoded is a backup without what each restore makes anew: periods and
+// codes.
 func Uncoded(t testing.TB, backup string) string {
 	t.Helper()
 	codes := map[string]int{
-		"requests": 2, "grants": 1, "frozen": 1, "memories": 1, "entries": 1, "trees": 1, "handovers": 1, "tokens": 1, "records": 1, "kept": 1, "deliveries": 1,
+		"requests":   2,
+		"grants":     1,
+		"frozen":     1,
+		"memories":   1,
+		"entries":    1,
+		"trees":      1,
+		"handovers":  1,
+		"tokens":     1,
+		"records":    1,
+		"kept":       1,
+		"deliveries": 1,
 	}
 	var out strings.Builder
 	lines := strings.Split(strings.TrimSuffix(backup, "\n"), "\n")
@@ -102,16 +132,20 @@ func Uncoded(t testing.TB, backup string) string {
 		ok(t, err)
 		out.Write(append(text, '\n'))
 	}
+
 	return out.String()
 }
 
-// backupRefused: nothing but a whole, unchanged backup is restored, and into an empty store only; else nothing happens.
+// backupRefused: nothing but a whole, unchanged backup is restored, and
+// into an empty store only; else nothing happens.
 func backupRefused(t *testing.T, db Database) {
 	from, to := one(t, db), one(t, db)
 	Fill(t, from)
 	good, empty := Backup(t, from), Backup(t, to)
 	lines := strings.SplitAfter(good, "\n")
-	without := func(i int) string { return strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), "") }
+	without := func(i int) string {
+		return strings.Join(append(append([]string{}, lines[:i]...), lines[i+1:]...), "")
+	}
 	for name, c := range map[string]struct{ text, says string }{
 		"nothing":            {"", "it ends after line 0"},
 		"no backup":          {"{}\n", "does not begin as a backup does"},
@@ -122,15 +156,32 @@ func backupRefused(t *testing.T, db Database) {
 		"a row less":         {without(3), "its checksum is another"},
 		"a row more":         {strings.Replace(good, lines[3], lines[3]+lines[3], 1), "a row twice"},
 		"an edited row":      {strings.Replace(good, "acme.trader", "acme.tradr", 1), "its checksum is another"},
-		"another schema":     {strings.Replace(good, `"schema":`, `"schema":9`, 1), "restore it with the version that made it"},
-		"an older schema":    {strings.Replace(good, `"schema":4`, `"schema":3`, 1), "of schema 3 and this version of assent has 4: restore it with the version that made it"},
-		"another count":      {strings.Replace(good, `"entries":30`, `"entries":31`, 1), "30 rows of table entries, and says 31"},
-		"another sum":        {strings.Replace(good, `"sha256":"`, `"sha256":"0`, 1), "its checksum is another"},
-		"more behind it":     {good + "\n", "something follows"},
-		"unknown table":      {strings.Replace(good, `["votes",`, `["voters",`, 1), "is not a row of a table"},
-		"wrong kind":         {strings.Replace(good, `["votes",`, `["votes","`, 1), "is not JSON"},
-		"too few columns":    {strings.Replace(good, `,"pending",`, `,`, 1), "is not a row of a table"},
-		"wrong column":       {strings.Replace(good, `["records","calls","0","alias of 0",2`, `["records","calls","0","alias of 0","2"`, 1), "column version of table records is of the wrong kind"},
+		"another schema": {
+			strings.Replace(good, `"schema":`, `"schema":9`, 1),
+			"restore it with the version that made it",
+		},
+		"an older schema": {
+			strings.Replace(good, `"schema":4`, `"schema":3`, 1),
+			"of schema 3 and this version of assent has 4: restore it with the version that made it",
+		},
+		"another count": {
+			strings.Replace(good, `"entries":30`, `"entries":31`, 1),
+			"30 rows of table entries, and says 31",
+		},
+		"another sum":     {strings.Replace(good, `"sha256":"`, `"sha256":"0`, 1), "its checksum is another"},
+		"more behind it":  {good + "\n", "something follows"},
+		"unknown table":   {strings.Replace(good, `["votes",`, `["voters",`, 1), "is not a row of a table"},
+		"wrong kind":      {strings.Replace(good, `["votes",`, `["votes","`, 1), "is not JSON"},
+		"too few columns": {strings.Replace(good, `,"pending",`, `,`, 1), "is not a row of a table"},
+		"wrong column": {
+			strings.Replace(
+				good,
+				`["records","calls","0","alias of 0",2`,
+				`["records","calls","0","alias of 0","2"`,
+				1,
+			),
+			"column version of table records is of the wrong kind",
+		},
 	} {
 		err := to.Restore(t.Context(), strings.NewReader(c.text))
 		refused(t, err, stores.ErrBackup)
@@ -141,6 +192,7 @@ func backupRefused(t *testing.T, db Database) {
 			t.Fatalf("%s: something was restored", name)
 		}
 	}
+
 	reading := errors.New("the disk is gone")
 	refused(t, to.Restore(t.Context(), &failing{text: good[:len(good)/2], err: reading}), reading)
 	equal(t, Backup(t, to), empty)
@@ -194,6 +246,7 @@ func backupBusy(t *testing.T, db Database) {
 			return nil
 		})
 	}
+
 	before := Backup(t, s)
 	out := &pausing{first: func() {
 		insert(t, s, request(777))

@@ -11,11 +11,17 @@ import (
 	"github.com/assent-dev/assent/store/watermark"
 )
 
-// Sealing runs the suite of logs that somebody changed who has the database and not the key.
+// Sealing runs the suite of logs that somebody changed who has the
+// database and not the key.
 func Sealing(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, Place){
-		"a forged entry": forgedEntry, "a cut tail": cutTail, "a cut tail, after a restart": cutTailRestart, "another history": anotherHistory,
-		"a log taken away": logTakenAway, "an entry taken away before it was sealed": lostEntry, "a replica that follows": follower,
+		"a forged entry":                           forgedEntry,
+		"a cut tail":                               cutTail,
+		"a cut tail, after a restart":              cutTailRestart,
+		"another history":                          anotherHistory,
+		"a log taken away":                         logTakenAway,
+		"an entry taken away before it was sealed": lostEntry,
+		"a replica that follows":                   follower,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -24,11 +30,15 @@ func Sealing(t *testing.T, place func(t *testing.T) Place) {
 	}
 }
 
-// forgedEntry: what stands before it is sealed, nothing after it is, that tenant stops and others go on. Once it is gone, all goes on.
+// forgedEntry: what stands before it is sealed, nothing after it is,
+// that tenant stops and others go on. Once it is gone, all goes on.
 func forgedEntry(t *testing.T, p Place) {
 	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
 	appendEntries(t, s, tenant, 3)
-	p.Exec(`INSERT INTO entries (tenant, type, subject, at, leaf, version, code) SELECT tenant, 'request_approved', subject, at, leaf, version, code FROM entries WHERE idx IS NULL ORDER BY seq LIMIT 1`)
+	p.Exec(
+		`INSERT INTO entries (tenant, type, subject, at, leaf, version, code) SELECT tenant, 'request_approved', ` +
+			`subject, at, leaf, version, code FROM entries WHERE idx IS NULL ORDER BY seq LIMIT 1`,
+	)
 	appendEntries(t, s, tenant, 4)
 	appendEntries(t, s, "other", 2)
 	n, err := s.Seal(t.Context(), 100, signature)
@@ -37,7 +47,10 @@ func forgedEntry(t *testing.T, p Place) {
 	equal(t, verify(t, s, tenant), 3)
 	equal(t, verify(t, s, "other"), 2)
 	refused(t, s.Integrity().Stopped[tenant], stores.ErrTampered)
-	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error { tx.Insert(request(1)); return nil }), stores.ErrTampered)
+	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error {
+		tx.Insert(request(1))
+		return nil
+	}), stores.ErrTampered)
 	refused(t, second(s.Freezes(t.Context(), tenant)), stores.ErrTampered)
 	appendEntries(t, s, "other", 2)
 	refused(t, second(s.Seal(t.Context(), 100, signature)), stores.ErrTampered)
@@ -52,19 +65,25 @@ func forgedEntry(t *testing.T, p Place) {
 
 const (
 	saveLog = "CREATE TABLE saved_trees AS SELECT * FROM trees"
-	cutLog  = "DELETE FROM entries WHERE idx >= 3; DELETE FROM hashes WHERE pos >= 4; DELETE FROM trees; INSERT INTO trees SELECT * FROM saved_trees"
+	cutLog  = "DELETE FROM entries WHERE idx >= 3; DELETE FROM hashes WHERE pos >= 4; DELETE FROM trees; INSERT " +
+		"INTO trees SELECT * FROM saved_trees"
 )
 
-// cutTail: the end of the log is cut off and its older checkpoint put back, which the service signed itself.
+// cutTail: the end of the log is cut off and its older checkpoint put
+// back, which the service signed itself.
 func cutTail(t *testing.T, p Place) {
 	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
 	cutLogOf(t, p, s)
 	err := sealing(t.Context(), s)
 	refused(t, err, stores.ErrTampered)
-	if !strings.Contains(err.Error(), "it has 3 entries, and had 7") || !strings.Contains(err.Error(), "--in-place") {
+	if !strings.Contains(err.Error(), "it has 3 entries, and had 7") ||
+		!strings.Contains(err.Error(), "--in-place") {
 		t.Fatal(err)
 	}
-	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error { tx.Insert(request(1)); return nil }), stores.ErrTampered)
+	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error {
+		tx.Insert(request(1))
+		return nil
+	}), stores.ErrTampered)
 }
 
 func cutLogOf(t *testing.T, p Place, s full) {
@@ -77,7 +96,8 @@ func cutLogOf(t *testing.T, p Place, s full) {
 	p.Exec(cutLog)
 }
 
-// cutTailRestart: a process that begins after the cut knows of it by the watermark.
+// cutTailRestart: a process that begins after the cut knows of it by
+// the watermark.
 func cutTailRestart(t *testing.T, p Place) {
 	dir := t.TempDir()
 	trust, w := remembering(t, dir)
@@ -92,7 +112,8 @@ func cutTailRestart(t *testing.T, p Place) {
 	refused(t, sealing(t.Context(), s), stores.ErrTampered)
 }
 
-// anotherHistory: a process without a watermark signs on from the cut; one that knows more refuses what came of it, though it is longer.
+// anotherHistory: a process without a watermark signs on from the cut;
+// one that knows more refuses what came of it, though it is longer.
 func anotherHistory(t *testing.T, p Place) {
 	open := func() (stores.Store, error) { return p.Open(Trust()) }
 	dir := t.TempDir()
@@ -129,7 +150,8 @@ func logTakenAway(t *testing.T, p Place) {
 	refused(t, s.Verify(t.Context()), stores.ErrTampered)
 }
 
-// lostEntry: an entry is taken away, or never written, between its commit and its sealing.
+// lostEntry: an entry is taken away, or never written, between its
+// commit and its sealing.
 func lostEntry(t *testing.T, p Place) {
 	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
 	appendEntries(t, s, tenant, 2)
@@ -144,7 +166,8 @@ func lostEntry(t *testing.T, p Place) {
 	}
 }
 
-// follower: a replica that seals nothing itself notices what was done to the log of the other.
+// follower: a replica that seals nothing itself notices what was done
+// to the log of the other.
 func follower(t *testing.T, p Place) {
 	open := func() (stores.Store, error) { return p.Open(Trust()) }
 	a, b := replica(t, open), replica(t, open)
@@ -165,7 +188,10 @@ func follower(t *testing.T, p Place) {
 // Restoring runs the suite of what begins with a restore.
 func Restoring(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, func(t *testing.T) Place){
-		"from a backup": restored, "a forged backup": restoredForged, "in place": restoredInPlace, "of another key": restoredOther,
+		"from a backup":   restored,
+		"a forged backup": restoredForged,
+		"in place":        restoredInPlace,
+		"of another key":  restoredOther,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -174,9 +200,12 @@ func Restoring(t *testing.T, place func(t *testing.T) Place) {
 	}
 }
 
-// restored: a service can't open the store before the restore is finished, and no row of before counts in it.
+// restored: a service can't open the store before the restore is
+// finished, and no row of before counts in it.
 func restored(t *testing.T, place func(t *testing.T) Place) {
-	p, q, dir := place(t), place(t), t.TempDir()
+	p := place(t)
+	q := place(t)
+	dir := t.TempDir()
 	trust, w := remembering(t, dir)
 	from := must(p.Open(trust))(t)
 	everyKind(t, from)
@@ -205,14 +234,26 @@ func restored(t *testing.T, place func(t *testing.T) Place) {
 	ok(t, to.Verify(t.Context()))
 	ok(t, sealing(t.Context(), to))
 	ok(t, w.Close())
-	for _, read := range []func(context.Context, full) error{readRequest, lockRequest, listRequests, readGrant, readFreezes, remembered, readToken, readValue, readRecord} {
+	for _, read := range []func(context.Context, full) error{
+		readRequest,
+		lockRequest,
+		listRequests,
+		readGrant,
+		readFreezes,
+		remembered,
+		readToken,
+		readValue,
+		readRecord,
+	} {
 		ok(t, read(t.Context(), to))
 	}
+
 	q.Exec("UPDATE requests SET code = line_code")
 	refused(t, readRequest(t.Context(), to), stores.ErrTampered)
 }
 
-// restoredForged: a backup that somebody changed, its checksum too, is refused.
+// restoredForged: a backup that somebody changed, its checksum too, is
+// refused.
 func restoredForged(t *testing.T, place func(t *testing.T) Place) {
 	p, q := place(t), place(t)
 	s := must(p.Open(Trust()))(t)
@@ -227,7 +268,8 @@ func restoredForged(t *testing.T, place func(t *testing.T) Place) {
 	ok(t, to.Close())
 }
 
-// restoredInPlace: a snapshot that was put back is noticed, and goes on once it is said to be one.
+// restoredInPlace: a snapshot that was put back is noticed, and goes on
+// once it is said to be one.
 func restoredInPlace(t *testing.T, place func(t *testing.T) Place) {
 	p, dir := place(t), t.TempDir()
 	trust, w := remembering(t, dir)

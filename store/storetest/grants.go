@@ -18,10 +18,22 @@ var errUsedUp = errors.New("used up")
 // grant makes a live one; n makes it another one.
 func grant(n int) *approval.Grant {
 	return &approval.Grant{
-		ID: fmt.Sprintf("grt_%06d", n), Tenant: tenant, Agent: "acme.trader", Target: "tool execute_trade", Plan: "p1", MaxUses: 3,
-		Call:   resolve.Call{Kind: resolve.Tool, Tool: "execute_trade", Args: resolve.Raw(`{"amount":1}`)},
-		Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}}, By: []string{"ada"}, Request: "apr_000001",
-		Created: epoch().Add(time.Duration(n) * time.Second), Expires: epoch().Add(time.Hour),
+		ID:      fmt.Sprintf("grt_%06d", n),
+		Tenant:  tenant,
+		Agent:   "acme.trader",
+		Target:  "tool execute_trade",
+		Plan:    "p1",
+		MaxUses: 3,
+		Call: resolve.Call{
+			Kind: resolve.Tool,
+			Tool: "execute_trade",
+			Args: resolve.Raw(`{"amount":1}`),
+		},
+		Bounds:  []approval.Bound{{Path: "amount", Kind: approval.AtMost}},
+		By:      []string{"ada"},
+		Request: "apr_000001",
+		Created: epoch().Add(time.Duration(n) * time.Second),
+		Expires: epoch().Add(time.Hour),
 	}
 }
 
@@ -29,7 +41,10 @@ func grants(t *testing.T, db Database) {
 	s := one(t, db)
 	_, err := s.Grant(t.Context(), tenant, "grt_000001")
 	refused(t, err, approval.ErrNotFound)
-	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error { _, err := tx.Grant("grt_000001"); return err }), approval.ErrNotFound)
+	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error {
+		_, err := tx.Grant("grt_000001")
+		return err
+	}), approval.ErrNotFound)
 	update(t, s, func(tx approval.Tx) error {
 		for n := range 3 {
 			tx.SaveGrant(grant(n))
@@ -117,6 +132,7 @@ func grantRace(t *testing.T, db Database) {
 			refused(t, err, errUsedUp)
 		}
 	}
+
 	equal(t, used.Load(), uses)
 	equal(t, must(a.Grant(t.Context(), tenant, "grt_000001"))(t).Uses, uses)
 }
@@ -134,23 +150,38 @@ func freezes(t *testing.T, db Database) {
 		equal(t, len(must(s.Freezes(t.Context(), tenant))(t)), want)
 	}
 	within(0)
-	all := approval.Freeze{By: "ada", Reason: "smoke", At: epoch()}
+	all := approval.Freeze{
+		By:     "ada",
+		Reason: "smoke",
+		At:     epoch(),
+	}
 	update(t, s, func(tx approval.Tx) error {
 		tx.SaveFreeze(all)
-		tx.SaveFreeze(approval.Freeze{Agent: "acme.trader", By: "bob", At: epoch()})
+		tx.SaveFreeze(approval.Freeze{
+			Agent: "acme.trader",
+			By:    "bob",
+			At:    epoch(),
+		})
 		return nil
 	})
 	within(2)
 	equal(t, must(s.Freezes(t.Context(), tenant))(t)[0], all)
 	lifted := epoch().Add(time.Minute)
 	all.Lifted = &lifted
-	update(t, s, func(tx approval.Tx) error { tx.SaveFreeze(all); return nil })
+	update(t, s, func(tx approval.Tx) error {
+		tx.SaveFreeze(all)
+		return nil
+	})
 	within(1)
 	all.Lifted = nil
-	update(t, s, func(tx approval.Tx) error { tx.SaveFreeze(all); return nil })
+	update(t, s, func(tx approval.Tx) error {
+		tx.SaveFreeze(all)
+		return nil
+	})
 	within(2)
 
-	// Whoever asks after a freeze was answered is frozen, whatever goes on beside it.
+	// Whoever asks after a freeze was answered is frozen, whatever goes
+	// on beside it.
 	everybody(t, crowd(40, func(i int) error {
 		agent := "agent" + number(i)
 		if err := s.Update(context.Background(), tenant, func(tx approval.Tx) error {
@@ -159,6 +190,7 @@ func freezes(t *testing.T, db Database) {
 		}); err != nil {
 			return err
 		}
+
 		return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
 			got, err := tx.Freezes()
 			for _, f := range got {
@@ -173,7 +205,12 @@ func freezes(t *testing.T, db Database) {
 
 func memories(t *testing.T, db Database) {
 	s := one(t, db)
-	want := approval.Memory{Digest: "d", Request: "apr_1", Grant: "g", Expires: epoch()}
+	want := approval.Memory{
+		Digest:  "d",
+		Request: "apr_1",
+		Grant:   "g",
+		Expires: epoch(),
+	}
 	update(t, s, func(tx approval.Tx) error {
 		m, err := tx.Remembered("k")
 		ok(t, err)
@@ -196,7 +233,8 @@ func memories(t *testing.T, db Database) {
 	})
 }
 
-// memoryRace: of those who find nothing under a key, one gets through; the others run again and find it.
+// memoryRace: of those who find nothing under a key, one gets through;
+// the others run again and find it.
 func memoryRace(t *testing.T, db Database) {
 	open := db(t)
 	a, b := replica(t, open), replica(t, open)
@@ -221,8 +259,15 @@ func memoryRace(t *testing.T, db Database) {
 func votes(t *testing.T, db Database) {
 	s := one(t, db)
 	fact := func(n int) approval.VoteFact {
-		return approval.VoteFact{Request: "apr_" + number(n), Agent: "a", Target: "tool t", Person: "ada", Verdict: approval.Deny,
-			Waited: 1500 * time.Microsecond, At: epoch().Add(time.Duration(n) * time.Minute)}
+		return approval.VoteFact{
+			Request: "apr_" + number(n),
+			Agent:   "a",
+			Target:  "tool t",
+			Person:  "ada",
+			Verdict: approval.Deny,
+			Waited:  1500 * time.Microsecond,
+			At:      epoch().Add(time.Duration(n) * time.Minute),
+		}
 	}
 	update(t, s, func(tx approval.Tx) error {
 		for n := range 5 {
@@ -277,16 +322,26 @@ func dueFailures(t *testing.T, db Database) {
 		case "apr_000003":
 			tx.Insert(request(5)) // can't be written
 		}
+
 		return nil
 	})
 	equal(t, n, 6)
 	refused(t, err, errNo)
-	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{States: []approval.State{approval.Expired}}))(t).Total, 4)
+	equal(
+		t,
+		must(
+			s.Requests(t.Context(), tenant, approval.Filter{States: []approval.State{approval.Expired}}),
+		)(
+			t,
+		).Total,
+		4,
+	)
 	equal(t, entries(t, s, tenant), 4)
 }
 
-// dueFailuresStandBack: more requests than one batch that always fail don't keep time from acting on the one behind them, and get their turn
-// again later.
+// dueFailuresStandBack: more requests than one batch that always fail
+// don't keep time from acting on the one behind them, and get their
+// turn again later.
 func dueFailuresStandBack(t *testing.T, db Database) {
 	s := one(t, db)
 	const poison, batch = 70, 64
@@ -329,17 +384,23 @@ func dueRace(t *testing.T, db Database) {
 	var total atomic.Int64
 	everybody(t, crowd(len(replicas), func(i int) error {
 		for range 20 {
-			ran, err := replicas[i].Due(context.Background(), now, 7, func(tx approval.Tx, _ string, r *approval.Request) error {
-				r.Due = nil
-				bump(r)
-				tx.Save(r)
-				return nil
-			})
+			ran, err := replicas[i].Due(
+				context.Background(),
+				now,
+				7,
+				func(tx approval.Tx, _ string, r *approval.Request) error {
+					r.Due = nil
+					bump(r)
+					tx.Save(r)
+					return nil
+				},
+			)
 			total.Add(int64(ran))
 			if err != nil {
 				return err
 			}
 		}
+
 		return nil
 	}))
 	equal(t, total.Load(), n)
@@ -373,7 +434,10 @@ func changed(t *testing.T, db Database) {
 	default:
 	}
 	ch = s.Changed(tenant)
-	update(t, s, func(tx approval.Tx) error { tx.Append(record(t, tenant, "frozen", "", epoch())); return nil })
+	update(t, s, func(tx approval.Tx) error {
+		tx.Append(record(t, tenant, "frozen", "", epoch()))
+		return nil
+	})
 	closed(t, ch)
 	ch = s.Changed(tenant)
 	sealAll(t, s, nil)
@@ -394,6 +458,7 @@ func changedElsewhere(t *testing.T, db Database) {
 		})
 		closed(t, ch)
 	}
+
 	ch := a.Changed(tenant)
 	sealAll(t, b, nil)
 	closed(t, ch)

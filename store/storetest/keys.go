@@ -39,8 +39,14 @@ func Trust() stores.Trust { return stores.Trust{Key: keyOf(ours)} }
 // Keys runs the suite of what a store is bound to.
 func Keys(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, Place){
-		"another key": anotherKey, "at once": boundAtOnce, "rotation": rotation, "rotated elsewhere": rotatedElsewhere, "rotation of what was changed": rotationRefused,
-		"from before codes": adoption, "from before codes, signed by another": adoptionOfAnother, "codes taken away": adoptionAgain,
+		"another key":                          anotherKey,
+		"at once":                              boundAtOnce,
+		"rotation":                             rotation,
+		"rotated elsewhere":                    rotatedElsewhere,
+		"rotation of what was changed":         rotationRefused,
+		"from before codes":                    adoption,
+		"from before codes, signed by another": adoptionOfAnother,
+		"codes taken away":                     adoptionAgain,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +63,10 @@ func anotherKey(t *testing.T, p Place) {
 	equal(t, id.Empty, false)
 	equal(t, id.PublicKey, signer(ours).PublicKey())
 	ok(t, s.Close())
-	for given, says := range map[string]string{"": "give that key", "other.example": "mount that key, or run `assent key rotate`"} {
+	for given, says := range map[string]string{
+		"":              "give that key",
+		"other.example": "mount that key, or run `assent key rotate`",
+	} {
 		trust := stores.Trust{}
 		if given != "" {
 			trust.Key = keyOf(given)
@@ -68,13 +77,15 @@ func anotherKey(t *testing.T, p Place) {
 			t.Fatalf("%v does not say %q", err, says)
 		}
 	}
+
 	s = replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
 	ok(t, readRequest(t.Context(), s))
 	again := must(s.Identity(t.Context()))(t)
 	equal(t, again.ID, id.ID)
 }
 
-// boundAtOnce: of replicas that start together with keys of their own, one binds the store, and the others are refused.
+// boundAtOnce: of replicas that start together with keys of their own,
+// one binds the store, and the others are refused.
 func boundAtOnce(t *testing.T, p Place) {
 	var bound []stores.Store
 	opened := make([]stores.Store, 4)
@@ -89,6 +100,7 @@ func boundAtOnce(t *testing.T, p Place) {
 		}
 		refused(t, err, stores.ErrKey)
 	}
+
 	equal(t, len(bound), 1)
 	ok(t, bound[0].Close())
 }
@@ -96,12 +108,14 @@ func boundAtOnce(t *testing.T, p Place) {
 // next is the rotation from the key of the suite to that of next.example.
 func next() stores.Rotation {
 	return stores.Rotation{
-		Key: keyOf("next.example"), Sign: ledger.Both(signer(ours), signer("next.example")).Sign,
+		Key:    keyOf("next.example"),
+		Sign:   ledger.Both(signer(ours), signer("next.example")).Sign,
 		Reseal: func(_, key string, value []byte) ([]byte, error) { return append([]byte(key+" "), value...), nil },
 	}
 }
 
-// rotation: rows and logs go on under the next key, and the checkpoint between them is signed by both.
+// rotation: rows and logs go on under the next key, and the checkpoint
+// between them is signed by both.
 func rotation(t *testing.T, p Place) {
 	dir := t.TempDir()
 	trust, _ := remembering(t, dir)
@@ -119,9 +133,20 @@ func rotation(t *testing.T, p Place) {
 	trust.Key = keyOf("next.example")
 	s = replica(t, func() (stores.Store, error) { return p.Open(trust) })
 	ok(t, s.Verify(t.Context()))
-	for _, read := range []func(context.Context, full) error{readRequest, lockRequest, listRequests, readGrant, readFreezes, remembered, readToken, readValue, readRecord} {
+	for _, read := range []func(context.Context, full) error{
+		readRequest,
+		lockRequest,
+		listRequests,
+		readGrant,
+		readFreezes,
+		remembered,
+		readToken,
+		readValue,
+		readRecord,
+	} {
 		ok(t, read(t.Context(), s))
 	}
+
 	equal(t, string(must(s.Record(t.Context(), "calls", "a"))(t).Value), "a a")
 	appendEntries(t, s, tenant, 2)
 	must(s.Seal(t.Context(), 100, signer("next.example").Sign))(t)
@@ -142,13 +167,17 @@ func rotation(t *testing.T, p Place) {
 	}
 }
 
-// rotatedElsewhere: a process that holds the old key can write nothing from then on.
+// rotatedElsewhere: a process that holds the old key can write nothing
+// from then on.
 func rotatedElsewhere(t *testing.T, p Place) {
 	open := func() (stores.Store, error) { return p.Open(Trust()) }
 	a, b := replica(t, open), replica(t, open)
 	opened(t, b, 1)
 	ok(t, a.Rotate(t.Context(), next()))
-	refused(t, b.Update(t.Context(), tenant, func(tx approval.Tx) error { tx.Insert(request(2)); return nil }), stores.ErrKey)
+	refused(t, b.Update(t.Context(), tenant, func(tx approval.Tx) error {
+		tx.Insert(request(2))
+		return nil
+	}), stores.ErrKey)
 	refused(t, b.SetValue(t.Context(), "session", "k", nil, epoch()), stores.ErrKey)
 	refused(t, second(b.PutRecord(t.Context(), document("a"))), stores.ErrKey)
 	refused(t, b.Ping(t.Context()), stores.ErrKey)
@@ -172,7 +201,8 @@ func rotationRefused(t *testing.T, p Place) {
 //go:embed testdata
 var dumps embed.FS
 
-// before fills a database with what a service wrote before rows had codes, and returns the key that signed its ledger.
+// before fills a database with what a service wrote before rows had
+// codes, and returns the key that signed its ledger.
 func before(t *testing.T, p Place) stores.Key {
 	t.Helper()
 	dump := must(dumps.ReadFile("testdata/before-codes." + p.Engine + ".sql"))(t)
@@ -181,9 +211,12 @@ func before(t *testing.T, p Place) stores.Key {
 	return stores.Key{Public: strings.TrimSpace(string(public)), Secret: keyOf(ours).Secret}
 }
 
-// adoption: the first start takes a store from before over, says so in its ledger, and holds everything to its codes from then on.
+// adoption: the first start takes a store from before over, says so in
+// its ledger, and holds everything to its codes from then on.
 func adoption(t *testing.T, p Place) {
-	key, dir, ctx := before(t, p), t.TempDir(), context.Background()
+	key := before(t, p)
+	dir := t.TempDir()
+	ctx := context.Background()
 	trust, _ := remembering(t, dir)
 	trust.Key = key
 	s := replica(t, func() (stores.Store, error) { return p.Open(trust) })
@@ -213,7 +246,8 @@ func adoption(t *testing.T, p Place) {
 	refused(t, second(s.Tokens(ctx, "default")), stores.ErrTampered)
 }
 
-// adoptionOfAnother: what another key signed, or what was changed since it was signed, is not taken over.
+// adoptionOfAnother: what another key signed, or what was changed since
+// it was signed, is not taken over.
 func adoptionOfAnother(t *testing.T, p Place) {
 	key := before(t, p)
 	_, err := p.Open(Trust())
@@ -223,7 +257,8 @@ func adoptionOfAnother(t *testing.T, p Place) {
 	refused(t, err, stores.ErrTampered)
 }
 
-// adoptionAgain: somebody takes all codes away, so that the store looks as one from before. The watermark knows better.
+// adoptionAgain: somebody takes all codes away, so that the store looks
+// as one from before. The watermark knows better.
 func adoptionAgain(t *testing.T, p Place) {
 	dir := t.TempDir()
 	trust, _ := remembering(t, dir)

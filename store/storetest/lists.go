@@ -11,7 +11,8 @@ import (
 	stores "github.com/assent-dev/assent/store"
 )
 
-// Lists fills a store with open requests and tells how long each kind of list takes.
+// Lists fills a store with open requests and tells how long each kind
+// of list takes.
 func Lists(t testing.TB, s stores.Store, n int, took func(what string, d time.Duration)) {
 	t.Helper()
 	for i := 0; i < n; {
@@ -23,24 +24,39 @@ func Lists(t testing.TB, s stores.Store, n int, took func(what string, d time.Du
 			}
 			all = append(all, r)
 		}
+
 		insert(t, s, all...)
 	}
+
 	pending, many := []approval.State{approval.Pending}, []string{"ops"}
 	for i := range 20 {
 		many = append(many, "group"+number(i))
 	}
 	for what, f := range map[string]approval.Filter{
-		"a page":            {States: pending},
-		"a long page":       {States: pending, Limit: 500},
-		"the oldest":        {States: pending, Limit: 1, Oldest: true},
-		"by deadline":       {States: pending, Limit: 500, ByDue: true},
-		"all states":        {},
-		"of a rare group":   {States: pending, Groups: []string{"ops"}},
-		"of many groups":    {States: pending, Groups: many},
-		"of an agent":       {States: pending, Agent: "acme.trader"},
-		"all by deadline":   {ByDue: true},
-		"mine, by deadline": {States: pending, Groups: []string{"ops", "risk"}, ByDue: true, Limit: 500},
-		"since some time":   {States: pending, Since: epoch().Add(5 * time.Minute)},
+		"a page":      {States: pending},
+		"a long page": {States: pending, Limit: 500},
+		"the oldest": {
+			States: pending,
+			Limit:  1,
+			Oldest: true,
+		},
+		"by deadline": {
+			States: pending,
+			Limit:  500,
+			ByDue:  true,
+		},
+		"all states":      {},
+		"of a rare group": {States: pending, Groups: []string{"ops"}},
+		"of many groups":  {States: pending, Groups: many},
+		"of an agent":     {States: pending, Agent: "acme.trader"},
+		"all by deadline": {ByDue: true},
+		"mine, by deadline": {
+			States: pending,
+			Groups: []string{"ops", "risk"},
+			ByDue:  true,
+			Limit:  500,
+		},
+		"since some time": {States: pending, Since: epoch().Add(5 * time.Minute)},
 	} {
 		best := time.Hour
 		for range 3 {
@@ -51,22 +67,28 @@ func Lists(t testing.TB, s stores.Store, n int, took func(what string, d time.Du
 				t.Fatalf("%s: nothing found", what)
 			}
 		}
+
 		took(what, best)
 	}
 }
 
-// RecordLists fills a store with records that all are due, and tells how long lists of 500 of them take, and reading one.
+// RecordLists fills a store with records that all are due, and tells
+// how long lists of 500 of them take, and reading one.
 func RecordLists(t testing.TB, s stores.Records, n int, took func(what string, d time.Duration)) {
 	t.Helper()
 	ctx := context.Background()
 	everybody(t, crowd(64, func(w int) error {
 		for i := w; i < n; i += 64 {
 			r := document(fmt.Sprintf("call/%06d", i))
-			r.Alias, r.Due, r.Expires, r.Value = "alias of "+r.Key, epoch().Add(time.Duration(n-i)*time.Microsecond), epoch().Add(time.Hour), make([]byte, 2048)
+			r.Alias = "alias of " + r.Key
+			r.Due = epoch().Add(time.Duration(n-i) * time.Microsecond)
+			r.Expires = epoch().Add(time.Hour)
+			r.Value = make([]byte, 2048)
 			if _, err := s.PutRecord(ctx, r); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	}))
 	list := func(all []stores.Record, err error) error {
@@ -76,10 +98,19 @@ func RecordLists(t testing.TB, s stores.Records, n int, took func(what string, d
 		return err
 	}
 	for what, read := range map[string]func() error{
-		"records":           func() error { return list(s.ListRecords(ctx, "calls", "call/", "", 500)) },
-		"records after one": func() error { return list(s.ListRecords(ctx, "calls", "call/", fmt.Sprintf("call/%06d", n/3), 500)) },
-		"due records":       func() error { return list(s.DueRecords(ctx, "calls", epoch().Add(time.Hour), 500)) },
-		"a record by alias": func() error { _, err := s.RecordByAlias(ctx, "calls", "alias of call/000500"); return err },
+		"records": func() error {
+			return list(s.ListRecords(ctx, "calls", "call/", "", 500))
+		},
+		"records after one": func() error {
+			return list(s.ListRecords(ctx, "calls", "call/", fmt.Sprintf("call/%06d", n/3), 500))
+		},
+		"due records": func() error {
+			return list(s.DueRecords(ctx, "calls", epoch().Add(time.Hour), 500))
+		},
+		"a record by alias": func() error {
+			_, err := s.RecordByAlias(ctx, "calls", "alias of call/000500")
+			return err
+		},
 	} {
 		best := time.Hour
 		for range 3 {

@@ -21,14 +21,24 @@ func Migrations(t *testing.T, place func(t *testing.T) Place) {
 		sql    string
 		want   string
 	}{
-		"newer":          {sql: "INSERT INTO assent_migrations (version, name, checksum) VALUES (99, '0099_later.sql', 'x')", want: "newer version"},
-		"altered":        {sql: "UPDATE assent_migrations SET checksum = 'x' WHERE version = 1", want: "changed by hand"},
+		"newer": {
+			sql:  "INSERT INTO assent_migrations (version, name, checksum) VALUES (99, '0099_later.sql', 'x')",
+			want: "newer version",
+		},
+		"altered": {
+			sql:  "UPDATE assent_migrations SET checksum = 'x' WHERE version = 1",
+			want: "changed by hand",
+		},
 		"step missing":   {sql: "DELETE FROM assent_migrations WHERE version = 1", want: "step 1 is missing"},
 		"records lost":   {sql: "DELETE FROM assent_migrations", want: "half-applied"},
 		"table lost":     {sql: "DROP TABLE votes", want: "table votes"},
 		"records' table": {sql: "DROP TABLE records", want: "table records"},
 		"column lost":    {sql: "ALTER TABLE kept RENAME COLUMN value TO worth", want: "table kept"},
-		"half-applied":   {before: true, sql: "CREATE TABLE requests (id INTEGER)", want: "half-applied"},
+		"half-applied": {
+			before: true,
+			sql:    "CREATE TABLE requests (id INTEGER)",
+			want:   "half-applied",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,6 +58,7 @@ func Migrations(t *testing.T, place func(t *testing.T) Place) {
 			}
 		})
 	}
+
 	t.Run("a step behind", func(t *testing.T) { // as the version before codes left it, and without a key
 		t.Parallel()
 		p := place(t)
@@ -86,7 +97,8 @@ func Insert(t testing.TB, s stores.Store, n int) error {
 	})
 }
 
-// Whole counts the transactions of Insert that happened, and fails when one did in part.
+// Whole counts the transactions of Insert that happened, and fails when
+// one did in part.
 func Whole(t testing.TB, s stores.Store) int {
 	t.Helper()
 	ctx := context.Background()

@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/store/watermark"
 )
 
-// PutBack runs the suite of rows that are put back as they once were, with the codes that they had.
+// PutBack runs the suite of rows that are put back as they once were,
+// with the codes that they had.
 func PutBack(t *testing.T, place func(t *testing.T) Place) {
 	for name, test := range map[string]func(*testing.T, Place){
 		"a consumed request":                     consumedAgain,
@@ -30,7 +31,8 @@ func PutBack(t *testing.T, place func(t *testing.T) Place) {
 	}
 }
 
-// consumed takes request 1 to its end, and keeps the row that it had when it was approved.
+// consumed takes request 1 to its end, and keeps the row that it had
+// when it was approved.
 func consumed(t *testing.T, p Place, s full) {
 	t.Helper()
 	opened(t, s, 1)
@@ -87,19 +89,23 @@ func consumedAgain(t *testing.T, p Place) {
 	refused(t, second(s.Request(t.Context(), tenant, request(1).ID)), stores.ErrTampered)
 }
 
-// consumedElsewhere: a replica that knows the request as approved, and nothing of its end, does not run it again either.
+// consumedElsewhere: a replica that knows the request as approved, and
+// nothing of its end, does not run it again either.
 func consumedElsewhere(t *testing.T, p Place) {
 	open := func() (stores.Store, error) { return p.Open(Trust()) }
 	a, b := replica(t, open), replica(t, open)
 	opened(t, a, 1)
 	step(t, a, approval.EventApproved, func(r *approval.Request) { r.State = approval.Approved })
 	p.Exec("CREATE TABLE saved AS SELECT * FROM requests")
-	ok(t, consume(t.Context(), b, func(tx approval.Tx) { tx.Append(record(t, tenant, approval.EventConsumed, request(1).ID, epoch())) }))
+	ok(t, consume(t.Context(), b, func(tx approval.Tx) {
+		tx.Append(record(t, tenant, approval.EventConsumed, request(1).ID, epoch()))
+	}))
 	p.Exec(putRequestBack)
 	refused(t, consume(t.Context(), a, ignore), stores.ErrTampered)
 }
 
-// consumedWithoutEntries: the process remembers, and one that starts later misses the entries in the ledger.
+// consumedWithoutEntries: the process remembers, and one that starts
+// later misses the entries in the ledger.
 func consumedWithoutEntries(t *testing.T, p Place) {
 	s := must(p.Open(Trust()))(t)
 	consumed(t, p, s)
@@ -125,7 +131,10 @@ func grantAgain(t *testing.T, p Place) {
 			return nil
 		})
 	}
-	update(t, s, func(tx approval.Tx) error { tx.SaveGrant(grant(1)); return nil })
+	update(t, s, func(tx approval.Tx) error {
+		tx.SaveGrant(grant(1))
+		return nil
+	})
 	p.Exec("CREATE TABLE saved AS SELECT * FROM grants")
 	ok(t, use())
 	p.Exec("DELETE FROM grants; INSERT INTO grants SELECT * FROM saved")
@@ -139,7 +148,11 @@ func grantAgain(t *testing.T, p Place) {
 func freeze(t testing.TB, s full, agent string) {
 	t.Helper()
 	update(t, s, func(tx approval.Tx) error {
-		tx.SaveFreeze(approval.Freeze{Agent: agent, By: "ada", At: epoch()})
+		tx.SaveFreeze(approval.Freeze{
+			Agent: agent,
+			By:    "ada",
+			At:    epoch(),
+		})
 		tx.Append(record(t, tenant, approval.EventFrozen, "", epoch()))
 		return nil
 	})
@@ -187,7 +200,15 @@ func freezesWithoutEntries(t *testing.T, p Place) {
 // revokedToken makes a token, keeps its row, and ends it.
 func revokedToken(t *testing.T, p Place, s full) {
 	t.Helper()
-	ok(t, s.PutToken(t.Context(), stores.Token{ID: "t1", Tenant: tenant, Name: "bot", Hash: "h1", Scopes: []string{"read"}, Created: epoch(), Expires: epoch().Add(time.Hour)}))
+	ok(t, s.PutToken(t.Context(), stores.Token{
+		ID:      "t1",
+		Tenant:  tenant,
+		Name:    "bot",
+		Hash:    "h1",
+		Scopes:  []string{"read"},
+		Created: epoch(),
+		Expires: epoch().Add(time.Hour),
+	}))
 	p.Exec("CREATE TABLE saved AS SELECT * FROM tokens")
 	ok(t, s.RevokeToken(t.Context(), tenant, "t1", epoch()))
 	update(t, s, func(tx approval.Tx) error {
@@ -204,7 +225,8 @@ func tokenAgain(t *testing.T, p Place) {
 	refused(t, listTokens(t.Context(), s), stores.ErrTampered)
 }
 
-// tokenWithoutEntry: the list beside the key holds, also in a replica that heard of it through the ledger only.
+// tokenWithoutEntry: the list beside the key holds, also in a replica
+// that heard of it through the ledger only.
 func tokenWithoutEntry(t *testing.T, p Place) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	mine, _ := remembering(t, dir)

@@ -10,7 +10,8 @@ import (
 	stores "github.com/assent-dev/assent/store"
 )
 
-// recordRace: of 64 at once on any handles of one store, one wins each version, each new key, each alias and each deletion.
+// recordRace: of 64 at once on any handles of one store, one wins each
+// version, each new key, each alias and each deletion.
 func recordRace(t *testing.T, handles ...stores.Records) {
 	const crew, rounds = 64, 10
 	at := func(i int) stores.Records { return handles[i%len(handles)] }
@@ -24,6 +25,7 @@ func recordRace(t *testing.T, handles ...stores.Records) {
 			}
 			refused(t, err, approval.ErrVersion)
 		}
+
 		equal(t, won, 1)
 	}
 	for round := range rounds {
@@ -37,6 +39,7 @@ func recordRace(t *testing.T, handles ...stores.Records) {
 			return err
 		})
 	}
+
 	for round := range rounds { // new records that want one alias
 		winner(func(i int) error {
 			r := document(fmt.Sprintf("new %d of %d", i, round))
@@ -45,6 +48,7 @@ func recordRace(t *testing.T, handles ...stores.Records) {
 			return err
 		})
 	}
+
 	everybody(t, crowd(crew, func(i int) error {
 		_, err := at(i).PutRecord(context.Background(), document("old "+number(i)))
 		return err
@@ -55,7 +59,9 @@ func recordRace(t *testing.T, handles ...stores.Records) {
 		_, err := at(i).PutRecord(context.Background(), r)
 		return err
 	})
-	winner(func(i int) error { return at(i).DeleteRecord(context.Background(), "calls", "a", rounds) })
+	winner(func(i int) error {
+		return at(i).DeleteRecord(context.Background(), "calls", "a", rounds)
+	})
 	equal(t, len(must(at(0).ListRecords(t.Context(), "calls", "new ", "", 1000))(t)), rounds)
 	equal(t, must(at(1).RecordByAlias(t.Context(), "calls", "old"))(t).Version, 2)
 	noRecord(t, at(1), "calls", "a")
@@ -76,7 +82,8 @@ func recordReplicas(t *testing.T, db Database) {
 	recordRace(t, a, b)
 }
 
-// recordsAndUpdates: changes of records and updates share groups, and one that is refused takes nothing with it.
+// recordsAndUpdates: changes of records and updates share groups, and
+// one that is refused takes nothing with it.
 func recordsAndUpdates(t *testing.T, db Database) {
 	s := one(t, db)
 	taken := document("taken")
@@ -88,9 +95,15 @@ func recordsAndUpdates(t *testing.T, db Database) {
 		r := document(number(i))
 		switch i % 6 {
 		case 0:
-			return s.Update(context.Background(), tenant, func(tx approval.Tx) error { tx.Insert(request(i)); return nil })
+			return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+				tx.Insert(request(i))
+				return nil
+			})
 		case 1:
-			return s.Update(context.Background(), tenant, func(tx approval.Tx) error { tx.Insert(request(i)); return boom })
+			return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+				tx.Insert(request(i))
+				return boom
+			})
 		case 2:
 			r.Alias = "taken"
 		case 3:
@@ -98,18 +111,31 @@ func recordsAndUpdates(t *testing.T, db Database) {
 		case 4:
 			return s.DeleteRecord(context.Background(), "calls", number(i), 1)
 		}
+
 		_, err := s.PutRecord(context.Background(), r)
 		return err
 	}) {
-		if want := []error{nil, boom, approval.ErrVersion, approval.ErrVersion, approval.ErrVersion, nil}[i%6]; !errors.Is(err, want) {
+		if want := []error{
+			nil,
+			boom,
+			approval.ErrVersion,
+			approval.ErrVersion,
+			approval.ErrVersion,
+			nil,
+		}[i%6]; !errors.Is(
+			err,
+			want,
+		) {
 			t.Fatalf("%d: got error %v, want %v", i, err, want)
 		}
 	}
+
 	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{}))(t).Total, n/6)
 	equal(t, len(must(s.ListRecords(t.Context(), "calls", "", "", 1000))(t)), n/6+1)
 }
 
-// recordsClosed: a store that is closed says so, and does not say that records are not there.
+// recordsClosed: a store that is closed says so, and does not say that
+// records are not there.
 func recordsClosed(t *testing.T, db Database) {
 	s, err := db(t)()
 	ok(t, err)

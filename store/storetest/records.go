@@ -14,12 +14,23 @@ import (
 	stores "github.com/assent-dev/assent/store"
 )
 
-// Records runs the suite of records alone. Each call of open makes an empty place for them.
+// Records runs the suite of records alone. Each call of open makes an
+// empty place for them.
 func Records(t *testing.T, open func(t *testing.T) stores.Records) {
 	for name, test := range map[string]func(*testing.T, stores.Records){
-		"put": putRecords, "aliases": recordAliases, "delete": deleteRecords, "names": recordNames, "values": recordValues, "times": recordTimes,
-		"list": listRecords, "list order": listRecordsOrder, "list bounds": listRecordBounds, "due": dueRecords, "sweep": sweepRecords,
-		"race": func(t *testing.T, s stores.Records) { recordRace(t, s) }, "cancelled": cancelledRecords,
+		"put":         putRecords,
+		"aliases":     recordAliases,
+		"delete":      deleteRecords,
+		"names":       recordNames,
+		"values":      recordValues,
+		"times":       recordTimes,
+		"list":        listRecords,
+		"list order":  listRecordsOrder,
+		"list bounds": listRecordBounds,
+		"due":         dueRecords,
+		"sweep":       sweepRecords,
+		"race":        func(t *testing.T, s stores.Records) { recordRace(t, s) },
+		"cancelled":   cancelledRecords,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -30,7 +41,11 @@ func Records(t *testing.T, open func(t *testing.T) stores.Records) {
 
 // document is a record of room "calls" that was never stored.
 func document(key string) stores.Record {
-	return stores.Record{Room: "calls", Key: key, Value: []byte(key)}
+	return stores.Record{
+		Room:  "calls",
+		Key:   key,
+		Value: []byte(key),
+	}
 }
 
 // put stores a record and returns it as it is now.
@@ -62,7 +77,8 @@ func stored(t testing.TB, s stores.Records, want stores.Record) {
 func sameRecord(t testing.TB, got, want stores.Record) {
 	t.Helper()
 	same := bytes.Equal(got.Value, want.Value) && got.Due.Equal(want.Due) && got.Expires.Equal(want.Expires)
-	if !same || got.Room != want.Room || got.Key != want.Key || got.Alias != want.Alias || got.Version != want.Version {
+	if !same || got.Room != want.Room || got.Key != want.Key || got.Alias != want.Alias ||
+		got.Version != want.Version {
 		t.Fatalf("got %.200s, want %.200s", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 	}
 }
@@ -94,14 +110,18 @@ func sameKeys(t testing.TB, got []stores.Record, want ...string) {
 	}
 }
 
-// putRecords: versions count changes, and nothing but the stored version moves a record on.
+// putRecords: versions count changes, and nothing but the stored
+// version moves a record on.
 func putRecords(t *testing.T, s stores.Records) {
 	noRecord(t, s, "calls", "a")
 	first := put(t, s, document("a"))
 	equal(t, first.Version, 1)
 	stored(t, s, first)
 	second := first
-	second.Value, second.Alias, second.Due, second.Expires = []byte("two\x00\xff"), "x", epoch(), epoch().Add(time.Hour)
+	second.Value = []byte("two\x00\xff")
+	second.Alias = "x"
+	second.Due = epoch()
+	second.Expires = epoch().Add(time.Hour)
 	second = put(t, s, second)
 	stored(t, s, second)
 	for _, version := range []int64{-1, 0, 1, 3} {
@@ -117,14 +137,24 @@ func putRecords(t *testing.T, s stores.Records) {
 	other := document("a")
 	other.Room, other.Alias = "views", "x"
 	stored(t, s, put(t, s, other))
-	second.Alias, second.Due, second.Expires, second.Value = "", time.Time{}, time.Time{}, nil
+	second.Alias = ""
+	second.Due = time.Time{}
+	second.Expires = time.Time{}
+	second.Value = nil
 	second = put(t, s, second)
 	stored(t, s, second)
 	noAlias(t, s, "calls", "x")
-	stored(t, s, stores.Record{Room: "views", Key: "a", Alias: "x", Version: 1, Value: []byte("a")})
+	stored(t, s, stores.Record{
+		Room:    "views",
+		Key:     "a",
+		Alias:   "x",
+		Version: 1,
+		Value:   []byte("a"),
+	})
 }
 
-// recordAliases: an alias is one record's, from when it is stored until it is given up.
+// recordAliases: an alias is one record's, from when it is stored until
+// it is given up.
 func recordAliases(t *testing.T, s stores.Records) {
 	a, b := document("a"), document("b")
 	a.Alias, b.Alias = "x", "x"
@@ -176,15 +206,33 @@ func deleteRecords(t *testing.T, s stores.Records) {
 	stored(t, s, put(t, s, r)) // from the beginning
 }
 
-// recordNames: what is kept is found under just that name, and what can't be kept says so and is never found.
+// recordNames: what is kept is found under just that name, and what
+// can't be kept says so and is never found.
 func recordNames(t *testing.T, s stores.Records) {
-	good := []string{"a", "A", "a ", "%", "_", "'", "ä", "a\u0308", "\U0010FFFF", "\x01", strings.Repeat("é", 256)}
+	good := []string{
+		"a",
+		"A",
+		"a ",
+		"%",
+		"_",
+		"'",
+		"ä",
+		"a\u0308",
+		"\U0010FFFF",
+		"\x01",
+		strings.Repeat("é", 256),
+	}
 	for _, name := range good {
-		r := stores.Record{Room: "calls", Key: name, Alias: name}
+		r := stores.Record{
+			Room:  "calls",
+			Key:   name,
+			Alias: name,
+		}
 		stored(t, s, put(t, s, r))
 		r.Room = name
 		stored(t, s, put(t, s, r))
 	}
+
 	equal(t, len(must(s.ListRecords(t.Context(), "calls", "", "", 1000))(t)), len(good))
 	for _, name := range []string{"", "a\x00", "\xff", "\xed\xa0\x80", strings.Repeat("x", 513)} {
 		noRecord(t, s, "calls", name)
@@ -195,9 +243,14 @@ func recordNames(t *testing.T, s stores.Records) {
 		badInput(t, s, stores.Record{Room: name, Key: "k"}, "record.room")
 		badInput(t, s, stores.Record{Room: "calls", Key: name}, "record.key")
 		if name != "" {
-			badInput(t, s, stores.Record{Room: "calls", Key: "k", Alias: name}, "record.alias")
+			badInput(t, s, stores.Record{
+				Room:  "calls",
+				Key:   "k",
+				Alias: name,
+			}, "record.alias")
 		}
 	}
+
 	noRecord(t, s, "calls", "k")
 }
 
@@ -220,7 +273,13 @@ func recordValues(t *testing.T, s stores.Records) {
 	large := make([]byte, 4<<20)
 	source := rand.NewChaCha8([32]byte{})
 	_, _ = source.Read(large) // it never fails
-	for key, value := range map[string][]byte{"none": nil, "empty": {}, "zeros": make([]byte, 3), "odd": []byte("\x00\xff\xed\xa0\x80'"), "large": large} {
+	for key, value := range map[string][]byte{
+		"none":  nil,
+		"empty": {},
+		"zeros": make([]byte, 3),
+		"odd":   []byte("\x00\xff\xed\xa0\x80'"),
+		"large": large,
+	} {
 		r := document(key)
 		r.Value = value
 		r = put(t, s, r)
@@ -228,6 +287,7 @@ func recordValues(t *testing.T, s stores.Records) {
 		r.Value = append(value[:len(value):len(value)], 'x')
 		stored(t, s, put(t, s, r))
 	}
+
 	mine := document("mine")
 	mine.Value = []byte("abc")
 	mine = put(t, s, mine)
@@ -241,27 +301,55 @@ func recordValues(t *testing.T, s stores.Records) {
 	sameRecord(t, listed[0], want)
 	listed[0].Value[0] = 'z'
 	stored(t, s, want)
-	badInput(t, s, stores.Record{Room: "calls", Key: "k", Value: make([]byte, stores.MaxRecordValue+1)}, "record.value")
+	badInput(t, s, stores.Record{
+		Room:  "calls",
+		Key:   "k",
+		Value: make([]byte, stores.MaxRecordValue+1),
+	}, "record.value")
 }
 
 // recordTimes: to the microsecond, and none is none.
 func recordTimes(t *testing.T, s stores.Records) {
 	zone := time.FixedZone("", 3600)
-	for i, at := range []time.Time{{}, time.Unix(0, 0), epoch(), epoch().Add(time.Microsecond), epoch().Add(999), epoch().In(zone), epoch().AddDate(-200, 0, 0),
-		time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), time.Time{}.Add(1), time.Time{}.Add(time.Microsecond)} {
+	for i, at := range []time.Time{
+		{},
+		time.Unix(0, 0),
+		epoch(),
+		epoch().Add(time.Microsecond),
+		epoch().Add(999),
+		epoch().In(zone),
+		epoch().AddDate(-200, 0, 0),
+		time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
+		time.Time{}.Add(1),
+		time.Time{}.Add(time.Microsecond),
+	} {
 		r := document("t" + number(i))
 		r.Due, r.Expires = at, at
 		put(t, s, r)
 		got := must(s.Record(t.Context(), "calls", r.Key))(t)
-		if want := at.Truncate(time.Microsecond); !got.Due.Equal(want) || !got.Expires.Equal(want) || got.Due.Location() != time.UTC || got.Due.IsZero() != want.IsZero() {
+		if want := at.Truncate(time.Microsecond); !got.Due.Equal(want) || !got.Expires.Equal(want) ||
+			got.Due.Location() != time.UTC ||
+			got.Due.IsZero() != want.IsZero() {
 			t.Fatalf("%v: got %v, %v", at, got.Due, got.Expires)
 		}
 	}
+
 	due := must(s.DueRecords(t.Context(), "calls", epoch().AddDate(8000, 0, 0), 100))(t)
 	sameKeys(t, due, "t9", "t6", "t1", "t2", "t4", "t5", "t3", "t7")
-	for _, at := range []time.Time{time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		badInput(t, s, stores.Record{Room: "calls", Key: "k", Due: at}, "record.due")
-		badInput(t, s, stores.Record{Room: "calls", Key: "k", Expires: at}, "record.expires")
+	for _, at := range []time.Time{
+		time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC),
+		time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		badInput(t, s, stores.Record{
+			Room: "calls",
+			Key:  "k",
+			Due:  at,
+		}, "record.due")
+		badInput(t, s, stores.Record{
+			Room:    "calls",
+			Key:     "k",
+			Expires: at,
+		}, "record.expires")
 	}
 }
 
@@ -269,10 +357,13 @@ func listRecords(t *testing.T, s stores.Records) {
 	equal(t, len(must(s.ListRecords(t.Context(), "calls", "", "", 10))(t)), 0)
 	for _, key := range []string{"b/2", "a", "b/10", "b", "c", "b0", "b/1"} {
 		r := document(key)
-		r.Alias, r.Due, r.Expires = "alias of "+key, epoch(), epoch().Add(time.Hour)
+		r.Alias = "alias of " + key
+		r.Due = epoch()
+		r.Expires = epoch().Add(time.Hour)
 		r = put(t, s, r)
 		sameRecord(t, must(s.ListRecords(t.Context(), "calls", key, "", 1))(t)[0], r)
 	}
+
 	other := document("b/3")
 	other.Room = "views"
 	put(t, s, other)
@@ -295,21 +386,44 @@ func listRecords(t *testing.T, s stores.Records) {
 		{"%", "", 1000, ""},
 		{"B", "", 1000, ""},
 	} {
-		sameKeys(t, must(s.ListRecords(t.Context(), "calls", c.prefix, c.after, c.limit))(t), strings.Fields(c.want)...)
+		sameKeys(
+			t,
+			must(s.ListRecords(t.Context(), "calls", c.prefix, c.after, c.limit))(t),
+			strings.Fields(c.want)...)
 	}
+
 	sameKeys(t, must(s.ListRecords(t.Context(), "views", "b", "", 10))(t), "b/3")
 }
 
-// listRecordsOrder: the order of keys is that of their bytes, whatever the language of the database, and pages leave nothing out.
+// listRecordsOrder: the order of keys is that of their bytes, whatever
+// the language of the database, and pages leave nothing out.
 func listRecordsOrder(t *testing.T, s stores.Records) {
 	var keys []string
-	for _, head := range []string{"", "a", "A", "z", "Z", "é", "ß", "-", "_", "~", "\U0010FFFF", "\U0001F600", "\uFFFD", "\uE000", "\uD7FF", "\x7f"} {
+	for _, head := range []string{
+		"",
+		"a",
+		"A",
+		"z",
+		"Z",
+		"é",
+		"ß",
+		"-",
+		"_",
+		"~",
+		"\U0010FFFF",
+		"\U0001F600",
+		"\uFFFD",
+		"\uE000",
+		"\uD7FF",
+		"\x7f",
+	} {
 		for _, tail := range []string{"", "a", "B", "\x01", "\U0010FFFF", "\uFFFF", "é"} {
 			if head+tail != "" {
 				keys = append(keys, head+tail)
 			}
 		}
 	}
+
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
 	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(len(keys)) {
@@ -324,6 +438,7 @@ func listRecordsOrder(t *testing.T, s stores.Records) {
 			}
 			after = page[9]
 		}
+
 		for _, key := range keys {
 			if strings.HasPrefix(key, prefix) {
 				want = append(want, key)
@@ -342,6 +457,7 @@ func listRecordBounds(t *testing.T, s stores.Records) {
 		_, err = s.DueRecords(t.Context(), "calls", epoch(), limit)
 		wantInput(t, err, "limit")
 	}
+
 	for _, name := range []string{"a\x00", "\xff", strings.Repeat("x", 513)} {
 		_, err := s.ListRecords(t.Context(), name, "", "", 1)
 		wantInput(t, err, "room")
@@ -377,10 +493,19 @@ func dueRecords(t *testing.T, s stores.Records) {
 	sameKeys(t, must(s.DueRecords(t.Context(), "calls", now, 1000))(t), "4", "1", "3", "5")
 	first.Due = time.Time{}
 	put(t, s, first)
-	sameKeys(t, must(s.DueRecords(t.Context(), "calls", epoch().Add(time.Hour), 1000))(t), "4", "1", "3", "5", "0")
+	sameKeys(
+		t,
+		must(s.DueRecords(t.Context(), "calls", epoch().Add(time.Hour), 1000))(t),
+		"4",
+		"1",
+		"3",
+		"5",
+		"0",
+	)
 }
 
-// sweepRecords: what expired is gone, more of it than a step takes, and its names are free.
+// sweepRecords: what expired is gone, more of it than a step takes, and
+// its names are free.
 func sweepRecords(t *testing.T, s stores.Records) {
 	const gone = 1100
 	everybody(t, crowd(8, func(w int) error {
@@ -395,13 +520,23 @@ func sweepRecords(t *testing.T, s stores.Records) {
 				return err
 			}
 		}
+
 		return nil
 	}))
 	late := must(s.Record(t.Context(), "calls", "00000"))(t)
 	late.Expires = epoch().Add(time.Hour)
 	put(t, s, late)
 	ok(t, s.SweepRecords(t.Context(), epoch()))
-	sameKeys(t, must(s.ListRecords(t.Context(), "calls", "", "", 1000))(t), "00000", "01100", "01101", "01102", "01103", "01104")
+	sameKeys(
+		t,
+		must(s.ListRecords(t.Context(), "calls", "", "", 1000))(t),
+		"00000",
+		"01100",
+		"01101",
+		"01102",
+		"01103",
+		"01104",
+	)
 	noAlias(t, s, "calls", "alias of 00001")
 	again := document("00001")
 	again.Alias = "alias of 00002"

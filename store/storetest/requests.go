@@ -22,11 +22,18 @@ func requests(t *testing.T, db Database) {
 	insert(t, s, request(1))
 	got := must(s.Request(t.Context(), tenant, "apr_000001"))(t)
 	equal(t, got.Version, 1)
-	change(t, s, got.ID, func(r *approval.Request) { bump(r); bump(r); bump(r) })
+	change(t, s, got.ID, func(r *approval.Request) {
+		bump(r)
+		bump(r)
+		bump(r)
+	})
 	got = must(s.Request(t.Context(), tenant, got.ID))(t)
 	equal(t, got.Version, 2)
 	equal(t, bumps(got), 3)
-	if err := s.Update(t.Context(), tenant, func(tx approval.Tx) error { tx.Insert(request(1)); return nil }); err == nil {
+	if err := s.Update(t.Context(), tenant, func(tx approval.Tx) error {
+		tx.Insert(request(1))
+		return nil
+	}); err == nil {
 		t.Fatal("the same id was inserted twice")
 	}
 }
@@ -34,13 +41,38 @@ func requests(t *testing.T, db Database) {
 func roundTrip(t *testing.T, db Database) {
 	s := one(t, db)
 	r, now := request(7), epoch()
-	r.State, r.Cause, r.By, r.Reason, r.Answer = approval.Consumed, approval.ByConsume, "bot", "r\x00\u202e", "no"
-	r.Decided, r.Closed, r.Due = &now, &now, nil
-	r.Votes = []approval.Vote{{Person: "ada", Verdict: approval.Approve, Channel: "cli", Groups: []string{"risk"}, Full: true, At: now, Grant: &approval.GrantOffer{MaxUses: 3}}}
-	r.Permit = &approval.Permit{Expires: now, Key: "k", By: "bot", Consumed: &now}
-	r.Called, r.Redact, r.GrantID, r.Replaces, r.Replaced = []string{"leads"}, []string{"card"}, "grt_1", "apr_0", "apr_9"
+	r.State = approval.Consumed
+	r.Cause = approval.ByConsume
+	r.By = "bot"
+	r.Reason = "r\x00\u202e"
+	r.Answer = "no"
+	r.Decided = &now
+	r.Closed = &now
+	r.Due = nil
+	r.Votes = []approval.Vote{{
+		Person:  "ada",
+		Verdict: approval.Approve,
+		Channel: "cli",
+		Groups:  []string{"risk"},
+		Full:    true,
+		At:      now,
+		Grant:   &approval.GrantOffer{MaxUses: 3},
+	}}
+	r.Permit = &approval.Permit{
+		Expires:  now,
+		Key:      "k",
+		By:       "bot",
+		Consumed: &now,
+	}
+	r.Called = []string{"leads"}
+	r.Redact = []string{"card"}
+	r.GrantID = "grt_1"
+	r.Replaces = "apr_0"
+	r.Replaced = "apr_9"
 	r.Revisions = append(r.Revisions, r.Revisions[0])
-	r.Revisions[1].Number, r.Revisions[1].Author, r.Revisions[1].Call.Args = 1, "ada", resolve.Raw(strings.Repeat(`"long"`, 100_000))
+	r.Revisions[1].Number = 1
+	r.Revisions[1].Author = "ada"
+	r.Revisions[1].Call.Args = resolve.Raw(strings.Repeat(`"long"`, 100_000))
 	insert(t, s, r)
 	want := string(must(json.Marshal(r))(t))
 	equal(t, string(must(json.Marshal(must(s.Request(t.Context(), tenant, r.ID))(t)))(t)), want)
@@ -54,7 +86,8 @@ func roundTrip(t *testing.T, db Database) {
 	equal(t, listed(t, p.Requests[0]), string(must(json.Marshal(approval.Summarize(r)))(t)))
 }
 
-// listed is a summary of a list as a request summarises itself: without the size, which only stores know.
+// listed is a summary of a list as a request summarises itself: without
+// the size, which only stores know.
 func listed(t *testing.T, s approval.Summary) string {
 	if s.Bytes < 500 {
 		t.Fatalf("request %s has %d bytes", s.ID, s.Bytes)
@@ -97,6 +130,7 @@ func loads(t *testing.T, db Database) {
 		}
 		insert(t, s, r)
 	}
+
 	got := must(s.Loads(t.Context(), tenant))(t)
 	equal(t, len(got), 2)
 	equal(t, got["one"].Requests, int64(3))
@@ -110,7 +144,8 @@ func loads(t *testing.T, db Database) {
 	equal(t, len(must(s.Loads(t.Context(), "other"))(t)), 0)
 }
 
-// listsTellWhoMayAnswer: a list carries whose answers a pending request waits for, as it stands after each change.
+// listsTellWhoMayAnswer: a list carries whose answers a pending request
+// waits for, as it stands after each change.
 func listsTellWhoMayAnswer(t *testing.T, db Database) {
 	s := one(t, db)
 	r := request(1)
@@ -141,12 +176,19 @@ func listsTellWhoMayAnswer(t *testing.T, db Database) {
 func question(n int) *approval.Request {
 	r := request(n)
 	r.ID = "qst_" + number(n)
-	r.Question = &approval.Question{Asker: "files", Prompt: "Allow \u202e<b>?", Choices: []string{"", "Yes", "Yes", "No"}, Default: 3, Groups: []string{"ops"}}
+	r.Question = &approval.Question{
+		Asker:   "files",
+		Prompt:  "Allow \u202e<b>?",
+		Choices: []string{"", "Yes", "Yes", "No"},
+		Default: 3,
+		Groups:  []string{"ops"},
+	}
 	r.Stages, r.Revisions[0].Binding = []policy.Stage{{Group: "ops", People: 1}}, "sha256:"+r.ID
 	return r
 }
 
-// questions are kept, listed and found like other requests, and told from them.
+// questions are kept, listed and found like other requests, and told
+// from them.
 func questions(t *testing.T, db Database) {
 	s := one(t, db)
 	chosen := 2
@@ -154,7 +196,14 @@ func questions(t *testing.T, db Database) {
 	change(t, s, "qst_"+number(2), func(r *approval.Request) {
 		finish(r, approval.Answered, epoch())
 		r.Cause, r.Chosen = approval.ByChoice, &chosen
-		r.Votes = []approval.Vote{{Person: "ada", Verdict: approval.Choose, Groups: []string{"ops"}, Binding: r.Binding(), Chosen: &chosen, At: epoch()}}
+		r.Votes = []approval.Vote{{
+			Person:  "ada",
+			Verdict: approval.Choose,
+			Groups:  []string{"ops"},
+			Binding: r.Binding(),
+			Chosen:  &chosen,
+			At:      epoch(),
+		}}
 	})
 	got := must(s.Request(t.Context(), tenant, "qst_"+number(2)))(t)
 	equal(t, *got.Chosen, 2)
@@ -164,19 +213,35 @@ func questions(t *testing.T, db Database) {
 	all := must(s.Requests(t.Context(), tenant, approval.Filter{}))(t)
 	equal(t, len(all.Requests), 2)
 	equal(t, all.Requests[1].Question, false)
-	for _, f := range []approval.Filter{{States: []approval.State{approval.Answered}}, {Groups: []string{"ops"}}, {Limit: 1}, {States: []approval.State{approval.Answered}, ByDue: true}} {
+	for _, f := range []approval.Filter{
+		{States: []approval.State{approval.Answered}},
+		{Groups: []string{"ops"}},
+		{Limit: 1},
+		{States: []approval.State{approval.Answered}, ByDue: true},
+	} {
 		p := must(s.Requests(t.Context(), tenant, f))(t)
-		if len(p.Requests) != 1 || listed(t, p.Requests[0]) != string(must(json.Marshal(approval.Summarize(got)))(t)) {
+		if len(p.Requests) != 1 ||
+			listed(t, p.Requests[0]) != string(must(json.Marshal(approval.Summarize(got)))(t)) {
 			t.Fatalf("%+v lists %+v", f, p)
 		}
 	}
-	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{States: []approval.State{approval.Answered}}))(t).Total, 1)
+
+	equal(
+		t,
+		must(
+			s.Requests(t.Context(), tenant, approval.Filter{States: []approval.State{approval.Answered}}),
+		)(
+			t,
+		).Total,
+		1,
+	)
 
 	n, _, err := s.Prune(t.Context(), tenant, epoch().Add(time.Second))
 	ok(t, err)
 	equal(t, n, 1)
 	left := must(s.Request(t.Context(), tenant, got.ID))(t)
-	equal(t, left.Question.Prompt+strings.Join(left.Question.Choices, ""), "") // the tool's words are gone, what was picked is not
+	// the tool's words are gone, what was picked is not
+	equal(t, left.Question.Prompt+strings.Join(left.Question.Choices, ""), "")
 	equal(t, len(left.Question.Choices), 4)
 	equal(t, *left.Chosen, 2)
 	equal(t, left.Question.Asker, "files")
@@ -193,7 +258,12 @@ func list(t *testing.T, db Database) {
 	change(t, s, "apr_000001", func(r *approval.Request) { r.Deadline = r.Deadline.Add(time.Hour) })
 	sameIDs(t, ids(must(s.Requests(t.Context(), tenant, approval.Filter{ByDue: true}))(t)), 2, 3, 1)
 	change(t, s, "apr_000003", func(r *approval.Request) {
-		r.Votes = []approval.Vote{{Person: "ada", Verdict: approval.Approve, Groups: []string{"risk"}, Binding: r.Binding()}}
+		r.Votes = []approval.Vote{{
+			Person:  "ada",
+			Verdict: approval.Approve,
+			Groups:  []string{"risk"},
+			Binding: r.Binding(),
+		}}
 	})
 	got := must(s.Requests(t.Context(), tenant, approval.Filter{}))(t).Requests[0]
 	equal(t, got.Approvals, 1)
@@ -220,20 +290,25 @@ func filters(t *testing.T, db Database) {
 		f    approval.Filter
 		want []int
 	}{
-		"all":              {approval.Filter{}, []int{6, 5, 4, 3, 2, 1}},
-		"state":            {approval.Filter{States: []approval.State{approval.Pending}}, []int{6, 5, 4, 3}},
-		"states":           {approval.Filter{States: []approval.State{approval.Approved, approval.Denied}}, []int{2, 1}},
-		"unknown state":    {approval.Filter{States: []approval.State{"odd' OR 1=1 --"}}, nil},
-		"agent":            {approval.Filter{Agent: "acme.other"}, []int{1}},
-		"target":           {approval.Filter{Target: "tool refund"}, []int{2}},
-		"principal":        {approval.Filter{Principal: "bob"}, []int{3}},
-		"group":            {approval.Filter{Groups: []string{"ops"}}, []int{5, 4}},
-		"called group":     {approval.Filter{Groups: []string{"leads"}}, []int{6, 5}},
-		"groups":           {approval.Filter{Groups: []string{"ops", "leads"}}, []int{6, 5, 4}},
-		"part of a group":  {approval.Filter{Groups: []string{"op"}}, []int{5}},
-		"odd group":        {approval.Filter{Groups: []string{"%", "\n", "ops\nx", "'"}}, []int{5}},
-		"since":            {approval.Filter{Since: all[4].Created}, []int{6, 5}},
-		"many":             {approval.Filter{Groups: []string{"risk"}, Agent: "acme.trader", States: []approval.State{approval.Pending}, ByDue: true}, []int{3, 5, 6}},
+		"all":             {approval.Filter{}, []int{6, 5, 4, 3, 2, 1}},
+		"state":           {approval.Filter{States: []approval.State{approval.Pending}}, []int{6, 5, 4, 3}},
+		"states":          {approval.Filter{States: []approval.State{approval.Approved, approval.Denied}}, []int{2, 1}},
+		"unknown state":   {approval.Filter{States: []approval.State{"odd' OR 1=1 --"}}, nil},
+		"agent":           {approval.Filter{Agent: "acme.other"}, []int{1}},
+		"target":          {approval.Filter{Target: "tool refund"}, []int{2}},
+		"principal":       {approval.Filter{Principal: "bob"}, []int{3}},
+		"group":           {approval.Filter{Groups: []string{"ops"}}, []int{5, 4}},
+		"called group":    {approval.Filter{Groups: []string{"leads"}}, []int{6, 5}},
+		"groups":          {approval.Filter{Groups: []string{"ops", "leads"}}, []int{6, 5, 4}},
+		"part of a group": {approval.Filter{Groups: []string{"op"}}, []int{5}},
+		"odd group":       {approval.Filter{Groups: []string{"%", "\n", "ops\nx", "'"}}, []int{5}},
+		"since":           {approval.Filter{Since: all[4].Created}, []int{6, 5}},
+		"many": {approval.Filter{
+			Groups: []string{"risk"},
+			Agent:  "acme.trader",
+			States: []approval.State{approval.Pending},
+			ByDue:  true,
+		}, []int{3, 5, 6}},
 		"oldest":           {approval.Filter{Oldest: true, Limit: 500}, []int{1, 2, 3, 4, 5, 6}},
 		"agent's injected": {approval.Filter{Agent: "x' OR '1'='1"}, nil},
 	} {
@@ -258,6 +333,7 @@ func pages(t *testing.T, db Database) {
 		}
 		insert(t, s, r)
 	}
+
 	for _, f := range []approval.Filter{{Limit: 5}, {Limit: 5, ByDue: true}, {Limit: 5, Oldest: true}} {
 		seen := map[string]bool{}
 		for count := 5; ; count += 5 {
@@ -269,13 +345,16 @@ func pages(t *testing.T, db Database) {
 				}
 				seen[id] = true
 			}
+
 			if f.Cursor = p.Next; f.Cursor == "" {
 				break
 			}
 			equal(t, len(seen), count)
 		}
+
 		equal(t, len(seen), n)
 	}
+
 	equal(t, len(must(s.Requests(t.Context(), tenant, approval.Filter{Limit: n}))(t).Requests), n)
 	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{Limit: n}))(t).Next, "")
 	equal(t, len(must(s.Requests(t.Context(), tenant, approval.Filter{Limit: 100_000}))(t).Requests), n)
@@ -307,6 +386,7 @@ func similar(t *testing.T, db Database) {
 		}
 		insert(t, s, r)
 	}
+
 	other := request(5)
 	other.Agent.ID = "acme.other"
 	finish(other, approval.Denied, epoch())
@@ -348,6 +428,7 @@ func latest(t *testing.T, db Database) {
 		}
 		insert(t, s, r)
 	}
+
 	equal(t, find("sha256:b"), "apr_000002") // it is open, the newer ones have ended
 	change(t, s, "apr_000002", func(r *approval.Request) { finish(r, approval.Denied, epoch()) })
 	equal(t, find("sha256:b"), "apr_000003")
@@ -359,7 +440,8 @@ func latest(t *testing.T, db Database) {
 	equal(t, find("sha256:c"), "apr_000003")
 }
 
-// latestEditedElsewhere: a replica that remembers a request as it was finds it by the call that another replica made of it.
+// latestEditedElsewhere: a replica that remembers a request as it was
+// finds it by the call that another replica made of it.
 func latestEditedElsewhere(t *testing.T, db Database) {
 	open := db(t)
 	a, b := replica(t, open), replica(t, open)
@@ -381,7 +463,8 @@ func latestEditedElsewhere(t *testing.T, db Database) {
 	}
 }
 
-// oddTexts: what databases are picky about is kept, or replaced in lists only.
+// oddTexts: what databases are picky about is kept, or replaced in
+// lists only.
 func oddTexts(t *testing.T, db Database) {
 	s := one(t, db)
 	r := request(1)
@@ -392,11 +475,17 @@ func oddTexts(t *testing.T, db Database) {
 	insert(t, s, r)
 	got := must(s.Request(t.Context(), tenant, r.ID))(t)
 	equal(t, got.Current().Call.Tool, "a\x00b")
-	p := must(s.Requests(t.Context(), tenant, approval.Filter{Groups: []string{"line\nend"}, Principal: "p\x00"}))(t)
+	p := must(
+		s.Requests(t.Context(), tenant, approval.Filter{Groups: []string{"line\nend"}, Principal: "p\x00"}),
+	)(
+		t,
+	)
 	equal(t, p.Total, 1)
 	equal(t, p.Requests[0].Target, "tool a\uFFFDb")
 	equal(t, len([]rune(p.Requests[0].Message)), 200)
-	for _, id := range []string{"\x00", "a\xff"} { // as an address can have it: nothing has such a name, and nothing is wrong with the store
+	// as an address can have it: nothing has such a name, and nothing
+	// is wrong with the store
+	for _, id := range []string{"\x00", "a\xff"} {
 		_, err := s.Request(t.Context(), tenant, id)
 		refused(t, err, approval.ErrNotFound)
 		_, err = s.Grant(t.Context(), tenant, id)

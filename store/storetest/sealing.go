@@ -43,13 +43,16 @@ func appendEntries(t testing.TB, s full, tenant string, n int) {
 	t.Helper()
 	ok(t, s.Update(context.Background(), tenant, func(tx approval.Tx) error {
 		for i := range n {
-			tx.Append(record(t, tenant, "vote_counted", "apr_"+number(i%3), epoch().Add(time.Duration(i)*time.Second)))
+			tx.Append(
+				record(t, tenant, "vote_counted", "apr_"+number(i%3), epoch().Add(time.Duration(i)*time.Second)),
+			)
 		}
 		return nil
 	}))
 }
 
-// verify checks the whole log of a tenant against its checkpoint, entry by entry.
+// verify checks the whole log of a tenant against its checkpoint, entry
+// by entry.
 func verify(t testing.TB, s full, tenant string) (size int64) {
 	t.Helper()
 	size, signed, err := s.Checkpoint(context.Background(), tenant)
@@ -63,7 +66,11 @@ func verify(t testing.TB, s full, tenant string) (size int64) {
 		leaves = append(leaves, e.Leaf)
 	}
 	fresh := must(ledger.Extend(0, nil, leaves))(t)
-	equal(t, string(signed), string(must(signature(ledger.Checkpoint{Origin: ledger.Origin(tenant), Size: size, Root: fresh.Root}))(t)))
+	equal(t, string(signed), string(must(signature(ledger.Checkpoint{
+		Origin: ledger.Origin(tenant),
+		Size:   size,
+		Root:   fresh.Root,
+	}))(t)))
 	hashes := s.Hashes(context.Background(), tenant)
 	for i := int64(0); i < size; i += max(1, size/20) {
 		proof := must(ledger.ProveInclusion(size, i, hashes))(t)
@@ -100,7 +107,8 @@ func seal(t *testing.T, db Database) {
 	}
 }
 
-// sealRace: replicas that seal while others append make one tree, and every checkpoint that was signed is of it.
+// sealRace: replicas that seal while others append make one tree, and
+// every checkpoint that was signed is of it.
 func sealRace(t *testing.T, db Database) {
 	open := db(t)
 	replicas := []full{replica(t, open), replica(t, open)}
@@ -125,10 +133,12 @@ func sealRace(t *testing.T, db Database) {
 			} else {
 				_, err = s.Seal(context.Background(), 40, sign)
 			}
+
 			if err != nil {
 				return err
 			}
 		}
+
 		return nil
 	}))
 	sealAll(t, replicas[0], sign)
@@ -183,7 +193,8 @@ func history(t *testing.T, db Database) {
 	equal(t, rest[0].Index, got[2].Index)
 }
 
-// prune drops what people wrote and calls carried; what is left still verifies.
+// prune drops what people wrote and calls carried; what is left still
+// verifies.
 func prune(t *testing.T, db Database) {
 	s := one(t, db)
 	const n = 450
@@ -191,7 +202,12 @@ func prune(t *testing.T, db Database) {
 	for i := range n {
 		r := request(i)
 		finish(r, approval.Denied, epoch().Add(time.Duration(i)*time.Second))
-		r.Votes = []approval.Vote{{Person: "ada", Reason: "secret", Verdict: approval.Deny, Groups: []string{"risk"}}}
+		r.Votes = []approval.Vote{{
+			Person:  "ada",
+			Reason:  "secret",
+			Verdict: approval.Deny,
+			Groups:  []string{"risk"},
+		}}
 		update(t, s, func(tx approval.Tx) error {
 			tx.Insert(r)
 			tx.Append(record(t, tenant, "request_denied", r.ID, *r.Closed))
@@ -201,6 +217,7 @@ func prune(t *testing.T, db Database) {
 			sealAll(t, s, nil)
 		}
 	}
+
 	update(t, s, func(tx approval.Tx) error {
 		tx.Insert(request(900))
 		old, young := grant(1), grant(2)
@@ -219,14 +236,19 @@ func prune(t *testing.T, db Database) {
 		equal(t, e.Openings == nil, i < 400)
 	}
 	r := must(s.Request(t.Context(), tenant, request(3).ID))(t)
-	if len(r.Current().Call.Args) != 0 || r.Reason != "" || r.Votes[0].Reason != "" || r.Current().Decision.Message != "" {
+	if len(r.Current().Call.Args) != 0 || r.Reason != "" || r.Votes[0].Reason != "" ||
+		r.Current().Decision.Message != "" {
 		t.Fatalf("not redacted: %+v", r)
 	}
 	equal(t, r.State, approval.Denied)
 	equal(t, r.Votes[0].Person, "ada")
 	equal(t, r.Version, 2)
 	equal(t, must(s.Request(t.Context(), tenant, request(420).ID))(t).Reason, "because")
-	equal(t, string(must(s.Request(t.Context(), tenant, request(900).ID))(t).Current().Call.Args), string(request(900).Current().Call.Args))
+	equal(
+		t,
+		string(must(s.Request(t.Context(), tenant, request(900).ID))(t).Current().Call.Args),
+		string(request(900).Current().Call.Args),
+	)
 	equal(t, string(must(s.Grant(t.Context(), tenant, "grt_000001"))(t).Call.Args), "")
 	equal(t, string(must(s.Grant(t.Context(), tenant, "grt_000002"))(t).Call.Args), `{"amount":1}`)
 	for _, line := range must(s.Requests(t.Context(), tenant, approval.Filter{Limit: 500}))(t).Requests {
@@ -243,7 +265,8 @@ func prune(t *testing.T, db Database) {
 	equal(t, verify(t, s, tenant), n)
 }
 
-// sealFairly: a tenant that records more than can be sealed keeps nobody else waiting.
+// sealFairly: a tenant that records more than can be sealed keeps
+// nobody else waiting.
 func sealFairly(t *testing.T, db Database) {
 	s := one(t, db)
 	appendEntries(t, s, "a-loud-one", 900)
@@ -269,7 +292,8 @@ func leaves(t *testing.T, db Database) {
 	equal(t, len(must(s.Leaves(t.Context(), "other", 0, 10))(t)), 0)
 }
 
-// largeEntries: whoever reads many entries is not made to hold gigabytes, and gets all of them all the same.
+// largeEntries: whoever reads many entries is not made to hold
+// gigabytes, and gets all of them all the same.
 func largeEntries(t *testing.T, db Database) {
 	s := one(t, db)
 	large := strings.Repeat("x", 9<<20)
@@ -278,10 +302,20 @@ func largeEntries(t *testing.T, db Database) {
 		if i == 3 {
 			args = "small"
 		}
-		r, err := ledger.Entry{Time: epoch(), Tenant: tenant, Type: "call_denied", Subject: number(i), Sealed: map[string]string{"args": args}}.Seal(rand.Reader)
+		r, err := ledger.Entry{
+			Time:    epoch(),
+			Tenant:  tenant,
+			Type:    "call_denied",
+			Subject: number(i),
+			Sealed:  map[string]string{"args": args},
+		}.Seal(rand.Reader)
 		ok(t, err)
-		update(t, s, func(tx approval.Tx) error { tx.Append(r); return nil })
+		update(t, s, func(tx approval.Tx) error {
+			tx.Append(r)
+			return nil
+		})
 	}
+
 	sealAll(t, s, nil)
 	for next := int64(0); next < 5; {
 		some := must(s.Entries(t.Context(), tenant, next, 100))(t)
@@ -292,9 +326,11 @@ func largeEntries(t *testing.T, db Database) {
 			equal(t, len(e.Openings) > 0, true)
 			next, size = next+1, size+len(e.Openings)
 		}
+
 		if len(some) == 0 || size > 24<<20 {
 			t.Fatalf("%d entries of %d bytes at once", len(some), size)
 		}
 	}
+
 	equal(t, len(must(s.Leaves(t.Context(), tenant, 0, 100))(t)), 5)
 }

@@ -1,5 +1,6 @@
-// Package storetest is what every store must pass: each method, and each promise in the comments of approval.Store and store.Store,
-// races and replicas included. An engine's test calls Run.
+// Package storetest is what every store must pass: each method, and
+// each promise in the comments of approval.Store and store.Store, races
+// and replicas included. An engine's test calls Run.
 package storetest
 
 import (
@@ -20,10 +21,12 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Database makes an empty database and returns what opens it: each call one more replica. Stores are closed by the suite.
+// Database makes an empty database and returns what opens it: each call
+// one more replica. Stores are closed by the suite.
 type Database func(t *testing.T) (open func() (store.Store, error))
 
-// Place is an empty database, with what opens it, and what runs statements on the database itself.
+// Place is an empty database, with what opens it, and what runs
+// statements on the database itself.
 type Place struct {
 	Engine string // sqlite or postgres
 	Open   func(store.Trust) (store.Store, error)
@@ -37,21 +40,71 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 		return func() (store.Store, error) { return p.Open(Trust()) }
 	}
 	for name, test := range map[string]func(*testing.T, Database){
-		"requests": requests, "token names": tokenNames, "round trip": roundTrip, "lists tell who may answer": listsTellWhoMayAnswer, "list": list,
-		"list by filter": filters, "pages": pages, "cursors": cursors, "similar": similar, "questions": questions, "heads": heads, "loads": loads,
-		"latest": latest, "latest edited elsewhere": latestEditedElsewhere, "one card": oneCard, "one card of two replicas": oneCardReplicas, "memory": memories, "memory race": memoryRace,
-		"update": updates, "stale": stale, "version race": versionRace, "failed updates": failedUpdates, "panics": panics, "goexit": exits, "cancelled": cancelled,
-		"two requests": twoRequests, "tenants": tenants,
-		"grants": grants, "live": live, "grant race": grantRace, "freezes": freezes, "votes": votes,
-		"due": due, "due failures": dueFailures, "due failures stand back": dueFailuresStandBack, "due race": dueRace, "changed": changed, "changed elsewhere": changedElsewhere,
-		"seal": seal, "seal race": sealRace, "seal failure": sealFailure, "seal fairly": sealFairly, "leaves": leaves, "large entries": largeEntries, "history": history, "prune": prune,
-		"tokens": tokens, "values": values, "value race": takeRace, "sweep": sweep,
+		"requests":                  requests,
+		"token names":               tokenNames,
+		"round trip":                roundTrip,
+		"lists tell who may answer": listsTellWhoMayAnswer,
+		"list":                      list,
+		"list by filter":            filters,
+		"pages":                     pages,
+		"cursors":                   cursors,
+		"similar":                   similar,
+		"questions":                 questions,
+		"heads":                     heads,
+		"loads":                     loads,
+		"latest":                    latest,
+		"latest edited elsewhere":   latestEditedElsewhere,
+		"one card":                  oneCard,
+		"one card of two replicas":  oneCardReplicas,
+		"memory":                    memories,
+		"memory race":               memoryRace,
+		"update":                    updates,
+		"stale":                     stale,
+		"version race":              versionRace,
+		"failed updates":            failedUpdates,
+		"panics":                    panics,
+		"goexit":                    exits,
+		"cancelled":                 cancelled,
+		"two requests":              twoRequests,
+		"tenants":                   tenants,
+		"grants":                    grants,
+		"live":                      live,
+		"grant race":                grantRace,
+		"freezes":                   freezes,
+		"votes":                     votes,
+		"due":                       due,
+		"due failures":              dueFailures,
+		"due failures stand back":   dueFailuresStandBack,
+		"due race":                  dueRace,
+		"changed":                   changed,
+		"changed elsewhere":         changedElsewhere,
+		"seal":                      seal,
+		"seal race":                 sealRace,
+		"seal failure":              sealFailure,
+		"seal fairly":               sealFairly,
+		"leaves":                    leaves,
+		"large entries":             largeEntries,
+		"history":                   history,
+		"prune":                     prune,
+		"tokens":                    tokens,
+		"values":                    values,
+		"value race":                takeRace,
+		"sweep":                     sweep,
 		"records": func(t *testing.T, db Database) {
 			Records(t, func(t *testing.T) store.Records { return one(t, db) })
 		},
-		"records of replicas": recordReplicas, "records and updates": recordsAndUpdates, "records without a store": recordsClosed,
-		"outbox": outbox, "outbox sweep": sweepSent, "outbox leases": leases, "outbox race": claimRace,
-		"backup": backup, "backup refused": backupRefused, "backup while busy": backupBusy, "ping and close": pingAndClose, "odd texts": oddTexts,
+		"records of replicas":     recordReplicas,
+		"records and updates":     recordsAndUpdates,
+		"records without a store": recordsClosed,
+		"outbox":                  outbox,
+		"outbox sweep":            sweepSent,
+		"outbox leases":           leases,
+		"outbox race":             claimRace,
+		"backup":                  backup,
+		"backup refused":          backupRefused,
+		"backup while busy":       backupBusy,
+		"ping and close":          pingAndClose,
+		"odd texts":               oddTexts,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,28 +171,73 @@ func request(n int) *approval.Request {
 	due := at.Add(10 * time.Minute)
 	id := fmt.Sprintf("apr_%06d", n)
 	return &approval.Request{
-		ID: id, Tenant: tenant, Version: 1, State: approval.Pending, Created: at, Deadline: at.Add(time.Hour), Due: &due,
-		Requester: approval.Requester{Runtime: "bot", Principal: "ada", Session: "s1", Owners: []string{"olga"}},
-		Agent:     approval.Agent{ID: "acme.trader", Version: "1.2.0", Name: "Trader"},
+		ID:       id,
+		Tenant:   tenant,
+		Version:  1,
+		State:    approval.Pending,
+		Created:  at,
+		Deadline: at.Add(time.Hour),
+		Due:      &due,
+		Requester: approval.Requester{
+			Runtime:   "bot",
+			Principal: "ada",
+			Session:   "s1",
+			Owners:    []string{"olga"},
+		},
+		Agent: approval.Agent{
+			ID:      "acme.trader",
+			Version: "1.2.0",
+			Name:    "Trader",
+		},
 		Revisions: []approval.Revision{{
-			Call:    resolve.Call{Kind: resolve.Tool, Tool: "execute_trade", Args: resolve.Raw(`{"amount": 20000.00, "note":"<b>&\u0000é"}`), Principal: "ada", Annotations: map[string]bool{"destructiveHint": true}},
-			Binding: "sha256:" + id, Plan: "p1", At: at,
+			Call: resolve.Call{
+				Kind:        resolve.Tool,
+				Tool:        "execute_trade",
+				Args:        resolve.Raw(`{"amount": 20000.00, "note":"<b>&\u0000é"}`),
+				Principal:   "ada",
+				Annotations: map[string]bool{"destructiveHint": true},
+			},
+			Binding: "sha256:" + id,
+			Plan:    "p1",
+			At:      at,
 			Decision: resolve.Decision{
-				Outcome: resolve.Ask, Message: "Trade " + id + "?", MissingVariables: []string{},
-				Reasons: []resolve.Reason{{Source: resolve.FromPolicy, Policy: "acme.trades", Rule: "large", Code: resolve.ConditionTrue, Detail: "amount gt", File: "t.yaml", Line: 3}},
+				Outcome:          resolve.Ask,
+				Message:          "Trade " + id + "?",
+				MissingVariables: []string{},
+				Reasons: []resolve.Reason{{
+					Source: resolve.FromPolicy,
+					Policy: "acme.trades",
+					Rule:   "large",
+					Code:   resolve.ConditionTrue,
+					Detail: "amount gt",
+					File:   "t.yaml",
+					Line:   3,
+				}},
 			},
 		}},
 		Stages:    []policy.Stage{{Group: "risk", People: 2}, {Group: "desk", People: 1}},
 		OnTimeout: policy.TimeoutDeny,
-		Scheduled: []approval.Scheduled{{At: due, Kind: approval.Escalate, To: "leads"}},
-		Grants:    policy.Grants{MaxAge: time.Hour},
+		Scheduled: []approval.Scheduled{{
+			At:   due,
+			Kind: approval.Escalate,
+			To:   "leads",
+		}},
+		Grants: policy.Grants{MaxAge: time.Hour},
 	}
 }
 
 // record makes a ledger entry.
 func record(t testing.TB, tenant, kind, subject string, at time.Time) ledger.Record {
 	t.Helper()
-	e := ledger.Entry{Time: at, Tenant: tenant, Type: kind, Subject: subject, Actor: "bot", Facts: map[string]any{"n": "1"}, Sealed: map[string]string{"args": "{}"}}
+	e := ledger.Entry{
+		Time:    at,
+		Tenant:  tenant,
+		Type:    kind,
+		Subject: subject,
+		Actor:   "bot",
+		Facts:   map[string]any{"n": "1"},
+		Sealed:  map[string]string{"args": "{}"},
+	}
 	r, err := e.Seal(rand.Reader)
 	ok(t, err)
 	return r
@@ -178,7 +276,11 @@ func change(t testing.TB, s store.Store, id string, fn func(*approval.Request)) 
 
 // finish closes a request.
 func finish(r *approval.Request, state approval.State, at time.Time) {
-	r.State, r.Cause, r.Closed, r.Due, r.Reason = state, approval.ByVotes, &at, nil, "because"
+	r.State = state
+	r.Cause = approval.ByVotes
+	r.Closed = &at
+	r.Due = nil
+	r.Reason = "because"
 }
 
 // crowd runs fn n times at once and returns their errors in order.
@@ -192,6 +294,7 @@ func crowd(n int, fn func(i int) error) []error {
 			errs[i] = fn(i)
 		})
 	}
+
 	close(begin)
 	all.Wait()
 	return errs

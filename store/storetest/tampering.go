@@ -12,54 +12,120 @@ import (
 	stores "github.com/assent-dev/assent/store"
 )
 
-// Tampering runs the suite of rows that somebody wrote or changed who has the database and not the key.
+// Tampering runs the suite of rows that somebody wrote or changed who
+// has the database and not the key.
 func Tampering(t *testing.T, place func(t *testing.T) Place) {
 	for name, c := range map[string]struct {
 		sql  string
 		read func(context.Context, full) error
 	}{
-		"a state":                     {`UPDATE requests SET body = replace(body, '"state":"pending"', '"state":"approved"')`, readRequest},
-		"a vote in a document":        {`UPDATE requests SET body = replace(body, '"on_timeout"', '"votes":[{"person":"eve"}],"on_timeout"')`, lockRequest},
-		"a version":                   {`UPDATE requests SET version = 7`, readRequest},
-		"a request of another tenant": {`UPDATE requests SET tenant = 'other'`, func(ctx context.Context, s full) error { return second(s.Request(ctx, "other", request(1).ID)) }},
-		"another request's code":      {`UPDATE requests SET code = (SELECT r.code FROM requests AS r WHERE r.id = 'apr_000002')`, readRequest},
+		"a state": {
+			`UPDATE requests SET body = replace(body, '"state":"pending"', '"state":"approved"')`,
+			readRequest,
+		},
+		"a vote in a document": {
+			`UPDATE requests SET body = replace(body, '"on_timeout"', '"votes":[{"person":"eve"}],"on_timeout"')`,
+			lockRequest,
+		},
+		"a version": {`UPDATE requests SET version = 7`, readRequest},
+		"a request of another tenant": {
+			`UPDATE requests SET tenant = 'other'`,
+			func(ctx context.Context, s full) error {
+				return second(s.Request(ctx, "other", request(1).ID))
+			},
+		},
+		"another request's code": {
+			`UPDATE requests SET code = (SELECT r.code FROM requests AS r WHERE r.id = 'apr_000002')`,
+			readRequest,
+		},
 		"no code":                     {`UPDATE requests SET code = NULL`, readRequest},
 		"a request that is worked on": {`UPDATE requests SET body = replace(body, 'ada', 'eve')`, workOnRequest},
-		"a request among similar ones": {`UPDATE requests SET body = replace(body, 'ada', 'eve'), closed = 1`, func(ctx context.Context, s full) error {
-			return second(s.Similar(ctx, tenant, "acme.trader", "tool execute_trade", 5))
+		"a request among similar ones": {
+			`UPDATE requests SET body = replace(body, 'ada', 'eve'), closed = 1`,
+			func(ctx context.Context, s full) error {
+				return second(s.Similar(ctx, tenant, "acme.trader", "tool execute_trade", 5))
+			},
+		},
+		"a message in a list": {`UPDATE requests SET message = 'Trade nothing?'`, listRequests},
+		"a state in a list":   {`UPDATE requests SET state = 'answered'`, listRequests},
+		"a time that is due":  {`UPDATE requests SET due = 1 WHERE id = 'apr_000001'`, dueRequest},
+		"a call that is another": {
+			`UPDATE requests SET binding = 'sha256:other' WHERE id = 'apr_000001'`,
+			latestRequest,
+		},
+		"a grant's uses": {`UPDATE grants SET body = replace(body, '"max_uses":3', '"max_uses":9')`, readGrant},
+		"a grant that is listed": {
+			`UPDATE grants SET body = replace(body, '"max_uses":3', '"max_uses":9')`,
+			listGrants,
+		},
+		"a grant that covers": {`UPDATE grants SET body = replace(body, '"max_uses":3', '"max_uses":9')`, liveGrant},
+		"a grant out of nothing": {
+			`INSERT INTO grants SELECT tenant, 'grt_forged', agent, target, created, expires, revoked, max_uses, ` +
+				`uses, pruned, body, version, code FROM grants`,
+			liveGrant,
+		},
+		"a freeze's agent":       {`UPDATE frozen SET body = replace(body, 'ada', 'eve')`, readFreezes},
+		"freezes taken away":     {`DELETE FROM frozen`, readFreezes},
+		"freezes without a code": {`UPDATE frozen SET body = '[]', code = NULL`, lockFreezes},
+		"an idempotency key":     {`UPDATE memories SET request = 'apr_000002'`, remembered},
+		"a token's scopes":       {`UPDATE tokens SET scopes = '["admin"]'`, readToken},
+		"a token's person":       {`UPDATE tokens SET person = 'eve'`, readToken},
+		"a token's end":          {`UPDATE tokens SET expires = expires + 1000000`, listTokens},
+		"a token out of nothing": {
+			`INSERT INTO tokens (id, tenant, name, hash, scopes, agents, person, maker, created, expires, revoked, ` +
+				`code) SELECT 'tok_forged', tenant, name, 'forged', scopes, agents, person, maker, created, ` +
+				`expires, revoked, code FROM tokens`,
+			func(ctx context.Context, s full) error {
+				return second(s.TokenByHash(ctx, "forged"))
+			},
+		},
+		"a forged token that is ended": {`UPDATE tokens SET person = 'eve'`, func(ctx context.Context, s full) error {
+			return s.RevokeToken(ctx, tenant, "t1", epoch())
 		}},
-		"a message in a list":           {`UPDATE requests SET message = 'Trade nothing?'`, listRequests},
-		"a state in a list":             {`UPDATE requests SET state = 'answered'`, listRequests},
-		"a time that is due":            {`UPDATE requests SET due = 1 WHERE id = 'apr_000001'`, dueRequest},
-		"a call that is another":        {`UPDATE requests SET binding = 'sha256:other' WHERE id = 'apr_000001'`, latestRequest},
-		"a grant's uses":                {`UPDATE grants SET body = replace(body, '"max_uses":3', '"max_uses":9')`, readGrant},
-		"a grant that is listed":        {`UPDATE grants SET body = replace(body, '"max_uses":3', '"max_uses":9')`, listGrants},
-		"a grant that covers":           {`UPDATE grants SET body = replace(body, '"max_uses":3', '"max_uses":9')`, liveGrant},
-		"a grant out of nothing":        {`INSERT INTO grants SELECT tenant, 'grt_forged', agent, target, created, expires, revoked, max_uses, uses, pruned, body, version, code FROM grants`, liveGrant},
-		"a freeze's agent":              {`UPDATE frozen SET body = replace(body, 'ada', 'eve')`, readFreezes},
-		"freezes taken away":            {`DELETE FROM frozen`, readFreezes},
-		"freezes without a code":        {`UPDATE frozen SET body = '[]', code = NULL`, lockFreezes},
-		"an idempotency key":            {`UPDATE memories SET request = 'apr_000002'`, remembered},
-		"a token's scopes":              {`UPDATE tokens SET scopes = '["admin"]'`, readToken},
-		"a token's person":              {`UPDATE tokens SET person = 'eve'`, readToken},
-		"a token's end":                 {`UPDATE tokens SET expires = expires + 1000000`, listTokens},
-		"a token out of nothing":        {`INSERT INTO tokens (id, tenant, name, hash, scopes, agents, person, maker, created, expires, revoked, code) SELECT 'tok_forged', tenant, name, 'forged', scopes, agents, person, maker, created, expires, revoked, code FROM tokens`, func(ctx context.Context, s full) error { return second(s.TokenByHash(ctx, "forged")) }},
-		"a forged token that is ended":  {`UPDATE tokens SET person = 'eve'`, func(ctx context.Context, s full) error { return s.RevokeToken(ctx, tenant, "t1", epoch()) }},
-		"a session":                     {`UPDATE kept SET name = 'other' WHERE bucket = 'session'`, func(ctx context.Context, s full) error { return second(s.Value(ctx, "session", "other", epoch())) }},
-		"a session that lasts":          {`UPDATE kept SET expires = expires + 1000000`, readValue},
-		"a session out of another":      {`UPDATE kept SET bucket = 'link'`, func(ctx context.Context, s full) error { return second(s.TakeValue(ctx, "link", "k", epoch())) }},
-		"what a sign-in brought":        {`UPDATE kept SET value = (SELECT e.leaf FROM entries AS e LIMIT 1)`, listValues},
-		"a record":                      {`UPDATE records SET value = (SELECT e.leaf FROM entries AS e LIMIT 1)`, readRecord},
-		"a record's alias":              {`UPDATE records SET alias = 'mine'`, func(ctx context.Context, s full) error { return second(s.RecordByAlias(ctx, "calls", "mine")) }},
-		"a record's version":            {`UPDATE records SET version = 9`, listRecordsOf},
-		"a record's time":               {`UPDATE records SET due = 1`, func(ctx context.Context, s full) error { return second(s.DueRecords(ctx, "calls", epoch(), 10)) }},
-		"a sealed entry":                {`UPDATE entries SET leaf = (SELECT e.leaf FROM entries AS e WHERE e.idx = 1) WHERE idx = 0`, func(ctx context.Context, s full) error { return second(s.Leaves(ctx, tenant, 0, 10)) }},
-		"a sealed entry's subject":      {`UPDATE entries SET subject = 'apr_000002' WHERE idx = 0`, func(ctx context.Context, s full) error { return second(s.History(ctx, tenant, "apr_000002", 0, 10)) }},
-		"the size of the ledger":        {`UPDATE trees SET size = size + 1`, sealing},
-		"the checkpoint of the ledger":  {`UPDATE trees SET checkpoint = root`, sealing},
-		"an entry that is not sealed":   {`UPDATE entries SET type = 'request_approved' WHERE idx IS NULL`, sealing},
-		"a sealed entry, to be sealed":  {`INSERT INTO entries (tenant, type, subject, at, leaf, version, code) SELECT tenant, type, subject, at, leaf, version, code FROM entries WHERE idx = 0`, sealing},
-		"an entry out of nothing":       {`INSERT INTO entries (tenant, type, subject, at, leaf) SELECT tenant, type, subject, at, leaf FROM entries WHERE idx = 0`, sealing},
+		"a session": {
+			`UPDATE kept SET name = 'other' WHERE bucket = 'session'`,
+			func(ctx context.Context, s full) error {
+				return second(s.Value(ctx, "session", "other", epoch()))
+			},
+		},
+		"a session that lasts": {`UPDATE kept SET expires = expires + 1000000`, readValue},
+		"a session out of another": {`UPDATE kept SET bucket = 'link'`, func(ctx context.Context, s full) error {
+			return second(s.TakeValue(ctx, "link", "k", epoch()))
+		}},
+		"what a sign-in brought": {`UPDATE kept SET value = (SELECT e.leaf FROM entries AS e LIMIT 1)`, listValues},
+		"a record":               {`UPDATE records SET value = (SELECT e.leaf FROM entries AS e LIMIT 1)`, readRecord},
+		"a record's alias": {`UPDATE records SET alias = 'mine'`, func(ctx context.Context, s full) error {
+			return second(s.RecordByAlias(ctx, "calls", "mine"))
+		}},
+		"a record's version": {`UPDATE records SET version = 9`, listRecordsOf},
+		"a record's time": {`UPDATE records SET due = 1`, func(ctx context.Context, s full) error {
+			return second(s.DueRecords(ctx, "calls", epoch(), 10))
+		}},
+		"a sealed entry": {
+			`UPDATE entries SET leaf = (SELECT e.leaf FROM entries AS e WHERE e.idx = 1) WHERE idx = 0`,
+			func(ctx context.Context, s full) error {
+				return second(s.Leaves(ctx, tenant, 0, 10))
+			},
+		},
+		"a sealed entry's subject": {
+			`UPDATE entries SET subject = 'apr_000002' WHERE idx = 0`,
+			func(ctx context.Context, s full) error {
+				return second(s.History(ctx, tenant, "apr_000002", 0, 10))
+			},
+		},
+		"the size of the ledger":       {`UPDATE trees SET size = size + 1`, sealing},
+		"the checkpoint of the ledger": {`UPDATE trees SET checkpoint = root`, sealing},
+		"an entry that is not sealed":  {`UPDATE entries SET type = 'request_approved' WHERE idx IS NULL`, sealing},
+		"a sealed entry, to be sealed": {
+			`INSERT INTO entries (tenant, type, subject, at, leaf, version, code) SELECT tenant, type, subject, at, ` +
+				`leaf, version, code FROM entries WHERE idx = 0`,
+			sealing,
+		},
+		"an entry out of nothing": {
+			`INSERT INTO entries (tenant, type, subject, at, leaf) SELECT tenant, type, subject, at, leaf FROM ` +
+				`entries WHERE idx = 0`,
+			sealing,
+		},
 		"an entry of another tenant":    {`UPDATE entries SET tenant = 'other' WHERE idx IS NULL`, sealing},
 		"what the store is bound to":    {`UPDATE periods SET why = 'adopted'`, nil},
 		"what the store is bound to, 2": {`UPDATE periods SET id = 'other'`, nil},
@@ -81,12 +147,14 @@ func Tampering(t *testing.T, place func(t *testing.T) Place) {
 				equal(t, s.Integrity().Alarms, int64(heard))
 				ok(t, s.Close())
 			}
+
 			refused(t, err, stores.ErrTampered)
 			if heard == 0 {
 				t.Fatal("nobody heard of it")
 			}
 		})
 	}
+
 	t.Run("a delivery", func(t *testing.T) {
 		t.Parallel()
 		p := place(t)
@@ -100,10 +168,14 @@ func Tampering(t *testing.T, place func(t *testing.T) Place) {
 			t.Fatalf("got %q", dead[0].Problem)
 		}
 	})
-	t.Run("codes missing", func(t *testing.T) { t.Parallel(); uncovered(t, place) })
+	t.Run("codes missing", func(t *testing.T) {
+		t.Parallel()
+		uncovered(t, place)
+	})
 }
 
-// everyKind puts one row of everything into a store: some of the ledger is sealed, the last entry is not.
+// everyKind puts one row of everything into a store: some of the ledger
+// is sealed, the last entry is not.
 func everyKind(t testing.TB, s full) {
 	t.Helper()
 	ctx := context.Background()
@@ -112,16 +184,32 @@ func everyKind(t testing.TB, s full) {
 	sealAll(t, s, nil)
 	update(t, s, func(tx approval.Tx) error {
 		tx.SaveGrant(grant(1))
-		tx.Remember("k", approval.Memory{Digest: "d", Request: request(1).ID, Expires: epoch()})
+		tx.Remember("k", approval.Memory{
+			Digest:  "d",
+			Request: request(1).ID,
+			Expires: epoch(),
+		})
 		tx.Append(record(t, tenant, approval.EventGrantCreated, grant(1).ID, epoch()))
 		return nil
 	})
 	update(t, s, func(tx approval.Tx) error {
-		tx.SaveFreeze(approval.Freeze{By: "ada", Reason: "smoke", At: epoch()})
+		tx.SaveFreeze(approval.Freeze{
+			By:     "ada",
+			Reason: "smoke",
+			At:     epoch(),
+		})
 		tx.Append(record(t, tenant, approval.EventFrozen, "", epoch()))
 		return nil
 	})
-	ok(t, s.PutToken(ctx, stores.Token{ID: "t1", Tenant: tenant, Name: "bot", Hash: "h1", Scopes: []string{"read"}, Created: epoch(), Expires: epoch().Add(time.Hour)}))
+	ok(t, s.PutToken(ctx, stores.Token{
+		ID:      "t1",
+		Tenant:  tenant,
+		Name:    "bot",
+		Hash:    "h1",
+		Scopes:  []string{"read"},
+		Created: epoch(),
+		Expires: epoch().Add(time.Hour),
+	}))
 	ok(t, s.SetValue(ctx, "session", "k", []byte("ada"), epoch().Add(time.Hour)))
 	put(t, s, document("a"))
 }
@@ -131,7 +219,9 @@ func opened(t testing.TB, s full, n int) {
 	t.Helper()
 	update(t, s, func(tx approval.Tx) error {
 		tx.Insert(request(n))
-		tx.Append(record(t, tenant, approval.EventOpened, request(n).ID, epoch().Add(time.Duration(n)*time.Second)))
+		tx.Append(
+			record(t, tenant, approval.EventOpened, request(n).ID, epoch().Add(time.Duration(n)*time.Second)),
+		)
 		return nil
 	})
 }
@@ -147,11 +237,15 @@ func lockRequest(ctx context.Context, s full) error {
 }
 
 func workOnRequest(ctx context.Context, s full) error {
-	return second(s.Due(ctx, epoch().Add(time.Hour), 10, func(approval.Tx, string, *approval.Request) error { return nil }))
+	return second(s.Due(ctx, epoch().Add(time.Hour), 10, func(approval.Tx, string, *approval.Request) error {
+		return nil
+	}))
 }
 
 func dueRequest(ctx context.Context, s full) error {
-	return second(s.Due(ctx, epoch().Add(time.Minute), 10, func(approval.Tx, string, *approval.Request) error { return nil }))
+	return second(s.Due(ctx, epoch().Add(time.Minute), 10, func(approval.Tx, string, *approval.Request) error {
+		return nil
+	}))
 }
 
 func latestRequest(ctx context.Context, s full) error {
@@ -169,7 +263,9 @@ func listGrants(ctx context.Context, s full) error {
 }
 
 func liveGrant(ctx context.Context, s full) error {
-	return s.Update(ctx, tenant, func(tx approval.Tx) error { return second(tx.Live("acme.trader", "tool execute_trade", epoch())) })
+	return s.Update(ctx, tenant, func(tx approval.Tx) error {
+		return second(tx.Live("acme.trader", "tool execute_trade", epoch()))
+	})
 }
 
 func readFreezes(ctx context.Context, s full) error { return second(s.Freezes(ctx, tenant)) }
@@ -202,9 +298,21 @@ func listRecordsOf(ctx context.Context, s full) error {
 
 func sealing(ctx context.Context, s full) error { return second(s.Seal(ctx, 100, signature)) }
 
-// uncovered strips the codes of everything: a new period can't be begun over such rows, each of which is named.
+// uncovered strips the codes of everything: a new period can't be begun
+// over such rows, each of which is named.
 func uncovered(t *testing.T, place func(t *testing.T) Place) {
-	for _, table := range []string{"requests", "grants", "frozen", "memories", "entries", "trees", "tokens", "records", "kept", "deliveries"} {
+	for _, table := range []string{
+		"requests",
+		"grants",
+		"frozen",
+		"memories",
+		"entries",
+		"trees",
+		"tokens",
+		"records",
+		"kept",
+		"deliveries",
+	} {
 		p := place(t)
 		s := must(p.Open(Trust()))(t)
 		everyKind(t, s)

@@ -15,7 +15,8 @@ import (
 
 var errNo = errors.New("no")
 
-// updates of one store see those before them, and what they read outside is theirs to change.
+// updates of one store see those before them, and what they read
+// outside is theirs to change.
 func updates(t *testing.T, db Database) {
 	s := one(t, db)
 	insert(t, s, request(1))
@@ -25,6 +26,7 @@ func updates(t *testing.T, db Database) {
 			bump(r)
 		})
 	}
+
 	update(t, s, func(tx approval.Tx) error { // twice in one transaction
 		r, err := tx.Request("apr_000001")
 		ok(t, err)
@@ -39,7 +41,8 @@ func updates(t *testing.T, db Database) {
 	equal(t, bumps(r), 6)
 }
 
-// stale: what was read outside and changed since is refused, after fn had its chances.
+// stale: what was read outside and changed since is refused, after fn
+// had its chances.
 func stale(t *testing.T, db Database) {
 	s := one(t, db)
 	insert(t, s, request(1))
@@ -98,7 +101,8 @@ func versionRace(t *testing.T, db Database) {
 	equal(t, entries(t, a, tenant), n)
 }
 
-// failedUpdates: of a fn that fails nothing appears, of those beside it everything, and entries appear exactly with the rest.
+// failedUpdates: of a fn that fails nothing appears, of those beside it
+// everything, and entries appear exactly with the rest.
 func failedUpdates(t *testing.T, db Database) {
 	s := one(t, db)
 	const n = 90
@@ -109,7 +113,10 @@ func failedUpdates(t *testing.T, db Database) {
 				r.ID = "apr_000000"
 			}
 			tx.Insert(r)
-			tx.Append(record(t, tenant, "request_opened", r.ID, epoch()), approval.Delivery{Target: "w", Payload: number(i)})
+			tx.Append(
+				record(t, tenant, "request_opened", r.ID, epoch()),
+				approval.Delivery{Target: "w", Payload: number(i)},
+			)
 			tx.AddVote(approval.VoteFact{Request: r.ID, At: epoch()})
 			tx.SaveGrant(grant(i))
 			tx.Remember("key"+number(i), approval.Memory{Request: r.ID})
@@ -121,10 +128,13 @@ func failedUpdates(t *testing.T, db Database) {
 	})
 	for i, err := range errs {
 		switch {
-		case i%3 == 1 && !errors.Is(err, errNo), i%3 == 2 && err == nil && errs[0] == nil, i%3 == 0 && i > 0 && err != nil:
+		case i%3 == 1 && !errors.Is(err, errNo),
+			i%3 == 2 && err == nil && errs[0] == nil,
+			i%3 == 0 && i > 0 && err != nil:
 			t.Fatalf("update %d: %v", i, err)
 		}
 	}
+
 	equal(t, entries(t, s, tenant), n/3)
 	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{}))(t).Total, n/3)
 	equal(t, len(must(s.Votes(t.Context(), tenant, time.Time{}, n))(t)), n/3)
@@ -154,7 +164,8 @@ func panics(t *testing.T, db Database) {
 	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{}))(t).Total, 30)
 }
 
-// exits: a goroutine that ends within fn, as a failing test does, hurts nobody else.
+// exits: a goroutine that ends within fn, as a failing test does, hurts
+// nobody else.
 func exits(t *testing.T, db Database) {
 	s := one(t, db)
 	everybody(t, crowd(20, func(i int) error {
@@ -173,7 +184,10 @@ func cancelled(t *testing.T, db Database) {
 	s := one(t, db)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	refused(t, s.Update(ctx, tenant, func(tx approval.Tx) error { tx.Insert(request(1)); return nil }), context.Canceled)
+	refused(t, s.Update(ctx, tenant, func(tx approval.Tx) error {
+		tx.Insert(request(1))
+		return nil
+	}), context.Canceled)
 	_, err := s.Requests(ctx, tenant, approval.Filter{})
 	refused(t, err, context.Canceled)
 	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{}))(t).Total, 0)
@@ -181,21 +195,29 @@ func cancelled(t *testing.T, db Database) {
 	// Cancelling within fn does not make a lie of the answer.
 	ctx, cancel = context.WithCancel(t.Context())
 	want := 1
-	if err := s.Update(ctx, tenant, func(tx approval.Tx) error { tx.Insert(request(2)); cancel(); return nil }); err != nil {
+	if err := s.Update(ctx, tenant, func(tx approval.Tx) error {
+		tx.Insert(request(2))
+		cancel()
+		return nil
+	}); err != nil {
 		refused(t, err, context.Canceled)
 		want = 0
 	}
+
 	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{}))(t).Total, want)
 }
 
-// twoRequests: transactions that lock the same two requests in either order all get through.
+// twoRequests: transactions that lock the same two requests in either
+// order all get through.
 func twoRequests(t *testing.T, db Database) {
 	open := db(t)
 	a, b := replica(t, open), replica(t, open)
 	insert(t, a, request(1), request(2))
 	const n = 48
 	everybody(t, crowd(n, func(i int) error {
-		s, first, second := a, "apr_000001", "apr_000002"
+		s := a
+		first := "apr_000001"
+		second := "apr_000002"
 		if i%2 == 1 {
 			s = b
 		}
@@ -223,7 +245,8 @@ func twoRequests(t *testing.T, db Database) {
 	}
 }
 
-// openCard does what opening a call does: it looks for the card, and makes one when there is none.
+// openCard does what opening a call does: it looks for the card, and
+// makes one when there is none.
 func openCard(s approval.Store, n int, binding string) error {
 	return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
 		r, err := tx.Latest(binding)
@@ -252,7 +275,8 @@ func oneCardReplicas(t *testing.T, db Database) {
 	cardRace(t, replica(t, open), replica(t, open))
 }
 
-// cardRace: identical calls that are opened at once become one card for each binding.
+// cardRace: identical calls that are opened at once become one card for
+// each binding.
 func cardRace(t *testing.T, a, b full) {
 	const n, cards = 60, 3
 	everybody(t, crowd(n, func(i int) error {
@@ -289,6 +313,7 @@ func tenants(t *testing.T, db Database) {
 			return nil
 		}))
 	}
+
 	equal(t, fmt.Sprint(must(s.Tenants(t.Context()))(t)), "[a b c]")
 	equal(t, must(s.Requests(t.Context(), "a", approval.Filter{}))(t).Total, 1)
 	_, err := s.Request(t.Context(), "d", "apr_000001")

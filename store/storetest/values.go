@@ -17,9 +17,27 @@ func tokens(t *testing.T, db Database) {
 	s := one(t, db)
 	_, err := s.TokenByHash(t.Context(), "h1")
 	refused(t, err, approval.ErrNotFound)
-	first := stores.Token{ID: "t1", Tenant: tenant, Name: "bot", Hash: "h1", Scopes: []string{"decide", "request"}, Agents: []string{"a"},
-		Created: epoch(), Expires: epoch().Add(time.Hour)}
-	second := stores.Token{ID: "t2", Tenant: tenant, Name: "cli", Hash: "h2", Scopes: []string{"vote"}, Person: "ada", Maker: "t1", Created: epoch().Add(time.Second), Expires: epoch()}
+	first := stores.Token{
+		ID:      "t1",
+		Tenant:  tenant,
+		Name:    "bot",
+		Hash:    "h1",
+		Scopes:  []string{"decide", "request"},
+		Agents:  []string{"a"},
+		Created: epoch(),
+		Expires: epoch().Add(time.Hour),
+	}
+	second := stores.Token{
+		ID:      "t2",
+		Tenant:  tenant,
+		Name:    "cli",
+		Hash:    "h2",
+		Scopes:  []string{"vote"},
+		Person:  "ada",
+		Maker:   "t1",
+		Created: epoch().Add(time.Second),
+		Expires: epoch(),
+	}
 	ok(t, s.PutToken(t.Context(), first))
 	ok(t, s.PutToken(t.Context(), second))
 	if got := must(s.TokenByHash(t.Context(), "h1"))(t); !reflect.DeepEqual(got, first) {
@@ -44,16 +62,27 @@ func tokens(t *testing.T, db Database) {
 	equal(t, len(must(s.Tokens(t.Context(), "other"))(t)), 0)
 }
 
-// tokenNames: of those who want a name at the same time, through whichever replica, one gets it; and the next when that has ended.
+// tokenNames: of those who want a name at the same time, through
+// whichever replica, one gets it; and the next when that has ended.
 func tokenNames(t *testing.T, db Database) {
 	open := db(t)
 	replicas := []stores.Store{replica(t, open), replica(t, open)}
 	of := func(n int, created time.Time) stores.Token {
 		id := string(rune('a' + n))
-		return stores.Token{ID: id, Tenant: tenant, Name: "bot", Hash: id, Scopes: []string{"read"}, Created: created, Expires: created.Add(time.Hour)}
+		return stores.Token{
+			ID:      id,
+			Tenant:  tenant,
+			Name:    "bot",
+			Hash:    id,
+			Scopes:  []string{"read"},
+			Created: created,
+			Expires: created.Add(time.Hour),
+		}
 	}
 	var got atomic.Int64
-	for _, err := range crowd(8, func(n int) error { return replicas[n%2].PutToken(t.Context(), of(n, epoch())) }) {
+	for _, err := range crowd(8, func(n int) error {
+		return replicas[n%2].PutToken(t.Context(), of(n, epoch()))
+	}) {
 		switch {
 		case err == nil:
 			got.Add(1)
@@ -61,6 +90,7 @@ func tokenNames(t *testing.T, db Database) {
 			t.Fatal(err)
 		}
 	}
+
 	equal(t, got.Load(), 1)
 	ok(t, replicas[0].PutToken(t.Context(), of(8, epoch().Add(2*time.Hour))))
 	ok(t, replicas[0].RevokeToken(t.Context(), tenant, "i", epoch().Add(2*time.Hour)))
@@ -87,6 +117,7 @@ func values(t *testing.T, db Database) {
 		_, err = s.TakeValue(t.Context(), "session", c.key, c.at)
 		refused(t, err, approval.ErrNotFound)
 	}
+
 	all := must(s.ListValues(t.Context(), "session", now))(t)
 	equal(t, len(all), 2)
 	equal(t, string(all["k"]), "two\x00\xff")
@@ -115,6 +146,7 @@ func takeRace(t *testing.T, db Database) {
 			refused(t, err, approval.ErrNotFound)
 		}
 	}
+
 	equal(t, got.Load(), 1)
 }
 
@@ -146,13 +178,20 @@ func deliver(t testing.TB, s full, targets ...string) {
 	update(t, s, func(tx approval.Tx) error {
 		for i, target := range targets {
 			tx.Append(record(t, tenant, "request_opened", "apr_1", epoch()),
-				approval.Delivery{Target: target, Event: "request_opened", Subject: "apr_" + number(i), Payload: `{"n":` + number(i) + `}`})
+				approval.Delivery{
+					Target:  target,
+					Event:   "request_opened",
+					Subject: "apr_" + number(i),
+					Payload: `{"n":` + number(i) + `}`,
+				})
 		}
+
 		return nil
 	})
 }
 
-// soon is when everything that was just appended is due, by any clock that an engine's test uses.
+// soon is when everything that was just appended is due, by any clock
+// that an engine's test uses.
 func soon() time.Time { return time.Now().Add(100 * 365 * 24 * time.Hour) }
 
 func outbox(t *testing.T, db Database) {
@@ -162,7 +201,12 @@ func outbox(t *testing.T, db Database) {
 	equal(t, len(must(s.Claim(t.Context(), "me", []string{"slack"}, time.Unix(0, 0), time.Minute, 10))(t)), 0)
 	got := must(s.Claim(t.Context(), "me", []string{"slack", "webhook:ops"}, now, time.Minute, 2))(t)
 	equal(t, len(got), 2)
-	equal(t, got[0].Delivery, approval.Delivery{Target: "slack", Event: "request_opened", Subject: "apr_0", Payload: `{"n":0}`})
+	equal(t, got[0].Delivery, approval.Delivery{
+		Target:  "slack",
+		Event:   "request_opened",
+		Subject: "apr_0",
+		Payload: `{"n":0}`,
+	})
 	equal(t, got[0].Tenant, tenant)
 	equal(t, got[0].Attempt, 1)
 	equal(t, got[0].State, stores.Waiting)
@@ -171,7 +215,11 @@ func outbox(t *testing.T, db Database) {
 	rest := must(s.Claim(t.Context(), "me", []string{"slack", "webhook:ops"}, now, time.Minute, 10))(t)
 	equal(t, len(rest), 1)
 	ok(t, s.Bury(t.Context(), "me", rest[0].ID, "410", now))
-	again := must(s.Claim(t.Context(), "me", []string{"slack", "webhook:ops"}, now.Add(time.Minute), time.Minute, 10))(t)
+	again := must(
+		s.Claim(t.Context(), "me", []string{"slack", "webhook:ops"}, now.Add(time.Minute), time.Minute, 10),
+	)(
+		t,
+	)
 	equal(t, len(again), 1)
 	equal(t, again[0].Attempt, 2)
 	equal(t, again[0].Problem, "503\uFFFD")
@@ -193,7 +241,8 @@ func outbox(t *testing.T, db Database) {
 	equal(t, anew[0].Attempt, 1)
 }
 
-// sweepSent: deliveries are gone a week after they arrived; those that wait or were given up stay.
+// sweepSent: deliveries are gone a week after they arrived; those that
+// wait or were given up stay.
 func sweepSent(t *testing.T, db Database) {
 	s, now := one(t, db), soon()
 	const n = 520
@@ -213,9 +262,19 @@ func sweepSent(t *testing.T, db Database) {
 				return err
 			}
 		}
+
 		return nil
 	}))
-	ok(t, s.Bury(t.Context(), "me", must(s.Claim(t.Context(), "me", []string{"dead"}, now, time.Minute, 1))(t)[0].ID, "410", now))
+	ok(
+		t,
+		s.Bury(
+			t.Context(),
+			"me",
+			must(s.Claim(t.Context(), "me", []string{"dead"}, now, time.Minute, 1))(t)[0].ID,
+			"410",
+			now,
+		),
+	)
 	week := now.Add(7 * 24 * time.Hour)
 	ok(t, s.SweepValues(t.Context(), week))
 	equal(t, len(must(s.Jobs(t.Context(), tenant, stores.Sent, 2*n))(t)), n)
@@ -230,12 +289,17 @@ func sweepSent(t *testing.T, db Database) {
 	equal(t, all[1].State, stores.DeadEnd)
 }
 
-// leases that ran out pass on, and their old owner can change nothing any more.
+// leases that ran out pass on, and their old owner can change nothing
+// any more.
 func leases(t *testing.T, db Database) {
 	s, now := one(t, db), soon()
 	deliver(t, s, "slack")
 	id := must(s.Claim(t.Context(), "old", []string{"slack"}, now, time.Minute, 1))(t)[0].ID
-	equal(t, len(must(s.Claim(t.Context(), "new", []string{"slack"}, now.Add(59*time.Second), time.Minute, 1))(t)), 0)
+	equal(
+		t,
+		len(must(s.Claim(t.Context(), "new", []string{"slack"}, now.Add(59*time.Second), time.Minute, 1))(t)),
+		0,
+	)
 	got := must(s.Claim(t.Context(), "new", []string{"slack"}, now.Add(time.Minute), time.Minute, 1))(t)
 	equal(t, got[0].ID, id)
 	equal(t, got[0].Attempt, 2)
@@ -264,7 +328,14 @@ func claimRace(t *testing.T, db Database) {
 	var total atomic.Int64
 	everybody(t, crowd(8, func(i int) error {
 		for range 20 {
-			jobs, err := replicas[i%2].Claim(context.Background(), number(i), []string{"slack"}, now, time.Minute, 4)
+			jobs, err := replicas[i%2].Claim(
+				context.Background(),
+				number(i),
+				[]string{"slack"},
+				now,
+				time.Minute,
+				4,
+			)
 			if err != nil {
 				return err
 			}
@@ -278,6 +349,7 @@ func claimRace(t *testing.T, db Database) {
 				}
 			}
 		}
+
 		return nil
 	}))
 	equal(t, total.Load(), n)

@@ -1,5 +1,7 @@
-// Package watermark keeps, in two files beside the key, what a database could be made to forget by whoever writes to it or puts an older state of
-// it back: how far each log had come, what was frozen, and which tokens were revoked.
+// Package watermark keeps, in two files beside the key, what a database
+// could be made to forget by whoever writes to it or puts an older
+// state of it back: how far each log had come, what was frozen, and
+// which tokens were revoked.
 package watermark
 
 import (
@@ -23,11 +25,14 @@ import (
 const (
 	format  = "assent-watermark-1"
 	revoked = ".revoked" // ending of the second file
-	// pause is how long a mark may stay in memory. A process that is killed loses so much of it, which makes the watermark older, never wrong.
+	// pause is how long a mark may stay in memory. A process that is
+	// killed loses so much of it, which makes the watermark older,
+	// never wrong.
 	pause = time.Second
 )
 
-// Watermark is a store.Watermark in files. Several processes may share them: each joins what it knows with what it finds.
+// Watermark is a store.Watermark in files. Several processes may share
+// them: each joins what it knows with what it finds.
 type Watermark struct {
 	path  string
 	place string
@@ -65,10 +70,17 @@ type line struct {
 	At     time.Time `json:"at"`
 }
 
-// Open reads the files, of which neither need be there yet; but they must be writable. place names the store, and is kept. report hears of writes that
-// fail later, once for each time that this begins; nil: nobody does.
+// Open reads the files, of which neither need be there yet; but they
+// must be writable. place names the store, and is kept. report hears of
+// writes that fail later, once for each time that this begins; nil:
+// nobody does.
 func Open(path, place string, report func(error)) (*Watermark, error) {
-	w := &Watermark{path: path, place: place, report: report, revoked: map[token]time.Time{}}
+	w := &Watermark{
+		path:    path,
+		place:   place,
+		report:  report,
+		revoked: map[token]time.Time{},
+	}
 	known, err := read(path)
 	if err == nil {
 		w.known = known
@@ -97,6 +109,7 @@ func Copy(from, to string) error {
 			return fmt.Errorf("copy the watermark: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -111,8 +124,13 @@ func read(path string) (content, error) {
 		return out, err
 	}
 	if err := json.Unmarshal(text, &out); err != nil || out.Format != format || out.Stores == nil {
-		return out, fmt.Errorf("it is not of the form %s: put the right file back; without it nobody can tell an old state of the store from the last one", format)
+		return out, fmt.Errorf(
+			"it is not of the form %s: put the right file back; without it nobody can tell an old state of the "+
+				"store from the last one",
+			format,
+		)
 	}
+
 	for id, k := range out.Stores {
 		if k == nil || id == "" {
 			return out, fmt.Errorf("it is not of the form %s: a store in it is empty", format)
@@ -121,19 +139,26 @@ func read(path string) (content, error) {
 			k.Logs = map[string]store.Mark{}
 		}
 	}
+
 	return out, nil
 }
 
-// writable makes sure that a file can be made beside it, before anything depends on that.
+// writable makes sure that a file can be made beside it, before
+// anything depends on that.
 func writable(path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return fmt.Errorf("no file can be made beside it (%w): name a place that can be written to, and that outlives restarts", err)
+		return fmt.Errorf(
+			"no file can be made beside it (%w): name a place that can be written to, and that outlives restarts",
+			err,
+		)
 	}
+
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// readRevoked reads the second file. A last line that was cut off by a crash is left out.
+// readRevoked reads the second file. A last line that was cut off by a
+// crash is left out.
 func (w *Watermark) readRevoked() error {
 	text, err := os.ReadFile(w.path + revoked)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,6 +175,7 @@ func (w *Watermark) readRevoked() error {
 		}
 		w.revoked[token{l.Tenant, l.Token}] = l.At
 	}
+
 	return lines.Err()
 }
 
@@ -180,7 +206,11 @@ func (w *Watermark) Marks(id string) map[string]store.Mark {
 func (w *Watermark) Begin(id, before string, marks map[string]store.Mark) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	k := &kept{Place: w.place, Before: before, Logs: map[string]store.Mark{}}
+	k := &kept{
+		Place:  w.place,
+		Before: before,
+		Logs:   map[string]store.Mark{},
+	}
 	maps.Copy(k.Logs, marks)
 	w.known.Stores[id] = k
 	return w.write(true)
@@ -242,7 +272,8 @@ func (w *Watermark) Close() error {
 	return w.write(true)
 }
 
-// write puts the file in place whole, joined with what other processes wrote meanwhile. Without sync a crash of the machine may leave the
+// write puts the file in place whole, joined with what other processes
+// wrote meanwhile. Without sync a crash of the machine may leave the
 // one before.
 func (w *Watermark) write(sync bool) error {
 	there, err := read(w.path)
@@ -258,6 +289,7 @@ func (w *Watermark) write(sync bool) error {
 			w.known.Stores[id] = k
 		}
 	}
+
 	text, err := json.MarshalIndent(w.known, "", "  ")
 	if err == nil {
 		err = replace(w.path, append(text, '\n'), sync)
@@ -306,7 +338,8 @@ func (w *Watermark) Revoke(tenant, id string, at time.Time) error {
 	return nil
 }
 
-// appendLine writes a line at the end of a file. What a crash left without an end is ended first.
+// appendLine writes a line at the end of a file. What a crash left
+// without an end is ended first.
 func appendLine(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -321,6 +354,7 @@ func appendLine(path string, text []byte) error {
 			}
 		}
 	}
+
 	_, err = f.Write(append(text, '\n'))
 	if err == nil {
 		err = f.Sync()

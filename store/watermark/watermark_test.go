@@ -26,14 +26,19 @@ func open(t *testing.T, path string) *Watermark {
 
 // mark is a log of n entries.
 func mark(n int64) store.Mark {
-	return store.Mark{Size: n, Root: [32]byte{byte(n)}, Time: time.Date(2026, 1, 1, 0, 0, int(n), 0, time.UTC)}
+	return store.Mark{
+		Size: n,
+		Root: [32]byte{byte(n)},
+		Time: time.Date(2026, 1, 1, 0, 0, int(n), 0, time.UTC),
+	}
 }
 
 func frozen(version int64, by string) store.Mark {
 	return store.Mark{Freezes: version, Frozen: []approval.Freeze{{By: by}}}
 }
 
-// TestH4_AWatermarkNeverGoesBack: what it was told outlives the process, and of two marks the later one counts, whoever wrote last.
+// TestH4_AWatermarkNeverGoesBack: what it was told outlives the
+// process, and of two marks the later one counts, whoever wrote last.
 func TestH4_AWatermarkNeverGoesBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	first, second := open(t, path), open(t, path)
@@ -70,7 +75,8 @@ func TestH4_AWatermarkNeverGoesBack(t *testing.T) {
 	}
 }
 
-// TestH4_AWatermarkIsWrittenSoonAndSeldom: marks of one second are one write; freezes don't wait.
+// TestH4_AWatermarkIsWrittenSoonAndSeldom: marks of one second are one
+// write; freezes don't wait.
 func TestH4_AWatermarkIsWrittenSoonAndSeldom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +111,8 @@ func TestH4_AWatermarkIsWrittenSoonAndSeldom(t *testing.T) {
 	})
 }
 
-// TestM1_RevokedTokensOutliveTheStore in a list that is appended to, of which a crash may cut the last line.
+// TestM1_RevokedTokensOutliveTheStore in a list that is appended to, of
+// which a crash may cut the last line.
 func TestM1_RevokedTokensOutliveTheStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -138,7 +145,8 @@ func TestM1_RevokedTokensOutliveTheStore(t *testing.T) {
 	}
 }
 
-// TestH4_AWatermarkThatCannotBeReadIsRefused, and so is one that can't be written.
+// TestH4_AWatermarkThatCannotBeReadIsRefused, and so is one that can't
+// be written.
 func TestH4_AWatermarkThatCannotBeReadIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	for name, file := range map[string]struct{ path, text, want string }{
@@ -224,12 +232,14 @@ func TestUsers4_2_AWatermarkIsCopiedForANewKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := open(t, to)
-	if next.Marks("one")["default"].Size != 4 || len(next.Marks("two")) != 0 || len(next.AllRevoked("default")) != 1 {
+	if next.Marks("one")["default"].Size != 4 || len(next.Marks("two")) != 0 ||
+		len(next.AllRevoked("default")) != 1 {
 		t.Errorf("the copy has %+v, %+v, %v", next.Marks("one"), next.Marks("two"), next.AllRevoked("default"))
 	}
 }
 
-// TestH4_ProcessesShareAWatermark: each writes what it knows and what the others wrote, in any order.
+// TestH4_ProcessesShareAWatermark: each writes what it knows and what
+// the others wrote, in any order.
 func TestH4_ProcessesShareAWatermark(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	if err := open(t, path).Begin("one", "", nil); err != nil {
@@ -250,6 +260,7 @@ func TestH4_ProcessesShareAWatermark(t *testing.T) {
 			}
 		})
 	}
+
 	g.Wait()
 	for _, w := range all {
 		if err := w.Close(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// maxKept bounds what a thread remembers of requests that were answered, and of requests that
-// nobody ever answers.
+// maxKept bounds what a thread remembers of requests that were
+// answered, and of requests that nobody ever answers.
 const maxKept = 1000
 
 // Book is what a layer remembers of the requests that it let out.
@@ -19,8 +19,8 @@ type Book struct {
 	Closed []*Entry `json:"closed,omitempty"`
 }
 
-// Entry is one request. Once it is closed only those that a service made keep more than their id:
-// services want to read them again.
+// Entry is one request. Once it is closed only those that a service
+// made keep more than their id: services want to read them again.
 type Entry struct {
 	ID       string   `json:"id"`
 	Request  *Request `json:"request,omitempty"`
@@ -28,8 +28,8 @@ type Entry struct {
 	Approved bool     `json:"approved,omitempty"` // of a closed one
 }
 
-// Request is a request as JSON, which is a snapshot too: whoever has the content can't change what
-// is recorded.
+// Request is a request as JSON, which is a snapshot too: whoever has
+// the content can't change what is recorded.
 type Request struct{ content.InputRequest }
 
 // MarshalJSON writes the content.
@@ -72,8 +72,8 @@ func Find(entries []*Entry, id string) *Entry {
 	return nil
 }
 
-// Record opens a request. When its id is open for something else, the older one ends: an id stands
-// for one call.
+// Record opens a request. When its id is open for something else, the
+// older one ends: an id stands for one call.
 func (b *Book) Record(q content.InputRequest) error {
 	snap, err := Snapshot(q)
 	if err != nil {
@@ -117,6 +117,7 @@ func SameRequest(a, b content.InputRequest) bool {
 		y, ok := b.(*content.StructuredInputRequest)
 		return ok && x.Text == y.Text && content.SameArguments(x.Schema, y.Schema)
 	}
+
 	return false
 }
 
@@ -138,7 +139,8 @@ func (b *Book) Keep(t *agent.Thread, key string) error {
 	return t.Put(key, b)
 }
 
-// Load reads a state of a thread. What can't be read stops the run: nobody knows what was asked.
+// Load reads a state of a thread. What can't be read stops the run:
+// nobody knows what was asked.
 func Load[T any, P state[T]](t *agent.Thread, key string) (*T, error) {
 	out := P(new(T))
 	if t == nil {
@@ -162,7 +164,9 @@ type state[T any] interface {
 var errTorn = errors.New("a request is missing")
 
 func (b *Book) whole() bool {
-	missing := func(e *Entry) bool { return e == nil || !e.Request.whole() || e.Request.InputRequestID() != e.ID }
+	missing := func(e *Entry) bool {
+		return e == nil || !e.Request.whole() || e.Request.InputRequestID() != e.ID
+	}
 	torn := func(e *Entry) bool { return e == nil || e.Request != nil && missing(e) }
 	return !slices.ContainsFunc(b.Open, missing) && !slices.ContainsFunc(b.Closed, torn)
 }

@@ -28,8 +28,8 @@ func trailing(messages []*content.Message, fit func(*content.Message) bool) int 
 	return i
 }
 
-// WithFresh returns options that tell how many messages are new. Options that left it open still
-// do.
+// WithFresh returns options that tell how many messages are new.
+// Options that left it open still do.
 func WithFresh(opt *agent.Options, fresh int) *agent.Options {
 	if fresh == 0 {
 		fresh = -1
@@ -42,13 +42,16 @@ func WithFresh(opt *agent.Options, fresh int) *agent.Options {
 	return out
 }
 
-// InsertAnswers puts a user's message with answers before what the user said last, so that the text
-// follows the results.
+// InsertAnswers puts a user's message with answers before what the user
+// said last, so that the text follows the results.
 func (in Input) InsertAnswers(answers []content.Content) Input {
 	if len(answers) == 0 {
 		return in
 	}
-	at := max(in.FirstNew(), trailing(in.Messages, func(m *content.Message) bool { return m.Role == content.User }))
+	at := max(
+		in.FirstNew(),
+		trailing(in.Messages, func(m *content.Message) bool { return m.Role == content.User }),
+	)
 	in.Messages = slices.Insert(slices.Clone(in.Messages), at, content.NewMessage(content.User, answers...))
 	return in.MoreFresh(1)
 }
@@ -72,8 +75,8 @@ func ToolsOf(opt *agent.Options, more []agent.Tool) Toolbox {
 	return slices.Concat(opt.Tools, more)
 }
 
-// Named returns the tools of a name, without hosted ones: a label of a server is no name of a
-// function.
+// Named returns the tools of a name, without hosted ones: a label of a
+// server is no name of a function.
 func (b Toolbox) Named(name string) []agent.Tool {
 	var out []agent.Tool
 	for _, t := range b {
@@ -84,6 +87,7 @@ func (b Toolbox) Named(name string) []agent.Tool {
 			out = append(out, t)
 		}
 	}
+
 	return out
 }
 
@@ -98,7 +102,8 @@ func (b Toolbox) Functions(name string) []agent.Function {
 	return out
 }
 
-// CallOf returns the call in either half of an approval; nil when it holds none.
+// CallOf returns the call in either half of an approval; nil when it
+// holds none.
 func CallOf(c content.Content) content.ToolCall {
 	switch c := c.(type) {
 	case *content.ToolApprovalRequest:
@@ -106,6 +111,7 @@ func CallOf(c content.Content) content.ToolCall {
 	case *content.ToolApprovalResponse:
 		return c.Call
 	}
+
 	return nil
 }
 
@@ -115,8 +121,8 @@ func Inert(c content.Content) bool {
 	return ok && f != nil && f.InformationalOnly
 }
 
-// FunctionCall returns the call that a request asks about, nil when it asks about none that runs
-// here.
+// FunctionCall returns the call that a request asks about, nil when it
+// asks about none that runs here.
 func FunctionCall(q content.InputRequest) *content.FunctionCall {
 	if a, ok := q.(*content.ToolApprovalRequest); ok {
 		f, _ := a.Call.(*content.FunctionCall)
@@ -125,8 +131,9 @@ func FunctionCall(q content.InputRequest) *content.FunctionCall {
 	return nil
 }
 
-// Nested holds for what an agent asks that runs as a tool here. Its tools are its own: what is
-// known here of one of the same name says nothing.
+// Nested holds for what an agent asks that runs as a tool here. Its
+// tools are its own: what is known here of one of the same name says
+// nothing.
 func Nested(q content.InputRequest) bool {
 	switch q := q.(type) {
 	case *content.ToolApprovalRequest:
@@ -136,6 +143,7 @@ func Nested(q content.InputRequest) bool {
 	case *content.StructuredInputRequest:
 		return q.Note.Agent != ""
 	}
+
 	return false
 }
 
@@ -160,8 +168,8 @@ func (w *Warner) NoThread(ctx context.Context, layer, consequence string) {
 	}
 }
 
-// invocable returns the calls of functions that run here when they stand beside calls that the
-// caller runs.
+// invocable returns the calls of functions that run here when they
+// stand beside calls that the caller runs.
 func (b Toolbox) invocable(messages []*content.Message) []*content.FunctionCall {
 	var mine []*content.FunctionCall
 	theirs := false
@@ -173,6 +181,7 @@ func (b Toolbox) invocable(messages []*content.Message) []*content.FunctionCall 
 			theirs = true
 		}
 	}
+
 	if !theirs {
 		return nil
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// kept is a content in a state. The arguments of its call stand apart as text: they are kept to the
-// letter, and a model may have written what is no JSON object.
+// kept is a content in a state. The arguments of its call stand apart
+// as text: they are kept to the letter, and a model may have written
+// what is no JSON object.
 type kept struct {
 	Content   json.RawMessage `json:"content"`
 	Arguments *string         `json:"arguments,omitempty"`
@@ -59,6 +60,7 @@ func withCall(c content.Content, call content.ToolCall) content.Content {
 		out.Call = call
 		return &out
 	}
+
 	return c
 }
 
@@ -71,5 +73,6 @@ func withArguments(call content.ToolCall, arguments []byte) content.ToolCall {
 	case *content.MCPCall:
 		out.Arguments = arguments
 	}
+
 	return out
 }

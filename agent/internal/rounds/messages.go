@@ -14,8 +14,8 @@ func Each(messages []*content.Message, do func(At, content.Content)) {
 	}
 }
 
-// Rewrite puts other contents into the messages, nil for none, and leaves out the messages that
-// this empties.
+// Rewrite puts other contents into the messages, nil for none, and
+// leaves out the messages that this empties.
 func Rewrite(
 	messages []*content.Message, first int, other func(At, content.Content) content.Content,
 ) (out []*content.Message, fresh int) {
@@ -29,6 +29,7 @@ func Rewrite(
 				kept = append(kept, now)
 			}
 		}
+
 		if changed && len(kept) == 0 {
 			continue
 		}
@@ -40,10 +41,12 @@ func Rewrite(
 			fresh++
 		}
 	}
+
 	return out, fresh
 }
 
-// openCalls returns the live calls of functions that have no result in the same messages.
+// openCalls returns the live calls of functions that have no result in
+// the same messages.
 func openCalls(messages []*content.Message) []*content.FunctionCall {
 	done := map[string]bool{}
 	Each(messages, func(_ At, c content.Content) {

@@ -27,7 +27,8 @@ func (p *Parked) All() []content.InputRequest {
 	return out
 }
 
-// Park adds a request and keeps the state. A request with the id of another takes its place.
+// Park adds a request and keeps the state. A request with the id of
+// another takes its place.
 func (p *Parked) Park(t *agent.Thread, key string, q content.InputRequest) error {
 	snap, err := Snapshot(q)
 	if err != nil {
@@ -43,7 +44,10 @@ func (p *Parked) Park(t *agent.Thread, key string, q content.InputRequest) error
 
 // Unpark takes requests away and keeps the state.
 func (p *Parked) Unpark(t *agent.Thread, key string, gone []content.InputRequest) error {
-	p.Requests = slices.DeleteFunc(p.Requests, func(q *Request) bool { return slices.Contains(gone, q.InputRequest) })
+	p.Requests = slices.DeleteFunc(
+		p.Requests,
+		func(q *Request) bool { return slices.Contains(gone, q.InputRequest) },
+	)
 	if len(p.Requests) == 0 {
 		t.Drop(key)
 		return nil
@@ -62,10 +66,15 @@ func Approvals(requests []content.InputRequest) []content.Content {
 	return out
 }
 
-// SettleParked approves the parked calls that are free and asks about the others when the run has
-// gone well; a run that failed leaves both where they are.
+// SettleParked approves the parked calls that are free and asks about
+// the others when the run has gone well; a run that failed leaves both
+// where they are.
 func SettleParked(
-	in Input, state *Parked, key string, free, asked []content.InputRequest, take func(content.Content) (bool, error),
+	in Input,
+	state *Parked,
+	key string,
+	free, asked []content.InputRequest,
+	take func(content.Content) (bool, error),
 ) *Round {
 	t := in.Thread()
 	injected := in.InsertAnswers(Approvals(free))
@@ -105,11 +114,12 @@ func confirm(q content.InputRequest) content.Content {
 	return q
 }
 
-// Sort splits parked requests in those that are approved and those that the user is asked.
+// Sort splits parked requests in those that are approved and those that
+// the user is asked.
 type Sort func(ctx context.Context, p *Parked, t *agent.Thread) (free, asked []content.InputRequest, err error)
 
-// ParkInvocable makes the round in which calls of functions that run here are parked when they
-// stand beside calls that the caller runs.
+// ParkInvocable makes the round in which calls of functions that run
+// here are parked when they stand beside calls that the caller runs.
 func ParkInvocable(
 	ctx context.Context, in Input, key string, tools Toolbox, warn *Warner, sort Sort,
 ) (*Round, error) {
@@ -132,7 +142,11 @@ func ParkInvocable(
 		if !ok || !slices.Contains(mine, call) {
 			return true, nil
 		}
-		q := &content.ToolApprovalRequest{RequestID: "ficc_" + call.CallID, Call: call, NoConfirmation: true}
+		q := &content.ToolApprovalRequest{
+			RequestID:      "ficc_" + call.CallID,
+			Call:           call,
+			NoConfirmation: true,
+		}
 		return false, state.Park(t, key, q)
 	})
 	r.Choose = func(messages []*content.Message) { mine = tools.invocable(messages) }

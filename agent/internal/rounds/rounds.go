@@ -1,6 +1,7 @@
-// Package rounds is what the layers of the packages layer and compat are made of: a driver that
-// asks the client further in once or several times in a run, and the records of requests that
-// layers keep in a thread.
+// Package rounds is what the layers of the packages layer and compat
+// are made of: a driver that asks the client further in once or several
+// times in a run, and the records of requests that layers keep in a
+// thread.
 package rounds
 
 import (
@@ -21,7 +22,8 @@ type stack struct {
 // Begin makes the first round of a run; nil when nothing is to be asked.
 type Begin func(ctx context.Context, in Input) (*Round, error)
 
-// New returns the client that drives the rounds of a layer around another client.
+// New returns the client that drives the rounds of a layer around
+// another client.
 func New(inner agent.ChatClient, begin Begin) agent.ChatClient {
 	return &stack{inner: inner, begin: begin}
 }
@@ -47,16 +49,17 @@ type Round struct {
 	Options  *agent.Options
 	Silent   bool            // the inner client is not asked
 	Refused  []agent.Refusal // is told before anything else
-	// Told sees the refusals of the inner client, before Take sees what came with them. Nil for
-	// nothing to do.
+	// Told sees the refusals of the inner client, before Take sees what
+	// came with them. Nil for nothing to do.
 	Told func([]agent.Refusal)
-	// Take sees each content that comes out, in order, and reports whether it goes on to the
-	// caller. Nil lets all pass.
+	// Take sees each content that comes out, in order, and reports
+	// whether it goes on to the caller. Nil lets all pass.
 	Take func(content.Content) (bool, error)
-	// Choose is shown the messages before Take sees their contents. A stream is held back while one
-	// of its calls has no result.
+	// Choose is shown the messages before Take sees their contents. A
+	// stream is held back while one of its calls has no result.
 	Choose func([]*content.Message)
-	// End sees what the inner client gave when it is complete. Nil for nothing to do.
+	// End sees what the inner client gave when it is complete. Nil for
+	// nothing to do.
 	End func(whole *agent.Response) (Ending, error)
 	// Left is called instead of End when the reader of the stream has gone.
 	Left func()
@@ -74,8 +77,16 @@ type Ending struct {
 var errLeft = errors.New("the reader of the stream has gone")
 
 // Respond runs the rounds.
-func (s *stack) Respond(ctx context.Context, messages []*content.Message, opt *agent.Options) (*agent.Response, error) {
-	r, err := s.begin(ctx, Input{Messages: messages, Options: opt, Streaming: false})
+func (s *stack) Respond(
+	ctx context.Context,
+	messages []*content.Message,
+	opt *agent.Options,
+) (*agent.Response, error) {
+	r, err := s.begin(ctx, Input{
+		Messages:  messages,
+		Options:   opt,
+		Streaming: false,
+	})
 	total := &agent.Response{}
 	for err == nil && r != nil {
 		if r.Alone {
@@ -83,6 +94,7 @@ func (s *stack) Respond(ctx context.Context, messages []*content.Message, opt *a
 		}
 		r, err = s.respond(ctx, r, total)
 	}
+
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +113,7 @@ func (s *stack) respond(ctx context.Context, r *Round, total *agent.Response) (*
 			whole = got
 		}
 	}
+
 	r.hear(whole.Refused)
 	if r.Choose != nil {
 		r.Choose(whole.Messages)
@@ -133,7 +146,11 @@ func (s *stack) Stream(
 	ctx context.Context, messages []*content.Message, opt *agent.Options,
 ) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
-		r, err := s.begin(ctx, Input{Messages: messages, Options: opt, Streaming: true})
+		r, err := s.begin(ctx, Input{
+			Messages:  messages,
+			Options:   opt,
+			Streaming: true,
+		})
 		for err == nil && r != nil {
 			r, err = s.stream(ctx, r, func(u *agent.Update) bool { return yield(u, nil) })
 		}
@@ -167,7 +184,11 @@ func (s *stack) pass(ctx context.Context, r *Round, yield func(*agent.Update) bo
 	if r.Silent {
 		return agent.Join(nil), nil
 	}
-	out := outlet{Round: r, strainer: strainer{take: r.Take}, yield: yield}
+	out := outlet{
+		Round:    r,
+		strainer: strainer{take: r.Take},
+		yield:    yield,
+	}
 	for u, err := range s.inner.Stream(ctx, r.Messages, r.Options) {
 		if err != nil {
 			return nil, err
@@ -184,6 +205,7 @@ func (s *stack) pass(ctx context.Context, r *Round, yield func(*agent.Update) bo
 		}
 		held = nil
 	}
+
 	if len(held) > 0 {
 		r.Choose(agent.Join(held).Messages)
 	}
@@ -211,6 +233,7 @@ func (o *outlet) release(updates []*agent.Update) error {
 			return errLeft
 		}
 	}
+
 	return nil
 }
 
@@ -220,7 +243,8 @@ func addTo(total, r *agent.Response, kept []*content.Message) {
 	total.Messages = append(total.Messages, kept...)
 }
 
-// addLast adds contents to the assistant's last message, as joining a last update does.
+// addLast adds contents to the assistant's last message, as joining a
+// last update does.
 func addLast(total *agent.Response, extra []content.Content) {
 	if len(extra) == 0 {
 		return

@@ -30,19 +30,34 @@ func TestBookForgetsTheOldest(t *testing.T) {
 	}
 }
 
-// TestStrainedHeads takes the first update of a message away: what follows still belongs to that
-// message.
+// TestStrainedHeads takes the first update of a message away: what
+// follows still belongs to that message.
 func TestStrainedHeads(t *testing.T) {
-	drop := func(c content.Content) (bool, error) { _, ok := c.(content.InputRequest); return !ok, nil }
+	drop := func(c content.Content) (bool, error) {
+		_, ok := c.(content.InputRequest)
+		return !ok, nil
+	}
 	q := request("q")
 	for name, row := range map[string]struct {
 		updates []*agent.Update
 		ids     string
 	}{
-		"continued":       {[]*agent.Update{{MessageID: "m1", Role: content.Assistant, Contents: []content.Content{q}}, {Contents: []content.Content{&content.Text{Text: "x"}}}}, "m1 assistant;"},
-		"another message": {[]*agent.Update{{MessageID: "m1", Contents: []content.Content{q}}, {MessageID: "m2", Role: content.User, Contents: []content.Content{&content.Text{Text: "x"}}}}, "m2 user;"},
-		"said on the way": {[]*agent.Update{{MessageID: "m1", FinishReason: "stop", Contents: []content.Content{q}}, {Model: "x"}, {Contents: []content.Content{&content.Text{Text: "x"}}}}, "m1 assistant;"},
-		"nothing left":    {[]*agent.Update{{MessageID: "m1", Contents: []content.Content{q}}}, ""},
+		"continued": {[]*agent.Update{{
+			MessageID: "m1",
+			Role:      content.Assistant,
+			Contents:  []content.Content{q},
+		}, {Contents: []content.Content{&content.Text{Text: "x"}}}}, "m1 assistant;"},
+		"another message": {[]*agent.Update{{MessageID: "m1", Contents: []content.Content{q}}, {
+			MessageID: "m2",
+			Role:      content.User,
+			Contents:  []content.Content{&content.Text{Text: "x"}},
+		}}, "m2 user;"},
+		"said on the way": {[]*agent.Update{{
+			MessageID:    "m1",
+			FinishReason: "stop",
+			Contents:     []content.Content{q},
+		}, {Model: "x"}, {Contents: []content.Content{&content.Text{Text: "x"}}}}, "m1 assistant;"},
+		"nothing left": {[]*agent.Update{{MessageID: "m1", Contents: []content.Content{q}}}, ""},
 	} {
 		s := strainer{take: drop}
 		var out []*agent.Update
@@ -55,6 +70,7 @@ func TestStrainedHeads(t *testing.T) {
 				out = append(out, kept)
 			}
 		}
+
 		r, ids := agent.Join(out), ""
 		for _, m := range r.Messages {
 			ids += m.ID + " " + string(m.Role) + ";"

@@ -15,9 +15,10 @@ type Standing[Rule any] struct {
 	Answers []json.RawMessage `json:"answers,omitempty"` // that wait for the rest of the queue
 	Waiting []Waiting         `json:"waiting,omitempty"` // automatic approvals that wait for a person's answers
 	Rules   []Rule            `json:"rules,omitempty"`
-	Wishes  []Rule            `json:"wishes,omitempty"` // rules to be, of answers that the inner client has not taken yet
-	Minted  int               `json:"minted,omitempty"` // rules and wishes so far, for ids
-	Manual  []string          `json:"manual,omitempty"` // requests that only a person answers now
+	// rules to be, of answers that the inner client has not taken yet
+	Wishes []Rule   `json:"wishes,omitempty"`
+	Minted int      `json:"minted,omitempty"` // rules and wishes so far, for ids
+	Manual []string `json:"manual,omitempty"` // requests that only a person answers now
 }
 
 // Waiting is a request that is approved automatically, and by what.
@@ -32,8 +33,8 @@ func (s *Standing[Rule]) whole() bool {
 		!slices.ContainsFunc(s.Waiting, func(w Waiting) bool { return !w.Request.whole() })
 }
 
-// WithoutScopes takes the wish for a rule off the answers: it is granted or not here, and nobody
-// further in needs it.
+// WithoutScopes takes the wish for a rule off the answers: it is
+// granted or not here, and nobody further in needs it.
 func WithoutScopes(messages []*content.Message) []*content.Message {
 	out, _ := Rewrite(messages, 0, func(_ At, c content.Content) content.Content {
 		a, ok := c.(*content.ToolApprovalResponse)
@@ -57,6 +58,7 @@ func (s *Standing[Rule]) Collected(key string) ([]content.Content, error) {
 		}
 		out = append(out, c)
 	}
+
 	s.Answers = nil
 	return out, nil
 }

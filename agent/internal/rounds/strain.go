@@ -5,8 +5,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// strainAll returns the messages without what is taken out; a message that was emptied is left out
-// too.
+// strainAll returns the messages without what is taken out; a message
+// that was emptied is left out too.
 func (r *Round) strainAll(messages []*content.Message) ([]*content.Message, error) {
 	if r.Take == nil {
 		return messages, nil
@@ -23,6 +23,7 @@ func (r *Round) strainAll(messages []*content.Message) ([]*content.Message, erro
 			out = append(out, m.With(kept))
 		}
 	}
+
 	return out, nil
 }
 
@@ -37,18 +38,20 @@ func strain(contents []content.Content, take func(content.Content) (bool, error)
 			kept = append(kept, c)
 		}
 	}
+
 	return kept, nil
 }
 
-// strainer takes contents out of updates. When that empties an update, what it said of its message
-// is kept for the next one, so that joining gives the same messages as straining whole messages
-// does.
+// strainer takes contents out of updates. When that empties an update,
+// what it said of its message is kept for the next one, so that joining
+// gives the same messages as straining whole messages does.
 type strainer struct {
 	take func(content.Content) (bool, error)
 	head *agent.Update
 }
 
-// update returns what is left of an update; nil when it says nothing any more.
+// update returns what is left of an update; nil when it says nothing
+// any more.
 func (s *strainer) update(u *agent.Update) (*agent.Update, error) {
 	if s.take == nil {
 		return u, nil
@@ -63,11 +66,16 @@ func (s *strainer) update(u *agent.Update) (*agent.Update, error) {
 	if len(kept) > 0 || len(u.Contents) == 0 {
 		return &out, nil
 	}
-	s.head = &agent.Update{Role: out.Role, MessageID: out.MessageID, AuthorName: out.AuthorName}
+	s.head = &agent.Update{
+		Role:       out.Role,
+		MessageID:  out.MessageID,
+		AuthorName: out.AuthorName,
+	}
 	out.Role = ""
 	out.MessageID = ""
 	out.AuthorName = ""
-	if out.ID == "" && out.Model == "" && out.ConversationID == "" && out.FinishReason == "" && len(out.Refused) == 0 {
+	if out.ID == "" && out.Model == "" && out.ConversationID == "" && out.FinishReason == "" &&
+		len(out.Refused) == 0 {
 		return nil, nil
 	}
 	return &out, nil
@@ -81,7 +89,8 @@ func (s *strainer) follow(u *agent.Update) {
 	}
 	s.head = nil
 	differ := func(a, b string) bool { return a != "" && b != "" && a != b }
-	if differ(h.MessageID, u.MessageID) || differ(string(h.Role), string(u.Role)) || differ(h.AuthorName, u.AuthorName) {
+	if differ(h.MessageID, u.MessageID) || differ(string(h.Role), string(u.Role)) ||
+		differ(h.AuthorName, u.AuthorName) {
 		return
 	}
 	fill := func(to *string, v string) {

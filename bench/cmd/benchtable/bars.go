@@ -11,8 +11,9 @@ import (
 	"github.com/assent-dev/assent/bench/internal/subject"
 )
 
-// noise is how far the ratio of two p10s moves from run to run on a shared machine. A bar missed by less is reported,
-// and does not fail the run. Allocations have no noise.
+// noise is how far the ratio of two p10s moves from run to run on a
+// shared machine. A bar missed by less is reported, and does not fail
+// the run. Allocations have no noise.
 const noise = 0.10
 
 // bar is one promise with what was measured.
@@ -68,7 +69,11 @@ func allBars(tables []*table) ([]bar, error) {
 		switch t.load.Name {
 		case "b":
 			ask := t.find("b", "assent", subject.Raw)
-			bars = append(bars, bar{text: "(b) ask with message and reasons, µs", got: ask.ask.P10 / 1e3, limit: 10})
+			bars = append(bars, bar{
+				text:  "(b) ask with message and reasons, µs",
+				got:   ask.ask.P10 / 1e3,
+				limit: 10,
+			})
 		case "c":
 			bars = append(bars, t.everythingBars()...)
 		case "d":
@@ -81,32 +86,64 @@ func allBars(tables []*table) ([]bar, error) {
 			bars = append(bars, compile)
 		}
 	}
+
 	return bars, nil
 }
 
-// rawBars compare on the calls that no rule matches, where every subject does the same work: it reads the arguments
-// and finds every rule that concerns the call false. Where a rule matches, assent also writes the message, the
-// observations and the binding; that has a bar of its own.
+// rawBars compare on the calls that no rule matches, where every
+// subject does the same work: it reads the arguments and finds every
+// rule that concerns the call false. Where a rule matches, assent also
+// writes the message, the observations and the binding; that has a bar
+// of its own.
 func (t *table) rawBars() []bar {
 	assent := t.find(t.load.Name, "assent", subject.Raw)
-	peer := t.fastest(subject.Sliced, func(s *subject.Subject) bool { return s.Input == subject.Raw && s.Engine != "opa" })
+	peer := t.fastest(subject.Sliced, func(s *subject.Subject) bool {
+		return s.Input == subject.Raw && s.Engine != "opa"
+	})
 	return []bar{
-		{text: t.label("raw, allow: allocations"), got: assent.allow.Allocs, limit: 0, exact: true},
-		{text: t.label("raw: assent ÷ slot scanner"), got: assent.allow.P10 / t.floor(subject.Raw).allow.P10, limit: 2},
-		{text: t.label("raw: fastest sliced peer (" + peer.subject.Engine + ") ÷ assent"), got: peer.allow.P10 / assent.allow.P10, limit: 6, least: true},
+		{
+			text:  t.label("raw, allow: allocations"),
+			got:   assent.allow.Allocs,
+			limit: 0,
+			exact: true,
+		},
+		{
+			text:  t.label("raw: assent ÷ slot scanner"),
+			got:   assent.allow.P10 / t.floor(subject.Raw).allow.P10,
+			limit: 2,
+		},
+		{
+			text:  t.label("raw: fastest sliced peer (" + peer.subject.Engine + ") ÷ assent"),
+			got:   peer.allow.P10 / assent.allow.P10,
+			limit: 6,
+			least: true,
+		},
 	}
 }
 
-// decodedBars count Cedar from its own records too, whose construction it gets for nothing.
+// decodedBars count Cedar from its own records too, whose construction
+// it gets for nothing.
 func (t *table) decodedBars() []bar {
 	assent := t.find(t.load.Name, "assent", subject.Decoded)
-	peer := t.fastest(subject.Sliced, func(s *subject.Subject) bool { return s.Input != subject.Raw && s.Engine != "opa" })
+	peer := t.fastest(subject.Sliced, func(s *subject.Subject) bool {
+		return s.Input != subject.Raw && s.Engine != "opa"
+	})
 	return []bar{
-		{text: t.label("decoded: fastest sliced peer (" + peer.subject.Engine + " " + string(peer.subject.Input) + ") ÷ assent"), got: peer.allow.P10 / assent.allow.P10, limit: 2, least: true},
+		{
+			text: t.label(
+				"decoded: fastest sliced peer (" + peer.subject.Engine + " " + string(
+					peer.subject.Input,
+				) + ") ÷ assent",
+			),
+			got:   peer.allow.P10 / assent.allow.P10,
+			limit: 2,
+			least: true,
+		},
 	}
 }
 
-// everythingBars are those of an agent with many rules: OPA in any scope, and the others when they get every rule.
+// everythingBars are those of an agent with many rules: OPA in any
+// scope, and the others when they get every rule.
 func (t *table) everythingBars() []bar {
 	assent := t.find(t.load.Name, "assent", subject.Raw)
 	raw := func(s *subject.Subject) bool { return s.Input == subject.Raw }
@@ -117,8 +154,18 @@ func (t *table) everythingBars() []bar {
 		best = sliced
 	}
 	return []bar{
-		{text: t.label("raw: OPA (" + string(best.subject.Scope) + ") ÷ assent"), got: best.allow.P10 / assent.allow.P10, limit: 20, least: true},
-		{text: t.label("raw: fastest engine handed everything (" + own.subject.Engine + ") ÷ assent"), got: own.allow.P10 / assent.allow.P10, limit: 20, least: true},
+		{
+			text:  t.label("raw: OPA (" + string(best.subject.Scope) + ") ÷ assent"),
+			got:   best.allow.P10 / assent.allow.P10,
+			limit: 20,
+			least: true,
+		},
+		{
+			text:  t.label("raw: fastest engine handed everything (" + own.subject.Engine + ") ÷ assent"),
+			got:   own.allow.P10 / assent.allow.P10,
+			limit: 20,
+			least: true,
+		},
 	}
 }
 
@@ -127,8 +174,13 @@ func (t *table) growthBars() []bar {
 	var bars []bar
 	for _, in := range []subject.Input{subject.Raw, subject.Decoded} {
 		small, large := t.find("d", "assent", in), t.find("d10k", "assent", in)
-		bars = append(bars, bar{text: t.label(string(in) + ": 10,000 policies ÷ 1,000"), got: large.allow.P10 / small.allow.P10, limit: 1.3})
+		bars = append(bars, bar{
+			text:  t.label(string(in) + ": 10,000 policies ÷ 1,000"),
+			got:   large.allow.P10 / small.allow.P10,
+			limit: 1.3,
+		})
 	}
+
 	return bars
 }
 
@@ -138,19 +190,26 @@ func (t *table) label(text string) string { return "(" + t.load.Name + ") " + te
 func (t *table) fastest(scope subject.Scope, admit func(*subject.Subject) bool) *row {
 	best := &row{allow: measure.Result{P10: math.Inf(1)}}
 	for _, r := range t.rows {
-		if r.subject.Scope == scope && r.subject.Engine != "assent" && admit(r.subject) && r.allow.P10 < best.allow.P10 {
+		if r.subject.Scope == scope && r.subject.Engine != "assent" && admit(r.subject) &&
+			r.allow.P10 < best.allow.P10 {
 			best = r
 		}
 	}
+
 	return best
 }
 
-// compileBar times resolve.Compile over what has been parsed: an agent of 100 tools with 1,000 policies.
+// compileBar times resolve.Compile over what has been parsed: an agent
+// of 100 tools with 1,000 policies.
 func compileBar() (bar, error) {
 	plan, err := subject.NewPlan(model.D(1_000))
 	if err != nil {
 		return bar{}, err
 	}
 	best, err := measure.Best(5, plan.Compile)
-	return bar{text: "(d) compile, ms", got: float64(best) / float64(time.Millisecond), limit: 50}, err
+	return bar{
+		text:  "(d) compile, ms",
+		got:   float64(best) / float64(time.Millisecond),
+		limit: 50,
+	}, err
 }

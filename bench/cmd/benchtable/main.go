@@ -1,5 +1,7 @@
-// Command benchtable times assent, its peers and hand-written Go on the same decisions, in one process, and holds the
-// project's bars against the ratios. It exits 1 when a bar fails by more than the noise of the method.
+// Command benchtable times assent, its peers and hand-written Go on the
+// same decisions, in one process, and holds the project's bars against
+// the ratios. It exits 1 when a bar fails by more than the noise of the
+// method.
 package main
 
 import (
@@ -34,8 +36,15 @@ func main() {
 
 func run(w io.Writer, rounds int, only string) (bool, error) {
 	start := time.Now()
-	fmt.Fprintf(w, "%s %s/%s, %d CPUs; p10 of %d interleaved bursts\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		runtime.GOMAXPROCS(0), rounds)
+	fmt.Fprintf(
+		w,
+		"%s %s/%s, %d CPUs; p10 of %d interleaved bursts\n",
+		runtime.Version(),
+		runtime.GOOS,
+		runtime.GOARCH,
+		runtime.GOMAXPROCS(0),
+		rounds,
+	)
 	var tables []*table
 	for _, load := range []*model.Workload{model.A(), model.B(), model.C(), model.D(1_000)} {
 		if only != "" && only != load.Name {
@@ -48,6 +57,7 @@ func run(w io.Writer, rounds int, only string) (bool, error) {
 		t.print(w)
 		tables = append(tables, t)
 	}
+
 	bars, err := allBars(tables)
 	if err != nil {
 		return false, err
@@ -57,8 +67,9 @@ func run(w io.Writer, rounds int, only string) (bool, error) {
 	return ok, nil
 }
 
-// timed builds every subject of a workload, checks that they agree, and times them against each other. Beside (d), in
-// the same bursts, stand assent and the floor with 10,000 policies.
+// timed builds every subject of a workload, checks that they agree, and
+// times them against each other. Beside (d), in the same bursts, stand
+// assent and the floor with 10,000 policies.
 func timed(load *model.Workload, rounds int) (*table, error) {
 	entries, err := subjects(load)
 	if err != nil {
@@ -72,6 +83,7 @@ func timed(load *model.Workload, rounds int) (*table, error) {
 		}
 		entries = append(entries, more...)
 	}
+
 	for _, e := range entries {
 		if err := subject.Agree(e.load, e.subject); err != nil {
 			return nil, err

@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/bench/internal/subject"
 )
 
-// row is what one subject costs on the calls that no rule matches, and on those that some rule matches.
+// row is what one subject costs on the calls that no rule matches, and
+// on those that some rule matches.
 type row struct {
 	entry
 	allow, ask measure.Result
@@ -47,6 +48,7 @@ func split(load *model.Workload) (allow, ask []int) {
 			ask = append(ask, i)
 		}
 	}
+
 	return allow, ask
 }
 
@@ -61,7 +63,8 @@ func task(e entry, calls []int) measure.Task {
 	}
 }
 
-// find returns the row of a subject. The workload is the table's own, or d10k in the table of (d).
+// find returns the row of a subject. The workload is the table's own,
+// or d10k in the table of (d).
 func (t *table) find(load, engine string, in subject.Input) *row {
 	for _, r := range t.rows {
 		if r.load.Name == load && r.subject.Engine == engine && r.subject.Input == in {
@@ -71,7 +74,8 @@ func (t *table) find(load, engine string, in subject.Input) *row {
 	panic("no subject " + load + " " + engine + " " + string(in))
 }
 
-// floor is what a subject is compared with: slots for raw bytes, closures for everything decoded.
+// floor is what a subject is compared with: slots for raw bytes,
+// closures for everything decoded.
 func (t *table) floor(in subject.Input) *row {
 	if in == subject.Raw {
 		return t.find(t.load.Name, "slots", subject.Raw)
@@ -80,9 +84,19 @@ func (t *table) floor(in subject.Input) *row {
 }
 
 func (t *table) print(w io.Writer) {
-	fmt.Fprintf(w, "\n### (%s) %s: %d rules, %d for the call's tool, %d bytes\n\n", t.load.Name, t.load.Title, len(t.load.Rules),
-		len(t.load.Relevant(t.load.Calls[0].Tool)), len(t.load.Calls[0].Raw))
-	fmt.Fprintln(w, "| engine | rules | from | no match: p10 | median | × floor | allocs | match: p10 | allocs | mean | × floor |")
+	fmt.Fprintf(
+		w,
+		"\n### (%s) %s: %d rules, %d for the call's tool, %d bytes\n\n",
+		t.load.Name,
+		t.load.Title,
+		len(t.load.Rules),
+		len(t.load.Relevant(t.load.Calls[0].Tool)),
+		len(t.load.Calls[0].Raw),
+	)
+	fmt.Fprintln(
+		w,
+		"| engine | rules | from | no match: p10 | median | × floor | allocs | match: p10 | allocs | mean | × floor |",
+	)
 	fmt.Fprintln(w, "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, r := range t.rows {
 		floor := t.floor(r.subject.Input)
@@ -90,9 +104,21 @@ func (t *table) print(w io.Writer) {
 		if r.load != t.load {
 			name += " (" + r.load.Name + ")"
 		}
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %.1f | %.4g | %s | %.4g | %s | %.1f |\n", name, r.subject.Scope, r.subject.Input,
-			ns(r.allow.P10), ns(r.allow.Median), r.allow.P10/floor.allow.P10, r.allow.Allocs,
-			ns(r.ask.P10), r.ask.Allocs, ns(r.mean()), r.mean()/floor.mean())
+		fmt.Fprintf(
+			w,
+			"| %s | %s | %s | %s | %s | %.1f | %.4g | %s | %.4g | %s | %.1f |\n",
+			name,
+			r.subject.Scope,
+			r.subject.Input,
+			ns(r.allow.P10),
+			ns(r.allow.Median),
+			r.allow.P10/floor.allow.P10,
+			r.allow.Allocs,
+			ns(r.ask.P10),
+			r.ask.Allocs,
+			ns(r.mean()),
+			r.mean()/floor.mean(),
+		)
 	}
 }
 

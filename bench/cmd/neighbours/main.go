@@ -1,5 +1,7 @@
-// Command neighbours holds a real assent server to its bars while one tenant sends its worst traffic: what another
-// tenant's decisions take, whether its people can sign in and answer, and how much memory the server has.
+// Command neighbours holds a real assent server to its bars while one
+// tenant sends its worst traffic: what another tenant's decisions take,
+// whether its people can sign in and answer, and how much memory the
+// server has.
 package main
 
 import (
@@ -41,7 +43,11 @@ func main() {
 
 func run(ctx context.Context, bin string, long time.Duration) error {
 	fmt.Printf("load before: %s\n", loadAverage())
-	r, err := neighbours.Run(ctx, neighbours.Config{Bin: bin, Noise: neighbours.Worst(), For: long})
+	r, err := neighbours.Run(ctx, neighbours.Config{
+		Bin:   bin,
+		Noise: neighbours.Worst(),
+		For:   long,
+	})
 	if err != nil {
 		return err
 	}
@@ -75,7 +81,13 @@ func run(ctx context.Context, bin string, long time.Duration) error {
 }
 
 func times(t neighbours.Times) string {
-	return fmt.Sprintf("%d, p50 %v, p99 %v, slowest %v", len(t), round(t.At(0.5)), round(t.At(0.99)), round(t.At(1)))
+	return fmt.Sprintf(
+		"%d, p50 %v, p99 %v, slowest %v",
+		len(t),
+		round(t.At(0.5)),
+		round(t.At(0.99)),
+		round(t.At(1)),
+	)
 }
 
 func worst(all []time.Duration) time.Duration {

@@ -1,6 +1,8 @@
-// Command validatebench runs an agf-validate binary over generated agent files, on all cores, and reports files per
-// second and peak memory: over 1,000 and 10,000 files of 3 KB, and over one of 1 MB. It exits 1 when memory grows with
-// the number of files, or when agf-validate does not find every file clean.
+// Command validatebench runs an agf-validate binary over generated
+// agent files, on all cores, and reports files per second and peak
+// memory: over 1,000 and 10,000 files of 3 KB, and over one of 1 MB. It
+// exits 1 when memory grows with the number of files, or when
+// agf-validate does not find every file clean.
 package main
 
 import (
@@ -20,7 +22,8 @@ const (
 	largeFile    = 1 << 20
 )
 
-// broken is a file that agf-validate must report: its approval is neither a boolean nor an object.
+// broken is a file that agf-validate must report: its approval is
+// neither a boolean nor an object.
 const broken = `schema_version: "1.0.0"
 metadata: {id: broken, name: Broken, version: 1.0.0, description: "Must be reported"}
 interface: {input: {type: object}, output: {type: object}}
@@ -28,7 +31,8 @@ execution_policy: {id: agf.react, config: {model: small-2, instructions: "None."
 action_space: {local_tools: [{alias: a, approval: maybe}]}
 `
 
-// flat is how much more memory ten times the files may take: the collector's timing alone moves the peak by some.
+// flat is how much more memory ten times the files may take: the
+// collector's timing alone moves the peak by some.
 const flat = 1.5
 
 func main() {
@@ -37,9 +41,14 @@ func main() {
 	repeat := flag.Int("repeat", 3, "runs of each case; the fastest counts, and the largest peak")
 	flag.Parse()
 	if *binary == "" || *files < perDirectory*10 || *repeat < 1 {
-		fmt.Fprintf(os.Stderr, "usage: validatebench -bin PATH [-files N, at least %d] [-repeat N]\n", perDirectory*10)
+		fmt.Fprintf(
+			os.Stderr,
+			"usage: validatebench -bin PATH [-files N, at least %d] [-repeat N]\n",
+			perDirectory*10,
+		)
 		os.Exit(2)
 	}
+
 	ok, err := run(os.Stdout, *binary, *files, *repeat)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "validatebench:", err)
@@ -64,7 +73,15 @@ func run(w io.Writer, binary string, files, repeat int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprintf(w, "%s %s/%s, %d cores, fastest of %d\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), repeat)
+	fmt.Fprintf(
+		w,
+		"%s %s/%s, %d cores, fastest of %d\n\n",
+		runtime.Version(),
+		runtime.GOOS,
+		runtime.GOARCH,
+		runtime.NumCPU(),
+		repeat,
+	)
 	fmt.Fprintln(w, "| files | MB | wall | files/s | files/s/core (user+sys) | MB/s | peak memory |")
 	fmt.Fprintln(w, "|--:|--:|--:|--:|--:|--:|--:|")
 	for i := range cases {
@@ -76,16 +93,26 @@ func run(w io.Writer, binary string, files, repeat int) (bool, error) {
 		}
 		fmt.Fprintln(w, cases[i].row())
 	}
+
 	growth := float64(cases[1].peak) / float64(cases[0].peak)
 	verdict := "PASS"
 	if growth > flat {
 		verdict = "FAIL"
 	}
-	fmt.Fprintf(w, "\npeak memory of %d files ÷ %d files: %.2f, wanted ≤ %.1f: %s\n", cases[1].files, cases[0].files, growth, flat, verdict)
+	fmt.Fprintf(
+		w,
+		"\npeak memory of %d files ÷ %d files: %.2f, wanted ≤ %.1f: %s\n",
+		cases[1].files,
+		cases[0].files,
+		growth,
+		flat,
+		verdict,
+	)
 	return growth <= flat, nil
 }
 
-// generate writes the files of the three cases. The second holds the first, so that it costs no more disk.
+// generate writes the files of the three cases. The second holds the
+// first, so that it costs no more disk.
 func generate(dir string, files int) ([]*benchCase, error) {
 	all := filepath.Join(dir, "all")
 	part := filepath.Join(all, "part")
@@ -104,6 +131,7 @@ func generate(dir string, files int) ([]*benchCase, error) {
 			few.bytes += n
 		}
 	}
+
 	one := &benchCase{files: 1, path: filepath.Join(dir, "large")}
 	var err error
 	one.bytes, err = write(filepath.Join(one.path, "large.agf.yaml"), 0, largeFile)

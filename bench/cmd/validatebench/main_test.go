@@ -23,12 +23,21 @@ func TestGenerate(t *testing.T) {
 			return err
 		})
 		if err != nil || files != want || files != cases[i].files || bytes != cases[i].bytes {
-			t.Errorf("case %d: %d files of %d bytes, want %d and %d: %v", i, files, bytes, want, cases[i].bytes, err)
+			t.Errorf(
+				"case %d: %d files of %d bytes, want %d and %d: %v",
+				i,
+				files,
+				bytes,
+				want,
+				cases[i].bytes,
+				err,
+			)
 		}
 	}
 }
 
-// TestGuard: a binary that always says yes, or that fails, is refused; the broken file does not stay.
+// TestGuard: a binary that always says yes, or that fails, is refused;
+// the broken file does not stay.
 func TestGuard(t *testing.T) {
 	c := &benchCase{path: t.TempDir()}
 	for _, tc := range []struct {
@@ -43,21 +52,28 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%q: %v", tc.script, err)
 		}
 	}
+
 	if left, err := os.ReadDir(c.path); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v %v", left, err)
 	}
 }
 
-// TestMeasure: time and memory are those of the process, and its failure is an error that shows what it said.
+// TestMeasure: time and memory are those of the process, and its
+// failure is an error that shows what it said.
 func TestMeasure(t *testing.T) {
-	c := &benchCase{path: t.TempDir(), files: 10, bytes: 1_000}
+	c := &benchCase{
+		path:  t.TempDir(),
+		files: 10,
+		bytes: 1_000,
+	}
 	if err := c.measure(script(t, "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); done"), 2); err != nil {
 		t.Fatal(err)
 	}
 	if c.wall <= 0 || c.cpu <= 0 || c.peak <= 0 {
 		t.Errorf("wall %v, cpu %v, peak %d", c.wall, c.cpu, c.peak)
 	}
-	if err := c.measure(script(t, "echo line 7 is wrong; exit 1"), 1); err == nil || !strings.Contains(err.Error(), "line 7 is wrong") {
+	if err := c.measure(script(t, "echo line 7 is wrong; exit 1"), 1); err == nil ||
+		!strings.Contains(err.Error(), "line 7 is wrong") {
 		t.Errorf("error %v", err)
 	}
 }

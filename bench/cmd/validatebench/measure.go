@@ -22,7 +22,8 @@ type benchCase struct {
 	peak      int64 // bytes
 }
 
-// guard puts a broken file where a walk comes last and wants it reported: a binary that reads less would be faster.
+// guard puts a broken file where a walk comes last and wants it
+// reported: a binary that reads less would be faster.
 func (c *benchCase) guard(binary string) error {
 	path := filepath.Join(c.path, "zz", "broken.agf.yaml")
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -40,7 +41,8 @@ func (c *benchCase) guard(binary string) error {
 	return nil
 }
 
-// measure runs the binary once to warm the disk cache, then as often as asked.
+// measure runs the binary once to warm the disk cache, then as often as
+// asked.
 func (c *benchCase) measure(binary string, repeat int) error {
 	if _, err := c.once(binary); err != nil {
 		return err
@@ -54,10 +56,12 @@ func (c *benchCase) measure(binary string, repeat int) error {
 			c.wall = wall
 		}
 	}
+
 	return nil
 }
 
-// once runs the binary over the case and keeps the least processor time and the largest peak.
+// once runs the binary over the case and keeps the least processor time
+// and the largest peak.
 func (c *benchCase) once(binary string) (time.Duration, error) {
 	out := &head{}
 	cmd := exec.Command(binary, c.path)
@@ -90,8 +94,10 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watchPeak follows the peak memory of a process in bytes; the function that it returns ends that and gives the last figure.
-// The peak that wait reports is no use: a process starts with the one of its parent, which has made all the files.
+// watchPeak follows the peak memory of a process in bytes; the function
+// that it returns ends that and gives the last figure. The peak that
+// wait reports is no use: a process starts with the one of its parent,
+// which has made all the files.
 func watchPeak(pid int) func() int64 {
 	var peak int64
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -130,6 +136,16 @@ func residentPeak(pid int) int64 {
 
 func (c *benchCase) row() string {
 	mb := float64(c.bytes) / 1e6
-	return fmt.Sprintf("| %d | %.1f | %s | %.0f | %.0f | %.1f | %.0f MB |", c.files, mb, c.wall.Round(time.Millisecond),
-		float64(c.files)/c.wall.Seconds(), float64(c.files)/c.cpu.Seconds(), mb/c.wall.Seconds(), float64(c.peak)/1e6)
+	return fmt.Sprintf(
+		"| %d | %.1f | %s | %.0f | %.0f | %.1f | %.0f MB |",
+		c.files,
+		mb,
+		c.wall.Round(time.Millisecond),
+		float64(
+			c.files,
+		)/c.wall.Seconds(),
+		float64(c.files)/c.cpu.Seconds(),
+		mb/c.wall.Seconds(),
+		float64(c.peak)/1e6,
+	)
 }

@@ -1,5 +1,7 @@
-// Package agfgen writes varied agent files that are valid and free of findings: local tools, MCP servers, sub-agents,
-// conditions with every operator, regular expressions, and message templates, in the block and flow styles of YAML.
+// Package agfgen writes varied agent files that are valid and free of
+// findings: local tools, MCP servers, sub-agents, conditions with every
+// operator, regular expressions, and message templates, in the block
+// and flow styles of YAML.
 package agfgen
 
 import (
@@ -8,7 +10,8 @@ import (
 	"strings"
 )
 
-// File returns an agent file of about size bytes, at least about 3,000. The same seed gives the same file.
+// File returns an agent file of about size bytes, at least about 3,000.
+// The same seed gives the same file.
 func File(seed uint64, size int) []byte {
 	g := &generator{r: rand.New(rand.NewPCG(seed, 2026))}
 	g.header(seed)
@@ -36,7 +39,8 @@ func (g *generator) pick(from ...string) string { return from[g.r.IntN(len(from)
 
 func (g *generator) header(seed uint64) {
 	team := g.pick("payments", "support", "research", "platform", "sales")
-	g.write(`# Generated for benchmarks.
+	g.write(
+		`# Generated for benchmarks.
 schema_version: "1.0.0"
 metadata:
   id: %s-agent-%d
@@ -48,9 +52,22 @@ metadata:
   labels: {team: %s, tier: %s, region: "%s"}
   namespace: acme.%s
   data_classification: %s
-`, team, seed, strings.ToUpper(team[:1])+team[1:], seed, 1+g.r.IntN(4), g.r.IntN(20), team, team, g.pick("prod", "stage"),
-		g.pick("eu-1", "us-2", "ap-3"), team, g.pick("public", "internal", "confidential", "restricted"))
-	g.write(`interface:
+`,
+		team,
+		seed,
+		strings.ToUpper(team[:1])+team[1:],
+		seed,
+		1+g.r.IntN(4),
+		g.r.IntN(20),
+		team,
+		team,
+		g.pick("prod", "stage"),
+		g.pick("eu-1", "us-2", "ap-3"),
+		team,
+		g.pick("public", "internal", "confidential", "restricted"),
+	)
+	g.write(
+		`interface:
   input:
     type: object
     properties:
@@ -70,10 +87,17 @@ execution_policy:
       Prefer %s over %s. Say what you did, and what you left out.
     model: %s
     max_steps: %d
-`, team, g.pick("a small change", "a question"), g.pick("a large one", "a guess"), g.pick("large-1", "small-2"), 5+g.r.IntN(30))
+`,
+		team,
+		g.pick("a small change", "a question"),
+		g.pick("a large one", "a guess"),
+		g.pick("large-1", "small-2"),
+		5+g.r.IntN(30),
+	)
 }
 
-// tool writes one local tool; the kinds take turns so that every file has several.
+// tool writes one local tool; the kinds take turns so that every file
+// has several.
 func (g *generator) tool(i int) {
 	switch (i + g.r.IntN(2)) % 5 {
 	case 0:
@@ -81,7 +105,11 @@ func (g *generator) tool(i int) {
 	case 1:
 		g.mail(i)
 	case 2:
-		g.write("    - alias: search_%d\n      description: \"Search the %s, newest first\"\n", i, g.pick("tickets", "wiki", "ledger"))
+		g.write(
+			"    - alias: search_%d\n      description: \"Search the %s, newest first\"\n",
+			i,
+			g.pick("tickets", "wiki", "ledger"),
+		)
 	case 3:
 		g.deletion(i)
 	case 4:
@@ -90,7 +118,8 @@ func (g *generator) tool(i int) {
 }
 
 func (g *generator) transfer(i int) {
-	g.write(`    - alias: transfer_%d
+	g.write(
+		`    - alias: transfer_%d
       description: "Move money between two accounts"
       approval:
         message_template: "Move {{tool_args.amount}} {{tool_args.currency}} to {{tool_args.account}}?"
@@ -102,7 +131,15 @@ func (g *generator) transfer(i int) {
               account: {pattern: "^ext-[0-9]{%d,}$"}
               currency: {not_in: [%s]}
               amount: {gt: %d, lt: %d}
-`, i, 1_000+g.r.IntN(90_000), g.pick("GBP", "CHF", "JPY"), 2+g.r.IntN(6), g.pick("SEK", "DKK"), g.r.IntN(500), 600+g.r.IntN(400))
+`,
+		i,
+		1_000+g.r.IntN(90_000),
+		g.pick("GBP", "CHF", "JPY"),
+		2+g.r.IntN(6),
+		g.pick("SEK", "DKK"),
+		g.r.IntN(500),
+		600+g.r.IntN(400),
+	)
 }
 
 func (g *generator) mail(i int) {
@@ -120,7 +157,11 @@ func (g *generator) mail(i int) {
 }
 
 func (g *generator) deletion(i int) {
-	g.write("    - alias: delete_%s_%d\n      description: \"Delete for good\"\n      approval: true\n", g.pick("record", "file", "user"), i)
+	g.write(
+		"    - alias: delete_%s_%d\n      description: \"Delete for good\"\n      approval: true\n",
+		g.pick("record", "file", "user"),
+		i,
+	)
 }
 
 func (g *generator) query(i int) {

@@ -7,7 +7,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// TestFile: the files are of the promised size, valid, free of findings, and no two alike.
+// TestFile: the files are of the promised size, valid, free of
+// findings, and no two alike.
 func TestFile(t *testing.T) {
 	seen := map[string]bool{}
 	for _, size := range []int{3_000, 60_000} {

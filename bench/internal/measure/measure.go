@@ -1,8 +1,11 @@
-// Package measure times functions against each other on a noisy machine.
+// Package measure times functions against each other on a noisy
+// machine.
 //
-// Absolute times are no gate: neighbours and the collector move them by half and more. So the functions take turns in
-// short bursts within one process, in another order each round, and the 10th percentile of the bursts stands for a
-// function: what it costs when nobody disturbs. Ratios of these repeat within about 10 %.
+// Absolute times are no gate: neighbours and the collector move them by
+// half and more. So the functions take turns in short bursts within one
+// process, in another order each round, and the 10th percentile of the
+// bursts stands for a function: what it costs when nobody disturbs.
+// Ratios of these repeat within about 10 %.
 package measure
 
 import (
@@ -25,10 +28,12 @@ type Result struct {
 	Allocs      float64 // allocations per operation, exact over a pass
 }
 
-// minBurst is long against the clock and the switch between tasks, short against a neighbour's interruption.
+// minBurst is long against the clock and the switch between tasks,
+// short against a neighbour's interruption.
 const minBurst = 150 * time.Microsecond
 
-// Interleave runs one burst of each task per round and returns the results in the tasks' order.
+// Interleave runs one burst of each task per round and returns the
+// results in the tasks' order.
 func Interleave(tasks []Task, rounds int) []Result {
 	passes, samples := make([]int, len(tasks)), make([][]float64, len(tasks))
 	for i := range tasks {
@@ -41,11 +46,17 @@ func Interleave(tasks []Task, rounds int) []Result {
 			samples[i] = append(samples[i], float64(elapsed)/float64(passes[i]*tasks[i].Ops))
 		}
 	}
+
 	out := make([]Result, len(tasks))
 	for i := range out {
 		slices.Sort(samples[i])
-		out[i] = Result{P10: at(samples[i], 0.10), Median: at(samples[i], 0.50), Allocs: allocs(tasks[i])}
+		out[i] = Result{
+			P10:    at(samples[i], 0.10),
+			Median: at(samples[i], 0.50),
+			Allocs: allocs(tasks[i]),
+		}
 	}
+
 	return out
 }
 
@@ -67,7 +78,8 @@ func burst(t Task, passes int) time.Duration {
 	return time.Since(start)
 }
 
-// allocs counts over whole passes; what is amortised over several (a pool refilled after a collection) rounds to none.
+// allocs counts over whole passes; what is amortised over several (a
+// pool refilled after a collection) rounds to none.
 func allocs(t Task) float64 {
 	return testing.AllocsPerRun(10, t.Pass) / float64(t.Ops)
 }
@@ -87,5 +99,6 @@ func Best(n int, f func() error) (time.Duration, error) {
 		}
 		best = min(best, time.Since(start))
 	}
+
 	return best, nil
 }

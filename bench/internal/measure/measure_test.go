@@ -7,7 +7,8 @@ import (
 
 var sink []byte
 
-// TestInterleave: a task of a hundred times the work is told apart, and allocations are counted exactly.
+// TestInterleave: a task of a hundred times the work is told apart, and
+// allocations are counted exactly.
 func TestInterleave(t *testing.T) {
 	work := func(n int) func() {
 		return func() {
@@ -16,7 +17,19 @@ func TestInterleave(t *testing.T) {
 			}
 		}
 	}
-	got := Interleave([]Task{{Name: "one", Ops: 1, Pass: work(1)}, {Name: "hundred", Ops: 1, Pass: work(100)}, {Name: "ten of ten", Ops: 10, Pass: work(10)}}, 20)
+	got := Interleave([]Task{{
+		Name: "one",
+		Ops:  1,
+		Pass: work(1),
+	}, {
+		Name: "hundred",
+		Ops:  1,
+		Pass: work(100),
+	}, {
+		Name: "ten of ten",
+		Ops:  10,
+		Pass: work(10),
+	}}, 20)
 	if ratio := got[1].P10 / got[0].P10; ratio < 20 {
 		t.Errorf("a hundredfold of work takes %.1f times as long", ratio)
 	}
@@ -42,7 +55,10 @@ func TestQuantile(t *testing.T) {
 
 func TestBest(t *testing.T) {
 	runs := 0
-	d, err := Best(3, func() error { runs++; return nil })
+	d, err := Best(3, func() error {
+		runs++
+		return nil
+	})
 	if err != nil || runs != 3 || d < 0 {
 		t.Errorf("%v %v after %d runs", d, err, runs)
 	}

@@ -1,8 +1,10 @@
-// Package model is the neutral form of the benchmark: rules, calls, and the plain evaluator that every engine
-// must agree with. An engine gets a translation of it; nothing here knows an engine.
+// Package model is the neutral form of the benchmark: rules, calls, and
+// the plain evaluator that every engine must agree with. An engine gets
+// a translation of it; nothing here knows an engine.
 //
-// The rules of fairness (see README.md): all matching rules are wanted, a missing argument matches nothing,
-// numbers are integers, and an argument always has the type that its matchers expect.
+// The rules of fairness (see README.md): all matching rules are wanted,
+// a missing argument matches nothing, numbers are integers, and an
+// argument always has the type that its matchers expect.
 package model
 
 import (
@@ -39,7 +41,8 @@ type Matcher struct {
 	Regexp Regexp   // of Pattern
 }
 
-// Regexp is a pattern with what the engines without regular expressions may use instead of it.
+// Regexp is a pattern with what the engines without regular expressions
+// may use instead of it.
 type Regexp struct {
 	Source         string
 	Prefix, Suffix string // Literal: the pattern says just "begins with Prefix and ends with Suffix"
@@ -49,18 +52,29 @@ type Regexp struct {
 
 // Begins is the pattern ^text, written as an author would.
 func Begins(text string) Regexp {
-	return Regexp{Source: "^" + regexp.QuoteMeta(text), Prefix: text, Literal: true, Like: text + "*"}
+	return Regexp{
+		Source:  "^" + regexp.QuoteMeta(text),
+		Prefix:  text,
+		Literal: true,
+		Like:    text + "*",
+	}
 }
 
 // Ends is the pattern text$.
 func Ends(text string) Regexp {
-	return Regexp{Source: regexp.QuoteMeta(text) + "$", Suffix: text, Literal: true, Like: "*" + text}
+	return Regexp{
+		Source:  regexp.QuoteMeta(text) + "$",
+		Suffix:  text,
+		Literal: true,
+		Like:    "*" + text,
+	}
 }
 
 // Group is a conjunction of matchers.
 type Group []Matcher
 
-// Rule asks for approval when its selector admits the agent and the tool and any of its groups matches.
+// Rule asks for approval when its selector admits the agent and the
+// tool and any of its groups matches.
 type Rule struct {
 	ID     string
 	Tool   string  // "" admits every tool
@@ -72,7 +86,8 @@ type Rule struct {
 // Label is one label of an agent.
 type Label struct{ Key, Value string }
 
-// Agent is the agent that makes the calls. Its labels are known before the first call.
+// Agent is the agent that makes the calls. Its labels are known before
+// the first call.
 type Agent struct {
 	Labels []Label
 	Tools  []string
@@ -94,8 +109,9 @@ type Workload struct {
 	Calls []Call
 }
 
-// Relevant are the rules whose selector admits the agent and the tool, in order: what a host would hand to an
-// engine that can not narrow by itself.
+// Relevant are the rules whose selector admits the agent and the tool,
+// in order: what a host would hand to an engine that can not narrow by
+// itself.
 func (w *Workload) Relevant(tool string) []Rule {
 	var out []Rule
 	for _, r := range w.Rules {
@@ -106,7 +122,8 @@ func (w *Workload) Relevant(tool string) []Rule {
 	return out
 }
 
-// Reference returns the ids of all rules that match the call, sorted. It is the answer every engine must give.
+// Reference returns the ids of all rules that match the call, sorted.
+// It is the answer every engine must give.
 func (w *Workload) Reference(c *Call) []string {
 	var ids []string
 	for i := range w.Rules {
@@ -205,8 +222,9 @@ func Lookup(args map[string]any, path string) (any, bool) {
 	return Lookup(inner, rest)
 }
 
-// Ragged returns the workload with calls that lack arguments: call i lacks every i-th key in turn. It holds the
-// engines to "a missing argument matches nothing".
+// Ragged returns the workload with calls that lack arguments: call i
+// lacks every i-th key in turn. It holds the engines to "a missing
+// argument matches nothing".
 func (w *Workload) Ragged() *Workload {
 	out := *w
 	out.Calls = nil
@@ -218,6 +236,7 @@ func (w *Workload) Ragged() *Workload {
 		}
 		out.Calls = append(out.Calls, NewCall(w.Calls[i].Tool, string(raw)))
 	}
+
 	return &out
 }
 
@@ -234,5 +253,6 @@ func without(args map[string]any, n int) map[string]any {
 			out[k] = args[k]
 		}
 	}
+
 	return out
 }

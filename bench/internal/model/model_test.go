@@ -42,6 +42,7 @@ func TestWorkloads(t *testing.T) {
 					hits[id]++
 				}
 			}
+
 			if asked != CallsPerWorkload/2 {
 				t.Errorf("%d of %d calls match", asked, len(tc.w.Calls))
 			}
@@ -54,7 +55,8 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// TestSameSlice: (d) with 10,000 policies has the very same relevant rules and calls as with 1,000.
+// TestSameSlice: (d) with 10,000 policies has the very same relevant
+// rules and calls as with 1,000.
 func TestSameSlice(t *testing.T) {
 	small, large := D(1_000), D(10_000)
 	if !reflect.DeepEqual(small.Relevant(Tool), large.Relevant(Tool)) {
@@ -72,19 +74,71 @@ func TestReference(t *testing.T) {
 		m    Matcher
 		want bool
 	}{
-		{Matcher{Key: "n", Op: Eq, Num: 5}, true},
-		{Matcher{Key: "n", Op: Ne, Num: 5}, false},
-		{Matcher{Key: "n", Op: Gt, Num: 5}, false},
-		{Matcher{Key: "n", Op: Gte, Num: 5}, true},
-		{Matcher{Key: "n", Op: Lt, Num: 6}, true},
-		{Matcher{Key: "n", Op: Lte, Num: 4}, false},
-		{Matcher{Key: "o.n", Op: Gt, Num: 6}, true},
-		{Matcher{Key: "o.missing", Op: Ne, Num: 6}, false},
-		{Matcher{Key: "missing", Op: NotIn, List: []string{"a"}}, false},
-		{Matcher{Key: "s", Op: In, List: []string{"abc", "d"}}, true},
-		{Matcher{Key: "s", Op: NotIn, List: []string{"abc", "d"}}, false},
-		{Matcher{Key: "s", Op: Pattern, Regexp: Begins("ab")}, true},
-		{Matcher{Key: "s", Op: Pattern, Regexp: Ends("ab")}, false},
+		{Matcher{
+			Key: "n",
+			Op:  Eq,
+			Num: 5,
+		}, true},
+		{Matcher{
+			Key: "n",
+			Op:  Ne,
+			Num: 5,
+		}, false},
+		{Matcher{
+			Key: "n",
+			Op:  Gt,
+			Num: 5,
+		}, false},
+		{Matcher{
+			Key: "n",
+			Op:  Gte,
+			Num: 5,
+		}, true},
+		{Matcher{
+			Key: "n",
+			Op:  Lt,
+			Num: 6,
+		}, true},
+		{Matcher{
+			Key: "n",
+			Op:  Lte,
+			Num: 4,
+		}, false},
+		{Matcher{
+			Key: "o.n",
+			Op:  Gt,
+			Num: 6,
+		}, true},
+		{Matcher{
+			Key: "o.missing",
+			Op:  Ne,
+			Num: 6,
+		}, false},
+		{Matcher{
+			Key:  "missing",
+			Op:   NotIn,
+			List: []string{"a"},
+		}, false},
+		{Matcher{
+			Key:  "s",
+			Op:   In,
+			List: []string{"abc", "d"},
+		}, true},
+		{Matcher{
+			Key:  "s",
+			Op:   NotIn,
+			List: []string{"abc", "d"},
+		}, false},
+		{Matcher{
+			Key:    "s",
+			Op:     Pattern,
+			Regexp: Begins("ab"),
+		}, true},
+		{Matcher{
+			Key:    "s",
+			Op:     Pattern,
+			Regexp: Ends("ab"),
+		}, false},
 	} {
 		b, _ := json.Marshal(tc.m)
 		rule := Rule{Groups: []Group{{tc.m}}}

@@ -8,13 +8,15 @@ import (
 	"strings"
 )
 
-// CallsPerWorkload is how many different calls a workload has; about half of them match a rule.
+// CallsPerWorkload is how many different calls a workload has; about
+// half of them match a rule.
 const CallsPerWorkload = 64
 
 // Tool is the tool that all calls of (b), (c) and (d) use.
 const Tool = "tool_042"
 
-// Workloads returns (a) to (d), and (d) again with 10,000 policies: the very same relevant ones, the same calls.
+// Workloads returns (a) to (d), and (d) again with 10,000 policies: the
+// very same relevant ones, the same calls.
 func Workloads() []*Workload {
 	return []*Workload{A(), B(), C(), D(1_000), D(10_000)}
 }
@@ -27,10 +29,20 @@ func A() *Workload {
 		Title: "1 tool, 2 matchers ANDed",
 		Agent: agent([]string{"transfer_funds"}),
 		Rules: []Rule{{
-			ID: "transfer_funds", Tool: "transfer_funds", Agent: true,
+			ID:    "transfer_funds",
+			Tool:  "transfer_funds",
+			Agent: true,
 			Groups: []Group{{
-				{Key: "amount", Op: Gt, Num: 10_000},
-				{Key: "currency", Op: Eq, Text: "USD"},
+				{
+					Key: "amount",
+					Op:  Gt,
+					Num: 10_000,
+				},
+				{
+					Key:  "currency",
+					Op:   Eq,
+					Text: "USD",
+				},
 			}},
 		}},
 	}
@@ -41,7 +53,8 @@ func A() *Workload {
 	return w
 }
 
-// B is an OR of three groups with a regular expression, a list, and a nested argument.
+// B is an OR of three groups with a regular expression, a list, and a
+// nested argument.
 func B() *Workload {
 	r := random(2)
 	w := &Workload{
@@ -49,19 +62,45 @@ func B() *Workload {
 		Title: "OR of 3 groups, regexp and list",
 		Agent: agent([]string{Tool}),
 		Rules: []Rule{{
-			ID: Tool, Tool: Tool, Agent: true,
+			ID:    Tool,
+			Tool:  Tool,
+			Agent: true,
 			Groups: []Group{
 				{
-					{Key: "account", Op: Pattern, Regexp: prodAccount()},
-					{Key: "amount", Op: Gte, Num: 30_000},
+					{
+						Key:    "account",
+						Op:     Pattern,
+						Regexp: prodAccount(),
+					},
+					{
+						Key: "amount",
+						Op:  Gte,
+						Num: 30_000,
+					},
 				},
 				{
-					{Key: "country", Op: In, List: countries()[:8]},
-					{Key: "order.amount", Op: Gt, Num: 40_000},
+					{
+						Key:  "country",
+						Op:   In,
+						List: countries()[:8],
+					},
+					{
+						Key: "order.amount",
+						Op:  Gt,
+						Num: 40_000,
+					},
 				},
 				{
-					{Key: "channel", Op: NotIn, List: []string{"web", "api", "batch"}},
-					{Key: "env", Op: Ne, Text: "test"},
+					{
+						Key:  "channel",
+						Op:   NotIn,
+						List: []string{"web", "api", "batch"},
+					},
+					{
+						Key:  "env",
+						Op:   Ne,
+						Text: "test",
+					},
 				},
 			},
 		}},
@@ -70,12 +109,14 @@ func B() *Workload {
 	return w
 }
 
-// C is an agent of 100 tools with a rule each, and 20 policies of which 4 concern the call.
+// C is an agent of 100 tools with a rule each, and 20 policies of which
+// 4 concern the call.
 func C() *Workload {
 	return fleet("c", "100 tools, 20 policies", 20, 4)
 }
 
-// D is an agent of 100 tools with a rule each, and n policies of which 5 concern the call.
+// D is an agent of 100 tools with a rule each, and n policies of which
+// 5 concern the call.
 func D(n int) *Workload {
 	name, title := "d", "100 tools, 1,000 policies"
 	if n != 1_000 {
@@ -84,12 +125,22 @@ func D(n int) *Workload {
 	return fleet(name, title, n, 5)
 }
 
-// fleet builds (c) and (d). The rules that concern the call and the calls come first, from a generator of their
-// own, so that they do not change with the number of policies.
+// fleet builds (c) and (d). The rules that concern the call and the
+// calls come first, from a generator of their own, so that they do not
+// change with the number of policies.
 func fleet(name, title string, policies, concerning int) *Workload {
 	r := random(3)
-	w := &Workload{Name: name, Title: title, Agent: agent(toolNames(100))}
-	own := Rule{ID: Tool, Tool: Tool, Agent: true, Groups: selective(r)}
+	w := &Workload{
+		Name:  name,
+		Title: title,
+		Agent: agent(toolNames(100)),
+	}
+	own := Rule{
+		ID:     Tool,
+		Tool:   Tool,
+		Agent:  true,
+		Groups: selective(r),
+	}
 	relevant := make([]Rule, concerning)
 	for i := range relevant {
 		relevant[i] = concerningRule(r, i)
@@ -105,15 +156,22 @@ func fleet(name, title string, policies, concerning int) *Workload {
 func agentRules(r *rand.Rand, own Rule, tools []string) []Rule {
 	rules := make([]Rule, len(tools))
 	for i, tool := range tools {
-		rules[i] = Rule{ID: tool, Tool: tool, Agent: true, Groups: groups(r)}
+		rules[i] = Rule{
+			ID:     tool,
+			Tool:   tool,
+			Agent:  true,
+			Groups: groups(r),
+		}
 		if tool == own.Tool {
 			rules[i] = own
 		}
 	}
+
 	return rules
 }
 
-// concerningRule is a policy that admits the agent and the tool, each in another way.
+// concerningRule is a policy that admits the agent and the tool, each
+// in another way.
 func concerningRule(r *rand.Rand, i int) Rule {
 	selectors := []Rule{
 		{Tool: Tool, Labels: []Label{{"team", "payments"}}},
@@ -128,8 +186,9 @@ func concerningRule(r *rand.Rand, i int) Rule {
 	return rule
 }
 
-// otherPolicies miss the call: a quarter each is any tool with another team, this tool with another team,
-// another tool with our team, and another tool with another team.
+// otherPolicies miss the call: a quarter each is any tool with another
+// team, this tool with another team, another tool with our team, and
+// another tool with another team.
 func otherPolicies(r *rand.Rand, n int) []Rule {
 	rules := make([]Rule, n)
 	for i := range rules {
@@ -147,8 +206,10 @@ func otherPolicies(r *rand.Rand, n int) []Rule {
 		case 3:
 			rule.Tool, rule.Labels = otherTool, []Label{other}
 		}
+
 		rules[i] = rule
 	}
+
 	return rules
 }
 
@@ -161,21 +222,35 @@ func spread(few, many []Rule) []Rule {
 	return out
 }
 
-// Random is a small fleet for property tests: a few tools with or without a rule, policies with every kind of selector,
-// and calls to all tools, some of which lack arguments.
+// Random is a small fleet for property tests: a few tools with or
+// without a rule, policies with every kind of selector, and calls to
+// all tools, some of which lack arguments.
 func Random(seed uint64, policies int) *Workload {
 	r := random(seed)
-	w := &Workload{Name: fmt.Sprintf("random-%d-%d", seed, policies), Agent: agent([]string{"t0", "t1", "t2", "t3"})}
+	w := &Workload{
+		Name:  fmt.Sprintf("random-%d-%d", seed, policies),
+		Agent: agent([]string{"t0", "t1", "t2", "t3"}),
+	}
 	for i, tool := range w.Agent.Tools {
 		if i == 0 || r.IntN(2) == 0 {
-			w.Rules = append(w.Rules, Rule{ID: tool, Tool: tool, Agent: true, Groups: groups(r)})
+			w.Rules = append(w.Rules, Rule{
+				ID:     tool,
+				Tool:   tool,
+				Agent:  true,
+				Groups: groups(r),
+			})
 		}
 	}
+
 	for i := range policies {
 		w.Rules = append(w.Rules, Rule{
-			ID: fmt.Sprintf("acme.p%04d", i), Tool: pick(r, "", "t0", "t1", "t2", "t3", "elsewhere"), Labels: someLabels(r), Groups: groups(r),
+			ID:     fmt.Sprintf("acme.p%04d", i),
+			Tool:   pick(r, "", "t0", "t1", "t2", "t3", "elsewhere"),
+			Labels: someLabels(r),
+			Groups: groups(r),
 		})
 	}
+
 	for i := range 16 {
 		c := NewCall(w.Agent.Tools[i%len(w.Agent.Tools)], arguments(r))
 		w.Calls = append(w.Calls, c)
@@ -195,7 +270,8 @@ func someLabels(r *rand.Rand) []Label {
 	return out
 }
 
-// chooseCalls draws calls until half match and half do not, all different, and shows every rule matching.
+// chooseCalls draws calls until half match and half do not, all
+// different, and shows every rule matching.
 func chooseCalls(w *Workload, tool string, draw func() string) []Call {
 	var calls []Call
 	quota := map[bool]int{true: CallsPerWorkload / 2, false: CallsPerWorkload / 2}
@@ -210,10 +286,12 @@ func chooseCalls(w *Workload, tool string, draw func() string) []Call {
 		quota[matched]--
 		calls = append(calls, c)
 	}
+
 	return calls
 }
 
-// NewCall decodes the arguments as a host would. The arguments are the generator's own, so an error is a bug.
+// NewCall decodes the arguments as a host would. The arguments are the
+// generator's own, so an error is a bug.
 func NewCall(tool, raw string) Call {
 	c := Call{Tool: tool, Raw: []byte(raw)}
 	if err := json.Unmarshal(c.Raw, &c.Args); err != nil {
@@ -222,7 +300,8 @@ func NewCall(tool, raw string) Call {
 	return c
 }
 
-// arguments is a call of about 280 bytes; the order of its keys varies a little, as models vary it.
+// arguments is a call of about 280 bytes; the order of its keys varies
+// a little, as models vary it.
 func arguments(r *rand.Rand) string {
 	fields := []string{
 		fmt.Sprintf(`"account":"acct_%05d_%s"`, r.IntN(99_999), pick(r, "prod", "prod", "test")),
@@ -231,10 +310,23 @@ func arguments(r *rand.Rand) string {
 		fmt.Sprintf(`"channel":%q`, pick(r, channels()...)),
 		fmt.Sprintf(`"env":%q`, pick(r, "prod", "stage", "test")),
 		fmt.Sprintf(`"email":"user%04d@%s"`, r.IntN(9_999), pick(r, domains()...)),
-		fmt.Sprintf(`"order":{"id":"o-%06d","amount":%d,"items":%d}`, r.IntN(999_999), r.IntN(80_000), 1+r.IntN(20)),
+		fmt.Sprintf(
+			`"order":{"id":"o-%06d","amount":%d,"items":%d}`,
+			r.IntN(999_999),
+			r.IntN(80_000),
+			1+r.IntN(20),
+		),
 		fmt.Sprintf(`"currency":%q`, pick(r, "USD", "EUR", "GBP")),
 		fmt.Sprintf(`"priority":%d`, r.IntN(5)),
-		fmt.Sprintf(`"memo":%s`, pick(r, `"r\u00e9serve \"north\" 3rd quarter"`, `"settle the open invoices of May"`, `"as agreed on the phone: 2 parts"`)),
+		fmt.Sprintf(
+			`"memo":%s`,
+			pick(
+				r,
+				`"r\u00e9serve \"north\" 3rd quarter"`,
+				`"settle the open invoices of May"`,
+				`"as agreed on the phone: 2 parts"`,
+			),
+		),
 		fmt.Sprintf(`"tags":["t%d","ledger"]`, r.IntN(9)),
 	}
 	if r.IntN(4) == 0 {
@@ -244,7 +336,8 @@ func arguments(r *rand.Rand) string {
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
-// selective draws groups that match between 5 % and 20 % of random calls, so that half of the calls meet some rule.
+// selective draws groups that match between 5 % and 20 % of random
+// calls, so that half of the calls meet some rule.
 func selective(r *rand.Rand) []Group {
 	for {
 		rule := Rule{Groups: groups(r)}
@@ -255,13 +348,15 @@ func selective(r *rand.Rand) []Group {
 				hits++
 			}
 		}
+
 		if hits >= 10 && hits <= 40 {
 			return rule.Groups
 		}
 	}
 }
 
-// groups draws one or two groups of two or three matchers on different arguments.
+// groups draws one or two groups of two or three matchers on different
+// arguments.
 func groups(r *rand.Rand) []Group {
 	out := make([]Group, 1+r.IntN(2))
 	for i := range out {
@@ -270,6 +365,7 @@ func groups(r *rand.Rand) []Group {
 			out[i] = append(out[i], matchers(r)[kind])
 		}
 	}
+
 	return out
 }
 
@@ -281,16 +377,56 @@ func matchers(r *rand.Rand) []Matcher {
 		return shuffled[:n]
 	}
 	return []Matcher{
-		{Key: "account", Op: Pattern, Regexp: prodAccount()},
-		{Key: "amount", Op: pickOp(r, Gt, Gte), Num: int64(20_000 + r.IntN(25_000))},
-		{Key: "order.amount", Op: pickOp(r, Gt, Lt), Num: int64(20_000 + r.IntN(40_000))},
-		{Key: "order.items", Op: Gte, Num: int64(5 + r.IntN(12))},
-		{Key: "country", Op: In, List: list(countries(), 6)},
-		{Key: "channel", Op: NotIn, List: list(channels(), 3)},
-		{Key: "env", Op: Ne, Text: pick(r, "test", "stage")},
-		{Key: "email", Op: Pattern, Regexp: Ends("@" + pick(r, domains()...))},
-		{Key: "currency", Op: Eq, Text: pick(r, "USD", "EUR", "GBP")},
-		{Key: "priority", Op: Lte, Num: int64(r.IntN(4))},
+		{
+			Key:    "account",
+			Op:     Pattern,
+			Regexp: prodAccount(),
+		},
+		{
+			Key: "amount",
+			Op:  pickOp(r, Gt, Gte),
+			Num: int64(20_000 + r.IntN(25_000)),
+		},
+		{
+			Key: "order.amount",
+			Op:  pickOp(r, Gt, Lt),
+			Num: int64(20_000 + r.IntN(40_000)),
+		},
+		{
+			Key: "order.items",
+			Op:  Gte,
+			Num: int64(5 + r.IntN(12)),
+		},
+		{
+			Key:  "country",
+			Op:   In,
+			List: list(countries(), 6),
+		},
+		{
+			Key:  "channel",
+			Op:   NotIn,
+			List: list(channels(), 3),
+		},
+		{
+			Key:  "env",
+			Op:   Ne,
+			Text: pick(r, "test", "stage"),
+		},
+		{
+			Key:    "email",
+			Op:     Pattern,
+			Regexp: Ends("@" + pick(r, domains()...)),
+		},
+		{
+			Key:  "currency",
+			Op:   Eq,
+			Text: pick(r, "USD", "EUR", "GBP"),
+		},
+		{
+			Key: "priority",
+			Op:  Lte,
+			Num: int64(r.IntN(4)),
+		},
 	}
 }
 
@@ -311,7 +447,24 @@ func toolNames(n int) []string {
 }
 
 func countries() []string {
-	return []string{"RU", "IR", "KP", "SY", "CU", "VE", "BY", "MM", "DE", "FR", "US", "GB", "JP", "BR", "IN", "ZA"}
+	return []string{
+		"RU",
+		"IR",
+		"KP",
+		"SY",
+		"CU",
+		"VE",
+		"BY",
+		"MM",
+		"DE",
+		"FR",
+		"US",
+		"GB",
+		"JP",
+		"BR",
+		"IN",
+		"ZA",
+	}
 }
 
 func channels() []string { return []string{"web", "api", "batch", "phone", "mail"} }

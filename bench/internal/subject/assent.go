@@ -12,15 +12,18 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Plan is assent's engine under the workload's agent and policies, written as an author would write them.
+// Plan is assent's engine under the workload's agent and policies,
+// written as an author would write them.
 type Plan struct {
 	agent *schema.Agent
 	set   *policy.Set
 	plan  *resolve.Plan
 }
 
-// NewPlan writes the workload as one .agf.yaml and one .policy.yaml for each policy, reads them, and compiles the plan
-// with the default options, but for one: decoded values are what encoding/json made, which every peer takes on trust too.
+// NewPlan writes the workload as one .agf.yaml and one .policy.yaml for
+// each policy, reads them, and compiles the plan with the default
+// options, but for one: decoded values are what encoding/json made,
+// which every peer takes on trust too.
 func NewPlan(w *model.Workload) (*Plan, error) {
 	agent, err := assentAgent(w)
 	if err != nil {
@@ -44,11 +47,17 @@ func (p *Plan) Compile() (err error) {
 
 // Decide answers one call from its raw bytes.
 func (p *Plan) Decide(c *model.Call) resolve.Decision {
-	return p.plan.Decide(&resolve.Call{Kind: resolve.Tool, Tool: c.Tool, Args: c.Raw})
+	return p.plan.Decide(&resolve.Call{
+		Kind: resolve.Tool,
+		Tool: c.Tool,
+		Args: c.Raw,
+	})
 }
 
-// Assent is the product: plan.Decide from raw and from decoded arguments. It finds the slice by itself. When it asks it
-// also writes the message, the observations of every reason, and the binding, which nobody else here does.
+// Assent is the product: plan.Decide from raw and from decoded
+// arguments. It finds the slice by itself. When it asks it also writes
+// the message, the observations of every reason, and the binding, which
+// nobody else here does.
 func Assent(w *model.Workload) ([]*Subject, error) {
 	p, err := NewPlan(w)
 	if err != nil {
@@ -58,7 +67,9 @@ func Assent(w *model.Workload) ([]*Subject, error) {
 		var last resolve.Decision
 		call := resolve.Call{Kind: resolve.Tool}
 		return &Subject{
-			Engine: "assent", Input: input, Scope: Own,
+			Engine: "assent",
+			Input:  input,
+			Scope:  Own,
 			Decide: func(i int) int {
 				c := &w.Calls[i]
 				call.Tool = c.Tool
@@ -75,8 +86,9 @@ func Assent(w *model.Workload) ([]*Subject, error) {
 	}, nil
 }
 
-// AssentReasons names the rules of a decision as the model names them. Whatever is no matching rule keeps its code, so
-// that it agrees with nothing.
+// AssentReasons names the rules of a decision as the model names them.
+// Whatever is no matching rule keeps its code, so that it agrees with
+// nothing.
 func AssentReasons(d *resolve.Decision) []string {
 	var ids []string
 	for _, r := range d.Reasons {
@@ -89,6 +101,7 @@ func AssentReasons(d *resolve.Decision) []string {
 			ids = append(ids, strings.TrimPrefix(r.Rule, "local_tools."))
 		}
 	}
+
 	return ids
 }
 
@@ -112,6 +125,7 @@ func assentPolicies(rules []model.Rule) (*policy.Set, error) {
 		}
 		policies = append(policies, p)
 	}
+
 	set, findings := policy.NewSet(policies...)
 	return set, firstError(findings)
 }
@@ -170,6 +184,7 @@ func PolicyText(r *model.Rule) string {
 			fmt.Fprintf(&b, "    %s: %s\n", l.Key, l.Value)
 		}
 	}
+
 	b.WriteString("rules:\n  - id: r1\n")
 	if r.Tool != "" {
 		fmt.Fprintf(&b, "    match: {kinds: [tool], targets: [%s]}\n", r.Tool)
@@ -181,7 +196,8 @@ func PolicyText(r *model.Rule) string {
 func approvalText(r *model.Rule, indent string) string {
 	template := ""
 	if r.Agent {
-		template = indent + `message_template: "Pay {{tool_args.amount}} {{tool_args.currency}} from {{tool_args.account}}?"` + "\n"
+		template = indent + `message_template: "Pay {{tool_args.amount}} {{tool_args.currency}} from ` +
+			`{{tool_args.account}}?"` + "\n"
 	}
 	if len(r.Groups) == 1 {
 		return template + indent + "condition: " + groupText(r.Groups[0]) + "\n"
@@ -212,7 +228,12 @@ func matcherText(m model.Matcher) string {
 	case model.Pattern:
 		return fmt.Sprintf("{pattern: %q}", m.Regexp.Source)
 	default:
-		name := map[model.Op]string{model.Gt: "gt", model.Gte: "gte", model.Lt: "lt", model.Lte: "lte"}[m.Op]
+		name := map[model.Op]string{
+			model.Gt:  "gt",
+			model.Gte: "gte",
+			model.Lt:  "lt",
+			model.Lte: "lte",
+		}[m.Op]
 		return fmt.Sprintf("{%s: %d}", name, m.Num)
 	}
 }

@@ -30,8 +30,9 @@ func (s cedarSlice) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
 	}
 }
 
-// Cedar translates each rule to a permit policy: tools are actions, labels are groups of the principal, arguments
-// are the context. The reasons of an allowed request are the matching rules.
+// Cedar translates each rule to a permit policy: tools are actions,
+// labels are groups of the principal, arguments are the context. The
+// reasons of an allowed request are the matching rules.
 func Cedar(w *model.Workload, scope Scope) ([]*Subject, error) {
 	byTool := map[string]cedar.PolicyIterator{}
 	for tool, rules := range rulesByTool(w, scope) {
@@ -41,6 +42,7 @@ func Cedar(w *model.Workload, scope Scope) ([]*Subject, error) {
 		}
 		byTool[tool] = policies
 	}
+
 	entities := cedarEntities(&w.Agent)
 	principal := cedar.NewEntityUID("Agent", "agent")
 	resource := cedar.NewEntityUID("Resource", "tool")
@@ -51,11 +53,16 @@ func Cedar(w *model.Workload, scope Scope) ([]*Subject, error) {
 	subject := func(input Input, context func(c *model.Call, i int) cedar.Record) *Subject {
 		var last cedar.Diagnostic
 		return &Subject{
-			Engine: "cedar", Input: input, Scope: scope,
+			Engine: "cedar",
+			Input:  input,
+			Scope:  scope,
 			Decide: func(i int) int {
 				c := &w.Calls[i]
 				_, last = cedar.Authorize(byTool[c.Tool], entities, cedar.Request{
-					Principal: principal, Action: actions[c.Tool], Resource: resource, Context: context(c, i),
+					Principal: principal,
+					Action:    actions[c.Tool],
+					Resource:  resource,
+					Context:   context(c, i),
 				})
 				return len(last.Reasons)
 			},
@@ -94,13 +101,15 @@ func cedarPolicies(rules []model.Rule, scope Scope) (cedar.PolicyIterator, error
 		slice = append(slice, cedarPolicy{id, &p})
 		set.Add(id, &p)
 	}
+
 	if scope == Sliced {
 		return slice, nil
 	}
 	return set, nil
 }
 
-// cedarText writes a rule; a sliced one needs no scope, since the host has applied it.
+// cedarText writes a rule; a sliced one needs no scope, since the host
+// has applied it.
 func cedarText(r *model.Rule, scope Scope) string {
 	groups := make([]string, len(r.Groups))
 	for i, g := range r.Groups {

@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// celCall is the activation of one decision, reused, as Kubernetes' admission does it.
+// celCall is the activation of one decision, reused, as Kubernetes'
+// admission does it.
 type celCall struct {
 	tool   string
 	labels map[string]string
@@ -25,6 +26,7 @@ func (c *celCall) ResolveName(name string) (any, bool) {
 	case "labels":
 		return c.labels, true
 	}
+
 	return nil, false
 }
 
@@ -54,11 +56,14 @@ func CEL(w *model.Workload, scope Scope) ([]*Subject, error) {
 			byTool[tool] = append(byTool[tool], rule{rules[i].ID, program})
 		}
 	}
+
 	labels := labelMap(&w.Agent)
 	subject := func(input Input, args func(*model.Call) map[string]any) *Subject {
 		activation, reasons := &celCall{labels: labels}, make([]string, 0, 64)
 		return &Subject{
-			Engine: "cel", Input: input, Scope: scope,
+			Engine: "cel",
+			Input:  input,
+			Scope:  scope,
 			Decide: func(i int) int {
 				c := &w.Calls[i]
 				activation.tool, activation.args = c.Tool, args(c)
@@ -70,6 +75,7 @@ func CEL(w *model.Workload, scope Scope) ([]*Subject, error) {
 						reasons = append(reasons, r.id)
 					}
 				}
+
 				return len(reasons)
 			},
 			Reasons: func() []string { return reasons },
@@ -108,8 +114,9 @@ func celText(r *model.Rule, scope Scope) string {
 	return strings.Join(append(tests, "("+condition+")"), " && ")
 }
 
-// celMatcher guards each step of the path, then tests. Numbers are written as doubles, which is what
-// encoding/json makes of them: the comparison then needs no conversion.
+// celMatcher guards each step of the path, then tests. Numbers are
+// written as doubles, which is what encoding/json makes of them: the
+// comparison then needs no conversion.
 func celMatcher(m model.Matcher) string {
 	var guards []string
 	for i, c := range m.Key {

@@ -10,14 +10,20 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// Expr translates each rule to a typed program; one virtual machine is reused.
+// Expr translates each rule to a typed program; one virtual machine is
+// reused.
 func Expr(w *model.Workload, scope Scope) ([]*Subject, error) {
 	type rule struct {
 		id      string
 		program *vm.Program
 	}
-	// A map is loaded faster than a struct, whose fields go through reflection. Its values give the types.
-	types := map[string]any{"tool": "", "labels": map[string]string{}, "args": map[string]any{}}
+	// A map is loaded faster than a struct, whose fields go through
+	// reflection. Its values give the types.
+	types := map[string]any{
+		"tool":   "",
+		"labels": map[string]string{},
+		"args":   map[string]any{},
+	}
 	byTool := map[string][]rule{}
 	for tool, rules := range rulesByTool(w, scope) {
 		for i := range rules {
@@ -28,6 +34,7 @@ func Expr(w *model.Workload, scope Scope) ([]*Subject, error) {
 			byTool[tool] = append(byTool[tool], rule{rules[i].ID, program})
 		}
 	}
+
 	labels := labelMap(&w.Agent)
 	tools := map[string]any{} // boxed once
 	for _, tool := range w.Agent.Tools {
@@ -37,7 +44,9 @@ func Expr(w *model.Workload, scope Scope) ([]*Subject, error) {
 		var machine vm.VM
 		env, reasons := map[string]any{"labels": labels}, make([]string, 0, 64)
 		return &Subject{
-			Engine: "expr", Input: input, Scope: scope,
+			Engine: "expr",
+			Input:  input,
+			Scope:  scope,
 			Decide: func(i int) int {
 				c := &w.Calls[i]
 				env["tool"], env["args"] = tools[c.Tool], args(c)
@@ -49,6 +58,7 @@ func Expr(w *model.Workload, scope Scope) ([]*Subject, error) {
 						reasons = append(reasons, r.id)
 					}
 				}
+
 				return len(reasons)
 			},
 			Reasons: func() []string { return reasons },
@@ -79,8 +89,9 @@ func exprText(r *model.Rule, scope Scope) string {
 	return strings.Join(append(tests, "("+condition+")"), " && ")
 }
 
-// exprMatcher guards against nil, which ordered comparisons refuse. Equality, lists and patterns on the right type
-// need a guard only where a missing argument would match.
+// exprMatcher guards against nil, which ordered comparisons refuse.
+// Equality, lists and patterns on the right type need a guard only
+// where a missing argument would match.
 func exprMatcher(m model.Matcher) string {
 	arg := "args." + strings.ReplaceAll(m.Key, ".", "?.")
 	switch m.Op {
@@ -89,6 +100,7 @@ func exprMatcher(m model.Matcher) string {
 	case model.In:
 		return fmt.Sprintf("%s in [%s]", arg, quoted(m.List))
 	}
+
 	return fmt.Sprintf("%s != nil && %s", arg, exprTest(m, arg))
 }
 

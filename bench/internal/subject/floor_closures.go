@@ -16,8 +16,9 @@ type closureRule struct {
 	match test
 }
 
-// Closures is the floor from decoded arguments: a rule is a precompiled closure, the agent's labels are applied
-// when it is compiled, the tool's name finds the rules that are left, and cheap tests run first.
+// Closures is the floor from decoded arguments: a rule is a precompiled
+// closure, the agent's labels are applied when it is compiled, the
+// tool's name finds the rules that are left, and cheap tests run first.
 func Closures(w *model.Workload) *Subject {
 	byTool := map[string][]closureRule{}
 	for _, tool := range w.Agent.Tools {
@@ -27,9 +28,12 @@ func Closures(w *model.Workload) *Subject {
 			}
 		}
 	}
+
 	calls, reasons := w.Calls, make([]int32, 0, 64)
 	return &Subject{
-		Engine: "closures", Input: Decoded, Scope: Floor,
+		Engine: "closures",
+		Input:  Decoded,
+		Scope:  Floor,
 		Decide: func(i int) int {
 			c := &calls[i]
 			reasons = reasons[:0]
@@ -78,7 +82,9 @@ func groupTest(g model.Group) test {
 }
 
 func matcherTest(m model.Matcher) test {
-	key, num, text := m.Key, float64(m.Num), m.Text
+	key := m.Key
+	num := float64(m.Num)
+	text := m.Text
 	switch m.Op {
 	case model.Eq, model.Ne:
 		equal := m.Op == model.Eq
@@ -105,7 +111,9 @@ func matcherTest(m model.Matcher) test {
 
 func patternTest(p model.Regexp) func(string) bool {
 	if p.Literal {
-		return func(s string) bool { return strings.HasPrefix(s, p.Prefix) && strings.HasSuffix(s, p.Suffix) }
+		return func(s string) bool {
+			return strings.HasPrefix(s, p.Prefix) && strings.HasSuffix(s, p.Suffix)
+		}
 	}
 	return regexp.MustCompile(p.Source).MatchString
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// Hand is what a person writes who knows the one rule of (a) or (b) by heart. Nil for the other workloads.
+// Hand is what a person writes who knows the one rule of (a) or (b) by
+// heart. Nil for the other workloads.
 func Hand(w *model.Workload) *Subject {
 	decide, ok := map[string]test{"a": handA, "b": handB()}[w.Name]
 	if !ok {
@@ -14,7 +15,9 @@ func Hand(w *model.Workload) *Subject {
 	}
 	asked := false
 	return &Subject{
-		Engine: "hand", Input: Decoded, Scope: Floor,
+		Engine: "hand",
+		Input:  Decoded,
+		Scope:  Floor,
 		Decide: func(i int) int {
 			if asked = decide(w.Calls[i].Args); asked {
 				return 1

@@ -37,15 +37,18 @@ func (e *entry) inner() *node {
 	return e.below
 }
 
-// slot is what was found at one place. text aliases the scanned bytes unless the string had escapes.
+// slot is what was found at one place. text aliases the scanned bytes
+// unless the string had escapes.
 type slot struct {
 	kind byte // 0 absent, else 's' string, 'n' number, 'o' anything else
 	num  float64
 	text string
 }
 
-// scanner accepts exactly what encoding/json accepts (duplicate keys, the last one counting, included). Its functions
-// take the offset to read at and return the one after what they read, or -1: offsets stay in registers.
+// scanner accepts exactly what encoding/json accepts (duplicate keys,
+// the last one counting, included). Its functions take the offset to
+// read at and return the one after what they read, or -1: offsets stay
+// in registers.
 type scanner struct {
 	src   []byte
 	slots []slot
@@ -62,7 +65,8 @@ func (s *scanner) document(root *node) bool {
 	return i >= 0 && s.space(i) == len(s.src)
 }
 
-// value reads one value into the entry's slot; want is nil when nothing below is wanted.
+// value reads one value into the entry's slot; want is nil when nothing
+// below is wanted.
 func (s *scanner) value(i int, want *entry) int {
 	i = s.space(i)
 	if i >= len(s.src) {
@@ -138,6 +142,7 @@ func (s *scanner) object(i int, n *node) int {
 		}
 		c, i = s.at(i + 1)
 	}
+
 	if c != '}' {
 		return -1
 	}
@@ -178,6 +183,7 @@ func (s *scanner) array(i int) int {
 		}
 		i++
 	}
+
 	if c != ']' {
 		return -1
 	}
@@ -209,10 +215,12 @@ func (s *scanner) str(i int, want *entry) int {
 		text := unsafe.String(unsafe.SliceData(body), len(body)) // the bytes outlive the decision
 		s.slots[want.slot] = slot{kind: 's', text: text}
 	}
+
 	return end + 1
 }
 
-// text reads eight bytes at a time up to the closing quote, whose offset it returns.
+// text reads eight bytes at a time up to the closing quote, whose
+// offset it returns.
 func (s *scanner) text(i int) (end int, escaped bool) {
 	src := s.src
 	for {
@@ -224,6 +232,7 @@ func (s *scanner) text(i int) (end int, escaped bool) {
 			}
 			i += 8
 		}
+
 		for i < len(src) && src[i] != '"' && src[i] != '\\' && src[i] >= 0x20 {
 			i++
 		}
@@ -242,8 +251,9 @@ func (s *scanner) text(i int) (end int, escaped bool) {
 	}
 }
 
-// special has the top bit set in each byte of w that is a quote, a backslash or a control character; bits above the
-// lowest one set may be wrong.
+// special has the top bit set in each byte of w that is a quote, a
+// backslash or a control character; bits above the lowest one set may
+// be wrong.
 func special(w uint64) uint64 {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	quote := w ^ (ones * '"')
@@ -251,7 +261,8 @@ func special(w uint64) uint64 {
 	return ((quote-ones) & ^quote | (slash-ones) & ^slash | (w-ones*0x20) & ^w) & tops
 }
 
-// escape returns the length of the escape sequence at the start of b, 0 if it is none.
+// escape returns the length of the escape sequence at the start of b, 0
+// if it is none.
 func escape(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -270,10 +281,12 @@ func escape(b []byte) int {
 		}
 		return 6
 	}
+
 	return 0
 }
 
-// unquote decodes a checked string body with escapes: rare, so the standard library does it.
+// unquote decodes a checked string body with escapes: rare, so the
+// standard library does it.
 func unquote(body []byte) string {
 	var out string
 	must(json.Unmarshal(append(append([]byte{'"'}, body...), '"'), &out))
@@ -300,6 +313,7 @@ func (s *scanner) number(i int, want *entry) int {
 			return -1
 		}
 	}
+
 	if want == nil || want.slot < 0 {
 		return i
 	}
@@ -313,11 +327,13 @@ func (s *scanner) number(i int, want *entry) int {
 			return -1
 		}
 	}
+
 	s.slots[want.slot] = slot{kind: 'n', num: n}
 	return i
 }
 
-// fraction reads the fraction and exponent of a number and returns the offset after it, or -1.
+// fraction reads the fraction and exponent of a number and returns the
+// offset after it, or -1.
 func fraction(src []byte, i int) int {
 	digits := func() bool {
 		from := i
@@ -339,5 +355,6 @@ func fraction(src []byte, i int) int {
 			return -1
 		}
 	}
+
 	return i
 }

@@ -29,7 +29,10 @@ func TestScan(t *testing.T) {
 		{`{}`, [3]slot{}},
 		{`{"a":1,"b":"x","o":{"n":-2}}`, [3]slot{{kind: 'n', num: 1}, {kind: 's', text: "x"}, {kind: 'n', num: -2}}},
 		{`{"o":{"a":9,"n":2.5e1,"z":[{"a":1}]},"z":{"a":3}}`, [3]slot{{}, {}, {kind: 'n', num: 25}}},
-		{" {\n\"\\u0061\" : 7 , \"b\" : \"a\\u00e9\\n\" } ", [3]slot{{kind: 'n', num: 7}, {kind: 's', text: "aé\n"}, {}}},
+		{
+			" {\n\"\\u0061\" : 7 , \"b\" : \"a\\u00e9\\n\" } ",
+			[3]slot{{kind: 'n', num: 7}, {kind: 's', text: "aé\n"}, {}},
+		},
 		{`{"a":null,"b":true,"o":[]}`, [3]slot{{kind: 'o'}, {kind: 'o'}, {}}},
 		{`{"a":1,"a":2}`, [3]slot{{kind: 'n', num: 2}, {}, {}}},
 		{`{"a":12345678901234567890}`, [3]slot{{kind: 'n', num: 12345678901234567890}, {}, {}}},
@@ -41,14 +44,29 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// FuzzScan: the floor must not win by accepting what is no JSON, nor by reading another value.
+// FuzzScan: the floor must not win by accepting what is no JSON, nor by
+// reading another value.
 func FuzzScan(f *testing.F) {
 	for _, seed := range []string{
-		`{"a":1}`, `{"a":01}`, `{"a":1.}`, `{"a":"\u12"}`, `{"a":"0123456789\"","b":[1,2,{}]}`, `{"a":1}x`, `{"a":1,}`, `[`, `{"a" 1}`,
-		"{\"b\":\"\x01\"}", `-`, `tru`, `1e400`, `{"o":{"n":1e2},"b":""}`, ``,
+		`{"a":1}`,
+		`{"a":01}`,
+		`{"a":1.}`,
+		`{"a":"\u12"}`,
+		`{"a":"0123456789\"","b":[1,2,{}]}`,
+		`{"a":1}x`,
+		`{"a":1,}`,
+		`[`,
+		`{"a" 1}`,
+		"{\"b\":\"\x01\"}",
+		`-`,
+		`tru`,
+		`1e400`,
+		`{"o":{"n":1e2},"b":""}`,
+		``,
 	} {
 		f.Add([]byte(seed))
 	}
+
 	f.Fuzz(func(t *testing.T, src []byte) {
 		slots, ok := scan(src)
 		if valid := json.Valid(src); ok != valid {
@@ -57,6 +75,7 @@ func FuzzScan(f *testing.F) {
 			}
 			t.Fatalf("accepted %v, json.Valid %v: %q", ok, valid, src)
 		}
+
 		if !ok {
 			return
 		}
@@ -88,7 +107,8 @@ func checkSlot(t *testing.T, src []byte, key string, got slot, want any) {
 	}
 }
 
-// validText reports whether encoding/json would keep the bytes as they are: it replaces invalid UTF-8, the floor does not.
+// validText reports whether encoding/json would keep the bytes as they
+// are: it replaces invalid UTF-8, the floor does not.
 func validText(src []byte) bool {
 	for _, c := range src {
 		if c >= 0x80 {

@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// slotPlan is what a person would write for one tool: the places to read, and the tests on them.
+// slotPlan is what a person would write for one tool: the places to
+// read, and the tests on them.
 type slotPlan struct {
 	root  *node
 	slots []slot
@@ -21,7 +22,8 @@ type slotRule struct {
 	groups [][]slotTest
 }
 
-// slotTest is one matcher on one slot. A pattern that only fixes the ends has become prefix and suffix.
+// slotTest is one matcher on one slot. A pattern that only fixes the
+// ends has become prefix and suffix.
 type slotTest struct {
 	slot           int
 	op             model.Op
@@ -33,9 +35,11 @@ type slotTest struct {
 	re             *regexp.Regexp
 }
 
-// Slots is the floor from raw JSON: one pass over the bytes that fills only the slots that the tool's rules read
-// and refuses malformed JSON anywhere. Cheap tests run first, patterns fixed at an end become prefix or suffix.
-// Unlike assent it neither refuses duplicate keys nor checks UTF-8, and keeps no reason but the rule's index.
+// Slots is the floor from raw JSON: one pass over the bytes that fills
+// only the slots that the tool's rules read and refuses malformed JSON
+// anywhere. Cheap tests run first, patterns fixed at an end become
+// prefix or suffix. Unlike assent it neither refuses duplicate keys nor
+// checks UTF-8, and keeps no reason but the rule's index.
 func Slots(w *model.Workload) *Subject {
 	plans := map[string]*slotPlan{}
 	for _, tool := range w.Agent.Tools {
@@ -43,7 +47,9 @@ func Slots(w *model.Workload) *Subject {
 	}
 	calls, reasons := w.Calls, make([]int32, 0, 64)
 	return &Subject{
-		Engine: "slots", Input: Raw, Scope: Floor,
+		Engine: "slots",
+		Input:  Raw,
+		Scope:  Floor,
 		Decide: func(i int) int {
 			c := &calls[i]
 			reasons = plans[c.Tool].decide(c.Raw, reasons[:0])
@@ -65,6 +71,7 @@ func compileSlots(w *model.Workload, tool string) *slotPlan {
 		}
 		p.rules = append(p.rules, rule)
 	}
+
 	return p
 }
 
@@ -72,14 +79,21 @@ func (p *slotPlan) compileGroup(g model.Group) []slotTest {
 	tests := make([]slotTest, len(g))
 	for i, m := range cheapFirst(g) {
 		t := slotTest{
-			slot: p.slot(m.Key), op: m.Op, num: float64(m.Num), str: m.Text, text: m.Text != "", list: m.List,
-			prefix: m.Regexp.Prefix, suffix: m.Regexp.Suffix,
+			slot:   p.slot(m.Key),
+			op:     m.Op,
+			num:    float64(m.Num),
+			str:    m.Text,
+			text:   m.Text != "",
+			list:   m.List,
+			prefix: m.Regexp.Prefix,
+			suffix: m.Regexp.Suffix,
 		}
 		if m.Op == model.Pattern && !m.Regexp.Literal {
 			t.re = regexp.MustCompile(m.Regexp.Source)
 		}
 		tests[i] = t
 	}
+
 	return tests
 }
 
@@ -97,7 +111,8 @@ func (p *slotPlan) slot(path string) int {
 	return e.slot
 }
 
-// decide appends the indexes of the rules that match. Malformed arguments match nothing: the benchmark has none.
+// decide appends the indexes of the rules that match. Malformed
+// arguments match nothing: the benchmark has none.
 func (p *slotPlan) decide(raw []byte, reasons []int32) []int32 {
 	clear(p.slots)
 	s := scanner{src: raw, slots: p.slots}
@@ -174,7 +189,8 @@ func idsAt(rules []model.Rule, indexes []int32) []string {
 	return ids
 }
 
-// cheapFirst orders a conjunction as a careful person does: numbers, then text, then lists, then expressions.
+// cheapFirst orders a conjunction as a careful person does: numbers,
+// then text, then lists, then expressions.
 func cheapFirst(g model.Group) model.Group {
 	cost := func(m model.Matcher) int {
 		switch {
@@ -188,5 +204,7 @@ func cheapFirst(g model.Group) model.Group {
 			return 0
 		}
 	}
-	return slices.SortedStableFunc(slices.Values(g), func(a, b model.Matcher) int { return cmp.Compare(cost(a), cost(b)) })
+	return slices.SortedStableFunc(slices.Values(g), func(a, b model.Matcher) int {
+		return cmp.Compare(cost(a), cost(b))
+	})
 }

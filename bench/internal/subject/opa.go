@@ -12,8 +12,9 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// OPA translates the rules to one module with a partial set of ids, a rule for each group, conditions in the shapes
-// that OPA's rule index handles, and a prepared query.
+// OPA translates the rules to one module with a partial set of ids, a
+// rule for each group, conditions in the shapes that OPA's rule index
+// handles, and a prepared query.
 func OPA(w *model.Workload, scope Scope) ([]*Subject, error) {
 	ctx := context.Background()
 	byTool := map[string]rego.PreparedEvalQuery{}
@@ -27,10 +28,13 @@ func OPA(w *model.Workload, scope Scope) ([]*Subject, error) {
 		}
 		byTool[tool] = query
 	}
+
 	subject := func(input Input, option func(c *model.Call, i int) rego.EvalOption) *Subject {
 		var last []any
 		return &Subject{
-			Engine: "opa", Input: input, Scope: scope,
+			Engine: "opa",
+			Input:  input,
+			Scope:  scope,
 			Decide: func(i int) int {
 				c := &w.Calls[i]
 				results, err := byTool[c.Tool].Eval(ctx, option(c, i))
@@ -49,7 +53,10 @@ func OPA(w *model.Workload, scope Scope) ([]*Subject, error) {
 	}
 	inputs := newOPAInputs(w)
 	return []*Subject{
-		subject(Native, func(_ *model.Call, i int) rego.EvalOption { return rego.EvalParsedInput(inputs.native[i]) }),
+		subject(
+			Native,
+			func(_ *model.Call, i int) rego.EvalOption { return rego.EvalParsedInput(inputs.native[i]) },
+		),
 		subject(Decoded, func(_ *model.Call, i int) rego.EvalOption { return rego.EvalInput(inputs.decoded[i]) }),
 		subject(Raw, func(c *model.Call, _ int) rego.EvalOption {
 			args, err := ast.ValueFromReader(bytes.NewReader(c.Raw))
@@ -59,7 +66,8 @@ func OPA(w *model.Workload, scope Scope) ([]*Subject, error) {
 	}, nil
 }
 
-// opaInputs are the envelopes around the arguments. What does not change from call to call is built once.
+// opaInputs are the envelopes around the arguments. What does not
+// change from call to call is built once.
 type opaInputs struct {
 	keys    [3]*ast.Term // tool, labels, args
 	tools   map[string]*ast.Term
@@ -84,14 +92,24 @@ func newOPAInputs(w *model.Workload) *opaInputs {
 	for i := range w.Calls {
 		c := &w.Calls[i]
 		in.native = append(in.native, in.envelope(c.Tool, ast.MustInterfaceToValue(c.Args)))
-		in.decoded = append(in.decoded, map[string]any{"tool": c.Tool, "labels": labels, "args": c.Args})
+		in.decoded = append(in.decoded, map[string]any{
+			"tool":   c.Tool,
+			"labels": labels,
+			"args":   c.Args,
+		})
 	}
+
 	return in
 }
 
 func (in *opaInputs) envelope(tool string, args ast.Value) ast.Value {
 	return ast.NewObject(
-		ast.Item(in.keys[0], in.tools[tool]), ast.Item(in.keys[1], in.labels), ast.Item(in.keys[2], ast.NewTerm(args)),
+		ast.Item(
+			in.keys[0],
+			in.tools[tool],
+		),
+		ast.Item(in.keys[1], in.labels),
+		ast.Item(in.keys[2], ast.NewTerm(args)),
 	)
 }
 
@@ -110,6 +128,7 @@ func opaModule(rules []model.Rule, scope Scope) string {
 			b.WriteString("}\n\n")
 		}
 	}
+
 	return b.String()
 }
 

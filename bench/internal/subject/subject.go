@@ -1,5 +1,7 @@
-// Package subject holds the engines that the benchmark compares, each translated from the neutral model: hand-written
-// Go as the floor, cedar-go, cel-go, expr, OPA, and assent. All are compiled before the first call.
+// Package subject holds the engines that the benchmark compares, each
+// translated from the neutral model: hand-written Go as the floor,
+// cedar-go, cel-go, expr, OPA, and assent. All are compiled before the
+// first call.
 package subject
 
 import (
@@ -13,7 +15,8 @@ import (
 // Input is what a subject starts from.
 type Input string
 
-// The inputs. Native is the engine's own value type, its construction not counted.
+// The inputs. Native is the engine's own value type, its construction
+// not counted.
 const (
 	Decoded Input = "decoded" // map[string]any as encoding/json makes it
 	Native  Input = "native"
@@ -30,15 +33,18 @@ const (
 	Sliced Scope = "sliced" // only the rules whose selector admits the agent and the tool
 )
 
-// Subject is one engine under one input and scope. It is not for concurrent use.
+// Subject is one engine under one input and scope. It is not for
+// concurrent use.
 type Subject struct {
 	Engine string
 	Input  Input
 	Scope  Scope
 
-	// Decide decides the i-th call of the workload and returns the number of rules that match.
+	// Decide decides the i-th call of the workload and returns the
+	// number of rules that match.
 	Decide func(i int) int
-	// Reasons are the ids of the rules that matched in the latest Decide, in any order.
+	// Reasons are the ids of the rules that matched in the latest
+	// Decide, in any order.
 	Reasons func() []string
 }
 
@@ -57,6 +63,7 @@ func Peers(w *model.Workload) ([]*Subject, error) {
 			all = append(all, subjects...)
 		}
 	}
+
 	return all, nil
 }
 
@@ -69,20 +76,31 @@ func Floors(w *model.Workload) []*Subject {
 	return all
 }
 
-// Agree reports the first call on which the subject's reasons are not exactly the reference's.
+// Agree reports the first call on which the subject's reasons are not
+// exactly the reference's.
 func Agree(w *model.Workload, s *Subject) error {
 	for i := range w.Calls {
 		want := w.Reference(&w.Calls[i])
 		n, got := s.Decide(i), slices.Sorted(slices.Values(s.Reasons()))
 		if n != len(want) || !slices.Equal(got, want) {
-			return fmt.Errorf("workload %s: %s disagrees on call %d: %d reasons %v, want %v for %s", w.Name, s.Name(), i, n, got,
-				want, w.Calls[i].Raw)
+			return fmt.Errorf(
+				"workload %s: %s disagrees on call %d: %d reasons %v, want %v for %s",
+				w.Name,
+				s.Name(),
+				i,
+				n,
+				got,
+				want,
+				w.Calls[i].Raw,
+			)
 		}
 	}
+
 	return nil
 }
 
-// rulesByTool returns, for each tool that a call uses, the rules to hand to an engine.
+// rulesByTool returns, for each tool that a call uses, the rules to
+// hand to an engine.
 func rulesByTool(w *model.Workload, scope Scope) map[string][]model.Rule {
 	out := map[string][]model.Rule{}
 	for i := range w.Calls {
@@ -94,17 +112,20 @@ func rulesByTool(w *model.Workload, scope Scope) map[string][]model.Rule {
 			out[tool] = w.Relevant(tool)
 		}
 	}
+
 	return out
 }
 
-// decode is what every host does that starts from raw bytes and an engine without a decoder of its own.
+// decode is what every host does that starts from raw bytes and an
+// engine without a decoder of its own.
 func decode(raw []byte) map[string]any {
 	var args map[string]any
 	must(json.Unmarshal(raw, &args))
 	return args
 }
 
-// must ends the benchmark: the generated calls and rules are right, so a failing engine has no time to report.
+// must ends the benchmark: the generated calls and rules are right, so
+// a failing engine has no time to report.
 func must(err error) {
 	if err != nil {
 		panic(err)

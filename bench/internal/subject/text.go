@@ -8,11 +8,17 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// The pieces that the languages' texts share: they all write comparisons and string literals alike.
+// The pieces that the languages' texts share: they all write
+// comparisons and string literals alike.
 
 func operator(op model.Op) string {
 	return map[model.Op]string{
-		model.Eq: "==", model.Ne: "!=", model.Gt: ">", model.Gte: ">=", model.Lt: "<", model.Lte: "<=",
+		model.Eq:  "==",
+		model.Ne:  "!=",
+		model.Gt:  ">",
+		model.Gte: ">=",
+		model.Lt:  "<",
+		model.Lte: "<=",
 	}[op]
 }
 

@@ -1,4 +1,5 @@
-// Package answer is the commands of the people who answer requests: what waits, one request in full, and each way to answer it.
+// Package answer is the commands of the people who answer requests:
+// what waits, one request in full, and each way to answer it.
 package answer
 
 import (

@@ -22,12 +22,15 @@ import (
 func (f answerFlags) checkEdit(terminal bool) error {
 	switch {
 	case f.yes && f.binding == "":
-		return errors.New("--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)")
+		return errors.New(
+			"--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)",
+		)
 	case f.args == "" && !terminal:
 		return errors.New("there is no terminal for an editor: give the arguments with --args")
 	case !f.yes && !f.preview && (!terminal || f.args == "-"):
 		return errors.New("there is no terminal to ask at: give --yes --binding PREFIX, or --preview")
 	}
+
 	return nil
 }
 
@@ -43,7 +46,12 @@ func (a commands) edit(ctx context.Context, f answerFlags, id string) error {
 	if err != nil {
 		return err
 	}
-	body := openapi.EditBody{Arguments: args, Binding: r.Binding(), Reason: f.reason, Channel: a.answersOn()}
+	body := openapi.EditBody{
+		Arguments: args,
+		Binding:   r.Binding(),
+		Reason:    f.reason,
+		Channel:   a.answersOn(),
+	}
 	preview, err := server.Edit(ctx, r.ID, r.Version, body, true)
 	if err != nil {
 		return remote.Explain(err)
@@ -57,10 +65,15 @@ func (a commands) edit(ctx context.Context, f answerFlags, id string) error {
 	return a.sendEdit(ctx, server, f, r, body)
 }
 
-// showEdit prints what changed, and then all that the edit approves: the request as it would stand. Then it asks.
+// showEdit prints what changed, and then all that the edit approves:
+// the request as it would stand. Then it asks.
 func (a commands) showEdit(f answerFlags, r *approval.Request, e *approval.Edited) error {
 	p := a.shownOn(f.AsJSON)
-	s := &view{Printer: p, now: time.Now(), all: true}
+	s := &view{
+		Printer: p,
+		now:     time.Now(),
+		all:     true,
+	}
 	arguments := r.Arguments()
 	if e.Request != nil {
 		arguments = e.Request.Arguments()
@@ -88,7 +101,9 @@ func (a commands) showEdit(f answerFlags, r *approval.Request, e *approval.Edite
 	return a.confirm(p, "approve the edited "+r.ID, r.ID, e.Binding)
 }
 
-func (a commands) sendEdit(ctx context.Context, server *client.Client, f answerFlags, r *approval.Request, body openapi.EditBody) error {
+func (a commands) sendEdit(
+	ctx context.Context, server *client.Client, f answerFlags, r *approval.Request, body openapi.EditBody,
+) error {
 	body.ShownFully = true // showEdit printed the whole call, or stopped
 	edited, err := server.Edit(ctx, r.ID, r.Version, body, false)
 	if err != nil {
@@ -119,8 +134,11 @@ func (a commands) newArguments(f answerFlags, r *approval.Request) (string, erro
 		}
 		return strings.TrimRight(string(text), "\n"), nil
 	}
+
 	if len(r.Hidden()) > 0 {
-		return "", errors.New("policies hide values of these arguments, so no editor is opened: give all arguments with --args")
+		return "", errors.New(
+			"policies hide values of these arguments, so no editor is opened: give all arguments with --args",
+		)
 	}
 	before := indentJSON(string(r.Current().Call.Args))
 	after, err := a.editText(before)
@@ -145,8 +163,16 @@ func (a commands) editText(text string) (edited string, err error) {
 		return "", err
 	}
 	editor := cmp.Or(a.Getenv("VISUAL"), a.Getenv("EDITOR"), "vi")
-	cmd := exec.Command("sh", "-c", editor+` "$@"`, editor, file) // an editor may bring flags of its own, as git has it
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out, a.Err
+	cmd := exec.Command(
+		"sh",
+		"-c",
+		editor+` "$@"`,
+		editor,
+		file,
+	) // an editor may bring flags of its own, as git has it
+	cmd.Stdin = a.In
+	cmd.Stdout = a.Out
+	cmd.Stderr = a.Err
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("the editor %s: %w", editor, err)
 	}

@@ -29,7 +29,9 @@ func (a commands) grantsCommand() *cobra.Command {
 			}, printGrants)
 		},
 	}
-	remote.Connected(cmd, &c).Flags().BoolVar(&all, "all", false, "also those that are revoked, expired or used up")
+	remote.Connected(cmd, &c).
+		Flags().
+		BoolVar(&all, "all", false, "also those that are revoked, expired or used up")
 	return cmd
 }
 
@@ -39,14 +41,40 @@ func printGrants(p *term.Printer, g openapi.Grants) {
 		return
 	}
 	now := time.Now()
-	rows := [][]term.Styled{term.Heading("ID", "AGENT", "TARGET", "USES", "ENDS", "SESSION", "BY", "MAY DIFFER", "AT MOST", "ARGUMENTS")}
-	for _, x := range g.Grants {
-		rows = append(rows, []term.Styled{
-			term.Bold.Of(x.ID), term.Cell(x.Agent), term.Cell(x.Target), term.Cell(fmt.Sprintf("%d/%d", x.Uses, x.MaxUses)), term.Cell(grantEnd(&x, now)), term.Cell(x.Session),
-			term.Cell(strings.Join(x.By, ",")), term.Cell(boundsText(x.Bounds)), term.Cell(exposureText(&x)),
-			term.Dim.Of(term.Shorten(argumentsOf(&x), 60)),
-		})
+	rows := [][]term.Styled{
+		term.Heading(
+			"ID",
+			"AGENT",
+			"TARGET",
+			"USES",
+			"ENDS",
+			"SESSION",
+			"BY",
+			"MAY DIFFER",
+			"AT MOST",
+			"ARGUMENTS",
+		),
 	}
+	for _, x := range g.Grants {
+		rows = append(
+			rows,
+			[]term.Styled{
+				term.Bold.Of(
+					x.ID,
+				),
+				term.Cell(x.Agent),
+				term.Cell(x.Target),
+				term.Cell(fmt.Sprintf("%d/%d", x.Uses, x.MaxUses)),
+				term.Cell(grantEnd(&x, now)),
+				term.Cell(x.Session),
+				term.Cell(strings.Join(x.By, ",")),
+				term.Cell(boundsText(x.Bounds)),
+				term.Cell(exposureText(&x)),
+				term.Dim.Of(term.Shorten(argumentsOf(&x), 60)),
+			},
+		)
+	}
+
 	p.Table(rows)
 }
 
@@ -59,6 +87,7 @@ func grantEnd(g *approval.Grant, now time.Time) string {
 	case g.Uses >= g.MaxUses:
 		return "used up"
 	}
+
 	return term.Until(g.Expires, now)
 }
 
@@ -79,7 +108,8 @@ func exposureText(g *approval.Grant) string {
 	return strings.Join(out, ", ")
 }
 
-// argumentsOf are the arguments of a standing approval without what policy hides. One from before that was kept shows none.
+// argumentsOf are the arguments of a standing approval without what
+// policy hides. One from before that was kept shows none.
 func argumentsOf(g *approval.Grant) string {
 	if len(g.Rules) == 0 {
 		return approval.HiddenValue
@@ -96,7 +126,9 @@ func (a commands) revokeCommand() *cobra.Command {
 		Short: "End a standing approval",
 		Args:  term.OneOf("the ID of a grant, as `assent grants` shows it"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return remote.Ask(a.Caller, c, func(s *client.Client) (*approval.Grant, error) { return s.RevokeGrant(cmd.Context(), args[0], reason) },
+			return remote.Ask(a.Caller, c, func(s *client.Client) (*approval.Grant, error) {
+				return s.RevokeGrant(cmd.Context(), args[0], reason)
+			},
 				func(p *term.Printer, g *approval.Grant) { p.Printf("%s: %s\n", g.ID, grantEnd(g, time.Now())) })
 		},
 	}

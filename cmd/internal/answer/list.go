@@ -25,10 +25,20 @@ func (a commands) listCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.list(cmd, c, q) },
 	}
 	flags := remote.Connected(cmd, &c).Flags()
-	flags.StringVar(&q.State, "state", "pending", "only in these `STATES`, separated by commas; open is pending and approved, all is every one")
+	flags.StringVar(
+		&q.State,
+		"state",
+		"pending",
+		"only in these `STATES`, separated by commas; open is pending and approved, all is every one",
+	)
 	flags.StringVar(&q.Agent, "agent", "", "only of the agent with this `ID`")
 	flags.StringVar(&q.Group, "group", "", "only what somebody of this `GROUP` may answer")
-	flags.BoolVar(&q.Mine, "mine", false, "only what waits for the token's person: what they have not answered, and their answer would count for")
+	flags.BoolVar(
+		&q.Mine,
+		"mine",
+		false,
+		"only what waits for the token's person: what they have not answered, and their answer would count for",
+	)
 	flags.IntVar(&q.Limit, "limit", 50, "at most `N`, up to 500")
 	flags.StringVar(&q.Cursor, "cursor", "", "`CURSOR` of the next page, as the page before named it")
 	term.Offer(cmd, "state", states()...)
@@ -36,7 +46,17 @@ func (a commands) listCommand() *cobra.Command {
 }
 
 func states() []string {
-	return []string{"all", "open", string(approval.Pending), string(approval.Approved), string(approval.Denied), string(approval.Expired), string(approval.Cancelled), string(approval.Consumed), string(approval.Answered)}
+	return []string{
+		"all",
+		"open",
+		string(approval.Pending),
+		string(approval.Approved),
+		string(approval.Denied),
+		string(approval.Expired),
+		string(approval.Cancelled),
+		string(approval.Consumed),
+		string(approval.Answered),
+	}
 }
 
 func (a commands) list(cmd *cobra.Command, c remote.Connection, q client.Query) error {
@@ -46,6 +66,7 @@ func (a commands) list(cmd *cobra.Command, c remote.Connection, q client.Query) 
 	case string(approval.Pending):
 		q.Order = "due"
 	}
+
 	server, err := a.Dial(c)
 	if err != nil {
 		return err
@@ -85,10 +106,12 @@ func summaryRows(requests []approval.Summary, now time.Time) [][]term.Styled {
 			term.Cell(answerersOf(r)), term.Cell(r.Agent), term.Cell(r.Target), term.Dim.Of(messageOf(r)),
 		})
 	}
+
 	return rows
 }
 
-// votesOf tells how many of the approvals are there that are needed; questions have none.
+// votesOf tells how many of the approvals are there that are needed;
+// questions have none.
 func votesOf(r approval.Summary) string {
 	if r.Question {
 		return "question"
@@ -96,7 +119,8 @@ func votesOf(r approval.Summary) string {
 	return fmt.Sprintf("%d/%d", r.Approvals, max(r.Needed, 1))
 }
 
-// messageOf is a request's message in a list; a summary goes without it where policy hides what it could repeat.
+// messageOf is a request's message in a list; a summary goes without it
+// where policy hides what it could repeat.
 func messageOf(r approval.Summary) term.Ready {
 	if r.Message == "" {
 		return "hidden by policy"
@@ -104,7 +128,8 @@ func messageOf(r approval.Summary) term.Ready {
 	return term.Ready(term.Shorten(r.Message, 60))
 }
 
-// answerersOf names the groups that may answer, or the one person whom a question is for.
+// answerersOf names the groups that may answer, or the one person whom
+// a question is for.
 func answerersOf(r approval.Summary) string {
 	if names := GroupNames(r.Groups); !r.Question || r.Principal == "" || names != GroupNames(nil) {
 		return names
@@ -130,7 +155,9 @@ func (a commands) showCommand() *cobra.Command {
 		ValidArgsFunction: a.completeIDs(&c),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.show(cmd, c, args[0], all) },
 	}
-	remote.Connected(cmd, &c).Flags().BoolVar(&all, "all", false, "leave nothing out, however long the arguments are; and tell what the ledger says")
+	remote.Connected(cmd, &c).
+		Flags().
+		BoolVar(&all, "all", false, "leave nothing out, however long the arguments are; and tell what the ledger says")
 	return cmd
 }
 
@@ -147,7 +174,11 @@ func (a commands) show(cmd *cobra.Command, c remote.Connection, id string, all b
 	if c.AsJSON {
 		return p.Document(r)
 	}
-	s := &view{Printer: p, now: time.Now(), all: all}
+	s := &view{
+		Printer: p,
+		now:     time.Now(),
+		all:     all,
+	}
 	s.request(r)
 	if all {
 		history, err := server.History(cmd.Context(), id)
@@ -159,10 +190,12 @@ func (a commands) show(cmd *cobra.Command, c remote.Connection, id string, all b
 			audit.PrintEntry(p, e.Index, e.Leaf)
 		}
 	}
+
 	return p.Done()
 }
 
-// completeIDs offers the pending requests. Whatever goes wrong, there is just nothing to offer.
+// completeIDs offers the pending requests. Whatever goes wrong, there
+// is just nothing to offer.
 func (a commands) completeIDs(c *remote.Connection) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -14,7 +14,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestTextsAreSafeProperty: whatever a text is, each of its lines stays behind its mark.
+// TestTextsAreSafeProperty: whatever a text is, each of its lines stays
+// behind its mark.
 func TestTextsAreSafeProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := hostile().Draw(t, "text")
@@ -30,9 +31,13 @@ func TestTextsAreSafeProperty(t *testing.T) {
 // TestHiddenMessage: the author's message could repeat what policy hides.
 func TestHiddenMessage(t *testing.T) {
 	var out bytes.Buffer
-	r := &approval.Request{Redact: []string{"ssn"}, Revisions: []approval.Revision{{
-		Call: resolve.Call{Args: resolve.Raw(`{"ssn":"SECRET"}`)}, Decision: resolve.Decision{Message: "Pay to SECRET?"},
-	}}}
+	r := &approval.Request{
+		Redact: []string{"ssn"},
+		Revisions: []approval.Revision{{
+			Call:     resolve.Call{Args: resolve.Raw(`{"ssn":"SECRET"}`)},
+			Decision: resolve.Decision{Message: "Pay to SECRET?"},
+		}},
+	}
 	(&view{Printer: &term.Printer{W: &out}, all: true}).request(r)
 	if strings.Contains(out.String(), "SECRET") {
 		t.Error(out.String())
@@ -53,7 +58,11 @@ func TestWatchShowsWhatWouldRun(t *testing.T) {
 	var out strings.Builder
 	now := time.Now()
 	rows := waitingRows([]approval.Summary{{
-		ID: "apr_06gvuikiueh5nv27o518u9ifn0", Agent: "trading-desk", Target: "tool rebalance_portfolio", Message: "Rebalance?", Deadline: now.Add(26 * time.Hour),
+		ID:       "apr_06gvuikiueh5nv27o518u9ifn0",
+		Agent:    "trading-desk",
+		Target:   "tool rebalance_portfolio",
+		Message:  "Rebalance?",
+		Deadline: now.Add(26 * time.Hour),
 	}}, now)
 	p := &term.Printer{W: &out}
 	p.Table(rows)

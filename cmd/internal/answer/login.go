@@ -33,8 +33,10 @@ func (a commands) loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login [--server URL] [--token-file FILE]",
 		Short: "Sign this command line in as yourself, with a code that you type in the inbox",
-		Long: "login prints an address and a code. Open the address, sign in there, and type the code: the command line then has a token of\n" +
-			"yours that reads and answers, for 12 hours. It is kept in FILE, readable by you alone; without --token-file, where token_file in\n" +
+		Long: "login prints an address and a code. Open the address, sign in there, and type the code: the command " +
+			"line then has a token of\n" +
+			"yours that reads and answers, for 12 hours. It is kept in FILE, readable by you alone; without " +
+			"--token-file, where token_file in\n" +
 			"the configuration says, or else in the file token beside the configuration.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -44,9 +46,19 @@ func (a commands) loginCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.server, "server", "", "`URL` of the server; ASSENT_SERVER, then server in the configuration, then "+remote.DefaultServer)
+	flags.StringVar(
+		&f.server,
+		"server",
+		"",
+		"`URL` of the server; ASSENT_SERVER, then server in the configuration, then "+remote.DefaultServer,
+	)
 	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` to keep the token in")
-	flags.StringVar(&f.name, "name", "", "what to call this command line in the inbox and the ledger: a `NAME` of letters, digits and ._-; the machine's")
+	flags.StringVar(
+		&f.name,
+		"name",
+		"",
+		"what to call this command line in the inbox and the ledger: a `NAME` of letters, digits and ._-; the machine's",
+	)
 	flags.BoolVar(&f.asJSON, "json", false, "print the token as the API's JSON document, and keep it nowhere")
 
 	return cmd
@@ -59,8 +71,12 @@ func (a commands) login(ctx context.Context, f loginFlags) error {
 	}
 	file := cmp.Or(f.tokenFile, cfg.TokenFile, a.InConfigDir("token"))
 	if file == "" && !f.asJSON {
-		return errors.New("--token-file: expected a file, since this machine names no directory for configuration (HOME, XDG_CONFIG_HOME)")
+		return errors.New(
+			"--token-file: expected a file, since this machine names no directory for configuration (HOME, " +
+				"XDG_CONFIG_HOME)",
+		)
 	}
+
 	address := cmp.Or(f.server, a.Getenv("ASSENT_SERVER"), cfg.Server, remote.DefaultServer)
 	server, err := client.New(address, "", client.Options{UserAgent: "assent/" + term.Version})
 	if err != nil {
@@ -78,7 +94,12 @@ func (a commands) login(ctx context.Context, f loginFlags) error {
 		return err
 	}
 	p := a.Printer()
-	p.Printf("signed in as %s until %s; the token is in %s\n", made.Token.Person, term.Stamp(made.Token.Expires), file)
+	p.Printf(
+		"signed in as %s until %s; the token is in %s\n",
+		made.Token.Person,
+		term.Stamp(made.Token.Expires),
+		file,
+	)
 
 	return p.Done()
 }
@@ -104,7 +125,8 @@ func (a commands) signIn(ctx context.Context, server *client.Client, name string
 	return made, nil
 }
 
-// keepToken writes the token for its owner alone, and says where to look for it next time when nothing says so yet.
+// keepToken writes the token for its owner alone, and says where to
+// look for it next time when nothing says so yet.
 func (a commands) keepToken(file, server string, cfg config.UserConfig, secret string) error {
 	if err := system.ReplacePrivate(file, secret+"\n"); err != nil {
 		return fmt.Errorf("keep the token: %w", err)

@@ -19,11 +19,22 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// question prints what a tool asks: what we know first, then the tool's own words behind bars of their own.
+// question prints what a tool asks: what we know first, then the tool's
+// own words behind bars of their own.
 func (s *view) question(r *approval.Request) {
 	q, rev := r.Question, r.Current()
-	s.Printf("%s  %s  %s\n", term.Bold.Of(r.ID), s.state(r.State, r.Cause), strings.Replace(s.timing(r), "decided", "answered", 1))
-	s.Printf("Tool server %s asks before it goes on with %s of %s\n\n", term.Bold.Of(q.Asker), term.Bold.Of(rev.Call.Target()), term.Bold.Of(agentName(r.Agent)))
+	s.Printf(
+		"%s  %s  %s\n",
+		term.Bold.Of(r.ID),
+		s.state(r.State, r.Cause),
+		strings.Replace(s.timing(r), "decided", "answered", 1),
+	)
+	s.Printf(
+		"Tool server %s asks before it goes on with %s of %s\n\n",
+		term.Bold.Of(q.Asker),
+		term.Bold.Of(rev.Call.Target()),
+		term.Bold.Of(agentName(r.Agent)),
+	)
 	s.call(r)
 	s.asker(r)
 	s.Printf("\nThe tool says, in words of its own that nobody checked:\n")
@@ -40,8 +51,9 @@ func (s *view) question(r *approval.Request) {
 	s.Printf("\nBinding  %s (version %d)\n", rev.Binding, r.Version)
 }
 
-// choices prints all labels, whole and in the tool's order, each on one line. The number is what decides: labels may be empty or equal. Our marks
-// stand before the number, where no label can imitate them.
+// choices prints all labels, whole and in the tool's order, each on one
+// line. The number is what decides: labels may be empty or equal. Our
+// marks stand before the number, where no label can imitate them.
 func (s *view) choices(r *approval.Request) {
 	s.Printf("\nIts choices; [%d] is the default, picked when you dismiss:\n", r.Question.Default)
 	for i, label := range r.Question.Choices {
@@ -61,6 +73,7 @@ func (s *view) choices(r *approval.Request) {
 		case strings.TrimSpace(label) == "":
 			s.Printf("%s", term.Dim.Of(" (blank)"))
 		}
+
 		s.Printf("\n")
 	}
 }
@@ -73,6 +86,7 @@ func answerers(r *approval.Request) string {
 	case r.Requester.Principal != "":
 		return r.Requester.Principal + ", for whom the agent acts"
 	}
+
 	return "any approver"
 }
 
@@ -81,14 +95,27 @@ func (s *view) answered(r *approval.Request) {
 	s.Printf("\n")
 	if r.State == approval.Pending {
 		s.Printf("Answer with `assent choose %s NUMBER`, or `assent dismiss %s`.\n", r.ID, r.ID)
-		s.Printf("Without an answer by %s nothing is picked, not the default either (expired).\n", term.Stamp(r.Deadline))
+		s.Printf(
+			"Without an answer by %s nothing is picked, not the default either (expired).\n",
+			term.Stamp(r.Deadline),
+		)
 		return
 	}
+
 	if r.Chosen != nil {
-		s.Printf("%s [%d] by %s.\n", map[bool]string{true: "Dismissed, which picked the default", false: "Picked"}[r.Cause == approval.ByDismissal], *r.Chosen, r.By)
+		s.Printf(
+			"%s [%d] by %s.\n",
+			map[bool]string{
+				true:  "Dismissed, which picked the default",
+				false: "Picked",
+			}[r.Cause == approval.ByDismissal],
+			*r.Chosen,
+			r.By,
+		)
 	} else {
 		s.field("by", r.By)
 	}
+
 	s.field("reason", r.Reason)
 }
 
@@ -102,25 +129,43 @@ func isQuestion(r *approval.Request) error {
 
 func notACall(id string) error {
 	id = term.ScrubLine(id)
-	return term.No(fmt.Errorf("%s is a question of a tool, not a call to approve or deny: answer with `assent choose %s NUMBER` or `assent dismiss %s`", id, id, id))
+	return term.No(
+		fmt.Errorf(
+			"%s is a question of a tool, not a call to approve or deny: answer with `assent choose %s NUMBER` or "+
+				"`assent dismiss %s`",
+			id,
+			id,
+			id,
+		),
+	)
 }
 
-// readNumber reads the number of a choice: exactly as it is printed, or nothing.
+// readNumber reads the number of a choice: exactly as it is printed, or
+// nothing.
 func readNumber(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || strconv.Itoa(n) != text {
-		return 0, fmt.Errorf("%q is no NUMBER: expected the one in brackets in front of a choice, without the brackets", text)
+		return 0, fmt.Errorf(
+			"%q is no NUMBER: expected the one in brackets in front of a choice, without the brackets",
+			text,
+		)
 	}
+
 	return n, nil
 }
 
-// answerQuestion shows a question and answers it: with the choice of that number, or by dismissing it when there is none.
+// answerQuestion shows a question and answers it: with the choice of
+// that number, or by dismissing it when there is none.
 func (a commands) answerQuestion(ctx context.Context, f answerFlags, id string, number *int) error {
 	if f.yes && f.binding == "" {
-		return errors.New("--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)")
+		return errors.New(
+			"--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)",
+		)
 	}
 	if !f.yes && !a.person(f.AsJSON) {
-		return errors.New("there is no terminal to ask at: answer with --yes --binding PREFIX what you looked at before (assent show)")
+		return errors.New(
+			"there is no terminal to ask at: answer with --yes --binding PREFIX what you looked at before (assent show)",
+		)
 	}
 	server, r, err := a.look(ctx, f.Connection, id, f.binding)
 	if err != nil {
@@ -131,7 +176,11 @@ func (a commands) answerQuestion(ctx context.Context, f answerFlags, id string, 
 		return err
 	}
 	shown := a.shownOn(f.AsJSON)
-	(&view{Printer: shown, now: time.Now(), all: f.all}).question(r)
+	(&view{
+		Printer: shown,
+		now:     time.Now(),
+		all:     f.all,
+	}).question(r)
 	shown.Printf("\n%s\n", what)
 	if !f.yes {
 		if err := a.confirm(shown, "answer "+r.ID, r.ID, r.Binding()); err != nil {
@@ -144,8 +193,15 @@ func (a commands) answerQuestion(ctx context.Context, f answerFlags, id string, 
 	return a.sendAnswer(ctx, server, r, f, number)
 }
 
-func (a commands) sendAnswer(ctx context.Context, server *client.Client, r *approval.Request, f answerFlags, number *int) error {
-	body := openapi.VoteBody{Verdict: approval.Dismiss, Binding: r.Binding(), Reason: f.reason, ShownFully: true}
+func (a commands) sendAnswer(
+	ctx context.Context, server *client.Client, r *approval.Request, f answerFlags, number *int,
+) error {
+	body := openapi.VoteBody{
+		Verdict:    approval.Dismiss,
+		Binding:    r.Binding(),
+		Reason:     f.reason,
+		ShownFully: true,
+	}
 	if number != nil {
 		body.Verdict, body.Choice = approval.Choose, number
 	}
@@ -158,7 +214,14 @@ func picked(r *approval.Request, number *int) (string, error) {
 	switch {
 	case q == nil:
 		id := term.ScrubLine(r.ID)
-		return "", term.No(fmt.Errorf("%s is no question of a tool but a call: answer with `assent approve %s` or `assent deny %s`", id, id, id))
+		return "", term.No(
+			fmt.Errorf(
+				"%s is no question of a tool but a call: answer with `assent approve %s` or `assent deny %s`",
+				id,
+				id,
+				id,
+			),
+		)
 	case q.Default < 0 || q.Default >= len(q.Choices):
 		return "", fmt.Errorf("the question %s names a default that is none of its choices", term.ScrubLine(r.ID))
 	case number == nil:
@@ -166,6 +229,7 @@ func picked(r *approval.Request, number *int) (string, error) {
 	case *number >= len(q.Choices):
 		return "", fmt.Errorf("there is no choice %d: expected a NUMBER from 0 to %d", *number, len(q.Choices)-1)
 	}
+
 	return "Your answer: " + choiceOf(r, *number), nil
 }
 
@@ -177,7 +241,8 @@ func choiceOf(r *approval.Request, number int) string {
 	return fmt.Sprintf("[%d] %s", number, r.Question.Choices[number])
 }
 
-// completeChoices offers pending requests, then the numbers of the choices. Whatever goes wrong, there is just nothing to offer.
+// completeChoices offers pending requests, then the numbers of the
+// choices. Whatever goes wrong, there is just nothing to offer.
 func (a commands) completeChoices(c *remote.Connection) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) != 1 {
@@ -199,7 +264,8 @@ func (a commands) completeChoices(c *remote.Connection) cobra.CompletionFunc {
 	}
 }
 
-// ask lets a person at watch pick a number or dismiss; what they type there is confirmed before it counts.
+// ask lets a person at watch pick a number or dismiss; what they type
+// there is confirmed before it counts.
 func (b *inbox) ask(ctx context.Context, key byte) error {
 	f := answerFlags{Connection: b.flags.Connection, all: true}
 	switch {
@@ -209,6 +275,7 @@ func (b *inbox) ask(ctx context.Context, key byte) error {
 		number := int(key - '0')
 		return b.answerQuestion(ctx, f, b.selected, &number)
 	}
+
 	r, err := b.server.Request(ctx, b.selected)
 	if err != nil {
 		return remote.Explain(err)
@@ -217,8 +284,15 @@ func (b *inbox) ask(ctx context.Context, key byte) error {
 		_, err := picked(r, nil)
 		return err
 	}
-	(&view{Printer: &b.out, now: time.Now(), all: true}).question(r)
-	b.out.Printf("\nTo answer …%s write the number of a choice, or dismiss; an empty line stops: ", term.Bold.Of(lastOf(r.ID)))
+	(&view{
+		Printer: &b.out,
+		now:     time.Now(),
+		all:     true,
+	}).question(r)
+	b.out.Printf(
+		"\nTo answer …%s write the number of a choice, or dismiss; an empty line stops: ",
+		term.Bold.Of(lastOf(r.ID)),
+	)
 	if err := b.out.Done(); err != nil {
 		return err
 	}
@@ -232,6 +306,7 @@ func (b *inbox) ask(ctx context.Context, key byte) error {
 	case "dismiss":
 		return b.answerQuestion(ctx, f, b.selected, nil)
 	}
+
 	number, err := readNumber(text)
 	if err != nil {
 		return err

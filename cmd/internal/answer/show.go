@@ -18,8 +18,9 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// What is printed of a text without --all: its beginning and its end. More than maxApprovable bytes of arguments are nothing that
-// a person reads, so they can't be approved here.
+// What is printed of a text without --all: its beginning and its end.
+// More than maxApprovable bytes of arguments are nothing that a person
+// reads, so they can't be approved here.
 const (
 	headLines     = 120
 	tailLines     = 40
@@ -35,7 +36,9 @@ type view struct {
 	cut bool // something was left out
 }
 
-// request prints everything that a person needs to decide, the facts from the bound call first. Messages are fenced, and labelled with who wrote them.
+// request prints everything that a person needs to decide, the facts
+// from the bound call first. Messages are fenced, and labelled with who
+// wrote them.
 func (s *view) request(r *approval.Request) {
 	if r.Question != nil {
 		s.question(r)
@@ -53,6 +56,7 @@ func (s *view) request(r *approval.Request) {
 		s.Printf("\nMessage, %s:\n", messageFrom(rev.MessageFrom))
 		s.text("  | ", rev.Decision.Message, term.Scrub)
 	}
+
 	s.asker(r)
 	s.grounds(r)
 	s.needs(r)
@@ -71,6 +75,7 @@ func messageFrom(from resolve.Source) term.Ready {
 	case resolve.FromDefault:
 		return "made by assent from the call, since no rule has one; the values in it are the agent's"
 	}
+
 	return "by the author of a rule, or made by assent from the call; the values in it are the agent's"
 }
 
@@ -92,7 +97,13 @@ func (s *view) state(state approval.State, cause approval.Cause) term.Styled {
 	default:
 		text += " (" + strings.ReplaceAll(string(cause), "_", " ") + ")"
 	}
-	look := map[approval.State]term.Style{approval.Pending: term.Yellow, approval.Approved: term.Green, approval.Consumed: term.Green, approval.Denied: term.Red, approval.Answered: term.Green}[state]
+	look := map[approval.State]term.Style{
+		approval.Pending:  term.Yellow,
+		approval.Approved: term.Green,
+		approval.Consumed: term.Green,
+		approval.Denied:   term.Red,
+		approval.Answered: term.Green,
+	}[state]
 	return look.Of(text)
 }
 
@@ -105,10 +116,12 @@ func (s *view) timing(r *approval.Request) string {
 	case r.Closed != nil:
 		return "ended " + term.Ago(*r.Closed, s.now)
 	}
+
 	return "asked " + term.Ago(r.Created, s.now)
 }
 
-// call prints what would run: the arguments as they are bound, except for values that the policies hide.
+// call prints what would run: the arguments as they are bound, except
+// for values that the policies hide.
 func (s *view) call(r *approval.Request) {
 	rev := r.Current()
 	s.Printf("Arguments:\n")
@@ -121,8 +134,14 @@ func (s *view) call(r *approval.Request) {
 	}
 	s.hidden(r)
 	for _, name := range slices.Sorted(maps.Keys(rev.Call.Annotations)) {
-		s.Printf("The server says of the tool: %s %t, %s\n", name, rev.Call.Annotations[name], believed(rev.HintsBelieved))
+		s.Printf(
+			"The server says of the tool: %s %t, %s\n",
+			name,
+			rev.Call.Annotations[name],
+			believed(rev.HintsBelieved),
+		)
 	}
+
 	if rev.Call.ToolDefinition != "" {
 		s.Printf("Tool definition: %s\n", rev.Call.ToolDefinition)
 	}
@@ -197,7 +216,8 @@ func ruleName(x resolve.Reason) string {
 	return name + " (" + string(x.Code) + ")"
 }
 
-// grounds prints why people are asked: what each rule is for, what made it ask, and where it stands.
+// grounds prints why people are asked: what each rule is for, what made
+// it ask, and where it stands.
 func (s *view) grounds(r *approval.Request) {
 	grounds := r.Grounds()
 	if len(grounds) > 0 {
@@ -251,7 +271,15 @@ func (s *view) vote(v *approval.Vote, current int) {
 	case v.Revision != current:
 		note = " (of an earlier form of the call)"
 	}
-	s.Printf("  %s: %s%s, %s, %s\n", v.Person, verdictStyle(v.Verdict).Of(string(v.Verdict)), note, v.Channel, term.Ago(v.At, s.now))
+
+	s.Printf(
+		"  %s: %s%s, %s, %s\n",
+		v.Person,
+		verdictStyle(v.Verdict).Of(string(v.Verdict)),
+		note,
+		v.Channel,
+		term.Ago(v.At, s.now),
+	)
 	if v.Reason != "" {
 		s.text("    | ", v.Reason, template.Escape)
 	}
@@ -292,6 +320,7 @@ func (s *view) changes(changes []approval.Change, arguments policy.Arguments) {
 		s.text(s.Paint(term.Red, "    - "), before, template.Escape)
 		s.text(s.Paint(term.Green, "    + "), after, template.Escape)
 	}
+
 	if len(changes) == 0 {
 		s.Printf("  nothing changed\n")
 	}
@@ -308,6 +337,7 @@ func (s *view) ending(r *approval.Request) {
 	case approval.Approved:
 		s.Printf("Approved, and not used yet.\n")
 	}
+
 	s.field("by", r.By)
 	s.field("reason", r.Reason)
 	s.field("answer", r.Answer)
@@ -330,15 +360,20 @@ func grantsText(g policy.Grants) string {
 		bounds = append(bounds, "at most "+strconv.Itoa(g.MaxUses)+" uses")
 	}
 	for _, b := range g.Bounds {
-		bounds = append(bounds, b.Path+" may vary, "+strings.ReplaceAll(string(b.Kind), "_", " ")+" the approved number")
+		bounds = append(
+			bounds,
+			b.Path+" may vary, "+strings.ReplaceAll(string(b.Kind), "_", " ")+" the approved number",
+		)
 	}
+
 	if len(bounds) == 0 {
 		return "of exactly this call, within the server's bounds"
 	}
 	return strings.Join(bounds, ", ")
 }
 
-// text prints a text of several lines behind a mark. Without all, the middle of a long one is left out, and it says so.
+// text prints a text of several lines behind a mark. Without all, the
+// middle of a long one is left out, and it says so.
 func (s *view) text(mark, text string, escape func(string) string) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if s.all || len(lines) <= headLines+tailLines {
@@ -347,7 +382,12 @@ func (s *view) text(mark, text string, escape func(string) string) {
 	}
 	s.cut = true
 	s.lines(mark, lines[:headLines], escape)
-	s.Printf("%s\n", term.Yellow.Of(fmt.Sprintf("… %d lines are left out here: --all shows them …", len(lines)-headLines-tailLines)))
+	s.Printf(
+		"%s\n",
+		term.Yellow.Of(
+			fmt.Sprintf("… %d lines are left out here: --all shows them …", len(lines)-headLines-tailLines),
+		),
+	)
 	s.lines(mark, lines[len(lines)-tailLines:], escape)
 }
 
@@ -362,12 +402,18 @@ func (s *view) lines(mark string, lines []string, escape func(string) string) {
 		s.cut = true
 		half := maxLineShown / 2
 		s.Raw(mark + margin + escape(strings.ToValidUTF8(body[:half], "")) + "\n")
-		s.Printf("%s\n", term.Yellow.Of(fmt.Sprintf("… %d bytes are left out here: --all shows them …", len(body)-maxLineShown)))
+		s.Printf(
+			"%s\n",
+			term.Yellow.Of(
+				fmt.Sprintf("… %d bytes are left out here: --all shows them …", len(body)-maxLineShown),
+			),
+		)
 		s.Raw(mark + margin + escape(strings.ToValidUTF8(body[len(body)-half:], "")) + "\n")
 	}
 }
 
-// indentJSON spreads a JSON text over lines without touching its numbers and strings. What is no JSON is quoted.
+// indentJSON spreads a JSON text over lines without touching its
+// numbers and strings. What is no JSON is quoted.
 func indentJSON(text string) string {
 	var out bytes.Buffer
 	if json.Indent(&out, []byte(text), "", "  ") != nil {

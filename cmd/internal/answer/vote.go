@@ -30,10 +30,13 @@ type grantFlags struct {
 func (g grantFlags) offer() (*openapi.GrantOffer, error) {
 	if g.age == "" && g.uses == 0 && !g.session {
 		if len(g.atMost)+len(g.atLeast) > 0 {
-			return nil, errors.New("--at-most and --at-least bound a grant: give --grant-age, --grant-uses or --grant-session too")
+			return nil, errors.New(
+				"--at-most and --at-least bound a grant: give --grant-age, --grant-uses or --grant-session too",
+			)
 		}
 		return nil, nil
 	}
+
 	offer := &openapi.GrantOffer{MaxUses: g.uses, Session: g.session}
 	if g.uses < 0 {
 		return nil, fmt.Errorf("--grant-uses: %d is no number of uses", g.uses)
@@ -45,6 +48,7 @@ func (g grantFlags) offer() (*openapi.GrantOffer, error) {
 		}
 		offer.MaxAge = age.String()
 	}
+
 	for _, path := range g.atMost {
 		offer.Bounds = append(offer.Bounds, approval.Bound{Path: path, Kind: approval.AtMost})
 	}
@@ -63,17 +67,25 @@ func (a commands) approve(ctx context.Context, f answerFlags, id string) error {
 		return notACall(id)
 	}
 	if f.yes && f.binding == "" {
-		return errors.New("--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)")
+		return errors.New(
+			"--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)",
+		)
 	}
 	if !f.yes && !a.person(f.AsJSON) {
-		return errors.New("there is no terminal to ask at: approve with --yes --binding PREFIX what you looked at before (assent show)")
+		return errors.New(
+			"there is no terminal to ask at: approve with --yes --binding PREFIX what you looked at before (assent " +
+				"show)",
+		)
 	}
+
 	server, r, err := a.lookAtCall(ctx, f.Connection, id, f.binding)
 	if err != nil {
 		return err
 	}
 	if offer != nil && r.Grants.Forbid {
-		return term.No(errors.New("policy forbids standing approvals of this call: approve it without the --grant flags"))
+		return term.No(
+			errors.New("policy forbids standing approvals of this call: approve it without the --grant flags"),
+		)
 	}
 	shown := a.shownOn(f.AsJSON)
 	if err := a.showWhole(shown, r, f.all); err != nil {
@@ -86,10 +98,16 @@ func (a commands) approve(ctx context.Context, f answerFlags, id string) error {
 			return err
 		}
 	}
+
 	if err := shown.Done(); err != nil { // what was not printed was not shown
 		return err
 	}
-	body := openapi.VoteBody{Verdict: approval.Approve, Binding: r.Binding(), Reason: f.reason, ShownFully: true}
+	body := openapi.VoteBody{
+		Verdict:    approval.Approve,
+		Binding:    r.Binding(),
+		Reason:     f.reason,
+		ShownFully: true,
+	}
 	if offer != nil {
 		body.Grant = *offer
 	}
@@ -101,7 +119,8 @@ func (a commands) person(asJSON bool) bool {
 	return a.InTerminal && (a.OutTerminal || asJSON && a.ErrTerminal)
 }
 
-// shownOn is where a request is shown before it is answered: not in the way of a JSON document.
+// shownOn is where a request is shown before it is answered: not in the
+// way of a JSON document.
 func (a commands) shownOn(asJSON bool) *term.Printer {
 	p := a.Printer()
 	if asJSON {
@@ -110,20 +129,39 @@ func (a commands) shownOn(asJSON bool) *term.Printer {
 	return p
 }
 
-// showWhole prints the request, and refuses when it could not be shown in full.
+// showWhole prints the request, and refuses when it could not be shown
+// in full.
 func (a commands) showWhole(p *term.Printer, r *approval.Request, all bool) error {
-	s := &view{Printer: p, now: time.Now(), all: all}
+	s := &view{
+		Printer: p,
+		now:     time.Now(),
+		all:     all,
+	}
 	s.request(r)
 	switch args := r.Current().Call.Args; {
 	case p.Err != nil:
 		return p.Done()
 	case len(args) > maxApprovable:
-		return term.No(fmt.Errorf("the arguments have %d bytes: more than %d can't be approved, only denied", len(args), maxApprovable))
+		return term.No(
+			fmt.Errorf(
+				"the arguments have %d bytes: more than %d can't be approved, only denied",
+				len(args),
+				maxApprovable,
+			),
+		)
 	case len(r.Unapprovable()) > 0:
-		return term.No(fmt.Errorf("a policy forbids approving this call while it hides values of it (%s): deny it", term.ScrubLine(strings.Join(r.Hidden(), ", "))))
+		return term.No(
+			fmt.Errorf(
+				"a policy forbids approving this call while it hides values of it (%s): deny it",
+				term.ScrubLine(strings.Join(r.Hidden(), ", ")),
+			),
+		)
 	case s.cut:
-		return term.No(errors.New("the call was not shown in full, so it can't be approved: give --all and read it"))
+		return term.No(
+			errors.New("the call was not shown in full, so it can't be approved: give --all and read it"),
+		)
 	}
+
 	return nil
 }
 
@@ -138,17 +176,29 @@ func sameBinding(prefix, binding string) error {
 	case len(prefix) < least:
 		return fmt.Errorf("--binding: expected at least %d hexadecimal digits", least)
 	case !strings.HasPrefix(strings.TrimPrefix(binding, scheme), prefix):
-		return term.No(fmt.Errorf("this is another call than the one you looked at: its binding is %s", term.ScrubLine(binding)))
+		return term.No(
+			fmt.Errorf(
+				"this is another call than the one you looked at: its binding is %s",
+				term.ScrubLine(binding),
+			),
+		)
 	}
+
 	return nil
 }
 
-// printOffered spells out the standing approval that goes with the vote, and what all of its uses may come to.
+// printOffered spells out the standing approval that goes with the
+// vote, and what all of its uses may come to.
 func printOffered(p *term.Printer, offer *openapi.GrantOffer, r *approval.Request) {
 	if offer == nil {
 		return
 	}
-	p.Printf("\n%s: this also lets %s run %s with these arguments without asking", term.Yellow.Of("standing approval"), r.Agent.ID, r.Current().Call.Target())
+	p.Printf(
+		"\n%s: this also lets %s run %s with these arguments without asking",
+		term.Yellow.Of("standing approval"),
+		r.Agent.ID,
+		r.Current().Call.Target(),
+	)
 	p.Printf(", for %s", cmp.Or(offer.MaxAge, "as long as the server's default, 1h unless it says otherwise"))
 	switch offer.MaxUses {
 	case 0:
@@ -158,6 +208,7 @@ func printOffered(p *term.Printer, offer *openapi.GrantOffer, r *approval.Reques
 	default:
 		p.Printf(", at most %d times", offer.MaxUses)
 	}
+
 	if offer.Session {
 		p.Printf(", only in session %s", r.Requester.Session)
 	}
@@ -170,16 +221,23 @@ func printOffered(p *term.Printer, offer *openapi.GrantOffer, r *approval.Reques
 	}
 }
 
-// printReminder repeats what is approved in one line, right before it is asked: what was printed above may have left the screen.
+// printReminder repeats what is approved in one line, right before it
+// is asked: what was printed above may have left the screen.
 func printReminder(p *term.Printer, r *approval.Request) {
 	args, _ := approval.Redact(string(r.Current().Call.Args), r.Arguments().Redaction())
 	p.Printf("\n%s %s\n", term.Bold.Of(r.Current().Call.Target()), term.Shorten(args, 160))
 }
 
-// confirm asks for the last characters of the id: keys meant for something else never decide (threat 13).
+// confirm asks for the last characters of the id: keys meant for
+// something else never decide (threat 13).
 func (a commands) confirm(p *term.Printer, what, id, binding string) error {
 	name := lastOf(id)
-	p.Printf("\nTo %s (binding %s…) type %s, anything else stops: ", what, shortBinding(binding), term.Bold.Of(name))
+	p.Printf(
+		"\nTo %s (binding %s…) type %s, anything else stops: ",
+		what,
+		shortBinding(binding),
+		term.Bold.Of(name),
+	)
 	if err := p.Done(); err != nil {
 		return err
 	}
@@ -193,7 +251,8 @@ func (a commands) confirm(p *term.Printer, what, id, binding string) error {
 	return nil
 }
 
-// readAnswer reads one line, byte by byte: what comes behind it is for the next question.
+// readAnswer reads one line, byte by byte: what comes behind it is for
+// the next question.
 func readAnswer(in io.Reader) (string, error) {
 	var line []byte
 	one := make([]byte, 1)
@@ -206,6 +265,7 @@ func readAnswer(in io.Reader) (string, error) {
 		}
 		line = append(line, one[0])
 	}
+
 	return strings.TrimSpace(string(line)), nil
 }
 
@@ -220,7 +280,9 @@ func shortBinding(binding string) string {
 func (a commands) answersOn() string { return cmp.Or(a.channel, "cli") }
 
 // vote gives the answer and says what became of it.
-func (a commands) vote(ctx context.Context, server *client.Client, r *approval.Request, body openapi.VoteBody, asJSON bool) error {
+func (a commands) vote(
+	ctx context.Context, server *client.Client, r *approval.Request, body openapi.VoteBody, asJSON bool,
+) error {
 	body.Channel = a.answersOn()
 	voted, err := server.Vote(ctx, r.ID, r.Version, body)
 	if err != nil {
@@ -234,6 +296,7 @@ func (a commands) vote(ctx context.Context, server *client.Client, r *approval.R
 	} else {
 		printVoted(p, voted)
 	}
+
 	if err := p.Done(); err != nil {
 		return err
 	}
@@ -243,9 +306,20 @@ func (a commands) vote(ctx context.Context, server *client.Client, r *approval.R
 	return nil
 }
 
-// effective tells whether an answer did what its giver wanted, or had been given before.
+// effective tells whether an answer did what its giver wanted, or had
+// been given before.
 func effective(o approval.VoteOutcome) bool {
-	return slices.Contains([]approval.VoteOutcome{approval.VoteCounted, approval.VoteApproved, approval.VoteDenied, approval.VoteDuplicate, approval.VoteRevoked, approval.VoteAnswered}, o)
+	return slices.Contains(
+		[]approval.VoteOutcome{
+			approval.VoteCounted,
+			approval.VoteApproved,
+			approval.VoteDenied,
+			approval.VoteDuplicate,
+			approval.VoteRevoked,
+			approval.VoteAnswered,
+		},
+		o,
+	)
 }
 
 func printVoted(p *term.Printer, v *approval.Voted) {
@@ -264,19 +338,31 @@ func printVoted(p *term.Printer, v *approval.Voted) {
 		look = term.Green
 	}
 	if v.Outcome == approval.VoteAnswered && v.Request.Question != nil && v.Request.Chosen != nil {
-		p.Printf("%s: %s%s\n", v.Request.ID, look.Of("answered: the tool is told "), choiceOf(v.Request, *v.Request.Chosen))
+		p.Printf(
+			"%s: %s%s\n",
+			v.Request.ID,
+			look.Of("answered: the tool is told "),
+			choiceOf(v.Request, *v.Request.Chosen),
+		)
 		return
 	}
+
 	p.Printf("%s: %s\n", v.Request.ID, look.Of(cmp.Or(words[v.Outcome], string(v.Outcome))))
 	if v.Detail != "" {
 		p.Printf("  %s\n", v.Detail)
 	}
 	if v.Grant != nil {
-		p.Printf("  standing approval %s, %s, %d uses\n", v.Grant.ID, "until "+term.Stamp(v.Grant.Expires), v.Grant.MaxUses)
+		p.Printf(
+			"  standing approval %s, %s, %d uses\n",
+			v.Grant.ID,
+			"until "+term.Stamp(v.Grant.Expires),
+			v.Grant.MaxUses,
+		)
 	}
 }
 
-// refuse gives an answer after which the call does not run. That needs no showing.
+// refuse gives an answer after which the call does not run. That needs
+// no showing.
 func (a commands) refuse(ctx context.Context, f answerFlags, id string, body openapi.VoteBody) error {
 	server, r, err := a.lookAtCall(ctx, f.Connection, id, f.binding)
 	if err != nil {
@@ -303,8 +389,11 @@ func (a commands) cancel(ctx context.Context, f answerFlags, id string) error {
 	return p.Done()
 }
 
-// look reads the request that an answer is for, and holds it to the binding that its giver names.
-func (a commands) look(ctx context.Context, c remote.Connection, id, binding string) (*client.Client, *approval.Request, error) {
+// look reads the request that an answer is for, and holds it to the
+// binding that its giver names.
+func (a commands) look(
+	ctx context.Context, c remote.Connection, id, binding string,
+) (*client.Client, *approval.Request, error) {
 	server, err := a.Dial(c)
 	if err != nil {
 		return nil, nil, err
@@ -317,7 +406,9 @@ func (a commands) look(ctx context.Context, c remote.Connection, id, binding str
 }
 
 // lookAtCall is look for answers to calls: a question of a tool is refused.
-func (a commands) lookAtCall(ctx context.Context, c remote.Connection, id, binding string) (*client.Client, *approval.Request, error) {
+func (a commands) lookAtCall(
+	ctx context.Context, c remote.Connection, id, binding string,
+) (*client.Client, *approval.Request, error) {
 	server, r, err := a.look(ctx, c, id, binding)
 	if err != nil {
 		return nil, nil, err

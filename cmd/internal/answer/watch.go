@@ -35,10 +35,13 @@ func (a commands) watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [--mine]",
 		Short: "Watch and answer requests as they come: a live inbox in the terminal",
-		Long: "On a terminal watch lists what waits, and takes single keys: j and k move, s shows, a approves, d denies, e edits, c or the number of a\n" +
-			"choice answers a tool's question, x dismisses it, q ends. Nothing is decided by one key: approving and answering ask for the last 6\n" +
+		Long: "On a terminal watch lists what waits, and takes single keys: j and k move, s shows, a approves, d " +
+			"denies, e edits, c or the number of a\n" +
+			"choice answers a tool's question, x dismisses it, q ends. Nothing is decided by one key: approving and " +
+			"answering ask for the last 6\n" +
 			"characters of the id, denying for a reason.\n" +
-			"Elsewhere, or with --lines or --json, it prints what happens, a line for each ledger entry, and never asks anything.",
+			"Elsewhere, or with --lines or --json, it prints what happens, a line for each ledger entry, and never " +
+			"asks anything.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := system.UntilSignal(cmd)
@@ -52,8 +55,18 @@ func (a commands) watchCommand() *cobra.Command {
 	flags := remote.Connected(cmd, &f.Connection).Flags()
 	flags.BoolVar(&f.mine, "mine", false, "only what waits for the token's person")
 	flags.BoolVar(&f.lines, "lines", false, "print what happens as lines, on a terminal too")
-	flags.Int64Var(&f.after, "after", 0, "with lines: begin behind the ledger entry of this `INDEX`; -1 begins at the beginning")
-	flags.StringVar(&f.until, "until", "", "with lines: end after the first entry of this `TYPE`, such as request_opened")
+	flags.Int64Var(
+		&f.after,
+		"after",
+		0,
+		"with lines: begin behind the ledger entry of this `INDEX`; -1 begins at the beginning",
+	)
+	flags.StringVar(
+		&f.until,
+		"until",
+		"",
+		"with lines: end after the first entry of this `TYPE`, such as request_opened",
+	)
 	return cmd
 }
 
@@ -66,7 +79,11 @@ func (a commands) watch(ctx context.Context, f watchFlags) error {
 		return a.watchLines(ctx, server, f)
 	}
 	a.channel = "watch"
-	return (&inbox{commands: a, server: server, flags: f}).run(ctx)
+	return (&inbox{
+		commands: a,
+		server:   server,
+		flags:    f,
+	}).run(ctx)
 }
 
 // happening is the JSON document of one line.
@@ -89,15 +106,18 @@ func (a commands) watchLines(ctx context.Context, server *client.Client, f watch
 		default:
 			audit.PrintEntry(p, e.Index, e.Leaf)
 		}
+
 		if p.Err != nil || e.Type == f.until {
 			return p.Done()
 		}
 	}
+
 	return nil
 }
 
-// inbox is the live list on a terminal. Keys are read one at a time and only while it waits for one, so what is typed at a prompt or in
-// an editor goes there.
+// inbox is the live list on a terminal. Keys are read one at a time and
+// only while it waits for one, so what is typed at a prompt or in an
+// editor goes there.
 type inbox struct {
 	commands
 	server   *client.Client
@@ -142,7 +162,8 @@ func (b *inbox) run(ctx context.Context) error {
 			}
 		case <-clock.C:
 		case key, more := <-keys:
-			if !more || key == 'q' || key == 3 || key == 4 { // ctrl-C and ctrl-D are keys while the terminal is raw
+			if !more || key == 'q' || key == 3 ||
+				key == 4 { // ctrl-C and ctrl-D are keys while the terminal is raw
 				return nil
 			}
 			if restore, err = b.press(ctx, key, restore); err != nil {
@@ -196,7 +217,12 @@ func readKeys(ctx context.Context, in io.Reader) (wanted chan struct{}, keys cha
 }
 
 func (b *inbox) refresh(ctx context.Context) error {
-	page, err := b.server.Requests(ctx, client.Query{State: string(approval.Pending), Order: "due", Mine: b.flags.mine, Limit: 200})
+	page, err := b.server.Requests(ctx, client.Query{
+		State: string(approval.Pending),
+		Order: "due",
+		Mine:  b.flags.mine,
+		Limit: 200,
+	})
 	if err != nil {
 		return remote.Explain(err)
 	}
@@ -211,11 +237,16 @@ func (b *inbox) refresh(ctx context.Context) error {
 	return nil
 }
 
-// refreshMine finds out which requests wait for the token's person. None do where the token is nobody's.
+// refreshMine finds out which requests wait for the token's person.
+// None do where the token is nobody's.
 func (b *inbox) refreshMine(ctx context.Context, all []approval.Summary) error {
 	mine := all
 	if !b.flags.mine {
-		page, err := b.server.Requests(ctx, client.Query{State: string(approval.Pending), Mine: true, Limit: 200})
+		page, err := b.server.Requests(ctx, client.Query{
+			State: string(approval.Pending),
+			Mine:  true,
+			Limit: 200,
+		})
 		var refused *client.Problem
 		switch {
 		case errors.As(err, &refused):
@@ -226,6 +257,7 @@ func (b *inbox) refreshMine(ctx context.Context, all []approval.Summary) error {
 			mine = page.Requests
 		}
 	}
+
 	b.mine = map[string]bool{}
 	for _, r := range mine {
 		b.mine[r.ID] = true
@@ -238,7 +270,8 @@ func (b *inbox) at() int {
 	return slices.IndexFunc(b.requests, func(r approval.Summary) bool { return r.ID == b.selected })
 }
 
-// press does what a key means. Prompts and editors get the terminal as it was.
+// press does what a key means. Prompts and editors get the terminal as
+// it was.
 func (b *inbox) press(ctx context.Context, key byte, restore func()) (func(), error) {
 	b.note = ""
 	switch key {
@@ -252,6 +285,7 @@ func (b *inbox) press(ctx context.Context, key byte, restore func()) (func(), er
 	default:
 		return restore, nil
 	}
+
 	switch i := b.at(); {
 	case i < 0:
 		b.note = "nothing is selected"
@@ -260,6 +294,7 @@ func (b *inbox) press(ctx context.Context, key byte, restore func()) (func(), er
 		b.note = "this is no question of a tool but a call"
 		return restore, nil
 	}
+
 	restore()
 	b.out.Raw("\x1b[H\x1b[2J")
 	err := b.act(ctx, key)
@@ -296,6 +331,7 @@ func (b *inbox) act(ctx context.Context, key byte) error {
 	case 's':
 		return b.showSelected(ctx)
 	}
+
 	return b.ask(ctx, key)
 }
 
@@ -304,7 +340,11 @@ func (b *inbox) showSelected(ctx context.Context) error {
 	if err != nil {
 		return remote.Explain(err)
 	}
-	(&view{Printer: &b.out, now: time.Now(), all: true}).request(r)
+	(&view{
+		Printer: &b.out,
+		now:     time.Now(),
+		all:     true,
+	}).request(r)
 	return nil
 }
 
@@ -329,10 +369,15 @@ func (b *inbox) deny(ctx context.Context) error {
 	if reason == "" {
 		return errors.New("stopped: nothing was done")
 	}
-	return b.vote(ctx, b.server, r, openapi.VoteBody{Verdict: approval.Deny, Reason: reason, Binding: r.Binding()}, false)
+	return b.vote(ctx, b.server, r, openapi.VoteBody{
+		Verdict: approval.Deny,
+		Reason:  reason,
+		Binding: r.Binding(),
+	}, false)
 }
 
-// keys are those that answer the selected request, where it waits for the token's person.
+// keys are those that answer the selected request, where it waits for
+// the token's person.
 func (b *inbox) keys() term.Ready {
 	i := b.at()
 	switch {
@@ -343,10 +388,12 @@ func (b *inbox) keys() term.Ready {
 	case b.requests[i].Question:
 		return "c choose  x dismiss"
 	}
+
 	return "a approve  d deny  e edit"
 }
 
-// draw paints the list, one request a line. The terminal is raw, so lines end with a return too.
+// draw paints the list, one request a line. The terminal is raw, so
+// lines end with a return too.
 func (b *inbox) draw() {
 	width, height := 80, 24
 	if b.Size != nil {
@@ -354,7 +401,12 @@ func (b *inbox) draw() {
 	}
 	var text strings.Builder
 	p := &term.Printer{W: &text}
-	p.Printf("%d wait for an answer, %d of them for yours   j/k move  s show  %s  q quit\n", len(b.requests), len(b.mine), b.keys())
+	p.Printf(
+		"%d wait for an answer, %d of them for yours   j/k move  s show  %s  q quit\n",
+		len(b.requests),
+		len(b.mine),
+		b.keys(),
+	)
 	p.Table(waitingRows(b.requests, time.Now()))
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 	b.out.Raw("\x1b[H\x1b[2J")
@@ -369,20 +421,25 @@ func (b *inbox) draw() {
 		}
 		b.out.Raw(mark + cutTo(line, width-3) + "\r\n")
 	}
+
 	if b.note != "" {
 		b.out.Raw(b.note + "\r\n")
 	}
 }
 
-// waitingRows are what 80 columns must hold: until when, and what would run. Everything else is one key away.
+// waitingRows are what 80 columns must hold: until when, and what would
+// run. Everything else is one key away.
 func waitingRows(requests []approval.Summary, now time.Time) [][]term.Styled {
 	rows := [][]term.Styled{term.Heading("ID", "DUE", "VOTES", "TARGET", "AGENT", "MESSAGE")}
 	for _, r := range requests {
 		rows = append(rows, []term.Styled{
 			term.Bold.Of("…" + lastOf(r.ID)), term.Cell(term.Until(r.Deadline, now)), term.Cell(votesOf(r)),
-			term.Cell(term.Shorten(r.Target, 28)), term.Cell(term.Shorten(r.Agent, 20)), term.Dim.Of(messageOf(r)),
+			term.Cell(
+				term.Shorten(r.Target, 28),
+			), term.Cell(term.Shorten(r.Agent, 20)), term.Dim.Of(messageOf(r)),
 		})
 	}
+
 	return rows
 }
 

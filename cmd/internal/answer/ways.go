@@ -14,7 +14,8 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// answerFlags are the flags of the commands that answer a request; each command has some of them.
+// answerFlags are the flags of the commands that answer a request; each
+// command has some of them.
 type answerFlags struct {
 	remote.Connection
 	reason  string
@@ -40,13 +41,26 @@ type way struct {
 func ways() []way {
 	return []way{
 		{
-			use:   "approve ID [--reason TEXT] [--grant-age 8h] [--grant-uses N] [--grant-session] [--at-most PATH]... [--yes --binding PREFIX]",
+			use: "approve ID [--reason TEXT] [--grant-age 8h] [--grant-uses N] [--grant-session] [--at-most " +
+				"PATH]... [--yes --binding PREFIX]",
 			short: "Approve a request, after showing the whole call",
-			long: "approve shows the whole call and asks for the last 6 characters of the id. Without a terminal it asks nothing: --yes approves, and\n" +
+			long: "approve shows the whole call and asks for the last 6 characters of the id. Without a terminal it " +
+				"asks nothing: --yes approves, and\n" +
 				"--binding must name the call that you looked at before.\n\n" +
-				"The grant flags offer a standing approval for exactly this call, within the bounds of the policies: --at-most and --at-least let\n" +
+				"The grant flags offer a standing approval for exactly this call, within the bounds of the " +
+				"policies: --at-most and --at-least let\n" +
 				"one number differ, with the approved number as the edge.",
-			flags: []string{"reason", "yes", "binding", "all", "grant-age", "grant-uses", "grant-session", "at-most", "at-least"},
+			flags: []string{
+				"reason",
+				"yes",
+				"binding",
+				"all",
+				"grant-age",
+				"grant-uses",
+				"grant-session",
+				"at-most",
+				"at-least",
+			},
 			run: func(a commands, ctx context.Context, f answerFlags, args []string) error {
 				return a.approve(ctx, f, args[0])
 			},
@@ -72,7 +86,11 @@ func ways() []way {
 				if strings.TrimSpace(args[1]) == "" {
 					return errors.New("expected a TEXT that the agent is told")
 				}
-				body := openapi.VoteBody{Verdict: approval.Respond, Response: args[1], Reason: f.reason}
+				body := openapi.VoteBody{
+					Verdict:  approval.Respond,
+					Response: args[1],
+					Reason:   f.reason,
+				}
 
 				return a.refuse(ctx, f, args[0], body)
 			},
@@ -80,8 +98,10 @@ func ways() []way {
 		{
 			use:   "choose ID NUMBER [--reason TEXT] [--all] [--yes --binding PREFIX]",
 			short: "Answer a tool's question with one of its choices",
-			long: "choose shows the question and asks for the last 6 characters of the id. NUMBER is the one in brackets in front of the choice; its words\n" +
-				"are never taken for it. Without a terminal it asks nothing: --yes answers, and --binding must name the call that you looked at before.",
+			long: "choose shows the question and asks for the last 6 characters of the id. NUMBER is the one in " +
+				"brackets in front of the choice; its words\n" +
+				"are never taken for it. Without a terminal it asks nothing: --yes answers, and --binding must name " +
+				"the call that you looked at before.",
 			flags: []string{"reason", "yes", "binding", "all"},
 			then:  "the NUMBER of a choice",
 			run: func(a commands, ctx context.Context, f answerFlags, args []string) error {
@@ -96,8 +116,10 @@ func ways() []way {
 		{
 			use:   "dismiss ID [--reason TEXT] [--all] [--yes --binding PREFIX]",
 			short: "Close a tool's question without picking, which picks its default",
-			long: "dismiss shows the question and asks for the last 6 characters of the id. The tool is told its default: it can't tell a dismissal from\n" +
-				"a choice. Without a terminal it asks nothing: --yes dismisses, and --binding must name the call that you looked at before.",
+			long: "dismiss shows the question and asks for the last 6 characters of the id. The tool is told its " +
+				"default: it can't tell a dismissal from\n" +
+				"a choice. Without a terminal it asks nothing: --yes dismisses, and --binding must name the call " +
+				"that you looked at before.",
 			flags: []string{"reason", "yes", "binding", "all"},
 			run: func(a commands, ctx context.Context, f answerFlags, args []string) error {
 				return a.answerQuestion(ctx, f, args[0], nil)
@@ -106,8 +128,10 @@ func ways() []way {
 		{
 			use:   "edit ID [--args FILE|-] [--reason TEXT] [--preview] [--yes --binding PREFIX]",
 			short: "Approve a request with other arguments",
-			long: "edit opens the arguments in $VISUAL or $EDITOR, or takes them from --args. The edited call is a new call: it is decided again in full,\n" +
-				"votes on the old arguments no longer count, and yours counts for the new ones. What changes is shown before it is asked for.",
+			long: "edit opens the arguments in $VISUAL or $EDITOR, or takes them from --args. The edited call is a " +
+				"new call: it is decided again in full,\n" +
+				"votes on the old arguments no longer count, and yours counts for the new ones. What changes is " +
+				"shown before it is asked for.",
 			flags: []string{"args", "reason", "preview", "yes", "binding"},
 			run: func(a commands, ctx context.Context, f answerFlags, args []string) error {
 				return a.edit(ctx, f, args[0])
@@ -162,16 +186,36 @@ func (w way) check(_ *cobra.Command, args []string) error {
 func (f *answerFlags) known() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("answer", pflag.ContinueOnError)
 	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record; of a denial for the agent, too")
-	flags.StringVar(&f.binding, "binding", "", "`PREFIX` of the binding that you looked at, at least 12 digits; another call is refused")
+	flags.StringVar(
+		&f.binding,
+		"binding",
+		"",
+		"`PREFIX` of the binding that you looked at, at least 12 digits; another call is refused",
+	)
 	flags.BoolVar(&f.yes, "yes", false, "don't ask; needs --binding")
 	flags.BoolVar(&f.all, "all", false, "leave nothing out, however long the texts are")
 	flags.StringVar(&f.args, "args", "", "`FILE` of the new arguments, JSON; - for standard input")
 	flags.BoolVar(&f.preview, "preview", false, "only show what the edit would do")
 	flags.StringVar(&f.grant.age, "grant-age", "", "offer a standing approval for this `TIME`, such as 8h")
 	flags.IntVar(&f.grant.uses, "grant-uses", 0, "offer a standing approval for `N` uses")
-	flags.BoolVar(&f.grant.session, "grant-session", false, "offer a standing approval for the running session only")
-	flags.StringArrayVar(&f.grant.atMost, "at-most", nil, "with a grant: `PATH` of a number that may be smaller (repeatable)")
-	flags.StringArrayVar(&f.grant.atLeast, "at-least", nil, "with a grant: `PATH` of a number that may be larger (repeatable)")
+	flags.BoolVar(
+		&f.grant.session,
+		"grant-session",
+		false,
+		"offer a standing approval for the running session only",
+	)
+	flags.StringArrayVar(
+		&f.grant.atMost,
+		"at-most",
+		nil,
+		"with a grant: `PATH` of a number that may be smaller (repeatable)",
+	)
+	flags.StringArrayVar(
+		&f.grant.atLeast,
+		"at-least",
+		nil,
+		"with a grant: `PATH` of a number that may be larger (repeatable)",
+	)
 
 	return flags
 }

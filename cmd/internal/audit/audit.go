@@ -23,8 +23,10 @@ func (a commands) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Export the ledger, and verify exports, proofs and checkpoints offline",
-		Long: "verify needs no server and no store: a file, and the public key that you have from the operator, not from the file.\n" +
-			"Exit code 0: verified and anchored, 1: not verified, 2: could not be read, 3: everything in the file is right, but no key or no older checkpoint of\n" +
+		Long: "verify needs no server and no store: a file, and the public key that you have from the operator, not " +
+			"from the file.\n" +
+			"Exit code 0: verified and anchored, 1: not verified, 2: could not be read, 3: everything in the file " +
+			"is right, but no key or no older checkpoint of\n" +
 			"yours was compared (--public-key, and --since or --witness).",
 		Args: term.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -47,31 +49,56 @@ func (a commands) verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify FILE|- --public-key FILE|KEY (--since CHECKPOINT | --witness FILE|URL)",
 		Short: "Verify an export, or the proof of one entry, offline",
-		Args:  term.OneOf("one FILE that `assent audit export` or `assent audit proof` wrote, or - for standard input"),
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.verify(cmd.Context(), f, args[0]) },
+		Args: term.OneOf(
+			"one FILE that `assent audit export` or `assent audit proof` wrote, or - for standard input",
+		),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.verify(cmd.Context(), f, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.publicKeys, "public-key", nil, "`KEY` that must have signed, or the file that holds it; without it the file's own key is used, which proves nothing about who signed (repeatable: any of them)")
-	flags.StringArrayVar(&f.since, "since", nil, "`FILE` of an older checkpoint that you kept: the log must begin with what it covers (repeatable)")
-	flags.StringVar(&f.witness, "witness", "", "`FILE|URL` of a witness: the log must agree with every checkpoint of it that the witness has")
-	flags.StringVar(&f.witnessToken, "witness-token-file", "", "`FILE` of the token for the witness, where it is another assent server")
+	flags.StringArrayVar(
+		&f.publicKeys,
+		"public-key",
+		nil,
+		"`KEY` that must have signed, or the file that holds it; without it the file's own key is used, which "+
+			"proves nothing about who signed (repeatable: any of them)",
+	)
+	flags.StringArrayVar(
+		&f.since,
+		"since",
+		nil,
+		"`FILE` of an older checkpoint that you kept: the log must begin with what it covers (repeatable)",
+	)
+	flags.StringVar(
+		&f.witness,
+		"witness",
+		"",
+		"`FILE|URL` of a witness: the log must agree with every checkpoint of it that the witness has",
+	)
+	flags.StringVar(
+		&f.witnessToken,
+		"witness-token-file",
+		"",
+		"`FILE` of the token for the witness, where it is another assent server",
+	)
 	flags.BoolVar(&f.asJSON, "json", false, "print a JSON document")
 	return cmd
 }
 
 // verdict is what verifying came to; it is also the JSON document.
 type verdict struct {
-	Verified  bool            `json:"verified"`
-	Problem   string          `json:"problem,omitempty"`
-	Entry     *int64          `json:"entry,omitempty"`   // that is wrong, or that the proof is of
-	Entries   int64           `json:"entries,omitempty"` // of the log
-	Redacted  int64           `json:"redacted,omitempty"`
-	Root      string          `json:"root,omitempty"`
-	Log       string          `json:"log,omitempty"`
-	Since     *int64          `json:"since,omitempty"` // entries that the latest of the older checkpoints covers
-	PublicKey string          `json:"public_key,omitempty"`
-	KeyPinned bool            `json:"key_pinned"`
-	Anchored  bool            `json:"anchored"`            // the key is pinned, and of an export an older checkpoint was compared
+	Verified  bool   `json:"verified"`
+	Problem   string `json:"problem,omitempty"`
+	Entry     *int64 `json:"entry,omitempty"`   // that is wrong, or that the proof is of
+	Entries   int64  `json:"entries,omitempty"` // of the log
+	Redacted  int64  `json:"redacted,omitempty"`
+	Root      string `json:"root,omitempty"`
+	Log       string `json:"log,omitempty"`
+	Since     *int64 `json:"since,omitempty"` // entries that the latest of the older checkpoints covers
+	PublicKey string `json:"public_key,omitempty"`
+	KeyPinned bool   `json:"key_pinned"`
+	// the key is pinned, and of an export an older checkpoint was
+	// compared
+	Anchored  bool            `json:"anchored"`
 	Handovers int             `json:"handovers,omitempty"` // changes of the key that were followed
 	Leaf      json.RawMessage `json:"leaf,omitempty"`      // of a proof
 
@@ -105,6 +132,7 @@ func (a commands) verify(ctx context.Context, f verifyFlags, path string) error 
 	} else if err != nil {
 		return err
 	}
+
 	return a.printVerdict(v, f.asJSON)
 }
 
@@ -117,10 +145,12 @@ func publicKeysOf(texts []string) ([]string, error) {
 		}
 		out = append(out, key)
 	}
+
 	return out, nil
 }
 
-// PublicKeyOf reads the key from the file of this name, else takes the text itself for the key.
+// PublicKeyOf reads the key from the file of this name, else takes the
+// text itself for the key.
 func PublicKeyOf(text string) (string, error) {
 	content, err := term.ReadFile(text, nil)
 	key := strings.TrimSpace(string(content))
@@ -131,17 +161,21 @@ func PublicKeyOf(text string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("--public-key: expected a file or a key of the form name+hash+base64: %w", err)
 	case strings.HasPrefix(key, "PRIVATE+KEY+"): // never printed, and never needed to verify
-		return "", errors.New("--public-key: this is the secret key that signs: expected the public one, the .pub file beside it")
+		return "", errors.New(
+			"--public-key: this is the secret key that signs: expected the public one, the .pub file beside it",
+		)
 	case strings.Count(key, "+") < 2:
 		return "", fmt.Errorf("--public-key: %s holds no key of the form name+hash+base64", text)
 	}
+
 	return key, nil
 }
 
 // maxProofFile bounds what is read as a proof, in bytes.
 const maxProofFile = 64 << 20
 
-// Check verifies a proof or an export, whichever the file says it is. outside finds the older checkpoints of a log.
+// Check verifies a proof or an export, whichever the file says it is.
+// outside finds the older checkpoints of a log.
 func Check(in io.Reader, keys []string, outside checkpoints) (verdict, error) {
 	r := bufio.NewReader(in)
 	begin, err := r.Peek(64)
@@ -160,24 +194,44 @@ func Check(in io.Reader, keys []string, outside checkpoints) (verdict, error) {
 	}
 	var auditor approval.Auditor
 	var lost []string
-	report, err := ledger.Verify(whole, ledger.VerifyOptions{Also: keys, Since: since, Each: func(i int64, l ledger.Leaf, _ ledger.Openings) error {
-		auditor.Add(i, l)
-		if l.Type == approval.EventRestored {
-			lost = append(lost, restoredAt(i, l))
-		}
-		return nil
-	}})
+	report, err := ledger.Verify(whole, ledger.VerifyOptions{
+		Also:  keys,
+		Since: since,
+		Each: func(i int64, l ledger.Leaf, _ ledger.Openings) error {
+			auditor.Add(i, l)
+			if l.Type == approval.EventRestored {
+				lost = append(lost, restoredAt(i, l))
+			}
+			return nil
+		},
+	})
 	if err != nil {
 		return verdict{}, explained(err, lost)
 	}
 	problems, told := auditor.Problems(), auditor.Summary()
 	if len(problems) > 0 {
 		first := problems[0]
-		return verdict{Problem: first.Subject + ": " + first.Text, Entry: &first.Index, Audit: &told, Problems: problems, PublicKey: report.PublicKey, KeyPinned: report.KeyPinned}, nil
+		return verdict{
+			Problem:   first.Subject + ": " + first.Text,
+			Entry:     &first.Index,
+			Audit:     &told,
+			Problems:  problems,
+			PublicKey: report.PublicKey,
+			KeyPinned: report.KeyPinned,
+		}, nil
 	}
+
 	v := verdict{
-		Audit: &told, Verified: true, Entries: report.Entries, Redacted: report.Redacted, Root: report.Root.String(), Log: report.Checkpoint.Origin,
-		PublicKey: report.PublicKey, KeyPinned: report.KeyPinned, Anchored: report.KeyPinned && report.Since != nil, Handovers: len(report.Handovers),
+		Audit:     &told,
+		Verified:  true,
+		Entries:   report.Entries,
+		Redacted:  report.Redacted,
+		Root:      report.Root.String(),
+		Log:       report.Checkpoint.Origin,
+		PublicKey: report.PublicKey,
+		KeyPinned: report.KeyPinned,
+		Anchored:  report.KeyPinned && report.Since != nil,
+		Handovers: len(report.Handovers),
 	}
 	if report.Since != nil {
 		v.Since = &report.Since.Size
@@ -198,7 +252,8 @@ func restoredAt(index int64, l ledger.Leaf) string {
 	return text
 }
 
-// explained adds to a problem what the ledger tells of restores: what was lost by one can't be in it.
+// explained adds to a problem what the ledger tells of restores: what
+// was lost by one can't be in it.
 func explained(err error, lost []string) error {
 	var wrong *ledger.VerifyError
 	if len(lost) == 0 || !errors.As(err, &wrong) {
@@ -209,7 +264,9 @@ func explained(err error, lost []string) error {
 
 func checkProof(r io.Reader, keys []string, outside checkpoints) (verdict, error) {
 	if outside != nil {
-		return verdict{}, errors.New("--since and --witness are for exports: a proof says nothing about older checkpoints")
+		return verdict{}, errors.New(
+			"--since and --witness are for exports: a proof says nothing about older checkpoints",
+		)
 	}
 	file, err := io.ReadAll(io.LimitReader(r, maxProofFile))
 	if err != nil {
@@ -225,8 +282,16 @@ func checkProof(r io.Reader, keys []string, outside checkpoints) (verdict, error
 		return verdict{}, err
 	}
 	return verdict{
-		Verified: true, Entry: &report.Index, Entries: report.Checkpoint.Size, Redacted: int64(report.Redacted), Root: report.Checkpoint.Root.String(),
-		Log: report.Checkpoint.Origin, PublicKey: report.PublicKey, KeyPinned: report.KeyPinned, Anchored: report.KeyPinned, Leaf: proof.Leaf,
+		Verified:  true,
+		Entry:     &report.Index,
+		Entries:   report.Checkpoint.Size,
+		Redacted:  int64(report.Redacted),
+		Root:      report.Checkpoint.Root.String(),
+		Log:       report.Checkpoint.Origin,
+		PublicKey: report.PublicKey,
+		KeyPinned: report.KeyPinned,
+		Anchored:  report.KeyPinned,
+		Leaf:      proof.Leaf,
 	}, nil
 }
 
@@ -239,6 +304,7 @@ func (a commands) printVerdict(v verdict, asJSON bool) error {
 	} else {
 		PrintVerdict(p, v)
 	}
+
 	if err := p.Done(); err != nil {
 		return err
 	}
@@ -248,6 +314,7 @@ func (a commands) printVerdict(v verdict, asJSON bool) error {
 	case !v.Anchored:
 		return term.Exit(term.ExitLoose)
 	}
+
 	return nil
 }
 
@@ -256,22 +323,40 @@ func PrintVerdict(p *term.Printer, v verdict) {
 	case !v.Verified && v.Entry != nil:
 		p.Printf("%s: entry %d: %s\n", term.Red.Of("NOT VERIFIED"), *v.Entry, v.Problem)
 		if more := len(v.Problems) - 1; more > 0 {
-			p.Printf("  and %d more; the signatures hold: whoever runs the service wrote what must not happen\n", more)
+			p.Printf(
+				"  and %d more; the signatures hold: whoever runs the service wrote what must not happen\n",
+				more,
+			)
 		} else if more == 0 {
 			p.Printf("  the signatures hold: whoever runs the service wrote what must not happen\n")
 		}
+
 		return
 	case !v.Verified:
 		p.Printf("%s: %s\n", term.Red.Of("NOT VERIFIED"), v.Problem)
 		return
 	case v.Leaf != nil:
-		p.Printf("%s: the log %s of %d entries holds entry %d\n  %s\n", term.Green.Of("verified"), v.Log, v.Entries, *v.Entry, string(v.Leaf))
+		p.Printf(
+			"%s: the log %s of %d entries holds entry %d\n  %s\n",
+			term.Green.Of("verified"),
+			v.Log,
+			v.Entries,
+			*v.Entry,
+			string(v.Leaf),
+		)
 	default:
 		p.Printf("%s: all %d entries of the log %s\n", term.Green.Of("verified"), v.Entries, v.Log)
 	}
+
 	if a := v.Audit; a != nil {
-		p.Printf("  requests: %d, answers: %d, runs: %d; each as the rules allow\n", a.Requests, a.Votes, a.States[approval.Consumed]+a.GrantUses)
+		p.Printf(
+			"  requests: %d, answers: %d, runs: %d; each as the rules allow\n",
+			a.Requests,
+			a.Votes,
+			a.States[approval.Consumed]+a.GrantUses,
+		)
 	}
+
 	if v.Redacted > 0 {
 		p.Printf("  %d sealed values were redacted; their digests stand\n", v.Redacted)
 	}
@@ -285,12 +370,21 @@ func PrintVerdict(p *term.Printer, v verdict) {
 	printLoose(p, v)
 }
 
-// printLoose says what is missing for the result to stand against whoever runs the service.
+// printLoose says what is missing for the result to stand against
+// whoever runs the service.
 func printLoose(p *term.Printer, v verdict) {
 	if !v.KeyPinned {
-		p.Printf("%s: the key came with the file, so this says nothing about who signed: give --public-key\n", term.Yellow.Of("not pinned"))
+		p.Printf(
+			"%s: the key came with the file, so this says nothing about who signed: give --public-key\n",
+			term.Yellow.Of("not pinned"),
+		)
 	}
+
 	if v.Leaf == nil && v.Since == nil {
-		p.Printf("%s: nothing from outside says that this is the whole history: give --since a checkpoint that you kept, or --witness\n", term.Yellow.Of("not anchored"))
+		p.Printf(
+			"%s: nothing from outside says that this is the whole history: give --since a checkpoint that you kept, "+
+				"or --witness\n",
+			term.Yellow.Of("not anchored"),
+		)
 	}
 }

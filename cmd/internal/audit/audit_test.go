@@ -34,7 +34,11 @@ func exported(t *testing.T, e ledger.Entry) (export, checkpoint []byte, publicKe
 	if err != nil {
 		t.Fatal(err)
 	}
-	note, err := signer.Sign(ledger.Checkpoint{Origin: ledger.Origin("default"), Size: 1, Root: tree.Root})
+	note, err := signer.Sign(ledger.Checkpoint{
+		Origin: ledger.Origin("default"),
+		Size:   1,
+		Root:   tree.Root,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,45 +56,98 @@ func exported(t *testing.T, e ledger.Entry) (export, checkpoint []byte, publicKe
 // verify runs the command on an export.
 func verify(export []byte, flags ...string) (code int, said string) {
 	var out bytes.Buffer
-	streams := term.Streams{In: bytes.NewReader(export), Out: &out, Err: &out}
-	code = term.Run(commands{remote.Caller{Reader: config.Reader{Streams: streams}}}.auditCommand(), streams, append([]string{"verify", "-"}, flags...))
+	streams := term.Streams{
+		In:  bytes.NewReader(export),
+		Out: &out,
+		Err: &out,
+	}
+	code = term.Run(
+		commands{remote.Caller{Reader: config.Reader{Streams: streams}}}.auditCommand(),
+		streams,
+		append([]string{"verify", "-"}, flags...),
+	)
 	return code, out.String()
 }
 
-// TestVerifyReadsWhatTheLedgerTells: a ledger can be whole and rightly signed, and still tell of what must not happen: then whoever runs the
+// TestVerifyReadsWhatTheLedgerTells: a ledger can be whole and rightly
+// signed, and still tell of what must not happen: then whoever runs the
 // service wrote it.
 func TestVerifyReadsWhatTheLedgerTells(t *testing.T) {
 	export, _, key := exported(t, ledger.Entry{
-		Time: time.Unix(1, 0), Tenant: "default", Type: approval.EventConsumed, Subject: "apr_1", Actor: "bot",
-		Facts: map[string]any{"agent": "a", "target": "tool t", "state": "consumed", "binding": "sha256:00", "revision": 0},
+		Time:    time.Unix(1, 0),
+		Tenant:  "default",
+		Type:    approval.EventConsumed,
+		Subject: "apr_1",
+		Actor:   "bot",
+		Facts: map[string]any{
+			"agent":    "a",
+			"target":   "tool t",
+			"state":    "consumed",
+			"binding":  "sha256:00",
+			"revision": 0,
+		},
 	})
 	code, said := verify(export, "--public-key", key)
-	if code != term.ExitNo || !strings.Contains(said, "NOT VERIFIED: entry 0: apr_1") || !strings.Contains(said, "the signatures hold") {
+	if code != term.ExitNo || !strings.Contains(said, "NOT VERIFIED: entry 0: apr_1") ||
+		!strings.Contains(said, "the signatures hold") {
 		t.Errorf("exit %d\n%s", code, said)
 	}
 }
 
-// TestL6_AnExportIsNotProvenByItsOwnKey: what was compared with nothing from outside is right in itself, and says so by its exit code.
+// TestL6_AnExportIsNotProvenByItsOwnKey: what was compared with nothing
+// from outside is right in itself, and says so by its exit code.
 func TestL6_AnExportIsNotProvenByItsOwnKey(t *testing.T) {
-	export, checkpoint, key := exported(t, ledger.Entry{Time: time.Unix(1, 0), Tenant: "default", Type: approval.EventStarted, Subject: "server", Actor: "server"})
+	export, checkpoint, key := exported(t, ledger.Entry{
+		Time:    time.Unix(1, 0),
+		Tenant:  "default",
+		Type:    approval.EventStarted,
+		Subject: "server",
+		Actor:   "server",
+	})
 	kept := filepath.Join(t.TempDir(), "kept")
 	if err := os.WriteFile(kept, checkpoint, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, _, other := exported(t, ledger.Entry{Time: time.Unix(1, 0), Tenant: "default", Type: approval.EventStarted, Subject: "server", Actor: "server"})
+	_, _, other := exported(t, ledger.Entry{
+		Time:    time.Unix(1, 0),
+		Tenant:  "default",
+		Type:    approval.EventStarted,
+		Subject: "server",
+		Actor:   "server",
+	})
 
 	for name, c := range map[string]struct {
 		flags []string
 		code  int
 		says  []string
 	}{
-		"nothing":          {nil, term.ExitLoose, []string{"verified: all 1 entries", "not pinned", "give --public-key", "not anchored", "give --since"}},
-		"the key":          {[]string{"--public-key", key}, term.ExitLoose, []string{"verified: all 1 entries", "not anchored"}},
-		"a checkpoint":     {[]string{"--since", kept}, term.ExitLoose, []string{"verified: all 1 entries", "not pinned"}},
-		"both":             {[]string{"--public-key", key, "--since", kept}, term.ExitOK, []string{"verified: all 1 entries", "begins with the 1 entries"}},
-		"one of two keys":  {[]string{"--public-key", other, "--public-key", key, "--since", kept}, term.ExitOK, nil},
-		"another key":      {[]string{"--public-key", other, "--since", kept}, term.ExitNo, []string{"NOT VERIFIED"}},
-		"as a document":    {[]string{"--json"}, term.ExitLoose, []string{`"verified": true`, `"key_pinned": false`, `"anchored": false`}},
+		"nothing": {
+			nil,
+			term.ExitLoose,
+			[]string{"verified: all 1 entries", "not pinned", "give --public-key", "not anchored", "give --since"},
+		},
+		"the key": {
+			[]string{"--public-key", key},
+			term.ExitLoose,
+			[]string{"verified: all 1 entries", "not anchored"},
+		},
+		"a checkpoint": {
+			[]string{"--since", kept},
+			term.ExitLoose,
+			[]string{"verified: all 1 entries", "not pinned"},
+		},
+		"both": {
+			[]string{"--public-key", key, "--since", kept},
+			term.ExitOK,
+			[]string{"verified: all 1 entries", "begins with the 1 entries"},
+		},
+		"one of two keys": {[]string{"--public-key", other, "--public-key", key, "--since", kept}, term.ExitOK, nil},
+		"another key":     {[]string{"--public-key", other, "--since", kept}, term.ExitNo, []string{"NOT VERIFIED"}},
+		"as a document": {
+			[]string{"--json"},
+			term.ExitLoose,
+			[]string{`"verified": true`, `"key_pinned": false`, `"anchored": false`},
+		},
 		"nothing readable": {[]string{"--since", kept + "2"}, term.ExitFailure, []string{"no such file"}},
 	} {
 		code, said := verify(export, c.flags...)
@@ -103,15 +160,20 @@ func TestL6_AnExportIsNotProvenByItsOwnKey(t *testing.T) {
 			}
 		}
 	}
+
 	if code, said := verify(bytes.Replace(export, []byte("server"), []byte("sErver"), 1)); code != term.ExitNo {
 		t.Errorf("changed: exit %d\n%s", code, said)
 	}
 }
 
-// TestL16_WhatIsExportedIsItsOwnersAlone, as a backup is, and takes nobody's place.
+// TestL16_WhatIsExportedIsItsOwnersAlone, as a backup is, and takes
+// nobody's place.
 func TestL16_WhatIsExportedIsItsOwnersAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "export")
-	fill := func(w io.Writer) error { _, err := io.WriteString(w, "all"); return err }
+	fill := func(w io.Writer) error {
+		_, err := io.WriteString(w, "all")
+		return err
+	}
 	if err := system.Create(path, 0o600, fill); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,5 @@
-// Package audit is the commands of auditors: exports of the ledger, proofs of its entries, and checking both offline.
+// Package audit is the commands of auditors: exports of the ledger,
+// proofs of its entries, and checking both offline.
 package audit
 
 import (

@@ -32,5 +32,6 @@ func PrintLeaf(p *term.Printer, index int64, leaf ledger.Leaf) {
 			p.Printf("  %s=%s", m.Key, string(m.Value.AppendJSON(nil)))
 		}
 	}
+
 	p.Printf("\n")
 }

@@ -26,13 +26,19 @@ func (a commands) exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [--out FILE]",
 		Short: "Export the ledger, for assent audit verify",
-		Long:  "The export holds arguments and texts that were not redacted: with --out it is readable for its owner only, and verified once it is written.",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.export(cmd.Context(), f) },
+		Long: "The export holds arguments and texts that were not redacted: with --out it is readable for its " +
+			"owner only, and verified once it is written.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.export(cmd.Context(), f) },
 	}
 	flags := remote.Connected(cmd, &f.Connection).Flags()
 	flags.StringVar(&f.out, "out", "", "`FILE` to write; it must not exist yet; without it, standard output")
-	flags.StringVar(&f.publicKey, "public-key", "", "with --out: `KEY` that must have signed, or the file that holds it")
+	flags.StringVar(
+		&f.publicKey,
+		"public-key",
+		"",
+		"with --out: `KEY` that must have signed, or the file that holds it",
+	)
 	return cmd
 }
 
@@ -47,7 +53,9 @@ func (a commands) export(ctx context.Context, f exportFlags) error {
 	if f.out == "" {
 		return remote.Explain(server.Export(ctx, a.Out))
 	}
-	if err := system.Create(f.out, 0o600, func(w io.Writer) error { return remote.Explain(server.Export(ctx, w)) }); err != nil {
+	if err := system.Create(f.out, 0o600, func(w io.Writer) error {
+		return remote.Explain(server.Export(ctx, w))
+	}); err != nil {
 		return err
 	}
 	verify := verifyFlags{asJSON: f.AsJSON}
@@ -55,7 +63,9 @@ func (a commands) export(ctx context.Context, f exportFlags) error {
 		verify.publicKeys = []string{f.publicKey}
 	}
 	err = a.verify(ctx, verify, f.out)
-	if term.CodeOf(err) == term.ExitLoose { // it was written, and is whole: whether it is all is for the auditor to ask
+	if term.CodeOf(
+		err,
+	) == term.ExitLoose { // it was written, and is whole: whether it is all is for the auditor to ask
 		return nil
 	}
 	return err
@@ -75,7 +85,9 @@ func (a commands) proofCommand() *cobra.Command {
 			return a.proof(cmd.Context(), f, index)
 		},
 	}
-	remote.Connected(cmd, &f.Connection).Flags().StringVar(&f.out, "out", "", "`FILE` to write; it must not exist yet; without it, standard output")
+	remote.Connected(cmd, &f.Connection).
+		Flags().
+		StringVar(&f.out, "out", "", "`FILE` to write; it must not exist yet; without it, standard output")
 	return cmd
 }
 
@@ -121,6 +133,7 @@ func (a commands) checkpointCommand() *cobra.Command {
 			case checkpoint.Checkpoint == "":
 				return term.No(errors.New("the ledger has no entry yet, so there is nothing to sign"))
 			}
+
 			return a.WriteOut(checkpoint.Checkpoint, term.Scrub)
 		},
 	}

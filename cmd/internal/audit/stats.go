@@ -25,7 +25,9 @@ func (a commands) statsCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("--since: %w", err)
 			}
-			return remote.Ask(a.Caller, c, func(s *client.Client) (*approval.Stats, error) { return s.Stats(cmd.Context(), time.Now().Add(-age)) }, printStats)
+			return remote.Ask(a.Caller, c, func(s *client.Client) (*approval.Stats, error) {
+				return s.Stats(cmd.Context(), time.Now().Add(-age))
+			}, printStats)
 		},
 	}
 	remote.Connected(cmd, &c).Flags().StringVar(&since, "since", "30d", "answers of this `TIME`, up to now")
@@ -34,21 +36,45 @@ func (a commands) statsCommand() *cobra.Command {
 
 func printStats(p *term.Printer, s *approval.Stats) {
 	p.Printf("%s to %s\n\n", term.Stamp(s.Since), term.Stamp(s.Until))
-	rows := [][]term.Styled{term.Heading("PERSON", "ANSWERS", "PER HOUR", "BUSIEST HOUR", "APPROVED", "MEDIAN", "")}
-	for _, f := range s.Approvers {
-		rows = append(rows, []term.Styled{
-			term.Bold.Of(f.Person), term.Cell(strconv.Itoa(f.Votes)), term.Cell(fmt.Sprintf("%.1f", f.PerHour)), term.Cell(strconv.Itoa(f.BusiestHour)), term.Cell(percent(f.ApproveRate)),
-			term.Cell(term.Span(f.MedianWait)), term.Red.Of(overload(f)),
-		})
+	rows := [][]term.Styled{
+		term.Heading("PERSON", "ANSWERS", "PER HOUR", "BUSIEST HOUR", "APPROVED", "MEDIAN", ""),
 	}
+	for _, f := range s.Approvers {
+		rows = append(
+			rows,
+			[]term.Styled{
+				term.Bold.Of(
+					f.Person,
+				),
+				term.Cell(strconv.Itoa(f.Votes)),
+				term.Cell(fmt.Sprintf("%.1f", f.PerHour)),
+				term.Cell(strconv.Itoa(f.BusiestHour)),
+				term.Cell(percent(f.ApproveRate)),
+				term.Cell(term.Span(f.MedianWait)),
+				term.Red.Of(overload(f)),
+			},
+		)
+	}
+
 	p.Table(rows)
 	p.Printf("\n")
 	rows = [][]term.Styled{term.Heading("AGENT", "ASKS", "PER DAY", "DECIDED", "APPROVED", "MEDIAN")}
 	for _, f := range s.Agents {
-		rows = append(rows, []term.Styled{
-			term.Bold.Of(f.Agent), term.Cell(strconv.Itoa(f.Asks)), term.Cell(fmt.Sprintf("%.1f", f.PerDay)), term.Cell(strconv.Itoa(f.Decided)), term.Cell(percent(f.ApproveRate)), term.Cell(term.Span(f.MedianDecide)),
-		})
+		rows = append(
+			rows,
+			[]term.Styled{
+				term.Bold.Of(
+					f.Agent,
+				),
+				term.Cell(strconv.Itoa(f.Asks)),
+				term.Cell(fmt.Sprintf("%.1f", f.PerDay)),
+				term.Cell(strconv.Itoa(f.Decided)),
+				term.Cell(percent(f.ApproveRate)),
+				term.Cell(term.Span(f.MedianDecide)),
+			},
+		)
 	}
+
 	p.Table(rows)
 }
 
@@ -63,5 +89,6 @@ func overload(f approval.ApproverFigures) string {
 	case f.RubberStamps:
 		return "approves nearly everything within seconds"
 	}
+
 	return ""
 }

@@ -36,6 +36,7 @@ func (a commands) outside(ctx context.Context, f verifyFlags) (checkpoints, erro
 		}
 		kept = append(kept, text)
 	}
+
 	return func(origin string) ([][]byte, error) {
 		if f.witness == "" {
 			return kept, nil
@@ -57,7 +58,8 @@ const (
 	mostWitness = 64 << 20 // bytes
 )
 
-// askWitness reads a file, or what stands at an address. An address without a path is that of another assent server.
+// askWitness reads a file, or what stands at an address. An address
+// without a path is that of another assent server.
 func (a commands) askWitness(ctx context.Context, f verifyFlags, origin string) ([]byte, error) {
 	u, err := url.Parse(f.witness)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -82,6 +84,7 @@ func (a commands) askWitness(ctx context.Context, f verifyFlags, origin string) 
 		}
 		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}
+
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return nil, err
@@ -94,7 +97,9 @@ func (a commands) askWitness(ctx context.Context, f verifyFlags, origin string) 
 	return text, err
 }
 
-// witnessed finds the checkpoints of a log in what a witness keeps: a signed note alone, a JSON object with one, or a line of JSON for each.
+// witnessed finds the checkpoints of a log in what a witness keeps: a
+// signed note alone, a JSON object with one, or a line of JSON for
+// each.
 func witnessed(text []byte, origin string) ([][]byte, error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
 		return [][]byte{text}, nil
@@ -112,13 +117,15 @@ func witnessed(text []byte, origin string) ([][]byte, error) {
 			out = append(out, []byte(line.Checkpoint))
 		}
 	}
+
 	if len(out) == 0 {
 		return nil, fmt.Errorf("it holds no checkpoint of the log %s", origin)
 	}
 	return out, nil
 }
 
-// anchors reads the beginning of an export, to learn which log it is of, and finds the older checkpoints of that.
+// anchors reads the beginning of an export, to learn which log it is
+// of, and finds the older checkpoints of that.
 func anchors(r *bufio.Reader, outside checkpoints) (io.Reader, [][]byte, error) {
 	if outside == nil {
 		return r, nil, nil
@@ -133,6 +140,7 @@ func anchors(r *bufio.Reader, outside checkpoints) (io.Reader, [][]byte, error) 
 			return nil, nil, err
 		}
 	}
+
 	var header struct {
 		Origin string `json:"origin"`
 	}

@@ -12,14 +12,20 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 )
 
-// TestContractSaysEveryField: the configurations of docs/contracts/assent.md say every field.
+// TestContractSaysEveryField: the configurations of
+// docs/contracts/assent.md say every field.
 func TestContractSaysEveryField(t *testing.T) {
 	text := testfiles.Contract(t, "assent.md")
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1)
 	if len(examples) != 3 {
 		t.Fatalf("the contract shows %d configurations", len(examples))
 	}
-	gateway, err := Reader{Streams: term.Streams{Err: t.Output()}}.Gateway(testfiles.Write(t, filepath.Join(t.TempDir(), "gateway.yaml"), examples[2][1]), gatewayFlags())
+	gateway, err := Reader{
+		Streams: term.Streams{Err: t.Output()},
+	}.Gateway(
+		testfiles.Write(t, filepath.Join(t.TempDir(), "gateway.yaml"), examples[2][1]),
+		gatewayFlags(),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,12 +35,17 @@ func TestContractSaysEveryField(t *testing.T) {
 	delete(said, "Gateway.StoreFile") // as of a service
 	for i, example := range examples[:2] {
 		var errs bytes.Buffer
-		cfg, err := Reader{Streams: term.Streams{Err: &errs}}.readServe(testfiles.Write(t, filepath.Join(t.TempDir(), "serve.yaml"), example[1]))
+		cfg, err := Reader{
+			Streams: term.Streams{Err: &errs},
+		}.readServe(
+			testfiles.Write(t, filepath.Join(t.TempDir(), "serve.yaml"), example[1]),
+		)
 		if err != nil {
 			t.Fatalf("configuration %d: %v\n%s", i, err, errs.String())
 		}
 		fieldsSaid(said, reflect.ValueOf(cfg))
 	}
+
 	delete(said, "Serve.LogText") // of the terminal
 	delete(said, "Serve.Dev")     // false there
 	delete(said, "RAPOperation.ReadOnly")
@@ -53,7 +64,8 @@ func TestContractSaysEveryField(t *testing.T) {
 // gatewayFlags are the flags of a gateway of which none was given.
 func gatewayFlags() *Flags { return NewGatewayFlags(&cobra.Command{}) }
 
-// fieldsSaid notes for every field below a value whether something is in it anywhere.
+// fieldsSaid notes for every field below a value whether something is
+// in it anywhere.
 func fieldsSaid(said map[string]bool, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

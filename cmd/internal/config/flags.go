@@ -14,16 +14,22 @@ import (
 	"github.com/assent-dev/assent/internal/document"
 )
 
-// Flags are the flags of a command that stand for fields of its configuration.
+// Flags are the flags of a command that stand for fields of its
+// configuration.
 type Flags struct {
 	set    *pflag.FlagSet
 	schema *document.Schema
 	flags  map[string]*document.Schema // by path
 }
 
-// flagsOf adds the flags of a schema to a command, those alone whose names are wanted.
+// flagsOf adds the flags of a schema to a command, those alone whose
+// names are wanted.
 func flagsOf(cmd *cobra.Command, name string, wanted func(flag string) bool) *Flags {
-	f := &Flags{set: cmd.Flags(), schema: schemaOf(name), flags: map[string]*document.Schema{}}
+	f := &Flags{
+		set:    cmd.Flags(),
+		schema: schemaOf(name),
+		flags:  map[string]*document.Schema{},
+	}
 	for path, field := range f.schema.Fields() {
 		top := !strings.HasPrefix(path, "tenants.")
 		if field.Flag == "" || !top || !wanted(field.Flag) {
@@ -81,8 +87,10 @@ func (f *Flags) put(config any, paths []string) error {
 				}
 				into = into.Elem()
 			}
+
 			into = document.Field(into, step)
 		}
+
 		if err := f.one(f.flags[path], into); err != nil {
 			return err
 		}
@@ -99,6 +107,7 @@ func (f *Flags) one(s *document.Schema, into reflect.Value) error {
 
 		return err
 	}
+
 	texts := []string{f.set.Lookup(s.Flag).Value.String()}
 	if list, ok := f.set.Lookup(s.Flag).Value.(pflag.SliceValue); ok {
 		texts = list.GetSlice()
@@ -126,7 +135,8 @@ func NewServeFlags(cmd *cobra.Command) *ServeFlags {
 	return &ServeFlags{Flags: flagsOf(cmd, "serve", func(string) bool { return true })}
 }
 
-// NewSignInFlags adds those flags of assent serve alone that say how people sign in.
+// NewSignInFlags adds those flags of assent serve alone that say how
+// people sign in.
 func NewSignInFlags(cmd *cobra.Command) *ServeFlags {
 	return &ServeFlags{Flags: flagsOf(cmd, "serve", func(flag string) bool {
 		return flag == "tenant" || flag == "public-url" || strings.HasPrefix(flag, "oidc-")
@@ -173,7 +183,8 @@ func (a Reader) Gather(f *ServeFlags) (Serve, error) {
 	return cfg, err
 }
 
-// over puts the flags over a configuration, those of a tenant over its only one.
+// over puts the flags over a configuration, those of a tenant over its
+// only one.
 func (f *ServeFlags) over(cfg *Serve) error {
 	var whole, one []string
 	for _, path := range f.given() {
@@ -184,9 +195,15 @@ func (f *ServeFlags) over(cfg *Serve) error {
 			one = append(one, path)
 		}
 	}
+
 	if len(one) > 0 && len(cfg.Tenants) != 1 {
-		return fmt.Errorf("--%s: the configuration has %d tenants, so say it there", f.flags[one[0]].Flag, len(cfg.Tenants))
+		return fmt.Errorf(
+			"--%s: the configuration has %d tenants, so say it there",
+			f.flags[one[0]].Flag,
+			len(cfg.Tenants),
+		)
 	}
+
 	if err := f.put(cfg, whole); err != nil || len(one) == 0 {
 		return err
 	}

@@ -5,7 +5,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// Gateway is a RAP gateway that runs by itself: it asks the calling runtime's user, or the approvers of a server elsewhere.
+// Gateway is a RAP gateway that runs by itself: it asks the calling
+// runtime's user, or the approvers of a server elsewhere.
 type Gateway struct {
 	RAPGateway
 	Listen    string   `doc:"listen"`
@@ -18,12 +19,15 @@ type Gateway struct {
 	Policies  []string `doc:"policies"`
 	// OnBrokenFiles is KeepLastGood or DenyBroken.
 	OnBrokenFiles string `doc:"on_broken_files"`
-	Server        string `doc:"server"`            // URL of the assent server whose approvers are asked; "" none
-	TokenFile     string `doc:"server_token_file"` // for it; scope request. It is that of the one caller that has none of its own
-	LogText       bool
+	Server        string `doc:"server"` // URL of the assent server whose approvers are asked; "" none
+	// for it; scope request. It is that of the one caller that has none
+	// of its own
+	TokenFile string `doc:"server_token_file"`
+	LogText   bool
 }
 
-// Gateway reads the file of `assent rap gateway`, and what its flags say before that.
+// Gateway reads the file of `assent rap gateway`, and what its flags
+// say before that.
 func (a Reader) Gateway(file string, flags *Flags) (Gateway, error) {
 	cfg := Gateway{LogText: a.ErrTerminal}
 	if err := a.read(file, "gateway_file", &cfg); err != nil {
@@ -43,7 +47,12 @@ func (a Reader) Gateway(file string, flags *Flags) (Gateway, error) {
 
 // Location is what the gateway opens its store with.
 func (c *Gateway) Location() Store {
-	return Store{Where: c.Store, KeyFile: c.KeyFile, Watermark: c.Watermark, Create: true}
+	return Store{
+		Where:     c.Store,
+		KeyFile:   c.KeyFile,
+		Watermark: c.Watermark,
+		Create:    true,
+	}
 }
 
 // checkGatewayFile refuses what a gateway by itself could not work with.
@@ -54,15 +63,22 @@ func checkGatewayFile(d *document.Decoder, n *yamldoc.Node, cfg *Gateway) {
 	case n.Get("agents") == nil:
 		d.Wrong(n, "this gateway lacks agents", "agents: the directory of the agent's file", "")
 	case cfg.TokenFile != "" && cfg.Server == "":
-		d.Wrong(n, "server_token_file is a token of a server, and there is none", "server, or no server_token_file", "")
+		d.Wrong(
+			n,
+			"server_token_file is a token of a server, and there is none",
+			"server, or no server_token_file",
+			"",
+		)
 	case (cfg.Ask == "approvers" || cfg.Ask == "both") && cfg.Server == "":
 		d.Wrong(n, "ask is "+cfg.Ask+", and there are no approvers to ask",
 			"server and server_token_file: an assent server, and a token of it with the scope request", "")
 	}
+
 	checkAskers(d, n, cfg)
 }
 
-// checkAskers holds the callers to what the server elsewhere can know of them: it knows them by its tokens alone.
+// checkAskers holds the callers to what the server elsewhere can know
+// of them: it knows them by its tokens alone.
 func checkAskers(d *document.Decoder, root *yamldoc.Node, cfg *Gateway) {
 	own, shared := 0, 0
 	for _, c := range cfg.Callers {
@@ -76,12 +92,28 @@ func checkAskers(d *document.Decoder, root *yamldoc.Node, cfg *Gateway) {
 			shared++
 		}
 	}
+
 	switch {
 	case cfg.Server != "" && shared > 0 && cfg.TokenFile == "":
-		d.Wrong(root, "this gateway has a server and no token of it", "server_token_file, here or in each caller", "")
+		d.Wrong(
+			root,
+			"this gateway has a server and no token of it",
+			"server_token_file, here or in each caller",
+			"",
+		)
 	case cfg.Server == "" && own > 0:
-		d.Wrong(root, "a caller has a server_token_file, and there is no server", "server, or no server_token_file", "")
+		d.Wrong(
+			root,
+			"a caller has a server_token_file, and there is no server",
+			"server, or no server_token_file",
+			"",
+		)
 	case cfg.Server != "" && shared > 1:
-		d.Wrong(root, "several callers would ask by one token, so that what is allowed to one is allowed to all", "server_token_file in each caller, a token of its own", "")
+		d.Wrong(
+			root,
+			"several callers would ask by one token, so that what is allowed to one is allowed to all",
+			"server_token_file in each caller, a token of its own",
+			"",
+		)
 	}
 }

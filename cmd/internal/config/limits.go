@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// Limits is what callers of a server may take of it. Zero fields take the defaults.
+// Limits is what callers of a server may take of it. Zero fields take
+// the defaults.
 type Limits struct {
 	Values      int   `doc:"values"`            // JSON values of one call
 	Memory      Parts `doc:"memory"`            // bytes that what is in work may take
@@ -21,7 +22,8 @@ type Limits struct {
 	HourlyBytes Parts `doc:"recorded_per_hour"` // bytes of calls recorded in an hour; no total
 }
 
-// Parts are what everybody together, one tenant, and one token or person may take.
+// Parts are what everybody together, one tenant, and one token or
+// person may take.
 type Parts struct {
 	Total  int64 `doc:"total"`
 	Tenant int64 `doc:"tenant"`
@@ -31,22 +33,33 @@ type Parts struct {
 // checkParts refuses a part that is larger than what it is a part of.
 func checkParts(d *document.Decoder, n *yamldoc.Node, p *Parts) {
 	if exceeds(p.Token, p.Tenant) || exceeds(p.Tenant, p.Total) {
-		d.Wrong(n, "a part is larger than what it is a part of", "token no more than tenant, and tenant no more than total", "")
+		d.Wrong(
+			n,
+			"a part is larger than what it is a part of",
+			"token no more than tenant, and tenant no more than total",
+			"",
+		)
 	}
 }
 
-// exceeds reports whether a part is larger than what it is a part of, if both are given.
+// exceeds reports whether a part is larger than what it is a part of,
+// if both are given.
 func exceeds(part, whole int64) bool { return part > 0 && whole > 0 && part > whole }
 
 const mostSize = 1 << 50
 
 func parseSize(text string) (int64, error) {
 	unit := int64(1)
-	for suffix, u := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
+	for suffix, u := range map[string]int64{
+		"KiB": 1 << 10,
+		"MiB": 1 << 20,
+		"GiB": 1 << 30,
+	} {
 		if digits, ok := strings.CutSuffix(text, suffix); ok {
 			text, unit = digits, u
 		}
 	}
+
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || n <= 0 || n > mostSize/unit {
 		return 0, fmt.Errorf("%q is no size", text)

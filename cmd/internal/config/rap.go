@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 )
 
-// RAP is what a tenant does with RAP: tools that its agents call, and operations of its own behind approvals.
+// RAP is what a tenant does with RAP: tools that its agents call, and
+// operations of its own behind approvals.
 type RAP struct {
 	Runtimes []RAPRuntime `doc:"runtimes"`
 	Gateways []RAPGateway `doc:"gateways"`
@@ -39,11 +40,13 @@ type RAPServer struct {
 
 // RAPGateway is one tool server of ours.
 type RAPGateway struct {
-	Name               string         `doc:"name"`
-	Description        string         `doc:"description"`
-	Agent              string         `doc:"agent"`      // id; its file decides what is asked about
-	MCPServer          string         `doc:"mcp_server"` // "": its operations are local tools of the agent's file
-	Ask                string         `doc:"ask"`        // user, approvers or both; "": approvers where there are some, else user
+	Name        string `doc:"name"`
+	Description string `doc:"description"`
+	Agent       string `doc:"agent"`      // id; its file decides what is asked about
+	MCPServer   string `doc:"mcp_server"` // "": its operations are local tools of the agent's file
+	// user, approvers or both; "": approvers where there are some, else
+	// user
+	Ask                string         `doc:"ask"`
 	Within             time.Duration  `doc:"within"`
 	RunWithin          time.Duration  `doc:"run_within"`
 	SubscriptionWithin time.Duration  `doc:"subscription_within"`
@@ -62,11 +65,13 @@ type RAPSession struct {
 
 // RAPCaller is a runtime that may call.
 type RAPCaller struct {
-	Name              string   `doc:"name"`
-	Person            string   `doc:"person"`            // whose runtime it is; "": nobody's
-	TokenFile         string   `doc:"token_file"`        // "": whoever connects from this machine
-	ServerTokenFile   string   `doc:"server_token_file"` // its token at the server whose approvers are asked; "": that of the gateway
-	Callbacks         []string `doc:"callbacks"`         // origins of its callback URLs
+	Name      string `doc:"name"`
+	Person    string `doc:"person"`     // whose runtime it is; "": nobody's
+	TokenFile string `doc:"token_file"` // "": whoever connects from this machine
+	// its token at the server whose approvers are asked; "": that of
+	// the gateway
+	ServerTokenFile   string   `doc:"server_token_file"`
+	Callbacks         []string `doc:"callbacks"` // origins of its callback URLs
 	AnyPort           []string // the same, on this machine and at any port
 	Networks          []string `doc:"networks"`
 	CallbackTokenFile string   `doc:"callback_token_file"` // what we show there
@@ -102,7 +107,12 @@ func checkGateway(d *document.Decoder, n *yamldoc.Node, g *RAPGateway) {
 	nobody := func(c RAPCaller) bool { return c.TokenFile == "" }
 	if i := slices.IndexFunc(g.Callers, nobody); i >= 0 {
 		if j := slices.IndexFunc(g.Callers[i+1:], nobody); j >= 0 {
-			d.Wrong(callerAt(n, i+1+j), "another caller has no token either, so nobody could tell them apart", "token_file", "")
+			d.Wrong(
+				callerAt(n, i+1+j),
+				"another caller has no token either, so nobody could tell them apart",
+				"token_file",
+				"",
+			)
 		}
 	}
 }
@@ -117,7 +127,8 @@ func callerAt(gateway *yamldoc.Node, i int) *yamldoc.Node {
 	return callers
 }
 
-// checkCaller tells origins at any port of this machine from those with a port.
+// checkCaller tells origins at any port of this machine from those with
+// a port.
 func checkCaller(d *document.Decoder, n *yamldoc.Node, c *RAPCaller) {
 	if c.Signed && c.TokenFile == "" {
 		d.Wrong(n, "signed without a token that answers could carry", "token_file, or no signed", "")
@@ -129,12 +140,14 @@ func checkCaller(d *document.Decoder, n *yamldoc.Node, c *RAPCaller) {
 		case anyPort:
 			c.AnyPort = append(c.AnyPort, local)
 		case c.TokenFile == "" && peer.LocalWithoutPort(origin):
-			// A program on this machine: where its address names no port, it listens at another one each time.
+			// A program on this machine: where its address names no
+			// port, it listens at another one each time.
 			c.AnyPort = append(c.AnyPort, origin)
 		default:
 			callbacks = append(callbacks, origin)
 		}
 	}
+
 	c.Callbacks = callbacks
 	if c.TokenFile != "" && len(c.AnyPort) > 0 {
 		d.Wrong(n, "any port of this machine, for a caller with a token, which may be anywhere",
@@ -142,7 +155,11 @@ func checkCaller(d *document.Decoder, n *yamldoc.Node, c *RAPCaller) {
 	}
 }
 
-// everywhere leaves it to the start whether an address is in networks, which stand in a field of their own.
+// everywhere leaves it to the start whether an address is in networks,
+// which stand in a field of their own.
 func everywhere() []netip.Prefix {
-	return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
+	return []netip.Prefix{
+		netip.PrefixFrom(netip.IPv4Unspecified(), 0),
+		netip.PrefixFrom(netip.IPv6Unspecified(), 0),
+	}
 }

@@ -23,7 +23,8 @@ var table []byte
 // schemaURL is below which the published schemas stand.
 const schemaURL = "https://github.com/assent-dev/assent/schema/"
 
-// JSON returns the JSON Schema of a configuration, "serve" or "gateway", for editors and other validators.
+// JSON returns the JSON Schema of a configuration, "serve" or
+// "gateway", for editors and other validators.
 func JSON(kind string) ([]byte, error) {
 	name := map[string]string{"serve": "serve", "gateway": "gateway_file"}[kind]
 
@@ -40,7 +41,8 @@ func schemaOf(name string) *document.Schema {
 	return s.Def(name)
 }
 
-// read reads a file by a schema of the table. What is wrong goes to the error stream with its place.
+// read reads a file by a schema of the table. What is wrong goes to the
+// error stream with its place.
 func (a Reader) read(file, name string, into any) error {
 	src, err := term.ReadFile(file, nil)
 	if err != nil {
@@ -61,7 +63,8 @@ func (a Reader) read(file, name string, into any) error {
 	return fmt.Errorf("the configuration %s can't be used", file)
 }
 
-// decoder reads documents, or flags, whose paths are as seen from a directory.
+// decoder reads documents, or flags, whose paths are as seen from a
+// directory.
 func decoder(dir string) *document.Decoder {
 	return &document.Decoder{
 		Rule:    "config-invalid",
@@ -98,13 +101,16 @@ func formats(dir string) map[string]document.Format {
 		return document.Format{Read: func(text string) (any, string, string) { return look(text), "", "" }}
 	}
 	holds := func(strict bool, problem, expected string, ok func(text string) bool) document.Format {
-		return document.Format{Strict: strict, Read: func(text string) (any, string, string) {
-			if !ok(text) {
-				return nil, problem, expected
-			}
+		return document.Format{
+			Strict: strict,
+			Read: func(text string) (any, string, string) {
+				if !ok(text) {
+					return nil, problem, expected
+				}
 
-			return text, "", ""
-		}}
+				return text, "", ""
+			},
+		}
 	}
 
 	return map[string]document.Format{
@@ -142,7 +148,8 @@ func isNetwork(text string) bool {
 	return err == nil
 }
 
-// callable reports whether package peer would call a URL. It is never repeated: paths and queries may hold secrets.
+// callable reports whether package peer would call a URL. It is never
+// repeated: paths and queries may hold secrets.
 func callable(text string) bool {
 	_, err := peer.New(peer.Config{URL: text, Networks: everywhere()})
 
@@ -151,13 +158,15 @@ func callable(text string) bool {
 
 func readOrigin(text string) (any, string, string) {
 	if _, err := peer.New(peer.Config{Allow: []string{text}, Networks: everywhere()}); err != nil {
-		return nil, "is no origin that could be reached", "https://HOST or https://HOST:PORT, without a path; http only of this machine"
+		return nil, "is no origin that could be reached", "https://HOST or https://HOST:PORT, without a path; http " +
+			"only of this machine"
 	}
 
 	return text, "", ""
 }
 
-// readCallback reads origins, and origins of this machine at any port: http://127.0.0.1:*.
+// readCallback reads origins, and origins of this machine at any port:
+// http://127.0.0.1:*.
 func readCallback(text string) (any, string, string) {
 	origin, anyPort := strings.CutSuffix(text, ":*")
 	switch {
@@ -182,7 +191,8 @@ func readTarget(text string) (any, string, string) {
 func readSize(text string) (any, string, string) {
 	bytes, err := parseSize(text)
 	if err != nil {
-		return nil, "is no size", "a whole number above 0, with KiB, MiB or GiB behind it unless it counts bytes, such as 256MiB"
+		return nil, "is no size", "a whole number above 0, with KiB, MiB or GiB behind it unless it counts bytes, " +
+			"such as 256MiB"
 	}
 
 	return bytes, "", ""

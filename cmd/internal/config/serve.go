@@ -23,16 +23,19 @@ const (
 	DenyBroken   = "deny" // what they would decide is denied
 )
 
-// Serve says what to serve; see assent serve --help. Files are paths, not contents.
+// Serve says what to serve; see assent serve --help. Files are paths,
+// not contents.
 type Serve struct {
-	Listen        string   `doc:"listen"`
-	MetricsListen string   `doc:"metrics_listen"` // a listener of its own for /metrics; "" leaves it beside the API
-	PublicURL     string   `doc:"public_url"`     // how people reach it; "" means http:// and the address
-	Hosts         []string `doc:"hosts"`          // further names by which it is reached, beside those of Listen and PublicURL
-	Store         string   `doc:"store"`          // path or postgres:// URL
-	StoreFile     string   `doc:"store_file"`     // file that holds Store
-	KeyFile       string   `doc:"key"`            // "" means assent.key beside a store that is a file
-	Watermark     string   `doc:"watermark"`      // file; "" means one beside the key, NoWatermark none
+	Listen        string `doc:"listen"`
+	MetricsListen string `doc:"metrics_listen"` // a listener of its own for /metrics; "" leaves it beside the API
+	PublicURL     string `doc:"public_url"`     // how people reach it; "" means http:// and the address
+	// further names by which it is reached, beside those of Listen and
+	// PublicURL
+	Hosts         []string `doc:"hosts"`
+	Store         string   `doc:"store"`      // path or postgres:// URL
+	StoreFile     string   `doc:"store_file"` // file that holds Store
+	KeyFile       string   `doc:"key"`        // "" means assent.key beside a store that is a file
+	Watermark     string   `doc:"watermark"`  // file; "" means one beside the key, NoWatermark none
 	Kept          `doc:"ledger"`
 	OnBrokenFiles string        `doc:"on_broken_files"` // KeepLastGood or DenyBroken
 	LogLevel      string        `doc:"log_level"`       // one of LogLevels
@@ -47,7 +50,8 @@ type Serve struct {
 
 // Kept is what the ledger keeps.
 type Kept struct {
-	// KeepArgs is up to how many bytes it keeps the arguments of a call that nobody is asked about; 0: approval.Config's.
+	// KeepArgs is up to how many bytes it keeps the arguments of a call
+	// that nobody is asked about; 0: approval.Config's.
 	KeepArgs int `doc:"keep_arguments"`
 }
 
@@ -57,11 +61,14 @@ type Tenant struct {
 	Agents   []string `doc:"agents"`
 	Policies []string `doc:"policies"`
 	People   string   `doc:"people"` // "" with Dev: one approver, you, who is in every group
-	// TrustedServers are the MCP servers and remote agents whose annotations are believed, by globs over their aliases.
+	// TrustedServers are the MCP servers and remote agents whose
+	// annotations are believed, by globs over their aliases.
 	TrustedServers []string `doc:"trusted_servers"`
-	// CaseSensitive names targets, such as "mcp_tool files/grep", whose arguments may have keys that differ in case alone.
+	// CaseSensitive names targets, such as "mcp_tool files/grep", whose
+	// arguments may have keys that differ in case alone.
 	CaseSensitive []string `doc:"case_sensitive_arguments"`
-	// UnknownPrincipals is AcceptUnknown, or what makes calls for principals whom the directory doesn't know ask one more person.
+	// UnknownPrincipals is AcceptUnknown, or what makes calls for
+	// principals whom the directory doesn't know ask one more person.
 	UnknownPrincipals string `doc:"unknown_principals"`
 	Admins            Admins `doc:"admins"`
 	OIDC              *OIDC  `doc:"oidc"`
@@ -69,7 +76,8 @@ type Tenant struct {
 	RAP               *RAP `doc:"rap"`
 }
 
-// AcceptUnknown is the word for taking calls for principals whom the directory doesn't know as they are.
+// AcceptUnknown is the word for taking calls for principals whom the
+// directory doesn't know as they are.
 const AcceptUnknown = "accept"
 
 // Notify is who hears of what happens.
@@ -94,7 +102,8 @@ type OIDC struct {
 	GroupsClaim      string   `doc:"groups_claim"`
 }
 
-// Route picks events; empty lists don't filter, but for Events, where none means those after which somebody may have to act.
+// Route picks events; empty lists don't filter, but for Events, where
+// none means those after which somebody may have to act.
 type Route struct {
 	Events []string `doc:"events"`
 	Agents []string `doc:"agents"`
@@ -126,7 +135,12 @@ type Slack struct {
 
 // Location is what the service opens its store with.
 func (c *Serve) Location() Store {
-	return Store{Where: c.Store, KeyFile: c.KeyFile, Watermark: c.Watermark, Create: true}
+	return Store{
+		Where:     c.Store,
+		KeyFile:   c.KeyFile,
+		Watermark: c.Watermark,
+		Create:    true,
+	}
 }
 
 // check refuses what could not work, before anything is opened.
@@ -146,20 +160,32 @@ func (c *Serve) check() error {
 		}
 		names[c.Tenants[i].Name] = true
 	}
+
 	return nil
 }
 
 func (c *Serve) checkTenant(t *Tenant) error {
 	switch {
 	case len(t.Agents) == 0:
-		return fmt.Errorf("tenant %s: --agents: expected at least one directory; without agents every call is denied", t.Name)
+		return fmt.Errorf(
+			"tenant %s: --agents: expected at least one directory; without agents every call is denied",
+			t.Name,
+		)
 	case t.People == "" && !c.Dev:
-		return fmt.Errorf("tenant %s: --people: expected people.yaml, or nobody could answer (--dev makes do without)", t.Name)
+		return fmt.Errorf(
+			"tenant %s: --people: expected people.yaml, or nobody could answer (--dev makes do without)",
+			t.Name,
+		)
 	case t.People != "" && c.Dev && c.DevPerson == "":
-		return fmt.Errorf("tenant %s: --dev-person: expected the id of a person of %s, whom the link signs in", t.Name, t.People)
+		return fmt.Errorf(
+			"tenant %s: --dev-person: expected the id of a person of %s, whom the link signs in",
+			t.Name,
+			t.People,
+		)
 	case t.People == "" && c.DevPerson == "":
 		c.DevPerson = DevPerson
 	}
+
 	if err := c.CheckSignIn(t); err != nil {
 		return err
 	}
@@ -178,9 +204,13 @@ func (c *Serve) CheckSignIn(t *Tenant) error {
 	case t.OIDC.Issuer == "" || t.OIDC.ClientID == "":
 		return fmt.Errorf("tenant %s: signing in needs --oidc-issuer and --oidc-client-id both", t.Name)
 	case c.PublicURL == "":
-		return fmt.Errorf("tenant %s: signing in at %s needs --public-url: where the provider sends people back to",
-			t.Name, t.OIDC.Issuer)
+		return fmt.Errorf(
+			"tenant %s: signing in at %s needs --public-url: where the provider sends people back to",
+			t.Name,
+			t.OIDC.Issuer,
+		)
 	}
+
 	return nil
 }
 
@@ -200,7 +230,8 @@ func IsURL(store string) bool {
 	return strings.HasPrefix(store, "postgres://") || strings.HasPrefix(store, "postgresql://")
 }
 
-// checkStore refuses the URL of something else, which would be taken for a path.
+// checkStore refuses the URL of something else, which would be taken
+// for a path.
 func checkStore(store string) error {
 	scheme, rest, found := strings.Cut(store, ":")
 	switch {
@@ -210,5 +241,6 @@ func checkStore(store string) error {
 	case strings.HasPrefix(scheme, "postgres"): // it is not repeated: it may hold a password
 		return errors.New("--store: expected a path, or a URL that begins with postgres://")
 	}
+
 	return nil
 }

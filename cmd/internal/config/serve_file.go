@@ -5,7 +5,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// serveFile is the file of `assent serve`: what one tenant has may stand at its top.
+// serveFile is the file of `assent serve`: what one tenant has may
+// stand at its top.
 type serveFile struct {
 	Serve
 	Tenant
@@ -23,7 +24,8 @@ func (f *serveFile) tenants() []Tenant {
 	return []Tenant{one}
 }
 
-// readServe reads the file of `assent serve`; without one, what there is by default.
+// readServe reads the file of `assent serve`; without one, what there
+// is by default.
 func (a Reader) readServe(file string) (Serve, error) {
 	var f serveFile
 	if file == "" {

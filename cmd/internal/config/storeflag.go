@@ -22,12 +22,23 @@ var ErrTwoStores = errors.New("--store and --store-file both say where the store
 func StoreFlag(cmd *cobra.Command, f *StoreFlags, standard, usage string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.Where, "store", standard, usage)
-	flags.StringVar(&f.File, "store-file", "", "`FILE` that holds what --store would say, for a URL with a password")
+	flags.StringVar(
+		&f.File,
+		"store-file",
+		"",
+		"`FILE` that holds what --store would say, for a URL with a password",
+	)
 	flags.StringVar(&f.KeyFile, "key", "", "`FILE` of the ledger's key; assent.key beside a store that is a file")
-	flags.StringVar(&f.Watermark, "watermark", "", "`FILE` that remembers how far the ledger had come, or none; FILE.watermark beside the key")
+	flags.StringVar(
+		&f.Watermark,
+		"watermark",
+		"",
+		"`FILE` that remembers how far the ledger had come, or none; FILE.watermark beside the key",
+	)
 }
 
-// Locate tells where the store is by the flags, else by ASSENT_STORE, else by the standard of the flag.
+// Locate tells where the store is by the flags, else by ASSENT_STORE,
+// else by the standard of the flag.
 func (f StoreFlags) Locate(a Reader, cmd *cobra.Command) (Store, error) {
 	stored, filed := cmd.Flags().Changed("store"), cmd.Flags().Changed("store-file")
 	if stored && filed {
@@ -35,20 +46,24 @@ func (f StoreFlags) Locate(a Reader, cmd *cobra.Command) (Store, error) {
 	}
 	c, err := f.Config(a, stored || filed)
 	if err == nil && c.Where == "" {
-		err = errors.New("--store: expected a path, or a postgres:// URL; --store-file and ASSENT_STORE can say it too")
+		err = errors.New(
+			"--store: expected a path, or a postgres:// URL; --store-file and ASSENT_STORE can say it too",
+		)
 	}
 	return c, err
 }
 
-// Config is which store the flags say, with ASSENT_STORE before them unless they were given.
+// Config is which store the flags say, with ASSENT_STORE before them
+// unless they were given.
 func (f StoreFlags) Config(a Reader, given bool) (c Store, err error) {
 	c = f.Store
 	c.Where, err = a.whereStore(f.Where, f.File, given)
 	return c, err
 }
 
-// whereStore tells where the store is. The environment goes before everything but flags that were given; a file that
-// holds it goes before the text beside it.
+// whereStore tells where the store is. The environment goes before
+// everything but flags that were given; a file that holds it goes
+// before the text beside it.
 func (a Reader) whereStore(store, file string, given bool) (string, error) {
 	if env := a.Getenv("ASSENT_STORE"); env != "" && !given {
 		return env, nil

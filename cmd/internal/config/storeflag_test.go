@@ -12,8 +12,9 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 )
 
-// TestUsers4_13_WhereTheStoreIs: a flag, else the environment, else the configuration or the default; and a password
-// needs to stand in no command line.
+// TestUsers4_13_WhereTheStoreIs: a flag, else the environment, else the
+// configuration or the default; and a password needs to stand in no
+// command line.
 func TestUsers4_13_WhereTheStoreIs(t *testing.T) {
 	file := testfiles.Write(t, filepath.Join(t.TempDir(), "store.url"), " postgres://me:hunter2@db/assent\n")
 	for _, tt := range []struct {
@@ -24,14 +25,19 @@ func TestUsers4_13_WhereTheStoreIs(t *testing.T) {
 		{nil, "", "standard.db"}, {nil, "env.db", "env.db"}, {[]string{"--store", "flag.db"}, "env.db", "flag.db"},
 		{[]string{"--store-file", file}, "env.db", "postgres://me:hunter2@db/assent"},
 	} {
-		a := Reader{Streams: term.Streams{Env: func(name string) string { return map[string]string{"ASSENT_STORE": tt.env}[name] }}}
+		a := Reader{Streams: term.Streams{Env: func(name string) string {
+			return map[string]string{"ASSENT_STORE": tt.env}[name]
+		}}}
 		var f StoreFlags
 		var got string
-		cmd := &cobra.Command{Use: "x", RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.Locate(a, cmd)
-			got = c.Where
-			return err
-		}}
+		cmd := &cobra.Command{
+			Use: "x",
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				c, err := f.Locate(a, cmd)
+				got = c.Where
+				return err
+			},
+		}
 		StoreFlag(cmd, &f, "standard.db", "usage")
 		cmd.SetArgs(tt.args)
 		if err := cmd.Execute(); err != nil || got != tt.want {
@@ -40,12 +46,16 @@ func TestUsers4_13_WhereTheStoreIs(t *testing.T) {
 	}
 }
 
-// TestUsers4_13_AServiceReadsItsStoreFromAFile, whose name may stand in the configuration, and the environment goes
-// before it.
+// TestUsers4_13_AServiceReadsItsStoreFromAFile, whose name may stand in
+// the configuration, and the environment goes before it.
 func TestUsers4_13_AServiceReadsItsStoreFromAFile(t *testing.T) {
 	dir := t.TempDir()
 	testfiles.Write(t, filepath.Join(dir, "store.url"), "postgres://me:hunter2@db/assent")
-	config := testfiles.Write(t, filepath.Join(dir, "serve.yaml"), "store_file: store.url\nkey: k\nagents: .\npeople: people.yaml\n")
+	config := testfiles.Write(
+		t,
+		filepath.Join(dir, "serve.yaml"),
+		"store_file: store.url\nkey: k\nagents: .\npeople: people.yaml\n",
+	)
 	for env, want := range map[string]string{"": "postgres://me:hunter2@db/assent", "env.db": "env.db"} {
 		var errs bytes.Buffer
 		a := Reader{Streams: term.Streams{Err: &errs,
@@ -59,7 +69,8 @@ func TestUsers4_13_AServiceReadsItsStoreFromAFile(t *testing.T) {
 	}
 }
 
-// TestUsers4_9_AddressesToListenAt: what is none is told with one that would be.
+// TestUsers4_9_AddressesToListenAt: what is none is told with one that
+// would be.
 func TestUsers4_9_AddressesToListenAt(t *testing.T) {
 	for _, text := range []string{"listen: 7717", "listen: localhost", "metrics_listen: 9117", "listen: []"} {
 		var errs bytes.Buffer
@@ -69,8 +80,16 @@ func TestUsers4_9_AddressesToListenAt(t *testing.T) {
 			t.Errorf("%s: %v\n%s", text, err, errs.String())
 		}
 	}
-	for address, ok := range map[string]bool{"7717": false, "localhost": false, "": false, "[::1]:": false, ":7717": true,
-		"127.0.0.1:0": true, "[::1]:7717": true} {
+
+	for address, ok := range map[string]bool{
+		"7717":        false,
+		"localhost":   false,
+		"":            false,
+		"[::1]:":      false,
+		":7717":       true,
+		"127.0.0.1:0": true,
+		"[::1]:7717":  true,
+	} {
 		cmd := &cobra.Command{}
 		f := NewServeFlags(cmd)
 		if err := cmd.Flags().Set("listen", address); err != nil {

@@ -16,20 +16,27 @@ type Store struct {
 	Unfinished bool
 }
 
-// NoWatermark is how a configuration says that nothing is remembered outside of the database.
+// NoWatermark is how a configuration says that nothing is remembered
+// outside of the database.
 const NoWatermark = "none"
 
-// WithDefaults is where the key and the watermark are unless somebody says it: beside a store that is a file.
+// WithDefaults is where the key and the watermark are unless somebody
+// says it: beside a store that is a file.
 func (c Store) WithDefaults() (Store, error) {
 	if err := checkStore(c.Where); err != nil {
 		return c, err
 	}
 	if c.KeyFile == "" {
 		if IsURL(c.Where) {
-			return c, errors.New("--key: expected a file: with PostgreSQL there is no place beside the store, and all replicas need the same key")
+			return c, errors.New(
+				"--key: expected a file: with PostgreSQL there is no place beside the store, and all replicas need " +
+					"the same key",
+			)
 		}
+
 		c.KeyFile = filepath.Join(filepath.Dir(c.Where), "assent.key")
 	}
+
 	if c.Watermark == "" {
 		c.Watermark = c.KeyFile + ".watermark"
 	}

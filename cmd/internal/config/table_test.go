@@ -14,7 +14,8 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// TestContractSaysTheTable: docs/contracts/assent.md lists each field of the table, each flag beside its field, and each default.
+// TestContractSaysTheTable: docs/contracts/assent.md lists each field
+// of the table, each flag beside its field, and each default.
 func TestContractSaysTheTable(t *testing.T) {
 	text := testfiles.Contract(t, "assent.md")
 	for _, name := range []string{"serve", "gateway_file"} {
@@ -29,8 +30,14 @@ func TestContractSaysTheTable(t *testing.T) {
 			}
 			row := regexp.MustCompile("(?m)^\\| `--" + field.Flag + "[ `].*$").FindString(text)
 			if !strings.Contains(row, "| `"+strings.TrimPrefix(path, "tenants.")+"` |") {
-				t.Errorf("--%s has no row with its field %s in docs/contracts/assent.md: %s", field.Flag, path, row)
+				t.Errorf(
+					"--%s has no row with its field %s in docs/contracts/assent.md: %s",
+					field.Flag,
+					path,
+					row,
+				)
 			}
+
 			if field.Default != "" && !strings.Contains(row, "`"+field.Default+"`") {
 				t.Errorf("--%s: the row does not say the default %s: %s", field.Flag, field.Default, row)
 			}
@@ -38,9 +45,14 @@ func TestContractSaysTheTable(t *testing.T) {
 	}
 }
 
-// TestEveryFieldHasItsPlace: a field of the table is a field of the struct that it is read into.
+// TestEveryFieldHasItsPlace: a field of the table is a field of the
+// struct that it is read into.
 func TestEveryFieldHasItsPlace(t *testing.T) {
-	for name, into := range map[string]any{"serve": &serveFile{}, "gateway_file": &Gateway{}, "user": &UserConfig{}} {
+	for name, into := range map[string]any{
+		"serve":        &serveFile{},
+		"gateway_file": &Gateway{},
+		"user":         &UserConfig{},
+	} {
 		places(t, name, schemaOf(name), reflect.ValueOf(into).Elem())
 	}
 }
@@ -65,7 +77,8 @@ func places(t *testing.T, path string, s *document.Schema, v reflect.Value) {
 	}
 }
 
-// TestPublishedSchemas take the examples of the contract, and refuse what the reader refuses.
+// TestPublishedSchemas take the examples of the contract, and refuse
+// what the reader refuses.
 func TestPublishedSchemas(t *testing.T) {
 	text := testfiles.Contract(t, "assent.md")
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(text, -1)
@@ -99,7 +112,8 @@ func validate(t *testing.T, schema *jsonschema.Schema, text string) []jsonschema
 	return schema.Validate(doc.Root.Any())
 }
 
-// TestConstantsAgreeWithTheTable: commands that work on a store assume what a service does.
+// TestConstantsAgreeWithTheTable: commands that work on a store assume
+// what a service does.
 func TestConstantsAgreeWithTheTable(t *testing.T) {
 	fields := schemaOf("serve").Fields()
 	if fields["store"].Default != DefaultStore || fields["tenant"].Default != DefaultTenant {
@@ -107,25 +121,56 @@ func TestConstantsAgreeWithTheTable(t *testing.T) {
 	}
 }
 
-// TestFlagsGoBeforeTheFile, those of a tenant before its only one, and what is no value of theirs is refused.
+// TestFlagsGoBeforeTheFile, those of a tenant before its only one, and
+// what is no value of theirs is refused.
 func TestFlagsGoBeforeTheFile(t *testing.T) {
 	dir := t.TempDir()
-	one := testfiles.Write(t, dir+"/one.yaml", "listen: 127.0.0.1:1\ndrain: 3s\nagents: a\ntenants: []\noidc: {issuer: https://a, client_id: c}\n")
+	one := testfiles.Write(
+		t,
+		dir+"/one.yaml",
+		"listen: 127.0.0.1:1\ndrain: 3s\nagents: a\ntenants: []\noidc: {issuer: https://a, client_id: c}\n",
+	)
 	for _, tt := range []struct {
 		args []string
 		want func(Serve) bool
 		err  string
 	}{
-		{[]string{"--listen", "127.0.0.1:2", "--agents", "x", "--agents", "y"}, func(c Serve) bool {
-			return c.Listen == "127.0.0.1:2" && reflect.DeepEqual(c.Tenants[0].Agents, []string{"x", "y"}) && c.Drain.String() == "3s"
+		{
+			[]string{"--listen", "127.0.0.1:2", "--agents", "x", "--agents", "y"},
+			func(c Serve) bool {
+				return c.Listen == "127.0.0.1:2" && reflect.DeepEqual(c.Tenants[0].Agents, []string{"x", "y"}) &&
+					c.Drain.String() == "3s"
+			},
+			"",
+		},
+		{
+			[]string{
+				"--tenant",
+				"acme",
+				"--admin-group",
+				"ops",
+				"--oidc-client-id",
+				"d",
+				"--oidc-scopes",
+				"a,b",
+				"--dev",
+			},
+			func(c Serve) bool {
+				o := c.Tenants[0].OIDC
+				return c.Dev && c.Tenants[0].Name == "acme" && c.Tenants[0].Admins.Group == "ops" &&
+					o.Issuer == "https://a" &&
+					o.ClientID == "d" && reflect.DeepEqual(o.Scopes, []string{"a", "b"})
+			},
+			"",
+		},
+		{[]string{"--drain", "9s"}, func(c Serve) bool {
+			return c.Drain.String() == "9s" && c.Tenants[0].Name == DefaultTenant
 		}, ""},
-		{[]string{"--tenant", "acme", "--admin-group", "ops", "--oidc-client-id", "d", "--oidc-scopes", "a,b", "--dev"}, func(c Serve) bool {
-			o := c.Tenants[0].OIDC
-			return c.Dev && c.Tenants[0].Name == "acme" && c.Tenants[0].Admins.Group == "ops" && o.Issuer == "https://a" &&
-				o.ClientID == "d" && reflect.DeepEqual(o.Scopes, []string{"a", "b"})
-		}, ""},
-		{[]string{"--drain", "9s"}, func(c Serve) bool { return c.Drain.String() == "9s" && c.Tenants[0].Name == DefaultTenant }, ""},
-		{[]string{"--log-level", "loud"}, nil, `--log-level: "loud" is not known here, expected one of debug, info, warn, error`},
+		{
+			[]string{"--log-level", "loud"},
+			nil,
+			`--log-level: "loud" is not known here, expected one of debug, info, warn, error`,
+		},
 		{[]string{"--host", "https://x"}, nil, "such as assent.internal"},
 	} {
 		cmd := &cobra.Command{}

@@ -6,13 +6,15 @@ import (
 	"path/filepath"
 )
 
-// UserConfig is the configuration of a person: assent/config in their configuration directory, YAML with server and token_file.
+// UserConfig is the configuration of a person: assent/config in their
+// configuration directory, YAML with server and token_file.
 type UserConfig struct {
 	Server    string `doc:"server"`
 	TokenFile string `doc:"token_file"`
 }
 
-// InConfigDir names a file beside the configuration of a person; "" when the environment names no place for it.
+// InConfigDir names a file beside the configuration of a person; ""
+// when the environment names no place for it.
 func (a Reader) InConfigDir(name string) string {
 	dir := a.Getenv("XDG_CONFIG_HOME")
 	if dir == "" && a.Getenv("HOME") != "" {

@@ -22,7 +22,8 @@ type Witness struct {
 	Required  bool          `doc:"required"` // a server whose witness is far behind is not ready
 }
 
-// checkWitness refuses a witness without one place, and names it by the kind of its place.
+// checkWitness refuses a witness without one place, and names it by the
+// kind of its place.
 func checkWitness(d *document.Decoder, n *yamldoc.Node, w *Witness) {
 	kind := ""
 	for _, name := range []string{"file", "url", "assent"} {
@@ -35,6 +36,7 @@ func checkWitness(d *document.Decoder, n *yamldoc.Node, w *Witness) {
 		}
 		kind = name
 	}
+
 	switch {
 	case kind == "":
 		d.Wrong(n, "this witness has no place", "one of file, url and assent", "")
@@ -43,5 +45,6 @@ func checkWitness(d *document.Decoder, n *yamldoc.Node, w *Witness) {
 	case kind == "assent" && w.TokenFile == "":
 		d.Wrong(n, "the other server wants a token", "token_file: a token of it with the scope witness", "")
 	}
+
 	w.Name = cmp.Or(w.Name, kind)
 }

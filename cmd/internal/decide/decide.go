@@ -1,4 +1,5 @@
-// Package decide is `assent decide`: calls in, decisions out, without a server.
+// Package decide is `assent decide`: calls in, decisions out, without a
+// server.
 package decide
 
 import (
@@ -57,12 +58,33 @@ func (a Decider) Command() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.Agent, "agent", "", "`FILE` of the agent, .agf.yaml")
-	flags.StringArrayVar(&f.parents, "parent", nil, "`FILE` of an agent that delegates to this one (repeatable, outermost first)")
-	flags.StringArrayVar(&f.Policies, "policies", nil, "`DIR` of *.policy.yaml that the agent may name, or that apply by selector (repeatable)")
-	flags.StringArrayVar(&f.trusted, "trust-server", nil, "`ALIAS` of an MCP server or remote agent whose annotations are believed; * stands for any run of characters (repeatable)")
+	flags.StringArrayVar(
+		&f.parents,
+		"parent",
+		nil,
+		"`FILE` of an agent that delegates to this one (repeatable, outermost first)",
+	)
+	flags.StringArrayVar(
+		&f.Policies,
+		"policies",
+		nil,
+		"`DIR` of *.policy.yaml that the agent may name, or that apply by selector (repeatable)",
+	)
+	flags.StringArrayVar(
+		&f.trusted,
+		"trust-server",
+		nil,
+		"`ALIAS` of an MCP server or remote agent whose annotations are believed; * stands for any run of "+
+			"characters (repeatable)",
+	)
 	flags.StringVar(&f.call, "call", "-", "`FILE` of calls, - for standard input")
-	flags.StringArrayVar(&f.caseSensitive, "case-sensitive-arguments", nil,
-		"`TARGET`, such as \"tool grep\" or \"mcp_tool files/grep\", whose arguments may have keys that differ in case alone (repeatable)")
+	flags.StringArrayVar(
+		&f.caseSensitive,
+		"case-sensitive-arguments",
+		nil,
+		"`TARGET`, such as \"tool grep\" or \"mcp_tool files/grep\", whose arguments may have keys that differ in "+
+			"case alone (repeatable)",
+	)
 	flags.BoolVar(&f.indent, "indent", false, "spread each decision over several lines, for people")
 	if err := cmd.MarkFlagRequired("agent"); err != nil {
 		panic(err) // the flag is defined three lines above
@@ -89,10 +111,12 @@ func (a Decider) decide(f Flags) error {
 	} else {
 		a.ExpectTyping(`one call as JSON on each line, such as {"kind":"tool","tool":"NAME","args":{}}`)
 	}
+
 	return decideLines(plan, in, a.Out, f.indent)
 }
 
-// Compile loads the agents from the outermost parent inwards, and their policies.
+// Compile loads the agents from the outermost parent inwards, and their
+// policies.
 func (a Decider) Compile(f Flags) (*resolve.Plan, error) {
 	var registry policy.Registry
 	if len(f.Policies) > 0 {
@@ -102,14 +126,20 @@ func (a Decider) Compile(f Flags) (*resolve.Plan, error) {
 		}
 		registry = set
 	}
+
 	var plan *resolve.Plan
 	for _, file := range append(f.parents[:len(f.parents):len(f.parents)], f.Agent) {
 		var err error
-		opt := resolve.Options{Parent: plan, TrustedServers: f.trusted, CaseSensitive: f.caseSensitive}
+		opt := resolve.Options{
+			Parent:         plan,
+			TrustedServers: f.trusted,
+			CaseSensitive:  f.caseSensitive,
+		}
 		if plan, err = a.compileFile(file, registry, opt); err != nil {
 			return nil, err
 		}
 	}
+
 	return plan, nil
 }
 
@@ -134,10 +164,12 @@ func (a Decider) compileFile(file string, registry policy.Registry, opt resolve.
 	return plan, nil
 }
 
-// maxLine bounds one line of calls, in bytes: the largest arguments with their escapes, and an envelope.
+// maxLine bounds one line of calls, in bytes: the largest arguments
+// with their escapes, and an envelope.
 const maxLine = 16 << 20
 
-// decideLines answers every line, and tells at the end whether one was no valid call.
+// decideLines answers every line, and tells at the end whether one was
+// no valid call.
 func decideLines(plan *resolve.Plan, in io.Reader, out io.Writer, indent bool) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	w := bufio.NewWriter(out)
@@ -168,6 +200,7 @@ func decideLines(plan *resolve.Plan, in io.Reader, out io.Writer, indent bool) e
 			}
 		}
 	}
+
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write decisions: %w", err)
 	}
@@ -197,7 +230,8 @@ func decideLine(plan *resolve.Plan, line []byte, tooLong error) (resolve.Decisio
 
 var errLineTooLong = fmt.Errorf("the line is longer than %d MiB", maxLine>>20)
 
-// readLine returns the next line that is not blank, without its end. A line over the bound is skipped to its end.
+// readLine returns the next line that is not blank, without its end. A
+// line over the bound is skipped to its end.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	for {
 		line, err := readAnyLine(r)
@@ -227,6 +261,7 @@ func readAnyLine(r *bufio.Reader) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		}
+
 		return bytes.TrimRight(line, "\r\n"), nil
 	}
 }

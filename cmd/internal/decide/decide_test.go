@@ -21,31 +21,51 @@ import (
 // run runs assent decide and returns its exit code.
 func run(s term.Streams, args ...string) int { return term.Run(Decider{Streams: s}.Command(), s, args) }
 
-// TestOneBrokenPolicyAmongAHundred refuses the whole directory and says which file.
+// TestOneBrokenPolicyAmongAHundred refuses the whole directory and says
+// which file.
 func TestOneBrokenPolicyAmongAHundred(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 100 {
-		testfiles.Write(t, filepath.Join(dir, "p", fmt.Sprintf("p%02d.policy.yaml", i)), fmt.Sprintf("schema_version: \"1.0.0\"\npolicy_ref: acme.p%d\nrules: [{id: r, approval: true}]\n", i))
+		testfiles.Write(
+			t,
+			filepath.Join(dir, "p", fmt.Sprintf("p%02d.policy.yaml", i)),
+			fmt.Sprintf("schema_version: \"1.0.0\"\npolicy_ref: acme.p%d\nrules: [{id: r, approval: true}]\n", i),
+		)
 	}
-	testfiles.Write(t, filepath.Join(dir, "p", "p50.policy.yaml"), "schema_version: \"1.0.0\"\npolicy_ref: acme.p50\nrules: [{id: r, aproval: true}]\n")
+
+	testfiles.Write(
+		t,
+		filepath.Join(dir, "p", "p50.policy.yaml"),
+		"schema_version: \"1.0.0\"\npolicy_ref: acme.p50\nrules: [{id: r, aproval: true}]\n",
+	)
 	agent := testfiles.Write(t, filepath.Join(dir, "a.agf.yaml"), testfiles.Agent)
 	var out, errOut bytes.Buffer
-	code := run(term.Streams{In: strings.NewReader(`{"kind":"tool","tool":"quote"}`), Out: &out, Err: &errOut}, "--agent", agent, "--policies", filepath.Join(dir, "p"))
+	code := run(term.Streams{
+		In:  strings.NewReader(`{"kind":"tool","tool":"quote"}`),
+		Out: &out,
+		Err: &errOut,
+	}, "--agent", agent, "--policies", filepath.Join(dir, "p"))
 	if code != term.ExitFailure || out.Len() != 0 || !strings.Contains(errOut.String(), "p50.policy.yaml:3:17") {
 		t.Errorf("exit %d, out %q\n%s", code, out.String(), errOut.String())
 	}
 }
 
-// decided runs assent decide on one agent and returns its decisions, one a line, and its exit code.
+// decided runs assent decide on one agent and returns its decisions,
+// one a line, and its exit code.
 func decided(t *testing.T, agent, calls string, flags ...string) (string, int) {
 	t.Helper()
 	file := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), agent)
 	var out, errOut bytes.Buffer
-	code := run(term.Streams{In: strings.NewReader(calls), Out: &out, Err: &errOut}, append([]string{"--agent", file}, flags...)...)
+	code := run(term.Streams{
+		In:  strings.NewReader(calls),
+		Out: &out,
+		Err: &errOut,
+	}, append([]string{"--agent", file}, flags...)...)
 	return out.String() + errOut.String(), code
 }
 
-// TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold: by target, and not otherwise.
+// TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold: by target, and not
+// otherwise.
 func TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold(t *testing.T) {
 	const call = `{"kind":"tool","tool":"quote","args":{"i":1,"I":2}}`
 	for _, tt := range []struct {
@@ -55,32 +75,51 @@ func TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold(t *testing.T) {
 	}{
 		{nil, `"unreadable_arguments"`, term.ExitOK},
 		{[]string{"--case-sensitive-arguments", "tool trade"}, `"unreadable_arguments"`, term.ExitOK},
-		{[]string{"--case-sensitive-arguments", "tool trade", "--case-sensitive-arguments", "tool quote"}, `"outcome":"allow"`, term.ExitOK},
-		{[]string{"--case-sensitive-arguments", "quote"}, `"quote" is no target, expected one such as "tool pay"`, term.ExitFailure},
+		{
+			[]string{"--case-sensitive-arguments", "tool trade", "--case-sensitive-arguments", "tool quote"},
+			`"outcome":"allow"`,
+			term.ExitOK,
+		},
+		{
+			[]string{"--case-sensitive-arguments", "quote"},
+			`"quote" is no target, expected one such as "tool pay"`,
+			term.ExitFailure,
+		},
 	} {
-		if out, code := decided(t, testfiles.Agent, call, tt.flags...); code != tt.code || !strings.Contains(out, tt.want) {
+		if out, code := decided(t, testfiles.Agent, call, tt.flags...); code != tt.code ||
+			!strings.Contains(out, tt.want) {
 			t.Errorf("%q: exit %d\n%s", tt.flags, code, out)
 		}
 	}
 }
 
-// TestUsers2_4_DecideTakesAnObjectOfArguments: a line with anything else is no valid call, and the others are still answered.
+// TestUsers2_4_DecideTakesAnObjectOfArguments: a line with anything
+// else is no valid call, and the others are still answered.
 func TestUsers2_4_DecideTakesAnObjectOfArguments(t *testing.T) {
 	calls := `{"kind":"tool","tool":"quote","args":"{\"symbol\":\"ACME\"}"}
 {"kind":"tool","tool":"quote","args":{"symbol":"ACME"}}
 `
 	out, code := decided(t, testfiles.Agent, calls)
 	lines := strings.Split(out, "\n")
-	if code != term.ExitFailure || !strings.Contains(lines[0], `"code":"unreadable_call","detail":"args: expected an object; args is JSON text: send the object itself"`) ||
-		!strings.Contains(lines[1], `"outcome":"allow"`) || !strings.Contains(lines[2], "1 of the lines were no valid call") {
+	if code != term.ExitFailure ||
+		!strings.Contains(
+			lines[0],
+			`"code":"unreadable_call","detail":"args: expected an object; args is JSON text: send the object itself"`,
+		) ||
+		!strings.Contains(lines[1], `"outcome":"allow"`) ||
+		!strings.Contains(lines[2], "1 of the lines were no valid call") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }
 
-// TestE7_DecideDoesWhatItsContractSays, line by line: what is no valid call, which hints count, what an answer leaves out.
+// TestE7_DecideDoesWhatItsContractSays, line by line: what is no valid
+// call, which hints count, what an answer leaves out.
 func TestE7_DecideDoesWhatItsContractSays(t *testing.T) {
 	dir := t.TempDir()
-	testfiles.Write(t, filepath.Join(dir, "g.policy.yaml"), `schema_version: "1.0.0"
+	testfiles.Write(
+		t,
+		filepath.Join(dir, "g.policy.yaml"),
+		`schema_version: "1.0.0"
 policy_ref: g
 applies: implicit
 agents: {labels: {tier: prod}}
@@ -88,7 +127,8 @@ rules:
   - {id: deletes, match: {kinds: [mcp_tool], annotations: {destructiveHint: true}}, deny: Not on files.}
   - {id: is-asked, match: {servers: [files], annotations: {destructiveHint: true}}, approval: true, require: {within: 5m}}
   - {id: goes-out, match: {kinds: [delegation]}, approval: true}
-`)
+`,
+	)
 	const agent = `schema_version: "1.0.0"
 metadata: {id: d, name: D, version: "1.0.0", description: d, labels: {tier: prod}}
 interface: {input: {type: object}, output: {type: object}}
@@ -137,12 +177,17 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent+"x: 1\n")
 	var errOut bytes.Buffer
 	in := strings.NewReader(`{"kind":"tool","tool":"quote"}`)
-	if code := run(term.Streams{In: in, Out: brokenPipe{}, Err: &errOut}, "--agent", agent); code != term.ExitFailure || !strings.Contains(errOut.String(), "broken pipe") {
+	if code := run(term.Streams{
+		In:  in,
+		Out: brokenPipe{},
+		Err: &errOut,
+	}, "--agent", agent); code != term.ExitFailure || !strings.Contains(errOut.String(), "broken pipe") {
 		t.Errorf("assent: exit %d, %s", code, errOut.String())
 	}
 }
 
-// TestLongLines: a line over the bound is one denied line, the next one is answered.
+// TestLongLines: a line over the bound is one denied line, the next one
+// is answered.
 func TestLongLines(t *testing.T) {
 	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
 	long := `{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", maxLine) + `"}}`
@@ -152,58 +197,91 @@ func TestLongLines(t *testing.T) {
 		"at the end":    "{\"kind\":\"tool\",\"tool\":\"quote\"}\n" + fifty + "\n" + long,
 	} {
 		var out, errOut bytes.Buffer
-		code := run(term.Streams{In: strings.NewReader(in), Out: &out, Err: &errOut}, "--agent", agent)
+		code := run(term.Streams{
+			In:  strings.NewReader(in),
+			Out: &out,
+			Err: &errOut,
+		}, "--agent", agent)
 		got := out.String()
-		if code != term.ExitFailure || strings.Count(got, "\n") != 3 || strings.Count(got, "unreadable_call") != 1 || strings.Count(got, "unreadable_arguments") != 1 || strings.Count(got, `"allow"`) != 1 {
+		if code != term.ExitFailure || strings.Count(got, "\n") != 3 ||
+			strings.Count(got, "unreadable_call") != 1 ||
+			strings.Count(got, "unreadable_arguments") != 1 ||
+			strings.Count(got, `"allow"`) != 1 {
 			t.Errorf("%s: exit %d\n%.2000s", name, code, got)
 		}
 	}
 }
 
-// TestLineThatOnlyBeginsAsACall: the bound cuts no line short, also when the last one ends without a line break.
+// TestLineThatOnlyBeginsAsACall: the bound cuts no line short, also
+// when the last one ends without a line break.
 func TestLineThatOnlyBeginsAsACall(t *testing.T) {
 	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
 	call := `{"kind":"tool","tool":"quote"}`
 	in := call + strings.Repeat(" ", maxLine-len(call)-10) + strings.Repeat("x", 20)
 	var out, errOut bytes.Buffer
-	code := run(term.Streams{In: strings.NewReader(in), Out: &out, Err: &errOut}, "--agent", agent)
+	code := run(term.Streams{
+		In:  strings.NewReader(in),
+		Out: &out,
+		Err: &errOut,
+	}, "--agent", agent)
 	if code != term.ExitFailure || !strings.Contains(out.String(), errLineTooLong.Error()) {
 		t.Errorf("exit %d, %s", code, out.String())
 	}
 }
 
-// TestOddLines: what looks blank but is no JSON white space is a line, and gets an answer.
+// TestOddLines: what looks blank but is no JSON white space is a line,
+// and gets an answer.
 func TestOddLines(t *testing.T) {
 	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
 	call := `{"kind":"tool","tool":"quote"}`
 	var out bytes.Buffer
 	in := call + "\r\n\r\n \t\n\u00a0\n\x00\n\v\n" + call + "\x00\n\ufeff" + call + "\n" + call
-	code := run(term.Streams{In: strings.NewReader(in), Out: &out, Err: io.Discard}, "--agent", agent)
-	if got := out.String(); code != term.ExitFailure || strings.Count(got, `"allow"`) != 2 || strings.Count(got, "unreadable_call") != 5 || strings.Count(got, "\n") != 7 {
+	code := run(term.Streams{
+		In:  strings.NewReader(in),
+		Out: &out,
+		Err: io.Discard,
+	}, "--agent", agent)
+	if got := out.String(); code != term.ExitFailure || strings.Count(got, `"allow"`) != 2 ||
+		strings.Count(got, "unreadable_call") != 5 ||
+		strings.Count(got, "\n") != 7 {
 		t.Errorf("exit %d\n%s", code, got)
 	}
 }
 
-// TestStandardInputIsReadOnce: an agent from standard input leaves no calls there to decide.
+// TestStandardInputIsReadOnce: an agent from standard input leaves no
+// calls there to decide.
 func TestStandardInputIsReadOnce(t *testing.T) {
 	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
-	for _, args := range [][]string{{"--agent", "-"}, {"--agent", agent, "--parent", "-"}, {"--agent", "-", "--parent", "-", "--call", agent}} {
+	for _, args := range [][]string{
+		{"--agent", "-"},
+		{"--agent", agent, "--parent", "-"},
+		{"--agent", "-", "--parent", "-", "--call", agent},
+	} {
 		var errOut bytes.Buffer
-		code := run(term.Streams{In: strings.NewReader(testfiles.Agent), Out: io.Discard, Err: &errOut}, args...)
+		code := run(term.Streams{
+			In:  strings.NewReader(testfiles.Agent),
+			Out: io.Discard,
+			Err: &errOut,
+		}, args...)
 		if code != term.ExitFailure || !strings.Contains(errOut.String(), "standard input") {
 			t.Errorf("%v: exit %d, %s", args, code, errOut.String())
 		}
 	}
 }
 
-// TestDecideAnswersEachLineAtOnce: a runtime that pipes one call at a time gets its answer before it sends the next.
+// TestDecideAnswersEachLineAtOnce: a runtime that pipes one call at a
+// time gets its answer before it sends the next.
 func TestDecideAnswersEachLineAtOnce(t *testing.T) {
 	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
 	callsOut, calls := io.Pipe()
 	answers, answersIn := io.Pipe()
 	done := make(chan int)
 	go func() {
-		done <- run(term.Streams{In: callsOut, Out: answersIn, Err: io.Discard}, "--agent", agent)
+		done <- run(term.Streams{
+			In:  callsOut,
+			Out: answersIn,
+			Err: io.Discard,
+		}, "--agent", agent)
 	}()
 	buf := make([]byte, 4096)
 	for range 3 {
@@ -215,6 +293,7 @@ func TestDecideAnswersEachLineAtOnce(t *testing.T) {
 			t.Fatalf("%s, %v", buf[:n], err)
 		}
 	}
+
 	calls.Close()
 	if code := <-done; code != term.ExitOK {
 		t.Errorf("exit %d", code)
@@ -228,7 +307,11 @@ func (failing) Read([]byte) (int, error) { return 0, errors.New("unplugged") }
 func TestInputThatBreaks(t *testing.T) {
 	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
 	var errOut bytes.Buffer
-	if code := run(term.Streams{In: failing{}, Out: io.Discard, Err: &errOut}, "--agent", agent); code != term.ExitFailure || !strings.Contains(errOut.String(), "unplugged") {
+	if code := run(term.Streams{
+		In:  failing{},
+		Out: io.Discard,
+		Err: &errOut,
+	}, "--agent", agent); code != term.ExitFailure || !strings.Contains(errOut.String(), "unplugged") {
 		t.Errorf("exit %d, %s", code, errOut.String())
 	}
 }
@@ -236,8 +319,16 @@ func TestInputThatBreaks(t *testing.T) {
 func TestDecideContractNamesEveryCode(t *testing.T) {
 	rows := testfiles.FirstCells(testfiles.Contract(t, "decide.md"))
 	for _, code := range []resolve.Code{
-		resolve.Always, resolve.ConditionTrue, resolve.ConditionUnknown, resolve.AllowListMisspelt, resolve.NotDeclared, resolve.NotAllowed,
-		resolve.Denied, resolve.PolicyUnresolved, resolve.UnreadableArguments, resolve.UnreadableCall,
+		resolve.Always,
+		resolve.ConditionTrue,
+		resolve.ConditionUnknown,
+		resolve.AllowListMisspelt,
+		resolve.NotDeclared,
+		resolve.NotAllowed,
+		resolve.Denied,
+		resolve.PolicyUnresolved,
+		resolve.UnreadableArguments,
+		resolve.UnreadableCall,
 	} {
 		if !slices.Contains(rows, string(code)) {
 			t.Errorf("code %s is not in docs/contracts/decide.md", code)
@@ -245,7 +336,8 @@ func TestDecideContractNamesEveryCode(t *testing.T) {
 	}
 }
 
-// TestDecideContractCalls: the calls that the contract shows are calls, and every field of its table is read.
+// TestDecideContractCalls: the calls that the contract shows are calls,
+// and every field of its table is read.
 func TestDecideContractCalls(t *testing.T) {
 	text := testfiles.Contract(t, "decide.md")
 	_, after, ok := strings.Cut(text, "```json\n")
@@ -271,9 +363,14 @@ func TestDecideContractCalls(t *testing.T) {
 func TestUsers1_5_DecideShowsTheLineOfABrokenPolicy(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	testfiles.Write(t, "policies/broken.policy.yaml", "schema_version: \"1.0.0\"\npolicy_ref: acme.broken\nrules:\n  - {id: r, aproval: true}\n")
+	testfiles.Write(
+		t,
+		"policies/broken.policy.yaml",
+		"schema_version: \"1.0.0\"\npolicy_ref: acme.broken\nrules:\n  - {id: r, aproval: true}\n",
+	)
 	out, code := decided(t, testfiles.Agent, `{"kind":"tool","tool":"quote"}`, "--policies", "policies")
-	if code != term.ExitFailure || !strings.Contains(out, "    4 |   - {id: r, aproval: true}\n") || strings.Contains(out, "outcome") {
+	if code != term.ExitFailure || !strings.Contains(out, "    4 |   - {id: r, aproval: true}\n") ||
+		strings.Contains(out, "outcome") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }

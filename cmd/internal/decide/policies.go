@@ -10,7 +10,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// loadPolicies reads directories of policies into one registry. It is all or nothing (docs/contracts/policy.md).
+// loadPolicies reads directories of policies into one registry. It is
+// all or nothing (docs/contracts/policy.md).
 func loadPolicies(dirs []string, errOut io.Writer) (*policy.Set, error) {
 	var policies []*policy.Policy
 	texts := map[string][]byte{}
@@ -26,6 +27,7 @@ func loadPolicies(dirs []string, errOut io.Writer) (*policy.Set, error) {
 		}
 		policies = append(policies, set.Policies()...)
 	}
+
 	set, findings := policy.NewSet(policies...)
 	if set.Err() != nil {
 		term.PrintFindings(errOut, findings, texts)

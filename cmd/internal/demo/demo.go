@@ -1,4 +1,5 @@
-// Package demo is `assent demo`: a service, an agent that makes calls, and the person who answers.
+// Package demo is `assent demo`: a service, an agent that makes calls,
+// and the person who answers.
 package demo
 
 import (
@@ -48,8 +49,10 @@ func Command(of operate.Commands) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo [--once] [--auto-approve]",
 		Short: "See the whole loop: a service, an agent that makes calls, and you who answers",
-		Long: "demo starts the service on a store of its own in a temporary directory, and an agent that makes a call every few seconds: some may\n" +
-			"run, one asks, one is covered by your standing approval, one is denied. Click the link it prints, and answer. Nothing is real.",
+		Long: "demo starts the service on a store of its own in a temporary directory, and an agent that makes a " +
+			"call every few seconds: some may\n" +
+			"run, one asks, one is covered by your standing approval, one is denied. Click the link it prints, and " +
+			"answer. Nothing is real.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := system.UntilSignal(cmd)
@@ -64,7 +67,8 @@ func Command(of operate.Commands) *cobra.Command {
 	return cmd
 }
 
-// demo prepares everything in a directory of its own, which it removes at the end.
+// demo prepares everything in a directory of its own, which it removes
+// at the end.
 func (a demo) demo(ctx context.Context, f demoFlags) (err error) {
 	if a.Backend.Serve == nil || a.Backend.CreateToken == nil {
 		return operate.ErrNoBackend
@@ -78,17 +82,36 @@ func (a demo) demo(ctx context.Context, f demoFlags) (err error) {
 		return err
 	}
 	cfg := config.Serve{
-		Listen: "127.0.0.1:0", Store: filepath.Join(dir, "assent.db"), KeyFile: filepath.Join(dir, "assent.key"), Drain: time.Second,
-		Dev: true, DevPerson: config.DevPerson, LogText: a.ErrTerminal,
+		Listen:    "127.0.0.1:0",
+		Store:     filepath.Join(dir, "assent.db"),
+		KeyFile:   filepath.Join(dir, "assent.key"),
+		Drain:     time.Second,
+		Dev:       true,
+		DevPerson: config.DevPerson,
+		LogText:   a.ErrTerminal,
 		Tenants: []config.Tenant{{
-			Name: config.DefaultTenant, Agents: []string{filepath.Join(dir, "desk.agf.yaml")}, Policies: []string{dir}, People: filepath.Join(dir, "people.yaml"),
+			Name:     config.DefaultTenant,
+			Agents:   []string{filepath.Join(dir, "desk.agf.yaml")},
+			Policies: []string{dir},
+			People:   filepath.Join(dir, "people.yaml"),
 		}},
 	}
-	runtime, err := a.demoToken(ctx, cfg, openapi.TokenBody{Name: "demo-runtime", Scopes: []openapi.Scope{openapi.ScopeRequest, openapi.ScopeDecide}})
+	runtime, err := a.demoToken(
+		ctx,
+		cfg,
+		openapi.TokenBody{
+			Name:   "demo-runtime",
+			Scopes: []openapi.Scope{openapi.ScopeRequest, openapi.ScopeDecide},
+		},
+	)
 	if err != nil {
 		return err
 	}
-	person, err := a.demoToken(ctx, cfg, openapi.TokenBody{Name: "demo-approver", Scopes: []openapi.Scope{openapi.ScopeVote, openapi.ScopeRead}, Person: config.DevPerson})
+	person, err := a.demoToken(ctx, cfg, openapi.TokenBody{
+		Name:   "demo-approver",
+		Scopes: []openapi.Scope{openapi.ScopeVote, openapi.ScopeRead},
+		Person: config.DevPerson,
+	})
 	if err != nil {
 		return err
 	}
@@ -104,9 +127,16 @@ func unpack(dir string) error {
 	return os.CopyFS(dir, files)
 }
 
-func (a demo) demoToken(ctx context.Context, cfg config.Serve, body openapi.TokenBody) (secret string, err error) {
+func (a demo) demoToken(
+	ctx context.Context,
+	cfg config.Serve,
+	body openapi.TokenBody,
+) (secret string, err error) {
 	body.ExpiresIn = "24h"
-	from := operate.Place{StoreFlags: config.StoreFlags{Store: config.Store{Where: cfg.Store, KeyFile: cfg.KeyFile}}, Tenant: config.DefaultTenant}
+	from := operate.Place{
+		StoreFlags: config.StoreFlags{Store: config.Store{Where: cfg.Store, KeyFile: cfg.KeyFile}},
+		Tenant:     config.DefaultTenant,
+	}
 	a.Err = io.Discard // that the store is new, and the tokens good for all agents, is what a demo is
 	made, err := a.CreateDirectly(ctx, operate.TokenFlags{Place: from}, body)
 	if err != nil {
@@ -124,7 +154,9 @@ func (a demo) demoService(ctx context.Context, f demoFlags, cfg config.Serve, ru
 	if !a.ErrTerminal {
 		log = io.Discard // the demo tells what matters itself
 	}
-	go func() { ended <- a.Backend.Serve(ctx, cfg, log, func(r operate.Ready) { ready <- r }) }()
+	go func() {
+		ended <- a.Backend.Serve(ctx, cfg, log, func(r operate.Ready) { ready <- r })
+	}()
 	select {
 	case err := <-ended:
 		return err
@@ -147,13 +179,17 @@ type demoDesk struct {
 func demoCalls() []string {
 	return []string{
 		`{"kind":"tool","tool":"get_quote","args":{"symbol":"ACME"},"session":"demo"}`,
-		`{"kind":"tool","tool":"execute_trade","args":{"side":"buy","symbol":"ACME","amount":20000,"currency":"USD"},"session":"demo"}`,
-		`{"kind":"tool","tool":"execute_trade","args":{"side":"buy","symbol":"ACME","amount":15000,"currency":"USD"},"session":"demo"}`,
+		`{"kind":"tool","tool":"execute_trade","args":{"side":"buy","symbol":"ACME","amount":20000,"currency":"USD"}` +
+			`,"session":"demo"}`,
+		`{"kind":"tool","tool":"execute_trade","args":{"side":"buy","symbol":"ACME","amount":15000,"currency":"USD"}` +
+			`,"session":"demo"}`,
 		`{"kind":"tool","tool":"wire_funds","args":{"to":"somewhere","amount":1},"session":"demo"}`,
 	}
 }
 
-func (a demo) demoAgent(ctx context.Context, f demoFlags, cfg config.Serve, r operate.Ready, runtime, person string) error {
+func (a demo) demoAgent(
+	ctx context.Context, f demoFlags, cfg config.Serve, r operate.Ready, runtime, person string,
+) error {
 	d := &demoDesk{Printer: a.Printer(), auto: f.autoApprove}
 	var err1, err2 error
 	d.runtime, err1 = client.New(r.API, runtime, client.Options{})
@@ -175,6 +211,7 @@ func (a demo) demoAgent(ctx context.Context, f demoFlags, cfg config.Serve, r op
 				return nil
 			}
 		}
+
 		if f.once {
 			return errors.Join(d.verified(ctx, cfg.KeyFile+".pub"), d.Done())
 		}
@@ -210,7 +247,11 @@ func (d *demoDesk) step(ctx context.Context, call string) error {
 	}
 	switch {
 	case opened.Granted():
-		d.Printf("        %s: the standing approval %s covers it. It ran.\n\n", term.Green.Of("granted"), opened.Grant.ID)
+		d.Printf(
+			"        %s: the standing approval %s covers it. It ran.\n\n",
+			term.Green.Of("granted"),
+			opened.Grant.ID,
+		)
 	case opened.Outcome == resolve.Allow:
 		d.Printf("        %s by policy: nobody is asked. It ran.\n\n", term.Green.Of("allowed"))
 	case opened.Outcome == resolve.Ask:
@@ -218,12 +259,18 @@ func (d *demoDesk) step(ctx context.Context, call string) error {
 	default:
 		d.Printf("        %s: %s It did not run.\n\n", term.Red.Of("denied"), term.Ready(opened.Decision.Message))
 	}
+
 	return d.Done()
 }
 
 // asked waits for a person, takes the run and tells what happened.
 func (d *demoDesk) asked(ctx context.Context, r *approval.Request, call string) error {
-	d.Printf("        %s: %s waits for %s\n", term.Yellow.Of("asked"), r.ID, answer.GroupNames(approval.Summarize(r).Groups))
+	d.Printf(
+		"        %s: %s waits for %s\n",
+		term.Yellow.Of("asked"),
+		r.ID,
+		answer.GroupNames(approval.Summarize(r).Groups),
+	)
 	if err := d.Done(); err != nil {
 		return err
 	}
@@ -237,9 +284,15 @@ func (d *demoDesk) asked(ctx context.Context, r *approval.Request, call string) 
 		return err
 	}
 	if decided.State != approval.Approved {
-		d.Printf("        %s by %s %s. It did not run.\n\n", term.Red.Of(string(decided.State)), decided.By, decided.Reason)
+		d.Printf(
+			"        %s by %s %s. It did not run.\n\n",
+			term.Red.Of(string(decided.State)),
+			decided.By,
+			decided.Reason,
+		)
 		return d.Done()
 	}
+
 	d.Printf("        %s by %s\n", term.Green.Of("approved"), decided.By)
 	final, err := request.Take(ctx, d.runtime, decided, []byte(call))
 	if err != nil {
@@ -250,20 +303,28 @@ func (d *demoDesk) asked(ctx context.Context, r *approval.Request, call string) 
 	return d.Done()
 }
 
-// approveIt answers as a person would, with a standing approval for smaller trades.
+// approveIt answers as a person would, with a standing approval for
+// smaller trades.
 func (d *demoDesk) approveIt(ctx context.Context, id string) error {
 	r, err := d.person.Request(ctx, id)
 	if err != nil {
 		return err
 	}
 	_, err = d.person.Vote(ctx, id, r.Version, openapi.VoteBody{
-		Verdict: approval.Approve, Binding: r.Binding(), ShownFully: true, Channel: "cli",
-		Grant: openapi.GrantOffer{MaxUses: 3, Bounds: []approval.Bound{{Path: "amount", Kind: approval.AtMost}}},
+		Verdict:    approval.Approve,
+		Binding:    r.Binding(),
+		ShownFully: true,
+		Channel:    "cli",
+		Grant: openapi.GrantOffer{
+			MaxUses: 3,
+			Bounds:  []approval.Bound{{Path: "amount", Kind: approval.AtMost}},
+		},
 	})
 	return err
 }
 
-// verified waits until everything is sealed, and verifies the ledger as an auditor would: from an export, with the key alone.
+// verified waits until everything is sealed, and verifies the ledger as
+// an auditor would: from an export, with the key alone.
 func (d *demoDesk) verified(ctx context.Context, keyFile string) error {
 	key, err := audit.PublicKeyOf(keyFile)
 	if err != nil {
@@ -285,28 +346,36 @@ func (d *demoDesk) verified(ctx context.Context, keyFile string) error {
 				return d.printLedger(export.Bytes(), key)
 			}
 		}
+
 		if !sleep(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("the ledger was not sealed in time: %w", ctx.Err())
 		}
 	}
 }
 
-// wholeDemo tells whether an export verifies and holds the last thing that the agent did.
+// wholeDemo tells whether an export verifies and holds the last thing
+// that the agent did.
 func wholeDemo(export []byte, key string) (complete bool, err error) {
-	_, err = ledger.Verify(bytes.NewReader(export), ledger.VerifyOptions{PublicKey: key, Each: func(_ int64, leaf ledger.Leaf, _ ledger.Openings) error {
-		complete = complete || leaf.Type == approval.EventDenied
-		return nil
-	}})
+	_, err = ledger.Verify(bytes.NewReader(export), ledger.VerifyOptions{
+		PublicKey: key,
+		Each: func(_ int64, leaf ledger.Leaf, _ ledger.Openings) error {
+			complete = complete || leaf.Type == approval.EventDenied
+			return nil
+		},
+	})
 	return complete, err
 }
 
 func (d *demoDesk) printLedger(export []byte, key string) error {
 	d.Printf("ledger\n")
-	_, err := ledger.Verify(bytes.NewReader(export), ledger.VerifyOptions{PublicKey: key, Each: func(index int64, leaf ledger.Leaf, _ ledger.Openings) error {
-		d.Printf("  ")
-		audit.PrintLeaf(d.Printer, index, leaf)
-		return nil
-	}})
+	_, err := ledger.Verify(bytes.NewReader(export), ledger.VerifyOptions{
+		PublicKey: key,
+		Each: func(index int64, leaf ledger.Leaf, _ ledger.Openings) error {
+			d.Printf("  ")
+			audit.PrintLeaf(d.Printer, index, leaf)
+			return nil
+		},
+	})
 	if err != nil {
 		return err
 	}

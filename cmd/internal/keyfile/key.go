@@ -1,4 +1,5 @@
-// Package keyfile keeps the key of a store in a file: it signs the ledger, and everything else that is secret derives from it.
+// Package keyfile keeps the key of a store in a file: it signs the
+// ledger, and everything else that is secret derives from it.
 package keyfile
 
 import (
@@ -29,8 +30,10 @@ type Key struct {
 // Store is the part that a store is bound to.
 func (k Key) Store() store.Key { return store.Key{Public: k.Signer.PublicKey(), Secret: k.Rows} }
 
-// Load reads the key that signs the ledger; fs.ErrNotExist when there is none. The public key beside it (FILE.pub) is written when it is missing.
-// A key that others may read is refused: whoever holds it can write history.
+// Load reads the key that signs the ledger; fs.ErrNotExist when there
+// is none. The public key beside it (FILE.pub) is written when it is
+// missing. A key that others may read is refused: whoever holds it can
+// write history.
 func Load(path string) (Key, error) {
 	secret, err := readKey(path)
 	if err != nil {
@@ -39,16 +42,23 @@ func Load(path string) (Key, error) {
 	return parseKey(path, secret)
 }
 
-// Make is Load that makes the key when there is none yet; made tells whether it did. Only an empty store may get a new key.
+// Make is Load that makes the key when there is none yet; made tells
+// whether it did. Only an empty store may get a new key.
 func Make(path, name string) (key Key, made bool, err error) {
 	secret, err := readKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if term.Exists(path+".pub") == nil {
-			return Key{}, false, fmt.Errorf("the ledger's key %s is not there, and its public key %s.pub is: put the key back, "+
-				"or remove the public key when another one is meant to be made", path, path)
+			return Key{}, false, fmt.Errorf(
+				"the ledger's key %s is not there, and its public key %s.pub is: put the key back, "+
+					"or remove the public key when another one is meant to be made",
+				path,
+				path,
+			)
 		}
+
 		secret, made, err = createKey(path, name)
 	}
+
 	if err != nil {
 		return Key{}, false, fmt.Errorf("the ledger's key: %w", err)
 	}
@@ -61,14 +71,24 @@ func parseKey(path, secret string) (Key, error) {
 	secret = strings.TrimSuffix(secret, "\n")
 	signer, err := ledger.ParseSigner(secret)
 	if err != nil {
-		return Key{}, fmt.Errorf("the ledger's key %s: %w; put the right file back: a new key starts a log that old checkpoints don't match", path, err)
+		return Key{}, fmt.Errorf(
+			"the ledger's key %s: %w; put the right file back: a new key starts a log that old checkpoints don't match",
+			path,
+			err,
+		)
 	}
+
 	key := Key{Signer: signer}
-	for label, into := range map[string]*[]byte{"assent forms v1": &key.Forms, "assent rap v1": &key.RAP, "assent store v1": &key.Rows} {
+	for label, into := range map[string]*[]byte{
+		"assent forms v1": &key.Forms,
+		"assent rap v1":   &key.RAP,
+		"assent store v1": &key.Rows,
+	} {
 		if *into, err = hkdf.Key(sha256.New, []byte(secret), nil, label, 32); err != nil {
 			return Key{}, fmt.Errorf("the ledger's key %s: %w", path, err)
 		}
 	}
+
 	return key, publishKey(path+".pub", signer.PublicKey())
 }
 
@@ -78,24 +98,35 @@ func readKey(path string) (string, error) {
 		return "", err
 	}
 	if others := info.Mode().Perm() & 0o077; others != 0 && runtime.GOOS != "windows" { // where modes say nothing
-		return "", fmt.Errorf("%s can be read by others (mode %04o), expected 0600: run chmod 600 on it, and think of the key as known if it stood there for long", path, info.Mode().Perm())
+		return "", fmt.Errorf(
+			"%s can be read by others (mode %04o), expected 0600: run chmod 600 on it, and think of the key as "+
+				"known if it stood there for long",
+			path,
+			info.Mode().Perm(),
+		)
 	}
+
 	text, err := term.ReadFile(path, nil)
 	return string(text), err
 }
 
-// createKey puts the key in place whole or not at all, and never over another.
+// createKey puts the key in place whole or not at all, and never over
+// another.
 func createKey(path, name string) (secret string, made bool, err error) {
 	_, secret, err = ledger.GenerateKey(keyName(name), rand.Reader)
 	if err != nil {
 		return "", false, err
 	}
-	if err := system.CreateText(path, 0o600, secret+"\n"); errors.Is(err, fs.ErrExist) { // another process was faster
+	if err := system.CreateText(path, 0o600, secret+"\n"); errors.Is(
+		err,
+		fs.ErrExist,
+	) { // another process was faster
 		secret, err = readKey(path)
 		return secret, false, err
 	} else if err != nil {
 		return "", false, err
 	}
+
 	return secret, true, nil
 }
 
@@ -113,7 +144,8 @@ func keyName(host string) string {
 	return clean
 }
 
-// publishKey writes the public key for auditors. One that belongs to another key is refused: somebody may have pinned it.
+// publishKey writes the public key for auditors. One that belongs to
+// another key is refused: somebody may have pinned it.
 func publishKey(path, public string) error {
 	old, err := term.ReadFile(path, nil)
 	switch {
@@ -125,7 +157,12 @@ func publishKey(path, public string) error {
 	case err != nil:
 		return fmt.Errorf("the ledger's public key: %w", err)
 	case strings.TrimSpace(string(old)) != public:
-		return fmt.Errorf("%s does not belong to the key beside it: put the right key back, or remove the file when the key was changed on purpose", path)
+		return fmt.Errorf(
+			"%s does not belong to the key beside it: put the right key back, or remove the file when the key was "+
+				"changed on purpose",
+			path,
+		)
 	}
+
 	return nil
 }

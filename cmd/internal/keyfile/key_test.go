@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestKeyIsMadeOnce: starts at the same time agree on one key, and each file is whole.
+// TestKeyIsMadeOnce: starts at the same time agree on one key, and each
+// file is whole.
 func TestKeyIsMadeOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	keys := make([]Key, 8)
@@ -22,12 +23,15 @@ func TestKeyIsMadeOnce(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 	for _, k := range keys {
-		if k.Signer.PublicKey() != keys[0].Signer.PublicKey() || !bytes.Equal(k.Forms, keys[0].Forms) || len(k.Forms) != 32 {
+		if k.Signer.PublicKey() != keys[0].Signer.PublicKey() || !bytes.Equal(k.Forms, keys[0].Forms) ||
+			len(k.Forms) != 32 {
 			t.Error("two keys")
 		}
 	}
+
 	if !strings.HasPrefix(keys[0].Signer.PublicKey(), "ahostname+") {
 		t.Error(keys[0].Signer.PublicKey())
 	}
@@ -43,6 +47,7 @@ func TestKeyIsMadeOnce(t *testing.T) {
 			t.Errorf("%o: %v", mode, err)
 		}
 	}
+
 	for name, path := range map[string]string{"a directory": t.TempDir(), "nowhere": filepath.Join(path, "key")} {
 		if _, err := Load(path); err == nil {
 			t.Errorf("%s is no key", name)

@@ -14,28 +14,38 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Backend is what the commands need beside a client: the service itself and its stores.
+// Backend is what the commands need beside a client: the service itself
+// and its stores.
 type Backend struct {
-	// OpenStore opens a store. Unless Create is set, one that is not there is an error.
+	// OpenStore opens a store. Unless Create is set, one that is not
+	// there is an error.
 	OpenStore func(ctx context.Context, c config.Store) (store.Store, error)
-	// CreateToken, RevokeToken, Thaw and Prune work on a store directly, and record it in the ledger.
+	// CreateToken, RevokeToken, Thaw and Prune work on a store
+	// directly, and record it in the ledger.
 	CreateToken func(ctx context.Context, s store.Store, tenant string, body openapi.TokenBody) (*openapi.CreatedToken, error)
 	RevokeToken func(ctx context.Context, s store.Store, tenant, id string) error
 	Thaw        func(ctx context.Context, s store.Store, tenant, agent, reason string) error
 	Prune       func(ctx context.Context, s store.Store, tenant string, before time.Time) (requests, entries int, err error)
 	// Backup writes a store to a file, and records it in the ledger.
 	Backup func(ctx context.Context, s store.Store, w io.Writer) error
-	// Restore fills a store from a backup, or goes on from what it holds when there is none (nil), and voids what must not outlive that.
+	// Restore fills a store from a backup, or goes on from what it
+	// holds when there is none (nil), and voids what must not outlive
+	// that.
 	Restore func(ctx context.Context, c config.Store, from io.Reader) (Restored, error)
-	// RotateKey binds a store to another key, which it makes when the file is not there, and returns both public keys.
+	// RotateKey binds a store to another key, which it makes when the
+	// file is not there, and returns both public keys.
 	RotateKey func(ctx context.Context, c config.Store, keyFile, watermark string) (before, after string, err error)
-	// Serve runs the service until ctx ends. It calls ready once, when it answers.
+	// Serve runs the service until ctx ends. It calls ready once, when
+	// it answers.
 	Serve func(ctx context.Context, c config.Serve, log io.Writer, ready func(Ready)) error
-	// Check reads everything that Serve would, and tells what is wrong. It opens no store and reaches nobody.
+	// Check reads everything that Serve would, and tells what is wrong.
+	// It opens no store and reaches nobody.
 	Check func(ctx context.Context, c config.Serve) Checked
-	// CheckOIDC asks the identity providers of a configuration what they offer.
+	// CheckOIDC asks the identity providers of a configuration what
+	// they offer.
 	CheckOIDC func(ctx context.Context, c config.Serve) (Checked, error)
-	// Gateway runs one RAP gateway without a service beside it, until ctx ends. It calls ready once, when it answers.
+	// Gateway runs one RAP gateway without a service beside it, until
+	// ctx ends. It calls ready once, when it answers.
 	Gateway func(ctx context.Context, c config.Gateway, log io.Writer, ready func(Ready)) error
 }
 
@@ -55,9 +65,16 @@ func (a Commands) withStore(ctx context.Context, c config.Store, work func(store
 	if err != nil {
 		return err
 	}
-	if c.Create && missing != nil && !config.IsURL(c.Where) { // the path may be misspelt, and a token in a store that nobody serves opens nothing
-		fmt.Fprintf(a.Err, "assent: there was no store at %s, so a new one was made there\n", term.ScrubLine(c.Where))
+	// the path may be misspelt, and a token in a store that nobody
+	// serves opens nothing
+	if c.Create && missing != nil && !config.IsURL(c.Where) {
+		fmt.Fprintf(
+			a.Err,
+			"assent: there was no store at %s, so a new one was made there\n",
+			term.ScrubLine(c.Where),
+		)
 	}
+
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return work(s)
 }

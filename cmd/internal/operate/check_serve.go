@@ -37,7 +37,8 @@ type CheckedProvider struct {
 	Register   []string `json:"register"`   // addresses to register there
 }
 
-// TenantProblem is something that is wrong, or worth a look. Tenant is "" when it is about all.
+// TenantProblem is something that is wrong, or worth a look. Tenant is
+// "" when it is about all.
 type TenantProblem struct {
 	Tenant  string `json:"tenant,omitempty"`
 	Problem string `json:"problem"`
@@ -68,6 +69,7 @@ func (a Commands) checked(c Checked, asJSON bool) error {
 	} else {
 		printChecked(p, c)
 	}
+
 	if err := p.Done(); err != nil {
 		return err
 	}
@@ -84,12 +86,17 @@ func printChecked(p *term.Printer, c Checked) {
 		}
 		if o := t.Provider; o != nil {
 			p.Printf("tenant %s: %s answers\n", t.Tenant, o.Issuer)
-			p.Printf("  signs ID tokens by %s; UserInfo: %t; its clock is %s ahead of ours\n", strings.Join(o.Algorithms, ", "),
-				o.UserInfo, o.ClockOff)
+			p.Printf(
+				"  signs ID tokens by %s; UserInfo: %t; its clock is %s ahead of ours\n",
+				strings.Join(o.Algorithms, ", "),
+				o.UserInfo,
+				o.ClockOff,
+			)
 			p.Printf("  will be asked for the scopes %s\n", strings.Join(o.Scopes, ", "))
 			p.Printf("  register there: %s\n", strings.Join(o.Register, ", "))
 		}
 	}
+
 	for _, w := range c.Warnings {
 		p.Printf("warning: %s\n", w.String())
 	}
@@ -123,8 +130,10 @@ func (a Commands) oidcCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [--config FILE]",
 		Short: "Ask the identity providers of a configuration what they offer, and say what to register there",
-		Long: "check reads the same configuration as assent serve, or its flags, and asks each provider for its discovery\n" +
-			"document: does it answer, are its addresses https, can the scopes be asked for, is its clock right. Nobody signs\n" +
+		Long: "check reads the same configuration as assent serve, or its flags, and asks each provider for its " +
+			"discovery\n" +
+			"document: does it answer, are its addresses https, can the scopes be asked for, is its clock right. " +
+			"Nobody signs\n" +
 			"in. (docs/guides/sign-in.md)",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.checkOIDC(cmd.Context(), f, asJSON) },
@@ -152,8 +161,11 @@ func (a Commands) checkOIDC(ctx context.Context, f *config.ServeFlags, asJSON bo
 			providers++
 		}
 	}
+
 	if providers == 0 {
-		return errors.New("no identity provider is named: expected --oidc-issuer, or oidc in the file of --config")
+		return errors.New(
+			"no identity provider is named: expected --oidc-issuer, or oidc in the file of --config",
+		)
 	}
 	found, err := a.Backend.CheckOIDC(ctx, cfg)
 	if err != nil {

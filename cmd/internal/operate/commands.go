@@ -1,4 +1,5 @@
-// Package operate is the commands of operators: the service itself, and what is done to it and to its store.
+// Package operate is the commands of operators: the service itself, and
+// what is done to it and to its store.
 package operate
 
 import (
@@ -10,7 +11,8 @@ import (
 // Commands are the commands of operators.
 type Commands struct {
 	remote.Caller
-	// Backend is the heavy half, wired by cmd/assent. Commands whose part is nil say that they are not built in.
+	// Backend is the heavy half, wired by cmd/assent. Commands whose
+	// part is nil say that they are not built in.
 	Backend Backend
 }
 

@@ -56,7 +56,8 @@ func (a Commands) thawCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "thaw [--agent ID] [--reason TEXT] [--wait]",
 		Short: "Lift a freeze, once administrators have approved it",
-		Long: "Through the API and the inbox, two people stand behind lifting a freeze. With --store, whoever holds the store and its key lifts\n" +
+		Long: "Through the API and the inbox, two people stand behind lifting a freeze. With --store, whoever holds " +
+			"the store and its key lifts\n" +
 			"it alone; the ledger says so.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,7 +67,12 @@ func (a Commands) thawCommand() *cobra.Command {
 		},
 	}
 	flags := placed(cmd, &f.Place).Flags()
-	flags.StringVar(&f.agent, "agent", "", "only of the agent with this `ID`; without it, the freeze of every agent")
+	flags.StringVar(
+		&f.agent,
+		"agent",
+		"",
+		"only of the agent with this `ID`; without it, the freeze of every agent",
+	)
 	flags.StringVar(&f.reason, "reason", "", "`TEXT` for the record")
 	flags.BoolVar(&f.wait, "wait", false, "wait until administrators have approved it")
 
@@ -95,8 +101,11 @@ func (a Commands) thawed(ctx context.Context, f thawFlags) (left []approval.Free
 		if err != nil {
 			return nil, err
 		}
-		return administer(ctx, a, f.wait, func() ([]approval.Freeze, error) { return server.LiftFreeze(ctx, f.agent, f.reason) })
+		return administer(ctx, a, f.wait, func() ([]approval.Freeze, error) {
+			return server.LiftFreeze(ctx, f.agent, f.reason)
+		})
 	}
+
 	if a.Backend.Thaw == nil {
 		return nil, ErrNoBackend
 	}
@@ -127,6 +136,7 @@ func printFreezes(p *term.Printer, f openapi.Freezes) {
 		}
 		p.Printf("\n")
 	}
+
 	if len(f.Freezes) == 0 {
 		p.Printf("nothing is frozen\n")
 	}

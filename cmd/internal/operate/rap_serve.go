@@ -20,8 +20,10 @@ func (a Commands) rapGatewayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gateway --config FILE",
 		Short: "Put tools behind approvals, for any RAP runtime",
-		Long: "gateway is a RAP tool server. It wraps HTTP/JSON endpoints and other RAP tool servers, decides each call by an agent's file and policies, and\n" +
-			"where people must be asked it asks the runtime's user, the approvers of an assent server, or both (docs/contracts/rap.md).",
+		Long: "gateway is a RAP tool server. It wraps HTTP/JSON endpoints and other RAP tool servers, decides each " +
+			"call by an agent's file and policies, and\n" +
+			"where people must be asked it asks the runtime's user, the approvers of an assent server, or both " +
+			"(docs/contracts/rap.md).",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.Gateway(file, flags)
@@ -63,8 +65,10 @@ func (a Commands) rapRuntimeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runtime --agents DIR --agent ID --tools NAME=URL... [--people FILE] [--dev]",
 		Short: "Run the approval service with a RAP runtime for one agent",
-		Long: "runtime is assent serve with the tool servers of one agent: the agent calls them through POST /v1/agents/ID/rap/calls, its file decides, and\n" +
-			"what tools ask is answered in the inbox, at the command line or in Slack. More servers, agents and settings stand in the file of\n" +
+		Long: "runtime is assent serve with the tool servers of one agent: the agent calls them through POST " +
+			"/v1/agents/ID/rap/calls, its file decides, and\n" +
+			"what tools ask is answered in the inbox, at the command line or in Slack. More servers, agents and " +
+			"settings stand in the file of\n" +
 			"assent serve --config (docs/contracts/rap.md).",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -76,6 +80,7 @@ func (a Commands) rapRuntimeCommand() *cobra.Command {
 				}
 				runtime.Servers = append(runtime.Servers, config.RAPServer{Name: name, URL: url})
 			}
+
 			f.RAP = &config.RAP{Runtimes: []config.RAPRuntime{runtime}}
 			cfg, err := a.Serve(f)
 			if err != nil {

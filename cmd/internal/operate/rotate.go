@@ -28,9 +28,12 @@ func (a Commands) rotateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate --store STORE --key OLD --new-key NEW",
 		Short: "Bind a store to another key",
-		Long: "Stop all servers of the store first: whoever holds the old key can write nothing from then on. NEW is made, with NEW.pub, when it is not there. The\n" +
-			"last entry of each ledger under the old key names the new one, and the checkpoint there is signed by both, so that auditors who have the old\n" +
-			"public key can go on (assent audit verify). All rows are authenticated with the new key, in one transaction. Give servers the new file as\n" +
+		Long: "Stop all servers of the store first: whoever holds the old key can write nothing from then on. NEW " +
+			"is made, with NEW.pub, when it is not there. The\n" +
+			"last entry of each ledger under the old key names the new one, and the checkpoint there is signed by " +
+			"both, so that auditors who have the old\n" +
+			"public key can go on (assent audit verify). All rows are authenticated with the new key, in one " +
+			"transaction. Give servers the new file as\n" +
 			"--key then, and NEW.watermark as --watermark where it is not beside it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -43,7 +46,13 @@ func (a Commands) rotateCommand() *cobra.Command {
 	}
 	config.StoreFlag(cmd, &of, "", "`PATH` or postgres:// URL")
 	cmd.Flags().StringVar(&next, "new-key", "", "`FILE` of the new key")
-	cmd.Flags().StringVar(&watermark, "new-watermark", "", "`FILE` of the new key's watermark, or none; FILE.watermark beside the new key")
+	cmd.Flags().
+		StringVar(
+			&watermark,
+			"new-watermark",
+			"",
+			"`FILE` of the new key's watermark, or none; FILE.watermark beside the new key",
+		)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
 	term.Required(cmd, "new-key")
 	return cmd
@@ -57,7 +66,9 @@ func (a Commands) rotate(ctx context.Context, c config.Store, next, watermark st
 		return err
 	}
 	if next == c.KeyFile {
-		return errors.New("--new-key: expected another file than that of the old key: auditors may still need the old one")
+		return errors.New(
+			"--new-key: expected another file than that of the old key: auditors may still need the old one",
+		)
 	}
 	if watermark == "" {
 		watermark = next + ".watermark"
@@ -68,8 +79,13 @@ func (a Commands) rotate(ctx context.Context, c config.Store, next, watermark st
 	}
 	p := a.Printer()
 	if asJSON {
-		return p.Document(map[string]string{"store": config.ShownStore(c.Where), "old": before, "new": after})
+		return p.Document(map[string]string{
+			"store": config.ShownStore(c.Where),
+			"old":   before,
+			"new":   after,
+		})
 	}
+
 	p.Printf("the store is signed by %s from now on, and no longer by %s\n", after, before)
 	p.Printf("start the servers with --key %s; keep %s.pub for auditors\n", next, c.KeyFile)
 	return p.Done()

@@ -16,13 +16,15 @@ type Ready struct {
 	URL  string `json:"url"`            // where people reach it
 	API  string `json:"api"`            // where it listens
 	Link string `json:"link,omitempty"` // one-time sign-in link of --dev
-	// Metrics is where the figures are, when they have a listener of their own.
+	// Metrics is where the figures are, when they have a listener of
+	// their own.
 	Metrics string `json:"metrics,omitempty"`
 	// Register are the addresses that other services must be told.
 	Register []Address `json:"register,omitempty"`
 }
 
-// Address is one that an operator registers elsewhere: at an identity provider, or with a Slack app.
+// Address is one that an operator registers elsewhere: at an identity
+// provider, or with a Slack app.
 type Address struct {
 	Tenant string `json:"tenant"`
 	For    string `json:"for"` // RedirectURI, SignedOutURI or SlackURL
@@ -42,11 +44,14 @@ func (a Commands) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve --agents DIR... [--policies DIR]... [--people FILE] [--store STORE] [--dev]",
 		Short: "Run the approval service",
-		Long: "serve needs nothing but the agents: it keeps everything in one file, and makes the ledger's key on the first start. Several of it may\n" +
+		Long: "serve needs nothing but the agents: it keeps everything in one file, and makes the ledger's key on " +
+			"the first start. Several of it may\n" +
 			"share one PostgreSQL. --dev is for a laptop: loopback only, and it prints a link that signs you in.\n\n" +
-			"--config reads the same from YAML, with several tenants, webhooks and Slack beside it; a flag goes before the\n" +
+			"--config reads the same from YAML, with several tenants, webhooks and Slack beside it; a flag goes " +
+			"before the\n" +
 			"file.\n\n" +
-			"--check reads all of it, with the agents, policies and people, says what is wrong, and ends: 0 when all is well,\n" +
+			"--check reads all of it, with the agents, policies and people, says what is wrong, and ends: 0 when " +
+			"all is well,\n" +
 			"1 when something is wrong.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,7 +70,12 @@ func (a Commands) serveCommand() *cobra.Command {
 	f = config.NewServeFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.File, "config", "", "YAML `FILE` with the same fields, and more")
-	flags.BoolVar(&check, "check", false, "say what is wrong with the configuration and its files, and don't serve")
+	flags.BoolVar(
+		&check,
+		"check",
+		false,
+		"say what is wrong with the configuration and its files, and don't serve",
+	)
 	flags.BoolVar(&asJSON, "json", false, "tell in JSON where it answers")
 	return cmd
 }
@@ -95,8 +105,9 @@ func (a Commands) serve(ctx context.Context, cfg config.Serve, asJSON bool) erro
 // printAddresses prints what must be registered elsewhere.
 func printAddresses(p *term.Printer, all []Address) {
 	words := map[string]string{
-		RedirectURI: "redirect URI for the identity provider", SignedOutURI: "post-logout redirect URI there",
-		SlackURL: "interactivity URL for the Slack app",
+		RedirectURI:  "redirect URI for the identity provider",
+		SignedOutURI: "post-logout redirect URI there",
+		SlackURL:     "interactivity URL for the Slack app",
 	}
 	for _, address := range all {
 		p.Printf("tenant %s: %s: %s\n", address.Tenant, words[address.For], address.URL)
@@ -104,5 +115,10 @@ func printAddresses(p *term.Printer, all []Address) {
 }
 
 func PrintBanner(p *term.Printer) {
-	p.Printf("%s\n", term.Yellow.Of("*** DEV MODE: whoever reads this terminal can sign in and approve. Never for real agents. ***"))
+	p.Printf(
+		"%s\n",
+		term.Yellow.Of(
+			"*** DEV MODE: whoever reads this terminal can sign in and approve. Never for real agents. ***",
+		),
+	)
 }

@@ -39,7 +39,8 @@ type Place struct {
 	Tenant string
 }
 
-// direct tells whether the store is worked on itself, which needs no token: that is how the first one comes about.
+// direct tells whether the store is worked on itself, which needs no
+// token: that is how the first one comes about.
 func (p Place) direct() bool { return p.Where != "" || p.File != "" }
 
 // placed adds the flags that say where a command administers.
@@ -55,7 +56,8 @@ func (a Commands) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Make, list and revoke the tokens of runtimes and command lines",
-		Long: "Through the API with a token of scope admin; or with --store on the store itself, as whoever may write to it. That is how the first\n" +
+		Long: "Through the API with a token of scope admin; or with --store on the store itself, as whoever may " +
+			"write to it. That is how the first\n" +
 			"token is made.",
 		Args: term.NoCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -67,10 +69,13 @@ func (a Commands) tokenCommand() *cobra.Command {
 func (a Commands) tokenCreateCommand() *cobra.Command {
 	var f TokenFlags
 	cmd := &cobra.Command{
-		Use:   "create --name NAME --scopes SCOPE,... [--agents ID,...] [--person ID] [--expires 90d] [--replaces ID] [--wait]",
+		Use: "create --name NAME --scopes SCOPE,... [--agents ID,...] [--person ID] [--expires 90d] [--replaces " +
+			"ID] [--wait]",
 		Short: "Make a token and print its secret, once",
-		Long: "Through the API, administrators approve it first: the command says which request asks them, and makes the token when it is\n" +
-			"given again, or at once with --wait. A token that answers for a person (vote) is made by that person: `assent login`, or the\n" +
+		Long: "Through the API, administrators approve it first: the command says which request asks them, and " +
+			"makes the token when it is\n" +
+			"given again, or at once with --wait. A token that answers for a person (vote) is made by that person: " +
+			"`assent login`, or the\n" +
 			"inbox. With --store, whoever holds the store and its key makes any token; the ledger says so.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -81,10 +86,30 @@ func (a Commands) tokenCreateCommand() *cobra.Command {
 	}
 	flags := placed(cmd, &f.Place).Flags()
 	flags.StringVar(&f.name, "name", "", "`NAME` of the runtime: letters, digits and ._-")
-	flags.StringSliceVar(&f.scopes, "scopes", nil, "what it may do, `SCOPES` separated by commas: "+strings.Join(scopeNames(), ", "))
-	flags.StringSliceVar(&f.agents, "agents", nil, "`IDS` of the agents that it may act for, separated by commas; * for all of them")
-	flags.StringVar(&f.person, "person", "", "`ID` of the person whose token it is: who then can't answer what it asks; the scope vote needs it")
-	flags.StringVar(&f.expires, "expires", "", "how long it is good: a `TIME` such as 720h or 90d; 90d, at most 365d; with the scope vote 12h, at most 7d")
+	flags.StringSliceVar(
+		&f.scopes,
+		"scopes",
+		nil,
+		"what it may do, `SCOPES` separated by commas: "+strings.Join(scopeNames(), ", "),
+	)
+	flags.StringSliceVar(
+		&f.agents,
+		"agents",
+		nil,
+		"`IDS` of the agents that it may act for, separated by commas; * for all of them",
+	)
+	flags.StringVar(
+		&f.person,
+		"person",
+		"",
+		"`ID` of the person whose token it is: who then can't answer what it asks; the scope vote needs it",
+	)
+	flags.StringVar(
+		&f.expires,
+		"expires",
+		"",
+		"how long it is good: a `TIME` such as 720h or 90d; 90d, at most 365d; with the scope vote 12h, at most 7d",
+	)
 	flags.StringVar(&f.replace, "replaces", "", "`ID` of a token of the same name and person, which ends")
 	flags.BoolVar(&f.wait, "wait", false, "wait until administrators have approved it")
 	term.Offer(cmd, "scopes", scopeNames()...)
@@ -97,8 +122,14 @@ func (a Commands) tokenCreateCommand() *cobra.Command {
 }
 
 func scopeNames() []string {
-	return []string{string(openapi.ScopeDecide), string(openapi.ScopeRequest), string(openapi.ScopeRead), string(openapi.ScopeVote), string(openapi.ScopeAdmin),
-		string(openapi.ScopeWitness)}
+	return []string{
+		string(openapi.ScopeDecide),
+		string(openapi.ScopeRequest),
+		string(openapi.ScopeRead),
+		string(openapi.ScopeVote),
+		string(openapi.ScopeAdmin),
+		string(openapi.ScopeWitness),
+	}
 }
 
 func (a Commands) createToken(ctx context.Context, f TokenFlags) error {
@@ -123,14 +154,25 @@ func (a Commands) createToken(ctx context.Context, f TokenFlags) error {
 		fmt.Fprintf(a.Err, "assent: a store knows no people: nobody checked that %s is in people.yaml, "+
 			"and answers of anybody else are refused\n", term.ScrubLine(f.person))
 	}
-	fmt.Fprintf(a.Err, "token %s of %s, good until %s; the secret is shown this once:\n", term.ScrubLine(made.Token.ID), term.ScrubLine(made.Token.Name), term.Stamp(made.Token.Expires))
+	fmt.Fprintf(
+		a.Err,
+		"token %s of %s, good until %s; the secret is shown this once:\n",
+		term.ScrubLine(made.Token.ID),
+		term.ScrubLine(made.Token.Name),
+		term.Stamp(made.Token.Expires),
+	)
 	p.Printf("%s\n", made.Secret)
 	return p.Done()
 }
 
 // body is the token that the flags ask for.
 func (f TokenFlags) body() (openapi.TokenBody, error) {
-	body := openapi.TokenBody{Name: f.name, Agents: f.agents, Person: f.person, Replaces: f.replace}
+	body := openapi.TokenBody{
+		Name:     f.name,
+		Agents:   f.agents,
+		Person:   f.person,
+		Replaces: f.replace,
+	}
 	for _, s := range f.scopes {
 		body.Scopes = append(body.Scopes, openapi.Scope(s))
 	}
@@ -146,20 +188,29 @@ func (f TokenFlags) body() (openapi.TokenBody, error) {
 	return body, nil
 }
 
-func (a Commands) createThroughAPI(ctx context.Context, f TokenFlags, body openapi.TokenBody) (*openapi.CreatedToken, error) {
+func (a Commands) createThroughAPI(
+	ctx context.Context, f TokenFlags, body openapi.TokenBody,
+) (*openapi.CreatedToken, error) {
 	server, err := a.Dial(f.Connection)
 	if err != nil {
 		return nil, err
 	}
 
-	return administer(ctx, a, f.wait, func() (*openapi.CreatedToken, error) { return server.CreateToken(ctx, body) })
+	return administer(
+		ctx,
+		a,
+		f.wait,
+		func() (*openapi.CreatedToken, error) { return server.CreateToken(ctx, body) },
+	)
 }
 
-// administerPause is how long to wait before asking again whether administrators have approved an act.
+// administerPause is how long to wait before asking again whether
+// administrators have approved an act.
 const administerPause = 2 * time.Second
 
-// administer does what administrators may have to approve first. It says that they are asked, and with wait goes on once they
-// have approved it.
+// administer does what administrators may have to approve first. It
+// says that they are asked, and with wait goes on once they have
+// approved it.
 func administer[T any](ctx context.Context, a Commands, wait bool, act func() (T, error)) (T, error) {
 	told := ""
 	for {
@@ -170,13 +221,20 @@ func administer[T any](ctx context.Context, a Commands, wait bool, act func() (T
 		}
 		id := term.ScrubLine(asked.Request.ID)
 		if !wait {
-			text := "administrators are asked first: " + id + "; give the same command again once they have approved it, or wait with --wait"
+			text := "administrators are asked first: " + id +
+				"; give the same command again once they have approved it, or wait with --wait"
 			return out, term.No(errors.New(text))
 		}
 		if told != id {
-			fmt.Fprintf(a.Err, "assent: %s waits for administrators, %s\n", id, term.Until(asked.Request.Deadline, time.Now()))
+			fmt.Fprintf(
+				a.Err,
+				"assent: %s waits for administrators, %s\n",
+				id,
+				term.Until(asked.Request.Deadline, time.Now()),
+			)
 			told = id
 		}
+
 		select {
 		case <-ctx.Done():
 			return out, term.No(errors.New("stopped waiting: " + id + " stays open"))
@@ -185,12 +243,17 @@ func administer[T any](ctx context.Context, a Commands, wait bool, act func() (T
 	}
 }
 
-// asks reports whether the token asks for calls of agents, and nobody said for which.
+// asks reports whether the token asks for calls of agents, and nobody
+// said for which.
 func (f TokenFlags) asks() bool {
-	return len(f.agents) == 0 && (slices.Contains(f.scopes, string(openapi.ScopeRequest)) || slices.Contains(f.scopes, string(openapi.ScopeDecide)))
+	return len(f.agents) == 0 &&
+		(slices.Contains(f.scopes, string(openapi.ScopeRequest)) ||
+			slices.Contains(f.scopes, string(openapi.ScopeDecide)))
 }
 
-func (a Commands) CreateDirectly(ctx context.Context, f TokenFlags, body openapi.TokenBody) (made *openapi.CreatedToken, err error) {
+func (a Commands) CreateDirectly(
+	ctx context.Context, f TokenFlags, body openapi.TokenBody,
+) (made *openapi.CreatedToken, err error) {
 	if a.Backend.CreateToken == nil {
 		return nil, ErrNoBackend
 	}
@@ -204,12 +267,18 @@ func (a Commands) CreateDirectly(ctx context.Context, f TokenFlags, body openapi
 		return err
 	})
 	if err == nil && f.asks() && len(made.Token.Agents) == 0 {
-		fmt.Fprintln(a.Err, "assent: warning: the token may act for every agent of the tenant, also later ones; --agents binds it to some")
+		fmt.Fprintln(
+			a.Err,
+			"assent: warning: the token may act for every agent of the tenant, also later ones; --agents binds it "+
+				"to some",
+		)
 	}
+
 	return made, err
 }
 
-// directStore tells where the store is that is worked on itself. The environment alone never makes a command do that.
+// directStore tells where the store is that is worked on itself. The
+// environment alone never makes a command do that.
 func (a Commands) directStore(p Place) (config.Store, error) {
 	if p.Where != "" && p.File != "" {
 		return p.Store, config.ErrTwoStores
@@ -235,6 +304,7 @@ func (a Commands) listTokens(ctx context.Context, f TokenFlags) error {
 			return openapi.Tokens{Tokens: list}, err
 		}, printTokens)
 	}
+
 	where, err := a.directStore(f.Place)
 	if err != nil {
 		return err
@@ -275,8 +345,20 @@ func printTokens(p *term.Printer, t openapi.Tokens) {
 		if agents == "" {
 			agents = "all"
 		}
-		rows = append(rows, []term.Styled{term.Bold.Of(x.ID), term.Cell(x.Name), term.Cell(strings.Join(x.Scopes, ",")), term.Cell(end), term.Cell(x.Person), term.Cell(agents), term.Cell(x.Maker)})
+		rows = append(
+			rows,
+			[]term.Styled{
+				term.Bold.Of(x.ID),
+				term.Cell(x.Name),
+				term.Cell(strings.Join(x.Scopes, ",")),
+				term.Cell(end),
+				term.Cell(x.Person),
+				term.Cell(agents),
+				term.Cell(x.Maker),
+			},
+		)
 	}
+
 	p.Table(rows)
 }
 
@@ -300,7 +382,11 @@ func (a Commands) revokeToken(ctx context.Context, f TokenFlags, id string) erro
 		if err != nil {
 			return err
 		}
-		err = a.withStore(ctx, where, func(s store.Store) error { return a.Backend.RevokeToken(ctx, s, f.Tenant, id) })
+		err = a.withStore(
+			ctx,
+			where,
+			func(s store.Store) error { return a.Backend.RevokeToken(ctx, s, f.Tenant, id) },
+		)
 		if err != nil {
 			return err
 		}
@@ -313,6 +399,7 @@ func (a Commands) revokeToken(ctx context.Context, f TokenFlags, id string) erro
 			return remote.Explain(err)
 		}
 	}
+
 	p := a.Printer()
 	if f.AsJSON {
 		return p.Document(map[string]string{"revoked": id})

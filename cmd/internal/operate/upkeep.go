@@ -23,7 +23,8 @@ func (a Commands) backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup --store STORE --to FILE",
 		Short: "Write everything that a store holds to one file, while it is in use",
-		Long: "The file holds what the store holds, arguments and hashes of tokens included: it is made readable for its owner only. The ledger's key is not in\n" +
+		Long: "The file holds what the store holds, arguments and hashes of tokens included: it is made readable " +
+			"for its owner only. The ledger's key is not in\n" +
 			"it; nothing restores a backup without that key.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -69,9 +70,12 @@ func (a Commands) restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore --store STORE (--from FILE | --in-place)",
 		Short: "Fill an empty store from a backup, or go on from a snapshot that was put back",
-		Long: "What happened after the backup was made is lost, so nothing that it still holds may run by itself: permits that nobody used, standing approvals,\n" +
-			"sessions and RAP calls on their way are void, and what was frozen or revoked stays so, also where only the files beside the key know it. Requests\n" +
-			"that wait can be answered. The ledger tells of it. --in-place does the same to a store that was put back as a whole, such as by a snapshot of its\n" +
+		Long: "What happened after the backup was made is lost, so nothing that it still holds may run by itself: " +
+			"permits that nobody used, standing approvals,\n" +
+			"sessions and RAP calls on their way are void, and what was frozen or revoked stays so, also where only " +
+			"the files beside the key know it. Requests\n" +
+			"that wait can be answered. The ledger tells of it. --in-place does the same to a store that was put " +
+			"back as a whole, such as by a snapshot of its\n" +
 			"volume; no server may run on it meanwhile.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -87,7 +91,8 @@ func (a Commands) restoreCommand() *cobra.Command {
 	}
 	config.StoreFlag(cmd, &into, "", "`PATH` or postgres:// URL; it may be of the other engine than the backup's")
 	cmd.Flags().StringVar(&from, "from", "", "`FILE` that assent backup wrote")
-	cmd.Flags().BoolVar(&inPlace, "in-place", false, "go on from what the store holds, as after a snapshot was put back")
+	cmd.Flags().
+		BoolVar(&inPlace, "in-place", false, "go on from what the store holds, as after a snapshot was put back")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
 	return cmd
 }
@@ -116,6 +121,7 @@ func (a Commands) restore(ctx context.Context, c config.Store, from string, asJS
 		defer f.Close()
 		in = f
 	}
+
 	if c, err = c.WithDefaults(); err != nil {
 		return err
 	}
@@ -132,6 +138,7 @@ func (a Commands) restore(ctx context.Context, c config.Store, from string, asJS
 			Restored
 		}{config.ShownStore(c.Where), from, done})
 	}
+
 	if from == "" {
 		p.Printf("restored in place\n")
 	} else {
@@ -146,8 +153,12 @@ func printRestored(p *term.Printer, r Restored) {
 		n    int
 		text string
 	}{
-		{r.Lost, "ledger entries behind it are lost"}, {r.Permits, "permits that nobody had used are void"}, {r.Grants, "standing approvals are void"},
-		{r.Sessions, "sessions and sign-ins ended"}, {r.Calls, "RAP calls on their way ended"}, {r.Tokens, "tokens are revoked, as they were"},
+		{r.Lost, "ledger entries behind it are lost"},
+		{r.Permits, "permits that nobody had used are void"},
+		{r.Grants, "standing approvals are void"},
+		{r.Sessions, "sessions and sign-ins ended"},
+		{r.Calls, "RAP calls on their way ended"},
+		{r.Tokens, "tokens are revoked, as they were"},
 		{r.Freezes, "freezes are in force, as they were"},
 	} {
 		if line.n > 0 {
@@ -163,8 +174,9 @@ func (a Commands) pruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune --store STORE --older-than 90d",
 		Short: "Redact what people wrote and what calls carried, of requests that ended long ago",
-		Long:  "What ended before that time loses its arguments and texts. The ledger's entries and hashes stay, so it verifies as before.",
-		Args:  cobra.NoArgs,
+		Long: "What ended before that time loses its arguments and texts. The ledger's entries and hashes stay, so " +
+			"it verifies as before.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := term.ParseAge(age)
 			if err != nil {
@@ -186,7 +198,13 @@ func (a Commands) pruneCommand() *cobra.Command {
 	return cmd
 }
 
-func (a Commands) prune(ctx context.Context, c config.Store, tenant string, age time.Duration, asJSON bool) error {
+func (a Commands) prune(
+	ctx context.Context,
+	c config.Store,
+	tenant string,
+	age time.Duration,
+	asJSON bool,
+) error {
 	if a.Backend.Prune == nil {
 		return ErrNoBackend
 	}

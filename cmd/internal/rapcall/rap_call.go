@@ -52,11 +52,15 @@ func Command(streams term.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call --url URL [OPERATION] [--args JSON|-] [--answer INDEX|dismiss]",
 		Short: "Be a small honest RAP runtime: discover, invoke, show the choice, answer, print the result",
-		Long: "call asks a RAP tool server what it offers. With an OPERATION it invokes it, shows what the tool asks, sends your answer and prints the\n" +
-			"result; without, it lists what there is. Where the tool goes on after its result (a subscription), its events are printed as they come, until\n" +
-			"the last. Ctrl-C and --within tell the tool that nobody listens any more. It remembers nothing. With --agent the call is decided by that agent's\n" +
+		Long: "call asks a RAP tool server what it offers. With an OPERATION it invokes it, shows what the tool " +
+			"asks, sends your answer and prints the\n" +
+			"result; without, it lists what there is. Where the tool goes on after its result (a subscription), its " +
+			"events are printed as they come, until\n" +
+			"the last. Ctrl-C and --within tell the tool that nobody listens any more. It remembers nothing. With " +
+			"--agent the call is decided by that agent's\n" +
 			"file first. Messages of the tool that are refused are told on standard error, with the reason.\n" +
-			"Exit code 0: the tool's result, and the last of its events, 1: an error instead, or it was stopped before, 2: it could not be tried.",
+			"Exit code 0: the tool's result, and the last of its events, 1: an error instead, or it was stopped " +
+			"before, 2: it could not be tried.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := system.UntilSignal(cmd)
@@ -67,16 +71,36 @@ func Command(streams term.Streams) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.url, "url", "", "base `URL` of the tool server")
 	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` of the token that the tool server wants")
-	flags.StringArrayVar(&f.allow, "allow", nil, "further `ORIGIN` that its endpoint or its questions may name (repeatable)")
+	flags.StringArrayVar(
+		&f.allow,
+		"allow",
+		nil,
+		"further `ORIGIN` that its endpoint or its questions may name (repeatable)",
+	)
 	flags.StringVar(&f.args, "args", "{}", "arguments as `JSON`, or - for standard input")
 	flags.StringVar(&f.thread, "thread", "", "`ID` of the thread; a random one")
 	flags.StringVar(&f.id, "id", "", "`ID` of the call; a random one")
 	flags.StringVar(&f.user, "user", "", "`NAME` of the user for whom it is called")
 	flags.StringVar(&f.answer, "answer", "", "`INDEX` of the choice to send, or dismiss, instead of asking here")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "`ADDRESS` at which the tool reaches this runtime")
-	flags.StringVar(&f.public, "callback-url", "", "`URL` at which it does when that is another; http:// and the address")
-	flags.DurationVar(&f.within, "within", 10*time.Minute, "how long to wait for a result, and for the last event after it")
-	flags.StringVar(&f.Agent, "agent", "", "`FILE` of the agent that makes the call, .agf.yaml; without it every operation may be called")
+	flags.StringVar(
+		&f.public,
+		"callback-url",
+		"",
+		"`URL` at which it does when that is another; http:// and the address",
+	)
+	flags.DurationVar(
+		&f.within,
+		"within",
+		10*time.Minute,
+		"how long to wait for a result, and for the last event after it",
+	)
+	flags.StringVar(
+		&f.Agent,
+		"agent",
+		"",
+		"`FILE` of the agent that makes the call, .agf.yaml; without it every operation may be called",
+	)
 	flags.StringArrayVar(&f.Policies, "policies", nil, "`DIR` of *.policy.yaml for that agent (repeatable)")
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON documents")
 	term.Required(cmd, "url")
@@ -121,7 +145,13 @@ func (a command) rapCall(ctx context.Context, f rapCallFlags, operation string) 
 		return a.rapOffers(f, tools.Offers)
 	}
 	terminal.expects(operation, tools.Offers)
-	in := runtime.Invocation{Thread: f.threadOr(), ID: f.idOr(), User: f.user, Operation: operation, Arguments: args}
+	in := runtime.Invocation{
+		Thread:    f.threadOr(),
+		ID:        f.idOr(),
+		User:      f.user,
+		Operation: operation,
+		Arguments: args,
+	}
 	until := time.Now().Add(f.within)
 	if _, err := threads.Invoke(ctx, in); err != nil {
 		return err
@@ -129,17 +159,23 @@ func (a command) rapCall(ctx context.Context, f rapCallFlags, operation string) 
 	return a.rapFollow(ctx, f, threads, terminal, in, until)
 }
 
-// rapCaller is who calls: whoever sits here. The tool server knows threads and calls by the names that they chose.
+// rapCaller is who calls: whoever sits here. The tool server knows
+// threads and calls by the names that they chose.
 func rapCaller() approval.Asker { return approval.Asker{Token: "assent rap call"} }
 
-// refused adds what is often the reason when a tool server takes no invocation.
+// refused adds what is often the reason when a tool server takes no
+// invocation.
 func (t *rapTerminal) refused(end runtime.Call) {
 	if end.Why == runtime.WhyNotAccepted {
-		t.Printf("it was to answer at %s: when it takes other addresses only, --listen and --callback-url give one of them\n", t.at)
+		t.Printf(
+			"it was to answer at %s: when it takes other addresses only, --listen and --callback-url give one of them\n",
+			t.at,
+		)
 	}
 }
 
-// unusable says why a tool server is, and what helps where that is for the caller to do.
+// unusable says why a tool server is, and what helps where that is for
+// the caller to do.
 func unusable(err error) error {
 	err = fmt.Errorf("the tool server can't be used: %w", err)
 	if errors.Is(err, peer.ErrOrigin) {
@@ -173,11 +209,16 @@ func (a command) rapArguments(text string) (json.RawMessage, error) {
 	return read, nil
 }
 
-// rapRuntime starts a Runtime that keeps everything in memory, and what takes its callbacks.
+// rapRuntime starts a Runtime that keeps everything in memory, and what
+// takes its callbacks.
 func (a command) rapRuntime(
 	ctx context.Context, f rapCallFlags, operation string, listener net.Listener, at hold.People,
 ) (*runtime.Runtime, func(), error) {
-	server := runtime.Server{Name: f.url, Peer: peer.Config{URL: f.url, Allow: f.allow}, TrustDestructive: f.Agent == ""}
+	server := runtime.Server{
+		Name:             f.url,
+		Peer:             peer.Config{URL: f.url, Allow: f.allow},
+		TrustDestructive: f.Agent == "",
+	}
 	if f.tokenFile != "" {
 		text, err := term.ReadFile(f.tokenFile, nil)
 		if err != nil {
@@ -185,6 +226,7 @@ func (a command) rapRuntime(
 		}
 		server.Peer.Token = strings.TrimSpace(string(text))
 	}
+
 	plan, err := a.rapPlan(f, cmp.Or(operation, "none"))
 	if err != nil {
 		return nil, nil, err
@@ -192,8 +234,23 @@ func (a command) rapRuntime(
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	ours, err := runtime.New(runtime.Config{
-		Common:  rap.Common{Records: rap.NewMemory(), Namespace: "call", Key: key, Plan: func(context.Context) (*resolve.Plan, error) { return plan, nil }, People: at, Log: rapLog(a.Err), Now: time.Now, Poll: 100 * time.Millisecond},
-		Servers: []runtime.Server{server}, CallbackURL: cmp.Or(f.public, "http://"+listener.Addr().String()), CallWithin: f.within, ChoiceWithin: f.within, Only: rapCaller(),
+		Common: rap.Common{
+			Records:   rap.NewMemory(),
+			Namespace: "call",
+			Key:       key,
+			Plan: func(context.Context) (*resolve.Plan, error) {
+				return plan, nil
+			},
+			People: at,
+			Log:    rapLog(a.Err),
+			Now:    time.Now,
+			Poll:   100 * time.Millisecond,
+		},
+		Servers:      []runtime.Server{server},
+		CallbackURL:  cmp.Or(f.public, "http://"+listener.Addr().String()),
+		CallWithin:   f.within,
+		ChoiceWithin: f.within,
+		Only:         rapCaller(),
 	})
 	if err != nil {
 		return nil, nil, err
@@ -204,7 +261,11 @@ func (a command) rapRuntime(
 // serveRap runs a runtime and its callbacks until stop is called.
 func serveRap(ctx context.Context, listener net.Listener, r *runtime.Runtime) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	answers := &http.Server{Handler: r, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second}
+	answers := &http.Server{
+		Handler:           r,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+	}
 	ended := make(chan struct{})
 	go func() { _ = answers.Serve(listener) }() // ends with Close
 	go func() {
@@ -218,7 +279,8 @@ func serveRap(ctx context.Context, listener net.Listener, r *runtime.Runtime) (s
 	}
 }
 
-// openAgent lets one operation be called: then the tool's own question is the only one.
+// openAgent lets one operation be called: then the tool's own question
+// is the only one.
 const openAgent = `schema_version: "1.0.0"
 metadata: {id: rap-call, name: assent rap call, version: "1.0.0", description: Makes one call.}
 interface: {input: {type: object}, output: {type: object}}
@@ -239,8 +301,13 @@ func (a command) rapPlan(f rapCallFlags, operation string) (plan *resolve.Plan, 
 	}
 	agent, findings := schema.Parse("assent rap call", fmt.Appendf(nil, openAgent, alias))
 	if agent == nil {
-		return nil, fmt.Errorf("the operation %q can't be called: %s", operation, term.Stopping(findings)[0].Message)
+		return nil, fmt.Errorf(
+			"the operation %q can't be called: %s",
+			operation,
+			term.Stopping(findings)[0].Message,
+		)
 	}
+
 	return resolve.Compile(agent, nil, resolve.Options{})
 }
 
@@ -259,6 +326,7 @@ func (a command) rapOffers(f rapCallFlags, offers []runtime.Offer) error {
 		}
 		return p.Document(out)
 	}
+
 	rows := [][]term.Styled{term.Heading("OPERATION", "SAYS OF ITSELF")}
 	for _, o := range offers {
 		rows = append(rows, []term.Styled{term.Cell(o.Name), term.Cell(o.Description)})

@@ -13,7 +13,8 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// rapTerminal is where the one person at this terminal answers, one question at a time.
+// rapTerminal is where the one person at this terminal answers, one
+// question at a time.
 type rapTerminal struct {
 	term.Printer
 	flags rapCallFlags
@@ -36,7 +37,11 @@ type rapExchange struct {
 
 func (a command) rapTerminal(ctx context.Context, f rapCallFlags) *rapTerminal {
 	p := term.Printer{W: a.Err, Color: a.ErrTerminal && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb"}
-	return &rapTerminal{Printer: p, flags: f, lines: a.typed(ctx)}
+	return &rapTerminal{
+		Printer: p,
+		flags:   f,
+		lines:   a.typed(ctx),
+	}
 }
 
 // typed reads lines, when there is a person who types them.
@@ -67,13 +72,19 @@ func (t *rapTerminal) ask(ctx context.Context, q hold.Question) hold.Answer {
 	t.Printf("%s asks about the call %s %s\n", q.Server, q.Call.Tool, string(q.Call.Args))
 	t.Printf("the tool says:\n")
 	for line := range strings.Lines(q.Prompt) {
-		t.Printf("  | %s\n", term.Ready(strings.TrimRight(line, "\r\n"))) // the runtime has spelt out what does not print
+		// the runtime has spelt out what does not print
+		t.Printf("  | %s\n", term.Ready(strings.TrimRight(line, "\r\n")))
 	}
 	for i, label := range q.Choices {
 		t.label(i, label, i == q.Default)
 	}
 	answer := t.picked(ctx, q)
-	x := rapExchange{Prompt: q.Prompt, Choices: q.Choices, Default: q.Default, State: string(answer.State)}
+	x := rapExchange{
+		Prompt:  q.Prompt,
+		Choices: q.Choices,
+		Default: q.Default,
+		State:   string(answer.State),
+	}
 	if answer.State == hold.Chosen || answer.State == hold.Dismissed {
 		x.Selected = &answer.Selected
 	}
@@ -83,7 +94,8 @@ func (t *rapTerminal) ask(ctx context.Context, q hold.Question) hold.Answer {
 	return answer
 }
 
-// label prints the mark of the default before the label, which could imitate it behind.
+// label prints the mark of the default before the label, which could
+// imitate it behind.
 func (t *rapTerminal) label(i int, label string, standard bool) {
 	mark := " "
 	if standard {
@@ -95,7 +107,8 @@ func (t *rapTerminal) label(i int, label string, standard bool) {
 	t.Printf("%s [%d] %s\n", mark, i, term.Ready(label))
 }
 
-// picked is what the flag says, or what the person types. Nobody to ask is no answer.
+// picked is what the flag says, or what the person types. Nobody to ask
+// is no answer.
 func (t *rapTerminal) picked(ctx context.Context, q hold.Question) hold.Answer {
 	if text := t.flags.answer; text != "" {
 		if answer, ok := readChoice(text, q); ok {
@@ -104,6 +117,7 @@ func (t *rapTerminal) picked(ctx context.Context, q hold.Question) hold.Answer {
 		t.Printf("--answer %s is none of these: nothing is answered\n", text)
 		return hold.Answer{State: hold.Cancelled, Reason: "no such choice"}
 	}
+
 	for {
 		t.Printf("your choice, or dismiss, which picks [%d]: ", q.Default)
 		line, ok := t.line(ctx)
@@ -134,19 +148,30 @@ func (t *rapTerminal) line(ctx context.Context) (string, bool) {
 // readChoice understands an index and dismiss. Nothing else is an answer.
 func readChoice(text string, q hold.Question) (hold.Answer, bool) {
 	if text == "dismiss" {
-		return hold.Answer{State: hold.Dismissed, Selected: q.Default, By: "you"}, true
+		return hold.Answer{
+			State:    hold.Dismissed,
+			Selected: q.Default,
+			By:       "you",
+		}, true
 	}
+
 	n, err := strconv.Atoi(text)
-	return hold.Answer{State: hold.Chosen, Selected: n, By: "you"}, err == nil && text == strconv.Itoa(n) && n >= 0 && n < len(q.Choices)
+	return hold.Answer{
+		State:    hold.Chosen,
+		Selected: n,
+		By:       "you",
+	}, err == nil && text == strconv.Itoa(n) && n >= 0 && n < len(q.Choices)
 }
 
-// isAnswer reports whether a text could be an answer to some question; none is one that is asked for here.
+// isAnswer reports whether a text could be an answer to some question;
+// none is one that is asked for here.
 func isAnswer(text string) bool {
 	n, err := strconv.Atoi(text)
 	return text == "" || text == "dismiss" || err == nil && n >= 0 && text == strconv.Itoa(n)
 }
 
-// expects says what there is when an operation is not offered, and how long this may take where somebody looks.
+// expects says what there is when an operation is not offered, and how
+// long this may take where somebody looks.
 func (t *rapTerminal) expects(operation string, offers []runtime.Offer) {
 	names := make([]string, len(offers))
 	for i, o := range offers {
@@ -159,7 +184,8 @@ func (t *rapTerminal) expects(operation string, offers []runtime.Offer) {
 	}
 }
 
-// approve is a hold.ApproveFunc: the agent's file wants the call approved before it leaves.
+// approve is a hold.ApproveFunc: the agent's file wants the call
+// approved before it leaves.
 func (t *rapTerminal) approve(ctx context.Context, v hold.Verdict) hold.Held {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -175,7 +201,11 @@ func (t *rapTerminal) approve(ctx context.Context, v hold.Verdict) hold.Held {
 		case line == "yes":
 			return hold.Held{State: hold.Approved, By: "you"}
 		case line == "no":
-			return hold.Held{State: hold.Denied, By: "you", Reason: "denied at the terminal"}
+			return hold.Held{
+				State:  hold.Denied,
+				By:     "you",
+				Reason: "denied at the terminal",
+			}
 		}
 	}
 }

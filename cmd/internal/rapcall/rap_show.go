@@ -15,7 +15,8 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 )
 
-// rapEnd is the JSON document of a call that has ended, with what was asked on the way.
+// rapEnd is the JSON document of a call that has ended, with what was
+// asked on the way.
 type rapEnd struct {
 	runtime.Call
 	Asked  []rapExchange `json:"asked"`
@@ -33,10 +34,18 @@ const (
 )
 
 // rapFollow waits for what the call comes to, and prints it.
-func (a command) rapFollow(ctx context.Context, f rapCallFlags, threads *runtime.Threads, terminal *rapTerminal, in runtime.Invocation, until time.Time) error {
+func (a command) rapFollow(
+	ctx context.Context,
+	f rapCallFlags,
+	threads *runtime.Threads,
+	terminal *rapTerminal,
+	in runtime.Invocation,
+	until time.Time,
+) error {
 	call, err := terminal.wait(ctx, threads, in)
 	if errors.Is(err, context.Canceled) {
-		_ = threads.Cancel(context.WithoutCancel(ctx), in.Thread, in.ID, "stopped at the terminal") // as well as it goes: we are leaving
+		// as well as it goes: we are leaving
+		_ = threads.Cancel(context.WithoutCancel(ctx), in.Thread, in.ID, "stopped at the terminal")
 		return term.No(errors.New("stopped waiting: the tool server is told so"))
 	}
 	if err != nil {
@@ -53,8 +62,11 @@ func (a command) rapFollow(ctx context.Context, f rapCallFlags, threads *runtime
 	return a.rapEvents(ctx, f, threads, end, until)
 }
 
-// rapEvents prints the events after a result as they come, until the last of them.
-func (a command) rapEvents(ctx context.Context, f rapCallFlags, threads *runtime.Threads, end rapEnd, until time.Time) error {
+// rapEvents prints the events after a result as they come, until the
+// last of them.
+func (a command) rapEvents(
+	ctx context.Context, f rapCallFlags, threads *runtime.Threads, end rapEnd, until time.Time,
+) error {
 	p := a.Printer()
 	if !f.asJSON {
 		printOutcome(p, end.Outcome)
@@ -71,11 +83,17 @@ func (a command) rapEvents(ctx context.Context, f rapCallFlags, threads *runtime
 	if limit.Err() != nil && err != nil {
 		end.Ended, err = rapInterrupted, errors.New("stopped listening: the tool server is told so")
 		if ctx.Err() == nil {
-			end.Ended, err = rapTimeout, fmt.Errorf("its events went on for longer than --within %s: the tool server is told that nobody listens any more", f.within)
+			end.Ended, err = rapTimeout, fmt.Errorf(
+				"its events went on for longer than --within %s: the tool server is told that nobody listens any more",
+				f.within,
+			)
 		}
-		_ = threads.Cancel(context.WithoutCancel(ctx), end.Thread, end.ID, "nobody listens any more") // as well as it goes: we are leaving
+
+		// as well as it goes: we are leaving
+		_ = threads.Cancel(context.WithoutCancel(ctx), end.Thread, end.ID, "nobody listens any more")
 		err = term.No(err)
 	}
+
 	if last := len(end.Events) - 1; err == nil && strings.HasPrefix(end.Events[last].Text, "Error:") {
 		err = term.Exit(term.ExitNo)
 	}
@@ -85,7 +103,8 @@ func (a command) rapEvents(ctx context.Context, f rapCallFlags, threads *runtime
 	return errors.Join(p.Done(), err)
 }
 
-// eachEvent shows the events of a call as they come. It ends without an error after the last one.
+// eachEvent shows the events of a call as they come. It ends without an
+// error after the last one.
 func eachEvent(ctx context.Context, threads *runtime.Threads, call runtime.Call, show func(rap.Event)) error {
 	look := time.NewTicker(rapLook)
 	defer look.Stop()
@@ -104,6 +123,7 @@ func eachEvent(ctx context.Context, threads *runtime.Threads, call runtime.Call,
 				return nil
 			}
 		}
+
 		select {
 		case <-look.C:
 		case <-ctx.Done():
@@ -112,8 +132,13 @@ func eachEvent(ctx context.Context, threads *runtime.Threads, call runtime.Call,
 	}
 }
 
-// wait is Runtime.Wait that tells on the way where the tool wants its user to sign in: until that is done there is no result.
-func (t *rapTerminal) wait(ctx context.Context, threads *runtime.Threads, in runtime.Invocation) (runtime.Call, error) {
+// wait is Runtime.Wait that tells on the way where the tool wants its
+// user to sign in: until that is done there is no result.
+func (t *rapTerminal) wait(
+	ctx context.Context,
+	threads *runtime.Threads,
+	in runtime.Invocation,
+) (runtime.Call, error) {
 	told := ""
 	for {
 		soon, done := context.WithTimeout(ctx, rapLook)
@@ -129,7 +154,8 @@ func (t *rapTerminal) wait(ctx context.Context, threads *runtime.Threads, in run
 	}
 }
 
-// rapLook is how often a call is looked at while something of it is waited for.
+// rapLook is how often a call is looked at while something of it is
+// waited for.
 const rapLook = 300 * time.Millisecond
 
 // rapNews is where what goes on is told, by several at once, until the end.
@@ -156,12 +182,15 @@ func (n *rapNews) end() {
 
 // rapLog tells what the runtime refuses, without the time: somebody looks on.
 func rapLog(w io.Writer) *slog.Logger {
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
-			return slog.Attr{}
-		}
-		return a
-	}}))
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
 }
 
 // rapPrint prints how a call ended.

@@ -1,4 +1,5 @@
-// Package remote is the connection of a command to a server: which one, with which token, and what to do about its errors.
+// Package remote is the connection of a command to a server: which one,
+// with which token, and what to do about its errors.
 package remote
 
 import "github.com/assent-dev/assent/cmd/internal/config"

@@ -31,8 +31,18 @@ type Connection struct {
 // Connected adds the flags of a connection to a command.
 func Connected(cmd *cobra.Command, c *Connection) *cobra.Command {
 	flags := cmd.Flags()
-	flags.StringVar(&c.server, "server", "", "`URL` of the server; ASSENT_SERVER, then server in the configuration, then "+DefaultServer)
-	flags.StringVar(&c.tokenFile, "token-file", "", "`FILE` that holds the token; ASSENT_TOKEN, then token_file in the configuration")
+	flags.StringVar(
+		&c.server,
+		"server",
+		"",
+		"`URL` of the server; ASSENT_SERVER, then server in the configuration, then "+DefaultServer,
+	)
+	flags.StringVar(
+		&c.tokenFile,
+		"token-file",
+		"",
+		"`FILE` that holds the token; ASSENT_TOKEN, then token_file in the configuration",
+	)
 	flags.BoolVar(&c.AsJSON, "json", false, "print the API's JSON document")
 	return cmd
 }
@@ -54,7 +64,11 @@ func (a Caller) Dial(c Connection) (*client.Client, error) {
 
 func (a Caller) WarnIfExposed(server string) {
 	if Exposed(server) {
-		fmt.Fprintf(a.Err, "assent: warning: %s is not https, so the token can be read on the way\n", template.Escape(server))
+		fmt.Fprintf(
+			a.Err,
+			"assent: warning: %s is not https, so the token can be read on the way\n",
+			template.Escape(server),
+		)
 	}
 }
 
@@ -74,8 +88,12 @@ func (a Caller) token(c Connection, cfg config.UserConfig) (string, error) {
 	}
 	file := cmp.Or(c.tokenFile, cfg.TokenFile)
 	if file == "" {
-		return "", errors.New("no token: set ASSENT_TOKEN or give --token-file (`assent login` gets one of yours, `assent token create` makes one for a runtime)")
+		return "", errors.New(
+			"no token: set ASSENT_TOKEN or give --token-file (`assent login` gets one of yours, `assent token " +
+				"create` makes one for a runtime)",
+		)
 	}
+
 	text, err := term.ReadFile(file, nil)
 	if err != nil {
 		return "", fmt.Errorf("the token: %w", err)
@@ -86,16 +104,23 @@ func (a Caller) token(c Connection, cfg config.UserConfig) (string, error) {
 	return "", fmt.Errorf("the token: %s is empty", file)
 }
 
-// Explain turns an error of a client into one for the command line: what was wrong, and what to do next. The answer "no" has its own exit code.
+// Explain turns an error of a client into one for the command line:
+// what was wrong, and what to do next. The answer "no" has its own exit
+// code.
 func Explain(err error) error {
 	var p *client.Problem
 	if !errors.As(err, &p) {
 		var lost *url.Error
 		if errors.As(err, &lost) {
-			return fmt.Errorf("the server can't be reached: %w; nothing was changed as far as we know, look and try again", lost)
+			return fmt.Errorf(
+				"the server can't be reached: %w; nothing was changed as far as we know, look and try again",
+				lost,
+			)
 		}
+
 		return err
 	}
+
 	text := template.Escape(cmp.Or(p.Detail, p.Title)) + " (" + template.Escape(string(p.Problem.Code)) + ")"
 	if next := nextStep(p); next != "" {
 		text += "\nnext: " + next
@@ -103,12 +128,18 @@ func Explain(err error) error {
 	return term.ExitWith(problemCode(p), errors.New(text))
 }
 
-// problemCode tells a no of the server from everything that kept it from answering.
+// problemCode tells a no of the server from everything that kept it
+// from answering.
 func problemCode(p *client.Problem) int {
 	switch p.Status {
-	case http.StatusForbidden, http.StatusConflict, http.StatusPreconditionFailed, http.StatusLocked, http.StatusGone:
+	case http.StatusForbidden,
+		http.StatusConflict,
+		http.StatusPreconditionFailed,
+		http.StatusLocked,
+		http.StatusGone:
 		return term.ExitNo
 	}
+
 	return term.ExitFailure
 }
 
@@ -124,16 +155,19 @@ func nextStep(p *client.Problem) string {
 	case openapi.CodeMissingScope, openapi.CodeNoPerson, openapi.CodeUnknownPerson:
 		return "use a token with that scope and person (assent token create --scopes … --person …)"
 	case openapi.CodeNotFound:
-		return "look at the id: `assent list --state all`, `assent grants --all` and `assent freeze --list` show what this token may see"
+		return "look at the id: `assent list --state all`, `assent grants --all` and `assent freeze --list` show " +
+			"what this token may see"
 	case openapi.CodeUnavailable:
 		return retryStep("the server can't work with its store (its log says why): ", p.RetryAfter)
 	}
+
 	switch p.NextAction {
 	case openapi.NextActionRetry:
 		return retryStep("", p.RetryAfter)
 	case openapi.NextActionRequest:
 		return "present the call again: it needs a new request"
 	}
+
 	return ""
 }
 
@@ -144,7 +178,8 @@ func retryStep(why string, seconds int) string {
 	return why + "try the same again later"
 }
 
-// Ask runs a command that puts one question to the server and prints the answer: as the API's document, or for people.
+// Ask runs a command that puts one question to the server and prints
+// the answer: as the API's document, or for people.
 func Ask[T any](a Caller, c Connection, ask func(*client.Client) (T, error), show func(*term.Printer, T)) error {
 	server, err := a.Dial(c)
 	if err != nil {

@@ -11,7 +11,13 @@ import (
 // TestExposed: a token in the clear stays on the machine.
 func TestExposed(t *testing.T) {
 	for server, want := range map[string]bool{
-		"https://a.example": false, "http://127.0.0.1:7717": false, "http://[::1]:1": false, "http://localhost": false, "http://a.example": true, "http://10.0.0.1": true, "http://127.0.0.1.evil.example": true,
+		"https://a.example":             false,
+		"http://127.0.0.1:7717":         false,
+		"http://[::1]:1":                false,
+		"http://localhost":              false,
+		"http://a.example":              true,
+		"http://10.0.0.1":               true,
+		"http://127.0.0.1.evil.example": true,
 	} {
 		if got := Exposed(server); got != want {
 			t.Errorf("%s: %t", server, got)
@@ -21,9 +27,15 @@ func TestExposed(t *testing.T) {
 
 func TestNextSteps(t *testing.T) {
 	for code, want := range map[openapi.Code]string{
-		openapi.CodeNotFound: "freeze --list", openapi.CodeUnavailable: "store (its log says why): try the same again in 2 seconds", openapi.CodeTokenExpired: "token create",
+		openapi.CodeNotFound:     "freeze --list",
+		openapi.CodeUnavailable:  "store (its log says why): try the same again in 2 seconds",
+		openapi.CodeTokenExpired: "token create",
 	} {
-		if got := nextStep(&client.Problem{Problem: openapi.Problem{Code: code, NextAction: openapi.NextActionRetry, RetryAfter: 2}}); !strings.Contains(got, want) {
+		if got := nextStep(&client.Problem{Problem: openapi.Problem{
+			Code:       code,
+			NextAction: openapi.NextActionRetry,
+			RetryAfter: 2,
+		}}); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", code, got)
 		}
 	}

@@ -1,4 +1,5 @@
-// Package request is `assent request`: a runtime on the command line, which presents a call and runs it once it may.
+// Package request is `assent request`: a runtime on the command line,
+// which presents a call and runs it once it may.
 package request
 
 import (
@@ -39,10 +40,13 @@ func Command(caller remote.Caller) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "request --agent ID --call FILE|- [--wait] [-- COMMAND...]",
 		Short: "Present a call that wants to run; wait, and run a command once it may",
-		Long: "request is a runtime on the command line. It presents the call; with --wait, or with a COMMAND, it waits for people, takes the one run,\n" +
+		Long: "request is a runtime on the command line. It presents the call; with --wait, or with a COMMAND, it " +
+			"waits for people, takes the one run,\n" +
 			"and only then runs COMMAND with the approved arguments on its standard input, or prints them.\n" +
-			"Exit code 0: it may run (and COMMAND's own otherwise), 1: it may not, or not yet, 2: nobody could tell, so it may not either.\n" +
-			"A hook whose agent stops on 2 alone needs --denied-exit-code 2: it takes 1 for a warning, and runs the call.",
+			"Exit code 0: it may run (and COMMAND's own otherwise), 1: it may not, or not yet, 2: nobody could " +
+			"tell, so it may not either.\n" +
+			"A hook whose agent stops on 2 alone needs --denied-exit-code 2: it takes 1 for a warning, and runs the " +
+			"call.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
@@ -55,18 +59,37 @@ func Command(caller remote.Caller) *cobra.Command {
 	}
 	flags := remote.Connected(cmd, &f.Connection).Flags()
 	flags.StringVar(&f.agent, "agent", "", "`ID` of the agent")
-	flags.StringVar(&f.call, "call", "-", "`FILE` with one call as JSON (docs/contracts/decide.md), - for standard input")
-	flags.StringVar(&f.key, "key", "", "idempotency `KEY`: the same key with the same call gets the same answer for a day")
+	flags.StringVar(
+		&f.call,
+		"call",
+		"-",
+		"`FILE` with one call as JSON (docs/contracts/decide.md), - for standard input",
+	)
+	flags.StringVar(
+		&f.key,
+		"key",
+		"",
+		"idempotency `KEY`: the same key with the same call gets the same answer for a day",
+	)
 	flags.BoolVar(&f.wait, "wait", false, "wait for people, and take the run")
-	flags.IntVar(&f.no, "denied-exit-code", term.ExitNo, "exit with `N` instead of 1 when the call may not run, or not yet: from 1 to 125")
+	flags.IntVar(
+		&f.no,
+		"denied-exit-code",
+		term.ExitNo,
+		"exit with `N` instead of 1 when the call may not run, or not yet: from 1 to 125",
+	)
 	term.Required(cmd, "agent")
 	return cmd
 }
 
 func (a command) request(ctx context.Context, f requestFlags, command []string) error {
 	if f.no < 1 || f.no > 125 {
-		return fmt.Errorf("--denied-exit-code: expected a number from 1 to 125, not %d: 0 would say that it may run", f.no)
+		return fmt.Errorf(
+			"--denied-exit-code: expected a number from 1 to 125, not %d: 0 would say that it may run",
+			f.no,
+		)
 	}
+
 	args, doc, err := a.mayRun(ctx, f, len(command) > 0)
 	var no *term.ExitError
 	if errors.As(err, &no) && no.Code == term.ExitNo {
@@ -79,7 +102,8 @@ func (a command) request(ctx context.Context, f requestFlags, command []string) 
 	return a.runApproved(ctx, f, args, doc, command)
 }
 
-// mayRun presents the call, and returns the arguments that may run and what the server said. Every error means that it may not.
+// mayRun presents the call, and returns the arguments that may run and
+// what the server said. Every error means that it may not.
 func (a command) mayRun(ctx context.Context, f requestFlags, command bool) (args string, doc any, err error) {
 	call, args, err := a.readCall(f.call)
 	if err != nil {
@@ -125,14 +149,18 @@ func (a command) readCall(path string) (call []byte, args string, err error) {
 }
 
 // permitted waits for people and takes the run.
-func (a command) permitted(ctx context.Context, server *client.Client, f requestFlags, opened *approval.Opened, call []byte) (*approval.Request, error) {
+func (a command) permitted(
+	ctx context.Context, server *client.Client, f requestFlags, opened *approval.Opened, call []byte,
+) (*approval.Request, error) {
 	id := opened.Request.ID
 	note := &term.Printer{W: a.Err}
 	note.Printf("assent: %s waits for people, %s\n", id, term.Until(opened.Request.Deadline, time.Now()))
 	printUnfillable(note, "assent: ", opened.Unfillable)
 	decided, err := server.WaitDecided(ctx, id)
 	if ctx.Err() != nil {
-		return nil, term.No(fmt.Errorf("stopped waiting: %s stays open (assent cancel takes it back)", term.ScrubLine(id)))
+		return nil, term.No(
+			fmt.Errorf("stopped waiting: %s stays open (assent cancel takes it back)", term.ScrubLine(id)),
+		)
 	}
 	if err != nil {
 		return nil, remote.Explain(err)
@@ -146,6 +174,7 @@ func (a command) permitted(ctx context.Context, server *client.Client, f request
 		}
 		return nil, term.No(errors.New(term.ScrubLine(no.Error())))
 	}
+
 	final, err := Take(ctx, server, decided, call)
 	if err != nil {
 		return nil, remote.Explain(err)
@@ -153,15 +182,19 @@ func (a command) permitted(ctx context.Context, server *client.Client, f request
 	return final, nil
 }
 
-// Take consumes what was asked with the call that was asked, and what an approver edited with the binding of the edit.
-func Take(ctx context.Context, server *client.Client, decided *approval.Request, call []byte) (*approval.Request, error) {
+// Take consumes what was asked with the call that was asked, and what
+// an approver edited with the binding of the edit.
+func Take(
+	ctx context.Context, server *client.Client, decided *approval.Request, call []byte,
+) (*approval.Request, error) {
 	if len(decided.Revisions) > 1 {
 		return server.ConsumeBinding(ctx, decided.ID, decided.Binding(), "")
 	}
 	return server.Consume(ctx, decided.ID, call, "")
 }
 
-// runApproved runs the command with exactly the approved arguments on its standard input, or prints what may run.
+// runApproved runs the command with exactly the approved arguments on
+// its standard input, or prints what may run.
 func (a command) runApproved(ctx context.Context, f requestFlags, args string, doc any, command []string) error {
 	switch {
 	case len(command) > 0:
@@ -169,12 +202,15 @@ func (a command) runApproved(ctx context.Context, f requestFlags, args string, d
 	case f.AsJSON:
 		return a.Printer().Document(doc)
 	}
+
 	return a.WriteOut(args+"\n", term.JSONSafe)
 }
 
 func (a command) runCommand(ctx context.Context, args string, command []string) error {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(args), a.Out, a.Err
+	cmd.Stdin = strings.NewReader(args)
+	cmd.Stdout = a.Out
+	cmd.Stderr = a.Err
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {
@@ -195,6 +231,7 @@ func (a command) notAllowed(f requestFlags, opened *approval.Opened) error {
 		}
 		return term.Exit(term.ExitNo)
 	}
+
 	if opened.Outcome != resolve.Ask {
 		return term.No(errors.New(term.ScrubLine((&client.NotRunError{Opened: opened}).Error())))
 	}
@@ -205,14 +242,19 @@ func (a command) notAllowed(f requestFlags, opened *approval.Opened) error {
 	return term.Exit(term.ExitNo)
 }
 
-// printWaiting says what became of a call that people are asked about, and what to do next.
+// printWaiting says what became of a call that people are asked about,
+// and what to do next.
 func printWaiting(p *term.Printer, opened *approval.Opened) {
 	r := opened.Request
 	switch r.State {
 	case approval.Pending:
 		p.Printf("%s: pending, to be decided %s; not run\n", r.ID, term.Until(r.Deadline, time.Now()))
 		printUnfillable(p, "  ", opened.Unfillable)
-		p.Printf("  next: the same command with --wait waits for the answer and takes the run; `assent show %s` tells how it stands\n", r.ID)
+		p.Printf(
+			"  next: the same command with --wait waits for the answer and takes the run; `assent show %s` tells "+
+				"how it stands\n",
+			r.ID,
+		)
 	case approval.Approved:
 		p.Printf("%s: approved; not run\n", r.ID)
 		p.Printf("  next: the same command with --wait takes the run\n")
@@ -224,6 +266,10 @@ func printWaiting(p *term.Printer, opened *approval.Opened) {
 // printUnfillable says which stages nobody can fill.
 func printUnfillable(p *term.Printer, mark string, all []approval.Shortage) {
 	if len(all) > 0 {
-		p.Printf("%snobody can fill this quorum: %s; it can only be denied, or expire\n", term.Ready(mark), approval.ShortageWords(all))
+		p.Printf(
+			"%snobody can fill this quorum: %s; it can only be denied, or expire\n",
+			term.Ready(mark),
+			approval.ShortageWords(all),
+		)
 	}
 }

@@ -1,5 +1,6 @@
-// Package system is what commands ask of the operating system beside reading: files that are written whole or not at all, and
-// an end when somebody stops the process.
+// Package system is what commands ask of the operating system beside
+// reading: files that are written whole or not at all, and an end when
+// somebody stops the process.
 package system
 
 import (
@@ -17,7 +18,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// UntilSignal is a context that an interrupt or a request to stop ends. A second signal ends the process at once.
+// UntilSignal is a context that an interrupt or a request to stop ends.
+// A second signal ends the process at once.
 func UntilSignal(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -25,7 +27,8 @@ func UntilSignal(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return ctx, stop
 }
 
-// Create makes a new file, whole or not at all. Where there is one it fails with fs.ErrExist.
+// Create makes a new file, whole or not at all. Where there is one it
+// fails with fs.ErrExist.
 func Create(path string, mode os.FileMode, fill func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -49,7 +52,8 @@ func CreateText(path string, mode os.FileMode, text string) error {
 	})
 }
 
-// ReplacePrivate puts a whole file that only its owner may read in the place of whatever was there.
+// ReplacePrivate puts a whole file that only its owner may read in the
+// place of whatever was there.
 func ReplacePrivate(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -65,7 +69,8 @@ func ReplacePrivate(path, text string) error {
 	return nil
 }
 
-// unmade names the file that could not be made, instead of the temporary one that was to become it.
+// unmade names the file that could not be made, instead of the
+// temporary one that was to become it.
 func unmade(path string, err error) error {
 	var at *fs.PathError
 	var link *os.LinkError
@@ -75,6 +80,7 @@ func unmade(path string, err error) error {
 	case errors.As(err, &link):
 		err = link.Err
 	}
+
 	if err == nil {
 		return nil
 	}

@@ -12,14 +12,16 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// ExpectTyping tells a person at a terminal that the command waits for what they type.
+// ExpectTyping tells a person at a terminal that the command waits for
+// what they type.
 func (a Streams) ExpectTyping(what string) {
 	if a.InTerminal {
 		fmt.Fprintf(a.Err, "assent: type %s; Ctrl-D ends\n", what)
 	}
 }
 
-// WriteOut writes a text byte for byte, but to a terminal only what is safe there.
+// WriteOut writes a text byte for byte, but to a terminal only what is
+// safe there.
 func (a Streams) WriteOut(text string, safe func(string) string) error {
 	if a.OutTerminal {
 		text = safe(text)
@@ -30,7 +32,8 @@ func (a Streams) WriteOut(text string, safe func(string) string) error {
 	return nil
 }
 
-// Shorten cuts a text for a list, at its first line's end too, and shows that it did. Where it matters the whole text is printed.
+// Shorten cuts a text for a list, at its first line's end too, and
+// shows that it did. Where it matters the whole text is printed.
 func Shorten(text string, most int) string {
 	first, _, more := strings.Cut(text, "\n")
 	runes := []rune(first)
@@ -43,8 +46,10 @@ func Shorten(text string, most int) string {
 	return first
 }
 
-// Printer is the one way of data to the terminal. Formats are constants of ours; every argument is escaped, so nothing in it can
-// move the cursor, start a line, reorder text or be invisible (threat 5). The first failed write is kept, see done.
+// Printer is the one way of data to the terminal. Formats are constants
+// of ours; every argument is escaped, so nothing in it can move the
+// cursor, start a line, reorder text or be invisible (threat 5). The
+// first failed write is kept, see done.
 type Printer struct {
 	W     io.Writer
 	Color bool
@@ -68,7 +73,8 @@ const (
 	reset        = "\x1b[0m"
 )
 
-// Styled is an argument of printf with a style. Its text is a string, which is escaped like any other, or ready.
+// Styled is an argument of printf with a style. Its text is a string,
+// which is escaped like any other, or ready.
 type Styled struct {
 	style Style
 	text  any
@@ -80,11 +86,12 @@ func (s Style) Of(text any) Styled { return Styled{style: s, text: text} }
 // Cell is a plain cell of a table.
 func Cell(text string) Styled { return Plain.Of(text) }
 
-// Ready is a text in which data is escaped already, such as the message of a decision. It is kept on one line and scrubbed all the
-// same.
+// Ready is a text in which data is escaped already, such as the message
+// of a decision. It is kept on one line and scrubbed all the same.
 type Ready string
 
-// Printf prints a constant format. Arguments may be texts, styled texts, numbers, booleans.
+// Printf prints a constant format. Arguments may be texts, styled
+// texts, numbers, booleans.
 func (p *Printer) Printf(format string, args ...any) {
 	safe := make([]any, len(args))
 	for i, arg := range args {
@@ -100,6 +107,7 @@ func (p *Printer) safe(arg any) any {
 	case Styled:
 		return p.Paint(x.style, safeText(x.text))
 	}
+
 	return safeText(arg)
 }
 
@@ -110,6 +118,7 @@ func safeText(text any) string {
 	case Ready:
 		return ScrubLine(string(x))
 	}
+
 	return template.Escape(fmt.Sprint(text))
 }
 
@@ -135,7 +144,8 @@ func (p *Printer) Done() error {
 	return nil
 }
 
-// Table prints rows in columns two spaces apart; the last one is left as long as it is. The first row is the heading.
+// Table prints rows in columns two spaces apart; the last one is left
+// as long as it is. The first row is the heading.
 func (p *Printer) Table(rows [][]Styled) {
 	var widths []int
 	for _, row := range rows {
@@ -146,6 +156,7 @@ func (p *Printer) Table(rows [][]Styled) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(safeText(cell.text)))
 		}
 	}
+
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
@@ -155,6 +166,7 @@ func (p *Printer) Table(rows [][]Styled) {
 				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+2))
 			}
 		}
+
 		p.Raw(strings.TrimRight(line.String(), " ") + "\n")
 	}
 }
@@ -206,10 +218,12 @@ func encodeJSON(doc any) ([]byte, error) {
 	return bytes.TrimRight(out.Bytes(), "\n"), nil
 }
 
-// JSONSafe writes every character of a JSON text that must not reach a terminal as its escape.
+// JSONSafe writes every character of a JSON text that must not reach a
+// terminal as its escape.
 func JSONSafe(text string) string { return safetext.JSON(text) }
 
-// Scrub makes a text safe that may hold text escaped before; lines stay. Unlike template.Escape it can be applied again.
+// Scrub makes a text safe that may hold text escaped before; lines
+// stay. Unlike template.Escape it can be applied again.
 func Scrub(text string) string { return safetext.Terminal(text) }
 
 // ScrubLine is Scrub for a text that must stay on one line.

@@ -14,7 +14,8 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 )
 
-// TestPrinterProperty: whatever the arguments are, what is printed has as many lines as the format, and no control byte.
+// TestPrinterProperty: whatever the arguments are, what is printed has
+// as many lines as the format, and no control byte.
 func TestPrinterProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := hostile().Draw(t, "text")
@@ -40,7 +41,8 @@ func TestJSONSafeProperty(t *testing.T) {
 			t.Fatal(err)
 		}
 		var back map[string]string
-		if err := json.Unmarshal(out.Bytes(), &back); err != nil || testfiles.Hidden(out.String()) || fmt.Sprint(back) != fmt.Sprint(doc) {
+		if err := json.Unmarshal(out.Bytes(), &back); err != nil || testfiles.Hidden(out.String()) ||
+			fmt.Sprint(back) != fmt.Sprint(doc) {
 			t.Fatalf("%q: %v", out.String(), err)
 		}
 	})
@@ -48,8 +50,14 @@ func TestJSONSafeProperty(t *testing.T) {
 
 func TestErrorsOfSeveralLines(t *testing.T) {
 	var out strings.Builder
-	cmd := &cobra.Command{Use: "assent", RunE: func(*cobra.Command, []string) error { return errors.New("no store:\n\tdial\x1b[1m") }}
-	if code := Run(cmd, Streams{Err: &out}, nil); code != ExitFailure || out.String() != "assent: no store:\n    dial\\u{1b}[1m\n" {
+	cmd := &cobra.Command{
+		Use: "assent",
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("no store:\n\tdial\x1b[1m")
+		},
+	}
+	if code := Run(cmd, Streams{Err: &out}, nil); code != ExitFailure ||
+		out.String() != "assent: no store:\n    dial\\u{1b}[1m\n" {
 		t.Errorf("%d %q", code, out.String())
 	}
 }

@@ -1,5 +1,5 @@
-// Package term is what every command shares: its streams, exit codes, help and completion, and the one way of data to the
-// terminal.
+// Package term is what every command shares: its streams, exit codes,
+// help and completion, and the one way of data to the terminal.
 package term
 
 import (
@@ -17,13 +17,17 @@ const (
 	ExitFindings = 1 // agf-validate: findings at or above --fail-on
 	ExitNo       = 1 // assent: the answer is no: denied, not approved, not verified
 	ExitFailure  = 2 // usage, or something could not be read or reached
-	ExitLoose    = 3 // assent audit verify: everything is right, but nothing from outside says that it is the whole, or whose it is
+	// assent audit verify: everything is right, but nothing from
+	// outside says that it is the whole, or whose it is
+	ExitLoose = 3
 )
 
-// Version is what the binaries say of themselves and what SARIF names as the tool's version.
+// Version is what the binaries say of themselves and what SARIF names
+// as the tool's version.
 const Version = "0.1.0"
 
-// HelpURL is where the rule pages stand; the page of a rule is helpURL + id + ".md".
+// HelpURL is where the rule pages stand; the page of a rule is helpURL
+// + id + ".md".
 const HelpURL = "https://github.com/assent-dev/assent/blob/main/docs/rules/"
 
 // Streams are the ends of a command.
@@ -31,14 +35,18 @@ type Streams struct {
 	In  io.Reader
 	Out io.Writer
 	Err io.Writer
-	// Width is how many columns the terminal at Out has, 0 when there is none or it does not say.
+	// Width is how many columns the terminal at Out has, 0 when there
+	// is none or it does not say.
 	Width int
-	// OutTerminal and ErrTerminal tell whether a person reads along: colour and progress are for people only.
+	// OutTerminal and ErrTerminal tell whether a person reads along:
+	// colour and progress are for people only.
 	OutTerminal bool
 	ErrTerminal bool
-	// InTerminal tells whether a person types at In: nobody else is ever asked a question.
+	// InTerminal tells whether a person types at In: nobody else is
+	// ever asked a question.
 	InTerminal bool
-	// Raw makes In deliver single keys until restore is called; nil where that can't be done.
+	// Raw makes In deliver single keys until restore is called; nil
+	// where that can't be done.
 	Raw func() (restore func(), err error)
 	// Size asks the terminal at Out for its size; nil where there is none.
 	Size func() (width, height int)
@@ -54,7 +62,8 @@ func (s Streams) Getenv(name string) string {
 	return s.Env(name)
 }
 
-// ExitError carries an exit code up to main; its message, if any, has not been printed yet.
+// ExitError carries an exit code up to main; its message, if any, has
+// not been printed yet.
 type ExitError struct {
 	Code int
 	err  error
@@ -78,7 +87,8 @@ func ExitWith(code int, err error) error { return &ExitError{Code: code, err: er
 // No is an error that answers no, which has an exit code of its own.
 func No(err error) error { return ExitWith(ExitNo, err) }
 
-// CodeOf is the exit code that an error carries, ExitFailure unless it says otherwise.
+// CodeOf is the exit code that an error carries, ExitFailure unless it
+// says otherwise.
 func CodeOf(err error) int {
 	var exit *ExitError
 	if errors.As(err, &exit) {
@@ -88,7 +98,8 @@ func CodeOf(err error) int {
 	return ExitFailure
 }
 
-// Run executes a command and turns its error into an exit code, printing the message once.
+// Run executes a command and turns its error into an exit code,
+// printing the message once.
 func Run(cmd *cobra.Command, s Streams, args []string) int {
 	cmd.SetArgs(args)
 	cmd.SetIn(s.In)
@@ -105,8 +116,15 @@ func Run(cmd *cobra.Command, s Streams, args []string) int {
 		code, err = exit.Code, exit.err
 	}
 	if err != nil {
-		// Names in it may come from anywhere: a further line never looks like one of ours.
-		fmt.Fprintf(s.Err, "%s: %s\n", cmd.Name(), strings.ReplaceAll(Scrub(strings.ReplaceAll(err.Error(), "\t", "  ")), "\n", "\n  "))
+		// Names in it may come from anywhere: a further line never
+		// looks like one of ours.
+		fmt.Fprintf(
+			s.Err,
+			"%s: %s\n",
+			cmd.Name(),
+			strings.ReplaceAll(Scrub(strings.ReplaceAll(err.Error(), "\t", "  ")), "\n", "\n  "),
+		)
 	}
+
 	return code
 }

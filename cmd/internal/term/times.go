@@ -30,6 +30,7 @@ func Span(d time.Duration) string {
 			break
 		}
 	}
+
 	return strings.Join(out, " ")
 }
 
@@ -55,6 +56,7 @@ func ParseAge(text string) (time.Duration, error) {
 			return days, nil
 		}
 	}
+
 	d, err := time.ParseDuration(rest)
 	if err != nil || d < 0 || d > 100_000*time.Hour {
 		return 0, wrong

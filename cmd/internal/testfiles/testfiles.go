@@ -1,4 +1,5 @@
-// Package testfiles is what the tests of both command lines share: files to write, contracts to read, hostile texts.
+// Package testfiles is what the tests of both command lines share:
+// files to write, contracts to read, hostile texts.
 package testfiles
 
 import (
@@ -41,6 +42,7 @@ func Root(t *testing.T) string {
 		}
 		dir = filepath.Join(dir, "..")
 	}
+
 	t.Fatal("there is no go.mod above this test")
 
 	return ""
@@ -56,7 +58,8 @@ func Contract(t *testing.T, name string) string {
 	return string(text)
 }
 
-// FirstCells lists the first column of every table row that holds code in back-quotes.
+// FirstCells lists the first column of every table row that holds code
+// in back-quotes.
 func FirstCells(text string) []string {
 	var out []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)`[^|]*\\|").FindAllStringSubmatch(text, -1) {
@@ -85,7 +88,8 @@ func CheckFlags(t *testing.T, page, usages string) {
 // Odd are characters that must not reach a terminal, and some beside them.
 const Odd = "\x1b\a\b\r\n\t\x7f\u0085\u009b\u200b\u202e\u2028\ufeff\U000e0041 \\u{}"
 
-// Hidden reports whether a text holds a character that does not print, line ends aside.
+// Hidden reports whether a text holds a character that does not print,
+// line ends aside.
 func Hidden(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// checker runs the files of one call through workers and prints their reports in the order of the walk. Only a window of
-// files is in memory at any time.
+// checker runs the files of one call through workers and prints their
+// reports in the order of the walk. Only a window of files is in memory
+// at any time.
 type checker struct {
 	linter   *lint.Linter
 	streams  term.Streams
@@ -47,6 +48,7 @@ func (c *checker) run(inputs []input, workers int) error {
 			}
 		})
 	}
+
 	go func() {
 		for _, in := range inputs {
 			j := &job{input: in, done: make(chan struct{})}
@@ -82,6 +84,7 @@ func (c *checker) check(w *lint.Worker, j *job) {
 	default:
 		j.report = w.Agent(j.name(), j.src, j.files())
 	}
+
 	if more := c.shelf.found[key(j.path)]; len(more) > 0 {
 		j.report.Findings = append(j.report.Findings, c.linter.Other(j.name(), more).Findings...)
 		diag.Sort(j.report.Findings)
@@ -96,6 +99,7 @@ func (c *checker) print(j *job) {
 		fmt.Fprintf(c.streams.Err, "agf-validate: %v\n", j.err)
 		return
 	}
+
 	c.show(j.report, j.src)
 }
 
@@ -123,6 +127,7 @@ func (c *checker) count(r diag.Report) {
 		default:
 			c.summary.Infos++
 		}
+
 		c.failing = c.failing || f.Severity >= c.failOn
 	}
 }
@@ -139,6 +144,7 @@ func (c *checker) finish() error {
 	case c.failing:
 		return term.Exit(term.ExitFindings)
 	}
+
 	return nil
 }
 

@@ -28,12 +28,23 @@ func TestValidateContractNamesEveryFormat(t *testing.T) {
 	}
 }
 
-// TestValidateContractNamesEveryField: every field of the JSON format has its row.
+// TestValidateContractNamesEveryField: every field of the JSON format
+// has its row.
 func TestValidateContractNamesEveryField(t *testing.T) {
-	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent+"metadatas: {}\nx: 1 # agf-validate: ignore unknown-field -- a test\n")
-	twice := testfiles.Write(t, filepath.Join(t.TempDir(), "b.agf.yaml"), strings.Replace(testfiles.Agent, "alias: quote", "alias: trade", 1))
+	agent := testfiles.Write(
+		t,
+		filepath.Join(t.TempDir(), "a.agf.yaml"),
+		testfiles.Agent+"metadatas: {}\nx: 1 # agf-validate: ignore unknown-field -- a test\n",
+	)
+	twice := testfiles.Write(
+		t,
+		filepath.Join(t.TempDir(), "b.agf.yaml"),
+		strings.Replace(testfiles.Agent, "alias: quote", "alias: trade", 1),
+	)
 	var out bytes.Buffer
-	if code := (Program{Streams: term.Streams{Out: &out, Err: &out}}).Run([]string{"--format", "json", agent, twice}); code != term.ExitFindings {
+	if code := (Program{
+		Streams: term.Streams{Out: &out, Err: &out},
+	}).Run([]string{"--format", "json", agent, twice}); code != term.ExitFindings {
 		t.Fatalf("exit %d\n%s", code, out.String())
 	}
 	text := testfiles.Contract(t, "agf-validate.md")
@@ -44,6 +55,7 @@ func TestValidateContractNamesEveryField(t *testing.T) {
 			t.Errorf("the field %s is not in docs/contracts/agf-validate.md", m[1])
 		}
 	}
+
 	for _, field := range []string{"nearest", "stops", "related", "suppressed", "reason", "end_column"} {
 		if !seen[field] {
 			t.Errorf("nothing here has the field %s\n%s", field, out.String())
@@ -51,7 +63,8 @@ func TestValidateContractNamesEveryField(t *testing.T) {
 	}
 }
 
-// TestPolicyContract: the page names every field of the JSON Schema, and its example is clean.
+// TestPolicyContract: the page names every field of the JSON Schema,
+// and its example is clean.
 func TestPolicyContract(t *testing.T) {
 	text := testfiles.Contract(t, "policy.md")
 	var walk func(node any)
@@ -79,12 +92,15 @@ func TestPolicyContract(t *testing.T) {
 	}
 	var out bytes.Buffer
 	path := testfiles.Write(t, filepath.Join(t.TempDir(), "p.policy.yaml"), example)
-	if code := (Program{Streams: term.Streams{Out: &out, Err: &out}}).Run([]string{"--fail-on", "info", path}); code != term.ExitOK {
+	if code := (Program{
+		Streams: term.Streams{Out: &out, Err: &out},
+	}).Run([]string{"--fail-on", "info", path}); code != term.ExitOK {
 		t.Errorf("exit %d\n%s", code, out.String())
 	}
 }
 
-// TestExplainKnowsEveryRule: each rule has a page, and the semantics have theirs.
+// TestExplainKnowsEveryRule: each rule has a page, and the semantics
+// have theirs.
 func TestExplainKnowsEveryRule(t *testing.T) {
 	var list bytes.Buffer
 	if code := (Program{Streams: term.Streams{Out: &list, Err: &list}}).Run([]string{"rules"}); code != term.ExitOK {
@@ -97,9 +113,13 @@ func TestExplainKnowsEveryRule(t *testing.T) {
 	for _, line := range lines {
 		id := strings.Fields(line)[0]
 		var out, errOut bytes.Buffer
-		if code := (Program{Streams: term.Streams{Out: &out, Err: &errOut}}).Run([]string{"explain", id}); code != term.ExitOK || !strings.HasPrefix(out.String(), id+" (") {
+		if code := (Program{
+			Streams: term.Streams{Out: &out, Err: &errOut},
+		}).Run([]string{"explain", id}); code != term.ExitOK ||
+			!strings.HasPrefix(out.String(), id+" (") {
 			t.Errorf("explain %s: exit %d, %q %q", id, code, out.String(), errOut.String())
 		}
+
 		for _, line := range strings.Split(out.String(), "\n")[1:] {
 			prose := strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "    ")
 			if prose && utf8.RuneCountInString(line) > 80 {
@@ -107,15 +127,23 @@ func TestExplainKnowsEveryRule(t *testing.T) {
 			}
 		}
 	}
+
 	var out bytes.Buffer
-	if code := (Program{Streams: term.Streams{Out: &out}}).Run([]string{"explain", "semantics"}); code != term.ExitOK || !strings.Contains(out.String(), "OnMissing") {
+	if code := (Program{Streams: term.Streams{Out: &out}}).Run([]string{"explain", "semantics"}); code != term.ExitOK ||
+		!strings.Contains(out.String(), "OnMissing") {
 		t.Errorf("explain semantics: %s", out.String())
 	}
 	var errOut bytes.Buffer
-	if code := (Program{Streams: term.Streams{Out: &out, Err: &errOut}}).Run([]string{"explain", "unknown-feild"}); code != term.ExitFailure || !strings.Contains(errOut.String(), "unknown-field") {
+	if code := (Program{
+		Streams: term.Streams{Out: &out, Err: &errOut},
+	}).Run([]string{"explain", "unknown-feild"}); code != term.ExitFailure ||
+		!strings.Contains(errOut.String(), "unknown-field") {
 		t.Errorf("a near miss: exit %d, %s", code, errOut.String())
 	}
-	if code := (Program{Streams: term.Streams{Out: &out, Err: &errOut}}).Run([]string{"explain", "zzzzzz"}); code != term.ExitFailure {
+
+	if code := (Program{
+		Streams: term.Streams{Out: &out, Err: &errOut},
+	}).Run([]string{"explain", "zzzzzz"}); code != term.ExitFailure {
 		t.Errorf("an unknown rule: exit %d", code)
 	}
 }
@@ -123,7 +151,8 @@ func TestExplainKnowsEveryRule(t *testing.T) {
 func TestSchemaCommand(t *testing.T) {
 	for _, kind := range []string{"agent", "policy", "people"} {
 		var out bytes.Buffer
-		if code := (Program{Streams: term.Streams{Out: &out}}).Run([]string{"schema", kind}); code != term.ExitOK || !strings.Contains(out.String(), "https://json-schema.org/draft/2020-12/schema") {
+		if code := (Program{Streams: term.Streams{Out: &out}}).Run([]string{"schema", kind}); code != term.ExitOK ||
+			!strings.Contains(out.String(), "https://json-schema.org/draft/2020-12/schema") {
 			t.Errorf("schema %s: exit %d, %.80s", kind, code, out.String())
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// infos describes every rule that has a page: those of agf-validate, and what assent says of people.yaml.
+// infos describes every rule that has a page: those of agf-validate,
+// and what assent says of people.yaml.
 func infos() []diag.RuleInfo { return append(lint.Infos(rules.All()), people.Rules()...) }
 
 // explain prints the page of one rule, or the table of silent points.
@@ -28,6 +29,7 @@ func explain(w io.Writer, id string) error {
 		}
 		known = append(known, info.ID)
 	}
+
 	if near := diag.Nearest(id, known); near != "" {
 		return fmt.Errorf("no rule is called %q, did you mean %s", id, near)
 	}
@@ -50,9 +52,14 @@ func explainRule(w io.Writer, info diag.RuleInfo) error {
 }
 
 func explainSemantics(w io.Writer) error {
-	if _, err := io.WriteString(w, wrap("Where Agent Format is silent, assent asks or denies. A point with another reading can be switched by the runtime owner.")); err != nil {
+	if _, err := io.WriteString(
+		w,
+		wrap("Where Agent Format is silent, assent asks or denies. A point with another reading can be switched by "+
+			"the runtime owner."),
+	); err != nil {
 		return err
 	}
+
 	for _, p := range resolve.Points() {
 		text := "\n" + p.Name + "\n" + indent(wrap(p.Question), "  ") + indent(wrap("→ "+p.Default), "  ")
 		if p.Alternatives != "" {
@@ -62,6 +69,7 @@ func explainSemantics(w io.Writer) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -69,7 +77,8 @@ func indent(text, by string) string {
 	return by + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+by) + "\n"
 }
 
-// wrap breaks prose between words, so that it fits a terminal of 80 columns with its indentation.
+// wrap breaks prose between words, so that it fits a terminal of 80
+// columns with its indentation.
 func wrap(text string) string {
 	const width = 76
 	var b strings.Builder
@@ -86,10 +95,13 @@ func wrap(text string) string {
 				b.WriteByte(' ')
 				used++
 			}
+
 			b.WriteString(word)
 			used += n
 		}
+
 		b.WriteByte('\n')
 	}
+
 	return b.String()
 }

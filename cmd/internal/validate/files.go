@@ -24,8 +24,9 @@ const (
 	peopleKind
 )
 
-// kindOf goes by the name, as the standard does. Names that are nearly right count too: a walk that passed over agent.agf.yml
-// would call an agent clean that nobody has looked at.
+// kindOf goes by the name, as the standard does. Names that are nearly
+// right count too: a walk that passed over agent.agf.yml would call an
+// agent clean that nobody has looked at.
 func kindOf(name string) fileKind {
 	name = strings.ToLower(name)
 	for _, ending := range []string{".yaml", ".yml", ".json"} {
@@ -39,10 +40,12 @@ func kindOf(name string) fileKind {
 			return policyKind
 		}
 	}
+
 	return unknownKind
 }
 
-// input is one file to check: where to read it, and the directory that its sub-agents must stay in.
+// input is one file to check: where to read it, and the directory that
+// its sub-agents must stay in.
 type input struct {
 	path string // "-" is standard input
 	root string
@@ -51,8 +54,9 @@ type input struct {
 	err  error    // met while walking or reading
 }
 
-// look reads an input whose name does not say what it is, and lets its content say it. A file called people.yaml is taken
-// for what it is called unless it is something else.
+// look reads an input whose name does not say what it is, and lets its
+// content say it. A file called people.yaml is taken for what it is
+// called unless it is something else.
 func (in *input) look(stdin io.Reader) {
 	if in.err != nil || in.kind == agentKind || in.kind == policyKind {
 		return
@@ -78,7 +82,8 @@ func (in *input) name() string {
 	return in.path
 }
 
-// files is where the sub-agents of a file are looked for; nil for standard input.
+// files is where the sub-agents of a file are looked for; nil for
+// standard input.
 func (in *input) files() *lint.Files {
 	if in.path == "-" {
 		return nil
@@ -90,11 +95,13 @@ func (in *input) files() *lint.Files {
 	return &lint.Files{FS: os.DirFS(in.root), Path: filepath.ToSlash(rel)}
 }
 
-// errNothingHere makes a gate that looks at nothing fail: a moved directory is more likely than a wish.
+// errNothingHere makes a gate that looks at nothing fail: a moved
+// directory is more likely than a wish.
 var errNothingHere = errors.New("no *.agf.yaml and no *.policy.yaml is here, so nothing was checked")
 
-// walk lists every input in a fixed order: arguments as given, directories in lexical order. A file that several arguments
-// lead to is listed once.
+// walk lists every input in a fixed order: arguments as given,
+// directories in lexical order. A file that several arguments lead to
+// is listed once.
 func walk(paths []string, stdin io.Reader) []input {
 	var all []input
 	send := func(in input) {
@@ -112,15 +119,21 @@ func walk(paths []string, stdin io.Reader) []input {
 		case err != nil:
 			send(input{path: p, err: missing(p, err)})
 		case !info.IsDir():
-			send(input{path: p, root: rootOf(p), kind: kindOf(p)})
+			send(input{
+				path: p,
+				root: rootOf(p),
+				kind: kindOf(p),
+			})
 		default:
 			walkDir(p, send)
 		}
 	}
+
 	return all
 }
 
-// missing is the error of a path that is not there, which may be a command that is misspelt.
+// missing is the error of a path that is not there, which may be a
+// command that is misspelt.
 func missing(path string, err error) error {
 	near := diag.Nearest(path, []string{"explain", "schema", "rules", "help", "completion"})
 	if near == "" || !errors.Is(err, fs.ErrNotExist) {
@@ -150,10 +163,16 @@ func once(send func(input)) func(input) {
 
 func walkDir(dir string, send func(input)) {
 	found := false
-	// The separator makes the walk enter a directory that is given as a link. The callback never returns an error: what can't
-	// be read is an input with an error.
+	// The separator makes the walk enter a directory that is given as a
+	// link. The callback never returns an error: what can't be read is
+	// an input with an error.
 	_ = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
-		in := input{path: path, root: dir, kind: kindOf(d.Name()), err: err}
+		in := input{
+			path: path,
+			root: dir,
+			kind: kindOf(d.Name()),
+			err:  err,
+		}
 		if err == nil && (d.IsDir() || in.kind == unknownKind || in.kind == peopleKind && !in.people()) {
 			return nil
 		}
@@ -166,14 +185,16 @@ func walkDir(dir string, send func(input)) {
 	}
 }
 
-// people reports whether a file that is called people.yaml, which others may call theirs so too, is a directory of people.
+// people reports whether a file that is called people.yaml, which
+// others may call theirs so too, is a directory of people.
 func (in input) people() bool {
 	src, err := term.ReadFile(in.path, nil)
 	return err == nil && lint.ContentOf(src) == lint.PeopleContent
 }
 
-// rootOf is the directory that a single file's sub-agents must stay in: the working directory when the file lies below it,
-// else the file's own.
+// rootOf is the directory that a single file's sub-agents must stay in:
+// the working directory when the file lies below it, else the file's
+// own.
 func rootOf(path string) string {
 	if filepath.IsLocal(path) {
 		return "."

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// progress is a single line on a terminal that tells how far a long walk has come. It stays silent for the first second
-// and when nobody reads along.
+// progress is a single line on a terminal that tells how far a long
+// walk has come. It stays silent for the first second and when nobody
+// reads along.
 type progress struct {
 	w       io.Writer
 	on      bool
@@ -19,7 +20,12 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, terminal bool) *progress {
-	return &progress{w: w, on: terminal, now: time.Now, started: time.Now()}
+	return &progress{
+		w:       w,
+		on:      terminal,
+		now:     time.Now,
+		started: time.Now(),
+	}
 }
 
 // file counts one file more.

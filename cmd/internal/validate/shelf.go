@@ -12,12 +12,15 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// shelf is what --policies gave a check: the sound policies, and what is wrong with the others. A broken one is reported like
-// any file that is checked, and does not keep the rest from being checked.
+// shelf is what --policies gave a check: the sound policies, and what
+// is wrong with the others. A broken one is reported like any file that
+// is checked, and does not keep the rest from being checked.
 type shelf struct {
-	set     *policy.Set               // of the sound ones; nil without --policies
-	unread  []string                  // see lint.Options.Unread
-	flawed  []policy.File             // those with findings, in the order of reading; without text when they can't be read
+	set    *policy.Set // of the sound ones; nil without --policies
+	unread []string    // see lint.Options.Unread
+	// those with findings, in the order of reading; without text when
+	// they can't be read
+	flawed  []policy.File
 	found   map[string][]diag.Finding // by key of the file; of a document that does not load the linter tells them
 	missing bool                      // a file or directory could not be read
 }
@@ -50,6 +53,7 @@ func readShelf(dirs []string) *shelf {
 			s.note(f)
 		}
 	}
+
 	s.keep(sound, texts)
 	return s
 }
@@ -62,7 +66,8 @@ func (s *shelf) note(f policy.File, found ...diag.Finding) {
 	s.found[key(f.Name)] = append(s.found[key(f.Name)], found...)
 }
 
-// keep makes the registry of sound policies; of several with one policy_ref the first is kept, and the others are reported.
+// keep makes the registry of sound policies; of several with one
+// policy_ref the first is kept, and the others are reported.
 func (s *shelf) keep(sound []*policy.Policy, texts map[string][]byte) {
 	_, repeated := policy.NewSet(sound...)
 	for _, f := range repeated {
@@ -84,7 +89,8 @@ func (s *shelf) take(opt *lint.Options) {
 	}
 }
 
-// reports prints what is wrong on the shelf, but for files that are checked themselves.
+// reports prints what is wrong on the shelf, but for files that are
+// checked themselves.
 func (s *shelf) reports(c *checker, checked []input) {
 	own := map[string]bool{}
 	for _, in := range checked {
@@ -101,12 +107,16 @@ func (s *shelf) reports(c *checker, checked []input) {
 			c.show(w.Policy(f.Name, f.Text), f.Text)
 		}
 	}
+
 	c.unread = c.unread || s.missing
 }
 
-// fleet parses all agents of a run, when there are policies to compare with them.
+// fleet parses all agents of a run, when there are policies to compare
+// with them.
 func fleet(inputs []input, workers int) *lint.Fleet {
-	is := func(k fileKind) func(input) bool { return func(in input) bool { return in.kind == k && in.err == nil } }
+	is := func(k fileKind) func(input) bool {
+		return func(in input) bool { return in.kind == k && in.err == nil }
+	}
 	if !slices.ContainsFunc(inputs, is(policyKind)) || !slices.ContainsFunc(inputs, is(agentKind)) {
 		return nil
 	}
@@ -127,6 +137,7 @@ func fleet(inputs []input, workers int) *lint.Fleet {
 			}
 		})
 	}
+
 	for i := range inputs {
 		if is(agentKind)(inputs[i]) {
 			todo <- i

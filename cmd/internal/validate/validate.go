@@ -1,4 +1,5 @@
-// Package validate is agf-validate: it checks agents, policies and people.yaml.
+// Package validate is agf-validate: it checks agents, policies and
+// people.yaml.
 package validate
 
 import (
@@ -22,7 +23,8 @@ import (
 // Program is the command agf-validate (docs/contracts/agf-validate.md).
 type Program struct {
 	term.Streams
-	// Workers is how many files are checked at once; 0 means one per processor.
+	// Workers is how many files are checked at once; 0 means one per
+	// processor.
 	Workers int
 }
 
@@ -45,7 +47,8 @@ func (v Program) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agf-validate [flags] PATH...",
 		Short: "Check Agent Format agents, governance policies and people.yaml",
-		Long: "agf-validate checks *.agf.yaml and *.policy.yaml files and people.yaml: PATH is a file, a directory to walk, or - for standard input.\n" +
+		Long: "agf-validate checks *.agf.yaml and *.policy.yaml files and people.yaml: PATH is a file, a directory " +
+			"to walk, or - for standard input.\n" +
 			"Exit code 0: clean, 1: findings at or above --fail-on, 2: usage, or something could not be read.",
 		Version: term.Version,
 		Args:    paths,
@@ -54,10 +57,20 @@ func (v Program) command() *cobra.Command {
 	cmd.SetVersionTemplate("agf-validate {{.Version}}\n")
 	flags := cmd.Flags()
 	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the output: "+strings.Join(diag.Formats(), ", "))
-	flags.StringVar(&f.failOn, "fail-on", "error", "least `SEVERITY` that makes the exit code 1: error, warning or info")
+	flags.StringVar(
+		&f.failOn,
+		"fail-on",
+		"error",
+		"least `SEVERITY` that makes the exit code 1: error, warning or info",
+	)
 	flags.StringVar(&f.config, "config", "", "YAML `FILE` that re-grades or switches off rules")
 	flags.StringArrayVar(&f.policies, "policies", nil, "`DIR` of *.policy.yaml that agents may name (repeatable)")
-	flags.StringVar(&f.people, "people", "", "people.yaml `FILE`: policies must ask groups that it knows, and no more people than it has")
+	flags.StringVar(
+		&f.people,
+		"people",
+		"",
+		"people.yaml `FILE`: policies must ask groups that it knows, and no more people than it has",
+	)
 	flags.BoolVar(&f.strict, "strict", false, "unknown fields are errors")
 	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
 	term.Offer(cmd, "format", diag.Formats()...)
@@ -75,7 +88,8 @@ func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// paths wants at least one argument, and standard input once at most, since a second reading of it would be empty.
+// paths wants at least one argument, and standard input once at most,
+// since a second reading of it would be empty.
 func paths(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("name files, directories, or - for standard input; --help tells more")
@@ -103,10 +117,17 @@ func (v Program) check(f validateFlags, paths []string) error {
 		}
 		opt.People = directory
 	}
+
 	shown := &sources{}
 	out, err := diag.New(f.format, v.Out, diag.Options{
-		Color: v.OutTerminal && !f.noColor && v.Getenv("NO_COLOR") == "", Source: shown.text, Rules: infos(),
-		Width: v.Width, FailOn: failOn, Tool: "agf-validate", Version: term.Version, HelpURL: term.HelpURL,
+		Color:   v.OutTerminal && !f.noColor && v.Getenv("NO_COLOR") == "",
+		Source:  shown.text,
+		Rules:   infos(),
+		Width:   v.Width,
+		FailOn:  failOn,
+		Tool:    "agf-validate",
+		Version: term.Version,
+		HelpURL: term.HelpURL,
 	})
 	if err != nil {
 		return fmt.Errorf("--format: %w", err)
@@ -115,8 +136,13 @@ func (v Program) check(f validateFlags, paths []string) error {
 	policies.take(&opt)
 	opt.Fleet = fleet(inputs, v.workers())
 	c := &checker{
-		linter: lint.New(rules.All(), opt), streams: v.Streams, out: out, shown: shown, failOn: failOn,
-		progress: newProgress(v.Err, v.ErrTerminal), shelf: policies,
+		linter:   lint.New(rules.All(), opt),
+		streams:  v.Streams,
+		out:      out,
+		shown:    shown,
+		failOn:   failOn,
+		progress: newProgress(v.Err, v.ErrTerminal),
+		shelf:    policies,
 	}
 	policies.reports(c, inputs)
 	return c.run(inputs, v.workers())
@@ -178,7 +204,11 @@ func (v Program) schemaCommand() *cobra.Command {
 		Args:      term.OneOf("agent, policy or people", "agent", "policy", "people"),
 		ValidArgs: []string{"agent", "policy", "people"},
 		RunE: func(_ *cobra.Command, args []string) error {
-			text := map[string]func() []byte{"agent": schema.JSON, "policy": policy.JSON, "people": people.JSON}[args[0]]
+			text := map[string]func() []byte{
+				"agent":  schema.JSON,
+				"policy": policy.JSON,
+				"people": people.JSON,
+			}[args[0]]
 			_, err := v.Out.Write(text())
 			return err
 		},

@@ -17,28 +17,43 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 )
 
-// TestHugeFileIsRefused: a 100 MB agent file gives a finding, and is not read to its end.
+// TestHugeFileIsRefused: a 100 MB agent file gives a finding, and is
+// not read to its end.
 func TestHugeFileIsRefused(t *testing.T) {
 	path := testfiles.Write(t, filepath.Join(t.TempDir(), "huge.agf.yaml"), testfiles.Agent)
 	if err := os.Truncate(path, 100<<20); err != nil {
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
-	if code := (Program{Streams: term.Streams{Out: &out, Err: &errOut}}).Run([]string{path}); code != term.ExitFindings || !strings.Contains(out.String(), "huge.agf.yaml:1:1") {
+	if code := (Program{
+		Streams: term.Streams{Out: &out, Err: &errOut},
+	}).Run([]string{path}); code != term.ExitFindings ||
+		!strings.Contains(out.String(), "huge.agf.yaml:1:1") {
 		t.Errorf("exit %d\n%s%s", code, out.String(), errOut.String())
 	}
 }
 
-// TestOrderOfReportsIsTheOrderOfTheWalk: however many workers, output is the same bytes.
+// TestOrderOfReportsIsTheOrderOfTheWalk: however many workers, output
+// is the same bytes.
 func TestOrderOfReportsIsTheOrderOfTheWalk(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 300 {
-		testfiles.Write(t, filepath.Join(dir, fmt.Sprintf("d%d", i%7), fmt.Sprintf("a%03d.agf.yaml", i)), testfiles.Agent+strings.Repeat(fmt.Sprintf("x%d: 1\n", i), i%2))
+		testfiles.Write(
+			t,
+			filepath.Join(dir, fmt.Sprintf("d%d", i%7), fmt.Sprintf("a%03d.agf.yaml", i)),
+			testfiles.Agent+strings.Repeat(fmt.Sprintf("x%d: 1\n", i), i%2),
+		)
 	}
+
 	var want string
 	for _, workers := range []int{1, 8, 3} {
 		var out bytes.Buffer
-		code := Program{Streams: term.Streams{Out: &out, Err: io.Discard}, Workers: workers}.Run([]string{"--strict", dir})
+		code := Program{
+			Streams: term.Streams{Out: &out, Err: io.Discard},
+			Workers: workers,
+		}.Run(
+			[]string{"--strict", dir},
+		)
 		if code != term.ExitFindings {
 			t.Fatalf("exit %d", code)
 		}
@@ -49,6 +64,7 @@ func TestOrderOfReportsIsTheOrderOfTheWalk(t *testing.T) {
 			t.Errorf("%d workers print something else", workers)
 		}
 	}
+
 	if n := strings.Count(want, "[unknown-field]"); n != 150 {
 		t.Errorf("%d findings, want 150\n%.600s", n, want)
 	}
@@ -108,7 +124,12 @@ func TestColourIsForTerminalsOnly(t *testing.T) {
 		"terminal":   {Program{Streams: term.Streams{OutTerminal: true}}, nil, true},
 		"pipe":       {Program{}, nil, false},
 		"--no-color": {Program{Streams: term.Streams{OutTerminal: true}}, []string{"--no-color"}, false},
-		"NO_COLOR":   {Program{Streams: term.Streams{OutTerminal: true, Env: func(string) string { return "1" }}}, nil, false},
+		"NO_COLOR": {Program{Streams: term.Streams{
+			OutTerminal: true,
+			Env: func(string) string {
+				return "1"
+			},
+		}}, nil, false},
 	} {
 		var out bytes.Buffer
 		c.v.Out, c.v.Err = &out, io.Discard
@@ -124,13 +145,18 @@ func TestAFileIsCheckedOnce(t *testing.T) {
 	dir := t.TempDir()
 	agent := testfiles.Write(t, filepath.Join(dir, "sub", "a.agf.yaml"), testfiles.Agent)
 	var out bytes.Buffer
-	code := Program{Streams: term.Streams{Out: &out, Err: io.Discard}}.Run([]string{dir, agent, filepath.Join(dir, "sub", ".", "a.agf.yaml"), filepath.Join(dir, "sub")})
+	code := Program{
+		Streams: term.Streams{Out: &out, Err: io.Discard},
+	}.Run(
+		[]string{dir, agent, filepath.Join(dir, "sub", ".", "a.agf.yaml"), filepath.Join(dir, "sub")},
+	)
 	if code != term.ExitOK || !strings.Contains(out.String(), "1 file") {
 		t.Errorf("exit %d: %s", code, out.String())
 	}
 }
 
-// TestCompletion: shells are offered the values of flags and the ids of rules.
+// TestCompletion: shells are offered the values of flags and the ids of
+// rules.
 func TestCompletion(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -144,14 +170,19 @@ func TestCompletion(t *testing.T) {
 		{[]string{"schema", "pe"}, "people"},
 	} {
 		var out bytes.Buffer
-		code := Program{Streams: term.Streams{Out: &out, Err: io.Discard}}.Run(append([]string{"__complete"}, c.args...))
+		code := Program{
+			Streams: term.Streams{Out: &out, Err: io.Discard},
+		}.Run(
+			append([]string{"__complete"}, c.args...),
+		)
 		if code != term.ExitOK || !strings.Contains("\n"+out.String(), "\n"+c.want+"\n") {
 			t.Errorf("%v: exit %d\n%s", c.args, code, out.String())
 		}
 	}
 }
 
-// tree writes files below a new directory and makes it the working directory, so that findings name them as people would.
+// tree writes files below a new directory and makes it the working
+// directory, so that findings name them as people would.
 func tree(t *testing.T, files map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -165,21 +196,31 @@ func tree(t *testing.T, files map[string]string) {
 func validated(t *testing.T, args ...string) (out, errOut string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = Program{Streams: term.Streams{In: strings.NewReader(""), Out: &o, Err: &e}}.Run(args)
+	code = Program{Streams: term.Streams{
+		In:  strings.NewReader(""),
+		Out: &o,
+		Err: &e,
+	}}.Run(args)
 	return o.String(), e.String(), code
 }
 
 const (
-	deskNames    = testfiles.Agent + "constraints: {governance_policies: [{policy_ref: acme.broken}, {policy_ref: acme.sound}]}\n"
+	deskNames = testfiles.Agent + "constraints: {governance_policies: [{policy_ref: acme.broken}, {policy_ref: " +
+		"acme.sound}]}\n"
 	brokenPolicy = "schema_version: \"1.0.0\"\npolicy_ref: acme.broken\nrules:\n  - {id: r, aproval: true}\n"
-	soundPolicy  = "schema_version: \"1.0.0\"\npolicy_ref: acme.sound\nrules: [{id: r, match: {targets: [trade]}, approval: true}]\n"
+	soundPolicy  = "schema_version: \"1.0.0\"\npolicy_ref: acme.sound\nrules: [{id: r, match: {targets: [trade]}, " +
+		"approval: true}]\n"
 )
 
-// TestUsers1_5_ABrokenPolicyIsAFindingInEveryFormat: of a directory of --policies too, with its line, whether or not it is
-// named itself. The other files are checked, and no reference to a policy that is only broken is reported as missing.
+// TestUsers1_5_ABrokenPolicyIsAFindingInEveryFormat: of a directory of
+// --policies too, with its line, whether or not it is named itself. The
+// other files are checked, and no reference to a policy that is only
+// broken is reported as missing.
 func TestUsers1_5_ABrokenPolicyIsAFindingInEveryFormat(t *testing.T) {
 	tree(t, map[string]string{
-		"agents/desk.agf.yaml": deskNames + "x: 1\n", "policies/broken.policy.yaml": brokenPolicy, "policies/sound.policy.yaml": soundPolicy,
+		"agents/desk.agf.yaml":        deskNames + "x: 1\n",
+		"policies/broken.policy.yaml": brokenPolicy,
+		"policies/sound.policy.yaml":  soundPolicy,
 	})
 	shows := map[string]func(t *testing.T, out string){
 		"text": func(t *testing.T, out string) {
@@ -198,7 +239,8 @@ func TestUsers1_5_ABrokenPolicyIsAFindingInEveryFormat(t *testing.T) {
 		},
 		"sarif": func(t *testing.T, out string) {
 			var doc struct{ Runs []struct{ Results []any } }
-			if err := json.Unmarshal([]byte(out), &doc); err != nil || len(doc.Runs) != 1 || len(doc.Runs[0].Results) < 2 {
+			if err := json.Unmarshal([]byte(out), &doc); err != nil || len(doc.Runs) != 1 ||
+				len(doc.Runs[0].Results) < 2 {
 				t.Errorf("%v: %s", err, out)
 			}
 		},
@@ -214,9 +256,16 @@ func TestUsers1_5_ABrokenPolicyIsAFindingInEveryFormat(t *testing.T) {
 			}
 		},
 	}
-	for _, paths := range [][]string{{"agents"}, {"."}, {"agents", "policies"}, {"./policies/broken.policy.yaml", "agents/desk.agf.yaml"}} {
+	for _, paths := range [][]string{
+		{"agents"},
+		{"."},
+		{"agents", "policies"},
+		{"./policies/broken.policy.yaml", "agents/desk.agf.yaml"},
+	} {
 		for format, check := range shows {
-			out, errOut, code := validated(t, append([]string{"--policies", "policies", "--format", format}, paths...)...)
+			out, errOut, code := validated(
+				t,
+				append([]string{"--policies", "policies", "--format", format}, paths...)...)
 			if code != term.ExitFindings || errOut != "" {
 				t.Errorf("%v as %s: exit %d\n%s", paths, format, code, errOut)
 			}
@@ -226,7 +275,8 @@ func TestUsers1_5_ABrokenPolicyIsAFindingInEveryFormat(t *testing.T) {
 			if !strings.Contains(out, "desk.agf.yaml") || !strings.Contains(out, `unknown-field`) {
 				t.Errorf("%v as %s: the agent is not checked\n%s", paths, format, out)
 			}
-			if strings.Contains(out, `policy \"acme.`) || strings.Contains(out, `policy "acme.`) || strings.Contains(out, "policy &#34;acme.") {
+			if strings.Contains(out, `policy \"acme.`) || strings.Contains(out, `policy "acme.`) ||
+				strings.Contains(out, "policy &#34;acme.") {
 				t.Errorf("%v as %s: a reference is reported\n%s", paths, format, out)
 			}
 			check(t, out)
@@ -234,37 +284,73 @@ func TestUsers1_5_ABrokenPolicyIsAFindingInEveryFormat(t *testing.T) {
 	}
 }
 
-// TestUsers1_5_WhatIsWrongWithAShelfIsAFinding: repeated names, near misses of names, an empty or missing directory.
+// TestUsers1_5_WhatIsWrongWithAShelfIsAFinding: repeated names, near
+// misses of names, an empty or missing directory.
 func TestUsers1_5_WhatIsWrongWithAShelfIsAFinding(t *testing.T) {
 	tree(t, map[string]string{
-		"desk.agf.yaml": testfiles.Agent, "twice/a.policy.yaml": soundPolicy, "twice/b.policy.yaml": soundPolicy, "near/a.policy.yml": soundPolicy,
-		"empty/readme.md": "none", "syntax/a.policy.yaml": "rules: [", "needs.agf.yaml": deskNames,
+		"desk.agf.yaml":        testfiles.Agent,
+		"twice/a.policy.yaml":  soundPolicy,
+		"twice/b.policy.yaml":  soundPolicy,
+		"near/a.policy.yml":    soundPolicy,
+		"empty/readme.md":      "none",
+		"syntax/a.policy.yaml": "rules: [",
+		"needs.agf.yaml":       deskNames,
 	})
 	for _, tt := range []struct {
 		args []string
 		want string
 		code int
 	}{
-		{[]string{"--policies", "twice", "desk.agf.yaml"}, "twice/b.policy.yaml:2:13: error: policy_ref \"acme.sound\" stands twice", term.ExitFindings},
-		{[]string{"--policies", "twice", "twice", "desk.agf.yaml"}, "twice/b.policy.yaml:2:13: error: policy_ref \"acme.sound\" stands twice", term.ExitFindings},
-		{[]string{"--policies", "near", "desk.agf.yaml"}, "near/a.policy.yml: error: is named like a policy but would not be read", term.ExitFindings},
+		{
+			[]string{"--policies", "twice", "desk.agf.yaml"},
+			"twice/b.policy.yaml:2:13: error: policy_ref \"acme.sound\" stands twice",
+			term.ExitFindings,
+		},
+		{
+			[]string{"--policies", "twice", "twice", "desk.agf.yaml"},
+			"twice/b.policy.yaml:2:13: error: policy_ref \"acme.sound\" stands twice",
+			term.ExitFindings,
+		},
+		{
+			[]string{"--policies", "near", "desk.agf.yaml"},
+			"near/a.policy.yml: error: is named like a policy but would not be read",
+			term.ExitFindings,
+		},
 		{[]string{"--policies", "empty", "desk.agf.yaml"}, "empty: error: no policy is here", term.ExitFailure},
-		{[]string{"--policies", "gone", "desk.agf.yaml"}, "gone: error: can't be read: no such file or directory", term.ExitFailure},
+		{
+			[]string{"--policies", "gone", "desk.agf.yaml"},
+			"gone: error: can't be read: no such file or directory",
+			term.ExitFailure,
+		},
 		{[]string{"--policies", "syntax", "needs.agf.yaml"}, "syntax/a.policy.yaml:1:", term.ExitFindings},
 	} {
 		out, _, code := validated(t, tt.args...)
 		if code != tt.code || strings.Count(out, tt.want) != 1 || strings.Contains(out, "policy-unresolved") {
 			t.Errorf("%v: exit %d\n%s", tt.args, code, out)
 		}
-		if out, _, code := validated(t, append([]string{"--format", "json"}, tt.args...)...); code != tt.code || !json.Valid([]byte(out)) {
+		if out, _, code := validated(t, append([]string{"--format", "json"}, tt.args...)...); code != tt.code ||
+			!json.Valid([]byte(out)) {
 			t.Errorf("%v as json: exit %d\n%s", tt.args, code, out)
 		}
 	}
+
 	out, _, code := validated(t, "--policies", "twice", "needs.agf.yaml")
-	if code != term.ExitFindings || !strings.Contains(out, `required policy "acme.broken" is not in the registry`) || strings.Contains(out, `policy "acme.sound" is not`) {
+	if code != term.ExitFindings ||
+		!strings.Contains(out, `required policy "acme.broken" is not in the registry`) ||
+		strings.Contains(out, `policy "acme.sound" is not`) {
 		t.Errorf("a policy that nobody gave: exit %d\n%s", code, out)
 	}
-	if out, _, _ := validated(t, "--policies", "near", "--config", testfiles.Write(t, "off.yaml", "rules: {policy-none-found: off}\n"), "desk.agf.yaml"); !strings.Contains(out, "policy-file-name") {
+	if out, _, _ := validated(
+		t,
+		"--policies",
+		"near",
+		"--config",
+		testfiles.Write(t, "off.yaml", "rules: {policy-none-found: off}\n"),
+		"desk.agf.yaml",
+	); !strings.Contains(
+		out,
+		"policy-file-name",
+	) {
 		t.Errorf("a configuration silenced what stops the load: %s", out)
 	}
 }
@@ -274,11 +360,17 @@ const (
 	brokenPeople = "schema_version: \"1.0.0\"\npeople: [{id: mara, nmae: Mara}]\n"
 )
 
-// TestUsers1_6_PeopleAreCheckedAsPeople: by content, under any name that is given, and in directories as people.yaml.
+// TestUsers1_6_PeopleAreCheckedAsPeople: by content, under any name
+// that is given, and in directories as people.yaml.
 func TestUsers1_6_PeopleAreCheckedAsPeople(t *testing.T) {
 	tree(t, map[string]string{
-		"good/people.yaml": soundPeople, "bad/people.yaml": brokenPeople, "named/staff.yaml": brokenPeople, "syntax/people.yaml": "people: [\n",
-		"theirs/people.yaml": "people: 3\nmetadata: {}\n", "theirs/desk.agf.yaml": testfiles.Agent, "bad/desk.agf.yaml": testfiles.Agent,
+		"good/people.yaml":     soundPeople,
+		"bad/people.yaml":      brokenPeople,
+		"named/staff.yaml":     brokenPeople,
+		"syntax/people.yaml":   "people: [\n",
+		"theirs/people.yaml":   "people: 3\nmetadata: {}\n",
+		"theirs/desk.agf.yaml": testfiles.Agent,
+		"bad/desk.agf.yaml":    testfiles.Agent,
 	})
 	for _, tt := range []struct {
 		path, want string
@@ -297,20 +389,33 @@ func TestUsers1_6_PeopleAreCheckedAsPeople(t *testing.T) {
 			t.Errorf("%s: exit %d\n%s%s", tt.path, code, out, errOut)
 		}
 	}
-	if out, _, code := validated(t, "--format", "sarif", "bad/people.yaml"); code != term.ExitFindings || !strings.Contains(out, `"ruleIndex"`) {
+
+	if out, _, code := validated(t, "--format", "sarif", "bad/people.yaml"); code != term.ExitFindings ||
+		!strings.Contains(out, `"ruleIndex"`) {
 		t.Errorf("sarif: exit %d\n%s", code, out)
 	}
-	if out, _, code := validated(t, "--config", testfiles.Write(t, "c.yaml", "rules: {people-newer-version: error}\n"),
-		testfiles.Write(t, "newer/people.yaml", strings.Replace(soundPeople, "1.0.0", "1.7.0", 1))); code != term.ExitFindings || !strings.Contains(out, "error: ") {
+	if out, _, code := validated(
+		t,
+		"--config",
+		testfiles.Write(t, "c.yaml", "rules: {people-newer-version: error}\n"),
+		testfiles.Write(t, "newer/people.yaml", strings.Replace(soundPeople, "1.0.0", "1.7.0", 1)),
+	); code != term.ExitFindings ||
+		!strings.Contains(out, "error: ") {
 		t.Errorf("a configuration: exit %d\n%s", code, out)
 	}
+
 	var out bytes.Buffer
-	if code := (Program{Streams: term.Streams{In: strings.NewReader(brokenPeople), Out: &out, Err: os.Stderr}}).Run([]string{"-"}); code != term.ExitFindings || !strings.Contains(out.String(), "<stdin>:2:21") {
+	if code := (Program{Streams: term.Streams{
+		In:  strings.NewReader(brokenPeople),
+		Out: &out,
+		Err: os.Stderr,
+	}}).Run([]string{"-"}); code != term.ExitFindings || !strings.Contains(out.String(), "<stdin>:2:21") {
 		t.Errorf("standard input: exit %d\n%s", code, out.String())
 	}
 }
 
-// TestUsers1_7_GroupsAndStagesAreHeldAgainstThePeople of --people: a misspelt group, and more people than a group has.
+// TestUsers1_7_GroupsAndStagesAreHeldAgainstThePeople of --people: a
+// misspelt group, and more people than a group has.
 func TestUsers1_7_GroupsAndStagesAreHeldAgainstThePeople(t *testing.T) {
 	tree(t, map[string]string{
 		"people.yaml": "schema_version: \"1.0.0\"\npeople: [{id: mara, groups: [sre]}, {id: omar, groups: [sre]}]\n",
@@ -335,13 +440,16 @@ rules:
 	}
 }
 
-// TestUsers1_8_ARuleThatMeetsNothingIsAFinding when agents and policies are checked together; alone a policy is not judged.
+// TestUsers1_8_ARuleThatMeetsNothingIsAFinding when agents and policies
+// are checked together; alone a policy is not judged.
 func TestUsers1_8_ARuleThatMeetsNothingIsAFinding(t *testing.T) {
 	const named = testfiles.Agent + "constraints: {governance_policies: [{policy_ref: acme.sound}]}\n"
 	tree(t, map[string]string{
-		"desk.agf.yaml": named, "policies/p.policy.yaml": strings.Replace(soundPolicy, "targets: [trade]", "targets: [trdae]", 1),
+		"desk.agf.yaml":          named,
+		"policies/p.policy.yaml": strings.Replace(soundPolicy, "targets: [trade]", "targets: [trdae]", 1),
 	})
-	const want = `policies/p.policy.yaml:3:35: warning: no call of the agents checked here meets "trdae", so rule "r" meets nothing [policy-meets-nothing]`
+	const want = `policies/p.policy.yaml:3:35: warning: no call of the agents checked here meets "trdae", so rule ` +
+		`"r" meets nothing [policy-meets-nothing]`
 	for _, tt := range []struct {
 		args []string
 		told bool
@@ -353,9 +461,14 @@ func TestUsers1_8_ARuleThatMeetsNothingIsAFinding(t *testing.T) {
 		{[]string{"--policies", "policies", "desk.agf.yaml"}, false},
 	} {
 		out, errOut, code := validated(t, tt.args...)
-		if told := strings.Contains(out, want); told != tt.told || code != map[bool]int{true: term.ExitFindings, false: term.ExitOK}[len(tt.args) == 3 && tt.args[0] == "--fail-on"] {
+		if told := strings.Contains(out, want); told != tt.told ||
+			code != map[bool]int{
+				true:  term.ExitFindings,
+				false: term.ExitOK,
+			}[len(tt.args) == 3 && tt.args[0] == "--fail-on"] {
 			t.Errorf("%v: exit %d\n%s%s", tt.args, code, out, errOut)
 		}
+
 		if tt.told && !strings.Contains(out, "= did you mean: trade") {
 			t.Errorf("%v: no nearest name\n%s", tt.args, out)
 		}
@@ -366,22 +479,33 @@ func TestUsers1_8_ARuleThatMeetsNothingIsAFinding(t *testing.T) {
 func TestUsers1_16_AMisspeltCommandIsNoFile(t *testing.T) {
 	tree(t, map[string]string{"expain.agf.yaml": testfiles.Agent})
 	for arg, want := range map[string]string{
-		"expain": `expain is no file, and no command: did you mean "explain"`, "rule": `did you mean "rules"`, "shcema": `did you mean "schema"`, "agents": "no such file or directory",
+		"expain": `expain is no file, and no command: did you mean "explain"`,
+		"rule":   `did you mean "rules"`,
+		"shcema": `did you mean "schema"`,
+		"agents": "no such file or directory",
 	} {
-		if _, errOut, code := validated(t, arg, "expain.agf.yaml"); code != term.ExitFailure || !strings.Contains(errOut, want) {
+		if _, errOut, code := validated(t, arg, "expain.agf.yaml"); code != term.ExitFailure ||
+			!strings.Contains(errOut, want) {
 			t.Errorf("%s: exit %d %s", arg, code, errOut)
 		}
 	}
 }
 
-// TestUsers1_9_TheHintForAVersionLeadsToTheRightValue at once, in all three kinds of files.
+// TestUsers1_9_TheHintForAVersionLeadsToTheRightValue at once, in all
+// three kinds of files.
 func TestUsers1_9_TheHintForAVersionLeadsToTheRightValue(t *testing.T) {
 	tree(t, map[string]string{
-		"a.agf.yaml": strings.Replace(testfiles.Agent, `"1.0.0"`, "1.0", 1), "b.agf.yaml": strings.Replace(testfiles.Agent, `"1.0.0"`, `"1.0"`, 1),
-		"p.policy.yaml": strings.Replace(soundPolicy, `"1.0.0"`, "1.0", 1), "people.yaml": strings.Replace(soundPeople, `"1.0.0"`, "1", 1),
+		"a.agf.yaml":    strings.Replace(testfiles.Agent, `"1.0.0"`, "1.0", 1),
+		"b.agf.yaml":    strings.Replace(testfiles.Agent, `"1.0.0"`, `"1.0"`, 1),
+		"p.policy.yaml": strings.Replace(soundPolicy, `"1.0.0"`, "1.0", 1),
+		"people.yaml":   strings.Replace(soundPeople, `"1.0.0"`, "1", 1),
 	})
 	for _, file := range []string{"a.agf.yaml", "b.agf.yaml", "p.policy.yaml", "people.yaml"} {
-		if out, _, _ := validated(t, file); strings.Count(out, `= expected: three numbers in quotes, such as "1.0.0"`) != 1 || !strings.Contains(out, "1 error in 1 file") {
+		if out, _, _ := validated(t, file); strings.Count(
+			out,
+			`= expected: three numbers in quotes, such as "1.0.0"`,
+		) != 1 ||
+			!strings.Contains(out, "1 error in 1 file") {
 			t.Errorf("%s:\n%s", file, out)
 		}
 	}
@@ -389,8 +513,10 @@ func TestUsers1_9_TheHintForAVersionLeadsToTheRightValue(t *testing.T) {
 
 // TestUsers1_3_NearestWordsOfFieldsAndValues that people write from memory.
 func TestUsers1_3_NearestWordsOfFieldsAndValues(t *testing.T) {
-	tree(t, map[string]string{
-		"a.agf.yaml": `schema_version: "1.0.0"
+	tree(
+		t,
+		map[string]string{
+			"a.agf.yaml": `schema_version: "1.0.0"
 metadata: {id: a, name: A, version: "1.0.0", description: D.}
 interface: {input: {type: object}, output: {type: object}}
 execution_policy: {id: react, config: {instructions: x, model: any}}
@@ -398,8 +524,10 @@ action_space:
   local_tools: [{alias: pay, approval: {message: "Pay?", when: {amount: 1}}}]
   agents: [{alias: b, source: c}]
 `,
-		"p.policy.yaml": "schema_version: \"1.0.0\"\npolicy_ref: a.b\nrules:\n  - {id: r, approval: {message: hi}, require: {on_timeout: allow}}\n",
-	})
+			"p.policy.yaml": "schema_version: \"1.0.0\"\npolicy_ref: a.b\nrules:\n  - {id: r, approval: {message: " +
+				"hi}, require: {on_timeout: allow}}\n",
+		},
+	)
 	agent, _, _ := validated(t, "a.agf.yaml")
 	for _, want := range []string{"agf.react", "message_template", "condition", "local_agents"} {
 		if !strings.Contains(agent, "= did you mean: "+want+"\n") {
@@ -441,20 +569,27 @@ func TestD17_EveryHelpURILeadsToAPage(t *testing.T) {
 			t.Errorf("%s: %s leads nowhere: %v", r.ID, r.HelpURI, err)
 		}
 	}
+
 	if len(rules) < 100 {
 		t.Errorf("%d rules", len(rules))
 	}
 }
 
-// TestD19_JUnitFailsWhereTheExitCodeDoes: warnings pass unless --fail-on says otherwise.
+// TestD19_JUnitFailsWhereTheExitCodeDoes: warnings pass unless
+// --fail-on says otherwise.
 func TestD19_JUnitFailsWhereTheExitCodeDoes(t *testing.T) {
 	tree(t, map[string]string{"a.agf.yaml": testfiles.Agent + "x: 1\n"})
 	for _, tt := range []struct {
 		failOn   string
 		failures string
 		code     int
-	}{{"error", `failures="0"`, term.ExitOK}, {"warning", `failures="1"`, term.ExitFindings}, {"info", `failures="1"`, term.ExitFindings}} {
-		if out, _, code := validated(t, "--format", "junit", "--fail-on", tt.failOn, "a.agf.yaml"); code != tt.code || !strings.Contains(out, tt.failures) {
+	}{
+		{"error", `failures="0"`, term.ExitOK},
+		{"warning", `failures="1"`, term.ExitFindings},
+		{"info", `failures="1"`, term.ExitFindings},
+	} {
+		if out, _, code := validated(t, "--format", "junit", "--fail-on", tt.failOn, "a.agf.yaml"); code != tt.code ||
+			!strings.Contains(out, tt.failures) {
 			t.Errorf("%s: exit %d\n%s", tt.failOn, code, out)
 		}
 	}

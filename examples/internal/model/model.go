@@ -1,4 +1,5 @@
-// Package model chooses the model of the examples with agents: a recorded script, or a vendor's.
+// Package model chooses the model of the examples with agents: a
+// recorded script, or a vendor's.
 package model
 
 import (
@@ -10,8 +11,9 @@ import (
 	"github.com/assent-dev/assent/agent/openai"
 )
 
-// New returns the model of a name such as openai:NAME, and the scripted one for "". A model of the
-// same API elsewhere is found by OPENAI_BASE_URL or ANTHROPIC_BASE_URL.
+// New returns the model of a name such as openai:NAME, and the scripted
+// one for "". A model of the same API elsewhere is found by
+// OPENAI_BASE_URL or ANTHROPIC_BASE_URL.
 func New(full string, env func(string) string, script agent.ChatClient) (agent.ChatClient, error) {
 	if full == "" {
 		return script, nil
@@ -26,7 +28,12 @@ func New(full string, env func(string) string, script agent.ChatClient) (agent.C
 	case vendor == "openai":
 		return openai.NewChat(openai.NewClient(env("OPENAI_BASE_URL"), key), openai.Config{Model: name}), nil
 	}
-	options := []anthropic.Option{anthropic.WithoutEnvironment(), anthropic.WithAPIKey(key), anthropic.WithModel(name)}
+
+	options := []anthropic.Option{
+		anthropic.WithoutEnvironment(),
+		anthropic.WithAPIKey(key),
+		anthropic.WithModel(name),
+	}
 	if url := env("ANTHROPIC_BASE_URL"); url != "" {
 		options = append(options, anthropic.WithBaseURL(url))
 	}

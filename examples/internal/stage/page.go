@@ -11,8 +11,9 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-// Page prints who said what. Everything from models, tools and people is escaped, so that no text
-// can move the cursor, hide a part of itself or look like a line of somebody else.
+// Page prints who said what. Everything from models, tools and people
+// is escaped, so that no text can move the cursor, hide a part of
+// itself or look like a line of somebody else.
 type Page struct {
 	Err   error // the first of writing; later lines are not written
 	w     io.Writer
@@ -42,10 +43,12 @@ func (p *Page) Title(format string, args ...any) {
 	p.print("— %s\n", template.Escape(fmt.Sprintf(format, args...)))
 }
 
-// Prompt writes a question to whoever sits here, who answers on the same line.
+// Prompt writes a question to whoever sits here, who answers on the
+// same line.
 func (p *Page) Prompt(text string) { p.print("  %-9s %s", "you", template.Escape(text)) }
 
-// Line writes a text beside the name of its speaker. Its own line breaks stay on the right.
+// Line writes a text beside the name of its speaker. Its own line
+// breaks stay on the right.
 func (p *Page) Line(who, text string) {
 	for _, l := range strings.Split(strings.TrimSpace(text), "\n") {
 		p.print("%s\n", strings.TrimRight(fmt.Sprintf("  %-9s %s", who, template.Escape(l)), " "))
@@ -53,8 +56,8 @@ func (p *Page) Line(who, text string) {
 	}
 }
 
-// Message writes a message; questions and answers are for ask, since each example shows them in its
-// own way.
+// Message writes a message; questions and answers are for ask, since
+// each example shows them in its own way.
 func (p *Page) Message(m *content.Message, ask func(content.Content)) {
 	for _, c := range m.Contents {
 		switch c := c.(type) {
@@ -78,8 +81,8 @@ func (p *Page) speaker(role content.Role) string {
 	return p.agent
 }
 
-// CallText shows a call with its arguments on one line. Compacting drops white space between values
-// and nothing else.
+// CallText shows a call with its arguments on one line. Compacting
+// drops white space between values and nothing else.
 func CallText(c content.ToolCall) string {
 	var args bytes.Buffer
 	if json.Compact(&args, c.Args()) != nil { // no JSON: as it is

@@ -1,6 +1,8 @@
-// Package durabletest is the suite that every transport on package durable passes: real processes that die at each
-// write, two of them on the same records, clocks that go back, records of a newer version, stores that are full, peers
-// that answer twice. A call never runs twice, no answer is lost, and each ending is true.
+// Package durabletest is the suite that every transport on package
+// durable passes: real processes that die at each write, two of them on
+// the same records, clocks that go back, records of a newer version,
+// stores that are full, peers that answer twice. A call never runs
+// twice, no answer is lost, and each ending is true.
 package durabletest
 
 import (
@@ -15,7 +17,8 @@ import (
 // Transport makes a transport in a world.
 type Transport func(w World) (Door, error)
 
-// World is what a transport lives in. It says what happens outside by the functions, which may be called at any time.
+// World is what a transport lives in. It says what happens outside by
+// the functions, which may be called at any time.
 type World struct {
 	durable.Sealing
 	People hold.People
@@ -25,20 +28,24 @@ type World struct {
 
 	// Run is the operation that calls run. It returns its outcome.
 	Run func(ctx context.Context, id string) string
-	// AskPeer puts a question about a call to the peer that made it, which may come back by Door.Answer. An error is to be
-	// tried again.
+	// AskPeer puts a question about a call to the peer that made it,
+	// which may come back by Door.Answer. An error is to be tried
+	// again.
 	AskPeer func(id string) error
-	// Tell tells the peer how its call ended: "ran: " and the outcome, "unknown", or else the reason why nothing ran. An
-	// error is to be tried again.
+	// Tell tells the peer how its call ended: "ran: " and the outcome,
+	// "unknown", or else the reason why nothing ran. An error is to be
+	// tried again.
 	Tell func(id, ending string) error
 }
 
 // Door is a transport, as its peers see it.
 type Door interface {
-	// Call takes a call, under an id that begins with what the rules say of it. Once it returns nil the call has an ending
-	// some day. The same id again is the same call.
+	// Call takes a call, under an id that begins with what the rules
+	// say of it. Once it returns nil the call has an ending some day.
+	// The same id again is the same call.
 	Call(ctx context.Context, id string) error
-	// Answer takes the answer to what the peer was asked. One that comes too late changes nothing.
+	// Answer takes the answer to what the peer was asked. One that
+	// comes too late changes nothing.
 	Answer(ctx context.Context, id string, allow bool) error
 	// Run works until ctx ends.
 	Run(ctx context.Context) error

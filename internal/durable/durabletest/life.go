@@ -33,7 +33,8 @@ type life struct {
 
 const lifeVariable = "ASSENT_DURABLETEST_LIFE"
 
-// Main runs the tests of a package, or the life of a process that a test started. Call it from TestMain.
+// Main runs the tests of a package, or the life of a process that a
+// test started. Call it from TestMain.
 func Main(m *testing.M, make Transport) int {
 	text := os.Getenv(lifeVariable)
 	if text == "" {
@@ -146,7 +147,9 @@ func (p peer) work(ctx context.Context, make Transport, w World) error {
 	}
 	answer := func(id string) {
 		for range 2 {
-			answers.Go(func() { p.insist(ctx, func() error { return door.Answer(ctx, id, true) }) })
+			answers.Go(func() {
+				p.insist(ctx, func() error { return door.Answer(ctx, id, true) })
+			})
 		}
 	}
 	w.AskPeer = func(id string) error {
@@ -202,7 +205,8 @@ func (p peer) insist(ctx context.Context, do func() error) {
 	}
 }
 
-// journal is a file in which is written what happened outside of the processes, such as that an operation ran.
+// journal is a file in which is written what happened outside of the
+// processes, such as that an operation ran.
 type journal struct{ file string }
 
 func (j *journal) write(line string) {
@@ -245,8 +249,10 @@ func (j *journal) facts() (map[string]facts, error) {
 		case "end":
 			now.endings = append(now.endings, ending)
 		}
+
 		out[id] = now
 	}
+
 	return out, nil
 }
 
@@ -261,7 +267,8 @@ func (j *journal) missing(calls []string) error {
 	return err
 }
 
-// check complains about calls that ran twice, have no ending or two, or one that is not true.
+// check complains about calls that ran twice, have no ending or two, or
+// one that is not true.
 func (j *journal) check(t *testing.T, calls []string, when string) {
 	t.Helper()
 	all, err := j.facts()
@@ -300,5 +307,6 @@ func (f facts) untrue(id, ending string) string {
 	case refused && f.runs == 0 && !strings.HasPrefix(ending, Ran) && ending != Unknown:
 		return ""
 	}
+
 	return fmt.Sprintf("and ran %d times", f.runs)
 }

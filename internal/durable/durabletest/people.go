@@ -14,8 +14,8 @@ import (
 
 const peopleNamespace = "durabletest/people"
 
-// people approve whatever they are asked, on the second look. Their requests are records, so that they outlive the
-// processes.
+// people approve whatever they are asked, on the second look. Their
+// requests are records, so that they outlive the processes.
 type people struct {
 	records store.Records
 
@@ -63,7 +63,12 @@ func (p *people) change(ctx context.Context, ref string, change func(*request) e
 		if err != nil {
 			return now, err
 		}
-		_, err = p.records.PutRecord(ctx, store.Record{Room: peopleNamespace, Key: ref, Version: r.Version, Value: value})
+		_, err = p.records.PutRecord(ctx, store.Record{
+			Room:    peopleNamespace,
+			Key:     ref,
+			Version: r.Version,
+			Value:   value,
+		})
 		if !errors.Is(err, approval.ErrVersion) {
 			return now, err
 		}
@@ -112,9 +117,14 @@ func (p *people) Look(ctx context.Context, ref string) (hold.Held, error) {
 		case hold.Pending:
 			r.State = hold.Approved
 		}
+
 		return nil
 	})
-	return hold.Held{Ref: ref, State: now.State, By: "somebody"}, err
+	return hold.Held{
+		Ref:   ref,
+		State: now.State,
+		By:    "somebody",
+	}, err
 }
 
 // Claim gives the one run away.
@@ -126,6 +136,7 @@ func (p *people) Claim(ctx context.Context, ref, key string, _ hold.Verdict) err
 		case r.By != "" && r.By != key:
 			return fmt.Errorf("taken before: %w", hold.ErrNotClaimed)
 		}
+
 		r.By = key
 		return nil
 	})

@@ -11,7 +11,8 @@ import (
 // errFull is what a store says that has no space left.
 var errFull = errors.New("database or disk is full")
 
-// shaky are records of which the writes are counted, and may do something before and after they are made.
+// shaky are records of which the writes are counted, and may do
+// something before and after they are made.
 type shaky struct {
 	store.Records
 	writes atomic.Int64
@@ -44,5 +45,7 @@ func (s *shaky) PutRecord(ctx context.Context, r store.Record) (version int64, e
 
 // DeleteRecord is a write.
 func (s *shaky) DeleteRecord(ctx context.Context, namespace, key string, version int64) error {
-	return s.write(func() error { return s.Records.DeleteRecord(ctx, namespace, key, version) })
+	return s.write(func() error {
+		return s.Records.DeleteRecord(ctx, namespace, key, version)
+	})
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// Run runs the suite. The package's TestMain has to call Main with the same transport.
+// Run runs the suite. The package's TestMain has to call Main with the
+// same transport.
 func Run(t *testing.T, make Transport) {
 	t.Run("KilledAtEachWrite", func(t *testing.T) { killedAtEachWrite(t) })
 	t.Run("TwoProcesses", func(t *testing.T) { twoProcesses(t) })
@@ -29,8 +30,10 @@ func Run(t *testing.T, make Transport) {
 // kinds are calls of every kind.
 func kinds() []string { return []string{Allowed, Asked, Peered, Refused} }
 
-// killedAtEachWrite kills a process with SIGKILL at each write that a call makes, before it and after it, and has
-// another process go on. The peer makes the call again, since nobody told it that the call was kept.
+// killedAtEachWrite kills a process with SIGKILL at each write that a
+// call makes, before it and after it, and has another process go on.
+// The peer makes the call again, since nobody told it that the call was
+// kept.
 func killedAtEachWrite(t *testing.T) {
 	for _, kind := range kinds() {
 		for _, after := range []bool{false, true} {
@@ -57,7 +60,8 @@ func killedAtEachWrite(t *testing.T) {
 	}
 }
 
-// twoProcesses has two processes take the same calls from their peers at the same time.
+// twoProcesses has two processes take the same calls from their peers
+// at the same time.
 func twoProcesses(t *testing.T) {
 	var calls []string
 	for i := range 20 {
@@ -121,7 +125,8 @@ func lives(t *testing.T, make Transport, w World, calls []string, when string) {
 	}
 }
 
-// atEachWrite makes a call of each kind once for each of its writes, at which something happens to the world.
+// atEachWrite makes a call of each kind once for each of its writes, at
+// which something happens to the world.
 func atEachWrite(t *testing.T, make Transport, what string, happens func(n int64) (*shaky, World)) {
 	for _, kind := range kinds() {
 		for n := int64(1); ; n++ {
@@ -139,11 +144,14 @@ func atEachWrite(t *testing.T, make Transport, what string, happens func(n int64
 func clockSetBack(t *testing.T, make Transport) {
 	atEachWrite(t, make, "the clock is set back", func(n int64) (*shaky, World) {
 		var back atomic.Int64
-		records := &shaky{Records: open(t), after: func(at int64) {
-			if at == n {
-				back.Store(int64(time.Hour))
-			}
-		}}
+		records := &shaky{
+			Records: open(t),
+			after: func(at int64) {
+				if at == n {
+					back.Store(int64(time.Hour))
+				}
+			},
+		}
 		return records, World{Now: func() time.Time { return time.Now().Add(-time.Duration(back.Load())) }}
 	})
 }
@@ -152,16 +160,20 @@ func clockSetBack(t *testing.T, make Transport) {
 func storeFull(t *testing.T, make Transport) {
 	const failures = 5 // until there is space again
 	atEachWrite(t, make, "the store is full", func(n int64) (*shaky, World) {
-		return &shaky{Records: open(t), before: func(at int64) error {
-			if at >= n && at < n+failures {
-				return errFull
-			}
-			return nil
-		}}, World{}
+		return &shaky{
+			Records: open(t),
+			before: func(at int64) error {
+				if at >= n && at < n+failures {
+					return errFull
+				}
+				return nil
+			},
+		}, World{}
 	})
 }
 
-// newerVersion finds a call that a newer version of the program keeps: it is left alone, and others go on.
+// newerVersion finds a call that a newer version of the program keeps:
+// it is left alone, and others go on.
 func newerVersion(t *testing.T, make Transport) {
 	records := open(t)
 	s := sealing(records)
@@ -239,8 +251,17 @@ func secondAnswer(t *testing.T, make Transport) {
 		ctx, stop := context.WithCancel(t.Context())
 		var answers sync.WaitGroup
 		records := open(t)
-		w := World{Sealing: sealing(records), People: &people{records: records}, Now: time.Now, Poll: 5 * time.Millisecond, Lease: time.Second}
-		w.Run = func(_ context.Context, id string) string { j.write("run " + id); return "done " + id }
+		w := World{
+			Sealing: sealing(records),
+			People:  &people{records: records},
+			Now:     time.Now,
+			Poll:    5 * time.Millisecond,
+			Lease:   time.Second,
+		}
+		w.Run = func(_ context.Context, id string) string {
+			j.write("run " + id)
+			return "done " + id
+		}
 		w.Tell = func(id, ending string) error {
 			j.write("end " + id + " " + ending)
 			return door.Answer(ctx, id, !first) // late, and other than before
@@ -253,6 +274,7 @@ func secondAnswer(t *testing.T, make Transport) {
 					}
 				})
 			}
+
 			return nil
 		}
 		var err error

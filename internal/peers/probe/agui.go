@@ -16,7 +16,8 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-// bank is a model that makes the same three calls whenever a user writes, and then tells what came of them.
+// bank is a model that makes the same three calls whenever a user
+// writes, and then tells what came of them.
 type bank struct{}
 
 // Respond answers the messages.
@@ -24,11 +25,24 @@ func (bank) Respond(_ context.Context, messages []*content.Message, _ *agent.Opt
 	last := messages[len(messages)-1]
 	if last.Role == content.User {
 		call := func(id, name, args string) content.Content {
-			return &content.FunctionCall{CallID: id, Name: name, Arguments: json.RawMessage(args)}
+			return &content.FunctionCall{
+				CallID:    id,
+				Name:      name,
+				Arguments: json.RawMessage(args),
+			}
 		}
-		return said(&content.Text{Text: "One moment."}, call("call_1", "balance", `{}`),
-			call("call_2", "transfer", `{"to":"bob","amount":5,"reason":"rent"}`), call("call_3", "close_account", `{"id":"9007199254740993"}`)), nil
+		return said(
+			&content.Text{Text: "One moment."},
+			call("call_1", "balance", `{}`),
+			call(
+				"call_2",
+				"transfer",
+				`{"to":"bob","amount":5,"reason":"rent"}`,
+			),
+			call("call_3", "close_account", `{"id":"9007199254740993"}`),
+		), nil
 	}
+
 	var told []string
 	for _, m := range messages {
 		for _, c := range m.Contents {
@@ -37,6 +51,7 @@ func (bank) Respond(_ context.Context, messages []*content.Message, _ *agent.Opt
 			}
 		}
 	}
+
 	return said(&content.Text{Text: strings.Join(told, "; ")}), nil
 }
 
@@ -45,7 +60,9 @@ func said(contents ...content.Content) *agent.Response {
 }
 
 // Stream is Respond in one piece.
-func (b bank) Stream(ctx context.Context, messages []*content.Message, opt *agent.Options) iter.Seq2[*agent.Update, error] {
+func (b bank) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
 	return func(yield func(*agent.Update, error) bool) {
 		resp, err := b.Respond(ctx, messages, opt)
 		if err != nil {
@@ -70,9 +87,17 @@ func newEndpoint() *endpoint {
 			return "ran " + name + " " + string(args), nil
 		})
 	}
-	return &endpoint{threads: map[string]*agent.Thread{}, agent: agent.NewChatAgent(agent.NewFunctionInvoking(bank{}, agent.LoopConfig{}), agent.ChatAgentConfig{
-		Name: "bank", Tools: []agent.Tool{echo("balance"), agent.RequireApproval(echo("transfer")), agent.RequireApproval(echo("close_account"))},
-	})}
+	return &endpoint{
+		threads: map[string]*agent.Thread{},
+		agent: agent.NewChatAgent(agent.NewFunctionInvoking(bank{}, agent.LoopConfig{}), agent.ChatAgentConfig{
+			Name: "bank",
+			Tools: []agent.Tool{
+				echo("balance"),
+				agent.RequireApproval(echo("transfer")),
+				agent.RequireApproval(echo("close_account")),
+			},
+		}),
+	}
 }
 
 // ServeHTTP runs the agent for one RunAgentInput.
@@ -112,6 +137,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			out.Shown = append(out.Shown, q.Call.ID())
 		}
 	}
+
 	next := []*content.Message{}
 	if len(pending) > 0 || len(in.Resume) > 0 {
 		answers, err := agui.Answers(pending, in.Resume)
@@ -123,12 +149,14 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else if n := len(in.Messages); n > 0 {
 		next = append(next, content.UserText(in.Messages[n-1].Content))
 	}
+
 	for event := range out.Events(e.agent.Stream(r.Context(), thread, next...)) {
 		send(event)
 	}
 }
 
-// serveAGUI serves on a free port of this machine, whose address is the first line of the output.
+// serveAGUI serves on a free port of this machine, whose address is the
+// first line of the output.
 func serveAGUI(out io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

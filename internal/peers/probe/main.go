@@ -1,5 +1,6 @@
-// Command probe lets scripts of other languages drive assent's packages. It answers one JSON line with another one, until its input ends;
-// "probe agui" serves an agent over AG-UI instead.
+// Command probe lets scripts of other languages drive assent's
+// packages. It answers one JSON line with another one, until its input
+// ends; "probe agui" serves an agent over AG-UI instead.
 //
 // A line names what to do in "do":
 //
@@ -50,10 +51,12 @@ func run(args []string, in io.Reader, out io.Writer) error {
 			return err
 		}
 	}
+
 	return lines.Err()
 }
 
-// reply writes one line. HTML is not escaped, so that texts come back as they went.
+// reply writes one line. HTML is not escaped, so that texts come back
+// as they went.
 func reply(out io.Writer, answer json.RawMessage, failed error) error {
 	line := map[string]any{"out": answer}
 	if failed != nil {
@@ -103,16 +106,30 @@ func do(line []byte) (json.RawMessage, error) {
 		for name, text := range r.Headers {
 			header.Set(name, text)
 		}
-		return json.RawMessage("true"), webhook.Verify(r.Secret, header, []byte(r.Body), time.Now(), 5*time.Minute)
+		return json.RawMessage(
+				"true",
+			), webhook.Verify(
+				r.Secret,
+				header,
+				[]byte(r.Body),
+				time.Now(),
+				5*time.Minute,
+			)
 	}
+
 	return nil, fmt.Errorf("nothing is known of %q", r.Do)
 }
 
 func codecs() map[string]content.Codec {
-	return map[string]content.Codec{"dotnet": content.DotNet(), "python": content.Python(), "go": content.GoFramework()}
+	return map[string]content.Codec{
+		"dotnet": content.DotNet(),
+		"python": content.Python(),
+		"go":     content.GoFramework(),
+	}
 }
 
-// read reads the content in the first shape and carries it through the others.
+// read reads the content in the first shape and carries it through the
+// others.
 func (r *request) read() (content.Content, error) {
 	if len(r.Shapes) == 0 {
 		return nil, fmt.Errorf("expected shapes")
@@ -120,7 +137,8 @@ func (r *request) read() (content.Content, error) {
 	return carry(nil, r.Content, r.Shapes)
 }
 
-// carry writes a content in each shape and reads it again. Without a content it begins with the text.
+// carry writes a content in each shape and reads it again. Without a
+// content it begins with the text.
 func carry(c content.Content, text []byte, shapes []string) (content.Content, error) {
 	for i, name := range shapes {
 		codec, ok := codecs()[name]
@@ -137,6 +155,7 @@ func carry(c content.Content, text []byte, shapes []string) (content.Content, er
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
 	}
+
 	return c, nil
 }
 
@@ -166,6 +185,7 @@ func (r *request) answer() (json.RawMessage, error) {
 	default:
 		return nil, fmt.Errorf("nobody answers %q", r.How)
 	}
+
 	back := slices.Clone(r.Shapes)
 	slices.Reverse(back)
 	if c, err = carry(a, nil, back); err != nil {
@@ -184,7 +204,11 @@ func (r *request) asked() (a2a.Asked, error) {
 	if !ok {
 		return a2a.Asked{}, fmt.Errorf("expected a request, found a %T", c)
 	}
-	return a2a.Asked{TaskID: "task-1", ContextID: "context-1", Requests: []content.InputRequest{q}}, nil
+	return a2a.Asked{
+		TaskID:    "task-1",
+		ContextID: "context-1",
+		Requests:  []content.InputRequest{q},
+	}, nil
 }
 
 func (r *request) status() (json.RawMessage, error) {
@@ -196,7 +220,11 @@ func (r *request) status() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(a2a.Task{ID: a.TaskID, ContextID: a.ContextID, Status: *status})
+	return json.Marshal(a2a.Task{
+		ID:        a.TaskID,
+		ContextID: a.ContextID,
+		Status:    *status,
+	})
 }
 
 func (r *request) answers() (json.RawMessage, error) {

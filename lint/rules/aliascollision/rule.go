@@ -43,6 +43,7 @@ func check(p *lint.Pass) {
 				lint.Expected("an alias of its own"), lint.Related(other.at, "the "+other.what))
 			return
 		}
+
 		names[alias] = thing{what, at}
 	}
 	tools := map[string]bool{}
@@ -54,11 +55,18 @@ func check(p *lint.Pass) {
 		add(s.Alias, "server", s.AliasRange)
 		for _, t := range lint.Entries(s.AllowedTools) {
 			if tools[t.Name] {
-				p.Report(t.NameRange, fmt.Sprintf("tool %q has the name of a local tool", t.Name),
-					lint.Expected("another alias for the local tool"), lint.Related(names[t.Name].at, "the local tool"))
+				p.Report(
+					t.NameRange,
+					fmt.Sprintf("tool %q has the name of a local tool", t.Name),
+					lint.Expected(
+						"another alias for the local tool",
+					),
+					lint.Related(names[t.Name].at, "the local tool"),
+				)
 			}
 		}
 	}
+
 	for _, l := range space.LocalAgents {
 		add(l.Alias, "local agent", l.AliasRange)
 	}

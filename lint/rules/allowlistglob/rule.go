@@ -1,4 +1,5 @@
-// Package allowlistglob reports patterns in allow-lists, whose entries are plain names.
+// Package allowlistglob reports patterns in allow-lists, whose entries
+// are plain names.
 package allowlistglob
 
 import (
@@ -39,8 +40,15 @@ func check(p *lint.Pass) {
 func report(p *lint.Pass, list []schema.ToolRef, what string) {
 	for _, e := range list {
 		if strings.Contains(e.Name, "*") {
-			p.Report(e.NameRange, fmt.Sprintf("%q is a plain name here, so it allows no %s but one of this very name", e.Name, what),
-				lint.Expected(fmt.Sprintf("every %s by its name, or no list for all of them", what)))
+			p.Report(
+				e.NameRange,
+				fmt.Sprintf(
+					"%q is a plain name here, so it allows no %s but one of this very name",
+					e.Name,
+					what,
+				),
+				lint.Expected(fmt.Sprintf("every %s by its name, or no list for all of them", what)),
+			)
 		}
 	}
 }

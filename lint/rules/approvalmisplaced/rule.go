@@ -1,4 +1,5 @@
-// Package approvalmisplaced reports approvals that are misspelt or stand where nobody reads them.
+// Package approvalmisplaced reports approvals that are misspelt or
+// stand where nobody reads them.
 package approvalmisplaced
 
 import (
@@ -33,15 +34,22 @@ func Rule() lint.Rule {
 
 func check(p *lint.Pass) {
 	for _, f := range p.UnknownFields() {
-		if slices.Contains(f.Path, "approval") || slices.Contains(f.Path, "metadata") || f.Key.Text != "approval" && f.In.Get("approval") != nil {
+		if slices.Contains(f.Path, "approval") || slices.Contains(f.Path, "metadata") ||
+			f.Key.Text != "approval" && f.In.Get("approval") != nil {
 			continue // in an approval, which asks; about the file; or beside an approval, which is read
 		}
-		// The space lets Nearest find a name itself as well: it doesn't count.
-		if inner := diag.Nearest(f.Key.Text+" ", []string{"condition", "args_match", "message_template"}); inner != "" && isEntry(f.Path) {
+		// The space lets Nearest find a name itself as well: it doesn't
+		// count.
+		if inner := diag.Nearest(
+			f.Key.Text+" ",
+			[]string{"condition", "args_match", "message_template"},
+		); inner != "" &&
+			isEntry(f.Path) {
 			p.Report(f.Key.Range, fmt.Sprintf("%q stands outside of approval, where it is not read", f.Key.Text),
 				lint.Expected("approval: {"+home(inner)+"}"))
 			continue
 		}
+
 		if value := f.In.Get(f.Key.Text); isGate(f.Key.Text) && (value.Kind != yamldoc.Bool || value.Bool) {
 			reportGate(p, f)
 		}
@@ -77,10 +85,13 @@ func home(field string) string {
 	return field + ": …"
 }
 
-// isGate reports whether a name says that somebody is to be asked: a misspelt approval, or one of
-// its words.
+// isGate reports whether a name says that somebody is to be asked: a
+// misspelt approval, or one of its words.
 func isGate(name string) bool {
-	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '_' || r == '-' || r == ' ' })
+	words := strings.FieldsFunc(
+		strings.ToLower(name),
+		func(r rune) bool { return r == '_' || r == '-' || r == ' ' },
+	)
 	if slices.Contains(words, "approved") {
 		return false // tells what happened
 	}

@@ -1,5 +1,5 @@
-// Package argumentkey reports conditions of tools and skills that use the names of templates or of
-// delegation.
+// Package argumentkey reports conditions of tools and skills that use
+// the names of templates or of delegation.
 package argumentkey
 
 import (
@@ -24,7 +24,8 @@ var good string
 func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check, Policy: check,
+		Agent:    check,
+		Policy:   check,
 	}
 }
 
@@ -44,11 +45,20 @@ func check(p *lint.Pass) {
 func judge(p *lint.Pass, s *lint.Site, m *condition.Matcher) {
 	for _, prefix := range []string{"tool_args.", "skill_args."} {
 		if name, ok := strings.CutPrefix(m.Key, prefix); ok {
-			p.Report(m.KeyRange, fmt.Sprintf("%q is read as an argument of this name; conditions name arguments without %s", m.Key, prefix),
-				lint.Expected("the name of an argument"), lint.Meant(name))
+			p.Report(
+				m.KeyRange,
+				fmt.Sprintf(
+					"%q is read as an argument of this name; conditions name arguments without %s",
+					m.Key,
+					prefix,
+				),
+				lint.Expected("the name of an argument"),
+				lint.Meant(name),
+			)
 			return
 		}
 	}
+
 	if _, fault := condition.Places(s.Use, m.Key); fault == "" {
 		return
 	}
@@ -56,5 +66,9 @@ func judge(p *lint.Pass, s *lint.Site, m *condition.Matcher) {
 	if s.Use == condition.Governance {
 		what, expected = "is no path into the parent's input", "the name of an argument, or parent.input.<field>"
 	}
-	p.Report(m.KeyRange, fmt.Sprintf("%q %s, so this test is never certain%s", m.Key, what, p.Unread(s.Use, s.Approval.Condition)), lint.Expected(expected))
+	p.Report(
+		m.KeyRange,
+		fmt.Sprintf("%q %s, so this test is never certain%s", m.Key, what, p.Unread(s.Use, s.Approval.Condition)),
+		lint.Expected(expected),
+	)
 }

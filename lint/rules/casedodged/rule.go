@@ -26,7 +26,8 @@ var good string
 func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check, Policy: check,
+		Agent:    check,
+		Policy:   check,
 	}
 }
 
@@ -49,18 +50,26 @@ func judge(p *lint.Pass, m *condition.Matcher) {
 		expression, searches := t.Expression()
 		switch {
 		case searches:
-			word, mend = inPattern(expression), "both letters, such as [Dd][Rr][Oo][Pp], or a list of what needs no approval"
+			word, mend = inPattern(
+				expression,
+			), "both letters, such as [Dd][Rr][Oo][Pp], or a list of what needs no approval"
 		case !t.Negative():
 			word = dodged(t.Operands())
 		}
+
 		if word != "" {
-			p.Report(t.Range, fmt.Sprintf("%q does not match %q, which the tool may run as well", word, strings.ToLower(word)), lint.Expected(mend))
+			p.Report(
+				t.Range,
+				fmt.Sprintf("%q does not match %q, which the tool may run as well", word, strings.ToLower(word)),
+				lint.Expected(mend),
+			)
 			return
 		}
 	}
 }
 
-// dodged returns a command of the list if all of them are commands in capitals.
+// dodged returns a command of the list if all of them are commands in
+// capitals.
 func dodged(list []condition.Scalar) string {
 	word := ""
 	for _, s := range list {
@@ -69,6 +78,7 @@ func dodged(list []condition.Scalar) string {
 		}
 		word = s.Text
 	}
+
 	return word
 }
 
@@ -89,13 +99,31 @@ func inPattern(pattern string) string {
 // escape is an escape of a pattern, whose letter is no text.
 var escape = regexp.MustCompile(`\\.`)
 
-// command reports whether a word is one of SQL or HTTP, in capitals. Common words of other trades
-// are left out.
+// command reports whether a word is one of SQL or HTTP, in capitals.
+// Common words of other trades are left out.
 func command(s string) bool {
 	switch s {
-	case "SELECT", "INSERT", "UPDATE", "DELETE", "DROP", "TRUNCATE", "ALTER", "CREATE", "GRANT", "REVOKE", "MERGE", "UPSERT", "EXEC",
-		"GET", "HEAD", "POST", "PUT", "PATCH", "OPTIONS":
+	case "SELECT",
+		"INSERT",
+		"UPDATE",
+		"DELETE",
+		"DROP",
+		"TRUNCATE",
+		"ALTER",
+		"CREATE",
+		"GRANT",
+		"REVOKE",
+		"MERGE",
+		"UPSERT",
+		"EXEC",
+		"GET",
+		"HEAD",
+		"POST",
+		"PUT",
+		"PATCH",
+		"OPTIONS":
 		return true
 	}
+
 	return false
 }

@@ -1,5 +1,5 @@
-// Package childdropsapproval reports sub-agents that may call what their parent asks about, without
-// asking.
+// Package childdropsapproval reports sub-agents that may call what
+// their parent asks about, without asking.
 package childdropsapproval
 
 import (
@@ -41,13 +41,18 @@ func check(p *lint.Pass) {
 				demanded = append(demanded, demand{gate: g})
 			}
 		}
-		w := walk{pass: p, link: link, seen: map[*schema.Member]bool{root: true}}
+		w := walk{
+			pass: p,
+			link: link,
+			seen: map[*schema.Member]bool{root: true},
+		}
 		w.visit(link.To, demanded)
 	}
 }
 
-// target is something that can be called: a local tool, a tool of a server, a skill, a remote
-// agent. Every tool or skill of a container is meant when name is "".
+// target is something that can be called: a local tool, a tool of a
+// server, a skill, a remote agent. Every tool or skill of a container
+// is meant when name is "".
 type target struct{ kind, server, name string }
 
 const (
@@ -57,8 +62,8 @@ const (
 	remote    = "remote agent"
 )
 
-// gate is the approval that one entry of a file holds for a target; nil where nobody is asked. Of
-// several entries for one target all hold.
+// gate is the approval that one entry of a file holds for a target; nil
+// where nobody is asked. Of several entries for one target all hold.
 type gate struct {
 	target
 	alias    string // of the container in this file
@@ -87,6 +92,7 @@ func gatesOf(a *schema.Agent) []gate {
 			all = append(all, gate{target{mcpTool, id, t.Name}, s.Alias, approval, t.NameRange})
 		}
 	}
+
 	for _, r := range a.ActionSpace.RemoteAgents {
 		all = append(all, gate{target{remote, "", r.Alias}, "", r.Approval, r.AliasRange})
 		if r.AllowedSkills == nil {
@@ -96,12 +102,14 @@ func gatesOf(a *schema.Agent) []gate {
 			all = append(all, gate{target{skill, r.Alias, s.Name}, r.Alias, s.Approval, s.NameRange})
 		}
 	}
+
 	return all
 }
 
 // meets reports whether some call is a call of both targets.
 func (t target) meets(u target) bool {
-	return t.kind == u.kind && t.server == u.server && (t.name == u.name || t.server != "" && (t.name == "" || u.name == ""))
+	return t.kind == u.kind && t.server == u.server &&
+		(t.name == u.name || t.server != "" && (t.name == "" || u.name == ""))
 }
 
 // demand is a gate of the agent, on its way down to its sub-agents.
@@ -117,8 +125,8 @@ type walk struct {
 	seen map[*schema.Member]bool
 }
 
-// visit compares one sub-agent with what is demanded above it. What it has itself is compared with
-// its own sub-agents in its turn.
+// visit compares one sub-agent with what is demanded above it. What it
+// has itself is compared with its own sub-agents in its turn.
 func (w *walk) visit(m *schema.Member, demanded []demand) {
 	if w.seen[m] || m.Agent == nil {
 		return
@@ -137,31 +145,37 @@ func (w *walk) visit(m *schema.Member, demanded []demand) {
 			met = append(met, name)
 			open = open && name != d.name && name != ""
 		}
+
 		if open {
 			rest = append(rest, demand{d.gate, met})
 		}
 	}
+
 	for _, link := range m.Children {
 		w.visit(link.To, rest)
 	}
 }
 
-// byTarget puts the entries for one target together, in the order of the file.
+// byTarget puts the entries for one target together, in the order of
+// the file.
 func byTarget(gates []gate) [][]gate {
 	var all [][]gate
 	for _, g := range gates {
-		same := func(of []gate) bool { return of[0].target == g.target && of[0].alias == g.alias }
+		same := func(of []gate) bool {
+			return of[0].target == g.target && of[0].alias == g.alias
+		}
 		if i := slices.IndexFunc(all, same); i >= 0 {
 			all[i] = append(all[i], g)
 		} else {
 			all = append(all, []gate{g})
 		}
 	}
+
 	return all
 }
 
-// compare reports a sub-agent's entries for a target that, all together, let calls through which
-// the demand would ask about.
+// compare reports a sub-agent's entries for a target that, all
+// together, let calls through which the demand would ask about.
 func (w *walk) compare(m *schema.Member, demanded gate, own []gate) {
 	asking := slices.DeleteFunc(slices.Clone(own), func(g gate) bool { return !g.asks() })
 	witness := ""
@@ -175,13 +189,27 @@ func (w *walk) compare(m *schema.Member, demanded gate, own []gate) {
 		}
 		witness = lint.Witness(gap)
 	}
+
 	name := cmp.Or(demanded.name, own[0].name, demanded.server)
-	w.pass.Report(w.link.Range, fmt.Sprintf("behind this sub-agent %s %q is called without the approval demanded here%s", demanded.kind, name, witness),
+	w.pass.Report(
+		w.link.Range,
+		fmt.Sprintf(
+			"behind this sub-agent %s %q is called without the approval demanded here%s",
+			demanded.kind,
+			name,
+			witness,
+		),
 		lint.Expected("the same approval in the sub-agent"),
-		lint.Related(demanded.approval.Range, "demanded here"), w.pass.Elsewhere(m, own[0].at, "not demanded here"))
+		lint.Related(
+			demanded.approval.Range,
+			"demanded here",
+		),
+		w.pass.Elsewhere(m, own[0].at, "not demanded here"),
+	)
 }
 
-// union is the condition under which one of the gates at least asks, nil when one always does.
+// union is the condition under which one of the gates at least asks,
+// nil when one always does.
 func union(asking []gate) *condition.Expr {
 	var all condition.Expr
 	for _, g := range asking {
@@ -191,5 +219,6 @@ func union(asking []gate) *condition.Expr {
 		}
 		all.Groups = append(all.Groups, e.Groups...)
 	}
+
 	return &all
 }

@@ -36,18 +36,22 @@ func dropped(t *testing.T, fsys fstest.MapFS) string {
 
 const child = ", local_agents: [{alias: child, source: child.agf.yaml}]"
 
-// TestE5_EveryToolOfTheSubAgentIsCompared, not the first that the demand meets alone; the same
-// holds for skills, for servers that one file lists under two aliases, and for what only a
-// sub-agent further down has.
+// TestE5_EveryToolOfTheSubAgentIsCompared, not the first that the
+// demand meets alone; the same holds for skills, for servers that one
+// file lists under two aliases, and for what only a sub-agent further
+// down has.
 func TestE5_EveryToolOfTheSubAgentIsCompared(t *testing.T) {
 	server := func(rest string) string { return "mcp_servers: [{alias: db, " + rest + "}]" }
 	for name, tt := range map[string]struct{ top, child, grandchild, want string }{
 		"the second tool": {
-			top: server("approval: true"), child: server("allowed_tools: [{name: count, approval: true}, drop_table, {name: wipe, approval: false}]"),
-			want: "MCP tool \"drop_table\" is called without the approval demanded here\nMCP tool \"wipe\" is called without the approval demanded here",
+			top:   server("approval: true"),
+			child: server("allowed_tools: [{name: count, approval: true}, drop_table, {name: wipe, approval: false}]"),
+			want: "MCP tool \"drop_table\" is called without the approval demanded here\nMCP tool \"wipe\" is " +
+				"called without the approval demanded here",
 		},
 		"all of them ask": {
-			top: server("approval: true"), child: server("allowed_tools: [{name: count, approval: true}, {name: drop_table, approval: true}]"),
+			top:   server("approval: true"),
+			child: server("allowed_tools: [{name: count, approval: true}, {name: drop_table, approval: true}]"),
 		},
 		"another alias of the server": {
 			top:   "mcp_servers: [{alias: db, server_ref: x, approval: true}]",
@@ -60,7 +64,8 @@ func TestE5_EveryToolOfTheSubAgentIsCompared(t *testing.T) {
 			want:  `skill "pay" is called without the approval demanded here`,
 		},
 		"further down": {
-			top: server("approval: true"), child: server("allowed_tools: [{name: count, approval: true}]") + ", local_agents: [{alias: low, source: low.agf.yaml}]",
+			top: server("approval: true"), child: server("allowed_tools: [{name: count, approval: true}]") +
+				", local_agents: [{alias: low, source: low.agf.yaml}]",
 			grandchild: server("allowed_tools: [count, drop_table]"), // count is the child's to demand
 			want:       `MCP tool "drop_table" is called without the approval demanded here`,
 		},
@@ -75,17 +80,24 @@ func TestE5_EveryToolOfTheSubAgentIsCompared(t *testing.T) {
 	}
 }
 
-// TestE6_EntriesOfOneToolCountTogether: of a tool that is listed twice the strictest entry counts.
+// TestE6_EntriesOfOneToolCountTogether: of a tool that is listed twice
+// the strictest entry counts.
 func TestE6_EntriesOfOneToolCountTogether(t *testing.T) {
 	const top = "mcp_servers: [{alias: db, approval: {condition: {args_match: {n: {gt: 10}}}}}]"
 	for list, want := range map[string]string{
 		"{name: wipe, approval: false}, {name: wipe, approval: true}": "",
 		"{name: wipe, approval: true}, wipe":                          "",
-		"{name: wipe, approval: {condition: {args_match: {n: {gt: 20}}}}}, {name: wipe, approval: {condition: {args_match: {n: {lte: 20, gt: 10}}}}}": "",
-		"{name: wipe, approval: {condition: {args_match: {n: {gt: 20}}}}}, {name: wipe, approval: {condition: {args_match: {n: {lt: 20, gt: 10}}}}}":  `MCP tool "wipe" is called without the approval demanded here, for example {"n":20}`,
+		"{name: wipe, approval: {condition: {args_match: {n: {gt: 20}}}}}, {name: wipe, approval: {condition: " +
+			"{args_match: {n: {lte: 20, gt: 10}}}}}": "",
+		"{name: wipe, approval: {condition: {args_match: {n: {gt: 20}}}}}, {name: wipe, approval: {condition: " +
+			"{args_match: {n: {lt: 20, gt: 10}}}}}": `MCP tool "wipe" is called without the approval demanded here, ` +
+			`for example {"n":20}`,
 		"{name: wipe, approval: false}, wipe": `MCP tool "wipe" is called without the approval demanded here`,
 	} {
-		fsys := fstest.MapFS{"top.agf.yaml": file(top + child), "child.agf.yaml": file("mcp_servers: [{alias: db, allowed_tools: [" + list + "]}]")}
+		fsys := fstest.MapFS{
+			"top.agf.yaml":   file(top + child),
+			"child.agf.yaml": file("mcp_servers: [{alias: db, allowed_tools: [" + list + "]}]"),
+		}
 		if got := dropped(t, fsys); got != want {
 			t.Errorf("%s: got %q, want %q", list, got, want)
 		}

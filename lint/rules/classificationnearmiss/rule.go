@@ -1,5 +1,5 @@
-// Package classificationnearmiss reports data classifications that are almost one of the common
-// values.
+// Package classificationnearmiss reports data classifications that are
+// almost one of the common values.
 package classificationnearmiss
 
 import (
@@ -26,7 +26,8 @@ var good string
 func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    checkAgent, Policy: checkPolicy,
+		Agent:    checkAgent,
+		Policy:   checkPolicy,
 	}
 }
 

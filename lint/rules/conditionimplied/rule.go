@@ -1,4 +1,5 @@
-// Package conditionimplied reports condition groups that add nothing to another.
+// Package conditionimplied reports condition groups that add nothing to
+// another.
 package conditionimplied
 
 import (
@@ -23,7 +24,8 @@ var good string
 func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check, Policy: check,
+		Agent:    check,
+		Policy:   check,
 	}
 }
 
@@ -32,9 +34,15 @@ func check(p *lint.Pass) {
 		a, list := p.Analyzer(c.Use), comparable(p, c)
 		for i, g := range list {
 			if other := covering(a, list, i); other != nil {
-				p.Report(g.Range, fmt.Sprintf("whatever matches this group matches the one in line %d as well", other.Range.Start.Line),
+				p.Report(
+					g.Range,
+					fmt.Sprintf(
+						"whatever matches this group matches the one in line %d as well",
+						other.Range.Start.Line,
+					),
 					lint.Expected("one of the two, or both tests in one group if both must hold"),
-					lint.Related(other.Range, "this group covers it"))
+					lint.Related(other.Range, "this group covers it"),
+				)
 			}
 		}
 	}
@@ -43,8 +51,8 @@ func check(p *lint.Pass) {
 // maxGroups bounds the pairs of one condition; nobody reads longer ones.
 const maxGroups = 1_000
 
-// comparable lists the groups that are worth comparing: no other rule reports them, and what they
-// match is known.
+// comparable lists the groups that are worth comparing: no other rule
+// reports them, and what they match is known.
 func comparable(p *lint.Pass, c lint.Condition) []*condition.Group {
 	if n := len(c.Groups); n < 2 || n > maxGroups {
 		return nil
@@ -57,11 +65,12 @@ func comparable(p *lint.Pass, c lint.Condition) []*condition.Group {
 			}
 		}
 	}
+
 	return list
 }
 
-// covering returns a group that makes the i-th superfluous, nil when there is none. Of two equal
-// groups the later one is.
+// covering returns a group that makes the i-th superfluous, nil when
+// there is none. Of two equal groups the later one is.
 func covering(a lint.Analyzer, list []*condition.Group, i int) *condition.Group {
 	g := list[i]
 	for j, h := range list {
@@ -75,16 +84,19 @@ func covering(a lint.Analyzer, list []*condition.Group, i int) *condition.Group 
 			return h
 		}
 	}
+
 	return nil
 }
 
 // sound leaves groups out that other rules report.
 func sound(use condition.Use, g *condition.Group) bool {
-	return !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool { return lint.Idle(&m) }) && len(g.Matchers) > 0 && lint.Readable(use, g)
+	return !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool {
+		return lint.Idle(&m)
+	}) && len(g.Matchers) > 0 && lint.Readable(use, g)
 }
 
-// testsAllOf is the cheap half of the question: a group can only imply another one whose keys it
-// tests too.
+// testsAllOf is the cheap half of the question: a group can only imply
+// another one whose keys it tests too.
 func testsAllOf(g, h *condition.Group) bool {
 	for _, m := range h.Matchers {
 		if !slices.ContainsFunc(g.Matchers, func(n condition.Matcher) bool { return n.Key == m.Key }) {

@@ -1,5 +1,5 @@
-// Package conditionmixedkinds reports policy conditions that meet calls of kinds that they can't
-// test.
+// Package conditionmixedkinds reports policy conditions that meet calls
+// of kinds that they can't test.
 package conditionmixedkinds
 
 import (
@@ -44,8 +44,9 @@ type sort struct {
 	instead string
 }
 
-// sorts lists those that a match meets, none where one sort alone is meant. A match without kinds
-// that has targets is left alone: they may name tools only.
+// sorts lists those that a match meets, none where one sort alone is
+// meant. A match without kinds that has targets is left alone: they may
+// name tools only.
 func sorts(m *policy.Match) []sort {
 	meets := func(k policy.Kind) bool { return len(m.Kinds) == 0 || slices.Contains(m.Kinds, k) }
 	if len(m.Kinds) == 0 && len(m.Targets) > 0 || len(m.Kinds) == 1 {
@@ -53,20 +54,32 @@ func sorts(m *policy.Match) []sort {
 	}
 	var all []sort
 	if meets(policy.Tool) && len(m.Servers) == 0 || meets(policy.MCPTool) {
-		all = append(all, sort{condition.ToolArgs, "the call of a tool carries no %q, so rule %q asks about every one", "match: {kinds: [delegation]}"})
+		all = append(
+			all,
+			sort{
+				condition.ToolArgs,
+				"the call of a tool carries no %q, so rule %q asks about every one",
+				"match: {kinds: [delegation]}",
+			},
+		)
 	}
+
 	if meets(policy.Skill) {
 		all = append(all, sort{use: condition.Governance})
 	}
 	if meets(policy.Delegation) {
-		all = append(all, sort{condition.Delegation, "a delegation has no argument %q, so rule %q asks about every one",
-			"match: {kinds: [tool, mcp_tool, skill]}, and a rule of its own for delegation"})
+		all = append(
+			all,
+			sort{condition.Delegation, "a delegation has no argument %q, so rule %q asks about every one",
+				"match: {kinds: [tool, mcp_tool, skill]}, and a rule of its own for delegation"},
+		)
 	}
+
 	return all
 }
 
-// judge reports a rule that lets calls of one sort through and none of another, for want of what it
-// tests.
+// judge reports a rule that lets calls of one sort through and none of
+// another, for want of what it tests.
 func judge(p *lint.Pass, r *policy.Rule) {
 	all := sorts(&r.Match)
 	through := make([]condition.Verdict, len(all))
@@ -84,7 +97,8 @@ func judge(p *lint.Pass, r *policy.Rule) {
 	}
 }
 
-// unread is the first matcher whose key names nothing in a use, nil when there is none.
+// unread is the first matcher whose key names nothing in a use, nil
+// when there is none.
 func unread(use condition.Use, e *condition.Expr) *condition.Matcher {
 	for _, g := range e.Groups {
 		for i := range g.Matchers {
@@ -93,5 +107,6 @@ func unread(use condition.Use, e *condition.Expr) *condition.Matcher {
 			}
 		}
 	}
+
 	return nil
 }

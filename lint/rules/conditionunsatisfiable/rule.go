@@ -1,4 +1,5 @@
-// Package conditionunsatisfiable reports condition groups that can never match.
+// Package conditionunsatisfiable reports condition groups that can
+// never match.
 package conditionunsatisfiable
 
 import (
@@ -22,7 +23,8 @@ var good string
 func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check, Policy: check,
+		Agent:    check,
+		Policy:   check,
 	}
 }
 
@@ -52,14 +54,26 @@ func report(p *lint.Pass, a lint.Analyzer, g *condition.Group) {
 		}
 		found = true
 		if list := emptyList(m); list != nil {
-			p.Report(list.Range, fmt.Sprintf("nothing is in this empty list, so no value of %q matches", m.Key), lint.Expected("the values that matter"))
+			p.Report(
+				list.Range,
+				fmt.Sprintf("nothing is in this empty list, so no value of %q matches", m.Key),
+				lint.Expected("the values that matter"),
+			)
 		} else {
-			p.Report(m.Range, fmt.Sprintf("no value of %q passes all of these tests, so the group never matches", m.Key),
-				lint.Expected("tests that one value can pass, or a group for each"))
+			p.Report(
+				m.Range,
+				fmt.Sprintf("no value of %q passes all of these tests, so the group never matches", m.Key),
+				lint.Expected("tests that one value can pass, or a group for each"),
+			)
 		}
 	}
+
 	if !found {
-		p.Report(g.Range, "no arguments pass all tests of this group, so it never matches", lint.Expected("tests that one call can pass, or a group for each"))
+		p.Report(
+			g.Range,
+			"no arguments pass all tests of this group, so it never matches",
+			lint.Expected("tests that one call can pass, or a group for each"),
+		)
 	}
 }
 

@@ -27,14 +27,17 @@ var good string
 func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check, Policy: check,
+		Agent:    check,
+		Policy:   check,
 	}
 }
 
 func check(p *lint.Pass) {
 	for _, c := range p.Conditions() {
 		switch {
-		case c.Use == condition.Route, slices.ContainsFunc(c.Groups, func(g condition.Group) bool { return toldElsewhere(c.Use, &g) }):
+		case c.Use == condition.Route, slices.ContainsFunc(c.Groups, func(g condition.Group) bool {
+			return toldElsewhere(c.Use, &g)
+		}):
 		case slices.ContainsFunc(c.Groups, func(g condition.Group) bool { return len(g.Matchers) == 0 }):
 			reportEmpty(p, c)
 		case c.Asks():
@@ -45,23 +48,34 @@ func check(p *lint.Pass) {
 	}
 }
 
-// toldElsewhere reports whether a group is the business of another rule: without args_match, with
-// keys that can't be read, or with empty matchers only.
+// toldElsewhere reports whether a group is the business of another
+// rule: without args_match, with keys that can't be read, or with empty
+// matchers only.
 func toldElsewhere(use condition.Use, g *condition.Group) bool {
 	idle := !slices.ContainsFunc(g.Matchers, func(m condition.Matcher) bool { return !lint.Idle(&m) })
 	return g.NoArgsMatch || !lint.Readable(use, g) || len(g.Matchers) > 0 && idle
 }
 
-// reportEmpty is about a group that its author left empty, most likely on purpose.
+// reportEmpty is about a group that its author left empty, most likely
+// on purpose.
 func reportEmpty(p *lint.Pass, c lint.Condition) {
 	for _, g := range c.Groups {
 		if len(g.Matchers) > 0 {
 			continue
 		}
 		if c.Asks() {
-			p.Report(g.Range, "an empty args_match matches every call", lint.Expected("tests, or no condition"), lint.Soften(diag.Info))
+			p.Report(
+				g.Range,
+				"an empty args_match matches every call",
+				lint.Expected("tests, or no condition"),
+				lint.Soften(diag.Info),
+			)
 		} else {
-			p.Report(g.Range, "an empty args_match always matches, so the loop ends after one round", lint.Expected("tests, or max_iterations: 1"))
+			p.Report(
+				g.Range,
+				"an empty args_match always matches, so the loop ends after one round",
+				lint.Expected("tests, or max_iterations: 1"),
+			)
 		}
 	}
 }
@@ -69,13 +83,20 @@ func reportEmpty(p *lint.Pass, c lint.Condition) {
 func report(p *lint.Pass, c lint.Condition) {
 	mend := []func(*diag.Finding){lint.Expected("approval: true, if every call is to ask")}
 	if key, fields := exclusions(c.Expr); key != "" {
-		mend[0] = lint.Expected(fmt.Sprintf("one group with %s: {not_in: [%s]}, if all of them are to pass", key, strings.Join(fields, ", ")))
+		mend[0] = lint.Expected(
+			fmt.Sprintf(
+				"one group with %s: {not_in: [%s]}, if all of them are to pass",
+				key,
+				strings.Join(fields, ", "),
+			),
+		)
 	}
+
 	p.Report(c.Range, "one of these groups matches whatever the arguments are, so every call asks", mend...)
 }
 
-// exclusions finds the usual mistake, one exclusion of the same key in each group, and returns what
-// is excluded.
+// exclusions finds the usual mistake, one exclusion of the same key in
+// each group, and returns what is excluded.
 func exclusions(e *condition.Expr) (key string, fields []string) {
 	for _, g := range e.Groups {
 		if len(g.Matchers) != 1 || key != "" && g.Matchers[0].Key != key {
@@ -91,6 +112,7 @@ func exclusions(e *condition.Expr) (key string, fields []string) {
 			}
 		}
 	}
+
 	return key, fields
 }
 
@@ -101,5 +123,6 @@ func word(s condition.Scalar) string {
 	case value.Bool:
 		return strconv.FormatBool(s.Bool)
 	}
+
 	return s.Text
 }

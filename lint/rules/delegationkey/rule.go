@@ -1,5 +1,5 @@
-// Package delegationkey reports delegation conditions whose keys are no paths into the parent's
-// input.
+// Package delegationkey reports delegation conditions whose keys are no
+// paths into the parent's input.
 package delegationkey
 
 import (
@@ -24,7 +24,8 @@ var good string
 func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check, Policy: check,
+		Agent:    check,
+		Policy:   check,
 	}
 }
 
@@ -36,15 +37,24 @@ func check(p *lint.Pass) {
 		for _, g := range s.Approval.Condition.Groups {
 			for _, m := range g.Matchers {
 				if _, fault := condition.Places(s.Use, m.Key); fault != "" {
-					p.Report(m.KeyRange, fmt.Sprintf("%q names nothing of the parent's input, so this test is never certain%s", m.Key, p.Unread(s.Use, s.Approval.Condition)),
-						lint.Expected("a path: parent.input.<field>"), lint.Meant(meant(m.Key)))
+					p.Report(
+						m.KeyRange,
+						fmt.Sprintf(
+							"%q names nothing of the parent's input, so this test is never certain%s",
+							m.Key,
+							p.Unread(s.Use, s.Approval.Condition),
+						),
+						lint.Expected("a path: parent.input.<field>"),
+						lint.Meant(meant(m.Key)),
+					)
 				}
 			}
 		}
 	}
 }
 
-// meant is the path that a key was most likely to be, "" when nobody can tell.
+// meant is the path that a key was most likely to be, "" when nobody
+// can tell.
 func meant(key string) string {
 	for _, prefix := range []string{"parent.output.", "parent.", "input.", "tool_args.", "skill_args."} {
 		if rest, ok := strings.CutPrefix(key, prefix); ok {
@@ -52,6 +62,7 @@ func meant(key string) string {
 			break
 		}
 	}
+
 	path := "parent.input." + key
 	if _, fault := condition.Places(condition.Delegation, path); fault != "" {
 		return ""

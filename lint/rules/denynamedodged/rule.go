@@ -1,5 +1,5 @@
-// Package denynamedodged reports servers whose tools a policy denies by name, and which another
-// spelling of a name gets at.
+// Package denynamedodged reports servers whose tools a policy denies by
+// name, and which another spelling of a name gets at.
 package denynamedodged
 
 import (
@@ -26,8 +26,9 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check, NeedsPolicies: true,
+		RuleInfo:      lint.Describe(page, bad, good),
+		Agent:         check,
+		NeedsPolicies: true,
 	}
 }
 
@@ -44,6 +45,7 @@ func check(p *lint.Pass) {
 					return // a required policy is missing: every call is denied
 				}
 			}
+
 			if report(p, plan, &s, d) {
 				break
 			}
@@ -58,7 +60,8 @@ type denial struct {
 	name   string
 }
 
-// denials lists what the agent's policies deny of a server by name, one name for each pattern.
+// denials lists what the agent's policies deny of a server by name, one
+// name for each pattern.
 func denials(p *lint.Pass, s *schema.MCPServer) []denial {
 	var all []denial
 	for _, pol := range p.Policies() {
@@ -75,20 +78,39 @@ func denials(p *lint.Pass, s *schema.MCPServer) []denial {
 			}
 		}
 	}
+
 	return all
 }
 
 // report reports a denial that capital letters pass.
 func report(p *lint.Pass, plan *resolve.Plan, s *schema.MCPServer, d denial) bool {
 	call := func(name string) resolve.Outcome {
-		return plan.Decide(&resolve.Call{Kind: resolve.MCPTool, Server: s.Alias, Tool: name}).Outcome
+		return plan.Decide(&resolve.Call{
+			Kind:   resolve.MCPTool,
+			Server: s.Alias,
+			Tool:   name,
+		}).Outcome
 	}
 	spellings := []string{strings.ToUpper(d.name), strings.ToLower(d.name)}
-	i := slices.IndexFunc(spellings, func(name string) bool { return name != d.name && call(name) == resolve.Allow })
+	i := slices.IndexFunc(
+		spellings,
+		func(name string) bool { return name != d.name && call(name) == resolve.Allow },
+	)
 	if i < 0 || call(d.name) != resolve.Deny {
 		return false
 	}
-	p.Report(s.AliasRange, fmt.Sprintf("policy %s denies %q here, and lets %q through without a question", d.policy.Ref, d.name, spellings[i]),
-		lint.Expected("allowed_tools with the tools that the agent needs"), lint.Within(d.policy.File, d.rule.Range, "denied here"))
+	p.Report(
+		s.AliasRange,
+		fmt.Sprintf(
+			"policy %s denies %q here, and lets %q through without a question",
+			d.policy.Ref,
+			d.name,
+			spellings[i],
+		),
+		lint.Expected(
+			"allowed_tools with the tools that the agent needs",
+		),
+		lint.Within(d.policy.File, d.rule.Range, "denied here"),
+	)
 	return true
 }

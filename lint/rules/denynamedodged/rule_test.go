@@ -13,8 +13,9 @@ import (
 
 func TestRule(t *testing.T) { linttest.Run(t, os.DirFS("."), Rule()) }
 
-// TestL8_DenialsByNameNeedAList: on a server without one another spelling of the name is called
-// without a question, unless the agent or a policy asks about it.
+// TestL8_DenialsByNameNeedAList: on a server without one another
+// spelling of the name is called without a question, unless the agent
+// or a policy asks about it.
 func TestL8_DenialsByNameNeedAList(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Files invoices.}
@@ -23,7 +24,12 @@ execution_policy: {id: agf.react, config: {instructions: Be careful., model: any
 action_space: {mcp_servers: [{alias: db%s}]}
 `
 	file := func(i int, rule string) policy.File {
-		text := fmt.Appendf(nil, "schema_version: \"1.0.0\"\npolicy_ref: acme.p%d\napplies: implicit\nrules: [%s]\n", i, rule)
+		text := fmt.Appendf(
+			nil,
+			"schema_version: \"1.0.0\"\npolicy_ref: acme.p%d\napplies: implicit\nrules: [%s]\n",
+			i,
+			rule,
+		)
 		return policy.File{Name: fmt.Sprintf("p%d.policy.yaml", i), Text: text}
 	}
 	const denied = `{id: never, match: {targets: [%s]}, deny: "No."}`
@@ -53,7 +59,9 @@ action_space: {mcp_servers: [{alias: db%s}]}
 		if set.Err() != nil {
 			t.Fatal(findings)
 		}
-		report := lint.New([]lint.Rule{Rule()}, lint.Options{Registry: set}).Worker().Agent("a.agf.yaml", fmt.Appendf(nil, agent, tt.server), nil)
+		report := lint.New([]lint.Rule{Rule()}, lint.Options{Registry: set}).
+			Worker().
+			Agent("a.agf.yaml", fmt.Appendf(nil, agent, tt.server), nil)
 		got := ""
 		for _, f := range report.Findings {
 			got += f.Message

@@ -1,5 +1,5 @@
-// Package dottedkey reports nested arguments in the conditions of agents, which other runtimes may
-// not see.
+// Package dottedkey reports nested arguments in the conditions of
+// agents, which other runtimes may not see.
 package dottedkey
 
 import (
@@ -36,15 +36,22 @@ func check(p *lint.Pass) {
 		for _, g := range s.Approval.Condition.Groups {
 			for _, m := range g.Matchers {
 				if strings.Contains(m.Key, ".") && !hasOwnRule(m.Key) {
-					p.Report(m.KeyRange, fmt.Sprintf("%q is a nested argument, which the standard does not promise to conditions", m.Key),
-						lint.Expected("a top-level argument, where other runtimes decide too"))
+					p.Report(
+						m.KeyRange,
+						fmt.Sprintf(
+							"%q is a nested argument, which the standard does not promise to conditions",
+							m.Key,
+						),
+						lint.Expected("a top-level argument, where other runtimes decide too"),
+					)
 				}
 			}
 		}
 	}
 }
 
-// hasOwnRule reports whether argument-key or index-key has more to say about the key.
+// hasOwnRule reports whether argument-key or index-key has more to say
+// about the key.
 func hasOwnRule(key string) bool {
 	root, _, _ := strings.Cut(key, ".")
 	_, _, element := lint.Element(key)

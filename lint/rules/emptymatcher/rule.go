@@ -22,7 +22,8 @@ var good string
 func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check, Policy: check,
+		Agent:    check,
+		Policy:   check,
 	}
 }
 
@@ -41,8 +42,17 @@ func judge(p *lint.Pass, use condition.Use, m *condition.Matcher) {
 		return
 	}
 	if len(m.Tests) == 0 {
-		p.Report(m.Range, fmt.Sprintf("%q is named and not tested, so every call passes", m.Key), lint.Expected("a value, or an operator such as {gt: 100}"))
+		p.Report(
+			m.Range,
+			fmt.Sprintf("%q is named and not tested, so every call passes", m.Key),
+			lint.Expected("a value, or an operator such as {gt: 100}"),
+		)
 		return
 	}
-	p.Report(m.Range, fmt.Sprintf("this empty list excludes no value of %q", m.Key), lint.Expected("the values that need no approval"))
+
+	p.Report(
+		m.Range,
+		fmt.Sprintf("this empty list excludes no value of %q", m.Key),
+		lint.Expected("the values that need no approval"),
+	)
 }

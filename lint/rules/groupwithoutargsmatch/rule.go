@@ -40,7 +40,8 @@ func check(p *lint.Pass) {
 	}
 }
 
-// report points at the field that stands where args_match should, if there is one.
+// report points at the field that stands where args_match should, if
+// there is one.
 func report(p *lint.Pass, g *condition.Group) {
 	var keys []*yamldoc.Node
 	for _, f := range p.UnknownFields() {
@@ -61,9 +62,13 @@ func report(p *lint.Pass, g *condition.Group) {
 			return
 		}
 	}
+
 	more := []func(*diag.Finding){lint.Expected(form)}
 	for _, key := range keys[1:] {
 		more = append(more, lint.Related(key.Range, "and this"))
 	}
-	p.Report(keys[0].Range, fmt.Sprintf("%q stands outside of args_match, so this group tests nothing", keys[0].Text), more...)
+	p.Report(
+		keys[0].Range,
+		fmt.Sprintf("%q stands outside of args_match, so this group tests nothing", keys[0].Text),
+		more...)
 }

@@ -27,14 +27,26 @@ action_space:
             url: {pattern: '%s'}
 `
 
-// TestL7_TheSpellingOfTheFindingIsLetThrough: what the finding shows as a dodge is one, and what it
-// dodges asks.
+// TestL7_TheSpellingOfTheFindingIsLetThrough: what the finding shows as
+// a dodge is one, and what it dodges asks.
 func TestL7_TheSpellingOfTheFindingIsLetThrough(t *testing.T) {
 	quoted := regexp.MustCompile(`^"(.*)" does not match, leads to the same host as "(.*)", and is let through$`)
 	for pattern, want := range map[string]string{
-		`evil\.com$`: "evil.com/", `evil\.com\z`: "evil.com/", `^https://(www\.)?evil\.com$`: "https://evil.com/", `(evil|bad)\.(com|org)$`: "evil.com/",
-		`(?i)evil\.com$`: "EVIL.COM/", `evil\.com(/.*)?$`: "evil.com:443", `evil\.com(:\d+)?(/.*)?$`: "evil.com.", `evil\.com\.?(:\d+)?(/.*)?$`: "evil%2Ecom",
-		`evil\.com`: "", `^https://evil\.com/`: "", `\.exe$`: "", `\.com$`: "", `evil$`: "", `evil\.com\$`: "", `report\.pdf$`: "",
+		`evil\.com$`:                  "evil.com/",
+		`evil\.com\z`:                 "evil.com/",
+		`^https://(www\.)?evil\.com$`: "https://evil.com/",
+		`(evil|bad)\.(com|org)$`:      "evil.com/",
+		`(?i)evil\.com$`:              "EVIL.COM/",
+		`evil\.com(/.*)?$`:            "evil.com:443",
+		`evil\.com(:\d+)?(/.*)?$`:     "evil.com.",
+		`evil\.com\.?(:\d+)?(/.*)?$`:  "evil%2Ecom",
+		`evil\.com`:                   "",
+		`^https://evil\.com/`:         "",
+		`\.exe$`:                      "",
+		`\.com$`:                      "",
+		`evil$`:                       "",
+		`evil\.com\$`:                 "",
+		`report\.pdf$`:                "",
 	} {
 		text := fmt.Appendf(nil, agent, pattern)
 		found := lint.New([]lint.Rule{Rule()}, lint.Options{}).Worker().Agent("a.agf.yaml", text, nil).Findings
@@ -50,6 +62,7 @@ func TestL7_TheSpellingOfTheFindingIsLetThrough(t *testing.T) {
 			}
 			continue
 		}
+
 		parsed, findings := schema.Parse("a.agf.yaml", text)
 		if parsed == nil {
 			t.Fatal(findings)
@@ -59,7 +72,11 @@ func TestL7_TheSpellingOfTheFindingIsLetThrough(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, outcome := range map[int]resolve.Outcome{1: resolve.Allow, 2: resolve.Ask} {
-			call := &resolve.Call{Kind: resolve.Tool, Tool: "fetch", Values: map[string]any{"url": shown[i]}}
+			call := &resolve.Call{
+				Kind:   resolve.Tool,
+				Tool:   "fetch",
+				Values: map[string]any{"url": shown[i]},
+			}
 			if got := plan.Decide(call).Outcome; got != outcome {
 				t.Errorf("%s: %q: %v", pattern, shown[i], got)
 			}
@@ -69,8 +86,22 @@ func TestL7_TheSpellingOfTheFindingIsLetThrough(t *testing.T) {
 
 func TestWordsOfNames(t *testing.T) {
 	for key, want := range map[string]bool{
-		"url": true, "URL": true, "base_url": true, "baseURL": true, "BaseUrl": true, "URLs": true, "target.host": true, "hostName": true, "api-endpoint": true,
-		"hostel": false, "curl": false, "recipient": false, "url.path": false, "": false, "ghost": false, "to": false,
+		"url":          true,
+		"URL":          true,
+		"base_url":     true,
+		"baseURL":      true,
+		"BaseUrl":      true,
+		"URLs":         true,
+		"target.host":  true,
+		"hostName":     true,
+		"api-endpoint": true,
+		"hostel":       false,
+		"curl":         false,
+		"recipient":    false,
+		"url.path":     false,
+		"":             false,
+		"ghost":        false,
+		"to":           false,
 	} {
 		if got := speaksOfHosts(key); got != want {
 			t.Errorf("%s: %v", key, got)

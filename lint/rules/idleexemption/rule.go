@@ -1,4 +1,5 @@
-// Package idleexemption reports `approval: false` where there is nothing to lift.
+// Package idleexemption reports `approval: false` where there is
+// nothing to lift.
 package idleexemption
 
 import (
@@ -39,6 +40,7 @@ func check(p *lint.Pass) {
 			}
 		}
 	}
+
 	for _, l := range space.LocalAgents {
 		report(p, l.Approval, "a delegation inherits no approval")
 	}

@@ -22,7 +22,8 @@ var good string
 func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check, Policy: check,
+		Agent:    check,
+		Policy:   check,
 	}
 }
 
@@ -34,8 +35,16 @@ func check(p *lint.Pass) {
 		for _, g := range c.Groups {
 			for _, m := range g.Matchers {
 				if list, index, ok := lint.Element(m.Key); ok && !strings.HasPrefix(m.Key, "parent.") {
-					p.Report(m.KeyRange, fmt.Sprintf("%q tests element %s of %q alone, and a call may have others", m.Key, index, list),
-						lint.Expected("an argument outside of the list, or approval: true"))
+					p.Report(
+						m.KeyRange,
+						fmt.Sprintf(
+							"%q tests element %s of %q alone, and a call may have others",
+							m.Key,
+							index,
+							list,
+						),
+						lint.Expected("an argument outside of the list, or approval: true"),
+					)
 				}
 			}
 		}

@@ -1,5 +1,5 @@
-// Package looserthanblanket reports tools whose condition asks less often than their server's
-// approval.
+// Package looserthanblanket reports tools whose condition asks less
+// often than their server's approval.
 package looserthanblanket
 
 import (
@@ -44,7 +44,8 @@ func check(p *lint.Pass) {
 	}
 }
 
-// compare asks whether some call dodges the blanket. The blanket that asks always has no condition.
+// compare asks whether some call dodges the blanket. The blanket that
+// asks always has no condition.
 func compare(p *lint.Pass, s *schema.MCPServer, t *schema.ToolRef) {
 	own, dodges := together(s, t.Name)
 	if !dodges {
@@ -58,15 +59,23 @@ func compare(p *lint.Pass, s *schema.MCPServer, t *schema.ToolRef) {
 	if s.Approval.Form == schema.Always {
 		severity = diag.Info
 	}
-	p.Report(t.Approval.Condition.Range,
-		fmt.Sprintf("%q lets calls through that %q demands approval for%s", t.Name, s.Alias, lint.Witness(witness)),
+	p.Report(
+		t.Approval.Condition.Range,
+		fmt.Sprintf(
+			"%q lets calls through that %q demands approval for%s",
+			t.Name,
+			s.Alias,
+			lint.Witness(witness),
+		),
 		lint.Expected("a condition that asks at least as often, or approval: false where the tool is exempt"),
-		lint.Related(s.Approval.Range, "the approval that it takes the place of"), lint.Soften(severity))
+		lint.Related(s.Approval.Range, "the approval that it takes the place of"),
+		lint.Soften(severity),
+	)
 }
 
-// together is the condition under which one of the entries of a tool at least asks: the strictest
-// counts when it is listed twice. dodges is false when one always asks, or inherits the server's
-// approval.
+// together is the condition under which one of the entries of a tool at
+// least asks: the strictest counts when it is listed twice. dodges is
+// false when one always asks, or inherits the server's approval.
 func together(s *schema.MCPServer, name string) (own *condition.Expr, dodges bool) {
 	own = &condition.Expr{}
 	for _, t := range lint.Entries(s.AllowedTools) {
@@ -78,5 +87,6 @@ func together(s *schema.MCPServer, name string) (own *condition.Expr, dodges boo
 			own.Groups = append(own.Groups, t.Approval.Condition.Groups...)
 		}
 	}
+
 	return own, true
 }

@@ -11,8 +11,8 @@ import (
 
 func TestRule(t *testing.T) { linttest.Run(t, os.DirFS("."), Rule()) }
 
-// TestE6_EntriesOfOneToolCountTogether: of a tool that is listed twice the strictest entry counts,
-// and it is reported once.
+// TestE6_EntriesOfOneToolCountTogether: of a tool that is listed twice
+// the strictest entry counts, and it is reported once.
 func TestE6_EntriesOfOneToolCountTogether(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Files invoices.}
@@ -33,7 +33,9 @@ action_space: {mcp_servers: [{alias: db, approval: {condition: {args_match: {n: 
 		above("{gt: 20}") + ", {name: other, approval: true}":    1,
 		above("{gt: 20}") + ", " + above("{gt: 30}") + ", other": 1,
 	} {
-		report := lint.New([]lint.Rule{Rule()}, lint.Options{}).Worker().Agent("a.agf.yaml", fmt.Appendf(nil, agent, list), nil)
+		report := lint.New([]lint.Rule{Rule()}, lint.Options{}).
+			Worker().
+			Agent("a.agf.yaml", fmt.Appendf(nil, agent, list), nil)
 		if len(report.Findings) != want {
 			t.Errorf("%s: %d findings: %v", list, len(report.Findings), report.Findings)
 		}

@@ -22,8 +22,9 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Policy:   check, NeedsPeople: true,
+		RuleInfo:    lint.Describe(page, bad, good),
+		Policy:      check,
+		NeedsPeople: true,
 	}
 }
 
@@ -31,10 +32,21 @@ func check(p *lint.Pass) {
 	known := p.People.Groups()
 	for _, asking := range p.Asking() {
 		for _, at := range asking.Stages {
-			report(p, known, at, fmt.Sprintf("rule %s asks the group %q, which nobody is in", asking.Rule.ID, at.Text))
+			report(
+				p,
+				known,
+				at,
+				fmt.Sprintf("rule %s asks the group %q, which nobody is in", asking.Rule.ID, at.Text),
+			)
 		}
+
 		for _, at := range asking.Escalates {
-			report(p, known, at, fmt.Sprintf("rule %s escalates to the group %q, which nobody is in", asking.Rule.ID, at.Text))
+			report(
+				p,
+				known,
+				at,
+				fmt.Sprintf("rule %s escalates to the group %q, which nobody is in", asking.Rule.ID, at.Text),
+			)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// Package policymeetsnothing reports policies, and rules of policies, that no agent given can meet.
+// Package policymeetsnothing reports policies, and rules of policies,
+// that no agent given can meet.
 package policymeetsnothing
 
 import (
@@ -25,8 +26,9 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Policy:   check, NeedsFleet: true,
+		RuleInfo:   lint.Describe(page, bad, good),
+		Policy:     check,
+		NeedsFleet: true,
 	}
 }
 
@@ -57,8 +59,8 @@ func (j *judge) met(m policy.Match) bool {
 	return slices.ContainsFunc(j.subjects, func(s lint.Subject) bool { return s.Meets(&m) })
 }
 
-// rule reports the names that make a rule meet nothing; of a rule that meets something those that
-// are almost right.
+// rule reports the names that make a rule meet nothing; of a rule that
+// meets something those that are almost right.
 func (j *judge) rule(r *policy.Rule, match *yamldoc.Node) {
 	m := r.Match
 	kinds := policy.Match{Kinds: m.Kinds}
@@ -75,6 +77,7 @@ func (j *judge) rule(r *policy.Rule, match *yamldoc.Node) {
 			j.name(r, n, j.targets, dead)
 		}
 	}
+
 	for _, n := range items(match.Get("servers")) {
 		one := kinds
 		one.Servers = []string{n.Text}
@@ -98,15 +101,20 @@ func (j *judge) name(r *policy.Rule, n *yamldoc.Node, known []string, dead bool)
 	switch {
 	case r.Denies && pattern: // for what may come later
 	case dead:
-		j.Report(n.Range, fmt.Sprintf("no call of the agents checked here meets %q, so rule %q meets nothing", n.Text, r.ID),
-			lint.Expected("a name of its agents' files"), lint.Meant(near))
+		j.Report(
+			n.Range,
+			fmt.Sprintf("no call of the agents checked here meets %q, so rule %q meets nothing", n.Text, r.ID),
+			lint.Expected("a name of its agents' files"),
+			lint.Meant(near),
+		)
 	case near != "" && !pattern:
 		j.Report(n.Range, fmt.Sprintf("no call of the agents checked here meets %q", n.Text),
 			lint.Expected("a name of its agents' files"), lint.Meant(near))
 	}
 }
 
-// selector reports what makes the selector of an implicit policy select nobody.
+// selector reports what makes the selector of an implicit policy select
+// nobody.
 func selector(p *lint.Pass) {
 	if p.Policy.Applies != policy.Implicit {
 		return // agents that are not given may name it
@@ -119,14 +127,27 @@ func selector(p *lint.Pass) {
 	for _, f := range n.Value.Fields {
 		if f.Key.Text == "labels" {
 			for _, label := range f.Value.Fields {
-				found = field(p, label.Value, policy.Selector{Labels: map[string]string{label.Key.Text: label.Value.Text}}, label.Key.Text) || found
+				found = field(
+					p,
+					label.Value,
+					policy.Selector{Labels: map[string]string{label.Key.Text: label.Value.Text}},
+					label.Key.Text,
+				) ||
+					found
 			}
+
 			continue
 		}
+
 		found = field(p, f.Value, only(p.Policy.Agents, f.Key.Text), f.Key.Text) || found
 	}
+
 	if !found {
-		p.Report(n.Key.Range, "no agent checked here is selected by all of this", lint.Expected("a selector that an agent meets, or applies: referenced"))
+		p.Report(
+			n.Key.Range,
+			"no agent checked here is selected by all of this",
+			lint.Expected("a selector that an agent meets, or applies: referenced"),
+		)
 	}
 }
 
@@ -139,12 +160,21 @@ func field(p *lint.Pass, n *yamldoc.Node, s policy.Selector, name string) bool {
 		}
 		known = append(known, values(&agent, name, s.Labels != nil))
 	}
+
 	text := n.Text
 	if len(n.Items) > 0 {
 		text = n.Items[0].Text
 	}
-	p.Report(n.Range, fmt.Sprintf("no agent checked here has %s %q, so the policy applies to none", strings.TrimSuffix(name, "s"), text),
-		lint.Expected("a value of an agent's metadata"), lint.Nearest(text, known))
+	p.Report(
+		n.Range,
+		fmt.Sprintf(
+			"no agent checked here has %s %q, so the policy applies to none",
+			strings.TrimSuffix(name, "s"),
+			text,
+		),
+		lint.Expected("a value of an agent's metadata"),
+		lint.Nearest(text, known),
+	)
 	return true
 }
 
@@ -158,6 +188,7 @@ func only(s *policy.Selector, key string) policy.Selector {
 	case "data_classifications":
 		return policy.Selector{DataClassifications: s.DataClassifications}
 	}
+
 	return policy.Selector{}
 }
 
@@ -171,5 +202,6 @@ func values(s *lint.Subject, name string, label bool) string {
 	case name == "namespaces":
 		return s.Metadata.Namespace
 	}
+
 	return s.Metadata.DataClassification
 }

@@ -38,8 +38,15 @@ func check(p *lint.Pass) {
 			p.Report(ref.RefRange, fmt.Sprintf("%q is named twice, required and not required", ref.Ref),
 				lint.Expected("one mention"), lint.Related(earlier.RefRange, "first named here"))
 		default:
-			p.Report(ref.RefRange, fmt.Sprintf("%q is named twice", ref.Ref),
-				lint.Expected("one mention"), lint.Related(earlier.RefRange, "first named here"), lint.Soften(diag.Warning))
+			p.Report(
+				ref.RefRange,
+				fmt.Sprintf("%q is named twice", ref.Ref),
+				lint.Expected(
+					"one mention",
+				),
+				lint.Related(earlier.RefRange, "first named here"),
+				lint.Soften(diag.Warning),
+			)
 		}
 	}
 }

@@ -24,8 +24,9 @@ var good string
 // Rule returns the rule.
 func Rule() lint.Rule {
 	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Policy:   check, NeedsPeople: true,
+		RuleInfo:    lint.Describe(page, bad, good),
+		Policy:      check,
+		NeedsPeople: true,
 	}
 }
 

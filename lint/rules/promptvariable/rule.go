@@ -1,4 +1,5 @@
-// Package promptvariable reports variables of a prompt template that are no input fields.
+// Package promptvariable reports variables of a prompt template that
+// are no input fields.
 package promptvariable
 
 import (
@@ -48,9 +49,18 @@ func check(p *lint.Pass) {
 		message := fmt.Sprintf("{{%s}} names no field of interface.input", ref.Name)
 		near := diag.Nearest(name, known)
 		if field, ok := strings.CutPrefix(ref.Name, "parent.input."); ok && declared.Get(field) != nil {
-			message, near = fmt.Sprintf("{{%s}} is a variable of approvals; a prompt names the field alone", ref.Name), field
+			message, near = fmt.Sprintf(
+				"{{%s}} is a variable of approvals; a prompt names the field alone",
+				ref.Name,
+			), field
 		}
-		p.Report(t.Node.At(ref.Offset, ref.Length), message, lint.Expected("one of "+strings.Join(known, ", ")), lint.Meant(near))
+
+		p.Report(
+			t.Node.At(ref.Offset, ref.Length),
+			message,
+			lint.Expected("one of "+strings.Join(known, ", ")),
+			lint.Meant(near),
+		)
 	}
 }
 
@@ -60,8 +70,11 @@ func reportTags(p *lint.Pass, t *schema.Template) {
 	for _, problem := range problems {
 		if problem.Severity == diag.Error && problem.Length > 0 && len(t.Text) <= template.MaxLength {
 			tag := t.Text[problem.Offset : problem.Offset+problem.Length]
-			p.Report(t.Node.At(problem.Offset, problem.Length), fmt.Sprintf("%q is no plain variable, and prompts know nothing else", tag),
-				lint.Expected("{{field}}"))
+			p.Report(
+				t.Node.At(problem.Offset, problem.Length),
+				fmt.Sprintf("%q is no plain variable, and prompts know nothing else", tag),
+				lint.Expected("{{field}}"),
+			)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package reservedalias reports aliases of sub-agents that mean something else in an execution
-// policy.
+// Package reservedalias reports aliases of sub-agents that mean
+// something else in an execution policy.
 package reservedalias
 
 import (
@@ -44,8 +44,13 @@ func judge(p *lint.Pass, alias string, at diag.Range) {
 	case "parent":
 		p.Report(at, `"parent" is the agent itself in paths and templates`, lint.Expected("another alias"))
 	case "last", "first", "merge":
-		if out := p.Agent.Policy.Output; out.Strategy != alias || out.Range == (diag.Range{}) { // output-keyword-clash tells it there
-			p.Report(at, fmt.Sprintf("%q is a strategy in output_from, not this agent", alias), lint.Expected("another alias"))
+		// output-keyword-clash tells it there
+		if out := p.Agent.Policy.Output; out.Strategy != alias || out.Range == (diag.Range{}) {
+			p.Report(
+				at,
+				fmt.Sprintf("%q is a strategy in output_from, not this agent", alias),
+				lint.Expected("another alias"),
+			)
 		}
 	}
 }

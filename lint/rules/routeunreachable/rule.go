@@ -1,4 +1,5 @@
-// Package routeunreachable reports routes that an earlier one takes everything from.
+// Package routeunreachable reports routes that an earlier one takes
+// everything from.
 package routeunreachable
 
 import (
@@ -34,8 +35,16 @@ func check(p *lint.Pass) {
 		}
 		for i := range j {
 			if implies, _ := a.Implies(routes[j].When, routes[i].When); implies == condition.Yes {
-				p.Report(routes[j].When.Range, fmt.Sprintf("the route to %q in line %d takes whatever would come here", routes[i].Agent.Alias, routes[i].Range.Start.Line),
-					lint.Expected("the special case first"), lint.Related(routes[i].When.Range, "taken first"))
+				p.Report(
+					routes[j].When.Range,
+					fmt.Sprintf(
+						"the route to %q in line %d takes whatever would come here",
+						routes[i].Agent.Alias,
+						routes[i].Range.Start.Line,
+					),
+					lint.Expected("the special case first"),
+					lint.Related(routes[i].When.Range, "taken first"),
+				)
 				break
 			}
 		}

@@ -1,4 +1,5 @@
-// Package templatesecret reports messages that show what sounds like a secret.
+// Package templatesecret reports messages that show what sounds like a
+// secret.
 package templatesecret
 
 import (
@@ -23,7 +24,8 @@ var good string
 func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check, Policy: check,
+		Agent:    check,
+		Policy:   check,
 	}
 }
 
@@ -35,14 +37,18 @@ func check(p *lint.Pass) {
 		t := s.Approval.Template
 		for _, ref := range t.Parsed.Refs() {
 			if segment := secret(ref.Name); segment != "" {
-				p.Report(t.Node.At(ref.Offset, ref.Length), fmt.Sprintf("the message shows {{%s}}, and %q sounds like a secret", ref.Name, segment),
-					lint.Expected("a message without it"))
+				p.Report(
+					t.Node.At(ref.Offset, ref.Length),
+					fmt.Sprintf("the message shows {{%s}}, and %q sounds like a secret", ref.Name, segment),
+					lint.Expected("a message without it"),
+				)
 			}
 		}
 	}
 }
 
-// secret returns the segment of a variable's path that sounds like a secret, "" when none does.
+// secret returns the segment of a variable's path that sounds like a
+// secret, "" when none does.
 func secret(name string) string {
 	for _, segment := range strings.Split(name, ".") {
 		if sounds(strings.Map(fold, segment)) {
@@ -52,7 +58,8 @@ func secret(name string) string {
 	return ""
 }
 
-// fold takes case and separators away: clientSecret, client_secret and CLIENT-SECRET are one name.
+// fold takes case and separators away: clientSecret, client_secret and
+// CLIENT-SECRET are one name.
 func fold(r rune) rune {
 	if r == '_' || r == '-' {
 		return -1
@@ -60,15 +67,33 @@ func fold(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-// sounds reports whether a name ends like one of a secret: client_secret, but not secret_count.
+// sounds reports whether a name ends like one of a secret:
+// client_secret, but not secret_count.
 func sounds(name string) bool {
 	for _, end := range [...]string{
-		"password", "passwd", "passphrase", "secret", "secretkey", "apikey", "privatekey", "accesskey", "accesstoken", "authtoken", "bearertoken",
-		"refreshtoken", "sessiontoken", "credential", "credentials", "cvv", "cvc", "ssn",
+		"password",
+		"passwd",
+		"passphrase",
+		"secret",
+		"secretkey",
+		"apikey",
+		"privatekey",
+		"accesskey",
+		"accesstoken",
+		"authtoken",
+		"bearertoken",
+		"refreshtoken",
+		"sessiontoken",
+		"credential",
+		"credentials",
+		"cvv",
+		"cvc",
+		"ssn",
 	} {
 		if strings.HasSuffix(name, end) {
 			return true
 		}
 	}
+
 	return name == "token" || name == "pin"
 }

@@ -1,4 +1,5 @@
-// Package templatevariable reports template variables that can have no value where they stand.
+// Package templatevariable reports template variables that can have no
+// value where they stand.
 package templatevariable
 
 import (
@@ -24,7 +25,8 @@ var good string
 func Rule() lint.Rule {
 	return lint.Rule{
 		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check, Policy: check,
+		Agent:    check,
+		Policy:   check,
 	}
 }
 
@@ -38,8 +40,8 @@ func check(p *lint.Pass) {
 	}
 }
 
-// judge reports a variable that fits none of the contexts. In a policy rule that meets several
-// kinds of calls one is enough.
+// judge reports a variable that fits none of the contexts. In a policy
+// rule that meets several kinds of calls one is enough.
 func judge(p *lint.Pass, contexts []template.Context, at diag.Range, name string) {
 	best := template.Unknown
 	for _, ctx := range contexts {
@@ -56,5 +58,8 @@ func judge(p *lint.Pass, contexts []template.Context, at diag.Range, name string
 		p.Report(at, fmt.Sprintf("{{%s}} is always empty in the approval of a %s", name, ctx), mend...)
 		return
 	}
-	p.Report(at, fmt.Sprintf("{{%s}} is no variable of the standard", name), append(mend, lint.Soften(diag.Warning))...)
+	p.Report(
+		at,
+		fmt.Sprintf("{{%s}} is no variable of the standard", name),
+		append(mend, lint.Soften(diag.Warning))...)
 }

@@ -1,4 +1,5 @@
-// Package tightenonlyoff reports agents that switch the tighten-only invariant off.
+// Package tightenonlyoff reports agents that switch the tighten-only
+// invariant off.
 package tightenonlyoff
 
 import (
@@ -26,7 +27,10 @@ func Rule() lint.Rule {
 
 func check(p *lint.Pass) {
 	if c := &p.Agent.Constraints; !c.TightenOnly {
-		p.Report(c.TightenOnlyRange, "sub-agents and policies may loosen what this agent demands, in a runtime that heeds this",
-			lint.Expected("true, which is the default"))
+		p.Report(
+			c.TightenOnlyRange,
+			"sub-agents and policies may loosen what this agent demands, in a runtime that heeds this",
+			lint.Expected("true, which is the default"),
+		)
 	}
 }

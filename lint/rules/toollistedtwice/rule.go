@@ -1,4 +1,5 @@
-// Package toollistedtwice reports tools and skills that stand twice in an allow-list.
+// Package toollistedtwice reports tools and skills that stand twice in
+// an allow-list.
 package toollistedtwice
 
 import (
@@ -45,11 +46,25 @@ func report(p *lint.Pass, list []schema.ToolRef, what string) {
 			continue
 		}
 		if e.Approval == nil && earlier.Approval == nil {
-			p.Report(e.NameRange, fmt.Sprintf("%s %q is listed twice", what, e.Name),
-				lint.Expected("one entry"), lint.Related(earlier.NameRange, "first listed here"), lint.Soften(diag.Warning))
+			p.Report(
+				e.NameRange,
+				fmt.Sprintf("%s %q is listed twice", what, e.Name),
+				lint.Expected(
+					"one entry",
+				),
+				lint.Related(earlier.NameRange, "first listed here"),
+				lint.Soften(diag.Warning),
+			)
 			continue
 		}
-		p.Report(e.NameRange, fmt.Sprintf("%s %q is listed twice, and only one of the approvals can be meant", what, e.Name),
-			lint.Expected("one entry, with the approval that is meant"), lint.Related(earlier.NameRange, "first listed here"))
+
+		p.Report(
+			e.NameRange,
+			fmt.Sprintf("%s %q is listed twice, and only one of the approvals can be meant", what, e.Name),
+			lint.Expected(
+				"one entry, with the approval that is meant",
+			),
+			lint.Related(earlier.NameRange, "first listed here"),
+		)
 	}
 }

@@ -1,4 +1,5 @@
-// Package undeclaredinput reports paths into the agent's input that the interface does not declare.
+// Package undeclaredinput reports paths into the agent's input that the
+// interface does not declare.
 package undeclaredinput
 
 import (
@@ -44,6 +45,7 @@ func check(p *lint.Pass) {
 			}
 		}
 	}
+
 	for _, s := range p.Sites() {
 		if t := s.Approval.Template; t != nil && s.Use == condition.Delegation {
 			for _, ref := range t.Parsed.Refs() {
@@ -51,6 +53,7 @@ func check(p *lint.Pass) {
 			}
 		}
 	}
+
 	r.mappings(&p.Agent.Policy)
 }
 
@@ -75,7 +78,8 @@ func (r reader) mappings(policy *schema.ExecutionPolicy) {
 	}
 }
 
-// path follows a path as far as the interface declares fields, and reports the first that it lacks.
+// path follows a path as far as the interface declares fields, and
+// reports the first that it lacks.
 func (r reader) path(path string, at diag.Range) {
 	rest, ok := strings.CutPrefix(path, "parent.input.")
 	if !ok {
@@ -97,10 +101,18 @@ func (r reader) path(path string, at diag.Range) {
 			if near != "" {
 				near = walked + "." + near
 			}
-			r.Report(at, fmt.Sprintf("interface.input declares no %q", strings.TrimPrefix(walked+"."+name, "parent.input.")),
-				lint.Expected("one of "+strings.Join(known, ", ")+", or its declaration"), lint.Meant(near))
+			r.Report(
+				at,
+				fmt.Sprintf(
+					"interface.input declares no %q",
+					strings.TrimPrefix(walked+"."+name, "parent.input."),
+				),
+				lint.Expected("one of "+strings.Join(known, ", ")+", or its declaration"),
+				lint.Meant(near),
+			)
 			return
 		}
+
 		walked += "." + name
 	}
 }

@@ -1,4 +1,5 @@
-// Package names places the threads and calls of a runtime in its store, and makes the names under which tool servers know them.
+// Package names places the threads and calls of a runtime in its store,
+// and makes the names under which tool servers know them.
 package names
 
 import (
@@ -15,15 +16,17 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Namer names threads and calls. Askers choose names for themselves alone: two that choose the same one mean two things, here
-// and at the tool server. The same names come out after a restart.
+// Namer names threads and calls. Askers choose names for themselves
+// alone: two that choose the same one mean two things, here and at the
+// tool server. The same names come out after a restart.
 type Namer struct {
 	key []byte
 	raw bool // names go out as the asker chose them
 }
 
-// New returns the namer of a runtime's namespace, whose key is derived from that of its records. A raw namer sends names as
-// they are, which is right where one asker only may ask.
+// New returns the namer of a runtime's namespace, whose key is derived
+// from that of its records. A raw namer sends names as they are, which
+// is right where one asker only may ask.
 func New(key []byte, namespace string, raw bool) (Namer, error) {
 	derived, err := hkdf.Key(sha256.New, key, nil, "assent rap names "+namespace, sha256.Size)
 	if err != nil {
@@ -33,8 +36,9 @@ func New(key []byte, namespace string, raw bool) (Namer, error) {
 	return Namer{key: derived, raw: raw}, nil
 }
 
-// Thread is the key below which the records of an asker's thread are kept. It is a digest: names are opaque, may be of any
-// length, and should not be readable in a backup.
+// Thread is the key below which the records of an asker's thread are
+// kept. It is a digest: names are opaque, may be of any length, and
+// should not be readable in a backup.
 func (n Namer) Thread(who approval.Asker, thread string) string {
 	return n.digest("thread", who.Own(thread))
 }
@@ -60,7 +64,8 @@ func ThreadOf(key string) string {
 	return thread
 }
 
-// Root is the thread that is the session of another one, whose ancestors are given from the root on.
+// Root is the thread that is the session of another one, whose
+// ancestors are given from the root on.
 func Root(thread string, ancestors []string) string {
 	if len(ancestors) > 0 {
 		return ancestors[0]
@@ -69,20 +74,26 @@ func Root(thread string, ancestors []string) string {
 	return thread
 }
 
-// Sent holds the names under which a tool server knows a call. They are kept with it: what was sent stays what it was sent as.
+// Sent holds the names under which a tool server knows a call. They are
+// kept with it: what was sent stays what it was sent as.
 type Sent struct {
 	Group     string   `json:"group"`
 	ID        string   `json:"id"`
 	Ancestors []string `json:"ancestors,omitempty"`
 }
 
-// shownDigits is how many hexadecimal digits of a digest a name carries: 128 bits.
+// shownDigits is how many hexadecimal digits of a digest a name
+// carries: 128 bits.
 const shownDigits = 32
 
 // Sent returns the names under which a call goes out.
 func (n Namer) Sent(who approval.Asker, thread, id string, ancestors []string) Sent {
 	if n.raw {
-		return Sent{Group: thread, ID: id, Ancestors: ancestors}
+		return Sent{
+			Group:     thread,
+			ID:        id,
+			Ancestors: ancestors,
+		}
 	}
 
 	_, call, _ := strings.Cut(n.Call(who, thread, id), "/")
@@ -103,14 +114,21 @@ func (n Namer) Group(who approval.Asker, thread string) string {
 	return "thread_" + n.Thread(who, thread)[:shownDigits]
 }
 
-// NewToken returns a secret of 256 bits for one URL, and its hash, by which it is found.
+// NewToken returns a secret of 256 bits for one URL, and its hash, by
+// which it is found.
 func NewToken() (token, hash string) {
 	token = rand.Text() + rand.Text()
 
 	return token, durable.Hash(token)
 }
 
-// Sealing says where the records of a namespace are, and what they are sealed with.
+// Sealing says where the records of a namespace are, and what they are
+// sealed with.
 func Sealing(records store.Records, namespace string, key []byte) durable.Sealing {
-	return durable.Sealing{Records: records, Namespace: namespace, Key: key, Purpose: "assent rap "}
+	return durable.Sealing{
+		Records:   records,
+		Namespace: namespace,
+		Key:       key,
+		Purpose:   "assent rap ",
+	}
 }

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// slowBody is a body of which nothing comes. It counts those that somebody reads.
+// slowBody is a body of which nothing comes. It counts those that
+// somebody reads.
 type slowBody struct {
 	reads *atomic.Int32
 	gone  chan struct{}
@@ -24,7 +25,8 @@ func (b *slowBody) Read([]byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// floods sends many requests whose bodies don't come, and returns how many of them are read and how to end them.
+// floods sends many requests whose bodies don't come, and returns how
+// many of them are read and how to end them.
 func Floods(t *testing.T, to http.Handler, path, token string) (reads *atomic.Int32, end func()) {
 	reads, gone := &atomic.Int32{}, make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -39,5 +41,10 @@ func Floods(t *testing.T, to http.Handler, path, token string) (reads *atomic.In
 			to.ServeHTTP(httptest.NewRecorder(), req)
 		})
 	}
-	return reads, func() { cancel(); close(gone); all.Wait() }
+
+	return reads, func() {
+		cancel()
+		close(gone)
+		all.Wait()
+	}
 }

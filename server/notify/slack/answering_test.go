@@ -8,8 +8,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestM11_SlackHidesAtAnyDepth: in the arguments and in the parent's input, says
-// which values, and offers no approval.
+// TestM11_SlackHidesAtAnyDepth: in the arguments and in the parent's
+// input, says which values, and offers no approval.
 func TestM11_SlackHidesAtAnyDepth(t *testing.T) {
 	w := newWorld(t)
 	w.open(&resolve.Call{
@@ -55,7 +55,8 @@ func TestUsers3_3_SlackSaysWhatNobodyCanFill(t *testing.T) {
 	holds(t, texts(w.only().blocks), "Nobody can fill this quorum: 9 of risk: only 3 of them may answer this.")
 }
 
-// TestUsers3_6_SlackLabelsMessages: with who wrote them; and why the rule asks, in words.
+// TestUsers3_6_SlackLabelsMessages: with who wrote them; and why the
+// rule asks, in words.
 func TestUsers3_6_SlackLabelsMessages(t *testing.T) {
 	w := newWorld(t)
 	w.ask("trade", `{"amount":5,"what":"gold"}`)
@@ -76,8 +77,8 @@ func TestUsers3_6_SlackLabelsMessages(t *testing.T) {
 	)
 }
 
-// TestUsers3_15_SlackWantsAReasonOfWhoeverMayDeny: the form can't be sent empty,
-// and is not opened for anybody else.
+// TestUsers3_15_SlackWantsAReasonOfWhoeverMayDeny: the form can't be
+// sent empty, and is not opened for anybody else.
 func TestUsers3_15_SlackWantsAReasonOfWhoeverMayDeny(t *testing.T) {
 	w := newWorld(t)
 	r := w.ask("trade", `{"amount":5}`)

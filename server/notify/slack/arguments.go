@@ -9,9 +9,10 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// printer writes JSON documents as lines that are ready to show: one for each
-// member or item, in source order, with numbers as they were spelt. Values at the
-// paths that a policy hides are replaced by a mark; the structure stays.
+// printer writes JSON documents as lines that are ready to show: one
+// for each member or item, in source order, with numbers as they were
+// spelt. Values at the paths that a policy hides are replaced by a
+// mark; the structure stays.
 type printer struct {
 	lines  []string
 	left   int  // lines that were not kept
@@ -78,9 +79,15 @@ func (p *printer) value(indent int, before string, v value.Value, after string, 
 	}
 }
 
-// below writes what stands at one key or index, unless it must be hidden. The mark
-// is no JSON, so no text passes for it.
-func (p *printer) below(indent int, before, segment string, v value.Value, after string, redact policy.Redaction) {
+// below writes what stands at one key or index, unless it must be
+// hidden. The mark is no JSON, so no text passes for it.
+func (p *printer) below(
+	indent int,
+	before, segment string,
+	v value.Value,
+	after string,
+	redact policy.Redaction,
+) {
 	deeper, hidden := redact.Step(segment)
 	if hidden {
 		p.hidden = true
@@ -104,8 +111,8 @@ func comma(i, n int) string {
 	return ","
 }
 
-// pack joins lines into texts of at most maxText characters, at most most of them.
-// What does not fit is counted.
+// pack joins lines into texts of at most maxText characters, at most
+// most of them. What does not fit is counted.
 func pack(lines []string, most int) (texts []string, left int) {
 	for i, line := range lines {
 		switch last := len(texts) - 1; {
@@ -117,5 +124,6 @@ func pack(lines []string, most int) (texts []string, left int) {
 			return texts, len(lines) - i
 		}
 	}
+
 	return texts, 0
 }

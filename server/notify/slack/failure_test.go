@@ -18,10 +18,14 @@ import (
 // job is the delivery of a request's opening, as the worker hands it over.
 func (w *world) job(r *approval.Request, attempt int) store.Job {
 	return store.Job{
-		ID:       1,
-		Tenant:   tenant,
-		Attempt:  attempt,
-		Delivery: approval.Delivery{Target: "slack", Event: approval.EventOpened, Subject: r.ID},
+		ID:      1,
+		Tenant:  tenant,
+		Attempt: attempt,
+		Delivery: approval.Delivery{
+			Target:  "slack",
+			Event:   approval.EventOpened,
+			Subject: r.ID,
+		},
 	}
 }
 
@@ -89,13 +93,14 @@ func TestWrongTokenIsBuried(t *testing.T) {
 func TestUnknownRequestIsBuried(t *testing.T) {
 	w := newWorld(t)
 	err := w.app.Send(t.Context(), w.job(&approval.Request{ID: "apr_gone"}, 1))
-	if got, ok := errors.AsType[*notify.Failure](err); !ok || !got.Permanent || !errors.Is(err, approval.ErrNotFound) {
+	if got, ok := errors.AsType[*notify.Failure](err); !ok || !got.Permanent ||
+		!errors.Is(err, approval.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// One channel that fails doesn't keep the message from the other, and the attempt
-// is repeated for it alone.
+// One channel that fails doesn't keep the message from the other, and
+// the attempt is repeated for it alone.
 func TestOneChannelFails(t *testing.T) {
 	w := newWorld(t)
 	w.ask("stuck", `{}`)
@@ -129,7 +134,8 @@ func (f forgetful) SetValue(ctx context.Context, bucket, key string, value []byt
 	return f.Values.SetValue(ctx, bucket, key, value, expires)
 }
 
-// A message that nobody remembers still tells the truth once somebody clicks on it.
+// A message that nobody remembers still tells the truth once somebody
+// clicks on it.
 func TestCrashBetweenPostingAndRemembering(t *testing.T) {
 	var lose atomic.Int32
 	w := newWorld(t, func(c *slack.Config) { c.Values = forgetful{c.Values, &lose} })
@@ -240,6 +246,7 @@ func TestResponseURLMustBeSlacks(t *testing.T) {
 			t.Errorf("%q: got %q", to, w.report)
 		}
 	}
+
 	if got := w.request(r.ID); got.State != approval.Pending {
 		t.Errorf("got %s", got.State)
 	}
@@ -311,6 +318,7 @@ func TestAcknowledgementDoesNotWaitAndWorkIsBounded(t *testing.T) {
 			t.Errorf("an acknowledgement took %s", took)
 		}
 	}
+
 	if statuses[http.StatusOK] != 64 || statuses[http.StatusServiceUnavailable] != 6 {
 		t.Errorf("got %v", statuses)
 	}

@@ -16,7 +16,8 @@ import (
 
 const botToken = "xoxb-1-secret"
 
-// fakeSlack is Slack's API on this machine. It refuses what the real one refuses.
+// fakeSlack is Slack's API on this machine. It refuses what the real
+// one refuses.
 type fakeSlack struct {
 	*httptest.Server
 	t        testing.TB
@@ -62,8 +63,8 @@ func newFakeSlack(t testing.TB) *fakeSlack {
 	return f
 }
 
-// method wraps one method with what all have in common: failures that were ordered,
-// and the JSON of the answer.
+// method wraps one method with what all have in common: failures that
+// were ordered, and the JSON of the answer.
 func (f *fakeSlack) method(h func(*http.Request) (map[string]any, string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/api/")
@@ -85,6 +86,7 @@ func (f *fakeSlack) method(h func(*http.Request) (map[string]any, string)) http.
 			w.WriteHeader(next.status)
 			return
 		}
+
 		out, code := map[string]any{}, next.code
 		if code == "" {
 			f.mu.Lock()
@@ -116,6 +118,7 @@ func (f *fakeSlack) form(h func(url.Values) (map[string]any, string)) http.Handl
 		case token != botToken && bearer != botToken:
 			return nil, "invalid_auth"
 		}
+
 		return h(r.PostForm)
 	})
 }
@@ -127,6 +130,7 @@ func (f *fakeSlack) content(v url.Values) ([]block, string) {
 	case strings.Contains(v.Get("text"), "<"):
 		return nil, "the text would be read as markup"
 	}
+
 	blocks, err := readBlocks([]byte(v.Get("blocks")), 50)
 	if err != nil {
 		f.t.Errorf("blocks: %v\n%s", err, v.Get("blocks"))
@@ -168,9 +172,14 @@ func (f *fakeSlack) update(v url.Values) (map[string]any, string) {
 			p.text = v.Get("text")
 			p.blocks = blocks
 			p.edits = p.edits + 1
-			return map[string]any{"channel": p.channel, "ts": p.ts, "text": p.text}, ""
+			return map[string]any{
+				"channel": p.channel,
+				"ts":      p.ts,
+				"text":    p.text,
+			}, ""
 		}
 	}
+
 	return nil, "message_not_found"
 }
 
@@ -194,6 +203,7 @@ func (f *fakeSlack) open(r *http.Request) (map[string]any, string) {
 	case time.Since(minted) > 3*time.Second:
 		return nil, "expired_trigger_id"
 	}
+
 	if err := checkView(body.View); err != nil {
 		f.t.Errorf("view: %v\n%s", err, body.View)
 		return nil, "invalid_arguments"
@@ -267,7 +277,8 @@ func (f *fakeSlack) heard() string {
 	return out
 }
 
-// block is the part of Block Kit that we use. Fields that are not here are refused.
+// block is the part of Block Kit that we use. Fields that are not here
+// are refused.
 type block struct {
 	Type     string    `json:"type"`
 	BlockID  string    `json:"block_id,omitempty"`
@@ -337,6 +348,7 @@ func readBlocks(raw []byte, most int) ([]block, error) {
 			total += len([]rune(b.Text.Text))
 		}
 	}
+
 	if total > 13_000 {
 		return nil, fmt.Errorf("msg_blocks_too_long: %d", total)
 	}
@@ -371,6 +383,7 @@ func (b *block) check(ids map[string]bool) error {
 		}
 		return b.Label.check(2000)
 	}
+
 	return fmt.Errorf("type %q", b.Type)
 }
 
@@ -383,6 +396,7 @@ func (t *textObj) check(most int) error {
 	case t.Text == "" || len([]rune(t.Text)) > most:
 		return fmt.Errorf("%d characters, at most %d", len([]rune(t.Text)), most)
 	}
+
 	return nil
 }
 
@@ -395,12 +409,14 @@ func (e *element) button(ids map[string]bool) error {
 	case e.Type != "button":
 		return fmt.Errorf("element %q", e.Type)
 	}
+
 	switch {
 	case e.ActionID == "" || len(e.ActionID) > 255 || ids[e.ActionID]:
 		return fmt.Errorf("action_id %q", e.ActionID)
 	case len(e.Value) > 2000 || len(e.URL) > 3000 || e.Style != "" && e.Style != "primary" && e.Style != "danger":
 		return fmt.Errorf("button %q", e.ActionID)
 	}
+
 	ids[e.ActionID] = true
 	if c := e.Confirm; c != nil {
 		for most, t := range map[int]*textObj{
@@ -414,6 +430,7 @@ func (e *element) button(ids map[string]bool) error {
 			}
 		}
 	}
+
 	if e.Type == "static_select" {
 		return e.Placeholder.check(150)
 	}
@@ -421,7 +438,8 @@ func (e *element) button(ids map[string]bool) error {
 }
 
 func (e *element) menu() error {
-	if len(e.Options) == 0 || len(e.Options) > 100 || e.Text != nil || e.Value != "" || e.URL != "" || e.Style != "" {
+	if len(e.Options) == 0 || len(e.Options) > 100 || e.Text != nil || e.Value != "" || e.URL != "" ||
+		e.Style != "" {
 		return fmt.Errorf("menu of %d options", len(e.Options))
 	}
 	for _, o := range e.Options {
@@ -432,6 +450,7 @@ func (e *element) menu() error {
 			return fmt.Errorf("option: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -489,5 +508,6 @@ func texts(blocks []block) string {
 			}
 		}
 	}
+
 	return strings.Join(out, "\n")
 }

@@ -147,11 +147,13 @@ func TestWhoMayNot(t *testing.T) {
 					"team_id":  test.team,
 				}
 				w.send(payload)
-				if name == "requester" && action == deny { // whoever may not deny is told before they write a reason
+				if name == "requester" &&
+					action == deny { // whoever may not deny is told before they write a reason
 					test.want = "not eligible to answer this request: the agent acts for this person"
 				}
 				holds(t, w.slack.heard(), test.want)
 			}
+
 			if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 0 {
 				t.Errorf("got %s with %+v", got.State, got.Votes)
 			}
@@ -264,12 +266,14 @@ func TestEditVoidsOldButtons(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	w.click(old, approve, "U0ALICE")
 	holds(t, w.slack.heard(), "not what was shown")
 	w.deliver()
 	holds(t, texts(w.only().blocks), "Edited by bob@acme.example, revision 1", `"amount": 4`)
 	w.click(w.only(), approve, "U0ALICE")
-	if got := w.request(r.ID); got.State != approval.Approved || string(got.Current().Call.Args) != `{"amount":4}` {
+	if got := w.request(r.ID); got.State != approval.Approved ||
+		string(got.Current().Call.Args) != `{"amount":4}` {
 		t.Errorf("got %s of %s", got.State, got.Current().Call.Args)
 	}
 }
@@ -322,6 +326,7 @@ func TestConsumedIsShown(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	w.deliver()
 	w.closedMessage("Approved by alice@acme.example at", "Run by ci at 2026-03-01 12:00 UTC")
 }
@@ -399,7 +404,8 @@ func TestOtherTenantsStayOut(t *testing.T) {
 	w.ask("trade", `{"amount":5}`)
 	w.deliver()
 	jobs, err := w.store.Jobs(t.Context(), tenant, "dead", 10)
-	if err != nil || len(jobs) != 1 || !strings.Contains(jobs[0].Problem, "another tenant") || len(w.slack.now()) != 0 {
+	if err != nil || len(jobs) != 1 || !strings.Contains(jobs[0].Problem, "another tenant") ||
+		len(w.slack.now()) != 0 {
 		t.Errorf("got %+v, %v", jobs, err)
 	}
 }

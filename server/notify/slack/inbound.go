@@ -30,10 +30,10 @@ var (
 	errFull     = errors.New("too much at once")
 )
 
-// ServeHTTP takes interactions: clicks on our buttons, and the form for the reason
-// of a denial. Only signed POSTs do anything, once each. Slack gets its
-// acknowledgement at once; the answer to the person follows through the response
-// URL.
+// ServeHTTP takes interactions: clicks on our buttons, and the form for
+// the reason of a denial. Only signed POSTs do anything, once each.
+// Slack gets its acknowledgement at once; the answer to the person
+// follows through the response URL.
 func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
@@ -63,11 +63,12 @@ func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), status)
 		return
 	}
+
 	w.WriteHeader(http.StatusOK) // an empty body also closes the form
 }
 
-// begin works on an interaction after the acknowledgement, unless the same one came
-// before.
+// begin works on an interaction after the acknowledgement, unless the
+// same one came before.
 func (a *App) begin(r *http.Request, in interaction) error {
 	select {
 	case a.slots <- struct{}{}:
@@ -124,8 +125,8 @@ type replays struct {
 	next time.Time            // when to sweep
 }
 
-// first reports whether a signature is new, and remembers it. Hex digits in another
-// case are the same signature.
+// first reports whether a signature is new, and remembers it. Hex
+// digits in another case are the same signature.
 func (p *replays) first(signature string, now time.Time) bool {
 	signature = strings.ToLower(signature)
 	p.mu.Lock()
@@ -141,6 +142,7 @@ func (p *replays) first(signature string, now time.Time) bool {
 		}
 		p.next = now.Add(window)
 	}
+
 	if _, known := p.seen[signature]; known {
 		return false
 	}

@@ -56,6 +56,7 @@ func TestOnlySignedInteractionsCount(t *testing.T) {
 			t.Errorf("%s: answered %d, want %d", name, status, test.status)
 		}
 	}
+
 	for name, request := range map[string]*http.Request{
 		"another secret": sign(t, w.inbound.URL, fresh(), "other", w.clock()),
 		"no secret":      sign(t, w.inbound.URL, fresh(), "", w.clock()),
@@ -66,6 +67,7 @@ func TestOnlySignedInteractionsCount(t *testing.T) {
 			t.Errorf("%s: answered %d", name, status)
 		}
 	}
+
 	w.app.Wait()
 	if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 0 {
 		t.Errorf("got %s with %+v", got.State, got.Votes)
@@ -128,6 +130,7 @@ func TestNothingButAPostDoesAnything(t *testing.T) {
 			t.Errorf("%s was answered %d", method, status)
 		}
 	}
+
 	open, _ := p.button("assent_open")
 	if !strings.HasPrefix(open.URL, "https://assent.example/requests/") || strings.Contains(open.URL, "?") {
 		t.Errorf("the link carries more than the request: %s", open.URL)
@@ -201,6 +204,7 @@ func TestOtherInteractions(t *testing.T) {
 			t.Errorf("%s: answered %d, want %d", name, status, test.status)
 		}
 	}
+
 	w.app.Wait()
 	if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 0 {
 		t.Errorf("got %s with %+v", got.State, got.Votes)

@@ -41,7 +41,8 @@ type interaction struct {
 	origin     origin
 }
 
-// origin is the message whose button was clicked. It travels through the form.
+// origin is the message whose button was clicked. It travels through
+// the form.
 type origin struct {
 	Ticket   string `json:"ticket"`
 	Response string `json:"response_url"` // where answers to the person go
@@ -90,14 +91,18 @@ type wire struct {
 	} `json:"view"`
 }
 
-// parseInteraction reads a payload. Whatever is none of ours is stepNone, which is
-// acknowledged and forgotten.
+// parseInteraction reads a payload. Whatever is none of ours is
+// stepNone, which is acknowledged and forgotten.
 func parseInteraction(payload []byte) (interaction, error) {
 	var w wire
 	if err := json.Unmarshal(payload, &w); err != nil || w.Type == "" {
 		return interaction{}, errPayload
 	}
-	in := interaction{user: w.User.ID, team: w.User.Team, trigger: w.Trigger}
+	in := interaction{
+		user:    w.User.ID,
+		team:    w.User.Team,
+		trigger: w.Trigger,
+	}
 	if in.team == "" {
 		in.team = w.Team.ID
 	}
@@ -107,6 +112,7 @@ func parseInteraction(payload []byte) (interaction, error) {
 	case string(slack.InteractionTypeViewSubmission):
 		return in, in.submitted(&w)
 	}
+
 	return in, nil
 }
 
@@ -137,6 +143,7 @@ func (in *interaction) clicked(w *wire) (err error) {
 	default:
 		return nil
 	}
+
 	return in.identify()
 }
 
@@ -166,8 +173,8 @@ func (in *interaction) submitted(w *wire) error {
 	return in.identify()
 }
 
-// identify reads the ticket and holds the names to their forms, so that none of
-// them can mean something else elsewhere.
+// identify reads the ticket and holds the names to their forms, so that
+// none of them can mean something else elsewhere.
 func (in *interaction) identify() (err error) {
 	if !userForm.MatchString(in.user) || !teamForm.MatchString(in.team) {
 		return errPayload
@@ -179,8 +186,8 @@ func (in *interaction) identify() (err error) {
 // name is who clicked, as the directory maps it.
 func (in *interaction) name() string { return "slack:" + in.team + ":" + in.user }
 
-// person maps who clicked. The short name is for our own workspace only: another
-// one may have the same id for somebody else.
+// person maps who clicked. The short name is for our own workspace
+// only: another one may have the same id for somebody else.
 func (a *App) person(ctx context.Context, in *interaction) (approval.Person, bool, error) {
 	p, known, err := a.cfg.People.Person(ctx, a.cfg.Tenant, in.name())
 	if err != nil || known || in.team != a.cfg.Team {
@@ -223,6 +230,7 @@ func (a *App) act(ctx context.Context, in *interaction) string {
 	case in.step == stepChoose || in.step == stepDismiss:
 		return a.answer(ctx, in, person)
 	}
+
 	return a.vote(ctx, in, approval.VoteInput{
 		Person:  person.ID,
 		Verdict: approval.Deny,
@@ -231,8 +239,8 @@ func (a *App) act(ctx context.Context, in *interaction) string {
 	})
 }
 
-// refuse has the attempt of somebody who is not mapped recorded; under such a name
-// nothing counts.
+// refuse has the attempt of somebody who is not mapped recorded; under
+// such a name nothing counts.
 func (a *App) refuse(ctx context.Context, in *interaction) string {
 	verdict := approval.Deny
 	switch in.step {
@@ -243,7 +251,12 @@ func (a *App) refuse(ctx context.Context, in *interaction) string {
 	case stepDismiss:
 		verdict = approval.Dismiss
 	}
-	_ = a.vote(ctx, in, approval.VoteInput{Person: in.name(), Verdict: verdict, Choice: in.choice})
+
+	_ = a.vote(ctx, in, approval.VoteInput{
+		Person:  in.name(),
+		Verdict: verdict,
+		Choice:  in.choice,
+	})
 	return "Nothing was counted: your Slack account is not mapped to anybody who may answer. " +
 		"An administrator can map " + in.name() + "."
 }
@@ -252,7 +265,11 @@ func (a *App) approve(ctx context.Context, in *interaction, person approval.Pers
 	if err := a.showsAll(ctx, in); err != nil {
 		return explain(err)
 	}
-	return a.vote(ctx, in, approval.VoteInput{Person: person.ID, Verdict: approval.Approve, Full: true})
+	return a.vote(ctx, in, approval.VoteInput{
+		Person:  person.ID,
+		Verdict: approval.Approve,
+		Full:    true,
+	})
 }
 
 // answer gives the answer to a question.
@@ -260,15 +277,19 @@ func (a *App) answer(ctx context.Context, in *interaction, person approval.Perso
 	if err := a.showsAll(ctx, in); err != nil {
 		return explain(err)
 	}
-	v := approval.VoteInput{Person: person.ID, Verdict: approval.Dismiss, Full: true}
+	v := approval.VoteInput{
+		Person:  person.ID,
+		Verdict: approval.Dismiss,
+		Full:    true,
+	}
 	if in.step == stepChoose {
 		v.Verdict, v.Choice = approval.Choose, in.choice
 	}
 	return a.vote(ctx, in, v)
 }
 
-// showsAll reports whether the message of the button showed the call that stands,
-// to its last character.
+// showsAll reports whether the message of the button showed the call
+// that stands, to its last character.
 func (a *App) showsAll(ctx context.Context, in *interaction) error {
 	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
 	switch {
@@ -279,6 +300,7 @@ func (a *App) showsAll(ctx context.Context, in *interaction) error {
 	case !a.render(r, "").full:
 		return approval.ErrNotShown
 	}
+
 	return nil
 }
 
@@ -301,7 +323,8 @@ func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) s
 	return "Your answer: " + string(voted.Outcome)
 }
 
-// explain says why nothing was counted. Errors that aren't ours stay out of Slack.
+// explain says why nothing was counted. Errors that aren't ours stay
+// out of Slack.
 func explain(err error) string {
 	for _, known := range []error{
 		approval.ErrVersion,
@@ -318,6 +341,7 @@ func explain(err error) string {
 			return "Nothing was counted: " + known.Error() + ". Look at the message again, or use the inbox."
 		}
 	}
+
 	if _, wrong := errors.AsType[*approval.InputError](err); wrong {
 		return "Nothing was counted: that is no answer to this request. Look at the message again, or use the inbox."
 	}
@@ -415,12 +439,13 @@ func (a *App) trusted(raw string) bool {
 		return true
 	}
 	host := "." + strings.ToLower(u.Host)
-	return u.Scheme == "https" && (strings.HasSuffix(host, ".slack.com") || strings.HasSuffix(host, ".slack-gov.com"))
+	return u.Scheme == "https" &&
+		(strings.HasSuffix(host, ".slack.com") || strings.HasSuffix(host, ".slack-gov.com"))
 }
 
-// refresh rewrites the message that was clicked. Usually it is the one that we
-// remember; after a crash between posting and remembering there is a second one,
-// which only its own clicks tell us of.
+// refresh rewrites the message that was clicked. Usually it is the one
+// that we remember; after a crash between posting and remembering there
+// is a second one, which only its own clicks tell us of.
 func (a *App) refresh(ctx context.Context, in *interaction) error {
 	channel := in.origin.Channel
 	if !slices.Contains(slices.Collect(maps.Values(a.cfg.Channels)), channel) || in.origin.TS == "" {

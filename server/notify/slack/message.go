@@ -38,8 +38,8 @@ const (
 	maxFacts = 2      // sections of facts
 )
 
-// render shows a request as it stands. short says which stages nobody can fill; ""
-// when there are none.
+// render shows a request as it stands. short says which stages nobody
+// can fill; "" when there are none.
 func (a *App) render(r *approval.Request, short string) message {
 	if r.Question != nil {
 		return a.renderQuestion(r)
@@ -94,6 +94,7 @@ func title(s approval.State) string {
 	case approval.Answered:
 		return "Answered"
 	}
+
 	return "Cancelled"
 }
 
@@ -119,6 +120,7 @@ func ending(r *approval.Request) []string {
 		}
 		lines = append(lines, line+at(cmp.Or(r.Closed, r.Decided))+" ("+short(string(r.Cause))+")")
 	}
+
 	if r.Reason != "" {
 		reason, _ := safetext.CutSlack(r.Reason, 2*maxValue)
 		lines = append(lines, "Their words: "+reason)
@@ -130,10 +132,12 @@ func approvers(r *approval.Request) []string {
 	var out []string
 	for _, v := range r.Votes {
 		name := short(v.Person)
-		if v.Verdict == approval.Approve && !v.Late && v.Revision == r.Current().Number && !slices.Contains(out, name) {
+		if v.Verdict == approval.Approve && !v.Late && v.Revision == r.Current().Number &&
+			!slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
+
 	return out
 }
 
@@ -154,8 +158,8 @@ func at(t *time.Time) string {
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
 
-// facts are the lines that are made from the record, never from the author's or the
-// agent's words.
+// facts are the lines that are made from the record, never from the
+// author's or the agent's words.
 func facts(r *approval.Request) []string {
 	rev := r.Current()
 	lines := []string{"Agent: " + short(r.Agent.ID), "Wants to run: " + short(rev.Call.Target())}
@@ -165,6 +169,7 @@ func facts(r *approval.Request) []string {
 			"For an unknown person: nobody is known by the name that follows, so one more person must agree",
 		)
 	}
+
 	for _, f := range []struct{ name, value string }{
 		{"For", r.Requester.Principal},
 		{"Asked by", r.Requester.Runtime},
@@ -175,6 +180,7 @@ func facts(r *approval.Request) []string {
 			lines = append(lines, f.name+": "+short(f.value))
 		}
 	}
+
 	lines = append(lines, because(rev.Decision.Reasons)...)
 	if rev.Number > 0 {
 		lines = append(lines, fmt.Sprintf("Edited by %s, revision %d", short(rev.Author), rev.Number))
@@ -205,6 +211,7 @@ func because(reasons []resolve.Reason) []string {
 		}
 		lines = append(lines, line)
 	}
+
 	return lines
 }
 
@@ -218,11 +225,12 @@ func needs(r *approval.Request) string {
 		}
 		stages = append(stages, fmt.Sprintf("%d of %s", s.People, group))
 	}
+
 	return fmt.Sprintf("Needs: %s. Approvals so far: %d", listed(stages, 8), len(approvers(r)))
 }
 
-// call shows why the rules ask and the message, both fenced, and all that the call
-// carries.
+// call shows why the rules ask and the message, both fenced, and all
+// that the call carries.
 func (m *message) call(r *approval.Request) {
 	p := carried(r)
 	m.why(r)
@@ -236,7 +244,8 @@ func (m *message) call(r *approval.Request) {
 	m.gaps(r, p, left)
 }
 
-// why says what each rule is for, in its author's words, and what made it ask.
+// why says what each rule is for, in its author's words, and what made
+// it ask.
 func (m *message) why(r *approval.Request) {
 	const most = 5
 	var lines []string
@@ -252,6 +261,7 @@ func (m *message) why(r *approval.Request) {
 			}
 		}
 	}
+
 	if len(lines) > 0 {
 		m.say("Why the rules ask:\n" + strings.Join(lines, "\n"))
 	}
@@ -269,8 +279,8 @@ func carried(r *approval.Request) *printer {
 	return p
 }
 
-// context writes what else the binding covers. Names that the facts had to cut are
-// written again in full.
+// context writes what else the binding covers. Names that the facts had
+// to cut are written again in full.
 func (p *printer) context(rev *approval.Revision) {
 	c, worth := &rev.Call, "not believed"
 	if rev.HintsBelieved {
@@ -288,6 +298,7 @@ func (p *printer) context(rev *approval.Revision) {
 			p.line(0, f.name+": "+p.short(f.value, maxString))
 		}
 	}
+
 	if c.Remote != resolve.RemoteUnstated {
 		p.line(0, fmt.Sprintf("Remote: %t", c.Remote == resolve.RemoteYes))
 	}
@@ -320,8 +331,9 @@ func (m *message) gaps(r *approval.Request, p *printer, left int) {
 	}
 }
 
-// words are the message with the call's values in it. Every line is fenced, so that
-// none passes for a fact. Text that may hold a hidden value stays out.
+// words are the message with the call's values in it. Every line is
+// fenced, so that none passes for a fact. Text that may hold a hidden
+// value stays out.
 func (m *message) words(rev *approval.Revision, hidden bool) {
 	text := rev.Decision.Message
 	switch {
@@ -331,6 +343,7 @@ func (m *message) words(rev *approval.Revision, hidden bool) {
 		m.say("The message is not shown: it may hold hidden values.")
 		return
 	}
+
 	const most = 1500
 	var lines []string
 	size := 0
@@ -342,6 +355,7 @@ func (m *message) words(rev *approval.Revision, hidden bool) {
 		}
 		lines = append(lines, shown)
 	}
+
 	m.say(messageFrom(rev.MessageFrom) + ":\n" + strings.Join(lines, "\n"))
 }
 
@@ -355,10 +369,12 @@ func messageFrom(from resolve.Source) string {
 	case resolve.FromDefault:
 		return "Message made by assent from the call, with the agent's values"
 	}
+
 	return "Message by the author of a rule, or made from the call, with the agent's values"
 }
 
-// fenced is one line of a message in which package template has escaped the values.
+// fenced is one line of a message in which package template has escaped
+// the values.
 func fenced(line string, limit int) (string, bool) {
 	shown := "│ " + safetext.SlackMessage(line)
 	return shown, safetext.SlackLength(shown) <= limit
@@ -370,17 +386,33 @@ func (a *App) buttons(r *approval.Request, full bool) slack.Block {
 	if r.State != approval.Pending || !full {
 		return slack.NewActionBlock("", open)
 	}
-	t := ticket{Request: r.ID, Revision: r.Current().Number, Binding: prefix(r.Binding())}
-	approve := slack.NewButtonBlockElement(actionApprove, t.String(), plain("Approve")).WithStyle(slack.StylePrimary)
+	t := ticket{
+		Request:  r.ID,
+		Revision: r.Current().Number,
+		Binding:  prefix(r.Binding()),
+	}
+	approve := slack.NewButtonBlockElement(actionApprove, t.String(), plain("Approve")).
+		WithStyle(slack.StylePrimary)
 	approve.WithConfirm(slack.NewConfirmationBlockObject(
 		plain("Approve this call?"),
-		plain("Request "+short(t.Request)+", binding "+short(t.Binding)+". It runs exactly as the message shows it."),
-		plain("Approve"), plain("Not now"),
+		plain(
+			"Request "+short(
+				t.Request,
+			)+", binding "+short(
+				t.Binding,
+			)+". It runs exactly as the message shows it.",
+		),
+		plain("Approve"),
+		plain("Not now"),
 	))
 	deny := slack.NewButtonBlockElement(actionDeny, t.String(), plain("Deny…")).WithStyle(slack.StyleDanger)
 	return slack.NewActionBlock("", approve, deny, open)
 }
 
 func (a *App) link(id string) string {
-	return notify.Link(&url.URL{Scheme: a.inbox.Scheme, Host: a.inbox.Host, Path: a.inbox.Path}, id)
+	return notify.Link(&url.URL{
+		Scheme: a.inbox.Scheme,
+		Host:   a.inbox.Host,
+		Path:   a.inbox.Path,
+	}, id)
 }

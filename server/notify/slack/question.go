@@ -26,9 +26,9 @@ const (
 	maxLabel     = 2000
 )
 
-// renderQuestion shows what a tool asks: what we know first, then the tool's own
-// words, every line of them fenced. It can be answered here only when all labels
-// are shown whole.
+// renderQuestion shows what a tool asks: what we know first, then the
+// tool's own words, every line of them fenced. It can be answered here
+// only when all labels are shown whole.
 func (a *App) renderQuestion(r *approval.Request) message {
 	title := "A tool asks"
 	if r.State != approval.Pending {
@@ -42,19 +42,23 @@ func (a *App) renderQuestion(r *approval.Request) message {
 	case !a.cfg.Arguments:
 		m.say("What the call carries and what the tool says is not shown in Slack. Read it in the inbox.")
 	case forOne(r):
-		m.say("This question is for one person, so what the call carries and what the tool says is not shown in a " +
-			"channel. Read and answer it in the inbox.")
+		m.say(
+			"This question is for one person, so what the call carries and what the tool says is not shown in a " +
+				"channel. Read and answer it in the inbox.",
+		)
 	default:
 		m.asked(r)
 	}
+
 	for _, b := range a.answers(r, m.full) {
 		m.add(b)
 	}
 	return m
 }
 
-// forOne reports whether a question is for the person whom the agent acts for and
-// nobody else: what they are asked is not for a channel that others read.
+// forOne reports whether a question is for the person whom the agent
+// acts for and nobody else: what they are asked is not for a channel
+// that others read.
 func forOne(r *approval.Request) bool {
 	return len(r.Question.Groups) == 0 && r.Requester.Principal != ""
 }
@@ -86,6 +90,7 @@ func questionFacts(r *approval.Request) []string {
 			lines = append(lines, line)
 		}
 	}
+
 	return append(lines, "May answer: "+answerers(r))
 }
 
@@ -97,12 +102,13 @@ func answerers(r *approval.Request) string {
 	case r.Requester.Principal != "":
 		return short(r.Requester.Principal) + ", for whom the agent acts"
 	}
+
 	return "any approver"
 }
 
-// asked shows what the call carries, then the tool's words: its labels whole or not
-// at all, and of the rest as much as there is room for. What a policy hides the
-// words could repeat, so then they stay out.
+// asked shows what the call carries, then the tool's words: its labels
+// whole or not at all, and of the rest as much as there is room for.
+// What a policy hides the words could repeat, so then they stay out.
 func (m *message) asked(r *approval.Request) {
 	p := carried(r)
 	labels, all := choiceLines(r)
@@ -110,10 +116,13 @@ func (m *message) asked(r *approval.Request) {
 	room := m.room(sizeOf(choices))
 	m.arguments(p, min(maxArguments, room-1))
 	if p.hidden {
-		m.say("A policy hides values of this call. The tool's words are not shown here: they may repeat them. Read " +
-			"and answer in the inbox.")
+		m.say(
+			"A policy hides values of this call. The tool's words are not shown here: they may repeat them. Read " +
+				"and answer in the inbox.",
+		)
 		return
 	}
+
 	m.prompt(r.Question.Prompt, min(maxPrompt, m.room(sizeOf(choices))))
 	if !all || left > 0 {
 		m.say("Not all of the choices fit here. Read them in the inbox, it can only be answered there.")
@@ -147,7 +156,8 @@ func (m *message) arguments(p *printer, most int) {
 	}
 }
 
-// prompt shows the tool's words as a quotation: no line of them passes for one of ours.
+// prompt shows the tool's words as a quotation: no line of them passes
+// for one of ours.
 func (m *message) prompt(text string, most int) {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -157,18 +167,21 @@ func (m *message) prompt(text string, most int) {
 			lines = append(lines, "(a part of this line is not shown here: read it in the inbox)")
 		}
 	}
+
 	m.say("The tool says, in words of its own that nobody checked:")
 	texts, left := pack(lines, most)
 	for _, t := range texts {
 		m.say(t)
 	}
 	if left > 0 {
-		m.say(fmt.Sprintf("%d further lines of the tool's words are not shown here. Read them in the inbox.", left))
+		m.say(
+			fmt.Sprintf("%d further lines of the tool's words are not shown here. Read them in the inbox.", left),
+		)
 	}
 }
 
-// choiceLines puts every label on a line of its own, with its number first, and
-// reports whether all of them are whole.
+// choiceLines puts every label on a line of its own, with its number
+// first, and reports whether all of them are whole.
 func choiceLines(r *approval.Request) (lines []string, all bool) {
 	all = true
 	for i, label := range r.Question.Choices {
@@ -179,7 +192,8 @@ func choiceLines(r *approval.Request) (lines []string, all bool) {
 	return lines, all
 }
 
-// choiceLine has our marks before the number, where no label can imitate them.
+// choiceLine has our marks before the number, where no label can
+// imitate them.
 func choiceLine(r *approval.Request, i int, label, shown string) string {
 	mark := ""
 	if i == r.Question.Default {
@@ -195,27 +209,34 @@ func choiceLine(r *approval.Request, i int, label, shown string) string {
 	case strings.TrimSpace(label) == "":
 		line += " (blank)"
 	}
+
 	return line
 }
 
-// answers are the elements below a question: a button for each choice, or a menu
-// when there are too many, one to dismiss, and the link.
+// answers are the elements below a question: a button for each choice,
+// or a menu when there are too many, one to dismiss, and the link.
 func (a *App) answers(r *approval.Request, full bool) []slack.Block {
 	open := slack.NewButtonBlockElement(actionOpen, "", plain("Open in the inbox")).WithURL(a.link(r.ID))
 	if r.State != approval.Pending || !full || len(r.Question.Choices) > maxOptions {
 		return []slack.Block{slack.NewActionBlock("", open)}
 	}
-	t := ticket{Request: r.ID, Revision: r.Current().Number, Binding: prefix(r.Binding())}
-	dismiss := slack.NewButtonBlockElement(actionDismiss, t.String(), plain("Dismiss")).WithStyle(slack.StyleDanger)
+	t := ticket{
+		Request:  r.ID,
+		Revision: r.Current().Number,
+		Binding:  prefix(r.Binding()),
+	}
+	dismiss := slack.NewButtonBlockElement(actionDismiss, t.String(), plain("Dismiss")).
+		WithStyle(slack.StyleDanger)
 	dismiss.WithConfirm(confirmAnswer(t, fmt.Sprintf("the default, [%d]", r.Question.Default), "Dismiss"))
 	return []slack.Block{slack.NewActionBlock("", picks(r, t)...), slack.NewActionBlock("", dismiss, open)}
 }
 
-// chooseID is the id of the button of a choice: ids must differ within a block.
+// chooseID is the id of the button of a choice: ids must differ within
+// a block.
 func chooseID(i int) string { return actionChoose + "_" + strconv.Itoa(i) }
 
-// picks are the elements that pick a choice. What a label's cut leaves out stands
-// in the message.
+// picks are the elements that pick a choice. What a label's cut leaves
+// out stands in the message.
 func picks(r *approval.Request, t ticket) []slack.BlockElement {
 	var buttons []slack.BlockElement
 	var options []*slack.OptionBlockObject
@@ -227,10 +248,15 @@ func picks(r *approval.Request, t ticket) []slack.BlockElement {
 		buttons = append(buttons, b)
 		options = append(options, slack.NewOptionBlockObject(value, name, nil))
 	}
+
 	if len(buttons) <= maxButtons {
 		return buttons
 	}
-	menu := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, plain("Pick a choice"), actionChoose, options...)
+	menu := slack.NewOptionsSelectBlockElement(
+		slack.OptTypeStatic,
+		plain("Pick a choice"),
+		actionChoose,
+		options...)
 	menu.Confirm = confirmAnswer(t, "the choice that you selected", "Pick")
 	return []slack.BlockElement{menu}
 }

@@ -21,7 +21,8 @@ func yesOrNo() approval.Question {
 	}
 }
 
-// asks has a tool ask about a call of an agent that acts for nobody in particular.
+// asks has a tool ask about a call of an agent that acts for nobody in
+// particular.
 func (w *world) asks(tool, args string, q approval.Question) *approval.Request {
 	w.t.Helper()
 	return w.asksFor("", tool, args, q)
@@ -74,8 +75,8 @@ func (w *world) answeredMessage(parts ...string) {
 	}
 }
 
-// TestQuestionInSlack: what we know comes first, then the tool's words behind bars,
-// then every choice; one click answers.
+// TestQuestionInSlack: what we know comes first, then the tool's words
+// behind bars, then every choice; one click answers.
 func TestQuestionInSlack(t *testing.T) {
 	w := newWorld(t)
 	r := w.asks("trade", `{"amount":5,"what":"gold"}`, yesOrNo())
@@ -108,6 +109,7 @@ func TestQuestionInSlack(t *testing.T) {
 		}
 		rest = after
 	}
+
 	lacks(t, text, "Needs:", "Because of", "[Approve]", "[Deny…]")
 	w.click(p, choice(1), "U0RITA")
 	got := w.request(r.ID)
@@ -130,8 +132,8 @@ func TestQuestionInSlack(t *testing.T) {
 	}
 }
 
-// TestQuestionsToOnePerson: a channel is told that somebody is asked, and by whom,
-// but nothing of what; it can't be answered there either.
+// TestQuestionsToOnePerson: a channel is told that somebody is asked,
+// and by whom, but nothing of what; it can't be answered there either.
 func TestQuestionsToOnePerson(t *testing.T) {
 	w := newWorld(t)
 	r := w.asksFor("rita@acme.example", "trade", `{"what":"gold"}`, yesOrNo())
@@ -147,7 +149,9 @@ func TestQuestionsToOnePerson(t *testing.T) {
 		"https://assent.example/requests/"+r.ID,
 	)
 	lacks(t, text, "gold", "notes.txt", "innocent", "Yes once", "[0]", "[Dismiss]")
-	w.send(w.payload(w.only(), choice(0), r.ID+" 0 "+strings.TrimPrefix(r.Binding(), "sha256:")[:16]+" 0", "U0RITA"))
+	w.send(
+		w.payload(w.only(), choice(0), r.ID+" 0 "+strings.TrimPrefix(r.Binding(), "sha256:")[:16]+" 0", "U0RITA"),
+	)
 	holds(t, w.slack.heard(), "not shown fully")
 	w.unanswered(r.ID, "a click on a button that was never there")
 	one := 1
@@ -163,6 +167,7 @@ func TestQuestionsToOnePerson(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	w.deliver()
 	lacks(t, texts(w.only().blocks), "Yes once", "notes.txt")
 	w.answeredMessage("Question: answered", "Picked [1] by rita@acme.example")
@@ -172,7 +177,8 @@ func TestDismissInSlack(t *testing.T) {
 	w := newWorld(t)
 	r := w.asks("trade", `{}`, yesOrNo())
 	w.click(w.only(), dismiss, "U0RITA")
-	if got := w.request(r.ID); got.State != approval.Answered || got.Cause != approval.ByDismissal || *got.Chosen != 2 {
+	if got := w.request(r.ID); got.State != approval.Answered || got.Cause != approval.ByDismissal ||
+		*got.Chosen != 2 {
 		t.Fatalf("%s (%s) %v", got.State, got.Cause, got.Chosen)
 	}
 	w.answeredMessage("Dismissed, which picked the default [2] by rita@acme.example")
@@ -195,8 +201,8 @@ func TestWhoeverElseAnswersIsRefused(t *testing.T) {
 	}
 }
 
-// TestNothingUnreadableIsAChoice: no value falls back to a number. What can't be
-// read is refused.
+// TestNothingUnreadableIsAChoice: no value falls back to a number. What
+// can't be read is refused.
 func TestNothingUnreadableIsAChoice(t *testing.T) {
 	w := newWorld(t)
 	r := w.asks("trade", `{}`, yesOrNo())
@@ -230,9 +236,11 @@ func TestNothingUnreadableIsAChoice(t *testing.T) {
 		))); status != http.StatusBadRequest {
 			t.Errorf("%s: answered %d", name, status)
 		}
+
 		w.app.Wait()
 		w.unanswered(r.ID, name)
 	}
+
 	other := "0000000000000000"
 	for name, f := range map[string]struct{ action, value, want string }{
 		"out of range":         {choice(3), ticket + " 3", "no answer to this request"},
@@ -247,6 +255,7 @@ func TestNothingUnreadableIsAChoice(t *testing.T) {
 		}
 		w.unanswered(r.ID, name)
 	}
+
 	w.send(w.payload(p, deny, ticket, "U0RITA"))
 	w.submit("U0RITA", "no")
 	w.unanswered(r.ID, "a denial")
@@ -264,11 +273,15 @@ func TestNothingUnreadableIsAChoice(t *testing.T) {
 	}
 }
 
-// TestManyChoices: more than a block holds become a menu, and more than a message
-// holds are answered in the inbox.
+// TestManyChoices: more than a block holds become a menu, and more than
+// a message holds are answered in the inbox.
 func TestManyChoices(t *testing.T) {
 	w := newWorld(t)
-	q := approval.Question{Asker: "crm", Prompt: "Which?", Default: 0}
+	q := approval.Question{
+		Asker:   "crm",
+		Prompt:  "Which?",
+		Default: 0,
+	}
 	for i := range 60 {
 		q.Choices = append(q.Choices, fmt.Sprintf("Account %d", i))
 	}
@@ -306,6 +319,7 @@ func TestManyChoices(t *testing.T) {
 		w.app.Wait()
 		w.unanswered(r.ID, name)
 	}
+
 	w.send(pick(map[string]any{
 		"text":  map[string]any{"type": "plain_text", "text": "[41] Account 41"},
 		"value": menu.Options[41].Value,
@@ -316,8 +330,8 @@ func TestManyChoices(t *testing.T) {
 	w.answeredMessage("Picked [41]", "│ > [41] Account 41")
 }
 
-// TestWhatDoesNotFitIsAnsweredInTheInbox: a click that a message without buttons
-// could not have sent is refused.
+// TestWhatDoesNotFitIsAnsweredInTheInbox: a click that a message
+// without buttons could not have sent is refused.
 func TestWhatDoesNotFitIsAnsweredInTheInbox(t *testing.T) {
 	long := yesOrNo()
 	long.Choices[1] = strings.Repeat("x", 3000)
@@ -362,13 +376,14 @@ func TestWhatDoesNotFitIsAnsweredInTheInbox(t *testing.T) {
 		holds(t, w.slack.heard(), "not shown fully")
 		w.unanswered(r.ID, name)
 	}
+
 	w := newWorld(t)
 	w.asks("trade", `{}`, many)
 	w.answeredMessage("A tool asks", "│ [103] 100")
 }
 
-// TestLongPromptsAreAnnounced: they push out neither what we know nor the choices,
-// and no limit of Slack's.
+// TestLongPromptsAreAnnounced: they push out neither what we know nor
+// the choices, and no limit of Slack's.
 func TestLongPromptsAreAnnounced(t *testing.T) {
 	for _, prompt := range []string{
 		strings.Repeat("line\n", 5000),

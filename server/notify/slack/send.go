@@ -31,9 +31,9 @@ type shown struct {
 // kept is how long a message can be rewritten after its request was last due.
 const kept = 30 * 24 * time.Hour
 
-// Send brings every message about the job's request up to date, and posts those
-// that are missing while people are asked. A reminder is one more message, in the
-// thread of the first.
+// Send brings every message about the job's request up to date, and
+// posts those that are missing while people are asked. A reminder is
+// one more message, in the thread of the first.
 func (a *App) Send(ctx context.Context, job store.Job) error {
 	if job.Tenant != a.cfg.Tenant {
 		return notify.Permanent(errors.New("slack: this workspace belongs to another tenant"))
@@ -55,10 +55,12 @@ func (a *App) Send(ctx context.Context, job store.Job) error {
 			failures = append(failures, classify(fmt.Errorf("slack: channel %s: %w", channel, err), err))
 		}
 	}
+
 	return join(failures)
 }
 
-// channels lists where a request is shown: one place for each group that may answer.
+// channels lists where a request is shown: one place for each group
+// that may answer.
 func (a *App) channels(r *approval.Request) []string {
 	var out []string
 	for _, group := range notify.Groups(r) {
@@ -70,13 +72,15 @@ func (a *App) channels(r *approval.Request) []string {
 			out = append(out, channel)
 		}
 	}
+
 	return out
 }
 
-// show makes the message in one channel agree with the request. The request may
-// change meanwhile, and other replicas may write the same message: whoever wrote
-// reads again, until what was written last is what stands. again rewrites in any
-// case, since an attempt before may have written without remembering it.
+// show makes the message in one channel agree with the request. The
+// request may change meanwhile, and other replicas may write the same
+// message: whoever wrote reads again, until what was written last is
+// what stands. again rewrites in any case, since an attempt before may
+// have written without remembering it.
 func (a *App) show(ctx context.Context, channel, id string, again bool) error {
 	unlock, err := a.lock(ctx, id)
 	if err != nil {
@@ -98,10 +102,12 @@ func (a *App) show(ctx context.Context, channel, id string, again bool) error {
 		case now != nil && now.Version == r.Version && !again:
 			return nil
 		}
+
 		if again, err = false, a.write(ctx, channel, r, now); err != nil {
 			return err
 		}
 	}
+
 	return errors.New("the request keeps changing")
 }
 
@@ -160,7 +166,11 @@ func (a *App) remind(ctx context.Context, channel string, r *approval.Request, j
 	if err != nil {
 		return err
 	}
-	return a.remember(ctx, key, shown{Channel: first.Channel, TS: ts, Version: r.Version}, r)
+	return a.remember(ctx, key, shown{
+		Channel: first.Channel,
+		TS:      ts,
+		Version: r.Version,
+	}, r)
 }
 
 func (a *App) bucket() string { return "slack:" + a.cfg.Tenant }
@@ -179,7 +189,8 @@ func (a *App) remember(ctx context.Context, key string, s shown, r *approval.Req
 	return a.cfg.Values.SetValue(ctx, a.bucket(), key, text, until.Add(kept))
 }
 
-// remembered is the message of a request in a channel, nil when there is none.
+// remembered is the message of a request in a channel, nil when there
+// is none.
 func (a *App) remembered(ctx context.Context, channel, id string) (*shown, error) {
 	text, err := a.cfg.Values.Value(ctx, a.bucket(), messageKey(channel, id), a.cfg.Now())
 	if errors.Is(err, approval.ErrNotFound) {
@@ -195,8 +206,8 @@ func (a *App) remembered(ctx context.Context, channel, id string) (*shown, error
 	return s, nil
 }
 
-// locks keep two deliveries of this process from posting the same message; between
-// replicas show's reading again has to do.
+// locks keep two deliveries of this process from posting the same
+// message; between replicas show's reading again has to do.
 type locks struct {
 	seed    maphash.Seed
 	stripes [64]chan struct{}
@@ -228,9 +239,9 @@ func code(err error) string {
 	return ""
 }
 
-// classify turns an error of Slack's API into the next step; text is how operators
-// see it. Most errors with a name are a mistake of ours or of the configuration,
-// which no repetition mends.
+// classify turns an error of Slack's API into the next step; text is
+// how operators see it. Most errors with a name are a mistake of ours
+// or of the configuration, which no repetition mends.
 func classify(text, err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		text = fmt.Errorf("slack: %w", e.Err)
@@ -246,14 +257,15 @@ func classify(text, err error) error {
 	default:
 		f.Permanent = true
 	}
+
 	if e, ok := errors.AsType[slack.StatusCodeError](err); ok {
 		f.Permanent = e.Code/100 == 3 || e.Code == http.StatusNotFound
 	}
 	return f
 }
 
-// join makes one failure of those of several channels: as long as one may still
-// succeed, all are tried again.
+// join makes one failure of those of several channels: as long as one
+// may still succeed, all are tried again.
 func join(failures []error) error {
 	if len(failures) == 0 {
 		return nil

@@ -1,15 +1,17 @@
-// Package slack shows requests in Slack channels and takes answers from there.
+// Package slack shows requests in Slack channels and takes answers from
+// there.
 //
-// A message is a view of the durable request: whatever happened, and in whatever
-// order deliveries arrive, it is rewritten until it shows the request as it stands.
-// Answers come as signed interactions (Slack's v0 signature). Who clicked is looked
-// up in the directory as slack:<team>:<user>; membership of a channel gives nobody
-// a say, and an unmapped person is refused.
+// A message is a view of the durable request: whatever happened, and in
+// whatever order deliveries arrive, it is rewritten until it shows the
+// request as it stands. Answers come as signed interactions (Slack's v0
+// signature). Who clicked is looked up in the directory as
+// slack:<team>:<user>; membership of a channel gives nobody a say, and
+// an unmapped person is refused.
 //
-// Everything that comes from an agent, a call or a person is shown in plain_text
-// objects, escaped, never as mrkdwn: it can't link, mention, format or preview
-// anything. The buttons exist only under a call that the message shows to its last
-// character.
+// Everything that comes from an agent, a call or a person is shown in
+// plain_text objects, escaped, never as mrkdwn: it can't link, mention,
+// format or preview anything. The buttons exist only under a call that
+// the message shows to its last character.
 package slack
 
 import (
@@ -32,7 +34,8 @@ import (
 // Channel is how answers given here are recorded.
 const Channel = "slack"
 
-// Voter counts answers, and says beforehand what they would do; approval.Service is one.
+// Voter counts answers, and says beforehand what they would do;
+// approval.Service is one.
 type Voter interface {
 	Vote(ctx context.Context, in approval.VoteInput) (*approval.Voted, error)
 	Eligible(ctx context.Context, r *approval.Request, person string) (approval.Eligibility, error)
@@ -51,21 +54,21 @@ type Values interface {
 	DeleteValue(ctx context.Context, bucket, key string) error
 }
 
-// Config connects one tenant with one Slack workspace. Everything without a default
-// is required.
+// Config connects one tenant with one Slack workspace. Everything
+// without a default is required.
 type Config struct {
 	Tenant        string
 	Team          string // id of the workspace, T…
 	Token         string // of the bot, xoxb-…
 	SigningSecret string // of the app
-	// group → id of the channel that its requests are shown in; "" stands for every
-	// other group
+	// group → id of the channel that its requests are shown in; ""
+	// stands for every other group
 	Channels  map[string]string
 	Arguments bool   // show arguments and the author's message, and so offer buttons; default: neither
 	Inbox     string // public address of the inbox
 
-	// base of Slack's API; https://slack.com/api/. Response URLs of its host are
-	// trusted besides Slack's own
+	// base of Slack's API; https://slack.com/api/. Response URLs of its
+	// host are trusted besides Slack's own
 	API    string
 	Guard  guard.Guard // what may be reached
 	Now    func() time.Time
@@ -77,8 +80,8 @@ type Config struct {
 	Values   Values
 }
 
-// App is both sides of the connection: a notify.Sender for what goes out and an
-// http.Handler for the app's interactivity URL.
+// App is both sides of the connection: a notify.Sender for what goes
+// out and an http.Handler for the app's interactivity URL.
 type App struct {
 	cfg    Config
 	inbox  *url.URL
@@ -157,11 +160,16 @@ func (c *Config) check() error {
 	case c.Voter == nil || c.Requests == nil || c.People == nil || c.Values == nil:
 		return errors.New("expected a voter, requests, people and values")
 	}
+
 	for group, channel := range c.Channels {
 		if !channelForm.MatchString(channel) {
-			return fmt.Errorf("channels: group %q: expected the id of a channel, such as C0123ABC, not its name", group)
+			return fmt.Errorf(
+				"channels: group %q: expected the id of a channel, such as C0123ABC, not its name",
+				group,
+			)
 		}
 	}
+
 	return nil
 }
 
@@ -184,6 +192,6 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// Wait returns when all work has ended that was begun by interactions. Call it
-// after the server stopped taking them.
+// Wait returns when all work has ended that was begun by interactions.
+// Call it after the server stopped taking them.
 func (a *App) Wait() { a.works.Wait() }

@@ -17,8 +17,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// anyText draws texts with what hurts: markup, entities, controls, bidi, tags,
-// padding, emoji.
+// anyText draws texts with what hurts: markup, entities, controls,
+// bidi, tags, padding, emoji.
 func anyText() *rapid.Generator[string] {
 	piece := rapid.SampledFrom([]string{
 		"a",
@@ -96,8 +96,8 @@ func TestDifferentTextsLookDifferent(t *testing.T) {
 	})
 }
 
-// anyJSON draws a document whose strings are all secret, with the paths that lead
-// to them.
+// anyJSON draws a document whose strings are all secret, with the paths
+// that lead to them.
 func anyJSON(t *rapid.T, depth int) any {
 	switch kind := rapid.IntRange(0, 3).Draw(t, "kind"); {
 	case kind == 0 && depth > 0:
@@ -113,14 +113,20 @@ func anyJSON(t *rapid.T, depth int) any {
 		}
 		return out
 	}
+
 	return "s3cret-" + rapid.StringMatching(`[0-9]{6}`).Draw(t, "secret")
 }
 
 // What value.Lookup would find at a hidden path is never shown.
 func TestHiddenPathsAreNeverShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		doc := map[string]any{"a": anyJSON(t, 3), "b": anyJSON(t, 2), "a.b": anyJSON(t, 1)}
-		path := rapid.SampledFrom([]string{"a", "b", "a.b", "a.b.c", "a.0", "b.0.a", "a.b.a", "c"}).Draw(t, "path")
+		doc := map[string]any{
+			"a":   anyJSON(t, 3),
+			"b":   anyJSON(t, 2),
+			"a.b": anyJSON(t, 1),
+		}
+		path := rapid.SampledFrom([]string{"a", "b", "a.b", "a.b.c", "a.0", "b.0.a", "a.b.a", "c"}).
+			Draw(t, "path")
 		text, err := json.Marshal(doc)
 		if err != nil {
 			t.Fatal(err)
@@ -136,9 +142,10 @@ func TestHiddenPathsAreNeverShown(t *testing.T) {
 	})
 }
 
-// secretsAt collects the strings below a path, by the two readings of value.Lookup.
-// Strings that stand elsewhere too can't be told apart; the generator makes that
-// unlikely enough to be a finding worth a look.
+// secretsAt collects the strings below a path, by the two readings of
+// value.Lookup. Strings that stand elsewhere too can't be told apart;
+// the generator makes that unlikely enough to be a finding worth a
+// look.
 func secretsAt(doc map[string]any, path string) []string {
 	var out []string
 	if v, ok := doc[path]; ok {
@@ -159,6 +166,7 @@ func secretsAt(doc map[string]any, path string) []string {
 			return out
 		}
 	}
+
 	return append(out, secrets(at)...)
 }
 
@@ -176,6 +184,7 @@ func secrets(v any) []string {
 			out = append(out, secrets(item)...)
 		}
 	}
+
 	return out
 }
 
@@ -196,15 +205,23 @@ func TestUnreadableArguments(t *testing.T) {
 func hostile() *approval.Request {
 	const bad = "x\u202e\n*Approved* <!channel> <https://evil.example|click> :white_check_mark: &lt;\U000e0041 שלום " +
 		"![i](http://evil.example/i.png)"
-	args, _ := json.Marshal(map[string]any{"cmd": bad, bad: 1, "list": []any{"a", bad}})
+	args, _ := json.Marshal(map[string]any{
+		"cmd":  bad,
+		bad:    1,
+		"list": []any{"a", bad},
+	})
 	return &approval.Request{
-		ID:        "apr_1",
-		Tenant:    "acme",
-		State:     approval.Pending,
-		Agent:     approval.Agent{ID: "agent " + bad},
-		Requester: approval.Requester{Runtime: "ci " + bad, Principal: "p " + bad, Session: "s " + bad},
-		Stages:    []policy.Stage{{Group: "g " + bad, People: 1}},
-		Called:    []string{"c " + bad},
+		ID:     "apr_1",
+		Tenant: "acme",
+		State:  approval.Pending,
+		Agent:  approval.Agent{ID: "agent " + bad},
+		Requester: approval.Requester{
+			Runtime:   "ci " + bad,
+			Principal: "p " + bad,
+			Session:   "s " + bad,
+		},
+		Stages: []policy.Stage{{Group: "g " + bad, People: 1}},
+		Called: []string{"c " + bad},
 		Revisions: []approval.Revision{
 			{Binding: "sha256:" + strings.Repeat("00", 32)},
 			{
@@ -270,6 +287,7 @@ func TestStatesHaveTheirWords(t *testing.T) {
 			t.Errorf("%s: got %q", state, got)
 		}
 	}
+
 	r := hostile()
 	r.State, r.Cause = approval.Approved, approval.ByTimeout
 	if got := strings.Join(ending(r), "\n"); !strings.Contains(got, "Approved by nobody, by timeout") {
@@ -284,12 +302,21 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 		name := fmt.Sprint(i, long)
 		r.Stages = append(r.Stages, policy.Stage{Group: name, People: 1})
 		r.Called = append(r.Called, name)
-		r.Votes = append(r.Votes, approval.Vote{Person: name, Verdict: approval.Approve, Revision: 1})
+		r.Votes = append(r.Votes, approval.Vote{
+			Person:   name,
+			Verdict:  approval.Approve,
+			Revision: 1,
+		})
 		r.Current().Decision.Reasons = append(
 			r.Current().Decision.Reasons,
-			resolve.Reason{Policy: name, Rule: name, File: name},
+			resolve.Reason{
+				Policy: name,
+				Rule:   name,
+				File:   name,
+			},
 		)
 	}
+
 	r.State = approval.Approved
 	r.By = long
 	r.Reason = long
@@ -313,6 +340,7 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 			t.Errorf("%d characters: %.80q", safetext.SlackLength(b.Text.Text), b.Text.Text)
 		}
 	}
+
 	if total > 13_000 {
 		t.Errorf("%d characters in all", total)
 	}

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// ticket is what a button carries: which call, exactly, its clicker saw. It is no
-// credential: an answer also needs Slack's signature and a person who is mapped.
+// ticket is what a button carries: which call, exactly, its clicker
+// saw. It is no credential: an answer also needs Slack's signature and
+// a person who is mapped.
 type ticket struct {
 	Request  string
 	Revision int
@@ -38,7 +39,11 @@ func parseTicket(s string) (ticket, error) {
 		return ticket{}, errTicket
 	}
 	revision, err := strconv.Atoi(m[2])
-	return ticket{Request: m[1], Revision: revision, Binding: m[3]}, err
+	return ticket{
+		Request:  m[1],
+		Revision: revision,
+		Binding:  m[3],
+	}, err
 }
 
 // choiceTicket is what an element carries that picks a choice.
@@ -50,8 +55,8 @@ type choiceTicket struct {
 // String is the form of an element's value.
 func (t choiceTicket) String() string { return t.ticket.String() + " " + strconv.Itoa(t.Choice) }
 
-// parseChoice reads the value of an element that picks a choice. What can't be read
-// is refused: no number is ever made up.
+// parseChoice reads the value of an element that picks a choice. What
+// can't be read is refused: no number is ever made up.
 func parseChoice(s string) (choiceTicket, error) {
 	i := strings.LastIndexByte(s, ' ')
 	if i < 0 || !numberForm.MatchString(s[i+1:]) {

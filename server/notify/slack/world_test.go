@@ -100,7 +100,11 @@ type world struct {
 }
 
 func newWorld(t *testing.T, change ...func(*slack.Config)) *world {
-	w := &world{t: t, slack: newFakeSlack(t), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	w := &world{
+		t:     t,
+		slack: newFakeSlack(t),
+		now:   time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+	}
 	var err error
 	if w.store, err = sqlite.Open(
 		t.Context(),
@@ -109,6 +113,7 @@ func newWorld(t *testing.T, change ...func(*slack.Config)) *world {
 	); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = w.store.Close() })
 	router, err := notify.NewRouter(
 		[]notify.Route{{Target: "slack"}},
@@ -162,9 +167,13 @@ func newWorld(t *testing.T, change ...func(*slack.Config)) *world {
 
 func (w *world) newWorker() *notify.Worker {
 	worker, err := notify.NewWorker(notify.WorkerConfig{
-		Outbox:  w.store,
-		Targets: []notify.Target{{Name: "slack", Sender: w.app, Concurrency: 2}},
-		Now:     w.clock,
+		Outbox: w.store,
+		Targets: []notify.Target{{
+			Name:        "slack",
+			Sender:      w.app,
+			Concurrency: 2,
+		}},
+		Now: w.clock,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -298,6 +307,7 @@ func (p posted) button(action string) (element, bool) {
 			}
 		}
 	}
+
 	return element{}, false
 }
 
@@ -331,7 +341,11 @@ func (w *world) payload(p posted, action, value, user string) map[string]any {
 			"is_ephemeral": false,
 		},
 		"channel": map[string]any{"id": p.channel, "name": "risk"},
-		"message": map[string]any{"type": "message", "ts": p.ts, "text": p.text},
+		"message": map[string]any{
+			"type": "message",
+			"ts":   p.ts,
+			"text": p.text,
+		},
 		"actions": []any{map[string]any{
 			"type":      "button",
 			"action_id": action,

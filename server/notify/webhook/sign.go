@@ -22,7 +22,9 @@ const (
 
 // Why Verify refuses a message.
 var (
-	ErrHeaders   = errors.New("webhook: expected one webhook-id, one webhook-timestamp and one webhook-signature header")
+	ErrHeaders = errors.New(
+		"webhook: expected one webhook-id, one webhook-timestamp and one webhook-signature header",
+	)
 	ErrStale     = errors.New("webhook: the timestamp is too far from now")
 	ErrSignature = errors.New("webhook: no signature is by this secret")
 )
@@ -42,13 +44,19 @@ func NewSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// parseSecret returns the key of a secret. Its errors don't repeat the secret.
+// parseSecret returns the key of a secret. Its errors don't repeat the
+// secret.
 func parseSecret(secret string) ([]byte, error) {
 	text, ok := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.Strict().DecodeString(text)
 	if !ok || err != nil || len(key) < minKey || len(key) > maxKey {
-		return nil, fmt.Errorf("webhook: expected a secret as whsec_ and the base64 of %d to %d bytes", minKey, maxKey)
+		return nil, fmt.Errorf(
+			"webhook: expected a secret as whsec_ and the base64 of %d to %d bytes",
+			minKey,
+			maxKey,
+		)
 	}
+
 	return key, nil
 }
 
@@ -59,8 +67,8 @@ func sign(key []byte, id, timestamp string, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// signatures is the header's value: one signature for each key, so that receivers
-// can change from one secret to the next.
+// signatures is the header's value: one signature for each key, so that
+// receivers can change from one secret to the next.
 func signatures(keys [][]byte, id, timestamp string, body []byte) string {
 	var all []string
 	for _, key := range keys {
@@ -69,11 +77,12 @@ func signatures(keys [][]byte, id, timestamp string, body []byte) string {
 	return strings.Join(all, " ")
 }
 
-// Verify is for receivers: it reports whether a message comes from whoever holds
-// the secret, unchanged and within tolerance of now. body is exactly what arrived.
-// A receiver also remembers webhook-id values and ignores a repeated one:
-// deliveries arrive at least once. Errors are ErrHeaders, ErrStale, ErrSignature,
-// or tell of a secret that is none.
+// Verify is for receivers: it reports whether a message comes from
+// whoever holds the secret, unchanged and within tolerance of now. body
+// is exactly what arrived. A receiver also remembers webhook-id values
+// and ignores a repeated one: deliveries arrive at least once. Errors
+// are ErrHeaders, ErrStale, ErrSignature, or tell of a secret that is
+// none.
 func Verify(secret string, header http.Header, body []byte, now time.Time, tolerance time.Duration) error {
 	key, err := parseSecret(secret)
 	if err != nil {
@@ -106,7 +115,8 @@ func single(h http.Header, name string) string {
 	return ""
 }
 
-// anyEqual compares in constant time with each signature of the version that we know.
+// anyEqual compares in constant time with each signature of the version
+// that we know.
 func anyEqual(given string, want []byte) bool {
 	found := false
 	for _, s := range strings.SplitN(given, " ", maxSignatures+1)[:min(maxSignatures, strings.Count(given, " ")+1)] {
@@ -118,5 +128,6 @@ func anyEqual(given string, want []byte) bool {
 			found = true
 		}
 	}
+
 	return found
 }

@@ -71,7 +71,10 @@ func TestVerify(t *testing.T) {
 			now:    vectorTime,
 		}
 		test.change(&m)
-		if err := webhook.Verify(m.secret, m.header, []byte(m.body), m.now, 5*time.Minute); !errors.Is(err, test.want) {
+		if err := webhook.Verify(m.secret, m.header, []byte(m.body), m.now, 5*time.Minute); !errors.Is(
+			err,
+			test.want,
+		) {
 			t.Errorf("%s: got %v, want %v", name, err, test.want)
 		}
 	}
@@ -108,6 +111,7 @@ func TestSecretsAreChecked(t *testing.T) {
 			t.Errorf("the error repeats the secret: %v", err)
 		}
 	}
+
 	if a, b := webhook.NewSecret(), webhook.NewSecret(); a == b {
 		t.Error("two secrets are the same")
 	}
@@ -124,7 +128,8 @@ func FuzzVerify(f *testing.F) {
 		h.Set("webhook-timestamp", timestamp)
 		h.Set("webhook-signature", signature)
 		err := webhook.Verify(vectorSecret, h, []byte(body), vectorTime, 5*time.Minute)
-		if err == nil && (id != vectorHeader().Get("webhook-id") || body != vectorBody || timestamp != "1614265330") {
+		if err == nil &&
+			(id != vectorHeader().Get("webhook-id") || body != vectorBody || timestamp != "1614265330") {
 			t.Errorf("took a message that nobody signed: %q %q %q %q", id, timestamp, signature, body)
 		}
 	})

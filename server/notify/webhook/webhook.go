@@ -1,6 +1,6 @@
 // Package webhook delivers events as Standard Webhooks
-// (https://www.standardwebhooks.com): a JSON body, signed with a secret that the
-// receiver knows. docs/contracts/webhook.md is the contract.
+// (https://www.standardwebhooks.com): a JSON body, signed with a secret
+// that the receiver knows. docs/contracts/webhook.md is the contract.
 package webhook
 
 import (
@@ -53,7 +53,11 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Sender{url: cfg.URL, client: cfg.Guard.Client(cfg.Timeout), now: cfg.Now}
+	s := &Sender{
+		url:    cfg.URL,
+		client: cfg.Guard.Client(cfg.Timeout),
+		now:    cfg.Now,
+	}
 	for _, secret := range cfg.Secrets {
 		key, err := parseSecret(secret)
 		if err != nil {
@@ -61,12 +65,13 @@ func New(cfg Config) (*Sender, error) {
 		}
 		s.keys = append(s.keys, key)
 	}
+
 	return s, nil
 }
 
-// ID is the webhook-id of a delivery: the same for every attempt, and another one
-// for every other delivery, also of a store that was restored from a backup and
-// counts on from there.
+// ID is the webhook-id of a delivery: the same for every attempt, and
+// another one for every other delivery, also of a store that was
+// restored from a backup and counts on from there.
 func ID(job store.Job) string {
 	// always has a form
 	text, _ := json.Marshal([]any{job.Tenant, job.ID, job.Created.UnixNano(), job.Target, job.Event, job.Subject})
@@ -74,7 +79,8 @@ func ID(job store.Job) string {
 	return "msg_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:15]))
 }
 
-// Send posts a delivery. It arrived when the answer is 2xx; the answer's body is ignored.
+// Send posts a delivery. It arrived when the answer is 2xx; the
+// answer's body is ignored.
 func (s *Sender) Send(ctx context.Context, job store.Job) error {
 	r, err := s.request(ctx, job)
 	if err != nil {
@@ -115,9 +121,9 @@ func (s *Sender) judge(answer *http.Response) error {
 	}
 }
 
-// permanent reports whether the same message will never be taken: it is not
-// understood there, or the receiver has left. Other refusals (401, 404, 5xx…) often
-// are a deployment under way.
+// permanent reports whether the same message will never be taken: it is
+// not understood there, or the receiver has left. Other refusals (401,
+// 404, 5xx…) often are a deployment under way.
 func permanent(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusGone, http.StatusLengthRequired,
@@ -127,6 +133,7 @@ func permanent(status int) bool {
 		http.StatusMovedPermanently, http.StatusPermanentRedirect:
 		return true
 	}
+
 	return false
 }
 

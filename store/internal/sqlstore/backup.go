@@ -47,7 +47,8 @@ type table struct {
 	codes   []coded
 }
 
-// coded is a column that holds the code of others, with the name that tells codes apart.
+// coded is a column that holds the code of others, with the name that
+// tells codes apart.
 type coded struct {
 	column string
 	label  string
@@ -62,7 +63,8 @@ func (t table) names() []string {
 	return out
 }
 
-// with adds a code. Whoever computes one by itself keeps to the order of the columns given here.
+// with adds a code. Whoever computes one by itself keeps to the order
+// of the columns given here.
 func (t table) with(column, covers string) table {
 	label := t.name
 	if part, ok := strings.CutSuffix(column, "_code"); ok {
@@ -81,6 +83,7 @@ func define(name, key, columns string) table {
 		}
 		t.columns = append(t.columns, column{name, kind(k[0])})
 	}
+
 	return t
 }
 
@@ -89,31 +92,75 @@ func (t table) counts(column string) table {
 	return t
 }
 
-// tables are all tables but that of migrations and pulse. Columns that no code covers are indexes: what is read through them is looked at
-// again in the document. Votes are for figures only, and hashes are checked by the root of their tree.
+// tables are all tables but that of migrations and pulse. Columns that
+// no code covers are indexes: what is read through them is looked at
+// again in the document. Votes are for figures only, and hashes are
+// checked by the root of their tree.
 func tables() []table {
 	return []table{
 		define("periods", "n", "n:i id public_key why at:i code:b").with("code", "n id public_key why at"),
-		define("requests", "tenant id", "tenant id version:i state cause agent target principal message rules group_names approvals:i needed:i created:i "+
-			"deadline:i due:i closed:i binding pruned:i body answering asker bytes:i code:b line_code:b").
+		define(
+			"requests",
+			"tenant id",
+			"tenant id version:i state cause agent target principal message rules group_names approvals:i needed:i "+
+				"created:i "+
+				"deadline:i due:i closed:i binding pruned:i body answering asker bytes:i code:b line_code:b",
+		).
 			with("code", "tenant id version body").
-			with("line_code", "tenant id version state cause agent target principal message rules group_names approvals needed created deadline answering"),
-		define("grants", "tenant id", "tenant id agent target created:i expires:i revoked:i max_uses:i uses:i pruned:i body version:i code:b").
+			with(
+				"line_code",
+				"tenant id version state cause agent target principal message rules group_names approvals needed "+
+					"created deadline answering",
+			),
+		define(
+			"grants",
+			"tenant id",
+			"tenant id agent target created:i expires:i revoked:i max_uses:i uses:i pruned:i body version:i code:b",
+		).
 			with("code", "tenant id version body"),
 		define("frozen", "tenant", "tenant version:i body code:b").with("code", "tenant version body"),
-		define("memories", "tenant name", "tenant name digest request grant_id expires:i code:b").with("code", "tenant name digest request grant_id expires"),
+		define(
+			"memories",
+			"tenant name",
+			"tenant name digest request grant_id expires:i code:b",
+		).with("code", "tenant name digest request grant_id expires"),
 		define("votes", "seq", "seq:i tenant request agent target person verdict waited:i at:i").counts("seq"),
 		define("entries", "seq", "seq:i tenant idx:i type subject at:i leaf:b openings:b version:i code:b").
 			with("code", "tenant idx type subject at version leaf").counts("seq"),
 		define("hashes", "tenant pos", "tenant pos:i hash:b"),
-		define("trees", "tenant", "tenant size:i root:b checkpoint:b pruned:i code:b").with("code", "tenant size root checkpoint"),
-		define("handovers", "tenant size", "tenant size:i checkpoint:b code:b").with("code", "tenant size checkpoint"),
-		define("tokens", "tenant id", "id tenant name hash scopes agents person maker created:i expires:i revoked:i code:b").
+		define(
+			"trees",
+			"tenant",
+			"tenant size:i root:b checkpoint:b pruned:i code:b",
+		).with("code", "tenant size root checkpoint"),
+		define(
+			"handovers",
+			"tenant size",
+			"tenant size:i checkpoint:b code:b",
+		).with("code", "tenant size checkpoint"),
+		define(
+			"tokens",
+			"tenant id",
+			"id tenant name hash scopes agents person maker created:i expires:i revoked:i code:b",
+		).
 			with("code", "tenant id name hash scopes agents person maker created expires revoked"),
-		define("records", "room name", "room name alias version:i due:i expires:i value:b code:b").with("code", "room name alias version due expires value"),
-		define("kept", "bucket name", "bucket name value:b expires:i code:b").with("code", "bucket name value expires"),
-		define("deliveries", "id", "id:i tenant target event subject payload state attempt:i run_at:i owner problem created:i code:b").
-			with("code", "tenant target event subject payload created").counts("id"),
+		define(
+			"records",
+			"room name",
+			"room name alias version:i due:i expires:i value:b code:b",
+		).with("code", "room name alias version due expires value"),
+		define(
+			"kept",
+			"bucket name",
+			"bucket name value:b expires:i code:b",
+		).with("code", "bucket name value expires"),
+		define(
+			"deliveries",
+			"id",
+			"id:i tenant target event subject payload state attempt:i run_at:i owner problem created:i code:b",
+		).
+			with("code", "tenant target event subject payload created").
+			counts("id"),
 	}
 }
 
@@ -128,10 +175,12 @@ type trailer struct {
 	Sum  string           `json:"sha256"`
 }
 
-// line is a line between header and trailer: the name of the table, then its columns.
+// line is a line between header and trailer: the name of the table,
+// then its columns.
 type line []any
 
-// Backup writes a line for every row. Two backups of one state are equal, whatever the engine.
+// Backup writes a line for every row. Two backups of one state are
+// equal, whatever the engine.
 func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 	x, err := s.eng.Snapshot(ctx)
 	if err != nil {
@@ -162,7 +211,10 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 }
 
 func (t table) dump(ctx context.Context, x Tx, out *json.Encoder) (n int64, err error) {
-	rows, err := x.Query(ctx, "SELECT "+strings.Join(t.names(), ", ")+" FROM "+t.name+" ORDER BY "+strings.Join(t.key, ", "))
+	rows, err := x.Query(
+		ctx,
+		"SELECT "+strings.Join(t.names(), ", ")+" FROM "+t.name+" ORDER BY "+strings.Join(t.key, ", "),
+	)
 	if err != nil {
 		return 0, unavailable("backup", err)
 	}
@@ -180,6 +232,7 @@ func (t table) dump(ctx context.Context, x Tx, out *json.Encoder) (n int64, err 
 			return n, fmt.Errorf("backup: %w", err)
 		}
 	}
+
 	if err := rows.Err(); err != nil {
 		return n, unavailable("backup", err)
 	}
@@ -209,6 +262,7 @@ func (t table) cells() ([]*cell, []any) {
 			dest = append(dest, &x.text)
 		}
 	}
+
 	return cells, dest
 }
 
@@ -221,6 +275,7 @@ func (c *cell) value() any {
 	case c.kind == text && c.text != nil:
 		return *c.text
 	}
+
 	return nil
 }
 
@@ -241,6 +296,7 @@ func empty(ctx context.Context, x Tx) error {
 			return refuse("the store is not empty: table %s has rows: restore into a new database", t.name)
 		}
 	}
+
 	return nil
 }
 
@@ -250,8 +306,11 @@ func (s *Store) count(ctx context.Context, x Tx) error {
 		if t.counter == "" || s.d.Sequence == "" {
 			continue
 		}
-		x.Queue(Stmt{SQL: strings.NewReplacer("{{table}}", t.name, "{{column}}", t.counter).Replace(s.d.Sequence)})
+		x.Queue(
+			Stmt{SQL: strings.NewReplacer("{{table}}", t.name, "{{column}}", t.counter).Replace(s.d.Sequence)},
+		)
 	}
+
 	return x.Flush(ctx)
 }
 
@@ -273,7 +332,10 @@ func (b *backupReader) next() ([]byte, error) {
 			b.n++
 			return out, nil
 		case err == io.EOF && len(out) == 0:
-			return nil, refuse("it ends after line %d, without the line that closes a backup: it was cut off", b.n)
+			return nil, refuse(
+				"it ends after line %d, without the line that closes a backup: it was cut off",
+				b.n,
+			)
 		case err == io.EOF:
 			return nil, refuse("line %d is cut off", b.n+1)
 		case !errors.Is(err, bufio.ErrBufferFull):
@@ -319,8 +381,14 @@ func (b *backupReader) header() error {
 	case err != nil || h.Format != backupFormat:
 		return refuse("it does not begin as a backup does (%s)", backupFormat)
 	case h.Schema != len(embedded()):
-		return refuse("it is of schema %d and this version of assent has %d: restore it with the version that made it, then open that database with this one", h.Schema, len(embedded()))
+		return refuse(
+			"it is of schema %d and this version of assent has %d: restore it with the version that made it, then "+
+				"open that database with this one",
+			h.Schema,
+			len(embedded()),
+		)
 	}
+
 	return nil
 }
 
@@ -362,7 +430,13 @@ func (t table) insert() string {
 	for i := range marks {
 		marks[i] = "$" + strconv.Itoa(i+1)
 	}
-	return "INSERT INTO " + t.name + " (" + strings.Join(t.names(), ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
+	return "INSERT INTO " + t.name + " (" + strings.Join(
+		t.names(),
+		", ",
+	) + ") VALUES (" + strings.Join(
+		marks,
+		", ",
+	) + ")"
 }
 
 // arg is a value of a backup as an argument of a statement.
@@ -380,6 +454,7 @@ func (c column) arg(v any) (any, bool) {
 		b, err := base64.StdEncoding.DecodeString(v)
 		return b, err == nil
 	}
+
 	return nil, false
 }
 

@@ -7,13 +7,16 @@ import (
 )
 
 const (
-	// overlap is how far back entries may still appear: transactions commit in another order than they took their numbers.
+	// overlap is how far back entries may still appear: transactions
+	// commit in another order than they took their numbers.
 	overlap = 512
-	// patience is after how many polls without a change waiters are woken anyway, so that nobody polls for waiters who went away.
+	// patience is after how many polls without a change waiters are
+	// woken anyway, so that nobody polls for waiters who went away.
 	patience = 400
 )
 
-// changes wakes whoever waits for a tenant. Commits of this process wake at once; those of others are looked for while anybody waits.
+// changes wakes whoever waits for a tenant. Commits of this process
+// wake at once; those of others are looked for while anybody waits.
 type changes struct {
 	s       *Store
 	every   time.Duration
@@ -25,7 +28,10 @@ type changes struct {
 }
 
 func (c *changes) init(s *Store, every time.Duration) {
-	c.s, c.every, c.waiters, c.stop = s, every, map[string]chan struct{}{}, make(chan struct{})
+	c.s = s
+	c.every = every
+	c.waiters = map[string]chan struct{}{}
+	c.stop = make(chan struct{})
 }
 
 func (c *changes) wait(tenant string) <-chan struct{} {
@@ -111,6 +117,7 @@ func (c *changes) poll() {
 			}
 			seen = next
 		}
+
 		select {
 		case <-tick.C:
 		case <-c.stop:
@@ -119,7 +126,8 @@ func (c *changes) poll() {
 	}
 }
 
-// seen is what one look found: the last entries, and how far each tenant's tree is.
+// seen is what one look found: the last entries, and how far each
+// tenant's tree is.
 type seen struct {
 	last    int64
 	entries map[int64]string
@@ -140,7 +148,14 @@ func (c *changes) look(ctx context.Context, before *seen) (*seen, error) {
 	} else {
 		return nil, err
 	}
-	entries, err := collect(ctx, c.s.eng, scan, "SELECT seq, tenant FROM entries WHERE seq > $1", now.last-overlap)
+
+	entries, err := collect(
+		ctx,
+		c.s.eng,
+		scan,
+		"SELECT seq, tenant FROM entries WHERE seq > $1",
+		now.last-overlap,
+	)
 	if err != nil {
 		return nil, err
 	}

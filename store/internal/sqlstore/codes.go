@@ -12,12 +12,17 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Every row that a decision rests on carries a message authentication code: HMAC-SHA-256 over the name of its table and the columns that decide
-// anything, its primary key and version among them. The key is derived from the service's, for one period of one store (periods.go), so no row
-// can be forged, changed, or moved to another place, store or period by somebody who has the database alone. Which columns a code covers
-// stands in tables(); the others are indexes and are never trusted.
+// Every row that a decision rests on carries a message authentication
+// code: HMAC-SHA-256 over the name of its table and the columns that
+// decide anything, its primary key and version among them. The key is
+// derived from the service's, for one period of one store (periods.go),
+// so no row can be forged, changed, or moved to another place, store or
+// period by somebody who has the database alone. Which columns a code
+// covers stands in tables(); the others are indexes and are never
+// trusted.
 
-// authenticator makes and checks codes. A nil one makes none, and finds everything right.
+// authenticator makes and checks codes. A nil one makes none, and finds
+// everything right.
 type authenticator struct{ free sync.Pool }
 
 // newAuthenticator derives the key of one period.
@@ -36,8 +41,9 @@ type coder struct {
 	n   int
 }
 
-// code is the code of one row: of the table's name and the values of the columns that it covers, in the order of tables(). Values are string,
-// int64, []byte or nil, as statements take them.
+// code is the code of one row: of the table's name and the values of
+// the columns that it covers, in the order of tables(). Values are
+// string, int64, []byte or nil, as statements take them.
 func (a *authenticator) code(table string, values ...any) []byte {
 	if a == nil {
 		return nil
@@ -54,7 +60,8 @@ func (a *authenticator) code(table string, values ...any) []byte {
 	return sum
 }
 
-// value adds a value with its kind and length, so that no two rows read the same.
+// value adds a value with its kind and length, so that no two rows read
+// the same.
 func (c *coder) value(v any) {
 	switch v := v.(type) {
 	case string:
@@ -114,7 +121,11 @@ func (s *Store) genuine(found []byte, tenant, what string, table string, values 
 
 // tampered raises the alarm, and returns what to tell.
 func (s *Store) tampered(tenant, what, problem string) error {
-	err := &store.TamperedError{Tenant: tenant, What: what, Problem: problem}
+	err := &store.TamperedError{
+		Tenant:  tenant,
+		What:    what,
+		Problem: problem,
+	}
 	s.alarms.Add(1)
 	if s.trust.Alarm != nil {
 		s.trust.Alarm(err)

@@ -17,7 +17,8 @@ func testAuthenticator(t testing.TB, secret, period string) *authenticator {
 	return a
 }
 
-// TestH4_NoTwoRowsHaveTheSameCode: values can't be moved between columns, kinds, tables, periods or keys.
+// TestH4_NoTwoRowsHaveTheSameCode: values can't be moved between
+// columns, kinds, tables, periods or keys.
 func TestH4_NoTwoRowsHaveTheSameCode(t *testing.T) {
 	const secret = "0123456789abcdef0123456789abcdef"
 	a := testAuthenticator(t, secret, "period")
@@ -47,12 +48,14 @@ func TestH4_NoTwoRowsHaveTheSameCode(t *testing.T) {
 		}
 		found[string(code)] = name
 	}
+
 	if !bytes.Equal(a.code("t", []byte{}), a.code("t", nil)) {
 		t.Error("no bytes and NULL have two codes, and drivers don't tell them apart")
 	}
 }
 
-// TestCodesDependOnEveryByte whatever the lengths, which a buffer cuts into pieces.
+// TestCodesDependOnEveryByte whatever the lengths, which a buffer cuts
+// into pieces.
 func TestCodesDependOnEveryByte(t *testing.T) {
 	a := testAuthenticator(t, "secret", "period")
 	rapid.Check(t, func(t *rapid.T) {
@@ -88,7 +91,8 @@ func TestCodesTakeNoMemory(t *testing.T) {
 	}
 }
 
-// BenchmarkCode shows what a code costs by the length of a row: MB/s stay the same.
+// BenchmarkCode shows what a code costs by the length of a row: MB/s
+// stay the same.
 func BenchmarkCode(b *testing.B) {
 	a := testAuthenticator(b, "secret", "period")
 	for _, size := range []int{100, 1 << 10, 16 << 10, 1 << 20, 8 << 20} {

@@ -17,7 +17,9 @@ import (
 const (
 	groupSize    = 64               // updates in one transaction
 	groupTimeout = 30 * time.Second // of one transaction; only a database that hangs takes so long
-	polite       = 2                // attempts that give way when a second lock is taken; later ones wait for it, one such transaction at a time
+	// attempts that give way when a second lock is taken; later ones
+	// wait for it, one such transaction at a time
+	polite = 2
 )
 
 var (
@@ -61,8 +63,10 @@ func (q *queue) add(j *job, most int) (lead bool, err error) {
 	return true, nil
 }
 
-// take hands the next jobs to a leader: updates as they came, then records in the order of their keys, so that of two groups which wait for
-// each other's rows there is none. When there are no jobs, the leader is dismissed.
+// take hands the next jobs to a leader: updates as they came, then
+// records in the order of their keys, so that of two groups which wait
+// for each other's rows there is none. When there are no jobs, the
+// leader is dismissed.
 func (q *queue) take() []*job {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -74,6 +78,7 @@ func (q *queue) take() []*job {
 		}
 		return nil
 	}
+
 	jobs := append([]*job(nil), q.waiting[:n]...)
 	q.waiting = append(q.waiting[:0], q.waiting[n:]...)
 	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.record, b.record) })
@@ -100,6 +105,7 @@ func (q *queue) withdraw(j *job) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -114,8 +120,9 @@ func (q *queue) close() {
 	}
 }
 
-// caller runs an update's function on the goroutine that called Update, whenever a leader gives it the turn. So a panic, or a test that
-// ends there, hurts nobody else.
+// caller runs an update's function on the goroutine that called Update,
+// whenever a leader gives it the turn. So a panic, or a test that ends
+// there, hurts nobody else.
 type caller struct {
 	turn chan *tx
 	back chan error
@@ -141,8 +148,17 @@ func (s *Store) Update(ctx context.Context, tenant string, fn func(approval.Tx) 
 	if err := s.stopped(tenant); err != nil {
 		return fmt.Errorf("update: %w", err)
 	}
-	c := &caller{turn: make(chan *tx), back: make(chan error, 1), done: make(chan error, 1)}
-	j := &job{what: "update", tenant: tenant, run: c.run, done: func(err error) { c.done <- err }}
+	c := &caller{
+		turn: make(chan *tx),
+		back: make(chan error, 1),
+		done: make(chan error, 1),
+	}
+	j := &job{
+		what:   "update",
+		tenant: tenant,
+		run:    c.run,
+		done:   func(err error) { c.done <- err },
+	}
 	if err := s.submit(j); err != nil {
 		return err
 	}
@@ -181,7 +197,8 @@ func (s *Store) lead() {
 	}
 }
 
-// commit answers all jobs but those that it returns, which gave way to another transaction.
+// commit answers all jobs but those that it returns, which gave way to
+// another transaction.
 func (s *Store) commit(jobs []*job) (again []*job) {
 	if len(jobs) == 1 {
 		s.alone(jobs[0])
@@ -205,10 +222,12 @@ func (s *Store) commit(jobs []*job) (again []*job) {
 			s.alone(j)
 		}
 	}
+
 	return again
 }
 
-// oneByOne gives each job a transaction of its own, after one for all of them failed. When not even a transaction can be had, nobody else
+// oneByOne gives each job a transaction of its own, after one for all
+// of them failed. When not even a transaction can be had, nobody else
 // waits for that again.
 func (s *Store) oneByOne(jobs []*job) {
 	for i, j := range jobs {
@@ -222,7 +241,8 @@ func (s *Store) oneByOne(jobs []*job) {
 	}
 }
 
-// alone runs one job until it is committed, refused, or has no attempt left, and answers it. begun is false when there was no transaction.
+// alone runs one job until it is committed, refused, or has no attempt
+// left, and answers it. begun is false when there was no transaction.
 func (s *Store) alone(j *job) (err error, begun bool) {
 	if j.err == errAborted {
 		j.done(errAborted)
@@ -261,15 +281,18 @@ func (s *Store) refusal(err error, unknown bool) error {
 	case unknown:
 		return fmt.Errorf("%w: it is not known whether it was committed: %w", store.ErrUnavailable, err)
 	}
+
 	return fmt.Errorf("%w: %w", store.ErrUnavailable, err) // a deadline is ours, not the caller's
 }
 
 // batch is one transaction of several updates.
 type batch struct {
-	s          *Store
-	ctx        context.Context
-	tx         Tx
-	patient    bool // waits for locks; else only while it holds none itself. One at a time is patient, so no two wait for each other
+	s   *Store
+	ctx context.Context
+	tx  Tx
+	// waits for locks; else only while it holds none itself. One at a
+	// time is patient, so no two wait for each other
+	patient    bool
 	held       bool // it holds locks
 	begun      bool
 	committing bool
@@ -278,7 +301,8 @@ type batch struct {
 	grantless  map[[3]string]bool // tenants, agents and targets without a live grant
 }
 
-// group runs jobs in one transaction. Nothing happened when it fails. j.err is what a job is to be told, errBusy that it gave way.
+// group runs jobs in one transaction. Nothing happened when it fails.
+// j.err is what a job is to be told, errBusy that it gave way.
 func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 	if b.tx, err = s.eng.Begin(ctx); err != nil {
 		return err
@@ -304,6 +328,7 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 			changed[j.tenant], written = true, append(written, t)
 		}
 	}
+
 	b.committing = true
 	for _, t := range written {
 		s.own.send(t.tenant, t.appended)
@@ -342,7 +367,8 @@ func (s *Store) perform(b *batch, j *job) (*tx, error) {
 	return t, b.err
 }
 
-// note queues what a transaction writes, and remembers what later ones of the batch must know of it.
+// note queues what a transaction writes, and remembers what later ones
+// of the batch must know of it.
 func (b *batch) note(t *tx) {
 	b.tx.Queue(t.writes...)
 	b.held = true

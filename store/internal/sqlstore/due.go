@@ -20,14 +20,16 @@ const (
 // place is where a request stands.
 type place struct{ tenant, id string }
 
-// postponed knows which requests time could not act on a moment ago. They stay due, but this process lets others go first: those whose
+// postponed knows which requests time could not act on a moment ago.
+// They stay due, but this process lets others go first: those whose
 // time came before would otherwise fill every batch again and again.
 type postponed struct {
 	mu    sync.Mutex
 	until map[place]time.Time
 }
 
-// sweep forgets what may be tried again, and returns how many still stand back.
+// sweep forgets what may be tried again, and returns how many still
+// stand back.
 func (p *postponed) sweep(now time.Time) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,9 +59,15 @@ func (p *postponed) add(k place, until time.Time) {
 	}
 }
 
-// Due runs fn for requests whose time has come, in groups. A request that somebody else works on is left to them, and one that failed
+// Due runs fn for requests whose time has come, in groups. A request
+// that somebody else works on is left to them, and one that failed
 // stands back for a minute.
-func (s *Store) Due(ctx context.Context, now time.Time, limit int, fn func(tx approval.Tx, tenant string, r *approval.Request) error) (int, error) {
+func (s *Store) Due(
+	ctx context.Context,
+	now time.Time,
+	limit int,
+	fn func(tx approval.Tx, tenant string, r *approval.Request) error,
+) (int, error) {
 	places, err := s.dueAt(ctx, now, limit)
 	if err != nil {
 		return 0, unavailable("find due requests", err)
@@ -68,25 +76,30 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int, fn func(tx ap
 	var errs []error
 	jobs := make([]*job, len(places))
 	for i, k := range places {
-		jobs[i] = &job{tenant: k.tenant, run: func(t *tx) error {
-			if err := s.stopped(k.tenant); err != nil {
-				return err
-			}
-			r, err := t.due(k.id, now)
-			if ran[i] = r != nil || err != nil && t.b.err == nil; err != nil || r == nil {
-				return err
-			}
-			return fn(t, k.tenant, r)
-		}, done: func(err error) {
-			if err == nil {
-				return
-			}
-			errs = append(errs, fmt.Errorf("request %q: %w", k.id, err))
-			if ran[i] && s.itsFault(err) {
-				s.postponed.add(k, now.Add(postponedFor))
-			}
-		}}
+		jobs[i] = &job{
+			tenant: k.tenant,
+			run: func(t *tx) error {
+				if err := s.stopped(k.tenant); err != nil {
+					return err
+				}
+				r, err := t.due(k.id, now)
+				if ran[i] = r != nil || err != nil && t.b.err == nil; err != nil || r == nil {
+					return err
+				}
+				return fn(t, k.tenant, r)
+			},
+			done: func(err error) {
+				if err == nil {
+					return
+				}
+				errs = append(errs, fmt.Errorf("request %q: %w", k.id, err))
+				if ran[i] && s.itsFault(err) {
+					s.postponed.add(k, now.Add(postponedFor))
+				}
+			},
+		}
 	}
+
 	for len(jobs) > 0 && ctx.Err() == nil {
 		n := min(len(jobs), groupSize)
 		for _, j := range s.commit(jobs[:n]) {
@@ -94,6 +107,7 @@ func (s *Store) Due(ctx context.Context, now time.Time, limit int, fn func(tx ap
 		}
 		jobs = jobs[n:]
 	}
+
 	return count(ran), errors.Join(append(errs, ctx.Err())...)
 }
 
@@ -109,7 +123,8 @@ func (s *Store) dueAt(ctx context.Context, now time.Time, limit int) ([]place, e
 	return all[:min(len(all), limit)], nil
 }
 
-// itsFault tells whether a request failed by itself: not because another transaction or the connection got in between.
+// itsFault tells whether a request failed by itself: not because
+// another transaction or the connection got in between.
 func (s *Store) itsFault(err error) bool {
 	switch {
 	case errors.Is(err, approval.ErrVersion):
@@ -117,6 +132,7 @@ func (s *Store) itsFault(err error) bool {
 	case !errors.Is(err, store.ErrUnavailable): // the engine had no part in it, and classes are for its errors
 		return true
 	}
+
 	class := s.eng.Class(err)
 	return class != Conflict && class != Lost
 }

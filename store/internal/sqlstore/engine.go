@@ -1,9 +1,14 @@
-// Package sqlstore is the store of assent over any SQL database: all statements and all mapping of rows, once. An Engine lends it
-// connections and transactions; a Dialect holds the few words in which databases differ.
+// Package sqlstore is the store of assent over any SQL database: all
+// statements and all mapping of rows, once. An Engine lends it
+// connections and transactions; a Dialect holds the few words in which
+// databases differ.
 //
-// Updates are committed in groups: whatever waits while a commit runs goes into one transaction (commit.go). Everything an update
-// writes is queued and sent together with the next read or with the commit, so one update costs a round trip or two. Changes of records go
-// into the same groups, a statement each (records.go); reading them waits for nobody.
+// Updates are committed in groups: whatever waits while a commit runs
+// goes into one transaction (commit.go). Everything an update writes is
+// queued and sent together with the next read or with the commit, so
+// one update costs a round trip or two. Changes of records go into the
+// same groups, a statement each (records.go); reading them waits for
+// nobody.
 //
 // Times are integers, microseconds since 1970.
 package sqlstore
@@ -22,11 +27,13 @@ type Engine interface {
 	Dialect() Dialect
 	// Begin starts a transaction that may write. SQLite has one at a time.
 	Begin(ctx context.Context) (Tx, error)
-	// Snapshot starts a transaction that only reads, and sees one state of the database all along.
+	// Snapshot starts a transaction that only reads, and sees one state
+	// of the database all along.
 	Snapshot(ctx context.Context) (Tx, error)
 	// Query reads outside of any transaction.
 	Query(ctx context.Context, sql string, args ...any) (Rows, error)
-	// Erases reports whether whoever is connected may delete entries of the ledger, where the database could forbid it.
+	// Erases reports whether whoever is connected may delete entries of
+	// the ledger, where the database could forbid it.
 	Erases(ctx context.Context) (bool, error)
 	// Class says what a failure of this engine means.
 	Class(err error) Class
@@ -35,12 +42,14 @@ type Engine interface {
 
 // Tx is a transaction of an engine.
 type Tx interface {
-	// Queue adds statements that are sent, in order, with the next Query, Flush or Commit, which also fails for them.
+	// Queue adds statements that are sent, in order, with the next
+	// Query, Flush or Commit, which also fails for them.
 	Queue(s ...Stmt)
 	Query(ctx context.Context, sql string, args ...any) (Rows, error)
 	Flush(ctx context.Context) error
 	Commit(ctx context.Context) error
-	// Rollback ends the transaction without a trace. After Commit it does nothing.
+	// Rollback ends the transaction without a trace. After Commit it
+	// does nothing.
 	Rollback()
 }
 
@@ -58,8 +67,10 @@ type Stmt struct {
 	Args []any
 	One  bool // it must change exactly one row, or else ErrMoved
 	Held bool // it is a SELECT of one number, which must be 1, or else ErrMoved
-	// Blind: an INSERT INTO … VALUES ($1, …) of nothing but placeholders, into a table that this transaction does not read. An engine may
-	// send it later than others, and many of them as one statement.
+	// Blind: an INSERT INTO … VALUES ($1, …) of nothing but
+	// placeholders, into a table that this transaction does not read.
+	// An engine may send it later than others, and many of them as one
+	// statement.
 	Blind bool
 }
 
@@ -90,17 +101,27 @@ type Dialect struct {
 	Lock       string            // suffix of a SELECT that locks its rows, waiting for them
 	SkipLocked string            // suffix of a SELECT that locks those of its rows that nobody else has locked
 	Find       string            // function (text, part) → position from 1, 0 when it is not there
-	WaitFor    string            // statement that takes a lock named by $1 until the end of the transaction; "" when there is only one writer
-	TryLock    string            // expression that tells whether it took that lock, named by $1, without waiting
-	Patience   string            // statement that waits for the lock of transactions that wait for locks; "" when there is only one writer
-	Number     string            // statement that gives the entries numbered in array $1 the indexes in $2 and the codes in $3; "" to do it one by one
-	SealLock   string            // expression that tells whether this transaction may seal
-	HasTable   string            // expression that tells whether there is a table named $1
-	Migrate    string            // statement that waits for the lock of migrations; "" when there is only one writer
-	KeyShare   string            // statement that shares the lock of the key with other writers; "" when there is only one
-	KeyAlone   string            // statement that waits to hold that lock alone; "" when there is only one writer
-	Sequence   string            // statement that moves the counter of {{column}} of {{table}} behind restored rows; "" when there is no need
-	Writers    int               // how many transactions may run at once
+	// statement that takes a lock named by $1 until the end of the
+	// transaction; "" when there is only one writer
+	WaitFor string
+	TryLock string // expression that tells whether it took that lock, named by $1, without waiting
+	// statement that waits for the lock of transactions that wait for
+	// locks; "" when there is only one writer
+	Patience string
+	// statement that gives the entries numbered in array $1 the indexes
+	// in $2 and the codes in $3; "" to do it one by one
+	Number   string
+	SealLock string // expression that tells whether this transaction may seal
+	HasTable string // expression that tells whether there is a table named $1
+	Migrate  string // statement that waits for the lock of migrations; "" when there is only one writer
+	// statement that shares the lock of the key with other writers; ""
+	// when there is only one
+	KeyShare string
+	KeyAlone string // statement that waits to hold that lock alone; "" when there is only one writer
+	// statement that moves the counter of {{column}} of {{table}}
+	// behind restored rows; "" when there is no need
+	Sequence string
+	Writers  int // how many transactions may run at once
 }
 
 // Options are what a store needs beside its engine.
@@ -110,9 +131,11 @@ type Options struct {
 	store.Trust
 }
 
-// unavailable wraps a failure of the engine for callers, who fail closed. Their own cancellation stays what it is.
+// unavailable wraps a failure of the engine for callers, who fail
+// closed. Their own cancellation stays what it is.
 func unavailable(what string, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnavailable) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, store.ErrUnavailable) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return fmt.Errorf("%s: %w: %w", what, store.ErrUnavailable, err)
@@ -124,7 +147,13 @@ type querier interface {
 }
 
 // collect reads all rows.
-func collect[T any](ctx context.Context, q querier, scan func(Rows) (T, error), sql string, args ...any) ([]T, error) {
+func collect[T any](
+	ctx context.Context,
+	q querier,
+	scan func(Rows) (T, error),
+	sql string,
+	args ...any,
+) ([]T, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -138,11 +167,14 @@ func collect[T any](ctx context.Context, q querier, scan func(Rows) (T, error), 
 		}
 		out = append(out, v)
 	}
+
 	return out, rows.Err()
 }
 
 // first reads one row, if there is one.
-func first[T any](ctx context.Context, q querier, scan func(Rows) (T, error), sql string, args ...any) (v T, ok bool, err error) {
+func first[T any](
+	ctx context.Context, q querier, scan func(Rows) (T, error), sql string, args ...any,
+) (v T, ok bool, err error) {
 	all, err := collect(ctx, q, scan, sql, args...)
 	if err != nil || len(all) == 0 {
 		return v, false, err
@@ -175,7 +207,8 @@ func optionalMoment(us *int64) *time.Time {
 	return &t
 }
 
-// blob is bytes, or NULL when there are none. Its type tells engines that the NULL is one of bytes.
+// blob is bytes, or NULL when there are none. Its type tells engines
+// that the NULL is one of bytes.
 func blob(b []byte) []byte {
 	if len(b) == 0 {
 		return nil

@@ -6,7 +6,8 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// What Entries reads at once. Openings hold arguments, which callers choose, and may have megabytes each.
+// What Entries reads at once. Openings hold arguments, which callers
+// choose, and may have megabytes each.
 const (
 	smallOpenings = 64 << 10 // bytes; larger ones are read one by one
 	mostOpenings  = 16 << 20 // bytes of larger ones, unless the first one alone has more
@@ -14,14 +15,23 @@ const (
 
 // Leaves lists sealed entries without their openings.
 func (s *Store) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
-	found, err := collect(ctx, s.eng, scanClosed, selectClosed+" AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3", tenant, from, int64(limit))
+	found, err := collect(
+		ctx,
+		s.eng,
+		scanClosed,
+		selectClosed+" AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3",
+		tenant,
+		from,
+		int64(limit),
+	)
 	if err != nil {
 		return nil, unavailable("list leaves", err)
 	}
 	return s.genuineEntries(tenant, found)
 }
 
-// measured is an entry with the size of its openings when those are still to be read.
+// measured is an entry with the size of its openings when those are
+// still to be read.
 type measured struct {
 	sealedEntry
 	large int64
@@ -33,7 +43,9 @@ func scanMeasured(r Rows) (m measured, err error) {
 	return m, err
 }
 
-// Entries lists sealed entries from an index on, as they are: what was changed shows when the log is verified, and an auditor wants to see it.
+// Entries lists sealed entries from an index on, as they are: what was
+// changed shows when the log is verified, and an auditor wants to see
+// it.
 func (s *Store) Entries(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
 	found, err := s.entries(ctx, "", tenant, from, int64(limit), int64(smallOpenings))
 	if err != nil {
@@ -48,8 +60,18 @@ func (s *Store) Entries(ctx context.Context, tenant string, from int64, limit in
 }
 
 // History lists the sealed entries about one subject from an index on.
-func (s *Store) History(ctx context.Context, tenant, subject string, from int64, limit int) ([]ledger.SealedEntry, error) {
-	found, err := s.entries(ctx, "subject = $5 AND ", tenant, from, int64(limit), int64(smallOpenings), plain(subject))
+func (s *Store) History(
+	ctx context.Context, tenant, subject string, from int64, limit int,
+) ([]ledger.SealedEntry, error) {
+	found, err := s.entries(
+		ctx,
+		"subject = $5 AND ",
+		tenant,
+		from,
+		int64(limit),
+		int64(smallOpenings),
+		plain(subject),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +79,20 @@ func (s *Store) History(ctx context.Context, tenant, subject string, from int64,
 	return s.genuineEntries(tenant, found)
 }
 
-// entries lists those of a condition. The first arguments are the tenant, the index to begin at, the limit, and what
-// openings are small.
+// entries lists those of a condition. The first arguments are the
+// tenant, the index to begin at, the limit, and what openings are
+// small.
 func (s *Store) entries(ctx context.Context, where, tenant string, args ...any) ([]sealedEntry, error) {
-	found, err := collect(ctx, s.eng, scanMeasured, `SELECT idx, type, subject, at, version, leaf, code,
+	found, err := collect(
+		ctx,
+		s.eng,
+		scanMeasured,
+		`SELECT idx, type, subject, at, version, leaf, code,
 CASE WHEN length(openings) <= $4 THEN openings END,
 CASE WHEN length(openings) > $4 THEN length(openings) ELSE 0 END
-FROM entries WHERE `+where+`tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3`, append([]any{tenant}, args...)...)
+FROM entries WHERE `+where+`tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3`,
+		append([]any{tenant}, args...)...,
+	)
 	if err != nil {
 		return nil, unavailable("list entries", err)
 	}
@@ -79,6 +108,7 @@ FROM entries WHERE `+where+`tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER 
 		}
 		out = append(out, m.sealedEntry)
 	}
+
 	return out, nil
 }
 

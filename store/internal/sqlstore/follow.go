@@ -13,9 +13,12 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// A process remembers how far it has seen the log of each tenant grow, first by its watermark. Before it signs anything, and when another
-// replica has, it holds the tree to that: a log that is shorter, or that does not continue what was seen, is signed no more. What it
-// follows tells it too which versions rows have, and which tokens were revoked.
+// A process remembers how far it has seen the log of each tenant grow,
+// first by its watermark. Before it signs anything, and when another
+// replica has, it holds the tree to that: a log that is shorter, or
+// that does not continue what was seen, is signed no more. What it
+// follows tells it too which versions rows have, and which tokens were
+// revoked.
 
 // followStep is how many entries are read at once.
 const followStep = 1000
@@ -45,7 +48,8 @@ type fact struct {
 	leaf          []byte
 }
 
-// values are the columns that the code covers; index is nil before the entry is sealed.
+// values are the columns that the code covers; index is nil before the
+// entry is sealed.
 func (f fact) values(tenant string, index *int64) []any {
 	var idx any
 	if index != nil {
@@ -80,11 +84,19 @@ func scanClosed(r Rows) (e sealedEntry, err error) {
 func (s *Store) genuineEntries(tenant string, found []sealedEntry) ([]ledger.SealedEntry, error) {
 	out := make([]ledger.SealedEntry, len(found))
 	for i, e := range found {
-		if err := s.genuine(e.code, tenant, fmt.Sprintf("entry %d", e.Index), "entries", e.values(tenant, &e.Index)...); err != nil {
+		if err := s.genuine(
+			e.code,
+			tenant,
+			fmt.Sprintf("entry %d", e.Index),
+			"entries",
+			e.values(tenant, &e.Index)...,
+		); err != nil {
 			return nil, err
 		}
+
 		out[i] = e.SealedEntry
 	}
+
 	return out, nil
 }
 
@@ -98,16 +110,29 @@ func (s *Store) tree(ctx context.Context, q querier, tenant string) (tree, error
 }
 
 func (s *Store) genuineTree(t tree) error {
-	if err := s.genuine(t.code, t.tenant, "the ledger's checkpoint", "trees", t.tenant, t.size, t.root[:], t.checkpoint); err != nil {
+	if err := s.genuine(
+		t.code,
+		t.tenant,
+		"the ledger's checkpoint",
+		"trees",
+		t.tenant,
+		t.size,
+		t.root[:],
+		t.checkpoint,
+	); err != nil {
 		return verdict{err}
 	}
+
 	return nil
 }
 
-// follow holds a log to what this process has seen of it, and returns it as it is now with what is new in it.
+// follow holds a log to what this process has seen of it, and returns
+// it as it is now with what is new in it.
 func (s *Store) follow(ctx context.Context, q querier, tenant string, at grown, t tree) (grown, []logged, error) {
 	refuse := func(problem string, args ...any) error {
-		problem = fmt.Sprintf(problem, args...) + ": part of it was taken away, or an older state of the database was put back; " +
+		problem = fmt.Sprintf(
+			problem,
+			args...) + ": part of it was taken away, or an older state of the database was put back; " +
 			"if that was a backup or a snapshot, run `assent restore --in-place`"
 		return verdict{s.tampered(tenant, "the ledger", problem)}
 	}
@@ -122,12 +147,14 @@ func (s *Store) follow(ctx context.Context, q querier, tenant string, at grown, 
 		}
 		return next, nil, err
 	}
+
 	switch {
 	case t.size < at.size:
 		return at, nil, refuse("it has %d entries, and had %d", t.size, at.size)
 	case t.size == at.size && t.root != at.root:
 		return at, nil, refuse("its %d entries are not those that it had", t.size)
 	}
+
 	var all []logged
 	for at.size < t.size {
 		next, part, err := s.extend(ctx, q, tenant, at, min(t.size-at.size, followStep), s.auth)
@@ -136,6 +163,7 @@ func (s *Store) follow(ctx context.Context, q querier, tenant string, at grown, 
 		}
 		at, all = next, append(all, part...)
 	}
+
 	if at.root != t.root {
 		return at, nil, refuse("it does not continue the entries that it had")
 	}
@@ -153,8 +181,15 @@ func (s *Store) first(ctx context.Context, q querier, t tree, mark store.Mark) (
 		return grown{}, err
 	}
 	if t.size > 0 && ext.Root != t.root {
-		return grown{}, verdict{s.tampered(t.tenant, "the ledger", "the hashes of its entries don't lead to the root of its checkpoint")}
+		return grown{}, verdict{
+			s.tampered(
+				t.tenant,
+				"the ledger",
+				"the hashes of its entries don't lead to the root of its checkpoint",
+			),
+		}
 	}
+
 	if mark.Size > 0 {
 		proof, err := ledger.ProveConsistency(t.size, mark.Size, stored)
 		if err != nil {
@@ -164,18 +199,37 @@ func (s *Store) first(ctx context.Context, q querier, t tree, mark store.Mark) (
 			return grown{}, errInconsistent
 		}
 	}
+
 	return edge.next(ext), nil
 }
 
-// extend reads the next entries of a log and computes the tree with them. With an authenticator each must carry its code.
-func (s *Store) extend(ctx context.Context, q querier, tenant string, at grown, n int64, a *authenticator) (grown, []logged, error) {
-	found, err := collect(ctx, q, scanClosed, selectClosed+" AND idx >= $2 AND idx < $3 AND idx IS NOT NULL ORDER BY idx", tenant, at.size, at.size+n)
+// extend reads the next entries of a log and computes the tree with
+// them. With an authenticator each must carry its code.
+func (s *Store) extend(
+	ctx context.Context, q querier, tenant string, at grown, n int64, a *authenticator,
+) (grown, []logged, error) {
+	found, err := collect(
+		ctx,
+		q,
+		scanClosed,
+		selectClosed+" AND idx >= $2 AND idx < $3 AND idx IS NOT NULL ORDER BY idx",
+		tenant,
+		at.size,
+		at.size+n,
+	)
 	if err != nil {
 		return at, nil, err
 	}
 	if int64(len(found)) != n {
-		return at, nil, verdict{s.tampered(tenant, "the ledger", fmt.Sprintf("of its entries %d to %d some are missing", at.size, at.size+n-1))}
+		return at, nil, verdict{
+			s.tampered(
+				tenant,
+				"the ledger",
+				fmt.Sprintf("of its entries %d to %d some are missing", at.size, at.size+n-1),
+			),
+		}
 	}
+
 	leaves, all := make([][]byte, n), make([]logged, n)
 	for i, e := range found {
 		leaves[i], all[i] = e.leaf, logged{e.fact, ledger.LeafHash(e.leaf)}
@@ -204,11 +258,16 @@ func (s *Store) learn(ctx context.Context, tenant string, at grown, all []logged
 	s.grown[tenant] = at
 	s.note(ctx, tenant, all)
 	if at.size > 0 {
-		s.advance(tenant, store.Mark{Size: at.size, Root: at.root, Time: s.now().UTC().Truncate(time.Microsecond)})
+		s.advance(tenant, store.Mark{
+			Size: at.size,
+			Root: at.root,
+			Time: s.now().UTC().Truncate(time.Microsecond),
+		})
 	}
 }
 
-// note takes from entries what must be remembered: versions, revoked tokens, freezes.
+// note takes from entries what must be remembered: versions, revoked
+// tokens, freezes.
 func (s *Store) note(ctx context.Context, tenant string, all []logged) {
 	now, froze := time.Now(), false
 	for _, e := range all {
@@ -218,6 +277,7 @@ func (s *Store) note(ctx context.Context, tenant string, all []logged) {
 			_ = s.noteRevoked(tenant, e.subject, moment(e.at)) // the ledger tells of it still
 		}
 	}
+
 	s.own.seen(tenant, all)
 	if !froze || s.trust.Watermark == nil {
 		return
@@ -234,7 +294,8 @@ func (s *Store) advance(tenant string, m store.Mark) {
 	}
 }
 
-// followAll follows the logs of all tenants, also of those that ought to have one.
+// followAll follows the logs of all tenants, also of those that ought
+// to have one.
 func (s *Store) followAll(ctx context.Context, r *sealRound) error {
 	found, err := collect(ctx, s.eng, scanTree, selectTrees)
 	if err != nil {
@@ -252,13 +313,15 @@ func (s *Store) followAll(ctx context.Context, r *sealRound) error {
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(trees)) {
 		t := trees[tenant]
-		if known := s.grown[tenant]; r.failed[tenant] != nil || known.hashes != nil && known.size == t.size && known.root == t.root {
+		if known := s.grown[tenant]; r.failed[tenant] != nil ||
+			known.hashes != nil && known.size == t.size && known.root == t.root {
 			continue
 		}
 		if err := s.followOne(ctx, t); err != nil {
 			r.fail(tenant, err)
 		}
 	}
+
 	return nil
 }
 
@@ -276,7 +339,8 @@ func (s *Store) followOne(ctx context.Context, t tree) error {
 	return nil
 }
 
-// halt keeps which tenants were stopped: nothing may run for them until their log fits again.
+// halt keeps which tenants were stopped: nothing may run for them until
+// their log fits again.
 func (s *Store) halt(failed map[string]error) {
 	stopped := map[string]error{}
 	maps.Copy(stopped, s.distrusted)
@@ -309,7 +373,9 @@ func (s *Store) stopped(tenant string) error {
 	return nil
 }
 
-// Verify holds every log to the watermark, and learns from the latest entries which versions rows have. A service calls it before it answers.
+// Verify holds every log to the watermark, and learns from the latest
+// entries which versions rows have. A service calls it before it
+// answers.
 func (s *Store) Verify(ctx context.Context) error {
 	s.sealing.Lock()
 	defer s.sealing.Unlock()
@@ -325,7 +391,8 @@ func (s *Store) Verify(ctx context.Context) error {
 	return r.err()
 }
 
-// recall reads the log from its end back to where its entries are older than what is remembered of versions.
+// recall reads the log from its end back to where its entries are older
+// than what is remembered of versions.
 func (s *Store) recall(ctx context.Context, tenant string, size int64) error {
 	if s.auth == nil {
 		return nil
@@ -333,13 +400,28 @@ func (s *Store) recall(ctx context.Context, tenant string, size int64) error {
 	since := micros(s.now().Add(-s.versions.span))
 	for end := size; end > 0; {
 		from := max(0, end-followStep)
-		found, err := collect(ctx, s.eng, scanClosed, selectClosed+" AND idx >= $2 AND idx < $3 AND idx IS NOT NULL ORDER BY idx", tenant, from, end)
+		found, err := collect(
+			ctx,
+			s.eng,
+			scanClosed,
+			selectClosed+" AND idx >= $2 AND idx < $3 AND idx IS NOT NULL ORDER BY idx",
+			tenant,
+			from,
+			end,
+		)
 		if err != nil {
 			return err
 		}
 		if int64(len(found)) != end-from {
-			return verdict{s.tampered(tenant, "the ledger", fmt.Sprintf("of its entries %d to %d some are missing", from, end-1))}
+			return verdict{
+				s.tampered(
+					tenant,
+					"the ledger",
+					fmt.Sprintf("of its entries %d to %d some are missing", from, end-1),
+				),
+			}
 		}
+
 		if _, err := s.genuineEntries(tenant, found); err != nil {
 			return verdict{err}
 		}
@@ -352,12 +434,17 @@ func (s *Store) recall(ctx context.Context, tenant string, size int64) error {
 			return nil
 		}
 	}
+
 	return nil
 }
 
 // Integrity says what this process found.
 func (s *Store) Integrity() store.Integrity {
-	out := store.Integrity{Alarms: s.alarms.Load(), Stopped: map[string]error{}, Before: s.before}
+	out := store.Integrity{
+		Alarms:  s.alarms.Load(),
+		Stopped: map[string]error{},
+		Before:  s.before,
+	}
 	if all := s.halted.Load(); all != nil {
 		maps.Copy(out.Stopped, *all)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// frozen is what is in force for a tenant, by agent. Its version grows with every change.
+// frozen is what is in force for a tenant, by agent. Its version grows
+// with every change.
 type frozen struct {
 	version int64
 	all     []approval.Freeze
@@ -40,11 +41,14 @@ type frozenRow struct {
 const selectFrozen = `SELECT (SELECT max(entries.version) FROM entries WHERE entries.subject = '' AND entries.tenant = $1), frozen.version, frozen.body, frozen.code
 FROM (SELECT 1 AS one) AS always LEFT JOIN frozen ON frozen.tenant = $1`
 
-// frozen reads what is frozen. A row that is missing or was put back shows by the ledger's entries about it, and by what this process and the
-// watermark know.
+// frozen reads what is frozen. A row that is missing or was put back
+// shows by the ledger's entries about it, and by what this process and
+// the watermark know.
 func (s *Store) frozen(ctx context.Context, q querier, tenant string) (frozen, error) {
 	seen := s.versions.latest(rowName{tenant: tenant})
-	r, _, err := first(ctx, q, func(r Rows) (x frozenRow, err error) { return x, r.Scan(&x.newest, &x.version, &x.body, &x.code) }, selectFrozen, tenant)
+	r, _, err := first(ctx, q, func(r Rows) (x frozenRow, err error) {
+		return x, r.Scan(&x.newest, &x.version, &x.body, &x.code)
+	}, selectFrozen, tenant)
 	if err != nil {
 		return frozen{}, err
 	}
@@ -58,12 +62,24 @@ func (s *Store) frozen(ctx context.Context, q querier, tenant string) (frozen, e
 			return frozen{}, verdict{unavailable("read stored document", err)}
 		}
 	}
+
 	if r.newest != nil {
 		seen = max(seen, *r.newest)
 	}
 	if seen > out.version {
-		return frozen{}, verdict{s.tampered(tenant, "freezes", fmt.Sprintf("they were put back or taken away: this is version %d, and there was version %d", out.version, seen))}
+		return frozen{}, verdict{
+			s.tampered(
+				tenant,
+				"freezes",
+				fmt.Sprintf(
+					"they were put back or taken away: this is version %d, and there was version %d",
+					out.version,
+					seen,
+				),
+			),
+		}
 	}
+
 	return out, nil
 }
 
@@ -76,15 +92,21 @@ func (s *Store) writeFrozen(tenant string, next frozen) (Stmt, error) {
 	version := next.version + 1
 	code := s.auth.code("frozen", tenant, version, string(body))
 	if next.version == 0 {
-		return Stmt{SQL: "INSERT INTO frozen (tenant, version, body, code) VALUES ($1, $2, $3, $4)", Args: []any{tenant, version, string(body), code}}, nil
+		return Stmt{
+			SQL:  "INSERT INTO frozen (tenant, version, body, code) VALUES ($1, $2, $3, $4)",
+			Args: []any{tenant, version, string(body), code},
+		}, nil
 	}
+
 	return Stmt{
 		SQL:  "UPDATE frozen SET version = $3, body = $4, code = $5 WHERE tenant = $1 AND version = $2",
-		Args: []any{tenant, next.version, version, string(body), code}, One: true,
+		Args: []any{tenant, next.version, version, string(body), code},
+		One:  true,
 	}, nil
 }
 
-// moveFreezes turns the freezes of before, a row each, into a row for each tenant.
+// moveFreezes turns the freezes of before, a row each, into a row for
+// each tenant.
 func (s *Store) moveFreezes(ctx context.Context, x Tx) error {
 	type row struct {
 		tenant string
@@ -110,6 +132,7 @@ func (s *Store) moveFreezes(ctx context.Context, x Tx) error {
 		}
 		x.Queue(stmt)
 	}
+
 	x.Queue(Stmt{SQL: "DROP TABLE freezes"})
 	return x.Flush(ctx)
 }

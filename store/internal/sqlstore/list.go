@@ -17,7 +17,8 @@ const (
 	countMost = 10001
 )
 
-// Requests lists summaries. It reads columns only; the indexes hold what filters of the inbox need, so counting touches no row.
+// Requests lists summaries. It reads columns only; the indexes hold
+// what filters of the inbox need, so counting touches no row.
 func (s *Store) Requests(ctx context.Context, tenant string, f approval.Filter) (approval.Page, error) {
 	if f.Limit == 0 {
 		f.Limit = pageSize
@@ -66,7 +67,15 @@ func (q *listing) arg(v any) string {
 
 // states are those of the filter, or all.
 func (q *listing) states() []approval.State {
-	all := []approval.State{approval.Pending, approval.Approved, approval.Denied, approval.Expired, approval.Cancelled, approval.Consumed, approval.Answered}
+	all := []approval.State{
+		approval.Pending,
+		approval.Approved,
+		approval.Denied,
+		approval.Expired,
+		approval.Cancelled,
+		approval.Consumed,
+		approval.Answered,
+	}
 	if len(q.f.States) == 0 {
 		return all
 	}
@@ -94,6 +103,7 @@ func (q *listing) where() string {
 		}
 		b.WriteString(")")
 	}
+
 	return b.String()
 }
 
@@ -104,6 +114,7 @@ func (q *listing) order() (column, direction, after string) {
 	case q.f.Oldest:
 		return "created", "ASC", ">"
 	}
+
 	return "created", "DESC", "<"
 }
 
@@ -119,16 +130,38 @@ func (q *listing) page(tenant string) (string, []any, error) {
 		}
 		where += fmt.Sprintf(" AND (%s, id) %s (%s, %s)", column, after, q.arg(at), q.arg(id))
 	}
+
 	limit := q.arg(int64(q.f.Limit + 1))
 	var parts []string
 	for _, state := range q.states() {
-		parts = append(parts, fmt.Sprintf("SELECT * FROM (SELECT %s FROM requests WHERE tenant = $1 AND state = '%s'%s ORDER BY %s %s, id %s LIMIT %s) AS %s",
-			summaryColumns, state, where, column, direction, direction, limit, state))
+		parts = append(
+			parts,
+			fmt.Sprintf(
+				"SELECT * FROM (SELECT %s FROM requests WHERE tenant = $1 AND state = '%s'%s ORDER BY %s %s, id %s "+
+					"LIMIT %s) AS %s",
+				summaryColumns,
+				state,
+				where,
+				column,
+				direction,
+				direction,
+				limit,
+				state,
+			),
+		)
 	}
+
 	if len(parts) == 0 {
 		parts = []string{"SELECT " + summaryColumns + " FROM requests WHERE tenant = $1 AND 1 = 0" + where}
 	}
-	return fmt.Sprintf("%s ORDER BY %s %s, id %s LIMIT %s", strings.Join(parts, " UNION ALL "), column, direction, direction, limit), q.args, nil
+	return fmt.Sprintf(
+		"%s ORDER BY %s %s, id %s LIMIT %s",
+		strings.Join(parts, " UNION ALL "),
+		column,
+		direction,
+		direction,
+		limit,
+	), q.args, nil
 }
 
 func (q *listing) count(tenant string) (string, []any) {
@@ -138,8 +171,12 @@ func (q *listing) count(tenant string) (string, []any) {
 	for _, state := range q.states() {
 		names = append(names, "'"+string(state)+"'")
 	}
-	return fmt.Sprintf("SELECT count(*) FROM (SELECT 1 FROM requests WHERE tenant = $1 AND state IN (%s)%s LIMIT %d) AS counted",
-		strings.Join(names, ", "), where, countMost), q.args
+	return fmt.Sprintf(
+		"SELECT count(*) FROM (SELECT 1 FROM requests WHERE tenant = $1 AND state IN (%s)%s LIMIT %d) AS counted",
+		strings.Join(names, ", "),
+		where,
+		countMost,
+	), q.args
 }
 
 // A cursor says after which request a page begins, and in which order.
@@ -148,7 +185,9 @@ func cursor(f approval.Filter, last approval.Summary) string {
 	if f.ByDue {
 		at = last.Deadline
 	}
-	return base64.RawURLEncoding.EncodeToString([]byte(orderMark(f) + strconv.FormatInt(micros(at), 10) + " " + last.ID))
+	return base64.RawURLEncoding.EncodeToString(
+		[]byte(orderMark(f) + strconv.FormatInt(micros(at), 10) + " " + last.ID),
+	)
 }
 
 func orderMark(f approval.Filter) string {
@@ -158,6 +197,7 @@ func orderMark(f approval.Filter) string {
 	case f.Oldest:
 		return "o"
 	}
+
 	return "c"
 }
 

@@ -16,10 +16,12 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
-// freezesMoved ends the name of the step after which freezes stand in a row for each tenant.
+// freezesMoved ends the name of the step after which freezes stand in a
+// row for each tenant.
 const freezesMoved = "_codes.sql"
 
-// migration is one step of the schema. Its checksum is of its text before words of the dialect are put in, so it is the same everywhere.
+// migration is one step of the schema. Its checksum is of its text
+// before words of the dialect are put in, so it is the same everywhere.
 type migration struct {
 	version  int64
 	name     string
@@ -27,7 +29,8 @@ type migration struct {
 	checksum string
 }
 
-// embedded are our migrations, in order. Their numbers begin at 1 and leave nothing out.
+// embedded are our migrations, in order. Their numbers begin at 1 and
+// leave nothing out.
 func embedded() []migration {
 	names, _ := fs.Glob(files, "migrations/*.sql") // the pattern is right
 	slices.Sort(names)
@@ -35,8 +38,14 @@ func embedded() []migration {
 	for i, name := range names {
 		text, _ := files.ReadFile(name)
 		sum := sha256.Sum256(text)
-		out[i] = migration{int64(i + 1), strings.TrimPrefix(name, "migrations/"), string(text), hex.EncodeToString(sum[:])}
+		out[i] = migration{
+			int64(i + 1),
+			strings.TrimPrefix(name, "migrations/"),
+			string(text),
+			hex.EncodeToString(sum[:]),
+		}
 	}
+
 	return out
 }
 
@@ -56,11 +65,14 @@ func (m migration) statements(d Dialect) []string {
 }
 
 func uncommented(sql string) string {
-	lines := slices.DeleteFunc(strings.Split(sql, "\n"), func(line string) bool { return strings.HasPrefix(line, "--") })
+	lines := slices.DeleteFunc(strings.Split(sql, "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "--")
+	})
 	return strings.Join(lines, "\n")
 }
 
-// migrate brings the database up to date, all or nothing, under a lock. A database with other, newer or missing steps is refused.
+// migrate brings the database up to date, all or nothing, under a lock.
+// A database with other, newer or missing steps is refused.
 func (s *Store) migrate(ctx context.Context, all []migration) error {
 	err := s.repeat(ctx, "open the database", func(x Tx) error {
 		if s.d.Migrate != "" {
@@ -87,14 +99,21 @@ func (s *Store) migrate(ctx context.Context, all []migration) error {
 }
 
 func (s *Store) applied(ctx context.Context, x Tx) ([]migration, error) {
-	there, _, err := first(ctx, x, scanInt, "SELECT CASE WHEN "+s.d.HasTable+" THEN 1 ELSE 0 END", "assent_migrations")
+	there, _, err := first(
+		ctx,
+		x,
+		scanInt,
+		"SELECT CASE WHEN "+s.d.HasTable+" THEN 1 ELSE 0 END",
+		"assent_migrations",
+	)
 	if err != nil {
 		return nil, err
 	}
 	if there == 1 { // whoever may not make tables need not
 		return collect(ctx, x, scanMigration, selectMigrations)
 	}
-	create := "CREATE TABLE IF NOT EXISTS assent_migrations (version {{int}} NOT NULL PRIMARY KEY, name {{text}} NOT NULL, checksum {{text}} NOT NULL) {{strict}}"
+	create := "CREATE TABLE IF NOT EXISTS assent_migrations (version {{int}} NOT NULL PRIMARY KEY, name {{text}} " +
+		"NOT NULL, checksum {{text}} NOT NULL) {{strict}}"
 	x.Queue(Stmt{SQL: migration{text: create}.statements(s.d)[0]})
 	if err := x.Flush(ctx); err != nil {
 		return nil, err
@@ -113,13 +132,27 @@ func compare(done, all []migration) error {
 	for i, m := range done {
 		switch {
 		case i >= len(all):
-			return fmt.Errorf("%w: it is at step %d (%s), and this version knows %d steps: use the newer version of assent that wrote it", store.ErrSchema, m.version, m.name, len(all))
+			return fmt.Errorf(
+				"%w: it is at step %d (%s), and this version knows %d steps: use the newer version of assent that "+
+					"wrote it",
+				store.ErrSchema,
+				m.version,
+				m.name,
+				len(all),
+			)
 		case m.version != all[i].version:
 			return fmt.Errorf("%w: step %d is missing: restore a backup", store.ErrSchema, all[i].version)
 		case m.checksum != all[i].checksum:
-			return fmt.Errorf("%w: step %d (%s) is not the one that this version has: it was made by another build, or changed by hand", store.ErrSchema, m.version, m.name)
+			return fmt.Errorf(
+				"%w: step %d (%s) is not the one that this version has: it was made by another build, or changed by "+
+					"hand",
+				store.ErrSchema,
+				m.version,
+				m.name,
+			)
 		}
 	}
+
 	return nil
 }
 
@@ -128,22 +161,38 @@ func (s *Store) apply(ctx context.Context, x Tx, m migration) error {
 		x.Queue(Stmt{SQL: sql})
 		if err := x.Flush(ctx); err != nil {
 			if strings.Contains(err.Error(), "already exists") {
-				return verdict{fmt.Errorf("%w: step %d (%s): %w: the tables are of something else, or of a half-applied migration: use an empty database or restore a backup",
-					store.ErrSchema, m.version, m.name, err)}
+				return verdict{
+					fmt.Errorf(
+						"%w: step %d (%s): %w: the tables are of something else, or of a half-applied migration: "+
+							"use an empty database or restore a backup",
+						store.ErrSchema,
+						m.version,
+						m.name,
+						err,
+					),
+				}
 			}
+
 			return fmt.Errorf("step %d (%s): %w", m.version, m.name, err)
 		}
 	}
+
 	if strings.HasSuffix(m.name, freezesMoved) {
 		if err := s.moveFreezes(ctx, x); err != nil {
 			return fmt.Errorf("step %d (%s): %w", m.version, m.name, err)
 		}
 	}
-	x.Queue(Stmt{SQL: "INSERT INTO assent_migrations (version, name, checksum) VALUES ($1, $2, $3)", Args: []any{m.version, m.name, m.checksum}})
+	x.Queue(
+		Stmt{
+			SQL:  "INSERT INTO assent_migrations (version, name, checksum) VALUES ($1, $2, $3)",
+			Args: []any{m.version, m.name, m.checksum},
+		},
+	)
 	return x.Flush(ctx)
 }
 
-// inspect makes sure that every table is there with its columns, whatever the records of migrations say.
+// inspect makes sure that every table is there with its columns,
+// whatever the records of migrations say.
 func (s *Store) inspect(ctx context.Context) error {
 	for _, t := range tables() {
 		rows, err := s.eng.Query(ctx, "SELECT "+strings.Join(t.names(), ", ")+" FROM "+t.name+" LIMIT 0")
@@ -153,11 +202,13 @@ func (s *Store) inspect(ctx context.Context) error {
 		}
 		switch {
 		case err == nil:
-		case s.eng.Class(err) == Broken && strings.Contains(err.Error(), "no such") || strings.Contains(err.Error(), "does not exist"):
+		case s.eng.Class(err) == Broken && strings.Contains(err.Error(), "no such") ||
+			strings.Contains(err.Error(), "does not exist"):
 			return fmt.Errorf("%w: table %s: %w: restore a backup", store.ErrSchema, t.name, err)
 		default:
 			return unavailable("open the database", err)
 		}
 	}
+
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-const selectJobs = "SELECT id, tenant, target, event, subject, payload, state, attempt, run_at, problem, created, code FROM deliveries WHERE "
+const selectJobs = "SELECT id, tenant, target, event, subject, payload, state, attempt, run_at, problem, created, " +
+	"code FROM deliveries WHERE "
 
 // jobRow is a delivery with its code.
 type jobRow struct {
@@ -22,13 +23,31 @@ type jobRow struct {
 func scanJob(r Rows) (j jobRow, err error) {
 	var state string
 	var attempt, runAt, created int64
-	err = r.Scan(&j.ID, &j.Tenant, &j.Target, &j.Event, &j.Subject, &j.Payload, &state, &attempt, &runAt, &j.Problem, &created, &j.code)
-	j.State, j.Attempt, j.RunAt, j.Created = store.JobState(state), int(attempt), moment(runAt), moment(created)
+	err = r.Scan(
+		&j.ID,
+		&j.Tenant,
+		&j.Target,
+		&j.Event,
+		&j.Subject,
+		&j.Payload,
+		&state,
+		&attempt,
+		&runAt,
+		&j.Problem,
+		&created,
+		&j.code,
+	)
+	j.State = store.JobState(state)
+	j.Attempt = int(attempt)
+	j.RunAt = moment(runAt)
+	j.Created = moment(created)
 	return j, err
 }
 
 // Claim leases deliveries: until the lease ends, nobody else gets them.
-func (s *Store) Claim(ctx context.Context, owner string, targets []string, now time.Time, lease time.Duration, limit int) (jobs []store.Job, err error) {
+func (s *Store) Claim(
+	ctx context.Context, owner string, targets []string, now time.Time, lease time.Duration, limit int,
+) (jobs []store.Job, err error) {
 	if len(targets) == 0 || limit <= 0 {
 		return nil, nil
 	}
@@ -39,7 +58,12 @@ func (s *Store) Claim(ctx context.Context, owner string, targets []string, now t
 		names = append(names, "$"+strconv.Itoa(len(args)))
 	}
 	due := "state = 'waiting' AND run_at <= $1 AND target IN (" + strings.Join(names, ", ") + ")"
-	idle, _, err := first(ctx, s.eng, scanInt, "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE "+due+" LIMIT $2) AS waiting", args...)
+	idle, _, err := first(
+		ctx,
+		s.eng,
+		scanInt,
+		"SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE "+due+" LIMIT $2) AS waiting",
+		args...)
 	if err != nil {
 		return nil, unavailable("claim deliveries", err)
 	}
@@ -48,18 +72,33 @@ func (s *Store) Claim(ctx context.Context, owner string, targets []string, now t
 	}
 	err = s.write(ctx, "claim deliveries", func(x Tx) error {
 		jobs = nil
-		found, err := collect(ctx, x, scanJob, selectJobs+due+" ORDER BY run_at, id LIMIT $2"+s.d.SkipLocked, args...)
+		found, err := collect(
+			ctx,
+			x,
+			scanJob,
+			selectJobs+due+" ORDER BY run_at, id LIMIT $2"+s.d.SkipLocked,
+			args...)
 		for _, row := range found {
 			j := row.Job
 			if err := s.genuineJob(row); err != nil { // nobody outside hears of it
-				x.Queue(Stmt{SQL: "UPDATE deliveries SET state = 'dead', problem = $2 WHERE id = $1", Args: []any{j.ID, err.Error()}, One: true})
+				x.Queue(Stmt{
+					SQL:  "UPDATE deliveries SET state = 'dead', problem = $2 WHERE id = $1",
+					Args: []any{j.ID, err.Error()},
+					One:  true,
+				})
 				continue
 			}
+
 			j.Attempt++
 			j.RunAt = moment(micros(now.Add(lease)))
-			x.Queue(Stmt{SQL: "UPDATE deliveries SET owner = $2, attempt = attempt + 1, run_at = $3 WHERE id = $1", Args: []any{j.ID, owner, micros(j.RunAt)}, One: true})
+			x.Queue(Stmt{
+				SQL:  "UPDATE deliveries SET owner = $2, attempt = attempt + 1, run_at = $3 WHERE id = $1",
+				Args: []any{j.ID, owner, micros(j.RunAt)},
+				One:  true,
+			})
 			jobs = append(jobs, j)
 		}
+
 		return err
 	})
 	if err != nil {
@@ -70,14 +109,37 @@ func (s *Store) Claim(ctx context.Context, owner string, targets []string, now t
 
 func (s *Store) genuineJob(row jobRow) error {
 	j := row.Job
-	return s.genuine(row.code, j.Tenant, "delivery "+strconv.FormatInt(j.ID, 10), "deliveries", j.Tenant, j.Target, j.Event, j.Subject, j.Payload, micros(j.Created))
+	return s.genuine(
+		row.code,
+		j.Tenant,
+		"delivery "+strconv.FormatInt(j.ID, 10),
+		"deliveries",
+		j.Tenant,
+		j.Target,
+		j.Event,
+		j.Subject,
+		j.Payload,
+		micros(j.Created),
+	)
 }
 
 // end ends a claim that owner still holds.
-func (s *Store) end(ctx context.Context, what, set string, owner string, id int64, problem string, at time.Time) error {
+func (s *Store) end(
+	ctx context.Context,
+	what, set string,
+	owner string,
+	id int64,
+	problem string,
+	at time.Time,
+) error {
 	return s.write(ctx, what, func(x Tx) error {
-		x.Queue(Stmt{SQL: "UPDATE deliveries SET " + set + ", owner = '', problem = $3, run_at = $4 WHERE id = $1 AND owner = $2 AND state = 'waiting'",
-			Args: []any{id, owner, plain(problem), micros(at)}})
+		x.Queue(
+			Stmt{
+				SQL: "UPDATE deliveries SET " + set +
+					", owner = '', problem = $3, run_at = $4 WHERE id = $1 AND owner = $2 AND state = 'waiting'",
+				Args: []any{id, owner, plain(problem), micros(at)},
+			},
+		)
 		return nil
 	})
 }
@@ -114,11 +176,20 @@ func (s *Store) Jobs(ctx context.Context, tenant string, state store.JobState, l
 	return out, nil
 }
 
-// Redeliver makes a dead delivery due again, with its attempts beginning anew.
+// Redeliver makes a dead delivery due again, with its attempts
+// beginning anew.
 func (s *Store) Redeliver(ctx context.Context, tenant string, id int64, now time.Time) error {
 	return s.write(ctx, "redeliver", func(x Tx) error {
-		_, ok, err := first(ctx, x, scanInt, `UPDATE deliveries SET state = 'waiting', attempt = 0, run_at = $3, owner = ''
-WHERE tenant = $1 AND id = $2 AND state = 'dead' RETURNING id`, tenant, id, micros(now))
+		_, ok, err := first(
+			ctx,
+			x,
+			scanInt,
+			`UPDATE deliveries SET state = 'waiting', attempt = 0, run_at = $3, owner = ''
+WHERE tenant = $1 AND id = $2 AND state = 'dead' RETURNING id`,
+			tenant,
+			id,
+			micros(now),
+		)
 		if err == nil && !ok {
 			return verdict{fmt.Errorf("dead delivery %d: %w", id, approval.ErrNotFound)}
 		}
@@ -129,10 +200,12 @@ WHERE tenant = $1 AND id = $2 AND state = 'dead' RETURNING id`, tenant, id, micr
 // sentKept is how long a delivery stays listed after it arrived.
 const sentKept = 7 * 24 * time.Hour
 
-// sweepSent deletes deliveries that arrived long ago. Only the oldest of each tenant are looked at, step by step, so a step reads a stretch
+// sweepSent deletes deliveries that arrived long ago. Only the oldest
+// of each tenant are looked at, step by step, so a step reads a stretch
 // of an index however many have arrived since.
 func (s *Store) sweepSent(ctx context.Context, now time.Time) error {
-	const old = `SELECT id FROM (SELECT id, run_at FROM deliveries WHERE tenant = $1 AND state = 'sent' ORDER BY id LIMIT $3) AS oldest WHERE run_at < $2`
+	const old = `SELECT id FROM (SELECT id, run_at FROM deliveries WHERE tenant = $1 AND state = 'sent' ORDER BY id ` +
+		`LIMIT $3) AS oldest WHERE run_at < $2`
 	tenants, err := s.Tenants(ctx)
 	if err != nil {
 		return err
@@ -156,5 +229,6 @@ func (s *Store) sweepSent(ctx context.Context, now time.Time) error {
 			}
 		}
 	}
+
 	return nil
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// own remembers the entries that this process wrote until it sees them sealed, so that none can be taken away before unnoticed.
+// own remembers the entries that this process wrote until it sees them
+// sealed, so that none can be taken away before unnoticed.
 type own struct {
 	mu      sync.Mutex
 	all     map[ownEntry]ownCount
@@ -18,13 +19,15 @@ type ownEntry struct {
 	hash   ledger.Hash
 }
 
-// ownCount counts equal entries: those on their way to the database, and those that are committed.
+// ownCount counts equal entries: those on their way to the database,
+// and those that are committed.
 type ownCount struct{ sent, kept int }
 
 // mostOwn bounds what is remembered while nothing can be sealed.
 const mostOwn = 100_000
 
-// send notes entries before their commit: another goroutine may see them sealed before this one hears that they were committed.
+// send notes entries before their commit: another goroutine may see
+// them sealed before this one hears that they were committed.
 func (o *own) send(tenant string, entries []appended) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -39,7 +42,8 @@ func (o *own) send(tenant string, entries []appended) {
 	}
 }
 
-// commit notes whether they were committed. Of what is not known to be, nothing is expected.
+// commit notes whether they were committed. Of what is not known to be,
+// nothing is expected.
 func (o *own) commit(tenant string, entries []appended, committed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,6 +83,7 @@ func (o *own) seen(tenant string, all []logged) {
 		default:
 			n.sent--
 		}
+
 		o.set(k, n)
 	}
 }
@@ -107,7 +112,9 @@ func (o *own) snapshot() map[ownEntry]bool {
 	return out
 }
 
-// lost names the tenants of whom entries are missing: committed before the round, not among those that wait (left), not seen sealed, twice in a row.
+// lost names the tenants of whom entries are missing: committed before
+// the round, not among those that wait (left), not seen sealed, twice
+// in a row.
 func (o *own) lost(before map[ownEntry]bool, left map[string]bool) []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -120,6 +127,7 @@ func (o *own) lost(before map[ownEntry]bool, left map[string]bool) []string {
 			gone[k.tenant] = true
 		}
 	}
+
 	o.suspect = suspect
 	var out []string
 	for tenant := range gone {

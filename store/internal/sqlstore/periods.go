@@ -13,9 +13,12 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// A store is bound to the key that signs its ledger, for one period after the other. A period begins when a store is bound for the first time, when
-// it is restored, and when its key is changed; each has an id of its own, from which the key of the rows is derived. So no row of
-// one period counts in another, and a process that holds to an older period can write nothing.
+// A store is bound to the key that signs its ledger, for one period
+// after the other. A period begins when a store is bound for the first
+// time, when it is restored, and when its key is changed; each has an
+// id of its own, from which the key of the rows is derived. So no row
+// of one period counts in another, and a process that holds to an older
+// period can write nothing.
 
 // period is a row of that table.
 type period struct {
@@ -45,17 +48,28 @@ func scanPeriod(r Rows) (p period, err error) {
 }
 
 func (s *Store) insertPeriod(a *authenticator, p period) Stmt {
-	return Stmt{SQL: "INSERT INTO periods (n, id, public_key, why, at, code) VALUES ($1, $2, $3, $4, $5, $6)", Args: append(p.values(), a.code("periods", p.values()...))}
+	return Stmt{
+		SQL:  "INSERT INTO periods (n, id, public_key, why, at, code) VALUES ($1, $2, $3, $4, $5, $6)",
+		Args: append(p.values(), a.code("periods", p.values()...)),
+	}
 }
 
-// next is a period of this store that follows another one, with its authenticator.
+// next is a period of this store that follows another one, with its
+// authenticator.
 func (s *Store) next(after period, key store.Key, why string) (period, *authenticator, error) {
-	p := period{n: after.n + 1, id: rand.Text(), publicKey: key.Public, why: why, at: micros(s.now())}
+	p := period{
+		n:         after.n + 1,
+		id:        rand.Text(),
+		publicKey: key.Public,
+		why:       why,
+		at:        micros(s.now()),
+	}
 	a, err := newAuthenticator(key.Secret, p.id)
 	return p, a, err
 }
 
-// bind holds the store to its key: it joins the period that is there, begins the first one in an empty store, or takes over a store from
+// bind holds the store to its key: it joins the period that is there,
+// begins the first one in an empty store, or takes over a store from
 // before there were any.
 func (s *Store) bind(ctx context.Context) error {
 	last, found, err := first(ctx, s.eng, scanPeriod, lastPeriod)
@@ -70,6 +84,7 @@ func (s *Store) bind(ctx context.Context) error {
 	case found:
 		return s.join(last)
 	}
+
 	err = s.exclusively(ctx, "bind the store", func(x Tx) error {
 		if last, found, err = first(ctx, x, scanPeriod, lastPeriod); found || err != nil {
 			return err // another process was quicker
@@ -132,6 +147,7 @@ func (s *Store) join(p period) error {
 			s.versions.note(rowName{tenant: tenant}, m.Freezes, time.Time{})
 		}
 	}
+
 	return nil
 }
 
@@ -143,8 +159,9 @@ func (s *Store) beginMarks(before string) error {
 	return s.trust.Watermark.Begin(s.period.id, before, s.marks)
 }
 
-// adopt gives rows from before their codes. What the ledger's checkpoint covers must verify with the key; of the rest nothing is proven, and an
-// entry of each tenant says so.
+// adopt gives rows from before their codes. What the ledger's
+// checkpoint covers must verify with the key; of the rest nothing is
+// proven, and an entry of each tenant says so.
 func (s *Store) adopt(ctx context.Context, x Tx, a *authenticator) error {
 	if s.trust.Watermark != nil && s.trust.Watermark.Known() {
 		return verdict{&store.KeyError{Given: s.trust.Key.Public}}
@@ -163,23 +180,36 @@ func (s *Store) adopt(ctx context.Context, x Tx, a *authenticator) error {
 			return err
 		}
 	}
+
 	return s.renew(ctx, x, nil, a, nil)
 }
 
 // appendOwn appends an entry of the store itself.
 func (s *Store) appendOwn(x Tx, a *authenticator, tenant, event string, facts map[string]any) error {
-	r, err := ledger.Entry{Time: s.now(), Tenant: tenant, Type: event, Facts: facts}.Seal(rand.Reader)
+	r, err := ledger.Entry{
+		Time:   s.now(),
+		Tenant: tenant,
+		Type:   event,
+		Facts:  facts,
+	}.Seal(rand.Reader)
 	if err != nil {
 		return verdict{err}
 	}
 	x.Queue(Stmt{
-		SQL:  "INSERT INTO entries (tenant, type, subject, at, leaf, version, code) VALUES ($1, $2, '', $3, $4, 0, $5)",
-		Args: []any{tenant, r.Type, micros(r.Time), r.Leaf, a.code("entries", tenant, nil, r.Type, "", micros(r.Time), int64(0), r.Leaf)},
+		SQL: "INSERT INTO entries (tenant, type, subject, at, leaf, version, code) VALUES ($1, $2, '', $3, $4, 0, $5)",
+		Args: []any{
+			tenant,
+			r.Type,
+			micros(r.Time),
+			r.Leaf,
+			a.code("entries", tenant, nil, r.Type, "", micros(r.Time), int64(0), r.Leaf),
+		},
 	})
 	return nil
 }
 
-// proven verifies the log of a tenant against its signed checkpoint, entry by entry, and returns its size.
+// proven verifies the log of a tenant against its signed checkpoint,
+// entry by entry, and returns its size.
 func (s *Store) proven(ctx context.Context, x Tx, tenant string) (int64, error) {
 	t, found, err := first(ctx, x, scanTree, selectTrees+" WHERE tenant = $1", tenant)
 	if err != nil || !found {
@@ -195,9 +225,13 @@ func (s *Store) proven(ctx context.Context, x Tx, tenant string) (int64, error) 
 			return 0, err
 		}
 	}
-	if c.Origin != ledger.Origin(tenant) || c.Size != t.size || c.Root != t.root || t.size > 0 && at.root != t.root {
-		return 0, verdict{s.tampered(tenant, "the ledger", "its entries are not those that its checkpoint was signed for")}
+	if c.Origin != ledger.Origin(tenant) || c.Size != t.size || c.Root != t.root ||
+		t.size > 0 && at.root != t.root {
+		return 0, verdict{
+			s.tampered(tenant, "the ledger", "its entries are not those that its checkpoint was signed for"),
+		}
 	}
+
 	return t.size, nil
 }
 
@@ -206,14 +240,19 @@ func (s *Store) held() []Stmt {
 	if s.auth == nil {
 		return nil
 	}
-	out := []Stmt{{SQL: "SELECT count(*) FROM periods WHERE id = $1 AND n = (SELECT max(n) FROM periods)", Args: []any{s.period.id}, Held: true}}
+	out := []Stmt{{
+		SQL:  "SELECT count(*) FROM periods WHERE id = $1 AND n = (SELECT max(n) FROM periods)",
+		Args: []any{s.period.id},
+		Held: true,
+	}}
 	if s.d.KeyShare != "" {
 		out = append([]Stmt{{SQL: s.d.KeyShare}}, out...)
 	}
 	return out
 }
 
-// stillBound says why a transaction was not held to this process's period, nil when it could be now.
+// stillBound says why a transaction was not held to this process's
+// period, nil when it could be now.
 func (s *Store) stillBound(ctx context.Context) error {
 	if s.auth == nil {
 		return nil
@@ -229,6 +268,7 @@ func (s *Store) stillBound(ctx context.Context) error {
 	case last.publicKey == s.period.publicKey:
 		return fmt.Errorf("%w: it was restored meanwhile: start again", store.ErrKey)
 	}
+
 	return &store.KeyError{Bound: last.publicKey, Given: s.period.publicKey}
 }
 
@@ -256,6 +296,7 @@ func (s *Store) Identity(ctx context.Context) (store.Identity, error) {
 	case !errors.Is(err, store.ErrBackup):
 		return out, unavailable("read the identity", err)
 	}
+
 	last, found, err := first(ctx, x, scanPeriod, lastPeriod)
 	if err != nil {
 		return out, unavailable("read the identity", err)
@@ -264,8 +305,11 @@ func (s *Store) Identity(ctx context.Context) (store.Identity, error) {
 		return out, unavailable("read the identity", err)
 	}
 	if found {
-		out.ID, out.PublicKey, out.Since = last.id, last.publicKey, moment(last.at)
+		out.ID = last.id
+		out.PublicKey = last.publicKey
+		out.Since = moment(last.at)
 		out.Restored = last.why == whyRestored || last.why == whyRestoring
 	}
+
 	return out, nil
 }

@@ -11,7 +11,8 @@ import (
 // pruneStep is how many rows one transaction redacts.
 const pruneStep = 200
 
-// Prune redacts requests, grants and entries in small steps, so that it can run beside everything else and be cut off anywhere.
+// Prune redacts requests, grants and entries in small steps, so that it
+// can run beside everything else and be cut off anywhere.
 func (s *Store) Prune(ctx context.Context, tenant string, before time.Time) (requests, entries int, err error) {
 	if requests, err = s.pruneRequests(ctx, tenant, before); err != nil {
 		return requests, 0, err
@@ -34,13 +35,22 @@ func (s *Store) steps(ctx context.Context, what string, step func(Tx) (int, erro
 			return total, err
 		}
 	}
+
 	return total, nil
 }
 
 func (s *Store) pruneRequests(ctx context.Context, tenant string, before time.Time) (int, error) {
 	return s.steps(ctx, "prune requests", func(x Tx) (int, error) {
-		found, err := collect(ctx, x, scanDocument, documents("requests")+` WHERE tenant = $1 AND closed < $2 AND closed IS NOT NULL AND pruned = 0
-ORDER BY closed LIMIT $3`+s.d.Lock, tenant, micros(before), int64(pruneStep))
+		found, err := collect(
+			ctx,
+			x,
+			scanDocument,
+			documents("requests")+` WHERE tenant = $1 AND closed < $2 AND closed IS NOT NULL AND pruned = 0
+ORDER BY closed LIMIT $3`+s.d.Lock,
+			tenant,
+			micros(before),
+			int64(pruneStep),
+		)
 		if err != nil {
 			return 0, err
 		}
@@ -58,13 +68,19 @@ ORDER BY closed LIMIT $3`+s.d.Lock, tenant, micros(before), int64(pruneStep))
 				return 0, err
 			}
 			x.Queue(s.updateRequest(tenant, left, rowOf(left), d.version, false, string(body)))
-			x.Queue(Stmt{SQL: "UPDATE requests SET pruned = 1 WHERE tenant = $1 AND id = $2", Args: []any{tenant, r.ID}, One: true})
+			x.Queue(Stmt{
+				SQL:  "UPDATE requests SET pruned = 1 WHERE tenant = $1 AND id = $2",
+				Args: []any{tenant, r.ID},
+				One:  true,
+			})
 		}
+
 		return len(found), nil
 	})
 }
 
-// redacted is what stays of a request: who, what, when and how it ended, but nothing that a call carried or people wrote.
+// redacted is what stays of a request: who, what, when and how it
+// ended, but nothing that a call carried or people wrote.
 func redacted(r *approval.Request) *approval.Request {
 	out := *r
 	out.Version++
@@ -87,6 +103,7 @@ func redacted(r *approval.Request) *approval.Request {
 		}
 		out.Revisions[i] = rev
 	}
+
 	out.Votes = append(r.Votes[:0:0], r.Votes...)
 	for i := range out.Votes {
 		out.Votes[i].Reason, out.Votes[i].Grant = "", nil
@@ -94,11 +111,21 @@ func redacted(r *approval.Request) *approval.Request {
 	return &out
 }
 
-// pruneGrants redacts grants that ended. The live ones need the call that they cover.
+// pruneGrants redacts grants that ended. The live ones need the call
+// that they cover.
 func (s *Store) pruneGrants(ctx context.Context, tenant string, before time.Time) error {
 	_, err := s.steps(ctx, "prune grants", func(x Tx) (int, error) {
-		found, err := collect(ctx, x, scanDocument, documents("grants")+" WHERE tenant = $1 AND pruned = 0 AND (expires < $2 OR revoked < $2) ORDER BY created LIMIT $3"+s.d.Lock,
-			tenant, micros(before), int64(pruneStep))
+		found, err := collect(
+			ctx,
+			x,
+			scanDocument,
+			documents(
+				"grants",
+			)+" WHERE tenant = $1 AND pruned = 0 AND (expires < $2 OR revoked < $2) ORDER BY created LIMIT $3"+s.d.Lock,
+			tenant,
+			micros(before),
+			int64(pruneStep),
+		)
 		if err != nil {
 			return 0, err
 		}
@@ -119,14 +146,20 @@ func (s *Store) pruneGrants(ctx context.Context, tenant string, before time.Time
 				return 0, err
 			}
 			x.Queue(s.updateGrant(tenant, g, d.version, string(left)))
-			x.Queue(Stmt{SQL: "UPDATE grants SET pruned = 1 WHERE tenant = $1 AND id = $2", Args: []any{tenant, g.ID}, One: true})
+			x.Queue(Stmt{
+				SQL:  "UPDATE grants SET pruned = 1 WHERE tenant = $1 AND id = $2",
+				Args: []any{tenant, g.ID},
+				One:  true,
+			})
 		}
+
 		return len(found), nil
 	})
 	return err
 }
 
-// pruneEntries walks the sealed entries from the first that may hold openings. It looks at all of them, since clocks may have jumped.
+// pruneEntries walks the sealed entries from the first that may hold
+// openings. It looks at all of them, since clocks may have jumped.
 func (s *Store) pruneEntries(ctx context.Context, tenant string, before time.Time) (total int, err error) {
 	from, _, err := first(ctx, s.eng, scanInt, "SELECT pruned FROM trees WHERE tenant = $1", tenant)
 	if err != nil {
@@ -143,8 +176,11 @@ func (s *Store) pruneEntries(ctx context.Context, tenant string, before time.Tim
 		if err != nil {
 			return total, err
 		}
-		total, from, clean = total+n, next, stillClean
+		total = total + n
+		from = next
+		clean = stillClean
 	}
+
 	n, err := s.pruneUnsealed(ctx, tenant, before)
 	return total + n, err
 }
@@ -155,35 +191,58 @@ const spanStep = 1000
 type span struct{ seq, idx, at, open int64 }
 
 func (s *Store) spans(ctx context.Context, tenant string, from int64) ([]span, error) {
-	out, err := collect(ctx, s.eng, func(r Rows) (x span, err error) { return x, r.Scan(&x.seq, &x.idx, &x.at, &x.open) },
+	out, err := collect(
+		ctx,
+		s.eng,
+		func(r Rows) (x span, err error) {
+			return x, r.Scan(&x.seq, &x.idx, &x.at, &x.open)
+		},
 		`SELECT seq, idx, at, CASE WHEN openings IS NULL THEN 0 ELSE 1 END FROM entries WHERE tenant = $1 AND idx >= $2 AND idx IS NOT NULL
-ORDER BY idx LIMIT $3`, tenant, from, int64(spanStep))
+ORDER BY idx LIMIT $3`,
+		tenant,
+		from,
+		int64(spanStep),
+	)
 	if err != nil {
 		return nil, unavailable("prune entries", err)
 	}
 	return out, nil
 }
 
-// pruneSpans drops the openings of old entries, and notes how far nothing is left to drop.
-func (s *Store) pruneSpans(ctx context.Context, tenant string, found []span, before, from int64, clean bool) (n int, next int64, still bool, err error) {
+// pruneSpans drops the openings of old entries, and notes how far
+// nothing is left to drop.
+func (s *Store) pruneSpans(
+	ctx context.Context, tenant string, found []span, before, from int64, clean bool,
+) (n int, next int64, still bool, err error) {
 	mark := from
 	next = from
 	var drop []Stmt
 	for _, x := range found {
 		next = x.idx + 1
 		if x.open == 1 && x.at < before {
-			drop = append(drop, Stmt{SQL: "UPDATE entries SET openings = NULL WHERE seq = $1", Args: []any{x.seq}, One: true})
+			drop = append(drop, Stmt{
+				SQL:  "UPDATE entries SET openings = NULL WHERE seq = $1",
+				Args: []any{x.seq},
+				One:  true,
+			})
 		}
+
 		if clean = clean && x.at < before; clean {
 			mark = next
 		}
 	}
+
 	if len(drop) == 0 && mark == from {
 		return 0, next, clean, nil
 	}
 	err = s.write(ctx, "prune entries", func(x Tx) error {
 		x.Queue(drop...)
-		x.Queue(Stmt{SQL: "UPDATE trees SET pruned = $2 WHERE tenant = $1 AND pruned < $2", Args: []any{tenant, mark}})
+		x.Queue(
+			Stmt{
+				SQL:  "UPDATE trees SET pruned = $2 WHERE tenant = $1 AND pruned < $2",
+				Args: []any{tenant, mark},
+			},
+		)
 		return nil
 	})
 	return len(drop), next, clean, err
@@ -192,8 +251,15 @@ func (s *Store) pruneSpans(ctx context.Context, tenant string, found []span, bef
 // pruneUnsealed drops the openings of what is old and not sealed yet.
 func (s *Store) pruneUnsealed(ctx context.Context, tenant string, before time.Time) (n int, err error) {
 	err = s.write(ctx, "prune entries", func(x Tx) error {
-		gone, err := collect(ctx, x, scanInt, "UPDATE entries SET openings = NULL WHERE tenant = $1 AND idx IS NULL AND at < $2 AND openings IS NOT NULL RETURNING seq",
-			tenant, micros(before))
+		gone, err := collect(
+			ctx,
+			x,
+			scanInt,
+			"UPDATE entries SET openings = NULL WHERE tenant = $1 AND idx IS NULL AND at < $2 AND openings IS NOT "+
+				"NULL RETURNING seq",
+			tenant,
+			micros(before),
+		)
 		n = len(gone)
 		return err
 	})

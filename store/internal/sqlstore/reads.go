@@ -14,7 +14,14 @@ import (
 // Request returns one request.
 func (s *Store) Request(ctx context.Context, tenant, id string) (*approval.Request, error) {
 	seen := s.versions.latest(rowName{tenant, id})
-	d, ok, err := first(ctx, s.eng, scanDocument, documents("requests")+" WHERE tenant = $1 AND id = $2", tenant, plain(id))
+	d, ok, err := first(
+		ctx,
+		s.eng,
+		scanDocument,
+		documents("requests")+" WHERE tenant = $1 AND id = $2",
+		tenant,
+		plain(id),
+	)
 	if err != nil {
 		return nil, unavailable("read request", err)
 	}
@@ -36,7 +43,9 @@ func (s *Store) Heads(ctx context.Context, tenant string, ids []string) (map[str
 	out := make(map[string]approval.Head, len(ids))
 	for some := range slices.Chunk(ids, headsOnce) {
 		where, args := oneOf("id", some, tenant)
-		found, err := collect(ctx, s.eng, func(r Rows) (x row, err error) { return x, r.Scan(&x.id, &x.Version, &x.Bytes) },
+		found, err := collect(ctx, s.eng, func(r Rows) (x row, err error) {
+			return x, r.Scan(&x.id, &x.Version, &x.Bytes)
+		},
 			"SELECT id, version, octet_length(body) FROM requests WHERE tenant = $1 AND "+where, args...)
 		if err != nil {
 			return nil, unavailable("look at requests", err)
@@ -45,14 +54,16 @@ func (s *Store) Heads(ctx context.Context, tenant string, ids []string) (map[str
 			out[x.id] = x.Head
 		}
 	}
+
 	return out, nil
 }
 
 // headsOnce is how many ids one statement names.
 const headsOnce = 128
 
-// oneOf writes the condition that a column is one of some values, behind the arguments that there are. The number of
-// values is rounded up, so that there are few statements to prepare.
+// oneOf writes the condition that a column is one of some values,
+// behind the arguments that there are. The number of values is rounded
+// up, so that there are few statements to prepare.
 func oneOf(column string, values []string, before ...any) (string, []any) {
 	var names []string
 	args := before
@@ -91,18 +102,31 @@ WHERE tenant = $1 AND state = 'pending' GROUP BY asker`, tenant)
 	return out, nil
 }
 
-// mostSimilar is how many bytes Similar reads, unless the first one alone has more.
+// mostSimilar is how many bytes Similar reads, unless the first one
+// alone has more.
 const mostSimilar = 4 << 20
 
 // Similar returns the latest closed requests of the same agent and target.
-func (s *Store) Similar(ctx context.Context, tenant, agent, target string, limit int) ([]*approval.Request, error) {
+func (s *Store) Similar(
+	ctx context.Context,
+	tenant, agent, target string,
+	limit int,
+) ([]*approval.Request, error) {
 	type row struct {
 		id    string
 		bytes int64
 	}
-	found, err := collect(ctx, s.eng, func(r Rows) (x row, err error) { return x, r.Scan(&x.id, &x.bytes) },
+	found, err := collect(
+		ctx,
+		s.eng,
+		func(r Rows) (x row, err error) { return x, r.Scan(&x.id, &x.bytes) },
 		`SELECT id, octet_length(body) FROM requests WHERE tenant = $1 AND agent = $2 AND target = $3 AND closed IS NOT NULL
-ORDER BY closed DESC, id DESC LIMIT $4`, tenant, plain(agent), plain(target), int64(limit))
+ORDER BY closed DESC, id DESC LIMIT $4`,
+		tenant,
+		plain(agent),
+		plain(target),
+		int64(limit),
+	)
 	if err != nil {
 		return nil, unavailable("read similar requests", err)
 	}
@@ -117,13 +141,21 @@ ORDER BY closed DESC, id DESC LIMIT $4`, tenant, plain(agent), plain(target), in
 		}
 		out = append(out, r)
 	}
+
 	return out, nil
 }
 
 // Grant returns one grant.
 func (s *Store) Grant(ctx context.Context, tenant, id string) (*approval.Grant, error) {
 	seen := s.versions.latest(rowName{tenant, id})
-	d, ok, err := first(ctx, s.eng, scanDocument, documents("grants")+" WHERE tenant = $1 AND id = $2", tenant, plain(id))
+	d, ok, err := first(
+		ctx,
+		s.eng,
+		scanDocument,
+		documents("grants")+" WHERE tenant = $1 AND id = $2",
+		tenant,
+		plain(id),
+	)
 	if err != nil {
 		return nil, unavailable("read grant", err)
 	}
@@ -142,7 +174,12 @@ func (s *Store) Grants(ctx context.Context, tenant string, all bool, now time.Ti
 	if !all {
 		where, args = where+" AND revoked IS NULL AND expires > $2 AND uses < max_uses", append(args, micros(now))
 	}
-	found, err := collect(ctx, s.eng, scanDocument, documents("grants")+" WHERE "+where+" ORDER BY created DESC, id DESC", args...)
+	found, err := collect(
+		ctx,
+		s.eng,
+		scanDocument,
+		documents("grants")+" WHERE "+where+" ORDER BY created DESC, id DESC",
+		args...)
 	if err != nil {
 		return nil, unavailable("list grants", err)
 	}
@@ -157,13 +194,27 @@ func (s *Store) Grants(ctx context.Context, tenant string, all bool, now time.Ti
 		}
 		out = append(out, *g)
 	}
+
 	return out, nil
 }
 
 // Votes lists vote facts since a time, newest first.
-func (s *Store) Votes(ctx context.Context, tenant string, since time.Time, limit int) ([]approval.VoteFact, error) {
-	out, err := collect(ctx, s.eng, scanVote, `SELECT request, agent, target, person, verdict, waited, at FROM votes WHERE tenant = $1 AND at >= $2
-ORDER BY at DESC, seq DESC LIMIT $3`, tenant, micros(since), int64(limit))
+func (s *Store) Votes(
+	ctx context.Context,
+	tenant string,
+	since time.Time,
+	limit int,
+) ([]approval.VoteFact, error) {
+	out, err := collect(
+		ctx,
+		s.eng,
+		scanVote,
+		`SELECT request, agent, target, person, verdict, waited, at FROM votes WHERE tenant = $1 AND at >= $2
+ORDER BY at DESC, seq DESC LIMIT $3`,
+		tenant,
+		micros(since),
+		int64(limit),
+	)
 	if err != nil {
 		return nil, unavailable("list votes", err)
 	}

@@ -12,8 +12,10 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Both return a row when the record was written, and none when it was not as the writer believed. Of two that want one alias at once, the
-// index lets one through: the other is a conflict, and none when it runs again.
+// Both return a row when the record was written, and none when it was
+// not as the writer believed. Of two that want one alias at once, the
+// index lets one through: the other is a conflict, and none when it
+// runs again.
 const (
 	insertRecord = `INSERT INTO records (room, name, version, alias, due, expires, value, code) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT DO NOTHING RETURNING version`
@@ -37,9 +39,22 @@ func (s *Store) PutRecord(ctx context.Context, r store.Record) (int64, error) {
 	}
 	r.Version++
 	code := s.auth.code("records", recordValues(r)...)
-	if err := s.changeRecord(ctx, "put record", sql, r.Room, r.Key, version, r.Alias, sometime(r.Due), sometime(r.Expires), r.Value, code); err != nil {
+	if err := s.changeRecord(
+		ctx,
+		"put record",
+		sql,
+		r.Room,
+		r.Key,
+		version,
+		r.Alias,
+		sometime(r.Due),
+		sometime(r.Expires),
+		r.Value,
+		code,
+	); err != nil {
 		return 0, err
 	}
+
 	return r.Version, nil
 }
 
@@ -56,23 +71,30 @@ func (s *Store) DeleteRecord(ctx context.Context, room, key string, version int6
 	return s.changeRecord(ctx, "delete record", deleteRecord, room, key, version)
 }
 
-// changeRecord runs a statement that returns a row when it did what it should, in the next group.
+// changeRecord runs a statement that returns a row when it did what it
+// should, in the next group.
 func (s *Store) changeRecord(ctx context.Context, what, sql string, room, key string, more ...any) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	args := append([]any{room, key}, more...)
 	done := make(chan error, 1)
-	j := &job{what: what, record: room + "\x00" + key, done: func(err error) { done <- err }, run: func(t *tx) error {
-		_, changed, err := first(t.b.ctx, t.b.tx, scanInt, sql, args...)
-		switch {
-		case err != nil:
-			return t.fail(what, err)
-		case !changed:
-			return fmt.Errorf("%s: %w", what, approval.ErrVersion)
-		}
-		return nil
-	}}
+	j := &job{
+		what:   what,
+		record: room + "\x00" + key,
+		done:   func(err error) { done <- err },
+		run: func(t *tx) error {
+			_, changed, err := first(t.b.ctx, t.b.tx, scanInt, sql, args...)
+			switch {
+			case err != nil:
+				return t.fail(what, err)
+			case !changed:
+				return fmt.Errorf("%s: %w", what, approval.ErrVersion)
+			}
+
+			return nil
+		},
+	}
 	if err := s.submit(j); err != nil {
 		return err
 	}
@@ -158,6 +180,7 @@ func (s *Store) genuineRecords(rows []recordRow) ([]store.Record, error) {
 		}
 		out = append(out, r)
 	}
+
 	return out, nil
 }
 
@@ -180,7 +203,8 @@ func (s *Store) ListRecords(ctx context.Context, room, prefix, after string, lim
 	return s.genuineRecords(out)
 }
 
-// behind is the first text after all that begin with prefix, "" when there is none. The order of bytes in UTF-8 is that of code points.
+// behind is the first text after all that begin with prefix, "" when
+// there is none. The order of bytes in UTF-8 is that of code points.
 func behind(prefix string) string {
 	for prefix != "" {
 		last, size := utf8.DecodeLastRuneInString(prefix)
@@ -191,8 +215,10 @@ func behind(prefix string) string {
 		case 0xD7FF: // what follows are surrogates, which no text has
 			last = 0xDFFF
 		}
+
 		return prefix + string(last+1)
 	}
+
 	return ""
 }
 
@@ -201,7 +227,15 @@ func (s *Store) DueRecords(ctx context.Context, room string, now time.Time, limi
 	if err := store.CheckRecordList(room, "", "", limit); err != nil {
 		return nil, fmt.Errorf("list due records: %w", err)
 	}
-	out, err := collect(ctx, s.eng, scanRecord, selectRecords+"room = $1 AND due <= $2 AND due IS NOT NULL ORDER BY due, name LIMIT $3", room, micros(now), int64(limit))
+	out, err := collect(
+		ctx,
+		s.eng,
+		scanRecord,
+		selectRecords+"room = $1 AND due <= $2 AND due IS NOT NULL ORDER BY due, name LIMIT $3",
+		room,
+		micros(now),
+		int64(limit),
+	)
 	if err != nil {
 		return nil, unavailable("list due records", err)
 	}
@@ -217,8 +251,14 @@ func (s *Store) Rooms(ctx context.Context, prefix string) ([]string, error) {
 	return slices.DeleteFunc(all, func(room string) bool { return !strings.HasPrefix(room, prefix) }), nil
 }
 
-// SweepRecords deletes records that expired. One that got more time meanwhile stays.
+// SweepRecords deletes records that expired. One that got more time
+// meanwhile stays.
 func (s *Store) SweepRecords(ctx context.Context, now time.Time) error {
-	return s.sweep(ctx, "sweep records", now,
-		"DELETE FROM records WHERE (room, name) IN (SELECT room, name FROM records WHERE expires <= $1 LIMIT $2) AND expires <= $1 RETURNING version")
+	return s.sweep(
+		ctx,
+		"sweep records",
+		now,
+		"DELETE FROM records WHERE (room, name) IN (SELECT room, name FROM records WHERE expires <= $1 LIMIT $2) "+
+			"AND expires <= $1 RETURNING version",
+	)
 }

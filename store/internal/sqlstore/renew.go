@@ -15,8 +15,10 @@ const renewStep = 32
 // reseal is store.Rotation.Reseal.
 type reseal func(room, key string, value []byte) ([]byte, error)
 
-// renew holds all rows to the codes of one period, and gives them those of another. from nil checks nothing. Its time and the writes are linear in
-// the rows; it belongs into a transaction beside which nobody writes.
+// renew holds all rows to the codes of one period, and gives them those
+// of another. from nil checks nothing. Its time and the writes are
+// linear in the rows; it belongs into a transaction beside which nobody
+// writes.
 func (s *Store) renew(ctx context.Context, x Tx, from, to *authenticator, values reseal) error {
 	for _, t := range tables() {
 		if len(t.codes) == 0 || t.name == "periods" {
@@ -26,6 +28,7 @@ func (s *Store) renew(ctx context.Context, x Tx, from, to *authenticator, values
 			return err
 		}
 	}
+
 	return x.Flush(ctx)
 }
 
@@ -55,9 +58,16 @@ func (s *Store) renewRow(x Tx, t table, row []any, from, to *authenticator, valu
 	for _, c := range t.codes {
 		found, _ := t.pick(row, []string{c.column})[0].([]byte)
 		if from != nil && !hmac.Equal(found, from.code(c.label, t.pick(row, c.covers)...)) {
-			return verdict{s.tampered("", fmt.Sprint(t.name, " ", key), "its code does not fit: it was written or changed without the key")}
+			return verdict{
+				s.tampered(
+					"",
+					fmt.Sprint(t.name, " ", key),
+					"its code does not fit: it was written or changed without the key",
+				),
+			}
 		}
 	}
+
 	var set []string
 	var args []any
 	put := func(column string, v any) {
@@ -70,6 +80,7 @@ func (s *Store) renewRow(x Tx, t table, row []any, from, to *authenticator, valu
 		}
 		put("value", t.pick(row, []string{"value"})[0])
 	}
+
 	for _, c := range t.codes {
 		put(c.column, to.code(c.label, t.pick(row, c.covers)...))
 	}
@@ -77,7 +88,11 @@ func (s *Store) renewRow(x Tx, t table, row []any, from, to *authenticator, valu
 	for i, name := range t.key {
 		where[i] = name + " = $" + strconv.Itoa(len(args)+i+1)
 	}
-	x.Queue(Stmt{SQL: "UPDATE " + t.name + " SET " + strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND "), Args: append(args, key...), One: true})
+	x.Queue(Stmt{
+		SQL:  "UPDATE " + t.name + " SET " + strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND "),
+		Args: append(args, key...),
+		One:  true,
+	})
 	return nil
 }
 
@@ -105,7 +120,9 @@ func (t table) part() table {
 	for _, c := range t.codes {
 		used = append(append(used, c.covers...), c.column)
 	}
-	t.columns = slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool { return !slices.Contains(used, c.name) })
+	t.columns = slices.DeleteFunc(slices.Clone(t.columns), func(c column) bool {
+		return !slices.Contains(used, c.name)
+	})
 	return t
 }
 
@@ -119,7 +136,16 @@ func (t table) page(after []any) (string, []any) {
 		}
 		where = " WHERE (" + strings.Join(t.key, ", ") + ") > (" + strings.Join(marks, ", ") + ")"
 	}
-	return "SELECT " + strings.Join(t.names(), ", ") + " FROM " + t.name + where + " ORDER BY " + strings.Join(t.key, ", ") + " LIMIT " + strconv.Itoa(renewStep), after
+
+	return "SELECT " + strings.Join(
+		t.names(),
+		", ",
+	) + " FROM " + t.name + where + " ORDER BY " + strings.Join(
+		t.key,
+		", ",
+	) + " LIMIT " + strconv.Itoa(
+		renewStep,
+	), after
 }
 
 // rows reads rows as the values that codes take.
@@ -147,6 +173,7 @@ func (c *cell) covered() any {
 	case c.kind == bytea && c.bytes != nil && *c.bytes != nil:
 		return *c.bytes
 	}
+
 	return nil
 }
 

@@ -15,8 +15,10 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// Restore reads line after line into one transaction, once: what was read of a backup is gone. Every row must carry the code of the
-// backup's period, and gets one of a new period: what was written after the backup counts no more.
+// Restore reads line after line into one transaction, once: what was
+// read of a backup is gone. Every row must carry the code of the
+// backup's period, and gets one of a new period: what was written after
+// the backup counts no more.
 func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 	var next period
 	before := ""
@@ -33,7 +35,11 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 			return err
 		}
 		t.Queue(Stmt{SQL: "DELETE FROM periods"})
-		in := &backupReader{r: bufio.NewReaderSize(r, 1<<16), sum: sha256.New(), rows: map[string]int64{}}
+		in := &backupReader{
+			r:    bufio.NewReaderSize(r, 1<<16),
+			sum:  sha256.New(),
+			rows: map[string]int64{},
+		}
 		if err := in.restore(ctx, t); err != nil {
 			return err
 		}
@@ -49,6 +55,7 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 		case !found:
 			return nil
 		}
+
 		before = last.id
 		next, err = s.renewed(ctx, t, last, whyRestoring)
 		return err
@@ -59,20 +66,30 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 	switch {
 	case err == nil:
 	case s.eng.Class(err) == Conflict:
-		return s.failed("restore", refuse("it holds a row twice, or somebody writes to the store meanwhile: %w", err))
+		return s.failed(
+			"restore",
+			refuse("it holds a row twice, or somebody writes to the store meanwhile: %w", err),
+		)
 	default:
 		return s.failed("restore", err)
 	}
+
 	s.changes.everything()
 	return s.beganAnew(next, before)
 }
 
-// renewed checks all rows of a period and makes them those of another, which has the same key.
+// renewed checks all rows of a period and makes them those of another,
+// which has the same key.
 func (s *Store) renewed(ctx context.Context, x Tx, last period, why string) (period, error) {
 	from, err := newAuthenticator(s.trust.Key.Secret, last.id)
 	if err == nil && !hmac.Equal(last.code, from.code("periods", last.values()...)) {
-		err = s.tampered("", "period "+last.id, "its code does not fit: it was written or changed without the key")
+		err = s.tampered(
+			"",
+			"period "+last.id,
+			"its code does not fit: it was written or changed without the key",
+		)
 	}
+
 	if err != nil {
 		return period{}, verdict{err}
 	}
@@ -88,7 +105,8 @@ func (s *Store) renewed(ctx context.Context, x Tx, last period, why string) (per
 	return next, x.Flush(ctx)
 }
 
-// began takes up a period that was just committed, with what is known of its logs.
+// began takes up a period that was just committed, with what is known
+// of its logs.
 func (s *Store) began(p period, before string, logs map[string]grown) error {
 	if p.id == "" {
 		return nil
@@ -107,15 +125,22 @@ func (s *Store) began(p period, before string, logs map[string]grown) error {
 	}
 	s.grown, s.marks = logs, map[string]store.Mark{}
 	for tenant, at := range logs {
-		s.marks[tenant] = store.Mark{Size: at.size, Root: at.root, Time: s.now().UTC().Truncate(time.Microsecond)}.Join(store.Mark{
-			Freezes: s.before[tenant].Freezes, Frozen: s.before[tenant].Frozen,
+		s.marks[tenant] = store.Mark{
+			Size: at.size,
+			Root: at.root,
+			Time: s.now().UTC().Truncate(time.Microsecond),
+		}.Join(store.Mark{
+			Freezes: s.before[tenant].Freezes,
+			Frozen:  s.before[tenant].Frozen,
 		})
 	}
+
 	s.halted.Store(nil)
 	return s.beginMarks(before)
 }
 
-// beganAnew takes up the period of a restore: what was known of logs and rows was of what is no more.
+// beganAnew takes up the period of a restore: what was known of logs
+// and rows was of what is no more.
 func (s *Store) beganAnew(p period, before string) error {
 	s.versions = newVersions(s.trust.Recent)
 	return s.began(p, before, map[string]grown{})
@@ -148,7 +173,11 @@ func (s *Store) FinishRestore(ctx context.Context) error {
 	done.why = whyRestored
 	done.code = s.auth.code("periods", done.values()...)
 	err := s.write(ctx, "finish the restore", func(x Tx) error {
-		x.Queue(Stmt{SQL: "UPDATE periods SET why = $2, code = $3 WHERE id = $1", Args: []any{done.id, done.why, done.code}, One: true})
+		x.Queue(Stmt{
+			SQL:  "UPDATE periods SET why = $2, code = $3 WHERE id = $1",
+			Args: []any{done.id, done.why, done.code},
+			One:  true,
+		})
 		return nil
 	})
 	if err == nil {
@@ -157,7 +186,8 @@ func (s *Store) FinishRestore(ctx context.Context) error {
 	return err
 }
 
-// Rotate seals everything, tells of the new key in the last entry of each log, and begins a period under it.
+// Rotate seals everything, tells of the new key in the last entry of
+// each log, and begins a period under it.
 func (s *Store) Rotate(ctx context.Context, r store.Rotation) error {
 	if s.auth == nil || r.Key.Public == "" || len(r.Key.Secret) == 0 {
 		return errors.New("rotate: the store is bound to no key, or the new key is none")
@@ -196,7 +226,8 @@ func (s *Store) rotate(ctx context.Context, r store.Rotation) (next period, logs
 	return next, logs, err
 }
 
-// handOver ends each log under this key: its last entry names the next one, and its checkpoint is kept.
+// handOver ends each log under this key: its last entry names the next
+// one, and its checkpoint is kept.
 func (s *Store) handOver(ctx context.Context, x Tx, r store.Rotation) (map[string]grown, error) {
 	tenants, err := collect(ctx, x, scanText, tenantsOf)
 	if err != nil {
@@ -220,13 +251,21 @@ func (s *Store) handOver(ctx context.Context, x Tx, r store.Rotation) (map[strin
 			return nil, err
 		}
 		values := []any{tenant, t.size, t.checkpoint}
-		x.Queue(Stmt{SQL: "INSERT INTO handovers (tenant, size, checkpoint, code) VALUES ($1, $2, $3, $4)", Args: append(values, s.auth.code("handovers", values...))})
+		x.Queue(
+			Stmt{
+				SQL:  "INSERT INTO handovers (tenant, size, checkpoint, code) VALUES ($1, $2, $3, $4)",
+				Args: append(values, s.auth.code("handovers", values...)),
+			},
+		)
 	}
+
 	return logs, nil
 }
 
 // sealWhole seals all entries of a tenant within a transaction.
-func (s *Store) sealWhole(ctx context.Context, x Tx, tenant string, at grown, sign func(ledger.Checkpoint) ([]byte, error)) (grown, error) {
+func (s *Store) sealWhole(
+	ctx context.Context, x Tx, tenant string, at grown, sign func(ledger.Checkpoint) ([]byte, error),
+) (grown, error) {
 	for {
 		step, err := s.sealSome(ctx, x, tenant, at, sealStep, sign)
 		if err == nil && step.bad != nil {
@@ -242,23 +281,39 @@ func (s *Store) sealWhole(ctx context.Context, x Tx, tenant string, at grown, si
 	}
 }
 
-// Handovers lists the checkpoints of a tenant's log that two keys signed, oldest first.
+// Handovers lists the checkpoints of a tenant's log that two keys
+// signed, oldest first.
 func (s *Store) Handovers(ctx context.Context, tenant string) ([][]byte, error) {
 	type row struct {
 		size       int64
 		note, code []byte
 	}
-	found, err := collect(ctx, s.eng, func(r Rows) (x row, err error) { return x, r.Scan(&x.size, &x.note, &x.code) },
-		"SELECT size, checkpoint, code FROM handovers WHERE tenant = $1 ORDER BY size", tenant)
+	found, err := collect(
+		ctx,
+		s.eng,
+		func(r Rows) (x row, err error) { return x, r.Scan(&x.size, &x.note, &x.code) },
+		"SELECT size, checkpoint, code FROM handovers WHERE tenant = $1 ORDER BY size",
+		tenant,
+	)
 	if err != nil {
 		return nil, unavailable("list handovers", err)
 	}
 	var out [][]byte
 	for _, h := range found {
-		if err := s.genuine(h.code, tenant, fmt.Sprintf("handover at %d entries", h.size), "handovers", tenant, h.size, h.note); err != nil {
+		if err := s.genuine(
+			h.code,
+			tenant,
+			fmt.Sprintf("handover at %d entries", h.size),
+			"handovers",
+			tenant,
+			h.size,
+			h.note,
+		); err != nil {
 			return nil, err
 		}
+
 		out = append(out, h.note)
 	}
+
 	return out, nil
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/assent-dev/assent/approval"
 )
 
-// indexed are the columns of a request that indexes hold; a save that leaves them alone is cheaper.
+// indexed are the columns of a request that indexes hold; a save that
+// leaves them alone is cheaper.
 type indexed struct {
 	state, agent, target, groups, binding string
 	deadline, due, closed                 int64
@@ -23,7 +24,14 @@ type row struct {
 
 func rowOf(r *approval.Request) row {
 	s := approval.Summarize(r)
-	x := indexed{state: string(s.State), agent: s.Agent, target: plain(s.Target), groups: joinGroups(s.Groups), binding: r.Binding(), deadline: micros(r.Deadline)}
+	x := indexed{
+		state:    string(s.State),
+		agent:    s.Agent,
+		target:   plain(s.Target),
+		groups:   joinGroups(s.Groups),
+		binding:  r.Binding(),
+		deadline: micros(r.Deadline),
+	}
 	if r.Due != nil {
 		x.due = micros(*r.Due)
 	}
@@ -33,11 +41,26 @@ func rowOf(r *approval.Request) row {
 	return row{s, x}
 }
 
-// line are the values that the code of a list's line covers, as its columns hold them.
+// line are the values that the code of a list's line covers, as its
+// columns hold them.
 func (s row) line(tenant string) []any {
 	return []any{
-		tenant, s.ID, s.Version, s.x.state, string(s.Cause), s.Agent, s.x.target, plain(s.Principal), plain(s.Message), s.Rules, s.x.groups,
-		int64(s.Approvals), int64(s.Needed), micros(s.Created), s.x.deadline, answering(&s.Summary),
+		tenant,
+		s.ID,
+		s.Version,
+		s.x.state,
+		string(s.Cause),
+		s.Agent,
+		s.x.target,
+		plain(s.Principal),
+		plain(s.Message),
+		s.Rules,
+		s.x.groups,
+		int64(s.Approvals),
+		int64(s.Needed),
+		micros(s.Created),
+		s.x.deadline,
+		answering(&s.Summary),
 	}
 }
 
@@ -47,28 +70,87 @@ func (s *Store) insertRequest(tenant string, r *approval.Request, body string) S
 		SQL: `INSERT INTO requests (tenant, id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created,
 deadline, answering, due, closed, binding, pruned, body, code, line_code, asker, bytes)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 0, $20, $21, $22, $23, $24)`,
-		Args: append(row.line(tenant), optional(r.Due), optional(r.Closed), r.Binding(), body,
-			s.auth.code("requests", tenant, r.ID, r.Version, body), s.auth.code("requests line", row.line(tenant)...),
-			plain(r.Requester.Runtime), int64(len(body))),
+		Args: append(
+			row.line(tenant),
+			optional(r.Due),
+			optional(r.Closed),
+			r.Binding(),
+			body,
+			s.auth.code(
+				"requests",
+				tenant,
+				r.ID,
+				r.Version,
+				body,
+			),
+			s.auth.code("requests line", row.line(tenant)...),
+			plain(r.Requester.Runtime),
+			int64(len(body)),
+		),
 	}
 }
 
-// updateRequest writes a request that had version old, unless the ledger tells of a later one. same says that no indexed column changed.
-func (s *Store) updateRequest(tenant string, r *approval.Request, now row, old int64, same bool, body string) Stmt {
+// updateRequest writes a request that had version old, unless the
+// ledger tells of a later one. same says that no indexed column
+// changed.
+func (s *Store) updateRequest(
+	tenant string,
+	r *approval.Request,
+	now row,
+	old int64,
+	same bool,
+	body string,
+) Stmt {
 	args := []any{
-		tenant, r.ID, old, r.Version, string(now.Cause), plain(now.Principal), plain(now.Message), now.Rules, int64(now.Approvals), int64(now.Needed), body,
-		s.auth.code("requests", tenant, r.ID, r.Version, body), s.auth.code("requests line", now.line(tenant)...), answering(&now.Summary),
+		tenant,
+		r.ID,
+		old,
+		r.Version,
+		string(now.Cause),
+		plain(now.Principal),
+		plain(now.Message),
+		now.Rules,
+		int64(now.Approvals),
+		int64(now.Needed),
+		body,
+		s.auth.code(
+			"requests",
+			tenant,
+			r.ID,
+			r.Version,
+			body,
+		),
+		s.auth.code("requests line", now.line(tenant)...),
+		answering(&now.Summary),
 	}
-	set := "version = $4, cause = $5, principal = $6, message = $7, rules = $8, approvals = $9, needed = $10, body = $11, code = $12, line_code = $13, " +
+	set := "version = $4, cause = $5, principal = $6, message = $7, rules = $8, approvals = $9, needed = $10, body " +
+		"= $11, code = $12, line_code = $13, " +
 		"answering = $14"
 	if !same {
-		set += ", state = $15, agent = $16, target = $17, group_names = $18, deadline = $19, due = $20, closed = $21, binding = $22, pruned = 0"
-		args = append(args, now.x.state, now.Agent, now.x.target, now.x.groups, now.x.deadline, optional(r.Due), optional(r.Closed), r.Binding())
+		set += ", state = $15, agent = $16, target = $17, group_names = $18, deadline = $19, due = $20, closed = " +
+			"$21, binding = $22, pruned = 0"
+		args = append(
+			args,
+			now.x.state,
+			now.Agent,
+			now.x.target,
+			now.x.groups,
+			now.x.deadline,
+			optional(r.Due),
+			optional(r.Closed),
+			r.Binding(),
+		)
 	}
-	return Stmt{SQL: "UPDATE requests SET " + set + " WHERE tenant = $1 AND id = $2 AND version = $3 AND " + upToDate, Args: args, One: true}
+
+	return Stmt{
+		SQL:  "UPDATE requests SET " + set + " WHERE tenant = $1 AND id = $2 AND version = $3 AND " + upToDate,
+		Args: args,
+		One:  true,
+	}
 }
 
-// answering writes what a list needs to know of who may answer. Of a request that has ended nobody asks for it.
+// answering writes what a list needs to know of who may answer. Of a
+// request that has ended nobody asks for it.
 func answering(s *approval.Summary) string {
 	if s.State != approval.Pending {
 		return ""
@@ -81,12 +163,16 @@ func answering(s *approval.Summary) string {
 	return plain(string(text))
 }
 
-// upToDate holds when the ledger tells of no later version than $3 of row $2 of tenant $1.
-const upToDate = "NOT EXISTS (SELECT 1 FROM entries WHERE entries.subject = $2 AND entries.tenant = $1 AND entries.version > $3)"
+// upToDate holds when the ledger tells of no later version than $3 of
+// row $2 of tenant $1.
+const upToDate = "NOT EXISTS (SELECT 1 FROM entries WHERE entries.subject = $2 AND entries.tenant = $1 AND " +
+	"entries.version > $3)"
 
-// newestOf is the latest version of a row that the ledger tells of; the row's table is named.
+// newestOf is the latest version of a row that the ledger tells of; the
+// row's table is named.
 func newestOf(table string) string {
-	return "(SELECT max(entries.version) FROM entries WHERE entries.subject = " + table + ".id AND entries.tenant = " + table + ".tenant)"
+	return "(SELECT max(entries.version) FROM entries WHERE entries.subject = " + table +
+		".id AND entries.tenant = " + table + ".tenant)"
 }
 
 func (s *Store) insertGrant(tenant string, g *approval.Grant, body string) Stmt {
@@ -94,26 +180,47 @@ func (s *Store) insertGrant(tenant string, g *approval.Grant, body string) Stmt 
 		SQL: `INSERT INTO grants (tenant, id, agent, target, created, expires, revoked, max_uses, uses, pruned, body, version, code)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, 1, $11)`,
 		Args: []any{
-			tenant, g.ID, g.Agent, plain(g.Target), micros(g.Created), micros(g.Expires), optional(g.Revoked), int64(g.MaxUses), int64(g.Uses), body,
+			tenant,
+			g.ID,
+			g.Agent,
+			plain(g.Target),
+			micros(g.Created),
+			micros(g.Expires),
+			optional(g.Revoked),
+			int64(g.MaxUses),
+			int64(g.Uses),
+			body,
 			s.auth.code("grants", tenant, g.ID, int64(1), body),
 		},
 	}
 }
 
-// updateGrant writes a grant that had version old, unless the ledger tells of a later one.
+// updateGrant writes a grant that had version old, unless the ledger
+// tells of a later one.
 func (s *Store) updateGrant(tenant string, g *approval.Grant, old int64, body string) Stmt {
 	return Stmt{
 		SQL: `UPDATE grants SET version = $4, agent = $5, target = $6, expires = $7, revoked = $8, max_uses = $9, uses = $10, pruned = 0, body = $11, code = $12
 WHERE tenant = $1 AND id = $2 AND version = $3 AND ` + upToDate,
 		Args: []any{
-			tenant, g.ID, old, old + 1, g.Agent, plain(g.Target), micros(g.Expires), optional(g.Revoked), int64(g.MaxUses), int64(g.Uses), body,
+			tenant,
+			g.ID,
+			old,
+			old + 1,
+			g.Agent,
+			plain(g.Target),
+			micros(g.Expires),
+			optional(g.Revoked),
+			int64(g.MaxUses),
+			int64(g.Uses),
+			body,
 			s.auth.code("grants", tenant, g.ID, old+1, body),
 		},
 		One: true,
 	}
 }
 
-// joinGroups writes groups so that each stands between two line ends, and can be found with them.
+// joinGroups writes groups so that each stands between two line ends,
+// and can be found with them.
 func joinGroups(groups []string) string {
 	if len(groups) == 0 {
 		groups = []string{""}
@@ -134,7 +241,8 @@ func splitGroups(s string) []string {
 	return strings.Split(strings.TrimSuffix(strings.TrimPrefix(s, "\n"), "\n"), "\n")
 }
 
-// plain makes a text fit for a column: Postgres takes no NUL. Documents keep it, as \u0000.
+// plain makes a text fit for a column: Postgres takes no NUL. Documents
+// keep it, as \u0000.
 func plain(s string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }
@@ -156,7 +264,8 @@ func parseRequest(body string) (*approval.Request, error) {
 	return r, err
 }
 
-// document is a row that is one: a request or a grant. An empty body stands for one that is known.
+// document is a row that is one: a request or a grant. An empty body
+// stands for one that is known.
 type document struct {
 	id      string
 	body    string
@@ -174,7 +283,8 @@ func documents(table string) string {
 	return "SELECT id, body, version, code, " + newestOf(table) + " FROM " + table
 }
 
-// check refuses a document that somebody else wrote, or an old one that was put back: the ledger tells of a later version, or this process
+// check refuses a document that somebody else wrote, or an old one that
+// was put back: the ledger tells of a later version, or this process
 // knows one. seen is what it knew before the document was read.
 func (s *Store) check(table, tenant string, d document, seen int64) error {
 	what := strings.TrimSuffix(table, "s") + " " + d.id
@@ -182,8 +292,13 @@ func (s *Store) check(table, tenant string, d document, seen int64) error {
 		seen = max(seen, *d.newest)
 	}
 	if seen > d.version {
-		return s.tampered(tenant, what, fmt.Sprintf("it was put back: this is version %d, and there was version %d", d.version, seen))
+		return s.tampered(
+			tenant,
+			what,
+			fmt.Sprintf("it was put back: this is version %d, and there was version %d", d.version, seen),
+		)
 	}
+
 	if d.body == "" {
 		return nil
 	}
@@ -207,11 +322,14 @@ func scanVote(r Rows) (v approval.VoteFact, err error) {
 	var verdict string
 	var waited, at int64
 	err = r.Scan(&v.Request, &v.Agent, &v.Target, &v.Person, &verdict, &waited, &at)
-	v.Verdict, v.Waited, v.At = approval.Verdict(verdict), time.Duration(waited)*time.Microsecond, moment(at)
+	v.Verdict = approval.Verdict(verdict)
+	v.Waited = time.Duration(waited) * time.Microsecond
+	v.At = moment(at)
 	return v, err
 }
 
-const summaryColumns = "id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created, deadline, answering, " +
+const summaryColumns = "id, version, state, cause, agent, target, principal, message, rules, group_names, " +
+	"approvals, needed, created, deadline, answering, " +
 	"line_code, octet_length(body)"
 
 // listed is a line of a list with what its code covers.
@@ -224,13 +342,49 @@ type listed struct {
 func scanSummary(r Rows) (s listed, err error) {
 	var state, cause, groups, answering string
 	var approvals, needed, created, deadline int64
-	err = r.Scan(&s.ID, &s.Version, &state, &cause, &s.Agent, &s.Target, &s.Principal, &s.Message, &s.Rules, &groups, &approvals, &needed, &created, &deadline,
-		&answering, &s.code, &s.Bytes)
+	err = r.Scan(
+		&s.ID,
+		&s.Version,
+		&state,
+		&cause,
+		&s.Agent,
+		&s.Target,
+		&s.Principal,
+		&s.Message,
+		&s.Rules,
+		&groups,
+		&approvals,
+		&needed,
+		&created,
+		&deadline,
+		&answering,
+		&s.code,
+		&s.Bytes,
+	)
 	s.covered = []any{
-		s.ID, s.Version, state, cause, s.Agent, s.Target, s.Principal, s.Message, s.Rules, groups, approvals, needed, created, deadline, answering,
+		s.ID,
+		s.Version,
+		state,
+		cause,
+		s.Agent,
+		s.Target,
+		s.Principal,
+		s.Message,
+		s.Rules,
+		groups,
+		approvals,
+		needed,
+		created,
+		deadline,
+		answering,
 	}
-	s.State, s.Cause, s.Groups = approval.State(state), approval.Cause(cause), splitGroups(groups)
-	s.Approvals, s.Needed, s.Created, s.Deadline = int(approvals), int(needed), moment(created), moment(deadline)
+	s.State = approval.State(state)
+	s.Cause = approval.Cause(cause)
+	s.Groups = splitGroups(groups)
+	s.Approvals = int(approvals)
+	s.Needed = int(needed)
+	s.Created = moment(created)
+	s.Deadline = moment(deadline)
 	s.Question = approval.QuestionID(s.ID)
 	if err == nil && answering != "" {
 		err = json.Unmarshal([]byte(answering), &s.Answering)
@@ -242,10 +396,18 @@ func scanSummary(r Rows) (s listed, err error) {
 func (s *Store) lines(tenant string, found []listed) ([]approval.Summary, error) {
 	out := make([]approval.Summary, len(found))
 	for i, l := range found {
-		if err := s.genuine(l.code, tenant, "line of request "+l.ID, "requests line", append([]any{tenant}, l.covered...)...); err != nil {
+		if err := s.genuine(
+			l.code,
+			tenant,
+			"line of request "+l.ID,
+			"requests line",
+			append([]any{tenant}, l.covered...)...,
+		); err != nil {
 			return nil, err
 		}
+
 		out[i] = l.Summary
 	}
+
 	return out, nil
 }

@@ -12,21 +12,28 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// sealStep is how many entries one transaction seals, so that writers wait for it only shortly.
+// sealStep is how many entries one transaction seals, so that writers
+// wait for it only shortly.
 const sealStep = 256
 
 // errSealing says that another replica seals.
 var errSealing = errors.New("another replica seals")
 
-// Seal puts entries into the trees of their tenants, and then follows what others have put there. What goes wrong for one tenant does not stop
-// the others; what does not fit stops that tenant.
+// Seal puts entries into the trees of their tenants, and then follows
+// what others have put there. What goes wrong for one tenant does not
+// stop the others; what does not fit stops that tenant.
 func (s *Store) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (int, error) {
 	if !s.sealing.TryLock() {
 		return 0, nil
 	}
 	defer s.sealing.Unlock()
 	own := s.own.snapshot()
-	tenants, err := collect(ctx, s.eng, scanText, "SELECT tenant FROM entries WHERE idx IS NULL GROUP BY tenant ORDER BY min(seq)")
+	tenants, err := collect(
+		ctx,
+		s.eng,
+		scanText,
+		"SELECT tenant FROM entries WHERE idx IS NULL GROUP BY tenant ORDER BY min(seq)",
+	)
 	if err != nil {
 		return 0, unavailable("seal", err)
 	}
@@ -48,8 +55,16 @@ func (s *Store) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint
 		return r.sealed, errors.Join(err, r.err())
 	}
 	for _, tenant := range s.own.lost(own, r.left) {
-		r.fail(tenant, s.tampered(tenant, "the ledger", "entries that this process wrote were taken away before they were sealed"))
+		r.fail(
+			tenant,
+			s.tampered(
+				tenant,
+				"the ledger",
+				"entries that this process wrote were taken away before they were sealed",
+			),
+		)
 	}
+
 	s.halt(r.failed)
 	return r.sealed, r.err()
 }
@@ -73,8 +88,11 @@ func (r *sealRound) err() error {
 	return errors.Join(errs...)
 }
 
-// sealShares gives each tenant its share in turn, so that nobody waits for somebody who is never done.
-func (s *Store) sealShares(ctx context.Context, r *sealRound, tenants []string, limit int, sign func(ledger.Checkpoint) ([]byte, error)) error {
+// sealShares gives each tenant its share in turn, so that nobody waits
+// for somebody who is never done.
+func (s *Store) sealShares(
+	ctx context.Context, r *sealRound, tenants []string, limit int, sign func(ledger.Checkpoint) ([]byte, error),
+) error {
 	for len(tenants) > 0 && r.sealed < limit {
 		share := max(1, (limit-r.sealed)/len(tenants))
 		var more []string
@@ -92,12 +110,16 @@ func (s *Store) sealShares(ctx context.Context, r *sealRound, tenants []string, 
 				delete(r.left, tenant)
 			}
 		}
+
 		tenants = more
 	}
+
 	return nil
 }
 
-func (s *Store) sealTenant(ctx context.Context, tenant string, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (sealed int, err error) {
+func (s *Store) sealTenant(
+	ctx context.Context, tenant string, limit int, sign func(ledger.Checkpoint) ([]byte, error),
+) (sealed int, err error) {
 	for sealed < limit {
 		step, done := min(limit-sealed, sealStep), sealedStep{}
 		err := s.write(ctx, "seal", func(x Tx) (err error) {
@@ -113,7 +135,9 @@ func (s *Store) sealTenant(ctx context.Context, tenant string, limit int, sign f
 		if err != nil {
 			return sealed, err
 		}
-		s.learn(ctx, tenant, done.at, done.seen) // only what was committed: another replica may seal other entries up to the same size
+		// only what was committed: another replica may seal other
+		// entries up to the same size
+		s.learn(ctx, tenant, done.at, done.seen)
 		if done.n > 0 {
 			s.changes.happened(tenant)
 		}
@@ -121,6 +145,7 @@ func (s *Store) sealTenant(ctx context.Context, tenant string, limit int, sign f
 			return sealed, done.bad
 		}
 	}
+
 	return sealed, nil
 }
 
@@ -138,16 +163,21 @@ type unsealed struct {
 	fact
 }
 
-const selectUnsealed = "SELECT seq, type, subject, at, version, leaf, code FROM entries WHERE tenant = $1 AND idx IS NULL ORDER BY seq LIMIT $2"
+const selectUnsealed = "SELECT seq, type, subject, at, version, leaf, code FROM entries WHERE tenant = $1 AND idx " +
+	"IS NULL ORDER BY seq LIMIT $2"
 
 func scanUnsealed(r Rows) (e unsealed, err error) {
 	return e, r.Scan(&e.seq, &e.kind, &e.subject, &e.at, &e.version, &e.leaf, &e.code)
 }
 
-// sealSome seals up to limit entries in one transaction. It hands out indexes in the order of the entries' numbers among those that are
-// committed by now; a slower transaction's entry comes later, whatever its number. An entry that was not written with the key ends it: only those
-// before are sealed.
-func (s *Store) sealSome(ctx context.Context, x Tx, tenant string, at grown, limit int, sign func(ledger.Checkpoint) ([]byte, error)) (out sealedStep, err error) {
+// sealSome seals up to limit entries in one transaction. It hands out
+// indexes in the order of the entries' numbers among those that are
+// committed by now; a slower transaction's entry comes later, whatever
+// its number. An entry that was not written with the key ends it: only
+// those before are sealed.
+func (s *Store) sealSome(
+	ctx context.Context, x Tx, tenant string, at grown, limit int, sign func(ledger.Checkpoint) ([]byte, error),
+) (out sealedStep, err error) {
 	tree, err := s.tree(ctx, x, tenant)
 	if err != nil {
 		return out, err
@@ -166,6 +196,7 @@ func (s *Store) sealSome(ctx context.Context, x Tx, tenant string, at grown, lim
 			break
 		}
 	}
+
 	if len(entries) == 0 {
 		return out, nil
 	}
@@ -179,17 +210,30 @@ func (s *Store) sealSome(ctx context.Context, x Tx, tenant string, at grown, lim
 	if err != nil {
 		return out, err
 	}
-	checkpoint, err := sign(ledger.Checkpoint{Origin: ledger.Origin(tenant), Size: ext.Size, Root: ext.Root})
+	checkpoint, err := sign(ledger.Checkpoint{
+		Origin: ledger.Origin(tenant),
+		Size:   ext.Size,
+		Root:   ext.Root,
+	})
 	if err != nil {
 		return out, verdict{fmt.Errorf("sign the checkpoint of tenant %q: %w", tenant, err)}
 	}
 	for i, h := range ext.Hashes {
-		x.Queue(Stmt{SQL: "INSERT INTO hashes (tenant, pos, hash) VALUES ($1, $2, $3)", Args: []any{tenant, ext.First + int64(i), slices.Clone(h[:])}, Blind: true})
+		x.Queue(Stmt{
+			SQL:   "INSERT INTO hashes (tenant, pos, hash) VALUES ($1, $2, $3)",
+			Args:  []any{tenant, ext.First + int64(i), slices.Clone(h[:])},
+			Blind: true,
+		})
 	}
+
 	values := []any{tenant, ext.Size, slices.Clone(ext.Root[:]), checkpoint}
-	x.Queue(Stmt{SQL: `INSERT INTO trees (tenant, size, root, checkpoint, pruned, code) VALUES ($1, $2, $3, $4, 0, $5)
+	x.Queue(
+		Stmt{
+			SQL: `INSERT INTO trees (tenant, size, root, checkpoint, pruned, code) VALUES ($1, $2, $3, $4, 0, $5)
 ON CONFLICT (tenant) DO UPDATE SET size = excluded.size, root = excluded.root, checkpoint = excluded.checkpoint, code = excluded.code`,
-		Args: append(values, s.auth.code("trees", values...))})
+			Args: append(values, s.auth.code("trees", values...)),
+		},
+	)
 	for _, e := range entries {
 		out.seen = append(out.seen, logged{e.fact, ledger.LeafHash(e.leaf)})
 	}
@@ -197,7 +241,8 @@ ON CONFLICT (tenant) DO UPDATE SET size = excluded.size, root = excluded.root, c
 	return out, nil
 }
 
-// edge reads the hashes that a tree grows from: those on its right edge, of which this process knows most from the last time.
+// edge reads the hashes that a tree grows from: those on its right
+// edge, of which this process knows most from the last time.
 type edge struct {
 	known map[int64]ledger.Hash
 	store hashes
@@ -217,19 +262,23 @@ func (e *edge) ReadHashes(indexes []int64) (out []ledger.Hash, err error) {
 			}
 			return out, nil
 		}
+
 		out, e.used[i] = append(out, h), h
 	}
+
 	return out, nil
 }
 
-// grown is a tree of one size that this process has seen grow, and what it can grow from.
+// grown is a tree of one size that this process has seen grow, and what
+// it can grow from.
 type grown struct {
 	size   int64
 	root   ledger.Hash
 	hashes map[int64]ledger.Hash
 }
 
-// next holds what was used and what was added: the edge of the grown tree is among them.
+// next holds what was used and what was added: the edge of the grown
+// tree is among them.
 func (e *edge) next(ext ledger.Extension) grown {
 	all := e.used
 	if all == nil {
@@ -238,10 +287,15 @@ func (e *edge) next(ext ledger.Extension) grown {
 	for i, h := range ext.Hashes {
 		all[ext.First+int64(i)] = h
 	}
-	return grown{size: ext.Size, root: ext.Root, hashes: all}
+	return grown{
+		size:   ext.Size,
+		root:   ext.Root,
+		hashes: all,
+	}
 }
 
-// at returns the hashes if they are of a tree of this size. Another replica may have sealed since.
+// at returns the hashes if they are of a tree of this size. Another
+// replica may have sealed since.
 func (g grown) at(size int64) map[int64]ledger.Hash {
 	if g.size != size {
 		return nil
@@ -249,19 +303,29 @@ func (g grown) at(size int64) map[int64]ledger.Hash {
 	return g.hashes
 }
 
-// number gives entries their indexes, from one on, and the codes of what is sealed.
+// number gives entries their indexes, from one on, and the codes of
+// what is sealed.
 func (s *Store) number(x Tx, tenant string, entries []unsealed, from int64) {
-	numbers, indexes, codes := make([]int64, len(entries)), make([]int64, len(entries)), make([][]byte, len(entries))
+	numbers := make([]int64, len(entries))
+	indexes := make([]int64, len(entries))
+	codes := make([][]byte, len(entries))
 	for i, e := range entries {
 		index := from + int64(i)
-		numbers[i], indexes[i], codes[i] = e.seq, index, s.auth.code("entries", e.values(tenant, &index)...)
+		numbers[i] = e.seq
+		indexes[i] = index
+		codes[i] = s.auth.code("entries", e.values(tenant, &index)...)
 	}
+
 	if s.d.Number != "" {
 		x.Queue(Stmt{SQL: s.d.Number, Args: []any{numbers, indexes, codes}})
 		return
 	}
 	for i := range entries {
-		x.Queue(Stmt{SQL: "UPDATE entries SET idx = $2, code = $3 WHERE seq = $1 AND idx IS NULL", Args: []any{numbers[i], indexes[i], codes[i]}, One: true})
+		x.Queue(Stmt{
+			SQL:  "UPDATE entries SET idx = $2, code = $3 WHERE seq = $1 AND idx IS NULL",
+			Args: []any{numbers[i], indexes[i], codes[i]},
+			One:  true,
+		})
 	}
 }
 
@@ -290,6 +354,7 @@ func (h hashes) ReadHashes(indexes []int64) ([]ledger.Hash, error) {
 		}
 		out[i] = hash
 	}
+
 	return out, nil
 }
 
@@ -310,10 +375,15 @@ func (h hashes) read(indexes []int64, found map[int64]ledger.Hash) error {
 	}
 	for _, r := range rows {
 		if len(r.hash) != len(ledger.Hash{}) {
-			return unavailable("read hashes", fmt.Errorf("stored hash %d of tenant %q has %d bytes", r.pos, h.tenant, len(r.hash)))
+			return unavailable(
+				"read hashes",
+				fmt.Errorf("stored hash %d of tenant %q has %d bytes", r.pos, h.tenant, len(r.hash)),
+			)
 		}
+
 		found[r.pos] = ledger.Hash(r.hash)
 	}
+
 	return nil
 }
 

@@ -21,7 +21,8 @@ type Store struct {
 	period  period
 	sealing sync.Mutex
 	grown   map[string]grown // by tenant, as this process has seen them; guarded by sealing
-	// distrusted are the tenants that something outside spoke against; guarded by sealing.
+	// distrusted are the tenants that something outside spoke against;
+	// guarded by sealing.
 	distrusted map[string]error
 	marks      map[string]store.Mark // of the watermark, when the store was opened
 	before     map[string]store.Mark // of the watermark, of the period before the one that this process began
@@ -37,7 +38,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// New brings the database up to date and returns its store. It owns the engine from then on, also when it fails.
+// New brings the database up to date and returns its store. It owns the
+// engine from then on, also when it fails.
 func New(ctx context.Context, eng Engine, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -48,7 +50,15 @@ func New(ctx context.Context, eng Engine, o Options) (*Store, error) {
 	if o.Trust.Recent == 0 {
 		o.Trust.Recent = 30 * time.Minute
 	}
-	s := &Store{eng: eng, d: eng.Dialect(), now: o.Now, trust: o.Trust, grown: map[string]grown{}, distrusted: map[string]error{}, versions: newVersions(o.Trust.Recent)}
+	s := &Store{
+		eng:        eng,
+		d:          eng.Dialect(),
+		now:        o.Now,
+		trust:      o.Trust,
+		grown:      map[string]grown{},
+		distrusted: map[string]error{},
+		versions:   newVersions(o.Trust.Recent),
+	}
 	s.changes.init(s, o.Poll)
 	err := s.migrate(ctx, embedded())
 	if err == nil {
@@ -60,17 +70,20 @@ func New(ctx context.Context, eng Engine, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close waits for what is being committed, refuses what still waits, and closes the engine.
+// Close waits for what is being committed, refuses what still waits,
+// and closes the engine.
 func (s *Store) Close() error {
 	s.queue.close()
 	s.changes.close()
 	return s.eng.Close()
 }
 
-// attempts is how often a transaction runs again when another one got in between.
+// attempts is how often a transaction runs again when another one got
+// in between.
 const attempts = 12
 
-// write runs fn in a transaction of this process's period, again when another one got in between or the connection was stale.
+// write runs fn in a transaction of this process's period, again when
+// another one got in between or the connection was stale.
 func (s *Store) write(ctx context.Context, what string, fn func(Tx) error) error {
 	return s.repeat(ctx, what, func(x Tx) error {
 		x.Queue(s.held()...)
@@ -81,7 +94,8 @@ func (s *Store) write(ctx context.Context, what string, fn func(Tx) error) error
 func (s *Store) repeat(ctx context.Context, what string, fn func(Tx) error) error {
 	for n := 1; ; n++ {
 		err, committing := s.writeOnce(ctx, fn)
-		if _, final := errors.AsType[verdict](err); err == nil || final { // of a verdict no engine knows the class
+		if _, final := errors.AsType[verdict](err); err == nil ||
+			final { // of a verdict no engine knows the class
 			return s.failed(what, err)
 		}
 		again := s.eng.Class(err) == Conflict || s.eng.Class(err) == Lost && !committing && n < 3
@@ -106,7 +120,8 @@ func (s *Store) writeOnce(ctx context.Context, fn func(Tx) error) (err error, co
 	return t.Commit(ctx), true
 }
 
-// verdict is an error of ours that a transaction ends with: no failure of the engine.
+// verdict is an error of ours that a transaction ends with: no failure
+// of the engine.
 type verdict struct{ error }
 
 func (v verdict) Unwrap() error { return v.error }
@@ -125,8 +140,13 @@ func (s *Store) failed(what string, err error) error {
 // Ping writes, so that a full or read-only database is noticed.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.write(ctx, "ping", func(t Tx) error {
-		t.Queue(Stmt{SQL: "INSERT INTO pulse (id, payload) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET payload = excluded.payload",
-			Args: []any{int64(1), make([]byte, 8192)}})
+		t.Queue(
+			Stmt{
+				SQL: "INSERT INTO pulse (id, payload) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET payload = " +
+					"excluded.payload",
+				Args: []any{int64(1), make([]byte, 8192)},
+			},
+		)
 		t.Queue(Stmt{SQL: "DELETE FROM pulse"})
 		return nil
 	})

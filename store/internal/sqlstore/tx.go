@@ -11,7 +11,8 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// tx is the part of a batch that one update sees. Its writes are kept back until its function has returned nil.
+// tx is the part of a batch that one update sees. Its writes are kept
+// back until its function has returned nil.
 type tx struct {
 	b                       *batch
 	tenant                  string
@@ -22,13 +23,16 @@ type tx struct {
 	read                    map[string]indexed // requests as they were read
 	newKeys                 map[string]bool    // idempotency keys under which nothing was remembered
 	grants                  map[string]int64   // versions of grants that were read or written
-	told                    map[string]int64   // versions that this update writes, by request or grant; "" for what is frozen
-	freezing                []approval.Freeze
-	frozenThen              []approval.Freeze // once those are in force, or lifted
-	appended                []appended
+	// versions that this update writes, by request or grant; "" for
+	// what is frozen
+	told       map[string]int64
+	freezing   []approval.Freeze
+	frozenThen []approval.Freeze // once those are in force, or lifted
+	appended   []appended
 }
 
-// appended is an entry with its deliveries, whose code waits for the versions that the update writes.
+// appended is an entry with its deliveries, whose code waits for the
+// versions that the update writes.
 type appended struct {
 	ledger.Record
 	deliveries []approval.Delivery
@@ -48,10 +52,13 @@ func (t *tx) settle(err error) error {
 	case err == nil:
 		return t.err
 	}
+
 	return err
 }
 
-// finish writes what depends on the whole update: what is frozen then, and the entries, which name the versions of the rows that they tell of.
+// finish writes what depends on the whole update: what is frozen then,
+// and the entries, which name the versions of the rows that they tell
+// of.
 func (t *tx) finish() error {
 	if len(t.freezing) > 0 {
 		next, err := t.frozen()
@@ -68,6 +75,7 @@ func (t *tx) finish() error {
 		t.writes, t.frozenThen = append(t.writes, stmt), next.all
 		t.tell("", next.version+1)
 	}
+
 	for _, e := range t.appended {
 		t.writeEntry(e)
 	}
@@ -85,25 +93,42 @@ func (t *tx) tell(subject string, version int64) {
 func (t *tx) writeEntry(e appended) {
 	s, version := t.b.s, t.told[e.Subject]
 	at, subject := micros(e.Time), plain(e.Subject)
-	t.writes = append(t.writes, Stmt{
-		SQL: "INSERT INTO entries (tenant, type, subject, at, leaf, openings, version, code) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-		Args: []any{
-			t.tenant, e.Type, subject, at, e.Leaf, blob(e.Openings), version,
-			s.auth.code("entries", t.tenant, nil, e.Type, subject, at, version, e.Leaf),
-		},
-		Blind: true,
-	})
-	for _, d := range e.deliveries {
-		now := micros(s.now())
-		t.writes = append(t.writes, Stmt{
-			SQL: `INSERT INTO deliveries (tenant, target, event, subject, payload, state, attempt, run_at, owner, problem, created, code)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+	t.writes = append(
+		t.writes,
+		Stmt{
+			SQL: "INSERT INTO entries (tenant, type, subject, at, leaf, openings, version, code) VALUES ($1, $2, " +
+				"$3, $4, $5, $6, $7, $8)",
 			Args: []any{
-				t.tenant, d.Target, d.Event, plain(d.Subject), d.Payload, string(store.Waiting), int64(0), now, "", "", now,
-				s.auth.code("deliveries", t.tenant, d.Target, d.Event, plain(d.Subject), d.Payload, now),
+				t.tenant, e.Type, subject, at, e.Leaf, blob(e.Openings), version,
+				s.auth.code("entries", t.tenant, nil, e.Type, subject, at, version, e.Leaf),
 			},
 			Blind: true,
-		})
+		},
+	)
+	for _, d := range e.deliveries {
+		now := micros(s.now())
+		t.writes = append(
+			t.writes,
+			Stmt{
+				SQL: `INSERT INTO deliveries (tenant, target, event, subject, payload, state, attempt, run_at, owner, problem, created, code)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+				Args: []any{
+					t.tenant,
+					d.Target,
+					d.Event,
+					plain(d.Subject),
+					d.Payload,
+					string(store.Waiting),
+					int64(0),
+					now,
+					"",
+					"",
+					now,
+					s.auth.code("deliveries", t.tenant, d.Target, d.Event, plain(d.Subject), d.Payload, now),
+				},
+				Blind: true,
+			},
+		)
 	}
 }
 
@@ -117,8 +142,11 @@ func (t *tx) fail(what string, err error) error {
 
 func (t *tx) waits() bool { return t.b.patient || !t.b.held }
 
-// locked reads one row and locks it. In a batch that holds locks already it does not wait, but gives way.
-func locked[T any](t *tx, what string, scan func(Rows) (T, error), query string, args ...any) (row T, ok bool, err error) {
+// locked reads one row and locks it. In a batch that holds locks
+// already it does not wait, but gives way.
+func locked[T any](
+	t *tx, what string, scan func(Rows) (T, error), query string, args ...any,
+) (row T, ok bool, err error) {
 	var none T
 	d := t.b.s.d
 	lock := d.Lock
@@ -143,7 +171,14 @@ func locked[T any](t *tx, what string, scan func(Rows) (T, error), query string,
 func (t *tx) Request(id string) (*approval.Request, error) {
 	s := t.b.s
 	seen := s.versions.latest(rowName{t.tenant, id})
-	d, ok, err := locked(t, "read request", scanDocument, documents("requests")+" WHERE tenant = $1 AND id = $2", t.tenant, id)
+	d, ok, err := locked(
+		t,
+		"read request",
+		scanDocument,
+		documents("requests")+" WHERE tenant = $1 AND id = $2",
+		t.tenant,
+		id,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -156,11 +191,20 @@ func (t *tx) Request(id string) (*approval.Request, error) {
 	return t.parse(d.body)
 }
 
-// due is Request for one that is still due and that nobody else works on; nil when there is none.
+// due is Request for one that is still due and that nobody else works
+// on; nil when there is none.
 func (t *tx) due(id string, now time.Time) (*approval.Request, error) {
 	s := t.b.s
 	seen := s.versions.latest(rowName{t.tenant, id})
-	d, ok, err := first(t.b.ctx, t.b.tx, scanDocument, documents("requests")+" WHERE tenant = $1 AND id = $2 AND due <= $3"+s.d.SkipLocked, t.tenant, id, micros(now))
+	d, ok, err := first(
+		t.b.ctx,
+		t.b.tx,
+		scanDocument,
+		documents("requests")+" WHERE tenant = $1 AND id = $2 AND due <= $3"+s.d.SkipLocked,
+		t.tenant,
+		id,
+		micros(now),
+	)
 	if err != nil {
 		return nil, t.fail("read due request", err)
 	}
@@ -173,8 +217,13 @@ func (t *tx) due(id string, now time.Time) (*approval.Request, error) {
 	}
 	r, err := t.parse(d.body)
 	if err == nil && (r.Due == nil || micros(*r.Due) > micros(now)) {
-		return nil, s.tampered(t.tenant, "request "+id, "its column says that it is due, and its document doesn't")
+		return nil, s.tampered(
+			t.tenant,
+			"request "+id,
+			"its column says that it is due, and its document doesn't",
+		)
 	}
+
 	return r, err
 }
 
@@ -195,7 +244,8 @@ func (t *tx) note(r *approval.Request) *approval.Request {
 	return r
 }
 
-// Latest takes the lock of the binding too, so that two that find nothing don't both insert.
+// Latest takes the lock of the binding too, so that two that find
+// nothing don't both insert.
 func (t *tx) Latest(binding string) (*approval.Request, error) {
 	for before := ""; ; {
 		id, ok, err := t.latest(binding)
@@ -207,17 +257,25 @@ func (t *tx) Latest(binding string) (*approval.Request, error) {
 			return r, err
 		}
 		if id == before {
-			return nil, t.b.s.tampered(t.tenant, "request "+id, "its column says that it is for another call than its document does")
+			return nil, t.b.s.tampered(
+				t.tenant,
+				"request "+id,
+				"its column says that it is for another call than its document does",
+			)
 		}
+
 		before = id // somebody edited it while we waited for its lock, so it has another binding now
 	}
 }
 
-// newest is the order of Latest: what is open goes first, since an edit can give an older request the binding of a newer one that has ended.
+// newest is the order of Latest: what is open goes first, since an edit
+// can give an older request the binding of a newer one that has ended.
 const newest = "ORDER BY CASE WHEN closed IS NULL THEN 0 ELSE 1 END, created DESC, id DESC LIMIT 1"
 
 func (t *tx) latest(binding string) (id string, ok bool, err error) {
-	d, got, name := t.b.s.d, "1", t.tenant+" "+binding
+	d := t.b.s.d
+	got := "1"
+	name := t.tenant + " " + binding
 	args := []any{t.tenant, binding}
 	switch {
 	case d.WaitFor == "":
@@ -227,6 +285,7 @@ func (t *tx) latest(binding string) (id string, ok bool, err error) {
 	default:
 		got, args = "CASE WHEN "+d.TryLock+" THEN 1 ELSE 0 END", []any{name, t.tenant, binding}
 	}
+
 	type row struct {
 		got int64
 		id  *string
@@ -235,7 +294,9 @@ func (t *tx) latest(binding string) (id string, ok bool, err error) {
 	if len(args) == 3 {
 		query = "SELECT " + got + ", (SELECT id FROM requests WHERE tenant = $2 AND binding = $3 " + newest + ")"
 	}
-	found, _, err := first(t.b.ctx, t.b.tx, func(r Rows) (x row, err error) { return x, r.Scan(&x.got, &x.id) }, query, args...)
+	found, _, err := first(t.b.ctx, t.b.tx, func(r Rows) (x row, err error) {
+		return x, r.Scan(&x.got, &x.id)
+	}, query, args...)
 	switch {
 	case err != nil:
 		return "", false, t.fail("read latest request", err)
@@ -245,14 +306,18 @@ func (t *tx) latest(binding string) (id string, ok bool, err error) {
 	case found.id == nil:
 		return "", false, nil
 	}
+
 	return *found.id, true, nil
 }
 
-var selectLive = documents("grants") + ` WHERE tenant = $1 AND agent = $2 AND target = $3 AND revoked IS NULL AND expires > $4 AND uses < max_uses
+var selectLive = documents(
+	"grants",
+) + ` WHERE tenant = $1 AND agent = $2 AND target = $3 AND revoked IS NULL AND expires > $4 AND uses < max_uses
 ORDER BY created DESC, id DESC`
 
-// Live reads without locking first, since mostly there is no grant. That there is none is remembered for the batch: whoever is in it asked
-// before the batch began.
+// Live reads without locking first, since mostly there is no grant.
+// That there is none is remembered for the batch: whoever is in it
+// asked before the batch began.
 func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error) {
 	d, key := t.b.s.d, [3]string{t.tenant, agent, target}
 	if t.b.grantless[key] {
@@ -268,6 +333,7 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 		found, err = collect(t.b.ctx, t.b.tx, scanDocument, selectLive+lock, args...)
 		t.b.held, t.lockConflict = true, err == nil && lock == d.SkipLocked && len(found) < before
 	}
+
 	if err != nil {
 		return nil, t.fail("read live grants", err)
 	}
@@ -280,6 +346,7 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 		}
 		t.b.grantless[key] = true
 	}
+
 	out := make([]*approval.Grant, 0, len(found))
 	for _, d := range found {
 		g, err := t.grant(d)
@@ -288,10 +355,12 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 		}
 		out = append(out, g)
 	}
+
 	return out, nil
 }
 
-// grant takes a grant from its row and notes its version. The columns that it was found by are checked in the document, by whoever uses it.
+// grant takes a grant from its row and notes its version. The columns
+// that it was found by are checked in the document, by whoever uses it.
 func (t *tx) grant(d document) (*approval.Grant, error) {
 	seen := t.b.s.versions.latest(rowName{t.tenant, d.id})
 	if err := t.b.s.check("grants", t.tenant, d, seen); err != nil {
@@ -310,7 +379,14 @@ func (t *tx) hold(grant string, version int64) {
 
 // Grant reads a grant and locks it.
 func (t *tx) Grant(id string) (*approval.Grant, error) {
-	d, ok, err := locked(t, "read grant", scanDocument, documents("grants")+" WHERE tenant = $1 AND id = $2", t.tenant, id)
+	d, ok, err := locked(
+		t,
+		"read grant",
+		scanDocument,
+		documents("grants")+" WHERE tenant = $1 AND id = $2",
+		t.tenant,
+		id,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -320,7 +396,8 @@ func (t *tx) Grant(id string) (*approval.Grant, error) {
 	return t.grant(d)
 }
 
-// Freezes are read once for a batch: whoever is in it asked before the batch began, and what is frozen within it is read again.
+// Freezes are read once for a batch: whoever is in it asked before the
+// batch began, and what is frozen within it is read again.
 func (t *tx) Freezes() ([]approval.Freeze, error) {
 	f, err := t.frozen()
 	return f.clone(), err
@@ -344,9 +421,17 @@ func (t *tx) frozen() (frozen, error) {
 	return f, nil
 }
 
-// Remembered reads a memory. Finding none makes the next Remember an insert that fails when somebody else was quicker.
+// Remembered reads a memory. Finding none makes the next Remember an
+// insert that fails when somebody else was quicker.
 func (t *tx) Remembered(key string) (*approval.Memory, error) {
-	m, ok, err := first(t.b.ctx, t.b.tx, scanMemory, "SELECT digest, request, grant_id, expires, code FROM memories WHERE tenant = $1 AND name = $2", t.tenant, key)
+	m, ok, err := first(
+		t.b.ctx,
+		t.b.tx,
+		scanMemory,
+		"SELECT digest, request, grant_id, expires, code FROM memories WHERE tenant = $1 AND name = $2",
+		t.tenant,
+		key,
+	)
 	if err != nil {
 		return nil, t.fail("read idempotency key", err)
 	}
@@ -356,9 +441,21 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 	if t.newKeys[key] = !ok; !ok {
 		return nil, nil
 	}
-	if err := t.b.s.genuine(m.code, t.tenant, "idempotency key", "memories", t.tenant, key, m.Digest, m.Request, m.Grant, micros(m.Expires)); err != nil {
+	if err := t.b.s.genuine(
+		m.code,
+		t.tenant,
+		"idempotency key",
+		"memories",
+		t.tenant,
+		key,
+		m.Digest,
+		m.Request,
+		m.Grant,
+		micros(m.Expires),
+	); err != nil {
 		return nil, err
 	}
+
 	return &m.Memory, nil
 }
 
@@ -386,7 +483,10 @@ func (t *tx) Save(r *approval.Request) {
 	t.tell(r.ID, r.Version)
 	now := rowOf(r)
 	before, known := t.read[r.ID]
-	t.writes = append(t.writes, t.b.s.updateRequest(t.tenant, r, now, old, known && r.Closed == nil && before == now.x, string(body)))
+	t.writes = append(
+		t.writes,
+		t.b.s.updateRequest(t.tenant, r, now, old, known && r.Closed == nil && before == now.x, string(body)),
+	)
 	if known {
 		t.read[r.ID] = now.x
 	}
@@ -419,7 +519,8 @@ func (t *tx) SaveFreeze(f approval.Freeze) {
 
 // Remember keeps the answer to an idempotency key.
 func (t *tx) Remember(key string, m approval.Memory) {
-	sql := "INSERT INTO memories (tenant, name, digest, request, grant_id, expires, code) VALUES ($1, $2, $3, $4, $5, $6, $7)"
+	sql := "INSERT INTO memories (tenant, name, digest, request, grant_id, expires, code) VALUES ($1, $2, $3, $4, " +
+		"$5, $6, $7)"
 	if !t.newKeys[key] {
 		sql += ` ON CONFLICT (tenant, name) DO UPDATE SET digest = excluded.digest, request = excluded.request, grant_id = excluded.grant_id,
 expires = excluded.expires, code = excluded.code`
@@ -430,17 +531,36 @@ expires = excluded.expires, code = excluded.code`
 
 // AddVote keeps a vote for figures.
 func (t *tx) AddVote(v approval.VoteFact) {
-	t.writes = append(t.writes, Stmt{
-		SQL:  "INSERT INTO votes (tenant, request, agent, target, person, verdict, waited, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-		Args: []any{t.tenant, v.Request, v.Agent, plain(v.Target), v.Person, string(v.Verdict), v.Waited.Microseconds(), micros(v.At)}, Blind: true,
-	})
+	t.writes = append(
+		t.writes,
+		Stmt{
+			SQL: "INSERT INTO votes (tenant, request, agent, target, person, verdict, waited, at) VALUES ($1, $2, " +
+				"$3, $4, $5, $6, $7, $8)",
+			Args: []any{
+				t.tenant,
+				v.Request,
+				v.Agent,
+				plain(v.Target),
+				v.Person,
+				string(v.Verdict),
+				v.Waited.Microseconds(),
+				micros(v.At),
+			},
+			Blind: true,
+		},
+	)
 }
 
 // Append adds a ledger entry and its deliveries, once the update is whole.
 func (t *tx) Append(r ledger.Record, deliveries ...approval.Delivery) {
 	if r.Tenant != t.tenant || len(r.Leaf) == 0 {
-		t.err = fmt.Errorf("append to the ledger: an entry of tenant %q in a transaction of %q", r.Tenant, t.tenant)
+		t.err = fmt.Errorf(
+			"append to the ledger: an entry of tenant %q in a transaction of %q",
+			r.Tenant,
+			t.tenant,
+		)
 		return
 	}
+
 	t.appended = append(t.appended, appended{r, deliveries})
 }

@@ -19,15 +19,21 @@ func (s *Store) PutToken(ctx context.Context, t store.Token) error {
 		if err := s.checkName(ctx, x, t); err != nil {
 			return err
 		}
-		x.Queue(Stmt{SQL: `INSERT INTO tokens (tenant, id, name, hash, scopes, agents, person, maker, created, expires, revoked, code)
+		x.Queue(
+			Stmt{
+				SQL: `INSERT INTO tokens (tenant, id, name, hash, scopes, agents, person, maker, created, expires, revoked, code)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (tenant, id) DO UPDATE SET name = excluded.name, hash = excluded.hash,
 scopes = excluded.scopes, agents = excluded.agents, person = excluded.person, maker = excluded.maker, created = excluded.created, expires = excluded.expires,
-revoked = excluded.revoked, code = excluded.code`, Args: append(tokenValues(t), s.auth.code("tokens", tokenValues(t)...))})
+revoked = excluded.revoked, code = excluded.code`,
+				Args: append(tokenValues(t), s.auth.code("tokens", tokenValues(t)...)),
+			},
+		)
 		return nil
 	})
 }
 
-// checkName refuses the name of another live token of the tenant. Whoever asks at the same time waits.
+// checkName refuses the name of another live token of the tenant.
+// Whoever asks at the same time waits.
 func (s *Store) checkName(ctx context.Context, x Tx, t store.Token) error {
 	if wait := s.eng.Dialect().WaitFor; wait != "" {
 		x.Queue(Stmt{SQL: wait, Args: []any{"names of tokens of " + t.Tenant}})
@@ -47,7 +53,19 @@ func (s *Store) checkName(ctx context.Context, x Tx, t store.Token) error {
 
 // tokenValues are the columns of a token that its code covers.
 func tokenValues(t store.Token) []any {
-	return []any{t.Tenant, t.ID, t.Name, t.Hash, texts(t.Scopes), texts(t.Agents), t.Person, t.Maker, micros(t.Created), micros(t.Expires), optional(t.Revoked)}
+	return []any{
+		t.Tenant,
+		t.ID,
+		t.Name,
+		t.Hash,
+		texts(t.Scopes),
+		texts(t.Agents),
+		t.Person,
+		t.Maker,
+		micros(t.Created),
+		micros(t.Expires),
+		optional(t.Revoked),
+	}
 }
 
 // texts is a list in a column.
@@ -56,31 +74,52 @@ func texts(list []string) string {
 	return string(b)
 }
 
-// tokenRow is a token with its code, and with whether the ledger tells that it was revoked.
+// tokenRow is a token with its code, and with whether the ledger tells
+// that it was revoked.
 type tokenRow struct {
 	store.Token
 	code []byte
 	gone int64
 }
 
-const selectTokens = "SELECT tenant, id, name, hash, scopes, agents, person, maker, created, expires, revoked, code, (SELECT count(*) FROM entries WHERE " +
-	"entries.subject = tokens.id AND entries.tenant = tokens.tenant AND entries.type = '" + approval.EventTokenRevoked + "') FROM tokens WHERE "
+const selectTokens = "SELECT tenant, id, name, hash, scopes, agents, person, maker, created, expires, revoked, " +
+	"code, (SELECT count(*) FROM entries WHERE " +
+	"entries.subject = tokens.id AND entries.tenant = tokens.tenant AND entries.type = '" +
+	approval.EventTokenRevoked + "') FROM tokens WHERE "
 
 func scanToken(r Rows) (t tokenRow, err error) {
 	var scopes, agents string
 	var created, expires int64
 	var revoked *int64
-	if err = r.Scan(&t.Tenant, &t.ID, &t.Name, &t.Hash, &scopes, &agents, &t.Person, &t.Maker, &created, &expires, &revoked, &t.code, &t.gone); err != nil {
+	if err = r.Scan(
+		&t.Tenant,
+		&t.ID,
+		&t.Name,
+		&t.Hash,
+		&scopes,
+		&agents,
+		&t.Person,
+		&t.Maker,
+		&created,
+		&expires,
+		&revoked,
+		&t.code,
+		&t.gone,
+	); err != nil {
 		return t, err
 	}
-	t.Created, t.Expires, t.Revoked = moment(created), moment(expires), optionalMoment(revoked)
+
+	t.Created = moment(created)
+	t.Expires = moment(expires)
+	t.Revoked = optionalMoment(revoked)
 	if err = json.Unmarshal([]byte(scopes), &t.Scopes); err == nil {
 		err = json.Unmarshal([]byte(agents), &t.Agents)
 	}
 	return t, err
 }
 
-// token refuses a row that somebody else wrote. A token that was revoked once stays so, whatever its row says.
+// token refuses a row that somebody else wrote. A token that was
+// revoked once stays so, whatever its row says.
 func (s *Store) token(t tokenRow) (store.Token, error) {
 	what := "token " + t.ID
 	if err := s.genuine(t.code, t.Tenant, what, "tokens", tokenValues(t.Token)...); err != nil {
@@ -95,8 +134,13 @@ func (s *Store) token(t tokenRow) (store.Token, error) {
 		return t.Token, nil
 	}
 	if t.gone > 0 {
-		return store.Token{}, s.tampered(t.Tenant, what, "the ledger tells that it was revoked, and its row says that it is good")
+		return store.Token{}, s.tampered(
+			t.Tenant,
+			what,
+			"the ledger tells that it was revoked, and its row says that it is good",
+		)
 	}
+
 	return t.Token, nil
 }
 
@@ -122,7 +166,13 @@ func (s *Store) TokenByHash(ctx context.Context, hash string) (store.Token, erro
 
 // Tokens lists a tenant's tokens, newest first.
 func (s *Store) Tokens(ctx context.Context, tenant string) ([]store.Token, error) {
-	found, err := collect(ctx, s.eng, scanToken, selectTokens+"tenant = $1 ORDER BY created DESC, id DESC", tenant)
+	found, err := collect(
+		ctx,
+		s.eng,
+		scanToken,
+		selectTokens+"tenant = $1 ORDER BY created DESC, id DESC",
+		tenant,
+	)
 	if err != nil {
 		return nil, unavailable("list tokens", err)
 	}
@@ -134,6 +184,7 @@ func (s *Store) Tokens(ctx context.Context, tenant string) ([]store.Token, error
 		}
 		out = append(out, t)
 	}
+
 	return out, nil
 }
 
@@ -158,7 +209,14 @@ func (s *Store) EndToken(ctx context.Context, tenant, id string, at time.Time) (
 func (s *Store) endToken(ctx context.Context, tenant, id string, at time.Time) (ended bool, err error) {
 	err = s.write(ctx, "revoke token", func(x Tx) error {
 		ended = false
-		row, ok, err := first(ctx, x, scanToken, selectTokens+"tenant = $1 AND id = $2"+s.d.Lock, tenant, plain(id))
+		row, ok, err := first(
+			ctx,
+			x,
+			scanToken,
+			selectTokens+"tenant = $1 AND id = $2"+s.d.Lock,
+			tenant,
+			plain(id),
+		)
 		switch {
 		case err != nil:
 			return err
@@ -167,13 +225,17 @@ func (s *Store) endToken(ctx context.Context, tenant, id string, at time.Time) (
 		case row.Revoked != nil:
 			return nil
 		}
+
 		if err := s.genuine(row.code, tenant, "token "+row.ID, "tokens", tokenValues(row.Token)...); err != nil {
 			return verdict{err}
 		}
 		last := moment(micros(at))
 		row.Revoked, ended = &last, true
-		x.Queue(Stmt{SQL: "UPDATE tokens SET revoked = $3, code = $4 WHERE tenant = $1 AND id = $2",
-			Args: []any{tenant, row.ID, micros(at), s.auth.code("tokens", tokenValues(row.Token)...)}, One: true})
+		x.Queue(Stmt{
+			SQL:  "UPDATE tokens SET revoked = $3, code = $4 WHERE tenant = $1 AND id = $2",
+			Args: []any{tenant, row.ID, micros(at), s.auth.code("tokens", tokenValues(row.Token)...)},
+			One:  true,
+		})
 		return nil
 	})
 	return ended, err
@@ -185,8 +247,13 @@ func (s *Store) noteRevoked(tenant, id string, at time.Time) error {
 		return nil
 	}
 	if err := s.trust.Watermark.Revoke(tenant, id, at); err != nil {
-		return fmt.Errorf("the token %s is revoked, but that could not be noted outside of the store: %w", id, err)
+		return fmt.Errorf(
+			"the token %s is revoked, but that could not be noted outside of the store: %w",
+			id,
+			err,
+		)
 	}
+
 	return nil
 }
 
@@ -229,7 +296,15 @@ func missing(bucket string) error { return fmt.Errorf("value of %s: %w", bucket,
 
 // Value returns a value that has not expired.
 func (s *Store) Value(ctx context.Context, bucket, key string, now time.Time) ([]byte, error) {
-	k, ok, err := first(ctx, s.eng, scanKept, "SELECT "+keptColumns+" FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3", bucket, key, micros(now))
+	k, ok, err := first(
+		ctx,
+		s.eng,
+		scanKept,
+		"SELECT "+keptColumns+" FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3",
+		bucket,
+		key,
+		micros(now),
+	)
 	if err != nil {
 		return nil, unavailable("read value", err)
 	}
@@ -245,7 +320,15 @@ func (s *Store) Value(ctx context.Context, bucket, key string, now time.Time) ([
 // TakeValue deletes a value and returns it.
 func (s *Store) TakeValue(ctx context.Context, bucket, key string, now time.Time) (value []byte, err error) {
 	err = s.write(ctx, "take value", func(x Tx) error {
-		k, ok, err := first(ctx, x, scanKept, "DELETE FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3 RETURNING "+keptColumns, bucket, key, micros(now))
+		k, ok, err := first(
+			ctx,
+			x,
+			scanKept,
+			"DELETE FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3 RETURNING "+keptColumns,
+			bucket,
+			key,
+			micros(now),
+		)
 		if err == nil && !ok {
 			return verdict{missing(bucket)}
 		}
@@ -273,7 +356,14 @@ func (s *Store) DeleteValue(ctx context.Context, bucket, key string) error {
 
 // ListValues returns the values of a bucket that have not expired, by key.
 func (s *Store) ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error) {
-	all, err := collect(ctx, s.eng, scanKept, "SELECT "+keptColumns+" FROM kept WHERE bucket = $1 AND expires > $2", bucket, micros(now))
+	all, err := collect(
+		ctx,
+		s.eng,
+		scanKept,
+		"SELECT "+keptColumns+" FROM kept WHERE bucket = $1 AND expires > $2",
+		bucket,
+		micros(now),
+	)
 	if err != nil {
 		return nil, unavailable("list values", err)
 	}
@@ -284,23 +374,29 @@ func (s *Store) ListValues(ctx context.Context, bucket string, now time.Time) (m
 		}
 		out[k.name] = k.value
 	}
+
 	return out, nil
 }
 
-// SweepValues deletes expired values, idempotency keys that expired too, and deliveries that arrived a week ago.
+// SweepValues deletes expired values, idempotency keys that expired
+// too, and deliveries that arrived a week ago.
 func (s *Store) SweepValues(ctx context.Context, now time.Time) error {
 	for _, sql := range []string{
-		"DELETE FROM kept WHERE (bucket, name) IN (SELECT bucket, name FROM kept WHERE expires <= $1 LIMIT $2) RETURNING expires",
-		"DELETE FROM memories WHERE (tenant, name) IN (SELECT tenant, name FROM memories WHERE expires <= $1 LIMIT $2) RETURNING expires",
+		"DELETE FROM kept WHERE (bucket, name) IN (SELECT bucket, name FROM kept WHERE expires <= $1 LIMIT $2) " +
+			"RETURNING expires",
+		"DELETE FROM memories WHERE (tenant, name) IN (SELECT tenant, name FROM memories WHERE expires <= $1 LIMIT " +
+			"$2) RETURNING expires",
 	} {
 		if err := s.sweep(ctx, "sweep values", now, sql); err != nil {
 			return err
 		}
 	}
+
 	return s.sweepSent(ctx, now)
 }
 
-// sweep runs a statement that deletes up to $2 rows that expired by $1, and returns a number for each, until nothing is left for it.
+// sweep runs a statement that deletes up to $2 rows that expired by $1,
+// and returns a number for each, until nothing is left for it.
 func (s *Store) sweep(ctx context.Context, what string, now time.Time, sql string) error {
 	for gone := sweepStep; gone == sweepStep; {
 		err := s.write(ctx, what, func(x Tx) error {
@@ -312,5 +408,6 @@ func (s *Store) sweep(ctx context.Context, what string, now time.Time, sql strin
 			return err
 		}
 	}
+
 	return nil
 }

@@ -5,11 +5,14 @@ import (
 	"time"
 )
 
-// rowName is a row with versions: a request or a grant by its id, "" for what is frozen.
+// rowName is a row with versions: a request or a grant by its id, ""
+// for what is frozen.
 type rowName struct{ tenant, subject string }
 
-// versions remembers the latest version of what changed of late, whoever changed it: by commits of this process, and by the ledger's entries
-// that it has followed. Memory is bounded: what was not seen again for one to two spans is forgotten.
+// versions remembers the latest version of what changed of late,
+// whoever changed it: by commits of this process, and by the ledger's
+// entries that it has followed. Memory is bounded: what was not seen
+// again for one to two spans is forgotten.
 type versions struct {
 	mu         sync.Mutex
 	span       time.Duration
@@ -18,11 +21,16 @@ type versions struct {
 	freezes    map[string]int64 // by tenant; never forgotten
 }
 
-// mostVersions bounds a generation, about 100 bytes each: more than changes between two sealings, behind which the tree tells.
+// mostVersions bounds a generation, about 100 bytes each: more than
+// changes between two sealings, behind which the tree tells.
 const mostVersions = 10_000
 
 func newVersions(span time.Duration) *versions {
-	return &versions{span: span, young: map[rowName]int64{}, freezes: map[string]int64{}}
+	return &versions{
+		span:    span,
+		young:   map[rowName]int64{},
+		freezes: map[string]int64{},
+	}
 }
 
 // note remembers a version. now is any clock that goes on.
@@ -37,7 +45,9 @@ func (v *versions) note(row rowName, version int64, now time.Time) {
 		return
 	}
 	if now.Sub(v.turned) >= v.span || len(v.young) >= mostVersions {
-		v.old, v.young, v.turned = v.young, map[rowName]int64{}, now
+		v.old = v.young
+		v.young = map[rowName]int64{}
+		v.turned = now
 	}
 	v.young[row] = max(version, v.young[row], v.old[row])
 }

@@ -68,7 +68,9 @@ func written(leaves ...string) (entries []appended, sealed []logged) {
 // TestH4_EntriesOfThisProcessAreAwaited until they are seen sealed.
 func TestH4_EntriesOfThisProcessAreAwaited(t *testing.T) {
 	var o own
-	round := func(left bool) []string { return o.lost(o.snapshot(), map[string]bool{"default": left}) }
+	round := func(left bool) []string {
+		return o.lost(o.snapshot(), map[string]bool{"default": left})
+	}
 	two := func(left bool) []string { return append(round(left), round(left)...) }
 	write := func(committed bool, leaves ...string) []logged {
 		entries, sealed := written(leaves...)
@@ -130,11 +132,18 @@ func TestEntriesAwaitedAreBounded(t *testing.T) {
 	}
 }
 
-// TestFactsCoverWhatIsSealed: each column of an entry that decides anything changes its code.
+// TestFactsCoverWhatIsSealed: each column of an entry that decides
+// anything changes its code.
 func TestFactsCoverWhatIsSealed(t *testing.T) {
 	a, one := testAuthenticator(t, "secret", "period"), int64(1)
 	zero := int64(0)
-	entry := fact{kind: approval.EventApproved, subject: "apr_1", at: 5, version: 2, leaf: []byte("leaf")}
+	entry := fact{
+		kind:    approval.EventApproved,
+		subject: "apr_1",
+		at:      5,
+		version: 2,
+		leaf:    []byte("leaf"),
+	}
 	codes := map[string]bool{}
 	add := func(tenant string, index *int64, f fact) {
 		codes[string(a.code("entries", f.values(tenant, index)...))] = true
@@ -154,6 +163,7 @@ func TestFactsCoverWhatIsSealed(t *testing.T) {
 		change(&f)
 		add("default", nil, f)
 	}
+
 	if len(codes) != 9 {
 		t.Errorf("9 entries have %d codes", len(codes))
 	}

@@ -1,10 +1,13 @@
-// Package pgtest gives tests a PostgreSQL server of their own. A test binary that needs one has
+// Package pgtest gives tests a PostgreSQL server of their own. A test
+// binary that needs one has
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 //
-// and each of its tests asks for a place of its own with New. The server listens on a socket in a temporary folder
-// only, and syncs to disk as one in production does. With ASSENT_TEST_POSTGRES set to a URL, they are made there
-// instead; with `pool` among its parameters the places are databases, since poolers take no search_path.
+// and each of its tests asks for a place of its own with New. The
+// server listens on a socket in a temporary folder only, and syncs to
+// disk as one in production does. With ASSENT_TEST_POSTGRES set to a
+// URL, they are made there instead; with `pool` among its parameters
+// the places are databases, since poolers take no search_path.
 package pgtest
 
 import (
@@ -30,9 +33,11 @@ const Env = "ASSENT_TEST_POSTGRES"
 // own is set when the server is one that Main started.
 const own = "ASSENT_TEST_POSTGRES_OWN"
 
-const missing = "no PostgreSQL server found in /usr/lib/postgresql/*/bin or on the PATH: apt-get install postgresql, or set " + Env + " to the URL of one"
+const missing = "no PostgreSQL server found in /usr/lib/postgresql/*/bin or on the PATH: apt-get install " +
+	"postgresql, or set " + Env + " to the URL of one"
 
-// Main runs the tests of a binary with a server, and returns what to exit with.
+// Main runs the tests of a binary with a server, and returns what to
+// exit with.
 func Main(m *testing.M) int {
 	if os.Getenv(Env) != "" {
 		return m.Run()
@@ -49,7 +54,8 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// New makes a schema for one test, which is quicker than a database and as separate, and returns its URL.
+// New makes a schema for one test, which is quicker than a database and
+// as separate, and returns its URL.
 func New(t testing.TB) string {
 	t.Helper()
 	server := os.Getenv(Env)
@@ -69,9 +75,12 @@ func New(t testing.TB) string {
 		u.RawQuery = q.Encode()
 		server, u.Path = u.String(), "/"+name
 		execute(t, server, "CREATE DATABASE "+name)
-		t.Cleanup(func() { execute(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+		t.Cleanup(func() {
+			execute(t, server, "DROP DATABASE "+name+" WITH (FORCE)")
+		})
 		return u.String()
 	}
+
 	execute(t, server, "CREATE SCHEMA "+name)
 	if os.Getenv(own) == "" { // ours goes as a whole
 		t.Cleanup(func() { execute(t, server, "DROP SCHEMA "+name+" CASCADE") })
@@ -114,7 +123,11 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{folder: folder, bin: bin, URL: "postgres://assent@/postgres?host=" + url.QueryEscape(folder)}
+	s := &Server{
+		folder: folder,
+		bin:    bin,
+		URL:    "postgres://assent@/postgres?host=" + url.QueryEscape(folder),
+	}
 	if err := s.create(); err != nil {
 		_ = os.RemoveAll(folder)
 		return nil, err
@@ -140,7 +153,8 @@ func find() (string, error) {
 	return "", fmt.Errorf("%s", missing)
 }
 
-// as runs a command as the user postgres when we are root, whom the server refuses.
+// as runs a command as the user postgres when we are root, whom the
+// server refuses.
 func as(name string, args ...string) *exec.Cmd {
 	if os.Getuid() == 0 {
 		return exec.Command("runuser", append([]string{"-u", "postgres", "--", name}, args...)...)
@@ -154,20 +168,53 @@ func (s *Server) create() error {
 			return fmt.Errorf("give the folder to the user postgres: %w: %s", err, out)
 		}
 	}
-	out, err := as(filepath.Join(s.bin, "initdb"), "-D", filepath.Join(s.folder, "data"), "-U", "assent", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync").CombinedOutput()
+	out, err := as(
+		filepath.Join(s.bin, "initdb"),
+		"-D",
+		filepath.Join(s.folder, "data"),
+		"-U",
+		"assent",
+		"-A",
+		"trust",
+		"-E",
+		"UTF8",
+		"--locale=C.UTF-8",
+		"--no-sync",
+	).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	return nil
 }
 
-// script stops the server when its input ends, which it does when this process dies, however.
+// script stops the server when its input ends, which it does when this
+// process dies, however.
 const script = `"$@" & read -r _; kill -INT $! 2>/dev/null; wait $!`
 
-// Restart starts the server after Halt, and returns when it takes connections.
+// Restart starts the server after Halt, and returns when it takes
+// connections.
 func (s *Server) Restart() error {
-	s.cmd = as("sh", "-c", script, "sh", filepath.Join(s.bin, "postgres"), "-D", filepath.Join(s.folder, "data"), "-k", s.folder,
-		"-c", "listen_addresses=", "-c", "max_connections=200", "-c", "logging_collector=off", "-c", "log_min_messages=fatal", "-c", "log_min_error_statement=panic")
+	s.cmd = as(
+		"sh",
+		"-c",
+		script,
+		"sh",
+		filepath.Join(s.bin, "postgres"),
+		"-D",
+		filepath.Join(s.folder, "data"),
+		"-k",
+		s.folder,
+		"-c",
+		"listen_addresses=",
+		"-c",
+		"max_connections=200",
+		"-c",
+		"logging_collector=off",
+		"-c",
+		"log_min_messages=fatal",
+		"-c",
+		"log_min_error_statement=panic",
+	)
 	log, err := os.Create(filepath.Join(s.folder, "log"))
 	if err != nil {
 		return err
@@ -203,7 +250,8 @@ func (s *Server) wait() error {
 	}
 }
 
-// Halt stops the server at once, cutting off whoever is connected. Restart brings it back with what was committed.
+// Halt stops the server at once, cutting off whoever is connected.
+// Restart brings it back with what was committed.
 func (s *Server) Halt() {
 	_ = s.alive.Close()
 	_ = s.cmd.Wait()
