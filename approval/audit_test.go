@@ -145,7 +145,9 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 		return func(all []entry) []entry {
 			i := nth(all, "vote_counted", 0)
 			e := maps.Clone(all[i])
-			e["type"], e["actor"], e["facts"] = "request_shared", runtime, maps.Clone(facts(all[i]))
+			e["type"] = "request_shared"
+			e["actor"] = runtime
+			e["facts"] = maps.Clone(facts(all[i]))
 			facts(e)["joined"], facts(e)["person"] = true, person
 			return slices.Insert(all, i, e)
 		}

@@ -105,7 +105,8 @@ func distance(a, b []rune) int {
 			}
 		}
 
-		before, last, row = last, row, before
+		before, last = last, before
+		last, row = row, last
 	}
 
 	return last[len(b)]

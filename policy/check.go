@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
 )
@@ -46,7 +45,7 @@ func (r *reader) unique(rule, what string, entries []*yamldoc.Node, key string) 
 			first[name.Text] = name
 			continue
 		}
-		f := document.Stop(
+		f := yamldoc.Stop(
 			rule,
 			name.Range,
 			fmt.Sprintf("%s %q stands twice (first in line %d)", what, name.Text, earlier.Range.Start.Line),
@@ -65,7 +64,7 @@ func (r *reader) beside(rule *Rule, n *yamldoc.Node) {
 	for _, key := range []string{"approval", "require"} {
 		if f := n.Field(key); f != nil {
 			r.add(
-				document.Warn(
+				yamldoc.Warn(
 					ruleBesideDeny,
 					f.Key.Range,
 					key+" does nothing beside deny, which refuses every call that the rule meets",
@@ -80,7 +79,7 @@ func (r *reader) beside(rule *Rule, n *yamldoc.Node) {
 func (r *reader) reach(rule *Rule, match *yamldoc.Node) {
 	if servers := match.Field("servers"); servers != nil && slices.Contains(rule.Match.Kinds, Tool) {
 		r.add(
-			document.Warn(
+			yamldoc.Warn(
 				ruleNeverMeets,
 				servers.Key.Range,
 				"a rule with servers never meets local tools, which kinds names",
@@ -93,7 +92,7 @@ func (r *reader) reach(rule *Rule, match *yamldoc.Node) {
 		if _, known := DefaultHint(name); known {
 			continue
 		}
-		f := document.Warn(
+		f := yamldoc.Warn(
 			ruleUnknownHint,
 			match.Get("annotations").Field(name).Key.Range,
 			fmt.Sprintf(
@@ -112,7 +111,7 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 	q := &rule.Require
 	if on := require.Field("on_timeout"); on != nil {
 		if q.OnTimeout == TimeoutApprove {
-			f := document.Stop(
+			f := yamldoc.Stop(
 				ruleTimeoutApproves,
 				on.Value.Range,
 				"nobody's answer would count as a yes",
@@ -124,7 +123,7 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 
 		if q.OnTimeout == TimeoutEscalate && len(q.Escalate) == 0 {
 			r.add(
-				document.Warn(
+				yamldoc.Warn(
 					ruleToNobody,
 					on.Value.Range,
 					"on_timeout: escalate has nobody to turn to, so it denies",
@@ -138,7 +137,7 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 				return e.May != MayLook
 			}) {
 			r.add(
-				document.Warn(
+				yamldoc.Warn(
 					ruleToLookers,
 					on.Value.Range,
 					"on_timeout: escalate turns to people who may not approve",
@@ -149,7 +148,7 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 
 		if q.OnTimeout != TimeoutDeny && q.Within == 0 {
 			r.add(
-				document.Warn(
+				yamldoc.Warn(
 					ruleNoDeadline,
 					on.Key.Range,
 					"on_timeout never comes true without a deadline",
@@ -162,7 +161,7 @@ func (r *reader) timeout(rule *Rule, require *yamldoc.Node) {
 	for _, e := range items(require.Get("escalate")) {
 		if after := e.Get("after"); q.Within != 0 && duration(after) >= q.Within {
 			r.add(
-				document.Warn(
+				yamldoc.Warn(
 					ruleLate,
 					after.Range,
 					fmt.Sprintf("this is not before the deadline of %s", FormatDuration(q.Within)),
@@ -182,7 +181,7 @@ func (r *reader) redacted(rule *Rule) {
 	for _, ref := range t.Parsed.Refs() {
 		for _, hidden := range rule.Require.Arguments.Redact {
 			if shows(ref.Name, hidden) {
-				r.add(document.Warn(
+				r.add(yamldoc.Warn(
 					ruleShowsRedacted,
 					t.Node.At(ref.Offset, ref.Length),
 					fmt.Sprintf(

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
@@ -49,7 +48,7 @@ func LoadFS(fsys fs.FS, prefix string) (*Set, []diag.Finding) {
 // came from.
 func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []diag.Finding) {
 	findings := slices.Clone(unread)
-	if len(files) == 0 && !document.Stops(findings) {
+	if len(files) == 0 && !yamldoc.Stops(findings) {
 		findings = append(findings, NoneFound(origin))
 	}
 	var policies []*Policy
@@ -64,7 +63,7 @@ func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []dia
 	set, found := NewSet(policies...)
 	findings = append(findings, found...)
 	diag.Sort(findings)
-	if document.Stops(findings) {
+	if yamldoc.Stops(findings) {
 		set = Refuse(findings)
 	}
 	return set, findings
@@ -73,7 +72,7 @@ func LoadFiles(files []File, origin string, unread ...diag.Finding) (*Set, []dia
 // NoneFound is the finding about a place that holds no policy: more
 // likely a lost mount than a wish.
 func NoneFound(origin string) diag.Finding {
-	f := document.Stop(
+	f := yamldoc.Stop(
 		ruleNoneFound,
 		diag.Range{},
 		"no policy is here, so none would apply",
@@ -155,7 +154,7 @@ func (w *walker) read(name string) {
 }
 
 func (w *walker) stop(name, rule, message, expected string) {
-	f := document.Stop(rule, diag.Range{}, message, expected)
+	f := yamldoc.Stop(rule, diag.Range{}, message, expected)
 	f.File = path.Join(w.prefix, name)
 	w.findings = append(w.findings, f)
 }

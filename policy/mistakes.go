@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
 )
@@ -38,9 +37,9 @@ func ruleMistakes(rule *yamldoc.Node) []diag.Finding {
 	if rule.Kind == yamldoc.Mapping && approval == nil && deny == nil && !misspelt(rule) {
 		found = append(
 			found,
-			document.Stop(
+			yamldoc.Stop(
 				ruleNoEffect,
-				document.Head(rule),
+				yamldoc.Head(rule),
 				"the rule neither asks nor denies",
 				`approval: true, or deny: "why"`,
 			),
@@ -48,12 +47,12 @@ func ruleMistakes(rule *yamldoc.Node) []diag.Finding {
 	}
 
 	if approval != nil && approval.Kind == yamldoc.Bool && !approval.Bool {
-		found = append(found, document.Stop(ruleApprovalFalse, approval.Range,
+		found = append(found, yamldoc.Stop(ruleApprovalFalse, approval.Range,
 			"approval: false could only loosen, which a policy can't", "approval: true, an object, or no rule"))
 	}
 	if deny != nil &&
 		(deny.Kind == yamldoc.Bool || deny.Kind == yamldoc.String && strings.TrimSpace(deny.Text) == "") {
-		found = append(found, document.Stop(
+		found = append(found, yamldoc.Stop(
 			ruleNoReason,
 			deny.Range,
 			"deny takes the reason that is given for refusing",
@@ -85,7 +84,7 @@ func followUps(root *yamldoc.Node) map[diag.Position]bool {
 	places := map[diag.Position]bool{}
 	for _, rule := range items(root.Get("rules")) {
 		if misspelt(rule) {
-			places[document.Head(rule).Start] = true
+			places[yamldoc.Head(rule).Start] = true
 		}
 	}
 	return places
@@ -103,6 +102,6 @@ func durationMistake(field *yamldoc.Field) []diag.Finding {
 	if err == nil {
 		return nil
 	}
-	return []diag.Finding{document.Stop(ruleDuration, n.Range, fmt.Sprintf("%s: %v", field.Key.Text, err),
+	return []diag.Finding{yamldoc.Stop(ruleDuration, n.Range, fmt.Sprintf("%s: %v", field.Key.Text, err),
 		`a time from 1s to 8760h with its unit, such as "30m", "1h30m" or "48h"`)}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/jsonschema"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
@@ -28,7 +27,7 @@ func JSON() []byte { return []byte(policySchema) }
 // skipped could loosen. Findings come in source order.
 func Parse(file string, src []byte) (*Policy, []diag.Finding) {
 	p, findings := ParseParts(file, src)
-	if document.Stops(findings) {
+	if yamldoc.Stops(findings) {
 		p = nil
 	}
 	return p, findings
@@ -39,16 +38,16 @@ func Parse(file string, src []byte) (*Policy, []diag.Finding) {
 // that are broken: nothing may be decided from it. It is nil when the
 // document can't be read, or is broken elsewhere.
 func ParseParts(file string, src []byte) (*Policy, []diag.Finding) {
-	doc, findings := document.Parse(file, src)
+	doc, findings := yamldoc.ReadDocument(file, src)
 	if doc == nil {
-		return nil, document.Finish(file, findings)
+		return nil, yamldoc.Finish(file, findings)
 	}
 	r := reader{findings: findings}
 	p := r.document(file, doc)
 	if p != nil {
 		p.Digest = digest(doc, src)
 	}
-	return p, document.Finish(file, r.findings)
+	return p, yamldoc.Finish(file, r.findings)
 }
 
 // reader reads one document and collects what it finds.
@@ -63,10 +62,10 @@ func (r *reader) add(fs ...diag.Finding) { r.findings = append(r.findings, fs...
 // sense together. Of a broken document the sound rules take the third
 // step.
 func (r *reader) document(file string, doc *yamldoc.Document) *Policy {
-	if r.recognise(doc.Root); document.Stops(r.findings) {
+	if r.recognise(doc.Root); yamldoc.Stops(r.findings) {
 		return nil
 	}
-	if r.shape(doc.Root); document.Stops(r.findings) {
+	if r.shape(doc.Root); yamldoc.Stops(r.findings) {
 		if doc = r.sound(doc); doc == nil {
 			return nil
 		}
@@ -133,15 +132,15 @@ func (r *reader) recognise(root *yamldoc.Node) {
 		r.add(foreign(root))
 		return
 	}
-	r.add(document.Version(root, ruleUnsupportedVersion, ruleNewerVersion)...)
+	r.add(yamldoc.CheckVersion(root, ruleUnsupportedVersion, ruleNewerVersion)...)
 }
 
 // foreign says what a document seems to be instead of a policy, and how
 // its parts are written in one.
 func foreign(root *yamldoc.Node) diag.Finding {
-	f := document.Stop(
+	f := yamldoc.Stop(
 		ruleForeign,
-		document.Head(root),
+		yamldoc.Head(root),
 		"this is no assent policy: it has neither policy_ref nor rules",
 		`schema_version: "1.0.0", policy_ref and rules; print the format with "agf-validate schema policy"`,
 	)
@@ -189,7 +188,7 @@ func (r *reader) shape(root *yamldoc.Node) {
 			r.add(f)
 		}
 	}
-	if !document.Stops(r.findings) {
+	if !yamldoc.Stops(r.findings) {
 		r.add(violations...)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/internal/document"
+	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
 // Registry resolves the policies that agents name and lists the
@@ -59,7 +59,7 @@ func NewSet(policies ...*Policy) (*Set, []diag.Finding) {
 		case p == nil:
 			findings = append(
 				findings,
-				document.Stop(
+				yamldoc.Stop(
 					ruleUnreadable,
 					diag.Range{},
 					"a policy could not be read",
@@ -88,7 +88,7 @@ func NewSet(policies ...*Policy) (*Set, []diag.Finding) {
 func Refuse(findings []diag.Finding) *Set {
 	reasons := slices.DeleteFunc(slices.Clone(findings), func(f diag.Finding) bool { return !f.Stops })
 	if len(reasons) == 0 {
-		reasons = []diag.Finding{document.Stop(ruleUnreadable, diag.Range{}, "no reason was given", "")}
+		reasons = []diag.Finding{yamldoc.Stop(ruleUnreadable, diag.Range{}, "no reason was given", "")}
 	}
 	return &Set{err: &RefusedError{Findings: reasons}}
 }
@@ -101,7 +101,7 @@ func refOf(p *Policy) string {
 }
 
 func duplicateRef(first, second *Policy) diag.Finding {
-	f := document.Stop(ruleDuplicateRef, second.Range,
+	f := yamldoc.Stop(ruleDuplicateRef, second.Range,
 		fmt.Sprintf("policy_ref %q stands twice (first in %s)", second.Ref, place(first.File, first.Range)),
 		"a policy_ref of its own for every policy of the registry")
 	f.File = second.File

@@ -39,7 +39,7 @@ execution_policy: {id: agf.react, config: {instructions: Write., model: any, max
 // own, that know each other by HTTP alone.
 type bothSides struct {
 	t       *testing.T
-	house   *confHouse
+	harness *confHarness
 	desk    *confDesk // of the runtime
 	cfg     runtime.Config
 	runtime *runtime.Runtime
@@ -55,7 +55,7 @@ func newBothSides(t *testing.T, change ...func(*gateway.Config)) *bothSides {
 		desk:    newConfDesk(),
 		address: listener.Addr().String(),
 	}
-	b.house = confGatewayOf(t, nil, append([]func(*gateway.Config){func(cfg *gateway.Config) {
+	b.harness = confGatewayOf(t, nil, append([]func(*gateway.Config){func(cfg *gateway.Config) {
 		cfg.Records, cfg.Grants.Offer = openRecords(t), true
 		cfg.Callers = []gateway.Caller{confCaller("ours", "http://"+b.address, "a-bearer")}
 		cfg.Callers[0].AnswersSigned = true
@@ -75,7 +75,7 @@ func newBothSides(t *testing.T, change ...func(*gateway.Config)) *bothSides {
 			Name:             "files",
 			TrustDestructive: true,
 			Peer: peer.Config{
-				URL:     b.house.cfg.PublicURL,
+				URL:     b.harness.cfg.PublicURL,
 				Token:   "a-bearer",
 				Backoff: 20 * time.Millisecond,
 				Connect: 5 * time.Second,
@@ -209,7 +209,7 @@ func (b *bothSides) atGateway(path string, message map[string]any) (int, string)
 		t:      b.t,
 		token:  "a-bearer",
 		client: &http.Client{Timeout: 5 * time.Second},
-		base:   b.house.cfg.PublicURL,
+		base:   b.harness.cfg.PublicURL,
 	}
 	return r.tell(path, message)
 }
@@ -247,7 +247,7 @@ func TestBothSides(t *testing.T) {
 			})
 			confMust(t, err)
 			b.done("t", "1")
-			b.house.ran("read_file", 1)
+			b.harness.ran("read_file", 1)
 		},
 		"allow once": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
@@ -258,7 +258,7 @@ func TestBothSides(t *testing.T) {
 				t.Errorf("asked %+v", q)
 			}
 			b.shows("t", "1")
-			if n := len(b.house.ops["write_file"].runs()); n != 0 {
+			if n := len(b.harness.ops["write_file"].runs()); n != 0 {
 				t.Errorf("%d runs before the answer", n)
 			}
 			b.chooses(1, "once")
@@ -266,7 +266,7 @@ func TestBothSides(t *testing.T) {
 			b.invoke("t", "2")
 			b.chooses(2, "once")
 			b.done("t", "2")
-			b.house.ran("write_file", 2)
+			b.harness.ran("write_file", 2)
 		},
 		"session": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
@@ -277,13 +277,13 @@ func TestBothSides(t *testing.T) {
 			b.invoke("u", "3")
 			b.chooses(2, "deny")
 			b.fails("u", "3", "")
-			b.house.ran("write_file", 2)
+			b.harness.ran("write_file", 2)
 		},
 		"deny": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			b.chooses(1, "deny")
 			b.fails("t", "1", "")
-			b.house.ran("write_file", 0)
+			b.harness.ran("write_file", 0)
 		},
 		"dismiss": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
@@ -294,7 +294,7 @@ func TestBothSides(t *testing.T) {
 				By:       "ann",
 			})
 			b.fails("t", "1", "")
-			b.house.ran("write_file", 0)
+			b.harness.ran("write_file", 0)
 		},
 		"expires with the people": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
@@ -302,16 +302,16 @@ func TestBothSides(t *testing.T) {
 			b.desk.answers(t, 1, hold.Answer{State: hold.Expired})
 			b.fails("t", "1", runtime.WhyUnanswered)
 			b.gone("t", "1")
-			b.house.ran("write_file", 0)
+			b.harness.ran("write_file", 0)
 		},
 		"expires at the gateway": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			b.desk.question(t, 1)
-			b.house.clock.pass(11 * time.Minute)
+			b.harness.clock.pass(11 * time.Minute)
 			b.fails("t", "1", "")
 			b.desk.withdrawn(t, 1)
 			b.chooses(1, "once")
-			b.house.ran("write_file", 0)
+			b.harness.ran("write_file", 0)
 		},
 		"cancel": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
@@ -321,7 +321,7 @@ func TestBothSides(t *testing.T) {
 			b.desk.withdrawn(t, 1)
 			b.gone("t", "1")
 			b.chooses(1, "once")
-			b.house.ran("write_file", 0)
+			b.harness.ran("write_file", 0)
 		},
 		"close": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
@@ -335,7 +335,7 @@ func TestBothSides(t *testing.T) {
 			b.chooses(2, "once")
 			confMust(t, threadsOf(b.t, b.runtime).CloseThread(t.Context(), "t"))
 			for late := time.Now().Add(15 * time.Second); ; {
-				grants, err := b.house.gateway.Grants(t.Context())
+				grants, err := b.harness.gateway.Grants(t.Context())
 				confMust(t, err)
 				if len(grants) == 0 {
 					break
@@ -345,15 +345,15 @@ func TestBothSides(t *testing.T) {
 				}
 			}
 
-			b.house.ran("write_file", 1)
+			b.harness.ran("write_file", 1)
 		},
 		"the gateway restarts": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			b.desk.question(t, 1)
-			b.house.restart()
+			b.harness.restart()
 			b.chooses(1, "once")
 			b.done("t", "1")
-			b.house.ran("write_file", 1)
+			b.harness.ran("write_file", 1)
 		},
 		"the runtime restarts": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
@@ -361,28 +361,28 @@ func TestBothSides(t *testing.T) {
 			b.restart(func() {})
 			b.chooses(1, "once")
 			b.done("t", "1")
-			b.house.ran("write_file", 1)
+			b.harness.ran("write_file", 1)
 		},
 		"answered while the runtime is away": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
 			b.desk.question(t, 1)
 			b.restart(func() { b.chooses(1, "once") })
 			b.done("t", "1")
-			b.house.ran("write_file", 1)
+			b.harness.ran("write_file", 1)
 		},
 		"both restart": func(t *testing.T, b *bothSides) {
 			for i := range 5 {
 				b.invoke("t", fmt.Sprint(i))
 				b.desk.question(t, i+1)
 			}
-			b.restart(b.house.restart)
+			b.restart(b.harness.restart)
 			for i := range 5 {
 				b.chooses(i+1, "once")
 			}
 			for i := range 5 {
 				b.done("t", fmt.Sprint(i))
 			}
-			b.house.ran("write_file", 5)
+			b.harness.ran("write_file", 5)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

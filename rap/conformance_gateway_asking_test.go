@@ -172,7 +172,7 @@ rules:
 `
 
 func confT4(t *testing.T) {
-	told := func(t *testing.T, h *confHouse, c *confCall) {
+	told := func(t *testing.T, h *confHarness, c *confCall) {
 		t.Helper()
 		if text := c.fails(); !confDenies(text) {
 			t.Errorf("the result does not say that it was denied: %q", text)

@@ -19,7 +19,7 @@ import (
 // eventsWorld is a gateway in front of a tool server that goes on after
 // its results.
 type eventsWorld struct {
-	*confHouse
+	*confHarness
 	runtime *confRuntime
 	tool    *toolPeer
 	up      runtime.UpstreamConfig
@@ -40,7 +40,7 @@ func newEventsWorld(t *testing.T) *eventsWorld {
 		now.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(w.callees.Close)
-	w.confHouse = confGatewayOf(t, []*confRuntime{w.runtime}, func(cfg *gateway.Config) {
+	w.confHarness = confGatewayOf(t, []*confRuntime{w.runtime}, func(cfg *gateway.Config) {
 		w.up = runtime.UpstreamConfig{
 			Common:      cfg.Common,
 			Server:      runtime.Server{Name: "behind", Peer: peer.Config{URL: w.tool.URL}},
@@ -80,7 +80,7 @@ func (w *eventsWorld) restart(meanwhile func()) {
 	w.halt()
 	meanwhile()
 	w.behind(w.t, &w.cfg)
-	w.confHouse.restart()
+	w.confHarness.restart()
 }
 
 // follows makes a call whose result says that events follow, and

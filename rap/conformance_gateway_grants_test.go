@@ -10,9 +10,9 @@ import (
 	"github.com/assent-dev/assent/rap/gateway"
 )
 
-// confSession is a house in which somebody (ann, in the root thread)
+// confSession is a harness in which somebody (ann, in the root thread)
 // allowed write_file for the session.
-func confSession(t *testing.T, grants gateway.SessionGrants) (*confHouse, *confRuntime, *confRuntime) {
+func confSession(t *testing.T, grants gateway.SessionGrants) (*confHarness, *confRuntime, *confRuntime) {
 	t.Helper()
 	r, beta := newConfRuntime(t, "alpha"), newConfRuntime(t, "beta")
 	grants.Offer = true

@@ -25,10 +25,10 @@ people:
   - {id: ben, name: Ben Poe, groups: [ops]}
 `
 
-// opsHouse is where the approvers of a gateway really answer: a store
+// opsHarness is where the approvers of a gateway really answer: a store
 // in a file, which is the gateway's too, and the approval service on
 // it.
-type opsHouse struct {
+type opsHarness struct {
 	t       *testing.T
 	store   store.Store
 	service *approval.Service
@@ -36,9 +36,9 @@ type opsHouse struct {
 	signer  ledger.Signer
 }
 
-func newOpsHouse(t *testing.T) *opsHouse {
+func newOpsHarness(t *testing.T) *opsHarness {
 	t.Helper()
-	o := &opsHouse{t: t}
+	o := &opsHarness{t: t}
 	var err error
 	o.plan, err = confPlan(confToolsFile, confToolsPolicy)
 	confMust(t, err)
@@ -60,7 +60,7 @@ func newOpsHouse(t *testing.T) *opsHouse {
 }
 
 // Plan is the gateway's own.
-func (o *opsHouse) Plan(context.Context, string, string) (*approval.Compiled, error) {
+func (o *opsHarness) Plan(context.Context, string, string) (*approval.Compiled, error) {
 	return &approval.Compiled{Agent: approval.Agent{
 		ID:      "toolkeeper",
 		Version: "1.0.0",
@@ -68,7 +68,7 @@ func (o *opsHouse) Plan(context.Context, string, string) (*approval.Compiled, er
 	}, Plan: o.plan}, nil
 }
 
-func (o *opsHouse) asks(whom gateway.Whom) func(*gateway.Config) {
+func (o *opsHarness) asks(whom gateway.Whom) func(*gateway.Config) {
 	return func(cfg *gateway.Config) {
 		cfg.Ask, cfg.Records = whom, o.store
 		cfg.People = hold.Service(o.service, o.store, hold.Place{Tenant: "acme", Agent: "toolkeeper"})
@@ -76,7 +76,7 @@ func (o *opsHouse) asks(whom gateway.Whom) func(*gateway.Config) {
 }
 
 // pending waits for the one open request.
-func (o *opsHouse) pending() *approval.Request {
+func (o *opsHarness) pending() *approval.Request {
 	o.t.Helper()
 	for late := time.Now().Add(15 * time.Second); ; {
 		page, err := o.store.Requests(
@@ -97,7 +97,7 @@ func (o *opsHouse) pending() *approval.Request {
 }
 
 // says is one person's word, which has to come to what is wanted.
-func (o *opsHouse) says(r *approval.Request, person string, verdict approval.Verdict, want approval.VoteOutcome) {
+func (o *opsHarness) says(r *approval.Request, person string, verdict approval.Verdict, want approval.VoteOutcome) {
 	o.t.Helper()
 	in := approval.VoteInput{
 		Tenant:  "acme",
@@ -120,7 +120,7 @@ func (o *opsHouse) says(r *approval.Request, person string, verdict approval.Ver
 }
 
 // stands waits until a request stands so.
-func (o *opsHouse) stands(r *approval.Request, want approval.State) {
+func (o *opsHarness) stands(r *approval.Request, want approval.State) {
 	o.t.Helper()
 	for late := time.Now().Add(15 * time.Second); ; {
 		now, err := o.service.Request(o.t.Context(), "acme", r.ID)
@@ -137,8 +137,8 @@ func (o *opsHouse) stands(r *approval.Request, want approval.State) {
 // TestGatewayApprovers takes the rows about approvers to people who
 // really answer: two of a group, where the rules want them.
 func TestGatewayApprovers(t *testing.T) {
-	for name, part := range map[string]func(*testing.T, *opsHouse){
-		"two approve": func(t *testing.T, o *opsHouse) {
+	for name, part := range map[string]func(*testing.T, *opsHarness){
+		"two approve": func(t *testing.T, o *opsHarness) {
 			h, r := confGateway(t, o.asks(gateway.AskApprovers))
 			c := r.call("deploy", `{"version":"1.2"}`).invoke()
 			q := o.pending()
@@ -159,7 +159,7 @@ func TestGatewayApprovers(t *testing.T) {
 			h.through(r)
 			h.ran("deploy", 1)
 		},
-		"two approve, then the user": func(t *testing.T, o *opsHouse) {
+		"two approve, then the user": func(t *testing.T, o *opsHarness) {
 			h, r := confGateway(t, o.asks(gateway.AskBoth))
 			c := r.call("deploy", `{}`).invoke()
 			q := o.pending()
@@ -171,7 +171,7 @@ func TestGatewayApprovers(t *testing.T) {
 			}
 			h.ran("deploy", 1)
 		},
-		"one denies": func(t *testing.T, o *opsHouse) {
+		"one denies": func(t *testing.T, o *opsHarness) {
 			h, r := confGateway(t, o.asks(gateway.AskBoth))
 			c := r.call("deploy", `{}`).invoke()
 			o.says(o.pending(), "ben", approval.Deny, approval.VoteDenied)
@@ -180,7 +180,7 @@ func TestGatewayApprovers(t *testing.T) {
 			}
 			h.ran("deploy", 0)
 		},
-		"cancelled": func(t *testing.T, o *opsHouse) {
+		"cancelled": func(t *testing.T, o *opsHarness) {
 			h, r := confGateway(t, o.asks(gateway.AskApprovers))
 			c := r.call("deploy", `{}`).invoke()
 			q := o.pending()
@@ -189,7 +189,7 @@ func TestGatewayApprovers(t *testing.T) {
 			o.stands(q, approval.Cancelled)
 			h.ran("deploy", 0)
 		},
-		"nobody answers": func(t *testing.T, o *opsHouse) {
+		"nobody answers": func(t *testing.T, o *opsHarness) {
 			h, r := confGateway(t, o.asks(gateway.AskApprovers))
 			c := r.call("deploy", `{}`).invoke()
 			q := o.pending()
@@ -198,7 +198,7 @@ func TestGatewayApprovers(t *testing.T) {
 			o.stands(q, approval.Cancelled)
 			h.ran("deploy", 0)
 		},
-		"answered while the gateway is away": func(t *testing.T, o *opsHouse) {
+		"answered while the gateway is away": func(t *testing.T, o *opsHarness) {
 			h, r := confGateway(t, o.asks(gateway.AskApprovers))
 			c := r.call("deploy", `{}`).invoke()
 			q := o.pending()
@@ -215,7 +215,7 @@ func TestGatewayApprovers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			part(t, newOpsHouse(t))
+			part(t, newOpsHarness(t))
 		})
 	}
 }

@@ -63,7 +63,7 @@ func gatewayProcess() error {
 	g, err := gateway.New(gateway.Config{
 		Common: rap.Common{
 			Records:   &confDoomed{Records: db, life: &life},
-			Namespace: "house",
+			Namespace: "harness",
 			Key:       bytes.Repeat([]byte{7}, 32),
 			Poll:      10 * time.Millisecond,
 			Now:       func() time.Time { return time.Now().Add(life.Ahead) },

@@ -83,7 +83,7 @@ func confT32(t *testing.T) {
 }
 
 // ledgerOf is what the ledger was told.
-func ledgerOf(h *confHouse) string {
+func ledgerOf(h *confHarness) string {
 	return strings.Join(regexp.MustCompile(`(?m)^ledger .*$`).FindAllString(h.said.String(), -1), "\n")
 }
 

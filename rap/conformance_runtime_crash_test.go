@@ -45,7 +45,7 @@ func runtimeProcess() error {
 	if err != nil {
 		return err
 	}
-	h, err := openAskHouse(spec.File)
+	h, err := openAskHarness(spec.File)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func runtimeProcess() error {
 // dead: the store, the people, the tool server and the address.
 type mortal struct {
 	t        *testing.T
-	house    *askHouse
+	harness  *askHarness
 	tools    *toolPeer
 	spec     processSpec
 	listener *os.File
@@ -134,14 +134,14 @@ func newMortal(t *testing.T) *mortal {
 	if m.listener, err = l.(*net.TCPListener).File(); err != nil {
 		t.Fatal(err)
 	}
-	if m.house, err = openAskHouse(m.spec.File); err != nil {
+	if m.harness, err = openAskHarness(m.spec.File); err != nil {
 		t.Fatal(err)
 	}
 	m.start()
 	t.Cleanup(func() {
 		m.kill()
 		_ = m.listener.Close()
-		_ = m.house.store.Close()
+		_ = m.harness.store.Close()
 		if strings.Contains(m.said.String(), responseSecret) {
 			t.Errorf("a token was written down: %s", &m.said)
 		}
@@ -270,7 +270,7 @@ func (m *mortal) settles() {
 	m.t.Helper()
 	m.calls++
 	c, ref := m.asks(fmt.Sprint("barrier-", m.calls), "call_1")
-	m.house.picks(m.t, ref, "ann", 0)
+	m.harness.picks(m.t, ref, "ann", 0)
 	isAnswer(m.t, m.tools.waits(c.answerAt(""), 1)[0], c.SentID, 0)
 	m.completes(c)
 }
@@ -297,13 +297,13 @@ func testR26(t *testing.T) {
 	late, lateRef := m.asks("t-1", "result_first")
 	m.kill()
 	for _, ref := range []string{whileRef, deadRef, lateRef} {
-		if r, err := m.house.service.Request(t.Context(), "acme", ref); err != nil ||
+		if r, err := m.harness.service.Request(t.Context(), "acme", ref); err != nil ||
 			r.State != approval.Pending {
 			t.Fatalf("the question became %+v, %v", r, err)
 		}
 	}
 
-	m.house.picks(t, deadRef, "ann", 0)
+	m.harness.picks(t, deadRef, "ann", 0)
 	m.start()
 	isAnswer(t, m.tools.waits(dead.answerAt(""), 1)[0], dead.SentID, 0)
 	if got := m.look(while); got.State != runtime.CallPending || got.Question != whileRef {
@@ -315,9 +315,9 @@ func testR26(t *testing.T) {
 	if got := m.look(while); got.Question != whileRef {
 		t.Errorf("a repeated question became %q", got.Question)
 	}
-	m.house.picks(t, whileRef, "ann", 1)
+	m.harness.picks(t, whileRef, "ann", 1)
 	isAnswer(t, m.tools.waits(while.answerAt(""), 1)[0], while.SentID, 1)
-	m.house.tooLate(t, lateRef, "ann", 0)
+	m.harness.tooLate(t, lateRef, "ann", 0)
 	m.restart()
 	m.settles()
 	m.completes(while)
@@ -347,7 +347,7 @@ func killedSending(t *testing.T) {
 	m.restart()
 	m.settles()
 	m.once(c)
-	m.house.picks(t, ref, "ann", 1)
+	m.harness.picks(t, ref, "ann", 1)
 	isAnswer(t, m.tools.waits(c.answerAt(""), 1)[0], c.SentID, 1)
 	m.completes(c)
 	m.settles()
@@ -369,7 +369,7 @@ func killedAnswering(t *testing.T) {
 			}
 		}
 	})
-	m.house.picks(t, ref, "ann", 1)
+	m.harness.picks(t, ref, "ann", 1)
 	m.tools.waits(c.answerAt(""), 1)
 	m.spec.Ahead = time.Minute // the dead process has this long to be heard of again
 	m.restart()

@@ -40,24 +40,24 @@ func (m *memory) PutRecord(ctx context.Context, r store.Record) (int64, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	old := m.records[memoryName{r.Room, r.Key}]
-	if owner, taken := m.aliases[memoryName{r.Room, r.Alias}]; old.Version != r.Version ||
+	old := m.records[memoryName{r.Namespace, r.Key}]
+	if owner, taken := m.aliases[memoryName{r.Namespace, r.Alias}]; old.Version != r.Version ||
 		taken && owner != r.Key {
 		return 0, fmt.Errorf("put record: %w", approval.ErrVersion)
 	}
 	m.forget(old)
 	r.Version++
 	r.Value = bytes.Clone(r.Value)
-	m.records[memoryName{r.Room, r.Key}] = r
+	m.records[memoryName{r.Namespace, r.Key}] = r
 	if r.Alias != "" {
-		m.aliases[memoryName{r.Room, r.Alias}] = r.Key
+		m.aliases[memoryName{r.Namespace, r.Alias}] = r.Key
 	}
 	return r.Version, nil
 }
 
 func (m *memory) forget(r store.Record) {
-	delete(m.records, memoryName{r.Room, r.Key})
-	delete(m.aliases, memoryName{r.Room, r.Alias})
+	delete(m.records, memoryName{r.Namespace, r.Key})
+	delete(m.aliases, memoryName{r.Namespace, r.Alias})
 }
 
 func (m *memory) DeleteRecord(ctx context.Context, namespace, key string, version int64) error {

@@ -83,15 +83,15 @@ func (w twins) step(t *rapid.T) {
 		return time.Unix(1_800_000_000, n*700) // less than a microsecond apart
 	}
 	r := store.Record{
-		Room:    w.room,
-		Key:     name("key"),
-		Alias:   some("alias"),
-		Due:     at("due"),
-		Expires: at("expires"),
-		Value:   []byte(some("value")),
+		Namespace: w.room,
+		Key:       name("key"),
+		Alias:     some("alias"),
+		Due:       at("due"),
+		Expires:   at("expires"),
+		Value:     []byte(some("value")),
 	}
 	if r.Version = rapid.Int64Range(-1, 3).Draw(t, "version"); r.Version < 0 { // the right one
-		old, _ := w.memory.Record(ctx, r.Room, r.Key)
+		old, _ := w.memory.Record(ctx, r.Namespace, r.Key)
 		r.Version = old.Version
 	}
 	do := rapid.SampledFrom([]string{"put", "put", "put", "delete", "sweep"}).Draw(t, "step")
@@ -131,7 +131,7 @@ func changeRecord(ctx context.Context, s store.Records, do string, r store.Recor
 		version, err := s.PutRecord(ctx, r)
 		return say(version, err)
 	case "delete":
-		return say(nil, s.DeleteRecord(ctx, r.Room, r.Key, r.Version))
+		return say(nil, s.DeleteRecord(ctx, r.Namespace, r.Key, r.Version))
 	default:
 		return say(nil, s.SweepRecords(ctx, now))
 	}

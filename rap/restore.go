@@ -41,7 +41,7 @@ func cutKind(namespace string) (side, kind string, ok bool) {
 // up or ended. Calls that had ended stay, so that repetitions of them
 // run nothing.
 func OutlivesRestore(key []byte, r store.Record) (bool, error) {
-	side, kind, _ := cutKind(r.Room)
+	side, kind, _ := cutKind(r.Namespace)
 	switch {
 	case kind == "grants":
 		return false, nil

@@ -4,8 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-
-	"github.com/assent-dev/assent/internal/jsonmsg"
+	"unicode/utf8"
 )
 
 // JSON writes the call as ParseCall reads it
@@ -14,47 +13,77 @@ import (
 // Marshaler returns.
 func (c *Call) JSON() ([]byte, error) {
 	if c.Args == nil && c.Values != nil {
-		return nil, errors.New(
-			"the call holds decoded arguments: expected their exact text, which is what is approved",
-		)
+		return nil, errors.New("the call holds decoded arguments: expected their exact text, which is what is approved")
 	}
-	out, err := jsonmsg.Object(c.members)
-	if err != nil {
-		return nil, fmt.Errorf("the call's %w", err)
-	}
-	return out, nil
-}
-
-func (c *Call) members(w *jsonmsg.Writer) {
-	w.Optional("kind", string(c.Kind))
-	w.Optional("tool", c.Tool)
-	w.Optional("server", c.Server)
-	w.Optional("agent", c.Agent)
-	w.Optional("skill", c.Skill)
-	writeRaw(w, "args", c.Args)
+	o := &callObject{}
+	o.text("kind", string(c.Kind))
+	o.text("tool", c.Tool)
+	o.text("server", c.Server)
+	o.text("agent", c.Agent)
+	o.text("skill", c.Skill)
+	o.raw("args", c.Args)
 	if c.ParentInput != nil {
-		w.Name("parent").Object(func(w *jsonmsg.Writer) { writeRaw(w, "input", c.ParentInput) })
+		in := &callObject{}
+		in.raw("input", c.ParentInput)
+		o.object("parent", in)
 	}
 	if len(c.Annotations) > 0 {
-		w.Name("annotations").Value(c.Annotations)
+		o.value("annotations", c.Annotations)
 	}
 	if c.Remote != RemoteUnstated {
-		w.Name("remote").Value(c.Remote)
+		o.value("remote", c.Remote)
 	}
-	w.Optional("principal", c.Principal)
-	w.Optional("session", c.Session)
-	w.Optional("tool_definition", c.ToolDefinition)
+	o.text("principal", c.Principal)
+	o.text("session", c.Session)
+	o.text("tool_definition", c.ToolDefinition)
+	return o.end()
 }
 
-// writeRaw puts a JSON text in, byte for byte; nil is nothing.
-// Arguments that two readers could read differently are written too:
-// deciding denies them.
-func writeRaw(w *jsonmsg.Writer, name string, text []byte) {
+// callObject writes a JSON object. What is put in must be JSON by
+// itself, so that no value can become a field.
+type callObject struct {
+	out []byte
+	err error
+}
+
+// raw puts a JSON text in, byte for byte; nil is nothing.
+func (o *callObject) raw(name string, text []byte) {
 	switch {
-	case text == nil:
+	case text == nil || o.err != nil:
 	case !json.Valid(text):
-		w.Fail(&jsonmsg.Error{Path: name, Expected: "JSON"})
+		o.err = fmt.Errorf("the call's %s: expected JSON", name)
 	default:
-		w.Name(name).Verbatim(text)
+		o.out = append(append(append(o.out, `,"`+name...), `":`...), text...)
 	}
+}
+
+// text puts a string in; "" is nothing. An encoder would mend broken
+// UTF-8, and so name something else.
+func (o *callObject) text(name, s string) {
+	switch {
+	case s == "":
+	case !utf8.ValidString(s):
+		o.err = errors.Join(o.err, fmt.Errorf("the call's %s: expected UTF-8", name))
+	default:
+		o.value(name, s)
+	}
+}
+
+func (o *callObject) value(name string, v any) {
+	text, err := json.Marshal(v)
+	o.err = errors.Join(o.err, err)
+	o.raw(name, text)
+}
+
+func (o *callObject) object(name string, in *callObject) {
+	text, err := in.end()
+	o.err = errors.Join(o.err, err)
+	o.raw(name, text)
+}
+
+func (o *callObject) end() ([]byte, error) {
+	if o.err != nil {
+		return nil, o.err
+	}
+	return append(append([]byte{'{'}, o.out[min(1, len(o.out)):]...), '}'), nil
 }

@@ -19,23 +19,23 @@ const (
 // Record is a document of an edge that has to survive a crash. The
 // store doesn't look inside; whoever puts secrets into Value seals it.
 type Record struct {
-	Room    string    // whose record it is; rooms know nothing of each other
-	Key     string    // unique in its room
-	Alias   string    // a second key, unique in its room among stored records; "" none
-	Version int64     // grows by one with every change; the first is 1
-	Due     time.Time // when somebody should look at it next; zero: never
-	Expires time.Time // when it may be forgotten; zero: never
-	Value   []byte
+	Namespace string    // owner of the record; keys of different namespaces never collide
+	Key       string    // unique in its room
+	Alias     string    // a second key, unique in its room among stored records; "" none
+	Version   int64     // grows by one with every change; the first is 1
+	Due       time.Time // when somebody should look at it next; zero: never
+	Expires   time.Time // when it may be forgotten; zero: never
+	Value     []byte
 }
 
 // Normal returns a record as every store keeps it, with times in UTC
 // and cut to the microsecond. An *approval.InputError says what none
-// keeps: rooms, keys and aliases that are no RecordName (an alias may
+// keeps: namespaces, keys and aliases that are no RecordName (an alias may
 // be empty), values over MaxRecordValue, and times that no calendar
 // has.
 func (r Record) Normal() (Record, error) {
 	switch {
-	case !RecordName(r.Room):
+	case !RecordName(r.Namespace):
 		return Record{}, badName("record.room")
 	case !RecordName(r.Key):
 		return Record{}, badName("record.key")
@@ -53,7 +53,7 @@ func (r Record) Normal() (Record, error) {
 	return r, nil
 }
 
-// RecordName tells whether a room, a key or an alias can be kept: 1 to
+// RecordName reports whether a room, a key or an alias can be kept: 1 to
 // 512 bytes of UTF-8 without NUL. What can't be is never found either.
 func RecordName(s string) bool {
 	return s != "" && len(s) <= MaxRecordName && utf8.ValidString(s) && !strings.Contains(s, "\x00")

@@ -62,9 +62,9 @@ type Store interface {
 	// entry of each log tells of it, and its checkpoint is signed by
 	// both keys.
 	Rotate(ctx context.Context, r Rotation) error
-	// Rooms lists the rooms that hold records and whose names begin
+	// Namespaces lists the namespaces that hold records and whose names begin
 	// with prefix.
-	Rooms(ctx context.Context, prefix string) ([]string, error)
+	Namespaces(ctx context.Context, prefix string) ([]string, error)
 	// Verify holds every log to the watermark before anything is
 	// answered. The error is a *TamperedError where something does not
 	// fit.

@@ -260,7 +260,7 @@ func (r *loopRun) checkError(t *testing.T) {
 	}
 }
 
-// says tells whether an error, or the one of a single function that
+// says reports whether an error, or the one of a single function that
 // ended the run, has exactly this text.
 func says(err error, text string) bool {
 	if several, ok := errors.AsType[*agent.FunctionErrors](err); ok && len(several.Errs) == 1 &&

@@ -24,7 +24,7 @@ func (o *object) name(f field) string { return o.d.w.name(f) }
 func (o *object) value(c *jsonmsg.Cursor, f field) jsonmsg.Span {
 	at := c.Next()
 	if f != contentsField || o.d.text[at] != '[' || o.at[f].Exists() {
-		return c.Skip()
+		return c.Pass()
 	}
 	o.contents = o.d.contents(c, o.name(f))
 	return jsonmsg.Span{From: int32(at), To: int32(c.End())}

@@ -47,7 +47,7 @@ func (d *decoder) cursor(at int) *jsonmsg.Cursor {
 func (d *decoder) split(c *jsonmsg.Cursor) []named {
 	d.members = d.members[:0]
 	for name := range c.Members() {
-		d.members = append(d.members, named{name: name, at: c.Skip()})
+		d.members = append(d.members, named{name: name, at: c.Pass()})
 	}
 	return d.members
 }
@@ -132,7 +132,7 @@ func (d *decoder) messages(c *jsonmsg.Cursor) []*Message {
 func (d *decoder) elements(c *jsonmsg.Cursor, name string, f func()) {
 	if at := c.Next(); d.text[at] != '[' {
 		d.unexpected(BadShape, name, "an array", at)
-		c.Skip()
+		c.Pass()
 		return
 	}
 	for n := range c.Elements() {
@@ -145,7 +145,7 @@ func (d *decoder) elements(c *jsonmsg.Cursor, name string, f func()) {
 func (d *decoder) message(c *jsonmsg.Cursor) *Message {
 	if at := c.Next(); d.text[at] != '{' {
 		d.unexpected(BadShape, "", "a message: an object", at)
-		c.Skip()
+		c.Pass()
 		return nil
 	}
 	o := object{d: d, kind: messageKind}
@@ -248,7 +248,7 @@ func (d *decoder) content(c *jsonmsg.Cursor) Content {
 
 // bareContent is a text that Python writes without an object around it.
 func (d *decoder) bareContent(c *jsonmsg.Cursor) Content {
-	at := c.Skip()
+	at := c.Pass()
 	if d.w.shape != python || d.text[at.From] != '"' {
 		d.unexpected(BadShape, "", "a content: an object", int(at.From))
 		return nil

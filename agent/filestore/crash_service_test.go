@@ -171,7 +171,7 @@ func (h *service) vote(t *testing.T, ref string) (n string, approved bool) {
 	return n, v.Outcome == approval.VoteApproved
 }
 
-// used tells whether the one run that this request allowed was taken.
+// used reports whether the one run that this request allowed was taken.
 func (h *service) used(t *testing.T, ref string) bool {
 	t.Helper()
 	r, err := h.asking.Request(t.Context(), "acme", ref)

@@ -32,7 +32,7 @@ func newShop() *shop {
 	return s
 }
 
-// held tells whether each call in a history has one result.
+// held reports whether each call in a history has one result.
 func held(messages []*content.Message) error {
 	calls, results := 0, map[string]int{}
 	rounds.Each(messages, func(_ rounds.At, c content.Content) {

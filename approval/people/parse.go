@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/jsonschema"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/schema"
@@ -27,14 +26,14 @@ func JSON() []byte { return []byte(peopleSchema) }
 // finding stops the load: a file that is half understood would let the
 // wrong people answer. Findings come in source order.
 func Parse(file string, src []byte) (*Directory, []diag.Finding) {
-	doc, findings := document.Parse(file, src)
+	doc, findings := yamldoc.ReadDocument(file, src)
 	if doc == nil {
-		return nil, document.Finish(file, findings)
+		return nil, yamldoc.Finish(file, findings)
 	}
 	r := reader{findings: findings}
 	d := r.document(doc.Root)
 
-	return d, document.Finish(file, r.findings)
+	return d, yamldoc.Finish(file, r.findings)
 }
 
 // reader reads one document and collects what it finds.
@@ -48,7 +47,7 @@ func (r *reader) add(f diag.Finding) { r.findings = append(r.findings, f) }
 // that stops.
 func (r *reader) document(root *yamldoc.Node) *Directory {
 	for _, step := range []func(*yamldoc.Node){r.recognise, r.shape, r.check} {
-		if step(root); document.Stops(r.findings) {
+		if step(root); yamldoc.Stops(r.findings) {
 			return nil
 		}
 	}
@@ -60,9 +59,9 @@ func (r *reader) document(root *yamldoc.Node) *Directory {
 func (r *reader) recognise(root *yamldoc.Node) {
 	if root.Get("people") == nil && root.Get("groups") == nil {
 		r.add(
-			document.Stop(
+			yamldoc.Stop(
 				ruleForeign,
-				document.Head(root),
+				yamldoc.Head(root),
 				"this is no directory of people: it has no list of people",
 				`schema_version: "1.0.0" and people`,
 			),
@@ -70,7 +69,7 @@ func (r *reader) recognise(root *yamldoc.Node) {
 		return
 	}
 
-	r.findings = append(r.findings, document.Version(root, ruleUnsupportedVersion, ruleNewerVersion)...)
+	r.findings = append(r.findings, yamldoc.CheckVersion(root, ruleUnsupportedVersion, ruleNewerVersion)...)
 }
 
 // shape checks every value against the JSON Schema.
@@ -103,7 +102,7 @@ type taken struct{ person, name *yamldoc.Node }
 // human must not be two people, nor two humans one (threat 22).
 func (r *reader) name(names map[string]taken, person, n *yamldoc.Node) {
 	if message, expected := IdentityProblem(n.Text); message != "" {
-		r.add(document.Stop(ruleName, n.Range, message, expected))
+		r.add(yamldoc.Stop(ruleName, n.Range, message, expected))
 		return
 	}
 	first, ok := names[Key(n.Text)]
@@ -111,7 +110,7 @@ func (r *reader) name(names map[string]taken, person, n *yamldoc.Node) {
 		names[Key(n.Text)] = taken{person, n}
 		return
 	}
-	f := document.Stop(
+	f := yamldoc.Stop(
 		ruleDuplicate,
 		n.Range,
 		fmt.Sprintf("%q is a name of %q already (line %d)", n.Text, first.person.Get("id").Text,
@@ -128,7 +127,7 @@ func (r *reader) name(names map[string]taken, person, n *yamldoc.Node) {
 func (r *reader) text(n *yamldoc.Node) bool {
 	message, expected := TextProblem(n.Text)
 	if message != "" {
-		r.add(document.Stop(ruleName, n.Range, message, expected))
+		r.add(yamldoc.Stop(ruleName, n.Range, message, expected))
 	}
 	return message == ""
 }
@@ -153,7 +152,7 @@ func (r *reader) group(n *yamldoc.Node, declared []string, closed bool) {
 	if len(declared) > 0 && len(declared) <= 10 {
 		expected += ": " + strings.Join(declared, ", ")
 	}
-	f := document.Stop(ruleUnknownGroup, n.Range, fmt.Sprintf("there is no group %q", n.Text), expected)
+	f := yamldoc.Stop(ruleUnknownGroup, n.Range, fmt.Sprintf("there is no group %q", n.Text), expected)
 	f.Nearest = diag.Nearest(n.Text, declared)
 	r.add(f)
 }

@@ -244,9 +244,9 @@ func floor(t *testing.T) (url string) {
 		body, err := io.ReadAll(req.Body)
 		if err == nil {
 			_, err = s.PutRecord(req.Context(), store.Record{
-				Room:  "floor",
-				Key:   fmt.Sprint(n.Add(1)),
-				Value: body,
+				Namespace: "floor",
+				Key:       fmt.Sprint(n.Add(1)),
+				Value:     body,
 			})
 		}
 

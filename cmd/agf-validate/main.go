@@ -6,12 +6,11 @@ import (
 	"runtime/debug"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
-	"github.com/assent-dev/assent/cmd/internal/validate"
 )
 
 func main() {
 	// Files are small and short-lived: fewer collections make the walk
 	// faster and keep memory flat all the same.
 	debug.SetGCPercent(400)
-	os.Exit(validate.Program{Streams: term.Process()}.Run(os.Args[1:]))
+	os.Exit(program{Streams: term.Process()}.Run(os.Args[1:]))
 }

@@ -193,11 +193,11 @@ func (r *restoring) endSignIns(ctx context.Context, tenants []string) error {
 // endCalls deletes RAP calls on their way, and what users allowed for a
 // session.
 func (r *restoring) endCalls(ctx context.Context) error {
-	rooms, err := r.Rooms(ctx, rap.NamespacePrefix)
+	namespaces, err := r.Namespaces(ctx, rap.NamespacePrefix)
 	if err != nil {
 		return err
 	}
-	for _, room := range rooms {
+	for _, room := range namespaces {
 		if err := r.endRoom(ctx, room); err != nil {
 			return err
 		}

@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 }
 
 // play makes four calls in two threads.
-func (h *house) play(ctx context.Context, page *stage.Page, dir string) error {
+func (h *app) play(ctx context.Context, page *stage.Page, dir string) error {
 	for _, c := range []struct{ thread, id, path, text string }{
 		{"monday", "call_1", "notes.txt", "bread, milk"},
 		{"monday", "call_2", "notes.txt", "bread, milk, eggs"},

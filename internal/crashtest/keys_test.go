@@ -40,7 +40,7 @@ func makeKey(t *testing.T, bin string) string {
 
 // attempt runs assent serve until it answers or ends, and returns its
 // exit code, -1 when it answers, and what it said.
-func (h *house) attempt(ctx context.Context, key, address string) (code int, said string) {
+func (h *harness) attempt(ctx context.Context, key, address string) (code int, said string) {
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	cmd := exec.CommandContext(
@@ -84,7 +84,7 @@ func (f *firstLine) Write(p []byte) (int, error) {
 // TestUsers4_2_AReplicaWithAnotherKeyTakesNoPart: it ends before it
 // answers or signs anything, so exports of the others still verify.
 func TestUsers4_2_AReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
-	h := newHouse(t, build(t), pgtest.New(t))
+	h := newHarness(t, build(t), pgtest.New(t))
 	addresses := []string{h.address(), h.address()}
 	for _, address := range addresses {
 		h.serve(address)
@@ -126,7 +126,7 @@ func TestUsers4_2_AReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 // once on an empty database, each with a key of its own.
 func TestUsers4_2_OfTwoFirstStartsOneBindsTheStore(t *testing.T) {
 	bin := build(t)
-	files := newHouse(t, bin, "") // for its agents and people
+	files := newHarness(t, bin, "") // for its agents and people
 	for range 3 {
 		h := *files
 		h.store = pgtest.New(t)

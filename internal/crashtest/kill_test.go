@@ -46,9 +46,9 @@ func TestKill(t *testing.T) {
 		return pgtest.New(t)
 	}} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, bin, where())
+			h := newHarness(t, bin, where())
 			s := &script{
-				house:   h,
+				harness: h,
 				address: h.address(),
 				random:  rand.New(rand.NewPCG(11, 13)),
 			}
@@ -74,10 +74,10 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// script is the run of approvals on one house, in which the server dies
+// script is the run of approvals on one harness, in which the server dies
 // again and again.
 type script struct {
-	*house
+	*harness
 	address         string
 	server          *process
 	bot, alice, bob *client.Client

@@ -17,7 +17,7 @@ import (
 // request is stuck, nothing runs twice.
 func TestReplicas(t *testing.T) {
 	const kills, loaders, each = 12, 6, 15
-	h := newHouse(t, build(t), pgtest.New(t))
+	h := newHarness(t, build(t), pgtest.New(t))
 	addresses := []string{h.address(), h.address()}
 	servers := []*process{h.serve(addresses[0]), h.serve(addresses[1])}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

@@ -58,8 +58,8 @@ people:
 `
 )
 
-// house is a folder to serve from, a store, and the tokens of who takes part.
-type house struct {
+// harness is a folder to serve from, a store, and the tokens of who takes part.
+type harness struct {
 	t          *testing.T
 	bin        string
 	dir        string
@@ -80,9 +80,9 @@ func build(t *testing.T) string {
 	return bin
 }
 
-func newHouse(t *testing.T, bin, store string) *house {
+func newHarness(t *testing.T, bin, store string) *harness {
 	t.Helper()
-	h := &house{
+	h := &harness{
 		t:     t,
 		bin:   bin,
 		dir:   t.TempDir(),
@@ -117,7 +117,7 @@ func newHouse(t *testing.T, bin, store string) *house {
 	return h
 }
 
-func (h *house) token(name, scopes, person string) string {
+func (h *harness) token(name, scopes, person string) string {
 	h.t.Helper()
 	args := []string{
 		"token",
@@ -143,7 +143,7 @@ func (h *house) token(name, scopes, person string) string {
 }
 
 // address finds a free port, on which every life of a server listens.
-func (h *house) address() string {
+func (h *harness) address() string {
 	h.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -161,7 +161,7 @@ type process struct {
 }
 
 // serve starts a server and waits until it answers.
-func (h *house) serve(address string) *process {
+func (h *harness) serve(address string) *process {
 	h.t.Helper()
 	p := &process{done: make(chan struct{})}
 	p.cmd = exec.Command(
@@ -219,7 +219,7 @@ func (p *process) kill() {
 }
 
 // client is patient: it tries until the next life of the server answers.
-func (h *house) client(address, token string) *client.Client {
+func (h *harness) client(address, token string) *client.Client {
 	h.t.Helper()
 	c, err := client.New("http://"+address, token, client.Options{
 		Attempts: 400,
@@ -234,7 +234,7 @@ func (h *house) client(address, token string) *client.Client {
 
 // audit exports the ledger and holds it to its key, to what was
 // exported before, and to the rules. It returns the checkpoint to keep.
-func (h *house) audit(
+func (h *harness) audit(
 	ctx context.Context, c *client.Client, since []byte,
 ) (checkpoint []byte, events map[string][]ledger.Leaf) {
 	h.t.Helper()

@@ -152,7 +152,7 @@ func (e *Engine[P]) changed(ctx context.Context, was State, c *Call[P]) {
 // and its run that should stop.
 func (e *Engine[P]) stored(c *Call[P]) {
 	e.waiting.wake(c.Key)
-	e.flights.check(c.Key, func(f *flight) error { return overtaken(c, f) })
+	e.activities.check(c.Key, func(f *activity) error { return overtaken(c, f) })
 }
 
 // Finish ends a call inside of a change. It ends once.

@@ -20,7 +20,7 @@
 //	steps    step.go, ask.go, run.go,   what is to be done for a call next
 //	         send.go, withdraw.go
 //	work     run_loop.go, work.go,      who does it, when, and how much of it at once
-//	         flight.go, watch.go
+//	         activity.go, watch.go
 package durable
 
 import (
@@ -83,12 +83,12 @@ type Config struct {
 
 // Engine works on the calls of one namespace.
 type Engine[P any] struct {
-	cfg       Config
-	transport Transport[P]
-	calls     *Vault[Call[P]]
-	refs      *Vault[reference]
-	waiting   waiters
-	flights   flights
+	cfg        Config
+	transport  Transport[P]
+	calls      *Vault[Call[P]]
+	refs       *Vault[reference]
+	waiting    waiters
+	activities activities
 
 	mu      sync.Mutex
 	session *session // of the work; nil: none may begin
@@ -105,13 +105,13 @@ func New[P any](cfg Config, t Transport[P]) (*Engine[P], error) {
 	}
 	cfg.fill()
 	e := &Engine[P]{
-		cfg:       cfg,
-		transport: t.filled(cfg.Now),
-		waiting:   waiters{all: map[string]*oneWait{}},
-		flights:   flights{of: map[string][]*flight{}},
-		jobs:      map[string]*job{},
-		groups:    map[string]*group{},
-		total:     make(chan struct{}, cfg.Workers),
+		cfg:        cfg,
+		transport:  t.filled(cfg.Now),
+		waiting:    waiters{all: map[string]*oneWait{}},
+		activities: activities{of: map[string][]*activity{}},
+		jobs:       map[string]*job{},
+		groups:     map[string]*group{},
+		total:      make(chan struct{}, cfg.Workers),
 	}
 	if cfg.Always {
 		e.session = &session{ctx: context.Background()}

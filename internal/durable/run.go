@@ -53,9 +53,9 @@ func (e *Engine[P]) start(ctx context.Context, c *Call[P], r Ruling, t *turn) er
 	return nil
 }
 
-// begin stores that a call runs from now on, and returns its flight:
+// begin stores that a call runs from now on, and returns its activity:
 // nil when it does not run.
-func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*flight, error) {
+func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*activity, error) {
 	if c.Approval != nil && !c.Approval.Taken {
 		if err := e.claim(ctx, c, r.Verdict); err != nil {
 			return nil, e.notClaimed(ctx, c, err)
@@ -73,9 +73,9 @@ func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*flight, e
 	c.State = Running
 	c.Errand = nil
 	c.Run.begin(e.now(), e.transport.Lease(c))
-	f := e.flights.add(c.Key, c.Run.Name) // before it is stored: who stops the call from then on has to find it
+	f := e.activities.add(c.Key, c.Run.Name) // before it is stored: who stops the call from then on has to find it
 	if err := e.put(ctx, c); err != nil {
-		e.flights.land(f)
+		e.activities.land(f)
 		return nil, err
 	}
 	e.changed(ctx, was, c)
@@ -159,7 +159,7 @@ func (e *Engine[P]) beat(ctx context.Context, run *Call[P]) {
 		case <-ticks.C:
 		}
 		_, err := e.Change(ctx, run.Key, func(c *Call[P]) error {
-			e.flights.check(c.Key, func(f *flight) error { return overtaken(c, f) })
+			e.activities.check(c.Key, func(f *activity) error { return overtaken(c, f) })
 			if c.State != Running || c.Run.Name != run.Run.Name {
 				return ErrUnchanged
 			}
@@ -174,7 +174,7 @@ func (e *Engine[P]) beat(ctx context.Context, run *Call[P]) {
 
 // overtaken says why a run should not go on; nil when it should. A call
 // that its own peer ended needs no hurry.
-func overtaken[P any](c *Call[P], f *flight) error {
+func overtaken[P any](c *Call[P], f *activity) error {
 	switch {
 	case c.Run.Name != f.name:
 		return nil // an errand, or a run of which the record tells no more

@@ -58,6 +58,12 @@ func (e *Engine[P]) enter(ctx context.Context) (*session, error) {
 // told to stop then; of what does not stop, others find that it gives
 // no sign of life.
 func (e *Engine[P]) exit(s *session) {
+	// Whoever found the session began its job before: none begins while
+	// they are waited for.
+	e.mu.Lock()
+	e.session = nil
+	e.mu.Unlock()
+
 	ended := make(chan struct{})
 	go func() {
 		s.work.Wait()
@@ -66,7 +72,7 @@ func (e *Engine[P]) exit(s *session) {
 	}()
 
 	if !within(ended, e.cfg.Finish) {
-		for _, f := range e.flights.everything() {
+		for _, f := range e.activities.everything() {
 			f.stop(ErrShutdown)
 		}
 		within(ended, e.cfg.Grace)
@@ -75,7 +81,6 @@ func (e *Engine[P]) exit(s *session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.running = false
-	e.session = nil
 	if e.cfg.Always {
 		e.session = &session{ctx: context.Background()}
 	}

@@ -26,7 +26,7 @@ func (e *Engine[P]) send(ctx context.Context, c *Call[P], t *turn) error {
 
 	c.claimed = false
 	sent := *c
-	f := e.flights.add(c.Key, c.Errand.Name)
+	f := e.activities.add(c.Key, c.Errand.Name)
 	release := t.handOn()
 	e.fly(f, t, func(ctx context.Context) {
 		defer release()

@@ -18,8 +18,8 @@ func (e *Engine[P]) next(c *Call[P], news bool) step[P] {
 			return s
 		}
 	}
-	if news { // a flight that is under way may miss it
-		e.flights.check(c.Key, func(f *flight) error {
+	if news { // a activity that is under way may miss it
+		e.activities.check(c.Key, func(f *activity) error {
 			f.news.Store(true)
 			return nil
 		})
@@ -49,7 +49,7 @@ func (e *Engine[P]) nextBefore(c *Call[P], news bool) step[P] {
 		return e.ends(Ending{Why: Late})
 	case c.State == Ready && c.Run.ready(now):
 		return e.decide
-	case c.State == Running && c.Run.ready(now) && !e.flights.has(c.Key, c.Run.Name):
+	case c.State == Running && c.Run.ready(now) && !e.activities.has(c.Key, c.Run.Name):
 		return e.lost
 	case c.Ask != nil && (news || !now.Before(c.Ask.Next) || c.Ask.over(now)):
 		return e.seek

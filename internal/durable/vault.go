@@ -82,13 +82,13 @@ func (v *Vault[T]) Put(ctx context.Context, d *Doc[T]) error {
 		return fmt.Errorf("write the record: %w", err)
 	}
 	next, err := v.records.PutRecord(ctx, store.Record{
-		Room:    v.namespace,
-		Key:     d.Key,
-		Alias:   d.Alias,
-		Version: d.Version,
-		Due:     d.Due,
-		Expires: d.Expires,
-		Value:   v.Seal(d.Key, text),
+		Namespace: v.namespace,
+		Key:       d.Key,
+		Alias:     d.Alias,
+		Version:   d.Version,
+		Due:       d.Due,
+		Expires:   d.Expires,
+		Value:     v.Seal(d.Key, text),
 	})
 	if err == nil {
 		d.Version = next

@@ -17,7 +17,7 @@ const storeWithin = 30 * time.Second
 type session struct {
 	ctx  context.Context
 	work sync.WaitGroup // jobs
-	air  sync.WaitGroup // flights, which jobs begin
+	air  sync.WaitGroup // activities, which jobs begin
 }
 
 // group is the share of the work that one caller has.
@@ -25,7 +25,7 @@ type group struct {
 	turns chan struct{} // calls that are worked on
 	runs  chan struct{}
 	known int // calls that wait for their turn or are worked on, guarded by Engine.mu
-	users int // jobs and flights, guarded by Engine.mu
+	users int // jobs and activities, guarded by Engine.mu
 }
 
 func (g *group) beginRun() bool {
@@ -112,7 +112,7 @@ func (e *Engine[P]) take(key string, news bool) bool {
 func (e *Engine[P]) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.jobs) == 0 && e.flights.idle()
+	return len(e.jobs) == 0 && e.activities.idle()
 }
 
 func (e *Engine[P]) groupOf(key string) *group {
@@ -232,14 +232,14 @@ func (e *Engine[P]) stays(ctx context.Context, key string, err error) {
 }
 
 // fly has a run or an errand take its time, beside the work.
-func (e *Engine[P]) fly(f *flight, t *turn, do func(ctx context.Context)) {
+func (e *Engine[P]) fly(f *activity, t *turn, do func(ctx context.Context)) {
 	g := t.group
 	e.mu.Lock()
 	g.users++
 	e.mu.Unlock()
 	t.session.air.Go(func() {
 		defer func() {
-			e.flights.land(f)
+			e.activities.land(f)
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.leave(f.key, g)

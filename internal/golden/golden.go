@@ -11,7 +11,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files and whatever else a test records")
 
-// Update tells whether the test runs with -update.
+// Update reports whether the test runs with -update.
 func Update() bool { return *update }
 
 // Equal fails the test when got differs from the file testdata/name.

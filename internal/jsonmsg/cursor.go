@@ -52,8 +52,8 @@ func (c *Cursor) Next() int {
 // End is behind what was read last.
 func (c *Cursor) End() int { return c.base + int(c.dec.InputOffset()) }
 
-// Skip reads a whole value and tells where it stands.
-func (c *Cursor) Skip() Span {
+// Pass reads a whole value and tells where it stands.
+func (c *Cursor) Pass() Span {
 	raw, err := c.dec.ReadValue()
 	if err != nil {
 		return Span{}
@@ -67,7 +67,7 @@ func (c *Cursor) Skip() Span {
 func (c *Cursor) Members() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for more := c.enter('}'); more; more = c.more('}') {
-			name := c.Skip()
+			name := c.Pass()
 			if !name.Exists() || !yield(String(c.text[name.From:name.To])) || !c.pass(int(name.To)) {
 				return
 			}
@@ -111,7 +111,7 @@ func (c *Cursor) more(closing jsontext.Kind) bool {
 
 // pass steps over the value before the cursor if nothing was read since
 // an offset.
-func (c *Cursor) pass(at int) bool { return c.End() != at || c.Skip().Exists() }
+func (c *Cursor) pass(at int) bool { return c.End() != at || c.Pass().Exists() }
 
 // String is what a string of a checked text says. Without escapes it
 // shares the text.

@@ -25,7 +25,7 @@ func Members(object []byte) []Member {
 	text := string(object)
 	c := NewCursor(object, text)
 	for more := c.enter('}'); more; more = c.more('}') {
-		name, value := c.Skip(), c.Skip()
+		name, value := c.Pass(), c.Pass()
 		if !value.Exists() {
 			return nil
 		}

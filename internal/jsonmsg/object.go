@@ -272,7 +272,7 @@ func (f Fields) Elements(name string, most int) iter.Seq2[string, []byte] {
 
 		c := NewCursor(raw, string(raw))
 		for i := range c.Elements() {
-			at := c.Skip()
+			at := c.Pass()
 			if i == most {
 				f.Fail(&Error{Path: path, Expected: fmt.Sprintf("at most %d elements", most)})
 				return

@@ -5,7 +5,7 @@
 //
 // A transcript is a JSON array of exchanges:
 //
-//	[{"request":  {"method": "POST", "path": "/v1/things?x=1", "headers": {"authorization": "Bearer test"}, "body": {…}},
+//	[{"request":  {"method": "POST", "path": "/v1/things?x=1", "headers": {…}, "body": {…}},
 //	  "response": {"status": 200, "headers": {"x-request-id": "r1"}, "body": {…}}}]
 //
 // In place of a body a response may have "text", sent as it is, or

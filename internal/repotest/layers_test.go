@@ -92,7 +92,6 @@ func layers() []layer {
 		{"cmd/internal/term", 13},
 		{"cmd/internal/system", 13},
 		{"cmd/internal/keyfile", 14},
-		{"cmd/internal/validate", 14},
 		{"cmd/internal/decide", 14},
 		{"cmd/internal/config", 14},
 		{"cmd/internal/remote", 15},
@@ -317,7 +316,7 @@ func TestLayerChecksFail(t *testing.T) {
 		sample(t, "condition", `package condition; import (_ "github.com/assent-dev/assent/value"; _ "strings")`),
 		sample(
 			t,
-			"cmd/internal/validate",
+			"cmd/agf-validate",
 			`package validate; import (_ "os"; _ "github.com/assent-dev/assent/lint"; _ "github.com/spf13/cobra")`,
 		),
 		sample(t, "lint/all", `package all; import _ "github.com/assent-dev/assent/lint"`),

@@ -202,7 +202,8 @@ func explain(problem string, c byte) (message, expected string, indent bool) {
 	case "did not find expected ',' or ']'":
 		return "this list in [ ] is not closed or lacks a comma", "commas between the items and a ] at the end", false
 	case "did not find expected ',' or '}'":
-		return "this mapping in { } is not closed or lacks a comma", "commas between the fields and a } at the end", false
+		return "this mapping in { } is not closed or lacks a comma",
+			"commas between the fields and a } at the end", false
 	case "mapping values are not allowed in this context":
 		return "a colon that cannot start a value here", "quotes around text with a colon, or the indentation of " +
 			"the key's neighbours", false

@@ -41,7 +41,7 @@ func pages() map[string]string {
 // page is the page of one rule.
 func page(area string, r diag.RuleInfo) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s.\n\n%s · %s · %s\n\n%s\n", r.ID, title(r), r.Severity, area, r.Spec, r.Why)
+	fmt.Fprintf(&b, "# %s\n\n%s.\n\n%s · %s · %s\n\n%s\n", r.ID, title(r), r.Severity, area, r.Spec, wrapped(r.Why))
 	if r.Bad != "" {
 		fmt.Fprintf(&b, "\n## Reported\n\n%s\n%s", yaml(r.Bad), printed(area, r))
 	}
@@ -121,11 +121,9 @@ func silencing(area string, r diag.RuleInfo) string {
 // index lists every rule by area, errors first.
 func index(areas []lint.Area) string {
 	var b strings.Builder
-	b.WriteString(
-		"# Rules\n\nEverything that `agf-validate` may report, and what `assent` says of `people.yaml`. Errors " +
-			"break a gate or a file, warnings are in doubt, infos are asides. " +
-			"`agf-validate explain RULE` prints the same in a terminal.\n",
-	)
+	b.WriteString("# Rules\n\n" + wrapped("Everything that `agf-validate` may report, and what `assent` says of "+
+		"`people.yaml`. Errors break a gate or a file, warnings are in doubt, infos are asides. "+
+		"`agf-validate explain RULE` prints the same in a terminal.") + "\n")
 	for _, a := range areas {
 		fmt.Fprintf(&b, "\n## %s\n\n| rule | severity | what |\n|---|---|---|\n", a.Name)
 		for _, severity := range []diag.Severity{diag.Error, diag.Warning, diag.Info} {
@@ -146,4 +144,28 @@ func index(areas []lint.Area) string {
 
 	b.WriteString("\nMade by `go run ./lint/gen` from the rules themselves.\n")
 	return b.String()
+}
+
+// pageWidth is how many columns the prose of a page has.
+const pageWidth = 116
+
+// wrapped breaks prose into lines. Lines that are short enough stay as
+// they are.
+func wrapped(text string) string {
+	var out []string
+	for _, line := range strings.Split(text, "\n") {
+		for len([]rune(line)) > pageWidth {
+			at := strings.LastIndex(string([]rune(line)[:pageWidth]), " ")
+			if at <= 0 {
+				break
+			}
+
+			out = append(out, line[:at])
+			line = line[at+1:]
+		}
+
+		out = append(out, line)
+	}
+
+	return strings.Join(out, "\n")
 }

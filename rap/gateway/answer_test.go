@@ -6,7 +6,7 @@ import (
 )
 
 func TestNoAnswerYet(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	h.mustInvoke("c1", "write", `{}`)
 	q := h.runtime.choice("c1")
 	req := h.request(q.ResponseURL, `{"id":"c1","selected":0}`)

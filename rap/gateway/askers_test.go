@@ -10,7 +10,7 @@ import (
 )
 
 func TestC1_CallsOfAGatewayOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
-	h, b := newDeskHouse(t, AskApprovers)
+	h, b := newDeskHarness(t, AskApprovers)
 	h.mustInvoke("held", "write", `{}`)
 	h.runtime.until("a request", func() bool { return b.open() == 1 })
 	if got := b.askers[0]; got != (approval.Asker{Token: "gw/runtime"}) {
@@ -48,7 +48,7 @@ func (b *board) was() (out []approval.Asker) {
 // A session grant of an asker that is no more the same covers nothing:
 // here the runtime belongs to somebody else by now.
 func TestC1_SessionGrantsAreTheAskersOwn(t *testing.T) {
-	h := newHouse(t, func(c *Config) { c.Grants.Offer = true })
+	h := newHarness(t, func(c *Config) { c.Grants.Offer = true })
 	h.mustInvoke("c1", "write", `{}`)
 	h.answer(h.runtime.choice("c1"), 1)
 	h.runtime.result("c1")

@@ -22,7 +22,7 @@ import (
 // TestGatewayApprovalAfterItsTime: an approval that came after the
 // call's deadline, while no gateway looked, allows nothing (T10).
 func TestApprovalAfterItsTime(t *testing.T) {
-	h, b := newDeskHouse(t, AskApprovers)
+	h, b := newDeskHarness(t, AskApprovers)
 	h.mustInvoke("c1", "write", `{}`)
 	h.runtime.until("a request", func() bool { return b.open() == 1 })
 	h.stop()
@@ -45,7 +45,7 @@ func TestSharesItsWork(t *testing.T) {
 	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 	defer slow.Close()
 	defer close(hang)
-	h := newHouse(t, func(c *Config) {
+	h := newHarness(t, func(c *Config) {
 		c.Rate, c.MaxThread = 100_000, 100_000
 		c.Callers = append(c.Callers, Caller{
 			Name:      "slow",
@@ -81,7 +81,7 @@ func TestSharesItsWork(t *testing.T) {
 // TestH7_GatewayRunsNoKeysThatFoldAlike: on an operation that nobody is
 // asked about, too.
 func TestH7_GatewayRunsNoKeysThatFoldAlike(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	h.mustInvoke("c1", "look", `{"path":"fine","Path":"evil"}`)
 	if got := h.runtime.result("c1"); !strings.Contains(got, "differ in upper and lower case alone") ||
 		h.runs("c1") != 0 {
@@ -111,7 +111,7 @@ func (s *stuckLists) ListRecords(
 // there may be very many, holds up none.
 func TestGoesOnWhileItLists(t *testing.T) {
 	b, lists := newBoard(), &stuckLists{}
-	h := newHouse(t, func(c *Config) {
+	h := newHarness(t, func(c *Config) {
 		lists.Records = c.Records
 		c.Records = lists
 		c.Ask = AskApprovers
@@ -133,7 +133,7 @@ func TestGoesOnWhileItLists(t *testing.T) {
 // TestGatewayHoldsFewBodies: a caller has some invocations in memory at
 // a time, and takes no room from others.
 func TestHoldsFewBodies(t *testing.T) {
-	h := newHouse(t, func(c *Config) {
+	h := newHarness(t, func(c *Config) {
 		other := c.Callers[0]
 		other.Name, other.TokenHash = "flood", sum("flood-token")
 		c.Callers = append(c.Callers, other)

@@ -127,9 +127,9 @@ func (b *board) set(edit func()) {
 	edit()
 }
 
-func newDeskHouse(t *testing.T, whom Whom) (*house, *board) {
+func newDeskHarness(t *testing.T, whom Whom) (*harness, *board) {
 	b := newBoard()
-	return newHouse(t, func(c *Config) { c.Ask, c.People = whom, b }), b
+	return newHarness(t, func(c *Config) { c.Ask, c.People = whom, b }), b
 }
 
 func TestAsksApprovers(t *testing.T) {
@@ -183,7 +183,7 @@ func TestAsksApprovers(t *testing.T) {
 			0,
 		},
 	} {
-		h, b := newDeskHouse(t, AskApprovers)
+		h, b := newDeskHarness(t, AskApprovers)
 		h.mustInvoke("c1", "pay", tt.args)
 		h.runtime.until("a request", func() bool { return b.open() == 1 })
 		b.decide(tt.held)
@@ -202,7 +202,7 @@ func TestAsksApprovers(t *testing.T) {
 func TestD7_ApproversAreToldTheGatewaysTimeWhateverAsks(t *testing.T) {
 	rule := func(require string) string {
 		return `schema_version: "1.0.0"
-policy_ref: house
+policy_ref: harness
 applies: implicit
 rules: [{id: writes, match: {targets: [write]}, approval: true` + require + "}]\n"
 	}
@@ -219,7 +219,7 @@ rules: [{id: writes, match: {targets: [write]}, approval: true` + require + "}]\
 			9 * time.Minute,
 		},
 	} {
-		h, b := newDeskHouse(t, AskApprovers)
+		h, b := newDeskHarness(t, AskApprovers)
 		h.stop()
 		h.cfg.Within = 9 * time.Minute
 		h.setPlan(testPlan(t, testAgent, tt.policies...))
@@ -235,7 +235,7 @@ rules: [{id: writes, match: {targets: [write]}, approval: true` + require + "}]\
 }
 
 func TestAsksBoth(t *testing.T) {
-	h, b := newDeskHouse(t, AskBoth)
+	h, b := newDeskHarness(t, AskBoth)
 	h.mustInvoke("c1", "pay", `{"amount":9001}`)
 	h.runtime.until("a request", func() bool { return b.open() == 1 })
 	if h.runtime.choices("c1") != 0 {
@@ -271,7 +271,7 @@ func TestClaims(t *testing.T) {
 		"taken": {fmt.Errorf("%w: taken", hold.ErrNotClaimed), "can't be used"},
 		"away":  {errors.New("the desk is away"), "can't be reached"},
 	} {
-		h, b := newDeskHouse(t, AskApprovers)
+		h, b := newDeskHarness(t, AskApprovers)
 		b.set(func() { b.claim, b.at = tt.claim, hold.Approved })
 		h.mustInvoke("c1", "write", `{}`)
 		h.runtime.until("its result", func() bool {
@@ -285,7 +285,7 @@ func TestClaims(t *testing.T) {
 }
 
 func TestWithoutItsDesk(t *testing.T) {
-	h, b := newDeskHouse(t, AskApprovers)
+	h, b := newDeskHarness(t, AskApprovers)
 	b.set(func() { b.broken = true })
 	h.mustInvoke("c1", "write", `{}`)
 	h.runtime.until("its result", func() bool {

@@ -13,7 +13,7 @@ import (
 )
 
 // serve gives a gateway one request, without a network between.
-func (h *house) serve(path, body string) int {
+func (h *harness) serve(path, body string) int {
 	req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+callerToken)
@@ -25,7 +25,7 @@ func (h *house) serve(path, body string) int {
 // FuzzGatewayInvoke sends any invocation while another call waits: the
 // other goes on, and what is accepted gets a result.
 func FuzzInvoke(f *testing.F) {
-	h := newHouse(f, func(c *Config) {
+	h := newHarness(f, func(c *Config) {
 		c.MaxOpen = 1 << 40
 		c.MaxThread = 1 << 40
 		c.Rate = 1 << 40
@@ -76,7 +76,7 @@ func FuzzInvoke(f *testing.F) {
 // others: it is an allowance only if it says so to the letter, and no
 // other call ends.
 func FuzzAnswer(f *testing.F) {
-	h := newHouse(f, func(c *Config) {
+	h := newHarness(f, func(c *Config) {
 		c.MaxOpen = 1 << 40
 		c.MaxThread = 1 << 40
 		c.Rate = 1 << 40
@@ -127,7 +127,7 @@ func plainPath(r rune) rune {
 }
 
 // waiting puts a question whose token is known.
-func (h *house) waiting(t *testing.T) (r *record, token string) {
+func (h *harness) waiting(t *testing.T) (r *record, token string) {
 	token, alias := names.NewToken()
 	r = &record{
 		Key:       callKey("runtime", token, "c"),

@@ -54,7 +54,7 @@ type Config struct {
 type Whom string
 
 // Who is asked. A runtime answers what it is asked itself, and nobody
-// can tell whether its user saw the question: AskUser is for runtimes
+// can report whether its user saw the question: AskUser is for runtimes
 // that are trusted with that. Where policies name groups or more than
 // one person, the runtime's user alone can't answer, and AskUser ends
 // such calls with an error.

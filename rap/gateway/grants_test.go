@@ -13,7 +13,7 @@ import (
 )
 
 // grant has the user allow an operation for the session.
-func (h *house) grant(id, op, args string, edits ...invoking) {
+func (h *harness) grant(id, op, args string, edits ...invoking) {
 	h.t.Helper()
 	h.mustInvoke(id, op, args, edits...)
 	q := h.runtime.choice(id)
@@ -24,7 +24,7 @@ func (h *house) grant(id, op, args string, edits ...invoking) {
 }
 
 // asks reports whether a call is asked about; it ends it.
-func (h *house) asks(id, op, args string, edits ...invoking) bool {
+func (h *harness) asks(id, op, args string, edits ...invoking) bool {
 	h.t.Helper()
 	h.mustInvoke(id, op, args, edits...)
 	h.runtime.until("news of "+id, func() bool {
@@ -43,7 +43,7 @@ func as(user string) invoking { return func(i *wire.Invocation) { i.UserID = use
 
 func TestGrantsOneSession(t *testing.T) {
 	for _, children := range []bool{false, true} {
-		h := newHouse(t, func(c *Config) {
+		h := newHarness(t, func(c *Config) {
 			c.Grants.Children = children
 			c.Callers = append(c.Callers, Caller{
 				Name:      "second",
@@ -95,7 +95,7 @@ func TestGrantsOneSession(t *testing.T) {
 // A call that other rules ask about than those the user saw is asked
 // about; so is every call once rules or tool changed.
 func TestGrantsRestOnRules(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	h.grant("c1", "pay", `{"amount":200}`)
 	if h.asks("c2", "pay", `{"amount":999}`) {
 		t.Error("the same rule was asked about again")
@@ -120,7 +120,7 @@ func TestGrantsRestOnRules(t *testing.T) {
 }
 
 func TestGrantsEnd(t *testing.T) {
-	h := newHouse(t, func(c *Config) { c.Grants.Uses = 3 })
+	h := newHarness(t, func(c *Config) { c.Grants.Uses = 3 })
 	h.grant("a1", "write", `{}`, in("a"))
 	for id, want := range map[string]bool{"a2": false} {
 		if h.asks(id, "write", `{}`, in("a")) != want {
@@ -176,7 +176,7 @@ func TestGrantsEnd(t *testing.T) {
 	}
 }
 
-func (h *house) ledger() string {
+func (h *harness) ledger() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Join(h.events, "\n")
@@ -185,7 +185,7 @@ func (h *house) ledger() string {
 // A grant whose thread closes between the answer and the run does not
 // outlive it.
 func TestGrantsOfClosingThreads(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	h.mustInvoke("c1", "write", `{}`)
 	q := h.runtime.choice("c1")
 	h.stop() // nobody works on what is answered

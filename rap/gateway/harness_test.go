@@ -41,7 +41,7 @@ action_space:
 `
 
 const testPolicy = `schema_version: "1.0.0"
-policy_ref: house
+policy_ref: harness
 applies: implicit
 rules:
   - id: large
@@ -64,7 +64,7 @@ func testPlan(t testing.TB, file string, policies ...string) *resolve.Plan {
 	}
 	var all []*policy.Policy
 	for _, p := range policies {
-		parsed, findings := policy.Parse("house.policy.yaml", []byte(p))
+		parsed, findings := policy.Parse("harness.policy.yaml", []byte(p))
 		if parsed == nil {
 			t.Fatal(findings)
 		}
@@ -213,8 +213,8 @@ func (s *scripted) result(id string) string {
 	return s.results(id)[0]
 }
 
-// house is a gateway with its runtime.
-type house struct {
+// harness is a gateway with its runtime.
+type harness struct {
 	t       testing.TB
 	runtime *scripted
 	cfg     Config
@@ -318,9 +318,9 @@ func (g guarded) Write(p []byte) (int, error) {
 	return g.to.Write(p)
 }
 
-func newHouse(t testing.TB, edit func(*Config)) *house {
+func newHarness(t testing.TB, edit func(*Config)) *harness {
 	t.Helper()
-	h := &house{
+	h := &harness{
 		t:       t,
 		runtime: newScripted(t),
 		log:     &bytes.Buffer{},
@@ -376,7 +376,7 @@ func newHouse(t testing.TB, edit func(*Config)) *house {
 
 // start begins a gateway on the records that are there, as a process
 // that starts does.
-func (h *house) start() {
+func (h *harness) start() {
 	h.t.Helper()
 	h.http = httptest.NewUnstartedServer(nil)
 	h.cfg.PublicURL = "http://" + h.http.Listener.Addr().String() + "/tools"
@@ -405,37 +405,37 @@ func (h *house) start() {
 }
 
 // crash kills the gateway and starts the next one.
-func (h *house) crash() {
+func (h *harness) crash() {
 	h.t.Helper()
 	h.disk.die(0)
 	h.restart()
 }
 
-func (h *house) restart() {
+func (h *harness) restart() {
 	h.t.Helper()
 	h.stop()
 	h.start()
 }
 
-func (h *house) now() time.Time {
+func (h *harness) now() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Now().Add(h.clock)
 }
 
-func (h *house) rules() *resolve.Plan {
+func (h *harness) rules() *resolve.Plan {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.plan
 }
 
-func (h *house) pass(d time.Duration) {
+func (h *harness) pass(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.clock += d
 }
 
-func (h *house) record(_ context.Context, event, subject, actor string, facts map[string]any) error {
+func (h *harness) record(_ context.Context, event, subject, actor string, facts map[string]any) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.deaf {
@@ -445,7 +445,7 @@ func (h *house) record(_ context.Context, event, subject, actor string, facts ma
 	return nil
 }
 
-func (h *house) run(ctx context.Context, job rap.Job) (rap.Outcome, error) {
+func (h *harness) run(ctx context.Context, job rap.Job) (rap.Outcome, error) {
 	h.mu.Lock()
 	h.ran = append(h.ran, job)
 	act := h.act
@@ -456,7 +456,7 @@ func (h *house) run(ctx context.Context, job rap.Job) (rap.Outcome, error) {
 	return rap.Outcome{Text: "did " + job.Operation + " " + string(job.Arguments)}, nil
 }
 
-func (h *house) runs(id string) (n int) {
+func (h *harness) runs(id string) (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, j := range h.ran {
@@ -468,9 +468,9 @@ func (h *house) runs(id string) (n int) {
 }
 
 // post sends a document to the gateway and returns the status.
-func (h *house) post(path string, body any) int { return h.postAs(callerToken, path, body) }
+func (h *harness) post(path string, body any) int { return h.postAs(callerToken, path, body) }
 
-func (h *house) postAs(token, path string, body any) int {
+func (h *harness) postAs(token, path string, body any) int {
 	h.t.Helper()
 	text, ok := body.(string)
 	if !ok {
@@ -491,7 +491,7 @@ func (h *house) postAs(token, path string, body any) int {
 	return h.do(req)
 }
 
-func (h *house) request(url, body string) *http.Request {
+func (h *harness) request(url, body string) *http.Request {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
@@ -501,7 +501,7 @@ func (h *house) request(url, body string) *http.Request {
 	return req
 }
 
-func (h *house) do(req *http.Request) int {
+func (h *harness) do(req *http.Request) int {
 	h.t.Helper()
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -517,7 +517,7 @@ func (h *house) do(req *http.Request) int {
 type invoking func(*wire.Invocation)
 
 // invoke sends an invocation and returns the status.
-func (h *house) invoke(id, op, args string, edits ...invoking) int {
+func (h *harness) invoke(id, op, args string, edits ...invoking) int {
 	h.t.Helper()
 	in := wire.Invocation{
 		Operation:   op,
@@ -533,14 +533,14 @@ func (h *house) invoke(id, op, args string, edits ...invoking) int {
 	return h.post("/invoke", string(in.Append(nil)))
 }
 
-func (h *house) mustInvoke(id, op, args string, edits ...invoking) {
+func (h *harness) mustInvoke(id, op, args string, edits ...invoking) {
 	h.t.Helper()
 	if code := h.invoke(id, op, args, edits...); code != http.StatusOK {
 		h.t.Fatalf("invoke %s: %d", id, code)
 	}
 }
 
-func (h *house) answer(c *wire.Choice, index int) int {
+func (h *harness) answer(c *wire.Choice, index int) int {
 	h.t.Helper()
 	return h.postAs("", c.ResponseURL, string(wire.Answer{ID: c.ID, Selected: index}.Append(nil)))
 }
@@ -549,7 +549,7 @@ func in(thread string, ancestors ...string) invoking {
 	return func(i *wire.Invocation) { i.GroupID, i.Ancestors = thread, ancestors }
 }
 
-func (h *house) setPlan(p *resolve.Plan) {
+func (h *harness) setPlan(p *resolve.Plan) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.plan = p

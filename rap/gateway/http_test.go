@@ -38,7 +38,7 @@ func TestChecksItsConfiguration(t *testing.T) {
 			c.Callers[0].TokenHash, c.Callers[0].AnswersSigned = "", true
 		},
 	} {
-		h := newHouse(t, nil)
+		h := newHarness(t, nil)
 		cfg := h.cfg
 		cfg.Operations, cfg.Callers = append(
 			[]rap.Operation(nil),
@@ -54,7 +54,7 @@ func TestChecksItsConfiguration(t *testing.T) {
 }
 
 func TestKnowsItsCallers(t *testing.T) {
-	h := newHouse(t, func(c *Config) {
+	h := newHarness(t, func(c *Config) {
 		c.Callers = append(c.Callers, Caller{Name: "local", Callbacks: c.Callers[0].Callbacks})
 	})
 	for name, tt := range map[string]struct {
@@ -122,7 +122,7 @@ func TestKnowsItsCallers(t *testing.T) {
 // TestL9_AProxyIsNotLocal: a caller without a token is a program on
 // this machine, which no proxy, no browser and no strange name is.
 func TestL9_AProxyIsNotLocal(t *testing.T) {
-	h := newHouse(t, func(c *Config) {
+	h := newHarness(t, func(c *Config) {
 		c.Callers = append(c.Callers, Caller{Name: "local", Callbacks: c.Callers[0].Callbacks})
 	})
 	ask := func(change func(*http.Request)) int {
@@ -183,14 +183,14 @@ func TestL9_AProxyIsNotLocal(t *testing.T) {
 	}
 }
 
-func (h *house) logged() string {
+func (h *harness) logged() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.log.String()
 }
 
 func TestServesNothingElse(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	for path, want := range map[string]int{
 		"/invoke":                  405,
 		"/close_thread":            405,
@@ -216,7 +216,7 @@ func TestServesNothingElse(t *testing.T) {
 // Notices are answered alike whatever they are about, but nobody else's
 // are heard.
 func TestHearsNotices(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	h.mustInvoke("c1", "write", `{}`)
 	q := h.runtime.choice("c1")
 	for _, path := range []string{"/close_thread", "/cancel_tool_call"} {
@@ -261,7 +261,7 @@ func TestHearsNotices(t *testing.T) {
 
 func TestClosesThreads(t *testing.T) {
 	closed := make(chan string, 1)
-	h := newHouse(t, func(c *Config) {
+	h := newHarness(t, func(c *Config) {
 		c.Closed = func(_ context.Context, who approval.Asker, thread string) error {
 			closed <- who.Token + " " + thread
 			return nil
@@ -298,7 +298,7 @@ func TestClosesThreads(t *testing.T) {
 }
 
 func TestTellsWhatIsAlive(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	h.mustInvoke("c1", "write", `{}`)
 	q := h.runtime.choice("c1")
 	if !h.alive("c1") || h.alive("c2") {
@@ -319,7 +319,7 @@ func TestTellsWhatIsAlive(t *testing.T) {
 	}
 }
 
-func (h *house) alive(id string) bool {
+func (h *harness) alive(id string) bool {
 	h.t.Helper()
 	w := httptest.NewRecorder()
 	body := string(wire.Status{ThreadID: "thread", ToolCallID: id}.Append(nil))

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAcceptsOrRefuses(t *testing.T) {
-	h := newHouse(t, func(c *Config) { c.MaxBody = 4096 })
+	h := newHarness(t, func(c *Config) { c.MaxBody = 4096 })
 	good := `{"operation":"look","arguments":{},"id":"c1","group_id":"t","callback_url":"` + h.runtime.url() + `"}`
 	for name, tt := range map[string]struct {
 		body string
@@ -55,7 +55,7 @@ func TestAcceptsOrRefuses(t *testing.T) {
 }
 
 func TestKnowsRepetitions(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	for range 3 {
 		h.mustInvoke("c1", "write", `{"path":"a"}`)
 	}
@@ -87,7 +87,7 @@ func TestKnowsRepetitions(t *testing.T) {
 }
 
 func TestBoundsWhatIsOpen(t *testing.T) {
-	h := newHouse(t, func(c *Config) { c.MaxOpen, c.MaxThread = 3, 2 })
+	h := newHarness(t, func(c *Config) { c.MaxOpen, c.MaxThread = 3, 2 })
 	for _, tt := range []struct {
 		id, thread string
 		want       int
@@ -120,7 +120,7 @@ func TestBoundsWhatIsOpen(t *testing.T) {
 }
 
 func TestBoundsTheRate(t *testing.T) {
-	h := newHouse(t, func(c *Config) {
+	h := newHarness(t, func(c *Config) {
 		c.Rate = 5
 		at := time.Now()
 		c.Now = func() time.Time { return at }
@@ -136,7 +136,7 @@ func TestBoundsTheRate(t *testing.T) {
 
 // Without records nothing is acknowledged, asked, or taken for an answer.
 func TestWithoutRecords(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	h.mustInvoke("c1", "write", `{}`)
 	q := h.runtime.choice("c1")
 	h.disk.die(0)

@@ -39,7 +39,7 @@ func (c *counted) all() (n int) {
 // so that none is looked at for its own sake.
 func TestFollowsTheDesk(t *testing.T) {
 	desk := &counted{newBoard(), map[string]int{}}
-	h := newHouse(t, func(c *Config) {
+	h := newHarness(t, func(c *Config) {
 		at := time.Now()
 		c.Ask = AskApprovers
 		c.People = desk

@@ -99,7 +99,7 @@ func TestCallsOfTheVersionBeforeGoOn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, b := newDeskHouse(t, c.ask)
+			h, b := newDeskHarness(t, c.ask)
 			h.stop()
 			b.set(func() {
 				b.at = c.held // of new requests, and of the one that there is
@@ -139,7 +139,7 @@ func TestCallsOfTheVersionBeforeGoOn(t *testing.T) {
 }
 
 // binding is that of the call by the rules of now.
-func (h *house) binding(t *testing.T) string {
+func (h *harness) binding(t *testing.T) string {
 	t.Helper()
 	j, why := h.g.judge(t.Context(), &record{
 		Asker:     h.g.callers[0].asker,

@@ -14,7 +14,7 @@ import (
 
 // story is what happens to a gateway, and what is allowed by it.
 type story struct {
-	*house
+	*harness
 	t        *rapid.T
 	accepted map[string]bool // by id: an invocation got 200
 	may      map[string]bool // by id: an allowing answer was sent, or a session grant could cover it
@@ -30,7 +30,7 @@ const storyIDs = 5
 // after an allowance; every accepted invocation gets a result.
 func TestProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		h := newHouse(t, func(c *Config) { c.Poll = 5 * time.Millisecond })
+		h := newHarness(t, func(c *Config) { c.Poll = 5 * time.Millisecond })
 		defer func() {
 			h.stop()
 			h.runtime.server.Close()

@@ -15,7 +15,7 @@ import (
 // are.
 func TestD10_AnswersAfterACancellationAreNotThere(t *testing.T) {
 	stuck := make(chan struct{})
-	h := newHouse(t, func(c *Config) {
+	h := newHarness(t, func(c *Config) {
 		c.Operations[1].Run = func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
 			_, err := job.Ask(ctx, "Really?", []string{"Yes", "No"}, 1)
 			<-stuck // it is slow to stop

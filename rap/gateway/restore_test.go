@@ -107,7 +107,7 @@ func TestUsers4_2_RecordsAreSealedAnewForANewKey(t *testing.T) {
 		durable.Doc[record]{Key: "a", Body: record{State: durable.Ended, Part: call{Thread: "t1"}}},
 	)
 	reseal := rap.Reseal(before, after)
-	next, err := reseal(r.Room, r.Key, r.Value)
+	next, err := reseal(r.Namespace, r.Key, r.Value)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +122,8 @@ func TestUsers4_2_RecordsAreSealedAnewForANewKey(t *testing.T) {
 	}
 
 	for name, c := range map[string]struct{ room, key string }{
-		"sealed with another key": {r.Room, r.Key},
-		"another record's":        {r.Room, "b"},
+		"sealed with another key": {r.Namespace, r.Key},
+		"another record's":        {r.Namespace, "b"},
 		"no kind":                 {"rap/", "a"},
 	} {
 		if out, err := reseal(c.room, c.key, next); err == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/assent-dev/assent/rap/wire"
 )
 
-func (h *house) acts(act func(context.Context, rap.Job) (rap.Outcome, error)) {
+func (h *harness) acts(act func(context.Context, rap.Job) (rap.Outcome, error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.act = act
@@ -24,7 +24,7 @@ func (h *house) acts(act func(context.Context, rap.Job) (rap.Outcome, error)) {
 // What an operation says in an error stays here, but what was written
 // for the other side (T32).
 func TestTellsNoInternals(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	for name, tt := range map[string]struct {
 		act  func(context.Context, rap.Job) (rap.Outcome, error)
 		want string
@@ -68,7 +68,7 @@ func TestTellsNoInternals(t *testing.T) {
 }
 
 func TestStopsWhatIsCancelled(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	began := make(chan string, 4)
 	h.acts(func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
 		began <- job.ID
@@ -98,7 +98,7 @@ func TestStopsWhatIsCancelled(t *testing.T) {
 }
 
 func TestBoundsRuns(t *testing.T) {
-	h := newHouse(t, func(c *Config) { c.RunWithin = 50 * time.Millisecond })
+	h := newHarness(t, func(c *Config) { c.RunWithin = 50 * time.Millisecond })
 	deaf := make(chan struct{})
 	defer close(deaf)
 	h.acts(func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
@@ -118,7 +118,7 @@ func TestBoundsRuns(t *testing.T) {
 
 // A run that can't be recorded is none.
 func TestRunsNothingUnrecorded(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	h.mustInvoke("c1", "write", `{}`)
 	q := h.runtime.choice("c1")
 	h.mustInvoke("c2", "write", `{}`)
@@ -148,7 +148,7 @@ func TestDecidesAgain(t *testing.T) {
 			"changed since",
 		},
 	} {
-		h := newHouse(t, nil)
+		h := newHarness(t, nil)
 		h.mustInvoke("c1", "write", `{}`)
 		q := h.runtime.choice("c1")
 		h.setPlan(testPlan(t, tt.agent, tt.policy))
@@ -164,7 +164,7 @@ func TestDecidesAgain(t *testing.T) {
 // A call whose process died while it ran is not run again (T26), and
 // one that another process runs is left to it.
 func TestFindsRunsLost(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	began, free := make(chan struct{}), make(chan struct{})
 	h.acts(func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
 		close(began)
@@ -218,7 +218,7 @@ func TestFindsRunsLost(t *testing.T) {
 }
 
 func TestRelaysOneQuestion(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	h.acts(func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
 		if _, err := job.Ask(ctx, "?", []string{"a"}, 1); err == nil {
 			return rap.Outcome{}, &rap.PublicError{Text: "a default that is none was taken"}
@@ -273,7 +273,7 @@ func TestRelaysOneQuestion(t *testing.T) {
 }
 
 func TestClockStandsWhileItAsks(t *testing.T) {
-	h := newHouse(t, func(c *Config) { c.RunWithin = 300 * time.Millisecond })
+	h := newHarness(t, func(c *Config) { c.RunWithin = 300 * time.Millisecond })
 	h.acts(func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
 		_, err := job.Ask(ctx, "?", []string{"yes"}, 0)
 		return rap.Outcome{Text: "went on"}, err
@@ -293,7 +293,7 @@ func TestClockStandsWhileItAsks(t *testing.T) {
 // Another process that takes a cancellation stops a run here by its
 // record (T11).
 func TestStopsForOthers(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	began := make(chan struct{})
 	h.acts(func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
 		close(began)
@@ -322,7 +322,7 @@ func TestStopsForOthers(t *testing.T) {
 
 // A call whose caller is configured no more reaches nobody, and does not run.
 func TestDropsOrphans(t *testing.T) {
-	h := newHouse(t, nil)
+	h := newHarness(t, nil)
 	h.mustInvoke("c1", "write", `{}`)
 	q := h.runtime.choice("c1")
 	h.cfg.Callers[0].Name = "renamed"

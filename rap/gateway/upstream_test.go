@@ -19,12 +19,12 @@ import (
 
 // behind puts a gateway in front of another: the server behind asks
 // about writing, the one in front asks about nothing.
-func behind(t *testing.T) (front, back *house, up *runtime.UpstreamServer) {
+func behind(t *testing.T) (front, back *harness, up *runtime.UpstreamServer) {
 	t.Helper()
 	callbacks := httptest.NewUnstartedServer(nil)
 	t.Cleanup(callbacks.Close)
 	base := "http://" + callbacks.Listener.Addr().String()
-	back = newHouse(t, func(c *Config) { c.Callers[0].Callbacks.Allow = []string{base} })
+	back = newHarness(t, func(c *Config) { c.Callers[0].Callbacks.Allow = []string{base} })
 	u, err := runtime.Upstream(t.Context(), runtime.UpstreamConfig{
 		Common: rap.Common{
 			Records:   rap.NewMemory(),
@@ -49,7 +49,7 @@ func behind(t *testing.T) (front, back *house, up *runtime.UpstreamServer) {
 			t.Error(err)
 		}
 	})
-	front = newHouse(t, func(c *Config) {
+	front = newHarness(t, func(c *Config) {
 		c.Operations, c.Closed = u.Operations(), u.CloseThread
 	})
 	return front, back, u

@@ -98,7 +98,7 @@ type hangsUp struct {
 
 func (s *hangsUp) PutRecord(ctx context.Context, r store.Record) (int64, error) {
 	n, err := s.Records.PutRecord(ctx, r)
-	if strings.HasSuffix(r.Room, "/events") && s.hangUp != nil {
+	if strings.HasSuffix(r.Namespace, "/events") && s.hangUp != nil {
 		s.hangUp()
 	}
 	return n, err

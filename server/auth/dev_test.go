@@ -14,7 +14,7 @@ import (
 	"github.com/assent-dev/assent/server/directory"
 )
 
-func (h *house) link(person string) string {
+func (h *harness) link(person string) string {
 	h.t.Helper()
 	to, err := h.auth.DevLink(h.t.Context(), "acme", person)
 	if err != nil {

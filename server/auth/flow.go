@@ -111,9 +111,9 @@ const roomFlows = "sign-in flows"
 // whichever replica.
 func (a *Auth) use(ctx context.Context, f flow) error {
 	_, err := a.cfg.Records.PutRecord(ctx, store.Record{
-		Room:    roomFlows,
-		Key:     linkKey(f.State),
-		Expires: f.Expires,
+		Namespace: roomFlows,
+		Key:       linkKey(f.State),
+		Expires:   f.Expires,
 	})
 	switch {
 	case errors.Is(err, approval.ErrVersion):

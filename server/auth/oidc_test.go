@@ -371,14 +371,14 @@ func TestGroupsOfClaims(t *testing.T) {
 
 func TestSignInThatCannotBeKept(t *testing.T) {
 	lost := errors.New("lost")
-	for name, lose := range map[string]func(*house){
-		"ledger": func(h *house) {
+	for name, lose := range map[string]func(*harness){
+		"ledger": func(h *harness) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.refuse = lost
 		},
-		"store":     func(h *house) { h.values.set(func() { h.values.lost = lost }) },
-		"directory": func(h *house) { h.people.set(func() { h.people.lost = lost }) },
+		"store":     func(h *harness) { h.values.set(func() { h.values.lost = lost }) },
+		"directory": func(h *harness) { h.people.set(func() { h.people.lost = lost }) },
 	} {
 		h := open(t, false)
 		b := h.browser()

@@ -13,7 +13,7 @@ import (
 )
 
 // signedIn is a browser whose person is signed in.
-func (h *house) signedIn() *browser {
+func (h *harness) signedIn() *browser {
 	h.t.Helper()
 	b := h.browser()
 	if res := b.get("/auth/start/corp"); res.body != aliceIs+"/" {

@@ -23,7 +23,7 @@ func (p *idp) posts() int {
 }
 
 // back asks for a callback without a browser around it.
-func (h *house) back(to, cookie, address string) *httptest.ResponseRecorder {
+func (h *harness) back(to, cookie, address string) *httptest.ResponseRecorder {
 	req := httptest.NewRequest("GET", to, nil)
 	req.RemoteAddr = address
 	req.Header.Set("Sec-Fetch-Mode", "navigate")
@@ -40,7 +40,7 @@ type begun struct{ to, cookie string }
 
 // begun begins a sign-in. With a code it comes back with that one,
 // instead of the provider's.
-func (h *house) begun(code string) begun {
+func (h *harness) begun(code string) begun {
 	h.t.Helper()
 	b := h.browser()
 	to, err := url.Parse(b.begin())
@@ -134,7 +134,7 @@ func TestM2_AFlowIsUsedOnce(t *testing.T) {
 
 // slowly makes the provider take its time for each exchange, and
 // returns how many are under way at most.
-func (h *house) slowly(took time.Duration) *atomic.Int64 {
+func (h *harness) slowly(took time.Duration) *atomic.Int64 {
 	var now, most atomic.Int64
 	quick := h.idp.Config.Handler
 	h.idp.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,8 +15,8 @@ import (
 	"github.com/assent-dev/assent/store/sqlite"
 )
 
-// onSQLite puts the house on a real store.
-func (h *house) onSQLite() store.Store {
+// onSQLite puts the harness on a real store.
+func (h *harness) onSQLite() store.Store {
 	h.t.Helper()
 	s, err := sqlite.Open(h.t.Context(), filepath.Join(h.t.TempDir(), "assent.db"), sqlite.Options{})
 	if err != nil {

@@ -63,8 +63,8 @@ func (v *values) ListValues(_ context.Context, bucket string, now time.Time) (ma
 	return out, v.lost
 }
 
-// house is a joined directory with a clock.
-type house struct {
+// harness is a joined directory with a clock.
+type harness struct {
 	*directory.Joined
 	values *values
 	now    time.Time
@@ -73,12 +73,12 @@ type house struct {
 
 const tenant = "acme"
 
-func join(t rapid.TB, text string) *house {
+func join(t rapid.TB, text string) *harness {
 	d, findings := people.Parse("people.yaml", []byte("schema_version: \"1.0.0\"\n"+text))
 	if d == nil {
 		t.Fatalf("%+v", findings)
 	}
-	h := &house{
+	h := &harness{
 		values: newValues(),
 		now:    time.Unix(1_800_000_000, 0),
 		t:      t,
@@ -91,14 +91,14 @@ func join(t rapid.TB, text string) *house {
 	return h
 }
 
-func (h *house) signIn(c directory.Claims) (approval.Person, error) {
+func (h *harness) signIn(c directory.Claims) (approval.Person, error) {
 	if c.Issuer == "" {
 		c.Issuer = "https://idp.example"
 	}
 	return h.SignIn(context.Background(), tenant, c, h.now.Add(time.Hour))
 }
 
-func (h *house) groups(name string) []string {
+func (h *harness) groups(name string) []string {
 	h.t.Helper()
 	p, ok, err := h.Person(context.Background(), tenant, name)
 	if err != nil {

@@ -203,10 +203,10 @@ func (k *Keeper) write(ctx context.Context, tenant string, next Kept, version in
 		return err
 	}
 	_, err = k.Records.PutRecord(ctx, store.Record{
-		Room:    room(tenant),
-		Key:     name(next.Log),
-		Version: version,
-		Value:   text,
+		Namespace: room(tenant),
+		Key:       name(next.Log),
+		Version:   version,
+		Value:     text,
 	})
 	return err
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-func (h *house) keeper() *Keeper {
+func (h *harness) keeper() *Keeper {
 	return &Keeper{Records: h.store, Now: func() time.Time { return h.now }}
 }
 
 // takes shows a checkpoint and wants an answer.
-func (h *house) takes(s Shown, want Reason, size int64) {
+func (h *harness) takes(s Shown, want Reason, size int64) {
 	h.t.Helper()
 	kept, reason, err := h.keeper().Show(h.t.Context(), "them", s)
 	if err != nil || reason != want || kept.Size != size {
@@ -25,7 +25,7 @@ func (h *house) takes(s Shown, want Reason, size int64) {
 
 // TestH4_AWitnessKeepsOneHistory: what it keeps only grows, by proof.
 func TestH4_AWitnessKeepsOneHistory(t *testing.T) {
-	w, h := newHouse(t, "witness.example"), newHouse(t, "server.example")
+	w, h := newHarness(t, "witness.example"), newHarness(t, "server.example")
 	if _, err := w.keeper().Newest(t.Context(), "them", ledger.Origin(tenant)); !errors.Is(
 		err,
 		approval.ErrNotFound,
@@ -91,9 +91,9 @@ func TestH4_AWitnessKeepsOneHistory(t *testing.T) {
 // TestAWitnessFollowsAKey: another key is taken only when the one
 // before handed over to it.
 func TestAWitnessFollowsAKey(t *testing.T) {
-	w := newHouse(t, "witness.example")
-	h := newHouse(t, "server.example")
-	eve := newHouse(t, "eve.example")
+	w := newHarness(t, "witness.example")
+	h := newHarness(t, "server.example")
+	eve := newHarness(t, "eve.example")
 	h.grow(2)
 	w.takes(h.shown(0), Taken, 2)
 	eve.grow(9)
@@ -109,7 +109,7 @@ func TestAWitnessFollowsAKey(t *testing.T) {
 // TestAWitnessIsBounded: neither large checkpoints nor ever more logs
 // fill its store.
 func TestAWitnessIsBounded(t *testing.T) {
-	w := newHouse(t, "witness.example")
+	w := newHarness(t, "witness.example")
 	keeper := w.keeper()
 	keeper.Most = 3
 	show := func(log string) error {

@@ -23,7 +23,7 @@ import (
 // outside shows that the log was longer, also to a server that begins
 // anew.
 func TestH4_AFileOfCheckpointsTellsOfACutTail(t *testing.T) {
-	h := newHouse(t, "server.example")
+	h := newHarness(t, "server.example")
 	path := filepath.Join(t.TempDir(), "checkpoints")
 	h.grow(2)
 	h.exec(saveLog)
@@ -63,7 +63,7 @@ func TestH4_AFileOfCheckpointsTellsOfACutTail(t *testing.T) {
 // TestAWitnessFromBeforeARestore: what was signed before a restore is
 // no attack; the witness's operator is to be asked.
 func TestAWitnessFromBeforeARestore(t *testing.T) {
-	h := newHouse(t, "server.example")
+	h := newHarness(t, "server.example")
 	path := filepath.Join(t.TempDir(), "checkpoints")
 	h.grow(2)
 	h.exec(saveLog)
@@ -102,7 +102,7 @@ func round(t *testing.T, r *Runner, says string) {
 // TestAnAddressIsSentTheNote: as it is, with the token; what it does
 // not take is sent again, and nobody learns the address from an error.
 func TestAnAddressIsSentTheNote(t *testing.T) {
-	h := newHouse(t, "server.example")
+	h := newHarness(t, "server.example")
 	h.grow(2)
 	var status atomic.Int64
 	status.Store(http.StatusInternalServerError)

@@ -152,7 +152,7 @@ func TestGone(t *testing.T) {
 	defer server.Stop()
 	s, err := open(t, server.URL)()
 	wanted(t, s, err)
-	if _, err := s.PutRecord(t.Context(), store.Record{Room: "calls", Key: "kept"}); err != nil {
+	if _, err := s.PutRecord(t.Context(), store.Record{Namespace: "calls", Key: "kept"}); err != nil {
 		t.Fatal(err)
 	}
 	const workers = 8
@@ -184,7 +184,7 @@ func TestGone(t *testing.T) {
 	unavailable(t, s.Ping(t.Context()))
 	_, err = s.Seal(t.Context(), 10, nil)
 	unavailable(t, err)
-	_, err = s.PutRecord(t.Context(), store.Record{Room: "calls", Key: "a"})
+	_, err = s.PutRecord(t.Context(), store.Record{Namespace: "calls", Key: "a"})
 	unavailable(t, err)
 	_, err = s.Record(t.Context(), "calls", "kept")
 	unavailable(t, err)

@@ -42,8 +42,8 @@ func write(path string) error {
 	errs := make(chan error)
 	for w := range victims {
 		go func() {
-			r := store.Record{Room: "calls", Key: strconv.Itoa(w)}
-			old, err := s.Record(ctx, r.Room, r.Key)
+			r := store.Record{Namespace: "calls", Key: strconv.Itoa(w)}
+			old, err := s.Record(ctx, r.Namespace, r.Key)
 			for r.Version = old.Version; err == nil ||
 				errors.Is(err, approval.ErrNotFound); fmt.Printf("%s %d\n", r.Key, r.Version) {
 				r.Value = []byte(strings.Repeat(strconv.FormatInt(r.Version+1, 10)+" ", 200))

@@ -169,9 +169,9 @@ func TestFull(t *testing.T) {
 	}
 	for n, err := 0, error(nil); err == nil; n++ {
 		r := store.Record{
-			Room:  "calls",
-			Key:   strconv.Itoa(n),
-			Value: make([]byte, 1000),
+			Namespace: "calls",
+			Key:       strconv.Itoa(n),
+			Value:     make([]byte, 1000),
 		}
 		if _, err = small.PutRecord(t.Context(), r); err != nil {
 			unavailable(t, err, "full")
@@ -198,7 +198,7 @@ func TestLocked(t *testing.T) {
 	exec(t, other, "BEGIN IMMEDIATE")
 	unavailable(t, storetest.Insert(t, s, 1), "locked")
 	unavailable(t, s.Ping(t.Context()), "locked")
-	_, err = s.PutRecord(t.Context(), store.Record{Room: "calls", Key: "a"})
+	_, err = s.PutRecord(t.Context(), store.Record{Namespace: "calls", Key: "a"})
 	unavailable(t, err, "locked")
 	if _, err := s.Record(t.Context(), "calls", "a"); !errors.Is(err, approval.ErrNotFound) {
 		t.Fatalf("readers of records go on: %v", err)

@@ -42,9 +42,9 @@ func Records(t *testing.T, open func(t *testing.T) stores.Records) {
 // document is a record of room "calls" that was never stored.
 func document(key string) stores.Record {
 	return stores.Record{
-		Room:  "calls",
-		Key:   key,
-		Value: []byte(key),
+		Namespace: "calls",
+		Key:       key,
+		Value:     []byte(key),
 	}
 }
 
@@ -68,16 +68,16 @@ func unput(t testing.TB, s stores.Records, r stores.Record) {
 // stored wants a record to be found, by its alias too.
 func stored(t testing.TB, s stores.Records, want stores.Record) {
 	t.Helper()
-	sameRecord(t, must(s.Record(context.Background(), want.Room, want.Key))(t), want)
+	sameRecord(t, must(s.Record(context.Background(), want.Namespace, want.Key))(t), want)
 	if want.Alias != "" {
-		sameRecord(t, must(s.RecordByAlias(context.Background(), want.Room, want.Alias))(t), want)
+		sameRecord(t, must(s.RecordByAlias(context.Background(), want.Namespace, want.Alias))(t), want)
 	}
 }
 
 func sameRecord(t testing.TB, got, want stores.Record) {
 	t.Helper()
 	same := bytes.Equal(got.Value, want.Value) && got.Due.Equal(want.Due) && got.Expires.Equal(want.Expires)
-	if !same || got.Room != want.Room || got.Key != want.Key || got.Alias != want.Alias ||
+	if !same || got.Namespace != want.Namespace || got.Key != want.Key || got.Alias != want.Alias ||
 		got.Version != want.Version {
 		t.Fatalf("got %.200s, want %.200s", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
 	}
@@ -135,7 +135,7 @@ func putRecords(t *testing.T, s stores.Records) {
 	unput(t, s, missing)
 	noRecord(t, s, "calls", "b")
 	other := document("a")
-	other.Room, other.Alias = "views", "x"
+	other.Namespace, other.Alias = "views", "x"
 	stored(t, s, put(t, s, other))
 	second.Alias = ""
 	second.Due = time.Time{}
@@ -145,11 +145,11 @@ func putRecords(t *testing.T, s stores.Records) {
 	stored(t, s, second)
 	noAlias(t, s, "calls", "x")
 	stored(t, s, stores.Record{
-		Room:    "views",
-		Key:     "a",
-		Alias:   "x",
-		Version: 1,
-		Value:   []byte("a"),
+		Namespace: "views",
+		Key:       "a",
+		Alias:     "x",
+		Version:   1,
+		Value:     []byte("a"),
 	})
 }
 
@@ -224,12 +224,12 @@ func recordNames(t *testing.T, s stores.Records) {
 	}
 	for _, name := range good {
 		r := stores.Record{
-			Room:  "calls",
-			Key:   name,
-			Alias: name,
+			Namespace: "calls",
+			Key:       name,
+			Alias:     name,
 		}
 		stored(t, s, put(t, s, r))
-		r.Room = name
+		r.Namespace = name
 		stored(t, s, put(t, s, r))
 	}
 
@@ -240,13 +240,13 @@ func recordNames(t *testing.T, s stores.Records) {
 		noAlias(t, s, "calls", name)
 		refused(t, s.DeleteRecord(t.Context(), "calls", name, 1), approval.ErrVersion)
 		refused(t, s.DeleteRecord(t.Context(), name, "a", 1), approval.ErrVersion)
-		badInput(t, s, stores.Record{Room: name, Key: "k"}, "record.room")
-		badInput(t, s, stores.Record{Room: "calls", Key: name}, "record.key")
+		badInput(t, s, stores.Record{Namespace: name, Key: "k"}, "record.room")
+		badInput(t, s, stores.Record{Namespace: "calls", Key: name}, "record.key")
 		if name != "" {
 			badInput(t, s, stores.Record{
-				Room:  "calls",
-				Key:   "k",
-				Alias: name,
+				Namespace: "calls",
+				Key:       "k",
+				Alias:     name,
 			}, "record.alias")
 		}
 	}
@@ -302,9 +302,9 @@ func recordValues(t *testing.T, s stores.Records) {
 	listed[0].Value[0] = 'z'
 	stored(t, s, want)
 	badInput(t, s, stores.Record{
-		Room:  "calls",
-		Key:   "k",
-		Value: make([]byte, stores.MaxRecordValue+1),
+		Namespace: "calls",
+		Key:       "k",
+		Value:     make([]byte, stores.MaxRecordValue+1),
 	}, "record.value")
 }
 
@@ -341,14 +341,14 @@ func recordTimes(t *testing.T, s stores.Records) {
 		time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC),
 	} {
 		badInput(t, s, stores.Record{
-			Room: "calls",
-			Key:  "k",
-			Due:  at,
+			Namespace: "calls",
+			Key:       "k",
+			Due:       at,
 		}, "record.due")
 		badInput(t, s, stores.Record{
-			Room:    "calls",
-			Key:     "k",
-			Expires: at,
+			Namespace: "calls",
+			Key:       "k",
+			Expires:   at,
 		}, "record.expires")
 	}
 }
@@ -365,7 +365,7 @@ func listRecords(t *testing.T, s stores.Records) {
 	}
 
 	other := document("b/3")
-	other.Room = "views"
+	other.Namespace = "views"
 	put(t, s, other)
 	for _, c := range []struct {
 		prefix, after string
@@ -477,7 +477,7 @@ func dueRecords(t *testing.T, s stores.Records) {
 		put(t, s, r)
 	}
 	never, other := document("never"), document("other")
-	other.Room, other.Due = "views", epoch()
+	other.Namespace, other.Due = "views", epoch()
 	put(t, s, never)
 	put(t, s, other)
 	now := epoch().Add(4 * time.Microsecond)

@@ -114,7 +114,7 @@ func (a commands) approve(ctx context.Context, f answerFlags, id string) error {
 	return a.vote(ctx, server, r, body, f.AsJSON)
 }
 
-// person tells whether somebody sees what is shown and can answer.
+// person reports whether somebody sees what is shown and can answer.
 func (a commands) person(asJSON bool) bool {
 	return a.InTerminal && (a.OutTerminal || asJSON && a.ErrTerminal)
 }
@@ -306,7 +306,7 @@ func (a commands) vote(
 	return nil
 }
 
-// effective tells whether an answer did what its giver wanted, or had
+// effective reports whether an answer did what its giver wanted, or had
 // been given before.
 func effective(o approval.VoteOutcome) bool {
 	return slices.Contains(

@@ -53,7 +53,7 @@ func (a Reader) read(file, name string, into any) error {
 	if doc != nil {
 		d.Decode(doc.Root, schemaOf(name), into)
 	}
-	d.Findings = append(document.Stopping(findings), d.Findings...)
+	d.Findings = append(yamldoc.Stopping(findings), d.Findings...)
 	if len(d.Findings) == 0 {
 		return nil
 	}

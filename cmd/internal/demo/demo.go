@@ -353,7 +353,7 @@ func (d *demoDesk) verified(ctx context.Context, keyFile string) error {
 	}
 }
 
-// wholeDemo tells whether an export verifies and holds the last thing
+// wholeDemo reports whether an export verifies and holds the last thing
 // that the agent did.
 func wholeDemo(export []byte, key string) (complete bool, err error) {
 	_, err = ledger.Verify(bytes.NewReader(export), ledger.VerifyOptions{

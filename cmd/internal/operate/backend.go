@@ -22,10 +22,14 @@ type Backend struct {
 	OpenStore func(ctx context.Context, c config.Store) (store.Store, error)
 	// CreateToken, RevokeToken, Thaw and Prune work on a store
 	// directly, and record it in the ledger.
-	CreateToken func(ctx context.Context, s store.Store, tenant string, body openapi.TokenBody) (*openapi.CreatedToken, error)
+	CreateToken func(
+		ctx context.Context, s store.Store, tenant string, body openapi.TokenBody,
+	) (*openapi.CreatedToken, error)
 	RevokeToken func(ctx context.Context, s store.Store, tenant, id string) error
 	Thaw        func(ctx context.Context, s store.Store, tenant, agent, reason string) error
-	Prune       func(ctx context.Context, s store.Store, tenant string, before time.Time) (requests, entries int, err error)
+	Prune       func(
+		ctx context.Context, s store.Store, tenant string, before time.Time,
+	) (requests, entries int, err error)
 	// Backup writes a store to a file, and records it in the ledger.
 	Backup func(ctx context.Context, s store.Store, w io.Writer) error
 	// Restore fills a store from a backup, or goes on from what it

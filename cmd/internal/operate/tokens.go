@@ -39,7 +39,7 @@ type Place struct {
 	Tenant string
 }
 
-// direct tells whether the store is worked on itself, which needs no
+// direct reports whether the store is worked on itself, which needs no
 // token: that is how the first one comes about.
 func (p Place) direct() bool { return p.Where != "" || p.File != "" }
 

@@ -72,7 +72,7 @@ func (a Caller) WarnIfExposed(server string) {
 	}
 }
 
-// Exposed tells whether a token would leave the machine in the clear.
+// Exposed reports whether a token would leave the machine in the clear.
 func Exposed(server string) bool {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "http" {

@@ -136,7 +136,7 @@ func (p *Printer) Raw(text string) {
 	}
 }
 
-// Done tells whether everything was written.
+// Done reports whether everything was written.
 func (p *Printer) Done() error {
 	if p.Err != nil {
 		return fmt.Errorf("write the output: %w", p.Err)

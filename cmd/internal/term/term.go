@@ -38,11 +38,11 @@ type Streams struct {
 	// Width is how many columns the terminal at Out has, 0 when there
 	// is none or it does not say.
 	Width int
-	// OutTerminal and ErrTerminal tell whether a person reads along:
+	// OutTerminal and ErrTerminal report whether a person reads along:
 	// colour and progress are for people only.
 	OutTerminal bool
 	ErrTerminal bool
-	// InTerminal tells whether a person types at In: nobody else is
+	// InTerminal reports whether a person types at In: nobody else is
 	// ever asked a question.
 	InTerminal bool
 	// Raw makes In deliver single keys until restore is called; nil

@@ -64,10 +64,10 @@ func (p *people) change(ctx context.Context, ref string, change func(*request) e
 			return now, err
 		}
 		_, err = p.records.PutRecord(ctx, store.Record{
-			Room:    peopleNamespace,
-			Key:     ref,
-			Version: r.Version,
-			Value:   value,
+			Namespace: peopleNamespace,
+			Key:       ref,
+			Version:   r.Version,
+			Value:     value,
 		})
 		if !errors.Is(err, approval.ErrVersion) {
 			return now, err

@@ -190,7 +190,7 @@ func newerVersion(t *testing.T, make Transport) {
 	if f := facts[id]; f.runs != 0 || len(f.endings) != 0 {
 		t.Errorf("a call that a newer version keeps ran %d times and ended as %q", f.runs, f.endings)
 	}
-	now, err := records.Record(t.Context(), kept.Room, kept.Key)
+	now, err := records.Record(t.Context(), kept.Namespace, kept.Key)
 	if err != nil || now.Version != kept.Version+1 {
 		t.Errorf("the record of a newer version was changed: version %d, %v", now.Version, err)
 	}

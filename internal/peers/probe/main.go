@@ -4,8 +4,8 @@
 //
 // A line names what to do in "do":
 //
-//	carry    {"shapes": [...], "content": …}            decode in the first shape, carry through the others, encode in the last
-//	answer   {"shapes": [...], "content": …, "how": …}  carry a request through the shapes, answer it, and carry the answer back
+//	carry    {"shapes": [...], "content": …}            decode in the first, pass through the others, encode
+//	answer   {"shapes": [...], "content": …, "how": …}  carry a request through, answer it, and carry the answer back
 //	status   {"shapes": [...], "content": …}            the status of an A2A task that asks
 //	answers  {"shapes": [...], "content": …, "message": …}  what an A2A message answers to that task
 //	verify   {"secret": …, "headers": {…}, "body": …}   a webhook message

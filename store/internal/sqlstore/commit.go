@@ -48,7 +48,7 @@ type queue struct {
 	closed  bool
 }
 
-// add queues a job; lead tells whether the caller must start a leader.
+// add queues a job; lead reports whether the caller must start a leader.
 func (q *queue) add(j *job, most int) (lead bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

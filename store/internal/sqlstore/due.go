@@ -123,7 +123,7 @@ func (s *Store) dueAt(ctx context.Context, now time.Time, limit int) ([]place, e
 	return all[:min(len(all), limit)], nil
 }
 
-// itsFault tells whether a request failed by itself: not because
+// itsFault reports whether a request failed by itself: not because
 // another transaction or the connection got in between.
 func (s *Store) itsFault(err error) bool {
 	switch {

@@ -104,15 +104,15 @@ type Dialect struct {
 	// statement that takes a lock named by $1 until the end of the
 	// transaction; "" when there is only one writer
 	WaitFor string
-	TryLock string // expression that tells whether it took that lock, named by $1, without waiting
+	TryLock string // expression that reports whether it took that lock, named by $1, without waiting
 	// statement that waits for the lock of transactions that wait for
 	// locks; "" when there is only one writer
 	Patience string
 	// statement that gives the entries numbered in array $1 the indexes
 	// in $2 and the codes in $3; "" to do it one by one
 	Number   string
-	SealLock string // expression that tells whether this transaction may seal
-	HasTable string // expression that tells whether there is a table named $1
+	SealLock string // expression that reports whether this transaction may seal
+	HasTable string // expression that reports whether there is a table named $1
 	Migrate  string // statement that waits for the lock of migrations; "" when there is only one writer
 	// statement that shares the lock of the key with other writers; ""
 	// when there is only one

@@ -43,7 +43,7 @@ func (s *Store) PutRecord(ctx context.Context, r store.Record) (int64, error) {
 		ctx,
 		"put record",
 		sql,
-		r.Room,
+		r.Namespace,
 		r.Key,
 		version,
 		r.Alias,
@@ -60,7 +60,7 @@ func (s *Store) PutRecord(ctx context.Context, r store.Record) (int64, error) {
 
 // recordValues are the columns of a record that its code covers.
 func recordValues(r store.Record) []any {
-	return []any{r.Room, r.Key, r.Alias, r.Version, sometime(r.Due), sometime(r.Expires), r.Value}
+	return []any{r.Namespace, r.Key, r.Alias, r.Version, sometime(r.Due), sometime(r.Expires), r.Value}
 }
 
 // DeleteRecord deletes a record within the next group.
@@ -127,7 +127,7 @@ type recordRow struct {
 
 func scanRecord(r Rows) (x recordRow, err error) {
 	var due, expires *int64
-	err = r.Scan(&x.Room, &x.Key, &x.Alias, &x.Version, &due, &expires, &x.Value, &x.code)
+	err = r.Scan(&x.Namespace, &x.Key, &x.Alias, &x.Version, &due, &expires, &x.Value, &x.code)
 	if x.Value == nil {
 		x.Value = []byte{} // as drivers may return none
 	}
@@ -165,7 +165,8 @@ func (s *Store) record(ctx context.Context, room, name, where string) (store.Rec
 }
 
 func (s *Store) genuineRecord(r recordRow) (store.Record, error) {
-	if err := s.genuine(r.code, "", "record "+r.Key+" of "+r.Room, "records", recordValues(r.Record)...); err != nil {
+	what := "record " + r.Key + " of " + r.Namespace
+	if err := s.genuine(r.code, "", what, "records", recordValues(r.Record)...); err != nil {
 		return store.Record{}, err
 	}
 	return r.Record, nil
@@ -242,11 +243,11 @@ func (s *Store) DueRecords(ctx context.Context, room string, now time.Time, limi
 	return s.genuineRecords(out)
 }
 
-// Rooms lists rooms by what their names begin with.
-func (s *Store) Rooms(ctx context.Context, prefix string) ([]string, error) {
+// Namespaces lists namespaces by what their names begin with.
+func (s *Store) Namespaces(ctx context.Context, prefix string) ([]string, error) {
 	all, err := collect(ctx, s.eng, scanText, "SELECT DISTINCT room FROM records ORDER BY room")
 	if err != nil {
-		return nil, unavailable("list rooms", err)
+		return nil, unavailable("list namespaces", err)
 	}
 	return slices.DeleteFunc(all, func(room string) bool { return !strings.HasPrefix(room, prefix) }), nil
 }

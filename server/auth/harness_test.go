@@ -37,7 +37,7 @@ type values struct {
 	failAt int
 }
 
-// fails tells whether this access fails; the lock is held.
+// fails reports whether this access fails; the lock is held.
 func (v *values) fails() error {
 	if v.failAt > 0 {
 		if v.failAt--; v.failAt == 0 {
@@ -141,7 +141,7 @@ type records struct {
 func (r *records) PutRecord(_ context.Context, rec store.Record) (int64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := [2]string{rec.Room, rec.Key}
+	key := [2]string{rec.Namespace, rec.Key}
 	if _, known := r.all[key]; known || rec.Version != 0 {
 		return 0, approval.ErrVersion
 	}
@@ -159,8 +159,8 @@ people:
 groups: {risk: {}, desk-heads: {}}
 `
 
-// house is assent with its sign-in, as people's browsers see it.
-type house struct {
+// harness is assent with its sign-in, as people's browsers see it.
+type harness struct {
 	t      *testing.T
 	idp    *idp
 	server *httptest.Server
@@ -229,9 +229,9 @@ func read(t testing.TB, text string) *people.Directory {
 }
 
 // open starts assent over https, with one provider; dev over http, without.
-func open(t *testing.T, dev bool) *house {
+func open(t *testing.T, dev bool) *harness {
 	t.Helper()
-	h := &house{
+	h := &harness{
 		t:      t,
 		values: &values{all: map[[2]string]value{}},
 		used:   &records{all: map[[2]string]store.Record{}},
@@ -275,7 +275,7 @@ func open(t *testing.T, dev bool) *house {
 }
 
 // restart makes a new Auth, as after a restart of the process.
-func (h *house) restart() {
+func (h *harness) restart() {
 	h.t.Helper()
 	a, err := auth.New(h.cfg)
 	if err != nil {
@@ -286,7 +286,7 @@ func (h *house) restart() {
 	h.auth = a
 }
 
-func (h *house) serve(w http.ResponseWriter, r *http.Request) {
+func (h *harness) serve(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	a := h.auth
 	h.mu.Unlock()
@@ -309,19 +309,19 @@ func (h *house) serve(w http.ResponseWriter, r *http.Request) {
 	auth.Secure(mux, a.Base()).ServeHTTP(w, r)
 }
 
-func (h *house) clock() time.Time {
+func (h *harness) clock() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.now
 }
 
-func (h *house) pass(d time.Duration) {
+func (h *harness) pass(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = h.now.Add(d)
 }
 
-func (h *house) record(_ context.Context, tenant, event, subject, actor string, facts map[string]any) error {
+func (h *harness) record(_ context.Context, tenant, event, subject, actor string, facts map[string]any) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.refuse == nil {
@@ -330,7 +330,7 @@ func (h *house) record(_ context.Context, tenant, event, subject, actor string, 
 	return h.refuse
 }
 
-type guarded struct{ h *house }
+type guarded struct{ h *harness }
 
 func (g *guarded) Write(b []byte) (int, error) {
 	g.h.mu.Lock()
@@ -338,7 +338,7 @@ func (g *guarded) Write(b []byte) (int, error) {
 	return g.h.log.Write(b)
 }
 
-func (h *house) logged() string {
+func (h *harness) logged() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.log.String()
@@ -358,7 +358,7 @@ func transport(s *httptest.Server) *http.Transport {
 // follows, stops at every redirect.
 type browser struct {
 	t      *testing.T
-	h      *house
+	h      *harness
 	client *http.Client
 	follow bool
 	header http.Header
@@ -369,7 +369,7 @@ type answer struct {
 	body string
 }
 
-func (h *house) browser() *browser {
+func (h *harness) browser() *browser {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		h.t.Fatal(err)

@@ -1,6 +1,4 @@
-// Package validate is agf-validate: it checks agents, policies and
-// people.yaml.
-package validate
+package main
 
 import (
 	"errors"
@@ -20,8 +18,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// Program is the command agf-validate (docs/contracts/agf-validate.md).
-type Program struct {
+// program is the command agf-validate (docs/contracts/agf-validate.md).
+type program struct {
 	term.Streams
 	// Workers is how many files are checked at once; 0 means one per
 	// processor.
@@ -29,7 +27,7 @@ type Program struct {
 }
 
 // Run executes the command and returns its exit code.
-func (v Program) Run(args []string) int { return term.Run(v.command(), v.Streams, args) }
+func (v program) Run(args []string) int { return term.Run(v.command(), v.Streams, args) }
 
 // validateFlags are the flags of a check.
 type validateFlags struct {
@@ -42,7 +40,7 @@ type validateFlags struct {
 	noColor  bool
 }
 
-func (v Program) command() *cobra.Command {
+func (v program) command() *cobra.Command {
 	var f validateFlags
 	cmd := &cobra.Command{
 		Use:   "agf-validate [flags] PATH...",
@@ -101,7 +99,7 @@ func paths(_ *cobra.Command, args []string) error {
 }
 
 // check runs over all paths.
-func (v Program) check(f validateFlags, paths []string) error {
+func (v program) check(f validateFlags, paths []string) error {
 	failOn, err := diag.ParseSeverity(f.failOn)
 	if err != nil {
 		return fmt.Errorf("--fail-on: %w", err)
@@ -148,14 +146,14 @@ func (v Program) check(f validateFlags, paths []string) error {
 	return c.run(inputs, v.workers())
 }
 
-func (v Program) workers() int {
+func (v program) workers() int {
 	if v.Workers > 0 {
 		return v.Workers
 	}
 	return runtime.GOMAXPROCS(0)
 }
 
-func (v Program) readPeople(path string) (*people.Directory, error) {
+func (v program) readPeople(path string) (*people.Directory, error) {
 	src, err := term.ReadFile(path, v.In)
 	if err != nil {
 		return nil, err
@@ -170,7 +168,7 @@ func (v Program) readPeople(path string) (*people.Directory, error) {
 }
 
 // readConfig reads the owner's configuration, nil when none is named.
-func (v Program) readConfig(path string) (*lint.Config, error) {
+func (v program) readConfig(path string) (*lint.Config, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -186,7 +184,7 @@ func (v Program) readConfig(path string) (*lint.Config, error) {
 	return nil, fmt.Errorf("the configuration %s can't be used", path)
 }
 
-func (v Program) explainCommand() *cobra.Command {
+func (v program) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain RULE",
 		Short: "Explain a rule, or `semantics`: our answers where the standard is silent",
@@ -197,7 +195,7 @@ func (v Program) explainCommand() *cobra.Command {
 	}
 }
 
-func (v Program) schemaCommand() *cobra.Command {
+func (v program) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:       "schema agent|policy|people",
 		Short:     "Print our JSON Schema, for editors",
@@ -215,7 +213,7 @@ func (v Program) schemaCommand() *cobra.Command {
 	}
 }
 
-func (v Program) rulesCommand() *cobra.Command {
+func (v program) rulesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rules",
 		Short: "List every rule with its severity",

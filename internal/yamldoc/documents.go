@@ -1,4 +1,4 @@
-package document
+package yamldoc
 
 import (
 	"fmt"
@@ -6,13 +6,12 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// Parse reads YAML. Where nothing can be read the document is nil, and
+// ReadDocument reads a document of ours. Where nothing can be read the document is nil, and
 // every error stops.
-func Parse(file string, src []byte) (*yamldoc.Document, []diag.Finding) {
-	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
+func ReadDocument(file string, src []byte) (*Document, []diag.Finding) {
+	doc, findings := Parse(file, src, Limits{})
 	if doc == nil {
 		for i := range findings {
 			findings[i].Stops = findings[i].Severity == diag.Error
@@ -22,13 +21,13 @@ func Parse(file string, src []byte) (*yamldoc.Document, []diag.Finding) {
 	return doc, findings
 }
 
-// Version judges the schema_version of a document of ours. A major
+// CheckVersion judges the schema_version of a document of ours. A major
 // version that we don't know may change what a field means, so it
 // stops; a minor one only adds. What is no version at all is for the
 // JSON Schema to report.
-func Version(root *yamldoc.Node, unsupported, newer string) []diag.Finding {
+func CheckVersion(root *Node, unsupported, newer string) []diag.Finding {
 	n := root.Get("schema_version")
-	if n == nil || n.Kind != yamldoc.String {
+	if n == nil || n.Kind != String {
 		return nil
 	}
 	parts := strings.Split(n.Text, ".")
@@ -89,7 +88,7 @@ func Finish(file string, findings []diag.Finding) []diag.Finding {
 
 // Head is the place to show for something that a mapping lacks: its
 // first key.
-func Head(n *yamldoc.Node) diag.Range {
+func Head(n *Node) diag.Range {
 	if len(n.Fields) > 0 {
 		return n.Fields[0].Key.Range
 	}

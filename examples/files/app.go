@@ -30,20 +30,20 @@ var writerFile []byte
 //go:embed files.agf.yaml
 var filesFile []byte
 
-// house is the tool server and the runtime that calls it, each at an
+// app is the tool server and the runtime that calls it, each at an
 // address of its own.
-type house struct {
+type app struct {
 	threads *runtime.Threads // the agent's
 	stop    []func()
 }
 
 // open starts both sides on one store.
-func open(ctx context.Context, dir string, u *user) (*house, error) {
+func open(ctx context.Context, dir string, u *user) (*app, error) {
 	store, err := sqlite.Open(ctx, filepath.Join(dir, "assent.db"), sqlite.Options{})
 	if err != nil {
 		return nil, err
 	}
-	h := &house{stop: []func(){func() { _ = store.Close() }}}
+	h := &app{stop: []func(){func() { _ = store.Close() }}}
 	common := rap.Common{
 		Records: store,
 		Key:     make([]byte, 32),
@@ -71,7 +71,7 @@ func listeners() (tools, agents net.Listener, err error) {
 }
 
 // gateway is the tool's side: one operation, and whom it may be called by.
-func (h *house) gateway(ctx context.Context, common rap.Common, dir string, at, agents net.Listener) (err error) {
+func (h *app) gateway(ctx context.Context, common rap.Common, dir string, at, agents net.Listener) (err error) {
 	common.Namespace = "files"
 	if common.Plan, err = planOf("files.agf.yaml", filesFile); err != nil {
 		return err
@@ -123,7 +123,7 @@ func writeFile(dir string) rap.Operation {
 
 // startRuntime is the agent's side: whose tools it calls, and who
 // answers what they ask.
-func (h *house) startRuntime(
+func (h *app) startRuntime(
 	ctx context.Context,
 	common rap.Common,
 	tools, at net.Listener,
@@ -158,7 +158,7 @@ func planOf(name string, text []byte) (func(context.Context) (*resolve.Plan, err
 }
 
 // serve answers and works until close.
-func (h *house) serve(
+func (h *app) serve(
 	ctx context.Context,
 	at net.Listener,
 	handler http.Handler,
@@ -177,7 +177,7 @@ func (h *house) serve(
 }
 
 // close ends both sides, then the store.
-func (h *house) close() error {
+func (h *app) close() error {
 	for i := len(h.stop) - 1; i >= 0; i-- {
 		h.stop[i]()
 	}

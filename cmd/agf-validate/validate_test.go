@@ -1,4 +1,4 @@
-package validate
+package main
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func TestHugeFileIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
-	if code := (Program{
+	if code := (program{
 		Streams: term.Streams{Out: &out, Err: &errOut},
 	}).Run([]string{path}); code != term.ExitFindings ||
 		!strings.Contains(out.String(), "huge.agf.yaml:1:1") {
@@ -48,7 +48,7 @@ func TestOrderOfReportsIsTheOrderOfTheWalk(t *testing.T) {
 	var want string
 	for _, workers := range []int{1, 8, 3} {
 		var out bytes.Buffer
-		code := Program{
+		code := program{
 			Streams: term.Streams{Out: &out, Err: io.Discard},
 			Workers: workers,
 		}.Run(
@@ -108,7 +108,7 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent+"x: 1\n")
 	var errOut bytes.Buffer
-	code := Program{Streams: term.Streams{Out: brokenPipe{}, Err: &errOut}}.Run([]string{agent})
+	code := program{Streams: term.Streams{Out: brokenPipe{}, Err: &errOut}}.Run([]string{agent})
 	if code != term.ExitFailure || !strings.Contains(errOut.String(), "broken pipe") {
 		t.Errorf("exit %d, %s", code, errOut.String())
 	}
@@ -117,14 +117,14 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 func TestColourIsForTerminalsOnly(t *testing.T) {
 	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent+"x: 1\n")
 	for name, c := range map[string]struct {
-		v    Program
+		v    program
 		args []string
 		want bool
 	}{
-		"terminal":   {Program{Streams: term.Streams{OutTerminal: true}}, nil, true},
-		"pipe":       {Program{}, nil, false},
-		"--no-color": {Program{Streams: term.Streams{OutTerminal: true}}, []string{"--no-color"}, false},
-		"NO_COLOR": {Program{Streams: term.Streams{
+		"terminal":   {program{Streams: term.Streams{OutTerminal: true}}, nil, true},
+		"pipe":       {program{}, nil, false},
+		"--no-color": {program{Streams: term.Streams{OutTerminal: true}}, []string{"--no-color"}, false},
+		"NO_COLOR": {program{Streams: term.Streams{
 			OutTerminal: true,
 			Env: func(string) string {
 				return "1"
@@ -145,7 +145,7 @@ func TestAFileIsCheckedOnce(t *testing.T) {
 	dir := t.TempDir()
 	agent := testfiles.Write(t, filepath.Join(dir, "sub", "a.agf.yaml"), testfiles.Agent)
 	var out bytes.Buffer
-	code := Program{
+	code := program{
 		Streams: term.Streams{Out: &out, Err: io.Discard},
 	}.Run(
 		[]string{dir, agent, filepath.Join(dir, "sub", ".", "a.agf.yaml"), filepath.Join(dir, "sub")},
@@ -170,7 +170,7 @@ func TestCompletion(t *testing.T) {
 		{[]string{"schema", "pe"}, "people"},
 	} {
 		var out bytes.Buffer
-		code := Program{
+		code := program{
 			Streams: term.Streams{Out: &out, Err: io.Discard},
 		}.Run(
 			append([]string{"__complete"}, c.args...),
@@ -196,7 +196,7 @@ func tree(t *testing.T, files map[string]string) {
 func validated(t *testing.T, args ...string) (out, errOut string, code int) {
 	t.Helper()
 	var o, e bytes.Buffer
-	code = Program{Streams: term.Streams{
+	code = program{Streams: term.Streams{
 		In:  strings.NewReader(""),
 		Out: &o,
 		Err: &e,
@@ -405,7 +405,7 @@ func TestUsers1_6_PeopleAreCheckedAsPeople(t *testing.T) {
 	}
 
 	var out bytes.Buffer
-	if code := (Program{Streams: term.Streams{
+	if code := (program{Streams: term.Streams{
 		In:  strings.NewReader(brokenPeople),
 		Out: &out,
 		Err: os.Stderr,

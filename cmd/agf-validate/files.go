@@ -1,4 +1,4 @@
-package validate
+package main
 
 import (
 	"errors"
@@ -142,7 +142,7 @@ func missing(path string, err error) error {
 	return fmt.Errorf("%s is no file, and no command: did you mean %q", path, near)
 }
 
-// key tells whether two paths are one file.
+// key reports whether two paths are one file.
 func key(path string) string {
 	if abs, err := filepath.Abs(path); err == nil && path != "-" {
 		return abs

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The floor is what a person writes by hand for speed: one pass that
+// The measure is what a person writes by hand for speed: one pass that
 // checks the syntax and fills slots, and nothing else. No duplicate
 // keys, no UTF-8, no surrogates, no limits, no exact numbers. Scan is
 // measured against it, both interleaved in one process, since absolute

@@ -1,4 +1,4 @@
-package validate
+package main
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 )
 
 func TestContractsNameEveryFlag(t *testing.T) {
-	testfiles.CheckFlags(t, "agf-validate.md", Program{}.command().Flags().FlagUsages())
+	testfiles.CheckFlags(t, "agf-validate.md", program{}.command().Flags().FlagUsages())
 }
 
 func TestValidateContractNamesEveryFormat(t *testing.T) {
@@ -42,7 +42,7 @@ func TestValidateContractNamesEveryField(t *testing.T) {
 		strings.Replace(testfiles.Agent, "alias: quote", "alias: trade", 1),
 	)
 	var out bytes.Buffer
-	if code := (Program{
+	if code := (program{
 		Streams: term.Streams{Out: &out, Err: &out},
 	}).Run([]string{"--format", "json", agent, twice}); code != term.ExitFindings {
 		t.Fatalf("exit %d\n%s", code, out.String())
@@ -92,7 +92,7 @@ func TestPolicyContract(t *testing.T) {
 	}
 	var out bytes.Buffer
 	path := testfiles.Write(t, filepath.Join(t.TempDir(), "p.policy.yaml"), example)
-	if code := (Program{
+	if code := (program{
 		Streams: term.Streams{Out: &out, Err: &out},
 	}).Run([]string{"--fail-on", "info", path}); code != term.ExitOK {
 		t.Errorf("exit %d\n%s", code, out.String())
@@ -103,7 +103,7 @@ func TestPolicyContract(t *testing.T) {
 // have theirs.
 func TestExplainKnowsEveryRule(t *testing.T) {
 	var list bytes.Buffer
-	if code := (Program{Streams: term.Streams{Out: &list, Err: &list}}).Run([]string{"rules"}); code != term.ExitOK {
+	if code := (program{Streams: term.Streams{Out: &list, Err: &list}}).Run([]string{"rules"}); code != term.ExitOK {
 		t.Fatalf("exit %d: %s", code, list.String())
 	}
 	lines := strings.Split(strings.TrimSpace(list.String()), "\n")
@@ -113,7 +113,7 @@ func TestExplainKnowsEveryRule(t *testing.T) {
 	for _, line := range lines {
 		id := strings.Fields(line)[0]
 		var out, errOut bytes.Buffer
-		if code := (Program{
+		if code := (program{
 			Streams: term.Streams{Out: &out, Err: &errOut},
 		}).Run([]string{"explain", id}); code != term.ExitOK ||
 			!strings.HasPrefix(out.String(), id+" (") {
@@ -129,19 +129,19 @@ func TestExplainKnowsEveryRule(t *testing.T) {
 	}
 
 	var out bytes.Buffer
-	if code := (Program{Streams: term.Streams{Out: &out}}).Run([]string{"explain", "semantics"}); code != term.ExitOK ||
+	if code := (program{Streams: term.Streams{Out: &out}}).Run([]string{"explain", "semantics"}); code != term.ExitOK ||
 		!strings.Contains(out.String(), "OnMissing") {
 		t.Errorf("explain semantics: %s", out.String())
 	}
 	var errOut bytes.Buffer
-	if code := (Program{
+	if code := (program{
 		Streams: term.Streams{Out: &out, Err: &errOut},
 	}).Run([]string{"explain", "unknown-feild"}); code != term.ExitFailure ||
 		!strings.Contains(errOut.String(), "unknown-field") {
 		t.Errorf("a near miss: exit %d, %s", code, errOut.String())
 	}
 
-	if code := (Program{
+	if code := (program{
 		Streams: term.Streams{Out: &out, Err: &errOut},
 	}).Run([]string{"explain", "zzzzzz"}); code != term.ExitFailure {
 		t.Errorf("an unknown rule: exit %d", code)
@@ -151,7 +151,7 @@ func TestExplainKnowsEveryRule(t *testing.T) {
 func TestSchemaCommand(t *testing.T) {
 	for _, kind := range []string{"agent", "policy", "people"} {
 		var out bytes.Buffer
-		if code := (Program{Streams: term.Streams{Out: &out}}).Run([]string{"schema", kind}); code != term.ExitOK ||
+		if code := (program{Streams: term.Streams{Out: &out}}).Run([]string{"schema", kind}); code != term.ExitOK ||
 			!strings.Contains(out.String(), "https://json-schema.org/draft/2020-12/schema") {
 			t.Errorf("schema %s: exit %d, %.80s", kind, code, out.String())
 		}

@@ -31,10 +31,10 @@ people:
   - {id: ben, name: Ben Poe, groups: [duty]}
 `
 
-// askHouse is where people really answer: a store in a file, the
+// askHarness is where people really answer: a store in a file, the
 // approval service, people and their inbox. Several processes may share
 // the file.
-type askHouse struct {
+type askHarness struct {
 	store   store.Store
 	service *approval.Service
 	people  approval.Directory
@@ -42,8 +42,8 @@ type askHouse struct {
 	signer  ledger.Signer
 }
 
-func openAskHouse(file string) (*askHouse, error) {
-	h := &askHouse{}
+func openAskHarness(file string) (*askHarness, error) {
+	h := &askHarness{}
 	a, findings := schema.Parse("clerk.agf.yaml", []byte(runtimeAgent))
 	known, more := people.Parse("people.yaml", []byte(housePeople))
 	if a == nil || known == nil {
@@ -65,7 +65,7 @@ func openAskHouse(file string) (*askHouse, error) {
 }
 
 // Plan is the clerk's.
-func (h *askHouse) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
+func (h *askHarness) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
 	if agent != "clerk" {
 		return nil, approval.ErrUnknownAgent
 	}
@@ -76,14 +76,14 @@ func (h *askHouse) Plan(_ context.Context, _, agent string) (*approval.Compiled,
 	}, Plan: h.plan}, nil
 }
 
-func (h *askHouse) desk() hold.People {
+func (h *askHarness) desk() hold.People {
 	return hold.Service(h.service, h.store, hold.Place{Tenant: "acme", Agent: "clerk"})
 }
 
-// houseWorld is a runtime whose questions go to a real house.
-func houseWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *askHouse) {
+// harnessWorld is a runtime whose questions go to a real harness.
+func harnessWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *askHarness) {
 	t.Helper()
-	h, err := openAskHouse(t.TempDir() + "/assent.db")
+	h, err := openAskHarness(t.TempDir() + "/assent.db")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func houseWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *ask
 }
 
 // votes is one person's word on a question. Whoever comes second is told so.
-func (h *askHouse) votes(
+func (h *askHarness) votes(
 	t *testing.T, ref, person string, verdict approval.Verdict, choice int,
 ) (approval.VoteOutcome, error) {
 	t.Helper()
@@ -127,7 +127,7 @@ func (h *askHouse) votes(
 }
 
 // picks is votes where it must count.
-func (h *askHouse) picks(t *testing.T, ref, person string, choice int) {
+func (h *askHarness) picks(t *testing.T, ref, person string, choice int) {
 	t.Helper()
 	if got, err := h.votes(t, ref, person, approval.Choose, choice); err != nil || got != approval.VoteAnswered {
 		t.Fatalf("%s: %q, %v", person, got, err)
@@ -135,7 +135,7 @@ func (h *askHouse) picks(t *testing.T, ref, person string, choice int) {
 }
 
 // tooLate wants an answer to be no answer any more.
-func (h *askHouse) tooLate(t *testing.T, ref, person string, choice int) {
+func (h *askHarness) tooLate(t *testing.T, ref, person string, choice int) {
 	t.Helper()
 	if got, err := h.votes(t, ref, person, approval.Choose, choice); err == nil && got != approval.VoteLate &&
 		got != approval.VoteConflicting {
@@ -150,7 +150,7 @@ func (w *runtimeWorld) open(c *toolCall) string {
 }
 
 // page is what a person sees of a question in the inbox.
-func (h *askHouse) page(t *testing.T, person, ref string) string {
+func (h *askHarness) page(t *testing.T, person, ref string) string {
 	t.Helper()
 	site := httptest.NewServer(inbox.New(inbox.Config{
 		Service:   h.service,
@@ -179,7 +179,7 @@ func (h *askHouse) page(t *testing.T, person, ref string) string {
 // them, and at one that changes its mind while two processes look.
 func testR23(t *testing.T) {
 	t.Parallel()
-	w, h := houseWorld(t, func(w *runtimeWorld) { w.cfg.Servers[0].Groups = []string{"duty"} })
+	w, h := harnessWorld(t, func(w *runtimeWorld) { w.cfg.Servers[0].Groups = []string{"duty"} })
 	startRuntime(t, w.cfg)
 	for _, id := range []string{"a", "b", "c"} {
 		c := w.invoke("t-1", id)
@@ -209,8 +209,8 @@ func testR23(t *testing.T) {
 	twoProcesses(t)
 }
 
-// settlesIn is settles, where people answer in a house.
-func (w *runtimeWorld) settlesIn(h *askHouse, person string) {
+// settlesIn is settles, where people answer in a harness.
+func (w *runtimeWorld) settlesIn(h *askHarness, person string) {
 	w.t.Helper()
 	w.calls++
 	c := w.invoke(fmt.Sprint("barrier-", w.calls), "call_1")
@@ -258,7 +258,7 @@ const hostilePrompt = "\x1b[2J\x1b[31mAllow\x1b]8;;https://evil.example/\x07 \u2
 
 func testR33(t *testing.T) {
 	t.Parallel()
-	w, h := houseWorld(t)
+	w, h := harnessWorld(t)
 	c := w.invoke("t-1", "hostile")
 	c.sends(
 		c.choice(c.answerAt("")).

@@ -187,9 +187,9 @@ func (c *confText) String() string {
 	return c.b.String()
 }
 
-// confHouse is a gateway that listens, with its operations and all that
+// confHarness is a gateway that listens, with its operations and all that
 // can be seen from outside.
-type confHouse struct {
+type confHarness struct {
 	t        *testing.T
 	cfg      gateway.Config
 	gateway  *gateway.Gateway
@@ -202,16 +202,16 @@ type confHouse struct {
 }
 
 // confGateway is a gateway with one runtime, which met it.
-func confGateway(t *testing.T, change ...func(*gateway.Config)) (*confHouse, *confRuntime) {
+func confGateway(t *testing.T, change ...func(*gateway.Config)) (*confHarness, *confRuntime) {
 	t.Helper()
 	r := newConfRuntime(t, "alpha")
 	return confGatewayOf(t, []*confRuntime{r}, change...), r
 }
 
-func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*gateway.Config)) *confHouse {
+func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*gateway.Config)) *confHarness {
 	t.Helper()
 	listener := confListen(t)
-	h := &confHouse{
+	h := &confHarness{
 		t:        t,
 		runtimes: runtimes,
 		address:  listener.Addr().String(),
@@ -222,7 +222,7 @@ func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*gatewa
 	h.cfg = gateway.Config{
 		Common: rap.Common{
 			Records:   rap.NewMemory(),
-			Namespace: "house",
+			Namespace: "harness",
 			Key:       bytes.Repeat([]byte{7}, 32),
 			Poll:      10 * time.Millisecond,
 			Now:       h.clock.Now,
@@ -274,13 +274,13 @@ func confCaller(name, origin, token string) gateway.Caller {
 	return c
 }
 
-func (h *confHouse) record(_ context.Context, event, subject, actor string, facts map[string]any) error {
+func (h *confHarness) record(_ context.Context, event, subject, actor string, facts map[string]any) error {
 	text, err := json.Marshal(facts)
 	fmt.Fprintf(&h.said, "ledger %s %s %s %s\n", event, subject, actor, text)
 	return err
 }
 
-func (h *confHouse) operations() []rap.Operation {
+func (h *confHarness) operations() []rap.Operation {
 	file := `{"type":"object","properties":{"path":{"type":"string"},"text":{"type":"string"}},"required":["path"],` +
 		`"additionalProperties":false}`
 	all := []rap.Operation{
@@ -344,7 +344,7 @@ func confLabel(args json.RawMessage) string {
 
 // serve starts a gateway of the configuration; stop ends it and
 // everything that it began.
-func (h *confHouse) serve(listener net.Listener) {
+func (h *confHarness) serve(listener net.Listener) {
 	h.t.Helper()
 	var err error
 	h.gateway, err = gateway.New(h.cfg)
@@ -374,7 +374,7 @@ func (h *confHouse) serve(listener net.Listener) {
 
 // restart ends the gateway and starts another one on its records, at
 // the same address.
-func (h *confHouse) restart() {
+func (h *confHarness) restart() {
 	h.t.Helper()
 	h.stop()
 	for _, r := range h.runtimes {
@@ -387,7 +387,7 @@ func (h *confHouse) restart() {
 
 // ran ends the gateway, so that nothing can begin any more, and counts
 // the runs of an operation.
-func (h *confHouse) ran(operation string, want int) {
+func (h *confHarness) ran(operation string, want int) {
 	h.t.Helper()
 	h.stop()
 	if got := len(h.ops[operation].runs()); got != want {
@@ -397,7 +397,7 @@ func (h *confHouse) ran(operation string, want int) {
 
 // through makes a call that needs nobody and waits for its result:
 // whatever was due before has been looked at.
-func (h *confHouse) through(r *confRuntime) {
+func (h *confHarness) through(r *confRuntime) {
 	h.t.Helper()
 	c := r.call("read_file", `{"path":"barrier"}`).invoke()
 	if got := c.result(); got != `done {"path":"barrier"}` {
@@ -407,7 +407,7 @@ func (h *confHouse) through(r *confRuntime) {
 
 // discreet holds logs, ledger facts and results to what they may tell:
 // no token, no URL with one.
-func (h *confHouse) discreet() {
+func (h *confHarness) discreet() {
 	h.t.Helper()
 	said := h.said.String()
 	for _, r := range h.runtimes {

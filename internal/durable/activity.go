@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// flight is a run or an errand that is under way in this process.
-type flight struct {
+// activity is a run or an errand that is under way in this process.
+type activity struct {
 	key  string
 	name string // of the attempt
 	ctx  context.Context
@@ -17,16 +17,16 @@ type flight struct {
 	news atomic.Bool   // there was news of the call meanwhile
 }
 
-type flights struct {
+type activities struct {
 	mu sync.Mutex
-	of map[string][]*flight // by key of the call
+	of map[string][]*activity // by key of the call
 }
 
-// add notes a flight that is about to begin, so that it can be stopped
+// add notes a activity that is about to begin, so that it can be stopped
 // from now on.
-func (f *flights) add(key, name string) *flight {
+func (f *activities) add(key, name string) *activity {
 	ctx, stop := context.WithCancelCause(context.Background())
-	one := &flight{
+	one := &activity{
 		key:  key,
 		name: name,
 		ctx:  ctx,
@@ -39,11 +39,11 @@ func (f *flights) add(key, name string) *flight {
 	return one
 }
 
-func (f *flights) land(one *flight) {
+func (f *activities) land(one *activity) {
 	one.stop(nil)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	rest := slices.DeleteFunc(f.of[one.key], func(other *flight) bool { return other == one })
+	rest := slices.DeleteFunc(f.of[one.key], func(other *activity) bool { return other == one })
 	if f.of[one.key] = rest; len(rest) == 0 {
 		delete(f.of, one.key)
 	}
@@ -51,36 +51,36 @@ func (f *flights) land(one *flight) {
 }
 
 // has reports whether an attempt is under way here.
-func (f *flights) has(key, name string) bool {
-	return slices.ContainsFunc(f.all(key), func(one *flight) bool { return one.name == name })
+func (f *activities) has(key, name string) bool {
+	return slices.ContainsFunc(f.all(key), func(one *activity) bool { return one.name == name })
 }
 
-func (f *flights) all(key string) []*flight {
+func (f *activities) all(key string) []*activity {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.of[key])
 }
 
 // idle reports whether nothing is under way.
-func (f *flights) idle() bool {
+func (f *activities) idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.of) == 0
 }
 
 // everything is under way in this process.
-func (f *flights) everything() []*flight {
+func (f *activities) everything() []*activity {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var out []*flight
+	var out []*activity
 	for _, some := range f.of {
 		out = append(out, some...)
 	}
 	return out
 }
 
-// check stops the flights of a call for which why has an error.
-func (f *flights) check(key string, why func(*flight) error) {
+// check stops the activities of a call for which why has an error.
+func (f *activities) check(key string, why func(*activity) error) {
 	for _, one := range f.all(key) {
 		if err := why(one); err != nil {
 			one.stop(err)
@@ -92,7 +92,7 @@ func (f *flights) check(key string, why func(*flight) error) {
 // this process, and waits until they have ended: what was not sent by
 // then never is.
 func (e *Engine[P]) Ground(ctx context.Context, key string) {
-	all := e.flights.all(key)
+	all := e.activities.all(key)
 	for _, f := range all {
 		f.stop(ErrOvertaken)
 	}

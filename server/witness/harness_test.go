@@ -19,8 +19,8 @@ import (
 
 const tenant = "acme"
 
-// house is a server's store with its key.
-type house struct {
+// harness is a server's store with its key.
+type harness struct {
 	t      *testing.T
 	path   string
 	signer ledger.Signer
@@ -30,13 +30,13 @@ type house struct {
 	now    time.Time
 }
 
-func newHouse(t *testing.T, name string) *house {
+func newHarness(t *testing.T, name string) *harness {
 	t.Helper()
 	signer, secret, err := ledger.GenerateKey(name, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{
+	h := &harness{
 		t:      t,
 		path:   filepath.Join(t.TempDir(), "a.db"),
 		signer: signer,
@@ -47,7 +47,7 @@ func newHouse(t *testing.T, name string) *house {
 	return h
 }
 
-func (h *house) open(trust store.Trust) {
+func (h *harness) open(trust store.Trust) {
 	h.t.Helper()
 	trust.Key = store.Key{Public: h.signer.PublicKey(), Secret: h.secret[:]}
 	var err error
@@ -63,7 +63,7 @@ func (h *house) open(trust store.Trust) {
 }
 
 // grow appends entries and seals them.
-func (h *house) grow(n int) {
+func (h *harness) grow(n int) {
 	h.t.Helper()
 	for range n {
 		r, err := ledger.Entry{
@@ -86,14 +86,14 @@ func (h *house) grow(n int) {
 	h.seal()
 }
 
-func (h *house) seal() {
+func (h *harness) seal() {
 	h.t.Helper()
 	if _, err := h.store.Seal(h.t.Context(), 1000, h.signer.Sign); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *house) exec(query string) {
+func (h *harness) exec(query string) {
 	h.t.Helper()
 	db, err := sql.Open("sqlite", h.path)
 	if err == nil {
@@ -107,7 +107,7 @@ func (h *house) exec(query string) {
 	}
 }
 
-func (h *house) runner(w Witness, required bool) *Runner {
+func (h *harness) runner(w Witness, required bool) *Runner {
 	return New(Config{
 		Store:     h.store,
 		PublicKey: h.signer.PublicKey(),
@@ -124,7 +124,7 @@ func (h *house) runner(w Witness, required bool) *Runner {
 }
 
 // shown is the log as it is, with the proof from an older size.
-func (h *house) shown(since int64) Shown {
+func (h *harness) shown(since int64) Shown {
 	h.t.Helper()
 	size, note, err := h.store.Checkpoint(h.t.Context(), tenant)
 	if err != nil {
@@ -144,7 +144,7 @@ func (h *house) shown(since int64) Shown {
 }
 
 // rotate changes the key.
-func (h *house) rotate(name string) {
+func (h *harness) rotate(name string) {
 	h.t.Helper()
 	next, secret, err := ledger.GenerateKey(name, rand.Reader)
 	if err != nil {
