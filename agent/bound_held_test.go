@@ -378,7 +378,8 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 				h.later.Ref = "h1"
 				r.run(a, reload(t, th))
 				expect(t, "pairs", hosted(k.seen[1]), tt.want)
-				if claimed := strings.Contains(strings.Join(h.log, " "), "claim"); claimed != (tt.later.State == hold.Approved && tt.now == resolve.Ask) {
+				wanted := tt.later.State == hold.Approved && tt.now == resolve.Ask
+				if claimed := strings.Contains(strings.Join(h.log, " "), "claim"); claimed != wanted {
 					t.Error(h.log)
 				}
 			})

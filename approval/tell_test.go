@@ -296,7 +296,8 @@ func TestUsers2_8_ARequestThatNobodyCanFillIsSaidAtOnce(t *testing.T) {
 func TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("trade", `{"n":1}`))
-	ids := func(list func(context.Context, string, string, approval.Filter) (approval.Page, error), person string) []string {
+	type lister func(context.Context, string, string, approval.Filter) (approval.Page, error)
+	ids := func(list lister, person string) []string {
 		t.Helper()
 		page, err := list(context.Background(), "t", person, approval.Filter{})
 		if err != nil {

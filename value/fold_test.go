@@ -36,7 +36,8 @@ func TestH7_KeysThatFoldAlikeAreRefused(t *testing.T) {
 			`line 1, column 11: the keys "user" and "u\u017fer" differ in upper and lower case alone, so some ` +
 				`readers take them for one: expected one of them (first at column 2)`,
 		},
-		{`{"ſ":1,"S":2}`, ""}, {`{"K":1,"k":2}`, ""}, {`{"maſs":1,"mass":2}`, ""}, {`{"straße":1,"STRAẞE":2}`, ""}, {`{"σ":1,"ς":2}`, ""},
+		{`{"ſ":1,"S":2}`, ""}, {`{"K":1,"k":2}`, ""}, {`{"maſs":1,"mass":2}`, ""},
+		{`{"straße":1,"STRAẞE":2}`, ""}, {`{"σ":1,"ς":2}`, ""},
 		{`{"été":1,"ÉTÉ":2}`, ""}, {`{"Ⅷ":1,"ⅷ":2}`, ""}, {`{"ǅ":1,"ǆ":2}`, ""}, {`{"\u0061":1,"A":2}`, ""},
 		{`[{"o":{"x":[{"a":1,"A":2}]}}]`, ""},
 		{`{"` + long + `":1,"` + strings.ToUpper(long) + `":2}`, ""},

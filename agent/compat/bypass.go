@@ -93,7 +93,9 @@ func NewInvocableBypass(inner agent.ChatClient, cfg BypassConfig) agent.ChatClie
 	warn := rounds.NewWarner(cfg.Log)
 	return rounds.New(inner, func(ctx context.Context, in rounds.Input) (*rounds.Round, error) {
 		var free []content.InputRequest
-		approveAll := func(_ context.Context, p *rounds.Parked, _ *agent.Thread) (all, none []content.InputRequest, _ error) {
+		approveAll := func(
+			_ context.Context, p *rounds.Parked, _ *agent.Thread,
+		) (all, none []content.InputRequest, _ error) {
 			free = p.All()
 			return free, nil, nil
 		}

@@ -23,7 +23,8 @@ func payer(runs *[]string) agent.Function {
 // request, the answer comes, the function runs once on exactly what the
 // model wrote, and the model gets a history that the service accepts.
 func TestLoopCompatible(t *testing.T) {
-	for name, run := range map[string]func(*testing.T, agent.ChatClient, *agent.Options, ...*content.Message) *agent.Response{
+	type runner func(*testing.T, agent.ChatClient, *agent.Options, ...*content.Message) *agent.Response
+	for name, run := range map[string]runner{
 		"whole":  ask,
 		"stream": stream,
 	} {

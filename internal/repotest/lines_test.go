@@ -51,6 +51,15 @@ func quoted(f file) map[int]bool {
 		}
 		return true
 	})
+	for _, g := range f.ast.Comments {
+		if !strings.Contains(g.Text(), "utput:\n") { // of an example
+			continue
+		}
+		for line := f.fset.Position(g.Pos()).Line; line <= f.fset.Position(g.End()).Line; line++ {
+			lines[line] = true
+		}
+	}
+
 	return lines
 }
 
