@@ -2,7 +2,7 @@
 # make test    all tests, with what they need
 
 .DEFAULT_GOAL := build
-.PHONY: build run setup test race peers peers-long fuzz cover lint bench generate update ci
+.PHONY: build run setup test kills race peers peers-long fuzz cover lint bench generate update ci
 
 BIN ?= bin
 PACKAGES ?= ./...
@@ -23,6 +23,10 @@ setup: ## PostgreSQL, Chromium and npm for the tests, where they are missing
 
 test: setup ## all tests
 	go test $(TESTFLAGS) $(PACKAGES)
+
+kills: ## crash tests and load tests of the whole size; .ci/run has them, make test a tenth
+	ASSENT_KILLS=220 go test ./internal/crashtest -run TestKill
+	ASSENT_LOAD=full go test ./rap -run TestLoad
 
 race: ## all tests under the race detector (needs a C compiler)
 	$(MAKE) test TESTFLAGS=-race
