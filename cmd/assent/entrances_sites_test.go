@@ -24,16 +24,16 @@ const approvalPath = "github.com/assent-dev/assent/approval"
 // each with the reason why.
 func noEntrances() map[string]string {
 	return map[string]string{
-		"approval.(*Requester).asker":            "reads who asked from the request",
-		"approval.among":                         "compares an asker with those of a request",
-		"rap/runtime.(*Runtime).As":              "compares an asker with none",
-		"rap/runtime.(*Runtime).openRecords":     "compares an asker with none",
-		"rap/runtime.(*Runtime).asker":           "withdraws what an earlier version asked, and asks nothing",
-		"rap/runtime.Upstream":                   "reads what the server behind a gateway offers, and calls nothing",
-		"cmd/internal/rapcall.rapCaller":         "calls a tool without a service: whoever types answers",
-		"internal/assenttest.(*Assent).Vote":     "answers in tests: only they import it",
-		"internal/assenttest.(*Assent).Edit":     "answers in tests: only they import it",
-		"examples/files.(*harness).startRuntime": "an example without a service: the user at the terminal answers",
+		"approval.(*Requester).asker":        "reads who asked from the request",
+		"approval.among":                     "compares an asker with those of a request",
+		"rap/runtime.(*Runtime).As":          "compares an asker with none",
+		"rap/runtime.(*Runtime).openRecords": "compares an asker with none",
+		"rap/runtime.(*Runtime).asker":       "withdraws what an earlier version asked, and asks nothing",
+		"rap/runtime.Upstream":               "reads what the server behind a gateway offers, and calls nothing",
+		"cmd/internal/rapcall.rapCaller":     "calls a tool without a service: whoever types answers",
+		"internal/assenttest.(*Assent).Vote": "answers in tests: only they import it",
+		"internal/assenttest.(*Assent).Edit": "answers in tests: only they import it",
+		"examples/files.(*app).startRuntime": "an example without a service: the user at the terminal answers",
 	}
 }
 
