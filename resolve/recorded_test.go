@@ -3,6 +3,7 @@ package resolve_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -120,5 +121,11 @@ func TestTargets(t *testing.T) {
 		if got := [2]string{c.Target(), c.Container()}; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestRawArgumentsPrintAsTheirText(t *testing.T) {
+	if got := fmt.Sprintf("%v", resolve.Raw(`{"a":1}`)); got != `{"a":1}` {
+		t.Errorf("got %s", got)
 	}
 }

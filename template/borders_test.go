@@ -52,3 +52,9 @@ func TestE3_EveryRuleIsDescribed(t *testing.T) {
 		t.Errorf("seen %v, described %v", seen, described)
 	}
 }
+
+func TestEscapeShowsWhatHides(t *testing.T) {
+	if got := Escape("a\u202eb\x00"); got != `a\u{202e}b\u{0}` {
+		t.Errorf("got %q", got)
+	}
+}
