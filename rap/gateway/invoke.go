@@ -161,6 +161,9 @@ func (g *Gateway) admit(ctx context.Context, r *record) error {
 }
 
 func (g *Gateway) create(ctx context.Context, r *record) error {
+	if err := g.countFirst(ctx); err != nil {
+		return err
+	}
 	if !g.limits.enter(r.Key) {
 		return errFull
 	}

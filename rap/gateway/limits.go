@@ -14,7 +14,10 @@ import (
 type limits struct {
 	open, thread, rate int
 
+	first sync.Mutex // held while what an earlier process left open is counted
+
 	mu      sync.Mutex
+	counted bool           // since this process began
 	callers map[string]int // open calls, by prefix of their keys
 	threads map[string]int
 	second  map[string]int64
@@ -75,6 +78,15 @@ func (l *limits) recount(callers, threads map[string]int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.callers, l.threads = callers, threads
+	l.counted = true
+}
+
+// isCounted reports whether what is open was counted since this process
+// began.
+func (l *limits) isCounted() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counted
 }
 
 // keyParts returns the parts of a call's key that all calls of its
@@ -82,6 +94,17 @@ func (l *limits) recount(callers, threads map[string]int) {
 func keyParts(key string) (caller, thread string) {
 	const digest = 64 + 1
 	return key[:digest], key[:2*digest]
+}
+
+// countFirst counts what an earlier process left open, before the first
+// call opens: a restart is no way around the limits.
+func (g *Gateway) countFirst(ctx context.Context) error {
+	g.limits.first.Lock()
+	defer g.limits.first.Unlock()
+	if g.limits.isCounted() {
+		return nil
+	}
+	return g.count(ctx)
 }
 
 // count counts what is open: all that nobody may forget yet. Nothing is
