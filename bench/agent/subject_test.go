@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
@@ -172,18 +173,18 @@ type subject struct {
 func subjects(t testing.TB, calls int, takes time.Duration) []subject {
 	t.Helper()
 	out := []subject{{"bare", newBare(newScripted(calls, takes)).run}}
+	byPlan := agent.LoopConfig{
+		Decider: agent.ByPlan(plan(t), agent.PlanOptions{Principal: "bob", Session: "s-1"}),
+	}
 	for _, s := range []struct {
 		name string
-		cfg  agent.LoopConfig
+		loop agent.ChatClient
 	}{
-		{"Default", agent.LoopConfig{}},
-		{
-			"Default ByPlan",
-			agent.LoopConfig{Decider: agent.ByPlan(plan(t), agent.PlanOptions{Principal: "bob", Session: "s-1"})},
-		},
-		{"Compatible", agent.LoopConfig{Profile: agent.Compatible}},
+		{"Default", agent.NewFunctionInvoking(newScripted(calls, takes), agent.LoopConfig{})},
+		{"Default ByPlan", agent.NewFunctionInvoking(newScripted(calls, takes), byPlan)},
+		{"Compatible", compat.NewFunctionInvoking(newScripted(calls, takes), compat.Config{})},
 	} {
-		loop, opt := agent.NewFunctionInvoking(newScripted(calls, takes), s.cfg), &agent.Options{Tools: tools()}
+		loop, opt := s.loop, &agent.Options{Tools: tools()}
 		out = append(
 			out,
 			subject{s.name, func(ctx context.Context, messages []*content.Message) ([]*content.Message, error) {
