@@ -571,10 +571,7 @@ func TestReasoningStaysWithItsCall(t *testing.T) {
 	if strings.Contains(k.last(), "Reasoning") {
 		t.Errorf("a thought without its call:\n%s", k.last())
 	}
-	if resp := mustRun(t, a, th, answers(q.CreateApproval(""))); strings.Contains(
-		tell(resp.Messages),
-		"Reasoning",
-	) {
+	if resp := mustRun(t, a, th, answers(q.CreateApproval(""))); strings.Contains(tell(resp.Messages), "Reasoning") {
 		t.Errorf("a thought is shown twice:\n%s", tell(resp.Messages))
 	}
 

@@ -321,10 +321,7 @@ func TestResultLostOnAuditErrorAfterwards(t *testing.T) {
 			a,
 			th,
 			answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")),
-		); !errors.Is(
-			err,
-			errAudit,
-		) {
+		); !errors.Is(err, errAudit) {
 			t.Fatal(err)
 		}
 
@@ -358,10 +355,7 @@ func TestConcurrentResultLostInMemory(t *testing.T) {
 			a,
 			th,
 			answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")),
-		); !errors.Is(
-			err,
-			errAudit,
-		) {
+		); !errors.Is(err, errAudit) {
 			t.Fatal(err)
 		}
 

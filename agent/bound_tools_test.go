@@ -426,10 +426,7 @@ func TestHarmlessCallThatIsCancelled(t *testing.T) {
 			LoopConfig{Concurrent: concurrent},
 			nil,
 			bad,
-		).Run(ctx, th, content.UserText("x")); !errors.Is(
-			err,
-			context.Canceled,
-		) {
+		).Run(ctx, th, content.UserText("x")); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 

@@ -191,10 +191,7 @@ func TestSuspend(t *testing.T) {
 		t.Error("a panic of Resume is no error")
 	}
 	for _, none := range []Tool{nil, suspends, onlyDeclared{"f"}, around{suspends}} {
-		if o := resume(t.Context(), Job{Call: j.Call, Tool: none}, nil, nil, nil); !errors.Is(
-			o.Err,
-			errNotResumer,
-		) {
+		if o := resume(t.Context(), Job{Call: j.Call, Tool: none}, nil, nil, nil); !errors.Is(o.Err, errNotResumer) {
 			t.Errorf("%T: %v", none, o.Err)
 		}
 	}

@@ -247,13 +247,7 @@ func (b *batch) messages(dotNet bool) []*content.Message {
 	}
 	for _, it := range b.Items {
 		if it.Service {
-			calls, answers = append(
-				append(calls, it.Lead...),
-				it.Asks[0].Request,
-			), append(
-				answers,
-				it.Asks[0].Answer,
-			)
+			calls, answers = append(append(calls, it.Lead...), it.Asks[0].Request), append(answers, it.Asks[0].Answer)
 			continue
 		}
 

@@ -150,16 +150,11 @@ func checkCall(c *resolve.Call) error {
 	}
 
 	return errors.Join(
-		checkName(
-			"call.tool",
-			c.Tool,
-		),
+		checkName("call.tool", c.Tool),
 		checkName("call.server", c.Server),
 		checkName("call.agent", c.Agent),
 		checkName("call.skill", c.Skill),
-		checkPrincipal(
-			c.Principal,
-		),
+		checkPrincipal(c.Principal),
 		checkName("call.session", c.Session),
 		checkName("call.tool_definition", c.ToolDefinition),
 	)

@@ -53,10 +53,7 @@ func TestOpenedDocuments(t *testing.T) {
 		if err := encoder.Encode(o); err != nil {
 			t.Fatal(err)
 		}
-		if want := []byte(`{"outcome":"` + word + `","decision":{"outcome":`); !bytes.HasPrefix(
-			text.Bytes(),
-			want,
-		) {
+		if want := []byte(`{"outcome":"` + word + `","decision":{"outcome":`); !bytes.HasPrefix(text.Bytes(), want) {
 			t.Errorf("got %s, want %s first", text.Bytes(), want)
 		}
 

@@ -120,9 +120,7 @@ func boolean(b bool) Scalar { return Scalar{Kind: value.Bool, Bool: b} }
 
 func operands() *rapid.Generator[Scalar] {
 	return rapid.SampledFrom([]Scalar{
-		number(
-			"0",
-		), number("1"), number("2"), number("1.0"), text(""), text("a"), text("ab"), text("a "), text("b"),
+		number("0"), number("1"), number("2"), number("1.0"), text(""), text("a"), text("ab"), text("a "), text("b"),
 		boolean(true), boolean(false),
 	})
 }
@@ -154,10 +152,7 @@ func regexes() *rapid.Generator[string] {
 		var b strings.Builder
 		for range rapid.IntRange(1, 3).Draw(t, "parts") {
 			b.WriteString(
-				"(?:" + atom.Draw(
-					t,
-					"atom",
-				) + ")" + rapid.SampledFrom([]string{"", "", "", "*", "+", "?"}).
+				"(?:" + atom.Draw(t, "atom") + ")" + rapid.SampledFrom([]string{"", "", "", "*", "+", "?"}).
 					Draw(t, "repeat"),
 			)
 		}

@@ -269,10 +269,7 @@ func TestLargeQuestionsAreUndecided(t *testing.T) {
 		name := fmt.Sprintf("a%d", key)
 		for i := range corners.Groups {
 			test := Test{Op: []Op{Lt, Gte}[i>>key&1], Operand: number("0")}
-			corners.Groups[i].Matchers = append(
-				corners.Groups[i].Matchers,
-				Matcher{Key: name, Tests: []Test{test}},
-			)
+			corners.Groups[i].Matchers = append(corners.Groups[i].Matchers, Matcher{Key: name, Tests: []Test{test}})
 		}
 	}
 
@@ -322,13 +319,7 @@ func TestAnalyzerForgets(t *testing.T) {
 }
 
 func TestAnalyzerIsDeterministic(t *testing.T) {
-	x, y := sound(
-		t,
-		match("a: {pattern: '[ab]c+'}, b: 1"),
-	), sound(
-		t,
-		`[{args_match: {a: {pattern: 'ac'}}}, {args_match: {b: {gt: 2}}}]`,
-	)
+	x, y := sound(t, match("a: {pattern: '[ab]c+'}, b: 1")), sound(t, `[{args_match: {a: {pattern: 'ac'}}}, {args_match: {b: {gt: 2}}}]`)
 	warm := NewAnalyzer(ToolArgs, Semantics{}, 0)
 	for range 20 {
 		cold := NewAnalyzer(ToolArgs, Semantics{}, 0)

@@ -50,10 +50,7 @@ func shortPatterns() *rapid.Generator[string] {
 		parts := rapid.SliceOfN(word, 1, 3).Draw(t, "parts")
 		return rapid.SampledFrom([]string{"", "^"}).
 			Draw(t, "begin") +
-			strings.Join(
-				parts,
-				"",
-			) + rapid.SampledFrom([]string{"", "$"}).
+			strings.Join(parts, "") + rapid.SampledFrom([]string{"", "$"}).
 			Draw(t, "end")
 	})
 }

@@ -37,10 +37,7 @@ func (j *junitWriter) File(r Report) error {
 		"  <testsuite",
 		attr("name", r.File),
 		attr("tests", strconv.Itoa(max(1, len(list)))),
-		attr(
-			"failures",
-			strconv.Itoa(failures),
-		),
+		attr("failures", strconv.Itoa(failures)),
 		attr("errors", "0"),
 		attr("skipped", strconv.Itoa(skipped)),
 		">\n",

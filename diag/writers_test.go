@@ -25,10 +25,7 @@ var files = map[string]string{
 	"wide.agf.yaml": "name: 日本語 [x\n\t\ttabbed: yes\nletters: e\u0301e\u0301 no\nlong: " + strings.Repeat(
 		"ab ",
 		60,
-	) + "HERE" + strings.Repeat(
-		" cd",
-		60,
-	) + "\n",
+	) + "HERE" + strings.Repeat(" cd", 60) + "\n",
 	"evil\x1b[2J.agf.yaml": "name: \u202eevil \x1b[31mred\x1b[0m\u200b\xff end\n",
 }
 

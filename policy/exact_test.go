@@ -193,10 +193,7 @@ policy_ref: acme.a
 rules: [{id: r, approval: true, require: {within: 5m, on_timeout: escalate, escalate: [{after: 4m, to: a}, {after: 5m, to: b}, {after: 6m, to: c}]}}]
 `),
 	)
-	if got := rulesOf(findings); !slices.Equal(
-		got,
-		[]string{"policy-late-escalation", "policy-late-escalation"},
-	) {
+	if got := rulesOf(findings); !slices.Equal(got, []string{"policy-late-escalation", "policy-late-escalation"}) {
 		t.Errorf("%s", render(findings))
 	}
 }

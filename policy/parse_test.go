@@ -122,10 +122,7 @@ func TestParseReadsEveryField(t *testing.T) {
 	if want := (&policy.Selector{
 		Namespaces: []string{"acme.finance.*"},
 		Labels:     map[string]string{"tier": "prod"},
-	}); !reflect.DeepEqual(
-		p.Agents,
-		want,
-	) {
+	}); !reflect.DeepEqual(p.Agents, want) {
 		t.Errorf("agents: %+v", p.Agents)
 	}
 

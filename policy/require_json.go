@@ -73,9 +73,7 @@ func (a *Require) UnmarshalJSON(data []byte) error {
 		q.Escalate,
 		q.Grants,
 		q.Arguments,
-	}.Join(
-		Require{},
-	)
+	}.Join(Require{})
 	return nil
 }
 

@@ -216,9 +216,7 @@ func confT9(t *testing.T) {
 			method,
 			q.ResponseURL,
 			[]byte(fmt.Sprintf(`{"id":%q,"selected":0}`, c.in.ID)),
-		); !confRefused(
-			status,
-		) {
+		); !confRefused(status) {
 			t.Errorf("%s: %d", method, status)
 		}
 	}

@@ -65,10 +65,7 @@ func confT32(t *testing.T) {
 	op.does(func(context.Context, rap.Job) (rap.Outcome, error) {
 		return rap.Outcome{}, fmt.Errorf("%s: %w", inner, &rap.PublicError{Text: "no such file: /a"})
 	})
-	if text := r.call("read_file", `{"path":"/a"}`).invoke().fails(); !strings.Contains(
-		text,
-		"no such file: /a",
-	) ||
+	if text := r.call("read_file", `{"path":"/a"}`).invoke().fails(); !strings.Contains(text, "no such file: /a") ||
 		strings.Contains(text, "hunter2") {
 		t.Errorf("a public error came as %q", text)
 	}
@@ -265,9 +262,7 @@ func confT35(t *testing.T) {
 		http.MethodPost,
 		r.base+"/migrate",
 		[]byte(`{"session_id":"s","destination_url":"http://x/"}`),
-	); !confRefused(
-		status,
-	) {
+	); !confRefused(status) {
 		t.Errorf("/migrate, which needsMigration rules out: %d", status)
 	}
 

@@ -106,9 +106,7 @@ func (c *references) output(p *ExecutionPolicy) {
 			Severity: diag.Error,
 			Range:    out.Agent.Range,
 			Message:  fmt.Sprintf("output_from takes the output of %q, which no step runs", out.Agent.Alias),
-			Expected: "the alias of a step, " + oneOf(
-				collect(p.Steps, func(s Step) string { return s.Agent.Alias }),
-			),
+			Expected: "the alias of a step, " + oneOf(collect(p.Steps, func(s Step) string { return s.Agent.Alias })),
 		})
 	}
 }

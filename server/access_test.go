@@ -281,10 +281,7 @@ func TestTenants(t *testing.T) {
 		"/v1/agents/desk/requests",
 		all,
 		`{"call":{"kind":"tool","tool":"trade","args":{"amount":1}}}`,
-	).must(201); a.str(
-		"request",
-		"id",
-	) == r.ID ||
+	).must(201); a.str("request", "id") == r.ID ||
 		a.str("request", "tenant") != "globex" {
 		t.Errorf("got %s", a.text)
 	}

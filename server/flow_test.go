@@ -43,9 +43,7 @@ func TestTheWayOfACall(t *testing.T) {
 		"/v1/agents/desk/requests",
 		rt,
 		`{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`,
-	).must(200); again.request(
-		"request",
-	).ID != r.ID ||
+	).must(200); again.request("request").ID != r.ID ||
 		again.get("shared") != true {
 		t.Errorf("an identical call is not shared: %s", again.text)
 	}
@@ -137,9 +135,7 @@ func TestDecideRecordsNothing(t *testing.T) {
 		"/v1/agents/desk/decide",
 		h.runtime(),
 		`{"kind":"tool","tool":"trade","args":{"amount":1}}`,
-	).must(200); d.str(
-		"outcome",
-	) != "ask" {
+	).must(200); d.str("outcome") != "ask" {
 		t.Errorf("got %s", d.text)
 	}
 
@@ -311,9 +307,7 @@ func TestVotesNeedWhatWasSeen(t *testing.T) {
 		`{"verdict":"approve","shown_fully":true,"binding":"`+r.Binding()[7:19]+`"}`,
 		"If-Match",
 		`"1"`,
-	).must(200); a.str(
-		"outcome",
-	) != "approved" {
+	).must(200); a.str("outcome") != "approved" {
 		t.Errorf("a prefix of 12: %s", a.text)
 	}
 }
@@ -422,9 +416,7 @@ func TestEdits(t *testing.T) {
 		"/v1/requests/"+r.ID+"/consume",
 		rt,
 		`{"call":{"kind":"tool","tool":"trade","args":{"amount":100}},"key":"k"}`,
-	); a.str(
-		"code",
-	) != "binding_mismatch" {
+	); a.str("code") != "binding_mismatch" {
 		t.Errorf("what was asked, not what was approved, is consumed: %s", a.text)
 	}
 
@@ -500,9 +492,7 @@ func TestEndings(t *testing.T) {
 		"/v1/agents/desk/requests",
 		rt,
 		`{"call":{"kind":"tool","tool":"trade","args":{"amount":1}}}`,
-	).must(200); a.str(
-		"denied",
-	) != "cooling_down" ||
+	).must(200); a.str("denied") != "cooling_down" ||
 		a.str("request", "id") != denied.ID {
 		t.Errorf("got %s", a.text)
 	}
@@ -600,13 +590,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		)
 	}
 	first := open(rt, "one", `{"amount":1}`).must(201)
-	if again := open(rt, "one", `{"amount":1}`).must(200); again.str(
-		"request",
-		"id",
-	) != first.str(
-		"request",
-		"id",
-	) {
+	if again := open(rt, "one", `{"amount":1}`).must(200); again.str("request", "id") != first.str("request", "id") {
 		t.Errorf("got %s", again.text)
 	}
 

@@ -28,10 +28,7 @@ func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
 		}
 	})
 	testwait.Until(t, "ready", func() bool { return h.do("GET", "/readyz", "", "").status == 200 })
-	if text := h.do("GET", "/metrics", "", "").text; !strings.Contains(
-		text,
-		"assent_degraded{part=\"agents\"} 0",
-	) {
+	if text := h.do("GET", "/metrics", "", "").text; !strings.Contains(text, "assent_degraded{part=\"agents\"} 0") {
 		t.Error(text)
 	}
 

@@ -52,12 +52,7 @@ func valuesIn(text []byte) int64 {
 // told apart by their hash.
 func (x *exchange) enter() error {
 	secret, _ := bearer(x.r) // without one they are all alike
-	entered, err := x.cfg.Shares.Exchanges.Take(
-		x.r.Context(),
-		quota.Who{Tenant: tokens.Hash(secret)},
-		1,
-		enterWait,
-	)
+	entered, err := x.cfg.Shares.Exchanges.Take(x.r.Context(), quota.Who{Tenant: tokens.Hash(secret)}, 1, enterWait)
 	if err != nil {
 		return x.limited(err, "exchanges")
 	}

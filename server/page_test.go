@@ -113,9 +113,7 @@ func TestContractPageLists(t *testing.T) {
 		}
 	}
 	if n := strings.Count(page, "| none |\n") + strings.Count(page, "| retry |\n") +
-		strings.Count(page, "| request |\n"); n != len(
-		meanings,
-	) {
+		strings.Count(page, "| request |\n"); n != len(meanings) {
 		t.Errorf("the page lists %d codes, there are %d", n, len(meanings))
 	}
 

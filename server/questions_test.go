@@ -150,9 +150,7 @@ func TestQuestionsThatTheServerRefuses(t *testing.T) {
 	}
 	h.do("POST", "/v1/agents/desk/questions", h.voter("mara"), motd, "Idempotency-Key", "k").must(403)
 	h.do("POST", "/v1/agents/nobody/questions", rt, motd, "Idempotency-Key", "k").must(404)
-	if a := h.put(rt, "denied", strings.Replace(motd, "quote", "drop", 1)).must(200); a.str(
-		"denied",
-	) != "policy" ||
+	if a := h.put(rt, "denied", strings.Replace(motd, "quote", "drop", 1)).must(200); a.str("denied") != "policy" ||
 		a.get("request") != nil {
 		t.Errorf("got %s", a.text)
 	}

@@ -414,15 +414,7 @@ func (x *exchange) edit() error {
 	if err != nil {
 		return err
 	}
-	f := object(
-		x.body,
-		"",
-		"arguments",
-		"binding",
-		"shown_fully",
-		"reason",
-		"channel",
-	).must("arguments", "binding")
+	f := object(x.body, "", "arguments", "binding", "shown_fully", "reason", "channel").must("arguments", "binding")
 	in := approval.EditInput{
 		Tenant:    x.tenant(),
 		ID:        r.ID,

@@ -29,10 +29,7 @@ func TestFenceMustacheSeesGeneratedNamesOnly(t *testing.T) {
 				t.Fatalf("mustache sees %s %q", tag.Type(), tag.Name())
 			}
 		}
-		if src := strings.NewReplacer("{{{", "", "}}}", "").Replace(tmpl.source()); strings.ContainsAny(
-			src,
-			"{}",
-		) {
+		if src := strings.NewReplacer("{{{", "", "}}}", "").Replace(tmpl.source()); strings.ContainsAny(src, "{}") {
 			t.Fatalf("a brace of the author reaches mustache: %q", tmpl.source())
 		}
 	})

@@ -105,12 +105,7 @@ func callInterrupt(q *content.ToolApprovalRequest) (Interrupt, error) {
 		out.Reason = reasonConfirmation // AG-UI wants a call's id with the other one
 	}
 	if out.Message == "" {
-		out.Message = "Approve running " + nameOr(
-			q.Call.ToolName(),
-			"this tool",
-		) + content.ServerWords(
-			q.Call,
-		) + "?"
+		out.Message = "Approve running " + nameOr(q.Call.ToolName(), "this tool") + content.ServerWords(q.Call) + "?"
 	}
 
 	return out.with(q.Note, about, approvalSchema(q.Call, args))

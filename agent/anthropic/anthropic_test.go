@@ -424,10 +424,7 @@ func TestUnreachable(t *testing.T) {
 		anthropic.WithMaxRetries(0),
 		anthropic.WithModel("m"),
 	)
-	if _, err := c.Respond(ctx, []*content.Message{content.UserText("Hi")}, nil); !errors.Is(
-		err,
-		context.Canceled,
-	) {
+	if _, err := c.Respond(ctx, []*content.Message{content.UserText("Hi")}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 
@@ -501,10 +498,7 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 				t.Context(),
 				[]*content.Message{content.UserText("Hi")},
 				c.opt,
-			)); !errors.Is(
-				err,
-				c.want,
-			) {
+			)); !errors.Is(err, c.want) {
 				t.Errorf("streamed, got %v", err)
 			}
 		})

@@ -216,10 +216,7 @@ func (d *standingRun) collect(in *rounds.Input) error {
 			if e == nil {
 				continue
 			}
-			d.state.Shown.Open = slices.DeleteFunc(
-				d.state.Shown.Open,
-				func(o *rounds.Entry) bool { return o == e },
-			)
+			d.state.Shown.Open = slices.DeleteFunc(d.state.Shown.Open, func(o *rounds.Entry) bool { return o == e })
 			if err := d.answer(rounds.Rebind(e.Request.InputRequest, a)); err != nil {
 				return err
 			}

@@ -159,9 +159,7 @@ func (e *encoder) value(output json.RawMessage) {
 		e.fail(
 			BadShape,
 			e.w.name(outputsField),
-			"expected a value that is neither a text nor a list of contents, found "+jsonmsg.Describe(
-				output,
-			),
+			"expected a value that is neither a text nor a list of contents, found "+jsonmsg.Describe(output),
 			nil,
 		)
 	}

@@ -336,13 +336,7 @@ func TestDeepArgumentsAreKept(t *testing.T) {
 func TestDepth(t *testing.T) {
 	nested := func(depth int) []byte {
 		return []byte(
-			`{"$type":"functionResult","callId":"c","result":` + strings.Repeat(
-				"[",
-				depth,
-			) + strings.Repeat(
-				"]",
-				depth,
-			) + `}`,
+			`{"$type":"functionResult","callId":"c","result":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`,
 		)
 	}
 	c, err := content.DotNet().DecodeContent(nested(124))

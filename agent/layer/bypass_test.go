@@ -189,10 +189,7 @@ func TestBypassFailures(t *testing.T) {
 		opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
 		respond(t, c, opt, user(text("go")))
 		for range 2 {
-			if _, err := c.Respond(context.Background(), list(user(text("on"))), opt); !errors.Is(
-				err,
-				errNoTurn,
-			) {
+			if _, err := c.Respond(context.Background(), list(user(text("on"))), opt); !errors.Is(err, errNoTurn) {
 				t.Fatalf("the error is %v", err)
 			}
 		}
@@ -207,10 +204,7 @@ func TestBypassFailures(t *testing.T) {
 	if _, err := layer.NewBypass(
 		m,
 		layer.BypassConfig{Decider: deciding{}},
-	).Respond(context.Background(), nil, opt); !errors.Is(
-		err,
-		errDecide,
-	) {
+	).Respond(context.Background(), nil, opt); !errors.Is(err, errDecide) {
 		t.Errorf("the error of the decider became %v", err)
 	}
 }

@@ -64,9 +64,7 @@ func TestStackAroundTheLoops(t *testing.T) {
 				s := newShop()
 				m := says(
 					list(assistant(text("Let me see."), call("c1", "look", `{}`), call("c2", "pay", `{"n":1}`))),
-					list(
-						assistant(text("Once more."), call("c3", "pay", `{"n":1}`)),
-					),
+					list(assistant(text("Once more."), call("c3", "pay", `{"n":1}`))),
 					list(assistant(text("Paid twice."))),
 					list(assistant(text("Bye."))),
 				)

@@ -237,10 +237,7 @@ func TestInnerErrorsPass(t *testing.T) {
 					list(user(text("go"))),
 					&agent.Options{Thread: agent.NewThread("t")},
 					streaming,
-				); !errors.Is(
-					err,
-					errNoTurn,
-				) {
+				); !errors.Is(err, errNoTurn) {
 					t.Errorf("%s: the error became %v", name, err)
 				}
 			}

@@ -414,9 +414,7 @@ func TestSilent(t *testing.T) {
 		text,
 		&content.Usage{},
 		ask.CreateApproval("because"),
-		form.CreateRejection(
-			"",
-		),
+		form.CreateRejection(""),
 		text.CreateApproval(""),
 		&content.ToolApprovalRequest{RequestID: "h", Call: &content.HostedCall{}},
 		&content.Error{},

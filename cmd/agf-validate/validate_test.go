@@ -51,9 +51,7 @@ func TestOrderOfReportsIsTheOrderOfTheWalk(t *testing.T) {
 		code := program{
 			Streams: term.Streams{Out: &out, Err: io.Discard},
 			Workers: workers,
-		}.Run(
-			[]string{"--strict", dir},
-		)
+		}.Run([]string{"--strict", dir})
 		if code != term.ExitFindings {
 			t.Fatalf("exit %d", code)
 		}
@@ -172,9 +170,7 @@ func TestCompletion(t *testing.T) {
 		var out bytes.Buffer
 		code := program{
 			Streams: term.Streams{Out: &out, Err: io.Discard},
-		}.Run(
-			append([]string{"__complete"}, c.args...),
-		)
+		}.Run(append([]string{"__complete"}, c.args...))
 		if code != term.ExitOK || !strings.Contains("\n"+out.String(), "\n"+c.want+"\n") {
 			t.Errorf("%v: exit %d\n%s", c.args, code, out.String())
 		}
@@ -347,10 +343,7 @@ func TestUsers1_5_WhatIsWrongWithAShelfIsAFinding(t *testing.T) {
 		"--config",
 		testfiles.Write(t, "off.yaml", "rules: {policy-none-found: off}\n"),
 		"desk.agf.yaml",
-	); !strings.Contains(
-		out,
-		"policy-file-name",
-	) {
+	); !strings.Contains(out, "policy-file-name") {
 		t.Errorf("a configuration silenced what stops the load: %s", out)
 	}
 }

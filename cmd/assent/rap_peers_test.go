@@ -109,9 +109,7 @@ func TestD1_AnyPortIsForProgramsOfThisMachine(t *testing.T) {
 		code := program{
 			Backend: backend(),
 			Streams: term.Streams{Out: &out, Err: &out},
-		}.Run(
-			[]string{"rap", "gateway", "--config", file},
-		)
+		}.Run([]string{"rap", "gateway", "--config", file})
 		if code != term.ExitFailure || !strings.Contains(out.String(), c.want) {
 			t.Errorf("%s: exit %d\n%s", name, code, out.String())
 		}

@@ -418,9 +418,7 @@ func TestRAPCallTellsWhatIsWrong(t *testing.T) {
 		var out, errOut bytes.Buffer
 		code := program{
 			Streams: term.Streams{Out: &out, Err: &errOut},
-		}.Run(
-			append([]string{"rap", "call"}, c.args...),
-		)
+		}.Run(append([]string{"rap", "call"}, c.args...))
 		if code != c.code {
 			t.Errorf("%s: exit %d\n%s", name, code, errOut.String())
 		}

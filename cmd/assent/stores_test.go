@@ -184,9 +184,7 @@ func TestH4_AConsumedPermitIsNotPutBack(t *testing.T) {
 	for _, more := range []string{"", "DELETE FROM entries WHERE type = 'permit_consumed'"} {
 		h.sql(t, "DELETE FROM requests", "INSERT INTO requests SELECT * FROM kept_requests", more)
 		for _, key := range []string{"one", "two"} {
-			if _, err := bot.Consume(t.Context(), r.ID, []byte(call), key); client.Code(
-				err,
-			) != openapi.CodeTampered {
+			if _, err := bot.Consume(t.Context(), r.ID, []byte(call), key); client.Code(err) != openapi.CodeTampered {
 				t.Errorf("%q, key %s: %v", more, key, err)
 			}
 		}

@@ -90,10 +90,7 @@ func patterns() *rapid.Generator[string] {
 			if rapid.Bool().Draw(t, "group") {
 				part = "(?:" + part + rapid.SampledFrom([]string{"", "|"}).
 					Draw(t, "or") +
-					atom.Draw(
-						t,
-						"atom",
-					) + ")"
+					atom.Draw(t, "atom") + ")"
 			} else {
 				part = "(?:" + part + ")"
 			}

@@ -428,9 +428,7 @@ func TestHostileShapes(t *testing.T) {
 		"`",
 		"- >-\n\n",
 	} {
-		if _, fs := Parse("f", []byte(strings.Repeat(unit, 64<<10/len(unit))), Limits{}); len(
-			fs,
-		) > 2*maxFindings {
+		if _, fs := Parse("f", []byte(strings.Repeat(unit, 64<<10/len(unit))), Limits{}); len(fs) > 2*maxFindings {
 			t.Errorf("%q: %d findings", unit, len(fs))
 		}
 	}

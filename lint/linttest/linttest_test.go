@@ -76,10 +76,7 @@ func TestCompareFails(t *testing.T) {
 		found := Sample{
 			Name: "bad.agf.yaml",
 			Text: c.text,
-		}.Lint(
-			folder(),
-			lint.New([]lint.Rule{shouting()}, lint.Options{}),
-		).Findings
+		}.Lint(folder(), lint.New([]lint.Rule{shouting()}, lint.Options{})).Findings
 		got := compare("loud-alias", c.text, found)
 		if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, c.complaint) }) {
 			t.Errorf("%s: want %q, got %q", c.name, c.complaint, got)

@@ -73,10 +73,7 @@ func claimPolicy(t *rapid.T) string {
 	})
 	groups := rapid.SliceOfN(group, 1, 2).Draw(t, "groups")
 	return "schema_version: \"1.0.0\"\npolicy_ref: acme.p\nrules: [{id: r" + match + ", approval: {condition: [" +
-		strings.Join(
-			groups,
-			", ",
-		) + "]}}]\n"
+		strings.Join(groups, ", ") + "]}}]\n"
 }
 
 // claimCall is a call of one kind. A tool's carries no parent's input.

@@ -211,10 +211,7 @@ func TestFreezesLeaveAdministrationAlone(t *testing.T) {
 	}
 
 	var wrong *approval.InputError
-	if err := d.Service.Freeze(t.Context(), "t", administration.Agent, "ann", "all of it"); !errors.As(
-		err,
-		&wrong,
-	) {
+	if err := d.Service.Freeze(t.Context(), "t", administration.Agent, "ann", "all of it"); !errors.As(err, &wrong) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -387,17 +387,8 @@ func TestLabelsAreTakenAsTheyAre(t *testing.T) {
 func TestLongPromptsAreCutAndCanBeOpened(t *testing.T) {
 	h := open(t)
 	q := yesOrNo()
-	q.Prompt, q.Choices[0] = "HEAD "+strings.Repeat(
-		"lorem ipsum ",
-		5000,
-	)+"MIDDLE "+strings.Repeat(
-		"dolor sit ",
-		300,
-	)+
-		"TAIL", strings.Repeat(
-		"long label ",
-		300,
-	)+"END"
+	q.Prompt, q.Choices[0] = "HEAD "+strings.Repeat("lorem ipsum ", 5000)+"MIDDLE "+strings.Repeat("dolor sit ", 300)+
+		"TAIL", strings.Repeat("long label ", 300)+"END"
 	r := h.asksBob(q)
 	bob := h.browser("bob")
 	bob.get("/").lacks(t, "lorem")

@@ -217,9 +217,7 @@ func rewrite(t *testing.T, sealed string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return base64.RawURLEncoding.EncodeToString(
-		[]byte(strings.Replace(string(body), `"v":`, `"v":1`, 1)),
-	) + "." + tag
+	return base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(body), `"v":`, `"v":1`, 1))) + "." + tag
 }
 
 // TestReadingDecidesNothing: GET and HEAD on every address, with all

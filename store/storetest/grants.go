@@ -331,9 +331,7 @@ func dueFailures(t *testing.T, db Database) {
 		t,
 		must(
 			s.Requests(t.Context(), tenant, approval.Filter{States: []approval.State{approval.Expired}}),
-		)(
-			t,
-		).Total,
+		)(t).Total,
 		4,
 	)
 	equal(t, entries(t, s, tenant), 4)

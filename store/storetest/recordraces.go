@@ -122,10 +122,7 @@ func recordsAndUpdates(t *testing.T, db Database) {
 			approval.ErrVersion,
 			approval.ErrVersion,
 			nil,
-		}[i%6]; !errors.Is(
-			err,
-			want,
-		) {
+		}[i%6]; !errors.Is(err, want) {
 			t.Fatalf("%d: got error %v, want %v", i, err, want)
 		}
 	}

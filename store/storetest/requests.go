@@ -230,9 +230,7 @@ func questions(t *testing.T, db Database) {
 		t,
 		must(
 			s.Requests(t.Context(), tenant, approval.Filter{States: []approval.State{approval.Answered}}),
-		)(
-			t,
-		).Total,
+		)(t).Total,
 		1,
 	)
 
@@ -477,9 +475,7 @@ func oddTexts(t *testing.T, db Database) {
 	equal(t, got.Current().Call.Tool, "a\x00b")
 	p := must(
 		s.Requests(t.Context(), tenant, approval.Filter{Groups: []string{"line\nend"}, Principal: "p\x00"}),
-	)(
-		t,
-	)
+	)(t)
 	equal(t, p.Total, 1)
 	equal(t, p.Requests[0].Target, "tool a\uFFFDb")
 	equal(t, len([]rune(p.Requests[0].Message)), 200)

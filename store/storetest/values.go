@@ -217,9 +217,7 @@ func outbox(t *testing.T, db Database) {
 	ok(t, s.Bury(t.Context(), "me", rest[0].ID, "410", now))
 	again := must(
 		s.Claim(t.Context(), "me", []string{"slack", "webhook:ops"}, now.Add(time.Minute), time.Minute, 10),
-	)(
-		t,
-	)
+	)(t)
 	equal(t, len(again), 1)
 	equal(t, again[0].Attempt, 2)
 	equal(t, again[0].Problem, "503\uFFFD")

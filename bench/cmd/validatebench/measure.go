@@ -141,9 +141,7 @@ func (c *benchCase) row() string {
 		c.files,
 		mb,
 		c.wall.Round(time.Millisecond),
-		float64(
-			c.files,
-		)/c.wall.Seconds(),
+		float64(c.files)/c.wall.Seconds(),
 		float64(c.files)/c.cpu.Seconds(),
 		mb/c.wall.Seconds(),
 		float64(c.peak)/1e6,

@@ -104,10 +104,7 @@ func newOPAInputs(w *model.Workload) *opaInputs {
 
 func (in *opaInputs) envelope(tool string, args ast.Value) ast.Value {
 	return ast.NewObject(
-		ast.Item(
-			in.keys[0],
-			in.tools[tool],
-		),
+		ast.Item(in.keys[0], in.tools[tool]),
 		ast.Item(in.keys[1], in.labels),
 		ast.Item(in.keys[2], ast.NewTerm(args)),
 	)

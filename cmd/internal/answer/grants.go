@@ -59,9 +59,7 @@ func printGrants(p *term.Printer, g openapi.Grants) {
 		rows = append(
 			rows,
 			[]term.Styled{
-				term.Bold.Of(
-					x.ID,
-				),
+				term.Bold.Of(x.ID),
 				term.Cell(x.Agent),
 				term.Cell(x.Target),
 				term.Cell(fmt.Sprintf("%d/%d", x.Uses, x.MaxUses)),

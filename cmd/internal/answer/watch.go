@@ -434,9 +434,7 @@ func waitingRows(requests []approval.Summary, now time.Time) [][]term.Styled {
 	for _, r := range requests {
 		rows = append(rows, []term.Styled{
 			term.Bold.Of("…" + lastOf(r.ID)), term.Cell(term.Until(r.Deadline, now)), term.Cell(votesOf(r)),
-			term.Cell(
-				term.Shorten(r.Target, 28),
-			), term.Cell(term.Shorten(r.Agent, 20)), term.Dim.Of(messageOf(r)),
+			term.Cell(term.Shorten(r.Target, 28)), term.Cell(term.Shorten(r.Agent, 20)), term.Dim.Of(messageOf(r)),
 		})
 	}
 

@@ -43,9 +43,7 @@ func printStats(p *term.Printer, s *approval.Stats) {
 		rows = append(
 			rows,
 			[]term.Styled{
-				term.Bold.Of(
-					f.Person,
-				),
+				term.Bold.Of(f.Person),
 				term.Cell(strconv.Itoa(f.Votes)),
 				term.Cell(fmt.Sprintf("%.1f", f.PerHour)),
 				term.Cell(strconv.Itoa(f.BusiestHour)),
@@ -63,9 +61,7 @@ func printStats(p *term.Printer, s *approval.Stats) {
 		rows = append(
 			rows,
 			[]term.Styled{
-				term.Bold.Of(
-					f.Agent,
-				),
+				term.Bold.Of(f.Agent),
 				term.Cell(strconv.Itoa(f.Asks)),
 				term.Cell(fmt.Sprintf("%.1f", f.PerDay)),
 				term.Cell(strconv.Itoa(f.Decided)),

@@ -53,9 +53,7 @@ func printDeliveries(p *term.Printer, d openapi.Deliveries) {
 		rows = append(
 			rows,
 			[]term.Styled{
-				term.Bold.Of(
-					strconv.FormatInt(x.ID, 10),
-				),
+				term.Bold.Of(strconv.FormatInt(x.ID, 10)),
 				term.Cell(string(x.State)),
 				term.Cell(x.Target),
 				term.Cell(x.Event),

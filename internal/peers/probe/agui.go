@@ -34,11 +34,7 @@ func (bank) Respond(_ context.Context, messages []*content.Message, _ *agent.Opt
 		return said(
 			&content.Text{Text: "One moment."},
 			call("call_1", "balance", `{}`),
-			call(
-				"call_2",
-				"transfer",
-				`{"to":"bob","amount":5,"reason":"rent"}`,
-			),
+			call("call_2", "transfer", `{"to":"bob","amount":5,"reason":"rent"}`),
 			call("call_3", "close_account", `{"id":"9007199254740993"}`),
 		), nil
 	}

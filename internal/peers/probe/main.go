@@ -106,15 +106,7 @@ func do(line []byte) (json.RawMessage, error) {
 		for name, text := range r.Headers {
 			header.Set(name, text)
 		}
-		return json.RawMessage(
-				"true",
-			), webhook.Verify(
-				r.Secret,
-				header,
-				[]byte(r.Body),
-				time.Now(),
-				5*time.Minute,
-			)
+		return json.RawMessage("true"), webhook.Verify(r.Secret, header, []byte(r.Body), time.Now(), 5*time.Minute)
 	}
 
 	return nil, fmt.Errorf("nothing is known of %q", r.Do)

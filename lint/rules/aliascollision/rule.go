@@ -58,9 +58,7 @@ func check(p *lint.Pass) {
 				p.Report(
 					t.NameRange,
 					fmt.Sprintf("tool %q has the name of a local tool", t.Name),
-					lint.Expected(
-						"another alias for the local tool",
-					),
+					lint.Expected("another alias for the local tool"),
 					lint.Related(names[t.Name].at, "the local tool"),
 				)
 			}

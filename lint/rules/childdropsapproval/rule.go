@@ -200,10 +200,7 @@ func (w *walk) compare(m *schema.Member, demanded gate, own []gate) {
 			witness,
 		),
 		lint.Expected("the same approval in the sub-agent"),
-		lint.Related(
-			demanded.approval.Range,
-			"demanded here",
-		),
+		lint.Related(demanded.approval.Range, "demanded here"),
 		w.pass.Elsewhere(m, own[0].at, "not demanded here"),
 	)
 }

@@ -107,9 +107,7 @@ func report(p *lint.Pass, plan *resolve.Plan, s *schema.MCPServer, d denial) boo
 			d.name,
 			spellings[i],
 		),
-		lint.Expected(
-			"allowed_tools with the tools that the agent needs",
-		),
+		lint.Expected("allowed_tools with the tools that the agent needs"),
 		lint.Within(d.policy.File, d.rule.Range, "denied here"),
 	)
 	return true

@@ -41,9 +41,7 @@ func check(p *lint.Pass) {
 			p.Report(
 				ref.RefRange,
 				fmt.Sprintf("%q is named twice", ref.Ref),
-				lint.Expected(
-					"one mention",
-				),
+				lint.Expected("one mention"),
 				lint.Related(earlier.RefRange, "first named here"),
 				lint.Soften(diag.Warning),
 			)

@@ -49,9 +49,7 @@ func report(p *lint.Pass, list []schema.ToolRef, what string) {
 			p.Report(
 				e.NameRange,
 				fmt.Sprintf("%s %q is listed twice", what, e.Name),
-				lint.Expected(
-					"one entry",
-				),
+				lint.Expected("one entry"),
 				lint.Related(earlier.NameRange, "first listed here"),
 				lint.Soften(diag.Warning),
 			)
@@ -61,9 +59,7 @@ func report(p *lint.Pass, list []schema.ToolRef, what string) {
 		p.Report(
 			e.NameRange,
 			fmt.Sprintf("%s %q is listed twice, and only one of the approvals can be meant", what, e.Name),
-			lint.Expected(
-				"one entry, with the approval that is meant",
-			),
+			lint.Expected("one entry, with the approval that is meant"),
 			lint.Related(earlier.NameRange, "first listed here"),
 		)
 	}

@@ -396,11 +396,7 @@ func (a *App) buttons(r *approval.Request, full bool) slack.Block {
 	approve.WithConfirm(slack.NewConfirmationBlockObject(
 		plain("Approve this call?"),
 		plain(
-			"Request "+short(
-				t.Request,
-			)+", binding "+short(
-				t.Binding,
-			)+". It runs exactly as the message shows it.",
+			"Request "+short(t.Request)+", binding "+short(t.Binding)+". It runs exactly as the message shows it.",
 		),
 		plain("Approve"),
 		plain("Not now"),

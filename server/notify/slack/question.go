@@ -252,11 +252,7 @@ func picks(r *approval.Request, t ticket) []slack.BlockElement {
 	if len(buttons) <= maxButtons {
 		return buttons
 	}
-	menu := slack.NewOptionsSelectBlockElement(
-		slack.OptTypeStatic,
-		plain("Pick a choice"),
-		actionChoose,
-		options...)
+	menu := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, plain("Pick a choice"), actionChoose, options...)
 	menu.Confirm = confirmAnswer(t, "the choice that you selected", "Pick")
 	return []slack.BlockElement{menu}
 }
