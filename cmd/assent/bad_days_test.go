@@ -19,6 +19,8 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/server/notify"
+	"github.com/assent-dev/assent/server/notify/slack"
 	"github.com/assent-dev/assent/server/notify/webhook"
 )
 
@@ -109,14 +111,14 @@ func TestWebhookFromTheConfiguration(t *testing.T) {
 		}
 	}
 
-	hook := config.Webhook{
+	hook := webhook.Settings{
 		Name:        "ops",
 		URLFile:     filepath.Join(dir, "url"),
 		SecretFiles: []string{filepath.Join(dir, "secret")},
 		Loopback:    true,
 	}
 	h := startWith(t, &testServer{dir: dir, token: map[string]string{}}, func(c *config.Serve) {
-		c.Tenants[0].Webhooks = []config.Webhook{hook}
+		c.Tenants[0].Notify.Say("webhooks", []webhook.Settings{hook})
 	})
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
 	select {
@@ -145,34 +147,34 @@ func TestStartRefuses(t *testing.T) {
 	}
 
 	file := func(name string) string { return filepath.Join(dir, name) }
-	hook := func(w config.Webhook) func(*config.Serve) {
-		return func(c *config.Serve) { c.Tenants[0].Webhooks = []config.Webhook{w} }
+	hook := func(w webhook.Settings) func(*config.Serve) {
+		return func(c *config.Serve) { c.Tenants[0].Notify.Say("webhooks", []webhook.Settings{w}) }
 	}
 	for want, change := range map[string]func(*config.Serve){
-		"empty is empty": hook(config.Webhook{
+		"empty is empty": hook(webhook.Settings{
 			Name:        "a",
 			URL:         "https://a.example",
 			SecretFiles: []string{file("empty")},
 		}),
-		"webhook a: webhook": hook(config.Webhook{
+		"webhook a: webhook": hook(webhook.Settings{
 			Name:        "a",
 			URL:         "https://a.example",
 			SecretFiles: []string{file("secret")},
 		}),
-		"networks": hook(config.Webhook{
+		"networks": hook(webhook.Settings{
 			Name:        "a",
 			URL:         "https://a.example",
 			SecretFiles: []string{file("secret")},
 			Networks:    []string{"ten"},
 		}),
-		"no event about": hook(config.Webhook{
+		"no event about": hook(webhook.Settings{
 			Name:  "a",
 			URL:   "https://a.example",
-			Route: config.Route{Events: []string{"nothing"}},
+			Route: notify.Route{Events: []string{"nothing"}},
 		}),
-		"share a name:": func(c *config.Serve) { c.Tenants[0].Webhooks = make([]config.Webhook, 2) },
+		"share a name:": func(c *config.Serve) { c.Tenants[0].Notify.Say("webhooks", make([]webhook.Settings, 2)) },
 		"slack: open": func(c *config.Serve) {
-			c.Tenants[0].Slack = &config.Slack{TokenFile: file("nothing")}
+			c.Tenants[0].Notify.Say("slack", &slack.Settings{TokenFile: file("nothing")})
 		},
 		"the client's secret": func(c *config.Serve) {
 			c.Tenants[0].OIDC, c.Tenants[0].People = &config.OIDC{

@@ -4,64 +4,22 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/cmd/internal/channels"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
-	"github.com/assent-dev/assent/internal/guard"
-	"github.com/assent-dev/assent/server/inbox"
 	"github.com/assent-dev/assent/server/notify"
-	"github.com/assent-dev/assent/server/notify/slack"
-	"github.com/assent-dev/assent/server/notify/webhook"
 	"github.com/assent-dev/assent/store"
 )
-
-// channels is the table of all channels. A new one is a folder of
-// server/notify, a reader of its configuration, and a line here.
-func channels() []channel {
-	return []channel{
-		{name: inbox.Channel, answers: true}, // pages of this server, which are sent to nobody
-		{name: "webhook", targets: webhookTargets},
-		{
-			name:     slack.Channel,
-			answers:  true,
-			register: operate.SlackURL,
-			targets:  slackTargets,
-		},
-	}
-}
-
-// channel is a way by which people and programs hear of requests, and
-// by which people may answer them.
-type channel struct {
-	name     string // first part of the names of its targets, and of the address that it posts answers to
-	answers  bool   // people answer here: votes carry its name, so no client may give it as its own
-	register string // what an operator calls the address that it posts answers to; "": it posts none
-	// targets are those that the configuration of a tenant names. nil:
-	// there are none to name.
-	targets func(t config.Tenant) []target
-}
-
-// target is one receiver of a channel.
-type target struct {
-	key   string // tells it from others of the tenant, where the channel may have several
-	route config.Route
-	// check reads what the configuration names.
-	check func() []error
-	// open makes the sender. It may be an http.Handler too, which takes
-	// answers and checks by itself who posts them, and have a method
-	// Wait, which returns when it has ended what it works at.
-	open func(a *app) (notify.Sender, error)
-}
 
 // votingChannels are the names of the channels by which people answer.
 func votingChannels() []string {
 	var names []string
-	for _, c := range channels() {
-		if c.answers {
-			names = append(names, c.name)
+	for _, c := range channels.All() {
+		if c.Answers {
+			names = append(names, c.Name)
 		}
 	}
 
@@ -71,57 +29,54 @@ func votingChannels() []string {
 // posting are the beginnings of the addresses that channels post answers to.
 func posting() []string {
 	var prefixes []string
-	for _, c := range channels() {
-		if c.register != "" {
-			prefixes = append(prefixes, "/"+c.name+"/")
+	for _, c := range channels.All() {
+		if c.Register.For != "" {
+			prefixes = append(prefixes, "/"+c.Name+"/")
 		}
 	}
 
 	return prefixes
 }
 
-// path is the address of this server that the channel posts answers of
-// a tenant to.
-func (c channel) path(tenant string) string { return "/" + c.name + "/" + providerID(tenant) }
-
-// targeted is a target of a tenant.
-type targeted struct {
-	target
-	channel channel
+// target is a receiver of a tenant, in its channel.
+type target struct {
+	notify.Receiver
+	channel notify.Channel
 	tenant  string
 }
 
+// path is the address of this server that the channel posts answers of
+// the tenant to.
+func (t target) path() string { return "/" + t.channel.Name + "/" + providerID(t.tenant) }
+
 // name is what deliveries call the target: "slack:TENANT",
 // "webhook:TENANT/NAME".
-func (t targeted) name() string {
-	if t.key == "" {
-		return t.channel.name + ":" + t.tenant
+func (t target) name() string {
+	if t.Key == "" {
+		return t.channel.Name + ":" + t.tenant
 	}
 
-	return t.channel.name + ":" + t.tenant + "/" + t.key
+	return t.channel.Name + ":" + t.tenant + "/" + t.Key
 }
 
 // label is what complaints call the target.
-func (t targeted) label() string {
-	if t.key == "" {
-		return t.channel.name
+func (t target) label() string {
+	if t.Key == "" {
+		return t.channel.Name
 	}
 
-	return t.channel.name + " " + t.key
+	return t.channel.Name + " " + t.Key
 }
 
 // targetsOf lists all targets of a tenant.
-func targetsOf(t config.Tenant) []targeted {
-	var all []targeted
-	for _, c := range channels() {
-		if c.targets == nil {
-			continue
-		}
-		for _, x := range c.targets(t) {
-			all = append(all, targeted{
-				target:  x,
-				channel: c,
-				tenant:  t.Name,
+func targetsOf(t config.Tenant) []target {
+	var all []target
+	for _, c := range channels.All() {
+		for _, r := range t.Notify.Receivers(c) {
+			all = append(all, target{
+				Receiver: r,
+				channel:  c,
+				tenant:   t.Name,
 			})
 		}
 	}
@@ -132,7 +87,7 @@ func targetsOf(t config.Tenant) []targeted {
 // delivery is who hears of what happens, through all channels.
 type delivery struct {
 	cfg     config.Serve
-	all     []targeted
+	all     []target
 	router  *notify.Router           // nil: nobody hears of anything
 	senders map[string]notify.Sender // by name of the target
 	worker  *notify.Worker
@@ -144,7 +99,7 @@ func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 	d := &delivery{cfg: cfg, senders: map[string]notify.Sender{}}
 	var routes []notify.Route
 	var names []string
-	taken := map[string]targeted{} // by name, and by address
+	taken := map[string]target{} // by name, and by address
 	for _, tenant := range cfg.Tenants {
 		for _, t := range targetsOf(tenant) {
 			if err := t.claim(taken); err != nil {
@@ -152,13 +107,9 @@ func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 			}
 			d.all = append(d.all, t)
 			names = append(names, t.name())
-			routes = append(routes, notify.Route{
-				Target:  t.name(),
-				Tenants: []string{t.tenant},
-				Events:  t.route.Events,
-				Agents:  t.route.Agents,
-				Groups:  t.route.Groups,
-			})
+			route := t.Route
+			route.Target, route.Tenants = t.name(), []string{t.tenant}
+			routes = append(routes, route)
 		}
 	}
 
@@ -173,15 +124,15 @@ func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 
 // claim refuses targets that share a name, and tenants whose channel
 // would post to the same address, or to none.
-func (t targeted) claim(taken map[string]targeted) error {
+func (t target) claim(taken map[string]target) error {
 	if _, twice := taken[t.name()]; twice {
-		return fmt.Errorf("tenant %s: two %ss share a name: %s", t.tenant, t.channel.name, t.key)
+		return fmt.Errorf("tenant %s: two %ss share a name: %s", t.tenant, t.channel.Name, t.Key)
 	}
 	taken[t.name()] = t
-	if t.channel.register == "" {
+	if t.channel.Register.For == "" {
 		return nil
 	}
-	path, kind := t.channel.path(t.tenant), t.channel.name
+	path, kind := t.path(), t.channel.Name
 	if providerID(t.tenant) == "" {
 		return fmt.Errorf(
 			"tenant %q: %s: its name makes no address under /%s/: expected a letter of a-z or a digit in it",
@@ -215,11 +166,24 @@ func (d *delivery) route(event string, r *approval.Request) []approval.Delivery 
 	return d.router.Deliveries(event, r)
 }
 
+// host is this service as the sender of a target sees it.
+func (a *app) host(t target) notify.Host {
+	return notify.Host{
+		Tenant:  t.tenant,
+		Inbox:   a.base.String(),
+		Secrets: readSecret,
+		Service: a.service,
+		People:  a.people,
+		Store:   a.store,
+		Warn:    func(err error) { a.log.Warn(t.channel.Name, "tenant", t.tenant, "error", err) },
+	}
+}
+
 // connect makes the senders.
 func (d *delivery) connect(a *app) error {
 	var targets []notify.Target
 	for _, t := range d.all {
-		sender, err := t.open(a)
+		sender, err := t.Open(a.host(t))
 		if err != nil {
 			return fmt.Errorf("tenant %s: %s: %w", t.tenant, t.label(), err)
 		}
@@ -265,7 +229,7 @@ func (d *delivery) connect(a *app) error {
 func (d *delivery) mount(mux *http.ServeMux) {
 	for _, t := range d.all {
 		if takes, ok := d.senders[t.name()].(http.Handler); ok {
-			mux.Handle("POST "+t.channel.path(t.tenant), takes)
+			mux.Handle("POST "+t.path(), takes)
 		}
 	}
 }
@@ -274,13 +238,14 @@ func (d *delivery) mount(mux *http.ServeMux) {
 func (d *delivery) register(base string) []operate.Address {
 	var out []operate.Address
 	for _, t := range d.all {
-		if t.channel.register != "" {
+		if t.channel.Register.For != "" {
 			out = append(
 				out,
 				operate.Address{
 					Tenant: t.tenant,
-					For:    t.channel.register,
-					URL:    base + t.channel.path(t.tenant),
+					For:    t.channel.Register.For,
+					Words:  t.channel.Register.Words,
+					URL:    base + t.path(),
 				},
 			)
 		}
@@ -299,97 +264,4 @@ func (d *delivery) run(ctx context.Context) {
 			busy.Wait()
 		}
 	}
-}
-
-// webhookTargets are the receivers of webhooks, of which a tenant may
-// have several.
-func webhookTargets(t config.Tenant) []target {
-	var out []target
-	for _, w := range t.Webhooks {
-		out = append(out, target{
-			key:   w.Name,
-			route: w.Route,
-			check: func() []error {
-				_, err := newWebhook(w)
-				return []error{err}
-			},
-			open: func(*app) (notify.Sender, error) { return newWebhook(w) },
-		})
-	}
-
-	return out
-}
-
-func newWebhook(w config.Webhook) (*webhook.Sender, error) {
-	address := w.URL
-	if w.URLFile != "" {
-		var err error
-		if address, err = readSecret(w.URLFile); err != nil {
-			return nil, err
-		}
-	}
-
-	cfg := webhook.Config{URL: address, Guard: guard.Guard{Loopback: w.Loopback}}
-	for _, text := range w.Networks {
-		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, fmt.Errorf("networks: %w", err)
-		}
-		cfg.Guard.Allow = append(cfg.Guard.Allow, network)
-	}
-
-	for _, file := range w.SecretFiles {
-		secret, err := readSecret(file)
-		if err != nil {
-			return nil, err
-		}
-		cfg.Secrets = append(cfg.Secrets, secret)
-	}
-
-	return webhook.New(cfg)
-}
-
-// slackTargets is the Slack workspace of a tenant, where it has one.
-func slackTargets(t config.Tenant) []target {
-	if t.Slack == nil {
-		return nil
-	}
-
-	return []target{{
-		route: t.Slack.Route,
-		check: func() []error {
-			_, token := readSecret(t.Slack.TokenFile)
-			_, signing := readSecret(t.Slack.SigningSecretFile)
-			return []error{token, signing}
-		},
-		open: func(a *app) (notify.Sender, error) { return newSlack(a, t.Name, t.Slack) },
-	}}
-}
-
-func newSlack(a *app, tenant string, s *config.Slack) (*slack.App, error) {
-	token, err := readSecret(s.TokenFile)
-	if err != nil {
-		return nil, err
-	}
-	signing, err := readSecret(s.SigningSecretFile)
-	if err != nil {
-		return nil, err
-	}
-
-	return slack.New(slack.Config{
-		Tenant:        tenant,
-		Team:          s.Team,
-		Token:         token,
-		SigningSecret: signing,
-		Channels:      s.Channels,
-		Arguments:     s.Arguments,
-		Inbox:         a.base.String(),
-		API:           s.API,
-		Guard:         guard.Guard{Loopback: s.Loopback},
-		Report:        func(err error) { a.log.Warn("slack", "tenant", tenant, "error", err) },
-		Voter:         a.service,
-		Requests:      a.service,
-		People:        a.people,
-		Values:        a.store,
-	})
 }

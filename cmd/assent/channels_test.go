@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/server/notify/slack"
 )
 
 // TestSlackPaths: names that make the same address, or none, are
@@ -21,10 +22,9 @@ func TestSlackPaths(t *testing.T) {
 	} {
 		var cfg config.Serve
 		for _, name := range c.names {
-			cfg.Tenants = append(
-				cfg.Tenants,
-				config.Tenant{Name: name, Notify: config.Notify{Slack: &config.Slack{}}},
-			)
+			tenant := config.Tenant{Name: name}
+			tenant.Notify.Say("slack", &slack.Settings{})
+			cfg.Tenants = append(cfg.Tenants, tenant)
 		}
 
 		cfg.Tenants = append(cfg.Tenants, config.Tenant{Name: "a_b"}) // has no Slack, so no address

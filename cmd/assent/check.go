@@ -135,7 +135,7 @@ func (c *checker) secrets(cfg config.Tenant, agents *plans.Plans) {
 	}
 
 	for _, t := range targetsOf(cfg) {
-		c.wrong(cfg.Name, t.label(), t.check()...)
+		c.wrong(cfg.Name, t.label(), t.Check(readSecret)...)
 	}
 	if cfg.RAP != nil {
 		c.rap(cfg, agents)

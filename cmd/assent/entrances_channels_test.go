@@ -15,6 +15,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/cmd/internal/channels"
 	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/internal/testwait"
 )
@@ -95,13 +96,13 @@ var spelledOut = []string{
 // of one by which people answer.
 func TestEveryChannelOfTheTableIsWalked(t *testing.T) {
 	all := views()
-	for _, c := range channels() {
-		v, walked := all[c.name]
+	for _, c := range channels.All() {
+		v, walked := all[c.Name]
 		if !walked {
-			t.Errorf("views() lacks the channel %q", c.name)
+			t.Errorf("views() lacks the channel %q", c.Name)
 		}
-		if c.answers != (v.answers != nil) {
-			t.Errorf("people answer by %s: %v, and the walk answers: %v", c.name, c.answers, v.answers != nil)
+		if c.Answers != (v.answers != nil) {
+			t.Errorf("people answer by %s: %v, and the walk answers: %v", c.Name, c.Answers, v.answers != nil)
 		}
 	}
 

@@ -15,6 +15,8 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/server/notify/slack"
+	"github.com/assent-dev/assent/server/notify/webhook"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -155,7 +157,7 @@ func (w *entrances) configure(c *config.Serve) {
 	c.Dev = true
 	c.DevPerson = "ben"
 	tenant.Policies = []string{w.dir}
-	tenant.Slack = &config.Slack{
+	tenant.Notify.Say("slack", &slack.Settings{
 		Team:              slackTeam,
 		TokenFile:         filepath.Join(w.dir, "slack.token"),
 		SigningSecretFile: filepath.Join(w.dir, "slack.signing"),
@@ -163,13 +165,13 @@ func (w *entrances) configure(c *config.Serve) {
 		Arguments:         true,
 		API:               w.slack.URL + "/api/",
 		Loopback:          true,
-	}
-	tenant.Webhooks = []config.Webhook{{
+	})
+	tenant.Notify.Say("webhooks", []webhook.Settings{{
 		Name:        "ops",
 		URL:         w.hooks.URL,
 		SecretFiles: []string{filepath.Join(w.dir, "hook.secret")},
 		Loopback:    true,
-	}}
+	}})
 	behind := config.RAPServer{
 		Name:       "machines",
 		URL:        w.machines.URL,
@@ -211,9 +213,8 @@ func (w *entrances) configure(c *config.Serve) {
 func (w *entrances) replicate(t *testing.T, cfg config.Serve) {
 	t.Helper()
 	cfg.Tenants = []config.Tenant{cfg.Tenants[0]}
-	cfg.Tenants[0].Slack = nil
+	cfg.Tenants[0].Notify = config.Notify{}
 	cfg.Tenants[0].RAP = nil
-	cfg.Tenants[0].Webhooks = nil
 	w.replica = &app{cfg: cfg, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	var err error
 	if w.replica.tenants, err = loadTenants(cfg, w.replica.log); err != nil {

@@ -24,13 +24,15 @@ type Format struct {
 	Strict bool
 }
 
+// Check looks at a whole object, which it gets a pointer to.
+type Check func(d *Decoder, n *yamldoc.Node, object any)
+
 // Decoder reads a document into a struct, as a schema says. Fields are
 // found by the tag `doc`.
 type Decoder struct {
 	Formats map[string]Format
-	// Checks look at whole objects, by the name of their schema in
-	// $defs; they get a pointer to the struct.
-	Checks map[string]func(d *Decoder, n *yamldoc.Node, object any)
+	// Checks look at objects, by the name of their schema in $defs.
+	Checks map[string]Check
 	// Rule is the id of all findings.
 	Rule     string
 	Findings []diag.Finding
@@ -241,9 +243,18 @@ func (d *Decoder) Default(s *Schema, v reflect.Value) {
 	}
 }
 
+// Open is a struct whose fields others bring.
+type Open interface {
+	// Place is where a field is read into; the zero value: there is none.
+	Place(name string) reflect.Value
+}
+
 // Field is the field of a struct with a tag, also of structs that are
 // embedded without one.
 func Field(v reflect.Value, name string) reflect.Value {
+	if open, ok := v.Addr().Interface().(Open); ok {
+		return open.Place(name)
+	}
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		tag, tagged := field.Tag.Lookup("doc")

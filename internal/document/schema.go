@@ -56,6 +56,39 @@ func Load(text []byte) (*Schema, error) {
 	return &s, nil
 }
 
+// Join puts fields, which are schemas by their names, among the
+// properties of an object, which a path leads to in the $defs of a
+// schema. What a field defines itself comes to those $defs.
+func Join(text []byte, object []string, fields map[string][]byte) ([]byte, error) {
+	var whole map[string]any
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return nil, fmt.Errorf("the schema: %w", err)
+	}
+	defs := whole["$defs"].(map[string]any)
+	at := defs
+	for _, step := range object {
+		at = at[step].(map[string]any)
+	}
+	for name, part := range fields {
+		var field map[string]any
+		if err := json.Unmarshal(part, &field); err != nil {
+			return nil, fmt.Errorf("the schema of %s: %w", name, err)
+		}
+		own, _ := field["$defs"].(map[string]any)
+		delete(field, "$defs")
+		for def, schema := range own {
+			if defs[def] != nil {
+				return nil, fmt.Errorf("the schema of %s defines %s, which is defined already", name, def)
+			}
+			defs[def] = schema
+		}
+
+		at[name] = field
+	}
+
+	return json.Marshal(whole)
+}
+
 // link checks references and adds the properties that a schema extends.
 func (s *Schema) link(root *Schema) error {
 	s.root = root

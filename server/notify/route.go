@@ -18,10 +18,10 @@ import (
 // filter, but for Events: see there.
 type Route struct {
 	Target  string   // of a target: "slack:TENANT" or "webhook:TENANT/NAME"
-	Events  []string // types of ledger entries, with * as a glob; none means those of DefaultEvents
+	Events  []string `doc:"events"` // types of ledger entries, with * as a glob; none means those of DefaultEvents
 	Tenants []string // whose
-	Agents  []string // ids, with * as a glob
-	Groups  []string // requests that one of these groups may answer
+	Agents  []string `doc:"agents"` // ids, with * as a glob
+	Groups  []string `doc:"groups"` // requests that one of these groups may answer
 }
 
 // Events lists the types of ledger entries that are about a request, so

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
@@ -49,6 +50,8 @@ func TestContractSaysEveryField(t *testing.T) {
 	delete(said, "Serve.LogText") // of the terminal
 	delete(said, "Serve.Dev")     // false there
 	delete(said, "RAPOperation.ReadOnly")
+	delete(said, "notify.Route.Target") // follows from where it stands
+	delete(said, "notify.Route.Tenants")
 	for field, ok := range said {
 		if !ok {
 			t.Errorf("no configuration of docs/contracts/assent.md sets %s", field)
@@ -68,7 +71,11 @@ func gatewayFlags() *Flags { return NewGatewayFlags(&cobra.Command{}) }
 // in it anywhere.
 func fieldsSaid(said map[string]bool, v reflect.Value) {
 	switch v.Kind() {
-	case reflect.Pointer:
+	case reflect.Map:
+		for of := v.MapRange(); of.Next(); {
+			fieldsSaid(said, of.Value())
+		}
+	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
 			fieldsSaid(said, v.Elem())
 		}
@@ -78,7 +85,7 @@ func fieldsSaid(said map[string]bool, v reflect.Value) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			name := v.Type().Name() + "." + v.Type().Field(i).Name
+			name := strings.TrimPrefix(v.Type().String(), "config.") + "." + v.Type().Field(i).Name
 			said[name] = said[name] || !v.Field(i).IsZero()
 			fieldsSaid(said, v.Field(i))
 		}

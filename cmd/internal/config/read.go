@@ -15,7 +15,8 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// table says every field and flag of our configurations, once.
+// table says every field and flag of our configurations, once; what
+// channels are told is in their folders.
 //
 //go:embed config.schema.json
 var table []byte
@@ -28,12 +29,12 @@ const schemaURL = "https://github.com/assent-dev/assent/schema/"
 func JSON(kind string) ([]byte, error) {
 	name := map[string]string{"serve": "serve", "gateway": "gateway_file"}[kind]
 
-	return document.Publish(table, name, schemaURL+kind+".schema.json")
+	return document.Publish(wholeTable(), name, schemaURL+kind+".schema.json")
 }
 
 // schemaOf is one of the schemas of the table.
 func schemaOf(name string) *document.Schema {
-	s, err := document.Load(table)
+	s, err := document.Load(wholeTable())
 	if err != nil {
 		panic(err) // the table is compiled in, and read by tests
 	}
@@ -69,9 +70,8 @@ func decoder(dir string) *document.Decoder {
 	return &document.Decoder{
 		Rule:    "config-invalid",
 		Formats: formats(dir),
-		Checks: map[string]func(*document.Decoder, *yamldoc.Node, any){
+		Checks: channelChecks(map[string]document.Check{
 			"serve":        check(checkServeFile),
-			"webhook":      check(checkWebhook),
 			"witness":      check(checkWitness),
 			"size_parts":   check(checkParts),
 			"count_parts":  check(checkParts),
@@ -80,11 +80,11 @@ func decoder(dir string) *document.Decoder {
 			"caller":       check(checkCaller),
 			"gateway":      check(checkServed),
 			"gateway_file": check(checkGatewayFile),
-		},
+		}),
 	}
 }
 
-func check[T any](look func(*document.Decoder, *yamldoc.Node, *T)) func(*document.Decoder, *yamldoc.Node, any) {
+func check[T any](look func(*document.Decoder, *yamldoc.Node, *T)) document.Check {
 	return func(d *document.Decoder, n *yamldoc.Node, object any) { look(d, n, object.(*T)) }
 }
 

@@ -72,19 +72,13 @@ type Tenant struct {
 	UnknownPrincipals string `doc:"unknown_principals"`
 	Admins            Admins `doc:"admins"`
 	OIDC              *OIDC  `doc:"oidc"`
-	Notify            `doc:"notify"`
-	RAP               *RAP `doc:"rap"`
+	Notify            Notify `doc:"notify"`
+	RAP               *RAP   `doc:"rap"`
 }
 
 // AcceptUnknown is the word for taking calls for principals whom the
 // directory doesn't know as they are.
 const AcceptUnknown = "accept"
-
-// Notify is who hears of what happens.
-type Notify struct {
-	Webhooks []Webhook `doc:"webhooks"`
-	Slack    *Slack    `doc:"slack"`
-}
 
 // Admins says who may freeze, thaw and redeliver in the inbox.
 type Admins struct {
@@ -100,37 +94,6 @@ type OIDC struct {
 	ClientSecretFile string   `doc:"client_secret_file"`
 	Scopes           []string `doc:"scopes"` // beside openid; none: email and profile
 	GroupsClaim      string   `doc:"groups_claim"`
-}
-
-// Route picks events; empty lists don't filter, but for Events, where
-// none means those after which somebody may have to act.
-type Route struct {
-	Events []string `doc:"events"`
-	Agents []string `doc:"agents"`
-	Groups []string `doc:"groups"`
-}
-
-// Webhook is one receiver of webhooks.
-type Webhook struct {
-	Route
-	Name        string   `doc:"name"`
-	URLFile     string   `doc:"url_file"` // paths of webhooks are often secrets; this or URL
-	URL         string   `doc:"url"`
-	SecretFiles []string `doc:"secret_file"` // whsec_…; each signs, which lets a receiver change secrets
-	Loopback    bool     `doc:"loopback"`    // this machine may be reached, by plain http too
-	Networks    []string `doc:"networks"`    // private networks that may be reached
-}
-
-// Slack is one Slack workspace.
-type Slack struct {
-	Route
-	Team              string            `doc:"team"`
-	TokenFile         string            `doc:"token_file"`
-	SigningSecretFile string            `doc:"signing_secret_file"`
-	Channels          map[string]string `doc:"channels"`  // by group; "" for every other
-	Arguments         bool              `doc:"arguments"` // show arguments, and so offer buttons
-	API               string            `doc:"api"`       // base of Slack's API; "" for https://slack.com/api/
-	Loopback          bool              `doc:"loopback"`  // may be reached on this machine, by plain http too
 }
 
 // Location is what the service opens its store with.

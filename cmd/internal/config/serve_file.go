@@ -51,10 +51,3 @@ func oneStore(d *document.Decoder, n *yamldoc.Node) {
 		d.Wrong(n, "store and store_file both say where the store is", "one of them", "")
 	}
 }
-
-func checkWebhook(d *document.Decoder, n *yamldoc.Node, w *Webhook) {
-	whole := w.Name != "" && len(w.SecretFiles) > 0
-	if whole && (w.URL == "") == (w.URLFile == "") {
-		d.Wrong(n, "this webhook lacks something", "name, secret_file, and one of url and url_file", "")
-	}
-}

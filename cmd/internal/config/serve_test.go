@@ -11,6 +11,8 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/server/notify/slack"
+	"github.com/assent-dev/assent/server/notify/webhook"
 )
 
 // FuzzServeConfig: no file makes the reader panic, and what it accepts
@@ -71,16 +73,18 @@ limits:
 		t.Fatal(err)
 	}
 	tenant := cfg.Tenants[0]
+	hooks := *tenant.Notify.said["webhooks"].(*[]webhook.Settings)
+	app := *tenant.Notify.said["slack"].(**slack.Settings)
 	if cfg.Store != "postgres://u@h/d" || cfg.KeyFile != filepath.Join(dir, "k") || cfg.Drain != 3*time.Second ||
 		tenant.Name != "acme" ||
 		tenant.Policies[1] != "/q" || tenant.Agents[0] != filepath.Join(dir, "a") ||
 		tenant.OIDC.GroupsClaim != "roles" ||
 		!slices.Equal(tenant.CaseSensitive, []string{"tool grep", "mcp_tool files/grep"}) ||
-		len(tenant.Webhooks[0].SecretFiles) != 2 || tenant.Webhooks[0].URLFile != filepath.Join(dir, "u") ||
-		tenant.Slack.Channels["risk"] != "C1" ||
-		!tenant.Slack.Arguments ||
-		tenant.Slack.API != "http://127.0.0.1:1/" ||
-		!tenant.Slack.Loopback {
+		len(hooks[0].SecretFiles) != 2 || hooks[0].URLFile != filepath.Join(dir, "u") ||
+		app.Channels["risk"] != "C1" ||
+		!app.Arguments ||
+		app.API != "http://127.0.0.1:1/" ||
+		!app.Loopback {
 		t.Errorf("%+v\n%+v", cfg, tenant)
 	}
 

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -27,15 +28,15 @@ type Ready struct {
 // provider, or with a Slack app.
 type Address struct {
 	Tenant string `json:"tenant"`
-	For    string `json:"for"` // RedirectURI, SignedOutURI or SlackURL
+	For    string `json:"for"` // RedirectURI, SignedOutURI, or what a channel calls it
 	URL    string `json:"url"`
+	Words  string `json:"-"` // what it is for; "" with those below
 }
 
 // What addresses are for.
 const (
 	RedirectURI  = "oidc_redirect_uri"
 	SignedOutURI = "oidc_post_logout_redirect_uri"
-	SlackURL     = "slack_interactivity_url"
 )
 
 func (a Commands) serveCommand() *cobra.Command {
@@ -107,10 +108,9 @@ func printAddresses(p *term.Printer, all []Address) {
 	words := map[string]string{
 		RedirectURI:  "redirect URI for the identity provider",
 		SignedOutURI: "post-logout redirect URI there",
-		SlackURL:     "interactivity URL for the Slack app",
 	}
 	for _, address := range all {
-		p.Printf("tenant %s: %s: %s\n", address.Tenant, words[address.For], address.URL)
+		p.Printf("tenant %s: %s: %s\n", address.Tenant, cmp.Or(address.Words, words[address.For]), address.URL)
 	}
 }
 

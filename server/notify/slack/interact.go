@@ -309,7 +309,7 @@ func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) s
 	v.Tenant = a.cfg.Tenant
 	v.ID = in.ticket.Request
 	v.Binding = in.ticket.Binding
-	v.Channel = Channel
+	v.Channel = name
 	voted, err := a.cfg.Voter.Vote(ctx, v)
 	if err != nil {
 		return explain(err)

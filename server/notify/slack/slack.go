@@ -31,8 +31,8 @@ import (
 	"github.com/assent-dev/assent/internal/guard"
 )
 
-// Channel is how answers given here are recorded.
-const Channel = "slack"
+// name is how answers given here are recorded.
+const name = "slack"
 
 // Voter counts answers, and says beforehand what they would do;
 // approval.Service is one.

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"maps"
+	"reflect"
+
+	"github.com/assent-dev/assent/cmd/internal/channels"
+	"github.com/assent-dev/assent/internal/document"
+	"github.com/assent-dev/assent/server/notify"
+)
+
+// Notify is who hears of what happens: what a tenant says of each
+// channel, by the field of the channel, in places that its settings made.
+type Notify struct{ said map[string]any }
+
+// Place is where what is said of a channel is read into.
+func (n *Notify) Place(field string) reflect.Value {
+	for _, c := range channels.All() {
+		if c.Settings == nil || c.Settings.Field != field {
+			continue
+		}
+		if n.said[field] == nil {
+			n.put(field, c.Settings.New())
+		}
+
+		return document.Target(n.said[field])
+	}
+
+	return reflect.Value{}
+}
+
+// Say sets what is said of a channel.
+func (n *Notify) Say(field string, settings any) {
+	place := reflect.New(reflect.TypeOf(settings))
+	place.Elem().Set(reflect.ValueOf(settings))
+	n.put(field, place.Interface())
+}
+
+func (n *Notify) put(field string, place any) {
+	said := map[string]any{field: place}
+	for other, there := range n.said { // which copies of the tenant have too
+		if other != field {
+			said[other] = there
+		}
+	}
+	n.said = said
+}
+
+// Receivers are those that hear of requests through a channel.
+func (n Notify) Receivers(c notify.Channel) []notify.Receiver {
+	if c.Settings == nil || n.said[c.Settings.Field] == nil {
+		return nil
+	}
+
+	return c.Settings.Receivers(n.said[c.Settings.Field])
+}
+
+// wholeTable is the table with the fields that channels bring.
+func wholeTable() []byte {
+	fields := map[string][]byte{}
+	for _, c := range channels.All() {
+		if c.Settings != nil {
+			fields[c.Settings.Field] = c.Settings.Schema
+		}
+	}
+	text, err := document.Join(table, []string{"tenant_fields", "properties", "notify", "properties"}, fields)
+	if err != nil {
+		panic(err) // all of it is compiled in, and read by tests
+	}
+
+	return text
+}
+
+// channelChecks look at what channels are told.
+func channelChecks(all map[string]document.Check) map[string]document.Check {
+	for _, c := range channels.All() {
+		if c.Settings != nil {
+			maps.Copy(all, c.Settings.Checks)
+		}
+	}
+
+	return all
+}
