@@ -9,16 +9,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/keyfile"
+	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/store"
-	"github.com/assent-dev/assent/store/postgres"
-	"github.com/assent-dev/assent/store/sqlite"
 	"github.com/assent-dev/assent/store/watermark"
 )
 
@@ -61,7 +59,7 @@ func openStore(ctx context.Context, c config.Store, log *slog.Logger) (s *keyedS
 		if s.mark != nil {
 			trust.Watermark = s.mark
 		}
-		s.Store, err = open(ctx, c.Where, trust)
+		s.Store, err = stores.Open(ctx, c.Where, trust)
 	}
 
 	if errors.Is(err, store.ErrKey) && made { // another process was quicker to bind the store
@@ -73,20 +71,9 @@ func openStore(ctx context.Context, c config.Store, log *slog.Logger) (s *keyedS
 	return s, nil
 }
 
-func open(ctx context.Context, where string, trust store.Trust) (store.Store, error) {
-	if isPostgres(where) {
-		return postgres.Open(ctx, where, postgres.Options{Trust: trust})
-	}
-	return sqlite.Open(ctx, where, sqlite.Options{Trust: trust})
-}
-
-func isPostgres(where string) bool {
-	return strings.HasPrefix(where, "postgres://") || strings.HasPrefix(where, "postgresql://")
-}
-
 // storeKey reads the key, or makes one for a store that is empty.
 func storeKey(ctx context.Context, c config.Store) (key keyfile.Key, made bool, err error) {
-	if _, err := os.Stat(c.Where); err != nil && !isPostgres(c.Where) && !c.Create {
+	if _, err := os.Stat(c.Where); err != nil && !stores.IsURL(c.Where) && !c.Create {
 		return keyfile.Key{}, false, fmt.Errorf("the store: %w (assent serve makes one)", err)
 	}
 	key, err = keyfile.Load(c.KeyFile)
@@ -105,10 +92,10 @@ func storeKey(ctx context.Context, c config.Store) (key keyfile.Key, made bool, 
 
 // mayGetKey refuses a store that holds anything: its key is somewhere.
 func mayGetKey(ctx context.Context, c config.Store) error {
-	if _, err := os.Stat(c.Where); err != nil && !isPostgres(c.Where) {
+	if _, err := os.Stat(c.Where); err != nil && !stores.IsURL(c.Where) {
 		return nil
 	}
-	s, err := open(ctx, c.Where, store.Trust{})
+	s, err := stores.Open(ctx, c.Where, store.Trust{})
 	var bound *store.KeyError
 	if errors.As(err, &bound) {
 		return fmt.Errorf(
@@ -165,7 +152,7 @@ func openWatermark(c config.Store, log *slog.Logger) (*watermark.Watermark, erro
 
 // placeOf names a store without a password.
 func placeOf(where string) string {
-	if isPostgres(where) {
+	if stores.IsURL(where) {
 		if u, err := url.Parse(where); err == nil {
 			return u.Redacted()
 		}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/document"
@@ -117,7 +118,7 @@ func formats(dir string) map[string]document.Format {
 		"duration": document.Duration(),
 		"path":     text(beside),
 		"store": text(func(text string) string {
-			if IsURL(text) {
+			if stores.IsURL(text) {
 				return text
 			}
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
@@ -189,16 +190,12 @@ func hostName(text string) bool {
 // DevPerson is who answers with --dev and without people.yaml.
 const DevPerson = "you"
 
-func IsURL(store string) bool {
-	return strings.HasPrefix(store, "postgres://") || strings.HasPrefix(store, "postgresql://")
-}
-
 // checkStore refuses the URL of something else, which would be taken
 // for a path.
 func checkStore(store string) error {
 	scheme, rest, found := strings.Cut(store, ":")
 	switch {
-	case IsURL(store) || !found:
+	case stores.IsURL(store) || !found:
 	case strings.HasPrefix(rest, "//"):
 		return fmt.Errorf("--store: expected a path, or a postgres:// URL, and found %s://", scheme)
 	case strings.HasPrefix(scheme, "postgres"): // it is not repeated: it may hold a password

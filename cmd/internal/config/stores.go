@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/url"
 	"path/filepath"
+
+	"github.com/assent-dev/assent/cmd/internal/stores"
 )
 
 // Store says which store, and with which key.
@@ -27,7 +29,7 @@ func (c Store) WithDefaults() (Store, error) {
 		return c, err
 	}
 	if c.KeyFile == "" {
-		if IsURL(c.Where) {
+		if stores.IsURL(c.Where) {
 			return c, errors.New(
 				"--key: expected a file: with PostgreSQL there is no place beside the store, and all replicas need " +
 					"the same key",
@@ -45,7 +47,7 @@ func (c Store) WithDefaults() (Store, error) {
 
 // ShownStore names a store without the password that its URL may hold.
 func ShownStore(where string) string {
-	if u, err := url.Parse(where); err == nil && IsURL(where) {
+	if u, err := url.Parse(where); err == nil && stores.IsURL(where) {
 		return u.Redacted()
 	}
 	return where

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
@@ -71,7 +72,7 @@ func (a Commands) withStore(ctx context.Context, c config.Store, work func(store
 	}
 	// the path may be misspelt, and a token in a store that nobody
 	// serves opens nothing
-	if c.Create && missing != nil && !config.IsURL(c.Where) {
+	if c.Create && missing != nil && !stores.IsURL(c.Where) {
 		fmt.Fprintf(
 			a.Err,
 			"assent: there was no store at %s, so a new one was made there\n",
