@@ -20,7 +20,8 @@ const walks = "testdata/walks"
 
 // TestWalks makes the change of every walk. A walk is a file *.txtar:
 // what it adds are files of the archive, and `addline FILE ANCHOR LINE`
-// adds a line below the one that holds the anchor.
+// adds a line below the one that holds the anchor, `replace FILE OLD
+// NEW` changes words wherever they stand.
 func TestWalks(t *testing.T) {
 	root, err := filepath.Abs(top)
 	if err != nil {
@@ -34,12 +35,18 @@ func TestWalks(t *testing.T) {
 		Dir:                 walks,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"addline": addLine},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"addline": addLine,
+			"replace": replaceText,
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GOCACHE", settings[0])
 			env.Setenv("GOMODCACHE", settings[1])
 			env.Setenv("GOTOOLCHAIN", settings[2])
-			env.Setenv("GOFLAGS", "-trimpath") // so that the copy shares what was built in other folders
+			// as `make build` does, so that copies share what was built in
+			// other folders; CI vets and links with all symbols elsewhere
+			env.Setenv("CGO_ENABLED", "0")
+			env.Setenv("GOFLAGS", "-trimpath -vet=off -ldflags=-w")
 			env.Setenv("GOPROXY", "off")       // no change of these needs a module
 			return copyRepository(root, env.WorkDir)
 		},
@@ -85,6 +92,19 @@ func addLine(ts *testscript.TestScript, _ bool, args []string) {
 	text, err := insert(ts.ReadFile(file), args[1], args[2])
 	ts.Check(err)
 	ts.Check(os.WriteFile(file, []byte(text), 0o600))
+}
+
+func replaceText(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: replace FILE OLD NEW")
+	}
+
+	file := ts.MkAbs(args[0])
+	text := ts.ReadFile(file)
+	if !strings.Contains(text, args[1]) {
+		ts.Fatalf("%s does not say %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(file, []byte(strings.ReplaceAll(text, args[1], args[2])), 0o600))
 }
 
 // insert adds a line below the one that holds the anchor, indented like it.
