@@ -2,10 +2,12 @@ package repotest
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -47,26 +49,71 @@ func TestWalks(t *testing.T) {
 			// other folders; CI vets and links with all symbols elsewhere
 			env.Setenv("CGO_ENABLED", "0")
 			env.Setenv("GOFLAGS", "-trimpath -vet=off -ldflags=-w")
-			env.Setenv("GOPROXY", "off")       // no change of these needs a module
+			env.Setenv("GOPROXY", "off") // no change of these needs a module
 			return copyRepository(root, env.WorkDir)
 		},
 	})
 }
 
-// TestWalksAreDescribed: each walk belongs to a section of
-// CONTRIBUTING.md, which names it.
-func TestWalksAreDescribed(t *testing.T) {
-	files := must(t, func() ([]string, error) { return filepath.Glob(filepath.Join(walks, "*.txtar")) })
-	if len(files) == 0 {
-		t.Fatal("there are no walks")
-	}
-
-	guide := readText(t, filepath.Join(top, "CONTRIBUTING.md"))
-	for _, file := range files {
-		if path := "internal/repotest/" + filepath.ToSlash(file); !strings.Contains(guide, "]("+path+")") {
-			t.Errorf("CONTRIBUTING.md has no section with a link to %s", path)
+// checkWalks complains about sections of the guide without a script,
+// and about scripts without a section.
+func checkWalks(guide string, scripts []string) []string {
+	var out []string
+	_, below, _ := strings.Cut(guide, "\n## Walks\n")
+	below, _, _ = strings.Cut(below, "\n## ")
+	described := map[string]string{}
+	for _, section := range strings.Split(below, "\n### ")[1:] {
+		title, text, _ := strings.Cut(section, "\n")
+		links := walkLink.FindAllStringSubmatch(text, -1)
+		if len(links) != 1 {
+			out = append(out, fmt.Sprintf("the walk %q links %d scripts, expected one", title, len(links)))
+			continue
+		}
+		script := links[0][1]
+		if other := described[script]; other != "" {
+			out = append(out, fmt.Sprintf("the walks %q and %q link the same script", other, title))
+		}
+		described[script] = title
+		if !slices.Contains(scripts, script) {
+			out = append(out, fmt.Sprintf("the walk %q links %s, which is not there", title, script))
 		}
 	}
+
+	for _, script := range scripts {
+		if described[script] == "" {
+			out = append(out, "no walk links "+script)
+		}
+	}
+	return out
+}
+
+var walkLink = regexp.MustCompile(`\]\(internal/repotest/` + walks + `/([a-z]+\.txtar)\)`)
+
+// TestWalksAreDescribed in CONTRIBUTING.md, each in a section of its own.
+func TestWalksAreDescribed(t *testing.T) {
+	files := must(t, func() ([]string, error) { return filepath.Glob(filepath.Join(walks, "*.txtar")) })
+	for i := range files {
+		files[i] = filepath.Base(files[i])
+	}
+	report(t, checkWalks(readText(t, filepath.Join(top, "CONTRIBUTING.md")), files))
+	for _, change := range []string{"matcher", "rule", "channel", "store", "transport"} {
+		if !slices.Contains(files, change+".txtar") {
+			t.Errorf("nothing walks a new %s", change)
+		}
+	}
+}
+
+func TestWalkCheckFails(t *testing.T) {
+	link := func(name string) string { return "[script](internal/repotest/" + walks + "/" + name + ".txtar)\n" }
+	const begin = "# Guide\n\n## Walks\n\nEach.\n"
+	good := begin + "\n### A rule\n" + link("rule") + "\n### A channel\n" + link("channel") + "\n## Tests\n" +
+		link("rule")
+	report(t, checkWalks(good, []string{"channel.txtar", "rule.txtar"}))
+	catches(t, checkWalks(good, []string{"channel.txtar", "rule.txtar", "store.txtar"}), "no walk links store.txtar")
+	catches(t, checkWalks(good, []string{"rule.txtar"}), `"A channel" links channel.txtar, which is not there`)
+	catches(t, checkWalks(begin+"\n### A rule\n\nWrite it.\n", nil), `"A rule" links 0 scripts`)
+	twice := begin + "\n### A\n" + link("rule") + "\n### B\n" + link("rule")
+	catches(t, checkWalks(twice, []string{"rule.txtar"}), `"A" and "B" link the same script`)
 }
 
 func TestAddLineNeedsItsAnchor(t *testing.T) {
