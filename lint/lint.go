@@ -39,9 +39,6 @@ type Rule struct {
 	// NeedsPeople rules look at who is in the groups that policies
 	// name: they run when a directory was given.
 	NeedsPeople bool
-	// Insistent rules can't be silenced by a comment, only by the
-	// owner's configuration.
-	Insistent bool
 	// Replaces names a more general rule of validity. Its finding at
 	// the place of one of this rule's gives way, so that one mistake is
 	// one finding.

@@ -2,29 +2,11 @@
 package aliascollision
 
 import (
-	_ "embed"
 	"fmt"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
-
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-	}
-}
 
 // thing is whatever has an alias.
 type thing struct {
@@ -32,7 +14,8 @@ type thing struct {
 	at   diag.Range
 }
 
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	space := &p.Agent.ActionSpace
 	names := map[string]thing{}
 	add := func(alias, what string, at diag.Range) {

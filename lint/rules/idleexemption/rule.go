@@ -3,31 +3,14 @@
 package idleexemption
 
 import (
-	_ "embed"
 	"fmt"
 
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/schema"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	space := &p.Agent.ActionSpace
 	for _, t := range space.LocalTools {
 		report(p, t.Approval, "a local tool inherits no approval")
