@@ -420,7 +420,7 @@ func TestRegexStopsTheLoad(t *testing.T) {
 			1,
 		)
 		agent, findings := Parse(file, src)
-		if agent != nil || !stops(findings) {
+		if agent != nil || !yamldoc.Stops(findings) {
 			t.Errorf("%s: agent read: %v\n%s", file, agent != nil, render(findings))
 		}
 	}
