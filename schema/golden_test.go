@@ -42,6 +42,7 @@ func show(at string, v reflect.Value) []string {
 	case *template.Template, *yamldoc.Document, value.Num:
 		return nil // held by their packages
 	}
+
 	var lines []string
 	switch {
 	case v.Kind() == reflect.Pointer:

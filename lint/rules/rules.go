@@ -57,13 +57,16 @@ var files embed.FS
 // All returns every authoring rule, sorted by id.
 func All() []lint.Rule {
 	checks := map[string]lint.Rule{
-		"alias-collision":          {Agent: aliascollision.Check},
-		"allow-list-glob":          {Agent: allowlistglob.Check},
-		"approval-misplaced":       {Agent: approvalmisplaced.Check, Replaces: schema.UnknownField},
-		"argument-key":             {Agent: argumentkey.Check, Policy: argumentkey.Check},
-		"case-dodged":              {Agent: casedodged.Check, Policy: casedodged.Check},
-		"child-drops-approval":     {Agent: childdropsapproval.Check, NeedsGraph: true},
-		"classification-near-miss": {Agent: classificationnearmiss.CheckAgent, Policy: classificationnearmiss.CheckPolicy},
+		"alias-collision":      {Agent: aliascollision.Check},
+		"allow-list-glob":      {Agent: allowlistglob.Check},
+		"approval-misplaced":   {Agent: approvalmisplaced.Check, Replaces: schema.UnknownField},
+		"argument-key":         {Agent: argumentkey.Check, Policy: argumentkey.Check},
+		"case-dodged":          {Agent: casedodged.Check, Policy: casedodged.Check},
+		"child-drops-approval": {Agent: childdropsapproval.Check, NeedsGraph: true},
+		"classification-near-miss": {
+			Agent:  classificationnearmiss.CheckAgent,
+			Policy: classificationnearmiss.CheckPolicy,
+		},
 		"condition-implied":        {Agent: conditionimplied.Check, Policy: conditionimplied.Check},
 		"condition-mixed-kinds":    {Policy: conditionmixedkinds.Check},
 		"condition-unsatisfiable":  {Agent: conditionunsatisfiable.Check, Policy: conditionunsatisfiable.Check},

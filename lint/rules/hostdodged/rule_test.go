@@ -46,7 +46,8 @@ func TestL7_TheSpellingOfTheFindingIsLetThrough(t *testing.T) {
 		`report\.pdf$`:                "",
 	} {
 		text := fmt.Appendf(nil, agent, pattern)
-		found := lint.New([]lint.Rule{{RuleInfo: diag.RuleInfo{ID: "host-dodged"}, Agent: Check}}, lint.Options{}).Worker().Agent("a.agf.yaml", text, nil).Findings
+		rule := lint.Rule{RuleInfo: diag.RuleInfo{ID: "host-dodged"}, Agent: Check}
+		found := lint.New([]lint.Rule{rule}, lint.Options{}).Worker().Agent("a.agf.yaml", text, nil).Findings
 		var shown []string
 		for _, f := range found {
 			if f.Rule == "host-dodged" {
