@@ -40,6 +40,7 @@ func TestParse(t *testing.T) {
 				t.Errorf("%s: %s points at %q", name, r.Name, at)
 			}
 		}
+
 		for _, p := range problems {
 			fmt.Fprintf(&b, "\t%s %q\n", p.Code, text[p.Offset:p.Offset+p.Length])
 			if p.Message == "" || p.Expected == "" {
