@@ -36,26 +36,6 @@ const (
 	Route                 // when: as LoopExit
 )
 
-// String returns the use in words, for messages.
-func (u Use) String() string {
-	switch u {
-	case ToolArgs:
-		return "tool arguments"
-	case SkillArgs:
-		return "skill arguments"
-	case Delegation:
-		return "delegation"
-	case Governance:
-		return "governance"
-	case LoopExit:
-		return "loop exit"
-	case Route:
-		return "route"
-	}
-
-	return fmt.Sprintf("use %d", uint8(u))
-}
-
 // Expr is a condition: it is true when one of its Groups is. Without
 // groups it is always true, as a condition that says nothing must not
 // open a gate.

@@ -23,14 +23,12 @@ type parser struct{ findings []diag.Finding }
 // here, as the JSON Schemas of agents and policies refuse it first, in
 // better words; a caller without them is still refused.
 func (p *parser) refuse(at diag.Range) {
-	p.findings = append(p.findings, diag.Finding{
-		Rule:     ruleShape,
-		Severity: diag.Error,
-		Range:    at,
-		Message:  "this is not built like a condition",
-		Expected: "args_match, or a list of groups with args_match",
-		Stops:    true,
-	})
+	p.findings = append(p.findings, yamldoc.Stop(
+		ruleShape,
+		at,
+		"this is not built like a condition",
+		"args_match, or a list of groups with args_match",
+	))
 }
 
 func (p *parser) expr(n *yamldoc.Node) *Expr {

@@ -131,13 +131,12 @@ func foreign(rest string) construct {
 func patternAdvice(n *yamldoc.Node) []diag.Finding {
 	var list []diag.Finding
 	if i := strings.IndexFunc(n.Text, isEscapeGoneWrong); i >= 0 {
-		list = append(list, diag.Finding{
-			Rule:     ruleRegexControl,
-			Severity: diag.Warning,
-			Range:    n.At(i, 1),
-			Message:  fmt.Sprintf("pattern holds the control character U+%04X", n.Text[i]),
-			Expected: `a backslash for the regular expression: in double quotes \\b, in single quotes \b`,
-		})
+		list = append(list, yamldoc.Warn(
+			ruleRegexControl,
+			n.At(i, 1),
+			fmt.Sprintf("pattern holds the control character U+%04X", n.Text[i]),
+			`a backslash for the regular expression: in double quotes \\b, in single quotes \b`,
+		))
 	}
 
 	tokens, _, _ := tokenize(n.Text)

@@ -590,9 +590,6 @@ func TestTrimRawOnly(t *testing.T) {
 
 func TestWords(t *testing.T) {
 	var b strings.Builder
-	for u := ToolArgs; u <= Route+1; u++ {
-		b.WriteString(u.String() + "\n")
-	}
 	for _, o := range Operators() {
 		b.WriteString(string(o) + "\n")
 	}

@@ -73,11 +73,3 @@ var pages embed.FS
 func ownRules() []diag.RuleInfo {
 	return diag.Pages(pages, suppressionInvalid, suppressionUnused, configInvalid)
 }
-
-// Describe returns the description of an authoring rule from its page
-// and its samples.
-func Describe(page, bad, good string) diag.RuleInfo {
-	info := diag.Page(page)
-	info.Bad, info.Good = Sample(bad), Sample(good)
-	return info
-}

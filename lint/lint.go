@@ -39,9 +39,6 @@ type Rule struct {
 	// NeedsPeople rules look at who is in the groups that policies
 	// name: they run when a directory was given.
 	NeedsPeople bool
-	// Insistent rules can't be silenced by a comment, only by the
-	// owner's configuration.
-	Insistent bool
 	// Replaces names a more general rule of validity. Its finding at
 	// the place of one of this rule's gives way, so that one mistake is
 	// one finding.
@@ -146,7 +143,7 @@ func (w *Worker) Agent(file string, src []byte, files *Files) diag.Report {
 		found:    found,
 		left:     budget,
 		worker:   w,
-		partial:  stops(found),
+		partial:  yamldoc.Stops(found),
 	}
 	if files != nil && hasLinks(agent) {
 		p.found = append(p.found, p.load(*files)...)
@@ -207,7 +204,7 @@ func (w *Worker) Policy(file string, src []byte) diag.Report {
 		found:    found,
 		left:     budget,
 		worker:   w,
-		partial:  stops(found),
+		partial:  yamldoc.Stops(found),
 	}
 	return w.report(file, pol.Doc, p, p.run())
 }
@@ -227,10 +224,6 @@ func (p *Pass) run() []diag.Finding {
 	}
 
 	return append(p.found, p.reports...)
-}
-
-func stops(findings []diag.Finding) bool {
-	return slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Stops })
 }
 
 // serves reports whether the pass has what a rule needs. What is left

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -167,6 +168,21 @@ func (p *Pass) Conditions() []Condition {
 	return all
 }
 
+// Matchers goes through every matcher of every condition of the file.
+func (p *Pass) Matchers() iter.Seq2[Condition, *condition.Matcher] {
+	return func(yield func(Condition, *condition.Matcher) bool) {
+		for _, c := range p.Conditions() {
+			for i := range c.Groups {
+				for j := range c.Groups[i].Matchers {
+					if !yield(c, &c.Groups[i].Matchers[j]) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // Readable reports whether every key of the group names something in
 // its use, and every test could be read. A group of which that is not
 // so is never more than unknown, and is reported already.
@@ -182,12 +198,12 @@ func Readable(use condition.Use, g *condition.Group) bool {
 // Unread says what becomes of calls where a test of the condition is
 // never certain: that every one asks, or that the other tests still let
 // some through, with one of them. It is "" where that can't be told.
-func (p *Pass) Unread(use condition.Use, e *condition.Expr) string {
+func (p *Pass) Unread(c Condition) string {
 	what := "call"
-	if use == condition.Delegation {
+	if c.Use == condition.Delegation {
 		what = "delegation"
 	}
-	switch through, witness := p.Analyzer(use).CanBeFalse(e); through {
+	switch through, witness := p.Analyzer(c.Use).CanBeFalse(c.Expr); through {
 	case condition.No:
 		return ": every " + what + " asks"
 	case condition.Yes:

@@ -16,8 +16,8 @@ import (
 //	# agf-validate: ignore RULE[, RULE] -- reason
 //
 // The reason is required: whoever reads the file later has to know why
-// a warning was overruled. Findings that stop the load and those of
-// insistent rules can't be silenced.
+// a warning was overruled. Findings that stop the load and
+// timeout-approves can't be silenced.
 const (
 	marker = "agf-validate"
 	form   = "# agf-validate: ignore RULE[, RULE] -- reason"
@@ -196,7 +196,7 @@ func (s *silence) add(c *suppression, id string) {
 		c.flaw, c.near = fmt.Sprintf("no rule is called %q", id), diag.Nearest(id, s.linter.ids())
 		return
 	}
-	if s.linter.insistent(id) {
+	if id == timeoutApproves {
 		c.flaw = id + " can't be silenced by a comment"
 	}
 }
@@ -213,14 +213,8 @@ func (l *Linter) ids() []string {
 // the owner's decision, never the file's (docs/contracts/policy.md).
 const timeoutApproves = "timeout-approves"
 
-func (l *Linter) insistent(id string) bool {
-	r := l.rule(id)
-	return id == timeoutApproves || r != nil && r.Insistent
-}
-
 // Silenceable reports whether a comment can silence findings of the
 // rule, as far as they don't stop the load.
-func Silenceable(id string, rules []Rule) bool {
-	l := Linter{rules: rules}
-	return !l.insistent(id) && id != suppressionInvalid && id != suppressionUnused && id != configInvalid
+func Silenceable(id string) bool {
+	return id != timeoutApproves && id != suppressionInvalid && id != suppressionUnused && id != configInvalid
 }

@@ -136,26 +136,12 @@ func TestSuppressionUnderConfig(t *testing.T) {
 	expect(t, "a rule that is off leaves its suppression alone", said(r.Findings))
 }
 
-func TestInsistentRules(t *testing.T) {
+func TestSilenceAsConsentIsNotSilenced(t *testing.T) {
 	const pol = "schema_version: \"1.0.0\"\npolicy_ref: a\nrules:\n  - id: all\n    approval: true\n    require:\n  " +
 		"    within: 30m\n" +
 		"      on_timeout: approve # agf-validate: ignore timeout-approves -- nobody is awake\n"
 	r := lint.New(rules.All(), lint.Options{}).Worker().Policy("a.policy.yaml", []byte(pol))
 	expect(t, "silence as consent", said(r.Findings), "8 error timeout-approves", "8 error suppression-invalid")
-
-	stubborn := lint.Rule{
-		RuleInfo:  diag.RuleInfo{ID: "stubborn"},
-		Insistent: true,
-		Agent:     func(p *lint.Pass) { p.Report(p.Agent.Metadata.Range, "no") },
-	}
-	src := []byte(
-		"schema_version: \"1.0.0\"\nmetadata: {id: a, name: A, version: \"1\", description: A.} # agf-validate: " +
-			"ignore stubborn -- please\n" +
-			"interface: {input: {type: object}, output: {type: object}}\nexecution_policy: {id: agf.react, config: " +
-			"{instructions: A., model: a}}\n",
-	)
-	r = lint.New([]lint.Rule{stubborn}, lint.Options{}).Worker().Agent("a.agf.yaml", src, nil)
-	expect(t, "an insistent rule", said(r.Findings), "2 info stubborn", "2 error suppression-invalid")
 }
 
 func TestSilenceable(t *testing.T) {
@@ -165,7 +151,7 @@ func TestSilenceable(t *testing.T) {
 		"timeout-approves":   false,
 		"suppression-unused": false,
 	} {
-		if got := lint.Silenceable(id, rules.All()); got != want {
+		if got := lint.Silenceable(id); got != want {
 			t.Errorf("%s: got %v", id, got)
 		}
 	}

@@ -233,7 +233,7 @@ func (a Arguments) tighter(b Arguments) bool {
 
 // noOpinion reports whether the bounds are those of the zero value.
 func (a Grants) noOpinion() bool {
-	return !a.Forbid && !a.Session && a.MaxAge == 0 && a.MaxUses == 0 && a.Bounds == nil
+	return a.IsZero() && a.Bounds == nil
 }
 
 // IsZero reports whether the bounds say nothing that a policy file

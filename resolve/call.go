@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
@@ -421,19 +420,10 @@ func (c *Call) check(seen map[string]bool) error {
 			return &CallError{f, fmt.Errorf("a call of kind %s needs this field", c.Kind)}
 		}
 	}
-	for _, f := range sortedKeys(seen) {
+	for _, f := range slices.Sorted(maps.Keys(seen)) {
 		if !fits[f] {
 			return &CallError{f, fmt.Errorf("a call of kind %s has no such field", c.Kind)}
 		}
 	}
 	return nil
-}
-
-func sortedKeys(m map[string]bool) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
 }

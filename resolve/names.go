@@ -20,41 +20,30 @@ func quote(name string) string {
 
 // notDeclared says what the agent's file lacks, and what it has that is near.
 func (b *builder) notDeclared(a *schema.Agent) string {
-	what := "local tool"
-	name := b.at.name
-	known := []string(nil)
-	space := &a.ActionSpace
+	key, name := "local_agents", b.at.name
 	switch {
 	case b.at.kind == Tool:
-		for i := range space.LocalTools {
-			known = append(known, space.LocalTools[i].Alias)
-		}
+		key = "local_tools"
 	case b.at.kind == MCPTool:
-		what, name = "MCP server", b.at.container
-		for i := range space.MCPServers {
-			known = append(known, space.MCPServers[i].Alias)
-		}
+		key, name = "mcp_servers", b.at.container
 	case b.at.container != "":
-		what, name = "remote agent", b.at.container
-		for i := range space.RemoteAgents {
-			known = append(known, space.RemoteAgents[i].Alias)
+		key, name = "remote_agents", b.at.container
+	}
+
+	var what string
+	var known []string
+	for _, list := range a.ActionSpace.Lists() {
+		if list.Key == key {
+			what = list.What
 		}
-	default:
-		what, known = "local agent", agentAliases(space)
+		if list.Key == key || key == "local_agents" && list.Key == "remote_agents" {
+			for _, e := range list.Entries {
+				known = append(known, e.Alias)
+			}
+		}
 	}
 
 	return sentence(fmt.Sprintf("the agent's file declares no %s %s", what, quote(name)), name, known)
-}
-
-func agentAliases(space *schema.ActionSpace) []string {
-	var known []string
-	for i := range space.LocalAgents {
-		known = append(known, space.LocalAgents[i].Alias)
-	}
-	for i := range space.RemoteAgents {
-		known = append(known, space.RemoteAgents[i].Alias)
-	}
-	return known
 }
 
 // notAllowed says that an allow-list does not name the place.

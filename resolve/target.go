@@ -310,29 +310,27 @@ func (b *builder) approval(a *schema.Agent, source Source, id string, ap *schema
 	if ap == nil || ap.Form == schema.Never {
 		return
 	}
-	r := b.asking(useOf(b.at.kind), ap)
-	r.source = source
-	r.id = id
-	r.file = a.File
-	r.layer = b.layer
-	b.rules = append(b.rules, r)
+	b.ask(useOf(b.at.kind), ap, rule{
+		source: source,
+		id:     id,
+		file:   a.File,
+		layer:  b.layer,
+		at:     ap.Range,
+	})
 }
 
-// asking compiles the condition and template of an approval.
-func (b *builder) asking(use condition.Use, ap *schema.Approval) rule {
-	r := rule{
-		at:     ap.Range,
-		code:   Always,
-		detail: "approval is always required",
-	}
+// ask adds a rule that asks, with the condition and template of its
+// approval.
+func (b *builder) ask(use condition.Use, ap *schema.Approval, r rule) {
 	if ap.Template != nil && !ap.Template.Parsed.Omitted() {
 		r.template = ap.Template.Parsed
 	}
 	if ap.Form == schema.Conditional {
-		r.code, r.detail = "", ""
 		r.when = b.compiler.Add(use, ap.Condition)
+	} else {
+		r.code, r.detail = Always, "approval is always required"
 	}
-	return r
+	b.rules = append(b.rules, r)
 }
 
 // governed adds the policy rules of all layers that meet the place,
@@ -401,16 +399,8 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 	if r.Approval == nil {
 		return
 	}
-	ask := b.asking(b.governance(), r.Approval)
-	ask.source = frame.source
-	ask.policy = frame.policy
-	ask.id = frame.id
-	ask.file = frame.file
-	ask.at = frame.at
-	ask.match, ask.about = frame.match, frame.about
-	ask.trusted = frame.trusted
-	ask.require = b.plan.requirement(&r.Require)
-	b.rules = append(b.rules, ask)
+	frame.require = b.plan.requirement(&r.Require)
+	b.ask(b.governance(), r.Approval, frame)
 }
 
 // requirement returns what a policy demands, with approval by timeout

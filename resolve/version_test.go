@@ -99,6 +99,7 @@ func TestE8_TheVersionCoversEverythingElse(t *testing.T) {
 	grandparent := plan(t, resolve.Options{}, agent)
 	parent := plan(t, resolve.Options{Parent: grandparent}, agent)
 	strict := condition.Semantics{Anchor: condition.Full}
+	stopped, _ := resolve.Compile(parseAgent(t, "agent.agf.yaml", agent), brokenRegistry{}, resolve.Options{})
 	versions := map[string]string{}
 	for name, p := range map[string]*resolve.Plan{
 		"as it is":           grandparent,
@@ -106,6 +107,9 @@ func TestE8_TheVersionCoversEverythingElse(t *testing.T) {
 		"another last tool":  plan(t, resolve.Options{}, strings.Replace(agent, "alias: b", "alias: c", 1)),
 		"another last value": plan(t, resolve.Options{}, strings.Replace(agent, `l: "3"`, `l: "4"`, 1)),
 		"another type":       plan(t, resolve.Options{}, strings.Replace(agent, `l: "3"`, `l: 3`, 1)),
+		"a boolean":          plan(t, resolve.Options{}, strings.Replace(agent, `l: "3"`, `l: true`, 1)),
+		"the boolean's text": plan(t, resolve.Options{}, strings.Replace(agent, `l: "3"`, `l: "true"`, 1)),
+		"no registry":        stopped,
 		"another key":        plan(t, resolve.Options{}, strings.Replace(agent, `l: "3"`, `m: "3"`, 1)),
 		"another nesting": plan(
 			t,

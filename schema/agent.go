@@ -94,22 +94,52 @@ type ActionSpace struct {
 	RemoteAgents []RemoteAgent
 }
 
-// LocalTool is a function that the runtime binds by alias.
-type LocalTool struct {
-	Alias, Name       string
+// Entry is what every entry of the action space has.
+type Entry struct {
+	Alias             string
 	Approval          *Approval // nil when absent
 	AliasRange, Range diag.Range
+}
+
+// List is one of the four lists of an action space.
+type List struct {
+	Key     string
+	What    string // an entry of it, for sentences
+	Entries []*Entry
+}
+
+// Lists returns all four, in the order in which the standard has them.
+func (s *ActionSpace) Lists() []List {
+	return []List{
+		{"local_tools", "local tool", entries(s.LocalTools, func(t *LocalTool) *Entry { return &t.Entry })},
+		{"mcp_servers", "MCP server", entries(s.MCPServers, func(m *MCPServer) *Entry { return &m.Entry })},
+		{"local_agents", "local agent", entries(s.LocalAgents, func(l *LocalAgent) *Entry { return &l.Entry })},
+		{"remote_agents", "remote agent", entries(s.RemoteAgents, func(r *RemoteAgent) *Entry { return &r.Entry })},
+	}
+}
+
+func entries[T any](list []T, entry func(*T) *Entry) []*Entry {
+	var all []*Entry
+	for i := range list {
+		all = append(all, entry(&list[i]))
+	}
+	return all
+}
+
+// LocalTool is a function that the runtime binds by alias.
+type LocalTool struct {
+	Entry
+	Name string
 }
 
 // MCPServer is a tool server; its approval is a blanket for the tools
 // that bring none of their own.
 type MCPServer struct {
-	Alias, ServerRef  string
-	AllowedTools      *[]ToolRef    // nil when absent: every tool; empty: none
-	AllowedRange      diag.Range    // of the allowed_tools list; zero when absent
-	MisspeltAllow     *yamldoc.Node // the value of allow_tools, the old name; nil when absent
-	Approval          *Approval     // nil when absent
-	AliasRange, Range diag.Range
+	Entry
+	ServerRef     string
+	AllowedTools  *[]ToolRef    // nil when absent: every tool; empty: none
+	AllowedRange  diag.Range    // of the allowed_tools list; zero when absent
+	MisspeltAllow *yamldoc.Node // the value of allow_tools, the old name; nil when absent
 }
 
 // ToolRef is one entry of allowed_tools (a tool's name) or
@@ -124,24 +154,20 @@ type ToolRef struct {
 // LocalAgent is a sub-agent that runs beside its parent; its approval
 // gates the delegation.
 type LocalAgent struct {
-	Alias, Source       string
-	SourceType          string // default "file"; "registry", "db" or a runtime's own otherwise
-	MemoryScopeStrategy string // "inherit" (default), "isolated" or "none"
-	Approval            *Approval
-	AliasRange          diag.Range
+	Entry
+	Source              string
+	SourceType          string     // default "file"; "registry", "db" or a runtime's own otherwise
+	MemoryScopeStrategy string     // "inherit" (default), "isolated" or "none"
 	SourceRange         diag.Range // of the source value
-	Range               diag.Range
 }
 
 // RemoteAgent is an agent reached over A2A; its approval gates the
 // delegation, each skill may have its own.
 type RemoteAgent struct {
-	Alias             string
-	AllowedSkills     *[]ToolRef    // nil when absent: every skill; empty: none
-	AllowedRange      diag.Range    // of the allowed_skills list; zero when absent
-	MisspeltAllow     *yamldoc.Node // the value of allow_skills, the old name; nil when absent
-	Approval          *Approval     // nil when absent
-	AliasRange, Range diag.Range
+	Entry
+	AllowedSkills *[]ToolRef    // nil when absent: every skill; empty: none
+	AllowedRange  diag.Range    // of the allowed_skills list; zero when absent
+	MisspeltAllow *yamldoc.Node // the value of allow_skills, the old name; nil when absent
 }
 
 // Form is what an approval asks for. The zero value asks always.
@@ -234,10 +260,9 @@ type Step struct {
 
 // Mapping fills one input field of a sub-agent from a path.
 type Mapping struct {
-	Field      string
-	FieldRange diag.Range
-	Path       Path // zero when the text is no path
-	Node       *yamldoc.Node
+	Field string
+	Path  Path // zero when the text is no path
+	Node  *yamldoc.Node
 }
 
 // Batch is the configuration of agf.batch.

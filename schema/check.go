@@ -36,86 +36,43 @@ func (r *reader) check(a *Agent) {
 // version compares schema_version with 1.0, the one we know: another
 // major is refused, a newer minor is read as far as we know it, the
 // patch says nothing.
-func (r *reader) version(n *yamldoc.Node) {
-	parts := strings.Split(text(n), ".")
-	if len(parts) != 3 || strings.Trim(text(n), "0123456789.") != "" {
+func (r *reader) version(root *yamldoc.Node) {
+	n := root.Get("schema_version")
+	if strings.Trim(text(n), "0123456789.") != "" {
 		return // the JSON Schema reports it
 	}
-	switch major, minor := strings.TrimLeft(parts[0], "0"), strings.TrimLeft(parts[1], "0"); {
-	case major != "1":
-		r.add(diag.Finding{
-			Rule:     ruleUnsupportedVersion,
-			Severity: diag.Error,
-			Stops:    true,
-			Range:    n.Range,
-			Message:  fmt.Sprintf("schema_version %s is of a major version that assent does not know", n.Text),
-			Expected: `"1.0.0"`,
-		})
-	case minor != "":
-		r.add(diag.Finding{
-			Rule:     ruleNewerVersion,
-			Severity: diag.Warning,
-			Range:    n.Range,
-			Message:  fmt.Sprintf("schema_version %s is newer than 1.0; what it adds is not read", n.Text),
-			Expected: `"1.0.0", or an assent that knows the newer version`,
-		})
+	for _, f := range yamldoc.CheckVersion(root, ruleUnsupportedVersion, ruleNewerVersion) {
+		if f.Rule == ruleNewerVersion {
+			f.Message = fmt.Sprintf("schema_version %s is newer than 1.0; what it adds is not read", n.Text)
+		}
+		r.add(f)
 	}
-}
-
-// named is an entry of the action space by its alias.
-type named struct {
-	alias string
-	at    diag.Range
 }
 
 // aliases reports an alias that stands twice in one of the four lists.
 func (r *reader) aliases(space *ActionSpace) {
-	r.unique(
-		"local_tools",
-		collect(space.LocalTools, func(t LocalTool) named { return named{t.Alias, t.AliasRange} }),
-	)
-	r.unique(
-		"mcp_servers",
-		collect(space.MCPServers, func(s MCPServer) named { return named{s.Alias, s.AliasRange} }),
-	)
-	r.unique("local_agents", collect(space.LocalAgents, func(a LocalAgent) named {
-		return named{a.Alias, a.AliasRange}
-	}))
-	r.unique("remote_agents", collect(space.RemoteAgents, func(a RemoteAgent) named {
-		return named{a.Alias, a.AliasRange}
-	}))
-}
-
-func collect[T, U any](entries []T, f func(T) U) []U {
-	all := make([]U, len(entries))
-	for i, e := range entries {
-		all[i] = f(e)
-	}
-	return all
-}
-
-func (r *reader) unique(list string, entries []named) {
-	first := make(map[string]diag.Range, len(entries))
-	for _, e := range entries {
-		earlier, seen := first[e.alias]
-		if !seen {
-			first[e.alias] = e.at
-			continue
+	for _, list := range space.Lists() {
+		first := make(map[string]diag.Range, len(list.Entries))
+		for _, e := range list.Entries {
+			earlier, seen := first[e.Alias]
+			if !seen {
+				first[e.Alias] = e.AliasRange
+				continue
+			}
+			f := yamldoc.Stop(
+				ruleDuplicateAlias,
+				e.AliasRange,
+				fmt.Sprintf(
+					"alias %q stands twice in %s (first in line %d)",
+					e.Alias,
+					list.Key,
+					earlier.Start.Line,
+				),
+				"an alias of its own for every entry of the list",
+			)
+			f.Related = []diag.Related{{Range: earlier, Message: "first used here"}}
+			r.add(f)
 		}
-		r.add(diag.Finding{
-			Rule:     ruleDuplicateAlias,
-			Severity: diag.Error,
-			Stops:    true,
-			Range:    e.at,
-			Message: fmt.Sprintf(
-				"alias %q stands twice in %s (first in line %d)",
-				e.alias,
-				list,
-				earlier.Start.Line,
-			),
-			Expected: "an alias of its own for every entry of the list",
-			Related:  []diag.Related{{Range: earlier, Message: "first used here"}},
-		})
 	}
 }
 
@@ -125,14 +82,14 @@ func (r *reader) policyID(p *ExecutionPolicy) {
 	if slices.Contains(standardPolicies(), p.ID) || isVendorID(p.ID) {
 		return
 	}
-	r.add(diag.Finding{
-		Rule:     ruleUnknownPolicy,
-		Severity: diag.Warning,
-		Range:    p.IDRange,
-		Message:  fmt.Sprintf("%q is no execution policy of the standard, so its config is not checked", p.ID),
-		Expected: strings.Join(standardPolicies(), ", ") + ", or x-<vendor>.<name>",
-		Nearest:  diag.Suggest(p.ID, standardPolicies()),
-	})
+	f := yamldoc.Warn(
+		ruleUnknownPolicy,
+		p.IDRange,
+		fmt.Sprintf("%q is no execution policy of the standard, so its config is not checked", p.ID),
+		strings.Join(standardPolicies(), ", ")+", or x-<vendor>.<name>",
+	)
+	f.Nearest = diag.Suggest(p.ID, standardPolicies())
+	r.add(f)
 }
 
 func standardPolicies() []string {

@@ -153,18 +153,17 @@ func (w *fieldWalk) child(n, key *yamldoc.Node, s *shape) *shape {
 }
 
 func renamed(n, key *yamldoc.Node, now string) diag.Finding {
-	f := diag.Finding{
-		Rule:     ruleRenamedField,
-		Severity: diag.Error,
-		Range:    key.Range,
-		Nearest:  now,
-		Message: fmt.Sprintf(
+	f := yamldoc.Fail(
+		ruleRenamedField,
+		key.Range,
+		fmt.Sprintf(
 			"%q was renamed to %q, so this list and the approvals in it are not read",
 			key.Text,
 			now,
 		),
-		Expected: now + "; until then every call of this entry asks",
-	}
+		now+"; until then every call of this entry asks",
+	)
+	f.Nearest = now
 	if right := n.Field(now); right != nil {
 		f.Nearest, f.Expected = "", now+" alone, which stands beside it"
 		f.Related = []diag.Related{{Range: right.Key.Range, Message: "the list that is read"}}
@@ -173,13 +172,12 @@ func renamed(n, key *yamldoc.Node, now string) diag.Finding {
 }
 
 func (w *fieldWalk) unknown(n, key *yamldoc.Node, s *shape) diag.Finding {
-	f := diag.Finding{
-		Rule:     ruleUnknownField,
-		Severity: diag.Warning,
-		Range:    key.Range,
-		Message:  fmt.Sprintf("unknown field %q %s, ignored at run time", key.Text, w.here()),
-		Expected: oneOf(s.names),
-	}
+	f := yamldoc.Warn(
+		ruleUnknownField,
+		key.Range,
+		fmt.Sprintf("unknown field %q %s, ignored at run time", key.Text, w.here()),
+		oneOf(s.names),
+	)
 	if w.reported++; w.reported > maxCompared {
 		return f // so many are no typing mistakes
 	}

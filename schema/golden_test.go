@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,16 +14,54 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/template"
+	"github.com/assent-dev/assent/value"
 )
 
-// TestGood reads every file of testdata/good: each loads without a finding.
+// TestGood reads every file of testdata/good: each loads without a
+// finding, and the .golden file beside it shows all that was read, with
+// its places. Defaults of the standard are read where nothing is written.
 func TestGood(t *testing.T) {
 	for _, file := range agents(t, "good") {
 		agent, findings := Parse(file, readFile(t, file))
 		if agent == nil || len(findings) > 0 {
 			t.Errorf("%s: agent read: %v\n%s", file, agent != nil, render(findings))
+			continue
 		}
+		got := strings.Join(show("", reflect.ValueOf(*agent)), "\n") + "\n"
+		golden.Equal(t, strings.TrimSuffix(strings.TrimPrefix(file, "testdata/"), ".agf.yaml")+".golden", got)
 	}
+}
+
+// show lists what is not empty in a value, a line each.
+func show(at string, v reflect.Value) []string {
+	switch x := v.Interface().(type) {
+	case diag.Range:
+		return []string{at + " " + span(x)}
+	case *yamldoc.Node:
+		return []string{at + " " + span(x.Range)}
+	case *template.Template, *yamldoc.Document, value.Num:
+		return nil // held by their packages
+	}
+
+	var lines []string
+	switch {
+	case v.Kind() == reflect.Pointer:
+		return append([]string{at + " is there"}, show(at, v.Elem())...)
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			lines = append(lines, show(fmt.Sprintf("%s[%d]", at, i), v.Index(i))...)
+		}
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Field(i); !f.IsZero() {
+				lines = append(lines, show(strings.TrimPrefix(at+"."+v.Type().Field(i).Name, "."), f)...)
+			}
+		}
+	default:
+		return []string{fmt.Sprintf("%s %v", at, v)}
+	}
+
+	return lines
 }
 
 // TestBad reads every file of testdata/bad and compares what is found

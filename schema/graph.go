@@ -10,14 +10,14 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
 // Graph is an agent with the local sub-agents that its files name,
 // loaded and linked. It may hold cycles, which are reported.
 type Graph struct {
-	Root     *Member
-	Members  []*Member  // root first, then in the order of first mention; each file once
-	External []External // sub-agents that live in no file
+	Root    *Member
+	Members []*Member // root first, then in the order of first mention; each file once
 }
 
 // Member is one file of a graph.
@@ -32,15 +32,6 @@ type Edge struct {
 	Alias string
 	Range diag.Range // of the source value
 	To    *Member
-}
-
-// External is a sub-agent that is resolved elsewhere: by a registry, a
-// database or the runtime.
-type External struct {
-	File              string // of the parent
-	Alias, SourceType string
-	Source            string
-	Range             diag.Range
 }
 
 const (
@@ -94,7 +85,7 @@ func (a *Agent) LoadGraph(fsys fs.FS, root string) (*Graph, []diag.Finding) {
 	}
 	l.graph.Root = l.link(path.Clean(root), a)
 	l.depths()
-	if stops(l.findings) {
+	if yamldoc.Stops(l.findings) {
 		return nil, l.findings
 	}
 	return l.graph, l.findings
@@ -138,16 +129,8 @@ func (l *loader) link(file string, agent *Agent) *Member {
 // child follows one mention of a sub-agent.
 func (l *loader) child(from *Member, local LocalAgent) {
 	if local.SourceType != sourceFile {
-		l.graph.External = append(l.graph.External, External{
-			File:       from.Path,
-			Alias:      local.Alias,
-			SourceType: local.SourceType,
-			Source:     local.Source,
-			Range:      local.SourceRange,
-		})
-		return
+		return // resolved elsewhere: by a registry, a database or the runtime
 	}
-
 	file, problem := resolveSource(from.Path, local.Source)
 	to := l.byPath[file]
 	switch {
@@ -172,13 +155,12 @@ func (l *loader) child(from *Member, local LocalAgent) {
 // open reads a file that is met for the first time; nil when it can't be.
 func (l *loader) open(from *Member, local LocalAgent, file string) *Member {
 	if len(l.chain) > maxDepth {
-		l.report(from, local, diag.Finding{
-			Rule:     ruleTooDeep,
-			Severity: diag.Error,
-			Stops:    true,
-			Message:  fmt.Sprintf("more than %d sub-agents below each other", maxDepth),
-			Expected: "a flatter tree of agents",
-		})
+		l.report(from, local, yamldoc.Stop(
+			ruleTooDeep,
+			diag.Range{},
+			fmt.Sprintf("more than %d sub-agents below each other", maxDepth),
+			"a flatter tree of agents",
+		))
 		return nil
 	}
 
@@ -199,48 +181,40 @@ func (l *loader) report(from *Member, local LocalAgent, f diag.Finding) {
 // resolveSource turns a source into a path within the file system.
 func resolveSource(from, source string) (string, *diag.Finding) {
 	file := path.Join(path.Dir(from), source)
+	var wrong, expected string
 	switch {
 	case path.IsAbs(source), strings.ContainsRune(source, '\\'), strings.Contains(source, "://"):
-		return "", &diag.Finding{
-			Rule:     ruleOutside,
-			Severity: diag.Error,
-			Stops:    true,
-			Message:  fmt.Sprintf("source %q is not a relative path", source),
-			Expected: "a path relative to this file with forward slashes, such as ./agents/researcher.agf.yaml",
-		}
+		wrong = "is not a relative path"
+		expected = "a path relative to this file with forward slashes, such as ./agents/researcher.agf.yaml"
 	case !fs.ValidPath(file):
-		return "", &diag.Finding{
-			Rule:     ruleOutside,
-			Severity: diag.Error,
-			Stops:    true,
-			Message:  fmt.Sprintf("source %q leads out of the folder that is checked", source),
-			Expected: "a path that stays inside it",
-		}
+		wrong, expected = "leads out of the folder that is checked", "a path that stays inside it"
+	default:
+		return file, nil
 	}
 
-	return file, nil
+	f := yamldoc.Stop(ruleOutside, diag.Range{}, fmt.Sprintf("source %q %s", source, wrong), expected)
+	return "", &f
 }
 
 // cycle shows the way from the file round to itself. It does not stop
 // the load: how deep agents delegate at run time is bounded elsewhere.
 func (l *loader) cycle(file string) diag.Finding {
 	ring := append(slices.Clone(l.chain[slices.Index(l.chain, file):]), file)
-	return diag.Finding{
-		Rule:     ruleCycle,
-		Severity: diag.Error,
-		Message:  "the agents delegate in a circle: " + strings.Join(ring, " → "),
-		Expected: "sub-agents that do not lead back to their parents",
-	}
+	return yamldoc.Fail(
+		ruleCycle,
+		diag.Range{},
+		"the agents delegate in a circle: "+strings.Join(ring, " → "),
+		"sub-agents that do not lead back to their parents",
+	)
 }
 
 func (l *loader) missing(source, file string, err error) diag.Finding {
-	f := diag.Finding{
-		Rule:     ruleMissingAgent,
-		Severity: diag.Error,
-		Stops:    true,
-		Message:  fmt.Sprintf("the sub-agent's file %q can't be read: %s", source, reason(err)),
-		Expected: "a file at this path, relative to the file that names it",
-	}
+	f := yamldoc.Stop(
+		ruleMissingAgent,
+		diag.Range{},
+		fmt.Sprintf("the sub-agent's file %q can't be read: %s", source, reason(err)),
+		"a file at this path, relative to the file that names it",
+	)
 	if entries, err := fs.ReadDir(l.fsys, path.Dir(file)); err == nil {
 		names := collect(entries, func(e fs.DirEntry) string { return e.Name() })
 		f.Nearest = diag.Nearest(path.Base(file), names)
@@ -289,54 +263,50 @@ func (l *loader) read(file string) ([]byte, error) {
 // depths compares each agent's max_delegation_depth with the agents
 // that stand below it.
 func (l *loader) depths() {
-	h := heights{known: map[*Member]int64{}, external: map[string]bool{}}
-	for _, e := range l.graph.External {
-		h.external[e.File] = true
-	}
+	h := heights{}
 	for _, m := range l.graph.Members {
 		if m.Agent == nil || m.Agent.Constraints.Limits.MaxDelegationDepth == nil {
 			continue
 		}
 		limit, depth := *m.Agent.Constraints.Limits.MaxDelegationDepth, h.of(m)
 		if depth > limit {
-			l.add(diag.Finding{
-				Rule:     ruleDelegationDepth,
-				Severity: diag.Warning,
-				File:     m.Path,
-				Range: m.Agent.Doc.Root.Get("constraints").
-					Get("limits").
-					Field("max_delegation_depth").
-					Key.Range,
-				Message: fmt.Sprintf(
-					"max_delegation_depth is %d, but the agents below are %d deep",
-					limit,
-					depth,
-				),
-				Expected: fmt.Sprintf("%d, or fewer agents below each other", depth),
-			})
+			f := yamldoc.Warn(
+				ruleDelegationDepth,
+				m.Agent.Doc.Root.Get("constraints").Get("limits").Field("max_delegation_depth").Key.Range,
+				fmt.Sprintf("max_delegation_depth is %d, but the agents below are %d deep", limit, depth),
+				fmt.Sprintf("%d, or fewer agents below each other", depth),
+			)
+			f.File = m.Path
+			l.add(f)
 		}
 	}
 }
 
 // heights counts the delegations below each member; one that closes a
 // cycle counts as none.
-type heights struct {
-	known    map[*Member]int64
-	external map[string]bool // files that name agents outside of files
-}
+type heights map[*Member]int64
 
 func (h heights) of(m *Member) int64 {
-	if height, ok := h.known[m]; ok {
+	if height, ok := h[m]; ok {
 		return height
 	}
-	h.known[m] = 0 // while below is being counted: a cycle ends here
+	h[m] = 0 // while below is being counted: a cycle ends here
 	var height int64
-	if h.external[m.Path] || m.Agent != nil && len(m.Agent.ActionSpace.RemoteAgents) > 0 {
+	if m.Agent != nil && m.Agent.delegatesBeyondFiles() {
 		height = 1
 	}
 	for _, child := range m.Children {
 		height = max(height, 1+h.of(child.To))
 	}
-	h.known[m] = height
+	h[m] = height
 	return height
+}
+
+// delegatesBeyondFiles reports whether the agent names agents that
+// stand in no file.
+func (a *Agent) delegatesBeyondFiles() bool {
+	return len(a.ActionSpace.RemoteAgents) > 0 || slices.ContainsFunc(
+		a.ActionSpace.LocalAgents,
+		func(l LocalAgent) bool { return l.SourceType != sourceFile },
+	)
 }

@@ -57,3 +57,11 @@ func oneOf(list []string) string {
 		return "one of " + strings.Join(list, ", ")
 	}
 }
+
+func collect[T, U any](entries []T, f func(T) U) []U {
+	all := make([]U, len(entries))
+	for i, e := range entries {
+		all[i] = f(e)
+	}
+	return all
+}

@@ -3,8 +3,6 @@ package schema
 import (
 	"bytes"
 	"fmt"
-	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,139 +14,6 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
-
-func load(t testing.TB, name string) *Agent {
-	t.Helper()
-	a, findings := Parse(name, readFile(t, "testdata/good/"+name+".agf.yaml"))
-	if a == nil {
-		t.Fatalf("%s: %s", name, render(findings))
-	}
-	return a
-}
-
-func number(i int64) *int64 { return &i }
-
-func TestParseMetadata(t *testing.T) {
-	a := load(t, "react")
-	want := Metadata{
-		ID:                 "trade-desk_2",
-		Name:               "Trade desk",
-		Version:            "2.1.0-rc.1",
-		Description:        "Places orders for a desk of traders.",
-		Namespace:          "acme.finance",
-		DataClassification: "confidential",
-		Labels:             map[string]string{"team": "trading", "tier": "prod"},
-		Range:              a.Metadata.Range,
-	}
-	if !reflect.DeepEqual(a.Metadata, want) || a.Metadata.Range.Start.Line != 4 {
-		t.Errorf("metadata %+v", a.Metadata)
-	}
-	if a.SchemaVersion != "1.0.7" || span(a.SchemaRange) != "2:17-2:24" || !a.Memory.Required ||
-		a.File != "react" {
-		t.Errorf("version %s at %s, memory %v, file %s", a.SchemaVersion, span(a.SchemaRange), a.Memory, a.File)
-	}
-	if a.Interface.Input.Get("type").Text != "object" || a.Interface.Output.Get("anyOf") == nil {
-		t.Error("interface is not what is written")
-	}
-}
-
-func TestParseConstraints(t *testing.T) {
-	c := load(t, "react").Constraints
-	if c.TightenOnly || span(c.TightenOnlyRange) != "27:27-27:32" {
-		t.Errorf("tighten only %v at %s", c.TightenOnly, span(c.TightenOnlyRange))
-	}
-	if want := (Budget{number(500000), number(600)}); !reflect.DeepEqual(c.Budget, want) {
-		t.Errorf("budget %v", c.Budget)
-	}
-	if want := (Limits{number(0), number(math.MaxInt64), number(3)}); !reflect.DeepEqual(c.Limits, want) {
-		t.Errorf("limits %v", c.Limits)
-	}
-	refs := collect(c.Policies, func(p PolicyRef) string {
-		return fmt.Sprintf("%s %v %s", p.Ref, p.Required, span(p.RefRange))
-	})
-	if want := []string{"acme.finance.trade-controls-v2 true 36:19-36:49", "acme.pii false 37:19-37:27"}; !slices.Equal(
-		refs,
-		want,
-	) {
-		t.Errorf("policies %q", refs)
-	}
-}
-
-func TestParseDefaults(t *testing.T) {
-	a := load(t, "minimal")
-	if !a.Constraints.TightenOnly || a.Constraints.Limits != (Limits{}) || a.Constraints.Budget != (Budget{}) ||
-		a.Memory.Required ||
-		a.Metadata.Labels != nil {
-		t.Errorf("constraints %+v, memory %v", a.Constraints, a.Memory)
-	}
-	if !reflect.DeepEqual(a.ActionSpace, ActionSpace{}) || a.Policy.React.MaxSteps != 10 ||
-		a.Policy.React.UserPromptTemplate != nil {
-		t.Errorf("action space %+v, react %+v", a.ActionSpace, a.Policy.React)
-	}
-	if p := load(t, "output-alias").Policy; p.MaxIterations != 10 || p.ExitCondition != nil ||
-		p.Output.Agent.Alias != "writer" {
-		t.Errorf("loop %+v", p)
-	}
-	l := load(t, "react").ActionSpace.LocalAgents[0]
-	if l.SourceType != "file" || l.MemoryScopeStrategy != "inherit" || l.Approval != nil {
-		t.Errorf("local agent %+v", l)
-	}
-}
-
-func TestParseActionSpace(t *testing.T) {
-	s := load(t, "react").ActionSpace
-	forms := collect(s.LocalTools, func(l LocalTool) string { return l.Alias + " " + form(l.Approval) })
-	if want := []string{
-		"lookup none",
-		"execute_trade conditional with template",
-		"wipe always",
-		"read_book never",
-	}; !slices.Equal(
-		forms,
-		want,
-	) {
-		t.Errorf("local tools %q", forms)
-	}
-
-	trade := s.LocalTools[1]
-	if trade.Name != "trading.execute" || span(trade.AliasRange) != "43:14-43:27" ||
-		len(trade.Approval.Condition.Groups[0].Matchers) != 8 {
-		t.Errorf("tool %+v", trade)
-	}
-	servers := collect(s.MCPServers, func(m MCPServer) string {
-		return m.Alias + " " + list(m.AllowedTools) + " " + form(m.Approval)
-	})
-	if want := []string{
-		"crm [list_users none, get_user none, update_user always, search never] always",
-		"nothing [] none",
-		"everything any none",
-	}; !slices.Equal(
-		servers,
-		want,
-	) {
-		t.Errorf("servers %q", servers)
-	}
-
-	remote := collect(s.RemoteAgents, func(r RemoteAgent) string {
-		return r.Alias + " " + list(r.AllowedSkills) + " " + form(r.Approval)
-	})
-	if want := []string{
-		"payments [quote none, process-payment always with template, refund none] always",
-		"weather any none",
-	}; !slices.Equal(
-		remote,
-		want,
-	) {
-		t.Errorf("remote agents %q", remote)
-	}
-
-	archive := s.LocalAgents[1]
-	if archive.SourceType != "registry" || archive.Source != "acme/archive" ||
-		archive.MemoryScopeStrategy != "isolated" ||
-		len(archive.Approval.Condition.Groups) != 3 {
-		t.Errorf("local agent %+v", archive)
-	}
-}
 
 // TestMisspeltAllow: an old name keeps its node, so that whoever
 // decides can ask.
@@ -172,66 +37,6 @@ func form(a *Approval) string {
 		return a.Form.String() + " with template"
 	default:
 		return a.Form.String()
-	}
-}
-
-func list(refs *[]ToolRef) string {
-	if refs == nil {
-		return "any"
-	}
-	return "[" + strings.Join(collect(*refs, func(r ToolRef) string {
-		return r.Name + " " + form(r.Approval)
-	}), ", ") + "]"
-}
-
-func TestParseExecutionPolicies(t *testing.T) {
-	steps := func(p ExecutionPolicy) string {
-		return fmt.Sprint(collect(p.Steps, func(s Step) string {
-			return s.Agent.Alias + fmt.Sprint(collect(s.Input, func(m Mapping) string {
-				return m.Field + "=" + m.Path.Source + "." + m.Path.Direction + fmt.Sprint(m.Path.Fields)
-			}))
-		}))
-	}
-	seq := load(t, "sequential").Policy
-	if got, want := steps(seq), "[researcher[query=parent.input[query]] writer[research=researcher.output[result "+
-		"text] asked=researcher.input[query] query=parent.input[query]]]"; got != want {
-		t.Errorf("steps %s", got)
-	}
-	if seq.ID != PolicySequential || span(seq.IDRange) != "11:7-11:21" || seq.Output.Strategy != "last" ||
-		span(seq.Steps[1].Agent.Range) != "16:16-16:22" {
-		t.Errorf("sequential %+v", seq)
-	}
-	if p := load(t, "parallel").Policy; len(p.Steps) != 2 || p.Output.Strategy != "merge" {
-		t.Errorf("parallel %+v", p)
-	}
-	if p := load(t, "output-agent").Policy; p.Output.Agent.Alias != "last" || p.Output.Strategy != "" {
-		t.Errorf("output %+v", p.Output)
-	}
-	if p := load(t, "output-transform").Policy; p.Output.Transform != "acme.join" || p.Output.Agent != nil {
-		t.Errorf("output %+v", p.Output)
-	}
-	if p := load(t, "loop").Policy; p.MaxIterations != 3 || len(p.ExitCondition.Groups) != 2 ||
-		p.Output.Strategy != "first" {
-		t.Errorf("loop %+v", p)
-	}
-	if p := load(t, "batch").Policy; p.Batch.Agent.Alias != "clerk" || p.Batch.MaxCount != 100 ||
-		!slices.Equal(p.Batch.Input[0].Path.Fields, []string{"orders", "[]", "id"}) {
-		t.Errorf("batch %+v", p.Batch)
-	}
-	p := load(t, "conditional").Policy
-	if len(p.Routes) != 2 || p.Routes[1].Agent.Alias != "slow" || len(p.Routes[1].Input) != 1 ||
-		p.Routes[0].When.Groups[0].Matchers[0].Key != "parent.input.size" ||
-		p.DefaultAgent.Alias != "slow" {
-		t.Errorf("conditional %+v", p)
-	}
-	if p := load(t, "vendor").Policy; p.ID != "x-acme.planner" || p.Config.Get("depth") == nil || p.React != nil {
-		t.Errorf("vendor %+v", p)
-	}
-	if r := load(t, "react").Policy.React; r.MaxSteps != 15 || r.ToolChoice != "auto" ||
-		r.UserPromptTemplate.Text != "Request: {{request}}" ||
-		r.Model != "any-model" ||
-		r.Provider != "example" {
-		t.Errorf("react %+v", r)
 	}
 }
 
@@ -420,7 +225,7 @@ func TestRegexStopsTheLoad(t *testing.T) {
 			1,
 		)
 		agent, findings := Parse(file, src)
-		if agent != nil || !stops(findings) {
+		if agent != nil || !yamldoc.Stops(findings) {
 			t.Errorf("%s: agent read: %v\n%s", file, agent != nil, render(findings))
 		}
 	}

@@ -98,55 +98,50 @@ func (r *reader) actionSpace(n *yamldoc.Node) ActionSpace {
 	}
 }
 
-func (r *reader) localTool(n *yamldoc.Node) LocalTool {
+// entry reads what every entry of the action space has.
+func (r *reader) entry(n *yamldoc.Node) Entry {
 	alias := n.Get("alias")
-	return LocalTool{
+	return Entry{
 		Alias:      text(alias),
-		Name:       text(n.Get("name")),
 		Approval:   r.approval(n),
 		AliasRange: rangeOf(alias),
 		Range:      n.Range,
 	}
 }
 
+func (r *reader) localTool(n *yamldoc.Node) LocalTool {
+	return LocalTool{Entry: r.entry(n), Name: text(n.Get("name"))}
+}
+
 func (r *reader) mcpServer(n *yamldoc.Node) MCPServer {
-	alias, allowed := n.Get("alias"), n.Get("allowed_tools")
+	allowed := n.Get("allowed_tools")
 	return MCPServer{
-		Alias:         text(alias),
-		ServerRef:     text(n.Get("server_ref")),
+		Entry:         r.entry(n),
 		AllowedTools:  r.allowList(allowed, "name"),
+		ServerRef:     text(n.Get("server_ref")),
 		AllowedRange:  rangeOf(allowed),
 		MisspeltAllow: n.Get(oldAllowTools),
-		Approval:      r.approval(n),
-		AliasRange:    rangeOf(alias),
-		Range:         n.Range,
 	}
 }
 
 func (r *reader) localAgent(n *yamldoc.Node) LocalAgent {
-	alias, source := n.Get("alias"), n.Get("source")
+	source := n.Get("source")
 	return LocalAgent{
-		Alias:               text(alias),
+		Entry:               r.entry(n),
 		Source:              text(source),
 		SourceType:          textOr(n.Get("source_type"), sourceFile),
 		MemoryScopeStrategy: textOr(n.Get("memory_scope_strategy"), "inherit"),
-		Approval:            r.approval(n),
-		AliasRange:          rangeOf(alias),
 		SourceRange:         rangeOf(source),
-		Range:               n.Range,
 	}
 }
 
 func (r *reader) remoteAgent(n *yamldoc.Node) RemoteAgent {
-	alias, allowed := n.Get("alias"), n.Get("allowed_skills")
+	allowed := n.Get("allowed_skills")
 	return RemoteAgent{
-		Alias:         text(alias),
+		Entry:         r.entry(n),
 		AllowedSkills: r.allowList(allowed, "id"),
 		AllowedRange:  rangeOf(allowed),
 		MisspeltAllow: n.Get(oldAllowSkills),
-		Approval:      r.approval(n),
-		AliasRange:    rangeOf(alias),
-		Range:         n.Range,
 	}
 }
 
@@ -275,10 +270,9 @@ func readMappings(n *yamldoc.Node) []Mapping {
 	for _, f := range n.Fields {
 		path, _ := parsePath(text(f.Value)) // the flaw is reported by check
 		mappings = append(mappings, Mapping{
-			Field:      f.Key.Text,
-			FieldRange: f.Key.Range,
-			Path:       path,
-			Node:       f.Value,
+			Field: f.Key.Text,
+			Path:  path,
+			Node:  f.Value,
 		})
 	}
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
 // references checks what an execution policy refers to: aliases and paths.
@@ -68,14 +69,13 @@ func (c *references) local(ref AgentRef) bool {
 	if c.locals.has(ref.Alias) {
 		return true
 	}
-	f := diag.Finding{
-		Rule:     ruleUnknownAgent,
-		Severity: diag.Error,
-		Range:    ref.Range,
-		Message:  fmt.Sprintf("%q is no alias of local_agents", ref.Alias),
-		Expected: "an entry of action_space.local_agents with this alias",
-		Nearest:  c.locals.nearest(ref.Alias),
-	}
+	f := yamldoc.Fail(
+		ruleUnknownAgent,
+		ref.Range,
+		fmt.Sprintf("%q is no alias of local_agents", ref.Alias),
+		"an entry of action_space.local_agents with this alias",
+	)
+	f.Nearest = c.locals.nearest(ref.Alias)
 	if len(c.locals.list) > 0 {
 		f.Expected = oneOf(c.locals.list)
 	}
@@ -101,13 +101,12 @@ func (c *references) output(p *ExecutionPolicy) {
 		return
 	}
 	if !slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Agent.Alias == out.Agent.Alias }) {
-		c.add(diag.Finding{
-			Rule:     ruleIdleOutput,
-			Severity: diag.Error,
-			Range:    out.Agent.Range,
-			Message:  fmt.Sprintf("output_from takes the output of %q, which no step runs", out.Agent.Alias),
-			Expected: "the alias of a step, " + oneOf(collect(p.Steps, func(s Step) string { return s.Agent.Alias })),
-		})
+		c.add(yamldoc.Fail(
+			ruleIdleOutput,
+			out.Agent.Range,
+			fmt.Sprintf("output_from takes the output of %q, which no step runs", out.Agent.Alias),
+			"the alias of a step, "+oneOf(collect(p.Steps, func(s Step) string { return s.Agent.Alias })),
+		))
 	}
 }
 
@@ -130,14 +129,14 @@ func (c *references) keywordClash(out Output) {
 		return
 	}
 	if at, ok := c.locals.at[out.Strategy]; ok {
-		c.add(diag.Finding{
-			Rule:     ruleKeywordClash,
-			Severity: diag.Warning,
-			Range:    out.Range,
-			Message:  fmt.Sprintf("%q is read as the strategy, not as the agent of that alias", out.Strategy),
-			Expected: fmt.Sprintf("{agent: %s} or {strategy: %s}", out.Strategy, out.Strategy),
-			Related:  []diag.Related{{Range: at, Message: "the agent is declared here"}},
-		})
+		f := yamldoc.Warn(
+			ruleKeywordClash,
+			out.Range,
+			fmt.Sprintf("%q is read as the strategy, not as the agent of that alias", out.Strategy),
+			fmt.Sprintf("{agent: %s} or {strategy: %s}", out.Strategy, out.Strategy),
+		)
+		f.Related = []diag.Related{{Range: at, Message: "the agent is declared here"}}
+		c.add(f)
 	}
 }
 
@@ -156,24 +155,22 @@ func (c *references) mappings(mappings []Mapping, src sources, batch bool) {
 		readable = readable && ok
 		iterates = iterates || path.iterates()
 		if !batch && path.iterates() {
-			c.add(diag.Finding{
-				Rule:     ruleStrayIteration,
-				Severity: diag.Warning,
-				Range:    m.Node.Range,
-				Message:  "[] walks the items of a list, which only agf.batch does",
-				Expected: "a path without [], or the execution policy agf.batch",
-			})
+			c.add(yamldoc.Warn(
+				ruleStrayIteration,
+				m.Node.Range,
+				"[] walks the items of a list, which only agf.batch does",
+				"a path without [], or the execution policy agf.batch",
+			))
 		}
 	}
 
 	if batch && readable && !iterates {
-		c.add(diag.Finding{
-			Rule:     ruleBatchIteration,
-			Severity: diag.Error,
-			Range:    c.agent.Policy.Config.Field("input_mapping").Key.Range,
-			Message:  "no path of the batch walks a list, so there are no items to run",
-			Expected: "at least one path with [], such as parent.input.items.[].value",
-		})
+		c.add(yamldoc.Fail(
+			ruleBatchIteration,
+			c.agent.Policy.Config.Field("input_mapping").Key.Range,
+			"no path of the batch walks a list, so there are no items to run",
+			"at least one path with [], such as parent.input.items.[].value",
+		))
 	}
 }
 
@@ -187,13 +184,12 @@ func (c *references) condition(e *condition.Expr, src sources) {
 		for _, m := range g.Matchers {
 			path, ok := c.path(func(int, int) diag.Range { return m.KeyRange }, m.Key, src)
 			if ok && path.iterates() {
-				c.add(diag.Finding{
-					Rule:     ruleStrayIteration,
-					Severity: diag.Error,
-					Range:    m.KeyRange,
-					Message:  "a condition can't walk the items of a list",
-					Expected: "a path without []",
-				})
+				c.add(yamldoc.Fail(
+					ruleStrayIteration,
+					m.KeyRange,
+					"a condition can't walk the items of a list",
+					"a path without []",
+				))
 			}
 		}
 	}
@@ -203,13 +199,12 @@ func (c *references) condition(e *condition.Expr, src sources) {
 func (c *references) path(at func(offset, length int) diag.Range, text string, src sources) (Path, bool) {
 	p, bad := parsePath(text)
 	if bad != nil {
-		f := diag.Finding{
-			Rule:     ruleInvalidPath,
-			Severity: diag.Error,
-			Range:    at(bad.offset, bad.length),
-			Message:  bad.message,
-			Expected: bad.expected,
-		}
+		f := yamldoc.Fail(
+			ruleInvalidPath,
+			at(bad.offset, bad.length),
+			bad.message,
+			bad.expected,
+		)
 		if isName(text) { // most likely a field of the input
 			f.Nearest = parent + ".input." + text
 		}
@@ -227,7 +222,7 @@ func (c *references) path(at func(offset, length int) diag.Range, text string, s
 
 // check reports whether a path reads something that exists when it is read.
 func (s sources) check(p Path) (diag.Finding, bool) {
-	f := diag.Finding{Rule: ruleUnknownSource, Severity: diag.Error}
+	f := yamldoc.Fail(ruleUnknownSource, diag.Range{}, "", "")
 	switch {
 	case s.steps.has(p.Source), p.Source == parent && p.Direction == "input":
 		return f, true

@@ -8,7 +8,6 @@ package schema
 
 import (
 	_ "embed"
-	"slices"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/jsonschema"
@@ -32,7 +31,7 @@ func JSON() []byte { return []byte(agentSchema) }
 // usable agent. Findings come in source order.
 func Parse(file string, src []byte) (*Agent, []diag.Finding) {
 	agent, findings := ParseParts(file, src)
-	if stops(findings) {
+	if yamldoc.Stops(findings) {
 		agent = nil
 	}
 	return agent, findings
@@ -43,25 +42,25 @@ func Parse(file string, src []byte) (*Agent, []diag.Finding) {
 // that break the JSON Schema, which Cut names: nothing may be decided
 // from it. It is nil when the document can't be read at all.
 func ParseParts(file string, src []byte) (*Agent, []diag.Finding) {
-	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
+	doc, findings := yamldoc.ReadDocument(file, src)
 	if doc == nil {
-		return nil, finish(file, stopping(findings))
+		return nil, yamldoc.Finish(file, findings)
 	}
 	r := reader{findings: findings}
 	r.fields(doc.Root)
-	r.version(doc.Root.Get("schema_version"))
+	r.version(doc.Root)
 	failures, violations := violations(doc.Root, compiled())
 	r.add(violations...)
 	var cut map[string]bool
 	if len(violations) > 0 {
 		if doc, cut = sound(doc, failures); doc == nil || len(failures) == 0 {
-			return nil, finish(file, r.findings)
+			return nil, yamldoc.Finish(file, r.findings)
 		}
 	}
 	agent := r.agent(file, doc)
 	agent.Cut = cut
 	r.check(agent)
-	return agent, finish(file, r.findings)
+	return agent, yamldoc.Finish(file, r.findings)
 }
 
 // reader reads one file and collects what it finds.
@@ -70,21 +69,3 @@ type reader struct {
 }
 
 func (r *reader) add(f ...diag.Finding) { r.findings = append(r.findings, f...) }
-
-func finish(file string, fs []diag.Finding) []diag.Finding {
-	diag.Stamp(fs, file)
-	diag.Sort(fs)
-	return fs
-}
-
-func stops(fs []diag.Finding) bool {
-	return slices.ContainsFunc(fs, func(f diag.Finding) bool { return f.Stops })
-}
-
-// stopping marks every error of a document that could not be read at all.
-func stopping(fs []diag.Finding) []diag.Finding {
-	for i := range fs {
-		fs[i].Stops = fs[i].Stops || fs[i].Severity == diag.Error
-	}
-	return fs
-}

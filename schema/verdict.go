@@ -38,14 +38,12 @@ func violations(
 // notFinite reports every .inf and .nan below n.
 func notFinite(n *yamldoc.Node, findings []diag.Finding) []diag.Finding {
 	if n.Kind == yamldoc.Number && !n.Finite {
-		findings = append(findings, diag.Finding{
-			Rule:     ruleNonFinite,
-			Severity: diag.Error,
-			Stops:    true,
-			Range:    n.Range,
-			Message:  fmt.Sprintf("%s is no number that can be compared", n.Text),
-			Expected: "a finite number",
-		})
+		findings = append(findings, yamldoc.Stop(
+			ruleNonFinite,
+			n.Range,
+			fmt.Sprintf("%s is no number that can be compared", n.Text),
+			"a finite number",
+		))
 	}
 
 	for _, item := range n.Items {
@@ -61,15 +59,8 @@ func notFinite(n *yamldoc.Node, findings []diag.Finding) []diag.Finding {
 // place it speaks of.
 func (l locator) violation(failure jsonschema.Failure) diag.Finding {
 	at := l.locate(failure.Path)
-	f := diag.Finding{
-		Rule:     ruleInvalidValue,
-		Severity: diag.Error,
-		Stops:    true,
-		Range:    at.node.Range,
-		Message:  failure.Message,
-		Expected: failure.Expected,
-		Nearest:  failure.Nearest,
-	}
+	f := yamldoc.Stop(ruleInvalidValue, at.node.Range, failure.Message, failure.Expected)
+	f.Nearest = failure.Nearest
 	switch failure.Keyword {
 	case "required":
 		f.Rule = ruleMissingField

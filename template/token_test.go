@@ -2,134 +2,54 @@ package template
 
 import (
 	"fmt"
-	"slices"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/diag"
 	"pgregory.net/rapid"
 
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/value"
 )
 
-// Problems are written as "rule 'text they point at'".
+// TestParse parses the templates of a golden file, which shows the
+// variables and the problems of each, with the text that they point at.
 func TestParse(t *testing.T) {
-	for _, tt := range []struct {
-		name, text string
-		refs       string // names, separated by blanks
-		problems   []string
-	}{
-		{"text only", "Approve?", "", nil},
-		{"variable", "Pay {{tool_args.amount}}!", "tool_args.amount", nil},
-		{"inner spaces", "{{ tool_name }}{{\ttool_name}}", "tool_name tool_name", nil},
-		{"dollar", "${{tool_args.amount}}", "tool_args.amount", nil},
-		{"neighbours", "{{a}}{{b}}", "a b", nil},
-		{
-			"keys with marks of their own",
-			"{{tool_args.user-id}} {{tool_args.@type}} {{tool_args.größe}} {{tool_args.0.$x}}",
-			"tool_args.user-id tool_args.@type tool_args.größe tool_args.0.$x",
-			nil,
-		},
-		{"single braces are text", "{a} } { {", "", nil},
-		{"JSON around a variable", `{"a": {{x}}}`, "x", nil},
-
-		{"section", "{{#a}}x{{/a}}", "", []string{"template-logic '{{#a}}'", "template-logic '{{/a}}'"}},
-		{"inverted section", "{{^a}}", "", []string{"template-logic '{{^a}}'"}},
-		{"partial", "{{>/etc/hostname}}", "", []string{"template-logic '{{>/etc/hostname}}'"}},
-		{"comment", "{{! no }}", "", []string{"template-logic '{{! no }}'"}},
-		{"comment over two lines", "{{! a\nb }}", "", []string{"template-logic '{{! a\nb }}'"}},
-		{"delimiters", "{{=<% %>=}}<%a%>", "", []string{"template-logic '{{=<% %>=}}'"}},
-		{"delimiters, malformed", "{{= | =}}", "", []string{"template-logic '{{= | =}}'"}},
-		{"inheritance", "{{<p}}{{$b}}", "", []string{"template-logic '{{<p}}'", "template-logic '{{$b}}'"}},
-		{"pragma", "{{%x}}", "", []string{"template-logic '{{%x}}'"}},
-		{"spaces before the sign", "{{ # a}}", "", []string{"template-logic '{{ # a}}'"}},
-
-		{"triple", "{{{a}}}", "a", []string{"template-raw-variable '{{{a}}}'"}},
-		{"triple with spaces", "{{{ a }}}", "a", []string{"template-raw-variable '{{{ a }}}'"}},
-		{"triple inside braces", "{{{{a}}}}", "", []string{"template-unbalanced '{{{{a}}}}'"}},
-		{"triple then a brace", "{{{a}}}}", "a", []string{"template-raw-variable '{{{a}}}'"}},
-		{
-			"ampersand",
-			"{{&a}}{{& b }}",
-			"a b",
-			[]string{"template-raw-variable '{{&a}}'", "template-raw-variable '{{& b }}'"},
-		},
-		{"triple with a section", "{{{#a}}}", "", []string{"template-name '{{{#a}}}'"}},
-
-		{"never closed", "a {{b", "", []string{"template-unbalanced '{{'"}},
-		{"never closed, triple", "a {{{b", "", []string{"template-unbalanced '{{{'"}},
-		{"closed by one", "{{a} and", "", []string{"template-unbalanced '{{'"}},
-		{"closed after the next is opened", "{{a {{b}}", "b", []string{"template-unbalanced '{{'"}},
-		{"three and two", "{{{a}} b", "", []string{"template-unbalanced '{{{a}}'"}},
-		{"closing only", "a }} b }}}", "", []string{"template-unbalanced '}}'", "template-unbalanced '}}}'"}},
-		{"over two lines", "{{ a\n}}", "", []string{"template-unbalanced '{{ a\n}}'"}},
-
-		{"empty tag", "{{}}", "", []string{"template-empty-tag '{{}}'"}},
-		{"blank tag", "{{ \t}}", "", []string{"template-empty-tag '{{ \t}}'"}},
-		{"empty triple", "{{{}}}", "", []string{"template-empty-tag '{{{}}}'"}},
-		{"empty ampersand", "{{&}}", "", []string{"template-empty-tag '{{&}}'"}},
-
-		{"two words", "{{a b}}", "", []string{"template-name '{{a b}}'"}},
-		{"filter", "{{a|upper}}", "", []string{"template-name '{{a|upper}}'"}},
-		{
-			"empty segment",
-			"{{a..b}} {{.a}} {{a.}} {{.}}",
-			"",
-			[]string{
-				"template-name '{{a..b}}'",
-				"template-name '{{.a}}'",
-				"template-name '{{a.}}'",
-				"template-name '{{.}}'",
-			},
-		},
-		{"starts with a digit", "{{1a}}", "", []string{"template-name '{{1a}}'"}},
-		{"brace in a name", "{{a}b}}", "", []string{"template-name '{{a}b}}'"}},
-		{"brace in a key", "{{a.b}c}}", "", []string{"template-name '{{a.b}c}}'"}},
-		{"invisible character in a key", "{{a.b\u200b}}", "",
-			[]string{"template-name '{{a.b\u200b}}'", "template-invisible-character '\u200b'"}},
-		{
-			"not UTF-8 in a key",
-			"{{a.b\xff}}",
-			"",
-			[]string{"template-name '{{a.b\xff}}'", "template-invisible-character '\xff'"},
-		},
-
-		{"bidi control in the text", "a\u202e{{b}}", "b", []string{"template-invisible-character '\u202e'"}},
-		{"escape character in the text", "a\x1b[0m", "", []string{"template-invisible-character '\x1b'"}},
-		{"return without line feed", "a\rb\r\nc", "", []string{"template-invisible-character '\r'"}},
-		{"emoji and breaks are fine", "⚠\ufe0f 👩\u200d💻\u00a0!\n\tnow", "", nil},
-
-		{"empty", "", "", []string{"template-empty ''"}},
-		{"white space", " \n\t\u00a0", "", []string{"template-empty ' \n\t\u00a0'"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			tmpl, problems := Parse(tt.text)
-			var got []string
-			for _, p := range problems {
-				got = append(got, fmt.Sprintf("%s '%s'", p.Code, tt.text[p.Offset:p.Offset+p.Length]))
-				if p.Message == "" || p.Expected == "" {
-					t.Errorf("%s: message %q, expected %q", p.Code, p.Message, p.Expected)
-				}
-			}
-
-			if !slices.Equal(got, tt.problems) {
-				t.Errorf("problems\ngot  %q\nwant %q", got, tt.problems)
-			}
-			var names []string
-			for _, r := range tmpl.Refs() {
-				names = append(names, r.Name)
-				if at := tt.text[r.Offset : r.Offset+r.Length]; at != r.Name {
-					t.Errorf("%s points at %q", r.Name, at)
-				}
-			}
-
-			if s := strings.Join(names, " "); s != tt.refs {
-				t.Errorf("refs %q, want %q", s, tt.refs)
-			}
-		})
+	src, err := os.ReadFile("testdata/parse.golden")
+	if err != nil {
+		t.Fatal(err)
 	}
+	var b strings.Builder
+	for line := range strings.Lines(string(src)) {
+		name, quoted, named := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		if strings.HasPrefix(line, "\t") {
+			continue
+		}
+		text, err := strconv.Unquote(quoted)
+		if err != nil || !named {
+			t.Fatalf("%q is no name and quoted template: %v", line, err)
+		}
+		tmpl, problems := Parse(text)
+		b.WriteString(line)
+		for _, r := range tmpl.Refs() {
+			fmt.Fprintf(&b, "\tshows %s\n", r.Name)
+			if at := text[r.Offset : r.Offset+r.Length]; at != r.Name {
+				t.Errorf("%s: %s points at %q", name, r.Name, at)
+			}
+		}
+
+		for _, p := range problems {
+			fmt.Fprintf(&b, "\t%s %q\n", p.Code, text[p.Offset:p.Offset+p.Length])
+			if p.Message == "" || p.Expected == "" {
+				t.Errorf("%s: %s: message %q, expected %q", name, p.Code, p.Message, p.Expected)
+			}
+		}
+	}
+
+	golden.Equal(t, "parse.golden", b.String())
 }
 
 // What is no plain variable is printed as it was written, and values

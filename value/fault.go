@@ -80,5 +80,5 @@ func overBytes(size int, l Limits) string {
 }
 
 func overValues(values int, l Limits) string {
-	return fmt.Sprintf("%d values, at most %d are read", values, l.maxValues())
+	return fmt.Sprintf("%d values, at most %d are read", values, l.MaxValues)
 }

@@ -35,7 +35,7 @@ type budget struct {
 
 func newBudget(lim Limits) budget {
 	lim = lim.orDefault()
-	return budget{lim, lim.MaxBytes, lim.maxValues()}
+	return budget{lim, lim.MaxBytes, lim.MaxValues}
 }
 
 // spend is false when the value goes over a limit.
@@ -47,7 +47,7 @@ func (b *budget) spend(values, bytes int) bool {
 
 func (b *budget) over() *Error {
 	if b.values < 0 {
-		return goError(TooLarge, fmt.Sprintf("more than %d values", b.lim.maxValues()))
+		return goError(TooLarge, fmt.Sprintf("more than %d values", b.lim.MaxValues))
 	}
 	return goError(TooLarge, fmt.Sprintf("more than %d bytes", b.lim.MaxBytes))
 }

@@ -133,15 +133,21 @@ func (b *builder) members() []Member {
 }
 
 func (b *builder) str() string {
+	text, escaped := b.quoted()
+	if escaped {
+		return string(unescape(nil, text))
+	}
+	return text
+}
+
+// quoted steps over a string and returns what stands between its quotes.
+func (b *builder) quoted() (text string, escaped bool) {
 	start := b.pos + 1
-	end, escaped := textEnd(b.src, start), false
+	end := textEnd(b.src, start)
 	for b.src[end] == '\\' {
 		escaped = true
 		end = textEnd(b.src, end+2)
 	}
 	b.pos = end + 1
-	if escaped {
-		return string(unescape(nil, b.text[start:end]))
-	}
-	return b.text[start:end]
+	return b.text[start:end], escaped
 }

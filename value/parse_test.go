@@ -3,6 +3,8 @@ package value
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,262 +12,42 @@ import (
 	"pgregory.net/rapid"
 )
 
-// refused are texts with the place and the reason that Parse, Scan and
-// Fill (of the raw message) give.
-var refused = []struct {
+// refusal is a text with the reason that Parse, Scan and Fill (of the
+// raw message) give.
+type refusal struct {
 	name, src string
 	code      ErrorCode
 	message   string
-}{
-	{"empty", "", Syntax, "line 1, column 1: expected a value, found the end of the text"},
-	{"only space", " \n ", Syntax, "line 2, column 2: expected a value, found the end of the text"},
-	{
-		"unclosed object",
-		`{"a":1`,
-		Syntax,
-		"line 1, column 7: expected , or } after a member, found the end of the text",
-	},
-	{"unclosed key", `{"a`, Syntax, "line 1, column 2: the string has no closing quote"},
-	{"unclosed text", `["a long text that runs on`, Syntax, "line 1, column 2: the string has no closing quote"},
-	{"object without keys", `{1:2}`, Syntax, "line 1, column 2: expected a key in double quotes, found '1'"},
-	{
-		"object ends early",
-		`{`,
-		Syntax,
-		"line 1, column 2: expected a key in double quotes, found the end of the text",
-	},
-	{"no colon", `{"a" 1}`, Syntax, "line 1, column 6: expected : after the key, found '1'"},
-	{
-		"no value",
-		`{"a":}`,
-		Syntax,
-		"line 1, column 6: expected a value, found '}': no comma stands before a closing bracket",
-	},
-	{
-		"comma before brace",
-		`{"a":1,}`,
-		Syntax,
-		"line 1, column 8: expected a key in double quotes, found '}': no comma stands before a closing bracket",
-	},
-	{
-		"comma before bracket",
-		`[1,]`,
-		Syntax,
-		"line 1, column 4: expected a value, found ']': no comma stands before a closing bracket",
-	},
-	{"no comma", "{\"a\":1\n \"b\":2}", Syntax, "line 2, column 2: expected , or } after a member, found '\"'"},
-	{"wrong bracket", `[1}`, Syntax, "line 1, column 3: expected , or ] after an element, found '}'"},
-	{
-		"array ends early",
-		`[1`,
-		Syntax,
-		"line 1, column 3: expected , or ] after an element, found the end of the text",
-	},
-	{
-		"single quotes",
-		`{"a":'b'}`,
-		Syntax,
-		"line 1, column 6: expected a value, found '\\'': strings stand in double quotes",
-	},
-	{"comment", "// a\n1", Syntax, "line 1, column 1: expected a value, found '/': JSON has no comments"},
-	{
-		"byte order mark",
-		"\ufeff1",
-		Syntax,
-		"line 1, column 1: expected a value, found '\\ufeff': leave the byte order mark out",
-	},
-	{
-		"NaN",
-		`{"amount":NaN}`,
-		Syntax,
-		"line 1, column 11: expected a value, found 'N': JSON has no NaN, write a string or null",
-	},
-	{
-		"Infinity",
-		`[-Infinity]`,
-		Syntax,
-		"line 1, column 3: expected a digit, found 'I': JSON has no Infinity, write a string or null",
-	},
-	{
-		"Python",
-		`[True]`,
-		Syntax,
-		"line 1, column 2: expected a value, found 'T': JSON writes true, false and null",
-	},
-	{"cut literal", `[tru`, Syntax, "line 1, column 2: expected a value, found 't'"},
-	{
-		"long literal",
-		`nulll`,
-		TrailingData,
-		"line 1, column 5: expected the end of the text after the value, found 'l'",
-	},
-	{"plus", `[+1]`, Syntax, "line 1, column 2: expected a value, found '+': numbers begin with a digit or -"},
-	{"leading zero", `[-01]`, Syntax, "line 1, column 4: a number has no leading zeros"},
-	{"leading zero of many", `[00000000000000000000]`, Syntax, "line 1, column 3: a number has no leading zeros"},
-	{"no fraction", `[1.]`, Syntax, "line 1, column 4: expected a digit, found ']'"},
-	{"no exponent", `[1e]`, Syntax, "line 1, column 4: expected a digit, found ']'"},
-	{
-		"two values",
-		`{} {}`,
-		TrailingData,
-		"line 1, column 4: expected the end of the text after the value, found '{'",
-	},
-	{
-		"zero byte behind",
-		"1\x00",
-		TrailingData,
-		"line 1, column 2: expected the end of the text after the value, found '\\x00'",
-	},
-	{"no-break space", "\u00a01", Syntax, "line 1, column 1: expected a value, found '\\u00a0'"},
+}
 
-	{
-		"duplicate",
-		`{"amount":1,"amount":2}`,
-		DuplicateKey,
-		`line 1, column 13: duplicate key "amount" (first at column 2)`,
-	},
-	{
-		"duplicate by escape",
-		`{"é":1,"\u00e9":2}`,
-		DuplicateKey,
-		`line 1, column 8: duplicate key "é" (first at column 2)`,
-	},
-	{
-		"duplicate of escape",
-		`{"\u0061":1,"a":2}`,
-		DuplicateKey,
-		`line 1, column 13: duplicate key "a" (first at column 2)`,
-	},
-	{
-		"duplicate on another line",
-		"{\"x\":0,\n \"a\":1,\n\"a\":1}",
-		DuplicateKey,
-		`line 3, column 1: duplicate key "a" (first at line 2, column 2)`,
-	},
-	{
-		"duplicate deep down",
-		`[{"a":{"b":[{"":1,"":2}]}}]`,
-		DuplicateKey,
-		`line 1, column 19: duplicate key "" (first at column 14)`,
-	},
-	{
-		"duplicate around a nested object",
-		`{"a":{"b":1},"a":2}`,
-		DuplicateKey,
-		`line 1, column 14: duplicate key "a" (first at column 2)`,
-	},
-	{
-		"duplicate forger",
-		"{\"\u202e\":1,\"\u202e\":2}",
-		DuplicateKey,
-		`line 1, column 8: duplicate key "\u202e" (first at column 2)`,
-	},
-	{
-		"duplicate long",
-		`{"x` + strings.Repeat("é", 60) + `":1,"x` + strings.Repeat("é", 60) + `":1}`,
-		DuplicateKey,
-		`line 1, column 68: duplicate key "x` + strings.Repeat("é", 31) + `…" (first at column 2)`,
-	},
+// refused reads the refusals of a table: a name and a quoted text, and
+// below it the code and the sentence.
+func refused(t testing.TB) []refusal {
+	t.Helper()
+	table, err := os.ReadFile("testdata/refused.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []refusal
+	for line := range strings.SplitSeq(strings.TrimSpace(string(table)), "\n") {
+		head, rest, _ := strings.Cut(line, ": ")
+		if code, ok := strings.CutPrefix(head, "\t"); ok {
+			last := &all[len(all)-1]
+			last.code, last.message = ErrorCode(code), rest
+			continue
+		}
+		src, err := strconv.Unquote(rest)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		all = append(all, refusal{name: head, src: src})
+	}
 
-	{"bad byte", "{\"a\":\"x\xffy\"}", InvalidUTF8, "line 1, column 8: byte 0xff is not valid UTF-8 here"},
-	{"bad byte in a key", "{\"é\xffy\":1}", InvalidUTF8, "line 1, column 4: byte 0xff is not valid UTF-8 here"},
-	{"cut rune", "[\"\xe2\x82\"]", InvalidUTF8, "line 1, column 3: byte 0xe2 is not valid UTF-8 here"},
-	{"overlong", "[\"\xc0\xaf\"]", InvalidUTF8, "line 1, column 3: byte 0xc0 is not valid UTF-8 here"},
-	{
-		"surrogate in UTF-8",
-		"[\"\xed\xa0\x80\"]",
-		InvalidUTF8,
-		"line 1, column 3: byte 0xed is not valid UTF-8 here",
-	},
-	{"bad byte outside", "[\xff]", Syntax, "line 1, column 2: expected a value, found byte 0xff"},
-
-	{
-		"high surrogate",
-		`["\ud800"]`,
-		LoneSurrogate,
-		`line 1, column 3: \ud800 is half of a surrogate pair and stands alone`,
-	},
-	{
-		"low surrogate",
-		`["\uDC00x"]`,
-		LoneSurrogate,
-		`line 1, column 3: \uDC00 is half of a surrogate pair and stands alone`,
-	},
-	{
-		"two high surrogates",
-		`["\ud83d\ud83d"]`,
-		LoneSurrogate,
-		`line 1, column 3: \ud83d is half of a surrogate pair and stands alone`,
-	},
-	{
-		"surrogate and escape",
-		`["\ud83d\n"]`,
-		LoneSurrogate,
-		`line 1, column 3: \ud83d is half of a surrogate pair and stands alone`,
-	},
-	{
-		"surrogate and half an escape",
-		`["\ud83d\u12"]`,
-		LoneSurrogate,
-		`line 1, column 3: \ud83d is half of a surrogate pair and stands alone`,
-	},
-	{
-		"surrogate in a key",
-		`{"\ud800":1}`,
-		LoneSurrogate,
-		`line 1, column 3: \ud800 is half of a surrogate pair and stands alone`,
-	},
-
-	{"unknown escape", `["\x41"]`, Syntax, `line 1, column 3: after \ one of "\/bfnrtu is expected, found 'x'`},
-	{"short escape", `["\u12"]`, Syntax, `line 1, column 3: four hexadecimal digits are expected after \u`},
-	{"cut escape", `["\u12`, Syntax, `line 1, column 3: four hexadecimal digits are expected after \u`},
-	{
-		"backslash at the end",
-		`["\`,
-		Syntax,
-		`line 1, column 3: after \ one of "\/bfnrtu is expected, found the end of the text`,
-	},
-	{
-		"no hexadecimal digit",
-		`["\u00g0"]`,
-		Syntax,
-		`line 1, column 3: four hexadecimal digits are expected after \u`,
-	},
-	{
-		"line break in a text",
-		"[\"a\nb\"]",
-		Syntax,
-		`line 1, column 4: control character '\n' in a string, write it as an escape`,
-	},
-	{
-		"zero byte in a text",
-		"[\"\x00 and something behind it\"]",
-		Syntax,
-		`line 1, column 3: control character '\x00' in a string, write it as an escape`,
-	},
-
-	{
-		"overflow",
-		`{"a":1e999999}`,
-		NumberRange,
-		"line 1, column 6: no double holds a number of this size, write one between 5e-324 and 1.7e308 or a string",
-	},
-	{
-		"underflow",
-		`{"a":-1e-999999}`,
-		NumberRange,
-		"line 1, column 6: no double holds a number of this size, write one between 5e-324 and 1.7e308 or a string",
-	},
-	{
-		"long overflow",
-		"[" + strings.Repeat("9", 310) + "]",
-		NumberRange,
-		"line 1, column 2: no double holds a number of this size, write one between 5e-324 and 1.7e308 or a string",
-	},
+	return all
 }
 
 func TestRefuses(t *testing.T) {
-	for _, tt := range refused {
+	for _, tt := range refused(t) {
 		v, err := Parse([]byte(tt.src), Limits{})
 		wantError(t, tt.name+", Parse", err, tt.code, tt.message)
 		if v.Kind != Absent {
@@ -475,7 +257,7 @@ func checkAgainstOracle(t tester, src string) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, tt := range refused {
+	for _, tt := range refused(f) {
 		f.Add([]byte(tt.src))
 	}
 	for _, w := range workloads() {

@@ -112,18 +112,12 @@ func (w *rewriter) order(start int, members []written) {
 
 // str writes a string, and returns its text.
 func (w *rewriter) str() string {
-	start := w.pos + 1
-	end, escaped := textEnd(w.src, start), false
-	for w.src[end] == '\\' {
-		escaped = true
-		end = textEnd(w.src, end+2)
-	}
-	w.pos = end + 1
+	text, escaped := w.quoted()
 	if !escaped {
-		w.out = append(append(append(w.out, '"'), w.src[start:end]...), '"')
-		return w.text[start:end]
+		w.out = append(append(append(w.out, '"'), text...), '"')
+		return text
 	}
-	w.decoded = unescape(w.decoded[:0], w.text[start:end])
+	w.decoded = unescape(w.decoded[:0], text)
 	w.out = appendString(w.out, view(w.decoded))
 	return string(w.decoded)
 }

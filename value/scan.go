@@ -70,7 +70,7 @@ func (p *scanner) document(at int32, depth int) Kind {
 	if i = p.space(i); i < len(p.src) {
 		p.fail(TrailingData, i, "expected the end of the text after the value, found "+found(p.text, i))
 	}
-	if p.values > p.lim.maxValues() {
+	if p.values > p.lim.MaxValues {
 		p.fail(TooLarge, start, overValues(p.values, p.lim))
 	}
 	return kindAt(p.src[start])

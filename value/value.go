@@ -106,8 +106,6 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-func (l Limits) maxValues() int { return l.MaxValues }
-
 // Get walks down the segments: a key of an object, or the decimal index
 // of an array (no sign, no leading zero). Without segments it is v
 // itself.

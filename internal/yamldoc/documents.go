@@ -57,6 +57,14 @@ func Stop(rule string, at diag.Range, message, expected string) diag.Finding {
 	return f
 }
 
+// Fail makes the finding of an error that does not stop the load.
+func Fail(rule string, at diag.Range, message, expected string) diag.Finding {
+	f := Warn(rule, at, message, expected)
+	f.Severity = diag.Error
+
+	return f
+}
+
 // Warn makes the finding of a warning.
 func Warn(rule string, at diag.Range, message, expected string) diag.Finding {
 	return diag.Finding{

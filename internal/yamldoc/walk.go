@@ -44,26 +44,14 @@ func (f *findings) fail(rule string, at diag.Range, message, expected string, re
 	if f.errors++; f.errors > maxFindings {
 		return
 	}
-	f.list = append(f.list, diag.Finding{
-		Rule:     rule,
-		Severity: diag.Error,
-		Stops:    true,
-		Range:    at,
-		Message:  message,
-		Expected: expected,
-		Related:  related,
-	})
+	found := Stop(rule, at, message, expected)
+	found.Related = related
+	f.list = append(f.list, found)
 }
 
 func (f *findings) warn(rule string, at diag.Range, message, expected string) {
 	if len(f.list)-min(f.errors, maxFindings) < maxFindings {
-		f.list = append(f.list, diag.Finding{
-			Rule:     rule,
-			Severity: diag.Warning,
-			Range:    at,
-			Message:  message,
-			Expected: expected,
-		})
+		f.list = append(f.list, Warn(rule, at, message, expected))
 	}
 }
 

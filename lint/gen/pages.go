@@ -99,7 +99,7 @@ func silencing(area string, r diag.RuleInfo) string {
 		return "It can't be silenced: who may answer is never in doubt.\n"
 	case r.ID == "config-invalid":
 		return "It can't be silenced: the configuration is not used.\n"
-	case !lint.Silenceable(r.ID, rules.All()):
+	case !lint.Silenceable(r.ID):
 		return "A comment can't silence it, only the owner's configuration can.\n\n" + config
 	}
 

@@ -29,20 +29,22 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// Run tests the rule whose folder fsys is.
-func Run(t *testing.T, fsys fs.FS, rule lint.Rule) {
+// Run tests the rule whose folder fsys is. The other rules, if any, have
+// nothing to say about its samples.
+func Run(t *testing.T, fsys fs.FS, rule lint.Rule, others ...lint.Rule) {
 	t.Helper()
-	samples, err := Samples(fsys)
+	samples, err := samplesOf(fsys)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, complaint := range describe(rule, samples) {
 		t.Error(complaint)
 	}
-	opt := Options(t, fsys)
+	all := slices.DeleteFunc(others, func(o lint.Rule) bool { return o.ID == rule.ID })
+	opt := options(t, fsys)
 	for _, s := range samples {
 		t.Run(s.Name, func(t *testing.T) {
-			found := s.Lint(fsys, lint.New([]lint.Rule{rule}, opt)).Findings
+			found := s.Lint(fsys, lint.New(append(all, rule), opt)).Findings
 			for _, complaint := range compare(rule.ID, s.Text, found) {
 				t.Error(complaint)
 			}
@@ -50,10 +52,10 @@ func Run(t *testing.T, fsys fs.FS, rule lint.Rule) {
 	}
 }
 
-// Options are what a folder's samples are linted with: the agents and
+// options are what a folder's samples are linted with: the agents and
 // policies in it that are no samples, and who is in the groups, where
 // there is a people.yaml.
-func Options(t *testing.T, fsys fs.FS) lint.Options {
+func options(t *testing.T, fsys fs.FS) lint.Options {
 	t.Helper()
 	var opt lint.Options
 	if directory := directory(t, fsys); directory != nil { // a nil *people.Directory would be some lint.People
@@ -125,8 +127,8 @@ type Sample struct {
 	Bad        bool // the rule reports it
 }
 
-// Samples reads the samples of a folder, at least one good and one bad.
-func Samples(fsys fs.FS) ([]Sample, error) {
+// samplesOf reads the samples of a folder, at least one good and one bad.
+func samplesOf(fsys fs.FS) ([]Sample, error) {
 	var all []Sample
 	for _, kind := range []string{"bad", "good"} {
 		found := len(all)

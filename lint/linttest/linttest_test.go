@@ -85,7 +85,7 @@ func TestCompareFails(t *testing.T) {
 }
 
 func TestDescribeFails(t *testing.T) {
-	samples, err := Samples(folder())
+	samples, err := samplesOf(folder())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestSamplesFail(t *testing.T) {
 		fsys := folder()
 		delete(fsys, missing)
 		delete(fsys, "good-2.policy.yaml")
-		if _, err := Samples(fsys); err == nil {
+		if _, err := samplesOf(fsys); err == nil {
 			t.Errorf("without %s: no error", missing)
 		}
 	}

@@ -75,12 +75,12 @@ func (t *table) find(load, engine string, in subject.Input) *row {
 }
 
 // floor is what a subject is compared with: slots for raw bytes,
-// closures for everything decoded.
+// the map for everything decoded.
 func (t *table) floor(in subject.Input) *row {
 	if in == subject.Raw {
 		return t.find(t.load.Name, "slots", subject.Raw)
 	}
-	return t.find(t.load.Name, "closures", subject.Decoded)
+	return t.find(t.load.Name, "map", subject.Decoded)
 }
 
 func (t *table) print(w io.Writer) {

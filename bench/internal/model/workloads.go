@@ -15,12 +15,6 @@ const CallsPerWorkload = 64
 // Tool is the tool that all calls of (b), (c) and (d) use.
 const Tool = "tool_042"
 
-// Workloads returns (a) to (d), and (d) again with 10,000 policies: the
-// very same relevant ones, the same calls.
-func Workloads() []*Workload {
-	return []*Workload{A(), B(), C(), D(1_000), D(10_000)}
-}
-
 // A is one tool with two matchers ANDed, 80 bytes of arguments.
 func A() *Workload {
 	r := random(1)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/types"
@@ -111,11 +110,7 @@ func cedarPolicies(rules []model.Rule, scope Scope) (cedar.PolicyIterator, error
 // cedarText writes a rule; a sliced one needs no scope, since the host
 // has applied it.
 func cedarText(r *model.Rule, scope Scope) string {
-	groups := make([]string, len(r.Groups))
-	for i, g := range r.Groups {
-		groups[i] = "(" + join(g, " && ", cedarMatcher) + ")"
-	}
-	condition := strings.Join(groups, " || ")
+	condition := groupsText(r, cedarMatcher)
 	if scope == Sliced {
 		return "permit(principal, action, resource) when { " + condition + " };"
 	}
@@ -139,22 +134,15 @@ func cedarLabel(l model.Label) string { return fmt.Sprintf("Label::%q", l.Key+"=
 
 func cedarMatcher(m model.Matcher) string {
 	arg := "context." + m.Key
-	return "context has " + m.Key + " && " + cedarTest(m, arg)
+	has := "context has " + m.Key + " && "
+	if m.Op == model.Pattern {
+		return has + fmt.Sprintf("%s like %q", arg, m.Regexp.Like)
+	}
+	return has + cedarLanguage().test(m, arg)
 }
 
-func cedarTest(m model.Matcher, arg string) string {
-	switch m.Op {
-	case model.Eq, model.Ne:
-		return fmt.Sprintf("%s %s %s", arg, operator(m.Op), literal(m, "%d"))
-	case model.In:
-		return fmt.Sprintf("[%s].contains(%s)", quoted(m.List), arg)
-	case model.NotIn:
-		return fmt.Sprintf("!([%s].contains(%s))", quoted(m.List), arg)
-	case model.Pattern:
-		return fmt.Sprintf("%s like %q", arg, m.Regexp.Like)
-	default:
-		return fmt.Sprintf("%s %s %d", arg, operator(m.Op), m.Num)
-	}
+func cedarLanguage() language {
+	return language{number: "%d", in: "[%[2]s].contains(%[1]s)", notIn: "!([%[2]s].contains(%[1]s))"}
 }
 
 func cedarEntities(a *model.Agent) cedar.EntityMap {

@@ -49,7 +49,7 @@ func CEL(w *model.Workload, scope Scope) ([]*Subject, error) {
 	byTool := map[string][]rule{}
 	for tool, rules := range rulesByTool(w, scope) {
 		for i := range rules {
-			program, err := celProgram(env, celText(&rules[i], scope))
+			program, err := celProgram(env, selected(&rules[i], scope, groupsText(&rules[i], celMatcher)))
 			if err != nil {
 				return nil, fmt.Errorf("cel rule %s: %w", rules[i].ID, err)
 			}
@@ -95,25 +95,6 @@ func celProgram(env *cel.Env, text string) (cel.Program, error) {
 	return env.Program(ast, cel.EvalOptions(cel.OptOptimize))
 }
 
-func celText(r *model.Rule, scope Scope) string {
-	groups := make([]string, len(r.Groups))
-	for i, g := range r.Groups {
-		groups[i] = "(" + join(g, " && ", celMatcher) + ")"
-	}
-	condition := strings.Join(groups, " || ")
-	if scope == Sliced {
-		return condition
-	}
-	var tests []string
-	if r.Tool != "" {
-		tests = append(tests, fmt.Sprintf("tool == %q", r.Tool))
-	}
-	for _, l := range r.Labels {
-		tests = append(tests, fmt.Sprintf("labels.%s == %q", l.Key, l.Value))
-	}
-	return strings.Join(append(tests, "("+condition+")"), " && ")
-}
-
 // celMatcher guards each step of the path, then tests. Numbers are
 // written as doubles, which is what encoding/json makes of them: the
 // comparison then needs no conversion.
@@ -124,33 +105,18 @@ func celMatcher(m model.Matcher) string {
 			guards = append(guards, "has(args."+m.Key[:i]+")")
 		}
 	}
-	guards = append(guards, "has(args."+m.Key+")", celTest(m, "args."+m.Key))
+	guards = append(guards, "has(args."+m.Key+")", celLanguage().test(m, "args."+m.Key))
 	return strings.Join(guards, " && ")
 }
 
-func celTest(m model.Matcher, arg string) string {
-	switch m.Op {
-	case model.Eq, model.Ne:
-		return fmt.Sprintf("%s %s %s", arg, operator(m.Op), literal(m, "%d.0"))
-	case model.In:
-		return fmt.Sprintf("%s in [%s]", arg, quoted(m.List))
-	case model.NotIn:
-		return fmt.Sprintf("!(%s in [%s])", arg, quoted(m.List))
-	case model.Pattern:
-		return celPattern(m.Regexp, arg)
-	default:
-		return fmt.Sprintf("%s %s %d.0", arg, operator(m.Op), m.Num)
-	}
-}
-
-func celPattern(p model.Regexp, arg string) string {
-	switch {
-	case p.Literal && p.Suffix == "":
-		return fmt.Sprintf("%s.startsWith(%q)", arg, p.Prefix)
-	case p.Literal && p.Prefix == "":
-		return fmt.Sprintf("%s.endsWith(%q)", arg, p.Suffix)
-	default:
-		return fmt.Sprintf("%s.matches(%q)", arg, p.Source)
+func celLanguage() language {
+	return language{
+		number: "%d.0",
+		in:     "%s in [%s]",
+		notIn:  "!(%s in [%s])",
+		prefix: "%s.startsWith(%q)",
+		suffix: "%s.endsWith(%q)",
+		regex:  "%s.matches(%q)",
 	}
 }
 

@@ -27,7 +27,8 @@ func Expr(w *model.Workload, scope Scope) ([]*Subject, error) {
 	byTool := map[string][]rule{}
 	for tool, rules := range rulesByTool(w, scope) {
 		for i := range rules {
-			program, err := expr.Compile(exprText(&rules[i], scope), expr.Env(types), expr.AsBool())
+			text := selected(&rules[i], scope, groupsText(&rules[i], exprMatcher))
+			program, err := expr.Compile(text, expr.Env(types), expr.AsBool())
 			if err != nil {
 				return nil, fmt.Errorf("expr rule %s: %w", rules[i].ID, err)
 			}
@@ -70,60 +71,24 @@ func Expr(w *model.Workload, scope Scope) ([]*Subject, error) {
 	}, nil
 }
 
-func exprText(r *model.Rule, scope Scope) string {
-	groups := make([]string, len(r.Groups))
-	for i, g := range r.Groups {
-		groups[i] = "(" + join(g, " && ", exprMatcher) + ")"
-	}
-	condition := strings.Join(groups, " || ")
-	if scope == Sliced {
-		return condition
-	}
-	var tests []string
-	if r.Tool != "" {
-		tests = append(tests, fmt.Sprintf("tool == %q", r.Tool))
-	}
-	for _, l := range r.Labels {
-		tests = append(tests, fmt.Sprintf("labels.%s == %q", l.Key, l.Value))
-	}
-	return strings.Join(append(tests, "("+condition+")"), " && ")
-}
-
 // exprMatcher guards against nil, which ordered comparisons refuse.
 // Equality, lists and patterns on the right type need a guard only
 // where a missing argument would match.
 func exprMatcher(m model.Matcher) string {
 	arg := "args." + strings.ReplaceAll(m.Key, ".", "?.")
-	switch m.Op {
-	case model.Eq:
-		return fmt.Sprintf("%s == %s", arg, literal(m, "%d"))
-	case model.In:
-		return fmt.Sprintf("%s in [%s]", arg, quoted(m.List))
+	if m.Op == model.Eq || m.Op == model.In {
+		return exprLanguage().test(m, arg)
 	}
-
-	return fmt.Sprintf("%s != nil && %s", arg, exprTest(m, arg))
+	return fmt.Sprintf("%s != nil && %s", arg, exprLanguage().test(m, arg))
 }
 
-func exprTest(m model.Matcher, arg string) string {
-	switch m.Op {
-	case model.Ne:
-		return fmt.Sprintf("%s != %s", arg, literal(m, "%d"))
-	case model.NotIn:
-		return fmt.Sprintf("%s not in [%s]", arg, quoted(m.List))
-	case model.Pattern:
-		return exprPattern(m.Regexp, arg)
-	default:
-		return fmt.Sprintf("%s %s %d", arg, operator(m.Op), m.Num)
-	}
-}
-
-func exprPattern(p model.Regexp, arg string) string {
-	switch {
-	case p.Literal && p.Suffix == "":
-		return fmt.Sprintf("%s startsWith %q", arg, p.Prefix)
-	case p.Literal && p.Prefix == "":
-		return fmt.Sprintf("%s endsWith %q", arg, p.Suffix)
-	default:
-		return fmt.Sprintf("%s matches %q", arg, p.Source)
+func exprLanguage() language {
+	return language{
+		number: "%d",
+		in:     "%s in [%s]",
+		notIn:  "%s not in [%s]",
+		prefix: "%s startsWith %q",
+		suffix: "%s endsWith %q",
+		regex:  "%s matches %q",
 	}
 }

@@ -9,7 +9,7 @@ import (
 // Hand is what a person writes who knows the one rule of (a) or (b) by
 // heart. Nil for the other workloads.
 func Hand(w *model.Workload) *Subject {
-	decide, ok := map[string]test{"a": handA, "b": handB()}[w.Name]
+	decide, ok := map[string]func(args map[string]any) bool{"a": handA, "b": handB()}[w.Name]
 	if !ok {
 		return nil
 	}
@@ -42,7 +42,7 @@ func handA(args map[string]any) bool {
 	return currency == "USD"
 }
 
-func handB() test {
+func handB() func(args map[string]any) bool {
 	account := regexp.MustCompile(`^acct_[0-9]+_prod$`)
 	return func(args map[string]any) bool {
 		return handBAccount(args, account) || handBCountry(args) || handBChannel(args)

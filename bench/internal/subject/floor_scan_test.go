@@ -2,6 +2,7 @@ package subject
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -9,7 +10,7 @@ import (
 func wanted() (*node, int) {
 	p := &slotPlan{root: &node{}}
 	for _, path := range []string{"a", "b", "o.n"} {
-		p.slot(path)
+		p.slot(strings.Split(path, "."))
 	}
 	return p.root, len(p.slots)
 }

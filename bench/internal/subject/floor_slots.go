@@ -26,6 +26,7 @@ type slotRule struct {
 // ends has become prefix and suffix.
 type slotTest struct {
 	slot           int
+	path           []string // of the slot
 	op             model.Op
 	text           bool // Eq and Ne compare text
 	num            float64
@@ -41,10 +42,7 @@ type slotTest struct {
 // prefix or suffix. Unlike assent it neither refuses duplicate keys nor
 // checks UTF-8, and keeps no reason but the rule's index.
 func Slots(w *model.Workload) *Subject {
-	plans := map[string]*slotPlan{}
-	for _, tool := range w.Agent.Tools {
-		plans[tool] = compileSlots(w, tool)
-	}
+	plans := slotPlans(w)
 	calls, reasons := w.Calls, make([]int32, 0, 64)
 	return &Subject{
 		Engine: "slots",
@@ -57,6 +55,15 @@ func Slots(w *model.Workload) *Subject {
 		},
 		Reasons: func() []string { return idsAt(w.Rules, reasons) },
 	}
+}
+
+// slotPlans are the plans of all tools.
+func slotPlans(w *model.Workload) map[string]*slotPlan {
+	plans := map[string]*slotPlan{}
+	for _, tool := range w.Agent.Tools {
+		plans[tool] = compileSlots(w, tool)
+	}
+	return plans
 }
 
 func compileSlots(w *model.Workload, tool string) *slotPlan {
@@ -78,8 +85,10 @@ func compileSlots(w *model.Workload, tool string) *slotPlan {
 func (p *slotPlan) compileGroup(g model.Group) []slotTest {
 	tests := make([]slotTest, len(g))
 	for i, m := range cheapFirst(g) {
+		path := strings.Split(m.Key, ".")
 		t := slotTest{
-			slot:   p.slot(m.Key),
+			slot:   p.slot(path),
+			path:   path,
 			op:     m.Op,
 			num:    float64(m.Num),
 			str:    m.Text,
@@ -97,13 +106,12 @@ func (p *slotPlan) compileGroup(g model.Group) []slotTest {
 	return tests
 }
 
-func (p *slotPlan) slot(path string) int {
+func (p *slotPlan) slot(path []string) int {
 	n := p.root
-	segments := strings.Split(path, ".")
-	for _, s := range segments[:len(segments)-1] {
+	for _, s := range path[:len(path)-1] {
 		n = n.child(s).inner()
 	}
-	e := n.child(segments[len(segments)-1])
+	e := n.child(path[len(path)-1])
 	if e.slot < 0 {
 		e.slot = len(p.slots)
 		p.slots = append(p.slots, slot{})
@@ -131,7 +139,7 @@ func (r *slotRule) matches(slots []slot) bool {
 next:
 	for _, g := range r.groups {
 		for i := range g {
-			if !g[i].matches(slots) {
+			if !g[i].holds(&slots[g[i].slot]) {
 				continue next
 			}
 		}
@@ -140,8 +148,8 @@ next:
 	return false
 }
 
-func (t *slotTest) matches(slots []slot) bool {
-	s := &slots[t.slot]
+// holds reports whether the test holds for what was found.
+func (t *slotTest) holds(s *slot) bool {
 	if s.kind == 0 {
 		return false
 	}

@@ -120,7 +120,7 @@ func opaModule(rules []model.Rule, scope Scope) string {
 				b.WriteString(opaSelector(&rules[i]))
 			}
 			for _, m := range g {
-				b.WriteString("\t" + opaTest(m, "input.args."+m.Key) + "\n")
+				b.WriteString("\t" + opaLanguage().test(m, "input.args."+m.Key) + "\n")
 			}
 			b.WriteString("}\n\n")
 		}
@@ -140,28 +140,13 @@ func opaSelector(r *model.Rule) string {
 	return out
 }
 
-func opaTest(m model.Matcher, arg string) string {
-	switch m.Op {
-	case model.Eq, model.Ne:
-		return fmt.Sprintf("%s %s %s", arg, operator(m.Op), literal(m, "%d"))
-	case model.In:
-		return fmt.Sprintf("%s in {%s}", arg, quoted(m.List))
-	case model.NotIn: // a bare reference first: "not" of something undefined would match
-		return fmt.Sprintf("%s\n\tnot %s in {%s}", arg, arg, quoted(m.List))
-	case model.Pattern:
-		return opaPattern(m.Regexp, arg)
-	default:
-		return fmt.Sprintf("%s %s %d", arg, operator(m.Op), m.Num)
-	}
-}
-
-func opaPattern(p model.Regexp, arg string) string {
-	switch {
-	case p.Literal && p.Suffix == "":
-		return fmt.Sprintf("startswith(%s, %q)", arg, p.Prefix)
-	case p.Literal && p.Prefix == "":
-		return fmt.Sprintf("endswith(%s, %q)", arg, p.Suffix)
-	default:
-		return fmt.Sprintf("regex.match(%q, %s)", p.Source, arg)
+func opaLanguage() language {
+	return language{
+		number: "%d",
+		in:     "%s in {%s}",
+		notIn:  "%[1]s\n\tnot %[1]s in {%[2]s}", // a bare reference first: "not" of something undefined would match
+		prefix: "startswith(%s, %q)",
+		suffix: "endswith(%s, %q)",
+		regex:  "regex.match(%[2]q, %[1]s)",
 	}
 }

@@ -69,7 +69,7 @@ func Peers(w *model.Workload) ([]*Subject, error) {
 
 // Floors builds the hand-written Go for the workload.
 func Floors(w *model.Workload) []*Subject {
-	all := []*Subject{Slots(w), Closures(w)}
+	all := []*Subject{Slots(w), Map(w)}
 	if hand := Hand(w); hand != nil {
 		all = append(all, hand)
 	}

@@ -8,8 +8,66 @@ import (
 	"github.com/assent-dev/assent/bench/internal/model"
 )
 
-// The pieces that the languages' texts share: they all write
-// comparisons and string literals alike.
+// language is how one of the languages writes a test of an argument,
+// as formats of the argument and of the operand; %[1]s is the argument.
+// They all write comparisons and string literals alike.
+type language struct {
+	number                string // an operand
+	in, notIn             string
+	prefix, suffix, regex string
+}
+
+// test writes one test of an argument.
+func (l language) test(m model.Matcher, arg string) string {
+	switch m.Op {
+	case model.Eq, model.Ne:
+		return fmt.Sprintf("%s %s %s", arg, operator(m.Op), literal(m, l.number))
+	case model.In:
+		return fmt.Sprintf(l.in, arg, quoted(m.List))
+	case model.NotIn:
+		return fmt.Sprintf(l.notIn, arg, quoted(m.List))
+	case model.Pattern:
+		return l.pattern(m.Regexp, arg)
+	default:
+		return fmt.Sprintf("%s %s "+l.number, arg, operator(m.Op), m.Num)
+	}
+}
+
+func (l language) pattern(p model.Regexp, arg string) string {
+	switch {
+	case p.Literal && p.Suffix == "":
+		return fmt.Sprintf(l.prefix, arg, p.Prefix)
+	case p.Literal && p.Prefix == "":
+		return fmt.Sprintf(l.suffix, arg, p.Suffix)
+	default:
+		return fmt.Sprintf(l.regex, arg, p.Source)
+	}
+}
+
+// groupsText is the condition of a rule.
+func groupsText(r *model.Rule, write func(model.Matcher) string) string {
+	groups := make([]string, len(r.Groups))
+	for i, g := range r.Groups {
+		groups[i] = "(" + join(g, " && ", write) + ")"
+	}
+	return strings.Join(groups, " || ")
+}
+
+// selected is a rule's condition behind its selector, as CEL and expr
+// write it; a host that slices has applied the selector.
+func selected(r *model.Rule, scope Scope, condition string) string {
+	if scope == Sliced {
+		return condition
+	}
+	var tests []string
+	if r.Tool != "" {
+		tests = append(tests, fmt.Sprintf("tool == %q", r.Tool))
+	}
+	for _, l := range r.Labels {
+		tests = append(tests, fmt.Sprintf("labels.%s == %q", l.Key, l.Value))
+	}
+	return strings.Join(append(tests, "("+condition+")"), " && ")
+}
 
 func operator(op model.Op) string {
 	return map[model.Op]string{

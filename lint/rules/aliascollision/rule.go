@@ -2,27 +2,42 @@
 package aliascollision
 
 import (
-	_ "embed"
 	"fmt"
+	"strings"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
 
-//go:embed rule.md
-var page string
+// Check is the rule.
+func Check(p *lint.Pass) {
+	space := &p.Agent.ActionSpace
+	names := map[string]thing{}
+	for _, list := range space.Lists() {
+		what := strings.TrimPrefix(list.What, "MCP ")
+		for _, e := range list.Entries {
+			other, taken := names[e.Alias]
+			switch {
+			case !taken:
+				names[e.Alias] = thing{what, e.AliasRange}
+			case other.what != what: // else duplicate-alias tells it
+				p.Report(e.AliasRange, fmt.Sprintf("%q is the alias of a %s already", e.Alias, other.what),
+					lint.Expected("an alias of its own"), lint.Related(other.at, "the "+other.what))
+			}
+		}
+	}
 
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
+	for _, s := range space.MCPServers {
+		for _, t := range lint.Entries(s.AllowedTools) {
+			if tool := names[t.Name]; tool.what == "local tool" {
+				p.Report(
+					t.NameRange,
+					fmt.Sprintf("tool %q has the name of a local tool", t.Name),
+					lint.Expected("another alias for the local tool"),
+					lint.Related(tool.at, "the local tool"),
+				)
+			}
+		}
 	}
 }
 
@@ -30,45 +45,4 @@ func Rule() lint.Rule {
 type thing struct {
 	what string
 	at   diag.Range
-}
-
-func check(p *lint.Pass) {
-	space := &p.Agent.ActionSpace
-	names := map[string]thing{}
-	add := func(alias, what string, at diag.Range) {
-		if other, taken := names[alias]; taken && other.what == what {
-			return // duplicate-alias tells it
-		} else if taken {
-			p.Report(at, fmt.Sprintf("%q is the alias of a %s already", alias, other.what),
-				lint.Expected("an alias of its own"), lint.Related(other.at, "the "+other.what))
-			return
-		}
-
-		names[alias] = thing{what, at}
-	}
-	tools := map[string]bool{}
-	for _, t := range space.LocalTools {
-		tools[t.Alias] = true
-		add(t.Alias, "local tool", t.AliasRange)
-	}
-	for _, s := range space.MCPServers {
-		add(s.Alias, "server", s.AliasRange)
-		for _, t := range lint.Entries(s.AllowedTools) {
-			if tools[t.Name] {
-				p.Report(
-					t.NameRange,
-					fmt.Sprintf("tool %q has the name of a local tool", t.Name),
-					lint.Expected("another alias for the local tool"),
-					lint.Related(names[t.Name].at, "the local tool"),
-				)
-			}
-		}
-	}
-
-	for _, l := range space.LocalAgents {
-		add(l.Alias, "local agent", l.AliasRange)
-	}
-	for _, r := range space.RemoteAgents {
-		add(r.Alias, "remote agent", r.AliasRange)
-	}
 }

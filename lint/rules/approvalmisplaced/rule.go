@@ -3,7 +3,6 @@
 package approvalmisplaced
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,28 +10,10 @@ import (
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
-	"github.com/assent-dev/assent/schema"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-		Replaces: schema.UnknownField,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	for _, f := range p.UnknownFields() {
 		if slices.Contains(f.Path, "approval") || slices.Contains(f.Path, "metadata") ||
 			f.Key.Text != "approval" && f.In.Get("approval") != nil {

@@ -1,10 +1,7 @@
 package approvalmisplaced
 
 import (
-	"os"
 	"testing"
-
-	"github.com/assent-dev/assent/lint/linttest"
 )
 
 func TestIsGate(t *testing.T) {
@@ -28,5 +25,3 @@ func TestIsGate(t *testing.T) {
 		}
 	}
 }
-
-func TestRule(t *testing.T) { linttest.Run(t, os.DirFS("."), Rule()) }

@@ -3,7 +3,6 @@
 package argumentkey
 
 import (
-	_ "embed"
 	"fmt"
 	"strings"
 
@@ -11,38 +10,16 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-		Policy:   check,
-	}
-}
-
-func check(p *lint.Pass) {
-	for _, s := range p.Sites() {
-		if s.Use == condition.Delegation || s.Approval.Condition == nil {
-			continue
-		}
-		for _, g := range s.Approval.Condition.Groups {
-			for _, m := range g.Matchers {
-				judge(p, &s, &m)
-			}
+// Check is the rule.
+func Check(p *lint.Pass) {
+	for c, m := range p.Matchers() {
+		if c.Asks() && c.Use != condition.Delegation {
+			judge(p, c, m)
 		}
 	}
 }
 
-func judge(p *lint.Pass, s *lint.Site, m *condition.Matcher) {
+func judge(p *lint.Pass, c lint.Condition, m *condition.Matcher) {
 	for _, prefix := range []string{"tool_args.", "skill_args."} {
 		if name, ok := strings.CutPrefix(m.Key, prefix); ok {
 			p.Report(
@@ -59,16 +36,16 @@ func judge(p *lint.Pass, s *lint.Site, m *condition.Matcher) {
 		}
 	}
 
-	if _, fault := condition.Places(s.Use, m.Key); fault == "" {
+	if _, fault := condition.Places(c.Use, m.Key); fault == "" {
 		return
 	}
 	what, expected := "is never read from arguments, and there is no parent here", "the name of an argument"
-	if s.Use == condition.Governance {
+	if c.Use == condition.Governance {
 		what, expected = "is no path into the parent's input", "the name of an argument, or parent.input.<field>"
 	}
 	p.Report(
 		m.KeyRange,
-		fmt.Sprintf("%q %s, so this test is never certain%s", m.Key, what, p.Unread(s.Use, s.Approval.Condition)),
+		fmt.Sprintf("%q %s, so this test is never certain%s", m.Key, what, p.Unread(c)),
 		lint.Expected(expected),
 	)
 }

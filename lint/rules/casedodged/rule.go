@@ -2,9 +2,9 @@
 package casedodged
 
 import (
-	_ "embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -13,33 +13,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-		Policy:   check,
-	}
-}
-
-func check(p *lint.Pass) {
-	for _, c := range p.Conditions() {
-		if !c.Asks() {
-			continue
-		}
-		for _, g := range c.Groups {
-			for _, m := range g.Matchers {
-				judge(p, &m)
-			}
+// Check is the rule.
+func Check(p *lint.Pass) {
+	for c, m := range p.Matchers() {
+		if c.Asks() {
+			judge(p, m)
 		}
 	}
 }
@@ -102,28 +80,8 @@ var escape = regexp.MustCompile(`\\.`)
 // command reports whether a word is one of SQL or HTTP, in capitals.
 // Common words of other trades are left out.
 func command(s string) bool {
-	switch s {
-	case "SELECT",
-		"INSERT",
-		"UPDATE",
-		"DELETE",
-		"DROP",
-		"TRUNCATE",
-		"ALTER",
-		"CREATE",
-		"GRANT",
-		"REVOKE",
-		"MERGE",
-		"UPSERT",
-		"EXEC",
-		"GET",
-		"HEAD",
-		"POST",
-		"PUT",
-		"PATCH",
-		"OPTIONS":
-		return true
-	}
-
-	return false
+	return slices.Contains(commands, s)
 }
+
+var commands = strings.Fields("SELECT INSERT UPDATE DELETE DROP TRUNCATE ALTER CREATE GRANT REVOKE MERGE UPSERT EXEC " +
+	"GET HEAD POST PUT PATCH OPTIONS")

@@ -1,10 +1,7 @@
 package casedodged
 
 import (
-	"os"
 	"testing"
-
-	"github.com/assent-dev/assent/lint/linttest"
 )
 
 func TestInPattern(t *testing.T) {
@@ -22,5 +19,3 @@ func TestInPattern(t *testing.T) {
 		}
 	}
 }
-
-func TestRule(t *testing.T) { linttest.Run(t, os.DirFS("."), Rule()) }

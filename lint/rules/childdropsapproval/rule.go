@@ -4,7 +4,6 @@ package childdropsapproval
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
 	"slices"
 
@@ -14,25 +13,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo:   lint.Describe(page, bad, good),
-		Agent:      check,
-		NeedsGraph: true,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	root := p.Graph.Root
 	for _, link := range root.Children {
 		var demanded []demand

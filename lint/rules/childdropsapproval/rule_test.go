@@ -1,16 +1,14 @@
 package childdropsapproval
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/linttest"
 )
-
-func TestRule(t *testing.T) { linttest.Run(t, os.DirFS("."), Rule()) }
 
 // file writes an agent with an action space.
 func file(space string) *fstest.MapFile {
@@ -26,7 +24,8 @@ func dropped(t *testing.T, fsys fstest.MapFS) string {
 	t.Helper()
 	top := linttest.Sample{Name: "top.agf.yaml", Text: string(fsys["top.agf.yaml"].Data)}
 	var said []string
-	for _, f := range top.Lint(fsys, lint.New([]lint.Rule{Rule()}, lint.Options{})).Findings {
+	rule := lint.Rule{RuleInfo: diag.RuleInfo{ID: "child-drops-approval"}, NeedsGraph: true, Agent: Check}
+	for _, f := range top.Lint(fsys, lint.New([]lint.Rule{rule}, lint.Options{})).Findings {
 		if f.Rule == "child-drops-approval" {
 			said = append(said, strings.ReplaceAll(f.Message, "behind this sub-agent ", ""))
 		}

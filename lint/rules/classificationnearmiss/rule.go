@@ -3,7 +3,6 @@
 package classificationnearmiss
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,31 +12,15 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    checkAgent,
-		Policy:   checkPolicy,
-	}
-}
-
-func checkAgent(p *lint.Pass) {
+// CheckAgent is the rule for agents.
+func CheckAgent(p *lint.Pass) {
 	if n := p.Agent.Doc.Root.Get("metadata").Get("data_classification"); n != nil {
 		judge(p, n, "policies that select")
 	}
 }
 
-func checkPolicy(p *lint.Pass) {
+// CheckPolicy is the rule for policies.
+func CheckPolicy(p *lint.Pass) {
 	list := p.Policy.Doc.Root.Get("agents").Get("data_classifications")
 	if list == nil {
 		return

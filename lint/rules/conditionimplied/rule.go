@@ -3,7 +3,6 @@
 package conditionimplied
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 
@@ -11,25 +10,8 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-		Policy:   check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	for _, c := range p.Conditions() {
 		a, list := p.Analyzer(c.Use), comparable(p, c)
 		for i, g := range list {

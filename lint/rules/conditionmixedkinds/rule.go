@@ -3,7 +3,6 @@
 package conditionmixedkinds
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 
@@ -12,24 +11,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.policy.yaml
-var bad string
-
-//go:embed good.policy.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Policy:   check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	for i := range p.Policy.Rules {
 		if r := &p.Policy.Rules[i]; !r.Denies && r.Approval != nil && r.Approval.Condition != nil {
 			judge(p, r)

@@ -3,32 +3,14 @@
 package conditionunsatisfiable
 
 import (
-	_ "embed"
 	"fmt"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/lint"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-		Policy:   check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	for _, c := range p.Conditions() {
 		a := p.Analyzer(c.Use)
 		for i := range c.Groups {

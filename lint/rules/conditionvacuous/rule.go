@@ -2,7 +2,6 @@
 package conditionvacuous
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,25 +13,8 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-		Policy:   check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	for _, c := range p.Conditions() {
 		switch {
 		case c.Use == condition.Route, slices.ContainsFunc(c.Groups, func(g condition.Group) bool {

@@ -3,7 +3,6 @@
 package delegationkey
 
 import (
-	_ "embed"
 	"fmt"
 	"strings"
 
@@ -11,44 +10,23 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-		Policy:   check,
-	}
-}
-
-func check(p *lint.Pass) {
-	for _, s := range p.Sites() {
-		if s.Use != condition.Delegation || s.Approval.Condition == nil {
+// Check is the rule.
+func Check(p *lint.Pass) {
+	for c, m := range p.Matchers() {
+		if c.Use != condition.Delegation {
 			continue
 		}
-		for _, g := range s.Approval.Condition.Groups {
-			for _, m := range g.Matchers {
-				if _, fault := condition.Places(s.Use, m.Key); fault != "" {
-					p.Report(
-						m.KeyRange,
-						fmt.Sprintf(
-							"%q names nothing of the parent's input, so this test is never certain%s",
-							m.Key,
-							p.Unread(s.Use, s.Approval.Condition),
-						),
-						lint.Expected("a path: parent.input.<field>"),
-						lint.Meant(meant(m.Key)),
-					)
-				}
-			}
+		if _, fault := condition.Places(c.Use, m.Key); fault != "" {
+			p.Report(
+				m.KeyRange,
+				fmt.Sprintf(
+					"%q names nothing of the parent's input, so this test is never certain%s",
+					m.Key,
+					p.Unread(c),
+				),
+				lint.Expected("a path: parent.input.<field>"),
+				lint.Meant(meant(m.Key)),
+			)
 		}
 	}
 }

@@ -3,7 +3,6 @@
 package denynamedodged
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,25 +13,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo:      lint.Describe(page, bad, good),
-		Agent:         check,
-		NeedsPolicies: true,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	var plan *resolve.Plan // compiled when there is a server to ask about
 	for _, s := range p.Agent.ActionSpace.MCPServers {
 		if s.AllowedTools != nil {

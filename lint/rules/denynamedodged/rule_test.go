@@ -2,16 +2,12 @@ package denynamedodged
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/assent-dev/assent/lint"
-	"github.com/assent-dev/assent/lint/linttest"
 	"github.com/assent-dev/assent/policy"
 )
-
-func TestRule(t *testing.T) { linttest.Run(t, os.DirFS("."), Rule()) }
 
 // TestL8_DenialsByNameNeedAList: on a server without one another
 // spelling of the name is called without a question, unless the agent
@@ -59,7 +55,7 @@ action_space: {mcp_servers: [{alias: db%s}]}
 		if set.Err() != nil {
 			t.Fatal(findings)
 		}
-		report := lint.New([]lint.Rule{Rule()}, lint.Options{Registry: set}).
+		report := lint.New([]lint.Rule{{Agent: Check, NeedsPolicies: true}}, lint.Options{Registry: set}).
 			Worker().
 			Agent("a.agf.yaml", fmt.Appendf(nil, agent, tt.server), nil)
 		got := ""

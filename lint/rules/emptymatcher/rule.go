@@ -2,45 +2,22 @@
 package emptymatcher
 
 import (
-	_ "embed"
 	"fmt"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/lint"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-		Policy:   check,
-	}
-}
-
-func check(p *lint.Pass) {
-	for _, c := range p.Conditions() {
-		for _, g := range c.Groups {
-			for _, m := range g.Matchers {
-				judge(p, c.Use, &m)
-			}
+// Check is the rule.
+func Check(p *lint.Pass) {
+	for c, m := range p.Matchers() {
+		if _, fault := condition.Places(c.Use, m.Key); fault == "" && lint.Idle(m) {
+			report(p, m)
 		}
 	}
 }
 
-func judge(p *lint.Pass, use condition.Use, m *condition.Matcher) {
-	if _, fault := condition.Places(use, m.Key); fault != "" || !lint.Idle(m) {
-		return
-	}
+func report(p *lint.Pass, m *condition.Matcher) {
 	if len(m.Tests) == 0 {
 		p.Report(
 			m.Range,

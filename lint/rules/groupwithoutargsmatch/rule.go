@@ -2,35 +2,17 @@
 package groupwithoutargsmatch
 
 import (
-	_ "embed"
 	"fmt"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
-	"github.com/assent-dev/assent/schema"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check, // in policies the JSON Schema demands args_match
-		Replaces: schema.UnknownField,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule. It has nothing to say about policies, where the
+// JSON Schema demands args_match.
+func Check(p *lint.Pass) {
 	for _, c := range p.Conditions() {
 		for _, g := range c.Groups {
 			if g.NoArgsMatch {

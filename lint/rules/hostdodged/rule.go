@@ -3,7 +3,6 @@
 package hostdodged
 
 import (
-	_ "embed"
 	"fmt"
 	"regexp"
 	"slices"
@@ -14,33 +13,11 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-		Policy:   check,
-	}
-}
-
-func check(p *lint.Pass) {
-	for _, c := range p.Conditions() {
-		if !c.Asks() {
-			continue
-		}
-		for i := range c.Groups {
-			for j := range c.Groups[i].Matchers {
-				judge(p, c, &c.Groups[i].Matchers[j])
-			}
+// Check is the rule.
+func Check(p *lint.Pass) {
+	for c, m := range p.Matchers() {
+		if c.Asks() {
+			judge(p, c, m)
 		}
 	}
 }
@@ -144,26 +121,14 @@ func anchored(pattern string) bool {
 func speaksOfHosts(key string) bool {
 	name := key[strings.LastIndexByte(key, '.')+1:]
 	return slices.ContainsFunc(words.FindAllString(name, -1), func(w string) bool {
-		switch strings.ToLower(w) {
-		case "url",
-			"urls",
-			"uri",
-			"href",
-			"link",
-			"endpoint",
-			"origin",
-			"website",
-			"webhook",
-			"host",
-			"hostname",
-			"domain",
-			"fqdn":
-			return true
-		}
-
-		return false
+		return slices.Contains(hosts, strings.ToLower(w))
 	})
 }
+
+// hosts are the words that say that a name is one of hosts.
+var hosts = strings.Fields(
+	"url urls uri href link endpoint origin website webhook host hostname domain fqdn",
+)
 
 // words are those of names such as base_url, baseURL and BaseUrl.
 var words = regexp.MustCompile(`[A-Z]+s?(?:[^a-z]|$)|[A-Z]?[a-z]+`)

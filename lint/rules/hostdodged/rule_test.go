@@ -2,17 +2,14 @@ package hostdodged
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"testing"
 
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
-	"github.com/assent-dev/assent/lint/linttest"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )
-
-func TestRule(t *testing.T) { linttest.Run(t, os.DirFS("."), Rule()) }
 
 const agent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Files invoices.}
@@ -49,7 +46,8 @@ func TestL7_TheSpellingOfTheFindingIsLetThrough(t *testing.T) {
 		`report\.pdf$`:                "",
 	} {
 		text := fmt.Appendf(nil, agent, pattern)
-		found := lint.New([]lint.Rule{Rule()}, lint.Options{}).Worker().Agent("a.agf.yaml", text, nil).Findings
+		rule := lint.Rule{RuleInfo: diag.RuleInfo{ID: "host-dodged"}, Agent: Check}
+		found := lint.New([]lint.Rule{rule}, lint.Options{}).Worker().Agent("a.agf.yaml", text, nil).Findings
 		var shown []string
 		for _, f := range found {
 			if f.Rule == "host-dodged" {

@@ -3,37 +3,28 @@
 package idleexemption
 
 import (
-	_ "embed"
 	"fmt"
 
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/schema"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	space := &p.Agent.ActionSpace
-	for _, t := range space.LocalTools {
-		report(p, t.Approval, "a local tool inherits no approval")
+	why := map[string]string{
+		"local_tools":   "a local tool inherits no approval",
+		"mcp_servers":   "a server inherits no approval",
+		"local_agents":  "a delegation inherits no approval",
+		"remote_agents": "a delegation inherits no approval",
 	}
+	for _, list := range space.Lists() {
+		for _, e := range list.Entries {
+			report(p, e.Approval, why[list.Key])
+		}
+	}
+
 	for _, s := range space.MCPServers {
-		report(p, s.Approval, "a server inherits no approval")
 		for _, t := range lint.Entries(s.AllowedTools) {
 			if s.Approval == nil || s.Approval.Form == schema.Never {
 				report(p, t.Approval, fmt.Sprintf("server %q demands no approval", s.Alias))
@@ -41,11 +32,7 @@ func check(p *lint.Pass) {
 		}
 	}
 
-	for _, l := range space.LocalAgents {
-		report(p, l.Approval, "a delegation inherits no approval")
-	}
 	for _, r := range space.RemoteAgents {
-		report(p, r.Approval, "a delegation inherits no approval")
 		for _, s := range lint.Entries(r.AllowedSkills) {
 			report(p, s.Approval, "a skill inherits no approval, and the agent's own gate stands")
 		}

@@ -2,14 +2,10 @@ package looserthanblanket
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/assent-dev/assent/lint"
-	"github.com/assent-dev/assent/lint/linttest"
 )
-
-func TestRule(t *testing.T) { linttest.Run(t, os.DirFS("."), Rule()) }
 
 // TestE6_EntriesOfOneToolCountTogether: of a tool that is listed twice
 // the strictest entry counts, and it is reported once.
@@ -33,7 +29,7 @@ action_space: {mcp_servers: [{alias: db, approval: {condition: {args_match: {n: 
 		above("{gt: 20}") + ", {name: other, approval: true}":    1,
 		above("{gt: 20}") + ", " + above("{gt: 30}") + ", other": 1,
 	} {
-		report := lint.New([]lint.Rule{Rule()}, lint.Options{}).
+		report := lint.New([]lint.Rule{{Agent: Check}}, lint.Options{}).
 			Worker().
 			Agent("a.agf.yaml", fmt.Appendf(nil, agent, list), nil)
 		if len(report.Findings) != want {

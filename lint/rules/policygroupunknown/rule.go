@@ -2,7 +2,6 @@
 package policygroupunknown
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 
@@ -10,25 +9,8 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.policy.yaml
-var bad string
-
-//go:embed good.policy.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo:    lint.Describe(page, bad, good),
-		Policy:      check,
-		NeedsPeople: true,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	known := p.People.Groups()
 	for _, asking := range p.Asking() {
 		for _, at := range asking.Stages {

@@ -3,7 +3,6 @@
 package policymeetsnothing
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,25 +13,8 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.policy.yaml
-var bad string
-
-//go:embed good.policy.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo:   lint.Describe(page, bad, good),
-		Policy:     check,
-		NeedsFleet: true,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	subjects := p.Fleet.Governed(p.Policy)
 	if len(subjects) == 0 {
 		selector(p)

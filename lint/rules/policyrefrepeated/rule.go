@@ -2,7 +2,6 @@
 package policyrefrepeated
 
 import (
-	_ "embed"
 	"fmt"
 
 	"github.com/assent-dev/assent/diag"
@@ -10,24 +9,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	first := map[string]schema.PolicyRef{}
 	for _, ref := range p.Agent.Constraints.Policies {
 		earlier, seen := first[ref.Ref]

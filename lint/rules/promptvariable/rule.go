@@ -3,7 +3,6 @@
 package promptvariable
 
 import (
-	_ "embed"
 	"fmt"
 	"strings"
 
@@ -13,24 +12,8 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	if p.Agent.Policy.React == nil || p.Agent.Policy.React.UserPromptTemplate == nil {
 		return
 	}

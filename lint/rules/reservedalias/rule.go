@@ -3,31 +3,14 @@
 package reservedalias
 
 import (
-	_ "embed"
 	"fmt"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	space := &p.Agent.ActionSpace
 	for _, l := range space.LocalAgents {
 		judge(p, l.Alias, l.AliasRange)

@@ -3,31 +3,14 @@
 package routeunreachable
 
 import (
-	_ "embed"
 	"fmt"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/lint"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	routes, a := p.Agent.Policy.Routes, p.Analyzer(condition.Route)
 	for j := 1; j < len(routes); j++ {
 		if possible, _ := a.Satisfiable(routes[j].When); possible != condition.Yes {

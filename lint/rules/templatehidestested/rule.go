@@ -3,7 +3,6 @@
 package templatehidestested
 
 import (
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,25 +12,8 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-		Policy:   check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	for _, s := range p.Sites() {
 		t := s.Approval.Template
 		if t == nil || t.Parsed.Omitted() || s.Approval.Condition == nil {

@@ -3,33 +3,16 @@
 package templatesecret
 
 import (
-	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/assent-dev/assent/lint"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-		Policy:   check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	for _, s := range p.Sites() {
 		if s.Approval.Template == nil {
 			continue
@@ -70,30 +53,9 @@ func fold(r rune) rune {
 // sounds reports whether a name ends like one of a secret:
 // client_secret, but not secret_count.
 func sounds(name string) bool {
-	for _, end := range [...]string{
-		"password",
-		"passwd",
-		"passphrase",
-		"secret",
-		"secretkey",
-		"apikey",
-		"privatekey",
-		"accesskey",
-		"accesstoken",
-		"authtoken",
-		"bearertoken",
-		"refreshtoken",
-		"sessiontoken",
-		"credential",
-		"credentials",
-		"cvv",
-		"cvc",
-		"ssn",
-	} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-
-	return name == "token" || name == "pin"
+	return name == "token" || name == "pin" ||
+		slices.ContainsFunc(endings, func(end string) bool { return strings.HasSuffix(name, end) })
 }
+
+var endings = strings.Fields("password passwd passphrase secret secretkey apikey privatekey accesskey accesstoken " +
+	"authtoken bearertoken refreshtoken sessiontoken credential credentials cvv cvc ssn")

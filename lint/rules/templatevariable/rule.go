@@ -3,7 +3,6 @@
 package templatevariable
 
 import (
-	_ "embed"
 	"fmt"
 	"strings"
 
@@ -12,25 +11,8 @@ import (
 	"github.com/assent-dev/assent/template"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-		Policy:   check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	for _, s := range p.Sites() {
 		if t := s.Approval.Template; t != nil {
 			for _, ref := range t.Parsed.Refs() {

@@ -2,30 +2,10 @@
 // invariant off.
 package tightenonlyoff
 
-import (
-	_ "embed"
+import "github.com/assent-dev/assent/lint"
 
-	"github.com/assent-dev/assent/lint"
-)
-
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	if c := &p.Agent.Constraints; !c.TightenOnly {
 		p.Report(
 			c.TightenOnlyRange,

@@ -3,7 +3,6 @@
 package toollistedtwice
 
 import (
-	_ "embed"
 	"fmt"
 
 	"github.com/assent-dev/assent/diag"
@@ -11,24 +10,8 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	for _, s := range p.Agent.ActionSpace.MCPServers {
 		report(p, lint.Entries(s.AllowedTools), "tool")
 	}

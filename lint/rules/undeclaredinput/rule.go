@@ -3,7 +3,6 @@
 package undeclaredinput
 
 import (
-	_ "embed"
 	"fmt"
 	"strings"
 
@@ -14,35 +13,15 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-//go:embed rule.md
-var page string
-
-//go:embed bad.agf.yaml
-var bad string
-
-//go:embed good.agf.yaml
-var good string
-
-// Rule returns the rule.
-func Rule() lint.Rule {
-	return lint.Rule{
-		RuleInfo: lint.Describe(page, bad, good),
-		Agent:    check,
-	}
-}
-
-func check(p *lint.Pass) {
+// Check is the rule.
+func Check(p *lint.Pass) {
 	r := reader{p, p.Agent.Interface.Input}
 	if lint.Properties(r.input) == nil {
 		return
 	}
-	for _, c := range p.Conditions() {
+	for c, m := range p.Matchers() {
 		if c.Use != condition.ToolArgs && c.Use != condition.SkillArgs {
-			for _, g := range c.Groups {
-				for _, m := range g.Matchers {
-					r.path(m.Key, m.KeyRange)
-				}
-			}
+			r.path(m.Key, m.KeyRange)
 		}
 	}
 
