@@ -86,7 +86,7 @@ func coalesced(messages []*content.Message) []*content.Message {
 		})
 	}
 
-	return join(updates).Messages
+	return Join(updates).Messages
 }
 
 // talker is a model whose turns may look at what it is given, and say

@@ -35,41 +35,22 @@ var errNoHolder = errors.New("a request of this thread is held elsewhere, and th
 // time has ended, what the holder's people decided, what the messages
 // answer, and what the user went past.
 func (r *run) takeIn(ctx context.Context, in input) error {
-	steps := []func() error{
-		func() error {
-			return r.eachItem(func(it *item) error { return r.recordEnd(ctx, it) })
-		},
-		func() error {
-			return r.eachItem(func(it *item) error { return r.findLost(ctx, it) })
-		},
-		func() error {
-			return r.eachItem(func(it *item) error { return r.look(ctx, it) })
-		},
-		func() error {
-			return r.eachItem(func(it *item) error { return r.expire(ctx, it) })
-		},
-		func() error { return r.takeAnswers(ctx, in) },
-		func() error { return r.takeResults(ctx, in.results) },
-		func() error { return r.supersede(ctx, in.more) },
-	}
+	steps := []func(context.Context, *item) error{r.recordEnd, r.findLost, r.look, r.expire}
 	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *run) eachItem(do func(*item) error) error {
-	for _, b := range r.t.batches {
-		for _, it := range b.Items {
-			if err := do(it); err != nil {
+		for it := range r.t.items() {
+			if err := step(ctx, it); err != nil {
 				return err
 			}
 		}
 	}
 
-	return nil
+	if err := r.takeAnswers(ctx, in); err != nil {
+		return err
+	}
+	if err := r.takeResults(ctx, in.results); err != nil {
+		return err
+	}
+	return r.supersede(ctx, in.more)
 }
 
 // findLost settles a call that was begun in a process that is gone: it
@@ -152,12 +133,16 @@ func (r *run) supersede(ctx context.Context, more bool) error {
 	if !more || r.cfg.OnNewMessage != Supersede {
 		return nil
 	}
-	return r.eachItem(func(it *item) error {
+	for it := range r.t.items() {
 		if it.Stage != open && it.Stage != external {
-			return nil
+			continue
 		}
-		return r.end(ctx, it, howSuperseded, textSuperseded)
-	})
+		if err := r.end(ctx, it, howSuperseded, textSuperseded); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // takeResults gives calls that the caller ran their results.

@@ -24,7 +24,7 @@ func (r *run) turns(ctx context.Context) error {
 			return err
 		}
 		if !goOn {
-			return r.surfaceOlder(a)
+			return r.surface(a.made)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (r *run) stream(ctx context.Context, opt *Options) (*answer, error) {
 		}
 	}
 
-	a.resp = join(all)
+	a.resp = Join(all)
 	return a, nil
 }
 

@@ -75,7 +75,7 @@ func (a *chatAgent) Stream(
 			}
 		}
 
-		if err := a.keep(ctx, h, join(all)); err != nil {
+		if err := a.keep(ctx, h, Join(all)); err != nil {
 			yield(nil, err)
 		}
 	}

@@ -183,21 +183,16 @@ type Update struct {
 	Refused        []Refusal
 }
 
-// Join puts the updates of one response together: texts and reasoning
-// that follow one another become one, updates of one message id (or,
-// without ids, of one role) become one message.
-func Join(updates []*Update) *Response { return join(updates) }
-
 // Collect reads a stream to its end and joins it. On an error the
 // response holds what came before.
 func Collect(stream iter.Seq2[*Update, error]) (*Response, error) {
 	var all []*Update
 	for u, err := range stream {
 		if err != nil {
-			return join(all), err
+			return Join(all), err
 		}
 		all = append(all, u)
 	}
 
-	return join(all), nil
+	return Join(all), nil
 }

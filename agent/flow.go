@@ -229,7 +229,7 @@ func (f *Flow) Ask(ctx context.Context, key string, q content.InputRequest) (con
 	a := &ask{
 		Request: asked,
 		Since:   f.agent.cfg.Now().UTC(),
-		Expires: noteOf(asked).Expires,
+		Expires: content.NoteOf(asked).Expires,
 	}
 	it := &item{
 		Call:  &content.FunctionCall{CallID: key, Name: f.agent.name},
@@ -382,12 +382,7 @@ func (f *Flow) hear(going bool, said []*content.Message) {
 // expire ends questions that nobody answered in time.
 func (a *flowAgent) expire(ctx context.Context, t *Thread) error {
 	now := a.cfg.Now()
-	for _, b := range t.batches {
-		it := b.Items[0]
-		if it.Stage != open {
-			continue
-		}
-		q := it.Asks[0]
+	for it, q := range t.openAsks() {
 		if q.Expires.IsZero() || now.Before(q.Expires) {
 			continue
 		}
@@ -431,16 +426,9 @@ func (f *Flow) save(ctx context.Context) error {
 
 // end forgets a flow that has ended.
 func (f *Flow) end() {
-	for _, b := range f.t.batches {
-		for _, it := range b.Items {
-			for _, a := range it.Asks {
-				if a.Answer == nil && it.Stage == open {
-					f.t.close(it, a, howElsewhere)
-				}
-			}
-		}
+	for it, a := range f.t.openAsks() {
+		f.t.close(it, a, howElsewhere)
 	}
-
 	f.t.Drop(f.key())
 	f.t.batches = nil
 }

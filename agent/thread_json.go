@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/internal/jsonmsg"
@@ -128,9 +127,7 @@ func (it *item) MarshalJSON() ([]byte, error) {
 	if !it.Service {
 		row.Call = optional(it.Call)
 	}
-	if it.Asked != nil {
-		row.Asked = optional(it.Asked)
-	}
+	row.Asked = optional(it.Asked)
 	for _, c := range it.Lead {
 		row.Lead = append(row.Lead, contentJSON{c})
 	}
@@ -139,11 +136,11 @@ func (it *item) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON writes the ask with its contents.
 func (a *ask) MarshalJSON() ([]byte, error) {
-	row := askJSON{Request: contentJSON{a.Request}, askFields: (*askFields)(a)}
-	if a.Answer != nil {
-		row.Answer = optional(a.Answer)
-	}
-	return jsonmsg.Marshal(row)
+	return jsonmsg.Marshal(askJSON{
+		Request:   contentJSON{a.Request},
+		askFields: (*askFields)(a),
+		Answer:    optional(a.Answer),
+	})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. A thread of a later
@@ -231,15 +228,13 @@ func readRest(rest []byte, in *threadJSON) error {
 // checkIDs refuses two requests of one id: an answer would find one of them.
 func (t *Thread) checkIDs() error {
 	seen := map[string]bool{}
-	for _, b := range t.batches {
-		for _, it := range b.Items {
-			for _, a := range it.Asks {
-				id := a.Request.InputRequestID()
-				if seen[id] && a.Answer == nil && !it.Service {
-					return fmt.Errorf("pending: two requests have the id %q", id)
-				}
-				seen[id] = true
+	for it := range t.items() {
+		for _, a := range it.Asks {
+			id := a.Request.InputRequestID()
+			if seen[id] && a.Answer == nil && !it.Service {
+				return fmt.Errorf("pending: two requests have the id %q", id)
 			}
+			seen[id] = true
 		}
 	}
 
@@ -368,14 +363,9 @@ func flowAnswer(it *item) bool { return len(it.Asks) == 1 }
 func (it *item) check() error {
 	_, function := it.Call.(*content.FunctionCall)
 	answered := !slices.ContainsFunc(it.Asks, func(a *ask) bool { return a.Answer == nil })
-	stages := []stage{open, approved, running, external, done}
 	switch {
-	case !slices.Contains(stages, it.Stage):
-		var names []string
-		for _, s := range stages {
-			names = append(names, string(s))
-		}
-		return fmt.Errorf("stage: expected one of %s, found %q", strings.Join(names, ", "), it.Stage)
+	case !slices.Contains([]stage{open, approved, running, external, done}, it.Stage):
+		return fmt.Errorf("stage: expected one of open, approved, running, external, done, found %q", it.Stage)
 	case !it.Service && !function:
 		return fmt.Errorf("call: only calls of functions run here, found a %T", it.Call)
 	case it.Service && (len(it.Asks) != 1 || it.Stage != open && !answered || it.Stage == running ||

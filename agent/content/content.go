@@ -288,6 +288,20 @@ type Note struct {
 	Agent   string    // the nested agent that asks; "" for the outermost
 }
 
+// NoteOf returns the note of a request, to be read or changed in place.
+func NoteOf(q InputRequest) *Note {
+	switch q := q.(type) {
+	case *ToolApprovalRequest:
+		return &q.Note
+	case *TextApprovalRequest:
+		return &q.Note
+	case *StructuredInputRequest:
+		return &q.Note
+	}
+
+	return &Note{}
+}
+
 // ToolApprovalRequest asks whether a call may run.
 type ToolApprovalRequest struct {
 	Common
