@@ -326,15 +326,7 @@ func (l *boundLoop) debug(format string, args ...any) {
 
 // decline gives the service a negative answer to what it asked.
 func (it *item) decline(reason string) {
-	switch q := it.Asks[0].Request.(type) {
-	case *content.ToolApprovalRequest:
-		it.Asks[0].Answer = q.CreateRejection(reason)
-	case *content.TextApprovalRequest:
-		it.Asks[0].Answer = q.CreateRejection(reason)
-	case *content.StructuredInputRequest:
-		it.Asks[0].Answer = q.CreateRejection(reason)
-	}
-
+	it.Asks[0].Answer = content.Rejection(it.Asks[0].Request, reason)
 	it.Stage = done
 }
 

@@ -303,28 +303,27 @@ func (it *item) UnmarshalJSON(data []byte) error {
 	for _, c := range row.Lead {
 		it.Lead = append(it.Lead, c.Content)
 	}
-	if row.Asked != nil {
-		var ok bool
-		if it.Asked, ok = row.Asked.Content.(content.ToolCall); !ok {
-			return fmt.Errorf("asked: expected a call, found a %T", row.Asked.Content)
-		}
-	}
-
-	return it.readCall(row.Call)
-}
-
-func (it *item) readCall(stored *contentJSON) error {
 	switch {
-	case stored == nil && it.Service && len(it.Asks) > 0:
+	case row.Call == nil && it.Service && len(it.Asks) > 0:
 		it.Call = calledBy(it.Asks[0].Request)
-		return nil
-	case stored == nil:
+	case row.Call == nil:
 		return errors.New("call: expected one")
 	}
 
+	if err := take(row.Asked, "asked: expected a call", &it.Asked); err != nil {
+		return err
+	}
+	return take(row.Call, "call: expected a call", &it.Call)
+}
+
+// take reads a content that must be of some kind, when it is there.
+func take[T content.Content](stored *contentJSON, expected string, into *T) error {
+	if stored == nil {
+		return nil
+	}
 	var ok bool
-	if it.Call, ok = stored.Content.(content.ToolCall); !ok {
-		return fmt.Errorf("call: expected a call, found a %T", stored.Content)
+	if *into, ok = stored.Content.(T); !ok {
+		return fmt.Errorf("%s, found a %T", expected, stored.Content)
 	}
 	return nil
 }
@@ -335,17 +334,10 @@ func (a *ask) UnmarshalJSON(data []byte) error {
 	if err := strictly(data, &row); err != nil {
 		return err
 	}
-	var ok bool
-	if a.Request, ok = row.Request.Content.(content.InputRequest); !ok {
-		return fmt.Errorf("request: expected a request, found a %T", row.Request.Content)
+	if err := take(&row.Request, "request: expected a request", &a.Request); err != nil {
+		return err
 	}
-	if row.Answer == nil {
-		return nil
-	}
-	if a.Answer, ok = row.Answer.Content.(content.InputResponse); !ok {
-		return fmt.Errorf("answer: expected a response, found a %T", row.Answer.Content)
-	}
-	return nil
+	return take(row.Answer, "answer: expected a response", &a.Answer)
 }
 
 // rejected reports whether the one thing that was asked about a call

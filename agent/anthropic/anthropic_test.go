@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anthropics/anthropic-sdk-go/option"
+
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/anthropic"
 	"github.com/assent-dev/assent/agent/content"
@@ -27,7 +29,7 @@ func dial(t *testing.T, file string, more ...anthropic.Option) agent.ChatClient 
 		anthropic.WithAPIKey("test"),
 		anthropic.WithBaseURL(replay.New(t, file).URL()),
 		anthropic.WithModel(sonnet),
-		anthropic.WithMaxRetries(0),
+		anthropic.WithSDK(option.WithMaxRetries(0)),
 	}
 	return anthropic.New(append(options, more...)...)
 }
@@ -145,7 +147,7 @@ func TestEnvironmentIsReadUnlessIgnored(t *testing.T) {
 	history := []*content.Message{content.UserText("Hi")}
 	ask(
 		t,
-		anthropic.New(anthropic.WithHTTPClient(http.DefaultClient), anthropic.WithMaxRetries(0)),
+		anthropic.New(anthropic.WithSDK(option.WithHTTPClient(http.DefaultClient)), anthropic.WithSDK(option.WithMaxRetries(0))),
 		false,
 		&history,
 		&agent.Options{Model: "m"},
@@ -421,7 +423,7 @@ func TestUnreachable(t *testing.T) {
 	c := anthropic.New(
 		anthropic.WithoutEnvironment(),
 		anthropic.WithBaseURL("http://127.0.0.1:1"),
-		anthropic.WithMaxRetries(0),
+		anthropic.WithSDK(option.WithMaxRetries(0)),
 		anthropic.WithModel("m"),
 	)
 	if _, err := c.Respond(ctx, []*content.Message{content.UserText("Hi")}, nil); !errors.Is(err, context.Canceled) {

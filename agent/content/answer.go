@@ -130,6 +130,21 @@ func (r *StructuredInputRequest) CreateRejection(reason string) *StructuredInput
 	}
 }
 
+// Rejection is the no to a request of whatever kind, nil for kinds
+// that are not of this package.
+func Rejection(q InputRequest, reason string) InputResponse {
+	switch q := q.(type) {
+	case *ToolApprovalRequest:
+		return q.CreateRejection(reason)
+	case *TextApprovalRequest:
+		return q.CreateRejection(reason)
+	case *StructuredInputRequest:
+		return q.CreateRejection(reason)
+	}
+
+	return nil
+}
+
 // Check reports whether the schema of the request accepts the data of a
 // response. The error is a *BadError.
 func (r *StructuredInputRequest) Check(response *StructuredInputResponse) error {
