@@ -34,14 +34,14 @@ func TestArgumentsAreJudgedFirst(t *testing.T) {
 		many + `"n":1}`:                "",
 		`[1]`:                          "Error: arguments: expected an object, found an array",
 	} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			pay := NewFunction("pay", "", schema, func(_ context.Context, args json.RawMessage) (any, error) {
 				c.runs = map[string]int{string(args): 1}
 				return 1, nil
 			})
 			k := talk(t, said(call("1", "pay", args)), said(text("ok")))
-			resp := r.run(chat(k, LoopConfig{}, nil, RequireApproval(pay)), NewThread("t"), content.UserText("x"))
+			resp := t.run(chat(k, LoopConfig{}, nil, RequireApproval(pay)), NewThread("t"), content.UserText("x"))
 			asked := len(resp.UserInputRequests()) == 1
 			if asked != (want == "") || want != "" && !strings.Contains(k.last(), string(jsonText(want))) ||
 				c.runs != nil {

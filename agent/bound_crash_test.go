@@ -43,7 +43,7 @@ func (w *deeds) count(what string) int {
 
 // crashScene is an agent with two calls to approve, one of which waits
 // once more.
-func crashScene(t *testing.T, w *deeds, store ThreadStore, concurrent bool) Agent {
+func crashScene(t testing.TB, w *deeds, store ThreadStore, concurrent bool) Agent {
 	wait := &asking{
 		name: "wait",
 		ask: func() *Suspend {
@@ -70,7 +70,7 @@ func crashScene(t *testing.T, w *deeds, store ThreadStore, concurrent bool) Agen
 
 // memory is a model that goes by what it is given, as models do, so
 // that it can be asked in any process.
-type memory struct{ t *testing.T }
+type memory struct{ t testing.TB }
 
 func (m memory) reply(messages []*content.Message) []*content.Message {
 	said := tell(messages)
@@ -91,7 +91,7 @@ func (m memory) Stream(ctx context.Context, messages []*content.Message, opt *Op
 }
 
 // finishScene answers whatever is open until nothing is.
-func finishScene(t *testing.T, r runner, a Agent, th *Thread) {
+func finishScene(t runner, a Agent, th *Thread) {
 	t.Helper()
 	for range 5 {
 		reply := answers()
@@ -107,13 +107,13 @@ func finishScene(t *testing.T, r runner, a Agent, th *Thread) {
 		if len(reply.Contents) == 0 {
 			break
 		}
-		r.run(a, th, reply)
+		t.run(a, th, reply)
 	}
 
 	if len(th.Pending()) > 0 {
 		t.Fatal("never ends")
 	}
-	r.run(a, th, content.UserText("and?"))
+	t.say(a, th, "and?")
 	if err := strictHistory(th.Messages); err != nil {
 		t.Error(err, tell(th.Messages))
 	}
@@ -123,11 +123,11 @@ func finishScene(t *testing.T, r runner, a Agent, th *Thread) {
 // as what a dead process left, and goes on from it.
 func TestCrashAtEachSave(t *testing.T) {
 	for _, concurrent := range []bool{false, true} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			w, store := &deeds{}, &keeper{}
 			a := crashScene(t, w, store, concurrent)
-			th := r.begin(a, "go")
-			finishScene(t, r, a, th)
+			th := t.begin(a, "go")
+			finishScene(t, a, th)
 			if w.count("pay") != 1 || w.count("wait begun") != 1 || w.count("wait ended") != 1 ||
 				len(store.saved) < 6 {
 				t.Fatal(w.done, len(store.saved))
@@ -147,7 +147,7 @@ func TestCrashAtEachSave(t *testing.T) {
 						begun[it.Call.ToolName()] = it.Stage == running || it.Stage == done
 					}
 				}
-				finishScene(t, r, crashScene(t, after, again, concurrent), left)
+				finishScene(t, crashScene(t, after, again, concurrent), left)
 				if begun["pay"] && after.count("pay") > 0 || after.count("pay") > 1 ||
 					after.count("wait begun") > 1 ||
 					after.count("wait ended") > 1 {
@@ -173,7 +173,7 @@ func TestSaveFails(t *testing.T) {
 		for n := 1; n < 9; n++ {
 			for _, again := range []string{"goes on", "loads"} {
 				t.Run(fmt.Sprint(cause, n, again), func(t *testing.T) {
-					bothWays(t, func(t *testing.T, r runner) {
+					bothWays(t, func(t runner) {
 						w, store := &deeds{}, &keeper{failAt: n, err: cause}
 						a := crashScene(t, w, store, false)
 						th := NewThread("t")
@@ -197,7 +197,7 @@ func TestSaveFails(t *testing.T) {
 								in = nil
 							}
 
-							if _, err := r.try(a, th, in...); err != nil {
+							if _, err := t.try(a, th, in...); err != nil {
 								if failed++; !errors.Is(err, cause) || failed > 1 {
 									t.Fatal(err)
 								}
@@ -238,13 +238,13 @@ func TestSaveFails(t *testing.T) {
 // TestTwoProcesses lets two processes go on with one thread: one of
 // them wins, and the call runs once.
 func TestTwoProcesses(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		w, store := &deeds{}, &keeper{}
 		a := crashScene(t, w, store, false)
-		_, q := r.asks(a, "go")
+		_, q := t.asks(a, "go")
 		one, two := sure(store.Load(t.Context(), "t")), sure(store.Load(t.Context(), "t"))
-		r.run(a, one, answers(q.CreateApproval("")))
-		if _, err := r.try(a, two, answers(q.CreateApproval(""))); !errors.Is(err, ErrConflict) {
+		t.run(a, one, answers(q.CreateApproval("")))
+		if _, err := t.try(a, two, answers(q.CreateApproval(""))); !errors.Is(err, ErrConflict) {
 			t.Error(err)
 		}
 		if w.count("pay") != 1 {
@@ -262,7 +262,7 @@ func TestCancelledAfterTheCall(t *testing.T) {
 	})
 	k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("ok")))
 	a := chat(k, LoopConfig{}, store, RequireApproval(pay))
-	th, q := runner{t: t}.asks(a, "go")
+	th, q := runner{T: t}.asks(a, "go")
 	a.Run(ctx, th, answers(q.CreateApproval("")))
 	th, err := store.Load(t.Context(), "t")
 	if err != nil {

@@ -93,14 +93,14 @@ func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 		"the caller's, asks": {after: ask, tool: func(*counted) Tool { return declaredTool("pay") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
+			bothWays(t, func(t runner) {
 				var c counted
 				d := &changing{verdict: ask}
 				k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 				th := NewThread("t")
 				q := approvalOf(
 					t,
-					r.run(chat(k, LoopConfig{Decider: d}, nil, c.tool("pay")), th, content.UserText("x")),
+					t.run(chat(k, LoopConfig{Decider: d}, nil, c.tool("pay")), th, content.UserText("x")),
 					0,
 				)
 				tools := []Tool{c.tool("pay")}
@@ -110,7 +110,7 @@ func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 				d.verdict, d.err = tt.after, tt.err
 				a := chat(k, LoopConfig{Decider: d}, nil, tools...)
 				th = reload(t, th)
-				resp := r.run(a, th, answers(q.CreateApproval("")))
+				resp := t.yes(a, th, q)
 				switch tt.want {
 				case "external":
 					expect(t, "handed over", tell(resp.Messages), "assistant: 1=pay()\n")
@@ -119,9 +119,9 @@ func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 					if len(c.runs) > 0 || again.RequestID == q.RequestID {
 						t.Fatalf("ran %v, asked under %s", c.runs, again.RequestID)
 					}
-					resp = r.run(a, reload(t, th), answers(q.CreateApproval("")))
+					resp = t.yes(a, reload(t, th), q)
 					expect(t, "refused", refusals(resp), q.RequestID+" closed_request")
-					r.run(a, th, answers(again.CreateApproval("")))
+					t.yes(a, th, again)
 					if _, ours := tools[0].(Function); ours && c.runs["pay"] != 1 {
 						t.Error(c.runs)
 					}
@@ -177,14 +177,14 @@ func TestDecisionsOfATurn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
+			bothWays(t, func(t runner) {
 				var c counted
 				tool := Tool(c.tool("pay"))
 				if tt.marked {
 					tool = RequireApproval(c.tool("pay"))
 				}
 				k := talk(t, said(call("1", "pay", "")), said(text("ok")))
-				resp := r.run(
+				resp := t.run(
 					chat(k, LoopConfig{Decider: &changing{verdict: tt.verdict, err: tt.err}}, nil, tool),
 					NewThread("t"),
 					content.UserText("x"),
@@ -220,7 +220,7 @@ func byAmount(_ Tool, call content.ToolCall) (hold.Verdict, error) {
 
 func TestExpiry(t *testing.T) {
 	for _, late := range []bool{false, true} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			j, cl := &journal{}, newClock()
 			d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
@@ -230,7 +230,7 @@ func TestExpiry(t *testing.T) {
 				Now:     cl.now,
 				Audit:   j.take,
 			}, nil, c.tool("pay"))
-			th, q := r.asks(a, "x")
+			th, q := t.asks(a, "x")
 			if !q.Note.Expires.Equal(cl.at.Add(time.Minute)) {
 				t.Error(q.Note.Expires)
 			}
@@ -239,7 +239,7 @@ func TestExpiry(t *testing.T) {
 			if late {
 				cl.at = cl.at.Add(time.Nanosecond)
 			}
-			resp := r.run(a, th, answers(q.CreateApproval("")))
+			resp := t.yes(a, th, q)
 			if !late {
 				if c.runs["pay"] != 1 {
 					t.Error(c.runs)
@@ -283,7 +283,7 @@ func TestApprovalOutlivesItsDeadline(t *testing.T) {
 	store := &keeper{}
 	k := talk(t, said(call("1", "pay", "")), said(text("ok")))
 	a := chat(k, LoopConfig{Decider: &changing{verdict: v}, Now: clk.now}, store, c.tool("pay"))
-	th, q := runner{t: t}.asks(a, "x")
+	th, q := runner{T: t}.asks(a, "x")
 	store.failAt, store.err = 1, errors.New("disk full")
 	if _, err := a.Run(t.Context(), th, answers(q.CreateApproval(""))); err == nil {
 		t.Fatal("saved")

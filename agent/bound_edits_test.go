@@ -27,7 +27,7 @@ func TestEdits(t *testing.T) {
 		"other members": {edit: `{"n":4,"to":"eve"}`, refused: "ficc_1 bad_answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
+			bothWays(t, func(t runner) {
 				ran := []string{}
 				pay := NewFunction("pay", "", schema, func(_ context.Context, args json.RawMessage) (any, error) {
 					ran = append(ran, string(args))
@@ -35,8 +35,8 @@ func TestEdits(t *testing.T) {
 				})
 				k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")))
 				a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, pay)
-				th, q := r.asks(a, "x")
-				resp := r.run(a, reload(t, th), answers(sure(q.CreateEdit(json.RawMessage(tt.edit), ""))))
+				th, q := t.asks(a, "x")
+				resp := t.run(a, reload(t, th), answers(sure(q.CreateEdit(json.RawMessage(tt.edit), ""))))
 				expect(t, "refused", refusals(resp), tt.refused)
 				if tt.refused != "" || tt.again {
 					if len(ran) > 0 {
@@ -67,19 +67,19 @@ func TestEdits(t *testing.T) {
 
 func TestEditedCallThatIsAskedAboutAgain(t *testing.T) {
 	for _, yes := range []bool{true, false} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")))
 			a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, c.tool("pay"))
-			th, q := r.asks(a, "x")
-			again := approvalOf(t, r.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"n":9}`), "")))), 0)
+			th, q := t.asks(a, "x")
+			again := approvalOf(t, t.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"n":9}`), "")))), 0)
 			th = reload(t, th)
-			resp := r.run(a, th, answers(q.CreateApproval("")))
+			resp := t.yes(a, th, q)
 			expect(t, "refused", refusals(resp), "ficc_1 closed_request")
 			if yes {
-				r.run(a, th, answers(again.CreateApproval("")))
+				t.yes(a, th, again)
 			} else {
-				r.run(a, th, answers(again.CreateRejection("")))
+				t.run(a, th, answers(again.CreateRejection("")))
 			}
 			if ran := c.runs[`pay{"n":9}`]; ran == 1 != yes || len(c.runs) != ran {
 				t.Error(c.runs)
@@ -89,7 +89,7 @@ func TestEditedCallThatIsAskedAboutAgain(t *testing.T) {
 }
 
 func TestEditSurvivesAuditFailure(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		j := &journal{failAt: func(e Event) bool { return e.Type == "answered" }}
 		a := chat(
@@ -98,13 +98,13 @@ func TestEditSurvivesAuditFailure(t *testing.T) {
 			nil,
 			RequireApproval(c.tool("pay")),
 		)
-		th, q := r.asks(a, "pay")
+		th, q := t.asks(a, "pay")
 		edit, _ := q.CreateEdit(json.RawMessage(`{"n":500}`), "")
-		if _, err := r.try(a, th, answers(edit)); !errors.Is(err, errAudit) {
+		if _, err := t.try(a, th, answers(edit)); !errors.Is(err, errAudit) {
 			t.Fatal(err)
 		}
 		j.failAt = nil
-		r.run(a, th, answers(q.CreateApproval("")))
+		t.yes(a, th, q)
 		if c.runs[`pay{"n":5}`] != 1 || len(c.runs) != 1 {
 			t.Fatalf("what ran was %v; approved was n=5", c.runs)
 		}
@@ -112,14 +112,14 @@ func TestEditSurvivesAuditFailure(t *testing.T) {
 }
 
 func TestEditOfHostedCall(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, c.tool("wipe"))
-		th, q := r.asks(a, "wipe")
+		th, q := t.asks(a, "wipe")
 		forged := q.CreateApproval("")
 		forged.Edited = call("call-r1", "wipe", `{"all":false}`)
-		resp := r.run(a, th, answers(forged))
+		resp := t.run(a, th, answers(forged))
 		expect(t, "refused", refusals(resp), "r1 bad_answer")
 	})
 }
@@ -138,7 +138,7 @@ func TestEditOfRequestWithoutCall(t *testing.T) {
 }
 
 func TestEditWithoutASchema(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		a := chat(
 			talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))),
@@ -146,9 +146,9 @@ func TestEditWithoutASchema(t *testing.T) {
 			nil,
 			RequireApproval(c.tool("pay")),
 		)
-		th, q := r.asks(a, "x")
+		th, q := t.asks(a, "x")
 		edit := sure(q.CreateEdit(json.RawMessage(`{"n":4}`), ""))
-		resp := r.run(a, th, answers(edit, edit))
+		resp := t.run(a, th, answers(edit, edit))
 		expect(t, "refused", refusals(resp), "ficc_1 repeated_answer")
 		if c.runs[`pay{"n":4}`] != 1 || len(c.runs) != 1 {
 			t.Error(c.runs)
@@ -206,7 +206,7 @@ func TestEditToNothing(t *testing.T) {
 	pay.def.Schema = json.RawMessage(`{"type":"object","required":["n"]}`)
 	k := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, RequireApproval(pay))
-	th, q := runner{t: t}.asks(a, "x")
+	th, q := runner{T: t}.asks(a, "x")
 	edit, err := q.CreateEdit(nil, "")
 	if err != nil {
 		t.Fatal(err)

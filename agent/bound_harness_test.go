@@ -19,59 +19,74 @@ import (
 
 // runner runs an agent in one of the two ways.
 type runner struct {
-	t      *testing.T
+	*testing.T
 	stream bool
 }
 
 // bothWays runs a test with Run and with Stream.
-func bothWays(t *testing.T, test func(t *testing.T, r runner)) {
+func bothWays(t *testing.T, test func(t runner)) {
 	t.Helper()
 	for name, stream := range map[string]bool{"run": false, "stream": true} {
-		t.Run(name, func(t *testing.T) { test(t, runner{t, stream}) })
+		t.Run(name, func(t *testing.T) { test(runner{t, stream}) })
 	}
 }
 
-func (r runner) try(a Agent, thread *Thread, messages ...*content.Message) (*Response, error) {
-	if r.stream {
-		return Collect(a.Stream(r.t.Context(), thread, messages...))
+func (t runner) try(a Agent, thread *Thread, messages ...*content.Message) (*Response, error) {
+	if t.stream {
+		return Collect(a.Stream(t.Context(), thread, messages...))
 	}
-	resp, err := a.Run(r.t.Context(), thread, messages...)
+	resp, err := a.Run(t.Context(), thread, messages...)
 	if resp != nil {
 		resp.Messages = coalesced(resp.Messages)
 	}
 	return resp, err
 }
 
-func (r runner) run(a Agent, thread *Thread, messages ...*content.Message) *Response {
-	r.t.Helper()
-	resp, err := r.try(a, thread, messages...)
+func (t runner) run(a Agent, thread *Thread, messages ...*content.Message) *Response {
+	t.Helper()
+	resp, err := t.try(a, thread, messages...)
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return resp
 }
 
+// say runs an agent on what the user says.
+func (t runner) say(a Agent, thread *Thread, said string) *Response {
+	t.Helper()
+	return t.run(a, thread, content.UserText(said))
+}
+
+// yes approves what was asked.
+func (t runner) yes(a Agent, thread *Thread, q content.InputRequest) *Response {
+	t.Helper()
+	if q, ok := q.(*content.TextApprovalRequest); ok {
+		return t.run(a, thread, answers(q.CreateApproval("")))
+	}
+	return t.run(a, thread, answers(q.(*content.ToolApprovalRequest).CreateApproval("")))
+}
+
 // begin runs an agent on a new thread.
-func (r runner) begin(a Agent, said string) *Thread {
-	r.t.Helper()
+func (t runner) begin(a Agent, said string) *Thread {
+	t.Helper()
 	th := NewThread("t")
-	r.run(a, th, content.UserText(said))
+	t.run(a, th, content.UserText(said))
 	return th
 }
 
 // asks runs an agent on a new thread until it asks about a call.
-func (r runner) asks(a Agent, said string) (*Thread, *content.ToolApprovalRequest) {
-	r.t.Helper()
+func (t runner) asks(a Agent, said string) (*Thread, *content.ToolApprovalRequest) {
+	t.Helper()
 	th := NewThread("t")
-	return th, approvalOf(r.t, r.run(a, th, content.UserText(said)), 0)
+	return th, approvalOf(t, t.run(a, th, content.UserText(said)), 0)
 }
 
 // client is try for a loop without an agent around it.
-func (r runner) client(c ChatClient, messages []*content.Message, opt *Options) (*Response, error) {
-	if r.stream {
-		return Collect(c.Stream(r.t.Context(), messages, opt))
+func (t runner) client(c ChatClient, messages []*content.Message, opt *Options) (*Response, error) {
+	if t.stream {
+		return Collect(c.Stream(t.Context(), messages, opt))
 	}
-	return c.Respond(r.t.Context(), messages, opt)
+	return c.Respond(t.Context(), messages, opt)
 }
 
 // coalesced joins messages as a stream of them would be.
@@ -465,7 +480,7 @@ func answers(contents ...content.Content) *content.Message {
 	return content.NewMessage(content.User, contents...)
 }
 
-func mustRun(t *testing.T, a Agent, thread *Thread, messages ...*content.Message) *Response {
+func mustRun(t testing.TB, a Agent, thread *Thread, messages ...*content.Message) *Response {
 	t.Helper()
 	resp, err := a.Run(t.Context(), thread, messages...)
 	if err != nil {
@@ -474,7 +489,7 @@ func mustRun(t *testing.T, a Agent, thread *Thread, messages ...*content.Message
 	return resp
 }
 
-func approvalOf(t *testing.T, resp *Response, i int) *content.ToolApprovalRequest {
+func approvalOf(t testing.TB, resp *Response, i int) *content.ToolApprovalRequest {
 	t.Helper()
 	asked := resp.UserInputRequests()
 	if i >= len(asked) {
@@ -487,7 +502,7 @@ func approvalOf(t *testing.T, resp *Response, i int) *content.ToolApprovalReques
 	return q
 }
 
-func expect(t *testing.T, what, got, want string) {
+func expect(t testing.TB, what, got, want string) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s:\ngot\n%s\nwant\n%s", what, got, want)
@@ -496,7 +511,7 @@ func expect(t *testing.T, what, got, want string) {
 
 // reload sends a thread through its stored form, as another process
 // would find it.
-func reload(t *testing.T, thread *Thread) *Thread {
+func reload(t testing.TB, thread *Thread) *Thread {
 	t.Helper()
 	raw, err := thread.Encode()
 	if err != nil {

@@ -12,7 +12,7 @@ func TestD23_SaysThatAnAnswerShowsRoundedNumbers(t *testing.T) {
 	var c counted
 	k := talk(t, said(call("1", "pay", `{"id":9007199254740993}`)), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-	th, q := runner{t: t}.asks(a, "pay")
+	th, q := runner{T: t}.asks(a, "pay")
 
 	rounded := q.CreateApproval("")
 	rounded.Call.(*content.FunctionCall).Arguments = json.RawMessage(`{"id":9007199254740992}`)

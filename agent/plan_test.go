@@ -40,7 +40,7 @@ rules:
     deny: "Nothing is burnt."
 `
 
-func planOf(t *testing.T, file string, policies ...string) *resolve.Plan {
+func planOf(t testing.TB, file string, policies ...string) *resolve.Plan {
 	t.Helper()
 	a, findings := schema.Parse("desk.agf.yaml", []byte(file))
 	if a == nil {
@@ -139,7 +139,7 @@ func TestByPlanBinds(t *testing.T) {
 
 // TestPlanInALoop runs an agent by its file.
 func TestPlanInALoop(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		d := ByPlan(planOf(t, deskFile, deskPolicy), PlanOptions{})
 		k := talk(
@@ -153,14 +153,14 @@ func TestPlanInALoop(t *testing.T) {
 			said(text("ok")),
 		)
 		a := chat(k, LoopConfig{Decider: d}, nil, c.tool("trade"), c.tool("other"))
-		th, q := r.asks(a, "x")
+		th, q := t.asks(a, "x")
 		if q.Note.Message != "Trade 500?" || len(c.runs) != 1 {
 			t.Fatal(q.Note, c.runs)
 		}
 		th = reload(t, th)
-		resp := r.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"amount":9999}`), ""))))
+		resp := t.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"amount":9999}`), ""))))
 		expect(t, "refused", refusals(resp), "ficc_2 bad_answer")
-		r.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"amount":400}`), ""))))
+		t.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"amount":400}`), ""))))
 		if c.runs[`trade{"amount":400}`] != 1 || len(c.runs) != 2 {
 			t.Error(c.runs)
 		}
@@ -190,13 +190,13 @@ func TestPlanChangesMeanwhile(t *testing.T) {
 		"gone":          {strings.Replace(deskFile, "alias: trade", "alias: traded", 1), "denied"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
+			bothWays(t, func(t runner) {
 				var c counted
 				k := talk(t, said(call("1", "trade", `{"amount":500}`)), said(text("ok")))
 				th := NewThread("t")
 				q := approvalOf(
 					t,
-					r.run(
+					t.run(
 						chat(
 							k,
 							LoopConfig{Decider: ByPlan(planOf(t, deskFile), PlanOptions{})},
@@ -209,7 +209,7 @@ func TestPlanChangesMeanwhile(t *testing.T) {
 					0,
 				)
 				a := chat(k, LoopConfig{Decider: ByPlan(planOf(t, tt.file), PlanOptions{})}, nil, c.tool("trade"))
-				resp := r.run(a, reload(t, th), answers(q.CreateApproval("")))
+				resp := t.yes(a, reload(t, th), q)
 				got := "denied"
 				if len(resp.UserInputRequests()) > 0 {
 					got = "asked"

@@ -239,11 +239,11 @@ func TestThreadOfVersion1(t *testing.T) {
 }
 
 func TestThreadGoesOnAfterIt(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		th := sure(loaded(sure(os.ReadFile("testdata/threads/version-1.json")), ""))
 		th.ConversationID = ""
-		resp, err := r.try(
+		resp, err := t.try(
 			chat(
 				talk(t),
 				LoopConfig{Holder: &heldStub{later: hold.Held{State: hold.Pending}}},
