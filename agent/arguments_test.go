@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )
@@ -70,10 +71,7 @@ func TestSchemasAreKept(t *testing.T) {
 	s := &schemas{}
 	for i := range 2*maxSchemas + 3 {
 		f := NewFunction("f", "", json.RawMessage(fmt.Sprintf(`{"maxProperties":%d}`, i)), nil)
-		first, err := s.of(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(s.of(f))(t)
 		if again, _ := s.of(f); again != first {
 			t.Fatal("compiled twice")
 		}
@@ -100,10 +98,7 @@ action_space: {local_tools: [{alias: grep}]}
 		t.Fatal(findings)
 	}
 	planned := func(opt resolve.Options) Decider {
-		plan, err := resolve.Compile(parsed, nil, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := must.Get(resolve.Compile(parsed, nil, opt))(t)
 		return ByPlan(plan, PlanOptions{})
 	}
 	const refused = "the keys \"i\" and \"I\" differ in upper and lower case alone"

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestAuditTo: the record of a run is whole although the service keeps
@@ -25,9 +26,7 @@ func TestAuditTo(t *testing.T) {
 	var types []string
 	for line := range strings.Lines(out.String()) {
 		var e Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &e))
 		if e.Thread != "t" || e.Tool != "pay" || e.Arguments != `{"n":1}` || e.At.IsZero() {
 			t.Errorf("%+v", e)
 		}

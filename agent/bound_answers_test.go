@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestAnswersThatCannotAct gives a thread each kind of bad answer, then
@@ -341,9 +342,7 @@ func TestOldMessagesCannotAnswer(t *testing.T) {
 		opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
 		in := []*content.Message{content.UserText("pay")}
 		resp, err := t.client(l, in, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		q := approvalOf(t, resp, 0)
 		in = append(in, resp.Messages...)
 		in = append(

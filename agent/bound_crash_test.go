@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // deeds is what tools did: it outlives each process.
@@ -206,9 +207,7 @@ func TestSaveFails(t *testing.T) {
 									if errors.Is(err, ErrNoThread) {
 										loaded, err = NewThread("t"), nil
 									}
-									if err != nil {
-										t.Fatal(err)
-									}
+									must.Do(t, err)
 									th = loaded
 								}
 							}
@@ -264,10 +263,7 @@ func TestCancelledAfterTheCall(t *testing.T) {
 	a := chat(k, LoopConfig{}, store, RequireApproval(pay))
 	th, q := runner{T: t}.asks(a, "go")
 	a.Run(ctx, th, answers(q.CreateApproval("")))
-	th, err := store.Load(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	th = must.Get(store.Load(t.Context(), "t"))(t)
 	mustRun(t, a, th, content.UserText("and?"))
 	if !strings.Contains(k.last(), `1→"paid"`) {
 		t.Errorf("the result of a call that ended is lost:\n%s", k.last())

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func TestEdits(t *testing.T) {
@@ -207,10 +208,7 @@ func TestEditToNothing(t *testing.T) {
 	k := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, RequireApproval(pay))
 	th, q := runner{T: t}.asks(a, "x")
-	edit, err := q.CreateEdit(nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	edit := must.Get(q.CreateEdit(nil, ""))(t)
 	resp := mustRun(t, a, th, answers(edit))
 	if len(resp.Refused) != 1 || len(c.runs) != 0 {
 		t.Errorf("refused %v ran %v", resp.Refused, c.runs)

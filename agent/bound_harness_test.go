@@ -14,6 +14,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -44,10 +45,7 @@ func (t runner) try(a Agent, thread *Thread, messages ...*content.Message) (*Res
 
 func (t runner) run(a Agent, thread *Thread, messages ...*content.Message) *Response {
 	t.Helper()
-	resp, err := t.try(a, thread, messages...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(t.try(a, thread, messages...))(t)
 	return resp
 }
 
@@ -482,10 +480,7 @@ func answers(contents ...content.Content) *content.Message {
 
 func mustRun(t testing.TB, a Agent, thread *Thread, messages ...*content.Message) *Response {
 	t.Helper()
-	resp, err := a.Run(t.Context(), thread, messages...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(a.Run(t.Context(), thread, messages...))(t)
 	return resp
 }
 
@@ -513,10 +508,7 @@ func expect(t testing.TB, what, got, want string) {
 // would find it.
 func reload(t testing.TB, thread *Thread) *Thread {
 	t.Helper()
-	raw, err := thread.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(thread.Encode())(t)
 	out := &Thread{}
 	if err := json.Unmarshal(raw, out); err != nil {
 		t.Fatalf("%v\n%s", err, raw)

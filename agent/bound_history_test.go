@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func TestNewMessageKeepsOpen(t *testing.T) {
@@ -137,9 +138,7 @@ func TestAnchors(t *testing.T) {
 				l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
 				opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
 				resp, err := t.client(l, []*content.Message{content.UserText("pay")}, opt)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				y1, y2 := approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")
 				in := append([]*content.Message{content.UserText("pay")}, resp.Messages...)
 				if _, err = t.client(l, append(in, tt.in(y1, y2)...), opt); err != nil {
@@ -263,10 +262,7 @@ func TestCallersThingsStay(t *testing.T) {
 			Extra:  map[string]any{"a": 1},
 		}
 		in := fresh()
-		resp, err := t.client(l, in, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(t.client(l, in, opt))(t)
 		if !reflect.DeepEqual(in, fresh()) {
 			t.Error("the messages were changed")
 		}
@@ -361,9 +357,7 @@ func TestStreamLeftEarly(t *testing.T) {
 		th, q := runner{T: t}.asks(a, "x")
 		n := 0
 		for _, err := range a.Stream(t.Context(), th, answers(q.CreateApproval(""))) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if n++; n == leave {
 				break
 			}

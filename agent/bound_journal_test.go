@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -94,9 +95,7 @@ func TestJournalFails(t *testing.T) {
 					resp, err = t.try(a, th, content.UserText("x"))
 				}
 
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				q := approvalOf(t, resp, 0)
 				if j.failAt != nil {
 					unknown := q.CreateApproval("")
@@ -263,10 +262,7 @@ func TestEventsOfEnds(t *testing.T) {
 		)
 		th, q := runner{T: t}.asks(a, "x")
 		mustRun(t, a, th, answers(q.CreateApproval("")))
-		crashed, err := loaded(store.saved[1], "t")
-		if err != nil {
-			t.Fatal(err)
-		}
+		crashed := must.Get(loaded(store.saved[1], "t"))(t)
 		j := &journal{failAt: func(e Event) bool { return e.Type == "lost" }}
 		b := chat(talk(t, said(text("ok"))), LoopConfig{Audit: j.take}, nil, RequireApproval(c.tool("pay")))
 		if _, err := b.Run(t.Context(), crashed, content.UserText("y")); !errors.Is(err, errAudit) {
@@ -326,10 +322,7 @@ func TestResultLostOnAuditErrorAfterwards(t *testing.T) {
 		}
 
 		j.failAt = nil
-		th, err := store.Load(t.Context(), "t")
-		if err != nil {
-			t.Fatal(err)
-		}
+		th = must.Get(store.Load(t.Context(), "t"))(t)
 		t.run(a, th)
 		if !strings.Contains(k.last(), `1→"did pay"`) {
 			t.Errorf("the result of a call that ended is lost:\n%s", k.last())

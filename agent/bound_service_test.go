@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -97,10 +98,7 @@ func TestConversationOfTheBatch(t *testing.T) {
 		k := kept(t, said(call("1", "pay", "")), said(text("ok")))
 		l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
 		opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
-		resp, err := t.client(l, []*content.Message{content.UserText("x")}, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(t.client(l, []*content.Message{content.UserText("x")}, opt))(t)
 		if _, err := t.client(
 			l,
 			[]*content.Message{answers(approvalOf(t, resp, 0).CreateApproval(""))},
@@ -342,10 +340,7 @@ func TestLateAnswerToServiceIsForwarded(t *testing.T) {
 			a := chat(k, LoopConfig{}, nil)
 			th, q := t.asks(a, "wipe")
 			t.run(a, th, answers(q.CreateRejection("")))
-			resp, err := t.try(a, th, answers(q.CreateApproval(""), text("hi")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(t.try(a, th, answers(q.CreateApproval(""), text("hi"))))(t)
 			if sent := hosted(k.seen[len(k.seen)-1]); strings.Contains(sent, "!yes") {
 				t.Errorf("an approval that came after the rejection went to the service: %s", sent)
 			}

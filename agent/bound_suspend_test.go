@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestSuspendAndResume suspends twice, with each kind of request, in
@@ -156,10 +157,7 @@ func TestPolledCallAfterFailedSave(t *testing.T) {
 		if _, err := t.try(a, th, answers()); err == nil {
 			t.Fatal("no error")
 		}
-		raw, err := json.Marshal(th)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(json.Marshal(th))(t)
 		if _, err := loaded(raw, "t"); err != nil {
 			t.Error(err)
 		}

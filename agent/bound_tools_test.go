@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // runMarked runs calls of marked tools, approved, and tells what the
@@ -31,10 +32,7 @@ func runMarked(
 	for i := range resp.UserInputRequests() {
 		reply.Contents = append(reply.Contents, approvalOf(t, resp, i).CreateApproval(""))
 	}
-	resp, err := t.try(a, th, reply)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp = must.Get(t.try(a, th, reply))(t)
 	if len(k.seen) < 2 {
 		return "", resp, th
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // booking is a flow that looks for a seat, asks for consent and data,
@@ -86,10 +87,7 @@ func TestFlow(t *testing.T) {
 	if len(resp.Refused) != 2 || resp.Refused[0].Reason != BadAnswer || resp.Refused[1].Reason != ClosedRequest {
 		t.Fatalf("%+v", resp.Refused)
 	}
-	data, err := who.CreateResponse(json.RawMessage(`{"name":"Ann"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(who.CreateResponse(json.RawMessage(`{"name":"Ann"}`)))(t)
 	thread = reload(t, thread)
 	resp = mustRun(t, a, thread, answers(data))
 	expect(t, "last", tell(resp.Messages), "assistant: \"Booked for Ann.\"\n")

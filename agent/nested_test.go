@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -430,10 +431,7 @@ func TestEditOfNestedRequest(t *testing.T) {
 			outerPay.tool("pay"),
 		)
 		th, q := t.asks(outer, "pay")
-		edit, err := q.CreateEdit(json.RawMessage(`{"n":4}`), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		edit := must.Get(q.CreateEdit(json.RawMessage(`{"n":4}`), ""))(t)
 		resp := t.run(outer, th, answers(edit))
 		expect(t, "refused", refusals(resp), "")
 		if c.runs[`pay{"n":4}`] != 1 || len(outerPay.runs) != 0 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -111,10 +112,7 @@ func TestByPlanBinds(t *testing.T) {
 	c := call("1", "trade", `{"amount":500}`)
 	var n counted
 	bind := func(tool Tool, opt PlanOptions, c content.ToolCall) string {
-		v, err := ByPlan(plan, opt).Decide(t.Context(), tool, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(ByPlan(plan, opt).Decide(t.Context(), tool, c))(t)
 		return v.Binding
 	}
 	trade := n.tool("trade")

@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/anthropic"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/replay"
 )
 
@@ -90,16 +91,13 @@ func ask(
 	t *testing.T, c agent.ChatClient, stream bool, history *[]*content.Message, opt *agent.Options,
 ) *agent.Response {
 	t.Helper()
-	r, err := c.Respond, error(nil)
+	r := c.Respond
 	if stream {
 		r = func(ctx context.Context, m []*content.Message, o *agent.Options) (*agent.Response, error) {
 			return agent.Collect(c.Stream(ctx, m, o))
 		}
 	}
-	out, err := r(t.Context(), *history, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(r(t.Context(), *history, opt))(t)
 	*history = append(*history, out.Messages...)
 	return out
 }
@@ -147,7 +145,7 @@ func TestEnvironmentIsReadUnlessIgnored(t *testing.T) {
 	history := []*content.Message{content.UserText("Hi")}
 	ask(
 		t,
-		anthropic.New(anthropic.WithSDK(option.WithHTTPClient(http.DefaultClient)), anthropic.WithSDK(option.WithMaxRetries(0))),
+		anthropic.New(anthropic.WithSDK(option.WithHTTPClient(http.DefaultClient), option.WithMaxRetries(0))),
 		false,
 		&history,
 		&agent.Options{Model: "m"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/anthropic"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func call(id, arguments string) *content.FunctionCall {
@@ -122,12 +123,9 @@ func TestBlocks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body, err := anthropic.Body(
+			body := must.Get(anthropic.Body(
 				[]*content.Message{content.UserText("Hi"), content.NewMessage(c.role, c.content)},
-			)
-			if err != nil {
-				t.Fatal(err)
-			}
+			))(t)
 			want := "[" + hi + "]"
 			switch {
 			case c.want != "" && c.role == content.Assistant:
@@ -153,10 +151,7 @@ func TestArgumentsGoBackAsTheyCame(t *testing.T) {
 		`[1]`:                 `{"` + anthropic.InvalidJSON + `":"[1]"}`,
 		`{} {}`:               `{"` + anthropic.InvalidJSON + `":"{} {}"}`,
 	} {
-		body, err := anthropic.Body([]*content.Message{says(call("c", arguments)), tells(result("c", "null"))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(anthropic.Body([]*content.Message{says(call("c", arguments)), tells(result("c", "null"))}))(t)
 		want := `[{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":` + want + `}]},` +
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"null"}]}]`
 		if got := sent(body); got != want {
@@ -169,7 +164,7 @@ func TestArgumentsGoBackAsTheyCame(t *testing.T) {
 // first, whatever was said between; inert calls go on only with their
 // results.
 func TestTurns(t *testing.T) {
-	body, err := anthropic.Body([]*content.Message{
+	body := must.Get(anthropic.Body([]*content.Message{
 		content.UserText("Hi"),
 		says(inert("old"), call("a", "{}"), result("a", `"1"`), &content.Text{Text: "and"}),
 		says(call("b", "{}"), inert("ran")),
@@ -177,10 +172,7 @@ func TestTurns(t *testing.T) {
 		tells(result("ran", `"ran"`), result("b", `{"x": 2}`)),
 		says(call("a", `{"again":true}`)),
 		tells(result("a", `"3"`)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	want := strings.Join(
 		[]string{
 			"[" + hi,
@@ -507,10 +499,7 @@ func TestValidHistoriesAreAccepted(t *testing.T) {
 			messages = append(messages, round(t, &live)...)
 			messages = append(messages, content.NewMessage(content.User, chatter(t, content.User)...))
 		}
-		body, err := anthropic.Body(messages)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(anthropic.Body(messages))(t)
 		turns, err := accepts(body)
 		if err != nil {
 			t.Fatalf("%v in %s", err, body)

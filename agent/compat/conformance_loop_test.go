@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // runLoopCase runs a case of function_invocation_loop.
@@ -71,10 +72,7 @@ func newLoopRun(t *testing.T, c *conformanceCase) *loopRun {
 	cfg.Log = slog.New(r.log)
 	r.options = &agent.Options{ConversationID: c.Options.ConversationID}
 	for _, ct := range c.Tools {
-		made, err := r.tools.make(ct)
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := must.Get(r.tools.make(ct))(t)
 		switch ct.Source {
 		case "", "request":
 			r.options.Tools = append(r.options.Tools, made)
@@ -86,9 +84,7 @@ func newLoopRun(t *testing.T, c *conformanceCase) *loopRun {
 	}
 
 	r.client = compat.NewFunctionInvoking(r.model, cfg)
-	if err := preStep(c.PreStep, r.input); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, preStep(c.PreStep, r.input))
 	return r
 }
 

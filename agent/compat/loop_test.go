@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -196,9 +197,7 @@ func TestLeavingAStream(t *testing.T) {
 			answered(nil)(),
 			&agent.Options{Tools: []agent.Tool{counted(&ran)}},
 		) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if seen++; seen == stop {
 				break
 			}

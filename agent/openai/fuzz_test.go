@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/replay"
 )
 
@@ -19,14 +20,8 @@ func seeds(f *testing.F) {
 		f.Fatal(err, files)
 	}
 	for _, file := range files {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		transcript, err := replay.Parse(src)
-		if err != nil {
-			f.Fatal(err)
-		}
+		src := must.Get(os.ReadFile(file))(f)
+		transcript := must.Get(replay.Parse(src))(f)
 		for _, x := range transcript {
 			f.Add([]byte(x.Response.Body))
 			f.Add(bytes.Join(datas(x.Response), []byte("\n")))
