@@ -41,7 +41,7 @@ func TestArgumentsAreJudgedFirst(t *testing.T) {
 				c.runs = map[string]int{string(args): 1}
 				return 1, nil
 			})
-			k := talk(t, said(call("1", "pay", args)), said(text("ok")))
+			k := paying(t, args)
 			resp := t.run(chat(k, LoopConfig{}, nil, RequireApproval(pay)), NewThread("t"), content.UserText("x"))
 			asked := len(resp.UserInputRequests()) == 1
 			if asked != (want == "") || want != "" && !strings.Contains(k.last(), string(jsonText(want))) ||
@@ -57,7 +57,7 @@ func TestSchemasThatCantBeUsed(t *testing.T) {
 		var c counted
 		pay := c.tool("pay").(*function)
 		pay.def.Schema = json.RawMessage(schema)
-		k := talk(t, said(call("1", "pay", `{}`)), said(text("ok")))
+		k := paying(t, `{}`)
 		mustRun(t, chat(k, LoopConfig{}, nil, RequireApproval(pay)), NewThread("t"), content.UserText("x"))
 		if len(c.runs) != 0 || !strings.Contains(k.last(), "the schema of pay can't be used") {
 			t.Error(schema, c.runs, k.last())
@@ -156,7 +156,7 @@ func TestKeysInOtherLetters(t *testing.T) {
 		},
 	)
 	a := chat(
-		talk(t, said(call("1", "pay", `{"amount":1,"Amount":1000}`)), said(text("ok"))),
+		paying(t, `{"amount":1,"Amount":1000}`),
 		LoopConfig{Decider: d},
 		nil,
 		pay,

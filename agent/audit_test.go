@@ -17,9 +17,9 @@ import (
 func TestAuditTo(t *testing.T) {
 	var out bytes.Buffer
 	var c counted
-	model := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
+	model := paying(t, `{"n":1}`)
 	model.keeps = "conv"
-	a := chat(model, LoopConfig{Audit: AuditTo(&out)}, nil, RequireApproval(c.tool("pay")))
+	a := c.asked(model, LoopConfig{Audit: AuditTo(&out)})
 	thread := NewThread("t")
 	q := approvalOf(t, mustRun(t, a, thread, content.UserText("pay")), 0)
 	mustRun(t, a, thread, answers(q.CreateApproval("fine")))
@@ -57,7 +57,7 @@ func TestWhoAnswered(t *testing.T) {
 			return nil, nil
 		})
 		a := chat(
-			talk(t, said(call("1", "pay", "")), said(text("ok"))),
+			paying(t, ""),
 			LoopConfig{Audit: AuditTo(&out)},
 			nil,
 			RequireApproval(pay),

@@ -118,34 +118,32 @@ func TestAnswersThatCannotAct(t *testing.T) {
 	}
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
 	for name, tt := range bad {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t runner) {
-				var c counted
-				j := &journal{}
-				run := c.tool("pay")
-				pay := NewFunction("pay", "", schema, func(ctx ctxOf, args json.RawMessage) (any, error) {
-					return run.Invoke(ctx, call("", "", string(args)))
-				})
-				k := talk(t, said(text("?"), call("1", "pay", `{"to":"bob","n":5}`)), said(text("ok")))
-				a := chat(k, LoopConfig{Audit: j.take}, nil, RequireApproval(pay), c.tool("look"))
-				th, q := t.asks(a, "pay")
-				before := string(sure(json.Marshal(th)))
-				resp := t.run(a, th, answers(tt.answers(q)...))
-				expect(t, "refused", refusals(resp), tt.refused)
-				if len(c.runs) > 0 || len(k.seen) != 1 || len(resp.UserInputRequests()) != 1 {
-					t.Fatalf("runs %v, %d turns, %s", c.runs, len(k.seen), tell(resp.Messages))
-				}
-				expect(t, "thread", string(sure(json.Marshal(th))), before)
-				for _, no := range resp.Refused {
-					if no.Detail == "" {
-						t.Error("a refusal says nothing")
-					}
-				}
-				resp = t.yes(a, reload(t, th), q)
-				if refusals(resp) != "" || c.runs[`pay{"to":"bob","n":5}`] != 1 || len(c.runs) != 1 {
-					t.Errorf("the right answer: runs %v, refused %q", c.runs, refusals(resp))
-				}
+		bothWaysOf(t, name, func(t runner) {
+			var c counted
+			j := &journal{}
+			run := c.tool("pay")
+			pay := NewFunction("pay", "", schema, func(ctx ctxOf, args json.RawMessage) (any, error) {
+				return run.Invoke(ctx, call("", "", string(args)))
 			})
+			k := talk(t, said(text("?"), call("1", "pay", `{"to":"bob","n":5}`)), said(text("ok")))
+			a := chat(k, LoopConfig{Audit: j.take}, nil, RequireApproval(pay), c.tool("look"))
+			th, q := t.asks(a, "pay")
+			before := string(sure(json.Marshal(th)))
+			resp := t.run(a, th, answers(tt.answers(q)...))
+			expect(t, "refused", refusals(resp), tt.refused)
+			if len(c.runs) > 0 || len(k.seen) != 1 || len(resp.UserInputRequests()) != 1 {
+				t.Fatalf("runs %v, %d turns, %s", c.runs, len(k.seen), tell(resp.Messages))
+			}
+			expect(t, "thread", string(sure(json.Marshal(th))), before)
+			for _, no := range resp.Refused {
+				if no.Detail == "" {
+					t.Error("a refusal says nothing")
+				}
+			}
+			resp = t.yes(a, reload(t, th), q)
+			if refusals(resp) != "" || c.runs[`pay{"to":"bob","n":5}`] != 1 || len(c.runs) != 1 {
+				t.Errorf("the right answer: runs %v, refused %q", c.runs, refusals(resp))
+			}
 		})
 	}
 }
@@ -162,12 +160,7 @@ func TestSpellingOfACopyDoesNotMatter(t *testing.T) {
 	} {
 		bothWays(t, func(t runner) {
 			var c counted
-			a := chat(
-				talk(t, said(call("1", "pay", `{"to":"bob","n":5}`)), said(text("ok"))),
-				LoopConfig{},
-				nil,
-				RequireApproval(c.tool("pay")),
-			)
+			a := c.asked(paying(t, `{"to":"bob","n":5}`), LoopConfig{})
 			th := NewThread("t")
 			yes := approvalOf(t, t.say(a, th, "pay"), 0).CreateApproval("")
 			yes.Call = call("1", "pay", args)
@@ -199,31 +192,24 @@ func TestSeveralAnswersToOneRequest(t *testing.T) {
 		"yes, no, yes": {[]reply{yes, no, yes}, "ficc_1 contradiction; ficc_1 contradiction", 0},
 	} {
 		for _, apart := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
-				bothWays(t, func(t runner) {
-					var c counted
-					a := chat(
-						talk(t, said(call("1", "pay", "")), said(text("ok"))),
-						LoopConfig{},
-						nil,
-						RequireApproval(c.tool("pay")),
-					)
-					th, q := t.asks(a, "pay")
-					in := []*content.Message{answers()}
-					for _, reply := range tt.answers {
-						if apart {
-							in = append(in, answers(reply(q)))
-							continue
-						}
-						in[0].Contents = append(in[0].Contents, reply(q))
+			bothWaysOf(t, name, func(t runner) {
+				var c counted
+				a := c.asked(paying(t, ""), LoopConfig{})
+				th, q := t.asks(a, "pay")
+				in := []*content.Message{answers()}
+				for _, reply := range tt.answers {
+					if apart {
+						in = append(in, answers(reply(q)))
+						continue
 					}
+					in[0].Contents = append(in[0].Contents, reply(q))
+				}
 
-					resp := t.run(a, th, in...)
-					expect(t, "refused", refusals(resp), tt.refused)
-					if c.runs["pay"] != tt.ran || len(th.Pending()) != 0 {
-						t.Errorf("ran %v, pending %v", c.runs, th.Pending())
-					}
-				})
+				resp := t.run(a, th, in...)
+				expect(t, "refused", refusals(resp), tt.refused)
+				if c.runs["pay"] != tt.ran || len(th.Pending()) != 0 {
+					t.Errorf("ran %v, pending %v", c.runs, th.Pending())
+				}
 			})
 		}
 	}
@@ -233,7 +219,7 @@ func TestLateAnswersSayHowTheRequestEnded(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("hm")), said(text("hm")))
-		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+		a := c.asked(k, LoopConfig{})
 		th, q := t.asks(a, "pay")
 		t.run(a, th, answers(q.CreateRejection("no")))
 		th = reload(t, th)
@@ -311,25 +297,6 @@ func TestPartialAnswers(t *testing.T) {
 			t.Errorf("runs %v", c.runs)
 		}
 	})
-}
-
-// TestRejectionTexts is rule 24.
-func TestRejectionTexts(t *testing.T) {
-	for reason, want := range map[string]string{
-		"":    textRejected,
-		" \t": textRejected,
-		"no":  textRejected + " no",
-		`"x"`: textRejected + ` \"x\"`,
-	} {
-		bothWays(t, func(t runner) {
-			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
-			var c counted
-			a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-			th, q := t.asks(a, "pay")
-			t.run(a, th, answers(q.CreateRejection(reason)))
-			expect(t, reason, k.last(), "user: \"pay\"\nassistant: 1=pay()\ntool: 1→\""+want+"\"\n")
-		})
-	}
 }
 
 // TestOldMessagesCannotAnswer gives a loop a history in which an old
@@ -439,8 +406,8 @@ func TestL2_OnlyTheUserAnswers(t *testing.T) {
 	for _, role := range []content.Role{content.Assistant, content.ToolRole, content.System, "critic"} {
 		bothWays(t, func(t runner) {
 			var c counted
-			k := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
-			a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+			k := paying(t, `{"n":1}`)
+			a := c.asked(k, LoopConfig{})
 			th := NewThread("t")
 			yes := approvalOf(t, t.say(a, th, "pay"), 0).CreateApproval("")
 			resp := t.run(a, th, content.NewMessage(role, yes))

@@ -173,61 +173,59 @@ func TestSaveFails(t *testing.T) {
 	for _, cause := range []error{broken, ErrConflict} {
 		for n := 1; n < 9; n++ {
 			for _, again := range []string{"goes on", "loads"} {
-				t.Run(fmt.Sprint(cause, n, again), func(t *testing.T) {
-					bothWays(t, func(t runner) {
-						w, store := &deeds{}, &keeper{failAt: n, err: cause}
-						a := crashScene(t, w, store, false)
-						th := NewThread("t")
-						failed := 0
-						for range 12 {
-							reply := answers()
-							for _, p := range th.Pending() {
-								switch q := p.Request.(type) {
-								case *content.ToolApprovalRequest:
-									reply.Contents = append(reply.Contents, q.CreateApproval(""))
-								case *content.TextApprovalRequest:
-									reply.Contents = append(reply.Contents, q.CreateApproval(""))
-								}
-							}
-
-							in := []*content.Message{reply}
-							switch {
-							case len(th.Messages) == 0 && len(th.batches) == 0:
-								in[0] = content.UserText("go")
-							case len(reply.Contents) == 0:
-								in = nil
-							}
-
-							if _, err := t.try(a, th, in...); err != nil {
-								if failed++; !errors.Is(err, cause) || failed > 1 {
-									t.Fatal(err)
-								}
-								if again == "loads" {
-									loaded, err := store.Load(t.Context(), "t")
-									if errors.Is(err, ErrNoThread) {
-										loaded, err = NewThread("t"), nil
-									}
-									must.Do(t, err)
-									th = loaded
-								}
-							}
-
-							if strings.Contains(tell(th.Messages), "done") {
-								break
+				bothWaysOf(t, fmt.Sprint(cause, n, again), func(t runner) {
+					w, store := &deeds{}, &keeper{failAt: n, err: cause}
+					a := crashScene(t, w, store, false)
+					th := NewThread("t")
+					failed := 0
+					for range 12 {
+						reply := answers()
+						for _, p := range th.Pending() {
+							switch q := p.Request.(type) {
+							case *content.ToolApprovalRequest:
+								reply.Contents = append(reply.Contents, q.CreateApproval(""))
+							case *content.TextApprovalRequest:
+								reply.Contents = append(reply.Contents, q.CreateApproval(""))
 							}
 						}
 
-						// A process that fails and loads what it had
-						// saved may repeat a call only if it never was
-						// saved as begun.
-						if w.count("pay") > 1 || w.count("wait ended") > 1 || w.count("wait begun") > 1 {
-							t.Errorf("twice: %v", w.done)
+						in := []*content.Message{reply}
+						switch {
+						case len(th.Messages) == 0 && len(th.batches) == 0:
+							in[0] = content.UserText("go")
+						case len(reply.Contents) == 0:
+							in = nil
 						}
-						if got := tell(th.Messages); w.count("pay") == 1 && !strings.Contains(got, `1→"pay"`) &&
-							!strings.Contains(got, `1→"`+textLost) {
-							t.Errorf("no word of a call that ran:\n%s", got)
+
+						if _, err := t.try(a, th, in...); err != nil {
+							if failed++; !errors.Is(err, cause) || failed > 1 {
+								t.Fatal(err)
+							}
+							if again == "loads" {
+								loaded, err := store.Load(t.Context(), "t")
+								if errors.Is(err, ErrNoThread) {
+									loaded, err = NewThread("t"), nil
+								}
+								must.Do(t, err)
+								th = loaded
+							}
 						}
-					})
+
+						if strings.Contains(tell(th.Messages), "done") {
+							break
+						}
+					}
+
+					// A process that fails and loads what it had
+					// saved may repeat a call only if it never was
+					// saved as begun.
+					if w.count("pay") > 1 || w.count("wait ended") > 1 || w.count("wait begun") > 1 {
+						t.Errorf("twice: %v", w.done)
+					}
+					if got := tell(th.Messages); w.count("pay") == 1 && !strings.Contains(got, `1→"pay"`) &&
+						!strings.Contains(got, `1→"`+textLost) {
+						t.Errorf("no word of a call that ran:\n%s", got)
+					}
 				})
 			}
 		}

@@ -27,41 +27,39 @@ func TestEdits(t *testing.T) {
 		"wrong type":    {edit: `{"n":"4"}`, refused: "ficc_1 bad_answer"},
 		"other members": {edit: `{"n":4,"to":"eve"}`, refused: "ficc_1 bad_answer"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t runner) {
-				ran := []string{}
-				pay := NewFunction("pay", "", schema, func(_ context.Context, args json.RawMessage) (any, error) {
-					ran = append(ran, string(args))
-					return nil, nil
-				})
-				k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")))
-				a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, pay)
-				th, q := t.asks(a, "x")
-				resp := t.run(a, reload(t, th), answers(sure(q.CreateEdit(json.RawMessage(tt.edit), ""))))
-				expect(t, "refused", refusals(resp), tt.refused)
-				if tt.refused != "" || tt.again {
-					if len(ran) > 0 {
-						t.Fatal(ran)
-					}
-					again := approvalOf(t, resp, 0)
-					if shown := string(again.Call.Args()); tt.again != (again.RequestID != q.RequestID) ||
-						tt.again && shown != tt.edit ||
-						!tt.again && shown != `{"n":5}` {
-						t.Errorf("%s about %s", again.RequestID, shown)
-					}
-					return
-				}
-
-				if len(ran) != 1 || ran[0] != tt.edit {
-					t.Errorf("ran %v", ran)
-				}
-				expect(
-					t,
-					"the model sees what ran",
-					k.last(),
-					"user: \"x\"\nassistant: 1=pay("+tt.edit+")\ntool: 1→\"Success: Function completed.\"\n",
-				)
+		bothWaysOf(t, name, func(t runner) {
+			ran := []string{}
+			pay := NewFunction("pay", "", schema, func(_ context.Context, args json.RawMessage) (any, error) {
+				ran = append(ran, string(args))
+				return nil, nil
 			})
+			k := paying(t, `{"n":5}`)
+			a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, pay)
+			th, q := t.asks(a, "x")
+			resp := t.run(a, reload(t, th), answers(sure(q.CreateEdit(json.RawMessage(tt.edit), ""))))
+			expect(t, "refused", refusals(resp), tt.refused)
+			if tt.refused != "" || tt.again {
+				if len(ran) > 0 {
+					t.Fatal(ran)
+				}
+				again := approvalOf(t, resp, 0)
+				if shown := string(again.Call.Args()); tt.again != (again.RequestID != q.RequestID) ||
+					tt.again && shown != tt.edit ||
+					!tt.again && shown != `{"n":5}` {
+					t.Errorf("%s about %s", again.RequestID, shown)
+				}
+				return
+			}
+
+			if len(ran) != 1 || ran[0] != tt.edit {
+				t.Errorf("ran %v", ran)
+			}
+			expect(
+				t,
+				"the model sees what ran",
+				k.last(),
+				"user: \"x\"\nassistant: 1=pay("+tt.edit+")\ntool: 1→\"Success: Function completed.\"\n",
+			)
 		})
 	}
 }
@@ -70,7 +68,7 @@ func TestEditedCallThatIsAskedAboutAgain(t *testing.T) {
 	for _, yes := range []bool{true, false} {
 		bothWays(t, func(t runner) {
 			var c counted
-			k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")))
+			k := paying(t, `{"n":5}`)
 			a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, c.tool("pay"))
 			th, q := t.asks(a, "x")
 			again := approvalOf(t, t.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"n":9}`), "")))), 0)
@@ -93,12 +91,7 @@ func TestEditSurvivesAuditFailure(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
 		j := &journal{failAt: func(e Event) bool { return e.Type == "answered" }}
-		a := chat(
-			talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))),
-			LoopConfig{Audit: j.take},
-			nil,
-			RequireApproval(c.tool("pay")),
-		)
+		a := c.asked(paying(t, `{"n":5}`), LoopConfig{Audit: j.take})
 		th, q := t.asks(a, "pay")
 		edit, _ := q.CreateEdit(json.RawMessage(`{"n":500}`), "")
 		if _, err := t.try(a, th, answers(edit)); !errors.Is(err, errAudit) {
@@ -141,12 +134,7 @@ func TestEditOfRequestWithoutCall(t *testing.T) {
 func TestEditWithoutASchema(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
-		a := chat(
-			talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))),
-			LoopConfig{},
-			nil,
-			RequireApproval(c.tool("pay")),
-		)
+		a := c.asked(paying(t, `{"n":5}`), LoopConfig{})
 		th, q := t.asks(a, "x")
 		edit := sure(q.CreateEdit(json.RawMessage(`{"n":4}`), ""))
 		resp := t.run(a, th, answers(edit, edit))
@@ -170,7 +158,7 @@ func TestEditAfterTheToolChanged(t *testing.T) {
 				}),
 			)
 		}
-		k := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
+		k := paying(t, `{"n":1}`)
 		loop := NewFunctionInvoking(k, LoopConfig{})
 		th := NewThread("t")
 		q := approvalOf(
@@ -205,7 +193,7 @@ func TestEditToNothing(t *testing.T) {
 	var c counted
 	pay := c.tool("pay").(*function)
 	pay.def.Schema = json.RawMessage(`{"type":"object","required":["n"]}`)
-	k := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
+	k := paying(t, `{"n":1}`)
 	a := chat(k, LoopConfig{}, nil, RequireApproval(pay))
 	th, q := runner{T: t}.asks(a, "x")
 	edit := must.Get(q.CreateEdit(nil, ""))(t)

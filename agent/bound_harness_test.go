@@ -32,6 +32,12 @@ func bothWays(t *testing.T, test func(t runner)) {
 	}
 }
 
+// bothWaysOf is bothWays for one case of several.
+func bothWaysOf(t *testing.T, name string, test func(t runner)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { bothWays(t, test) })
+}
+
 func (t runner) try(a Agent, thread *Thread, messages ...*content.Message) (*Response, error) {
 	if t.stream {
 		return Collect(a.Stream(t.Context(), thread, messages...))
@@ -114,6 +120,11 @@ type talker struct {
 
 func talk(t testing.TB, turns ...func([]*content.Message, *Options) ([]*content.Message, error)) *talker {
 	return &talker{t: t, turns: turns}
+}
+
+// paying is a model that makes one call of pay and then says ok.
+func paying(t testing.TB, args string) *talker {
+	return talk(t, said(call("1", "pay", args)), said(text("ok")))
 }
 
 // said is a turn of one message.
@@ -419,6 +430,11 @@ func (c *counted) tool(name string) Function {
 		c.runs[name+string(args)]++
 		return "did " + name, nil
 	})
+}
+
+// asked is an agent that asks about every call of pay.
+func (c *counted) asked(model ChatClient, cfg LoopConfig) Agent {
+	return chat(model, cfg, nil, RequireApproval(c.tool("pay")))
 }
 
 func text(s string) content.Content { return &content.Text{Text: s} }

@@ -88,51 +88,49 @@ func TestHeldRequests(t *testing.T) {
 			Arguments: []byte(`{"n":4}`),
 		}, `"ann"`, "answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t runner) {
-				h, j := pendingStub(), &journal{}
-				ran := []string{}
-				pay := NewFunction("pay", "", nil, func(ctx context.Context, args json.RawMessage) (any, error) {
-					ran = append(ran, string(args))
-					return InvocationOf(ctx).Approval, nil
-				})
-				k := talk(t, said(text("?"), call("1", "pay", `{"n":5}`)), said(text("ok")))
-				v := required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "ops", People: 1})
-				a := chat(k, LoopConfig{
-					Holder:  h,
-					Decider: &changing{verdict: v},
-					Audit:   j.take,
-				}, nil, pay)
-				th, q := t.asks(a, "x")
-				if q.Note.Where != "https://inbox/1" || q.Note.Expires.Year() != 2027 ||
-					th.Pending()[0].Ref != "h1" {
-					t.Errorf("%+v %+v", q.Note, th.Pending())
-				}
-				th = reload(t, th)
-				resp := t.yes(a, th, q)
-				expect(t, "refused", refusals(resp), "ficc_1 held_elsewhere")
-				if len(ran) > 0 || len(k.seen) != 1 {
-					t.Fatal("the messages approved:", ran)
-				}
-				h.later = tt.held
-				h.later.Ref = "h1"
-				th = reload(t, th)
-				t.run(a, th)
-				if !strings.Contains(k.last(), "1→"+tt.result+"\n") {
-					t.Errorf("%s\n%s", tt.result, k.last())
-				}
-				if !strings.HasSuffix(j.tell(), "refused  ficc_1\n"+tt.events) {
-					t.Error(j.tell())
-				}
-				claims := strings.Count(strings.Join(h.log, " "), "claim")
-				if want := map[bool]int{true: 1}[tt.held.State == hold.Approved]; claims != want ||
-					len(ran) != want {
-					t.Errorf("%v, ran %v", h.log, ran)
-				}
-				if tt.held.Arguments != nil && ran[0] != `{"n":4}` {
-					t.Error(ran)
-				}
+		bothWaysOf(t, name, func(t runner) {
+			h, j := pendingStub(), &journal{}
+			ran := []string{}
+			pay := NewFunction("pay", "", nil, func(ctx context.Context, args json.RawMessage) (any, error) {
+				ran = append(ran, string(args))
+				return InvocationOf(ctx).Approval, nil
 			})
+			k := talk(t, said(text("?"), call("1", "pay", `{"n":5}`)), said(text("ok")))
+			v := required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "ops", People: 1})
+			a := chat(k, LoopConfig{
+				Holder:  h,
+				Decider: &changing{verdict: v},
+				Audit:   j.take,
+			}, nil, pay)
+			th, q := t.asks(a, "x")
+			if q.Note.Where != "https://inbox/1" || q.Note.Expires.Year() != 2027 ||
+				th.Pending()[0].Ref != "h1" {
+				t.Errorf("%+v %+v", q.Note, th.Pending())
+			}
+			th = reload(t, th)
+			resp := t.yes(a, th, q)
+			expect(t, "refused", refusals(resp), "ficc_1 held_elsewhere")
+			if len(ran) > 0 || len(k.seen) != 1 {
+				t.Fatal("the messages approved:", ran)
+			}
+			h.later = tt.held
+			h.later.Ref = "h1"
+			th = reload(t, th)
+			t.run(a, th)
+			if !strings.Contains(k.last(), "1→"+tt.result+"\n") {
+				t.Errorf("%s\n%s", tt.result, k.last())
+			}
+			if !strings.HasSuffix(j.tell(), "refused  ficc_1\n"+tt.events) {
+				t.Error(j.tell())
+			}
+			claims := strings.Count(strings.Join(h.log, " "), "claim")
+			if want := map[bool]int{true: 1}[tt.held.State == hold.Approved]; claims != want ||
+				len(ran) != want {
+				t.Errorf("%v, ran %v", h.log, ran)
+			}
+			if tt.held.Arguments != nil && ran[0] != `{"n":4}` {
+				t.Error(ran)
+			}
 		})
 	}
 }
@@ -144,25 +142,23 @@ func TestHolderErrors(t *testing.T) {
 		"unknown state": func(h *heldStub) { h.later.State = "maybe" },
 		"claim":         func(h *heldStub) { h.later.State, h.claimErr = hold.Approved, away },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t runner) {
-				var c counted
-				h := pendingStub()
-				k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
-				a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
-				th := t.begin(a, "x")
-				spoil(h)
-				if _, err := t.try(a, th); err == nil || len(c.runs) > 0 {
-					t.Fatal(err, c.runs)
-				}
-				h.lookErr = nil
-				h.claimErr = nil
-				h.later = hold.Held{Ref: "h1", State: hold.Approved}
-				t.run(a, reload(t, th))
-				if c.runs["pay"] != 1 {
-					t.Error(c.runs)
-				}
-			})
+		bothWaysOf(t, name, func(t runner) {
+			var c counted
+			h := pendingStub()
+			k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
+			a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
+			th := t.begin(a, "x")
+			spoil(h)
+			if _, err := t.try(a, th); err == nil || len(c.runs) > 0 {
+				t.Fatal(err, c.runs)
+			}
+			h.lookErr = nil
+			h.claimErr = nil
+			h.later = hold.Held{Ref: "h1", State: hold.Approved}
+			t.run(a, reload(t, th))
+			if c.runs["pay"] != 1 {
+				t.Error(c.runs)
+			}
 		})
 	}
 }
@@ -183,7 +179,7 @@ func TestHolderCantOpen(t *testing.T) {
 func TestHolderIsMissing(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
-		k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+		k := paying(t, "")
 		th := NewThread("t")
 		q := approvalOf(
 			t,
@@ -228,7 +224,7 @@ func TestSupersedeWithdraws(t *testing.T) {
 			var c counted
 			h := pendingStub()
 			h.gone = gone
-			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+			k := paying(t, "")
 			a := chat(k, LoopConfig{
 				Holder:       h,
 				Decider:      asks(),
@@ -313,9 +309,9 @@ func TestMarkerAloneCannotBeHeld(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
 		h := pendingStub()
-		k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+		k := paying(t, "")
 		resp := t.run(
-			chat(k, LoopConfig{Holder: h}, nil, RequireApproval(c.tool("pay"))),
+			c.asked(k, LoopConfig{Holder: h}),
 			NewThread("t"),
 			content.UserText("x"),
 		)
@@ -361,28 +357,26 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 			want:  "?r1, !no r1",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t runner) {
-				h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
-				k := talk(t, said(mcpRequest("r1")), said(text("ok")))
-				a := chat(k, LoopConfig{Holder: h, Decider: d}, nil)
-				th, q := t.asks(a, "x")
-				th = reload(t, th)
-				resp := t.yes(a, th, q)
-				if expect(t, "refused", refusals(resp), "r1 held_elsewhere"); len(k.seen) != 1 {
-					t.Fatal("the messages approved")
-				}
-				h.later = tt.later
-				h.claimErr = tt.claim
-				d.verdict = outcomeOf(tt.now, "r")
-				h.later.Ref = "h1"
-				t.run(a, reload(t, th))
-				expect(t, "pairs", hosted(k.seen[1]), tt.want)
-				wanted := tt.later.State == hold.Approved && tt.now == resolve.Ask
-				if claimed := strings.Contains(strings.Join(h.log, " "), "claim"); claimed != wanted {
-					t.Error(h.log)
-				}
-			})
+		bothWaysOf(t, name, func(t runner) {
+			h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
+			k := talk(t, said(mcpRequest("r1")), said(text("ok")))
+			a := chat(k, LoopConfig{Holder: h, Decider: d}, nil)
+			th, q := t.asks(a, "x")
+			th = reload(t, th)
+			resp := t.yes(a, th, q)
+			if expect(t, "refused", refusals(resp), "r1 held_elsewhere"); len(k.seen) != 1 {
+				t.Fatal("the messages approved")
+			}
+			h.later = tt.later
+			h.claimErr = tt.claim
+			d.verdict = outcomeOf(tt.now, "r")
+			h.later.Ref = "h1"
+			t.run(a, reload(t, th))
+			expect(t, "pairs", hosted(k.seen[1]), tt.want)
+			wanted := tt.later.State == hold.Approved && tt.now == resolve.Ask
+			if claimed := strings.Contains(strings.Join(h.log, " "), "claim"); claimed != wanted {
+				t.Error(h.log)
+			}
 		})
 	}
 }
@@ -411,7 +405,7 @@ func TestHolderFailsToAskAgain(t *testing.T) {
 		var c counted
 		h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "one")}
 		a := chat(
-			talk(t, said(call("1", "pay", "")), said(text("ok"))),
+			paying(t, ""),
 			LoopConfig{Decider: d, Holder: h},
 			nil,
 			c.tool("pay"),
@@ -464,7 +458,7 @@ func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	d := &changing{verdict: outcomeOf(resolve.Ask, "r")}
 	h := pendingStub()
 	var c counted
-	k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+	k := paying(t, "")
 	a := chat(k, LoopConfig{Holder: h, Decider: d}, nil, c.tool("pay"))
 	th := runner{T: t}.begin(a, "x")
 	h.later = hold.Held{

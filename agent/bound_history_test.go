@@ -22,7 +22,7 @@ func TestNewMessageKeepsOpen(t *testing.T) {
 			said(text("sure")),
 			said(text("both")),
 		)
-		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+		a := c.asked(k, LoopConfig{})
 		th := NewThread("t")
 		q1 := approvalOf(t, t.say(a, th, "one"), 0)
 		resp := t.say(a, th, "two")
@@ -127,25 +127,23 @@ func TestAnchors(t *testing.T) {
 			return []*content.Message{content.UserText("x"), answers(y1, y2), content.UserText("y")}
 		}, "user: \"x\"\n" + block + "user: \"y\"\n"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t runner) {
-				var c counted
-				k := talk(
-					t,
-					said(text("?"), call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)),
-					said(text("ok")),
-				)
-				l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
-				opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
-				resp, err := t.client(l, []*content.Message{content.UserText("pay")}, opt)
-				must.Do(t, err)
-				y1, y2 := approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")
-				in := append([]*content.Message{content.UserText("pay")}, resp.Messages...)
-				if _, err = t.client(l, append(in, tt.in(y1, y2)...), opt); err != nil {
-					t.Fatal(err)
-				}
-				expect(t, "sent", k.last(), "user: \"pay\"\nassistant: \"?\"\n"+tt.want)
-			})
+		bothWaysOf(t, name, func(t runner) {
+			var c counted
+			k := talk(
+				t,
+				said(text("?"), call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)),
+				said(text("ok")),
+			)
+			l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
+			opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
+			resp, err := t.client(l, []*content.Message{content.UserText("pay")}, opt)
+			must.Do(t, err)
+			y1, y2 := approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")
+			in := append([]*content.Message{content.UserText("pay")}, resp.Messages...)
+			if _, err = t.client(l, append(in, tt.in(y1, y2)...), opt); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, "sent", k.last(), "user: \"pay\"\nassistant: \"?\"\n"+tt.want)
 		})
 	}
 }
@@ -163,7 +161,7 @@ func TestDotNetOrder(t *testing.T) {
 				said(call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`), call("3", "pay", `{"n":3}`)),
 				said(text("ok")),
 			)
-			a := chat(k, LoopConfig{DotNetOrder: dotNet}, nil, RequireApproval(c.tool("pay")))
+			a := c.asked(k, LoopConfig{DotNetOrder: dotNet})
 			th := NewThread("t")
 			resp := t.say(a, th, "pay")
 			t.run(
@@ -468,7 +466,7 @@ func TestEmptyRunAsksTheModelAgain(t *testing.T) {
 		bothWays(t, func(t runner) {
 			var c counted
 			k := talk(t, said(call("1", "pay", "")), said(text("asked again")))
-			a := chat(k, LoopConfig{OnNewMessage: p}, nil, RequireApproval(c.tool("pay")))
+			a := c.asked(k, LoopConfig{OnNewMessage: p})
 			th := t.begin(a, "pay")
 			resp := t.run(a, th)
 			if len(k.seen) != 1 || len(th.Pending()) != 1 || len(resp.UserInputRequests()) != 1 {
@@ -536,7 +534,7 @@ func TestLateAnswerAsksTheModel(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("what?")))
-		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+		a := c.asked(k, LoopConfig{})
 		th, q := t.asks(a, "pay")
 		t.yes(a, th, q)
 		resp := t.yes(a, th, q)
@@ -559,7 +557,7 @@ func TestReasoningStaysWithItsCall(t *testing.T) {
 		said(text("meanwhile")),
 		said(text("ok")),
 	)
-	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+	a := c.asked(k, LoopConfig{})
 	th, q := runner{T: t}.asks(a, "x")
 	mustRun(t, a, th, content.UserText("wait"))
 	if strings.Contains(k.last(), "Reasoning") {
@@ -612,12 +610,7 @@ func TestALoopWithoutAnAgentKeepsNothing(t *testing.T) {
 func TestCallerChangesTheRequestInPlace(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
-		a := chat(
-			talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))),
-			LoopConfig{},
-			nil,
-			RequireApproval(c.tool("pay")),
-		)
+		a := c.asked(paying(t, `{"n":5}`), LoopConfig{})
 		th, q := t.asks(a, "pay")
 		q.Call.(*content.FunctionCall).Arguments = json.RawMessage(`{"n":1}`)
 		resp := t.yes(a, th, q)

@@ -75,49 +75,47 @@ func TestJournalIsCompleteAndInOrder(t *testing.T) {
 // a run: nothing has run, and the answer works later.
 func TestJournalFails(t *testing.T) {
 	for _, kind := range []string{"requested", "answered", "started", "refused"} {
-		t.Run(kind, func(t *testing.T) {
-			bothWays(t, func(t runner) {
-				var c counted
-				j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
-				turn := said(text("?"), call("1", "pay", ""))
-				k := talk(t, turn, said(text("ok")))
-				if kind == "requested" {
-					k = talk(t, turn, turn, said(text("ok")))
-				}
-				a := chat(k, LoopConfig{Audit: j.take}, nil, RequireApproval(c.tool("pay")))
-				th := NewThread("t")
-				resp, err := t.try(a, th, content.UserText("x"))
-				if kind == "requested" {
-					if !errors.Is(err, errAudit) || len(th.Pending()) > 0 {
-						t.Fatal(err, th.Pending())
-					}
-					j.failAt = nil
-					resp, err = t.try(a, th, content.UserText("x"))
-				}
-
-				must.Do(t, err)
-				q := approvalOf(t, resp, 0)
-				if j.failAt != nil {
-					unknown := q.CreateApproval("")
-					unknown.RequestID = "unknown"
-					reply := answers(q.CreateApproval(""))
-					if kind == "refused" {
-						reply = answers(unknown)
-					}
-					if _, err := t.try(a, th, reply); !errors.Is(err, errAudit) {
-						t.Fatal(err)
-					}
-				}
-
-				if len(c.runs) > 0 {
-					t.Fatal("ran without a record")
+		bothWaysOf(t, kind, func(t runner) {
+			var c counted
+			j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
+			turn := said(text("?"), call("1", "pay", ""))
+			k := talk(t, turn, said(text("ok")))
+			if kind == "requested" {
+				k = talk(t, turn, turn, said(text("ok")))
+			}
+			a := c.asked(k, LoopConfig{Audit: j.take})
+			th := NewThread("t")
+			resp, err := t.try(a, th, content.UserText("x"))
+			if kind == "requested" {
+				if !errors.Is(err, errAudit) || len(th.Pending()) > 0 {
+					t.Fatal(err, th.Pending())
 				}
 				j.failAt = nil
-				t.yes(a, reload(t, th), q)
-				if c.runs["pay"] != 1 {
-					t.Error(c.runs)
+				resp, err = t.try(a, th, content.UserText("x"))
+			}
+
+			must.Do(t, err)
+			q := approvalOf(t, resp, 0)
+			if j.failAt != nil {
+				unknown := q.CreateApproval("")
+				unknown.RequestID = "unknown"
+				reply := answers(q.CreateApproval(""))
+				if kind == "refused" {
+					reply = answers(unknown)
 				}
-			})
+				if _, err := t.try(a, th, reply); !errors.Is(err, errAudit) {
+					t.Fatal(err)
+				}
+			}
+
+			if len(c.runs) > 0 {
+				t.Fatal("ran without a record")
+			}
+			j.failAt = nil
+			t.yes(a, reload(t, th), q)
+			if c.runs["pay"] != 1 {
+				t.Error(c.runs)
+			}
 		})
 	}
 }
@@ -131,30 +129,28 @@ func TestJournalFailsAtEnds(t *testing.T) {
 		"answered":  hold.Denied,
 		"denied":    hold.Approved,
 	} {
-		t.Run(kind, func(t *testing.T) {
-			bothWays(t, func(t runner) {
-				var c counted
-				h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
-				j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
-				a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{
-					Holder:  h,
-					Decider: d,
-					Audit:   j.take,
-				}, nil, c.tool("pay"))
-				th := t.begin(a, "x")
-				h.later.State = state
-				if kind == "denied" {
-					d.verdict = outcomeOf(resolve.Deny, "r")
-				}
-				if _, err := t.try(a, th); !errors.Is(err, errAudit) || len(c.runs) > 0 {
-					t.Fatal(err, c.runs)
-				}
-				j.failAt = nil
-				t.run(a, reload(t, th))
-				if strings.Count(j.tell(), "\n"+kind+" 1") != 1 || len(c.runs) > 0 {
-					t.Error(j.tell(), c.runs)
-				}
-			})
+		bothWaysOf(t, kind, func(t runner) {
+			var c counted
+			h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
+			j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
+			a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{
+				Holder:  h,
+				Decider: d,
+				Audit:   j.take,
+			}, nil, c.tool("pay"))
+			th := t.begin(a, "x")
+			h.later.State = state
+			if kind == "denied" {
+				d.verdict = outcomeOf(resolve.Deny, "r")
+			}
+			if _, err := t.try(a, th); !errors.Is(err, errAudit) || len(c.runs) > 0 {
+				t.Fatal(err, c.runs)
+			}
+			j.failAt = nil
+			t.run(a, reload(t, th))
+			if strings.Count(j.tell(), "\n"+kind+" 1") != 1 || len(c.runs) > 0 {
+				t.Error(j.tell(), c.runs)
+			}
 		})
 	}
 }
@@ -235,7 +231,7 @@ func TestEventsOfEnds(t *testing.T) {
 			v.Require.Within = time.Minute
 			return v, nil
 		})
-		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{
+		a := chat(paying(t, ""), LoopConfig{
 			Audit:   j.take,
 			Decider: d,
 			Now:     cl.now,
@@ -255,7 +251,7 @@ func TestEventsOfEnds(t *testing.T) {
 		store := &keeper{}
 		var c counted
 		a := chat(
-			talk(t, said(call("1", "pay", "")), said(text("ok"))),
+			paying(t, ""),
 			LoopConfig{},
 			store,
 			RequireApproval(c.tool("pay")),

@@ -62,7 +62,7 @@ func TestServiceWaitsForResults(t *testing.T) {
 		bothWays(t, func(t runner) {
 			var c counted
 			k := kept(t, said(call("1", "pay", "")), said(text("ok")))
-			a := chat(k, LoopConfig{OnNewMessage: p}, nil, RequireApproval(c.tool("pay")))
+			a := c.asked(k, LoopConfig{OnNewMessage: p})
 			th, q := t.asks(a, "x")
 			th = reload(t, th)
 			resp := t.say(a, th, "one")
@@ -200,31 +200,29 @@ func TestPlanDeniesAHostedCall(t *testing.T) {
 		"denied":    {verdict: outcomeOf(resolve.Deny, "r")},
 		"undecided": {err: errors.New("away")},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t runner) {
-				var c counted
-				j := &journal{}
-				k := talk(t, said(mcpRequest("r1")), said(text("ok")))
-				resp := t.run(
-					chat(k, LoopConfig{Decider: d, Audit: j.take}, nil),
-					NewThread("t"),
-					content.UserText("x"),
-				)
-				if len(resp.UserInputRequests()) > 0 && len(k.seen) != 2 {
-					t.Fatal(tell(resp.Messages))
-				}
-				expect(t, "pairs", hosted(k.seen[1]), "?r1, !no r1")
-				expect(t, "journal", j.tell(), "denied call-r1\n")
+		bothWaysOf(t, name, func(t runner) {
+			var c counted
+			j := &journal{}
+			k := talk(t, said(mcpRequest("r1")), said(text("ok")))
+			resp := t.run(
+				chat(k, LoopConfig{Decider: d, Audit: j.take}, nil),
+				NewThread("t"),
+				content.UserText("x"),
+			)
+			if len(resp.UserInputRequests()) > 0 && len(k.seen) != 2 {
+				t.Fatal(tell(resp.Messages))
+			}
+			expect(t, "pairs", hosted(k.seen[1]), "?r1, !no r1")
+			expect(t, "journal", j.tell(), "denied call-r1\n")
 
-				k = talk(t, said(mcpRequest("r1"), call("1", "look", "")), said(text("ok")))
-				k.keeps = "conv"
-				t.run(
-					chat(k, LoopConfig{Decider: &onlyHosted{d}}, nil, c.tool("look")),
-					NewThread("t"),
-					content.UserText("x"),
-				)
-				expect(t, "sent", tell(k.seen[1]), "tool: 1→\"did look\"\nuser: r1!false\n")
-			})
+			k = talk(t, said(mcpRequest("r1"), call("1", "look", "")), said(text("ok")))
+			k.keeps = "conv"
+			t.run(
+				chat(k, LoopConfig{Decider: &onlyHosted{d}}, nil, c.tool("look")),
+				NewThread("t"),
+				content.UserText("x"),
+			)
+			expect(t, "sent", tell(k.seen[1]), "tool: 1→\"did look\"\nuser: r1!false\n")
 		})
 	}
 }
@@ -285,7 +283,7 @@ func TestHeldBackLostOnModelError(t *testing.T) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), fails, said(text("ok")))
 		k.keeps = "conv"
-		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+		a := c.asked(k, LoopConfig{})
 		th, q := t.asks(a, "pay")
 		t.say(a, th, "by the way")
 		if _, err := t.try(a, th, answers(q.CreateApproval(""))); err == nil {
@@ -410,7 +408,7 @@ func TestHeldBackMessageThatTheServiceRefuses(t *testing.T) {
 	}
 	k := talk(t, said(call("1", "pay", "")), refuse, refuse, refuse, refuse)
 	k.keeps = "conv"
-	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+	a := c.asked(k, LoopConfig{})
 	th, q := runner{T: t}.asks(a, "x")
 	mustRun(t, a, th, content.UserText("too big"))
 	_, err := a.Run(t.Context(), th, answers(q.CreateApproval("")))
@@ -452,7 +450,7 @@ func TestServiceReusesAnID(t *testing.T) {
 func TestServiceRequestOfOurID(t *testing.T) {
 	var c counted
 	k := talk(t, said(mcpRequest("ficc_1"), call("1", "pay", "")), said(text("ok")))
-	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+	a := c.asked(k, LoopConfig{})
 	th := NewThread("t")
 	resp := mustRun(t, a, th, content.UserText("x"))
 	asked := resp.UserInputRequests()

@@ -69,76 +69,27 @@ func TestToolsThatMisbehave(t *testing.T) {
 		"wrapped suspend": func(context.Context) (any, error) { return nil, fmt.Errorf("wrapped: %w", &Suspend{}) },
 	} {
 		for _, concurrent := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
-				bothWays(t, func(t runner) {
-					var c counted
-					got, _, th := runMarked(
-						t,
-						LoopConfig{Concurrent: concurrent},
-						says(call("1", "bad", ""), call("2", "good", "")),
-						toolOf("bad", run),
-						c.tool("good"),
-					)
-					expect(
-						t,
-						"sent",
-						got,
-						"user: \"x\"\nassistant: 1=bad() 2=good()\ntool: 1→\"Error: Function failed.\" 2→\"did good\"\n",
-					)
-					if strings.Contains(got, "secret") || len(th.Pending()) > 0 {
-						t.Error(got)
-					}
-				})
+			bothWaysOf(t, name, func(t runner) {
+				var c counted
+				got, _, th := runMarked(
+					t,
+					LoopConfig{Concurrent: concurrent},
+					says(call("1", "bad", ""), call("2", "good", "")),
+					toolOf("bad", run),
+					c.tool("good"),
+				)
+				expect(
+					t,
+					"sent",
+					got,
+					"user: \"x\"\nassistant: 1=bad() 2=good()\ntool: 1→\"Error: Function failed.\" 2→\"did good\"\n",
+				)
+				if strings.Contains(got, "secret") || len(th.Pending()) > 0 {
+					t.Error(got)
+				}
 			})
 		}
 	}
-}
-
-func TestResultsOfTools(t *testing.T) {
-	for name, tt := range map[string]struct {
-		result any
-		want   string
-	}{
-		"nothing":   {nil, `"Success: Function completed."`},
-		"null":      {json.RawMessage(`null`), `null`},
-		"raw":       {json.RawMessage(`{"a":1.50}`), `{"a":1.50}`},
-		"html":      {"<b>&", `"<b>&"`},
-		"a number":  {1, `1`},
-		"empty raw": {json.RawMessage(nil), `"Success: Function completed."`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t runner) {
-				got, _, _ := runMarked(
-					t,
-					LoopConfig{},
-					says(call("1", "f", "")),
-					toolOf("f", func(context.Context) (any, error) {
-						return tt.result, nil
-					}),
-				)
-				expect(t, "sent", got, "user: \"x\"\nassistant: 1=f()\ntool: 1→"+tt.want+"\n")
-			})
-		})
-	}
-}
-
-func TestModelIsToldOfErrorsInDetail(t *testing.T) {
-	bothWays(t, func(t runner) {
-		got, _, _ := runMarked(
-			t,
-			LoopConfig{DetailedErrors: true},
-			says(call("1", "f", "")),
-			toolOf("f", func(context.Context) (any, error) {
-				return nil, errors.New("no ink")
-			}),
-		)
-		expect(
-			t,
-			"sent",
-			got,
-			"user: \"x\"\nassistant: 1=f()\ntool: 1→\"Error: Function failed. Exception: no ink\"\n",
-		)
-	})
 }
 
 // TestCallsThatNobodyCanRun gives marked tools calls that can't be
@@ -158,7 +109,7 @@ func TestCallsThatNobodyCanRun(t *testing.T) {
 				said(call("1", "pay", args), call("2", "nothing", ""), call("3", "Pay", "")),
 				said(text("ok")),
 			)
-			a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+			a := c.asked(k, LoopConfig{})
 			th := NewThread("t")
 			resp := t.say(a, th, "x")
 			if len(resp.UserInputRequests()) > 0 || len(c.runs) > 0 {
@@ -171,29 +122,6 @@ func TestCallsThatNobodyCanRun(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestInformationalCallsAreLeftAlone(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		old := call("1", "pay", "")
-		old.InformationalOnly = true
-		k := talk(
-			t,
-			said(
-				text("did it"),
-				old,
-				call("2", "pay", ""),
-				&content.FunctionResult{CallID: "2", Result: json.RawMessage(`"by the service"`)},
-			),
-		)
-		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		resp := t.run(a, NewThread("t"), content.UserText("x"))
-		if len(resp.UserInputRequests()) > 0 || len(c.runs) > 0 {
-			t.Fatal(tell(resp.Messages), c.runs)
-		}
-		expect(t, "told", tell(resp.Messages), "assistant: \"did it\" 1=pay() 2=pay() 2→\"by the service\"\n")
-	})
 }
 
 func TestConcurrentCallsRunAtOnce(t *testing.T) {
@@ -349,19 +277,6 @@ func TestMaxTurns(t *testing.T) {
 				"tool: 1→"+limit+" 2→"+limit+" 3→"+limit+"\n",
 		)
 		t.run(a, reload(t, th), content.UserText("y"))
-	})
-}
-
-func TestMaxTurnsCountAnew(t *testing.T) {
-	bothWays(t, func(t runner) {
-		var c counted
-		k := talk(t, said(call("1", "pay", "")), said(call("2", "look", "")), said(text("ok")))
-		a := chat(k, LoopConfig{MaxTurns: 1}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
-		th, q := t.asks(a, "x")
-		resp := t.yes(a, th, q)
-		if c.runs["look"] != 1 || !strings.HasSuffix(tell(resp.Messages), "assistant: \"ok\"\n") {
-			t.Error(tell(resp.Messages))
-		}
 	})
 }
 
@@ -553,7 +468,7 @@ func TestNilPointersAsErrors(t *testing.T) {
 					return nil, nil
 				},
 			}
-			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+			k := paying(t, "")
 			a := chat(k, LoopConfig{}, nil, &failing{pay, err})
 			mustRun(t, a, NewThread("t"), content.UserText("x"))
 		})

@@ -77,7 +77,7 @@ func TestNestedPartialAnswers(t *testing.T) {
 		bothWays(t, func(t runner) {
 			var c counted
 			k := talk(t, said(call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)), said(text("paid")))
-			a := inside(t, chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay"))), levels)
+			a := inside(t, c.asked(k, LoopConfig{}), levels)
 			th := NewThread("t")
 			resp := t.say(a, th, "x")
 			q1, q2 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
@@ -113,7 +113,7 @@ func TestNestedAsksTwice(t *testing.T) {
 	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "pay", `{"n":1}`)), said(call("2", "pay", `{"n":2}`)), said(text("paid")))
-		a := inside(t, chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay"))), 2)
+		a := inside(t, c.asked(k, LoopConfig{}), 2)
 		th := NewThread("t")
 		first := approvalOf(t, t.say(a, th, "x"), 0)
 		th = reload(t, th)

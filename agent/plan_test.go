@@ -187,36 +187,34 @@ func TestPlanChangesMeanwhile(t *testing.T) {
 		"a lower limit": {strings.Replace(deskFile, "gt: 100}", "gt: 10}", 1), "asked"},
 		"gone":          {strings.Replace(deskFile, "alias: trade", "alias: traded", 1), "denied"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t runner) {
-				var c counted
-				k := talk(t, said(call("1", "trade", `{"amount":500}`)), said(text("ok")))
-				th := NewThread("t")
-				q := approvalOf(
-					t,
-					t.run(
-						chat(
-							k,
-							LoopConfig{Decider: ByPlan(planOf(t, deskFile), PlanOptions{})},
-							nil,
-							c.tool("trade"),
-						),
-						th,
-						content.UserText("x"),
+		bothWaysOf(t, name, func(t runner) {
+			var c counted
+			k := talk(t, said(call("1", "trade", `{"amount":500}`)), said(text("ok")))
+			th := NewThread("t")
+			q := approvalOf(
+				t,
+				t.run(
+					chat(
+						k,
+						LoopConfig{Decider: ByPlan(planOf(t, deskFile), PlanOptions{})},
+						nil,
+						c.tool("trade"),
 					),
-					0,
-				)
-				a := chat(k, LoopConfig{Decider: ByPlan(planOf(t, tt.file), PlanOptions{})}, nil, c.tool("trade"))
-				resp := t.yes(a, reload(t, th), q)
-				got := "denied"
-				if len(resp.UserInputRequests()) > 0 {
-					got = "asked"
-				}
-				if len(c.runs) > 0 {
-					got = "ran"
-				}
-				expect(t, "what became of it", got, tt.want)
-			})
+					th,
+					content.UserText("x"),
+				),
+				0,
+			)
+			a := chat(k, LoopConfig{Decider: ByPlan(planOf(t, tt.file), PlanOptions{})}, nil, c.tool("trade"))
+			resp := t.yes(a, reload(t, th), q)
+			got := "denied"
+			if len(resp.UserInputRequests()) > 0 {
+				got = "asked"
+			}
+			if len(c.runs) > 0 {
+				got = "ran"
+			}
+			expect(t, "what became of it", got, tt.want)
 		})
 	}
 }

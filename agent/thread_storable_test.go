@@ -204,12 +204,7 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 // Arguments come back to the letter, whatever letters they hold.
 func TestArgumentsToTheLetter(t *testing.T) {
 	var c counted
-	a := chat(
-		talk(t, said(call("1", "pay", `{"a":"<&>"}`)), said(text("ok"))),
-		LoopConfig{},
-		nil,
-		RequireApproval(c.tool("pay")),
-	)
+	a := c.asked(paying(t, `{"a":"<&>"}`), LoopConfig{})
 	th, q := runner{T: t}.asks(a, "x")
 	mustRun(t, a, reload(t, th), answers(q.CreateApproval("")))
 	if c.runs[`pay{"a":"<&>"}`] != 1 {

@@ -450,58 +450,58 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 		return &agent.Options{Extra: map[string]any{anthropic.Parameters: v}}
 	}
 	tool := func(t agent.Tool) *agent.Options { return &agent.Options{Tools: []agent.Tool{t}} }
-	for name, c := range map[string]struct {
-		opt  *agent.Options
-		want error
-	}{
-		"conversation":     {&agent.Options{ConversationID: "c"}, anthropic.ErrUnsupported},
-		"max tokens":       {&agent.Options{MaxTokens: -1}, anthropic.ErrContent},
-		"temperature":      {&agent.Options{Temperature: &nan}, anthropic.ErrContent},
-		"default approval": {hosted(func(h *agent.HostedMCP) { h.Approval = "" }), anthropic.ErrUnsupported},
-		"always approval":  {hosted(func(h *agent.HostedMCP) { h.Approval = "always" }), anthropic.ErrUnsupported},
-		"listed approval": {hosted(func(h *agent.HostedMCP) {
-			h.Approval = "listed"
-			h.Ask = []string{"x"}
-		}), anthropic.ErrUnsupported},
-		"never, but listed": {hosted(func(h *agent.HostedMCP) { h.Ask = []string{"x"} }), anthropic.ErrUnsupported},
-		"other header": {hosted(func(h *agent.HostedMCP) {
-			h.Headers = map[string]string{"X-Key": "Bearer k"}
-		}), anthropic.ErrUnsupported},
-		"other scheme": {hosted(func(h *agent.HostedMCP) {
-			h.Headers = map[string]string{"Authorization": "Basic k"}
-		}), anthropic.ErrUnsupported},
-		"no URL":        {hosted(func(h *agent.HostedMCP) { h.URL = "" }), anthropic.ErrContent},
-		"no tool":       {tool(nil), anthropic.ErrContent},
-		"no name":       {tool(agent.NewFunction("", "", nil, nil)), anthropic.ErrContent},
-		"tool's schema": {tool(agent.NewFunction("f", "", json.RawMessage(`true`), nil)), anthropic.ErrContent},
-		"server tool":   {tool(anthropic.ServerTool("x", json.RawMessage(`[]`))), anthropic.ErrContent},
-		"schema":        {&agent.Options{Schema: json.RawMessage(`{`)}, anthropic.ErrContent},
-		"parameters":    {extra("x"), anthropic.ErrUnsupported},
-		"our parameter": {extra(map[string]any{"messages": []any{}}), anthropic.ErrUnsupported},
-		"odd parameter": {extra(map[string]any{"x": func() {}}), anthropic.ErrContent},
-		"odd output": {
-			&agent.Options{
+	for want, refused := range map[error]map[string]*agent.Options{
+		anthropic.ErrUnsupported: {
+			"conversation":     {ConversationID: "c"},
+			"default approval": hosted(func(h *agent.HostedMCP) { h.Approval = "" }),
+			"always approval":  hosted(func(h *agent.HostedMCP) { h.Approval = "always" }),
+			"listed approval": hosted(func(h *agent.HostedMCP) {
+				h.Approval = "listed"
+				h.Ask = []string{"x"}
+			}),
+			"never, but listed": hosted(func(h *agent.HostedMCP) { h.Ask = []string{"x"} }),
+			"other header": hosted(func(h *agent.HostedMCP) {
+				h.Headers = map[string]string{"X-Key": "Bearer k"}
+			}),
+			"other scheme": hosted(func(h *agent.HostedMCP) {
+				h.Headers = map[string]string{"Authorization": "Basic k"}
+			}),
+			"parameters":    extra("x"),
+			"our parameter": extra(map[string]any{"messages": []any{}}),
+		},
+		anthropic.ErrContent: {
+			"max tokens":    {MaxTokens: -1},
+			"temperature":   {Temperature: &nan},
+			"no URL":        hosted(func(h *agent.HostedMCP) { h.URL = "" }),
+			"no tool":       tool(nil),
+			"no name":       tool(agent.NewFunction("", "", nil, nil)),
+			"tool's schema": tool(agent.NewFunction("f", "", json.RawMessage(`true`), nil)),
+			"server tool":   tool(anthropic.ServerTool("x", json.RawMessage(`[]`))),
+			"schema":        {Schema: json.RawMessage(`{`)},
+			"odd parameter": extra(map[string]any{"x": func() {}}),
+			"odd output": {
 				Schema: json.RawMessage(`{}`),
 				Extra:  map[string]any{anthropic.Parameters: map[string]any{"output_config": 1}},
 			},
-			anthropic.ErrContent,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			client := dial(t, "nothing.json")
-			_, err := client.Respond(t.Context(), []*content.Message{content.UserText("Hi")}, c.opt)
-			var typed *anthropic.RequestError
-			if !errors.Is(err, c.want) || !errors.As(err, &typed) || typed.Where == "" {
-				t.Errorf("got %v", err)
-			}
-			if _, err := agent.Collect(client.Stream(
-				t.Context(),
-				[]*content.Message{content.UserText("Hi")},
-				c.opt,
-			)); !errors.Is(err, c.want) {
-				t.Errorf("streamed, got %v", err)
-			}
-		})
+		for name, opt := range refused {
+			t.Run(name, func(t *testing.T) {
+				client := dial(t, "nothing.json")
+				_, err := client.Respond(t.Context(), []*content.Message{content.UserText("Hi")}, opt)
+				var typed *anthropic.RequestError
+				if !errors.Is(err, want) || !errors.As(err, &typed) || typed.Where == "" {
+					t.Errorf("got %v", err)
+				}
+				if _, err := agent.Collect(client.Stream(
+					t.Context(),
+					[]*content.Message{content.UserText("Hi")},
+					opt,
+				)); !errors.Is(err, want) {
+					t.Errorf("streamed, got %v", err)
+				}
+			})
+		}
 	}
 
 	bare := anthropic.New(anthropic.WithoutEnvironment())
