@@ -129,14 +129,9 @@ func TestCallerChangesADeclaredCallInPlace(t *testing.T) {
 	)
 	th := NewThread("t")
 	resp := mustRun(t, a, th, content.UserText("pay"))
-	for _, m := range resp.Messages {
-		for _, c := range m.Contents {
-			if f, ok := c.(*content.FunctionCall); ok {
-				f.Name = "changed"
-			}
-		}
+	for f := range content.All[*content.FunctionCall](resp.Messages) {
+		f.Name = "changed"
 	}
-
 	resp = mustRun(t, a, th)
 	expect(t, "shown again", tell(resp.Messages), "assistant: 1=theirs({\"n\":5})\n")
 }

@@ -21,6 +21,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/assent-dev/assent/agent/content"
 )
@@ -110,32 +111,19 @@ type Response struct {
 
 // Text returns the texts of all messages, joined by line breaks.
 func (r *Response) Text() string {
-	var out string
+	var texts []string
 	for _, m := range r.Messages {
 		if text := m.Text(); text != "" {
-			if out != "" {
-				out += "\n"
-			}
-			out += text
+			texts = append(texts, text)
 		}
 	}
-
-	return out
+	return strings.Join(texts, "\n")
 }
 
 // UserInputRequests returns what the user is asked, in order. The run
 // is over; run the agent again with the answers.
 func (r *Response) UserInputRequests() []content.InputRequest {
-	var out []content.InputRequest
-	for _, m := range r.Messages {
-		for _, c := range m.Contents {
-			if q, ok := c.(content.InputRequest); ok {
-				out = append(out, q)
-			}
-		}
-	}
-
-	return out
+	return slices.Collect(content.All[content.InputRequest](r.Messages))
 }
 
 // Refusal is an answer that could not act. It changed nothing.

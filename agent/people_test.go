@@ -252,14 +252,9 @@ func (o *office) result() string {
 
 func (o *office) results() []string {
 	var all []string
-	for _, m := range o.model.seen[len(o.model.seen)-1] {
-		for _, c := range m.Contents {
-			if r, ok := c.(*content.FunctionResult); ok {
-				all = append(all, string(r.Result))
-			}
-		}
+	for r := range content.All[*content.FunctionResult](o.model.seen[len(o.model.seen)-1]) {
+		all = append(all, string(r.Result))
 	}
-
 	return all
 }
 

@@ -134,19 +134,14 @@ func preStep(name string, input []*content.Message) error {
 // normalize flags the requests of responses that are flagged.
 func normalize(input []*content.Message) {
 	inert := map[string]bool{}
-	for _, m := range input {
-		for _, x := range m.Contents {
-			if a, ok := x.(*content.ToolApprovalResponse); ok && informational(a.Call) {
-				inert[a.Call.ID()] = true
-			}
+	for a := range content.All[*content.ToolApprovalResponse](input) {
+		if informational(a.Call) {
+			inert[a.Call.ID()] = true
 		}
 	}
-
-	for _, m := range input {
-		for _, x := range m.Contents {
-			if q, ok := x.(*content.ToolApprovalRequest); ok && inert[q.Call.ID()] {
-				q.Call.(*content.FunctionCall).InformationalOnly = true
-			}
+	for q := range content.All[*content.ToolApprovalRequest](input) {
+		if inert[q.Call.ID()] {
+			q.Call.(*content.FunctionCall).InformationalOnly = true
 		}
 	}
 }

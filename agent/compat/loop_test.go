@@ -119,14 +119,9 @@ func counted(n *int) agent.Function {
 
 func resultsOf(ms []*content.Message) string {
 	var out []string
-	for _, m := range ms {
-		for _, c := range m.Contents {
-			if r, ok := c.(*content.FunctionResult); ok {
-				out = append(out, string(r.Result))
-			}
-		}
+	for r := range content.All[*content.FunctionResult](ms) {
+		out = append(out, string(r.Result))
 	}
-
 	return strings.Join(out, " ")
 }
 

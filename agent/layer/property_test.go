@@ -36,14 +36,9 @@ func (w *world) Respond(
 	messages []*content.Message,
 	_ *agent.Options,
 ) (*agent.Response, error) {
-	for _, m := range messages {
-		for _, c := range m.Contents {
-			if a, ok := c.(*content.ToolApprovalResponse); ok {
-				w.take(a)
-			}
-		}
+	for a := range content.All[*content.ToolApprovalResponse](messages) {
+		w.take(a)
 	}
-
 	m := assistant()
 	for range rapid.IntRange(0, 2).Draw(w.t, "asks") {
 		id, call := w.drawID(), w.drawCall()

@@ -138,14 +138,11 @@ func TestStandingMints(t *testing.T) {
 			t.Errorf("%s: %d rules, want %d", row.name, len(rules), row.rules)
 			continue
 		}
-		for _, m := range d.m.last() {
-			for _, c := range m.Contents {
-				if a, ok := c.(*content.ToolApprovalResponse); ok && a.Always != content.AlwaysNot {
-					t.Errorf("%s: the wish for a rule went on to the inner client", row.name)
-				}
+		for a := range content.All[*content.ToolApprovalResponse](d.m.last()) {
+			if a.Always != content.AlwaysNot {
+				t.Errorf("%s: the wish for a rule went on to the inner client", row.name)
 			}
 		}
-
 		for _, r := range rules {
 			if r.Left != 100 || r.Expires.Sub(r.Created) != 8*time.Hour || r.Definition == "" ||
 				r.RequestID != "q1" {

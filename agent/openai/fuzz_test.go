@@ -86,12 +86,9 @@ func checkAnswer(t *testing.T, whole, streamed answer, src []byte, send func([]*
 	}
 
 	r := agent.Join(all)
-	for _, m := range r.Messages {
-		for _, c := range m.Contents {
-			if call, ok := c.(*content.FunctionCall); ok &&
-				(r.FinishReason == "" || isShort(r.FinishReason) && !call.InformationalOnly) {
-				t.Errorf("a call of an unfinished answer could run: %s", src)
-			}
+	for call := range content.All[*content.FunctionCall](r.Messages) {
+		if r.FinishReason == "" || isShort(r.FinishReason) && !call.InformationalOnly {
+			t.Errorf("a call of an unfinished answer could run: %s", src)
 		}
 	}
 }
