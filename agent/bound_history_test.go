@@ -269,9 +269,7 @@ func TestCallersThingsStay(t *testing.T) {
 		reply := []*content.Message{answers(yes, text("z"))}
 		whole := append(in, append(resp.Messages, reply...)...)
 		told := tell(whole)
-		if _, err := t.client(l, whole, opt); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(t.client(l, whole, opt))(t)
 		if tell(whole) != told ||
 			!reflect.DeepEqual(reply, []*content.Message{answers(q.CreateApproval(""), text("z"))}) {
 			t.Error("the messages were changed")
@@ -521,9 +519,7 @@ func TestNoThreadHarmlessBesideDeclared(t *testing.T) {
 				&content.FunctionResult{CallID: "2", Result: json.RawMessage(`"x"`)},
 			),
 		)
-		if _, err := t.client(l, in, opt); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(t.client(l, in, opt))(t)
 		if got := k.last(); c.runs["look"] > 0 && !strings.Contains(got, "1→") {
 			t.Errorf("look ran, and neither caller nor model ever hears of it:\n%s", got)
 		}
@@ -593,13 +589,11 @@ func TestALoopWithoutAnAgentKeepsNothing(t *testing.T) {
 	loop := NewFunctionInvoking(k, LoopConfig{})
 	th := NewThread("t")
 	for range 3 {
-		if _, err := loop.Respond(
+		must.Get(loop.Respond(
 			t.Context(),
 			[]*content.Message{content.UserText("x")},
 			&Options{Thread: th},
-		); err != nil {
-			t.Fatal(err)
-		}
+		))(t)
 	}
 
 	if !reflect.DeepEqual(th, NewThread("t")) {

@@ -460,14 +460,7 @@ func (r *run) record(ctx context.Context, it *item, e Event) error {
 }
 
 func (r *run) audit(ctx context.Context, e Event) error {
-	if r.cfg.Audit == nil {
-		return nil
-	}
-	e.At, e.Thread = r.now(), r.t.ID
-	if err := r.cfg.Audit(ctx, e); err != nil {
-		return fmt.Errorf("the audit record: %w", err)
-	}
-	return nil
+	return r.cfg.Audit.record(ctx, r.t, r.now(), e)
 }
 
 func (r *run) now() time.Time { return r.cfg.Now().UTC() }

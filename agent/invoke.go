@@ -120,7 +120,8 @@ func (j Job) run(ctx context.Context, f Function, do functionBody, opt *Options,
 		Turn:     turn,
 		Approval: j.Approval,
 	}
-	result, err := guarded(context.WithValue(ctx, invocationKey{}, inv), inv.Call, do)
+	ctx = context.WithValue(ctx, invocationKey{}, inv)
+	result, err := guarded(func() (any, error) { return do(ctx, inv.Call) })
 	out := Outcome{
 		Result:  result,
 		Err:     err,
@@ -142,17 +143,13 @@ type functionBody func(ctx context.Context, call *content.FunctionCall) (any, er
 
 // guarded runs a function and makes JSON of its result. A panic, also
 // one of the result's MarshalJSON, is an error.
-func guarded(
-	ctx context.Context,
-	call *content.FunctionCall,
-	run functionBody,
-) (result json.RawMessage, err error) {
+func guarded(run func() (any, error)) (result json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			result, err = nil, fmt.Errorf("the function panicked: %v", p)
 		}
 	}()
-	v, err := run(ctx, call)
+	v, err := run()
 	if err != nil {
 		_ = err.Error() // a nil pointer in an error panics here and nowhere else
 		return nil, err

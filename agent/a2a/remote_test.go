@@ -112,9 +112,7 @@ func TestRemoteAgentAsks(t *testing.T) {
 	if !ok || len(asked) != 1 || !strings.Contains(q.Text, "purge") {
 		t.Fatalf("the user is asked %+v", asked)
 	}
-	if _, err := bot.Run(t.Context(), thread, content.NewMessage(content.User, q.CreateApproval(""))); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(bot.Run(t.Context(), thread, content.NewMessage(content.User, q.CreateApproval(""))))(t)
 	if deleted {
 		t.Error("the peer's approval ran a tool of ours")
 	}

@@ -390,10 +390,14 @@ func (r *layerRun) after(s *caseStep, resp *agent.Response) error {
 func (r *layerRun) checkRecords(s *caseStep) error {
 	if s.ExpectedPending != nil {
 		book, err := rounds.Load[rounds.Book](r.thread, layer.BindingState)
-		if err := errors.Join(err, sameIDs("on record", s.ExpectedPending, rounds.RequestsOf(book.Open))); err != nil {
+		if err != nil {
+			return err
+		}
+		if err := sameIDs("on record", s.ExpectedPending, rounds.RequestsOf(book.Open)); err != nil {
 			return err
 		}
 	}
+
 	if s.ExpectedStored == nil {
 		return nil
 	}

@@ -58,11 +58,9 @@ func (r *ToolApprovalRequest) CreateApproval(reason string) *ToolApprovalRespons
 
 // CreateRejection answers that the call must not run.
 func (r *ToolApprovalRequest) CreateRejection(reason string) *ToolApprovalResponse {
-	return &ToolApprovalResponse{
-		RequestID: r.RequestID,
-		Call:      CloneCall(r.Call),
-		Reason:    reason,
-	}
+	out := r.CreateApproval(reason)
+	out.Approved = false
+	return out
 }
 
 // CreateEdit approves the call with other arguments, which must be one

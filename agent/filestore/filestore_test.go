@@ -292,9 +292,7 @@ func TestLeftovers(t *testing.T) {
 	mustSave(t, s, th)
 	dir := filepath.Join(s.dir, nameOf("a"))
 	for _, n := range []int64{1, 2, 3} {
-		if _, err := prepare(dir, n, []byte("half")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(prepare(dir, n, []byte("half")))(t)
 	}
 	if mustLoad(t, s, "a").Revision != 1 {
 		t.Fatal("a draft was loaded")

@@ -143,16 +143,12 @@ func TestKilled(t *testing.T) {
 			if !lines.Scan() {
 				t.Fatal("the saver ended early")
 			}
-			if _, err := fmt.Sscan(lines.Text(), &last); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscan(lines.Text(), &last))(t)
 		}
 
 		must.Do(t, cmd.Process.Kill())
 		for lines.Scan() { // what it said before it died
-			if _, err := fmt.Sscan(lines.Text(), &last); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscan(lines.Text(), &last))(t)
 		}
 		_ = cmd.Wait() // it says that it was killed
 		th := mustLoad(t, s, "a")

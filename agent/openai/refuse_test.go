@@ -199,6 +199,7 @@ func TestRefused(t *testing.T) {
 			t.Run(c.name+"/responses", func(t *testing.T) { c.run(t, false, code) })
 		}
 	}
+
 	_, err := nowhere(Config{}, true).Respond(t.Context(), nil, nil)
 	var got *content.BadError
 	if !errors.As(err, &got) || got.Where != "model" {
