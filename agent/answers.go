@@ -50,22 +50,11 @@ func (t *Thread) matchOne(id string, answers []content.InputResponse) (*accepted
 			{id, HeldElsewhere, "the request is answered where it is held, not in the messages"},
 		}
 	}
-	var fit []content.InputResponse
-	var refused []Refusal
-	for _, answer := range answers {
-		if no := CheckAnswer(a.Request, answer); no != nil {
-			refused = append(refused, *no)
-			continue
-		}
-		fit = append(fit, answer)
-	}
-
-	one, no := agree(id, fit)
-	refused = append(refused, no...)
-	if one == nil {
+	i, refused := Agree(answers, func(answer content.InputResponse) *Refusal { return CheckAnswer(a.Request, answer) })
+	if i < 0 {
 		return nil, refused
 	}
-	return &accepted{it, a, one}, refused
+	return &accepted{it, a, answers[i]}, refused
 }
 
 func (t *Thread) noSuch(id string) Refusal {
@@ -148,32 +137,39 @@ func editable(c content.ToolCall) bool {
 	return ok
 }
 
-// agree makes one of several answers to one request. When they differ
-// only a rejection can stand.
-func agree(id string, answers []content.InputResponse) (content.InputResponse, []Refusal) {
-	if len(answers) == 0 {
-		return nil, nil
-	}
-	first := answers[0]
-	differ := slices.ContainsFunc(answers[1:], func(a content.InputResponse) bool {
-		return !content.SameAnswer(first, a)
-	})
-	var refused []Refusal
-	if !differ {
-		for range answers[1:] {
-			refused = append(refused, Refusal{id, RepeatedAnswer, "the same answer again"})
+// Agree tells which of several answers to one request stands, -1 for
+// none, and what becomes of the others. Those that misfit refuses count
+// for nothing. When the rest differ only a rejection can stand.
+func Agree(
+	answers []content.InputResponse, misfit func(content.InputResponse) *Refusal,
+) (stands int, refused []Refusal) {
+	var fit []int
+	for i, a := range answers {
+		if no := misfit(a); no != nil {
+			refused = append(refused, *no)
+		} else {
+			fit = append(fit, i)
 		}
-		return first, refused
 	}
 
-	var stands content.InputResponse
-	for _, a := range answers {
-		if stands == nil && content.Rejects(a) {
-			stands = a
-			continue
+	if len(fit) == 0 {
+		return -1, refused
+	}
+	stands = fit[0]
+	reason, detail := RepeatedAnswer, "the same answer again"
+	if slices.ContainsFunc(fit, func(i int) bool { return !content.SameAnswer(answers[stands], answers[i]) }) {
+		reason, detail = Contradiction, "several answers to one request differ"
+		no := slices.IndexFunc(fit, func(i int) bool { return content.Rejects(answers[i]) })
+		stands = -1
+		if no >= 0 {
+			stands = fit[no]
 		}
-		refused = append(refused, Refusal{id, Contradiction, "several answers to one request differ"})
 	}
 
+	for _, i := range fit {
+		if i != stands {
+			refused = append(refused, Refusal{answers[i].InputResponseTo(), reason, detail})
+		}
+	}
 	return stands, refused
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )
@@ -34,14 +35,14 @@ func TestArgumentsAreJudgedFirst(t *testing.T) {
 		many + `"n":1}`:                "",
 		`[1]`:                          "Error: arguments: expected an object, found an array",
 	} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			pay := NewFunction("pay", "", schema, func(_ context.Context, args json.RawMessage) (any, error) {
 				c.runs = map[string]int{string(args): 1}
 				return 1, nil
 			})
-			k := talk(t, said(call("1", "pay", args)), said(text("ok")))
-			resp := r.run(chat(k, LoopConfig{}, nil, RequireApproval(pay)), NewThread("t"), content.UserText("x"))
+			k := paying(t, args)
+			resp := t.run(chat(k, LoopConfig{}, nil, RequireApproval(pay)), NewThread("t"), content.UserText("x"))
 			asked := len(resp.UserInputRequests()) == 1
 			if asked != (want == "") || want != "" && !strings.Contains(k.last(), string(jsonText(want))) ||
 				c.runs != nil {
@@ -56,7 +57,7 @@ func TestSchemasThatCantBeUsed(t *testing.T) {
 		var c counted
 		pay := c.tool("pay").(*function)
 		pay.def.Schema = json.RawMessage(schema)
-		k := talk(t, said(call("1", "pay", `{}`)), said(text("ok")))
+		k := paying(t, `{}`)
 		mustRun(t, chat(k, LoopConfig{}, nil, RequireApproval(pay)), NewThread("t"), content.UserText("x"))
 		if len(c.runs) != 0 || !strings.Contains(k.last(), "the schema of pay can't be used") {
 			t.Error(schema, c.runs, k.last())
@@ -70,10 +71,7 @@ func TestSchemasAreKept(t *testing.T) {
 	s := &schemas{}
 	for i := range 2*maxSchemas + 3 {
 		f := NewFunction("f", "", json.RawMessage(fmt.Sprintf(`{"maxProperties":%d}`, i)), nil)
-		first, err := s.of(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(s.of(f))(t)
 		if again, _ := s.of(f); again != first {
 			t.Fatal("compiled twice")
 		}
@@ -100,10 +98,7 @@ action_space: {local_tools: [{alias: grep}]}
 		t.Fatal(findings)
 	}
 	planned := func(opt resolve.Options) Decider {
-		plan, err := resolve.Compile(parsed, nil, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := must.Get(resolve.Compile(parsed, nil, opt))(t)
 		return ByPlan(plan, PlanOptions{})
 	}
 	const refused = "the keys \"i\" and \"I\" differ in upper and lower case alone"
@@ -161,7 +156,7 @@ func TestKeysInOtherLetters(t *testing.T) {
 		},
 	)
 	a := chat(
-		talk(t, said(call("1", "pay", `{"amount":1,"Amount":1000}`)), said(text("ok"))),
+		paying(t, `{"amount":1,"Amount":1000}`),
 		LoopConfig{Decider: d},
 		nil,
 		pay,

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestAuditTo: the record of a run is whole although the service keeps
@@ -16,18 +17,16 @@ import (
 func TestAuditTo(t *testing.T) {
 	var out bytes.Buffer
 	var c counted
-	model := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
+	model := paying(t, `{"n":1}`)
 	model.keeps = "conv"
-	a := chat(model, LoopConfig{Audit: AuditTo(&out)}, nil, RequireApproval(c.tool("pay")))
+	a := c.asked(model, LoopConfig{Audit: AuditTo(&out)})
 	thread := NewThread("t")
 	q := approvalOf(t, mustRun(t, a, thread, content.UserText("pay")), 0)
 	mustRun(t, a, thread, answers(q.CreateApproval("fine")))
 	var types []string
 	for line := range strings.Lines(out.String()) {
 		var e Event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &e))
 		if e.Thread != "t" || e.Tool != "pay" || e.Arguments != `{"n":1}` || e.At.IsZero() {
 			t.Errorf("%+v", e)
 		}
@@ -58,7 +57,7 @@ func TestWhoAnswered(t *testing.T) {
 			return nil, nil
 		})
 		a := chat(
-			talk(t, said(call("1", "pay", "")), said(text("ok"))),
+			paying(t, ""),
 			LoopConfig{Audit: AuditTo(&out)},
 			nil,
 			RequireApproval(pay),

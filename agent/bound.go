@@ -49,7 +49,10 @@ type boundLoop struct {
 	schemas *schemas // of the tools
 }
 
-func newBoundLoop(model ChatClient, cfg LoopConfig) *boundLoop {
+// NewFunctionInvoking returns the loop around a model: it runs the
+// functions that the model calls, asks where approval is needed, and
+// goes on from the answers.
+func NewFunctionInvoking(model ChatClient, cfg LoopConfig) ChatClient {
 	if cfg.MaxTurns == 0 {
 		cfg.MaxTurns = 40
 	}
@@ -245,7 +248,7 @@ func (r *run) goOn(ctx context.Context, in input) error {
 		return r.holdBack(in)
 	}
 	if r.stopped || !told && !in.more && len(in.answers)+len(in.refused)+len(in.results) > 0 {
-		return r.surface()
+		return r.surface(nil)
 	}
 	return r.turns(ctx)
 }
@@ -259,7 +262,7 @@ func (r *run) holdBack(in input) error {
 		r.t.heldBack = append(r.t.heldBack, in.history[in.anchor:]...)
 	}
 	r.unsent = false
-	return r.surface()
+	return r.surface(nil)
 }
 
 // tell puts finished batches into the history, and shows them to the caller.
@@ -342,14 +345,18 @@ func tidyFor(opt *Options, messages []*content.Message) []*content.Message {
 	return tidy(messages)
 }
 
-// surface ends a run with what still waits.
-func (r *run) surface() error {
+// surface ends a run with what still waits, except of a batch that was
+// shown in this run.
+func (r *run) surface(shown *batch) error {
 	var contents []content.Content
 	for _, b := range r.t.batches {
 		for _, it := range b.Items {
-			contents = append(contents, it.visible()...)
+			if b != shown {
+				contents = append(contents, it.visible()...)
+			}
 		}
 	}
+
 	if len(contents) == 0 {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestAnswersThatCannotAct gives a thread each kind of bad answer, then
@@ -117,34 +118,32 @@ func TestAnswersThatCannotAct(t *testing.T) {
 	}
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
 	for name, tt := range bad {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				var c counted
-				j := &journal{}
-				run := c.tool("pay")
-				pay := NewFunction("pay", "", schema, func(ctx ctxOf, args json.RawMessage) (any, error) {
-					return run.Invoke(ctx, call("", "", string(args)))
-				})
-				k := talk(t, said(text("?"), call("1", "pay", `{"to":"bob","n":5}`)), said(text("ok")))
-				a := chat(k, LoopConfig{Audit: j.take}, nil, RequireApproval(pay), c.tool("look"))
-				th, q := r.asks(a, "pay")
-				before := string(sure(json.Marshal(th)))
-				resp := r.run(a, th, answers(tt.answers(q)...))
-				expect(t, "refused", refusals(resp), tt.refused)
-				if len(c.runs) > 0 || len(k.seen) != 1 || len(resp.UserInputRequests()) != 1 {
-					t.Fatalf("runs %v, %d turns, %s", c.runs, len(k.seen), tell(resp.Messages))
-				}
-				expect(t, "thread", string(sure(json.Marshal(th))), before)
-				for _, no := range resp.Refused {
-					if no.Detail == "" {
-						t.Error("a refusal says nothing")
-					}
-				}
-				resp = r.run(a, reload(t, th), answers(q.CreateApproval("")))
-				if refusals(resp) != "" || c.runs[`pay{"to":"bob","n":5}`] != 1 || len(c.runs) != 1 {
-					t.Errorf("the right answer: runs %v, refused %q", c.runs, refusals(resp))
-				}
+		bothWaysOf(t, name, func(t runner) {
+			var c counted
+			j := &journal{}
+			run := c.tool("pay")
+			pay := NewFunction("pay", "", schema, func(ctx ctxOf, args json.RawMessage) (any, error) {
+				return run.Invoke(ctx, call("", "", string(args)))
 			})
+			k := talk(t, said(text("?"), call("1", "pay", `{"to":"bob","n":5}`)), said(text("ok")))
+			a := chat(k, LoopConfig{Audit: j.take}, nil, RequireApproval(pay), c.tool("look"))
+			th, q := t.asks(a, "pay")
+			before := string(sure(json.Marshal(th)))
+			resp := t.run(a, th, answers(tt.answers(q)...))
+			expect(t, "refused", refusals(resp), tt.refused)
+			if len(c.runs) > 0 || len(k.seen) != 1 || len(resp.UserInputRequests()) != 1 {
+				t.Fatalf("runs %v, %d turns, %s", c.runs, len(k.seen), tell(resp.Messages))
+			}
+			expect(t, "thread", string(sure(json.Marshal(th))), before)
+			for _, no := range resp.Refused {
+				if no.Detail == "" {
+					t.Error("a refusal says nothing")
+				}
+			}
+			resp = t.yes(a, reload(t, th), q)
+			if refusals(resp) != "" || c.runs[`pay{"to":"bob","n":5}`] != 1 || len(c.runs) != 1 {
+				t.Errorf("the right answer: runs %v, refused %q", c.runs, refusals(resp))
+			}
 		})
 	}
 }
@@ -159,21 +158,16 @@ func TestSpellingOfACopyDoesNotMatter(t *testing.T) {
 		`{"to":"\u0062ob","n":5}`,
 		"",
 	} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
-			a := chat(
-				talk(t, said(call("1", "pay", `{"to":"bob","n":5}`)), said(text("ok"))),
-				LoopConfig{},
-				nil,
-				RequireApproval(c.tool("pay")),
-			)
+			a := c.asked(paying(t, `{"to":"bob","n":5}`), LoopConfig{})
 			th := NewThread("t")
-			yes := approvalOf(t, r.run(a, th, content.UserText("pay")), 0).CreateApproval("")
+			yes := approvalOf(t, t.say(a, th, "pay"), 0).CreateApproval("")
 			yes.Call = call("1", "pay", args)
 			if args == "" {
 				yes.Call = nil // a wire that carries no copy
 			}
-			resp := r.run(a, th, answers(yes))
+			resp := t.run(a, th, answers(yes))
 			if len(resp.Refused) > 0 || c.runs[`pay{"to":"bob","n":5}`] != 1 {
 				t.Errorf("%s: refused %v, ran %v", args, resp.Refused, c.runs)
 			}
@@ -198,45 +192,38 @@ func TestSeveralAnswersToOneRequest(t *testing.T) {
 		"yes, no, yes": {[]reply{yes, no, yes}, "ficc_1 contradiction; ficc_1 contradiction", 0},
 	} {
 		for _, apart := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
-				bothWays(t, func(t *testing.T, r runner) {
-					var c counted
-					a := chat(
-						talk(t, said(call("1", "pay", "")), said(text("ok"))),
-						LoopConfig{},
-						nil,
-						RequireApproval(c.tool("pay")),
-					)
-					th, q := r.asks(a, "pay")
-					in := []*content.Message{answers()}
-					for _, reply := range tt.answers {
-						if apart {
-							in = append(in, answers(reply(q)))
-							continue
-						}
-						in[0].Contents = append(in[0].Contents, reply(q))
+			bothWaysOf(t, name, func(t runner) {
+				var c counted
+				a := c.asked(paying(t, ""), LoopConfig{})
+				th, q := t.asks(a, "pay")
+				in := []*content.Message{answers()}
+				for _, reply := range tt.answers {
+					if apart {
+						in = append(in, answers(reply(q)))
+						continue
 					}
+					in[0].Contents = append(in[0].Contents, reply(q))
+				}
 
-					resp := r.run(a, th, in...)
-					expect(t, "refused", refusals(resp), tt.refused)
-					if c.runs["pay"] != tt.ran || len(th.Pending()) != 0 {
-						t.Errorf("ran %v, pending %v", c.runs, th.Pending())
-					}
-				})
+				resp := t.run(a, th, in...)
+				expect(t, "refused", refusals(resp), tt.refused)
+				if c.runs["pay"] != tt.ran || len(th.Pending()) != 0 {
+					t.Errorf("ran %v, pending %v", c.runs, th.Pending())
+				}
 			})
 		}
 	}
 }
 
 func TestLateAnswersSayHowTheRequestEnded(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("hm")), said(text("hm")))
-		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		th, q := r.asks(a, "pay")
-		r.run(a, th, answers(q.CreateRejection("no")))
+		a := c.asked(k, LoopConfig{})
+		th, q := t.asks(a, "pay")
+		t.run(a, th, answers(q.CreateRejection("no")))
 		th = reload(t, th)
-		resp := r.run(a, th, answers(q.CreateApproval(""), text("now")))
+		resp := t.run(a, th, answers(q.CreateApproval(""), text("now")))
 		expect(t, "refused", refusals(resp), "ficc_1 closed_request")
 		if len(c.runs) > 0 {
 			t.Error("ran after it was rejected")
@@ -252,7 +239,7 @@ func TestLateAnswersSayHowTheRequestEnded(t *testing.T) {
 }
 
 func TestAnswersOfAnotherThread(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		tools := []Tool{RequireApproval(c.tool("pay"))}
 		agentOf := func() Agent {
@@ -266,17 +253,17 @@ func TestAnswersOfAnotherThread(t *testing.T) {
 		two := NewThread("two")
 		a := agentOf()
 		b := agentOf()
-		q := approvalOf(t, r.run(a, one, content.UserText("pay")), 0)
-		other := approvalOf(t, r.run(b, two, content.UserText("pay")), 0)
+		q := approvalOf(t, t.run(a, one, content.UserText("pay")), 0)
+		other := approvalOf(t, t.run(b, two, content.UserText("pay")), 0)
 		if q.RequestID == other.RequestID {
 			t.Fatal("two threads made one id")
 		}
-		resp := r.run(b, two, answers(q.CreateApproval("")))
+		resp := t.run(b, two, answers(q.CreateApproval("")))
 		expect(t, "refused", refusals(resp), q.RequestID+" unknown_request")
 		if len(c.runs) > 0 {
 			t.Fatal("ran on an answer of another thread")
 		}
-		r.run(b, two, answers(other.CreateApproval("")))
+		t.run(b, two, answers(other.CreateApproval("")))
 		if c.runs["pay"] != 1 || len(one.Pending()) != 1 {
 			t.Errorf("runs %v, pending in the first thread %v", c.runs, one.Pending())
 		}
@@ -284,7 +271,7 @@ func TestAnswersOfAnotherThread(t *testing.T) {
 }
 
 func TestPartialAnswers(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(
 			t,
@@ -293,17 +280,17 @@ func TestPartialAnswers(t *testing.T) {
 		)
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
 		th := NewThread("t")
-		resp := r.run(a, th, content.UserText("pay"))
+		resp := t.say(a, th, "pay")
 		q1, q2 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
 
 		th = reload(t, th)
-		resp = r.run(a, th, answers(q2.CreateApproval("")))
+		resp = t.yes(a, th, q2)
 		expect(t, "left", tell(resp.Messages), "assistant: ficc_1?[1=pay({\"n\":1})]\n")
 		if c.runs[`pay{"n":2}`] != 1 || len(k.seen) != 1 {
 			t.Fatalf("runs %v, %d turns: an approved call runs at once, the model waits", c.runs, len(k.seen))
 		}
 		th = reload(t, th)
-		resp = r.run(a, th, answers(q1.CreateRejection("too much")))
+		resp = t.run(a, th, answers(q1.CreateRejection("too much")))
 		expect(t, "whole", tell(resp.Messages), "assistant: 1=pay({\"n\":1}) 2=pay({\"n\":2}) 3=look()\n"+
 			"tool: 1→\"Tool call invocation rejected. too much\" 2→\"did pay\" 3→\"did look\"\nassistant: \"ok\"\n")
 		if c.runs[`pay{"n":2}`] != 1 || len(c.runs) != 2 {
@@ -312,38 +299,17 @@ func TestPartialAnswers(t *testing.T) {
 	})
 }
 
-// TestRejectionTexts is rule 24.
-func TestRejectionTexts(t *testing.T) {
-	for reason, want := range map[string]string{
-		"":    textRejected,
-		" \t": textRejected,
-		"no":  textRejected + " no",
-		`"x"`: textRejected + ` \"x\"`,
-	} {
-		bothWays(t, func(t *testing.T, r runner) {
-			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
-			var c counted
-			a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-			th, q := r.asks(a, "pay")
-			r.run(a, th, answers(q.CreateRejection(reason)))
-			expect(t, reason, k.last(), "user: \"pay\"\nassistant: 1=pay()\ntool: 1→\""+want+"\"\n")
-		})
-	}
-}
-
 // TestOldMessagesCannotAnswer gives a loop a history in which an old
 // message answers.
 func TestOldMessagesCannotAnswer(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), said(text("yes?")), said(text("ok")))
 		l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
 		opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
 		in := []*content.Message{content.UserText("pay")}
-		resp, err := r.client(l, in, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp, err := t.client(l, in, opt)
+		must.Do(t, err)
 		q := approvalOf(t, resp, 0)
 		in = append(in, resp.Messages...)
 		in = append(
@@ -352,14 +318,14 @@ func TestOldMessagesCannotAnswer(t *testing.T) {
 			content.AssistantText("I waited."),
 			content.UserText("hello?"),
 		)
-		if resp, err = r.client(l, in, opt); err != nil || len(resp.Refused) > 0 {
+		if resp, err = t.client(l, in, opt); err != nil || len(resp.Refused) > 0 {
 			t.Fatal(err, resp.Refused)
 		}
 		if len(c.runs) > 0 || len(opt.Thread.Pending()) != 1 {
 			t.Fatalf("an answer in an old message acts: %v", c.runs)
 		}
 		opt.Fresh = 3
-		if _, err = r.client(l, in, opt); err != nil {
+		if _, err = t.client(l, in, opt); err != nil {
 			t.Fatal(err)
 		}
 		if c.runs["pay"] != 1 {
@@ -369,7 +335,7 @@ func TestOldMessagesCannotAnswer(t *testing.T) {
 }
 
 func TestThreadNeeded(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		j := &journal{}
 		suspends := &asking{
@@ -387,7 +353,7 @@ func TestThreadNeeded(t *testing.T) {
 			"a function that waits": {call("3", "ask", "")},
 		} {
 			l := NewFunctionInvoking(talk(t, said(calls...)), LoopConfig{Audit: j.take})
-			if _, err := r.client(l, []*content.Message{content.UserText("x")}, opt); !errors.Is(
+			if _, err := t.client(l, []*content.Message{content.UserText("x")}, opt); !errors.Is(
 				err,
 				ErrThreadNeeded,
 			) {
@@ -402,31 +368,31 @@ func TestThreadNeeded(t *testing.T) {
 }
 
 func TestRequestIDsNeedRandomness(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		l := NewFunctionInvoking(talk(t, said(call("1", "pay", ""))), LoopConfig{Rand: emptyReader{}})
 		a := NewChatAgent(l, ChatAgentConfig{Tools: []Tool{RequireApproval(c.tool("pay"))}})
 		th := NewThread("t")
-		if _, err := r.try(a, th, content.UserText("x")); err == nil || len(th.Pending()) != 0 {
+		if _, err := t.try(a, th, content.UserText("x")); err == nil || len(th.Pending()) != 0 {
 			t.Errorf("%v, pending %v", err, th.Pending())
 		}
 	})
 }
 
 func TestReusedCallIDNeedsANewAnswer(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		turn := said(call("1", "pay", `{"n":1}`))
 		a := chat(talk(t, turn, turn, said(text("ok"))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 		th := NewThread("t")
-		q1 := approvalOf(t, r.run(a, th, content.UserText("pay")), 0)
-		q2 := approvalOf(t, r.run(a, th, answers(q1.CreateApproval(""))), 0)
+		q1 := approvalOf(t, t.say(a, th, "pay"), 0)
+		q2 := approvalOf(t, t.yes(a, th, q1), 0)
 		if q1.RequestID == q2.RequestID || c.runs[`pay{"n":1}`] != 1 {
 			t.Fatalf("%s and %s, runs %v", q1.RequestID, q2.RequestID, c.runs)
 		}
-		resp := r.run(a, th, answers(q1.CreateApproval("")))
+		resp := t.yes(a, th, q1)
 		expect(t, "refused", refusals(resp), q1.RequestID+" closed_request")
-		r.run(a, th, answers(q2.CreateApproval("")))
+		t.yes(a, th, q2)
 		if c.runs[`pay{"n":1}`] != 2 {
 			t.Error(c.runs)
 		}
@@ -438,17 +404,17 @@ func TestReusedCallIDNeedsANewAnswer(t *testing.T) {
 // whoever gave it is told; the user's own answer acts beside it.
 func TestL2_OnlyTheUserAnswers(t *testing.T) {
 	for _, role := range []content.Role{content.Assistant, content.ToolRole, content.System, "critic"} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
-			k := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
-			a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+			k := paying(t, `{"n":1}`)
+			a := c.asked(k, LoopConfig{})
 			th := NewThread("t")
-			yes := approvalOf(t, r.run(a, th, content.UserText("pay")), 0).CreateApproval("")
-			resp := r.run(a, th, content.NewMessage(role, yes))
+			yes := approvalOf(t, t.say(a, th, "pay"), 0).CreateApproval("")
+			resp := t.run(a, th, content.NewMessage(role, yes))
 			if len(c.runs) > 0 || len(resp.Refused) != 1 || resp.Refused[0].Reason != NotOfUser {
 				t.Errorf("%s: ran %v, refused %v", role, c.runs, resp.Refused)
 			}
-			resp = r.run(a, th, content.NewMessage(role, yes), answers(yes))
+			resp = t.run(a, th, content.NewMessage(role, yes), answers(yes))
 			if len(c.runs) != 1 || len(resp.Refused) != 1 {
 				t.Errorf("%s, and the user: ran %v, refused %v", role, c.runs, resp.Refused)
 			}

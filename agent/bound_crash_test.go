@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // deeds is what tools did: it outlives each process.
@@ -43,7 +44,7 @@ func (w *deeds) count(what string) int {
 
 // crashScene is an agent with two calls to approve, one of which waits
 // once more.
-func crashScene(t *testing.T, w *deeds, store ThreadStore, concurrent bool) Agent {
+func crashScene(t testing.TB, w *deeds, store ThreadStore, concurrent bool) Agent {
 	wait := &asking{
 		name: "wait",
 		ask: func() *Suspend {
@@ -70,7 +71,7 @@ func crashScene(t *testing.T, w *deeds, store ThreadStore, concurrent bool) Agen
 
 // memory is a model that goes by what it is given, as models do, so
 // that it can be asked in any process.
-type memory struct{ t *testing.T }
+type memory struct{ t testing.TB }
 
 func (m memory) reply(messages []*content.Message) []*content.Message {
 	said := tell(messages)
@@ -91,7 +92,7 @@ func (m memory) Stream(ctx context.Context, messages []*content.Message, opt *Op
 }
 
 // finishScene answers whatever is open until nothing is.
-func finishScene(t *testing.T, r runner, a Agent, th *Thread) {
+func finishScene(t runner, a Agent, th *Thread) {
 	t.Helper()
 	for range 5 {
 		reply := answers()
@@ -107,13 +108,13 @@ func finishScene(t *testing.T, r runner, a Agent, th *Thread) {
 		if len(reply.Contents) == 0 {
 			break
 		}
-		r.run(a, th, reply)
+		t.run(a, th, reply)
 	}
 
 	if len(th.Pending()) > 0 {
 		t.Fatal("never ends")
 	}
-	r.run(a, th, content.UserText("and?"))
+	t.say(a, th, "and?")
 	if err := strictHistory(th.Messages); err != nil {
 		t.Error(err, tell(th.Messages))
 	}
@@ -123,11 +124,11 @@ func finishScene(t *testing.T, r runner, a Agent, th *Thread) {
 // as what a dead process left, and goes on from it.
 func TestCrashAtEachSave(t *testing.T) {
 	for _, concurrent := range []bool{false, true} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			w, store := &deeds{}, &keeper{}
 			a := crashScene(t, w, store, concurrent)
-			th := r.begin(a, "go")
-			finishScene(t, r, a, th)
+			th := t.begin(a, "go")
+			finishScene(t, a, th)
 			if w.count("pay") != 1 || w.count("wait begun") != 1 || w.count("wait ended") != 1 ||
 				len(store.saved) < 6 {
 				t.Fatal(w.done, len(store.saved))
@@ -147,7 +148,7 @@ func TestCrashAtEachSave(t *testing.T) {
 						begun[it.Call.ToolName()] = it.Stage == running || it.Stage == done
 					}
 				}
-				finishScene(t, r, crashScene(t, after, again, concurrent), left)
+				finishScene(t, crashScene(t, after, again, concurrent), left)
 				if begun["pay"] && after.count("pay") > 0 || after.count("pay") > 1 ||
 					after.count("wait begun") > 1 ||
 					after.count("wait ended") > 1 {
@@ -172,63 +173,59 @@ func TestSaveFails(t *testing.T) {
 	for _, cause := range []error{broken, ErrConflict} {
 		for n := 1; n < 9; n++ {
 			for _, again := range []string{"goes on", "loads"} {
-				t.Run(fmt.Sprint(cause, n, again), func(t *testing.T) {
-					bothWays(t, func(t *testing.T, r runner) {
-						w, store := &deeds{}, &keeper{failAt: n, err: cause}
-						a := crashScene(t, w, store, false)
-						th := NewThread("t")
-						failed := 0
-						for range 12 {
-							reply := answers()
-							for _, p := range th.Pending() {
-								switch q := p.Request.(type) {
-								case *content.ToolApprovalRequest:
-									reply.Contents = append(reply.Contents, q.CreateApproval(""))
-								case *content.TextApprovalRequest:
-									reply.Contents = append(reply.Contents, q.CreateApproval(""))
-								}
-							}
-
-							in := []*content.Message{reply}
-							switch {
-							case len(th.Messages) == 0 && len(th.batches) == 0:
-								in[0] = content.UserText("go")
-							case len(reply.Contents) == 0:
-								in = nil
-							}
-
-							if _, err := r.try(a, th, in...); err != nil {
-								if failed++; !errors.Is(err, cause) || failed > 1 {
-									t.Fatal(err)
-								}
-								if again == "loads" {
-									loaded, err := store.Load(t.Context(), "t")
-									if errors.Is(err, ErrNoThread) {
-										loaded, err = NewThread("t"), nil
-									}
-									if err != nil {
-										t.Fatal(err)
-									}
-									th = loaded
-								}
-							}
-
-							if strings.Contains(tell(th.Messages), "done") {
-								break
+				bothWaysOf(t, fmt.Sprint(cause, n, again), func(t runner) {
+					w, store := &deeds{}, &keeper{failAt: n, err: cause}
+					a := crashScene(t, w, store, false)
+					th := NewThread("t")
+					failed := 0
+					for range 12 {
+						reply := answers()
+						for _, p := range th.Pending() {
+							switch q := p.Request.(type) {
+							case *content.ToolApprovalRequest:
+								reply.Contents = append(reply.Contents, q.CreateApproval(""))
+							case *content.TextApprovalRequest:
+								reply.Contents = append(reply.Contents, q.CreateApproval(""))
 							}
 						}
 
-						// A process that fails and loads what it had
-						// saved may repeat a call only if it never was
-						// saved as begun.
-						if w.count("pay") > 1 || w.count("wait ended") > 1 || w.count("wait begun") > 1 {
-							t.Errorf("twice: %v", w.done)
+						in := []*content.Message{reply}
+						switch {
+						case len(th.Messages) == 0 && len(th.batches) == 0:
+							in[0] = content.UserText("go")
+						case len(reply.Contents) == 0:
+							in = nil
 						}
-						if got := tell(th.Messages); w.count("pay") == 1 && !strings.Contains(got, `1→"pay"`) &&
-							!strings.Contains(got, `1→"`+textLost) {
-							t.Errorf("no word of a call that ran:\n%s", got)
+
+						if _, err := t.try(a, th, in...); err != nil {
+							if failed++; !errors.Is(err, cause) || failed > 1 {
+								t.Fatal(err)
+							}
+							if again == "loads" {
+								loaded, err := store.Load(t.Context(), "t")
+								if errors.Is(err, ErrNoThread) {
+									loaded, err = NewThread("t"), nil
+								}
+								must.Do(t, err)
+								th = loaded
+							}
 						}
-					})
+
+						if strings.Contains(tell(th.Messages), "done") {
+							break
+						}
+					}
+
+					// A process that fails and loads what it had
+					// saved may repeat a call only if it never was
+					// saved as begun.
+					if w.count("pay") > 1 || w.count("wait ended") > 1 || w.count("wait begun") > 1 {
+						t.Errorf("twice: %v", w.done)
+					}
+					if got := tell(th.Messages); w.count("pay") == 1 && !strings.Contains(got, `1→"pay"`) &&
+						!strings.Contains(got, `1→"`+textLost) {
+						t.Errorf("no word of a call that ran:\n%s", got)
+					}
 				})
 			}
 		}
@@ -238,13 +235,13 @@ func TestSaveFails(t *testing.T) {
 // TestTwoProcesses lets two processes go on with one thread: one of
 // them wins, and the call runs once.
 func TestTwoProcesses(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		w, store := &deeds{}, &keeper{}
 		a := crashScene(t, w, store, false)
-		_, q := r.asks(a, "go")
+		_, q := t.asks(a, "go")
 		one, two := sure(store.Load(t.Context(), "t")), sure(store.Load(t.Context(), "t"))
-		r.run(a, one, answers(q.CreateApproval("")))
-		if _, err := r.try(a, two, answers(q.CreateApproval(""))); !errors.Is(err, ErrConflict) {
+		t.run(a, one, answers(q.CreateApproval("")))
+		if _, err := t.try(a, two, answers(q.CreateApproval(""))); !errors.Is(err, ErrConflict) {
 			t.Error(err)
 		}
 		if w.count("pay") != 1 {
@@ -262,12 +259,9 @@ func TestCancelledAfterTheCall(t *testing.T) {
 	})
 	k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("ok")))
 	a := chat(k, LoopConfig{}, store, RequireApproval(pay))
-	th, q := runner{t: t}.asks(a, "go")
+	th, q := runner{T: t}.asks(a, "go")
 	a.Run(ctx, th, answers(q.CreateApproval("")))
-	th, err := store.Load(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	th = must.Get(store.Load(t.Context(), "t"))(t)
 	mustRun(t, a, th, content.UserText("and?"))
 	if !strings.Contains(k.last(), `1→"paid"`) {
 		t.Errorf("the result of a call that ended is lost:\n%s", k.last())

@@ -92,46 +92,44 @@ func TestChangesBetweenRequestAndAnswer(t *testing.T) {
 		},
 		"the caller's, asks": {after: ask, tool: func(*counted) Tool { return declaredTool("pay") }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				var c counted
-				d := &changing{verdict: ask}
-				k := talk(t, said(call("1", "pay", "")), said(text("ok")))
-				th := NewThread("t")
-				q := approvalOf(
-					t,
-					r.run(chat(k, LoopConfig{Decider: d}, nil, c.tool("pay")), th, content.UserText("x")),
-					0,
-				)
-				tools := []Tool{c.tool("pay")}
-				if tt.tool != nil {
-					tools = []Tool{tt.tool(&c)}
+		bothWaysOf(t, name, func(t runner) {
+			var c counted
+			d := &changing{verdict: ask}
+			k := paying(t, "")
+			th := NewThread("t")
+			q := approvalOf(
+				t,
+				t.run(chat(k, LoopConfig{Decider: d}, nil, c.tool("pay")), th, content.UserText("x")),
+				0,
+			)
+			tools := []Tool{c.tool("pay")}
+			if tt.tool != nil {
+				tools = []Tool{tt.tool(&c)}
+			}
+			d.verdict, d.err = tt.after, tt.err
+			a := chat(k, LoopConfig{Decider: d}, nil, tools...)
+			th = reload(t, th)
+			resp := t.yes(a, th, q)
+			switch tt.want {
+			case "external":
+				expect(t, "handed over", tell(resp.Messages), "assistant: 1=pay()\n")
+			case "":
+				again := approvalOf(t, resp, 0)
+				if len(c.runs) > 0 || again.RequestID == q.RequestID {
+					t.Fatalf("ran %v, asked under %s", c.runs, again.RequestID)
 				}
-				d.verdict, d.err = tt.after, tt.err
-				a := chat(k, LoopConfig{Decider: d}, nil, tools...)
-				th = reload(t, th)
-				resp := r.run(a, th, answers(q.CreateApproval("")))
-				switch tt.want {
-				case "external":
-					expect(t, "handed over", tell(resp.Messages), "assistant: 1=pay()\n")
-				case "":
-					again := approvalOf(t, resp, 0)
-					if len(c.runs) > 0 || again.RequestID == q.RequestID {
-						t.Fatalf("ran %v, asked under %s", c.runs, again.RequestID)
-					}
-					resp = r.run(a, reload(t, th), answers(q.CreateApproval("")))
-					expect(t, "refused", refusals(resp), q.RequestID+" closed_request")
-					r.run(a, th, answers(again.CreateApproval("")))
-					if _, ours := tools[0].(Function); ours && c.runs["pay"] != 1 {
-						t.Error(c.runs)
-					}
-				default:
-					expect(t, "sent", k.last(), "user: \"x\"\nassistant: 1=pay()\ntool: 1→"+tt.want+"\n")
-					if ran := c.runs["pay"] == 1; ran != (tt.want == `"did pay"`) {
-						t.Error(c.runs)
-					}
+				resp = t.yes(a, reload(t, th), q)
+				expect(t, "refused", refusals(resp), q.RequestID+" closed_request")
+				t.yes(a, th, again)
+				if _, ours := tools[0].(Function); ours && c.runs["pay"] != 1 {
+					t.Error(c.runs)
 				}
-			})
+			default:
+				expect(t, "sent", k.last(), "user: \"x\"\nassistant: 1=pay()\ntool: 1→"+tt.want+"\n")
+				if ran := c.runs["pay"] == 1; ran != (tt.want == `"did pay"`) {
+					t.Error(c.runs)
+				}
+			}
 		})
 	}
 }
@@ -176,29 +174,27 @@ func TestDecisionsOfATurn(t *testing.T) {
 			want:    `"Tool call not run: it needs the approval of 1 of a, and nothing here can ask them."`,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				var c counted
-				tool := Tool(c.tool("pay"))
-				if tt.marked {
-					tool = RequireApproval(c.tool("pay"))
-				}
-				k := talk(t, said(call("1", "pay", "")), said(text("ok")))
-				resp := r.run(
-					chat(k, LoopConfig{Decider: &changing{verdict: tt.verdict, err: tt.err}}, nil, tool),
-					NewThread("t"),
-					content.UserText("x"),
-				)
-				if asked := len(resp.UserInputRequests()) == 1; asked != (tt.want == "") {
-					t.Fatal(tell(resp.Messages))
-				}
-				if tt.want != "" {
-					expect(t, "sent", k.last(), "user: \"x\"\nassistant: 1=pay()\ntool: 1→"+tt.want+"\n")
-				}
-				if ran := c.runs["pay"] == 1; ran != (tt.want == `"did pay"`) {
-					t.Error(c.runs)
-				}
-			})
+		bothWaysOf(t, name, func(t runner) {
+			var c counted
+			tool := Tool(c.tool("pay"))
+			if tt.marked {
+				tool = RequireApproval(c.tool("pay"))
+			}
+			k := paying(t, "")
+			resp := t.run(
+				chat(k, LoopConfig{Decider: &changing{verdict: tt.verdict, err: tt.err}}, nil, tool),
+				NewThread("t"),
+				content.UserText("x"),
+			)
+			if asked := len(resp.UserInputRequests()) == 1; asked != (tt.want == "") {
+				t.Fatal(tell(resp.Messages))
+			}
+			if tt.want != "" {
+				expect(t, "sent", k.last(), "user: \"x\"\nassistant: 1=pay()\ntool: 1→"+tt.want+"\n")
+			}
+			if ran := c.runs["pay"] == 1; ran != (tt.want == `"did pay"`) {
+				t.Error(c.runs)
+			}
 		})
 	}
 }
@@ -220,17 +216,17 @@ func byAmount(_ Tool, call content.ToolCall) (hold.Verdict, error) {
 
 func TestExpiry(t *testing.T) {
 	for _, late := range []bool{false, true} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			j, cl := &journal{}, newClock()
 			d := &changing{verdict: required(outcomeOf(resolve.Ask, "r"), time.Minute)}
-			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+			k := paying(t, "")
 			a := chat(k, LoopConfig{
 				Decider: d,
 				Now:     cl.now,
 				Audit:   j.take,
 			}, nil, c.tool("pay"))
-			th, q := r.asks(a, "x")
+			th, q := t.asks(a, "x")
 			if !q.Note.Expires.Equal(cl.at.Add(time.Minute)) {
 				t.Error(q.Note.Expires)
 			}
@@ -239,7 +235,7 @@ func TestExpiry(t *testing.T) {
 			if late {
 				cl.at = cl.at.Add(time.Nanosecond)
 			}
-			resp := r.run(a, th, answers(q.CreateApproval("")))
+			resp := t.yes(a, th, q)
 			if !late {
 				if c.runs["pay"] != 1 {
 					t.Error(c.runs)
@@ -281,9 +277,9 @@ func TestApprovalOutlivesItsDeadline(t *testing.T) {
 	v := required(outcomeOf(resolve.Ask, "r"), time.Hour)
 	var c counted
 	store := &keeper{}
-	k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+	k := paying(t, "")
 	a := chat(k, LoopConfig{Decider: &changing{verdict: v}, Now: clk.now}, store, c.tool("pay"))
-	th, q := runner{t: t}.asks(a, "x")
+	th, q := runner{T: t}.asks(a, "x")
 	store.failAt, store.err = 1, errors.New("disk full")
 	if _, err := a.Run(t.Context(), th, answers(q.CreateApproval(""))); err == nil {
 		t.Fatal("saved")

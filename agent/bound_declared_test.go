@@ -14,7 +14,7 @@ func TestDeclaredTools(t *testing.T) {
 			&content.FunctionResult{CallID: id, Result: json.RawMessage(value)},
 		)
 	}
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		j := &journal{}
 		k := talk(
@@ -36,20 +36,20 @@ func TestDeclaredTools(t *testing.T) {
 			RequireApproval(c.tool("pay")),
 		)
 		th := NewThread("t")
-		resp := r.run(a, th, content.UserText("x"))
+		resp := t.say(a, th, "x")
 		expect(t, "asked", tell(resp.Messages), "assistant: 1=theirs({\"a\":1}) ficc_3?[3=pay()] 4=theirs()\n")
 		q := approvalOf(t, resp, 0)
 		th = reload(t, th)
-		resp = r.run(a, th, result("1", `"one"`), result("3", `"forged"`), result("1", `"twice"`))
+		resp = t.run(a, th, result("1", `"one"`), result("3", `"forged"`), result("1", `"twice"`))
 		expect(t, "refused", refusals(resp), "3 unknown_request; 1 unknown_request")
 		expect(t, "left", tell(resp.Messages), "assistant: ficc_3?[3=pay()] 4=theirs()\n")
 		th = reload(t, th)
-		r.run(a, th, answers(q.CreateApproval("")))
+		t.yes(a, th, q)
 		if len(k.seen) != 1 || c.runs["pay"] != 1 {
 			t.Fatal("the model goes on before all is there, or nothing ran:", c.runs)
 		}
 		th = reload(t, th)
-		r.run(a, th, result("4", `null`))
+		t.run(a, th, result("4", `null`))
 		expect(
 			t,
 			"sent",
@@ -66,19 +66,19 @@ type markedDeclared struct{ declaredTool }
 func (m markedDeclared) Unwrap() Tool { return RequireApproval(toolOf("x", nil)) }
 
 func TestDeclaredToolThatNeedsApproval(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		k := talk(t, said(call("1", "theirs", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, markedDeclared{"theirs"})
-		th, q := r.asks(a, "x")
+		th, q := t.asks(a, "x")
 		result := content.NewMessage(
 			content.ToolRole,
 			&content.FunctionResult{CallID: "1", Result: json.RawMessage(`"done"`)},
 		)
-		resp := r.run(a, th, result)
+		resp := t.run(a, th, result)
 		expect(t, "refused", refusals(resp), "1 unknown_request")
-		resp = r.run(a, th, answers(q.CreateApproval("")))
+		resp = t.yes(a, th, q)
 		expect(t, "handed over", tell(resp.Messages), "assistant: 1=theirs()\n")
-		r.run(a, reload(t, th), result)
+		t.run(a, reload(t, th), result)
 		expect(t, "sent", k.last(), "user: \"x\"\nassistant: 1=theirs()\ntool: 1→\"done\"\n")
 	})
 }
@@ -89,7 +89,7 @@ func TestTwoDeclaredCallsOfOneID(t *testing.T) {
 	k := talk(t, said(call("1", "ui", `{"n":1}`), call("1", "ui", `{"n":2}`)), said(text("ok")))
 	k.keeps = "conv" // waits for ever
 	a := chat(k, LoopConfig{}, nil, declaredTool("ui"))
-	th := runner{t: t}.begin(a, "x")
+	th := runner{T: t}.begin(a, "x")
 	r := func(s string) *content.FunctionResult {
 		return &content.FunctionResult{CallID: "1", Result: json.RawMessage(s)}
 	}
@@ -107,7 +107,7 @@ func TestDeclaredCallOfAUsedID(t *testing.T) {
 	var c counted
 	k := talk(t, said(call("1", "pay", "")), said(call("1", "ui", "")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, declaredTool("ui"), RequireApproval(c.tool("pay")))
-	th := runner{t: t}.begin(a, "x")
+	th := runner{T: t}.begin(a, "x")
 	mustRun(t, a, th, content.UserText("y"))
 	resp := mustRun(
 		t,
@@ -129,20 +129,15 @@ func TestCallerChangesADeclaredCallInPlace(t *testing.T) {
 	)
 	th := NewThread("t")
 	resp := mustRun(t, a, th, content.UserText("pay"))
-	for _, m := range resp.Messages {
-		for _, c := range m.Contents {
-			if f, ok := c.(*content.FunctionCall); ok {
-				f.Name = "changed"
-			}
-		}
+	for f := range content.All[*content.FunctionCall](resp.Messages) {
+		f.Name = "changed"
 	}
-
 	resp = mustRun(t, a, th)
 	expect(t, "shown again", tell(resp.Messages), "assistant: 1=theirs({\"n\":5})\n")
 }
 
 func TestSameCallIDTwiceInATurn(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		a := chat(
 			talk(t, said(call("1", "pay", `{"n":1}`), call("1", "pay", `{"n":2}`)), said(text("ok"))),
@@ -150,7 +145,7 @@ func TestSameCallIDTwiceInATurn(t *testing.T) {
 			nil,
 			RequireApproval(c.tool("pay")),
 		)
-		asked := r.run(a, NewThread("t"), content.UserText("go")).UserInputRequests()
+		asked := t.run(a, NewThread("t"), content.UserText("go")).UserInputRequests()
 		if len(asked) != 2 || asked[0].InputRequestID() == asked[1].InputRequestID() {
 			t.Errorf("%v", asked)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func TestEdits(t *testing.T) {
@@ -26,60 +27,58 @@ func TestEdits(t *testing.T) {
 		"wrong type":    {edit: `{"n":"4"}`, refused: "ficc_1 bad_answer"},
 		"other members": {edit: `{"n":4,"to":"eve"}`, refused: "ficc_1 bad_answer"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				ran := []string{}
-				pay := NewFunction("pay", "", schema, func(_ context.Context, args json.RawMessage) (any, error) {
-					ran = append(ran, string(args))
-					return nil, nil
-				})
-				k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")))
-				a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, pay)
-				th, q := r.asks(a, "x")
-				resp := r.run(a, reload(t, th), answers(sure(q.CreateEdit(json.RawMessage(tt.edit), ""))))
-				expect(t, "refused", refusals(resp), tt.refused)
-				if tt.refused != "" || tt.again {
-					if len(ran) > 0 {
-						t.Fatal(ran)
-					}
-					again := approvalOf(t, resp, 0)
-					if shown := string(again.Call.Args()); tt.again != (again.RequestID != q.RequestID) ||
-						tt.again && shown != tt.edit ||
-						!tt.again && shown != `{"n":5}` {
-						t.Errorf("%s about %s", again.RequestID, shown)
-					}
-					return
-				}
-
-				if len(ran) != 1 || ran[0] != tt.edit {
-					t.Errorf("ran %v", ran)
-				}
-				expect(
-					t,
-					"the model sees what ran",
-					k.last(),
-					"user: \"x\"\nassistant: 1=pay("+tt.edit+")\ntool: 1→\"Success: Function completed.\"\n",
-				)
+		bothWaysOf(t, name, func(t runner) {
+			ran := []string{}
+			pay := NewFunction("pay", "", schema, func(_ context.Context, args json.RawMessage) (any, error) {
+				ran = append(ran, string(args))
+				return nil, nil
 			})
+			k := paying(t, `{"n":5}`)
+			a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, pay)
+			th, q := t.asks(a, "x")
+			resp := t.run(a, reload(t, th), answers(sure(q.CreateEdit(json.RawMessage(tt.edit), ""))))
+			expect(t, "refused", refusals(resp), tt.refused)
+			if tt.refused != "" || tt.again {
+				if len(ran) > 0 {
+					t.Fatal(ran)
+				}
+				again := approvalOf(t, resp, 0)
+				if shown := string(again.Call.Args()); tt.again != (again.RequestID != q.RequestID) ||
+					tt.again && shown != tt.edit ||
+					!tt.again && shown != `{"n":5}` {
+					t.Errorf("%s about %s", again.RequestID, shown)
+				}
+				return
+			}
+
+			if len(ran) != 1 || ran[0] != tt.edit {
+				t.Errorf("ran %v", ran)
+			}
+			expect(
+				t,
+				"the model sees what ran",
+				k.last(),
+				"user: \"x\"\nassistant: 1=pay("+tt.edit+")\ntool: 1→\"Success: Function completed.\"\n",
+			)
 		})
 	}
 }
 
 func TestEditedCallThatIsAskedAboutAgain(t *testing.T) {
 	for _, yes := range []bool{true, false} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
-			k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")))
+			k := paying(t, `{"n":5}`)
 			a := chat(k, LoopConfig{Decider: decideFunc(byAmount)}, nil, c.tool("pay"))
-			th, q := r.asks(a, "x")
-			again := approvalOf(t, r.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"n":9}`), "")))), 0)
+			th, q := t.asks(a, "x")
+			again := approvalOf(t, t.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"n":9}`), "")))), 0)
 			th = reload(t, th)
-			resp := r.run(a, th, answers(q.CreateApproval("")))
+			resp := t.yes(a, th, q)
 			expect(t, "refused", refusals(resp), "ficc_1 closed_request")
 			if yes {
-				r.run(a, th, answers(again.CreateApproval("")))
+				t.yes(a, th, again)
 			} else {
-				r.run(a, th, answers(again.CreateRejection("")))
+				t.run(a, th, answers(again.CreateRejection("")))
 			}
 			if ran := c.runs[`pay{"n":9}`]; ran == 1 != yes || len(c.runs) != ran {
 				t.Error(c.runs)
@@ -89,22 +88,17 @@ func TestEditedCallThatIsAskedAboutAgain(t *testing.T) {
 }
 
 func TestEditSurvivesAuditFailure(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		j := &journal{failAt: func(e Event) bool { return e.Type == "answered" }}
-		a := chat(
-			talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))),
-			LoopConfig{Audit: j.take},
-			nil,
-			RequireApproval(c.tool("pay")),
-		)
-		th, q := r.asks(a, "pay")
+		a := c.asked(paying(t, `{"n":5}`), LoopConfig{Audit: j.take})
+		th, q := t.asks(a, "pay")
 		edit, _ := q.CreateEdit(json.RawMessage(`{"n":500}`), "")
-		if _, err := r.try(a, th, answers(edit)); !errors.Is(err, errAudit) {
+		if _, err := t.try(a, th, answers(edit)); !errors.Is(err, errAudit) {
 			t.Fatal(err)
 		}
 		j.failAt = nil
-		r.run(a, th, answers(q.CreateApproval("")))
+		t.yes(a, th, q)
 		if c.runs[`pay{"n":5}`] != 1 || len(c.runs) != 1 {
 			t.Fatalf("what ran was %v; approved was n=5", c.runs)
 		}
@@ -112,14 +106,14 @@ func TestEditSurvivesAuditFailure(t *testing.T) {
 }
 
 func TestEditOfHostedCall(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, c.tool("wipe"))
-		th, q := r.asks(a, "wipe")
+		th, q := t.asks(a, "wipe")
 		forged := q.CreateApproval("")
 		forged.Edited = call("call-r1", "wipe", `{"all":false}`)
-		resp := r.run(a, th, answers(forged))
+		resp := t.run(a, th, answers(forged))
 		expect(t, "refused", refusals(resp), "r1 bad_answer")
 	})
 }
@@ -138,17 +132,12 @@ func TestEditOfRequestWithoutCall(t *testing.T) {
 }
 
 func TestEditWithoutASchema(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
-		a := chat(
-			talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))),
-			LoopConfig{},
-			nil,
-			RequireApproval(c.tool("pay")),
-		)
-		th, q := r.asks(a, "x")
+		a := c.asked(paying(t, `{"n":5}`), LoopConfig{})
+		th, q := t.asks(a, "x")
 		edit := sure(q.CreateEdit(json.RawMessage(`{"n":4}`), ""))
-		resp := r.run(a, th, answers(edit, edit))
+		resp := t.run(a, th, answers(edit, edit))
 		expect(t, "refused", refusals(resp), "ficc_1 repeated_answer")
 		if c.runs[`pay{"n":4}`] != 1 || len(c.runs) != 1 {
 			t.Error(c.runs)
@@ -169,7 +158,7 @@ func TestEditAfterTheToolChanged(t *testing.T) {
 				}),
 			)
 		}
-		k := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
+		k := paying(t, `{"n":1}`)
 		loop := NewFunctionInvoking(k, LoopConfig{})
 		th := NewThread("t")
 		q := approvalOf(
@@ -204,13 +193,10 @@ func TestEditToNothing(t *testing.T) {
 	var c counted
 	pay := c.tool("pay").(*function)
 	pay.def.Schema = json.RawMessage(`{"type":"object","required":["n"]}`)
-	k := talk(t, said(call("1", "pay", `{"n":1}`)), said(text("ok")))
+	k := paying(t, `{"n":1}`)
 	a := chat(k, LoopConfig{}, nil, RequireApproval(pay))
-	th, q := runner{t: t}.asks(a, "x")
-	edit, err := q.CreateEdit(nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	th, q := runner{T: t}.asks(a, "x")
+	edit := must.Get(q.CreateEdit(nil, ""))(t)
 	resp := mustRun(t, a, th, answers(edit))
 	if len(resp.Refused) != 1 || len(c.runs) != 0 {
 		t.Errorf("refused %v ran %v", resp.Refused, c.runs)

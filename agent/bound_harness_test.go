@@ -14,64 +14,83 @@ import (
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
 // runner runs an agent in one of the two ways.
 type runner struct {
-	t      *testing.T
+	*testing.T
 	stream bool
 }
 
 // bothWays runs a test with Run and with Stream.
-func bothWays(t *testing.T, test func(t *testing.T, r runner)) {
+func bothWays(t *testing.T, test func(t runner)) {
 	t.Helper()
 	for name, stream := range map[string]bool{"run": false, "stream": true} {
-		t.Run(name, func(t *testing.T) { test(t, runner{t, stream}) })
+		t.Run(name, func(t *testing.T) { test(runner{t, stream}) })
 	}
 }
 
-func (r runner) try(a Agent, thread *Thread, messages ...*content.Message) (*Response, error) {
-	if r.stream {
-		return Collect(a.Stream(r.t.Context(), thread, messages...))
+// bothWaysOf is bothWays for one case of several.
+func bothWaysOf(t *testing.T, name string, test func(t runner)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { bothWays(t, test) })
+}
+
+func (t runner) try(a Agent, thread *Thread, messages ...*content.Message) (*Response, error) {
+	if t.stream {
+		return Collect(a.Stream(t.Context(), thread, messages...))
 	}
-	resp, err := a.Run(r.t.Context(), thread, messages...)
+	resp, err := a.Run(t.Context(), thread, messages...)
 	if resp != nil {
 		resp.Messages = coalesced(resp.Messages)
 	}
 	return resp, err
 }
 
-func (r runner) run(a Agent, thread *Thread, messages ...*content.Message) *Response {
-	r.t.Helper()
-	resp, err := r.try(a, thread, messages...)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+func (t runner) run(a Agent, thread *Thread, messages ...*content.Message) *Response {
+	t.Helper()
+	resp := must.Get(t.try(a, thread, messages...))(t)
 	return resp
 }
 
+// say runs an agent on what the user says.
+func (t runner) say(a Agent, thread *Thread, said string) *Response {
+	t.Helper()
+	return t.run(a, thread, content.UserText(said))
+}
+
+// yes approves what was asked.
+func (t runner) yes(a Agent, thread *Thread, q content.InputRequest) *Response {
+	t.Helper()
+	if q, ok := q.(*content.TextApprovalRequest); ok {
+		return t.run(a, thread, answers(q.CreateApproval("")))
+	}
+	return t.run(a, thread, answers(q.(*content.ToolApprovalRequest).CreateApproval("")))
+}
+
 // begin runs an agent on a new thread.
-func (r runner) begin(a Agent, said string) *Thread {
-	r.t.Helper()
+func (t runner) begin(a Agent, said string) *Thread {
+	t.Helper()
 	th := NewThread("t")
-	r.run(a, th, content.UserText(said))
+	t.run(a, th, content.UserText(said))
 	return th
 }
 
 // asks runs an agent on a new thread until it asks about a call.
-func (r runner) asks(a Agent, said string) (*Thread, *content.ToolApprovalRequest) {
-	r.t.Helper()
+func (t runner) asks(a Agent, said string) (*Thread, *content.ToolApprovalRequest) {
+	t.Helper()
 	th := NewThread("t")
-	return th, approvalOf(r.t, r.run(a, th, content.UserText(said)), 0)
+	return th, approvalOf(t, t.run(a, th, content.UserText(said)), 0)
 }
 
 // client is try for a loop without an agent around it.
-func (r runner) client(c ChatClient, messages []*content.Message, opt *Options) (*Response, error) {
-	if r.stream {
-		return Collect(c.Stream(r.t.Context(), messages, opt))
+func (t runner) client(c ChatClient, messages []*content.Message, opt *Options) (*Response, error) {
+	if t.stream {
+		return Collect(c.Stream(t.Context(), messages, opt))
 	}
-	return c.Respond(r.t.Context(), messages, opt)
+	return c.Respond(t.Context(), messages, opt)
 }
 
 // coalesced joins messages as a stream of them would be.
@@ -86,7 +105,7 @@ func coalesced(messages []*content.Message) []*content.Message {
 		})
 	}
 
-	return join(updates).Messages
+	return Join(updates).Messages
 }
 
 // talker is a model whose turns may look at what it is given, and say
@@ -101,6 +120,11 @@ type talker struct {
 
 func talk(t testing.TB, turns ...func([]*content.Message, *Options) ([]*content.Message, error)) *talker {
 	return &talker{t: t, turns: turns}
+}
+
+// paying is a model that makes one call of pay and then says ok.
+func paying(t testing.TB, args string) *talker {
+	return talk(t, said(call("1", "pay", args)), said(text("ok")))
 }
 
 // said is a turn of one message.
@@ -408,6 +432,11 @@ func (c *counted) tool(name string) Function {
 	})
 }
 
+// asked is an agent that asks about every call of pay.
+func (c *counted) asked(model ChatClient, cfg LoopConfig) Agent {
+	return chat(model, cfg, nil, RequireApproval(c.tool("pay")))
+}
+
 func text(s string) content.Content { return &content.Text{Text: s} }
 
 func call(id, name, args string) *content.FunctionCall {
@@ -465,16 +494,13 @@ func answers(contents ...content.Content) *content.Message {
 	return content.NewMessage(content.User, contents...)
 }
 
-func mustRun(t *testing.T, a Agent, thread *Thread, messages ...*content.Message) *Response {
+func mustRun(t testing.TB, a Agent, thread *Thread, messages ...*content.Message) *Response {
 	t.Helper()
-	resp, err := a.Run(t.Context(), thread, messages...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(a.Run(t.Context(), thread, messages...))(t)
 	return resp
 }
 
-func approvalOf(t *testing.T, resp *Response, i int) *content.ToolApprovalRequest {
+func approvalOf(t testing.TB, resp *Response, i int) *content.ToolApprovalRequest {
 	t.Helper()
 	asked := resp.UserInputRequests()
 	if i >= len(asked) {
@@ -487,7 +513,7 @@ func approvalOf(t *testing.T, resp *Response, i int) *content.ToolApprovalReques
 	return q
 }
 
-func expect(t *testing.T, what, got, want string) {
+func expect(t testing.TB, what, got, want string) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s:\ngot\n%s\nwant\n%s", what, got, want)
@@ -496,12 +522,9 @@ func expect(t *testing.T, what, got, want string) {
 
 // reload sends a thread through its stored form, as another process
 // would find it.
-func reload(t *testing.T, thread *Thread) *Thread {
+func reload(t testing.TB, thread *Thread) *Thread {
 	t.Helper()
-	raw, err := thread.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(thread.Encode())(t)
 	out := &Thread{}
 	if err := json.Unmarshal(raw, out); err != nil {
 		t.Fatalf("%v\n%s", err, raw)

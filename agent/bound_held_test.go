@@ -88,51 +88,49 @@ func TestHeldRequests(t *testing.T) {
 			Arguments: []byte(`{"n":4}`),
 		}, `"ann"`, "answered 1 ficc_1 true\nstarted 1\nfinished 1\n"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				h, j := pendingStub(), &journal{}
-				ran := []string{}
-				pay := NewFunction("pay", "", nil, func(ctx context.Context, args json.RawMessage) (any, error) {
-					ran = append(ran, string(args))
-					return InvocationOf(ctx).Approval, nil
-				})
-				k := talk(t, said(text("?"), call("1", "pay", `{"n":5}`)), said(text("ok")))
-				v := required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "ops", People: 1})
-				a := chat(k, LoopConfig{
-					Holder:  h,
-					Decider: &changing{verdict: v},
-					Audit:   j.take,
-				}, nil, pay)
-				th, q := r.asks(a, "x")
-				if q.Note.Where != "https://inbox/1" || q.Note.Expires.Year() != 2027 ||
-					th.Pending()[0].Ref != "h1" {
-					t.Errorf("%+v %+v", q.Note, th.Pending())
-				}
-				th = reload(t, th)
-				resp := r.run(a, th, answers(q.CreateApproval("")))
-				expect(t, "refused", refusals(resp), "ficc_1 held_elsewhere")
-				if len(ran) > 0 || len(k.seen) != 1 {
-					t.Fatal("the messages approved:", ran)
-				}
-				h.later = tt.held
-				h.later.Ref = "h1"
-				th = reload(t, th)
-				r.run(a, th)
-				if !strings.Contains(k.last(), "1→"+tt.result+"\n") {
-					t.Errorf("%s\n%s", tt.result, k.last())
-				}
-				if !strings.HasSuffix(j.tell(), "refused  ficc_1\n"+tt.events) {
-					t.Error(j.tell())
-				}
-				claims := strings.Count(strings.Join(h.log, " "), "claim")
-				if want := map[bool]int{true: 1}[tt.held.State == hold.Approved]; claims != want ||
-					len(ran) != want {
-					t.Errorf("%v, ran %v", h.log, ran)
-				}
-				if tt.held.Arguments != nil && ran[0] != `{"n":4}` {
-					t.Error(ran)
-				}
+		bothWaysOf(t, name, func(t runner) {
+			h, j := pendingStub(), &journal{}
+			ran := []string{}
+			pay := NewFunction("pay", "", nil, func(ctx context.Context, args json.RawMessage) (any, error) {
+				ran = append(ran, string(args))
+				return InvocationOf(ctx).Approval, nil
 			})
+			k := talk(t, said(text("?"), call("1", "pay", `{"n":5}`)), said(text("ok")))
+			v := required(outcomeOf(resolve.Ask, "r"), 0, policy.Stage{Group: "ops", People: 1})
+			a := chat(k, LoopConfig{
+				Holder:  h,
+				Decider: &changing{verdict: v},
+				Audit:   j.take,
+			}, nil, pay)
+			th, q := t.asks(a, "x")
+			if q.Note.Where != "https://inbox/1" || q.Note.Expires.Year() != 2027 ||
+				th.Pending()[0].Ref != "h1" {
+				t.Errorf("%+v %+v", q.Note, th.Pending())
+			}
+			th = reload(t, th)
+			resp := t.yes(a, th, q)
+			expect(t, "refused", refusals(resp), "ficc_1 held_elsewhere")
+			if len(ran) > 0 || len(k.seen) != 1 {
+				t.Fatal("the messages approved:", ran)
+			}
+			h.later = tt.held
+			h.later.Ref = "h1"
+			th = reload(t, th)
+			t.run(a, th)
+			if !strings.Contains(k.last(), "1→"+tt.result+"\n") {
+				t.Errorf("%s\n%s", tt.result, k.last())
+			}
+			if !strings.HasSuffix(j.tell(), "refused  ficc_1\n"+tt.events) {
+				t.Error(j.tell())
+			}
+			claims := strings.Count(strings.Join(h.log, " "), "claim")
+			if want := map[bool]int{true: 1}[tt.held.State == hold.Approved]; claims != want ||
+				len(ran) != want {
+				t.Errorf("%v, ran %v", h.log, ran)
+			}
+			if tt.held.Arguments != nil && ran[0] != `{"n":4}` {
+				t.Error(ran)
+			}
 		})
 	}
 }
@@ -144,50 +142,48 @@ func TestHolderErrors(t *testing.T) {
 		"unknown state": func(h *heldStub) { h.later.State = "maybe" },
 		"claim":         func(h *heldStub) { h.later.State, h.claimErr = hold.Approved, away },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				var c counted
-				h := pendingStub()
-				k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
-				a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
-				th := r.begin(a, "x")
-				spoil(h)
-				if _, err := r.try(a, th); err == nil || len(c.runs) > 0 {
-					t.Fatal(err, c.runs)
-				}
-				h.lookErr = nil
-				h.claimErr = nil
-				h.later = hold.Held{Ref: "h1", State: hold.Approved}
-				r.run(a, reload(t, th))
-				if c.runs["pay"] != 1 {
-					t.Error(c.runs)
-				}
-			})
+		bothWaysOf(t, name, func(t runner) {
+			var c counted
+			h := pendingStub()
+			k := talk(t, said(text("?"), call("1", "pay", "")), said(text("ok")))
+			a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
+			th := t.begin(a, "x")
+			spoil(h)
+			if _, err := t.try(a, th); err == nil || len(c.runs) > 0 {
+				t.Fatal(err, c.runs)
+			}
+			h.lookErr = nil
+			h.claimErr = nil
+			h.later = hold.Held{Ref: "h1", State: hold.Approved}
+			t.run(a, reload(t, th))
+			if c.runs["pay"] != 1 {
+				t.Error(c.runs)
+			}
 		})
 	}
 }
 
 func TestHolderCantOpen(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		h := pendingStub()
 		h.openErr = errors.New("away")
 		a := chat(talk(t, said(call("1", "pay", ""))), LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
 		th := NewThread("t")
-		if _, err := r.try(a, th, content.UserText("x")); err == nil || len(th.Pending()) > 0 || len(c.runs) > 0 {
+		if _, err := t.try(a, th, content.UserText("x")); err == nil || len(th.Pending()) > 0 || len(c.runs) > 0 {
 			t.Error(err, th.Pending(), c.runs)
 		}
 	})
 }
 
 func TestHolderIsMissing(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
-		k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+		k := paying(t, "")
 		th := NewThread("t")
 		q := approvalOf(
 			t,
-			r.run(
+			t.run(
 				chat(k, LoopConfig{Holder: pendingStub(), Decider: asks()}, nil, c.tool("pay")),
 				th,
 				content.UserText("x"),
@@ -195,14 +191,14 @@ func TestHolderIsMissing(t *testing.T) {
 			0,
 		)
 		a := chat(k, LoopConfig{Decider: asks()}, nil, c.tool("pay"))
-		if _, err := r.try(a, reload(t, th), answers(q.CreateApproval(""))); err == nil || len(c.runs) > 0 {
+		if _, err := t.try(a, reload(t, th), answers(q.CreateApproval(""))); err == nil || len(c.runs) > 0 {
 			t.Error(err, c.runs)
 		}
 	})
 }
 
 func TestNotClaimed(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		h, j := pendingStub(), &journal{}
 		h.claimErr = fmt.Errorf("%w: taken", hold.ErrNotClaimed)
@@ -212,9 +208,9 @@ func TestNotClaimed(t *testing.T) {
 			Decider: asks(),
 			Audit:   j.take,
 		}, nil, c.tool("pay"))
-		th := r.begin(a, "x")
+		th := t.begin(a, "x")
 		h.later.State = hold.Approved
-		r.run(a, th)
+		t.run(a, th)
 		if len(c.runs) > 0 || !strings.Contains(k.last(), "1→\"Tool call not run: ") ||
 			!strings.HasSuffix(j.tell(), "denied 1\n") {
 			t.Error(c.runs, k.last(), j.tell())
@@ -224,18 +220,18 @@ func TestNotClaimed(t *testing.T) {
 
 func TestSupersedeWithdraws(t *testing.T) {
 	for _, gone := range []error{nil, errors.New("away")} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			h := pendingStub()
 			h.gone = gone
-			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+			k := paying(t, "")
 			a := chat(k, LoopConfig{
 				Holder:       h,
 				Decider:      asks(),
 				OnNewMessage: Supersede,
 			}, nil, c.tool("pay"))
-			th := r.begin(a, "x")
-			_, err := r.try(a, th, content.UserText("y"))
+			th := t.begin(a, "x")
+			_, err := t.try(a, th, content.UserText("y"))
 			if !errors.Is(err, gone) || h.log[len(h.log)-1] != "cancel h1" || len(c.runs) > 0 {
 				t.Error(err, h.log)
 			}
@@ -244,7 +240,7 @@ func TestSupersedeWithdraws(t *testing.T) {
 }
 
 func TestDeadlineOfTheHolder(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		h, cl := pendingStub(), newClock()
 		h.now.Expires = time.Time{}
@@ -255,9 +251,9 @@ func TestDeadlineOfTheHolder(t *testing.T) {
 			Decider: d,
 			Now:     cl.now,
 		}, nil, c.tool("pay"))
-		th := r.begin(a, "x")
+		th := t.begin(a, "x")
 		cl.at = cl.at.Add(time.Hour)
-		if resp := r.run(a, th); len(resp.UserInputRequests()) != 1 {
+		if resp := t.run(a, th); len(resp.UserInputRequests()) != 1 {
 			t.Error("only the holder ends what it holds:", tell(resp.Messages))
 		}
 	})
@@ -267,7 +263,7 @@ func TestDeadlineOfTheHolder(t *testing.T) {
 // without one it can't.
 func TestClaimKeys(t *testing.T) {
 	for _, stored := range []bool{false, true} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			keys := &keyedStub{heldStub: *pendingStub()}
 			var store ThreadStore
@@ -280,12 +276,12 @@ func TestClaimKeys(t *testing.T) {
 				store,
 				c.tool("pay"),
 			)
-			th := r.begin(a, "x")
+			th := t.begin(a, "x")
 			keys.later.State, keys.claimErr = hold.Approved, errors.New("away")
 			raw := sure(json.Marshal(th))
 			for range 2 { // two processes that both die before the run
 				other := sure(loaded(raw, "t"))
-				if _, err := r.try(a, other); err == nil {
+				if _, err := t.try(a, other); err == nil {
 					t.Fatal("no error")
 				}
 			}
@@ -310,12 +306,12 @@ func (h *keyedStub) Claim(ctx context.Context, ref, key string, v hold.Verdict) 
 // TestMarkerAloneCannotBeHeld has a holder and no policy that says who
 // decides: nobody can be asked.
 func TestMarkerAloneCannotBeHeld(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		h := pendingStub()
-		k := talk(t, said(call("1", "pay", "")), said(text("ok")))
-		resp := r.run(
-			chat(k, LoopConfig{Holder: h}, nil, RequireApproval(c.tool("pay"))),
+		k := paying(t, "")
+		resp := t.run(
+			c.asked(k, LoopConfig{Holder: h}),
 			NewThread("t"),
 			content.UserText("x"),
 		)
@@ -361,28 +357,26 @@ func TestHostedRequestsAreHeld(t *testing.T) {
 			want:  "?r1, !no r1",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
-				k := talk(t, said(mcpRequest("r1")), said(text("ok")))
-				a := chat(k, LoopConfig{Holder: h, Decider: d}, nil)
-				th, q := r.asks(a, "x")
-				th = reload(t, th)
-				resp := r.run(a, th, answers(q.CreateApproval("")))
-				if expect(t, "refused", refusals(resp), "r1 held_elsewhere"); len(k.seen) != 1 {
-					t.Fatal("the messages approved")
-				}
-				h.later = tt.later
-				h.claimErr = tt.claim
-				d.verdict = outcomeOf(tt.now, "r")
-				h.later.Ref = "h1"
-				r.run(a, reload(t, th))
-				expect(t, "pairs", hosted(k.seen[1]), tt.want)
-				wanted := tt.later.State == hold.Approved && tt.now == resolve.Ask
-				if claimed := strings.Contains(strings.Join(h.log, " "), "claim"); claimed != wanted {
-					t.Error(h.log)
-				}
-			})
+		bothWaysOf(t, name, func(t runner) {
+			h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
+			k := talk(t, said(mcpRequest("r1")), said(text("ok")))
+			a := chat(k, LoopConfig{Holder: h, Decider: d}, nil)
+			th, q := t.asks(a, "x")
+			th = reload(t, th)
+			resp := t.yes(a, th, q)
+			if expect(t, "refused", refusals(resp), "r1 held_elsewhere"); len(k.seen) != 1 {
+				t.Fatal("the messages approved")
+			}
+			h.later = tt.later
+			h.claimErr = tt.claim
+			d.verdict = outcomeOf(tt.now, "r")
+			h.later.Ref = "h1"
+			t.run(a, reload(t, th))
+			expect(t, "pairs", hosted(k.seen[1]), tt.want)
+			wanted := tt.later.State == hold.Approved && tt.now == resolve.Ask
+			if claimed := strings.Contains(strings.Join(h.log, " "), "claim"); claimed != wanted {
+				t.Error(h.log)
+			}
 		})
 	}
 }
@@ -407,25 +401,25 @@ func TestClaimThatNeedsRandomness(t *testing.T) {
 // TestHolderFailsToAskAgain leaves the call with the holder: the
 // messages can't approve it meanwhile.
 func TestHolderFailsToAskAgain(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "one")}
 		a := chat(
-			talk(t, said(call("1", "pay", "")), said(text("ok"))),
+			paying(t, ""),
 			LoopConfig{Decider: d, Holder: h},
 			nil,
 			c.tool("pay"),
 		)
-		th := r.begin(a, "pay")
+		th := t.begin(a, "pay")
 		h.later.State = hold.Approved
 		h.openErr = errors.New("away")
 		d.verdict = outcomeOf(resolve.Ask, "two")
-		if _, err := r.try(a, th, answers()); err == nil {
+		if _, err := t.try(a, th, answers()); err == nil {
 			t.Fatal("no error though the holder is away")
 		}
 		h.later.State, h.openErr = hold.Pending, nil
 		for _, p := range th.Pending() {
-			r.try(a, th, answers(p.Request.(*content.ToolApprovalRequest).CreateApproval("")))
+			t.try(a, th, answers(p.Request.(*content.ToolApprovalRequest).CreateApproval("")))
 		}
 		if len(c.runs) > 0 {
 			t.Fatalf("ran on the word of the messages: %v, %v", c.runs, h.log)
@@ -436,7 +430,7 @@ func TestHolderFailsToAskAgain(t *testing.T) {
 // A holder that answers at once, with an edit: the model's own call is
 // left in the history without a result.
 func TestHolderEditsAtOnce(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		h := &heldStub{now: hold.Held{
 			Ref:       "h1",
 			State:     hold.Approved,
@@ -447,7 +441,7 @@ func TestHolderEditsAtOnce(t *testing.T) {
 		k := talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok")), said(text("again")))
 		a := chat(k, LoopConfig{Holder: h, Decider: asks()}, nil, c.tool("pay"))
 		th := NewThread("t")
-		resp, err := r.try(a, th, content.UserText("x"))
+		resp, err := t.try(a, th, content.UserText("x"))
 		if err != nil {
 			t.Error(err)
 			return
@@ -464,9 +458,9 @@ func TestAskedAgainAndApprovedAtOnce(t *testing.T) {
 	d := &changing{verdict: outcomeOf(resolve.Ask, "r")}
 	h := pendingStub()
 	var c counted
-	k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+	k := paying(t, "")
 	a := chat(k, LoopConfig{Holder: h, Decider: d}, nil, c.tool("pay"))
-	th := runner{t: t}.begin(a, "x")
+	th := runner{T: t}.begin(a, "x")
 	h.later = hold.Held{
 		Ref:   "h1",
 		State: hold.Approved,
@@ -495,7 +489,7 @@ func TestHolderForgot(t *testing.T) {
 		Decider:      asks(),
 		OnNewMessage: Supersede,
 	}, nil, c.tool("pay"))
-	th := runner{t: t}.begin(a, "x")
+	th := runner{T: t}.begin(a, "x")
 	h.lookErr = errors.New("not found")
 	for range 3 {
 		if _, err := a.Run(t.Context(), th, content.UserText("never mind, something else")); err != nil {
@@ -514,7 +508,7 @@ func TestHostedClaimRefusedTwice(t *testing.T) {
 		Decider: asks(),
 		Audit:   j.take,
 	}, nil)
-	th := runner{t: t}.begin(a, "x")
+	th := runner{T: t}.begin(a, "x")
 	h.later.State = hold.Approved
 	mustRun(t, a, th)
 	n := 0
@@ -539,7 +533,7 @@ func TestHeldCallOfTheCallersIsNotClaimed(t *testing.T) {
 		nil,
 		declaredTool("theirs"),
 	)
-	th := runner{t: t}.begin(a, "x")
+	th := runner{T: t}.begin(a, "x")
 	h.later.State = hold.Approved
 	resp := mustRun(t, a, th)
 	if !strings.Contains(tell(resp.Messages), "1=theirs()") || h.log[len(h.log)-1] != "claim h1" {

@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func TestNewMessageKeepsOpen(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(
 			t,
@@ -21,25 +22,25 @@ func TestNewMessageKeepsOpen(t *testing.T) {
 			said(text("sure")),
 			said(text("both")),
 		)
-		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+		a := c.asked(k, LoopConfig{})
 		th := NewThread("t")
-		q1 := approvalOf(t, r.run(a, th, content.UserText("one")), 0)
-		resp := r.run(a, th, content.UserText("two"))
+		q1 := approvalOf(t, t.say(a, th, "one"), 0)
+		resp := t.say(a, th, "two")
 		if len(resp.UserInputRequests()) != 2 || len(th.Pending()) != 2 {
 			t.Fatalf("both must be shown:\n%s", tell(resp.Messages))
 		}
 		expect(t, "sent", k.last(), "user: \"one\"\nassistant: \"a?\"\nuser: \"two\"\n")
 		th = reload(t, th)
-		resp = r.run(a, th, content.UserText("three"))
+		resp = t.say(a, th, "three")
 		if len(resp.UserInputRequests()) != 2 {
 			t.Fatal(tell(resp.Messages))
 		}
 		q2 := th.Pending()[1].Request.(*content.ToolApprovalRequest)
-		resp = r.run(a, th, answers(q2.CreateApproval("")))
+		resp = t.yes(a, th, q2)
 		if c.runs[`pay{"n":2}`] != 1 || len(resp.UserInputRequests()) != 1 || len(k.seen) != 3 {
 			t.Fatalf("runs %v\n%s", c.runs, tell(resp.Messages))
 		}
-		r.run(a, th, answers(q1.CreateRejection("")))
+		t.run(a, th, answers(q1.CreateRejection("")))
 		expect(
 			t,
 			"at the end",
@@ -52,7 +53,7 @@ func TestNewMessageKeepsOpen(t *testing.T) {
 }
 
 func TestNewMessageSupersedes(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		j := &journal{}
 		k := talk(
@@ -71,10 +72,10 @@ func TestNewMessageSupersedes(t *testing.T) {
 			RequireApproval(c.tool("send")),
 		)
 		th := NewThread("t")
-		resp := r.run(a, th, content.UserText("go"))
+		resp := t.say(a, th, "go")
 		q, send := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
 		th = reload(t, th)
-		resp = r.run(a, th, answers(send.CreateApproval(""), text("something else")))
+		resp = t.run(a, th, answers(send.CreateApproval(""), text("something else")))
 		gone := `"` + textSuperseded + `"`
 		want := "assistant: 1=pay() 2=theirs() 3=look() 4=send()\ntool: 1→" + gone + " 2→" + gone +
 			" 3→\"did look\" 4→\"did send\"\n"
@@ -83,7 +84,7 @@ func TestNewMessageSupersedes(t *testing.T) {
 		if len(th.Pending()) != 0 || c.runs["pay"] != 0 || c.runs["send"] != 1 {
 			t.Fatalf("pending %v, runs %v", th.Pending(), c.runs)
 		}
-		resp = r.run(a, th, answers(q.CreateApproval(""), text("sorry")))
+		resp = t.run(a, th, answers(q.CreateApproval(""), text("sorry")))
 		expect(t, "refused", refusals(resp), "ficc_1 closed_request")
 		if !strings.Contains(j.tell(), "superseded 1 ficc_1\n") {
 			t.Error(j.tell())
@@ -126,27 +127,23 @@ func TestAnchors(t *testing.T) {
 			return []*content.Message{content.UserText("x"), answers(y1, y2), content.UserText("y")}
 		}, "user: \"x\"\n" + block + "user: \"y\"\n"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				var c counted
-				k := talk(
-					t,
-					said(text("?"), call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)),
-					said(text("ok")),
-				)
-				l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
-				opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
-				resp, err := r.client(l, []*content.Message{content.UserText("pay")}, opt)
-				if err != nil {
-					t.Fatal(err)
-				}
-				y1, y2 := approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")
-				in := append([]*content.Message{content.UserText("pay")}, resp.Messages...)
-				if _, err = r.client(l, append(in, tt.in(y1, y2)...), opt); err != nil {
-					t.Fatal(err)
-				}
-				expect(t, "sent", k.last(), "user: \"pay\"\nassistant: \"?\"\n"+tt.want)
-			})
+		bothWaysOf(t, name, func(t runner) {
+			var c counted
+			k := talk(
+				t,
+				said(text("?"), call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)),
+				said(text("ok")),
+			)
+			l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
+			opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
+			resp, err := t.client(l, []*content.Message{content.UserText("pay")}, opt)
+			must.Do(t, err)
+			y1, y2 := approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")
+			in := append([]*content.Message{content.UserText("pay")}, resp.Messages...)
+			if _, err = t.client(l, append(in, tt.in(y1, y2)...), opt); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, "sent", k.last(), "user: \"pay\"\nassistant: \"?\"\n"+tt.want)
 		})
 	}
 }
@@ -157,17 +154,17 @@ func TestDotNetOrder(t *testing.T) {
 		false: "assistant: 1=pay({\"n\":1}) 2=pay({\"n\":2}) 3=pay({\"n\":3})\n",
 		true:  "assistant: 2=pay({\"n\":2}) 1=pay({\"n\":1}) 3=pay({\"n\":3})\n",
 	} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			k := talk(
 				t,
 				said(call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`), call("3", "pay", `{"n":3}`)),
 				said(text("ok")),
 			)
-			a := chat(k, LoopConfig{DotNetOrder: dotNet}, nil, RequireApproval(c.tool("pay")))
+			a := c.asked(k, LoopConfig{DotNetOrder: dotNet})
 			th := NewThread("t")
-			resp := r.run(a, th, content.UserText("pay"))
-			r.run(
+			resp := t.say(a, th, "pay")
+			t.run(
 				a,
 				th,
 				answers(
@@ -192,7 +189,7 @@ func TestDotNetOrder(t *testing.T) {
 }
 
 func TestWrapSiblings(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(
 			t,
@@ -201,14 +198,14 @@ func TestWrapSiblings(t *testing.T) {
 		)
 		a := chat(k, LoopConfig{WrapSiblings: true}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
 		th := NewThread("t")
-		resp := r.run(a, th, content.UserText("x"))
+		resp := t.say(a, th, "x")
 		q1, q2 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
 		if q1.NoConfirmation || !q2.NoConfirmation || len(c.runs) > 0 {
 			t.Fatalf("%v %v %v", q1.NoConfirmation, q2.NoConfirmation, c.runs)
 		}
 		th = reload(t, th)
-		r.run(a, th, answers(q1.CreateRejection("")))
-		r.run(a, th, answers(q2.CreateApproval("")))
+		t.run(a, th, answers(q1.CreateRejection("")))
+		t.yes(a, th, q2)
 		if len(c.runs) != 1 || c.runs["look"] != 1 {
 			t.Error(c.runs)
 		}
@@ -224,11 +221,11 @@ func TestWrapSiblings(t *testing.T) {
 }
 
 func TestNothingToAskNothingWrapped(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "look", ""), call("2", "nothing", "")), said(text("ok")))
 		a := chat(k, LoopConfig{WrapSiblings: true}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
-		resp := r.run(a, NewThread("t"), content.UserText("x"))
+		resp := t.run(a, NewThread("t"), content.UserText("x"))
 		expect(t, "told", tell(resp.Messages), "assistant: 1=look() 2=nothing()\n"+
 			"tool: 1→\"did look\" 2→\"Error: Requested function \\\"nothing\\\" not found.\"\nassistant: \"ok\"\n")
 	})
@@ -236,7 +233,7 @@ func TestNothingToAskNothingWrapped(t *testing.T) {
 
 // TestCallersThingsStay compares messages and options before and after.
 func TestCallersThingsStay(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		add := NewFunction("add", "", nil, func(ctx context.Context, _ json.RawMessage) (any, error) {
 			inv := InvocationOf(ctx)
@@ -263,10 +260,7 @@ func TestCallersThingsStay(t *testing.T) {
 			Extra:  map[string]any{"a": 1},
 		}
 		in := fresh()
-		resp, err := r.client(l, in, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(t.client(l, in, opt))(t)
 		if !reflect.DeepEqual(in, fresh()) {
 			t.Error("the messages were changed")
 		}
@@ -275,9 +269,7 @@ func TestCallersThingsStay(t *testing.T) {
 		reply := []*content.Message{answers(yes, text("z"))}
 		whole := append(in, append(resp.Messages, reply...)...)
 		told := tell(whole)
-		if _, err := r.client(l, whole, opt); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(t.client(l, whole, opt))(t)
 		if tell(whole) != told ||
 			!reflect.DeepEqual(reply, []*content.Message{answers(q.CreateApproval(""), text("z"))}) {
 			t.Error("the messages were changed")
@@ -294,30 +286,30 @@ func TestCallersThingsStay(t *testing.T) {
 }
 
 func TestModelErrorLosesNothing(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, fails, said(call("1", "pay", ""), call("2", "look", "")), fails, fails, said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
 		th := NewThread("t")
-		if _, err := r.try(a, th, content.UserText("x")); !errors.Is(err, errModel) {
+		if _, err := t.try(a, th, content.UserText("x")); !errors.Is(err, errModel) {
 			t.Fatal(err)
 		}
 		if len(th.Messages) != 0 || len(th.Pending()) != 0 {
 			t.Fatalf("an error left %s and %v", tell(th.Messages), th.Pending())
 		}
-		q := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
-		if _, err := r.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errModel) {
+		q := approvalOf(t, t.say(a, th, "x"), 0)
+		if _, err := t.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errModel) {
 			t.Fatal(err)
 		}
 		th = reload(t, th)
-		resp, err := r.try(a, th, answers(q.CreateApproval("")))
+		resp, err := t.try(a, th, answers(q.CreateApproval("")))
 		if !errors.Is(err, errModel) {
 			t.Fatal(err)
 		}
 		if resp != nil && refusals(resp) != "" && refusals(resp) != "ficc_1 closed_request" {
 			t.Error(refusals(resp))
 		}
-		resp = r.run(a, th)
+		resp = t.run(a, th)
 		want := "assistant: 1=pay() 2=look()\ntool: 1→\"did pay\" 2→\"did look\"\n"
 		expect(t, "told", tell(resp.Messages), want+"assistant: \"ok\"\n")
 		expect(t, "kept", tell(th.Messages), "user: \"x\"\n"+want+"assistant: \"ok\"\n")
@@ -328,18 +320,18 @@ func TestModelErrorLosesNothing(t *testing.T) {
 }
 
 func TestModelErrorBetweenHarmlessTurns(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "look", "")), fails, said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, c.tool("look"))
 		th := NewThread("t")
-		if _, err := r.try(a, th, content.UserText("x")); !errors.Is(err, errModel) {
+		if _, err := t.try(a, th, content.UserText("x")); !errors.Is(err, errModel) {
 			t.Fatal(err)
 		}
 		if len(th.Messages) != 0 {
 			t.Error("half a run was kept:", tell(th.Messages))
 		}
-		r.run(a, th, content.UserText("x"))
+		t.say(a, th, "x")
 	})
 }
 
@@ -358,12 +350,10 @@ func TestStreamLeftEarly(t *testing.T) {
 			said(text("again")),
 		)
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
-		th, q := runner{t: t}.asks(a, "x")
+		th, q := runner{T: t}.asks(a, "x")
 		n := 0
 		for _, err := range a.Stream(t.Context(), th, answers(q.CreateApproval(""))) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if n++; n == leave {
 				break
 			}
@@ -384,7 +374,7 @@ func TestStreamLeftEarly(t *testing.T) {
 func TestRefusedIsStreamed(t *testing.T) {
 	var c counted
 	a := chat(talk(t, said(text("?"), call("1", "pay", ""))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-	th := runner{t: t}.begin(a, "x")
+	th := runner{T: t}.begin(a, "x")
 	n := 0
 	for u, err := range a.Stream(t.Context(), th, answers(&content.ToolApprovalResponse{RequestID: "no"})) {
 		if err != nil || len(u.Refused) != 1 {
@@ -446,7 +436,7 @@ func TestRequestSeenInAStreamLeftAtIt(t *testing.T) {
 }
 
 func TestReusedCallIDHidesHistory(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(
 			t,
@@ -456,9 +446,9 @@ func TestReusedCallIDHidesHistory(t *testing.T) {
 			said(text("yes?")),
 		)
 		a := chat(k, LoopConfig{}, nil, c.tool("look"), RequireApproval(c.tool("pay")))
-		th := r.begin(a, "look")
-		r.run(a, th, content.UserText("pay"))
-		r.run(a, th, content.UserText("still there?"))
+		th := t.begin(a, "look")
+		t.say(a, th, "pay")
+		t.say(a, th, "still there?")
 		expect(
 			t,
 			"sent",
@@ -471,12 +461,12 @@ func TestReusedCallIDHidesHistory(t *testing.T) {
 
 func TestEmptyRunAsksTheModelAgain(t *testing.T) {
 	for _, p := range []NewMessagePolicy{KeepOpen, Supersede} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			k := talk(t, said(call("1", "pay", "")), said(text("asked again")))
-			a := chat(k, LoopConfig{OnNewMessage: p}, nil, RequireApproval(c.tool("pay")))
-			th := r.begin(a, "pay")
-			resp := r.run(a, th)
+			a := c.asked(k, LoopConfig{OnNewMessage: p})
+			th := t.begin(a, "pay")
+			resp := t.run(a, th)
 			if len(k.seen) != 1 || len(th.Pending()) != 1 || len(resp.UserInputRequests()) != 1 {
 				t.Errorf(
 					"policy %d: a run without messages: %d model turns, %d pending",
@@ -490,7 +480,7 @@ func TestEmptyRunAsksTheModelAgain(t *testing.T) {
 }
 
 func TestTwoMessagesOfOneTurn(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(
 			t,
@@ -501,20 +491,20 @@ func TestTwoMessagesOfOneTurn(t *testing.T) {
 			said(text("ok")),
 		)
 		a := chat(k, LoopConfig{}, nil, c.tool("look"))
-		if _, err := r.try(a, NewThread("t"), content.UserText("go")); err != nil {
+		if _, err := t.try(a, NewThread("t"), content.UserText("go")); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
 func TestNoThreadHarmlessBesideDeclared(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "look", ""), call("2", "theirs", "")), said(text("ok")))
 		l := NewFunctionInvoking(k, LoopConfig{})
 		opt := &Options{Tools: []Tool{c.tool("look"), declaredTool("theirs")}}
 		in := []*content.Message{content.UserText("go")}
-		resp, err := r.client(l, in, opt)
+		resp, err := t.client(l, in, opt)
 		if err != nil {
 			if len(c.runs) > 0 {
 				t.Fatal("ran before the error")
@@ -529,9 +519,7 @@ func TestNoThreadHarmlessBesideDeclared(t *testing.T) {
 				&content.FunctionResult{CallID: "2", Result: json.RawMessage(`"x"`)},
 			),
 		)
-		if _, err := r.client(l, in, opt); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(t.client(l, in, opt))(t)
 		if got := k.last(); c.runs["look"] > 0 && !strings.Contains(got, "1→") {
 			t.Errorf("look ran, and neither caller nor model ever hears of it:\n%s", got)
 		}
@@ -539,13 +527,13 @@ func TestNoThreadHarmlessBesideDeclared(t *testing.T) {
 }
 
 func TestLateAnswerAsksTheModel(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), said(text("ok")), said(text("what?")))
-		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		th, q := r.asks(a, "pay")
-		r.run(a, th, answers(q.CreateApproval("")))
-		resp := r.run(a, th, answers(q.CreateApproval("")))
+		a := c.asked(k, LoopConfig{})
+		th, q := t.asks(a, "pay")
+		t.yes(a, th, q)
+		resp := t.yes(a, th, q)
 		expect(t, "refused", refusals(resp), "ficc_1 closed_request")
 		if len(k.seen) != 2 {
 			t.Errorf("the model was asked again with nothing new:\n%s", k.last())
@@ -565,8 +553,8 @@ func TestReasoningStaysWithItsCall(t *testing.T) {
 		said(text("meanwhile")),
 		said(text("ok")),
 	)
-	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-	th, q := runner{t: t}.asks(a, "x")
+	a := c.asked(k, LoopConfig{})
+	th, q := runner{T: t}.asks(a, "x")
 	mustRun(t, a, th, content.UserText("wait"))
 	if strings.Contains(k.last(), "Reasoning") {
 		t.Errorf("a thought without its call:\n%s", k.last())
@@ -601,13 +589,11 @@ func TestALoopWithoutAnAgentKeepsNothing(t *testing.T) {
 	loop := NewFunctionInvoking(k, LoopConfig{})
 	th := NewThread("t")
 	for range 3 {
-		if _, err := loop.Respond(
+		must.Get(loop.Respond(
 			t.Context(),
 			[]*content.Message{content.UserText("x")},
 			&Options{Thread: th},
-		); err != nil {
-			t.Fatal(err)
-		}
+		))(t)
 	}
 
 	if !reflect.DeepEqual(th, NewThread("t")) {
@@ -616,17 +602,12 @@ func TestALoopWithoutAnAgentKeepsNothing(t *testing.T) {
 }
 
 func TestCallerChangesTheRequestInPlace(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
-		a := chat(
-			talk(t, said(call("1", "pay", `{"n":5}`)), said(text("ok"))),
-			LoopConfig{},
-			nil,
-			RequireApproval(c.tool("pay")),
-		)
-		th, q := r.asks(a, "pay")
+		a := c.asked(paying(t, `{"n":5}`), LoopConfig{})
+		th, q := t.asks(a, "pay")
 		q.Call.(*content.FunctionCall).Arguments = json.RawMessage(`{"n":1}`)
-		resp := r.run(a, th, answers(q.CreateApproval("")))
+		resp := t.yes(a, th, q)
 		expect(t, "refused", refusals(resp), "ficc_1 other_call")
 	})
 }

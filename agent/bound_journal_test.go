@@ -9,12 +9,13 @@ import (
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
 
 func TestJournalIsCompleteAndInOrder(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		j := &journal{}
 		var c counted
 		d := decideFunc(func(_ Tool, call content.ToolCall) (hold.Verdict, error) {
@@ -44,12 +45,12 @@ func TestJournalIsCompleteAndInOrder(t *testing.T) {
 			declaredTool("theirs"),
 		)
 		th := NewThread("the thread")
-		resp := r.run(a, th, content.UserText("x"))
+		resp := t.say(a, th, "x")
 		q1, q3 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
 		bad := q1.CreateApproval("")
 		bad.Call.(*content.FunctionCall).Name = "x"
-		r.run(a, th, answers(bad, q3.CreateRejection("no")))
-		r.run(
+		t.run(a, th, answers(bad, q3.CreateRejection("no")))
+		t.run(
 			a,
 			th,
 			answers(q1.CreateApproval("fine")),
@@ -74,51 +75,47 @@ func TestJournalIsCompleteAndInOrder(t *testing.T) {
 // a run: nothing has run, and the answer works later.
 func TestJournalFails(t *testing.T) {
 	for _, kind := range []string{"requested", "answered", "started", "refused"} {
-		t.Run(kind, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				var c counted
-				j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
-				turn := said(text("?"), call("1", "pay", ""))
-				k := talk(t, turn, said(text("ok")))
-				if kind == "requested" {
-					k = talk(t, turn, turn, said(text("ok")))
-				}
-				a := chat(k, LoopConfig{Audit: j.take}, nil, RequireApproval(c.tool("pay")))
-				th := NewThread("t")
-				resp, err := r.try(a, th, content.UserText("x"))
-				if kind == "requested" {
-					if !errors.Is(err, errAudit) || len(th.Pending()) > 0 {
-						t.Fatal(err, th.Pending())
-					}
-					j.failAt = nil
-					resp, err = r.try(a, th, content.UserText("x"))
-				}
-
-				if err != nil {
-					t.Fatal(err)
-				}
-				q := approvalOf(t, resp, 0)
-				if j.failAt != nil {
-					unknown := q.CreateApproval("")
-					unknown.RequestID = "unknown"
-					reply := answers(q.CreateApproval(""))
-					if kind == "refused" {
-						reply = answers(unknown)
-					}
-					if _, err := r.try(a, th, reply); !errors.Is(err, errAudit) {
-						t.Fatal(err)
-					}
-				}
-
-				if len(c.runs) > 0 {
-					t.Fatal("ran without a record")
+		bothWaysOf(t, kind, func(t runner) {
+			var c counted
+			j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
+			turn := said(text("?"), call("1", "pay", ""))
+			k := talk(t, turn, said(text("ok")))
+			if kind == "requested" {
+				k = talk(t, turn, turn, said(text("ok")))
+			}
+			a := c.asked(k, LoopConfig{Audit: j.take})
+			th := NewThread("t")
+			resp, err := t.try(a, th, content.UserText("x"))
+			if kind == "requested" {
+				if !errors.Is(err, errAudit) || len(th.Pending()) > 0 {
+					t.Fatal(err, th.Pending())
 				}
 				j.failAt = nil
-				r.run(a, reload(t, th), answers(q.CreateApproval("")))
-				if c.runs["pay"] != 1 {
-					t.Error(c.runs)
+				resp, err = t.try(a, th, content.UserText("x"))
+			}
+
+			must.Do(t, err)
+			q := approvalOf(t, resp, 0)
+			if j.failAt != nil {
+				unknown := q.CreateApproval("")
+				unknown.RequestID = "unknown"
+				reply := answers(q.CreateApproval(""))
+				if kind == "refused" {
+					reply = answers(unknown)
 				}
-			})
+				if _, err := t.try(a, th, reply); !errors.Is(err, errAudit) {
+					t.Fatal(err)
+				}
+			}
+
+			if len(c.runs) > 0 {
+				t.Fatal("ran without a record")
+			}
+			j.failAt = nil
+			t.yes(a, reload(t, th), q)
+			if c.runs["pay"] != 1 {
+				t.Error(c.runs)
+			}
 		})
 	}
 }
@@ -132,30 +129,28 @@ func TestJournalFailsAtEnds(t *testing.T) {
 		"answered":  hold.Denied,
 		"denied":    hold.Approved,
 	} {
-		t.Run(kind, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				var c counted
-				h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
-				j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
-				a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{
-					Holder:  h,
-					Decider: d,
-					Audit:   j.take,
-				}, nil, c.tool("pay"))
-				th := r.begin(a, "x")
-				h.later.State = state
-				if kind == "denied" {
-					d.verdict = outcomeOf(resolve.Deny, "r")
-				}
-				if _, err := r.try(a, th); !errors.Is(err, errAudit) || len(c.runs) > 0 {
-					t.Fatal(err, c.runs)
-				}
-				j.failAt = nil
-				r.run(a, reload(t, th))
-				if strings.Count(j.tell(), "\n"+kind+" 1") != 1 || len(c.runs) > 0 {
-					t.Error(j.tell(), c.runs)
-				}
-			})
+		bothWaysOf(t, kind, func(t runner) {
+			var c counted
+			h, d := pendingStub(), &changing{verdict: outcomeOf(resolve.Ask, "r")}
+			j := &journal{failAt: func(e Event) bool { return e.Type == kind }}
+			a := chat(talk(t, said(text("?"), call("1", "pay", "")), said(text("ok"))), LoopConfig{
+				Holder:  h,
+				Decider: d,
+				Audit:   j.take,
+			}, nil, c.tool("pay"))
+			th := t.begin(a, "x")
+			h.later.State = state
+			if kind == "denied" {
+				d.verdict = outcomeOf(resolve.Deny, "r")
+			}
+			if _, err := t.try(a, th); !errors.Is(err, errAudit) || len(c.runs) > 0 {
+				t.Fatal(err, c.runs)
+			}
+			j.failAt = nil
+			t.run(a, reload(t, th))
+			if strings.Count(j.tell(), "\n"+kind+" 1") != 1 || len(c.runs) > 0 {
+				t.Error(j.tell(), c.runs)
+			}
 		})
 	}
 }
@@ -176,7 +171,7 @@ func TestEventsOfEnds(t *testing.T) {
 			nil,
 			c.tool("pay"),
 		)
-		th, q := runner{t: t}.asks(a, "x")
+		th, q := runner{T: t}.asks(a, "x")
 		edit, _ := q.CreateEdit(json.RawMessage(`{"n":500}`), "")
 		mustRun(t, a, th, answers(edit))
 		if got := j.tell(); got == "requested 1 ficc_1\nrequested 1 ficc_1.2\n" {
@@ -220,7 +215,7 @@ func TestEventsOfEnds(t *testing.T) {
 			nil,
 			declaredTool("theirs"),
 		)
-		th := runner{t: t}.begin(a, "x")
+		th := runner{T: t}.begin(a, "x")
 		mustRun(t, a, th, content.UserText("y"))
 		if !strings.Contains(j.tell(), "superseded 1") {
 			t.Errorf("no end:\n%s", j.tell())
@@ -236,12 +231,12 @@ func TestEventsOfEnds(t *testing.T) {
 			v.Require.Within = time.Minute
 			return v, nil
 		})
-		a := chat(talk(t, said(call("1", "pay", "")), said(text("ok"))), LoopConfig{
+		a := chat(paying(t, ""), LoopConfig{
 			Audit:   j.take,
 			Decider: d,
 			Now:     cl.now,
 		}, nil, c.tool("pay"))
-		th := runner{t: t}.begin(a, "x")
+		th := runner{T: t}.begin(a, "x")
 		cl.at = cl.at.Add(time.Hour)
 		if _, err := a.Run(t.Context(), th, content.UserText("y")); !errors.Is(err, errAudit) {
 			t.Fatal(err)
@@ -256,17 +251,14 @@ func TestEventsOfEnds(t *testing.T) {
 		store := &keeper{}
 		var c counted
 		a := chat(
-			talk(t, said(call("1", "pay", "")), said(text("ok"))),
+			paying(t, ""),
 			LoopConfig{},
 			store,
 			RequireApproval(c.tool("pay")),
 		)
-		th, q := runner{t: t}.asks(a, "x")
+		th, q := runner{T: t}.asks(a, "x")
 		mustRun(t, a, th, answers(q.CreateApproval("")))
-		crashed, err := loaded(store.saved[1], "t")
-		if err != nil {
-			t.Fatal(err)
-		}
+		crashed := must.Get(loaded(store.saved[1], "t"))(t)
 		j := &journal{failAt: func(e Event) bool { return e.Type == "lost" }}
 		b := chat(talk(t, said(text("ok"))), LoopConfig{Audit: j.take}, nil, RequireApproval(c.tool("pay")))
 		if _, err := b.Run(t.Context(), crashed, content.UserText("y")); !errors.Is(err, errAudit) {
@@ -286,7 +278,7 @@ func TestEventsOfEnds(t *testing.T) {
 			nil,
 			declaredTool("theirs"),
 		)
-		th := runner{t: t}.begin(a, "x")
+		th := runner{T: t}.begin(a, "x")
 		result := content.NewMessage(
 			content.ToolRole,
 			&content.FunctionResult{CallID: "1", Result: json.RawMessage(`1`)},
@@ -303,7 +295,7 @@ func TestEventsOfEnds(t *testing.T) {
 }
 
 func TestResultLostOnAuditErrorAfterwards(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		j := &journal{failAt: func(e Event) bool { return e.Type == "finished" && e.CallID == "1" }}
 		store := &keeper{}
@@ -316,8 +308,8 @@ func TestResultLostOnAuditErrorAfterwards(t *testing.T) {
 			RequireApproval(c.tool("send")),
 		)
 		th := NewThread("t")
-		resp := r.run(a, th, content.UserText("go"))
-		if _, err := r.try(
+		resp := t.say(a, th, "go")
+		if _, err := t.try(
 			a,
 			th,
 			answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")),
@@ -326,11 +318,8 @@ func TestResultLostOnAuditErrorAfterwards(t *testing.T) {
 		}
 
 		j.failAt = nil
-		th, err := store.Load(t.Context(), "t")
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.run(a, th)
+		th = must.Get(store.Load(t.Context(), "t"))(t)
+		t.run(a, th)
 		if !strings.Contains(k.last(), `1→"did pay"`) {
 			t.Errorf("the result of a call that ended is lost:\n%s", k.last())
 		}
@@ -338,7 +327,7 @@ func TestResultLostOnAuditErrorAfterwards(t *testing.T) {
 }
 
 func TestConcurrentResultLostInMemory(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c1, c2 counted
 		j := &journal{failAt: func(e Event) bool { return e.Type == "finished" }}
 		k := talk(t, said(call("1", "pay", ""), call("2", "send", "")), said(text("ok")))
@@ -350,8 +339,8 @@ func TestConcurrentResultLostInMemory(t *testing.T) {
 			RequireApproval(c2.tool("send")),
 		)
 		th := NewThread("t")
-		resp := r.run(a, th, content.UserText("go"))
-		if _, err := r.try(
+		resp := t.say(a, th, "go")
+		if _, err := t.try(
 			a,
 			th,
 			answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")),
@@ -360,7 +349,7 @@ func TestConcurrentResultLostInMemory(t *testing.T) {
 		}
 
 		j.failAt = nil
-		r.run(a, th, content.UserText("and?"))
+		t.say(a, th, "and?")
 		if !strings.Contains(k.last(), `2→"did send"`) {
 			t.Errorf("the result of a call that ended is lost:\n%s", k.last())
 		}

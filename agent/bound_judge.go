@@ -220,11 +220,9 @@ func (t *Thread) knows(id string) bool {
 	if t.ended(id) != "" {
 		return true
 	}
-	for _, b := range t.batches {
-		for _, it := range b.Items {
-			if slices.ContainsFunc(it.Asks, func(a *ask) bool { return a.Request.InputRequestID() == id }) {
-				return true
-			}
+	for it := range t.items() {
+		if slices.ContainsFunc(it.Asks, func(a *ask) bool { return a.Request.InputRequestID() == id }) {
+			return true
 		}
 	}
 

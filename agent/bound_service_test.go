@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -22,7 +23,7 @@ func kept(t testing.TB, turns ...func([]*content.Message, *Options) ([]*content.
 }
 
 func TestServiceKeepsTheHistory(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := kept(
 			t,
@@ -33,14 +34,14 @@ func TestServiceKeepsTheHistory(t *testing.T) {
 		)
 		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
 		th := NewThread("t")
-		resp := r.run(a, th, content.UserText("x"))
+		resp := t.say(a, th, "x")
 		expect(t, "second turn", k.last(), "tool: 0→\"did look\"\n")
 		if resp.ConversationID != "conv" || th.ConversationID != "conv" || len(th.Messages) != 0 {
 			t.Fatalf("%q %q %s", resp.ConversationID, th.ConversationID, tell(th.Messages))
 		}
 		q := approvalOf(t, resp, 0)
 		th = reload(t, th)
-		r.run(a, th, answers(text("before"), q.CreateApproval(""), text("after")))
+		t.run(a, th, answers(text("before"), q.CreateApproval(""), text("after")))
 		expect(
 			t,
 			"only results are sent",
@@ -51,20 +52,20 @@ func TestServiceKeepsTheHistory(t *testing.T) {
 			t.Error(k.options[2].ConversationID)
 		}
 		th = reload(t, th)
-		r.run(a, th, content.UserText("y"))
+		t.say(a, th, "y")
 		expect(t, "then the new message", k.last(), "user: \"y\"\n")
 	})
 }
 
 func TestServiceWaitsForResults(t *testing.T) {
 	for _, p := range []NewMessagePolicy{KeepOpen, Supersede} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			k := kept(t, said(call("1", "pay", "")), said(text("ok")))
-			a := chat(k, LoopConfig{OnNewMessage: p}, nil, RequireApproval(c.tool("pay")))
-			th, q := r.asks(a, "x")
+			a := c.asked(k, LoopConfig{OnNewMessage: p})
+			th, q := t.asks(a, "x")
 			th = reload(t, th)
-			resp := r.run(a, th, content.UserText("one"))
+			resp := t.say(a, th, "one")
 			if p == Supersede {
 				expect(t, "sent", k.last(), "tool: 1→\""+textSuperseded+"\"\nuser: \"one\"\n")
 				return
@@ -73,9 +74,9 @@ func TestServiceWaitsForResults(t *testing.T) {
 				t.Fatal("the service can't take a message now:", tell(resp.Messages))
 			}
 			th = reload(t, th)
-			r.run(a, th, content.UserText("two"))
+			t.say(a, th, "two")
 			th = reload(t, th)
-			r.run(a, th, answers(q.CreateRejection(""), text("three")))
+			t.run(a, th, answers(q.CreateRejection(""), text("three")))
 			expect(
 				t,
 				"sent",
@@ -92,22 +93,17 @@ func TestServiceWaitsForResults(t *testing.T) {
 // TestConversationOfTheBatch answers with options that do not name the
 // conversation.
 func TestConversationOfTheBatch(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := kept(t, said(call("1", "pay", "")), said(text("ok")))
 		l := NewFunctionInvoking(k, LoopConfig{RequestID: plainIDs})
 		opt := &Options{Tools: []Tool{RequireApproval(c.tool("pay"))}, Thread: NewThread("t")}
-		resp, err := r.client(l, []*content.Message{content.UserText("x")}, opt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.client(
+		resp := must.Get(t.client(l, []*content.Message{content.UserText("x")}, opt))(t)
+		must.Get(t.client(
 			l,
 			[]*content.Message{answers(approvalOf(t, resp, 0).CreateApproval(""))},
 			opt,
-		); err != nil {
-			t.Fatal(err)
-		}
+		))(t)
 
 		expect(t, "sent", k.last(), "tool: 1→\"did pay\"\n")
 		if k.options[1].ConversationID != "conv" {
@@ -139,7 +135,7 @@ func hosted(messages []*content.Message) string {
 
 func TestHostedRequestsGoBack(t *testing.T) {
 	for _, keeps := range []string{"", "conv"} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			k := talk(
 				t,
@@ -150,7 +146,7 @@ func TestHostedRequestsGoBack(t *testing.T) {
 			k.keeps = keeps
 			a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
 			th := NewThread("t")
-			resp := r.run(a, th, content.UserText("x"))
+			resp := t.say(a, th, "x")
 			q1 := approvalOf(t, resp, 0)
 			pay := approvalOf(t, resp, 1)
 			q2 := approvalOf(t, resp, 2)
@@ -160,7 +156,7 @@ func TestHostedRequestsGoBack(t *testing.T) {
 			th = reload(t, th)
 			forged := q2.CreateApproval("")
 			forged.Call.(*content.MCPCall).Arguments = json.RawMessage(`{}`)
-			resp = r.run(
+			resp = t.run(
 				a,
 				th,
 				answers(
@@ -174,9 +170,9 @@ func TestHostedRequestsGoBack(t *testing.T) {
 				t.Fatal("partial answers went to the service")
 			}
 			th = reload(t, th)
-			r.run(a, th, answers(q2.CreateRejection("")))
+			t.run(a, th, answers(q2.CreateRejection("")))
 			th = reload(t, th)
-			r.run(a, th, answers(pay.CreateApproval("")))
+			t.yes(a, th, pay)
 			want := "?r1, ?r2, !yes r1, !no r2"
 			if keeps != "" {
 				want = "!yes r1, !no r2"
@@ -186,7 +182,7 @@ func TestHostedRequestsGoBack(t *testing.T) {
 				t.Error(got)
 			}
 			th = reload(t, th)
-			r.run(a, th, content.UserText("y"))
+			t.say(a, th, "y")
 			if keeps == "" {
 				expect(t, "pairs, later", hosted(k.seen[2]), want)
 			}
@@ -202,31 +198,29 @@ func TestPlanDeniesAHostedCall(t *testing.T) {
 		"denied":    {verdict: outcomeOf(resolve.Deny, "r")},
 		"undecided": {err: errors.New("away")},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				var c counted
-				j := &journal{}
-				k := talk(t, said(mcpRequest("r1")), said(text("ok")))
-				resp := r.run(
-					chat(k, LoopConfig{Decider: d, Audit: j.take}, nil),
-					NewThread("t"),
-					content.UserText("x"),
-				)
-				if len(resp.UserInputRequests()) > 0 && len(k.seen) != 2 {
-					t.Fatal(tell(resp.Messages))
-				}
-				expect(t, "pairs", hosted(k.seen[1]), "?r1, !no r1")
-				expect(t, "journal", j.tell(), "denied call-r1\n")
+		bothWaysOf(t, name, func(t runner) {
+			var c counted
+			j := &journal{}
+			k := talk(t, said(mcpRequest("r1")), said(text("ok")))
+			resp := t.run(
+				chat(k, LoopConfig{Decider: d, Audit: j.take}, nil),
+				NewThread("t"),
+				content.UserText("x"),
+			)
+			if len(resp.UserInputRequests()) > 0 && len(k.seen) != 2 {
+				t.Fatal(tell(resp.Messages))
+			}
+			expect(t, "pairs", hosted(k.seen[1]), "?r1, !no r1")
+			expect(t, "journal", j.tell(), "denied call-r1\n")
 
-				k = talk(t, said(mcpRequest("r1"), call("1", "look", "")), said(text("ok")))
-				k.keeps = "conv"
-				r.run(
-					chat(k, LoopConfig{Decider: &onlyHosted{d}}, nil, c.tool("look")),
-					NewThread("t"),
-					content.UserText("x"),
-				)
-				expect(t, "sent", tell(k.seen[1]), "tool: 1→\"did look\"\nuser: r1!false\n")
-			})
+			k = talk(t, said(mcpRequest("r1"), call("1", "look", "")), said(text("ok")))
+			k.keeps = "conv"
+			t.run(
+				chat(k, LoopConfig{Decider: &onlyHosted{d}}, nil, c.tool("look")),
+				NewThread("t"),
+				content.UserText("x"),
+			)
+			expect(t, "sent", tell(k.seen[1]), "tool: 1→\"did look\"\nuser: r1!false\n")
 		})
 	}
 }
@@ -242,17 +236,17 @@ func (d *onlyHosted) Decide(ctx context.Context, t Tool, call content.ToolCall) 
 }
 
 func TestPlanAllowsAHostedCall(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 		a := chat(k, LoopConfig{Decider: &changing{verdict: outcomeOf(resolve.Allow)}}, nil)
-		th, q := r.asks(a, "x")
-		r.run(a, th, answers(q.CreateApproval("")))
+		th, q := t.asks(a, "x")
+		t.yes(a, th, q)
 		expect(t, "pairs", hosted(k.seen[1]), "?r1, !yes r1")
 	})
 }
 
 func TestHostedRequestIsSuperseded(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		k := talk(
 			t,
 			said(
@@ -263,89 +257,86 @@ func TestHostedRequestIsSuperseded(t *testing.T) {
 			said(text("ok")),
 		)
 		a := chat(k, LoopConfig{OnNewMessage: Supersede}, nil)
-		th := r.begin(a, "x")
-		r.run(a, th, content.UserText("y"))
+		th := t.begin(a, "x")
+		t.say(a, th, "y")
 		expect(t, "pairs", hosted(k.seen[1]), "?r1, ?s, ?w, !no r1, !no s, !no w")
 	})
 }
 
 func TestModelErrorAfterAHostedAnswer(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		k := talk(t, said(mcpRequest("r1")), fails, said(text("ok")), said(text("more")))
 		a := chat(k, LoopConfig{}, nil)
-		th, q := r.asks(a, "x")
-		if _, err := r.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errModel) {
+		th, q := t.asks(a, "x")
+		if _, err := t.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errModel) {
 			t.Fatal(err)
 		}
-		r.run(a, reload(t, th))
+		t.run(a, reload(t, th))
 		expect(t, "pairs", hosted(k.seen[2]), "?r1, !yes r1")
 	})
 }
 
 func TestHeldBackLostOnModelError(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "pay", "")), fails, said(text("ok")))
 		k.keeps = "conv"
-		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		th, q := r.asks(a, "pay")
-		r.run(a, th, content.UserText("by the way"))
-		if _, err := r.try(a, th, answers(q.CreateApproval(""))); err == nil {
+		a := c.asked(k, LoopConfig{})
+		th, q := t.asks(a, "pay")
+		t.say(a, th, "by the way")
+		if _, err := t.try(a, th, answers(q.CreateApproval(""))); err == nil {
 			t.Fatal("no error")
 		}
-		r.run(a, th)
+		t.run(a, th)
 		expect(t, "sent", k.last(), "tool: 1→\"did pay\"\nuser: \"by the way\"\n")
 	})
 }
 
 func TestStopWithServiceHistory(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		k := talk(t, said(call("1", "halt", "")), said(text("ok")))
 		k.keeps = "conv"
 		a := chat(k, LoopConfig{}, nil, halting("halt"))
-		th := r.begin(a, "stop")
-		r.run(a, th, content.UserText("more"))
+		th := t.begin(a, "stop")
+		t.say(a, th, "more")
 		expect(t, "sent", k.last(), "tool: 1→\"halted\"\nuser: \"more\"\n")
 	})
 }
 
 func TestApprovedStopWithServiceHistory(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		k := talk(t, said(call("1", "halt", "")), said(text("ok")))
 		k.keeps = "conv"
 		a := chat(k, LoopConfig{}, nil, RequireApproval(halting("halt")))
-		th, q := r.asks(a, "stop")
-		r.run(a, th, content.UserText("held"))
-		r.run(a, th, answers(q.CreateApproval("")))
-		r.run(a, th, content.UserText("more"))
+		th, q := t.asks(a, "stop")
+		t.say(a, th, "held")
+		t.yes(a, th, q)
+		t.say(a, th, "more")
 		expect(t, "sent", k.last(), "tool: 1→\"halted\"\nuser: \"held\"\nuser: \"more\"\n")
 	})
 }
 
 func TestLimitWithServiceHistory(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "look", "")), said(call("2", "look", "")), said(text("ok")))
 		k.keeps = "conv"
 		a := chat(k, LoopConfig{MaxTurns: 1}, nil, c.tool("look"))
-		th := r.begin(a, "go")
-		r.run(a, th, content.UserText("more"))
+		th := t.begin(a, "go")
+		t.say(a, th, "more")
 		expect(t, "sent", k.last(), "tool: 2→\""+textLimit+"\"\nuser: \"more\"\n")
 	})
 }
 
 func TestLateAnswerToServiceIsForwarded(t *testing.T) {
 	for _, keeps := range []string{"", "conv"} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			k := talk(t, said(mcpRequest("r1")), said(text("ok")), said(text("forwarded!")))
 			k.keeps = keeps
 			a := chat(k, LoopConfig{}, nil)
-			th, q := r.asks(a, "wipe")
-			r.run(a, th, answers(q.CreateRejection("")))
-			resp, err := r.try(a, th, answers(q.CreateApproval(""), text("hi")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			th, q := t.asks(a, "wipe")
+			t.run(a, th, answers(q.CreateRejection("")))
+			resp := must.Get(t.try(a, th, answers(q.CreateApproval(""), text("hi"))))(t)
 			if sent := hosted(k.seen[len(k.seen)-1]); strings.Contains(sent, "!yes") {
 				t.Errorf("an approval that came after the rejection went to the service: %s", sent)
 			}
@@ -355,15 +346,15 @@ func TestLateAnswerToServiceIsForwarded(t *testing.T) {
 }
 
 func TestPlanDeniedHostedThenForged(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		deny := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) {
 			return outcomeOf(resolve.Deny, "no"), nil
 		})
 		q := mcpRequest("r1")
 		k := talk(t, said(q), said(text("ok")), said(text("forwarded!")))
 		a := chat(k, LoopConfig{Decider: deny}, nil)
-		th := r.begin(a, "wipe")
-		resp, _ := r.try(a, th, answers(q.CreateApproval(""), text("hi")))
+		th := t.begin(a, "wipe")
+		resp, _ := t.try(a, th, answers(q.CreateApproval(""), text("hi")))
 		if sent := hosted(k.seen[len(k.seen)-1]); strings.Contains(sent, "!yes") {
 			t.Errorf("a forged approval of a denied call went to the service: %s", sent)
 		}
@@ -372,22 +363,22 @@ func TestPlanDeniedHostedThenForged(t *testing.T) {
 }
 
 func TestHostedNotDecidedAgain(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		outcome := resolve.Ask
 		d := decideFunc(
 			func(Tool, content.ToolCall) (hold.Verdict, error) { return outcomeOf(outcome, "x"), nil },
 		)
 		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 		a := chat(k, LoopConfig{Decider: d}, nil)
-		th, q := r.asks(a, "wipe")
+		th, q := t.asks(a, "wipe")
 		outcome = resolve.Deny
-		r.run(a, th, answers(q.CreateApproval("")))
+		t.yes(a, th, q)
 		expect(t, "pairs", hosted(k.seen[len(k.seen)-1]), "?r1, !no r1")
 	})
 }
 
 func TestHostedStagesWithoutHolder(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		d := decideFunc(func(Tool, content.ToolCall) (hold.Verdict, error) {
 			v := outcomeOf(resolve.Ask, "x")
 			v.Require = &policy.Require{Stages: []policy.Stage{{Group: "finance", People: 2}}}
@@ -395,7 +386,7 @@ func TestHostedStagesWithoutHolder(t *testing.T) {
 		})
 		k := talk(t, said(mcpRequest("r1")), said(text("ok")))
 		a := chat(k, LoopConfig{Decider: d}, nil)
-		if resp := r.run(a, NewThread("t"), content.UserText("wipe")); len(resp.UserInputRequests()) > 0 {
+		if resp := t.run(a, NewThread("t"), content.UserText("wipe")); len(resp.UserInputRequests()) > 0 {
 			t.Error("one user may answer what two of finance must")
 		}
 	})
@@ -415,8 +406,8 @@ func TestHeldBackMessageThatTheServiceRefuses(t *testing.T) {
 	}
 	k := talk(t, said(call("1", "pay", "")), refuse, refuse, refuse, refuse)
 	k.keeps = "conv"
-	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-	th, q := runner{t: t}.asks(a, "x")
+	a := c.asked(k, LoopConfig{})
+	th, q := runner{T: t}.asks(a, "x")
 	mustRun(t, a, th, content.UserText("too big"))
 	_, err := a.Run(t.Context(), th, answers(q.CreateApproval("")))
 	for range 2 {
@@ -444,7 +435,7 @@ func TestServiceAsksTwiceUnderOneID(t *testing.T) {
 func TestServiceReusesAnID(t *testing.T) {
 	k := talk(t, said(mcpRequest("r")), said(mcpRequest("r")), said(text("ok")), said(text("end")))
 	a := chat(k, LoopConfig{}, nil)
-	th, q := runner{t: t}.asks(a, "x")
+	th, q := runner{T: t}.asks(a, "x")
 	q = approvalOf(t, mustRun(t, a, th, answers(q.CreateRejection(""))), 0)
 	mustRun(t, a, th, answers(q.CreateApproval("")))
 	mustRun(t, a, th, content.UserText("y"))
@@ -457,7 +448,7 @@ func TestServiceReusesAnID(t *testing.T) {
 func TestServiceRequestOfOurID(t *testing.T) {
 	var c counted
 	k := talk(t, said(mcpRequest("ficc_1"), call("1", "pay", "")), said(text("ok")))
-	a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+	a := c.asked(k, LoopConfig{})
 	th := NewThread("t")
 	resp := mustRun(t, a, th, content.UserText("x"))
 	asked := resp.UserInputRequests()
@@ -468,11 +459,11 @@ func TestServiceRequestOfOurID(t *testing.T) {
 }
 
 func TestResultForUnknownCall(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		k := talk(t, said(text("ok")))
 		k.keeps = "conv"
 		a := chat(k, LoopConfig{}, nil)
-		resp := r.run(
+		resp := t.run(
 			a,
 			NewThread("t"),
 			content.UserText("hi"),
@@ -487,7 +478,7 @@ func TestResultForUnknownCall(t *testing.T) {
 }
 
 func TestWrapSiblingsBecauseOfAHostedRequest(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		a := chat(
 			talk(t, said(mcpRequest("r1"), call("1", "look", ""))),
@@ -495,7 +486,7 @@ func TestWrapSiblingsBecauseOfAHostedRequest(t *testing.T) {
 			nil,
 			c.tool("look"),
 		)
-		if n := len(r.run(a, NewThread("t"), content.UserText("go")).UserInputRequests()); n != 1 {
+		if n := len(t.run(a, NewThread("t"), content.UserText("go")).UserInputRequests()); n != 1 {
 			t.Errorf("%d requests: a hosted one takes local calls along (rule 11)", n)
 		}
 	})

@@ -127,22 +127,3 @@ func presentContents(contents []content.Content, b *batch) []content.Content {
 func (it *item) is(c content.Content) bool {
 	return c == it.origin
 }
-
-// surfaceOlder shows again, at the end of a run, what earlier turns
-// still ask.
-func (r *run) surfaceOlder(a *answer) error {
-	var contents []content.Content
-	for _, b := range r.t.batches {
-		if b == a.made {
-			continue
-		}
-		for _, it := range b.Items {
-			contents = append(contents, it.visible()...)
-		}
-	}
-
-	if len(contents) == 0 {
-		return nil
-	}
-	return r.out.message(content.NewMessage(content.Assistant, contents...))
-}

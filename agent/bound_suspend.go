@@ -149,7 +149,7 @@ func (r *run) askFor(ctx context.Context, it *item, q content.InputRequest) (*as
 		Request: outer,
 		Inner:   q.InputRequestID(),
 		Since:   r.now(),
-		Expires: noteOf(outer).Expires,
+		Expires: content.NoteOf(outer).Expires,
 	}
 	return a, r.record(ctx, it, Event{Type: "requested", RequestID: id})
 }
@@ -171,24 +171,4 @@ func withRequestID(q content.InputRequest, id string) content.InputRequest {
 	}
 
 	return q
-}
-
-func noteOf(q content.InputRequest) content.Note {
-	if note := notePtr(q); note != nil {
-		return *note
-	}
-	return content.Note{}
-}
-
-func notePtr(q content.InputRequest) *content.Note {
-	switch q := q.(type) {
-	case *content.ToolApprovalRequest:
-		return &q.Note
-	case *content.TextApprovalRequest:
-		return &q.Note
-	case *content.StructuredInputRequest:
-		return &q.Note
-	}
-
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestSuspendAndResume suspends twice, with each kind of request, in
@@ -16,7 +17,7 @@ import (
 func TestSuspendAndResume(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","required":["n"]}`)
 	for _, marked := range []bool{false, true} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			j := &journal{}
 			tool := &asking{
 				name: "wait",
@@ -53,9 +54,9 @@ func TestSuspendAndResume(t *testing.T) {
 			th := NewThread("t")
 			if marked {
 				a = chat(k, LoopConfig{Audit: j.take}, nil, RequireApproval(tool))
-				th = reload(t, approveAll(t, r, a, th, content.UserText("x")))
+				th = reload(t, approveAll(t, a, th, content.UserText("x")))
 			} else {
-				r.run(a, th, content.UserText("x"))
+				t.say(a, th, "x")
 			}
 
 			th = reload(t, th)
@@ -66,7 +67,7 @@ func TestSuspendAndResume(t *testing.T) {
 			consent := open[0].Request.(*content.TextApprovalRequest)
 			data := open[1].Request.(*content.StructuredInputRequest)
 			inner := open[2].Request.(*content.ToolApprovalRequest)
-			resp := r.run(
+			resp := t.run(
 				a,
 				th,
 				answers(
@@ -83,15 +84,15 @@ func TestSuspendAndResume(t *testing.T) {
 				t.Fatal(tell(resp.Messages))
 			}
 			th = reload(t, th)
-			r.run(a, th, answers(consent.CreateApproval("")))
+			t.yes(a, th, consent)
 			th = reload(t, th)
-			r.run(a, th, answers(sure(data.CreateResponse(json.RawMessage(`{"n":1}`)))))
+			t.run(a, th, answers(sure(data.CreateResponse(json.RawMessage(`{"n":1}`)))))
 			th = reload(t, th)
 			again := th.Pending()[0].Request.(*content.TextApprovalRequest)
 			if again.RequestID == consent.RequestID || again.Text != "sure?" {
 				t.Fatal(again)
 			}
-			r.run(a, th, answers(again.CreateRejection("")))
+			t.run(a, th, answers(again.CreateRejection("")))
 			expect(t, "sent", k.last(), "user: \"x\"\nassistant: 1=wait()\ntool: 1→\"null true\"\n")
 			if strings.Count(j.tell(), "\nfinished 1\n") != 1 {
 				t.Error(j.tell())
@@ -101,10 +102,10 @@ func TestSuspendAndResume(t *testing.T) {
 }
 
 func TestSuspendWithoutRequests(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		j := &journal{}
 		tool := &asking{name: "wait", ask: func() *Suspend { return &Suspend{} }}
-		got, _, th := runMarked(t, r, LoopConfig{Audit: j.take}, says(call("1", "wait", "")), tool)
+		got, _, th := runMarked(t, LoopConfig{Audit: j.take}, says(call("1", "wait", "")), tool)
 		expect(t, "sent", got, "user: \"x\"\nassistant: 1=wait()\ntool: 1→\"Error: Function failed.\"\n")
 		if len(th.Pending()) > 0 || !strings.Contains(j.tell(), "finished 1") {
 			t.Error(th.Pending(), j.tell())
@@ -114,7 +115,7 @@ func TestSuspendWithoutRequests(t *testing.T) {
 
 // TestSuspendedToolThatIsGone takes the tool away before its call is resumed.
 func TestSuspendedToolThatIsGone(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		tool := &asking{
 			name: "wait",
 			ask: func() *Suspend {
@@ -125,12 +126,12 @@ func TestSuspendedToolThatIsGone(t *testing.T) {
 		}
 		k := talk(t, said(call("1", "wait", "")), said(text("ok")))
 		th := NewThread("t")
-		q := r.run(
+		q := t.run(
 			chat(k, LoopConfig{}, nil, tool),
 			th,
 			content.UserText("x"),
 		).UserInputRequests()[0].(*content.TextApprovalRequest)
-		r.run(chat(k, LoopConfig{}, nil), reload(t, th), answers(q.CreateApproval("")))
+		t.run(chat(k, LoopConfig{}, nil), reload(t, th), answers(q.CreateApproval("")))
 		if !strings.Contains(k.last(), `1→"Error: Requested function \"wait\" not found."`) {
 			t.Error(k.last())
 		}
@@ -138,7 +139,7 @@ func TestSuspendedToolThatIsGone(t *testing.T) {
 }
 
 func TestPolledCallAfterFailedSave(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		tool := &asking{
 			name: "wait",
 			ask: func() *Suspend {
@@ -151,15 +152,12 @@ func TestPolledCallAfterFailedSave(t *testing.T) {
 		}
 		k := &keeper{}
 		a := chat(talk(t, said(call("1", "wait", "")), said(text("ok"))), LoopConfig{}, k, tool)
-		th := r.begin(a, "go")
+		th := t.begin(a, "go")
 		k.failAt, k.err = 1, errors.New("disk")
-		if _, err := r.try(a, th, answers()); err == nil {
+		if _, err := t.try(a, th, answers()); err == nil {
 			t.Fatal("no error")
 		}
-		raw, err := json.Marshal(th)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := must.Get(json.Marshal(th))(t)
 		if _, err := loaded(raw, "t"); err != nil {
 			t.Error(err)
 		}
@@ -170,7 +168,7 @@ func TestPolledCallAfterFailedSave(t *testing.T) {
 }
 
 func TestFinishedWithOpenAsksClosesThem(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		tool := &asking{
 			name: "wait",
 			ask: func() *Suspend {
@@ -187,15 +185,15 @@ func TestFinishedWithOpenAsksClosesThem(t *testing.T) {
 			tool,
 		)
 		th := NewThread("t")
-		q := r.run(a, th, content.UserText("go")).UserInputRequests()[0].(*content.TextApprovalRequest)
-		r.run(a, th, answers())
-		resp := r.run(a, th, answers(q.CreateApproval(""), text("x")))
+		q := t.say(a, th, "go").UserInputRequests()[0].(*content.TextApprovalRequest)
+		t.run(a, th, answers())
+		resp := t.run(a, th, answers(q.CreateApproval(""), text("x")))
 		expect(t, "refused", refusals(resp), "ficc_1 closed_request")
 	})
 }
 
 func TestPolledAtOnceInTheSameRun(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		polls := 0
 		ask := func() *Suspend {
 			return &Suspend{
@@ -214,16 +212,16 @@ func TestPolledAtOnceInTheSameRun(t *testing.T) {
 		k := talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, tool)
 		th := NewThread("t")
-		id := r.run(a, th, content.UserText("x")).UserInputRequests()[0].InputRequestID()
+		id := t.say(a, th, "x").UserInputRequests()[0].InputRequestID()
 		for range 2 {
 			th = reload(t, th)
-			resp := r.run(a, th, answers())
+			resp := t.run(a, th, answers())
 			if asked := resp.UserInputRequests(); len(asked) != 1 || asked[0].InputRequestID() != id {
 				t.Fatalf("a poll that changes nothing must not change the request:\n%s", tell(resp.Messages))
 			}
 		}
 
-		r.run(a, th, answers())
+		t.run(a, th, answers())
 		if polls != 3 || !strings.Contains(k.last(), "1→0\n") {
 			t.Error(polls, k.last())
 		}
@@ -231,7 +229,7 @@ func TestPolledAtOnceInTheSameRun(t *testing.T) {
 }
 
 func TestPolledAndAnswered(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		tool := &asking{
 			name: "wait",
 			ask: func() *Suspend {
@@ -244,8 +242,8 @@ func TestPolledAndAnswered(t *testing.T) {
 		k := talk(t, said(text("w"), call("1", "wait", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, tool)
 		th := NewThread("t")
-		q := r.run(a, th, content.UserText("x")).UserInputRequests()[0].(*content.TextApprovalRequest)
-		r.run(a, th, answers(q.CreateApproval("")))
+		q := t.say(a, th, "x").UserInputRequests()[0].(*content.TextApprovalRequest)
+		t.yes(a, th, q)
 		if !strings.Contains(k.last(), "1→\"x true\"\n") {
 			t.Error(k.last())
 		}
@@ -272,7 +270,7 @@ func TestPolledRequestsOfOneID(t *testing.T) {
 		},
 	}
 	a := chat(talk(t, said(call("1", "f", "")), said(text("ok"))), LoopConfig{}, nil, f)
-	th := runner{t: t}.begin(a, "x")
+	th := runner{T: t}.begin(a, "x")
 	mustRun(t, a, th)
 	storable(t, th)
 }
@@ -292,7 +290,7 @@ func TestSuspendedWithoutStateStored(t *testing.T) {
 	}
 	k := talk(t, said(call("1", "f", "")), said(text("ok")))
 	a := chat(k, LoopConfig{}, nil, f)
-	th, q := runner{t: t}.asks(a, "x")
+	th, q := runner{T: t}.asks(a, "x")
 	mustRun(t, a, reload(t, th), answers(q.CreateRejection("")))
 	if !strings.Contains(k.last(), `"i false"`) {
 		t.Error(k.last())
@@ -300,7 +298,7 @@ func TestSuspendedWithoutStateStored(t *testing.T) {
 }
 
 func TestAnswersWithDifferentData(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		tool := &asking{
 			name: "ask",
 			ask: func() *Suspend {
@@ -315,19 +313,19 @@ func TestAnswersWithDifferentData(t *testing.T) {
 		k := talk(t, said(call("1", "ask", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, tool)
 		th := NewThread("t")
-		asked := r.run(a, th, content.UserText("x")).UserInputRequests()
+		asked := t.say(a, th, "x").UserInputRequests()
 		d, q := asked[0].(*content.StructuredInputRequest), asked[1].(*content.TextApprovalRequest)
 		data := func(s string) content.Content {
 			return &content.StructuredInputResponse{RequestID: d.RequestID, Data: json.RawMessage(s)}
 		}
-		resp := r.run(a, th, answers(data(`1`), data(`2`), data(`oops`)))
+		resp := t.run(a, th, answers(data(`1`), data(`2`), data(`oops`)))
 		expect(
 			t,
 			"refused",
 			refusals(resp),
 			d.RequestID+" bad_answer; "+d.RequestID+" contradiction; "+d.RequestID+" contradiction",
 		)
-		resp = r.run(a, th, answers(data(`1`), data(`1`), q.CreateApproval(""), q.CreateApproval("again")))
+		resp = t.run(a, th, answers(data(`1`), data(`1`), q.CreateApproval(""), q.CreateApproval("again")))
 		expect(t, "refused", refusals(resp), d.RequestID+" repeated_answer; "+q.RequestID+" repeated_answer")
 		if !strings.Contains(k.last(), `1→"d true, t true"`) {
 			t.Error(k.last())
@@ -338,7 +336,7 @@ func TestAnswersWithDifferentData(t *testing.T) {
 // TestOneQuestionOfManyExpires ends the whole call: the function is not
 // resumed with half of its answers.
 func TestOneQuestionOfManyExpires(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		cl, j := newClock(), &journal{}
 		tool := &asking{
 			name: "ask",
@@ -356,9 +354,9 @@ func TestOneQuestionOfManyExpires(t *testing.T) {
 		k := talk(t, said(call("1", "ask", "")), said(text("ok")))
 		a := chat(k, LoopConfig{Now: cl.now, Audit: j.take}, nil, tool)
 		th := NewThread("t")
-		asked := r.run(a, th, content.UserText("x")).UserInputRequests()
+		asked := t.say(a, th, "x").UserInputRequests()
 		cl.at = cl.at.Add(time.Minute)
-		resp := r.run(a, reload(t, th), answers(asked[0].(*content.TextApprovalRequest).CreateApproval("")))
+		resp := t.run(a, reload(t, th), answers(asked[0].(*content.TextApprovalRequest).CreateApproval("")))
 		expect(t, "refused", refusals(resp), asked[0].InputRequestID()+" closed_request")
 		if !strings.Contains(k.last(), "1→\""+textExpired+"\"") || strings.Count(j.tell(), "expired 1") != 2 {
 			t.Error(k.last(), j.tell())

@@ -35,41 +35,22 @@ var errNoHolder = errors.New("a request of this thread is held elsewhere, and th
 // time has ended, what the holder's people decided, what the messages
 // answer, and what the user went past.
 func (r *run) takeIn(ctx context.Context, in input) error {
-	steps := []func() error{
-		func() error {
-			return r.eachItem(func(it *item) error { return r.recordEnd(ctx, it) })
-		},
-		func() error {
-			return r.eachItem(func(it *item) error { return r.findLost(ctx, it) })
-		},
-		func() error {
-			return r.eachItem(func(it *item) error { return r.look(ctx, it) })
-		},
-		func() error {
-			return r.eachItem(func(it *item) error { return r.expire(ctx, it) })
-		},
-		func() error { return r.takeAnswers(ctx, in) },
-		func() error { return r.takeResults(ctx, in.results) },
-		func() error { return r.supersede(ctx, in.more) },
-	}
+	steps := []func(context.Context, *item) error{r.recordEnd, r.findLost, r.look, r.expire}
 	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *run) eachItem(do func(*item) error) error {
-	for _, b := range r.t.batches {
-		for _, it := range b.Items {
-			if err := do(it); err != nil {
+		for it := range r.t.items() {
+			if err := step(ctx, it); err != nil {
 				return err
 			}
 		}
 	}
 
-	return nil
+	if err := r.takeAnswers(ctx, in); err != nil {
+		return err
+	}
+	if err := r.takeResults(ctx, in.results); err != nil {
+		return err
+	}
+	return r.supersede(ctx, in.more)
 }
 
 // findLost settles a call that was begun in a process that is gone: it
@@ -152,12 +133,16 @@ func (r *run) supersede(ctx context.Context, more bool) error {
 	if !more || r.cfg.OnNewMessage != Supersede {
 		return nil
 	}
-	return r.eachItem(func(it *item) error {
+	for it := range r.t.items() {
 		if it.Stage != open && it.Stage != external {
-			return nil
+			continue
 		}
-		return r.end(ctx, it, howSuperseded, textSuperseded)
-	})
+		if err := r.end(ctx, it, howSuperseded, textSuperseded); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // takeResults gives calls that the caller ran their results.
@@ -341,15 +326,7 @@ func (l *boundLoop) debug(format string, args ...any) {
 
 // decline gives the service a negative answer to what it asked.
 func (it *item) decline(reason string) {
-	switch q := it.Asks[0].Request.(type) {
-	case *content.ToolApprovalRequest:
-		it.Asks[0].Answer = q.CreateRejection(reason)
-	case *content.TextApprovalRequest:
-		it.Asks[0].Answer = q.CreateRejection(reason)
-	case *content.StructuredInputRequest:
-		it.Asks[0].Answer = q.CreateRejection(reason)
-	}
-
+	it.Asks[0].Answer = content.Rejection(it.Asks[0].Request, reason)
 	it.Stage = done
 }
 
@@ -483,14 +460,7 @@ func (r *run) record(ctx context.Context, it *item, e Event) error {
 }
 
 func (r *run) audit(ctx context.Context, e Event) error {
-	if r.cfg.Audit == nil {
-		return nil
-	}
-	e.At, e.Thread = r.now(), r.t.ID
-	if err := r.cfg.Audit(ctx, e); err != nil {
-		return fmt.Errorf("the audit record: %w", err)
-	}
-	return nil
+	return r.cfg.Audit.record(ctx, r.t, r.now(), e)
 }
 
 func (r *run) now() time.Time { return r.cfg.Now().UTC() }

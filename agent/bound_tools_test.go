@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // runMarked runs calls of marked tools, approved, and tells what the
 // model gets.
 func runMarked(
-	t *testing.T, r runner, cfg LoopConfig, calls []content.Content, tools ...Tool,
+	t runner, cfg LoopConfig, calls []content.Content, tools ...Tool,
 ) (string, *Response, *Thread) {
 	t.Helper()
 	k := talk(t, said(calls...), said(text("ok")))
@@ -26,15 +27,12 @@ func runMarked(
 	}
 	a := chat(k, cfg, nil, tools...)
 	th := NewThread("t")
-	resp := r.run(a, th, content.UserText("x"))
+	resp := t.say(a, th, "x")
 	reply := answers()
 	for i := range resp.UserInputRequests() {
 		reply.Contents = append(reply.Contents, approvalOf(t, resp, i).CreateApproval(""))
 	}
-	resp, err := r.try(a, th, reply)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp = must.Get(t.try(a, th, reply))(t)
 	if len(k.seen) < 2 {
 		return "", resp, th
 	}
@@ -71,79 +69,27 @@ func TestToolsThatMisbehave(t *testing.T) {
 		"wrapped suspend": func(context.Context) (any, error) { return nil, fmt.Errorf("wrapped: %w", &Suspend{}) },
 	} {
 		for _, concurrent := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
-				bothWays(t, func(t *testing.T, r runner) {
-					var c counted
-					got, _, th := runMarked(
-						t,
-						r,
-						LoopConfig{Concurrent: concurrent},
-						says(call("1", "bad", ""), call("2", "good", "")),
-						toolOf("bad", run),
-						c.tool("good"),
-					)
-					expect(
-						t,
-						"sent",
-						got,
-						"user: \"x\"\nassistant: 1=bad() 2=good()\ntool: 1→\"Error: Function failed.\" 2→\"did good\"\n",
-					)
-					if strings.Contains(got, "secret") || len(th.Pending()) > 0 {
-						t.Error(got)
-					}
-				})
+			bothWaysOf(t, name, func(t runner) {
+				var c counted
+				got, _, th := runMarked(
+					t,
+					LoopConfig{Concurrent: concurrent},
+					says(call("1", "bad", ""), call("2", "good", "")),
+					toolOf("bad", run),
+					c.tool("good"),
+				)
+				expect(
+					t,
+					"sent",
+					got,
+					"user: \"x\"\nassistant: 1=bad() 2=good()\ntool: 1→\"Error: Function failed.\" 2→\"did good\"\n",
+				)
+				if strings.Contains(got, "secret") || len(th.Pending()) > 0 {
+					t.Error(got)
+				}
 			})
 		}
 	}
-}
-
-func TestResultsOfTools(t *testing.T) {
-	for name, tt := range map[string]struct {
-		result any
-		want   string
-	}{
-		"nothing":   {nil, `"Success: Function completed."`},
-		"null":      {json.RawMessage(`null`), `null`},
-		"raw":       {json.RawMessage(`{"a":1.50}`), `{"a":1.50}`},
-		"html":      {"<b>&", `"<b>&"`},
-		"a number":  {1, `1`},
-		"empty raw": {json.RawMessage(nil), `"Success: Function completed."`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				got, _, _ := runMarked(
-					t,
-					r,
-					LoopConfig{},
-					says(call("1", "f", "")),
-					toolOf("f", func(context.Context) (any, error) {
-						return tt.result, nil
-					}),
-				)
-				expect(t, "sent", got, "user: \"x\"\nassistant: 1=f()\ntool: 1→"+tt.want+"\n")
-			})
-		})
-	}
-}
-
-func TestModelIsToldOfErrorsInDetail(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
-		got, _, _ := runMarked(
-			t,
-			r,
-			LoopConfig{DetailedErrors: true},
-			says(call("1", "f", "")),
-			toolOf("f", func(context.Context) (any, error) {
-				return nil, errors.New("no ink")
-			}),
-		)
-		expect(
-			t,
-			"sent",
-			got,
-			"user: \"x\"\nassistant: 1=f()\ntool: 1→\"Error: Function failed. Exception: no ink\"\n",
-		)
-	})
 }
 
 // TestCallsThatNobodyCanRun gives marked tools calls that can't be
@@ -156,16 +102,16 @@ func TestCallsThatNobodyCanRun(t *testing.T) {
 		`"x"`:           "expected an object",
 		`{"a":1e999}`:   "arguments",
 	} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			k := talk(
 				t,
 				said(call("1", "pay", args), call("2", "nothing", ""), call("3", "Pay", "")),
 				said(text("ok")),
 			)
-			a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
+			a := c.asked(k, LoopConfig{})
 			th := NewThread("t")
-			resp := r.run(a, th, content.UserText("x"))
+			resp := t.say(a, th, "x")
 			if len(resp.UserInputRequests()) > 0 || len(c.runs) > 0 {
 				t.Fatal(tell(resp.Messages), c.runs)
 			}
@@ -178,32 +124,9 @@ func TestCallsThatNobodyCanRun(t *testing.T) {
 	}
 }
 
-func TestInformationalCallsAreLeftAlone(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
-		var c counted
-		old := call("1", "pay", "")
-		old.InformationalOnly = true
-		k := talk(
-			t,
-			said(
-				text("did it"),
-				old,
-				call("2", "pay", ""),
-				&content.FunctionResult{CallID: "2", Result: json.RawMessage(`"by the service"`)},
-			),
-		)
-		a := chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay")))
-		resp := r.run(a, NewThread("t"), content.UserText("x"))
-		if len(resp.UserInputRequests()) > 0 || len(c.runs) > 0 {
-			t.Fatal(tell(resp.Messages), c.runs)
-		}
-		expect(t, "told", tell(resp.Messages), "assistant: \"did it\" 1=pay() 2=pay() 2→\"by the service\"\n")
-	})
-}
-
 func TestConcurrentCallsRunAtOnce(t *testing.T) {
 	for _, marked := range []bool{false, true} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var meet sync.WaitGroup
 			meet.Add(2)
 			wait := func(ctx context.Context) (any, error) {
@@ -215,7 +138,6 @@ func TestConcurrentCallsRunAtOnce(t *testing.T) {
 			if marked {
 				got, _, _ := runMarked(
 					t,
-					r,
 					LoopConfig{Concurrent: true},
 					calls,
 					toolOf("a", wait),
@@ -226,7 +148,7 @@ func TestConcurrentCallsRunAtOnce(t *testing.T) {
 			}
 
 			k := talk(t, said(calls...), said(text("ok")))
-			r.run(
+			t.run(
 				chat(k, LoopConfig{Concurrent: true}, nil, toolOf("a", wait), toolOf("b", wait)),
 				NewThread("t"),
 				content.UserText("x"),
@@ -237,7 +159,7 @@ func TestConcurrentCallsRunAtOnce(t *testing.T) {
 }
 
 func TestConcurrentHarmlessCallsChangeTools(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		add := toolOf("add", func(ctx context.Context) (any, error) {
 			inv := InvocationOf(ctx)
@@ -254,7 +176,7 @@ func TestConcurrentHarmlessCallsChangeTools(t *testing.T) {
 			runtime.Goexit()
 			return nil, nil
 		})
-		r.run(chat(k, LoopConfig{Concurrent: true}, nil, add, die), NewThread("t"), content.UserText("x"))
+		t.run(chat(k, LoopConfig{Concurrent: true}, nil, add, die), NewThread("t"), content.UserText("x"))
 		if c.runs["extra"] != 1 {
 			t.Error(c.runs, k.last())
 		}
@@ -272,7 +194,7 @@ func halting(name string) Function {
 func TestStop(t *testing.T) {
 	stopped := `"` + textStopped + `"`
 	for _, marked := range []bool{false, true} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			k := talk(
 				t,
@@ -285,9 +207,9 @@ func TestStop(t *testing.T) {
 			}
 			a := chat(k, LoopConfig{}, nil, look, halt)
 			th := NewThread("t")
-			resp := r.run(a, th, content.UserText("x"))
+			resp := t.say(a, th, "x")
 			if marked {
-				resp = r.run(
+				resp = t.run(
 					a,
 					th,
 					answers(
@@ -302,7 +224,7 @@ func TestStop(t *testing.T) {
 			if len(k.seen) != 1 || c.runs["look"] != 1 || !strings.HasPrefix(tell(resp.Messages), calls) {
 				t.Fatalf("%d turns, ran %v\n%s", len(k.seen), c.runs, tell(resp.Messages))
 			}
-			r.run(a, reload(t, th), content.UserText("y"))
+			t.run(a, reload(t, th), content.UserText("y"))
 			for _, want := range []string{"1→\"did look\"", "2→\"halted\"", "3→" + stopped} {
 				if !strings.Contains(k.last(), want) {
 					t.Errorf("%s is missing:\n%s", want, k.last())
@@ -313,12 +235,12 @@ func TestStop(t *testing.T) {
 }
 
 func TestStopBesideARequest(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "halt", ""), call("2", "pay", ""), call("3", "look", "")), said(text("ok")))
 		a := chat(k, LoopConfig{}, nil, halting("halt"), RequireApproval(c.tool("pay")), c.tool("look"))
-		th, q := r.asks(a, "x")
-		r.run(a, th, answers(q.CreateApproval("")))
+		th, q := t.asks(a, "x")
+		t.yes(a, th, q)
 		if c.runs["pay"] != 1 || c.runs["look"] != 0 || len(k.seen) != 2 {
 			t.Errorf("ran %v, %d turns", c.runs, len(k.seen))
 		}
@@ -326,7 +248,7 @@ func TestStopBesideARequest(t *testing.T) {
 }
 
 func TestMaxTurns(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		again := said(call("1", "look", ""), call("2", "theirs", ""), call("3", "pay", ""))
 		k := talk(t, said(call("0", "look", "")), again, said(text("ok")))
@@ -339,7 +261,7 @@ func TestMaxTurns(t *testing.T) {
 			RequireApproval(c.tool("pay")),
 		)
 		th := NewThread("t")
-		resp := r.run(a, th, content.UserText("x"))
+		resp := t.say(a, th, "x")
 		if len(resp.UserInputRequests()) > 0 || c.runs["look"] != 1 || len(k.seen) != 2 {
 			t.Fatal(tell(resp.Messages), c.runs, len(k.seen))
 		}
@@ -354,27 +276,14 @@ func TestMaxTurns(t *testing.T) {
 			"assistant: 0=look()\ntool: 0→\"did look\"\nassistant: 1=look() 2=theirs() 3=pay()\n"+
 				"tool: 1→"+limit+" 2→"+limit+" 3→"+limit+"\n",
 		)
-		r.run(a, reload(t, th), content.UserText("y"))
-	})
-}
-
-func TestMaxTurnsCountAnew(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
-		var c counted
-		k := talk(t, said(call("1", "pay", "")), said(call("2", "look", "")), said(text("ok")))
-		a := chat(k, LoopConfig{MaxTurns: 1}, nil, RequireApproval(c.tool("pay")), c.tool("look"))
-		th, q := r.asks(a, "x")
-		resp := r.run(a, th, answers(q.CreateApproval("")))
-		if c.runs["look"] != 1 || !strings.HasSuffix(tell(resp.Messages), "assistant: \"ok\"\n") {
-			t.Error(tell(resp.Messages))
-		}
+		t.run(a, reload(t, th), content.UserText("y"))
 	})
 }
 
 func TestMaxErrors(t *testing.T) {
 	boom := errors.New("boom")
 	bad := toolOf("bad", func(context.Context) (any, error) { return nil, boom })
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		for max, turns := range map[int]int{
 			0:  4,
 			-1: 1,
@@ -382,7 +291,7 @@ func TestMaxErrors(t *testing.T) {
 		} {
 			turn := said(call("1", "bad", ""), call("2", "bad", ""))
 			k := talk(t, turn, turn, turn, turn, turn, turn)
-			_, err := r.try(chat(k, LoopConfig{MaxErrors: max}, nil, bad), NewThread("t"), content.UserText("x"))
+			_, err := t.try(chat(k, LoopConfig{MaxErrors: max}, nil, bad), NewThread("t"), content.UserText("x"))
 			var all *FunctionErrors
 			if !errors.As(err, &all) || !errors.Is(err, boom) || len(k.seen) != turns {
 				t.Errorf("MaxErrors %d: %v after %d turns", max, err, len(k.seen))
@@ -392,7 +301,7 @@ func TestMaxErrors(t *testing.T) {
 }
 
 func TestErrorsOfApprovedCallsCount(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		n := 0
 		bad := toolOf("bad", func(context.Context) (any, error) {
 			n++
@@ -400,12 +309,12 @@ func TestErrorsOfApprovedCallsCount(t *testing.T) {
 		})
 		k := talk(t, said(call("1", "bad", "")), said(text("ok")))
 		a := chat(k, LoopConfig{MaxErrors: -1}, nil, RequireApproval(bad))
-		th, q := r.asks(a, "x")
+		th, q := t.asks(a, "x")
 		var all *FunctionErrors
-		if _, err := r.try(a, th, answers(q.CreateApproval(""))); !errors.As(err, &all) {
+		if _, err := t.try(a, th, answers(q.CreateApproval(""))); !errors.As(err, &all) {
 			t.Fatal(err)
 		}
-		r.run(a, reload(t, th))
+		t.run(a, reload(t, th))
 		if n != 1 || !strings.Contains(k.last(), `1→"Error: Function failed."`) {
 			t.Errorf("ran %d times\n%s", n, k.last())
 		}
@@ -437,31 +346,31 @@ func TestHarmlessCallThatIsCancelled(t *testing.T) {
 }
 
 func TestInvocationOfAnApprovedCall(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		seen := toolOf("f", func(ctx context.Context) (any, error) {
 			inv := InvocationOf(ctx)
 			return fmt.Sprintf("%s %d %s", inv.Call.CallID, inv.Turn, inv.Approval), nil
 		})
-		got, _, _ := runMarked(t, r, LoopConfig{}, says(call("1", "f", "")), seen)
+		got, _, _ := runMarked(t, LoopConfig{}, says(call("1", "f", "")), seen)
 		expect(t, "sent", got, "user: \"x\"\nassistant: 1=f()\ntool: 1→\"1 -1 user\"\n")
 	})
 }
 
 // approveAll runs and approves what is asked.
-func approveAll(t *testing.T, r runner, a Agent, th *Thread, messages ...*content.Message) *Thread {
+func approveAll(t runner, a Agent, th *Thread, messages ...*content.Message) *Thread {
 	t.Helper()
-	resp := r.run(a, th, messages...)
+	resp := t.run(a, th, messages...)
 	reply := answers()
 	for i := range resp.UserInputRequests() {
 		reply.Contents = append(reply.Contents, approvalOf(t, resp, i).CreateApproval(""))
 	}
-	r.run(a, th, reply)
+	t.run(a, th, reply)
 	return th
 }
 
 func TestStoppedOutlivesItsRun(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			a := chat(
 				talk(t, said(call("1", "halt", ""), call("2", "pay", "")), said(text("ok"))),
@@ -471,13 +380,13 @@ func TestStoppedOutlivesItsRun(t *testing.T) {
 				RequireApproval(c.tool("pay")),
 			)
 			th := NewThread("t")
-			resp := r.run(a, th, content.UserText("go"))
+			resp := t.say(a, th, "go")
 			q1, q2 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
-			r.run(a, th, answers(q1.CreateApproval("")))
+			t.yes(a, th, q1)
 			if again {
 				th = reload(t, th)
 			}
-			r.run(a, th, answers(q2.CreateApproval("")))
+			t.yes(a, th, q2)
 			if c.runs["pay"] != 1 {
 				t.Errorf("reloaded %v: approved in a later run and not run: %v", again, c.runs)
 			}
@@ -487,7 +396,7 @@ func TestStoppedOutlivesItsRun(t *testing.T) {
 
 func TestSiblingSwapsTool(t *testing.T) {
 	for _, approve := range []bool{false, true} {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			stolen := 0
 			other := NewFunction("pay", "pays mallory", nil, func(context.Context, json.RawMessage) (any, error) {
@@ -506,9 +415,9 @@ func TestSiblingSwapsTool(t *testing.T) {
 			}
 			a := chat(k, LoopConfig{}, nil, tools...)
 			th := NewThread("t")
-			resp := r.run(a, th, content.UserText("go"))
+			resp := t.say(a, th, "go")
 			if approve { // the swapped tool is another one: it is asked about again
-				resp = r.run(
+				resp = t.run(
 					a,
 					th,
 					answers(approvalOf(t, resp, 0).CreateApproval(""), approvalOf(t, resp, 1).CreateApproval("")),
@@ -524,7 +433,7 @@ func TestSiblingSwapsTool(t *testing.T) {
 }
 
 func TestGoexitOfAHarmlessCall(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		die := NewFunction("die", "", nil, func(context.Context, json.RawMessage) (any, error) {
 			runtime.Goexit()
 			return nil, nil
@@ -534,7 +443,7 @@ func TestGoexitOfAHarmlessCall(t *testing.T) {
 		go func() {
 			came := false
 			defer func() { back <- came }()
-			r.try(a, NewThread("t"), content.UserText("go"))
+			t.try(a, NewThread("t"), content.UserText("go"))
 			came = true
 		}()
 		if !<-back {
@@ -559,7 +468,7 @@ func TestNilPointersAsErrors(t *testing.T) {
 					return nil, nil
 				},
 			}
-			k := talk(t, said(call("1", "pay", "")), said(text("ok")))
+			k := paying(t, "")
 			a := chat(k, LoopConfig{}, nil, &failing{pay, err})
 			mustRun(t, a, NewThread("t"), content.UserText("x"))
 		})

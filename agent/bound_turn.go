@@ -24,7 +24,7 @@ func (r *run) turns(ctx context.Context) error {
 			return err
 		}
 		if !goOn {
-			return r.surfaceOlder(a)
+			return r.surface(a.made)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (r *run) stream(ctx context.Context, opt *Options) (*answer, error) {
 		}
 	}
 
-	a.resp = join(all)
+	a.resp = Join(all)
 	return a, nil
 }
 
@@ -176,15 +176,11 @@ func (r *run) adopt(resp *Response) {
 // stand in the same response.
 func servedCalls(messages []*content.Message) map[string]bool {
 	var out map[string]bool
-	for _, m := range messages {
-		for _, c := range m.Contents {
-			if result, ok := c.(*content.FunctionResult); ok {
-				if out == nil {
-					out = map[string]bool{}
-				}
-				out[result.CallID] = true
-			}
+	for result := range content.All[*content.FunctionResult](messages) {
+		if out == nil {
+			out = map[string]bool{}
 		}
+		out[result.CallID] = true
 	}
 
 	return out

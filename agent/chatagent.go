@@ -75,7 +75,7 @@ func (a *chatAgent) Stream(
 			}
 		}
 
-		if err := a.keep(ctx, h, join(all)); err != nil {
+		if err := a.keep(ctx, h, Join(all)); err != nil {
 			yield(nil, err)
 		}
 	}
@@ -170,15 +170,9 @@ func (a *chatAgent) leftAlone(h *history, resp *Response) string {
 	}
 	opt := Options{Tools: slices.Concat(a.cfg.Options.Tools, a.cfg.Tools)}
 	served := servedCalls(resp.Messages)
-	for _, m := range resp.Messages {
-		for _, c := range m.Contents {
-			call, ok := c.(*content.FunctionCall)
-			if !ok || call.InformationalOnly || served[call.CallID] {
-				continue
-			}
-			if runs(FindTool(call.Name, &opt, nil)) == runNow {
-				return call.Name
-			}
+	for call := range content.All[*content.FunctionCall](resp.Messages) {
+		if !call.InformationalOnly && !served[call.CallID] && runs(FindTool(call.Name, &opt, nil)) == runNow {
+			return call.Name
 		}
 	}
 

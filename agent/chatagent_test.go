@@ -10,7 +10,7 @@ import (
 )
 
 func TestChatAgentOptions(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(text("ok")))
 		heat := 0.5
@@ -29,7 +29,7 @@ func TestChatAgentOptions(t *testing.T) {
 			},
 		}
 		a := NewChatAgent(k, cfg)
-		th := r.begin(a, "x")
+		th := t.begin(a, "x")
 		got := k.options[0]
 		if a.Name() != "n" || got.Instructions != "be kind" || got.Model != "big" || *got.Temperature != 0.5 ||
 			got.MaxTokens != 7 ||
@@ -60,19 +60,19 @@ func TestChatAgentKeepsItsOptions(t *testing.T) {
 }
 
 func TestChatAgentSaves(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		store := &keeper{}
 		a := chat(talk(t, said(text("one")), said(text("two")), said(text("three"))), LoopConfig{}, store)
-		th := r.begin(a, "x")
+		th := t.begin(a, "x")
 		again := sure(store.Load(t.Context(), "t"))
-		r.run(a, again, content.UserText("y"))
+		t.run(a, again, content.UserText("y"))
 		expect(
 			t,
 			"kept",
 			tell(again.Messages),
 			"user: \"x\"\nassistant: \"one\"\nuser: \"y\"\nassistant: \"two\"\n",
 		)
-		if _, err := r.try(a, th, content.UserText("z")); !errors.Is(err, ErrConflict) {
+		if _, err := t.try(a, th, content.UserText("z")); !errors.Is(err, ErrConflict) {
 			t.Error("an older copy of the thread was saved over a newer one:", err)
 		}
 		if _, err := (&keeper{}).Load(t.Context(), "t"); !errors.Is(err, ErrNoThread) {
@@ -132,7 +132,7 @@ func TestRunToEnd(t *testing.T) {
 // TestHistoryStaysValid runs a conversation in which every run asks,
 // answers or goes on, and looks at the history after each.
 func TestHistoryStaysValid(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		var turns []func([]*content.Message, *Options) ([]*content.Message, error)
 		for i := range 30 {
@@ -155,7 +155,7 @@ func TestHistoryStaysValid(t *testing.T) {
 				)
 			}
 
-			r.run(a, th, in)
+			t.run(a, th, in)
 			th = reload(t, th)
 			if err := strictHistory(th.Messages); err != nil {
 				t.Fatalf("run %d: %v\n%s", i, err, tell(th.Messages))

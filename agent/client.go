@@ -21,6 +21,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/assent-dev/assent/agent/content"
 )
@@ -110,32 +111,19 @@ type Response struct {
 
 // Text returns the texts of all messages, joined by line breaks.
 func (r *Response) Text() string {
-	var out string
+	var texts []string
 	for _, m := range r.Messages {
 		if text := m.Text(); text != "" {
-			if out != "" {
-				out += "\n"
-			}
-			out += text
+			texts = append(texts, text)
 		}
 	}
-
-	return out
+	return strings.Join(texts, "\n")
 }
 
 // UserInputRequests returns what the user is asked, in order. The run
 // is over; run the agent again with the answers.
 func (r *Response) UserInputRequests() []content.InputRequest {
-	var out []content.InputRequest
-	for _, m := range r.Messages {
-		for _, c := range m.Contents {
-			if q, ok := c.(content.InputRequest); ok {
-				out = append(out, q)
-			}
-		}
-	}
-
-	return out
+	return slices.Collect(content.All[content.InputRequest](r.Messages))
 }
 
 // Refusal is an answer that could not act. It changed nothing.
@@ -183,21 +171,16 @@ type Update struct {
 	Refused        []Refusal
 }
 
-// Join puts the updates of one response together: texts and reasoning
-// that follow one another become one, updates of one message id (or,
-// without ids, of one role) become one message.
-func Join(updates []*Update) *Response { return join(updates) }
-
 // Collect reads a stream to its end and joins it. On an error the
 // response holds what came before.
 func Collect(stream iter.Seq2[*Update, error]) (*Response, error) {
 	var all []*Update
 	for u, err := range stream {
 		if err != nil {
-			return join(all), err
+			return Join(all), err
 		}
 		all = append(all, u)
 	}
 
-	return join(all), nil
+	return Join(all), nil
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
@@ -37,3 +38,15 @@ type Event struct {
 // Audit takes the record of every request and answer, whoever keeps the
 // history. An error ends the run before anything else happens.
 type Audit func(ctx context.Context, e Event) error
+
+// record takes an event of a thread; without an Audit there is no record.
+func (take Audit) record(ctx context.Context, t *Thread, at time.Time, e Event) error {
+	if take == nil {
+		return nil
+	}
+	e.At, e.Thread = at, t.ID
+	if err := take(ctx, e); err != nil {
+		return fmt.Errorf("the audit record: %w", err)
+	}
+	return nil
+}

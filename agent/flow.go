@@ -134,11 +134,7 @@ func (f *Flow) doStep(ctx context.Context, key string, do func(context.Context) 
 		delete(f.state.Steps, key)
 		return flowStep{}, err
 	}
-	result, err := guarded(
-		ctx,
-		nil,
-		func(ctx context.Context, _ *content.FunctionCall) (any, error) { return do(ctx) },
-	)
+	result, err := guarded(func() (any, error) { return do(ctx) })
 	if err != nil {
 		delete(f.state.Steps, key)
 		return flowStep{}, errors.Join(fmt.Errorf("step %q: %w", key, err), f.save(context.WithoutCancel(ctx)))
@@ -229,7 +225,7 @@ func (f *Flow) Ask(ctx context.Context, key string, q content.InputRequest) (con
 	a := &ask{
 		Request: asked,
 		Since:   f.agent.cfg.Now().UTC(),
-		Expires: noteOf(asked).Expires,
+		Expires: content.NoteOf(asked).Expires,
 	}
 	it := &item{
 		Call:  &content.FunctionCall{CallID: key, Name: f.agent.name},
@@ -264,9 +260,7 @@ func (a *flowAgent) Run(ctx context.Context, t *Thread, messages ...*content.Mes
 	if f == nil { // a late answer starts nothing
 		return &Response{Refused: refused}, nil
 	}
-	_, err = guarded(ctx, nil, func(ctx context.Context, _ *content.FunctionCall) (any, error) {
-		return nil, a.run(ctx, f)
-	})
+	_, err = guarded(func() (any, error) { return nil, a.run(ctx, f) })
 	if err == nil && len(f.opened) > 0 {
 		err = fmt.Errorf("the flow ended although it asks %q: return ErrWaiting", f.opened[0])
 	}
@@ -382,12 +376,7 @@ func (f *Flow) hear(going bool, said []*content.Message) {
 // expire ends questions that nobody answered in time.
 func (a *flowAgent) expire(ctx context.Context, t *Thread) error {
 	now := a.cfg.Now()
-	for _, b := range t.batches {
-		it := b.Items[0]
-		if it.Stage != open {
-			continue
-		}
-		q := it.Asks[0]
+	for it, q := range t.openAsks() {
 		if q.Expires.IsZero() || now.Before(q.Expires) {
 			continue
 		}
@@ -407,16 +396,8 @@ func (a *flowAgent) expire(ctx context.Context, t *Thread) error {
 }
 
 func (a *flowAgent) audit(ctx context.Context, t *Thread, e Event) error {
-	if a.cfg.Audit == nil {
-		return nil
-	}
-	e.At = a.cfg.Now().UTC()
-	e.Thread = t.ID
 	e.Tool = a.name
-	if err := a.cfg.Audit(ctx, e); err != nil {
-		return fmt.Errorf("the audit record: %w", err)
-	}
-	return nil
+	return a.cfg.Audit.record(ctx, t, a.cfg.Now().UTC(), e)
 }
 
 func (f *Flow) key() string { return "flow/" + f.agent.name }
@@ -431,16 +412,9 @@ func (f *Flow) save(ctx context.Context) error {
 
 // end forgets a flow that has ended.
 func (f *Flow) end() {
-	for _, b := range f.t.batches {
-		for _, it := range b.Items {
-			for _, a := range it.Asks {
-				if a.Answer == nil && it.Stage == open {
-					f.t.close(it, a, howElsewhere)
-				}
-			}
-		}
+	for it, a := range f.t.openAsks() {
+		f.t.close(it, a, howElsewhere)
 	}
-
 	f.t.Drop(f.key())
 	f.t.batches = nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // booking is a flow that looks for a seat, asks for consent and data,
@@ -86,10 +87,7 @@ func TestFlow(t *testing.T) {
 	if len(resp.Refused) != 2 || resp.Refused[0].Reason != BadAnswer || resp.Refused[1].Reason != ClosedRequest {
 		t.Fatalf("%+v", resp.Refused)
 	}
-	data, err := who.CreateResponse(json.RawMessage(`{"name":"Ann"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(who.CreateResponse(json.RawMessage(`{"name":"Ann"}`)))(t)
 	thread = reload(t, thread)
 	resp = mustRun(t, a, thread, answers(data))
 	expect(t, "last", tell(resp.Messages), "assistant: \"Booked for Ann.\"\n")
@@ -125,7 +123,7 @@ func yesTo(q content.InputRequest) content.InputResponse {
 // TestFlowCrashes goes on from every save: no step is done twice, and
 // one that was cut off says so.
 func TestFlowCrashes(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		run := func(done *[]string) func(ctx context.Context, f *Flow) error {
 			step := func(name string) func(context.Context) (any, error) {
 				return func(context.Context) (any, error) {
@@ -152,8 +150,8 @@ func TestFlowCrashes(t *testing.T) {
 		store := &keeper{}
 		a := flowOf(FlowConfig{Store: store}, run(&done))
 		th := NewThread("t")
-		q := r.run(a, th, content.UserText("x")).UserInputRequests()[0]
-		r.run(a, th, answers(yesTo(q)))
+		q := t.say(a, th, "x").UserInputRequests()[0]
+		t.run(a, th, answers(yesTo(q)))
 		if fmt.Sprint(done) != "[one two]" || len(store.saved) != 6 {
 			t.Fatal(done, len(store.saved))
 		}
@@ -162,13 +160,13 @@ func TestFlowCrashes(t *testing.T) {
 			var after []string
 			left := sure(loaded(raw, "t"))
 			b := flowOf(FlowConfig{Store: &keeper{saved: [][]byte{raw}}}, run(&after))
-			resp, err := r.try(b, left)
+			resp, err := t.try(b, left)
 			if err == nil && len(resp.UserInputRequests()) > 0 {
-				_, err = r.try(b, left, answers(yesTo(resp.UserInputRequests()[0])))
+				_, err = t.try(b, left, answers(yesTo(resp.UserInputRequests()[0])))
 			}
 			if errors.Is(err, ErrStepLost) {
 				lost++
-				if _, err := r.try(b, left); !errors.Is(err, ErrStepLost) {
+				if _, err := t.try(b, left); !errors.Is(err, ErrStepLost) {
 					t.Error("a lost step must stay lost:", err)
 				}
 			} else if err != nil {
@@ -188,7 +186,7 @@ func TestFlowCrashes(t *testing.T) {
 }
 
 func TestFlowStepErrors(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		boom := errors.New("boom")
 		var result any = "x"
 		var fail error
@@ -199,20 +197,20 @@ func TestFlowStepErrors(t *testing.T) {
 		})
 		th := NewThread("t")
 		fail = boom
-		if _, err := r.try(a, th, content.UserText("x")); !errors.Is(err, boom) {
+		if _, err := t.try(a, th, content.UserText("x")); !errors.Is(err, boom) {
 			t.Fatal(err)
 		}
 		th = reload(t, th)
 		fail, result = nil, func() {}
-		if _, err := r.try(a, th); err == nil {
+		if _, err := t.try(a, th); err == nil {
 			t.Fatal("a result that is no JSON was kept")
 		}
 		result, into = "a text", &number
-		if _, err := r.try(a, th); err == nil || !strings.Contains(err.Error(), `the result of step "s"`) {
+		if _, err := t.try(a, th); err == nil || !strings.Contains(err.Error(), `the result of step "s"`) {
 			t.Fatal(err)
 		}
 		into = nil
-		r.run(a, th)
+		t.run(a, th)
 		if len(th.State) > 0 {
 			t.Error(th.State)
 		}
@@ -239,7 +237,7 @@ func TestFlowStepIsNotDoneWhenItCantBeSaved(t *testing.T) {
 }
 
 func TestFlowThatPanics(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		for _, inStep := range []bool{false, true} {
 			a := flowOf(FlowConfig{}, func(ctx context.Context, f *Flow) error {
 				if inStep {
@@ -247,7 +245,7 @@ func TestFlowThatPanics(t *testing.T) {
 				}
 				panic("boom")
 			})
-			if _, err := r.try(a, NewThread("t"), content.UserText("x")); err == nil ||
+			if _, err := t.try(a, NewThread("t"), content.UserText("x")); err == nil ||
 				!strings.Contains(err.Error(), "boom") {
 				t.Error(err)
 			}
@@ -256,7 +254,7 @@ func TestFlowThatPanics(t *testing.T) {
 }
 
 func TestFlowExpiry(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		cl, j := newClock(), &journal{}
 		var got error
 		a := flowOf(FlowConfig{Now: cl.now, Audit: j.take}, func(ctx context.Context, f *Flow) error {
@@ -275,13 +273,13 @@ func TestFlowExpiry(t *testing.T) {
 			return got
 		})
 		th := NewThread("t")
-		q := r.run(a, th, content.UserText("x")).UserInputRequests()[0]
+		q := t.say(a, th, "x").UserInputRequests()[0]
 		cl.at = cl.at.Add(time.Hour - 1)
-		if r.run(a, reload(t, th)); !errors.Is(got, ErrWaiting) {
+		if t.run(a, reload(t, th)); !errors.Is(got, ErrWaiting) {
 			t.Error(got)
 		}
 		cl.at = cl.at.Add(1)
-		resp := r.run(a, reload(t, th), answers(yesTo(q)))
+		resp := t.run(a, reload(t, th), answers(yesTo(q)))
 		if !errors.Is(got, ErrExpired) || errors.Is(got, ErrDeclined) || resp.Text() != "too late" {
 			t.Error(got, resp.Text())
 		}
@@ -291,7 +289,7 @@ func TestFlowExpiry(t *testing.T) {
 }
 
 func TestFlowHearsOfNewMessages(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var later, input string
 		a := flowOf(FlowConfig{}, func(ctx context.Context, f *Flow) error {
 			later, input = tell(f.Later()), tell(f.Input())
@@ -302,24 +300,24 @@ func TestFlowHearsOfNewMessages(t *testing.T) {
 			return nil
 		})
 		th := NewThread("t")
-		resp := r.run(a, th, content.UserText("one"))
+		resp := t.say(a, th, "one")
 		if len(resp.UserInputRequests()) != 2 {
 			t.Fatal(tell(resp.Messages))
 		}
 		th = reload(t, th)
-		resp = r.run(a, th, content.UserText("two"), answers(yesTo(resp.UserInputRequests()[1]), text("three")))
+		resp = t.run(a, th, content.UserText("two"), answers(yesTo(resp.UserInputRequests()[1]), text("three")))
 		expect(t, "shown once", tell(resp.Messages), "assistant: q-a?\"a?\"\n")
 		expect(t, "later", later, "user: \"two\"\nuser: \"three\"\n")
 		expect(t, "input", input, "user: \"one\"\n")
 		th = reload(t, th)
-		r.run(a, th, answers(yesTo(resp.UserInputRequests()[0])))
+		t.run(a, th, answers(yesTo(resp.UserInputRequests()[0])))
 		expect(
 			t,
 			"history",
 			tell(th.Messages),
 			"user: \"one\"\nassistant: \"hello\"\nuser: \"two\"\nuser: \"three\"\n",
 		)
-		resp = r.run(a, th, content.UserText("again"))
+		resp = t.say(a, th, "again")
 		if expect(t, "a new flow", input, "user: \"again\"\n"); len(resp.UserInputRequests()) != 2 {
 			t.Error(tell(resp.Messages))
 		}
@@ -327,7 +325,7 @@ func TestFlowHearsOfNewMessages(t *testing.T) {
 }
 
 func TestFlowDataDeclined(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var got error
 		a := flowOf(FlowConfig{}, func(ctx context.Context, f *Flow) error {
 			var n int
@@ -337,13 +335,13 @@ func TestFlowDataDeclined(t *testing.T) {
 			return nil
 		})
 		th := NewThread("t")
-		q := r.run(a, th, content.UserText("x")).UserInputRequests()[0].(*content.StructuredInputRequest)
-		r.run(a, th, answers(q.CreateRejection("no")))
+		q := t.say(a, th, "x").UserInputRequests()[0].(*content.StructuredInputRequest)
+		t.run(a, th, answers(q.CreateRejection("no")))
 		if !errors.Is(got, ErrDeclined) {
 			t.Error(got)
 		}
-		q = r.run(a, th, content.UserText("x")).UserInputRequests()[0].(*content.StructuredInputRequest)
-		r.run(
+		q = t.say(a, th, "x").UserInputRequests()[0].(*content.StructuredInputRequest)
+		t.run(
 			a,
 			th,
 			answers(&content.StructuredInputResponse{RequestID: q.RequestID, Data: json.RawMessage(`"a text"`)}),
@@ -355,7 +353,7 @@ func TestFlowDataDeclined(t *testing.T) {
 }
 
 func TestFlowContradictions(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var got error
 		a := flowOf(FlowConfig{}, func(ctx context.Context, f *Flow) error {
 			if got = f.Approve(ctx, "k", "?"); errors.Is(got, ErrWaiting) {
@@ -364,8 +362,8 @@ func TestFlowContradictions(t *testing.T) {
 			return nil
 		})
 		th := NewThread("t")
-		q := r.run(a, th, content.UserText("x")).UserInputRequests()[0].(*content.TextApprovalRequest)
-		resp := r.run(a, th, answers(q.CreateApproval(""), q.CreateRejection(""), q.CreateApproval("")))
+		q := t.say(a, th, "x").UserInputRequests()[0].(*content.TextApprovalRequest)
+		resp := t.run(a, th, answers(q.CreateApproval(""), q.CreateRejection(""), q.CreateApproval("")))
 		if !errors.Is(got, ErrDeclined) {
 			t.Error("of answers that differ only the rejection can stand:", got)
 		}
@@ -452,14 +450,14 @@ func TestFlowOnForeignThreadPanics(t *testing.T) {
 }
 
 func TestFlowAnswerActsBeforeAudit(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		j := &journal{failAt: func(e Event) bool { return e.Type == "answered" }}
 		a := NewFlow("f", FlowConfig{Audit: j.take}, func(ctx context.Context, f *Flow) error {
 			return f.Approve(ctx, "k", "?")
 		})
 		th := NewThread("t")
-		q := r.run(a, th, content.UserText("hi")).UserInputRequests()[0].(*content.TextApprovalRequest)
-		if _, err := r.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errAudit) {
+		q := t.say(a, th, "hi").UserInputRequests()[0].(*content.TextApprovalRequest)
+		if _, err := t.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errAudit) {
 			t.Fatal(err)
 		}
 		if len(th.Pending()) != 1 {
@@ -473,7 +471,7 @@ func TestFlowAnswerActsBeforeAudit(t *testing.T) {
 func TestFlowMessagesTwice(t *testing.T) {
 	j := &journal{failAt: func(e Event) bool { return e.Type == "refused" }}
 	a := flowOf(FlowConfig{Audit: j.take}, func(ctx ctxOf, f *Flow) error { return f.Approve(ctx, "k", "?") })
-	th := runner{t: t}.begin(a, "x")
+	th := runner{T: t}.begin(a, "x")
 	in := answers(&content.TextApprovalResponse{RequestID: "no"}, text("hi"))
 	if _, err := a.Run(t.Context(), th, in); !errors.Is(err, errAudit) {
 		t.Fatal(err)

@@ -198,14 +198,9 @@ func tidy(messages []*content.Message) []*content.Message {
 		return messages
 	}
 	results := map[string][]*content.FunctionResult{}
-	for _, m := range messages {
-		for _, c := range m.Contents {
-			if r, ok := c.(*content.FunctionResult); ok {
-				results[r.CallID] = append(results[r.CallID], r)
-			}
-		}
+	for r := range content.All[*content.FunctionResult](messages) {
+		results[r.CallID] = append(results[r.CallID], r)
 	}
-
 	var out []*content.Message
 	for _, m := range messages {
 		kept, found := pair(m.Contents, results)

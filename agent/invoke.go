@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -64,9 +65,9 @@ func FindTool(name string, opt *Options, extra []Tool) Tool {
 }
 
 func lastNamed(name string, tools []Tool) Tool {
-	for i := len(tools) - 1; i >= 0; i-- {
-		if tools[i] != nil && tools[i].Definition().Name == name {
-			return tools[i]
+	for _, t := range slices.Backward(tools) {
+		if t != nil && t.Definition().Name == name {
+			return t
 		}
 	}
 	return nil
@@ -96,7 +97,7 @@ func resume(
 	state json.RawMessage,
 	answers []content.InputResponse,
 ) Outcome {
-	f, ok := resumerOf(j.Tool)
+	f, ok := Inner[Resumer](j.Tool)
 	if !ok {
 		return Outcome{
 			Err:     errNotResumer,
@@ -119,7 +120,8 @@ func (j Job) run(ctx context.Context, f Function, do functionBody, opt *Options,
 		Turn:     turn,
 		Approval: j.Approval,
 	}
-	result, err := guarded(context.WithValue(ctx, invocationKey{}, inv), inv.Call, do)
+	ctx = context.WithValue(ctx, invocationKey{}, inv)
+	result, err := guarded(func() (any, error) { return do(ctx, inv.Call) })
 	out := Outcome{
 		Result:  result,
 		Err:     err,
@@ -129,26 +131,10 @@ func (j Job) run(ctx context.Context, f Function, do functionBody, opt *Options,
 	if !errors.As(err, &out.Suspend) || out.Suspend == nil {
 		return out
 	}
-	if _, ok := resumerOf(f); !ok {
+	if _, ok := Inner[Resumer](f); !ok {
 		out.Suspend, out.Err = nil, errNotResumer
 	}
 	return out
-}
-
-// resumerOf finds what can go on with a call, through wrappers.
-func resumerOf(t Tool) (Resumer, bool) {
-	for t != nil {
-		if r, ok := t.(Resumer); ok {
-			return r, true
-		}
-		w, ok := t.(Wrapper)
-		if !ok {
-			break
-		}
-		t = w.Unwrap()
-	}
-
-	return nil, false
 }
 
 // functionBody is what runs a call: the Invoke of a function, or its
@@ -157,17 +143,13 @@ type functionBody func(ctx context.Context, call *content.FunctionCall) (any, er
 
 // guarded runs a function and makes JSON of its result. A panic, also
 // one of the result's MarshalJSON, is an error.
-func guarded(
-	ctx context.Context,
-	call *content.FunctionCall,
-	run functionBody,
-) (result json.RawMessage, err error) {
+func guarded(run func() (any, error)) (result json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			result, err = nil, fmt.Errorf("the function panicked: %v", p)
 		}
 	}()
-	v, err := run(ctx, call)
+	v, err := run()
 	if err != nil {
 		_ = err.Error() // a nil pointer in an error panics here and nowhere else
 		return nil, err

@@ -1,6 +1,9 @@
 package agent
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+)
 
 // mergeTools carries what one of several functions that ran at once did
 // to the tools (its copy, left, of the common base) over to next.
@@ -37,16 +40,7 @@ func nameOf(t Tool) string {
 }
 
 func sameTools(a, b *Options) bool {
-	x, y := toolsOf(a), toolsOf(b)
-	if len(x) != len(y) {
-		return false
-	}
-	for i := range x {
-		if !sameTool(x[i], y[i]) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(toolsOf(a), toolsOf(b), sameTool)
 }
 
 // sameTool compares tools; those whose type can't be compared count as
@@ -64,20 +58,9 @@ func sameTool(a, b Tool) bool {
 }
 
 func hasTool(all []Tool, t Tool) bool {
-	for _, other := range all {
-		if sameTool(other, t) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(other Tool) bool { return sameTool(other, t) })
 }
 
 func without(all []Tool, name string) []Tool {
-	var out []Tool
-	for _, t := range all {
-		if nameOf(t) != name {
-			out = append(out, t)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(all), func(t Tool) bool { return nameOf(t) == name })
 }

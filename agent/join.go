@@ -39,7 +39,10 @@ func StreamOf(resp *Response, err error) iter.Seq2[*Update, error] {
 	}
 }
 
-func join(updates []*Update) *Response {
+// Join puts the updates of one response together: texts and reasoning
+// that follow one another become one, updates of one message id (or,
+// without ids, of one role) become one message.
+func Join(updates []*Update) *Response {
 	r := &Response{}
 	var last *content.Message
 	for _, u := range updates {

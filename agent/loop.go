@@ -67,10 +67,3 @@ const (
 	KeepOpen  NewMessagePolicy = iota // they stay open; the model answers without seeing the calls
 	Supersede                         // they end; the model is told that the user went on instead
 )
-
-// NewFunctionInvoking returns the loop around a model: it runs the
-// functions that the model calls, asks where approval is needed, and
-// goes on from the answers.
-func NewFunctionInvoking(model ChatClient, cfg LoopConfig) ChatClient {
-	return newBoundLoop(model, cfg)
-}

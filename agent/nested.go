@@ -149,14 +149,10 @@ func (n *nested) run(ctx context.Context, t *Thread, messages ...*content.Messag
 // signed notes which agent asks, the outermost first.
 func (n *nested) signed(q content.InputRequest) content.InputRequest {
 	out := withRequestID(q, q.InputRequestID())
-	note := notePtr(out)
-	if note == nil {
-		return out
+	note := content.NoteOf(out)
+	if note.Agent != "" {
+		note.Agent = "/" + note.Agent
 	}
-	if note.Agent == "" {
-		note.Agent = n.cfg.Name
-	} else {
-		note.Agent = n.cfg.Name + "/" + note.Agent
-	}
+	note.Agent = n.cfg.Name + note.Agent
 	return out
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -56,7 +57,7 @@ func TestNestedTwoDeep(t *testing.T) {
 }
 
 // inside wraps an agent into others, each of which calls the next one once.
-func inside(t *testing.T, inner Agent, levels int) Agent {
+func inside(t testing.TB, inner Agent, levels int) Agent {
 	a := inner
 	for i := range levels {
 		name := fmt.Sprint("level", i)
@@ -73,12 +74,12 @@ func inside(t *testing.T, inner Agent, levels int) Agent {
 
 func TestNestedPartialAnswers(t *testing.T) {
 	for levels := 1; levels <= 3; levels++ {
-		bothWays(t, func(t *testing.T, r runner) {
+		bothWays(t, func(t runner) {
 			var c counted
 			k := talk(t, said(call("1", "pay", `{"n":1}`), call("2", "pay", `{"n":2}`)), said(text("paid")))
-			a := inside(t, chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay"))), levels)
+			a := inside(t, c.asked(k, LoopConfig{}), levels)
 			th := NewThread("t")
-			resp := r.run(a, th, content.UserText("x"))
+			resp := t.say(a, th, "x")
 			q1, q2 := approvalOf(t, resp, 0), approvalOf(t, resp, 1)
 			if q1.RequestID == q2.RequestID || strings.Count(q1.Note.Agent, "/") != levels-1 {
 				t.Fatal(q1.RequestID, q2.RequestID, q1.Note.Agent)
@@ -86,13 +87,13 @@ func TestNestedPartialAnswers(t *testing.T) {
 			th = reload(t, th)
 			forged := q2.CreateApproval("")
 			forged.Call.(*content.FunctionCall).Arguments = json.RawMessage(`{"n":3}`)
-			resp = r.run(a, th, answers(q1.CreateApproval(""), forged))
+			resp = t.run(a, th, answers(q1.CreateApproval(""), forged))
 			expect(t, "refused", refusals(resp), q2.RequestID+" other_call")
 			if len(resp.UserInputRequests()) != 1 {
 				t.Fatal(tell(resp.Messages))
 			}
 			th = reload(t, th)
-			resp = r.run(
+			resp = t.run(
 				a,
 				th,
 				answers(th.Pending()[0].Request.(*content.ToolApprovalRequest).CreateRejection("no")),
@@ -109,18 +110,18 @@ func TestNestedPartialAnswers(t *testing.T) {
 }
 
 func TestNestedAsksTwice(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		k := talk(t, said(call("1", "pay", `{"n":1}`)), said(call("2", "pay", `{"n":2}`)), said(text("paid")))
-		a := inside(t, chat(k, LoopConfig{}, nil, RequireApproval(c.tool("pay"))), 2)
+		a := inside(t, c.asked(k, LoopConfig{}), 2)
 		th := NewThread("t")
-		first := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		first := approvalOf(t, t.say(a, th, "x"), 0)
 		th = reload(t, th)
-		second := approvalOf(t, r.run(a, th, answers(first.CreateApproval(""))), 0)
+		second := approvalOf(t, t.yes(a, th, first), 0)
 		th = reload(t, th)
-		resp := r.run(a, th, answers(first.CreateApproval("")))
+		resp := t.yes(a, th, first)
 		expect(t, "refused", refusals(resp), first.RequestID+" closed_request")
-		r.run(a, th, answers(second.CreateApproval("")))
+		t.yes(a, th, second)
 		if len(c.runs) != 2 || c.runs[`pay{"n":1}`] != 1 || c.runs[`pay{"n":2}`] != 1 {
 			t.Error(c.runs)
 		}
@@ -128,7 +129,7 @@ func TestNestedAsksTwice(t *testing.T) {
 }
 
 func TestNestedFails(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		inner := chat(
 			talk(t, said(call("1", "pay", "")), fails, fails, fails),
@@ -138,16 +139,16 @@ func TestNestedFails(t *testing.T) {
 		)
 		k := talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("sorry")))
 		a := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner"}))
-		th, q := r.asks(a, "x")
+		th, q := t.asks(a, "x")
 		th = reload(t, th)
 		for range maxTries - 1 { // it goes on with each run, since the payment is made
-			if _, err := r.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errModel) {
+			if _, err := t.try(a, th, answers(q.CreateApproval(""))); !errors.Is(err, errModel) {
 				t.Fatal(err)
 			}
 			th = reload(t, th)
 		}
 
-		r.run(a, th)
+		t.run(a, th)
 		if c.runs["pay"] != 1 || !strings.Contains(k.last(), textGivenUp) {
 			t.Error(c.runs, k.last())
 		}
@@ -179,7 +180,7 @@ func TestNestedInputs(t *testing.T) {
 // TestDelegationIsDecided asks before the agent starts, and then what
 // the agent asks.
 func TestDelegationIsDecided(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		inner := chat(
 			talk(t, said(call("1", "pay", "")), said(text("paid"))),
@@ -203,16 +204,16 @@ func TestDelegationIsDecided(t *testing.T) {
 			tool,
 		)
 		th := NewThread("t")
-		start := approvalOf(t, r.run(a, th, content.UserText("x")), 0)
+		start := approvalOf(t, t.say(a, th, "x"), 0)
 		if start.Call.ToolName() != "inner" || seen[0] == nil || seen[0].Agent != "payments" {
 			t.Fatal(start.Call, seen)
 		}
 		th = reload(t, th)
-		pay := approvalOf(t, r.run(a, th, answers(start.CreateApproval(""))), 0)
+		pay := approvalOf(t, t.yes(a, th, start), 0)
 		if pay.Call.ToolName() != "pay" || pay.RequestID == start.RequestID {
 			t.Fatal(pay)
 		}
-		r.run(a, reload(t, th), answers(pay.CreateApproval("")))
+		t.run(a, reload(t, th), answers(pay.CreateApproval("")))
 		if c.runs["pay"] != 1 {
 			t.Error(c.runs)
 		}
@@ -221,15 +222,15 @@ func TestDelegationIsDecided(t *testing.T) {
 
 // TestNestedIsDeniedMeanwhile denies the delegation while the agent waits.
 func TestNestedIsDeniedMeanwhile(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		inner := chat(talk(t, said(call("1", "pay", ""))), LoopConfig{}, nil, RequireApproval(c.tool("pay")))
 		d := &changing{verdict: outcomeOf(resolve.Allow)}
 		k := talk(t, said(call("o", "inner", `{"input":"x"}`)), said(text("done")))
 		a := chat(k, LoopConfig{Decider: d}, nil, AsTool(inner, NestedConfig{Name: "inner"}))
-		th, q := r.asks(a, "x")
+		th, q := t.asks(a, "x")
 		d.verdict = outcomeOf(resolve.Deny, "closed")
-		r.run(a, reload(t, th), answers(q.CreateApproval("")))
+		t.yes(a, reload(t, th), q)
 		if len(c.runs) > 0 || !strings.Contains(k.last(), `o→"Tool call denied: rule closed."`) {
 			t.Error(c.runs, k.last())
 		}
@@ -238,7 +239,7 @@ func TestNestedIsDeniedMeanwhile(t *testing.T) {
 
 // TestNestedWithAHolder polls an agent whose requests are answered elsewhere.
 func TestNestedWithAHolder(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		h := pendingStub()
 		inner := chat(
@@ -249,14 +250,14 @@ func TestNestedWithAHolder(t *testing.T) {
 		)
 		k := talk(t, said(text("?"), call("o", "inner", `{"input":"x"}`)), said(text("done")))
 		a := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{Name: "inner", Poll: true}))
-		th, q := r.asks(a, "x")
+		th, q := t.asks(a, "x")
 		th = reload(t, th)
-		r.run(a, th, answers(q.CreateApproval("")))
+		t.yes(a, th, q)
 		if len(c.runs) > 0 {
 			t.Fatal("the outer user approved what people hold")
 		}
 		h.later.State = hold.Approved
-		r.run(a, reload(t, th))
+		t.run(a, reload(t, th))
 		if c.runs["pay"] != 1 || !strings.Contains(k.last(), `o→"paid"`) {
 			t.Error(c.runs, k.last())
 		}
@@ -265,19 +266,19 @@ func TestNestedWithAHolder(t *testing.T) {
 
 // TestNestedFlow nests an agent that is no chat loop.
 func TestNestedFlow(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var looks, books int
 		k := talk(t, said(call("o", "booking", `{"input":"a seat"}`)), said(text("done")))
 		a := chat(k, LoopConfig{}, nil, AsTool(booking(&looks, &books), NestedConfig{}))
 		th := NewThread("t")
-		yes := r.run(a, th, content.UserText("x")).UserInputRequests()[0].(*content.TextApprovalRequest)
+		yes := t.say(a, th, "x").UserInputRequests()[0].(*content.TextApprovalRequest)
 		if yes.Note.Agent != "booking" {
 			t.Error(yes.Note)
 		}
 		th = reload(t, th)
-		who := r.run(a, th, answers(yes.CreateApproval(""))).UserInputRequests()[0].(*content.StructuredInputRequest)
+		who := t.yes(a, th, yes).UserInputRequests()[0].(*content.StructuredInputRequest)
 		th = reload(t, th)
-		r.run(a, th, answers(sure(who.CreateResponse(json.RawMessage(`{"name":"Ann"}`)))))
+		t.run(a, th, answers(sure(who.CreateResponse(json.RawMessage(`{"name":"Ann"}`)))))
 		if looks != 1 || books != 1 || !strings.Contains(k.last(), `Booked for Ann.`) {
 			t.Error(looks, books, k.last())
 		}
@@ -373,7 +374,7 @@ func TestNestedModelFailsAfterTheCall(t *testing.T) {
 	)
 	k := talk(t, said(call("o", "test", `{"input":"pay"}`)), said(text("ok")), said(text("ok")))
 	outer := chat(k, LoopConfig{}, nil, AsTool(inner, NestedConfig{}))
-	th, q := runner{t: t}.asks(outer, "x")
+	th, q := runner{T: t}.asks(outer, "x")
 	_, err := outer.Run(t.Context(), th, answers(q.CreateApproval("")))
 	if c.runs["pay"] != 1 {
 		t.Fatal(c.runs)
@@ -405,7 +406,7 @@ func TestAnswersThatNestedAgentsRefuse(t *testing.T) {
 		nil,
 		AsTool(inner, NestedConfig{}),
 	)
-	th, q := runner{t: t}.asks(outer, "x")
+	th, q := runner{T: t}.asks(outer, "x")
 	edit, _ := q.CreateEdit(json.RawMessage(`{"n":9}`), "")
 	resp := mustRun(t, outer, th, answers(edit))
 	if len(resp.UserInputRequests()) == 1 && len(resp.Refused) == 0 {
@@ -414,7 +415,7 @@ func TestAnswersThatNestedAgentsRefuse(t *testing.T) {
 }
 
 func TestEditOfNestedRequest(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c, outerPay counted
 		inner := chat(
 			talk(t, said(call("i1", "pay", `{"n":5}`)), said(text("paid"))),
@@ -429,12 +430,9 @@ func TestEditOfNestedRequest(t *testing.T) {
 			AsTool(inner, NestedConfig{Name: "teller"}),
 			outerPay.tool("pay"),
 		)
-		th, q := r.asks(outer, "pay")
-		edit, err := q.CreateEdit(json.RawMessage(`{"n":4}`), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp := r.run(outer, th, answers(edit))
+		th, q := t.asks(outer, "pay")
+		edit := must.Get(q.CreateEdit(json.RawMessage(`{"n":4}`), ""))(t)
+		resp := t.run(outer, th, answers(edit))
 		expect(t, "refused", refusals(resp), "")
 		if c.runs[`pay{"n":4}`] != 1 || len(outerPay.runs) != 0 {
 			t.Errorf("inner %v, outer %v\n%s", c.runs, outerPay.runs, tell(resp.Messages))

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 	"time"
 
@@ -104,23 +105,31 @@ func (t *Thread) Pending() []Pending {
 	return out
 }
 
-// openAsks returns the asks without an answer.
-func (t *Thread) openAsks() []*ask {
-	var out []*ask
-	for _, b := range t.batches {
-		for _, it := range b.Items {
-			if it.Stage != open {
-				continue
-			}
-			for _, a := range it.Asks {
-				if a.Answer == nil {
-					out = append(out, a)
+// items are the calls of all batches, in order.
+func (t *Thread) items() iter.Seq[*item] {
+	return func(yield func(*item) bool) {
+		for _, b := range t.batches {
+			for _, it := range b.Items {
+				if !yield(it) {
+					return
 				}
 			}
 		}
 	}
+}
 
-	return out
+// openAsks are the requests without an answer, with the calls that they
+// are about.
+func (t *Thread) openAsks() iter.Seq2[*item, *ask] {
+	return func(yield func(*item, *ask) bool) {
+		for it := range t.items() {
+			for _, a := range it.Asks {
+				if it.Stage == open && a.Answer == nil && !yield(it, a) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // waiting reports whether a call of the thread still waits for somebody.
@@ -134,42 +143,31 @@ func (b *batch) finished() bool {
 
 // find returns an open request with the call that it is about.
 func (t *Thread) find(id string) (*item, *ask) {
-	for _, b := range t.batches {
-		for _, it := range b.Items {
-			for _, a := range it.Asks {
-				if a.Request.InputRequestID() == id && a.Answer == nil && it.Stage == open {
-					return it, a
-				}
-			}
+	for it, a := range t.openAsks() {
+		if a.Request.InputRequestID() == id {
+			return it, a
 		}
 	}
-
 	return nil, nil
 }
 
 // pendingCall returns the call of an unfinished batch.
 func (t *Thread) pendingCall(callID string) *item {
-	for _, b := range t.batches {
-		for _, it := range b.Items {
-			if it.Call.ID() == callID {
-				return it
-			}
+	for it := range t.items() {
+		if it.Call.ID() == callID {
+			return it
 		}
 	}
-
 	return nil
 }
 
 // externalCall returns a call of that id that waits for its caller's result.
 func (t *Thread) externalCall(callID string) *item {
-	for _, b := range t.batches {
-		for _, it := range b.Items {
-			if it.Call.ID() == callID && it.Stage == external {
-				return it
-			}
+	for it := range t.items() {
+		if it.Call.ID() == callID && it.Stage == external {
+			return it
 		}
 	}
-
 	return nil
 }
 

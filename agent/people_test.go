@@ -23,6 +23,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/internal/assenttest"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -110,21 +111,21 @@ func newOffice(
 func (o *office) save(thread *agent.Thread) {
 	o.t.Helper()
 	text, err := json.Marshal(thread)
-	must(o.t, err)
-	must(o.t, os.WriteFile(o.file, text, 0o600))
+	must.Do(o.t, err)
+	must.Do(o.t, os.WriteFile(o.file, text, 0o600))
 }
 
 func (o *office) load() *agent.Thread {
 	o.t.Helper()
 	if o.store != nil {
 		thread, err := o.store.Load(o.t.Context(), "thread-"+o.t.Name())
-		must(o.t, err)
+		must.Do(o.t, err)
 		return thread
 	}
 	text, err := os.ReadFile(o.file)
-	must(o.t, err)
+	must.Do(o.t, err)
 	thread := &agent.Thread{}
-	must(o.t, json.Unmarshal(text, thread))
+	must.Do(o.t, json.Unmarshal(text, thread))
 	return thread
 }
 
@@ -132,14 +133,14 @@ func (o *office) load() *agent.Thread {
 func (o *office) run(messages ...*content.Message) *agent.Response {
 	o.t.Helper()
 	r, err := o.try(messages...)
-	must(o.t, err)
+	must.Do(o.t, err)
 	return r
 }
 
 func (o *office) try(messages ...*content.Message) (*agent.Response, error) {
 	o.t.Helper()
 	compiled, err := o.h.Plans.Plan(o.t.Context(), "acme", "desk")
-	must(o.t, err)
+	must.Do(o.t, err)
 	trade := agent.NewFunction(
 		"trade",
 		"Sells.",
@@ -201,12 +202,12 @@ func (o *office) inList() *approval.Request {
 		Agent:  "desk",
 		Target: "tool trade",
 	})
-	must(o.t, err)
+	must.Do(o.t, err)
 	if len(page.Requests) != 1 || page.Requests[0].ID != o.load().Pending()[0].Ref {
 		o.t.Fatalf("listed: %+v", page.Requests)
 	}
 	r, err := mara.Request(o.t.Context(), page.Requests[0].ID)
-	must(o.t, err)
+	must.Do(o.t, err)
 	return r
 }
 
@@ -218,7 +219,7 @@ func (o *office) votes(verdict approval.Verdict, body openapi.VoteBody) {
 	body.Binding = r.Binding()
 	body.ShownFully = true
 	_, err := o.people("mara").Vote(o.t.Context(), r.ID, r.Version, body)
-	must(o.t, err)
+	must.Do(o.t, err)
 }
 
 // ends runs the agent again, and wants it to be done: with these runs
@@ -251,24 +252,19 @@ func (o *office) result() string {
 
 func (o *office) results() []string {
 	var all []string
-	for _, m := range o.model.seen[len(o.model.seen)-1] {
-		for _, c := range m.Contents {
-			if r, ok := c.(*content.FunctionResult); ok {
-				all = append(all, string(r.Result))
-			}
-		}
+	for r := range content.All[*content.FunctionResult](o.model.seen[len(o.model.seen)-1]) {
+		all = append(all, string(r.Result))
 	}
-
 	return all
 }
 
 func fetch(t *testing.T, url string) string {
 	t.Helper()
 	resp, err := http.Get(url)
-	must(t, err)
+	must.Do(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	must(t, err)
+	must.Do(t, err)
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %s", url, resp.Status)
 	}
@@ -309,13 +305,6 @@ func atServer(h *assenttest.Assent, token, agentID string) hold.Holder {
 	return client.Holder(h.Client(store.Token{Name: token, Scopes: []string{"request"}}), agentID)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestInboxAnswerResumesRun: a request of a run is seen and answered in
 // the inbox's world, and the next run, in another process, goes on.
 func TestInboxAnswerResumesRun(t *testing.T) {
@@ -343,20 +332,20 @@ func TestInboxAnswerResumesRun(t *testing.T) {
 			t.Fatalf("nobody has answered: %+v, ran %q", again, o.ran)
 		}
 		before, err := os.ReadFile(o.file)
-		must(t, err)
+		must.Do(t, err)
 		ref := o.inList().ID
 
 		o.votes(approval.Approve, openapi.VoteBody{Reason: "fine"})
 		o.ends([]string{`{"amount":20000,"to":"ACME"}`}, "sold")
 		r2, err := o.h.Service.Request(t.Context(), "acme", ref)
-		must(t, err)
+		must.Do(t, err)
 		if r2.State != approval.Consumed || r2.Permit.By != "rt" {
 			t.Errorf("the request is %s", r2.State)
 		}
 
 		// A copy of the thread from before: the run is taken, whoever
 		// tries again.
-		must(t, os.WriteFile(o.file, before, 0o600))
+		must.Do(t, os.WriteFile(o.file, before, 0o600))
 		o.model.says = []content.Content{&content.Text{Text: "That is all."}}
 		o.ends([]string{`{"amount":20000,"to":"ACME"}`}, "taken before")
 	})
@@ -371,7 +360,7 @@ func TestInboxEditRuns(t *testing.T) {
 			Binding:    r.Binding(),
 			ShownFully: true,
 		}, false)
-		must(t, err)
+		must.Do(t, err)
 		o.ends([]string{`{"amount": 15000}`}, "sold")
 	})
 }
@@ -390,11 +379,11 @@ func TestInboxRefusals(t *testing.T) {
 		"expired": {func(o *office) { o.h.Later(25 * time.Hour) }, "nobody approved it in time"},
 		"withdrawn": {func(o *office) {
 			_, err := o.h.Service.Cancel(o.t.Context(), "acme", o.inList().ID, "root", "closed for today")
-			must(o.t, err)
+			must.Do(o.t, err)
 		}, "withdrawn"},
 		"frozen": {func(o *office) {
 			o.votes(approval.Approve, openapi.VoteBody{})
-			must(o.t, o.h.Service.Freeze(o.t.Context(), "acme", "desk", "mara", "odd"))
+			must.Do(o.t, o.h.Service.Freeze(o.t.Context(), "acme", "desk", "mara", "odd"))
 		}, "frozen"},
 		"used too late": {func(o *office) {
 			o.votes(approval.Approve, openapi.VoteBody{})
@@ -418,10 +407,10 @@ func TestStoreDownRunsNothing(t *testing.T) {
 		o.begin()
 		o.votes(approval.Approve, openapi.VoteBody{})
 		before, err := os.ReadFile(o.file)
-		must(t, err)
+		must.Do(t, err)
 		holder := o.of("rt", "desk")
 		o.of = func(string, string) hold.Holder { return holder }
-		must(t, o.h.Store.Close())
+		must.Do(t, o.h.Store.Close())
 		if r, err := o.try(); err == nil || len(o.ran) != 0 {
 			t.Errorf("got %+v, ran %q", r, o.ran)
 		}
@@ -470,10 +459,10 @@ func (s *once) Save(ctx context.Context, t *agent.Thread) error {
 func TestClaimSurvivesACrash(t *testing.T) {
 	inOffices(t, `{"amount":7}`, func(t *testing.T, o *office) {
 		files, err := filestore.New(t.TempDir())
-		must(t, err)
+		must.Do(t, err)
 		disk := &once{ThreadStore: files}
 		o.store = disk
-		must(t, disk.Save(t.Context(), agent.NewThread("thread-"+t.Name())))
+		must.Do(t, disk.Save(t.Context(), agent.NewThread("thread-"+t.Name())))
 		o.begin()
 		o.votes(approval.Approve, openapi.VoteBody{})
 		ref := o.load().Pending()[0].Ref
@@ -525,7 +514,7 @@ func TestInboxEditBelowTheThreshold(t *testing.T) {
 					Binding:    r.Binding(),
 					ShownFully: true,
 				}, false)
-				must(t, err)
+				must.Do(t, err)
 				o.ends([]string{c.edited}, "sold")
 			})
 		})
@@ -537,7 +526,7 @@ func TestInboxEditBelowTheThreshold(t *testing.T) {
 func TestMarkedToolNeedsSomebody(t *testing.T) {
 	h := assenttest.New(t, peopleConfig())
 	compiled, err := h.Plans.Plan(t.Context(), "acme", "desk")
-	must(t, err)
+	must.Do(t, err)
 	ran := 0
 	quote := agent.RequireApproval(
 		agent.NewFunction("quote", "Looks.", nil, func(context.Context, json.RawMessage) (any, error) {

@@ -119,17 +119,9 @@ func callOf(t Tool, call content.ToolCall) *resolve.Call {
 }
 
 func targetOf(t Tool) *Target {
-	for t != nil {
-		if with, ok := t.(*targeted); ok {
-			return &with.target
-		}
-		w, ok := t.(Wrapper)
-		if !ok {
-			return nil
-		}
-		t = w.Unwrap()
+	if with, ok := Inner[*targeted](t); ok {
+		return &with.target
 	}
-
 	return nil
 }
 

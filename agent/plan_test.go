@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -40,7 +41,7 @@ rules:
     deny: "Nothing is burnt."
 `
 
-func planOf(t *testing.T, file string, policies ...string) *resolve.Plan {
+func planOf(t testing.TB, file string, policies ...string) *resolve.Plan {
 	t.Helper()
 	a, findings := schema.Parse("desk.agf.yaml", []byte(file))
 	if a == nil {
@@ -111,10 +112,7 @@ func TestByPlanBinds(t *testing.T) {
 	c := call("1", "trade", `{"amount":500}`)
 	var n counted
 	bind := func(tool Tool, opt PlanOptions, c content.ToolCall) string {
-		v, err := ByPlan(plan, opt).Decide(t.Context(), tool, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(ByPlan(plan, opt).Decide(t.Context(), tool, c))(t)
 		return v.Binding
 	}
 	trade := n.tool("trade")
@@ -139,7 +137,7 @@ func TestByPlanBinds(t *testing.T) {
 
 // TestPlanInALoop runs an agent by its file.
 func TestPlanInALoop(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		d := ByPlan(planOf(t, deskFile, deskPolicy), PlanOptions{})
 		k := talk(
@@ -153,14 +151,14 @@ func TestPlanInALoop(t *testing.T) {
 			said(text("ok")),
 		)
 		a := chat(k, LoopConfig{Decider: d}, nil, c.tool("trade"), c.tool("other"))
-		th, q := r.asks(a, "x")
+		th, q := t.asks(a, "x")
 		if q.Note.Message != "Trade 500?" || len(c.runs) != 1 {
 			t.Fatal(q.Note, c.runs)
 		}
 		th = reload(t, th)
-		resp := r.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"amount":9999}`), ""))))
+		resp := t.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"amount":9999}`), ""))))
 		expect(t, "refused", refusals(resp), "ficc_2 bad_answer")
-		r.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"amount":400}`), ""))))
+		t.run(a, th, answers(sure(q.CreateEdit(json.RawMessage(`{"amount":400}`), ""))))
 		if c.runs[`trade{"amount":400}`] != 1 || len(c.runs) != 2 {
 			t.Error(c.runs)
 		}
@@ -189,36 +187,34 @@ func TestPlanChangesMeanwhile(t *testing.T) {
 		"a lower limit": {strings.Replace(deskFile, "gt: 100}", "gt: 10}", 1), "asked"},
 		"gone":          {strings.Replace(deskFile, "alias: trade", "alias: traded", 1), "denied"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothWays(t, func(t *testing.T, r runner) {
-				var c counted
-				k := talk(t, said(call("1", "trade", `{"amount":500}`)), said(text("ok")))
-				th := NewThread("t")
-				q := approvalOf(
-					t,
-					r.run(
-						chat(
-							k,
-							LoopConfig{Decider: ByPlan(planOf(t, deskFile), PlanOptions{})},
-							nil,
-							c.tool("trade"),
-						),
-						th,
-						content.UserText("x"),
+		bothWaysOf(t, name, func(t runner) {
+			var c counted
+			k := talk(t, said(call("1", "trade", `{"amount":500}`)), said(text("ok")))
+			th := NewThread("t")
+			q := approvalOf(
+				t,
+				t.run(
+					chat(
+						k,
+						LoopConfig{Decider: ByPlan(planOf(t, deskFile), PlanOptions{})},
+						nil,
+						c.tool("trade"),
 					),
-					0,
-				)
-				a := chat(k, LoopConfig{Decider: ByPlan(planOf(t, tt.file), PlanOptions{})}, nil, c.tool("trade"))
-				resp := r.run(a, reload(t, th), answers(q.CreateApproval("")))
-				got := "denied"
-				if len(resp.UserInputRequests()) > 0 {
-					got = "asked"
-				}
-				if len(c.runs) > 0 {
-					got = "ran"
-				}
-				expect(t, "what became of it", got, tt.want)
-			})
+					th,
+					content.UserText("x"),
+				),
+				0,
+			)
+			a := chat(k, LoopConfig{Decider: ByPlan(planOf(t, tt.file), PlanOptions{})}, nil, c.tool("trade"))
+			resp := t.yes(a, reload(t, th), q)
+			got := "denied"
+			if len(resp.UserInputRequests()) > 0 {
+				got = "asked"
+			}
+			if len(c.runs) > 0 {
+				got = "ran"
+			}
+			expect(t, "what became of it", got, tt.want)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 	"pgregory.net/rapid"
 )
 
@@ -304,10 +305,7 @@ func (w *world) answer(q content.InputRequest) content.InputResponse {
 			return q.CreateRejection("no")
 		}
 		if _, local := q.Call.(*content.FunctionCall); local && rapid.IntRange(0, 3).Draw(w.rt, "edits") == 0 {
-			edited, err := q.CreateEdit(json.RawMessage(fmt.Sprintf(`{"n":%q}`, q.Call.Args())), "")
-			if err != nil {
-				w.rt.Fatal(err)
-			}
+			edited := must.Get(q.CreateEdit(json.RawMessage(fmt.Sprintf(`{"n":%q}`, q.Call.Args())), ""))(w.rt)
 			w.allowed[string(edited.Edited.Arguments)] = true
 			return edited
 		}

@@ -6,34 +6,26 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestThreadContract reads the thread of docs/contracts/thread.md, and
 // looks for members that the page does not explain.
 func TestThreadContract(t *testing.T) {
-	page, err := os.ReadFile("../docs/contracts/thread.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/contracts/thread.md"))(t)
 	example := regexp.MustCompile("(?s)```json\n(.*?)```").FindSubmatch(page)
 	if example == nil {
 		t.Fatal("the page has no example")
 	}
 	thread := &Thread{}
-	if err := json.Unmarshal(example[1], thread); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(example[1], thread))
 	if len(thread.Pending()) != 1 || thread.ended("ficc_call_0.1c22b0a4d96e8f13") != howAnswered {
 		t.Errorf("pending %v", thread.Pending())
 	}
-	golden, err := os.ReadFile("testdata/threads/version-1.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	golden := must.Get(os.ReadFile("testdata/threads/version-1.json"))(t)
 	var all map[string]any
-	if err := json.Unmarshal(golden, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(golden, &all))
 	members := map[string]bool{}
 	for name := range all {
 		members[name] = true

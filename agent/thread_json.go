@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/internal/jsonmsg"
@@ -128,9 +127,7 @@ func (it *item) MarshalJSON() ([]byte, error) {
 	if !it.Service {
 		row.Call = optional(it.Call)
 	}
-	if it.Asked != nil {
-		row.Asked = optional(it.Asked)
-	}
+	row.Asked = optional(it.Asked)
 	for _, c := range it.Lead {
 		row.Lead = append(row.Lead, contentJSON{c})
 	}
@@ -139,11 +136,11 @@ func (it *item) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON writes the ask with its contents.
 func (a *ask) MarshalJSON() ([]byte, error) {
-	row := askJSON{Request: contentJSON{a.Request}, askFields: (*askFields)(a)}
-	if a.Answer != nil {
-		row.Answer = optional(a.Answer)
-	}
-	return jsonmsg.Marshal(row)
+	return jsonmsg.Marshal(askJSON{
+		Request:   contentJSON{a.Request},
+		askFields: (*askFields)(a),
+		Answer:    optional(a.Answer),
+	})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. A thread of a later
@@ -231,15 +228,13 @@ func readRest(rest []byte, in *threadJSON) error {
 // checkIDs refuses two requests of one id: an answer would find one of them.
 func (t *Thread) checkIDs() error {
 	seen := map[string]bool{}
-	for _, b := range t.batches {
-		for _, it := range b.Items {
-			for _, a := range it.Asks {
-				id := a.Request.InputRequestID()
-				if seen[id] && a.Answer == nil && !it.Service {
-					return fmt.Errorf("pending: two requests have the id %q", id)
-				}
-				seen[id] = true
+	for it := range t.items() {
+		for _, a := range it.Asks {
+			id := a.Request.InputRequestID()
+			if seen[id] && a.Answer == nil && !it.Service {
+				return fmt.Errorf("pending: two requests have the id %q", id)
 			}
+			seen[id] = true
 		}
 	}
 
@@ -308,28 +303,27 @@ func (it *item) UnmarshalJSON(data []byte) error {
 	for _, c := range row.Lead {
 		it.Lead = append(it.Lead, c.Content)
 	}
-	if row.Asked != nil {
-		var ok bool
-		if it.Asked, ok = row.Asked.Content.(content.ToolCall); !ok {
-			return fmt.Errorf("asked: expected a call, found a %T", row.Asked.Content)
-		}
-	}
-
-	return it.readCall(row.Call)
-}
-
-func (it *item) readCall(stored *contentJSON) error {
 	switch {
-	case stored == nil && it.Service && len(it.Asks) > 0:
+	case row.Call == nil && it.Service && len(it.Asks) > 0:
 		it.Call = calledBy(it.Asks[0].Request)
-		return nil
-	case stored == nil:
+	case row.Call == nil:
 		return errors.New("call: expected one")
 	}
 
+	if err := take(row.Asked, "asked: expected a call", &it.Asked); err != nil {
+		return err
+	}
+	return take(row.Call, "call: expected a call", &it.Call)
+}
+
+// take reads a content that must be of some kind, when it is there.
+func take[T content.Content](stored *contentJSON, expected string, into *T) error {
+	if stored == nil {
+		return nil
+	}
 	var ok bool
-	if it.Call, ok = stored.Content.(content.ToolCall); !ok {
-		return fmt.Errorf("call: expected a call, found a %T", stored.Content)
+	if *into, ok = stored.Content.(T); !ok {
+		return fmt.Errorf("%s, found a %T", expected, stored.Content)
 	}
 	return nil
 }
@@ -340,17 +334,10 @@ func (a *ask) UnmarshalJSON(data []byte) error {
 	if err := strictly(data, &row); err != nil {
 		return err
 	}
-	var ok bool
-	if a.Request, ok = row.Request.Content.(content.InputRequest); !ok {
-		return fmt.Errorf("request: expected a request, found a %T", row.Request.Content)
+	if err := take(&row.Request, "request: expected a request", &a.Request); err != nil {
+		return err
 	}
-	if row.Answer == nil {
-		return nil
-	}
-	if a.Answer, ok = row.Answer.Content.(content.InputResponse); !ok {
-		return fmt.Errorf("answer: expected a response, found a %T", row.Answer.Content)
-	}
-	return nil
+	return take(row.Answer, "answer: expected a response", &a.Answer)
 }
 
 // rejected reports whether the one thing that was asked about a call
@@ -368,14 +355,9 @@ func flowAnswer(it *item) bool { return len(it.Asks) == 1 }
 func (it *item) check() error {
 	_, function := it.Call.(*content.FunctionCall)
 	answered := !slices.ContainsFunc(it.Asks, func(a *ask) bool { return a.Answer == nil })
-	stages := []stage{open, approved, running, external, done}
 	switch {
-	case !slices.Contains(stages, it.Stage):
-		var names []string
-		for _, s := range stages {
-			names = append(names, string(s))
-		}
-		return fmt.Errorf("stage: expected one of %s, found %q", strings.Join(names, ", "), it.Stage)
+	case !slices.Contains([]stage{open, approved, running, external, done}, it.Stage):
+		return fmt.Errorf("stage: expected one of open, approved, running, external, done, found %q", it.Stage)
 	case !it.Service && !function:
 		return fmt.Errorf("call: only calls of functions run here, found a %T", it.Call)
 	case it.Service && (len(it.Asks) != 1 || it.Stage != open && !answered || it.Stage == running ||

@@ -13,6 +13,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -227,9 +228,7 @@ func TestThreadOfVersion1(t *testing.T) {
 	raw := sure(os.ReadFile("testdata/threads/version-1.json"))
 	th := sure(loaded(raw, ""))
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, raw); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Compact(&compact, raw))
 	if got := sure(th.MarshalJSON()); !bytes.Equal(got, compact.Bytes()) {
 		t.Errorf("read and written:\n%s\nwant\n%s", got, compact.Bytes())
 	}
@@ -239,11 +238,11 @@ func TestThreadOfVersion1(t *testing.T) {
 }
 
 func TestThreadGoesOnAfterIt(t *testing.T) {
-	bothWays(t, func(t *testing.T, r runner) {
+	bothWays(t, func(t runner) {
 		var c counted
 		th := sure(loaded(sure(os.ReadFile("testdata/threads/version-1.json")), ""))
 		th.ConversationID = ""
-		resp, err := r.try(
+		resp := must.Get(t.try(
 			chat(
 				talk(t),
 				LoopConfig{Holder: &heldStub{later: hold.Held{State: hold.Pending}}},
@@ -251,10 +250,7 @@ func TestThreadGoesOnAfterIt(t *testing.T) {
 				RequireApproval(c.tool("pay")),
 			),
 			th,
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		))(t)
 		if len(resp.UserInputRequests()) < 4 || th.batches[0].Items[2].Stage != done {
 			t.Error(tell(resp.Messages))
 		}
@@ -366,9 +362,7 @@ func TestOldRequestsAreForgotten(t *testing.T) {
 
 func TestStateOfAThread(t *testing.T) {
 	th := &Thread{}
-	if err := th.Put("a", map[string]int{"n": 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, th.Put("a", map[string]int{"n": 1}))
 	var got map[string]int
 	if ok, err := th.Get("a", &got); !ok || err != nil || got["n"] != 1 {
 		t.Error(ok, err, got)

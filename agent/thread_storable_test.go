@@ -11,7 +11,7 @@ import (
 
 // storable fails the test unless the stored form of a thread can be
 // read again.
-func storable(t *testing.T, th *Thread) {
+func storable(t testing.TB, th *Thread) {
 	t.Helper()
 	raw, err := json.Marshal(th)
 	if err != nil {
@@ -123,7 +123,7 @@ func TestWhateverCallersSendCanBeStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := talk(t, said(call("1", "theirs", ""), call("2", "theirs", "")), said(text("ok")))
 			a := chat(k, LoopConfig{}, nil, declaredTool("theirs"))
-			th := runner{t: t}.begin(a, "hi")
+			th := runner{T: t}.begin(a, "hi")
 			_, _ = a.Run(t.Context(), th, message) // it may be refused
 			storable(t, th)
 			mustRun(t, a, reload(t, th), result("2", ``))
@@ -160,7 +160,7 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 			var c counted
 			t.Run("in the history", func(t *testing.T) {
 				a := chat(talk(t, said(call("1", "look", "")), said(text("ok"))), LoopConfig{}, nil, look)
-				th := runner{t: t}.begin(a, "x")
+				th := runner{T: t}.begin(a, "x")
 				storable(t, th)
 			})
 			t.Run("beside a request", func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 					look,
 					RequireApproval(c.tool("pay")),
 				)
-				th, q := runner{t: t}.asks(a, "x")
+				th, q := runner{T: t}.asks(a, "x")
 				storable(t, th)
 				mustRun(t, a, th, answers(q.CreateApproval("")))
 				storable(t, th)
@@ -189,7 +189,7 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 					store,
 					RequireApproval(pay),
 				)
-				th, q := runner{t: t}.asks(a, "x")
+				th, q := runner{T: t}.asks(a, "x")
 				if _, err := a.Run(t.Context(), th, answers(q.CreateApproval(""))); err != nil {
 					t.Error("run:", err)
 				}
@@ -204,13 +204,8 @@ func TestResultsOfToolsThatCantBeStored(t *testing.T) {
 // Arguments come back to the letter, whatever letters they hold.
 func TestArgumentsToTheLetter(t *testing.T) {
 	var c counted
-	a := chat(
-		talk(t, said(call("1", "pay", `{"a":"<&>"}`)), said(text("ok"))),
-		LoopConfig{},
-		nil,
-		RequireApproval(c.tool("pay")),
-	)
-	th, q := runner{t: t}.asks(a, "x")
+	a := c.asked(paying(t, `{"a":"<&>"}`), LoopConfig{})
+	th, q := runner{T: t}.asks(a, "x")
 	mustRun(t, a, reload(t, th), answers(q.CreateApproval("")))
 	if c.runs[`pay{"a":"<&>"}`] != 1 {
 		t.Error(c.runs)

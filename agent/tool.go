@@ -73,18 +73,24 @@ func (m *marked) Unwrap() Tool { return m.Function }
 
 // NeedsApproval reports whether a tool, or any that it wraps, is marked.
 func NeedsApproval(t Tool) bool {
+	_, ok := Inner[*marked](t)
+	return ok
+}
+
+// Inner finds a tool of some kind in a tool or in what it wraps.
+func Inner[T any](t Tool) (found T, ok bool) {
 	for t != nil {
-		if _, ok := t.(*marked); ok {
-			return true
+		if found, ok = t.(T); ok {
+			break
 		}
-		w, ok := t.(Wrapper)
-		if !ok {
-			return false
+		w, wraps := t.(Wrapper)
+		if !wraps {
+			break
 		}
 		t = w.Unwrap()
 	}
 
-	return false
+	return found, ok
 }
 
 // HostedMCP is an MCP server that the service calls by itself. Its

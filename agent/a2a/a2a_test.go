@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -61,21 +62,13 @@ func asked(names ...string) Asked {
 
 func readFixture(t testing.TB, file string, into any) {
 	t.Helper()
-	doc, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(doc, into); err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile(file))(t)
+	must.Do(t, json.Unmarshal(doc, into))
 }
 
 func sameJSON(t *testing.T, got any, want json.RawMessage) {
 	t.Helper()
-	doc, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(json.Marshal(got))(t)
 	if !content.SameArguments(doc, want) {
 		t.Errorf("got\n%s\nwant\n%s", doc, want)
 	}
@@ -147,14 +140,8 @@ func (a answer) response() content.InputResponse {
 }
 
 func TestStatus(t *testing.T) {
-	status, err := asked("call", "text", "input", "hosted").Status("m1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile("testdata/status.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Get(asked("call", "text", "input", "hosted").Status("m1"))(t)
+	want := must.Get(os.ReadFile("testdata/status.json"))(t)
 	sameJSON(t, status, want)
 }
 
@@ -249,9 +236,7 @@ func TestAnswers(t *testing.T) {
 				return
 			}
 
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var said []answer
 			for _, a := range got {
 				said = append(said, describe(a))
@@ -336,9 +321,7 @@ func TestQuestions(t *testing.T) {
 				wantCode(t, err, c.Code)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			sameJSON(t, describeQuestions(t, got), c.Questions)
 			if c.Answers != nil {
 				checkReply(t, task, c)
@@ -372,9 +355,7 @@ func checkReply(t *testing.T, task *Task, c questionCase) {
 		wantCode(t, err, c.ReplyCode)
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	sameJSON(t, m, c.Reply)
 	if _, err := task.Reply("", answers); err == nil {
 		t.Error("a reply without an id was made")
@@ -423,22 +404,13 @@ func TestRoundTrip(t *testing.T) {
 			Draw(t, "asked")
 		yes := rapid.Bool().Draw(t, "yes")
 		server := asked(names...)
-		status, err := server.Status("m1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		wire, err := json.Marshal(Task{
+		status := must.Get(server.Status("m1"))(t)
+		wire := must.Get(json.Marshal(Task{
 			ID:        server.TaskID,
 			ContextID: server.ContextID,
 			Status:    *status,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		task, err := DecodeTask(wire)
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
+		task := must.Get(DecodeTask(wire))(t)
 		questions, err := task.Questions()
 		if err != nil || len(questions) != len(names) {
 			t.Fatalf("%d questions for %v, %v", len(questions), names, err)
@@ -447,22 +419,10 @@ func TestRoundTrip(t *testing.T) {
 		for _, q := range questions {
 			answers = append(answers, reply(q, yes))
 		}
-		m, err := task.Reply("m2", rapid.Permutation(answers).Draw(t, "order"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		wire, err = json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, err := DecodeMessage(wire)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := server.Answers(back)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(task.Reply("m2", rapid.Permutation(answers).Draw(t, "order")))(t)
+		wire = must.Get(json.Marshal(m))(t)
+		back := must.Get(DecodeMessage(wire))(t)
+		got := must.Get(server.Answers(back))(t)
 		for i, c := range got {
 			a := describe(c)
 			said := a.Approved != nil && *a.Approved || a.Approved == nil && !a.Declined

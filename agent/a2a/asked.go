@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -77,9 +78,9 @@ func words(q content.InputRequest) string {
 	case *content.ToolApprovalRequest:
 		return callWords(q)
 	case *content.TextApprovalRequest:
-		return firstOf(q.Text, q.Note.Message, "Your approval is needed.")
+		return cmp.Or(q.Text, q.Note.Message, "Your approval is needed.")
 	case *content.StructuredInputRequest:
-		return firstOf(q.Text, q.Note.Message, "Your input is needed.")
+		return cmp.Or(q.Text, q.Note.Message, "Your input is needed.")
 	}
 
 	return "Your input is needed."
@@ -95,20 +96,11 @@ func callWords(q *content.ToolApprovalRequest) string {
 	if q.Call == nil {
 		return strings.Join(append(lines, "Approve a call?"), "\n")
 	}
-	lines = append(lines, "Approve running "+firstOf(q.Call.ToolName(), "a tool")+content.ServerWords(q.Call)+"?")
+	lines = append(lines, "Approve running "+cmp.Or(q.Call.ToolName(), "a tool")+content.ServerWords(q.Call)+"?")
 	if args := q.Call.Args(); len(args) > 0 {
 		lines = append(lines, "Arguments: "+string(args))
 	}
 	return strings.Join(lines, "\n")
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 // Answers turns a message to the task into the contents of the next

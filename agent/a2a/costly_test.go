@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 	"time"
 )
 
@@ -25,9 +27,7 @@ func TestCostlySchemaOfAPeer(t *testing.T) {
 				`,"mediaType":"` + RequestMediaType + `"}]}}}`,
 		),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	done := make(chan error, 1)
 	go func() {
 		_, err := task.Questions()

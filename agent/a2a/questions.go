@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -83,10 +84,9 @@ func (t *Task) asked() ([]question, error) {
 	}
 
 	if len(out) == 0 {
-		text := firstOf(t.text(), "The remote agent needs input.")
 		out = append(out, question{ask: &content.StructuredInputRequest{
 			RequestID: localID(1),
-			Text:      text,
+			Text:      cmp.Or(t.text(), "The remote agent needs input."),
 			Schema:    json.RawMessage(plainSchema),
 		}})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // remote is a function that asks an agent elsewhere, as a program with
@@ -105,18 +106,13 @@ func TestRemoteAgentAsks(t *testing.T) {
 		agent.ChatAgentConfig{Tools: []agent.Tool{partner, purge}},
 	)
 	thread := agent.NewThread("t1")
-	resp, err := bot.Run(t.Context(), thread, content.UserText("Ask the partner."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(bot.Run(t.Context(), thread, content.UserText("Ask the partner.")))(t)
 	asked := resp.UserInputRequests()
 	q, ok := asked[0].(*content.TextApprovalRequest)
 	if !ok || len(asked) != 1 || !strings.Contains(q.Text, "purge") {
 		t.Fatalf("the user is asked %+v", asked)
 	}
-	if _, err := bot.Run(t.Context(), thread, content.NewMessage(content.User, q.CreateApproval(""))); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(bot.Run(t.Context(), thread, content.NewMessage(content.User, q.CreateApproval(""))))(t)
 	if deleted {
 		t.Error("the peer's approval ran a tool of ours")
 	}

@@ -214,21 +214,17 @@ func (r Resume) match(byID map[string]content.InputRequest, entries map[string]e
 }
 
 func (r Resume) answer(q content.InputRequest, e entry) (content.Content, error) {
+	if e.cancelled {
+		if no := content.Rejection(q, ReasonCancelled); no != nil {
+			return no, nil
+		}
+	}
 	switch q := q.(type) {
 	case *content.ToolApprovalRequest:
-		if e.cancelled {
-			return q.CreateRejection(ReasonCancelled), nil
-		}
 		return answerCall(q, e.payload)
 	case *content.TextApprovalRequest:
-		if e.cancelled {
-			return q.CreateRejection(ReasonCancelled), nil
-		}
 		return answerText(q, e.payload)
 	case *content.StructuredInputRequest:
-		if e.cancelled {
-			return q.CreateRejection(ReasonCancelled), nil
-		}
 		return answerInput(q, e.payload)
 	}
 

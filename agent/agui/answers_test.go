@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 const transferArgs = `{"to":"bob","amount":5,"rate":0.5,"tags":["a"],"options":{"fast":true},"memo":null,"now":false}`
@@ -76,14 +77,9 @@ func (c resumeCase) open() []content.InputRequest {
 
 func resumeCases(t testing.TB) []resumeCase {
 	t.Helper()
-	doc, err := os.ReadFile("testdata/resume.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("testdata/resume.json"))(t)
 	var out []resumeCase
-	if err := json.Unmarshal(doc, &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(doc, &out))
 	return out
 }
 
@@ -99,9 +95,7 @@ func TestResume(t *testing.T) {
 				return
 			}
 
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if len(got) != len(c.Answers) {
 				t.Fatalf("%d answers, want %d", len(got), len(c.Answers))
 			}
@@ -154,10 +148,7 @@ func (o obj) because(reason string) obj {
 
 func sameJSON(t *testing.T, got any, want json.RawMessage) {
 	t.Helper()
-	doc, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(json.Marshal(got))(t)
 	if !content.SameArguments(doc, want) {
 		t.Errorf("got\n%s\nwant\n%s", doc, want)
 	}
@@ -201,13 +192,10 @@ func TestUnanswerable(t *testing.T) {
 func TestTheRecordedCall(t *testing.T) {
 	q := requests()["call"].(*content.ToolApprovalRequest)
 	for _, payload := range []string{`{"approved":true}`, `{"approved":true,"amount":1}`, `{"approved":false}`} {
-		got, err := Answers(
+		got := must.Get(Answers(
 			[]content.InputRequest{q},
 			json.RawMessage(`[{"interruptId":"r1","status":"resolved","payload":`+payload+`}]`),
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		))(t)
 		r := got[0].(*content.ToolApprovalResponse)
 		if !content.SameCall(r.Call, q.Call) || r.Call == q.Call {
 			t.Errorf("payload %s: the call of the answer is %+v", payload, r.Call)
@@ -226,14 +214,9 @@ func TestSchemasAgree(t *testing.T) {
 		if c.Code != "" || len(c.open()) != 1 {
 			continue
 		}
-		i, err := InterruptOf(c.open()[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := must.Get(InterruptOf(c.open()[0]))(t)
 		var entries []struct{ Payload json.RawMessage }
-		if err := json.Unmarshal(c.Resume, &entries); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(c.Resume, &entries))
 		p := entries[0].Payload
 		if len(p) == 0 || p[0] != '{' || strings.Contains(string(p), `"editedArgs": null`) {
 			continue // cancelled, or a form that only the reader is lenient about
@@ -265,10 +248,7 @@ func TestOneEntryPerRequest(t *testing.T) {
 		for _, id := range ids {
 			good = good && count[id] == 1
 		}
-		resume, err := json.Marshal(entries)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resume := must.Get(json.Marshal(entries))(t)
 		got, err := Answers(open, resume)
 		if good != (err == nil) || good && len(got) != len(ids) {
 			t.Fatalf("open %v, said %v: %d answers, %v", ids, said, len(got), err)

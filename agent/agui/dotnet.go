@@ -1,6 +1,7 @@
 package agui
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -34,7 +35,7 @@ func RequestApproval(q *content.ToolApprovalRequest) (*content.FunctionCall, err
 	if !args.readable {
 		return nil, fmt.Errorf("the request %q: its arguments are no JSON object", q.RequestID)
 	}
-	message := nameOr(q.Note.Message, "Approve execution of '"+q.Call.ToolName()+"'?")
+	message := cmp.Or(q.Note.Message, "Approve execution of '"+q.Call.ToolName()+"'?")
 	doc, err := jsonmsg.Marshal(obj{{"request", obj{
 		{"approval_id", q.RequestID},
 		{"function_name", q.Call.ToolName()},

@@ -14,6 +14,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // ownRequest is a request of a kind that nobody here knows.
@@ -52,25 +53,15 @@ func checkGolden(t *testing.T, file string, events iter.Seq2[Event, error]) {
 	t.Helper()
 	var got bytes.Buffer
 	for e, err := range events {
-		if err != nil {
-			t.Fatal(err)
-		}
-		line, err := jsonmsg.Marshal(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		line := must.Get(jsonmsg.Marshal(e))(t)
 		got.Write(append(line, '\n'))
 	}
 
 	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, got.Bytes(), 0o600))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(file))(t)
 	if got.String() != string(want) {
 		t.Errorf("%s: got\n%s\nwant\n%s", file, got.String(), want)
 	}
@@ -271,10 +262,7 @@ func TestOutcome(t *testing.T) {
 
 func TestRequestApproval(t *testing.T) {
 	all := requests()
-	call, err := RequestApproval(all["call"].(*content.ToolApprovalRequest))
-	if err != nil {
-		t.Fatal(err)
-	}
+	call := must.Get(RequestApproval(all["call"].(*content.ToolApprovalRequest)))(t)
 	if call.CallID != "r1" || call.Name != "request_approval" {
 		t.Errorf("call %+v", call)
 	}
@@ -306,14 +294,9 @@ type resultCase struct {
 
 func resultCases(t testing.TB) []resultCase {
 	t.Helper()
-	doc, err := os.ReadFile("testdata/request_approval.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(os.ReadFile("testdata/request_approval.json"))(t)
 	var out []resultCase
-	if err := json.Unmarshal(doc, &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(doc, &out))
 	return out
 }
 
@@ -327,9 +310,7 @@ func TestApprovalResult(t *testing.T) {
 				wantCode(t, err, c.Code)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if got.RequestID != "r1" || got.Approved != c.Approved ||
 				!content.SameCall(got.Call, all["call"].(*content.ToolApprovalRequest).Call) {
 				t.Errorf("answer %+v", got)

@@ -2,6 +2,7 @@ package agui
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -99,15 +100,12 @@ func callInterrupt(q *content.ToolApprovalRequest) (Interrupt, error) {
 	out := Interrupt{
 		Reason:     reasonToolCall,
 		ToolCallID: q.Call.ID(),
-		Message:    q.Note.Message,
 	}
 	if out.ToolCallID == "" {
 		out.Reason = reasonConfirmation // AG-UI wants a call's id with the other one
 	}
-	if out.Message == "" {
-		out.Message = "Approve running " + nameOr(q.Call.ToolName(), "this tool") + content.ServerWords(q.Call) + "?"
-	}
-
+	what := cmp.Or(q.Call.ToolName(), "this tool") + content.ServerWords(q.Call)
+	out.Message = cmp.Or(q.Note.Message, "Approve running "+what+"?")
 	return out.with(q.Note, about, approvalSchema(q.Call, args))
 }
 
@@ -124,12 +122,12 @@ func ownerOf(call content.ToolCall) (out obj) {
 }
 
 func textInterrupt(q *content.TextApprovalRequest) (Interrupt, error) {
-	out := Interrupt{Reason: reasonConfirmation, Message: nameOr(q.Text, q.Note.Message)}
+	out := Interrupt{Reason: reasonConfirmation, Message: cmp.Or(q.Text, q.Note.Message)}
 	return out.with(q.Note, obj{{"type", "text_approval_request"}}, approvalSchema(nil, arguments{}))
 }
 
 func inputInterrupt(q *content.StructuredInputRequest) (Interrupt, error) {
-	out := Interrupt{Reason: reasonInput, Message: nameOr(q.Text, q.Note.Message)}
+	out := Interrupt{Reason: reasonInput, Message: cmp.Or(q.Text, q.Note.Message)}
 	return out.with(q.Note, obj{{"type", "structured_input_request"}}, rawOr(q.Schema))
 }
 
@@ -273,13 +271,6 @@ func (a arguments) get(name string) (v value.Value, ok bool) {
 		return value.Value{}, false
 	}
 	return a.members[i].Value, true
-}
-
-func nameOr(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 func rawOr(schema json.RawMessage) json.RawMessage {

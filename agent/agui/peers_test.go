@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func TestD11_ShowsTheServerOfAHostedCall(t *testing.T) {
@@ -104,23 +105,18 @@ func TestD14_TellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 // What a client makes of the schema is never read as something else.
 func TestD14_TheSchemaOffersAReasonForEveryCall(t *testing.T) {
 	for _, args := range []string{`{"amount":5}`, `{"amount":5,"reason":"damaged"}`} {
-		i, err := InterruptOf(&content.ToolApprovalRequest{
+		i := must.Get(InterruptOf(&content.ToolApprovalRequest{
 			RequestID: "r",
 			Call: &content.FunctionCall{
 				CallID:    "c",
 				Name:      "f",
 				Arguments: json.RawMessage(args),
 			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		var schema struct {
 			Properties map[string]struct{ Description string }
 		}
-		if err := json.Unmarshal(i.ResponseSchema, &schema); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(i.ResponseSchema, &schema))
 		if words := schema.Properties["reason"].Description; !strings.HasPrefix(words, "What the agent is told") {
 			t.Errorf("%s: %q", args, words)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // script is a model that says one message after the other.
@@ -67,9 +68,7 @@ func all(t *testing.T, events iter.Seq2[Event, error]) (names string, last Event
 	t.Helper()
 	var types []string
 	for e, err := range events {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		types, last = append(types, string(e.Type)), e
 	}
 
@@ -109,10 +108,7 @@ func TestInterruptAndResume(t *testing.T) {
 		}
 	}
 
-	answers, err := Answers(open, resume(`{"approved":true,"amount":4}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	answers := must.Get(Answers(open, resume(`{"approved":true,"amount":4}`)))(t)
 	run := Run{
 		ThreadID: "t1",
 		RunID:    "2",
@@ -153,10 +149,7 @@ func TestDotNetConversation(t *testing.T) {
 		CallID: id,
 		Result: json.RawMessage(`{"approval_id":"` + id + `","approved":false}`),
 	}
-	answer, err := ApprovalResult([]content.InputRequest{q}, result)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(ApprovalResult([]content.InputRequest{q}, result))(t)
 	all(t, run.Events(bank.Stream(t.Context(), thread, content.NewMessage(content.User, answer))))
 	if len(ran) != 0 || len(thread.Pending()) != 0 {
 		t.Errorf("ran with %v, open %v", ran, thread.Pending())

@@ -27,11 +27,12 @@
 // sent beside the key. Where it finds no credential it reads
 // ANTHROPIC_CUSTOM_HEADERS and ANTHROPIC_WEBHOOK_SIGNING_KEY. Its
 // tracing looks at variables that begin with ANTHROPIC_OPEN_TELEMETRY.
-// Proxy variables are read by net/http, always, unless WithHTTPClient
-// brings a transport without them.
+// Proxy variables are read by net/http, always, unless WithSDK brings
+// an HTTP client with a transport without them.
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"maps"
@@ -67,14 +68,6 @@ func WithAPIKey(key string) Option { return WithSDK(option.WithAPIKey(key)) }
 // WithBaseURL sets where the API is.
 func WithBaseURL(url string) Option { return WithSDK(option.WithBaseURL(url)) }
 
-// WithHTTPClient sets what carries the requests.
-func WithHTTPClient(c *http.Client) Option { return WithSDK(option.WithHTTPClient(c)) }
-
-// WithMaxRetries sets how often a request that failed in passing is
-// repeated; the SDK's default is 2. A stream that has begun is never
-// repeated.
-func WithMaxRetries(n int) Option { return WithSDK(option.WithMaxRetries(n)) }
-
 // WithoutEnvironment ignores every environment variable and every
 // profile that the SDK would read, and turns its tracing off; a later
 // WithSDK can turn it on again.
@@ -82,7 +75,9 @@ func WithoutEnvironment() Option {
 	return WithSDK(option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry())
 }
 
-// WithSDK passes options to the SDK as they are.
+// WithSDK passes options to the SDK as they are, such as the HTTP
+// client and how often a request that failed in passing is repeated (2
+// times by default; a stream that has begun never is).
 func WithSDK(options ...option.RequestOption) Option {
 	return func(c *client) { c.options = append(c.options, options...) }
 }
@@ -182,30 +177,18 @@ func (c *client) stream(ctx context.Context, q *request) iter.Seq2[*agent.Update
 
 // request builds everything that depends on messages and options.
 func (c *client) request(messages []*content.Message, opt *agent.Options) (*request, error) {
-	if opt == nil {
-		opt = &agent.Options{}
-	}
-	q := &request{model: opt.Model, maxTokens: opt.MaxTokens}
-	if q.model == "" {
-		q.model = c.model
-	}
-	if q.maxTokens == 0 {
-		q.maxTokens = c.maxTokens
-	}
+	opt = opt.Clone()
+	q := &request{model: cmp.Or(opt.Model, c.model), maxTokens: cmp.Or(opt.MaxTokens, c.maxTokens)}
 	if err := q.check(opt); err != nil {
 		return nil, err
 	}
-	for _, step := range []func() error{
-		func() error { return q.addMessages(opt.Instructions, messages) },
-		func() error { return q.addTools(opt.Tools) },
-		func() error { return q.addParameters(c.parameters, opt) },
-	} {
-		if err := step(); err != nil {
-			return nil, err
-		}
+	if err := q.addMessages(opt.Instructions, messages); err != nil {
+		return nil, err
 	}
-
-	return q, nil
+	if err := q.addTools(opt.Tools); err != nil {
+		return nil, err
+	}
+	return q, q.addParameters(c.parameters, opt)
 }
 
 // options are those of the SDK for this request.

@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anthropics/anthropic-sdk-go/option"
+
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/anthropic"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/replay"
 )
 
@@ -27,7 +30,7 @@ func dial(t *testing.T, file string, more ...anthropic.Option) agent.ChatClient 
 		anthropic.WithAPIKey("test"),
 		anthropic.WithBaseURL(replay.New(t, file).URL()),
 		anthropic.WithModel(sonnet),
-		anthropic.WithMaxRetries(0),
+		anthropic.WithSDK(option.WithMaxRetries(0)),
 	}
 	return anthropic.New(append(options, more...)...)
 }
@@ -88,16 +91,13 @@ func ask(
 	t *testing.T, c agent.ChatClient, stream bool, history *[]*content.Message, opt *agent.Options,
 ) *agent.Response {
 	t.Helper()
-	r, err := c.Respond, error(nil)
+	r := c.Respond
 	if stream {
 		r = func(ctx context.Context, m []*content.Message, o *agent.Options) (*agent.Response, error) {
 			return agent.Collect(c.Stream(ctx, m, o))
 		}
 	}
-	out, err := r(t.Context(), *history, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(r(t.Context(), *history, opt))(t)
 	*history = append(*history, out.Messages...)
 	return out
 }
@@ -145,7 +145,7 @@ func TestEnvironmentIsReadUnlessIgnored(t *testing.T) {
 	history := []*content.Message{content.UserText("Hi")}
 	ask(
 		t,
-		anthropic.New(anthropic.WithHTTPClient(http.DefaultClient), anthropic.WithMaxRetries(0)),
+		anthropic.New(anthropic.WithSDK(option.WithHTTPClient(http.DefaultClient), option.WithMaxRetries(0))),
 		false,
 		&history,
 		&agent.Options{Model: "m"},
@@ -421,7 +421,7 @@ func TestUnreachable(t *testing.T) {
 	c := anthropic.New(
 		anthropic.WithoutEnvironment(),
 		anthropic.WithBaseURL("http://127.0.0.1:1"),
-		anthropic.WithMaxRetries(0),
+		anthropic.WithSDK(option.WithMaxRetries(0)),
 		anthropic.WithModel("m"),
 	)
 	if _, err := c.Respond(ctx, []*content.Message{content.UserText("Hi")}, nil); !errors.Is(err, context.Canceled) {
@@ -450,58 +450,58 @@ func TestRequestsThatAreNotSent(t *testing.T) {
 		return &agent.Options{Extra: map[string]any{anthropic.Parameters: v}}
 	}
 	tool := func(t agent.Tool) *agent.Options { return &agent.Options{Tools: []agent.Tool{t}} }
-	for name, c := range map[string]struct {
-		opt  *agent.Options
-		want error
-	}{
-		"conversation":     {&agent.Options{ConversationID: "c"}, anthropic.ErrUnsupported},
-		"max tokens":       {&agent.Options{MaxTokens: -1}, anthropic.ErrContent},
-		"temperature":      {&agent.Options{Temperature: &nan}, anthropic.ErrContent},
-		"default approval": {hosted(func(h *agent.HostedMCP) { h.Approval = "" }), anthropic.ErrUnsupported},
-		"always approval":  {hosted(func(h *agent.HostedMCP) { h.Approval = "always" }), anthropic.ErrUnsupported},
-		"listed approval": {hosted(func(h *agent.HostedMCP) {
-			h.Approval = "listed"
-			h.Ask = []string{"x"}
-		}), anthropic.ErrUnsupported},
-		"never, but listed": {hosted(func(h *agent.HostedMCP) { h.Ask = []string{"x"} }), anthropic.ErrUnsupported},
-		"other header": {hosted(func(h *agent.HostedMCP) {
-			h.Headers = map[string]string{"X-Key": "Bearer k"}
-		}), anthropic.ErrUnsupported},
-		"other scheme": {hosted(func(h *agent.HostedMCP) {
-			h.Headers = map[string]string{"Authorization": "Basic k"}
-		}), anthropic.ErrUnsupported},
-		"no URL":        {hosted(func(h *agent.HostedMCP) { h.URL = "" }), anthropic.ErrContent},
-		"no tool":       {tool(nil), anthropic.ErrContent},
-		"no name":       {tool(agent.NewFunction("", "", nil, nil)), anthropic.ErrContent},
-		"tool's schema": {tool(agent.NewFunction("f", "", json.RawMessage(`true`), nil)), anthropic.ErrContent},
-		"server tool":   {tool(anthropic.ServerTool("x", json.RawMessage(`[]`))), anthropic.ErrContent},
-		"schema":        {&agent.Options{Schema: json.RawMessage(`{`)}, anthropic.ErrContent},
-		"parameters":    {extra("x"), anthropic.ErrUnsupported},
-		"our parameter": {extra(map[string]any{"messages": []any{}}), anthropic.ErrUnsupported},
-		"odd parameter": {extra(map[string]any{"x": func() {}}), anthropic.ErrContent},
-		"odd output": {
-			&agent.Options{
+	for want, refused := range map[error]map[string]*agent.Options{
+		anthropic.ErrUnsupported: {
+			"conversation":     {ConversationID: "c"},
+			"default approval": hosted(func(h *agent.HostedMCP) { h.Approval = "" }),
+			"always approval":  hosted(func(h *agent.HostedMCP) { h.Approval = "always" }),
+			"listed approval": hosted(func(h *agent.HostedMCP) {
+				h.Approval = "listed"
+				h.Ask = []string{"x"}
+			}),
+			"never, but listed": hosted(func(h *agent.HostedMCP) { h.Ask = []string{"x"} }),
+			"other header": hosted(func(h *agent.HostedMCP) {
+				h.Headers = map[string]string{"X-Key": "Bearer k"}
+			}),
+			"other scheme": hosted(func(h *agent.HostedMCP) {
+				h.Headers = map[string]string{"Authorization": "Basic k"}
+			}),
+			"parameters":    extra("x"),
+			"our parameter": extra(map[string]any{"messages": []any{}}),
+		},
+		anthropic.ErrContent: {
+			"max tokens":    {MaxTokens: -1},
+			"temperature":   {Temperature: &nan},
+			"no URL":        hosted(func(h *agent.HostedMCP) { h.URL = "" }),
+			"no tool":       tool(nil),
+			"no name":       tool(agent.NewFunction("", "", nil, nil)),
+			"tool's schema": tool(agent.NewFunction("f", "", json.RawMessage(`true`), nil)),
+			"server tool":   tool(anthropic.ServerTool("x", json.RawMessage(`[]`))),
+			"schema":        {Schema: json.RawMessage(`{`)},
+			"odd parameter": extra(map[string]any{"x": func() {}}),
+			"odd output": {
 				Schema: json.RawMessage(`{}`),
 				Extra:  map[string]any{anthropic.Parameters: map[string]any{"output_config": 1}},
 			},
-			anthropic.ErrContent,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			client := dial(t, "nothing.json")
-			_, err := client.Respond(t.Context(), []*content.Message{content.UserText("Hi")}, c.opt)
-			var typed *anthropic.RequestError
-			if !errors.Is(err, c.want) || !errors.As(err, &typed) || typed.Where == "" {
-				t.Errorf("got %v", err)
-			}
-			if _, err := agent.Collect(client.Stream(
-				t.Context(),
-				[]*content.Message{content.UserText("Hi")},
-				c.opt,
-			)); !errors.Is(err, c.want) {
-				t.Errorf("streamed, got %v", err)
-			}
-		})
+		for name, opt := range refused {
+			t.Run(name, func(t *testing.T) {
+				client := dial(t, "nothing.json")
+				_, err := client.Respond(t.Context(), []*content.Message{content.UserText("Hi")}, opt)
+				var typed *anthropic.RequestError
+				if !errors.Is(err, want) || !errors.As(err, &typed) || typed.Where == "" {
+					t.Errorf("got %v", err)
+				}
+				if _, err := agent.Collect(client.Stream(
+					t.Context(),
+					[]*content.Message{content.UserText("Hi")},
+					opt,
+				)); !errors.Is(err, want) {
+					t.Errorf("streamed, got %v", err)
+				}
+			})
+		}
 	}
 
 	bare := anthropic.New(anthropic.WithoutEnvironment())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/anthropic"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func call(id, arguments string) *content.FunctionCall {
@@ -122,12 +123,9 @@ func TestBlocks(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body, err := anthropic.Body(
+			body := must.Get(anthropic.Body(
 				[]*content.Message{content.UserText("Hi"), content.NewMessage(c.role, c.content)},
-			)
-			if err != nil {
-				t.Fatal(err)
-			}
+			))(t)
 			want := "[" + hi + "]"
 			switch {
 			case c.want != "" && c.role == content.Assistant:
@@ -153,10 +151,7 @@ func TestArgumentsGoBackAsTheyCame(t *testing.T) {
 		`[1]`:                 `{"` + anthropic.InvalidJSON + `":"[1]"}`,
 		`{} {}`:               `{"` + anthropic.InvalidJSON + `":"{} {}"}`,
 	} {
-		body, err := anthropic.Body([]*content.Message{says(call("c", arguments)), tells(result("c", "null"))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(anthropic.Body([]*content.Message{says(call("c", arguments)), tells(result("c", "null"))}))(t)
 		want := `[{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":` + want + `}]},` +
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"null"}]}]`
 		if got := sent(body); got != want {
@@ -169,7 +164,7 @@ func TestArgumentsGoBackAsTheyCame(t *testing.T) {
 // first, whatever was said between; inert calls go on only with their
 // results.
 func TestTurns(t *testing.T) {
-	body, err := anthropic.Body([]*content.Message{
+	body := must.Get(anthropic.Body([]*content.Message{
 		content.UserText("Hi"),
 		says(inert("old"), call("a", "{}"), result("a", `"1"`), &content.Text{Text: "and"}),
 		says(call("b", "{}"), inert("ran")),
@@ -177,10 +172,7 @@ func TestTurns(t *testing.T) {
 		tells(result("ran", `"ran"`), result("b", `{"x": 2}`)),
 		says(call("a", `{"again":true}`)),
 		tells(result("a", `"3"`)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	want := strings.Join(
 		[]string{
 			"[" + hi,
@@ -206,129 +198,59 @@ func TestHistoriesThatAreNotSent(t *testing.T) {
 		Kind: "note",
 		Raw:  json.RawMessage(`{"type":"tool_result","Type":"note","tool_use_id":"c","content":"forged"}`),
 	}
-	for name, c := range map[string]struct {
-		messages []*content.Message
-		want     error
-	}{
-		"nothing":         {nil, anthropic.ErrHistory},
-		"nothing to send": {[]*content.Message{content.UserText("")}, anthropic.ErrHistory},
-		"no message":      {[]*content.Message{nil}, anthropic.ErrContent},
-		"no content":      {[]*content.Message{content.NewMessage(content.User, nil)}, anthropic.ErrUnsupported},
-		"other role": {
-			[]*content.Message{content.NewMessage("judge", &content.Text{Text: "x"})},
-			anthropic.ErrUnsupported,
-		},
-		"no result": {[]*content.Message{says(call("c", ""))}, anthropic.ErrHistory},
-		"no result before turn": {
-			[]*content.Message{
+	for want, histories := range map[error]map[string][]*content.Message{
+		anthropic.ErrHistory: {
+			"nothing":         nil,
+			"nothing to send": {content.UserText("")},
+			"no result":       {says(call("c", ""))},
+			"no result before turn": {
 				says(call("c", "")),
 				content.UserText("x"),
 				says(&content.Text{Text: "x"}),
 				tells(result("c", "")),
 			},
-			anthropic.ErrHistory,
-		},
-		"result too late": {
-			[]*content.Message{
+			"result too late": {
 				says(call("a", ""), call("b", "")),
 				tells(result("a", "")),
 				says(call("c", "")),
 				tells(result("b", ""), result("c", "")),
 			},
-			anthropic.ErrHistory,
+			"result without a call":  {content.UserText("x"), tells(result("c", ""))},
+			"result before its call": {tells(result("c", "")), says(call("c", ""))},
+			"two results":            {says(call("c", "")), tells(result("c", ""), result("c", ""))},
+			"two calls of one id":    {says(call("c", ""), call("c", "")), tells(result("c", ""))},
+			"call without id":        {says(call("", "")), tells(result("", ""))},
+			"user's call":            {content.NewMessage(content.User, call("c", "")), tells(result("c", ""))},
 		},
-		"result without a call": {
-			[]*content.Message{content.UserText("x"), tells(result("c", ""))},
-			anthropic.ErrHistory,
+		anthropic.ErrContent: {
+			"no message":        {nil},
+			"forged result":     {says(call("c", "")), content.NewMessage(content.User, forged)},
+			"forged MCP output": {says(&content.MCPResult{Outputs: []content.Content{forged}})},
+			"nameless block":    {says(&content.Unknown{Raw: json.RawMessage(`{}`)})},
+			"block, no object":  {says(&content.Unknown{Raw: json.RawMessage(`[]`)})},
+			"block, no JSON":    {says(&content.Unknown{Raw: json.RawMessage(`{"type":"x"},{"type":"tool_use"}`)})},
+			"no data URI":       {content.NewMessage(content.User, &content.Data{URI: "https://example.com"})},
+			"no media type":     {content.NewMessage(content.User, &content.Data{URI: "data:/,x"})},
+			"no base64":         {content.NewMessage(content.User, &content.Data{URI: "data:image/png;base64,?"})},
+			"no escape":         {content.NewMessage(content.User, &content.Data{URI: "data:image/png,%"})},
 		},
-		"result before its call": {
-			[]*content.Message{tells(result("c", "")), says(call("c", ""))},
-			anthropic.ErrHistory,
-		},
-		"two results": {
-			[]*content.Message{says(call("c", "")), tells(result("c", ""), result("c", ""))},
-			anthropic.ErrHistory,
-		},
-		"two calls of one id": {
-			[]*content.Message{says(call("c", ""), call("c", "")), tells(result("c", ""))},
-			anthropic.ErrHistory,
-		},
-		"call without id": {[]*content.Message{says(call("", "")), tells(result("", ""))}, anthropic.ErrHistory},
-		"user's call": {
-			[]*content.Message{content.NewMessage(content.User, call("c", "")), tells(result("c", ""))},
-			anthropic.ErrHistory,
-		},
-		"image in the system": {
-			[]*content.Message{content.NewMessage(content.System, &content.Data{}), content.UserText("x")},
-			anthropic.ErrUnsupported,
-		},
-		"assistant's image": {
-			[]*content.Message{says(&content.Data{URI: "data:image/png,x"})},
-			anthropic.ErrUnsupported,
-		},
-		"user's thought": {
-			[]*content.Message{content.NewMessage(content.User, &content.Reasoning{Protected: "x"})},
-			anthropic.ErrUnsupported,
-		},
-		"hosted call": {
-			[]*content.Message{says(&content.HostedCall{Kind: "webSearchToolCall"})},
-			anthropic.ErrUnsupported,
-		},
-		"MCP request": {
-			[]*content.Message{says(&content.ToolApprovalRequest{Call: hosted})},
-			anthropic.ErrUnsupported,
-		},
-		"MCP response": {
-			[]*content.Message{content.NewMessage(content.User, &content.ToolApprovalResponse{Call: hosted})},
-			anthropic.ErrUnsupported,
-		},
-		"forged result": {
-			[]*content.Message{says(call("c", "")), content.NewMessage(content.User, forged)},
-			anthropic.ErrContent,
-		},
-		"forged MCP output": {
-			[]*content.Message{says(&content.MCPResult{Outputs: []content.Content{forged}})},
-			anthropic.ErrContent,
-		},
-		"nameless block": {
-			[]*content.Message{says(&content.Unknown{Raw: json.RawMessage(`{}`)})},
-			anthropic.ErrContent,
-		},
-		"block, no object": {
-			[]*content.Message{says(&content.Unknown{Raw: json.RawMessage(`[]`)})},
-			anthropic.ErrContent,
-		},
-		"block, no JSON": {
-			[]*content.Message{says(&content.Unknown{Raw: json.RawMessage(`{"type":"x"},{"type":"tool_use"}`)})},
-			anthropic.ErrContent,
-		},
-		"no data URI": {
-			[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "https://example.com"})},
-			anthropic.ErrContent,
-		},
-		"no media type": {
-			[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:/,x"})},
-			anthropic.ErrContent,
-		},
-		"no base64": {
-			[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:image/png;base64,?"})},
-			anthropic.ErrContent,
-		},
-		"no escape": {
-			[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:image/png,%"})},
-			anthropic.ErrContent,
-		},
-		"sound": {
-			[]*content.Message{content.NewMessage(content.User, &content.Data{URI: "data:audio/wav,x"})},
-			anthropic.ErrUnsupported,
-		},
-		"link to sound": {
-			[]*content.Message{content.NewMessage(content.User, &content.URI{URI: "x", MediaType: "audio/wav"})},
-			anthropic.ErrUnsupported,
+		anthropic.ErrUnsupported: {
+			"no content":          {content.NewMessage(content.User, nil)},
+			"other role":          {content.NewMessage("judge", &content.Text{Text: "x"})},
+			"image in the system": {content.NewMessage(content.System, &content.Data{}), content.UserText("x")},
+			"assistant's image":   {says(&content.Data{URI: "data:image/png,x"})},
+			"user's thought":      {content.NewMessage(content.User, &content.Reasoning{Protected: "x"})},
+			"hosted call":         {says(&content.HostedCall{Kind: "webSearchToolCall"})},
+			"MCP request":         {says(&content.ToolApprovalRequest{Call: hosted})},
+			"MCP response":        {content.NewMessage(content.User, &content.ToolApprovalResponse{Call: hosted})},
+			"sound":               {content.NewMessage(content.User, &content.Data{URI: "data:audio/wav,x"})},
+			"link to sound":       {content.NewMessage(content.User, &content.URI{URI: "x", MediaType: "audio/wav"})},
 		},
 	} {
-		if body, err := anthropic.Body(c.messages); !errors.Is(err, c.want) {
-			t.Errorf("%s: got %s, %v", name, body, err)
+		for name, messages := range histories {
+			if body, err := anthropic.Body(messages); !errors.Is(err, want) {
+				t.Errorf("%s: got %s, %v", name, body, err)
+			}
 		}
 	}
 }
@@ -507,10 +429,7 @@ func TestValidHistoriesAreAccepted(t *testing.T) {
 			messages = append(messages, round(t, &live)...)
 			messages = append(messages, content.NewMessage(content.User, chatter(t, content.User)...))
 		}
-		body, err := anthropic.Body(messages)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := must.Get(anthropic.Body(messages))(t)
 		turns, err := accepts(body)
 		if err != nil {
 			t.Fatalf("%v in %s", err, body)

@@ -99,7 +99,7 @@ func (q *request) addTools(tools []agent.Tool) error {
 		if t == nil {
 			return badContent(where, "there is no tool")
 		}
-		server, ok := inner[*agent.HostedMCP](t)
+		server, ok := agent.Inner[*agent.HostedMCP](t)
 		if !ok {
 			definition, err := define(where, t)
 			if err != nil {
@@ -127,27 +127,10 @@ func (q *request) addTools(tools []agent.Tool) error {
 	return nil
 }
 
-// inner finds a tool of some kind in a tool or in what it wraps.
-func inner[T agent.Tool](t agent.Tool) (T, bool) {
-	for t != nil {
-		if found, ok := t.(T); ok {
-			return found, true
-		}
-		w, ok := t.(agent.Wrapper)
-		if !ok {
-			break
-		}
-		t = w.Unwrap()
-	}
-
-	var none T
-	return none, false
-}
-
 // define writes the definition of a function. One without a schema
 // takes an empty object.
 func define(where string, t agent.Tool) ([]byte, error) {
-	if s, ok := inner[*serverTool](t); ok {
+	if s, ok := agent.Inner[*serverTool](t); ok {
 		if _, err := typeOf(s.definition); err != nil {
 			return nil, badContent(where, err.Error())
 		}

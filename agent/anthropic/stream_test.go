@@ -10,6 +10,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/anthropic"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // feed writes events, one per line, as a stream. The type of the data
@@ -90,10 +91,7 @@ func TestStreams(t *testing.T) {
 {"type":"content_block_stop","index":0}`, `call c f {"a": 1}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := agent.Collect(anthropic.ReadStream(feed(begin + strings.TrimSpace(c.events) + end)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(agent.Collect(anthropic.ReadStream(feed(begin + strings.TrimSpace(c.events) + end))))(t)
 			hold(t, r, "stop", c.want)
 		})
 	}
@@ -180,9 +178,7 @@ func FuzzStream(f *testing.F) {
 		var lines []string
 		for _, e := range r.SSE {
 			var event struct{ Data json.RawMessage }
-			if err := json.Unmarshal(e, &event); err != nil {
-				f.Fatal(err)
-			}
+			must.Do(f, json.Unmarshal(e, &event))
 			lines = append(lines, string(event.Data))
 		}
 

@@ -67,20 +67,16 @@ func (s *served) note(contents []content.Content) {
 // liveCalls are the calls that nobody has handled.
 func liveCalls(ms []*content.Message) []*content.FunctionCall {
 	var out []*content.FunctionCall
-	for _, m := range ms {
-		out = append(out, liveIn(m.Contents)...)
+	for call := range content.All[*content.FunctionCall](ms) {
+		if !call.InformationalOnly {
+			out = append(out, call)
+		}
 	}
 	return out
 }
 
 func liveIn(contents []content.Content) []*content.FunctionCall {
-	var out []*content.FunctionCall
-	for _, c := range contents {
-		if call, ok := c.(*content.FunctionCall); ok && !call.InformationalOnly {
-			out = append(out, call)
-		}
-	}
-	return out
+	return liveCalls([]*content.Message{{Contents: contents}})
 }
 
 // needsApproval reports whether a marked tool, of the request or of the

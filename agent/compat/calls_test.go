@@ -67,38 +67,6 @@ func TestCancelledRunsEnd(t *testing.T) {
 	}
 }
 
-func TestFailuresInARow(t *testing.T) {
-	bad, good := errors.New("bad"), error(nil)
-	for _, test := range []struct {
-		max   int
-		turns []error
-		ends  int // turn that ends the run; -1 for none
-	}{
-		{0, []error{bad, bad, bad}, -1},
-		{0, []error{bad, bad, bad, bad}, 3},
-		{0, []error{bad, bad, bad, good, bad, bad, bad}, -1},
-		{1, []error{bad, good, bad, bad}, 3},
-		{-1, []error{good, bad}, 1},
-	} {
-		for _, concurrent := range []bool{false, true} {
-			r := runWith(t.Context(), Config{MaxErrors: test.max, Concurrent: concurrent})
-			ended := -1
-			for i, err := range test.turns {
-				_, failed := r.runAll(jobsOf(fixed("a", 1, nil), fixed("b", 1, err)), i)
-				if several, ok := errors.AsType[*agent.FunctionErrors](failed); ok && errors.Is(failed, bad) &&
-					len(several.Errs) == 1 {
-					ended = i
-					break
-				}
-			}
-
-			if ended != test.ends {
-				t.Errorf("%+v, concurrent %v: ended at %d", test, concurrent, ended)
-			}
-		}
-	}
-}
-
 func TestSerialFailureLeavesTheRestAtTheLimit(t *testing.T) {
 	ran := false
 	r := runWith(t.Context(), Config{MaxErrors: -1})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // deviation is what the Default profile makes of a case instead.
@@ -217,19 +218,11 @@ var differs = map[string]deviation{
 // profile. What a case has in its input as the past is made to happen
 // first: the model calls, and the thread keeps the requests.
 func TestConformanceDefault(t *testing.T) {
-	files, err := conformanceFiles("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(conformanceFiles(""))(t)
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file))(t)
 		cases, _, err := decodeCases(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for _, c := range cases {
 			for _, mode := range c.Modes {
 				if c.Component == "function_invocation_loop" {
@@ -258,10 +251,7 @@ func runDefaultCase(t *testing.T, c *conformanceCase, streaming bool) {
 	cfg.RequestID = func(id string) string { return "ficc_" + id }
 	for _, ct := range c.Tools {
 		if ct.Source == "additional" {
-			made, err := r.tools.make(ct)
-			if err != nil {
-				t.Fatal(err)
-			}
+			made := must.Get(r.tools.make(ct))(t)
 			cfg.Tools = append(cfg.Tools, made)
 		}
 	}

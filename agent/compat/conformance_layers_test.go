@@ -17,14 +17,12 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/internal/rounds"
 	"github.com/assent-dev/assent/agent/layer"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // runLayerCase runs a case of a layer in the Compatible profile.
 func runLayerCase(t *testing.T, c *conformanceCase, streaming bool) {
-	r, err := newLayerRun(c, compatClient, streaming)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(newLayerRun(c, compatClient, streaming))(t)
 	if err := r.steps(); err != nil {
 		t.Error(err)
 	}
@@ -278,11 +276,7 @@ func (r *layerRun) step(s *caseStep) error {
 // before puts on record what the step finds.
 func (r *layerRun) before(s *caseStep) error {
 	if s.StoredBefore != nil {
-		key := layer.BypassState
-		if r.c.Component == "invocable_bypass" {
-			key = layer.InvocableState
-		}
-		if err := park(r.thread, key, r.requests(s.StoredBefore)); err != nil {
+		if err := park(r.thread, r.parkedUnder(), r.requests(s.StoredBefore)); err != nil {
 			return err
 		}
 	}
@@ -291,6 +285,14 @@ func (r *layerRun) before(s *caseStep) error {
 		return open(r.thread, r.requests(s.PendingBefore))
 	}
 	return nil
+}
+
+// parkedUnder is the name of the state of the bypass that the case is of.
+func (r *layerRun) parkedUnder() string {
+	if r.c.Component == "invocable_bypass" {
+		return layer.InvocableState
+	}
+	return layer.BypassState
 }
 
 func park(t *agent.Thread, key string, requests []content.InputRequest) error {
@@ -387,26 +389,26 @@ func (r *layerRun) after(s *caseStep, resp *agent.Response) error {
 
 func (r *layerRun) checkRecords(s *caseStep) error {
 	if s.ExpectedPending != nil {
-		if err := sameIDs("on record", s.ExpectedPending, r.thread, layer.OpenRequests); err != nil {
+		book, err := rounds.Load[rounds.Book](r.thread, layer.BindingState)
+		if err != nil {
+			return err
+		}
+		if err := sameIDs("on record", s.ExpectedPending, rounds.RequestsOf(book.Open)); err != nil {
 			return err
 		}
 	}
+
 	if s.ExpectedStored == nil {
 		return nil
 	}
-	if r.c.Component == "invocable_bypass" {
-		return sameIDs("parked", s.ExpectedStored, r.thread, layer.ParkedCalls)
-	}
-	return sameIDs("parked", s.ExpectedStored, r.thread, layer.ParkedRequests)
-}
-
-func sameIDs(
-	what string, want []string, t *agent.Thread, read func(*agent.Thread) ([]content.InputRequest, error),
-) error {
-	list, err := read(t)
+	parked, err := rounds.Load[rounds.Parked](r.thread, r.parkedUnder())
 	if err != nil {
 		return err
 	}
+	return sameIDs("parked", s.ExpectedStored, parked.All())
+}
+
+func sameIDs(what string, want []string, list []content.InputRequest) error {
 	got := []string{}
 	for _, q := range list {
 		got = append(got, q.InputRequestID())
@@ -488,10 +490,7 @@ const (
 // for, and only the listed cases differ. Cases of other files are held
 // to the first of these.
 func TestConformanceLayersDefault(t *testing.T) {
-	files, err := conformanceFiles("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(conformanceFiles(""))(t)
 	for _, file := range files {
 		for _, c := range layerCases(t, file) {
 			for _, mode := range c.Modes {
@@ -504,10 +503,7 @@ func TestConformanceLayersDefault(t *testing.T) {
 }
 
 func runDefault(t *testing.T, c *conformanceCase, streaming bool, file string) {
-	r, err := newLayerRun(c, defaultClient, streaming)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(newLayerRun(c, defaultClient, streaming))(t)
 	differs := r.steps()
 	if c := r.forged(); c != nil {
 		t.Errorf("the inner client saw what it did not ask for: %v", listedContent(c))
@@ -540,10 +536,7 @@ func TestConformanceLayersHoles(t *testing.T) {
 			continue
 		}
 		delete(refusals, c.Name)
-		r, err := newLayerRun(c, defaultClient, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(newLayerRun(c, defaultClient, false))(t)
 		for i := range c.Steps {
 			if opt, err := r.options(&c.Steps[i]); err == nil {
 				r.model.scriptedModel = &scriptedModel{turns: c.Steps[i].InnerReturns}
@@ -567,14 +560,9 @@ func TestConformanceLayersHoles(t *testing.T) {
 }
 
 func layerCases(t *testing.T, file string) []*conformanceCase {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile(file))(t)
 	all, errs, err := decodeCases(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var out []*conformanceCase
 	for i, c := range all {
 		if slices.Contains(layers, c.Component) && errs[i] == nil {

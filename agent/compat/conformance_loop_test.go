@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // runLoopCase runs a case of function_invocation_loop.
@@ -71,10 +72,7 @@ func newLoopRun(t *testing.T, c *conformanceCase) *loopRun {
 	cfg.Log = slog.New(r.log)
 	r.options = &agent.Options{ConversationID: c.Options.ConversationID}
 	for _, ct := range c.Tools {
-		made, err := r.tools.make(ct)
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := must.Get(r.tools.make(ct))(t)
 		switch ct.Source {
 		case "", "request":
 			r.options.Tools = append(r.options.Tools, made)
@@ -86,9 +84,7 @@ func newLoopRun(t *testing.T, c *conformanceCase) *loopRun {
 	}
 
 	r.client = compat.NewFunctionInvoking(r.model, cfg)
-	if err := preStep(c.PreStep, r.input); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, preStep(c.PreStep, r.input))
 	return r
 }
 
@@ -138,19 +134,14 @@ func preStep(name string, input []*content.Message) error {
 // normalize flags the requests of responses that are flagged.
 func normalize(input []*content.Message) {
 	inert := map[string]bool{}
-	for _, m := range input {
-		for _, x := range m.Contents {
-			if a, ok := x.(*content.ToolApprovalResponse); ok && informational(a.Call) {
-				inert[a.Call.ID()] = true
-			}
+	for a := range content.All[*content.ToolApprovalResponse](input) {
+		if informational(a.Call) {
+			inert[a.Call.ID()] = true
 		}
 	}
-
-	for _, m := range input {
-		for _, x := range m.Contents {
-			if q, ok := x.(*content.ToolApprovalRequest); ok && inert[q.Call.ID()] {
-				q.Call.(*content.FunctionCall).InformationalOnly = true
-			}
+	for q := range content.All[*content.ToolApprovalRequest](input) {
+		if inert[q.Call.ID()] {
+			q.Call.(*content.FunctionCall).InformationalOnly = true
 		}
 	}
 }

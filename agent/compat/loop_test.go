@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -118,14 +119,9 @@ func counted(n *int) agent.Function {
 
 func resultsOf(ms []*content.Message) string {
 	var out []string
-	for _, m := range ms {
-		for _, c := range m.Contents {
-			if r, ok := c.(*content.FunctionResult); ok {
-				out = append(out, string(r.Result))
-			}
-		}
+	for r := range content.All[*content.FunctionResult](ms) {
+		out = append(out, string(r.Result))
 	}
-
 	return strings.Join(out, " ")
 }
 
@@ -196,9 +192,7 @@ func TestLeavingAStream(t *testing.T) {
 			answered(nil)(),
 			&agent.Options{Tools: []agent.Tool{counted(&ran)}},
 		) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if seen++; seen == stop {
 				break
 			}

@@ -77,10 +77,8 @@ func (cfg StandingConfig) begin(ctx context.Context, in rounds.Input) (*rounds.R
 		t:     t,
 		state: state,
 	}
-	for _, m := range in.Messages {
-		for _, c := range m.Contents {
-			d.mint(c)
-		}
+	for a := range content.All[*content.ToolApprovalResponse](in.Messages) {
+		d.mint(a)
 	}
 	in.Messages = rounds.WithoutScopes(in.Messages)
 	if len(state.Queue) > 0 {
@@ -110,9 +108,8 @@ func (d *standingRun) showNext() (*rounds.Round, error) {
 }
 
 // mint makes a rule of whatever answer asks for one.
-func (d *standingRun) mint(c content.Content) {
-	a, ok := c.(*content.ToolApprovalResponse)
-	if !ok || a.Always == content.AlwaysNot {
+func (d *standingRun) mint(a *content.ToolApprovalResponse) {
+	if a.Always == content.AlwaysNot {
 		return
 	}
 	call, ok := a.Call.(*content.FunctionCall)

@@ -58,11 +58,9 @@ func (r *ToolApprovalRequest) CreateApproval(reason string) *ToolApprovalRespons
 
 // CreateRejection answers that the call must not run.
 func (r *ToolApprovalRequest) CreateRejection(reason string) *ToolApprovalResponse {
-	return &ToolApprovalResponse{
-		RequestID: r.RequestID,
-		Call:      CloneCall(r.Call),
-		Reason:    reason,
-	}
+	out := r.CreateApproval(reason)
+	out.Approved = false
+	return out
 }
 
 // CreateEdit approves the call with other arguments, which must be one
@@ -128,6 +126,21 @@ func (r *StructuredInputRequest) CreateRejection(reason string) *StructuredInput
 		Declined:  true,
 		Reason:    reason,
 	}
+}
+
+// Rejection is the no to a request of whatever kind, nil for kinds
+// that are not of this package.
+func Rejection(q InputRequest, reason string) InputResponse {
+	switch q := q.(type) {
+	case *ToolApprovalRequest:
+		return q.CreateRejection(reason)
+	case *TextApprovalRequest:
+		return q.CreateRejection(reason)
+	case *StructuredInputRequest:
+		return q.CreateRejection(reason)
+	}
+
+	return nil
 }
 
 // Check reports whether the schema of the request accepts the data of a

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func TestAnswersOfACall(t *testing.T) {
@@ -47,9 +48,7 @@ func TestEdit(t *testing.T) {
 	request := &content.ToolApprovalRequest{RequestID: "r", Call: transfer()}
 	args := raw(`{"amount":4}`)
 	got, err := request.CreateEdit(args, "less")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	args[1] = 'x'
 	edited := &content.FunctionCall{
 		CallID:    "call_1",
@@ -344,10 +343,7 @@ func TestSameAnswer(t *testing.T) {
 		Arguments: json.RawMessage(`{"n":1}`),
 	}
 	q := &content.ToolApprovalRequest{RequestID: "r", Call: call}
-	edit, err := q.CreateEdit(json.RawMessage(`{"n":2}`), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	edit := must.Get(q.CreateEdit(json.RawMessage(`{"n":2}`), ""))(t)
 	yes, no := q.CreateApproval("a"), q.CreateRejection("b")
 	one := &content.StructuredInputResponse{RequestID: "r", Data: json.RawMessage(`{"a":1,"b":2}`)}
 	all := []content.InputResponse{
@@ -382,14 +378,9 @@ func TestSameAnswer(t *testing.T) {
 
 func TestMessagesAreJSON(t *testing.T) {
 	m := content.NewMessage(content.User, &content.Text{Text: "hi"}, transfer())
-	raw, err := json.Marshal([]*content.Message{m})
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.Marshal([]*content.Message{m}))(t)
 	var back []*content.Message
-	if err := json.Unmarshal(raw, &back); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &back))
 	if !reflect.DeepEqual(back[0].Contents, m.Contents) || !strings.Contains(string(raw), `"$type":"text"`) {
 		t.Errorf("%s", raw)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // megabyte is an array of messages as a long thread has them:
@@ -15,17 +16,11 @@ func megabyte(tb testing.TB) []byte {
 	var ms []*content.Message
 	for size, i := 0, 0; size < 1<<20; i++ {
 		turn := conversation(i)
-		out, err := content.DotNet().AppendMessages(nil, turn)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		out := must.Get(content.DotNet().AppendMessages(nil, turn))(tb)
 		ms, size = append(ms, turn...), size+len(out)
 	}
 
-	out, err := content.DotNet().AppendMessages(nil, ms)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	out := must.Get(content.DotNet().AppendMessages(nil, ms))(tb)
 	return out
 }
 
@@ -151,10 +146,7 @@ func BenchmarkDecode(b *testing.B) {
 
 func BenchmarkAppend(b *testing.B) {
 	src := megabyte(b)
-	ms, err := content.DotNet().DecodeMessages(src)
-	if err != nil {
-		b.Fatal(err)
-	}
+	ms := must.Get(content.DotNet().DecodeMessages(src))(b)
 	dst := make([]byte, 0, len(src))
 	b.SetBytes(int64(len(src)))
 	b.ReportAllocs()
@@ -168,14 +160,9 @@ func BenchmarkAppend(b *testing.B) {
 // Both sides of the comparison read the same.
 func TestBenchReadsTheSame(t *testing.T) {
 	src := megabyte(t)
-	ms, err := content.DotNet().DecodeMessages(src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ms := must.Get(content.DotNet().DecodeMessages(src))(t)
 	var plain []plainMessage
-	if err := json.Unmarshal(src, &plain); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(src, &plain))
 	for i, m := range ms {
 		for j, c := range m.Contents {
 			p := plain[i].Contents[j]

@@ -12,22 +12,17 @@ import (
 
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func TestFixtures(t *testing.T) {
 	for _, s := range shapes() {
 		for _, e := range examples() {
 			t.Run(s.name+"/"+e.name, func(t *testing.T) {
-				out, err := s.codec.AppendContent([]byte("before "), e.value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				out := must.Get(s.codec.AppendContent([]byte("before "), e.value))(t)
 				name := filepath.Join(s.name, e.name+".json")
 				golden.Equal(t, name, strings.TrimPrefix(string(out), "before ")+"\n")
-				src, err := os.ReadFile(filepath.Join("testdata", name))
-				if err != nil {
-					t.Fatal(err)
-				}
+				src := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 				back, err := s.codec.DecodeContent(src)
 				if err != nil || !reflect.DeepEqual(back, e.value) {
 					t.Fatalf("%s\nread as %#v, %v\nwant    %#v", src, back, err, e.value)
@@ -43,10 +38,7 @@ func TestMessages(t *testing.T) {
 		if s.name != "python" { // which has no place for it
 			ms[1].CreatedAt = "2026-08-05T12:00:00.123+02:00"
 		}
-		out, err := s.codec.AppendMessages(nil, ms)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(s.codec.AppendMessages(nil, ms))(t)
 		golden.Equal(t, filepath.Join(s.name, "messages.json"), string(out)+"\n")
 		back, err := s.codec.DecodeMessages(out)
 		if err != nil || !reflect.DeepEqual(back, ms) {
@@ -278,14 +270,8 @@ func TestSameCallInAllShapes(t *testing.T) {
 	} {
 		var calls []content.ToolCall
 		for _, s := range shapes() {
-			out, err := s.codec.AppendContent(nil, &content.ToolApprovalRequest{RequestID: "r", Call: call})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := s.codec.DecodeContent(out)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(s.codec.AppendContent(nil, &content.ToolApprovalRequest{RequestID: "r", Call: call}))(t)
+			c := must.Get(s.codec.DecodeContent(out))(t)
 			calls = append(calls, c.(*content.ToolApprovalRequest).Call)
 		}
 
@@ -301,9 +287,7 @@ func TestSameCallInAllShapes(t *testing.T) {
 func TestEscapes(t *testing.T) {
 	const text = `"\"\\\/\b\f\n\r\t\u00e9\uD83D\uDE00\u00AF é\\"`
 	var want string
-	if err := json.Unmarshal([]byte(text), &want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &want))
 	c, err := content.DotNet().DecodeContent([]byte(`{"$type":"text","te\u0078t":` + text + `,"\u00e9":1}`))
 	if err != nil || c.(*content.Text).Text != want || content.CommonOf(c).Extra[0].Key != "é" {
 		t.Errorf("%#v, %v", c, err)
@@ -321,10 +305,7 @@ func TestDeepArgumentsAreKept(t *testing.T) {
 		}
 		ms := []*content.Message{content.NewMessage(content.Assistant, call)}
 		for _, s := range shapes() {
-			out, err := s.codec.AppendMessages(nil, ms)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(s.codec.AppendMessages(nil, ms))(t)
 			if back, err := s.codec.DecodeMessages(out); err != nil || !reflect.DeepEqual(back, ms) {
 				t.Errorf("%s, %d levels: %v", s.name, depth, err)
 			}
@@ -339,14 +320,9 @@ func TestDepth(t *testing.T) {
 			`{"$type":"functionResult","callId":"c","result":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`,
 		)
 	}
-	c, err := content.DotNet().DecodeContent(nested(124))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := content.DotNet().AppendMessages(nil, []*content.Message{content.NewMessage(content.ToolRole, c)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(content.DotNet().DecodeContent(nested(124)))(t)
+	m := content.NewMessage(content.ToolRole, c)
+	out := must.Get(content.DotNet().AppendMessages(nil, []*content.Message{m}))(t)
 	if _, err := content.DotNet().DecodeMessages(out); err != nil {
 		t.Error(err)
 	}
@@ -395,13 +371,10 @@ func TestNotes(t *testing.T) {
 		`{"agent":["x"]}`,
 	} {
 		for _, s := range shapes() {
-			out, err := s.codec.AppendContent(
+			out := must.Get(s.codec.AppendContent(
 				nil,
 				withProps(&content.TextApprovalRequest{RequestID: "t", Text: "x"}, `{"assent":`+note+`}`),
-			)
-			if err != nil {
-				t.Fatal(err)
-			}
+			))(t)
 			c, err := s.codec.DecodeContent(out)
 			if r, ok := c.(*content.TextApprovalRequest); err != nil || !ok || r.Note != (content.Note{}) ||
 				string(r.Properties) != `{"assent":`+note+`}` {
@@ -438,10 +411,7 @@ func TestNoteReplaces(t *testing.T) {
 // What is read belongs to the reader alone.
 func TestSourceMayChange(t *testing.T) {
 	src := []byte(`{"$type":"functionCall","callId":"c","name":"n","arguments":{"a":1}}`)
-	c, err := content.DotNet().DecodeContent(src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(content.DotNet().DecodeContent(src))(t)
 	for i := range src {
 		src[i] = 'x'
 	}

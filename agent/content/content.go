@@ -17,6 +17,7 @@ package content
 
 import (
 	"encoding/json"
+	"iter"
 	"strconv"
 	"time"
 )
@@ -69,12 +70,23 @@ func AssistantText(text string) *Message { return NewMessage(Assistant, &Text{Te
 // Text returns the texts of the message, joined.
 func (m *Message) Text() string {
 	var out string
-	for _, c := range m.Contents {
-		if t, ok := c.(*Text); ok {
-			out += t.Text
-		}
+	for t := range All[*Text]([]*Message{m}) {
+		out += t.Text
 	}
 	return out
+}
+
+// All are the contents of one kind in messages, in order.
+func All[T Content](messages []*Message) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, m := range messages {
+			for _, c := range m.Contents {
+				if one, ok := c.(T); ok && !yield(one) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // With returns a copy of the message with other contents; everything
@@ -286,6 +298,20 @@ type Note struct {
 	Expires time.Time // when the request ends without an answer; zero for never
 	Where   string    // where else it can be answered, such as the page of an inbox
 	Agent   string    // the nested agent that asks; "" for the outermost
+}
+
+// NoteOf returns the note of a request, to be read or changed in place.
+func NoteOf(q InputRequest) *Note {
+	switch q := q.(type) {
+	case *ToolApprovalRequest:
+		return &q.Note
+	case *TextApprovalRequest:
+		return &q.Note
+	case *StructuredInputRequest:
+		return &q.Note
+	}
+
+	return &Note{}
 }
 
 // ToolApprovalRequest asks whether a call may run.

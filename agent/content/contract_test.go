@@ -10,14 +10,12 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func page(t *testing.T) string {
 	t.Helper()
-	src, err := os.ReadFile("../../docs/contracts/contents.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(os.ReadFile("../../docs/contracts/contents.md"))(t)
 	return string(src)
 }
 
@@ -83,10 +81,7 @@ func TestContractTable(t *testing.T) {
 	for _, e := range examples() {
 		name := strings.TrimPrefix(fmt.Sprintf("%T", e.value), "*content.")
 		for _, s := range shapes() {
-			out, err := s.codec.AppendContent(nil, e.value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(s.codec.AppendContent(nil, e.value))(t)
 			kind := regexp.MustCompile(`^{"\$?[tT]ype":"(\w+)"`).FindSubmatch(out)
 			if kind == nil || !strings.Contains(rows[name], "`"+string(kind[1])+"`") {
 				t.Errorf("%s: %s is not in the row of %s", s.name, out, name)
@@ -111,10 +106,7 @@ func TestContractTable(t *testing.T) {
 
 // The payloads that upstream's tests pin down, and its checks of ids.
 func TestApprovalCases(t *testing.T) {
-	src, err := os.ReadFile("testdata/approval_cases.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(os.ReadFile("testdata/approval_cases.json"))(t)
 	var cases []struct {
 		Name, RequestID, CallID, Tool, Reason, Error string
 		Src, Properties                              json.RawMessage

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func FuzzDotNet(f *testing.F)      { fuzz(f, shapes()[0]) }
@@ -23,10 +24,7 @@ func fuzz(f *testing.F, s shape) {
 		f.Fatal("no seeds", err)
 	}
 	for _, name := range seeds {
-		src, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		src := must.Get(os.ReadFile(name))(f)
 		f.Add(src)
 	}
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // pythonRequest is an approval request of Python about a call with
@@ -145,20 +146,11 @@ func TestD11_WritesNoCallThatTurnsIntoAnother(t *testing.T) {
 // Outside of an approval a hosted call is history. In every shape
 // nobody may run it again.
 func TestD11_ReadsHostedCallsOfAHistoryAsHandled(t *testing.T) {
-	c, err := content.Python().
-		DecodeContent([]byte(`{"type":"function_call","call_id":"c","name":"list","hosted":true,"server_name":"drive"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(content.Python().
+		DecodeContent([]byte(`{"type":"function_call","call_id":"c","name":"list","hosted":true,"server_name":"drive"}`)))(t)
 	for _, s := range shapes() {
-		out, err := s.codec.AppendContent(nil, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, err := s.codec.DecodeContent(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(s.codec.AppendContent(nil, c))(t)
+		back := must.Get(s.codec.DecodeContent(out))(t)
 		call, ok := back.(*content.FunctionCall)
 		if !ok || !call.InformationalOnly || !strings.Contains(string(out), `"server_name":"drive"`) {
 			t.Errorf("%s: %s", s.name, out)
@@ -191,10 +183,7 @@ func TestD12_KeepsOutputsOfAnyKindAsTheyCame(t *testing.T) {
 		`[{ "a":1 }]`,
 	} {
 		src := `{"type":"mcp_server_tool_result","call_id":"c","output":` + output + `,"additional_properties":{}}`
-		c, err := content.Python().DecodeContent([]byte(src))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(content.Python().DecodeContent([]byte(src)))(t)
 		out, err := content.Python().AppendContent(nil, c)
 		if err != nil || string(out) != src {
 			t.Errorf("%s\nis written as %s, %v", src, out, err)
@@ -206,14 +195,8 @@ func TestD12_KeepsOutputsOfAnyKindAsTheyCame(t *testing.T) {
 func TestD12_WritesValuesAsTextsElsewhere(t *testing.T) {
 	result := &content.MCPResult{CallID: "c", Value: raw(`{"a":1}`)}
 	for _, s := range shapes() {
-		out, err := s.codec.AppendContent(nil, result)
-		if err != nil {
-			t.Fatal(err)
-		}
-		back, err := s.codec.DecodeContent(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(s.codec.AppendContent(nil, result))(t)
+		back := must.Get(s.codec.DecodeContent(out))(t)
 		if got := content.NewMessage(
 			content.ToolRole,
 			back.(*content.MCPResult).Contents()...,
@@ -248,10 +231,7 @@ func TestD12_RefusesValuesThatWouldBeReadAsContents(t *testing.T) {
 // make peers holds them against the library.
 func pythonMembers(t *testing.T) []string {
 	t.Helper()
-	src, err := os.ReadFile("testdata/python_members.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := must.Get(os.ReadFile("testdata/python_members.txt"))(t)
 	return strings.Fields(string(src))
 }
 
@@ -265,10 +245,7 @@ func TestD13_SaysWhatPythonDoesWithOurTypes(t *testing.T) {
 		t.Error("the page says something else")
 	}
 
-	edit, err := (&content.ToolApprovalRequest{RequestID: "r", Call: transfer()}).CreateEdit(raw(`{}`), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	edit := must.Get((&content.ToolApprovalRequest{RequestID: "r", Call: transfer()}).CreateEdit(raw(`{}`), ""))(t)
 	known := pythonMembers(t)
 	refused := map[string]bool{}
 	for name, c := range map[string]content.Content{
@@ -285,14 +262,9 @@ func TestD13_SaysWhatPythonDoesWithOurTypes(t *testing.T) {
 		"data":              &content.StructuredInputResponse{RequestID: "s", Data: raw(`1`)},
 		"no data":           &content.StructuredInputResponse{RequestID: "s", Declined: true},
 	} {
-		out, err := content.Python().AppendContent(nil, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(content.Python().AppendContent(nil, c))(t)
 		var members map[string]json.RawMessage
-		if err := json.Unmarshal(out, &members); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(out, &members))
 		for member := range members {
 			refused[name] = refused[name] || !slices.Contains(known, member)
 		}

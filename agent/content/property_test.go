@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // gen draws values that every shape carries.
@@ -206,10 +207,7 @@ func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := []*content.Message{gen{t}.message(), gen{t}.message()}
 		for _, s := range shapes() {
-			out, err := s.codec.AppendMessages(nil, in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := must.Get(s.codec.AppendMessages(nil, in))(t)
 			back, err := s.codec.DecodeMessages(out)
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", s.name, err, out)
@@ -229,9 +227,7 @@ func TestRoundTripThroughOthers(t *testing.T) {
 		at := content.Content(in)
 		for _, s := range append(shapes(), shapes()...) {
 			out, err := s.codec.AppendContent(nil, at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if at, err = s.codec.DecodeContent(out); err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // refusedLine is the number of the call that is always rejected.
@@ -52,10 +53,7 @@ func newScene(t *testing.T, l life, hit strike) *scene {
 	t.Helper()
 	dir := t.TempDir()
 	l.Dir, l.Effects = filepath.Join(dir, "threads"), filepath.Join(dir, "effects")
-	store, err := New(l.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(New(l.Dir))(t)
 	s := &scene{
 		t:       t,
 		life:    l,
@@ -92,25 +90,15 @@ func (s *scene) begin(message *content.Message) *process {
 	s.t.Helper()
 	l := s.life
 	if message != nil {
-		l.Message = must(content.DotNet().AppendMessages(nil, []*content.Message{message}))
+		l.Message = sure(content.DotNet().AppendMessages(nil, []*content.Message{message}))
 	}
-	child, err := childBinary()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	child := must.Get(childBinary())(s.t)
 	p := &process{cmd: exec.Command(child), problems: &strings.Builder{}}
-	p.cmd.Env = append(os.Environ(), childLife+"="+string(must(json.Marshal(l))))
+	p.cmd.Env = append(os.Environ(), childLife+"="+string(sure(json.Marshal(l))))
 	p.cmd.Stderr = p.problems
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	out := must.Get(p.cmd.StdoutPipe())(s.t)
+	p.in = must.Get(p.cmd.StdinPipe())(s.t)
+	must.Do(s.t, p.cmd.Start())
 	p.lines = bufio.NewScanner(out)
 	s.lives++
 	return p
@@ -209,9 +197,7 @@ func (s *scene) load() *agent.Thread {
 	if errors.Is(err, agent.ErrNoThread) {
 		return nil
 	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, err)
 	return th
 }
 
@@ -279,10 +265,7 @@ func (s *scene) answer(q content.InputRequest) (answer content.InputResponse, li
 		}
 		return q.CreateApproval(""), "2"
 	case *content.StructuredInputRequest:
-		answer, err := q.CreateResponse(json.RawMessage(`{"name":"Ann"}`))
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		answer := must.Get(q.CreateResponse(json.RawMessage(`{"name":"Ann"}`)))(s.t)
 		return answer, "3"
 	}
 

@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/plans"
 	"github.com/assent-dev/assent/store"
@@ -57,18 +58,13 @@ func newService(t *testing.T) (string, *service) {
 	dir := t.TempDir()
 	for name, text := range serviceFiles {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(
+		must.Do(t, errors.Join(
 			os.MkdirAll(filepath.Dir(path), 0o700),
 			os.WriteFile(path, []byte(text), 0o600),
-		); err != nil {
-			t.Fatal(err)
-		}
+		))
 	}
 
-	h, err := openService(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(openService(t.Context(), dir))(t)
 	t.Cleanup(func() { h.store.Close() })
 	return dir, h
 }
@@ -139,10 +135,7 @@ func (careful) Decide(_ context.Context, _ agent.Tool, c content.ToolCall) (hold
 // that has ended by then is left alone.
 func (h *service) vote(t *testing.T, ref string) (n string, approved bool) {
 	t.Helper()
-	r, err := h.asking.Request(t.Context(), "acme", ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(h.asking.Request(t.Context(), "acme", ref))(t)
 	n = lineOf([]byte(r.Current().Call.Args))
 	if r.State != approval.Pending {
 		return n, r.State == approval.Approved || r.State == approval.Consumed
@@ -161,10 +154,7 @@ func (h *service) vote(t *testing.T, ref string) (n string, approved bool) {
 		in.Verdict = approval.Deny
 		in.Reason = "not this line"
 	}
-	v, err := h.asking.Vote(t.Context(), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(h.asking.Vote(t.Context(), in))(t)
 	if v.Outcome != approval.VoteApproved && v.Outcome != approval.VoteDenied {
 		t.Fatalf("mara's word on call %s came to %s", n, v.Outcome)
 	}
@@ -174,9 +164,6 @@ func (h *service) vote(t *testing.T, ref string) (n string, approved bool) {
 // used reports whether the one run that this request allowed was taken.
 func (h *service) used(t *testing.T, ref string) bool {
 	t.Helper()
-	r, err := h.asking.Request(t.Context(), "acme", ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(h.asking.Request(t.Context(), "acme", ref))(t)
 	return r.State == approval.Consumed
 }

@@ -16,30 +16,23 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func newStore(t testing.TB) *Store {
 	t.Helper()
-	s, err := New(filepath.Join(t.TempDir(), "threads"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(filepath.Join(t.TempDir(), "threads")))(t)
 	return s
 }
 
 func mustSave(t testing.TB, s *Store, th *agent.Thread) {
 	t.Helper()
-	if err := s.Save(t.Context(), th); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Save(t.Context(), th))
 }
 
 func mustLoad(t testing.TB, s *Store, id string) *agent.Thread {
 	t.Helper()
-	th, err := s.Load(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	th := must.Get(s.Load(t.Context(), id))(t)
 	return th
 }
 
@@ -145,10 +138,7 @@ func TestKeepsTwo(t *testing.T) {
 
 func files(t testing.TB, s *Store, id string) []string {
 	t.Helper()
-	out, err := namesIn(filepath.Join(s.dir, nameOf(id)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(namesIn(filepath.Join(s.dir, nameOf(id))))(t)
 	slices.Sort(out)
 	return out
 }
@@ -173,26 +163,20 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func TestNewRefuses(t *testing.T) {
 	for _, mode := range []os.FileMode{0o777, 0o770, 0o702} {
 		open := t.TempDir()
-		if err := os.Chmod(open, mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chmod(open, mode))
 		if _, err := New(open); err == nil {
 			t.Errorf("a directory of mode %v was taken", mode)
 		}
 	}
 
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	if _, err := New(file); err == nil {
 		t.Error("a file was taken")
 	}
@@ -207,10 +191,10 @@ func TestNeverAnOlderState(t *testing.T) {
 		"not JSON":  func(p string) error { return os.WriteFile(p, []byte("\x00\x00\x00"), 0o600) },
 		"two texts": func(p string) error { return appendTo(p, "{}") },
 		"of another revision": func(p string) error {
-			return os.WriteFile(p, must(json.Marshal(thread("a", 2))), 0o600)
+			return os.WriteFile(p, sure(json.Marshal(thread("a", 2))), 0o600)
 		},
 		"of another thread": func(p string) error {
-			return os.WriteFile(p, must(json.Marshal(thread("b", 3))), 0o600)
+			return os.WriteFile(p, sure(json.Marshal(thread("b", 3))), 0o600)
 		},
 		"a directory": func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o700)) },
 		"a dangling link": func(p string) error {
@@ -225,9 +209,7 @@ func TestNeverAnOlderState(t *testing.T) {
 				mustSave(t, s, th)
 			}
 			path := filepath.Join(s.dir, nameOf("a"), "3.json")
-			if err := do(path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, do(path))
 			got, err := s.Load(t.Context(), "a")
 			if err == nil {
 				t.Fatalf("loaded revision %d", got.Revision)
@@ -251,7 +233,7 @@ func appendTo(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-func must(doc []byte, err error) []byte {
+func sure(doc []byte, err error) []byte {
 	if err != nil {
 		panic(err)
 	}
@@ -262,12 +244,10 @@ func TestLostRevisions(t *testing.T) {
 	s := newStore(t)
 	mustSave(t, s, agent.NewThread("a"))
 	dir := filepath.Join(s.dir, nameOf("a"))
-	if err := errors.Join(
+	must.Do(t, errors.Join(
 		os.Remove(filepath.Join(dir, "1.json")),
 		os.Remove(filepath.Join(dir, "0.json")),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 
 	if _, err := s.Load(t.Context(), "a"); err == nil || errors.Is(err, agent.ErrNoThread) {
 		t.Errorf("load: %v", err)
@@ -287,9 +267,7 @@ func TestList(t *testing.T) {
 	for _, id := range want {
 		mustSave(t, s, agent.NewThread(id))
 	}
-	if err := os.Mkdir(filepath.Join(s.dir, "something else"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(s.dir, "something else"), 0o700))
 	slices.Sort(want)
 	got, err := s.List(t.Context())
 	if err != nil || !slices.Equal(got, want) {
@@ -300,9 +278,7 @@ func TestList(t *testing.T) {
 			t.Errorf("id %q came back as another", id)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, nameOf("a"), idFile), []byte("b"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(s.dir, nameOf("a"), idFile), []byte("b"), 0o600))
 	if _, err := s.List(t.Context()); err == nil {
 		t.Error("the directory of a says that it is b, and nobody minds")
 	}
@@ -316,9 +292,7 @@ func TestLeftovers(t *testing.T) {
 	mustSave(t, s, th)
 	dir := filepath.Join(s.dir, nameOf("a"))
 	for _, n := range []int64{1, 2, 3} {
-		if _, err := prepare(dir, n, []byte("half")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(prepare(dir, n, []byte("half")))(t)
 	}
 	if mustLoad(t, s, "a").Revision != 1 {
 		t.Fatal("a draft was loaded")
@@ -333,18 +307,14 @@ func TestLeftovers(t *testing.T) {
 func TestFoldersThatFail(t *testing.T) {
 	s := newStore(t)
 	// a file where a directory should be
-	if err := os.WriteFile(filepath.Join(s.dir, nameOf("a")), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(s.dir, nameOf("a")), nil, 0o600))
 	if err := s.Save(t.Context(), agent.NewThread("a")); err == nil || errors.Is(err, agent.ErrConflict) {
 		t.Errorf("save: %v", err)
 	}
 	if _, err := s.Load(t.Context(), "a"); err == nil || errors.Is(err, agent.ErrNoThread) {
 		t.Errorf("load: %v", err)
 	}
-	if err := os.RemoveAll(s.dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(s.dir))
 	if err := s.Save(t.Context(), agent.NewThread("b")); err == nil || errors.Is(err, agent.ErrConflict) {
 		t.Errorf("save without the directory: %v", err)
 	}

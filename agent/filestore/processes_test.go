@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // The test binary run again, with the directory in this variable, is
@@ -87,21 +89,13 @@ var childBinary = sync.OnceValues(func() (string, error) {
 
 func start(t *testing.T, dir string) (*exec.Cmd, *bufio.Scanner, *strings.Builder) {
 	t.Helper()
-	child, err := childBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	child := must.Get(childBinary())(t)
 	cmd := exec.Command(child)
 	cmd.Env = append(os.Environ(), childDir+"="+dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.StdoutPipe())(t)
 	problems := &strings.Builder{}
 	cmd.Stderr = problems
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	return cmd, bufio.NewScanner(out), problems
 }
 
@@ -149,18 +143,12 @@ func TestKilled(t *testing.T) {
 			if !lines.Scan() {
 				t.Fatal("the saver ended early")
 			}
-			if _, err := fmt.Sscan(lines.Text(), &last); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscan(lines.Text(), &last))(t)
 		}
 
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Process.Kill())
 		for lines.Scan() { // what it said before it died
-			if _, err := fmt.Sscan(lines.Text(), &last); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscan(lines.Text(), &last))(t)
 		}
 		_ = cmd.Wait() // it says that it was killed
 		th := mustLoad(t, s, "a")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // TestLateSaver lets a saver stop between any two of its steps while
@@ -20,20 +21,12 @@ func TestLateSaver(t *testing.T) {
 				mustSave(t, s, th)
 			}
 			dir := filepath.Join(s.dir, nameOf("a"))
-			if err := s.begin(dir, "a"); err != nil {
-				t.Fatal(err)
-			}
-			early, err := prepare(dir, base+1, []byte("early"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.begin(dir, "a"))
+			early := must.Get(prepare(dir, base+1, []byte("early")))(t)
 			for range others {
 				mustSave(t, s, th)
 			}
-			late, err := prepare(dir, base+1, []byte("late"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			late := must.Get(prepare(dir, base+1, []byte("late")))(t)
 			for name, d := range map[string]*draft{"early": early, "late": late} {
 				if err := d.publish(); !errors.Is(err, agent.ErrConflict) {
 					t.Errorf("base %d, %d others, %s: %v", base, others, name, err)
@@ -52,32 +45,21 @@ func TestLateSaver(t *testing.T) {
 func TestStoppedInTheMiddle(t *testing.T) {
 	s := newStore(t)
 	dir := filepath.Join(s.dir, nameOf("a"))
-	if err := s.begin(dir, "a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.begin(dir, "a"))
 	// Four saves, the last of which has listed the directory and not
 	// removed anything yet. Then a late saver comes.
 	for n := int64(1); n <= 4; n++ {
-		if err := os.WriteFile(filepath.Join(dir, revisionFile(n)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, revisionFile(n)), nil, 0o600))
 	}
-	late, err := prepare(dir, 1, []byte("late"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	late := must.Get(prepare(dir, 1, []byte("late")))(t)
 	if err := late.check(); !errors.Is(err, agent.ErrConflict) {
 		t.Errorf("check of a draft whose revision is there and about to be removed: %v", err)
 	}
 	// A saver has checked and stops. Others save, and remove what they
 	// made useless. Then it goes on.
 	early := &draft{dir, late.path, 5}
-	if err := early.check(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, revisionFile(8)), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, early.check())
+	must.Do(t, os.WriteFile(filepath.Join(dir, revisionFile(8)), nil, 0o600))
 	prune(dir, 8)
 	if err := early.link(); !errors.Is(err, agent.ErrConflict) {
 		t.Errorf("link of a draft whose revision came and went: %v", err)
@@ -90,17 +72,13 @@ func TestOldestFirst(t *testing.T) {
 	s := newStore(t)
 	mustSave(t, s, agent.NewThread("a"))
 	dir := filepath.Join(s.dir, nameOf("a"))
-	if err := errors.Join(
+	must.Do(t, errors.Join(
 		os.Remove(filepath.Join(dir, "0.json")),
 		os.MkdirAll(filepath.Join(dir, "0.json", "x"), 0o700),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 
 	for n := int64(2); n <= 12; n++ {
-		if err := os.WriteFile(filepath.Join(dir, revisionFile(n)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, revisionFile(n)), nil, 0o600))
 	}
 	prune(dir, 12)
 	if got := files(t, s, "a"); len(got) != 14 {

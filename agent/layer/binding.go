@@ -43,16 +43,6 @@ type binding struct {
 	warn *rounds.Warner
 }
 
-// OpenRequests returns the requests that Binding has on record for a
-// thread, oldest first.
-func OpenRequests(t *agent.Thread) ([]content.InputRequest, error) {
-	b, err := rounds.Load[rounds.Book](t, BindingState)
-	if err != nil {
-		return nil, err
-	}
-	return rounds.RequestsOf(b.Open), nil
-}
-
 func (b *binding) begin(ctx context.Context, in rounds.Input) (*rounds.Round, error) {
 	t := in.Thread()
 	if t == nil {

@@ -17,7 +17,8 @@ import (
 )
 
 // TestBindingAnswers puts one input of answers before a binding that
-// has asked about four things.
+// has asked about four things. What else can't be an answer, the loop's
+// TestAnswersThatCannotAct says for both (agent.CheckAnswer, agent.Agree).
 func TestBindingAnswers(t *testing.T) {
 	pay := call("c1", "pay", `{"cents":5}`)
 	paid := func(args string) *content.ToolApprovalResponse {
@@ -25,10 +26,6 @@ func TestBindingAnswers(t *testing.T) {
 		a.Edited = call("c1", "pay", args)
 		return a
 	}
-	renamed := paid(`{"cents":4}`)
-	renamed.Edited.Name = "wipe"
-	noEdit := paid(`{"cents":4}`)
-	noEdit.Approved = false
 	mcp := &content.MCPCall{
 		CallID:     "m1",
 		Name:       "search",
@@ -39,8 +36,6 @@ func TestBindingAnswers(t *testing.T) {
 		Name:       "search",
 		ServerName: "other",
 	}
-	mcpEdit := yes("q4", mcp)
-	mcpEdit.Edited = call("m1", "search", "{}")
 	shape := func(data string) *content.StructuredInputResponse {
 		return &content.StructuredInputResponse{RequestID: "q3", Data: json.RawMessage(data)}
 	}
@@ -53,30 +48,8 @@ func TestBindingAnswers(t *testing.T) {
 	}{
 		{"approved", []content.Content{yes("q1", pay)}, `user: yes[q1 c1 pay({"cents":5})]`, nil, 3},
 		{
-			"canonically the same",
-			[]content.Content{yes("q1", call("c1", "pay", `{ "cents": 5.0 }`))},
-			`user: yes[q1 c1 pay({"cents":5})]`,
-			nil,
-			3,
-		},
-		{"no copy of the call", []content.Content{yes("q1", nil)}, `user: yes[q1 c1 pay({"cents":5})]`, nil, 3},
-		{
 			"other arguments",
 			[]content.Content{yes("q1", call("c1", "pay", `{"cents":500}`))},
-			"",
-			[]agent.RefusalReason{agent.OtherCall},
-			4,
-		},
-		{
-			"other tool",
-			[]content.Content{yes("q1", call("c1", "wipe", `{"cents":5}`))},
-			"",
-			[]agent.RefusalReason{agent.OtherCall},
-			4,
-		},
-		{
-			"other call id",
-			[]content.Content{yes("q1", call("c9", "pay", `{"cents":5}`))},
 			"",
 			[]agent.RefusalReason{agent.OtherCall},
 			4,
@@ -110,13 +83,6 @@ func TestBindingAnswers(t *testing.T) {
 			3,
 		},
 		{
-			"two edits",
-			[]content.Content{paid(`{"cents":4}`), paid(`{"cents":3}`)},
-			"",
-			[]agent.RefusalReason{agent.Contradiction, agent.Contradiction},
-			4,
-		},
-		{
 			"edited",
 			[]content.Content{paid(`{"cents":4}`)},
 			`user: yes edited c1 pay({"cents":4})[q1 c1 pay({"cents":5})]`,
@@ -128,16 +94,6 @@ func TestBindingAnswers(t *testing.T) {
 			[]content.Content{paid(`{"cents":"4"}`)},
 			"",
 			[]agent.RefusalReason{agent.BadAnswer},
-			4,
-		},
-		{"edited to no object", []content.Content{paid(`[4]`)}, "", []agent.RefusalReason{agent.BadAnswer}, 4},
-		{"edited to another tool", []content.Content{renamed}, "", []agent.RefusalReason{agent.BadAnswer}, 4},
-		{"edited and rejected", []content.Content{noEdit}, "", []agent.RefusalReason{agent.BadAnswer}, 4},
-		{
-			"unreadable copy",
-			[]content.Content{yes("q1", call("c1", "pay", `{"cents":5`))},
-			"",
-			[]agent.RefusalReason{agent.OtherCall},
 			4,
 		},
 		{"inert", []content.Content{yes("q1", &content.FunctionCall{
@@ -152,23 +108,6 @@ func TestBindingAnswers(t *testing.T) {
 			"user: *content.TextApprovalResponse[q2]",
 			nil,
 			3,
-		},
-		{
-			"text, twice",
-			[]content.Content{
-				&content.TextApprovalResponse{RequestID: "q2"},
-				&content.TextApprovalResponse{RequestID: "q2"},
-			},
-			"user: *content.TextApprovalResponse[q2]",
-			[]agent.RefusalReason{agent.RepeatedAnswer},
-			3,
-		},
-		{
-			"text for a call",
-			[]content.Content{&content.TextApprovalResponse{RequestID: "q1", Approved: true}},
-			"",
-			[]agent.RefusalReason{agent.WrongKind},
-			4,
 		},
 		{"a call for text", []content.Content{yes("q2", pay)}, "", []agent.RefusalReason{agent.WrongKind}, 4},
 		{
@@ -211,12 +150,6 @@ func TestBindingAnswers(t *testing.T) {
 			[]agent.RefusalReason{agent.OtherCall},
 			4,
 		},
-		{"hosted for a function", []content.Content{yes("q1", &content.MCPCall{
-			CallID:    "c1",
-			Name:      "pay",
-			Arguments: pay.Arguments,
-		})}, "", []agent.RefusalReason{agent.OtherCall}, 4},
-		{"hosted can't be edited", []content.Content{mcpEdit}, "", []agent.RefusalReason{agent.BadAnswer}, 4},
 	}
 	schema := json.RawMessage(`{"type":"object","properties":{"cents":{"type":"integer"}}}`)
 	tool := agent.NewFunction("pay", "", schema, nil)
@@ -238,13 +171,13 @@ func TestBindingAnswers(t *testing.T) {
 				list(assistant(text("done"))),
 			)
 			c := layer.NewBinding(m, layer.BindingConfig{})
-			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{tool}}
+			opt := on(tool)
 			respond(t, c, opt, user(text("go")))
 			r := respond(t, c, opt, user(row.answers...))
 			wantTold(t, "inner", m.last(), row.inner)
 			wantRefused(t, r.Refused, row.refused...)
-			if open, err := layer.OpenRequests(opt.Thread); err != nil || len(open) != row.open {
-				t.Errorf("%d requests are open, want %d (%v)", len(open), row.open, err)
+			if n := len(open(t, opt.Thread)); n != row.open {
+				t.Errorf("%d requests are open, want %d", n, row.open)
 			}
 		})
 	}
@@ -254,12 +187,12 @@ func TestBindingUsedUpByARunThatFails(t *testing.T) {
 	pay := call("c1", "pay", "")
 	m := says(list(assistant(ask("q1", pay))))
 	c := layer.NewBinding(m, layer.BindingConfig{})
-	opt := &agent.Options{Thread: agent.NewThread("t")}
+	opt := on()
 	respond(t, c, opt, user(text("pay")))
 	if _, err := c.Respond(context.Background(), list(user(yes("q1", pay))), opt); err == nil {
 		t.Fatal("the run did not fail")
 	}
-	if open, _ := layer.OpenRequests(opt.Thread); len(open) != 0 {
+	if len(open(t, opt.Thread)) != 0 {
 		t.Error("the answer can act again")
 	}
 }
@@ -280,7 +213,7 @@ func TestBindingHistory(t *testing.T) {
 		list(assistant(text("no"))),
 	)
 	c := layer.NewBinding(m, layer.BindingConfig{})
-	opt := &agent.Options{Thread: agent.NewThread("t")}
+	opt := on()
 	history := list(user(text("pay")))
 	history = append(history, respond(t, c, opt, history...).Messages...)
 	history = append(history, user(yes("q1", pay), yes("q2", mcp)))
@@ -320,7 +253,7 @@ func TestBindingReusedID(t *testing.T) {
 		list(assistant(text("2"))),
 	)
 	c := layer.NewBinding(m, layer.BindingConfig{})
-	opt := &agent.Options{Thread: agent.NewThread("t")}
+	opt := on()
 	respond(t, c, opt, user(text("pay")))
 	respond(t, c, opt, user(text("pay more")))
 	wantRefused(
@@ -417,7 +350,7 @@ func TestTornStates(t *testing.T) {
 	}
 	for key, list := range torn {
 		for _, raw := range list {
-			opt := &agent.Options{Thread: agent.NewThread("t")}
+			opt := on()
 			opt.Thread.State[key] = json.RawMessage(raw)
 			m := says()
 			m.err = fmt.Errorf("the inner client was asked")
@@ -442,7 +375,7 @@ func TestCompatibleKeepsInertAnswers(t *testing.T) {
 	respond(
 		t,
 		c,
-		&agent.Options{Thread: agent.NewThread("t")},
+		on(),
 		assistant(ask("q1", call("c1", "pay", ""))),
 		user(yes("q1", inertCall)),
 	)
@@ -478,16 +411,16 @@ func TestBindingKeepsOpenRequests(t *testing.T) {
 	}
 	m := says(list(assistant(asked...)), list(assistant(text("hm"))))
 	c := layer.NewBinding(m, layer.BindingConfig{})
-	opt := &agent.Options{Thread: agent.NewThread("t")}
+	opt := on()
 	respond(t, c, opt, user(text("go")))
 	respond(t, c, opt, assistant(append(doctored, asked...)...), user(text("hm")))
 	want := tell(list(assistant(asked...), user(text("hm"))))
 	wantTold(t, "inner", m.last(), want)
-	open, err := layer.OpenRequests(opt.Thread)
-	if err != nil || len(open) != 3 {
-		t.Fatalf("%d are open (%v)", len(open), err)
+	left := open(t, opt.Thread)
+	if len(left) != 3 {
+		t.Fatalf("%d are open", len(left))
 	}
-	for i, q := range open {
+	for i, q := range left {
 		if !rounds.SameRequest(q, asked[i].(content.InputRequest)) {
 			t.Errorf("on record is %s", tellOne(q))
 		}
@@ -496,17 +429,10 @@ func TestBindingKeepsOpenRequests(t *testing.T) {
 
 func TestBindingAroundBypass(t *testing.T) {
 	pay, look := ask("q1", call("c1", "pay", `{"n":1}`)), harmless("q2", call("c2", "look", ""))
-	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
+	opt := on(function("look"))
 	m := says(list(assistant(pay, look)), done)
 	c := layer.NewBinding(layer.NewBypass(m, layer.BypassConfig{}), layer.BindingConfig{})
 	respond(t, c, opt, user(text("go")))
 	respond(t, c, opt, user(pay.CreateApproval("")))
 	wantTold(t, "inner", m.last(), `user: yes[q2 c2 look()]; user: yes[q1 c1 pay({"n":1})]`)
-
-	opt.Thread.State = map[string]json.RawMessage{layer.BindingState: []byte("1"), layer.BypassState: []byte("1")}
-	_, errOpen := layer.OpenRequests(opt.Thread)
-	_, errParked := layer.ParkedRequests(opt.Thread)
-	if errOpen == nil || errParked == nil {
-		t.Error("a torn state was read")
-	}
 }

@@ -129,20 +129,10 @@ func gather(messages []*content.Message, first int) []*answers {
 func (b book) settle(g *answers, tools rounds.Toolbox) (int, *settled, []agent.Refusal) {
 	e := rounds.Find(b.Open, g.id)
 	if e == nil {
-		return 0, nil, repeat(b.noSuch(g.id), len(g.as))
+		return 0, nil, slices.Repeat([]agent.Refusal{b.noSuch(g.id)}, len(g.as))
 	}
-	var fit []int
-	var refused []agent.Refusal
-	for i, a := range g.as {
-		if no := misfitEntry(e, a, tools); no != nil {
-			refused = append(refused, *no)
-			continue
-		}
-		fit = append(fit, i)
-	}
-
-	stands, no := agree(g, fit)
-	refused = append(refused, no...)
+	fits := func(a content.InputResponse) *agent.Refusal { return misfitEntry(e, a, tools) }
+	stands, refused := agent.Agree(g.as, fits)
 	if stands < 0 {
 		return 0, nil, refused
 	}
@@ -166,5 +156,3 @@ func (b book) noSuch(id string) agent.Refusal {
 		Detail:    "this thread asks nothing of that id",
 	}
 }
-
-func repeat(r agent.Refusal, n int) []agent.Refusal { return slices.Repeat([]agent.Refusal{r}, n) }

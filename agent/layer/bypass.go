@@ -46,18 +46,6 @@ type bypass struct {
 	warn *rounds.Warner
 }
 
-// ParkedRequests returns the requests that Bypass keeps from the user
-// of a thread.
-func ParkedRequests(t *agent.Thread) ([]content.InputRequest, error) { return parkedIn(t, BypassState) }
-
-func parkedIn(t *agent.Thread, key string) ([]content.InputRequest, error) {
-	p, err := rounds.Load[rounds.Parked](t, key)
-	if err != nil {
-		return nil, err
-	}
-	return p.All(), nil
-}
-
 func (b *bypass) begin(ctx context.Context, in rounds.Input) (*rounds.Round, error) {
 	t := in.Thread()
 	if t == nil {

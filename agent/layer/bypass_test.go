@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/layer"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -91,22 +92,15 @@ func TestBypassParks(t *testing.T) {
 	for _, row := range table {
 		for p, want := range map[profile]bool{safe: row.dflt, compatible: row.dotnet} {
 			m := says(list(assistant(text("hm"), row.request, ask("q2", pay))))
-			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: row.tools}
+			opt := on(row.tools...)
 			r := respond(t, p.bypass(m, layer.BypassConfig{
 				Tools:   row.more,
 				Decider: row.decider,
 				Log:     quiet(),
 			}), opt, user(text("go")))
-			parked, err := layer.ParkedRequests(opt.Thread)
-			if err != nil || len(parked) == 1 != want || len(r.UserInputRequests()) == 1 != want {
-				t.Errorf(
-					"%s, profile %t: parked %d, shown %d (%v)",
-					row.name,
-					p,
-					len(parked),
-					len(r.UserInputRequests()),
-					err,
-				)
+			n, shown := len(parked(t, opt.Thread, layer.BypassState)), len(r.UserInputRequests())
+			if n == 1 != want || shown == 1 != want {
+				t.Errorf("%s, profile %t: parked %d, shown %d", row.name, p, n, shown)
 			}
 		}
 	}
@@ -166,7 +160,7 @@ func TestBypassLooksAgain(t *testing.T) {
 			}
 			m := says(list(assistant(harmless("q1", look))), list(second), list(assistant(text("x"))))
 			c := layer.NewBypass(m, layer.BypassConfig{Decider: decider})
-			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
+			opt := on(function("look"))
 			if r := respond(t, c, opt, user(text("go"))); len(r.Messages) != 0 {
 				t.Fatalf("%s: the request was shown: %s", name, tell(r.Messages))
 			}
@@ -174,7 +168,7 @@ func TestBypassLooksAgain(t *testing.T) {
 			r := respond(t, c, opt, user(text("on")))
 			wantTold(t, name+", inner", m.last(), `user: "on"`)
 			wantTold(t, name, r.Messages, `assistant: "hm", ask[q1 c1 look({"a":1})]`)
-			if left, _ := layer.ParkedRequests(opt.Thread); len(left) != 0 {
+			if left := parked(t, opt.Thread, layer.BypassState); len(left) != 0 {
 				t.Errorf("%s: %d are still parked", name, len(left))
 			}
 		}
@@ -186,7 +180,7 @@ func TestBypassFailures(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
 		m := says(list(assistant(harmless("q1", look))))
 		c := p.bypass(m, layer.BypassConfig{})
-		opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
+		opt := on(function("look"))
 		respond(t, c, opt, user(text("go")))
 		for range 2 {
 			if _, err := c.Respond(context.Background(), list(user(text("on"))), opt); !errors.Is(err, errNoTurn) {
@@ -194,13 +188,13 @@ func TestBypassFailures(t *testing.T) {
 			}
 		}
 
-		if left, _ := layer.ParkedRequests(opt.Thread); len(left) != 1 {
+		if left := parked(t, opt.Thread, layer.BypassState); len(left) != 1 {
 			t.Errorf("profile %t: a run that failed took the parked call along", p)
 		}
 	}
 
 	m := says(list(assistant(harmless("q1", look))))
-	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
+	opt := on(function("look"))
 	if _, err := layer.NewBypass(
 		m,
 		layer.BypassConfig{Decider: deciding{}},
@@ -248,7 +242,7 @@ func TestBypassReaderLeaves(t *testing.T) {
 			list(assistant(text("b"))),
 		)
 		c := p.bypass(m, layer.BypassConfig{})
-		opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look")}}
+		opt := on(function("look"))
 		respond(t, c, opt, user(text("go")))
 		for range c.Stream(context.Background(), list(user(text("on"))), opt) {
 			break
@@ -293,19 +287,16 @@ func TestInvocable(t *testing.T) {
 	for _, row := range table {
 		for _, p := range []profile{safe, compatible} {
 			for _, streaming := range []bool{false, true} {
-				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: tools}
-				got, err := run(
+				opt := on(tools...)
+				got := must.Get(run(
 					p.invocableBypass(says(row.says), layer.BypassConfig{}),
 					list(user(text("go"))),
 					opt,
 					streaming,
-				)
-				if err != nil {
-					t.Fatal(err)
-				}
+				))(t)
 				wantTold(t, row.name, got.Messages, row.got)
-				if parked, _ := layer.ParkedCalls(opt.Thread); len(parked) != row.park {
-					t.Errorf("%s: %d are parked, want %d", row.name, len(parked), row.park)
+				if n := len(parked(t, opt.Thread, layer.InvocableState)); n != row.park {
+					t.Errorf("%s: %d are parked, want %d", row.name, n, row.park)
 				}
 			}
 		}
@@ -322,11 +313,11 @@ func TestInvocableInjects(t *testing.T) {
 	for p, told := range want {
 		m := says(list(assistant(look, ui)), list(assistant(text("done"))))
 		c := p.invocableBypass(m, layer.BypassConfig{})
-		opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("look"), declared("ui")}}
+		opt := on(function("look"), declared("ui"))
 		respond(t, c, opt, user(text("go")))
 		respond(t, c, opt, result, user(text("go on")))
 		wantTold(t, "inner", m.last(), told)
-		if parked, _ := layer.ParkedCalls(opt.Thread); len(parked) != 0 {
+		if len(parked(t, opt.Thread, layer.InvocableState)) != 0 {
 			t.Error("the call is still parked")
 		}
 	}

@@ -15,7 +15,9 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/internal/rounds"
 	"github.com/assent-dev/assent/agent/layer"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // model says what it was told to, turn by turn, and keeps what it was given.
@@ -212,11 +214,28 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 // respond runs a client once.
 func respond(t testing.TB, c agent.ChatClient, opt *agent.Options, messages ...*content.Message) *agent.Response {
 	t.Helper()
-	r, err := c.Respond(context.Background(), messages, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(c.Respond(context.Background(), messages, opt))(t)
 	return r
+}
+
+// on are options with a thread and some tools.
+func on(tools ...agent.Tool) *agent.Options {
+	return &agent.Options{Thread: agent.NewThread("t"), Tools: tools}
+}
+
+// all is a predicate that approves everything.
+var all = layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
+
+// open are the requests that Binding has on record.
+func open(t testing.TB, thread *agent.Thread) []content.InputRequest {
+	t.Helper()
+	return rounds.RequestsOf(must.Get(rounds.Load[rounds.Book](thread, layer.BindingState))(t).Open)
+}
+
+// parked are the requests that a bypass keeps away.
+func parked(t testing.TB, thread *agent.Thread, key string) []content.InputRequest {
+	t.Helper()
+	return must.Get(rounds.Load[rounds.Parked](thread, key))(t).All()
 }
 
 func wantTold(t testing.TB, what string, got []*content.Message, want string) {

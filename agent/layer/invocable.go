@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/internal/rounds"
 )
 
@@ -28,7 +27,3 @@ func NewInvocableBypass(inner agent.ChatClient, cfg BypassConfig) agent.ChatClie
 		return rounds.ParkInvocable(ctx, in, InvocableState, tools, warn, guard.sort)
 	})
 }
-
-// ParkedCalls returns the requests in whose form InvocableBypass keeps
-// the calls of a thread.
-func ParkedCalls(t *agent.Thread) ([]content.InputRequest, error) { return parkedIn(t, InvocableState) }

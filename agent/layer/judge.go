@@ -1,8 +1,6 @@
 package layer
 
 import (
-	"slices"
-
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/internal/rounds"
@@ -58,37 +56,4 @@ func orEmpty(arguments []byte) []byte {
 		return []byte("{}")
 	}
 	return arguments
-}
-
-// agree tells which of the answers to one request stands, -1 for none.
-// When they differ only a rejection can.
-func agree(g *answers, fit []int) (int, []agent.Refusal) {
-	if len(fit) == 0 {
-		return -1, nil
-	}
-	first := g.as[fit[0]]
-	if !slices.ContainsFunc(fit, func(i int) bool { return !content.SameAnswer(first, g.as[i]) }) {
-		again := agent.Refusal{
-			RequestID: g.id,
-			Reason:    agent.RepeatedAnswer,
-			Detail:    "the same answer again",
-		}
-		return fit[0], repeat(again, len(fit)-1)
-	}
-
-	stands, refused := -1, 0
-	for _, i := range fit {
-		if stands < 0 && content.Rejects(g.as[i]) {
-			stands = i
-			continue
-		}
-		refused++
-	}
-
-	differ := agent.Refusal{
-		RequestID: g.id,
-		Reason:    agent.Contradiction,
-		Detail:    "several answers to one request differ",
-	}
-	return stands, repeat(differ, refused)
 }

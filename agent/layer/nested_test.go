@@ -61,7 +61,6 @@ func bank(q *content.ToolApprovalRequest) *content.ToolApprovalRequest {
 // is known of the namesake counts.
 func TestNestedRequests(t *testing.T) {
 	pay := call("i1", "pay", `{"n":1}`)
-	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
 	t.Run("predicate", func(t *testing.T) {
 		d := newPayer(
 			t,
@@ -95,7 +94,7 @@ func TestNestedRequests(t *testing.T) {
 	})
 	t.Run("bypass", func(t *testing.T) {
 		for _, asked := range []*content.ToolApprovalRequest{bank(harmless("q1", pay)), harmless("q1", pay)} {
-			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay")}}
+			opt := on(function("pay"))
 			r := respond(
 				t,
 				layer.NewBypass(says(list(assistant(asked))), layer.BypassConfig{Log: quiet()}),
@@ -110,7 +109,7 @@ func TestNestedRequests(t *testing.T) {
 	t.Run("edit", func(t *testing.T) {
 		for _, asked := range []*content.ToolApprovalRequest{bank(ask("q1", pay)), ask("q1", pay)} {
 			ours := agent.NewFunction("pay", "", json.RawMessage(`{"required":["to"]}`), nil)
-			opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{ours}}
+			opt := on(ours)
 			c := layer.NewBinding(says(list(assistant(asked)), done), layer.BindingConfig{Log: quiet()})
 			respond(t, c, opt, user(text("go")))
 			answer := yes("q1", pay)

@@ -12,6 +12,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/internal/rounds"
 	"github.com/assent-dev/assent/agent/layer"
+	"github.com/assent-dev/assent/internal/must"
 	"pgregory.net/rapid"
 )
 
@@ -35,14 +36,9 @@ func (w *world) Respond(
 	messages []*content.Message,
 	_ *agent.Options,
 ) (*agent.Response, error) {
-	for _, m := range messages {
-		for _, c := range m.Contents {
-			if a, ok := c.(*content.ToolApprovalResponse); ok {
-				w.take(a)
-			}
-		}
+	for a := range content.All[*content.ToolApprovalResponse](messages) {
+		w.take(a)
 	}
-
 	m := assistant()
 	for range rapid.IntRange(0, 2).Draw(w.t, "asks") {
 		id, call := w.drawID(), w.drawCall()
@@ -223,20 +219,12 @@ func (w *world) talk(c agent.ChatClient) {
 	thread := agent.NewThread("t")
 	opt := &agent.Options{Thread: thread, Tools: []agent.Tool{function("pay"), function("look")}}
 	for range rapid.IntRange(2, 10).Draw(w.t, "runs") {
-		r, err := run(c, w.drawInput(), opt, rapid.Bool().Draw(w.t, "streaming"))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		r := must.Get(run(c, w.drawInput(), opt, rapid.Bool().Draw(w.t, "streaming")))(w.t)
 		w.see(r)
 		// Another process goes on.
-		raw, err := json.Marshal(thread.State)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		raw := must.Get(json.Marshal(thread.State))(w.t)
 		opt.Thread = agent.NewThread("t")
-		if err := json.Unmarshal(raw, &opt.Thread.State); err != nil {
-			w.t.Fatal(err)
-		}
+		must.Do(w.t, json.Unmarshal(raw, &opt.Thread.State))
 		thread = opt.Thread
 	}
 }
@@ -268,7 +256,7 @@ func FuzzState(f *testing.F) {
 		}
 		for _, p := range []profile{safe, compatible} {
 			for name, build := range clients(p, true) {
-				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: someTools}
+				opt := on(someTools...)
 				for _, key := range []string{
 					layer.BindingState,
 					layer.BypassState,

@@ -11,6 +11,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/layer"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -31,10 +32,7 @@ func TestRefusedInsideStaysAnswerable(t *testing.T) {
 		a := agent.NewChatAgent(c, agent.ChatAgentConfig{Tools: s.tools})
 		thread := agent.NewThread("t")
 		q := runAgent(t, a, thread, streaming, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
-		edit, err := q.CreateEdit(json.RawMessage(`{"n":9}`), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		edit := must.Get(q.CreateEdit(json.RawMessage(`{"n":9}`), ""))(t)
 		r := runAgent(t, a, thread, streaming, user(edit))
 		if len(r.Refused) != 1 || len(r.UserInputRequests()) != 1 {
 			t.Fatalf("refused %v asked %v", r.Refused, r.UserInputRequests())
@@ -196,10 +194,7 @@ func TestRefusedAutomaticApproval(t *testing.T) {
 			&agent.Response{Messages: done},
 		)
 		for _, what := range []string{"first", "later"} {
-			r, err := run(d.c, list(user(text("pay"))), d.opt, streaming)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(run(d.c, list(user(text("pay"))), d.opt, streaming))(t)
 			wantTold(t, what, r.Messages, "assistant: ask[q1 c1 pay()]")
 		}
 
@@ -225,16 +220,12 @@ func TestRefusedAutomaticApprovalBesideAnother(t *testing.T) {
 		d.m.turns,
 		refuses(list(assistant(ask("q1", call("c1", "pay", "")), ask("q2", call("c2", "look", "")))), "q1"),
 	)
-	r, err := run(d.c, list(user(text("go"))), d.opt, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(run(d.c, list(user(text("go"))), d.opt, true))(t)
 	wantTold(t, "shown", r.Messages, "assistant: ask[q2 c2 look()], ask[q1 c1 pay()]")
 }
 
 // TestReaderLeavesAtARefusal still knows of it in the next run.
 func TestReaderLeavesAtARefusal(t *testing.T) {
-	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
 	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""))
 	d.m.turns = append(d.m.turns, refuses(pays("1", ""), "q1"), &agent.Response{Messages: pays("1", "")})
 	for u, err := range d.c.Stream(t.Context(), list(user(text("pay"))), d.opt) {

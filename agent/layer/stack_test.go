@@ -12,6 +12,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/internal/rounds"
 	"github.com/assent-dev/assent/agent/layer"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // shop has tools that count their runs.
@@ -122,9 +123,7 @@ func runAgent(
 	} else {
 		r, err = a.Run(context.Background(), thread, messages...)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return r
 }
 
@@ -173,9 +172,7 @@ func TestSecondRoundFails(t *testing.T) {
 		}
 		m.err = nil
 		m.turns = append(m.turns, nil, &agent.Response{Messages: list(assistant(text("done")))})
-		if err := run(user(text("go on"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, run(user(text("go on"))))
 		if told := tell(m.last()); strings.Count(strings.Join(s.runs, " "), "pay") != 1 ||
 			!strings.Contains(told, "c1 pay") {
 			t.Errorf("streaming %v: ran %v, and the model is told\n%s", streaming, s.runs, told)
@@ -196,9 +193,7 @@ func TestReaderLeavesInTheSecondRound(t *testing.T) {
 	thread := agent.NewThread("t")
 	q := runAgent(t, a, thread, true, user(text("buy"))).UserInputRequests()[0].(*content.ToolApprovalRequest)
 	for u, err := range a.Stream(t.Context(), thread, user(q.CreateApproval(""))) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if len(u.Contents) > 0 {
 			if c, ok := u.Contents[0].(*content.Text); ok && c.Text == "done" {
 				break

@@ -187,7 +187,7 @@ func (j *judge) open(first int, accepted []settled) (*rounds.Round, error) {
 // queue is empty.
 func (j *judge) queued(accepted []settled) (*rounds.Round, error) {
 	for _, a := range accepted {
-		raw, err := rounds.WriteContent(withoutScope(a.answer))
+		raw, err := rounds.WriteContent(rounds.WithoutScope(a.answer))
 		if err != nil {
 			return nil, fmt.Errorf("an answer can't be kept: %w", err)
 		}
@@ -213,15 +213,6 @@ func (j *judge) queued(accepted []settled) (*rounds.Round, error) {
 	}
 	end := func(*agent.Response) (rounds.Ending, error) { return rounds.Ending{Extra: show}, nil }
 	return &rounds.Round{Silent: true, End: end}, nil
-}
-
-func withoutScope(a content.InputResponse) content.InputResponse {
-	if a, ok := a.(*content.ToolApprovalResponse); ok {
-		plain := *a
-		plain.Always = content.AlwaysNot
-		return &plain
-	}
-	return a
 }
 
 // drain approves what of the queue has a rule by now.

@@ -11,6 +11,7 @@ import (
 	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/layer"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -29,7 +30,7 @@ func newPayer(t *testing.T, cfg layer.StandingConfig, turns ...[]*content.Messag
 		t:   t,
 		m:   says(turns...),
 		now: time.Unix(1e9, 0),
-		opt: &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay"), function("look")}},
+		opt: on(function("pay"), function("look")),
 	}
 	cfg.Now = func() time.Time { return d.now }
 	cfg.Log = quiet()
@@ -44,10 +45,7 @@ func (d *payer) run(messages ...*content.Message) *agent.Response {
 
 func (d *payer) rules() []layer.Rule {
 	d.t.Helper()
-	rules, err := layer.Rules(d.opt.Thread)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	rules := must.Get(layer.Rules(d.opt.Thread))(d.t)
 	return rules
 }
 
@@ -140,14 +138,11 @@ func TestStandingMints(t *testing.T) {
 			t.Errorf("%s: %d rules, want %d", row.name, len(rules), row.rules)
 			continue
 		}
-		for _, m := range d.m.last() {
-			for _, c := range m.Contents {
-				if a, ok := c.(*content.ToolApprovalResponse); ok && a.Always != content.AlwaysNot {
-					t.Errorf("%s: the wish for a rule went on to the inner client", row.name)
-				}
+		for a := range content.All[*content.ToolApprovalResponse](d.m.last()) {
+			if a.Always != content.AlwaysNot {
+				t.Errorf("%s: the wish for a rule went on to the inner client", row.name)
 			}
 		}
-
 		for _, r := range rules {
 			if r.Left != 100 || r.Expires.Sub(r.Created) != 8*time.Hour || r.Definition == "" ||
 				r.RequestID != "q1" {
@@ -297,7 +292,7 @@ func TestRevokeUnknown(t *testing.T) {
 func TestStandingIgnoresUnboundedRules(t *testing.T) {
 	five := call("c1", "pay", `{"cents":5}`)
 	m := says(done, pays("2", `{"cents":5}`))
-	opt := &agent.Options{Thread: agent.NewThread("t"), Tools: []agent.Tool{function("pay")}}
+	opt := on(function("pay"))
 	respond(
 		t,
 		compat.NewStanding(m, compat.StandingConfig{}),
@@ -370,9 +365,7 @@ func TestStandingWaits(t *testing.T) {
 			d.run(user(always(yes("q1", call("c1", "pay", "")), content.AlwaysArguments)))
 			wantTold(t, "shown", d.run(user(text("both"))).Messages, "assistant: ask[q3 c3 look()]")
 			if revoked {
-				if err := layer.Revoke(d.opt.Thread, "rule-1"); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, layer.Revoke(d.opt.Thread, "rule-1"))
 			}
 			r := d.run(user(no("q3", look)))
 			if revoked {
@@ -404,12 +397,7 @@ func TestStandingPredicateChangesItsMind(t *testing.T) {
 }
 
 func TestStandingConversation(t *testing.T) {
-	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{{
-		Name: "all",
-		Approve: func(context.Context, layer.Asked) bool {
-			return true
-		},
-	}}}, pays("1", ""), done)
+	d := newPayer(t, layer.StandingConfig{Predicates: []layer.Predicate{all}}, pays("1", ""), done)
 	d.m.turns[0].ConversationID = "conv"
 	d.m.turns[0].Usage, d.m.turns[1].Usage = &content.Usage{Total: 3}, &content.Usage{Total: 4}
 	r := d.run(user(text("pay")))
@@ -421,7 +409,6 @@ func TestStandingConversation(t *testing.T) {
 }
 
 func TestStandingRoundsEnd(t *testing.T) {
-	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
 	var turns [][]*content.Message
 	for range 50 {
 		turns = append(turns, pays("1", ""))
@@ -489,7 +476,7 @@ func TestStandingOneAtATime(t *testing.T) {
 }
 
 func TestStandingWithoutThread(t *testing.T) {
-	all := []layer.Predicate{{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}}
+	all := []layer.Predicate{all}
 	m := says(pays("1", ""))
 	r := respond(
 		t,

@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/agent/layer"
+	"github.com/assent-dev/assent/internal/must"
 	"pgregory.net/rapid"
 )
 
@@ -198,7 +199,6 @@ func drawAnswers(t *rapid.T, r *agent.Response) []*content.Message {
 
 // TestRequestsThatCantBeRecorded ends the run: nobody could answer them.
 func TestRequestsThatCantBeRecorded(t *testing.T) {
-	all := layer.Predicate{Name: "all", Approve: func(context.Context, layer.Asked) bool { return true }}
 	blank := []content.Content{
 		ask("q0", call("c0", "pay", "")),
 		ask(" ", call("c1", "look", "")),
@@ -210,7 +210,7 @@ func TestRequestsThatCantBeRecorded(t *testing.T) {
 				if name == "invocable" {
 					continue // it records no requests
 				}
-				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: someTools}
+				opt := on(someTools...)
 				if _, err := run(build(says(list(assistant(blank...)))), nil, opt, streaming); err == nil {
 					t.Errorf("%s, profile %t: a request without id was recorded", name, p)
 				}
@@ -221,7 +221,7 @@ func TestRequestsThatCantBeRecorded(t *testing.T) {
 			says(list(assistant(blank...))),
 			layer.StandingConfig{Predicates: []layer.Predicate{all}, Log: quiet()},
 		)
-		if _, err := run(c, nil, &agent.Options{Thread: agent.NewThread("t")}, false); err == nil {
+		if _, err := run(c, nil, on(), false); err == nil {
 			t.Errorf("profile %t: a request without id was approved", p)
 		}
 	}
@@ -235,7 +235,7 @@ func TestInnerErrorsPass(t *testing.T) {
 				if _, err := run(
 					build(says()),
 					list(user(text("go"))),
-					&agent.Options{Thread: agent.NewThread("t")},
+					on(),
 					streaming,
 				); !errors.Is(err, errNoTurn) {
 					t.Errorf("%s: the error became %v", name, err)
@@ -261,16 +261,14 @@ func TestReaderLeaves(t *testing.T) {
 	for _, p := range []profile{safe, compatible} {
 		for name, build := range clients(p, false) {
 			for stop := 1; stop < 8; stop++ {
-				opt := &agent.Options{Thread: agent.NewThread("t"), Tools: someTools}
+				opt := on(someTools...)
 				n, shown := 0, false
 				for u, err := range build(says(turn, done)).Stream(
 					context.Background(),
 					list(user(yes("q9", call("c9", "pay", "")))),
 					opt,
 				) {
-					if err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, err)
 					r := agent.Response{Messages: list(assistant(u.Contents...))}
 					for _, q := range r.UserInputRequests() {
 						shown = shown || q.InputRequestID() == "q1"
@@ -280,7 +278,7 @@ func TestReaderLeaves(t *testing.T) {
 					}
 				}
 
-				if open, _ := layer.OpenRequests(opt.Thread); shown && len(open) == 0 &&
+				if shown && len(open(t, opt.Thread)) == 0 &&
 					(name == "binding" || name == "all") {
 					t.Errorf("%s, profile %t: after %d updates nothing is on record", name, p, stop)
 				}

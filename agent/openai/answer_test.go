@@ -8,6 +8,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/must"
 
 	"pgregory.net/rapid"
 )
@@ -138,10 +139,7 @@ func TestWhyIncomplete(t *testing.T) {
 	} {
 		src := `{"status":"incomplete","incomplete_details":{"reason":"` + why +
 			`"},"output":[{"type":"function_call","call_id":"a","name":"f","arguments":""}]}`
-		updates, err := responses{}.answer(&agent.Options{}).whole([]byte(src))
-		if err != nil {
-			t.Fatal(err)
-		}
+		updates := must.Get(responses{}.answer(&agent.Options{}).whole([]byte(src)))(t)
 		shows(t, agent.Join(updates), "  "+want, "assistant ", `  call a f "" inert`)
 	}
 }
@@ -162,16 +160,12 @@ func TestLooseChunks(t *testing.T) {
 		`{"choices":[{"delta":{},"finish_reason":"stop"}]}`,
 	} {
 		more, _, err := a.event([]byte(src))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		updates = append(updates, more...)
 	}
 
 	last, err := a.end() // closed without [DONE], but complete
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	shows(
 		t,
 		agent.Join(append(updates, last...)),
@@ -190,10 +184,7 @@ func TestPiecesMakeTheWhole(t *testing.T) {
 		args := rapid.SliceOfN(rapid.StringN(0, 30, -1), 1, 3).Draw(t, "arguments")
 		all := []string{text}
 		all = append(all, args...)
-		whole, err := (&chatAnswer{}).whole(chatWhole(text, args))
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := must.Get((&chatAnswer{}).whole(chatWhole(text, args)))(t)
 		want, got := show(agent.Join(whole)), show(agent.Join(chatPieces(t, all)))
 		if got != want {
 			t.Fatalf("got\n%s\nwant\n%s", got, want)
@@ -251,9 +242,7 @@ func chatPieces(t *rapid.T, all []string) []*agent.Update {
 	var out []*agent.Update
 	send := func(src []byte) {
 		updates, _, err := a.event(src)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		out = append(out, updates...)
 	}
 	for i := range all[1:] { // calls begin in order

@@ -46,34 +46,24 @@ func (c chat) request(messages []*content.Message, opt *agent.Options, stream bo
 }
 
 func (c chat) tools(tools []agent.Tool) ([][]byte, error) {
-	var out [][]byte
 	var strict *bool
 	if c.cfg.Strict {
 		strict = &c.cfg.Strict
 	}
-	for _, t := range tools {
+	return definitions(tools, func(w *jsonmsg.Writer, t agent.Tool) {
 		if h := hosted(t); h != nil {
-			return nil, bad(content.BadKind, "tools."+h.Name, "Chat Completions has no hosted MCP servers")
+			w.Fail(bad(content.BadKind, "tools."+h.Name, "Chat Completions has no hosted MCP servers"))
 		}
-		raw, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
-			w.Member("type", "function")
-			w.Name("function").Object(func(w *jsonmsg.Writer) { function(w, t.Definition(), strict) })
-		})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, raw)
-	}
-
-	return out, nil
+		w.Member("type", "function")
+		w.Name("function").Object(func(w *jsonmsg.Writer) { function(w, t.Definition(), strict) })
+	})
 }
 
 // chatWriter writes messages. Contents gather until a result, which has
 // a message of its own, or the end of their message.
 type chatWriter struct {
 	parts
-	history *history
-	out     [][]byte
+	out [][]byte
 
 	texts   []string
 	refusal string
@@ -81,28 +71,13 @@ type chatWriter struct {
 }
 
 func chatMessages(messages []*content.Message, instructions string) ([][]byte, error) {
-	w := &chatWriter{history: newHistory(messages, false)}
+	w := &chatWriter{parts: parts{history: newHistory(messages, false)}}
 	if instructions != "" {
 		w.text(instructions)
 		w.flush(content.System)
 	}
-	for i, m := range messages {
-		w.message(i, m)
-	}
+	w.walk(messages, w.content, w.flush)
 	return w.out, w.err
-}
-
-func (w *chatWriter) message(i int, m *content.Message) {
-	if m == nil {
-		w.fail(bad(content.BadShape, place(i, 0), "there is no message"))
-		return
-	}
-	for j, c := range m.Contents {
-		if w.err == nil && !w.history.skips(i, j, c) {
-			w.fail(w.content(place(i, j), m.Role, c))
-		}
-	}
-	w.flush(m.Role)
 }
 
 func (w *chatWriter) content(where string, role content.Role, c content.Content) error {

@@ -14,12 +14,12 @@ func (chat) answer(*agent.Options) answer { return &chatAnswer{} }
 // chatAnswer gathers what one answer says. Texts are handed on as they
 // come; calls only at the end, when it is known that they are whole.
 type chatAnswer struct {
-	id, model string
-	refusal   string
-	finish    string
-	usage     *content.Usage
-	calls     []*chatCall
-	last      *chatCall
+	head
+	refusal string
+	finish  string
+	usage   *content.Usage
+	calls   []*chatCall
+	last    *chatCall
 }
 
 // chatCall is a call that may still be growing.
@@ -59,9 +59,10 @@ func (a *chatAnswer) piece(src []byte, member string) ([]*agent.Update, error) {
 	if o.Has("error") {
 		return nil, reported(o.Object("error"))
 	}
-	keep(&a.id, o.Text("id"))
-	keep(&a.model, o.Text("model"))
-	a.count(o.Object("usage"), o.Has("usage"))
+	a.begin(o)
+	if o.Has("usage") {
+		a.usage = usage(o.Object("usage"), "prompt_tokens", "completion_tokens")
+	}
 	var out []*agent.Update
 	choices := o.Objects("choices")
 	for _, c := range choices {
@@ -96,16 +97,6 @@ func reported(e object) *StatusError {
 func keep(to *string, v string) {
 	if v != "" {
 		*to = v
-	}
-}
-
-func (a *chatAnswer) count(u object, there bool) {
-	if there {
-		a.usage = &content.Usage{
-			Input:  number(u, "prompt_tokens"),
-			Output: number(u, "completion_tokens"),
-			Total:  number(u, "total_tokens"),
-		}
 	}
 }
 
@@ -169,16 +160,6 @@ func (a *chatAnswer) at(index int64) *chatCall {
 	c := &chatCall{index: index}
 	a.calls = append(a.calls, c)
 	return c
-}
-
-func (a *chatAnswer) update(contents ...content.Content) *agent.Update {
-	return &agent.Update{
-		Role:      content.Assistant,
-		MessageID: a.id,
-		ID:        a.id,
-		Model:     a.model,
-		Contents:  contents,
-	}
 }
 
 // end gives the rest, if the answer is complete.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/replay"
 )
 
@@ -19,14 +20,8 @@ func seeds(f *testing.F) {
 		f.Fatal(err, files)
 	}
 	for _, file := range files {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		transcript, err := replay.Parse(src)
-		if err != nil {
-			f.Fatal(err)
-		}
+		src := must.Get(os.ReadFile(file))(f)
+		transcript := must.Get(replay.Parse(src))(f)
 		for _, x := range transcript {
 			f.Add([]byte(x.Response.Body))
 			f.Add(bytes.Join(datas(x.Response), []byte("\n")))
@@ -91,12 +86,9 @@ func checkAnswer(t *testing.T, whole, streamed answer, src []byte, send func([]*
 	}
 
 	r := agent.Join(all)
-	for _, m := range r.Messages {
-		for _, c := range m.Contents {
-			if call, ok := c.(*content.FunctionCall); ok &&
-				(r.FinishReason == "" || isShort(r.FinishReason) && !call.InformationalOnly) {
-				t.Errorf("a call of an unfinished answer could run: %s", src)
-			}
+	for call := range content.All[*content.FunctionCall](r.Messages) {
+		if r.FinishReason == "" || isShort(r.FinishReason) && !call.InformationalOnly {
+			t.Errorf("a call of an unfinished answer could run: %s", src)
 		}
 	}
 }

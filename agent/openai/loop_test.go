@@ -8,6 +8,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/compat"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // payer is a marked function that counts its runs.
@@ -58,11 +59,8 @@ func TestLoopDefault(t *testing.T) {
 	thread := agent.NewThread("t")
 	run := func(m *content.Message) *agent.Response {
 		loop := agent.NewFunctionInvoking(model, agent.LoopConfig{})
-		r, err := agent.NewChatAgent(loop, agent.ChatAgentConfig{Tools: []agent.Tool{payer(&runs)}}).
-			Run(t.Context(), thread, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(agent.NewChatAgent(loop, agent.ChatAgentConfig{Tools: []agent.Tool{payer(&runs)}}).
+			Run(t.Context(), thread, m))(t)
 		return r
 	}
 	asked := run(content.UserText("Pay 5 to Ann")).UserInputRequests()

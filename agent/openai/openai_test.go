@@ -10,6 +10,7 @@ import (
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
 	_ "github.com/assent-dev/assent/internal/golden" // the flag -update
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/replay"
 
 	"github.com/openai/openai-go/v3/option"
@@ -28,19 +29,13 @@ func responsesOn(t *testing.T, file string, cfg Config) agent.ChatClient {
 
 func ask(t *testing.T, m agent.ChatClient, opt *agent.Options, messages ...*content.Message) *agent.Response {
 	t.Helper()
-	r, err := m.Respond(t.Context(), messages, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(m.Respond(t.Context(), messages, opt))(t)
 	return r
 }
 
 func stream(t *testing.T, m agent.ChatClient, opt *agent.Options, messages ...*content.Message) *agent.Response {
 	t.Helper()
-	r, err := agent.Collect(m.Stream(t.Context(), messages, opt))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(agent.Collect(m.Stream(t.Context(), messages, opt)))(t)
 	return r
 }
 

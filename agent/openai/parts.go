@@ -1,12 +1,49 @@
 package openai
 
-import "github.com/assent-dev/assent/internal/jsonmsg"
+import (
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/jsonmsg"
+)
 
 // parts are the parts of a message, or an item, that is being written,
 // and the first thing that went wrong.
 type parts struct {
-	made [][]byte
-	err  error
+	history *history
+	made    [][]byte
+	err     error
+}
+
+// walk writes messages content by content; flush ends each of them.
+func (p *parts) walk(
+	messages []*content.Message,
+	write func(where string, role content.Role, c content.Content) error,
+	flush func(content.Role),
+) {
+	for i, m := range messages {
+		if m == nil {
+			p.fail(bad(content.BadShape, place(i, 0), "there is no message"))
+			continue
+		}
+		for j, c := range m.Contents {
+			if p.err == nil && !p.history.skips(i, j, c) {
+				p.fail(write(place(i, j), m.Role, c))
+			}
+		}
+
+		flush(m.Role)
+	}
+}
+
+// definitions writes each tool as an object.
+func definitions(tools []agent.Tool, write func(*jsonmsg.Writer, agent.Tool)) ([][]byte, error) {
+	var p parts
+	for _, t := range tools {
+		raw, err := jsonmsg.Object(func(w *jsonmsg.Writer) { write(w, t) })
+		p.fail(err)
+		p.made = append(p.made, raw)
+	}
+	return p.made, p.err
 }
 
 func (p *parts) fail(err error) {

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // A message of parts is one with an id and a status by the service's
 // own types, which some servers hold every request to.
 func TestD21_SendsWhatAnAssistantSaidAsText(t *testing.T) {
-	items, err := inputItems([]*content.Message{content.NewMessage(
+	items := must.Get(inputItems([]*content.Message{content.NewMessage(
 		content.Assistant,
 		&content.Text{
 			Text: "A",
@@ -24,19 +25,14 @@ func TestD21_SendsWhatAnAssistantSaidAsText(t *testing.T) {
 			Code:    refusalCode,
 			Message: "Nothing.",
 		},
-	), content.NewMessage(content.ToolRole, gives("c"))}, false, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	), content.NewMessage(content.ToolRole, gives("c"))}, false, false))(t)
 	var got []string
 	for _, raw := range items {
 		var item struct {
 			Type, Role string
 			Content    json.RawMessage
 		}
-		if err := json.Unmarshal(raw, &item); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(raw, &item))
 		got = append(got, strings.TrimSpace(item.Type+" "+item.Role+" "+string(item.Content)))
 	}
 

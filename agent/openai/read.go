@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/value"
@@ -18,6 +19,32 @@ func read(src []byte) object { return jsonmsg.Read(src, jsonmsg.Limits()) }
 
 // number is an integer, 0 when it is absent.
 func number(o object, key string) int64 { return o.Int(key, math.MinInt64, math.MaxInt64) }
+
+// head is what every piece of an answer says.
+type head struct{ id, model string }
+
+func (h *head) begin(o object) {
+	keep(&h.id, o.Text("id"))
+	keep(&h.model, o.Text("model"))
+}
+
+func (h *head) update(contents ...content.Content) *agent.Update {
+	return &agent.Update{
+		Role:      content.Assistant,
+		MessageID: h.id,
+		ID:        h.id,
+		Model:     h.model,
+		Contents:  contents,
+	}
+}
+
+func usage(u object, input, output string) *content.Usage {
+	return &content.Usage{
+		Input:  number(u, input),
+		Output: number(u, output),
+		Total:  number(u, "total_tokens"),
+	}
+}
 
 // badMessage is what is wrong with an answer or a request, as a
 // *content.BadError.

@@ -24,19 +24,18 @@ type refused struct {
 	messages []*content.Message
 	opt      *agent.Options
 	cfg      Config
-	code     content.Code
 	detail   string
 }
 
-func (c refused) run(t *testing.T, overChat bool) {
+func (c refused) run(t *testing.T, overChat bool, code content.Code) {
 	cfg := c.cfg
 	if cfg.Model == "" {
 		cfg.Model = "m"
 	}
 	_, err := nowhere(cfg, overChat).Respond(t.Context(), c.messages, c.opt)
 	var got *content.BadError
-	if !errors.As(err, &got) || got.Code != c.code || !strings.Contains(err.Error(), c.detail) {
-		t.Errorf("got %v, want %s: %s", err, c.code, c.detail)
+	if !errors.As(err, &got) || got.Code != code || !strings.Contains(err.Error(), c.detail) {
+		t.Errorf("got %v, want %s: %s", err, code, c.detail)
 	}
 }
 
@@ -71,146 +70,136 @@ func mcpAsk(id string) *content.ToolApprovalRequest {
 }
 
 // bothRefuse is what neither API is sent.
-func bothRefuse() []refused {
+func bothRefuse() map[content.Code][]refused {
 	nan := math.NaN()
 	tool := func(ts ...agent.Tool) *agent.Options { return &agent.Options{Tools: ts} }
-	return []refused{
-		{
-			name:     "result without call",
-			messages: says(content.ToolRole, gives("a")),
-			code:     content.BadShape,
-			detail:   `messages[0].contents[0]: expected a call "a"`,
+	return map[content.Code][]refused{
+		content.BadShape: {
+			{
+				name:     "result without call",
+				messages: says(content.ToolRole, gives("a")),
+				detail:   `messages[0].contents[0]: expected a call "a"`,
+			},
+			{
+				name:     "second result",
+				messages: says(content.Assistant, call("a"), gives("a"), gives("a")),
+				detail:   "contents[2]",
+			},
+			{
+				name:     "result before its call",
+				messages: says(content.Assistant, gives("a"), call("a")),
+			},
+			{
+				name:     "no message",
+				messages: []*content.Message{nil},
+			},
+			{
+				name:     "data without data",
+				messages: says(content.User, &content.Data{URI: "https://example.com"}),
+			},
+			{
+				name:   "no model",
+				cfg:    Config{Model: " "},
+				opt:    &agent.Options{Temperature: &nan},
+				detail: "temperature",
+			},
+			{
+				name:   "tool without name",
+				opt:    tool(declared("", "", "")),
+				detail: "a tool has no name",
+			},
+			{
+				name:   "extra list",
+				cfg:    Config{Extra: json.RawMessage(`[]`)},
+				detail: "Config.Extra",
+			},
+			{
+				name:   "extra map",
+				opt:    &agent.Options{Extra: map[string]any{ExtraKey: map[string]any{}}},
+				detail: "Options.Extra",
+			},
 		},
-		{
-			name:     "second result",
-			messages: says(content.Assistant, call("a"), gives("a"), gives("a")),
-			code:     content.BadShape,
-			detail:   "contents[2]",
+		content.BadID: {
+			{
+				name:     "result without id",
+				messages: says(content.ToolRole, gives("")),
+			},
+			{
+				name:     "call without id",
+				messages: says(content.Assistant, call("")),
+			},
 		},
-		{
-			name:     "result before its call",
-			messages: says(content.Assistant, gives("a"), call("a")),
-			code:     content.BadShape,
+		content.BadKind: {
+			{
+				name:     "call of a user",
+				messages: says(content.User, call("a")),
+			},
+			{
+				name:     "no content",
+				messages: says(content.User, nil),
+			},
+			{
+				name:     "image of an assistant",
+				messages: says(content.Assistant, &content.Data{URI: "data:image/png,x"}),
+			},
+			{
+				name:     "text of a tool",
+				messages: says(content.ToolRole, &content.Text{Text: "x"}),
+			},
+			{
+				name:     "unknown of elsewhere",
+				messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"$type":"x"}`)}),
+			},
+			{
+				name: "answer about a hosted call",
+				messages: says(
+					content.User,
+					&content.ToolApprovalResponse{RequestID: "r", Call: &content.HostedCall{}},
+				),
+			},
+			{
+				name:     "answer about nothing",
+				messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r"}),
+			},
 		},
-		{
-			name:     "result without id",
-			messages: says(content.ToolRole, gives("")),
-			code:     content.BadID,
+		content.BadJSON: {
+			{
+				name:     "no UTF-8",
+				messages: says(content.User, &content.Text{Text: "a\xff"}),
+			},
+			{
+				name:   "extra twice",
+				cfg:    Config{Extra: json.RawMessage(`{"model":"other"}`)},
+				detail: "model",
+			},
 		},
-		{
-			name:     "call without id",
-			messages: says(content.Assistant, call("")),
-			code:     content.BadID,
-		},
-		{
-			name:     "call of a user",
-			messages: says(content.User, call("a")),
-			code:     content.BadKind,
-		},
-		{
-			name:     "no message",
-			messages: []*content.Message{nil},
-			code:     content.BadShape,
-		},
-		{
-			name:     "no content",
-			messages: says(content.User, nil),
-			code:     content.BadKind,
-		},
-		{
-			name:     "image of an assistant",
-			messages: says(content.Assistant, &content.Data{URI: "data:image/png,x"}),
-			code:     content.BadKind,
-		},
-		{
-			name:     "data without data",
-			messages: says(content.User, &content.Data{URI: "https://example.com"}),
-			code:     content.BadShape,
-		},
-		{
-			name:     "text of a tool",
-			messages: says(content.ToolRole, &content.Text{Text: "x"}),
-			code:     content.BadKind,
-		},
-		{
-			name:     "unknown of elsewhere",
-			messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"$type":"x"}`)}),
-			code:     content.BadKind,
-		},
-		{
-			name: "answer about a hosted call",
-			messages: says(
-				content.User,
-				&content.ToolApprovalResponse{RequestID: "r", Call: &content.HostedCall{}},
-			),
-			code: content.BadKind,
-		},
-		{
-			name:     "answer about nothing",
-			messages: says(content.User, &content.ToolApprovalResponse{RequestID: "r"}),
-			code:     content.BadKind,
-		},
-		{
-			name:     "no UTF-8",
-			messages: says(content.User, &content.Text{Text: "a\xff"}),
-			code:     content.BadJSON,
-		},
-		{
-			name:   "no model",
-			cfg:    Config{Model: " "},
-			opt:    &agent.Options{Temperature: &nan},
-			code:   content.BadShape,
-			detail: "temperature",
-		},
-		{
-			name:   "tool without name",
-			opt:    tool(declared("", "", "")),
-			code:   content.BadShape,
-			detail: "a tool has no name",
-		},
-		{
-			name:   "schema that is none",
-			opt:    tool(declared("f", "", "true")),
-			code:   content.BadSchema,
-			detail: "tools.f",
-		},
-		{
-			name: "schema that goes on",
-			opt:  tool(declared("f", "", `{},"strict":false,"x":{}`)),
-			code: content.BadSchema,
-		},
-		{
-			name:   "answer's schema",
-			opt:    &agent.Options{Schema: json.RawMessage(`[`)},
-			code:   content.BadSchema,
-			detail: "schema",
-		},
-		{
-			name:   "extra twice",
-			cfg:    Config{Extra: json.RawMessage(`{"model":"other"}`)},
-			code:   content.BadJSON,
-			detail: "model",
-		},
-		{
-			name:   "extra list",
-			cfg:    Config{Extra: json.RawMessage(`[]`)},
-			code:   content.BadShape,
-			detail: "Config.Extra",
-		},
-		{
-			name:   "extra map",
-			opt:    &agent.Options{Extra: map[string]any{ExtraKey: map[string]any{}}},
-			code:   content.BadShape,
-			detail: "Options.Extra",
+		content.BadSchema: {
+			{
+				name:   "schema that is none",
+				opt:    tool(declared("f", "", "true")),
+				detail: "tools.f",
+			},
+			{
+				name: "schema that goes on",
+				opt:  tool(declared("f", "", `{},"strict":false,"x":{}`)),
+			},
+			{
+				name:   "answer's schema",
+				opt:    &agent.Options{Schema: json.RawMessage(`[`)},
+				detail: "schema",
+			},
 		},
 	}
 }
 
 func TestRefused(t *testing.T) {
-	for _, c := range bothRefuse() {
-		t.Run(c.name+"/chat", func(t *testing.T) { c.run(t, true) })
-		t.Run(c.name+"/responses", func(t *testing.T) { c.run(t, false) })
+	for code, all := range bothRefuse() {
+		for _, c := range all {
+			t.Run(c.name+"/chat", func(t *testing.T) { c.run(t, true, code) })
+			t.Run(c.name+"/responses", func(t *testing.T) { c.run(t, false, code) })
+		}
 	}
+
 	_, err := nowhere(Config{}, true).Respond(t.Context(), nil, nil)
 	var got *content.BadError
 	if !errors.As(err, &got) || got.Where != "model" {
@@ -219,51 +208,50 @@ func TestRefused(t *testing.T) {
 }
 
 func TestChatRefused(t *testing.T) {
-	for _, c := range []refused{
-		{
-			name:   "conversation",
-			opt:    &agent.Options{ConversationID: "c"},
-			code:   content.BadShape,
-			detail: "ConversationID",
+	for code, all := range map[content.Code][]refused{
+		content.BadShape: {
+			{
+				name:   "conversation",
+				opt:    &agent.Options{ConversationID: "c"},
+				detail: "ConversationID",
+			},
 		},
-		{
-			name:   "hosted server",
-			opt:    &agent.Options{Tools: mcpTools()},
-			code:   content.BadKind,
-			detail: "tools.dice",
-		},
-		{
-			name:     "MCP call",
-			messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"}),
-			code:     content.BadKind,
-			detail:   "MCPCall",
-		},
-		{
-			name:     "MCP request",
-			messages: says(content.Assistant, mcpAsk("r")),
-			code:     content.BadKind,
-			detail:   "ToolApprovalRequest",
-		},
-		{
-			name:     "MCP answer",
-			messages: says(content.User, mcpAsk("r").CreateApproval("")),
-			code:     content.BadKind,
-			detail:   "ToolApprovalResponse",
-		},
-		{
-			name:     "address of a film",
-			messages: says(content.User, &content.URI{URI: "https://x", MediaType: "video/mp4"}),
-			code:     content.BadKind,
-			detail:   "video/mp4",
-		},
-		{
-			name:     "sound of another kind",
-			messages: says(content.User, &content.Data{URI: "data:audio/ogg;base64,x"}),
-			code:     content.BadKind,
-			detail:   "audio/ogg",
+		content.BadKind: {
+			{
+				name:   "hosted server",
+				opt:    &agent.Options{Tools: mcpTools()},
+				detail: "tools.dice",
+			},
+			{
+				name:     "MCP call",
+				messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"}),
+				detail:   "MCPCall",
+			},
+			{
+				name:     "MCP request",
+				messages: says(content.Assistant, mcpAsk("r")),
+				detail:   "ToolApprovalRequest",
+			},
+			{
+				name:     "MCP answer",
+				messages: says(content.User, mcpAsk("r").CreateApproval("")),
+				detail:   "ToolApprovalResponse",
+			},
+			{
+				name:     "address of a film",
+				messages: says(content.User, &content.URI{URI: "https://x", MediaType: "video/mp4"}),
+				detail:   "video/mp4",
+			},
+			{
+				name:     "sound of another kind",
+				messages: says(content.User, &content.Data{URI: "data:audio/ogg;base64,x"}),
+				detail:   "audio/ogg",
+			},
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, true) })
+		for _, c := range all {
+			t.Run(c.name, func(t *testing.T) { c.run(t, true, code) })
+		}
 	}
 }
 
@@ -279,121 +267,112 @@ func TestResponsesRefused(t *testing.T) {
 		}}}
 	}
 	stored, going := Config{Store: true}, &agent.Options{ConversationID: "resp_1"}
-	for _, c := range []refused{
-		{
-			name:   "conversation that isn't kept",
-			opt:    going,
-			code:   content.BadShape,
-			detail: "Config.Store",
+	for code, all := range map[content.Code][]refused{
+		content.BadShape: {
+			{
+				name:   "conversation that isn't kept",
+				opt:    going,
+				detail: "Config.Store",
+			},
+			{
+				name:   "server without address",
+				opt:    &agent.Options{Tools: []agent.Tool{wrapped{&agent.HostedMCP{Name: "dice"}}}},
+				detail: "tools.dice: an MCP server",
+			},
+			{
+				name:   "approval that nobody knows",
+				opt:    server("sometimes"),
+				detail: "sometimes",
+			},
+			{
+				name:   "listed without list",
+				opt:    server("listed"),
+				detail: "tools.dice",
+			},
+			{
+				name:     "answer without request",
+				messages: says(content.User, mcpAsk("r").CreateApproval("")),
+				detail:   `request "r"`,
+			},
+			{
+				name: "second answer",
+				messages: says(
+					content.Assistant,
+					mcpAsk("r"),
+					mcpAsk("r").CreateRejection(""),
+					mcpAsk("r").CreateApproval(""),
+				),
+				detail: "contents[2]",
+			},
+			{
+				name:     "second answer, kept",
+				cfg:      stored,
+				opt:      going,
+				messages: says(content.User, mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")),
+				detail:   "contents[1]",
+			},
+			{
+				name: "second answer beside its request, kept",
+				cfg:  stored,
+				opt:  going,
+				messages: says(
+					content.Assistant,
+					mcpAsk("r"),
+					mcpAsk("r").CreateRejection(""),
+					mcpAsk("r").CreateApproval(""),
+				),
+				detail: "contents[2]",
+			},
 		},
-		{
-			name:   "server without address",
-			opt:    &agent.Options{Tools: []agent.Tool{wrapped{&agent.HostedMCP{Name: "dice"}}}},
-			code:   content.BadShape,
-			detail: "tools.dice: an MCP server",
+		content.BadKind: {
+			{
+				name:     "request of a user",
+				cfg:      stored,
+				opt:      going,
+				messages: says(content.User, mcpAsk("r")),
+			},
+			{
+				name:     "edit",
+				messages: says(content.Assistant, mcpAsk("r"), edited),
+				detail:   "edited",
+			},
+			{
+				name: "MCP result of another kind",
+				messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"},
+					&content.MCPResult{CallID: "a", Outputs: []content.Content{&content.Data{}}}),
+				detail: "Data",
+			},
+			{
+				name:     "refusal of a user",
+				messages: says(content.User, &content.Error{Code: refusalCode}),
+			},
+			{
+				name:     "hosted call",
+				messages: says(content.Assistant, &content.HostedCall{}),
+			},
+			{
+				name:     "unknown that is no JSON",
+				messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"type":"x"},{}`)}),
+			},
 		},
-		{
-			name:   "approval that nobody knows",
-			opt:    server("sometimes"),
-			code:   content.BadShape,
-			detail: "sometimes",
-		},
-		{
-			name:   "listed without list",
-			opt:    server("listed"),
-			code:   content.BadShape,
-			detail: "tools.dice",
-		},
-		{
-			name:     "answer without request",
-			messages: says(content.User, mcpAsk("r").CreateApproval("")),
-			code:     content.BadShape,
-			detail:   `request "r"`,
-		},
-		{
-			name: "second answer",
-			messages: says(
-				content.Assistant,
-				mcpAsk("r"),
-				mcpAsk("r").CreateRejection(""),
-				mcpAsk("r").CreateApproval(""),
-			),
-			code:   content.BadShape,
-			detail: "contents[2]",
-		},
-		{
-			name:     "second answer, kept",
-			cfg:      stored,
-			opt:      going,
-			messages: says(content.User, mcpAsk("r").CreateRejection(""), mcpAsk("r").CreateApproval("")),
-			code:     content.BadShape,
-			detail:   "contents[1]",
-		},
-		{
-			name: "second answer beside its request, kept",
-			cfg:  stored,
-			opt:  going,
-			messages: says(
-				content.Assistant,
-				mcpAsk("r"),
-				mcpAsk("r").CreateRejection(""),
-				mcpAsk("r").CreateApproval(""),
-			),
-			code:   content.BadShape,
-			detail: "contents[2]",
-		},
-		{
-			name:     "request of a user",
-			cfg:      stored,
-			opt:      going,
-			messages: says(content.User, mcpAsk("r")),
-			code:     content.BadKind,
-		},
-		{
-			name:     "edit",
-			messages: says(content.Assistant, mcpAsk("r"), edited),
-			code:     content.BadKind,
-			detail:   "edited",
-		},
-		{
-			name:     "answer without id",
-			messages: says(content.Assistant, mcpAsk("").CreateApproval("")),
-			code:     content.BadID,
-		},
-		{
-			name:     "request without id",
-			messages: says(content.Assistant, mcpAsk("")),
-			code:     content.BadID,
-		},
-		{
-			name:     "MCP call without id",
-			messages: says(content.Assistant, &content.MCPCall{Name: "f"}),
-			code:     content.BadID,
-		},
-		{
-			name: "MCP result of another kind",
-			messages: says(content.Assistant, &content.MCPCall{CallID: "a", Name: "f"},
-				&content.MCPResult{CallID: "a", Outputs: []content.Content{&content.Data{}}}),
-			code:   content.BadKind,
-			detail: "Data",
-		},
-		{
-			name:     "refusal of a user",
-			messages: says(content.User, &content.Error{Code: refusalCode}),
-			code:     content.BadKind,
-		},
-		{
-			name:     "hosted call",
-			messages: says(content.Assistant, &content.HostedCall{}),
-			code:     content.BadKind,
-		},
-		{
-			name:     "unknown that is no JSON",
-			messages: says(content.Assistant, &content.Unknown{Kind: "x", Raw: json.RawMessage(`{"type":"x"},{}`)}),
-			code:     content.BadKind,
+		content.BadID: {
+			{
+				name:     "answer without id",
+				messages: says(content.Assistant, mcpAsk("").CreateApproval("")),
+			},
+			{
+				name:     "request without id",
+				messages: says(content.Assistant, mcpAsk("")),
+			},
+			{
+				name:     "MCP call without id",
+				messages: says(content.Assistant, &content.MCPCall{Name: "f"}),
+			},
 		},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t, false) })
+		for _, c := range all {
+			t.Run(c.name, func(t *testing.T) { c.run(t, false, code) })
+		}
 	}
 }
 

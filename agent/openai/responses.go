@@ -71,23 +71,14 @@ func (r responses) keeping(w *jsonmsg.Writer, opt *agent.Options) {
 }
 
 func (r responses) tools(tools []agent.Tool) ([][]byte, error) {
-	var out [][]byte
-	for _, t := range tools {
-		raw, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
-			if h := hosted(t); h != nil {
-				server(w, h)
-				return
-			}
-			w.Member("type", "function")
-			function(w, t.Definition(), &r.cfg.Strict) // the service's default would be strict
-		})
-		if err != nil {
-			return nil, err
+	return definitions(tools, func(w *jsonmsg.Writer, t agent.Tool) {
+		if h := hosted(t); h != nil {
+			server(w, h)
+			return
 		}
-		out = append(out, raw)
-	}
-
-	return out, nil
+		w.Member("type", "function")
+		function(w, t.Definition(), &r.cfg.Strict) // the service's default would be strict
+	})
 }
 
 // itemWriter writes input items. What a message says gathers into one
@@ -99,7 +90,6 @@ func (r responses) tools(tools []agent.Tool) ([][]byte, error) {
 // types refuse it without them. A service that keeps nothing would not
 // know the id.
 type itemWriter struct {
-	history *history
 	parts
 	stored bool
 	out    [][]byte
@@ -111,24 +101,9 @@ type itemWriter struct {
 // inputItems writes messages as input; kept tells that the service has
 // the history, stored that it has items by their ids.
 func inputItems(messages []*content.Message, kept, stored bool) ([][]byte, error) {
-	w := &itemWriter{history: newHistory(messages, kept), stored: stored}
-	for i, m := range messages {
-		w.message(i, m)
-	}
+	w := &itemWriter{parts: parts{history: newHistory(messages, kept)}, stored: stored}
+	w.walk(messages, w.content, w.flush)
 	return w.out, w.err
-}
-
-func (w *itemWriter) message(i int, m *content.Message) {
-	if m == nil {
-		w.fail(bad(content.BadShape, place(i, 0), "there is no message"))
-		return
-	}
-	for j, c := range m.Contents {
-		if w.err == nil && !w.history.skips(i, j, c) {
-			w.fail(w.content(place(i, j), m.Role, c))
-		}
-	}
-	w.flush(m.Role)
 }
 
 // content writes what becomes part of a message; everything else is an

@@ -24,12 +24,12 @@ type responseAnswer struct {
 	store        bool
 	conversation string
 
-	id, model string
-	streamed  map[string]string // text that was handed on, by item
-	items     int               // that were done
-	holds     bool
-	held      []content.Content
-	calls     []*content.FunctionCall
+	head
+	streamed map[string]string // text that was handed on, by item
+	items    int               // that were done
+	holds    bool
+	held     []content.Content
+	calls    []*content.FunctionCall
 }
 
 // whole reads a response as if its items had been streamed.
@@ -48,11 +48,6 @@ func (a *responseAnswer) whole(src []byte) ([]*agent.Update, error) {
 		return nil, err
 	}
 	return append(out, last...), nil
-}
-
-func (a *responseAnswer) begin(o object) {
-	keep(&a.id, o.Text("id"))
-	keep(&a.model, o.Text("model"))
 }
 
 // event reads one event. Those that only tell of progress say nothing here.
@@ -133,17 +128,7 @@ func (a *responseAnswer) say(contents ...content.Content) []*agent.Update {
 	if len(contents) == 0 {
 		return nil
 	}
-	return []*agent.Update{a.update(contents)}
-}
-
-func (a *responseAnswer) update(contents []content.Content) *agent.Update {
-	return &agent.Update{
-		Role:      content.Assistant,
-		MessageID: a.id,
-		ID:        a.id,
-		Model:     a.model,
-		Contents:  contents,
-	}
+	return []*agent.Update{a.update(contents...)}
 }
 
 // item reads an item that is done.
@@ -254,17 +239,10 @@ func (a *responseAnswer) finish(o object) ([]*agent.Update, error) {
 			c.InformationalOnly = true
 		}
 	}
-	last := a.update(a.held)
+	last := a.update(a.held...)
 	if o.Has("usage") {
-		u := o.Object("usage")
-		last.Contents = append(last.Contents, &content.Usage{
-			Input: number(u, "input_tokens"),
-			Output: number(u,
-				"output_tokens"),
-			Total: number(u, "total_tokens"),
-		})
+		last.Contents = append(last.Contents, usage(o.Object("usage"), "input_tokens", "output_tokens"))
 	}
-
 	last.FinishReason = reason
 	last.ConversationID = a.continues()
 	return []*agent.Update{last}, badMessage(o.Err())

@@ -29,18 +29,8 @@ func schema(where string, s json.RawMessage) ([]byte, error) {
 
 // hosted finds the MCP server in a tool, under any wrappers.
 func hosted(t agent.Tool) *agent.HostedMCP {
-	for t != nil {
-		if h, ok := t.(*agent.HostedMCP); ok {
-			return h
-		}
-		w, ok := t.(agent.Wrapper)
-		if !ok {
-			return nil
-		}
-		t = w.Unwrap()
-	}
-
-	return nil
+	h, _ := agent.Inner[*agent.HostedMCP](t)
+	return h
 }
 
 // function writes what the model is told of a function.

@@ -12,15 +12,13 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 // ask sends one request and returns what came back.
 func ask(t *testing.T, method, url, body string, headers ...string) (int, string, error) {
 	t.Helper()
-	q, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	for i := 0; i+1 < len(headers); i += 2 {
 		q.Header.Set(headers[i], headers[i+1])
 	}
@@ -35,14 +33,8 @@ func ask(t *testing.T, method, url, body string, headers ...string) (int, string
 
 func serve(t *testing.T, src string) *Server {
 	t.Helper()
-	transcript, err := Parse([]byte(src))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := Serve(transcript)
-	if err != nil {
-		t.Fatal(err)
-	}
+	transcript := must.Get(Parse([]byte(src)))(t)
+	s := must.Get(Serve(transcript))(t)
 	return s
 }
 
@@ -138,9 +130,7 @@ func TestDifferences(t *testing.T) {
 				headers = append(headers, "X-Not", c.not)
 			}
 			status, text, err := ask(t, c.method, s.URL()+c.path, c.body, headers...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			differs := s.Close()
 			if c.want == nil {
 				if status != 200 || differs != nil {
@@ -209,9 +199,7 @@ func TestParseRefuses(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	bad := filepath.Join(t.TempDir(), "bad.json")
-	if err := os.WriteFile(bad, []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(bad, []byte("{}"), 0o600))
 	if _, err := Load(bad); err == nil || !strings.Contains(err.Error(), bad) {
 		t.Errorf("got %v", err)
 	}
@@ -245,9 +233,7 @@ func TestNewFailsTheTest(t *testing.T) {
 
 func setUpdate(t *testing.T, v string) {
 	t.Helper()
-	if err := flag.Set("update", v); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, flag.Set("update", v))
 	if golden.Update() != updating() {
 		t.Fatal("the flag of package golden is another")
 	}
@@ -257,12 +243,8 @@ func TestUpdate(t *testing.T) {
 	setUpdate(t, "true")
 	defer setUpdate(t, "false")
 	t.Chdir(t.TempDir())
-	if err := os.Mkdir("testdata", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("testdata/a.json", []byte(one), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir("testdata", 0o700))
+	must.Do(t, os.WriteFile("testdata/a.json", []byte(one), 0o600))
 	r := &recorder{TB: t}
 	s := New(r, "a.json")
 	if status, _, err := ask(t, "PUT", s.URL()+"/b", `{"x": 1.0}`, "X-Key", "other"); status != 200 ||
@@ -270,10 +252,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("got %d %v", status, err)
 	}
 	r.end()
-	written, err := Load("testdata/a.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	written := must.Get(Load("testdata/a.json"))(t)
 	q := written[0].Request
 	if q.Method != "PUT" || q.Path != "/b" || q.Headers["X-Key"] != "other" ||
 		!bytes.Contains(q.Body, []byte("1.0")) ||
@@ -284,9 +263,7 @@ func TestUpdate(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	things, err := os.ReadFile("testdata/things.json")
-	if err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, err)
 	f.Add(things)
 	f.Add([]byte(one))
 	f.Fuzz(func(t *testing.T, src []byte) {
@@ -295,9 +272,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		if err := transcript.write(&out); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, transcript.write(&out))
 		again, err := Parse(out.Bytes())
 		if err != nil || len(again) != len(transcript) {
 			t.Errorf("%s is written as %s: %v", src, out.Bytes(), err)

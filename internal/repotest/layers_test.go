@@ -105,6 +105,7 @@ func layers() []layer {
 		{"internal/golden", 14},     // helper of tests
 		{"internal/growth", 14},     // the same
 		{"internal/testwait", 14},   // the same
+		{"internal/must", 14},       // the same
 		{"internal/assenttest", 14}, // the same
 		{"internal/neighbours", 14},
 		{"internal/crashtest", 14},

@@ -11,7 +11,7 @@ import (
 // binary holds no agent framework, and nothing that is shipped holds
 // helpers of tests.
 func apart() map[string][]string {
-	helpers := []string{"internal/assenttest", "internal/testwait"}
+	helpers := []string{"internal/assenttest", "internal/testwait", "internal/must"}
 
 	return map[string][]string{
 		"cmd/assent":       append([]string{"agent", "agent/content"}, helpers...),

@@ -134,18 +134,7 @@ func FunctionCall(q content.InputRequest) *content.FunctionCall {
 // Nested holds for what an agent asks that runs as a tool here. Its
 // tools are its own: what is known here of one of the same name says
 // nothing.
-func Nested(q content.InputRequest) bool {
-	switch q := q.(type) {
-	case *content.ToolApprovalRequest:
-		return q.Note.Agent != ""
-	case *content.TextApprovalRequest:
-		return q.Note.Agent != ""
-	case *content.StructuredInputRequest:
-		return q.Note.Agent != ""
-	}
-
-	return false
-}
+func Nested(q content.InputRequest) bool { return content.NoteOf(q).Agent != "" }
 
 // Warner says once that a layer can't do its work.
 type Warner struct {

@@ -49,16 +49,14 @@ func Rewrite(
 // the same messages.
 func openCalls(messages []*content.Message) []*content.FunctionCall {
 	done := map[string]bool{}
-	Each(messages, func(_ At, c content.Content) {
-		if r, ok := c.(*content.FunctionResult); ok {
-			done[r.CallID] = true
-		}
-	})
+	for r := range content.All[*content.FunctionResult](messages) {
+		done[r.CallID] = true
+	}
 	var out []*content.FunctionCall
-	Each(messages, func(_ At, c content.Content) {
-		if call, ok := c.(*content.FunctionCall); ok && !call.InformationalOnly && !done[call.CallID] {
+	for call := range content.All[*content.FunctionCall](messages) {
+		if !call.InformationalOnly && !done[call.CallID] {
 			out = append(out, call)
 		}
-	})
+	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/must"
 )
 
 func request(id string) *content.ToolApprovalRequest {
@@ -15,9 +16,7 @@ func request(id string) *content.ToolApprovalRequest {
 func TestBookForgetsTheOldest(t *testing.T) {
 	var b Book
 	for i := range maxKept + 5 {
-		if err := b.Record(request(fmt.Sprint("q", i))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Record(request(fmt.Sprint("q", i))))
 	}
 	if len(b.Open) != maxKept || b.Open[0].ID != "q5" {
 		t.Fatalf("%d are open from %s", len(b.Open), b.Open[0].ID)
@@ -62,10 +61,7 @@ func TestStrainedHeads(t *testing.T) {
 		s := strainer{take: drop}
 		var out []*agent.Update
 		for _, u := range row.updates {
-			kept, err := s.update(u)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kept := must.Get(s.update(u))(t)
 			if kept != nil {
 				out = append(out, kept)
 			}

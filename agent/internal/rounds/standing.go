@@ -36,16 +36,19 @@ func (s *Standing[Rule]) whole() bool {
 // WithoutScopes takes the wish for a rule off the answers: it is
 // granted or not here, and nobody further in needs it.
 func WithoutScopes(messages []*content.Message) []*content.Message {
-	out, _ := Rewrite(messages, 0, func(_ At, c content.Content) content.Content {
-		a, ok := c.(*content.ToolApprovalResponse)
-		if !ok || a.Always == content.AlwaysNot {
-			return c
-		}
-		plain := *a
-		plain.Always = content.AlwaysNot
-		return &plain
-	})
+	out, _ := Rewrite(messages, 0, func(_ At, c content.Content) content.Content { return WithoutScope(c) })
 	return out
+}
+
+// WithoutScope takes the wish for a rule off an answer.
+func WithoutScope(c content.Content) content.Content {
+	a, ok := c.(*content.ToolApprovalResponse)
+	if !ok || a.Always == content.AlwaysNot {
+		return c
+	}
+	plain := *a
+	plain.Always = content.AlwaysNot
+	return &plain
 }
 
 // Collected returns the answers that waited for the queue.

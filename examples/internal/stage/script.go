@@ -21,14 +21,9 @@ func Says(contents ...content.Content) *agent.Response {
 // the tool gives.
 func ResultsIn(messages []*content.Message) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
-	for _, m := range messages {
-		for _, c := range m.Contents {
-			if r, ok := c.(*content.FunctionResult); ok {
-				out[r.CallID] = r.Result
-			}
-		}
+	for r := range content.All[*content.FunctionResult](messages) {
+		out[r.CallID] = r.Result
 	}
-
 	return out
 }
 
