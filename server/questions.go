@@ -1,8 +1,6 @@
 package server
 
 import (
-	"fmt"
-
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/value"
@@ -107,57 +105,4 @@ func (x *exchange) heldBack(r *approval.Request) error {
 		return problemOf(err).about(r.ID)
 	}
 	return nil
-}
-
-// mostPages is how many pages of the store one page of an answer is
-// made of, at most.
-const mostPages = 50
-
-// answerable reads a page of requests. The store knows groups, but not
-// whom a question is for that has a principal instead of groups: where
-// only what somebody may answer is wanted, such questions to others are
-// left out, and the page is filled up from the next ones.
-func (x *exchange) answerable(f approval.Filter) (*approval.Page, error) {
-	wanted := f.Limit
-	out, left := &approval.Page{}, 0
-	for range mostPages {
-		f.Limit = wanted - len(out.Requests)
-		page, err := x.cfg.Store.Requests(x.r.Context(), x.tenant(), f)
-		if err != nil {
-			return nil, err
-		}
-		out.Total, out.Next = max(out.Total, page.Total), page.Next
-		for _, s := range page.Requests {
-			forThem, err := x.isFor(s, f.Groups)
-			if err != nil {
-				return nil, err
-			}
-			if forThem {
-				out.Requests = append(out.Requests, s)
-			} else {
-				left++
-			}
-		}
-
-		if len(f.Groups) == 0 || page.Next == "" || len(out.Requests) == wanted {
-			break
-		}
-		f.Cursor = page.Next
-	}
-
-	out.Total -= left
-	return out, nil
-}
-
-// isFor reports whether a question to one person is to somebody of the
-// groups. Everything else the store has picked.
-func (x *exchange) isFor(s approval.Summary, groups []string) (bool, error) {
-	if !s.Question || s.Principal == "" || len(groups) == 0 || len(s.Groups) != 1 || s.Groups[0] != "" {
-		return true, nil
-	}
-	user, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), s.Principal)
-	if err != nil {
-		return false, fmt.Errorf("ask the directory: %w", err)
-	}
-	return known && user.Holds(groups[0]), nil
 }
