@@ -421,7 +421,11 @@ func (x *trial) Time(t *rapid.T) {
 
 func (x *trial) Move(t *rapid.T) {
 	x.t = t
-	id, g := person(rapid.IntRange(0, somePeople-1).Draw(t, "person")), group(rapid.IntRange(0, someGroups-1).Draw(t, "group"))
+	id, g := person(
+		rapid.IntRange(0, somePeople-1).Draw(t, "person"),
+	), group(
+		rapid.IntRange(0, someGroups-1).Draw(t, "group"),
+	)
 	switch rapid.IntRange(0, 9).Draw(t, "how") {
 	case 0: // leaves, under all names
 		maps.DeleteFunc(x.town.names, func(_, to string) bool { return to == id && !barred[id] })

@@ -141,7 +141,13 @@ func TestCheapTestsFirst(t *testing.T) {
 
 func TestCompilerSharesPatternsAndSlots(t *testing.T) {
 	c := NewCompiler(Semantics{})
-	x, y := c.Add(ToolArgs, sound(t, match("a: {pattern: 'x+'}"))), c.Add(Governance, sound(t, match("b: 1, a: {pattern: 'x+'}")))
+	x, y := c.Add(
+		ToolArgs,
+		sound(t, match("a: {pattern: 'x+'}")),
+	), c.Add(
+		Governance,
+		sound(t, match("b: 1, a: {pattern: 'x+'}")),
+	)
 	if args, _ := c.Shapes(); args.Len() != 2 || x.groups[0][0].tests[0].texts != y.groups[0][1].tests[0].texts {
 		t.Errorf("%d slots", args.Len())
 	}

@@ -601,7 +601,11 @@ func TestPlanIsSafeForConcurrentUse(t *testing.T) {
 					Tool:   fmt.Sprint(i),
 					Args:   []byte(`{"env":"x"}`),
 				})
-				if got := p.Decide(tool("trade", `{"amount":20000,"currency":"USD"}`)); fmt.Sprint(got) != fmt.Sprint(want) {
+				if got := p.Decide(tool("trade", `{"amount":20000,"currency":"USD"}`)); fmt.Sprint(
+					got,
+				) != fmt.Sprint(
+					want,
+				) {
 					t.Errorf("got %+v", got)
 				}
 			}

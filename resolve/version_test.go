@@ -46,7 +46,15 @@ func TestE8_TheVersionCoversEveryPolicy(t *testing.T) {
 			if now[i] == threePolicies()[i] {
 				t.Fatalf("nothing is replaced: %s", now[i])
 			}
-			before, after := plan(t, resolve.Options{}, deskTools, threePolicies()...), plan(t, resolve.Options{}, deskTools, now...)
+			before, after := plan(
+				t,
+				resolve.Options{},
+				deskTools,
+				threePolicies()...), plan(
+				t,
+				resolve.Options{},
+				deskTools,
+				now...)
 			if before.Version() == after.Version() {
 				t.Errorf("policy %d: %s became %s, and the version stays", i, change.old, change.new)
 			}
@@ -64,8 +72,16 @@ func TestE8_TheVersionCoversEveryPolicy(t *testing.T) {
 		}
 
 		fewer := append(threePolicies()[:i:i], threePolicies()[i+1:]...)
-		if plan(t, resolve.Options{}, deskTools, fewer...).Version() ==
-			plan(t, resolve.Options{}, deskTools, threePolicies()...).Version() {
+		if plan(
+			t,
+			resolve.Options{},
+			deskTools,
+			fewer...).Version() ==
+			plan(
+				t,
+				resolve.Options{},
+				deskTools,
+				threePolicies()...).Version() {
 			t.Errorf("policy %d is gone, and the version stays", i)
 		}
 	}

@@ -103,7 +103,10 @@ func TestParseActionSpace(t *testing.T) {
 		"execute_trade conditional with template",
 		"wipe always",
 		"read_book never",
-	}; !slices.Equal(forms, want) {
+	}; !slices.Equal(
+		forms,
+		want,
+	) {
 		t.Errorf("local tools %q", forms)
 	}
 
@@ -119,7 +122,10 @@ func TestParseActionSpace(t *testing.T) {
 		"crm [list_users none, get_user none, update_user always, search never] always",
 		"nothing [] none",
 		"everything any none",
-	}; !slices.Equal(servers, want) {
+	}; !slices.Equal(
+		servers,
+		want,
+	) {
 		t.Errorf("servers %q", servers)
 	}
 
@@ -129,7 +135,10 @@ func TestParseActionSpace(t *testing.T) {
 	if want := []string{
 		"payments [quote none, process-payment always with template, refund none] always",
 		"weather any none",
-	}; !slices.Equal(remote, want) {
+	}; !slices.Equal(
+		remote,
+		want,
+	) {
 		t.Errorf("remote agents %q", remote)
 	}
 
@@ -477,20 +486,28 @@ func TestManyMistakes(t *testing.T) {
 		{
 			"wrong values of one mapping",
 			head + "action_space:\n  local_tools:\n    - alias: a\n      approval:\n        condition:\n          " +
-				"args_match:\n" + lines("            a#: []\n"),
+				"args_match:\n" + lines(
+				"            a#: []\n",
+			),
 			ruleWrongType,
 			n,
 		},
 		{
 			"unknown operators",
 			head + "action_space:\n  local_tools:\n    - alias: a\n      approval:\n        condition:\n          " +
-				"args_match:\n            x:\n" + lines("              a#: 1\n"),
+				"args_match:\n            x:\n" + lines(
+				"              a#: 1\n",
+			),
 			ruleUnknownOperator,
 			n,
 		},
 		{
 			"unknown agents",
-			steps + lines("      - {agent: a#}\n") + "action_space:\n  local_agents:\n" + lines("    - {alias: b#, source: s}\n"),
+			steps + lines(
+				"      - {agent: a#}\n",
+			) + "action_space:\n  local_agents:\n" + lines(
+				"    - {alias: b#, source: s}\n",
+			),
 			ruleUnknownAgent,
 			n,
 		},

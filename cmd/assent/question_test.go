@@ -116,7 +116,16 @@ func TestApproveIsForCalls(t *testing.T) {
 func TestLongQuestions(t *testing.T) {
 	h := start(t, "")
 	q := yesOrNo()
-	q.Prompt, q.Choices[0] = "HEAD\n"+strings.Repeat("line\n", 5000)+"MIDDLE\n"+strings.Repeat("line\n", 500)+"TAIL", strings.Repeat("long label ", 300)+"END"
+	q.Prompt, q.Choices[0] = "HEAD\n"+strings.Repeat(
+		"line\n",
+		5000,
+	)+"MIDDLE\n"+strings.Repeat(
+		"line\n",
+		500,
+	)+"TAIL", strings.Repeat(
+		"long label ",
+		300,
+	)+"END"
 	for range 60 {
 		q.Choices = append(q.Choices, "more")
 	}

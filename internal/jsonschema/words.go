@@ -38,7 +38,13 @@ func (e *explainer) leaf(ve *v5.ValidationError) []Failure {
 		list, _ := operand.([]any)
 		f.values(list, found)
 	case "pattern":
-		f.Message, f.Expected = show(found)+" does not have the right form", "text that matches "+cut(fmt.Sprint(operand))+example(parent)
+		f.Message, f.Expected = show(
+			found,
+		)+" does not have the right form", "text that matches "+cut(
+			fmt.Sprint(operand),
+		)+example(
+			parent,
+		)
 	default:
 		f.bound(operand, found, where, ve.Message)
 	}

@@ -40,7 +40,11 @@ func TestChecksItsConfiguration(t *testing.T) {
 	} {
 		h := newHarness(t, nil)
 		cfg := h.cfg
-		cfg.Operations, cfg.Callers = append([]rap.Operation(nil), cfg.Operations...), append([]Caller(nil), cfg.Callers...)
+		cfg.Operations, cfg.Callers = append(
+			[]rap.Operation(nil),
+			cfg.Operations...), append(
+			[]Caller(nil),
+			cfg.Callers...)
 		edit(&cfg)
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s: taken", name)

@@ -30,7 +30,13 @@ func TestInvocationPartial(t *testing.T) {
 		{"arguments that are no JSON", `{"operation":"o","arguments":{"a":tru},` + ids + `}`, sender},
 		{
 			"arguments too deep",
-			`{"operation":"o","arguments":{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `},` + ids + `}`,
+			`{"operation":"o","arguments":{"a":` + strings.Repeat(
+				"[",
+				200,
+			) + strings.Repeat(
+				"]",
+				200,
+			) + `},` + ids + `}`,
 			sender,
 		},
 		{"user mistyped", `{"operation":"o","user_id":1,` + ids + `}`, sender},
@@ -56,7 +62,11 @@ func TestInvocationPartial(t *testing.T) {
 		},
 		{
 			"long ids",
-			`{"operation":"o","id":` + quoted(9000) + `,"call_id":` + quoted(9000) + `,"callback_url":"http://a.example/b","group_id":"g"}`,
+			`{"operation":"o","id":` + quoted(
+				9000,
+			) + `,"call_id":` + quoted(
+				9000,
+			) + `,"callback_url":"http://a.example/b","group_id":"g"}`,
 			wire.Invocation{CallbackURL: "http://a.example/b", GroupID: "g"},
 		},
 		{

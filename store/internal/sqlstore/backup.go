@@ -430,7 +430,13 @@ func (t table) insert() string {
 	for i := range marks {
 		marks[i] = "$" + strconv.Itoa(i+1)
 	}
-	return "INSERT INTO " + t.name + " (" + strings.Join(t.names(), ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
+	return "INSERT INTO " + t.name + " (" + strings.Join(
+		t.names(),
+		", ",
+	) + ") VALUES (" + strings.Join(
+		marks,
+		", ",
+	) + ")"
 }
 
 // arg is a value of a backup as an argument of a statement.

@@ -137,7 +137,15 @@ func (t table) page(after []any) (string, []any) {
 		where = " WHERE (" + strings.Join(t.key, ", ") + ") > (" + strings.Join(marks, ", ") + ")"
 	}
 
-	return "SELECT " + strings.Join(t.names(), ", ") + " FROM " + t.name + where + " ORDER BY " + strings.Join(t.key, ", ") + " LIMIT " + strconv.Itoa(renewStep), after
+	return "SELECT " + strings.Join(
+		t.names(),
+		", ",
+	) + " FROM " + t.name + where + " ORDER BY " + strings.Join(
+		t.key,
+		", ",
+	) + " LIMIT " + strconv.Itoa(
+		renewStep,
+	), after
 }
 
 // rows reads rows as the values that codes take.
