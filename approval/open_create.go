@@ -1,6 +1,8 @@
 package approval
 
 import (
+	"slices"
+
 	"cmp"
 	"errors"
 	"fmt"
@@ -20,6 +22,7 @@ func (o *opening) create(tx Tx) error {
 		Version:  1,
 		Agent:    o.c.Agent,
 		Replaces: o.in.Replaces,
+		Context:  slices.Clone(o.in.Context),
 		Requester: Requester{
 			Runtime:   o.in.Asker.Token,
 			Person:    o.in.Asker.Person,
