@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/approval/form"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/value"
 )
 
 // ask makes a question pending. Its revision 0 is set. Silence never
@@ -110,6 +112,15 @@ func (in *VoteInput) submits(q *Question) error {
 	}
 	in.Data = data
 	return nil
+}
+
+// sameData reports whether two answers are the same, however a store
+// spelt them.
+func sameData(a, b json.RawMessage) bool {
+	one, _ := value.AppendCanonicalText(nil, a, value.Limits{})
+	other, _ := value.AppendCanonicalText(nil, b, value.Limits{})
+
+	return bytes.Equal(one, other)
 }
 
 // chosen is what an answer picks: the index of a choice, or the default

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -203,7 +202,7 @@ func (r *Request) vote(
 func (r *Request) said(v Vote) bool {
 	return slices.ContainsFunc(r.Votes, func(o Vote) bool {
 		chosen := o.Chosen == nil && v.Chosen == nil || o.Chosen != nil && v.Chosen != nil && *o.Chosen == *v.Chosen
-		same := chosen && bytes.Equal(o.Data, v.Data)
+		same := chosen && sameData(o.Data, v.Data)
 		return o.Person == v.Person && o.Revision == v.Revision && o.Verdict == v.Verdict && same
 	})
 }

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,7 +29,7 @@ type Question struct {
 	Default int      `json:"default"` // index of what a dismissal picks
 	// Schema is what a text or form is asked by (package form), instead
 	// of choices. Dismissing it gives no answer.
-	Schema resolve.Raw `json:"schema,omitempty"`
+	Schema json.RawMessage `json:"schema,omitempty"`
 	// Groups may answer: one person of any of them is enough. The bars
 	// that approvals have hold: not the requester, not the person whom
 	// the agent acts for, not an owner. Without groups it is the user

@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ func fills(schema string) func(*approval.AskInput) {
 		in.Question = approval.Question{
 			Asker:  "booking",
 			Prompt: "Which seat?",
-			Schema: resolve.Raw(schema),
+			Schema: json.RawMessage(schema),
 		}
 	}
 }
@@ -129,7 +130,7 @@ func TestFormsThatCannotBeAsked(t *testing.T) {
 		"no JSON":        fills(`{`),
 		"a broken bound": fills(`{"type":"string","maxLength":1,"default":"ab"}`),
 		"both": func(in *approval.AskInput) {
-			in.Question.Schema = resolve.Raw(seatForm)
+			in.Question.Schema = json.RawMessage(seatForm)
 		},
 	} {
 		_, err := h.tryAsk(name, change)

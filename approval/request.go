@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -36,7 +37,7 @@ type Request struct {
 	Chosen   *int      `json:"chosen,omitempty"` // what was picked of a question's choices, once State is Answered
 	// Data is what was submitted, in canonical JSON, once State is
 	// Answered; empty where the question was dismissed.
-	Data resolve.Raw `json:"data,omitempty"`
+	Data json.RawMessage `json:"data,omitempty"`
 	// Context is what the agent says about its call or question. It is
 	// shown below the facts, and binds nothing.
 	Context []info.Item `json:"context,omitempty"`
@@ -140,12 +141,12 @@ type Vote struct {
 	Hidden   []string `json:"hidden,omitempty"` // paths of values that policy hid when it was shown
 	// name of the person's token that the answer came by; "" where they
 	// were signed in
-	Token  string      `json:"token,omitempty"`
-	Chosen *int        `json:"chosen,omitempty"` // for Choose, and Dismiss of choices
-	Data   resolve.Raw `json:"data,omitempty"`   // for Submit
-	Late   bool        `json:"late,omitempty"`   // after the end; kept for the audit
-	Grant  *GrantOffer `json:"grant,omitempty"`
-	At     time.Time   `json:"at"`
+	Token  string          `json:"token,omitempty"`
+	Chosen *int            `json:"chosen,omitempty"` // for Choose, and Dismiss of choices
+	Data   json.RawMessage `json:"data,omitempty"`   // for Submit
+	Late   bool            `json:"late,omitempty"`   // after the end; kept for the audit
+	Grant  *GrantOffer     `json:"grant,omitempty"`
+	At     time.Time       `json:"at"`
 }
 
 // Permit is the single-use right to run the decided call.

@@ -46,7 +46,7 @@ func (x *exchange) openRequest() error {
 	if err != nil {
 		return err
 	}
-	f := object(x.body, "", "call", "replaces", "within").must("call")
+	f := object(x.body, "", "call", "replaces", "within", "context").must("call")
 	in := approval.OpenInput{
 		Tenant:   x.tenant(),
 		Asker:    asker(x.token),
@@ -54,6 +54,7 @@ func (x *exchange) openRequest() error {
 		Call:     f.call("call"),
 		Key:      key,
 		Replaces: f.text("replaces"),
+		Context:  f.context("context"),
 		Within:   f.duration("within"),
 	}
 	if f.err != nil {

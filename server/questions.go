@@ -1,7 +1,12 @@
 package server
 
 import (
+	"encoding/json"
+	"fmt"
+
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/value"
 )
@@ -22,14 +27,15 @@ func (x *exchange) askQuestion() error {
 		).in("Idempotency-Key")
 	}
 
-	f := object(x.body, "", "call", "question", "within").must("call", "question")
+	f := object(x.body, "", "call", "principal", "session", "question", "within", "context").must("question")
 	in := approval.AskInput{
 		Tenant:   x.tenant(),
 		Asker:    asker(x.token),
 		Agent:    agent,
 		Key:      key,
-		Call:     f.call("call"),
+		Call:     f.asking(),
 		Question: f.question("question"),
+		Context:  f.context("context"),
 		Within:   f.duration("within"),
 	}
 	if f.err != nil {
@@ -58,17 +64,68 @@ func (f *fields) question(name string) approval.Question {
 		"prompt",
 		"choices",
 		"default",
+		"schema",
 		"groups",
-	).must("asker", "prompt", "choices", "default")
+	).must("asker", "prompt")
+	if !in.has("schema") {
+		in.must("choices", "default")
+	}
 	q := approval.Question{
 		Asker:   in.text("asker"),
 		Prompt:  in.text("prompt"),
 		Choices: in.labels("choices"),
 		Default: in.number("default"),
+		Schema:  in.json("schema"),
 		Groups:  in.texts("groups"),
 	}
 	f.err = in.err
 	return q
+}
+
+// asking is the call during which a question is asked; one without a
+// kind where the agent asks by itself.
+func (f *fields) asking() *resolve.Call {
+	if !f.has("call") {
+		return &resolve.Call{Principal: f.text("principal"), Session: f.text("session")}
+	}
+	for _, name := range []string{"principal", "session"} {
+		if f.has(name) {
+			f.refuse(name, "expected it in the call, which is given")
+		}
+	}
+	return f.call("call")
+}
+
+// json is a member as it was sent: any JSON value.
+func (f *fields) json(name string) json.RawMessage { return f.raw[name] }
+
+// context reads what the agent says about its call or question.
+func (f *fields) context(name string) []info.Item {
+	var out []info.Item
+	for i, v := range f.value(name, value.Array, "a list of objects with label, and text, link or diff").Items {
+		var item info.Item
+		known := map[string]*string{
+			"label": &item.Label,
+			"text":  &item.Text,
+			"link":  &item.Link,
+			"diff":  &item.Diff,
+		}
+		place := fmt.Sprintf("%s.%d", name, i)
+		if v.Kind != value.Object {
+			f.refuse(place, "expected an object with label, and text, link or diff")
+		}
+		for _, m := range v.Members {
+			to, ok := known[m.Key]
+			if !ok || m.Value.Kind != value.String {
+				f.refuse(place+"."+m.Key, "expected texts: label, and text, link or diff")
+				continue
+			}
+			*to = m.Value.Text
+		}
+		out = append(out, item)
+	}
+
+	return out
 }
 
 // labels reads strings that may be empty.

@@ -93,6 +93,7 @@ func (x *exchange) vote() error {
 		"reason",
 		"response",
 		"choice",
+		"data",
 		"grant",
 		"channel",
 	).must("verdict", "binding")
@@ -109,6 +110,7 @@ func (x *exchange) vote() error {
 		Reason:    f.text("reason"),
 		Response:  f.text("response"),
 		Choice:    f.choice("choice"),
+		Data:      f.json("data"),
 		Grant:     f.grant("grant"),
 	}
 	if f.err != nil {
