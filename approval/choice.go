@@ -138,8 +138,8 @@ func (in *VoteInput) chosen(r *Request) *int {
 	return nil
 }
 
-// words tell of a question without a word of the tool's.
-func (q *Question) words() string {
+// Words tell of a question without a word of the tool's.
+func (q *Question) Words() string {
 	switch f := q.Form(); {
 	case f == nil:
 	case f.FreeText():
