@@ -26,6 +26,7 @@ func (e *auditEntry) question() *auditedQuestion {
 		}
 		return q
 	}
+
 	q := &auditedQuestion{choices: e.number("choices"), standard: e.number("default")}
 	if q.choices < 1 || q.standard < 0 || q.standard >= q.choices {
 		e.fail("a question has choices, and one of them is its default")
@@ -73,6 +74,7 @@ func (r *auditedRequest) picked(e *auditEntry, v Verdict) int {
 		}
 		return -1
 	}
+
 	if v == Submit {
 		e.fail("a choice is made or dismissed: nothing is submitted")
 	}

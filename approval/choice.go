@@ -147,6 +147,7 @@ func (q *Question) Words() string {
 	default:
 		return firstRunes(q.Asker+" asks for "+strconv.Itoa(len(f.Fields))+" things in a form", 200)
 	}
+
 	return firstRunes(q.Asker+" asks for a choice, one of "+strconv.Itoa(len(q.Choices)), 200)
 }
 
@@ -159,6 +160,7 @@ func (r *Request) picked() string {
 	case r.Question.takesData():
 		return "what was submitted is kept with the request"
 	}
+
 	text := fmt.Sprintf("choice [%d] of %d", *r.Chosen, len(r.Question.Choices))
 	if r.Cause == ByDismissal {
 		text += ", the default, since the question was dismissed"

@@ -100,6 +100,7 @@ func (c *Client) Ask(
 			w.Optional("principal", opt.Principal)
 			w.Optional("session", opt.Session)
 		}
+
 		w.Name("question").Verbatim(question)
 		writeContext(w, opt.Context)
 		writeDuration(w, "within", opt.Within)

@@ -122,6 +122,7 @@ func (f *fields) context(name string) []info.Item {
 			}
 			*to = m.Value.Text
 		}
+
 		out = append(out, item)
 	}
 

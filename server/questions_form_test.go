@@ -47,6 +47,7 @@ func TestTheWayOfAForm(t *testing.T) {
 			t.Errorf("%.80s: got %s", wrong, got.text)
 		}
 	}
+
 	h.pick(mara, r, `"verdict":"submit","data":"`+strings.Repeat("x", 1<<20)+`"`).must(413)
 	h.pick(mara, r, `"verdict":"submit","data":{"seat":"12a"}`).must(422) // not shown
 
@@ -97,7 +98,8 @@ func TestPeopleFillInAForm(t *testing.T) {
 	}
 	got, err := asks.Answer(t.Context(), ref)
 	var text string
-	if err != nil || got.State != hold.Submitted || json.Unmarshal([]byte(got.Data), &text) != nil || text != "by the <window>" {
+	if err != nil || got.State != hold.Submitted || json.Unmarshal([]byte(got.Data), &text) != nil ||
+		text != "by the <window>" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 

@@ -35,6 +35,7 @@ func (f *Form) problems(doc value.Value) Problems {
 
 		return nil
 	}
+
 	if doc.Kind != value.Object {
 		return Problems{{Want: "an object with the fields of the form"}}
 	}
@@ -52,6 +53,7 @@ func (f *Form) problems(doc value.Value) Problems {
 			out = append(out, Problem{field.Name, field.Takes() + "; it must be given"})
 		}
 	}
+
 	for _, m := range doc.Members {
 		if !slices.ContainsFunc(f.Fields, func(field Field) bool { return field.Name == m.Key }) {
 			out = append(out, Problem{m.Key, "no such field: the form doesn't have it"})
@@ -117,6 +119,7 @@ func (f *Field) read(texts []string) (v value.Value, want string) {
 
 		return v, ""
 	}
+
 	text := ""
 	if len(texts) > 0 {
 		text = texts[len(texts)-1]
@@ -167,6 +170,7 @@ func (f *Field) wants(v value.Value) string {
 	case Several:
 		ok = f.severalFit(v)
 	}
+
 	if ok {
 		return ""
 	}
@@ -251,6 +255,7 @@ func (f *Field) Takes() string {
 	case Several:
 		return "options of the list, each once" + bounds(f.Least, f.Most, "options")
 	}
+
 	out := "a text"
 	if words, ok := formatWords[f.Format]; ok {
 		out = words

@@ -43,6 +43,7 @@ func (r *reader) field(path string, doc value.Value, required bool) Field {
 	default:
 		r.refuse(at(path, "type"), `"string", "number", "integer", "boolean", or "array" of options: a form is flat`)
 	}
+
 	r.secret(path, doc, &f)
 	if f.Default.Kind != value.Absent && r.err == nil {
 		if want := f.wants(f.Default); want != "" {
@@ -55,7 +56,9 @@ func (r *reader) field(path string, doc value.Value, required bool) Field {
 
 // members reads what all fields have, and hands on the rest of what a
 // type may have. Everything else is refused.
-func (r *reader) members(path string, doc value.Value, f *Field, own func(key string, v value.Value) bool, more string) {
+func (r *reader) members(
+	path string, doc value.Value, f *Field, own func(key string, v value.Value) bool, more string,
+) {
 	for _, m := range doc.Members {
 		here := at(path, m.Key)
 		switch m.Key {
@@ -106,6 +109,7 @@ func (r *reader) text(path string, doc value.Value, f *Field) {
 			r.refuse(path, "no bounds beside a list of options")
 		}
 	}
+
 	if f.Most > 0 && f.Least > f.Most {
 		r.refuse(at(path, "minLength"), "at most maxLength, %d", f.Most)
 	}
@@ -196,10 +200,12 @@ func (r *reader) options(path string, doc value.Value, titled string) []Option {
 			}
 			out = append(out, o)
 		}
+
 		if len(titles) > 0 && len(titles) != len(out) {
 			r.refuse(at(path, "enumNames"), "as many titles as enum has values, %d", len(out))
 		}
 	}
+
 	r.checkOptions(path, out)
 
 	return out
@@ -222,6 +228,7 @@ func (r *reader) checkOptions(path string, options []Option) {
 		case seen[o.Value]:
 			r.refuse(path, "values that differ: option %d is there already", i)
 		}
+
 		seen[o.Value] = true
 	}
 }

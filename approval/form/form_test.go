@@ -130,7 +130,8 @@ func TestFreeTextIsOneText(t *testing.T) {
 	if got, err := f.Check([]byte(`"12\u0061"`)); err != nil || string(got) != `"12a"` {
 		t.Errorf("got %s, %v", got, err)
 	}
-	for _, bad := range []string{`"12345678901"`, `{}`, `["12a"]`, `12`, `"a" "b"`, ``, `"` + strings.Repeat("x", 1<<20) + `"`} {
+	megabyte := `"` + strings.Repeat("x", 1<<20) + `"`
+	for _, bad := range []string{`"12345678901"`, `{}`, `["12a"]`, `12`, `"a" "b"`, ``, megabyte} {
 		if got, err := f.Check([]byte(bad)); err == nil {
 			t.Errorf("%.40s: got %s", bad, got)
 		}
@@ -241,6 +242,7 @@ func TestRefusesSecrets(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
+
 	for _, schema := range []string{
 		`{"type":"string","title":"Your password"}`,
 		`{"type":"string","format":"password"}`,
@@ -251,11 +253,15 @@ func TestRefusesSecrets(t *testing.T) {
 			t.Errorf("%s: got %v", schema, err)
 		}
 	}
-	for _, name := range []string{"max_tokens", "pinned", "keyboard", "passenger", "secretary", "key", "compass", "number"} {
+
+	for _, name := range []string{
+		"max_tokens", "pinned", "keyboard", "passenger", "secretary", "key", "compass", "number",
+	} {
 		if err := one(name, text); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	if err := one("password_changed", `{"type":"boolean"}`); err != nil {
 		t.Errorf("a yes or no: %v", err)
 	}
@@ -274,6 +280,7 @@ func TestAcceptedAnswersStayAccepted(t *testing.T) {
 				given[field.Name] = append(given[field.Name], text.Draw(t, "text"))
 			}
 		}
+
 		first, err := f.Read(func(name string) []string { return given[name] })
 		if err != nil {
 			return

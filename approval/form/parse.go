@@ -48,6 +48,7 @@ func (r *reader) form(doc value.Value) *Form {
 	case "object":
 		return r.object(doc)
 	}
+
 	r.refuse("type", `"object" with properties, or "string" for a free text`)
 
 	return nil
@@ -96,6 +97,7 @@ func (r *reader) object(doc value.Value) *Form {
 		}
 		f.Fields = append(f.Fields, field)
 	}
+
 	for i, name := range names {
 		if _, ok := properties.Get(name); !ok {
 			r.refuse(fmt.Sprintf("required.%d", i), "the name of a property")

@@ -76,8 +76,10 @@ func words(text string) []string {
 		case unicode.IsUpper(c) && i > 0 && unicode.IsLower(letters[i-1]):
 			flush()
 		}
+
 		word = append(word, c)
 	}
+
 	flush()
 
 	return slices.Clip(out)

@@ -102,6 +102,7 @@ func answerOf(r *approval.Request) (Answer, error) {
 	case out.State == Chosen:
 		out.State = ""
 	}
+
 	if r.State != approval.Answered || r.Question == nil || !fits(r.Question, out) {
 		return Answer{}, fmt.Errorf("look at the question %s: it is %s, which is no end of a question", r.ID, r.State)
 	}

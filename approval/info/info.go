@@ -58,6 +58,7 @@ func Check(items []Item) error {
 			return &Error{strings.TrimSuffix(fmt.Sprintf("context.%d.%s", i, field), "."), want}
 		}
 	}
+
 	if size > MaxBytes {
 		return &Error{"context", fmt.Sprintf("at most %d bytes together", MaxBytes)}
 	}
@@ -76,6 +77,7 @@ func (it *Item) wants() (field, want string) {
 			return "", "UTF-8 text without NUL"
 		}
 	}
+
 	n := utf8.RuneCountInString(it.Label)
 	switch {
 	case n == 0 || n > MaxLabel || !utf8.ValidString(it.Label) || strings.ContainsFunc(it.Label, safetext.Hidden):
@@ -102,7 +104,7 @@ func wantsLink(link string) string {
 	switch {
 	case err != nil || len(link) > maxLink || u.Scheme != "https" || u.Host == "" || u.User != nil:
 		return want
-	case strings.ContainsAny(link, " \\") || strings.ContainsFunc(link, func(r rune) bool { return r < ' ' || r > '~' }):
+	case strings.ContainsFunc(link, func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }):
 		return want + "; other characters are written as %xx, and host names in their ASCII form"
 	}
 

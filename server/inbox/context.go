@@ -55,6 +55,7 @@ func diffLines(diff string) []contextLine {
 			lines = append(lines, info.Line{Kind: info.Same, Text: text})
 		}
 	}
+
 	out := make([]contextLine, len(lines))
 	for i, l := range lines {
 		out[i] = contextLine{l.Kind, safetext.Inspect(l.Text, safetext.Form{})}

@@ -72,7 +72,8 @@ func askedOf(r *approval.Request, posted url.Values, problems form.Problems) *as
 		field := viewOf(&f.Fields[i], i, given(f, i, r.Data, posted))
 		if n := slices.IndexFunc(problems, func(p form.Problem) bool { return p.Field == f.Fields[i].Name }); n >= 0 {
 			field.Wrong = "Expected " + problems[n].Want + "."
-			out.Wrong = append(out.Wrong, wrongField{field.ID, cmp.Or(field.Label.Spoken(), "The text"), problems[n].Want})
+			label := cmp.Or(field.Label.Spoken(), "The text")
+			out.Wrong = append(out.Wrong, wrongField{field.ID, label, problems[n].Want})
 		}
 		out.Fields = append(out.Fields, field)
 	}

@@ -195,6 +195,7 @@ func TestALongFormOnAPhone(t *testing.T) {
 		}
 		properties[i] = fmt.Sprintf(`"f%d":{"title":"Field %d of a form","description":"Some help",%s}`, i, i, kinds[i%6])
 	}
+
 	r := h.asksForm(`{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":["f0"]}`)
 	bob := h.tab(t, browser, "bob")
 	bob.open("/requests/" + r.ID)
@@ -211,6 +212,7 @@ func TestALongFormOnAPhone(t *testing.T) {
 				bob.axe(fmt.Sprintf("%s %s %d", name, scheme, width))
 			}
 		}
+
 		bob.size(390, 844)
 	}
 	look("open")

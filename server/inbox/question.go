@@ -189,6 +189,7 @@ func outcomeOfAnswer(r *approval.Request) said {
 		m.Lines[0] = "Answered: " + r.Question.Asker + " gets what you wrote."
 		return m
 	}
+
 	m.Lines[0] = "Answered: the tool is told " + named(r.Question, *r.Chosen) + "."
 	if r.Cause == approval.ByDismissal {
 		m.Lines[0] = "Dismissed: the tool is told its default, " + named(r.Question, *r.Chosen) + "."

@@ -92,6 +92,7 @@ func redacted(r *approval.Request) *approval.Request {
 		q.Choices = make([]string, len(r.Question.Choices))
 		out.Question = &q
 	}
+
 	out.Revisions = make([]approval.Revision, len(r.Revisions))
 	for i, rev := range r.Revisions {
 		rev.Note = ""
