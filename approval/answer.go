@@ -14,7 +14,7 @@ import (
 func (in *VoteInput) check() error {
 	switch {
 	case in.Verdict != Approve && in.Verdict != Deny && in.Verdict != Respond && !in.Verdict.picks():
-		return &InputError{"verdict", "approve, deny or respond; choose or dismiss for a question"}
+		return &InputError{"verdict", "approve, deny or respond; choose, submit or dismiss for a question"}
 	case in.Verdict == Respond && strings.TrimSpace(in.Response) == "":
 		return &InputError{"response", "what the agent is to be told"}
 	case in.Verdict != Respond && in.Response != "":
@@ -25,6 +25,10 @@ func (in *VoteInput) check() error {
 		return &InputError{"choice", "nothing unless the verdict is choose"}
 	case in.Verdict == Choose && (in.Choice == nil || *in.Choice < 0):
 		return &InputError{"choice", "the index of a choice, from 0"}
+	case in.Verdict != Submit && in.Data != nil:
+		return &InputError{"data", "nothing unless the verdict is submit"}
+	case in.Verdict == Submit && len(in.Data) == 0:
+		return &InputError{"data", "the answer, as JSON that the question's schema accepts"}
 	case in.Verdict == Deny && strings.TrimSpace(in.Reason) == "":
 		return &InputError{"reason", "why it must not run: the agent is told"}
 	}
@@ -119,6 +123,7 @@ func (s *Service) vote(
 		Hidden:   r.Hidden(),
 		Token:    in.Token,
 		Chosen:   in.chosen(r),
+		Data:     in.Data,
 		Grant:    in.Grant,
 		At:       now,
 	}

@@ -37,7 +37,7 @@ func (r *Request) answering() Answering {
 		People:    distinctTexts(append([]string{r.Requester.Person}, r.Requester.AlsoOf...)),
 		Owners:    r.Requester.Owners,
 		Approved:  r.voters(Approve),
-		Answered:  r.voters(Approve, Deny, Respond, Choose, Dismiss),
+		Answered:  r.voters(Approve, Deny, Respond, Choose, Submit, Dismiss),
 	}
 }
 

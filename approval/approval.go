@@ -11,8 +11,9 @@
 //
 //	pending → approved | denied | expired | cancelled,   approved → consumed | expired
 //
-// A tool's question to its user (Question) is a Request too, which
-// never becomes an approval: a person chooses or dismisses.
+// A question (Question) is a Request too, which never becomes an
+// approval: a person chooses, writes a text, fills in a form, or
+// dismisses it.
 //
 //	pending → answered | expired | cancelled
 //
@@ -63,7 +64,10 @@ const (
 	ByLateDeny   Cause = "late_deny"    // approved, then denied before it ran
 	ByConsume    Cause = "consumed"     // ran
 	ByChoice     Cause = "choice"       // a person picked one of a question's choices
-	ByDismissal  Cause = "dismissal"    // a person closed a question without picking, which picks its default
+	BySubmission Cause = "submission"   // a person wrote a text or filled in a form
+	// a person closed a question without answering, which picks its
+	// default, if it has one
+	ByDismissal Cause = "dismissal"
 )
 
 // Verdict is the answer that a person gives.
@@ -76,7 +80,8 @@ const (
 	Deny    Verdict = "deny"
 	Respond Verdict = "respond" // do not run; tell the agent this instead
 	Choose  Verdict = "choose"  // pick one of a question's choices; no verdict on a call
-	Dismiss Verdict = "dismiss" // close a question without picking, which picks its default
+	Submit  Verdict = "submit"  // write the text or fill in the form that a question asks for
+	Dismiss Verdict = "dismiss" // close a question without answering, which picks its default, if it has one
 )
 
 // VoteOutcome says what became of an answer. Late, duplicate, partial

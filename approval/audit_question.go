@@ -8,6 +8,7 @@ import (
 
 // auditedQuestion is what the ledger tells of a question.
 type auditedQuestion struct {
+	fields   int // of a text or form; 0 for a choice
 	choices  int
 	standard int // what a dismissal picks
 }
@@ -18,7 +19,15 @@ func (e *auditEntry) question() *auditedQuestion {
 	if is, _ := e.Facts.Get("question"); !is.Bool {
 		return nil
 	}
-	q := &auditedQuestion{e.number("choices"), e.number("default")}
+	if fields, ok := e.Facts.Get("fields"); ok {
+		q := &auditedQuestion{fields: asInt(fields)}
+		if q.fields < 1 {
+			e.fail("a form has fields")
+		}
+		return q
+	}
+
+	q := &auditedQuestion{choices: e.number("choices"), standard: e.number("default")}
 	if q.choices < 1 || q.standard < 0 || q.standard >= q.choices {
 		e.fail("a question has choices, and one of them is its default")
 	}
@@ -56,8 +65,19 @@ func (r *auditedRequest) asksUser() bool {
 	return r.question != nil && isAnyone(r.stages)
 }
 
-// picked reads which choice an answer picks.
+// picked reads which choice an answer picks; -1 for a text or form,
+// whose answer is sealed.
 func (r *auditedRequest) picked(e *auditEntry, v Verdict) int {
+	if r.question.fields > 0 {
+		if _, chosen := e.Facts.Get("chosen"); chosen || v == Choose {
+			e.fail("a form is filled in or dismissed: nothing is chosen")
+		}
+		return -1
+	}
+
+	if v == Submit {
+		e.fail("a choice is made or dismissed: nothing is submitted")
+	}
 	chosen := asInt(e.fact("chosen", value.Number))
 	switch {
 	case chosen < 0 || chosen >= r.question.choices:
@@ -73,6 +93,9 @@ func (r *auditedRequest) picked(e *auditEntry, v Verdict) int {
 // in time.
 func (a *Auditor) answered(r *auditedRequest, e *auditEntry) {
 	verdict, cause := Choose, ByChoice
+	if r.question != nil && r.question.fields > 0 {
+		verdict, cause = Submit, BySubmission
+	}
 	if e.fact("dismissed", value.Bool).Bool {
 		verdict, cause = Dismiss, ByDismissal
 	}

@@ -52,6 +52,67 @@ func TestAuditOfQuestions(t *testing.T) {
 	}
 }
 
+// A form is filled in by one person, and dismissed by another.
+func filledIn(t *testing.T) []entry {
+	h := newHarness(t)
+	first := h.put("1", fills(seatForm), groups("support"))
+	h.vote(first, "cy", approval.Submit, approval.VoteAnswered, data(`{"seat":"12a"}`))
+	h.vote(h.put("2", fills(seatForm)), "pat", approval.Dismiss, approval.VoteAnswered)
+
+	return h.leaves()
+}
+
+func TestAuditOfForms(t *testing.T) {
+	if got := audit(t, filledIn(t)).Summary(); got.Problems != 0 || got.States[approval.Answered] != 2 {
+		t.Errorf("got %+v", got)
+	}
+	for name, tt := range map[string]struct {
+		kind string
+		n    int
+		fact string
+		v    any
+		want string
+	}{
+		"no fields":            {"request_opened", 0, "fields", 0, "a form has fields"},
+		"a choice":             {"vote_counted", 0, "chosen", 0, "nothing is chosen"},
+		"a chosen vote":        {"vote_counted", 0, "verdict", "choose", "nothing is chosen"},
+		"not shown":            {"vote_counted", 0, "shown_fully", false, "not shown fully"},
+		"a dismissal":          {"request_answered", 0, "dismissed", true, "no counted answer"},
+		"a submission":         {"request_answered", 1, "dismissed", false, "no counted answer"},
+		"the cause of choices": {"request_answered", 0, "cause", "choice", "is not the cause"},
+		"an approval":          {"vote_counted", 0, "verdict", "approve", "is no answer"},
+	} {
+		all := filledIn(t)
+		seen := 0
+		for _, e := range all {
+			if e["type"] == tt.kind {
+				if seen == tt.n {
+					facts(e)[tt.fact] = tt.v
+				}
+				seen++
+			}
+		}
+
+		found := ""
+		for _, p := range audit(t, all).Problems() {
+			found += p.String() + "\n"
+		}
+		if !strings.Contains(found, tt.want) {
+			t.Errorf("%s: got %s", name, found)
+		}
+	}
+
+	forged := enquiries(t)
+	for _, e := range forged {
+		if e["type"] == "vote_counted" {
+			facts(e)["verdict"] = "submit"
+		}
+	}
+	if got := audit(t, forged).Summary(); got.Problems == 0 {
+		t.Error("a choice was submitted, and nothing was found")
+	}
+}
+
 func TestAuditFindsWhatCannotHappenToQuestions(t *testing.T) {
 	nth := func(all []entry, kind string, n int) entry {
 		for _, e := range all {

@@ -166,7 +166,7 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 	case v.verdict == Approve && !seat,
 		v.verdict != Approve && !seat && !slices.ContainsFunc(r.called, voter.Holds):
 		e.fail("%q is in no group that is asked", e.Actor)
-	case (v.verdict == Approve || v.verdict == Choose) && !e.fact("shown_fully", value.Bool).Bool:
+	case v.verdict.agrees() && !e.fact("shown_fully", value.Bool).Bool:
 		e.fail("%q agreed to what was not shown fully", e.Actor)
 	case v.verdict == Approve && r.shown && len(e.texts("hidden")) > 0:
 		e.fail("%q agreed while values were hidden, which a policy forbids", e.Actor)

@@ -1,12 +1,15 @@
 package approval
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
 
+	"github.com/assent-dev/assent/approval/form"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/value"
 )
 
 // ask makes a question pending. Its revision 0 is set. Silence never
@@ -28,13 +31,14 @@ func (r *Request) ask(now time.Time, cfg Config) []Event {
 	r.Scheduled = scheduled(now, r.Deadline, nil)
 	r.schedule()
 	q := r.Question
-	e := r.opened(map[string]any{
-		"question": true,
-		"asker":    q.Asker,
-		"choices":  len(q.Choices),
-		"default":  q.Default,
-	})
-	return []Event{e.sealing("prompt", q.Prompt).sealing("labels", labels(q.Choices))}
+	facts := map[string]any{"question": true, "asker": q.Asker}
+	if q.takesData() {
+		facts["fields"] = len(q.form().Fields)
+		return []Event{r.opened(facts).sealing("prompt", q.Prompt).sealing("schema", string(q.Schema))}
+	}
+
+	facts["choices"], facts["default"] = len(q.Choices), q.Default
+	return []Event{r.opened(facts).sealing("prompt", q.Prompt).sealing("labels", labels(q.Choices))}
 }
 
 // labels writes the choices as one text; each is a valid string, so it
@@ -51,30 +55,82 @@ func labels(choices []string) string {
 func (r *Request) answers(v Verdict) bool { return (r.Question != nil) == v.picks() }
 
 // picks tells answers to questions from answers to calls.
-func (v Verdict) picks() bool { return v == Choose || v == Dismiss }
+func (v Verdict) picks() bool { return v == Choose || v == Submit || v == Dismiss }
+
+// agrees reports whether a verdict takes that everything was shown.
+func (v Verdict) agrees() bool { return v == Approve || v == Choose || v == Submit }
+
+// takesData reports whether the answer is a text or a form, not a choice.
+func (q *Question) takesData() bool { return len(q.Schema) > 0 }
+
+// form is what the question's schema asks for. It was read before the
+// question was kept; one that this version can't read has no fields, so
+// that no answer fits it.
+func (q *Question) form() *form.Form {
+	f, err := form.Parse(q.Schema)
+	if err != nil {
+		return &form.Form{}
+	}
+	return f
+}
+
+// Form is what a question for a text or a form asks for; nil where it
+// asks for a choice.
+func (q *Question) Form() *form.Form {
+	if !q.takesData() {
+		return nil
+	}
+	return q.form()
+}
 
 // fits holds an answer to the kind of the request.
 func (in *VoteInput) fits(r *Request) error {
 	switch {
 	case r.Question == nil && !r.answers(in.Verdict):
 		return &InputError{"verdict", "approve, deny or respond: this asks for the approval of a call"}
-	case r.Question != nil && !r.answers(in.Verdict):
-		return &InputError{"verdict", "choose or dismiss: this is a question of a tool, which approves nothing"}
+	case r.Question == nil:
+		return nil
+	case r.Question.takesData() && in.Verdict != Submit && in.Verdict != Dismiss:
+		return &InputError{"verdict", "submit or dismiss: this question takes a text or a form"}
+	case !r.Question.takesData() && in.Verdict != Choose && in.Verdict != Dismiss:
+		return &InputError{"verdict", "choose or dismiss: this question takes a choice, and approves nothing"}
 	case in.Choice != nil && *in.Choice >= len(r.Question.Choices):
 		return &InputError{"choice", fmt.Sprintf("the index of a choice, 0 to %d", len(r.Question.Choices)-1)}
+	case in.Verdict == Submit:
+		return in.submits(r.Question)
 	}
 
 	return nil
 }
 
+// submits holds an answer to the schema that was shown, and keeps it in
+// its canonical form.
+func (in *VoteInput) submits(q *Question) error {
+	data, err := q.form().Check(in.Data)
+	if err != nil {
+		return &AnswerError{err}
+	}
+	in.Data = data
+	return nil
+}
+
+// sameData reports whether two answers are the same, however a store
+// spelt them.
+func sameData(a, b json.RawMessage) bool {
+	one, _ := value.AppendCanonicalText(nil, a, value.Limits{})
+	other, _ := value.AppendCanonicalText(nil, b, value.Limits{})
+
+	return bytes.Equal(one, other)
+}
+
 // chosen is what an answer picks: the index of a choice, or the default
-// for a dismissal; nil for answers to calls.
+// for a dismissal; nil for answers to calls, and for texts and forms.
 func (in *VoteInput) chosen(r *Request) *int {
-	switch in.Verdict {
-	case Choose:
+	switch {
+	case in.Verdict == Choose:
 		index := *in.Choice
 		return &index
-	case Dismiss:
+	case in.Verdict == Dismiss && !r.Question.takesData():
 		index := r.Question.Default
 		return &index
 	}
@@ -82,14 +138,29 @@ func (in *VoteInput) chosen(r *Request) *int {
 	return nil
 }
 
-// words tell of a question without a word of the tool's.
-func (q *Question) words() string {
+// Words tell of a question without a word of the tool's.
+func (q *Question) Words() string {
+	switch f := q.Form(); {
+	case f == nil:
+	case f.FreeText():
+		return firstRunes(q.Asker+" asks for a text", 200)
+	default:
+		return firstRunes(q.Asker+" asks for "+strconv.Itoa(len(f.Fields))+" things in a form", 200)
+	}
+
 	return firstRunes(q.Asker+" asks for a choice, one of "+strconv.Itoa(len(q.Choices)), 200)
 }
 
 // picked tells what was chosen, by its place: the labels are the tool's
 // words.
 func (r *Request) picked() string {
+	switch {
+	case r.Question.takesData() && r.Cause == ByDismissal:
+		return "dismissed, without an answer"
+	case r.Question.takesData():
+		return "what was submitted is kept with the request"
+	}
+
 	text := fmt.Sprintf("choice [%d] of %d", *r.Chosen, len(r.Question.Choices))
 	if r.Cause == ByDismissal {
 		text += ", the default, since the question was dismissed"
@@ -99,12 +170,12 @@ func (r *Request) picked() string {
 
 // pick answers a question with a counted vote: the first one ends it.
 func (r *Request) pick(v Vote, now time.Time) Event {
-	cause := ByChoice
-	if v.Verdict == Dismiss {
-		cause = ByDismissal
+	causes := map[Verdict]Cause{Choose: ByChoice, Submit: BySubmission, Dismiss: ByDismissal}
+	r.Chosen, r.Data = v.Chosen, v.Data
+	r.close(Answered, causes[v.Verdict], v.Person, v.Reason, now)
+	facts := map[string]any{"dismissed": v.Verdict == Dismiss}
+	if v.Chosen != nil {
+		facts["chosen"] = *v.Chosen
 	}
-	r.Chosen = v.Chosen
-	r.close(Answered, cause, v.Person, v.Reason, now)
-	e := r.event(EventAnswered, v.Person, map[string]any{"chosen": *v.Chosen, "dismissed": v.Verdict == Dismiss})
-	return e.sealing("reason", v.Reason)
+	return r.event(EventAnswered, v.Person, facts).sealing("reason", v.Reason).sealing("data", string(r.Data))
 }

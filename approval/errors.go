@@ -25,6 +25,15 @@ var (
 	ErrUnknownName = errors.New("nobody is known by this name")
 )
 
+// AnswerError says which fields of an answer to a question are wrong.
+type AnswerError struct{ err error } // form.Problems
+
+// Error names every field.
+func (e *AnswerError) Error() string { return e.err.Error() }
+
+// Unwrap returns the form.Problems.
+func (e *AnswerError) Unwrap() error { return e.err }
+
 // InputError says which field of an input is wrong and what was expected.
 type InputError struct {
 	Field    string

@@ -124,7 +124,7 @@ func Summarize(r *Request) Summary {
 		s.Message = "" // it could repeat what policy hides
 	}
 	if r.Question != nil {
-		s.Question, s.Message = true, r.Question.words()
+		s.Question, s.Message = true, r.Question.Words()
 	}
 	for _, stage := range r.Stages {
 		s.Needed += stage.People

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -17,8 +18,9 @@ type OpenInput struct {
 	Asker    Asker  // who asks; an empty principal stands for the call's
 	Agent    string // id of the agent
 	Call     *resolve.Call
-	Key      string // idempotency key of the asker's own; "" means none
-	Replaces string // an earlier request that this one supersedes; "" means none
+	Key      string      // idempotency key of the asker's own; "" means none
+	Replaces string      // an earlier request that this one supersedes; "" means none
+	Context  []info.Item // what the agent says about the call
 	// Within is how long the asker waits for an answer. It can only
 	// tighten: where the rules give less time, theirs holds. 0: as the
 	// rules say.
@@ -38,6 +40,7 @@ type VoteInput struct {
 	Reason   string
 	Response string // for Respond: what the agent is told
 	Choice   *int   // for Choose: index of the choice
+	Data     []byte // for Submit: the answer, as JSON that the question's schema accepts
 	Channel  string
 	Token    string // name of the token that the answer came by; "" for somebody who is signed in
 	Full     bool   // whether the channel showed the whole call; an approval needs it
@@ -176,5 +179,6 @@ func (in *OpenInput) check() error {
 		in.Asker.mayAskFor(in.Agent),
 		checkName("key", in.Key),
 		checkName("replaces", in.Replaces),
+		info.Check(in.Context),
 	)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/policy"
 )
@@ -46,9 +47,13 @@ func (r *Request) opened(more map[string]any) Event {
 		"person":            r.Requester.Person,
 	}
 	maps.Copy(facts, more)
+	if len(r.Context) > 0 {
+		facts["context"] = len(r.Context)
+	}
 	return r.event(EventOpened, r.Requester.Runtime, facts).
 		sealing("args", string(call.Args)).
-		sealing("message", r.Current().Decision.Message)
+		sealing("message", r.Current().Decision.Message).
+		sealing("context", info.Text(r.Context))
 }
 
 // demand joins a requirement into what the request already demands. It
@@ -165,7 +170,7 @@ func (r *Request) vote(
 		return VoteDuplicate, nil, nil
 	}
 	switch {
-	case (v.Verdict == Approve || v.Verdict == Choose) && !v.Full:
+	case v.Verdict.agrees() && !v.Full:
 		return "", nil, ErrNotShown
 	case v.Verdict == Approve && r.ForbidHidden && len(v.Hidden) > 0:
 		return "", nil, fmt.Errorf("%w: %s", ErrHidden, strings.Join(v.Hidden, ", "))
@@ -196,7 +201,8 @@ func (r *Request) vote(
 // revision before.
 func (r *Request) said(v Vote) bool {
 	return slices.ContainsFunc(r.Votes, func(o Vote) bool {
-		same := o.Chosen == nil && v.Chosen == nil || o.Chosen != nil && v.Chosen != nil && *o.Chosen == *v.Chosen
+		chosen := o.Chosen == nil && v.Chosen == nil || o.Chosen != nil && v.Chosen != nil && *o.Chosen == *v.Chosen
+		same := chosen && sameData(o.Data, v.Data)
 		return o.Person == v.Person && o.Revision == v.Revision && o.Verdict == v.Verdict && same
 	})
 }
@@ -305,7 +311,7 @@ func (r *Request) voteEvent(kind string, v Vote, facts map[string]any) Event {
 	for k, f := range facts {
 		all[k] = f
 	}
-	return r.event(kind, v.Person, all).sealing("reason", v.Reason)
+	return r.event(kind, v.Person, all).sealing("reason", v.Reason).sealing("data", string(v.Data))
 }
 
 // close ends the request.

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,19 +10,26 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/assent-dev/assent/approval/form"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/resolve"
 )
 
-// Question is what a tool asks somebody before it goes on: a RAP user
-// choice. Prompt and Choices are the tool's own words; every channel
-// shows what we know of the call first, and these as a quotation.
+// Question is what a tool or an agent asks somebody before it goes on:
+// a choice, as RAP has it, or a text or form, as MCP's elicitation and
+// an agent's own input requests have it. Prompt, Choices and the words
+// of Schema are the asker's own; every channel shows what we know of
+// the call first, and these as a quotation.
 type Question struct {
-	Asker  string `json:"asker"` // who asks: the name under which the tool server is registered with us
+	Asker  string `json:"asker"` // who asks: the name under which the tool server is registered with us, or the agent's
 	Prompt string `json:"prompt"`
-	// in the tool's order; an answer is an index, also where labels are
+	// in the asker's order; an answer is an index, also where labels are
 	// equal or empty
-	Choices []string `json:"choices"`
+	Choices []string `json:"choices,omitempty"`
 	Default int      `json:"default"` // index of what a dismissal picks
+	// Schema is what a text or form is asked by (package form), instead
+	// of choices. Dismissing it gives no answer.
+	Schema json.RawMessage `json:"schema,omitempty"`
 	// Groups may answer: one person of any of them is enough. The bars
 	// that approvals have hold: not the requester, not the person whom
 	// the agent acts for, not an owner. Without groups it is the user
@@ -32,12 +40,16 @@ type Question struct {
 
 // AskInput puts a question to people.
 type AskInput struct {
-	Tenant   string
-	Agent    string
-	Asker    Asker  // the token that puts the question; an empty principal stands for the call's
-	Key      string // the asker's own: the same key is the same question, at least until it has ended; required
+	Tenant string
+	Agent  string
+	Asker  Asker  // the token that puts the question; an empty principal stands for the call's
+	Key    string // the asker's own: the same key is the same question, at least until it has ended; required
+	// Call is the call during which it is asked. One without a kind says
+	// that the agent asks by itself, for its principal and in its
+	// session.
 	Call     *resolve.Call
 	Question Question
+	Context  []info.Item   // what the agent says about it
 	Within   time.Duration // until it expires; Config.Within when 0; at most a year
 }
 
@@ -85,20 +97,27 @@ func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 		s:        s,
 		c:        c,
 		call:     in.Call.Recorded(),
-		d:        c.Plan.Decide(in.Call),
 		question: &q,
 		within:   in.Within,
 		in: OpenInput{
-			Tenant: in.Tenant,
-			Asker:  in.Asker,
-			Agent:  in.Agent,
-			Call:   in.Call,
-			Key:    in.Key,
+			Tenant:  in.Tenant,
+			Asker:   in.Asker,
+			Agent:   in.Agent,
+			Call:    in.Call,
+			Key:     in.Key,
+			Context: in.Context,
 		},
 	}
+	if in.Call.Kind == "" {
+		o.d = resolve.Decision{Outcome: resolve.Ask}
+	} else {
+		o.d = c.Plan.Decide(in.Call)
+	}
 	if o.d.Outcome != resolve.Deny {
-		if o.binding, err = c.Plan.Bind(in.Call); err != nil {
-			return nil, fmt.Errorf("bind the call: %w", err)
+		if in.Call.Kind != "" {
+			if o.binding, err = c.Plan.Bind(in.Call); err != nil {
+				return nil, fmt.Errorf("bind the call: %w", err)
+			}
 		}
 		if o.owners, err = s.owners(ctx, in.Tenant, c); err != nil {
 			return nil, err
@@ -133,6 +152,7 @@ func (in *AskInput) check() error {
 		in.Asker.mayAskFor(in.Agent),
 		checkName("key", in.Key),
 		in.Question.check(),
+		info.Check(in.Context),
 	)
 }
 
@@ -140,6 +160,9 @@ func (q *Question) check() error {
 	switch {
 	case q.Asker == "":
 		return &InputError{"question.asker", "the name of the tool server that asks"}
+	case q.takesData() && (len(q.Choices) > 0 || q.Default != 0):
+		return &InputError{"question.schema", "either choices with a default, or a schema"}
+	case q.takesData():
 	case len(q.Choices) == 0 || len(q.Choices) > mostChoices:
 		return &InputError{"question.choices", fmt.Sprintf("1 to %d labels", mostChoices)}
 	case q.Default < 0 || q.Default >= len(q.Choices):
@@ -163,6 +186,11 @@ func (q *Question) check() error {
 		size += len(label)
 	}
 
+	if q.takesData() {
+		if _, err := form.Parse(q.Schema); err != nil {
+			return &InputError{"question.schema", "a flat JSON Schema: " + err.Error()}
+		}
+	}
 	if size > mostQuestion {
 		return &InputError{
 			"question",
@@ -219,6 +247,7 @@ func (o *opening) put(tx Tx) error {
 		Version:  1,
 		Agent:    o.c.Agent,
 		Question: o.question,
+		Context:  slices.Clone(o.in.Context),
 		Within:   o.within,
 		Redact:   require(&o.d).Arguments.Redact,
 		Requester: Requester{
@@ -241,7 +270,7 @@ func (o *opening) put(tx Tx) error {
 			Reasons: []resolve.Reason{{
 				Source: FromTool,
 				Code:   CodeQuestion,
-				Detail: "the tool asks for a choice before it goes on",
+				Detail: o.question.why(),
 			}},
 		},
 	}}
@@ -262,9 +291,20 @@ func (q *Question) binding(id, key, call string) string {
 	return "sha256:" + digestOf(append([]string{"question", id, key, call}, q.parts()...)...)
 }
 
+// why says in our words what is asked.
+func (q *Question) why() string {
+	if q.takesData() {
+		return "input is asked for before it goes on"
+	}
+	return "the tool asks for a choice before it goes on"
+}
+
 // parts are what makes a question, in order.
 func (q *Question) parts() []string {
 	out := []string{q.Asker, q.Prompt, fmt.Sprint(q.Default), fmt.Sprint(len(q.Choices))}
+	if q.takesData() { // a choice's parts are what they always were
+		out = append(out, "schema", string(q.Schema))
+	}
 	return slices.Concat(out, q.Choices, q.Groups)
 }
 
@@ -283,7 +323,7 @@ func (s *Service) Answer(ctx context.Context, tenant, id string, who Asker) (*Re
 		return nil, ErrNotFound
 	case r.State == Pending:
 		return r, ErrPending
-	case r.State != Answered || r.Chosen == nil:
+	case r.State != Answered:
 		return r, ErrNotApproved
 	}
 

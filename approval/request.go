@@ -1,9 +1,11 @@
 package approval
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -29,10 +31,16 @@ type Request struct {
 	Requester Requester `json:"requester"`
 	Agent     Agent     `json:"agent"`
 
-	// Question is what a tool asks before it goes on; nil for the
-	// approval of a call.
+	// Question is what a tool or an agent asks before it goes on; nil
+	// for the approval of a call.
 	Question *Question `json:"question,omitempty"`
-	Chosen   *int      `json:"chosen,omitempty"` // what was picked, once State is Answered
+	Chosen   *int      `json:"chosen,omitempty"` // what was picked of a question's choices, once State is Answered
+	// Data is what was submitted, in canonical JSON, once State is
+	// Answered; empty where the question was dismissed.
+	Data json.RawMessage `json:"data,omitempty"`
+	// Context is what the agent says about its call or question. It is
+	// shown below the facts, and binds nothing.
+	Context []info.Item `json:"context,omitempty"`
 
 	// Revisions holds what was asked, and every edit of it since; the
 	// last one is what may run. It is never empty.
@@ -133,11 +141,12 @@ type Vote struct {
 	Hidden   []string `json:"hidden,omitempty"` // paths of values that policy hid when it was shown
 	// name of the person's token that the answer came by; "" where they
 	// were signed in
-	Token  string      `json:"token,omitempty"`
-	Chosen *int        `json:"chosen,omitempty"` // for Choose and Dismiss
-	Late   bool        `json:"late,omitempty"`   // after the end; kept for the audit
-	Grant  *GrantOffer `json:"grant,omitempty"`
-	At     time.Time   `json:"at"`
+	Token  string          `json:"token,omitempty"`
+	Chosen *int            `json:"chosen,omitempty"` // for Choose, and Dismiss of choices
+	Data   json.RawMessage `json:"data,omitempty"`   // for Submit
+	Late   bool            `json:"late,omitempty"`   // after the end; kept for the audit
+	Grant  *GrantOffer     `json:"grant,omitempty"`
+	At     time.Time       `json:"at"`
 }
 
 // Permit is the single-use right to run the decided call.

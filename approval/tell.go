@@ -83,6 +83,8 @@ func (r *Request) standsInFor(group string) []string {
 func (r *Request) AtDeadline() string {
 	const end = "it expires and does not run"
 	switch {
+	case r.Question != nil && r.Question.takesData():
+		return "If nobody answers by then, it expires without an answer."
 	case r.Question != nil:
 		return "If nobody answers by then, it expires: nothing is picked, not its default either."
 	case r.OnTimeout == policy.TimeoutApprove:

@@ -120,12 +120,18 @@ func (s *side) Open(ctx context.Context, key string, v hold.Verdict) (*approval.
 }
 
 func (s *side) Ask(ctx context.Context, key string, q hold.Question) (*approval.Opened, error) {
+	opt := AskOptions{Key: key, Within: q.Within, Context: q.Context}
+	if q.Call.Kind == "" {
+		opt.Principal, opt.Session = q.Call.Principal, q.Call.Session
+
+		return s.c.Ask(ctx, s.agent, nil, q.Put(), opt)
+	}
 	text, err := q.Call.JSON()
 	if err != nil {
 		return nil, err
 	}
 
-	return s.c.Ask(ctx, s.agent, text, q.Put(), AskOptions{Key: key, Within: q.Within})
+	return s.c.Ask(ctx, s.agent, text, q.Put(), opt)
 }
 
 func (s *side) Request(ctx context.Context, id string) (*approval.Request, error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
@@ -30,8 +31,9 @@ func (c *Client) Decide(ctx context.Context, agent string, callText []byte) (res
 
 // OpenOptions are the choices of Open.
 type OpenOptions struct {
-	Key      string // idempotency key; "" makes one, which covers the attempts of this one call of Open
-	Replaces string // an earlier request that this one stands in for
+	Key      string      // idempotency key; "" makes one, which covers the attempts of this one call of Open
+	Replaces string      // an earlier request that this one stands in for
+	Context  []info.Item // what the agent says about the call
 	// Within is how long you wait for an answer, where the rules give
 	// more time; 0: as the rules say.
 	Within time.Duration
@@ -50,6 +52,7 @@ func (c *Client) Open(
 	body := object(func(w *jsonmsg.Writer) {
 		w.Name("call").Verbatim(callText)
 		w.Optional("replaces", opt.Replaces)
+		writeContext(w, opt.Context)
 		writeDuration(w, "within", opt.Within)
 	})
 	in := post(body, "v1", "agents", agent, "requests")
@@ -58,14 +61,28 @@ func (c *Client) Open(
 	return out, c.do(ctx, in, out)
 }
 
+// writeContext writes what the agent says, if it says anything.
+func writeContext(w *jsonmsg.Writer, items []info.Item) {
+	if len(items) > 0 {
+		w.Name("context").Verbatim([]byte(info.Text(items)))
+	}
+}
+
 // AskOptions are the choices of Ask.
 type AskOptions struct {
+	// Principal and Session say for whom the agent asks, where it asks
+	// by itself and not during a call.
+	Principal string
+	Session   string
+	Context   []info.Item // what the agent says about the question
+
 	Key    string        // idempotency key; "" makes one, which covers the attempts of this one call of Ask
 	Within time.Duration // until the question expires; the server's own time when 0
 }
 
-// Ask puts a tool's question about a call to people. The answer is
-// pending, with the question's request, or deny.
+// Ask puts a question to people: a tool's during a call, or the agent's
+// own, without one (callText nil). The answer is pending, with the
+// question's request, or deny.
 func (c *Client) Ask(
 	ctx context.Context, agent string, callText []byte, q approval.Question, opt AskOptions,
 ) (*approval.Opened, error) {
@@ -77,8 +94,15 @@ func (c *Client) Ask(
 		return nil, fmt.Errorf("write the question: %w", err)
 	}
 	body := object(func(w *jsonmsg.Writer) {
-		w.Name("call").Verbatim(callText)
+		if callText != nil {
+			w.Name("call").Verbatim(callText)
+		} else {
+			w.Optional("principal", opt.Principal)
+			w.Optional("session", opt.Session)
+		}
+
 		w.Name("question").Verbatim(question)
+		writeContext(w, opt.Context)
 		writeDuration(w, "within", opt.Within)
 	})
 	in := post(body, "v1", "agents", agent, "questions")
@@ -88,7 +112,7 @@ func (c *Client) Ask(
 }
 
 // Answer reads an answered question, which this token's runtime asked
-// and may act on now: Chosen of the answer. approval.ErrPending: nobody
+// and may act on now: Chosen or Data of the answer. approval.ErrPending: nobody
 // has answered. approval.ErrNotApproved: it ended without an answer, or
 // is no question; the request, which comes with these two, says how. A
 // problem of the code frozen: the answer is held back while the agent
@@ -100,7 +124,7 @@ func (c *Client) Answer(ctx context.Context, id string) (*approval.Request, erro
 		return nil, err
 	case r.Question != nil && r.State == approval.Pending:
 		return r, approval.ErrPending
-	case r.Question == nil || r.State != approval.Answered || r.Chosen == nil:
+	case r.Question == nil || r.State != approval.Answered:
 		return r, approval.ErrNotApproved
 	}
 

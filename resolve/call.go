@@ -133,9 +133,11 @@ func (c *Call) Recorded() Call {
 }
 
 // Target names what the call goes to: "tool execute_trade", "mcp_tool
-// broker/sell", "skill payments/refund".
+// broker/sell", "skill payments/refund"; "no call" where there is none.
 func (c *Call) Target() string {
 	switch c.Kind {
+	case "":
+		return "no call"
 	case MCPTool:
 		return string(c.Kind) + " " + c.Server + "/" + c.Tool
 	case Skill:

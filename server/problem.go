@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/plans"
 )
@@ -73,6 +74,14 @@ func problemOf(err error) *problem {
 	var input *approval.InputError
 	if errors.As(err, &input) {
 		return fail(openapi.CodeInvalid, input.Error()).in(input.Field)
+	}
+	var answer *approval.AnswerError
+	if errors.As(err, &answer) {
+		return fail(openapi.CodeInvalid, answer.Error()).in("data")
+	}
+	var said *info.Error
+	if errors.As(err, &said) {
+		return fail(openapi.CodeInvalid, said.Error()).in(said.Path)
 	}
 	var limit *approval.LimitError
 	if errors.As(err, &limit) {

@@ -1,9 +1,12 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/value"
 )
@@ -24,14 +27,15 @@ func (x *exchange) askQuestion() error {
 		).in("Idempotency-Key")
 	}
 
-	f := object(x.body, "", "call", "question", "within").must("call", "question")
+	f := object(x.body, "", "call", "principal", "session", "question", "within", "context").must("question")
 	in := approval.AskInput{
 		Tenant:   x.tenant(),
 		Asker:    asker(x.token),
 		Agent:    agent,
 		Key:      key,
-		Call:     f.call("call"),
+		Call:     f.asking(),
 		Question: f.question("question"),
+		Context:  f.context("context"),
 		Within:   f.duration("within"),
 	}
 	if f.err != nil {
@@ -60,17 +64,69 @@ func (f *fields) question(name string) approval.Question {
 		"prompt",
 		"choices",
 		"default",
+		"schema",
 		"groups",
-	).must("asker", "prompt", "choices", "default")
+	).must("asker", "prompt")
+	if !in.has("schema") {
+		in.must("choices", "default")
+	}
 	q := approval.Question{
 		Asker:   in.text("asker"),
 		Prompt:  in.text("prompt"),
 		Choices: in.labels("choices"),
 		Default: in.number("default"),
+		Schema:  in.json("schema"),
 		Groups:  in.texts("groups"),
 	}
 	f.err = in.err
 	return q
+}
+
+// asking is the call during which a question is asked; one without a
+// kind where the agent asks by itself.
+func (f *fields) asking() *resolve.Call {
+	if !f.has("call") {
+		return &resolve.Call{Principal: f.text("principal"), Session: f.text("session")}
+	}
+	for _, name := range []string{"principal", "session"} {
+		if f.has(name) {
+			f.refuse(name, "expected it in the call, which is given")
+		}
+	}
+	return f.call("call")
+}
+
+// json is a member as it was sent: any JSON value.
+func (f *fields) json(name string) json.RawMessage { return f.raw[name] }
+
+// context reads what the agent says about its call or question.
+func (f *fields) context(name string) []info.Item {
+	var out []info.Item
+	for i, v := range f.value(name, value.Array, "a list of objects with label, and text, link or diff").Items {
+		var item info.Item
+		known := map[string]*string{
+			"label": &item.Label,
+			"text":  &item.Text,
+			"link":  &item.Link,
+			"diff":  &item.Diff,
+		}
+		place := fmt.Sprintf("%s.%d", name, i)
+		if v.Kind != value.Object {
+			f.refuse(place, "expected an object with label, and text, link or diff")
+		}
+		for _, m := range v.Members {
+			to, ok := known[m.Key]
+			if !ok || m.Value.Kind != value.String {
+				f.refuse(place+"."+m.Key, "expected texts: label, and text, link or diff")
+				continue
+			}
+			*to = m.Value.Text
+		}
+
+		out = append(out, item)
+	}
+
+	return out
 }
 
 // labels reads strings that may be empty.
@@ -107,57 +163,4 @@ func (x *exchange) heldBack(r *approval.Request) error {
 		return problemOf(err).about(r.ID)
 	}
 	return nil
-}
-
-// mostPages is how many pages of the store one page of an answer is
-// made of, at most.
-const mostPages = 50
-
-// answerable reads a page of requests. The store knows groups, but not
-// whom a question is for that has a principal instead of groups: where
-// only what somebody may answer is wanted, such questions to others are
-// left out, and the page is filled up from the next ones.
-func (x *exchange) answerable(f approval.Filter) (*approval.Page, error) {
-	wanted := f.Limit
-	out, left := &approval.Page{}, 0
-	for range mostPages {
-		f.Limit = wanted - len(out.Requests)
-		page, err := x.cfg.Store.Requests(x.r.Context(), x.tenant(), f)
-		if err != nil {
-			return nil, err
-		}
-		out.Total, out.Next = max(out.Total, page.Total), page.Next
-		for _, s := range page.Requests {
-			forThem, err := x.isFor(s, f.Groups)
-			if err != nil {
-				return nil, err
-			}
-			if forThem {
-				out.Requests = append(out.Requests, s)
-			} else {
-				left++
-			}
-		}
-
-		if len(f.Groups) == 0 || page.Next == "" || len(out.Requests) == wanted {
-			break
-		}
-		f.Cursor = page.Next
-	}
-
-	out.Total -= left
-	return out, nil
-}
-
-// isFor reports whether a question to one person is to somebody of the
-// groups. Everything else the store has picked.
-func (x *exchange) isFor(s approval.Summary, groups []string) (bool, error) {
-	if !s.Question || s.Principal == "" || len(groups) == 0 || len(s.Groups) != 1 || s.Groups[0] != "" {
-		return true, nil
-	}
-	user, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), s.Principal)
-	if err != nil {
-		return false, fmt.Errorf("ask the directory: %w", err)
-	}
-	return known && user.Holds(groups[0]), nil
 }

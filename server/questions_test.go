@@ -84,10 +84,36 @@ func TestQuestionsThatTheServerRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ body, field, code string }{
 		"no body":     {``, "", "bad_request"},
 		"no question": {`{"call":{"kind":"tool","tool":"quote"}}`, "question", "bad_request"},
-		"no call": {
-			`{"question":{"asker":"a","prompt":"","choices":["x"],"default":0}}`,
-			"call",
+		"a principal beside the call": {
+			`{"call":{"kind":"tool","tool":"quote"},"principal":"mara","question":{"asker":"a","prompt":"","choices":["x"],"default":0}}`,
+			"principal",
 			"bad_request",
+		},
+		"a nested form": {
+			question(`{"asker":"a","prompt":"","schema":{"type":"object","properties":{"a":{"type":"object"}}}}`),
+			"question.schema",
+			"invalid",
+		},
+		"a form and choices": {
+			question(`{"asker":"a","prompt":"","schema":{"type":"string"},"choices":["x"],"default":0}`),
+			"question.schema",
+			"invalid",
+		},
+		"a schema as text": {question(`{"asker":"a","prompt":"","schema":"{}"}`), "question.schema", "invalid"},
+		"a context that is no list": {
+			`{"question":{"asker":"a","prompt":"","schema":{"type":"string"}},"context":"why"}`,
+			"context",
+			"bad_request",
+		},
+		"a context with a number": {
+			`{"question":{"asker":"a","prompt":"","schema":{"type":"string"}},"context":[{"label":"x","text":7}]}`,
+			"context.0.text",
+			"bad_request",
+		},
+		"a link of another scheme": {
+			`{"question":{"asker":"a","prompt":"","schema":{"type":"string"}},"context":[{"label":"x","link":"javascript:1"}]}`,
+			"context.0.link",
+			"invalid",
 		},
 		"no default": {question(`{"asker":"a","prompt":"","choices":["x"]}`), "question.default", "bad_request"},
 		"a default as text": {

@@ -110,6 +110,7 @@ const (
 
 	// Of questions alone.
 	Chosen    State = "chosen"
+	Submitted State = "submitted" // a text was written or a form filled in
 	Dismissed State = "dismissed" // an explicit act of a person, which picks the default
 )
 

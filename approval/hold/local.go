@@ -89,9 +89,7 @@ func (l *Local) Ask(ctx context.Context, key string, q Question) (string, error)
 	c := &local{held: Held{Ref: key, State: Pending}, answer: Answer{State: Pending}}
 	l.put(ctx, key, c, func(ctx context.Context) {
 		answer := l.ask(ctx, q)
-		picked := answer.State == Chosen || answer.State == Dismissed
-		if answer.State == Pending || answer.State == "" ||
-			picked && (answer.Selected < 0 || answer.Selected >= len(q.Choices)) {
+		if asked := q.Put(); !fits(&asked, answer) {
 			answer = Answer{State: Cancelled, Reason: "no answer was given"}
 		}
 		l.settle(key, Held{State: Responded}, answer)

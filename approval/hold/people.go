@@ -2,9 +2,11 @@ package hold
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -33,23 +35,28 @@ type Requests interface {
 	Answer(ctx context.Context, ref string) (Answer, error)
 }
 
-// Question is what a tool asks, and during which call.
+// Question is what a tool asks during a call, or an agent by itself.
 type Question struct {
-	Call    *resolve.Call
-	Server  string // registered name of the tool server that asks
-	Prompt  string // untrusted
+	Call    *resolve.Call // without a kind where the agent asks by itself, for its principal
+	Server  string        // registered name of the tool server that asks, or the agent's own name
+	Prompt  string        // untrusted
 	Choices []string
 	Default int
+	// Schema asks for a text or a form instead of a choice (package
+	// approval/form).
+	Schema  json.RawMessage
+	Context []info.Item   // what the agent says about it
 	Groups  []string      // who may answer; none: the user whom the agent acts for
 	Within  time.Duration // until it expires
 }
 
-// Answer is the state of a question: Pending, Chosen, Dismissed,
-// Expired, Cancelled or Denied. An end without an answer is never an
-// answer.
+// Answer is the state of a question: Pending, Chosen, Submitted,
+// Dismissed, Expired, Cancelled or Denied. An end without an answer is
+// never an answer.
 type Answer struct {
 	State    State
-	Selected int    // index, once chosen or dismissed
+	Selected int    // index, once chosen, and once a choice was dismissed
+	Data     string // once submitted: JSON text that the question's schema accepts
 	By       string // who answered
 	Reason   string // of an end without an answer
 }

@@ -90,23 +90,46 @@ func answerOf(r *approval.Request) (Answer, error) {
 		return Answer{State: Cancelled, Reason: cmp.Or(r.Reason, "the question was withdrawn")}, nil
 	}
 
-	if r.State != approval.Answered || r.Question == nil || r.Chosen == nil || *r.Chosen < 0 ||
-		*r.Chosen >= len(r.Question.Choices) {
-		return Answer{}, fmt.Errorf(
-			"look at the question %s: it is %s, which is no end of a question",
-			r.ID,
-			r.State,
-		)
-	}
-
-	state := Chosen
+	out := Answer{State: Chosen, By: r.By}
 	if r.Cause == approval.ByDismissal {
-		state = Dismissed
+		out.State = Dismissed
+	}
+	switch {
+	case r.Cause == approval.BySubmission:
+		out.State, out.Data = Submitted, string(r.Data)
+	case r.Chosen != nil:
+		out.Selected = *r.Chosen
+	case out.State == Chosen:
+		out.State = ""
 	}
 
-	return Answer{
-		State:    state,
-		Selected: *r.Chosen,
-		By:       r.By,
-	}, nil
+	if r.State != approval.Answered || r.Question == nil || !fits(r.Question, out) {
+		return Answer{}, fmt.Errorf("look at the question %s: it is %s, which is no end of a question", r.ID, r.State)
+	}
+
+	return out, nil
+}
+
+// fits reports whether an answer is one that the question can have.
+func fits(q *approval.Question, a Answer) bool {
+	asked := q.Form()
+	switch a.State {
+	case Pending, "":
+		return false
+	case Submitted:
+		if asked == nil {
+			return false
+		}
+		_, err := asked.Check([]byte(a.Data))
+
+		return err == nil
+	case Chosen, Dismissed:
+		if asked != nil {
+			return a.State == Dismissed
+		}
+
+		return a.Selected >= 0 && a.Selected < len(q.Choices)
+	}
+
+	return true
 }

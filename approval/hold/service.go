@@ -75,6 +75,7 @@ func (e *embedded) Ask(ctx context.Context, key string, q Question) (*approval.O
 		Call:     q.Call,
 		Key:      key,
 		Question: q.Put(),
+		Context:  q.Context,
 		Within:   q.Within,
 	})
 }

@@ -28,6 +28,7 @@ func (q Question) Put() approval.Question {
 		Prompt:  q.Prompt,
 		Choices: q.Choices,
 		Default: q.Default,
+		Schema:  q.Schema,
 		Groups:  q.Groups,
 	}
 }

@@ -45,6 +45,8 @@ func layers() []layer {
 		{"lint", 7},
 		{"lint/*", 7},
 		{"rap/wire", 7},
+		{"approval/form", 2},
+		{"approval/info", 2},
 		{"approval", 8},
 		{"approval/hold", 9},
 		{"agent", 10},

@@ -46,6 +46,9 @@ type request struct {
 
 // Title is what the call does, in one line of plain text.
 func (c request) Title() string {
+	if c.Question != nil && c.Question.Alone != "" {
+		return safetext.Inspect(c.Question.Alone, safetext.Form{}).Spoken()
+	}
 	if c.Question != nil {
 		return "question of " + safetext.Inspect(c.Question.Asker, safetext.Form{}).Spoken() + " about " +
 			safetext.Inspect(c.Name, safetext.Form{}).Spoken()

@@ -20,7 +20,9 @@ type question struct {
 	Whom    string // who may answer
 	Flags   safetext.Flags
 	Hidden  bool    // the words could repeat what policy hides, so lists go without them
-	Picked  *choice // once answered
+	Picked  *choice // once answered by a choice
+	Alone   string  // what is asked, in our words, where no call is; "" during one
+	Form    *asked  // what to write or fill in; nil for a choice
 	At      time.Time
 }
 
@@ -73,6 +75,14 @@ func (v *visit) question(r *approval.Request, limit int, labelled func(choice) b
 	}
 	out.Prompt = safetext.Inspect(q.Prompt, safetext.Form{Lines: true, Limit: limit})
 	out.Flags.Add(out.Prompt.Flags)
+	if r.Current().Call.Kind == "" {
+		out.Alone = q.Words()
+	}
+	out.At = *cmp.Or(r.Decided, r.Closed, &r.Created)
+	if out.Form = askedOf(r, nil, nil); out.Form != nil {
+		out.Form.flag(out.Flags)
+		return out
+	}
 	out.Choices = choices(r, labelled)
 	for i, c := range out.Choices {
 		out.Flags.Add(c.Label.Flags)
@@ -80,7 +90,7 @@ func (v *visit) question(r *approval.Request, limit int, labelled func(choice) b
 			out.Default = c
 		}
 		if c.Picked {
-			out.Picked, out.At = &out.Choices[i], *cmp.Or(r.Decided, r.Closed, &r.Created)
+			out.Picked = &out.Choices[i]
 		}
 	}
 
@@ -90,7 +100,11 @@ func (v *visit) question(r *approval.Request, limit int, labelled func(choice) b
 // wordsOf finds the trouble in a tool's words, as far as the budget goes.
 func wordsOf(q *approval.Question, b *budget) safetext.Flags {
 	out := safetext.Flags{}
-	for _, text := range append([]string{q.Prompt}, q.Choices...) {
+	texts := append([]string{q.Prompt}, q.Choices...)
+	if len(q.Schema) > 0 {
+		texts = append(texts, string(q.Schema))
+	}
+	for _, text := range texts {
 		if b.spent() {
 			break
 		}
@@ -165,9 +179,17 @@ func (v *visit) whom(r *approval.Request) string {
 // outcomeOfAnswer says what became of the answer to a question.
 func outcomeOfAnswer(r *approval.Request) said {
 	m := said{Kind: "good", Lines: []string{"Answered."}}
-	if r.Question == nil || r.Chosen == nil {
+	switch {
+	case r.Question == nil:
+		return m
+	case r.Chosen == nil && r.Cause == approval.ByDismissal:
+		m.Lines[0] = "Dismissed: " + r.Question.Asker + " gets no answer."
+		return m
+	case r.Chosen == nil:
+		m.Lines[0] = "Answered: " + r.Question.Asker + " gets what you wrote."
 		return m
 	}
+
 	m.Lines[0] = "Answered: the tool is told " + named(r.Question, *r.Chosen) + "."
 	if r.Cause == approval.ByDismissal {
 		m.Lines[0] = "Dismissed: the tool is told its default, " + named(r.Question, *r.Chosen) + "."

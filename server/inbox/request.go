@@ -35,7 +35,9 @@ type requestPage struct {
 	Full      bool // the whole call stands on this page
 	Huge      bool // it can't be approved here
 	Grounds   []approval.Ground
-	Unfilled  []string // variables of the message that the call has no value for
+	Unfilled  []string      // variables of the message that the call has no value for
+	Context   []contextItem // what the agent says
+	Call      bool          // false for a question that the agent asks by itself
 	Ending    string
 	CallsIn   []approval.CallIn
 	Revisions []revision
@@ -154,6 +156,8 @@ func (v *visit) readRequest(r *approval.Request, all bool) (requestPage, error) 
 		Unseen:    unseenOf(r),
 		Grounds:   r.Grounds(),
 		Unfilled:  cur.Decision.MissingVariables,
+		Context:   contextOf(r.Context),
+		Call:      r.Current().Call.Kind != "",
 		Ending:    r.AtDeadline(),
 		CallsIn:   r.CallsIn(),
 		Revisions: v.revisions(r),
@@ -322,12 +326,17 @@ func facts(r *approval.Request) []fact {
 	}
 	note := "an approval is of exactly this"
 	if r.Question != nil {
-		add(fact{
+		asker := fact{
 			Name: "Tool server",
 			Text: r.Question.Asker,
 			Note: "it asks; registered here under this name",
-		})
+		}
 		note = "an answer is to exactly this question about exactly this call"
+		if c.Kind == "" {
+			asker.Name, asker.Note = "Asked by", "the agent's own name for who asks"
+			note = "an answer is to exactly this question"
+		}
+		add(asker)
 	}
 
 	add(fact{Name: "Agent", Text: r.Agent.ID})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/form"
 	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
@@ -97,6 +98,14 @@ func (v *visit) ballot(a answer) (approval.VoteInput, error) {
 		return in, err
 	case approval.Respond:
 		in.Response = clean(form.Get("response"))
+	case approval.Submit:
+		in.Reason = ""
+		r, err := v.Store.Request(v.ctx(), v.Tenant, a.ID)
+		if err != nil {
+			return in, err
+		}
+		in.Data, err = v.submitted(r)
+		return in, err
 	case approval.Choose:
 		var err error
 		in.Reason = ""
@@ -176,7 +185,10 @@ func (v *visit) refused(a answer, err error) error {
 		Lines:   []string{"Nothing was decided."},
 	}
 	var input *approval.InputError
+	var problems form.Problems
 	switch {
+	case errors.As(err, &problems):
+		return v.mend(a.ID, problems)
 	case errors.Is(err, approval.ErrVersion), errors.Is(err, approval.ErrBinding):
 		m.Kind, m.Since = "note", a.seen.At
 		m.Lines = []string{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -310,13 +311,22 @@ func (e ListRequestsParamsOrder) Valid() bool {
 
 // AskBody defines model for AskBody.
 type AskBody struct {
-	// Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent. Names are at most 1024
-	// bytes of UTF-8. `tool` names a tool, `server` and `tool` an MCP tool, `agent` and `skill` a skill, `agent` a delegation; a call has no
-	// fields of other kinds.
-	Call Call `json:"call"`
+	// Call the call during which it is asked; absent where the agent asks by itself
+	Call json.RawMessage `json:"call,omitempty"`
 
-	// Question What a tool asks. `prompt` and `choices` are its own words: show them as a quotation, below what is known of the call. 256 KiB in all at most.
+	// Context What the agent says about its call or question: why it wants it, a link, the change it would make. These are the agent's words: every channel shows them
+	// below the facts and says whose they are. They decide nothing and are not bound; the log has their digest. 64 KiB together at most.
+	Context Context `json:"context,omitempty"`
+
+	// Principal whom the agent acts for, where there is no call
+	Principal string `json:"principal,omitempty"`
+
+	// Question What a tool or an agent asks: a choice (`choices` and `default`), or a text or a form (`schema`). The words are the asker's own: show them as a quotation,
+	// below what is known of the call. 256 KiB in all at most.
 	Question Question `json:"question"`
+
+	// Session where there is no call
+	Session string `json:"session,omitempty"`
 
 	// Within how long it stays open, such as 15m; 8760h at most, the server's own time when absent. Its end is no answer
 	Within string `json:"within,omitempty"`
@@ -364,6 +374,10 @@ type ConsumeBody struct {
 	// Key of this attempt to run; made once, repeated when the answer was lost
 	Key string `json:"key"`
 }
+
+// Context What the agent says about its call or question: why it wants it, a link, the change it would make. These are the agent's words: every channel shows them
+// below the facts and says whose they are. They decide nothing and are not bound; the log has their digest. 64 KiB together at most.
+type Context = []info.Item
 
 // CreatedToken defines model for CreatedToken.
 type CreatedToken struct {
@@ -564,6 +578,10 @@ type OpenBody struct {
 	// fields of other kinds.
 	Call Call `json:"call"`
 
+	// Context What the agent says about its call or question: why it wants it, a link, the change it would make. These are the agent's words: every channel shows them
+	// below the facts and says whose they are. They decide nothing and are not bound; the log has their digest. 64 KiB together at most.
+	Context Context `json:"context,omitempty"`
+
 	// Replaces id of an earlier request of the same runtime that this one stands in for; it is cancelled
 	Replaces string `json:"replaces,omitempty"`
 
@@ -623,7 +641,8 @@ type ProblemOutcome string
 // Proof docs/contracts/ledger.md
 type Proof = json.RawMessage
 
-// Question What a tool asks. `prompt` and `choices` are its own words: show them as a quotation, below what is known of the call. 256 KiB in all at most.
+// Question What a tool or an agent asks: a choice (`choices` and `default`), or a text or a form (`schema`). The words are the asker's own: show them as a quotation,
+// below what is known of the call. 256 KiB in all at most.
 type Question = approval.Question
 
 // RAPCall How a call stands.
@@ -814,7 +833,7 @@ type Tokens struct {
 	Tokens []Token `json:"tokens"`
 }
 
-// Verdict `respond`: do not run it; the agent is told `response` instead. For questions: `choose` one, or `dismiss`, which picks the default
+// Verdict `respond`: do not run it; the agent is told `response` instead. For questions: `choose` one, `submit` the text or form, or `dismiss`, which picks the default of choices
 type Verdict = approval.Verdict
 
 // Vote defines model for Vote.
@@ -829,8 +848,11 @@ type VoteBody struct {
 	Channel string `json:"channel,omitempty"`
 
 	// Choice for choose: index of the choice; it needs shown_fully, as an approval does
-	Choice *int       `json:"choice,omitempty"`
-	Grant  GrantOffer `json:"grant,omitempty,omitzero"`
+	Choice *int `json:"choice,omitempty"`
+
+	// Data for submit: the answer, which the question's schema accepts; it needs shown_fully, as an approval does. 256 KiB at most
+	Data  json.RawMessage `json:"data,omitempty"`
+	Grant GrantOffer      `json:"grant,omitempty,omitzero"`
 
 	// Reason for the record and for the agent; deny needs one
 	Reason string `json:"reason,omitempty"`
@@ -841,7 +863,7 @@ type VoteBody struct {
 	// ShownFully whether the whole call was shown; an approval and a choice need it
 	ShownFully bool `json:"shown_fully,omitempty"`
 
-	// Verdict `respond`: do not run it; the agent is told `response` instead. For questions: `choose` one, or `dismiss`, which picks the default
+	// Verdict `respond`: do not run it; the agent is told `response` instead. For questions: `choose` one, `submit` the text or form, or `dismiss`, which picks the default of choices
 	Verdict Verdict `json:"verdict"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -243,6 +244,43 @@ func questions(t *testing.T, db Database) {
 	equal(t, len(left.Question.Choices), 4)
 	equal(t, *left.Chosen, 2)
 	equal(t, left.Question.Asker, "files")
+}
+
+// forms are kept with their answer and with what the agent says, and
+// pruning takes the words.
+func forms(t *testing.T, db Database) {
+	s := one(t, db)
+	r := question(3)
+	r.Question.Choices, r.Question.Default = nil, 0
+	r.Question.Schema = json.RawMessage(`{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"boolean"}}}`)
+	r.Context = []info.Item{{Label: "Why", Text: "a <b>\u202e"}}
+	insert(t, s, r)
+	change(t, s, r.ID, func(r *approval.Request) {
+		finish(r, approval.Answered, epoch())
+		r.Cause, r.Data = approval.BySubmission, json.RawMessage(`{"b":"<x>"}`)
+		r.Votes = []approval.Vote{{
+			Person:  "ada",
+			Verdict: approval.Submit,
+			Groups:  []string{"ops"},
+			Binding: r.Binding(),
+			Data:    r.Data,
+			At:      epoch(),
+		}}
+	})
+	got := must(s.Request(t.Context(), tenant, r.ID))(t)
+	equal(t, string(got.Question.Schema), string(r.Question.Schema))
+	equal(t, got.Context[0], r.Context[0])
+	var data struct{ B string }
+	ok(t, json.Unmarshal(got.Data, &data))
+	equal(t, data.B, "<x>")
+
+	n, _, err := s.Prune(t.Context(), tenant, epoch().Add(time.Second))
+	ok(t, err)
+	equal(t, n, 1)
+	left := must(s.Request(t.Context(), tenant, got.ID))(t)
+	equal(t, string(left.Data)+string(left.Question.Schema)+string(left.Votes[0].Data), "")
+	equal(t, len(left.Context), 0)
+	equal(t, left.Cause, approval.BySubmission)
 }
 
 func list(t *testing.T, db Database) {

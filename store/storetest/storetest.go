@@ -50,6 +50,7 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 		"cursors":                   cursors,
 		"similar":                   similar,
 		"questions":                 questions,
+		"forms":                     forms,
 		"heads":                     heads,
 		"loads":                     loads,
 		"latest":                    latest,

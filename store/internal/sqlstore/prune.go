@@ -85,11 +85,14 @@ func redacted(r *approval.Request) *approval.Request {
 	out := *r
 	out.Version++
 	out.Reason, out.Answer = "", ""
+	out.Context, out.Data = nil, nil
 	if r.Question != nil { // how many choices there were stays, for the index of the one that was picked
 		q := *r.Question
-		q.Prompt, q.Choices = "", make([]string, len(r.Question.Choices))
+		q.Prompt, q.Schema = "", nil
+		q.Choices = make([]string, len(r.Question.Choices))
 		out.Question = &q
 	}
+
 	out.Revisions = make([]approval.Revision, len(r.Revisions))
 	for i, rev := range r.Revisions {
 		rev.Note = ""
@@ -107,6 +110,7 @@ func redacted(r *approval.Request) *approval.Request {
 	out.Votes = append(r.Votes[:0:0], r.Votes...)
 	for i := range out.Votes {
 		out.Votes[i].Reason, out.Votes[i].Grant = "", nil
+		out.Votes[i].Data = nil
 	}
 	return &out
 }

@@ -1,0 +1,312 @@
+package form
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/safetext"
+	"github.com/assent-dev/assent/value"
+)
+
+// The bounds of what a schema says about one field.
+const (
+	mostTitle   = 500
+	mostHelp    = 5_000
+	mostPattern = 1_000
+)
+
+// formats are those of MCP's form mode.
+var formats = map[string]bool{"email": true, "uri": true, "date": true, "date-time": true}
+
+// field reads one property, or the schema of a free text.
+func (r *reader) field(path string, doc value.Value, required bool) Field {
+	f := Field{Required: required}
+	if doc.Kind != value.Object {
+		r.refuse(path, "an object, the schema of one field")
+
+		return f
+	}
+	kind, _ := doc.Get("type")
+	switch kind.Text {
+	case "string":
+		r.text(path, doc, &f)
+	case "number", "integer":
+		f.Type = Type(kind.Text)
+		r.number(path, doc, &f)
+	case "boolean":
+		f.Type = Boolean
+		r.members(path, doc, &f, nil, "default")
+	case "array":
+		r.several(path, doc, &f)
+	default:
+		r.refuse(at(path, "type"), `"string", "number", "integer", "boolean", or "array" of options: a form is flat`)
+	}
+
+	r.secret(path, doc, &f)
+	if f.Default.Kind != value.Absent && r.err == nil {
+		if want := f.wants(f.Default); want != "" {
+			r.refuse(at(path, "default"), "%s, as every answer", want)
+		}
+	}
+
+	return f
+}
+
+// members reads what all fields have, and hands on the rest of what a
+// type may have. Everything else is refused.
+func (r *reader) members(
+	path string, doc value.Value, f *Field, own func(key string, v value.Value) bool, more string,
+) {
+	for _, m := range doc.Members {
+		here := at(path, m.Key)
+		switch m.Key {
+		case "type", "$schema":
+		case "title":
+			f.Title = r.words(here, m.Value)
+		case "description":
+			f.Help = r.words(here, m.Value)
+		case "default":
+			f.Default = m.Value
+		default:
+			if own == nil || !own(m.Key, m.Value) {
+				r.unknown(here, "type, title, description, "+more)
+			}
+		}
+	}
+}
+
+// text reads a text: free, or one of a list of options.
+func (r *reader) text(path string, doc value.Value, f *Field) {
+	f.Type = Text
+	r.members(path, doc, f, func(key string, v value.Value) bool {
+		here := at(path, key)
+		switch key {
+		case "minLength":
+			f.Least = r.count(here, v, MaxText)
+		case "maxLength":
+			f.Most = r.count(here, v, 1<<30)
+		case "format":
+			f.Format = v.Text
+			if !formats[v.Text] {
+				r.refuse(here, "email, uri, date or date-time")
+			}
+		case "pattern":
+			f.pattern = r.pattern(here, v)
+		case "enum", "oneOf", "enumNames":
+			f.Type = Select
+		default:
+			return false
+		}
+
+		return true
+	}, "default, minLength, maxLength, format, pattern, enum, oneOf")
+
+	if f.Type == Select {
+		f.Options = r.options(path, doc, "oneOf")
+		if f.Least > 0 || f.Most > 0 || f.Format != "" || f.pattern != nil {
+			r.refuse(path, "no bounds beside a list of options")
+		}
+	}
+
+	if f.Most > 0 && f.Least > f.Most {
+		r.refuse(at(path, "minLength"), "at most maxLength, %d", f.Most)
+	}
+}
+
+// number reads the bounds of a number.
+func (r *reader) number(path string, doc value.Value, f *Field) {
+	r.members(path, doc, f, func(key string, v value.Value) bool {
+		switch key {
+		case "minimum":
+			f.Minimum = r.bound(at(path, key), v)
+		case "maximum":
+			f.Maximum = r.bound(at(path, key), v)
+		default:
+			return false
+		}
+
+		return true
+	}, "default, minimum, maximum")
+	if f.Minimum != nil && f.Maximum != nil && f.Minimum.Cmp(*f.Maximum) > 0 {
+		r.refuse(at(path, "minimum"), "at most maximum, %s", f.Maximum)
+	}
+}
+
+// several reads a list of options of which any may be picked.
+func (r *reader) several(path string, doc value.Value, f *Field) {
+	f.Type = Several
+	var items value.Value
+	r.members(path, doc, f, func(key string, v value.Value) bool {
+		switch key {
+		case "items":
+			items = v
+		case "minItems":
+			f.Least = r.count(at(path, key), v, MaxOptions)
+		case "maxItems":
+			f.Most = r.count(at(path, key), v, MaxOptions)
+		case "uniqueItems":
+			if v.Kind != value.Bool {
+				r.refuse(at(path, key), "true or false; an option is never picked twice")
+			}
+		default:
+			return false
+		}
+
+		return true
+	}, "default, items, minItems, maxItems")
+
+	kind, _ := items.Get("type")
+	_, titled := items.Get("anyOf")
+	if items.Kind != value.Object || kind.Text != "string" && !titled {
+		r.refuse(at(path, "items"), "the options: a string with enum, or anyOf with const and title")
+
+		return
+	}
+	for _, m := range items.Members {
+		if m.Key != "type" && m.Key != "enum" && m.Key != "anyOf" {
+			r.unknown(at(path, "items."+m.Key), "type, enum, anyOf")
+		}
+	}
+	f.Options = r.options(at(path, "items"), items, "anyOf")
+	if f.Least > len(f.Options) || f.Most > 0 && f.Least > f.Most {
+		r.refuse(at(path, "minItems"), "no more than the options and maxItems allow")
+	}
+}
+
+// options reads the values that may be picked: a plain enum, with or
+// without the older enumNames, or constants with titles.
+func (r *reader) options(path string, doc value.Value, titled string) []Option {
+	var out []Option
+	if list, ok := doc.Get(titled); ok {
+		for i, item := range list.Items {
+			v, _ := item.Get("const")
+			title, named := item.Get("title")
+			if v.Kind != value.String || named && title.Kind != value.String || len(item.Members) > 2 ||
+				!named && len(item.Members) > 1 {
+				r.refuse(fmt.Sprintf("%s.%d", at(path, titled), i), "an object with const and title, both texts")
+			}
+			out = append(out, Option{v.Text, title.Text})
+		}
+	} else {
+		enum, _ := doc.Get("enum")
+		names, _ := doc.Get("enumNames")
+		titles := r.texts(at(path, "enumNames"), names)
+		for i, v := range r.texts(at(path, "enum"), enum) {
+			o := Option{Value: v}
+			if i < len(titles) {
+				o.Title = titles[i]
+			}
+			out = append(out, o)
+		}
+
+		if len(titles) > 0 && len(titles) != len(out) {
+			r.refuse(at(path, "enumNames"), "as many titles as enum has values, %d", len(out))
+		}
+	}
+
+	r.checkOptions(path, out)
+
+	return out
+}
+
+// checkOptions wants options that people can tell apart.
+func (r *reader) checkOptions(path string, options []Option) {
+	if len(options) == 0 || len(options) > MaxOptions {
+		r.refuse(path, "1 to %d options", MaxOptions)
+	}
+	seen := map[string]bool{}
+	for i := range options {
+		o := &options[i]
+		if o.Title == "" {
+			o.Title = o.Value
+		}
+		switch {
+		case !visible(o.Title) || !visible(o.Value) || len(o.Title) > mostTitle || len(o.Value) > mostTitle:
+			r.refuse(path, "values and titles of visible characters, at most %d bytes: option %d has none", mostTitle, i)
+		case seen[o.Value]:
+			r.refuse(path, "values that differ: option %d is there already", i)
+		}
+
+		seen[o.Value] = true
+	}
+}
+
+func (r *reader) unknown(path, known string) {
+	r.refuse(path, "nothing here: a form is flat and knows %s", known)
+}
+
+// words reads a title or a description.
+func (r *reader) words(path string, v value.Value) string {
+	most := mostTitle
+	text := v.Text
+	if strings.HasSuffix(path, "description") {
+		most = mostHelp
+		text = strings.ReplaceAll(text, "\n", " ")
+	}
+	if v.Kind != value.String || len(v.Text) > most || !visible(text) {
+		r.refuse(path, "a text of visible characters, at most %d bytes", most)
+	}
+
+	return v.Text
+}
+
+// texts reads a list of texts; nil where nothing is.
+func (r *reader) texts(path string, v value.Value) []string {
+	if v.Kind == value.Absent {
+		return nil
+	}
+	if v.Kind != value.Array {
+		r.refuse(path, "a list of texts")
+	}
+	out := make([]string, 0, len(v.Items))
+	for i, item := range v.Items {
+		if item.Kind != value.String {
+			r.refuse(fmt.Sprintf("%s.%d", path, i), "a text")
+		}
+		out = append(out, item.Text)
+	}
+
+	return out
+}
+
+// count reads a whole number from 0.
+func (r *reader) count(path string, v value.Value, most int) int {
+	n, err := strconv.Atoi(v.Num.Canonical())
+	if v.Kind != value.Number || err != nil || n < 0 || n > most {
+		r.refuse(path, "a whole number from 0 to %d", most)
+	}
+
+	return n
+}
+
+func (r *reader) bound(path string, v value.Value) *value.Num {
+	if v.Kind != value.Number {
+		r.refuse(path, "a number")
+	}
+
+	return &v.Num
+}
+
+// pattern compiles a regular expression of RE2, which can't take longer
+// than its text allows.
+func (r *reader) pattern(path string, v value.Value) *regexp.Regexp {
+	p, err := regexp.Compile(v.Text)
+	if v.Kind != value.String || len(v.Text) > mostPattern || err != nil {
+		r.refuse(path, "a regular expression of RE2, at most %d bytes", mostPattern)
+	}
+
+	return p
+}
+
+func at(path, key string) string {
+	if path == "" {
+		return key
+	}
+
+	return path + "." + key
+}
+
+// visible reports whether every character of a text can be seen.
+func visible(text string) bool { return !strings.ContainsFunc(text, safetext.Hidden) }

@@ -1,0 +1,311 @@
+package form_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/approval/form"
+	"pgregory.net/rapid"
+)
+
+const flight = `{
+	"$schema": "https://json-schema.org/draft/2020-12/schema",
+	"type": "object",
+	"title": "Your flight",
+	"properties": {
+		"name": {"type": "string", "title": "Passenger", "minLength": 2, "maxLength": 40, "pattern": "^[A-Z]"},
+		"mail": {"type": "string", "format": "email"},
+		"day": {"type": "string", "format": "date"},
+		"at": {"type": "string", "format": "date-time"},
+		"page": {"type": "string", "format": "uri"},
+		"bags": {"type": "integer", "minimum": 0, "maximum": 3, "default": 1},
+		"price": {"type": "number", "maximum": 900.5},
+		"aisle": {"type": "boolean", "default": true},
+		"class": {"type": "string", "enum": ["eco", "biz"], "enumNames": ["Economy", "Business"], "default": "eco"},
+		"meal": {"type": "string", "oneOf": [{"const": "v", "title": "Vegetarian"}, {"const": "f", "title": "Fish"}]},
+		"extras": {"type": "array", "items": {"type": "string", "enum": ["wifi", "seat", "lounge"]}, "maxItems": 2},
+		"days": {"type": "array", "items": {"anyOf": [{"const": "mo", "title": "Monday"}, {"const": "tu"}]}}
+	},
+	"required": ["name", "class"],
+	"additionalProperties": false
+}`
+
+func parsed(t *testing.T, schema string) *form.Form {
+	t.Helper()
+	f, err := form.Parse([]byte(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return f
+}
+
+func TestReadsEveryKindOfField(t *testing.T) {
+	f := parsed(t, flight)
+	want := "string string string string string integer number boolean select select multiselect multiselect"
+	var types []string
+	for _, field := range f.Fields {
+		types = append(types, string(field.Type))
+	}
+	if got := strings.Join(types, " "); got != want {
+		t.Errorf("got %s", got)
+	}
+	class, days := f.Fields[8], f.Fields[11]
+	if !class.Required || class.Options[1] != (form.Option{Value: "biz", Title: "Business"}) {
+		t.Errorf("got %+v", class)
+	}
+	if days.Options[0].Title != "Monday" || days.Options[1].Title != "tu" || days.Title != "days" {
+		t.Errorf("got %+v", days)
+	}
+	if got := string(f.Sample()); got != `{"bags":1,"aisle":true,"class":"eco"}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestHoldsAnswersToTheSchema(t *testing.T) {
+	f := parsed(t, flight)
+	full := `{"name":"Mara","class":"biz","mail":"m@x.org","day":"2026-11-22","at":"2026-11-22T10:00:00Z",` +
+		`"page":"https://x.org/a","bags":3,"price":900.50,"aisle":false,"meal":"f","extras":["seat","wifi"],"days":[]}`
+	if _, err := f.Check([]byte(full)); err != nil {
+		t.Error(err)
+	}
+	got, err := f.Check([]byte(`{ "name":"Åsa A", "class":"eco" }`))
+	if err == nil {
+		t.Errorf("a name that the pattern refuses: got %s", got)
+	}
+	for _, bad := range []struct{ member, field, want string }{
+		{`"name":"M"`, "name", "2 to 40 characters"},
+		{`"name":"` + strings.Repeat("M", 41) + `"`, "name", "2 to 40 characters"},
+		{`"name":7`, "name", "a text that matches ^[A-Z]"},
+		{`"mail":"m@x@y"`, "mail", "an e-mail address"},
+		{`"mail":"m x@y"`, "mail", "an e-mail address"},
+		{`"day":"2026-13-01"`, "day", "a date"},
+		{`"at":"2026-11-22"`, "at", "with time and zone"},
+		{`"page":"/relative"`, "page", "an absolute address"},
+		{`"bags":1.5`, "bags", "a whole number from 0 to 3"},
+		{`"bags":4`, "bags", "a whole number from 0 to 3"},
+		{`"bags":"1"`, "bags", "a whole number from 0 to 3"},
+		{`"price":900.500001`, "price", "a number of at most 900.5"},
+		{`"aisle":"yes"`, "aisle", "true or false"},
+		{`"class":"first"`, "class", "one of the 2 options"},
+		{`"meal":"Fish"`, "meal", "one of the 2 options"},
+		{`"extras":["wifi","wifi"]`, "extras", "each once"},
+		{`"extras":["wifi","seat","lounge"]`, "extras", "at most 2 options"},
+		{`"extras":"wifi"`, "extras", "options of the list"},
+		{`"days":["Monday"]`, "days", "options of the list"},
+		{`"seat":"12a"`, "seat", "no such field"},
+		{`"name":null`, "name", "a text"},
+	} {
+		answer := `{"class":"eco",` + bad.member + `}`
+		if !strings.HasPrefix(bad.member, `"name"`) {
+			answer = `{"name":"Mara",` + answer[1:]
+		}
+		answer = strings.Replace(answer, `"class":"eco","class"`, `"class"`, 1)
+		_, err := f.Check([]byte(answer))
+		var problems form.Problems
+		if !errors.As(err, &problems) || len(problems) != 1 || problems[0].Field != bad.field ||
+			!strings.Contains(problems[0].Want, bad.want) {
+			t.Errorf("%s: got %v", answer, err)
+		}
+	}
+}
+
+func TestEveryWrongFieldIsNamedAtOnce(t *testing.T) {
+	_, err := parsed(t, flight).Check([]byte(`{"bags":9,"price":1e9,"x":1}`))
+	want := "answer: name: expected a text that matches ^[A-Z], 2 to 40 characters; it must be given; " +
+		"bags: expected a whole number from 0 to 3; price: expected a number of at most 900.5; " +
+		"class: expected one of the 2 options; it must be given; x: expected no such field: the form doesn't have it"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFreeTextIsOneText(t *testing.T) {
+	f := parsed(t, `{"type":"string","description":"Which seat?","maxLength":10}`)
+	if !f.FreeText() || f.Fields[0].Name != "" || f.Help != "Which seat?" {
+		t.Errorf("got %+v", f)
+	}
+	if got, err := f.Check([]byte(`"12\u0061"`)); err != nil || string(got) != `"12a"` {
+		t.Errorf("got %s, %v", got, err)
+	}
+	megabyte := `"` + strings.Repeat("x", 1<<20) + `"`
+	for _, bad := range []string{`"12345678901"`, `{}`, `["12a"]`, `12`, `"a" "b"`, ``, megabyte} {
+		if got, err := f.Check([]byte(bad)); err == nil {
+			t.Errorf("%.40s: got %s", bad, got)
+		}
+	}
+	got, err := f.Read(func(string) []string { return []string{"12a\r\n!"} })
+	if err != nil || string(got) != `"12a\n!"` {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+// What pages and command lines have is texts.
+func TestReadsTextsOfPages(t *testing.T) {
+	f := parsed(t, flight)
+	given := map[string][]string{
+		"name":   {"Mara"},
+		"class":  {"biz"},
+		"bags":   {" 2 "},
+		"aisle":  {"on"},
+		"extras": {"wifi", "seat"},
+		"mail":   {""},
+	}
+	got, err := f.Read(func(name string) []string { return given[name] })
+	want := `{"aisle":true,"bags":2,"class":"biz","extras":["wifi","seat"],"name":"Mara"}`
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v", got, err)
+	}
+
+	delete(given, "class")
+	given["bags"], given["aisle"] = []string{"two"}, []string{"maybe"}
+	_, err = f.Read(func(name string) []string { return given[name] })
+	var problems form.Problems
+	if !errors.As(err, &problems) || len(problems) != 3 || problems[0].Field != "bags" ||
+		problems[1].Field != "aisle" || problems[2].Field != "class" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRefusesWhatNoFormCanAsk(t *testing.T) {
+	field := func(schema string) string { return `{"type":"object","properties":{"a":` + schema + `}}` }
+	many := `{"type":"object","properties":{"a0":{"type":"boolean"}`
+	for i := range form.MaxFields {
+		many += fmt.Sprintf(`,"b%d":{"type":"boolean"}`, i)
+	}
+
+	for _, bad := range []struct{ schema, path, want string }{
+		{`[]`, "", "an object"},
+		{`{"type":"object"`, "", "a JSON Schema"},
+		{`{"type":"object","type":"string"}`, "", "a JSON Schema"},
+		{`{"type":"array"}`, "type", `"object" with properties`},
+		{`{"type":"object"}`, "properties", "1 to 100 fields"},
+		{`{"type":"object","properties":{}}`, "properties", "1 to 100 fields"},
+		{many + `}}`, "properties", "1 to 100 fields"},
+		{`{"type":"object","$ref":"https://x.org/s.json","properties":{"a":{"type":"boolean"}}}`, "$ref", "flat"},
+		{`{"type":"object","allOf":[],"properties":{"a":{"type":"boolean"}}}`, "allOf", "flat"},
+		{`{"type":"object","required":["b"],"properties":{"a":{"type":"boolean"}}}`, "required.0", "name of a property"},
+		{`{"type":"object","properties":{"a\u202e":{"type":"boolean"}}}`, "properties", "visible"},
+		{field(`true`), "properties.a", "an object"},
+		{field(`{"$ref":"#"}`), "properties.a.type", "flat"},
+		{field(`{"type":"string","$ref":"#/properties/a"}`), "properties.a.$ref", "flat"},
+		{field(`{"type":"object","properties":{}}`), "properties.a.type", "flat"},
+		{field(`{"type":"array","items":{"type":"object"}}`), "properties.a.items", "the options"},
+		{field(`{"type":"array","items":{"type":"string"}}`), "properties.a.items", "1 to 1000 options"},
+		{field(`{"type":"array","items":{"type":"string","enum":["x"]},"minItems":2}`), "properties.a.minItems", "options"},
+		{field(`{"type":["string","null"]}`), "properties.a.type", "flat"},
+		{field(`{"type":"string","pattern":"(?=x)"}`), "properties.a.pattern", "RE2"},
+		{field(`{"type":"string","pattern":"(a"}`), "properties.a.pattern", "RE2"},
+		{field(`{"type":"string","format":"regex"}`), "properties.a.format", "email, uri, date or date-time"},
+		{field(`{"type":"string","minLength":5,"maxLength":4}`), "properties.a.minLength", "maxLength, 4"},
+		{field(`{"type":"string","minLength":-1}`), "properties.a.minLength", "a whole number"},
+		{field(`{"type":"string","maxLength":2,"default":"abc"}`), "properties.a.default", "at most 2 characters"},
+		{field(`{"type":"number","minimum":2,"maximum":1}`), "properties.a.minimum", "maximum, 1"},
+		{field(`{"type":"integer","default":1.5}`), "properties.a.default", "a whole number"},
+		{field(`{"type":"integer","minimum":"1"}`), "properties.a.minimum", "a number"},
+		{field(`{"type":"boolean","default":"true"}`), "properties.a.default", "true or false"},
+		{field(`{"type":"string","enum":[]}`), "properties.a", "1 to 1000 options"},
+		{field(`{"type":"string","enum":["x","x"]}`), "properties.a", "differ"},
+		{field(`{"type":"string","enum":["x",1]}`), "properties.a.enum.1", "a text"},
+		{field(`{"type":"string","enum":["x","a\u0000b"]}`), "properties.a", "visible"},
+		{field(`{"type":"string","enum":["x"],"enumNames":["\u001b[2J"]}`), "properties.a", "visible"},
+		{field(`{"type":"string","enum":["x"],"enumNames":["X","Y"]}`), "properties.a.enumNames", "as many titles"},
+		{field(`{"type":"string","enum":["x"],"default":"y"}`), "properties.a.default", "one of the 1 options"},
+		{field(`{"type":"string","enum":["x"],"maxLength":3}`), "properties.a", "no bounds beside"},
+		{field(`{"type":"string","oneOf":[{"const":"x","title":"X","description":"more"}]}`), "properties.a.oneOf.0", "const"},
+		{field(`{"type":"string","title":"\u202eX"}`), "properties.a.title", "visible"},
+		{field(`{"type":"string","description":7}`), "properties.a.description", "a text"},
+	} {
+		_, err := form.Parse([]byte(bad.schema))
+		var refused *form.SchemaError
+		if !errors.As(err, &refused) || refused.Path != bad.path || !strings.Contains(refused.Want, bad.want) {
+			t.Errorf("%.120s: got %v", bad.schema, err)
+		}
+	}
+}
+
+// A form is no vault, and what only sounds like one is asked.
+func TestRefusesSecrets(t *testing.T) {
+	one := func(name, schema string) error {
+		_, err := form.Parse([]byte(`{"type":"object","properties":{"` + name + `":` + schema + `}}`))
+
+		return err
+	}
+	text := `{"type":"string"}`
+	for _, name := range []string{
+		"password", "user_password", "userPassword", "Password2", "api_key", "apiKey", "API key", "apikey",
+		"access-token", "clientSecret", "PIN", "otp", "cvc", "private_key", "credit_card_number", "seedPhrase",
+	} {
+		if err := one(name, text); err == nil || !strings.Contains(err.Error(), "shown and kept") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+
+	for _, schema := range []string{
+		`{"type":"string","title":"Your password"}`,
+		`{"type":"string","format":"password"}`,
+		`{"type":"string","writeOnly":true}`,
+		`{"type":"string","enum":["a"],"title":"API key"}`,
+	} {
+		if err := one("x", schema); err == nil || !strings.Contains(err.Error(), "shown and kept") {
+			t.Errorf("%s: got %v", schema, err)
+		}
+	}
+
+	for _, name := range []string{
+		"max_tokens", "pinned", "keyboard", "passenger", "secretary", "key", "compass", "number",
+	} {
+		if err := one(name, text); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	if err := one("password_changed", `{"type":"boolean"}`); err != nil {
+		t.Errorf("a yes or no: %v", err)
+	}
+}
+
+// An answer that was accepted is accepted again as it was written, and
+// its canonical form is one text.
+func TestAcceptedAnswersStayAccepted(t *testing.T) {
+	f := parsed(t, flight)
+	rapid.Check(t, func(t *rapid.T) {
+		given := map[string][]string{}
+		for _, field := range f.Fields {
+			n := rapid.IntRange(0, 2).Draw(t, "n")
+			for range n {
+				text := rapid.SampledFrom([]string{"Mara", "1", "-1", "900.5", "true", "", "eco", "v", "wifi", "mo"})
+				given[field.Name] = append(given[field.Name], text.Draw(t, "text"))
+			}
+		}
+
+		first, err := f.Read(func(name string) []string { return given[name] })
+		if err != nil {
+			return
+		}
+		second, err := f.Check(first)
+		if err != nil || string(first) != string(second) {
+			t.Fatalf("%s: got %s, %v", first, second, err)
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(flight), []byte(`{"name":"Mara","class":"eco"}`))
+	f.Add([]byte(`{"type":"string"}`), []byte(`"x"`))
+	f.Fuzz(func(t *testing.T, schema, answer []byte) {
+		asked, err := form.Parse(schema)
+		if err != nil {
+			return
+		}
+		got, err := asked.Check(answer)
+		if err != nil {
+			return
+		}
+		if _, err := asked.Check(got); err != nil {
+			t.Errorf("accepted, and refused in its canonical form %s: %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,98 @@
+package approval
+
+import (
+	"slices"
+
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+)
+
+func (o *opening) create(tx Tx) error {
+	id, err := newID("apr_", o.now, o.s.random)
+	if err != nil {
+		return fmt.Errorf("make an id: %w", err)
+	}
+	r := &Request{
+		ID:       id,
+		Tenant:   o.in.Tenant,
+		Version:  1,
+		Agent:    o.c.Agent,
+		Replaces: o.in.Replaces,
+		Context:  slices.Clone(o.in.Context),
+		Requester: Requester{
+			Runtime:   o.in.Asker.Token,
+			Person:    o.in.Asker.Person,
+			Unknown:   o.unknown,
+			Principal: o.call.Principal,
+			Session:   o.call.Session,
+			Owners:    o.owners,
+		},
+		Revisions: []Revision{o.c.revision(o.call, o.binding, o.d)},
+	}
+	r.Revisions[0].At = o.now
+	if o.old != nil {
+		o.old.Replaced = id
+		o.touch(o.old)
+	}
+	events := r.open(o.now, o.inTime(require(&o.d)), o.s.cfg)
+	o.made = r
+	o.remember(tx, Memory{Request: id})
+	o.out.Outcome = resolve.Ask
+	o.out.Request = r
+	return o.record(tx, r, events...)
+}
+
+// inTime gives people no longer than the asker waits. Nobody's silence
+// is consent then: the time is not the one that the rules took for
+// enough.
+func (o *opening) inTime(q policy.Require) policy.Require {
+	if o.within == 0 || o.within >= cmp.Or(q.Within, o.s.cfg.Within) {
+		return q
+	}
+
+	q.Within = o.within
+	if q.OnTimeout == policy.TimeoutApprove {
+		q.OnTimeout = policy.TimeoutDeny
+	}
+
+	return q
+}
+
+// supersede ends the request that this call stands for, whatever
+// becomes of the call.
+func (o *opening) supersede(tx Tx) error {
+	if o.in.Replaces == "" {
+		return nil
+	}
+	old, err := o.last, error(nil)
+	if old == nil || old.ID != o.in.Replaces {
+		if old, err = tx.Request(o.in.Replaces); err == nil {
+			err = o.tick(tx, old)
+		}
+	}
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return &InputError{"replaces", "the id of an earlier request"}
+	case err != nil:
+		return err
+	case old.Question != nil:
+		return &InputError{
+			"replaces",
+			"a request for the approval of a call: a question is withdrawn, not replaced",
+		}
+	case old.Agent.ID != o.c.Agent.ID || old.Requester.Principal != o.call.Principal ||
+		old.Requester.Session != o.call.Session:
+		return &InputError{"replaces", "a request of the same agent, principal and session"}
+	case !old.State.Open():
+		return nil
+	}
+
+	e := old.withdraw(BySupersede, o.in.Asker.Token, "", o.now)
+	o.touch(old)
+	o.old = old
+	return o.record(tx, old, e)
+}

@@ -1,0 +1,209 @@
+package approval_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/form"
+	"github.com/assent-dev/assent/approval/info"
+	"github.com/assent-dev/assent/resolve"
+)
+
+const seatForm = `{"type":"object","properties":{"seat":{"type":"string","enum":["12a","14c"]},` +
+	`"bags":{"type":"integer","minimum":0,"maximum":3}},"required":["seat"]}`
+
+// fills makes a question that takes a text or a form, asked by the agent
+// itself, outside any call.
+func fills(schema string) func(*approval.AskInput) {
+	return func(in *approval.AskInput) {
+		in.Call = &resolve.Call{Principal: "pat@acme", Session: "s1"}
+		in.Question = approval.Question{
+			Asker:  "booking",
+			Prompt: "Which seat?",
+			Schema: json.RawMessage(schema),
+		}
+	}
+}
+
+func data(text string) func(*approval.VoteInput) {
+	return func(in *approval.VoteInput) { in.Data = []byte(text) }
+}
+
+func TestFormIsFilledInByTheUser(t *testing.T) {
+	h := newHarness(t)
+	r := h.put("k", fills(seatForm))
+	if r.Current().Call.Target() != "no call" || r.Requester.Principal != "pat@acme" || r.Binding() == "" {
+		t.Fatalf("got %+v", r)
+	}
+	if s := approval.Summarize(r); s.Message != "booking asks for 2 things in a form" {
+		t.Errorf("got %+v", s)
+	}
+	h.vote(r, "cy", approval.Submit, approval.VoteNotEligible, data(`{"seat":"12a"}`))
+	out := h.vote(r, "pat", approval.Submit, approval.VoteAnswered, data(`{ "bags":1, "seat":"12a" }`))
+	got := out.Request
+	if got.State != approval.Answered || got.Cause != approval.BySubmission || got.Chosen != nil ||
+		string(got.Data) != `{"bags":1,"seat":"12a"}` || string(got.Votes[0].Data) != string(got.Data) {
+		t.Errorf("got %+v", got)
+	}
+	got, err := h.s.Answer(context.Background(), "t", r.ID, deesRunner())
+	if err != nil || string(got.Data) != `{"bags":1,"seat":"12a"}` {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	h.happened("request_opened", "vote_refused", "vote_counted", "request_answered")
+	h.history()
+}
+
+func TestFreeTextIsWritten(t *testing.T) {
+	h := newHarness(t)
+	r := h.put("k", fills(`{"type":"string","maxLength":20}`), groups("support"))
+	out := h.vote(r, "bob", approval.Submit, approval.VoteAnswered, data(`"by the window"`))
+	if string(out.Request.Data) != `"by the window"` {
+		t.Errorf("got %+v", out.Request)
+	}
+	h.history()
+}
+
+func TestDismissedFormHasNoAnswer(t *testing.T) {
+	h := newHarness(t)
+	r := h.put("k", fills(seatForm))
+	out := h.vote(r, "pat", approval.Dismiss, approval.VoteAnswered)
+	if got := out.Request; got.Cause != approval.ByDismissal || got.Data != nil || got.Chosen != nil ||
+		out.Detail != "answered: dismissed, without an answer" {
+		t.Errorf("got %+v", out)
+	}
+	if _, err := h.s.Answer(context.Background(), "t", r.ID, deesRunner()); err != nil {
+		t.Error(err)
+	}
+	h.history()
+}
+
+// The question stays answerable whatever was sent before.
+func TestAnswersThatTheFormRefuses(t *testing.T) {
+	h := newHarness(t)
+	r := h.put("k", fills(seatForm))
+	for name, text := range map[string]string{
+		"no JSON":        `{`,
+		"a twin":         `{"seat":"12a","seat":"14c"}`,
+		"another field":  `{"seat":"12a","x":1}`,
+		"no seat":        `{"bags":1}`,
+		"another seat":   `{"seat":"1a"}`,
+		"too many":       `{"seat":"12a","bags":4}`,
+		"a megabyte":     `{"seat":"` + strings.Repeat("x", 1<<20) + `"}`,
+		"another type":   `"12a"`,
+		"trailing words": `{"seat":"12a"} {}`,
+	} {
+		_, err := h.tryVote(r, "pat", approval.Submit, data(text))
+		var wrong *approval.AnswerError
+		var problems form.Problems
+		if !errors.As(err, &wrong) || !errors.As(err, &problems) || len(problems) == 0 {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+
+	_, err := h.tryVote(r, "pat", approval.Submit)
+	h.wrongField(err, "data")
+	_, err = h.tryVote(r, "pat", approval.Choose, index(0))
+	h.wrongField(err, "verdict")
+	_, err = h.tryVote(r, "pat", approval.Approve)
+	h.wrongField(err, "verdict")
+	_, err = h.tryVote(r, "pat", approval.Dismiss, data(`{"seat":"12a"}`))
+	h.wrongField(err, "data")
+	_, err = h.tryVote(h.put("choice"), "pat", approval.Submit, data(`{"seat":"12a"}`))
+	h.wrongField(err, "verdict")
+	unseen := func(in *approval.VoteInput) { in.Full = false }
+	_, err = h.tryVote(r, "pat", approval.Submit, data(`{"seat":"12a"}`), unseen)
+	h.fails(err, approval.ErrNotShown)
+	h.vote(r, "pat", approval.Submit, approval.VoteAnswered, data(`{"seat":"12a"}`))
+	h.history()
+}
+
+func TestFormsThatCannotBeAsked(t *testing.T) {
+	h := newHarness(t)
+	for name, change := range map[string]func(*approval.AskInput){
+		"nested":         fills(`{"type":"object","properties":{"a":{"type":"object"}}}`),
+		"a password":     fills(`{"type":"object","properties":{"password":{"type":"string"}}}`),
+		"no JSON":        fills(`{`),
+		"a broken bound": fills(`{"type":"string","maxLength":1,"default":"ab"}`),
+		"both": func(in *approval.AskInput) {
+			in.Question.Schema = json.RawMessage(seatForm)
+		},
+	} {
+		_, err := h.tryAsk(name, change)
+		h.t.Run(name, func(*testing.T) { h.wrongField(err, "question.schema") })
+	}
+}
+
+// A frozen agent asks nobody, and is told no answer.
+func TestFreezeHoldsForms(t *testing.T) {
+	h := newHarness(t)
+	r := h.put("k", fills(seatForm))
+	h.vote(r, "pat", approval.Submit, approval.VoteAnswered, data(`{"seat":"12a"}`))
+	if err := h.s.Freeze(context.Background(), "t", "desk", "dee", ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.s.Answer(context.Background(), "t", r.ID, deesRunner())
+	h.fails(err, approval.ErrFrozen)
+	out, err := h.tryAsk("next", fills(seatForm))
+	if err != nil || out.Denied != "frozen" {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
+// Whoever is first has answered; nobody else changes it.
+func TestOneAnswerOfMany(t *testing.T) {
+	h := newHarness(t)
+	r := h.put("k", fills(`{"type":"string"}`), principal(""))
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	won := map[approval.VoteOutcome]int{}
+	for _, person := range []string{"ann", "bob", "cy", "eve", "olga", "pat"} {
+		for range 11 {
+			all.Go(func() {
+				out, err := h.tryVote(r, person, approval.Submit, data(`"`+person+`"`))
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				won[out.Outcome]++
+			})
+		}
+	}
+
+	all.Wait()
+	if won[approval.VoteAnswered] != 1 || won[approval.VoteLate]+won[approval.VoteDuplicate] != 65 {
+		t.Errorf("got %v", won)
+	}
+	h.history()
+}
+
+func TestContextIsKeptAndBindsNothing(t *testing.T) {
+	h := newHarness(t)
+	says := []info.Item{{Label: "Why", Text: "the customer asked"}, {Label: "Ticket", Link: "https://x.example/1"}}
+	with := func(in *approval.OpenInput) { in.Context = says }
+	out, err := h.tryOpen(tool("pay", `{"n":7}`), with)
+	if err != nil || len(out.Request.Context) != 2 {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+	again := h.open(tool("pay", `{"n":7}`))
+	if !again.Shared || again.Request.Binding() != out.Request.Binding() || len(again.Request.Context) != 2 {
+		t.Errorf("got %+v", again.Request)
+	}
+	if s := approval.Summarize(out.Request); strings.Contains(s.Message, "customer") {
+		t.Errorf("got %+v", s)
+	}
+
+	says = []info.Item{{Label: "Why", Link: "javascript:alert(1)"}}
+	_, err = h.tryOpen(tool("pay", `{"n":8}`), with)
+	var wrong *info.Error
+	if !errors.As(err, &wrong) || wrong.Path != "context.0.link" {
+		t.Errorf("got %v", err)
+	}
+	h.history()
+}

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+func (x *exchange) consume() error {
+	r, err := x.own(x.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	f := object(x.body, "", "call", "binding", "key").must("key")
+	in := approval.ConsumeInput{
+		Tenant:  x.tenant(),
+		ID:      r.ID,
+		Asker:   asker(x.token),
+		Call:    f.call("call"),
+		Binding: f.text("binding"),
+		Key:     f.text("key"),
+	}
+	switch {
+	case f.err != nil:
+		return f.err
+	case f.has("call") == f.has("binding"):
+		return fail(openapi.CodeBadRequest, "expected either call or binding")
+	case f.has("binding") && in.Binding == "":
+		return fail(openapi.CodeBadRequest, "binding: expected the digest of the call").in("binding")
+	case in.Key == "" || utf8.RuneCountInString(in.Key) > longestKey:
+		return fail(
+			openapi.CodeBadRequest,
+			fmt.Sprintf("key: expected a text of at most %d characters", longestKey),
+		).in("key")
+	}
+
+	consumed, err := x.cfg.Service.Consume(x.r.Context(), in)
+	x.metrics.consumed(err)
+	if err != nil {
+		return x.with(r, err)
+	}
+	x.wake()
+	return x.answerRequest(consumed)
+}
+
+func (x *exchange) cancel() error {
+	find := x.own
+	if may(x.token, openapi.ScopeAdmin) {
+		find = x.known
+	}
+	r, err := find(x.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	reason, err := x.reason()
+	if err != nil {
+		return err
+	}
+	cancelled, err := x.cfg.Service.Cancel(x.r.Context(), x.tenant(), r.ID, actor(x.token), reason)
+	if err != nil {
+		return x.with(r, err)
+	}
+	x.wake()
+	return x.answerRequest(cancelled)
+}
+
+const longestReason = 4000 // characters
+
+// reason reads a body that holds nothing but a reason, or nothing at all.
+func (x *exchange) reason() (string, error) {
+	if len(x.body) == 0 {
+		return "", nil
+	}
+	f := object(x.body, "", "reason")
+	return f.reason(), f.err
+}
+
+func (f *fields) reason() string {
+	reason := f.text("reason")
+	if utf8.RuneCountInString(reason) > longestReason {
+		f.refuse("reason", fmt.Sprintf("expected at most %d characters", longestReason))
+	}
+	return reason
+}
+
+// with tells which request a problem is about, and where it stands now.
+func (x *exchange) with(r *approval.Request, err error) *problem {
+	p := problemOf(err).about(r.ID)
+	if now, err := x.cfg.Service.Request(x.r.Context(), x.tenant(), r.ID); err == nil {
+		r = now
+	}
+	switch p.Code {
+	case openapi.CodeNotApproved,
+		openapi.CodeClosed,
+		openapi.CodePending,
+		openapi.CodeConsumed,
+		openapi.CodeStale,
+		openapi.CodeVersionMismatch:
+		p.State = r.State
+	}
+
+	if p.Code == openapi.CodeNotApproved && p.Detail == "" {
+		p.Detail = "it is " + string(r.State)
+	}
+	return p
+}

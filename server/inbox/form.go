@@ -1,0 +1,236 @@
+package inbox
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/form"
+	"github.com/assent-dev/assent/internal/safetext"
+	"github.com/assent-dev/assent/value"
+)
+
+// asked is a form or a free text, ready to be filled in, or as it was
+// filled in.
+type asked struct {
+	Title, Help safetext.Shown
+	Free        bool // one text, not an object
+	Fields      []askedField
+	Wrong       []wrongField // why the last answer was refused
+}
+
+// askedField is one field with its control. Labels are the asker's own
+// words: pages fence them.
+type askedField struct {
+	ID       string // of the control, and its name in the form
+	Label    safetext.Shown
+	Help     safetext.Shown
+	Takes    string // in our words
+	Kind     string // text, area, number, check, radio, select, checks
+	Input    string // type of a text control
+	Required bool
+	Given    string
+	Options  []askedOption
+	On       bool   // of a check
+	Wrong    string // why what was given is refused
+	Min, Max string
+	Least    int
+	Most     int
+}
+
+type askedOption struct {
+	Index int
+	Value string
+	Label safetext.Shown
+	On    bool
+}
+
+type wrongField struct{ ID, Label, Want string }
+
+// fewOptions are shown all at once; more go into a list.
+const fewOptions = 6
+
+// oneLine is how many characters a text may have that gets one line.
+const oneLine = 200
+
+// askedOf shows what a question asks for: filled in by what somebody
+// posted, what was answered, or the defaults. It is nil for a choice.
+func askedOf(r *approval.Request, posted url.Values, problems form.Problems) *asked {
+	f := r.Question.Form()
+	if f == nil {
+		return nil
+	}
+	out := &asked{
+		Title: safetext.Inspect(f.Title, safetext.Form{}),
+		Help:  safetext.Inspect(f.Help, safetext.Form{Lines: true}),
+		Free:  f.FreeText(),
+	}
+	for i := range f.Fields {
+		field := viewOf(&f.Fields[i], i, given(f, i, r.Data, posted))
+		if n := slices.IndexFunc(problems, func(p form.Problem) bool { return p.Field == f.Fields[i].Name }); n >= 0 {
+			field.Wrong = "Expected " + problems[n].Want + "."
+			label := cmp.Or(field.Label.Spoken(), "The text")
+			out.Wrong = append(out.Wrong, wrongField{field.ID, label, problems[n].Want})
+		}
+		out.Fields = append(out.Fields, field)
+	}
+
+	return out
+}
+
+// controlName is the name of a field's control. The asker's own name
+// for it could be anything.
+func controlName(i int) string { return "field." + strconv.Itoa(i) }
+
+// given is what a field has: texts, as a page posts them.
+func given(f *form.Form, i int, answered json.RawMessage, posted url.Values) []string {
+	field := &f.Fields[i]
+	if posted != nil {
+		return posted[controlName(i)]
+	}
+	v := field.Default
+	if doc, err := value.Parse(answered, value.Limits{}); err == nil {
+		if v = doc; !f.FreeText() {
+			v, _ = doc.Get(field.Name)
+		}
+	}
+
+	return textsOf(v)
+}
+
+// textsOf writes a value as a page would post it.
+func textsOf(v value.Value) []string {
+	switch v.Kind {
+	case value.Absent, value.Null:
+		return nil
+	case value.String:
+		return []string{v.Text}
+	case value.Array:
+		var out []string
+		for _, item := range v.Items {
+			out = append(out, item.Text)
+		}
+
+		return out
+	case value.Bool:
+		if !v.Bool {
+			return nil
+		}
+	}
+
+	return []string{string(v.AppendJSON(nil))}
+}
+
+// viewOf picks the control of a field.
+func viewOf(f *form.Field, i int, given []string) askedField {
+	out := askedField{
+		ID:       controlName(i),
+		Label:    safetext.Inspect(f.Title, safetext.Form{}),
+		Help:     safetext.Inspect(f.Help, safetext.Form{Lines: true}),
+		Takes:    f.Takes(),
+		Required: f.Required,
+		Least:    f.Least,
+		Most:     f.Most,
+	}
+	if len(given) > 0 {
+		out.Given = given[0]
+	}
+	for n, o := range f.Options {
+		out.Options = append(out.Options, askedOption{
+			Index: n,
+			Value: o.Value,
+			Label: safetext.Inspect(o.Title, safetext.Form{}),
+			On:    slices.Contains(given, o.Value),
+		})
+	}
+
+	switch f.Type {
+	case form.Boolean:
+		out.Kind, out.On = "check", out.Given == "true" || out.Given == "on"
+	case form.Several:
+		out.Kind = "checks"
+	case form.Select:
+		out.Kind = "select"
+		if len(f.Options) <= fewOptions {
+			out.Kind = "radio"
+		}
+	case form.Number, form.Integer:
+		out.Kind = "number"
+		out.Min, out.Max = bound(f.Minimum), bound(f.Maximum)
+	case form.Text:
+		out.Kind, out.Input = "text", inputOf(f.Format)
+		if f.Format == "" && (f.Most == 0 || f.Most > oneLine) {
+			out.Kind = "area"
+		}
+	}
+
+	return out
+}
+
+func bound(n *value.Num) string {
+	if n == nil {
+		return ""
+	}
+
+	return n.String()
+}
+
+// inputOf is the type of the control for a format. A date with a time
+// is typed: no control of browsers has a zone.
+func inputOf(format string) string {
+	switch format {
+	case "email", "date":
+		return format
+	case "uri":
+		return "url"
+	}
+
+	return "text"
+}
+
+// submitted reads a form that was filled in. What can't be an answer
+// comes back as form.Problems, with every field that is wrong.
+func (v *visit) submitted(r *approval.Request) (json.RawMessage, error) {
+	f := r.Question.Form()
+	if f == nil {
+		return nil, &approval.InputError{Field: "verdict", Expected: "choose or dismiss: this question takes a choice"}
+	}
+	place := map[string]int{}
+	for i := range f.Fields {
+		place[f.Fields[i].Name] = i
+	}
+
+	return f.Read(func(name string) []string { return v.r.PostForm[controlName(place[name])] })
+}
+
+// mend shows the form again with what was given, and what is wrong with
+// it beside each field. Nothing was answered.
+func (v *visit) mend(id string, problems form.Problems) error {
+	r, err := v.Store.Request(v.ctx(), v.Tenant, id)
+	if err != nil {
+		return err
+	}
+	p, err := v.readRequest(r, false)
+	if err != nil {
+		return err
+	}
+	p.Question.Form = askedOf(r, v.r.PostForm, problems)
+
+	return v.show("question", "Question: "+p.Name, "queue", p)
+}
+
+// flag adds the trouble in the words of a form.
+func (a *asked) flag(flags safetext.Flags) {
+	flags.Add(a.Title.Flags)
+	flags.Add(a.Help.Flags)
+	for _, field := range a.Fields {
+		flags.Add(field.Label.Flags)
+		flags.Add(field.Help.Flags)
+		for _, o := range field.Options {
+			flags.Add(o.Label.Flags)
+		}
+	}
+}

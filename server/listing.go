@@ -1,0 +1,176 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+func (x *exchange) listRequests() error {
+	f, err := x.filter()
+	if err != nil {
+		return err
+	}
+	list := x.answerable
+	if x.query["mine"] == "true" {
+		list = x.waitingForMe
+	}
+	page, err := list(f)
+	if err != nil {
+		return err
+	}
+	if page.Requests == nil {
+		page.Requests = []approval.Summary{}
+	}
+	return x.answer(http.StatusOK, page)
+}
+
+// waitingForMe lists what waits for the token's person.
+func (x *exchange) waitingForMe(f approval.Filter) (*approval.Page, error) {
+	if len(f.States) > 0 && !slices.Contains(f.States, approval.Pending) {
+		return &approval.Page{}, nil // what has ended waits for nobody
+	}
+	person, err := x.person()
+	if err != nil {
+		return nil, err
+	}
+	page, err := x.cfg.Service.Waiting(x.r.Context(), x.tenant(), person, f)
+	if err != nil {
+		return nil, err
+	}
+
+	return &page, nil
+}
+
+func (x *exchange) filter() (f approval.Filter, err error) {
+	q := x.query
+	f = approval.Filter{
+		Agent:     q["agent"],
+		Target:    q["target"],
+		Principal: q["principal"],
+		Cursor:    q["cursor"],
+	}
+	if f.States, err = x.states(); err != nil {
+		return f, err
+	}
+	if f.Since, err = x.time("since"); err != nil {
+		return f, err
+	}
+	limit, err := x.integer("limit", 1, 500, 50)
+	if err != nil {
+		return f, err
+	}
+	f.Limit = int(limit)
+	order, err := x.word("order", "newest", "due")
+	if err != nil {
+		return f, err
+	}
+	f.ByDue = order == "due"
+	f.Groups, err = x.groups()
+	return f, err
+}
+
+// groups picks requests by who may answer them: one group.
+func (x *exchange) groups() ([]string, error) {
+	mine, err := x.flag("mine")
+	group, one := x.query["group"]
+	switch {
+	case err != nil:
+		return nil, err
+	case mine && one:
+		return nil, &approval.InputError{Field: "group", Expected: "either group or mine"}
+	case one:
+		return []string{group}, nil
+	}
+
+	return nil, nil
+}
+
+func (x *exchange) states() ([]approval.State, error) {
+	text, ok := x.query["state"]
+	if !ok {
+		return nil, nil
+	}
+	all := []approval.State{
+		approval.Pending,
+		approval.Approved,
+		approval.Denied,
+		approval.Expired,
+		approval.Cancelled,
+		approval.Consumed,
+		approval.Answered,
+	}
+	var out []approval.State
+	for _, word := range strings.Split(text, ",") {
+		switch state := approval.State(word); {
+		case word == "open":
+			out = append(out, approval.Pending, approval.Approved)
+		case slices.Contains(all, state):
+			out = append(out, state)
+		default:
+			return nil, fail(
+				openapi.CodeBadRequest,
+				fmt.Sprintf("state: %q is no state, expected open or some of %v", word, all),
+			).in("state")
+		}
+	}
+
+	return out, nil
+}
+
+// mostPages is how many pages of the store one page of an answer is
+// made of, at most.
+const mostPages = 50
+
+// answerable reads a page of requests. The store knows groups, but not
+// whom a question is for that has a principal instead of groups: where
+// only what somebody may answer is wanted, such questions to others are
+// left out, and the page is filled up from the next ones.
+func (x *exchange) answerable(f approval.Filter) (*approval.Page, error) {
+	wanted := f.Limit
+	out, left := &approval.Page{}, 0
+	for range mostPages {
+		f.Limit = wanted - len(out.Requests)
+		page, err := x.cfg.Store.Requests(x.r.Context(), x.tenant(), f)
+		if err != nil {
+			return nil, err
+		}
+		out.Total, out.Next = max(out.Total, page.Total), page.Next
+		for _, s := range page.Requests {
+			forThem, err := x.isFor(s, f.Groups)
+			if err != nil {
+				return nil, err
+			}
+			if forThem {
+				out.Requests = append(out.Requests, s)
+			} else {
+				left++
+			}
+		}
+
+		if len(f.Groups) == 0 || page.Next == "" || len(out.Requests) == wanted {
+			break
+		}
+		f.Cursor = page.Next
+	}
+
+	out.Total -= left
+	return out, nil
+}
+
+// isFor reports whether a question to one person is to somebody of the
+// groups. Everything else the store has picked.
+func (x *exchange) isFor(s approval.Summary, groups []string) (bool, error) {
+	if !s.Question || s.Principal == "" || len(groups) == 0 || len(s.Groups) != 1 || s.Groups[0] != "" {
+		return true, nil
+	}
+	user, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), s.Principal)
+	if err != nil {
+		return false, fmt.Errorf("ask the directory: %w", err)
+	}
+	return known && user.Holds(groups[0]), nil
+}

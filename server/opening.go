@@ -1,0 +1,105 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server/openapi"
+)
+
+func (x *exchange) decide() error {
+	agent, err := x.agent()
+	if err != nil {
+		return err
+	}
+	call, err := parseCall(x.body, "")
+	if err != nil {
+		return err
+	}
+	d, err := x.cfg.Service.Decide(x.r.Context(), x.tenant(), agent, call)
+	if err != nil {
+		return err
+	}
+	x.metrics.called(d.Outcome.String())
+	return x.answer(http.StatusOK, d)
+}
+
+// agent is the agent of the path, if the token may act for it.
+func (x *exchange) agent() (string, error) {
+	agent := x.r.PathValue("agent")
+	if !actsFor(x.token, agent) {
+		return "", fail(openapi.CodeAgentNotAllowed, "the token is bound to "+strings.Join(x.token.Agents, ", "))
+	}
+	return agent, nil
+}
+
+func (x *exchange) openRequest() error {
+	agent, err := x.agent()
+	if err != nil {
+		return err
+	}
+	key, err := x.idempotencyKey()
+	if err != nil {
+		return err
+	}
+	f := object(x.body, "", "call", "replaces", "within", "context").must("call")
+	in := approval.OpenInput{
+		Tenant:   x.tenant(),
+		Asker:    asker(x.token),
+		Agent:    agent,
+		Call:     f.call("call"),
+		Key:      key,
+		Replaces: f.text("replaces"),
+		Context:  f.context("context"),
+		Within:   f.duration("within"),
+	}
+	if f.err != nil {
+		return f.err
+	}
+	if in.Replaces != "" {
+		if _, err := x.own(in.Replaces); err != nil {
+			return fail(openapi.CodeInvalid, "replaces: expected an earlier request of this token").in("replaces")
+		}
+	}
+	if err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
+		return err
+	}
+	opened, err := x.cfg.Service.Open(x.r.Context(), in)
+	if err != nil {
+		return err
+	}
+	x.wake()
+	x.metrics.called(opened.Word())
+	return x.opened(opened)
+}
+
+func (x *exchange) opened(o *approval.Opened) error {
+	if o.Outcome != resolve.Ask || o.Shared {
+		return x.answer(http.StatusOK, o)
+	}
+	x.w.Header().Set("Location", "/v1/requests/"+o.Request.ID)
+	x.w.Header().Set("ETag", etag(o.Request))
+	return x.answer(http.StatusCreated, o)
+}
+
+const longestKey = 200 // characters
+
+// idempotencyKey is the runtime's own: two runtimes that choose the
+// same key mean two things.
+func (x *exchange) idempotencyKey() (string, error) {
+	switch keys := x.r.Header.Values("Idempotency-Key"); {
+	case len(keys) == 0:
+		return "", nil
+	case len(keys) > 1 || keys[0] == "" || utf8.RuneCountInString(keys[0]) > longestKey:
+		return "", fail(
+			openapi.CodeBadRequest,
+			fmt.Sprintf("Idempotency-Key: expected one of at most %d characters", longestKey),
+		).in("Idempotency-Key")
+	default:
+		return keys[0], nil
+	}
+}
