@@ -270,8 +270,7 @@ func empty(ctx context.Context, x Tx) error {
 func (s *Store) count(ctx context.Context, x Tx) error {
 	for _, t := range tables() {
 		if t.counter != "" && s.d.Sequence != "" {
-			words := strings.NewReplacer("{{table}}", t.name, "{{column}}", t.counter)
-			x.Queue(do(words.Replace(s.d.Sequence)))
+			x.Queue(do(strings.NewReplacer("{{table}}", t.name, "{{column}}", t.counter).Replace(s.d.Sequence)))
 		}
 	}
 	return x.Flush(ctx)

@@ -175,7 +175,8 @@ func (s *Store) sweepSent(ctx context.Context, now time.Time) error {
 			if !found { // most of the time, and it costs no write
 				break
 			}
-			if err := s.exec(ctx, "sweep deliveries", do("DELETE FROM deliveries WHERE id IN ("+old+")", args...)); err != nil {
+			gone := do("DELETE FROM deliveries WHERE id IN ("+old+")", args...)
+			if err := s.exec(ctx, "sweep deliveries", gone); err != nil {
 				return err
 			}
 		}

@@ -96,7 +96,8 @@ func (t *tx) writeEntry(e appended) {
 	t.writes = append(
 		t.writes,
 		blind("INSERT INTO entries (tenant, type, subject, at, leaf, openings, version, code) VALUES ($1, $2, "+
-			"$3, $4, $5, $6, $7, $8)", t.tenant, e.Type, subject, at, e.Leaf, blob(e.Openings), version, s.auth.code("entries", t.tenant, nil, e.Type, subject, at, version, e.Leaf)),
+			"$3, $4, $5, $6, $7, $8)", t.tenant, e.Type, subject, at, e.Leaf, blob(e.Openings), version,
+			s.auth.code("entries", t.tenant, nil, e.Type, subject, at, version, e.Leaf)),
 	)
 	for _, d := range e.deliveries {
 		now := micros(s.now())
@@ -458,7 +459,8 @@ func (t *tx) AddVote(v approval.VoteFact) {
 	t.writes = append(
 		t.writes,
 		blind("INSERT INTO votes (tenant, request, agent, target, person, verdict, waited, at) VALUES ($1, $2, "+
-			"$3, $4, $5, $6, $7, $8)", t.tenant, v.Request, v.Agent, plain(v.Target), v.Person, string(v.Verdict), v.Waited.Microseconds(), micros(v.At)),
+			"$3, $4, $5, $6, $7, $8)", t.tenant, v.Request, v.Agent, plain(v.Target), v.Person, string(v.Verdict),
+			v.Waited.Microseconds(), micros(v.At)),
 	)
 }
 
