@@ -107,14 +107,15 @@ func TestM3_TheGroupThatMayFreezeIsTheTenants(t *testing.T) {
 }
 
 func TestDeadLetters(t *testing.T) {
+	ctx := t.Context()
 	h := open(t)
 	h.ask(tool("place_order", order))
 	h.seal()
-	jobs, err := h.store.Claim(t.Context(), "worker", []string{"webhook:ops"}, h.now(), time.Minute, 10)
+	jobs, err := h.store.Claim(ctx, "worker", []string{"webhook:ops"}, h.now(), time.Minute, 10)
 	if err != nil || len(jobs) != 1 {
 		t.Fatal(jobs, err)
 	}
-	if err := h.store.Bury(t.Context(), "worker", jobs[0].ID, "410 Gone\x1b[31m", h.now()); err != nil {
+	if err := h.store.Bury(ctx, "worker", jobs[0].ID, "410 Gone\x1b[31m", h.now()); err != nil {
 		t.Fatal(err)
 	}
 	carol := h.browser("carol")
@@ -124,7 +125,7 @@ func TestDeadLetters(t *testing.T) {
 	fields := p.form(t, "/deliveries/1/redeliver", "")
 	h.pass(time.Second)
 	carol.post("/deliveries/1/redeliver", fields).says(t, "It will be sent again.", "Everything arrived")
-	if jobs, _ := h.store.Jobs(t.Context(), tenant, store.Waiting, 10); len(jobs) != 1 {
+	if jobs, _ := h.store.Jobs(ctx, tenant, store.Waiting, 10); len(jobs) != 1 {
 		t.Error(jobs)
 	}
 }

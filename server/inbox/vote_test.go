@@ -223,10 +223,11 @@ func rewrite(t *testing.T, sealed string) string {
 // TestReadingDecidesNothing: GET and HEAD on every address, with all
 // that a form carries in the query, change nothing.
 func TestReadingDecidesNothing(t *testing.T) {
+	ctx := t.Context()
 	h := open(t)
 	h.fill()
 	r := h.ask(tool("place_order", `{"side":"sell","quantity":77}`))
-	grants, err := h.store.Grants(t.Context(), tenant, false, h.now())
+	grants, err := h.store.Grants(ctx, tenant, false, h.now())
 	if err != nil || len(grants) != 1 {
 		t.Fatal(grants, err)
 	}
@@ -234,7 +235,7 @@ func TestReadingDecidesNothing(t *testing.T) {
 	fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="approve"`)
 	general := bob.get("/grants").form(t, "/grants/"+grants[0].ID+"/revoke", "")
 	h.seal()
-	before, _, err := h.store.Checkpoint(t.Context(), tenant)
+	before, _, err := h.store.Checkpoint(ctx, tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,14 +271,14 @@ func TestReadingDecidesNothing(t *testing.T) {
 				if path == "/events" && method == http.MethodGet {
 					continue // it doesn't end by itself; it is read elsewhere
 				}
-				req, _ := http.NewRequestWithContext(t.Context(), method, u.String(), nil)
+				req, _ := http.NewRequestWithContext(ctx, method, u.String(), nil)
 				bob.read(bob.client.Do(req))
 			}
 		}
 	}
 
 	h.seal()
-	if after, _, _ := h.store.Checkpoint(t.Context(), tenant); after != before {
+	if after, _, _ := h.store.Checkpoint(ctx, tenant); after != before {
 		t.Errorf("%d ledger entries came from reading", after-before)
 	}
 }

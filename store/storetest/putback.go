@@ -82,7 +82,7 @@ func consume(ctx context.Context, s full, seal func(approval.Tx)) error {
 func ignore(approval.Tx) {}
 
 func consumedAgain(t *testing.T, p Place) {
-	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	s := p.one(t, Trust())
 	consumed(t, p, s)
 	p.Exec(putRequestBack)
 	refused(t, consume(t.Context(), s, ignore), stores.ErrTampered)
@@ -92,8 +92,7 @@ func consumedAgain(t *testing.T, p Place) {
 // consumedElsewhere: a replica that knows the request as approved, and
 // nothing of its end, does not run it again either.
 func consumedElsewhere(t *testing.T, p Place) {
-	open := func() (stores.Store, error) { return p.Open(Trust()) }
-	a, b := replica(t, open), replica(t, open)
+	a, b := p.one(t, Trust()), p.one(t, Trust())
 	opened(t, a, 1)
 	step(t, a, approval.EventApproved, func(r *approval.Request) { r.State = approval.Approved })
 	p.Exec("CREATE TABLE saved AS SELECT * FROM requests")
@@ -113,14 +112,15 @@ func consumedWithoutEntries(t *testing.T, p Place) {
 	p.Exec(dropEntries)
 	refused(t, consume(t.Context(), s, ignore), stores.ErrTampered)
 	ok(t, s.Close())
-	s = replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	s = p.one(t, Trust())
 	refused(t, s.Verify(t.Context()), stores.ErrTampered)
 }
 
 func grantAgain(t *testing.T, p Place) {
-	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	ctx := t.Context()
+	s := p.one(t, Trust())
 	use := func() error {
-		return s.Update(t.Context(), tenant, func(tx approval.Tx) error {
+		return s.Update(ctx, tenant, func(tx approval.Tx) error {
 			all, err := tx.Live("acme.trader", "tool execute_trade", epoch())
 			if err != nil {
 				return err
@@ -131,45 +131,44 @@ func grantAgain(t *testing.T, p Place) {
 			return nil
 		})
 	}
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		tx.SaveGrant(grant(1))
-		return nil
 	})
 	p.Exec("CREATE TABLE saved AS SELECT * FROM grants")
 	ok(t, use())
 	p.Exec("DELETE FROM grants; INSERT INTO grants SELECT * FROM saved")
 	refused(t, use(), stores.ErrTampered)
-	refused(t, second(s.Grants(t.Context(), tenant, true, epoch())), stores.ErrTampered)
+	refused(t, second(s.Grants(ctx, tenant, true, epoch())), stores.ErrTampered)
 	p.Exec("DELETE FROM entries")
 	refused(t, use(), stores.ErrTampered) // this process remembers
-	refused(t, second(s.Grant(t.Context(), tenant, grant(1).ID)), stores.ErrTampered)
+	refused(t, second(s.Grant(ctx, tenant, grant(1).ID)), stores.ErrTampered)
 }
 
 func freeze(t testing.TB, s full, agent string) {
 	t.Helper()
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		tx.SaveFreeze(approval.Freeze{
 			Agent: agent,
 			By:    "ada",
 			At:    epoch(),
 		})
 		tx.Append(record(t, tenant, approval.EventFrozen, "", epoch()))
-		return nil
 	})
 }
 
 func freezesAgain(t *testing.T, p Place) {
+	ctx := t.Context()
 	s := must(p.Open(Trust()))(t)
 	freeze(t, s, "a")
 	p.Exec("CREATE TABLE saved AS SELECT * FROM frozen")
 	freeze(t, s, "")
 	p.Exec("DELETE FROM frozen; INSERT INTO frozen SELECT * FROM saved")
-	refused(t, second(s.Freezes(t.Context(), tenant)), stores.ErrTampered)
+	refused(t, second(s.Freezes(ctx, tenant)), stores.ErrTampered)
 	ok(t, s.Close())
-	s = replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
-	refused(t, lockFreezes(t.Context(), s), stores.ErrTampered)
+	s = p.one(t, Trust())
+	refused(t, lockFreezes(ctx, s), stores.ErrTampered)
 	p.Exec("DELETE FROM frozen")
-	refused(t, lockFreezes(t.Context(), s), stores.ErrTampered)
+	refused(t, lockFreezes(ctx, s), stores.ErrTampered)
 }
 
 // remembering is a trust with a watermark of the files in a folder.
@@ -192,7 +191,7 @@ func freezesWithoutEntries(t *testing.T, p Place) {
 	p.Exec("DELETE FROM frozen")
 	p.Exec("DELETE FROM entries")
 	trust, _ = remembering(t, dir)
-	s = replica(t, func() (stores.Store, error) { return p.Open(trust) })
+	s = p.one(t, trust)
 	refused(t, second(s.Freezes(t.Context(), tenant)), stores.ErrTampered)
 	refused(t, lockFreezes(t.Context(), s), stores.ErrTampered)
 }
@@ -211,15 +210,14 @@ func revokedToken(t *testing.T, p Place, s full) {
 	}))
 	p.Exec("CREATE TABLE saved AS SELECT * FROM tokens")
 	ok(t, s.RevokeToken(t.Context(), tenant, "t1", epoch()))
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		tx.Append(record(t, tenant, approval.EventTokenRevoked, "t1", epoch()))
-		return nil
 	})
 	p.Exec("DELETE FROM tokens; INSERT INTO tokens SELECT * FROM saved")
 }
 
 func tokenAgain(t *testing.T, p Place) {
-	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	s := p.one(t, Trust())
 	revokedToken(t, p, s)
 	refused(t, readToken(t.Context(), s), stores.ErrTampered)
 	refused(t, listTokens(t.Context(), s), stores.ErrTampered)
@@ -228,21 +226,22 @@ func tokenAgain(t *testing.T, p Place) {
 // tokenWithoutEntry: the list beside the key holds, also in a replica
 // that heard of it through the ledger only.
 func tokenWithoutEntry(t *testing.T, p Place) {
+	ctx := t.Context()
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	mine, _ := remembering(t, dir)
 	theirs, _ := remembering(t, elsewhere)
 	a := replica(t, func() (stores.Store, error) { return p.Open(mine) })
 	b := replica(t, func() (stores.Store, error) { return p.Open(theirs) })
-	ok(t, second(b.Seal(t.Context(), 10, signature)))
+	ok(t, second(b.Seal(ctx, 10, signature)))
 	appendEntries(t, a, tenant, 1)
 	sealAll(t, a, nil)
-	ok(t, second(b.Seal(t.Context(), 10, signature)))
+	ok(t, second(b.Seal(ctx, 10, signature)))
 	revokedToken(t, p, a)
 	sealAll(t, a, nil)
-	ok(t, second(b.Seal(t.Context(), 10, signature)))
+	ok(t, second(b.Seal(ctx, 10, signature)))
 	p.Exec("DELETE FROM entries")
 	for _, s := range []full{a, b} {
-		equal(t, must(s.TokenByHash(t.Context(), "h1"))(t).Revoked == nil, false)
+		equal(t, must(s.TokenByHash(ctx, "h1"))(t).Revoked == nil, false)
 		equal(t, s.Integrity().Alarms > 0, true)
 	}
 	_, w := remembering(t, elsewhere)
