@@ -40,8 +40,7 @@ func grant(n int) *approval.Grant {
 func grants(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
-	_, err := s.Grant(ctx, tenant, "grt_000001")
-	refused(t, err, approval.ErrNotFound)
+	missing(t, second(s.Grant(ctx, tenant, "grt_000001")))
 	refused(t, s.Update(ctx, tenant, func(tx approval.Tx) error {
 		_, err := tx.Grant("grt_000001")
 		return err

@@ -14,8 +14,7 @@ import (
 func requests(t *testing.T, db Database) {
 	ctx := t.Context()
 	s := one(t, db)
-	_, err := s.Request(ctx, tenant, "apr_000001")
-	refused(t, err, approval.ErrNotFound)
+	missing(t, second(s.Request(ctx, tenant, "apr_000001")))
 	refused(t, s.Update(ctx, tenant, func(tx approval.Tx) error {
 		_, err := tx.Request("apr_000001")
 		return err
@@ -477,11 +476,9 @@ func oddTexts(t *testing.T, db Database) {
 	// as an address can have it: nothing has such a name, and nothing
 	// is wrong with the store
 	for _, id := range []string{"\x00", "a\xff"} {
-		_, err := s.Request(ctx, tenant, id)
-		refused(t, err, approval.ErrNotFound)
-		_, err = s.Grant(ctx, tenant, id)
-		refused(t, err, approval.ErrNotFound)
-		refused(t, s.RevokeToken(ctx, tenant, id, epoch()), approval.ErrNotFound)
+		missing(t, second(s.Request(ctx, tenant, id)))
+		missing(t, second(s.Grant(ctx, tenant, id)))
+		missing(t, s.RevokeToken(ctx, tenant, id, epoch()))
 		equal(t, len(must(s.History(ctx, tenant, id, 0, 10))(t)), 0)
 		equal(t, len(must(s.Similar(ctx, tenant, id, id, 1))(t)), 0)
 		equal(t, page(t, s, approval.Filter{Agent: id, Cursor: "YzEg"}).Total, 0)

@@ -158,6 +158,21 @@ func refused(t testing.TB, err, want error) {
 	}
 }
 
+func tampered(t testing.TB, err error) {
+	t.Helper()
+	refused(t, err, store.ErrTampered)
+}
+
+func missing(t testing.TB, err error) {
+	t.Helper()
+	refused(t, err, approval.ErrNotFound)
+}
+
+func unavailable(t testing.TB, err error) {
+	t.Helper()
+	refused(t, err, store.ErrUnavailable)
+}
+
 func equal[T comparable](t testing.TB, got, want T) {
 	t.Helper()
 	if got != want {
@@ -264,6 +279,12 @@ func inserting(s store.Store, n int) error {
 		tx.Insert(request(n))
 		return nil
 	})
+}
+
+// open opens a place, for the test to close.
+func (p Place) open(t *testing.T, trust store.Trust) store.Store {
+	t.Helper()
+	return must(p.Open(trust))(t)
 }
 
 // one opens a replica of a place.

@@ -133,7 +133,7 @@ func Tampering(t *testing.T, place func(t *testing.T) Place) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := place(t)
-			s := must(p.Open(Trust()))(t)
+			s := p.open(t, Trust())
 			everyKind(t, s)
 			ok(t, s.Close())
 			p.Exec(c.sql)
@@ -148,7 +148,7 @@ func Tampering(t *testing.T, place func(t *testing.T) Place) {
 				ok(t, s.Close())
 			}
 
-			refused(t, err, stores.ErrTampered)
+			tampered(t, err)
 			if heard == 0 {
 				t.Fatal("nobody heard of it")
 			}
@@ -326,12 +326,12 @@ func uncovered(t *testing.T, place func(t *testing.T) Place) {
 		"deliveries",
 	} {
 		p := place(t)
-		s := must(p.Open(Trust()))(t)
+		s := p.open(t, Trust())
 		everyKind(t, s)
 		deliver(t, s, "slack")
 		p.Exec(fmt.Sprintf("UPDATE %s SET code = NULL", table))
 		err := s.RestoreInPlace(t.Context())
-		refused(t, err, stores.ErrTampered)
+		tampered(t, err)
 		var wrong *stores.TamperedError
 		if !errors.As(err, &wrong) || !strings.HasPrefix(wrong.What, table) {
 			t.Fatalf("%s: %v", table, err)
