@@ -9,37 +9,30 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// verdictOfWord is what a reader should know about a word.
-type verdictOfWord struct {
-	note  string
-	flags Flags
-}
-
-// judge tells what a word passes for: the same letters in ASCII, or in two
-// alphabets at once.
-func judge(word string) verdictOfWord {
-	v := verdictOfWord{flags: Flags{}}
+// judge tells what a word passes for, as a note for readers: the same
+// letters in ASCII, or in two alphabets at once.
+func judge(word string) (note string, flags Flags) {
+	flags = Flags{}
 	if ascii(word) {
-		return v
+		return "", flags
 	}
 	var notes []string
 	if as := skeleton(word); as != "" {
-		v.flags["alike"] = true
+		flags["alike"] = true
 		notes = append(notes, "not “"+as+"”: "+strangers(word))
 	}
 	if names := Alphabets(word); len(names) > 1 {
-		v.flags["mixed"] = true
+		flags["mixed"] = true
 		notes = append(notes, "mixes "+strings.Join(names, " and "))
 	}
 	if strings.ContainsFunc(word, foreignDigit) && len(notes) == 0 {
-		v.flags["digits"] = true
+		flags["digits"] = true
 		notes = append(notes, "digits other than 0 to 9: "+strangers(word))
 	}
 	if strings.ContainsFunc(word, RightToLeft) {
-		v.flags["rtl"] = true
+		flags["rtl"] = true
 	}
-	v.note = strings.Join(notes, "; ")
-	return v
+	return strings.Join(notes, "; "), flags
 }
 
 func ascii(s string) bool {

@@ -34,6 +34,8 @@ type Piece struct {
 	Isolate bool   // the template isolated this value: it must not reorder what stands around
 }
 
+func piece(class, text, note string) Piece { return Piece{Class: class, Text: text, Note: note} }
+
 // Classes of pieces, which the style sheet knows.
 const (
 	PieceEscape = "esc"   // spelled out: \u{202e}
@@ -182,7 +184,7 @@ func (d *display) join() {
 func (d *display) leftOut(total int) {
 	if d.unshown > 0 {
 		d.cut = true
-		d.put(Piece{Class: PieceCut, Text: cutOnPage(d.unshown, total)})
+		d.put(piece(PieceCut, cutOnPage(d.unshown, total), ""))
 	}
 	d.unshown = 0
 }
@@ -275,11 +277,7 @@ func (d *display) isolated(s string) int {
 
 func (d *display) invalid(s string) int {
 	d.flags["invalid"] = true
-	d.put(Piece{
-		Class: PieceEscape,
-		Text:  fmt.Sprintf(`\x{%02x}`, s[0]),
-		Note:  "a byte that is no UTF-8",
-	})
+	d.put(piece(PieceEscape, fmt.Sprintf(`\x{%02x}`, s[0]), "a byte that is no UTF-8"))
 	return 1
 }
 
@@ -333,7 +331,7 @@ func (d *display) gap(s string) int {
 		return n
 	}
 	d.flags["spaces"] = true
-	d.put(Piece{Class: PieceGap, Text: "[" + Count(n) + " spaces]"})
+	d.put(piece(PieceGap, "["+Count(n)+" spaces]", ""))
 	return n
 }
 
@@ -354,24 +352,12 @@ func spelled(s string) int {
 func spelledOut(escape string) Piece {
 	switch escape {
 	case `\u{a}`:
-		return Piece{
-			Class: PieceMark,
-			Text:  `\n`,
-			Note:  "line break",
-		}
+		return piece(PieceMark, `\n`, "line break")
 	case `\u{9}`:
-		return Piece{
-			Class: PieceMark,
-			Text:  `\t`,
-			Note:  "tab",
-		}
+		return piece(PieceMark, `\t`, "tab")
 	}
 
-	return Piece{
-		Class: PieceEscape,
-		Text:  escape,
-		Note:  "a character that is spelled out",
-	}
+	return piece(PieceEscape, escape, "a character that is spelled out")
 }
 
 // backslash keeps spellings apart: in a JSON string it is doubled,
@@ -387,11 +373,7 @@ func (d *display) backslash(s string) int {
 	case d.Quoted:
 		d.put(Piece{Text: `\` + s[:1]})
 	case strings.HasPrefix(s, `\u{`) || strings.HasPrefix(s, `\x{`):
-		d.put(Piece{
-			Class: PieceEscape,
-			Text:  `\u{5c}`,
-			Note:  "a backslash of the text itself",
-		})
+		d.put(piece(PieceEscape, `\u{5c}`, "a backslash of the text itself"))
 	default:
 		d.put(Piece{Text: s[:1]})
 	}
@@ -416,13 +398,9 @@ func (d *display) tags(s string) int {
 		n += utf8.RuneLen(r)
 	}
 
-	d.put(Piece{
-		Class: PieceEscape,
-		Text:  codes.String(),
-		Note:  "invisible tag characters",
-	})
+	d.put(piece(PieceEscape, codes.String(), "invisible tag characters"))
 	if says.Len() > 0 {
-		d.put(Piece{Class: PieceNote, Text: "invisible text that says “" + says.String() + "”"})
+		d.put(piece(PieceNote, "invisible text that says “"+says.String()+"”", ""))
 	}
 	return n
 }
@@ -435,20 +413,11 @@ func (d *display) escape(s string, r rune, class Class) int {
 	d.flags[flag] = true
 	x, _ := firstRun(s)
 	code := codeOf(r, d.Quoted)
+	shown := strings.Repeat(code, x.n)
 	if x.n > maxRepeat {
-		d.put(Piece{
-			Class: PieceEscape,
-			Text:  code + "×" + Count(x.n),
-			Note:  note,
-		})
-	} else {
-		d.put(Piece{
-			Class: PieceEscape,
-			Text:  strings.Repeat(code, x.n),
-			Note:  note,
-		})
+		shown = code + "×" + Count(x.n)
 	}
-
+	d.put(piece(PieceEscape, shown, note))
 	return x.n * len(x.unit)
 }
 
@@ -456,25 +425,17 @@ func (d *display) escape(s string, r rune, class Class) int {
 // they are part of any text, and hide nothing.
 func (d *display) plainControl(s string) int {
 	if s[0] == '\r' {
-		d.put(Piece{
-			Class: PieceMark,
-			Text:  `\r`,
-			Note:  "carriage return",
-		})
+		d.put(piece(PieceMark, `\r`, "carriage return"))
 		return 1
 	}
 
 	n := len(s) - len(strings.TrimLeft(s, "\t"))
 	if n > maxSpaces {
 		d.flags["spaces"] = true
-		d.put(Piece{Class: PieceGap, Text: "[" + Count(n) + " tabs]"})
+		d.put(piece(PieceGap, "["+Count(n)+" tabs]", ""))
 		return n
 	}
-	d.put(Piece{
-		Class: PieceMark,
-		Text:  strings.Repeat(`\t`, n),
-		Note:  "tab",
-	})
+	d.put(piece(PieceMark, strings.Repeat(`\t`, n), "tab"))
 
 	return n
 }
@@ -508,11 +469,7 @@ func trouble(class Class) (flag, note string) {
 func (d *display) marks(s string) int {
 	r, w := utf8.DecodeRuneInString(s)
 	d.flags["marks"] = true
-	d.put(Piece{
-		Class: PieceEscape,
-		Text:  codeOf(r, d.Quoted),
-		Note:  "combining mark",
-	})
+	d.put(piece(PieceEscape, codeOf(r, d.Quoted), "combining mark"))
 	return w
 }
 
@@ -521,16 +478,14 @@ func (d *display) marks(s string) int {
 func (d *display) word(s string) int {
 	n := wordLen(s)
 	word := s[:n]
-	v := judge(word)
-	d.flags.Add(v.flags)
-	class := ""
-	if v.note != "" {
-		class = PieceAlike
+	note, flags := judge(word)
+	d.flags.Add(flags)
+	if note == "" {
+		d.put(Piece{Text: word})
+		return n
 	}
-	d.put(Piece{Class: class, Text: word})
-	if v.note != "" {
-		d.put(Piece{Class: PieceNote, Text: v.note})
-	}
+	d.put(piece(PieceAlike, word, ""))
+	d.put(piece(PieceNote, note, ""))
 	return n
 }
 
@@ -553,8 +508,8 @@ func wordLen(s string) int {
 func (d *display) sign(s string, r rune, w int) int {
 	if as := alikeSign(r); as != "" {
 		d.flags["alike"] = true
-		d.put(Piece{Class: PieceAlike, Text: s[:w]})
-		d.put(Piece{Class: PieceNote, Text: "not “" + as + "” but " + codePoint(r)})
+		d.put(piece(PieceAlike, s[:w], ""))
+		d.put(piece(PieceNote, "not “"+as+"” but "+codePoint(r), ""))
 		return w
 	}
 

@@ -73,7 +73,7 @@ func (v *visit) revoke() error {
 	if _, err := v.Service.Revoke(
 		v.ctx(),
 		v.Tenant,
-		v.r.PathValue("id"),
+		v.id(),
 		v.Person.ID,
 		clean(v.r.PostForm.Get("reason")),
 	); err != nil {
@@ -82,7 +82,7 @@ func (v *visit) revoke() error {
 
 	return v.tell(
 		"/grants",
-		said{Kind: "good", Lines: []string{"Revoked: calls under this standing approval ask again from now on."}},
+		saying("good", "Revoked: calls under this standing approval ask again from now on."),
 	)
 }
 
@@ -134,7 +134,7 @@ func (v *visit) lifts() (map[string][]lift, error) {
 	}
 	out := map[string][]lift{}
 	for _, s := range found.Requests {
-		r, err := v.Store.Request(v.ctx(), v.Tenant, s.ID)
+		r, err := v.stored(s.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -184,10 +184,7 @@ func (v *visit) throw() error {
 	}
 	return v.tell(
 		"/freeze",
-		said{
-			Kind:  "good",
-			Lines: []string{"Frozen: " + agentWords(agent) + " is denied from now on, approved calls too."},
-		},
+		saying("good", "Frozen: "+agentWords(agent)+" is denied from now on, approved calls too."),
 	)
 }
 
@@ -221,10 +218,7 @@ func (v *visit) thaw() error {
 	case errors.As(err, &pending):
 		return v.tell(
 			"/freeze",
-			said{
-				Kind:  "note",
-				Lines: []string{"Another administrator approves this first. Come back then, and lift it here."},
-			},
+			saying("note", "Another administrator approves this first. Come back then, and lift it here."),
 		)
 	case errors.As(err, &refused):
 		return &problem{http.StatusConflict, "Nothing was done", sentence(refused.Error())}
@@ -238,7 +232,7 @@ func (v *visit) thaw() error {
 
 	return v.tell(
 		"/freeze",
-		said{Kind: "good", Lines: []string{"The freeze of " + agentWords(agent) + " is lifted."}},
+		saying("good", "The freeze of "+agentWords(agent)+" is lifted."),
 	)
 }
 
@@ -271,12 +265,12 @@ func (v *visit) redeliver() error {
 	if err := v.onlyAdmins(); err != nil {
 		return err
 	}
-	id, err := strconv.ParseInt(v.r.PathValue("id"), 10, 64)
+	id, err := strconv.ParseInt(v.id(), 10, 64)
 	if err != nil {
 		return approval.ErrNotFound
 	}
 	if err := v.Store.Redeliver(v.ctx(), v.Tenant, id, v.now); err != nil {
 		return err
 	}
-	return v.tell("/deliveries", said{Kind: "good", Lines: []string{"It will be sent again."}})
+	return v.tell("/deliveries", saying("good", "It will be sent again."))
 }

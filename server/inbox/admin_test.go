@@ -72,14 +72,12 @@ func TestH3_AFreezeIsLiftedByTwoAdministrators(t *testing.T) {
 	carol.get("/requests/"+id).lacks(t, "Approve this call")
 	erin := h.browser("erin")
 	approve := erin.get("/requests/"+id).form(t, "/requests/"+id+"/vote", "approve")
-	h.pass(time.Second)
-	erin.post("/requests/"+id+"/vote", approve).says(t, "approved")
+	erin.later("/requests/"+id+"/vote", approve).says(t, "approved")
 
 	now := carol.get("/freeze")
 	now.says(t, "Lifting it is approved")
 	thaw = now.form(t, "/thaw", "")
-	h.pass(time.Second)
-	carol.post("/thaw", thaw).
+	carol.later("/thaw", thaw).
 		says(t, "The freeze of everything of agent trading-desk is lifted.", "Nothing is frozen.")
 }
 
@@ -107,14 +105,15 @@ func TestM3_TheGroupThatMayFreezeIsTheTenants(t *testing.T) {
 }
 
 func TestDeadLetters(t *testing.T) {
+	ctx := t.Context()
 	h := open(t)
 	h.ask(tool("place_order", order))
 	h.seal()
-	jobs, err := h.store.Claim(t.Context(), "worker", []string{"webhook:ops"}, h.now(), time.Minute, 10)
+	jobs, err := h.store.Claim(ctx, "worker", []string{"webhook:ops"}, h.now(), time.Minute, 10)
 	if err != nil || len(jobs) != 1 {
 		t.Fatal(jobs, err)
 	}
-	if err := h.store.Bury(t.Context(), "worker", jobs[0].ID, "410 Gone\x1b[31m", h.now()); err != nil {
+	if err := h.store.Bury(ctx, "worker", jobs[0].ID, "410 Gone\x1b[31m", h.now()); err != nil {
 		t.Fatal(err)
 	}
 	carol := h.browser("carol")
@@ -122,9 +121,8 @@ func TestDeadLetters(t *testing.T) {
 	p := carol.get("/deliveries")
 	p.says(t, "webhook:ops", `410 Gone\u{1b}[31m`)
 	fields := p.form(t, "/deliveries/1/redeliver", "")
-	h.pass(time.Second)
-	carol.post("/deliveries/1/redeliver", fields).says(t, "It will be sent again.", "Everything arrived")
-	if jobs, _ := h.store.Jobs(t.Context(), tenant, store.Waiting, 10); len(jobs) != 1 {
+	carol.later("/deliveries/1/redeliver", fields).says(t, "It will be sent again.", "Everything arrived")
+	if jobs, _ := h.store.Jobs(ctx, tenant, store.Waiting, 10); len(jobs) != 1 {
 		t.Error(jobs)
 	}
 }
@@ -133,8 +131,7 @@ func TestExportVerifies(t *testing.T) {
 	h := open(t)
 	h.fill()
 	fields := h.browser("carol").get("/ledger").form(t, "/ledger/export", "")
-	h.pass(time.Second)
-	p := h.browser("carol").post("/ledger/export", fields)
+	p := h.browser("carol").later("/ledger/export", fields)
 	if p.status != http.StatusOK {
 		t.Fatal(p.text())
 	}
@@ -165,8 +162,7 @@ func TestExportTakesItsTime(t *testing.T) {
 	defer hurried.Close()
 	h.url = hurried.URL
 	fields := h.browser("carol").get("/ledger").form(t, "/ledger/export", "")
-	h.pass(time.Second)
-	p := h.browser("carol").post("/ledger/export", fields)
+	p := h.browser("carol").later("/ledger/export", fields)
 	if _, err := ledger.Verify(
 		strings.NewReader(p.body),
 		ledger.VerifyOptions{PublicKey: h.signer.PublicKey()},

@@ -167,7 +167,7 @@ func TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough(t *testing.T) {
 func TestUsers3_10_LinesOfATextAreLines(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("place_order", `{"side":"one\ntwo\tthree","quantity":1234567}`))
-	p := h.browser("bob").get("/requests/" + r.ID)
+	p := h.browser("bob").request(r.ID)
 	for _, want := range []string{
 		// the argument
 		`one<span class="mark" title="line break">\n</span><br>two<span class="mark" title="tab">\t</span>three`,
@@ -190,7 +190,7 @@ func TestM4_ASealServesOnePurpose(t *testing.T) {
 	bob := h.browser("bob")
 	r := h.ask(tool("big", `{"text":"`+strings.Repeat("x", 5000)+`"}`)) // its page does not show all of it
 	vote, edit := "/requests/"+r.ID+"/vote", "/requests/"+r.ID+"/edit"
-	page := bob.get("/requests/" + r.ID)
+	page := bob.request(r.ID)
 	deny := page.form(t, vote, `value="deny"`)
 	all := bob.get("/requests/" + r.ID + "?show=all")
 	approve, change := all.form(t, vote, `value="approve"`), all.form(t, edit, "arguments")
@@ -263,8 +263,7 @@ func TestM4_AnEditShowsAllThatItApproves(t *testing.T) {
 		"desk-runtime",
 	)
 	confirm := p.form(t, "/requests/"+r.ID+"/edit", "Replace and approve")
-	h.pass(time.Second)
-	bob.post("/requests/"+r.ID+"/edit", confirm).says(t, "The arguments are replaced")
+	bob.later("/requests/"+r.ID+"/edit", confirm).says(t, "The arguments are replaced")
 	if v := h.request(r.ID).Votes; len(v) != 1 || !v[0].Full {
 		t.Errorf("%+v", v)
 	}
@@ -281,7 +280,7 @@ func TestM4_WhatMovedIsNotConfirmed(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	r := h.ask(tool("place_order", order))
-	fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/edit", "arguments")
+	fields := bob.request(r.ID).form(t, "/requests/"+r.ID+"/edit", "arguments")
 	h.pass(time.Second)
 	fields.Set("arguments", `{"side":"buy","quantity":10,"symbol":"ACME"}`)
 	fields.Set("step", "preview")
@@ -314,7 +313,7 @@ func TestM11_HiddenValuesStayHiddenEverywhere(t *testing.T) {
 	for _, path := range []string{"/", "/?tab=open", "/requests/" + r.ID, "/requests/" + r.ID + "?show=all"} {
 		bob.get(path).lacks(t, "hunter2")
 	}
-	p := bob.get("/requests/" + r.ID)
+	p := bob.request(r.ID)
 	p.says(
 		t,
 		"1 value is hidden by policy: auth.0.secret.",
@@ -324,8 +323,7 @@ func TestM11_HiddenValuesStayHiddenEverywhere(t *testing.T) {
 	p.lacks(t, `value="approve"`, "Edit the arguments")
 	forced := p.form(t, "/requests/"+r.ID+"/vote", `value="deny"`)
 	forced.Set("verdict", "approve")
-	h.pass(time.Second)
-	bob.post("/requests/"+r.ID+"/vote", forced).says(
+	bob.cast(r.ID, forced).says(
 		t,
 		"Nothing was decided.",
 		"forbids approving while it hides a value",
@@ -354,14 +352,14 @@ func TestM6_AnUnknownPersonIsCalledOne(t *testing.T) {
 	r := h.ask(c)
 	bob := h.browser("bob")
 	bob.get("/").says(t, "Unknown person: mallory")
-	bob.get("/requests/"+r.ID).says(
+	bob.request(r.ID).says(
 		t,
 		"for mallory (unknown person)",
 		"nobody is known by this name, so one more person must agree",
 		"0 of 2 approved",
 	)
 	known := h.ask(tool("place_order", order))
-	bob.get("/requests/"+known.ID).lacks(t, "unknown person")
+	bob.request(known.ID).lacks(t, "unknown person")
 }
 
 // TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange: what I
@@ -395,7 +393,7 @@ func TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange(t *testing.T) {
 	if _, err := h.service.Tick(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	bob.get("/requests/"+big.ID).says(t, "risk-leads is called in and may approve in place of desk-heads, risk")
+	bob.request(big.ID).says(t, "risk-leads is called in and may approve in place of desk-heads, risk")
 }
 
 // TestUsers3_3_AQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes: on the
@@ -405,14 +403,14 @@ func TestUsers3_3_AQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes(t *testing.T)
 	r := h.ask(tool("purge", `{"table":"customers"}`))
 	bob := h.browser("bob")
 	bob.get("/").says(t, "Nobody can fill its quorum")
-	bob.get("/requests/"+r.ID).says(
+	bob.request(r.ID).says(
 		t,
 		"Nobody can fill this quorum.",
 		"9 of desk-heads: only 2 of them may answer this",
 		"It can only be denied, or expire",
 	)
 	fine := h.ask(tool("wire", wire))
-	bob.get("/requests/"+fine.ID).lacks(t, "Nobody can fill")
+	bob.request(fine.ID).lacks(t, "Nobody can fill")
 }
 
 // TestUsers3_6_EveryTextIsLabelledWithItsWriter: an agent's author, a
@@ -432,7 +430,7 @@ func TestUsers3_6_EveryTextIsLabelledWithItsWriter(t *testing.T) {
 		},
 	} {
 		r := h.ask(tool(name, c.args))
-		bob.get("/requests/"+r.ID).says(t, c.says)
+		bob.request(r.ID).says(t, c.says)
 	}
 
 	bob.get("/").lacks(t, "author")
@@ -442,7 +440,7 @@ func TestUsers3_6_EveryTextIsLabelledWithItsWriter(t *testing.T) {
 func TestUsers3_8_WhyIsSaidInWords(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("wire", wire))
-	h.browser("bob").get("/requests/"+r.ID).says(
+	h.browser("bob").request(r.ID).says(
 		t,
 		"Wires above 10,000 need two of risk and a head.",
 		"amount is 25,000, above 10,000",
@@ -458,7 +456,7 @@ func TestUsers3_5_TitlesSayWhatWouldRun(t *testing.T) {
 	bob := h.browser("bob")
 	const what = "wire amount 25,000 EUR to DE89370400440532013000 reference Invoice 4711"
 	bob.get("/").says(t, what)
-	p := bob.get("/requests/" + r.ID)
+	p := bob.request(r.ID)
 	p.says(t, what, "wire amount 25,000 EUR, to DE89370400440532013000, reference Invoice 4711 · assent")
 }
 
@@ -472,8 +470,7 @@ func TestUsers3_15_ADenialNeedsAReason(t *testing.T) {
 		bob.answer(r.ID, "deny", none).says(t, "Nothing was decided.", "Say why it must not run")
 	}
 	fields := bob.get("/batch?id="+r.ID+"&id="+other.ID).form(t, "/batch", `value="deny"`)
-	h.pass(time.Second)
-	bob.post("/batch", fields).says(t, "Nothing was decided", "say why it must not run")
+	bob.later("/batch", fields).says(t, "Nothing was decided", "say why it must not run")
 	if got := h.request(r.ID); got.State != approval.Pending || len(got.Votes) != 0 {
 		t.Fatalf("%s %v", got.State, got.Votes)
 	}
@@ -483,7 +480,7 @@ func TestUsers3_15_ADenialNeedsAReason(t *testing.T) {
 		t.Error("a denial is shown as a success")
 	}
 	for _, preset := range []string{"Not needed", "Wrong target or values", "Not now", "Talk to me first"} {
-		bob.get("/requests/"+other.ID).says(t, preset)
+		bob.request(other.ID).says(t, preset)
 	}
 }
 
@@ -500,7 +497,7 @@ func TestUsers3_16_ButtonsSayWhatTheyDo(t *testing.T) {
 			t.Errorf("no %s", button)
 		}
 	}
-	if body := bob.get("/requests/" + one.ID).body; !strings.Contains(
+	if body := bob.request(one.ID).body; !strings.Contains(
 		body,
 		`data-armed>Approve</button> <span class="for">…`+one.ID[len(one.ID)-6:],
 	) {

@@ -156,7 +156,7 @@ type sketch struct {
 // node draws one value. What policy hides keeps its structure: keys,
 // kinds and sizes stay in sight.
 func (s *sketch) node(v value.Value, redact policy.Redaction, hide bool) *node {
-	n := &node{Kind: kindOf(v)}
+	n := &node{Kind: v.Kind.String()}
 	s.budget.spend(valuePieces)
 	switch v.Kind {
 	case value.Object:
@@ -183,23 +183,6 @@ func (s *sketch) node(v value.Value, redact policy.Redaction, hide bool) *node {
 	}
 
 	return n
-}
-
-func kindOf(v value.Value) string {
-	switch v.Kind {
-	case value.Object:
-		return "object"
-	case value.Array:
-		return "array"
-	case value.String:
-		return "string"
-	case value.Number:
-		return "number"
-	case value.Bool:
-		return "boolean"
-	}
-
-	return "null"
 }
 
 func (s *sketch) object(n *node, v value.Value, redact policy.Redaction, hide bool) {

@@ -109,7 +109,7 @@ func (v *visit) roomForBatch(ids []string) error {
 }
 
 func (v *visit) batchItem(id string) (batchItem, error) {
-	r, err := v.Store.Request(v.ctx(), v.Tenant, id)
+	r, err := v.stored(id)
 	if err != nil {
 		return batchItem{}, err
 	}
@@ -215,7 +215,7 @@ func (v *visit) batchSeals() ([]seen, error) {
 		if err != nil {
 			return nil, err
 		}
-		r, err := v.Store.Request(v.ctx(), v.Tenant, in.Request)
+		r, err := v.stored(in.Request)
 		if err != nil {
 			return nil, err
 		}

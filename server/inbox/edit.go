@@ -45,21 +45,13 @@ func (v *visit) edit() error {
 	a, err := v.readAnswer(to)
 	// a preview changes nothing, so it may come soon
 	if err != nil && !(step == "fragment" && errors.Is(err, errEarly)) {
-		return v.tell(
-			requestPath(v.r.PathValue("id")),
-			said{
-				Request: v.r.PathValue("id"),
-				Kind:    "bad",
-				Lines:   []string{"Nothing was changed.", sentence(err.Error())},
-			},
-		)
+		return v.tellHere(saying("bad", "Nothing was changed.", sentence(err.Error())))
 	}
-
 	in := approval.EditInput{
 		Tenant:    v.Tenant,
-		ID:        a.ID,
-		IfVersion: a.seen.Version,
-		Binding:   a.seen.Binding,
+		ID:        a.Request,
+		IfVersion: a.Version,
+		Binding:   a.Binding,
 		Person:    v.Person.ID,
 		Args:      strings.ReplaceAll(v.r.PostForm.Get("arguments"), "\r\n", "\n"),
 		Reason:    clean(v.r.PostForm.Get("reason")),
@@ -86,15 +78,15 @@ func digest(text string) string {
 
 // confirmEdit makes the edit, if the page showed this very text, and
 // everything else that is approved with it.
-func (v *visit) confirmEdit(a answer, in approval.EditInput) error {
-	if a.seen.Edit != digest(in.Args) || !a.seen.Full {
+func (v *visit) confirmEdit(a seen, in approval.EditInput) error {
+	if a.Edit != digest(in.Args) || !a.Full {
 		return v.refused(a, approval.ErrNotShown)
 	}
 	preview, err := v.Service.Preview(v.ctx(), in)
 	if err != nil {
 		return v.refused(a, err)
 	}
-	if preview.Request == nil || !slices.Equal(a.seen.Shown, shownDigests(preview.Request)) {
+	if preview.Request == nil || !slices.Equal(a.Shown, shownDigests(preview.Request)) {
 		return v.refused(a, approval.ErrNotShown)
 	}
 	in.Full = true
@@ -103,15 +95,12 @@ func (v *visit) confirmEdit(a answer, in approval.EditInput) error {
 		return v.refused(a, err)
 	}
 	m := outcomeWords(edited.Voted)
-	m.Request = a.ID
-	m.Lines = append(
-		[]string{"The arguments are replaced, and your approval of the new ones is given."},
-		m.Lines...)
-	return v.tell(requestPath(a.ID), m)
+	m.Lines = slices.Insert(m.Lines, 0, "The arguments are replaced, and your approval of the new ones is given.")
+	return v.tellHere(m)
 }
 
 func (v *visit) previewEdit(in approval.EditInput) (editPage, error) {
-	r, err := v.Store.Request(v.ctx(), v.Tenant, in.ID)
+	r, err := v.stored(in.ID)
 	if err != nil {
 		return editPage{}, err
 	}

@@ -127,6 +127,7 @@ func manyMembers(n int) string {
 // TestH5_APageHasABudget: what a page draws ends, says what it left
 // out, and is not shown fully then.
 func TestH5_APageHasABudget(t *testing.T) {
+	ctx := t.Context()
 	const pieces = 10_000
 	alike := `{"a":"` + strings.Repeat("а ", 30_000) + `"}`
 	for name, text := range map[string]string{
@@ -134,18 +135,18 @@ func TestH5_APageHasABudget(t *testing.T) {
 		"values": "[" + strings.Repeat("1,", 30_000) + "1]",
 		"keys":   "{" + manyMembers(20_000) + "}",
 	} {
-		b := newBudget(t.Context(), pieces)
+		b := newBudget(ctx, pieces)
 		d := inspectDocument("Arguments", text, policy.Redaction{}, true, b)
 		if n := countPieces(d); !d.Cut || !d.Huge || n > pieces+10 {
 			t.Errorf("%s: cut %v, can't be approved %v, %d pieces", name, d.Cut, d.Huge, n)
 		}
 	}
 
-	d := inspectDocument("Arguments", alike, policy.Redaction{}, true, newBudget(t.Context(), pagePieces))
+	d := inspectDocument("Arguments", alike, policy.Redaction{}, true, newBudget(ctx, pagePieces))
 	if d.Cut || d.Huge {
 		t.Error("a page has no room for 90,000 pieces")
 	}
-	s := safetext.Inspect("а а а а", safetext.Form{Spend: newBudget(t.Context(), 4).spend})
+	s := safetext.Inspect("а а а а", safetext.Form{Spend: newBudget(ctx, 4).spend})
 	if got := s.Spoken(); !s.Cut || !strings.HasSuffix(got, "… 4 of 7 characters not shown here …") {
 		t.Errorf("got %q", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"html"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -401,19 +402,38 @@ func (p page) lacks(t testing.TB, words ...string) {
 	}
 }
 
+// later posts a second after the page was made: its forms decide by then.
+func (b *browser) later(path string, fields url.Values) page {
+	b.h.t.Helper()
+	b.h.pass(time.Second)
+	return b.post(path, fields)
+}
+
+func (b *browser) request(id string) page {
+	b.h.t.Helper()
+	return b.get("/requests/" + id)
+}
+
+// ballot is the form of a request's page that gives a verdict.
+func (b *browser) ballot(id, verdict string) url.Values {
+	b.h.t.Helper()
+	return b.request(id).form(b.h.t, "/requests/"+id+"/vote", `value="`+verdict+`"`)
+}
+
+func (b *browser) cast(id string, fields url.Values) page {
+	b.h.t.Helper()
+	return b.later("/requests/"+id+"/vote", fields)
+}
+
 // answer votes through the page, as a person without JavaScript would.
 func (b *browser) answer(id, verdict string, more url.Values) page {
 	b.h.t.Helper()
-	p := b.get("/requests/" + id)
-	fields := p.form(b.h.t, "/requests/"+id+"/vote", `value="`+verdict+`"`)
+	fields := b.ballot(id, verdict)
 	if verdict == "deny" {
 		fields.Set("preset", "Not needed")
 	}
-	for k, v := range more {
-		fields[k] = v
-	}
-	b.h.pass(time.Second)
-	return b.post("/requests/"+id+"/vote", fields)
+	maps.Copy(fields, more)
+	return b.cast(id, fields)
 }
 
 // fill makes a site in which something has happened.

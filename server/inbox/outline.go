@@ -90,6 +90,10 @@ type hint struct {
 	Text   string
 }
 
+func grave(text string) hint { return hint{Grave: true, Text: text} }
+
+func listed(text string) hint { return hint{Listed: true, Text: text} }
+
 // listPieces is what the hints of one page may look through, for all
 // requests on it together.
 const listPieces = 20_000
@@ -121,9 +125,7 @@ func (v *visit) outline(r *approval.Request) (request, error) {
 		Reason:     r.Reason,
 		Question:   v.questionBrief(r),
 	}
-	if r.By != "" {
-		c.By = v.called(r.By)
-	}
+	c.By = v.called(r.By)
 	var err error
 	if r.Question == nil {
 		if c.Stages, err = v.stages(r); err != nil {
@@ -276,27 +278,27 @@ func hints(r *approval.Request, b *budget) []hint {
 	}
 	cur := r.Current()
 	add(
-		hint{Grave: true, Text: "Runs unless somebody denies it"},
+		grave("Runs unless somebody denies it"),
 		r.State == approval.Pending && r.OnTimeout == policy.TimeoutApprove,
 	)
 	destructive, said := annotation(cur, "destructiveHint")
-	add(hint{Listed: true, Text: "Declared destructive"}, destructive && said)
+	add(listed("Declared destructive"), destructive && said)
 	add(hint{Text: "Not declared safe"}, destructive && !said && cur.Call.Kind == resolve.MCPTool)
 	flags, all := flagsOf(&cur.Call, b)
-	add(hint{Grave: true, Text: "Hidden characters in the arguments"}, flags.Hides())
-	add(hint{Grave: true, Text: "Look-alike characters in the arguments"}, flags.Deceives())
+	add(grave("Hidden characters in the arguments"), flags.Hides())
+	add(grave("Look-alike characters in the arguments"), flags.Deceives())
 	if r.Question != nil {
 		words := wordsOf(r.Question, b)
-		add(hint{Grave: true, Text: "Hidden characters in the tool’s words"}, words.Hides())
-		add(hint{Grave: true, Text: "Look-alike characters in the tool’s words"}, words.Deceives())
+		add(grave("Hidden characters in the tool’s words"), words.Hides())
+		add(grave("Look-alike characters in the tool’s words"), words.Deceives())
 	}
-	add(hint{Listed: true, Text: "Unknown person: " + r.Requester.Principal}, r.Requester.Unknown)
+	add(listed("Unknown person: "+r.Requester.Principal), r.Requester.Unknown)
 	add(
 		hint{Text: "Long arguments: " + safetext.Count(len(cur.Call.Args)) + " bytes"},
 		len(cur.Call.Args) > largest,
 	)
 	add(
-		hint{Listed: true, Text: "Not all of it was looked through for hidden and look-alike characters"},
+		listed("Not all of it was looked through for hidden and look-alike characters"),
 		!all || b.spent(),
 	)
 	unknown := func(x resolve.Reason) bool { return x.Code == resolve.ConditionUnknown }
@@ -304,9 +306,9 @@ func hints(r *approval.Request, b *budget) []hint {
 		hint{Text: "A condition could not be told true or false"},
 		slices.ContainsFunc(cur.Decision.Reasons, unknown),
 	)
-	add(hint{Listed: true, Text: "Edited by " + cur.Author}, cur.Number > 0)
-	add(hint{Listed: true, Text: "Some values are hidden by policy"}, len(r.Redact) > 0)
-	add(hint{Listed: true, Text: "Escalated to " + strings.Join(r.Called, ", ")}, len(r.Called) > 0)
+	add(listed("Edited by "+cur.Author), cur.Number > 0)
+	add(listed("Some values are hidden by policy"), len(r.Redact) > 0)
+	add(listed("Escalated to "+strings.Join(r.Called, ", ")), len(r.Called) > 0)
 
 	return out
 }

@@ -178,7 +178,7 @@ func (v *visit) whom(r *approval.Request) string {
 
 // outcomeOfAnswer says what became of the answer to a question.
 func outcomeOfAnswer(r *approval.Request) said {
-	m := said{Kind: "good", Lines: []string{"Answered."}}
+	m := saying("good", "Answered.")
 	switch {
 	case r.Question == nil:
 		return m

@@ -54,12 +54,11 @@ func (h *site) asksBob(q approval.Question) *approval.Request {
 // JavaScript would.
 func (b *browser) pick(id, verdict string, choice ...string) page {
 	b.h.t.Helper()
-	fields := b.get("/requests/"+id).form(b.h.t, "/requests/"+id+"/vote", `value="`+verdict+`"`)
+	fields := b.ballot(id, verdict)
 	if len(choice) > 0 {
 		fields["choice"] = choice
 	}
-	b.h.pass(time.Second)
-	return b.post("/requests/"+id+"/vote", fields)
+	return b.cast(id, fields)
 }
 
 // TestAQuestionIsShownAsOne: what we know comes first, then the tool's
@@ -75,7 +74,7 @@ func TestAQuestionIsShownAsOne(t *testing.T) {
 		"may answer: Bob Roe (bob), for whom the agent acts",
 	)
 	list.lacks(t, `name="id"`, "of 1 approved", "allow writing to") // a tool's words are read on its own page
-	p := bob.get("/requests/" + r.ID)
+	p := bob.request(r.ID)
 	inOrder(
 		t,
 		p.text(),
@@ -174,7 +173,7 @@ func TestAnswersToQuestions(t *testing.T) {
 			}
 			h.seal()
 			bob.get("/?tab=decided").says(t, "picked ["+strconv.Itoa(c.chosen)+"]", "by Bob Roe")
-			bob.get("/requests/"+r.ID).says(t, "request_answered", "vote_counted")
+			bob.request(r.ID).says(t, "request_answered", "vote_counted")
 			bob.get("/activity").says(t, "Bob Roe (bob@example.com)1only questions")
 			bob.get("/").says(t, "Nothing waits for you.")
 		})
@@ -210,12 +209,11 @@ func TestNoOtherTextIsAChoice(t *testing.T) {
 	bob.pick(r.ID, "dismiss", "1").says(t, "Dismissed: the tool is told its default")
 	for _, verdict := range []string{"approve", "deny", "respond"} {
 		r := h.asksBob(yesOrNo())
-		fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="dismiss"`)
+		fields := bob.ballot(r.ID, "dismiss")
 		fields.Set("verdict", verdict)
 		fields.Set("response", "x")
 		fields.Set("preset", "Not needed")
-		h.pass(time.Second)
-		bob.post("/requests/"+r.ID+"/vote", fields).
+		bob.cast(r.ID, fields).
 			says(t, "Nothing was decided.", "this is a question of a tool")
 		if got := h.request(r.ID); got.State != approval.Pending {
 			t.Errorf("%s: %s", verdict, got.State)
@@ -223,11 +221,10 @@ func TestNoOtherTextIsAChoice(t *testing.T) {
 	}
 
 	call := h.ask(tool("place_order", order))
-	fields := bob.get("/requests/"+call.ID).form(t, "/requests/"+call.ID+"/vote", `value="approve"`)
+	fields := bob.ballot(call.ID, "approve")
 	fields.Set("verdict", "choose")
 	fields.Set("choice", "0")
-	h.pass(time.Second)
-	bob.post("/requests/"+call.ID+"/vote", fields).says(t, "Nothing was decided.")
+	bob.cast(call.ID, fields).says(t, "Nothing was decided.")
 	if got := h.request(call.ID); got.State != approval.Pending || len(got.Votes) != 0 {
 		t.Errorf("a choice approved a call: %s", got.State)
 	}
@@ -286,21 +283,20 @@ func TestTheFirstAnswerStands(t *testing.T) {
 	q.Groups = []string{"risk"}
 	r := h.asks("carol", tool("place_order", order), q)
 	alice, dave := h.browser("alice"), h.browser("dave")
-	late := dave.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="choose"`)
+	late := dave.ballot(r.ID, "choose")
 	late.Set("choice", "0")
 	alice.pick(r.ID, "choose", "2").says(t, "Answered: the tool is told [2]")
-	dave.post("/requests/"+r.ID+"/vote", late).says(t, "Too late", "answered: a person picked one of its choices")
+	dave.cast(r.ID, late).says(t, "Too late", "answered: a person picked one of its choices")
 	if got := h.request(r.ID); *got.Chosen != 2 || got.By != "alice@example.com" {
 		t.Errorf("%d by %s", *got.Chosen, got.By)
 	}
 	gone := h.asksBob(yesOrNo())
 	bob := h.browser("bob")
-	fields := bob.get("/requests/"+gone.ID).form(t, "/requests/"+gone.ID+"/vote", `value="dismiss"`)
+	fields := bob.ballot(gone.ID, "dismiss")
 	if _, err := h.service.Cancel(t.Context(), tenant, gone.ID, "desk-runtime", "the tool is done"); err != nil {
 		t.Fatal(err)
 	}
-	h.pass(time.Second)
-	bob.post("/requests/"+gone.ID+"/vote", fields).says(t, "Too late", "cancelled: whoever asked took it back")
+	bob.cast(gone.ID, fields).says(t, "Too late", "cancelled: whoever asked took it back")
 }
 
 func TestQuestionsAreNeverAnsweredTogether(t *testing.T) {
@@ -313,8 +309,7 @@ func TestQuestionsAreNeverAnsweredTogether(t *testing.T) {
 	for _, id := range []string{a.ID, b.ID} {
 		mixed.Add("seen", bob.get("/requests/"+id).form(t, "/requests/"+id+"/vote", "dismiss").Get("seen"))
 	}
-	h.pass(time.Second)
-	bob.post("/batch", mixed).says(t, "Nothing was done")
+	bob.later("/batch", mixed).says(t, "Nothing was done")
 	if h.request(a.ID).State != approval.Pending || h.request(b.ID).State != approval.Pending {
 		t.Error("a batch answered a question")
 	}
@@ -342,7 +337,7 @@ func TestLabelsAreTakenAsTheyAre(t *testing.T) {
 		Default: 0,
 	}
 	r := h.asksBob(q)
-	p := bob.get("/requests/" + r.ID)
+	p := bob.request(r.ID)
 	inOrder(
 		t,
 		p.text(),
@@ -377,7 +372,7 @@ func TestLabelsAreTakenAsTheyAre(t *testing.T) {
 	}
 
 	r = h.asksBob(many)
-	if n := strings.Count(bob.get("/requests/"+r.ID).body, `<button class="button" name="choice"`); n != 50 {
+	if n := strings.Count(bob.request(r.ID).body, `<button class="button" name="choice"`); n != 50 {
 		t.Errorf("%d buttons", n)
 	}
 	bob.pick(r.ID, "choose", "37").says(t, "the tool is told [37] “Account 37 of a customer")
@@ -392,7 +387,7 @@ func TestLongPromptsAreCutAndCanBeOpened(t *testing.T) {
 	r := h.asksBob(q)
 	bob := h.browser("bob")
 	bob.get("/").lacks(t, "lorem")
-	p := bob.get("/requests/" + r.ID)
+	p := bob.request(r.ID)
 	p.says(
 		t,
 		"HEAD",
@@ -418,7 +413,7 @@ func TestPrunedQuestions(t *testing.T) {
 	if _, _, err := h.store.Prune(t.Context(), tenant, h.now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	p := bob.get("/requests/" + r.ID)
+	p := bob.request(r.ID)
 	p.says(t, "no longer kept", "[1] (no longer kept) picked", "Answered by Bob Roe")
 	p.lacks(t, "notes.txt", "Yes once")
 	bob.get("/?tab=decided").says(t, "picked [1] (no longer kept)")
@@ -440,7 +435,7 @@ func TestHiddenValuesAndQuestions(t *testing.T) {
 	list := bob.get("/")
 	list.says(t, "iban hidden amount 1200 to.name hidden")
 	list.lacks(t, "Erika")
-	p := bob.get("/requests/" + r.ID)
+	p := bob.request(r.ID)
 	p.says(t, "2 values are hidden by policy", "The tool’s words may repeat them.", "Pay Erika?")
 	p.lacks(t, "DE02", "Muster")
 	h.seal()

@@ -298,7 +298,7 @@ func (v *visit) queued(s approval.Summary, room *int64) (request, error) {
 		return briefOutline(s), nil
 	}
 	*room -= s.Bytes
-	r, err := v.Store.Request(v.ctx(), v.Tenant, s.ID)
+	r, err := v.stored(s.ID)
 	if err != nil {
 		return request{}, err
 	}
@@ -324,10 +324,7 @@ func briefOutline(s approval.Summary) request {
 		Created:    s.Created,
 		Deadline:   s.Deadline,
 		Hints: []hint{
-			{
-				Listed: true,
-				Text:   "Large: " + safetext.Count(int(s.Bytes)) + " bytes, not looked through here: open it",
-			},
+			listed("Large: " + safetext.Count(int(s.Bytes)) + " bytes, not looked through here: open it"),
 		},
 	}
 }

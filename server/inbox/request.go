@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -121,10 +122,10 @@ type similar struct {
 }
 
 func (v *visit) request() error {
-	if err := v.roomForRequest(v.r.PathValue("id")); err != nil {
+	if err := v.roomForRequest(v.id()); err != nil {
 		return err
 	}
-	r, err := v.Store.Request(v.ctx(), v.Tenant, v.r.PathValue("id"))
+	r, err := v.stored(v.id())
 	if err != nil {
 		return err
 	}
@@ -242,20 +243,12 @@ func (v *visit) readPast(r *approval.Request, p *requestPage) error {
 }
 
 func (v *visit) similar(r, o *approval.Request) similar {
-	at := o.Created
-	if o.Decided != nil {
-		at = *o.Decided
-	}
-	by := ""
-	if o.By != "" {
-		by = v.called(o.By)
-	}
 	return similar{
 		o.ID,
 		stateWords(o),
-		by,
+		v.called(o.By),
 		o.Reason,
-		at,
+		*cmp.Or(o.Decided, &o.Created),
 		bytes.Equal(o.Current().Call.Args, r.Current().Call.Args),
 	}
 }
@@ -324,6 +317,13 @@ func facts(r *approval.Request) []fact {
 			out = append(out, f)
 		}
 	}
+	technical := func(name, text string) {
+		add(fact{
+			Name:      name,
+			Text:      text,
+			Technical: true,
+		})
+	}
 	note := "an approval is of exactly this"
 	if r.Question != nil {
 		asker := fact{
@@ -349,7 +349,7 @@ func facts(r *approval.Request) []fact {
 		Text: cmp.Or(c.Principal, "nobody named"),
 		Note: unknownNote(r),
 	})
-	for _, name := range sortedKeys(c.Annotations) {
+	for _, name := range slices.Sorted(maps.Keys(c.Annotations)) {
 		add(fact{
 			Name: "Hint " + name,
 			Text: fmt.Sprint(c.Annotations[name]),
@@ -372,41 +372,13 @@ func facts(r *approval.Request) []fact {
 		resolve.Delegation: "delegation to a sub-agent",
 	}
 	remote := map[resolve.Remote]string{resolve.RemoteYes: "yes", resolve.RemoteNo: "no"}
-	add(fact{
-		Name:      "Kind of call",
-		Text:      kind[c.Kind],
-		Technical: true,
-	})
-	add(fact{
-		Name:      "Remote",
-		Text:      remote[c.Remote],
-		Technical: true,
-	})
-	add(fact{
-		Name:      "Agent version",
-		Text:      r.Agent.Version,
-		Technical: true,
-	})
-	add(fact{
-		Name:      "Session",
-		Text:      c.Session,
-		Technical: true,
-	})
-	add(fact{
-		Name:      "Owners",
-		Text:      strings.Join(r.Requester.Owners, ", "),
-		Technical: true,
-	})
-	add(fact{
-		Name:      "Tool definition",
-		Text:      c.ToolDefinition,
-		Technical: true,
-	})
-	add(fact{
-		Name:      "Rules as of plan",
-		Text:      cur.Plan,
-		Technical: true,
-	})
+	technical("Kind of call", kind[c.Kind])
+	technical("Remote", remote[c.Remote])
+	technical("Agent version", r.Agent.Version)
+	technical("Session", c.Session)
+	technical("Owners", strings.Join(r.Requester.Owners, ", "))
+	technical("Tool definition", c.ToolDefinition)
+	technical("Rules as of plan", cur.Plan)
 	add(fact{
 		Name:      "Digest of all this",
 		Text:      cur.Binding,
@@ -433,15 +405,6 @@ func hintNote(rev *approval.Revision) string {
 	}
 
 	return "by its server, which is not believed: it takes the call out of no rule"
-}
-
-func sortedKeys(m map[string]bool) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // revisions draws the latest first: if the page has no room for all

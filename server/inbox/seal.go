@@ -51,6 +51,8 @@ type said struct {
 	At      int64    `json:"a"`
 }
 
+func saying(kind string, lines ...string) said { return said{Kind: kind, Lines: lines} }
+
 // How long a form and a message stay good.
 const (
 	formAge = 12 * time.Hour

@@ -36,7 +36,7 @@ func TestNotShownIsNotApproved(t *testing.T) {
 		"1 MB": {`{"a":"` + strings.Repeat("y", 1<<20) + `"}`, "Too large to approve here", true},
 	} {
 		r := h.ask(tool("big", c.args))
-		p := bob.get("/requests/" + r.ID)
+		p := bob.request(r.ID)
 		if name != "long text" {
 			p.says(t, c.says)
 		} else {
@@ -51,8 +51,7 @@ func TestNotShownIsNotApproved(t *testing.T) {
 		}
 		all.lacks(t, "not shown here", "Not everything is shown")
 		fields := all.form(t, "/requests/"+r.ID+"/vote", `value="approve"`)
-		h.pass(time.Second)
-		bob.post("/requests/"+r.ID+"/vote", fields).says(t, "Approved. It may now run once")
+		bob.cast(r.ID, fields).says(t, "Approved. It may now run once")
 	}
 }
 
@@ -66,7 +65,7 @@ func TestHiddenValuesStayHidden(t *testing.T) {
 		`{"iban":"DE02120300000000202051","amount":1200,"to":{"name":"Erika Muster","note":"rent"}}`,
 	))
 	h.seal()
-	p := bob.get("/requests/" + r.ID)
+	p := bob.request(r.ID)
 	p.says(
 		t,
 		"2 values are hidden by policy: iban, to.name.",
@@ -101,7 +100,7 @@ func TestEdit(t *testing.T) {
 	r := h.ask(tool("execute_trade", `{"amount":20000,"currency":"USD","note":"a\u202eb"}`))
 	alice.answer(r.ID, "approve", nil)
 	path := "/requests/" + r.ID + "/edit"
-	fields := bob.get("/requests/"+r.ID).form(t, path, "arguments")
+	fields := bob.request(r.ID).form(t, path, "arguments")
 	if got := fields.Get("arguments"); !strings.Contains(got, `a\u202eb`) || strings.Contains(got, "\u202e") {
 		t.Errorf("the editor holds %q", got)
 	}
@@ -184,7 +183,7 @@ func TestBatch(t *testing.T) {
 	mixed := url.Values{
 		"verdict": {"approve"},
 		"seen": {
-			bob.get("/requests/"+other.ID).form(t, "/requests/"+other.ID+"/vote", `"approve"`).Get("seen"),
+			bob.request(other.ID).form(t, "/requests/"+other.ID+"/vote", `"approve"`).Get("seen"),
 			bob.get("/requests/"+h.ask(tool("place_order", `{"quantity":9}`)).ID).form(
 				t,
 				"/requests/"+h.ask(tool("place_order", `{"quantity":9}`)).ID+"/vote",
@@ -192,8 +191,7 @@ func TestBatch(t *testing.T) {
 			).Get("seen"),
 		},
 	}
-	h.pass(time.Second)
-	bob.post("/batch", mixed).says(t, "Nothing was done")
+	bob.later("/batch", mixed).says(t, "Nothing was done")
 	if got := h.request(other.ID); len(got.Votes) != 0 {
 		t.Error("a mixed batch voted")
 	}
@@ -270,7 +268,7 @@ func TestTroubleIsNamed(t *testing.T) {
 	)
 	bob := h.browser("bob")
 	bob.get("/").says(t, "Hidden characters in the arguments", "Look-alike characters in the arguments")
-	bob.get("/requests/"+r.ID).says(
+	bob.request(r.ID).says(
 		t,
 		"Characters that reorder text are spelled out.",
 		"Some words mix alphabets",
@@ -291,7 +289,7 @@ func TestPrunedRequests(t *testing.T) {
 	if _, _, err := h.store.Prune(t.Context(), tenant, h.now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	p := h.browser("bob").get("/requests/" + r.ID)
+	p := h.browser("bob").request(r.ID)
 	p.says(t, "no longer kept", "Denied")
 	p.lacks(t, "4711")
 	for _, path := range []string{

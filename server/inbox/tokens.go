@@ -76,17 +76,17 @@ func (v *visit) answerDevice() error {
 	case errors.Is(err, tokens.ErrDeviceGone):
 		return v.tell(
 			"/device",
-			said{Kind: "bad", Lines: []string{"The code is used up or too old. Nothing was signed in."}},
+			saying("bad", "The code is used up or too old. Nothing was signed in."),
 		)
 	case err != nil:
 		return err
 	case !confirm:
-		return v.tell("/device", said{Kind: "note", Lines: []string{"Refused: that command line was told no."}})
+		return v.tell("/device", saying("note", "Refused: that command line was told no."))
 	}
 
 	line := "Signed in: the command line answers as you from now on, for " + span(tokens.VoteAge) + " at most."
 
-	return v.tell("/device", said{Kind: "good", Lines: []string{line}})
+	return v.tell("/device", saying("good", line))
 }
 
 // endToken ends a token that is this person's.
@@ -94,7 +94,7 @@ func (v *visit) endToken() error {
 	if err := v.posted(); err != nil {
 		return err
 	}
-	id := v.r.PathValue("id")
+	id := v.id()
 	all, err := v.Store.Tokens(v.ctx(), v.Tenant)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (v *visit) endToken() error {
 
 	return v.tell(
 		"/device",
-		said{Kind: "good", Lines: []string{"Ended: whoever holds it can do nothing with it any more."}},
+		saying("good", "Ended: whoever holds it can do nothing with it any more."),
 	)
 }
 

@@ -45,8 +45,7 @@ func TestH3_APersonSignsTheirOwnCommandLineIn(t *testing.T) {
 	page.says(t, "Is this your command line?", "laptop", "192.0.2.7:4711", begun.UserCode)
 	form := page.form(t, "/device", "Sign it in")
 	form.Set("answer", "confirm")
-	h.pass(time.Second)
-	bob.post("/device", form).says(t, "Signed in: the command line answers as you")
+	bob.later("/device", form).says(t, "Signed in: the command line answers as you")
 
 	made, _, err := h.devices().Take(t.Context(), begun.DeviceCode)
 	if err != nil || made.Person != "bob@example.com" || !slices.Equal(made.Scopes, []string{"read", "vote"}) {
@@ -87,8 +86,7 @@ func TestARefusedCommandLineGetsNothing(t *testing.T) {
 	bob := h.browser("bob")
 	form := bob.get("/device?code="+begun.UserCode).form(t, "/device", "Sign it in")
 	form.Set("answer", "refuse")
-	h.pass(time.Second)
-	bob.post("/device", form).says(t, "Refused: that command line was told no.")
+	bob.later("/device", form).says(t, "Refused: that command line was told no.")
 	bob.post("/device", form).says(t, "used up or too old")
 	if _, _, err := h.devices().Take(t.Context(), begun.DeviceCode); !errors.Is(err, tokens.ErrDeviceRefused) {
 		t.Error(err)
@@ -109,8 +107,7 @@ func TestNobodyEndsTheTokenOfSomebodyElse(t *testing.T) {
 	begun := h.begin()
 	bob := h.browser("bob")
 	form := bob.get("/device?code="+begun.UserCode).form(t, "/device", "Sign it in")
-	h.pass(time.Second)
-	bob.post("/tokens/"+made.ID+"/end", form).says(t, "That token is not yours")
+	bob.later("/tokens/"+made.ID+"/end", form).says(t, "That token is not yours")
 	if after := h.token(made.ID); after.Revoked != nil {
 		t.Errorf("%+v", after)
 	}

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -80,6 +81,14 @@ func (v *visit) readForm() error {
 
 func (v *visit) ctx() context.Context { return v.r.Context() }
 
+// id is that of the request, grant or token in the address.
+func (v *visit) id() string { return v.r.PathValue("id") }
+
+// stored reads a request.
+func (v *visit) stored(id string) (*approval.Request, error) {
+	return v.Store.Request(v.ctx(), v.Tenant, id)
+}
+
 // problem is an error with a page of its own.
 type problem struct {
 	status int
@@ -145,15 +154,11 @@ type page struct {
 }
 
 func (v *visit) base(title, section string) page {
-	name := v.Person.Name
-	if name == "" {
-		name = v.Person.ID
-	}
 	return page{
 		Title:   title,
 		Section: section,
 		Tenant:  v.Tenant,
-		Person:  name,
+		Person:  cmp.Or(v.Person.Name, v.Person.ID),
 		Dev:     v.Dev,
 		Admin:   v.admin(),
 		SignOut: v.SignOut,

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -17,46 +18,36 @@ import (
 // Channel is how votes given here are recorded.
 const Channel = "inbox"
 
-// answer is a posted form about one request, checked against what its
-// page showed.
-type answer struct {
-	ID   string
-	seen seen
-}
-
-// readAnswer holds a form to the seal of the page that it came from.
-// With errEarly the answer is whole, but came too soon.
-func (v *visit) readAnswer(to purpose) (answer, error) {
+// readAnswer holds a form about one request to the seal of the page that
+// it came from, and returns what that showed. With errEarly the answer
+// is whole, but came too soon.
+func (v *visit) readAnswer(to purpose) (seen, error) {
 	form := v.r.PostForm
 	in, early := v.openSeen(to, form.Get("seen"), v)
 	if early != nil && !errors.Is(early, errEarly) {
-		return answer{}, early
+		return seen{}, early
 	}
 	version, err := strconv.ParseInt(form.Get("version"), 10, 64)
-	if id := v.r.PathValue("id"); err != nil || in.Request != id || form.Get("request") != id ||
+	if id := v.id(); err != nil || in.Request != id || form.Get("request") != id ||
 		version != in.Version || form.Get("binding") != in.Binding {
-		return answer{}, errSeal
+		return seen{}, errSeal
 	}
-	return answer{in.Request, in}, early
+	return in, early
 }
 
-func requestPath(id string) string { return "/requests/" + id }
+// tellHere leads back to the request that the form is about.
+func (v *visit) tellHere(m said) error {
+	m.Request = v.id()
+	return v.tell("/requests/"+m.Request, m)
+}
 
 // vote takes one person's answer and leads back to the request, with
 // what became of it in words.
 func (v *visit) vote() error {
 	a, err := v.readAnswer(toVote)
 	if err != nil {
-		return v.tell(
-			requestPath(v.r.PathValue("id")),
-			said{
-				Request: v.r.PathValue("id"),
-				Kind:    "bad",
-				Lines:   []string{"Nothing was decided.", sentence(err.Error())},
-			},
-		)
+		return v.tellHere(saying("bad", "Nothing was decided.", sentence(err.Error())))
 	}
-
 	in, err := v.ballot(a)
 	if err != nil {
 		return v.refused(a, err)
@@ -65,55 +56,46 @@ func (v *visit) vote() error {
 	if err != nil {
 		return v.refused(a, err)
 	}
-	m := outcomeWords(voted)
-	m.Request = a.ID
-	return v.tell(requestPath(a.ID), m)
+	return v.tellHere(outcomeWords(voted))
 }
 
 // ballot reads what the form answers.
-func (v *visit) ballot(a answer) (approval.VoteInput, error) {
+func (v *visit) ballot(a seen) (in approval.VoteInput, err error) {
 	form := v.r.PostForm
-	in := approval.VoteInput{
+	in = approval.VoteInput{
 		Tenant:    v.Tenant,
-		ID:        a.ID,
-		IfVersion: a.seen.Version,
-		Binding:   a.seen.Binding,
+		ID:        a.Request,
+		IfVersion: a.Version,
+		Binding:   a.Binding,
 		Person:    v.Person.ID,
 		Verdict:   approval.Verdict(form.Get("verdict")),
 		Reason:    clean(form.Get("reason")),
 		Channel:   Channel,
-		Full:      a.seen.Full,
+		Full:      a.Full,
 	}
 	switch in.Verdict {
 	case approval.Approve:
-		if err := v.stillShown(a); err != nil {
-			return in, err
+		if err = v.stillShown(a); err == nil {
+			in.Grant, err = v.readOffer()
 		}
-		var err error
-		in.Grant, err = v.readOffer()
-		return in, err
 	case approval.Deny:
-		var err error
 		in.Reason, err = denial(form.Get("preset"), in.Reason)
-		return in, err
 	case approval.Respond:
 		in.Response = clean(form.Get("response"))
 	case approval.Submit:
 		in.Reason = ""
-		r, err := v.Store.Request(v.ctx(), v.Tenant, a.ID)
+		r, err := v.Store.Request(v.ctx(), v.Tenant, a.Request)
 		if err != nil {
 			return in, err
 		}
 		in.Data, err = v.submitted(r)
 		return in, err
 	case approval.Choose:
-		var err error
 		in.Reason = ""
 		in.Choice, err = readChoice(form["choice"])
-		return in, err
 	}
 
-	return in, nil
+	return in, err
 }
 
 // readChoice reads the number of a choice. Nothing else means one: no
@@ -135,15 +117,15 @@ func clean(text string) string { return strings.TrimSpace(strings.ReplaceAll(tex
 
 // stillShown holds an approval to a page that showed every document of
 // the request, as it stands, whole.
-func (v *visit) stillShown(a answer) error {
-	if !a.seen.Full {
+func (v *visit) stillShown(a seen) error {
+	if !a.Full {
 		return approval.ErrNotShown
 	}
-	r, err := v.Store.Request(v.ctx(), v.Tenant, a.ID)
+	r, err := v.stored(a.Request)
 	if err != nil {
 		return err
 	}
-	if r.Version == a.seen.Version && !slices.Equal(a.seen.Shown, shownDigests(r)) {
+	if r.Version == a.Version && !slices.Equal(a.Shown, shownDigests(r)) {
 		return approval.ErrNotShown
 	}
 
@@ -178,24 +160,20 @@ var errNoReason = &approval.InputError{
 
 // refused leads back with the reason why an answer was not taken. Only
 // what nobody could mend by looking is a failure.
-func (v *visit) refused(a answer, err error) error {
-	m := said{
-		Request: a.ID,
-		Kind:    "bad",
-		Lines:   []string{"Nothing was decided."},
-	}
+func (v *visit) refused(a seen, err error) error {
+	m := saying("bad", "Nothing was decided.")
 	var input *approval.InputError
 	var problems form.Problems
 	switch {
 	case errors.As(err, &problems):
-		return v.mend(a.ID, problems)
+		return v.mend(a.Request, problems)
 	case errors.Is(err, approval.ErrVersion), errors.Is(err, approval.ErrBinding):
-		m.Kind, m.Since = "note", a.seen.At
+		m.Kind, m.Since = "note", a.At
 		m.Lines = []string{
 			"Nothing was decided: the request changed after your page was made. Look again, and answer again.",
 		}
 	case errors.Is(err, approval.ErrClosed):
-		m.Kind, m.Since = "note", a.seen.At
+		m.Kind, m.Since = "note", a.At
 		m.Lines = []string{"Too late, nothing changed: the request has ended."}
 	case errors.Is(err, approval.ErrNotShown):
 		m.Lines = append(m.Lines, "Your page did not show the whole call. Show everything first.")
@@ -211,7 +189,7 @@ func (v *visit) refused(a answer, err error) error {
 		return err
 	}
 
-	return v.tell(requestPath(a.ID), m)
+	return v.tellHere(m)
 }
 
 // understood are the errors whose own words tell a visitor what to do.
@@ -310,6 +288,15 @@ func numbers(r *approval.Request) []number {
 	return out
 }
 
+// bounded reads a field that is a whole number from 1 to most.
+func (v *visit) bounded(field string, most int) (int, error) {
+	n, err := strconv.Atoi(v.r.PostForm.Get(field))
+	if err != nil || n < 1 || n > most {
+		return 0, &approval.InputError{Field: field, Expected: "a whole number from 1 to " + safetext.Count(most)}
+	}
+	return n, nil
+}
+
 // readOffer reads the standing approval that the form offers; nil when
 // it offers none.
 func (v *visit) readOffer() (*approval.GrantOffer, error) {
@@ -317,22 +304,11 @@ func (v *visit) readOffer() (*approval.GrantOffer, error) {
 	if form.Get("grant") != "on" {
 		return nil, nil
 	}
-	hours, err := strconv.Atoi(form.Get("hours"))
-	if err != nil || hours < 1 || hours > mostHours {
-		return nil, &approval.InputError{
-			Field:    "hours",
-			Expected: "a whole number from 1 to " + safetext.Count(mostHours),
-		}
+	hours, wrong := v.bounded("hours", mostHours)
+	uses, also := v.bounded("uses", mostUses)
+	if err := cmp.Or(wrong, also); err != nil {
+		return nil, err
 	}
-
-	uses, err := strconv.Atoi(form.Get("uses"))
-	if err != nil || uses < 1 || uses > mostUses {
-		return nil, &approval.InputError{
-			Field:    "uses",
-			Expected: "a whole number from 1 to " + safetext.Count(mostUses),
-		}
-	}
-
 	o := &approval.GrantOffer{
 		Session: form.Get("session") == "on",
 		MaxAge:  time.Duration(hours) * time.Hour,

@@ -28,7 +28,7 @@ func TestEveryOutcomeIsSaidInWords(t *testing.T) {
 	dave := h.browser("dave")
 
 	big := h.ask(tool("execute_trade", trade))
-	again := alice.get("/requests/"+big.ID).form(t, "/requests/"+big.ID+"/vote", `value="approve"`)
+	again := alice.ballot(big.ID, "approve")
 	counted := alice.answer(big.ID, "approve", nil)
 	counted.says(
 		t,
@@ -40,9 +40,9 @@ func TestEveryOutcomeIsSaidInWords(t *testing.T) {
 	)
 	counted.lacks(t, `value="approve"`)
 	again.Set("version", strconv.FormatInt(h.request(big.ID).Version, 10))
-	alice.post("/requests/"+big.ID+"/vote", again).says(t, "Nothing was decided.")
+	alice.cast(big.ID, again).says(t, "Nothing was decided.")
 	dave.answer(big.ID, "approve", nil).says(t, "Your approval is counted.")
-	late := alice.get("/requests/"+big.ID).form(t, "/requests/"+big.ID+"/vote", `value="deny"`)
+	late := alice.ballot(big.ID, "deny")
 	carol.answer(big.ID, "approve", nil).says(t, "Approved. It may now run once, exactly as shown.")
 	if got := h.request(big.ID); got.State != approval.Approved || len(got.Votes) != 3 || !got.Votes[0].Full ||
 		got.Votes[0].Channel != "inbox" {
@@ -50,15 +50,14 @@ func TestEveryOutcomeIsSaidInWords(t *testing.T) {
 	}
 	late.Set("reason", "Not today")
 	late.Set("preset", "")
-	h.pass(time.Second)
-	alice.post("/requests/"+big.ID+"/vote", late).says(
+	alice.cast(big.ID, late).says(
 		t,
 		"Stopped: it had been approved, and your answer voided that before it ran.",
 		"Expired: it was approved, then denied before it ran",
 	)
 
 	small := h.ask(tool("place_order", order))
-	yes := bob.get("/requests/"+small.ID).form(t, "/requests/"+small.ID+"/vote", `value="approve"`)
+	yes := bob.ballot(small.ID, "approve")
 	carol.answer(
 		small.ID,
 		"deny",
@@ -68,8 +67,7 @@ func TestEveryOutcomeIsSaidInWords(t *testing.T) {
 		"Denied. It will not run.",
 		"Wrong target or values: ten, not a hundred",
 	)
-	h.pass(time.Second)
-	bob.post("/requests/"+small.ID+"/vote", yes).says(
+	bob.cast(small.ID, yes).says(
 		t,
 		"Too late, and it ended the other way: denied.",
 		"kept in the ledger",
@@ -83,15 +81,12 @@ func TestEveryOutcomeIsSaidInWords(t *testing.T) {
 	)
 
 	gone := h.ask(tool("place_order", `{"side":"sell","quantity":2,"symbol":"ACME"}`))
-	yes = bob.get("/requests/"+gone.ID).form(t, "/requests/"+gone.ID+"/vote", `value="approve"`)
+	yes = bob.ballot(gone.ID, "approve")
 	h.pass(2 * time.Hour)
 	if _, err := h.service.Cancel(t.Context(), tenant, gone.ID, "desk-runtime", "not needed any more"); err != nil {
 		t.Fatal(err)
 	}
-	bob.post("/requests/"+gone.ID+"/vote", yes).says(
-		t,
-		"Too late, nothing changed: cancelled: whoever asked took it back.",
-	)
+	bob.cast(gone.ID, yes).says(t, "Too late, nothing changed: cancelled: whoever asked took it back.")
 }
 
 func principal(name string) *resolve.Call {
@@ -103,11 +98,11 @@ func principal(name string) *resolve.Call {
 func TestWhoHasNoSay(t *testing.T) {
 	h := open(t)
 	big := h.ask(tool("execute_trade", trade))
-	owner := h.browser("olga").get("/requests/" + big.ID)
+	owner := h.browser("olga").request(big.ID)
 	owner.says(t, "You may not answer this: you own the agent.")
 	owner.lacks(t, `name="verdict"`)
 	mine := h.ask(principal("carol"))
-	carol := h.browser("carol").get("/requests/" + mine.ID)
+	carol := h.browser("carol").request(mine.ID)
 	carol.says(t, "the agent acts for you")
 	carol.lacks(t, `name="verdict"`)
 
@@ -121,19 +116,14 @@ func TestWhoHasNoSay(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	bobs := h.browser("bob").get("/requests/" + shared.ID)
+	bobs := h.browser("bob").request(shared.ID)
 	bobs.says(t, "the token that asks is yours", "second")
 	bobs.lacks(t, `name="verdict"`)
 
 	// A form of one's own page, sent to a request in which one has no say, is
 	// refused by the service and said in words.
-	fields := h.browser("bob").get("/requests/"+mine.ID).form(t, "/requests/"+mine.ID+"/vote", `value="approve"`)
-	h.pass(time.Second)
-	h.browser("carol").post("/requests/"+mine.ID+"/vote", fields).says(
-		t,
-		"Nothing was decided.",
-		"not from a page of yours",
-	)
+	fields := h.browser("bob").ballot(mine.ID, "approve")
+	h.browser("carol").cast(mine.ID, fields).says(t, "Nothing was decided.", "not from a page of yours")
 	if got := h.request(mine.ID); got.State != approval.Pending || len(got.Votes) != 0 {
 		t.Errorf("%s %v", got.State, got.Votes)
 	}
@@ -143,10 +133,10 @@ func TestTheVersionMoved(t *testing.T) {
 	h := open(t)
 	big := h.ask(tool("execute_trade", trade))
 	alice, dave := h.browser("alice"), h.browser("dave")
-	old := alice.get("/requests/"+big.ID).form(t, "/requests/"+big.ID+"/vote", `value="approve"`)
+	old := alice.ballot(big.ID, "approve")
 	h.pass(time.Second)
 	dave.answer(big.ID, "approve", nil)
-	alice.post("/requests/"+big.ID+"/vote", old).says(
+	alice.cast(big.ID, old).says(
 		t,
 		"Nothing was decided: the request changed after your page was made.",
 		"What changed meanwhile",
@@ -166,7 +156,7 @@ func TestFormsCanNotBeForged(t *testing.T) {
 	alice := h.browser("alice")
 	path := "/requests/" + r.ID + "/vote"
 	good := func() url.Values {
-		return alice.get("/requests/"+r.ID).form(t, path, `value="approve"`)
+		return alice.request(r.ID).form(t, path, `value="approve"`)
 	}
 	for name, change := range map[string]func(url.Values){
 		"no seal":        func(f url.Values) { f.Del("seen") },
@@ -175,11 +165,11 @@ func TestFormsCanNotBeForged(t *testing.T) {
 		"another request": func(f url.Values) {
 			f.Set(
 				"seen",
-				alice.get("/requests/"+other.ID).form(t, "/requests/"+other.ID+"/vote", "approve").Get("seen"),
+				alice.request(other.ID).form(t, "/requests/"+other.ID+"/vote", "approve").Get("seen"),
 			)
 		},
 		"another person": func(f url.Values) {
-			f.Set("seen", h.browser("bob").get("/requests/"+r.ID).form(t, path, "approve").Get("seen"))
+			f.Set("seen", h.browser("bob").request(r.ID).form(t, path, "approve").Get("seen"))
 		},
 		"form of administration": func(f url.Values) {
 			f.Set("seen", alice.get("/freeze").form(t, "/auth/sign-out", "").Get("seen"))
@@ -200,10 +190,9 @@ func TestFormsCanNotBeForged(t *testing.T) {
 	}
 
 	alice.post(path, good()).says(t, "Nothing was decided.", "right after the page opened")
-	cut := alice.get("/requests/"+long.ID).form(t, "/requests/"+long.ID+"/vote", `value="deny"`)
+	cut := alice.ballot(long.ID, "deny")
 	cut.Set("verdict", "approve")
-	h.pass(time.Second)
-	alice.post("/requests/"+long.ID+"/vote", cut).says(t, "Your page did not show the whole call.")
+	alice.cast(long.ID, cut).says(t, "Your page did not show the whole call.")
 	if h.request(r.ID).State != approval.Pending || h.request(long.ID).State != approval.Pending {
 		t.Error("decided")
 	}
@@ -223,18 +212,19 @@ func rewrite(t *testing.T, sealed string) string {
 // TestReadingDecidesNothing: GET and HEAD on every address, with all
 // that a form carries in the query, change nothing.
 func TestReadingDecidesNothing(t *testing.T) {
+	ctx := t.Context()
 	h := open(t)
 	h.fill()
 	r := h.ask(tool("place_order", `{"side":"sell","quantity":77}`))
-	grants, err := h.store.Grants(t.Context(), tenant, false, h.now())
+	grants, err := h.store.Grants(ctx, tenant, false, h.now())
 	if err != nil || len(grants) != 1 {
 		t.Fatal(grants, err)
 	}
 	bob := h.browser("carol")
-	fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="approve"`)
+	fields := bob.ballot(r.ID, "approve")
 	general := bob.get("/grants").form(t, "/grants/"+grants[0].ID+"/revoke", "")
 	h.seal()
-	before, _, err := h.store.Checkpoint(t.Context(), tenant)
+	before, _, err := h.store.Checkpoint(ctx, tenant)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,14 +260,14 @@ func TestReadingDecidesNothing(t *testing.T) {
 				if path == "/events" && method == http.MethodGet {
 					continue // it doesn't end by itself; it is read elsewhere
 				}
-				req, _ := http.NewRequestWithContext(t.Context(), method, u.String(), nil)
+				req, _ := http.NewRequestWithContext(ctx, method, u.String(), nil)
 				bob.read(bob.client.Do(req))
 			}
 		}
 	}
 
 	h.seal()
-	if after, _, _ := h.store.Checkpoint(t.Context(), tenant); after != before {
+	if after, _, _ := h.store.Checkpoint(ctx, tenant); after != before {
 		t.Errorf("%d ledger entries came from reading", after-before)
 	}
 }
@@ -301,7 +291,7 @@ func TestOtherOriginsAreRefused(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("place_order", order))
 	bob := h.browser("bob")
-	fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="approve"`)
+	fields := bob.ballot(r.ID, "approve")
 	h.pass(time.Second)
 	req, _ := http.NewRequestWithContext(
 		t.Context(),
@@ -320,12 +310,12 @@ func TestTheStoreIsGone(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("place_order", order))
 	bob := h.browser("bob")
-	fields := bob.get("/requests/"+r.ID).form(t, "/requests/"+r.ID+"/vote", `value="approve"`)
+	fields := bob.ballot(r.ID, "approve")
 	h.pass(time.Second)
 	if err := h.store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []page{bob.get("/"), bob.get("/requests/" + r.ID), bob.post("/requests/"+r.ID+"/vote", fields)} {
+	for _, p := range []page{bob.get("/"), bob.request(r.ID), bob.cast(r.ID, fields)} {
 		if p.status != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d", p.path, p.status)
 		}
@@ -337,11 +327,11 @@ func TestStandingApprovals(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	big := h.ask(tool("execute_trade", trade))
-	bob.get("/requests/"+big.ID).lacks(t, "Make a standing approval") // the policy forbids it
+	bob.request(big.ID).lacks(t, "Make a standing approval") // the policy forbids it
 	fixed := h.ask(tool("place_order", order))
-	bob.get("/requests/"+fixed.ID).lacks(t, `name="bound"`) // no rule lets a number vary
+	bob.request(fixed.ID).lacks(t, `name="bound"`) // no rule lets a number vary
 	r := h.ask(tool("refund", `{"amount":340.00,"currency":"USD","order":"R-1"}`))
-	bob.get("/requests/"+r.ID).says(
+	bob.request(r.ID).says(
 		t,
 		"This lets agent trading-desk call tool refund with exactly these arguments",
 		"at most 1 time within 1 hour",

@@ -115,57 +115,41 @@ func outcomeWords(v *approval.Voted) said {
 	r := v.Request
 	switch v.Outcome {
 	case approval.VoteCounted:
-		return said{
-			Kind: "done",
-			Lines: []string{
-				"Your approval is counted. It takes more people before this may run.",
-				sentence(v.Detail),
-			},
-		}
+		return saying("done", "Your approval is counted. It takes more people before this may run.", sentence(v.Detail))
 	case approval.VoteApproved:
-		m := said{Kind: "good", Lines: []string{"Approved. It may now run once, exactly as shown."}}
+		m := saying("good", "Approved. It may now run once, exactly as shown.")
 		if v.Grant != nil {
 			m.Lines = append(m.Lines, "A standing approval came out of it: see Grants.")
 		}
 		return m
 	case approval.VoteDenied:
 		if r.Cause == approval.ByResponse {
-			return said{Kind: "done", Lines: []string{"It will not run. The agent is told your answer instead."}}
+			return saying("done", "It will not run. The agent is told your answer instead.")
 		}
-		return said{Kind: "done", Lines: []string{"Denied. It will not run. The agent is told why."}}
+		return saying("done", "Denied. It will not run. The agent is told why.")
 	case approval.VoteAnswered:
 		return outcomeOfAnswer(r)
 	case approval.VoteDuplicate:
-		return said{Kind: "note", Lines: []string{"Nothing changed: you gave this answer before."}}
+		return saying("note", "Nothing changed: you gave this answer before.")
 	case approval.VoteLate:
-		return said{
-			Kind: "note",
-			Lines: []string{
-				"Too late, nothing changed: " + lower(stateWords(r)) + ".",
-				"Your answer is kept in the ledger.",
-			},
-		}
+		return saying(
+			"note",
+			"Too late, nothing changed: "+lower(stateWords(r))+".",
+			"Your answer is kept in the ledger.",
+		)
 	case approval.VoteConflicting:
-		return said{
-			Kind: "bad",
-			Lines: []string{
-				"Too late, and it ended the other way: " + lower(stateWords(r)) + ".",
-				"Your answer is kept in the ledger.",
-			},
-		}
+		return saying(
+			"bad",
+			"Too late, and it ended the other way: "+lower(stateWords(r))+".",
+			"Your answer is kept in the ledger.",
+		)
 	case approval.VoteRevoked:
-		return said{
-			Kind:  "done",
-			Lines: []string{"Stopped: it had been approved, and your answer voided that before it ran."},
-		}
+		return saying("done", "Stopped: it had been approved, and your answer voided that before it ran.")
 	case approval.VoteNotEligible:
-		return said{
-			Kind:  "bad",
-			Lines: []string{"Not counted. The attempt is kept in the ledger.", sentence(v.Detail)},
-		}
+		return saying("bad", "Not counted. The attempt is kept in the ledger.", sentence(v.Detail))
 	}
 
-	return said{Kind: "note", Lines: []string{sentence(v.Detail)}}
+	return saying("note", sentence(v.Detail))
 }
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }

@@ -159,13 +159,11 @@ func matches(patterns []string, s string) bool {
 // Groups lists the groups that may answer a request, those called in last; ""
 // stands for every approver.
 func Groups(q *approval.Request) []string {
-	var out []string
+	var all, out []string
 	for _, s := range q.Stages {
-		if !slices.Contains(out, s.Group) {
-			out = append(out, s.Group)
-		}
+		all = append(all, s.Group)
 	}
-	for _, g := range q.Called {
+	for _, g := range append(all, q.Called...) {
 		if !slices.Contains(out, g) {
 			out = append(out, g)
 		}

@@ -35,6 +35,7 @@ func suited(t *testing.T, url string) (*engine, *pgxpool.Config) {
 // lock for ever, and nothing of that stays in the connection, which a
 // pooler may lend to somebody else.
 func TestD25_TransactionsCarryWhatTheyRestOn(t *testing.T) {
+	ctx := t.Context()
 	loose := "&synchronous_commit=off&lock_timeout=0&idle_in_transaction_session_timeout=0&default_transaction_isolation=serializable"
 	e, _ := suited(t, pgtest.New(t)+loose)
 	want := map[string]string{
@@ -44,8 +45,8 @@ func TestD25_TransactionsCarryWhatTheyRestOn(t *testing.T) {
 		"transaction_isolation":               "read committed",
 	}
 	for name, begin := range map[string]func() (sqlstore.Tx, error){
-		"write":    func() (sqlstore.Tx, error) { return e.Begin(t.Context()) },
-		"snapshot": func() (sqlstore.Tx, error) { return e.Snapshot(t.Context()) },
+		"write":    func() (sqlstore.Tx, error) { return e.Begin(ctx) },
+		"snapshot": func() (sqlstore.Tx, error) { return e.Snapshot(ctx) },
 	} {
 		x, err := begin()
 		if err != nil {
@@ -55,21 +56,21 @@ func TestD25_TransactionsCarryWhatTheyRestOn(t *testing.T) {
 			want["transaction_isolation"] = "repeatable read"
 		}
 		for setting, value := range want {
-			if got, err := x.(*tx).show(t.Context(), setting); err != nil || got != value {
+			if got, err := x.(*tx).show(ctx, setting); err != nil || got != value {
 				t.Errorf("%s: %s is %q, want %q, %v", name, setting, got, value, err)
 			}
 		}
-		if err := x.Commit(t.Context()); err != nil {
+		if err := x.Commit(ctx); err != nil {
 			t.Error(err)
 		}
 		x.Rollback()
 	}
 
 	var after string
-	if err := e.pool.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&after); err != nil || after != "off" {
+	if err := e.pool.QueryRow(ctx, "SHOW synchronous_commit").Scan(&after); err != nil || after != "off" {
 		t.Errorf("after the transaction the connection has synchronous_commit %q, %v", after, err)
 	}
-	if err := e.hold(t.Context()); err != nil {
+	if err := e.hold(ctx); err != nil {
 		t.Error(err)
 	}
 }

@@ -28,13 +28,14 @@ func open(t *testing.T, url string) func() (store.Store, error) {
 func database(t *testing.T) func() (store.Store, error) { return open(t, pgtest.New(t)) }
 
 func exec(t *testing.T, url, query string) {
+	ctx := t.Context()
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
+	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = conn.Exec(t.Context(), query)
-	if err := errors.Join(err, conn.Close(t.Context())); err != nil {
+	_, err = conn.Exec(ctx, query)
+	if err := errors.Join(err, conn.Close(ctx)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -118,8 +119,9 @@ func TestMigrations(t *testing.T) { storetest.Migrations(t, place) }
 // TestBackupMoves: a backup of one engine is restored by the other, and
 // is the same again.
 func TestBackupMoves(t *testing.T) {
+	ctx := t.Context()
 	lite := func() store.Store {
-		s, err := sqlite.Open(t.Context(), t.TempDir()+"/a.db", sqlite.Options{})
+		s, err := sqlite.Open(ctx, t.TempDir()+"/a.db", sqlite.Options{})
 		return wanted(t, s, err)
 	}
 	from := lite()
@@ -127,14 +129,14 @@ func TestBackupMoves(t *testing.T) {
 	text := storetest.Backup(t, from)
 	s, err := database(t)()
 	pg := wanted(t, s, err)
-	if err := pg.Restore(t.Context(), strings.NewReader(text)); err != nil {
+	if err := pg.Restore(ctx, strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	if storetest.Uncoded(t, storetest.Backup(t, pg)) != storetest.Uncoded(t, text) {
 		t.Fatal("the backup from PostgreSQL differs")
 	}
 	back := lite()
-	if err := back.Restore(t.Context(), strings.NewReader(storetest.Backup(t, pg))); err != nil {
+	if err := back.Restore(ctx, strings.NewReader(storetest.Backup(t, pg))); err != nil {
 		t.Fatal(err)
 	}
 	if storetest.Uncoded(t, storetest.Backup(t, back)) != storetest.Uncoded(t, text) {
@@ -145,6 +147,7 @@ func TestBackupMoves(t *testing.T) {
 // TestGone: the server is cut off while transactions run, and comes
 // back. What was answered well is there, whole, and nothing in part.
 func TestGone(t *testing.T) {
+	ctx := t.Context()
 	server, err := pgtest.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +155,7 @@ func TestGone(t *testing.T) {
 	defer server.Stop()
 	s, err := open(t, server.URL)()
 	wanted(t, s, err)
-	if _, err := s.PutRecord(t.Context(), store.Record{Namespace: "calls", Key: "kept"}); err != nil {
+	if _, err := s.PutRecord(ctx, store.Record{Namespace: "calls", Key: "kept"}); err != nil {
 		t.Fatal(err)
 	}
 	const workers = 8
@@ -181,22 +184,22 @@ func TestGone(t *testing.T) {
 		unavailable(t, err)
 		sum += good[w]
 	}
-	unavailable(t, s.Ping(t.Context()))
-	_, err = s.Seal(t.Context(), 10, nil)
+	unavailable(t, s.Ping(ctx))
+	_, err = s.Seal(ctx, 10, nil)
 	unavailable(t, err)
-	_, err = s.PutRecord(t.Context(), store.Record{Namespace: "calls", Key: "a"})
+	_, err = s.PutRecord(ctx, store.Record{Namespace: "calls", Key: "a"})
 	unavailable(t, err)
-	_, err = s.Record(t.Context(), "calls", "kept")
+	_, err = s.Record(ctx, "calls", "kept")
 	unavailable(t, err)
 	_, err = open(t, server.URL)()
 	unavailable(t, err)
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Ping(t.Context()); err != nil {
+	if err := s.Ping(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := s.Record(t.Context(), "calls", "kept"); err != nil || r.Version != 1 {
+	if r, err := s.Record(ctx, "calls", "kept"); err != nil || r.Version != 1 {
 		t.Fatalf("a record that was stored: %+v, %v", r, err)
 	}
 	// Of those under way, one for each worker may have been committed

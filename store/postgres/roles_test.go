@@ -24,6 +24,7 @@ import (
 // docs/guides/postgresql.md: a role of servers does everything that
 // servers do, and can neither delete nor change entries.
 func TestH4_ServersNeedNotOwnTheLedger(t *testing.T) {
+	ctx := t.Context()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "postgresql.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -42,11 +43,11 @@ func TestH4_ServersNeedNotOwnTheLedger(t *testing.T) {
 	schema := u.Query().Get("search_path")
 	u.User = url.User(role)
 	open := func(where string) store.Store {
-		s, err := postgres.Open(t.Context(), where, postgres.Options{Conns: 4, Trust: storetest.Trust()})
+		s, err := postgres.Open(ctx, where, postgres.Options{Conns: 4, Trust: storetest.Trust()})
 		return wanted(t, s, err)
 	}
 	erases := func(s store.Store) bool {
-		id, err := s.Identity(t.Context())
+		id, err := s.Identity(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,10 +70,10 @@ func TestH4_ServersNeedNotOwnTheLedger(t *testing.T) {
 		t.Error("the owner may erase, and servers may not")
 	}
 	storetest.Fill(t, app)
-	if _, _, err := app.Prune(t.Context(), "acme", time.Now()); err != nil {
+	if _, _, err := app.Prune(ctx, "acme", time.Now()); err != nil {
 		t.Error(err)
 	}
-	if _, err := app.Due(t.Context(), time.Now(), 10, func(tx approval.Tx, _ string, r *approval.Request) error {
+	if _, err := app.Due(ctx, time.Now(), 10, func(tx approval.Tx, _ string, r *approval.Request) error {
 		r.Due = nil
 		tx.Save(r)
 		return nil
@@ -80,11 +81,11 @@ func TestH4_ServersNeedNotOwnTheLedger(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := app.Verify(t.Context()); err != nil {
+	if err := app.Verify(ctx); err != nil {
 		t.Error(err)
 	}
 	storetest.Backup(t, app)
-	conn, err := pgx.Connect(t.Context(), u.String())
+	conn, err := pgx.Connect(ctx, u.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func TestH4_ServersNeedNotOwnTheLedger(t *testing.T) {
 		"DELETE FROM periods",
 		"DROP TABLE entries",
 	} {
-		if _, err := conn.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "SQLSTATE 42501") {
+		if _, err := conn.Exec(ctx, sql); err == nil || !strings.Contains(err.Error(), "SQLSTATE 42501") {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}

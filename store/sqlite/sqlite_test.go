@@ -141,8 +141,9 @@ func TestSettings(t *testing.T) {
 }
 
 func TestFull(t *testing.T) {
+	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "a.db")
-	small, err := sqlite.Open(t.Context(), path, sqlite.Options{MaxPages: 150})
+	small, err := sqlite.Open(ctx, path, sqlite.Options{MaxPages: 150})
 	wanted(t, small, err)
 	var all sync.WaitGroup
 	done := make([]error, 64)
@@ -173,13 +174,13 @@ func TestFull(t *testing.T) {
 			Key:       strconv.Itoa(n),
 			Value:     make([]byte, 1000),
 		}
-		if _, err = small.PutRecord(t.Context(), r); err != nil {
+		if _, err = small.PutRecord(ctx, r); err != nil {
 			unavailable(t, err, "full")
 		}
 	}
 
-	unavailable(t, small.Ping(t.Context()), "full")
-	unavailable(t, small.SetValue(t.Context(), "b", "k", make([]byte, 1<<20), time.Now()), "full")
+	unavailable(t, small.Ping(ctx), "full")
+	unavailable(t, small.SetValue(ctx, "b", "k", make([]byte, 1<<20), time.Now()), "full")
 	large, err := open(t, path)()
 	wanted(t, large, err)
 	if got := storetest.Whole(t, large); got != fits {
@@ -191,22 +192,23 @@ func TestFull(t *testing.T) {
 }
 
 func TestLocked(t *testing.T) {
+	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "a.db")
-	s, err := sqlite.Open(t.Context(), path, sqlite.Options{LockWait: 20 * time.Millisecond})
+	s, err := sqlite.Open(ctx, path, sqlite.Options{LockWait: 20 * time.Millisecond})
 	wanted(t, s, err)
 	other := raw(t, path)
 	exec(t, other, "BEGIN IMMEDIATE")
 	unavailable(t, storetest.Insert(t, s, 1), "locked")
-	unavailable(t, s.Ping(t.Context()), "locked")
-	_, err = s.PutRecord(t.Context(), store.Record{Namespace: "calls", Key: "a"})
+	unavailable(t, s.Ping(ctx), "locked")
+	_, err = s.PutRecord(ctx, store.Record{Namespace: "calls", Key: "a"})
 	unavailable(t, err, "locked")
-	if _, err := s.Record(t.Context(), "calls", "a"); !errors.Is(err, approval.ErrNotFound) {
+	if _, err := s.Record(ctx, "calls", "a"); !errors.Is(err, approval.ErrNotFound) {
 		t.Fatalf("readers of records go on: %v", err)
 	}
-	if _, err := s.Requests(t.Context(), "acme", approval.Filter{}); err != nil {
+	if _, err := s.Requests(ctx, "acme", approval.Filter{}); err != nil {
 		t.Fatalf("readers go on: %v", err)
 	}
-	_, err = sqlite.Open(t.Context(), path, sqlite.Options{LockWait: 20 * time.Millisecond})
+	_, err = sqlite.Open(ctx, path, sqlite.Options{LockWait: 20 * time.Millisecond})
 	unavailable(t, err, "locked")
 	exec(t, other, "ROLLBACK")
 	if err := storetest.Insert(t, s, 2); err != nil {

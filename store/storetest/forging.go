@@ -1,12 +1,10 @@
 package storetest
 
 import (
-	"context"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/assent-dev/assent/approval"
 	stores "github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/watermark"
 )
@@ -33,7 +31,8 @@ func Sealing(t *testing.T, place func(t *testing.T) Place) {
 // forgedEntry: what stands before it is sealed, nothing after it is,
 // that tenant stops and others go on. Once it is gone, all goes on.
 func forgedEntry(t *testing.T, p Place) {
-	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	ctx := t.Context()
+	s := p.one(t, Trust())
 	appendEntries(t, s, tenant, 3)
 	p.Exec(
 		`INSERT INTO entries (tenant, type, subject, at, leaf, version, code) SELECT tenant, 'request_approved', ` +
@@ -41,19 +40,16 @@ func forgedEntry(t *testing.T, p Place) {
 	)
 	appendEntries(t, s, tenant, 4)
 	appendEntries(t, s, "other", 2)
-	n, err := s.Seal(t.Context(), 100, signature)
-	refused(t, err, stores.ErrTampered)
+	n, err := s.Seal(ctx, 100, signature)
+	tampered(t, err)
 	equal(t, n, 5)
 	equal(t, verify(t, s, tenant), 3)
 	equal(t, verify(t, s, "other"), 2)
-	refused(t, s.Integrity().Stopped[tenant], stores.ErrTampered)
-	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error {
-		tx.Insert(request(1))
-		return nil
-	}), stores.ErrTampered)
-	refused(t, second(s.Freezes(t.Context(), tenant)), stores.ErrTampered)
+	tampered(t, s.Integrity().Stopped[tenant])
+	tampered(t, inserting(s, 1))
+	tampered(t, second(s.Freezes(ctx, tenant)))
 	appendEntries(t, s, "other", 2)
-	refused(t, second(s.Seal(t.Context(), 100, signature)), stores.ErrTampered)
+	tampered(t, second(s.Seal(ctx, 100, signature)))
 	equal(t, verify(t, s, tenant), 3)
 	equal(t, verify(t, s, "other"), 4)
 	p.Exec(`DELETE FROM entries WHERE type = 'request_approved'`)
@@ -72,18 +68,15 @@ const (
 // cutTail: the end of the log is cut off and its older checkpoint put
 // back, which the service signed itself.
 func cutTail(t *testing.T, p Place) {
-	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	s := p.one(t, Trust())
 	cutLogOf(t, p, s)
 	err := sealing(t.Context(), s)
-	refused(t, err, stores.ErrTampered)
+	tampered(t, err)
 	if !strings.Contains(err.Error(), "it has 3 entries, and had 7") ||
 		!strings.Contains(err.Error(), "--in-place") {
 		t.Fatal(err)
 	}
-	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error {
-		tx.Insert(request(1))
-		return nil
-	}), stores.ErrTampered)
+	tampered(t, inserting(s, 1))
 }
 
 func cutLogOf(t *testing.T, p Place, s full) {
@@ -101,15 +94,15 @@ func cutLogOf(t *testing.T, p Place, s full) {
 func cutTailRestart(t *testing.T, p Place) {
 	dir := t.TempDir()
 	trust, w := remembering(t, dir)
-	s := must(p.Open(trust))(t)
+	s := p.open(t, trust)
 	cutLogOf(t, p, s)
 	ok(t, s.Close())
 	ok(t, w.Close())
 	trust, _ = remembering(t, dir)
-	s = replica(t, func() (stores.Store, error) { return p.Open(trust) })
-	refused(t, s.Verify(t.Context()), stores.ErrTampered)
+	s = p.one(t, trust)
+	tampered(t, s.Verify(t.Context()))
 	appendEntries(t, s, tenant, 9) // longer than before
-	refused(t, sealing(t.Context(), s), stores.ErrTampered)
+	tampered(t, sealing(t.Context(), s))
 }
 
 // anotherHistory: a process without a watermark signs on from the cut;
@@ -118,7 +111,7 @@ func anotherHistory(t *testing.T, p Place) {
 	open := func() (stores.Store, error) { return p.Open(Trust()) }
 	dir := t.TempDir()
 	trust, w := remembering(t, dir)
-	s := must(p.Open(trust))(t)
+	s := p.open(t, trust)
 	cutLogOf(t, p, s)
 	ok(t, s.Close())
 	ok(t, w.Close())
@@ -127,9 +120,9 @@ func anotherHistory(t *testing.T, p Place) {
 	appendEntries(t, fresh, tenant, 9)
 	sealAll(t, fresh, nil)
 	trust, _ = remembering(t, dir)
-	s = replica(t, func() (stores.Store, error) { return p.Open(trust) })
+	s = p.one(t, trust)
 	err := s.Verify(t.Context())
-	refused(t, err, stores.ErrTampered)
+	tampered(t, err)
 	if !strings.Contains(err.Error(), "does not begin with the 7 entries") {
 		t.Fatal(err)
 	}
@@ -138,29 +131,29 @@ func anotherHistory(t *testing.T, p Place) {
 func logTakenAway(t *testing.T, p Place) {
 	dir := t.TempDir()
 	trust, w := remembering(t, dir)
-	s := must(p.Open(trust))(t)
+	s := p.open(t, trust)
 	appendEntries(t, s, tenant, 3)
 	sealAll(t, s, nil)
 	p.Exec("DELETE FROM entries; DELETE FROM hashes; DELETE FROM trees")
-	refused(t, sealing(t.Context(), s), stores.ErrTampered)
+	tampered(t, sealing(t.Context(), s))
 	ok(t, s.Close())
 	ok(t, w.Close())
 	trust, _ = remembering(t, dir)
-	s = replica(t, func() (stores.Store, error) { return p.Open(trust) })
-	refused(t, s.Verify(t.Context()), stores.ErrTampered)
+	s = p.one(t, trust)
+	tampered(t, s.Verify(t.Context()))
 }
 
 // lostEntry: an entry is taken away, or never written, between its
 // commit and its sealing.
 func lostEntry(t *testing.T, p Place) {
-	s := replica(t, func() (stores.Store, error) { return p.Open(Trust()) })
+	s := p.one(t, Trust())
 	appendEntries(t, s, tenant, 2)
 	sealAll(t, s, nil)
 	appendEntries(t, s, tenant, 2)
 	p.Exec("DELETE FROM entries WHERE seq = (SELECT max(seq) FROM entries)")
 	ok(t, sealing(t.Context(), s)) // it may be on its way
 	err := sealing(t.Context(), s)
-	refused(t, err, stores.ErrTampered)
+	tampered(t, err)
 	if !strings.Contains(err.Error(), "before they were sealed") {
 		t.Fatal(err)
 	}
@@ -169,20 +162,20 @@ func lostEntry(t *testing.T, p Place) {
 // follower: a replica that seals nothing itself notices what was done
 // to the log of the other.
 func follower(t *testing.T, p Place) {
-	open := func() (stores.Store, error) { return p.Open(Trust()) }
-	a, b := replica(t, open), replica(t, open)
+	ctx := t.Context()
+	a, b := p.one(t, Trust()), p.one(t, Trust())
 	appendEntries(t, a, tenant, 3)
 	sealAll(t, a, nil)
 	p.Exec(saveLog)
-	ok(t, sealing(t.Context(), b))
+	ok(t, sealing(ctx, b))
 	appendEntries(t, a, tenant, 4)
 	appendEntries(t, b, tenant, 1)
 	sealAll(t, a, nil)
-	ok(t, sealing(t.Context(), b))
-	ok(t, sealing(t.Context(), b))
+	ok(t, sealing(ctx, b))
+	ok(t, sealing(ctx, b))
 	p.Exec(cutLog)
-	refused(t, sealing(t.Context(), b), stores.ErrTampered)
-	refused(t, sealing(t.Context(), a), stores.ErrTampered)
+	tampered(t, sealing(ctx, b))
+	tampered(t, sealing(ctx, a))
 }
 
 // Restoring runs the suite of what begins with a restore.
@@ -203,11 +196,12 @@ func Restoring(t *testing.T, place func(t *testing.T) Place) {
 // restored: a service can't open the store before the restore is
 // finished, and no row of before counts in it.
 func restored(t *testing.T, place func(t *testing.T) Place) {
+	ctx := t.Context()
 	p := place(t)
 	q := place(t)
 	dir := t.TempDir()
 	trust, w := remembering(t, dir)
-	from := must(p.Open(trust))(t)
+	from := p.open(t, trust)
 	everyKind(t, from)
 	text := Backup(t, from)
 	appendEntries(t, from, tenant, 5)
@@ -216,8 +210,8 @@ func restored(t *testing.T, place func(t *testing.T) Place) {
 	ok(t, from.Close())
 	ok(t, w.Close())
 	trust, w = remembering(t, dir)
-	to := must(q.Open(trust))(t)
-	ok(t, to.Restore(t.Context(), strings.NewReader(text)))
+	to := q.open(t, trust)
+	ok(t, to.Restore(ctx, strings.NewReader(text)))
 	before := to.Integrity().Before[tenant]
 	equal(t, before.Size, 10)
 	equal(t, len(before.Frozen), 2)
@@ -226,43 +220,33 @@ func restored(t *testing.T, place func(t *testing.T) Place) {
 	refused(t, err, stores.ErrUnfinished)
 	unfinished := trust
 	unfinished.Unfinished = true
-	to = must(q.Open(unfinished))(t)
-	ok(t, readRequest(t.Context(), to))
-	ok(t, to.FinishRestore(t.Context()))
+	to = q.open(t, unfinished)
+	ok(t, readRequest(ctx, to))
+	ok(t, to.FinishRestore(ctx))
 	ok(t, to.Close())
-	to = replica(t, func() (stores.Store, error) { return q.Open(trust) })
-	ok(t, to.Verify(t.Context()))
-	ok(t, sealing(t.Context(), to))
+	to = q.one(t, trust)
+	ok(t, to.Verify(ctx))
+	ok(t, sealing(ctx, to))
 	ok(t, w.Close())
-	for _, read := range []func(context.Context, full) error{
-		readRequest,
-		lockRequest,
-		listRequests,
-		readGrant,
-		readFreezes,
-		remembered,
-		readToken,
-		readValue,
-		readRecord,
-	} {
-		ok(t, read(t.Context(), to))
+	for _, read := range readers() {
+		ok(t, read(ctx, to))
 	}
 
 	q.Exec("UPDATE requests SET code = line_code")
-	refused(t, readRequest(t.Context(), to), stores.ErrTampered)
+	tampered(t, readRequest(ctx, to))
 }
 
 // restoredForged: a backup that somebody changed, its checksum too, is
 // refused.
 func restoredForged(t *testing.T, place func(t *testing.T) Place) {
 	p, q := place(t), place(t)
-	s := must(p.Open(Trust()))(t)
+	s := p.open(t, Trust())
 	everyKind(t, s)
 	p.Exec(`UPDATE tokens SET person = 'eve'`)
 	text := Backup(t, s)
 	ok(t, s.Close())
-	to := must(q.Open(Trust()))(t)
-	refused(t, to.Restore(t.Context(), strings.NewReader(text)), stores.ErrTampered)
+	to := q.open(t, Trust())
+	tampered(t, to.Restore(t.Context(), strings.NewReader(text)))
 	equal(t, must(to.Identity(t.Context()))(t).Empty, true)
 	opened(t, to, 1)
 	ok(t, to.Close())
@@ -271,35 +255,36 @@ func restoredForged(t *testing.T, place func(t *testing.T) Place) {
 // restoredInPlace: a snapshot that was put back is noticed, and goes on
 // once it is said to be one.
 func restoredInPlace(t *testing.T, place func(t *testing.T) Place) {
+	ctx := t.Context()
 	p, dir := place(t), t.TempDir()
 	trust, w := remembering(t, dir)
-	s := must(p.Open(trust))(t)
+	s := p.open(t, trust)
 	cutLogOf(t, p, s)
-	refused(t, sealing(t.Context(), s), stores.ErrTampered)
-	id := must(s.Identity(t.Context()))(t).ID
-	ok(t, s.RestoreInPlace(t.Context()))
+	tampered(t, sealing(ctx, s))
+	id := must(s.Identity(ctx))(t).ID
+	ok(t, s.RestoreInPlace(ctx))
 	equal(t, s.Integrity().Before[tenant].Size, 7)
-	equal(t, must(s.Identity(t.Context()))(t).ID == id, false)
+	equal(t, must(s.Identity(ctx))(t).ID == id, false)
 	refused(t, second(p.Open(trust)), stores.ErrUnfinished)
-	ok(t, s.FinishRestore(t.Context()))
+	ok(t, s.FinishRestore(ctx))
 	appendEntries(t, s, tenant, 1)
 	sealAll(t, s, nil)
 	equal(t, verify(t, s, tenant), 4)
 	ok(t, s.Close())
 	ok(t, w.Close())
 	trust.Watermark = must(watermark.Open(filepath.Join(dir, "key.watermark"), "here", nil))(t)
-	s = replica(t, func() (stores.Store, error) { return p.Open(trust) })
-	ok(t, s.Verify(t.Context()))
-	ok(t, sealing(t.Context(), s))
+	s = p.one(t, trust)
+	ok(t, s.Verify(ctx))
+	ok(t, sealing(ctx, s))
 }
 
 func restoredOther(t *testing.T, place func(t *testing.T) Place) {
 	p, q := place(t), place(t)
-	s := must(p.Open(Trust()))(t)
+	s := p.open(t, Trust())
 	everyKind(t, s)
 	text := Backup(t, s)
 	ok(t, s.Close())
-	to := must(q.Open(stores.Trust{Key: keyOf("other.example")}))(t)
+	to := q.open(t, stores.Trust{Key: keyOf("other.example")})
 	refused(t, to.Restore(t.Context(), strings.NewReader(text)), stores.ErrKey)
 	ok(t, to.Close())
 	bare := must(place(t).Open(stores.Trust{}))(t)

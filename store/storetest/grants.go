@@ -38,35 +38,33 @@ func grant(n int) *approval.Grant {
 }
 
 func grants(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
-	_, err := s.Grant(t.Context(), tenant, "grt_000001")
-	refused(t, err, approval.ErrNotFound)
-	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error {
+	missing(t, second(s.Grant(ctx, tenant, "grt_000001")))
+	refused(t, s.Update(ctx, tenant, func(tx approval.Tx) error {
 		_, err := tx.Grant("grt_000001")
 		return err
 	}), approval.ErrNotFound)
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		for n := range 3 {
 			tx.SaveGrant(grant(n))
 		}
-		return nil
 	})
-	got := must(s.Grant(t.Context(), tenant, "grt_000001"))(t)
+	got := must(s.Grant(ctx, tenant, "grt_000001"))(t)
 	equal(t, string(must(json.Marshal(got))(t)), string(must(json.Marshal(grant(1)))(t)))
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		g, err := tx.Grant("grt_000001")
 		ok(t, err)
 		at := epoch()
 		g.Revoked, g.RevokedBy = &at, "ada"
 		tx.SaveGrant(g)
-		return nil
 	})
-	all := must(s.Grants(t.Context(), tenant, true, epoch()))(t)
+	all := must(s.Grants(ctx, tenant, true, epoch()))(t)
 	equal(t, len(all), 3)
 	equal(t, all[0].ID, "grt_000002")
 	equal(t, all[1].RevokedBy, "ada")
-	equal(t, len(must(s.Grants(t.Context(), tenant, false, epoch()))(t)), 2)
-	equal(t, len(must(s.Grants(t.Context(), tenant, false, epoch().Add(time.Hour)))(t)), 0)
+	equal(t, len(must(s.Grants(ctx, tenant, false, epoch()))(t)), 2)
+	equal(t, len(must(s.Grants(ctx, tenant, false, epoch().Add(time.Hour)))(t)), 0)
 }
 
 // live grants are those that could cover a call now.
@@ -79,18 +77,16 @@ func live(t *testing.T, db Database) {
 	dead[2].Revoked = &at
 	dead[3].Expires = at
 	dead[4].Uses = 3
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		for _, g := range append(dead, grant(6), grant(7)) {
 			tx.SaveGrant(g)
 		}
-		return nil
 	})
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		got, err := tx.Live("acme.trader", "tool execute_trade", at)
 		ok(t, err)
 		equal(t, len(got), 2)
 		equal(t, got[0].ID, "grt_000007")
-		return nil
 	})
 }
 
@@ -99,18 +95,14 @@ func grantRace(t *testing.T, db Database) {
 	open := db(t)
 	a, b := replica(t, open), replica(t, open)
 	const uses = 10
-	update(t, a, func(tx approval.Tx) error {
+	write(t, a, func(tx approval.Tx) {
 		g := grant(1)
 		g.MaxUses = uses
 		tx.SaveGrant(g)
-		return nil
 	})
 	var used atomic.Int64
 	for _, err := range crowd(40, func(i int) error {
-		s := a
-		if i%2 == 1 {
-			s = b
-		}
+		s := []full{a, b}[i%2]
 		err := s.Update(context.Background(), tenant, func(tx approval.Tx) error {
 			all, err := tx.Live("acme.trader", "tool execute_trade", epoch())
 			if err != nil {
@@ -138,16 +130,16 @@ func grantRace(t *testing.T, db Database) {
 }
 
 func freezes(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
 	within := func(want int) {
 		t.Helper()
-		update(t, s, func(tx approval.Tx) error {
+		write(t, s, func(tx approval.Tx) {
 			got, err := tx.Freezes()
 			ok(t, err)
 			equal(t, len(got), want)
-			return nil
 		})
-		equal(t, len(must(s.Freezes(t.Context(), tenant))(t)), want)
+		equal(t, len(must(s.Freezes(ctx, tenant))(t)), want)
 	}
 	within(0)
 	all := approval.Freeze{
@@ -155,28 +147,25 @@ func freezes(t *testing.T, db Database) {
 		Reason: "smoke",
 		At:     epoch(),
 	}
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		tx.SaveFreeze(all)
 		tx.SaveFreeze(approval.Freeze{
 			Agent: "acme.trader",
 			By:    "bob",
 			At:    epoch(),
 		})
-		return nil
 	})
 	within(2)
-	equal(t, must(s.Freezes(t.Context(), tenant))(t)[0], all)
+	equal(t, must(s.Freezes(ctx, tenant))(t)[0], all)
 	lifted := epoch().Add(time.Minute)
 	all.Lifted = &lifted
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		tx.SaveFreeze(all)
-		return nil
 	})
 	within(1)
 	all.Lifted = nil
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		tx.SaveFreeze(all)
-		return nil
 	})
 	within(2)
 
@@ -184,14 +173,14 @@ func freezes(t *testing.T, db Database) {
 	// on beside it.
 	everybody(t, crowd(40, func(i int) error {
 		agent := "agent" + number(i)
-		if err := s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+		if err := s.Update(ctx, tenant, func(tx approval.Tx) error {
 			tx.SaveFreeze(approval.Freeze{Agent: agent, At: epoch()})
 			return nil
 		}); err != nil {
 			return err
 		}
 
-		return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+		return s.Update(ctx, tenant, func(tx approval.Tx) error {
 			got, err := tx.Freezes()
 			for _, f := range got {
 				if f.Agent == agent {
@@ -211,25 +200,22 @@ func memories(t *testing.T, db Database) {
 		Grant:   "g",
 		Expires: epoch(),
 	}
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		m, err := tx.Remembered("k")
 		ok(t, err)
 		if m != nil {
 			t.Fatal("remembered before")
 		}
 		tx.Remember("k", want)
-		return nil
 	})
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		equal(t, *must(tx.Remembered("k"))(t), want)
 		other := want
 		other.Digest = "e" // as after the old one has expired
 		tx.Remember("k", other)
-		return nil
 	})
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		equal(t, must(tx.Remembered("k"))(t).Digest, "e")
-		return nil
 	})
 }
 
@@ -239,10 +225,7 @@ func memoryRace(t *testing.T, db Database) {
 	open := db(t)
 	a, b := replica(t, open), replica(t, open)
 	everybody(t, crowd(40, func(i int) error {
-		s := a
-		if i%2 == 1 {
-			s = b
-		}
+		s := []full{a, b}[i%2]
 		return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
 			m, err := tx.Remembered("k")
 			if err != nil || m != nil {
@@ -253,7 +236,7 @@ func memoryRace(t *testing.T, db Database) {
 			return nil
 		})
 	}))
-	equal(t, must(a.Requests(t.Context(), tenant, approval.Filter{}))(t).Total, 1)
+	equal(t, page(t, a, approval.Filter{}).Total, 1)
 }
 
 func votes(t *testing.T, db Database) {
@@ -269,11 +252,10 @@ func votes(t *testing.T, db Database) {
 			At:      epoch().Add(time.Duration(n) * time.Minute),
 		}
 	}
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		for n := range 5 {
 			tx.AddVote(fact(n))
 		}
-		return nil
 	})
 	got := must(s.Votes(t.Context(), tenant, epoch().Add(2*time.Minute), 2))(t)
 	equal(t, len(got), 2)
@@ -284,6 +266,7 @@ func votes(t *testing.T, db Database) {
 
 // due: fn runs for what is due, once, and what it makes of it counts.
 func due(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
 	insert(t, s, request(1), request(2), request(3), request(4))
 	change(t, s, "apr_000004", func(r *approval.Request) { r.Due = nil })
@@ -297,11 +280,11 @@ func due(t *testing.T, db Database) {
 		tx.Append(record(t, tenant, "request_expired", r.ID, now))
 		return nil
 	}
-	equal(t, must(s.Due(t.Context(), now, 1, expire))(t), 1)
-	equal(t, must(s.Due(t.Context(), now, 10, expire))(t), 1)
-	equal(t, must(s.Due(t.Context(), now, 10, expire))(t), 0)
+	equal(t, must(s.Due(ctx, now, 1, expire))(t), 1)
+	equal(t, must(s.Due(ctx, now, 10, expire))(t), 1)
+	equal(t, must(s.Due(ctx, now, 10, expire))(t), 0)
 	sameIDs(t, seen, 1, 2)
-	equal(t, must(s.Request(t.Context(), tenant, "apr_000001"))(t).State, approval.Expired)
+	equal(t, found(t, s, "apr_000001").State, approval.Expired)
 	equal(t, entries(t, s, tenant), 2)
 }
 
@@ -329,9 +312,7 @@ func dueFailures(t *testing.T, db Database) {
 	refused(t, err, errNo)
 	equal(
 		t,
-		must(
-			s.Requests(t.Context(), tenant, approval.Filter{States: []approval.State{approval.Expired}}),
-		)(t).Total,
+		page(t, s, approval.Filter{States: []approval.State{approval.Expired}}).Total,
 		4,
 	)
 	equal(t, entries(t, s, tenant), 4)
@@ -341,6 +322,7 @@ func dueFailures(t *testing.T, db Database) {
 // don't keep time from acting on the one behind them, and get their
 // turn again later.
 func dueFailuresStandBack(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
 	const poison, batch = 70, 64
 	for n := range poison + 1 {
@@ -358,14 +340,14 @@ func dueFailuresStandBack(t *testing.T, db Database) {
 		return nil
 	}
 	for i, want := range []int{batch, poison + 1 - batch} {
-		n, err := s.Due(t.Context(), now.Add(time.Duration(i)*time.Second), batch, act)
+		n, err := s.Due(ctx, now.Add(time.Duration(i)*time.Second), batch, act)
 		refused(t, err, errNo)
 		equal(t, n, want)
 	}
-	equal(t, must(s.Request(t.Context(), tenant, good))(t).State, approval.Expired)
-	equal(t, must(s.Due(t.Context(), now.Add(59*time.Second), batch, act))(t), 0)
+	equal(t, found(t, s, good).State, approval.Expired)
+	equal(t, must(s.Due(ctx, now.Add(59*time.Second), batch, act))(t), 0)
 	equal(t, tried, poison+1)
-	n, err := s.Due(t.Context(), now.Add(2*time.Minute), batch, act)
+	n, err := s.Due(ctx, now.Add(2*time.Minute), batch, act)
 	refused(t, err, errNo)
 	equal(t, n, batch)
 }
@@ -403,7 +385,7 @@ func dueRace(t *testing.T, db Database) {
 	}))
 	equal(t, total.Load(), n)
 	for i := range n {
-		r := must(replicas[0].Request(t.Context(), tenant, request(i).ID))(t)
+		r := found(t, replicas[0], request(i).ID)
 		equal(t, r.Version, 2)
 		equal(t, bumps(r), 1)
 	}
@@ -432,9 +414,8 @@ func changed(t *testing.T, db Database) {
 	default:
 	}
 	ch = s.Changed(tenant)
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		tx.Append(record(t, tenant, "frozen", "", epoch()))
-		return nil
 	})
 	closed(t, ch)
 	ch = s.Changed(tenant)
@@ -449,10 +430,9 @@ func changedElsewhere(t *testing.T, db Database) {
 	closed(t, a.Changed(tenant))
 	for n := range 3 {
 		ch := a.Changed(tenant)
-		update(t, b, func(tx approval.Tx) error {
+		write(t, b, func(tx approval.Tx) {
 			tx.Insert(request(n))
 			tx.Append(record(t, tenant, "request_opened", request(n).ID, epoch()))
-			return nil
 		})
 		closed(t, ch)
 	}

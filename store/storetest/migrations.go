@@ -59,14 +59,15 @@ func Migrations(t *testing.T, place func(t *testing.T) Place) {
 		})
 	}
 
-	t.Run("a step behind", func(t *testing.T) { // as the version before codes left it, and without a key
+	t.Run("a step behind", func(t *testing.T) {
+		ctx := t.Context() // as the version before codes left it, and without a key
 		t.Parallel()
 		p := place(t)
 		before(t, p)
-		s := replica(t, func() (stores.Store, error) { return p.Open(stores.Trust{}) })
-		equal(t, must(s.Requests(t.Context(), "default", approval.Filter{}))(t).Total, 3)
-		equal(t, must(s.Freezes(t.Context(), "default"))(t)[0].By, "alice")
-		was := must(s.Loads(t.Context(), "default"))(t)[""] // from before tokens were told apart
+		s := p.one(t, stores.Trust{})
+		equal(t, must(s.Requests(ctx, "default", approval.Filter{}))(t).Total, 3)
+		equal(t, must(s.Freezes(ctx, "default"))(t)[0].By, "alice")
+		was := must(s.Loads(ctx, "default"))(t)[""] // from before tokens were told apart
 		if was.Requests != 1 || was.Bytes < 500 {
 			t.Fatalf("got %v", was)
 		}
@@ -102,10 +103,10 @@ func Insert(t testing.TB, s stores.Store, n int) error {
 func Whole(t testing.TB, s stores.Store) int {
 	t.Helper()
 	ctx := context.Background()
-	total := must(s.Requests(ctx, tenant, approval.Filter{}))(t).Total
+	total := page(t, s, approval.Filter{}).Total
 	equal(t, entries(t, s, tenant), total)
 	equal(t, len(must(s.Votes(ctx, tenant, epoch(), 100_000))(t)), total)
-	equal(t, len(must(s.Jobs(ctx, tenant, "", 100_000))(t)), total)
+	equal(t, len(jobs(t, s, "", 100_000)), total)
 	verify(t, s, tenant)
 	return total
 }

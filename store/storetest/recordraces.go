@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -13,6 +12,7 @@ import (
 // recordRace: of 64 at once on any handles of one store, one wins each
 // version, each new key, each alias and each deletion.
 func recordRace(t *testing.T, handles ...stores.Records) {
+	ctx := t.Context()
 	const crew, rounds = 64, 10
 	at := func(i int) stores.Records { return handles[i%len(handles)] }
 	winner := func(fn func(i int) error) {
@@ -32,7 +32,7 @@ func recordRace(t *testing.T, handles ...stores.Records) {
 		winner(func(i int) error {
 			r := document("a")
 			r.Version, r.Value = int64(round), []byte(number(i))
-			version, err := at(i).PutRecord(context.Background(), r)
+			version, err := at(i).PutRecord(ctx, r)
 			if err == nil && version != int64(round)+1 {
 				err = fmt.Errorf("version %d after %d", version, round)
 			}
@@ -44,26 +44,26 @@ func recordRace(t *testing.T, handles ...stores.Records) {
 		winner(func(i int) error {
 			r := document(fmt.Sprintf("new %d of %d", i, round))
 			r.Alias = "new " + number(round)
-			_, err := at(i).PutRecord(context.Background(), r)
+			_, err := at(i).PutRecord(ctx, r)
 			return err
 		})
 	}
 
 	everybody(t, crowd(crew, func(i int) error {
-		_, err := at(i).PutRecord(context.Background(), document("old "+number(i)))
+		_, err := at(i).PutRecord(ctx, document("old "+number(i)))
 		return err
 	}))
 	winner(func(i int) error { // stored records that want one alias
 		r := document("old " + number(i))
 		r.Version, r.Alias = 1, "old"
-		_, err := at(i).PutRecord(context.Background(), r)
+		_, err := at(i).PutRecord(ctx, r)
 		return err
 	})
 	winner(func(i int) error {
-		return at(i).DeleteRecord(context.Background(), "calls", "a", rounds)
+		return at(i).DeleteRecord(ctx, "calls", "a", rounds)
 	})
-	equal(t, len(must(at(0).ListRecords(t.Context(), "calls", "new ", "", 1000))(t)), rounds)
-	equal(t, must(at(1).RecordByAlias(t.Context(), "calls", "old"))(t).Version, 2)
+	equal(t, len(callRecords(t, at(0), "new ", "", 1000)), rounds)
+	equal(t, must(at(1).RecordByAlias(ctx, "calls", "old"))(t).Version, 2)
 	noRecord(t, at(1), "calls", "a")
 }
 
@@ -85,6 +85,7 @@ func recordReplicas(t *testing.T, db Database) {
 // recordsAndUpdates: changes of records and updates share groups, and
 // one that is refused takes nothing with it.
 func recordsAndUpdates(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
 	taken := document("taken")
 	taken.Alias = "taken"
@@ -95,12 +96,12 @@ func recordsAndUpdates(t *testing.T, db Database) {
 		r := document(number(i))
 		switch i % 6 {
 		case 0:
-			return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+			return s.Update(ctx, tenant, func(tx approval.Tx) error {
 				tx.Insert(request(i))
 				return nil
 			})
 		case 1:
-			return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+			return s.Update(ctx, tenant, func(tx approval.Tx) error {
 				tx.Insert(request(i))
 				return boom
 			})
@@ -109,10 +110,10 @@ func recordsAndUpdates(t *testing.T, db Database) {
 		case 3:
 			r.Version = 1
 		case 4:
-			return s.DeleteRecord(context.Background(), "calls", number(i), 1)
+			return s.DeleteRecord(ctx, "calls", number(i), 1)
 		}
 
-		_, err := s.PutRecord(context.Background(), r)
+		_, err := s.PutRecord(ctx, r)
 		return err
 	}) {
 		if want := []error{
@@ -127,27 +128,23 @@ func recordsAndUpdates(t *testing.T, db Database) {
 		}
 	}
 
-	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{}))(t).Total, n/6)
-	equal(t, len(must(s.ListRecords(t.Context(), "calls", "", "", 1000))(t)), n/6+1)
+	equal(t, page(t, s, approval.Filter{}).Total, n/6)
+	equal(t, len(callRecords(t, s, "", "", 1000)), n/6+1)
 }
 
 // recordsClosed: a store that is closed says so, and does not say that
 // records are not there.
 func recordsClosed(t *testing.T, db Database) {
+	ctx := t.Context()
 	s, err := db(t)()
 	ok(t, err)
 	r := put(t, s, document("a"))
 	ok(t, s.Close())
-	_, err = s.PutRecord(t.Context(), r)
-	refused(t, err, stores.ErrUnavailable)
-	refused(t, s.DeleteRecord(t.Context(), "calls", "a", 1), stores.ErrUnavailable)
-	_, err = s.Record(t.Context(), "calls", "a")
-	refused(t, err, stores.ErrUnavailable)
-	_, err = s.RecordByAlias(t.Context(), "calls", "a")
-	refused(t, err, stores.ErrUnavailable)
-	_, err = s.ListRecords(t.Context(), "calls", "", "", 1)
-	refused(t, err, stores.ErrUnavailable)
-	_, err = s.DueRecords(t.Context(), "calls", epoch(), 1)
-	refused(t, err, stores.ErrUnavailable)
-	refused(t, s.SweepRecords(t.Context(), epoch()), stores.ErrUnavailable)
+	unavailable(t, second(s.PutRecord(ctx, r)))
+	unavailable(t, s.DeleteRecord(ctx, "calls", "a", 1))
+	unavailable(t, second(s.Record(ctx, "calls", "a")))
+	unavailable(t, second(s.RecordByAlias(ctx, "calls", "a")))
+	unavailable(t, second(s.ListRecords(ctx, "calls", "", "", 1)))
+	unavailable(t, second(s.DueRecords(ctx, "calls", epoch(), 1)))
+	unavailable(t, s.SweepRecords(ctx, epoch()))
 }

@@ -13,28 +13,25 @@ import (
 )
 
 func requests(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
-	_, err := s.Request(t.Context(), tenant, "apr_000001")
-	refused(t, err, approval.ErrNotFound)
-	refused(t, s.Update(t.Context(), tenant, func(tx approval.Tx) error {
+	missing(t, second(s.Request(ctx, tenant, "apr_000001")))
+	refused(t, s.Update(ctx, tenant, func(tx approval.Tx) error {
 		_, err := tx.Request("apr_000001")
 		return err
 	}), approval.ErrNotFound)
 	insert(t, s, request(1))
-	got := must(s.Request(t.Context(), tenant, "apr_000001"))(t)
+	got := found(t, s, "apr_000001")
 	equal(t, got.Version, 1)
 	change(t, s, got.ID, func(r *approval.Request) {
 		bump(r)
 		bump(r)
 		bump(r)
 	})
-	got = must(s.Request(t.Context(), tenant, got.ID))(t)
+	got = found(t, s, got.ID)
 	equal(t, got.Version, 2)
 	equal(t, bumps(got), 3)
-	if err := s.Update(t.Context(), tenant, func(tx approval.Tx) error {
-		tx.Insert(request(1))
-		return nil
-	}); err == nil {
+	if err := inserting(s, 1); err == nil {
 		t.Fatal("the same id was inserted twice")
 	}
 }
@@ -76,14 +73,13 @@ func roundTrip(t *testing.T, db Database) {
 	r.Revisions[1].Call.Args = resolve.Raw(strings.Repeat(`"long"`, 100_000))
 	insert(t, s, r)
 	want := string(must(json.Marshal(r))(t))
-	equal(t, string(must(json.Marshal(must(s.Request(t.Context(), tenant, r.ID))(t)))(t)), want)
-	update(t, s, func(tx approval.Tx) error {
+	equal(t, string(must(json.Marshal(found(t, s, r.ID)))(t)), want)
+	write(t, s, func(tx approval.Tx) {
 		got, err := tx.Request(r.ID)
 		ok(t, err)
 		equal(t, string(must(json.Marshal(got))(t)), want)
-		return nil
 	})
-	p := must(s.Requests(t.Context(), tenant, approval.Filter{}))(t)
+	p := page(t, s, approval.Filter{})
 	equal(t, listed(t, p.Requests[0]), string(must(json.Marshal(approval.Summarize(r)))(t)))
 }
 
@@ -99,31 +95,33 @@ func listed(t *testing.T, s approval.Summary) string {
 
 // heads tells versions and sizes, and leaves out what is not there.
 func heads(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
 	large := request(1)
 	large.Revisions[0].Call.Args = resolve.Raw(`"` + strings.Repeat("x", 1<<20) + `"`)
 	insert(t, s, large, request(2))
 	change(t, s, request(2).ID, func(r *approval.Request) { r.Called = []string{"leads"} })
-	got := must(s.Heads(t.Context(), tenant, []string{large.ID, request(2).ID, "apr_nothing", "\x00"}))(t)
+	got := must(s.Heads(ctx, tenant, []string{large.ID, request(2).ID, "apr_nothing", "\x00"}))(t)
 	equal(t, len(got), 2)
 	equal(t, got[large.ID].Version, int64(1))
 	equal(t, got[request(2).ID].Version, int64(2))
 	if small := got[request(2).ID].Bytes; got[large.ID].Bytes < 1<<20 || small < 500 || small > 1<<14 {
 		t.Fatalf("got %v", got)
 	}
-	equal(t, len(must(s.Heads(t.Context(), "other", []string{large.ID}))(t)), 0)
-	equal(t, len(must(s.Heads(t.Context(), tenant, nil))(t)), 0)
+	equal(t, len(must(s.Heads(ctx, "other", []string{large.ID}))(t)), 0)
+	equal(t, len(must(s.Heads(ctx, tenant, nil))(t)), 0)
 	many := make([]string, 300)
 	for i := range many {
 		many[i] = request(i).ID
 	}
-	equal(t, len(must(s.Heads(t.Context(), tenant, many))(t)), 2)
+	equal(t, len(must(s.Heads(ctx, tenant, many))(t)), 2)
 }
 
 // loads counts what each token has open, and what ended no longer.
 func loads(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
-	equal(t, len(must(s.Loads(t.Context(), tenant))(t)), 0)
+	equal(t, len(must(s.Loads(ctx, tenant))(t)), 0)
 	for i := range 5 {
 		r := request(i)
 		if r.Requester.Runtime = "one"; i > 2 {
@@ -132,7 +130,7 @@ func loads(t *testing.T, db Database) {
 		insert(t, s, r)
 	}
 
-	got := must(s.Loads(t.Context(), tenant))(t)
+	got := must(s.Loads(ctx, tenant))(t)
 	equal(t, len(got), 2)
 	equal(t, got["one"].Requests, int64(3))
 	if one, two := got["one"].Bytes, got["two"].Bytes; two < 1000 || one < two+500 {
@@ -140,9 +138,9 @@ func loads(t *testing.T, db Database) {
 	}
 	change(t, s, request(0).ID, func(r *approval.Request) { finish(r, approval.Denied, epoch()) })
 	change(t, s, request(1).ID, func(r *approval.Request) { r.Called = []string{"leads"} })
-	got = must(s.Loads(t.Context(), tenant))(t)
+	got = must(s.Loads(ctx, tenant))(t)
 	equal(t, got["one"].Requests, int64(2))
-	equal(t, len(must(s.Loads(t.Context(), "other"))(t)), 0)
+	equal(t, len(must(s.Loads(ctx, "other"))(t)), 0)
 }
 
 // listsTellWhoMayAnswer: a list carries whose answers a pending request
@@ -153,19 +151,18 @@ func listsTellWhoMayAnswer(t *testing.T, db Database) {
 	r.Stages[0].StandIns = []policy.StandIn{{Group: "leads", After: time.Hour}}
 	insert(t, s, r)
 	listed := func() string {
-		page := must(s.Requests(t.Context(), tenant, approval.Filter{}))(t)
+		page := page(t, s, approval.Filter{})
 		return string(must(json.Marshal(page.Requests[0].Answering))(t))
 	}
 	equal(t, listed(), string(must(json.Marshal(approval.Summarize(r).Answering))(t)))
 
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		got, err := tx.Request(r.ID)
 		ok(t, err)
 		got.Votes = append(got.Votes, approval.Vote{Person: "ada", Verdict: approval.Approve})
 		got.Called = []string{"leads"}
 		tx.Save(got)
 		r = got
-		return nil
 	})
 	equal(t, listed(), string(must(json.Marshal(approval.Summarize(r).Answering))(t)))
 	if !strings.Contains(listed(), "ada") || !strings.Contains(listed(), "leads") {
@@ -191,6 +188,7 @@ func question(n int) *approval.Request {
 // questions are kept, listed and found like other requests, and told
 // from them.
 func questions(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
 	chosen := 2
 	insert(t, s, request(1), question(2))
@@ -206,12 +204,12 @@ func questions(t *testing.T, db Database) {
 			At:      epoch(),
 		}}
 	})
-	got := must(s.Request(t.Context(), tenant, "qst_"+number(2)))(t)
+	got := found(t, s, "qst_"+number(2))
 	equal(t, *got.Chosen, 2)
 	equal(t, *got.Votes[0].Chosen, 2)
 	equal(t, len(got.Question.Choices), 4)
 	equal(t, string(must(json.Marshal(got.Question))(t)), string(must(json.Marshal(question(2).Question))(t)))
-	all := must(s.Requests(t.Context(), tenant, approval.Filter{}))(t)
+	all := page(t, s, approval.Filter{})
 	equal(t, len(all.Requests), 2)
 	equal(t, all.Requests[1].Question, false)
 	for _, f := range []approval.Filter{
@@ -220,7 +218,7 @@ func questions(t *testing.T, db Database) {
 		{Limit: 1},
 		{States: []approval.State{approval.Answered}, ByDue: true},
 	} {
-		p := must(s.Requests(t.Context(), tenant, f))(t)
+		p := page(t, s, f)
 		if len(p.Requests) != 1 ||
 			listed(t, p.Requests[0]) != string(must(json.Marshal(approval.Summarize(got)))(t)) {
 			t.Fatalf("%+v lists %+v", f, p)
@@ -229,16 +227,14 @@ func questions(t *testing.T, db Database) {
 
 	equal(
 		t,
-		must(
-			s.Requests(t.Context(), tenant, approval.Filter{States: []approval.State{approval.Answered}}),
-		)(t).Total,
+		page(t, s, approval.Filter{States: []approval.State{approval.Answered}}).Total,
 		1,
 	)
 
-	n, _, err := s.Prune(t.Context(), tenant, epoch().Add(time.Second))
+	n, _, err := s.Prune(ctx, tenant, epoch().Add(time.Second))
 	ok(t, err)
 	equal(t, n, 1)
-	left := must(s.Request(t.Context(), tenant, got.ID))(t)
+	left := found(t, s, got.ID)
 	// the tool's words are gone, what was picked is not
 	equal(t, left.Question.Prompt+strings.Join(left.Question.Choices, ""), "")
 	equal(t, len(left.Question.Choices), 4)
@@ -285,14 +281,14 @@ func forms(t *testing.T, db Database) {
 
 func list(t *testing.T, db Database) {
 	s := one(t, db)
-	p := must(s.Requests(t.Context(), tenant, approval.Filter{}))(t)
+	p := page(t, s, approval.Filter{})
 	if p.Requests == nil || len(p.Requests) != 0 || p.Next != "" || p.Total != 0 {
 		t.Fatalf("an empty list: %+v", p)
 	}
 	insert(t, s, request(1), request(3), request(2))
-	sameIDs(t, ids(must(s.Requests(t.Context(), tenant, approval.Filter{}))(t)), 3, 2, 1)
+	sameIDs(t, ids(page(t, s, approval.Filter{})), 3, 2, 1)
 	change(t, s, "apr_000001", func(r *approval.Request) { r.Deadline = r.Deadline.Add(time.Hour) })
-	sameIDs(t, ids(must(s.Requests(t.Context(), tenant, approval.Filter{ByDue: true}))(t)), 2, 3, 1)
+	sameIDs(t, ids(page(t, s, approval.Filter{ByDue: true})), 2, 3, 1)
 	change(t, s, "apr_000003", func(r *approval.Request) {
 		r.Votes = []approval.Vote{{
 			Person:  "ada",
@@ -301,7 +297,7 @@ func list(t *testing.T, db Database) {
 			Binding: r.Binding(),
 		}}
 	})
-	got := must(s.Requests(t.Context(), tenant, approval.Filter{}))(t).Requests[0]
+	got := page(t, s, approval.Filter{}).Requests[0]
 	equal(t, got.Approvals, 1)
 	equal(t, got.Needed, 3)
 	equal(t, got.Version, 2)
@@ -349,7 +345,7 @@ func filters(t *testing.T, db Database) {
 		"agent's injected": {approval.Filter{Agent: "x' OR '1'='1"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := must(s.Requests(t.Context(), tenant, c.f))(t)
+			p := page(t, s, c.f)
 			sameIDs(t, ids(p), c.want...)
 			equal(t, p.Total, len(c.want))
 		})
@@ -373,7 +369,7 @@ func pages(t *testing.T, db Database) {
 	for _, f := range []approval.Filter{{Limit: 5}, {Limit: 5, ByDue: true}, {Limit: 5, Oldest: true}} {
 		seen := map[string]bool{}
 		for count := 5; ; count += 5 {
-			p := must(s.Requests(t.Context(), tenant, f))(t)
+			p := page(t, s, f)
 			equal(t, p.Total, n)
 			for _, id := range ids(p) {
 				if seen[id] {
@@ -391,15 +387,15 @@ func pages(t *testing.T, db Database) {
 		equal(t, len(seen), n)
 	}
 
-	equal(t, len(must(s.Requests(t.Context(), tenant, approval.Filter{Limit: n}))(t).Requests), n)
-	equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{Limit: n}))(t).Next, "")
-	equal(t, len(must(s.Requests(t.Context(), tenant, approval.Filter{Limit: 100_000}))(t).Requests), n)
+	equal(t, len(page(t, s, approval.Filter{Limit: n}).Requests), n)
+	equal(t, page(t, s, approval.Filter{Limit: n}).Next, "")
+	equal(t, len(page(t, s, approval.Filter{Limit: 100_000}).Requests), n)
 }
 
 func cursors(t *testing.T, db Database) {
 	s := one(t, db)
 	insert(t, s, request(1), request(2))
-	next := must(s.Requests(t.Context(), tenant, approval.Filter{Limit: 1}))(t).Next
+	next := page(t, s, approval.Filter{Limit: 1}).Next
 	for name, f := range map[string]approval.Filter{
 		"no cursor":   {Cursor: "!"},
 		"empty":       {Cursor: "Yw"},
@@ -445,13 +441,12 @@ func similar(t *testing.T, db Database) {
 func latest(t *testing.T, db Database) {
 	s := one(t, db)
 	find := func(binding string) (id string) {
-		update(t, s, func(tx approval.Tx) error {
+		write(t, s, func(tx approval.Tx) {
 			r, err := tx.Latest(binding)
 			ok(t, err)
 			if id = ""; r != nil {
 				id = r.ID
 			}
-			return nil
 		})
 		return id
 	}
@@ -502,6 +497,7 @@ func latestEditedElsewhere(t *testing.T, db Database) {
 // oddTexts: what databases are picky about is kept, or replaced in
 // lists only.
 func oddTexts(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
 	r := request(1)
 	r.Revisions[0].Call.Tool = "a\x00b"
@@ -509,24 +505,20 @@ func oddTexts(t *testing.T, db Database) {
 	r.Requester.Principal = "p\x00"
 	r.Stages = []policy.Stage{{Group: "line\nend", People: 1}}
 	insert(t, s, r)
-	got := must(s.Request(t.Context(), tenant, r.ID))(t)
+	got := found(t, s, r.ID)
 	equal(t, got.Current().Call.Tool, "a\x00b")
-	p := must(
-		s.Requests(t.Context(), tenant, approval.Filter{Groups: []string{"line\nend"}, Principal: "p\x00"}),
-	)(t)
+	p := page(t, s, approval.Filter{Groups: []string{"line\nend"}, Principal: "p\x00"})
 	equal(t, p.Total, 1)
 	equal(t, p.Requests[0].Target, "tool a\uFFFDb")
 	equal(t, len([]rune(p.Requests[0].Message)), 200)
 	// as an address can have it: nothing has such a name, and nothing
 	// is wrong with the store
 	for _, id := range []string{"\x00", "a\xff"} {
-		_, err := s.Request(t.Context(), tenant, id)
-		refused(t, err, approval.ErrNotFound)
-		_, err = s.Grant(t.Context(), tenant, id)
-		refused(t, err, approval.ErrNotFound)
-		refused(t, s.RevokeToken(t.Context(), tenant, id, epoch()), approval.ErrNotFound)
-		equal(t, len(must(s.History(t.Context(), tenant, id, 0, 10))(t)), 0)
-		equal(t, len(must(s.Similar(t.Context(), tenant, id, id, 1))(t)), 0)
-		equal(t, must(s.Requests(t.Context(), tenant, approval.Filter{Agent: id, Cursor: "YzEg"}))(t).Total, 0)
+		missing(t, second(s.Request(ctx, tenant, id)))
+		missing(t, second(s.Grant(ctx, tenant, id)))
+		missing(t, s.RevokeToken(ctx, tenant, id, epoch()))
+		equal(t, len(must(s.History(ctx, tenant, id, 0, 10))(t)), 0)
+		equal(t, len(must(s.Similar(ctx, tenant, id, id, 1))(t)), 0)
+		equal(t, page(t, s, approval.Filter{Agent: id, Cursor: "YzEg"}).Total, 0)
 	}
 }

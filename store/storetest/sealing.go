@@ -80,16 +80,17 @@ func verify(t testing.TB, s full, tenant string) (size int64) {
 }
 
 func seal(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
-	size, signed, err := s.Checkpoint(t.Context(), tenant)
+	size, signed, err := s.Checkpoint(ctx, tenant)
 	ok(t, err)
 	equal(t, size, 0)
 	equal(t, len(signed), 0)
 	equal(t, sealAll(t, s, nil), 0)
 	appendEntries(t, s, tenant, 7)
 	appendEntries(t, s, "other", 2)
-	equal(t, len(must(s.Entries(t.Context(), tenant, 0, 10))(t)), 0) // not before they are sealed
-	equal(t, must(s.Seal(t.Context(), 3, signature))(t), 3)
+	equal(t, len(must(s.Entries(ctx, tenant, 0, 10))(t)), 0) // not before they are sealed
+	equal(t, must(s.Seal(ctx, 3, signature))(t), 3)
 	equal(t, verify(t, s, tenant), 2) // and one of the other's
 	equal(t, sealAll(t, s, nil), 6)
 	equal(t, verify(t, s, tenant), 7)
@@ -99,10 +100,10 @@ func seal(t *testing.T, db Database) {
 		sealAll(t, s, nil)
 	}
 	equal(t, verify(t, s, tenant), 757)
-	got := must(s.Entries(t.Context(), tenant, 5, 2))(t)
+	got := must(s.Entries(ctx, tenant, 5, 2))(t)
 	equal(t, len(got), 2)
 	equal(t, got[0].Index, 5)
-	if _, err := s.Hashes(t.Context(), tenant).ReadHashes([]int64{1 << 40}); err == nil {
+	if _, err := s.Hashes(ctx, tenant).ReadHashes([]int64{1 << 40}); err == nil {
 		t.Fatal("a hash that is not there was read")
 	}
 }
@@ -110,6 +111,7 @@ func seal(t *testing.T, db Database) {
 // sealRace: replicas that seal while others append make one tree, and
 // every checkpoint that was signed is of it.
 func sealRace(t *testing.T, db Database) {
+	ctx := t.Context()
 	open := db(t)
 	replicas := []full{replica(t, open), replica(t, open)}
 	const workers, each = 6, 25
@@ -126,12 +128,12 @@ func sealRace(t *testing.T, db Database) {
 		for range each {
 			var err error
 			if i < workers {
-				err = s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+				err = s.Update(ctx, tenant, func(tx approval.Tx) error {
 					tx.Append(record(t, tenant, "vote_counted", "apr_"+number(i), epoch()))
 					return nil
 				})
 			} else {
-				_, err = s.Seal(context.Background(), 40, sign)
+				_, err = s.Seal(ctx, 40, sign)
 			}
 
 			if err != nil {
@@ -143,7 +145,7 @@ func sealRace(t *testing.T, db Database) {
 	}))
 	sealAll(t, replicas[0], sign)
 	equal(t, verify(t, replicas[1], tenant), workers*each)
-	hashes := replicas[1].Hashes(t.Context(), tenant)
+	hashes := replicas[1].Hashes(ctx, tenant)
 	last := roots[workers*each]
 	for size, c := range roots {
 		proof := must(ledger.ProveConsistency(last.Size, size, hashes))(t)
@@ -176,19 +178,20 @@ func sealFailure(t *testing.T, db Database) {
 }
 
 func history(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
 	appendEntries(t, s, tenant, 7)
-	equal(t, len(must(s.History(t.Context(), tenant, "apr_0", 0, 10))(t)), 0)
+	equal(t, len(must(s.History(ctx, tenant, "apr_0", 0, 10))(t)), 0)
 	sealAll(t, s, nil)
-	got := must(s.History(t.Context(), tenant, "apr_0", 0, 10))(t)
+	got := must(s.History(ctx, tenant, "apr_0", 0, 10))(t)
 	equal(t, len(got), 3)
 	for i, e := range got {
 		equal(t, e.Index, int64(3*i))
 		equal(t, must(ledger.ParseLeaf(e.Leaf))(t).Subject, "apr_0")
 	}
-	equal(t, len(must(s.History(t.Context(), "other", "apr_0", 0, 10))(t)), 0)
-	equal(t, len(must(s.History(t.Context(), tenant, "apr_0", 0, 2))(t)), 2)
-	rest := must(s.History(t.Context(), tenant, "apr_0", got[1].Index+1, 10))(t)
+	equal(t, len(must(s.History(ctx, "other", "apr_0", 0, 10))(t)), 0)
+	equal(t, len(must(s.History(ctx, tenant, "apr_0", 0, 2))(t)), 2)
+	rest := must(s.History(ctx, tenant, "apr_0", got[1].Index+1, 10))(t)
 	equal(t, len(rest), 1)
 	equal(t, rest[0].Index, got[2].Index)
 }
@@ -196,6 +199,7 @@ func history(t *testing.T, db Database) {
 // prune drops what people wrote and calls carried; what is left still
 // verifies.
 func prune(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
 	const n = 450
 	before := epoch().Add(400 * time.Second)
@@ -208,34 +212,32 @@ func prune(t *testing.T, db Database) {
 			Verdict: approval.Deny,
 			Groups:  []string{"risk"},
 		}}
-		update(t, s, func(tx approval.Tx) error {
+		write(t, s, func(tx approval.Tx) {
 			tx.Insert(r)
 			tx.Append(record(t, tenant, "request_denied", r.ID, *r.Closed))
-			return nil
 		})
 		if i == 100 {
 			sealAll(t, s, nil)
 		}
 	}
 
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		tx.Insert(request(900))
 		old, young := grant(1), grant(2)
 		old.Expires, young.Expires = epoch(), before.Add(time.Hour)
 		tx.SaveGrant(old)
 		tx.SaveGrant(young)
-		return nil
 	})
-	requests, dropped, err := s.Prune(t.Context(), tenant, before)
+	requests, dropped, err := s.Prune(ctx, tenant, before)
 	ok(t, err)
 	equal(t, requests, 400)
 	equal(t, dropped, 400)
 	sealAll(t, s, nil)
 	equal(t, verify(t, s, tenant), n)
-	for i, e := range must(s.Entries(t.Context(), tenant, 0, n))(t) {
+	for i, e := range must(s.Entries(ctx, tenant, 0, n))(t) {
 		equal(t, e.Openings == nil, i < 400)
 	}
-	r := must(s.Request(t.Context(), tenant, request(3).ID))(t)
+	r := found(t, s, request(3).ID)
 	if len(r.Current().Call.Args) != 0 || r.Reason != "" || r.Votes[0].Reason != "" ||
 		r.Current().Decision.Message != "" {
 		t.Fatalf("not redacted: %+v", r)
@@ -243,25 +245,25 @@ func prune(t *testing.T, db Database) {
 	equal(t, r.State, approval.Denied)
 	equal(t, r.Votes[0].Person, "ada")
 	equal(t, r.Version, 2)
-	equal(t, must(s.Request(t.Context(), tenant, request(420).ID))(t).Reason, "because")
+	equal(t, found(t, s, request(420).ID).Reason, "because")
 	equal(
 		t,
-		string(must(s.Request(t.Context(), tenant, request(900).ID))(t).Current().Call.Args),
+		string(found(t, s, request(900).ID).Current().Call.Args),
 		string(request(900).Current().Call.Args),
 	)
-	equal(t, string(must(s.Grant(t.Context(), tenant, "grt_000001"))(t).Call.Args), "")
-	equal(t, string(must(s.Grant(t.Context(), tenant, "grt_000002"))(t).Call.Args), `{"amount":1}`)
-	for _, line := range must(s.Requests(t.Context(), tenant, approval.Filter{Limit: 500}))(t).Requests {
+	equal(t, string(must(s.Grant(ctx, tenant, "grt_000001"))(t).Call.Args), "")
+	equal(t, string(must(s.Grant(ctx, tenant, "grt_000002"))(t).Call.Args), `{"amount":1}`)
+	for _, line := range page(t, s, approval.Filter{Limit: 500}).Requests {
 		old := line.State == approval.Denied && line.Created.Before(before)
 		equal(t, line.Message == "", old)
 	}
 	// A late word on a pruned request goes with the next pruning.
 	change(t, s, request(3).ID, func(r *approval.Request) { r.Reason = "late" })
-	requests, dropped, err = s.Prune(t.Context(), tenant, epoch().Add(410*time.Second))
+	requests, dropped, err = s.Prune(ctx, tenant, epoch().Add(410*time.Second))
 	ok(t, err)
 	equal(t, requests, 11)
 	equal(t, dropped, 10)
-	equal(t, must(s.Request(t.Context(), tenant, request(3).ID))(t).Reason, "")
+	equal(t, found(t, s, request(3).ID).Reason, "")
 	equal(t, verify(t, s, tenant), n)
 }
 
@@ -279,17 +281,18 @@ func sealFairly(t *testing.T, db Database) {
 
 // leaves: the feed needs no openings, so it doesn't get them.
 func leaves(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
 	appendEntries(t, s, tenant, 5)
-	equal(t, len(must(s.Leaves(t.Context(), tenant, 0, 10))(t)), 0)
+	equal(t, len(must(s.Leaves(ctx, tenant, 0, 10))(t)), 0)
 	sealAll(t, s, nil)
-	all := must(s.Entries(t.Context(), tenant, 1, 3))(t)
-	for i, e := range must(s.Leaves(t.Context(), tenant, 1, 3))(t) {
+	all := must(s.Entries(ctx, tenant, 1, 3))(t)
+	for i, e := range must(s.Leaves(ctx, tenant, 1, 3))(t) {
 		equal(t, e.Index, int64(i+1))
 		equal(t, string(e.Leaf), string(all[i].Leaf))
 		equal(t, len(e.Openings), 0)
 	}
-	equal(t, len(must(s.Leaves(t.Context(), "other", 0, 10))(t)), 0)
+	equal(t, len(must(s.Leaves(ctx, "other", 0, 10))(t)), 0)
 }
 
 // largeEntries: whoever reads many entries is not made to hold
@@ -310,9 +313,8 @@ func largeEntries(t *testing.T, db Database) {
 			Sealed:  map[string]string{"args": args},
 		}.Seal(rand.Reader)
 		ok(t, err)
-		update(t, s, func(tx approval.Tx) error {
+		write(t, s, func(tx approval.Tx) {
 			tx.Append(r)
-			return nil
 		})
 	}
 

@@ -159,6 +159,21 @@ func refused(t testing.TB, err, want error) {
 	}
 }
 
+func tampered(t testing.TB, err error) {
+	t.Helper()
+	refused(t, err, store.ErrTampered)
+}
+
+func missing(t testing.TB, err error) {
+	t.Helper()
+	refused(t, err, approval.ErrNotFound)
+}
+
+func unavailable(t testing.TB, err error) {
+	t.Helper()
+	refused(t, err, store.ErrUnavailable)
+}
+
 func equal[T comparable](t testing.TB, got, want T) {
 	t.Helper()
 	if got != want {
@@ -250,14 +265,64 @@ func update(t testing.TB, s store.Store, fn func(approval.Tx) error) {
 	ok(t, s.Update(context.Background(), tenant, fn))
 }
 
+// write is update with writes alone.
+func write(t testing.TB, s store.Store, fn func(approval.Tx)) {
+	t.Helper()
+	ok(t, s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+		fn(tx)
+		return nil
+	}))
+}
+
+// inserting adds one request, which may be refused.
+func inserting(s store.Store, n int) error {
+	return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+		tx.Insert(request(n))
+		return nil
+	})
+}
+
+// open opens a place, for the test to close.
+func (p Place) open(t *testing.T, trust store.Trust) store.Store {
+	t.Helper()
+	return must(p.Open(trust))(t)
+}
+
+// one opens a replica of a place.
+func (p Place) one(t *testing.T, trust store.Trust) store.Store {
+	t.Helper()
+	return replica(t, func() (store.Store, error) { return p.Open(trust) })
+}
+
+// found is a request that must be there.
+func found(t testing.TB, s approval.Store, id string) *approval.Request {
+	t.Helper()
+	return must(s.Request(context.Background(), tenant, id))(t)
+}
+
+func page(t testing.TB, s approval.Store, f approval.Filter) approval.Page {
+	t.Helper()
+	return must(s.Requests(context.Background(), tenant, f))(t)
+}
+
+func jobs(t testing.TB, s store.Store, state store.JobState, most int) []store.Job {
+	t.Helper()
+	return must(s.Jobs(context.Background(), tenant, state, most))(t)
+}
+
+// claim leases deliveries for a minute.
+func claim(t testing.TB, s store.Store, owner string, targets []string, now time.Time, most int) []store.Job {
+	t.Helper()
+	return must(s.Claim(context.Background(), owner, targets, now, time.Minute, most))(t)
+}
+
 // insert adds requests.
 func insert(t testing.TB, s store.Store, all ...*approval.Request) {
 	t.Helper()
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		for _, r := range all {
 			tx.Insert(r)
 		}
-		return nil
 	})
 }
 

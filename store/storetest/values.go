@@ -14,9 +14,9 @@ import (
 )
 
 func tokens(t *testing.T, db Database) {
+	ctx := t.Context()
 	s := one(t, db)
-	_, err := s.TokenByHash(t.Context(), "h1")
-	refused(t, err, approval.ErrNotFound)
+	missing(t, second(s.TokenByHash(ctx, "h1")))
 	first := stores.Token{
 		ID:      "t1",
 		Tenant:  tenant,
@@ -38,33 +38,34 @@ func tokens(t *testing.T, db Database) {
 		Created: epoch().Add(time.Second),
 		Expires: epoch(),
 	}
-	ok(t, s.PutToken(t.Context(), first))
-	ok(t, s.PutToken(t.Context(), second))
-	if got := must(s.TokenByHash(t.Context(), "h1"))(t); !reflect.DeepEqual(got, first) {
+	ok(t, s.PutToken(ctx, first))
+	ok(t, s.PutToken(ctx, second))
+	if got := must(s.TokenByHash(ctx, "h1"))(t); !reflect.DeepEqual(got, first) {
 		t.Fatalf("got %+v, want %+v", got, first)
 	}
-	all := must(s.Tokens(t.Context(), tenant))(t)
+	all := must(s.Tokens(ctx, tenant))(t)
 	equal(t, len(all), 2)
 	if !reflect.DeepEqual(all[0], second) {
 		t.Fatalf("got %+v, want %+v", all[0], second)
 	}
-	ok(t, s.RevokeToken(t.Context(), tenant, "t1", epoch()))
-	ok(t, s.RevokeToken(t.Context(), tenant, "t1", epoch().Add(time.Hour)))
-	if got := must(s.TokenByHash(t.Context(), "h1"))(t); got.Revoked == nil || !got.Revoked.Equal(epoch()) {
+	ok(t, s.RevokeToken(ctx, tenant, "t1", epoch()))
+	ok(t, s.RevokeToken(ctx, tenant, "t1", epoch().Add(time.Hour)))
+	if got := must(s.TokenByHash(ctx, "h1"))(t); got.Revoked == nil || !got.Revoked.Equal(epoch()) {
 		t.Fatalf("got %+v", got)
 	}
-	refused(t, s.RevokeToken(t.Context(), tenant, "t9", epoch()), approval.ErrNotFound)
-	refused(t, s.RevokeToken(t.Context(), "other", "t2", epoch()), approval.ErrNotFound)
+	missing(t, s.RevokeToken(ctx, tenant, "t9", epoch()))
+	missing(t, s.RevokeToken(ctx, "other", "t2", epoch()))
 	first.ID, first.Tenant = "t3", "other"
-	if err := s.PutToken(t.Context(), first); err == nil {
+	if err := s.PutToken(ctx, first); err == nil {
 		t.Fatal("two tokens have one hash")
 	}
-	equal(t, len(must(s.Tokens(t.Context(), "other"))(t)), 0)
+	equal(t, len(must(s.Tokens(ctx, "other"))(t)), 0)
 }
 
 // tokenNames: of those who want a name at the same time, through
 // whichever replica, one gets it; and the next when that has ended.
 func tokenNames(t *testing.T, db Database) {
+	ctx := t.Context()
 	open := db(t)
 	replicas := []stores.Store{replica(t, open), replica(t, open)}
 	of := func(n int, created time.Time) stores.Token {
@@ -81,7 +82,7 @@ func tokenNames(t *testing.T, db Database) {
 	}
 	var got atomic.Int64
 	for _, err := range crowd(8, func(n int) error {
-		return replicas[n%2].PutToken(t.Context(), of(n, epoch()))
+		return replicas[n%2].PutToken(ctx, of(n, epoch()))
 	}) {
 		switch {
 		case err == nil:
@@ -92,41 +93,38 @@ func tokenNames(t *testing.T, db Database) {
 	}
 
 	equal(t, got.Load(), 1)
-	ok(t, replicas[0].PutToken(t.Context(), of(8, epoch().Add(2*time.Hour))))
-	ok(t, replicas[0].RevokeToken(t.Context(), tenant, "i", epoch().Add(2*time.Hour)))
-	ok(t, replicas[0].PutToken(t.Context(), of(9, epoch().Add(2*time.Hour))))
+	ok(t, replicas[0].PutToken(ctx, of(8, epoch().Add(2*time.Hour))))
+	ok(t, replicas[0].RevokeToken(ctx, tenant, "i", epoch().Add(2*time.Hour)))
+	ok(t, replicas[0].PutToken(ctx, of(9, epoch().Add(2*time.Hour))))
 }
 
 func values(t *testing.T, db Database) {
+	ctx := t.Context()
 	s, now := one(t, db), epoch()
 	later := now.Add(time.Minute)
-	_, err := s.Value(t.Context(), "session", "k", now)
-	refused(t, err, approval.ErrNotFound)
-	ok(t, s.SetValue(t.Context(), "session", "k", []byte("one"), later))
-	ok(t, s.SetValue(t.Context(), "session", "k", []byte("two\x00\xff"), later))
-	ok(t, s.SetValue(t.Context(), "session", "gone", []byte("x"), now))
-	ok(t, s.SetValue(t.Context(), "session", "empty", nil, later))
-	ok(t, s.SetValue(t.Context(), "link", "k", []byte("three"), later))
-	equal(t, string(must(s.Value(t.Context(), "session", "k", now))(t)), "two\x00\xff")
+	missing(t, second(s.Value(ctx, "session", "k", now)))
+	ok(t, s.SetValue(ctx, "session", "k", []byte("one"), later))
+	ok(t, s.SetValue(ctx, "session", "k", []byte("two\x00\xff"), later))
+	ok(t, s.SetValue(ctx, "session", "gone", []byte("x"), now))
+	ok(t, s.SetValue(ctx, "session", "empty", nil, later))
+	ok(t, s.SetValue(ctx, "link", "k", []byte("three"), later))
+	equal(t, string(must(s.Value(ctx, "session", "k", now))(t)), "two\x00\xff")
 	for _, c := range []struct {
 		key string
 		at  time.Time
 	}{{"k", later}, {"gone", now}, {"other", now}} {
-		_, err := s.Value(t.Context(), "session", c.key, c.at)
-		refused(t, err, approval.ErrNotFound)
-		_, err = s.TakeValue(t.Context(), "session", c.key, c.at)
-		refused(t, err, approval.ErrNotFound)
+		missing(t, second(s.Value(ctx, "session", c.key, c.at)))
+		missing(t, second(s.TakeValue(ctx, "session", c.key, c.at)))
 	}
 
-	all := must(s.ListValues(t.Context(), "session", now))(t)
+	all := must(s.ListValues(ctx, "session", now))(t)
 	equal(t, len(all), 2)
 	equal(t, string(all["k"]), "two\x00\xff")
-	equal(t, string(must(s.TakeValue(t.Context(), "session", "k", now))(t)), "two\x00\xff")
-	_, err = s.Value(t.Context(), "session", "k", now)
-	refused(t, err, approval.ErrNotFound)
-	ok(t, s.DeleteValue(t.Context(), "link", "k"))
-	ok(t, s.DeleteValue(t.Context(), "link", "k"))
-	equal(t, len(must(s.ListValues(t.Context(), "link", now))(t)), 0)
+	equal(t, string(must(s.TakeValue(ctx, "session", "k", now))(t)), "two\x00\xff")
+	missing(t, second(s.Value(ctx, "session", "k", now)))
+	ok(t, s.DeleteValue(ctx, "link", "k"))
+	ok(t, s.DeleteValue(ctx, "link", "k"))
+	equal(t, len(must(s.ListValues(ctx, "link", now))(t)), 0)
 }
 
 // takeRace: one caller gets a value.
@@ -143,7 +141,7 @@ func takeRace(t *testing.T, db Database) {
 		return err
 	}) {
 		if err != nil {
-			refused(t, err, approval.ErrNotFound)
+			missing(t, err)
 		}
 	}
 
@@ -151,31 +149,31 @@ func takeRace(t *testing.T, db Database) {
 }
 
 func sweep(t *testing.T, db Database) {
+	ctx := t.Context()
 	s, now := one(t, db), epoch()
 	everybody(t, crowd(1200, func(i int) error {
-		return s.Update(context.Background(), tenant, func(tx approval.Tx) error {
+		return s.Update(ctx, tenant, func(tx approval.Tx) error {
 			tx.Remember(number(i), approval.Memory{Expires: now.Add(time.Duration(i-1100) * time.Second)})
 			return nil
 		})
 	}))
-	ok(t, s.SetValue(t.Context(), "b", "old", []byte("x"), now.Add(-time.Second)))
-	ok(t, s.SetValue(t.Context(), "b", "new", []byte("x"), now.Add(time.Second)))
-	ok(t, s.SweepValues(t.Context(), now))
-	equal(t, len(must(s.ListValues(t.Context(), "b", time.Unix(0, 0)))(t)), 1)
-	update(t, s, func(tx approval.Tx) error {
+	ok(t, s.SetValue(ctx, "b", "old", []byte("x"), now.Add(-time.Second)))
+	ok(t, s.SetValue(ctx, "b", "new", []byte("x"), now.Add(time.Second)))
+	ok(t, s.SweepValues(ctx, now))
+	equal(t, len(must(s.ListValues(ctx, "b", time.Unix(0, 0)))(t)), 1)
+	write(t, s, func(tx approval.Tx) {
 		if m, err := tx.Remembered("1100"); m != nil || err != nil {
 			t.Fatalf("got %v, %v", m, err)
 		}
 		if m, err := tx.Remembered("1101"); m == nil || err != nil {
 			t.Fatalf("got %v, %v", m, err)
 		}
-		return nil
 	})
 }
 
 func deliver(t testing.TB, s full, targets ...string) {
 	t.Helper()
-	update(t, s, func(tx approval.Tx) error {
+	write(t, s, func(tx approval.Tx) {
 		for i, target := range targets {
 			tx.Append(record(t, tenant, "request_opened", "apr_1", epoch()),
 				approval.Delivery{
@@ -186,7 +184,6 @@ func deliver(t testing.TB, s full, targets ...string) {
 				})
 		}
 
-		return nil
 	})
 }
 
@@ -195,11 +192,12 @@ func deliver(t testing.TB, s full, targets ...string) {
 func soon() time.Time { return time.Now().Add(100 * 365 * 24 * time.Hour) }
 
 func outbox(t *testing.T, db Database) {
+	ctx := t.Context()
 	s, now := one(t, db), soon()
 	deliver(t, s, "slack", "webhook:ops", "slack", "unknown")
-	equal(t, len(must(s.Claim(t.Context(), "me", nil, now, time.Minute, 10))(t)), 0)
-	equal(t, len(must(s.Claim(t.Context(), "me", []string{"slack"}, time.Unix(0, 0), time.Minute, 10))(t)), 0)
-	got := must(s.Claim(t.Context(), "me", []string{"slack", "webhook:ops"}, now, time.Minute, 2))(t)
+	equal(t, len(claim(t, s, "me", nil, now, 10)), 0)
+	equal(t, len(claim(t, s, "me", []string{"slack"}, time.Unix(0, 0), 10)), 0)
+	got := claim(t, s, "me", []string{"slack", "webhook:ops"}, now, 2)
 	equal(t, len(got), 2)
 	equal(t, got[0].Delivery, approval.Delivery{
 		Target:  "slack",
@@ -210,31 +208,29 @@ func outbox(t *testing.T, db Database) {
 	equal(t, got[0].Tenant, tenant)
 	equal(t, got[0].Attempt, 1)
 	equal(t, got[0].State, stores.Waiting)
-	ok(t, s.Delivered(t.Context(), "me", got[0].ID, now))
-	ok(t, s.Retry(t.Context(), "me", got[1].ID, "503\x00", now.Add(time.Minute)))
-	rest := must(s.Claim(t.Context(), "me", []string{"slack", "webhook:ops"}, now, time.Minute, 10))(t)
+	ok(t, s.Delivered(ctx, "me", got[0].ID, now))
+	ok(t, s.Retry(ctx, "me", got[1].ID, "503\x00", now.Add(time.Minute)))
+	rest := claim(t, s, "me", []string{"slack", "webhook:ops"}, now, 10)
 	equal(t, len(rest), 1)
-	ok(t, s.Bury(t.Context(), "me", rest[0].ID, "410", now))
-	again := must(
-		s.Claim(t.Context(), "me", []string{"slack", "webhook:ops"}, now.Add(time.Minute), time.Minute, 10),
-	)(t)
+	ok(t, s.Bury(ctx, "me", rest[0].ID, "410", now))
+	again := claim(t, s, "me", []string{"slack", "webhook:ops"}, now.Add(time.Minute), 10)
 	equal(t, len(again), 1)
 	equal(t, again[0].Attempt, 2)
 	equal(t, again[0].Problem, "503\uFFFD")
 
-	dead := must(s.Jobs(t.Context(), tenant, stores.DeadEnd, 10))(t)
+	dead := jobs(t, s, stores.DeadEnd, 10)
 	equal(t, len(dead), 1)
 	equal(t, dead[0].Problem, "410")
-	all := must(s.Jobs(t.Context(), tenant, "", 10))(t)
+	all := jobs(t, s, "", 10)
 	equal(t, len(all), 4)
 	equal(t, all[3].State, stores.Sent)
-	equal(t, len(must(s.Jobs(t.Context(), tenant, "", 2))(t)), 2)
-	equal(t, len(must(s.Jobs(t.Context(), "other", "", 2))(t)), 0)
+	equal(t, len(jobs(t, s, "", 2)), 2)
+	equal(t, len(must(s.Jobs(ctx, "other", "", 2))(t)), 0)
 
-	refused(t, s.Redeliver(t.Context(), "other", dead[0].ID, now), approval.ErrNotFound)
-	ok(t, s.Redeliver(t.Context(), tenant, dead[0].ID, now))
-	refused(t, s.Redeliver(t.Context(), tenant, dead[0].ID, now), approval.ErrNotFound)
-	anew := must(s.Claim(t.Context(), "me", []string{"slack"}, now, time.Minute, 10))(t)
+	missing(t, s.Redeliver(ctx, "other", dead[0].ID, now))
+	ok(t, s.Redeliver(ctx, tenant, dead[0].ID, now))
+	missing(t, s.Redeliver(ctx, tenant, dead[0].ID, now))
+	anew := claim(t, s, "me", []string{"slack"}, now, 10)
 	equal(t, anew[0].ID, dead[0].ID)
 	equal(t, anew[0].Attempt, 1)
 }
@@ -242,6 +238,7 @@ func outbox(t *testing.T, db Database) {
 // sweepSent: deliveries are gone a week after they arrived; those that
 // wait or were given up stay.
 func sweepSent(t *testing.T, db Database) {
+	ctx := t.Context()
 	s, now := one(t, db), soon()
 	const n = 520
 	targets := make([]string, n)
@@ -249,14 +246,14 @@ func sweepSent(t *testing.T, db Database) {
 		targets[i] = "slack"
 	}
 	deliver(t, s, append(targets, "dead", "waiting")...)
-	claimed := must(s.Claim(t.Context(), "me", []string{"slack"}, now, time.Minute, n))(t)
+	claimed := claim(t, s, "me", []string{"slack"}, now, n)
 	everybody(t, crowd(8, func(i int) error {
 		for k := i; k < n; k += 8 {
 			at := now
 			if k == 0 {
 				at = now.Add(time.Hour) // the last to arrive, though it was the first
 			}
-			if err := s.Delivered(context.Background(), "me", claimed[k].ID, at); err != nil {
+			if err := s.Delivered(ctx, "me", claimed[k].ID, at); err != nil {
 				return err
 			}
 		}
@@ -266,22 +263,22 @@ func sweepSent(t *testing.T, db Database) {
 	ok(
 		t,
 		s.Bury(
-			t.Context(),
+			ctx,
 			"me",
-			must(s.Claim(t.Context(), "me", []string{"dead"}, now, time.Minute, 1))(t)[0].ID,
+			claim(t, s, "me", []string{"dead"}, now, 1)[0].ID,
 			"410",
 			now,
 		),
 	)
 	week := now.Add(7 * 24 * time.Hour)
-	ok(t, s.SweepValues(t.Context(), week))
-	equal(t, len(must(s.Jobs(t.Context(), tenant, stores.Sent, 2*n))(t)), n)
-	ok(t, s.SweepValues(t.Context(), week.Add(time.Second)))
-	left := must(s.Jobs(t.Context(), tenant, stores.Sent, 2*n))(t)
+	ok(t, s.SweepValues(ctx, week))
+	equal(t, len(jobs(t, s, stores.Sent, 2*n)), n)
+	ok(t, s.SweepValues(ctx, week.Add(time.Second)))
+	left := jobs(t, s, stores.Sent, 2*n)
 	equal(t, len(left), 1)
 	equal(t, left[0].ID, claimed[0].ID)
-	ok(t, s.SweepValues(t.Context(), week.Add(1000*time.Hour)))
-	all := must(s.Jobs(t.Context(), tenant, "", 2*n))(t)
+	ok(t, s.SweepValues(ctx, week.Add(1000*time.Hour)))
+	all := jobs(t, s, "", 2*n)
 	equal(t, len(all), 2)
 	equal(t, all[0].State, stores.Waiting)
 	equal(t, all[1].State, stores.DeadEnd)
@@ -290,26 +287,27 @@ func sweepSent(t *testing.T, db Database) {
 // leases that ran out pass on, and their old owner can change nothing
 // any more.
 func leases(t *testing.T, db Database) {
+	ctx := t.Context()
 	s, now := one(t, db), soon()
 	deliver(t, s, "slack")
-	id := must(s.Claim(t.Context(), "old", []string{"slack"}, now, time.Minute, 1))(t)[0].ID
+	id := claim(t, s, "old", []string{"slack"}, now, 1)[0].ID
 	equal(
 		t,
-		len(must(s.Claim(t.Context(), "new", []string{"slack"}, now.Add(59*time.Second), time.Minute, 1))(t)),
+		len(claim(t, s, "new", []string{"slack"}, now.Add(59*time.Second), 1)),
 		0,
 	)
-	got := must(s.Claim(t.Context(), "new", []string{"slack"}, now.Add(time.Minute), time.Minute, 1))(t)
+	got := claim(t, s, "new", []string{"slack"}, now.Add(time.Minute), 1)
 	equal(t, got[0].ID, id)
 	equal(t, got[0].Attempt, 2)
-	ok(t, s.Delivered(t.Context(), "old", id, now))
-	ok(t, s.Bury(t.Context(), "old", id, "x", now))
-	ok(t, s.Retry(t.Context(), "old", id, "x", now))
-	job := must(s.Jobs(t.Context(), tenant, "", 1))(t)[0]
+	ok(t, s.Delivered(ctx, "old", id, now))
+	ok(t, s.Bury(ctx, "old", id, "x", now))
+	ok(t, s.Retry(ctx, "old", id, "x", now))
+	job := jobs(t, s, "", 1)[0]
 	equal(t, job.State, stores.Waiting)
 	equal(t, job.Problem, "")
-	ok(t, s.Delivered(t.Context(), "new", id, now))
-	ok(t, s.Bury(t.Context(), "new", id, "x", now))
-	equal(t, must(s.Jobs(t.Context(), tenant, "", 1))(t)[0].State, stores.Sent)
+	ok(t, s.Delivered(ctx, "new", id, now))
+	ok(t, s.Bury(ctx, "new", id, "x", now))
+	equal(t, jobs(t, s, "", 1)[0].State, stores.Sent)
 }
 
 // claimRace: no delivery is leased twice.

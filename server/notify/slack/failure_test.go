@@ -80,9 +80,7 @@ func TestHangingSlackEndsWithTheContext(t *testing.T) {
 }
 
 func TestWrongTokenIsBuried(t *testing.T) {
-	w := newWorld(t, func(c *slack.Config) { c.Token = "xoxb-other" })
-	w.ask("trade", `{"amount":5}`)
-	w.deliver()
+	w, _ := asked(t, "trade", `{"amount":5}`, func(c *slack.Config) { c.Token = "xoxb-other" })
 	jobs, err := w.store.Jobs(t.Context(), tenant, store.DeadEnd, 10)
 	if err != nil || len(jobs) != 1 || !strings.Contains(jobs[0].Problem, "invalid_auth") ||
 		strings.Contains(jobs[0].Problem, "xoxb") {
@@ -102,9 +100,7 @@ func TestUnknownRequestIsBuried(t *testing.T) {
 // One channel that fails doesn't keep the message from the other, and
 // the attempt is repeated for it alone.
 func TestOneChannelFails(t *testing.T) {
-	w := newWorld(t)
-	w.ask("stuck", `{}`)
-	w.deliver()
+	w, _ := asked(t, "stuck", `{}`)
 	w.slack.order("chat.update", failure{status: 500}) // in the first channel
 	w.pass(11 * time.Minute)
 	w.worker.Once(t.Context())
@@ -114,7 +110,7 @@ func TestOneChannelFails(t *testing.T) {
 	w.pass(time.Minute)
 	w.deliver()
 	for _, p := range w.slack.now() {
-		holds(t, texts(p.blocks), "leads is called in and may approve in place of risk")
+		p.shows(t, "leads is called in and may approve in place of risk")
 	}
 	if got := w.slack.now(); len(got) != 2 {
 		t.Errorf("%d messages", len(got))
@@ -155,7 +151,7 @@ func TestCrashBetweenPostingAndRemembering(t *testing.T) {
 		t.Fatalf("got %s with %+v", got.State, got.Votes)
 	}
 	for _, p := range w.slack.now() {
-		holds(t, texts(p.blocks), "Approved by alice@acme.example")
+		p.shows(t, "Approved by alice@acme.example")
 		if _, ok := p.button(approve); ok {
 			t.Error("a button is left")
 		}
@@ -172,16 +168,7 @@ func TestDecisionWhilePosting(t *testing.T) {
 		if method != "chat.postMessage" || once.Swap(true) {
 			return
 		}
-		_, err := w.service.Vote(t.Context(), approval.VoteInput{
-			Tenant:  tenant,
-			ID:      r.ID,
-			Binding: r.Binding(),
-			Person:  "bob@acme.example",
-			Verdict: approval.Approve,
-			Full:    true,
-			Channel: "cli",
-		})
-		if err != nil {
+		if err := w.byBob(r); err != nil {
 			t.Error(err)
 		}
 	}
@@ -208,26 +195,20 @@ func TestTwoDeliveriesAtOnce(t *testing.T) {
 }
 
 func TestTriggerThatExpired(t *testing.T) {
-	w := newWorld(t)
-	w.ask("trade", `{"amount":5}`)
-	w.deliver()
-	p := w.only()
-	b, _ := p.button(deny)
+	w, _ := asked(t, "trade", `{"amount":5}`)
+	p, b := w.button(deny)
 	payload := w.payload(p, deny, b.Value, "U0ALICE")
 	w.slack.mu.Lock()
 	w.slack.triggers[payload["trigger_id"].(string)] = time.Now().Add(-4 * time.Second)
 	w.slack.mu.Unlock()
 	w.send(payload)
-	holds(t, w.slack.heard(), "the form did not open")
+	w.hears("the form did not open")
 	holds(t, strings.Join(w.report, "\n"), "expired_trigger_id")
 }
 
 func TestResponseURLMustBeSlacks(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("trade", `{"amount":5}`)
-	w.deliver()
-	p := w.only()
-	b, _ := p.button(approve)
+	w, r := asked(t, "trade", `{"amount":5}`)
+	p, b := w.button(approve)
 	for _, to := range []string{
 		"https://evil.example/x",
 		"http://hooks.slack.com/x",
@@ -260,16 +241,12 @@ func (lost) Person(context.Context, string, string) (approval.Person, bool, erro
 }
 
 func TestDirectoryIsDown(t *testing.T) {
-	w := newWorld(t, func(c *slack.Config) { c.People = lost{} })
-	r := w.ask("trade", `{"amount":5}`)
-	w.deliver()
+	w, r := asked(t, "trade", `{"amount":5}`, func(c *slack.Config) { c.People = lost{} })
 	w.click(w.only(), approve, "U0ALICE")
 	answer := w.slack.heard()
 	holds(t, answer, "Nothing was counted")
 	lacks(t, answer, "/var/secret")
-	if got := w.request(r.ID); len(got.Votes) != 0 {
-		t.Errorf("got %+v", got.Votes)
-	}
+	w.unanswered(r.ID, "nobody knows whose click")
 }
 
 type brokenVoter struct{ slack.Voter }
@@ -279,9 +256,7 @@ func (brokenVoter) Vote(context.Context, approval.VoteInput) (*approval.Voted, e
 }
 
 func TestServiceIsDown(t *testing.T) {
-	w := newWorld(t, func(c *slack.Config) { c.Voter = brokenVoter{c.Voter} })
-	w.ask("trade", `{"amount":5}`)
-	w.deliver()
+	w, _ := asked(t, "trade", `{"amount":5}`, func(c *slack.Config) { c.Voter = brokenVoter{c.Voter} })
 	w.click(w.only(), approve, "U0ALICE")
 	answer := w.slack.heard()
 	holds(t, answer, "Nothing was counted: something failed")
@@ -307,8 +282,7 @@ func TestAcknowledgementDoesNotWaitAndWorkIsBounded(t *testing.T) {
 	})
 	w.ask("trade", `{"amount":5}`)
 	w.deliver()
-	p := w.only()
-	b, _ := p.button(approve)
+	p, b := w.button(approve)
 	statuses := map[int]int{}
 	for range 70 {
 		request := w.signed(encode(t, w.payload(p, approve, b.Value, "U0ALICE")))

@@ -31,13 +31,9 @@ func (w *world) closedMessage(parts ...string) {
 }
 
 func TestApproveInSlack(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("trade", `{"amount":5,"what":"gold"}`)
-	w.deliver()
+	w, r := asked(t, "trade", `{"amount":5,"what":"gold"}`)
 	p := w.only()
-	holds(
-		t,
-		texts(p.blocks),
+	p.shows(t,
 		"Approval needed",
 		"Agent: trader",
 		"tool trade",
@@ -59,7 +55,7 @@ func TestApproveInSlack(t *testing.T) {
 		r.Votes[0].Channel != "slack" || !r.Votes[0].Full {
 		t.Fatalf("got %s by %+v", r.State, r.Votes)
 	}
-	holds(t, w.slack.heard(), "approved: it may run once")
+	w.hears("approved: it may run once")
 	// by the click itself, before any delivery
 	w.closedMessage("Approved by alice@acme.example at 2026-03-01 12:00 UTC")
 	edits := w.only().edits
@@ -71,9 +67,7 @@ func TestApproveInSlack(t *testing.T) {
 }
 
 func TestDenyAsksForTheReason(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("trade", `{"amount":5}`)
-	w.deliver()
+	w, r := asked(t, "trade", `{"amount":5}`)
 	w.click(w.only(), deny, "U0ALICE")
 	if got := w.request(r.ID); got.State != approval.Pending {
 		t.Fatalf("%s before there was a reason", got.State)
@@ -85,19 +79,17 @@ func TestDenyAsksForTheReason(t *testing.T) {
 	}
 	w.deliver()
 	w.closedMessage("Denied by alice@acme.example at", `Their words: too &lt;much&gt; &amp; *bold* \u{a} now`)
-	holds(t, w.slack.heard(), "denied: it will not run")
+	w.hears("denied: it will not run")
 }
 
 func TestTwoPeopleAndAButtonPressedTwice(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("pair", `{}`)
-	w.deliver()
+	w, r := asked(t, "pair", `{}`)
 	first := w.only()
 	w.click(first, approve, "U0ALICE")
-	holds(t, w.slack.heard(), "1 of 2")
-	holds(t, texts(w.only().blocks), "Needs: 2 of risk. Approvals so far: 1")
+	w.hears("1 of 2")
+	w.shows("Needs: 2 of risk. Approvals so far: 1")
 	w.click(first, approve, "U0ALICE")
-	holds(t, w.slack.heard(), "said so before")
+	w.hears("said so before")
 	if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 1 {
 		t.Fatalf("got %s with %d votes", got.State, len(got.Votes))
 	}
@@ -107,14 +99,12 @@ func TestTwoPeopleAndAButtonPressedTwice(t *testing.T) {
 }
 
 func TestOldButtonAfterTheDecision(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("trade", `{"amount":5}`)
-	w.deliver()
+	w, r := asked(t, "trade", `{"amount":5}`)
 	old := w.only()
 	w.click(old, approve, "U0ALICE")
 	w.slack.heard()
 	w.click(old, approve, "U0BOB")
-	holds(t, w.slack.heard(), "too late: the request is approved")
+	w.hears("too late: the request is approved")
 	w.click(old, deny, "U0BOB") // a late no still stops what has not run
 	w.submit("U0BOB", "stop it")
 	if r = w.request(r.ID); r.State != approval.Expired || r.Cause != approval.ByLateDeny {
@@ -133,9 +123,7 @@ func TestWhoMayNot(t *testing.T) {
 		"name of a person as the user's name": {"UALICE", team, "not mapped"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			r := w.ask("trade", `{"amount":5}`)
-			w.deliver()
+			w, r := asked(t, "trade", `{"amount":5}`)
 			p := w.only()
 			for _, action := range []string{approve, deny} {
 				b, _ := p.button(action)
@@ -151,12 +139,10 @@ func TestWhoMayNot(t *testing.T) {
 					action == deny { // whoever may not deny is told before they write a reason
 					test.want = "not eligible to answer this request: the agent acts for this person"
 				}
-				holds(t, w.slack.heard(), test.want)
+				w.hears(test.want)
 			}
 
-			if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 0 {
-				t.Errorf("got %s with %+v", got.State, got.Votes)
-			}
+			w.unanswered(r.ID, name)
 			if len(w.slack.views) > 0 {
 				t.Error("a form was opened for somebody who may not answer")
 			}
@@ -165,11 +151,8 @@ func TestWhoMayNot(t *testing.T) {
 }
 
 func TestPartnerWithALongNameMay(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("trade", `{"amount":5}`)
-	w.deliver()
-	p := w.only()
-	b, _ := p.button(approve)
+	w, r := asked(t, "trade", `{"amount":5}`)
+	p, b := w.button(approve)
 	payload := w.payload(p, approve, b.Value, "U0CARL")
 	payload["user"] = map[string]any{"id": "U0CARL", "team_id": "T0PARTNER"}
 	w.send(payload)
@@ -179,9 +162,7 @@ func TestPartnerWithALongNameMay(t *testing.T) {
 }
 
 func TestArgumentsStayOutUnlessConfigured(t *testing.T) {
-	w := newWorld(t, func(c *slack.Config) { c.Arguments = false })
-	r := w.ask("trade", `{"amount":5,"what":"gold"}`)
-	w.deliver()
+	w, r := asked(t, "trade", `{"amount":5,"what":"gold"}`, func(c *slack.Config) { c.Arguments = false })
 	p := w.only()
 	lacks(t, texts(p.blocks), "gold", "amount")
 	w.closedMessage("Approval needed", "not shown in Slack")
@@ -193,21 +174,15 @@ func (w *world) forge(p posted, r *approval.Request, name, want string) {
 	w.t.Helper()
 	value := r.ID + " 0 " + strings.TrimPrefix(r.Revisions[0].Binding, "sha256:")[:16]
 	w.send(w.payload(p, approve, value, "U0ALICE"))
-	holds(w.t, w.slack.heard(), want)
-	if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 0 {
-		w.t.Errorf("%s: got %s with %+v", name, got.State, got.Votes)
-	}
+	w.hears(want)
+	w.unanswered(r.ID, name)
 }
 
 func TestHiddenValuesStayHidden(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("pay", `{"card":"4111-1111","to":{"name":"Zoe","iban":"DE1"},"amount":5}`)
-	w.deliver()
+	w, r := asked(t, "pay", `{"card":"4111-1111","to":{"name":"Zoe","iban":"DE1"},"amount":5}`)
 	p := w.only()
 	lacks(t, texts(p.blocks), "4111", "Zoe")
-	holds(
-		t,
-		texts(p.blocks),
+	p.shows(t,
 		`"card": (hidden string),`,
 		`"name": (hidden string),`,
 		`"iban": "DE1"`,
@@ -219,9 +194,7 @@ func TestHiddenValuesStayHidden(t *testing.T) {
 }
 
 func TestNothingHiddenNothingMissing(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("pay", `{"amount":5}`)
-	w.deliver()
+	w, r := asked(t, "pay", `{"amount":5}`)
 	w.click(w.only(), approve, "U0ALICE")
 	if got := w.request(r.ID); got.State != approval.Approved {
 		t.Errorf("got %s", got.State)
@@ -235,25 +208,19 @@ func TestLongArgumentsAreAnnouncedAndCantBeApproved(t *testing.T) {
 		"huge":         `{"a":[` + strings.Repeat(`1,`, 20_000) + `1]}`,
 		"long key":     `{"` + strings.Repeat("k", 5000) + `":1}`,
 	} {
-		w := newWorld(t)
-		r := w.ask("trade", args)
-		w.deliver()
+		w, r := asked(t, "trade", args)
 		w.closedMessage("Not everything is shown", "can only be approved there")
 		w.forge(w.only(), r, name, "not shown fully")
 	}
 }
 
 func TestPaddingIsCountedNotShown(t *testing.T) {
-	w := newWorld(t)
-	w.ask("trade", `{"cmd":"ls`+strings.Repeat(" ", 5000)+`; rm -rf /"}`)
-	w.deliver()
-	holds(t, texts(w.only().blocks), `"cmd": "ls\u{20*5000}; rm -rf /"`)
+	w, _ := asked(t, "trade", `{"cmd":"ls`+strings.Repeat(" ", 5000)+`; rm -rf /"}`)
+	w.shows(`"cmd": "ls\u{20*5000}; rm -rf /"`)
 }
 
 func TestEditVoidsOldButtons(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("pair", `{"amount":5}`)
-	w.deliver()
+	w, r := asked(t, "pair", `{"amount":5}`)
 	old := w.only()
 	if _, err := w.service.Edit(t.Context(), approval.EditInput{
 		Tenant:  tenant,
@@ -268,9 +235,9 @@ func TestEditVoidsOldButtons(t *testing.T) {
 	}
 
 	w.click(old, approve, "U0ALICE")
-	holds(t, w.slack.heard(), "not what was shown")
+	w.hears("not what was shown")
 	w.deliver()
-	holds(t, texts(w.only().blocks), "Edited by bob@acme.example, revision 1", `"amount": 4`)
+	w.shows("Edited by bob@acme.example, revision 1", `"amount": 4`)
 	w.click(w.only(), approve, "U0ALICE")
 	if got := w.request(r.ID); got.State != approval.Approved ||
 		string(got.Current().Call.Args) != `{"amount":4}` {
@@ -280,18 +247,7 @@ func TestEditVoidsOldButtons(t *testing.T) {
 
 func TestWhateverChannelDecides(t *testing.T) {
 	for want, act := range map[string]func(w *world, r *approval.Request) error{
-		"Approved by bob@acme.example": func(w *world, r *approval.Request) error {
-			_, err := w.service.Vote(t.Context(), approval.VoteInput{
-				Tenant:  tenant,
-				ID:      r.ID,
-				Binding: r.Binding(),
-				Person:  "bob@acme.example",
-				Verdict: approval.Approve,
-				Full:    true,
-				Channel: "cli",
-			})
-			return err
-		},
+		"Approved by bob@acme.example": (*world).byBob,
 		"Cancelled by ci": func(w *world, r *approval.Request) error {
 			_, err := w.service.Cancel(t.Context(), tenant, r.ID, "ci", "")
 			return err
@@ -301,9 +257,7 @@ func TestWhateverChannelDecides(t *testing.T) {
 			return nil
 		},
 	} {
-		w := newWorld(t)
-		r := w.ask("trade", `{"amount":5}`)
-		w.deliver()
+		w, r := asked(t, "trade", `{"amount":5}`)
 		if err := act(w, r); err != nil {
 			t.Fatal(err)
 		}
@@ -313,9 +267,7 @@ func TestWhateverChannelDecides(t *testing.T) {
 }
 
 func TestConsumedIsShown(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("trade", `{"amount":5}`)
-	w.deliver()
+	w, r := asked(t, "trade", `{"amount":5}`)
 	w.click(w.only(), approve, "U0ALICE")
 	if _, err := w.service.Consume(t.Context(), approval.ConsumeInput{
 		Tenant:  tenant,
@@ -344,9 +296,7 @@ func TestDecidedBeforeTheFirstMessage(t *testing.T) {
 }
 
 func TestReminderGoesIntoTheThreadOnce(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("trade", `{"amount":5}`)
-	w.deliver()
+	w, r := asked(t, "trade", `{"amount":5}`)
 	// the version moved, so the reminder's delivery rewrites first, and fails
 	w.slack.order("chat.update", failure{status: 500})
 	w.pass(30 * time.Minute)
@@ -361,15 +311,13 @@ func TestReminderGoesIntoTheThreadOnce(t *testing.T) {
 }
 
 func TestEscalationReachesTheOtherChannel(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("stuck", `{}`)
-	w.deliver()
+	w, r := asked(t, "stuck", `{}`)
 	w.pass(11 * time.Minute)
 	w.deliver()
 	var channels []string
 	for _, p := range w.slack.now() {
 		channels = append(channels, p.channel)
-		holds(t, texts(p.blocks), "leads is called in and may approve in place of risk")
+		p.shows(t, "leads is called in and may approve in place of risk")
 	}
 	if !slices.Equal(channels, []string{"C0RISK", "C0LEADS"}) {
 		t.Fatalf("got messages in %v", channels)
@@ -377,7 +325,7 @@ func TestEscalationReachesTheOtherChannel(t *testing.T) {
 	w.click(w.slack.now()[1], approve, "U0ALICE")
 	w.deliver()
 	for _, p := range w.slack.now() {
-		holds(t, texts(p.blocks), "Approved by alice@acme.example")
+		p.shows(t, "Approved by alice@acme.example")
 	}
 	if got := w.request(r.ID); got.State != approval.Approved {
 		t.Errorf("got %s", got.State)
@@ -385,9 +333,7 @@ func TestEscalationReachesTheOtherChannel(t *testing.T) {
 }
 
 func TestDeletedMessageComesBackWhilePeopleAreAsked(t *testing.T) {
-	w := newWorld(t)
-	w.ask("pair", `{}`)
-	w.deliver()
+	w, _ := asked(t, "pair", `{}`)
 	old := w.only()
 	w.slack.mu.Lock()
 	w.slack.messages[0].deleted = true
@@ -400,9 +346,7 @@ func TestDeletedMessageComesBackWhilePeopleAreAsked(t *testing.T) {
 }
 
 func TestOtherTenantsStayOut(t *testing.T) {
-	w := newWorld(t, func(c *slack.Config) { c.Tenant = "globex" })
-	w.ask("trade", `{"amount":5}`)
-	w.deliver()
+	w, _ := asked(t, "trade", `{"amount":5}`, func(c *slack.Config) { c.Tenant = "globex" })
 	jobs, err := w.store.Jobs(t.Context(), tenant, "dead", 10)
 	if err != nil || len(jobs) != 1 || !strings.Contains(jobs[0].Problem, "another tenant") ||
 		len(w.slack.now()) != 0 {

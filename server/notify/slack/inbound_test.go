@@ -7,16 +7,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/assent-dev/assent/approval"
 )
 
 func TestOnlySignedInteractionsCount(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("trade", `{"amount":5}`)
-	w.deliver()
-	p := w.only()
-	b, _ := p.button(approve)
+	w, r := asked(t, "trade", `{"amount":5}`)
+	p, b := w.button(approve)
 	fresh := func() string {
 		return encode(t, w.payload(p, approve, b.Value, "U0ALICE"))
 	}
@@ -69,17 +64,12 @@ func TestOnlySignedInteractionsCount(t *testing.T) {
 	}
 
 	w.app.Wait()
-	if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 0 {
-		t.Errorf("got %s with %+v", got.State, got.Votes)
-	}
+	w.unanswered(r.ID, "unsigned")
 }
 
 func TestReplayIsRefused(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("pair", `{}`)
-	w.deliver()
-	p := w.only()
-	b, _ := p.button(approve)
+	w, r := asked(t, "pair", `{}`)
+	p, b := w.button(approve)
 	body := encode(t, w.payload(p, approve, b.Value, "U0ALICE"))
 	if status := w.post(w.signed(body)); status != http.StatusOK {
 		t.Fatalf("answered %d", status)
@@ -111,11 +101,8 @@ func TestReplayIsRefused(t *testing.T) {
 }
 
 func TestNothingButAPostDoesAnything(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("trade", `{"amount":5}`)
-	w.deliver()
-	p := w.only()
-	b, _ := p.button(approve)
+	w, r := asked(t, "trade", `{"amount":5}`)
+	p, b := w.button(approve)
 	body := encode(t, w.payload(p, approve, b.Value, "U0ALICE"))
 	for _, method := range []string{
 		http.MethodGet,
@@ -136,17 +123,12 @@ func TestNothingButAPostDoesAnything(t *testing.T) {
 		t.Errorf("the link carries more than the request: %s", open.URL)
 	}
 	w.send(w.payload(p, "assent_open", "", "U0ALICE"))
-	if got := w.request(r.ID); len(got.Votes) != 0 {
-		t.Errorf("got %+v", got.Votes)
-	}
+	w.unanswered(r.ID, "no POST")
 }
 
 func TestOtherInteractions(t *testing.T) {
-	w := newWorld(t)
-	r := w.ask("trade", `{"amount":5}`)
-	w.deliver()
-	p := w.only()
-	b, _ := p.button(approve)
+	w, r := asked(t, "trade", `{"amount":5}`)
+	p, b := w.button(approve)
 	good := func() map[string]any { return w.payload(p, approve, b.Value, "U0ALICE") }
 	with := func(change func(map[string]any)) string {
 		payload := good()
@@ -206,15 +188,11 @@ func TestOtherInteractions(t *testing.T) {
 	}
 
 	w.app.Wait()
-	if got := w.request(r.ID); got.State != approval.Pending || len(got.Votes) != 0 {
-		t.Errorf("got %s with %+v", got.State, got.Votes)
-	}
+	w.unanswered(r.ID, "another interaction")
 }
 
 func TestButtonOfAnUnknownRequest(t *testing.T) {
-	w := newWorld(t)
-	w.ask("trade", `{"amount":5}`)
-	w.deliver()
+	w, _ := asked(t, "trade", `{"amount":5}`)
 	w.send(w.payload(w.only(), approve, "apr_0000 0 0123456789abcdef", "U0ALICE"))
-	holds(t, w.slack.heard(), "Nothing was counted: not found")
+	w.hears("Nothing was counted: not found")
 }

@@ -223,69 +223,27 @@ func (a *App) act(ctx context.Context, in *interaction) string {
 		return "Nothing was counted: it can't be found out who you are right now. Try again, or use the inbox."
 	case !known:
 		return a.refuse(ctx, in)
-	case in.step == stepApprove:
-		return a.approve(ctx, in, person)
 	case in.step == stepAsk:
 		return a.ask(ctx, in, person)
-	case in.step == stepChoose || in.step == stepDismiss:
-		return a.answer(ctx, in, person)
 	}
 
+	unseen := a.showsAll(ctx, in)
+	if unseen != nil && in.step != stepDeny {
+		return explain(unseen)
+	}
 	return a.vote(ctx, in, approval.VoteInput{
-		Person:  person.ID,
-		Verdict: approval.Deny,
-		Reason:  in.reason,
-		Full:    a.showsAll(ctx, in) == nil,
+		Person: person.ID,
+		Reason: in.reason,
+		Full:   unseen == nil,
 	})
 }
 
 // refuse has the attempt of somebody who is not mapped recorded; under
 // such a name nothing counts.
 func (a *App) refuse(ctx context.Context, in *interaction) string {
-	verdict := approval.Deny
-	switch in.step {
-	case stepApprove:
-		verdict = approval.Approve
-	case stepChoose:
-		verdict = approval.Choose
-	case stepDismiss:
-		verdict = approval.Dismiss
-	}
-
-	_ = a.vote(ctx, in, approval.VoteInput{
-		Person:  in.name(),
-		Verdict: verdict,
-		Choice:  in.choice,
-	})
+	_ = a.vote(ctx, in, approval.VoteInput{Person: in.name()})
 	return "Nothing was counted: your Slack account is not mapped to anybody who may answer. " +
 		"An administrator can map " + in.name() + "."
-}
-
-func (a *App) approve(ctx context.Context, in *interaction, person approval.Person) string {
-	if err := a.showsAll(ctx, in); err != nil {
-		return explain(err)
-	}
-	return a.vote(ctx, in, approval.VoteInput{
-		Person:  person.ID,
-		Verdict: approval.Approve,
-		Full:    true,
-	})
-}
-
-// answer gives the answer to a question.
-func (a *App) answer(ctx context.Context, in *interaction, person approval.Person) string {
-	if err := a.showsAll(ctx, in); err != nil {
-		return explain(err)
-	}
-	v := approval.VoteInput{
-		Person:  person.ID,
-		Verdict: approval.Dismiss,
-		Full:    true,
-	}
-	if in.step == stepChoose {
-		v.Verdict, v.Choice = approval.Choose, in.choice
-	}
-	return a.vote(ctx, in, v)
 }
 
 // showsAll reports whether the message of the button showed the call
@@ -310,6 +268,14 @@ func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) s
 	v.ID = in.ticket.Request
 	v.Binding = in.ticket.Binding
 	v.Channel = name
+	v.Choice = in.choice
+	v.Verdict = map[step]approval.Verdict{
+		stepApprove: approval.Approve,
+		stepAsk:     approval.Deny,
+		stepDeny:    approval.Deny,
+		stepChoose:  approval.Choose,
+		stepDismiss: approval.Dismiss,
+	}[in.step]
 	voted, err := a.cfg.Voter.Vote(ctx, v)
 	if err != nil {
 		return explain(err)

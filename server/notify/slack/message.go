@@ -70,13 +70,18 @@ func (m *message) say(text string) {
 
 // lines adds sections. Lines that don't fit are announced.
 func (m *message) lines(lines []string, most int) {
+	if left := m.pack(lines, most); left > 0 {
+		m.say(fmt.Sprintf("%d further lines are in the inbox.", left))
+	}
+}
+
+// pack adds at most so many sections, and counts the lines that don't fit.
+func (m *message) pack(lines []string, most int) (left int) {
 	texts, left := pack(lines, most)
 	for _, t := range texts {
 		m.say(t)
 	}
-	if left > 0 {
-		m.say(fmt.Sprintf("%d further lines are in the inbox.", left))
-	}
+	return left
 }
 
 func title(s approval.State) string {
@@ -235,11 +240,7 @@ func (m *message) call(r *approval.Request) {
 	p := carried(r)
 	m.why(r)
 	m.words(r.Current(), p.hidden)
-	texts, left := pack(p.lines, min(maxCall, (maxTotal-m.size)/maxText))
-	left += p.left
-	for _, t := range texts {
-		m.say(t)
-	}
+	left := m.pack(p.lines, min(maxCall, m.room(0))) + p.left
 	m.full = !p.hidden && !p.cut && left == 0
 	m.gaps(r, p, left)
 }
@@ -382,15 +383,11 @@ func fenced(line string, limit int) (string, bool) {
 
 // buttons: the link is always there; it opens a page and decides nothing.
 func (a *App) buttons(r *approval.Request, full bool) slack.Block {
-	open := slack.NewButtonBlockElement(actionOpen, "", plain("Open in the inbox")).WithURL(a.link(r.ID))
+	open := a.opens(r)
 	if r.State != approval.Pending || !full {
 		return slack.NewActionBlock("", open)
 	}
-	t := ticket{
-		Request:  r.ID,
-		Revision: r.Current().Number,
-		Binding:  prefix(r.Binding()),
-	}
+	t := ticketOf(r)
 	approve := slack.NewButtonBlockElement(actionApprove, t.String(), plain("Approve")).
 		WithStyle(slack.StylePrimary)
 	approve.WithConfirm(slack.NewConfirmationBlockObject(
@@ -405,10 +402,12 @@ func (a *App) buttons(r *approval.Request, full bool) slack.Block {
 	return slack.NewActionBlock("", approve, deny, open)
 }
 
-func (a *App) link(id string) string {
-	return notify.Link(&url.URL{
+// opens is the button that opens the page of a request.
+func (a *App) opens(r *approval.Request) slack.BlockElement {
+	page := notify.Link(&url.URL{
 		Scheme: a.inbox.Scheme,
 		Host:   a.inbox.Host,
 		Path:   a.inbox.Path,
-	}, id)
+	}, r.ID)
+	return slack.NewButtonBlockElement(actionOpen, "", plain("Open in the inbox")).WithURL(page)
 }

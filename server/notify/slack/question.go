@@ -147,10 +147,7 @@ func sizeOf(texts []string) int {
 }
 
 func (m *message) arguments(p *printer, most int) {
-	texts, left := pack(p.lines, most)
-	for _, t := range texts {
-		m.say(t)
-	}
+	left := m.pack(p.lines, most)
 	if p.cut || left+p.left > 0 {
 		m.say("Not all of what the call carries is shown. Read it in the inbox.")
 	}
@@ -169,11 +166,7 @@ func (m *message) prompt(text string, most int) {
 	}
 
 	m.say("The tool says, in words of its own that nobody checked:")
-	texts, left := pack(lines, most)
-	for _, t := range texts {
-		m.say(t)
-	}
-	if left > 0 {
+	if left := m.pack(lines, most); left > 0 {
 		m.say(
 			fmt.Sprintf("%d further lines of the tool's words are not shown here. Read them in the inbox.", left),
 		)
@@ -216,15 +209,11 @@ func choiceLine(r *approval.Request, i int, label, shown string) string {
 // answers are the elements below a question: a button for each choice,
 // or a menu when there are too many, one to dismiss, and the link.
 func (a *App) answers(r *approval.Request, full bool) []slack.Block {
-	open := slack.NewButtonBlockElement(actionOpen, "", plain("Open in the inbox")).WithURL(a.link(r.ID))
+	open := a.opens(r)
 	if r.State != approval.Pending || !full || len(r.Question.Choices) > maxOptions {
 		return []slack.Block{slack.NewActionBlock("", open)}
 	}
-	t := ticket{
-		Request:  r.ID,
-		Revision: r.Current().Number,
-		Binding:  prefix(r.Binding()),
-	}
+	t := ticketOf(r)
 	dismiss := slack.NewButtonBlockElement(actionDismiss, t.String(), plain("Dismiss")).
 		WithStyle(slack.StyleDanger)
 	dismiss.WithConfirm(confirmAnswer(t, fmt.Sprintf("the default, [%d]", r.Question.Default), "Dismiss"))

@@ -117,7 +117,7 @@ func TestQuestionInSlack(t *testing.T) {
 		got.Votes[0].Channel != "slack" || !got.Votes[0].Full {
 		t.Fatalf("%s %v %+v", got.State, got.Chosen, got.Votes)
 	}
-	holds(t, w.slack.heard(), "Your answer: Picked [1] by rita@acme.example")
+	w.hears("Your answer: Picked [1] by rita@acme.example")
 	w.answeredMessage(
 		"Question: answered",
 		"Picked [1] by rita@acme.example at 2026-03-01 12:00 UTC",
@@ -126,7 +126,7 @@ func TestQuestionInSlack(t *testing.T) {
 	w.deliver()
 	w.answeredMessage("Picked [1]")
 	w.click(p, choice(0), "U0RITA") // the old message
-	holds(t, w.slack.heard(), "too late")
+	w.hears("too late")
 	if got := w.request(r.ID); *got.Chosen != 1 {
 		t.Error("an old button changed the answer")
 	}
@@ -152,7 +152,7 @@ func TestQuestionsToOnePerson(t *testing.T) {
 	w.send(
 		w.payload(w.only(), choice(0), r.ID+" 0 "+strings.TrimPrefix(r.Binding(), "sha256:")[:16]+" 0", "U0RITA"),
 	)
-	holds(t, w.slack.heard(), "not shown fully")
+	w.hears("not shown fully")
 	w.unanswered(r.ID, "a click on a button that was never there")
 	one := 1
 	if _, err := w.service.Vote(t.Context(), approval.VoteInput{
@@ -195,7 +195,7 @@ func TestWhoeverElseAnswersIsRefused(t *testing.T) {
 	} {
 		for _, action := range []string{choice(0), dismiss} {
 			w.click(w.only(), action, user)
-			holds(t, w.slack.heard(), want)
+			w.hears(want)
 			w.unanswered(r.ID, user)
 		}
 	}
@@ -268,7 +268,7 @@ func TestNothingUnreadableIsAChoice(t *testing.T) {
 			value += " 0"
 		}
 		w.send(w.payload(p, action, value, "U0ALICE"))
-		holds(t, w.slack.heard(), "no answer to this request")
+		w.hears("no answer to this request")
 		w.unanswered(call.ID, "an answer to a call")
 	}
 }
@@ -293,7 +293,7 @@ func TestManyChoices(t *testing.T) {
 		!strings.HasSuffix(menu.Options[7].Text.Text, "…") {
 		t.Fatalf("%+v", menu)
 	}
-	holds(t, texts(p.blocks), q.Choices[7], "│ [59] Account 59")
+	p.shows(t, q.Choices[7], "│ [59] Account 59")
 	pick := func(selected any) map[string]any {
 		payload := w.payload(p, "assent_choose", "", "U0RITA")
 		payload["actions"] = []any{map[string]any{
@@ -373,7 +373,7 @@ func TestWhatDoesNotFitIsAnsweredInTheInbox(t *testing.T) {
 			r.ID+" 0 "+strings.TrimPrefix(r.Binding(), "sha256:")[:16]+" 0",
 			"U0RITA",
 		))
-		holds(t, w.slack.heard(), "not shown fully")
+		w.hears("not shown fully")
 		w.unanswered(r.ID, name)
 	}
 
@@ -398,9 +398,7 @@ func TestLongPromptsAreAnnounced(t *testing.T) {
 		q.Choices[0] = strings.Repeat("y", 1900)
 		r := w.asks("trade", `{"amount":5,"note":"`+strings.Repeat("note ", 3000)+`"}`, q)
 		p := w.only()
-		holds(
-			t,
-			texts(p.blocks),
+		p.shows(t,
 			`"amount": 5`,
 			"not shown here",
 			"Not all of what the call carries is shown",
@@ -472,6 +470,6 @@ func TestQuestionsThatEndWithoutAnAnswer(t *testing.T) {
 		w.deliver()
 		w.answeredMessage(want)
 		w.click(old, choice(0), "U0RITA")
-		holds(t, w.slack.heard(), "too late")
+		w.hears("too late")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/assent-dev/assent/approval"
 )
 
 // ticket is what a button carries: which call, exactly, its clicker
@@ -14,6 +16,14 @@ type ticket struct {
 	Request  string
 	Revision int
 	Binding  string // first hex digits of the revision's binding
+}
+
+func ticketOf(r *approval.Request) ticket {
+	return ticket{
+		Request:  r.ID,
+		Revision: r.Current().Number,
+		Binding:  prefix(r.Binding()),
+	}
 }
 
 const prefixDigits = 16

@@ -269,6 +269,54 @@ func (w *world) open(call *resolve.Call) *approval.Request {
 	return out.Request
 }
 
+// asked is a world in which a call was asked about, and shown.
+func asked(t *testing.T, tool, args string, change ...func(*slack.Config)) (*world, *approval.Request) {
+	t.Helper()
+	w := newWorld(t, change...)
+	r := w.ask(tool, args)
+	w.deliver()
+	return w, r
+}
+
+// byBob approves a request elsewhere.
+func (w *world) byBob(r *approval.Request) error {
+	_, err := w.service.Vote(w.t.Context(), approval.VoteInput{
+		Tenant:  tenant,
+		ID:      r.ID,
+		Binding: r.Binding(),
+		Person:  "bob@acme.example",
+		Verdict: approval.Approve,
+		Full:    true,
+		Channel: "cli",
+	})
+	return err
+}
+
+// shows wants parts in the one message there is.
+func (w *world) shows(parts ...string) {
+	w.t.Helper()
+	w.only().shows(w.t, parts...)
+}
+
+func (p posted) shows(t *testing.T, parts ...string) {
+	t.Helper()
+	holds(t, texts(p.blocks), parts...)
+}
+
+// hears wants parts in what people were told since.
+func (w *world) hears(parts ...string) {
+	w.t.Helper()
+	holds(w.t, w.slack.heard(), parts...)
+}
+
+// button is that of the one message there is, with the message.
+func (w *world) button(action string) (posted, element) {
+	w.t.Helper()
+	p := w.only()
+	b, _ := p.button(action)
+	return p, b
+}
+
 // deliver sends what is due until nothing is left.
 func (w *world) deliver() {
 	w.t.Helper()

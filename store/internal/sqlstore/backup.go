@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/assent-dev/assent/store"
@@ -175,10 +174,6 @@ type trailer struct {
 	Sum  string           `json:"sha256"`
 }
 
-// line is a line between header and trailer: the name of the table,
-// then its columns.
-type line []any
-
 // Backup writes a line for every row. Two backups of one state are
 // equal, whatever the engine.
 func (s *Store) Backup(ctx context.Context, w io.Writer) error {
@@ -211,72 +206,43 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) error {
 }
 
 func (t table) dump(ctx context.Context, x Tx, out *json.Encoder) (n int64, err error) {
-	rows, err := x.Query(
-		ctx,
-		"SELECT "+strings.Join(t.names(), ", ")+" FROM "+t.name+" ORDER BY "+strings.Join(t.key, ", "),
-	)
+	rows, err := x.Query(ctx, t.selected()+" ORDER BY "+strings.Join(t.key, ", "))
 	if err != nil {
 		return 0, unavailable("backup", err)
 	}
 	defer rows.Close()
-	cells, dest := t.cells()
 	for ; rows.Next(); n++ {
-		if err := rows.Scan(dest...); err != nil {
+		row, err := t.scan(rows)
+		if err != nil {
 			return n, unavailable("backup", err)
 		}
-		l := line{t.name}
-		for _, c := range cells {
-			l = append(l, c.value())
-		}
-		if err := out.Encode(l); err != nil {
+		if err := out.Encode(append([]any{t.name}, row...)); err != nil {
 			return n, fmt.Errorf("backup: %w", err)
 		}
 	}
 
-	if err := rows.Err(); err != nil {
-		return n, unavailable("backup", err)
+	return n, unavailable("backup", rows.Err())
+}
+
+func (t table) selected() string {
+	return "SELECT " + strings.Join(t.names(), ", ") + " FROM " + t.name
+}
+
+// scan reads a row with all columns of the table: texts, whole numbers
+// and bytes, as backups and codes take them.
+func (t table) scan(r Rows) ([]any, error) {
+	row, dest := make([]any, len(t.columns)), make([]any, len(t.columns))
+	for i := range row {
+		dest[i] = &row[i]
 	}
-	return n, nil
-}
-
-// cell is one column of the row that is read.
-type cell struct {
-	text  *string
-	whole *int64
-	bytes *[]byte
-	kind  kind
-}
-
-func (t table) cells() ([]*cell, []any) {
-	var cells []*cell
-	var dest []any
-	for _, c := range t.columns {
-		x := &cell{kind: c.kind}
-		cells = append(cells, x)
-		switch c.kind {
-		case whole:
-			dest = append(dest, &x.whole)
-		case bytea:
-			dest = append(dest, &x.bytes)
-		default:
-			dest = append(dest, &x.text)
+	err := r.Scan(dest...)
+	for i, v := range row {
+		if b, ok := v.([]byte); ok && b == nil {
+			row[i] = []byte{} // as drivers may return none
 		}
 	}
 
-	return cells, dest
-}
-
-func (c *cell) value() any {
-	switch {
-	case c.kind == whole && c.whole != nil:
-		return *c.whole
-	case c.kind == bytea && c.bytes != nil:
-		return base64.StdEncoding.EncodeToString(*c.bytes)
-	case c.kind == text && c.text != nil:
-		return *c.text
-	}
-
-	return nil
+	return row, err
 }
 
 func refuse(format string, args ...any) error {
@@ -303,14 +269,10 @@ func empty(ctx context.Context, x Tx) error {
 // count moves the counters of the database behind the restored rows.
 func (s *Store) count(ctx context.Context, x Tx) error {
 	for _, t := range tables() {
-		if t.counter == "" || s.d.Sequence == "" {
-			continue
+		if t.counter != "" && s.d.Sequence != "" {
+			x.Queue(do(strings.NewReplacer("{{table}}", t.name, "{{column}}", t.counter).Replace(s.d.Sequence)))
 		}
-		x.Queue(
-			Stmt{SQL: strings.NewReplacer("{{table}}", t.name, "{{column}}", t.counter).Replace(s.d.Sequence)},
-		)
 	}
-
 	return x.Flush(ctx)
 }
 
@@ -395,11 +357,11 @@ func (b *backupReader) header() error {
 func (b *backupReader) row(ctx context.Context, x Tx, known map[string]table, text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
-	var l line
+	var l []any // the name of the table, then its columns
 	if err := decoder.Decode(&l); err != nil {
 		return refuse("line %d is not JSON: %w", b.n, err)
 	}
-	name, _ := at(l, 0).(string)
+	name, _ := append(l, nil)[0].(string)
 	t, ok := known[name]
 	if !ok || len(l) != len(t.columns)+1 {
 		return refuse("line %d is not a row of a table that this version has", b.n)
@@ -411,32 +373,16 @@ func (b *backupReader) row(ctx context.Context, x Tx, known map[string]table, te
 		}
 	}
 	b.rows[name]++
-	x.Queue(Stmt{SQL: t.insert(), Args: args})
+	x.Queue(do(t.insert(), args...))
 	if b.n%restoreStep == 0 {
 		return x.Flush(ctx)
 	}
 	return nil
 }
 
-func at(l line, i int) any {
-	if i < len(l) {
-		return l[i]
-	}
-	return nil
-}
-
 func (t table) insert() string {
-	marks := make([]string, len(t.columns))
-	for i := range marks {
-		marks[i] = "$" + strconv.Itoa(i+1)
-	}
-	return "INSERT INTO " + t.name + " (" + strings.Join(
-		t.names(),
-		", ",
-	) + ") VALUES (" + strings.Join(
-		marks,
-		", ",
-	) + ")"
+	return "INSERT INTO " + t.name + " (" + strings.Join(t.names(), ", ") + ") VALUES (" +
+		marks(1, len(t.columns)) + ")"
 }
 
 // arg is a value of a backup as an argument of a statement.

@@ -60,6 +60,11 @@ func (a *authenticator) code(table string, values ...any) []byte {
 	return sum
 }
 
+// coded are values with their code behind them.
+func (a *authenticator) coded(table string, values ...any) []any {
+	return append(values, a.code(table, values...))
+}
+
 // value adds a value with its kind and length, so that no two rows read
 // the same.
 func (c *coder) value(v any) {
@@ -116,10 +121,12 @@ func (s *Store) genuine(found []byte, tenant, what string, table string, values 
 	if s.auth == nil || hmac.Equal(found, s.auth.code(table, values...)) {
 		return nil
 	}
-	return s.tampered(tenant, what, "its code does not fit: it was written or changed without the key")
+	return s.tampered(tenant, what, misfit)
 }
 
-// tampered raises the alarm, and returns what to tell.
+const misfit = "its code does not fit: it was written or changed without the key"
+
+// tampered raises the alarm, and returns what to tell: a verdict.
 func (s *Store) tampered(tenant, what, problem string) error {
 	err := &store.TamperedError{
 		Tenant:  tenant,
@@ -130,5 +137,5 @@ func (s *Store) tampered(tenant, what, problem string) error {
 	if s.trust.Alarm != nil {
 		s.trust.Alarm(err)
 	}
-	return err
+	return verdict{err}
 }

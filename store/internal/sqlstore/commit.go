@@ -79,34 +79,26 @@ func (q *queue) take() []*job {
 		return nil
 	}
 
-	jobs := append([]*job(nil), q.waiting[:n]...)
-	q.waiting = append(q.waiting[:0], q.waiting[n:]...)
+	jobs := slices.Clone(q.waiting[:n])
+	q.waiting = slices.Delete(q.waiting, 0, n)
 	slices.SortStableFunc(jobs, func(a, b *job) int { return strings.Compare(a.record, b.record) })
 	return jobs
 }
 
 // again puts jobs that gave way before all others.
 func (q *queue) again(jobs []*job) {
-	if len(jobs) == 0 {
-		return
-	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = append(append([]*job(nil), jobs...), q.waiting...)
+	q.waiting = slices.Concat(jobs, q.waiting)
 }
 
 // withdraw takes a job back that no leader has begun.
 func (q *queue) withdraw(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for i, w := range q.waiting {
-		if w == j {
-			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
-			return true
-		}
-	}
-
-	return false
+	before := len(q.waiting)
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *job) bool { return w == j })
+	return len(q.waiting) < before
 }
 
 // close lets leaders finish what waits, and takes nothing more.
@@ -120,13 +112,12 @@ func (q *queue) close() {
 	}
 }
 
-// caller runs an update's function on the goroutine that called Update,
+// caller runs a job's function on the goroutine that called run,
 // whenever a leader gives it the turn. So a panic, or a test that ends
 // there, hurts nobody else.
 type caller struct {
 	turn chan *tx
 	back chan error
-	done chan error
 }
 
 func (c *caller) run(t *tx) error {
@@ -134,7 +125,7 @@ func (c *caller) run(t *tx) error {
 	return <-c.back
 }
 
-func (c *caller) serve(t *tx, fn func(approval.Tx) error) {
+func (c *caller) serve(t *tx, fn func(*tx) error) {
 	err := errAborted
 	defer func() { c.back <- err }()
 	err = fn(t)
@@ -142,44 +133,20 @@ func (c *caller) serve(t *tx, fn func(approval.Tx) error) {
 
 // Update queues fn for the next group.
 func (s *Store) Update(ctx context.Context, tenant string, fn func(approval.Tx) error) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("update: %w", err)
-	}
 	if err := s.stopped(tenant); err != nil {
 		return fmt.Errorf("update: %w", err)
 	}
-	c := &caller{
-		turn: make(chan *tx),
-		back: make(chan error, 1),
-		done: make(chan error, 1),
-	}
-	j := &job{
-		what:   "update",
-		tenant: tenant,
-		run:    c.run,
-		done:   func(err error) { c.done <- err },
-	}
-	if err := s.submit(j); err != nil {
-		return err
-	}
-	cancelled := ctx.Done()
-	for {
-		select {
-		case t := <-c.turn:
-			c.serve(t, fn)
-		case err := <-c.done:
-			return err
-		case <-cancelled:
-			if s.queue.withdraw(j) {
-				return fmt.Errorf("update: %w", ctx.Err())
-			}
-			cancelled = nil // a leader has it: only the commit can tell what became of it
-		}
-	}
+	return s.run(ctx, &job{what: "update", tenant: tenant}, func(t *tx) error { return fn(t) })
 }
 
-// submit queues a job, for a leader to take.
-func (s *Store) submit(j *job) error {
+// run queues a job for a leader to take, and waits until it was done.
+func (s *Store) run(ctx context.Context, j *job, fn func(*tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", j.what, err)
+	}
+	c := &caller{make(chan *tx), make(chan error, 1)}
+	done := make(chan error, 1)
+	j.run, j.done = c.run, func(err error) { done <- err }
 	lead, err := s.queue.add(j, s.d.Writers)
 	if err != nil {
 		return unavailable(j.what, err)
@@ -187,7 +154,20 @@ func (s *Store) submit(j *job) error {
 	if lead {
 		go s.lead()
 	}
-	return nil
+	cancelled := ctx.Done()
+	for {
+		select {
+		case t := <-c.turn:
+			c.serve(t, fn)
+		case err := <-done:
+			return err
+		case <-cancelled:
+			if s.queue.withdraw(j) {
+				return fmt.Errorf("%s: %w", j.what, ctx.Err())
+			}
+			cancelled = nil // a leader has it: only the commit can tell what became of it
+		}
+	}
 }
 
 // lead commits group after group until nothing waits.
@@ -311,7 +291,7 @@ func (s *Store) group(ctx context.Context, b *batch, jobs []*job) (err error) {
 	b.begun = true
 	b.tx.Queue(s.held()...)
 	if b.patient && s.d.Patience != "" {
-		b.tx.Queue(Stmt{SQL: s.d.Patience})
+		b.tx.Queue(do(s.d.Patience))
 	}
 	changed := map[string]bool{}
 	var written []*tx

@@ -70,7 +70,7 @@ func (s *Store) Due(
 ) (int, error) {
 	places, err := s.dueAt(ctx, now, limit)
 	if err != nil {
-		return 0, unavailable("find due requests", err)
+		return 0, err
 	}
 	ran := make([]bool, len(places))
 	var errs []error
@@ -114,13 +114,11 @@ func (s *Store) Due(
 // dueAt lists up to limit requests that are due and don't stand back.
 func (s *Store) dueAt(ctx context.Context, now time.Time, limit int) ([]place, error) {
 	back := s.postponed.sweep(now)
-	all, err := collect(ctx, s.eng, func(r Rows) (k place, err error) { return k, r.Scan(&k.tenant, &k.id) },
+	scan := func(r Rows) (k place, err error) { return k, r.Scan(&k.tenant, &k.id) }
+	all, err := list(ctx, s, "find due requests", scan,
 		"SELECT tenant, id FROM requests WHERE due <= $1 ORDER BY due LIMIT $2", micros(now), int64(limit+back))
-	if err != nil {
-		return nil, err
-	}
 	all = slices.DeleteFunc(all, s.postponed.has)
-	return all[:min(len(all), limit)], nil
+	return all[:min(len(all), limit)], err
 }
 
 // itsFault reports whether a request failed by itself: not because

@@ -17,6 +17,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/store"
@@ -73,6 +75,14 @@ type Stmt struct {
 	// statement.
 	Blind bool
 }
+
+func do(sql string, args ...any) Stmt { return Stmt{SQL: sql, Args: args} }
+
+// one is a statement that must change exactly one row.
+func one(sql string, args ...any) Stmt { return Stmt{SQL: sql, Args: args, One: true} }
+
+// blind is an insert that an engine may send later: see Stmt.Blind.
+func blind(sql string, args ...any) Stmt { return Stmt{SQL: sql, Args: args, Blind: true} }
 
 // ErrMoved says that a row was not as it had been read.
 var ErrMoved = errors.New("the row changed meanwhile")
@@ -131,9 +141,21 @@ type Options struct {
 	store.Trust
 }
 
+// verdict is an error of ours that a transaction ends with: no failure
+// of the engine.
+type verdict struct{ error }
+
+func (v verdict) Unwrap() error { return v.error }
+
 // unavailable wraps a failure of the engine for callers, who fail
-// closed. Their own cancellation stays what it is.
+// closed. Their own cancellation stays what it is, and so do verdicts.
 func unavailable(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if v, ok := errors.AsType[verdict](err); ok {
+		return v.error
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, store.ErrUnavailable) {
 		return fmt.Errorf("%s: %w", what, err)
@@ -180,6 +202,42 @@ func first[T any](
 		return v, false, err
 	}
 	return all[0], true, nil
+}
+
+// list reads all rows outside of transactions.
+func list[T any](
+	ctx context.Context, s *Store, what string, scan func(Rows) (T, error), sql string, args ...any,
+) ([]T, error) {
+	out, err := collect(ctx, s.eng, scan, sql, args...)
+	return out, unavailable(what, err)
+}
+
+// find is first outside of transactions.
+func find[T any](
+	ctx context.Context, s *Store, what string, scan func(Rows) (T, error), sql string, args ...any,
+) (v T, ok bool, err error) {
+	v, ok, err = first(ctx, s.eng, scan, sql, args...)
+	return v, ok, unavailable(what, err)
+}
+
+// each turns rows into what callers get, up to the first that fails.
+func each[R, T any](rows []R, from func(R) (T, error)) (_ []T, err error) {
+	out := make([]T, len(rows))
+	for i, r := range rows {
+		if out[i], err = from(r); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// marks are n placeholders, the first of them with a number.
+func marks(from, n int) string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = "$" + strconv.Itoa(from+i)
+	}
+	return strings.Join(out, ", ")
 }
 
 func scanText(r Rows) (s string, err error) { return s, r.Scan(&s) }

@@ -15,17 +15,10 @@ const (
 
 // Leaves lists sealed entries without their openings.
 func (s *Store) Leaves(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
-	found, err := collect(
-		ctx,
-		s.eng,
-		scanClosed,
-		selectClosed+" AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3",
-		tenant,
-		from,
-		int64(limit),
-	)
+	found, err := list(ctx, s, "list leaves", scanClosed,
+		selectClosed+" AND idx >= $2 AND idx IS NOT NULL ORDER BY idx LIMIT $3", tenant, from, int64(limit))
 	if err != nil {
-		return nil, unavailable("list leaves", err)
+		return nil, err
 	}
 	return s.genuineEntries(tenant, found)
 }
@@ -83,9 +76,10 @@ func (s *Store) History(
 // tenant, the index to begin at, the limit, and what openings are
 // small.
 func (s *Store) entries(ctx context.Context, where, tenant string, args ...any) ([]sealedEntry, error) {
-	found, err := collect(
+	found, err := list(
 		ctx,
-		s.eng,
+		s,
+		"list entries",
 		scanMeasured,
 		`SELECT idx, type, subject, at, version, leaf, code,
 CASE WHEN length(openings) <= $4 THEN openings END,
@@ -94,7 +88,7 @@ FROM entries WHERE `+where+`tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER 
 		append([]any{tenant}, args...)...,
 	)
 	if err != nil {
-		return nil, unavailable("list entries", err)
+		return nil, err
 	}
 	out, room := make([]sealedEntry, 0, len(found)), int64(mostOpenings)
 	for i, m := range found {
@@ -114,10 +108,7 @@ FROM entries WHERE `+where+`tenant = $1 AND idx >= $2 AND idx IS NOT NULL ORDER 
 
 // openings reads those of one entry; nil when they were redacted meanwhile.
 func (s *Store) openings(ctx context.Context, tenant string, index int64) ([]byte, error) {
-	b, _, err := first(ctx, s.eng, func(r Rows) (b []byte, err error) { return b, r.Scan(&b) },
+	b, _, err := find(ctx, s, "read openings", func(r Rows) (b []byte, err error) { return b, r.Scan(&b) },
 		"SELECT openings FROM entries WHERE tenant = $1 AND idx = $2", tenant, index)
-	if err != nil {
-		return nil, unavailable("read openings", err)
-	}
-	return b, nil
+	return b, err
 }

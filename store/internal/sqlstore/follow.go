@@ -82,22 +82,10 @@ func scanClosed(r Rows) (e sealedEntry, err error) {
 
 // genuineEntries refuses entries that this service did not seal.
 func (s *Store) genuineEntries(tenant string, found []sealedEntry) ([]ledger.SealedEntry, error) {
-	out := make([]ledger.SealedEntry, len(found))
-	for i, e := range found {
-		if err := s.genuine(
-			e.code,
-			tenant,
-			fmt.Sprintf("entry %d", e.Index),
-			"entries",
-			e.values(tenant, &e.Index)...,
-		); err != nil {
-			return nil, err
-		}
-
-		out[i] = e.SealedEntry
-	}
-
-	return out, nil
+	return each(found, func(e sealedEntry) (ledger.SealedEntry, error) {
+		what := fmt.Sprintf("entry %d", e.Index)
+		return e.SealedEntry, s.genuine(e.code, tenant, what, "entries", e.values(tenant, &e.Index)...)
+	})
 }
 
 // tree reads the row of a tenant's log. One that is missing is an empty log.
@@ -110,20 +98,9 @@ func (s *Store) tree(ctx context.Context, q querier, tenant string) (tree, error
 }
 
 func (s *Store) genuineTree(t tree) error {
-	if err := s.genuine(
-		t.code,
-		t.tenant,
-		"the ledger's checkpoint",
-		"trees",
-		t.tenant,
-		t.size,
-		t.root[:],
-		t.checkpoint,
-	); err != nil {
-		return verdict{err}
-	}
-
-	return nil
+	return s.genuine(
+		t.code, t.tenant, "the ledger's checkpoint", "trees", t.tenant, t.size, t.root[:], t.checkpoint,
+	)
 }
 
 // follow holds a log to what this process has seen of it, and returns
@@ -134,7 +111,7 @@ func (s *Store) follow(ctx context.Context, q querier, tenant string, at grown, 
 			problem,
 			args...) + ": part of it was taken away, or an older state of the database was put back; " +
 			"if that was a backup or a snapshot, run `assent restore --in-place`"
-		return verdict{s.tampered(tenant, "the ledger", problem)}
+		return s.tampered(tenant, "the ledger", problem)
 	}
 	if at.hashes == nil {
 		mark := s.marks[tenant]
@@ -157,7 +134,7 @@ func (s *Store) follow(ctx context.Context, q querier, tenant string, at grown, 
 
 	var all []logged
 	for at.size < t.size {
-		next, part, err := s.extend(ctx, q, tenant, at, min(t.size-at.size, followStep), s.auth)
+		next, part, err := s.extend(ctx, q, tenant, at, min(t.size-at.size, followStep))
 		if err != nil {
 			return at, nil, err
 		}
@@ -181,15 +158,9 @@ func (s *Store) first(ctx context.Context, q querier, t tree, mark store.Mark) (
 		return grown{}, err
 	}
 	if t.size > 0 && ext.Root != t.root {
-		return grown{}, verdict{
-			s.tampered(
-				t.tenant,
-				"the ledger",
-				"the hashes of its entries don't lead to the root of its checkpoint",
-			),
-		}
+		const problem = "the hashes of its entries don't lead to the root of its checkpoint"
+		return grown{}, s.tampered(t.tenant, "the ledger", problem)
 	}
-
 	if mark.Size > 0 {
 		proof, err := ledger.ProveConsistency(t.size, mark.Size, stored)
 		if err != nil {
@@ -203,41 +174,17 @@ func (s *Store) first(ctx context.Context, q querier, t tree, mark store.Mark) (
 	return edge.next(ext), nil
 }
 
-// extend reads the next entries of a log and computes the tree with
-// them. With an authenticator each must carry its code.
+// extend reads the next entries of a log and computes the tree with them.
 func (s *Store) extend(
-	ctx context.Context, q querier, tenant string, at grown, n int64, a *authenticator,
+	ctx context.Context, q querier, tenant string, at grown, n int64,
 ) (grown, []logged, error) {
-	found, err := collect(
-		ctx,
-		q,
-		scanClosed,
-		selectClosed+" AND idx >= $2 AND idx < $3 AND idx IS NOT NULL ORDER BY idx",
-		tenant,
-		at.size,
-		at.size+n,
-	)
+	all, err := s.stretch(ctx, q, tenant, at.size, at.size+n)
 	if err != nil {
 		return at, nil, err
 	}
-	if int64(len(found)) != n {
-		return at, nil, verdict{
-			s.tampered(
-				tenant,
-				"the ledger",
-				fmt.Sprintf("of its entries %d to %d some are missing", at.size, at.size+n-1),
-			),
-		}
-	}
-
-	leaves, all := make([][]byte, n), make([]logged, n)
-	for i, e := range found {
-		leaves[i], all[i] = e.leaf, logged{e.fact, ledger.LeafHash(e.leaf)}
-	}
-	if a != nil {
-		if _, err := s.genuineEntries(tenant, found); err != nil {
-			return at, nil, verdict{err}
-		}
+	leaves := make([][]byte, n)
+	for i, e := range all {
+		leaves[i] = e.leaf
 	}
 	edge := &edge{known: at.hashes, store: hashes{ctx, q, tenant}}
 	ext, err := ledger.Extend(at.size, edge, leaves)
@@ -245,6 +192,25 @@ func (s *Store) extend(
 		return at, nil, err
 	}
 	return edge.next(ext), all, nil
+}
+
+// stretch reads the sealed entries from one index to before another, of
+// which none may be missing or forged.
+func (s *Store) stretch(ctx context.Context, q querier, tenant string, from, to int64) ([]logged, error) {
+	found, err := collect(ctx, q, scanClosed,
+		selectClosed+" AND idx >= $2 AND idx < $3 AND idx IS NOT NULL ORDER BY idx", tenant, from, to)
+	if err == nil && int64(len(found)) != to-from {
+		err = s.tampered(tenant, "the ledger", fmt.Sprintf("of its entries %d to %d some are missing", from, to-1))
+	}
+	if err == nil {
+		_, err = s.genuineEntries(tenant, found)
+	}
+	all := make([]logged, len(found))
+	for i, e := range found {
+		all[i] = logged{e.fact, ledger.LeafHash(e.leaf)}
+	}
+
+	return all, err
 }
 
 // learn takes note of a log as it was committed.
@@ -297,9 +263,9 @@ func (s *Store) advance(tenant string, m store.Mark) {
 // followAll follows the logs of all tenants, also of those that ought
 // to have one.
 func (s *Store) followAll(ctx context.Context, r *sealRound) error {
-	found, err := collect(ctx, s.eng, scanTree, selectTrees)
+	found, err := list(ctx, s, "read the ledgers", scanTree, selectTrees)
 	if err != nil {
-		return unavailable("read the ledgers", err)
+		return err
 	}
 	trees := map[string]tree{}
 	for tenant := range s.grown {
@@ -325,15 +291,16 @@ func (s *Store) followAll(ctx context.Context, r *sealRound) error {
 	return nil
 }
 
-func (s *Store) followOne(ctx context.Context, t tree) error {
+func (s *Store) followOne(ctx context.Context, t tree) (err error) {
 	if t.size > 0 {
-		if err := s.genuineTree(t); err != nil {
-			return s.failed("follow the ledger", err)
-		}
+		err = s.genuineTree(t)
 	}
-	at, all, err := s.follow(ctx, s.eng, t.tenant, s.grown[t.tenant], t)
+	at, all := s.grown[t.tenant], []logged(nil)
+	if err == nil {
+		at, all, err = s.follow(ctx, s.eng, t.tenant, at, t)
+	}
 	if err != nil {
-		return s.failed("follow the ledger", err)
+		return unavailable("follow the ledger", err)
 	}
 	s.learn(ctx, t.tenant, at, all)
 	return nil
@@ -385,7 +352,7 @@ func (s *Store) Verify(ctx context.Context) error {
 	}
 	for tenant, at := range s.grown {
 		if err := s.recall(ctx, tenant, at.size); err != nil {
-			r.fail(tenant, s.failed("read the ledger", err))
+			r.fail(tenant, unavailable("read the ledger", err))
 		}
 	}
 	return r.err()
@@ -400,37 +367,12 @@ func (s *Store) recall(ctx context.Context, tenant string, size int64) error {
 	since := micros(s.now().Add(-s.versions.span))
 	for end := size; end > 0; {
 		from := max(0, end-followStep)
-		found, err := collect(
-			ctx,
-			s.eng,
-			scanClosed,
-			selectClosed+" AND idx >= $2 AND idx < $3 AND idx IS NOT NULL ORDER BY idx",
-			tenant,
-			from,
-			end,
-		)
+		all, err := s.stretch(ctx, s.eng, tenant, from, end)
 		if err != nil {
 			return err
 		}
-		if int64(len(found)) != end-from {
-			return verdict{
-				s.tampered(
-					tenant,
-					"the ledger",
-					fmt.Sprintf("of its entries %d to %d some are missing", from, end-1),
-				),
-			}
-		}
-
-		if _, err := s.genuineEntries(tenant, found); err != nil {
-			return verdict{err}
-		}
-		all := make([]logged, len(found))
-		for i, e := range found {
-			all[i] = logged{e.fact, ledger.LeafHash(e.leaf)}
-		}
 		s.note(ctx, tenant, all)
-		if end = from; found[0].at < since {
+		if end = from; all[0].at < since {
 			return nil
 		}
 	}

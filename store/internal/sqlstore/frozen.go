@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,7 +55,7 @@ func (s *Store) frozen(ctx context.Context, q querier, tenant string) (frozen, e
 	if r.version != nil {
 		out.version = *r.version
 		if err := s.genuine(r.code, tenant, "freezes", "frozen", tenant, out.version, *r.body); err != nil {
-			return frozen{}, verdict{err}
+			return frozen{}, err
 		}
 		if err := json.Unmarshal([]byte(*r.body), &out.all); err != nil {
 			return frozen{}, verdict{unavailable("read stored document", err)}
@@ -67,17 +66,8 @@ func (s *Store) frozen(ctx context.Context, q querier, tenant string) (frozen, e
 		seen = max(seen, *r.newest)
 	}
 	if seen > out.version {
-		return frozen{}, verdict{
-			s.tampered(
-				tenant,
-				"freezes",
-				fmt.Sprintf(
-					"they were put back or taken away: this is version %d, and there was version %d",
-					out.version,
-					seen,
-				),
-			),
-		}
+		const problem = "they were put back or taken away: this is version %d, and there was version %d"
+		return frozen{}, s.tampered(tenant, "freezes", fmt.Sprintf(problem, out.version, seen))
 	}
 
 	return out, nil
@@ -92,17 +82,23 @@ func (s *Store) writeFrozen(tenant string, next frozen) (Stmt, error) {
 	version := next.version + 1
 	code := s.auth.code("frozen", tenant, version, string(body))
 	if next.version == 0 {
-		return Stmt{
-			SQL:  "INSERT INTO frozen (tenant, version, body, code) VALUES ($1, $2, $3, $4)",
-			Args: []any{tenant, version, string(body), code},
-		}, nil
+		return do(
+			"INSERT INTO frozen (tenant, version, body, code) VALUES ($1, $2, $3, $4)",
+			tenant,
+			version,
+			string(body),
+			code,
+		), nil
 	}
 
-	return Stmt{
-		SQL:  "UPDATE frozen SET version = $3, body = $4, code = $5 WHERE tenant = $1 AND version = $2",
-		Args: []any{tenant, next.version, version, string(body), code},
-		One:  true,
-	}, nil
+	return one(
+		"UPDATE frozen SET version = $3, body = $4, code = $5 WHERE tenant = $1 AND version = $2",
+		tenant,
+		next.version,
+		version,
+		string(body),
+		code,
+	), nil
 }
 
 // moveFreezes turns the freezes of before, a row each, into a row for
@@ -133,7 +129,7 @@ func (s *Store) moveFreezes(ctx context.Context, x Tx) error {
 		x.Queue(stmt)
 	}
 
-	x.Queue(Stmt{SQL: "DROP TABLE freezes"})
+	x.Queue(do("DROP TABLE freezes"))
 	return x.Flush(ctx)
 }
 
@@ -143,11 +139,5 @@ func (s *Store) Freezes(ctx context.Context, tenant string) ([]approval.Freeze, 
 		return nil, err
 	}
 	f, err := s.frozen(ctx, s.eng, tenant)
-	if v, ours := errors.AsType[verdict](err); ours {
-		return nil, v.error
-	}
-	if err != nil {
-		return nil, unavailable("read freezes", err)
-	}
-	return f.clone(), nil
+	return f.clone(), unavailable("read freezes", err)
 }

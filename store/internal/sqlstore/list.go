@@ -29,28 +29,22 @@ func (s *Store) Requests(ctx context.Context, tenant string, f approval.Filter) 
 	if err != nil {
 		return approval.Page{}, err
 	}
-	found, err := collect(ctx, s.eng, scanSummary, page, args...)
-	if err != nil {
-		return approval.Page{}, unavailable("list requests", err)
-	}
-	count, args := q.count(tenant)
-	total, _, err := first(ctx, s.eng, scanInt, count, args...)
-	if err != nil {
-		return approval.Page{}, unavailable("count requests", err)
-	}
-	lines, err := s.lines(tenant, found)
+	found, err := list(ctx, s, "list requests", scanSummary, page, args...)
 	if err != nil {
 		return approval.Page{}, err
 	}
+	count, args := q.count(tenant)
+	total, _, err := find(ctx, s, "count requests", scanInt, count, args...)
+	if err != nil {
+		return approval.Page{}, err
+	}
+	lines, err := each(found, func(l listed) (approval.Summary, error) { return s.line(tenant, l) })
 	out := approval.Page{Requests: lines, Total: int(total)}
 	if len(lines) > f.Limit {
 		out.Requests = lines[:f.Limit]
 		out.Next = cursor(f, out.Requests[f.Limit-1])
 	}
-	if out.Requests == nil {
-		out.Requests = []approval.Summary{}
-	}
-	return out, nil
+	return out, err
 }
 
 // listing writes the statements of one list.

@@ -76,7 +76,7 @@ func uncommented(sql string) string {
 func (s *Store) migrate(ctx context.Context, all []migration) error {
 	err := s.repeat(ctx, "open the database", func(x Tx) error {
 		if s.d.Migrate != "" {
-			x.Queue(Stmt{SQL: s.d.Migrate})
+			x.Queue(do(s.d.Migrate))
 		}
 		done, err := s.applied(ctx, x)
 		if err != nil {
@@ -114,7 +114,7 @@ func (s *Store) applied(ctx context.Context, x Tx) ([]migration, error) {
 	}
 	create := "CREATE TABLE IF NOT EXISTS assent_migrations (version {{int}} NOT NULL PRIMARY KEY, name {{text}} " +
 		"NOT NULL, checksum {{text}} NOT NULL) {{strict}}"
-	x.Queue(Stmt{SQL: migration{text: create}.statements(s.d)[0]})
+	x.Queue(do(migration{text: create}.statements(s.d)[0]))
 	if err := x.Flush(ctx); err != nil {
 		return nil, err
 	}
@@ -158,22 +158,14 @@ func compare(done, all []migration) error {
 
 func (s *Store) apply(ctx context.Context, x Tx, m migration) error {
 	for _, sql := range m.statements(s.d) {
-		x.Queue(Stmt{SQL: sql})
+		x.Queue(do(sql))
 		if err := x.Flush(ctx); err != nil {
+			err = fmt.Errorf("step %d (%s): %w", m.version, m.name, err)
 			if strings.Contains(err.Error(), "already exists") {
-				return verdict{
-					fmt.Errorf(
-						"%w: step %d (%s): %w: the tables are of something else, or of a half-applied migration: "+
-							"use an empty database or restore a backup",
-						store.ErrSchema,
-						m.version,
-						m.name,
-						err,
-					),
-				}
+				err = verdict{fmt.Errorf("%w: %w: the tables are of something else, or of a half-applied migration: "+
+					"use an empty database or restore a backup", store.ErrSchema, err)}
 			}
-
-			return fmt.Errorf("step %d (%s): %w", m.version, m.name, err)
+			return err
 		}
 	}
 
@@ -183,10 +175,12 @@ func (s *Store) apply(ctx context.Context, x Tx, m migration) error {
 		}
 	}
 	x.Queue(
-		Stmt{
-			SQL:  "INSERT INTO assent_migrations (version, name, checksum) VALUES ($1, $2, $3)",
-			Args: []any{m.version, m.name, m.checksum},
-		},
+		do(
+			"INSERT INTO assent_migrations (version, name, checksum) VALUES ($1, $2, $3)",
+			m.version,
+			m.name,
+			m.checksum,
+		),
 	)
 	return x.Flush(ctx)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -52,50 +51,29 @@ func (s *Store) Claim(
 		return nil, nil
 	}
 	args := []any{micros(now), int64(limit)}
-	var names []string
 	for _, t := range targets {
 		args = append(args, t)
-		names = append(names, "$"+strconv.Itoa(len(args)))
 	}
-	due := "state = 'waiting' AND run_at <= $1 AND target IN (" + strings.Join(names, ", ") + ")"
-	idle, _, err := first(
-		ctx,
-		s.eng,
-		scanInt,
-		"SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE "+due+" LIMIT $2) AS waiting",
-		args...)
-	if err != nil {
-		return nil, unavailable("claim deliveries", err)
-	}
-	if idle == 0 { // most of the time, and it costs no write
-		return nil, nil
+	due := "state = 'waiting' AND run_at <= $1 AND target IN (" + marks(3, len(targets)) + ")"
+	idle, _, err := find(ctx, s, "claim deliveries", scanInt,
+		"SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE "+due+" LIMIT $2) AS waiting", args...)
+	if err != nil || idle == 0 { // most of the time, and it costs no write
+		return nil, err
 	}
 	err = s.write(ctx, "claim deliveries", func(x Tx) error {
 		jobs = nil
-		found, err := collect(
-			ctx,
-			x,
-			scanJob,
-			selectJobs+due+" ORDER BY run_at, id LIMIT $2"+s.d.SkipLocked,
-			args...)
+		found, err := collect(ctx, x, scanJob,
+			selectJobs+due+" ORDER BY run_at, id LIMIT $2"+s.d.SkipLocked, args...)
 		for _, row := range found {
 			j := row.Job
 			if err := s.genuineJob(row); err != nil { // nobody outside hears of it
-				x.Queue(Stmt{
-					SQL:  "UPDATE deliveries SET state = 'dead', problem = $2 WHERE id = $1",
-					Args: []any{j.ID, err.Error()},
-					One:  true,
-				})
+				x.Queue(one("UPDATE deliveries SET state = 'dead', problem = $2 WHERE id = $1", j.ID, err.Error()))
 				continue
 			}
-
 			j.Attempt++
 			j.RunAt = moment(micros(now.Add(lease)))
-			x.Queue(Stmt{
-				SQL:  "UPDATE deliveries SET owner = $2, attempt = attempt + 1, run_at = $3 WHERE id = $1",
-				Args: []any{j.ID, owner, micros(j.RunAt)},
-				One:  true,
-			})
+			x.Queue(one("UPDATE deliveries SET owner = $2, attempt = attempt + 1, run_at = $3 WHERE id = $1",
+				j.ID, owner, micros(j.RunAt)))
 			jobs = append(jobs, j)
 		}
 
@@ -107,56 +85,33 @@ func (s *Store) Claim(
 	return jobs, nil
 }
 
-func (s *Store) genuineJob(row jobRow) error {
-	j := row.Job
-	return s.genuine(
-		row.code,
-		j.Tenant,
-		"delivery "+strconv.FormatInt(j.ID, 10),
-		"deliveries",
-		j.Tenant,
-		j.Target,
-		j.Event,
-		j.Subject,
-		j.Payload,
-		micros(j.Created),
-	)
+func (s *Store) genuineJob(j jobRow) error {
+	what := "delivery " + strconv.FormatInt(j.ID, 10)
+	return s.genuine(j.code, j.Tenant, what, "deliveries", j.Tenant, j.Target, j.Event, j.Subject, j.Payload,
+		micros(j.Created))
 }
 
 // end ends a claim that owner still holds.
 func (s *Store) end(
-	ctx context.Context,
-	what, set string,
-	owner string,
-	id int64,
-	problem string,
-	at time.Time,
+	ctx context.Context, what string, state store.JobState, owner string, id int64, problem string, at time.Time,
 ) error {
-	return s.write(ctx, what, func(x Tx) error {
-		x.Queue(
-			Stmt{
-				SQL: "UPDATE deliveries SET " + set +
-					", owner = '', problem = $3, run_at = $4 WHERE id = $1 AND owner = $2 AND state = 'waiting'",
-				Args: []any{id, owner, plain(problem), micros(at)},
-			},
-		)
-		return nil
-	})
+	return s.exec(ctx, what, do("UPDATE deliveries SET state = $5, owner = '', problem = $3, run_at = $4 "+
+		"WHERE id = $1 AND owner = $2 AND state = 'waiting'", id, owner, plain(problem), micros(at), string(state)))
 }
 
 // Delivered ends a claim well.
 func (s *Store) Delivered(ctx context.Context, owner string, id int64, now time.Time) error {
-	return s.end(ctx, "end delivery", "state = 'sent'", owner, id, "", now)
+	return s.end(ctx, "end delivery", store.Sent, owner, id, "", now)
 }
 
 // Retry makes a delivery due again at a time.
 func (s *Store) Retry(ctx context.Context, owner string, id int64, problem string, at time.Time) error {
-	return s.end(ctx, "retry delivery", "state = 'waiting'", owner, id, problem, at)
+	return s.end(ctx, "retry delivery", store.Waiting, owner, id, problem, at)
 }
 
 // Bury gives a delivery up.
 func (s *Store) Bury(ctx context.Context, owner string, id int64, problem string, now time.Time) error {
-	return s.end(ctx, "bury delivery", "state = 'dead'", owner, id, problem, now)
+	return s.end(ctx, "bury delivery", store.DeadEnd, owner, id, problem, now)
 }
 
 // Jobs lists deliveries, newest first; state "" lists all.
@@ -165,9 +120,9 @@ func (s *Store) Jobs(ctx context.Context, tenant string, state store.JobState, l
 	if state != "" {
 		where, args = where+" AND state = $3", append(args, string(state))
 	}
-	found, err := collect(ctx, s.eng, scanJob, selectJobs+where+" ORDER BY id DESC LIMIT $2", args...)
+	found, err := list(ctx, s, "list deliveries", scanJob, selectJobs+where+" ORDER BY id DESC LIMIT $2", args...)
 	if err != nil {
-		return nil, unavailable("list deliveries", err)
+		return nil, err
 	}
 	var out []store.Job
 	for _, row := range found {
@@ -213,18 +168,15 @@ func (s *Store) sweepSent(ctx context.Context, now time.Time) error {
 	for _, tenant := range tenants {
 		args := []any{tenant, micros(now.Add(-sentKept)), int64(sweepStep)}
 		for {
-			_, found, err := first(ctx, s.eng, scanInt, old, args...)
+			_, found, err := find(ctx, s, "sweep deliveries", scanInt, old, args...)
 			if err != nil {
-				return unavailable("sweep deliveries", err)
+				return err
 			}
 			if !found { // most of the time, and it costs no write
 				break
 			}
-			err = s.write(ctx, "sweep deliveries", func(x Tx) error {
-				x.Queue(Stmt{SQL: "DELETE FROM deliveries WHERE id IN (" + old + ")", Args: args})
-				return nil
-			})
-			if err != nil {
+			gone := do("DELETE FROM deliveries WHERE id IN ("+old+")", args...)
+			if err := s.exec(ctx, "sweep deliveries", gone); err != nil {
 				return err
 			}
 		}

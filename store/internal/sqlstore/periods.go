@@ -47,11 +47,12 @@ func scanPeriod(r Rows) (p period, err error) {
 	return p, r.Scan(&p.n, &p.id, &p.publicKey, &p.why, &p.at, &p.code)
 }
 
-func (s *Store) insertPeriod(a *authenticator, p period) Stmt {
-	return Stmt{
-		SQL:  "INSERT INTO periods (n, id, public_key, why, at, code) VALUES ($1, $2, $3, $4, $5, $6)",
-		Args: append(p.values(), a.code("periods", p.values()...)),
-	}
+// write adds a period, with its code.
+func (p *period) write(ctx context.Context, x Tx, a *authenticator) error {
+	p.code = a.code("periods", p.values()...)
+	x.Queue(do("INSERT INTO periods (n, id, public_key, why, at, code) VALUES ($1, $2, $3, $4, $5, $6)",
+		append(p.values(), p.code)...))
+	return x.Flush(ctx)
 }
 
 // next is a period of this store that follows another one, with its
@@ -92,10 +93,10 @@ func (s *Store) bind(ctx context.Context) error {
 		last, err = s.begin(ctx, x)
 		return err
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.join(last)
 	}
-	if err := s.join(last); err != nil {
+	if err != nil {
 		return err
 	}
 	return s.beginMarks("")
@@ -115,13 +116,12 @@ func (s *Store) begin(ctx context.Context, x Tx) (period, error) {
 		return period{}, verdict{err}
 	}
 	if why == whyAdopted {
-		if err := s.adopt(ctx, x, a); err != nil {
-			return period{}, err
-		}
+		err = s.adopt(ctx, x, a)
 	}
-	p.code = a.code("periods", p.values()...)
-	x.Queue(s.insertPeriod(a, p))
-	return p, x.Flush(ctx)
+	if err != nil {
+		return period{}, err
+	}
+	return p, p.write(ctx, x, a)
 }
 
 // join takes part in a period.
@@ -135,7 +135,7 @@ func (s *Store) join(p period) error {
 		return err
 	}
 	if !hmac.Equal(p.code, a.code("periods", p.values()...)) {
-		return s.tampered("", "period "+p.id, "its code does not fit: it was written or changed without the key")
+		return s.tampered("", "period "+p.id, misfit)
 	}
 	if p.why == whyRestoring && !s.trust.Unfinished {
 		return store.ErrUnfinished
@@ -195,16 +195,16 @@ func (s *Store) appendOwn(x Tx, a *authenticator, tenant, event string, facts ma
 	if err != nil {
 		return verdict{err}
 	}
-	x.Queue(Stmt{
-		SQL: "INSERT INTO entries (tenant, type, subject, at, leaf, version, code) VALUES ($1, $2, '', $3, $4, 0, $5)",
-		Args: []any{
+	x.Queue(
+		do(
+			"INSERT INTO entries (tenant, type, subject, at, leaf, version, code) VALUES ($1, $2, '', $3, $4, 0, $5)",
 			tenant,
 			r.Type,
 			micros(r.Time),
 			r.Leaf,
 			a.code("entries", tenant, nil, r.Type, "", micros(r.Time), int64(0), r.Leaf),
-		},
-	})
+		),
+	)
 	return nil
 }
 
@@ -221,17 +221,14 @@ func (s *Store) proven(ctx context.Context, x Tx, tenant string) (int64, error) 
 	}
 	at := grown{}
 	for at.size < t.size {
-		if at, _, err = s.extend(ctx, x, tenant, at, min(t.size-at.size, followStep), nil); err != nil {
+		if at, _, err = s.extend(ctx, x, tenant, at, min(t.size-at.size, followStep)); err != nil {
 			return 0, err
 		}
 	}
 	if c.Origin != ledger.Origin(tenant) || c.Size != t.size || c.Root != t.root ||
 		t.size > 0 && at.root != t.root {
-		return 0, verdict{
-			s.tampered(tenant, "the ledger", "its entries are not those that its checkpoint was signed for"),
-		}
+		return 0, s.tampered(tenant, "the ledger", "its entries are not those that its checkpoint was signed for")
 	}
-
 	return t.size, nil
 }
 
@@ -276,7 +273,7 @@ func (s *Store) stillBound(ctx context.Context) error {
 func (s *Store) exclusively(ctx context.Context, what string, fn func(Tx) error) error {
 	return s.repeat(ctx, what, func(x Tx) error {
 		if s.d.KeyAlone != "" {
-			x.Queue(Stmt{SQL: s.d.KeyAlone})
+			x.Queue(do(s.d.KeyAlone))
 		}
 		return fn(x)
 	})

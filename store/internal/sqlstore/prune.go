@@ -40,42 +40,39 @@ func (s *Store) steps(ctx context.Context, what string, step func(Tx) (int, erro
 }
 
 func (s *Store) pruneRequests(ctx context.Context, tenant string, before time.Time) (int, error) {
-	return s.steps(ctx, "prune requests", func(x Tx) (int, error) {
-		found, err := collect(
-			ctx,
-			x,
-			scanDocument,
-			documents("requests")+` WHERE tenant = $1 AND closed < $2 AND closed IS NOT NULL AND pruned = 0
-ORDER BY closed LIMIT $3`+s.d.Lock,
-			tenant,
-			micros(before),
-			int64(pruneStep),
-		)
+	const old = "closed < $2 AND closed IS NOT NULL AND pruned = 0 ORDER BY closed"
+	return s.pruneDocuments(ctx, "requests", tenant, before, old, func(d document) (Stmt, error) {
+		r, err := parseRequest(d.body)
 		if err != nil {
-			return 0, err
+			return Stmt{}, err
 		}
+		left := redacted(r)
+		body, err := json.Marshal(left)
+		return s.updateRequest(tenant, left, rowOf(left), d.version, false, string(body)), err
+	})
+}
+
+// pruneDocuments redacts those of a table that a condition names, each
+// by the statement that redact makes of it.
+func (s *Store) pruneDocuments(
+	ctx context.Context, table, tenant string, before time.Time, old string, redact func(document) (Stmt, error),
+) (int, error) {
+	return s.steps(ctx, "prune "+table, func(x Tx) (int, error) {
+		found, err := collect(ctx, x, scanDocument,
+			documents(table)+" WHERE tenant = $1 AND "+old+" LIMIT $3"+s.d.Lock,
+			tenant, micros(before), int64(pruneStep))
 		for _, d := range found {
-			if err := s.check("requests", tenant, d, 0); err != nil {
-				return 0, verdict{err}
+			if err := s.check(table, tenant, d, 0); err != nil {
+				return 0, err
 			}
-			r, err := parseRequest(d.body)
+			left, err := redact(d)
 			if err != nil {
 				return 0, err
 			}
-			left := redacted(r)
-			body, err := json.Marshal(left)
-			if err != nil {
-				return 0, err
-			}
-			x.Queue(s.updateRequest(tenant, left, rowOf(left), d.version, false, string(body)))
-			x.Queue(Stmt{
-				SQL:  "UPDATE requests SET pruned = 1 WHERE tenant = $1 AND id = $2",
-				Args: []any{tenant, r.ID},
-				One:  true,
-			})
+			x.Queue(left, one("UPDATE "+table+" SET pruned = 1 WHERE tenant = $1 AND id = $2", tenant, d.id))
 		}
 
-		return len(found), nil
+		return len(found), err
 	})
 }
 
@@ -118,46 +115,18 @@ func redacted(r *approval.Request) *approval.Request {
 // pruneGrants redacts grants that ended. The live ones need the call
 // that they cover.
 func (s *Store) pruneGrants(ctx context.Context, tenant string, before time.Time) error {
-	_, err := s.steps(ctx, "prune grants", func(x Tx) (int, error) {
-		found, err := collect(
-			ctx,
-			x,
-			scanDocument,
-			documents(
-				"grants",
-			)+" WHERE tenant = $1 AND pruned = 0 AND (expires < $2 OR revoked < $2) ORDER BY created LIMIT $3"+s.d.Lock,
-			tenant,
-			micros(before),
-			int64(pruneStep),
-		)
+	const old = "pruned = 0 AND (expires < $2 OR revoked < $2) ORDER BY created"
+	_, err := s.pruneDocuments(ctx, "grants", tenant, before, old, func(d document) (Stmt, error) {
+		g, err := parse[approval.Grant](d.body)
 		if err != nil {
-			return 0, err
+			return Stmt{}, err
 		}
-		for _, d := range found {
-			if err := s.check("grants", tenant, d, 0); err != nil {
-				return 0, verdict{err}
-			}
-			g, err := parse[approval.Grant](d.body)
-			if err != nil {
-				return 0, err
-			}
-			g.Call.Args = nil
-			g.Call.ParentInput = nil
-			g.Call.ToolDefinition = ""
-			g.RevokedWhy = ""
-			left, err := json.Marshal(g)
-			if err != nil {
-				return 0, err
-			}
-			x.Queue(s.updateGrant(tenant, g, d.version, string(left)))
-			x.Queue(Stmt{
-				SQL:  "UPDATE grants SET pruned = 1 WHERE tenant = $1 AND id = $2",
-				Args: []any{tenant, g.ID},
-				One:  true,
-			})
-		}
-
-		return len(found), nil
+		g.Call.Args = nil
+		g.Call.ParentInput = nil
+		g.Call.ToolDefinition = ""
+		g.RevokedWhy = ""
+		left, err := json.Marshal(g)
+		return s.updateGrant(tenant, g, d.version, string(left)), err
 	})
 	return err
 }
@@ -165,105 +134,35 @@ func (s *Store) pruneGrants(ctx context.Context, tenant string, before time.Time
 // pruneEntries walks the sealed entries from the first that may hold
 // openings. It looks at all of them, since clocks may have jumped.
 func (s *Store) pruneEntries(ctx context.Context, tenant string, before time.Time) (total int, err error) {
-	from, _, err := first(ctx, s.eng, scanInt, "SELECT pruned FROM trees WHERE tenant = $1", tenant)
-	if err != nil {
-		return 0, unavailable("prune entries", err)
-	}
-	clean := true // nothing so far keeps its openings
-	for done := false; !done; {
-		var found []span
-		if found, err = s.spans(ctx, tenant, from); err != nil {
-			return total, err
-		}
-		done = len(found) < spanStep
-		n, next, stillClean, err := s.pruneSpans(ctx, tenant, found, micros(before), from, clean)
-		if err != nil {
-			return total, err
-		}
-		total = total + n
-		from = next
-		clean = stillClean
+	type stretch struct{ from, end int64 }
+	sealed, _, err := find(ctx, s, "prune entries", func(r Rows) (x stretch, err error) {
+		return x, r.Scan(&x.from, &x.end)
+	}, "SELECT pruned, (SELECT max(idx) + 1 FROM entries WHERE tenant = $1 AND idx IS NOT NULL) FROM trees WHERE tenant = $1 AND size > 0",
+		tenant)
+	for from := sealed.from; err == nil && from < sealed.end; from += spanStep {
+		var n int
+		n, err = s.dropOpenings(ctx, "idx >= $3 AND idx < $4", tenant, micros(before), from, from+spanStep)
+		total += n
 	}
 
-	n, err := s.pruneUnsealed(ctx, tenant, before)
+	if err == nil {
+		err = s.exec(ctx, "prune entries", do(`UPDATE trees SET pruned = coalesce((SELECT idx FROM entries
+WHERE tenant = $1 AND idx >= trees.pruned AND openings IS NOT NULL ORDER BY idx LIMIT 1), size) WHERE tenant = $1`, tenant))
+	}
+	if err != nil {
+		return total, err
+	}
+	n, err := s.dropOpenings(ctx, "idx IS NULL", tenant, micros(before))
 	return total + n, err
 }
 
-const spanStep = 1000
+const spanStep = 1000 // entries
 
-// span is an entry as pruning sees it.
-type span struct{ seq, idx, at, open int64 }
-
-func (s *Store) spans(ctx context.Context, tenant string, from int64) ([]span, error) {
-	out, err := collect(
-		ctx,
-		s.eng,
-		func(r Rows) (x span, err error) {
-			return x, r.Scan(&x.seq, &x.idx, &x.at, &x.open)
-		},
-		`SELECT seq, idx, at, CASE WHEN openings IS NULL THEN 0 ELSE 1 END FROM entries WHERE tenant = $1 AND idx >= $2 AND idx IS NOT NULL
-ORDER BY idx LIMIT $3`,
-		tenant,
-		from,
-		int64(spanStep),
-	)
-	if err != nil {
-		return nil, unavailable("prune entries", err)
-	}
-	return out, nil
-}
-
-// pruneSpans drops the openings of old entries, and notes how far
-// nothing is left to drop.
-func (s *Store) pruneSpans(
-	ctx context.Context, tenant string, found []span, before, from int64, clean bool,
-) (n int, next int64, still bool, err error) {
-	mark := from
-	next = from
-	var drop []Stmt
-	for _, x := range found {
-		next = x.idx + 1
-		if x.open == 1 && x.at < before {
-			drop = append(drop, Stmt{
-				SQL:  "UPDATE entries SET openings = NULL WHERE seq = $1",
-				Args: []any{x.seq},
-				One:  true,
-			})
-		}
-
-		if clean = clean && x.at < before; clean {
-			mark = next
-		}
-	}
-
-	if len(drop) == 0 && mark == from {
-		return 0, next, clean, nil
-	}
+// dropOpenings drops those of entries from before a time, and counts them.
+func (s *Store) dropOpenings(ctx context.Context, which string, args ...any) (n int, err error) {
 	err = s.write(ctx, "prune entries", func(x Tx) error {
-		x.Queue(drop...)
-		x.Queue(
-			Stmt{
-				SQL:  "UPDATE trees SET pruned = $2 WHERE tenant = $1 AND pruned < $2",
-				Args: []any{tenant, mark},
-			},
-		)
-		return nil
-	})
-	return len(drop), next, clean, err
-}
-
-// pruneUnsealed drops the openings of what is old and not sealed yet.
-func (s *Store) pruneUnsealed(ctx context.Context, tenant string, before time.Time) (n int, err error) {
-	err = s.write(ctx, "prune entries", func(x Tx) error {
-		gone, err := collect(
-			ctx,
-			x,
-			scanInt,
-			"UPDATE entries SET openings = NULL WHERE tenant = $1 AND idx IS NULL AND at < $2 AND openings IS NOT "+
-				"NULL RETURNING seq",
-			tenant,
-			micros(before),
-		)
+		gone, err := collect(ctx, x, scanInt, "UPDATE entries SET openings = NULL WHERE tenant = $1 AND at < $2 AND "+
+			which+" AND openings IS NOT NULL RETURNING seq", args...)
 		n = len(gone)
 		return err
 	})

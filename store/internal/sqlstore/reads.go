@@ -2,10 +2,8 @@ package sqlstore
 
 import (
 	"context"
-	"fmt"
+	"math/bits"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -13,22 +11,8 @@ import (
 
 // Request returns one request.
 func (s *Store) Request(ctx context.Context, tenant, id string) (*approval.Request, error) {
-	seen := s.versions.latest(rowName{tenant, id})
-	d, ok, err := first(
-		ctx,
-		s.eng,
-		scanDocument,
-		documents("requests")+" WHERE tenant = $1 AND id = $2",
-		tenant,
-		plain(id),
-	)
+	d, err := s.document("requests", tenant, id, s.outside(ctx))
 	if err != nil {
-		return nil, unavailable("read request", err)
-	}
-	if !ok {
-		return nil, fmt.Errorf("request %q: %w", id, approval.ErrNotFound)
-	}
-	if err := s.check("requests", tenant, d, seen); err != nil {
 		return nil, err
 	}
 	return parseRequest(d.body)
@@ -43,12 +27,11 @@ func (s *Store) Heads(ctx context.Context, tenant string, ids []string) (map[str
 	out := make(map[string]approval.Head, len(ids))
 	for some := range slices.Chunk(ids, headsOnce) {
 		where, args := oneOf("id", some, tenant)
-		found, err := collect(ctx, s.eng, func(r Rows) (x row, err error) {
+		found, err := list(ctx, s, "look at requests", func(r Rows) (x row, err error) {
 			return x, r.Scan(&x.id, &x.Version, &x.Bytes)
-		},
-			"SELECT id, version, octet_length(body) FROM requests WHERE tenant = $1 AND "+where, args...)
+		}, "SELECT id, version, octet_length(body) FROM requests WHERE tenant = $1 AND "+where, args...)
 		if err != nil {
-			return nil, unavailable("look at requests", err)
+			return nil, err
 		}
 		for _, x := range found {
 			out[x.id] = x.Head
@@ -65,23 +48,15 @@ const headsOnce = 128
 // behind the arguments that there are. The number of values is rounded
 // up, so that there are few statements to prepare.
 func oneOf(column string, values []string, before ...any) (string, []any) {
-	var names []string
 	args := before
 	for i := range roundUp(len(values)) {
 		args = append(args, plain(values[min(i, len(values)-1)]))
-		names = append(names, "$"+strconv.Itoa(len(args)))
 	}
-	return column + " IN (" + strings.Join(names, ", ") + ")", args
+	return column + " IN (" + marks(len(before)+1, len(args)-len(before)) + ")", args
 }
 
 // roundUp is the next power of two.
-func roundUp(n int) int {
-	out := 1
-	for out < n {
-		out *= 2
-	}
-	return out
-}
+func roundUp(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
 // Loads reads an index only.
 func (s *Store) Loads(ctx context.Context, tenant string) (map[string]approval.Load, error) {
@@ -90,10 +65,11 @@ func (s *Store) Loads(ctx context.Context, tenant string) (map[string]approval.L
 		approval.Load
 	}
 	scan := func(r Rows) (x row, err error) { return x, r.Scan(&x.asker, &x.Requests, &x.Bytes) }
-	found, err := collect(ctx, s.eng, scan, `SELECT asker, count(*), CAST(sum(bytes) AS BIGINT) FROM requests
+	found, err := list(ctx, s, "count open requests", scan,
+		`SELECT asker, count(*), CAST(sum(bytes) AS BIGINT) FROM requests
 WHERE tenant = $1 AND state = 'pending' GROUP BY asker`, tenant)
 	if err != nil {
-		return nil, unavailable("count open requests", err)
+		return nil, err
 	}
 	out := make(map[string]approval.Load, len(found))
 	for _, x := range found {
@@ -116,9 +92,10 @@ func (s *Store) Similar(
 		id    string
 		bytes int64
 	}
-	found, err := collect(
+	found, err := list(
 		ctx,
-		s.eng,
+		s,
+		"read similar requests",
 		func(r Rows) (x row, err error) { return x, r.Scan(&x.id, &x.bytes) },
 		`SELECT id, octet_length(body) FROM requests WHERE tenant = $1 AND agent = $2 AND target = $3 AND closed IS NOT NULL
 ORDER BY closed DESC, id DESC LIMIT $4`,
@@ -128,7 +105,7 @@ ORDER BY closed DESC, id DESC LIMIT $4`,
 		int64(limit),
 	)
 	if err != nil {
-		return nil, unavailable("read similar requests", err)
+		return nil, err
 	}
 	out, room := make([]*approval.Request, 0, len(found)), int64(mostSimilar)
 	for i, x := range found {
@@ -147,22 +124,8 @@ ORDER BY closed DESC, id DESC LIMIT $4`,
 
 // Grant returns one grant.
 func (s *Store) Grant(ctx context.Context, tenant, id string) (*approval.Grant, error) {
-	seen := s.versions.latest(rowName{tenant, id})
-	d, ok, err := first(
-		ctx,
-		s.eng,
-		scanDocument,
-		documents("grants")+" WHERE tenant = $1 AND id = $2",
-		tenant,
-		plain(id),
-	)
+	d, err := s.document("grants", tenant, id, s.outside(ctx))
 	if err != nil {
-		return nil, unavailable("read grant", err)
-	}
-	if !ok {
-		return nil, fmt.Errorf("grant %q: %w", id, approval.ErrNotFound)
-	}
-	if err := s.check("grants", tenant, d, seen); err != nil {
 		return nil, err
 	}
 	return parse[approval.Grant](d.body)
@@ -174,51 +137,27 @@ func (s *Store) Grants(ctx context.Context, tenant string, all bool, now time.Ti
 	if !all {
 		where, args = where+" AND revoked IS NULL AND expires > $2 AND uses < max_uses", append(args, micros(now))
 	}
-	found, err := collect(
-		ctx,
-		s.eng,
-		scanDocument,
-		documents("grants")+" WHERE "+where+" ORDER BY created DESC, id DESC",
-		args...)
+	found, err := list(ctx, s, "list grants", scanDocument,
+		documents("grants")+" WHERE "+where+" ORDER BY created DESC, id DESC", args...)
 	if err != nil {
-		return nil, unavailable("list grants", err)
+		return nil, err
 	}
-	out := make([]approval.Grant, 0, len(found))
-	for _, d := range found {
+	return each(found, func(d document) (approval.Grant, error) {
 		if err := s.check("grants", tenant, d, 0); err != nil {
-			return nil, err
+			return approval.Grant{}, err
 		}
 		g, err := parse[approval.Grant](d.body)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, *g)
-	}
-
-	return out, nil
+		return *g, err
+	})
 }
 
 // Votes lists vote facts since a time, newest first.
 func (s *Store) Votes(
-	ctx context.Context,
-	tenant string,
-	since time.Time,
-	limit int,
+	ctx context.Context, tenant string, since time.Time, limit int,
 ) ([]approval.VoteFact, error) {
-	out, err := collect(
-		ctx,
-		s.eng,
-		scanVote,
+	return list(ctx, s, "list votes", scanVote,
 		`SELECT request, agent, target, person, verdict, waited, at FROM votes WHERE tenant = $1 AND at >= $2
-ORDER BY at DESC, seq DESC LIMIT $3`,
-		tenant,
-		micros(since),
-		int64(limit),
-	)
-	if err != nil {
-		return nil, unavailable("list votes", err)
-	}
-	return out, nil
+ORDER BY at DESC, seq DESC LIMIT $3`, tenant, micros(since), int64(limit))
 }
 
 // Changed returns a channel that is closed at the tenant's next change.

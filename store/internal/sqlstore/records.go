@@ -74,39 +74,14 @@ func (s *Store) DeleteRecord(ctx context.Context, room, key string, version int6
 // changeRecord runs a statement that returns a row when it did what it
 // should, in the next group.
 func (s *Store) changeRecord(ctx context.Context, what, sql string, room, key string, more ...any) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
 	args := append([]any{room, key}, more...)
-	done := make(chan error, 1)
-	j := &job{
-		what:   what,
-		record: room + "\x00" + key,
-		done:   func(err error) { done <- err },
-		run: func(t *tx) error {
-			_, changed, err := first(t.b.ctx, t.b.tx, scanInt, sql, args...)
-			switch {
-			case err != nil:
-				return t.fail(what, err)
-			case !changed:
-				return fmt.Errorf("%s: %w", what, approval.ErrVersion)
-			}
-
-			return nil
-		},
-	}
-	if err := s.submit(j); err != nil {
-		return err
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		if s.queue.withdraw(j) {
-			return fmt.Errorf("%s: %w", what, ctx.Err())
+	return s.run(ctx, &job{what: what, record: room + "\x00" + key}, func(t *tx) error {
+		_, changed, err := first(t.b.ctx, t.b.tx, scanInt, sql, args...)
+		if err == nil && !changed {
+			return fmt.Errorf("%s: %w", what, approval.ErrVersion)
 		}
-		return <-done // a leader has it: only the commit can tell what became of it
-	}
+		return t.fail(what, err)
+	})
 }
 
 // sometime is micros, or NULL for no time.
@@ -151,16 +126,19 @@ func (s *Store) RecordByAlias(ctx context.Context, room, alias string) (store.Re
 }
 
 func (s *Store) record(ctx context.Context, room, name, where string) (store.Record, error) {
-	if !store.RecordName(room) || !store.RecordName(name) {
-		return store.Record{}, fmt.Errorf("record: %w", approval.ErrNotFound)
+	var r recordRow
+	var err error
+	ok := store.RecordName(room) && store.RecordName(name)
+	if ok {
+		r, ok, err = find(ctx, s, "read record", scanRecord, selectRecords+"room = $1 AND "+where, room, name)
 	}
-	r, ok, err := first(ctx, s.eng, scanRecord, selectRecords+"room = $1 AND "+where, room, name)
+	if err == nil && !ok {
+		err = fmt.Errorf("record: %w", approval.ErrNotFound)
+	}
 	if err != nil {
-		return store.Record{}, unavailable("read record", err)
+		return store.Record{}, err
 	}
-	if !ok {
-		return store.Record{}, fmt.Errorf("record: %w", approval.ErrNotFound)
-	}
+
 	return s.genuineRecord(r)
 }
 
@@ -170,19 +148,6 @@ func (s *Store) genuineRecord(r recordRow) (store.Record, error) {
 		return store.Record{}, err
 	}
 	return r.Record, nil
-}
-
-func (s *Store) genuineRecords(rows []recordRow) ([]store.Record, error) {
-	var out []store.Record
-	for _, row := range rows {
-		r, err := s.genuineRecord(row)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, r)
-	}
-
-	return out, nil
 }
 
 // ListRecords reads a stretch of the primary key.
@@ -197,11 +162,11 @@ func (s *Store) ListRecords(ctx context.Context, room, prefix, after string, lim
 	if end := behind(prefix); end != "" {
 		where, args = where+" AND name < $4", append(args, end)
 	}
-	out, err := collect(ctx, s.eng, scanRecord, selectRecords+where+" ORDER BY name LIMIT $2", args...)
+	out, err := list(ctx, s, "list records", scanRecord, selectRecords+where+" ORDER BY name LIMIT $2", args...)
 	if err != nil {
-		return nil, unavailable("list records", err)
+		return nil, err
 	}
-	return s.genuineRecords(out)
+	return each(out, s.genuineRecord)
 }
 
 // behind is the first text after all that begin with prefix, "" when
@@ -228,28 +193,19 @@ func (s *Store) DueRecords(ctx context.Context, room string, now time.Time, limi
 	if err := store.CheckRecordList(room, "", "", limit); err != nil {
 		return nil, fmt.Errorf("list due records: %w", err)
 	}
-	out, err := collect(
-		ctx,
-		s.eng,
-		scanRecord,
+	out, err := list(ctx, s, "list due records", scanRecord,
 		selectRecords+"room = $1 AND due <= $2 AND due IS NOT NULL ORDER BY due, name LIMIT $3",
-		room,
-		micros(now),
-		int64(limit),
-	)
+		room, micros(now), int64(limit))
 	if err != nil {
-		return nil, unavailable("list due records", err)
+		return nil, err
 	}
-	return s.genuineRecords(out)
+	return each(out, s.genuineRecord)
 }
 
 // Namespaces lists namespaces by what their names begin with.
 func (s *Store) Namespaces(ctx context.Context, prefix string) ([]string, error) {
-	all, err := collect(ctx, s.eng, scanText, "SELECT DISTINCT room FROM records ORDER BY room")
-	if err != nil {
-		return nil, unavailable("list namespaces", err)
-	}
-	return slices.DeleteFunc(all, func(room string) bool { return !strings.HasPrefix(room, prefix) }), nil
+	all, err := list(ctx, s, "list namespaces", scanText, "SELECT DISTINCT room FROM records ORDER BY room")
+	return slices.DeleteFunc(all, func(room string) bool { return !strings.HasPrefix(room, prefix) }), err
 }
 
 // SweepRecords deletes records that expired. One that got more time

@@ -36,8 +36,7 @@ func (s *Store) renewTable(ctx context.Context, x Tx, t table, from, to *authent
 	part := t.part()
 	var after []any
 	for {
-		sql, args := part.page(after)
-		rows, err := part.rows(ctx, x, sql, args)
+		rows, err := collect(ctx, x, part.scan, part.page(after), after...)
 		if err != nil {
 			return err
 		}
@@ -58,13 +57,7 @@ func (s *Store) renewRow(x Tx, t table, row []any, from, to *authenticator, valu
 	for _, c := range t.codes {
 		found, _ := t.pick(row, []string{c.column})[0].([]byte)
 		if from != nil && !hmac.Equal(found, from.code(c.label, t.pick(row, c.covers)...)) {
-			return verdict{
-				s.tampered(
-					"",
-					fmt.Sprint(t.name, " ", key),
-					"its code does not fit: it was written or changed without the key",
-				),
-			}
+			return s.tampered("", fmt.Sprint(t.name, " ", key), misfit)
 		}
 	}
 
@@ -88,11 +81,11 @@ func (s *Store) renewRow(x Tx, t table, row []any, from, to *authenticator, valu
 	for i, name := range t.key {
 		where[i] = name + " = $" + strconv.Itoa(len(args)+i+1)
 	}
-	x.Queue(Stmt{
-		SQL:  "UPDATE " + t.name + " SET " + strings.Join(set, ", ") + " WHERE " + strings.Join(where, " AND "),
-		Args: append(args, key...),
-		One:  true,
-	})
+	x.Queue(
+		one(
+			"UPDATE "+t.name+" SET "+strings.Join(set, ", ")+" WHERE "+strings.Join(where, " AND "),
+			append(args, key...)...),
+	)
 	return nil
 }
 
@@ -127,54 +120,12 @@ func (t table) part() table {
 }
 
 // page reads the rows behind one.
-func (t table) page(after []any) (string, []any) {
-	where := ""
+func (t table) page(after []any) string {
+	sql, key := t.selected(), strings.Join(t.key, ", ")
 	if after != nil {
-		marks := make([]string, len(after))
-		for i := range marks {
-			marks[i] = "$" + strconv.Itoa(i+1)
-		}
-		where = " WHERE (" + strings.Join(t.key, ", ") + ") > (" + strings.Join(marks, ", ") + ")"
+		sql += " WHERE (" + key + ") > (" + marks(1, len(after)) + ")"
 	}
-
-	return "SELECT " + strings.Join(
-		t.names(),
-		", ",
-	) + " FROM " + t.name + where + " ORDER BY " + strings.Join(
-		t.key,
-		", ",
-	) + " LIMIT " + strconv.Itoa(
-		renewStep,
-	), after
-}
-
-// rows reads rows as the values that codes take.
-func (t table) rows(ctx context.Context, x Tx, sql string, args []any) ([][]any, error) {
-	return collect(ctx, x, func(r Rows) ([]any, error) {
-		cells, dest := t.cells()
-		if err := r.Scan(dest...); err != nil {
-			return nil, err
-		}
-		row := make([]any, len(cells))
-		for i, c := range cells {
-			row[i] = c.covered()
-		}
-		return row, nil
-	}, sql, args...)
-}
-
-// covered is the value of a cell as codes take it.
-func (c *cell) covered() any {
-	switch {
-	case c.kind == whole && c.whole != nil:
-		return *c.whole
-	case c.kind == text && c.text != nil:
-		return *c.text
-	case c.kind == bytea && c.bytes != nil && *c.bytes != nil:
-		return *c.bytes
-	}
-
-	return nil
+	return sql + " ORDER BY " + key + " LIMIT " + strconv.Itoa(renewStep)
 }
 
 // pick takes the values of columns.

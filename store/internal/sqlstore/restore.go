@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -24,17 +25,17 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 	before := ""
 	t, err := s.eng.Begin(ctx)
 	if err != nil {
-		return s.failed("restore", err)
+		return unavailable("restore", err)
 	}
 	defer t.Rollback()
 	err = func() error {
 		if s.d.KeyAlone != "" {
-			t.Queue(Stmt{SQL: s.d.KeyAlone})
+			t.Queue(do(s.d.KeyAlone))
 		}
 		if err := empty(ctx, t); err != nil {
 			return err
 		}
-		t.Queue(Stmt{SQL: "DELETE FROM periods"})
+		t.Queue(do("DELETE FROM periods"))
 		in := &backupReader{
 			r:    bufio.NewReaderSize(r, 1<<16),
 			sum:  sha256.New(),
@@ -63,17 +64,12 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 	if err == nil {
 		err = t.Commit(ctx)
 	}
-	switch {
-	case err == nil:
-	case s.eng.Class(err) == Conflict:
-		return s.failed(
-			"restore",
-			refuse("it holds a row twice, or somebody writes to the store meanwhile: %w", err),
-		)
-	default:
-		return s.failed("restore", err)
+	if err != nil && s.eng.Class(err) == Conflict {
+		err = refuse("it holds a row twice, or somebody writes to the store meanwhile: %w", err)
 	}
-
+	if err != nil {
+		return unavailable("restore", err)
+	}
 	s.changes.everything()
 	return s.beganAnew(next, before)
 }
@@ -83,13 +79,8 @@ func (s *Store) Restore(ctx context.Context, r io.Reader) error {
 func (s *Store) renewed(ctx context.Context, x Tx, last period, why string) (period, error) {
 	from, err := newAuthenticator(s.trust.Key.Secret, last.id)
 	if err == nil && !hmac.Equal(last.code, from.code("periods", last.values()...)) {
-		err = s.tampered(
-			"",
-			"period "+last.id,
-			"its code does not fit: it was written or changed without the key",
-		)
+		err = s.tampered("", "period "+last.id, misfit)
 	}
-
 	if err != nil {
 		return period{}, verdict{err}
 	}
@@ -100,9 +91,7 @@ func (s *Store) renewed(ctx context.Context, x Tx, last period, why string) (per
 	if err := s.renew(ctx, x, from, to, nil); err != nil {
 		return period{}, err
 	}
-	next.code = to.code("periods", next.values()...)
-	x.Queue(s.insertPeriod(to, next))
-	return next, x.Flush(ctx)
+	return next, next.write(ctx, x, to)
 }
 
 // began takes up a period that was just committed, with what is known
@@ -172,14 +161,8 @@ func (s *Store) FinishRestore(ctx context.Context) error {
 	done := s.period
 	done.why = whyRestored
 	done.code = s.auth.code("periods", done.values()...)
-	err := s.write(ctx, "finish the restore", func(x Tx) error {
-		x.Queue(Stmt{
-			SQL:  "UPDATE periods SET why = $2, code = $3 WHERE id = $1",
-			Args: []any{done.id, done.why, done.code},
-			One:  true,
-		})
-		return nil
-	})
+	err := s.exec(ctx, "finish the restore",
+		one("UPDATE periods SET why = $2, code = $3 WHERE id = $1", done.id, done.why, done.code))
 	if err == nil {
 		s.period = done
 	}
@@ -219,9 +202,7 @@ func (s *Store) rotate(ctx context.Context, r store.Rotation) (next period, logs
 		if err := s.renew(ctx, x, s.auth, to, r.Reseal); err != nil {
 			return err
 		}
-		next.code = to.code("periods", next.values()...)
-		x.Queue(s.insertPeriod(to, next))
-		return x.Flush(ctx)
+		return next.write(ctx, x, to)
 	})
 	return next, logs, err
 }
@@ -250,13 +231,8 @@ func (s *Store) handOver(ctx context.Context, x Tx, r store.Rotation) (map[strin
 		if err != nil {
 			return nil, err
 		}
-		values := []any{tenant, t.size, t.checkpoint}
-		x.Queue(
-			Stmt{
-				SQL:  "INSERT INTO handovers (tenant, size, checkpoint, code) VALUES ($1, $2, $3, $4)",
-				Args: append(values, s.auth.code("handovers", values...)),
-			},
-		)
+		x.Queue(do("INSERT INTO handovers (tenant, size, checkpoint, code) VALUES ($1, $2, $3, $4)",
+			s.auth.coded("handovers", tenant, t.size, t.checkpoint)...))
 	}
 
 	return logs, nil
@@ -268,10 +244,7 @@ func (s *Store) sealWhole(
 ) (grown, error) {
 	for {
 		step, err := s.sealSome(ctx, x, tenant, at, sealStep, sign)
-		if err == nil && step.bad != nil {
-			err = verdict{step.bad}
-		}
-		if err != nil || step.n == 0 {
+		if err = cmp.Or(err, step.bad); err != nil || step.n == 0 {
 			return step.at, err
 		}
 		if err := x.Flush(ctx); err != nil {
@@ -288,32 +261,14 @@ func (s *Store) Handovers(ctx context.Context, tenant string) ([][]byte, error) 
 		size       int64
 		note, code []byte
 	}
-	found, err := collect(
-		ctx,
-		s.eng,
-		func(r Rows) (x row, err error) { return x, r.Scan(&x.size, &x.note, &x.code) },
-		"SELECT size, checkpoint, code FROM handovers WHERE tenant = $1 ORDER BY size",
-		tenant,
-	)
+	scan := func(r Rows) (x row, err error) { return x, r.Scan(&x.size, &x.note, &x.code) }
+	found, err := list(ctx, s, "list handovers", scan,
+		"SELECT size, checkpoint, code FROM handovers WHERE tenant = $1 ORDER BY size", tenant)
 	if err != nil {
-		return nil, unavailable("list handovers", err)
+		return nil, err
 	}
-	var out [][]byte
-	for _, h := range found {
-		if err := s.genuine(
-			h.code,
-			tenant,
-			fmt.Sprintf("handover at %d entries", h.size),
-			"handovers",
-			tenant,
-			h.size,
-			h.note,
-		); err != nil {
-			return nil, err
-		}
-
-		out = append(out, h.note)
-	}
-
-	return out, nil
+	return each(found, func(h row) ([]byte, error) {
+		what := fmt.Sprintf("handover at %d entries", h.size)
+		return h.note, s.genuine(h.code, tenant, what, "handovers", tenant, h.size, h.note)
+	})
 }

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -66,11 +67,11 @@ func (s row) line(tenant string) []any {
 
 func (s *Store) insertRequest(tenant string, r *approval.Request, body string) Stmt {
 	row := rowOf(r)
-	return Stmt{
-		SQL: `INSERT INTO requests (tenant, id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created,
+	return do(
+		`INSERT INTO requests (tenant, id, version, state, cause, agent, target, principal, message, rules, group_names, approvals, needed, created,
 deadline, answering, due, closed, binding, pruned, body, code, line_code, asker, bytes)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, 0, $20, $21, $22, $23, $24)`,
-		Args: append(
+		append(
 			row.line(tenant),
 			optional(r.Due),
 			optional(r.Closed),
@@ -80,8 +81,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 			s.auth.code("requests line", row.line(tenant)...),
 			plain(r.Requester.Runtime),
 			int64(len(body)),
-		),
-	}
+		)...)
 }
 
 // updateRequest writes a request that had version old, unless the
@@ -130,11 +130,7 @@ func (s *Store) updateRequest(
 		)
 	}
 
-	return Stmt{
-		SQL:  "UPDATE requests SET " + set + " WHERE tenant = $1 AND id = $2 AND version = $3 AND " + upToDate,
-		Args: args,
-		One:  true,
-	}
+	return one("UPDATE requests SET "+set+" WHERE tenant = $1 AND id = $2 AND version = $3 AND "+upToDate, args...)
 }
 
 // answering writes what a list needs to know of who may answer. Of a
@@ -164,47 +160,42 @@ func newestOf(table string) string {
 }
 
 func (s *Store) insertGrant(tenant string, g *approval.Grant, body string) Stmt {
-	return Stmt{
-		SQL: `INSERT INTO grants (tenant, id, agent, target, created, expires, revoked, max_uses, uses, pruned, body, version, code)
+	return do(
+		`INSERT INTO grants (tenant, id, agent, target, created, expires, revoked, max_uses, uses, pruned, body, version, code)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10, 1, $11)`,
-		Args: []any{
-			tenant,
-			g.ID,
-			g.Agent,
-			plain(g.Target),
-			micros(g.Created),
-			micros(g.Expires),
-			optional(g.Revoked),
-			int64(g.MaxUses),
-			int64(g.Uses),
-			body,
-			s.auth.code("grants", tenant, g.ID, int64(1), body),
-		},
-	}
+		tenant,
+		g.ID,
+		g.Agent,
+		plain(g.Target),
+		micros(g.Created),
+		micros(g.Expires),
+		optional(g.Revoked),
+		int64(g.MaxUses),
+		int64(g.Uses),
+		body,
+		s.auth.code("grants", tenant, g.ID, int64(1), body),
+	)
 }
 
 // updateGrant writes a grant that had version old, unless the ledger
 // tells of a later one.
 func (s *Store) updateGrant(tenant string, g *approval.Grant, old int64, body string) Stmt {
-	return Stmt{
-		SQL: `UPDATE grants SET version = $4, agent = $5, target = $6, expires = $7, revoked = $8, max_uses = $9, uses = $10, pruned = 0, body = $11, code = $12
-WHERE tenant = $1 AND id = $2 AND version = $3 AND ` + upToDate,
-		Args: []any{
-			tenant,
-			g.ID,
-			old,
-			old + 1,
-			g.Agent,
-			plain(g.Target),
-			micros(g.Expires),
-			optional(g.Revoked),
-			int64(g.MaxUses),
-			int64(g.Uses),
-			body,
-			s.auth.code("grants", tenant, g.ID, old+1, body),
-		},
-		One: true,
-	}
+	return one(
+		`UPDATE grants SET version = $4, agent = $5, target = $6, expires = $7, revoked = $8, max_uses = $9, uses = $10, pruned = 0, body = $11, code = $12
+WHERE tenant = $1 AND id = $2 AND version = $3 AND `+upToDate,
+		tenant,
+		g.ID,
+		old,
+		old+1,
+		g.Agent,
+		plain(g.Target),
+		micros(g.Expires),
+		optional(g.Revoked),
+		int64(g.MaxUses),
+		int64(g.Uses),
+		body,
+		s.auth.code("grants", tenant, g.ID, old+1, body),
+	)
 }
 
 // joinGroups writes groups so that each stands between two line ends,
@@ -237,10 +228,7 @@ func plain(s string) string {
 
 func parse[T any](body string) (*T, error) {
 	v := new(T)
-	if err := json.Unmarshal([]byte(body), v); err != nil {
-		return nil, unavailable("read stored document", err)
-	}
-	return v, nil
+	return v, unavailable("read stored document", json.Unmarshal([]byte(body), v))
 }
 
 // parseRequest reads a document and makes sure that Request.Current works.
@@ -269,6 +257,29 @@ func scanDocument(r Rows) (d document, err error) {
 // documents is the beginning of a statement that reads them.
 func documents(table string) string {
 	return "SELECT id, body, version, code, " + newestOf(table) + " FROM " + table
+}
+
+// document reads the document of an id, and refuses one that is not the
+// latest that there was. read is as tx.locked.
+func (s *Store) document(
+	table, tenant, id string, read func(what, sql string, args ...any) (document, bool, error),
+) (document, error) {
+	what, seen := strings.TrimSuffix(table, "s"), s.versions.latest(rowName{tenant, id})
+	d, ok, err := read("read "+what, documents(table)+" WHERE tenant = $1 AND id = $2", tenant, plain(id))
+	if err == nil && !ok {
+		err = fmt.Errorf("%s %q: %w", what, id, approval.ErrNotFound)
+	}
+	if err != nil {
+		return d, err
+	}
+	return d, s.check(table, tenant, d, seen)
+}
+
+// outside reads for document, outside of transactions.
+func (s *Store) outside(ctx context.Context) func(what, sql string, args ...any) (document, bool, error) {
+	return func(what, sql string, args ...any) (document, bool, error) {
+		return find(ctx, s, what, scanDocument, sql, args...)
+	}
 }
 
 // check refuses a document that somebody else wrote, or an old one that
@@ -304,6 +315,11 @@ func scanMemory(r Rows) (m memoryRow, err error) {
 	err = r.Scan(&m.Digest, &m.Request, &m.Grant, &expires, &m.code)
 	m.Expires = moment(expires)
 	return m, err
+}
+
+// memoryValues are the columns of a memory that its code covers.
+func memoryValues(tenant, key string, m approval.Memory) []any {
+	return []any{tenant, key, m.Digest, m.Request, m.Grant, micros(m.Expires)}
 }
 
 func scanVote(r Rows) (v approval.VoteFact, err error) {
@@ -380,22 +396,8 @@ func scanSummary(r Rows) (s listed, err error) {
 	return s, err
 }
 
-// lines checks the lines of a list.
-func (s *Store) lines(tenant string, found []listed) ([]approval.Summary, error) {
-	out := make([]approval.Summary, len(found))
-	for i, l := range found {
-		if err := s.genuine(
-			l.code,
-			tenant,
-			"line of request "+l.ID,
-			"requests line",
-			append([]any{tenant}, l.covered...)...,
-		); err != nil {
-			return nil, err
-		}
-
-		out[i] = l.Summary
-	}
-
-	return out, nil
+// line checks a line of a list.
+func (s *Store) line(tenant string, l listed) (approval.Summary, error) {
+	covered := append([]any{tenant}, l.covered...)
+	return l.Summary, s.genuine(l.code, tenant, "line of request "+l.ID, "requests line", covered...)
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/assent-dev/assent/approval/ledger"
 )
@@ -28,14 +26,10 @@ func (s *Store) Seal(ctx context.Context, limit int, sign func(ledger.Checkpoint
 	}
 	defer s.sealing.Unlock()
 	own := s.own.snapshot()
-	tenants, err := collect(
-		ctx,
-		s.eng,
-		scanText,
-		"SELECT tenant FROM entries WHERE idx IS NULL GROUP BY tenant ORDER BY min(seq)",
-	)
+	tenants, err := list(ctx, s, "seal", scanText,
+		"SELECT tenant FROM entries WHERE idx IS NULL GROUP BY tenant ORDER BY min(seq)")
 	if err != nil {
-		return 0, unavailable("seal", err)
+		return 0, err
 	}
 	r := sealRound{left: map[string]bool{}, failed: map[string]error{}}
 	for _, tenant := range tenants {
@@ -219,21 +213,19 @@ func (s *Store) sealSome(
 		return out, verdict{fmt.Errorf("sign the checkpoint of tenant %q: %w", tenant, err)}
 	}
 	for i, h := range ext.Hashes {
-		x.Queue(Stmt{
-			SQL:   "INSERT INTO hashes (tenant, pos, hash) VALUES ($1, $2, $3)",
-			Args:  []any{tenant, ext.First + int64(i), slices.Clone(h[:])},
-			Blind: true,
-		})
+		x.Queue(
+			blind(
+				"INSERT INTO hashes (tenant, pos, hash) VALUES ($1, $2, $3)",
+				tenant,
+				ext.First+int64(i),
+				slices.Clone(h[:]),
+			),
+		)
 	}
 
-	values := []any{tenant, ext.Size, slices.Clone(ext.Root[:]), checkpoint}
-	x.Queue(
-		Stmt{
-			SQL: `INSERT INTO trees (tenant, size, root, checkpoint, pruned, code) VALUES ($1, $2, $3, $4, 0, $5)
+	x.Queue(do(`INSERT INTO trees (tenant, size, root, checkpoint, pruned, code) VALUES ($1, $2, $3, $4, 0, $5)
 ON CONFLICT (tenant) DO UPDATE SET size = excluded.size, root = excluded.root, checkpoint = excluded.checkpoint, code = excluded.code`,
-			Args: append(values, s.auth.code("trees", values...)),
-		},
-	)
+		s.auth.coded("trees", tenant, ext.Size, slices.Clone(ext.Root[:]), checkpoint)...))
 	for _, e := range entries {
 		out.seen = append(out.seen, logged{e.fact, ledger.LeafHash(e.leaf)})
 	}
@@ -317,15 +309,18 @@ func (s *Store) number(x Tx, tenant string, entries []unsealed, from int64) {
 	}
 
 	if s.d.Number != "" {
-		x.Queue(Stmt{SQL: s.d.Number, Args: []any{numbers, indexes, codes}})
+		x.Queue(do(s.d.Number, numbers, indexes, codes))
 		return
 	}
 	for i := range entries {
-		x.Queue(Stmt{
-			SQL:  "UPDATE entries SET idx = $2, code = $3 WHERE seq = $1 AND idx IS NULL",
-			Args: []any{numbers[i], indexes[i], codes[i]},
-			One:  true,
-		})
+		x.Queue(
+			one(
+				"UPDATE entries SET idx = $2, code = $3 WHERE seq = $1 AND idx IS NULL",
+				numbers[i],
+				indexes[i],
+				codes[i],
+			),
+		)
 	}
 }
 
@@ -359,17 +354,16 @@ func (h hashes) ReadHashes(indexes []int64) ([]ledger.Hash, error) {
 }
 
 func (h hashes) read(indexes []int64, found map[int64]ledger.Hash) error {
-	args, names := []any{h.tenant}, make([]string, len(indexes))
-	for i, index := range indexes {
+	args := []any{h.tenant}
+	for _, index := range indexes {
 		args = append(args, index)
-		names[i] = "$" + strconv.Itoa(len(args))
 	}
 	type row struct {
 		pos  int64
 		hash []byte
 	}
 	rows, err := collect(h.ctx, h.q, func(r Rows) (x row, err error) { return x, r.Scan(&x.pos, &x.hash) },
-		"SELECT pos, hash FROM hashes WHERE tenant = $1 AND pos IN ("+strings.Join(names, ", ")+")", args...)
+		"SELECT pos, hash FROM hashes WHERE tenant = $1 AND pos IN ("+marks(2, len(indexes))+")", args...)
 	if err != nil {
 		return unavailable("read hashes", err)
 	}
@@ -398,10 +392,7 @@ func (s *Store) Checkpoint(ctx context.Context, tenant string) (int64, []byte, e
 		size int64
 		note []byte
 	}
-	c, _, err := first(ctx, s.eng, func(r Rows) (x row, err error) { return x, r.Scan(&x.size, &x.note) },
-		"SELECT size, checkpoint FROM trees WHERE tenant = $1", tenant)
-	if err != nil {
-		return 0, nil, unavailable("read checkpoint", err)
-	}
-	return c.size, c.note, nil
+	scan := func(r Rows) (x row, err error) { return x, r.Scan(&x.size, &x.note) }
+	c, _, err := find(ctx, s, "read checkpoint", scan, "SELECT size, checkpoint FROM trees WHERE tenant = $1", tenant)
+	return c.size, c.note, err
 }

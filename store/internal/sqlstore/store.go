@@ -91,19 +91,27 @@ func (s *Store) write(ctx context.Context, what string, fn func(Tx) error) error
 	})
 }
 
+// exec runs statements in a transaction of their own.
+func (s *Store) exec(ctx context.Context, what string, all ...Stmt) error {
+	return s.write(ctx, what, func(x Tx) error {
+		x.Queue(all...)
+		return nil
+	})
+}
+
 func (s *Store) repeat(ctx context.Context, what string, fn func(Tx) error) error {
 	for n := 1; ; n++ {
 		err, committing := s.writeOnce(ctx, fn)
 		if _, final := errors.AsType[verdict](err); err == nil ||
 			final { // of a verdict no engine knows the class
-			return s.failed(what, err)
+			return unavailable(what, err)
 		}
 		again := s.eng.Class(err) == Conflict || s.eng.Class(err) == Lost && !committing && n < 3
 		if !again || n >= attempts || ctx.Err() != nil {
 			if errors.Is(err, ErrMoved) {
 				err = cmp.Or(s.stillBound(ctx), err)
 			}
-			return s.failed(what, err)
+			return unavailable(what, err)
 		}
 	}
 }
@@ -120,45 +128,15 @@ func (s *Store) writeOnce(ctx context.Context, fn func(Tx) error) (err error, co
 	return t.Commit(ctx), true
 }
 
-// verdict is an error of ours that a transaction ends with: no failure
-// of the engine.
-type verdict struct{ error }
-
-func (v verdict) Unwrap() error { return v.error }
-
-// failed wraps whatever a transaction ended with.
-func (s *Store) failed(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if v, ok := errors.AsType[verdict](err); ok {
-		return v.error
-	}
-	return unavailable(what, err)
-}
-
 // Ping writes, so that a full or read-only database is noticed.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.write(ctx, "ping", func(t Tx) error {
-		t.Queue(
-			Stmt{
-				SQL: "INSERT INTO pulse (id, payload) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET payload = " +
-					"excluded.payload",
-				Args: []any{int64(1), make([]byte, 8192)},
-			},
-		)
-		t.Queue(Stmt{SQL: "DELETE FROM pulse"})
-		return nil
-	})
+	const beat = "INSERT INTO pulse (id, payload) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET payload = excluded.payload"
+	return s.exec(ctx, "ping", do(beat, int64(1), make([]byte, 8192)), do("DELETE FROM pulse"))
 }
 
 const tenantsOf = "SELECT tenant FROM trees UNION SELECT tenant FROM entries WHERE idx IS NULL ORDER BY 1"
 
 // Tenants lists the tenants that have any ledger entry.
 func (s *Store) Tenants(ctx context.Context) ([]string, error) {
-	out, err := collect(ctx, s.eng, scanText, tenantsOf)
-	if err != nil {
-		return nil, unavailable("list tenants", err)
-	}
-	return out, nil
+	return list(ctx, s, "list tenants", scanText, tenantsOf)
 }

@@ -95,46 +95,37 @@ func (t *tx) writeEntry(e appended) {
 	at, subject := micros(e.Time), plain(e.Subject)
 	t.writes = append(
 		t.writes,
-		Stmt{
-			SQL: "INSERT INTO entries (tenant, type, subject, at, leaf, openings, version, code) VALUES ($1, $2, " +
-				"$3, $4, $5, $6, $7, $8)",
-			Args: []any{
-				t.tenant, e.Type, subject, at, e.Leaf, blob(e.Openings), version,
-				s.auth.code("entries", t.tenant, nil, e.Type, subject, at, version, e.Leaf),
-			},
-			Blind: true,
-		},
+		blind("INSERT INTO entries (tenant, type, subject, at, leaf, openings, version, code) VALUES ($1, $2, "+
+			"$3, $4, $5, $6, $7, $8)", t.tenant, e.Type, subject, at, e.Leaf, blob(e.Openings), version,
+			s.auth.code("entries", t.tenant, nil, e.Type, subject, at, version, e.Leaf)),
 	)
 	for _, d := range e.deliveries {
 		now := micros(s.now())
 		t.writes = append(
 			t.writes,
-			Stmt{
-				SQL: `INSERT INTO deliveries (tenant, target, event, subject, payload, state, attempt, run_at, owner, problem, created, code)
+			blind(
+				`INSERT INTO deliveries (tenant, target, event, subject, payload, state, attempt, run_at, owner, problem, created, code)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-				Args: []any{
-					t.tenant,
-					d.Target,
-					d.Event,
-					plain(d.Subject),
-					d.Payload,
-					string(store.Waiting),
-					int64(0),
-					now,
-					"",
-					"",
-					now,
-					s.auth.code("deliveries", t.tenant, d.Target, d.Event, plain(d.Subject), d.Payload, now),
-				},
-				Blind: true,
-			},
+				t.tenant,
+				d.Target,
+				d.Event,
+				plain(d.Subject),
+				d.Payload,
+				string(store.Waiting),
+				int64(0),
+				now,
+				"",
+				"",
+				now,
+				s.auth.code("deliveries", t.tenant, d.Target, d.Event, plain(d.Subject), d.Payload, now),
+			),
 		)
 	}
 }
 
-// fail notes that the transaction is lost.
+// fail notes that the transaction is lost, unless the error is ours.
 func (t *tx) fail(what string, err error) error {
-	if t.b.err == nil {
+	if _, ours := errors.AsType[verdict](err); !ours && t.b.err == nil {
 		t.b.err = err
 	}
 	return unavailable(what, err)
@@ -142,50 +133,28 @@ func (t *tx) fail(what string, err error) error {
 
 func (t *tx) waits() bool { return t.b.patient || !t.b.held }
 
-// locked reads one row and locks it. In a batch that holds locks
+// locked reads one document and locks it. In a batch that holds locks
 // already it does not wait, but gives way.
-func locked[T any](
-	t *tx, what string, scan func(Rows) (T, error), query string, args ...any,
-) (row T, ok bool, err error) {
-	var none T
-	d := t.b.s.d
-	lock := d.Lock
+func (t *tx) locked(what, query string, args ...any) (d document, ok bool, err error) {
+	lock := t.b.s.d.Lock
 	if !t.waits() {
-		lock = d.SkipLocked
+		lock = t.b.s.d.SkipLocked
 	}
-	row, ok, err = first(t.b.ctx, t.b.tx, scan, query+lock, args...)
-	if err == nil && !ok && lock == d.SkipLocked && lock != "" {
-		_, t.lockConflict, err = first(t.b.ctx, t.b.tx, scan, query, args...)
+	d, ok, err = first(t.b.ctx, t.b.tx, scanDocument, query+lock, args...)
+	if err == nil && !ok && !t.waits() && lock != "" {
+		_, t.lockConflict, err = first(t.b.ctx, t.b.tx, scanDocument, query, args...)
 	}
-	if err != nil {
-		return none, false, t.fail(what, err)
-	}
-	if t.lockConflict {
-		return none, false, errBusy
+	if err == nil && t.lockConflict {
+		return d, false, errBusy
 	}
 	t.b.held = t.b.held || ok
-	return row, ok, nil
+	return d, ok, t.fail(what, err)
 }
 
 // Request reads a request and locks it.
 func (t *tx) Request(id string) (*approval.Request, error) {
-	s := t.b.s
-	seen := s.versions.latest(rowName{t.tenant, id})
-	d, ok, err := locked(
-		t,
-		"read request",
-		scanDocument,
-		documents("requests")+" WHERE tenant = $1 AND id = $2",
-		t.tenant,
-		id,
-	)
+	d, err := t.b.s.document("requests", t.tenant, id, t.locked)
 	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, fmt.Errorf("request %q: %w", id, approval.ErrNotFound)
-	}
-	if err := s.check("requests", t.tenant, d, seen); err != nil {
 		return nil, err
 	}
 	return t.parse(d.body)
@@ -227,21 +196,17 @@ func (t *tx) due(id string, now time.Time) (*approval.Request, error) {
 	return r, err
 }
 
+// parse remembers what the columns of a request are before it is changed.
 func (t *tx) parse(body string) (*approval.Request, error) {
 	r, err := parseRequest(body)
 	if err != nil {
 		return nil, err
 	}
-	return t.note(r), nil
-}
-
-// note remembers what the columns of a request are before it is changed.
-func (t *tx) note(r *approval.Request) *approval.Request {
 	if t.read == nil {
 		t.read = map[string]indexed{}
 	}
 	t.read[r.ID] = rowOf(r).x
-	return r
+	return r, nil
 }
 
 // Latest takes the lock of the binding too, so that two that find
@@ -280,7 +245,7 @@ func (t *tx) latest(binding string) (id string, ok bool, err error) {
 	switch {
 	case d.WaitFor == "":
 	case t.waits():
-		t.b.tx.Queue(Stmt{SQL: d.WaitFor, Args: []any{name}})
+		t.b.tx.Queue(do(d.WaitFor, name))
 		t.b.held = true
 	default:
 		got, args = "CASE WHEN "+d.TryLock+" THEN 1 ELSE 0 END", []any{name, t.tenant, binding}
@@ -347,23 +312,15 @@ func (t *tx) Live(agent, target string, now time.Time) ([]*approval.Grant, error
 		t.b.grantless[key] = true
 	}
 
-	out := make([]*approval.Grant, 0, len(found))
-	for _, d := range found {
-		g, err := t.grant(d)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, g)
-	}
-
-	return out, nil
+	return each(found, func(d document) (*approval.Grant, error) {
+		seen := t.b.s.versions.latest(rowName{t.tenant, d.id})
+		return t.grant(d, t.b.s.check("grants", t.tenant, d, seen))
+	})
 }
 
-// grant takes a grant from its row and notes its version. The columns
-// that it was found by are checked in the document, by whoever uses it.
-func (t *tx) grant(d document) (*approval.Grant, error) {
-	seen := t.b.s.versions.latest(rowName{t.tenant, d.id})
-	if err := t.b.s.check("grants", t.tenant, d, seen); err != nil {
+// grant remembers the version of a grant that was read.
+func (t *tx) grant(d document, err error) (*approval.Grant, error) {
+	if err != nil {
 		return nil, err
 	}
 	t.hold(d.id, d.version)
@@ -379,21 +336,7 @@ func (t *tx) hold(grant string, version int64) {
 
 // Grant reads a grant and locks it.
 func (t *tx) Grant(id string) (*approval.Grant, error) {
-	d, ok, err := locked(
-		t,
-		"read grant",
-		scanDocument,
-		documents("grants")+" WHERE tenant = $1 AND id = $2",
-		t.tenant,
-		id,
-	)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return nil, fmt.Errorf("grant %q: %w", id, approval.ErrNotFound)
-	}
-	return t.grant(d)
+	return t.grant(t.b.s.document("grants", t.tenant, id, t.locked))
 }
 
 // Freezes are read once for a batch: whoever is in it asked before the
@@ -408,9 +351,6 @@ func (t *tx) frozen() (frozen, error) {
 		return known, nil
 	}
 	f, err := t.b.s.frozen(t.b.ctx, t.b.tx, t.tenant)
-	if v, ours := errors.AsType[verdict](err); ours {
-		return frozen{}, v.error
-	}
 	if err != nil {
 		return frozen{}, t.fail("read freezes", err)
 	}
@@ -441,22 +381,8 @@ func (t *tx) Remembered(key string) (*approval.Memory, error) {
 	if t.newKeys[key] = !ok; !ok {
 		return nil, nil
 	}
-	if err := t.b.s.genuine(
-		m.code,
-		t.tenant,
-		"idempotency key",
-		"memories",
-		t.tenant,
-		key,
-		m.Digest,
-		m.Request,
-		m.Grant,
-		micros(m.Expires),
-	); err != nil {
-		return nil, err
-	}
-
-	return &m.Memory, nil
+	values := memoryValues(t.tenant, key, m.Memory)
+	return &m.Memory, t.b.s.genuine(m.code, t.tenant, "idempotency key", "memories", values...)
 }
 
 // Insert adds a new request. Its version becomes 1 when it has none.
@@ -525,29 +451,16 @@ func (t *tx) Remember(key string, m approval.Memory) {
 		sql += ` ON CONFLICT (tenant, name) DO UPDATE SET digest = excluded.digest, request = excluded.request, grant_id = excluded.grant_id,
 expires = excluded.expires, code = excluded.code`
 	}
-	args := []any{t.tenant, key, m.Digest, m.Request, m.Grant, micros(m.Expires)}
-	t.writes = append(t.writes, Stmt{SQL: sql, Args: append(args, t.b.s.auth.code("memories", args...))})
+	t.writes = append(t.writes, do(sql, t.b.s.auth.coded("memories", memoryValues(t.tenant, key, m)...)...))
 }
 
 // AddVote keeps a vote for figures.
 func (t *tx) AddVote(v approval.VoteFact) {
 	t.writes = append(
 		t.writes,
-		Stmt{
-			SQL: "INSERT INTO votes (tenant, request, agent, target, person, verdict, waited, at) VALUES ($1, $2, " +
-				"$3, $4, $5, $6, $7, $8)",
-			Args: []any{
-				t.tenant,
-				v.Request,
-				v.Agent,
-				plain(v.Target),
-				v.Person,
-				string(v.Verdict),
-				v.Waited.Microseconds(),
-				micros(v.At),
-			},
-			Blind: true,
-		},
+		blind("INSERT INTO votes (tenant, request, agent, target, person, verdict, waited, at) VALUES ($1, $2, "+
+			"$3, $4, $5, $6, $7, $8)", t.tenant, v.Request, v.Agent, plain(v.Target), v.Person, string(v.Verdict),
+			v.Waited.Microseconds(), micros(v.At)),
 	)
 }
 

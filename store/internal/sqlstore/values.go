@@ -19,24 +19,21 @@ func (s *Store) PutToken(ctx context.Context, t store.Token) error {
 		if err := s.checkName(ctx, x, t); err != nil {
 			return err
 		}
-		x.Queue(
-			Stmt{
-				SQL: `INSERT INTO tokens (tenant, id, name, hash, scopes, agents, person, maker, created, expires, revoked, code)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (tenant, id) DO UPDATE SET name = excluded.name, hash = excluded.hash,
-scopes = excluded.scopes, agents = excluded.agents, person = excluded.person, maker = excluded.maker, created = excluded.created, expires = excluded.expires,
-revoked = excluded.revoked, code = excluded.code`,
-				Args: append(tokenValues(t), s.auth.code("tokens", tokenValues(t)...)),
-			},
-		)
+		x.Queue(do(putToken, s.auth.coded("tokens", tokenValues(t)...)...))
 		return nil
 	})
 }
+
+const putToken = `INSERT INTO tokens (tenant, id, name, hash, scopes, agents, person, maker, created, expires, revoked, code)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (tenant, id) DO UPDATE SET name = excluded.name, hash = excluded.hash,
+scopes = excluded.scopes, agents = excluded.agents, person = excluded.person, maker = excluded.maker, created = excluded.created, expires = excluded.expires,
+revoked = excluded.revoked, code = excluded.code`
 
 // checkName refuses the name of another live token of the tenant.
 // Whoever asks at the same time waits.
 func (s *Store) checkName(ctx context.Context, x Tx, t store.Token) error {
 	if wait := s.eng.Dialect().WaitFor; wait != "" {
-		x.Queue(Stmt{SQL: wait, Args: []any{"names of tokens of " + t.Tenant}})
+		x.Queue(do(wait, "names of tokens of "+t.Tenant))
 	}
 	other, taken, err := first(ctx, x, scanText,
 		"SELECT id FROM tokens WHERE tenant = $1 AND name = $2 AND id <> $3 AND revoked IS NULL AND expires > $4",
@@ -154,38 +151,24 @@ func (s *Store) revoked(tenant, id string) (time.Time, bool) {
 
 // TokenByHash returns a token whatever its state.
 func (s *Store) TokenByHash(ctx context.Context, hash string) (store.Token, error) {
-	t, ok, err := first(ctx, s.eng, scanToken, selectTokens+"hash = $1", hash)
-	if err != nil {
-		return store.Token{}, unavailable("read token", err)
+	t, ok, err := find(ctx, s, "read token", scanToken, selectTokens+"hash = $1", hash)
+	if err == nil && !ok {
+		err = fmt.Errorf("token: %w", approval.ErrNotFound)
 	}
-	if !ok {
-		return store.Token{}, fmt.Errorf("token: %w", approval.ErrNotFound)
+	if err != nil {
+		return store.Token{}, err
 	}
 	return s.token(t)
 }
 
 // Tokens lists a tenant's tokens, newest first.
 func (s *Store) Tokens(ctx context.Context, tenant string) ([]store.Token, error) {
-	found, err := collect(
-		ctx,
-		s.eng,
-		scanToken,
-		selectTokens+"tenant = $1 ORDER BY created DESC, id DESC",
-		tenant,
-	)
+	found, err := list(ctx, s, "list tokens", scanToken,
+		selectTokens+"tenant = $1 ORDER BY created DESC, id DESC", tenant)
 	if err != nil {
-		return nil, unavailable("list tokens", err)
+		return nil, err
 	}
-	var out []store.Token
-	for _, row := range found {
-		t, err := s.token(row)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, t)
-	}
-
-	return out, nil
+	return each(found, s.token)
 }
 
 // RevokeToken ends a token; one that was revoked before keeps its time.
@@ -227,15 +210,19 @@ func (s *Store) endToken(ctx context.Context, tenant, id string, at time.Time) (
 		}
 
 		if err := s.genuine(row.code, tenant, "token "+row.ID, "tokens", tokenValues(row.Token)...); err != nil {
-			return verdict{err}
+			return err
 		}
 		last := moment(micros(at))
 		row.Revoked, ended = &last, true
-		x.Queue(Stmt{
-			SQL:  "UPDATE tokens SET revoked = $3, code = $4 WHERE tenant = $1 AND id = $2",
-			Args: []any{tenant, row.ID, micros(at), s.auth.code("tokens", tokenValues(row.Token)...)},
-			One:  true,
-		})
+		x.Queue(
+			one(
+				"UPDATE tokens SET revoked = $3, code = $4 WHERE tenant = $1 AND id = $2",
+				tenant,
+				row.ID,
+				micros(at),
+				s.auth.code("tokens", tokenValues(row.Token)...),
+			),
+		)
 		return nil
 	})
 	return ended, err
@@ -262,13 +249,13 @@ func (s *Store) SetValue(ctx context.Context, bucket, key string, value []byte, 
 	if value == nil {
 		value = []byte{}
 	}
-	args := []any{bucket, key, value, micros(expires)}
-	return s.write(ctx, "set value", func(x Tx) error {
-		x.Queue(Stmt{SQL: `INSERT INTO kept (bucket, name, value, expires, code) VALUES ($1, $2, $3, $4, $5)
+	return s.exec(
+		ctx,
+		"set value",
+		do(`INSERT INTO kept (bucket, name, value, expires, code) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (bucket, name) DO UPDATE SET value = excluded.value, expires = excluded.expires, code = excluded.code`,
-			Args: append(args, s.auth.code("kept", args...))})
-		return nil
-	})
+			s.auth.coded("kept", bucket, key, value, micros(expires))...),
+	)
 }
 
 type kept struct {
@@ -278,7 +265,10 @@ type kept struct {
 	code    []byte
 }
 
-const keptColumns = "name, value, expires, code"
+const (
+	keptColumns = "name, value, expires, code"
+	selectKept  = "SELECT " + keptColumns + " FROM kept WHERE bucket = $1 AND expires > $2"
+)
 
 func scanKept(r Rows) (k kept, err error) {
 	err = r.Scan(&k.name, &k.value, &k.expires, &k.code)
@@ -292,52 +282,30 @@ func (s *Store) genuineValue(bucket string, k kept) error {
 	return s.genuine(k.code, "", "value of "+bucket, "kept", bucket, k.name, k.value, k.expires)
 }
 
-func missing(bucket string) error { return fmt.Errorf("value of %s: %w", bucket, approval.ErrNotFound) }
-
 // Value returns a value that has not expired.
 func (s *Store) Value(ctx context.Context, bucket, key string, now time.Time) ([]byte, error) {
-	k, ok, err := first(
-		ctx,
-		s.eng,
-		scanKept,
-		"SELECT "+keptColumns+" FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3",
-		bucket,
-		key,
-		micros(now),
-	)
+	k, ok, err := find(ctx, s, "read value", scanKept, selectKept+" AND name = $3", bucket, micros(now), key)
+	return s.value(bucket, k, ok, err)
+}
+
+// value is what a read of one value found.
+func (s *Store) value(bucket string, k kept, ok bool, err error) ([]byte, error) {
+	if err == nil && !ok {
+		err = verdict{fmt.Errorf("value of %s: %w", bucket, approval.ErrNotFound)}
+	}
 	if err != nil {
-		return nil, unavailable("read value", err)
-	}
-	if !ok {
-		return nil, missing(bucket)
-	}
-	if err := s.genuineValue(bucket, k); err != nil {
 		return nil, err
 	}
-	return k.value, nil
+	return k.value, s.genuineValue(bucket, k)
 }
 
 // TakeValue deletes a value and returns it.
 func (s *Store) TakeValue(ctx context.Context, bucket, key string, now time.Time) (value []byte, err error) {
 	err = s.write(ctx, "take value", func(x Tx) error {
-		k, ok, err := first(
-			ctx,
-			x,
-			scanKept,
+		k, ok, err := first(ctx, x, scanKept,
 			"DELETE FROM kept WHERE bucket = $1 AND name = $2 AND expires > $3 RETURNING "+keptColumns,
-			bucket,
-			key,
-			micros(now),
-		)
-		if err == nil && !ok {
-			return verdict{missing(bucket)}
-		}
-		if err == nil {
-			if bad := s.genuineValue(bucket, k); bad != nil {
-				return verdict{bad}
-			}
-		}
-		value = k.value
+			bucket, key, micros(now))
+		value, err = s.value(bucket, k, ok, err)
 		return err
 	})
 	if err != nil {
@@ -348,24 +316,14 @@ func (s *Store) TakeValue(ctx context.Context, bucket, key string, now time.Time
 
 // DeleteValue deletes a value, if it is there.
 func (s *Store) DeleteValue(ctx context.Context, bucket, key string) error {
-	return s.write(ctx, "delete value", func(x Tx) error {
-		x.Queue(Stmt{SQL: "DELETE FROM kept WHERE bucket = $1 AND name = $2", Args: []any{bucket, key}})
-		return nil
-	})
+	return s.exec(ctx, "delete value", do("DELETE FROM kept WHERE bucket = $1 AND name = $2", bucket, key))
 }
 
 // ListValues returns the values of a bucket that have not expired, by key.
 func (s *Store) ListValues(ctx context.Context, bucket string, now time.Time) (map[string][]byte, error) {
-	all, err := collect(
-		ctx,
-		s.eng,
-		scanKept,
-		"SELECT "+keptColumns+" FROM kept WHERE bucket = $1 AND expires > $2",
-		bucket,
-		micros(now),
-	)
+	all, err := list(ctx, s, "list values", scanKept, selectKept, bucket, micros(now))
 	if err != nil {
-		return nil, unavailable("list values", err)
+		return nil, err
 	}
 	out := make(map[string][]byte, len(all))
 	for _, k := range all {
