@@ -1,17 +1,14 @@
 package rap_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/gateway"
-	"github.com/assent-dev/assent/resolve"
 )
 
 func confT1(t *testing.T) {
@@ -208,21 +205,15 @@ func confT4(t *testing.T) {
 			}
 		},
 		"by the rules of later": func(t *testing.T) {
-			var closed atomic.Bool
-			now, err := confPlan(confToolsFile, confToolsPolicy)
-			confMust(t, err)
-			later, err := confPlan(confToolsFile, confRefuses)
-			confMust(t, err)
-			h, r := confGateway(t, func(cfg *gateway.Config) {
-				cfg.Plan = func(context.Context) (*resolve.Plan, error) {
-					if closed.Load() {
-						return later, nil
-					}
-					return now, nil
-				}
-			})
+			h, r := confGateway(t)
 			c, q := r.asked()
-			closed.Store(true)
+			changed, q2 := r.asked()
+			h.rules(strings.Replace(confToolsFile, "Keeps a few", "Keeps other", 1), confToolsPolicy)
+			changed.picks(q2, 0)
+			if text := changed.fails(); !strings.Contains(text, "changed since") {
+				t.Errorf("the rules changed, and the result is %q", text)
+			}
+			h.rules(confToolsFile, confRefuses)
 			c.picks(q, 0)
 			if text := c.fails(); !confDenies(text) {
 				t.Errorf("the result does not say that it was denied: %q", text)
@@ -236,6 +227,7 @@ func confT4(t *testing.T) {
 			desk.decide(t, 1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, *q.Default)
+			desk.dropped(t, 1) // nobody may use it any more
 			told(t, h, c)
 		},
 	})

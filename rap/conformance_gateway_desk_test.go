@@ -1,6 +1,7 @@
 package rap_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -19,6 +20,9 @@ type confDesk struct {
 	arrived chan struct{}
 	watch   []func(string)
 	slow    chan struct{} // Open answers once it is closed; nil: at once
+	fails   error         // of everything that is asked of it
+	claim   error
+	looks   int
 }
 
 type confHeld struct {
@@ -52,17 +56,20 @@ func (d *confDesk) ref(ref string) *confHeld {
 func (d *confDesk) As(approval.Asker) hold.Requests { return d }
 
 func (d *confDesk) Open(_ context.Context, key string, v hold.Verdict) (hold.Held, error) {
-	held, slow := d.opened(key, v)
+	held, slow, err := d.opened(key, v)
 	if slow != nil {
 		<-slow
 	}
-	return held, nil
+	return held, err
 }
 
-func (d *confDesk) opened(key string, v hold.Verdict) (hold.Held, chan struct{}) {
+func (d *confDesk) opened(key string, v hold.Verdict) (hold.Held, chan struct{}, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.find(func(h *confHeld) bool { return h.key == key })
+	if d.fails != nil {
+		return hold.Held{}, nil, d.fails
+	}
 	if h == nil {
 		h = &confHeld{
 			Held:    hold.Held{Ref: fmt.Sprintf("req_%d", len(d.held)+1), State: hold.Pending},
@@ -73,16 +80,17 @@ func (d *confDesk) opened(key string, v hold.Verdict) (hold.Held, chan struct{})
 		d.news()
 	}
 
-	return h.Held, d.slow
+	return h.Held, d.slow, nil
 }
 
 func (d *confDesk) Look(_ context.Context, ref string) (hold.Held, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.looks++
 	if h := d.ref(ref); h != nil {
-		return h.Held, nil
+		return h.Held, d.fails
 	}
-	return hold.Held{}, hold.ErrNoRequest
+	return hold.Held{}, cmp.Or(d.fails, hold.ErrNoRequest)
 }
 
 func (d *confDesk) Claim(_ context.Context, ref, key string, v hold.Verdict) error {
@@ -90,17 +98,19 @@ func (d *confDesk) Claim(_ context.Context, ref, key string, v hold.Verdict) err
 	defer d.mu.Unlock()
 	h := d.ref(ref)
 	if h == nil || h.State != hold.Approved || h.taken != "" && h.taken != key ||
-		string(h.verdict.Call.Args) != string(v.Call.Args) {
+		cmp.Or(string(h.Arguments), string(h.verdict.Call.Args)) != string(v.Call.Args) {
 		return hold.ErrNotClaimed
 	}
-	h.taken = key
-	return nil
+	if d.claim == nil {
+		h.taken = key
+	}
+	return d.claim
 }
 
 func (d *confDesk) Cancel(_ context.Context, ref, reason string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if h := d.ref(ref); h != nil && h.State == hold.Pending {
+	if h := d.ref(ref); h != nil && (h.State == hold.Pending || h.State == hold.Approved && h.taken == "") {
 		h.State, h.Reason = hold.Cancelled, reason
 		d.news()
 	}
@@ -160,7 +170,7 @@ func (d *confDesk) Watch(ctx context.Context, changed func(string)) error {
 }
 
 // until waits until something holds of what came to the desk.
-func (d *confDesk) until(t *testing.T, what string, holds func() bool) {
+func (d *confDesk) until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	late := time.NewTimer(15 * time.Second)
 	defer late.Stop()
@@ -180,21 +190,21 @@ func (d *confDesk) until(t *testing.T, what string, holds func() bool) {
 }
 
 // request waits for the nth request.
-func (d *confDesk) request(t *testing.T, nth int) hold.Verdict {
+func (d *confDesk) request(t testing.TB, nth int) hold.Verdict {
 	t.Helper()
 	d.until(t, fmt.Sprint("request ", nth), func() bool { return len(d.held) >= nth })
 	return d.held[nth-1].verdict
 }
 
 // question waits for the nth question.
-func (d *confDesk) question(t *testing.T, nth int) hold.Question {
+func (d *confDesk) question(t testing.TB, nth int) hold.Question {
 	t.Helper()
 	d.until(t, fmt.Sprint("question ", nth), func() bool { return len(d.asked) >= nth })
 	return d.asked[nth-1].question
 }
 
 // withdrawn waits until the nth question is.
-func (d *confDesk) withdrawn(t *testing.T, nth int) {
+func (d *confDesk) withdrawn(t testing.TB, nth int) {
 	t.Helper()
 	d.until(t, "a withdrawn question", func() bool {
 		return len(d.asked) >= nth && d.asked[nth-1].answer.State == hold.Cancelled
@@ -202,7 +212,7 @@ func (d *confDesk) withdrawn(t *testing.T, nth int) {
 }
 
 // answers has a person answer the nth question, or let it end.
-func (d *confDesk) answers(t *testing.T, nth int, a hold.Answer) {
+func (d *confDesk) answers(t testing.TB, nth int, a hold.Answer) {
 	t.Helper()
 	d.question(t, nth)
 	d.mu.Lock()
@@ -225,22 +235,34 @@ func (d *confDesk) tell(ref string) {
 }
 
 // decide has a person decide on the nth request.
-func (d *confDesk) decide(t *testing.T, nth int, state hold.State, reason string) {
+func (d *confDesk) decide(t testing.TB, nth int, state hold.State, reason string) {
+	t.Helper()
+	d.holds(t, nth, hold.Held{State: state, Reason: reason})
+}
+
+// holds has the nth request stand so, if it is open.
+func (d *confDesk) holds(t testing.TB, nth int, now hold.Held) {
 	t.Helper()
 	d.request(t, nth)
 	d.mu.Lock()
 	h := d.held[nth-1]
 	if h.State == hold.Pending {
-		h.State = state
-		h.By = "mara"
-		h.Reason = reason
+		now.Ref, now.By = h.Ref, "mara"
+		h.Held = now
 	}
 	d.mu.Unlock()
-	d.tell(h.Ref)
+	d.tell(now.Ref)
+}
+
+// set changes the desk.
+func (d *confDesk) set(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
 }
 
 // dropped waits until the nth request is withdrawn.
-func (d *confDesk) dropped(t *testing.T, nth int) {
+func (d *confDesk) dropped(t testing.TB, nth int) {
 	t.Helper()
 	d.until(t, "a withdrawn request", func() bool {
 		return len(d.held) >= nth && d.held[nth-1].State == hold.Cancelled

@@ -275,8 +275,13 @@ func confT14(t *testing.T) {
 		t.Errorf("grants of closed threads: %v %v", grants, err)
 	}
 	covered("thread-2").choice()
+	child := r.in("child", "ann", "root").invoke()
+	child.picks(child.choice(), child.choice().index(t, "session"))
+	child.result()
+	r.closeThread("root") // and what was given below it
+	r.in("child", "ann", "root").bound()
 	h.through(r)
-	h.ran("write_file", 2)
+	h.ran("write_file", 3)
 
 	h, r = confGateway(t, confAsk(gateway.AskApprovers, desk))
 	r.call("write_file", confMotd).invoke()

@@ -1,0 +1,153 @@
+package rap_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+// confFuzzed is a gateway without bounds, at which one call waits.
+func confFuzzed(f *testing.F) (*confHarness, *confCall) {
+	f.Helper()
+	r := newConfRuntime(f, "alpha")
+	h := confGatewayOf(f, []*confRuntime{r}, confOffer, func(cfg *gateway.Config) {
+		cfg.MaxOpen = 1 << 40
+		cfg.MaxThread = 1 << 40
+		cfg.Rate = 1 << 40
+	})
+	waits := r.call("write_file", confMotd).with(func(in *confInvocation) { in.ID, in.GroupID = "waits", "thread" })
+	waits.invoke().choice()
+	return h, waits
+}
+
+// serves gives a gateway one request, without a network between.
+func (h *confHarness) serves(path, body string) int {
+	req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+h.runtimes[0].token)
+	w := httptest.NewRecorder()
+	h.gateway.ServeHTTP(w, req)
+	return w.Code
+}
+
+// untouched wants the call to wait still.
+func (c *confCall) untouched(t *testing.T, h *confHarness) {
+	t.Helper()
+	for _, op := range h.ops {
+		for _, job := range op.runs() {
+			if job.ID == c.in.ID && job.Thread == c.in.GroupID {
+				t.Fatal("the other call ran")
+			}
+		}
+	}
+
+	if c.count("user_choice") != 1 || c.count("tool_result") != 0 {
+		t.Fatalf("the other call:\n%s", c.heard())
+	}
+}
+
+// FuzzGatewayInvoke sends any invocation while another call waits: the
+// other goes on, and what is accepted gets a result.
+func FuzzGatewayInvoke(f *testing.F) {
+	h, waits := confFuzzed(f)
+	here := h.runtimes[0].server.URL + "/cb/fuzz-secret"
+	for _, body := range []string{
+		`{"operation":"list_files","arguments":{},"id":"c1","group_id":"thread","callback_url":"HERE"}`,
+		`{"operation":"write_file","arguments":{},"id":"waits","group_id":"thread","callback_url":"HERE"}`,
+		`{"operation":"write_file","arguments":null,"id":"waits","group_id":"thread","callback_url":"HERE",` +
+			`"call_id":null,"thread_ancestors":["waits"]}`,
+		`{"operation":7,"id":"waits","group_id":"thread","callback_url":"HERE","user_id":[]}`,
+		`{"operation":"pay","arguments":{"amount":1e999},"id":"c2","group_id":"thread","callback_url":"HERE"}`,
+		`{"id":"\ud800","group_id":"thread","callback_url":"http://169.254.169.254/"}`,
+		`{`,
+		`[]`,
+		``,
+		`{"thread_id":"thread","tool_call_id":"other"}`,
+	} {
+		f.Add(body)
+	}
+
+	f.Fuzz(func(t *testing.T, body string) {
+		body = strings.ReplaceAll(body, "HERE", here)
+		code := h.serves("/invoke", body)
+		if code != 200 && code != 400 && code != 403 && code != 413 && code != 503 {
+			t.Fatalf("%d", code)
+		}
+		in, err := wire.ParseInvocation([]byte(body))
+		if err == nil && code == 200 && in.Operation == "list_files" && in.CallbackURL == here {
+			testwait.Until(t, "a result of "+in.ID, func() bool {
+				found, _ := waits.found(func(cb *confCallback) bool {
+					return cb.Type == "tool_result" && cb.ID == in.ID
+				})
+				return len(found) > 0
+			})
+		}
+
+		waits.untouched(t, h)
+	})
+}
+
+// FuzzGatewayAnswer posts any body to the address of a question, and to
+// others: it is an allowance only if it says so to the letter, and no
+// other call ends.
+func FuzzGatewayAnswer(f *testing.F) {
+	h, waits := confFuzzed(f)
+	for _, body := range []string{
+		`{"id":"c","selected":0}`,
+		`{"id":"c","selected":2}`,
+		`{"id":"c","selected":-0}`,
+		`{"id":"c","selected":0,"Selected":2}`,
+		`{"id":"waits","selected":0}`,
+		`{"id":"c","selected":"0"}`,
+		``,
+		`null`,
+		`{"id":"c","selected":0e0}`,
+	} {
+		f.Add(body, "x")
+	}
+
+	f.Fuzz(func(t *testing.T, body, token string) {
+		if code := h.serves("/answer/"+strings.Map(plainPath, token), body); code != 404 {
+			t.Fatalf("an address that nobody was told: %d", code)
+		}
+		c := waits.call("write_file", confMotd)
+		c.in.GroupID, c.in.ID = c.in.ID, "c" // a thread of its own: nothing is allowed for its session
+		if code := h.serves("/invoke", string(confJSON(t, c.in))); code != 200 {
+			t.Fatalf("the invocation: %d", code)
+		}
+		q := testwait.Value(t, "a question", func() (*confCallback, bool) {
+			found, _ := c.found(c.of("user_choice"))
+			return append(found, nil)[0], len(found) > 0
+		})
+		code := h.serves("/answer/"+q.secret(), body)
+		in, err := wire.ParseAnswer([]byte(body))
+		right := err == nil && in.ID == "c" && in.Selected >= 0 && in.Selected < len(q.Choices)
+		if (code == 200) != right || code != 200 && code != 400 {
+			t.Fatalf("%d for %q", code, body)
+		}
+		text := testwait.Value(t, "a result", func() (string, bool) {
+			found, _ := c.found(c.of("tool_result"))
+			if len(found) == 0 {
+				return "", false
+			}
+			return *found[0].Text, true
+		})
+		if allowed := text == "done "+confMotd; allowed != (right && in.Selected < 2) {
+			t.Fatalf("%q led to %q", body, text)
+		}
+		waits.untouched(t, h)
+	})
+}
+
+func plainPath(r rune) rune {
+	if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' {
+		return r
+	}
+	return 'A'
+}
