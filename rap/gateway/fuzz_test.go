@@ -61,6 +61,7 @@ func FuzzAnswer(f *testing.F) {
 	} {
 		f.Add(body, "x")
 	}
+
 	serve := func(token, body string) int {
 		req := httptest.NewRequest(http.MethodPost, "/answer/"+token, strings.NewReader(body))
 		req.Header.Set("Content-Type", "application/json")
