@@ -26,6 +26,9 @@ var (
 	ErrBusy = errors.New("the call changes faster than it can be changed")
 )
 
+// maxChanges is how often a record is tried to be changed that others change.
+const maxChanges = 100
+
 // errConflict says that somebody else changed the record since it was read.
 var errConflict = approval.ErrVersion
 
@@ -117,8 +120,7 @@ func (e *Engine[P]) put(ctx context.Context, c *Call[P]) error {
 // returned beside it as it was seen. Neither people nor the network may
 // be asked in there.
 func (e *Engine[P]) Change(ctx context.Context, key string, change func(*Call[P]) error) (*Call[P], error) {
-	const attempts = 100
-	for range attempts {
+	for range maxChanges {
 		c, err := e.Get(ctx, key)
 		if err != nil {
 			return nil, err

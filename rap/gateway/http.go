@@ -29,7 +29,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	for _, at := range []struct {
 		path, method string
-		serve        func(http.ResponseWriter, *http.Request, *caller)
+		serve        handler
 	}{
 		{"/.well-known/rap-toolset", http.MethodGet, g.discover},
 		{"/invoke", http.MethodPost, g.invoke},

@@ -34,10 +34,7 @@ func ParseToolset(body []byte) (*Toolset, error) {
 	if len(t.Tools) == 0 {
 		o.Expect("tools", "at least one tool")
 	}
-	if err := o.err(); err != nil {
-		return nil, err
-	}
-	return t, nil
+	return read(o, t)
 }
 
 // tools reads the tools up to the first that is not valid: no schema is
