@@ -65,16 +65,21 @@ rules:
     deny: "Tables stay."
 `
 
-func confPlan(text, rules string) (*resolve.Plan, error) {
-	agent, findings := schema.Parse("toolkeeper.agf.yaml", []byte(text))
+func confPlan(text string, rules ...string) (*resolve.Plan, error) {
+	agent, findings := schema.Parse("agent.agf.yaml", []byte(text))
 	if agent == nil {
 		return nil, fmt.Errorf("agent: %v", findings)
 	}
-	p, findings := policy.Parse("tools.policy.yaml", []byte(rules))
-	if p == nil {
-		return nil, fmt.Errorf("policy: %v", findings)
+	var policies []*policy.Policy
+	for _, text := range rules {
+		p, findings := policy.Parse("tools.policy.yaml", []byte(text))
+		if p == nil {
+			return nil, fmt.Errorf("policy: %v", findings)
+		}
+		policies = append(policies, p)
 	}
-	set, findings := policy.NewSet(p)
+
+	set, findings := policy.NewSet(policies...)
 	if set == nil {
 		return nil, fmt.Errorf("policies: %v", findings)
 	}
