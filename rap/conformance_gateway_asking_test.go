@@ -42,10 +42,10 @@ func confT1(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"approvers": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			v := desk.request(t, 1)
+			v := desk.request(1).Verdict
 			if v.Call.Tool != "write_file" || string(v.Call.Args) != confMotd {
 				t.Errorf("the desk was shown %s %s", v.Call.Tool, v.Call.Args)
 			}
@@ -56,15 +56,15 @@ func confT1(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"approvers, then the user": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.request(t, 1)
+			desk.request(1)
 			h.through(r)
 			if c.count("") != 0 {
 				t.Errorf("the user was asked before the approvers: %s", r.heard())
 			}
-			desk.decide(t, 1, hold.Approved, "")
+			desk.decide(1, hold.Approved, "")
 			c.choice()
 			h.through(r)
 			h.ran("write_file", 0)
@@ -135,20 +135,20 @@ func confT3(t *testing.T) {
 			}
 		},
 		"approvers": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, hold.Approved, "")
+			desk.decide(1, hold.Approved, "")
 			if got := c.result(); got != "done "+confMotd || c.count("") != 1 {
 				t.Errorf("%q\n%s", got, r.heard())
 			}
 			h.ran("write_file", 1)
 		},
 		"both": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, hold.Approved, "")
+			desk.decide(1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, q.index(t, "once"))
 			if got := c.result(); got != "done "+confMotd {
@@ -188,17 +188,17 @@ func confT4(t *testing.T) {
 			told(t, h, c)
 		},
 		"approvers": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, hold.Denied, "not today")
+			desk.decide(1, hold.Denied, "not today")
 			told(t, h, c)
 		},
 		"approvers, and the user is not asked": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, hold.Denied, "not today")
+			desk.decide(1, hold.Denied, "not today")
 			told(t, h, c)
 			if c.count("user_choice") != 0 {
 				t.Error("the user was asked")
@@ -221,13 +221,13 @@ func confT4(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"user after the approvers": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, hold.Approved, "")
+			desk.decide(1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, *q.Default)
-			desk.dropped(t, 1) // nobody may use it any more
+			desk.dropped(1) // nobody may use it any more
 			told(t, h, c)
 		},
 	})
@@ -271,13 +271,13 @@ func confT10(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(whom, desk))
 			c := r.call("write_file", confMotd).invoke()
 			if whom == gateway.AskUser {
 				c.choice()
 			} else {
-				desk.request(t, 1)
+				desk.request(1)
 			}
 			h.clock.pass(9 * time.Minute)
 			h.through(r)
@@ -289,7 +289,7 @@ func confT10(t *testing.T) {
 			if whom == gateway.AskUser {
 				c.refuses(c.choice())
 			} else {
-				desk.dropped(t, 1)
+				desk.dropped(1)
 			}
 			h.through(r)
 			h.ran("write_file", 0)
@@ -317,11 +317,11 @@ func confT24(t *testing.T) {
 			}
 		},
 		"after approvers": func(cfg *gateway.Config) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			cfg.Ask = gateway.AskBoth
 			cfg.People = desk
 			cfg.Grants.Offer = true
-			go desk.decide(t, 1, hold.Approved, "")
+			go desk.decide(1, hold.Approved, "")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -169,15 +169,15 @@ func confT27(t *testing.T) {
 			h.ran("move_file", 0)
 		},
 		"approvers are not passed by": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk), confOffer)
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, hold.Approved, "")
+			desk.decide(1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, 0)
 			if len(q.Choices) == 3 { // a session may spare the user, and nobody else
 				next := r.call("write_file", confMotd).invoke()
-				desk.decide(t, 2, hold.Approved, "")
+				desk.decide(2, hold.Approved, "")
 				q = next.choice()
 				next.picks(q, q.index(t, "session"))
 				next.result()
@@ -185,7 +185,7 @@ func confT27(t *testing.T) {
 
 			c.result()
 			last := r.call("write_file", confMotd).invoke()
-			desk.decide(t, len(q.Choices), hold.Denied, "not again")
+			desk.decide(len(q.Choices), hold.Denied, "not again")
 			last.fails()
 			h.ran("write_file", len(q.Choices)-1)
 		},

@@ -28,10 +28,10 @@ func TestGatewayGoesByApprovers(t *testing.T) {
 		"edited, broken": {edited(`{"amount":"1"}`), "Error: the arguments do not fit", 0},
 		"edited, small":  {edited(`{"amount":1}`), "changed since", 0},
 	} {
-		desk := newConfDesk()
+		desk := newScriptedDesk(t)
 		h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 		c := r.call("pay", `{"amount":200}`).invoke()
-		desk.holds(t, 1, tt.held)
+		desk.holds(1, tt.held)
 		if got := c.result(); !strings.Contains(got, tt.want) || c.count("") != 1 {
 			t.Errorf("%s: %q\n%s", name, got, r.heard())
 		}
@@ -50,7 +50,7 @@ func TestD7_ApproversAreToldTheGatewaysTimeWhateverAsks(t *testing.T) {
 		", require: {stages: [{group: risk, people: 2}]}": 9 * time.Minute,
 		"the agent's file alone":                          9 * time.Minute,
 	} {
-		desk := newConfDesk()
+		desk := newScriptedDesk(t)
 		h, r := confGateway(t, confAsk(gateway.AskApprovers, desk), func(cfg *gateway.Config) {
 			cfg.Within = 9 * time.Minute
 		})
@@ -59,7 +59,7 @@ func TestD7_ApproversAreToldTheGatewaysTimeWhateverAsks(t *testing.T) {
 				"{id: writes, match: {targets: [write_file]}, approval: true"+require+"}]}")
 		}
 		r.call("write_file", confMotd).invoke()
-		if got := desk.request(t, 1).Within(); got <= want-time.Minute || got > want {
+		if got := desk.request(1).Verdict.Within(); got <= want-time.Minute || got > want {
 			t.Errorf("%q: open for %s, want %s", require, got, want)
 		}
 	}
@@ -80,11 +80,11 @@ func TestGatewayCantClaim(t *testing.T) {
 		"can't be used":    fmt.Errorf("%w: taken", hold.ErrNotClaimed),
 		"can't be reached": errors.New("the desk is away"),
 	} {
-		desk := newConfDesk()
+		desk := newScriptedDesk(t)
 		desk.claim = claim
 		h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 		c := r.call("write_file", confMotd).invoke()
-		desk.decide(t, 1, hold.Approved, "")
+		desk.decide(1, hold.Approved, "")
 		if got := h.waits(c); !strings.Contains(got, want) {
 			t.Errorf("%q, want %q in it", got, want)
 		}
@@ -93,7 +93,7 @@ func TestGatewayCantClaim(t *testing.T) {
 }
 
 func TestGatewayWithoutItsDesk(t *testing.T) {
-	desk := newConfDesk()
+	desk := newScriptedDesk(t)
 	away := func(err error) { desk.set(func() { desk.fails = err }) }
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 	away(errors.New("the desk is away"))
@@ -103,16 +103,16 @@ func TestGatewayWithoutItsDesk(t *testing.T) {
 
 	away(nil)
 	known := r.call("write_file", confMotd).invoke()
-	desk.request(t, 1)
+	desk.request(1)
 	forgotten := r.call("write_file", `{"path":"x"}`).invoke()
-	desk.request(t, 2)
+	desk.request(2)
 	away(errors.New("the desk is away"))
 	desk.tell("")
 	h.crash()
 	away(nil)
-	desk.set(func() { desk.held[1].Ref = "another" })
-	desk.decide(t, 1, hold.Approved, "")
-	desk.tell("req_2")
+	desk.set(func() { desk.shown[1].Ref = "another" })
+	desk.decide(1, hold.Approved, "")
+	desk.tell("ref-2")
 	if got := known.result(); !strings.HasPrefix(got, "done") {
 		t.Errorf("result %q", got)
 	}
@@ -125,19 +125,19 @@ func TestGatewayWithoutItsDesk(t *testing.T) {
 // TestGatewayApprovalAfterItsTime: an approval that came after the
 // call's deadline, while no gateway looked, allows nothing.
 func TestGatewayApprovalAfterItsTime(t *testing.T) {
-	desk := newConfDesk()
+	desk := newScriptedDesk(t)
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 	c := r.call("write_file", confMotd).invoke()
-	desk.request(t, 1)
+	desk.request(1)
 	h.through(r)
 	h.stop()
 	h.clock.pass(time.Hour)
-	desk.decide(t, 1, hold.Approved, "")
+	desk.decide(1, hold.Approved, "")
 	h.restart()
 	if got := c.fails(); !strings.Contains(got, "in time") {
 		t.Errorf("result %q", got)
 	}
-	desk.dropped(t, 1)
+	desk.dropped(1)
 	h.ran("write_file", 0)
 }
 
@@ -145,7 +145,7 @@ func TestGatewayApprovalAfterItsTime(t *testing.T) {
 // however many wait, and so it is after a restart. Time stands still,
 // so that none is looked at for its own sake.
 func TestGatewayFollowsTheDesk(t *testing.T) {
-	desk := newConfDesk()
+	desk := newScriptedDesk(t)
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk), func(cfg *gateway.Config) {
 		at := time.Now()
 		cfg.Now = func() time.Time { return at }
@@ -157,7 +157,7 @@ func TestGatewayFollowsTheDesk(t *testing.T) {
 	calls := make([]*confCall, 40)
 	for n := range calls {
 		calls[n] = r.call("write_file", confMotd).invoke()
-		desk.request(t, n+1)
+		desk.request(n + 1)
 	}
 	testwait.Until(t, "all are held", func() bool {
 		due, err := h.cfg.Records.DueRecords(t.Context(), "harness/calls", h.cfg.Now(), 1)
@@ -171,7 +171,7 @@ func TestGatewayFollowsTheDesk(t *testing.T) {
 			testwait.Until(t, "a look at all that wait", func() bool { return looks() == before+len(calls)-2 })
 			before = looks()
 		}
-		desk.decide(t, n+1, hold.Approved, "")
+		desk.decide(n+1, hold.Approved, "")
 		calls[n].result()
 		if looks := looks() - before; looks != 1 {
 			t.Errorf("%d looks at what one was said of", looks)

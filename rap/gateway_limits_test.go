@@ -38,7 +38,7 @@ func TestGatewaySharesItsWork(t *testing.T) {
 // there may be very many, holds up none.
 func TestGatewayGoesOnWhileItLists(t *testing.T) {
 	var stuck atomic.Bool
-	desk := newConfDesk()
+	desk := newScriptedDesk(t)
 	h, r := confGateway(t, confAsk(gateway.AskApprovers, desk), func(cfg *gateway.Config) {
 		cfg.Records = &confDisk{Records: cfg.Records, left: -1, lists: func(ctx context.Context) error {
 			if stuck.Load() {

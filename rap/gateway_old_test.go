@@ -22,7 +22,7 @@ const oldCall = `{"phase":%q,"asker":{"token":"harness/alpha"},"caller":"alpha",
 // TestGatewayCallsOfTheVersionBeforeGoOn: what ran is never run again,
 // and each of them ends with what is true.
 func TestGatewayCallsOfTheVersionBeforeGoOn(t *testing.T) {
-	const held, allowed, args = `,"held":"req_1"`, `,"by":"user","verdict":"allow"`, `{"amount":200}`
+	const held, allowed, args = `,"held":"ref-1"`, `,"by":"user","verdict":"allow"`, `{"amount":200}`
 	for name, c := range map[string]struct {
 		phase, more string
 		held        hold.State // of the one request; "": the runtime's user is asked
@@ -92,15 +92,15 @@ func TestGatewayCallsOfTheVersionBeforeGoOn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			like := r.call("pay", args).invoke()
-			binding := desk.request(t, 1).Binding
+			binding := desk.request(1).Verdict.Binding
 			r.cancel(like.in.GroupID, like.in.ID)
-			desk.dropped(t, 1)
+			desk.dropped(1)
 			h.through(r)
 			h.stop()
-			if desk.set(func() { desk.held[0].State, desk.held[0].key = c.held, "" }); c.held == "" {
+			if desk.set(func() { desk.shown[0].Held.State, desk.shown[0].Key = c.held, "" }); c.held == "" {
 				h.cfg.Ask, h.cfg.People = gateway.AskUser, nil
 			}
 
@@ -127,7 +127,7 @@ func TestGatewayCallsOfTheVersionBeforeGoOn(t *testing.T) {
 			confMust(t, v.Put(t.Context(), d))
 			h.restart()
 			if c.phase == "received" {
-				desk.decide(t, 2, c.held, "")
+				desk.decide(2, c.held, "")
 			}
 			if c.want != "" {
 				if got := old.result(); !strings.Contains(got, c.want) {
