@@ -29,7 +29,10 @@ func newOpsHarness(t *testing.T) *opsHarness {
 }
 
 func (o *opsHarness) asks(whom gateway.Whom) func(*gateway.Config) {
-	return func(cfg *gateway.Config) { cfg.Ask, cfg.Records, cfg.People = whom, o.store, o.desk() }
+	return func(cfg *gateway.Config) {
+		cfg.Ask, cfg.Records = whom, o.store
+		cfg.People = o.desk()
+	}
 }
 
 // pending waits for the one open request.

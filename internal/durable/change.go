@@ -133,7 +133,7 @@ func (e *Engine[P]) Change(ctx context.Context, key string, change func(*Call[P]
 		case err == nil:
 			e.changed(ctx, was, c)
 			e.stored(c)
-			e.kickAt(c)
+			e.wakeAt(c)
 			return c, nil
 		case !errors.Is(err, errConflict):
 			return nil, err
@@ -154,7 +154,7 @@ func (e *Engine[P]) changed(ctx context.Context, was State, c *Call[P]) {
 // and its run that should stop.
 func (e *Engine[P]) stored(c *Call[P]) {
 	e.waiting.wake(c.Key)
-	e.activities.check(c.Key, func(f *activity) error { return overtaken(c, f) })
+	e.tasks.check(c.Key, func(f *task) error { return overtaken(c, f) })
 }
 
 // Finish ends a call inside of a change. It ends once.
@@ -169,14 +169,14 @@ func (e *Engine[P]) Finish(c *Call[P], how Ending) {
 		c.Later = Attempt{}
 	}
 
-	c.Errand = nil
+	c.Message = nil
 	c.Ending = &how
 	c.EndedAt = e.now()
 	c.Deadline = time.Time{}
 	e.transport.End(c, how)
 	c.Run.Lease = time.Time{}
 	c.State = Ended
-	if c.Errand == nil {
+	if c.Message == nil {
 		c.State = Closed
 	}
 }

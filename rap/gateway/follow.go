@@ -25,7 +25,7 @@ func (g *Gateway) follow(ctx context.Context, r *record) sent {
 		if r.Part.Until.IsZero() {
 			r.Part.Until = until
 		}
-		r.Errand = &durable.Attempt{}
+		r.Message = &durable.Attempt{}
 	}}
 }
 
@@ -86,7 +86,7 @@ func (g *Gateway) passed(r *record, pause time.Duration) sent {
 		Keep: func(r *record) {
 			keep(r)
 			if r.Stop != "" {
-				r.Errand.Next = time.Time{}
+				r.Message.Next = time.Time{}
 			}
 		},
 	}

@@ -329,8 +329,8 @@ func cancelEvents(r *record, why string) bool {
 		return false
 	}
 	r.Stop = why
-	if r.Part.Posted && r.Errand != nil {
-		r.Errand.Next = time.Time{}
+	if r.Part.Posted && r.Message != nil {
+		r.Message.Next = time.Time{}
 	}
 	return true
 }

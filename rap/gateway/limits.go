@@ -36,8 +36,8 @@ func newLimits(cfg *Config) *limits {
 	}
 }
 
-// hurried counts an invocation and reports whether it came too fast.
-func (l *limits) hurried(caller string, now time.Time) bool {
+// tooFast counts an invocation and reports whether it came too fast.
+func (l *limits) tooFast(caller string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if second := now.Unix(); l.second[caller] != second {

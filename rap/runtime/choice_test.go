@@ -32,7 +32,7 @@ func (w *rtWorld) answers(id string, post durable.Attempt) {
 	c := w.kept(id)
 	c.Ask = nil
 	c.Part.Choice.State = choiceAnswered
-	c.Errand = &post
+	c.Message = &post
 	w.keeps(c)
 }
 

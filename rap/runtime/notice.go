@@ -79,7 +79,7 @@ func (r *Runtime) cancel(ctx context.Context, key, reason string) error {
 		return err
 	}
 
-	r.engine.Ground(ctx, key) // what was not sent by now never is
+	r.engine.Halt(ctx, key) // what was not sent by now never is
 	r.tellCancelled(c)
 	return nil
 }
@@ -130,7 +130,7 @@ func (r *Runtime) closeCall(ctx context.Context, key string) error {
 		return nil
 	})
 	if err == nil {
-		r.engine.Ground(ctx, key)
+		r.engine.Halt(ctx, key)
 	}
 
 	return err

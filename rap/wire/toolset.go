@@ -143,7 +143,7 @@ func (t *Tool) CheckArguments(args json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("inputSchema: %w", err)
 	}
-	return misfit(failures)
+	return argumentsError(failures)
 }
 
 func decodeArguments(args json.RawMessage) (any, error) {
@@ -167,8 +167,8 @@ func decodeArguments(args json.RawMessage) (any, error) {
 	return doc, nil
 }
 
-// misfit says what is wrong with arguments, nil when nothing is.
-func misfit(failures []jsonschema.Failure) error {
+// argumentsError says what is wrong with arguments, nil when nothing is.
+func argumentsError(failures []jsonschema.Failure) error {
 	const most = 5
 	var all []string
 	for _, f := range failures[:min(len(failures), most)] {
