@@ -183,7 +183,9 @@ func (g *Gateway) again(ctx context.Context, key string) error {
 		}
 		left = r.State == durable.Closed
 		r.State = durable.Ended
-		r.Message = &durable.Attempt{}
+		if r.Message == nil || !r.Message.Under() { // an event that is being posted is passed on once
+			r.Message = &durable.Attempt{}
+		}
 		r.Part.Posted = false
 		return true
 	})
