@@ -40,7 +40,7 @@ execution_policy: {id: agf.react, config: {instructions: Write., model: any, max
 type bothSides struct {
 	t       *testing.T
 	harness *confHarness
-	desk    *confDesk // of the runtime
+	desk    *scriptedDesk // of the runtime
 	cfg     runtime.Config
 	runtime *runtime.Runtime
 	address string
@@ -52,7 +52,7 @@ func newBothSides(t *testing.T, change ...func(*gateway.Config)) *bothSides {
 	listener := confListen(t)
 	b := &bothSides{
 		t:       t,
-		desk:    newConfDesk(),
+		desk:    newScriptedDesk(t),
 		address: listener.Addr().String(),
 	}
 	b.harness = confGatewayOf(t, nil, append([]func(*gateway.Config){func(cfg *gateway.Config) {
@@ -228,12 +228,8 @@ func label(t *testing.T, q hold.Question, word string) int {
 
 func (b *bothSides) chooses(nth int, word string) {
 	b.t.Helper()
-	q := b.desk.question(b.t, nth)
-	b.desk.answers(b.t, nth, hold.Answer{
-		State:    hold.Chosen,
-		Selected: label(b.t, q, word),
-		By:       "ann",
-	})
+	q := b.desk.asked("", nth)
+	b.desk.picks(q.Ref, label(b.t, q.Question, word))
 }
 
 func TestBothSides(t *testing.T) {
@@ -251,7 +247,7 @@ func TestBothSides(t *testing.T) {
 		},
 		"allow once": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
-			q := b.desk.question(t, 1)
+			q := b.desk.asked("", 1).Question
 			if q.Server != "files" || q.Call.Tool != "write_file" || string(q.Call.Args) != confMotd ||
 				!strings.Contains(q.Prompt, "/etc/motd") ||
 				q.Default != len(q.Choices)-1 || len(q.Choices) != 3 {
@@ -287,38 +283,33 @@ func TestBothSides(t *testing.T) {
 		},
 		"dismiss": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
-			q := b.desk.question(t, 1)
-			b.desk.answers(t, 1, hold.Answer{
-				State:    hold.Dismissed,
-				Selected: q.Default,
-				By:       "ann",
-			})
+			q := b.desk.asked("", 1)
+			b.desk.dismisses(q.Ref, q.Question.Default)
 			b.fails("t", "1", "")
 			b.harness.ran("write_file", 0)
 		},
 		"expires with the people": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
-			b.desk.question(t, 1)
-			b.desk.answers(t, 1, hold.Answer{State: hold.Expired})
+			b.desk.says(b.desk.asked("", 1).Ref, hold.Answer{State: hold.Expired})
 			b.fails("t", "1", runtime.WhyUnanswered)
 			b.gone("t", "1")
 			b.harness.ran("write_file", 0)
 		},
 		"expires at the gateway": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
-			b.desk.question(t, 1)
+			b.desk.asked("", 1)
 			b.harness.clock.pass(11 * time.Minute)
 			b.fails("t", "1", "")
-			b.desk.withdrawn(t, 1)
+			b.desk.withdrawn(b.desk.asked("", 1).Ref)
 			b.chooses(1, "once")
 			b.harness.ran("write_file", 0)
 		},
 		"cancel": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
-			b.desk.question(t, 1)
+			b.desk.asked("", 1)
 			confMust(t, threadsOf(b.t, b.runtime).Cancel(t.Context(), "t", "1", "changed my mind"))
 			b.fails("t", "1", runtime.WhyInterrupted)
-			b.desk.withdrawn(t, 1)
+			b.desk.withdrawn(b.desk.asked("", 1).Ref)
 			b.gone("t", "1")
 			b.chooses(1, "once")
 			b.harness.ran("write_file", 0)
@@ -328,9 +319,9 @@ func TestBothSides(t *testing.T) {
 			b.chooses(1, "session")
 			b.done("t", "1")
 			b.invoke("u", "2")
-			b.desk.question(t, 2)
+			b.desk.asked("", 2)
 			confMust(t, threadsOf(b.t, b.runtime).CloseThread(t.Context(), "u"))
-			b.desk.withdrawn(t, 2)
+			b.desk.withdrawn(b.desk.asked("", 2).Ref)
 			b.gone("u", "2")
 			b.chooses(2, "once")
 			confMust(t, threadsOf(b.t, b.runtime).CloseThread(t.Context(), "t"))
@@ -349,7 +340,7 @@ func TestBothSides(t *testing.T) {
 		},
 		"the gateway restarts": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
-			b.desk.question(t, 1)
+			b.desk.asked("", 1)
 			b.harness.restart()
 			b.chooses(1, "once")
 			b.done("t", "1")
@@ -357,7 +348,7 @@ func TestBothSides(t *testing.T) {
 		},
 		"the runtime restarts": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
-			b.desk.question(t, 1)
+			b.desk.asked("", 1)
 			b.restart(func() {})
 			b.chooses(1, "once")
 			b.done("t", "1")
@@ -365,7 +356,7 @@ func TestBothSides(t *testing.T) {
 		},
 		"answered while the runtime is away": func(t *testing.T, b *bothSides) {
 			b.invoke("t", "1")
-			b.desk.question(t, 1)
+			b.desk.asked("", 1)
 			b.restart(func() { b.chooses(1, "once") })
 			b.done("t", "1")
 			b.harness.ran("write_file", 1)
@@ -373,7 +364,7 @@ func TestBothSides(t *testing.T) {
 		"both restart": func(t *testing.T, b *bothSides) {
 			for i := range 5 {
 				b.invoke("t", fmt.Sprint(i))
-				b.desk.question(t, i+1)
+				b.desk.asked("", i+1)
 			}
 			b.restart(b.harness.restart)
 			for i := range 5 {

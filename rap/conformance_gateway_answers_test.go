@@ -281,6 +281,12 @@ func confT31(t *testing.T) {
 		}
 	}
 
+	if status, _ := c.send(http.MethodPost, q.ResponseURL, body, func(req *http.Request) {
+		req.Header.Set("Content-Type", "text/plain")
+	}); status != http.StatusUnsupportedMediaType {
+		t.Errorf("a form: %d", status)
+	}
+
 	h.through(r)
 	if c.count("tool_result") != 0 || !r.alive(c.in.GroupID, c.in.ID) || child.alive(c.in.GroupID, c.in.ID) {
 		t.Fatalf("the call was touched, or shown to the child:\n%s", r.heard())

@@ -1,17 +1,14 @@
 package rap_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/rap/gateway"
-	"github.com/assent-dev/assent/resolve"
 )
 
 func confT1(t *testing.T) {
@@ -45,10 +42,10 @@ func confT1(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"approvers": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			v := desk.request(t, 1)
+			v := desk.request(1).Verdict
 			if v.Call.Tool != "write_file" || string(v.Call.Args) != confMotd {
 				t.Errorf("the desk was shown %s %s", v.Call.Tool, v.Call.Args)
 			}
@@ -59,15 +56,15 @@ func confT1(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"approvers, then the user": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.request(t, 1)
+			desk.request(1)
 			h.through(r)
 			if c.count("") != 0 {
 				t.Errorf("the user was asked before the approvers: %s", r.heard())
 			}
-			desk.decide(t, 1, hold.Approved, "")
+			desk.decide(1, hold.Approved, "")
 			c.choice()
 			h.through(r)
 			h.ran("write_file", 0)
@@ -138,20 +135,20 @@ func confT3(t *testing.T) {
 			}
 		},
 		"approvers": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, hold.Approved, "")
+			desk.decide(1, hold.Approved, "")
 			if got := c.result(); got != "done "+confMotd || c.count("") != 1 {
 				t.Errorf("%q\n%s", got, r.heard())
 			}
 			h.ran("write_file", 1)
 		},
 		"both": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, hold.Approved, "")
+			desk.decide(1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, q.index(t, "once"))
 			if got := c.result(); got != "done "+confMotd {
@@ -191,38 +188,32 @@ func confT4(t *testing.T) {
 			told(t, h, c)
 		},
 		"approvers": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, hold.Denied, "not today")
+			desk.decide(1, hold.Denied, "not today")
 			told(t, h, c)
 		},
 		"approvers, and the user is not asked": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, hold.Denied, "not today")
+			desk.decide(1, hold.Denied, "not today")
 			told(t, h, c)
 			if c.count("user_choice") != 0 {
 				t.Error("the user was asked")
 			}
 		},
 		"by the rules of later": func(t *testing.T) {
-			var closed atomic.Bool
-			now, err := confPlan(confToolsFile, confToolsPolicy)
-			confMust(t, err)
-			later, err := confPlan(confToolsFile, confRefuses)
-			confMust(t, err)
-			h, r := confGateway(t, func(cfg *gateway.Config) {
-				cfg.Plan = func(context.Context) (*resolve.Plan, error) {
-					if closed.Load() {
-						return later, nil
-					}
-					return now, nil
-				}
-			})
+			h, r := confGateway(t)
 			c, q := r.asked()
-			closed.Store(true)
+			changed, q2 := r.asked()
+			h.rules(strings.Replace(confToolsFile, "Keeps a few", "Keeps other", 1), confToolsPolicy)
+			changed.picks(q2, 0)
+			if text := changed.fails(); !strings.Contains(text, "changed since") {
+				t.Errorf("the rules changed, and the result is %q", text)
+			}
+			h.rules(confToolsFile, confRefuses)
 			c.picks(q, 0)
 			if text := c.fails(); !confDenies(text) {
 				t.Errorf("the result does not say that it was denied: %q", text)
@@ -230,12 +221,13 @@ func confT4(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"user after the approvers": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, hold.Approved, "")
+			desk.decide(1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, *q.Default)
+			desk.dropped(1) // nobody may use it any more
 			told(t, h, c)
 		},
 	})
@@ -279,13 +271,13 @@ func confT10(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(whom, desk))
 			c := r.call("write_file", confMotd).invoke()
 			if whom == gateway.AskUser {
 				c.choice()
 			} else {
-				desk.request(t, 1)
+				desk.request(1)
 			}
 			h.clock.pass(9 * time.Minute)
 			h.through(r)
@@ -297,7 +289,7 @@ func confT10(t *testing.T) {
 			if whom == gateway.AskUser {
 				c.refuses(c.choice())
 			} else {
-				desk.dropped(t, 1)
+				desk.dropped(1)
 			}
 			h.through(r)
 			h.ran("write_file", 0)
@@ -325,11 +317,11 @@ func confT24(t *testing.T) {
 			}
 		},
 		"after approvers": func(cfg *gateway.Config) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			cfg.Ask = gateway.AskBoth
 			cfg.People = desk
 			cfg.Grants.Offer = true
-			go desk.decide(t, 1, hold.Approved, "")
+			go desk.decide(1, hold.Approved, "")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/resolve"
@@ -43,10 +44,17 @@ func confT17(t *testing.T) {
 	}
 	c.invoke() // after the result
 	h.through(r)
-	h.ran("write_file", 1)
+	if n := len(h.ops["write_file"].runs()); n != 1 {
+		t.Errorf("%d runs", n)
+	}
 	if results := c.bodies("tool_result"); len(results) != 1 || c.count("user_choice") != 1 {
 		t.Errorf("sent:\n%s", r.heard())
 	}
+
+	h.clock.pass(25 * time.Hour) // nobody remembers it
+	c.invoke()
+	c.picks(c.await("another question", 2, c.of("user_choice")), 0)
+	h.ops["write_file"].begun(t, 2)
 }
 
 func confT18(t *testing.T) {
@@ -158,6 +166,7 @@ func confT20(t *testing.T) {
 			c := r.call("pay", `{}`)
 			return c.written(`{"amount":1,"amount":900}`)
 		}(),
+		"names that fold alike": r.call("pay", `{"amount":1,"Amount":900}`),
 		"a name twice, harmless": func() *confCall {
 			c := r.call("read_file", `{}`)
 			return c.written(`{"path":"/a","path":"/b"}`)
@@ -167,9 +176,13 @@ func confT20(t *testing.T) {
 			t.Errorf("%s: %d", name, status)
 			continue
 		}
-		if text := c.fails(); name == "unknown operation" && !strings.Contains(text, "operation") {
+		if text := c.fails(); !strings.Contains(text, map[string]string{
+			"unknown operation":     "operation",
+			"names that fold alike": "differ in upper and lower case alone",
+		}[name]) {
 			t.Errorf("%s: %q does not help", name, text)
 		}
+
 		if c.count("user_choice") != 0 {
 			t.Errorf("%s: somebody was asked", name)
 		}
@@ -243,6 +256,11 @@ func confT21(t *testing.T) {
 		}
 	}
 
+	if status, _ := r.send(http.MethodPost, r.endpoint, []byte(full), func(req *http.Request) {
+		req.Header.Set("Content-Encoding", "gzip")
+	}); status != http.StatusUnsupportedMediaType {
+		t.Errorf("encoded: %d", status)
+	}
 	if status, _ := r.send(http.MethodGet, r.endpoint, nil); status != http.StatusMethodNotAllowed {
 		t.Errorf("GET: %d", status)
 	}

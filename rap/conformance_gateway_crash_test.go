@@ -64,16 +64,16 @@ func confT25(t *testing.T) {
 			}
 		},
 		"approvers": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			yes := r.call("write_file", `{"path":"/yes"}`).invoke()
-			desk.request(t, 1)
+			desk.request(1)
 			no := r.call("write_file", `{"path":"/no"}`).invoke()
-			desk.request(t, 2)
+			desk.request(2)
 			h.stop()
-			desk.decide(t, 1, hold.Approved, "")
+			desk.decide(1, hold.Approved, "")
 			h.restart()
-			desk.decide(t, 2, hold.Denied, "no")
+			desk.decide(2, hold.Denied, "no")
 			if got := yes.result(); got != `done {"path":"/yes"}` {
 				t.Errorf("approved, and the result is %q", got)
 			}

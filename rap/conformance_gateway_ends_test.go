@@ -40,31 +40,31 @@ func confT11(t *testing.T) {
 			h.ran("write_file", 0)
 		},
 		"approvers": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.request(t, 1)
+			desk.request(1)
 			status, body := r.cancel(c.in.GroupID, c.in.ID)
 			confAcknowledged(t, "cancel", status, body)
-			desk.dropped(t, 1)
+			desk.dropped(1)
 			c = r.call("write_file", confMotd).invoke()
-			desk.request(t, 2)
+			desk.request(2)
 			status, body = r.cancel(c.in.GroupID, c.in.ID)
 			confAcknowledged(t, "cancel", status, body)
-			desk.decide(t, 2, hold.Approved, "") // before it is withdrawn, perhaps
+			desk.decide(2, hold.Approved, "") // before it is withdrawn, perhaps
 			h.through(r)
 			h.ran("write_file", 0)
 		},
 		"while the desk takes it": func(t *testing.T) {
-			desk := newConfDesk()
-			desk.slow = make(chan struct{})
+			desk := newScriptedDesk(t)
+			desk.stuck = make(chan struct{})
 			h, r := confGateway(t, confAsk(gateway.AskApprovers, desk))
 			c := r.call("write_file", confMotd).invoke()
-			desk.request(t, 1)
+			desk.request(1)
 			status, body := r.cancel(c.in.GroupID, c.in.ID)
 			confAcknowledged(t, "cancel", status, body)
-			close(desk.slow)
-			desk.dropped(t, 1) // nobody is left with a question that nobody asks
+			close(desk.stuck)
+			desk.dropped(1) // nobody is left with a question that nobody asks
 			h.through(r)
 			h.ran("write_file", 0)
 		},
@@ -242,7 +242,7 @@ func (c *confCall) bodies(kind string) map[string]int {
 }
 
 func confT14(t *testing.T) {
-	desk := newConfDesk()
+	desk := newScriptedDesk(t)
 	h, r := confGateway(t, confOffer)
 	one, q1 := r.asked()
 	two, q2 := r.asked()
@@ -275,15 +275,20 @@ func confT14(t *testing.T) {
 		t.Errorf("grants of closed threads: %v %v", grants, err)
 	}
 	covered("thread-2").choice()
+	child := r.in("child", "ann", "root").invoke()
+	child.picks(child.choice(), child.choice().index(t, "session"))
+	child.result()
+	r.closeThread("root") // and what was given below it
+	r.in("child", "ann", "root").bound()
 	h.through(r)
-	h.ran("write_file", 2)
+	h.ran("write_file", 3)
 
 	h, r = confGateway(t, confAsk(gateway.AskApprovers, desk))
 	r.call("write_file", confMotd).invoke()
-	desk.request(t, 1)
+	desk.request(1)
 	status, body = r.closeThread("thread-1")
 	confAcknowledged(t, "close", status, body)
-	desk.dropped(t, 1)
+	desk.dropped(1)
 	h.through(r)
 	h.ran("write_file", 0)
 }

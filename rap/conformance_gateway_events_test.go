@@ -30,7 +30,7 @@ type eventsWorld struct {
 	halt func()
 }
 
-func newEventsWorld(t *testing.T) *eventsWorld {
+func newEventsWorld(t testing.TB) *eventsWorld {
 	t.Helper()
 	w := &eventsWorld{runtime: newConfRuntime(t, "alpha"), tool: newToolPeer(t, "read_file")}
 	w.callees = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func newEventsWorld(t *testing.T) *eventsWorld {
 }
 
 // behind starts what calls the tool server, on what was kept.
-func (w *eventsWorld) behind(t *testing.T, cfg *gateway.Config) {
+func (w *eventsWorld) behind(t testing.TB, cfg *gateway.Config) {
 	t.Helper()
 	u, err := runtime.Upstream(t.Context(), w.up)
 	confMust(t, err)
@@ -83,13 +83,19 @@ func (w *eventsWorld) restart(meanwhile func()) {
 	w.confHarness.restart()
 }
 
+// passes makes a call, and returns it as both sides have it.
+func (w *eventsWorld) passes(thread string) (*confCall, *toolCall) {
+	w.t.Helper()
+	before := len(w.tool.requests("invoke"))
+	c := w.runtime.call("read_file", confMotd).with(func(in *confInvocation) { in.GroupID = thread }).invoke()
+	return c, w.tool.read(w.tool.waits("invoke", before+1)[before].Body)
+}
+
 // follows makes a call whose result says that events follow, and
 // returns it as both sides have it.
 func (w *eventsWorld) follows(thread string) (*confCall, *toolCall) {
 	w.t.Helper()
-	before := len(w.tool.requests("invoke"))
-	c := w.runtime.call("read_file", confMotd).with(func(in *confInvocation) { in.GroupID = thread }).invoke()
-	sent := w.tool.read(w.tool.waits("invoke", before+1)[before].Body)
+	c, sent := w.passes(thread)
 	sent.sends(sent.result("still running").with("subscription", true))
 	if got := c.result(); got != "still running" {
 		w.t.Fatalf("the result is %q", got)
@@ -221,9 +227,7 @@ func confT38(t *testing.T) {
 	told("a call that went on for too long", sent)
 
 	// A run that is lost in a crash may have begun one.
-	before := len(w.tool.requests("invoke"))
-	lost := w.runtime.call("read_file", confMotd).invoke()
-	sent = w.tool.read(w.tool.waits("invoke", before+1)[before].Body)
+	lost, sent := w.passes("thread-1")
 	w.restart(func() { w.clock.pass(time.Minute) })
 	if got := lost.fails(); !strings.Contains(got, "unknown") {
 		t.Errorf("a lost run came to %q", got)

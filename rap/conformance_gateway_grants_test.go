@@ -2,6 +2,7 @@ package rap_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,35 @@ func confT27(t *testing.T) {
 			r.in("child", "ann", "root").bound()
 			h.ran("write_file", 2)
 		},
+		"down, never up": func(t *testing.T) {
+			h, r := confGateway(t, confOffer, func(cfg *gateway.Config) { cfg.Grants.Children = true })
+			c := r.in("middle", "ann", "root").invoke()
+			c.picks(c.choice(), c.choice().index(t, "session"))
+			c.result()
+			r.in("middle", "ann", "root").free()
+			r.in("leaf", "ann", "root", "middle").free()
+			r.in("root", "ann").bound()
+			r.in("aunt", "ann", "root").bound()
+			r.in("middle", "ann").bound()
+			h.ran("write_file", 3)
+		},
+		"rules that the user did not see": func(t *testing.T) {
+			h, r := confGateway(t, confOffer)
+			h.rules(confToolsFile, confToolsPolicy+`
+  - id: middling
+    match: {targets: [pay]}
+    approval: {condition: {args_match: {amount: {gt: 1000}}}}
+`)
+			pays := func(amount int) *confCall { return r.call("pay", fmt.Sprintf(`{"amount":%d}`, amount)) }
+			c := pays(200).invoke()
+			c.picks(c.choice(), c.choice().index(t, "session"))
+			c.result()
+			pays(999).free()
+			pays(5000).bound()
+			h.rules(confToolsFile, confToolsPolicy)
+			pays(200).bound()
+			h.ran("pay", 2)
+		},
 		"its time and its uses": func(t *testing.T) {
 			h, r, _ := confSession(t, gateway.SessionGrants{For: time.Hour, Uses: 3})
 			grants, err := h.gateway.Grants(t.Context())
@@ -139,15 +169,15 @@ func confT27(t *testing.T) {
 			h.ran("move_file", 0)
 		},
 		"approvers are not passed by": func(t *testing.T) {
-			desk := newConfDesk()
+			desk := newScriptedDesk(t)
 			h, r := confGateway(t, confAsk(gateway.AskBoth, desk), confOffer)
 			c := r.call("write_file", confMotd).invoke()
-			desk.decide(t, 1, hold.Approved, "")
+			desk.decide(1, hold.Approved, "")
 			q := c.choice()
 			c.picks(q, 0)
 			if len(q.Choices) == 3 { // a session may spare the user, and nobody else
 				next := r.call("write_file", confMotd).invoke()
-				desk.decide(t, 2, hold.Approved, "")
+				desk.decide(2, hold.Approved, "")
 				q = next.choice()
 				next.picks(q, q.index(t, "session"))
 				next.result()
@@ -155,17 +185,19 @@ func confT27(t *testing.T) {
 
 			c.result()
 			last := r.call("write_file", confMotd).invoke()
-			desk.decide(t, len(q.Choices), hold.Denied, "not again")
+			desk.decide(len(q.Choices), hold.Denied, "not again")
 			last.fails()
 			h.ran("write_file", len(q.Choices)-1)
 		},
-		"every use is on record": func(t *testing.T) {
+		"all of it is on record": func(t *testing.T) {
 			h, r, _ := confSession(t, gateway.SessionGrants{})
-			before := len(ledgerOf(h))
 			r.in("root", "ann").free()
+			r.closeThread("root")
 			h.stop()
-			if after := ledgerOf(h)[before:]; !strings.Contains(after, "grant") {
-				t.Errorf("the ledger was told %q", after)
+			for _, want := range []string{"rap_grant_made", "rap_grant_used", "rap_grant_ended"} {
+				if !strings.Contains(ledgerOf(h), want) {
+					t.Errorf("no %s in the ledger", want)
+				}
 			}
 		},
 	})

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,16 +65,21 @@ rules:
     deny: "Tables stay."
 `
 
-func confPlan(text, rules string) (*resolve.Plan, error) {
-	agent, findings := schema.Parse("toolkeeper.agf.yaml", []byte(text))
+func confPlan(text string, rules ...string) (*resolve.Plan, error) {
+	agent, findings := schema.Parse("agent.agf.yaml", []byte(text))
 	if agent == nil {
 		return nil, fmt.Errorf("agent: %v", findings)
 	}
-	p, findings := policy.Parse("tools.policy.yaml", []byte(rules))
-	if p == nil {
-		return nil, fmt.Errorf("policy: %v", findings)
+	var policies []*policy.Policy
+	for _, text := range rules {
+		p, findings := policy.Parse("tools.policy.yaml", []byte(text))
+		if p == nil {
+			return nil, fmt.Errorf("policy: %v", findings)
+		}
+		policies = append(policies, p)
 	}
-	set, findings := policy.NewSet(p)
+
+	set, findings := policy.NewSet(policies...)
 	if set == nil {
 		return nil, fmt.Errorf("policies: %v", findings)
 	}
@@ -132,7 +138,7 @@ func (o *confOperation) runs() []rap.Job {
 }
 
 // begun waits for the nth run to begin.
-func (o *confOperation) begun(t *testing.T, nth int) rap.Job {
+func (o *confOperation) begun(t testing.TB, nth int) rap.Job {
 	t.Helper()
 	late := time.NewTimer(15 * time.Second)
 	defer late.Stop()
@@ -190,25 +196,28 @@ func (c *confText) String() string {
 // confHarness is a gateway that listens, with its operations and all that
 // can be seen from outside.
 type confHarness struct {
-	t        *testing.T
+	t        testing.TB
 	cfg      gateway.Config
 	gateway  *gateway.Gateway
 	runtimes []*confRuntime
 	address  string
 	clock    confClock
-	said     confText // in logs and ledger facts
+	said     confText    // in logs and ledger facts
+	deaf     atomic.Bool // the ledger takes nothing
+	plan     atomic.Pointer[resolve.Plan]
+	disk     *confDisk // what the gateway of now keeps its records on
 	ops      map[string]*confOperation
 	stop     func()
 }
 
 // confGateway is a gateway with one runtime, which met it.
-func confGateway(t *testing.T, change ...func(*gateway.Config)) (*confHarness, *confRuntime) {
+func confGateway(t testing.TB, change ...func(*gateway.Config)) (*confHarness, *confRuntime) {
 	t.Helper()
 	r := newConfRuntime(t, "alpha")
 	return confGatewayOf(t, []*confRuntime{r}, change...), r
 }
 
-func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*gateway.Config)) *confHarness {
+func confGatewayOf(t testing.TB, runtimes []*confRuntime, change ...func(*gateway.Config)) *confHarness {
 	t.Helper()
 	listener := confListen(t)
 	h := &confHarness{
@@ -217,8 +226,7 @@ func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*gatewa
 		address:  listener.Addr().String(),
 		ops:      map[string]*confOperation{},
 	}
-	plan, err := confPlan(confToolsFile, confToolsPolicy)
-	confMust(t, err)
+	h.rules(confToolsFile, confToolsPolicy)
 	h.cfg = gateway.Config{
 		Common: rap.Common{
 			Records:   rap.NewMemory(),
@@ -226,7 +234,7 @@ func confGatewayOf(t *testing.T, runtimes []*confRuntime, change ...func(*gatewa
 			Key:       bytes.Repeat([]byte{7}, 32),
 			Poll:      10 * time.Millisecond,
 			Now:       h.clock.Now,
-			Plan:      func(context.Context) (*resolve.Plan, error) { return plan, nil },
+			Plan:      func(context.Context) (*resolve.Plan, error) { return h.plan.Load(), nil },
 			Log:       slog.New(slog.NewTextHandler(&h.said, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			Record:    h.record,
 		},
@@ -275,9 +283,20 @@ func confCaller(name, origin, token string) gateway.Caller {
 }
 
 func (h *confHarness) record(_ context.Context, event, subject, actor string, facts map[string]any) error {
+	if h.deaf.Load() {
+		return errors.New("the ledger is full")
+	}
 	text, err := json.Marshal(facts)
 	fmt.Fprintf(&h.said, "ledger %s %s %s %s\n", event, subject, actor, text)
 	return err
+}
+
+// rules are in force from now on.
+func (h *confHarness) rules(agent, rules string) {
+	h.t.Helper()
+	plan, err := confPlan(agent, rules)
+	confMust(h.t, err)
+	h.plan.Store(plan)
 }
 
 func (h *confHarness) operations() []rap.Operation {
@@ -347,7 +366,10 @@ func confLabel(args json.RawMessage) string {
 func (h *confHarness) serve(listener net.Listener) {
 	h.t.Helper()
 	var err error
-	h.gateway, err = gateway.New(h.cfg)
+	h.disk = &confDisk{Records: h.cfg.Records, left: -1}
+	cfg := h.cfg
+	cfg.Records = h.disk
+	h.gateway, err = gateway.New(cfg)
 	confMust(h.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, served := make(chan error, 1), make(chan error, 1)
@@ -383,6 +405,13 @@ func (h *confHarness) restart() {
 	listener, err := net.Listen("tcp", h.address)
 	confMust(h.t, err)
 	h.serve(listener)
+}
+
+// crash kills the gateway and starts the next one.
+func (h *confHarness) crash() {
+	h.t.Helper()
+	h.disk.die(0)
+	h.restart()
 }
 
 // ran ends the gateway, so that nothing can begin any more, and counts
@@ -436,7 +465,7 @@ func (h *confHarness) discreet() {
 
 // confListen listens where nobody who lets the system choose a port
 // comes in between two lives.
-func confListen(t *testing.T) net.Listener {
+func confListen(t testing.TB) net.Listener {
 	t.Helper()
 	for range 100 {
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000))); err == nil {
@@ -447,7 +476,7 @@ func confListen(t *testing.T) net.Listener {
 	return nil
 }
 
-func confMust(t *testing.T, err error) {
+func confMust(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -1,137 +1,75 @@
 package rap_test
 
 import (
-	"context"
-	"crypto/rand"
 	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/hold"
-	"github.com/assent-dev/assent/approval/ledger"
-	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/rap/gateway"
-	"github.com/assent-dev/assent/resolve"
-	"github.com/assent-dev/assent/store"
-	"github.com/assent-dev/assent/store/sqlite"
 )
 
-const opsPeople = `schema_version: "1.0.0"
-people:
-  - {id: ann, name: Ann Doe, groups: [staff]}
-  - {id: mara, name: Mara Roe, groups: [ops]}
-  - {id: ben, name: Ben Poe, groups: [ops]}
-`
-
-// opsHarness is where the approvers of a gateway really answer: a store
-// in a file, which is the gateway's too, and the approval service on
-// it.
+// opsHarness is where the approvers of a gateway really answer: its
+// store is the gateway's too.
 type opsHarness struct {
-	t       *testing.T
-	store   store.Store
-	service *approval.Service
-	plan    *resolve.Plan
-	signer  ledger.Signer
+	*askHarness
+	t *testing.T
 }
 
 func newOpsHarness(t *testing.T) *opsHarness {
 	t.Helper()
-	o := &opsHarness{t: t}
-	var err error
-	o.plan, err = confPlan(confToolsFile, confToolsPolicy)
+	plan, err := confPlan(confToolsFile, confToolsPolicy)
 	confMust(t, err)
-	o.signer, _, err = ledger.GenerateKey("assent.test", rand.Reader)
+	h, err := openAskHarness(filepath.Join(t.TempDir(), "assent.db"), "toolkeeper", plan)
 	confMust(t, err)
-	known, findings := people.Parse("people.yaml", []byte(opsPeople))
-	if known == nil {
-		t.Fatal(findings)
-	}
-	o.store, err = sqlite.Open(
-		t.Context(),
-		filepath.Join(t.TempDir(), "assent.db"),
-		sqlite.Options{Poll: 10 * time.Millisecond},
-	)
-	confMust(t, err)
-	t.Cleanup(func() { o.store.Close() })
-	o.service = approval.New(o.store, o, known, time.Now, rand.Reader, approval.Config{})
-	return o
-}
-
-// Plan is the gateway's own.
-func (o *opsHarness) Plan(context.Context, string, string) (*approval.Compiled, error) {
-	return &approval.Compiled{Agent: approval.Agent{
-		ID:      "toolkeeper",
-		Version: "1.0.0",
-		Name:    "Toolkeeper",
-	}, Plan: o.plan}, nil
+	t.Cleanup(func() { h.store.Close() })
+	return &opsHarness{h, t}
 }
 
 func (o *opsHarness) asks(whom gateway.Whom) func(*gateway.Config) {
 	return func(cfg *gateway.Config) {
 		cfg.Ask, cfg.Records = whom, o.store
-		cfg.People = hold.Service(o.service, o.store, hold.Place{Tenant: "acme", Agent: "toolkeeper"})
+		cfg.People = o.desk()
 	}
 }
 
 // pending waits for the one open request.
 func (o *opsHarness) pending() *approval.Request {
 	o.t.Helper()
-	for late := time.Now().Add(15 * time.Second); ; {
+	return testwait.Value(o.t, "a request", func() (*approval.Request, bool) {
 		page, err := o.store.Requests(
 			o.t.Context(),
 			"acme",
 			approval.Filter{States: []approval.State{approval.Pending}},
 		)
 		confMust(o.t, err)
-		if len(page.Requests) > 0 {
-			r, err := o.service.Request(o.t.Context(), "acme", page.Requests[0].ID)
-			confMust(o.t, err)
-			return r
+		if len(page.Requests) == 0 {
+			return nil, false
 		}
-		if time.Now().After(late) {
-			o.t.Fatal("nobody was asked")
-		}
-	}
+		r, err := o.service.Request(o.t.Context(), "acme", page.Requests[0].ID)
+		confMust(o.t, err)
+		return r, true
+	})
 }
 
 // says is one person's word, which has to come to what is wanted.
 func (o *opsHarness) says(r *approval.Request, person string, verdict approval.Verdict, want approval.VoteOutcome) {
 	o.t.Helper()
-	in := approval.VoteInput{
-		Tenant:  "acme",
-		ID:      r.ID,
-		Binding: r.Binding(),
-		Person:  person,
-		Verdict: verdict,
-		Channel: "test",
-		Full:    true,
+	if got, err := o.votes(o.t, r.ID, person, verdict, 0); err != nil || got != want {
+		o.t.Fatalf("%s says %s: %s %v, want %s", person, verdict, got, err, want)
 	}
-	if verdict == approval.Deny {
-		in.Reason = "not like this"
-	}
-	v, err := o.service.Vote(o.t.Context(), in)
-	if err != nil || v.Outcome != want {
-		o.t.Fatalf("%s says %s: %+v %v, want %s", person, verdict, v, err, want)
-	}
-	_, err = o.store.Seal(o.t.Context(), 1000, o.signer.Sign) // the desk hears of what is sealed
-	confMust(o.t, err)
 }
 
 // stands waits until a request stands so.
 func (o *opsHarness) stands(r *approval.Request, want approval.State) {
 	o.t.Helper()
-	for late := time.Now().Add(15 * time.Second); ; {
+	testwait.Until(o.t, "a request that is "+string(want), func() bool {
 		now, err := o.service.Request(o.t.Context(), "acme", r.ID)
 		confMust(o.t, err)
-		if now.State == want {
-			return
-		}
-		if time.Now().After(late) {
-			o.t.Fatalf("the request is %s, want %s", now.State, want)
-		}
-	}
+		return now.State == want
+	})
 }
 
 // TestGatewayApprovers takes the rows about approvers to people who

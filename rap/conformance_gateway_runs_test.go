@@ -22,6 +22,8 @@ import (
 func confT32(t *testing.T) {
 	h, r := confGateway(t, func(cfg *gateway.Config) { cfg.RunWithin = 300 * time.Millisecond })
 	op := h.ops["read_file"]
+	deaf := make(chan struct{})
+	defer close(deaf)
 	inner := "dial tcp 10.1.2.3:5432: password=hunter2"
 	for name, do := range map[string]func(context.Context, rap.Job) (rap.Outcome, error){
 		"error": func(context.Context, rap.Job) (rap.Outcome, error) { return rap.Outcome{}, errors.New(inner) },
@@ -38,6 +40,10 @@ func confT32(t *testing.T) {
 		},
 		"nil panic, wrapped": func(context.Context, rap.Job) (rap.Outcome, error) {
 			panic(fmt.Errorf("wrapped: %w", errors.New(inner)))
+		},
+		"too long, and deaf": func(context.Context, rap.Job) (rap.Outcome, error) {
+			<-deaf
+			return rap.Outcome{}, nil
 		},
 		"too long": func(ctx context.Context, _ rap.Job) (rap.Outcome, error) {
 			<-ctx.Done()

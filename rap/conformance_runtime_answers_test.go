@@ -86,14 +86,17 @@ func testR2(t *testing.T) {
 
 	// An end without an answer is no dismissal: nothing is posted, the
 	// call ends, and the tool is told.
-	for thread, end := range map[string]hold.State{
-		"unanswered": hold.Expired,
-		"withdrawn":  hold.Cancelled,
-		"denied":     hold.Denied,
+	for thread, end := range map[string]hold.Answer{
+		"unanswered":   {State: hold.Expired},
+		"withdrawn":    {State: hold.Cancelled},
+		"denied":       {State: hold.Denied},
+		"out_of_range": {State: hold.Chosen, Selected: 3},
+		"negative":     {State: hold.Chosen, Selected: -1},
+		"unknown":      {State: "new"},
 	} {
 		_, q, uri = w.asks(thread, "call_1")
-		w.desk.says(q.Ref, hold.Answer{State: end, Reason: "nobody came"})
-		why := map[bool]runtime.Why{true: runtime.WhyDenied, false: runtime.WhyUnanswered}[end == hold.Denied]
+		w.desk.says(q.Ref, end)
+		why := map[bool]runtime.Why{true: runtime.WhyDenied, false: runtime.WhyUnanswered}[end.State == hold.Denied]
 		w.gaveUp(thread, "call_1", why)
 		w.settles()
 		w.tools.exactly(uri, 0)

@@ -45,7 +45,7 @@ func runtimeProcess() error {
 	if err != nil {
 		return err
 	}
-	h, err := openAskHarness(spec.File)
+	h, err := openClerk(spec.File)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func newMortal(t *testing.T) *mortal {
 	if m.listener, err = l.(*net.TCPListener).File(); err != nil {
 		t.Fatal(err)
 	}
-	if m.harness, err = openAskHarness(m.spec.File); err != nil {
+	if m.harness, err = openClerk(m.spec.File); err != nil {
 		t.Fatal(err)
 	}
 	m.start()

@@ -2,6 +2,7 @@ package rap_test
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -188,6 +189,12 @@ func testR24(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.gaveUp("t-1", "call_1", runtime.WhyInterrupted)
+	for id, want := range map[string]error{"call_1": runtime.ErrDone, "call_9": runtime.ErrNoCall} {
+		if err := w.mine.Cancel(t.Context(), "t-1", id, ""); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", id, err, want)
+		}
+	}
+
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("took %s", took)
 	}
@@ -250,6 +257,8 @@ func testR25(t *testing.T) {
 	}
 	w.pending(neighbour)
 	w.completes(neighbour)
+	w.simply("t-1", "call_3")
+	w.gaveUp("t-1", "call_3", runtime.WhyClosed)
 }
 
 func testR30(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
-	"github.com/assent-dev/assent/schema"
 	"github.com/assent-dev/assent/server/inbox"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
@@ -27,14 +26,15 @@ import (
 const housePeople = `schema_version: "1.0.0"
 people:
   - {id: ann, name: Ann Doe, groups: [staff]}
-  - {id: mara, name: Mara Roe, groups: [duty]}
-  - {id: ben, name: Ben Poe, groups: [duty]}
+  - {id: mara, name: Mara Roe, groups: [duty, ops]}
+  - {id: ben, name: Ben Poe, groups: [duty, ops]}
 `
 
 // askHarness is where people really answer: a store in a file, the
 // approval service, people and their inbox. Several processes may share
 // the file.
 type askHarness struct {
+	agent   string // whose calls people are asked about
 	store   store.Store
 	service *approval.Service
 	people  approval.Directory
@@ -42,18 +42,13 @@ type askHarness struct {
 	signer  ledger.Signer
 }
 
-func openAskHarness(file string) (*askHarness, error) {
-	h := &askHarness{}
-	a, findings := schema.Parse("clerk.agf.yaml", []byte(runtimeAgent))
-	known, more := people.Parse("people.yaml", []byte(housePeople))
-	if a == nil || known == nil {
-		return nil, fmt.Errorf("%v %v", findings, more)
+func openAskHarness(file, agent string, plan *resolve.Plan) (*askHarness, error) {
+	known, findings := people.Parse("people.yaml", []byte(housePeople))
+	if known == nil {
+		return nil, fmt.Errorf("people: %v", findings)
 	}
-	h.people = known
+	h := &askHarness{agent: agent, people: known, plan: plan}
 	var err error
-	if h.plan, err = resolve.Compile(a, nil, resolve.Options{}); err != nil {
-		return nil, err
-	}
 	if h.signer, _, err = ledger.GenerateKey("assent.test", rand.Reader); err != nil {
 		return nil, err
 	}
@@ -64,26 +59,35 @@ func openAskHarness(file string) (*askHarness, error) {
 	return h, nil
 }
 
-// Plan is the clerk's.
+// openClerk is where people answer what the clerk asks.
+func openClerk(file string) (*askHarness, error) {
+	plan, err := confPlan(runtimeAgent)
+	if err != nil {
+		return nil, err
+	}
+	return openAskHarness(file, "clerk", plan)
+}
+
+// Plan is the one agent's.
 func (h *askHarness) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
-	if agent != "clerk" {
+	if agent != h.agent {
 		return nil, approval.ErrUnknownAgent
 	}
 	return &approval.Compiled{Agent: approval.Agent{
 		ID:      agent,
 		Version: "1.0.0",
-		Name:    "Clerk",
+		Name:    agent,
 	}, Plan: h.plan}, nil
 }
 
 func (h *askHarness) desk() hold.People {
-	return hold.Service(h.service, h.store, hold.Place{Tenant: "acme", Agent: "clerk"})
+	return hold.Service(h.service, h.store, hold.Place{Tenant: "acme", Agent: h.agent})
 }
 
 // harnessWorld is a runtime whose questions go to a real harness.
 func harnessWorld(t *testing.T, set ...func(w *runtimeWorld)) (*runtimeWorld, *askHarness) {
 	t.Helper()
-	h, err := openAskHarness(t.TempDir() + "/assent.db")
+	h, err := openClerk(t.TempDir() + "/assent.db")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 // tables, apart from all code under test: it has messages of its own,
 // does what a row's script says, and writes down whatever reaches it.
 type confRuntime struct {
-	t      *testing.T
+	t      testing.TB
 	name   string
 	token  string // shown to the tool server
 	shown  string // which the tool server has to show at callbacks; "" none
@@ -83,7 +83,7 @@ type confCallback struct {
 	status int // that it was answered with; 0 not yet, or by a cut
 }
 
-func newConfRuntime(t *testing.T, name string) *confRuntime {
+func newConfRuntime(t testing.TB, name string) *confRuntime {
 	t.Helper()
 	r := &confRuntime{
 		t:       t,
@@ -494,7 +494,7 @@ func (c *confCall) answerRaw(q *confCallback, body string) int {
 }
 
 // index finds the one choice whose label holds a word.
-func (c *confCallback) index(t *testing.T, word string) int {
+func (c *confCallback) index(t testing.TB, word string) int {
 	t.Helper()
 	at := -1
 	for i, label := range c.Choices {
@@ -517,7 +517,7 @@ func (c *confCallback) secret() string {
 	return c.ResponseURL[strings.LastIndex(c.ResponseURL, "/")+1:]
 }
 
-func confJSON(t *testing.T, v any) []byte {
+func confJSON(t testing.TB, v any) []byte {
 	t.Helper()
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
-	"github.com/assent-dev/assent/schema"
 )
 
 // runtimeAgent may do everything that the scripted servers offer, and
@@ -35,19 +34,6 @@ action_space:
     - {alias: read_file}
     - {alias: list_files}
 `
-
-func clerkPlan(t testing.TB, file string) *resolve.Plan {
-	t.Helper()
-	a, findings := schema.Parse("clerk.agf.yaml", []byte(file))
-	if a == nil {
-		t.Fatal(findings)
-	}
-	plan, err := resolve.Compile(a, nil, resolve.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plan
-}
 
 // runtimeWorld is a runtime with a desk and tool servers, all over real HTTP.
 type runtimeWorld struct {
@@ -88,7 +74,8 @@ func moreWorld(t *testing.T, set ...func(w *runtimeWorld)) *runtimeWorld {
 		w.rt.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(w.front.Close)
-	plan := clerkPlan(t, runtimeAgent)
+	plan, err := confPlan(runtimeAgent)
+	confMust(t, err)
 	w.cfg = runtime.Config{
 		Common: rap.Common{
 			Records:   rap.NewMemory(),

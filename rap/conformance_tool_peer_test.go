@@ -22,7 +22,7 @@ import (
 // RAP from the protocol's field tables alone, and shares no code with
 // what it tests.
 type toolPeer struct {
-	t    *testing.T
+	t    testing.TB
 	URL  string
 	quit chan struct{} // closed at the end, to let go of requests that hang
 
@@ -58,7 +58,7 @@ func toolManifest(endpoint string, tools ...string) string {
 
 // newToolPeer starts a tool server that offers some tools, accepts
 // everything and does nothing.
-func newToolPeer(t *testing.T, tools ...string) *toolPeer {
+func newToolPeer(t testing.TB, tools ...string) *toolPeer {
 	p := &toolPeer{
 		t:       t,
 		quit:    make(chan struct{}),
@@ -206,13 +206,13 @@ func (p *toolPeer) exactly(at string, n int) {
 
 // patience is how long a test waits for what must happen: far longer
 // than it takes.
-func patience(t *testing.T) (context.Context, context.CancelFunc) {
+func patience(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), 20*time.Second)
 }
 
 // toolCall is an invocation as the tool server read it.
 type toolCall struct {
-	t *testing.T
+	t testing.TB
 	p *toolPeer
 
 	Operation   string          `json:"operation"`
@@ -321,7 +321,7 @@ func (m toolMessage) without(field string) toolMessage {
 	return m
 }
 
-func (m toolMessage) text(t *testing.T) string {
+func (m toolMessage) text(t testing.TB) string {
 	t.Helper()
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -411,12 +411,12 @@ func (c *toolCall) refused(what string, m toolMessage) {
 	}
 }
 
-func postTo(t *testing.T, url, contentType, body string) int {
+func postTo(t testing.TB, url, contentType, body string) int {
 	t.Helper()
 	return request(t, http.MethodPost, url, contentType, strings.NewReader(body))
 }
 
-func request(t *testing.T, method, url, contentType string, body io.Reader) int {
+func request(t testing.TB, method, url, contentType string, body io.Reader) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
 	if err != nil {

@@ -49,7 +49,7 @@ type Call[P any] struct {
 	Ask      *Ask      `json:"ask,omitempty"`   // what they are asked now
 	Approval *Approval `json:"approval,omitempty"`
 	Run      Attempt   `json:"run"`
-	Errand   *Attempt  `json:"errand,omitempty"` // something is to be sent to a peer; the part says what
+	Message  *Attempt  `json:"errand,omitempty"` // something is to be sent to a peer; the part says what
 	Stop     string    `json:"stop,omitempty"`   // why it should not go on while it runs
 
 	Withdraw []string  `json:"withdraw,omitempty"` // references of what people need not answer any more
@@ -60,7 +60,7 @@ type Call[P any] struct {
 	Part P `json:"part"`
 
 	version int64
-	claimed bool // this process has just taken the errand, in the write that made it
+	claimed bool // this process has just taken the message, in the write that made it
 }
 
 // Ask is what people are asked about a call.
@@ -149,8 +149,8 @@ func (c *Call[P]) due() time.Time {
 	if len(c.Withdraw) > 0 {
 		when(c.Later.at())
 	}
-	if c.Errand != nil {
-		when(c.Errand.at())
+	if c.Message != nil {
+		when(c.Message.at())
 	}
 	if !c.Over() {
 		c.dueBefore(when)

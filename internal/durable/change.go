@@ -26,6 +26,9 @@ var (
 	ErrBusy = errors.New("the call changes faster than it can be changed")
 )
 
+// maxChanges is how often a record is tried to be changed that others change.
+const maxChanges = 100
+
 // errConflict says that somebody else changed the record since it was read.
 var errConflict = approval.ErrVersion
 
@@ -117,8 +120,7 @@ func (e *Engine[P]) put(ctx context.Context, c *Call[P]) error {
 // returned beside it as it was seen. Neither people nor the network may
 // be asked in there.
 func (e *Engine[P]) Change(ctx context.Context, key string, change func(*Call[P]) error) (*Call[P], error) {
-	const attempts = 100
-	for range attempts {
+	for range maxChanges {
 		c, err := e.Get(ctx, key)
 		if err != nil {
 			return nil, err
@@ -131,7 +133,7 @@ func (e *Engine[P]) Change(ctx context.Context, key string, change func(*Call[P]
 		case err == nil:
 			e.changed(ctx, was, c)
 			e.stored(c)
-			e.kickAt(c)
+			e.wakeAt(c)
 			return c, nil
 		case !errors.Is(err, errConflict):
 			return nil, err
@@ -152,7 +154,7 @@ func (e *Engine[P]) changed(ctx context.Context, was State, c *Call[P]) {
 // and its run that should stop.
 func (e *Engine[P]) stored(c *Call[P]) {
 	e.waiting.wake(c.Key)
-	e.activities.check(c.Key, func(f *activity) error { return overtaken(c, f) })
+	e.tasks.check(c.Key, func(f *task) error { return overtaken(c, f) })
 }
 
 // Finish ends a call inside of a change. It ends once.
@@ -167,14 +169,14 @@ func (e *Engine[P]) Finish(c *Call[P], how Ending) {
 		c.Later = Attempt{}
 	}
 
-	c.Errand = nil
+	c.Message = nil
 	c.Ending = &how
 	c.EndedAt = e.now()
 	c.Deadline = time.Time{}
 	e.transport.End(c, how)
 	c.Run.Lease = time.Time{}
 	c.State = Ended
-	if c.Errand == nil {
+	if c.Message == nil {
 		c.State = Closed
 	}
 }

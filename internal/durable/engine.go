@@ -20,7 +20,7 @@
 //	steps    step.go, ask.go, run.go,   what is to be done for a call next
 //	         send.go, withdraw.go
 //	work     run_loop.go, work.go,      who does it, when, and how much of it at once
-//	         activity.go, watch.go
+//	         task.go, watch.go
 package durable
 
 import (
@@ -67,7 +67,7 @@ type Config struct {
 	// the endings: a call whose process died while it ran is Away then.
 	// Otherwise it ends with Unknown.
 	PeersReturn bool
-	// Finish is how long runs and errands may go on when Run is to end;
+	// Finish is how long runs and messages may go on when Run is to end;
 	// then their contexts end. 0: at once.
 	Finish time.Duration
 	// Grace is how long Run waits for them after that; 10s.
@@ -83,12 +83,12 @@ type Config struct {
 
 // Engine works on the calls of one namespace.
 type Engine[P any] struct {
-	cfg        Config
-	transport  Transport[P]
-	calls      *Vault[Call[P]]
-	refs       *Vault[reference]
-	waiting    waiters
-	activities activities
+	cfg       Config
+	transport Transport[P]
+	calls     *Vault[Call[P]]
+	refs      *Vault[reference]
+	waiting   waiters
+	tasks     tasks
 
 	mu      sync.Mutex
 	session *session // of the work; nil: none may begin
@@ -105,13 +105,13 @@ func New[P any](cfg Config, t Transport[P]) (*Engine[P], error) {
 	}
 	cfg.fill()
 	e := &Engine[P]{
-		cfg:        cfg,
-		transport:  t.filled(cfg.Now),
-		waiting:    waiters{all: map[string]*oneWait{}},
-		activities: activities{of: map[string][]*activity{}},
-		jobs:       map[string]*job{},
-		groups:     map[string]*group{},
-		total:      make(chan struct{}, cfg.Workers),
+		cfg:       cfg,
+		transport: t.filled(cfg.Now),
+		waiting:   waiters{all: map[string]*oneWait{}},
+		tasks:     tasks{of: map[string][]*task{}},
+		jobs:      map[string]*job{},
+		groups:    map[string]*group{},
+		total:     make(chan struct{}, cfg.Workers),
 	}
 	if cfg.Always {
 		e.session = &session{ctx: context.Background()}
@@ -227,7 +227,7 @@ func (e *Engine[P]) Add(ctx context.Context, c *Call[P]) error {
 		return fmt.Errorf("keep the call: %w", err)
 	}
 	e.stored(c)
-	e.kickAt(c)
+	e.wakeAt(c)
 	return nil
 }
 

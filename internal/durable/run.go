@@ -12,7 +12,7 @@ import (
 	"github.com/assent-dev/assent/internal/wait"
 )
 
-// The causes for which the context of a run or an errand ends.
+// The causes for which the context of a run or a message ends.
 var (
 	// ErrShutdown says that this process is to end.
 	ErrShutdown = errors.New("the process was stopped")
@@ -46,16 +46,16 @@ func (e *Engine[P]) start(ctx context.Context, c *Call[P], r Ruling, t *turn) er
 	}
 
 	run := *c
-	e.fly(f, t, func(ctx context.Context) {
+	e.detach(f, t, func(ctx context.Context) {
 		defer t.group.endRun()
 		e.run(ctx, &run)
 	})
 	return nil
 }
 
-// begin stores that a call runs from now on, and returns its activity:
+// begin stores that a call runs from now on, and returns its task:
 // nil when it does not run.
-func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*activity, error) {
+func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*task, error) {
 	if c.Approval != nil && !c.Approval.Taken {
 		if err := e.claim(ctx, c, r.Verdict); err != nil {
 			return nil, e.notClaimed(ctx, c, err)
@@ -71,16 +71,16 @@ func (e *Engine[P]) begin(ctx context.Context, c *Call[P], r Ruling) (*activity,
 
 	was := c.State
 	c.State = Running
-	c.Errand = nil
+	c.Message = nil
 	c.Run.begin(e.now(), e.transport.Lease(c))
-	f := e.activities.add(c.Key, c.Run.Name) // before it is stored: who stops the call from then on has to find it
+	f := e.tasks.add(c.Key, c.Run.Name) // before it is stored: who stops the call from then on has to find it
 	if err := e.put(ctx, c); err != nil {
-		e.activities.land(f)
+		e.tasks.done(f)
 		return nil, err
 	}
 	e.changed(ctx, was, c)
 	e.stored(c)
-	e.kickAt(c)
+	e.wakeAt(c)
 	return f, nil
 }
 
@@ -159,7 +159,7 @@ func (e *Engine[P]) beat(ctx context.Context, run *Call[P]) {
 		case <-ticks.C:
 		}
 		_, err := e.Change(ctx, run.Key, func(c *Call[P]) error {
-			e.activities.check(c.Key, func(f *activity) error { return overtaken(c, f) })
+			e.tasks.check(c.Key, func(f *task) error { return overtaken(c, f) })
 			if c.State != Running || c.Run.Name != run.Run.Name {
 				return ErrUnchanged
 			}
@@ -174,10 +174,10 @@ func (e *Engine[P]) beat(ctx context.Context, run *Call[P]) {
 
 // overtaken says why a run should not go on; nil when it should. A call
 // that its own peer ended needs no hurry.
-func overtaken[P any](c *Call[P], f *activity) error {
+func overtaken[P any](c *Call[P], f *task) error {
 	switch {
 	case c.Run.Name != f.name:
-		return nil // an errand, or a run of which the record tells no more
+		return nil // a message, or a run of which the record tells no more
 	case c.State == Running && c.Stop != "":
 		return &Stopped{Reason: c.Stop}
 	case c.Over() && (c.Ending.Why == Unknown || c.Ending.Why == AbandonedWhy):

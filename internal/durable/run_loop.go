@@ -54,7 +54,7 @@ func (e *Engine[P]) enter(ctx context.Context) (*session, error) {
 	return e.session, nil
 }
 
-// exit ends the work. Runs and errands may go on for a while, and are
+// exit ends the work. Runs and messages may go on for a while, and are
 // told to stop then; of what does not stop, others find that it gives
 // no sign of life.
 func (e *Engine[P]) exit(s *session) {
@@ -67,12 +67,12 @@ func (e *Engine[P]) exit(s *session) {
 	ended := make(chan struct{})
 	go func() {
 		s.work.Wait()
-		s.air.Wait()
+		s.tasks.Wait()
 		close(ended)
 	}()
 
 	if !within(ended, e.cfg.Finish) {
-		for _, f := range e.activities.everything() {
+		for _, f := range e.tasks.everything() {
 			f.stop(ErrShutdown)
 		}
 		within(ended, e.cfg.Grace)

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// claimErrand takes an errand that is due for this process, in the
+// claimMessage takes a message that is due for this process, in the
 // write that is to follow.
-func (e *Engine[P]) claimErrand(c *Call[P]) {
-	if c.Errand == nil || !c.Errand.ready(e.now()) {
+func (e *Engine[P]) claimMessage(c *Call[P]) {
+	if c.Message == nil || !c.Message.ready(e.now()) {
 		return
 	}
-	c.Errand.begin(e.now(), e.transport.Lease(c))
+	c.Message.begin(e.now(), e.transport.Lease(c))
 	c.claimed = true
 }
 
-// send does the errand of a call, in a place of its own: a peer may
+// send sends the message of a call, in a place of its own: a peer may
 // take its time.
 func (e *Engine[P]) send(ctx context.Context, c *Call[P], t *turn) error {
 	if !c.claimed {
-		c.Errand.Next = time.Time{}
+		c.Message.Next = time.Time{}
 		return e.move(ctx, c, func() {})
 	}
 
 	c.claimed = false
 	sent := *c
-	f := e.activities.add(c.Key, c.Errand.Name)
+	f := e.tasks.add(c.Key, c.Message.Name)
 	release := t.handOn()
-	e.fly(f, t, func(ctx context.Context) {
+	e.detach(f, t, func(ctx context.Context) {
 		defer release()
 		e.keepSent(ctx, &sent, e.transport.Send(ctx, &sent))
 		if f.news.Load() {
@@ -38,7 +38,7 @@ func (e *Engine[P]) send(ctx context.Context, c *Call[P], t *turn) error {
 	return nil
 }
 
-// keepSent stores what came of an errand. Where the process ends
+// keepSent stores what came of a message. Where the process ends
 // before, it is done again.
 func (e *Engine[P]) keepSent(ctx context.Context, sent *Call[P], result Sent[P]) {
 	failed := result.Retry || result.Ending != nil
@@ -47,7 +47,7 @@ func (e *Engine[P]) keepSent(ctx context.Context, sent *Call[P], result Sent[P])
 	}
 	err := e.insist(ctx, func() error {
 		_, err := e.Change(context.WithoutCancel(ctx), sent.Key, func(c *Call[P]) error {
-			if !c.sameErrand(sent) {
+			if !c.sameMessage(sent) {
 				return ErrUnchanged
 			}
 			e.goOnSent(c, result)
@@ -56,20 +56,20 @@ func (e *Engine[P]) keepSent(ctx context.Context, sent *Call[P], result Sent[P])
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrUnchanged) {
-		e.cfg.Log.WarnContext(ctx, "what came of an errand could not be stored", "call", sent.Key, "error", err)
+		e.cfg.Log.WarnContext(ctx, "what came of a message could not be stored", "call", sent.Key, "error", err)
 	}
 }
 
-func (c *Call[P]) sameErrand(sent *Call[P]) bool {
-	return c.Errand != nil && c.Errand.Name == sent.Errand.Name
+func (c *Call[P]) sameMessage(sent *Call[P]) bool {
+	return c.Message != nil && c.Message.Name == sent.Message.Name
 }
 
-// goOnSent moves a call by what came of its errand.
+// goOnSent moves a call by what came of its message.
 func (e *Engine[P]) goOnSent(c *Call[P], result Sent[P]) {
 	if result.Retry {
-		c.Errand.again(e.now().Add(result.Pause))
+		c.Message.again(e.now().Add(result.Pause))
 	} else {
-		c.Errand = nil
+		c.Message = nil
 	}
 	if result.Keep != nil {
 		result.Keep(c)
@@ -77,19 +77,19 @@ func (e *Engine[P]) goOnSent(c *Call[P], result Sent[P]) {
 	if result.Ending != nil {
 		e.Finish(c, *result.Ending)
 	}
-	if c.State == Ended && c.Errand == nil {
+	if c.State == Ended && c.Message == nil {
 		c.State = Closed
 	}
 }
 
-// Renew stores how far an errand has come, and that this process still
-// does it. ErrOvertaken says that it does no more.
+// Renew stores how far a message has come, and that this process still
+// sends it. ErrOvertaken says that it does no more.
 func (e *Engine[P]) Renew(ctx context.Context, sent *Call[P], change func(c *Call[P])) error {
 	_, err := e.Change(ctx, sent.Key, func(c *Call[P]) error {
-		if !c.sameErrand(sent) {
+		if !c.sameMessage(sent) {
 			return ErrOvertaken
 		}
-		c.Errand.Lease = e.now().Add(e.transport.Lease(c))
+		c.Message.Lease = e.now().Add(e.transport.Lease(c))
 		change(c)
 		return nil
 	})

@@ -18,8 +18,8 @@ func (e *Engine[P]) next(c *Call[P], news bool) step[P] {
 			return s
 		}
 	}
-	if news { // a activity that is under way may miss it
-		e.activities.check(c.Key, func(f *activity) error {
+	if news { // a task that is under way may miss it
+		e.tasks.check(c.Key, func(f *task) error {
 			f.news.Store(true)
 			return nil
 		})
@@ -27,7 +27,7 @@ func (e *Engine[P]) next(c *Call[P], news bool) step[P] {
 
 	now := e.now()
 	switch {
-	case c.Errand != nil && (c.claimed || c.Errand.ready(now) || news && !c.Errand.Under()):
+	case c.Message != nil && (c.claimed || c.Message.ready(now) || news && !c.Message.Under()):
 		return e.send
 	case len(c.Withdraw) > 0 && c.Later.ready(now):
 		return e.withdraw
@@ -49,7 +49,7 @@ func (e *Engine[P]) nextBefore(c *Call[P], news bool) step[P] {
 		return e.ends(Ending{Why: Late})
 	case c.State == Ready && c.Run.ready(now):
 		return e.decide
-	case c.State == Running && c.Run.ready(now) && !e.activities.has(c.Key, c.Run.Name):
+	case c.State == Running && c.Run.ready(now) && !e.tasks.has(c.Key, c.Run.Name):
 		return e.lost
 	case c.Ask != nil && (news || !now.Before(c.Ask.Next) || c.Ask.over(now)):
 		return e.seek
@@ -69,14 +69,14 @@ func (e *Engine[P]) ends(how Ending) step[P] {
 func (e *Engine[P]) move(ctx context.Context, c *Call[P], change func()) error {
 	was := c.State
 	change()
-	e.claimErrand(c)
+	e.claimMessage(c)
 	if err := e.put(ctx, c); err != nil {
 		return err
 	}
 	e.changed(ctx, was, c)
 	e.stored(c)
 	if c.due().After(e.now()) { // until then whoever works on it goes on
-		e.kickAt(c)
+		e.wakeAt(c)
 	}
 	return nil
 }

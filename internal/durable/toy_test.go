@@ -66,7 +66,7 @@ func (toy *toy) decide(_ context.Context, c *durable.Call[toyPart]) (durable.Rul
 			Within:  24 * time.Hour,
 		}, nil
 	case kind == durabletest.Peered && c.Part.Word == nil:
-		c.Errand = &durable.Attempt{}
+		c.Message = &durable.Attempt{}
 		return durable.Ruling{Do: durable.Wait}, nil
 	}
 
@@ -80,7 +80,7 @@ func (toy *toy) run(ctx context.Context, c *durable.Call[toyPart]) durable.Resul
 
 // end says how a call ended. The peer is to be told.
 func (toy *toy) end(c *durable.Call[toyPart], e durable.Ending) {
-	c.Errand = &durable.Attempt{}
+	c.Message = &durable.Attempt{}
 	switch e.Why {
 	case durable.Returned:
 		c.Part.Told = durabletest.Ran + c.Part.Outcome
@@ -120,7 +120,7 @@ func (toy *toy) Answer(ctx context.Context, id string, allow bool) error {
 			return durable.ErrUnchanged
 		}
 		c.State = durable.Ready
-		c.Errand = nil
+		c.Message = nil
 		c.Part.Word = &allow
 		return nil
 	})

@@ -32,13 +32,13 @@ type Transport[P any] struct {
 	// (Stopped, ErrShutdown, ErrOvertaken).
 	Run func(ctx context.Context, c *Call[P]) Result[P]
 
-	// Send does the errand of a call (Call.Errand), again and again
+	// Send sends the message of a call (Call.Message), again and again
 	// until its result is no Retry. After a crash it may do what was
-	// done before. Optional where no call has an errand.
+	// done before. Optional where no call has a message.
 	Send func(ctx context.Context, c *Call[P]) Sent[P]
 
-	// End writes into the part how a call ended, and makes an errand
-	// (Call.Errand) when somebody is to be told. It is called in the
+	// End writes into the part how a call ended, and makes a message
+	// (Call.Message) when somebody is to be told. It is called in the
 	// write that ends the call, so at most one of its results is ever
 	// stored. Optional.
 	End func(c *Call[P], e Ending)
@@ -58,7 +58,7 @@ type Transport[P any] struct {
 	Abandoned func(c *Call[P]) string
 
 	// Lease is how long a try (Call.Run while it is Running, or else
-	// Call.Errand) may give no sign of life. Optional: 5s.
+	// Call.Message) may give no sign of life. Optional: 5s.
 	Lease func(c *Call[P]) time.Duration
 
 	// Keep is until when a closed call is remembered. Optional: a day
@@ -96,7 +96,7 @@ const (
 	Proceed            // nothing: it runs
 	Approve            // people have to approve it
 	Question           // people have to answer a question of the transport's (Transport.Question)
-	// the transport waits for a word from outside: it has set Errand
+	// the transport waits for a word from outside: it has set Message
 	// and Deadline, and moves it to Ready
 	Wait
 )
@@ -155,12 +155,12 @@ type Result[P any] struct {
 	Keep   func(c *Call[P]) // changes the part of the record as it stands by then; nil: nothing
 }
 
-// Sent is what came of an errand.
+// Sent is what came of a message.
 type Sent[P any] struct {
 	Retry  bool
 	Pause  time.Duration // of Retry
-	Ending *Ending       // the call can't go on without the errand, and ends so; nil: it goes on
+	Ending *Ending       // the call can't go on without the message, and ends so; nil: it goes on
 	// changes the part of the record as it stands by then, and may make
-	// the next errand; nil: nothing
+	// the next message; nil: nothing
 	Keep func(c *Call[P])
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/store"
 )
 
@@ -147,6 +148,44 @@ func (v *Vault[T]) Each(ctx context.Context, prefix string, show func(store.Reco
 			return nil
 		}
 	}
+}
+
+// All shows the documents below a prefix, in the order of their keys.
+// What can't be opened is passed over, and reported by the error beside
+// those of show.
+func (v *Vault[T]) All(ctx context.Context, prefix string, show func(*Doc[T]) error) error {
+	var failed error
+	err := v.Each(ctx, prefix, func(r store.Record) {
+		d, err := v.Open(r)
+		if err == nil {
+			err = show(d)
+		}
+		failed = errors.Join(failed, err)
+	})
+	return errors.Join(failed, err)
+}
+
+// Edit changes a document by compare-and-set: edit sees it as it is
+// stored, at the version 0 where there is none, and possibly more than
+// once. An error of edit is returned, and nothing was stored.
+func (v *Vault[T]) Edit(ctx context.Context, key string, edit func(*Doc[T]) error) (*Doc[T], error) {
+	for range maxChanges {
+		d, err := v.Get(ctx, key)
+		if errors.Is(err, approval.ErrNotFound) {
+			d, err = &Doc[T]{Key: key}, nil
+		}
+		if err == nil {
+			err = edit(d)
+		}
+		if err == nil {
+			err = v.Put(ctx, d)
+		}
+		if !errors.Is(err, errConflict) {
+			return d, err
+		}
+	}
+
+	return nil, ErrBusy
 }
 
 // Remove deletes a document at the version it was read at;

@@ -98,33 +98,18 @@ func (e *Engine[P]) hearAll(ctx context.Context) {
 	taken := map[string]bool{}
 	for more := true; more && ctx.Err() == nil; {
 		more = false
-		err := e.eachRef(ctx, func(key string) {
-			if !taken[key] {
+		err := e.refs.All(ctx, "", func(d *Doc[reference]) error {
+			if key := d.Body.Key; !taken[key] {
 				taken[key] = e.take(key, true)
 				more = more || !taken[key]
 			}
+			return nil
 		})
 		if err != nil && ctx.Err() == nil {
 			e.cfg.Log.ErrorContext(ctx, "what there may be news of can't be listed", "error", err)
 		}
 		if more {
 			_ = wait.Pause(ctx, e.cfg.Poll)
-		}
-	}
-}
-
-func (e *Engine[P]) eachRef(ctx context.Context, show func(key string)) error {
-	var failed error
-	for after := ""; ; {
-		const page = 200
-		refs, err := e.refs.List(ctx, "", after, page)
-		failed = errors.Join(failed, err)
-		for _, d := range refs {
-			after = d.Key
-			show(d.Body.Key)
-		}
-		if len(refs) < page {
-			return failed
 		}
 	}
 }

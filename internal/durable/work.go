@@ -15,9 +15,9 @@ const storeWithin = 30 * time.Second
 
 // session is the time in which Run runs.
 type session struct {
-	ctx  context.Context
-	work sync.WaitGroup // jobs
-	air  sync.WaitGroup // activities, which jobs begin
+	ctx   context.Context
+	work  sync.WaitGroup // jobs
+	tasks sync.WaitGroup // tasks, which jobs begin
 }
 
 // group is the share of the work that one caller has.
@@ -25,7 +25,7 @@ type group struct {
 	turns chan struct{} // calls that are worked on
 	runs  chan struct{}
 	known int // calls that wait for their turn or are worked on, guarded by Engine.mu
-	users int // jobs and activities, guarded by Engine.mu
+	users int // jobs and tasks, guarded by Engine.mu
 }
 
 func (g *group) beginRun() bool {
@@ -62,14 +62,14 @@ func (t *turn) handOn() (release func()) {
 	return t.release
 }
 
-// Kick has a call worked on, soon and by this process. It is for those
+// Wake has a call worked on, soon and by this process. It is for those
 // who know that something happened outside of the record; changes do it
 // by themselves.
-func (e *Engine[P]) Kick(key string) { e.take(key, true) }
+func (e *Engine[P]) Wake(key string) { e.take(key, true) }
 
-// kickAt has a call worked on when its time comes, where the poll would
+// wakeAt has a call worked on when its time comes, where the poll would
 // come later.
-func (e *Engine[P]) kickAt(c *Call[P]) {
+func (e *Engine[P]) wakeAt(c *Call[P]) {
 	due := c.due()
 	wait := due.Sub(e.now())
 	switch {
@@ -112,7 +112,7 @@ func (e *Engine[P]) take(key string, news bool) bool {
 func (e *Engine[P]) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.jobs) == 0 && e.activities.idle()
+	return len(e.jobs) == 0 && e.tasks.idle()
 }
 
 func (e *Engine[P]) groupOf(key string) *group {
@@ -231,15 +231,15 @@ func (e *Engine[P]) stays(ctx context.Context, key string, err error) {
 	}
 }
 
-// fly has a run or an errand take its time, beside the work.
-func (e *Engine[P]) fly(f *activity, t *turn, do func(ctx context.Context)) {
+// detach has a run or a message take its time, beside the work.
+func (e *Engine[P]) detach(f *task, t *turn, do func(ctx context.Context)) {
 	g := t.group
 	e.mu.Lock()
 	g.users++
 	e.mu.Unlock()
-	t.session.air.Go(func() {
+	t.session.tasks.Go(func() {
 		defer func() {
-			e.activities.land(f)
+			e.tasks.done(f)
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.leave(f.key, g)

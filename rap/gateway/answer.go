@@ -178,5 +178,5 @@ func (g *Gateway) chosen(r *record, index int) {
 	c.Verdict = verdictAllow
 	r.State = durable.Ready
 	r.Deadline = time.Time{}
-	r.Errand = nil
+	r.Message = nil
 }

@@ -31,7 +31,7 @@ const (
 // ended, and has it posted.
 func (g *Gateway) ended(r *record, e durable.Ending) {
 	c := &r.Part
-	r.Errand = &durable.Attempt{}
+	r.Message = &durable.Attempt{}
 	switch e.Why {
 	case durable.Returned: // the run has written it
 	case durable.Responded:

@@ -25,7 +25,7 @@ func (g *Gateway) follow(ctx context.Context, r *record) sent {
 		if r.Part.Until.IsZero() {
 			r.Part.Until = until
 		}
-		r.Errand = &durable.Attempt{}
+		r.Message = &durable.Attempt{}
 	}}
 }
 
@@ -77,7 +77,7 @@ func (g *Gateway) pass(ctx context.Context, c *caller, r *record) sent {
 }
 
 // passed looks for more events after a pause, or at once where the
-// subscription is to end.
+// subscription is to end or its result was asked for again.
 func (g *Gateway) passed(r *record, pause time.Duration) sent {
 	keep := keepPassed(r)
 	return sent{
@@ -85,8 +85,8 @@ func (g *Gateway) passed(r *record, pause time.Duration) sent {
 		Pause: pause,
 		Keep: func(r *record) {
 			keep(r)
-			if r.Stop != "" {
-				r.Errand.Next = time.Time{}
+			if r.Stop != "" || !r.Part.Posted {
+				r.Message.Next = time.Time{}
 			}
 		},
 	}
@@ -171,7 +171,13 @@ func (g *Gateway) unfollow(ctx context.Context, c *caller, r *record, text strin
 
 	facts := map[string]any{"reason": cmp.Or(text, r.Stop), "events": r.Part.Passed}
 	_ = g.record(ctx, "rap_subscription_ended", r, facts) // it has ended; the failure is logged
-	return sent{Keep: keepPassed(r)}
+	keep := keepPassed(r)
+	return sent{Keep: func(r *record) {
+		keep(r)
+		if !r.Part.Posted { // the result was asked for again meanwhile
+			r.Message = &durable.Attempt{}
+		}
+	}}
 }
 
 // endFeed tells whoever runs the operation of a call that nobody

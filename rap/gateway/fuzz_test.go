@@ -1,88 +1,53 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/names"
+	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/wire"
+	"github.com/assent-dev/assent/resolve"
 )
 
-// serve gives a gateway one request, without a network between.
-func (h *harness) serve(path, body string) int {
-	req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(body))
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+callerToken)
-	w := httptest.NewRecorder()
-	h.g.ServeHTTP(w, req)
-	return w.Code
+// idle is a gateway that takes requests, and works on nothing.
+func idle(t testing.TB) *Gateway {
+	t.Helper()
+	g, err := New(Config{
+		Common: rap.Common{
+			Records:   rap.NewMemory(),
+			Namespace: "gw",
+			Key:       bytes.Repeat([]byte{7}, 32),
+			Plan:      func(context.Context) (*resolve.Plan, error) { return nil, nil },
+		},
+		Name:      "Files",
+		PublicURL: "http://127.0.0.1:1",
+		Operations: []rap.Operation{{
+			Name:        "write",
+			InputSchema: []byte(`{"type":"object"}`),
+			Run:         func(context.Context, rap.Job) (rap.Outcome, error) { panic("it ran") },
+		}},
+		Callers: []Caller{{Name: "runtime", Callbacks: peer.Config{Allow: []string{"http://127.0.0.1:2"}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
-// FuzzGatewayInvoke sends any invocation while another call waits: the
-// other goes on, and what is accepted gets a result.
-func FuzzInvoke(f *testing.F) {
-	h := newHarness(f, func(c *Config) {
-		c.MaxOpen = 1 << 40
-		c.MaxThread = 1 << 40
-		c.Rate = 1 << 40
-	})
-	h.mustInvoke("waits", "write", `{}`)
-	q := h.runtime.choice("waits")
-	here := h.runtime.url()
-	for _, body := range []string{
-		`{"operation":"look","arguments":{},"id":"c1","group_id":"thread","callback_url":"` + here + `"}`,
-		`{"operation":"write","arguments":{},"id":"waits","group_id":"thread","callback_url":"` + here + `"}`,
-		`{"operation":"write","arguments":null,"id":"waits","group_id":"thread","callback_url":"` + here +
-			`","call_id":null,"thread_ancestors":["waits"]}`,
-		`{"operation":7,"id":"waits","group_id":"thread","callback_url":"` + here + `","user_id":[]}`,
-		`{"operation":"pay","arguments":{"amount":1e999},"id":"c2","group_id":"thread","callback_url":"` + here + `"}`,
-		`{"id":"\ud800","group_id":"thread","callback_url":"http://169.254.169.254/"}`,
-		`{`,
-		`[]`,
-		``,
-		`{"thread_id":"thread","tool_call_id":"other"}`,
-	} {
-		f.Add(body)
-	}
-
-	f.Fuzz(func(t *testing.T, body string) {
-		code := h.serve("/invoke", body)
-		if code != 200 && code != 400 && code != 403 && code != 413 && code != 503 {
-			t.Fatalf("%d", code)
-		}
-		in, err := wire.ParseInvocation([]byte(body))
-		if err == nil && code == 200 && in.Operation != "write" && in.Operation != "pay" &&
-			in.CallbackURL == here {
-			if !h.runtime.eventually(func() bool { return len(h.runtime.results(in.ID)) > 0 }) {
-				t.Fatalf("no result of %q:\n%s", in.ID, h.logged())
-			}
-		}
-
-		r, err := h.g.engine.Get(t.Context(), callKey("runtime", "thread", "waits"))
-		if err != nil || r.State != durable.Waiting || h.runs("waits") != 0 {
-			t.Fatalf("the other call: %v, %v", r, err)
-		}
-	})
-	if q.ID != "waits" {
-		f.Fatal("which call?")
-	}
-}
-
-// FuzzGatewayAnswer posts any body to the address of a question, and to
+// FuzzAnswer posts any body to the address of a question, and to
 // others: it is an allowance only if it says so to the letter, and no
 // other call ends.
 func FuzzAnswer(f *testing.F) {
-	h := newHarness(f, func(c *Config) {
-		c.MaxOpen = 1 << 40
-		c.MaxThread = 1 << 40
-		c.Rate = 1 << 40
-	})
-	h.mustInvoke("waits", "write", `{}`)
-	h.runtime.choice("waits")
+	g := idle(f)
+	other, _ := waiting(f, g)
 	for _, body := range []string{
 		`{"id":"c","selected":0}`,
 		`{"id":"c","selected":2}`,
@@ -97,24 +62,31 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(body, "x")
 	}
 
+	serve := func(token, body string) int {
+		req := httptest.NewRequest(http.MethodPost, "/answer/"+token, strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, req)
+		return w.Code
+	}
+
 	f.Fuzz(func(t *testing.T, body, token string) {
-		if code := h.serve("/answer/"+strings.Map(plainPath, token), body); code != 404 {
+		if code := serve(strings.Map(plainPath, token), body); code != 404 {
 			t.Fatalf("an address that nobody was told: %d", code)
 		}
-		r, token := h.waiting(t)
-		code := h.serve("/answer/"+token, body)
+		r, token := waiting(t, g)
+		code := serve(token, body)
 		in, err := wire.ParseAnswer([]byte(body))
 		right := err == nil && in.ID == r.Part.ID && in.Selected >= 0 && in.Selected < r.Part.Question.Choices
 		if (code == 200) != right || code != 200 && code != 400 {
 			t.Fatalf("%d for %q", code, body)
 		}
-		now, err := h.g.engine.Get(t.Context(), r.Key)
+		now, err := g.engine.Get(t.Context(), r.Key)
 		if err != nil || now.State == durable.Waiting || (now.Part.By == byUser) != (right && in.Selected < 2) {
 			t.Fatalf("%+v, %v", now.Part, err)
 		}
-		other, err := h.g.engine.Get(t.Context(), callKey("runtime", "thread", "waits"))
-		if err != nil || other.State != durable.Waiting {
-			t.Fatalf("the other call: %v, %v", other, err)
+		if r, err := g.engine.Get(t.Context(), other.Key); err != nil || r.State != durable.Waiting {
+			t.Fatalf("the other call: %v, %v", r, err)
 		}
 	})
 }
@@ -127,12 +99,12 @@ func plainPath(r rune) rune {
 }
 
 // waiting puts a question whose token is known.
-func (h *harness) waiting(t *testing.T) (r *record, token string) {
+func waiting(t testing.TB, g *Gateway) (r *record, token string) {
 	token, alias := names.NewToken()
 	r = &record{
 		Key:       callKey("runtime", token, "c"),
 		Alias:     alias,
-		Asker:     h.g.callers[0].asker,
+		Asker:     g.callers[0].asker,
 		State:     durable.Waiting,
 		Arguments: []byte(`{}`),
 		Part: call{
@@ -140,18 +112,18 @@ func (h *harness) waiting(t *testing.T) (r *record, token string) {
 			Thread:    token,
 			ID:        "c",
 			Operation: "write",
-			Callback:  h.runtime.url(),
+			Callback:  "http://127.0.0.1:2/cb",
 			Question: &question{
 				Choices: 3,
 				Session: 1,
 				Uses:    2,
-				For:     1 << 40,
+				For:     time.Hour,
 				Posted:  true,
-				Until:   h.now().Add(1 << 40),
+				Until:   time.Now().Add(time.Hour),
 			},
 		},
 	}
-	if err := h.g.engine.Add(t.Context(), r); err != nil {
+	if err := g.engine.Add(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	return r, token

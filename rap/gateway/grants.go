@@ -156,23 +156,19 @@ func (g *Gateway) editGrant(
 	key string,
 	edit func(*sessionGrant) bool,
 ) (*sessionGrant, error) {
-	for range maxChanges {
-		d, err := g.grants.Get(ctx, key)
-		if errors.Is(err, approval.ErrNotFound) {
-			return nil, nil
+	d, err := g.grants.Edit(ctx, key, func(d *durable.Doc[sessionGrant]) error {
+		if d.Version == 0 || !edit(&d.Body) {
+			return durable.ErrUnchanged
 		}
-		if err != nil || !edit(&d.Body) {
-			return nil, err
-		}
-		if err = g.grants.Put(ctx, d); err == nil {
-			return &d.Body, nil
-		}
-		if !errors.Is(err, approval.ErrVersion) {
-			return nil, err
-		}
+		return nil
+	})
+	if errors.Is(err, durable.ErrUnchanged) {
+		return nil, nil
 	}
-
-	return nil, durable.ErrBusy
+	if err != nil {
+		return nil, err
+	}
+	return &d.Body, nil
 }
 
 // inForce reports whether a grant whose use was taken still stands.
@@ -199,7 +195,7 @@ func (g *Gateway) endGrant(ctx context.Context, key, how string) error {
 // dropGrants ends what was given in a thread, and in its whole session
 // when it is the root.
 func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
-	return g.eachGrant(ctx, callerPrefix(caller), func(d *durable.Doc[sessionGrant]) error {
+	return g.grants.All(ctx, callerPrefix(caller), func(d *durable.Doc[sessionGrant]) error {
 		if d.Body.Thread != thread && d.Body.Session != thread {
 			return nil
 		}
@@ -207,30 +203,10 @@ func (g *Gateway) dropGrants(ctx context.Context, caller, thread string) error {
 	})
 }
 
-func (g *Gateway) eachGrant(
-	ctx context.Context,
-	prefix string,
-	show func(*durable.Doc[sessionGrant]) error,
-) error {
-	after := ""
-	var all error
-	for {
-		page, err := g.grants.List(ctx, prefix, after, 500)
-		all = errors.Join(all, err)
-		if len(page) == 0 {
-			return all
-		}
-		for _, d := range page {
-			after = d.Key
-			all = errors.Join(all, show(d))
-		}
-	}
-}
-
 // Grants lists the session grants in force.
 func (g *Gateway) Grants(ctx context.Context) ([]SessionGrant, error) {
 	var out []SessionGrant
-	err := g.eachGrant(ctx, "", func(d *durable.Doc[sessionGrant]) error {
+	err := g.grants.All(ctx, "", func(d *durable.Doc[sessionGrant]) error {
 		if d.Body.open(g.now()) {
 			out = append(out, d.Body.SessionGrant)
 		}

@@ -29,7 +29,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	for _, at := range []struct {
 		path, method string
-		serve        func(http.ResponseWriter, *http.Request, *caller)
+		serve        handler
 	}{
 		{"/.well-known/rap-toolset", http.MethodGet, g.discover},
 		{"/invoke", http.MethodPost, g.invoke},
@@ -329,8 +329,8 @@ func cancelEvents(r *record, why string) bool {
 		return false
 	}
 	r.Stop = why
-	if r.Part.Posted && r.Errand != nil {
-		r.Errand.Next = time.Time{}
+	if r.Part.Posted && r.Message != nil {
+		r.Message.Next = time.Time{}
 	}
 	return true
 }

@@ -30,7 +30,7 @@ func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
 		g.decline(w, req, code, why)
 		return
 	}
-	if g.limits.hurried(c.Name, g.now()) {
+	if g.limits.tooFast(c.Name, g.now()) {
 		g.busy(w, req, "1", "too many invocations in a second")
 		return
 	}
@@ -41,7 +41,7 @@ func (g *Gateway) invoke(w http.ResponseWriter, req *http.Request, c *caller) {
 	}
 	r := g.received(c, &in, digest)
 	if err != nil { // its sender can be told by a result
-		g.misfit(r, "the invocation is not valid: "+err.Error())
+		g.endAsError(r, "the invocation is not valid: "+err.Error())
 	}
 	g.keep(w, req, r)
 }
@@ -111,9 +111,9 @@ func (g *Gateway) received(c *caller, in *wire.Invocation, digest string) *recor
 	return r
 }
 
-// misfit makes of an invocation one that only its error is left of. It
+// endAsError makes of an invocation one that only its error is left of. It
 // is kept beside the call of that id, which nobody touches.
-func (g *Gateway) misfit(r *record, text string) {
+func (g *Gateway) endAsError(r *record, text string) {
 	r.Key += "/" + r.Part.Digest
 	g.engine.Finish(r, durable.Ending{Why: whyFailed, Reason: text})
 }
@@ -153,7 +153,7 @@ func (g *Gateway) admit(ctx context.Context, r *record) error {
 			return g.again(ctx, r.Key)
 		default:
 			g.refuse(ctx, "an id was used for another call", "same ids, other content", there)
-			g.misfit(r, "this id was used for another call of this thread")
+			g.endAsError(r, "this id was used for another call of this thread")
 		}
 	}
 
@@ -183,7 +183,9 @@ func (g *Gateway) again(ctx context.Context, key string) error {
 		}
 		left = r.State == durable.Closed
 		r.State = durable.Ended
-		r.Errand = &durable.Attempt{}
+		if r.Message == nil || !r.Message.Under() { // an event that is being posted is passed on once
+			r.Message = &durable.Attempt{}
+		}
 		r.Part.Posted = false
 		return true
 	})

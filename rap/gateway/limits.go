@@ -36,8 +36,8 @@ func newLimits(cfg *Config) *limits {
 	}
 }
 
-// hurried counts an invocation and reports whether it came too fast.
-func (l *limits) hurried(caller string, now time.Time) bool {
+// tooFast counts an invocation and reports whether it came too fast.
+func (l *limits) tooFast(caller string, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if second := now.Unix(); l.second[caller] != second {
@@ -55,9 +55,13 @@ func (l *limits) enter(key string) bool {
 	if l.callers[caller] >= l.open || l.threads[thread] >= l.thread {
 		return false
 	}
-	l.callers[caller]++
-	l.threads[thread]++
+	l.add(caller, thread, 1)
 	return true
+}
+
+func (l *limits) add(caller, thread string, n int) {
+	l.callers[caller] += n
+	l.threads[thread] += n
 }
 
 // leave counts a call that is over.
@@ -129,6 +133,5 @@ func (l *limits) back(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	caller, thread := keyParts(key)
-	l.callers[caller]++
-	l.threads[thread]++
+	l.add(caller, thread, 1)
 }

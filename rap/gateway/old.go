@@ -64,7 +64,7 @@ func readOld(r store.Record, text []byte) (*record, error) {
 		now.Deadline = old.Until
 		now.Part.Question.Until = old.Until
 		if !now.Part.Question.Posted {
-			now.Errand = &durable.Attempt{}
+			now.Message = &durable.Attempt{}
 		}
 	case "executing":
 		now.State = durable.Running
@@ -76,7 +76,7 @@ func readOld(r store.Record, text []byte) (*record, error) {
 		word.Taken = true
 	case "done", "following":
 		now.State = durable.Ended
-		now.Errand = &durable.Attempt{}
+		now.Message = &durable.Attempt{}
 		now.Part.Posted = old.Phase == "following"
 		now.Part.Until = old.Until
 	case "delivered":

@@ -47,7 +47,7 @@ func (g *Gateway) await(r *record, j *judged) {
 		Default: len(choices) - 1,
 	})
 	r.Deadline = q.Until
-	r.Errand = &durable.Attempt{}
+	r.Message = &durable.Attempt{}
 }
 
 // pose makes a question the call's own, with the token that answers it.

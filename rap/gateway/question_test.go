@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -124,8 +125,50 @@ func TestShowsAnyArguments(t *testing.T) {
 	})
 }
 
-func TestTimes(t *testing.T) {
-	if times(1) != "once" || times(2) != "2 times" {
-		t.Error("numbers of times")
+// TestBelow: threads of two callers never have one name.
+func TestBelow(t *testing.T) {
+	word := rapid.StringMatching(`[ab/%]{1,5}`)
+	rapid.Check(t, func(t *rapid.T) {
+		c1 := word.Draw(t, "caller")
+		t1 := word.Draw(t, "thread")
+		c2 := word.Draw(t, "other caller")
+		t2 := word.Draw(t, "other thread")
+		if (below(c1, t1) == below(c2, t2)) != (c1 == c2 && t1 == t2) {
+			t.Fatalf("%q %q and %q %q", c1, t1, c2, t2)
+		}
+	})
+	if below("a", "b/x") == below("a/b", "x") {
+		t.Error("one caller has a thread of another")
+	}
+}
+
+func TestBoundsWhatItOffers(t *testing.T) {
+	g := &Gateway{cfg: Config{Grants: SessionGrants{
+		Offer: true,
+		For:   time.Hour,
+		Uses:  10,
+	}}}
+	for name, tt := range map[string]struct {
+		r    *policy.Require
+		uses int
+		life time.Duration
+	}{
+		"no rules":   {nil, 10, time.Hour},
+		"no bounds":  {&policy.Require{}, 10, time.Hour},
+		"forbidden":  {&policy.Require{Grants: policy.Grants{Forbid: true}}, 0, 0},
+		"fewer":      {&policy.Require{Grants: policy.Grants{MaxUses: 4}}, 4, time.Hour},
+		"more":       {&policy.Require{Grants: policy.Grants{MaxUses: 40}}, 10, time.Hour},
+		"shorter":    {&policy.Require{Grants: policy.Grants{MaxAge: time.Minute}}, 10, time.Minute},
+		"longer":     {&policy.Require{Grants: policy.Grants{MaxAge: 9 * time.Hour}}, 10, time.Hour},
+		"in session": {&policy.Require{Grants: policy.Grants{Session: true}}, 10, time.Hour},
+	} {
+		if uses, life := g.offer(tt.r); uses != tt.uses || life != tt.life {
+			t.Errorf("%s: %d, %s", name, uses, life)
+		}
+	}
+
+	g.cfg.Grants.Offer = false
+	if uses, life := g.offer(nil); uses != 0 || life != 0 {
+		t.Errorf("not offered: %d, %s", uses, life)
 	}
 }

@@ -33,7 +33,7 @@ func (g *Gateway) later() sent { return sent{Retry: true, Pause: g.cfg.Poll} }
 // that can help.
 func (g *Gateway) postQuestion(ctx context.Context, c *caller, r *record) sent {
 	err := c.peer.Post(ctx, r.Part.Callback, r.Part.Question.Body)
-	wait, more := c.peer.Pause(r.Errand.Tries)
+	wait, more := c.peer.Pause(r.Message.Tries)
 	switch {
 	case err == nil:
 		return sent{Keep: func(r *record) { r.Part.Question.Posted = true }}
@@ -57,7 +57,7 @@ func (g *Gateway) deliver(ctx context.Context, c *caller, r *record) sent {
 	}
 
 	err := c.peer.Post(ctx, r.Part.Callback, r.Part.Result)
-	wait, more := c.peer.Pause(r.Errand.Tries)
+	wait, more := c.peer.Pause(r.Message.Tries)
 	if err != nil && (ctx.Err() != nil || more && peer.Again(err)) {
 		return sent{Retry: true, Pause: wait}
 	}

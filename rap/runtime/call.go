@@ -58,7 +58,7 @@ type callView struct {
 // toolChoice is a question of the tool, under an identity of our own:
 // the protocol gives it none. Whom it was put to is in the engine's
 // part of the record (Ask), and the post of its answer is the call's
-// errand.
+// message.
 type toolChoice struct {
 	Number   int         `json:"number"`
 	Digest   string      `json:"digest"`

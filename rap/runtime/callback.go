@@ -148,7 +148,7 @@ func (r *Runtime) take(ctx context.Context, c *call, m wire.Callback) error {
 	_, isView := m.(*wire.View) // has no id: its URL says whose it is
 	switch {
 	case !owned(c):
-		r.engine.Kick(c.Key)
+		r.engine.Wake(c.Key)
 		return r.takeLate(c, m)
 	case m.Group() != c.Part.Wire.Group:
 		return &refusal{http.StatusNotFound, "the group is not this call's"}

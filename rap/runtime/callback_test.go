@@ -45,27 +45,6 @@ func TestCallbackBeforeTheCallLeft(t *testing.T) {
 	w.is("a", CallAsking)
 }
 
-func TestSignIn(t *testing.T) {
-	w := newRTWorld(t)
-	ref := w.asking("a", "1")
-	m := &wire.OAuth{
-		GroupID: "t",
-		ID:      "a",
-		AuthURL: "https://login.example/?secret",
-	}
-	w.accepts("a", m)
-	if c := w.is("a", CallPending); c.SignIn != m.AuthURL || c.Question != ref {
-		t.Errorf("%+v", c)
-	}
-	w.accepts("a", rtResult("a", "done"))
-	if c := w.ends("a", ""); c.SignIn != "" {
-		t.Errorf("%+v", c)
-	}
-	if code := w.calls("a", m); code != http.StatusGone {
-		t.Errorf("answered with %d", code)
-	}
-}
-
 // rtStore is a store that fails on demand.
 type rtStore struct {
 	store.Records

@@ -185,6 +185,6 @@ func (r *Runtime) answeredChoice(c *call, a hold.Answer) *durable.Ending {
 
 	q.State = choiceAnswered
 	q.By = a.By
-	c.Errand = &durable.Attempt{}
+	c.Message = &durable.Attempt{}
 	return nil
 }

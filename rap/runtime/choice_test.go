@@ -12,7 +12,6 @@ import (
 
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
-	"github.com/assent-dev/assent/rap/wire"
 )
 
 // asking is a call whose question is open.
@@ -26,39 +25,6 @@ func (w *rtWorld) asking(id, path string) (ref string) {
 	return ref
 }
 
-func TestAnswersOnce(t *testing.T) {
-	for name, c := range map[string]struct {
-		answer hold.Answer
-		posted string
-		why    Why
-	}{
-		"chosen":       {hold.Answer{State: hold.Chosen, Selected: 0}, `{"id":"a","selected":0}`, ""},
-		"dismissed":    {hold.Answer{State: hold.Dismissed, Selected: 0}, `{"id":"a","selected":1}`, ""},
-		"expired":      {hold.Answer{State: hold.Expired}, "", WhyUnanswered},
-		"cancelled":    {hold.Answer{State: hold.Cancelled}, "", WhyUnanswered},
-		"denied":       {hold.Answer{State: hold.Denied}, "", WhyDenied},
-		"out of range": {hold.Answer{State: hold.Chosen, Selected: 2}, "", WhyUnanswered},
-		"negative":     {hold.Answer{State: hold.Chosen, Selected: -1}, "", WhyUnanswered},
-		"unknown":      {hold.Answer{State: "new"}, "", WhyUnanswered},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newRTWorld(t)
-			w.desk.says(w.asking("a", "1"), c.answer)
-			if c.posted == "" {
-				w.ends("a", c.why)
-				w.tool.waits("/cancel_tool_call", 1)
-			} else if got := w.tool.waits("/answers/1", 1)[0]; got != c.posted {
-				t.Errorf("posted %s", got)
-			}
-
-			w.settles()
-			if n := len(w.tool.bodies("/answers/1")); n != map[bool]int{true: 1}[c.posted != ""] {
-				t.Errorf("posted %d times", n)
-			}
-		})
-	}
-}
-
 // answers has the answer of a call kept, with an attempt to post it
 // that a process made which is gone.
 func (w *rtWorld) answers(id string, post durable.Attempt) {
@@ -66,7 +32,7 @@ func (w *rtWorld) answers(id string, post durable.Attempt) {
 	c := w.kept(id)
 	c.Ask = nil
 	c.Part.Choice.State = choiceAnswered
-	c.Errand = &post
+	c.Message = &post
 	w.keeps(c)
 }
 
@@ -100,46 +66,6 @@ func TestAfterACrashWhileAnswering(t *testing.T) {
 	w.until("given up", func() bool { return w.kept("b").Part.Told.Trouble != "" })
 }
 
-func TestWithdrawsQuestions(t *testing.T) {
-	for name, end := range map[string]func(*rtWorld){
-		"result": func(w *rtWorld) { w.accepts("a", rtResult("a", "done")) },
-		"cancel": func(w *rtWorld) {
-			if err := w.mine.Cancel(context.Background(), "t", "a", "never mind"); err != nil {
-				w.t.Error(err)
-			}
-		},
-		"close": func(w *rtWorld) {
-			if err := w.mine.CloseThread(context.Background(), "t"); err != nil {
-				w.t.Error(err)
-			}
-		},
-		"deadline of the question": func(w *rtWorld) { w.pass(16 * time.Minute) },
-		"deadline of the call":     func(w *rtWorld) { w.pass(2 * time.Hour) },
-		"another question":         func(w *rtWorld) { w.accepts("a", w.choice("a", "2")) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newRTWorld(t)
-			ref := w.asking("a", "1")
-			w.desk.fails(errors.New("the desk is away"))
-			end(w)
-			w.until("tried", func() bool { return w.logged("the desk is away") })
-			w.desk.fails(nil)
-			w.pass(5 * time.Second)
-			w.until("withdrawn", func() bool {
-				w.desk.mu.Lock()
-				defer w.desk.mu.Unlock()
-				return w.desk.cancelled[ref] == 1
-			})
-			w.settles()
-			w.desk.do(ref, func() { w.desk.answers[ref] = hold.Answer{State: hold.Chosen} })
-			w.settles()
-			if n := len(w.tool.bodies("/answers/1")); n != 0 {
-				t.Errorf("posted %d times", n)
-			}
-		})
-	}
-}
-
 func TestGivesWithdrawingUp(t *testing.T) {
 	w := newRTWorld(t)
 	w.asking("a", "1")
@@ -152,33 +78,9 @@ func TestGivesWithdrawingUp(t *testing.T) {
 	w.until("given up", func() bool { return len(w.kept("a").Withdraw) == 0 })
 }
 
-func TestReplacesQuestions(t *testing.T) {
+// TestBoundsReplacedQuestions, of which R20 has the rest.
+func TestBoundsReplacedQuestions(t *testing.T) {
 	w := newRTWorld(t)
-	old := w.asking("a", "1")
-	w.accepts("a", w.choice("a", "2"))
-	ref := w.asked(2)
-	w.shows("a", ref)
-	w.accepts("a", w.choice("a", "1")) // late, and void
-	w.accepts("a", w.choice("a", "2"))
-	w.settles()
-	if n := len(w.desk.refs()); n != 2 {
-		t.Fatalf("asked %d times", n)
-	}
-	w.desk.do(old, func() { w.desk.answers[old] = hold.Answer{State: hold.Chosen} })
-	w.settles()
-	if n := len(w.tool.bodies("/answers/1")) + len(w.tool.bodies("/answers/2")); n != 0 {
-		t.Fatalf("an answer to the old question was posted")
-	}
-	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
-	w.tool.waits("/answers/2", 1)
-	w.settles()
-	if code := w.calls("a", w.choice("a", "3")); code != http.StatusConflict {
-		t.Errorf("a question after the answer is answered with %d", code)
-	}
-	w.accepts("a", w.choice("a", "2"))
-	if got := w.recorded("rap_choice_refused"); got != 1 {
-		t.Errorf("%d refusals were recorded", got)
-	}
 	w.sent("b")
 	for n := range maxReplaced + 1 {
 		w.accepts("b", w.choice("b", strings.Repeat("x", n+1)))
@@ -241,29 +143,6 @@ func TestWatchesAgain(t *testing.T) {
 	w.tool.waits("/answers/1", 1)
 	if !w.logged("the stream broke") {
 		t.Error("nobody said why")
-	}
-}
-
-func TestRefusesQuestions(t *testing.T) {
-	w := newRTWorld(t)
-	w.sent("a")
-	many := w.choice("a", "1")
-	many.Choices = make([]string, 51)
-	elsewhere := w.choice("a", "1")
-	elsewhere.ResponseURL = "http://127.0.0.1:1/answers/1"
-	for name, m := range map[string]*wire.Choice{"too many": many, "elsewhere": elsewhere} {
-		if code := w.calls("a", m); code != http.StatusBadRequest {
-			t.Errorf("%s: answered with %d", name, code)
-		}
-	}
-	w.settles()
-	if n := len(w.desk.refs()); n != 0 {
-		t.Errorf("asked %d times", n)
-	}
-	w.is("a", CallPending)
-	w.accepts("a", rtResult("a", "done"))
-	if code := w.calls("a", w.choice("a", "1")); code != http.StatusGone {
-		t.Errorf("a question of a call that has ended is answered with %d", code)
 	}
 }
 

@@ -79,7 +79,7 @@ func (r *Runtime) cancel(ctx context.Context, key, reason string) error {
 		return err
 	}
 
-	r.engine.Ground(ctx, key) // what was not sent by now never is
+	r.engine.Halt(ctx, key) // what was not sent by now never is
 	r.tellCancelled(c)
 	return nil
 }
@@ -130,7 +130,7 @@ func (r *Runtime) closeCall(ctx context.Context, key string) error {
 		return nil
 	})
 	if err == nil {
-		r.engine.Ground(ctx, key)
+		r.engine.Halt(ctx, key)
 	}
 
 	return err
@@ -150,23 +150,13 @@ func (r *Runtime) close(c *call) {
 // removeAll removes the documents below a prefix. What is gone or was
 // changed meanwhile is passed over.
 func removeAll[T any](ctx context.Context, v *durable.Vault[T], prefix string) error {
-	var failed error
-	for after := ""; ; {
-		const page = 100
-		docs, err := v.List(ctx, prefix, after, page)
-		failed = errors.Join(failed, err)
-		for _, d := range docs {
-			after = d.Key
-			err := v.Remove(ctx, d)
-			if !errors.Is(err, approval.ErrNotFound) && !errors.Is(err, approval.ErrVersion) {
-				failed = errors.Join(failed, err)
-			}
+	return v.All(ctx, prefix, func(d *durable.Doc[T]) error {
+		err := v.Remove(ctx, d)
+		if errors.Is(err, approval.ErrNotFound) || errors.Is(err, approval.ErrVersion) {
+			return nil
 		}
-
-		if len(docs) < page {
-			return failed
-		}
-	}
+		return err
+	})
 }
 
 // Alive asks the tool server whether it still works on a call (a

@@ -21,7 +21,7 @@ type oldCall struct {
 	Ended     time.Time      `json:"ended"`
 	Consents  int            `json:"consents"`
 	Consent   *oldConsent    `json:"consent"`
-	Send      oldErrand      `json:"send"`
+	Send      oldAttempt     `json:"send"`
 	Choice    *oldChoice     `json:"choice"`
 	Withdraw  []string       `json:"withdraw"`
 }
@@ -40,16 +40,16 @@ type oldChoice struct {
 	Key      string      `json:"key"`
 	Ref      string      `json:"ref"`
 	Deadline time.Time   `json:"deadline"`
-	Post     oldErrand   `json:"post"`
+	Post     oldAttempt  `json:"post"`
 }
 
-type oldErrand struct {
+type oldAttempt struct {
 	Attempts int       `json:"attempts"`
 	Lease    time.Time `json:"lease"`
 	Next     time.Time `json:"next"`
 }
 
-func (e oldErrand) attempt() durable.Attempt {
+func (e oldAttempt) attempt() durable.Attempt {
 	return durable.Attempt{
 		Tries: e.Attempts,
 		Lease: e.Lease,
@@ -147,6 +147,6 @@ func (old *oldCall) resume(c *call) {
 
 	if q := old.Choice; q != nil && q.State == choiceAnswered && old.State != CallDone {
 		post := q.Post.attempt()
-		c.Errand = &post
+		c.Message = &post
 	}
 }

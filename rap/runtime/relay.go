@@ -2,7 +2,7 @@ package runtime
 
 import (
 	"context"
-	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +18,8 @@ import (
 // takes it. It is in memory, as runs are: what outlives the process is
 // an end without an answer.
 type relay struct {
+	hold.Requests // approvals, of which there are none: the rules of the runtime in front ask about nothing
+
 	watching watchers
 
 	mu    sync.Mutex
@@ -32,7 +34,7 @@ type relayed struct {
 }
 
 func newRelay() *relay {
-	return &relay{asked: map[string]*relayed{}}
+	return &relay{Requests: hold.Nobody(errors.New("nobody approves here")), asked: map[string]*relayed{}}
 }
 
 // As returns the relay itself: the questions of a call are found by a
@@ -111,26 +113,6 @@ func (d *relay) Watch(ctx context.Context, changed func(ref string)) error {
 	<-ctx.Done()
 
 	return ctx.Err()
-}
-
-// Open, Look and Claim are for approvals, of which there are none: the
-// rules of the runtime in front ask about nothing.
-func (d *relay) Open(context.Context, string, hold.Verdict) (hold.Held, error) {
-	return hold.Held{
-		Ref:    rand.Text(),
-		State:  hold.Denied,
-		Reason: "nobody approves here",
-	}, nil
-}
-
-// Look knows no approval.
-func (d *relay) Look(context.Context, string) (hold.Held, error) {
-	return hold.Held{}, fmt.Errorf("look at an approval: %w", hold.ErrNoRequest)
-}
-
-// Claim gives no run away.
-func (d *relay) Claim(context.Context, string, string, hold.Verdict) error {
-	return fmt.Errorf("claim an approval: %w", hold.ErrNotClaimed)
 }
 
 // watchers are those who are told of something by its name.

@@ -94,7 +94,7 @@ func again(err error) bool {
 // post makes an attempt to post the answer to a tool's question: the
 // same bytes to the same URL each time.
 func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
-	attempt := c.Errand.Tries
+	attempt := c.Message.Tries
 	s := r.servers[c.Part.Server]
 	if s == nil {
 		return r.undelivered(c, errors.New("its tool server is not registered any more"))
@@ -115,7 +115,7 @@ func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
 		return durable.Sent[part]{
 			Retry: true,
 			Pause: pause(1),
-			Keep:  func(c *call) { c.Errand.Tries-- }, // without its place in the ledger no answer leaves
+			Keep:  func(c *call) { c.Message.Tries-- }, // without its place in the ledger no answer leaves
 		}
 	}
 

@@ -68,8 +68,8 @@ func (w *rtWorld) keeps(c *call) {
 	}
 	due := c.Run.Lease
 	switch {
-	case c.Errand != nil:
-		due = c.Errand.Lease
+	case c.Message != nil:
+		due = c.Message.Lease
 	case due.IsZero():
 		due = w.now()
 	}
@@ -105,7 +105,7 @@ func TestSendsNothingThatTheLedgerLacks(t *testing.T) {
 	w.accepts("a", w.choice("a", "1"))
 	ref := w.asked(1)
 	w.desk.says(ref, hold.Answer{State: hold.Chosen, Selected: 0})
-	w.until("answered", func() bool { return w.kept("a").Errand != nil })
+	w.until("answered", func() bool { return w.kept("a").Message != nil })
 	w.settles()
 	if n := len(w.tool.bodies("/answers/1")); n != 0 {
 		t.Fatalf("posted %d times", n)

@@ -46,20 +46,15 @@ type keptView struct {
 
 // changeThread moves what is known of a thread, known or not.
 func (r *Runtime) changeThread(ctx context.Context, key string, change func(*thread)) (thread, error) {
-	for {
-		d, err := r.known.Get(ctx, key)
-		if errors.Is(err, approval.ErrNotFound) {
-			d, err = &durable.Doc[thread]{Key: key}, nil
-		}
-		if err != nil {
-			return thread{}, err
-		}
+	d, err := r.known.Edit(ctx, key, func(d *durable.Doc[thread]) error {
 		change(&d.Body)
 		d.Expires = r.now().Add(keepLive)
-		if err := r.known.Put(ctx, d); !errors.Is(err, approval.ErrVersion) || ctx.Err() != nil {
-			return d.Body, err
-		}
+		return nil
+	})
+	if err != nil {
+		return thread{}, err
 	}
+	return d.Body, nil
 }
 
 // closeThread marks a thread as closed, and reports whether it was before.
@@ -219,19 +214,14 @@ func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
 		}
 	}
 
-	for {
-		d, err := r.views.Get(ctx, key)
-		if errors.Is(err, approval.ErrNotFound) {
-			d, err = &durable.Doc[keptView]{Key: key}, r.admitView(ctx, c)
-		}
-		if err != nil {
-			return err
-		}
+	_, err := r.views.Edit(ctx, key, func(d *durable.Doc[keptView]) error {
 		d.Body, d.Expires = keptView{m.ViewType, m.Content}, r.now().Add(keepLive)
-		if err := r.views.Put(ctx, d); !errors.Is(err, approval.ErrVersion) || ctx.Err() != nil {
-			return err
+		if d.Version == 0 {
+			return r.admitView(ctx, c)
 		}
-	}
+		return nil
+	})
+	return err
 }
 
 func (r *Runtime) admitView(ctx context.Context, c *call) error {

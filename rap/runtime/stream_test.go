@@ -40,77 +40,6 @@ func (w *rtWorld) events(from int) []rap.Event {
 	return got
 }
 
-func TestEventsOfSubscriptions(t *testing.T) {
-	w := newRTWorld(t)
-	w.sent("plain")
-	if code := w.calls("plain", rtEvent("plain", "early")); code != http.StatusConflict {
-		t.Errorf("an event before the result is answered with %d", code)
-	}
-	w.accepts("plain", rtResult("plain", "done"))
-	if code := w.calls("plain", rtEvent("plain", "none")); code != http.StatusConflict {
-		t.Errorf("an event of no subscription is answered with %d", code)
-	}
-	w.subscribes("a")
-	w.subscribes("b")
-	w.accepts("a", rtEvent("a", "one"))
-	w.accepts("b", rtEvent("b", "two"))
-	w.accepts("a", rtEvent("a", "one")) // repetitions are legal
-	w.accepts("a", &wire.Event{
-		GroupID:     "t",
-		ToolCallID:  "a",
-		Text:        "three",
-		Associative: true,
-		Final:       true,
-	})
-	if code := w.calls("a", rtEvent("a", "four")); code != http.StatusConflict {
-		t.Errorf("an event after the final one is answered with %d", code)
-	}
-	want := []rap.Event{
-		{
-			Index: 0,
-			ID:    "a",
-			Text:  "one",
-		},
-		{
-			Index: 1,
-			ID:    "b",
-			Text:  "two",
-		},
-		{
-			Index: 2,
-			ID:    "a",
-			Text:  "one",
-		},
-		{
-			Index:       3,
-			ID:          "a",
-			Text:        "three",
-			Associative: true,
-			Final:       true,
-		},
-	}
-	if got := w.events(0); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got %v", got)
-	}
-	if got := w.events(3); len(got) != 1 || got[0].Text != "three" {
-		t.Errorf("got %v", got)
-	}
-	if err := w.mine.Cancel(t.Context(), "t", "b", ""); err != nil {
-		t.Fatal(err)
-	}
-	w.tool.waits("/cancel_tool_call", 1)
-	if code := w.calls("b", rtEvent("b", "five")); code != http.StatusConflict {
-		t.Errorf("an event of a cancelled subscription is answered with %d", code)
-	}
-	if c := w.ends("b", ""); c.Outcome.Text != "begun" {
-		t.Errorf("%+v", c)
-	}
-	w.pass(keepLive + time.Hour)
-	if got := w.events(0); len(got) != 0 {
-		t.Errorf("kept for ever: %v", got)
-	}
-}
-
 func TestEventsAreBounded(t *testing.T) {
 	w := newRTWorld(t)
 	w.subscribes("a")
@@ -126,6 +55,16 @@ func TestEventsAreBounded(t *testing.T) {
 	if got := w.events(0); len(got) != 2 {
 		t.Errorf("kept %d", len(got))
 	}
+	if err := w.mine.Cancel(t.Context(), "t", "a", ""); err != nil {
+		t.Fatal(err)
+	}
+	if code := w.calls("a", rtEvent("a", "late")); code != http.StatusConflict {
+		t.Errorf("an event of a cancelled subscription is answered with %d", code)
+	}
+	w.pass(keepLive + time.Hour)
+	if got := w.events(0); len(got) != 0 {
+		t.Errorf("kept for ever: %v", got)
+	}
 }
 
 func TestViews(t *testing.T) {
@@ -138,11 +77,9 @@ func TestViews(t *testing.T) {
 			Content:  []byte(content),
 		}
 	}
-	w.accepts("a", view("diff", `{"n": 1}`))
 	w.accepts("a", rtResult("a", "done"))
 	w.accepts("a", view("diff", `{"n": 2, "<": "&"}`))
-	got, err := w.mine.Views(t.Context(), "t")
-	if err != nil || len(got) != 1 || string(got["diff"]) != `{"n": 2, "<": "&"}` {
+	if got, err := w.mine.Views(t.Context(), "t"); err != nil || string(got["diff"]) != `{"n": 2, "<": "&"}` {
 		t.Errorf("got %s, %v", got, err)
 	}
 	for n := range maxViews - 1 {
@@ -152,67 +89,8 @@ func TestViews(t *testing.T) {
 		t.Errorf("one view too many is answered with %d", code)
 	}
 	w.accepts("a", view("diff", `{}`))
-	if code := w.calls("a", &wire.View{
-		GroupID:  "u",
-		ViewType: "diff",
-		Content:  []byte("{}"),
-	}); code != http.StatusNotFound {
-		t.Errorf("a view of another thread is answered with %d", code)
-	}
-
 	w.pass(23 * time.Hour)
 	if got, _ := w.mine.Views(t.Context(), "t"); len(got) != maxViews {
 		t.Errorf("%d views", len(got))
-	}
-}
-
-func TestCloseThread(t *testing.T) {
-	w := newRTWorld(t)
-	w.subscribes("sub")
-	w.accepts("sub", rtEvent("sub", "news"))
-	w.accepts("sub", &wire.View{
-		GroupID:  "t",
-		ViewType: "diff",
-		Content:  []byte("{}"),
-	})
-	w.asking("a", "1")
-	w.invoke("b", "send", `{"to":"bob"}`)
-	w.asked(2)
-	if err := w.mine.CloseThread(t.Context(), "t"); err != nil {
-		t.Fatal(err)
-	}
-	w.ends("a", WhyClosed)
-	w.ends("b", WhyClosed)
-	if got, _ := w.mine.Views(t.Context(), "t"); len(w.events(0))+len(got) != 0 {
-		t.Errorf("kept %v", got)
-	}
-	for name, m := range map[string]wire.Callback{
-		"event": rtEvent("sub", "x"),
-		"view": &wire.View{
-			GroupID:  "t",
-			ViewType: "x",
-			Content:  []byte("{}"),
-		},
-		"question": w.choice("sub", "3"),
-	} {
-		if code := w.calls("sub", m); code != http.StatusNotFound && code != http.StatusGone {
-			t.Errorf("%s: answered with %d", name, code)
-		}
-	}
-
-	w.accepts("a", rtResult("a", "late"))
-	if c := w.invoke("c", "read", `{}`); c.Why != WhyClosed {
-		t.Errorf("a call of a closed thread is %+v", c)
-	}
-	if err := w.mine.CloseThread(t.Context(), "t"); err != nil {
-		t.Error(err)
-	}
-	w.settles()
-	w.tool.waits("/close_thread", 1)
-	if got := w.tool.bodies("/close_thread"); len(got) != 1 || got[0] != `{"thread_id":"t"}` {
-		t.Errorf("told %q", got)
-	}
-	if n := len(w.tool.bodies("/cancel_tool_call")); n != 0 {
-		t.Errorf("cancelled %d times", n)
 	}
 }

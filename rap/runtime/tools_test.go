@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 )
@@ -51,27 +50,6 @@ func TestToolsOfASession(t *testing.T) {
 	}
 }
 
-func TestToolsThatAreNotAvailable(t *testing.T) {
-	w := newRTWorld(t)
-	for name, manifest := range map[string]string{
-		"no JSON":            "{",
-		"no tools":           `{"name":"x","endpoint":"` + w.tool.URL + `","tools":[]}`,
-		"endpoint elsewhere": strings.ReplaceAll(w.tool.manifest, w.tool.URL, "http://127.0.0.1:1"),
-		"one bad tool":       strings.Replace(w.tool.manifest, `"name":"wipe"`, `"name":"wipe it"`, 1),
-	} {
-		w.tool.sets(func() { w.tool.manifest = manifest })
-		if got := w.tools(name); len(got.Offers) != 0 || len(got.Problems) != 1 ||
-			got.Problems[0].Server != "files" {
-			t.Errorf("%s: %+v", name, got)
-		}
-		w.tools(name)
-	}
-
-	if n := len(w.tool.bodies(toolsetPath)); n != 4 {
-		t.Errorf("fetched %d times", n)
-	}
-}
-
 func TestToolsAfterTheServerCameBack(t *testing.T) {
 	w := newRTWorld(t)
 	w.tool.sets(func() { w.tool.status[toolsetPath] = 503 })
@@ -95,31 +73,6 @@ func TestToolsWaitForNobody(t *testing.T) {
 	}
 	close(w.tool.block[toolsetPath])
 	w.tools("t")
-}
-
-func TestCancel(t *testing.T) {
-	w := newRTWorld(t)
-	w.sent("a")
-	if err := w.mine.Cancel(t.Context(), "t", "a", "no time"); err != nil {
-		t.Fatal(err)
-	}
-	if c := w.ends("a", WhyInterrupted); c.Outcome.Text != "Error: interrupted: no time" {
-		t.Errorf("%+v", c.Outcome)
-	}
-	if got := w.tool.waits("/cancel_tool_call", 1)[0]; got != `{"thread_id":"t","tool_call_id":"a"}` {
-		t.Errorf("told %s", got)
-	}
-	if err := w.mine.Cancel(t.Context(), "t", "a", ""); !errors.Is(err, ErrDone) {
-		t.Errorf("want ErrDone, got %v", err)
-	}
-	if err := w.mine.Cancel(t.Context(), "t", "b", ""); !errors.Is(err, ErrNoCall) {
-		t.Errorf("want ErrNoCall, got %v", err)
-	}
-	w.accepts("a", rtResult("a", "late"))
-	w.ends("a", WhyInterrupted)
-	if n := w.recorded("rap_cancelled"); n != 1 {
-		t.Errorf("recorded %d times", n)
-	}
 }
 
 func TestCancelWhileSending(t *testing.T) {

@@ -14,15 +14,11 @@ import (
 // The desk of an upstream server approves nothing and knows nothing.
 func TestRelayDeskApprovesNothing(t *testing.T) {
 	d := newRelay()
-	held, err := d.Open(t.Context(), "k", hold.Verdict{})
-	if err != nil || held.State != hold.Denied {
-		t.Errorf("%v, %v", held, err)
+	if held, err := d.Open(t.Context(), "k", hold.Verdict{}); err == nil {
+		t.Errorf("%v", held)
 	}
-	if _, err := d.Look(t.Context(), held.Ref); !errors.Is(err, hold.ErrNoRequest) {
-		t.Error(err)
-	}
-	if err := d.Claim(t.Context(), held.Ref, "k", hold.Verdict{}); !errors.Is(err, hold.ErrNotClaimed) {
-		t.Error(err)
+	if err := d.Claim(t.Context(), "ref", "k", hold.Verdict{}); err == nil {
+		t.Error("a run was given away")
 	}
 	ref, err := d.Ask(t.Context(), "q", hold.Question{Within: -2 * relayKept})
 	if err != nil {

@@ -39,11 +39,7 @@ func ParseCallback(body []byte) (Callback, error) {
 		"final",
 		"view_type",
 	)
-	c := o.callback(o.Need("type"))
-	if err := o.err(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return read(o, o.callback(o.Need("type")))
 }
 
 func (o object) callback(kind string) Callback {

@@ -4,31 +4,19 @@ package wire
 // choices is the caller's to see. Errors are *Error.
 func ParseAnswer(body []byte) (Answer, error) {
 	o := document(body, "id", "selected")
-	a := Answer{ID: o.id("id"), Selected: o.index("selected")}
-	if err := o.err(); err != nil {
-		return Answer{}, err
-	}
-	return a, nil
+	return read(o, Answer{ID: o.id("id"), Selected: o.index("selected")})
 }
 
 // ParseCloseThread reads a thread closure. Errors are *Error.
 func ParseCloseThread(body []byte) (CloseThread, error) {
 	o := document(body, "thread_id")
-	c := CloseThread{o.id("thread_id")}
-	if err := o.err(); err != nil {
-		return CloseThread{}, err
-	}
-	return c, nil
+	return read(o, CloseThread{o.id("thread_id")})
 }
 
 // ParseCancelCall reads a cancellation. Errors are *Error.
 func ParseCancelCall(body []byte) (CancelCall, error) {
 	o := document(body, "thread_id", "tool_call_id")
-	c := CancelCall{o.id("thread_id"), o.id("tool_call_id")}
-	if err := o.err(); err != nil {
-		return CancelCall{}, err
-	}
-	return c, nil
+	return read(o, CancelCall{o.id("thread_id"), o.id("tool_call_id")})
 }
 
 // ParseStatus reads a status check. Errors are *Error.

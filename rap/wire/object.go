@@ -44,6 +44,16 @@ func (o object) err() error {
 	return &Error{Field: problem.Path, Expected: expected}
 }
 
+// read is what was read of a message where all of it is valid.
+func read[T any](o object, message T) (T, error) {
+	err := o.err()
+	if err != nil {
+		var none T
+		message = none
+	}
+	return message, err
+}
+
 // listWord says list for array, as RAP does.
 func listWord(kind string) string { return strings.Replace(kind, "an array", "a list", 1) }
 

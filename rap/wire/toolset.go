@@ -34,10 +34,7 @@ func ParseToolset(body []byte) (*Toolset, error) {
 	if len(t.Tools) == 0 {
 		o.Expect("tools", "at least one tool")
 	}
-	if err := o.err(); err != nil {
-		return nil, err
-	}
-	return t, nil
+	return read(o, t)
 }
 
 // tools reads the tools up to the first that is not valid: no schema is
@@ -146,7 +143,7 @@ func (t *Tool) CheckArguments(args json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("inputSchema: %w", err)
 	}
-	return misfit(failures)
+	return argumentsError(failures)
 }
 
 func decodeArguments(args json.RawMessage) (any, error) {
@@ -170,8 +167,8 @@ func decodeArguments(args json.RawMessage) (any, error) {
 	return doc, nil
 }
 
-// misfit says what is wrong with arguments, nil when nothing is.
-func misfit(failures []jsonschema.Failure) error {
+// argumentsError says what is wrong with arguments, nil when nothing is.
+func argumentsError(failures []jsonschema.Failure) error {
 	const most = 5
 	var all []string
 	for _, f := range failures[:min(len(failures), most)] {

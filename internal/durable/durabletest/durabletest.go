@@ -24,7 +24,7 @@ type World struct {
 	People hold.People
 	Now    func() time.Time
 	Poll   time.Duration
-	Lease  time.Duration // of runs and errands
+	Lease  time.Duration // of runs and messages
 
 	// Run is the operation that calls run. It returns its outcome.
 	Run func(ctx context.Context, id string) string

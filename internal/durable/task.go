@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// activity is a run or an errand that is under way in this process.
-type activity struct {
+// task is a run or a message that is under way in this process.
+type task struct {
 	key  string
 	name string // of the attempt
 	ctx  context.Context
@@ -17,16 +17,16 @@ type activity struct {
 	news atomic.Bool   // there was news of the call meanwhile
 }
 
-type activities struct {
+type tasks struct {
 	mu sync.Mutex
-	of map[string][]*activity // by key of the call
+	of map[string][]*task // by key of the call
 }
 
-// add notes a activity that is about to begin, so that it can be stopped
+// add notes a task that is about to begin, so that it can be stopped
 // from now on.
-func (f *activities) add(key, name string) *activity {
+func (f *tasks) add(key, name string) *task {
 	ctx, stop := context.WithCancelCause(context.Background())
-	one := &activity{
+	one := &task{
 		key:  key,
 		name: name,
 		ctx:  ctx,
@@ -39,11 +39,11 @@ func (f *activities) add(key, name string) *activity {
 	return one
 }
 
-func (f *activities) land(one *activity) {
+func (f *tasks) done(one *task) {
 	one.stop(nil)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	rest := slices.DeleteFunc(f.of[one.key], func(other *activity) bool { return other == one })
+	rest := slices.DeleteFunc(f.of[one.key], func(other *task) bool { return other == one })
 	if f.of[one.key] = rest; len(rest) == 0 {
 		delete(f.of, one.key)
 	}
@@ -51,36 +51,36 @@ func (f *activities) land(one *activity) {
 }
 
 // has reports whether an attempt is under way here.
-func (f *activities) has(key, name string) bool {
-	return slices.ContainsFunc(f.all(key), func(one *activity) bool { return one.name == name })
+func (f *tasks) has(key, name string) bool {
+	return slices.ContainsFunc(f.all(key), func(one *task) bool { return one.name == name })
 }
 
-func (f *activities) all(key string) []*activity {
+func (f *tasks) all(key string) []*task {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.of[key])
 }
 
 // idle reports whether nothing is under way.
-func (f *activities) idle() bool {
+func (f *tasks) idle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.of) == 0
 }
 
 // everything is under way in this process.
-func (f *activities) everything() []*activity {
+func (f *tasks) everything() []*task {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var out []*activity
+	var out []*task
 	for _, some := range f.of {
 		out = append(out, some...)
 	}
 	return out
 }
 
-// check stops the activities of a call for which why has an error.
-func (f *activities) check(key string, why func(*activity) error) {
+// check stops the tasks of a call for which why has an error.
+func (f *tasks) check(key string, why func(*task) error) {
 	for _, one := range f.all(key) {
 		if err := why(one); err != nil {
 			one.stop(err)
@@ -88,11 +88,11 @@ func (f *activities) check(key string, why func(*activity) error) {
 	}
 }
 
-// Ground stops the runs and errands of a call that are under way in
+// Halt stops the runs and messages of a call that are under way in
 // this process, and waits until they have ended: what was not sent by
 // then never is.
-func (e *Engine[P]) Ground(ctx context.Context, key string) {
-	all := e.activities.all(key)
+func (e *Engine[P]) Halt(ctx context.Context, key string) {
+	all := e.tasks.all(key)
 	for _, f := range all {
 		f.stop(ErrOvertaken)
 	}

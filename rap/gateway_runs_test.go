@@ -1,0 +1,234 @@
+package rap_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/gateway"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+// What can't be sent as it is becomes an error that says so, or is mended.
+func TestGatewaySendsOddResults(t *testing.T) {
+	h, r := confGateway(t)
+	for want, out := range map[string]rap.Outcome{
+		"a\uFFFDb": {Text: "a\xffb"},
+		"fine":     {Text: "fine", DisplayAs: []byte(`{`)},
+		"Error: the operation ran, but its result is too large to be sent": {Text: strings.Repeat("x", 3<<20)},
+		"Error: the operation ran, but its result can't be written as a tool_result": {
+			Content: []wire.Content{{Image: "%", MediaType: "x"}},
+		},
+	} {
+		h.ops["list_files"].does(func(context.Context, rap.Job) (rap.Outcome, error) { return out, nil })
+		if got := r.call("list_files", `{}`).invoke().result(); got != want {
+			t.Errorf("%.200q, want %q", got, want)
+		}
+	}
+}
+
+// A run that can't be recorded is none.
+func TestGatewayRunsNothingUnrecorded(t *testing.T) {
+	h, r := confGateway(t, confOffer)
+	for _, choice := range []string{"once", "session"} {
+		c, q := r.asked()
+		h.deaf.Store(true)
+		c.picks(q, q.index(t, choice))
+		if got := c.fails(); !strings.Contains(got, "could not be recorded") {
+			t.Errorf("%s: %q", choice, got)
+		}
+		h.deaf.Store(false)
+	}
+
+	h.ran("write_file", 0)
+}
+
+// Another process that takes a cancellation stops a run here by its record.
+func TestGatewayStopsForOthers(t *testing.T) {
+	h, r := confGateway(t)
+	h.ops["list_files"].block()
+	c := r.call("list_files", `{}`).invoke()
+	h.ops["list_files"].begun(t, 1)
+	second, err := gateway.New(h.cfg)
+	confMust(t, err)
+	own := r.base
+	other := httptest.NewServer(second)
+	defer other.Close()
+	r.base = other.URL
+	status, body := r.cancel(c.in.GroupID, c.in.ID)
+	r.base = own
+	confAcknowledged(t, "cancel", status, body)
+	if got := c.fails(); !strings.Contains(got, "cancelled") {
+		t.Errorf("result %q", got)
+	}
+}
+
+// relays has an operation ask its user something.
+func (h *confHarness) relays() {
+	h.ops["read_file"].does(func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
+		if _, err := job.Ask(ctx, "?", []string{"a"}, 1); err == nil {
+			return rap.Outcome{}, &rap.PublicError{Text: "a default that is none was taken"}
+		}
+		i, err := job.Ask(ctx, "Really?\x1b[2J", []string{"yes", "no", "\u202eperhaps"}, 1)
+		if err != nil {
+			return rap.Outcome{}, errors.Join(err, &rap.PublicError{Text: "not asked"})
+		}
+		if _, err := job.Ask(ctx, "And now?", []string{"yes"}, 0); !errors.Is(err, rap.ErrAskedAlready) {
+			return rap.Outcome{}, &rap.PublicError{Text: "asked twice"}
+		}
+		return rap.Outcome{Text: fmt.Sprint("chose ", i)}, nil
+	})
+}
+
+func TestGatewayRelaysOneQuestion(t *testing.T) {
+	h, r := confGateway(t, func(cfg *gateway.Config) { cfg.RunWithin = 300 * time.Millisecond })
+	h.relays()
+	c := r.call("read_file", confMotd).invoke()
+	q := c.choice()
+	if strings.ContainsAny(q.Prompt+q.Choices[2], "\x1b\u202e") || *q.Default != 1 || len(q.Choices) != 3 ||
+		!strings.Contains(q.Prompt, "Really?") {
+		t.Errorf("%s", q.body)
+	}
+	<-time.After(600 * time.Millisecond) // the time of a run stands while people are asked
+	for i, want := range []int{200, 200, 404} {
+		if status := c.answer(q, []int{2, 2, 0}[i]); status != want {
+			t.Errorf("answer %d: %d", i, status)
+		}
+	}
+	if got := c.result(); got != "chose 2" {
+		t.Errorf("result %q", got)
+	}
+
+	c = r.call("read_file", confMotd).invoke()
+	if status := c.answer(c.choice(), 7); status != http.StatusBadRequest {
+		t.Errorf("out of range: %d", status)
+	}
+	if got := c.fails(); !strings.Contains(got, "not valid") && !strings.Contains(got, "not asked") {
+		t.Errorf("result %q", got)
+	}
+
+	c = r.call("read_file", confMotd).invoke()
+	c.choice()
+	h.clock.pass(time.Hour)
+	c.fails()
+
+	h.rules(strings.Replace(confToolsFile, "Reads a file.", "Reads a file., approval: true", 1), confToolsPolicy)
+	c = r.call("read_file", confMotd).invoke()
+	c.picks(c.choice(), 0)
+	if c.fails(); c.count("user_choice") != 1 {
+		t.Errorf("asked after the rules had:\n%s", r.heard())
+	}
+}
+
+// TestD10_AnswersAfterACancellationAreNotThere: a relayed question is
+// nobody's once its run was told to stop, as the rules' own questions
+// are.
+func TestD10_AnswersAfterACancellationAreNotThere(t *testing.T) {
+	h, r := confGateway(t)
+	stuck := make(chan struct{})
+	h.ops["read_file"].does(func(ctx context.Context, job rap.Job) (rap.Outcome, error) {
+		_, err := job.Ask(ctx, "Really?", []string{"Yes", "No"}, 1)
+		<-stuck // it is slow to stop
+		return rap.Outcome{}, err
+	})
+	c := r.call("read_file", confMotd).invoke()
+	q := c.choice()
+	r.cancel(c.in.GroupID, c.in.ID)
+	for range 2 {
+		if status := c.answer(q, 0); status != http.StatusNotFound {
+			t.Errorf("an answer after the cancellation: %d", status)
+		}
+		select {
+		case <-stuck:
+		default:
+			close(stuck)
+		}
+		c.fails()
+	}
+}
+
+// asksBehind makes a call about which the tool server behind asks.
+func (w *eventsWorld) asksBehind() (*confCall, *toolCall) {
+	w.t.Helper()
+	c, sent := w.passes("thread-1")
+	sent.sends(sent.choice("/answers/" + sent.SentID))
+	return c, sent
+}
+
+func TestUpstreamRelays(t *testing.T) {
+	w := newEventsWorld(t)
+	for _, pick := range []int{1, 2} {
+		c, sent := w.asksBehind()
+		q := c.choice()
+		if !strings.Contains(q.Prompt, "/etc/motd") || *q.Default != 2 || len(q.Choices) != 3 {
+			t.Errorf("%s", q.body)
+		}
+		c.picks(q, pick)
+		isAnswer(t, w.tool.waits("/answers/"+sent.SentID, 1)[0], sent.SentID, pick)
+		sent.sends(sent.result("done"))
+		if got := c.result(); got != "done" {
+			t.Errorf("result %q", got)
+		}
+	}
+}
+
+// A call about which the gateway asked its user does not ask again: it ends.
+func TestUpstreamAsksOnce(t *testing.T) {
+	w := newEventsWorld(t)
+	w.rules(strings.Replace(confToolsFile, "Reads a file.", "Reads a file., approval: true", 1), confToolsPolicy)
+	c := w.runtime.call("read_file", confMotd).invoke()
+	c.picks(c.choice(), 0)
+	sent := w.tool.read(w.tool.waits("invoke", 1)[0].Body)
+	sent.sends(sent.choice("/answers/1"))
+	if got := c.fails(); !strings.Contains(got, "asked") || c.count("user_choice") != 1 {
+		t.Errorf("result %q\n%s", got, c.heard())
+	}
+	hears(w.tool, "cancel", map[string]string{"thread_id": sent.SentGroup, "tool_call_id": sent.SentID})
+	w.tool.exactly("/answers/1", 0)
+}
+
+// Cancellations and closures reach the server behind.
+func TestUpstreamEnds(t *testing.T) {
+	w := newEventsWorld(t)
+	c, sent := w.asksBehind()
+	c.choice()
+	w.runtime.cancel(c.in.GroupID, c.in.ID)
+	if got := c.fails(); !strings.Contains(got, "cancelled") {
+		t.Errorf("result %q", got)
+	}
+	hears(w.tool, "cancel", map[string]string{"thread_id": sent.SentGroup, "tool_call_id": sent.SentID})
+
+	c, sent = w.asksBehind()
+	c.choice()
+	w.runtime.closeThread(c.in.GroupID)
+	if got := c.fails(); !strings.Contains(got, "closed") {
+		t.Errorf("result %q", got)
+	}
+	hears(w.tool, "close", map[string]string{"thread_id": sent.SentGroup})
+}
+
+// What the rules did not decide about is not called.
+func TestUpstreamChanges(t *testing.T) {
+	w := newEventsWorld(t)
+	w.tool.offers(strings.Replace(toolManifest(w.tool.URL+toolEndpoint, "read_file"), "Does", "Does more than", 1))
+	_, err := w.now.Operations()[0].Run(t.Context(), rap.Job{
+		Asker:     confAsker(),
+		Caller:    "c",
+		Thread:    "child",
+		Ancestors: []string{"another root"},
+		ID:        "c1",
+		Operation: "read_file",
+		Arguments: []byte(`{}`),
+	})
+	if public, ok := errors.AsType[*rap.PublicError](err); !ok ||
+		!strings.Contains(public.Text, "nothing was run") {
+		t.Errorf("a tool that changed: %v", err)
+	}
+	w.tool.exactly("invoke", 0)
+}
