@@ -120,10 +120,7 @@ func (a commands) sendEdit(
 	if err := p.Done(); err != nil {
 		return err
 	}
-	if !effective(edited.Voted.Outcome) {
-		return term.Exit(term.ExitNo)
-	}
-	return nil
+	return said(edited.Voted)
 }
 
 func (a commands) newArguments(f answerFlags, r *approval.Request) (string, error) {

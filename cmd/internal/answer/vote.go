@@ -288,19 +288,15 @@ func (a commands) vote(
 	if err != nil {
 		return remote.Explain(err)
 	}
-	p := a.Printer()
-	if asJSON {
-		if err := p.Document(voted); err != nil {
-			return err
-		}
-	} else {
-		printVoted(p, voted)
-	}
-
-	if err := p.Done(); err != nil {
+	if err := term.Print(a.Streams, asJSON, voted, printVoted); err != nil {
 		return err
 	}
-	if !effective(voted.Outcome) {
+	return said(voted)
+}
+
+// said is a no where an answer did not do what its giver wanted.
+func said(v *approval.Voted) error {
+	if !effective(v.Outcome) {
 		return term.Exit(term.ExitNo)
 	}
 	return nil
@@ -373,20 +369,9 @@ func (a commands) refuse(ctx context.Context, f answerFlags, id string, body ope
 }
 
 func (a commands) cancel(ctx context.Context, f answerFlags, id string) error {
-	server, err := a.Dial(f.Connection)
-	if err != nil {
-		return err
-	}
-	r, err := server.Cancel(ctx, id, f.reason)
-	if err != nil {
-		return remote.Explain(err)
-	}
-	p := a.Printer()
-	if f.AsJSON {
-		return p.Document(r)
-	}
-	p.Printf("%s: %s\n", r.ID, string(r.State))
-	return p.Done()
+	return remote.Ask(a.Caller, f.Connection, func(s *client.Client) (*approval.Request, error) {
+		return s.Cancel(ctx, id, f.reason)
+	}, func(p *term.Printer, r *approval.Request) { p.Printf("%s: %s\n", r.ID, r.State) })
 }
 
 // look reads the request that an answer is for, and holds it to the

@@ -429,16 +429,16 @@ func (b *inbox) draw() {
 
 // waitingRows are what 80 columns must hold: until when, and what would
 // run. Everything else is one key away.
-func waitingRows(requests []approval.Summary, now time.Time) [][]term.Styled {
-	rows := [][]term.Styled{term.Heading("ID", "DUE", "VOTES", "TARGET", "AGENT", "MESSAGE")}
+func waitingRows(requests []approval.Summary, now time.Time) *term.Table {
+	table := term.Heading("ID", "DUE", "VOTES", "TARGET", "AGENT", "MESSAGE")
 	for _, r := range requests {
-		rows = append(rows, []term.Styled{
-			term.Bold.Of("…" + lastOf(r.ID)), term.Cell(term.Until(r.Deadline, now)), term.Cell(votesOf(r)),
-			term.Cell(term.Shorten(r.Target, 28)), term.Cell(term.Shorten(r.Agent, 20)), term.Dim.Of(messageOf(r)),
-		})
+		table.Row(
+			term.Bold.Of("…"+lastOf(r.ID)), term.Until(r.Deadline, now), votesOf(r), term.Shorten(r.Target, 28),
+			term.Shorten(r.Agent, 20), term.Dim.Of(messageOf(r)),
+		)
 	}
 
-	return rows
+	return table
 }
 
 // cutTo cuts a line to so many characters.

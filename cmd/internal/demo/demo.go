@@ -70,9 +70,6 @@ func Command(of operate.Commands) *cobra.Command {
 // demo prepares everything in a directory of its own, which it removes
 // at the end.
 func (a demo) demo(ctx context.Context, f demoFlags) (err error) {
-	if a.Backend.Serve == nil || a.Backend.CreateToken == nil {
-		return operate.ErrNoBackend
-	}
 	dir, err := os.MkdirTemp("", "assent-demo-*")
 	if err != nil {
 		return err
@@ -137,8 +134,8 @@ func (a demo) demoToken(
 		StoreFlags: config.StoreFlags{Store: config.Store{Where: cfg.Store, KeyFile: cfg.KeyFile}},
 		Tenant:     config.DefaultTenant,
 	}
-	a.Err = io.Discard // that the store is new, and the tokens good for all agents, is what a demo is
-	made, err := a.CreateDirectly(ctx, operate.TokenFlags{Place: from}, body)
+	a.Err = io.Discard // that the store is new is what a demo is
+	made, err := a.MakeToken(ctx, from, false, body)
 	if err != nil {
 		return "", err
 	}

@@ -327,10 +327,10 @@ func (a command) rapOffers(f rapCallFlags, offers []runtime.Offer) error {
 		return p.Document(out)
 	}
 
-	rows := [][]term.Styled{term.Heading("OPERATION", "SAYS OF ITSELF")}
+	table := term.Heading("OPERATION", "SAYS OF ITSELF")
 	for _, o := range offers {
-		rows = append(rows, []term.Styled{term.Cell(o.Name), term.Cell(o.Description)})
+		table.Row(o.Name, o.Description)
 	}
-	p.Table(rows)
+	p.Table(table)
 	return p.Done()
 }
