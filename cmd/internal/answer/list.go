@@ -162,11 +162,7 @@ func (a commands) show(cmd *cobra.Command, c remote.Connection, id string, all b
 	if c.AsJSON {
 		return p.Document(r)
 	}
-	s := &view{
-		Printer: p,
-		now:     time.Now(),
-		all:     all,
-	}
+	s := viewOn(p, all)
 	s.request(r)
 	if all {
 		history, err := server.History(cmd.Context(), id)

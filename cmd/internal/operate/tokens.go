@@ -217,7 +217,7 @@ func administer[T any](ctx context.Context, a Commands, wait bool, act func() (T
 		if !wait {
 			text := "administrators are asked first: " + id +
 				"; give the same command again once they have approved it, or wait with --wait"
-			return out, term.No(errors.New(text))
+			return out, term.No("%s", text)
 		}
 		if told != id {
 			fmt.Fprintf(
@@ -231,7 +231,7 @@ func administer[T any](ctx context.Context, a Commands, wait bool, act func() (T
 
 		select {
 		case <-ctx.Done():
-			return out, term.No(errors.New("stopped waiting: " + id + " stays open"))
+			return out, term.No("%s", "stopped waiting: "+id+" stays open")
 		case <-time.After(administerPause):
 		}
 	}

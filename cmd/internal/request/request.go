@@ -158,9 +158,7 @@ func (a command) permitted(
 	printUnfillable(note, "assent: ", opened.Unfillable)
 	decided, err := server.WaitDecided(ctx, id)
 	if ctx.Err() != nil {
-		return nil, term.No(
-			fmt.Errorf("stopped waiting: %s stays open (assent cancel takes it back)", term.ScrubLine(id)),
-		)
+		return nil, term.No("stopped waiting: %s stays open (assent cancel takes it back)", term.ScrubLine(id))
 	}
 	if err != nil {
 		return nil, remote.Explain(err)
@@ -172,7 +170,7 @@ func (a command) permitted(
 				return nil, err
 			}
 		}
-		return nil, term.No(errors.New(term.ScrubLine(no.Error())))
+		return nil, term.No("%s", term.ScrubLine(no.Error()))
 	}
 
 	final, err := Take(ctx, server, decided, call)
@@ -233,7 +231,7 @@ func (a command) notAllowed(f requestFlags, opened *approval.Opened) error {
 	}
 
 	if opened.Outcome != resolve.Ask {
-		return term.No(errors.New(term.ScrubLine((&client.NotRunError{Opened: opened}).Error())))
+		return term.No("%s", term.ScrubLine((&client.NotRunError{Opened: opened}).Error()))
 	}
 	printWaiting(p, opened)
 	if err := p.Done(); err != nil {
