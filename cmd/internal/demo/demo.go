@@ -24,7 +24,6 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/remote"
-	"github.com/assent-dev/assent/cmd/internal/request"
 	"github.com/assent-dev/assent/cmd/internal/system"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/resolve"
@@ -291,7 +290,7 @@ func (d *demoDesk) asked(ctx context.Context, r *approval.Request, call string) 
 	}
 
 	d.Printf("        %s by %s\n", term.Green.Of("approved"), decided.By)
-	final, err := request.Take(ctx, d.runtime, decided, []byte(call))
+	final, err := d.runtime.Take(ctx, decided, []byte(call))
 	if err != nil {
 		return err
 	}

@@ -173,22 +173,11 @@ func (a command) permitted(
 		return nil, term.No("%s", term.ScrubLine(no.Error()))
 	}
 
-	final, err := Take(ctx, server, decided, call)
+	final, err := server.Take(ctx, decided, call)
 	if err != nil {
 		return nil, remote.Explain(err)
 	}
 	return final, nil
-}
-
-// Take consumes what was asked with the call that was asked, and what
-// an approver edited with the binding of the edit.
-func Take(
-	ctx context.Context, server *client.Client, decided *approval.Request, call []byte,
-) (*approval.Request, error) {
-	if len(decided.Revisions) > 1 {
-		return server.ConsumeBinding(ctx, decided.ID, decided.Binding(), "")
-	}
-	return server.Consume(ctx, decided.ID, call, "")
 }
 
 // runApproved runs the command with exactly the approved arguments on
