@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -144,9 +144,7 @@ func newEntrances(t *testing.T) *entrances {
 
 func (w *entrances) writes(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, filepath.Join(w.dir, name), text)
 }
 
 // configure opens every entrance that a configuration has.
@@ -242,20 +240,8 @@ func (w *entrances) makeTokens(t *testing.T) {
 	answers, admin := []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote}, []openapi.Scope{openapi.ScopeAdmin}
 	asks := []openapi.Scope{openapi.ScopeRequest}
 	bodies := []openapi.TokenBody{
-		{
-			Name:   "rt-mara",
-			Scopes: asks,
-			Person: "mara",
-		}, {
-			Name:   "rt-mara-2",
-			Scopes: asks,
-			Person: "mara",
-		},
-		{
-			Name:   "mara-admin",
-			Scopes: admin,
-			Person: "mara",
-		}, {Name: "root", Scopes: admin},
+		{Name: "rt-mara", Scopes: asks, Person: "mara"}, {Name: "rt-mara-2", Scopes: asks, Person: "mara"},
+		{Name: "mara-admin", Scopes: admin, Person: "mara"}, {Name: "root", Scopes: admin},
 	}
 	for _, who := range w.people() {
 		bodies = append(bodies, openapi.TokenBody{
@@ -265,14 +251,7 @@ func (w *entrances) makeTokens(t *testing.T) {
 		})
 	}
 
-	for _, body := range bodies {
-		body.ExpiresIn = "1h"
-		made, err := createToken(t.Context(), w.replica.store, "default", body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.token[body.Name] = made.Secret
-	}
+	w.makes(t, w.replica.store, bodies...)
 }
 
 // startGateway runs assent rap gateway, which asks the approvers of the
