@@ -44,6 +44,7 @@ func readRequire(n *yamldoc.Node, asks bool) Require {
 	default:
 		yamldoc.Fill(grants, &q.Grants)
 	}
+
 	hidden := n.Get("arguments").Get("approve_hidden")
 	q.Arguments.ForbidHidden = hidden != nil && !hidden.Bool
 	if asks && q.OnTimeout == "" {

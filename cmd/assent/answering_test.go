@@ -276,7 +276,8 @@ func TestUsers1_11_TerminalsAreTold(t *testing.T) {
 func TestUsers3_23_TheCallStandsBesideTheConfirmation(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1,"text":"`+strings.Repeat("x ", 300)+`"}}`)
-	_, end, _ := strings.Cut(h.types(t, last(r.ID)+"\n", "alice", term.ExitOK, "approve", "--all", r.ID), "Binding  sha256:")
+	shown := h.types(t, last(r.ID)+"\n", "alice", term.ExitOK, "approve", "--all", r.ID)
+	_, end, _ := strings.Cut(shown, "Binding  sha256:")
 	holds(t, end, `tool trade`, `{"n":1,"text":"x x x`, "type ")
 }
 

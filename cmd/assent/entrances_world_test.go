@@ -87,7 +87,7 @@ type entrances struct {
 	runtime  *runtimePeer // what calls the gateways
 	gateway  string       // URL of the gateway that runs by itself
 	slack    *slackPeer
-	hooks    *hookPeer
+	hooks    *keeper // of webhooks
 	visitors map[string]*visitor
 	seals    *sealsTaken
 	words    atomic.Int64
@@ -101,7 +101,7 @@ func newEntrances(t *testing.T) *entrances {
 		machines:   newMachines(t),
 		runtime:    newRuntimePeer(t),
 		slack:      newSlackPeer(t),
-		hooks:      newHookPeer(t),
+		hooks:      newKeeper(t, ""),
 		visitors:   map[string]*visitor{},
 		seals:      &sealsTaken{of: map[string]string{}},
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,35 +37,42 @@ action_space: {local_tools: [{alias: quote, approval: true}]}
 const quoteSchema = `{"type":"object","properties":{"of":{"type":"string"}},"required":["of"],` +
 	`"additionalProperties":false}`
 
-// endpoint is what the gateway wraps; it tells the bodies that it got.
-type endpoint struct {
+// keeper is a server that keeps the bodies that it is sent.
+type keeper struct {
 	*httptest.Server
 	mu  sync.Mutex
 	got []string
 }
 
-func newEndpoint(t *testing.T) *endpoint {
+func newKeeper(t *testing.T, answer string) *keeper {
 	t.Helper()
-	e := &endpoint{}
-	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	k := &keeper{}
+	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.got = append(e.got, string(body))
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.got = append(k.got, string(body))
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"price":42}`)
+		_, _ = io.WriteString(w, answer)
 	}))
-	t.Cleanup(e.Close)
-	return e
+	t.Cleanup(k.Close)
+	return k
 }
 
-func (e *endpoint) bodies() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return append([]string{}, e.got...)
+// newEndpoint is what the gateway wraps.
+func newEndpoint(t *testing.T) *keeper {
+	t.Helper()
+
+	return newKeeper(t, `{"price":42}`)
+}
+
+func (k *keeper) bodies() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.got)
 }
 
 // freeAddress is one that nobody listens at, as far as we know. Ports
@@ -207,7 +215,7 @@ func TestRAP(t *testing.T) {
 }
 
 // testFrozen: the kill switch stops calls before they leave.
-func (h *testServer) testFrozen(t *testing.T, agent *client.Client, wrapped *endpoint) {
+func (h *testServer) testFrozen(t *testing.T, agent *client.Client, wrapped *keeper) {
 	t.Helper()
 	h.prints(t, "alice", 0, "freeze", "--agent", "desk", "--reason", "odd")
 	call := client.RAPCall{

@@ -97,11 +97,23 @@ func startWith(t *testing.T, h *testServer, change func(*config.Serve)) *testSer
 	}
 	change(&cfg)
 	h.tokens(t, cfg.Location())
+	log := h.serves(t, cfg)
+	t.Cleanup(func() {
+		if err := h.stop(); err != nil {
+			t.Errorf("%v\n%s", err, log.String())
+		}
+	})
+	return h
+}
+
+// serves runs the service until it is stopped.
+func (h *testServer) serves(t *testing.T, cfg config.Serve) (log *testwait.Buffer) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan operate.Ready, 1), make(chan error, 1)
-	var log bytes.Buffer
+	log = &testwait.Buffer{}
 	go func() {
-		ended <- serve(ctx, cfg, &log, func(r operate.Ready) { ready <- r })
+		ended <- serve(ctx, cfg, log, func(r operate.Ready) { ready <- r })
 	}()
 	h.stop = sync.OnceValue(func() error {
 		cancel()
@@ -116,12 +128,7 @@ func startWith(t *testing.T, h *testServer, change func(*config.Serve)) *testSer
 		t.Fatal("the service does not answer")
 	}
 
-	t.Cleanup(func() {
-		if err := h.stop(); err != nil {
-			t.Errorf("%v\n%s", err, log.String())
-		}
-	})
-	return h
+	return log
 }
 
 // fetched makes a request, with a token unless it is "", and returns

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
-	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
@@ -152,17 +150,8 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 		}},
 	}
 	witnessed(next)(&cfg)
-	ctx, cancel := context.WithCancel(t.Context())
-	ready, ended := make(chan operate.Ready, 1), make(chan error, 1)
-	var log testwait.Buffer
-	go func() {
-		ended <- serve(ctx, cfg, &log, func(r operate.Ready) { ready <- r })
-	}()
-	select {
-	case h.ready = <-ready:
-	case err := <-ended:
-		t.Fatal(err)
-	}
+	h = &testServer{dir: dir, token: h.token}
+	log := h.serves(t, cfg)
 	_, err := h.client(t, "runtime").
 		Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote","args":{}}`), client.OpenOptions{})
 	if client.Code(err) != openapi.CodeTampered {
@@ -173,8 +162,7 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 		return strings.Contains(text, "assent_stopped_tenants 1") &&
 			strings.Contains(text, `assent_witness_behind_seconds{witness="second"}`)
 	})
-	cancel()
-	if err := <-ended; !errors.Is(err, store.ErrTampered) ||
+	if err := h.stop(); !errors.Is(err, store.ErrTampered) ||
 		!strings.Contains(log.String(), "THE DATABASE WAS TAMPERED WITH") {
 		t.Errorf("got %v\n%s", err, log.String())
 	}

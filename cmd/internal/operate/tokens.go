@@ -144,6 +144,7 @@ func (a Commands) createToken(ctx context.Context, f TokenFlags) error {
 				"to some",
 		)
 	}
+
 	p := a.Printer()
 	if f.AsJSON {
 		return p.Document(made)

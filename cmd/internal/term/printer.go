@@ -153,6 +153,7 @@ func (t *Table) Row(cells ...any) {
 			row[i] = Plain.Of(cell)
 		}
 	}
+
 	*t = append(*t, row)
 }
 
