@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -26,16 +25,12 @@ func (c *Client) Grants(ctx context.Context, all bool) ([]approval.Grant, error)
 
 // Grant reads one standing approval.
 func (c *Client) Grant(ctx context.Context, id string) (*approval.Grant, error) {
-	out := &approval.Grant{}
-	return out, c.do(ctx, get(nil, "v1", "grants", id), out)
+	return as[approval.Grant](ctx, c, get(nil, "v1", "grants", id))
 }
 
 // RevokeGrant ends a standing approval. It may be repeated.
 func (c *Client) RevokeGrant(ctx context.Context, id, reason string) (*approval.Grant, error) {
-	in := post(reasonBody(reason), "v1", "grants", id, "revoke")
-	in.again = whenRefused
-	out := &approval.Grant{}
-	return out, c.do(ctx, in, out)
+	return as[approval.Grant](ctx, c, post(reasonBody(reason), "v1", "grants", id, "revoke").repeatable())
 }
 
 // Freezes lists what is frozen.
@@ -46,9 +41,7 @@ func (c *Client) Freezes(ctx context.Context) ([]approval.Freeze, error) {
 // Freeze throws the kill switch for one agent, or with "" for the
 // tenant, and lists what is frozen then. It may be repeated.
 func (c *Client) Freeze(ctx context.Context, agent, reason string) ([]approval.Freeze, error) {
-	in := post(freezeBody(agent, reason), "v1", "freezes")
-	in.again = whenRefused
-	return c.freezes(ctx, in)
+	return c.freezes(ctx, post(freezeBody(agent, reason), "v1", "freezes").repeatable())
 }
 
 // LiftFreeze lifts a freeze, and lists what is frozen then; *AskedError
@@ -79,11 +72,8 @@ func (c *Client) act(ctx context.Context, in call, out any) error {
 	if json.Unmarshal(text, &asked) == nil && asked.Request.ID != "" {
 		return &AskedError{Request: asked.Request}
 	}
-	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("read the answer to %s /%s: %w", in.method, strings.Join(in.path, "/"), err)
-	}
 
-	return nil
+	return in.read(text, out)
 }
 
 func freezeBody(agent, reason string) []byte {
@@ -102,14 +92,12 @@ func (c *Client) freezes(ctx context.Context, in call) ([]approval.Freeze, error
 // Checkpoint reads the signed state of the ledger. Verify it with a
 // public key that you have from elsewhere.
 func (c *Client) Checkpoint(ctx context.Context) (*openapi.Checkpoint, error) {
-	out := &openapi.Checkpoint{}
-	return out, c.do(ctx, get(nil, "v1", "audit", "checkpoint"), out)
+	return as[openapi.Checkpoint](ctx, c, get(nil, "v1", "audit", "checkpoint"))
 }
 
 // Proof reads the proof of one entry.
 func (c *Client) Proof(ctx context.Context, index int64) (*ledger.Proof, error) {
-	out := &ledger.Proof{}
-	return out, c.do(ctx, get(nil, "v1", "audit", "proof", strconv.FormatInt(index, 10)), out)
+	return as[ledger.Proof](ctx, c, get(nil, "v1", "audit", "proof", strconv.FormatInt(index, 10)))
 }
 
 // Export writes the ledger to w. It is not tried again, and what was
@@ -134,8 +122,7 @@ func (c *Client) Stats(ctx context.Context, since time.Time) (*approval.Stats, e
 	if !since.IsZero() {
 		query.Set("since", since.Format(time.RFC3339Nano))
 	}
-	out := &approval.Stats{}
-	return out, c.do(ctx, get(query, "v1", "stats"), out)
+	return as[approval.Stats](ctx, c, get(query, "v1", "stats"))
 }
 
 // Tokens lists tokens.
@@ -149,12 +136,12 @@ func (c *Client) Tokens(ctx context.Context) ([]openapi.Token, error) {
 // secret is in the answer and nowhere else, so a lost answer leaves a
 // token to revoke.
 func (c *Client) CreateToken(ctx context.Context, body openapi.TokenBody) (*openapi.CreatedToken, error) {
-	text, err := json.Marshal(body)
+	in, err := sending(body, "v1", "tokens")
 	if err != nil {
 		return nil, err
 	}
 	out := &openapi.CreatedToken{}
-	if err := c.act(ctx, post(text, "v1", "tokens"), out); err != nil {
+	if err := c.act(ctx, in, out); err != nil {
 		return nil, err
 	}
 
@@ -164,25 +151,22 @@ func (c *Client) CreateToken(ctx context.Context, body openapi.TokenBody) (*open
 // BeginDevice begins to sign this program in: a person types the user
 // code in the inbox. It needs no token.
 func (c *Client) BeginDevice(ctx context.Context, name string) (*openapi.Device, error) {
-	text, err := json.Marshal(openapi.DeviceBody{Name: name})
+	in, err := sending(openapi.DeviceBody{Name: name}, "v1", "device")
 	if err != nil {
 		return nil, err
 	}
-	out := &openapi.Device{}
-
-	return out, c.do(ctx, post(text, "v1", "device"), out)
+	return as[openapi.Device](ctx, c, in)
 }
 
 // WaitDevice waits until a person has confirmed the code of this
 // program, and takes the token that is theirs.
 func (c *Client) WaitDevice(ctx context.Context, d *openapi.Device) (*openapi.CreatedToken, error) {
-	text, err := json.Marshal(openapi.DeviceTokenBody{DeviceCode: d.DeviceCode})
+	in, err := sending(openapi.DeviceTokenBody{DeviceCode: d.DeviceCode}, "v1", "device", "token")
 	if err != nil {
 		return nil, err
 	}
 	for {
-		out := &openapi.CreatedToken{}
-		err := c.do(ctx, post(text, "v1", "device", "token"), out)
+		out, err := as[openapi.CreatedToken](ctx, c, in)
 		if Code(err) != openapi.CodePending {
 			return out, err
 		}
@@ -194,9 +178,7 @@ func (c *Client) WaitDevice(ctx context.Context, d *openapi.Device) (*openapi.Cr
 
 // RevokeToken ends a token. It may be repeated.
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
-	in := post(nil, "v1", "tokens", id, "revoke")
-	in.again = whenRefused
-	return c.do(ctx, in, nil)
+	return c.do(ctx, post(nil, "v1", "tokens", id, "revoke").repeatable(), nil)
 }
 
 // Deliveries lists what is sent outside, newest first: the waiting, the

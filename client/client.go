@@ -176,12 +176,35 @@ func post(body []byte, path ...string) call {
 	}
 }
 
+// sending is a post of what is encoded.
+func sending(body any, path ...string) (call, error) {
+	text, err := json.Marshal(body)
+	return post(text, path...), err
+}
+
+// repeatable is the call, of which repeating changes nothing.
+func (in call) repeatable() call {
+	in.again = whenRefused
+	return in
+}
+
 // do makes an exchange and decodes the answer into out, unless that is nil.
 func (c *Client) do(ctx context.Context, in call, out any) error {
 	text, err := c.exchange(ctx, in)
 	if err != nil || out == nil {
 		return err
 	}
+	return in.read(text, out)
+}
+
+// as makes an exchange and decodes the answer.
+func as[T any](ctx context.Context, c *Client, in call) (*T, error) {
+	out := new(T)
+	return out, c.do(ctx, in, out)
+}
+
+// read decodes an answer.
+func (in call) read(text []byte, out any) error {
 	if err := json.Unmarshal(text, out); err != nil {
 		return fmt.Errorf("read the answer to %s /%s: %w", in.method, strings.Join(in.path, "/"), err)
 	}

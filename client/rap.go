@@ -24,8 +24,7 @@ type RAPCall struct {
 
 // RAPTools lists the operations that a session (a root thread) may call.
 func (c *Client) RAPTools(ctx context.Context, agent, session string) (*openapi.RAPTools, error) {
-	out := &openapi.RAPTools{}
-	return out, c.do(ctx, get(url.Values{"session": {session}}, "v1", "agents", agent, "rap", "tools"), out)
+	return as[openapi.RAPTools](ctx, c, get(url.Values{"session": {session}}, "v1", "agents", agent, "rap", "tools"))
 }
 
 // RAPInvoke calls an operation. The answer comes as soon as the call is
@@ -40,10 +39,7 @@ func (c *Client) RAPInvoke(ctx context.Context, agent string, call RAPCall) (*op
 	if args != nil { // not through an encoder, which would change their bytes
 		body = jsonmsg.Put(body, "arguments", args)
 	}
-	in := post(body, "v1", "agents", agent, "rap", "calls")
-	in.again = whenRefused
-	out := &openapi.RAPCall{}
-	return out, c.do(ctx, in, out)
+	return as[openapi.RAPCall](ctx, c, post(body, "v1", "agents", agent, "rap", "calls").repeatable())
 }
 
 // RAPWait reads how a call stands, as soon as it is done or when wait
@@ -60,13 +56,12 @@ func (c *Client) RAPWait(
 		"wait":   {wait.String()},
 	}, "v1", "agents", agent, "rap", "calls")
 	in.longer = wait
-	out := &openapi.RAPCall{}
-	return out, c.do(ctx, in, out)
+	return as[openapi.RAPCall](ctx, c, in)
 }
 
 // RAPCancel interrupts a call.
 func (c *Client) RAPCancel(ctx context.Context, agent, thread, id, reason string) (*openapi.RAPCall, error) {
-	in, err := repeatable(map[string]string{
+	in, err := sending(map[string]string{
 		"thread": thread,
 		"id":     id,
 		"reason": reason,
@@ -74,39 +69,26 @@ func (c *Client) RAPCancel(ctx context.Context, agent, thread, id, reason string
 	if err != nil {
 		return nil, err
 	}
-	out := &openapi.RAPCall{}
-	return out, c.do(ctx, in, out)
+	return as[openapi.RAPCall](ctx, c, in.repeatable())
 }
 
 // RAPClose closes a thread.
 func (c *Client) RAPClose(ctx context.Context, agent, thread string) error {
-	in, err := repeatable(map[string]string{"thread": thread}, "v1", "agents", agent, "rap", "close")
+	in, err := sending(map[string]string{"thread": thread}, "v1", "agents", agent, "rap", "close")
 	if err != nil {
 		return err
 	}
-	return c.do(ctx, in, nil)
-}
-
-func repeatable(body any, path ...string) (call, error) {
-	text, err := json.Marshal(body)
-	in := post(text, path...)
-	in.again = whenRefused
-	return in, err
+	return c.do(ctx, in.repeatable(), nil)
 }
 
 // RAPEvents lists what came after the results of a thread's
 // subscriptions, from an index on.
 func (c *Client) RAPEvents(ctx context.Context, agent, thread string, from int) (*openapi.RAPEvents, error) {
-	out := &openapi.RAPEvents{}
-	return out, c.do(
-		ctx,
-		get(url.Values{"thread": {thread}, "from": {strconv.Itoa(from)}}, "v1", "agents", agent, "rap", "events"),
-		out,
-	)
+	query := url.Values{"thread": {thread}, "from": {strconv.Itoa(from)}}
+	return as[openapi.RAPEvents](ctx, c, get(query, "v1", "agents", agent, "rap", "events"))
 }
 
 // RAPViews reads the latest view of each type of a thread.
 func (c *Client) RAPViews(ctx context.Context, agent, thread string) (*openapi.RAPViews, error) {
-	out := &openapi.RAPViews{}
-	return out, c.do(ctx, get(url.Values{"thread": {thread}}, "v1", "agents", agent, "rap", "views"), out)
+	return as[openapi.RAPViews](ctx, c, get(url.Values{"thread": {thread}}, "v1", "agents", agent, "rap", "views"))
 }

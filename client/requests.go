@@ -22,8 +22,7 @@ const maxWait = 60 * time.Second
 // (docs/contracts/decide.md); its arguments are sent exactly as they
 // stand there.
 func (c *Client) Decide(ctx context.Context, agent string, callText []byte) (resolve.Decision, error) {
-	in := post(callText, "v1", "agents", agent, "decide")
-	in.again = whenRefused
+	in := post(callText, "v1", "agents", agent, "decide").repeatable()
 	var out resolve.Decision
 	err := c.do(ctx, in, &out)
 	return out, err
@@ -46,19 +45,13 @@ func (c *Client) Open(
 	callText []byte,
 	opt OpenOptions,
 ) (*approval.Opened, error) {
-	if opt.Key == "" {
-		opt.Key = approval.NewKey()
-	}
 	body := object(func(w *jsonmsg.Writer) {
 		w.Name("call").Verbatim(callText)
 		w.Optional("replaces", opt.Replaces)
 		writeContext(w, opt.Context)
 		writeDuration(w, "within", opt.Within)
 	})
-	in := post(body, "v1", "agents", agent, "requests")
-	in.header, in.again = map[string]string{"Idempotency-Key": opt.Key}, whenRefused
-	out := &approval.Opened{}
-	return out, c.do(ctx, in, out)
+	return c.opened(ctx, post(body, "v1", "agents", agent, "requests"), opt.Key)
 }
 
 // writeContext writes what the agent says, if it says anything.
@@ -86,9 +79,6 @@ type AskOptions struct {
 func (c *Client) Ask(
 	ctx context.Context, agent string, callText []byte, q approval.Question, opt AskOptions,
 ) (*approval.Opened, error) {
-	if opt.Key == "" {
-		opt.Key = approval.NewKey()
-	}
 	question, err := json.Marshal(q)
 	if err != nil {
 		return nil, fmt.Errorf("write the question: %w", err)
@@ -105,10 +95,16 @@ func (c *Client) Ask(
 		writeContext(w, opt.Context)
 		writeDuration(w, "within", opt.Within)
 	})
-	in := post(body, "v1", "agents", agent, "questions")
-	in.header, in.again = map[string]string{"Idempotency-Key": opt.Key}, whenRefused
-	out := &approval.Opened{}
-	return out, c.do(ctx, in, out)
+	return c.opened(ctx, post(body, "v1", "agents", agent, "questions"), opt.Key)
+}
+
+// opened presents a call under an idempotency key, or a new one.
+func (c *Client) opened(ctx context.Context, in call, key string) (*approval.Opened, error) {
+	if key == "" {
+		key = approval.NewKey()
+	}
+	in.header = map[string]string{"Idempotency-Key": key}
+	return as[approval.Opened](ctx, c, in.repeatable())
 }
 
 // Answer reads an answered question, which this token's runtime asked
@@ -175,8 +171,7 @@ func (q Query) values() url.Values {
 
 // Requests lists requests, one page.
 func (c *Client) Requests(ctx context.Context, q Query) (*approval.Page, error) {
-	out := &approval.Page{}
-	return out, c.do(ctx, get(q.values(), "v1", "requests"), out)
+	return as[approval.Page](ctx, c, get(q.values(), "v1", "requests"))
 }
 
 // Request reads one request.
@@ -226,8 +221,7 @@ func (c *Client) Vote(
 	if err != nil {
 		return nil, err
 	}
-	out := &approval.Voted{}
-	return out, c.do(ctx, in, out)
+	return as[approval.Voted](ctx, c, in)
 }
 
 // Edit approves a request with other arguments; with preview it only
@@ -240,16 +234,13 @@ func (c *Client) Edit(
 		return nil, err
 	}
 	in.query = url.Values{"preview": {strconv.FormatBool(preview)}}
-	out := &approval.Edited{}
-	return out, c.do(ctx, in, out)
+	return as[approval.Edited](ctx, c, in)
 }
 
 func versioned(version int64, body any, path ...string) (call, error) {
-	text, err := json.Marshal(body)
-	in := post(text, path...)
-	in.header, in.again = map[string]string{
-		"If-Match": fmt.Sprintf("%q", strconv.FormatInt(version, 10)),
-	}, onceIfLost
+	in, err := sending(body, path...)
+	in.again = onceIfLost
+	in.header = map[string]string{"If-Match": fmt.Sprintf("%q", strconv.FormatInt(version, 10))}
 	return in, err
 }
 
@@ -281,9 +272,7 @@ func (c *Client) consume(
 		w.Name(what).Verbatim(text)
 		w.Member("key", key)
 	})
-	in := post(body, "v1", "requests", id, "consume")
-	in.again = whenRefused
-	return c.request(ctx, in)
+	return c.request(ctx, post(body, "v1", "requests", id, "consume").repeatable())
 }
 
 // Cancel takes a request back.

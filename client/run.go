@@ -150,7 +150,7 @@ func (c *Client) permitted(ctx context.Context, opened *approval.Opened, callTex
 	if decided.State != approval.Approved {
 		return "", &NotRunError{Opened: opened, Request: decided}
 	}
-	consumed, err := c.take(ctx, decided, callText)
+	consumed, err := c.Take(ctx, decided, callText)
 	if err != nil {
 		return "", err
 	}
@@ -160,9 +160,9 @@ func (c *Client) permitted(ctx context.Context, opened *approval.Opened, callTex
 	return string(consumed.Current().Call.Args), nil
 }
 
-// take consumes what was asked with the call that was asked, and what
+// Take consumes what was asked with the call that was asked, and what
 // an approver edited with the binding of the edit.
-func (c *Client) take(
+func (c *Client) Take(
 	ctx context.Context,
 	decided *approval.Request,
 	callText []byte,

@@ -11,10 +11,10 @@ import (
 // (docs/contracts/policy.md). Every field that is given must match;
 // inside a list one match is enough. All values are globs, see Glob.
 type Selector struct {
-	IDs                 []string
-	Namespaces          []string
-	DataClassifications []string
-	Labels              map[string]string // every label must match
+	IDs                 []string          `doc:"ids"`
+	Namespaces          []string          `doc:"namespaces"`
+	DataClassifications []string          `doc:"data_classifications"`
+	Labels              map[string]string `doc:"labels"` // every label must match
 }
 
 // Match reports whether the selector covers an agent. A nil or empty
@@ -38,10 +38,10 @@ func (s *Selector) Match(m *schema.Metadata) bool {
 // Every field that is given must match; inside a list one match is
 // enough. The zero Match meets every call.
 type Match struct {
-	Kinds       []Kind
-	Targets     []string        // globs over tool, skill id or delegated agent alias
-	Servers     []string        // globs over MCP server alias or remote agent alias
-	Annotations map[string]bool // hints of the called tool, see Annotated
+	Kinds       []Kind          `doc:"kinds"`
+	Targets     []string        `doc:"targets"`     // globs over tool, skill id or delegated agent alias
+	Servers     []string        `doc:"servers"`     // globs over MCP server alias or remote agent alias
+	Annotations map[string]bool `doc:"annotations"` // hints of the called tool, see Annotated
 }
 
 // Target reports whether the rule can meet a call of this kind, target

@@ -38,16 +38,24 @@ func Parse(file string, src []byte) (*Policy, []diag.Finding) {
 // that are broken: nothing may be decided from it. It is nil when the
 // document can't be read, or is broken elsewhere.
 func ParseParts(file string, src []byte) (*Policy, []diag.Finding) {
-	doc, findings := yamldoc.ReadDocument(file, src)
-	if doc == nil {
-		return nil, yamldoc.Finish(file, findings)
-	}
+	doc, findings := form.Read(file, src)
 	r := reader{findings: findings}
-	p := r.document(file, doc)
+	var p *Policy
+	if doc != nil {
+		p = r.document(file, doc)
+	}
 	if p != nil {
 		p.Digest = digest(doc, src)
 	}
 	return p, yamldoc.Finish(file, r.findings)
+}
+
+// form refuses what is no policy with one finding.
+var form = yamldoc.Form{
+	Marks:       []string{"policy_ref", "rules"},
+	Foreign:     foreign,
+	Unsupported: ruleUnsupportedVersion,
+	Newer:       ruleNewerVersion,
 }
 
 // reader reads one document and collects what it finds.
@@ -57,14 +65,10 @@ type reader struct {
 
 func (r *reader) add(fs ...diag.Finding) { r.findings = append(r.findings, fs...) }
 
-// document reads the document in three steps: is it a policy of a
-// version we know, is every value what it should be, do the values make
-// sense together. Of a broken document the sound rules take the third
-// step.
+// document reads a policy in two steps: is every value what it should
+// be, do the values make sense together. Of a broken document the sound
+// rules take the second step.
 func (r *reader) document(file string, doc *yamldoc.Document) *Policy {
-	if r.recognise(doc.Root); yamldoc.Stops(r.findings) {
-		return nil
-	}
 	if r.shape(doc.Root); yamldoc.Stops(r.findings) {
 		if doc = r.sound(doc); doc == nil {
 			return nil
@@ -122,17 +126,6 @@ func (r *reader) sound(doc *yamldoc.Document) *yamldoc.Document {
 func within(at diag.Position, r diag.Range) bool {
 	after := at.Line > r.Start.Line || at.Line == r.Start.Line && at.Column >= r.Start.Column
 	return after && (at.Line < r.End.Line || at.Line == r.End.Line && at.Column < r.End.Column)
-}
-
-// recognise refuses what is no policy, or one of a major version that
-// we don't know, with one finding instead of a row of missing and
-// unknown fields.
-func (r *reader) recognise(root *yamldoc.Node) {
-	if root.Get("policy_ref") == nil && root.Get("rules") == nil {
-		r.add(foreign(root))
-		return
-	}
-	r.add(yamldoc.CheckVersion(root, ruleUnsupportedVersion, ruleNewerVersion)...)
 }
 
 // foreign says what a document seems to be instead of a policy, and how

@@ -30,12 +30,12 @@ const (
 
 // Policy is one governance policy document. It is immutable once parsed.
 type Policy struct {
-	Ref           string // policy_ref: what an agent names, unique in a registry
-	SchemaVersion string
-	Description   string
+	Ref           string `doc:"policy_ref"` // what an agent names, unique in a registry
+	SchemaVersion string `doc:"schema_version"`
+	Description   string `doc:"description"`
 	File          string
-	Applies       Applies
-	Agents        *Selector // nil matches every agent
+	Applies       Applies   `doc:"applies"`
+	Agents        *Selector `doc:"agents"` // nil matches every agent
 	Rules         []Rule    // in source order
 	Doc           *yamldoc.Document
 	Range         diag.Range   // of the policy_ref
@@ -45,11 +45,11 @@ type Policy struct {
 // Rule is one requirement of a policy. It asks (Approval), refuses
 // (Denies), or both: then it refuses.
 type Rule struct {
-	ID          string // unique in its policy
-	Description string
-	Match       Match
+	ID          string           `doc:"id"` // unique in its policy
+	Description string           `doc:"description"`
+	Match       Match            `doc:"match"`
 	Approval    *schema.Approval // nil when the rule only denies; never the form `false`
-	Deny        string           // why the call is refused, when Denies
+	Deny        string           `doc:"deny"` // why the call is refused, when Denies
 	Denies      bool
 	Require     Require
 	Range       diag.Range // of the whole rule

@@ -22,19 +22,19 @@ import (
 // asks names it. The people whom Escalate calls in may fill seats of
 // the stages of their own rule only.
 type Require struct {
-	Stages    []Stage       // all of them, by distinct people; ordered by group
-	Within    time.Duration // 0: no deadline
-	OnTimeout Timeout
-	Escalate  []Escalation // ordered by After, then To
+	Stages    []Stage       `doc:"stages"` // all of them, by distinct people; ordered by group
+	Within    time.Duration `doc:"within"` // 0: no deadline
+	OnTimeout Timeout       `doc:"on_timeout"`
+	Escalate  []Escalation  `doc:"escalate"` // ordered by After, then To
 	Grants    Grants
-	Arguments Arguments
+	Arguments Arguments `doc:"arguments"`
 }
 
 // Stage asks for a number of distinct people of one group. People are
 // distinct across stages too, and the requester never counts.
 type Stage struct {
-	Group  string
-	People int
+	Group  string `doc:"group"`
+	People int    `doc:"people"`
 	// StandIns are the groups whose members may fill seats of this
 	// stage as well once escalation has called them in; ordered by
 	// group. They follow from Escalate of the rule that has the stage,
@@ -66,9 +66,9 @@ const (
 // Escalation calls another group in when nobody has decided for some
 // time. Each group is called once, at its earliest time.
 type Escalation struct {
-	After time.Duration
-	To    string
-	May   May
+	After time.Duration `doc:"after"`
+	To    string        `doc:"to"`
+	May   May           `doc:"may"`
 }
 
 // May says what the people of a group that is called in may do. The
@@ -88,22 +88,22 @@ const (
 // zero value sets no bound.
 type Grants struct {
 	Forbid  bool          // none at all; the other fields are then zero
-	Session bool          // only for the running session
-	MaxAge  time.Duration // 0: no bound
-	MaxUses int           // 0: no bound
+	Session bool          `doc:"session"`  // only for the running session
+	MaxAge  time.Duration `doc:"max_age"`  // 0: no bound
+	MaxUses int           `doc:"max_uses"` // 0: no bound
 	// Bounds lists the arguments that may differ from the approved
 	// ones, and how; ordered. Nil is "no opinion", which only the zero
 	// value has; a rule that asks always has one, and it is "none"
 	// unless the rule names some. Where a requirement is used, no
 	// opinion permits nothing.
-	Bounds []Bound
+	Bounds []Bound `doc:"bounds"`
 }
 
 // Bound lets one argument differ from the approved one, in one
 // direction. The approved number is the edge.
 type Bound struct {
-	Path string    `json:"path"` // whole key, or dotted path
-	Kind BoundKind `json:"kind"`
+	Path string    `json:"path" doc:"path"` // whole key, or dotted path
+	Kind BoundKind `json:"kind" doc:"kind"`
 }
 
 // BoundKind is at_most or at_least.
@@ -118,7 +118,7 @@ const (
 // Arguments says what channels may show of a call's arguments. The zero
 // value is `full`: everything.
 type Arguments struct {
-	Redact []string // paths whose values are hidden, ordered; a first segment ** stands for any place
+	Redact []string `doc:"redact"` // paths whose values are hidden, ordered; a first segment ** stands for any place
 	// ForbidHidden forbids approving a call of which a value is hidden.
 	// It means nothing without Redact.
 	ForbidHidden bool

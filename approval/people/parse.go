@@ -3,6 +3,7 @@ package people
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,14 +27,34 @@ func JSON() []byte { return []byte(peopleSchema) }
 // finding stops the load: a file that is half understood would let the
 // wrong people answer. Findings come in source order.
 func Parse(file string, src []byte) (*Directory, []diag.Finding) {
-	doc, findings := yamldoc.ReadDocument(file, src)
-	if doc == nil {
-		return nil, yamldoc.Finish(file, findings)
-	}
+	doc, findings := form.Read(file, src)
 	r := reader{findings: findings}
-	d := r.document(doc.Root)
+	if doc != nil {
+		r.findings = append(r.findings, schema.Violations(doc.Root, compiled())...)
+	}
+	if !yamldoc.Stops(r.findings) {
+		r.check(doc.Root)
+	}
+	findings = yamldoc.Finish(file, r.findings)
+	if yamldoc.Stops(findings) {
+		return nil, findings
+	}
+	return directory(doc.Root), findings
+}
 
-	return d, yamldoc.Finish(file, r.findings)
+// form refuses what is no directory with one finding.
+var form = yamldoc.Form{
+	Marks: []string{"people", "groups"},
+	Foreign: func(root *yamldoc.Node) diag.Finding {
+		return yamldoc.Stop(
+			ruleForeign,
+			yamldoc.Head(root),
+			"this is no directory of people: it has no list of people",
+			`schema_version: "1.0.0" and people`,
+		)
+	},
+	Unsupported: ruleUnsupportedVersion,
+	Newer:       ruleNewerVersion,
 }
 
 // reader reads one document and collects what it finds.
@@ -43,43 +64,9 @@ type reader struct {
 
 func (r *reader) add(f diag.Finding) { r.findings = append(r.findings, f) }
 
-// document reads in steps, each only when the one before found nothing
-// that stops.
-func (r *reader) document(root *yamldoc.Node) *Directory {
-	for _, step := range []func(*yamldoc.Node){r.recognise, r.shape, r.check} {
-		if step(root); yamldoc.Stops(r.findings) {
-			return nil
-		}
-	}
-	return directory(root)
-}
-
-// recognise refuses what is no directory, or one of a major version
-// that we don't know, with one finding.
-func (r *reader) recognise(root *yamldoc.Node) {
-	if root.Get("people") == nil && root.Get("groups") == nil {
-		r.add(
-			yamldoc.Stop(
-				ruleForeign,
-				yamldoc.Head(root),
-				"this is no directory of people: it has no list of people",
-				`schema_version: "1.0.0" and people`,
-			),
-		)
-		return
-	}
-
-	r.findings = append(r.findings, yamldoc.CheckVersion(root, ruleUnsupportedVersion, ruleNewerVersion)...)
-}
-
-// shape checks every value against the JSON Schema.
-func (r *reader) shape(root *yamldoc.Node) {
-	r.findings = append(r.findings, schema.Violations(root, compiled())...)
-}
-
 // check looks at what the JSON Schema can't see.
 func (r *reader) check(root *yamldoc.Node) {
-	declared, closed := r.declared(root.Get("groups"))
+	declared := r.declared(root.Get("groups"))
 	names := map[string]taken{}
 	for _, n := range root.Get("people").Items {
 		r.name(names, n, n.Get("id"))
@@ -90,7 +77,7 @@ func (r *reader) check(root *yamldoc.Node) {
 			r.text(shown)
 		}
 		for _, g := range items(n.Get("groups")) {
-			r.group(g, declared, closed)
+			r.group(g, declared)
 		}
 	}
 }
@@ -132,20 +119,22 @@ func (r *reader) text(n *yamldoc.Node) bool {
 	return message == ""
 }
 
-// declared reads the closed list of groups.
-func (r *reader) declared(n *yamldoc.Node) (names []string, closed bool) {
+// declared reads the closed list of groups; nil: there is none.
+func (r *reader) declared(n *yamldoc.Node) []string {
 	if n == nil {
-		return nil, false
+		return nil
 	}
+	names := []string{}
 	for _, f := range n.Fields {
 		r.text(f.Key)
 		names = append(names, f.Key.Text)
 	}
-	return names, true
+
+	return names
 }
 
-func (r *reader) group(n *yamldoc.Node, declared []string, closed bool) {
-	if !r.text(n) || !closed || slices.Contains(declared, n.Text) {
+func (r *reader) group(n *yamldoc.Node, declared []string) {
+	if !r.text(n) || declared == nil || slices.Contains(declared, n.Text) {
 		return
 	}
 	expected := "a group of the list `groups`"
@@ -157,30 +146,32 @@ func (r *reader) group(n *yamldoc.Node, declared []string, closed bool) {
 	r.add(f)
 }
 
+// entry is a person as the file writes them.
+type entry struct {
+	Person
+	Also []string `doc:"also"`
+	Owns []string `doc:"owns"`
+}
+
 // directory reads a document that has passed every check.
 func directory(root *yamldoc.Node) *Directory {
-	d := &Directory{names: map[string]int{}, owners: map[string][]string{}}
-	if n := root.Get("groups"); n != nil {
-		d.groups = []string{}
-		for _, f := range n.Fields {
-			d.groups = append(d.groups, f.Key.Text)
-		}
+	var read struct {
+		People []entry             `doc:"people"`
+		Groups map[string]struct{} `doc:"groups"`
 	}
-
-	list := slices.Clone(root.Get("people").Items)
-	slices.SortFunc(list, func(a, b *yamldoc.Node) int {
-		return strings.Compare(a.Get("id").Text, b.Get("id").Text)
-	})
-	for i, n := range list {
-		p := Person{ID: n.Get("id").Text, Groups: set(texts(n.Get("groups")))}
-		if shown := n.Get("name"); shown != nil {
-			p.Name = shown.Text
-		}
-		d.people = append(d.people, p)
-		for _, name := range append(texts(n.Get("also")), p.ID) {
+	yamldoc.Fill(root, &read)
+	d := &Directory{names: map[string]int{}, owners: map[string][]string{}}
+	if read.Groups != nil {
+		d.groups = set(slices.Collect(maps.Keys(read.Groups)))
+	}
+	slices.SortFunc(read.People, func(a, b entry) int { return strings.Compare(a.ID, b.ID) })
+	for i, p := range read.People {
+		p.Groups = set(p.Groups)
+		d.people = append(d.people, p.Person)
+		for _, name := range append(p.Also, p.ID) {
 			d.names[Key(name)] = i
 		}
-		for _, agent := range set(texts(n.Get("owns"))) {
+		for _, agent := range set(p.Owns) {
 			d.owners[agent] = append(d.owners[agent], p.ID)
 		}
 	}
@@ -200,12 +191,4 @@ func items(n *yamldoc.Node) []*yamldoc.Node {
 		return nil
 	}
 	return n.Items
-}
-
-func texts(n *yamldoc.Node) []string {
-	var all []string
-	for _, item := range items(n) {
-		all = append(all, item.Text)
-	}
-	return all
 }

@@ -16,9 +16,9 @@ import (
 
 // Person is one human, whatever name a channel knows them by.
 type Person struct {
-	ID     string   `json:"id"` // canonical
-	Name   string   `json:"name,omitempty"`
-	Groups []string `json:"groups"`
+	ID     string   `json:"id" doc:"id"` // canonical
+	Name   string   `json:"name,omitempty" doc:"name"`
+	Groups []string `json:"groups" doc:"groups"`
 }
 
 // Holds reports whether the person is in a group now. Every approver is

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"path/filepath"
 	"regexp"
@@ -41,15 +40,13 @@ func TestValidateContractNamesEveryField(t *testing.T) {
 		filepath.Join(t.TempDir(), "b.agf.yaml"),
 		strings.Replace(testfiles.Agent, "alias: quote", "alias: trade", 1),
 	)
-	var out bytes.Buffer
-	if code := (program{
-		Streams: term.Streams{Out: &out, Err: &out},
-	}).Run([]string{"--format", "json", agent, twice}); code != term.ExitFindings {
-		t.Fatalf("exit %d\n%s", code, out.String())
+	out, errOut, code := validated(t, "--format", "json", agent, twice)
+	if code != term.ExitFindings {
+		t.Fatalf("exit %d\n%s%s", code, out, errOut)
 	}
 	text := testfiles.Contract(t, "agf-validate.md")
 	seen := map[string]bool{}
-	for _, m := range regexp.MustCompile(`"([a-z_]+)":`).FindAllStringSubmatch(out.String(), -1) {
+	for _, m := range regexp.MustCompile(`"([a-z_]+)":`).FindAllStringSubmatch(out, -1) {
 		seen[m[1]] = true
 		if !strings.Contains(text, "`"+m[1]+"`") {
 			t.Errorf("the field %s is not in docs/contracts/agf-validate.md", m[1])
@@ -58,7 +55,7 @@ func TestValidateContractNamesEveryField(t *testing.T) {
 
 	for _, field := range []string{"nearest", "stops", "related", "suppressed", "reason", "end_column"} {
 		if !seen[field] {
-			t.Errorf("nothing here has the field %s\n%s", field, out.String())
+			t.Errorf("nothing here has the field %s\n%s", field, out)
 		}
 	}
 }
@@ -90,37 +87,31 @@ func TestPolicyContract(t *testing.T) {
 	if !ok {
 		t.Fatal("the contract shows no policy")
 	}
-	var out bytes.Buffer
 	path := testfiles.Write(t, filepath.Join(t.TempDir(), "p.policy.yaml"), example)
-	if code := (program{
-		Streams: term.Streams{Out: &out, Err: &out},
-	}).Run([]string{"--fail-on", "info", path}); code != term.ExitOK {
-		t.Errorf("exit %d\n%s", code, out.String())
+	if out, errOut, code := validated(t, "--fail-on", "info", path); code != term.ExitOK {
+		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 }
 
 // TestExplainKnowsEveryRule: each rule has a page, and the semantics
 // have theirs.
 func TestExplainKnowsEveryRule(t *testing.T) {
-	var list bytes.Buffer
-	if code := (program{Streams: term.Streams{Out: &list, Err: &list}}).Run([]string{"rules"}); code != term.ExitOK {
-		t.Fatalf("exit %d: %s", code, list.String())
+	list, errOut, code := validated(t, "rules")
+	if code != term.ExitOK {
+		t.Fatalf("exit %d: %s", code, errOut)
 	}
-	lines := strings.Split(strings.TrimSpace(list.String()), "\n")
+	lines := strings.Split(strings.TrimSpace(list), "\n")
 	if len(lines) < 40 {
 		t.Fatalf("only %d rules", len(lines))
 	}
 	for _, line := range lines {
 		id := strings.Fields(line)[0]
-		var out, errOut bytes.Buffer
-		if code := (program{
-			Streams: term.Streams{Out: &out, Err: &errOut},
-		}).Run([]string{"explain", id}); code != term.ExitOK ||
-			!strings.HasPrefix(out.String(), id+" (") {
-			t.Errorf("explain %s: exit %d, %q %q", id, code, out.String(), errOut.String())
+		out, errOut, code := validated(t, "explain", id)
+		if code != term.ExitOK || !strings.HasPrefix(out, id+" (") {
+			t.Errorf("explain %s: exit %d, %q %q", id, code, out, errOut)
 		}
 
-		for _, line := range strings.Split(out.String(), "\n")[1:] {
+		for _, line := range strings.Split(out, "\n")[1:] {
 			prose := strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "    ")
 			if prose && utf8.RuneCountInString(line) > 80 {
 				t.Errorf("explain %s does not fit 80 columns: %s", id, line)
@@ -128,32 +119,27 @@ func TestExplainKnowsEveryRule(t *testing.T) {
 		}
 	}
 
-	var out bytes.Buffer
-	if code := (program{Streams: term.Streams{Out: &out}}).Run([]string{"explain", "semantics"}); code != term.ExitOK ||
-		!strings.Contains(out.String(), "OnMissing") {
-		t.Errorf("explain semantics: %s", out.String())
-	}
-	var errOut bytes.Buffer
-	if code := (program{
-		Streams: term.Streams{Out: &out, Err: &errOut},
-	}).Run([]string{"explain", "unknown-feild"}); code != term.ExitFailure ||
-		!strings.Contains(errOut.String(), "unknown-field") {
-		t.Errorf("a near miss: exit %d, %s", code, errOut.String())
-	}
-
-	if code := (program{
-		Streams: term.Streams{Out: &out, Err: &errOut},
-	}).Run([]string{"explain", "zzzzzz"}); code != term.ExitFailure {
-		t.Errorf("an unknown rule: exit %d", code)
+	for name, c := range map[string]struct {
+		code int
+		want string
+	}{
+		"semantics":     {term.ExitOK, "OnMissing"},
+		"unknown-feild": {term.ExitFailure, "unknown-field"},
+		"zzzzzz":        {term.ExitFailure, ""},
+	} {
+		out, errOut, code := validated(t, "explain", name)
+		says := map[int]string{term.ExitOK: out, term.ExitFailure: errOut}[code]
+		if code != c.code || !strings.Contains(says, c.want) {
+			t.Errorf("explain %s: exit %d, %q %q", name, code, out, errOut)
+		}
 	}
 }
 
 func TestSchemaCommand(t *testing.T) {
 	for _, kind := range []string{"agent", "policy", "people"} {
-		var out bytes.Buffer
-		if code := (program{Streams: term.Streams{Out: &out}}).Run([]string{"schema", kind}); code != term.ExitOK ||
-			!strings.Contains(out.String(), "https://json-schema.org/draft/2020-12/schema") {
-			t.Errorf("schema %s: exit %d, %.80s", kind, code, out.String())
+		if out, _, code := validated(t, "schema", kind); code != term.ExitOK ||
+			!strings.Contains(out, "https://json-schema.org/draft/2020-12/schema") {
+			t.Errorf("schema %s: exit %d, %.80s", kind, code, out)
 		}
 	}
 }

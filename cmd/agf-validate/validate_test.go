@@ -24,12 +24,9 @@ func TestHugeFileIsRefused(t *testing.T) {
 	if err := os.Truncate(path, 100<<20); err != nil {
 		t.Fatal(err)
 	}
-	var out, errOut bytes.Buffer
-	if code := (program{
-		Streams: term.Streams{Out: &out, Err: &errOut},
-	}).Run([]string{path}); code != term.ExitFindings ||
-		!strings.Contains(out.String(), "huge.agf.yaml:1:1") {
-		t.Errorf("exit %d\n%s%s", code, out.String(), errOut.String())
+	if out, errOut, code := validated(t, path); code != term.ExitFindings ||
+		!strings.Contains(out, "huge.agf.yaml:1:1") {
+		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 }
 
@@ -142,14 +139,11 @@ func TestColourIsForTerminalsOnly(t *testing.T) {
 func TestAFileIsCheckedOnce(t *testing.T) {
 	dir := t.TempDir()
 	agent := testfiles.Write(t, filepath.Join(dir, "sub", "a.agf.yaml"), testfiles.Agent)
-	var out bytes.Buffer
-	code := program{
-		Streams: term.Streams{Out: &out, Err: io.Discard},
-	}.Run(
-		[]string{dir, agent, filepath.Join(dir, "sub", ".", "a.agf.yaml"), filepath.Join(dir, "sub")},
+	out, _, code := validated(
+		t, dir, agent, filepath.Join(dir, "sub", ".", "a.agf.yaml"), filepath.Join(dir, "sub"),
 	)
-	if code != term.ExitOK || !strings.Contains(out.String(), "1 file") {
-		t.Errorf("exit %d: %s", code, out.String())
+	if code != term.ExitOK || !strings.Contains(out, "1 file") {
+		t.Errorf("exit %d: %s", code, out)
 	}
 }
 
@@ -167,12 +161,9 @@ func TestCompletion(t *testing.T) {
 		{[]string{"schema", "po"}, "policy"},
 		{[]string{"schema", "pe"}, "people"},
 	} {
-		var out bytes.Buffer
-		code := program{
-			Streams: term.Streams{Out: &out, Err: io.Discard},
-		}.Run(append([]string{"__complete"}, c.args...))
-		if code != term.ExitOK || !strings.Contains("\n"+out.String(), "\n"+c.want+"\n") {
-			t.Errorf("%v: exit %d\n%s", c.args, code, out.String())
+		out, _, code := validated(t, append([]string{"__complete"}, c.args...)...)
+		if code != term.ExitOK || !strings.Contains("\n"+out, "\n"+c.want+"\n") {
+			t.Errorf("%v: exit %d\n%s", c.args, code, out)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 )
 
 const answeringAgent = `schema_version: "1.0.0"
@@ -65,38 +65,14 @@ people:
 // answering runs the service with rules of every kind.
 func answering(t *testing.T) *testServer {
 	t.Helper()
-	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
-	for name, text := range map[string]string{
+	h := withFiles(t, map[string]string{
 		"desk.agf.yaml":         answeringAgent,
 		"settler.agf.yaml":      settlerAgent,
 		"people.yaml":           answeringPeople,
 		"answering.policy.yaml": answeringPolicies,
-	} {
-		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 
 	return startWith(t, h, func(c *config.Serve) { c.Tenants[0].Policies = []string{h.dir} })
-}
-
-// prints runs a command on a terminal and returns what it printed.
-func (h *testServer) prints(t *testing.T, role string, code int, args ...string) string {
-	t.Helper()
-	screen := &terminal{}
-	if got := h.run(t, screen, role, args...); got != code {
-		t.Errorf("assent %s: exit %d, want %d\n%s", strings.Join(args, " "), got, code, screen.out.String())
-	}
-	return screen.out.String()
-}
-
-func holds(t *testing.T, text string, words ...string) {
-	t.Helper()
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			t.Errorf("%q is missing:\n%s", w, text)
-		}
-	}
 }
 
 // TestM11_TheTerminalHidesAndSaysWhatItHides: at any depth, in the
@@ -154,10 +130,10 @@ func TestM11_TheTerminalHidesAndSaysWhatItHides(t *testing.T) {
 			t.Errorf("a hidden value is printed:\n%s", text)
 		}
 	}
-	now, err := h.client(t, "alice").Request(t.Context(), settler.ID)
-	if err != nil || len(now.Votes) != 1 || len(now.Votes[0].Hidden) != 1 ||
+	now := h.request(t, settler.ID)
+	if len(now.Votes) != 1 || len(now.Votes[0].Hidden) != 1 ||
 		now.Votes[0].Hidden[0] != "parent.input.card.pin" {
-		t.Errorf("%+v %v", now.Votes, err)
+		t.Errorf("%+v", now.Votes)
 	}
 }
 
@@ -170,10 +146,7 @@ func TestM4_EditPrintsAllThatItApproves(t *testing.T) {
 		`{"kind":"delegation","agent":"settler","args":{"mode":"all"},"parent":{"input":{"order":"DELETE `+
 			`EVERYTHING"}},"session":"s-9","tool_definition":"sha256:abcdef"}`,
 	)
-	file := filepath.Join(h.dir, "args.json")
-	if err := os.WriteFile(file, []byte(`{"mode":"one"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := h.file(t, `{"mode":"one"}`)
 	for _, more := range [][]string{{"--preview"}, {"--yes", "--binding", r.Binding()}} {
 		out := h.prints(t, "alice", term.ExitOK, append([]string{"edit", r.ID, "--args", file}, more...)...)
 		holds(
@@ -191,9 +164,9 @@ func TestM4_EditPrintsAllThatItApproves(t *testing.T) {
 		)
 	}
 
-	now, err := h.client(t, "alice").Request(t.Context(), r.ID)
-	if err != nil || now.State != approval.Approved || len(now.Votes) != 1 || !now.Votes[0].Full {
-		t.Errorf("%+v %v", now, err)
+	now := h.request(t, r.ID)
+	if now.State != approval.Approved || len(now.Votes) != 1 || !now.Votes[0].Full {
+		t.Errorf("%+v", now)
 	}
 }
 
@@ -221,10 +194,7 @@ func TestUsers3_2_TheTerminalSaysWhoIsCalledIn(t *testing.T) {
 // in the document.
 func TestUsers3_3_TheTerminalSaysWhatNobodyCanFill(t *testing.T) {
 	h := answering(t)
-	call := filepath.Join(h.dir, "purge.json")
-	if err := os.WriteFile(call, []byte(`{"kind":"tool","tool":"purge","args":{}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	call := h.file(t, `{"kind":"tool","tool":"purge","args":{}}`)
 	holds(
 		t,
 		h.prints(t, "runtime", term.ExitNo, "request", "--agent", "desk", "--call", call),
@@ -257,21 +227,14 @@ func TestUsers3_1_TheTerminalListsWhatWaits(t *testing.T) {
 	holds(t, all, wire.ID, trade.ID)
 
 	h.prints(t, "alice", term.ExitOK, "deny", trade.ID, "--reason", "not now")
-	typed := &terminal{in: strings.NewReader("q")}
-	if code := h.run(t, typed, "alice", "watch"); code != term.ExitOK {
-		t.Error(code)
-	}
-	holds(t, typed.out.String(), "1 wait for an answer, 0 of them for yours", "(this one does not wait for you)")
+	holds(t, h.types(t, "q", "alice", term.ExitOK, "watch"), "1 wait for an answer, 0 of them for yours", "(this one does not wait for you)")
 }
 
 // TestUsers2_12_HooksCanStopOnTwo: whoever takes 1 for a warning gets
 // another code, and never 0.
 func TestUsers2_12_HooksCanStopOnTwo(t *testing.T) {
 	h := answering(t)
-	call := filepath.Join(h.dir, "wire.json")
-	if err := os.WriteFile(call, []byte(`{"kind":"tool","tool":"wire","args":{"amount":1}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	call := h.file(t, `{"kind":"tool","tool":"wire","args":{"amount":1}}`)
 	ask := func(code int, more ...string) string {
 		return h.prints(
 			t,
@@ -290,9 +253,7 @@ func TestUsers2_12_HooksCanStopOnTwo(t *testing.T) {
 	}
 	h.prints(t, "alice", term.ExitOK, "deny", list.Requests[0].ID, "--reason", "not today")
 	holds(t, ask(2, "--denied-exit-code", "2", "--wait"), "alice denied this very call: not today.")
-	if err := os.WriteFile(call, []byte(`{"kind":"tool","tool":"quote","args":{}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, call, `{"kind":"tool","tool":"quote","args":{}}`)
 	ask(term.ExitOK, "--denied-exit-code", "2", "--wait")
 	ask(1, "--denied-exit-code", "2", "--", "sh", "-c", "exit 1") // the command's own code stays its own
 }
@@ -315,11 +276,8 @@ func TestUsers1_11_TerminalsAreTold(t *testing.T) {
 func TestUsers3_23_TheCallStandsBesideTheConfirmation(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1,"text":"`+strings.Repeat("x ", 300)+`"}}`)
-	typed := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-	if code := h.run(t, typed, "alice", "approve", "--all", r.ID); code != term.ExitOK {
-		t.Fatal(code, typed.out.String())
-	}
-	_, end, _ := strings.Cut(typed.out.String(), "Binding  sha256:")
+	shown := h.types(t, last(r.ID)+"\n", "alice", term.ExitOK, "approve", "--all", r.ID)
+	_, end, _ := strings.Cut(shown, "Binding  sha256:")
 	holds(t, end, `tool trade`, `{"n":1,"text":"x x x`, "type ")
 }
 
@@ -327,10 +285,7 @@ func TestUsers3_23_TheCallStandsBesideTheConfirmation(t *testing.T) {
 func TestUsers2_3_AnEditedCallIsToldFromAnother(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
-	file := filepath.Join(h.dir, "args.json")
-	if err := os.WriteFile(file, []byte(`{"n":2}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := h.file(t, `{"n":2}`)
 	h.prints(t, "alice", term.ExitOK, "edit", r.ID, "--args", file, "--yes", "--binding", r.Binding())
 	_, err := h.client(t, "runtime").
 		Consume(t.Context(), r.ID, []byte(`{"kind":"tool","tool":"trade","args":{"n":1}}`), "")

@@ -19,6 +19,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/server/notify"
 	"github.com/assent-dev/assent/server/notify/slack"
 	"github.com/assent-dev/assent/server/notify/webhook"
@@ -100,16 +101,12 @@ func TestWebhookFromTheConfiguration(t *testing.T) {
 	}))
 	defer receiver.Close()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
+	writeFiles(t, dir, map[string]string{
 		"desk.agf.yaml": testAgent,
 		"people.yaml":   testPeople,
 		"secret":        secret + "\n",
 		"url":           receiver.URL,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 
 	hook := webhook.Settings{
 		Name:        "ops",
@@ -141,9 +138,7 @@ func TestStartRefuses(t *testing.T) {
 		"empty":         "",
 		"secret":        "whsec_short",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfiles.Write(t, filepath.Join(dir, name), text)
 	}
 
 	file := func(name string) string { return filepath.Join(dir, name) }

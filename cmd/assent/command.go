@@ -28,13 +28,8 @@ type program struct {
 func (p program) Run(args []string) int { return term.Run(p.command(), p.Streams, args) }
 
 func (p program) command() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "assent",
-		Short:   "Decide when an agent must stop and ask, ask people, and prove what ran",
-		Version: term.Version,
-		Args:    term.NoCommand,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := term.Parent("assent", "Decide when an agent must stop and ask, ask people, and prove what ran", "")
+	cmd.Version = term.Version
 	cmd.SetVersionTemplate("assent {{.Version}}\n")
 
 	caller := remote.Caller{Reader: config.Reader{Streams: p.Streams}}
@@ -56,15 +51,10 @@ func (p program) command() *cobra.Command {
 }
 
 func (p program) rapCommand(operator operate.Commands) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "rap COMMAND",
-		Short: "Tools that speak RAP: put them behind approvals, call them, ask people for them",
-		Long:  "rap speaks the Reactive Agent Protocol, user choice included (docs/contracts/rap.md).",
-		Args:  term.NoCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(rapcall.Command(p.Streams))
-	cmd.AddCommand(operator.RAP()...)
-
-	return cmd
+	return term.Parent(
+		"rap COMMAND",
+		"Tools that speak RAP: put them behind approvals, call them, ask people for them",
+		"rap speaks the Reactive Agent Protocol, user choice included (docs/contracts/rap.md).",
+		slices.Insert(operator.RAP(), 0, rapcall.Command(p.Streams))...,
+	)
 }

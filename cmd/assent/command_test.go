@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,14 +47,9 @@ func TestUsers1_16_AMisspeltCommandOfAssentNamesTheNearest(t *testing.T) {
 		"rap gatewy":  "did you mean gateway",
 		"xyzzy":       "--help` lists them",
 	} {
-		var out, errOut bytes.Buffer
-		code := program{Streams: term.Streams{
-			In:  strings.NewReader(""),
-			Out: &out,
-			Err: &errOut,
-		}}.Run(strings.Fields(args))
-		if code != term.ExitFailure || !strings.Contains(errOut.String(), want) {
-			t.Errorf("%s: exit %d %s", args, code, errOut.String())
+		if _, errOut, code := ran("", strings.Fields(args)...); code != term.ExitFailure ||
+			!strings.Contains(errOut, want) {
+			t.Errorf("%s: exit %d %s", args, code, errOut)
 		}
 	}
 }

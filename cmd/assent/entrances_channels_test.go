@@ -3,14 +3,10 @@ package main
 import (
 	"encoding/json"
 	"html"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
@@ -268,41 +264,16 @@ func clicksDeny(t *testing.T, w *entrances, who string, r *approval.Request) str
 	return w.clicks(t, who, "assent_deny", r)
 }
 
-// hookPeer takes webhooks.
-type hookPeer struct {
-	*httptest.Server
-	mu     sync.Mutex
-	bodies []string
-}
-
-func newHookPeer(t *testing.T) *hookPeer {
-	p := &hookPeer{}
-	p.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.bodies = append(p.bodies, string(body))
-	}))
-	t.Cleanup(p.Close)
-
-	return p
-}
-
-// about waits for what is told about a request.
-func (p *hookPeer) about(t *testing.T, r *approval.Request) (body string) {
+// about waits for what a keeper is told about a request.
+func (k *keeper) about(t *testing.T, r *approval.Request) string {
 	t.Helper()
-	testwait.Until(t, "a webhook about "+r.ID, func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		i := slices.IndexFunc(p.bodies, func(b string) bool { return strings.Contains(b, r.ID) })
-		if i >= 0 {
-			body = p.bodies[i]
-		}
-		return i >= 0
-	})
 
-	return body
+	return testwait.Value(t, "a webhook about "+r.ID, func() (string, bool) {
+		all := k.bodies()
+		i := slices.IndexFunc(all, func(b string) bool { return strings.Contains(b, r.ID) })
+		if i < 0 {
+			return "", false
+		}
+		return all[i], true
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/notify/slack"
 	"github.com/assent-dev/assent/server/notify/webhook"
@@ -89,7 +89,7 @@ type entrances struct {
 	runtime  *runtimePeer // what calls the gateways
 	gateway  string       // URL of the gateway that runs by itself
 	slack    *slackPeer
-	hooks    *hookPeer
+	hooks    *keeper // of webhooks
 	visitors map[string]*visitor
 	seals    *sealsTaken
 	words    atomic.Int64
@@ -103,7 +103,7 @@ func newEntrances(t *testing.T) *entrances {
 		machines:   newMachines(t),
 		runtime:    newRuntimePeer(t),
 		slack:      newSlackPeer(t),
-		hooks:      newHookPeer(t),
+		hooks:      newKeeper(t, ""),
 		visitors:   map[string]*visitor{},
 		seals:      &sealsTaken{of: map[string]string{}},
 	}
@@ -146,9 +146,7 @@ func newEntrances(t *testing.T) *entrances {
 
 func (w *entrances) writes(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, filepath.Join(w.dir, name), text)
 }
 
 // configure opens every entrance that a configuration has.
@@ -243,20 +241,8 @@ func (w *entrances) makeTokens(t *testing.T) {
 	answers, admin := []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote}, []openapi.Scope{openapi.ScopeAdmin}
 	asks := []openapi.Scope{openapi.ScopeRequest}
 	bodies := []openapi.TokenBody{
-		{
-			Name:   "rt-mara",
-			Scopes: asks,
-			Person: "mara",
-		}, {
-			Name:   "rt-mara-2",
-			Scopes: asks,
-			Person: "mara",
-		},
-		{
-			Name:   "mara-admin",
-			Scopes: admin,
-			Person: "mara",
-		}, {Name: "root", Scopes: admin},
+		{Name: "rt-mara", Scopes: asks, Person: "mara"}, {Name: "rt-mara-2", Scopes: asks, Person: "mara"},
+		{Name: "mara-admin", Scopes: admin, Person: "mara"}, {Name: "root", Scopes: admin},
 	}
 	for _, who := range w.people() {
 		bodies = append(bodies, openapi.TokenBody{
@@ -266,14 +252,7 @@ func (w *entrances) makeTokens(t *testing.T) {
 		})
 	}
 
-	for _, body := range bodies {
-		body.ExpiresIn = "1h"
-		made, err := createToken(t.Context(), w.replica.store, "default", body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.token[body.Name] = made.Secret
-	}
+	w.makes(t, w.replica.store, bodies...)
 }
 
 // startGateway runs assent rap gateway, which asks the approvers of the

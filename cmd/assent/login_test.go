@@ -121,12 +121,7 @@ func (v *visitor) confirm(code string) {
 // TestH3_ACommandLineSignsIn: a person signs their command line in,
 // answers with it, and ends it.
 func TestH3_ACommandLineSignsIn(t *testing.T) {
-	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
-	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
-		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	h := withFiles(t, deskFiles())
 	startWith(t, h, func(c *config.Serve) { c.Dev, c.DevPerson = true, "alice" })
 	home := t.TempDir()
 	screen := &terminal{env: map[string]string{"HOME": home, "ASSENT_TOKEN": ""}}

@@ -3,8 +3,6 @@ package main
 import (
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,12 +12,7 @@ import (
 // TestOpenToAnybody: what is served without a session or a token is
 // there, and names no tenant.
 func TestOpenToAnybody(t *testing.T) {
-	files := &testServer{dir: t.TempDir(), token: map[string]string{}}
-	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
-		if err := os.WriteFile(filepath.Join(files.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	files := withFiles(t, deskFiles())
 	h := startWith(t, files, func(c *config.Serve) {
 		c.Dev, c.DevPerson = true, "alice"
 		c.Tenants[0].Name = "acme-secret"

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -12,11 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -24,23 +25,13 @@ import (
 // readyz asks whether the service may be sent traffic.
 func (h *testServer) readyz(t *testing.T, path, token string) (int, openapi.Health) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.ready.API+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
+	status, text := fetched(t, http.MethodGet, h.ready.API+path, token, "")
 	var out openapi.Health
-	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, out
+
+	return status, out
 }
 
 // loadedEntries lists what the ledger tells about files in force,
@@ -76,20 +67,14 @@ func rewrite(t *testing.T, file, old, now string) {
 	if err != nil || !strings.Contains(string(text), old) {
 		t.Fatalf("%v: no %q in %s", err, old, file)
 	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(text), old, now, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, file, strings.Replace(string(text), old, now, 1))
 }
 
 // TestUsers4_3_ATypoReachesNobodyElse: broken files of one tenant leave
 // the service ready and everything in force, that tenant's included.
 func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 	other := t.TempDir()
-	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
-		if err := os.WriteFile(filepath.Join(other, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFiles(t, other, deskFiles())
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	if err := os.CopyFS(h.dir, os.DirFS(other)); err != nil {
 		t.Fatal(err)
@@ -119,12 +104,8 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 		return health.Degraded && failing["agents"] && failing["people"] && !failing["policies"]
 	})
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
-	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{
-		Verdict:    "approve",
-		Binding:    r.Binding(),
-		ShownFully: true,
-	}); err != nil {
-		t.Error(err)
+	if got := h.votes(t, "alice", r, nil); got != approval.VoteApproved {
+		t.Error(got)
 	}
 
 	if _, verbose := h.readyz(t, "/readyz?verbose", h.token["alice"]); len(verbose.Loaded) != 2 ||
@@ -137,12 +118,7 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 // the last good agent and people in force; with deny it denies.
 func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 	for _, mode := range []string{config.KeepLastGood, config.DenyBroken} {
-		h := &testServer{dir: t.TempDir(), token: map[string]string{}}
-		for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
-			if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		h := withFiles(t, deskFiles())
 		h = startWith(t, h, func(c *config.Serve) { c.OnBrokenFiles = mode })
 		r := h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
 		rewrite(t, filepath.Join(h.dir, "people.yaml"), "people: [", "people: {")
@@ -150,13 +126,9 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 			status, health := h.readyz(t, "/readyz", "")
 			return status == 200 && health.Degraded
 		})
-		_, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{
-			Verdict:    "approve",
-			Binding:    r.Binding(),
-			ShownFully: true,
-		})
-		if kept := err == nil; kept != (mode == config.KeepLastGood) {
-			t.Errorf("%s: a vote by the last good people: %v", mode, err)
+		got := h.votes(t, "alice", r, nil)
+		if kept := got == approval.VoteApproved; kept != (mode == config.KeepLastGood) {
+			t.Errorf("%s: a vote by the last good people: %s", mode, got)
 		}
 		rewrite(t, filepath.Join(h.dir, "desk.agf.yaml"), "approval: true", "approval: yes")
 		testwait.Until(
@@ -164,7 +136,7 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 			"the agent is noticed",
 			func() bool { return len(h.loadedEntries(t, "agents_loaded")) == 2 },
 		)
-		_, err = h.client(t, "runtime").Decide(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote"}`))
+		_, err := h.client(t, "runtime").Decide(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote"}`))
 		if kept := err == nil; kept != (mode == config.KeepLastGood) {
 			t.Errorf("%s: a decision by the last good agent: %v", mode, err)
 		}
@@ -232,12 +204,7 @@ func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 // TestL12_ListenersAndNames: the figures have a listener of their own,
 // and the service answers for its own names.
 func TestL12_ListenersAndNames(t *testing.T) {
-	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
-	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
-		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	h := withFiles(t, deskFiles())
 	h = startWith(t, h, func(c *config.Serve) {
 		c.MetricsListen = "127.0.0.1:0"
 		c.PublicURL = "http://assent.example:7717"
@@ -245,21 +212,7 @@ func TestL12_ListenersAndNames(t *testing.T) {
 	})
 	get := func(url, host string) (int, string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Host = host
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(text)
+		return fetched(t, http.MethodGet, url, "", "", func(r *http.Request) { r.Host = host })
 	}
 	if status, text := get(h.ready.Metrics, ""); status != 200 || !strings.Contains(text, "assent_build_info") ||
 		!strings.Contains(text, `version="`+term.Version) {
@@ -294,11 +247,7 @@ func TestL12_ListenersAndNames(t *testing.T) {
 func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	closed := testPeople + "groups: {admins: {}}\n"
-	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": closed} {
-		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFiles(t, h.dir, map[string]string{"desk.agf.yaml": testAgent, "people.yaml": closed})
 	h = startWith(t, h, func(c *config.Serve) {
 		c.PublicURL, c.Tenants[0].OIDC = "https://assent.example", &config.OIDC{Issuer: "https://127.0.0.1:1",
 			ClientID: "x"}

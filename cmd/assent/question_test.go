@@ -31,9 +31,9 @@ func (h *testServer) asks(t *testing.T, call string, q approval.Question) *appro
 
 func (h *testServer) holds(t *testing.T, id string, state approval.State, chosen int) *approval.Request {
 	t.Helper()
-	r, err := h.client(t, "alice").Request(t.Context(), id)
-	if err != nil || r.State != state || state == approval.Answered && (r.Chosen == nil || *r.Chosen != chosen) {
-		t.Errorf("%+v, %v", r, err)
+	r := h.request(t, id)
+	if r.State != state || state == approval.Answered && (r.Chosen == nil || *r.Chosen != chosen) {
+		t.Errorf("%+v", r)
 	}
 	return r
 }
@@ -47,39 +47,15 @@ func TestAnswerAsksForTheID(t *testing.T) {
 	r := h.asks(t, quoteForAlice, yesOrNo())
 	for _, command := range [][]string{{"choose", r.ID, "1"}, {"dismiss", r.ID}} {
 		for _, typed := range []string{"", "\n", "1\n", "yes\n", "Yes once\n", strings.ToUpper(last(r.ID)) + "\n"} {
-			screen := &terminal{in: strings.NewReader(typed)}
-			if code := h.run(t, screen, "alice", command...); code != term.ExitNo ||
-				!strings.Contains(screen.out.String(), "stopped: nothing was done") {
-				t.Errorf("%q, typed %q: exit %d\n%s", command, typed, code, screen.out.String())
-			}
+			holds(t, h.types(t, typed, "alice", term.ExitNo, command...), "stopped: nothing was done")
 		}
 
-		env := map[string]string{"ASSENT_SERVER": h.ready.API, "ASSENT_TOKEN": h.token["alice"]}
-		code := program{
-			Backend: backend(),
-			Streams: term.Streams{
-				In:          strings.NewReader(last(r.ID) + "\n"),
-				Out:         brokenWriter{},
-				Err:         io.Discard,
-				OutTerminal: true,
-				InTerminal:  true,
-				Env: func(n string) string {
-					return env[n]
-				},
-			},
-		}.Run(append(command, "--yes", "--binding", r.Binding()))
-		if code != term.ExitFailure {
-			t.Errorf("%q on a broken terminal: exit %d", command, code)
-		}
+		h.breaks(t, last(r.ID)+"\n", append(command, "--yes", "--binding", r.Binding())...)
 	}
 
 	h.holds(t, r.ID, approval.Pending, 0)
-	screen := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-	if code := h.run(t, screen, "alice", "choose", r.ID, "1"); code != term.ExitOK ||
-		!strings.Contains(screen.out.String(), "[1] Yes once") ||
-		!strings.Contains(screen.out.String(), "To answer "+r.ID) {
-		t.Fatalf("exit %d\n%s", code, screen.out.String())
-	}
+	chosen := h.types(t, last(r.ID)+"\n", "alice", term.ExitOK, "choose", r.ID, "1")
+	holds(t, chosen, "[1] Yes once", "To answer "+r.ID)
 	if got := h.holds(t, r.ID, approval.Answered, 1); !got.Votes[0].Full || got.Votes[0].Channel != "cli" {
 		t.Errorf("%+v", got.Votes)
 	}
@@ -96,18 +72,11 @@ func TestApproveIsForCalls(t *testing.T) {
 		{"approve", r.ID, "--yes", "--binding", r.Binding()},
 		{"deny", r.ID, "--reason", "no"},
 	} {
-		screen := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-		if code := h.run(t, screen, "alice", args...); code != term.ExitNo ||
-			!strings.Contains(screen.out.String(), "assent choose "+r.ID+" NUMBER") {
-			t.Errorf("%q: exit %d\n%s", args, code, screen.out.String())
-		}
+		told := h.types(t, last(r.ID)+"\n", "alice", term.ExitNo, args...)
+		holds(t, told, "assent choose "+r.ID+" NUMBER")
 	}
 
-	screen := &terminal{}
-	if code := h.run(t, screen, "alice", "list"); code != term.ExitOK ||
-		!strings.Contains(screen.out.String(), "only alice") {
-		t.Errorf("exit %d\n%s", code, screen.out.String())
-	}
+	holds(t, h.prints(t, "alice", term.ExitOK, "list"), "only alice")
 	h.holds(t, r.ID, approval.Pending, 0)
 }
 
@@ -130,31 +99,13 @@ func TestLongQuestions(t *testing.T) {
 		q.Choices = append(q.Choices, "more")
 	}
 	r := h.asks(t, quoteForAlice, q)
-	screen := &terminal{}
-	h.run(t, screen, "alice", "show", r.ID)
-	for _, want := range []string{
-		"  | HEAD",
-		"  | TAIL",
-		"lines are left out here: --all shows them",
-		q.Choices[0],
-		"[62] more",
-	} {
-		if !strings.Contains(screen.out.String(), want) {
-			t.Errorf("%.40q is not shown", want)
-		}
-	}
-
-	if strings.Contains(screen.out.String(), "MIDDLE") {
+	shown := h.prints(t, "alice", term.ExitOK, "show", r.ID)
+	holds(t, shown, "  | TAIL", "lines are left out here: --all shows them", q.Choices[0], "[62] more", "  | HEAD")
+	if strings.Contains(shown, "MIDDLE") {
 		t.Error("nothing is cut")
 	}
-	screen = &terminal{}
-	if h.run(t, screen, "alice", "show", r.ID, "--all"); !strings.Contains(screen.out.String(), "  | MIDDLE") {
-		t.Error("--all does not show it")
-	}
-	screen = &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-	if code := h.run(t, screen, "alice", "choose", r.ID, "62"); code != term.ExitOK {
-		t.Errorf("exit %d", code)
-	}
+	holds(t, h.prints(t, "alice", term.ExitOK, "show", r.ID, "--all"), "  | MIDDLE")
+	h.types(t, last(r.ID)+"\n", "alice", term.ExitOK, "choose", r.ID, "62")
 	h.holds(t, r.ID, approval.Answered, 62)
 }
 
@@ -268,26 +219,7 @@ func TestHostileQuestions(t *testing.T) {
 		} {
 			screen := &terminal{}
 			h.run(t, screen, "alice", args...)
-			got := ours.ReplaceAllString(screen.out.String(), "")
-			for _, c := range got {
-				tab := c == '\t' && args[0] == "__complete"
-				if c != '\n' && !tab &&
-					(c < ' ' || c >= 0x7f && c < 0xa0 ||
-						strings.ContainsRune("\u202e\u202c\u200b\u200d\u2060\ufeff\u2028\u2029\U000e0041", c)) {
-					t.Errorf("%q shows %U:\n%q", args, c, got)
-					break
-				}
-			}
-
-			for line := range strings.Lines(got) {
-				for _, forged := range []string{"assent: approved", "tail", "* [0]", "> [0] forged"} {
-					if strings.HasPrefix(line, forged) {
-						t.Errorf("%q: a line was forged:\n%s", args, got)
-					}
-				}
-			}
-
-			if got == "" {
+			if unforged(t, args, screen, "assent: approved", "tail", "* [0]", "> [0] forged") == "" {
 				t.Errorf("%q printed nothing", args)
 			}
 		}
@@ -305,11 +237,9 @@ applies: implicit
 rules: [{id: hide, match: {targets: [quote]}, approval: true, require: {arguments: {redact: [secret]}}}]
 `)
 	r := h.asks(t, `{"kind":"tool","tool":"quote","args":{"secret":"hunter2"},"principal":"alice"}`, yesOrNo())
-	screen := &terminal{}
-	h.run(t, screen, "alice", "show", r.ID)
-	if got := screen.out.String(); strings.Contains(got, "hunter2") ||
-		!strings.Contains(got, "these words may repeat them") ||
-		!strings.Contains(got, "  | Allow writing?") {
-		t.Errorf("%s", got)
+	shown := h.prints(t, "alice", term.ExitOK, "show", r.ID)
+	holds(t, shown, "these words may repeat them", "  | Allow writing?")
+	if strings.Contains(shown, "hunter2") {
+		t.Error(shown)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,15 +105,15 @@ func (m *machines) serve(w http.ResponseWriter, r *http.Request) {
 		message = say(c)
 	}
 	if message == "" {
-		message = fmt.Sprintf(
-			`{"type":"tool_result","group_id":%q,"id":%q,"text":"did %s"}`,
-			c.GroupID,
-			c.ID,
-			c.Operation,
-		)
+		message = c.result("did "+c.Operation, "")
 	}
 
 	go m.post(c.URL, message)
+}
+
+// result is the message of a result, with more fields.
+func (c machineCall) result(text, more string) string {
+	return fmt.Sprintf(`{"type":"tool_result","group_id":%q,"id":%q,"text":%q%s}`, c.GroupID, c.ID, text, more)
 }
 
 // post sends a message about a call and returns the status.
@@ -157,16 +156,11 @@ func (m *machines) calls(operation string) []machineCall {
 // tokens of its people and of two runtimes.
 func opsFiles(t *testing.T) *testServer {
 	t.Helper()
-	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
-	for name, text := range map[string]string{
+	h := withFiles(t, map[string]string{
 		"desk.agf.yaml":   opsAgent,
 		"people.yaml":     opsPeople,
 		"ops.policy.yaml": opsPolicy,
-	} {
-		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 
 	fresh := h.where()
 	fresh.Create = true
@@ -176,35 +170,15 @@ func opsFiles(t *testing.T) *testServer {
 	}
 	defer s.Close()
 	asks := []openapi.Scope{openapi.ScopeRequest, openapi.ScopeDecide}
-	for _, body := range []openapi.TokenBody{
-		{
-			Name:   "rt-mara",
-			Scopes: asks,
-			Person: "mara",
-		}, {Name: "rt2", Scopes: asks},
-		{
-			Name:   "mara-cli",
-			Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote},
-			Person: "mara",
-		},
-		{
-			Name:   "ben-cli",
-			Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote},
-			Person: "ben",
-		},
-		{
-			Name:   "zoe-cli",
-			Scopes: []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote},
-			Person: "zoe",
-		},
-	} {
-		body.ExpiresIn = "1h"
-		made, err := createToken(t.Context(), s, "default", body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.token[body.Name] = made.Secret
-	}
+	answers := []openapi.Scope{openapi.ScopeRead, openapi.ScopeVote}
+	h.makes(
+		t, s,
+		openapi.TokenBody{Name: "rt-mara", Scopes: asks, Person: "mara"},
+		openapi.TokenBody{Name: "rt2", Scopes: asks},
+		openapi.TokenBody{Name: "mara-cli", Scopes: answers, Person: "mara"},
+		openapi.TokenBody{Name: "ben-cli", Scopes: answers, Person: "ben"},
+		openapi.TokenBody{Name: "zoe-cli", Scopes: answers, Person: "zoe"},
+	)
 
 	return h
 }
@@ -242,12 +216,8 @@ func (h *testServer) calls(t *testing.T, token string, call client.RAPCall) *ope
 // awaitRequest waits for the one request or question that is pending.
 func (h *testServer) awaitRequest(t *testing.T) *approval.Request {
 	t.Helper()
-	r, err := h.client(t, "alice").
-		Request(t.Context(), h.awaitPending(t, func(approval.Summary) bool { return true }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+
+	return h.request(t, h.awaitPending(t, func(approval.Summary) bool { return true }))
 }
 
 // awaitPending waits until one request or question is pending that is
@@ -444,14 +414,7 @@ func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 			if c.asks != nil {
 				m.answered(t, name)
 				sent := m.calls("look")[before]
-				m.post(
-					sent.URL,
-					fmt.Sprintf(
-						`{"type":"tool_result","group_id":%q,"id":%q,"text":"did look"}`,
-						sent.GroupID,
-						sent.ID,
-					),
-				)
+				m.post(sent.URL, sent.result("did look", ""))
 			}
 
 			if end := h.ends(t, "rt-mara", name, "call_1"); end.Failed ||
@@ -488,15 +451,11 @@ func (m *machines) answered(t *testing.T, what string) {
 // caller asks in its own name, and for whom it belongs to.
 func TestC1_ThePersonOfAGatewaysCallerApprovesNoneOfItsCalls(t *testing.T) {
 	wrapped, h := newEndpoint(t), opsFiles(t)
-	for name, text := range map[string]string{
+	writeFiles(t, h.dir, map[string]string{
 		"tool.agf.yaml": toolAgent,
 		"quote.json":    quoteSchema,
 		"caller.token":  "secret-of-the-caller",
-	} {
-		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 
 	back := newRuntimePeer(t)
 	startWith(t, h, func(c *config.Serve) {
@@ -576,20 +535,11 @@ func (p *runtimePeer) invoke(t *testing.T, gateway, token, body string) {
 
 func (p *runtimePeer) post(t *testing.T, url, token, body string) int {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	answer, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = answer.Body.Close()
-	return answer.StatusCode
+	status, _ := fetched(t, http.MethodPost, url, token, body, func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/json")
+	})
+
+	return status
 }
 
 // next is the next message that came.
@@ -613,13 +563,7 @@ func TestH1_ThreadsAreTheTokensOwn(t *testing.T) {
 	h := opsFiles(t)
 	listen := freeAddress(t)
 	h.hosts(t, m, listen)
-	m.says(func(c machineCall) string {
-		return fmt.Sprintf(
-			`{"type":"tool_result","group_id":%q,"id":%q,"text":"did it","subscription":true}`,
-			c.GroupID,
-			c.ID,
-		)
-	})
+	m.streams()
 	call := client.RAPCall{
 		Thread:    "t",
 		ID:        "c",

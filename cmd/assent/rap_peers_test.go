@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -102,16 +101,10 @@ func TestD1_AnyPortIsForProgramsOfThisMachine(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "gateway.yaml")
 		text := "name: q\nagent: a\nagents: a.yaml\noperations: {name: o, description: d, schema: s, url: " +
 			"\"http://127.0.0.1/x\"}\ncallers: " + c.caller + "\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var out bytes.Buffer
-		code := program{
-			Backend: backend(),
-			Streams: term.Streams{Out: &out, Err: &out},
-		}.Run([]string{"rap", "gateway", "--config", file})
-		if code != term.ExitFailure || !strings.Contains(out.String(), c.want) {
-			t.Errorf("%s: exit %d\n%s", name, code, out.String())
+		testfiles.Write(t, file, text)
+		out, errOut, code := ran("", "rap", "gateway", "--config", file)
+		if code != term.ExitFailure || !strings.Contains(out+errOut, c.want) {
+			t.Errorf("%s: exit %d\n%s%s", name, code, out, errOut)
 		}
 	}
 }
@@ -132,13 +125,7 @@ func TestD2_SubThreadsOfCallersWithoutATokenAreCalledAsRoots(t *testing.T) {
 
 // streams has the machines answer look with a subscription.
 func (m *machines) streams() {
-	m.says(func(c machineCall) string {
-		return fmt.Sprintf(
-			`{"type":"tool_result","group_id":%q,"id":%q,"text":"still running","subscription":true}`,
-			c.GroupID,
-			c.ID,
-		)
-	})
+	m.says(func(c machineCall) string { return c.result("still running", `,"subscription":true`) })
 }
 
 // event posts an event of a call, as soon as the result before it was taken.
@@ -301,11 +288,7 @@ func TestD7_ApproversSeeTheDeadlineOfTheGateway(t *testing.T) {
 			Callers:  []config.RAPCaller{{Name: "here", Callbacks: []string{runtime.URL}}},
 		}}}
 	})
-	for file, text := range map[string]string{"rt2.token": h.token["rt2"]} {
-		if err := os.WriteFile(filepath.Join(h.dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFiles(t, h.dir, map[string]string{"rt2.token": h.token["rt2"]})
 	elsewhere, _ := gatewayOf(t, map[string]string{"desk.agf.yaml": opsAgent, "ops.policy.yaml": opsPolicy}, `
 name: front
 description: Machines.
@@ -386,9 +369,7 @@ func TestL10_ApproversAreAskedWhereThereAreSome(t *testing.T) {
 			}}}
 			text := strings.NewReplacer("id: desk", "id: asks", "{alias: look}", "{alias: look, approval: true}").
 				Replace(opsAgent)
-			if err := os.WriteFile(filepath.Join(h.dir, "asks.agf.yaml"), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfiles.Write(t, filepath.Join(h.dir, "asks.agf.yaml"), text)
 		})
 		runtime.invoke(t, h.ready.API+"/rap/default/gateway/front", "", runtime.invocation("c1", ""))
 		if !c.approver {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -59,26 +58,15 @@ operations: {name: quote, description: Last price., schema: quote.json, url: "ht
 		},
 	} {
 		dir := t.TempDir()
-		for file, text := range map[string]string{
+		writeFiles(t, dir, map[string]string{
 			"tool.agf.yaml": toolAgent,
 			"quote.json":    quoteSchema,
 			"half.json":     `{"type":`,
 			"gateway.yaml":  strings.Replace(good, c.old, c.new, 1),
-		} {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-
-		var out, errOut bytes.Buffer
-		code := program{
-			Backend: backend(),
-			Streams: term.Streams{Out: &out, Err: &errOut},
-		}.Run(
-			[]string{"rap", "gateway", "--config", filepath.Join(dir, "gateway.yaml")},
-		)
-		if code != term.ExitFailure || out.Len() != 0 || !strings.Contains(errOut.String(), c.want) {
-			t.Errorf("%s: exit %d\n%s%s", name, code, out.String(), errOut.String())
+		})
+		out, errOut, code := ran("", "rap", "gateway", "--config", filepath.Join(dir, "gateway.yaml"))
+		if code != term.ExitFailure || out != "" || !strings.Contains(errOut, c.want) {
+			t.Errorf("%s: exit %d\n%s%s", name, code, out, errOut)
 		}
 	}
 }

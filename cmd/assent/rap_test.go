@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,8 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -37,35 +37,42 @@ action_space: {local_tools: [{alias: quote, approval: true}]}
 const quoteSchema = `{"type":"object","properties":{"of":{"type":"string"}},"required":["of"],` +
 	`"additionalProperties":false}`
 
-// endpoint is what the gateway wraps; it tells the bodies that it got.
-type endpoint struct {
+// keeper is a server that keeps the bodies that it is sent.
+type keeper struct {
 	*httptest.Server
 	mu  sync.Mutex
 	got []string
 }
 
-func newEndpoint(t *testing.T) *endpoint {
+func newKeeper(t *testing.T, answer string) *keeper {
 	t.Helper()
-	e := &endpoint{}
-	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	k := &keeper{}
+	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.got = append(e.got, string(body))
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.got = append(k.got, string(body))
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"price":42}`)
+		_, _ = io.WriteString(w, answer)
 	}))
-	t.Cleanup(e.Close)
-	return e
+	t.Cleanup(k.Close)
+	return k
 }
 
-func (e *endpoint) bodies() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return append([]string{}, e.got...)
+// newEndpoint is what the gateway wraps.
+func newEndpoint(t *testing.T) *keeper {
+	t.Helper()
+
+	return newKeeper(t, `{"price":42}`)
+}
+
+func (k *keeper) bodies() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.got)
 }
 
 // freeAddress is one that nobody listens at, as far as we know. Ports
@@ -106,9 +113,7 @@ func gatewayOf(t *testing.T, files map[string]string, text string) (url string, 
 	files = maps.Clone(files)
 	files["gateway.yaml"] = text + "\nstore: gateway.db\nlisten: 127.0.0.1:0\n"
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfiles.Write(t, filepath.Join(dir, name), text)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan operate.Ready, 1), make(chan error, 1)
@@ -154,12 +159,7 @@ func TestRAP(t *testing.T) {
 	wrapped := newEndpoint(t)
 	listen := freeAddress(t)
 	gateway := gatewayFor(t, wrapped.URL, "http://"+listen)
-	files := &testServer{dir: t.TempDir(), token: map[string]string{}}
-	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
-		if err := os.WriteFile(filepath.Join(files.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	files := withFiles(t, deskFiles())
 	h := startWith(t, files, func(c *config.Serve) {
 		c.Listen = listen
 		c.Tenants[0].RAP = &config.RAP{
@@ -189,19 +189,8 @@ func TestRAP(t *testing.T) {
 	if got := wrapped.bodies(); len(got) != 0 {
 		t.Fatalf("it ran before: %q", got)
 	}
-	person := &terminal{}
-	if code := h.run(t, person, "alice", "show", asked); code != 0 ||
-		!strings.Contains(person.out.String(), "quotes") ||
-		!strings.Contains(person.out.String(), "Allow once: quote") {
-		t.Fatalf("exit %d\n%s", code, person.out.String())
-	}
-	r, err := h.client(t, "alice").Request(t.Context(), asked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code := h.run(t, person, "alice", "choose", asked, "0", "--yes", "--binding", r.Binding()); code != 0 {
-		t.Fatalf("exit %d\n%s", code, person.out.String())
-	}
+	holds(t, h.prints(t, "alice", 0, "show", asked), "quotes", "Allow once: quote")
+	h.prints(t, "alice", 0, "choose", asked, "0", "--yes", "--binding", h.request(t, asked).Binding())
 	done := h.rapDone(t, "s1", "call_1")
 	if done.Failed || !strings.Contains(string(mustJSON(t, done.Outcome)), "price") {
 		t.Errorf("got %s", mustJSON(t, done))
@@ -226,11 +215,9 @@ func TestRAP(t *testing.T) {
 }
 
 // testFrozen: the kill switch stops calls before they leave.
-func (h *testServer) testFrozen(t *testing.T, agent *client.Client, wrapped *endpoint) {
+func (h *testServer) testFrozen(t *testing.T, agent *client.Client, wrapped *keeper) {
 	t.Helper()
-	if code := h.run(t, &terminal{}, "alice", "freeze", "--agent", "desk", "--reason", "odd"); code != 0 {
-		t.Fatalf("exit %d", code)
-	}
+	h.prints(t, "alice", 0, "freeze", "--agent", "desk", "--reason", "odd")
 	call := client.RAPCall{
 		Thread:    "s2",
 		ID:        "call_1",
@@ -282,15 +269,8 @@ func TestRAPCall(t *testing.T) {
 	listen := freeAddress(t)
 	url := gatewayFor(t, wrapped.URL, "http://"+listen)
 	run := func(in string, args ...string) (string, int) {
-		var out, errOut bytes.Buffer
-		code := program{Streams: term.Streams{
-			In:         strings.NewReader(in),
-			Out:        &out,
-			Err:        &errOut,
-			InTerminal: in != "",
-		}}.Run(
-			append([]string{"rap", "call", "--url", url, "--listen", listen}, args...))
-		return out.String() + errOut.String(), code
+		out, errOut, code := ran(in, append([]string{"rap", "call", "--url", url, "--listen", listen}, args...)...)
+		return out + errOut, code
 	}
 	if out, code := run(""); code != 0 || !strings.Contains(out, "quote      Last price.") {
 		t.Errorf("exit %d\n%s", code, out)
@@ -415,17 +395,10 @@ func TestRAPCallTellsWhatIsWrong(t *testing.T) {
 			[]string{`"yes": expected the INDEX of a choice`},
 		},
 	} {
-		var out, errOut bytes.Buffer
-		code := program{
-			Streams: term.Streams{Out: &out, Err: &errOut},
-		}.Run(append([]string{"rap", "call"}, c.args...))
+		out, errOut, code := ran("", append([]string{"rap", "call"}, c.args...)...)
 		if code != c.code {
-			t.Errorf("%s: exit %d\n%s", name, code, errOut.String())
+			t.Errorf("%s: exit %d\n%s", name, code, errOut)
 		}
-		for _, want := range c.want {
-			if !strings.Contains(out.String()+errOut.String(), want) {
-				t.Errorf("%s: without %q\n%s%s", name, want, out.String(), errOut.String())
-			}
-		}
+		holds(t, out+errOut, c.want...)
 	}
 }

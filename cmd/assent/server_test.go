@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
@@ -41,22 +43,35 @@ type testServer struct {
 	stop  func() error
 }
 
+// deskFiles are the files of a service for testAgent.
+func deskFiles() map[string]string {
+	return map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople}
+}
+
+func writeFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		testfiles.Write(t, filepath.Join(dir, name), text)
+	}
+}
+
+// withFiles is a server that has these files, and is not started.
+func withFiles(t *testing.T, files map[string]string) *testServer {
+	t.Helper()
+	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
+	writeFiles(t, h.dir, files)
+
+	return h
+}
+
 // start runs the service in this process until the test ends.
 func start(t *testing.T, policies string) *testServer {
 	t.Helper()
-	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
-	for name, text := range map[string]string{
-		"desk.agf.yaml":    testAgent,
-		"people.yaml":      testPeople,
-		"desk.policy.yaml": policies,
-	} {
-		if text == "" {
-			continue
-		}
-		if err := os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	files := deskFiles()
+	if policies != "" {
+		files["desk.policy.yaml"] = policies
 	}
+	h := withFiles(t, files)
 
 	return startWith(t, h, func(c *config.Serve) {
 		if policies != "" {
@@ -82,11 +97,23 @@ func startWith(t *testing.T, h *testServer, change func(*config.Serve)) *testSer
 	}
 	change(&cfg)
 	h.tokens(t, cfg.Location())
+	log := h.serves(t, cfg)
+	t.Cleanup(func() {
+		if err := h.stop(); err != nil {
+			t.Errorf("%v\n%s", err, log.String())
+		}
+	})
+	return h
+}
+
+// serves runs the service until it is stopped.
+func (h *testServer) serves(t *testing.T, cfg config.Serve) (log *testwait.Buffer) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan operate.Ready, 1), make(chan error, 1)
-	var log bytes.Buffer
+	log = &testwait.Buffer{}
 	go func() {
-		ended <- serve(ctx, cfg, &log, func(r operate.Ready) { ready <- r })
+		ended <- serve(ctx, cfg, log, func(r operate.Ready) { ready <- r })
 	}()
 	h.stop = sync.OnceValue(func() error {
 		cancel()
@@ -101,12 +128,36 @@ func startWith(t *testing.T, h *testServer, change func(*config.Serve)) *testSer
 		t.Fatal("the service does not answer")
 	}
 
-	t.Cleanup(func() {
-		if err := h.stop(); err != nil {
-			t.Errorf("%v\n%s", err, log.String())
-		}
-	})
-	return h
+	return log
+}
+
+// fetched makes a request, with a token unless it is "", and returns
+// what is answered. set may change the request.
+func fetched(
+	t *testing.T, method, url, token, body string, set ...func(*http.Request),
+) (status int, text string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	for _, change := range set {
+		change(req)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	read, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return resp.StatusCode, string(read)
 }
 
 // where is the store of the server, with its key.
@@ -148,14 +199,38 @@ func (h *testServer) tokens(t *testing.T, c config.Store) {
 		if h.token[body.Name] != "" { // from before a restart
 			continue
 		}
-		body.ExpiresIn = "1h"
 		body.Replaces = h.live(t, s, body.Name)
+		h.makes(t, s, body)
+	}
+}
+
+// makes makes tokens, under their names.
+func (h *testServer) makes(t *testing.T, s store.Store, bodies ...openapi.TokenBody) {
+	t.Helper()
+	for _, body := range bodies {
+		body.ExpiresIn = "1h"
 		made, err := createToken(t.Context(), s, "default", body)
 		if err != nil {
 			t.Fatal(err)
 		}
 		h.token[body.Name] = made.Secret
 	}
+}
+
+// ran runs a command without a terminal.
+func ran(typed string, args ...string) (out, errOut string, code int) {
+	var o, e bytes.Buffer
+	code = program{
+		Backend: backend(),
+		Streams: term.Streams{
+			In:         strings.NewReader(typed),
+			Out:        &o,
+			Err:        &e,
+			InTerminal: typed != "",
+		},
+	}.Run(args)
+
+	return o.String(), e.String(), code
 }
 
 // client speaks as a role.
@@ -179,6 +254,17 @@ func (h *testServer) ask(t *testing.T, call string) *approval.Request {
 		t.Fatalf("the call asks nobody: %+v", opened)
 	}
 	return opened.Request
+}
+
+// request is how a request stands.
+func (h *testServer) request(t *testing.T, id string) *approval.Request {
+	t.Helper()
+	r, err := h.client(t, "alice").Request(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return r
 }
 
 // terminal is a person at a terminal: what they type, and what they see.
@@ -217,6 +303,58 @@ func (h *testServer) run(t *testing.T, screen *terminal, role string, args ...st
 		},
 	}.Run(args)
 }
+
+// prints runs a command on a terminal, wants its exit code, and returns
+// what it printed.
+func (h *testServer) prints(t *testing.T, role string, code int, args ...string) string {
+	t.Helper()
+
+	return h.types(t, "", role, code, args...)
+}
+
+// types is prints at a terminal where somebody types.
+func (h *testServer) types(t *testing.T, typed, role string, code int, args ...string) string {
+	t.Helper()
+	screen := &terminal{in: strings.NewReader(typed)}
+	if got := h.run(t, screen, role, args...); got != code {
+		t.Errorf("%q, typed %q: exit %d, want %d\n%.2000s", args, typed, got, code, screen.out.String())
+	}
+
+	return screen.out.String()
+}
+
+func holds(t *testing.T, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q is missing:\n%.2000s", w, text)
+		}
+	}
+}
+
+// breaks runs a command as alice on a terminal that prints nothing.
+func (h *testServer) breaks(t *testing.T, typed string, args ...string) {
+	t.Helper()
+	env := map[string]string{"ASSENT_SERVER": h.ready.API, "ASSENT_TOKEN": h.token["alice"]}
+	code := program{
+		Backend: backend(),
+		Streams: term.Streams{
+			In:          strings.NewReader(typed),
+			Out:         brokenWriter{},
+			Err:         io.Discard,
+			OutTerminal: true,
+			InTerminal:  true,
+			Env:         func(n string) string { return env[n] },
+		},
+	}.Run(args)
+	if code != term.ExitFailure {
+		t.Errorf("%q on a broken terminal: exit %d", args, code)
+	}
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
 // saw waits until the terminal shows a text.
 func (screen *terminal) saw(t *testing.T, text string) {

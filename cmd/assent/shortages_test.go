@@ -3,13 +3,13 @@ package main
 import (
 	"bytes"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 )
 
 const wirePolicy = `schema_version: "1.0.0"
@@ -61,9 +61,7 @@ people:
 // nobody is in has its own warning.
 func TestUsers3_3_ServeWarnsOfStagesThatNobodyCanFill(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "wires.policy.yaml"), []byte(wirePolicy), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, filepath.Join(dir, "wires.policy.yaml"), wirePolicy)
 	directory, findings := people.Parse("people.yaml", []byte(wirePeople))
 	if directory == nil {
 		t.Fatal(findings)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -55,21 +54,13 @@ func (h *testServer) sql(t *testing.T, queries ...string) {
 // readiness asks which checks fail.
 func (h *testServer) readiness(t *testing.T) (status int, failing []string) {
 	t.Helper()
-	res, err := http.Get(h.ready.API + "/readyz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var health openapi.Health
-	if err := json.NewDecoder(res.Body).Decode(&health); err != nil {
-		t.Fatal(err)
-	}
+	status, health := h.readyz(t, "/readyz", "")
 	for _, c := range health.Checks {
 		if !c.Ok {
 			failing = append(failing, c.Name)
 		}
 	}
-	return res.StatusCode, failing
+	return status, failing
 }
 
 // TestH4_AForgedApprovalRunsNothingAndIsNotSigned: somebody sets a
@@ -117,15 +108,10 @@ func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 		)
 		return client.Code(err) == openapi.CodeTampered
 	})
-	res, err := http.Get(h.ready.API + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil || strings.Contains(string(text), "assent_tampered_total 0\n") ||
-		!strings.Contains(string(text), "assent_stopped_tenants 1\n") {
-		t.Errorf("no figure tells of it, %v", err)
+	if _, text := fetched(t, http.MethodGet, h.ready.API+"/metrics", "", ""); strings.Contains(
+		text, "assent_tampered_total 0\n",
+	) || !strings.Contains(text, "assent_stopped_tenants 1\n") {
+		t.Error("no figure tells of it")
 	}
 	h.sql(
 		t,
@@ -137,13 +123,8 @@ func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 		status, _ := h.readiness(t)
 		return status == http.StatusOK
 	})
-	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{
-		Verdict:    approval.Approve,
-		Binding:    r.Binding(),
-		ShownFully: true,
-		Channel:    "cli",
-	}); err != nil {
-		t.Error(err)
+	if got := h.votes(t, "alice", r, nil); got != approval.VoteApproved {
+		t.Error(got)
 	}
 
 	if _, err := bot.Consume(t.Context(), r.ID, []byte(call), ""); err != nil {
@@ -167,13 +148,8 @@ func TestH4_AConsumedPermitIsNotPutBack(t *testing.T) {
 	h := start(t, "")
 	call := `{"kind":"tool","tool":"trade","args":{}}`
 	r := h.ask(t, call)
-	if _, err := h.client(t, "alice").Vote(t.Context(), r.ID, r.Version, openapi.VoteBody{
-		Verdict:    approval.Approve,
-		Binding:    r.Binding(),
-		ShownFully: true,
-		Channel:    "cli",
-	}); err != nil {
-		t.Fatal(err)
+	if got := h.votes(t, "alice", r, nil); got != approval.VoteApproved {
+		t.Fatal(got)
 	}
 
 	h.sql(t, "CREATE TABLE kept_requests AS SELECT * FROM requests")

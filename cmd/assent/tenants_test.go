@@ -2,11 +2,11 @@ package main
 
 import (
 	"log/slog"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -21,9 +21,7 @@ interface: {input: {type: object}, output: {type: object}}
 execution_policy: {id: agf.react, config: {instructions: Look., model: any}}
 action_space: {local_tools: [{alias: grep}]}
 `
-	if err := os.WriteFile(filepath.Join(agents, "desk.agf.yaml"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, filepath.Join(agents, "desk.agf.yaml"), text)
 	all, err := loadTenants(config.Serve{Tenants: []config.Tenant{
 		{
 			Name:          "acme",

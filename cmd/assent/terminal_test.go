@@ -10,6 +10,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 )
 
 func last(id string) string { return id[len(id)-6:] }
@@ -23,22 +24,14 @@ func TestApproveAsksForTheID(t *testing.T) {
 		if typed == last(r.ID) {
 			typed = strings.ToUpper(typed) + "\n"
 		}
-		screen := &terminal{in: strings.NewReader(typed)}
-		if code := h.run(t, screen, "alice", "approve", r.ID); code != term.ExitNo ||
-			!strings.Contains(screen.out.String(), "stopped: nothing was done") {
-			t.Errorf("typed %q: exit %d\n%s", typed, code, screen.out.String())
-		}
+		holds(t, h.types(t, typed, "alice", term.ExitNo, "approve", r.ID), "stopped: nothing was done")
 	}
 
-	screen := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-	if code := h.run(t, screen, "alice", "approve", r.ID); code != term.ExitOK ||
-		!strings.Contains(screen.out.String(), "approved: it may run now, once") {
-		t.Fatalf("exit %d\n%s", code, screen.out.String())
-	}
-	now, err := h.client(t, "alice").Request(t.Context(), r.ID)
-	if err != nil || now.State != approval.Approved || len(now.Votes) != 1 || !now.Votes[0].Full ||
-		now.GrantID != "" {
-		t.Errorf("%+v, %v", now, err)
+	approved := h.types(t, last(r.ID)+"\n", "alice", term.ExitOK, "approve", r.ID)
+	holds(t, approved, "approved: it may run now, once")
+	now := h.request(t, r.ID)
+	if now.State != approval.Approved || len(now.Votes) != 1 || !now.Votes[0].Full || now.GrantID != "" {
+		t.Errorf("%+v", now)
 	}
 }
 
@@ -50,21 +43,14 @@ func TestLongCallIsNotShownFully(t *testing.T) {
 	wide := h.ask(t, `{"kind":"tool","tool":"trade","args":{"text":"`+strings.Repeat("a b ", 5000)+`"}}`)
 	huge := h.ask(t, `{"kind":"tool","tool":"trade","args":{"text":"`+strings.Repeat("x", 1<<20)+`"}}`)
 	for _, r := range []*approval.Request{many, wide} {
-		screen := &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-		if code := h.run(t, screen, "alice", "approve", r.ID); code != term.ExitNo ||
-			!strings.Contains(screen.out.String(), "left out here: --all shows them") {
-			t.Errorf("exit %d\n%.2000s", code, screen.out.String())
-		}
-		screen = &terminal{in: strings.NewReader(last(r.ID) + "\n")}
-		if code := h.run(t, screen, "alice", "approve", "--all", r.ID); code != term.ExitOK {
-			t.Errorf("exit %d\n%.2000s", code, screen.out.String())
-		}
+		typed := last(r.ID) + "\n"
+		holds(t, h.types(t, typed, "alice", term.ExitNo, "approve", r.ID), "left out here: --all shows them")
+		h.types(t, typed, "alice", term.ExitOK, "approve", "--all", r.ID)
 	}
 
-	screen := &terminal{in: strings.NewReader(last(huge.ID) + "\n")}
-	if code := h.run(t, screen, "alice", "approve", "--all", huge.ID); code != term.ExitNo ||
-		!strings.Contains(screen.out.String(), "can't be approved, only denied") {
-		t.Errorf("exit %d", code)
+	refused := h.types(t, last(huge.ID)+"\n", "alice", term.ExitNo, "approve", "--all", huge.ID)
+	if !strings.Contains(refused, "can't be approved, only denied") {
+		t.Error("more than a megabyte is refused for another reason")
 	}
 }
 
@@ -72,29 +58,11 @@ func TestLongCallIsNotShownFully(t *testing.T) {
 func TestBrokenTerminalApprovesNothing(t *testing.T) {
 	h := start(t, "")
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
-	env := map[string]string{"ASSENT_SERVER": h.ready.API, "ASSENT_TOKEN": h.token["alice"]}
-	code := program{
-		Backend: backend(),
-		Streams: term.Streams{
-			In:          strings.NewReader(last(r.ID) + "\n"),
-			Out:         brokenWriter{},
-			Err:         io.Discard,
-			OutTerminal: true,
-			InTerminal:  true,
-			Env: func(n string) string {
-				return env[n]
-			},
-		},
-	}.Run([]string{"approve", r.ID, "--yes", "--binding", r.Binding()})
-	now, err := h.client(t, "alice").Request(t.Context(), r.ID)
-	if code != term.ExitFailure || err != nil || now.State != approval.Pending || len(now.Votes) != 0 {
-		t.Errorf("exit %d, %+v, %v", code, now, err)
+	h.breaks(t, last(r.ID)+"\n", "approve", r.ID, "--yes", "--binding", r.Binding())
+	if now := h.request(t, r.ID); now.State != approval.Pending || len(now.Votes) != 0 {
+		t.Errorf("%+v", now)
 	}
 }
-
-type brokenWriter struct{}
-
-func (brokenWriter) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
 // TestEditInEditor: the arguments go through a file that only its owner
 // reads, and the change is shown before it is asked for.
@@ -123,10 +91,9 @@ func TestEditInEditor(t *testing.T) {
 	if mode, err := os.ReadFile(modes); err != nil || string(mode) != "mode 600\n" {
 		t.Errorf("%q, %v", mode, err)
 	}
-	now, err := h.client(t, "alice").Request(t.Context(), r.ID)
-	if err != nil || now.State != approval.Approved ||
-		!strings.Contains(string(now.Current().Call.Args), "9000") {
-		t.Errorf("%+v, %v", now, err)
+	now := h.request(t, r.ID)
+	if now.State != approval.Approved || !strings.Contains(string(now.Current().Call.Args), "9000") {
+		t.Errorf("%+v", now)
 	}
 	r = h.ask(t, `{"kind":"tool","tool":"trade","args":{"amount":1}}`)
 	for editor, want := range map[string]string{"true": "were not changed", "false": "the editor false"} {
@@ -154,17 +121,13 @@ rules: [{id: hide, match: {targets: [trade]}, approval: true, require: {argument
 		`{"kind":"tool","tool":"trade","args":{"n":1,"secret":"hunter2","deep":{"inner":"hunter3","outer":1},`+
 			`"list":["a","hunter4"]}}`,
 	)
-	screen := &terminal{}
-	if code := h.run(t, screen, "alice", "show", r.ID); code != term.ExitOK {
-		t.Fatalf("exit %d\n%s", code, screen.out.String())
-	}
-	got := screen.out.String()
+	got := h.prints(t, "alice", term.ExitOK, "show", r.ID)
 	if arguments, _, _ := strings.Cut(got, "Message"); strings.Contains(arguments, "hunter") ||
 		!strings.Contains(got, "3 values are hidden by policy") ||
 		!strings.Contains(got, `"outer": 1`) {
 		t.Errorf("%s", got)
 	}
-	screen = &terminal{env: map[string]string{"EDITOR": "cat"}}
+	screen := &terminal{env: map[string]string{"EDITOR": "cat"}}
 	if code := h.run(t, screen, "alice", "edit", r.ID); code != term.ExitFailure ||
 		strings.Contains(screen.out.String(), "hunter") {
 		t.Errorf("exit %d\n%s", code, screen.out.String())
@@ -209,9 +172,8 @@ func TestWatchOnATerminal(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, screen.out.String())
 	}
 	for id, state := range map[string]approval.State{first.ID: approval.Denied, second.ID: approval.Approved} {
-		if r, err := h.client(t, "alice").Request(t.Context(), id); err != nil || r.State != state ||
-			r.Votes[0].Channel != "watch" {
-			t.Errorf("%+v, %v", r, err)
+		if r := h.request(t, id); r.State != state || r.Votes[0].Channel != "watch" {
+			t.Errorf("%+v", r)
 		}
 	}
 }
@@ -235,6 +197,33 @@ func TestNoColor(t *testing.T) {
 // ours are the control sequences that the command itself writes:
 // styles, and clearing the screen.
 var ours = regexp.MustCompile(`\x1b\[(\d+m|H|2J)|\r\n`)
+
+// unforged wants nothing of the data to control the terminal, or to
+// begin a line as one of ours. It returns what is printed without our
+// own control sequences.
+func unforged(t *testing.T, args []string, screen *terminal, lines ...string) string {
+	t.Helper()
+	got := ours.ReplaceAllString(screen.out.String(), "")
+	for _, c := range got {
+		tab := c == '\t' && args[0] == "__complete"
+		if c != '\n' && !tab &&
+			(c < ' ' || c >= 0x7f && c < 0xa0 ||
+				strings.ContainsRune("\u202e\u202c\u200b\u200d\u2060\ufeff\u2028\u2029\U000e0041", c)) {
+			t.Errorf("%q shows %U:\n%q", args, c, got)
+			break
+		}
+	}
+
+	for line := range strings.Lines(got) {
+		for _, forged := range lines {
+			if strings.HasPrefix(line, forged) {
+				t.Errorf("%q: a line was forged:\n%s", args, got)
+			}
+		}
+	}
+
+	return got
+}
 
 // TestHostileData: whatever stands in the data, no command lets a byte
 // of it control the terminal or forge a line (threats 3 to 5).
@@ -337,22 +326,7 @@ rules: [{id: r, match: {targets: [trade]}, approval: {message_template: "Trade {
 	for _, args := range runs {
 		screen := &terminal{}
 		h.run(t, screen, "alice", args...)
-		got := ours.ReplaceAllString(screen.out.String(), "")
-		for _, r := range got {
-			if r != '\n' &&
-				(r < ' ' || r >= 0x7f && r < 0xa0 ||
-					strings.ContainsRune("\u202e\u202c\u200b\u200d\u2060\ufeff\u2028\u2029\U000e0041", r)) {
-				t.Errorf("%q shows %U:\n%q", args, r, got)
-				break
-			}
-		}
-
-		for line := range strings.Lines(got) {
-			if strings.HasPrefix(line, "assent: approved") || strings.HasPrefix(line, "tail") {
-				t.Errorf("%q: a line was forged:\n%s", args, got)
-			}
-		}
-		if got == "" && args[0] != "edit" {
+		if got := unforged(t, args, screen, "assent: approved", "tail"); got == "" && args[0] != "edit" {
 			t.Errorf("%q printed nothing", args)
 		}
 	}
@@ -362,8 +336,6 @@ rules: [{id: r, match: {targets: [trade]}, approval: {message_template: "Trade {
 func (h *testServer) file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfiles.Write(t, path, text)
 	return path
 }

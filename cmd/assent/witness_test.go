@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
-	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
@@ -32,15 +29,9 @@ func (h *testServer) witnessToken(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	made, err := createToken(t.Context(), s, "default", openapi.TokenBody{
-		Name:      "them",
-		Scopes:    []openapi.Scope{openapi.ScopeWitness},
-		ExpiresIn: "1h",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h.file(t, made.Secret)
+	h.makes(t, s, openapi.TokenBody{Name: "them", Scopes: []openapi.Scope{openapi.ScopeWitness}})
+
+	return h.file(t, h.token["them"])
 }
 
 // kept asks a service what it keeps of the other's ledger.
@@ -50,29 +41,16 @@ func (h *testServer) kept(t *testing.T, tokenFile string) (out openapi.Witnessed
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(
-		t.Context(),
-		http.MethodGet,
-		h.ready.API+"/v1/witness?"+url.Values{"log": {"assent/default"}}.Encode(),
-		nil,
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode == http.StatusOK {
-		err = json.Unmarshal(text, &out)
+	at := h.ready.API + "/v1/witness?" + url.Values{"log": {"assent/default"}}.Encode()
+	status, text := fetched(t, http.MethodGet, at, string(token), "")
+	if status == http.StatusOK {
+		err = json.Unmarshal([]byte(text), &out)
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	return out, res.StatusCode
+
+	return out, status
 }
 
 // TestH4_ASecondServerIsAWitness: it keeps what it is shown, across a
@@ -100,11 +78,7 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	for name, text := range map[string]string{"desk.agf.yaml": testAgent, "people.yaml": testPeople} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFiles(t, dir, deskFiles())
 	key, next := filepath.Join(dir, "k"), filepath.Join(dir, "next")
 	h := startWith(t, &testServer{dir: dir, token: map[string]string{}}, witnessed(key))
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{}}`)
@@ -132,16 +106,6 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	exec := func(query string) {
-		t.Helper()
-		db, err := sql.Open("sqlite", "file:"+filepath.Join(h.dir, "s.db")+"?_pragma=busy_timeout(20000)")
-		if err == nil {
-			_, err = db.ExecContext(t.Context(), query)
-		}
-		if err := errors.Join(err, db.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
 	where := config.Store{
 		Where:     filepath.Join(h.dir, "s.db"),
 		KeyFile:   key,
@@ -156,8 +120,9 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 		public, err := os.ReadFile(next + ".pub")
 		return err == nil && kept.PublicKey == strings.TrimSpace(string(public)) && kept.Size > 7
 	})
-	exec(
-		"CREATE TABLE saved AS SELECT * FROM trees; CREATE TABLE saved_entries AS SELECT * FROM entries; CREATE " +
+	h.sql(
+		t,
+		"CREATE TABLE saved AS SELECT * FROM trees; CREATE TABLE saved_entries AS SELECT * FROM entries; CREATE "+
 			"TABLE saved_hashes AS SELECT * FROM hashes",
 	)
 	h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":2}}`)
@@ -168,9 +133,10 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 	if err := h.stop(); err != nil {
 		t.Fatal(err)
 	}
-	exec(
-		"DELETE FROM requests WHERE version = 1; DELETE FROM entries; INSERT INTO entries SELECT * FROM " +
-			"saved_entries; DELETE FROM hashes; INSERT INTO hashes SELECT * FROM saved_hashes; " +
+	h.sql(
+		t,
+		"DELETE FROM requests WHERE version = 1; DELETE FROM entries; INSERT INTO entries SELECT * FROM "+
+			"saved_entries; DELETE FROM hashes; INSERT INTO hashes SELECT * FROM saved_hashes; "+
 			"DELETE FROM trees; INSERT INTO trees SELECT * FROM saved",
 	)
 	cfg := config.Serve{
@@ -184,34 +150,19 @@ func TestH4_ASecondServerIsAWitness(t *testing.T) {
 		}},
 	}
 	witnessed(next)(&cfg)
-	ctx, cancel := context.WithCancel(t.Context())
-	ready, ended := make(chan operate.Ready, 1), make(chan error, 1)
-	var log testwait.Buffer
-	go func() {
-		ended <- serve(ctx, cfg, &log, func(r operate.Ready) { ready <- r })
-	}()
-	select {
-	case h.ready = <-ready:
-	case err := <-ended:
-		t.Fatal(err)
-	}
+	h = &testServer{dir: dir, token: h.token}
+	log := h.serves(t, cfg)
 	_, err := h.client(t, "runtime").
 		Open(t.Context(), "desk", []byte(`{"kind":"tool","tool":"quote","args":{}}`), client.OpenOptions{})
 	if client.Code(err) != openapi.CodeTampered {
 		t.Errorf("a call that needs no asking: %v", err)
 	}
 	testwait.Until(t, "figures tell of it", func() bool {
-		res, err := http.Get(h.ready.API + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		text, err := io.ReadAll(res.Body)
-		return err == nil && strings.Contains(string(text), "assent_stopped_tenants 1") &&
-			strings.Contains(string(text), `assent_witness_behind_seconds{witness="second"}`)
+		_, text := fetched(t, http.MethodGet, h.ready.API+"/metrics", "", "")
+		return strings.Contains(text, "assent_stopped_tenants 1") &&
+			strings.Contains(text, `assent_witness_behind_seconds{witness="second"}`)
 	})
-	cancel()
-	if err := <-ended; !errors.Is(err, store.ErrTampered) ||
+	if err := h.stop(); !errors.Is(err, store.ErrTampered) ||
 		!strings.Contains(log.String(), "THE DATABASE WAS TAMPERED WITH") {
 		t.Errorf("got %v\n%s", err, log.String())
 	}

@@ -1,6 +1,5 @@
-// Package document reads the documents whose form is ours: policies,
-// people, and the configurations of the two command lines. The form of
-// a configuration is a JSON Schema, which is its only table of fields:
+// Package document reads the configurations of services and of people.
+// Their form is a JSON Schema, which is its only table of fields:
 // reading, flags, defaults, the words of errors and the schema that
 // editors get all come from it.
 package document

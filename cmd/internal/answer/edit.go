@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
@@ -22,9 +21,7 @@ import (
 func (f answerFlags) checkEdit(terminal bool) error {
 	switch {
 	case f.yes && f.binding == "":
-		return errors.New(
-			"--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)",
-		)
+		return errBinding
 	case f.args == "" && !terminal:
 		return errors.New("there is no terminal for an editor: give the arguments with --args")
 	case !f.yes && !f.preview && (!terminal || f.args == "-"):
@@ -69,11 +66,7 @@ func (a commands) edit(ctx context.Context, f answerFlags, id string) error {
 // the request as it would stand. Then it asks.
 func (a commands) showEdit(f answerFlags, r *approval.Request, e *approval.Edited) error {
 	p := a.shownOn(f.AsJSON)
-	s := &view{
-		Printer: p,
-		now:     time.Now(),
-		all:     true,
-	}
+	s := viewOn(p, true)
 	arguments := r.Arguments()
 	if e.Request != nil {
 		arguments = e.Request.Arguments()
@@ -83,7 +76,7 @@ func (a commands) showEdit(f answerFlags, r *approval.Request, e *approval.Edite
 	s.Printf("\nDecided again: %s\n", e.Decision.Outcome)
 	if e.Decision.Outcome == resolve.Deny || e.Request == nil {
 		s.reasons(e.Decision.Reasons)
-		return term.No(errors.New("the edited call is denied, so the edit is refused"))
+		return term.No("the edited call is denied, so the edit is refused")
 	}
 	s.Printf("\nThis is all that you approve with it:\n\n")
 	whole := a.showWhole(p, e.Request, true)
@@ -120,10 +113,7 @@ func (a commands) sendEdit(
 	if err := p.Done(); err != nil {
 		return err
 	}
-	if !effective(edited.Voted.Outcome) {
-		return term.Exit(term.ExitNo)
-	}
-	return nil
+	return said(edited.Voted)
 }
 
 func (a commands) newArguments(f answerFlags, r *approval.Request) (string, error) {
@@ -146,7 +136,7 @@ func (a commands) newArguments(f answerFlags, r *approval.Request) (string, erro
 		return "", err
 	}
 	if after == before {
-		return "", term.No(errors.New("the arguments were not changed: nothing was done"))
+		return "", term.No("the arguments were not changed: nothing was done")
 	}
 	return after, nil
 }

@@ -41,39 +41,25 @@ func printGrants(p *term.Printer, g openapi.Grants) {
 		return
 	}
 	now := time.Now()
-	rows := [][]term.Styled{
-		term.Heading(
-			"ID",
-			"AGENT",
-			"TARGET",
-			"USES",
-			"ENDS",
-			"SESSION",
-			"BY",
-			"MAY DIFFER",
-			"AT MOST",
-			"ARGUMENTS",
-		),
-	}
+	table := term.Heading(
+		"ID", "AGENT", "TARGET", "USES", "ENDS", "SESSION", "BY", "MAY DIFFER", "AT MOST", "ARGUMENTS",
+	)
 	for _, x := range g.Grants {
-		rows = append(
-			rows,
-			[]term.Styled{
-				term.Bold.Of(x.ID),
-				term.Cell(x.Agent),
-				term.Cell(x.Target),
-				term.Cell(fmt.Sprintf("%d/%d", x.Uses, x.MaxUses)),
-				term.Cell(grantEnd(&x, now)),
-				term.Cell(x.Session),
-				term.Cell(strings.Join(x.By, ",")),
-				term.Cell(boundsText(x.Bounds)),
-				term.Cell(exposureText(&x)),
-				term.Dim.Of(term.Shorten(argumentsOf(&x), 60)),
-			},
+		table.Row(
+			term.Bold.Of(x.ID),
+			x.Agent,
+			x.Target,
+			fmt.Sprintf("%d/%d", x.Uses, x.MaxUses),
+			grantEnd(&x, now),
+			x.Session,
+			strings.Join(x.By, ","),
+			boundsText(x.Bounds),
+			exposureText(&x),
+			term.Dim.Of(term.Shorten(argumentsOf(&x), 60)),
 		)
 	}
 
-	p.Table(rows)
+	p.Table(table)
 }
 
 func grantEnd(g *approval.Grant, now time.Time) string {

@@ -67,47 +67,35 @@ func (a commands) list(cmd *cobra.Command, c remote.Connection, q client.Query) 
 		q.Order = "due"
 	}
 
-	server, err := a.Dial(c)
-	if err != nil {
-		return err
-	}
-	page, err := server.Requests(cmd.Context(), q)
-	if err != nil {
-		return remote.Explain(err)
-	}
-	p := a.Printer()
-	if c.AsJSON {
-		return p.Document(page)
-	}
-	printPage(p, page, time.Now())
-	return p.Done()
+	return remote.Ask(a.Caller, c, func(s *client.Client) (*approval.Page, error) {
+		return s.Requests(cmd.Context(), q)
+	}, printPage)
 }
 
-func printPage(p *term.Printer, page *approval.Page, now time.Time) {
+func printPage(p *term.Printer, page *approval.Page) {
 	if len(page.Requests) == 0 {
 		p.Printf("no requests\n")
 		return
 	}
-	p.Table(summaryRows(page.Requests, now))
+	p.Table(summaryRows(page.Requests, time.Now()))
 	if page.Next != "" {
 		p.Printf("%d of %d; the next page: --cursor %s\n", len(page.Requests), page.Total, page.Next)
 	}
 }
 
-func summaryRows(requests []approval.Summary, now time.Time) [][]term.Styled {
-	rows := [][]term.Styled{term.Heading("ID", "STATE", "VOTES", "DUE", "GROUPS", "AGENT", "TARGET", "MESSAGE")}
+func summaryRows(requests []approval.Summary, now time.Time) *term.Table {
+	table := term.Heading("ID", "STATE", "VOTES", "DUE", "GROUPS", "AGENT", "TARGET", "MESSAGE")
 	for _, r := range requests {
 		due := ""
 		if r.State == approval.Pending {
 			due = term.Until(r.Deadline, now)
 		}
-		rows = append(rows, []term.Styled{
-			term.Bold.Of(r.ID), term.Cell(string(r.State)), term.Cell(votesOf(r)), term.Cell(due),
-			term.Cell(answerersOf(r)), term.Cell(r.Agent), term.Cell(r.Target), term.Dim.Of(messageOf(r)),
-		})
+		table.Row(
+			term.Bold.Of(r.ID), r.State, votesOf(r), due, answerersOf(r), r.Agent, r.Target, term.Dim.Of(messageOf(r)),
+		)
 	}
 
-	return rows
+	return table
 }
 
 // votesOf tells how many of the approvals are there that are needed;
@@ -174,11 +162,7 @@ func (a commands) show(cmd *cobra.Command, c remote.Connection, id string, all b
 	if c.AsJSON {
 		return p.Document(r)
 	}
-	s := &view{
-		Printer: p,
-		now:     time.Now(),
-		all:     all,
-	}
+	s := viewOn(p, all)
 	s.request(r)
 	if all {
 		history, err := server.History(cmd.Context(), id)

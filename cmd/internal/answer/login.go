@@ -117,7 +117,7 @@ func (a commands) signIn(ctx context.Context, server *client.Client, name string
 	made, err := server.WaitDevice(ctx, device)
 	switch {
 	case ctx.Err() != nil:
-		return nil, term.No(errors.New("nobody confirmed the code"))
+		return nil, term.No("nobody confirmed the code")
 	case err != nil:
 		return nil, remote.Explain(err)
 	}

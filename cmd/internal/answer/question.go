@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/remote"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/server/openapi"
@@ -130,13 +127,11 @@ func isQuestion(r *approval.Request) error {
 func notACall(id string) error {
 	id = term.ScrubLine(id)
 	return term.No(
-		fmt.Errorf(
-			"%s is a question of a tool, not a call to approve or deny: answer with `assent choose %s NUMBER` or "+
-				"`assent dismiss %s`",
-			id,
-			id,
-			id,
-		),
+		"%s is a question of a tool, not a call to approve or deny: answer with `assent choose %s NUMBER` or "+
+			"`assent dismiss %s`",
+		id,
+		id,
+		id,
 	)
 }
 
@@ -157,15 +152,8 @@ func readNumber(text string) (int, error) {
 // answerQuestion shows a question and answers it: with the choice of
 // that number, or by dismissing it when there is none.
 func (a commands) answerQuestion(ctx context.Context, f answerFlags, id string, number *int) error {
-	if f.yes && f.binding == "" {
-		return errors.New(
-			"--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)",
-		)
-	}
-	if !f.yes && !a.person(f.AsJSON) {
-		return errors.New(
-			"there is no terminal to ask at: answer with --yes --binding PREFIX what you looked at before (assent show)",
-		)
+	if err := a.attended(f, "answer"); err != nil {
+		return err
 	}
 	server, r, err := a.look(ctx, f.Connection, id, f.binding)
 	if err != nil {
@@ -176,11 +164,7 @@ func (a commands) answerQuestion(ctx context.Context, f answerFlags, id string, 
 		return err
 	}
 	shown := a.shownOn(f.AsJSON)
-	(&view{
-		Printer: shown,
-		now:     time.Now(),
-		all:     f.all,
-	}).question(r)
+	viewOn(shown, f.all).question(r)
 	shown.Printf("\n%s\n", what)
 	if !f.yes {
 		if err := a.confirm(shown, "answer "+r.ID, r.ID, r.Binding()); err != nil {
@@ -190,12 +174,6 @@ func (a commands) answerQuestion(ctx context.Context, f answerFlags, id string, 
 	if err := shown.Done(); err != nil { // what was not printed was not shown
 		return err
 	}
-	return a.sendAnswer(ctx, server, r, f, number)
-}
-
-func (a commands) sendAnswer(
-	ctx context.Context, server *client.Client, r *approval.Request, f answerFlags, number *int,
-) error {
 	body := openapi.VoteBody{
 		Verdict:    approval.Dismiss,
 		Binding:    r.Binding(),
@@ -215,12 +193,10 @@ func picked(r *approval.Request, number *int) (string, error) {
 	case q == nil:
 		id := term.ScrubLine(r.ID)
 		return "", term.No(
-			fmt.Errorf(
-				"%s is no question of a tool but a call: answer with `assent approve %s` or `assent deny %s`",
-				id,
-				id,
-				id,
-			),
+			"%s is no question of a tool but a call: answer with `assent approve %s` or `assent deny %s`",
+			id,
+			id,
+			id,
 		)
 	case q.Default < 0 || q.Default >= len(q.Choices):
 		return "", fmt.Errorf("the question %s names a default that is none of its choices", term.ScrubLine(r.ID))
@@ -284,20 +260,13 @@ func (b *inbox) ask(ctx context.Context, key byte) error {
 		_, err := picked(r, nil)
 		return err
 	}
-	(&view{
-		Printer: &b.out,
-		now:     time.Now(),
-		all:     true,
-	}).question(r)
+	viewOn(&b.out, true).question(r)
 	b.out.Printf(
 		"\nTo answer …%s write the number of a choice, or dismiss; an empty line stops: ",
 		term.Bold.Of(lastOf(r.ID)),
 	)
-	if err := b.out.Done(); err != nil {
-		return err
-	}
-	text, err := readAnswer(b.In)
-	if err != nil && !errors.Is(err, io.EOF) {
+	text, err := b.readAnswer(&b.out)
+	if err != nil {
 		return err
 	}
 	switch text {

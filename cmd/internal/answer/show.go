@@ -36,6 +36,9 @@ type view struct {
 	cut bool // something was left out
 }
 
+// viewOn prints requests as they are now.
+func viewOn(p *term.Printer, all bool) *view { return &view{Printer: p, now: time.Now(), all: all} }
+
 // request prints everything that a person needs to decide, the facts
 // from the bound call first. Messages are fenced, and labelled with who
 // wrote them.

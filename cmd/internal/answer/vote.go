@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
@@ -66,26 +66,15 @@ func (a commands) approve(ctx context.Context, f answerFlags, id string) error {
 	if approval.QuestionID(id) { // whatever else is missing, approve is not the way
 		return notACall(id)
 	}
-	if f.yes && f.binding == "" {
-		return errors.New(
-			"--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)",
-		)
+	if err := a.attended(f, "approve"); err != nil {
+		return err
 	}
-	if !f.yes && !a.person(f.AsJSON) {
-		return errors.New(
-			"there is no terminal to ask at: approve with --yes --binding PREFIX what you looked at before (assent " +
-				"show)",
-		)
-	}
-
 	server, r, err := a.lookAtCall(ctx, f.Connection, id, f.binding)
 	if err != nil {
 		return err
 	}
 	if offer != nil && r.Grants.Forbid {
-		return term.No(
-			errors.New("policy forbids standing approvals of this call: approve it without the --grant flags"),
-		)
+		return term.No("policy forbids standing approvals of this call: approve it without the --grant flags")
 	}
 	shown := a.shownOn(f.AsJSON)
 	if err := a.showWhole(shown, r, f.all); err != nil {
@@ -114,6 +103,27 @@ func (a commands) approve(ctx context.Context, f answerFlags, id string) error {
 	return a.vote(ctx, server, r, body, f.AsJSON)
 }
 
+// errBinding is for who is not asked, and did not say what they looked at.
+var errBinding = errors.New(
+	"--yes needs --binding: the prefix of the binding that you looked at (assent show prints it)",
+)
+
+// attended wants somebody who can be asked, or has said which call they
+// looked at.
+func (a commands) attended(f answerFlags, verb string) error {
+	switch {
+	case f.yes && f.binding == "":
+		return errBinding
+	case !f.yes && !a.person(f.AsJSON):
+		return errors.New(
+			"there is no terminal to ask at: " + verb + " with --yes --binding PREFIX what you looked at before " +
+				"(assent show)",
+		)
+	}
+
+	return nil
+}
+
 // person reports whether somebody sees what is shown and can answer.
 func (a commands) person(asJSON bool) bool {
 	return a.InTerminal && (a.OutTerminal || asJSON && a.ErrTerminal)
@@ -132,34 +142,24 @@ func (a commands) shownOn(asJSON bool) *term.Printer {
 // showWhole prints the request, and refuses when it could not be shown
 // in full.
 func (a commands) showWhole(p *term.Printer, r *approval.Request, all bool) error {
-	s := &view{
-		Printer: p,
-		now:     time.Now(),
-		all:     all,
-	}
+	s := viewOn(p, all)
 	s.request(r)
 	switch args := r.Current().Call.Args; {
 	case p.Err != nil:
 		return p.Done()
 	case len(args) > maxApprovable:
 		return term.No(
-			fmt.Errorf(
-				"the arguments have %d bytes: more than %d can't be approved, only denied",
-				len(args),
-				maxApprovable,
-			),
+			"the arguments have %d bytes: more than %d can't be approved, only denied",
+			len(args),
+			maxApprovable,
 		)
 	case len(r.Unapprovable()) > 0:
 		return term.No(
-			fmt.Errorf(
-				"a policy forbids approving this call while it hides values of it (%s): deny it",
-				term.ScrubLine(strings.Join(r.Hidden(), ", ")),
-			),
+			"a policy forbids approving this call while it hides values of it (%s): deny it",
+			term.ScrubLine(strings.Join(r.Hidden(), ", ")),
 		)
 	case s.cut:
-		return term.No(
-			errors.New("the call was not shown in full, so it can't be approved: give --all and read it"),
-		)
+		return term.No("the call was not shown in full, so it can't be approved: give --all and read it")
 	}
 
 	return nil
@@ -177,10 +177,8 @@ func sameBinding(prefix, binding string) error {
 		return fmt.Errorf("--binding: expected at least %d hexadecimal digits", least)
 	case !strings.HasPrefix(strings.TrimPrefix(binding, scheme), prefix):
 		return term.No(
-			fmt.Errorf(
-				"this is another call than the one you looked at: its binding is %s",
-				term.ScrubLine(binding),
-			),
+			"this is another call than the one you looked at: its binding is %s",
+			term.ScrubLine(binding),
 		)
 	}
 
@@ -238,31 +236,32 @@ func (a commands) confirm(p *term.Printer, what, id, binding string) error {
 		shortBinding(binding),
 		term.Bold.Of(name),
 	)
-	if err := p.Done(); err != nil {
+	line, err := a.readAnswer(p)
+	if err != nil {
 		return err
 	}
-	line, err := readAnswer(a.In)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read the answer: %w", err)
-	}
 	if line != name {
-		return term.No(errors.New("stopped: nothing was done"))
+		return term.No("stopped: nothing was done")
 	}
 	return nil
 }
 
-// readAnswer reads one line, byte by byte: what comes behind it is for
-// the next question.
-func readAnswer(in io.Reader) (string, error) {
+// readAnswer reads one line once all is printed, byte by byte: what
+// comes behind it is for the next question.
+func (a commands) readAnswer(p *term.Printer) (string, error) {
+	if err := p.Done(); err != nil {
+		return "", err
+	}
 	var line []byte
 	one := make([]byte, 1)
-	for len(line) < 4096 {
-		if _, err := io.ReadFull(in, one); err != nil {
-			return strings.TrimSpace(string(line)), err
+	for len(line) < 4096 && !bytes.HasSuffix(line, []byte("\n")) {
+		switch _, err := io.ReadFull(a.In, one); {
+		case errors.Is(err, io.EOF):
+			return strings.TrimSpace(string(line)), nil
+		case err != nil:
+			return "", fmt.Errorf("read the answer: %w", err)
 		}
-		if one[0] == '\n' {
-			break
-		}
+
 		line = append(line, one[0])
 	}
 
@@ -288,19 +287,15 @@ func (a commands) vote(
 	if err != nil {
 		return remote.Explain(err)
 	}
-	p := a.Printer()
-	if asJSON {
-		if err := p.Document(voted); err != nil {
-			return err
-		}
-	} else {
-		printVoted(p, voted)
-	}
-
-	if err := p.Done(); err != nil {
+	if err := term.Print(a.Streams, asJSON, voted, printVoted); err != nil {
 		return err
 	}
-	if !effective(voted.Outcome) {
+	return said(voted)
+}
+
+// said is a no where an answer did not do what its giver wanted.
+func said(v *approval.Voted) error {
+	if !effective(v.Outcome) {
 		return term.Exit(term.ExitNo)
 	}
 	return nil
@@ -373,20 +368,9 @@ func (a commands) refuse(ctx context.Context, f answerFlags, id string, body ope
 }
 
 func (a commands) cancel(ctx context.Context, f answerFlags, id string) error {
-	server, err := a.Dial(f.Connection)
-	if err != nil {
-		return err
-	}
-	r, err := server.Cancel(ctx, id, f.reason)
-	if err != nil {
-		return remote.Explain(err)
-	}
-	p := a.Printer()
-	if f.AsJSON {
-		return p.Document(r)
-	}
-	p.Printf("%s: %s\n", r.ID, string(r.State))
-	return p.Done()
+	return remote.Ask(a.Caller, f.Connection, func(s *client.Client) (*approval.Request, error) {
+		return s.Cancel(ctx, id, f.reason)
+	}, func(p *term.Printer, r *approval.Request) { p.Printf("%s: %s\n", r.ID, r.State) })
 }
 
 // look reads the request that an answer is for, and holds it to the

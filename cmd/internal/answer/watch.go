@@ -302,10 +302,7 @@ func (b *inbox) press(ctx context.Context, key byte, restore func()) (func(), er
 		b.out.Raw("\n" + strings.ReplaceAll(term.Scrub(err.Error()), "\n", "\n  ") + "\n")
 	}
 	b.out.Printf("\n%s", term.Dim.Of("Enter goes back to the list"))
-	if err := b.out.Done(); err != nil {
-		return restore, err
-	}
-	if _, err := readAnswer(b.In); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := b.readAnswer(&b.out); err != nil {
 		return restore, err
 	}
 	if err := b.refresh(ctx); err != nil {
@@ -340,11 +337,7 @@ func (b *inbox) showSelected(ctx context.Context) error {
 	if err != nil {
 		return remote.Explain(err)
 	}
-	(&view{
-		Printer: &b.out,
-		now:     time.Now(),
-		all:     true,
-	}).request(r)
+	viewOn(&b.out, true).request(r)
 	return nil
 }
 
@@ -357,13 +350,10 @@ func (b *inbox) deny(ctx context.Context) error {
 	if err := isQuestion(r); err != nil {
 		return err
 	}
-	(&view{Printer: &b.out, now: time.Now()}).request(r)
+	viewOn(&b.out, false).request(r)
 	b.out.Printf("\nTo deny …%s write the reason, an empty line stops: ", term.Bold.Of(lastOf(r.ID)))
-	if err := b.out.Done(); err != nil {
-		return err
-	}
-	reason, err := readAnswer(b.In)
-	if err != nil && !errors.Is(err, io.EOF) {
+	reason, err := b.readAnswer(&b.out)
+	if err != nil {
 		return err
 	}
 	if reason == "" {
@@ -429,16 +419,16 @@ func (b *inbox) draw() {
 
 // waitingRows are what 80 columns must hold: until when, and what would
 // run. Everything else is one key away.
-func waitingRows(requests []approval.Summary, now time.Time) [][]term.Styled {
-	rows := [][]term.Styled{term.Heading("ID", "DUE", "VOTES", "TARGET", "AGENT", "MESSAGE")}
+func waitingRows(requests []approval.Summary, now time.Time) *term.Table {
+	table := term.Heading("ID", "DUE", "VOTES", "TARGET", "AGENT", "MESSAGE")
 	for _, r := range requests {
-		rows = append(rows, []term.Styled{
-			term.Bold.Of("…" + lastOf(r.ID)), term.Cell(term.Until(r.Deadline, now)), term.Cell(votesOf(r)),
-			term.Cell(term.Shorten(r.Target, 28)), term.Cell(term.Shorten(r.Agent, 20)), term.Dim.Of(messageOf(r)),
-		})
+		table.Row(
+			term.Bold.Of("…"+lastOf(r.ID)), term.Until(r.Deadline, now), votesOf(r), term.Shorten(r.Target, 28),
+			term.Shorten(r.Agent, 20), term.Dim.Of(messageOf(r)),
+		)
 	}
 
-	return rows
+	return table
 }
 
 // cutTo cuts a line to so many characters.

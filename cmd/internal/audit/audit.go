@@ -20,19 +20,19 @@ import (
 )
 
 func (a commands) auditCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "Export the ledger, and verify exports, proofs and checkpoints offline",
-		Long: "verify needs no server and no store: a file, and the public key that you have from the operator, not " +
-			"from the file.\n" +
-			"Exit code 0: verified and anchored, 1: not verified, 2: could not be read, 3: everything in the file " +
-			"is right, but no key or no older checkpoint of\n" +
+	return term.Parent(
+		"audit",
+		"Export the ledger, and verify exports, proofs and checkpoints offline",
+		"verify needs no server and no store: a file, and the public key that you have from the operator, not "+
+			"from the file.\n"+
+			"Exit code 0: verified and anchored, 1: not verified, 2: could not be read, 3: everything in the file "+
+			"is right, but no key or no older checkpoint of\n"+
 			"yours was compared (--public-key, and --since or --witness).",
-		Args: term.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.exportCommand(), a.verifyCommand(), a.proofCommand(), a.checkpointCommand())
-	return cmd
+		a.exportCommand(),
+		a.verifyCommand(),
+		a.proofCommand(),
+		a.checkpointCommand(),
+	)
 }
 
 // verifyFlags are the flags of assent audit verify.
@@ -296,16 +296,7 @@ func checkProof(r io.Reader, keys []string, outside checkpoints) (verdict, error
 }
 
 func (a commands) printVerdict(v verdict, asJSON bool) error {
-	p := a.Printer()
-	if asJSON {
-		if err := p.Document(v); err != nil {
-			return err
-		}
-	} else {
-		PrintVerdict(p, v)
-	}
-
-	if err := p.Done(); err != nil {
+	if err := term.Print(a.Streams, asJSON, v, PrintVerdict); err != nil {
 		return err
 	}
 	switch {

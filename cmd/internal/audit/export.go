@@ -131,7 +131,7 @@ func (a commands) checkpointCommand() *cobra.Command {
 			case c.AsJSON:
 				return a.Printer().Document(checkpoint)
 			case checkpoint.Checkpoint == "":
-				return term.No(errors.New("the ledger has no entry yet, so there is nothing to sign"))
+				return term.No("the ledger has no entry yet, so there is nothing to sign")
 			}
 
 			return a.WriteOut(checkpoint.Checkpoint, term.Scrub)

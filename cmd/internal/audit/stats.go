@@ -2,7 +2,6 @@ package audit
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,42 +35,34 @@ func (a commands) statsCommand() *cobra.Command {
 
 func printStats(p *term.Printer, s *approval.Stats) {
 	p.Printf("%s to %s\n\n", term.Stamp(s.Since), term.Stamp(s.Until))
-	rows := [][]term.Styled{
-		term.Heading("PERSON", "ANSWERS", "PER HOUR", "BUSIEST HOUR", "APPROVED", "MEDIAN", ""),
-	}
+	table := term.Heading("PERSON", "ANSWERS", "PER HOUR", "BUSIEST HOUR", "APPROVED", "MEDIAN", "")
 	for _, f := range s.Approvers {
-		rows = append(
-			rows,
-			[]term.Styled{
-				term.Bold.Of(f.Person),
-				term.Cell(strconv.Itoa(f.Votes)),
-				term.Cell(fmt.Sprintf("%.1f", f.PerHour)),
-				term.Cell(strconv.Itoa(f.BusiestHour)),
-				term.Cell(percent(f.ApproveRate)),
-				term.Cell(term.Span(f.MedianWait)),
-				term.Red.Of(overload(f)),
-			},
+		table.Row(
+			term.Bold.Of(f.Person),
+			f.Votes,
+			fmt.Sprintf("%.1f", f.PerHour),
+			f.BusiestHour,
+			percent(f.ApproveRate),
+			term.Span(f.MedianWait),
+			term.Red.Of(overload(f)),
 		)
 	}
 
-	p.Table(rows)
+	p.Table(table)
 	p.Printf("\n")
-	rows = [][]term.Styled{term.Heading("AGENT", "ASKS", "PER DAY", "DECIDED", "APPROVED", "MEDIAN")}
+	table = term.Heading("AGENT", "ASKS", "PER DAY", "DECIDED", "APPROVED", "MEDIAN")
 	for _, f := range s.Agents {
-		rows = append(
-			rows,
-			[]term.Styled{
-				term.Bold.Of(f.Agent),
-				term.Cell(strconv.Itoa(f.Asks)),
-				term.Cell(fmt.Sprintf("%.1f", f.PerDay)),
-				term.Cell(strconv.Itoa(f.Decided)),
-				term.Cell(percent(f.ApproveRate)),
-				term.Cell(term.Span(f.MedianDecide)),
-			},
+		table.Row(
+			term.Bold.Of(f.Agent),
+			f.Asks,
+			fmt.Sprintf("%.1f", f.PerDay),
+			f.Decided,
+			percent(f.ApproveRate),
+			term.Span(f.MedianDecide),
 		)
 	}
 
-	p.Table(rows)
+	p.Table(table)
 }
 
 func percent(rate float64) string { return fmt.Sprintf("%.0f %%", rate*100) }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -86,9 +87,7 @@ func (a Decider) Command() *cobra.Command {
 			"case alone (repeatable)",
 	)
 	flags.BoolVar(&f.indent, "indent", false, "spread each decision over several lines, for people")
-	if err := cmd.MarkFlagRequired("agent"); err != nil {
-		panic(err) // the flag is defined three lines above
-	}
+	term.Required(cmd, "agent")
 	return cmd
 }
 
@@ -152,7 +151,7 @@ func (a Decider) compileFile(file string, registry policy.Registry, opt resolve.
 	texts := map[string][]byte{file: src}
 	agent, findings := schema.Parse(file, src)
 	if agent == nil {
-		term.PrintFindings(a.Err, term.Stopping(findings), texts)
+		term.PrintFindings(a.Err, yamldoc.Stopping(findings), texts)
 		return nil, fmt.Errorf("the agent %s can't be used", file)
 	}
 	plan, err := resolve.Compile(agent, registry, opt)

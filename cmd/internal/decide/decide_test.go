@@ -38,30 +38,36 @@ func TestOneBrokenPolicyAmongAHundred(t *testing.T) {
 		filepath.Join(dir, "p", "p50.policy.yaml"),
 		"schema_version: \"1.0.0\"\npolicy_ref: acme.p50\nrules: [{id: r, aproval: true}]\n",
 	)
-	agent := testfiles.Write(t, filepath.Join(dir, "a.agf.yaml"), testfiles.Agent)
-	var out, errOut bytes.Buffer
-	code := run(term.Streams{
-		In:  strings.NewReader(`{"kind":"tool","tool":"quote"}`),
-		Out: &out,
-		Err: &errOut,
-	}, "--agent", agent, "--policies", filepath.Join(dir, "p"))
-	if code != term.ExitFailure || out.Len() != 0 || !strings.Contains(errOut.String(), "p50.policy.yaml:3:17") {
-		t.Errorf("exit %d, out %q\n%s", code, out.String(), errOut.String())
+	call := strings.NewReader(`{"kind":"tool","tool":"quote"}`)
+	out, errOut, code := answered(t, testfiles.Agent, call, "--policies", filepath.Join(dir, "p"))
+	if code != term.ExitFailure || out != "" || !strings.Contains(errOut, "p50.policy.yaml:3:17") {
+		t.Errorf("exit %d, out %q\n%s", code, out, errOut)
 	}
 }
 
 // decided runs assent decide on one agent and returns its decisions,
-// one a line, and its exit code.
+// one a line, with what it says beside them, and its exit code.
 func decided(t *testing.T, agent, calls string, flags ...string) (string, int) {
 	t.Helper()
-	file := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), agent)
-	var out, errOut bytes.Buffer
-	code := run(term.Streams{
-		In:  strings.NewReader(calls),
-		Out: &out,
-		Err: &errOut,
-	}, append([]string{"--agent", file}, flags...)...)
-	return out.String() + errOut.String(), code
+	out, errOut, code := answered(t, agent, strings.NewReader(calls), flags...)
+
+	return out + errOut, code
+}
+
+// answered is decided with any input, and both streams.
+func answered(t *testing.T, agent string, in io.Reader, flags ...string) (out, errOut string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(term.Streams{In: in, Out: &o, Err: &e}, append([]string{"--agent", agentFile(t, agent)}, flags...)...)
+
+	return o.String(), e.String(), code
+}
+
+// agentFile writes the file of an agent.
+func agentFile(t *testing.T, agent string) string {
+	t.Helper()
+
+	return testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), agent)
 }
 
 // TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold: by target, and not
@@ -189,20 +195,13 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 // TestLongLines: a line over the bound is one denied line, the next one
 // is answered.
 func TestLongLines(t *testing.T) {
-	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
 	long := `{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", maxLine) + `"}}`
 	fifty := `{"kind":"tool","tool":"quote","args":{"a":"` + strings.Repeat("x", 9<<20) + `"}}`
 	for name, in := range map[string]string{
 		"in the middle": long + "\n" + fifty + "\r\n{\"kind\":\"tool\",\"tool\":\"quote\"}\n",
 		"at the end":    "{\"kind\":\"tool\",\"tool\":\"quote\"}\n" + fifty + "\n" + long,
 	} {
-		var out, errOut bytes.Buffer
-		code := run(term.Streams{
-			In:  strings.NewReader(in),
-			Out: &out,
-			Err: &errOut,
-		}, "--agent", agent)
-		got := out.String()
+		got, _, code := answered(t, testfiles.Agent, strings.NewReader(in))
 		if code != term.ExitFailure || strings.Count(got, "\n") != 3 ||
 			strings.Count(got, "unreadable_call") != 1 ||
 			strings.Count(got, "unreadable_arguments") != 1 ||
@@ -215,33 +214,21 @@ func TestLongLines(t *testing.T) {
 // TestLineThatOnlyBeginsAsACall: the bound cuts no line short, also
 // when the last one ends without a line break.
 func TestLineThatOnlyBeginsAsACall(t *testing.T) {
-	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
 	call := `{"kind":"tool","tool":"quote"}`
 	in := call + strings.Repeat(" ", maxLine-len(call)-10) + strings.Repeat("x", 20)
-	var out, errOut bytes.Buffer
-	code := run(term.Streams{
-		In:  strings.NewReader(in),
-		Out: &out,
-		Err: &errOut,
-	}, "--agent", agent)
-	if code != term.ExitFailure || !strings.Contains(out.String(), errLineTooLong.Error()) {
-		t.Errorf("exit %d, %s", code, out.String())
+	out, _, code := answered(t, testfiles.Agent, strings.NewReader(in))
+	if code != term.ExitFailure || !strings.Contains(out, errLineTooLong.Error()) {
+		t.Errorf("exit %d, %s", code, out)
 	}
 }
 
 // TestOddLines: what looks blank but is no JSON white space is a line,
 // and gets an answer.
 func TestOddLines(t *testing.T) {
-	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
 	call := `{"kind":"tool","tool":"quote"}`
-	var out bytes.Buffer
 	in := call + "\r\n\r\n \t\n\u00a0\n\x00\n\v\n" + call + "\x00\n\ufeff" + call + "\n" + call
-	code := run(term.Streams{
-		In:  strings.NewReader(in),
-		Out: &out,
-		Err: io.Discard,
-	}, "--agent", agent)
-	if got := out.String(); code != term.ExitFailure || strings.Count(got, `"allow"`) != 2 ||
+	if got, _, code := answered(t, testfiles.Agent, strings.NewReader(in)); code != term.ExitFailure ||
+		strings.Count(got, `"allow"`) != 2 ||
 		strings.Count(got, "unreadable_call") != 5 ||
 		strings.Count(got, "\n") != 7 {
 		t.Errorf("exit %d\n%s", code, got)
@@ -251,7 +238,7 @@ func TestOddLines(t *testing.T) {
 // TestStandardInputIsReadOnce: an agent from standard input leaves no
 // calls there to decide.
 func TestStandardInputIsReadOnce(t *testing.T) {
-	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
+	agent := agentFile(t, testfiles.Agent)
 	for _, args := range [][]string{
 		{"--agent", "-"},
 		{"--agent", agent, "--parent", "-"},
@@ -272,7 +259,7 @@ func TestStandardInputIsReadOnce(t *testing.T) {
 // TestDecideAnswersEachLineAtOnce: a runtime that pipes one call at a
 // time gets its answer before it sends the next.
 func TestDecideAnswersEachLineAtOnce(t *testing.T) {
-	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
+	agent := agentFile(t, testfiles.Agent)
 	callsOut, calls := io.Pipe()
 	answers, answersIn := io.Pipe()
 	done := make(chan int)
@@ -305,14 +292,9 @@ type failing struct{}
 func (failing) Read([]byte) (int, error) { return 0, errors.New("unplugged") }
 
 func TestInputThatBreaks(t *testing.T) {
-	agent := testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), testfiles.Agent)
-	var errOut bytes.Buffer
-	if code := run(term.Streams{
-		In:  failing{},
-		Out: io.Discard,
-		Err: &errOut,
-	}, "--agent", agent); code != term.ExitFailure || !strings.Contains(errOut.String(), "unplugged") {
-		t.Errorf("exit %d, %s", code, errOut.String())
+	if _, errOut, code := answered(t, testfiles.Agent, failing{}); code != term.ExitFailure ||
+		!strings.Contains(errOut, "unplugged") {
+		t.Errorf("exit %d, %s", code, errOut)
 	}
 }
 

@@ -24,7 +24,6 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/remote"
-	"github.com/assent-dev/assent/cmd/internal/request"
 	"github.com/assent-dev/assent/cmd/internal/system"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/resolve"
@@ -70,9 +69,6 @@ func Command(of operate.Commands) *cobra.Command {
 // demo prepares everything in a directory of its own, which it removes
 // at the end.
 func (a demo) demo(ctx context.Context, f demoFlags) (err error) {
-	if a.Backend.Serve == nil || a.Backend.CreateToken == nil {
-		return operate.ErrNoBackend
-	}
 	dir, err := os.MkdirTemp("", "assent-demo-*")
 	if err != nil {
 		return err
@@ -137,8 +133,8 @@ func (a demo) demoToken(
 		StoreFlags: config.StoreFlags{Store: config.Store{Where: cfg.Store, KeyFile: cfg.KeyFile}},
 		Tenant:     config.DefaultTenant,
 	}
-	a.Err = io.Discard // that the store is new, and the tokens good for all agents, is what a demo is
-	made, err := a.CreateDirectly(ctx, operate.TokenFlags{Place: from}, body)
+	a.Err = io.Discard // that the store is new is what a demo is
+	made, err := a.MakeToken(ctx, from, false, body)
 	if err != nil {
 		return "", err
 	}
@@ -294,7 +290,7 @@ func (d *demoDesk) asked(ctx context.Context, r *approval.Request, call string) 
 	}
 
 	d.Printf("        %s by %s\n", term.Green.Of("approved"), decided.By)
-	final, err := request.Take(ctx, d.runtime, decided, []byte(call))
+	final, err := d.runtime.Take(ctx, decided, []byte(call))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/cmd/internal/term"
@@ -54,14 +56,30 @@ type Backend struct {
 	Gateway func(ctx context.Context, c config.Gateway, log io.Writer, ready func(Ready)) error
 }
 
-// ErrNoBackend says that this binary was built without the service.
-var ErrNoBackend = errors.New("this program was built without the service")
+// onStore completes a command that works on a store itself: with the
+// flags that say which, and --json.
+func (a Commands) onStore(
+	cmd *cobra.Command, standard, usage string,
+	run func(ctx context.Context, c config.Store, asJSON bool) error,
+) *cobra.Command {
+	var f config.StoreFlags
+	var asJSON bool
+	config.StoreFlag(cmd, &f, standard, usage)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		where, err := f.Locate(a.Reader, cmd)
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), where, asJSON)
+	}
+
+	return cmd
+}
 
 // withStore opens a store for one piece of work.
 func (a Commands) withStore(ctx context.Context, c config.Store, work func(store.Store) error) (err error) {
-	if a.Backend.OpenStore == nil {
-		return ErrNoBackend
-	}
 	if c, err = c.WithDefaults(); err != nil {
 		return err
 	}

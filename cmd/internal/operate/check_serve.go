@@ -51,26 +51,10 @@ func (p TenantProblem) String() string {
 	return "tenant " + p.Tenant + ": " + p.Problem
 }
 
-func (a Commands) checkServe(ctx context.Context, cfg config.Serve, asJSON bool) error {
-	if a.Backend.Check == nil {
-		return ErrNoBackend
-	}
-	return a.checked(a.Backend.Check(ctx, cfg), asJSON)
-}
-
 // checked tells what was found; something that is wrong is a no.
 func (a Commands) checked(c Checked, asJSON bool) error {
 	c.Ok = len(c.Problems) == 0
-	p := a.Printer()
-	if asJSON {
-		if err := p.Document(c); err != nil {
-			return err
-		}
-	} else {
-		printChecked(p, c)
-	}
-
-	if err := p.Done(); err != nil {
+	if err := term.Print(a.Streams, asJSON, c, printChecked); err != nil {
 		return err
 	}
 	if !c.Ok {
@@ -114,14 +98,7 @@ func printChecked(p *term.Printer, c Checked) {
 }
 
 func (a Commands) oidcCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "oidc",
-		Short: "Look at the identity providers that people sign in at",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.oidcCheckCommand())
-	return cmd
+	return term.Parent("oidc", "Look at the identity providers that people sign in at", "", a.oidcCheckCommand())
 }
 
 func (a Commands) oidcCheckCommand() *cobra.Command {
@@ -145,9 +122,6 @@ func (a Commands) oidcCheckCommand() *cobra.Command {
 }
 
 func (a Commands) checkOIDC(ctx context.Context, f *config.ServeFlags, asJSON bool) error {
-	if a.Backend.CheckOIDC == nil {
-		return ErrNoBackend
-	}
 	cfg, err := a.Gather(f)
 	if err != nil {
 		return err

@@ -11,8 +11,7 @@ import (
 // Commands are the commands of operators.
 type Commands struct {
 	remote.Caller
-	// Backend is the heavy half, wired by cmd/assent. Commands whose
-	// part is nil say that they are not built in.
+	// Backend is the heavy half, wired by cmd/assent.
 	Backend Backend
 }
 

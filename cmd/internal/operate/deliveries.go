@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,24 +45,19 @@ func printDeliveries(p *term.Printer, d openapi.Deliveries) {
 		p.Printf("no deliveries\n")
 		return
 	}
-	rows := [][]term.Styled{
-		term.Heading("NUMBER", "STATE", "TARGET", "EVENT", "SUBJECT", "ATTEMPTS", "MADE", "PROBLEM"),
-	}
+	table := term.Heading("NUMBER", "STATE", "TARGET", "EVENT", "SUBJECT", "ATTEMPTS", "MADE", "PROBLEM")
 	for _, x := range d.Deliveries {
-		rows = append(
-			rows,
-			[]term.Styled{
-				term.Bold.Of(strconv.FormatInt(x.ID, 10)),
-				term.Cell(string(x.State)),
-				term.Cell(x.Target),
-				term.Cell(x.Event),
-				term.Cell(x.Subject),
-				term.Cell(strconv.Itoa(x.Attempt)),
-				term.Cell(term.Ago(x.Created, time.Now())),
-				term.Plain.Of(term.Shorten(x.Problem, 80)),
-			},
+		table.Row(
+			term.Bold.Of(x.ID),
+			x.State,
+			x.Target,
+			x.Event,
+			x.Subject,
+			x.Attempt,
+			term.Ago(x.Created, time.Now()),
+			term.Shorten(x.Problem, 80),
 		)
 	}
 
-	p.Table(rows)
+	p.Table(table)
 }

@@ -79,49 +79,22 @@ func (a Commands) thawCommand() *cobra.Command {
 	return cmd
 }
 
+// thaw lifts a freeze, and lists what is frozen then.
 func (a Commands) thaw(ctx context.Context, f thawFlags) error {
-	left, err := a.thawed(ctx, f)
-	if err != nil {
-		return err
-	}
-	p := a.Printer()
-	doc := openapi.Freezes{Freezes: left}
-	if f.AsJSON {
-		return p.Document(doc)
-	}
-	printFreezes(p, doc)
-
-	return p.Done()
-}
-
-// thawed lifts a freeze, and lists what is frozen then.
-func (a Commands) thawed(ctx context.Context, f thawFlags) (left []approval.Freeze, err error) {
-	if !f.direct() {
-		server, err := a.Dial(f.Connection)
-		if err != nil {
+	left, err := at(ctx, a, f.Place, false, func(s store.Store) ([]approval.Freeze, error) {
+		if err := a.Backend.Thaw(ctx, s, f.Tenant, f.agent, f.reason); err != nil {
 			return nil, err
 		}
+		return s.Freezes(ctx, f.Tenant)
+	}, func(s *client.Client) ([]approval.Freeze, error) {
 		return administer(ctx, a, f.wait, func() ([]approval.Freeze, error) {
-			return server.LiftFreeze(ctx, f.agent, f.reason)
+			return s.LiftFreeze(ctx, f.agent, f.reason)
 		})
-	}
-
-	if a.Backend.Thaw == nil {
-		return nil, ErrNoBackend
-	}
-	where, err := a.directStore(f.Place)
-	if err != nil {
-		return nil, err
-	}
-	err = a.withStore(ctx, where, func(s store.Store) error {
-		if err := a.Backend.Thaw(ctx, s, f.Tenant, f.agent, f.reason); err != nil {
-			return err
-		}
-		left, err = s.Freezes(ctx, f.Tenant)
-		return err
 	})
-
-	return left, err
+	if err != nil {
+		return err
+	}
+	return term.Print(a.Streams, f.AsJSON, openapi.Freezes{Freezes: left}, printFreezes)
 }
 
 func printFreezes(p *term.Printer, f openapi.Freezes) {

@@ -43,9 +43,6 @@ func (a Commands) rapGatewayCommand() *cobra.Command {
 }
 
 func (a Commands) rapGateway(ctx context.Context, cfg config.Gateway, asJSON bool) error {
-	if a.Backend.Gateway == nil {
-		return ErrNoBackend
-	}
 	p := a.Printer()
 	err := a.Backend.Gateway(ctx, cfg, a.Err, func(r Ready) {
 		if asJSON {

@@ -11,20 +11,11 @@ import (
 )
 
 func (a Commands) keyCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "key",
-		Short: "Change the key that a store is signed with",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.rotateCommand())
-	return cmd
+	return term.Parent("key", "Change the key that a store is signed with", "", a.rotateCommand())
 }
 
 func (a Commands) rotateCommand() *cobra.Command {
-	var of config.StoreFlags
 	var next, watermark string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "rotate --store STORE --key OLD --new-key NEW",
 		Short: "Bind a store to another key",
@@ -35,16 +26,7 @@ func (a Commands) rotateCommand() *cobra.Command {
 			"public key can go on (assent audit verify). All rows are authenticated with the new key, in one " +
 			"transaction. Give servers the new file as\n" +
 			"--key then, and NEW.watermark as --watermark where it is not beside it.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			where, err := of.Locate(a.Reader, cmd)
-			if err != nil {
-				return err
-			}
-			return a.rotate(cmd.Context(), where, next, watermark, asJSON)
-		},
 	}
-	config.StoreFlag(cmd, &of, "", "`PATH` or postgres:// URL")
 	cmd.Flags().StringVar(&next, "new-key", "", "`FILE` of the new key")
 	cmd.Flags().
 		StringVar(
@@ -53,15 +35,15 @@ func (a Commands) rotateCommand() *cobra.Command {
 			"",
 			"`FILE` of the new key's watermark, or none; FILE.watermark beside the new key",
 		)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
 	term.Required(cmd, "new-key")
-	return cmd
+	return a.onStore(
+		cmd, "", "`PATH` or postgres:// URL", func(ctx context.Context, c config.Store, asJSON bool) error {
+			return a.rotate(ctx, c, next, watermark, asJSON)
+		},
+	)
 }
 
 func (a Commands) rotate(ctx context.Context, c config.Store, next, watermark string, asJSON bool) (err error) {
-	if a.Backend.RotateKey == nil {
-		return ErrNoBackend
-	}
 	if c, err = c.WithDefaults(); err != nil {
 		return err
 	}
@@ -77,16 +59,9 @@ func (a Commands) rotate(ctx context.Context, c config.Store, next, watermark st
 	if err != nil {
 		return err
 	}
-	p := a.Printer()
-	if asJSON {
-		return p.Document(map[string]string{
-			"store": config.ShownStore(c.Where),
-			"old":   before,
-			"new":   after,
-		})
-	}
-
-	p.Printf("the store is signed by %s from now on, and no longer by %s\n", after, before)
-	p.Printf("start the servers with --key %s; keep %s.pub for auditors\n", next, c.KeyFile)
-	return p.Done()
+	doc := map[string]string{"store": config.ShownStore(c.Where), "old": before, "new": after}
+	return term.Print(a.Streams, asJSON, doc, func(p *term.Printer, _ map[string]string) {
+		p.Printf("the store is signed by %s from now on, and no longer by %s\n", after, before)
+		p.Printf("start the servers with --key %s; keep %s.pub for auditors\n", next, c.KeyFile)
+	})
 }

@@ -61,7 +61,7 @@ func (a Commands) serveCommand() *cobra.Command {
 				return err
 			}
 			if check {
-				return a.checkServe(cmd.Context(), cfg, asJSON)
+				return a.checked(a.Backend.Check(cmd.Context(), cfg), asJSON)
 			}
 			ctx, stop := system.UntilSignal(cmd)
 			defer stop()
@@ -82,9 +82,6 @@ func (a Commands) serveCommand() *cobra.Command {
 }
 
 func (a Commands) serve(ctx context.Context, cfg config.Serve, asJSON bool) error {
-	if a.Backend.Serve == nil {
-		return ErrNoBackend
-	}
 	p := a.Printer()
 	err := a.Backend.Serve(ctx, cfg, a.Err, func(r Ready) {
 		if asJSON {

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,17 +54,16 @@ func placed(cmd *cobra.Command, p *Place) *cobra.Command {
 }
 
 func (a Commands) tokenCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "token",
-		Short: "Make, list and revoke the tokens of runtimes and command lines",
-		Long: "Through the API with a token of scope admin; or with --store on the store itself, as whoever may " +
-			"write to it. That is how the first\n" +
+	return term.Parent(
+		"token",
+		"Make, list and revoke the tokens of runtimes and command lines",
+		"Through the API with a token of scope admin; or with --store on the store itself, as whoever may "+
+			"write to it. That is how the first\n"+
 			"token is made.",
-		Args: term.NoCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
-	return cmd
+		a.tokenCreateCommand(),
+		a.tokenListCommand(),
+		a.tokenRevokeCommand(),
+	)
 }
 
 func (a Commands) tokenCreateCommand() *cobra.Command {
@@ -113,11 +113,7 @@ func (a Commands) tokenCreateCommand() *cobra.Command {
 	flags.StringVar(&f.replace, "replaces", "", "`ID` of a token of the same name and person, which ends")
 	flags.BoolVar(&f.wait, "wait", false, "wait until administrators have approved it")
 	term.Offer(cmd, "scopes", scopeNames()...)
-	for _, name := range []string{"name", "scopes"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // both flags are defined above
-		}
-	}
+	term.Required(cmd, "name", "scopes")
 	return cmd
 }
 
@@ -137,15 +133,18 @@ func (a Commands) createToken(ctx context.Context, f TokenFlags) error {
 	if err != nil {
 		return err
 	}
-	var made *openapi.CreatedToken
-	if f.direct() {
-		made, err = a.CreateDirectly(ctx, f, body)
-	} else {
-		made, err = a.createThroughAPI(ctx, f, body)
-	}
+	made, err := a.MakeToken(ctx, f.Place, f.wait, body)
 	if err != nil {
 		return err
 	}
+	if f.direct() && f.asks() && len(made.Token.Agents) == 0 {
+		fmt.Fprintln(
+			a.Err,
+			"assent: warning: the token may act for every agent of the tenant, also later ones; --agents binds it "+
+				"to some",
+		)
+	}
+
 	p := a.Printer()
 	if f.AsJSON {
 		return p.Document(made)
@@ -188,20 +187,16 @@ func (f TokenFlags) body() (openapi.TokenBody, error) {
 	return body, nil
 }
 
-func (a Commands) createThroughAPI(
-	ctx context.Context, f TokenFlags, body openapi.TokenBody,
+// MakeToken makes a token at a place, once administrators have approved
+// it where they must.
+func (a Commands) MakeToken(
+	ctx context.Context, p Place, wait bool, body openapi.TokenBody,
 ) (*openapi.CreatedToken, error) {
-	server, err := a.Dial(f.Connection)
-	if err != nil {
-		return nil, err
-	}
-
-	return administer(
-		ctx,
-		a,
-		f.wait,
-		func() (*openapi.CreatedToken, error) { return server.CreateToken(ctx, body) },
-	)
+	return at(ctx, a, p, true, func(s store.Store) (*openapi.CreatedToken, error) {
+		return a.Backend.CreateToken(ctx, s, p.Tenant, body)
+	}, func(s *client.Client) (*openapi.CreatedToken, error) {
+		return administer(ctx, a, wait, func() (*openapi.CreatedToken, error) { return s.CreateToken(ctx, body) })
+	})
 }
 
 // administerPause is how long to wait before asking again whether
@@ -223,7 +218,7 @@ func administer[T any](ctx context.Context, a Commands, wait bool, act func() (T
 		if !wait {
 			text := "administrators are asked first: " + id +
 				"; give the same command again once they have approved it, or wait with --wait"
-			return out, term.No(errors.New(text))
+			return out, term.No("%s", text)
 		}
 		if told != id {
 			fmt.Fprintf(
@@ -237,7 +232,7 @@ func administer[T any](ctx context.Context, a Commands, wait bool, act func() (T
 
 		select {
 		case <-ctx.Done():
-			return out, term.No(errors.New("stopped waiting: " + id + " stays open"))
+			return out, term.No("%s", "stopped waiting: "+id+" stays open")
 		case <-time.After(administerPause):
 		}
 	}
@@ -251,39 +246,36 @@ func (f TokenFlags) asks() bool {
 			slices.Contains(f.scopes, string(openapi.ScopeDecide)))
 }
 
-func (a Commands) CreateDirectly(
-	ctx context.Context, f TokenFlags, body openapi.TokenBody,
-) (made *openapi.CreatedToken, err error) {
-	if a.Backend.CreateToken == nil {
-		return nil, ErrNoBackend
+// at works on the store itself where flags name one, else at the
+// server. The environment alone never makes a command do the first.
+// With create a store that is not there is made.
+func at[T any](
+	ctx context.Context, a Commands, p Place, create bool,
+	directly func(store.Store) (T, error), remotely func(*client.Client) (T, error),
+) (out T, err error) {
+	if !p.direct() {
+		server, err := a.Dial(p.Connection)
+		if err != nil {
+			return out, err
+		}
+		out, err = remotely(server)
+		return out, remote.Explain(err)
 	}
-	where, err := a.directStore(f.Place)
+
+	if p.Where != "" && p.File != "" {
+		return out, config.ErrTwoStores
+	}
+	where, err := p.Config(a.Reader, true)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	where.Create = true
+	where.Create = create
 	err = a.withStore(ctx, where, func(s store.Store) error {
-		made, err = a.Backend.CreateToken(ctx, s, f.Tenant, body)
+		out, err = directly(s)
 		return err
 	})
-	if err == nil && f.asks() && len(made.Token.Agents) == 0 {
-		fmt.Fprintln(
-			a.Err,
-			"assent: warning: the token may act for every agent of the tenant, also later ones; --agents binds it "+
-				"to some",
-		)
-	}
 
-	return made, err
-}
-
-// directStore tells where the store is that is worked on itself. The
-// environment alone never makes a command do that.
-func (a Commands) directStore(p Place) (config.Store, error) {
-	if p.Where != "" && p.File != "" {
-		return p.Store, config.ErrTwoStores
-	}
-	return p.Config(a.Reader, true)
+	return out, err
 }
 
 func (a Commands) tokenListCommand() *cobra.Command {
@@ -298,33 +290,21 @@ func (a Commands) tokenListCommand() *cobra.Command {
 }
 
 func (a Commands) listTokens(ctx context.Context, f TokenFlags) error {
-	if !f.direct() {
-		return remote.Ask(a.Caller, f.Connection, func(s *client.Client) (openapi.Tokens, error) {
-			list, err := s.Tokens(ctx)
-			return openapi.Tokens{Tokens: list}, err
-		}, printTokens)
-	}
-
-	where, err := a.directStore(f.Place)
-	if err != nil {
-		return err
-	}
-	return a.withStore(ctx, where, func(s store.Store) error {
-		list, err := s.Tokens(ctx, f.Tenant)
-		if err != nil {
-			return err
-		}
+	doc, err := at(ctx, a, f.Place, false, func(s store.Store) (openapi.Tokens, error) {
 		doc := openapi.Tokens{Tokens: []openapi.Token{}}
+		list, err := s.Tokens(ctx, f.Tenant)
 		for _, t := range list {
 			doc.Tokens = append(doc.Tokens, tokens.Shown(t))
 		}
-		p := a.Printer()
-		if f.AsJSON {
-			return p.Document(doc)
-		}
-		printTokens(p, doc)
-		return p.Done()
+		return doc, err
+	}, func(s *client.Client) (openapi.Tokens, error) {
+		list, err := s.Tokens(ctx)
+		return openapi.Tokens{Tokens: list}, err
 	})
+	if err != nil {
+		return err
+	}
+	return term.Print(a.Streams, f.AsJSON, doc, printTokens)
 }
 
 func printTokens(p *term.Printer, t openapi.Tokens) {
@@ -332,7 +312,7 @@ func printTokens(p *term.Printer, t openapi.Tokens) {
 		p.Printf("no tokens\n")
 		return
 	}
-	rows := [][]term.Styled{term.Heading("ID", "NAME", "SCOPES", "ENDS", "PERSON", "AGENTS", "MADE BY")}
+	table := term.Heading("ID", "NAME", "SCOPES", "ENDS", "PERSON", "AGENTS", "MADE BY")
 	for _, x := range t.Tokens {
 		end := term.Until(x.Expires, time.Now())
 		if end == "now" {
@@ -341,25 +321,11 @@ func printTokens(p *term.Printer, t openapi.Tokens) {
 		if x.Revoked != nil {
 			end = "revoked"
 		}
-		agents := strings.Join(x.Agents, ",")
-		if agents == "" {
-			agents = "all"
-		}
-		rows = append(
-			rows,
-			[]term.Styled{
-				term.Bold.Of(x.ID),
-				term.Cell(x.Name),
-				term.Cell(strings.Join(x.Scopes, ",")),
-				term.Cell(end),
-				term.Cell(x.Person),
-				term.Cell(agents),
-				term.Cell(x.Maker),
-			},
-		)
+		agents := cmp.Or(strings.Join(x.Agents, ","), "all")
+		table.Row(term.Bold.Of(x.ID), x.Name, strings.Join(x.Scopes, ","), end, x.Person, agents, x.Maker)
 	}
 
-	p.Table(rows)
+	p.Table(table)
 }
 
 func (a Commands) tokenRevokeCommand() *cobra.Command {
@@ -374,36 +340,15 @@ func (a Commands) tokenRevokeCommand() *cobra.Command {
 }
 
 func (a Commands) revokeToken(ctx context.Context, f TokenFlags, id string) error {
-	if f.direct() {
-		if a.Backend.RevokeToken == nil {
-			return ErrNoBackend
-		}
-		where, err := a.directStore(f.Place)
-		if err != nil {
-			return err
-		}
-		err = a.withStore(
-			ctx,
-			where,
-			func(s store.Store) error { return a.Backend.RevokeToken(ctx, s, f.Tenant, id) },
-		)
-		if err != nil {
-			return err
-		}
-	} else {
-		server, err := a.Dial(f.Connection)
-		if err != nil {
-			return err
-		}
-		if err := server.RevokeToken(ctx, id); err != nil {
-			return remote.Explain(err)
-		}
+	doc, err := at(ctx, a, f.Place, false, func(s store.Store) (map[string]string, error) {
+		return map[string]string{"revoked": id}, a.Backend.RevokeToken(ctx, s, f.Tenant, id)
+	}, func(s *client.Client) (map[string]string, error) {
+		return map[string]string{"revoked": id}, s.RevokeToken(ctx, id)
+	})
+	if err != nil {
+		return err
 	}
-
-	p := a.Printer()
-	if f.AsJSON {
-		return p.Document(map[string]string{"revoked": id})
-	}
-	p.Printf("%s: revoked\n", id)
-	return p.Done()
+	return term.Print(a.Streams, f.AsJSON, doc, func(p *term.Printer, _ map[string]string) {
+		p.Printf("%s: revoked\n", id)
+	})
 }

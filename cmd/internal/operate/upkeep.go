@@ -16,36 +16,28 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
+// storeUsage is the help of --store where ASSENT_STORE may say it.
+const storeUsage = "`PATH` or postgres:// URL; ASSENT_STORE"
+
 func (a Commands) backupCommand() *cobra.Command {
-	var from config.StoreFlags
 	var to string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "backup --store STORE --to FILE",
 		Short: "Write everything that a store holds to one file, while it is in use",
 		Long: "The file holds what the store holds, arguments and hashes of tokens included: it is made readable " +
 			"for its owner only. The ledger's key is not in\n" +
 			"it; nothing restores a backup without that key.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			where, err := from.Locate(a.Reader, cmd)
-			if err != nil {
-				return err
-			}
-			return a.backup(cmd.Context(), where, to, asJSON)
-		},
 	}
-	config.StoreFlag(cmd, &from, config.DefaultStore, "`PATH` or postgres:// URL; ASSENT_STORE")
 	cmd.Flags().StringVar(&to, "to", "", "`FILE` to write; it must not exist yet")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
 	term.Required(cmd, "to")
-	return cmd
+	return a.onStore(
+		cmd, config.DefaultStore, storeUsage, func(ctx context.Context, c config.Store, asJSON bool) error {
+			return a.backup(ctx, c, to, asJSON)
+		},
+	)
 }
 
 func (a Commands) backup(ctx context.Context, c config.Store, to string, asJSON bool) error {
-	if a.Backend.Backup == nil {
-		return ErrNoBackend
-	}
 	if term.Exists(to) == nil {
 		return fmt.Errorf("%s exists: a backup never overwrites anything", to)
 	}
@@ -55,18 +47,15 @@ func (a Commands) backup(ctx context.Context, c config.Store, to string, asJSON 
 	if err != nil {
 		return err
 	}
-	p := a.Printer()
-	if asJSON {
-		return p.Document(map[string]string{"store": config.ShownStore(c.Where), "to": to})
-	}
-	p.Printf("%s: written\n", to)
-	return p.Done()
+	doc := map[string]string{"store": config.ShownStore(c.Where), "to": to}
+	return term.Print(a.Streams, asJSON, doc, func(p *term.Printer, _ map[string]string) {
+		p.Printf("%s: written\n", to)
+	})
 }
 
 func (a Commands) restoreCommand() *cobra.Command {
-	var into config.StoreFlags
 	var from string
-	var inPlace, asJSON bool
+	var inPlace bool
 	cmd := &cobra.Command{
 		Use:   "restore --store STORE (--from FILE | --in-place)",
 		Short: "Fill an empty store from a backup, or go on from a snapshot that was put back",
@@ -77,24 +66,20 @@ func (a Commands) restoreCommand() *cobra.Command {
 			"that wait can be answered. The ledger tells of it. --in-place does the same to a store that was put " +
 			"back as a whole, such as by a snapshot of its\n" +
 			"volume; no server may run on it meanwhile.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if (from == "") != inPlace {
 				return errors.New("expected one of --from FILE and --in-place")
 			}
-			where, err := into.Locate(a.Reader, cmd)
-			if err != nil {
-				return err
-			}
-			return a.restore(cmd.Context(), where, from, asJSON)
+			return nil
 		},
 	}
-	config.StoreFlag(cmd, &into, "", "`PATH` or postgres:// URL; it may be of the other engine than the backup's")
 	cmd.Flags().StringVar(&from, "from", "", "`FILE` that assent backup wrote")
 	cmd.Flags().
 		BoolVar(&inPlace, "in-place", false, "go on from what the store holds, as after a snapshot was put back")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
-	return cmd
+	return a.onStore(
+		cmd, "", "`PATH` or postgres:// URL; it may be of the other engine than the backup's",
+		func(ctx context.Context, c config.Store, asJSON bool) error { return a.restore(ctx, c, from, asJSON) },
+	)
 }
 
 // Restored says what a restore took back.
@@ -109,9 +94,6 @@ type Restored struct {
 }
 
 func (a Commands) restore(ctx context.Context, c config.Store, from string, asJSON bool) (err error) {
-	if a.Backend.Restore == nil {
-		return ErrNoBackend
-	}
 	var in io.Reader
 	if from != "" {
 		f, err := os.Open(from)
@@ -130,25 +112,23 @@ func (a Commands) restore(ctx context.Context, c config.Store, from string, asJS
 	if err != nil {
 		return err
 	}
-	p := a.Printer()
-	if asJSON {
-		return p.Document(struct {
-			Store string `json:"store"`
-			From  string `json:"from,omitempty"`
-			Restored
-		}{config.ShownStore(c.Where), from, done})
-	}
-
-	if from == "" {
-		p.Printf("restored in place\n")
-	} else {
-		p.Printf("restored from %s\n", from)
-	}
-	printRestored(p, done)
-	return p.Done()
+	doc := restoredDoc{config.ShownStore(c.Where), from, done}
+	return term.Print(a.Streams, asJSON, doc, printRestored)
 }
 
-func printRestored(p *term.Printer, r Restored) {
+// restoredDoc is the JSON document of a restore.
+type restoredDoc struct {
+	Store string `json:"store"`
+	From  string `json:"from,omitempty"`
+	Restored
+}
+
+func printRestored(p *term.Printer, r restoredDoc) {
+	if r.From == "" {
+		p.Printf("restored in place\n")
+	} else {
+		p.Printf("restored from %s\n", r.From)
+	}
 	for _, line := range []struct {
 		n    int
 		text string
@@ -168,56 +148,44 @@ func printRestored(p *term.Printer, r Restored) {
 }
 
 func (a Commands) pruneCommand() *cobra.Command {
-	var of config.StoreFlags
 	var tenant, age string
-	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "prune --store STORE --older-than 90d",
 		Short: "Redact what people wrote and what calls carried, of requests that ended long ago",
 		Long: "What ended before that time loses its arguments and texts. The ledger's entries and hashes stay, so " +
 			"it verifies as before.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, err := term.ParseAge(age)
-			if err != nil {
-				return fmt.Errorf("--older-than: %w", err)
-			}
-			where, err := of.Locate(a.Reader, cmd)
-			if err != nil {
-				return err
-			}
-			return a.prune(cmd.Context(), where, tenant, d, asJSON)
-		},
 	}
-	config.StoreFlag(cmd, &of, config.DefaultStore, "`PATH` or postgres:// URL; ASSENT_STORE")
 	flags := cmd.Flags()
 	flags.StringVar(&tenant, "tenant", config.DefaultTenant, "`NAME` of the tenant")
 	flags.StringVar(&age, "older-than", "", "`TIME` such as 90d")
-	flags.BoolVar(&asJSON, "json", false, "print a JSON document")
 	term.Required(cmd, "older-than")
-	return cmd
+	return a.onStore(
+		cmd, config.DefaultStore, storeUsage, func(ctx context.Context, c config.Store, asJSON bool) error {
+			return a.prune(ctx, c, tenant, age, asJSON)
+		},
+	)
 }
 
-func (a Commands) prune(
-	ctx context.Context,
-	c config.Store,
-	tenant string,
-	age time.Duration,
-	asJSON bool,
-) error {
-	if a.Backend.Prune == nil {
-		return ErrNoBackend
+func (a Commands) prune(ctx context.Context, c config.Store, tenant, text string, asJSON bool) error {
+	age, err := term.ParseAge(text)
+	if err != nil {
+		return fmt.Errorf("--older-than: %w", err)
 	}
-	return a.withStore(ctx, c, func(s store.Store) error {
-		requests, entries, err := a.Backend.Prune(ctx, s, tenant, time.Now().Add(-age))
-		if err != nil {
-			return err
-		}
-		p := a.Printer()
-		if asJSON {
-			return p.Document(map[string]int{"requests": requests, "entries": entries})
-		}
-		p.Printf("redacted %d requests and %d ledger entries\n", requests, entries)
-		return p.Done()
+	doc := pruned{}
+	err = a.withStore(ctx, c, func(s store.Store) (err error) {
+		doc.Requests, doc.Entries, err = a.Backend.Prune(ctx, s, tenant, time.Now().Add(-age))
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	return term.Print(a.Streams, asJSON, doc, func(p *term.Printer, x pruned) {
+		p.Printf("redacted %d requests and %d ledger entries\n", x.Requests, x.Entries)
+	})
+}
+
+// pruned is the JSON document of assent prune.
+type pruned struct {
+	Entries  int `json:"entries"`
+	Requests int `json:"requests"`
 }

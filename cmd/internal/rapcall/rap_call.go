@@ -20,6 +20,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/decide"
 	"github.com/assent-dev/assent/cmd/internal/system"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/runtime"
@@ -304,7 +305,7 @@ func (a command) rapPlan(f rapCallFlags, operation string) (plan *resolve.Plan, 
 		return nil, fmt.Errorf(
 			"the operation %q can't be called: %s",
 			operation,
-			term.Stopping(findings)[0].Message,
+			yamldoc.Stopping(findings)[0].Message,
 		)
 	}
 
@@ -327,10 +328,10 @@ func (a command) rapOffers(f rapCallFlags, offers []runtime.Offer) error {
 		return p.Document(out)
 	}
 
-	rows := [][]term.Styled{term.Heading("OPERATION", "SAYS OF ITSELF")}
+	table := term.Heading("OPERATION", "SAYS OF ITSELF")
 	for _, o := range offers {
-		rows = append(rows, []term.Styled{term.Cell(o.Name), term.Cell(o.Description)})
+		table.Row(o.Name, o.Description)
 	}
-	p.Table(rows)
+	p.Table(table)
 	return p.Done()
 }

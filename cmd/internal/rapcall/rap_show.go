@@ -46,7 +46,7 @@ func (a command) rapFollow(
 	if errors.Is(err, context.Canceled) {
 		// as well as it goes: we are leaving
 		_ = threads.Cancel(context.WithoutCancel(ctx), in.Thread, in.ID, "stopped at the terminal")
-		return term.No(errors.New("stopped waiting: the tool server is told so"))
+		return term.No("stopped waiting: the tool server is told so")
 	}
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (a command) rapEvents(
 
 		// as well as it goes: we are leaving
 		_ = threads.Cancel(context.WithoutCancel(ctx), end.Thread, end.ID, "nobody listens any more")
-		err = term.No(err)
+		err = term.ExitWith(term.ExitNo, err)
 	}
 
 	if last := len(end.Events) - 1; err == nil && strings.HasPrefix(end.Events[last].Text, "Error:") {

@@ -189,10 +189,5 @@ func Ask[T any](a Caller, c Connection, ask func(*client.Client) (T, error), sho
 	if err != nil {
 		return Explain(err)
 	}
-	p := a.Printer()
-	if c.AsJSON {
-		return p.Document(doc)
-	}
-	show(p, doc)
-	return p.Done()
+	return term.Print(a.Streams, c.AsJSON, doc, show)
 }

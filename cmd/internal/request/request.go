@@ -158,9 +158,7 @@ func (a command) permitted(
 	printUnfillable(note, "assent: ", opened.Unfillable)
 	decided, err := server.WaitDecided(ctx, id)
 	if ctx.Err() != nil {
-		return nil, term.No(
-			fmt.Errorf("stopped waiting: %s stays open (assent cancel takes it back)", term.ScrubLine(id)),
-		)
+		return nil, term.No("stopped waiting: %s stays open (assent cancel takes it back)", term.ScrubLine(id))
 	}
 	if err != nil {
 		return nil, remote.Explain(err)
@@ -172,25 +170,14 @@ func (a command) permitted(
 				return nil, err
 			}
 		}
-		return nil, term.No(errors.New(term.ScrubLine(no.Error())))
+		return nil, term.No("%s", term.ScrubLine(no.Error()))
 	}
 
-	final, err := Take(ctx, server, decided, call)
+	final, err := server.Take(ctx, decided, call)
 	if err != nil {
 		return nil, remote.Explain(err)
 	}
 	return final, nil
-}
-
-// Take consumes what was asked with the call that was asked, and what
-// an approver edited with the binding of the edit.
-func Take(
-	ctx context.Context, server *client.Client, decided *approval.Request, call []byte,
-) (*approval.Request, error) {
-	if len(decided.Revisions) > 1 {
-		return server.ConsumeBinding(ctx, decided.ID, decided.Binding(), "")
-	}
-	return server.Consume(ctx, decided.ID, call, "")
 }
 
 // runApproved runs the command with exactly the approved arguments on
@@ -233,7 +220,7 @@ func (a command) notAllowed(f requestFlags, opened *approval.Opened) error {
 	}
 
 	if opened.Outcome != resolve.Ask {
-		return term.No(errors.New(term.ScrubLine((&client.NotRunError{Opened: opened}).Error())))
+		return term.No("%s", term.ScrubLine((&client.NotRunError{Opened: opened}).Error()))
 	}
 	printWaiting(p, opened)
 	if err := p.Done(); err != nil {

@@ -8,6 +8,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// Parent makes a command that is only there for those below it.
+func Parent(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Long:  long,
+		Args:  NoCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+
+	return cmd
+}
+
 // NoCommand refuses a word that is no command, and names the nearest.
 func NoCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

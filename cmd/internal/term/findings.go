@@ -21,13 +21,3 @@ func PrintFindings(w io.Writer, findings []diag.Finding, texts map[string][]byte
 		start = end
 	}
 }
-
-func Stopping(findings []diag.Finding) []diag.Finding {
-	var kept []diag.Finding
-	for _, f := range findings {
-		if f.Stops {
-			kept = append(kept, f)
-		}
-	}
-	return kept
-}

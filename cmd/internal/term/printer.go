@@ -83,9 +83,6 @@ type Styled struct {
 // Of gives a text this style.
 func (s Style) Of(text any) Styled { return Styled{style: s, text: text} }
 
-// Cell is a plain cell of a table.
-func Cell(text string) Styled { return Plain.Of(text) }
-
 // Ready is a text in which data is escaped already, such as the message
 // of a decision. It is kept on one line and scrubbed all the same.
 type Ready string
@@ -144,40 +141,62 @@ func (p *Printer) Done() error {
 	return nil
 }
 
-// Table prints rows in columns two spaces apart; the last one is left
-// as long as it is. The first row is the heading.
-func (p *Printer) Table(rows [][]Styled) {
-	var widths []int
-	for _, row := range rows {
+// Table is a heading, and rows of as many cells: arguments of Printf.
+type Table [][]Styled
+
+// Row adds a row.
+func (t *Table) Row(cells ...any) {
+	row := make([]Styled, len(cells))
+	for i, cell := range cells {
+		var ready bool
+		if row[i], ready = cell.(Styled); !ready {
+			row[i] = Plain.Of(cell)
+		}
+	}
+
+	*t = append(*t, row)
+}
+
+// Heading begins a table.
+func Heading(names ...string) *Table {
+	row := make([]Styled, len(names))
+	for i, n := range names {
+		row[i] = Dim.Of(n)
+	}
+
+	return &Table{row}
+}
+
+// Table prints a table in columns two spaces apart; the last one is
+// left as long as it is.
+func (p *Printer) Table(t *Table) {
+	widths := make([]int, len((*t)[0]))
+	for _, row := range *t {
 		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
 			widths[i] = max(widths[i], utf8.RuneCountInString(safeText(cell.text)))
 		}
 	}
 
-	for _, row := range rows {
+	for _, row := range *t {
 		var line strings.Builder
 		for i, cell := range row {
 			text := safeText(cell.text)
 			line.WriteString(p.Paint(cell.style, text))
-			if i < len(row)-1 {
-				line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+2))
-			}
+			line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+2))
 		}
 
 		p.Raw(strings.TrimRight(line.String(), " ") + "\n")
 	}
 }
 
-// Heading makes the first row of a table.
-func Heading(names ...string) []Styled {
-	out := make([]Styled, len(names))
-	for i, n := range names {
-		out[i] = Dim.Of(n)
+// Print prints what a command came to: as a JSON document, or for people.
+func Print[T any](a Streams, asJSON bool, doc T, show func(*Printer, T)) error {
+	p := a.Printer()
+	if asJSON {
+		return p.Document(doc)
 	}
-	return out
+	show(p, doc)
+	return p.Done()
 }
 
 // Document prints a JSON document as the API gave it, spread over lines.

@@ -22,7 +22,9 @@ func TestPrinterProperty(t *testing.T) {
 		var out bytes.Buffer
 		p := &Printer{W: &out}
 		p.Printf("%s %s %s %v\n", text, Bold.Of(text), Ready(text), errors.New(text))
-		p.Table([][]Styled{Heading("A", "B"), {Cell(text), Red.Of(Ready(text))}})
+		table := Heading("A", "B")
+		table.Row(text, Red.Of(Ready(text)))
+		p.Table(table)
 		if got := out.String(); testfiles.Hidden(got) || strings.Count(got, "\n") != 3 {
 			t.Fatalf("%q", got)
 		}

@@ -85,7 +85,7 @@ func Exit(code int) error { return &ExitError{Code: code} }
 func ExitWith(code int, err error) error { return &ExitError{Code: code, err: err} }
 
 // No is an error that answers no, which has an exit code of its own.
-func No(err error) error { return ExitWith(ExitNo, err) }
+func No(format string, args ...any) error { return ExitWith(ExitNo, fmt.Errorf(format, args...)) }
 
 // CodeOf is the exit code that an error carries, ExitFailure unless it
 // says otherwise.

@@ -1,0 +1,115 @@
+package yamldoc
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/diag"
+)
+
+// Form tells documents of one form from others, and from those of a
+// version that we don't know.
+type Form struct {
+	Marks       []string // fields of which every document of this form has one
+	Foreign     func(root *Node) diag.Finding
+	Unsupported string // rule about a major version that we don't know
+	Newer       string // rule about a newer minor version
+}
+
+// Read reads a document. It is nil when a finding stops: of what has
+// another form or an unknown version that is one finding, instead of a
+// row of missing and unknown fields.
+func (f Form) Read(file string, src []byte) (*Document, []diag.Finding) {
+	doc, findings := Parse(file, src, Limits{})
+	switch {
+	case doc == nil:
+		for i := range findings {
+			findings[i].Stops = findings[i].Severity == diag.Error
+		}
+	case !slices.ContainsFunc(f.Marks, func(mark string) bool { return doc.Root.Get(mark) != nil }):
+		findings = append(findings, f.Foreign(doc.Root))
+	default:
+		findings = append(findings, f.version(doc.Root.Get("schema_version"))...)
+	}
+
+	if Stops(findings) {
+		doc = nil
+	}
+	return doc, findings
+}
+
+// version judges the schema_version. A major version that we don't know
+// may change what a field means, so it stops; a minor one only adds.
+// What is no version at all is for the JSON Schema to report.
+func (f Form) version(n *Node) []diag.Finding {
+	if n == nil || n.Kind != String {
+		return nil
+	}
+	parts := strings.Split(n.Text, ".")
+	if len(parts) != 3 {
+		return nil
+	}
+	switch major, minor := strings.TrimLeft(parts[0], "0"), strings.TrimLeft(parts[1], "0"); {
+	case major != "1":
+		message := fmt.Sprintf("schema_version %s is of a major version that assent does not know", n.Text)
+		return []diag.Finding{Stop(f.Unsupported, n.Range, message, `"1.0.0"`)}
+	case minor != "":
+		message := fmt.Sprintf("schema_version %s is newer than 1.0; a field that it adds is refused as unknown", n.Text)
+		return []diag.Finding{
+			Warn(f.Newer, n.Range, message, `"1.0.0", or an assent that knows the newer version`),
+		}
+	}
+
+	return nil
+}
+
+// Fill reads a node that has passed its JSON Schema into what a pointer
+// leads to. Fields are found by the tag `doc`; what the node lacks, or
+// has as another kind, stays as it is.
+func Fill(n *Node, into any) { fill(n, reflect.ValueOf(into).Elem()) }
+
+func fill(n *Node, v reflect.Value) {
+	if n == nil {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(n, v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			if key, tagged := field.Tag.Lookup("doc"); tagged {
+				fill(n.Get(key), v.Field(i))
+			} else if field.Anonymous {
+				fill(n, v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		for i, item := range n.Items {
+			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+			fill(item, v.Index(i))
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for _, f := range n.Fields {
+			item := reflect.New(v.Type().Elem()).Elem()
+			fill(f.Value, item)
+			v.SetMapIndex(reflect.ValueOf(f.Key.Text), item)
+		}
+	case reflect.Bool:
+		v.SetBool(n.Bool)
+	case reflect.String:
+		v.SetString(n.Text)
+	case reflect.Int:
+		f, _ := strconv.ParseFloat(n.Num.String(), 64) // 2.0 is a whole number too
+		v.SetInt(int64(f))
+	case reflect.Int64:
+		d, _ := time.ParseDuration(n.Text) // the text was looked at before
+		v.SetInt(int64(d))
+	}
+}
