@@ -117,9 +117,7 @@ func TestCredentials(t *testing.T) {
 	revoked := h.token(store.Token{Scopes: []string{"admin"}})
 	var id string
 	all, err := h.store.Tokens(t.Context(), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, tok := range all {
 		if tok.Hash == tokens.Hash(revoked) {
 			id = tok.ID
@@ -205,9 +203,7 @@ func TestTokens(t *testing.T) {
 	h.do("POST", "/v1/tokens/tok_none/revoke", admin, "").must(404)
 	n := h.size()
 	entries, err := h.store.Entries(t.Context(), "acme", int64(n-2), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, want := range []string{`"type":"token_created"`, `"type":"token_revoked"`} {
 		if leaf := string(entries[i].Leaf); !strings.Contains(leaf, want) || !strings.Contains(leaf, id) ||
 			!strings.Contains(leaf, `"actor":"root"`) ||

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +57,7 @@ func (x *exchange) revokeGrant() error {
 	}
 	id := x.r.PathValue("id")
 	if g, err := x.cfg.Store.Grant(x.r.Context(), x.tenant(), id); err != nil || !actsFor(x.token, g.Agent) {
-		return cmpErr(err, approval.ErrNotFound)
+		return cmp.Or(err, approval.ErrNotFound)
 	}
 	g, err := x.cfg.Service.Revoke(x.r.Context(), x.tenant(), id, actor(x.token), reason)
 	if err != nil {
@@ -63,13 +65,6 @@ func (x *exchange) revokeGrant() error {
 	}
 	x.wake()
 	return x.answer(http.StatusOK, g)
-}
-
-func cmpErr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
 }
 
 // personOrAdmin asks a token that may only vote for its person, whom
@@ -126,8 +121,12 @@ func (x *exchange) liftFreeze() error {
 	if err != nil {
 		return err
 	}
-	if _, err := x.frozen(agent); err != nil {
+	freezes, err := x.cfg.Store.Freezes(x.r.Context(), x.tenant())
+	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(freezes, func(f approval.Freeze) bool { return f.Agent == agent }) {
+		return fmt.Errorf("freeze: %w", approval.ErrNotFound)
 	}
 	if asked, err := x.act(administration.LiftFreeze, administration.Lifting(agent, reason)); asked ||
 		err != nil {
@@ -141,35 +140,13 @@ func (x *exchange) liftFreeze() error {
 	return x.listFreezes()
 }
 
-// frozen finds a freeze in force; ErrNotFound.
-func (x *exchange) frozen(agent string) (approval.Freeze, error) {
-	freezes, err := x.cfg.Store.Freezes(x.r.Context(), x.tenant())
-	if err != nil {
-		return approval.Freeze{}, err
-	}
-	for _, f := range freezes {
-		if f.Agent == agent {
-			return f, nil
-		}
-	}
-
-	return approval.Freeze{}, fmt.Errorf("freeze: %w", approval.ErrNotFound)
-}
-
 func (x *exchange) freezeBody() (agent, reason string, err error) {
 	f := object(x.body, "", "agent", "reason")
 	agent, reason = f.text("agent"), f.reason()
 	if f.err != nil {
 		return "", "", f.err
 	}
-	if !actsFor(x.token, agent) {
-		return "", "", fail(
-			openapi.CodeAgentNotAllowed,
-			"the token is bound to "+strings.Join(x.token.Agents, ", "),
-		)
-	}
-
-	return agent, reason, nil
+	return agent, reason, x.mayActFor(agent)
 }
 
 // statsSpan is how far back figures reach when nobody says.
@@ -319,7 +296,7 @@ func (x *exchange) listDeliveries() error {
 		state = store.JobState(text)
 	}
 	if state != store.DeadEnd && state != store.Waiting && state != store.Sent {
-		return fail(openapi.CodeBadRequest, "state: expected waiting, sent or dead").in("state")
+		return bad("state", "expected waiting, sent or dead")
 	}
 	limit, err := x.integer("limit", 1, 500, 50)
 	if err != nil {

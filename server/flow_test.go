@@ -82,9 +82,7 @@ func TestTheWayOfACall(t *testing.T) {
 	testwait.Until(t, "the history is sealed", func() bool {
 		var all openapi.Entries
 		a := h.do("GET", "/v1/requests/"+r.ID+"/history", rt, "").must(200)
-		if err := json.Unmarshal([]byte(a.text), &all); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(a.text), &all))
 		return len(all.Entries) >= 5 && strings.Contains(a.text, `"type":"permit_consumed"`) &&
 			strings.Contains(a.text, `a<b & \\u00e9`)
 	})
@@ -447,16 +445,12 @@ func (h *harness) rewrite(file, old, now string) {
 	h.t.Helper()
 	name := filepath.Join(h.dir, file)
 	src, err := os.ReadFile(name)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	text := strings.Replace(string(src), old, now, 1)
 	if text == string(src) {
 		h.t.Fatalf("%s does not hold %q", file, old)
 	}
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, os.WriteFile(name, []byte(text), 0o600))
 	if !h.plans.Reload() {
 		h.t.Fatal("the change went unnoticed")
 	}

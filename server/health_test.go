@@ -66,13 +66,9 @@ func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
 func TestUsers4_4_AnAgentThatWasNeverGoodIsDenied(t *testing.T) {
 	h := newHarness(t)
 	text, err := os.ReadFile(filepath.Join(h.dir, "agents", "other.agf.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	late := strings.NewReplacer("id: other", "id: late", "alias: trade", "alias: [trade]").Replace(string(text))
-	if err := os.WriteFile(filepath.Join(h.dir, "agents", "late.agf.yaml"), []byte(late), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(h.dir, "agents", "late.agf.yaml"), []byte(late), 0o600))
 	h.plans.Reload()
 	a := h.do("POST", "/v1/agents/late/requests", h.runtime(), `{"call":{"kind":"tool","tool":"trade"}}`)
 	if a.status != 503 || a.str("code") != "agent_unusable" || a.str("outcome") != "deny" ||

@@ -2,7 +2,6 @@ package server
 
 import (
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -16,10 +15,10 @@ func (x *exchange) askQuestion() error {
 		return err
 	}
 	if key == "" {
-		return fail(
-			openapi.CodeBadRequest,
-			"Idempotency-Key: expected one: a question that is sent again must stay the same question",
-		).in("Idempotency-Key")
+		return bad(
+			"Idempotency-Key",
+			"expected one: a question that is sent again must stay the same question",
+		)
 	}
 
 	f := object(x.body, "", "call", "question", "within").must("call", "question")

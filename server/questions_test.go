@@ -290,9 +290,7 @@ func TestClientAsks(t *testing.T) {
 	}
 	for _, choice := range []int{0, 2} { // the first index of all is no missing one
 		opened, err := rt.Ask(ctx, "desk", call, q, client.AskOptions{Key: fmt.Sprint("k", choice)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body := openapi.VoteBody{
 			Verdict:    approval.Choose,
 			Choice:     &choice,
@@ -324,9 +322,7 @@ func TestClientAsks(t *testing.T) {
 		[]byte(`{"kind":"tool","tool":"trade","args":{"amount":1}}`),
 		client.OpenOptions{},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := rt.Answer(ctx, plain.Request.ID); !errors.Is(err, approval.ErrNotApproved) {
 		t.Errorf("an approval is no question: got %v", err)
 	}

@@ -83,7 +83,7 @@ func (x *exchange) needed(name string) (string, error) {
 	if text := x.query[name]; text != "" {
 		return text, nil
 	}
-	return "", fail(openapi.CodeBadRequest, name+": expected one").in(name)
+	return "", bad(name, "expected one")
 }
 
 func (x *exchange) rapInvoke(threads *runtime.Threads) error {

@@ -58,12 +58,8 @@ func (x *exchange) seen() (int64, error) {
 
 	version, err := strconv.ParseInt(strings.Trim(all[0], `"`), 10, 64)
 	if len(all) > 1 || !versionText.MatchString(all[0]) || err != nil {
-		return 0, fail(
-			openapi.CodeBadRequest,
-			`If-Match: expected one version in quotes, such as "3"`,
-		).in("If-Match")
+		return 0, bad("If-Match", `expected one version in quotes, such as "3"`)
 	}
-
 	return version, nil
 }
 
