@@ -207,7 +207,7 @@ func TestLostStore(t *testing.T) {
 			return err
 		},
 		"wait": func() error {
-			_, err := h.s.Wait(ctx, "t", pending.ID, pending.Version, time.Minute)
+			_, err := h.wait(ctx, pending.ID, pending.Version, time.Minute)
 			return err
 		},
 		"request": func() error {
