@@ -63,7 +63,6 @@ func (x *exchange) revokeGrant() error {
 	if err != nil {
 		return err
 	}
-	x.wake()
 	return x.answer(http.StatusOK, g)
 }
 
@@ -73,19 +72,14 @@ func (x *exchange) personOrAdmin() error {
 	if may(x.token, openapi.ScopeAdmin) {
 		return nil
 	}
-	name, err := x.person()
-	if err != nil {
-		return err
+	if x.token.Person == "" {
+		return errNoPerson()
 	}
-	_, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), name)
-	switch {
-	case err != nil:
-		return fmt.Errorf("ask the directory: %w", err)
-	case !known:
-		return approval.ErrUnknownName
+	known, err := x.namesPerson()
+	if err == nil && !known {
+		err = approval.ErrUnknownName
 	}
-
-	return nil
+	return err
 }
 
 func (x *exchange) listFreezes() error {
@@ -109,8 +103,6 @@ func (x *exchange) freeze() error {
 	if err := x.cfg.Service.Freeze(x.r.Context(), x.tenant(), agent, actor(x.token), reason); err != nil {
 		return err
 	}
-	x.wake()
-
 	return x.listFreezes()
 }
 
@@ -135,8 +127,6 @@ func (x *exchange) liftFreeze() error {
 	if err := x.cfg.Service.Thaw(x.r.Context(), x.tenant(), agent, actor(x.token), reason); err != nil {
 		return err
 	}
-	x.wake()
-
 	return x.listFreezes()
 }
 
@@ -220,8 +210,6 @@ func (x *exchange) createToken() error {
 	if err != nil {
 		return err
 	}
-	x.wake()
-
 	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: tokens.Shown(t), Secret: secret})
 }
 
@@ -261,7 +249,6 @@ func (x *exchange) act(act administration.Act, args map[string]any) (asked bool,
 
 	who := approval.AdministrationAsker(x.token.Name, x.token.Person)
 	err = x.cfg.Administration.Take(x.r.Context(), x.tenant(), who, act, args)
-	x.wake()
 	var pending *administration.PendingError
 	var refused *administration.RefusedError
 	switch {
@@ -277,7 +264,6 @@ func (x *exchange) act(act administration.Act, args map[string]any) (asked bool,
 // record notes in the ledger what happened to the server itself.
 func (x *exchange) record(event, subject string, facts map[string]any) error {
 	err := x.cfg.Service.Record(x.r.Context(), x.tenant(), event, subject, actor(x.token), facts)
-	x.wake()
 	return err
 }
 
@@ -285,7 +271,6 @@ func (x *exchange) revokeToken() error {
 	if err := x.maker().End(x.r.Context(), x.tenant(), x.r.PathValue("id"), tokens.By{Token: x.token}); err != nil {
 		return err
 	}
-	x.wake()
 	x.w.WriteHeader(http.StatusNoContent)
 	return nil
 }

@@ -38,7 +38,6 @@ func (x *exchange) consume() error {
 	if err != nil {
 		return x.with(r, err)
 	}
-	x.wake()
 	return x.answerRequest(consumed)
 }
 
@@ -59,7 +58,6 @@ func (x *exchange) cancel() error {
 	if err != nil {
 		return x.with(r, err)
 	}
-	x.wake()
 	return x.answerRequest(cancelled)
 }
 

@@ -385,9 +385,21 @@ func (a *answer) request(path ...string) *approval.Request {
 }
 
 // ask opens a request for a trade.
+// look reads a request.
+func (h *harness) look(token string, r *approval.Request) *answer {
+	h.t.Helper()
+	return h.do("GET", "/v1/requests/"+r.ID, token, "")
+}
+
+// opens asks whether a call may run.
+func (h *harness) opens(token, body string, headers ...string) *answer {
+	h.t.Helper()
+	return h.do("POST", "/v1/agents/desk/requests", token, body, headers...)
+}
+
 func (h *harness) ask(token, args string) *approval.Request {
 	h.t.Helper()
-	return h.do("POST", "/v1/agents/desk/requests", token, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`).
+	return h.opens(token, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`).
 		must(http.StatusCreated).
 		request("request")
 }

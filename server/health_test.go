@@ -43,7 +43,7 @@ func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
 	})
 	rt := h.runtime()
 	h.do("POST", "/v1/agents/other/requests", rt, `{"call":{"kind":"tool","tool":"trade"}}`).must(201)
-	h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200)
+	h.opens(rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200)
 	text := h.do("GET", "/metrics", "", "").text
 	for _, line := range []string{`assent_degraded{part="agents"} 1`, "assent_unusable_agents 1"} {
 		if !strings.Contains(text, line+"\n") {

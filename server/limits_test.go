@@ -451,7 +451,7 @@ func TestM10_TooManyOpenRequestsAreRefused(t *testing.T) {
 	h.start()
 	rt := h.runtime()
 	h.ask(rt, `{"a":1}`)
-	a := h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"trade","args":{"a":2}}}`)
+	a := h.opens(rt, `{"call":{"kind":"tool","tool":"trade","args":{"a":2}}}`)
 	a.tooMany("this token has 1 requests open", "cancel what nobody needs")
 	if a.str("outcome") != "deny" {
 		t.Errorf("got %s", a.text)

@@ -68,14 +68,13 @@ func (x *exchange) openRequest() error {
 			return fail(openapi.CodeInvalid, "replaces: expected an earlier request of this token").in("replaces")
 		}
 	}
-	if err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
+	if _, err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
 		return err
 	}
 	opened, err := x.cfg.Service.Open(x.r.Context(), in)
 	if err != nil {
 		return err
 	}
-	x.wake()
 	x.metrics.called(opened.Word())
 	return x.opened(opened)
 }

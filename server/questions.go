@@ -34,14 +34,13 @@ func (x *exchange) askQuestion() error {
 	if f.err != nil {
 		return f.err
 	}
-	if err := x.namesPerson(); err != nil { // who asks groups is barred from answering: the right one must be
+	if _, err := x.namesPerson(); err != nil { // who asks groups is barred from answering: the right one must be
 		return err
 	}
 	opened, err := x.cfg.Service.Ask(x.r.Context(), in)
 	if err != nil {
 		return err
 	}
-	x.wake()
 	return x.opened(opened)
 }
 

@@ -31,7 +31,7 @@ func (x *exchange) threads() (*runtime.Threads, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
+	if _, err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
 		return nil, err
 	}
 	var runtime *runtime.Runtime

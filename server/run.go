@@ -69,9 +69,6 @@ func (s *Server) workers() []*worker {
 func (s *Server) tick(ctx context.Context) error {
 	for {
 		n, err := s.cfg.Service.Tick(ctx)
-		if n > 0 {
-			s.wake()
-		}
 		if err != nil || n < tickBatch {
 			return err
 		}
