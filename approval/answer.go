@@ -34,11 +34,7 @@ func (in *VoteInput) check() error {
 	}
 
 	return errors.Join(
-		checkName("binding", in.Binding),
-		checkName("person", in.Person),
-		checkName("channel", in.Channel),
-		checkName("token", in.Token),
-		checkWords("reason", in.Reason),
+		checkAnswer(in.Binding, in.Person, in.Channel, in.Token, in.Reason),
 		checkWords("response", in.Response),
 	)
 }
@@ -179,19 +175,21 @@ func (s *Service) grant(tx Tx, r *Request, w standing, now time.Time, out *Voted
 	if err != nil {
 		return nil, fmt.Errorf("make an id: %w", err)
 	}
-	g := r.grant(id, ids(r.approvers(w)), now, s.cfg)
+	var counted []string
+	for _, p := range r.approvers(w) {
+		counted = append(counted, p.ID)
+	}
+	g := r.grant(id, counted, now, s.cfg)
 	if g == nil {
 		return nil, nil
 	}
 	tx.SaveGrant(g)
 	out.Grant = g
-	bounds := make([]any, len(g.Bounds))
-	for i, b := range g.Bounds {
-		bounds[i] = map[string]any{"path": b.Path, "kind": string(b.Kind)}
-	}
 	return []Event{g.event(EventGrantCreated, r.By, map[string]any{
-		"by":        list(g.By),
-		"bounds":    bounds,
+		"by": list(g.By),
+		"bounds": facts(g.Bounds, func(b Bound) any {
+			return map[string]any{"path": b.Path, "kind": string(b.Kind)}
+		}),
 		"binding":   r.Binding(),
 		"principal": g.Call.Principal,
 		"rules":     g.Rules.facts(),
@@ -295,15 +293,12 @@ func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revisio
 // Edit makes a new revision, voids the votes on the old one, and counts
 // its author as approving it.
 func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
-	if err := in.check(); err != nil {
+	if err := checkAnswer(in.Binding, in.Person, in.Channel, in.Token, in.Reason); err != nil {
 		return nil, err
 	}
-	voter, known, err := s.known(ctx, in.Tenant, in.Person)
+	voter, err := s.somebody(ctx, in.Tenant, in.Person)
 	if err != nil {
 		return nil, err
-	}
-	if !known {
-		return nil, ErrUnknownName
 	}
 	var out *Edited
 	var voted *Voted
@@ -323,13 +318,14 @@ func (s *Service) Edit(ctx context.Context, in EditInput) (*Edited, error) {
 	return out, nil
 }
 
-func (in *EditInput) check() error {
+// checkAnswer looks at what a vote and an edit have in common.
+func checkAnswer(binding, person, channel, token, reason string) error {
 	return errors.Join(
-		checkName("binding", in.Binding),
-		checkName("person", in.Person),
-		checkName("channel", in.Channel),
-		checkName("token", in.Token),
-		checkWords("reason", in.Reason),
+		checkName("binding", binding),
+		checkName("person", person),
+		checkName("channel", channel),
+		checkName("token", token),
+		checkWords("reason", reason),
 	)
 }
 

@@ -48,9 +48,7 @@ func TestVoteOutcomes(t *testing.T) {
 	h.is(denied.ID, approval.Denied, approval.ByVotes)
 
 	used, _ := h.approved(tool("pay", `{}`), nil)
-	if _, err := h.consume(used, tool("pay", `{}`), "k"); err != nil {
-		t.Fatal(err)
-	}
+	works(h.consume(used, tool("pay", `{}`), "k"))(t)
 	h.vote(used, "dee", approval.Deny, approval.VoteConflicting)
 	h.is(used.ID, approval.Consumed, approval.ByConsume)
 	h.history()
@@ -61,9 +59,7 @@ func TestVoteResponds(t *testing.T) {
 	r := h.asked(tool("pay", `{}`))
 	h.vote(r, "eve", approval.Respond, approval.VoteDenied)
 	for _, late := range []approval.Verdict{approval.Approve, approval.Deny} {
-		if _, err := h.tryVote(r, "cy", late); err != nil {
-			t.Fatal(err)
-		}
+		works(h.tryVote(r, "cy", late))(t)
 	}
 	if got := h.is(r.ID, approval.Denied, approval.ByResponse); got.Answer != "do it by hand" {
 		t.Errorf("the agent is told %q", got.Answer)
@@ -271,9 +267,7 @@ func TestEditIntoAnotherRequest(t *testing.T) {
 	_, err := h.edit(one, "eve", `{"n":2}`)
 	h.wrongField(err, "arguments")
 	h.vote(two, "eve", approval.Deny, approval.VoteDenied)
-	if _, err := h.edit(one, "eve", `{"n":2}`); err != nil {
-		t.Fatal(err)
-	}
+	works(h.edit(one, "eve", `{"n":2}`))(t)
 	h.history()
 }
 
@@ -284,12 +278,8 @@ func TestOpenFindsAnEditedRequest(t *testing.T) {
 	one := h.asked(tool("trade", `{"n":1}`))
 	h.pass(time.Second)
 	two := h.asked(tool("trade", `{"n":2}`))
-	if _, err := h.s.Cancel(context.Background(), "t", two.ID, "runner", ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.edit(one, "ann", `{"n":2}`); err != nil {
-		t.Fatal(err)
-	}
+	works(h.s.Cancel(context.Background(), "t", two.ID, "runner", ""))(t)
+	works(h.edit(one, "ann", `{"n":2}`))(t)
 	if out := h.open(tool("trade", `{"n":2}`)); !out.Shared || out.Request.ID != one.ID {
 		t.Errorf("got %+v", out)
 	}
@@ -319,9 +309,7 @@ func TestCancelAndRevokeRefuse(t *testing.T) {
 	r := h.asked(tool("pay", `{}`))
 	_, err := h.s.Cancel(ctx, "t", r.ID, "runner", "\x00")
 	h.wrongField(err, "reason")
-	if _, err = h.s.Cancel(ctx, "t", r.ID, "runner", "changed my mind"); err != nil {
-		t.Fatal(err)
-	}
+	works(h.s.Cancel(ctx, "t", r.ID, "runner", "changed my mind"))(t)
 	h.is(r.ID, approval.Cancelled, approval.ByRequester)
 	_, err = h.s.Cancel(ctx, "t", r.ID, "runner", "")
 	h.fails(err, approval.ErrClosed)

@@ -34,9 +34,7 @@ func TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest(t *testing.T)
 	h.open(tool("quote", `{"n":4}`))
 	h.history()
 	stored, err := h.store.Entries(context.Background(), "t", 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	digest := func(n int) string {
 		return fmt.Sprintf("sha256:%x of %d bytes", sha256.Sum256([]byte(large(n))), len(large(n)))
 	}
@@ -49,13 +47,9 @@ func TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest(t *testing.T)
 	got := map[string][]string{}
 	for _, e := range stored {
 		leaf, err := ledger.ParseLeaf(e.Leaf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		openings, err := ledger.ParseOpenings(e.Openings)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, name := range []string{"args", "args_digest"} {
 			if o, ok := openings[name]; ok && want[leaf.Type] != nil {
 				got[leaf.Type] = append(got[leaf.Type], name+" "+o.Value)

@@ -132,10 +132,13 @@ func (e *auditEntry) time(name string) time.Time {
 }
 
 // flag is false when the fact is missing: entries from before it have none.
-func (e *auditEntry) flag(name string) bool {
-	v, _ := e.Facts.Get(name)
+func (e *auditEntry) flag(name string) bool { return member(e.Facts, name).Bool }
 
-	return v.Bool
+// member is the value of a key; absent where there is none.
+func member(v value.Value, key string) value.Value {
+	found, _ := v.Get(key)
+
+	return found
 }
 
 func (e *auditEntry) list(name string) []value.Value { return e.fact(name, value.Array).Items }
@@ -145,13 +148,10 @@ func (e *auditEntry) texts(name string) []string { return asTexts(e.list(name)) 
 func (e *auditEntry) stages() []policy.Stage {
 	var out []policy.Stage
 	for _, v := range e.list("stages") {
-		group, _ := v.Get("group")
-		people, _ := v.Get("people")
-		standIns, _ := v.Get("stand_ins")
 		out = append(out, policy.Stage{
-			Group:    group.Text,
-			People:   asInt(people),
-			StandIns: e.standIns(standIns),
+			Group:    member(v, "group").Text,
+			People:   asInt(member(v, "people")),
+			StandIns: e.standIns(member(v, "stand_ins")),
 		})
 	}
 
@@ -164,16 +164,12 @@ func (e *auditEntry) stages() []policy.Stage {
 func (e *auditEntry) standIns(list value.Value) []policy.StandIn {
 	var out []policy.StandIn
 	for _, v := range list.Items {
-		group, _ := v.Get("group")
-		after, _ := v.Get("after_ms")
-		if group.Text == "" || asInt(after) < 0 {
+		group, after := member(v, "group").Text, asInt(member(v, "after_ms"))
+		if group == "" || after < 0 {
 			e.fail("a stand-in has a group, and a time after which it counts")
 			continue
 		}
-		out = append(
-			out,
-			policy.StandIn{Group: group.Text, After: time.Duration(asInt(after)) * time.Millisecond},
-		)
+		out = append(out, policy.StandIn{Group: group, After: time.Duration(after) * time.Millisecond})
 	}
 
 	return out
@@ -183,13 +179,10 @@ func (e *auditEntry) standIns(list value.Value) []policy.StandIn {
 func (e *auditEntry) rules() Rules {
 	var out Rules
 	for _, v := range e.list("rules") {
-		source, _ := v.Get("source")
-		policyRef, _ := v.Get("policy")
-		rule, _ := v.Get("rule")
 		named := Rule{
-			Source: resolve.Source(source.Text),
-			Policy: policyRef.Text,
-			Rule:   rule.Text,
+			Source: resolve.Source(member(v, "source").Text),
+			Policy: member(v, "policy").Text,
+			Rule:   member(v, "rule").Text,
 		}
 		if !slices.Contains(out, named) {
 			out = append(out, named)

@@ -16,7 +16,7 @@ type auditedQuestion struct {
 // question reads what makes a request a question; nil for the approval
 // of a call.
 func (e *auditEntry) question() *auditedQuestion {
-	if is, _ := e.Facts.Get("question"); !is.Bool {
+	if !e.flag("question") {
 		return nil
 	}
 	if fields, ok := e.Facts.Get("fields"); ok {

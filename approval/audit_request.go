@@ -145,7 +145,7 @@ func (a *Auditor) request(e *auditEntry, c *requestCheck) {
 
 // shared bars those who ask too from then on.
 func (a *Auditor) shared(r *auditedRequest, e *auditEntry) {
-	if joined, _ := e.Facts.Get("joined"); joined.Bool {
+	if e.flag("joined") {
 		r.barred = append(r.barred, e.Actor, e.text("person"))
 	}
 }
@@ -243,13 +243,12 @@ func (a *Auditor) approved(r *auditedRequest, e *auditEntry) {
 
 	var approvers []Person
 	for _, v := range e.list("by") {
-		person, _ := v.Get("person")
-		groups, _ := v.Get("groups")
-		if !r.voted(person.Text, Approve) || slices.Contains(r.barred, person.Text) {
-			e.fail("there is no counted approval of this revision by %q", person.Text)
+		person := member(v, "person").Text
+		if !r.voted(person, Approve) || slices.Contains(r.barred, person) {
+			e.fail("there is no counted approval of this revision by %q", person)
 			continue
 		}
-		approvers = append(approvers, Person{ID: person.Text, Groups: asTexts(groups.Items)})
+		approvers = append(approvers, Person{ID: person, Groups: asTexts(member(v, "groups").Items)})
 	}
 
 	if _, met := people.Seat(r.stagesAt(e.Time), approvers); !met || e.text("cause") != string(ByVotes) {

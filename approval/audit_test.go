@@ -28,14 +28,10 @@ func story(t *testing.T) []entry {
 	r := h.asked(tool("trade", `{"n":1}`))
 	h.vote(r, "ann", approval.Approve, approval.VoteCounted)
 	h.vote(r, "cy", approval.Approve, approval.VoteNotEligible)
-	if _, err := h.edit(h.request(r.ID), "bob", `{"n":2}`); err != nil {
-		t.Fatal(err)
-	}
+	works(h.edit(h.request(r.ID), "bob", `{"n":2}`))(t)
 	h.pass(time.Minute)
 	h.vote(h.request(r.ID), "fay", approval.Approve, approval.VoteApproved)
-	if _, err := h.consume(r, tool("trade", `{"n":2}`), "k"); err != nil {
-		t.Fatal(err)
-	}
+	works(h.consume(r, tool("trade", `{"n":2}`), "k"))(t)
 	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{
 		MaxUses: 2,
 		MaxAge:  time.Hour,
@@ -56,21 +52,7 @@ func story(t *testing.T) []entry {
 	if h.tick(3); drift == nil {
 		t.Fatal()
 	}
-	h.history()
-	stored, err := h.store.Entries(context.Background(), "t", 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []entry
-	for _, s := range stored {
-		var e entry
-		if err := json.Unmarshal(s.Leaf, &e); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, e)
-	}
-
-	return out
+	return h.leaves()
 }
 
 func audit(t *testing.T, entries []entry) *approval.Auditor {
@@ -78,13 +60,9 @@ func audit(t *testing.T, entries []entry) *approval.Auditor {
 	var a approval.Auditor
 	for i, e := range entries {
 		v, err := value.FromGo(e, value.DefaultLimits())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		leaf, err := ledger.ParseLeaf(v.AppendCanonical(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a.Add(int64(i), leaf)
 	}
 
@@ -107,40 +85,6 @@ func TestAuditOfWhatHappened(t *testing.T) {
 
 func TestAuditFindsWhatCannotHappen(t *testing.T) {
 	whole := story(t)
-	nth := func(all []entry, kind string, n int) int {
-		for i, e := range all {
-			if e["type"] == kind {
-				if n == 0 {
-					return i
-				}
-				n--
-			}
-		}
-
-		t.Fatalf("the story has no %s %d", kind, n)
-		return -1
-	}
-	drop := func(kind string, n int) func([]entry) []entry {
-		return func(all []entry) []entry {
-			i := nth(all, kind, n)
-			return slices.Delete(all, i, i+1)
-		}
-	}
-	change := func(kind string, n int, do func(e entry)) func([]entry) []entry {
-		return func(all []entry) []entry {
-			do(all[nth(all, kind, n)])
-			return all
-		}
-	}
-	again := func(kind string, n int) func([]entry) []entry {
-		return func(all []entry) []entry { return append(all, all[nth(all, kind, n)]) }
-	}
-	fact := func(kind string, n int, name string, v any) func([]entry) []entry {
-		return change(kind, n, func(e entry) { facts(e)[name] = v })
-	}
-	actor := func(kind string, n int, who string) func([]entry) []entry {
-		return change(kind, n, func(e entry) { e["actor"] = who })
-	}
 	joined := func(runtime, person string) func([]entry) []entry {
 		return func(all []entry) []entry {
 			i := nth(all, "vote_counted", 0)
@@ -152,13 +96,7 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 			return slices.Insert(all, i, e)
 		}
 	}
-	late := func(kind string, n int) func([]entry) []entry {
-		return change(kind, n, func(e entry) { e["time"] = "2027-01-01T00:00:00.000000Z" })
-	}
-	for name, tt := range map[string]struct {
-		forge func([]entry) []entry
-		want  string
-	}{
+	auditFinds(t, func() []entry { return copied(t, whole) }, map[string]forged{
 		"consumed without an approval": {drop("request_approved", 0), "the request is pending by then"},
 		"consumed twice":               {again("permit_consumed", 0), "the request is consumed by then"},
 		"consumed another call":        {fact("permit_consumed", 0, "binding", "sha256:00"), "another call"},
@@ -249,10 +187,8 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 			fact("request_edited", 0, "from", "sha256:00"),
 			"not an edit of the revision before",
 		},
-		"an owner's edit": {actor("request_edited", 0, "olga"), "none of them may edit"},
-		"expired before its time": {func(all []entry) []entry {
-			return append(all, all[nth(all, "permit_expired", 0)])
-		}, "the request is expired by then"},
+		"an owner's edit":         {actor("request_edited", 0, "olga"), "none of them may edit"},
+		"expired before its time": {again("permit_expired", 0), "the request is expired by then"},
 		"a permit that ended early": {
 			fact("request_approved", 1, "expires", "2027-01-01T00:00:00.000000Z"),
 			"the permit held until",
@@ -281,17 +217,28 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 			`the fact "shown_fully" is missing`,
 		},
 		"a state that is not its": {fact("vote_counted", 0, "state", "approved"), "it says that the request is"},
-	} {
+	})
+}
+
+func copied(t *testing.T, all []entry) (own []entry) {
+	doc, err := json.Marshal(all)
+	must(t, err)
+	must(t, json.Unmarshal(doc, &own))
+	return own
+}
+
+// forged is what somebody did to a ledger, and what the audit says.
+type forged struct {
+	forge func([]entry) []entry
+	want  string
+}
+
+// auditFinds has each forgery of what happened found.
+func auditFinds(t *testing.T, happened func() []entry, all map[string]forged) {
+	t.Helper()
+	for name, tt := range all {
 		t.Run(name, func(t *testing.T) {
-			doc, err := json.Marshal(whole)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var own []entry
-			if err := json.Unmarshal(doc, &own); err != nil {
-				t.Fatal(err)
-			}
-			a := audit(t, tt.forge(own))
+			a := audit(t, tt.forge(happened()))
 			found := slices.ContainsFunc(a.Problems(), func(p approval.Problem) bool {
 				return strings.Contains(p.String(), tt.want)
 			})
@@ -300,6 +247,50 @@ func TestAuditFindsWhatCannotHappen(t *testing.T) {
 			}
 		})
 	}
+}
+
+// nth is the place of the nth entry of a kind.
+func nth(all []entry, kind string, n int) int {
+	for i, e := range all {
+		if e["type"] == kind {
+			if n == 0 {
+				return i
+			}
+			n--
+		}
+	}
+
+	panic("nothing of the kind happened: " + kind)
+}
+
+func drop(kind string, n int) func([]entry) []entry {
+	return func(all []entry) []entry {
+		i := nth(all, kind, n)
+		return slices.Delete(all, i, i+1)
+	}
+}
+
+func change(kind string, n int, do func(e entry)) func([]entry) []entry {
+	return func(all []entry) []entry {
+		do(all[nth(all, kind, n)])
+		return all
+	}
+}
+
+func again(kind string, n int) func([]entry) []entry {
+	return func(all []entry) []entry { return append(all, all[nth(all, kind, n)]) }
+}
+
+func fact(kind string, n int, name string, v any) func([]entry) []entry {
+	return change(kind, n, func(e entry) { facts(e)[name] = v })
+}
+
+func actor(kind string, n int, who string) func([]entry) []entry {
+	return change(kind, n, func(e entry) { e["actor"] = who })
+}
+
+func late(kind string, n int) func([]entry) []entry {
+	return change(kind, n, func(e entry) { e["time"] = "2027-01-01T00:00:00.000000Z" })
 }
 
 func TestAuditRevokedGrant(t *testing.T) {

@@ -63,36 +63,31 @@ func TestConsumeAgain(t *testing.T) {
 	h.happened("request_opened", "vote_counted", "request_approved", "permit_consumed", "consume_refused")
 }
 
+// otherCalls make another call of one that has a definition and hints.
+func otherCalls() map[string]func(*resolve.Call) {
+	return map[string]func(*resolve.Call){
+		"tool":          func(c *resolve.Call) { c.Tool = "trade" },
+		"principal":     func(c *resolve.Call) { c.Principal = "ann" },
+		"session":       func(c *resolve.Call) { c.Session = "s2" },
+		"no session":    func(c *resolve.Call) { c.Session = "" },
+		"definition":    func(c *resolve.Call) { c.ToolDefinition = "sha256:abd" },
+		"no definition": func(c *resolve.Call) { c.ToolDefinition = "" },
+		"hint":          func(c *resolve.Call) { c.Annotations = map[string]bool{"readOnlyHint": true} },
+		"no hints":      func(c *resolve.Call) { c.Annotations = nil },
+		"parent":        func(c *resolve.Call) { c.ParentInput = []byte(`{}`) },
+		"no arguments":  func(c *resolve.Call) { c.Args = nil },
+		"remote":        func(c *resolve.Call) { c.Remote = resolve.RemoteYes },
+	}
+}
+
 // Whatever differs from what was approved by one thing is another call.
 func TestConsumeAnotherCall(t *testing.T) {
 	h := newHarness(t)
 	const args = `{"amount":100,"to":"x"}`
 	call := tool("pay", args)
-	call.ToolDefinition = "sha256:abc"
+	call.ToolDefinition, call.Annotations = "sha256:abc", map[string]bool{"readOnlyHint": false}
 	r, _ := h.approved(call, nil)
-	changes := map[string]func(*resolve.Call){
-		"tool": func(c *resolve.Call) {
-			c.Tool = "trade"
-		},
-		"principal": func(c *resolve.Call) {
-			c.Principal = "x"
-		},
-		"session": func(c *resolve.Call) {
-			c.Session = ""
-		},
-		"definition": func(c *resolve.Call) {
-			c.ToolDefinition = "sha256:abd"
-		},
-		"hint": func(c *resolve.Call) {
-			c.Annotations = map[string]bool{"readOnlyHint": true}
-		},
-		"parent": func(c *resolve.Call) {
-			c.ParentInput = []byte(`{}`)
-		},
-		"nothing": func(c *resolve.Call) {
-			c.Args = nil
-		},
-	}
+	changes := otherCalls()
 	for i := range args {
 		if args[i] != '"' { // another byte in its place: mostly unreadable, never the approved call
 			changes["byte "+args[:i]] = func(c *resolve.Call) {
@@ -180,9 +175,7 @@ func TestLostStore(t *testing.T) {
 	ctx := context.Background()
 	pending := h.asked(tool("trade", `{}`))
 	approved, _ := h.approved(tool("pay", `{}`), &approval.GrantOffer{})
-	if err := h.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.store.Close())
 	for name, try := range map[string]func() error{
 		"open": func() error {
 			_, err := h.tryOpen(tool("quote", `{}`))
@@ -214,7 +207,7 @@ func TestLostStore(t *testing.T) {
 			return err
 		},
 		"wait": func() error {
-			_, err := h.s.Wait(ctx, "t", pending.ID, pending.Version, time.Minute)
+			_, err := h.wait(ctx, pending.ID, pending.Version, time.Minute)
 			return err
 		},
 		"request": func() error {

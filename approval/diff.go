@@ -29,100 +29,111 @@ func Diff(before, after string) []Change {
 		return []Change{{Old: before, New: after}}
 	}
 
-	d := differ{paths: mostPaths}
-	if d.compare(a, b); d.full {
+	var changes []Change
+	paths := mostPaths
+	d := differ{tell: func(at []string, before, after *value.Value) bool {
+		path := strings.Join(at, ".")
+		if paths -= len(path); paths < 0 || len(changes) == mostChanges {
+			return false
+		}
+		changes = append(changes, Change{
+			Path: path,
+			Old:  text(before),
+			New:  text(after),
+		})
+		return true
+	}}
+	if !d.compare(&a, &b) {
 		return []Change{{Old: before, New: after}}
 	}
-	return d.changes
+	return changes
+}
+
+// text is a value as JSON; "" for one that is not there.
+func text(v *value.Value) string {
+	if v.Kind == value.Absent {
+		return ""
+	}
+	return string(v.AppendJSON(nil))
 }
 
 // differ compares two documents place by place.
 type differ struct {
-	at      []string // segments of the place
-	changes []Change
-	paths   int  // bytes that are left for paths
-	full    bool // there are more changes than it lists
+	at []string // segments of the place
+	// tell hears of each difference; what is not there is absent. False
+	// ends the comparison.
+	tell func(at []string, before, after *value.Value) bool
 }
 
-func (d *differ) compare(a, b value.Value) {
+// compare reports whether it came to the end.
+func (d *differ) compare(a, b *value.Value) bool {
 	switch {
-	case d.full:
 	case a.Kind == value.Object && b.Kind == value.Object:
-		d.members(a.Members, b.Members)
+		return d.members(a.Members, b.Members)
 	case a.Kind == value.Array && b.Kind == value.Array:
-		d.items(a.Items, b.Items)
-	case !sameScalar(a, b):
-		d.add(text(a), text(b))
+		return d.items(a.Items, b.Items)
 	}
+
+	return sameScalar(a, b) || d.tell(d.at, a, b)
 }
 
 // sameScalar compares values that are not both objects or both arrays.
-func sameScalar(a, b value.Value) bool {
+func sameScalar(a, b *value.Value) bool {
 	if a.Kind != b.Kind {
 		return false
 	}
 	return a.Bool == b.Bool && a.Text == b.Text && (a.Kind != value.Number || a.Num.Cmp(b.Num) == 0)
 }
 
-func text(v value.Value) string { return string(v.AppendJSON(nil)) }
-
-// add lists a change at the place.
-func (d *differ) add(before, after string) {
-	path := strings.Join(d.at, ".")
-	if d.paths -= len(path); d.paths < 0 || len(d.changes) == mostChanges {
-		d.full = true
-		return
-	}
-	d.changes = append(d.changes, Change{
-		Path: path,
-		Old:  before,
-		New:  after,
-	})
-}
-
-func (d *differ) members(a, b []value.Member) {
-	inA, inB := indexMembers(a), indexMembers(b)
-	for _, m := range a {
-		other, both := inB.get(m.Key)
-		d.below(m.Key, func() {
-			if both {
-				d.compare(m.Value, other)
-			} else {
-				d.add(text(m.Value), "")
-			}
-		})
-	}
-
-	for _, m := range b {
-		if _, both := inA.get(m.Key); !both {
-			d.below(m.Key, func() { d.add("", text(m.Value)) })
+func (d *differ) members(a, b []value.Member) bool {
+	inB, both := indexMembers(b), 0
+	for i := range a {
+		other := inB.get(a[i].Key)
+		if other.Kind != value.Absent {
+			both++
+		}
+		if !d.below(a[i].Key, &a[i].Value, other) {
+			return false
 		}
 	}
+
+	if both == len(b) {
+		return true
+	}
+	inA := indexMembers(a)
+	for i := range b {
+		one := inA.get(b[i].Key)
+		if one.Kind == value.Absent && !d.below(b[i].Key, one, &b[i].Value) {
+			return false
+		}
+	}
+
+	return true
 }
 
-func (d *differ) items(a, b []value.Value) {
+func (d *differ) items(a, b []value.Value) bool {
 	for i := range max(len(a), len(b)) {
-		d.below(strconv.Itoa(i), func() {
-			switch {
-			case i >= len(b):
-				d.add(text(a[i]), "")
-			case i >= len(a):
-				d.add("", text(b[i]))
-			default:
-				d.compare(a[i], b[i])
-			}
-		})
+		before, after := &value.Value{}, &value.Value{}
+		if i < len(a) {
+			before = &a[i]
+		}
+		if i < len(b) {
+			after = &b[i]
+		}
+		if !d.below(strconv.Itoa(i), before, after) {
+			return false
+		}
 	}
+
+	return true
 }
 
-// below does something one segment down.
-func (d *differ) below(segment string, do func()) {
-	if d.full {
-		return
-	}
+// below compares what stands one segment down.
+func (d *differ) below(segment string, a, b *value.Value) bool {
 	d.at = append(d.at, segment)
-	do()
+	goesOn := d.compare(a, b)
 	d.at = d.at[:len(d.at)-1]
+	return goesOn
 }
 
 // memberIndex finds members by their key: among few one by one, among
@@ -147,21 +158,21 @@ func indexMembers(members []value.Member) memberIndex {
 	return x
 }
 
-func (x memberIndex) get(key string) (value.Value, bool) {
+// get is absent where there is no such member.
+func (x memberIndex) get(key string) *value.Value {
 	if x.table != nil {
-		i, ok := x.table[key]
-		if !ok {
-			return value.Value{}, false
+		if i, ok := x.table[key]; ok {
+			return &x.members[i].Value
 		}
-		return x.members[i].Value, true
+		return &value.Value{}
 	}
 
 	for i := range x.members {
 		if x.members[i].Key == key {
-			return x.members[i].Value, true
+			return &x.members[i].Value
 		}
 	}
-	return value.Value{}, false
+	return &value.Value{}
 }
 
 func splitPath(path string) []string { return strings.Split(path, ".") }

@@ -1,5 +1,7 @@
 package approval
 
+import "maps"
+
 // Event is one thing that happened, to be recorded in the ledger.
 // Sealed parts can be redacted later without breaking it.
 type Event struct {
@@ -52,9 +54,7 @@ func (r *Request) event(kind, actor string, facts map[string]any) Event {
 	if r.Cause != "" {
 		all["cause"] = string(r.Cause)
 	}
-	for k, v := range facts {
-		all[k] = v
-	}
+	maps.Copy(all, facts)
 	return Event{
 		Type:    kind,
 		Subject: r.ID,

@@ -16,56 +16,44 @@ import (
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// list makes a list of facts; never nil.
-func list(texts []string) []any {
-	out := make([]any, len(texts))
-	for i, t := range texts {
-		out[i] = t
+// facts makes a list of facts; never nil.
+func facts[T any](of []T, fact func(T) any) []any {
+	out := make([]any, len(of))
+	for i, x := range of {
+		out[i] = fact(x)
 	}
 	return out
 }
 
+func list(texts []string) []any { return facts(texts, func(t string) any { return t }) }
+
+// stageFacts tell who is asked: of stand-ins, how many milliseconds
+// after the request was opened.
 func stageFacts(stages []policy.Stage) []any {
-	out := make([]any, len(stages))
-	for i, s := range stages {
+	return facts(stages, func(s policy.Stage) any {
 		f := map[string]any{"group": s.Group, "people": s.People}
 		if len(s.StandIns) > 0 {
-			f["stand_ins"] = standInFacts(s.StandIns)
+			f["stand_ins"] = facts(s.StandIns, func(s policy.StandIn) any {
+				return map[string]any{"group": s.Group, "after_ms": s.After.Milliseconds()}
+			})
 		}
-		out[i] = f
-	}
-
-	return out
-}
-
-// standInFacts tell who may stand in, and how many milliseconds after
-// the request was opened.
-func standInFacts(standIns []policy.StandIn) []any {
-	out := make([]any, len(standIns))
-	for i, s := range standIns {
-		out[i] = map[string]any{"group": s.Group, "after_ms": s.After.Milliseconds()}
-	}
-
-	return out
+		return f
+	})
 }
 
 // countedFacts says whose approvals counted, with the groups that they
 // held then, of those that are asked or stand in.
 func (r *Request) countedFacts(approvers []Person, now time.Time) []any {
 	asked := people.GroupsOf(r.StagesAt(now))
-	out := make([]any, len(approvers))
-	for i, p := range approvers {
+	return facts(approvers, func(p Person) any {
 		groups := slices.DeleteFunc(slices.Clone(asked), func(g string) bool { return !p.Holds(g) })
-		out[i] = map[string]any{"person": p.ID, "groups": list(groups)}
-	}
-
-	return out
+		return map[string]any{"person": p.ID, "groups": list(groups)}
+	})
 }
 
 // ruleFacts names the rules that asked, with their places.
 func ruleFacts(rev *Revision) []any {
-	out := make([]any, 0, len(rev.Decision.Reasons))
-	for _, x := range rev.Decision.Reasons {
+	return facts(rev.Decision.Reasons, func(x resolve.Reason) any {
 		f := map[string]any{"source": string(x.Source), "code": string(x.Code)}
 		for k, v := range map[string]string{
 			"policy": x.Policy,
@@ -80,10 +68,8 @@ func ruleFacts(rev *Revision) []any {
 		if x.Line > 0 {
 			f["line"] = x.Line
 		}
-		out = append(out, f)
-	}
-
-	return out
+		return f
+	})
 }
 
 // rulesDigest is equal for two requests when the same agent asks for

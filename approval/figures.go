@@ -64,27 +64,37 @@ type DayCount struct {
 	Asks int    `json:"asks"`
 }
 
-// Figures computes the figures from votes alone. Requests that nobody
-// voted on are not among the asks then; FiguresWith knows them.
-func Figures(votes []VoteFact, now time.Time) Stats { return FiguresWith(votes, nil, now) }
-
-// FiguresWith computes the figures from votes and the requests of the
-// same time. It keeps neither slice and changes neither.
-func FiguresWith(votes []VoteFact, requests []Summary, now time.Time) Stats {
-	votes, requests = countable(votes, requests, now)
+// Figures computes the figures from votes. Requests that nobody voted
+// on are not among the asks. It doesn't keep the slice and changes none
+// of it.
+func Figures(votes []VoteFact, now time.Time) Stats {
+	// what has not happened yet by this clock is left out
+	votes = slices.DeleteFunc(slices.Clone(votes), func(v VoteFact) bool { return v.At.After(now) })
 	out := Stats{
-		Since:     since(votes, requests, now),
+		Since:     now,
 		Until:     now,
 		Approvers: []ApproverFigures{},
 		Agents:    []AgentFigures{},
 	}
+	for i := range votes {
+		votes[i].Waited = max(votes[i].Waited, 0)
+		out.Since = earlier(out.Since, votes[i].At)
+	}
+
 	for person, theirs := range by(votes, func(v VoteFact) string { return v.Person }) {
 		out.Approvers = append(out.Approvers, approverFigures(person, theirs, now.Sub(out.Since)))
 	}
 	slices.SortFunc(out.Approvers, func(a, b ApproverFigures) int {
-		return cmp.Or(-compareBool(a.Overloaded, b.Overloaded), b.Votes-a.Votes, cmp.Compare(a.Person, b.Person))
+		switch {
+		case a.Overloaded && !b.Overloaded:
+			return -1
+		case b.Overloaded && !a.Overloaded:
+			return 1
+		}
+
+		return cmp.Or(b.Votes-a.Votes, cmp.Compare(a.Person, b.Person))
 	})
-	for agent, asks := range by(slices.Collect(maps.Values(asksOf(votes, requests))), func(a *ask) string {
+	for agent, asks := range by(slices.Collect(maps.Values(asksOf(votes))), func(a *ask) string {
 		return a.agent
 	}) {
 		out.Agents = append(out.Agents, agentFigures(agent, asks, now.Sub(out.Since)))
@@ -95,42 +105,11 @@ func FiguresWith(votes []VoteFact, requests []Summary, now time.Time) Stats {
 	return out
 }
 
-// countable leaves out what has not happened yet by this clock.
-func countable(votes []VoteFact, requests []Summary, now time.Time) ([]VoteFact, []Summary) {
-	votes = slices.DeleteFunc(slices.Clone(votes), func(v VoteFact) bool { return v.At.After(now) })
-	for i := range votes {
-		votes[i].Waited = max(votes[i].Waited, 0)
-	}
-	return votes, slices.DeleteFunc(slices.Clone(requests), func(r Summary) bool { return r.Created.After(now) })
-}
-
-func since(votes []VoteFact, requests []Summary, now time.Time) time.Time {
-	out := now
-	for _, v := range votes {
-		out = earlier(out, v.At)
-	}
-	for _, r := range requests {
-		out = earlier(out, r.Created)
-	}
-	return out
-}
-
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}
 	return a
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-
-	return -1
 }
 
 func by[T any](all []T, key func(T) string) map[string][]T {
@@ -205,49 +184,28 @@ func busiest(votes []VoteFact) int {
 	return most
 }
 
-// ask is one request, by what votes and its line in a list tell.
+// ask is one request, by what votes tell.
 type ask struct {
-	agent   string
-	at      time.Time
-	waited  time.Duration // until the last vote; -1 when there is none
-	decided bool
-	yes     bool
+	agent  string
+	at     time.Time
+	waited time.Duration // until the last vote
+	yes    bool
 }
 
-func asksOf(votes []VoteFact, requests []Summary) map[string]*ask {
+func asksOf(votes []VoteFact) map[string]*ask {
 	out := map[string]*ask{}
 	for _, v := range votes {
 		if v.Verdict.picks() {
 			continue
 		}
+		begun := v.At.Add(-v.Waited)
 		a := out[v.Request]
 		if a == nil {
-			a = &ask{
-				agent:   v.Agent,
-				at:      v.At.Add(-v.Waited),
-				waited:  -1,
-				decided: true,
-				yes:     true,
-			}
+			a = &ask{agent: v.Agent, at: begun, yes: true}
 			out[v.Request] = a
 		}
-
-		a.at, a.waited = earlier(a.at, v.At.Add(-v.Waited)), max(a.waited, v.Waited)
+		a.at, a.waited = earlier(a.at, begun), max(a.waited, v.Waited)
 		a.yes = a.yes && v.Verdict == Approve // one no denies
-	}
-
-	for _, r := range requests { // which know how it ended
-		if r.Question {
-			continue
-		}
-		a := out[r.ID]
-		if a == nil {
-			a = &ask{waited: -1}
-			out[r.ID] = a
-		}
-		a.agent, a.at = r.Agent, r.Created
-		a.yes = r.State == Approved || r.State == Consumed || r.State == Expired && r.Cause != ByDeadline
-		a.decided = (a.yes || r.State == Denied) && r.Cause != ByTimeout
 	}
 
 	return out
@@ -255,27 +213,22 @@ func asksOf(votes []VoteFact, requests []Summary) map[string]*ask {
 
 func agentFigures(agent string, asks []*ask, span time.Duration) AgentFigures {
 	f := AgentFigures{
-		Agent:  agent,
-		Asks:   len(asks),
-		PerDay: per(len(asks), span, day),
+		Agent:   agent,
+		Asks:    len(asks),
+		PerDay:  per(len(asks), span, day),
+		Decided: len(asks),
 	}
-	var waits []time.Duration
+	waits := make([]time.Duration, len(asks))
 	days, yes := map[string]int{}, 0
-	for _, a := range asks {
+	for i, a := range asks {
+		waits[i] = a.waited
 		days[a.at.UTC().Format(time.DateOnly)]++
-		if a.decided {
-			f.Decided++
-			if a.yes {
-				yes++
-			}
-		}
-
-		if a.waited >= 0 {
-			waits = append(waits, a.waited)
+		if a.yes {
+			yes++
 		}
 	}
 
-	f.MedianDecide, f.ApproveRate = median(waits), rate(yes, f.Decided)
+	f.MedianDecide, f.ApproveRate = median(waits), rate(yes, len(asks))
 	for _, d := range slices.Sorted(maps.Keys(days)) {
 		f.Days = append(f.Days, DayCount{d, days[d]})
 	}

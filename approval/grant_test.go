@@ -76,35 +76,7 @@ func TestGrantIsPinned(t *testing.T) {
 	call := tool("pay", `{"n":1}`)
 	call.ToolDefinition, call.Annotations = "sha256:abc", map[string]bool{"readOnlyHint": false}
 	h.approved(call, &approval.GrantOffer{Session: true})
-	for name, change := range map[string]func(*resolve.Call){
-		"definition": func(c *resolve.Call) {
-			c.ToolDefinition = "sha256:abd"
-		},
-		"no definition": func(c *resolve.Call) {
-			c.ToolDefinition = ""
-		},
-		"principal": func(c *resolve.Call) {
-			c.Principal = "ann"
-		},
-		"session": func(c *resolve.Call) {
-			c.Session = "s2"
-		},
-		"tool": func(c *resolve.Call) {
-			c.Tool = "trade"
-		},
-		"hint": func(c *resolve.Call) {
-			c.Annotations = map[string]bool{"readOnlyHint": true}
-		},
-		"no hints": func(c *resolve.Call) {
-			c.Annotations = nil
-		},
-		"parent": func(c *resolve.Call) {
-			c.ParentInput = []byte(`{}`)
-		},
-		"remote": func(c *resolve.Call) {
-			c.Remote = resolve.RemoteYes
-		},
-	} {
+	for name, change := range otherCalls() {
 		other := *call
 		if change(&other); h.covers(&other) {
 			t.Errorf("another %s is covered", name)
@@ -263,11 +235,9 @@ func TestDocumentsSpeakPlainly(t *testing.T) {
 	}
 }
 
-func asJSON(t interface{ Fatal(...any) }, v any) []byte {
+func asJSON(t rapid.TB, v any) []byte {
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }
 
@@ -316,9 +286,7 @@ func TestGrantEnds(t *testing.T) {
 	if again := h.open(tool("pay", `{}`), key("k")); !again.Granted() || again.Grant.Uses != out.Grant.Uses {
 		t.Errorf("a repetition is a use of its own: %+v", again)
 	}
-	if _, err := h.s.Revoke(ctx, "t", g.ID, "ann", "enough"); err != nil {
-		t.Fatal(err)
-	}
+	works(h.s.Revoke(ctx, "t", g.ID, "ann", "enough"))(t)
 	if dead, err := h.s.Revoke(ctx, "t", g.ID, "bob", "again"); err != nil || dead.RevokedBy != "ann" {
 		t.Errorf("got %+v, %v", dead, err)
 	}
@@ -342,9 +310,7 @@ func TestLateDenyEndsTheGrant(t *testing.T) {
 		r, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{})
 		want := approval.VoteRevoked
 		if consumed {
-			if _, err := h.consume(r, tool("pay", `{}`), "k"); err != nil {
-				t.Fatal(err)
-			}
+			works(h.consume(r, tool("pay", `{}`), "k"))(t)
 			want = approval.VoteConflicting
 		}
 
@@ -364,9 +330,7 @@ func TestFreezeStopsGrants(t *testing.T) {
 	h := newHarness(t)
 	h.approved(tool("pay", `{}`), &approval.GrantOffer{})
 	h.open(tool("pay", `{}`), key("k"))
-	if err := h.s.Freeze(context.Background(), "t", "", "ann", ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.s.Freeze(context.Background(), "t", "", "ann", ""))
 	if out := h.open(tool("pay", `{}`), key("k")); out.Denied != "frozen" {
 		t.Errorf("got %+v", out)
 	}

@@ -1,7 +1,9 @@
 package approval
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,12 +66,7 @@ func most[T ~int | ~int64](policy, own T) T {
 
 // offered is what an offer says, or else the standard, but not beyond
 // the limit.
-func offered[T ~int | ~int64](offer, standard, limit T) T {
-	if offer == 0 {
-		offer = standard
-	}
-	return min(offer, limit)
-}
+func offered[T ~int | ~int64](offer, standard, limit T) T { return min(cmp.Or(offer, standard), limit) }
 
 // mostBounds of one offer.
 const mostBounds = 32
@@ -154,14 +151,8 @@ func (o *GrantOffer) join(p GrantOffer) *GrantOffer {
 	}
 	out := GrantOffer{
 		Session: o.Session || p.Session,
-		MaxAge:  o.MaxAge,
-		MaxUses: o.MaxUses,
-	}
-	if o.MaxAge == 0 || p.MaxAge != 0 && p.MaxAge < o.MaxAge {
-		out.MaxAge = p.MaxAge
-	}
-	if o.MaxUses == 0 || p.MaxUses != 0 && p.MaxUses < o.MaxUses {
-		out.MaxUses = p.MaxUses
+		MaxAge:  most(o.MaxAge, cmp.Or(p.MaxAge, o.MaxAge)),
+		MaxUses: most(o.MaxUses, cmp.Or(p.MaxUses, o.MaxUses)),
 	}
 	for _, b := range o.Bounds {
 		if slices.Contains(p.Bounds, b) {
@@ -186,7 +177,7 @@ func (g *Grant) Covers(c *resolve.Call, plan string, bounds policy.Grants, now t
 		a.Agent == c.Agent &&
 		a.Skill == c.Skill && a.Principal == c.Principal && a.ToolDefinition == c.ToolDefinition &&
 		a.Remote == c.Remote &&
-		sameHints(a.Annotations, c.Annotations) &&
+		maps.Equal(a.Annotations, c.Annotations) &&
 		(g.Session == "" || g.Session == c.Session)
 	return same && g.within(bounds) && sameJSON(a.ParentInput, c.ParentInput) && narrows(a.Args, c.Args, g.Bounds)
 }
@@ -207,20 +198,6 @@ func (g *Grant) fulfils(rules Rules, stages []policy.Stage) bool {
 	return len(g.Rules) > 0 && g.Rules.include(rules) && tighterStages(g.Stages, stages)
 }
 
-// sameHints compares hints as reported: a hint that is not there is not
-// the same as its default, since the binding tells them apart too.
-func sameHints(a, b map[string]bool) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
-		}
-	}
-	return true
-}
-
 func sameJSON(a, b resolve.Raw) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
@@ -238,91 +215,39 @@ func narrows(approved, call resolve.Raw, bounds []Bound) bool {
 	if errA != nil || errB != nil {
 		return false
 	}
-	places := make([]place, 0, len(bounds))
-	for _, bound := range bounds {
-		places = append(places, locate(a, bound))
+	places := make([][]string, len(bounds))
+	for i, bound := range bounds {
+		places[i] = splitPath(bound.Path)
+		if _, literal := a.Get(bound.Path); literal {
+			places[i] = []string{bound.Path}
+		}
 	}
-	return narrower(a, b, places)
-}
 
-// place is a bound by the segments that value.Lookup finds it under.
-type place struct {
-	segments []string
-	kind     BoundKind
-}
+	d := differ{tell: func(at []string, from, to *value.Value) bool {
+		if from.Kind != value.Number || to.Kind != value.Number {
+			return false
+		}
+		for i, bound := range bounds {
+			if slices.Equal(places[i], at) && inBound(bound.Kind, from.Num, to.Num) {
+				return true
+			}
+		}
 
-func locate(doc value.Value, b Bound) place {
-	if _, literal := doc.Get(b.Path); literal {
-		return place{[]string{b.Path}, b.Kind}
-	}
-	return place{splitPath(b.Path), b.Kind}
-}
-
-// narrower reports whether b is a, but for numbers at the places of bounds.
-func narrower(a, b value.Value, places []place) bool {
-	if a.Kind != b.Kind {
 		return false
-	}
-	switch a.Kind {
-	case value.Object:
-		return len(a.Members) == len(b.Members) && narrowerMembers(a.Members, b.Members, places)
-	case value.Array:
-		return len(a.Items) == len(b.Items) && narrowerItems(a.Items, b.Items, places)
-	case value.Number:
-		return a.Num.Cmp(b.Num) == 0 || inBound(a.Num, b.Num, places)
-	}
+	}}
 
-	return a.Bool == b.Bool && a.Text == b.Text
-}
-
-func narrowerMembers(a, b []value.Member, places []place) bool {
-	others := indexMembers(b)
-	for _, m := range a {
-		other, ok := others.get(m.Key)
-		if !ok || !narrower(m.Value, other, below(places, m.Key)) {
-			return false
-		}
-	}
-
-	return true
-}
-
-func narrowerItems(a, b []value.Value, places []place) bool {
-	for i := range a {
-		var deeper []place
-		if len(places) > 0 {
-			deeper = below(places, strconv.Itoa(i))
-		}
-		if !narrower(a[i], b[i], deeper) {
-			return false
-		}
-	}
-
-	return true
-}
-
-// below are the places under a segment, as seen from there.
-func below(places []place, segment string) (deeper []place) {
-	for _, p := range places {
-		if len(p.segments) > 0 && p.segments[0] == segment {
-			deeper = append(deeper, place{p.segments[1:], p.kind})
-		}
-	}
-	return deeper
+	return d.compare(&a, &b)
 }
 
 // inBound reports whether a number lies between zero and the approved
-// one, where a bound stands right here.
-func inBound(approved, got value.Num, here []place) bool {
+// one.
+func inBound(kind BoundKind, approved, got value.Num) bool {
 	zero := value.IntNum(0)
-	for _, p := range here {
-		if len(p.segments) > 0 {
-			continue
-		}
-		if p.kind == AtMost && got.Cmp(zero) >= 0 && got.Cmp(approved) <= 0 ||
-			p.kind == AtLeast && got.Cmp(zero) <= 0 && got.Cmp(approved) >= 0 {
-			return true
-		}
+	switch kind {
+	case AtMost:
+		return got.Cmp(zero) >= 0 && got.Cmp(approved) <= 0
+	case AtLeast:
+		return got.Cmp(zero) <= 0 && got.Cmp(approved) >= 0
 	}
 
 	return false

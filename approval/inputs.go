@@ -108,11 +108,13 @@ const (
 	longestName = 1024 // names, keys, digests
 )
 
-// checkWords holds what a person writes to what every store and ledger
-// can keep.
-func checkWords(field, text string) error {
-	if len(text) > longest || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-		return &InputError{field, fmt.Sprintf("UTF-8 text without NUL of at most %d bytes", longest)}
+// checkWords looks at what a person writes.
+func checkWords(field, text string) error { return checkText(field, text, longest) }
+
+// checkText holds a text to what every store and ledger can keep.
+func checkText(field, text string, most int) error {
+	if len(text) > most || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return &InputError{field, fmt.Sprintf("UTF-8 text without NUL of at most %d bytes", most)}
 	}
 	return nil
 }
@@ -167,11 +169,11 @@ func (in *OpenInput) check() error {
 	if err := checkCall(in.Call); err != nil {
 		return err
 	}
-	if err := in.Asker.speaksFor(in.Call.Principal); err != nil {
-		return err
-	}
 	if in.Within < 0 {
 		return &InputError{"within", "a duration above 0, or none"}
+	}
+	if err := in.Asker.speaksFor(in.Call.Principal); err != nil {
+		return err
 	}
 
 	return errors.Join(

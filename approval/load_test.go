@@ -46,9 +46,7 @@ func TestM10_OpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 	var first *approval.Opened
 	for i := range 3 {
 		out, err := h.wants("one", "pay", fmt.Sprintf(`{"n":%d}`, i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if first == nil {
 			first = out
 		}
@@ -67,9 +65,7 @@ func TestM10_OpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 		t.Errorf("what nobody is asked about: %+v, %v", out, err)
 	}
 	for i := range 2 {
-		if _, err := h.wants("two", "pay", fmt.Sprintf(`{"m":%d}`, i)); err != nil {
-			t.Fatal(err)
-		}
+		works(h.wants("two", "pay", fmt.Sprintf(`{"m":%d}`, i)))(t)
 	}
 	_, err = h.wants("two", "pay", `{"m":9}`)
 	limited(t, err, "the tenant has 5 requests open")
@@ -89,9 +85,7 @@ func TestM10_OpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 	h.start() // what is open stands in the store
 	_, err = h.wants("one", "pay", `{"n":9}`)
 	limited(t, err, "this token has 3 requests open")
-	if _, err := h.s.Cancel(t.Context(), "t", first.Request.ID, "one", ""); err != nil {
-		t.Fatal(err)
-	}
+	works(h.s.Cancel(t.Context(), "t", first.Request.ID, "one", ""))(t)
 	h.pass(2 * time.Second)
 	if _, err := h.wants("one", "pay", `{"n":9}`); err != nil {
 		t.Errorf("one was taken back: %v", err)
@@ -105,9 +99,7 @@ func TestM10_BytesOfOpenRequestsEnd(t *testing.T) {
 	large := func(n int) string {
 		return fmt.Sprintf(`{"n":%d,"text":"%s"}`, n, strings.Repeat("x", 60_000))
 	}
-	if _, err := h.wants("one", "pay", large(1)); err != nil {
-		t.Fatal(err)
-	}
+	works(h.wants("one", "pay", large(1)))(t)
 	_, err := h.wants("one", "pay", large(2))
 	limited(t, err, "bytes of requests open, and may have 100000")
 	if _, err := h.wants("two", "pay", large(2)); err != nil {
@@ -161,9 +153,7 @@ func TestM10_EditsOfOneRequestEnd(t *testing.T) {
 		return fmt.Sprintf(`{"amount":%d,"text":"%s"}`, n, strings.Repeat("x", 7<<20))
 	}
 	out, err := h.wants("one", "trade", text(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := out.Request
 	for n := 1; n < 10; n++ {
 		edited, err := h.s.Edit(t.Context(), approval.EditInput{

@@ -225,14 +225,6 @@ func (r *Request) count(
 	return VoteApproved, append(events, e), nil
 }
 
-func ids(people []Person) []string {
-	out := make([]string, len(people))
-	for i, p := range people {
-		out[i] = p.ID
-	}
-	return out
-}
-
 // approvers are the people whose approval of the current revision
 // counts as of now, in the order they gave it.
 func (r *Request) approvers(w standing) []Person {
@@ -252,6 +244,9 @@ func (r *Request) approve(cause Cause, by, reason string, now time.Time, cfg Con
 	return r.event(EventApproved, by, map[string]any{"expires": stamp(r.Permit.Expires)}).
 		sealing("reason", reason)
 }
+
+// ApprovedBy lists who approved what may run, in the order they did.
+func (r *Request) ApprovedBy() []string { return r.voters(Approve) }
 
 // voters lists who gave one of the verdicts on the current revision in
 // time, in the order they gave it.
@@ -308,9 +303,7 @@ func (r *Request) voteEvent(kind string, v Vote, facts map[string]any) Event {
 	if v.Chosen != nil {
 		all["chosen"] = *v.Chosen
 	}
-	for k, f := range facts {
-		all[k] = f
-	}
+	maps.Copy(all, facts)
 	return r.event(kind, v.Person, all).sealing("reason", v.Reason).sealing("data", string(v.Data))
 }
 

@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,23 +18,15 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	c, err := s.plans.Plan(ctx, in.Tenant, in.Agent)
+	o, err := s.opening(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	o := opening{
-		s:      s,
-		in:     in,
-		c:      c,
-		call:   in.Call.Recorded(),
-		d:      c.Plan.Decide(in.Call),
-		within: in.Within,
-	}
 	if o.binding = o.d.Binding; o.binding == "" {
-		o.binding, _ = c.Plan.Bind(in.Call) // an unreadable call has none, and is denied
+		o.binding, _ = o.c.Plan.Bind(in.Call) // an unreadable call has none, and is denied
 	}
 	if o.d.Outcome == resolve.Ask {
-		if o.owners, err = s.owners(ctx, in.Tenant, c); err != nil {
+		if o.owners, err = s.owners(ctx, in.Tenant, o.c); err != nil {
 			return nil, err
 		}
 		if o.askers, err = s.askers(ctx, in); err != nil {
@@ -75,8 +68,22 @@ type opening struct {
 
 	recorded bool // something of it is kept
 
-	question *Question     // of Ask
-	within   time.Duration // as the asker wants it
+	question *Question // of Ask
+}
+
+// opening decides a call that was checked.
+func (s *Service) opening(ctx context.Context, in OpenInput) (*opening, error) {
+	c, err := s.plans.Plan(ctx, in.Tenant, in.Agent)
+	if err != nil {
+		return nil, err
+	}
+	return &opening{
+		s:    s,
+		in:   in,
+		c:    c,
+		call: in.Call.Recorded(),
+		d:    c.Plan.Decide(in.Call),
+	}, nil
 }
 
 // commit does it in one transaction, which may begin more than once.
@@ -104,9 +111,9 @@ func (o *opening) commit(ctx context.Context, do func(Tx) error) (*Opened, error
 		if err := o.s.loads.admit(o.in.Tenant, o.in.Asker.Token, o.size()); err != nil {
 			return err
 		}
-		tx.Insert(
-			o.made,
-		) // after the ones in whose place it stands: a store holds one pending request for each call
+		// after the ones in whose place it stands: a store holds one
+		// pending request for each call
+		tx.Insert(o.made)
 		return nil
 	})
 	if err != nil {
@@ -157,9 +164,7 @@ func (s *Service) owners(ctx context.Context, tenant string, c *Compiled) ([]str
 	if err != nil {
 		return nil, fmt.Errorf("ask the directory: %w", err)
 	}
-	all := slices.Concat(c.Owners, more)
-	slices.Sort(all)
-	return slices.Compact(all), nil
+	return distinctTexts(slices.Concat(c.Owners, more)), nil
 }
 
 // unknown reports whether nobody is known by the name of the principal,
@@ -272,9 +277,7 @@ func (o *opening) event(kind string, facts map[string]any) Event {
 	if o.question != nil {
 		all["question"] = true
 	}
-	for k, v := range facts {
-		all[k] = v
-	}
+	maps.Copy(all, facts)
 	return o.s.cfg.sealArgs(Event{
 		Type:  kind,
 		Actor: o.in.Asker.Token,

@@ -12,11 +12,27 @@ import (
 )
 
 func (o *opening) create(tx Tx) error {
-	id, err := newID("apr_", o.now, o.s.random)
+	r, err := o.request("apr_")
 	if err != nil {
-		return fmt.Errorf("make an id: %w", err)
+		return err
 	}
-	r := &Request{
+	r.Revisions = []Revision{o.c.revision(o.call, o.binding, o.d)}
+	r.Revisions[0].At = o.now
+	if o.old != nil {
+		o.old.Replaced = r.ID
+		o.touch(o.old)
+	}
+	events := r.open(o.now, o.inTime(require(&o.d)), o.s.cfg)
+	return o.asks(tx, r, Memory{}, events)
+}
+
+// request is a new one, of a call or of a question about it.
+func (o *opening) request(prefix string) (*Request, error) {
+	id, err := newID(prefix, o.now, o.s.random)
+	if err != nil {
+		return nil, fmt.Errorf("make an id: %w", err)
+	}
+	return &Request{
 		ID:       id,
 		Tenant:   o.in.Tenant,
 		Version:  1,
@@ -31,16 +47,14 @@ func (o *opening) create(tx Tx) error {
 			Session:   o.call.Session,
 			Owners:    o.owners,
 		},
-		Revisions: []Revision{o.c.revision(o.call, o.binding, o.d)},
-	}
-	r.Revisions[0].At = o.now
-	if o.old != nil {
-		o.old.Replaced = id
-		o.touch(o.old)
-	}
-	events := r.open(o.now, o.inTime(require(&o.d)), o.s.cfg)
+	}, nil
+}
+
+// asks has the request made, and answers with it.
+func (o *opening) asks(tx Tx, r *Request, m Memory, events []Event) error {
+	m.Request = r.ID
 	o.made = r
-	o.remember(tx, Memory{Request: id})
+	o.remember(tx, m)
 	o.out.Outcome = resolve.Ask
 	o.out.Request = r
 	return o.record(tx, r, events...)
@@ -50,11 +64,11 @@ func (o *opening) create(tx Tx) error {
 // is consent then: the time is not the one that the rules took for
 // enough.
 func (o *opening) inTime(q policy.Require) policy.Require {
-	if o.within == 0 || o.within >= cmp.Or(q.Within, o.s.cfg.Within) {
+	if o.in.Within == 0 || o.in.Within >= cmp.Or(q.Within, o.s.cfg.Within) {
 		return q
 	}
 
-	q.Within = o.within
+	q.Within = o.in.Within
 	if q.OnTimeout == policy.TimeoutApprove {
 		q.OnTimeout = policy.TimeoutDeny
 	}

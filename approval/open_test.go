@@ -119,9 +119,7 @@ func TestOpenSharesAnApproval(t *testing.T) {
 	if !out.Shared || out.Request.ID != r.ID || out.Request.State != approval.Approved {
 		t.Fatalf("got %+v", out)
 	}
-	if _, err := h.consume(r, tool("pay", `{}`), "k"); err != nil {
-		t.Fatal(err)
-	}
+	works(h.consume(r, tool("pay", `{}`), "k"))(t)
 	h.asked(tool("pay", `{}`)) // one approval, one run
 	h.happened(
 		"request_opened",
@@ -216,9 +214,7 @@ func TestOpenIdempotency(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`), key("k"))
 	h.vote(r, "eve", approval.Approve, approval.VoteApproved)
-	if _, err := h.consume(r, tool("pay", `{}`), "c"); err != nil {
-		t.Fatal(err)
-	}
+	works(h.consume(r, tool("pay", `{}`), "c"))(t)
 	again := h.open(tool("pay", `{}`), key("k")) // the answer was lost: same request, though it has ended
 	if !again.Shared || again.Request.ID != r.ID || again.Request.State != approval.Consumed {
 		t.Errorf("got %+v", again)
@@ -299,9 +295,7 @@ func TestFreeze(t *testing.T) {
 	ctx := context.Background()
 	approved, _ := h.approved(tool("pay", `{}`), nil)
 	lost, _ := h.approved(tool("pay", `{"lost":1}`), nil)
-	if _, err := h.consume(lost, tool("pay", `{"lost":1}`), "k"); err != nil {
-		t.Fatal(err)
-	}
+	works(h.consume(lost, tool("pay", `{"lost":1}`), "k"))(t)
 	if err := h.s.Freeze(ctx, "t", "desk", "ann", "\xff\x00"+strings.Repeat("x", 1<<20)); err != nil {
 		t.Fatal("a freeze must not fail for its reason:", err)
 	}
@@ -319,17 +313,11 @@ func TestFreeze(t *testing.T) {
 	h.fails(err, approval.ErrFrozen)
 	_, err = h.consume(lost, tool("pay", `{"lost":1}`), "k") // not even a lost answer is repeated
 	h.fails(err, approval.ErrFrozen)
-	if err := h.s.Freeze(ctx, "t", "", "ann", ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.s.Thaw(ctx, "t", "desk", "ann", "fine"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.s.Freeze(ctx, "t", "", "ann", ""))
+	must(t, h.s.Thaw(ctx, "t", "desk", "ann", "fine"))
 	_, err = h.consume(approved, tool("pay", `{}`), "k")
 	h.fails(err, approval.ErrFrozen)
-	if err := h.s.Thaw(ctx, "t", "", "ann", "fine"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.s.Thaw(ctx, "t", "", "ann", "fine"))
 	h.fails(h.s.Thaw(ctx, "t", "", "ann", ""), approval.ErrNotFound)
 	if _, err = h.consume(approved, tool("pay", `{}`), "k"); err != nil {
 		t.Error(err)

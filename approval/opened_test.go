@@ -50,9 +50,7 @@ func TestOpenedDocuments(t *testing.T) {
 		var text bytes.Buffer
 		encoder := json.NewEncoder(&text)
 		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, encoder.Encode(o))
 		if want := []byte(`{"outcome":"` + word + `","decision":{"outcome":`); !bytes.HasPrefix(text.Bytes(), want) {
 			t.Errorf("got %s, want %s first", text.Bytes(), want)
 		}

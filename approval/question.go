@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval/form"
 	"github.com/assent-dev/assent/approval/info"
@@ -84,41 +83,33 @@ const (
 // approval and no cool-down answers them: the protocol forbids
 // answering one question by the answer to another (U13, U19).
 func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
-	if err := in.check(); err != nil {
+	open := OpenInput{
+		Tenant:  in.Tenant,
+		Asker:   in.Asker,
+		Agent:   in.Agent,
+		Call:    in.Call,
+		Key:     in.Key,
+		Context: in.Context,
+		Within:  in.Within,
+	}
+	if err := in.check(&open); err != nil {
 		return nil, err
 	}
-	c, err := s.plans.Plan(ctx, in.Tenant, in.Agent)
+	o, err := s.opening(ctx, open)
 	if err != nil {
 		return nil, err
 	}
-	q := in.Question
-	q.Choices, q.Groups = slices.Clone(q.Choices), distinctGroups(q.Groups)
-	o := opening{
-		s:        s,
-		c:        c,
-		call:     in.Call.Recorded(),
-		question: &q,
-		within:   in.Within,
-		in: OpenInput{
-			Tenant:  in.Tenant,
-			Asker:   in.Asker,
-			Agent:   in.Agent,
-			Call:    in.Call,
-			Key:     in.Key,
-			Context: in.Context,
-		},
-	}
-	if in.Call.Kind == "" {
+	c, q := o.c, in.Question
+	q.Choices, q.Groups = slices.Clone(q.Choices), distinctTexts(q.Groups)
+	o.question = &q
+	if in.Call.Kind == "" { // there is no call that the rules could judge
 		o.d = resolve.Decision{Outcome: resolve.Ask}
-	} else {
-		o.d = c.Plan.Decide(in.Call)
+	} else if o.d.Outcome != resolve.Deny {
+		if o.binding, err = c.Plan.Bind(in.Call); err != nil {
+			return nil, fmt.Errorf("bind the call: %w", err)
+		}
 	}
 	if o.d.Outcome != resolve.Deny {
-		if in.Call.Kind != "" {
-			if o.binding, err = c.Plan.Bind(in.Call); err != nil {
-				return nil, fmt.Errorf("bind the call: %w", err)
-			}
-		}
 		if o.owners, err = s.owners(ctx, in.Tenant, c); err != nil {
 			return nil, err
 		}
@@ -127,16 +118,9 @@ func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 	return o.commit(ctx, o.put)
 }
 
-func distinctGroups(groups []string) []string {
-	groups = slices.Clone(groups)
-	slices.Sort(groups)
-	return slices.Compact(groups)
-}
-
-func (in *AskInput) check() error {
-	if err := checkCall(in.Call); err != nil {
-		return err
-	}
+// check looks at a question, and at what it has in common with a call
+// that wants to run.
+func (in *AskInput) check(open *OpenInput) error {
 	switch {
 	case in.Key == "":
 		return &InputError{"key", "a text of this question's own"}
@@ -144,16 +128,7 @@ func (in *AskInput) check() error {
 		return &InputError{"within", "at most " + longestQuestion.String()}
 	}
 
-	if err := in.Asker.speaksFor(in.Call.Principal); err != nil {
-		return err
-	}
-	return errors.Join(
-		in.Asker.Check(),
-		in.Asker.mayAskFor(in.Agent),
-		checkName("key", in.Key),
-		in.Question.check(),
-		info.Check(in.Context),
-	)
+	return errors.Join(open.check(), in.Question.check())
 }
 
 func (q *Question) check() error {
@@ -217,14 +192,6 @@ func (q *Question) checkGroups() error {
 	return nil
 }
 
-// checkText holds words of a tool to what every store and ledger can keep.
-func checkText(field, text string, most int) error {
-	if len(text) > most || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-		return &InputError{field, fmt.Sprintf("UTF-8 text without NUL of at most %d bytes", most)}
-	}
-	return nil
-}
-
 // put makes the request, unless it is there, the rules deny the call or
 // a freeze stops the agent.
 func (o *opening) put(tx Tx) error {
@@ -237,28 +204,14 @@ func (o *opening) put(tx Tx) error {
 	if o.d.Outcome == resolve.Deny {
 		return o.deny(tx, "policy")
 	}
-	id, err := newID(questionPrefix, o.now, o.s.random)
+	r, err := o.request(questionPrefix)
 	if err != nil {
-		return fmt.Errorf("make an id: %w", err)
+		return err
 	}
-	r := &Request{
-		ID:       id,
-		Tenant:   o.in.Tenant,
-		Version:  1,
-		Agent:    o.c.Agent,
-		Question: o.question,
-		Context:  slices.Clone(o.in.Context),
-		Within:   o.within,
-		Redact:   require(&o.d).Arguments.Redact,
-		Requester: Requester{
-			Runtime:   o.in.Asker.Token,
-			Person:    o.in.Asker.Person,
-			Principal: o.call.Principal,
-			Session:   o.call.Session,
-			Owners:    o.owners,
-		},
-	}
-	bound := o.question.binding(id, o.in.Key, o.binding)
+	r.Question = o.question
+	r.Within = o.in.Within
+	r.Redact = require(&o.d).Arguments.Redact
+	bound := o.question.binding(r.ID, o.in.Key, o.binding)
 	r.Revisions = []Revision{{
 		Call:    o.call,
 		Binding: bound,
@@ -274,14 +227,10 @@ func (o *opening) put(tx Tx) error {
 			}},
 		},
 	}}
-	events := r.ask(o.now, o.s.cfg)
-	o.made = r
-	o.remember(tx, Memory{Request: id, Expires: r.Deadline})
-	o.out.Outcome = resolve.Ask
-	o.out.Request = r
 	o.out.Decision = r.Current().Decision
 	o.out.Binding = bound
-	return o.record(tx, r, events...)
+	events := r.ask(o.now, o.s.cfg)
+	return o.asks(tx, r, Memory{Expires: r.Deadline}, events)
 }
 
 // binding is the digest of what is asked, about which call: an answer
@@ -327,10 +276,8 @@ func (s *Service) Answer(ctx context.Context, tenant, id string, who Asker) (*Re
 		return r, ErrNotApproved
 	}
 
-	freezes, err := s.store.Freezes(
-		ctx,
-		tenant,
-	) // after the request: a freeze that was there before this call is seen
+	// after the request: a freeze that was there before this call is seen
+	freezes, err := s.store.Freezes(ctx, tenant)
 	if err != nil {
 		return nil, fmt.Errorf("read the freezes: %w", err)
 	}

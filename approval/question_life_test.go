@@ -221,9 +221,7 @@ func TestQuestionsExpire(t *testing.T) {
 func TestQuestionsAreWithdrawn(t *testing.T) {
 	h := newHarness(t)
 	r := h.put("k")
-	if _, err := h.s.Cancel(context.Background(), "t", r.ID, "runner", "the call was interrupted"); err != nil {
-		t.Fatal(err)
-	}
+	works(h.s.Cancel(context.Background(), "t", r.ID, "runner", "the call was interrupted"))(t)
 	h.vote(r, "pat", approval.Choose, approval.VoteLate, index(0))
 	h.is(r.ID, approval.Cancelled, approval.ByRequester)
 	_, err := h.s.Cancel(context.Background(), "t", r.ID, "runner", "")
@@ -265,9 +263,7 @@ func TestFreezeHoldsAnswersBack(t *testing.T) {
 	for _, agent := range []string{"", "desk"} {
 		h := newHarness(t)
 		ctx, r := context.Background(), h.put("k")
-		if err := h.s.Freeze(ctx, "t", agent, "dee", ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.s.Freeze(ctx, "t", agent, "dee", ""))
 		if out, err := h.tryAsk("another"); err != nil || out.Denied != "frozen" || out.Request != nil {
 			t.Errorf("got %+v, %v", out, err)
 		}
@@ -281,9 +277,7 @@ func TestFreezeHoldsAnswersBack(t *testing.T) {
 		if h.fails(err, approval.ErrFrozen); held != nil {
 			t.Errorf("got %+v", held)
 		}
-		if err := h.s.Thaw(ctx, "t", agent, "dee", ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.s.Thaw(ctx, "t", agent, "dee", ""))
 		if got, err := h.s.Answer(ctx, "t", r.ID, deesRunner()); err != nil || *got.Chosen != 1 {
 			t.Errorf("got %+v, %v", got, err)
 		}
@@ -362,21 +356,11 @@ func TestFiguresOfQuestions(t *testing.T) {
 		in.Call.Principal = ""
 	}), "pat", approval.Deny, approval.VoteDenied)
 	votes, err := h.store.Votes(context.Background(), "t", h.now().Add(-time.Hour), 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := h.store.Requests(context.Background(), "t", approval.Filter{Limit: 500})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range []approval.Stats{
-		approval.Figures(votes, h.now()),
-		approval.FiguresWith(votes, page.Requests, h.now()),
-	} {
-		p, a := s.Approvers[0], s.Agents[0]
-		if p.Votes != 33 || p.ApproveRate != 0 || p.RubberStamps || !p.TooMany || a.Asks != 1 || a.Decided != 1 ||
-			a.ApproveRate != 0 {
-			t.Errorf("got %+v, %+v", p, a)
-		}
+	must(t, err)
+	s := approval.Figures(votes, h.now())
+	p, a := s.Approvers[0], s.Agents[0]
+	if p.Votes != 33 || p.ApproveRate != 0 || p.RubberStamps || !p.TooMany || a.Asks != 1 || a.Decided != 1 ||
+		a.ApproveRate != 0 {
+		t.Errorf("got %+v, %+v", p, a)
 	}
 }

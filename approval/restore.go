@@ -92,17 +92,10 @@ func (s *Service) freezeAgain(ctx context.Context, tenant, by string, frozen []F
 				continue
 			}
 			n++
-			tx.SaveFreeze(Freeze{
-				Agent:  f.Agent,
-				By:     f.By,
-				Reason: f.Reason,
-				At:     f.At,
-			})
-			e := Event{
-				Type:  EventFrozen,
-				Actor: by,
-				Facts: map[string]any{"agent": f.Agent, "restored": true},
-			}.sealing("reason", f.Reason)
+			f.Lifted = nil
+			tx.SaveFreeze(f)
+			e := aboutFreeze(EventFrozen, by, f.Agent, f.Reason)
+			e.Facts["restored"] = true
 			if err := s.append(tx, tenant, s.clock.Now(), nil, e); err != nil {
 				return err
 			}

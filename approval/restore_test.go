@@ -18,12 +18,8 @@ import (
 func (h *harness) void(frozen ...approval.Freeze) approval.Voided {
 	h.t.Helper()
 	out, err := h.s.Void(context.Background(), "t", "restore", frozen)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if err := h.s.Record(context.Background(), "t", approval.EventRestored, "", "restore", nil); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
+	must(h.t, h.s.Record(context.Background(), "t", approval.EventRestored, "", "restore", nil))
 	return out
 }
 
@@ -34,13 +30,9 @@ func TestM1_ARestoreVoidsWhatCouldRunByItself(t *testing.T) {
 	pay, refund := tool("pay", `{"n":1}`), tool("pay", `{"n":2}`)
 	unused, grant := h.approved(pay, &approval.GrantOffer{MaxUses: 3, MaxAge: time.Hour})
 	used, _ := h.approved(refund, nil)
-	if _, err := h.consume(used, refund, "k"); err != nil {
-		t.Fatal(err)
-	}
+	works(h.consume(used, refund, "k"))(t)
 	waiting := h.asked(tool("trade", `{}`))
-	if err := h.s.Freeze(context.Background(), "t", "", "eve", "audit"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.s.Freeze(context.Background(), "t", "", "eve", "audit"))
 
 	lost := []approval.Freeze{{
 		Agent:  "desk",
@@ -74,9 +66,7 @@ func TestM1_ARestoreVoidsWhatCouldRunByItself(t *testing.T) {
 		t.Errorf("voided again are %+v", got)
 	}
 	for _, agent := range []string{"desk", ""} {
-		if err := h.s.Thaw(context.Background(), "t", agent, "dee", ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.s.Thaw(context.Background(), "t", agent, "dee", ""))
 	}
 	h.vote(waiting, "ann", approval.Approve, approval.VoteCounted)
 	h.vote(waiting, "bob", approval.Approve, approval.VoteApproved)
@@ -114,9 +104,7 @@ func TestM1_ARestoreVoidsWhatNoIndexFinds(t *testing.T) {
 			_, err = db.ExecContext(t.Context(), "UPDATE grants SET revoked = "+column)
 			err = errors.Join(err, db.Close())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 
 	hide("1")
@@ -135,27 +123,17 @@ func TestM1_AnAuditorFindsWhatARestoreLeft(t *testing.T) {
 	h := newHarness(t)
 	unused, grant := h.approved(tool("pay", `{"n":1}`), &approval.GrantOffer{MaxUses: 3, MaxAge: time.Hour})
 	spent, _ := h.approved(tool("pay", `{"n":2}`), &approval.GrantOffer{MaxUses: 1, MaxAge: time.Minute})
-	if _, err := h.consume(spent, tool("pay", `{"n":2}`), "k"); err != nil {
-		t.Fatal(err)
-	}
+	works(h.consume(spent, tool("pay", `{"n":2}`), "k"))(t)
 	h.pass(2 * time.Minute)
-	if err := h.s.Record(context.Background(), "t", approval.EventRestored, "", "restore", nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.s.Record(context.Background(), "t", approval.EventRestored, "", "restore", nil))
 	sign := func(ledger.Checkpoint) ([]byte, error) { return []byte("signed"), nil }
-	if _, err := h.store.Seal(context.Background(), 1000, sign); err != nil {
-		t.Fatal(err)
-	}
+	works(h.store.Seal(context.Background(), 1000, sign))(t)
 	entries, err := h.store.Entries(context.Background(), "t", 0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var audit approval.Auditor
 	for _, e := range entries {
 		leaf, err := ledger.ParseLeaf(e.Leaf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		audit.Add(e.Index, leaf)
 	}
 

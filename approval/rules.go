@@ -40,14 +40,11 @@ func (r Rules) include(others Rules) bool {
 
 // facts are the rules as the ledger keeps them.
 func (r Rules) facts() []any {
-	out := make([]any, len(r))
-	for i, x := range r {
-		out[i] = map[string]any{
+	return facts(r, func(x Rule) any {
+		return map[string]any{
 			"source": string(x.Source),
 			"policy": x.Policy,
 			"rule":   x.Rule,
 		}
-	}
-
-	return out
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"time"
 
@@ -293,9 +294,7 @@ func (g *Grant) event(kind, actor string, facts map[string]any) Event {
 		"uses":     g.Uses,
 		"max_uses": g.MaxUses,
 	}
-	for k, v := range facts {
-		all[k] = v
-	}
+	maps.Copy(all, facts)
 	return Event{
 		Type:    kind,
 		Subject: g.ID,
@@ -334,12 +333,17 @@ func (s *Service) Freeze(ctx context.Context, tenant, agent, by, reason string) 
 			Reason: reason,
 			At:     now,
 		})
-		return s.append(tx, tenant, now, nil, Event{
-			Type:  EventFrozen,
-			Actor: by,
-			Facts: map[string]any{"agent": agent},
-		}.sealing("reason", reason))
+		return s.append(tx, tenant, now, nil, aboutFreeze(EventFrozen, by, agent, reason))
 	})
+}
+
+// aboutFreeze is an event about a freeze of an agent, or of all.
+func aboutFreeze(kind, by, agent, reason string) Event {
+	return Event{
+		Type:  kind,
+		Actor: by,
+		Facts: map[string]any{"agent": agent},
+	}.sealing("reason", reason)
 }
 
 // Thaw lifts a freeze; ErrNotFound when there is none.
@@ -358,11 +362,7 @@ func (s *Service) Thaw(ctx context.Context, tenant, agent, by, reason string) er
 		now := s.clock.Now()
 		f.Lifted = &now
 		tx.SaveFreeze(*f)
-		return s.append(tx, tenant, now, nil, Event{
-			Type:  EventThawed,
-			Actor: by,
-			Facts: map[string]any{"agent": agent},
-		}.sealing("reason", reason))
+		return s.append(tx, tenant, now, nil, aboutFreeze(EventThawed, by, agent, reason))
 	})
 }
 
@@ -463,4 +463,13 @@ func (s *Service) known(ctx context.Context, tenant, name string) (Person, bool,
 		return Person{}, false, fmt.Errorf("ask the directory: %w", err)
 	}
 	return p, ok, nil
+}
+
+// somebody is a person whom the directory knows; ErrUnknownName.
+func (s *Service) somebody(ctx context.Context, tenant, name string) (Person, error) {
+	p, known, err := s.known(ctx, tenant, name)
+	if err == nil && !known {
+		err = ErrUnknownName
+	}
+	return p, err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/assent-dev/assent/schema"
 	"github.com/assent-dev/assent/store"
 	"github.com/assent-dev/assent/store/sqlite"
+	"pgregory.net/rapid"
 )
 
 const agentFile = `schema_version: "1.0.0"
@@ -268,9 +269,7 @@ func tool(name, args string) *resolve.Call {
 func (h *harness) open(call *resolve.Call, change ...func(*approval.OpenInput)) *approval.Opened {
 	h.t.Helper()
 	out, err := h.tryOpen(call, change...)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	return out
 }
 
@@ -359,9 +358,7 @@ func (h *harness) consume(r *approval.Request, call *resolve.Call, key string) (
 func (h *harness) request(id string) *approval.Request {
 	h.t.Helper()
 	r, err := h.s.Request(context.Background(), "t", id)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	return r
 }
 
@@ -410,16 +407,12 @@ func (h *harness) history() []string {
 	}
 
 	entries, err := h.store.Entries(context.Background(), "t", 0, 10_000)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	var audit approval.Auditor
 	var types []string
 	for _, e := range entries {
 		leaf, err := ledger.ParseLeaf(e.Leaf)
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must(h.t, err)
 		for _, p := range audit.Add(e.Index, leaf) {
 			h.t.Errorf("%s\n%s", p, e.Leaf)
 		}
@@ -441,4 +434,19 @@ func TestHouse(t *testing.T) {
 	r := h.asked(tool("pay", `{"n":1}`))
 	h.vote(r, "eve", approval.Approve, approval.VoteApproved)
 	h.happened("request_opened", "vote_counted", "request_approved")
+}
+
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// works holds a call that answers with more than an error to having none.
+func works(_ any, err error) func(rapid.TB) {
+	return func(t rapid.TB) {
+		t.Helper()
+		must(t, err)
+	}
 }

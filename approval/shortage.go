@@ -25,13 +25,17 @@ func (s *Service) Shortages(ctx context.Context, r *Request) ([]Shortage, error)
 	}
 
 	return people.FindShortages(r.Stages, w.excluded, func(group string) ([]Person, error) {
-		members, err := s.people.Members(ctx, r.Tenant, group)
-		if err != nil {
-			return nil, fmt.Errorf("ask the directory: %w", err)
-		}
-
-		return members, nil
+		return s.members(ctx, r.Tenant, group)
 	})
+}
+
+func (s *Service) members(ctx context.Context, tenant, group string) ([]Person, error) {
+	members, err := s.people.Members(ctx, tenant, group)
+	if err != nil {
+		return nil, fmt.Errorf("ask the directory: %w", err)
+	}
+
+	return members, nil
 }
 
 // StageView is one stage of a request as of now.
@@ -84,9 +88,9 @@ func (s *Service) could(
 ) ([]Person, error) {
 	var out []Person
 	for _, group := range people.GroupsOf([]policy.Stage{stage}) {
-		members, err := s.people.Members(ctx, tenant, group)
+		members, err := s.members(ctx, tenant, group)
 		if err != nil {
-			return nil, fmt.Errorf("ask the directory: %w", err)
+			return nil, err
 		}
 		for _, p := range members {
 			_, barred := w.excluded[p.ID]

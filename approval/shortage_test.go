@@ -28,9 +28,7 @@ func TestUsers3_3_AQuorumNobodyCanFillIsTold(t *testing.T) {
 	short := func(r *approval.Request) []approval.Shortage {
 		t.Helper()
 		got, err := h.s.Shortages(t.Context(), r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return got
 	}
 
@@ -97,9 +95,7 @@ func TestShortagesAgreeWithSeatingEverybody(t *testing.T) {
 		}
 
 		got, err := people.FindShortages(stages, excluded, members)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var may []approval.Person
 		for _, p := range all {
 			if excluded[p.ID] == "" {

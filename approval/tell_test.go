@@ -300,9 +300,7 @@ func TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
 	ids := func(list lister, person string) []string {
 		t.Helper()
 		page, err := list(context.Background(), "t", person, approval.Filter{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out := make([]string, 0, len(page.Requests))
 		for _, s := range page.Requests {
 			out = append(out, s.ID)
@@ -316,9 +314,7 @@ func TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
 	if !slices.Equal(ids(h.s.Waiting, "bob"), []string{r.ID}) || len(ids(h.s.AnsweredBy, "bob")) != 0 {
 		t.Error("it waits for bob")
 	}
-	if _, err := h.edit(h.request(r.ID), "bob", `{"n":0}`); err != nil {
-		t.Fatal(err)
-	}
+	works(h.edit(h.request(r.ID), "bob", `{"n":0}`))(t)
 	if !slices.Equal(ids(h.s.Waiting, "ann"), []string{r.ID}) || len(ids(h.s.AnsweredBy, "ann")) != 0 {
 		t.Error("the edit is another call, which ann has not answered")
 	}

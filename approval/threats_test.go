@@ -34,9 +34,7 @@ func TestThreat01_ApprovalFatigue(t *testing.T) {
 		h.pass(time.Second)
 	}
 	votes, err := h.store.Votes(context.Background(), "t", h.now().Add(-time.Hour), 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s := approval.Figures(votes, h.now()); len(s.Approvers) != 1 || !s.Approvers[0].Overloaded ||
 		!s.Approvers[0].TooMany ||
 		!s.Approvers[0].RubberStamps {
@@ -80,9 +78,7 @@ func TestThreat09_ForgedApproval(t *testing.T) {
 func TestThreat10_Replay(t *testing.T) {
 	h := newHarness(t)
 	r, _ := h.approved(tool("pay", `{}`), nil)
-	if _, err := h.consume(r, tool("pay", `{}`), "k"); err != nil {
-		t.Fatal(err)
-	}
+	works(h.consume(r, tool("pay", `{}`), "k"))(t)
 	h.start() // a crash between the permit and the run: never a second permit
 	_, err := h.consume(r, tool("pay", `{}`), "after the crash")
 	h.fails(err, approval.ErrConsumed)
@@ -171,9 +167,7 @@ func TestThreat18_BeforeTrustIsEstablished(t *testing.T) {
 	h.fails(err, approval.ErrPending)
 	h.vote(r, "eve", approval.Approve, approval.VoteApproved)
 	h.happened("call_allowed", "request_opened", "vote_counted", "request_approved")
-	if _, err := h.consume(r, tool("pay", `{}`), "k"); err != nil {
-		t.Fatal(err)
-	}
+	works(h.consume(r, tool("pay", `{}`), "k"))(t)
 	h.happened("call_allowed", "request_opened", "vote_counted", "request_approved", "permit_consumed")
 }
 
@@ -278,9 +272,7 @@ func TestThreat24_TimeoutAsConsent(t *testing.T) {
 	for _, name := range []string{"pay", "trade", "nudge", "vault"} {
 		r := h.asked(tool(name, `{}`))
 		h.pass(48 * time.Hour)
-		if _, err := h.s.Tick(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		works(h.s.Tick(context.Background()))(t)
 		h.is(r.ID, approval.Expired, approval.ByDeadline)
 	}
 

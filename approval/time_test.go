@@ -133,19 +133,19 @@ func TestWait(t *testing.T) {
 	h := newHarness(t)
 	ctx := context.Background()
 	r := h.asked(tool("pay", `{}`))
-	if got, err := h.s.Wait(ctx, "t", r.ID, r.Version-1, time.Hour); err != nil || got.Version != r.Version {
+	if got, err := h.wait(ctx, r.ID, r.Version-1, time.Hour); err != nil || got.Version != r.Version {
 		t.Errorf("a change that has been: got %+v, %v", got, err)
 	}
-	if got, err := h.s.Wait(ctx, "t", r.ID, r.Version, 10*time.Millisecond); err != nil ||
+	if got, err := h.wait(ctx, r.ID, r.Version, 10*time.Millisecond); err != nil ||
 		got.Version != r.Version {
 		t.Errorf("no change: got %+v, %v", got, err)
 	}
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := h.s.Wait(gone, "t", r.ID, r.Version, time.Hour); !errors.Is(err, context.Canceled) {
+	if _, err := h.wait(gone, r.ID, r.Version, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	_, err := h.s.Wait(ctx, "t", "apr_nothing", 0, time.Hour)
+	_, err := h.wait(ctx, "apr_nothing", 0, time.Hour)
 	h.fails(err, approval.ErrNotFound)
 }
 
@@ -178,7 +178,7 @@ func TestWaitWakes(t *testing.T) {
 			done := make(chan *approval.Request, 8)
 			for range cap(done) {
 				go func() {
-					got, err := h.s.Wait(context.Background(), "t", r.ID, r.Version, 20*time.Second)
+					got, err := h.wait(context.Background(), r.ID, r.Version, 20*time.Second)
 					if err != nil {
 						t.Error(err)
 					}
@@ -204,3 +204,12 @@ func TestWaitWakes(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// wait returns a request as it is once its version is another one, or
+// the time is over.
+func (h *harness) wait(ctx context.Context, id string, version int64, wait time.Duration) (*approval.Request, error) {
+	if err := h.s.Await(ctx, "t", id, version, wait); err != nil {
+		return nil, err
+	}
+	return h.s.Request(ctx, "t", id)
+}

@@ -8,22 +8,9 @@ import (
 	"time"
 )
 
-// Wait returns the request as soon as its version is another than the
-// given one, or as it is when wait is over. The end of ctx is an error.
-func (s *Service) Wait(
-	ctx context.Context,
-	tenant, id string,
-	version int64,
-	wait time.Duration,
-) (*Request, error) {
-	if err := s.Await(ctx, tenant, id, version, wait); err != nil {
-		return nil, err
-	}
-	return s.Request(ctx, tenant, id)
-}
-
-// Await is Wait for callers who read the request themselves. However
-// many wait, the store is asked once about all of a tenant.
+// Await returns as soon as a request's version is another than the given
+// one, or when wait is over. The end of ctx is an error. However many
+// wait, the store is asked once about all of a tenant.
 func (s *Service) Await(ctx context.Context, tenant, id string, version int64, wait time.Duration) error {
 	if checkName("id", id) != nil {
 		return ErrNotFound

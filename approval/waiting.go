@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"slices"
 )
@@ -15,89 +16,65 @@ const mostPages = 50
 // ErrUnknownName: nobody is known by the name. Total counts what was
 // left out only as far as it was read, so that it may be too large.
 func (s *Service) Waiting(ctx context.Context, tenant, person string, f Filter) (Page, error) {
-	p, known, err := s.known(ctx, tenant, person)
+	p, err := s.somebody(ctx, tenant, person)
 	if err != nil {
 		return Page{}, err
 	}
-	if !known {
-		return Page{}, ErrUnknownName
-	}
-	f.States = []State{Pending}
-	f.Groups = append(slices.Clone(p.Groups), "")
-	list := pickedList{wanted: func(x Summary) (bool, error) { return s.waitsFor(ctx, tenant, x, p) }}
+	f.States, f.Groups = []State{Pending}, append(slices.Clone(p.Groups), "")
 
-	return list.read(ctx, s.store, tenant, f)
+	return Pick(ctx, s.store, tenant, f, func(x Summary) (bool, error) { return s.waitsFor(ctx, tenant, x, p) })
 }
 
 // AnsweredBy lists the pending requests that a person has answered as
 // they stand now, and that wait for others. Everything else is as for
 // Waiting.
 func (s *Service) AnsweredBy(ctx context.Context, tenant, person string, f Filter) (Page, error) {
-	p, known, err := s.known(ctx, tenant, person)
+	p, err := s.somebody(ctx, tenant, person)
 	if err != nil {
 		return Page{}, err
 	}
-	if !known {
-		return Page{}, ErrUnknownName
-	}
 	f.States, f.Groups = []State{Pending}, nil
-	list := pickedList{wanted: func(x Summary) (bool, error) {
+
+	return Pick(ctx, s.store, tenant, f, func(x Summary) (bool, error) {
 		a, err := s.answeringOf(ctx, tenant, x)
 		return slices.Contains(a.Answered, p.ID), err
-	}}
-
-	return list.read(ctx, s.store, tenant, f)
+	})
 }
 
-// pickedList fills one page with some of the requests on pages of the store.
-type pickedList struct {
-	wanted func(Summary) (bool, error)
-	out    Page
-	others int // requests that were left out
-}
-
-func (l *pickedList) read(ctx context.Context, store Store, tenant string, f Filter) (Page, error) {
-	l.out.Requests = []Summary{}
-	if f.Limit == 0 {
-		f.Limit = 50
-	}
-	wanted := f.Limit
+// Pick fills one page of a list with the wanted ones of the requests on
+// pages of a store. Its Total counts what was left out only as far as
+// it was read.
+func Pick(
+	ctx context.Context, store Store, tenant string, f Filter, wanted func(Summary) (bool, error),
+) (Page, error) {
+	out, left := Page{Requests: []Summary{}}, 0
+	most := cmp.Or(f.Limit, 50)
 	for range mostPages {
-		f.Limit = wanted - len(l.out.Requests)
+		f.Limit = most - len(out.Requests)
 		page, err := store.Requests(ctx, tenant, f)
 		if err != nil {
 			return Page{}, err
 		}
-		if err := l.pick(page.Requests); err != nil {
-			return Page{}, err
+		for _, x := range page.Requests {
+			picked, err := wanted(x)
+			switch {
+			case err != nil:
+				return Page{}, err
+			case picked:
+				out.Requests = append(out.Requests, x)
+			default:
+				left++
+			}
 		}
-		l.out.Total = max(l.out.Total, page.Total)
-		l.out.Next = page.Next
-		f.Cursor = page.Next
-		if page.Next == "" || len(l.out.Requests) == wanted {
+
+		out.Total, out.Next = max(out.Total, page.Total), page.Next
+		if f.Cursor = page.Next; page.Next == "" || len(out.Requests) == most {
 			break
 		}
 	}
 
-	l.out.Total -= l.others
-
-	return l.out, nil
-}
-
-func (l *pickedList) pick(all []Summary) error {
-	for _, summary := range all {
-		wanted, err := l.wanted(summary)
-		switch {
-		case err != nil:
-			return err
-		case wanted:
-			l.out.Requests = append(l.out.Requests, summary)
-		default:
-			l.others++
-		}
-	}
-
-	return nil
+	out.Total -= left
+	return out, nil
 }
 
 // waitsFor reports whether a pending request waits for a person.

@@ -41,7 +41,8 @@ func (r *reader) version(root *yamldoc.Node) {
 	if strings.Trim(text(n), "0123456789.") != "" {
 		return // the JSON Schema reports it
 	}
-	for _, f := range yamldoc.CheckVersion(root, ruleUnsupportedVersion, ruleNewerVersion) {
+	form := yamldoc.Form{Unsupported: ruleUnsupportedVersion, Newer: ruleNewerVersion}
+	for _, f := range form.Version(root) {
 		if f.Rule == ruleNewerVersion {
 			f.Message = fmt.Sprintf("schema_version %s is newer than 1.0; what it adds is not read", n.Text)
 		}

@@ -117,9 +117,7 @@ func TestCredentials(t *testing.T) {
 	revoked := h.token(store.Token{Scopes: []string{"admin"}})
 	var id string
 	all, err := h.store.Tokens(t.Context(), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, tok := range all {
 		if tok.Hash == tokens.Hash(revoked) {
 			id = tok.ID
@@ -205,9 +203,7 @@ func TestTokens(t *testing.T) {
 	h.do("POST", "/v1/tokens/tok_none/revoke", admin, "").must(404)
 	n := h.size()
 	entries, err := h.store.Entries(t.Context(), "acme", int64(n-2), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, want := range []string{`"type":"token_created"`, `"type":"token_revoked"`} {
 		if leaf := string(entries[i].Leaf); !strings.Contains(leaf, want) || !strings.Contains(leaf, id) ||
 			!strings.Contains(leaf, `"actor":"root"`) ||
@@ -326,7 +322,7 @@ func TestRuntimesSeeTheirOwn(t *testing.T) {
 	}
 
 	renewed := h.token(store.Token{Name: "rt", Scopes: []string{"request"}})
-	h.do("GET", "/v1/requests/"+r.ID, renewed, "").must(200)
+	h.look(renewed, r).must(200)
 	h.consume(renewed, r, "k").must(200)
 }
 
@@ -348,7 +344,7 @@ func TestBoundToAgents(t *testing.T) {
 		}
 	}
 
-	h.do("GET", "/v1/requests/"+r.ID, bound, "").must(404)
+	h.look(bound, r).must(404)
 	h.vote(bound, r, "approve").must(404)
 	h.do("POST", "/v1/requests/"+r.ID+"/cancel", bound, "").must(404)
 	for _, path := range []string{"/v1/requests", "/v1/tokens", "/v1/audit/checkpoint", "/v1/events"} {
@@ -376,7 +372,7 @@ func TestReadingChangesNothing(t *testing.T) {
 	})
 	admin := h.admin()
 	r := h.ask(strong, `{"amount":1}`)
-	before, doc := h.size(), h.do("GET", "/v1/requests/"+r.ID, strong, "").text
+	before, doc := h.size(), h.look(strong, r).text
 	for pattern := range server.Routes() {
 		_, path := concrete(h, pattern, r.ID, "grt_none")
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
@@ -398,7 +394,7 @@ func TestReadingChangesNothing(t *testing.T) {
 	if after := h.size(); after != before {
 		t.Errorf("reading wrote %d entries", after-before)
 	}
-	if now := h.do("GET", "/v1/requests/"+r.ID, strong, "").text; now != doc {
+	if now := h.look(strong, r).text; now != doc {
 		t.Errorf("reading changed the request:\n%s\n%s", doc, now)
 	}
 }

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,21 +57,13 @@ func (x *exchange) revokeGrant() error {
 	}
 	id := x.r.PathValue("id")
 	if g, err := x.cfg.Store.Grant(x.r.Context(), x.tenant(), id); err != nil || !actsFor(x.token, g.Agent) {
-		return cmpErr(err, approval.ErrNotFound)
+		return cmp.Or(err, approval.ErrNotFound)
 	}
 	g, err := x.cfg.Service.Revoke(x.r.Context(), x.tenant(), id, actor(x.token), reason)
 	if err != nil {
 		return err
 	}
-	x.wake()
 	return x.answer(http.StatusOK, g)
-}
-
-func cmpErr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
 }
 
 // personOrAdmin asks a token that may only vote for its person, whom
@@ -78,19 +72,14 @@ func (x *exchange) personOrAdmin() error {
 	if may(x.token, openapi.ScopeAdmin) {
 		return nil
 	}
-	name, err := x.person()
-	if err != nil {
-		return err
+	if x.token.Person == "" {
+		return errNoPerson()
 	}
-	_, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), name)
-	switch {
-	case err != nil:
-		return fmt.Errorf("ask the directory: %w", err)
-	case !known:
-		return approval.ErrUnknownName
+	known, err := x.namesPerson()
+	if err == nil && !known {
+		err = approval.ErrUnknownName
 	}
-
-	return nil
+	return err
 }
 
 func (x *exchange) listFreezes() error {
@@ -114,8 +103,6 @@ func (x *exchange) freeze() error {
 	if err := x.cfg.Service.Freeze(x.r.Context(), x.tenant(), agent, actor(x.token), reason); err != nil {
 		return err
 	}
-	x.wake()
-
 	return x.listFreezes()
 }
 
@@ -126,8 +113,12 @@ func (x *exchange) liftFreeze() error {
 	if err != nil {
 		return err
 	}
-	if _, err := x.frozen(agent); err != nil {
+	freezes, err := x.cfg.Store.Freezes(x.r.Context(), x.tenant())
+	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(freezes, func(f approval.Freeze) bool { return f.Agent == agent }) {
+		return fmt.Errorf("freeze: %w", approval.ErrNotFound)
 	}
 	if asked, err := x.act(administration.LiftFreeze, administration.Lifting(agent, reason)); asked ||
 		err != nil {
@@ -136,24 +127,7 @@ func (x *exchange) liftFreeze() error {
 	if err := x.cfg.Service.Thaw(x.r.Context(), x.tenant(), agent, actor(x.token), reason); err != nil {
 		return err
 	}
-	x.wake()
-
 	return x.listFreezes()
-}
-
-// frozen finds a freeze in force; ErrNotFound.
-func (x *exchange) frozen(agent string) (approval.Freeze, error) {
-	freezes, err := x.cfg.Store.Freezes(x.r.Context(), x.tenant())
-	if err != nil {
-		return approval.Freeze{}, err
-	}
-	for _, f := range freezes {
-		if f.Agent == agent {
-			return f, nil
-		}
-	}
-
-	return approval.Freeze{}, fmt.Errorf("freeze: %w", approval.ErrNotFound)
 }
 
 func (x *exchange) freezeBody() (agent, reason string, err error) {
@@ -162,14 +136,7 @@ func (x *exchange) freezeBody() (agent, reason string, err error) {
 	if f.err != nil {
 		return "", "", f.err
 	}
-	if !actsFor(x.token, agent) {
-		return "", "", fail(
-			openapi.CodeAgentNotAllowed,
-			"the token is bound to "+strings.Join(x.token.Agents, ", "),
-		)
-	}
-
-	return agent, reason, nil
+	return agent, reason, x.mayActFor(agent)
 }
 
 // statsSpan is how far back figures reach when nobody says.
@@ -243,8 +210,6 @@ func (x *exchange) createToken() error {
 	if err != nil {
 		return err
 	}
-	x.wake()
-
 	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: tokens.Shown(t), Secret: secret})
 }
 
@@ -284,7 +249,6 @@ func (x *exchange) act(act administration.Act, args map[string]any) (asked bool,
 
 	who := approval.AdministrationAsker(x.token.Name, x.token.Person)
 	err = x.cfg.Administration.Take(x.r.Context(), x.tenant(), who, act, args)
-	x.wake()
 	var pending *administration.PendingError
 	var refused *administration.RefusedError
 	switch {
@@ -300,7 +264,6 @@ func (x *exchange) act(act administration.Act, args map[string]any) (asked bool,
 // record notes in the ledger what happened to the server itself.
 func (x *exchange) record(event, subject string, facts map[string]any) error {
 	err := x.cfg.Service.Record(x.r.Context(), x.tenant(), event, subject, actor(x.token), facts)
-	x.wake()
 	return err
 }
 
@@ -308,7 +271,6 @@ func (x *exchange) revokeToken() error {
 	if err := x.maker().End(x.r.Context(), x.tenant(), x.r.PathValue("id"), tokens.By{Token: x.token}); err != nil {
 		return err
 	}
-	x.wake()
 	x.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
@@ -319,7 +281,7 @@ func (x *exchange) listDeliveries() error {
 		state = store.JobState(text)
 	}
 	if state != store.DeadEnd && state != store.Waiting && state != store.Sent {
-		return fail(openapi.CodeBadRequest, "state: expected waiting, sent or dead").in("state")
+		return bad("state", "expected waiting, sent or dead")
 	}
 	limit, err := x.integer("limit", 1, 500, 50)
 	if err != nil {

@@ -67,9 +67,7 @@ func TestH3_ATokenThatAsksDoesNotAdminister(t *testing.T) {
 // can't be the one who approves what it asks.
 func TestH3_AnAdministratorNeedsAnother(t *testing.T) {
 	h := newHarness(t)
-	if err := h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
 	root := h.token(store.Token{
 		Name:   "root",
 		Person: "ada",
@@ -175,21 +173,15 @@ func TestH3_ACommandLineIsSignedInByItsPerson(t *testing.T) {
 func (h *harness) confirm(code, person string) {
 	h.t.Helper()
 	devices := &tokens.Devices{Maker: &tokens.Maker{Store: h.store, Now: h.clock.Now}, Values: h.store}
-	if err := devices.Answer(h.t.Context(), code, "acme", person, true); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, devices.Answer(h.t.Context(), code, "acme", person, true))
 }
 
 func TestTheClientSignsIn(t *testing.T) {
 	h := newHarness(t)
 	c, err := client.New(h.url, "", client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	device, err := c.BeginDevice(t.Context(), "laptop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	device.Interval = 0
 	h.confirm(strings.ToLower(device.UserCode), "mara")
 	made, err := c.WaitDevice(t.Context(), device)
@@ -215,9 +207,7 @@ func TestL15_ActsOfAdministratorsAreInTheLedger(t *testing.T) {
 
 	h.size()
 	entries, err := h.store.Entries(t.Context(), "acme", 0, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := ""
 	for _, e := range entries {
 		all += string(e.Leaf) + "\n"

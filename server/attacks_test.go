@@ -57,9 +57,7 @@ func TestEventStreamsEndWithTheirToken(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			req, err := http.NewRequestWithContext(ctx, "GET", h.url+"/v1/events", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			req.Header.Set("Authorization", "Bearer "+spy)
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil || resp.StatusCode != 200 {
@@ -85,9 +83,7 @@ func TestLongPollsEndWithTheirToken(t *testing.T) {
 	rt, mara := h.runtime(), h.voter("mara")
 	r := h.ask(rt, `{"amount":1}`)
 	tokens, err := h.store.Tokens(t.Context(), "acme")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var all sync.WaitGroup
 	all.Go(func() {
 		if a := h.do(
@@ -124,9 +120,7 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 		})
 	})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	if _, err := io.WriteString(
 		conn,
@@ -147,9 +141,7 @@ func TestSlowBodiesAreCutOff(t *testing.T) {
 	// nobody has signed in
 	for _, route := range []string{"GET /healthz", "POST /v1/tokens", "POST /v1/nowhere", "DELETE /readyz"} {
 		probe, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer probe.Close()
 		_ = probe.SetReadDeadline(time.Now().Add(5 * time.Second))
 		if _, err := io.WriteString(probe, route+" HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"); err != nil {

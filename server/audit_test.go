@@ -38,9 +38,7 @@ func TestAuditVerifiesOffline(t *testing.T) {
 		t.Fatalf("got %+v, %v", checkpoint, err)
 	}
 	var file bytes.Buffer
-	if err := c.Export(t.Context(), &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Export(t.Context(), &file))
 	report, err := ledger.Verify(
 		bytes.NewReader(file.Bytes()),
 		ledger.VerifyOptions{PublicKey: h.signer.PublicKey()},
@@ -51,13 +49,9 @@ func TestAuditVerifiesOffline(t *testing.T) {
 	h.do("HEAD", "/v1/audit/export", mara, "").must(200)
 	for index := range int64(n) {
 		proof, err := c.Proof(t.Context(), index)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text, err := json.Marshal(proof)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := ledger.VerifyProof(text, h.signer.PublicKey()); err != nil {
 			t.Errorf("entry %d: %v", index, err)
 		}
@@ -85,9 +79,7 @@ func TestDeliveries(t *testing.T) {
 		})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if a := h.do("GET", "/v1/deliveries?state=waiting", admin, "").must(200); !strings.Contains(
 		a.text,
 		"webhook:ops",
@@ -100,17 +92,13 @@ func TestDeliveries(t *testing.T) {
 	if err != nil || len(jobs) != 1 {
 		t.Fatalf("got %v, %v", jobs, err)
 	}
-	if err := h.store.Bury(t.Context(), "me", jobs[0].ID, "410 Gone", now); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.store.Bury(t.Context(), "me", jobs[0].ID, "410 Gone", now))
 	c := h.client(admin)
 	dead, err := c.Deliveries(t.Context(), openapi.DeliveryStateDead, 10)
 	if err != nil || len(dead) != 1 || dead[0].Problem != "410 Gone" || dead[0].Payload != `{"a":1}` {
 		t.Fatalf("got %+v, %v", dead, err)
 	}
-	if err := c.Redeliver(t.Context(), dead[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Redeliver(t.Context(), dead[0].ID))
 	if a := h.do("GET", "/v1/deliveries", admin, "").must(200); a.text != "{\"deliveries\":[]}\n" {
 		t.Errorf("got %s", a.text)
 	}
@@ -135,9 +123,7 @@ func TestDo(t *testing.T) {
 				return false
 			}
 			r, err := mara.Request(ctx, page.Requests[0].ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			answer(r)
 			return true
 		})
@@ -252,9 +238,7 @@ func TestTheRestOfTheClient(t *testing.T) {
 		[]byte(`{"kind":"tool","tool":"trade","args":{"amount":8}}`),
 		client.OpenOptions{},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	o2, err := c.Open(
 		ctx,
 		"desk",

@@ -164,7 +164,7 @@ func unknown(name string, known []string) string {
 
 func (f *fields) refuse(name, why string) {
 	if f.err == nil {
-		f.err = fail(openapi.CodeBadRequest, f.prefix+name+": "+why).in(f.prefix + name)
+		f.err = bad(f.prefix+name, why)
 	}
 }
 

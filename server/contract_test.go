@@ -109,22 +109,16 @@ func (c *contract) find(method, path string) (operation, bool) {
 func (c *contract) schema(t *testing.T, schema any) *jsonschema.Schema {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"allOf": []any{schema}, "components": c.doc["components"]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	key, err := json.Marshal(schema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.schemas[string(key)]; s != nil {
 		return s
 	}
 	s, err := jsonschema.Compile("openapi", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.schemas[string(key)] = s
 	return s
 }

@@ -62,7 +62,5 @@ func (x *exchange) takeDeviceToken() error {
 		return err
 	}
 
-	x.wake()
-
 	return x.answer(http.StatusCreated, openapi.CreatedToken{Token: tokens.Shown(t), Secret: secret})
 }

@@ -28,12 +28,9 @@ func (x *exchange) consume() error {
 	case f.has("call") == f.has("binding"):
 		return fail(openapi.CodeBadRequest, "expected either call or binding")
 	case f.has("binding") && in.Binding == "":
-		return fail(openapi.CodeBadRequest, "binding: expected the digest of the call").in("binding")
+		return bad("binding", "expected the digest of the call")
 	case in.Key == "" || utf8.RuneCountInString(in.Key) > longestKey:
-		return fail(
-			openapi.CodeBadRequest,
-			fmt.Sprintf("key: expected a text of at most %d characters", longestKey),
-		).in("key")
+		return bad("key", fmt.Sprintf("expected a text of at most %d characters", longestKey))
 	}
 
 	consumed, err := x.cfg.Service.Consume(x.r.Context(), in)
@@ -41,7 +38,6 @@ func (x *exchange) consume() error {
 	if err != nil {
 		return x.with(r, err)
 	}
-	x.wake()
 	return x.answerRequest(consumed)
 }
 
@@ -62,7 +58,6 @@ func (x *exchange) cancel() error {
 	if err != nil {
 		return x.with(r, err)
 	}
-	x.wake()
 	return x.answerRequest(cancelled)
 }
 

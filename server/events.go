@@ -65,12 +65,8 @@ func (x *exchange) after() (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || !eventText.MatchString(text) {
-		return 0, fail(
-			openapi.CodeBadRequest,
-			"Last-Event-ID: expected the index of an entry",
-		).in("Last-Event-ID")
+		return 0, bad("Last-Event-ID", "expected the index of an entry")
 	}
-
 	return n, nil
 }
 

@@ -26,9 +26,7 @@ import (
 // mark records an entry of no request for acme.
 func (h *harness) mark(subject string) {
 	h.t.Helper()
-	if err := h.svc.Record(h.t.Context(), "acme", "mark", subject, "test", nil); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.svc.Record(h.t.Context(), "acme", "mark", subject, "test", nil))
 }
 
 // take reads n events, or fails the test.
@@ -101,9 +99,7 @@ func TestEventsGoOnAfterARestart(t *testing.T) {
 		mara,
 		client.Options{Pause: time.Millisecond, MaxPause: 20 * time.Millisecond},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	began := make(chan struct{})
@@ -155,9 +151,7 @@ func (r *relay) to(url string) {
 
 func (r *relay) listen() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	r.url = "http://" + l.Addr().String()
 	r.t.Cleanup(func() { l.Close() })
 	go func() {
@@ -205,9 +199,7 @@ func TestManyWatchers(t *testing.T) {
 	for n := range watchers / 100 { // as many as one token may have
 		watcher := h.token(store.Token{Name: fmt.Sprintf("watcher-%d", n), Scopes: []string{"read"}})
 		c, err := client.New(h.url, watcher, client.Options{HTTP: &http.Client{Transport: transport}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		clients = append(clients, c)
 	}
 
@@ -288,14 +280,10 @@ func TestTooManyWatchers(t *testing.T) {
 func (h *harness) stream(ctx context.Context, token, query string) io.Reader {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, "GET", h.url+"/v1/events"+query, nil)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	if resp.StatusCode != 200 {
 		h.t.Fatalf("status %d", resp.StatusCode)
 	}
@@ -341,13 +329,9 @@ func TestSlowReaders(t *testing.T) {
 
 	h.size()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
-		t.Fatal(err)
-	}
+	must(t, conn.(*net.TCPConn).SetReadBuffer(4096))
 	fmt.Fprintf(conn, "GET /v1/events?after=-1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", mara)
 	testwait.Until(t, "the slow one watches, then is cut off", func() bool {
 		text := h.do("GET", "/metrics", "", "").text

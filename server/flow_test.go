@@ -20,17 +20,17 @@ func TestTheWayOfACall(t *testing.T) {
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 
-	quote := h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200)
+	quote := h.opens(rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200)
 	if quote.str("outcome") != "allow" || !strings.HasPrefix(quote.str("binding"), "sha256:") {
 		t.Errorf("a call that nobody gates: %s", quote.text)
 	}
-	drop := h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"drop"}}`).must(200)
+	drop := h.opens(rt, `{"call":{"kind":"tool","tool":"drop"}}`).must(200)
 	if drop.str("outcome") != "deny" || drop.str("denied") != "policy" {
 		t.Errorf("a call that policy denies: %s", drop.text)
 	}
 
 	const args = `{"note":"a<b & \u00e9",  "amount":1.50}` // spaces, escapes and zeros stay
-	opened := h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`).
+	opened := h.opens(rt, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`).
 		must(201)
 	r := opened.request("request")
 	if opened.header.Get("ETag") != `"1"` || opened.header.Get("Location") != "/v1/requests/"+r.ID ||
@@ -82,9 +82,7 @@ func TestTheWayOfACall(t *testing.T) {
 	testwait.Until(t, "the history is sealed", func() bool {
 		var all openapi.Entries
 		a := h.do("GET", "/v1/requests/"+r.ID+"/history", rt, "").must(200)
-		if err := json.Unmarshal([]byte(a.text), &all); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(a.text), &all))
 		return len(all.Entries) >= 5 && strings.Contains(a.text, `"type":"permit_consumed"`) &&
 			strings.Contains(a.text, `a<b & \\u00e9`)
 	})
@@ -98,14 +96,14 @@ func TestRuntimesShareARequest(t *testing.T) {
 	second := h.token(store.Token{Name: "rt2", Scopes: []string{"request"}})
 	stranger := h.token(store.Token{Name: "rt3", Scopes: []string{"request"}})
 	r := h.ask(first, `{"amount":1}`)
-	if a := h.do("GET", "/v1/requests/"+r.ID, second, ""); a.status != 404 {
+	if a := h.look(second, r); a.status != 404 {
 		t.Errorf("read before it asked: %s", a.text)
 	}
-	h.do("POST", "/v1/agents/desk/requests", second, `{"call":{"kind":"tool","tool":"trade","args":{"amount":1}}}`).
+	h.opens(second, `{"call":{"kind":"tool","tool":"trade","args":{"amount":1}}}`).
 		must(200)
-	r = h.do("GET", "/v1/requests/"+r.ID, second, "").must(200).request()
+	r = h.look(second, r).must(200).request()
 	h.vote(mara, r, "approve").must(200)
-	for _, a := range []*answer{h.do("GET", "/v1/requests/"+r.ID, stranger, ""), h.consume(stranger, r, "k")} {
+	for _, a := range []*answer{h.look(stranger, r), h.consume(stranger, r, "k")} {
 		a.must(404)
 	}
 	if got := h.consume(second, r, "k").must(200).request(); got.State != approval.Consumed ||
@@ -296,7 +294,7 @@ func TestVotesNeedWhatWasSeen(t *testing.T) {
 		}
 	}
 
-	if now := h.do("GET", "/v1/requests/"+r.ID, mara, "").request(); now.State != approval.Pending ||
+	if now := h.look(mara, r).request(); now.State != approval.Pending ||
 		len(now.Votes) != 0 {
 		t.Errorf("something counted: %+v", now)
 	}
@@ -340,7 +338,7 @@ func TestVotesTellTheirChannel(t *testing.T) {
 func TestGrantOfferedAndUsed(t *testing.T) {
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
-	r := h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"spend","args":{"amount":100}}}`).
+	r := h.opens(rt, `{"call":{"kind":"tool","tool":"spend","args":{"amount":100}}}`).
 		must(201).
 		request("request")
 	body := `{"verdict":"approve","shown_fully":true,"binding":"` + r.Binding() +
@@ -398,7 +396,7 @@ func TestEdits(t *testing.T) {
 		!strings.Contains(preview.text, `"path":"amount"`) {
 		t.Errorf("preview: %s", preview.text)
 	}
-	if now := h.do("GET", "/v1/requests/"+r.ID, rt, "").request(); now.Version != 1 {
+	if now := h.look(rt, r).request(); now.Version != 1 {
 		t.Errorf("a preview changed the request: %+v", now)
 	}
 	if a := h.do("POST", path, mara, body(`{"amount":`), "If-Match", `"1"`); a.status != 422 ||
@@ -447,16 +445,12 @@ func (h *harness) rewrite(file, old, now string) {
 	h.t.Helper()
 	name := filepath.Join(h.dir, file)
 	src, err := os.ReadFile(name)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	text := strings.Replace(string(src), old, now, 1)
 	if text == string(src) {
 		h.t.Fatalf("%s does not hold %q", file, old)
 	}
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, os.WriteFile(name, []byte(text), 0o600))
 	if !h.plans.Reload() {
 		h.t.Fatal("the change went unnoticed")
 	}
@@ -518,7 +512,7 @@ func TestEndings(t *testing.T) {
 		`{"call":{"kind":"tool","tool":"trade","args":{"amount":4}},"replaces":"`+old.ID+`"}`,
 	).
 		must(201)
-	if a := h.do("GET", "/v1/requests/"+old.ID, rt, "").must(200); a.str("state") != "cancelled" ||
+	if a := h.look(rt, old).must(200); a.str("state") != "cancelled" ||
 		a.str("cause") != "superseded" {
 		t.Errorf("got %s", a.text)
 	}
@@ -527,7 +521,7 @@ func TestEndings(t *testing.T) {
 	h.clock.Add(25 * time.Hour)
 	rt, mara = h.runtime(), h.voter("mara")
 	testwait.Until(t, "the deadline acts by itself", func() bool {
-		return h.do("GET", "/v1/requests/"+late.ID, rt, "").str("state") == "expired"
+		return h.look(rt, late).str("state") == "expired"
 	})
 	if a := h.vote(mara, late, "approve").must(200); a.str("outcome") != "late" &&
 		a.str("outcome") != "conflicting" {
@@ -556,7 +550,7 @@ func TestFreeze(t *testing.T) {
 		a.str("outcome") != "deny" {
 		t.Errorf("got %s", a.text)
 	}
-	if a := h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200); a.str(
+	if a := h.opens(rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200); a.str(
 		"denied",
 	) != "frozen" {
 		t.Errorf("got %s", a.text)
@@ -611,7 +605,7 @@ func TestListsAndFigures(t *testing.T) {
 	h := newHarness(t)
 	rt, mara := h.runtime(), h.voter("mara")
 	one := h.ask(rt, `{"amount":1}`)
-	h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"wire","principal":"zed"}}`).
+	h.opens(rt, `{"call":{"kind":"tool","tool":"wire","principal":"zed"}}`).
 		must(201)
 	tokens := map[string]string{
 		"mara": mara,

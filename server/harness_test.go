@@ -109,9 +109,7 @@ func newHarness(t *testing.T, change ...func(*server.Config)) *harness {
 		log:   &testwait.Buffer{},
 		clock: &assenttest.Clock{},
 	}
-	if err := os.CopyFS(h.dir, os.DirFS("testdata")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(h.dir, os.DirFS("testdata")))
 	secret := ""
 	var err error
 	if h.signer, secret, err = ledger.GenerateKey("assent.test", rand.Reader); err != nil || secret == "" {
@@ -130,14 +128,10 @@ func newHarness(t *testing.T, change ...func(*server.Config)) *harness {
 func (h *harness) open() {
 	h.t.Helper()
 	s, err := sqlite.Open(h.t.Context(), filepath.Join(h.dir, "assent.db"), sqlite.Options{Now: h.clock.Now})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	h.store = &fragile{Store: s}
 	src, err := os.ReadFile(filepath.Join(h.dir, "people.yaml"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	known, findings := people.Parse("people.yaml", src)
 	if known == nil {
 		h.t.Fatal(findings)
@@ -149,9 +143,7 @@ func (h *harness) open() {
 			Policies: []string{filepath.Join(h.dir, "policies")},
 		},
 	)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	all := &administration.Planner{Next: h.plans, Admins: admins}
 	h.svc = approval.New(h.store, all, h.people, h.clock.Now, rand.Reader, approval.Config{})
 }
@@ -189,9 +181,7 @@ func (h *harness) start(change ...func(*server.Config)) {
 	}
 	h.srv = server.New(cfg)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	h.url = "http://" + listener.Addr().String()
 	front := server.HTTPServer(h.srv)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -219,9 +209,7 @@ func (h *harness) start(change ...func(*server.Config)) {
 func (h *harness) token(tok store.Token) string {
 	h.t.Helper()
 	secret, hash, err := tokens.NewSecret(rand.Reader)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	tok.ID, tok.Hash = "tok_"+hash[:12], hash
 	if tok.Tenant == "" {
 		tok.Tenant = "acme"
@@ -236,9 +224,7 @@ func (h *harness) token(tok store.Token) string {
 		tok.Expires = h.clock.Now().Add(time.Hour).UTC()
 	}
 	h.free(tok)
-	if err := h.store.PutToken(h.t.Context(), tok); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.store.PutToken(h.t.Context(), tok))
 	return secret
 }
 
@@ -247,16 +233,12 @@ func (h *harness) token(tok store.Token) string {
 func (h *harness) free(tok store.Token) {
 	h.t.Helper()
 	all, err := h.store.Tokens(h.t.Context(), tok.Tenant)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	for _, other := range all {
 		if other.Name != tok.Name || other.Revoked != nil {
 			continue
 		}
-		if err := h.store.RevokeToken(h.t.Context(), tok.Tenant, other.ID, h.clock.Now()); err != nil {
-			h.t.Fatal(err)
-		}
+		must(h.t, h.store.RevokeToken(h.t.Context(), tok.Tenant, other.ID, h.clock.Now()))
 	}
 }
 
@@ -307,9 +289,7 @@ func (h *harness) approve(id string, people ...string) {
 func (h *harness) request(id string) *approval.Request {
 	h.t.Helper()
 	r, err := h.store.Request(h.t.Context(), "acme", id)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 
 	return r
 }
@@ -330,9 +310,7 @@ type answer struct {
 func (h *harness) do(method, path, token, body string, headers ...string) *answer {
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -347,14 +325,10 @@ func (h *harness) do(method, path, token, body string, headers ...string) *answe
 	}
 
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	a := &answer{
 		t:      h.t,
 		status: resp.StatusCode,
@@ -402,9 +376,7 @@ func (a *answer) str(path ...string) string {
 func (a *answer) request(path ...string) *approval.Request {
 	a.t.Helper()
 	text, err := json.Marshal(a.get(path...))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must(a.t, err)
 	r := &approval.Request{}
 	if err := json.Unmarshal(text, r); err != nil {
 		a.t.Fatalf("%v: %s", err, text)
@@ -413,9 +385,21 @@ func (a *answer) request(path ...string) *approval.Request {
 }
 
 // ask opens a request for a trade.
+// look reads a request.
+func (h *harness) look(token string, r *approval.Request) *answer {
+	h.t.Helper()
+	return h.do("GET", "/v1/requests/"+r.ID, token, "")
+}
+
+// opens asks whether a call may run.
+func (h *harness) opens(token, body string, headers ...string) *answer {
+	h.t.Helper()
+	return h.do("POST", "/v1/agents/desk/requests", token, body, headers...)
+}
+
 func (h *harness) ask(token, args string) *approval.Request {
 	h.t.Helper()
-	return h.do("POST", "/v1/agents/desk/requests", token, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`).
+	return h.opens(token, `{"call":{"kind":"tool","tool":"trade","args":`+args+`}}`).
 		must(http.StatusCreated).
 		request("request")
 }
@@ -445,9 +429,7 @@ func (h *harness) consume(token string, r *approval.Request, key string) *answer
 func (h *harness) client(token string) *client.Client {
 	h.t.Helper()
 	c, err := client.New(h.url, token, client.Options{Pause: time.Millisecond, MaxPause: 50 * time.Millisecond})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	return c
 }
 
@@ -458,19 +440,22 @@ func (h *harness) size() int {
 	h.t.Helper()
 	h.marks++
 	mark := "mark-" + strconv.Itoa(h.marks)
-	if err := h.svc.Record(h.t.Context(), "acme", "mark", mark, "test", nil); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.svc.Record(h.t.Context(), "acme", "mark", mark, "test", nil))
 	at := int64(-1)
 	testwait.Until(h.t, "everything is sealed", func() bool {
 		entries, err := h.store.History(h.t.Context(), "acme", mark, 0, 100)
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must(h.t, err)
 		if len(entries) == 1 {
 			at = entries[0].Index
 		}
 		return at >= 0
 	})
 	return int(at) - h.marks + 1
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

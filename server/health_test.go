@@ -43,7 +43,7 @@ func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
 	})
 	rt := h.runtime()
 	h.do("POST", "/v1/agents/other/requests", rt, `{"call":{"kind":"tool","tool":"trade"}}`).must(201)
-	h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200)
+	h.opens(rt, `{"call":{"kind":"tool","tool":"quote"}}`).must(200)
 	text := h.do("GET", "/metrics", "", "").text
 	for _, line := range []string{`assent_degraded{part="agents"} 1`, "assent_unusable_agents 1"} {
 		if !strings.Contains(text, line+"\n") {
@@ -66,13 +66,9 @@ func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
 func TestUsers4_4_AnAgentThatWasNeverGoodIsDenied(t *testing.T) {
 	h := newHarness(t)
 	text, err := os.ReadFile(filepath.Join(h.dir, "agents", "other.agf.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	late := strings.NewReplacer("id: other", "id: late", "alias: trade", "alias: [trade]").Replace(string(text))
-	if err := os.WriteFile(filepath.Join(h.dir, "agents", "late.agf.yaml"), []byte(late), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(h.dir, "agents", "late.agf.yaml"), []byte(late), 0o600))
 	h.plans.Reload()
 	a := h.do("POST", "/v1/agents/late/requests", h.runtime(), `{"call":{"kind":"tool","tool":"trade"}}`)
 	if a.status != 503 || a.str("code") != "agent_unusable" || a.str("outcome") != "deny" ||

@@ -143,13 +143,9 @@ type upload struct {
 func (h *harness) upload(token string, length int) *upload {
 	h.t.Helper()
 	at, err := url.Parse(h.url)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	conn, err := net.Dial("tcp", at.Host)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	h.t.Cleanup(func() { conn.Close() })
 	fmt.Fprintf(conn, "POST /v1/agents/desk/decide HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", token, length)
@@ -161,14 +157,10 @@ func (u *upload) answer() *answer {
 	u.t.Helper()
 	_ = u.conn.SetReadDeadline(time.Now().Add(15 * time.Second))
 	resp, err := http.ReadResponse(u.in, nil)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	must(u.t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	must(u.t, err)
 	return &answer{
 		t:      u.t,
 		status: resp.StatusCode,
@@ -269,15 +261,11 @@ func (h *harness) chunked(token string, body io.Reader) int {
 		h.url+"/v1/agents/desk/decide",
 		io.MultiReader(body),
 	)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	defer resp.Body.Close()
 	return resp.StatusCode
 }
@@ -463,7 +451,7 @@ func TestM10_TooManyOpenRequestsAreRefused(t *testing.T) {
 	h.start()
 	rt := h.runtime()
 	h.ask(rt, `{"a":1}`)
-	a := h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"trade","args":{"a":2}}}`)
+	a := h.opens(rt, `{"call":{"kind":"tool","tool":"trade","args":{"a":2}}}`)
 	a.tooMany("this token has 1 requests open", "cancel what nobody needs")
 	if a.str("outcome") != "deny" {
 		t.Errorf("got %s", a.text)
@@ -523,9 +511,7 @@ func TestD18_WhatMayBeMadeCanBeRead(t *testing.T) {
 		t.Errorf("status %d: %.300s", a.status, a.text)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), "GET", h.url+"/healthz", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req.Header.Set("X-Long", strings.Repeat("x", 200_000))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil && !errors.Is(err, io.EOF) {

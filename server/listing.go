@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/server/openapi"
 )
 
 func (x *exchange) listRequests() error {
@@ -23,27 +22,20 @@ func (x *exchange) listRequests() error {
 	if err != nil {
 		return err
 	}
-	if page.Requests == nil {
-		page.Requests = []approval.Summary{}
-	}
 	return x.answer(http.StatusOK, page)
 }
 
 // waitingForMe lists what waits for the token's person.
-func (x *exchange) waitingForMe(f approval.Filter) (*approval.Page, error) {
+func (x *exchange) waitingForMe(f approval.Filter) (approval.Page, error) {
 	if len(f.States) > 0 && !slices.Contains(f.States, approval.Pending) {
-		return &approval.Page{}, nil // what has ended waits for nobody
+		return approval.Page{Requests: []approval.Summary{}}, nil // what has ended waits for nobody
 	}
 	person, err := x.person()
 	if err != nil {
-		return nil, err
-	}
-	page, err := x.cfg.Service.Waiting(x.r.Context(), x.tenant(), person, f)
-	if err != nil {
-		return nil, err
+		return approval.Page{}, err
 	}
 
-	return &page, nil
+	return x.cfg.Service.Waiting(x.r.Context(), x.tenant(), person, f)
 }
 
 func (x *exchange) filter() (f approval.Filter, err error) {
@@ -112,54 +104,21 @@ func (x *exchange) states() ([]approval.State, error) {
 		case slices.Contains(all, state):
 			out = append(out, state)
 		default:
-			return nil, fail(
-				openapi.CodeBadRequest,
-				fmt.Sprintf("state: %q is no state, expected open or some of %v", word, all),
-			).in("state")
+			return nil, bad("state", fmt.Sprintf("%q is no state, expected open or some of %v", word, all))
 		}
 	}
 
 	return out, nil
 }
 
-// mostPages is how many pages of the store one page of an answer is
-// made of, at most.
-const mostPages = 50
-
 // answerable reads a page of requests. The store knows groups, but not
 // whom a question is for that has a principal instead of groups: where
 // only what somebody may answer is wanted, such questions to others are
 // left out, and the page is filled up from the next ones.
-func (x *exchange) answerable(f approval.Filter) (*approval.Page, error) {
-	wanted := f.Limit
-	out, left := &approval.Page{}, 0
-	for range mostPages {
-		f.Limit = wanted - len(out.Requests)
-		page, err := x.cfg.Store.Requests(x.r.Context(), x.tenant(), f)
-		if err != nil {
-			return nil, err
-		}
-		out.Total, out.Next = max(out.Total, page.Total), page.Next
-		for _, s := range page.Requests {
-			forThem, err := x.isFor(s, f.Groups)
-			if err != nil {
-				return nil, err
-			}
-			if forThem {
-				out.Requests = append(out.Requests, s)
-			} else {
-				left++
-			}
-		}
-
-		if len(f.Groups) == 0 || page.Next == "" || len(out.Requests) == wanted {
-			break
-		}
-		f.Cursor = page.Next
-	}
-
-	out.Total -= left
-	return out, nil
+func (x *exchange) answerable(f approval.Filter) (approval.Page, error) {
+	return approval.Pick(x.r.Context(), x.cfg.Store, x.tenant(), f, func(s approval.Summary) (bool, error) {
+		return x.isFor(s, f.Groups)
+	})
 }
 
 // isFor reports whether a question to one person is to somebody of the

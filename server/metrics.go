@@ -62,10 +62,12 @@ func newMetrics(cfg Config) *metrics {
 			"Permits presented to this process, by what became of them.",
 			"result",
 		),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "assent_limited_total",
-			Help: "Exchanges refused since a share was used up: of what, and whose.",
-		}, []string{"share", "whose"}),
+		refused: counter(
+			"assent_limited_total",
+			"Exchanges refused since a share was used up: of what, and whose.",
+			"share",
+			"whose",
+		),
 		entries: prometheus.NewCounter(
 			prometheus.CounterOpts{
 				Name: "assent_sealed_entries_total",
@@ -78,12 +80,10 @@ func newMetrics(cfg Config) *metrics {
 			"assent_sealed_timestamp_seconds",
 			"When sealing last succeeded, in seconds of Unix time: alert when it is long ago.",
 		),
-		open: prometheus.NewGaugeVec(
-			prometheus.GaugeOpts{
-				Name: "assent_open_requests",
-				Help: "Requests that are open, by state; the same on every replica.",
-			},
-			[]string{"state"},
+		open: gauges(
+			"assent_open_requests",
+			"Requests that are open, by state; the same on every replica.",
+			"state",
 		),
 		oldest: gauge(
 			"assent_oldest_pending_seconds",
@@ -93,10 +93,15 @@ func newMetrics(cfg Config) *metrics {
 			"assent_frozen",
 			"Freezes in force: of single agents, or of everything; the same on every replica.",
 		),
-		degraded: prometheus.NewGaugeVec(
-			prometheus.GaugeOpts{Name: "assent_degraded",
-				Help: "1 while a part can't be used as it stands: its files are broken, or nobody can sign in."},
-			[]string{"part"},
+		degraded: gauges(
+			"assent_degraded",
+			"1 while a part can't be used as it stands: its files are broken, or nobody can sign in.",
+			"part",
+		),
+		behind: gauges(
+			"assent_witness_behind_seconds",
+			"How long ago a witness was last shown every ledger as it was; 0 while that goes well.",
+			"witness",
 		),
 		dead: gauge(
 			"assent_dead_deliveries",
@@ -112,31 +117,30 @@ func newMetrics(cfg Config) *metrics {
 			[]string{"verdict"},
 		),
 	}
-	m.behind = prometheus.NewGaugeVec(
-		prometheus.GaugeOpts{Name: "assent_witness_behind_seconds",
-			Help: "How long ago a witness was last shown every ledger as it was; 0 while that goes well."},
-		[]string{"witness"},
-	)
 	alarms := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "assent_tampered_total",
 		Help: "Times that this process met something in the database that the service did not write: alert on any.",
 	}, func() float64 {
 		return float64(cfg.Store.Integrity().Alarms)
 	})
-	stopped := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "assent_stopped_tenants",
-		Help: "Tenants whose ledger does not fit: nothing is signed for them, and nothing runs."}, func() float64 {
-		return float64(len(cfg.Store.Integrity().Stopped))
-	})
+	stopped := counts(
+		"assent_stopped_tenants",
+		"Tenants whose ledger does not fit: nothing is signed for them, and nothing runs.",
+		func() int { return len(cfg.Store.Integrity().Stopped) },
+	)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m.http, m.calls, m.consumes, m.entries, m.watchers, m.polls, m.sealedAt, m.open, m.dead,
 		m.waited, m.oldest, m.frozen, m.degraded, m.behind, alarms, stopped, m.refused,
 		buildInfo(cfg.Version), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if count := cfg.UnusableAgents; count != nil {
-		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "assent_unusable_agents",
-			Help: "Agents whose file can't be used as it stands: the last good copy decides, or every call is denied."},
-			func() float64 { return float64(count()) }))
+		registry.MustRegister(counts(
+			"assent_unusable_agents",
+			"Agents whose file can't be used as it stands: the last good copy decides, or every call is denied.",
+			count,
+		))
 	}
+
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
 }
@@ -164,8 +168,19 @@ func buildInfo(version string) prometheus.Collector {
 	}, func() float64 { return 1 })
 }
 
-func counter(name, help, label string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func gauges(name, help, label string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label})
+}
+
+// counts is a gauge of what is counted when somebody looks.
+func counts(name, help string, count func() int) prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+		return float64(count())
+	})
 }
 
 func gauge(name, help string) prometheus.Gauge {

@@ -31,10 +31,14 @@ func (x *exchange) decide() error {
 // agent is the agent of the path, if the token may act for it.
 func (x *exchange) agent() (string, error) {
 	agent := x.r.PathValue("agent")
+	return agent, x.mayActFor(agent)
+}
+
+func (x *exchange) mayActFor(agent string) error {
 	if !actsFor(x.token, agent) {
-		return "", fail(openapi.CodeAgentNotAllowed, "the token is bound to "+strings.Join(x.token.Agents, ", "))
+		return fail(openapi.CodeAgentNotAllowed, "the token is bound to "+strings.Join(x.token.Agents, ", "))
 	}
-	return agent, nil
+	return nil
 }
 
 func (x *exchange) openRequest() error {
@@ -65,14 +69,13 @@ func (x *exchange) openRequest() error {
 			return fail(openapi.CodeInvalid, "replaces: expected an earlier request of this token").in("replaces")
 		}
 	}
-	if err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
+	if _, err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
 		return err
 	}
 	opened, err := x.cfg.Service.Open(x.r.Context(), in)
 	if err != nil {
 		return err
 	}
-	x.wake()
 	x.metrics.called(opened.Word())
 	return x.opened(opened)
 }
@@ -95,10 +98,7 @@ func (x *exchange) idempotencyKey() (string, error) {
 	case len(keys) == 0:
 		return "", nil
 	case len(keys) > 1 || keys[0] == "" || utf8.RuneCountInString(keys[0]) > longestKey:
-		return "", fail(
-			openapi.CodeBadRequest,
-			fmt.Sprintf("Idempotency-Key: expected one of at most %d characters", longestKey),
-		).in("Idempotency-Key")
+		return "", bad("Idempotency-Key", fmt.Sprintf("expected one of at most %d characters", longestKey))
 	default:
 		return keys[0], nil
 	}

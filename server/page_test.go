@@ -16,9 +16,7 @@ import (
 func contractPage(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/contracts/http.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -157,9 +155,7 @@ func TestExamplesOfTheContract(t *testing.T) {
 			}
 			n++
 			text, err := json.Marshal(m["example"])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			validate(t, c.schema(t, m["schema"]), &answer{t: t, text: string(text)}, what)
 		}
 	}

@@ -379,9 +379,7 @@ func TestD18_TheDocumentIsAsStrictAsTheServerAboutParameters(t *testing.T) {
 func refusesText(t *testing.T, schema map[string]any, text string) bool {
 	t.Helper()
 	quoted, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if kind := schema["type"]; (kind == "integer" || kind == "boolean") && json.Valid([]byte(text)) {
 		quoted = []byte(text)
 	}

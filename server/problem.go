@@ -64,6 +64,12 @@ func fail(code openapi.Code, detail string) *problem {
 	}}
 }
 
+// bad is a problem with one part of what was sent: a field, a parameter
+// or a header.
+func bad(name, why string) *problem {
+	return fail(openapi.CodeBadRequest, name+": "+why).in(name)
+}
+
 // problemOf turns any error into what a client may see. An error that
 // nobody knows becomes 503, so that nothing runs.
 func problemOf(err error) *problem {

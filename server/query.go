@@ -16,7 +16,7 @@ import (
 func (x *exchange) flag(name string) (bool, error) {
 	text, ok := x.query[name]
 	if ok && text != "true" && text != "false" {
-		return false, fail(openapi.CodeBadRequest, name+": expected true or false").in(name)
+		return false, bad(name, "expected true or false")
 	}
 	return text == "true", nil
 }
@@ -28,7 +28,7 @@ func (x *exchange) word(name string, words ...string) (string, error) {
 		return words[0], nil
 	}
 	if !slices.Contains(words, text) {
-		return "", fail(openapi.CodeBadRequest, name+": expected one of "+strings.Join(words, ", ")).in(name)
+		return "", bad(name, "expected one of "+strings.Join(words, ", "))
 	}
 	return text, nil
 }
@@ -45,12 +45,8 @@ func (x *exchange) integer(name string, least, most, absent int64) (int64, error
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, fail(
-			openapi.CodeBadRequest,
-			fmt.Sprintf("%s: expected a whole number from %d to %d", name, least, most),
-		).in(name)
+		return 0, bad(name, fmt.Sprintf("expected a whole number from %d to %d", least, most))
 	}
-
 	return n, nil
 }
 
@@ -62,7 +58,7 @@ func (x *exchange) duration(name string) (time.Duration, error) {
 	}
 	d, ok := parseDuration(text)
 	if !ok {
-		return 0, fail(openapi.CodeBadRequest, name+": expected a duration such as 30s").in(name)
+		return 0, bad(name, "expected a duration such as 30s")
 	}
 	return d, nil
 }
@@ -92,12 +88,8 @@ func (x *exchange) time(name string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fail(
-			openapi.CodeBadRequest,
-			name+": expected a time such as 2026-01-02T15:04:05Z",
-		).in(name)
+		return time.Time{}, bad(name, "expected a time such as 2026-01-02T15:04:05Z")
 	}
-
 	return t.UTC(), nil
 }
 

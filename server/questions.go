@@ -7,7 +7,6 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/resolve"
-	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -21,10 +20,10 @@ func (x *exchange) askQuestion() error {
 		return err
 	}
 	if key == "" {
-		return fail(
-			openapi.CodeBadRequest,
-			"Idempotency-Key: expected one: a question that is sent again must stay the same question",
-		).in("Idempotency-Key")
+		return bad(
+			"Idempotency-Key",
+			"expected one: a question that is sent again must stay the same question",
+		)
 	}
 
 	f := object(x.body, "", "call", "principal", "session", "question", "within", "context").must("question")
@@ -41,14 +40,13 @@ func (x *exchange) askQuestion() error {
 	if f.err != nil {
 		return f.err
 	}
-	if err := x.namesPerson(); err != nil { // who asks groups is barred from answering: the right one must be
+	if _, err := x.namesPerson(); err != nil { // who asks groups is barred from answering: the right one must be
 		return err
 	}
 	opened, err := x.cfg.Service.Ask(x.r.Context(), in)
 	if err != nil {
 		return err
 	}
-	x.wake()
 	return x.opened(opened)
 }
 

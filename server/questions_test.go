@@ -60,7 +60,7 @@ func TestTheWayOfAQuestion(t *testing.T) {
 	if voted.str("outcome") != "answered" || voted.get("request", "chosen") != 0.0 {
 		t.Errorf("got %s", voted.text)
 	}
-	if got := h.do("GET", "/v1/requests/"+r.ID, rt, "").must(200).request(); *got.Chosen != 0 ||
+	if got := h.look(rt, r).must(200).request(); *got.Chosen != 0 ||
 		*got.Votes[0].Chosen != 0 ||
 		got.Cause != approval.ByChoice {
 		t.Errorf("got %+v", got)
@@ -235,7 +235,7 @@ func TestWrongAnswersToQuestions(t *testing.T) {
 	if a := h.consume(rt, r, "run").must(409); a.str("code") != "question" || a.str("outcome") != "deny" {
 		t.Errorf("got %s", a.text)
 	}
-	if got := h.do("GET", "/v1/requests/"+r.ID, rt, "").must(200).request(); got.State != approval.Pending ||
+	if got := h.look(rt, r).must(200).request(); got.State != approval.Pending ||
 		len(got.Votes) != 0 {
 		t.Errorf("got %+v", got)
 	}
@@ -250,7 +250,7 @@ func TestFrozenAnswersAreHeldBack(t *testing.T) {
 	admin := h.admin()
 	r := h.put(rt, "k", motd).must(201).request("request")
 	h.do("POST", "/v1/freezes", mara, `{"agent":"desk"}`).must(200)
-	if got := h.do("GET", "/v1/requests/"+r.ID, rt, "").must(200).request(); got.State != approval.Pending {
+	if got := h.look(rt, r).must(200).request(); got.State != approval.Pending {
 		t.Errorf("got %+v", got)
 	}
 	wait := make(chan *answer, 1)
@@ -260,12 +260,12 @@ func TestFrozenAnswersAreHeldBack(t *testing.T) {
 	h.pick(mara, r, `"verdict":"dismiss"`).must(200)
 	h.size() // everything is sealed
 	all := []*answer{
-		<-wait, h.do("GET", "/v1/requests/"+r.ID, rt, ""), h.do("GET", "/v1/requests/"+r.ID+"/history", rt, ""),
+		<-wait, h.look(rt, r), h.do("GET", "/v1/requests/"+r.ID+"/history", rt, ""),
 		h.do("GET", "/v1/requests/"+r.ID+"?version=1&wait=1s", rt, ""),
 	}
 	// who may read everything sees no more of their own
 	rt = h.token(store.Token{Name: "rt", Scopes: []string{"request", "read"}})
-	all = append(all, h.do("GET", "/v1/requests/"+r.ID, rt, ""))
+	all = append(all, h.look(rt, r))
 	for i, a := range all {
 		if a.status != http.StatusLocked || a.str("code") != "frozen" || a.str("request") != r.ID ||
 			a.header.Get("ETag") != "" ||
@@ -281,11 +281,11 @@ func TestFrozenAnswersAreHeldBack(t *testing.T) {
 		strings.Contains(a.text, "dismiss") {
 		t.Errorf("taking it back tells %s", a.text)
 	}
-	if got := h.do("GET", "/v1/requests/"+r.ID, mara, "").must(200).request(); *got.Chosen != 2 {
+	if got := h.look(mara, r).must(200).request(); *got.Chosen != 2 {
 		t.Errorf("people see %+v", got)
 	}
 	h.administer("/v1/freezes/lift", admin, `{"agent":"desk"}`).must(200)
-	if got := h.do("GET", "/v1/requests/"+r.ID, rt, "").must(200).request(); *got.Chosen != 2 ||
+	if got := h.look(rt, r).must(200).request(); *got.Chosen != 2 ||
 		got.Cause != approval.ByDismissal {
 		t.Errorf("got %+v", got)
 	}
@@ -316,9 +316,7 @@ func TestClientAsks(t *testing.T) {
 	}
 	for _, choice := range []int{0, 2} { // the first index of all is no missing one
 		opened, err := rt.Ask(ctx, "desk", call, q, client.AskOptions{Key: fmt.Sprint("k", choice)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		body := openapi.VoteBody{
 			Verdict:    approval.Choose,
 			Choice:     &choice,
@@ -350,9 +348,7 @@ func TestClientAsks(t *testing.T) {
 		[]byte(`{"kind":"tool","tool":"trade","args":{"amount":1}}`),
 		client.OpenOptions{},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := rt.Answer(ctx, plain.Request.ID); !errors.Is(err, approval.ErrNotApproved) {
 		t.Errorf("an approval is no question: got %v", err)
 	}

@@ -31,7 +31,7 @@ func (x *exchange) threads() (*runtime.Threads, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
+	if _, err := x.namesPerson(); err != nil { // who asks is barred from answering: the right one must be
 		return nil, err
 	}
 	var runtime *runtime.Runtime
@@ -83,7 +83,7 @@ func (x *exchange) needed(name string) (string, error) {
 	if text := x.query[name]; text != "" {
 		return text, nil
 	}
-	return "", fail(openapi.CodeBadRequest, name+": expected one").in(name)
+	return "", bad(name, "expected one")
 }
 
 func (x *exchange) rapInvoke(threads *runtime.Threads) error {

@@ -84,9 +84,7 @@ func (s *toolServer) says(t *testing.T, nth int, message string) {
 	c := s.got(t, nth)
 	message = strings.NewReplacer("GROUP", c.Group, "ID", c.ID).Replace(message)
 	resp, err := http.Post(c.URL, "application/json", strings.NewReader(message))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %d %s", message, resp.StatusCode, text)
@@ -128,9 +126,7 @@ func withTools(t *testing.T, tools *toolServer) *harness {
 		CallbackURL: callbacks.URL,
 		Servers:     []runtime.Server{{Name: "prices", Peer: peer.Config{URL: tools.URL}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

@@ -1,36 +1,39 @@
 package server
 
-import "github.com/assent-dev/assent/server/openapi"
+import (
+	"slices"
+
+	"github.com/assent-dev/assent/server/openapi"
+)
 
 // table lists every operation. A test holds it against openapi.yaml.
 func (s *Server) table() []route {
-	const (
-		decide  = openapi.ScopeDecide
-		request = openapi.ScopeRequest
-		read    = openapi.ScopeRead
-		vote    = openapi.ScopeVote
-		admin   = openapi.ScopeAdmin
-		witness = openapi.ScopeWitness
+	var (
+		decide  = []scope{openapi.ScopeDecide}
+		request = []scope{openapi.ScopeRequest}
+		read    = []scope{openapi.ScopeRead}
+		vote    = []scope{openapi.ScopeVote}
+		admin   = []scope{openapi.ScopeAdmin}
+		witness = []scope{openapi.ScopeWitness}
 	)
-	anyOf := func(scopes ...scope) []scope { return scopes }
 	routes := []route{
 		{
 			pattern: "POST /v1/agents/{agent}/decide",
-			scopes:  anyOf(decide, request),
+			scopes:  slices.Concat(decide, request),
 			body:    callBody,
 			deny:    true,
 			handle:  (*exchange).decide,
 		},
 		{
 			pattern: "POST /v1/agents/{agent}/requests",
-			scopes:  anyOf(request),
+			scopes:  request,
 			body:    callBody,
 			deny:    true,
 			handle:  (*exchange).openRequest,
 		},
 		{
 			pattern: "POST /v1/agents/{agent}/questions",
-			scopes:  anyOf(request),
+			scopes:  request,
 			body:    callBody,
 			deny:    true,
 			handle:  (*exchange).askQuestion,
@@ -38,51 +41,51 @@ func (s *Server) table() []route {
 
 		{
 			pattern: "GET /v1/agents/{agent}/rap/tools",
-			scopes:  anyOf(request),
+			scopes:  request,
 			query:   []string{"session"},
 			handle:  ofRuntime((*exchange).rapTools),
 		},
 		{
 			pattern: "POST /v1/agents/{agent}/rap/calls",
-			scopes:  anyOf(request),
+			scopes:  request,
 			body:    callBody,
 			deny:    true,
 			handle:  ofRuntime((*exchange).rapInvoke),
 		},
 		{
 			pattern: "GET /v1/agents/{agent}/rap/calls",
-			scopes:  anyOf(request),
+			scopes:  request,
 			query:   []string{"thread", "id", "wait"},
 			handle:  ofRuntime((*exchange).rapCall),
 		},
 		{
 			pattern: "POST /v1/agents/{agent}/rap/cancel",
-			scopes:  anyOf(request),
+			scopes:  request,
 			body:    smallBody,
 			handle:  ofRuntime((*exchange).rapCancel),
 		},
 		{
 			pattern: "POST /v1/agents/{agent}/rap/close",
-			scopes:  anyOf(request),
+			scopes:  request,
 			body:    smallBody,
 			handle:  ofRuntime((*exchange).rapClose),
 		},
 		{
 			pattern: "GET /v1/agents/{agent}/rap/events",
-			scopes:  anyOf(request),
+			scopes:  request,
 			query:   []string{"thread", "from"},
 			handle:  ofRuntime((*exchange).rapEvents),
 		},
 		{
 			pattern: "GET /v1/agents/{agent}/rap/views",
-			scopes:  anyOf(request),
+			scopes:  request,
 			query:   []string{"thread"},
 			handle:  ofRuntime((*exchange).rapViews),
 		},
 
 		{
 			pattern: "GET /v1/requests",
-			scopes:  anyOf(read),
+			scopes:  read,
 			handle:  (*exchange).listRequests,
 			query: []string{
 				"state",
@@ -99,120 +102,120 @@ func (s *Server) table() []route {
 		},
 		{
 			pattern: "GET /v1/requests/{id}",
-			scopes:  anyOf(read, request),
+			scopes:  slices.Concat(read, request),
 			query:   []string{"wait", "version"},
 			handle:  (*exchange).getRequest,
 		},
 		{
 			pattern: "POST /v1/requests/{id}/votes",
-			scopes:  anyOf(vote),
+			scopes:  vote,
 			body:    smallBody,
 			handle:  (*exchange).vote,
 		},
 		{
 			pattern: "POST /v1/requests/{id}/edits",
-			scopes:  anyOf(vote),
+			scopes:  vote,
 			query:   []string{"preview"},
 			body:    callBody,
 			handle:  (*exchange).edit,
 		},
 		{
 			pattern: "POST /v1/requests/{id}/consume",
-			scopes:  anyOf(request),
+			scopes:  request,
 			body:    callBody,
 			deny:    true,
 			handle:  (*exchange).consume,
 		},
 		{
 			pattern: "POST /v1/requests/{id}/cancel",
-			scopes:  anyOf(request, admin),
+			scopes:  slices.Concat(request, admin),
 			body:    smallBody,
 			handle:  (*exchange).cancel,
 		},
 		{
 			pattern: "GET /v1/requests/{id}/history",
-			scopes:  anyOf(read, request),
+			scopes:  slices.Concat(read, request),
 			query:   []string{"from"},
 			handle:  (*exchange).history,
 		},
 
 		{
 			pattern: "GET /v1/grants",
-			scopes:  anyOf(read),
+			scopes:  read,
 			query:   []string{"all"},
 			handle:  (*exchange).listGrants,
 		},
 		{
 			pattern: "GET /v1/grants/{id}",
-			scopes:  anyOf(read),
+			scopes:  read,
 			handle:  (*exchange).getGrant,
 		},
 		{
 			pattern: "POST /v1/grants/{id}/revoke",
-			scopes:  anyOf(vote, admin),
+			scopes:  slices.Concat(vote, admin),
 			body:    smallBody,
 			handle:  (*exchange).revokeGrant,
 		},
 		{
 			pattern: "GET /v1/freezes",
-			scopes:  anyOf(read),
+			scopes:  read,
 			handle:  (*exchange).listFreezes,
 		},
 		{
 			pattern: "POST /v1/freezes",
-			scopes:  anyOf(vote, admin),
+			scopes:  slices.Concat(vote, admin),
 			body:    smallBody,
 			handle:  (*exchange).freeze,
 		},
 		{
 			pattern: "POST /v1/freezes/lift",
-			scopes:  anyOf(admin),
+			scopes:  admin,
 			body:    smallBody,
 			handle:  (*exchange).liftFreeze,
 		},
 
 		{
 			pattern: "GET /v1/events",
-			scopes:  anyOf(read),
+			scopes:  read,
 			query:   []string{"after"},
 			handle:  (*exchange).watch,
 		},
 		{
 			pattern: "GET /v1/audit/checkpoint",
-			scopes:  anyOf(read),
+			scopes:  read,
 			handle:  (*exchange).checkpoint,
 		},
 		{
 			pattern: "GET /v1/audit/export",
-			scopes:  anyOf(read),
+			scopes:  read,
 			handle:  (*exchange).export,
 		},
 		{
 			pattern: "GET /v1/audit/proof/{index}",
-			scopes:  anyOf(read),
+			scopes:  read,
 			handle:  (*exchange).proof,
 		},
 		{
 			pattern: "GET /v1/witness",
-			scopes:  anyOf(witness, read),
+			scopes:  slices.Concat(witness, read),
 			query:   []string{"log"},
 			handle:  (*exchange).witnessed,
 		},
 		{
 			pattern: "POST /v1/witness",
-			scopes:  anyOf(witness),
+			scopes:  witness,
 			body:    smallBody,
 			handle:  (*exchange).showWitness,
 		},
 		{
 			pattern: "POST /v1/witness/forget",
-			scopes:  anyOf(admin),
+			scopes:  admin,
 			body:    smallBody,
 			handle:  (*exchange).forgetWitnessed,
 		},
 		{
 			pattern: "GET /v1/stats",
-			scopes:  anyOf(read),
+			scopes:  read,
 			query:   []string{"since"},
 			handle:  (*exchange).stats,
 		},
@@ -231,29 +234,29 @@ func (s *Server) table() []route {
 		},
 		{
 			pattern: "GET /v1/tokens",
-			scopes:  anyOf(admin),
+			scopes:  admin,
 			handle:  (*exchange).listTokens,
 		},
 		{
 			pattern: "POST /v1/tokens",
-			scopes:  anyOf(admin),
+			scopes:  admin,
 			body:    smallBody,
 			handle:  (*exchange).createToken,
 		},
 		{
 			pattern: "POST /v1/tokens/{id}/revoke",
-			scopes:  anyOf(admin),
+			scopes:  admin,
 			handle:  (*exchange).revokeToken,
 		},
 		{
 			pattern: "GET /v1/deliveries",
-			scopes:  anyOf(read, admin),
+			scopes:  slices.Concat(read, admin),
 			query:   []string{"state", "limit"},
 			handle:  (*exchange).listDeliveries,
 		},
 		{
 			pattern: "POST /v1/deliveries/{number}/redeliver",
-			scopes:  anyOf(admin),
+			scopes:  admin,
 			handle:  (*exchange).redeliver,
 		},
 
@@ -275,7 +278,7 @@ func (s *Server) table() []route {
 		routes = append(routes, route{
 			pattern: "GET /metrics",
 			open:    !s.cfg.MetricsToken,
-			scopes:  anyOf(read),
+			scopes:  read,
 			lax:     true,
 			handle:  (*exchange).serveMetrics,
 		})

@@ -47,47 +47,28 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) workers() []*worker {
-	return []*worker{
+	all := []*worker{
+		{name: "time", every: s.cfg.Timing.Tick, do: s.tick},
 		{
-			name:   "time",
-			every:  s.cfg.Timing.Tick,
-			do:     s.tick,
-			log:    s.cfg.Logger,
-			report: s.health.report,
+			name:  "sealing",
+			every: s.cfg.Timing.Seal,
+			wake:  s.kick,
+			rest:  sealRest,
+			do:    s.seal,
 		},
-		{
-			name:   "sealing",
-			every:  s.cfg.Timing.Seal,
-			wake:   s.kick,
-			rest:   sealRest,
-			do:     s.seal,
-			log:    s.cfg.Logger,
-			report: s.health.report,
-		},
-		{
-			name:   "sweeping",
-			every:  s.cfg.Timing.Sweep,
-			do:     s.sweep,
-			log:    s.cfg.Logger,
-			report: s.health.report,
-		},
-		{
-			name:   "figures",
-			every:  s.cfg.Timing.Gauges,
-			do:     s.measure,
-			log:    s.cfg.Logger,
-			report: s.health.report,
-		},
+		{name: "sweeping", every: s.cfg.Timing.Sweep, do: s.sweep},
+		{name: "figures", every: s.cfg.Timing.Gauges, do: s.measure},
 	}
+	for _, w := range all {
+		w.log, w.report = s.cfg.Logger, s.health.report
+	}
+	return all
 }
 
 // tick lets time act on everything that is due.
 func (s *Server) tick(ctx context.Context) error {
 	for {
 		n, err := s.cfg.Service.Tick(ctx)
-		if n > 0 {
-			s.wake()
-		}
 		if err != nil || n < tickBatch {
 			return err
 		}
@@ -119,9 +100,8 @@ func (s *Server) listen(ctx context.Context) {
 	defer all.Wait()
 	known := map[string]bool{}
 	for ctx.Err() == nil {
-		tenants, err := s.cfg.Store.Tenants(
-			ctx,
-		) // whoever can't be listed is sealed when the sealer looks by itself
+		// who can't be listed is sealed when the sealer looks by itself
+		tenants, err := s.cfg.Store.Tenants(ctx)
 		for _, t := range tenants {
 			if err == nil && !known[t] {
 				known[t] = true

@@ -417,7 +417,7 @@ func queryOf(r *http.Request, known []string) (map[string]string, error) {
 		case !slices.Contains(known, name):
 			return nil, fail(openapi.CodeBadRequest, "the query: "+name+": "+unknown(name, known)).in(name)
 		case len(values) > 1:
-			return nil, fail(openapi.CodeBadRequest, name+": the parameter stands twice").in(name)
+			return nil, bad(name, "the parameter stands twice")
 		}
 
 		out[name] = values[0]

@@ -17,30 +17,36 @@ import (
 // person is whose answers the token gives.
 func (x *exchange) person() (string, error) {
 	if x.token.Person == "" {
-		return "", fail(openapi.CodeNoPerson, "only a token that was made for a person may answer")
+		return "", errNoPerson()
 	}
-	return x.token.Person, x.namesPerson()
+	_, err := x.namesPerson()
+	return x.token.Person, err
 }
 
-// namesPerson holds the token's person to their id. Another name may
-// pass to somebody else, whose answers the token must never give.
-func (x *exchange) namesPerson() error {
+func errNoPerson() error {
+	return fail(openapi.CodeNoPerson, "only a token that was made for a person may answer")
+}
+
+// namesPerson holds the token's person to their id, and reports whether
+// the directory knows them. Another name may pass to somebody else,
+// whose answers the token must never give.
+func (x *exchange) namesPerson() (known bool, err error) {
 	if x.token.Person == "" {
-		return nil
+		return false, nil
 	}
 	p, known, err := x.cfg.Directory.Person(x.r.Context(), x.tenant(), x.token.Person)
 	if err != nil {
-		return fmt.Errorf("ask the directory: %w", err)
+		return false, fmt.Errorf("ask the directory: %w", err)
 	}
 	if known && p.ID != x.token.Person {
-		return fail(
+		return false, fail(
 			openapi.CodeNoPerson,
 			"the token must name the person's id, not another name: have one made for the id that people.yaml or "+
 				"the sign-in gives",
 		)
 	}
 
-	return nil
+	return known, nil
 }
 
 // versionText is an ETag of a request. openapi.yaml has the same pattern.
@@ -58,12 +64,8 @@ func (x *exchange) seen() (int64, error) {
 
 	version, err := strconv.ParseInt(strings.Trim(all[0], `"`), 10, 64)
 	if len(all) > 1 || !versionText.MatchString(all[0]) || err != nil {
-		return 0, fail(
-			openapi.CodeBadRequest,
-			`If-Match: expected one version in quotes, such as "3"`,
-		).in("If-Match")
+		return 0, bad("If-Match", `expected one version in quotes, such as "3"`)
 	}
-
 	return version, nil
 }
 
@@ -120,7 +122,6 @@ func (x *exchange) vote() error {
 	if err != nil {
 		return x.with(r, err)
 	}
-	x.wake()
 	x.w.Header().Set("ETag", etag(voted.Request))
 	return x.answer(http.StatusOK, voted)
 }
@@ -234,7 +235,6 @@ func (x *exchange) edit() error {
 		return p
 	}
 
-	x.wake()
 	return x.answer(http.StatusOK, edited)
 }
 

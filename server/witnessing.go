@@ -18,12 +18,8 @@ func (x *exchange) keeper() *witness.Keeper {
 func (x *exchange) witnessed() error {
 	log := x.query["log"]
 	if log == "" {
-		return fail(
-			openapi.CodeBadRequest,
-			"log: expected the first line of its checkpoints, such as assent/default",
-		).in("log")
+		return bad("log", "expected the first line of its checkpoints, such as assent/default")
 	}
-
 	kept, err := x.keeper().Newest(x.r.Context(), x.tenant(), log)
 	if err != nil {
 		return err

@@ -46,18 +46,14 @@ func (o *otherLog) grow(size, since int64, leaves ...string) string {
 		all[i] = []byte(leaf)
 	}
 	ext, err := ledger.Extend(size, o.hashes, all)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	o.hashes = append(o.hashes, ext.Hashes...)
 	note, err := o.signer.Sign(ledger.Checkpoint{
 		Origin: "assent/theirs",
 		Size:   ext.Size,
 		Root:   ext.Root,
 	})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	s := shown{
 		Checkpoint: string(note),
 		PublicKey:  o.signer.PublicKey(),
@@ -69,9 +65,7 @@ func (o *otherLog) grow(size, since int64, leaves ...string) string {
 		}
 	}
 	text, err := json.Marshal(s)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	must(o.t, err)
 	return string(text)
 }
 
@@ -81,9 +75,7 @@ func TestH4_AWitnessAnswersWithWhatItKeeps(t *testing.T) {
 	h := newHarness(t)
 	them := h.token(store.Token{Name: "them", Scopes: []string{"witness"}})
 	signer, _, err := ledger.GenerateKey("theirs.example", rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other := &otherLog{t: t, signer: signer}
 	newest := "/v1/witness?" + url.Values{"log": {"assent/theirs"}}.Encode()
 	h.do("GET", newest, them, "").must(404)
@@ -151,9 +143,7 @@ func TestH4_OnlyAdministratorsLetALogBeginAnew(t *testing.T) {
 	h := newHarness(t)
 	them, admin := h.token(store.Token{Name: "them", Scopes: []string{"witness"}}), h.admin()
 	signer, _, err := ledger.GenerateKey("theirs.example", rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h.do("POST", "/v1/witness", them, (&otherLog{t: t, signer: signer}).grow(0, 0, "a", "b")).must(200)
 	const forget = `{"log":"assent/theirs"}`
 	h.do("POST", "/v1/witness/forget", them, forget).must(403)

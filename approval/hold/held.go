@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
@@ -131,15 +130,8 @@ func approvers(r *approval.Request) string {
 	if r.By == "" { // nobody brought it about: time did, as the rules want it
 		return "timeout"
 	}
-	var out []string
-	for _, v := range r.Votes {
-		if v.Verdict == approval.Approve && !v.Late && v.Revision == r.Current().Number &&
-			!slices.Contains(out, v.Person) {
-			out = append(out, v.Person)
-		}
-	}
 
-	return strings.Join(out, ", ")
+	return strings.Join(r.ApprovedBy(), ", ")
 }
 
 func grantors(g *approval.Grant) string {

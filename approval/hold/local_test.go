@@ -13,22 +13,14 @@ import (
 // TestLocalAsks: a key is asked once, and what is no answer never
 // becomes one.
 func TestLocalAsks(t *testing.T) {
+	none := hold.Answer{State: hold.Cancelled, Reason: "no answer was given"}
 	for name, test := range map[string]struct{ given, want hold.Answer }{
-		"chosen":    {hold.Answer{State: hold.Chosen, Selected: 1}, hold.Answer{State: hold.Chosen, Selected: 1}},
-		"dismissed": {hold.Answer{State: hold.Dismissed}, hold.Answer{State: hold.Dismissed}},
-		"out of range": {
-			hold.Answer{State: hold.Chosen, Selected: 2},
-			hold.Answer{State: hold.Cancelled, Reason: "no answer was given"},
-		},
-		"negative": {
-			hold.Answer{State: hold.Dismissed, Selected: -1},
-			hold.Answer{State: hold.Cancelled, Reason: "no answer was given"},
-		},
-		"nothing": {hold.Answer{}, hold.Answer{State: hold.Cancelled, Reason: "no answer was given"}},
-		"still open": {
-			hold.Answer{State: hold.Pending},
-			hold.Answer{State: hold.Cancelled, Reason: "no answer was given"},
-		},
+		"chosen":       {hold.Answer{State: hold.Chosen, Selected: 1}, hold.Answer{State: hold.Chosen, Selected: 1}},
+		"dismissed":    {hold.Answer{State: hold.Dismissed}, hold.Answer{State: hold.Dismissed}},
+		"out of range": {hold.Answer{State: hold.Chosen, Selected: 2}, none},
+		"negative":     {hold.Answer{State: hold.Dismissed, Selected: -1}, none},
+		"nothing":      {hold.Answer{}, none},
+		"still open":   {hold.Answer{State: hold.Pending}, none},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			times, release := 0, make(chan struct{})

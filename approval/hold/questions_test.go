@@ -22,6 +22,14 @@ func answered(t *testing.T, d seat, ref string, want hold.Answer) {
 	}
 }
 
+func chosen(index int, by string) hold.Answer {
+	return hold.Answer{
+		State:    hold.Chosen,
+		Selected: index,
+		By:       by,
+	}
+}
+
 func put(t *testing.T, d seat, key string, q hold.Question) string {
 	t.Helper()
 	ref, err := d.Ask(t.Context(), key, q)
@@ -49,17 +57,9 @@ func TestQuestionsAreAnswered(t *testing.T) {
 
 		answered(t, d, ref, hold.Answer{State: hold.Pending})
 		chooses(h, ref, "mara", 0)
-		answered(t, d, ref, hold.Answer{
-			State:    hold.Chosen,
-			Selected: 0,
-			By:       "mara",
-		})
+		answered(t, d, ref, chosen(0, "mara"))
 		must(t, d.Cancel(t.Context(), ref, "too late"))
-		answered(t, d, ref, hold.Answer{
-			State:    hold.Chosen,
-			Selected: 0,
-			By:       "mara",
-		})
+		answered(t, d, ref, chosen(0, "mara"))
 
 		ref = put(t, d, "k2", motd())
 		h.Votes(ref, "mara", approval.Dismiss, approval.VoteAnswered, nil)
@@ -73,11 +73,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		q.Groups = []string{"ops"}
 		ref = put(t, d, "k3", q)
 		chooses(h, ref, "ben", 1)
-		answered(t, d, ref, hold.Answer{
-			State:    hold.Chosen,
-			Selected: 1,
-			By:       "ben",
-		})
+		answered(t, d, ref, chosen(1, "ben"))
 	})
 }
 
@@ -230,11 +226,7 @@ func TestFrozenAnswers(t *testing.T) {
 		must(t, h.Service.Thaw(t.Context(), "acme", "", "mara", ""))
 		w.until("the answer is given out", func(ref2 string) bool {
 			got, err := d.Answer(t.Context(), ref)
-			return ref2 == "" && err == nil && got == hold.Answer{
-				State:    hold.Chosen,
-				Selected: 1,
-				By:       "mara",
-			}
+			return ref2 == "" && err == nil && got == chosen(1, "mara")
 		})
 	})
 }

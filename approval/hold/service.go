@@ -36,11 +36,7 @@ type service struct {
 // As returns the requests of an asker. An asker without a name is
 // refused by all that it does.
 func (s *service) As(who approval.Asker) Requests {
-	return Over(&embedded{
-		svc: s.svc,
-		at:  s.at,
-		who: who,
-	}, s.at.Agent, s.at.Inbox)
+	return Over(&embedded{s, who}, s.at.Agent, s.at.Inbox)
 }
 
 // Watch says what may have changed, until ctx ends, whose error it returns.
@@ -51,16 +47,15 @@ func (s *service) Watch(ctx context.Context, changed func(ref string)) error {
 // embedded asks through a service in this process, as the server does
 // for a token.
 type embedded struct {
-	svc *approval.Service
-	at  Place
+	of  *service
 	who approval.Asker
 }
 
 func (e *embedded) Open(ctx context.Context, key string, v Verdict) (*approval.Opened, error) {
-	return e.svc.Open(ctx, approval.OpenInput{
-		Tenant: e.at.Tenant,
+	return e.of.svc.Open(ctx, approval.OpenInput{
+		Tenant: e.of.at.Tenant,
 		Asker:  e.who,
-		Agent:  e.at.Agent,
+		Agent:  e.of.at.Agent,
 		Call:   v.Call,
 		Key:    key,
 		Within: v.Within(),
@@ -68,10 +63,10 @@ func (e *embedded) Open(ctx context.Context, key string, v Verdict) (*approval.O
 }
 
 func (e *embedded) Ask(ctx context.Context, key string, q Question) (*approval.Opened, error) {
-	return e.svc.Ask(ctx, approval.AskInput{
-		Tenant:   e.at.Tenant,
+	return e.of.svc.Ask(ctx, approval.AskInput{
+		Tenant:   e.of.at.Tenant,
 		Asker:    e.who,
-		Agent:    e.at.Agent,
+		Agent:    e.of.at.Agent,
 		Call:     q.Call,
 		Key:      key,
 		Question: q.Put(),
@@ -81,8 +76,8 @@ func (e *embedded) Ask(ctx context.Context, key string, q Question) (*approval.O
 }
 
 func (e *embedded) Request(ctx context.Context, id string) (*approval.Request, error) {
-	r, err := e.svc.Own(ctx, e.at.Tenant, id, e.who)
-	if err == nil && r.Agent.ID != e.at.Agent {
+	r, err := e.of.svc.Own(ctx, e.of.at.Tenant, id, e.who)
+	if err == nil && r.Agent.ID != e.of.at.Agent {
 		err = approval.ErrNotFound
 	}
 
@@ -90,7 +85,7 @@ func (e *embedded) Request(ctx context.Context, id string) (*approval.Request, e
 }
 
 func (e *embedded) Answer(ctx context.Context, id string) (*approval.Request, error) {
-	return e.svc.Answer(ctx, e.at.Tenant, id, e.who)
+	return e.of.svc.Answer(ctx, e.of.at.Tenant, id, e.who)
 }
 
 func (e *embedded) Consume(ctx context.Context, id, key string, call *resolve.Call) (*approval.Request, error) {
@@ -98,8 +93,8 @@ func (e *embedded) Consume(ctx context.Context, id, key string, call *resolve.Ca
 		return nil, err
 	}
 
-	return e.svc.Consume(ctx, approval.ConsumeInput{
-		Tenant: e.at.Tenant,
+	return e.of.svc.Consume(ctx, approval.ConsumeInput{
+		Tenant: e.of.at.Tenant,
 		ID:     id,
 		Asker:  e.who,
 		Call:   call,
@@ -111,7 +106,7 @@ func (e *embedded) Cancel(ctx context.Context, id, reason string) error {
 	if _, err := e.Request(ctx, id); err != nil {
 		return err
 	}
-	_, err := e.svc.Cancel(ctx, e.at.Tenant, id, e.who.Token, reason)
+	_, err := e.of.svc.Cancel(ctx, e.of.at.Tenant, id, e.who.Token, reason)
 
 	return err
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/internal/assenttest"
-	"github.com/assent-dev/assent/store"
 )
 
 // Whatever happens to what was asked, the desk tells, whichever way it
@@ -77,14 +76,7 @@ func TestWatchNamesOnesOwn(t *testing.T) {
 
 // A ledger that can't be read for a time hides nothing for good.
 func TestWatchAfterTrouble(t *testing.T) {
-	var log *fragile
-	h := newAssent(t, assenttest.Config{
-		Runs: true,
-		Store: func(s store.Store) store.Store {
-			log = &fragile{Store: s}
-			return log
-		},
-	})
+	h, log := withFragileLog(t)
 	d := inProcess(h, "rt", "files")
 	ref := put(t, d, "k", motd())
 	w := watching(t, d)
@@ -102,14 +94,7 @@ func TestWatchAfterTrouble(t *testing.T) {
 
 // More than one read of the ledger brings is told whole.
 func TestWatchCatchesUp(t *testing.T) {
-	var log *fragile
-	h := newAssent(t, assenttest.Config{
-		Runs: true,
-		Store: func(s store.Store) store.Store {
-			log = &fragile{Store: s}
-			return log
-		},
-	})
+	h, log := withFragileLog(t)
 	d := inProcess(h, "rt", "files")
 	w := watching(t, d)
 	want := map[string]bool{}

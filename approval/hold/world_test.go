@@ -52,6 +52,18 @@ func newAssent(t testing.TB, cfg assenttest.Config) *assenttest.Assent {
 	return assenttest.New(t, cfg)
 }
 
+// withFragileLog starts one that runs, over a fragile store.
+func withFragileLog(t *testing.T) (a *assenttest.Assent, log *fragile) {
+	a = newAssent(t, assenttest.Config{
+		Runs: true,
+		Store: func(s store.Store) store.Store {
+			log = &fragile{Store: s}
+			return log
+		},
+	})
+	return a, log
+}
+
 // seat is what one asker of an agent has of the people.
 type seat struct {
 	hold.Requests
@@ -100,34 +112,30 @@ func sides() map[string]side {
 	}
 }
 
+// sideTest is a test over one of the ways to people.
+type sideTest func(t *testing.T, a *assenttest.Assent, of func(token, agentID string) seat)
+
 // onAllSides runs a test for every way, each with an asking side of its
 // own that runs by itself.
-func onAllSides(
-	t *testing.T,
-	test func(t *testing.T, a *assenttest.Assent, of func(token, agentID string) seat),
-) {
+func onAllSides(t *testing.T, test sideTest) {
 	t.Helper()
-	for name, one := range sides() {
-		t.Run(name, func(t *testing.T) {
-			a := newAssent(t, assenttest.Config{Runs: true})
-			test(t, a, func(token, agentID string) seat { return one(a, token, agentID) })
-		})
-	}
+	onSides(t, assenttest.Config{Runs: true}, sides(), test)
 }
 
 // onBothSides runs a test for a service and for a server whose time
 // acts only when the test says so.
-func onBothSides(
-	t *testing.T,
-	test func(t *testing.T, a *assenttest.Assent, of func(token, agentID string) seat),
-) {
+func onBothSides(t *testing.T, test sideTest) {
 	t.Helper()
-	for name, one := range sides() {
-		if name == "client, events" {
-			continue // which reads what others asked too
-		}
+	some := sides()
+	delete(some, "client, events") // which reads what others asked too
+	onSides(t, assenttest.Config{}, some, test)
+}
+
+func onSides(t *testing.T, cfg assenttest.Config, sides map[string]side, test sideTest) {
+	t.Helper()
+	for name, one := range sides {
 		t.Run(name, func(t *testing.T) {
-			a := newAssent(t, assenttest.Config{})
+			a := newAssent(t, cfg)
 			test(t, a, func(token, agentID string) seat { return one(a, token, agentID) })
 		})
 	}

@@ -31,9 +31,7 @@ func TestCheckpointGolden(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	s, secret, err := GenerateKey("assent.example", fixed(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	again, err := ParseSigner(secret)
 	if err != nil || again.PublicKey() != s.PublicKey() {
 		t.Errorf("got %s, %v, want %s", again.PublicKey(), err, s.PublicKey())
@@ -59,9 +57,7 @@ func TestKeys(t *testing.T) {
 
 func TestParseSignerRefuses(t *testing.T) {
 	_, secret, err := GenerateKey("assent.example", fixed(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, bad := range []string{
 		"",
 		"PRIVATE+KEY+a+b",
@@ -135,9 +131,7 @@ func TestOpenCheckpointWithWitness(t *testing.T) {
 	c := bare(t, 5).checkpoint()
 	witness := namedSigner(t, "witness.example", 2)
 	signed, err := note.Sign(&note.Note{Text: c.text()}, witness.signer, testSigner(t).signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, key := range []string{testSigner(t).PublicKey(), witness.PublicKey()} {
 		if got, err := OpenCheckpoint(signed, key); err != nil || got != c {
 			t.Errorf("%s: got %v, %v", key, got, err)
@@ -174,8 +168,6 @@ func upperHash(key string) string {
 func signText(t *testing.T, text string) string {
 	t.Helper()
 	signed, err := note.Sign(&note.Note{Text: text}, testSigner(t).signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(signed)
 }

@@ -13,9 +13,7 @@ import (
 func TestExportGolden(t *testing.T) {
 	l := newLog(t, 3)
 	left, err := Redact(l.records[1].Openings, "reason")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l.records[1].Openings, l.records[2].Openings = left, nil
 	golden.Equal(t, "export.jsonl", string(l.export(t)))
 }
@@ -48,9 +46,7 @@ func TestWriterRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			w, err := NewWriter(&out, signed, key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			fails(t, tt.write(w), tt.want)
 			fails(t, w.Write(l.records[0].Leaf, nil), "export: ")
 			fails(t, w.Close(), "export: ")
@@ -78,9 +74,7 @@ func TestWriterReportsTheDisk(t *testing.T) {
 	big.Openings = appendOpenings(nil, Openings{"args": {Value: strings.Repeat("x", 1<<20)}}.sorted())
 	for _, r := range []Record{l.records[0], big} {
 		w, err := NewWriter(&full200{200}, sign(t, l.checkpoint()), testSigner(t).PublicKey())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		err = w.Write(r.Leaf, r.Openings)
 		if err == nil {
 			err = w.Close()

@@ -24,9 +24,7 @@ func newRotated(t testing.TB, changes int) *rotated {
 		e.Type, e.Facts = KeyRotated, map[string]any{"old": from.PublicKey(), "new": to.PublicKey()}
 		r.extend(t, seal(t, e, fixed(9)))
 		note, err := Both(from, to).Sign(r.checkpoint())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.handovers, r.signers = append(r.handovers, note), append(r.signers, to)
 		for n := range 2 {
 			r.extend(t, seal(t, testEntry(10+n), fixed(byte(n))))
@@ -41,22 +39,14 @@ func (r *rotated) last() Signer { return r.signers[len(r.signers)-1] }
 func (r *rotated) export(t testing.TB, handovers ...[]byte) []byte {
 	t.Helper()
 	note, err := r.last().Sign(r.checkpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out bytes.Buffer
 	w, err := NewWriter(&out, note, r.last().PublicKey(), handovers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, record := range r.records {
-		if err := w.Write(record.Leaf, record.Openings); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Write(record.Leaf, record.Openings))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return out.Bytes()
 }
 
@@ -66,9 +56,7 @@ func TestUsers4_2_AnAuditorFollowsTheKeyAcrossRotations(t *testing.T) {
 	r := newRotated(t, 2)
 	file := r.export(t, r.handovers...)
 	old, err := r.signers[0].Sign((&testLog{records: r.records[:2], root: newLog(t, 2).root}).checkpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, s := range r.signers {
 		got, err := Verify(bytes.NewReader(file), VerifyOptions{PublicKey: s.PublicKey(), Since: [][]byte{old}})
 		if err != nil {
@@ -101,17 +89,13 @@ func TestHandoversAreProven(t *testing.T) {
 		Size:   4,
 		Root:   newRotated(t, 1).at(t, 4),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other, err := Both(r.signers[0], r.signers[1]).Sign(Checkpoint{
 		Origin: r.checkpoint().Origin,
 		Size:   4,
 		Root:   Hash{1},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, c := range map[string]struct {
 		handovers [][]byte
 		index     int64
@@ -168,22 +152,14 @@ func TestLaterHandoversStayOut(t *testing.T) {
 		Size:   3,
 		Root:   r.at(t, 3),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out bytes.Buffer
 	w, err := NewWriter(&out, note, r.signers[0].PublicKey(), r.handovers...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, record := range r.records[:3] {
-		if err := w.Write(record.Leaf, record.Openings); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Write(record.Leaf, record.Openings))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	if strings.Contains(out.String(), "handovers") {
 		t.Error("a handover behind the checkpoint stands in the export")
 	}

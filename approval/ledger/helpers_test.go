@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 const testTenant = "default"
@@ -24,9 +26,7 @@ func testSigner(t testing.TB) Signer {
 func namedSigner(t testing.TB, name string, seed byte) Signer {
 	t.Helper()
 	s, _, err := GenerateKey(name, fixed(seed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -67,9 +67,7 @@ func (l *testLog) extend(t testing.TB, records ...Record) {
 		leaves[i] = r.Leaf
 	}
 	e, err := Extend(l.size(), l, leaves)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if e.First != int64(len(l.hashes)) {
 		t.Fatalf("hashes begin at %d, want %d", e.First, len(l.hashes))
 	}
@@ -107,9 +105,7 @@ func testEntry(i int) Entry {
 func seal(t testing.TB, e Entry, rand io.Reader) Record {
 	t.Helper()
 	r, err := e.Seal(rand)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -125,9 +121,7 @@ func newLog(t testing.TB, entries int) *testLog {
 func sign(t testing.TB, c Checkpoint) []byte {
 	t.Helper()
 	signed, err := testSigner(t).Sign(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return signed
 }
 
@@ -136,17 +130,11 @@ func export(t testing.TB, signed []byte, records []Record) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := NewWriter(&out, signed, testSigner(t).PublicKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range records {
-		if err := w.Write(r.Leaf, r.Openings); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.Write(r.Leaf, r.Openings))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	return out.Bytes()
 }
 
@@ -160,15 +148,11 @@ func (l *testLog) export(t testing.TB) []byte {
 func forge(t testing.TB, signed []byte, records []Record) []byte {
 	t.Helper()
 	c, err := OpenCheckpoint(signed, testSigner(t).PublicKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := appendHeader(nil, c.Origin, testSigner(t).PublicKey(), string(signed))
 	for i, r := range records {
 		o, err := ParseOpenings(r.Openings)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out = appendEntry(out, int64(i), LeafHash(r.Leaf), string(r.Leaf), o)
 	}
 
@@ -198,5 +182,12 @@ func fails(t testing.TB, err error, words string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), words) {
 		t.Errorf("got %v, want …%s…", err, words)
+	}
+}
+
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

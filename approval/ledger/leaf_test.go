@@ -12,9 +12,7 @@ const plainLeaf = `{"actor":"ann","facts":{"n":1},"sealed":{"args":"sha256:` +
 
 func TestParseLeaf(t *testing.T) {
 	l, err := ParseLeaf([]byte(plainLeaf))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := time.Date(2026, 11, 21, 16, 0, 0, 1000, time.UTC); !l.Time.Equal(want) {
 		t.Errorf("time %v, want %v", l.Time, want)
 	}

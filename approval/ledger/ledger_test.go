@@ -120,9 +120,7 @@ func TestSealReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEntry(t)
 		r, err := e.Seal(fixed(0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		l, err := ParseLeaf(r.Leaf)
 		if err != nil {
 			t.Fatalf("%s: %v", r.Leaf, err)
@@ -148,9 +146,7 @@ func TestSealReadsBack(t *testing.T) {
 		drop := rapid.SliceOfDistinct(rapid.SampledFrom(append(slices.Sorted(maps.Keys(e.Sealed)), "none")), rapid.ID).
 			Draw(t, "drop")
 		left, err := Redact(r.Openings, drop...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		gone := len(drop)
 		if slices.Contains(drop, "none") && e.Sealed["none"] == "" {
 			gone--

@@ -13,9 +13,7 @@ func TestParseOpenings(t *testing.T) {
 		" {\n\"args\" : {\"value\": \"{}\", \"salt\": \"QUFBQUFBQUFBQUFBQUFBQQ==\"} } ", // as jsonb returns it
 	} {
 		o, err := ParseOpenings([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if want := (Opening{[16]byte([]byte("AAAAAAAAAAAAAAAA")), "{}"}); len(o) != 1 || o["args"] != want {
 			t.Errorf("got %v", o)
 		}

@@ -18,9 +18,7 @@ import (
 func (l *testLog) proof(t testing.TB, index int) Proof {
 	t.Helper()
 	hashes, err := ProveInclusion(l.size(), int64(index), l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := l.records[index]
 	return Proof{int64(index), r.Leaf, r.Openings, hashes, testSigner(t).PublicKey(), sign(t, l.checkpoint())}
 }
@@ -28,9 +26,7 @@ func (l *testLog) proof(t testing.TB, index int) Proof {
 func marshal(t testing.TB, p Proof) []byte {
 	t.Helper()
 	b, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return append(b, '\n')
 }
 
@@ -52,9 +48,7 @@ func TestVerifyProof(t *testing.T) {
 				p.Openings = nil
 			}
 			got, err := VerifyProof(marshal(t, p), key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got.Index != int64(index) || got.Leaf.Subject != testEntry(index).Subject || got.Redacted != index%2*2 ||
 				len(got.Openings) != 2-got.Redacted || got.Checkpoint != l.checkpoint() ||
 				got.PublicKey != key ||
@@ -108,9 +102,7 @@ func TestVerifyProofRefuses(t *testing.T) {
 
 func TestProofIsReadStrictly(t *testing.T) {
 	text, err := newLog(t, 5).proof(t, 2).MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hash := newLog(t, 5).proof(t, 2).Hashes[0].String()
 	for name, tt := range map[string]struct{ from, to, want string }{
 		"nothing":       {string(text), "", "line 1"},
@@ -148,9 +140,7 @@ func TestVerifyProofDetectsEveryByte(t *testing.T) {
 	file := marshal(t, newLog(t, 5).proof(t, 2))
 	key := testSigner(t).PublicKey()
 	want, err := VerifyProof(file, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rapid.Check(t, func(rt *rapid.T) {
 		i := rapid.IntRange(0, len(file)-1).Draw(rt, "at")
 		changed := slices.Replace(

@@ -27,9 +27,7 @@ func (l *testLog) roots(t testing.TB) []Hash {
 	out := []Hash{emptyRoot()}
 	for size := range l.records {
 		e, err := Extend(int64(size)+1, l, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		out = append(out, e.Root)
 	}
 
@@ -49,9 +47,7 @@ func TestExtendAgreesWithTlog(t *testing.T) {
 	})
 	for i, root := range l.roots(t)[1:] {
 		hashes, err := tlog.StoredHashes(int64(i), l.records[i].Leaf, read)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		stored = append(stored, hashes...)
 		if want, err := tlog.TreeHash(int64(i)+1, read); err != nil || root != Hash(want) {
 			t.Fatalf("size %d: root %s, want %s, %v", i+1, root, want, err)
@@ -147,13 +143,9 @@ func TestInclusion(t *testing.T) {
 	for size, root := range l.roots(t) {
 		for index := range size {
 			proof, err := ProveInclusion(int64(size), int64(index), l)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			leaf := LeafHash(l.records[index].Leaf)
-			if err := CheckInclusion(proof, int64(size), root, int64(index), leaf); err != nil {
-				t.Fatal(err)
-			}
+			must(t, CheckInclusion(proof, int64(size), root, int64(index), leaf))
 			other := int64(index+1) % int64(size)
 			if size > 1 && CheckInclusion(proof, int64(size), root, other, leaf) == nil {
 				t.Errorf("the proof of %d in %d holds for %d", index, size, other)
@@ -175,12 +167,8 @@ func TestConsistency(t *testing.T) {
 	for size, root := range roots {
 		for older, olderRoot := range roots[:size+1] {
 			proof, err := ProveConsistency(int64(size), int64(older), l)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := CheckConsistency(proof, int64(size), root, int64(older), olderRoot); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, CheckConsistency(proof, int64(size), root, int64(older), olderRoot))
 			if CheckConsistency(proof, int64(size), root, int64(older), Hash{1}) == nil {
 				t.Errorf("the proof from %d to %d holds for another old root", older, size)
 			}

@@ -29,9 +29,7 @@ func TestVerify(t *testing.T) {
 			},
 		}
 		got, err := Verify(iotest.OneByteReader(bytes.NewReader(l.export(t))), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := Report{
 			Entries:    l.size(),
 			Root:       l.root,
@@ -60,9 +58,7 @@ func TestVerifyNames(t *testing.T) {
 	lines := strings.SplitAfter(file, "\n")[:8]
 	key, other := testSigner(t).PublicKey(), namedSigner(t, "assent.example", 1)
 	otherSigned, err := other.Sign(l.checkpoint())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	tenant := l.checkpoint()
 	tenant.Origin = Origin("other")
 	smaller, larger := newLog(t, 5), newLog(t, 7)
@@ -317,9 +313,7 @@ func TestVerifyRedacted(t *testing.T) {
 			drop := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"args", "reason"}), rapid.ID).
 				Draw(rt, "drop")
 			left, err := Redact(records[i].Openings, drop...)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, err)
 			records[i].Openings = left
 			want += int64(len(drop))
 		}
@@ -399,9 +393,7 @@ func TestVerifyInConstantMemory(t *testing.T) {
 
 		return nil
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if grown := int64(most.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
 		t.Errorf("the heap grew by %d bytes", grown)
 	}

@@ -24,16 +24,13 @@ type Form struct {
 // another form or an unknown version that is one finding, instead of a
 // row of missing and unknown fields.
 func (f Form) Read(file string, src []byte) (*Document, []diag.Finding) {
-	doc, findings := Parse(file, src, Limits{})
+	doc, findings := ReadDocument(file, src)
 	switch {
 	case doc == nil:
-		for i := range findings {
-			findings[i].Stops = findings[i].Severity == diag.Error
-		}
 	case !slices.ContainsFunc(f.Marks, func(mark string) bool { return doc.Root.Get(mark) != nil }):
 		findings = append(findings, f.Foreign(doc.Root))
 	default:
-		findings = append(findings, f.version(doc.Root.Get("schema_version"))...)
+		findings = append(findings, f.Version(doc.Root)...)
 	}
 
 	if Stops(findings) {
@@ -42,10 +39,24 @@ func (f Form) Read(file string, src []byte) (*Document, []diag.Finding) {
 	return doc, findings
 }
 
-// version judges the schema_version. A major version that we don't know
-// may change what a field means, so it stops; a minor one only adds.
-// What is no version at all is for the JSON Schema to report.
-func (f Form) version(n *Node) []diag.Finding {
+// ReadDocument reads a document of whatever form. It is nil where
+// nothing can be read, and then every error stops.
+func ReadDocument(file string, src []byte) (*Document, []diag.Finding) {
+	doc, findings := Parse(file, src, Limits{})
+	if doc == nil {
+		for i := range findings {
+			findings[i].Stops = findings[i].Severity == diag.Error
+		}
+	}
+
+	return doc, findings
+}
+
+// Version judges the schema_version of a document. A major version that
+// we don't know may change what a field means, so it stops; a minor one
+// only adds. What is no version at all is for the JSON Schema to report.
+func (f Form) Version(root *Node) []diag.Finding {
+	n := root.Get("schema_version")
 	if n == nil || n.Kind != String {
 		return nil
 	}

@@ -193,12 +193,6 @@ func checkURL(text string, dev bool) (*url.URL, error) {
 // providerID is what stands in redirect addresses.
 var providerID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
-// Base is the public address.
-func (a *Auth) Base() *url.URL {
-	u := *a.base
-	return &u
-}
-
 // Handler answers everything below /auth/.
 func (a *Auth) Handler() http.Handler {
 	mux := http.NewServeMux()

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/server/auth"
@@ -17,9 +16,7 @@ import (
 func (h *harness) link(person string) string {
 	h.t.Helper()
 	to, err := h.auth.DevLink(h.t.Context(), "acme", person)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	return strings.TrimPrefix(to, h.server.URL)
 }
 
@@ -232,9 +229,8 @@ func TestNew(t *testing.T) {
 	cfg.Now = nil
 	cfg.Log = nil
 	cfg.Providers = []auth.Provider{fine}
-	a, err := auth.New(cfg)
-	if err != nil || a.Base().String() != h.server.URL || time.Now().IsZero() {
-		t.Errorf("%v", err)
+	if _, err := auth.New(cfg); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -278,9 +278,7 @@ func open(t *testing.T, dev bool) *harness {
 func (h *harness) restart() {
 	h.t.Helper()
 	a, err := auth.New(h.cfg)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.auth = a
@@ -306,7 +304,9 @@ func (h *harness) serve(w http.ResponseWriter, r *http.Request) {
 			r.URL.RequestURI(),
 		)
 	})))
-	auth.Secure(mux, a.Base()).ServeHTTP(w, r)
+	base, err := url.Parse(h.cfg.URL)
+	must(h.t, err)
+	auth.Secure(mux, base).ServeHTTP(w, r)
 }
 
 func (h *harness) clock() time.Time {
@@ -371,9 +371,7 @@ type answer struct {
 
 func (h *harness) browser() *browser {
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	b := &browser{
 		t:      h.t,
 		h:      h,
@@ -402,9 +400,7 @@ func (b *browser) do(method, to string, body url.Values) answer {
 		to = b.h.server.URL + to
 	}
 	r, err := http.NewRequest(method, to, strings.NewReader(body.Encode()))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	if b.header != nil {
 		r.Header = b.header.Clone()
 	}
@@ -412,13 +408,9 @@ func (b *browser) do(method, to string, body url.Values) answer {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	res, err := b.client.Do(r)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	text, err := io.ReadAll(res.Body)
-	if err := errors.Join(err, res.Body.Close()); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, errors.Join(err, res.Body.Close()))
 	return answer{res, string(text)}
 }
 
@@ -430,9 +422,7 @@ func (b *browser) who() string {
 	b.t.Helper()
 	r, _ := http.NewRequest(http.MethodGet, b.h.server.URL+"/who", nil)
 	res, err := b.client.Do(r)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	defer res.Body.Close()
 	text, _ := io.ReadAll(res.Body)
 	if res.StatusCode == http.StatusUnauthorized {
@@ -469,3 +459,10 @@ func (b *browser) begin() string {
 }
 
 const aliceIs = "true acme alice@example.com [desk-heads risk] oidc corp "
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -257,9 +257,7 @@ func newKey(t *testing.T, alg string) crypto.Signer {
 	} else {
 		key, err = rsa.GenerateKey(rand.Reader, 2048)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return key
 }
 

@@ -44,9 +44,7 @@ func (h *harness) begun(code string) begun {
 	h.t.Helper()
 	b := h.browser()
 	to, err := url.Parse(b.begin())
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	q := to.Query()
 	if code != "" {
 		q.Set("code", code)
@@ -62,9 +60,7 @@ func TestM2_NoPostForAFlowThatWasNotBegun(t *testing.T) {
 	h := open(t, false)
 	f := h.begun("")
 	to, err := url.Parse(f.to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	own, err := json.Marshal(map[string]any{
 		"provider": "corp",
 		"state":    to.Query().Get("state"),
@@ -73,9 +69,7 @@ func TestM2_NoPostForAFlowThatWasNotBegun(t *testing.T) {
 		"next":     "/",
 		"expires":  time.Now().Add(time.Minute),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, cookie := range map[string]string{
 		"none":     "",
 		"unsealed": base64.RawURLEncoding.EncodeToString(own),

@@ -19,9 +19,7 @@ import (
 func (h *harness) onSQLite() store.Store {
 	h.t.Helper()
 	s, err := sqlite.Open(h.t.Context(), filepath.Join(h.t.TempDir(), "assent.db"), sqlite.Options{})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	h.t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			h.t.Error(err)

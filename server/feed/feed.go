@@ -157,9 +157,8 @@ func Frames(entries []ledger.SealedEntry) []Frame {
 			subject = leaf.Subject
 			data = e.Leaf
 		}
-		notice, _ := json.Marshal(
-			map[string]string{"type": kind, "subject": subject},
-		) // strings can always be written
+		// strings can always be written
+		notice, _ := json.Marshal(map[string]string{"type": kind, "subject": subject})
 		out[i] = Frame{
 			Index:  e.Index,
 			Event:  fmt.Appendf(nil, "id: %d\nevent: %s\ndata: %s\n\n", e.Index, kind, data),

@@ -25,12 +25,8 @@ func TestUsers4_3_BrokenFilesDecideAsBefore(t *testing.T) {
 		dirs := map[string]string{"as they stand": t.TempDir(), "last good": t.TempDir()}
 		set := func(dir, name, text string) {
 			path := filepath.Join(dirs[dir], name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				rt.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				rt.Fatal(err)
-			}
+			must(rt, os.MkdirAll(filepath.Dir(path), 0o700))
+			must(rt, os.WriteFile(path, []byte(text), 0o600))
 		}
 		change := func(name, text string, broken bool) {
 			if !broken {

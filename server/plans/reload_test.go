@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/server/plans"
+	"pgregory.net/rapid"
 )
 
 const broken = "a: ["
@@ -86,9 +87,7 @@ func TestUsers4_4_RemovesWhatIsDeleted(t *testing.T) {
 	reloaded(t, p, dir, map[string]string{"c.agf.yaml": broken})
 	want(t, p, map[string]string{"c": "allow"})
 	for _, name := range []string{"b.agf.yaml", "c.agf.yaml"} {
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(filepath.Join(dir, name)))
 	}
 	for range 2 { // the second load knows only what the first has kept
 		p.Reload()
@@ -143,9 +142,7 @@ func TestUsers4_3_KeepsTheLastGoodPolicies(t *testing.T) {
 		}
 
 		reloaded(t, p, policies, deny)
-		if err := os.RemoveAll(policies); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(policies))
 		p.Reload()
 		if denyBroken {
 			want(t, p, map[string]string{"a": "error: "})
@@ -164,9 +161,7 @@ func TestUsers4_3_KeepsAgentsOfALostDirectory(t *testing.T) {
 		dir := write(t, map[string]string{"agents/a.agf.yaml": agent("a", ""), "more/b.agf.yaml": agent("b", "")})
 		agents := filepath.Join(dir, "agents")
 		p := load(t, plans.Config{Agents: []string{agents, filepath.Join(dir, "more")}, DenyBroken: denyBroken})
-		if err := os.Rename(agents, agents+"-away"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(agents, agents+"-away"))
 		p.Reload()
 		problem(t, p.Problems(), plans.Agents, agents, !denyBroken)
 		if denyBroken {
@@ -244,9 +239,7 @@ func TestUsers4_3_AnIDStaysWithItsFile(t *testing.T) {
 	want(t, p, map[string]string{"a": "ask", "b": "allow"})
 	// Once the first is gone, the others still share the id: nobody
 	// could tell which is meant.
-	if err := os.Remove(filepath.Join(dir, "a.agf.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "a.agf.yaml")))
 	p.Reload()
 	want(t, p, map[string]string{"a": "error: ", "b": "allow"})
 }
@@ -258,9 +251,7 @@ func TestUsers4_3_AnAgentMoves(t *testing.T) {
 	p := load(t, plans.Config{Agents: []string{dir}})
 	reloaded(t, p, dir, map[string]string{"moved.agf.yaml": agent("a", "")})
 	want(t, p, map[string]string{"a": "ask"})
-	if err := os.Remove(filepath.Join(dir, "a.agf.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(dir, "a.agf.yaml")))
 	if p.Reload(); len(p.Problems()) > 0 {
 		t.Errorf("got %v", p.Problems())
 	}
@@ -283,9 +274,7 @@ func TestM8_NoticesEqualSizeAndTime(t *testing.T) {
 			t.Fatalf("the size changes: %v, %v", before, err)
 		}
 		put(t, dir, map[string]string{name: text})
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path, at, at))
 	}
 	same(dir, "a.agf.yaml", allow)
 	same(dir, "b.agent", childAllow)
@@ -402,17 +391,20 @@ func TestUnusualFiles(t *testing.T) {
 		t,
 		map[string]string{"a.agf.yaml": agent("a", ""), "big.agf.yaml": "x: " + strings.Repeat("y", 4<<20)},
 	)
-	if err := os.Mkdir(filepath.Join(dir, "dir.agf.yaml"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "dir.agf.yaml"), 0o700))
 	for name, target := range map[string]string{"dangling.agf.yaml": "nowhere", "folder.agf.yaml": dir} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, filepath.Join(dir, name)))
 	}
 	p := load(t, plans.Config{Agents: []string{dir}})
 	want(t, p, map[string]string{"a": "allow", "z": "perhaps because"})
 	if len(p.Problems()) != 3 || p.Reload() {
 		t.Errorf("got %v", p.Problems())
+	}
+}
+
+func must(t rapid.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -181,20 +182,13 @@ func (p *Pool) await(ctx context.Context, w *wish, wait time.Duration) error {
 // nothing, nor does one on nil.
 func (h *Hold) Return() {
 	if h != nil {
-		h.set(0)
+		_ = h.Resize(0) // it becomes less
 	}
 }
 
 // Resize changes how much is held, without waiting; a *FullError leaves
 // it as it was.
 func (h *Hold) Resize(units int64) error {
-	if full := h.set(units); full != nil {
-		return full
-	}
-	return nil
-}
-
-func (h *Hold) set(units int64) *FullError {
 	p := h.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,7 +205,7 @@ func (h *Hold) set(units int64) *FullError {
 
 // mayGrow refuses where there is no room, or where somebody waits for
 // it who would hold less.
-func (p *Pool) mayGrow(h *Hold, units int64) *FullError {
+func (p *Pool) mayGrow(h *Hold, units int64) error {
 	if full := p.full(h.who, h.units, units); full != nil {
 		p.forget(h.who)
 		return full
@@ -272,17 +266,12 @@ func (p *Pool) withdraw(w *wish) {
 
 func (p *Pool) remove(w *wish) {
 	c := p.caller(w.who)
-	for i, other := range c.waiting {
-		if other == w {
-			c.waiting = append(c.waiting[:i], c.waiting[i+1:]...)
-			return
-		}
-	}
+	c.waiting = slices.DeleteFunc(c.waiting, func(other *wish) bool { return other == w })
 }
 
 // full says whose part is used up when somebody wants units instead of
 // those that they had; nil when nobody's is.
-func (p *Pool) full(who Who, had, units int64) *FullError {
+func (p *Pool) full(who Who, had, units int64) error {
 	c, t := p.caller(who), p.tenants[who.Tenant]
 	switch {
 	case over(c.held-had, units, p.parts.Caller):
@@ -298,11 +287,8 @@ func (p *Pool) full(who Who, had, units int64) *FullError {
 
 // refusal says why a wish was not met: where there is room, others wait
 // for it who come first.
-func (p *Pool) refusal(w *wish) *FullError {
-	if full := p.full(w.who, 0, w.units); full != nil {
-		return full
-	}
-	return &FullError{Whose: "server", Most: p.parts.Total}
+func (p *Pool) refusal(w *wish) error {
+	return cmp.Or(p.full(w.who, 0, w.units), error(&FullError{Whose: "server", Most: p.parts.Total}))
 }
 
 // over reports whether units would be too many beside those that are
@@ -346,7 +332,7 @@ func (p *Pool) next(passed map[*tenant]bool) (of *tenant, first *wish) {
 		if w == nil {
 			continue
 		}
-		if now := (turn{t.held + w.units, t.served, w.number}); first == nil || now.before(best) {
+		if now := (turn{t.held + w.units, t.served, w.number}); first == nil || slices.Compare(now[:], best[:]) < 0 {
 			of = t
 			first = w
 			best = now
@@ -364,9 +350,9 @@ func (t *tenant) next(most int64) (first *wish) {
 		if len(c.waiting) == 0 || over(c.held, c.waiting[0].units, most) {
 			continue
 		}
-		if now := (turn{c.held + c.waiting[0].units, c.served, c.waiting[0].number}); first == nil ||
-			now.before(best) {
-			first, best = c.waiting[0], now
+		w := c.waiting[0]
+		if now := (turn{c.held + w.units, c.served, w.number}); first == nil || slices.Compare(now[:], best[:]) < 0 {
+			first, best = w, now
 		}
 	}
 
@@ -375,12 +361,4 @@ func (t *tenant) next(most int64) (first *wish) {
 
 // turn is what decides who goes first: what they would hold, how long
 // ago they were served, when they came.
-type turn struct{ after, served, number int64 }
-
-func (a turn) before(b turn) bool {
-	return cmp.Or(
-		cmp.Compare(a.after, b.after),
-		cmp.Compare(a.served, b.served),
-		cmp.Compare(a.number, b.number),
-	) < 0
-}
+type turn [3]int64

@@ -32,12 +32,16 @@ func refused(t *testing.T, p *Pool, tenant, caller string, units int64, whose st
 	}
 }
 
-func TestEachPartHasAnEnd(t *testing.T) {
-	p := NewPool(Parts{
-		Total:  10,
-		Tenant: 6,
-		Caller: 4,
+func pool(total, tenant, caller int64) *Pool {
+	return NewPool(Parts{
+		Total:  total,
+		Tenant: tenant,
+		Caller: caller,
 	})
+}
+
+func TestEachPartHasAnEnd(t *testing.T) {
+	p := pool(10, 6, 4)
 	first := take(t, p, "acme", "a", 4)
 	refused(t, p, "acme", "a", 1, "caller")
 	take(t, p, "acme", "b", 2)
@@ -51,11 +55,7 @@ func TestEachPartHasAnEnd(t *testing.T) {
 }
 
 func TestWhatIsLargerThanItsPartGetsInAlone(t *testing.T) {
-	p := NewPool(Parts{
-		Total:  10,
-		Tenant: 6,
-		Caller: 4,
-	})
+	p := pool(10, 6, 4)
 	large := take(t, p, "acme", "a", 9)
 	refused(t, p, "acme", "a", 1, "caller")
 	take(t, p, "beta", "a", 1)
@@ -66,11 +66,7 @@ func TestWhatIsLargerThanItsPartGetsInAlone(t *testing.T) {
 }
 
 func TestResize(t *testing.T) {
-	p := NewPool(Parts{
-		Total:  10,
-		Tenant: 10,
-		Caller: 8,
-	})
+	p := pool(10, 10, 8)
 	h := take(t, p, "acme", "a", 2)
 	if err := h.Resize(8); err != nil {
 		t.Fatal(err)
@@ -96,11 +92,7 @@ func TestResize(t *testing.T) {
 // the others don't wait for it.
 func TestWhoHoldsLeastIsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(Parts{
-			Total:  4,
-			Tenant: 4,
-			Caller: 4,
-		})
+		p := pool(4, 4, 4)
 		var order []string
 		var mu sync.Mutex
 		var all sync.WaitGroup
@@ -135,11 +127,7 @@ func TestWhoHoldsLeastIsFirst(t *testing.T) {
 
 func TestWaitingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(Parts{
-			Total:  1,
-			Tenant: 1,
-			Caller: 1,
-		})
+		p := pool(1, 1, 1)
 		h := take(t, p, "acme", "a", 1)
 		began := time.Now()
 		_, err := p.Take(t.Context(), Who{Tenant: "beta"}, 1, time.Second)
@@ -161,11 +149,7 @@ func TestWaitingEnds(t *testing.T) {
 
 func TestOneCallerCanNotQueueForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := NewPool(Parts{
-			Total:  1,
-			Tenant: 1,
-			Caller: 1,
-		})
+		p := pool(1, 1, 1)
 		take(t, p, "acme", "a", 1)
 		for range usualWaiting {
 			go func() {
@@ -248,11 +232,7 @@ func check(t *rapid.T, p *Pool, holds []*Hold) {
 // TestManyAtOnce: under real concurrency everybody who waits is served
 // in the end, and nothing is lost.
 func TestManyAtOnce(t *testing.T) {
-	p := NewPool(Parts{
-		Total:  7,
-		Tenant: 5,
-		Caller: 3,
-	})
+	p := pool(7, 5, 3)
 	var all sync.WaitGroup
 	for i := range 48 {
 		all.Go(func() {

@@ -234,13 +234,13 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 func checkName(name string) error {
 	if !plainName.MatchString(name) {
-		return &approval.InputError{
-			Field:    "name",
-			Expected: "letters, digits and ._-, a letter or digit first, at most 100",
-		}
+		return refuse("name", "letters, digits and ._-, a letter or digit first, at most 100")
 	}
-
 	return nil
+}
+
+func refuse(field, expected string) error {
+	return &approval.InputError{Field: field, Expected: expected}
 }
 
 // AgentScopes are the scopes that a token which is bound to agents may
@@ -251,21 +251,18 @@ func AgentScopes() []string {
 
 func checkScopes(t *store.Token) error {
 	has := func(s openapi.Scope) bool { return slices.Contains(t.Scopes, string(s)) }
-	refuse := func(expected string) error {
-		return &approval.InputError{Field: "scopes", Expected: expected}
-	}
 	for _, s := range t.Scopes {
 		if !openapi.Scope(s).Valid() {
-			return refuse("some of decide, request, read, vote, admin, witness")
+			return refuse("scopes", "some of decide, request, read, vote, admin, witness")
 		}
 	}
 	switch {
 	case len(t.Scopes) == 0:
-		return refuse("at least one")
+		return refuse("scopes", "at least one")
 	case has(openapi.ScopeVote) && has(openapi.ScopeRequest):
-		return refuse("not request beside vote: whoever holds one token must not ask and answer")
+		return refuse("scopes", "not request beside vote: whoever holds one token must not ask and answer")
 	case has(openapi.ScopeAdmin) && (has(openapi.ScopeRequest) || has(openapi.ScopeDecide)):
-		return refuse("neither request nor decide beside admin: administration asks for no calls")
+		return refuse("scopes", "neither request nor decide beside admin: administration asks for no calls")
 	}
 
 	return nil
@@ -274,9 +271,6 @@ func checkScopes(t *store.Token) error {
 // checkAgents has whoever makes a token for a runtime say which agents
 // it may act for.
 func checkAgents(t *store.Token, by By) error {
-	refuse := func(field, expected string) error {
-		return &approval.InputError{Field: field, Expected: expected}
-	}
 	acts := func(s string) bool {
 		return s == string(openapi.ScopeDecide) || s == string(openapi.ScopeRequest)
 	}
@@ -301,19 +295,17 @@ func checkAgents(t *store.Token, by By) error {
 // checkPerson writes the person as the directory does, and has tokens
 // that answer made by nobody but their person.
 func (m *Maker) checkPerson(ctx context.Context, t *store.Token, by By) error {
-	refuse := func(expected string) error {
-		return &approval.InputError{Field: "person", Expected: expected}
-	}
 	votes := slices.Contains(t.Scopes, string(openapi.ScopeVote))
 	switch {
 	case t.Person == "" && votes:
-		return refuse("whose answers the token gives, for scope vote")
+		return refuse("person", "whose answers the token gives, for scope vote")
 	case by.Person != "" && t.Person != by.Person:
-		return refuse("yourself: nobody makes a token of somebody else's")
+		return refuse("person", "yourself: nobody makes a token of somebody else's")
 	case t.Person == "":
 		return nil
 	case votes && by.Token != nil:
 		return refuse(
+			"person",
 			"nobody: a token that answers is made by its person, who signs in to the inbox or runs `assent login`",
 		)
 	case m.Directory == nil:
@@ -325,7 +317,7 @@ func (m *Maker) checkPerson(ctx context.Context, t *store.Token, by By) error {
 		return fmt.Errorf("ask the directory: %w", err)
 	}
 	if !known {
-		return refuse("somebody whom the directory knows")
+		return refuse("person", "somebody whom the directory knows")
 	}
 	t.Person = p.ID
 
@@ -341,10 +333,7 @@ func (m *Maker) checkName(ctx context.Context, t *store.Token, spec Spec) error 
 	for _, other := range all {
 		switch {
 		case other.ID == spec.Replaces && (other.Name != t.Name || other.Person != t.Person):
-			return &approval.InputError{
-				Field:    "replaces",
-				Expected: "a token of the same name and the same person",
-			}
+			return refuse("replaces", "a token of the same name and the same person")
 		case other.ID == spec.Replaces:
 			return nil
 		case other.Name == t.Name && other.Revoked == nil && m.Now().Before(other.Expires) && spec.Replaces == "":
@@ -353,17 +342,14 @@ func (m *Maker) checkName(ctx context.Context, t *store.Token, spec Spec) error 
 	}
 
 	if spec.Replaces != "" {
-		return &approval.InputError{Field: "replaces", Expected: "the id of a token of this tenant"}
+		return refuse("replaces", "the id of a token of this tenant")
 	}
 
 	return nil
 }
 
 func nameTaken(id string) error {
-	return &approval.InputError{
-		Field:    "name",
-		Expected: "one that no live token has: " + id + " has it; replace it (replaces), or revoke it first",
-	}
+	return refuse("name", "one that no live token has: "+id+" has it; replace it (replaces), or revoke it first")
 }
 
 // setTimes bounds how long a token lives: by its kind, and by the life
@@ -377,7 +363,7 @@ func (m *Maker) setTimes(t *store.Token, spec Spec, by By) error {
 		age = spec.Age
 	}
 	if age < 0 || age > most {
-		return &approval.InputError{Field: "expires_in", Expected: fmt.Sprintf("at most %dh", most/time.Hour)}
+		return refuse("expires_in", fmt.Sprintf("at most %dh", most/time.Hour))
 	}
 
 	t.Created = m.Now().UTC().Truncate(time.Microsecond)

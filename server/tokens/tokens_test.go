@@ -49,9 +49,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, now: time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)}
 	var err error
 	w.store, err = sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "assent.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { w.store.Close() })
 	w.maker = &tokens.Maker{
 		Store:     w.store,
@@ -91,9 +89,7 @@ func (w *world) refuses(spec tokens.Spec, by tokens.By, field string) {
 func (w *world) read(id string) store.Token {
 	w.Helper()
 	all, err := w.store.Tokens(w.Context(), "acme")
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	i := slices.IndexFunc(all, func(t store.Token) bool { return t.ID == id })
 	if i < 0 {
 		w.Fatalf("there is no token %s", id)
@@ -193,9 +189,7 @@ func TestH3_ATokenEndsWithItsMaker(t *testing.T) {
 		t.Errorf("the store keeps %+v", got)
 	}
 
-	if err := w.maker.End(t.Context(), "acme", root.ID, operator()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.maker.End(t.Context(), "acme", root.ID, operator()))
 	for _, made := range []store.Token{root, second, third} {
 		if w.read(made.ID).Revoked == nil {
 			t.Errorf("%s is good without its maker", made.Name)
@@ -237,9 +231,7 @@ func TestM7_NamesOfLiveTokensAreUnique(t *testing.T) {
 		t.Error("both are good")
 	}
 
-	if err := w.maker.End(t.Context(), "acme", second.ID, operator()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.maker.End(t.Context(), "acme", second.ID, operator()))
 	third := w.make(runtime("rt"), operator())
 	w.now = third.Expires
 	w.make(runtime("rt"), operator())
@@ -272,9 +264,7 @@ func TestH3_ACommandLineSignsInWithACode(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	begun, err := w.devices.Begin(ctx, "laptop", "10.0.0.9")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	take := func(want error) {
 		t.Helper()
 		if _, _, err := w.devices.Take(ctx, begun.DeviceCode); !errors.Is(err, want) {
@@ -286,9 +276,7 @@ func TestH3_ACommandLineSignsInWithACode(t *testing.T) {
 	if seen, err := w.devices.Look(ctx, typed); err != nil || seen.Name != "laptop" || seen.From != "10.0.0.9" {
 		t.Errorf("got %+v, %v", seen, err)
 	}
-	if err := w.devices.Answer(ctx, typed, "acme", "mara", true); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.devices.Answer(ctx, typed, "acme", "mara", true))
 	if err := w.devices.Answer(ctx, typed, "acme", "ben", true); !errors.Is(err, tokens.ErrDeviceGone) {
 		t.Errorf("a code is good twice: %v", err)
 	}
@@ -305,20 +293,14 @@ func TestDeviceCodesEnd(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	refused, err := w.devices.Begin(ctx, "laptop", "here")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.devices.Answer(ctx, refused.UserCode, "acme", "mara", false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, w.devices.Answer(ctx, refused.UserCode, "acme", "mara", false))
 	if _, _, err := w.devices.Take(ctx, refused.DeviceCode); !errors.Is(err, tokens.ErrDeviceRefused) {
 		t.Errorf("got %v", err)
 	}
 
 	late, err := w.devices.Begin(ctx, "laptop", "here")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.now = w.now.Add(tokens.DeviceAge)
 	if err := w.devices.Answer(ctx, late.UserCode, "acme", "mara", true); !errors.Is(err, tokens.ErrDeviceGone) {
 		t.Errorf("got %v", err)
@@ -333,5 +315,12 @@ func TestDeviceCodesEnd(t *testing.T) {
 	}
 	if _, err := w.devices.Begin(ctx, "a name with spaces", "here"); err == nil {
 		t.Error("a name that no token may have")
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

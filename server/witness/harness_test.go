@@ -33,9 +33,7 @@ type harness struct {
 func newHarness(t *testing.T, name string) *harness {
 	t.Helper()
 	signer, secret, err := ledger.GenerateKey(name, rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := &harness{
 		t:      t,
 		path:   filepath.Join(t.TempDir(), "a.db"),
@@ -78,9 +76,7 @@ func (h *harness) grow(n int) {
 			})
 		}
 
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must(h.t, err)
 	}
 
 	h.seal()
@@ -99,12 +95,8 @@ func (h *harness) exec(query string) {
 	if err == nil {
 		_, err = db.ExecContext(h.t.Context(), query)
 	}
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
+	must(h.t, db.Close())
 }
 
 func (h *harness) runner(w Witness, required bool) *Runner {
@@ -127,9 +119,7 @@ func (h *harness) runner(w Witness, required bool) *Runner {
 func (h *harness) shown(since int64) Shown {
 	h.t.Helper()
 	size, note, err := h.store.Checkpoint(h.t.Context(), tenant)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	s := Shown{
 		Checkpoint: note,
 		PublicKey:  h.signer.PublicKey(),
@@ -147,17 +137,13 @@ func (h *harness) shown(since int64) Shown {
 func (h *harness) rotate(name string) {
 	h.t.Helper()
 	next, secret, err := ledger.GenerateKey(name, rand.Reader)
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, err)
 	sum := sha256.Sum256([]byte(secret))
 	r := store.Rotation{
 		Key:  store.Key{Public: next.PublicKey(), Secret: sum[:]},
 		Sign: ledger.Both(h.signer, next).Sign,
 	}
-	if err := h.store.Rotate(h.t.Context(), r); err != nil {
-		h.t.Fatal(err)
-	}
+	must(h.t, h.store.Rotate(h.t.Context(), r))
 	h.signer, h.secret = next, sum
 }
 
@@ -171,4 +157,11 @@ func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

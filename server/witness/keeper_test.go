@@ -62,9 +62,7 @@ func TestH4_AWitnessKeepsOneHistory(t *testing.T) {
 			Size:   5,
 			Root:   root,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w.takes(Shown{Checkpoint: forked, PublicKey: h.signer.PublicKey()}, want, 5)
 	}
 
@@ -79,9 +77,7 @@ func TestH4_AWitnessKeepsOneHistory(t *testing.T) {
 		}
 	}
 
-	if err := w.keeper().Forget(t.Context(), "them", ledger.Origin(tenant)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.keeper().Forget(t.Context(), "them", ledger.Origin(tenant)))
 	w.takes(first, Taken, 2)
 	if err := w.keeper().Forget(t.Context(), "them", "assent/other"); !errors.Is(err, approval.ErrNotFound) {
 		t.Error(err)
@@ -121,9 +117,7 @@ func TestAWitnessIsBounded(t *testing.T) {
 		return err
 	}
 	for _, log := range []string{"a", "b", "c"} {
-		if err := show(log); err != nil {
-			t.Fatal(err)
-		}
+		must(t, show(log))
 	}
 	var wrong *InputError
 	if err := show("more"); !errors.As(err, &wrong) ||
@@ -133,9 +127,7 @@ func TestAWitnessIsBounded(t *testing.T) {
 	if err := show("b"); err != nil {
 		t.Errorf("one that is kept: %v", err)
 	}
-	if err := w.keeper().Forget(t.Context(), "them", ledger.Origin("b")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.keeper().Forget(t.Context(), "them", ledger.Origin("b")))
 	if err := show("more"); err != nil {
 		t.Error(err)
 	}

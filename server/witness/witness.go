@@ -202,29 +202,37 @@ const (
 	mostAnswer = 1 << 20 // bytes
 )
 
-// posts sends each checkpoint to an address.
-type posts struct {
+// remote sends to an address.
+type remote struct {
 	Remote
 	client *http.Client
 }
 
+func reach(r Remote) (remote, error) {
+	if _, err := r.Guard.CheckURL(r.URL); err != nil {
+		return remote{}, err
+	}
+	return remote{r, r.Guard.Client(remoteTime)}, nil
+}
+
+// posts sends each checkpoint to an address.
+type posts struct{ remote }
+
 // URL posts each checkpoint, as the signed note that it is, to an
 // address. Any answer of 2xx means that it was taken.
 func URL(r Remote) (Witness, error) {
-	if _, err := r.Guard.CheckURL(r.URL); err != nil {
-		return nil, err
-	}
-	return &posts{r, r.Guard.Client(remoteTime)}, nil
+	at, err := reach(r)
+	return &posts{at}, err
 }
 
 func (p *posts) Show(ctx context.Context, l *log) error {
-	_, err := p.send(ctx, p.client, p.URL, "text/plain; charset=utf-8", l.note)
+	_, err := p.send(ctx, "text/plain; charset=utf-8", l.note)
 	return err
 }
 
 // send posts a body. Errors don't repeat the address: it may hold a secret.
-func (r Remote) send(ctx context.Context, client *http.Client, url, kind string, body []byte) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+func (r remote) send(ctx context.Context, kind string, body []byte) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL, bytes.NewReader(body))
 	if err != nil {
 		return nil, errors.New("the address can't be used")
 	}
@@ -232,7 +240,7 @@ func (r Remote) send(ctx context.Context, client *http.Client, url, kind string,
 	if r.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+r.Token)
 	}
-	res, err := client.Do(req)
+	res, err := r.client.Do(req)
 	if err != nil {
 		return nil, unaddressed(err)
 	}
@@ -245,19 +253,14 @@ func (r Remote) send(ctx context.Context, client *http.Client, url, kind string,
 }
 
 // other is another assent server, which compares what it is shown.
-type other struct {
-	Remote
-	client *http.Client
-}
+type other struct{ remote }
 
 // Assent shows checkpoints to another assent server (POST /v1/witness),
 // with proofs that each continues the one that it keeps.
 func Assent(r Remote) (Witness, error) {
-	if _, err := r.Guard.CheckURL(r.URL); err != nil {
-		return nil, err
-	}
-	r.URL = strings.TrimSuffix(r.URL, "/") + "/v1/witness"
-	return &other{r, r.Guard.Client(remoteTime)}, nil
+	at, err := reach(r)
+	at.URL = strings.TrimSuffix(r.URL, "/") + "/v1/witness"
+	return &other{at}, err
 }
 
 // answer is what it says.
@@ -337,7 +340,7 @@ func (o *other) show(
 	if err != nil {
 		return a, err
 	}
-	text, err := o.send(ctx, o.client, o.URL, "application/json", body)
+	text, err := o.send(ctx, "application/json", body)
 	if err != nil {
 		return a, err
 	}

@@ -71,9 +71,7 @@ func TestAWitnessFromBeforeARestore(t *testing.T) {
 	round(t, h.runner(File(path, time.Now), false), "")
 	h.exec(cutLog)
 	h.open(store.Trust{Unfinished: true})
-	if err := errors.Join(h.store.RestoreInPlace(t.Context()), h.store.FinishRestore(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(h.store.RestoreInPlace(t.Context()), h.store.FinishRestore(t.Context())))
 	h.grow(1)
 	round(t, h.runner(File(path, time.Now), false), "have the witness forget the log")
 	if len(h.store.Integrity().Stopped) != 0 {
@@ -84,9 +82,7 @@ func TestAWitnessFromBeforeARestore(t *testing.T) {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
@@ -121,9 +117,7 @@ func TestAnAddressIsSentTheNote(t *testing.T) {
 		Token: "sesame",
 		Guard: guard.Guard{Loopback: true},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := h.runner(w, true)
 	round(t, r, "it answers 500")
 	if h.now = h.now.Add(far); r.Ready(t.Context()) != nil {
@@ -139,9 +133,7 @@ func TestAnAddressIsSentTheNote(t *testing.T) {
 		t.Error(err, r.States())
 	}
 	_, note, err := h.store.Checkpoint(t.Context(), tenant)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 2 {
 		if text := <-got; text != "POST Bearer sesame "+string(note) {
 			t.Errorf("got %q", text)
