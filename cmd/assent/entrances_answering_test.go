@@ -41,7 +41,7 @@ func waysToAnswer() []wayToAnswer {
 		votes   = "server.(*exchange).vote"
 		edits   = "server.(*exchange).edit"
 		ballots = "server/inbox.(*visit).ballot"
-		clicked = "server/notify/slack.(*App).answer"
+		clicked = "server/notify/slack.(*App).act"
 	)
 
 	return []wayToAnswer{
@@ -114,7 +114,7 @@ func waysToAnswer() []wayToAnswer {
 		},
 		{
 			name:   "Slack, an approval",
-			sites:  []string{"server/notify/slack.(*App).approve", "server/notify/slack.(*App).refuse"},
+			sites:  []string{"server/notify/slack.(*App).act", "server/notify/slack.(*App).refuse"},
 			ends:   approval.Approved,
 			answer: clicksApprove,
 		},
