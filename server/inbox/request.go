@@ -224,6 +224,9 @@ func (v *visit) next(but string) (*next, error) {
 // readPast reads what happened before: to this request, and to others
 // like it.
 func (v *visit) readPast(r *approval.Request, p *requestPage) error {
+	if !p.Call { // there is no call that another one could be like
+		return v.readHistory(r, p)
+	}
 	past, err := v.Store.Similar(v.ctx(), v.Tenant, r.Agent.ID, r.Current().Call.Target(), 10)
 	if err != nil {
 		return err
@@ -233,6 +236,12 @@ func (v *visit) readPast(r *approval.Request, p *requestPage) error {
 			p.Similar = append(p.Similar, v.similar(r, o))
 		}
 	}
+
+	return v.readHistory(r, p)
+}
+
+// readHistory reads what the ledger tells of this request.
+func (v *visit) readHistory(r *approval.Request, p *requestPage) error {
 	entries, err := v.Store.History(v.ctx(), v.Tenant, r.ID, 0, pageEntries)
 	if err != nil {
 		return err
