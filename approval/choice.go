@@ -92,8 +92,10 @@ func (in *VoteInput) fits(r *Request) error {
 		return nil
 	case r.Question.takesData() && in.Verdict != Submit && in.Verdict != Dismiss:
 		return &InputError{"verdict", "submit or dismiss: this question takes a text or a form"}
-	case !r.Question.takesData() && in.Verdict != Choose && in.Verdict != Dismiss:
-		return &InputError{"verdict", "choose or dismiss: this question takes a choice, and approves nothing"}
+	case !r.Question.takesData() && !in.Verdict.picks():
+		return &InputError{"verdict", "choose or dismiss: this is a question of a tool, which approves nothing"}
+	case !r.Question.takesData() && in.Verdict == Submit:
+		return &InputError{"verdict", "choose or dismiss: this question takes a choice"}
 	case in.Choice != nil && *in.Choice >= len(r.Question.Choices):
 		return &InputError{"choice", fmt.Sprintf("the index of a choice, 0 to %d", len(r.Question.Choices)-1)}
 	case in.Verdict == Submit:

@@ -93,8 +93,13 @@ func stateWords(r *approval.Request) string {
 		approval.ByLateDeny:   "it was approved, then denied before it ran",
 		approval.ByConsume:    "it ran, once",
 		approval.ByChoice:     "a person picked one of its choices",
+		approval.BySubmission: "a person gave what it asks for",
 		approval.ByDismissal:  "a person dismissed it, which picked its default",
+		approval.ByRestore:    "it was open when the store was restored",
 	}[r.Cause]
+	if r.Cause == approval.ByDismissal && r.Chosen == nil {
+		by = "a person dismissed it, without an answer"
+	}
 	word := map[approval.State]string{
 		approval.Pending:   "Waiting for people",
 		approval.Approved:  "Approved, may run once",
