@@ -95,6 +95,7 @@ func TestRecordedSharesNothing(t *testing.T) {
 
 func TestTargets(t *testing.T) {
 	for want, c := range map[[2]string]resolve.Call{
+		{"no call", ""}:    {},
 		{"tool trade", ""}: {Kind: resolve.Tool, Tool: "trade"},
 		{"mcp_tool s/t", "s"}: {
 			Kind:   resolve.MCPTool,

@@ -95,7 +95,7 @@ func stateWords(r *approval.Request) string {
 		approval.ByChoice:     "a person picked one of its choices",
 		approval.BySubmission: "a person gave what it asks for",
 		approval.ByDismissal:  "a person dismissed it, which picked its default",
-		approval.ByRestore:    "it was open when the store was restored",
+		approval.ByRestore:    "it had not been used when the store was restored",
 	}[r.Cause]
 	if r.Cause == approval.ByDismissal && r.Chosen == nil {
 		by = "a person dismissed it, without an answer"
