@@ -221,3 +221,24 @@ func TestContextIsKeptAndBindsNothing(t *testing.T) {
 	}
 	h.history()
 }
+
+// Only a question may be without a call: what wants to run has a kind.
+func TestNothingRunsWithoutACall(t *testing.T) {
+	h := newHarness(t)
+	out := h.open(&resolve.Call{Principal: "pat@acme"})
+	if out.Outcome != resolve.Deny || out.Request != nil {
+		t.Errorf("got %+v", out)
+	}
+	r := h.put("k", fills(seatForm))
+	h.vote(r, "pat", approval.Submit, approval.VoteAnswered, data(`{"seat":"12a"}`))
+	call := r.Current().Call
+	_, err := h.s.Consume(context.Background(), approval.ConsumeInput{
+		Tenant: "t",
+		ID:     r.ID,
+		Asker:  deesRunner(),
+		Call:   &call,
+		Key:    "k",
+	})
+	h.fails(err, approval.ErrQuestion)
+	h.history()
+}
