@@ -14,7 +14,10 @@ import (
 func (in *VoteInput) check() error {
 	switch {
 	case in.Verdict != Approve && in.Verdict != Deny && in.Verdict != Respond && !in.Verdict.picks():
-		return &InputError{"verdict", "approve, deny or respond; choose, submit or dismiss for a question"}
+		return &InputError{
+			"verdict",
+			"approve, deny or respond; choose, submit or dismiss for a question",
+		}
 	case in.Verdict == Respond && strings.TrimSpace(in.Response) == "":
 		return &InputError{"response", "what the agent is to be told"}
 	case in.Verdict != Respond && in.Response != "":
@@ -201,7 +204,11 @@ func (s *Service) grant(tx Tx, r *Request, w standing, now time.Time, out *Voted
 func (v *Voted) explain(r *Request, person string) string {
 	switch v.Outcome {
 	case VoteCounted:
-		return fmt.Sprintf("counted: %d of %d approvals", len(r.voters(Approve)), Summarize(r).Needed)
+		return fmt.Sprintf(
+			"counted: %d of %d approvals",
+			len(r.voters(Approve)),
+			Summarize(r).Needed,
+		)
 	case VoteApproved:
 		return "approved: it may run once, until " + stamp(r.Permit.Expires)
 	case VoteDenied:
@@ -216,7 +223,11 @@ func (v *Voted) explain(r *Request, person string) string {
 		return "not counted: " + person + " is not eligible to answer this request: " + v.why
 	}
 
-	return fmt.Sprintf("too late: the request is %s (%s); the answer is kept in the ledger", r.State, r.Cause)
+	return fmt.Sprintf(
+		"too late: the request is %s (%s); the answer is kept in the ledger",
+		r.State,
+		r.Cause,
+	)
 }
 
 // Preview decides an edit without recording it.
@@ -381,7 +392,10 @@ func (s *Service) edit(
 		return nil, step{refused: &InputError{"arguments", expected}}, nil
 	case len(r.Revisions) > mostEdits:
 		return nil, step{
-			refused: &InputError{"arguments", fmt.Sprintf("at most %d edits of one request: deny it", mostEdits)},
+			refused: &InputError{
+				"arguments",
+				fmt.Sprintf("at most %d edits of one request: deny it", mostEdits),
+			},
 		}, nil
 	}
 

@@ -13,5 +13,8 @@ func (c Config) sealArgs(e Event, args string) Event {
 	if len(args) <= c.KeepArgs {
 		return e.sealing("args", safeText(args))
 	}
-	return e.sealing("args_digest", fmt.Sprintf("sha256:%x of %d bytes", sha256.Sum256([]byte(args)), len(args)))
+	return e.sealing(
+		"args_digest",
+		fmt.Sprintf("sha256:%x of %d bytes", sha256.Sum256([]byte(args)), len(args)),
+	)
 }

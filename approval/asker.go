@@ -54,7 +54,10 @@ func (a *Asker) speaksFor(principal string) error {
 		a.Principal = principal
 	}
 	if a.Principal != principal {
-		return &InputError{"asker.principal", fmt.Sprintf("the principal of the call, %q", principal)}
+		return &InputError{
+			"asker.principal",
+			fmt.Sprintf("the principal of the call, %q", principal),
+		}
 	}
 
 	return nil

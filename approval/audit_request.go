@@ -248,7 +248,10 @@ func (a *Auditor) approved(r *auditedRequest, e *auditEntry) {
 			e.fail("there is no counted approval of this revision by %q", person)
 			continue
 		}
-		approvers = append(approvers, Person{ID: person, Groups: asTexts(member(v, "groups").Items)})
+		approvers = append(
+			approvers,
+			Person{ID: person, Groups: asTexts(member(v, "groups").Items)},
+		)
 	}
 
 	if _, met := people.Seat(r.stagesAt(e.Time), approvers); !met || e.text("cause") != string(ByVotes) {

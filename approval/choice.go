@@ -34,7 +34,9 @@ func (r *Request) ask(now time.Time, cfg Config) []Event {
 	facts := map[string]any{"question": true, "asker": q.Asker}
 	if q.takesData() {
 		facts["fields"] = len(q.form().Fields)
-		return []Event{r.opened(facts).sealing("prompt", q.Prompt).sealing("schema", string(q.Schema))}
+		return []Event{
+			r.opened(facts).sealing("prompt", q.Prompt).sealing("schema", string(q.Schema)),
+		}
 	}
 
 	facts["choices"], facts["default"] = len(q.Choices), q.Default
@@ -87,17 +89,26 @@ func (q *Question) Form() *form.Form {
 func (in *VoteInput) fits(r *Request) error {
 	switch {
 	case r.Question == nil && !r.answers(in.Verdict):
-		return &InputError{"verdict", "approve, deny or respond: this asks for the approval of a call"}
+		return &InputError{
+			"verdict",
+			"approve, deny or respond: this asks for the approval of a call",
+		}
 	case r.Question == nil:
 		return nil
 	case r.Question.takesData() && in.Verdict != Submit && in.Verdict != Dismiss:
 		return &InputError{"verdict", "submit or dismiss: this question takes a text or a form"}
 	case !r.Question.takesData() && !in.Verdict.picks():
-		return &InputError{"verdict", "choose or dismiss: this is a question of a tool, which approves nothing"}
+		return &InputError{
+			"verdict",
+			"choose or dismiss: this is a question of a tool, which approves nothing",
+		}
 	case !r.Question.takesData() && in.Verdict == Submit:
 		return &InputError{"verdict", "choose or dismiss: this question takes a choice"}
 	case in.Choice != nil && *in.Choice >= len(r.Question.Choices):
-		return &InputError{"choice", fmt.Sprintf("the index of a choice, 0 to %d", len(r.Question.Choices)-1)}
+		return &InputError{
+			"choice",
+			fmt.Sprintf("the index of a choice, 0 to %d", len(r.Question.Choices)-1),
+		}
 	case in.Verdict == Submit:
 		return in.submits(r.Question)
 	}

@@ -27,11 +27,17 @@ func (r *Request) checkOffer(o *GrantOffer, cfg Config) error {
 			ErrGrantRefused,
 		)
 	case (o.Session || g.Session) && r.Current().Call.Session == "":
-		return fmt.Errorf("%w: it would be for one session, and the call names none", ErrGrantRefused)
+		return fmt.Errorf(
+			"%w: it would be for one session, and the call names none",
+			ErrGrantRefused,
+		)
 	case o.MaxAge < 0 || o.MaxAge > most(g.MaxAge, cfg.MaxGrantAge):
 		return &InputError{"grant.max_age", "at most " + most(g.MaxAge, cfg.MaxGrantAge).String()}
 	case o.MaxUses < 0 || o.MaxUses > most(g.MaxUses, cfg.MaxUses):
-		return &InputError{"grant.max_uses", "at most " + strconv.Itoa(most(g.MaxUses, cfg.MaxUses))}
+		return &InputError{
+			"grant.max_uses",
+			"at most " + strconv.Itoa(most(g.MaxUses, cfg.MaxUses)),
+		}
 	}
 
 	for i, b := range o.Bounds {
@@ -66,7 +72,11 @@ func most[T ~int | ~int64](policy, own T) T {
 
 // offered is what an offer says, or else the standard, but not beyond
 // the limit.
-func offered[T ~int | ~int64](offer, standard, limit T) T { return min(cmp.Or(offer, standard), limit) }
+func offered[T ~int | ~int64](
+	offer, standard, limit T,
+) T {
+	return min(cmp.Or(offer, standard), limit)
+}
 
 // mostBounds of one offer.
 const mostBounds = 32
@@ -84,7 +94,10 @@ func checkBounds(bounds []Bound, args resolve.Raw) error {
 		v, found := doc.Lookup(b.Path)
 		switch sign := v.Num.Cmp(value.IntNum(0)); {
 		case !found || v.Kind != value.Number:
-			return &InputError{field, "the path of a number in the arguments, not " + strconv.Quote(b.Path)}
+			return &InputError{
+				field,
+				"the path of a number in the arguments, not " + strconv.Quote(b.Path),
+			}
 		case b.Kind == AtMost && sign >= 0, b.Kind == AtLeast && sign <= 0:
 		case b.Kind == AtMost || b.Kind == AtLeast:
 			return &InputError{

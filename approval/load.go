@@ -83,7 +83,11 @@ func (l *loads) room(tenant, token string, size int64, now time.Time) error {
 		return err
 	}
 
-	return l.quota.Tenant.room("the tenant has", l.faded(loadKey{tenant, ""}, l.quota.Tenant, now), size)
+	return l.quota.Tenant.room(
+		"the tenant has",
+		l.faded(loadKey{tenant, ""}, l.quota.Tenant, now),
+		size,
+	)
 }
 
 func (a Amounts) room(whose string, recorded float64, size int64) error {
@@ -180,7 +184,12 @@ func (a Amounts) admit(whose string, has Load, size int64) error {
 		detail := fmt.Sprintf("%s %d requests open, and may have no more", whose, has.Requests)
 		return &LimitError{Detail: detail + mend, After: time.Minute}
 	case a.OpenBytes > 0 && has.Requests > 0 && has.Bytes+size > a.OpenBytes:
-		detail := fmt.Sprintf("%s %d bytes of requests open, and may have %d", whose, has.Bytes, a.OpenBytes)
+		detail := fmt.Sprintf(
+			"%s %d bytes of requests open, and may have %d",
+			whose,
+			has.Bytes,
+			a.OpenBytes,
+		)
 		return &LimitError{Detail: detail + mend, After: time.Minute}
 	}
 

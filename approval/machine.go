@@ -117,7 +117,10 @@ func oneMore(stages []policy.Stage) []policy.Stage {
 // the escalations where the policies want them.
 func scheduled(from, deadline time.Time, escalate []policy.Escalation) []Scheduled {
 	whole := deadline.Sub(from)
-	out := []Scheduled{{At: from.Add(whole / 2), Kind: Remind}, {At: from.Add(whole / 10 * 9), Kind: Remind}}
+	out := []Scheduled{
+		{At: from.Add(whole / 2), Kind: Remind},
+		{At: from.Add(whole / 10 * 9), Kind: Remind},
+	}
 	for _, e := range escalate {
 		out = append(out, Scheduled{
 			At:   from.Add(e.After),
@@ -161,7 +164,9 @@ func (r *Request) vote(
 	a := r.answering()
 	e := w.eligibility(&a, v.Person)
 	if e.May(v.Verdict) != nil {
-		return VoteNotEligible, []Event{r.voteEvent(EventVoteRefused, v, map[string]any{"why": e.Why})}, nil
+		return VoteNotEligible, []Event{
+			r.voteEvent(EventVoteRefused, v, map[string]any{"why": e.Why}),
+		}, nil
 	}
 	if r.State != Pending {
 		return r.voteLate(v, response, now)
@@ -416,7 +421,9 @@ func (r *Request) act(next Scheduled) []Event {
 		return nil
 	}
 	r.Called = append(r.Called, next.To)
-	return []Event{r.event(EventEscalated, "", map[string]any{"to": next.To, "deadline": stamp(r.Deadline)})}
+	return []Event{
+		r.event(EventEscalated, "", map[string]any{"to": next.To, "deadline": stamp(r.Deadline)}),
+	}
 }
 
 // timeout is what happens when nobody decided: once more the same time
@@ -433,7 +440,10 @@ func (r *Request) timeout(now time.Time, cfg Config) []Event {
 					r.event(
 						EventEscalated,
 						"",
-						map[string]any{"to": strings.Join(r.Called, ","), "deadline": stamp(r.Deadline)},
+						map[string]any{
+							"to":       strings.Join(r.Called, ","),
+							"deadline": stamp(r.Deadline),
+						},
 					),
 				}
 			}

@@ -142,7 +142,10 @@ func (q *Question) check() error {
 	case len(q.Choices) == 0 || len(q.Choices) > mostChoices:
 		return &InputError{"question.choices", fmt.Sprintf("1 to %d labels", mostChoices)}
 	case q.Default < 0 || q.Default >= len(q.Choices):
-		return &InputError{"question.default", fmt.Sprintf("the index of a choice, 0 to %d", len(q.Choices)-1)}
+		return &InputError{
+			"question.default",
+			fmt.Sprintf("the index of a choice, 0 to %d", len(q.Choices)-1),
+		}
 	case len(q.Groups) > mostGroups:
 		return &InputError{"question.groups", fmt.Sprintf("at most %d", mostGroups)}
 	}

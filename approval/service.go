@@ -389,7 +389,11 @@ func stops(agent string) func(Freeze) bool {
 
 // Record appends an event that is about no request to the ledger: a
 // token made, a sign-in, an export.
-func (s *Service) Record(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error {
+func (s *Service) Record(
+	ctx context.Context,
+	tenant, event, subject, actor string,
+	facts map[string]any,
+) error {
 	return s.store.Update(ctx, tenant, func(tx Tx) error {
 		return s.append(tx, tenant, s.clock.Now(), nil, Event{
 			Type:    event,

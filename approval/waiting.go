@@ -78,7 +78,12 @@ func Pick(
 }
 
 // waitsFor reports whether a pending request waits for a person.
-func (s *Service) waitsFor(ctx context.Context, tenant string, summary Summary, p Person) (bool, error) {
+func (s *Service) waitsFor(
+	ctx context.Context,
+	tenant string,
+	summary Summary,
+	p Person,
+) (bool, error) {
 	a, err := s.answeringOf(ctx, tenant, summary)
 	if err != nil {
 		return false, err
@@ -92,7 +97,11 @@ func (s *Service) waitsFor(ctx context.Context, tenant string, summary Summary, 
 }
 
 // answeringOf tells whose answer a request of a list waits for.
-func (s *Service) answeringOf(ctx context.Context, tenant string, summary Summary) (Answering, error) {
+func (s *Service) answeringOf(
+	ctx context.Context,
+	tenant string,
+	summary Summary,
+) (Answering, error) {
 	if summary.Answering.Agent != "" {
 		return summary.Answering, nil
 	}

@@ -23,7 +23,11 @@ func found(text string, offset int) string {
 }
 
 func (p *scanner) failValue(i int) int {
-	return p.fail(Syntax, i, "expected a value, found "+found(p.text, i)+valueHint(p.text[min(i, len(p.text)):]))
+	return p.fail(
+		Syntax,
+		i,
+		"expected a value, found "+found(p.text, i)+valueHint(p.text[min(i, len(p.text)):]),
+	)
 }
 
 func (p *scanner) failNumber(i int, fault ErrorCode) int {

@@ -41,7 +41,10 @@ func (r *reader) field(path string, doc value.Value, required bool) Field {
 	case "array":
 		r.several(path, doc, &f)
 	default:
-		r.refuse(at(path, "type"), `"string", "number", "integer", "boolean", or "array" of options: a form is flat`)
+		r.refuse(
+			at(path, "type"),
+			`"string", "number", "integer", "boolean", or "array" of options: a form is flat`,
+		)
 	}
 
 	r.secret(path, doc, &f)
@@ -160,10 +163,13 @@ func (r *reader) several(path string, doc value.Value, f *Field) {
 	kind, _ := items.Get("type")
 	_, titled := items.Get("anyOf")
 	if items.Kind != value.Object || kind.Text != "string" && !titled {
-		r.refuse(at(path, "items"), "the options: a string with enum, or anyOf with const and title")
-
+		r.refuse(
+			at(path, "items"),
+			"the options: a string with enum, or anyOf with const and title",
+		)
 		return
 	}
+
 	for _, m := range items.Members {
 		if m.Key != "type" && m.Key != "enum" && m.Key != "anyOf" {
 			r.unknown(at(path, "items."+m.Key), "type, enum, anyOf")
@@ -185,8 +191,12 @@ func (r *reader) options(path string, doc value.Value, titled string) []Option {
 			title, named := item.Get("title")
 			if v.Kind != value.String || named && title.Kind != value.String || len(item.Members) > 2 ||
 				!named && len(item.Members) > 1 {
-				r.refuse(fmt.Sprintf("%s.%d", at(path, titled), i), "an object with const and title, both texts")
+				r.refuse(
+					fmt.Sprintf("%s.%d", at(path, titled), i),
+					"an object with const and title, both texts",
+				)
 			}
+
 			out = append(out, Option{v.Text, title.Text})
 		}
 	} else {
@@ -224,7 +234,12 @@ func (r *reader) checkOptions(path string, options []Option) {
 		}
 		switch {
 		case !visible(o.Title) || !visible(o.Value) || len(o.Title) > mostTitle || len(o.Value) > mostTitle:
-			r.refuse(path, "values and titles of visible characters, at most %d bytes: option %d has none", mostTitle, i)
+			r.refuse(
+				path,
+				"values and titles of visible characters, at most %d bytes: option %d has none",
+				mostTitle,
+				i,
+			)
 		case seen[o.Value]:
 			r.refuse(path, "values that differ: option %d is there already", i)
 		}

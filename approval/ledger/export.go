@@ -33,7 +33,12 @@ type Writer struct {
 // note, describes. Handovers are checkpoints of it that two keys
 // signed, when one took over from the other, oldest first; those behind
 // the checkpoint are left out.
-func NewWriter(w io.Writer, checkpoint []byte, publicKey string, handovers ...[]byte) (*Writer, error) {
+func NewWriter(
+	w io.Writer,
+	checkpoint []byte,
+	publicKey string,
+	handovers ...[]byte,
+) (*Writer, error) {
 	if len(checkpoint) > maxNote {
 		return nil, fmt.Errorf(
 			"export: a checkpoint of %d bytes, at most %d are allowed",

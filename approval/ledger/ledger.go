@@ -210,7 +210,9 @@ func appendDigests(dst []byte, openings []namedOpening) []byte {
 }
 
 func (o Opening) digest() value.Digest {
-	return sha256.Sum256(append(append(make([]byte, 0, saltSize+len(o.Value)), o.Salt[:]...), o.Value...))
+	return sha256.Sum256(
+		append(append(make([]byte, 0, saltSize+len(o.Value)), o.Salt[:]...), o.Value...),
+	)
 }
 
 // appendText writes a JSON string as RFC 8785 does.

@@ -164,8 +164,13 @@ func readHashes(r HashReader, indexes []int64) ([]Hash, error) {
 		return nil, fmt.Errorf("read hashes: %w", err)
 	}
 	if len(hashes) != len(indexes) {
-		return nil, fmt.Errorf("read hashes: found %d of %d: the store has lost some", len(hashes), len(indexes))
+		return nil, fmt.Errorf(
+			"read hashes: found %d of %d: the store has lost some",
+			len(hashes),
+			len(indexes),
+		)
 	}
+
 	return hashes, nil
 }
 

@@ -237,9 +237,13 @@ func (v *verifier) entry(doc value.Value) error {
 	if err != nil {
 		return fault(at, "%v", err)
 	}
-	if v.written = appendEntry(v.written[:0], at, hash, m[2].Text, openings); !bytes.Equal(v.line, v.written) {
+	if v.written = appendEntry(v.written[:0], at, hash, m[2].Text, openings); !bytes.Equal(
+		v.line,
+		v.written,
+	) {
 		return fault(at, "the line is not spelt as an export spells it")
 	}
+
 	return v.record(hash, []byte(m[2].Text), openings)
 }
 
@@ -253,7 +257,11 @@ func (v *verifier) place(index value.Value) error {
 	case found > at:
 		return fault(at, "dropped or moved: found entry %d in its place", found)
 	case found < at:
-		return fault(at, "inserted or moved: found entry %d in its place, which was there already", found)
+		return fault(
+			at,
+			"inserted or moved: found entry %d in its place, which was there already",
+			found,
+		)
 	case at >= size:
 		return fault(at, "inserted: the checkpoint covers %d entries", size)
 	}

@@ -127,7 +127,9 @@ func NameProblem(name string) (message, expected string) {
 	case strings.TrimSpace(name) == "":
 		return "the text is empty", "a name"
 	case safetext.Printable(name) != name:
-		return "the text has characters that can't be seen: " + safetext.Printable(name), "the same without them"
+		return "the text has characters that can't be seen: " + safetext.Printable(
+			name,
+		), "the same without them"
 	case strings.TrimSpace(name) != name || strings.ContainsFunc(name, oddSpace):
 		return "the text has spaces at an end, or ones that are no plain spaces", "the same without them"
 	case norm.NFKC.String(name) != norm.NFC.String(name):

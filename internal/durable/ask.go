@@ -261,7 +261,12 @@ func (e *Engine[P]) within(c *Call[P]) time.Duration {
 	return end.Sub(e.now())
 }
 
-func (e *Engine[P]) lookAnswer(ctx context.Context, c *Call[P], people hold.Requests, over bool) error {
+func (e *Engine[P]) lookAnswer(
+	ctx context.Context,
+	c *Call[P],
+	people hold.Requests,
+	over bool,
+) error {
 	a, err := people.Answer(ctx, c.Ask.Ref)
 	switch {
 	case errors.Is(err, hold.ErrNoRequest):

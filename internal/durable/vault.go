@@ -227,8 +227,12 @@ func (v *Vault[T]) Seal(key string, text []byte) []byte {
 func (v *Vault[T]) Unseal(key string, sealed []byte) ([]byte, error) {
 	text, err := v.aead.Open(nil, nil, sealed, v.place(key))
 	if err != nil {
-		return nil, fmt.Errorf("the record can't be opened: another key sealed it, or it was changed: %w", err)
+		return nil, fmt.Errorf(
+			"the record can't be opened: another key sealed it, or it was changed: %w",
+			err,
+		)
 	}
+
 	return text, nil
 }
 

@@ -235,7 +235,14 @@ func (f *Failure) dependent(operand any, where []string, fallback string) {
 	}
 	f.Property, _ = operand.(string)
 	f.Keyword, f.Names = "dependentRequired", []string{f.Property}
-	f.say(fmt.Sprintf("missing field %s, which %s needs", quote(f.Property), quote(where[len(where)-2])), "")
+	f.say(
+		fmt.Sprintf(
+			"missing field %s, which %s needs",
+			quote(f.Property),
+			quote(where[len(where)-2]),
+		),
+		"",
+	)
 }
 
 func matchesAny(patterns any, name string) bool {

@@ -66,8 +66,13 @@ func (r *jsonReader) space() {
 func (r *jsonReader) value(depth int) *Node {
 	r.space()
 	if r.size++; r.size > r.lim.MaxNodes {
-		r.stop(ruleTooLarge, fmt.Sprintf("more than %d values in one file", r.lim.MaxNodes), "a smaller file")
+		r.stop(
+			ruleTooLarge,
+			fmt.Sprintf("more than %d values in one file", r.lim.MaxNodes),
+			"a smaller file",
+		)
 	}
+
 	if r.failed {
 		return nil
 	}
@@ -85,12 +90,16 @@ func (r *jsonReader) stop(rule, message, expected string) {
 	r.fail(rule, r.src.span(r.pos, r.pos+1), message, expected)
 	r.failed = true
 }
-
 func (r *jsonReader) collection(depth int, open byte) *Node {
 	if depth >= r.lim.MaxDepth {
-		r.stop(ruleTooDeep, fmt.Sprintf("more than %d levels of nesting", r.lim.MaxDepth), "a flatter document")
+		r.stop(
+			ruleTooDeep,
+			fmt.Sprintf("more than %d levels of nesting", r.lim.MaxDepth),
+			"a flatter document",
+		)
 		return nil
 	}
+
 	n := r.new(Sequence, r.pos, r.pos)
 	if open == '{' {
 		n.Kind = Mapping

@@ -40,7 +40,12 @@ type findings struct {
 // cause: past it they help nobody.
 const maxFindings = 1000
 
-func (f *findings) fail(rule string, at diag.Range, message, expected string, related ...diag.Related) {
+func (f *findings) fail(
+	rule string,
+	at diag.Range,
+	message, expected string,
+	related ...diag.Related,
+) {
 	if f.errors++; f.errors > maxFindings {
 		return
 	}
@@ -122,7 +127,12 @@ func (b *builder) alias(y *yaml.Node, depth int) (*Node, int) {
 	target, done := b.anchors[y.Alias]
 	switch {
 	case !done:
-		b.refuse(ruleAlias, y, fmt.Sprintf("anchor %s contains itself", quote(y.Value)), "a value that ends")
+		b.refuse(
+			ruleAlias,
+			y,
+			fmt.Sprintf("anchor %s contains itself", quote(y.Value)),
+			"a value that ends",
+		)
 		return nil, 0
 	case depth+target.height > b.lim.MaxDepth:
 		b.tooDeep(y)
@@ -145,11 +155,21 @@ func (b *builder) alias(y *yaml.Node, depth int) (*Node, int) {
 }
 
 func (b *builder) tooLarge(y *yaml.Node) {
-	b.refuse(ruleTooLarge, y, fmt.Sprintf("more than %d values in one file", b.lim.MaxNodes), "a smaller file")
+	b.refuse(
+		ruleTooLarge,
+		y,
+		fmt.Sprintf("more than %d values in one file", b.lim.MaxNodes),
+		"a smaller file",
+	)
 }
 
 func (b *builder) tooDeep(y *yaml.Node) {
-	b.refuse(ruleTooDeep, y, fmt.Sprintf("more than %d levels of nesting", b.lim.MaxDepth), "a flatter document")
+	b.refuse(
+		ruleTooDeep,
+		y,
+		fmt.Sprintf("more than %d levels of nesting", b.lim.MaxDepth),
+		"a flatter document",
+	)
 }
 
 // collection builds a sequence or mapping. Its range runs from its
@@ -226,7 +246,12 @@ func duplicate(f *findings, key, first *Node) {
 	f.fail(
 		ruleDuplicateKey,
 		key.Range,
-		fmt.Sprintf("duplicate key %s (first at line %d, column %d)", quote(key.Text), at.Line, at.Column),
+		fmt.Sprintf(
+			"duplicate key %s (first at line %d, column %d)",
+			quote(key.Text),
+			at.Line,
+			at.Column,
+		),
 		"each key once: readers differ in which one wins",
 		diag.Related{Range: first.Range, Message: "first here"},
 	)
@@ -292,14 +317,28 @@ func (b *builder) keyIsText(n *Node) bool {
 	case n.style != plain || n.tagged:
 		return true
 	case n.Text == "<<":
-		b.fail(ruleMergeKey, n.Range, "merge key <<", "the fields written out: YAML 1.2 has no merge keys")
+		b.fail(
+			ruleMergeKey,
+			n.Range,
+			"merge key <<",
+			"the fields written out: YAML 1.2 has no merge keys",
+		)
 	case n.Text == "" || n.Kind == Null:
 		b.fail(ruleKey, n.Range, "a key that is null", "a name")
 	case n.Kind != String:
-		b.fail(ruleKey, n.Range, fmt.Sprintf("the key %s is a %s", n.Text, n.Kind), "quotes: "+quote(n.Text))
+		b.fail(
+			ruleKey,
+			n.Range,
+			fmt.Sprintf("the key %s is a %s", n.Text, n.Kind),
+			"quotes: "+quote(n.Text),
+		)
 	case t.key:
-		b.fail(ruleKey, n.Range, fmt.Sprintf("the key %s is %s to a YAML 1.1 reader", n.Text, t.reading),
-			"quotes: "+quote(n.Text))
+		b.fail(
+			ruleKey,
+			n.Range,
+			fmt.Sprintf("the key %s is %s to a YAML 1.1 reader", n.Text, t.reading),
+			"quotes: "+quote(n.Text),
+		)
 	default:
 		return true
 	}
@@ -448,9 +487,14 @@ func (b *builder) properties(y *yaml.Node) int {
 func (b *builder) anchorEnd(at int, name string) int {
 	end := at + 1 + len(name)
 	if written := b.src.propertyEnd(at); written != end {
-		b.fail(ruleAlias, b.src.span(at, written), "an anchor or alias with a name that readers take differently",
-			"letters, digits, - and _, then a space")
+		b.fail(
+			ruleAlias,
+			b.src.span(at, written),
+			"an anchor or alias with a name that readers take differently",
+			"letters, digits, - and _, then a space",
+		)
 	}
+
 	return end
 }
 
