@@ -27,14 +27,18 @@ func (e *sizeError) Error() string { return "pattern is too large: " + e.what }
 // *syntax.Error.
 func parsePattern(text string) (*syntax.Regexp, error) {
 	if len(text) > maxPatternBytes {
-		return nil, &sizeError{fmt.Sprintf("%d bytes, at most %d are read", len(text), maxPatternBytes)}
+		return nil, &sizeError{
+			fmt.Sprintf("%d bytes, at most %d are read", len(text), maxPatternBytes),
+		}
 	}
 	re, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return nil, err
 	}
 	if groups := re.MaxCap(); groups > maxPatternGroups {
-		return nil, &sizeError{fmt.Sprintf("%d groups, at most %d are read", groups, maxPatternGroups)}
+		return nil, &sizeError{
+			fmt.Sprintf("%d groups, at most %d are read", groups, maxPatternGroups),
+		}
 	}
 	if size(re) > maxPatternSize {
 		return nil, &sizeError{

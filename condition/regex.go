@@ -27,7 +27,11 @@ func patternFault(n *yamldoc.Node, err error) diag.Finding {
 		return f
 	}
 	at, length := locate(n.Text, fault)
-	f.Message = fmt.Sprintf("invalid pattern: %s %s", fault.Code, strconv.Quote(n.Text[at:at+length]))
+	f.Message = fmt.Sprintf(
+		"invalid pattern: %s %s",
+		fault.Code,
+		strconv.Quote(n.Text[at:at+length]),
+	)
 	f.Expected = "a regular expression in RE2 syntax"
 	switch fault.Code {
 	case syntax.ErrInvalidRepeatSize, syntax.ErrLarge, syntax.ErrNestingDepth:

@@ -135,8 +135,12 @@ func put(v *value.Value, segments []string, leaf value.Value) {
 	i := slices.IndexFunc(v.Members, func(m value.Member) bool { return m.Key == segments[0] })
 	if i < 0 {
 		i = len(v.Members)
-		v.Members = append(v.Members, value.Member{Key: segments[0], Value: value.Value{Kind: value.Object}})
+		v.Members = append(
+			v.Members,
+			value.Member{Key: segments[0], Value: value.Value{Kind: value.Object}},
+		)
 	}
+
 	switch member := &v.Members[i].Value; {
 	case len(segments) > 1:
 		put(member, segments[1:], leaf)

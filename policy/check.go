@@ -48,7 +48,12 @@ func (r *reader) unique(rule, what string, entries []*yamldoc.Node, key string) 
 		f := yamldoc.Stop(
 			rule,
 			name.Range,
-			fmt.Sprintf("%s %q stands twice (first in line %d)", what, name.Text, earlier.Range.Start.Line),
+			fmt.Sprintf(
+				"%s %q stands twice (first in line %d)",
+				what,
+				name.Text,
+				earlier.Range.Start.Line,
+			),
 			"one entry for each "+what,
 		)
 		f.Related = []diag.Related{{Range: earlier.Range, Message: "first used here"}}

@@ -133,7 +133,12 @@ func (w *walker) entry(name string, d fs.DirEntry, err error) error {
 	case strings.HasSuffix(base, Suffix):
 		w.read(name)
 	case nearSuffix(base):
-		w.stop(name, ruleFileName, "is named like a policy but would not be read", "a name that ends in "+Suffix)
+		w.stop(
+			name,
+			ruleFileName,
+			"is named like a policy but would not be read",
+			"a name that ends in "+Suffix,
+		)
 	}
 
 	return nil

@@ -47,9 +47,14 @@ func ruleMistakes(rule *yamldoc.Node) []diag.Finding {
 	}
 
 	if approval != nil && approval.Kind == yamldoc.Bool && !approval.Bool {
-		found = append(found, yamldoc.Stop(ruleApprovalFalse, approval.Range,
-			"approval: false could only loosen, which a policy can't", "approval: true, an object, or no rule"))
+		found = append(found, yamldoc.Stop(
+			ruleApprovalFalse,
+			approval.Range,
+			"approval: false could only loosen, which a policy can't",
+			"approval: true, an object, or no rule",
+		))
 	}
+
 	if deny != nil &&
 		(deny.Kind == yamldoc.Bool || deny.Kind == yamldoc.String && strings.TrimSpace(deny.Text) == "") {
 		found = append(found, yamldoc.Stop(
@@ -102,6 +107,8 @@ func durationMistake(field *yamldoc.Field) []diag.Finding {
 	if err == nil {
 		return nil
 	}
-	return []diag.Finding{yamldoc.Stop(ruleDuration, n.Range, fmt.Sprintf("%s: %v", field.Key.Text, err),
-		`a time from 1s to 8760h with its unit, such as "30m", "1h30m" or "48h"`)}
+	return []diag.Finding{
+		yamldoc.Stop(ruleDuration, n.Range, fmt.Sprintf("%s: %v", field.Key.Text, err),
+			`a time from 1s to 8760h with its unit, such as "30m", "1h30m" or "48h"`),
+	}
 }

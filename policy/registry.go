@@ -88,7 +88,9 @@ func NewSet(policies ...*Policy) (*Set, []diag.Finding) {
 func Refuse(findings []diag.Finding) *Set {
 	reasons := slices.DeleteFunc(slices.Clone(findings), func(f diag.Finding) bool { return !f.Stops })
 	if len(reasons) == 0 {
-		reasons = []diag.Finding{yamldoc.Stop(ruleUnreadable, diag.Range{}, "no reason was given", "")}
+		reasons = []diag.Finding{
+			yamldoc.Stop(ruleUnreadable, diag.Range{}, "no reason was given", ""),
+		}
 	}
 	return &Set{err: &RefusedError{Findings: reasons}}
 }

@@ -39,7 +39,9 @@ type requireJSON struct {
 // MarshalJSON writes the requirement as `require` of a policy file.
 func (a Require) MarshalJSON() ([]byte, error) {
 	a = a.Join(Require{})
-	return json.Marshal(requireJSON{a.Stages, span(a.Within), a.Fallback(), a.Escalate, a.Grants, a.Arguments})
+	return json.Marshal(
+		requireJSON{a.Stages, span(a.Within), a.Fallback(), a.Escalate, a.Grants, a.Arguments},
+	)
 }
 
 // UnmarshalJSON reads what MarshalJSON writes, and refuses fields and

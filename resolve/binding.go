@@ -53,7 +53,11 @@ func (p *Plan) bind(c *Call, d documents) value.Digest {
 }
 
 // bindPlan is the part of every binding that the plan gives.
-func bindPlan(version value.Digest) []byte { return appendText([]byte(`,"plan":`), version.String()) }
+func bindPlan(
+	version value.Digest,
+) []byte {
+	return appendText([]byte(`,"plan":`), version.String())
+}
 
 // bindHead is the part of every binding that the agent gives.
 func bindHead(m *schema.Metadata) []byte {
@@ -67,8 +71,12 @@ func bindHead(m *schema.Metadata) []byte {
 func appendHints(dst []byte, hints map[string]bool) []byte {
 	v := value.Value{Kind: value.Object}
 	for name, hint := range hints {
-		v.Members = append(v.Members, value.Member{Key: name, Value: value.Value{Kind: value.Bool, Bool: hint}})
+		v.Members = append(
+			v.Members,
+			value.Member{Key: name, Value: value.Value{Kind: value.Bool, Bool: hint}},
+		)
 	}
+
 	return v.AppendCanonical(dst)
 }
 

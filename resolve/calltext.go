@@ -13,7 +13,9 @@ import (
 // Marshaler returns.
 func (c *Call) JSON() ([]byte, error) {
 	if c.Args == nil && c.Values != nil {
-		return nil, errors.New("the call holds decoded arguments: expected their exact text, which is what is approved")
+		return nil, errors.New(
+			"the call holds decoded arguments: expected their exact text, which is what is approved",
+		)
 	}
 	o := &callObject{}
 	o.text("kind", string(c.Kind))

@@ -380,8 +380,13 @@ func (p *Plan) computeVersion() value.Digest {
 	}
 	text = append(text, "timeout-approve "+strconv.FormatBool(p.opt.AllowTimeoutApprove)...)
 	if len(p.opt.TrustedServers) > 0 {
-		text = fmt.Appendf(text, "\ntrusted %q\n", slices.Sorted(slices.Values(p.opt.TrustedServers)))
+		text = fmt.Appendf(
+			text,
+			"\ntrusted %q\n",
+			slices.Sorted(slices.Values(p.opt.TrustedServers)),
+		)
 	}
+
 	for level, at := 1, p.opt.Parent; at != nil; level, at = level+1, at.opt.Parent {
 		if len(at.opt.TrustedServers) > 0 {
 			text = fmt.Appendf(
@@ -397,7 +402,11 @@ func (p *Plan) computeVersion() value.Digest {
 }
 
 func comparePlaces(a, b place) int {
-	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.container, b.container), cmp.Compare(a.name, b.name))
+	return cmp.Or(
+		cmp.Compare(a.kind, b.kind),
+		cmp.Compare(a.container, b.container),
+		cmp.Compare(a.name, b.name),
+	)
 }
 
 // appendNode writes a YAML node so that different documents give

@@ -44,8 +44,12 @@ func (r *reader) version(root *yamldoc.Node) {
 	form := yamldoc.Form{Unsupported: ruleUnsupportedVersion, Newer: ruleNewerVersion}
 	for _, f := range form.Version(root) {
 		if f.Rule == ruleNewerVersion {
-			f.Message = fmt.Sprintf("schema_version %s is newer than 1.0; what it adds is not read", n.Text)
+			f.Message = fmt.Sprintf(
+				"schema_version %s is newer than 1.0; what it adds is not read",
+				n.Text,
+			)
 		}
+
 		r.add(f)
 	}
 }
@@ -86,7 +90,10 @@ func (r *reader) policyID(p *ExecutionPolicy) {
 	f := yamldoc.Warn(
 		ruleUnknownPolicy,
 		p.IDRange,
-		fmt.Sprintf("%q is no execution policy of the standard, so its config is not checked", p.ID),
+		fmt.Sprintf(
+			"%q is no execution policy of the standard, so its config is not checked",
+			p.ID,
+		),
 		strings.Join(standardPolicies(), ", ")+", or x-<vendor>.<name>",
 	)
 	f.Nearest = diag.Suggest(p.ID, standardPolicies())
@@ -94,7 +101,14 @@ func (r *reader) policyID(p *ExecutionPolicy) {
 }
 
 func standardPolicies() []string {
-	return []string{PolicyReact, PolicySequential, PolicyParallel, PolicyLoop, PolicyBatch, PolicyConditional}
+	return []string{
+		PolicyReact,
+		PolicySequential,
+		PolicyParallel,
+		PolicyLoop,
+		PolicyBatch,
+		PolicyConditional,
+	}
 }
 
 func isVendorID(id string) bool {

@@ -187,11 +187,26 @@ func (r *reader) executionPolicy(n *yamldoc.Node) ExecutionPolicy {
 	case PolicyReact:
 		p.React = readReact(config)
 	case PolicySequential:
-		p.Steps, p.Output = readSteps(config.Get("steps")), readOutput(config.Get("output_from"), "last")
+		p.Steps, p.Output = readSteps(
+			config.Get("steps"),
+		), readOutput(
+			config.Get("output_from"),
+			"last",
+		)
 	case PolicyParallel:
-		p.Steps, p.Output = readSteps(config.Get("agents")), readOutput(config.Get("output_from"), "merge")
+		p.Steps, p.Output = readSteps(
+			config.Get("agents"),
+		), readOutput(
+			config.Get("output_from"),
+			"merge",
+		)
 	case PolicyLoop:
-		p.Steps, p.Output = readSteps(config.Get("steps")), readOutput(config.Get("output_from"), "last")
+		p.Steps, p.Output = readSteps(
+			config.Get("steps"),
+		), readOutput(
+			config.Get("output_from"),
+			"last",
+		)
 		p.MaxIterations = countOr(config.Get("max_iterations"), 10)
 		p.ExitCondition = r.condition(config.Get("exit_condition"))
 	case PolicyBatch:

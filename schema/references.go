@@ -24,8 +24,13 @@ func (c *references) policy(p *ExecutionPolicy) {
 	case PolicyParallel:
 		for _, step := range p.Steps {
 			c.local(step.Agent)
-			c.mappings(step.Input, sources{note: "agents of agf.parallel run at the same time"}, false)
+			c.mappings(
+				step.Input,
+				sources{note: "agents of agf.parallel run at the same time"},
+				false,
+			)
 		}
+
 		c.output(p)
 	case PolicyBatch:
 		c.batch(p.Batch)
@@ -40,10 +45,18 @@ func (c *references) sequence(p *ExecutionPolicy) {
 	var earlier names
 	for _, step := range p.Steps {
 		c.local(step.Agent)
-		c.mappings(step.Input, sources{steps: earlier, note: "a path reads earlier steps only"}, false)
+		c.mappings(
+			step.Input,
+			sources{steps: earlier, note: "a path reads earlier steps only"},
+			false,
+		)
 		earlier.add(step.Agent.Alias, step.Agent.Range)
 	}
-	c.condition(p.ExitCondition, sources{steps: earlier, note: "an exit condition reads the steps of the loop"})
+
+	c.condition(
+		p.ExitCondition,
+		sources{steps: earlier, note: "an exit condition reads the steps of the loop"},
+	)
 	c.output(p)
 }
 
@@ -80,9 +93,13 @@ func (c *references) local(ref AgentRef) bool {
 		f.Expected = oneOf(c.locals.list)
 	}
 	if at, ok := c.remote[ref.Alias]; ok {
-		f.Message = fmt.Sprintf("%q is a remote agent; an execution policy runs local agents only", ref.Alias)
+		f.Message = fmt.Sprintf(
+			"%q is a remote agent; an execution policy runs local agents only",
+			ref.Alias,
+		)
 		f.Related = []diag.Related{{Range: at, Message: "declared as remote here"}}
 	}
+
 	c.add(f)
 	return false
 }

@@ -67,7 +67,9 @@ func (l locator) violation(failure jsonschema.Failure) diag.Finding {
 		f.Range = at.head()
 		f.Nearest = ""
 		if near := l.key(at.node, failure.Nearest); near != nil {
-			f.Related = []diag.Related{{Range: near.Range, Message: fmt.Sprintf("%q is written here", near.Text)}}
+			f.Related = []diag.Related{
+				{Range: near.Range, Message: fmt.Sprintf("%q is written here", near.Text)},
+			}
 		}
 	case "type":
 		f.Rule = ruleWrongType
@@ -75,9 +77,13 @@ func (l locator) violation(failure jsonschema.Failure) diag.Finding {
 	case "additionalProperties":
 		f.Rule = ruleUnknownField
 		if up := len(failure.Path) - 2; up >= 0 && failure.Path[up] == "args_match" {
-			f.Rule, f.Message = ruleUnknownOperator, fmt.Sprintf("unknown operator %q", failure.Property)
+			f.Rule, f.Message = ruleUnknownOperator, fmt.Sprintf(
+				"unknown operator %q",
+				failure.Property,
+			)
 			f.Expected += "; to test for equality write the value itself"
 		}
+
 		if key := l.key(at.node, failure.Property); key != nil {
 			f.Range = key.Range
 		}

@@ -43,8 +43,12 @@ const writers = 3
 func Open(ctx context.Context, url string, o Options) (store.Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("open the database: %w, expected postgres://user:password@host:port/name", err)
+		return nil, fmt.Errorf(
+			"open the database: %w, expected postgres://user:password@host:port/name",
+			err,
+		)
 	}
+
 	cfg.MaxConns = 16
 	if o.Conns > 0 {
 		cfg.MaxConns = int32(max(o.Conns, writers+1))
@@ -83,9 +87,15 @@ func suit(ctx context.Context, cfg *pgxpool.Config) error {
 	conn := cfg.ConnConfig
 	pooler := conn.RuntimeParams[poolParameter]
 	if pooler != "" && pooler != poolTransaction {
-		return fmt.Errorf("%s=%s in the URL, expected %s=%s, or nothing", poolParameter, pooler, poolParameter,
-			poolTransaction)
+		return fmt.Errorf(
+			"%s=%s in the URL, expected %s=%s, or nothing",
+			poolParameter,
+			pooler,
+			poolParameter,
+			poolTransaction,
+		)
 	}
+
 	delete(conn.RuntimeParams, poolParameter)
 	// which poolers know, and the only one that every one of them takes
 	conn.RuntimeParams["application_name"] = "assent"

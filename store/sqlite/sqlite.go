@@ -102,7 +102,12 @@ func private(name string) error {
 	if mode&0o022 != 0 {
 		may = "written"
 	}
-	return fmt.Errorf("%s can be %s by others (mode %04o), expected 0600: run chmod 600 on it", name, may, mode)
+	return fmt.Errorf(
+		"%s can be %s by others (mode %04o), expected 0600: run chmod 600 on it",
+		name,
+		may,
+		mode,
+	)
 }
 
 // dsn sets what every connection needs when it is opened; a PRAGMA sent

@@ -115,8 +115,15 @@ func (s *Store) Due(
 func (s *Store) dueAt(ctx context.Context, now time.Time, limit int) ([]place, error) {
 	back := s.postponed.sweep(now)
 	scan := func(r Rows) (k place, err error) { return k, r.Scan(&k.tenant, &k.id) }
-	all, err := list(ctx, s, "find due requests", scan,
-		"SELECT tenant, id FROM requests WHERE due <= $1 ORDER BY due LIMIT $2", micros(now), int64(limit+back))
+	all, err := list(
+		ctx,
+		s,
+		"find due requests",
+		scan,
+		"SELECT tenant, id FROM requests WHERE due <= $1 ORDER BY due LIMIT $2",
+		micros(now),
+		int64(limit+back),
+	)
 	all = slices.DeleteFunc(all, s.postponed.has)
 	return all[:min(len(all), limit)], err
 }

@@ -31,7 +31,17 @@ type measured struct {
 }
 
 func scanMeasured(r Rows) (m measured, err error) {
-	err = r.Scan(&m.Index, &m.kind, &m.subject, &m.at, &m.version, &m.leaf, &m.code, &m.Openings, &m.large)
+	err = r.Scan(
+		&m.Index,
+		&m.kind,
+		&m.subject,
+		&m.at,
+		&m.version,
+		&m.leaf,
+		&m.code,
+		&m.Openings,
+		&m.large,
+	)
 	m.Leaf = m.leaf
 	return m, err
 }
@@ -39,7 +49,12 @@ func scanMeasured(r Rows) (m measured, err error) {
 // Entries lists sealed entries from an index on, as they are: what was
 // changed shows when the log is verified, and an auditor wants to see
 // it.
-func (s *Store) Entries(ctx context.Context, tenant string, from int64, limit int) ([]ledger.SealedEntry, error) {
+func (s *Store) Entries(
+	ctx context.Context,
+	tenant string,
+	from int64,
+	limit int,
+) ([]ledger.SealedEntry, error) {
 	found, err := s.entries(ctx, "", tenant, from, int64(limit), int64(smallOpenings))
 	if err != nil {
 		return nil, err
@@ -75,7 +90,11 @@ func (s *Store) History(
 // entries lists those of a condition. The first arguments are the
 // tenant, the index to begin at, the limit, and what openings are
 // small.
-func (s *Store) entries(ctx context.Context, where, tenant string, args ...any) ([]sealedEntry, error) {
+func (s *Store) entries(
+	ctx context.Context,
+	where, tenant string,
+	args ...any,
+) ([]sealedEntry, error) {
 	found, err := list(
 		ctx,
 		s,

@@ -105,7 +105,13 @@ func (s *Store) genuineTree(t tree) error {
 
 // follow holds a log to what this process has seen of it, and returns
 // it as it is now with what is new in it.
-func (s *Store) follow(ctx context.Context, q querier, tenant string, at grown, t tree) (grown, []logged, error) {
+func (s *Store) follow(
+	ctx context.Context,
+	q querier,
+	tenant string,
+	at grown,
+	t tree,
+) (grown, []logged, error) {
 	refuse := func(problem string, args ...any) error {
 		problem = fmt.Sprintf(
 			problem,
@@ -200,8 +206,13 @@ func (s *Store) stretch(ctx context.Context, q querier, tenant string, from, to 
 	found, err := collect(ctx, q, scanClosed,
 		selectClosed+" AND idx >= $2 AND idx < $3 AND idx IS NOT NULL ORDER BY idx", tenant, from, to)
 	if err == nil && int64(len(found)) != to-from {
-		err = s.tampered(tenant, "the ledger", fmt.Sprintf("of its entries %d to %d some are missing", from, to-1))
+		err = s.tampered(
+			tenant,
+			"the ledger",
+			fmt.Sprintf("of its entries %d to %d some are missing", from, to-1),
+		)
 	}
+
 	if err == nil {
 		_, err = s.genuineEntries(tenant, found)
 	}

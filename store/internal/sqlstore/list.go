@@ -19,7 +19,11 @@ const (
 
 // Requests lists summaries. It reads columns only; the indexes hold
 // what filters of the inbox need, so counting touches no row.
-func (s *Store) Requests(ctx context.Context, tenant string, f approval.Filter) (approval.Page, error) {
+func (s *Store) Requests(
+	ctx context.Context,
+	tenant string,
+	f approval.Filter,
+) (approval.Page, error) {
 	if f.Limit == 0 {
 		f.Limit = pageSize
 	}
@@ -146,7 +150,9 @@ func (q *listing) page(tenant string) (string, []any, error) {
 	}
 
 	if len(parts) == 0 {
-		parts = []string{"SELECT " + summaryColumns + " FROM requests WHERE tenant = $1 AND 1 = 0" + where}
+		parts = []string{
+			"SELECT " + summaryColumns + " FROM requests WHERE tenant = $1 AND 1 = 0" + where,
+		}
 	}
 	return fmt.Sprintf(
 		"%s ORDER BY %s %s, id %s LIMIT %s",
@@ -196,7 +202,10 @@ func orderMark(f approval.Filter) string {
 }
 
 func parseCursor(f approval.Filter) (at int64, id string, err error) {
-	bad := &approval.InputError{Field: "cursor", Expected: "next of the page before, with the same order"}
+	bad := &approval.InputError{
+		Field:    "cursor",
+		Expected: "next of the page before, with the same order",
+	}
 	text, err := base64.RawURLEncoding.DecodeString(f.Cursor)
 	rest, ok := strings.CutPrefix(string(text), orderMark(f))
 	number, id, found := strings.Cut(rest, " ")

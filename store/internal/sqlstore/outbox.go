@@ -67,13 +67,26 @@ func (s *Store) Claim(
 		for _, row := range found {
 			j := row.Job
 			if err := s.genuineJob(row); err != nil { // nobody outside hears of it
-				x.Queue(one("UPDATE deliveries SET state = 'dead', problem = $2 WHERE id = $1", j.ID, err.Error()))
+				x.Queue(
+					one(
+						"UPDATE deliveries SET state = 'dead', problem = $2 WHERE id = $1",
+						j.ID,
+						err.Error(),
+					),
+				)
 				continue
 			}
+
 			j.Attempt++
 			j.RunAt = moment(micros(now.Add(lease)))
-			x.Queue(one("UPDATE deliveries SET owner = $2, attempt = attempt + 1, run_at = $3 WHERE id = $1",
-				j.ID, owner, micros(j.RunAt)))
+			x.Queue(
+				one(
+					"UPDATE deliveries SET owner = $2, attempt = attempt + 1, run_at = $3 WHERE id = $1",
+					j.ID,
+					owner,
+					micros(j.RunAt),
+				),
+			)
 			jobs = append(jobs, j)
 		}
 
@@ -87,16 +100,30 @@ func (s *Store) Claim(
 
 func (s *Store) genuineJob(j jobRow) error {
 	what := "delivery " + strconv.FormatInt(j.ID, 10)
-	return s.genuine(j.code, j.Tenant, what, "deliveries", j.Tenant, j.Target, j.Event, j.Subject, j.Payload,
-		micros(j.Created))
+	return s.genuine(
+		j.code,
+		j.Tenant,
+		what,
+		"deliveries",
+		j.Tenant,
+		j.Target,
+		j.Event,
+		j.Subject,
+		j.Payload,
+		micros(j.Created),
+	)
 }
 
 // end ends a claim that owner still holds.
 func (s *Store) end(
 	ctx context.Context, what string, state store.JobState, owner string, id int64, problem string, at time.Time,
 ) error {
-	return s.exec(ctx, what, do("UPDATE deliveries SET state = $5, owner = '', problem = $3, run_at = $4 "+
-		"WHERE id = $1 AND owner = $2 AND state = 'waiting'", id, owner, plain(problem), micros(at), string(state)))
+	return s.exec(
+		ctx,
+		what,
+		do("UPDATE deliveries SET state = $5, owner = '', problem = $3, run_at = $4 "+
+			"WHERE id = $1 AND owner = $2 AND state = 'waiting'", id, owner, plain(problem), micros(at), string(state)),
+	)
 }
 
 // Delivered ends a claim well.
@@ -105,17 +132,34 @@ func (s *Store) Delivered(ctx context.Context, owner string, id int64, now time.
 }
 
 // Retry makes a delivery due again at a time.
-func (s *Store) Retry(ctx context.Context, owner string, id int64, problem string, at time.Time) error {
+func (s *Store) Retry(
+	ctx context.Context,
+	owner string,
+	id int64,
+	problem string,
+	at time.Time,
+) error {
 	return s.end(ctx, "retry delivery", store.Waiting, owner, id, problem, at)
 }
 
 // Bury gives a delivery up.
-func (s *Store) Bury(ctx context.Context, owner string, id int64, problem string, now time.Time) error {
+func (s *Store) Bury(
+	ctx context.Context,
+	owner string,
+	id int64,
+	problem string,
+	now time.Time,
+) error {
 	return s.end(ctx, "bury delivery", store.DeadEnd, owner, id, problem, now)
 }
 
 // Jobs lists deliveries, newest first; state "" lists all.
-func (s *Store) Jobs(ctx context.Context, tenant string, state store.JobState, limit int) ([]store.Job, error) {
+func (s *Store) Jobs(
+	ctx context.Context,
+	tenant string,
+	state store.JobState,
+	limit int,
+) ([]store.Job, error) {
 	where, args := "tenant = $1", []any{tenant, int64(limit)}
 	if state != "" {
 		where, args = where+" AND state = $3", append(args, string(state))

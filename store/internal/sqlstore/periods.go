@@ -50,8 +50,10 @@ func scanPeriod(r Rows) (p period, err error) {
 // write adds a period, with its code.
 func (p *period) write(ctx context.Context, x Tx, a *authenticator) error {
 	p.code = a.code("periods", p.values()...)
-	x.Queue(do("INSERT INTO periods (n, id, public_key, why, at, code) VALUES ($1, $2, $3, $4, $5, $6)",
-		append(p.values(), p.code)...))
+	x.Queue(
+		do("INSERT INTO periods (n, id, public_key, why, at, code) VALUES ($1, $2, $3, $4, $5, $6)",
+			append(p.values(), p.code)...),
+	)
 	return x.Flush(ctx)
 }
 
@@ -185,7 +187,12 @@ func (s *Store) adopt(ctx context.Context, x Tx, a *authenticator) error {
 }
 
 // appendOwn appends an entry of the store itself.
-func (s *Store) appendOwn(x Tx, a *authenticator, tenant, event string, facts map[string]any) error {
+func (s *Store) appendOwn(
+	x Tx,
+	a *authenticator,
+	tenant, event string,
+	facts map[string]any,
+) error {
 	r, err := ledger.Entry{
 		Time:   s.now(),
 		Tenant: tenant,
@@ -227,8 +234,13 @@ func (s *Store) proven(ctx context.Context, x Tx, tenant string) (int64, error) 
 	}
 	if c.Origin != ledger.Origin(tenant) || c.Size != t.size || c.Root != t.root ||
 		t.size > 0 && at.root != t.root {
-		return 0, s.tampered(tenant, "the ledger", "its entries are not those that its checkpoint was signed for")
+		return 0, s.tampered(
+			tenant,
+			"the ledger",
+			"its entries are not those that its checkpoint was signed for",
+		)
 	}
+
 	return t.size, nil
 }
 

@@ -60,7 +60,15 @@ func (s *Store) PutRecord(ctx context.Context, r store.Record) (int64, error) {
 
 // recordValues are the columns of a record that its code covers.
 func recordValues(r store.Record) []any {
-	return []any{r.Namespace, r.Key, r.Alias, r.Version, sometime(r.Due), sometime(r.Expires), r.Value}
+	return []any{
+		r.Namespace,
+		r.Key,
+		r.Alias,
+		r.Version,
+		sometime(r.Due),
+		sometime(r.Expires),
+		r.Value,
+	}
 }
 
 // DeleteRecord deletes a record within the next group.
@@ -73,7 +81,12 @@ func (s *Store) DeleteRecord(ctx context.Context, room, key string, version int6
 
 // changeRecord runs a statement that returns a row when it did what it
 // should, in the next group.
-func (s *Store) changeRecord(ctx context.Context, what, sql string, room, key string, more ...any) error {
+func (s *Store) changeRecord(
+	ctx context.Context,
+	what, sql string,
+	room, key string,
+	more ...any,
+) error {
 	args := append([]any{room, key}, more...)
 	return s.run(ctx, &job{what: what, record: room + "\x00" + key}, func(t *tx) error {
 		_, changed, err := first(t.b.ctx, t.b.tx, scanInt, sql, args...)
@@ -130,8 +143,17 @@ func (s *Store) record(ctx context.Context, room, name, where string) (store.Rec
 	var err error
 	ok := store.RecordName(room) && store.RecordName(name)
 	if ok {
-		r, ok, err = find(ctx, s, "read record", scanRecord, selectRecords+"room = $1 AND "+where, room, name)
+		r, ok, err = find(
+			ctx,
+			s,
+			"read record",
+			scanRecord,
+			selectRecords+"room = $1 AND "+where,
+			room,
+			name,
+		)
 	}
+
 	if err == nil && !ok {
 		err = fmt.Errorf("record: %w", approval.ErrNotFound)
 	}
@@ -151,7 +173,11 @@ func (s *Store) genuineRecord(r recordRow) (store.Record, error) {
 }
 
 // ListRecords reads a stretch of the primary key.
-func (s *Store) ListRecords(ctx context.Context, room, prefix, after string, limit int) ([]store.Record, error) {
+func (s *Store) ListRecords(
+	ctx context.Context,
+	room, prefix, after string,
+	limit int,
+) ([]store.Record, error) {
 	if err := store.CheckRecordList(room, prefix, after, limit); err != nil {
 		return nil, fmt.Errorf("list records: %w", err)
 	}
@@ -189,7 +215,12 @@ func behind(prefix string) string {
 }
 
 // DueRecords reads the beginning of an index.
-func (s *Store) DueRecords(ctx context.Context, room string, now time.Time, limit int) ([]store.Record, error) {
+func (s *Store) DueRecords(
+	ctx context.Context,
+	room string,
+	now time.Time,
+	limit int,
+) ([]store.Record, error) {
 	if err := store.CheckRecordList(room, "", "", limit); err != nil {
 		return nil, fmt.Errorf("list due records: %w", err)
 	}

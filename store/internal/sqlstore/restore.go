@@ -189,7 +189,10 @@ func (s *Store) Rotate(ctx context.Context, r store.Rotation) error {
 	return s.began(p, before, logs)
 }
 
-func (s *Store) rotate(ctx context.Context, r store.Rotation) (next period, logs map[string]grown, err error) {
+func (s *Store) rotate(
+	ctx context.Context,
+	r store.Rotation,
+) (next period, logs map[string]grown, err error) {
 	err = s.exclusively(ctx, "rotate the key", func(x Tx) error {
 		x.Queue(s.held()[len(s.held())-1])
 		if logs, err = s.handOver(ctx, x, r); err != nil {

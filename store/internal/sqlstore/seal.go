@@ -117,7 +117,12 @@ func (s *Store) sealTenant(
 	for sealed < limit {
 		step, done := min(limit-sealed, sealStep), sealedStep{}
 		err := s.write(ctx, "seal", func(x Tx) (err error) {
-			mine, _, err := first(ctx, x, scanInt, "SELECT CASE WHEN "+s.d.SealLock+" THEN 1 ELSE 0 END")
+			mine, _, err := first(
+				ctx,
+				x,
+				scanInt,
+				"SELECT CASE WHEN "+s.d.SealLock+" THEN 1 ELSE 0 END",
+			)
 			if err == nil && mine == 0 {
 				err = verdict{errSealing}
 			}
@@ -345,8 +350,12 @@ func (h hashes) ReadHashes(indexes []int64) ([]ledger.Hash, error) {
 	for i, index := range indexes {
 		hash, ok := found[index]
 		if !ok {
-			return nil, unavailable("read hashes", fmt.Errorf("tenant %q has no stored hash %d", h.tenant, index))
+			return nil, unavailable(
+				"read hashes",
+				fmt.Errorf("tenant %q has no stored hash %d", h.tenant, index),
+			)
 		}
+
 		out[i] = hash
 	}
 
@@ -371,7 +380,12 @@ func (h hashes) read(indexes []int64, found map[int64]ledger.Hash) error {
 		if len(r.hash) != len(ledger.Hash{}) {
 			return unavailable(
 				"read hashes",
-				fmt.Errorf("stored hash %d of tenant %q has %d bytes", r.pos, h.tenant, len(r.hash)),
+				fmt.Errorf(
+					"stored hash %d of tenant %q has %d bytes",
+					r.pos,
+					h.tenant,
+					len(r.hash),
+				),
 			)
 		}
 
@@ -393,6 +407,13 @@ func (s *Store) Checkpoint(ctx context.Context, tenant string) (int64, []byte, e
 		note []byte
 	}
 	scan := func(r Rows) (x row, err error) { return x, r.Scan(&x.size, &x.note) }
-	c, _, err := find(ctx, s, "read checkpoint", scan, "SELECT size, checkpoint FROM trees WHERE tenant = $1", tenant)
+	c, _, err := find(
+		ctx,
+		s,
+		"read checkpoint",
+		scan,
+		"SELECT size, checkpoint FROM trees WHERE tenant = $1",
+		tenant,
+	)
 	return c.size, c.note, err
 }
