@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -20,6 +21,7 @@ type RAPCall struct {
 	User      string          `json:"user,omitempty"` // whom the agent acts for
 	Operation string          `json:"operation"`
 	Arguments json.RawMessage `json:"arguments,omitempty"` // sent exactly as they stand here
+	Context   []info.Item     `json:"context,omitempty"`   // what the agent says about the call, for people alone
 }
 
 // RAPTools lists the operations that a session (a root thread) may call.

@@ -97,6 +97,7 @@ func (x *exchange) rapInvoke(threads *runtime.Threads) error {
 		"user",
 		"operation",
 		"arguments",
+		"context",
 	).must("thread", "id", "operation")
 	in := runtime.Invocation{
 		Thread:    f.text("thread"),
@@ -105,6 +106,7 @@ func (x *exchange) rapInvoke(threads *runtime.Threads) error {
 		Operation: f.text("operation"),
 		Ancestors: f.texts("ancestors"),
 		Arguments: f.raw["arguments"],
+		Context:   f.context("context"),
 	}
 	if f.has("call_id") {
 		id := f.text("call_id")

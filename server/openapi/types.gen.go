@@ -660,8 +660,11 @@ type RAPCall struct {
 	Server   string `json:"server"`
 
 	// SignIn where the tool wants the user to sign in; untrusted
-	SignIn string       `json:"sign_in,omitempty"`
-	State  RAPCallState `json:"state"`
+	SignIn string `json:"sign_in,omitempty"`
+
+	// SignInHost host of `sign_in`, where its origin is registered for the tool server (`url` or `allow`); where it is absent, don't show the link
+	SignInHost string       `json:"sign_in_host,omitempty"`
+	State      RAPCallState `json:"state"`
 
 	// Subscription events may follow
 	Subscription bool `json:"subscription,omitempty"`
@@ -715,6 +718,10 @@ type RAPInvocation struct {
 
 	// CallID echoed by tools
 	CallID string `json:"call_id,omitempty"`
+
+	// Context What the agent says about its call or question: why it wants it, a link, the change it would make. These are the agent's words: every channel shows them
+	// below the facts and says whose they are. They decide nothing and are not bound; the log has their digest. 64 KiB together at most.
+	Context Context `json:"context,omitempty"`
 
 	// ID of the call; unique in its thread
 	ID        string `json:"id"`
