@@ -94,3 +94,17 @@ func (c *Client) RAPEvents(ctx context.Context, agent, thread string, from int) 
 func (c *Client) RAPViews(ctx context.Context, agent, thread string) (*openapi.RAPViews, error) {
 	return as[openapi.RAPViews](ctx, c, get(url.Values{"thread": {thread}}, "v1", "agents", agent, "rap", "views"))
 }
+
+// SessionGrants lists the session grants of the server's RAP gateways
+// that are in force.
+func (c *Client) SessionGrants(ctx context.Context) ([]openapi.SessionGrant, error) {
+	var out openapi.SessionGrants
+	err := c.do(ctx, get(nil, "v1", "rap", "grants"), &out)
+
+	return out.Grants, err
+}
+
+// RevokeSessionGrant ends a session grant, and returns it as it was.
+func (c *Client) RevokeSessionGrant(ctx context.Context, id, reason string) (*openapi.SessionGrant, error) {
+	return as[openapi.SessionGrant](ctx, c, post(reasonBody(reason), "v1", "rap", "grants", id, "revoke"))
+}

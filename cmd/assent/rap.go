@@ -31,6 +31,7 @@ import (
 type tools struct {
 	runtimes map[string]*runtime.Runtime // by tenant and agent, see toolsKey
 	mounts   map[string]http.Handler     // by path
+	gateways []tenantGateway
 	workers  []func(context.Context) error
 }
 
@@ -164,6 +165,7 @@ func (a *app) addGateway(ctx context.Context, tenant string, c config.RAPGateway
 		return err
 	}
 	a.tools.mounts[path], a.tools.workers = g.handler, append(a.tools.workers, g.run)
+	a.tools.gateways = append(a.tools.gateways, tenantGateway{tenant, c.Agent, g.gateway})
 	return nil
 }
 
@@ -216,6 +218,7 @@ func (t *tools) run(ctx context.Context) {
 
 // mountedGateway is a gateway with the tool servers behind it.
 type mountedGateway struct {
+	gateway *gateway.Gateway
 	handler http.Handler
 	workers []func(context.Context) error
 }
@@ -264,6 +267,7 @@ func newGateway(
 	}
 	warnOfAsking(common.Log.With("gateway", c.Name), g.Asks(), len(c.Upstream) > 0)
 	mux.Handle("/", g)
+	out.gateway = g
 	out.handler, out.workers = mux, append(out.workers, g.Run)
 	return out, nil
 }

@@ -788,6 +788,34 @@ type Revision = approval.Revision
 // Scope defines model for Scope.
 type Scope string
 
+// SessionGrant One operation, any arguments, for one caller of a gateway, its session and its user.
+type SessionGrant struct {
+	// Agent id of the agent whose file decides there
+	Agent string `json:"agent,omitempty"`
+
+	// Caller configured name of the calling runtime
+	Caller  string    `json:"caller"`
+	Expires time.Time `json:"expires"`
+
+	// Gateway its configured name
+	Gateway   string `json:"gateway"`
+	ID        string `json:"id"`
+	MaxUses   int    `json:"max_uses"`
+	Operation string `json:"operation"`
+
+	// Session id of its root thread, in the caller's words
+	Session string `json:"session"`
+
+	// User whom the calls are for; absent where nobody was named
+	User string `json:"user,omitempty"`
+	Uses int    `json:"uses"`
+}
+
+// SessionGrants defines model for SessionGrants.
+type SessionGrants struct {
+	Grants []SessionGrant `json:"grants"`
+}
+
 // Stage A requirement that so many distinct people of a group approve.
 type Stage = policy.Stage
 
@@ -1157,6 +1185,9 @@ type LiftFreezeJSONRequestBody = FreezeBody
 
 // RevokeGrantJSONRequestBody defines body for RevokeGrant for application/json ContentType.
 type RevokeGrantJSONRequestBody = ReasonBody
+
+// RevokeSessionGrantJSONRequestBody defines body for RevokeSessionGrant for application/json ContentType.
+type RevokeSessionGrantJSONRequestBody = ReasonBody
 
 // CancelJSONRequestBody defines body for Cancel for application/json ContentType.
 type CancelJSONRequestBody = ReasonBody
