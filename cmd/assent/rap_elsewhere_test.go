@@ -6,11 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/internal/testwait"
@@ -87,6 +89,9 @@ func (n *nearby) start() {
 	})
 }
 
+// agentSays is what the agent says about each of its calls.
+func agentSays() []info.Item { return []info.Item{{Label: "Why", Text: "the ticket wants it"}} }
+
 // kill ends the process with SIGKILL.
 func (n *nearby) kill() {
 	if n.cmd != nil {
@@ -103,6 +108,7 @@ func (n *nearby) calls(id, operation string) {
 		ID:        id,
 		User:      "zoe",
 		Operation: operation,
+		Context:   agentSays(),
 	}); err != nil {
 		n.t.Fatal(err)
 	}
@@ -131,6 +137,9 @@ func TestARuntimeAsksPeopleElsewhere(t *testing.T) {
 	if q := asked.Requester; q.Runtime != "rt2" || q.Principal != "zoe" {
 		t.Errorf("asked by %+v", q)
 	}
+	if !slices.Equal(asked.Context, agentSays()) {
+		t.Errorf("people are told %v", asked.Context)
+	}
 	n.kill()
 	if got := far.votes(t, "ben-cli", asked, nil); got != approval.VoteApproved {
 		t.Fatalf("ben: %s", got)
@@ -146,6 +155,9 @@ func TestARuntimeAsksPeopleElsewhere(t *testing.T) {
 	m.says(m.question)
 	n.calls("b", "look")
 	question := far.awaitRequest(t)
+	if !slices.Equal(question.Context, agentSays()) {
+		t.Errorf("people are told %v", question.Context)
+	}
 	n.kill()
 	if got := far.votes(t, "zoe-cli", question, nil); got != approval.VoteAnswered {
 		t.Fatalf("zoe: %s", got)
