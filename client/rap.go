@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -20,6 +21,7 @@ type RAPCall struct {
 	User      string          `json:"user,omitempty"` // whom the agent acts for
 	Operation string          `json:"operation"`
 	Arguments json.RawMessage `json:"arguments,omitempty"` // sent exactly as they stand here
+	Context   []info.Item     `json:"context,omitempty"`   // what the agent says about the call, for people alone
 }
 
 // RAPTools lists the operations that a session (a root thread) may call.
@@ -91,4 +93,18 @@ func (c *Client) RAPEvents(ctx context.Context, agent, thread string, from int) 
 // RAPViews reads the latest view of each type of a thread.
 func (c *Client) RAPViews(ctx context.Context, agent, thread string) (*openapi.RAPViews, error) {
 	return as[openapi.RAPViews](ctx, c, get(url.Values{"thread": {thread}}, "v1", "agents", agent, "rap", "views"))
+}
+
+// SessionGrants lists the session grants of the server's RAP gateways
+// that are in force.
+func (c *Client) SessionGrants(ctx context.Context) ([]openapi.SessionGrant, error) {
+	var out openapi.SessionGrants
+	err := c.do(ctx, get(nil, "v1", "rap", "grants"), &out)
+
+	return out.Grants, err
+}
+
+// RevokeSessionGrant ends a session grant, and returns it as it was.
+func (c *Client) RevokeSessionGrant(ctx context.Context, id, reason string) (*openapi.SessionGrant, error) {
+	return as[openapi.SessionGrant](ctx, c, post(reasonBody(reason), "v1", "rap", "grants", id, "revoke"))
 }

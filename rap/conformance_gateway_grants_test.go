@@ -142,8 +142,13 @@ func confT27(t *testing.T) {
 			h, r, _ := confSession(t, gateway.SessionGrants{})
 			grants, err := h.gateway.Grants(t.Context())
 			confMust(t, err)
-			confMust(t, h.gateway.Revoke(t.Context(), grants[0].ID))
-			if err := h.gateway.Revoke(t.Context(), grants[0].ID); !errors.Is(err, hold.ErrNoRequest) {
+			confMust(t, h.gateway.Revoke(t.Context(), grants[0].ID, "zoe", "the trip is over"))
+			if said := h.said.String(); !strings.Contains(said, "ledger rap_grant_ended "+grants[0].ID+" zoe ") ||
+				!strings.Contains(said, `"reason":"the trip is over"`) {
+				t.Errorf("the ledger does not say who revoked it: %s", said)
+			}
+			err = h.gateway.Revoke(t.Context(), grants[0].ID, "zoe", "again")
+			if !errors.Is(err, hold.ErrNoRequest) {
 				t.Errorf("revoked twice: %v", err)
 			}
 			r.in("root", "ann").bound()

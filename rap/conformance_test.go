@@ -42,7 +42,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceTable(t *testing.T) {
 	var want []string
 	for _, side := range []string{"R", "T"} {
-		for n := range 39 {
+		for n := range 40 {
 			want = append(want, fmt.Sprint(side, n+1))
 		}
 	}
@@ -111,6 +111,7 @@ func confTests() map[string]func(*testing.T) {
 		"R37": testR37,
 		"R38": testR38,
 		"R39": testR39,
+		"R40": testR40,
 		"T1":  confT1,
 		"T2":  confT2,
 		"T3":  confT3,
@@ -150,5 +151,6 @@ func confTests() map[string]func(*testing.T) {
 		"T37": confT37,
 		"T38": confT38,
 		"T39": confT39,
+		"T40": confT40,
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/server/openapi"
@@ -97,6 +99,7 @@ func (x *exchange) rapInvoke(threads *runtime.Threads) error {
 		"user",
 		"operation",
 		"arguments",
+		"context",
 	).must("thread", "id", "operation")
 	in := runtime.Invocation{
 		Thread:    f.text("thread"),
@@ -105,6 +108,7 @@ func (x *exchange) rapInvoke(threads *runtime.Threads) error {
 		Operation: f.text("operation"),
 		Ancestors: f.texts("ancestors"),
 		Arguments: f.raw["arguments"],
+		Context:   f.context("context"),
 	}
 	if f.has("call_id") {
 		id := f.text("call_id")
@@ -242,4 +246,47 @@ func (x *exchange) rapViews(threads *runtime.Threads) error {
 		views = map[string]json.RawMessage{}
 	}
 	return x.answer(http.StatusOK, map[string]any{"views": views})
+}
+
+func (x *exchange) sessionGrants() ([]rap.SessionGrant, error) {
+	if x.cfg.Sessions == nil {
+		return nil, nil
+	}
+
+	return x.cfg.Sessions.Grants(x.r.Context(), x.tenant())
+}
+
+func (x *exchange) listSessionGrants() error {
+	list, err := x.sessionGrants()
+	if err != nil {
+		return err
+	}
+
+	return x.answer(http.StatusOK, map[string]any{"grants": some(list)})
+}
+
+// revokeSessionGrant lets whoever may end a standing approval end a
+// session grant.
+func (x *exchange) revokeSessionGrant() error {
+	if err := x.personOrAdmin(); err != nil {
+		return err
+	}
+	reason, err := x.reason()
+	if err != nil {
+		return err
+	}
+	list, err := x.sessionGrants()
+	if err != nil {
+		return err
+	}
+	is := func(g rap.SessionGrant) bool { return g.ID == x.r.PathValue("id") && actsFor(x.token, g.Agent) }
+	i := slices.IndexFunc(list, is)
+	if i < 0 {
+		return approval.ErrNotFound
+	}
+	if err := x.cfg.Sessions.Revoke(x.r.Context(), x.tenant(), list[i].ID, actor(x.token), reason); err != nil {
+		return err
+	}
+
+	return x.answer(http.StatusOK, list[i])
 }

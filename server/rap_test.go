@@ -179,6 +179,7 @@ func TestRAPCalls(t *testing.T) {
 	want(h.do("GET", rapOf+"events?thread=s&from=1", token, ""), 200, `"events":[]`)
 	want(h.do("GET", rapOf+"views?thread=s", token, ""), 200, `"chart":{"points":[1,2]}`)
 
+	call = strings.Replace(call, `,"user"`, `,"context":[{"label":"Why","text":"the ticket"}],"user"`, 1)
 	want(h.do("POST", rapOf+"calls", token, strings.Replace(call, "c1", "c2", 1)), 200, `"id":"c2"`)
 	want(
 		h.do("POST", rapOf+"cancel", token, `{"thread":"s","id":"c2","reason":"the user went on"}`),
@@ -213,6 +214,7 @@ func TestRAPRefusals(t *testing.T) {
 		{"GET", rapOf + "views", token, "", 400},
 		{"POST", rapOf + "calls", token, `{"thread":"s","id":"c"}`, 400},
 		{"POST", rapOf + "calls", token, `{"thread":"s","id":"c","operation":"quote","operation":"quote"}`, 400},
+		{"POST", rapOf + "calls", token, `{"thread":"s","id":"c","operation":"quote","context":[{"label":"x"}]}`, 422},
 		{"POST", rapOf + "cancel", token, `{"thread":"s","id":"none"}`, 404},
 		{"POST", rapOf + "cancel", token, `{"thread":"s"}`, 400},
 		{"POST", rapOf + "close", token, `{}`, 400},

@@ -84,6 +84,18 @@ func (s *Server) table() []route {
 		},
 
 		{
+			pattern: "GET /v1/rap/grants",
+			scopes:  read,
+			handle:  (*exchange).listSessionGrants,
+		},
+		{
+			pattern: "POST /v1/rap/grants/{id}/revoke",
+			scopes:  slices.Concat(vote, admin),
+			body:    smallBody,
+			handle:  (*exchange).revokeSessionGrant,
+		},
+
+		{
 			pattern: "GET /v1/requests",
 			scopes:  read,
 			handle:  (*exchange).listRequests,

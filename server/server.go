@@ -30,6 +30,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/administration"
@@ -66,6 +67,9 @@ type Config struct {
 	// Tools returns the RAP runtime of an agent, nil where it has none;
 	// nil: no agent has one.
 	Tools func(tenant, agent string) *runtime.Runtime
+	// Sessions are the session grants of RAP gateways; nil: there are
+	// none.
+	Sessions rap.Sessions
 	// Administration asks people about acts that widen what may happen;
 	// nil: nobody acts by the API.
 	Administration *administration.Desk

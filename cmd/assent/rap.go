@@ -17,7 +17,9 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
 	"github.com/assent-dev/assent/rap/peer"
@@ -31,6 +33,7 @@ import (
 type tools struct {
 	runtimes map[string]*runtime.Runtime // by tenant and agent, see toolsKey
 	mounts   map[string]http.Handler     // by path
+	gateways []tenantGateway
 	workers  []func(context.Context) error
 }
 
@@ -125,8 +128,14 @@ func (a *app) addRuntime(ctx context.Context, tenant string, c config.RAPRuntime
 	if err != nil {
 		return err
 	}
+	common := a.common(tenant, c.Agent, room)
+	if c.Server != "" {
+		if common.People, err = peopleElsewhere(c); err != nil {
+			return err
+		}
+	}
 	runtime, err := runtime.New(runtime.Config{
-		Common:       a.common(tenant, c.Agent, room),
+		Common:       common,
 		Servers:      servers,
 		CallbackURL:  a.base.String() + path,
 		CallWithin:   c.CallWithin,
@@ -138,6 +147,27 @@ func (a *app) addRuntime(ctx context.Context, tenant string, c config.RAPRuntime
 	a.tools.runtimes[toolsKey(tenant, c.Agent)] = runtime
 	a.tools.mounts[path], a.tools.workers = runtime, append(a.tools.workers, runtime.Run)
 	return nil
+}
+
+// peopleElsewhere are those of another server, each token here with one
+// of its own there. Whoever has none there can't ask.
+func peopleElsewhere(c config.RAPRuntime) (hold.People, error) {
+	clients := map[string]*client.Client{}
+	for _, asker := range c.Askers {
+		secret, err := readSecret(asker.ServerTokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("the token of %s at the server: %w", asker.Token, err)
+		}
+		if clients[asker.Token], err = client.New(
+			c.Server,
+			secret,
+			client.Options{UserAgent: "assent/" + term.Version},
+		); err != nil {
+			return nil, fmt.Errorf("server: %w", err)
+		}
+	}
+
+	return client.People(c.Agent, clients), nil
 }
 
 // noAgent says where an agent's name is looked for.
@@ -164,6 +194,7 @@ func (a *app) addGateway(ctx context.Context, tenant string, c config.RAPGateway
 		return err
 	}
 	a.tools.mounts[path], a.tools.workers = g.handler, append(a.tools.workers, g.run)
+	a.tools.gateways = append(a.tools.gateways, tenantGateway{tenant, c.Agent, g.gateway})
 	return nil
 }
 
@@ -216,6 +247,7 @@ func (t *tools) run(ctx context.Context) {
 
 // mountedGateway is a gateway with the tool servers behind it.
 type mountedGateway struct {
+	gateway *gateway.Gateway
 	handler http.Handler
 	workers []func(context.Context) error
 }
@@ -264,6 +296,7 @@ func newGateway(
 	}
 	warnOfAsking(common.Log.With("gateway", c.Name), g.Asks(), len(c.Upstream) > 0)
 	mux.Handle("/", g)
+	out.gateway = g
 	out.handler, out.workers = mux, append(out.workers, g.Run)
 	return out, nil
 }

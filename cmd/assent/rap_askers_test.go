@@ -386,12 +386,16 @@ func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 				Operation: c.operation,
 				User:      c.user,
 				Arguments: json.RawMessage(fmt.Sprintf(`{"why":%q}`, name)),
+				Context:   agentSays(),
 			}
 			h.calls(t, "rt-mara", call)
 			r := h.awaitRequest(t)
 			if r.Requester.Runtime != "rt-mara" || r.Requester.Person != "mara" ||
 				r.Requester.Principal != c.user {
 				t.Errorf("asked by %+v", r.Requester)
+			}
+			if !slices.Equal(r.Context, agentSays()) {
+				t.Errorf("people are told %v", r.Context)
 			}
 			if c.restarts {
 				if err := h.stop(); err != nil {

@@ -365,14 +365,19 @@ func TestRAPCallTellsWhatIsWrong(t *testing.T) {
 		want []string
 	}{
 		"a message and a sign-in": {
-			[]string{"--url", base, "ask", "--within", "1s"},
+			[]string{"--url", base, "ask", "--within", "1s", "--allow", "https://idp.example"},
 			term.ExitNo,
 			[]string{
 				"a callback was refused",
 				"status=400",
 				"group_id: expected a string",
-				"sign in: https://idp.example/a?state=1",
+				"sign in at idp.example: https://idp.example/a?state=1",
 			},
+		},
+		"a sign-in anywhere else": {
+			[]string{"--url", base, "ask", "--within", "1s"},
+			term.ExitNo,
+			[]string{"an origin that is not registered: --allow ORIGIN takes one"},
 		},
 		"another origin": {
 			[]string{"--url", strings.Replace(base, "127.0.0.1", "localhost", 1), "ask"},

@@ -238,6 +238,7 @@ func (a *app) pages() http.Handler {
 		Admins:         a.tenants.adminsOf,
 		Shares:         a.shares,
 		Feed:           a.feed,
+		Sessions:       a.tools,
 	})
 	mux.Handle("/auth/", a.auth.Handler())
 	files := auth.Secure(site, a.base) // the sign-in page needs them too
@@ -276,6 +277,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		Channels:         votingChannels(),
 		Checks:           a.checks(),
 		Tools:            a.tools.runtime,
+		Sessions:         a.tools,
 		Version:          term.Version,
 		Loaded:           a.tenants.loaded,
 		UnusableAgents:   a.tenants.unusableAgents,

@@ -5,26 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap"
 )
 
-// SessionGrant is an allowance that a user gave for a session: any
-// arguments of one operation, as long as the same rules ask about them.
-type SessionGrant struct {
-	ID        string    `json:"id"`
-	Caller    string    `json:"caller"`
-	Session   string    `json:"session"` // root thread
-	User      string    `json:"user,omitempty"`
-	Operation string    `json:"operation"`
-	Uses      int       `json:"uses"`
-	MaxUses   int       `json:"max_uses"`
-	Expires   time.Time `json:"expires"`
-}
+// SessionGrant is what rap.SessionGrant says.
+type SessionGrant = rap.SessionGrant
 
 // sessionGrant is a session grant with what it rests on. One that ended
 // stays until it expires, so that no repetition of its making brings it
@@ -120,6 +112,7 @@ func (g *Gateway) makeGrant(ctx context.Context, r *record) (*durable.Ending, er
 		Ground: c.Ground,
 		SessionGrant: SessionGrant{
 			ID:        grantID(c.Grant),
+			Gateway:   g.cfg.Name,
 			Caller:    c.Caller,
 			Session:   c.root(),
 			User:      c.User,
@@ -215,8 +208,10 @@ func (g *Gateway) Grants(ctx context.Context) ([]SessionGrant, error) {
 	return out, err
 }
 
-// Revoke ends a session grant; hold.ErrNoRequest when there is none.
-func (g *Gateway) Revoke(ctx context.Context, id string) error {
+// Revoke ends a session grant in somebody's name, which the ledger has
+// with the reason; hold.ErrNoRequest when there is none in force. An
+// error of the ledger leaves the grant ended.
+func (g *Gateway) Revoke(ctx context.Context, id, by, reason string) error {
 	d, err := g.grants.ByAlias(ctx, id)
 	if errors.Is(err, approval.ErrNotFound) || err == nil && !d.Body.open(g.now()) {
 		return fmt.Errorf("revoke a session grant: %w", hold.ErrNoRequest)
@@ -224,11 +219,27 @@ func (g *Gateway) Revoke(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("revoke a session grant: %w", err)
 	}
-	return g.endGrant(ctx, d.Key, "revoked")
+	ended, err := g.editGrant(ctx, d.Key, func(s *sessionGrant) bool {
+		was := s.Ended
+		s.Ended = "revoked"
+		return was == ""
+	})
+	if err != nil || ended == nil {
+		return err
+	}
+
+	return g.noteGrant(ctx, "rap_grant_ended", ended, by, map[string]any{"reason": reason})
 }
 
+// recordGrant puts a grant into the ledger in the name of its asker.
 func (g *Gateway) recordGrant(ctx context.Context, event string, s *sessionGrant) error {
-	err := g.cfg.Record(ctx, event, s.ID, cmp.Or(s.Asker.Token, g.cfg.Namespace), map[string]any{
+	return g.noteGrant(ctx, event, s, cmp.Or(s.Asker.Token, g.cfg.Namespace), nil)
+}
+
+func (g *Gateway) noteGrant(
+	ctx context.Context, event string, s *sessionGrant, actor string, more map[string]any,
+) error {
+	facts := map[string]any{
 		"caller":    s.Caller,
 		"person":    s.Asker.Person,
 		"principal": s.User,
@@ -237,9 +248,12 @@ func (g *Gateway) recordGrant(ctx context.Context, event string, s *sessionGrant
 		"uses":      s.Uses,
 		"max_uses":  s.MaxUses,
 		"ended":     s.Ended,
-	})
+	}
+	maps.Copy(facts, more)
+	err := g.cfg.Record(ctx, event, s.ID, actor, facts)
 	if err != nil {
 		g.cfg.Log.ErrorContext(ctx, "the ledger takes no record", "event", event, "error", err)
 	}
+
 	return err
 }

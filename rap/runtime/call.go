@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/names"
@@ -18,19 +19,20 @@ type call = durable.Call[part]
 // part is what a call's record holds of RAP: everything that has to
 // outlive this process.
 type part struct {
-	Wire       names.Sent `json:"wire"`
-	Thread     string     `json:"thread"`
-	ID         string     `json:"id"`
-	CallID     *string    `json:"call_id,omitempty"`
-	Ancestors  []string   `json:"ancestors,omitempty"`
-	User       string     `json:"user,omitempty"`
-	Operation  string     `json:"operation"`
-	Server     string     `json:"server,omitempty"`
-	Endpoint   string     `json:"endpoint,omitempty"`
-	Definition string     `json:"definition,omitempty"` // digest of what the tool says about itself
-	Destroys   bool       `json:"destroys,omitempty"`   // the tool calls itself destructive
-	Agreed     bool       `json:"agreed,omitempty"`     // a person said that it may run all the same
-	Token      string     `json:"token"`                // of the callback URL
+	Wire       names.Sent  `json:"wire"`
+	Thread     string      `json:"thread"`
+	ID         string      `json:"id"`
+	CallID     *string     `json:"call_id,omitempty"`
+	Ancestors  []string    `json:"ancestors,omitempty"`
+	User       string      `json:"user,omitempty"`
+	Operation  string      `json:"operation"`
+	Context    []info.Item `json:"context,omitempty"` // what the agent says about it
+	Server     string      `json:"server,omitempty"`
+	Endpoint   string      `json:"endpoint,omitempty"`
+	Definition string      `json:"definition,omitempty"` // digest of what the tool says about itself
+	Destroys   bool        `json:"destroys,omitempty"`   // the tool calls itself destructive
+	Agreed     bool        `json:"agreed,omitempty"`     // a person said that it may run all the same
+	Token      string      `json:"token"`                // of the callback URL
 
 	Choices  int         `json:"choices,omitempty"`  // how many questions the tool asked
 	Choice   *toolChoice `json:"choice,omitempty"`   // the last of them
@@ -48,6 +50,7 @@ type part struct {
 // callView is what the record says to the agent beside the rest.
 type callView struct {
 	SignIn       string       `json:"sign_in,omitempty"`
+	SignInHost   string       `json:"sign_in_host,omitempty"`
 	Outcome      *rap.Outcome `json:"outcome,omitempty"`
 	Failed       bool         `json:"failed,omitempty"`
 	Why          Why          `json:"why,omitempty"`
@@ -166,6 +169,7 @@ func shown(c *call) Call {
 		Operation:    p.Operation,
 		State:        stateOf(c),
 		SignIn:       p.Told.SignIn,
+		SignInHost:   p.Told.SignInHost,
 		Outcome:      p.Told.Outcome,
 		Failed:       p.Told.Failed,
 		Synthetic:    p.Told.Why != "",

@@ -53,7 +53,7 @@ func (r *Runtime) verdict(ctx context.Context, c *call) (hold.Verdict, error) {
 	}
 
 	call := r.planCall(c)
-	return hold.Verdict{Decision: plan.Decide(call), Call: call}, nil
+	return hold.Verdict{Decision: plan.Decide(call), Call: call, Context: c.Part.Context}, nil
 }
 
 // decide says what has to happen before a call leaves. It is asked when
@@ -155,7 +155,7 @@ func (r *Runtime) checkArguments(ctx context.Context, c *call) error {
 // whether a destructive tool may run, and otherwise what the tool wants
 // to know.
 func (r *Runtime) question(c *call) hold.Question {
-	q := hold.Question{Call: r.planCall(c), Server: c.Part.Server}
+	q := hold.Question{Call: r.planCall(c), Server: c.Part.Server, Context: c.Part.Context}
 	if s := r.servers[c.Part.Server]; s != nil {
 		q.Groups = s.Groups
 	}

@@ -24,7 +24,7 @@ func (r *Runtime) ends(c *call, how durable.Ending) {
 	if p.Choice != nil && p.Choice.State != choiceDelivered {
 		p.Choice.State = choiceFailed
 	}
-	p.Told.SignIn = ""
+	p.Told.SignIn, p.Told.SignInHost = "", ""
 	if how.Why == durable.Returned { // the tool's own result is there
 		return
 	}

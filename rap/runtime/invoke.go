@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap/internal/names"
 )
@@ -56,7 +58,7 @@ func (in *Invocation) settle() error {
 	if in.Thread == "" || in.ID == "" {
 		return errors.New("a call needs a thread and an id")
 	}
-	return nil
+	return info.Check(in.Context)
 }
 
 // found is the call of an id, where it is the one that was made.
@@ -88,6 +90,7 @@ func (t *Threads) newCall(ctx context.Context, in *Invocation) (*call, error) {
 			Ancestors: in.Ancestors,
 			User:      in.User,
 			Operation: in.Operation,
+			Context:   slices.Clone(in.Context),
 			Token:     token,
 		},
 	}
@@ -198,11 +201,18 @@ func (t *Threads) Call(ctx context.Context, thread, id string) (Call, error) {
 // ctx's error). Another process may bring it about: it is looked at
 // from time to time.
 func (t *Threads) Wait(ctx context.Context, thread, id string) (Call, error) {
+	return t.WaitFor(ctx, thread, id, func(c Call) bool { return c.State == CallDone })
+}
+
+// WaitFor is Wait for whatever enough makes of the call, such as a
+// question that is open.
+func (t *Threads) WaitFor(ctx context.Context, thread, id string, enough func(Call) bool) (Call, error) {
 	if _, err := t.kept(ctx, thread, id); err != nil {
 		return Call{}, err
 	}
 
-	c, err := t.r.engine.Watch(ctx, t.r.names.Call(t.who, thread, id), (*call).Over)
+	key := t.r.names.Call(t.who, thread, id)
+	c, err := t.r.engine.Watch(ctx, key, func(c *call) bool { return enough(shown(c)) })
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
 		return Call{}, ErrNoCall

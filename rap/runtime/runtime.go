@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/names"
@@ -285,6 +286,9 @@ type Invocation struct {
 	User      string   // whom the agent acts for; "" nobody is named
 	Operation string
 	Arguments json.RawMessage // an object, byte for byte
+	// Context is what the agent says about the call, for the people who
+	// are asked. It doesn't go to the tool, which RAP has no member for.
+	Context []info.Item
 }
 
 // CallState is how far a call has come.
@@ -310,9 +314,12 @@ type Call struct {
 	Question string `json:"question,omitempty"`
 	// where the tool wants the user to sign in; untrusted, a secret of
 	// the user's
-	SignIn  string       `json:"sign_in,omitempty"`
-	Outcome *rap.Outcome `json:"outcome,omitempty"` // once done
-	Failed  bool         `json:"failed,omitempty"`  // the outcome is an error
+	SignIn string `json:"sign_in,omitempty"`
+	// host of that link, where its origin is one that is registered for
+	// the tool server; "" where it is not: then don't show the link
+	SignInHost string       `json:"sign_in_host,omitempty"`
+	Outcome    *rap.Outcome `json:"outcome,omitempty"` // once done
+	Failed     bool         `json:"failed,omitempty"`  // the outcome is an error
 	// the outcome is this side's own: denied, interrupted, timed out,
 	// not accepted
 	Synthetic    bool   `json:"synthetic,omitempty"`

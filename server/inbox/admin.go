@@ -9,14 +9,16 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/store"
 )
 
 // grantsPage lists standing approvals.
 type grantsPage struct {
-	All    bool
-	Grants []grantRow
+	All      bool
+	Grants   []grantRow
+	Sessions []rap.SessionGrant // of RAP gateways; those in force
 }
 
 // grantRow is one standing approval, its bounds in words.
@@ -43,7 +45,28 @@ func (v *visit) grants() error {
 		p.Grants = append(p.Grants, row)
 	}
 
+	if v.Sessions != nil {
+		if p.Sessions, err = v.Sessions.Grants(v.ctx(), v.Tenant); err != nil {
+			return err
+		}
+	}
+
 	return v.show("grants", "Standing approvals", "grants", p)
+}
+
+func (v *visit) revokeSession() error {
+	if err := v.posted(); err != nil {
+		return err
+	}
+	if v.Sessions == nil {
+		return approval.ErrNotFound
+	}
+	reason := clean(v.r.PostForm.Get("reason"))
+	if err := v.Sessions.Revoke(v.ctx(), v.Tenant, v.id(), v.Person.ID, reason); err != nil {
+		return err
+	}
+
+	return v.tell("/grants", saying("good", "Revoked: the next call of that session asks again."))
 }
 
 // grantDoc shows the approved arguments, without what policy hides.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/quota"
@@ -67,6 +68,9 @@ type Config struct {
 	Shares *quota.Shares
 	// Feed tells pages what happens; nil: one of the inbox's own.
 	Feed *feed.Feed
+	// Sessions are the session grants of RAP gateways; nil: there are
+	// none.
+	Sessions rap.Sessions
 }
 
 // New returns the handler of all pages, from /.
@@ -124,6 +128,7 @@ func (s *site) routes() http.Handler {
 		"POST /requests/{id}/edit":        inTurn((*visit).edit),
 		"GET /grants":                     inTurn((*visit).grants),
 		"POST /grants/{id}/revoke":        (*visit).revoke,
+		"POST /sessions/{id}/revoke":      (*visit).revokeSession,
 		"GET /ledger":                     inTurn((*visit).ledger),
 		"POST /ledger/export":             (*visit).export,
 		"GET /activity":                   inTurn((*visit).activity),

@@ -657,8 +657,11 @@ type RAPCall struct {
 	Server   string `json:"server"`
 
 	// SignIn where the tool wants the user to sign in; untrusted
-	SignIn string       `json:"sign_in,omitempty"`
-	State  RAPCallState `json:"state"`
+	SignIn string `json:"sign_in,omitempty"`
+
+	// SignInHost host of `sign_in`, where its origin is registered for the tool server (`url` or `allow`); where it is absent, don't show the link
+	SignInHost string       `json:"sign_in_host,omitempty"`
+	State      RAPCallState `json:"state"`
 
 	// Subscription events may follow
 	Subscription bool `json:"subscription,omitempty"`
@@ -712,6 +715,10 @@ type RAPInvocation struct {
 
 	// CallID echoed by tools
 	CallID string `json:"call_id,omitempty"`
+
+	// Context What the agent says about its call or question: why it wants it, a link, the change it would make. These are the agent's words: every channel shows them
+	// below the facts and says whose they are. They decide nothing and are not bound; the log has their digest. 64 KiB together at most.
+	Context Context `json:"context,omitempty"`
 
 	// ID of the call; unique in its thread
 	ID        string `json:"id"`
@@ -777,6 +784,34 @@ type Revision = approval.Revision
 
 // Scope defines model for Scope.
 type Scope string
+
+// SessionGrant One operation, any arguments, for one caller of a gateway, its session and its user.
+type SessionGrant struct {
+	// Agent id of the agent whose file decides there
+	Agent string `json:"agent,omitempty"`
+
+	// Caller configured name of the calling runtime
+	Caller  string    `json:"caller"`
+	Expires time.Time `json:"expires"`
+
+	// Gateway its configured name
+	Gateway   string `json:"gateway"`
+	ID        string `json:"id"`
+	MaxUses   int    `json:"max_uses"`
+	Operation string `json:"operation"`
+
+	// Session id of its root thread, in the caller's words
+	Session string `json:"session"`
+
+	// User whom the calls are for; absent where nobody was named
+	User string `json:"user,omitempty"`
+	Uses int    `json:"uses"`
+}
+
+// SessionGrants defines model for SessionGrants.
+type SessionGrants struct {
+	Grants []SessionGrant `json:"grants"`
+}
 
 // Stage A requirement that so many distinct people of a group approve.
 type Stage = policy.Stage
@@ -1147,6 +1182,9 @@ type LiftFreezeJSONRequestBody = FreezeBody
 
 // RevokeGrantJSONRequestBody defines body for RevokeGrant for application/json ContentType.
 type RevokeGrantJSONRequestBody = ReasonBody
+
+// RevokeSessionGrantJSONRequestBody defines body for RevokeSessionGrant for application/json ContentType.
+type RevokeSessionGrantJSONRequestBody = ReasonBody
 
 // CancelJSONRequestBody defines body for Cancel for application/json ContentType.
 type CancelJSONRequestBody = ReasonBody

@@ -24,6 +24,28 @@ type RAPRuntime struct {
 	Servers        []RAPServer   `doc:"servers"`
 	CallWithin     time.Duration `doc:"call_within"` // 0: as rap.RuntimeConfig
 	QuestionWithin time.Duration `doc:"question_within"`
+	// Server is the URL of an assent server whose people are asked; ""
+	// for those of this server. That server knows who asks by its
+	// tokens alone.
+	Server string     `doc:"server"`
+	Askers []RAPAsker `doc:"askers"`
+}
+
+// RAPAsker is a token of this server with the one that stands for it at
+// the server whose people are asked.
+type RAPAsker struct {
+	Token           string `doc:"token"`             // its name here
+	ServerTokenFile string `doc:"server_token_file"` // scope request
+}
+
+// checkRuntime refuses a runtime that could ask nobody.
+func checkRuntime(d *document.Decoder, n *yamldoc.Node, r *RAPRuntime) {
+	switch {
+	case r.Server != "" && len(r.Askers) == 0:
+		d.Wrong(n, "this runtime has a server, and nobody could ask there", "askers: the tokens here that call", "")
+	case r.Server == "" && len(r.Askers) > 0:
+		d.Wrong(n, "askers have tokens of a server, and there is none", "server, or no askers", "")
+	}
 }
 
 // RAPServer is a registered tool server.

@@ -51,6 +51,28 @@ func TestRAPConfigRefusals(t *testing.T) {
 		old, new    string // of the good file
 		place, want string
 	}{
+		"a server and no askers": {
+			false,
+			"      servers:\n",
+			"      server: https://approvals.example\n      servers:\n",
+			":5:7:",
+			"nobody could ask there",
+		},
+		"askers and no server": {
+			false,
+			"      servers:\n",
+			"      askers: [{token: a, server_token_file: a.token}]\n      servers:\n",
+			":5:7:",
+			"tokens of a server, and there is none",
+		},
+		"an asker twice": {
+			false,
+			"      servers:\n",
+			"      server: https://approvals.example\n      askers:\n        - {token: a, server_token_file: a}\n" +
+				"        - {token: a, server_token_file: b}\n      servers:\n",
+			":9:11:",
+			"another asker",
+		},
 		"no callbacks": {
 			true,
 			`, callbacks: ["http://127.0.0.1:7717"]`,

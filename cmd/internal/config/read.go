@@ -80,6 +80,7 @@ func decoder(dir string) *document.Decoder {
 			"count_shares": check(checkParts),
 			"caller":       check(checkCaller),
 			"gateway":      check(checkServed),
+			"runtime":      check(checkRuntime),
 			"gateway_file": check(checkGatewayFile),
 		}),
 	}

@@ -23,7 +23,10 @@ func (a Commands) All() []*cobra.Command {
 	}
 }
 
-// RAP are the commands below `assent rap` that run a server.
+// RAP are the commands below `assent rap` that run a server, or act on
+// one.
 func (a Commands) RAP() []*cobra.Command {
-	return []*cobra.Command{a.rapGatewayCommand(), a.rapRuntimeCommand()}
+	return []*cobra.Command{
+		a.rapGatewayCommand(), a.rapRuntimeCommand(), a.rapGrantsCommand(), a.rapRevokeCommand(),
+	}
 }

@@ -149,9 +149,19 @@ func (t *rapTerminal) wait(
 		}
 		if call.SignIn != "" && call.SignIn != told {
 			told = call.SignIn
-			t.Printf("the tool wants you to sign in: %s\n", told)
+			t.signIn(call)
 		}
 	}
+}
+
+// signIn shows the link of a tool with its host in front, where that is
+// registered. Any other could lead anywhere.
+func (t *rapTerminal) signIn(call runtime.Call) {
+	if call.SignInHost == "" {
+		t.Printf("the tool wants you to sign in at an origin that is not registered: --allow ORIGIN takes one\n")
+		return
+	}
+	t.Printf("the tool wants you to sign in at %s: %s\n", call.SignInHost, call.SignIn)
 }
 
 // rapLook is how often a call is looked at while something of it is

@@ -1,0 +1,51 @@
+package rap_test
+
+import (
+	"io"
+	"net/http"
+	"testing"
+)
+
+// testR40: only the tool server of a call is asked how the call is. A
+// clear no and an answer that makes no sense are a no; silence is not.
+// Whatever it says, the call stays as it is, and nobody is told to
+// migrate.
+func testR40(t *testing.T) {
+	w := newRuntimeWorld(t)
+	w.asks("t-1", "call_1")
+	says := func(status int, text string) func(http.ResponseWriter, *http.Request, int) {
+		return func(rw http.ResponseWriter, _ *http.Request, _ int) {
+			rw.Header().Set("Content-Type", "application/json")
+			rw.WriteHeader(status)
+			_, _ = io.WriteString(rw, text)
+		}
+	}
+	for name, c := range map[string]struct {
+		answer       func(http.ResponseWriter, *http.Request, int)
+		alive, fails bool
+	}{
+		"yes":      {answer: says(200, `{"alive":true}`), alive: true},
+		"no":       {answer: says(200, `{"alive":false}`)},
+		"nonsense": {answer: says(200, `{"alive":"yes"}`)},
+		"unknown":  {answer: says(404, ``)},
+		"broken":   {answer: says(500, `{"alive":false}`), fails: true},
+	} {
+		w.tools.on("/tool_call_status", c.answer)
+		alive, err := w.mine.Alive(t.Context(), "t-1", "call_1")
+		if alive != c.alive || (err != nil) != c.fails {
+			t.Errorf("%s: %t, %v", name, alive, err)
+		}
+	}
+
+	w.tools.drops("/tool_call_status")
+	if alive, err := w.mine.Alive(t.Context(), "t-1", "call_1"); alive || err == nil {
+		t.Errorf("no connection: %t, %v", alive, err)
+	}
+	w.other.exactly("status", 0)
+	if got := w.tools.requests("/migrate"); len(got) != 0 {
+		t.Errorf("told to migrate: %v", got)
+	}
+	if call, err := w.mine.Call(t.Context(), "t-1", "call_1"); err != nil || call.Question == "" {
+		t.Errorf("the call became %+v, %v", call, err)
+	}
+}
