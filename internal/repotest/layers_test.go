@@ -67,6 +67,7 @@ func layers() []layer {
 		{"agent/anthropic", 11},
 		{"agent/agui", 11},
 		{"agent/a2a", 11},
+		{"agent/serve", 12},
 		{"approval/people", 7},
 		{"server/directory", 10},
 		{"client", 11},
