@@ -120,6 +120,10 @@ func (t *Task) Text() string {
 	return strings.TrimSpace(strings.Join(all, "\n"))
 }
 
+func (s State) known() bool {
+	return s.Ended() || s == Submitted || s == Working || s == InputRequired || s == AuthRequired
+}
+
 // Ended reports whether a state is one that a task never leaves.
 func (s State) Ended() bool {
 	return s == Completed || s == Failed || s == Canceled || s == Rejected

@@ -60,6 +60,8 @@ func (c *conversation) take(t *Task) error {
 		return refuse(WrongTask, "", "the peer goes on with another task than it began")
 	case t.ContextID != "" && t.ContextID != c.ContextID:
 		return refuse(WrongTask, "", "the peer's task is in another context than our message")
+	case !t.Status.State.known():
+		return refuse(UnknownState, "", "the peer's task is in no state of A2A 1.0")
 	case t.ID == "" && !t.Status.State.Ended():
 		return refuse(BadMessage, "", "the peer's task has no id")
 	case before != nil && before.Status.State.Ended() && before.Status.State != t.Status.State:

@@ -100,7 +100,9 @@ func (j *journal) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.place.State[journalKey] = text
+	if err := j.place.Put(journalKey, text); err != nil {
+		return err
+	}
 	return j.save(ctx)
 }
 

@@ -109,7 +109,11 @@ func (r *Remote) Invoke(ctx context.Context, call *content.FunctionCall) (any, e
 
 // begin sends the first message.
 func (r *Remote) begin(ctx context.Context, j *journal, input string) error {
-	if j.found && !r.cfg.Repeats {
+	switch {
+	case !j.found || r.cfg.Repeats:
+	case r.cfg.Now().Sub(j.Begun) < 2*tries*r.client.cfg.Timeout:
+		return errSending
+	default:
 		return errors.Join(errLost, j.drop(ctx))
 	}
 	task, err := r.client.Send(ctx, &Message{
@@ -134,9 +138,13 @@ func (r *Remote) begin(ctx context.Context, j *journal, input string) error {
 	return j.keep(context.WithoutCancel(ctx))
 }
 
-var errLost = errors.New(
-	"a process that is gone was sending this message to the remote agent, and whether it arrived is not known: " +
-		"it is not sent again",
+// What becomes of a message that another process has begun to send.
+var (
+	errSending = errors.New("another process may be sending this message to the remote agent: try again later")
+	errLost    = errors.New(
+		"a process that is gone was sending this message to the remote agent, and whether it arrived is not known: " +
+			"it is not sent again",
+	)
 )
 
 // goOn follows the task, and ends the call or asks the user.
