@@ -51,8 +51,9 @@ func (r *Remote) open(ctx context.Context, input string) (*journal, error) {
 	return j, j.keep(ctx)
 }
 
-// reopen finds the journal of a conversation that a thread kept. A
-// conversation that the journal has no more is kept nowhere else.
+// reopen finds the journal of a conversation that a thread kept. What
+// the journal has of it is newer: it is written before an answer goes
+// out.
 func (r *Remote) reopen(ctx context.Context, c *conversation) (*journal, error) {
 	j := &journal{conversation: c, remote: r}
 	if r.cfg.Journal == nil || c.Place == "" {
@@ -61,10 +62,13 @@ func (r *Remote) reopen(ctx context.Context, c *conversation) (*journal, error) 
 	if err := j.load(ctx, c.Place); err != nil {
 		return nil, err
 	}
-	if j.found && j.MessageID != c.MessageID {
+	switch {
+	case j.found && j.MessageID != c.MessageID:
 		j.place = nil // the journal is about a later message
+		j.conversation = c
+	case !j.found || j.task == nil:
+		j.conversation = c
 	}
-	j.conversation = c
 	return j, nil
 }
 

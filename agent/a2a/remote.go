@@ -50,7 +50,10 @@ type Remote struct {
 	cfg    RemoteConfig
 }
 
-var _ agent.Resumer = (*Remote)(nil)
+var (
+	_ agent.Resumer   = (*Remote)(nil)
+	_ agent.Recoverer = (*Remote)(nil)
+)
 
 // NewRemote makes a tool of a remote agent.
 func NewRemote(client *Client, cfg RemoteConfig) *Remote {
@@ -62,6 +65,10 @@ func NewRemote(client *Client, cfg RemoteConfig) *Remote {
 	}
 	return &Remote{client: client, cfg: cfg}
 }
+
+// Recovers holds with a journal: then a call whose process was killed
+// goes on with its task.
+func (r *Remote) Recovers() bool { return r.cfg.Journal != nil }
 
 // remoteSchema is that of a tool that takes one text.
 const remoteSchema = `{"type":"object",` +
@@ -274,12 +281,14 @@ func (r *Remote) Resume(
 		return nil, err
 	}
 	switch {
-	case len(answers) == 0:
-		err = r.look(ctx, j)
+	case len(answers) == 0 || !c.Waiting && digestOf(c.task) != digestOf(j.task):
+		err = r.look(ctx, j) // what was answered is past, or is not asked any more
 	case c.Waiting && content.Rejects(answers[0]):
 		return r.cancel(ctx, j)
 	case c.Waiting:
-		c.Waiting = false
+		err = r.look(ctx, j)
+	case j.isAnswered(c.task):
+		err = r.look(ctx, j) // by a process that is gone
 	default:
 		err = r.answer(ctx, j, answers)
 	}
