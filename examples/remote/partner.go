@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net"
 	"net/http"
 	"os"
@@ -85,7 +86,7 @@ func (p partner) config() (serve.Config, error) {
 		tool = p.rentVan()
 	}
 	cfg.Agent = agent.NewChatAgent(
-		agent.NewFunctionInvoking(rentalModel(), loop),
+		agent.NewFunctionInvoking(rental{}, loop),
 		agent.ChatAgentConfig{Name: "rental", Tools: []agent.Tool{tool}},
 	)
 	return cfg, nil
@@ -106,15 +107,29 @@ func (p partner) rentVan() agent.Function {
 	})
 }
 
-func rentalModel() agent.ChatClient {
-	return stage.Script(
-		content.NewMessage(content.Assistant, &content.FunctionCall{
-			CallID:    "call_1",
-			Name:      "rent_van",
-			Arguments: json.RawMessage(`{"day":"Friday","price":120}`),
-		}),
-		content.AssistantText("The van stands at the gate on Friday."),
-	)
+// rental is a model that rents a van for whoever writes, and then tells
+// what came of it.
+type rental struct{}
+
+// Respond says the next message.
+func (rental) Respond(
+	_ context.Context, messages []*content.Message, _ *agent.Options,
+) (*agent.Response, error) {
+	for _, result := range stage.ResultsIn(messages) {
+		return stage.Says(&content.Text{Text: "rent_van gave " + string(result)}), nil
+	}
+	return stage.Says(&content.FunctionCall{
+		CallID:    "call_1",
+		Name:      "rent_van",
+		Arguments: json.RawMessage(`{"day":"Friday","price":120}`),
+	}), nil
+}
+
+// Stream is Respond in one piece.
+func (r rental) Stream(
+	ctx context.Context, messages []*content.Message, opt *agent.Options,
+) iter.Seq2[*agent.Update, error] {
+	return agent.StreamOf(r.Respond(ctx, messages, opt))
 }
 
 func rentalPlan() (*resolve.Plan, error) {
