@@ -120,6 +120,7 @@ func (w *remoteWorld) approve(id string) {
 			return
 		}
 	}
+
 	w.t.Fatal("nobody has approved")
 }
 

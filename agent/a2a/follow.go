@@ -50,6 +50,7 @@ func (c *conversation) encode() (json.RawMessage, error) {
 		}
 		c.Task = text
 	}
+
 	return json.Marshal(c)
 }
 

@@ -62,6 +62,7 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			p.context = in.Params.Message.ContextID
 		}
 	}
+
 	all := p.script[in.Method]
 	if len(all) == 0 {
 		all = []string{`{"jsonrpc":"2.0","id":"ID","error":{"code":-32601,"message":"no"}}`}
@@ -131,19 +132,23 @@ func invoking() *content.FunctionCall {
 // canceled, and nothing is sent twice.
 func TestAPeerThatContradictsItself(t *testing.T) {
 	working := ok("task", Working, at(5))
+	otherTask := strings.Replace(ok("", Working, ""), "remote-1", "remote-2", 1)
+	otherContext := strings.Replace(ok("", Working, ""), "CTX", "x", 1)
+	noQuestion := `,"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"data":{},"mediaType":"` +
+		RequestMediaType + `"}]}`
 	for name, c := range map[string]struct {
 		send, get []string
 		words     string
 	}{
-		"another task":      {[]string{working}, []string{strings.Replace(ok("", Working, ""), "remote-1", "remote-2", 1)}, "another task"},
-		"another context":   {[]string{working}, []string{strings.Replace(ok("", Working, ""), "CTX", "x", 1)}, "another context"},
+		"another task":      {[]string{working}, []string{otherTask}, "another task"},
+		"another context":   {[]string{working}, []string{otherContext}, "another context"},
 		"back to submitted": {[]string{working}, []string{ok("", Submitted, at(6))}, "only submitted now"},
 		"an older status":   {[]string{working}, []string{ok("", Working, at(4))}, "older status"},
 		"no state":          {[]string{working}, []string{ok("", "", "")}, "state"},
 		"a state that is none": {[]string{working}, []string{
 			ok("", "TASK_STATE_RESTING", ""),
 		}, "no state of A2A"},
-		"asks what is no question": {[]string{ok("task", InputRequired, `,"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"data":{},"mediaType":"`+RequestMediaType+`"}]}`)}, nil, "a2a"},
+		"asks what is no question": {[]string{ok("task", InputRequired, noQuestion)}, nil, "a2a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t, map[string][]string{"SendMessage": c.send, "GetTask": c.get})
@@ -280,6 +285,7 @@ func TestAPeerThatAsksWithoutEnd(t *testing.T) {
 		answer := must.Get(q.CreateResponse(json.RawMessage(`"yes"`)))(t)
 		_, err = r.Resume(t.Context(), invoking(), s.State, []content.InputResponse{answer})
 	}
+
 	wantCode(t, err, Endless)
 	if p.count("SendMessage") != 4 || p.count("CancelTask") != 1 {
 		t.Errorf("called %v", p.calls)
@@ -307,8 +313,12 @@ func TestAPeerThatRepeatsItsQuestion(t *testing.T) {
 // still asks.
 func TestAnAnswerThatMayBeLost(t *testing.T) {
 	p := newPeer(t, map[string][]string{
-		"SendMessage": {ok("task", InputRequired, asks("m", "Where?")), "", ok("task", Completed, asks("m2", "There."))},
-		"GetTask":     {ok("", InputRequired, asks("m", "Where?"))},
+		"SendMessage": {
+			ok("task", InputRequired, asks("m", "Where?")),
+			"",
+			ok("task", Completed, asks("m2", "There.")),
+		},
+		"GetTask": {ok("", InputRequired, asks("m", "Where?"))},
 	})
 	r := p.remote(RemoteConfig{})
 	_, err := r.Invoke(t.Context(), invoking())
@@ -385,6 +395,7 @@ func TestManyProcessesBeginOneMessage(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 	if p.count("SendMessage") != 1 {
 		t.Errorf("sent %v", p.sent)
@@ -392,11 +403,18 @@ func TestManyProcessesBeginOneMessage(t *testing.T) {
 }
 
 func TestAddressesThatAreNotReached(t *testing.T) {
-	for _, url := range []string{"", "http://example.com/", "http://127.0.0.1:1/", "https://u:p@example.com/", "https://10.0.0.1/"} {
+	for _, url := range []string{
+		"",
+		"http://example.com/",
+		"http://127.0.0.1:1/",
+		"https://u:p@example.com/",
+		"https://10.0.0.1/",
+	} {
 		if _, err := NewClient(ClientConfig{URL: url}); err == nil {
 			t.Errorf("%q is taken", url)
 		}
 	}
+
 	c := must.Get(NewClient(ClientConfig{URL: "http://127.0.0.1:1/", Loopback: true}))(t)
 	_, err := c.Send(t.Context(), &Message{MessageID: "m", Role: RoleUser, Parts: []Part{textPart("x")}})
 	var unsure *UnsureError

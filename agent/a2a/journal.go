@@ -69,6 +69,7 @@ func (r *Remote) reopen(ctx context.Context, c *conversation) (*journal, error) 
 	case !j.found || j.task == nil:
 		j.conversation = c
 	}
+
 	return j, nil
 }
 

@@ -37,6 +37,7 @@ func DecodeTask(src []byte) (*Task, error) {
 			Parts:      readParts(a),
 		})
 	}
+
 	if err := task.Err(); err != nil {
 		return nil, badMessage(err)
 	}

@@ -111,6 +111,7 @@ func (r *Remote) Invoke(ctx context.Context, call *content.FunctionCall) (any, e
 	} else if err := r.look(ctx, j); err != nil {
 		return r.failed(ctx, j, err)
 	}
+
 	return r.goOn(ctx, j)
 }
 
@@ -123,6 +124,7 @@ func (r *Remote) begin(ctx context.Context, j *journal, input string) error {
 	default:
 		return errors.Join(errLost, j.drop(ctx))
 	}
+
 	task, err := r.client.Send(ctx, &Message{
 		MessageID: j.MessageID,
 		ContextID: j.ContextID,
@@ -136,6 +138,7 @@ func (r *Remote) begin(ctx context.Context, j *journal, input string) error {
 	case err != nil:
 		return errors.Join(err, j.drop(ctx))
 	}
+
 	if err := j.take(task); err != nil {
 		return r.stop(ctx, j, task.ID, err)
 	}
@@ -210,6 +213,7 @@ func (r *Remote) askToWait(ctx context.Context, j *journal) error {
 			j.task.ID,
 		)
 	}
+
 	if said := j.task.text(); said != "" {
 		text += "\nIt says: " + said
 	}

@@ -70,6 +70,7 @@ func cardOf(name string, card Card) map[string]any {
 			Tags:        []string{},
 		}}
 	}
+
 	if card.Version == "" {
 		card.Version = "1"
 	}
@@ -160,7 +161,8 @@ func (h *A2A) repeated(ctx context.Context, key string, t *turn, m *a2a.Message)
 func (h *A2A) admit(ctx context.Context, key, id string, m *a2a.Message) (*agent.Thread, *record, error) {
 	thread, rec, err := h.load(ctx, key)
 	if errors.Is(err, errNoTask) && m.TaskID == "" {
-		thread, rec, err = agent.NewThread(key), newRecord(id, m), nil
+		thread, err = agent.NewThread(key), nil
+		rec = newRecord(id, m)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -198,6 +200,7 @@ func (h *A2A) work(key string, t *turn, thread *agent.Thread, rec *record) {
 			return // a look that fails changes nothing; another process has the thread; the run was ended from here
 		}
 	}
+
 	if !rec.settle(thread, resp, err, h.cfg.Now()) {
 		return
 	}
@@ -242,6 +245,7 @@ func (h *A2A) look(ctx context.Context, caller, id string) (*record, error) {
 		}
 		go h.work(key, t, thread, rec)
 	}
+
 	if err := wait.For(ctx, t.done, lookFor); err != nil {
 		return nil, err
 	}

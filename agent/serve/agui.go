@@ -108,6 +108,7 @@ func textOf(m jsonmsg.Fields) string {
 		}
 		out += part.Text("text")
 	}
+
 	return out
 }
 
@@ -129,6 +130,7 @@ func (h *AGUI) serve(w http.ResponseWriter, r *http.Request, key string, in *run
 		})
 		return
 	}
+
 	defer h.end(key)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -205,6 +207,7 @@ func (in *runInput) next(
 			out = append(out, content.NewMessage(content.User, answers...))
 		}
 	}
+
 	var last string
 	if _, err := thread.Get(seenKey, &last); err != nil {
 		return nil, err
@@ -266,6 +269,7 @@ func heldApart(thread *agent.Thread, stream iter.Seq2[*agent.Update, error]) ite
 					kept.Contents = append(kept.Contents, c)
 				}
 			}
+
 			if len(kept.Contents) > 0 && !yield(&kept, nil) {
 				return
 			}

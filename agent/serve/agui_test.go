@@ -32,6 +32,7 @@ func (w *world) runUI(token, thread, messages, resume string) []agui.Event {
 			out = append(out, e)
 		}
 	}
+
 	return out
 }
 
@@ -83,6 +84,7 @@ func TestAGUI_AsksAndResumes(t *testing.T) {
 			t.Errorf("%s: %s, want %s", resume, how, code)
 		}
 	}
+
 	if how, _ := end(t, w.runUI(other, "t1", "", resolved(id, `{"approved":true}`))); how != string(agui.CodeNotFound) {
 		t.Errorf("another caller's answer: %s", how)
 	}
@@ -135,6 +137,7 @@ func TestAGUI_BadInput(t *testing.T) {
 			t.Errorf("%.80s: %d %s, want %d", body, code, text, want)
 		}
 	}
+
 	if code, _ := post(t, w.agui, "x", "{}"); code != http.StatusUnauthorized {
 		t.Errorf("status %d for a token of nobody", code)
 	}

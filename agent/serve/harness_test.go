@@ -37,6 +37,7 @@ func (s *seller) Respond(
 			}
 		}
 	}
+
 	return &agent.Response{Messages: []*content.Message{next}}, nil
 }
 

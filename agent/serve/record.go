@@ -135,6 +135,7 @@ func texts(m *a2a.Message) (*content.Message, error) {
 		}
 		out.Contents = append(out.Contents, &content.Text{Text: *p.Text})
 	}
+
 	if len(out.Contents) == 0 {
 		return nil, invalid("message.parts: expected a text, found nothing")
 	}
@@ -297,5 +298,6 @@ func (rec *record) task() *a2a.Task {
 			Parts:      []a2a.Part{{Text: &rec.Result, MediaType: "text/plain"}},
 		}}
 	}
+
 	return out
 }

@@ -86,6 +86,7 @@ func (h *A2A) read(w http.ResponseWriter, r *http.Request, c *call) error {
 	case err != nil:
 		return err
 	}
+
 	f := jsonmsg.Read(text, value.Limits{MaxBytes: int(h.cfg.MaxBytes), MaxDepth: 128})
 	version, method := f.Text("jsonrpc"), f.Text("method")
 	id := f.Raw("id")
@@ -255,6 +256,7 @@ func (h *A2A) streamed(ctx context.Context, c *call) (*record, error) {
 		}
 		return rec, err
 	}
+
 	m, err := message(c)
 	if err != nil {
 		return nil, err
@@ -274,6 +276,7 @@ func (h *A2A) next(ctx context.Context, caller string, rec *record) (*record, er
 			return nil, err
 		}
 	}
+
 	return h.look(ctx, caller, rec.TaskID)
 }
 
@@ -290,6 +293,7 @@ func tellChange(rec *record, tell func(string, any) bool) bool {
 			return false
 		}
 	}
+
 	return tell("statusUpdate", map[string]any{
 		"taskId":    task.ID,
 		"contextId": task.ContextID,

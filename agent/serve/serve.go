@@ -180,6 +180,7 @@ func (h *host) caller(w http.ResponseWriter, r *http.Request) (string, bool) {
 			name, err = h.cfg.Callers(r.Context(), token)
 		}
 	}
+
 	switch {
 	case errors.Is(err, ErrUnknownCaller):
 		w.Header().Set("WWW-Authenticate", "Bearer")

@@ -61,6 +61,7 @@ func run(ctx context.Context, args []string, out io.Writer, env func(string) str
 		}
 		*dir = filepath.Join(cache, "assent-remote")
 	}
+
 	other := partner{
 		dir:   filepath.Join(*dir, "partner"),
 		token: cmp.Or(env("PARTNER_TOKEN"), rand.Text()),
@@ -83,6 +84,7 @@ func run(ctx context.Context, args []string, out io.Writer, env func(string) str
 		go func() { _ = other.serve(l) }() // it ends with the command
 		*url = fmt.Sprintf("http://%s/", l.Addr())
 	}
+
 	p, err := newPlanner(*dir, *url, other.token, *wait, stage.NewPage(out, "user", "planner"))
 	if err != nil {
 		return err

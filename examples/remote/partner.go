@@ -85,6 +85,7 @@ func (p partner) config() (serve.Config, error) {
 		loop.Holder, cfg.Withdraw = holder, holder.Cancel
 		tool = p.rentVan()
 	}
+
 	cfg.Agent = agent.NewChatAgent(
 		agent.NewFunctionInvoking(rental{}, loop),
 		agent.ChatAgentConfig{Name: "rental", Tools: []agent.Tool{tool}},
@@ -94,7 +95,9 @@ func (p partner) config() (serve.Config, error) {
 
 // rentVan rents a van, and writes it down.
 func (p partner) rentVan() agent.Function {
-	return agent.NewFunction("rent_van", "Rents a van.", nil, func(_ context.Context, args json.RawMessage) (any, error) {
+	return agent.NewFunction("rent_van", "Rents a van.", nil, func(_ context.Context, args json.RawMessage) (
+		any, error,
+	) {
 		f, err := os.OpenFile(filepath.Join(p.dir, "rented.jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return nil, err

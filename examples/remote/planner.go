@@ -77,6 +77,7 @@ func (p *planner) goOn(ctx context.Context, thread *agent.Thread, messages ...*c
 			}
 		})
 	}
+
 	for _, no := range resp.Refused {
 		p.page.Line("refused", no.Detail)
 	}

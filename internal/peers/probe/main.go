@@ -46,6 +46,7 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	case len(args) > 0:
 		return fmt.Errorf("expected no arguments, agui, a2a, or remote URL TEXT")
 	}
+
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {

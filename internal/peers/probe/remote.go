@@ -50,6 +50,7 @@ func callRemote(url, text string, out io.Writer) error {
 		}
 		result, err = remote.Resume(context.Background(), call, s.State, answers)
 	}
+
 	if err != nil {
 		return lines.Encode(map[string]string{"error": err.Error()})
 	}
