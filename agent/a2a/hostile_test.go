@@ -422,3 +422,41 @@ func TestAddressesThatAreNotReached(t *testing.T) {
 		t.Errorf("error %v: nothing was sent", err)
 	}
 }
+
+// TestWhatIsSentAgain counts what reaches a peer: a message that it did
+// not take comes again, and one that it may have taken does not.
+func TestWhatIsSentAgain(t *testing.T) {
+	elsewhere := 0
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere++ }))
+	defer other.Close()
+	for status, want := range map[int]int{
+		http.StatusTooManyRequests:     tries,
+		http.StatusForbidden:           1,
+		http.StatusBadGateway:          1,
+		http.StatusServiceUnavailable:  1,
+		http.StatusTemporaryRedirect:   1,
+		http.StatusInternalServerError: 1,
+	} {
+		got := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			got++
+			w.Header().Set("Location", other.URL)
+			w.WriteHeader(status)
+		}))
+		c := must.Get(NewClient(ClientConfig{URL: server.URL, Loopback: true}))(t)
+		_, err := c.Send(t.Context(), &Message{
+			MessageID: "m",
+			Role:      RoleUser,
+			Parts:     []Part{textPart("x")},
+		})
+		server.Close()
+		var unsure *UnsureError
+		if err == nil || got != want || errors.As(err, &unsure) == (status >= 400 && status < 500) {
+			t.Errorf("status %d: sent %d times, want %d: %v", status, got, want, err)
+		}
+	}
+
+	if elsewhere > 0 {
+		t.Error("a redirect was followed")
+	}
+}

@@ -249,6 +249,22 @@ func TestBadCalls(t *testing.T) {
 	}
 }
 
+func TestAnOlderVersionIsRefusedByName(t *testing.T) {
+	w := newWorld(t, false)
+	for _, version := range []string{"", "0.3", "2.0", "1.00"} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"task-1"}}`
+		req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, w.url, strings.NewReader(body)))(t)
+		req.Header.Set("Authorization", "Bearer "+hers)
+		req.Header.Set("A2A-Version", version)
+		resp := must.Get(http.DefaultClient.Do(req))(t)
+		text := must.Get(io.ReadAll(resp.Body))(t)
+		resp.Body.Close()
+		if !strings.Contains(string(text), `"code":-32009`) || !strings.Contains(string(text), "A2A-Version: 1.0") {
+			t.Errorf("%q: %s", version, text)
+		}
+	}
+}
+
 func TestStream(t *testing.T) {
 	w := newWorld(t, false)
 	body := `{"jsonrpc":"2.0","id":"s","method":"SendStreamingMessage","params":` +
