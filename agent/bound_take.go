@@ -54,10 +54,14 @@ func (r *run) takeIn(ctx context.Context, in input) error {
 }
 
 // findLost settles a call that was begun in a process that is gone: it
-// is never begun again.
+// is never begun again, unless its function knows how far it came.
 func (r *run) findLost(ctx context.Context, it *item) error {
 	if it.Stage != running {
 		return nil
+	}
+	tool, ok := Inner[Recoverer](FindTool(it.Call.ToolName(), r.opt, r.cfg.Tools))
+	if ok && tool.Recovers() {
+		return r.recoverCall(ctx, it)
 	}
 	if err := r.record(ctx, it, Event{Type: "lost"}); err != nil {
 		return err
@@ -66,6 +70,20 @@ func (r *run) findLost(ctx context.Context, it *item) error {
 	it.Stage = done
 	it.Result = jsonText(textLost)
 	it.State = nil
+	return nil
+}
+
+// recoverCall lets a call that was cut off go on: it waits for the
+// answers that it waited for, and is begun again where it had none to
+// wait for.
+func (r *run) recoverCall(ctx context.Context, it *item) error {
+	if err := r.record(ctx, it, Event{Type: "recovered"}); err != nil {
+		return err
+	}
+	it.Stage = approved
+	if slices.ContainsFunc(it.Asks, func(a *ask) bool { return a.Answer == nil }) {
+		it.Stage = open
+	}
 	return nil
 }
 

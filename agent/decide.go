@@ -22,8 +22,8 @@ type Event struct {
 	At time.Time `json:"at"`
 	// Type is "requested", "answered", "refused", "superseded",
 	// "expired", "cancelled", "withdrawn", "started" (of calls that
-	// somebody was asked about), "finished", "denied", "skipped" or
-	// "lost".
+	// somebody was asked about), "finished", "denied", "skipped",
+	// "lost" or "recovered" (of calls that a process left behind).
 	Type      string `json:"type"`
 	Thread    string `json:"thread"`
 	RequestID string `json:"request_id,omitempty"`

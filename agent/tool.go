@@ -154,6 +154,17 @@ type Resumer interface {
 	) (any, error)
 }
 
+// Recoverer is a function that keeps by itself how far its calls have
+// come. A call of it that was cut off by the end of its process is not
+// lost: it is begun, or resumed, once more with all that the thread
+// knows of it, and the function goes on from where it was.
+type Recoverer interface {
+	Function
+	// Recovers reports whether it does: a function may be set up
+	// without the place that it would need.
+	Recovers() bool
+}
+
 // errNotResumer says that a tool suspended but can't be resumed.
 var errNotResumer = errors.New("the function asked for user input but is no Resumer")
 

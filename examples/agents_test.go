@@ -22,13 +22,14 @@ import (
 
 // TestAgents runs the programs as a reader would: as processes.
 func TestAgents(t *testing.T) {
-	bin := build(t, "a2a", "agui", "custom", "files", "soup", "standing", "travel")
+	bin := build(t, "a2a", "agui", "custom", "files", "remote", "soup", "standing", "travel")
 	files := []string{
 		"README.md",
 		"a2a/session.txt",
 		"agui/session.txt",
 		"custom/session.txt",
 		"files/session.txt",
+		"remote/session.txt",
 		"soup/session.txt",
 		"standing/session.txt",
 		"travel/session.txt",

@@ -1,8 +1,9 @@
 // Package a2a maps user-input requests to A2A 1.0 and back: a task that
 // waits for input carries the requests of an agent, a message to it
 // carries the answers, and a remote task that waits for input becomes
-// questions for the user here. It is a mapping only: clients and
-// servers are the caller's.
+// questions for the user here. Client speaks with a remote agent, and
+// Remote makes a tool of it. The host for an agent of ours is in
+// package agent/serve.
 //
 // A request is a data part of RequestMediaType, an answer a data part
 // of ResponseMediaType; what stands in them are contents in the .NET
@@ -28,6 +29,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -63,9 +65,17 @@ const (
 
 // Task is what is read of a task.
 type Task struct {
-	ID        string `json:"id"`
-	ContextID string `json:"contextId,omitempty"`
-	Status    Status `json:"status"`
+	ID        string     `json:"id"`
+	ContextID string     `json:"contextId,omitempty"`
+	Status    Status     `json:"status"`
+	Artifacts []Artifact `json:"artifacts,omitempty"`
+}
+
+// Artifact is something that a task has made.
+type Artifact struct {
+	ArtifactID string `json:"artifactId"`
+	Name       string `json:"name,omitempty"`
+	Parts      []Part `json:"parts"`
 }
 
 // Status is the state of a task with what its agent says about it.
@@ -85,14 +95,38 @@ type Message struct {
 }
 
 // Text is what the text parts of a message say, joined by line breaks.
-func (m *Message) Text() string {
+func (m *Message) Text() string { return textOf(m.Parts) }
+
+func textOf(parts []Part) string {
 	var all []string
-	for _, p := range m.Parts {
+	for _, p := range parts {
 		if p.Text != nil {
 			all = append(all, *p.Text)
 		}
 	}
 	return strings.Join(all, "\n")
+}
+
+// Text is what a task has to say: the texts of its artifacts, then that
+// of its status. A text that stands there twice is told once.
+func (t *Task) Text() string {
+	var all []string
+	for _, a := range t.Artifacts {
+		all = append(all, textOf(a.Parts))
+	}
+	if last := t.text(); !slices.Contains(all, last) {
+		all = append(all, last)
+	}
+	return strings.TrimSpace(strings.Join(all, "\n"))
+}
+
+func (s State) known() bool {
+	return s.Ended() || s == Submitted || s == Working || s == InputRequired || s == AuthRequired
+}
+
+// Ended reports whether a state is one that a task never leaves.
+func (s State) Ended() bool {
+	return s == Completed || s == Failed || s == Canceled || s == Rejected
 }
 
 // Part is one part of a message: a text, data, or one of those that are
@@ -128,6 +162,9 @@ const (
 	// the user gave no answer and the peer has no word for that: cancel
 	// the task
 	Declined Code = "declined"
+	// Contradiction: the peer says what can't be after what it said before
+	Contradiction Code = "contradiction"
+	Endless       Code = "endless" // more rounds or more time than a task may take
 )
 
 // Error refuses a message or a task as a whole. It names ids and

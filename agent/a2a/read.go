@@ -30,6 +30,14 @@ func DecodeTask(src []byte) (*Task, error) {
 		ContextID: task.Text("contextId"),
 		Status:    readStatus(task.Required("status")),
 	}
+	for _, a := range task.Objects("artifacts") {
+		out.Artifacts = append(out.Artifacts, Artifact{
+			ArtifactID: a.NonEmpty("artifactId"),
+			Name:       a.Text("name"),
+			Parts:      readParts(a),
+		})
+	}
+
 	if err := task.Err(); err != nil {
 		return nil, badMessage(err)
 	}
@@ -72,8 +80,14 @@ func readMessage(message object) *Message {
 	if !message.Has("parts") {
 		message.Expect("parts", "an array, found nothing")
 	}
-	for _, part := range message.Objects("parts") {
-		out.Parts = append(out.Parts, readPart(part))
+	out.Parts = readParts(message)
+	return out
+}
+
+func readParts(of object) []Part {
+	var out []Part
+	for _, part := range of.Objects("parts") {
+		out = append(out, readPart(part))
 	}
 	return out
 }

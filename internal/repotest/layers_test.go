@@ -68,6 +68,7 @@ func layers() []layer {
 		{"agent/agui", 11},
 		{"agent/a2a", 11},
 		{"agent/raptools", 13},
+		{"agent/serve", 12},
 		{"approval/people", 7},
 		{"server/directory", 10},
 		{"client", 11},

@@ -5,6 +5,7 @@ import { buildResumeArray, HttpAgent } from "@ag-ui/client";
 import { EventSchemas } from "@ag-ui/core/schemas";
 
 const [url, ...recorded] = process.argv.slice(2);
+const headers = { Authorization: "Bearer token-of-the-peer" };
 let events = 0;
 
 // check parses an event; nothing of it may get lost.
@@ -35,7 +36,7 @@ async function run(agent, parameters) {
 }
 
 function start(threadId) {
-  const agent = new HttpAgent({ url, threadId });
+  const agent = new HttpAgent({ url, threadId, headers });
   agent.addMessage({ id: "m-" + threadId, role: "user", content: "Pay the rent." });
   return agent;
 }
@@ -81,7 +82,7 @@ for (const [thread, resume, code] of [
   ["unknown", () => [{ interruptId: "nothing", status: "resolved", payload: { approved: true } }], "APPROVAL_RESUME_NOT_FOUND"],
 ]) {
   const [, interrupts] = await asked(thread);
-  const response = await fetch(url, { method: "POST", body: JSON.stringify({ threadId: thread, runId: "r2", messages: [], resume: resume(interrupts) }) });
+  const response = await fetch(url, { method: "POST", headers, body: JSON.stringify({ threadId: thread, runId: "r2", messages: [], resume: resume(interrupts) }) });
   const event = JSON.parse((await response.text()).replace(/^data: /, ""));
   check(event);
   assert.equal(event.type, "RUN_ERROR");

@@ -8,12 +8,13 @@ import (
 	"iter"
 	"net"
 	"net/http"
+	"os"
 	"strings"
-	"sync"
 
 	"github.com/assent-dev/assent/agent"
-	"github.com/assent-dev/assent/agent/agui"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/filestore"
+	"github.com/assent-dev/assent/agent/serve"
 )
 
 // bank is a model that makes the same three calls whenever a user
@@ -70,96 +71,60 @@ func (b bank) Stream(
 	}
 }
 
-// endpoint is an AG-UI endpoint of one agent. It keeps the threads in memory.
-type endpoint struct {
-	mu      sync.Mutex
-	agent   agent.Agent
-	threads map[string]*agent.Thread
-}
-
-func newEndpoint() *endpoint {
+// bankAgent is an agent of that model, two of whose tools need
+// approval.
+func bankAgent() agent.Agent {
 	echo := func(name string) agent.Function {
 		return agent.NewFunction(name, "", nil, func(_ context.Context, args json.RawMessage) (any, error) {
 			return "ran " + name + " " + string(args), nil
 		})
 	}
-	return &endpoint{
-		threads: map[string]*agent.Thread{},
-		agent: agent.NewChatAgent(agent.NewFunctionInvoking(bank{}, agent.LoopConfig{}), agent.ChatAgentConfig{
-			Name: "bank",
-			Tools: []agent.Tool{
-				echo("balance"),
-				agent.RequireApproval(echo("transfer")),
-				agent.RequireApproval(echo("close_account")),
-			},
-		}),
-	}
+	return agent.NewChatAgent(agent.NewFunctionInvoking(bank{}, agent.LoopConfig{}), agent.ChatAgentConfig{
+		Name: "bank",
+		Tools: []agent.Tool{
+			echo("balance"),
+			agent.RequireApproval(echo("transfer")),
+			agent.RequireApproval(echo("close_account")),
+		},
+	})
 }
 
-// ServeHTTP runs the agent for one RunAgentInput.
-func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var in struct {
-		ThreadID, RunID string
-		Resume          json.RawMessage
-		Messages        []struct{ Role, Content string }
-	}
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	thread := e.threads[in.ThreadID]
-	if thread == nil {
-		thread = agent.NewThread(in.ThreadID)
-		e.threads[in.ThreadID] = thread
-	}
+// callerToken is the token of the one caller of what is served here.
+const callerToken = "token-of-the-peer"
 
-	w.Header().Set("Content-Type", "text/event-stream")
-	send := func(event agui.Event) {
-		text, err := json.Marshal(event)
-		if err == nil {
-			_, err = fmt.Fprintf(w, "data: %s\n\n", text)
-		}
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
+// serveAgent serves the bank on a free port of this machine, whose
+// address is the first line of the output.
+func serveAgent(protocol string, out io.Writer) error {
+	dir, err := os.MkdirTemp("", "assent-probe")
+	if err != nil {
+		return err
 	}
-	var pending []content.InputRequest
-	out := agui.Run{ThreadID: in.ThreadID, RunID: in.RunID}
-	for _, p := range thread.Pending() {
-		pending = append(pending, p.Request)
-		if q, ok := p.Request.(*content.ToolApprovalRequest); ok {
-			out.Shown = append(out.Shown, q.Call.ID())
-		}
+	defer os.RemoveAll(dir)
+	threads, err := filestore.New(dir)
+	if err != nil {
+		return err
 	}
-
-	next := []*content.Message{}
-	if len(pending) > 0 || len(in.Resume) > 0 {
-		answers, err := agui.Answers(pending, in.Resume)
-		if err != nil {
-			send(agui.ErrorEvent(err))
-			return
-		}
-		next = append(next, content.NewMessage(content.User, answers...))
-	} else if n := len(in.Messages); n > 0 {
-		next = append(next, content.UserText(in.Messages[n-1].Content))
-	}
-
-	for event := range out.Events(e.agent.Stream(r.Context(), thread, next...)) {
-		send(event)
-	}
-}
-
-// serveAGUI serves on a free port of this machine, whose address is the
-// first line of the output.
-func serveAGUI(out io.Writer) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(out, "http://%s\n", listener.Addr()); err != nil {
+	url := "http://" + listener.Addr().String() + "/"
+	cfg := serve.Config{
+		Agent:   bankAgent(),
+		Store:   threads,
+		Callers: serve.Tokens(map[string]string{serve.Hash(callerToken): "peer"}),
+	}
+	var handler http.Handler
+	if protocol == "agui" {
+		handler, err = serve.NewAGUI(cfg)
+	} else {
+		handler, err = serve.NewA2A(cfg, serve.Card{URL: url, Description: "A bank."})
+	}
+	if err != nil {
 		return err
 	}
-	return http.Serve(listener, newEndpoint())
+	if _, err := fmt.Fprintln(out, url); err != nil {
+		return err
+	}
+	return http.Serve(listener, handler)
 }

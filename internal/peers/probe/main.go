@@ -1,6 +1,7 @@
 // Command probe lets scripts of other languages drive assent's
 // packages. It answers one JSON line with another one, until its input
-// ends; "probe agui" serves an agent over AG-UI instead.
+// ends. "probe agui" and "probe a2a" serve an agent instead, and "probe
+// remote URL TEXT" has an agent call a remote one.
 //
 // A line names what to do in "do":
 //
@@ -37,12 +38,15 @@ func main() {
 }
 
 func run(args []string, in io.Reader, out io.Writer) error {
-	if slices.Equal(args, []string{"agui"}) {
-		return serveAGUI(out)
+	switch {
+	case slices.Equal(args, []string{"agui"}) || slices.Equal(args, []string{"a2a"}):
+		return serveAgent(args[0], out)
+	case len(args) == 3 && args[0] == "remote":
+		return callRemote(args[1], args[2], out)
+	case len(args) > 0:
+		return fmt.Errorf("expected no arguments, agui, a2a, or remote URL TEXT")
 	}
-	if len(args) > 0 {
-		return fmt.Errorf("expected no arguments, or agui")
-	}
+
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {

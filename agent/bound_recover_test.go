@@ -1,0 +1,91 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/filestore"
+	"github.com/assent-dev/assent/internal/must"
+)
+
+// careful is a function that knows, or does not, how far its calls have
+// come. Its process dies when it has run for the first time.
+type careful struct {
+	agent.Function
+	recovers bool
+}
+
+func (c careful) Recovers() bool { return c.recovers }
+
+// dying is a store whose process is gone: it saves nothing any more.
+type dying struct {
+	agent.ThreadStore
+	gone bool
+}
+
+func (d *dying) Save(ctx context.Context, t *agent.Thread) error {
+	if d.gone {
+		return errors.New("killed")
+	}
+	return d.ThreadStore.Save(ctx, t)
+}
+
+// TestACallThatItsFunctionKnowsIsNotLost leaves an approved call behind
+// in the middle of its run. The next process begins it again where its
+// function says that it knows how far it came, and nowhere else.
+func TestACallThatItsFunctionKnowsIsNotLost(t *testing.T) {
+	for recovers, want := range map[bool]struct {
+		runs int
+		says string
+		kept string
+	}{
+		true:  {2, `paid 2`, "recovered"},
+		false: {1, `the process ended while this call was running`, "lost"},
+	} {
+		t.Run(fmt.Sprint(recovers), func(t *testing.T) {
+			store := &dying{ThreadStore: must.Get(filestore.New(t.TempDir()))(t)}
+			runs := 0
+			pay := careful{recovers: recovers, Function: agent.NewFunction("pay", "", nil,
+				func(context.Context, json.RawMessage) (any, error) {
+					runs++
+					store.gone = runs == 1
+					return fmt.Sprintf("paid %d", runs), nil
+				})}
+			model := &script{says: []content.Content{
+				&content.FunctionCall{CallID: "call_1", Name: "pay"},
+				&content.Text{Text: "That is all."},
+			}}
+			var kept []string
+			cfg := agent.LoopConfig{Audit: func(_ context.Context, e agent.Event) error {
+				kept = append(kept, e.Type)
+				return nil
+			}}
+			bot := agent.NewChatAgent(agent.NewFunctionInvoking(model, cfg), agent.ChatAgentConfig{
+				Tools: []agent.Tool{agent.RequireApproval(pay)},
+				Store: store,
+			})
+			asked := must.Get(bot.Run(t.Context(), agent.NewThread("t"), content.UserText("Pay.")))(t).UserInputRequests()
+			yes := asked[0].(*content.ToolApprovalRequest).CreateApproval("")
+			thread := must.Get(store.Load(t.Context(), "t"))(t)
+			if _, err := bot.Run(t.Context(), thread, content.NewMessage(content.User, yes)); err == nil {
+				t.Fatal("the process did not die")
+			}
+
+			store.gone = false
+			resp := must.Get(bot.Run(t.Context(), must.Get(store.Load(t.Context(), "t"))(t)))(t)
+			var told string
+			for r := range content.All[*content.FunctionResult](resp.Messages) {
+				told = string(r.Result)
+			}
+			if runs != want.runs || !strings.Contains(told, want.says) || !strings.Contains(fmt.Sprint(kept), want.kept) {
+				t.Errorf("%d runs, told %s, record %v", runs, told, kept)
+			}
+		})
+	}
+}

@@ -1,0 +1,302 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/assent-dev/assent/agent"
+	"github.com/assent-dev/assent/agent/a2a"
+	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/internal/wait"
+)
+
+// Card is what the agent's card says beside its name.
+type Card struct {
+	URL         string // where this host is reached
+	Description string
+	Version     string  // of the agent; "" means 1
+	Skills      []Skill // none: one of the agent's name
+}
+
+// Skill is one thing that the agent can do, for those who choose agents.
+type Skill struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Tags        []string `json:"tags"`
+}
+
+// A2A serves an agent over A2A 1.0: SendMessage, SendStreamingMessage,
+// GetTask, SubscribeToTask and CancelTask, and the agent's card at
+// /.well-known/agent-card.json, which needs no token.
+//
+// Each message without a task begins a task with a thread of its own; a
+// context only groups tasks. A message id stands for one message: one
+// that comes again finds the task that it began, and runs nothing. A
+// run goes on when its caller is gone. One that a killed process leaves
+// behind goes on when somebody looks at its task, unless its thread
+// shows that it had ended.
+type A2A struct {
+	*host
+	card []byte
+}
+
+// NewA2A returns a host. Close it to end its runs.
+func NewA2A(cfg Config, card Card) (*A2A, error) {
+	h, err := newHost(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if card.URL == "" {
+		return nil, errors.New("serve: the card needs the URL of the host")
+	}
+	text, err := json.Marshal(cardOf(cfg.Agent.Name(), card))
+	if err != nil {
+		return nil, fmt.Errorf("write the agent's card: %w", err)
+	}
+	return &A2A{host: h, card: text}, nil
+}
+
+func cardOf(name string, card Card) map[string]any {
+	if card.Skills == nil {
+		card.Skills = []Skill{{
+			ID:          name,
+			Name:        name,
+			Description: card.Description,
+			Tags:        []string{},
+		}}
+	}
+
+	if card.Version == "" {
+		card.Version = "1"
+	}
+	return map[string]any{
+		"name":        name,
+		"description": card.Description,
+		"version":     card.Version,
+		"supportedInterfaces": []map[string]string{{
+			"url":             card.URL,
+			"protocolBinding": "JSONRPC",
+			"protocolVersion": a2a.Version,
+		}},
+		"capabilities":       map[string]any{"streaming": true},
+		"defaultInputModes":  []string{"text/plain", a2a.ResponseMediaType},
+		"defaultOutputModes": []string{"text/plain", a2a.RequestMediaType},
+		"skills":             card.Skills,
+		"securitySchemes": map[string]any{
+			"bearer": map[string]any{"httpAuthSecurityScheme": map[string]string{"scheme": "Bearer"}},
+		},
+		"securityRequirements": []map[string]any{{"schemes": map[string]any{"bearer": map[string]any{}}}},
+	}
+}
+
+// ServeHTTP answers the card to everybody, and calls to those who are
+// known.
+func (h *A2A) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method == http.MethodGet && r.URL.Path == "/.well-known/agent-card.json":
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(h.card) // who is gone reads no error either
+	case r.URL.Path != "/" && r.URL.Path != "":
+		http.NotFound(w, r)
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "expected a POST of JSON-RPC", http.StatusMethodNotAllowed)
+	default:
+		if caller, ok := h.caller(w, r); ok {
+			h.serve(w, r, caller)
+		}
+	}
+}
+
+// send takes a message. The turn is the one that works on it, nil when
+// nothing does.
+func (h *A2A) send(ctx context.Context, caller string, m *a2a.Message) (*record, *turn, error) {
+	id := m.TaskID
+	if id == "" {
+		id = "task-" + Hash(caller + "\x00" + m.MessageID)[:32]
+	}
+	key := threadID("a2a", caller, id)
+	t, mine, err := h.begin(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !mine {
+		rec, err := h.repeated(ctx, key, t, m)
+		return rec, t, err
+	}
+	thread, rec, err := h.admit(ctx, key, id, m)
+	if err != nil || rec.Input == nil {
+		h.end(key)
+		return rec, nil, err
+	}
+	t.note()
+	shown := *rec
+	go h.work(key, t, thread, rec)
+	return &shown, t, nil
+}
+
+// repeated finds the message in a task that is at work.
+func (h *A2A) repeated(ctx context.Context, key string, t *turn, m *a2a.Message) (*record, error) {
+	if err := wait.For(ctx, t.noted, h.cfg.RunFor); err != nil {
+		return nil, err
+	}
+	_, rec, err := h.load(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if again, err := rec.isRepeated(m); err != nil || again {
+		return rec, err
+	}
+	return nil, unsupported("the task is at work: wait until it asks or has ended")
+}
+
+// admit writes down that a message is taken; a run of it is to follow.
+// A message that was taken before is not taken again: then the record
+// has no input.
+func (h *A2A) admit(ctx context.Context, key, id string, m *a2a.Message) (*agent.Thread, *record, error) {
+	thread, rec, err := h.load(ctx, key)
+	if errors.Is(err, errNoTask) && m.TaskID == "" {
+		thread, err = agent.NewThread(key), nil
+		rec = newRecord(id, m)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	again, err := rec.isRepeated(m)
+	if err != nil || again && rec.Input == nil {
+		return nil, rec, err
+	}
+	if !again {
+		input, err := rec.input(thread, m)
+		if err != nil {
+			return nil, nil, err
+		}
+		rec.take(m, input, h.cfg.Now())
+		if err := h.save(ctx, thread, rec); err != nil {
+			return nil, nil, err
+		}
+	}
+
+	return thread, rec, nil
+}
+
+// work runs the agent once on what a record has as its input, and
+// writes down what came of it.
+func (h *A2A) work(key string, t *turn, thread *agent.Thread, rec *record) {
+	defer h.end(key)
+	var messages []*content.Message
+	if rec.Input != nil && !rec.isIn(thread) {
+		messages = append(messages, rec.Input)
+	}
+	resp, err := h.run(t.ctx, thread, messages)
+	if err != nil {
+		h.cfg.Log.Error("run the agent", "task", rec.TaskID, "error", err)
+		if rec.Input == nil || errors.Is(err, agent.ErrConflict) || errors.Is(t.ctx.Err(), context.Canceled) {
+			return // a look that fails changes nothing; another process has the thread; the run was ended from here
+		}
+	}
+
+	if !rec.settle(thread, resp, err, h.cfg.Now()) {
+		return
+	}
+	if err := h.save(context.WithoutCancel(t.ctx), thread, rec); err != nil {
+		h.cfg.Log.Error("save a task", "task", rec.TaskID, "error", err)
+	}
+}
+
+// run runs the agent, whose panics are errors.
+func (h *A2A) run(
+	ctx context.Context, thread *agent.Thread, messages []*content.Message,
+) (resp *agent.Response, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the agent panics: %v", p)
+		}
+	}()
+	return h.cfg.Agent.Run(ctx, thread, messages...)
+}
+
+// lookFor is how long a caller who looks at a task waits for the agent
+// to look where people answer.
+const lookFor = 2 * time.Second
+
+// look returns a task as it is now. One that waits for people elsewhere,
+// and one that a killed process left behind, is run first.
+func (h *A2A) look(ctx context.Context, caller, id string) (*record, error) {
+	key := threadID("a2a", caller, id)
+	_, rec, err := h.load(ctx, key)
+	if err != nil || rec.State != a2a.Working {
+		return rec, err
+	}
+	t, mine, err := h.begin(key)
+	if err != nil {
+		return rec, nil // it is at work, whoever has no time to look
+	}
+	if mine {
+		thread, rec, err := h.load(ctx, key)
+		if err != nil || rec.State != a2a.Working {
+			h.end(key)
+			return rec, err
+		}
+		go h.work(key, t, thread, rec)
+	}
+
+	if err := wait.For(ctx, t.done, lookFor); err != nil {
+		return nil, err
+	}
+	_, rec, err = h.load(ctx, key)
+	return rec, err
+}
+
+// cancel ends a task that has not ended. A run of it is ended first.
+func (h *A2A) cancel(ctx context.Context, caller, id string) (*record, error) {
+	key := threadID("a2a", caller, id)
+	if _, _, err := h.load(ctx, key); err != nil {
+		return nil, err
+	}
+	for {
+		t, mine, err := h.begin(key)
+		if err != nil {
+			return nil, err
+		}
+		if mine {
+			defer h.end(key)
+			return h.canceled(ctx, key)
+		}
+		t.cancel()
+		if err := wait.For(ctx, t.done, h.cfg.RunFor); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (h *A2A) canceled(ctx context.Context, key string) (*record, error) {
+	thread, rec, err := h.load(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if rec.State.Ended() {
+		return nil, &rpcError{codeNotCancelable, "the task has ended: it is " + string(rec.State)}
+	}
+	rec.Input = nil
+	rec.say(a2a.Canceled, "The caller canceled the task.", h.cfg.Now())
+	if err := h.save(ctx, thread, rec); err != nil {
+		return nil, err
+	}
+	_, held := openRequests(thread)
+	for _, p := range held {
+		if h.cfg.Withdraw == nil {
+			break
+		}
+		if err := h.cfg.Withdraw(ctx, p.Ref, "the task was canceled"); err != nil {
+			h.cfg.Log.Error("withdraw a request", "task", rec.TaskID, "error", err)
+		}
+	}
+
+	return rec, nil
+}
