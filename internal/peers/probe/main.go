@@ -8,6 +8,7 @@
 //	answer   {"shapes": [...], "content": …, "how": …}  carry a request through, answer it, and carry the answer back
 //	status   {"shapes": [...], "content": …}            the status of an A2A task that asks
 //	answers  {"shapes": [...], "content": …, "message": …}  what an A2A message answers to that task
+//	interruptions  {"content": …}                       what a saved RunState of OpenAI's Agents SDK waits for
 //	verify   {"secret": …, "headers": {…}, "body": …}   a webhook message
 //
 // An answer is {"out": …} or {"error": …}.
@@ -26,6 +27,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/a2a"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/runstate"
 	"github.com/assent-dev/assent/server/notify/webhook"
 )
 
@@ -101,6 +103,8 @@ func do(line []byte) (json.RawMessage, error) {
 		return r.status()
 	case "answers":
 		return r.answers()
+	case "interruptions":
+		return interruptions(r.Content)
 	case "verify":
 		header := http.Header{}
 		for name, text := range r.Headers {
@@ -110,6 +114,23 @@ func do(line []byte) (json.RawMessage, error) {
 	}
 
 	return nil, fmt.Errorf("nothing is known of %q", r.Do)
+}
+
+// interruptions writes the requests in .NET's shape.
+func interruptions(state []byte) (json.RawMessage, error) {
+	all, err := runstate.Read(state)
+	if err != nil {
+		return nil, err
+	}
+	out := []json.RawMessage{}
+	for _, q := range all {
+		raw, err := content.DotNet().AppendContent(nil, q)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, raw)
+	}
+	return json.Marshal(out)
 }
 
 func codecs() map[string]content.Codec {
