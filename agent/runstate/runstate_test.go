@@ -21,6 +21,7 @@ func tell(all []*content.ToolApprovalRequest) string {
 		}
 		out = append(out, line)
 	}
+
 	return strings.Join(out, "\n")
 }
 

@@ -113,6 +113,7 @@ func TestRequirementsThatNothingHoldsAreReported(t *testing.T) {
 			t.Errorf("%q is not reported in\n%s", want, got)
 		}
 	}
+
 	if strings.Contains(got, "A1 ") {
 		t.Errorf("a sound row is reported:\n%s", got)
 	}

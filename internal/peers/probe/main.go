@@ -9,6 +9,7 @@
 //	status   {"shapes": [...], "content": …}            the status of an A2A task that asks
 //	answers  {"shapes": [...], "content": …, "message": …}  what an A2A message answers to that task
 //	interruptions  {"content": …}                       what a saved RunState of OpenAI's Agents SDK waits for
+//	consent  {"shapes": [...], "content": …}            the host of a sign-in that a service wants
 //	verify   {"secret": …, "headers": {…}, "body": …}   a webhook message
 //
 // An answer is {"out": …} or {"error": …}.
@@ -105,6 +106,16 @@ func do(line []byte) (json.RawMessage, error) {
 		return r.answers()
 	case "interruptions":
 		return interruptions(r.Content)
+	case "consent":
+		c, err := r.read()
+		if err != nil {
+			return nil, err
+		}
+		consent, ok := content.ConsentOf(c)
+		if !ok {
+			return nil, fmt.Errorf("expected a consent, found a %T", c)
+		}
+		return json.Marshal(consent.Host)
 	case "verify":
 		header := http.Header{}
 		for name, text := range r.Headers {
@@ -130,6 +141,7 @@ func interruptions(state []byte) (json.RawMessage, error) {
 		}
 		out = append(out, raw)
 	}
+
 	return json.Marshal(out)
 }
 
