@@ -2,9 +2,13 @@ package agent
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/approval/hold"
 )
 
 // A model that is told no reason makes the same call again at once
@@ -99,5 +103,38 @@ func TestAnswersAreToldToTheLog(t *testing.T) {
 		}
 		expect(t, "the log", strings.Join(got, ";"),
 			" approval response for 'pay'. Approved: True; approval response for 'pay'. Approved: False")
+	})
+}
+
+// What the people at a desk rejected is not asked of them again either.
+func TestRejectedAtTheDeskIsNotAskedAgain(t *testing.T) {
+	bothWays(t, func(t runner) {
+		h, j := pendingStub(), &journal{}
+		k := talk(t, said(call("1", "pay", "")), said(call("2", "pay", "")), said(text("ok")))
+		a := chat(k, LoopConfig{
+			Holder:  h,
+			Decider: asks(),
+			Audit:   j.take,
+		}, nil, NewFunction("pay", "", nil, func(context.Context, json.RawMessage) (any, error) {
+			t.Error("ran")
+			return nil, nil
+		}))
+		th, _ := t.asks(a, "x")
+		h.later = hold.Held{
+			Ref:   "h1",
+			State: hold.Denied,
+			By:    "ann",
+		}
+		t.run(a, reload(t, th))
+		opened := 0
+		for _, line := range h.log {
+			if strings.HasPrefix(line, "open ") {
+				opened++
+			}
+		}
+
+		if opened != 1 || !strings.Contains(j.tell(), "denied 2\n") {
+			t.Errorf("opened %d requests, the journal\n%s", opened, j.tell())
+		}
 	})
 }
