@@ -51,7 +51,8 @@ type boundLoop struct {
 
 // NewFunctionInvoking returns the loop around a model: it runs the
 // functions that the model calls, asks where approval is needed, and
-// goes on from the answers.
+// goes on from the answers. A call that a person rejected is asked about
+// again only when the user has written something.
 func NewFunctionInvoking(model ChatClient, cfg LoopConfig) ChatClient {
 	if cfg.MaxTurns == 0 {
 		cfg.MaxTurns = 40

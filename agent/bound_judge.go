@@ -29,6 +29,8 @@ type judgement struct {
 	verdict hold.Verdict
 	ground  ground
 	after   action // of a call that must be asked about: runNow or callerRuns
+
+	repeated bool // refused, for a person has rejected the same call before
 }
 
 func (j *judgement) refuse(text string) { j.action, j.text = refuse, text }

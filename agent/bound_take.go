@@ -146,8 +146,12 @@ func (r *run) withdraw(ctx context.Context, a *ask, how, text string) error {
 }
 
 // supersede ends what is open when the user wrote something else and
-// the configuration says so.
+// the configuration says so. What was rejected before may then be asked
+// about again.
 func (r *run) supersede(ctx context.Context, more bool) error {
+	if more {
+		r.t.Drop(rejectedState)
+	}
 	if !more || r.cfg.OnNewMessage != Supersede {
 		return nil
 	}
@@ -242,6 +246,9 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 	if approval && response.By != "" {
 		by = response.By
 	}
+	if approval && !it.Service {
+		r.debug("%s", ProcessingText(it.Call.ToolName(), response.Approved))
+	}
 	event := Event{
 		Type:      "answered",
 		RequestID: a.Request.InputRequestID(),
@@ -262,7 +269,7 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 	a.Answer = hit.answer
 	r.t.close(it, a, howAnswered)
 	it.answered()
-	return nil, nil
+	return nil, r.noteRejected(it)
 }
 
 // edit puts the edited call in place of the asked one, as a new call
@@ -434,6 +441,9 @@ func (r *run) takeHeld(ctx context.Context, it *item, a *ask, held hold.Held) er
 }
 
 func (r *run) closeHeld(ctx context.Context, it *item, a *ask, answer *content.ToolApprovalResponse) error {
+	if !it.Service {
+		r.debug("%s", ProcessingText(it.Call.ToolName(), answer.Approved))
+	}
 	event := Event{
 		Type:      "answered",
 		RequestID: answer.RequestID,
@@ -447,7 +457,7 @@ func (r *run) closeHeld(ctx context.Context, it *item, a *ask, answer *content.T
 	a.Answer = answer
 	r.t.close(it, a, howAnswered)
 	it.answered()
-	return nil
+	return r.noteRejected(it)
 }
 
 func reasonOf(a content.InputResponse) string {

@@ -315,6 +315,10 @@ func (r *run) judgeAll(ctx context.Context, b *batch, last bool) []judgement {
 			call := it.Call.(*content.FunctionCall) // nothing else is not the service's
 			it.tool = FindTool(call.Name, r.opt, r.cfg.Tools)
 			all[i] = r.judge(ctx, call, it.tool)
+			if all[i].action == mustAsk && it.rejectedBefore(r.t) {
+				all[i].refuse(textRejected + " " + textRepeated)
+				all[i].repeated = true
+			}
 		}
 	}
 
@@ -419,7 +423,7 @@ func (r *run) askService(ctx context.Context, it *item, j judgement) error {
 // recordRefusal audits denials. Calls that can't be understood are no
 // decisions.
 func (r *run) recordRefusal(ctx context.Context, it *item, j judgement) error {
-	it.Rejected = j.verdict.Call != nil || len(j.verdict.Reasons) > 0
+	it.Rejected = j.repeated || j.verdict.Call != nil || len(j.verdict.Reasons) > 0
 	if !it.Rejected {
 		return nil
 	}

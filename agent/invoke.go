@@ -224,6 +224,16 @@ func Rejection(reason string) json.RawMessage {
 	return jsonText(textRejected + " " + reason)
 }
 
+// ProcessingText is the debug record of an answer about a function's
+// call, in the words of the .NET library.
+func ProcessingText(function string, approved bool) string {
+	yes := "False"
+	if approved {
+		yes = "True"
+	}
+	return "Processing approval response for '" + function + "'. Approved: " + yes
+}
+
 // jsonText writes a string, which always marshals.
 func jsonText(s string) json.RawMessage {
 	raw, _ := resultJSON(s)

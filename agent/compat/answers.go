@@ -58,7 +58,7 @@ func (r *run) takeIn() (bool, error) {
 	if len(in.unanswered) > 0 {
 		return false, &UnansweredError{CallIDs: in.unanswered}
 	}
-	rejected, approved, err := in.answers()
+	rejected, approved, err := r.answers(in)
 	if err != nil {
 		return false, err
 	}
@@ -133,12 +133,15 @@ func liveCall(c content.ToolCall) (*content.FunctionCall, bool) {
 
 // answers splits the responses that are not done yet. An approval with
 // an edited call is refused: .NET would run the call unedited.
-func (in *input) answers() (rejected, approved []answer, err error) {
+func (r *run) answers(in *input) (rejected, approved []answer, err error) {
 	for _, resp := range in.responses {
 		a := in.requests[resp.RequestID]
 		a.response = resp
+		if in.results[resp.Call.ID()] {
+			continue
+		}
+		r.debug(agent.ProcessingText(resp.Call.ToolName(), resp.Approved))
 		switch {
-		case in.results[resp.Call.ID()]:
 		case !resp.Approved:
 			rejected = append(rejected, a)
 		case resp.Edited != nil:

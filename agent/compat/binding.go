@@ -10,8 +10,22 @@ import (
 	"github.com/assent-dev/assent/agent/layer"
 )
 
+// BindingRules are what a release of .NET makes of answers.
+type BindingRules uint8
+
+// The rules.
+const (
+	Rules114 BindingRules = iota // of 1.14, which brought the layer
+	Rules125                     // of 1.25 and later
+)
+
 // BindingConfig are the choices for a Binding. The zero value is the default.
 type BindingConfig struct {
+	// Rules are those of the release to agree with.
+	Rules BindingRules
+	// Tools are known beside those of the options. Only Rules125 asks
+	// which of them need approval.
+	Tools []agent.Tool
 	// Log takes warnings; nil means slog.Default().
 	Log *slog.Logger
 }
@@ -21,6 +35,14 @@ type BindingConfig struct {
 // own differs; a request in the messages counts as known and wins; what
 // is recorded lives until the next run. Without a thread nothing is
 // checked.
+//
+// With Rules125 only what is recorded counts as known, and lives until a
+// run ends well: a failed one can be tried again. That run rejects every
+// recorded request that it does not answer, before everything new in its
+// messages, and gives these rejections to the caller ahead of all else.
+// An answer passes without a record when the messages hold a result of
+// its call, and when its tool is known and needs no approval. An id
+// under which two calls were asked about is answered by nobody.
 func NewBinding(inner agent.ChatClient, cfg BindingConfig) agent.ChatClient {
 	b := &binding{cfg: cfg, warn: rounds.NewWarner(cfg.Log)}
 	return rounds.New(inner, b.begin)
@@ -40,6 +62,9 @@ func (b *binding) begin(ctx context.Context, in rounds.Input) (*rounds.Round, er
 	state, err := rounds.Load[rounds.Book](t, layer.BindingState)
 	if err != nil {
 		return nil, err
+	}
+	if b.cfg.Rules == Rules125 {
+		return b.begin125(ctx, in, t, state)
 	}
 	messages, fresh, refused := b.rebindAll(ctx, in, knownRequests(state, in.Messages))
 	t.Drop(layer.BindingState)
@@ -91,17 +116,7 @@ func (b *binding) rebindAll(
 			id := a.InputResponseTo()
 			q, ok := known[id]
 			if !ok {
-				b.warn.Log.WarnContext(
-					ctx,
-					"Binding: left out an answer to a request that is not known",
-					"request",
-					id,
-				)
-				refused = append(refused, agent.Refusal{
-					RequestID: id,
-					Reason:    agent.UnknownRequest,
-					Detail:    "no such request is known",
-				})
+				refused = append(refused, b.unknown(ctx, id))
 				return nil
 			}
 
@@ -110,6 +125,21 @@ func (b *binding) rebindAll(
 		},
 	)
 	return messages, fresh, refused
+}
+
+// unknown warns of an answer that is left out.
+func (b *binding) unknown(ctx context.Context, id string) agent.Refusal {
+	b.warn.Log.WarnContext(
+		ctx,
+		"Binding: left out an answer to a request that is not known",
+		"request",
+		id,
+	)
+	return agent.Refusal{
+		RequestID: id,
+		Reason:    agent.UnknownRequest,
+		Detail:    "no such request is known",
+	}
 }
 
 // rebind gives an answer the known call if its own differs. The flags

@@ -51,6 +51,7 @@ type conformanceCase struct {
 	MaxAutoApproval   *int               `json:"max_auto_approval_iterations"`
 	HasSession        *bool              `json:"has_session"` // nil means that there is one
 	NoSession         bool               `json:"no_session"`
+	Session           caseSession        `json:"session"`
 
 	// content_json
 	Payload json.RawMessage            `json:"payload"`
@@ -66,6 +67,7 @@ type caseStep struct {
 	PendingBefore  []caseContent   `json:"pending_requests_before"`
 	HasSession     *bool           `json:"has_session"`
 	NoSession      bool            `json:"no_session"`
+	Session        caseSession     `json:"session"`
 	InputMessages  []caseMessage   `json:"input_messages"`
 	InnerReturns   [][]caseMessage `json:"inner_returns"`
 	ExpectedInputs [][]caseMessage `json:"expected_inner_inputs"`
@@ -78,6 +80,20 @@ type caseStep struct {
 	ExpectedStored          []string      `json:"expected_stored_request_ids"`
 	ExpectedLogs            []caseLog     `json:"expected_logs"`
 	ExpectedError           string        `json:"expected_error"`
+	// MutateSurfaced are the arguments that the caller writes into all
+	// calls that the step showed, in the very contents that it was given.
+	MutateSurfaced json.RawMessage `json:"then_mutate_surfaced_call_arguments"`
+}
+
+// caseSession is a session where it is written out: null for none.
+type caseSession struct{ none bool }
+
+func (s *caseSession) UnmarshalJSON(data []byte) error {
+	s.none = string(data) == "null"
+	if !s.none && data[0] != '{' && data[0] != '"' {
+		return fmt.Errorf("session: expected null, an object or a name, found %s", data)
+	}
+	return nil
 }
 
 type autoApprovalRule struct {
@@ -129,6 +145,11 @@ type caseOptions struct {
 	MaxErrors3             *int   `json:"maximum_consecutive_errors"`
 	HasSession             *bool  `json:"has_session"`
 	NoSession              bool   `json:"no_session"`
+
+	Session caseSession `json:"session"`
+	// Release is the release of .NET whose rules the case is about; ""
+	// for those that have always been.
+	Release string `json:"release"`
 }
 
 // config is what the options say to the loop; 0 of a case is none,

@@ -2,6 +2,7 @@ package compat_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -73,7 +74,10 @@ func compatClient(
 ) agent.ChatClient {
 	switch c.Component {
 	case "approval_response_binding":
-		return compat.NewBinding(inner, compat.BindingConfig{Log: log})
+		return compat.NewBinding(inner, compat.BindingConfig{
+			Rules: rulesOf(c),
+			Log:   log,
+		})
 	case "approval_not_required_bypass":
 		return compat.NewBypass(inner, compat.BypassConfig{Tools: tools, Log: log})
 	case "invocable_bypass":
@@ -81,9 +85,18 @@ func compatClient(
 	}
 
 	return compat.NewStanding(inner, compat.StandingConfig{
+		Rules:      rulesOf(c),
 		Predicates: predicates(c.AutoApprovalRules),
 		MaxRounds:  maxRounds(c),
 	})
+}
+
+// rulesOf are the rules of the release that a case is about.
+func rulesOf(c *conformanceCase) compat.BindingRules {
+	if c.Options.Release == "1.25" {
+		return compat.Rules125
+	}
+	return compat.Rules114
 }
 
 func defaultClient(
@@ -190,8 +203,11 @@ func (r *layerRun) note(messages []*content.Message) {
 	for _, m := range messages {
 		for _, c := range m.Contents {
 			switch c := c.(type) {
-			case *content.ToolApprovalRequest:
-				r.asked = append(r.asked, c)
+			case *content.ToolApprovalRequest: // a copy, as the caller may write into the content
+				r.asked = append(r.asked, &content.ToolApprovalRequest{
+					RequestID: c.RequestID,
+					Call:      content.CloneCall(c.Call),
+				})
 			case *content.FunctionCall: // parked as a request by the invocable bypass
 				r.asked = append(r.asked, &content.ToolApprovalRequest{RequestID: "ficc_" + c.CallID, Call: c})
 			}
@@ -270,7 +286,30 @@ func (r *layerRun) step(s *caseStep) error {
 	}
 
 	r.refused = append(r.refused, resp.Refused...)
-	return r.after(s, resp)
+	if err := r.after(s, resp); err != nil {
+		return err
+	}
+	return mutateSurfaced(resp.Messages, nullable(s.MutateSurfaced))
+}
+
+// mutateSurfaced writes arguments into the calls that the caller was
+// shown. A step that shows none has nothing to write to.
+func mutateSurfaced(messages []*content.Message, arguments json.RawMessage) error {
+	if arguments == nil {
+		return nil
+	}
+	n := 0
+	for q := range content.All[*content.ToolApprovalRequest](messages) {
+		if call, ok := q.Call.(*content.FunctionCall); ok {
+			call.Arguments = arguments
+			n++
+		}
+	}
+
+	if n == 0 {
+		return errors.New("then_mutate_surfaced_call_arguments: no call was shown")
+	}
+	return nil
 }
 
 // before puts on record what the step finds.
@@ -343,7 +382,8 @@ func (r *layerRun) options(s *caseStep) (*agent.Options, error) {
 			opt.Thread = nil
 		}
 	}
-	if r.c.NoSession || o.NoSession || s.NoSession {
+	if r.c.NoSession || o.NoSession || s.NoSession ||
+		r.c.Session.none || o.Session.none || s.Session.none {
 		opt.Thread = nil
 	}
 	return opt, err

@@ -23,6 +23,8 @@ const (
 // StandingConfig are the choices for a Standing. The zero value is the
 // default.
 type StandingConfig struct {
+	// Rules are those of the release to agree with.
+	Rules BindingRules
 	// Agent is the name that predicates are told.
 	Agent string
 	// Predicates approve by themselves; the first that says yes does it.
@@ -39,7 +41,8 @@ type StandingConfig struct {
 // request is shown after the other.
 //
 // Rules come from answers unchecked, last as long as the thread, and
-// compare the text of each argument.
+// compare the text of each argument. With Rules125 a rule comes from the
+// recorded call, and an answer to what is not on record makes none.
 func NewStanding(inner agent.ChatClient, cfg StandingConfig) agent.ChatClient {
 	if cfg.MaxRounds <= 0 {
 		cfg.MaxRounds = 40
@@ -77,8 +80,8 @@ func (cfg StandingConfig) begin(ctx context.Context, in rounds.Input) (*rounds.R
 		t:     t,
 		state: state,
 	}
-	for a := range content.All[*content.ToolApprovalResponse](in.Messages) {
-		d.mint(a)
+	if err := d.mintAll(in.Messages); err != nil {
+		return nil, err
 	}
 	in.Messages = rounds.WithoutScopes(in.Messages)
 	if len(state.Queue) > 0 {
@@ -107,15 +110,38 @@ func (d *standingRun) showNext() (*rounds.Round, error) {
 	return &rounds.Round{Silent: true, End: end}, d.keep()
 }
 
-// mint makes a rule of whatever answer asks for one.
-func (d *standingRun) mint(a *content.ToolApprovalResponse) {
-	if a.Always == content.AlwaysNot {
-		return
+// mintAll makes the rules that answers ask for.
+func (d *standingRun) mintAll(messages []*content.Message) error {
+	recorded, err := rounds.Load[rounds.Book](d.t, layer.BindingState)
+	if err != nil {
+		return err
 	}
-	call, ok := a.Call.(*content.FunctionCall)
-	if !ok {
-		return
+	for a := range content.All[*content.ToolApprovalResponse](messages) {
+		call := a.Call
+		if d.cfg.Rules == Rules125 {
+			call = d.recordedCall(recorded, a.RequestID)
+		}
+		if f, ok := call.(*content.FunctionCall); ok && a.Always != content.AlwaysNot {
+			d.mint(a, f)
+		}
 	}
+
+	return nil
+}
+
+// recordedCall is the call that a request on record asks about; nil
+// when there is none.
+func (d *standingRun) recordedCall(recorded *rounds.Book, id string) content.ToolCall {
+	for _, open := range [][]*rounds.Entry{d.state.Shown.Open, recorded.Open} {
+		if e := rounds.Find(open, id); e != nil && !e.Reused {
+			return rounds.CallOf(e.Request.InputRequest)
+		}
+	}
+	return nil
+}
+
+// mint makes a rule of an answer about a call.
+func (d *standingRun) mint(a *content.ToolApprovalResponse, call *content.FunctionCall) {
 	rule := layer.Rule{Tool: call.Name, AnyArguments: a.Always == content.AlwaysTool}
 	if !rule.AnyArguments {
 		if _, ok := texts(call.Arguments); !ok {

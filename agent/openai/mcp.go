@@ -27,9 +27,8 @@ func (w *itemWriter) request(where string, c *content.ToolApprovalRequest) error
 	return nil
 }
 
-// answer sends what a person said about a call of an MCP server.
-// Neither the reason nor the copy of the call travels: the service runs
-// what it asked about.
+// answer sends what a person said about a call of an MCP server. The
+// copy of the call doesn't travel: the service runs what it asked about.
 func (w *itemWriter) answer(where string, c *content.ToolApprovalResponse) error {
 	if _, ok := c.Call.(*content.MCPCall); !ok && (c.Call != nil || !w.history.asked[c.RequestID]) {
 		return bad(content.BadKind, where, "an answer about something that this service didn't ask")
@@ -40,6 +39,7 @@ func (w *itemWriter) answer(where string, c *content.ToolApprovalResponse) error
 	w.add("mcp_approval_response", func(p *jsonmsg.Writer) {
 		p.Member("approval_request_id", c.RequestID)
 		p.Name("approve").Bool(c.Approved)
+		p.Optional("reason", c.Reason)
 	})
 	return nil
 }

@@ -42,6 +42,7 @@ func layers() []layer {
 		{"policy", 5},
 		{"resolve", 6},
 		{"agent/content", 7},
+		{"agent/runstate", 8},
 		{"lint", 7},
 		{"lint/*", 7},
 		{"rap/wire", 7},

@@ -49,6 +49,9 @@ type Round struct {
 	Options  *agent.Options
 	Silent   bool            // the inner client is not asked
 	Refused  []agent.Refusal // is told before anything else
+	// Lead are contents of the user that the caller sees before what the
+	// inner client gives; nil for none.
+	Lead []content.Content
 	// Told sees the refusals of the inner client, before Take sees what
 	// came with them. Nil for nothing to do.
 	Told func([]agent.Refusal)
@@ -122,6 +125,9 @@ func (s *stack) respond(ctx context.Context, r *Round, total *agent.Response) (*
 	if err != nil {
 		return nil, err
 	}
+	if len(r.Lead) > 0 {
+		total.Messages = append(total.Messages, content.NewMessage(content.User, r.Lead...))
+	}
 	addTo(total, whole, kept)
 	e, err := r.finish(whole)
 	addLast(total, e.Extra)
@@ -162,6 +168,9 @@ func (s *stack) Stream(
 
 func (s *stack) stream(ctx context.Context, r *Round, yield func(*agent.Update) bool) (*Round, error) {
 	if len(r.Refused) > 0 && !yield(&agent.Update{Refused: r.Refused}) {
+		return nil, errLeft
+	}
+	if len(r.Lead) > 0 && !yield(&agent.Update{Role: content.User, Contents: r.Lead}) {
 		return nil, errLeft
 	}
 	whole, err := s.pass(ctx, r, yield)

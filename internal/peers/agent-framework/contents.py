@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent_framework import Content, Message
 
-from probe import carry, refused
+from probe import ask, carry, refused
 
 root = Path(sys.argv[2])
 text = Content.from_text("Zoë \u2028 😀 <b>")
@@ -53,6 +53,11 @@ unknown = [
 ]
 for content in unknown:
     assert carry(content.to_dict()) == content.to_dict()
+
+# A sign-in that a service wants is one here, too.
+consent = Content.from_oauth_consent_request("https://login.example/consent?flow=1")
+assert consent.user_input_request and ask("consent", consent.to_dict()) == "login.example"
+assert "expected a consent" in refused(ask, "consent", Content.from_oauth_consent_request("http://login.example/").to_dict())
 
 # Outputs of MCP servers of any kind.
 for output in [{"a": 1}, 5, True, [1, "x"], [{"a": 1}], []]:

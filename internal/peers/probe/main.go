@@ -9,6 +9,8 @@
 //	answer   {"shapes": [...], "content": …, "how": …}  carry a request through, answer it, and carry the answer back
 //	status   {"shapes": [...], "content": …}            the status of an A2A task that asks
 //	answers  {"shapes": [...], "content": …, "message": …}  what an A2A message answers to that task
+//	interruptions  {"content": …}                       what a saved RunState of OpenAI's Agents SDK waits for
+//	consent  {"shapes": [...], "content": …}            the host of a sign-in that a service wants
 //	verify   {"secret": …, "headers": {…}, "body": …}   a webhook message
 //
 // An answer is {"out": …} or {"error": …}.
@@ -27,6 +29,7 @@ import (
 
 	"github.com/assent-dev/assent/agent/a2a"
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/agent/runstate"
 	"github.com/assent-dev/assent/server/notify/webhook"
 )
 
@@ -105,6 +108,18 @@ func do(line []byte) (json.RawMessage, error) {
 		return r.status()
 	case "answers":
 		return r.answers()
+	case "interruptions":
+		return interruptions(r.Content)
+	case "consent":
+		c, err := r.read()
+		if err != nil {
+			return nil, err
+		}
+		consent, ok := content.ConsentOf(c)
+		if !ok {
+			return nil, fmt.Errorf("expected a consent, found a %T", c)
+		}
+		return json.Marshal(consent.Host)
 	case "verify":
 		header := http.Header{}
 		for name, text := range r.Headers {
@@ -114,6 +129,24 @@ func do(line []byte) (json.RawMessage, error) {
 	}
 
 	return nil, fmt.Errorf("nothing is known of %q", r.Do)
+}
+
+// interruptions writes the requests in .NET's shape.
+func interruptions(state []byte) (json.RawMessage, error) {
+	all, err := runstate.Read(state)
+	if err != nil {
+		return nil, err
+	}
+	out := []json.RawMessage{}
+	for _, q := range all {
+		raw, err := content.DotNet().AppendContent(nil, q)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, raw)
+	}
+
+	return json.Marshal(out)
 }
 
 func codecs() map[string]content.Codec {
