@@ -174,6 +174,7 @@ func (f *Form) Of(field *Field, answer json.RawMessage) value.Value {
 	case f.text:
 		return doc
 	}
+
 	v, _ := doc.Get(field.Name)
 
 	return v
