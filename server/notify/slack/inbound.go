@@ -99,6 +99,7 @@ func (a *App) begin(r *http.Request, in interaction) (wrong map[string]string, e
 			return wrong, nil
 		}
 	}
+
 	a.works.Go(func() {
 		defer func() { <-a.slots }()
 		ctx, cancel := context.WithTimeout(ctx, workTimeout)
@@ -119,9 +120,6 @@ const readTimeout = 2 * time.Second
 func (a *App) reads(ctx context.Context, in *interaction) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	if _, known, err := a.person(ctx, in); err != nil || !known || a.showsAll(ctx, in) != nil {
-		return nil
-	}
 	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
 	if err != nil || r.Question == nil || r.Question.Form() == nil {
 		return nil
@@ -129,11 +127,14 @@ func (a *App) reads(ctx context.Context, in *interaction) map[string]string {
 	f := r.Question.Form()
 	in.data, err = filled(f, in.inputs)
 	var problems form.Problems
-	if errors.As(err, &problems) {
-		return mended(f, problems)
+	if !errors.As(err, &problems) {
+		return nil
+	}
+	if _, known, err := a.person(ctx, in); err != nil || !known || a.showsAll(ctx, in) != nil {
+		return nil
 	}
 
-	return nil
+	return mended(f, problems)
 }
 
 // authentic checks Slack's v0 signature over the bytes as they arrived.

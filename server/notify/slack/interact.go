@@ -177,6 +177,7 @@ func (in *interaction) submitted(w *wire) error {
 	default:
 		return nil
 	}
+
 	if err := json.Unmarshal([]byte(w.View.Metadata), &in.origin); err != nil {
 		return errPayload
 	}

@@ -217,6 +217,7 @@ func (m *modal) one(f *form.Field) slack.BlockElement {
 
 		return e
 	}
+
 	e := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, plain("Pick one"), fieldValue, all...)
 	e.InitialOption = first
 
@@ -231,6 +232,7 @@ func (m *modal) several(f *form.Field) slack.BlockElement {
 
 		return e
 	}
+
 	e := slack.NewOptionsMultiSelectBlockElement(slack.MultiOptTypeStatic, plain("Pick some"), fieldValue, all...)
 	e.InitialOptions = picked
 	if f.Most > 0 {
@@ -338,6 +340,7 @@ func mended(f *form.Form, problems form.Problems) map[string]string {
 			}
 		}
 	}
+
 	if len(out) == 0 && len(f.Fields) > 0 {
 		out[fieldPrefix+"0"] = fmt.Sprintf("Expected an answer that the form takes: %d of its fields don't.", len(problems))
 	}

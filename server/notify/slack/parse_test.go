@@ -30,6 +30,9 @@ func FuzzParseBody(f *testing.F) {
 		encoded(`{"type":"view_submission","user":{"id":"U1","team_id":"T1"},"view":{"callback_id":"assent_deny",` +
 			`"private_metadata":"{\"ticket\":\"apr_1 0 0123456789abcdef\"}"}}`),
 	)
+	f.Add(encoded(`{"type":"view_submission","user":{"id":"U1","team_id":"T1"},"view":{"callback_id":"assent_answer",` +
+		`"private_metadata":"{\"ticket\":\"qst_1 0 0123456789abcdef\"}","state":{"values":{"field_0":{"value":` +
+		`{"selected_options":[{"value":"1"}]}}}}}}`))
 	f.Add(encoded(`{"type":"shortcut"}`))
 	f.Add(
 		encoded(

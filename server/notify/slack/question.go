@@ -112,6 +112,7 @@ func questionFacts(r *approval.Request) []string {
 			}
 			line = "Asks before it goes on with: " + call
 		}
+
 		if !strings.HasPrefix(line, "Needs: ") && !strings.HasPrefix(line, "Because of: ") {
 			lines = append(lines, line)
 		}
@@ -179,6 +180,7 @@ func (m *message) askedForm(r *approval.Request) {
 		)
 		return
 	}
+
 	m.prompt(r, maxPrompt)
 	words, _ := safetext.CutSlack(r.Question.Words(), 2*maxValue)
 	m.say(words + ".")
