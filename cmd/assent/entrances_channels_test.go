@@ -213,7 +213,8 @@ func TestNoContextChangesWhatStandsAbove(t *testing.T) {
 	w := newEntrances(t)
 	calls, questions := w.call(aliasOfZoe, 1), w.call(aliasOfZoe, 1)
 	runtime := w.client(t, "rt-mara")
-	if _, err := runtime.Open(t.Context(), "desk", calls.text("restart"), client.OpenOptions{Context: agentSays()}); err != nil {
+	opt := client.OpenOptions{Context: agentSays()}
+	if _, err := runtime.Open(t.Context(), "desk", calls.text("restart"), opt); err != nil {
 		t.Fatal(err)
 	}
 	q := approval.Question{

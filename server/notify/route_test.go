@@ -191,7 +191,11 @@ func TestPayloadOfForms(t *testing.T) {
 	q := request()
 	q.Revisions[len(q.Revisions)-1].Call = resolve.Call{}
 	q.Context = []info.Item{{Label: "hunter2", Text: "hunter2"}, {Label: "b", Link: "https://hunter2.example"}}
-	q.Question = &approval.Question{Asker: "hunter2", Prompt: "hunter2?", Schema: []byte(`{"type":"string","title":"hunter2"}`)}
+	q.Question = &approval.Question{
+		Asker:  "hunter2",
+		Prompt: "hunter2?",
+		Schema: []byte(`{"type":"string","title":"hunter2"}`),
+	}
 	for state, want := range map[approval.State]string{
 		approval.Pending:  "no call: the agent waits for somebody to answer",
 		approval.Answered: "no call: the agent's question is answered",

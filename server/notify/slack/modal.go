@@ -44,7 +44,7 @@ func modalOf(r *approval.Request) ([]slack.Block, bool) {
 	}
 	m := &modal{}
 	m.add(section("Request " + short(r.ID) + ", binding " + short(prefix(r.Binding()))))
-	intro := "What stands behind bars is the " + whoAsks(r) + "'s own words, which nobody checked."
+	intro := "What stands behind bars, and the options, are the " + whoAsks(r) + "'s own words, which nobody checked."
 	if !f.FreeText() {
 		for _, text := range []string{f.Title, f.Help} {
 			intro += m.fenced(text)
@@ -118,6 +118,8 @@ func (m *modal) element(f *form.Field) slack.BlockElement {
 		e := slack.NewNumberInputBlockElement(nil, fieldValue, f.Type == form.Number)
 		e.InitialValue = m.first(f)
 		e.MinValue, e.MaxValue = bound(f.Minimum), bound(f.Maximum)
+		m.unfit = m.unfit || strings.ContainsAny(e.InitialValue+e.MinValue+e.MaxValue, "eE") ||
+			f.Type == form.Integer && strings.Contains(e.InitialValue, ".")
 
 		return e
 	}

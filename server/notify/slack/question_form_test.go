@@ -176,10 +176,12 @@ func TestFormInSlack(t *testing.T) {
 	name, note := inputs[0].Element, inputs[9].Element
 	bags, price := inputs[4].Element, inputs[5].Element
 	if name.MinLength != 2 || name.MaxLength != 40 || name.Multiline || !note.Multiline || *bags.Decimal ||
-		!*price.Decimal || bags.MinValue != "0" || bags.MaxValue != "3" || inputs[7].Element.InitialOption.Value != "1" ||
+		!*price.Decimal || bags.MinValue != "0" || bags.MaxValue != "3" ||
+		inputs[7].Element.InitialOption.Value != "1" ||
 		len(inputs[6].Element.InitialOptions) != 1 || inputs[8].Element.InitialOptions[0].Text.Text != "seat" {
 		t.Errorf("%+v", inputs)
 	}
+
 	holds(t, inputs[0].Label.Text, "│ Passenger")
 	holds(t, inputs[0].Hint.Text, "Takes a text, 2 to 40 characters.\n│ As in the passport\n│ Agent: innocent")
 
@@ -308,6 +310,8 @@ func TestWhatSlackCanNotHold(t *testing.T) {
 		"a long text":       {object(`{"type":"string","minLength":3001}`), false},
 		"a long default":    {object(`{"type":"string","default":"` + strings.Repeat("d", 3001) + `"}`), false},
 		"a hidden default":  {object(`{"type":"string","default":"a\u202eb"}`), false},
+		"an exponent":       {object(`{"type":"number","maximum":1e99}`), false},
+		"a written-out 1":   {object(`{"type":"integer","default":1.0}`), false},
 		"many long options": {object(slices.Repeat([]string{options(100, strings.Repeat("o", 70))}, 10)...), false},
 	} {
 		t.Run(name, func(t *testing.T) {
