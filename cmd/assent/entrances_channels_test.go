@@ -187,8 +187,6 @@ func TestOnePersonIsRefusedAlikeOnEveryChannel(t *testing.T) {
 		}
 		if v.submits != nil {
 			refuses(name+", a text", waysToAsk()[2], v.submits)
-		} else if v.answers != nil {
-			t.Errorf("%s: people answer there, but not a question for a text", name)
 		}
 	}
 }
