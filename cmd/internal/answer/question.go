@@ -37,7 +37,7 @@ func (s *view) question(r *approval.Request) {
 	switch f := q.Form(); {
 	case f != nil:
 		s.form(r, f)
-	case len(q.Choices) > 0:
+	case kept(q):
 		s.choices(r)
 	default:
 		s.Printf("\nWhat it asked for is no longer kept.\n")
@@ -51,13 +51,19 @@ func (s *view) question(r *approval.Request) {
 	s.Printf("\nBinding  %s (version %d)\n", rev.Binding, r.Version)
 }
 
+// kept reports whether what a question asks for is still there: the
+// retention takes the schema of a form.
+func kept(q *approval.Question) bool { return len(q.Choices) > 0 || len(q.Schema) > 0 }
+
 // asking prints who asks, and the call during which it is asked, if
 // there is one. It returns what to call whoever asks.
 func (s *view) asking(r *approval.Request) term.Ready {
 	q, call := r.Question, &r.Current().Call
 	if call.Kind == "" {
 		s.Printf("Agent %s asks by itself, outside any call\n", term.Bold.Of(agentName(r.Agent)))
-		s.Printf("%s\n", q.Words())
+		if kept(q) {
+			s.Printf("%s\n", q.Words())
+		}
 
 		return "agent"
 	}

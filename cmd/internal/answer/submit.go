@@ -96,7 +96,7 @@ func takesData(r *approval.Request) error {
 	switch {
 	case r.Question == nil:
 		return isCall(r)
-	case r.Question.Form() == nil && len(r.Question.Choices) > 0:
+	case r.Question.Form() == nil && kept(r.Question):
 		return term.No(
 			"%s asks for a choice: answer with `assent choose %s NUMBER` or `assent dismiss %s`", id, id, id,
 		)
