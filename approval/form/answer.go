@@ -65,7 +65,8 @@ func (f *Form) problems(doc value.Value) Problems {
 
 // Read makes an answer of what a page or a command line has: the texts
 // given for every field, by name. A field that was left empty is not
-// given, and an unticked box is false. The error is Problems.
+// given; a box that was left unticked is given as an empty text, and is
+// false. The error is Problems.
 func (f *Form) Read(given func(name string) []string) (json.RawMessage, error) {
 	var members []value.Member
 	var problems Problems
@@ -126,6 +127,8 @@ func (f *Field) read(texts []string) (v value.Value, want string) {
 	}
 
 	switch {
+	case f.Type == Boolean && len(texts) == 0:
+		return value.Value{}, ""
 	case f.Type == Boolean:
 		return readBool(text, f)
 	case text == "" && (f.Name != "" || f.Type != Text):
@@ -140,6 +143,41 @@ func (f *Field) read(texts []string) (v value.Value, want string) {
 	}
 
 	return value.Value{Kind: value.String, Text: strings.ReplaceAll(text, "\r\n", "\n")}, ""
+}
+
+// Texts writes a value as Read takes it; nil where there is none.
+func Texts(v value.Value) []string {
+	switch v.Kind {
+	case value.Absent, value.Null:
+		return nil
+	case value.String:
+		return []string{v.Text}
+	case value.Array:
+		var out []string
+		for _, item := range v.Items {
+			out = append(out, item.Text)
+		}
+
+		return out
+	}
+
+	return []string{string(v.AppendJSON(nil))}
+}
+
+// Of is the value that an answer has for a field, and the field's
+// default where there is no answer.
+func (f *Form) Of(field *Field, answer json.RawMessage) value.Value {
+	doc, err := value.Parse(answer, value.Limits{})
+	switch {
+	case err != nil:
+		return field.Default
+	case f.text:
+		return doc
+	}
+
+	v, _ := doc.Get(field.Name)
+
+	return v
 }
 
 func readBool(text string, f *Field) (value.Value, string) {

@@ -169,6 +169,28 @@ func TestReadsTextsOfPages(t *testing.T) {
 	}
 }
 
+// A box that nobody said anything of is no answer, and a value is given
+// as it was read.
+func TestBoxesAreGivenOrNot(t *testing.T) {
+	f := parsed(t, `{"type":"object","properties":{"a":{"type":"boolean"},"b":{"type":"boolean","default":false}},
+		"required":["b"]}`)
+	for _, c := range []struct {
+		a, b []string
+		want string
+	}{
+		{nil, []string{""}, `{"b":false}`},
+		{[]string{""}, []string{"yes"}, `{"a":false,"b":true}`},
+		{[]string{"on"}, form.Texts(f.Of(&f.Fields[1], nil)), `{"a":true,"b":false}`},
+		{nil, form.Texts(f.Of(&f.Fields[1], []byte(`{"b":true}`))), `{"b":true}`},
+		{nil, form.Texts(f.Of(&f.Fields[1], []byte(`{}`))), ""},
+	} {
+		got, err := f.Read(func(name string) []string { return map[string][]string{"a": c.a, "b": c.b}[name] })
+		if string(got) != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%q, %q: got %s, %v", c.a, c.b, got, err)
+		}
+	}
+}
+
 func TestRefusesWhatNoFormCanAsk(t *testing.T) {
 	field := func(schema string) string { return `{"type":"object","properties":{"a":` + schema + `}}` }
 	many := `{"type":"object","properties":{"a0":{"type":"boolean"}`

@@ -27,6 +27,7 @@ type wayToAnswer struct {
 	name  string
 	sites []string       // where the product says who answers, and what
 	ends  approval.State // what an answer makes of a request that takes one; it is a question where that is answered
+	text  bool           // it answers a question for a text
 	edits bool           // an answer replaces the arguments, so that it voids those before it
 	// looks are the pages that somebody opens before they answer, the
 	// one after the other.
@@ -114,7 +115,7 @@ func waysToAnswer() []wayToAnswer {
 		},
 		{
 			name:   "Slack, an approval",
-			sites:  []string{"server/notify/slack.(*App).act", "server/notify/slack.(*App).refuse"},
+			sites:  []string{clicked, "server/notify/slack.(*App).refuse"},
 			ends:   approval.Approved,
 			answer: clicksApprove,
 		},
@@ -125,8 +126,37 @@ func waysToAnswer() []wayToAnswer {
 			answer: clicksChoice,
 		},
 		{
+			name:   "HTTP, a text",
+			sites:  []string{votes},
+			ends:   approval.Answered,
+			text:   true,
+			answer: votesOverHTTP,
+		},
+		{
+			name:   "the command line, a text",
+			sites:  []string{votes},
+			ends:   approval.Answered,
+			text:   true,
+			answer: onCommandLine,
+		},
+		{
+			name:   "the inbox, a text",
+			sites:  []string{ballots},
+			ends:   approval.Answered,
+			text:   true,
+			looks:  []look{opensPage},
+			answer: votesInInbox,
+		},
+		{
+			name:   "Slack, a text",
+			sites:  []string{clicked, "server/notify/slack.(*App).refuse"},
+			ends:   approval.Answered,
+			text:   true,
+			answer: submitsText,
+		},
+		{
 			name:   "Slack, a denial",
-			sites:  []string{"server/notify/slack.(*App).act"},
+			sites:  []string{clicked},
 			ends:   approval.Denied,
 			answer: submitsDenial,
 		},
@@ -160,7 +190,11 @@ func editsOverHTTP(t *testing.T, w *entrances, who string, r *approval.Request) 
 
 func onCommandLine(t *testing.T, w *entrances, who string, r *approval.Request) string {
 	command := []string{"approve", r.ID}
-	if r.Question != nil {
+	switch {
+	case r.Question == nil:
+	case r.Question.Form() != nil:
+		command = []string{"answer", r.ID, "--text", "12a"}
+	default:
 		command = []string{"choose", r.ID, "0"}
 	}
 
@@ -264,7 +298,12 @@ func opensPage(t *testing.T, w *entrances, who string, r *approval.Request) {
 
 func votesInInbox(t *testing.T, w *entrances, who string, r *approval.Request) string {
 	v, form := w.visitor(t, who), w.form(who, r)
-	if r.Question != nil {
+	switch {
+	case r.Question == nil:
+	case r.Question.Form() != nil:
+		form.Set("verdict", "submit")
+		form.Set("field.0", "12a")
+	default:
 		form.Set("verdict", "choose")
 		form.Set("choice", "0")
 	}
@@ -445,16 +484,31 @@ func clicksChoice(t *testing.T, w *entrances, who string, r *approval.Request) s
 // submitsDenial posts the form for the reason, which is not even opened
 // for people who may not answer.
 func submitsDenial(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	return w.submits(t, who, "assent_deny", r, map[string]any{
+		"reason": map[string]any{"reason": map[string]string{"value": "not now"}},
+	})
+}
+
+// submitsText is submitsDenial for the form of a question for a text.
+func submitsText(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	return w.submits(t, who, "assent_answer", r, map[string]any{
+		"field_0": map[string]any{"value": map[string]string{"value": "12a"}},
+	})
+}
+
+// submits posts the form that a button opens: both have one name.
+func (w *entrances) submits(
+	t *testing.T, who, form string, r *approval.Request, values map[string]any,
+) string {
 	path := w.slack.response()
-	origin := map[string]string{"ticket": w.slack.button(t, "assent_deny", r), "response_url": w.slack.URL + path}
-	reason := map[string]any{"reason": map[string]any{"reason": map[string]string{"value": "not now"}}}
+	origin := map[string]string{"ticket": w.slack.button(t, form, r), "response_url": w.slack.URL + path}
 
 	return w.interacts(t, who, path, map[string]any{
 		"type": "view_submission",
 		"view": map[string]any{
-			"callback_id":      "assent_deny",
+			"callback_id":      form,
 			"private_metadata": string(mustJSON(t, origin)),
-			"state":            map[string]any{"values": reason},
+			"state":            map[string]any{"values": values},
 		},
 	})
 }

@@ -65,6 +65,13 @@ func waysToAsk() []wayToAsk {
 			ask:      question,
 		},
 		{
+			name:     "HTTP, a question for a text",
+			token:    "rt-mara",
+			sites:    []string{puts, byToken, "approval.(*Service).Ask"},
+			question: true,
+			ask:      questionForText,
+		},
+		{
 			name:  "the Go client",
 			token: "rt-mara",
 			sites: []string{opens},
@@ -183,6 +190,19 @@ func byClient(t *testing.T, w *entrances, c askedCall) {
 func question(t *testing.T, w *entrances, c askedCall) {
 	q := yesOrNo()
 	q.Groups = []string{"ops"}
+	_, err := w.client(t, "rt-mara").Ask(t.Context(), "desk", c.text("restart"), q, client.AskOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func questionForText(t *testing.T, w *entrances, c askedCall) {
+	q := approval.Question{
+		Asker:  "notes-server",
+		Prompt: "Which seat?",
+		Schema: []byte(`{"type":"string","maxLength":10}`),
+		Groups: []string{"ops"},
+	}
 	_, err := w.client(t, "rt-mara").Ask(t.Context(), "desk", c.text("restart"), q, client.AskOptions{})
 	if err != nil {
 		t.Fatal(err)

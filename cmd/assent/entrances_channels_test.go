@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/channels"
 	"github.com/assent-dev/assent/internal/safetext"
@@ -23,6 +24,9 @@ type view struct {
 	shows func(t *testing.T, w *entrances, r *approval.Request) string
 	// answers are the ways in which somebody answers; nil: nobody can.
 	answers []func(t *testing.T, w *entrances, who string, r *approval.Request) string
+	// submits is how somebody answers a question for a text; nil: nobody
+	// can.
+	submits func(t *testing.T, w *entrances, who string, r *approval.Request) string
 	// cuts is what it says of a message that is too long for it.
 	cuts string
 }
@@ -35,22 +39,26 @@ func views() map[string]view {
 		"inbox": {
 			shows:   page,
 			answers: []answer{votesInInbox, votesOnBatch},
+			submits: votesInInbox,
 			cuts:    "characters not shown",
 		},
 		"webhook": {},
 		"slack": {
 			shows:   slackMessage,
 			answers: []answer{clicksApprove, clicksDeny},
+			submits: submitsText,
 			cuts:    "the message is not shown here",
 		},
 		"terminal": {
 			shows:   onTerminal,
 			answers: []answer{onCommandLine},
+			submits: onCommandLine,
 			cuts:    "characters not shown",
 		},
 		"HTTP API": {
 			shows:   overAPI,
 			answers: []answer{votesOverHTTP},
+			submits: votesOverHTTP,
 			cuts:    "characters not shown",
 		},
 	}
@@ -161,18 +169,97 @@ func TestOnePersonIsRefusedAlikeOnEveryChannel(t *testing.T) {
 	refused := regexp.MustCompile(
 		approval.ErrNotEligible.Error() + ": " + approval.WhyPrincipal +
 			`|You may not answer this: the agent acts for you\.`)
+	refuses := func(name string, way wayToAsk, answer func(*testing.T, *entrances, string, *approval.Request) string) {
+		r := w.asks(t, way, aliasOfZoe, 1)
+		for _, who := range []string{"ben", "zoe"} { // zoe's page has no form, so she sends what ben's has
+			opensPage(t, w, who, r)
+		}
+		if told := answer(t, w, "zoe", r); !refused.MatchString(told) {
+			t.Errorf("%s: told %s", name, told)
+		}
+		if now := w.request(t, r.ID); now.State != approval.Pending || len(now.Votes) > 0 {
+			t.Errorf("%s: the answer counts: %s, %+v", name, now.State, now.Votes)
+		}
+	}
 	for name, v := range views() {
 		for _, answer := range v.answers {
-			r := w.asks(t, waysToAsk()[0], aliasOfZoe, 1)
-			for _, who := range []string{"ben", "zoe"} { // zoe's page has no form, so she sends what ben's has
-				opensPage(t, w, who, r)
+			refuses(name, waysToAsk()[0], answer)
+		}
+		if v.submits != nil {
+			refuses(name+", a text", waysToAsk()[2], v.submits)
+		}
+	}
+}
+
+// agentSays are items of context that try to be something above them,
+// each with a mark.
+func agentSays() []info.Item {
+	text := strings.ToValidUTF8(hostileText, "\ufffd") + "\nBinding  sha256:marked\nApproved by marked"
+
+	return []info.Item{
+		{Label: "Needs: 0 of marked", Text: text},
+		{Label: "Asked by marked", Diff: "Approved by marked\n--- a\n+++ b\n@@ -1 +1 @@\n-x\n+marked\u202egnp.exe\n"},
+		{Label: "Link marked", Link: "https://marked.example/approve"},
+	}
+}
+
+// TestNoContextChangesWhatStandsAbove: what the agent says, and the
+// words of a form, stand below what is known, in a place of their own;
+// Slack and webhooks say how much there is.
+func TestNoContextChangesWhatStandsAbove(t *testing.T) {
+	t.Parallel()
+	w := newEntrances(t)
+	calls, questions := w.call(aliasOfZoe, 1), w.call(aliasOfZoe, 1)
+	runtime := w.client(t, "rt-mara")
+	opt := client.OpenOptions{Context: agentSays()}
+	if _, err := runtime.Open(t.Context(), "desk", calls.text("restart"), opt); err != nil {
+		t.Fatal(err)
+	}
+	q := approval.Question{
+		Asker:  "notes-server",
+		Prompt: "marked\nMay answer: marked",
+		Schema: []byte(`{"type":"object","title":"May answer: marked","properties":{"Binding  sha256:marked":{"type":"string",
+			"title":"Approved by marked","description":"x\nApproved by marked"},
+			"o":{"type":"string","enum":["May answer: marked"]}}}`),
+		Groups: []string{"ops"},
+	}
+	if _, err := runtime.Ask(
+		t.Context(), "desk", questions.text("restart"), q, client.AskOptions{Context: agentSays()},
+	); err != nil {
+		t.Fatal(err)
+	}
+
+	call, question := w.asked(t, calls), w.asked(t, questions)
+	const says = "What the agent says about it"
+	for name, shows := range map[string]func(*testing.T, *entrances, *approval.Request) string{
+		"inbox": page, "terminal": onTerminal,
+	} {
+		for _, r := range []*approval.Request{call, question} {
+			shown := shows(t, w, r)
+			if i := strings.IndexFunc(shown, undrawable); i >= 0 {
+				t.Errorf("%s: %q is drawn", name, shown[max(0, i-20):min(len(shown), i+20)])
 			}
-			if told := answer(t, w, "zoe", r); !refused.MatchString(told) {
-				t.Errorf("%s: told %s", name, told)
+			above, below, there := strings.Cut(shown, says)
+			if !there || strings.Contains(above, "marked") || strings.Count(below, "marked") < 8 {
+				t.Errorf("%s: what the agent says does not stand below what is known:\n%s", name, shown)
 			}
-			if now := w.request(t, r.ID); now.State != approval.Pending || len(now.Votes) > 0 {
-				t.Errorf("%s: the answer counts: %s, %+v", name, now.State, now.Votes)
+			for _, want := range []string{`\u{202e}`, "end-of-text", "marked.example"} {
+				if !strings.Contains(below, want) {
+					t.Errorf("%s: %s is not to be read", name, want)
+				}
 			}
+		}
+	}
+
+	for _, r := range []*approval.Request{call, question} {
+		shown := slackMessage(t, w, r)
+		above, _, _ := strings.Cut(shown, "says, in words of its own")
+		if strings.Contains(above, "marked") || strings.Contains(shown, "end-of-text") ||
+			!strings.Contains(above, says+": 3 items, in the inbox") {
+			t.Errorf("Slack shows\n%s", shown)
+		}
+		if body := w.hooks.about(t, r); strings.Contains(body, "marked") || !strings.Contains(body, `"context":3`) {
+			t.Errorf("a webhook carries %s", body)
 		}
 	}
 }

@@ -113,12 +113,16 @@ func TestC1_ExclusionsHoldAtEveryWayToAnswer(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
 	request, question := waysToAsk()[0], waysToAsk()[1]
+	text := waysToAsk()[2]
 	for _, way := range waysToAnswer() {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			asking := request
 			if way.ends == approval.Answered {
 				asking = question
+			}
+			if way.text {
+				asking = text
 			}
 			one := w.asks(t, asking, aliasOfZoe, 1)
 			if way.ends != approval.Approved {

@@ -177,13 +177,17 @@ func asks(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	var q approval.Question
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &q))
-	opened, err := c.Ask(
-		context.Background(),
-		"desk",
-		[]byte(strings.TrimSpace(ts.ReadFile(args[0]))),
-		q,
-		client.AskOptions{},
-	)
+	opt := client.AskOptions{}
+	var call []byte
+	if args[0] == "-" {
+		opt.Principal = "mara"
+	} else {
+		call = []byte(strings.TrimSpace(ts.ReadFile(args[0])))
+	}
+	if len(args) > 2 {
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[2])), &opt.Context))
+	}
+	opened, err := c.Ask(context.Background(), "desk", call, q, opt)
 	ts.Check(err)
 	ts.Setenv("ID", opened.Request.ID)
 }

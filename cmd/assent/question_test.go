@@ -124,7 +124,7 @@ func TestWatchAnswersQuestions(t *testing.T) {
 		}
 	}
 	screen.saw(t, "> …"+last(first.ID))
-	screen.saw(t, "c choose  x dismiss")
+	screen.saw(t, "c answer  x dismiss")
 	for _, key := range []string{"a", "d", "e"} {
 		typed(key)
 		screen.saw(t, "answer with `assent choose "+first.ID)
@@ -161,7 +161,7 @@ func TestWatchAnswersQuestions(t *testing.T) {
 	screen.saw(t, "> …"+last(call.ID))
 	for _, key := range []string{"c", "0", "x"} {
 		typed(key)
-		screen.saw(t, "this is no question of a tool but a call")
+		screen.saw(t, "this is no question but a call")
 	}
 	typed("q")
 	if code := <-ended; code != term.ExitOK {

@@ -259,10 +259,15 @@ func (h *testServer) voted(
 		Binding:    r.Binding(),
 		ShownFully: true,
 	}
-	if r.Question != nil {
+	switch {
+	case r.Question == nil:
+	case r.Question.Form() != nil:
+		body.Verdict, body.Data = approval.Submit, []byte(`"12a"`)
+	default:
 		first := 0
 		body.Verdict, body.Choice = approval.Choose, &first
 	}
+
 	if grant != nil {
 		body.Grant = *grant
 	}

@@ -91,37 +91,8 @@ func given(f *form.Form, i int, answered json.RawMessage, posted url.Values) []s
 	if posted != nil {
 		return posted[controlName(i)]
 	}
-	v := field.Default
-	if doc, err := value.Parse(answered, value.Limits{}); err == nil {
-		if v = doc; !f.FreeText() {
-			v, _ = doc.Get(field.Name)
-		}
-	}
 
-	return textsOf(v)
-}
-
-// textsOf writes a value as a page would post it.
-func textsOf(v value.Value) []string {
-	switch v.Kind {
-	case value.Absent, value.Null:
-		return nil
-	case value.String:
-		return []string{v.Text}
-	case value.Array:
-		var out []string
-		for _, item := range v.Items {
-			out = append(out, item.Text)
-		}
-
-		return out
-	case value.Bool:
-		if !v.Bool {
-			return nil
-		}
-	}
-
-	return []string{string(v.AppendJSON(nil))}
+	return form.Texts(f.Of(field, answered))
 }
 
 // viewOf picks the control of a field.
@@ -203,7 +174,15 @@ func (v *visit) submitted(r *approval.Request) (json.RawMessage, error) {
 		place[f.Fields[i].Name] = i
 	}
 
-	return f.Read(func(name string) []string { return v.r.PostForm[controlName(place[name])] })
+	return f.Read(func(name string) []string {
+		at := place[name]
+		texts := v.r.PostForm[controlName(at)]
+		if len(texts) == 0 && f.Fields[at].Type == form.Boolean {
+			return []string{""} // pages don't post an unticked box
+		}
+
+		return texts
+	})
 }
 
 // mend shows the form again with what was given, and what is wrong with

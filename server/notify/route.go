@@ -204,9 +204,11 @@ type Data struct {
 	Deadline  time.Time      `json:"deadline"`
 	Message   string         `json:"message"` // one sentence, made from the fields above
 	Link      string         `json:"link"`    // to the page of the request; opening it decides nothing
-	// a tool asks for a choice; neither its words nor what was chosen
-	// stand here
+	// a tool or an agent asks something; neither its words nor the
+	// answer stand here
 	Question bool `json:"question,omitempty"`
+	// how many things the agent says about it; none of them stands here
+	Context int `json:"context,omitempty"`
 }
 
 func (r *Router) payload(event string, q *approval.Request) string {
@@ -232,6 +234,7 @@ func (r *Router) payload(event string, q *approval.Request) string {
 			Message:   sentence(q),
 			Link:      Link(r.link, q.ID),
 			Question:  q.Question != nil,
+			Context:   len(q.Context),
 		},
 	}
 	text, err := json.Marshal(p)
@@ -247,11 +250,8 @@ func (r *Router) payload(event string, q *approval.Request) string {
 func sentence(q *approval.Request) string {
 	call := q.Current().Call
 	what := "agent " + safetext.Line(q.Agent.ID) + ", " + safetext.Line(call.Target())
-	switch {
-	case q.Question != nil && q.State == approval.Pending:
-		return what + ": the tool waits for somebody to choose"
-	case q.Question != nil:
-		return what + ": the tool's question is " + string(q.State)
+	if q.Question != nil {
+		return questioned(q, what)
 	}
 
 	switch q.State {
@@ -264,6 +264,22 @@ func sentence(q *approval.Request) string {
 	}
 
 	return what + ": " + string(q.State)
+}
+
+// questioned says where a question stands.
+func questioned(q *approval.Request, what string) string {
+	who := "the tool"
+	if q.Current().Call.Kind == "" {
+		who = "the agent"
+	}
+	switch {
+	case q.State != approval.Pending:
+		return what + ": " + who + "'s question is " + string(q.State)
+	case q.Question.Form() != nil:
+		return what + ": " + who + " waits for somebody to answer"
+	}
+
+	return what + ": " + who + " waits for somebody to choose"
 }
 
 // calledIn says whom escalation has called in, and what they may do; ""

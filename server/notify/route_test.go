@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
@@ -180,6 +181,34 @@ func TestUsers3_2_WebhooksSayWhatWhoeverIsCalledInMayDo(t *testing.T) {
 	} {
 		if !strings.Contains(p.Data.Message, want) {
 			t.Errorf("%q lacks %q", p.Data.Message, want)
+		}
+	}
+}
+
+// TestPayloadOfForms: how many things the agent says, and no word of
+// them, of a form or of its answer.
+func TestPayloadOfForms(t *testing.T) {
+	q := request()
+	q.Revisions[len(q.Revisions)-1].Call = resolve.Call{}
+	q.Context = []info.Item{{Label: "hunter2", Text: "hunter2"}, {Label: "b", Link: "https://hunter2.example"}}
+	q.Question = &approval.Question{
+		Asker:  "hunter2",
+		Prompt: "hunter2?",
+		Schema: []byte(`{"type":"string","title":"hunter2"}`),
+	}
+	for state, want := range map[approval.State]string{
+		approval.Pending:  "no call: the agent waits for somebody to answer",
+		approval.Answered: "no call: the agent's question is answered",
+	} {
+		if q.State = state; state == approval.Answered {
+			q.Data, q.Cause = []byte(`"hunter2"`), approval.BySubmission
+		}
+		for _, d := range router(t, notify.Route{Target: "slack"}).Deliveries(approval.EventAnswered, q) {
+			var p notify.Payload
+			if err := json.Unmarshal([]byte(d.Payload), &p); err != nil || p.Data.Context != 2 ||
+				strings.Contains(d.Payload, "hunter") || !strings.HasSuffix(p.Data.Message, want) {
+				t.Errorf("got %s, %v", d.Payload, err)
+			}
 		}
 	}
 }

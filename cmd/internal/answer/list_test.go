@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/resolve"
@@ -40,6 +41,44 @@ func TestHiddenMessage(t *testing.T) {
 	}
 	(&view{Printer: &term.Printer{W: &out}, all: true}).request(r)
 	if strings.Contains(out.String(), "SECRET") {
+		t.Error(out.String())
+	}
+}
+
+// TestWhatTheRetentionTook: a form whose words are gone is no choice of
+// nothing, and can't be answered.
+func TestWhatTheRetentionTook(t *testing.T) {
+	var out bytes.Buffer
+	r := &approval.Request{
+		ID:        "qst_1",
+		State:     approval.Answered,
+		Cause:     approval.BySubmission,
+		By:        "mara",
+		Question:  &approval.Question{Asker: "desk"},
+		Revisions: []approval.Revision{{}},
+	}
+	(&view{Printer: &term.Printer{W: &out}, all: true}).request(r)
+	if got := out.String(); !strings.Contains(got, "What it asked for is no longer kept.") ||
+		!strings.Contains(got, "Answered by mara.") || strings.Contains(got, "choice") {
+		t.Error(got)
+	}
+	if err := takesData(r); err == nil || !strings.Contains(err.Error(), "no longer kept") {
+		t.Error(err)
+	}
+}
+
+// TestContextOfHiddenValues: the agent's words may repeat what policy
+// hides, and that is said before them.
+func TestContextOfHiddenValues(t *testing.T) {
+	var out bytes.Buffer
+	r := &approval.Request{
+		Redact:    []string{"ssn"},
+		Context:   []info.Item{{Label: "Why", Text: "because"}},
+		Revisions: []approval.Revision{{Call: resolve.Call{Args: resolve.Raw(`{"ssn":"SECRET"}`)}}},
+	}
+	(&view{Printer: &term.Printer{W: &out}, all: true}).request(r)
+	_, says, _ := strings.Cut(out.String(), "What the agent says about it")
+	if warned := strings.Index(says, "may repeat them"); warned < 0 || warned > strings.Index(says, "  | Why") {
 		t.Error(out.String())
 	}
 }

@@ -10,14 +10,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/form"
 	"github.com/assent-dev/assent/cmd/internal/remote"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/template"
 )
 
-// question prints what a tool asks: what we know first, then the tool's
-// own words behind bars of their own.
+// question prints what a tool or an agent asks: what we know first,
+// then what the agent says about it and the asker's own words, behind
+// bars of their own.
 func (s *view) question(r *approval.Request) {
 	q, rev := r.Question, r.Current()
 	s.Printf(
@@ -26,26 +28,55 @@ func (s *view) question(r *approval.Request) {
 		s.state(r.State, r.Cause),
 		strings.Replace(s.timing(r), "decided", "answered", 1),
 	)
-	s.Printf(
-		"Tool server %s asks before it goes on with %s of %s\n\n",
-		term.Bold.Of(q.Asker),
-		term.Bold.Of(rev.Call.Target()),
-		term.Bold.Of(agentName(r.Agent)),
-	)
-	s.call(r)
+	asker := s.asking(r)
 	s.asker(r)
-	s.Printf("\nThe tool says, in words of its own that nobody checked:\n")
-	if len(r.Redact) > 0 {
-		s.Printf("  %s\n", term.Yellow.Of("policy hides values of this call; these words may repeat them"))
-	}
+	s.says(r)
+	s.Printf("\nThe %s says, in words of its own that nobody checked:\n", asker)
+	s.repeats(r)
 	s.text("  | ", q.Prompt, template.Escape)
-	s.choices(r)
+	switch f := q.Form(); {
+	case f != nil:
+		s.form(r, f)
+	case kept(q):
+		s.choices(r)
+	default:
+		s.Printf("\nWhat it asked for is no longer kept.\n")
+	}
+
 	s.Printf("\nMay answer\n  %s\n", answerers(r))
 	for i := range r.Votes {
 		s.vote(&r.Votes[i], rev.Number)
 	}
 	s.answered(r)
 	s.Printf("\nBinding  %s (version %d)\n", rev.Binding, r.Version)
+}
+
+// kept reports whether what a question asks for is still there: the
+// retention takes the schema of a form.
+func kept(q *approval.Question) bool { return len(q.Choices) > 0 || len(q.Schema) > 0 }
+
+// asking prints who asks, and the call during which it is asked, if
+// there is one. It returns what to call whoever asks.
+func (s *view) asking(r *approval.Request) term.Ready {
+	q, call := r.Question, &r.Current().Call
+	if call.Kind == "" {
+		s.Printf("Agent %s asks by itself, outside any call\n", term.Bold.Of(agentName(r.Agent)))
+		if kept(q) {
+			s.Printf("%s\n", q.Words())
+		}
+
+		return "agent"
+	}
+
+	s.Printf(
+		"Tool server %s asks before it goes on with %s of %s\n\n",
+		term.Bold.Of(q.Asker),
+		term.Bold.Of(call.Target()),
+		term.Bold.Of(agentName(r.Agent)),
+	)
+	s.call(r)
+
+	return "tool"
 }
 
 // choices prints all labels, whole and in the tool's order, each on one
@@ -90,16 +121,11 @@ func answerers(r *approval.Request) string {
 // answered prints how to answer, or how it ended.
 func (s *view) answered(r *approval.Request) {
 	s.Printf("\n")
-	if r.State == approval.Pending {
-		s.Printf("Answer with `assent choose %s NUMBER`, or `assent dismiss %s`.\n", r.ID, r.ID)
-		s.Printf(
-			"Without an answer by %s nothing is picked, not the default either (expired).\n",
-			term.Stamp(r.Deadline),
-		)
+	switch {
+	case r.State == approval.Pending:
+		s.howTo(r)
 		return
-	}
-
-	if r.Chosen != nil {
+	case r.Chosen != nil:
 		s.Printf(
 			"%s [%d] by %s.\n",
 			map[bool]string{
@@ -109,11 +135,51 @@ func (s *view) answered(r *approval.Request) {
 			*r.Chosen,
 			r.By,
 		)
-	} else {
+	case r.Cause == approval.ByDismissal:
+		s.Printf("Dismissed by %s: it gets no answer.\n", r.By)
+	case r.Cause == approval.BySubmission:
+		s.Printf("Answered by %s.\n", r.By)
+	default:
 		s.field("by", r.By)
 	}
 
 	s.field("reason", r.Reason)
+}
+
+// howTo says how to answer, and what happens without one.
+func (s *view) howTo(r *approval.Request) {
+	if f := r.Question.Form(); f != nil {
+		s.Printf(
+			"Answer with `assent answer %s %s`, or `assent dismiss %s`, which gives no answer.\n",
+			r.ID, writeWith(f), r.ID,
+		)
+		s.Printf("Without an answer by %s it expires.\n", term.Stamp(r.Deadline))
+
+		return
+	}
+
+	s.Printf("Answer with `assent choose %s NUMBER`, or `assent dismiss %s`.\n", r.ID, r.ID)
+	s.Printf(
+		"Without an answer by %s nothing is picked, not the default either (expired).\n",
+		term.Stamp(r.Deadline),
+	)
+}
+
+func writeWith(f *form.Form) term.Ready {
+	if f.FreeText() {
+		return "--text TEXT"
+	}
+
+	return "--field NAME=VALUE"
+}
+
+// endingOf says what became of an answer to a text or form.
+func endingOf(r *approval.Request) term.Ready {
+	if r.Cause == approval.ByDismissal {
+		return "dismissed: it gets no answer"
+	}
+
+	return "answered: it gets what you wrote"
 }
 
 // isQuestion refuses to answer a question as if it were a call.
@@ -127,8 +193,20 @@ func isQuestion(r *approval.Request) error {
 func notACall(id string) error {
 	id = term.ScrubLine(id)
 	return term.No(
-		"%s is a question of a tool, not a call to approve or deny: answer with `assent choose %s NUMBER` or "+
-			"`assent dismiss %s`",
+		"%s is a question, not a call to approve or deny: answer with `assent choose %s NUMBER`, `assent answer %s` "+
+			"where it asks for a text or a form, or `assent dismiss %s`",
+		id,
+		id,
+		id,
+		id,
+	)
+}
+
+// isCall refuses to answer a call as if it were a question.
+func isCall(r *approval.Request) error {
+	id := term.ScrubLine(r.ID)
+	return term.No(
+		"%s is no question but a call: answer with `assent approve %s` or `assent deny %s`",
 		id,
 		id,
 		id,
@@ -191,13 +269,11 @@ func picked(r *approval.Request, number *int) (string, error) {
 	q := r.Question
 	switch {
 	case q == nil:
-		id := term.ScrubLine(r.ID)
-		return "", term.No(
-			"%s is no question of a tool but a call: answer with `assent approve %s` or `assent deny %s`",
-			id,
-			id,
-			id,
-		)
+		return "", isCall(r)
+	case q.Form() != nil && number == nil:
+		return "Your answer: dismiss; it gets no answer", nil
+	case q.Form() != nil:
+		return "", takesChoice(r)
 	case q.Default < 0 || q.Default >= len(q.Choices):
 		return "", fmt.Errorf("the question %s names a default that is none of its choices", term.ScrubLine(r.ID))
 	case number == nil:
@@ -259,6 +335,9 @@ func (b *inbox) ask(ctx context.Context, key byte) error {
 	if r.Question == nil {
 		_, err := picked(r, nil)
 		return err
+	}
+	if r.Question.Form() != nil {
+		return b.submit(ctx, f, b.selected)
 	}
 	viewOn(&b.out, true).question(r)
 	b.out.Printf(

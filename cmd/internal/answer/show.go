@@ -64,6 +64,7 @@ func (s *view) request(r *approval.Request) {
 	s.grounds(r)
 	s.needs(r)
 	s.revisions(r)
+	s.says(r)
 	s.ending(r)
 	s.Printf("\nBinding  %s (version %d)\n", rev.Binding, r.Version)
 }
@@ -293,7 +294,7 @@ func (s *view) vote(v *approval.Vote, current int) {
 
 func verdictStyle(v approval.Verdict) term.Style {
 	switch v {
-	case approval.Approve, approval.Choose, approval.Dismiss:
+	case approval.Approve, approval.Choose, approval.Submit, approval.Dismiss:
 		return term.Green
 	}
 	return term.Red

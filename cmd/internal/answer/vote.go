@@ -246,20 +246,38 @@ func (a commands) confirm(p *term.Printer, what, id, binding string) error {
 	return nil
 }
 
-// readAnswer reads one line once all is printed, byte by byte: what
-// comes behind it is for the next question.
+// readAnswer reads one line once all is printed; "" where there is none.
 func (a commands) readAnswer(p *term.Printer) (string, error) {
+	line, err := a.readLine(p)
+	if errors.Is(err, io.EOF) {
+		return "", nil
+	}
+
+	return line, err
+}
+
+// longestLine is what one line may have, in bytes, as terminals have it.
+const longestLine = 4096
+
+// readLine reads one line once all is printed, byte by byte: what comes
+// behind it is for the next question. The error is io.EOF where there
+// is nothing more.
+func (a commands) readLine(p *term.Printer) (string, error) {
 	if err := p.Done(); err != nil {
 		return "", err
 	}
 	var line []byte
 	one := make([]byte, 1)
-	for len(line) < 4096 && !bytes.HasSuffix(line, []byte("\n")) {
+	for !bytes.HasSuffix(line, []byte("\n")) {
 		switch _, err := io.ReadFull(a.In, one); {
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF) && len(line) > 0:
 			return strings.TrimSpace(string(line)), nil
+		case errors.Is(err, io.EOF):
+			return "", io.EOF
 		case err != nil:
 			return "", fmt.Errorf("read the answer: %w", err)
+		case len(line) == longestLine:
+			return "", fmt.Errorf("a line has at most %d bytes: nothing was done", longestLine)
 		}
 
 		line = append(line, one[0])
@@ -339,6 +357,11 @@ func printVoted(p *term.Printer, v *approval.Voted) {
 			look.Of("answered: the tool is told "),
 			choiceOf(v.Request, *v.Request.Chosen),
 		)
+		return
+	}
+
+	if v.Outcome == approval.VoteAnswered && v.Request.Question != nil {
+		p.Printf("%s: %s\n", v.Request.ID, look.Of(endingOf(v.Request)))
 		return
 	}
 

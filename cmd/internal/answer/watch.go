@@ -37,7 +37,7 @@ func (a commands) watchCommand() *cobra.Command {
 		Short: "Watch and answer requests as they come: a live inbox in the terminal",
 		Long: "On a terminal watch lists what waits, and takes single keys: j and k move, s shows, a approves, d " +
 			"denies, e edits, c or the number of a\n" +
-			"choice answers a tool's question, x dismisses it, q ends. Nothing is decided by one key: approving and " +
+			"choice answers a question (c asks for the fields of a form one after the other), x dismisses it, q ends. Nothing is decided by one key: approving and " +
 			"answering ask for the last 6\n" +
 			"characters of the id, denying for a reason.\n" +
 			"Elsewhere, or with --lines or --json, it prints what happens, a line for each ledger entry, and never " +
@@ -291,7 +291,7 @@ func (b *inbox) press(ctx context.Context, key byte, restore func()) (func(), er
 		b.note = "nothing is selected"
 		return restore, nil
 	case !b.requests[i].Question && !strings.ContainsRune("sade", rune(key)):
-		b.note = "this is no question of a tool but a call"
+		b.note = "this is no question but a call"
 		return restore, nil
 	}
 
@@ -376,7 +376,7 @@ func (b *inbox) keys() term.Ready {
 	case !b.mine[b.requests[i].ID]:
 		return "(this one does not wait for you)"
 	case b.requests[i].Question:
-		return "c choose  x dismiss"
+		return "c answer  x dismiss"
 	}
 
 	return "a approve  d deny  e edit"

@@ -23,6 +23,7 @@ type answerFlags struct {
 	yes     bool
 	all     bool
 	args    string
+	written written
 	preview bool
 	grant   grantFlags
 }
@@ -114,11 +115,26 @@ func ways() []way {
 			},
 		},
 		{
+			use: "answer ID [--field NAME=VALUE]... [--text TEXT] [--data FILE|-] [--reason TEXT] [--all] [--yes --binding " +
+				"PREFIX]",
+			short: "Answer a question with a text or a form",
+			long: "answer shows the question and every field of its form, then the answer, and asks for the last 6 " +
+				"characters of the id. A field that isn't\n" +
+				"named takes its default; naming one again picks several options. --data reads the whole answer as " +
+				"JSON. Without any of them it asks for\n" +
+				"one field after the other. Without a terminal it asks nothing: --yes answers, and --binding must " +
+				"name the question that you looked at.",
+			flags: []string{"field", "text", "data", "reason", "yes", "binding", "all"},
+			run: func(a commands, ctx context.Context, f answerFlags, args []string) error {
+				return a.submit(ctx, f, args[0])
+			},
+		},
+		{
 			use:   "dismiss ID [--reason TEXT] [--all] [--yes --binding PREFIX]",
-			short: "Close a tool's question without picking, which picks its default",
-			long: "dismiss shows the question and asks for the last 6 characters of the id. The tool is told its " +
-				"default: it can't tell a dismissal from\n" +
-				"a choice. Without a terminal it asks nothing: --yes dismisses, and --binding must name the call " +
+			short: "Close a question without an answer, which picks the default of choices",
+			long: "dismiss shows the question and asks for the last 6 characters of the id. A tool that asks for a choice " +
+				"is told its default: it can't\n" +
+				"tell a dismissal from a choice. One that asks for a text or a form gets no answer. Without a terminal it asks nothing: --yes dismisses, and --binding must name the call " +
 				"that you looked at before.",
 			flags: []string{"reason", "yes", "binding", "all"},
 			run: func(a commands, ctx context.Context, f answerFlags, args []string) error {
@@ -195,6 +211,14 @@ func (f *answerFlags) known() *pflag.FlagSet {
 	flags.BoolVar(&f.yes, "yes", false, "don't ask; needs --binding")
 	flags.BoolVar(&f.all, "all", false, "leave nothing out, however long the texts are")
 	flags.StringVar(&f.args, "args", "", "`FILE` of the new arguments, JSON; - for standard input")
+	flags.StringArrayVar(
+		&f.written.fields,
+		"field",
+		nil,
+		"`NAME=VALUE` of one field of a form (repeatable; again for one more option of a list)",
+	)
+	flags.StringArrayVar(&f.written.text, "text", nil, "`TEXT` that a question asks for")
+	flags.StringVar(&f.written.data, "data", "", "`FILE` of the whole answer, JSON; - for standard input")
 	flags.BoolVar(&f.preview, "preview", false, "only show what the edit would do")
 	flags.StringVar(&f.grant.age, "grant-age", "", "offer a standing approval for this `TIME`, such as 8h")
 	flags.IntVar(&f.grant.uses, "grant-uses", 0, "offer a standing approval for `N` uses")

@@ -3,9 +3,12 @@
 package request
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"strings"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/remote"
 	"github.com/assent-dev/assent/cmd/internal/system"
@@ -29,6 +33,7 @@ type requestFlags struct {
 	agent string
 	call  string
 	key   string
+	says  string // file of what the agent says about the call
 	wait  bool
 	no    int // exit code when it may not run
 }
@@ -38,7 +43,7 @@ func Command(caller remote.Caller) *cobra.Command {
 
 	var f requestFlags
 	cmd := &cobra.Command{
-		Use:   "request --agent ID --call FILE|- [--wait] [-- COMMAND...]",
+		Use:   "request --agent ID --call FILE|- [--context FILE] [--wait] [-- COMMAND...]",
 		Short: "Present a call that wants to run; wait, and run a command once it may",
 		Long: "request is a runtime on the command line. It presents the call; with --wait, or with a COMMAND, it " +
 			"waits for people, takes the one run,\n" +
@@ -70,6 +75,12 @@ func Command(caller remote.Caller) *cobra.Command {
 		"key",
 		"",
 		"idempotency `KEY`: the same key with the same call gets the same answer for a day",
+	)
+	flags.StringVar(
+		&f.says,
+		"context",
+		"",
+		"`FILE` of what the agent says about the call, JSON: a list of label with text, link or diff",
 	)
 	flags.BoolVar(&f.wait, "wait", false, "wait for people, and take the run")
 	flags.IntVar(
@@ -105,6 +116,10 @@ func (a command) request(ctx context.Context, f requestFlags, command []string) 
 // mayRun presents the call, and returns the arguments that may run and
 // what the server said. Every error means that it may not.
 func (a command) mayRun(ctx context.Context, f requestFlags, command bool) (args string, doc any, err error) {
+	says, err := a.readContext(f)
+	if err != nil {
+		return "", nil, err
+	}
 	call, args, err := a.readCall(f.call)
 	if err != nil {
 		return "", nil, err
@@ -113,7 +128,7 @@ func (a command) mayRun(ctx context.Context, f requestFlags, command bool) (args
 	if err != nil {
 		return "", nil, err
 	}
-	opened, err := server.Open(ctx, f.agent, call, client.OpenOptions{Key: f.key})
+	opened, err := server.Open(ctx, f.agent, call, client.OpenOptions{Key: f.key, Context: says})
 	if err != nil {
 		return "", nil, remote.Explain(err)
 	}
@@ -129,6 +144,36 @@ func (a command) mayRun(ctx context.Context, f requestFlags, command bool) (args
 	}
 
 	return "", nil, a.notAllowed(f, opened)
+}
+
+// readContext reads what the agent says about its call, and refuses
+// what the server would refuse.
+func (a command) readContext(f requestFlags) ([]info.Item, error) {
+	switch {
+	case f.says == "":
+		return nil, nil
+	case f.says == "-" && f.call == "-":
+		return nil, errors.New("--context and --call: standard input has one of them, so give a file for the other")
+	}
+
+	text, err := term.ReadFile(f.says, a.In)
+	if err != nil {
+		return nil, fmt.Errorf("--context: %w", err)
+	}
+	var out []info.Item
+	read := json.NewDecoder(bytes.NewReader(text))
+	read.DisallowUnknownFields()
+	if err := read.Decode(&out); err != nil {
+		return nil, fmt.Errorf("--context: expected a JSON list of label with text, link or diff: %w", err)
+	}
+	if _, err := read.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("--context: expected one JSON list, and nothing behind it")
+	}
+	if err := info.Check(out); err != nil {
+		return nil, fmt.Errorf("--context: %w", err)
+	}
+
+	return out, nil
 }
 
 // readCall reads one call and the exact text of its arguments.

@@ -310,6 +310,16 @@ type element struct {
 	MinLength   int      `json:"min_length,omitempty"`
 	MaxLength   int      `json:"max_length,omitempty"`
 	Options     []option `json:"options,omitempty"`
+
+	// of inputs
+	InitialValue   string   `json:"initial_value,omitempty"`
+	InitialDate    string   `json:"initial_date,omitempty"`
+	InitialOption  *option  `json:"initial_option,omitempty"`
+	InitialOptions []option `json:"initial_options,omitempty"`
+	Decimal        *bool    `json:"is_decimal_allowed,omitempty"`
+	MinValue       string   `json:"min_value,omitempty"`
+	MaxValue       string   `json:"max_value,omitempty"`
+	MaxSelected    int      `json:"max_selected_items,omitempty"`
 }
 
 type option struct {
@@ -375,8 +385,12 @@ func (b *block) check(ids map[string]bool) error {
 		}
 		return nil
 	case "input":
-		if b.Element == nil || b.Element.Type != "plain_text_input" || b.Element.MaxLength > 3000 {
-			return fmt.Errorf("no input")
+		if b.Element == nil || b.Element.ActionID == "" || b.BlockID == "" || ids["block "+b.BlockID] {
+			return fmt.Errorf("no input, or the same again")
+		}
+		ids["block "+b.BlockID] = true
+		if err := b.Element.input(); err != nil {
+			return err
 		}
 		if b.Hint != nil && b.Hint.check(2000) != nil {
 			return fmt.Errorf("hint")
@@ -435,6 +449,39 @@ func (e *element) button(ids map[string]bool) error {
 		return e.Placeholder.check(150)
 	}
 	return e.Text.check(75)
+}
+
+// input holds a control of a modal to Slack's limits.
+func (e *element) input() error {
+	most := map[string]int{"radio_buttons": 10, "checkboxes": 10, "static_select": 100, "multi_static_select": 100}
+	switch e.Type {
+	case "plain_text_input":
+		if e.MinLength > 3000 || e.MaxLength > 3000 || e.MinLength > e.MaxLength ||
+			len([]rune(e.InitialValue)) > e.MaxLength {
+			return fmt.Errorf("lengths %d to %d of %q", e.MinLength, e.MaxLength, e.InitialValue)
+		}
+	case "email_text_input", "url_text_input", "datepicker":
+	case "number_input":
+		if e.Decimal == nil {
+			return fmt.Errorf("is_decimal_allowed is required")
+		}
+	default:
+		if most[e.Type] == 0 || len(e.Options) == 0 || len(e.Options) > most[e.Type] {
+			return fmt.Errorf("%q with %d options", e.Type, len(e.Options))
+		}
+	}
+
+	all := append(append([]option{}, e.Options...), e.InitialOptions...)
+	if e.InitialOption != nil {
+		all = append(all, *e.InitialOption)
+	}
+	for _, o := range all {
+		if err := o.Text.check(75); err != nil || o.Value == "" || len(o.Value) > 75 {
+			return fmt.Errorf("option %q: %w", o.Value, err)
+		}
+	}
+
+	return nil
 }
 
 func (e *element) menu() error {

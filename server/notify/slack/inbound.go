@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -13,6 +14,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/assent-dev/assent/approval/form"
 )
 
 const (
@@ -30,10 +35,11 @@ var (
 	errFull     = errors.New("too much at once")
 )
 
-// ServeHTTP takes interactions: clicks on our buttons, and the form for
-// the reason of a denial. Only signed POSTs do anything, once each.
-// Slack gets its acknowledgement at once; the answer to the person
-// follows through the response URL.
+// ServeHTTP takes interactions: clicks on our buttons, and the forms for
+// the reason of a denial and for the answer to a question. Only signed
+// POSTs do anything, once each. Slack gets its acknowledgement at once;
+// the answer to the person follows through the response URL. A form
+// with wrong fields is handed back instead, with what each takes.
 func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
@@ -55,7 +61,8 @@ func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "expected an interaction", http.StatusBadRequest)
 		return
 	}
-	if err := a.begin(r, in); err != nil {
+	wrong, err := a.begin(r, in)
+	if err != nil {
 		status := http.StatusConflict
 		if errors.Is(err, errFull) {
 			status = http.StatusServiceUnavailable
@@ -64,29 +71,70 @@ func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	w.WriteHeader(http.StatusOK) // an empty body also closes the form
+	if wrong == nil {
+		w.WriteHeader(http.StatusOK) // an empty body also closes the form
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(slack.NewErrorsViewSubmissionResponse(wrong))
 }
 
 // begin works on an interaction after the acknowledgement, unless the
-// same one came before.
-func (a *App) begin(r *http.Request, in interaction) error {
+// same one came before. A form that was filled in wrongly is not worked
+// on: wrong says what to write, by block.
+func (a *App) begin(r *http.Request, in interaction) (wrong map[string]string, err error) {
 	select {
 	case a.slots <- struct{}{}:
 	default:
-		return errFull
+		return nil, errFull
 	}
 	if !a.seen.first(r.Header.Get(headerSignature), a.cfg.Now()) {
 		<-a.slots
-		return errReplayed
+		return nil, errReplayed
 	}
 	ctx := context.WithoutCancel(r.Context())
+	if in.step == stepSubmit {
+		if wrong = a.reads(ctx, &in); wrong != nil {
+			<-a.slots
+			return wrong, nil
+		}
+	}
+
 	a.works.Go(func() {
 		defer func() { <-a.slots }()
 		ctx, cancel := context.WithTimeout(ctx, workTimeout)
 		defer cancel()
 		a.work(ctx, in)
 	})
-	return nil
+
+	return nil, nil
+}
+
+// readTimeout is how long a form may be read: Slack waits for three
+// seconds.
+const readTimeout = 2 * time.Second
+
+// reads makes an answer of the inputs of a form, where somebody known
+// filled in the form that stands. Whatever else is wrong is found when
+// the answer is counted.
+func (a *App) reads(ctx context.Context, in *interaction) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
+	if err != nil || r.Question == nil || r.Question.Form() == nil {
+		return nil
+	}
+	f := r.Question.Form()
+	in.data, err = filled(f, in.inputs)
+	var problems form.Problems
+	if !errors.As(err, &problems) {
+		return nil
+	}
+	if _, known, err := a.person(ctx, in); err != nil || !known || a.showsAll(ctx, in) != nil {
+		return nil
+	}
+
+	return mended(f, problems)
 }
 
 // authentic checks Slack's v0 signature over the bytes as they arrived.
@@ -152,9 +200,9 @@ func (p *replays) first(signature string, now time.Time) bool {
 
 // parseBody reads the form that Slack posts: one field, JSON.
 func parseBody(body []byte) (interaction, error) {
-	form, err := url.ParseQuery(string(body))
-	if err != nil || len(form) != 1 || len(form["payload"]) != 1 {
+	posted, err := url.ParseQuery(string(body))
+	if err != nil || len(posted) != 1 || len(posted["payload"]) != 1 {
 		return interaction{}, errPayload
 	}
-	return parseInteraction([]byte(form["payload"][0]))
+	return parseInteraction([]byte(posted["payload"][0]))
 }

@@ -28,6 +28,8 @@ const (
 	stepDeny    step = "deny"    // the form with the reason
 	stepChoose  step = "choose"  // a choice of a question, confirmed
 	stepDismiss step = "dismiss" // a question, confirmed
+	stepFill    step = "fill"    // the answer button: open the form
+	stepSubmit  step = "submit"  // the form, filled in
 )
 
 // interaction is one click or one submitted form.
@@ -37,7 +39,9 @@ type interaction struct {
 	team, user string // of who clicked
 	trigger    string // lets us open a form, once, within three seconds
 	reason     string
-	choice     *int // with stepChoose
+	choice     *int                        // with stepChoose
+	inputs     map[string]map[string]input // with stepSubmit: by block and element
+	data       []byte                      // what the inputs answer
 	origin     origin
 }
 
@@ -53,8 +57,9 @@ type origin struct {
 var errPayload = errors.New("not an interaction")
 
 const (
-	callbackDeny = "assent_deny"
-	fieldReason  = "reason"
+	callbackDeny   = "assent_deny"
+	callbackAnswer = "assent_answer"
+	fieldReason    = "reason"
 )
 
 // wire is the part of Slack's payloads that we read.
@@ -84,9 +89,7 @@ type wire struct {
 		Callback string `json:"callback_id"`
 		Metadata string `json:"private_metadata"`
 		State    struct {
-			Values map[string]map[string]struct {
-				Value string `json:"value"`
-			} `json:"values"`
+			Values map[string]map[string]input `json:"values"`
 		} `json:"state"`
 	} `json:"view"`
 }
@@ -134,6 +137,8 @@ func (in *interaction) clicked(w *wire) (err error) {
 		in.step = stepAsk
 	case act.ID == actionDismiss:
 		in.step = stepDismiss
+	case act.ID == actionAnswer:
+		in.step = stepFill
 	case act.ID == actionChoose && act.Selected != nil:
 		return in.picked(act.ID, act.Selected.Value)
 	case act.ID == actionChoose:
@@ -163,13 +168,19 @@ func (in *interaction) picked(id, value string) error {
 }
 
 func (in *interaction) submitted(w *wire) error {
-	if w.View.Callback != callbackDeny {
+	switch w.View.Callback {
+	case callbackDeny:
+		in.step = stepDeny
+		in.reason = strings.TrimSpace(w.View.State.Values[fieldReason][fieldReason].Value)
+	case callbackAnswer:
+		in.step, in.inputs = stepSubmit, w.View.State.Values
+	default:
 		return nil
 	}
+
 	if err := json.Unmarshal([]byte(w.View.Metadata), &in.origin); err != nil {
 		return errPayload
 	}
-	in.step, in.reason = stepDeny, strings.TrimSpace(w.View.State.Values[fieldReason][fieldReason].Value)
 	return in.identify()
 }
 
@@ -207,7 +218,7 @@ func (a *App) work(ctx context.Context, in interaction) {
 			a.cfg.Report(fmt.Errorf("slack: answer %s: %w", in.name(), err))
 		}
 	}
-	if in.step != stepAsk {
+	if in.step != stepAsk && in.step != stepFill {
 		if err := a.refresh(ctx, &in); err != nil {
 			a.cfg.Report(fmt.Errorf("slack: rewrite the message of request %s: %w", in.ticket.Request, err))
 		}
@@ -224,12 +235,15 @@ func (a *App) act(ctx context.Context, in *interaction) string {
 	case !known:
 		return a.refuse(ctx, in)
 	case in.step == stepAsk:
-		return a.ask(ctx, in, person)
+		return a.ask(ctx, in, person, approval.Deny)
 	}
 
 	unseen := a.showsAll(ctx, in)
 	if unseen != nil && in.step != stepDeny {
 		return explain(unseen)
+	}
+	if in.step == stepFill {
+		return a.ask(ctx, in, person, approval.Submit)
 	}
 	return a.vote(ctx, in, approval.VoteInput{
 		Person: person.ID,
@@ -269,12 +283,15 @@ func (a *App) vote(ctx context.Context, in *interaction, v approval.VoteInput) s
 	v.Binding = in.ticket.Binding
 	v.Channel = name
 	v.Choice = in.choice
+	v.Data = in.data
 	v.Verdict = map[step]approval.Verdict{
 		stepApprove: approval.Approve,
 		stepAsk:     approval.Deny,
 		stepDeny:    approval.Deny,
 		stepChoose:  approval.Choose,
 		stepDismiss: approval.Dismiss,
+		stepFill:    approval.Submit,
+		stepSubmit:  approval.Submit,
 	}[in.step]
 	voted, err := a.cfg.Voter.Vote(ctx, v)
 	if err != nil {
@@ -314,8 +331,9 @@ func explain(err error) string {
 	return "Nothing was counted: something failed. Try again, or use the inbox."
 }
 
-// ask opens the form for the reason, for whoever may answer.
-func (a *App) ask(ctx context.Context, in *interaction, person approval.Person) string {
+// ask opens the form for the reason of a denial, or that of a question,
+// for whoever may give this answer.
+func (a *App) ask(ctx context.Context, in *interaction, person approval.Person, v approval.Verdict) string {
 	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
 	if err != nil {
 		return explain(err)
@@ -324,22 +342,36 @@ func (a *App) ask(ctx context.Context, in *interaction, person approval.Person) 
 	if err != nil {
 		return explain(err)
 	}
-	if err := e.May(approval.Deny); err != nil {
+	if err := e.May(v); err != nil {
 		return "Nothing was counted: " + err.Error() + "."
 	}
-	metadata, err := json.Marshal(in.origin)
-	const most = 3000
-	if err == nil && len(metadata) > most {
-		err = errors.New("what the form carries is too long")
-	}
-	if err == nil {
-		_, err = a.api.OpenViewContext(ctx, in.trigger, denyForm(in.ticket, string(metadata)))
-	}
-	if err != nil {
+	if err := a.opensForm(ctx, in, r, v); err != nil {
 		a.cfg.Report(classify(fmt.Errorf("slack: open the form: %w", err), err))
 		return "Nothing was counted: the form did not open. Press the button again, or use the inbox."
 	}
+
 	return ""
+}
+
+func (a *App) opensForm(ctx context.Context, in *interaction, r *approval.Request, v approval.Verdict) error {
+	metadata, err := json.Marshal(in.origin)
+	if err != nil {
+		return err
+	}
+	const most = 3000
+	if len(metadata) > most {
+		return errors.New("what the form carries is too long")
+	}
+	view, fits := denyForm(in.ticket, string(metadata)), true
+	if v == approval.Submit {
+		view, fits = answerForm(r, string(metadata))
+	}
+	if !fits {
+		return errors.New("the question is more than a form holds")
+	}
+	_, err = a.api.OpenViewContext(ctx, in.trigger, view)
+
+	return err
 }
 
 func denyForm(t ticket, metadata string) slack.ModalViewRequest {

@@ -199,6 +199,9 @@ func facts(r *approval.Request) []string {
 		text, _ := safetext.CutSlack(r.AtDeadline(), 2*maxValue)
 		lines = append(lines, "Until: "+clock(r.Deadline)+". "+text)
 	}
+	if n := len(r.Context); n > 0 {
+		lines = append(lines, fmt.Sprintf("What the agent says about it: %d items, in the inbox", n))
+	}
 	return append(lines, "Request: "+short(r.ID)+", binding "+short(prefix(rev.Binding)))
 }
 

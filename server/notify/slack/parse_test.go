@@ -10,41 +10,44 @@ import (
 	"pgregory.net/rapid"
 )
 
-func form(payload string) []byte { return []byte(url.Values{"payload": {payload}}.Encode()) }
+func encoded(payload string) []byte { return []byte(url.Values{"payload": {payload}}.Encode()) }
 
 func FuzzParseBody(f *testing.F) {
 	f.Add([]byte("payload="))
 	f.Add(
-		form(
+		encoded(
 			`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_approve",` +
 				`"value":"apr_1 0 0123456789abcdef"}]}`,
 		),
 	)
 	f.Add(
-		form(
+		encoded(
 			`{"type":"block_actions","user":{"id":"U1"},"team":{"id":"T1"},"actions":[{"action_id":"assent_deny",` +
 				`"value":"apr_1 2 0123456789abcdef"}]}`,
 		),
 	)
 	f.Add(
-		form(`{"type":"view_submission","user":{"id":"U1","team_id":"T1"},"view":{"callback_id":"assent_deny",` +
+		encoded(`{"type":"view_submission","user":{"id":"U1","team_id":"T1"},"view":{"callback_id":"assent_deny",` +
 			`"private_metadata":"{\"ticket\":\"apr_1 0 0123456789abcdef\"}"}}`),
 	)
-	f.Add(form(`{"type":"shortcut"}`))
+	f.Add(encoded(`{"type":"view_submission","user":{"id":"U1","team_id":"T1"},"view":{"callback_id":"assent_answer",` +
+		`"private_metadata":"{\"ticket\":\"qst_1 0 0123456789abcdef\"}","state":{"values":{"field_0":{"value":` +
+		`{"selected_options":[{"value":"1"}]}}}}}}`))
+	f.Add(encoded(`{"type":"shortcut"}`))
 	f.Add(
-		form(
+		encoded(
 			`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_choose_1",` +
 				`"value":"qst_1 0 0123456789abcdef 1"}]}`,
 		),
 	)
 	f.Add(
-		form(
+		encoded(
 			`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_choose",` +
 				`"selected_option":{"value":"qst_1 0 0123456789abcdef 99"}}]}`,
 		),
 	)
 	f.Add(
-		form(
+		encoded(
 			`{"type":"block_actions","user":{"id":"U1","team_id":"T1"},"actions":[{"action_id":"assent_dismiss",` +
 				`"value":"qst_1 0 0123456789abcdef"}]}`,
 		),

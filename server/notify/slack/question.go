@@ -15,6 +15,7 @@ import (
 const (
 	actionChoose  = "assent_choose"
 	actionDismiss = "assent_dismiss"
+	actionAnswer  = "assent_answer"
 )
 
 const (
@@ -26,11 +27,24 @@ const (
 	maxLabel     = 2000
 )
 
-// renderQuestion shows what a tool asks: what we know first, then the
-// tool's own words, every line of them fenced. It can be answered here
-// only when all labels are shown whole.
+// whoAsks is what to call the asker of a question.
+func whoAsks(r *approval.Request) string {
+	if r.Current().Call.Kind == "" {
+		return "agent"
+	}
+
+	return "tool"
+}
+
+// renderQuestion shows what a tool or an agent asks: what we know
+// first, then the asker's own words, every line of them fenced. A
+// choice can be answered here only when all labels are shown whole; a
+// form when Slack's inputs hold it whole.
 func (a *App) renderQuestion(r *approval.Request) message {
 	title := "A tool asks"
+	if whoAsks(r) == "agent" {
+		title = "An agent asks"
+	}
 	if r.State != approval.Pending {
 		title = "Question: " + strings.ToLower(string(r.State))
 	}
@@ -65,27 +79,40 @@ func forOne(r *approval.Request) bool {
 
 // answerOf says how a question ended; nothing while it is open.
 func answerOf(r *approval.Request) []string {
-	if r.State != approval.Answered || r.Chosen == nil {
+	if r.State != approval.Answered {
 		return ending(r)
-	}
-	did := "Picked"
-	if r.Cause == approval.ByDismissal {
-		did = "Dismissed, which picked the default"
 	}
 	when := r.Decided
 	if when == nil {
 		when = r.Closed
 	}
-	return []string{fmt.Sprintf("%s [%d] by %s%s", did, *r.Chosen, short(r.By), at(when))}
+	by := " by " + short(r.By) + at(when)
+	switch {
+	case r.Chosen == nil && r.Cause == approval.ByDismissal:
+		return []string{"Dismissed without an answer" + by}
+	case r.Chosen == nil:
+		return []string{"Answered" + by + ". What was written is in the inbox"}
+	case r.Cause == approval.ByDismissal:
+		return []string{fmt.Sprintf("Dismissed, which picked the default [%d]%s", *r.Chosen, by)}
+	}
+
+	return []string{fmt.Sprintf("Picked [%d]%s", *r.Chosen, by)}
 }
 
 // questionFacts are the facts of the call, but for what approvals alone have.
 func questionFacts(r *approval.Request) []string {
 	lines := []string{"Tool server: " + short(r.Question.Asker)}
+	if whoAsks(r) == "agent" {
+		lines = []string{"Asks by itself, outside any call, as: " + short(r.Question.Asker)}
+	}
 	for _, line := range facts(r) {
 		if call, ok := strings.CutPrefix(line, "Wants to run: "); ok {
+			if whoAsks(r) == "agent" {
+				continue
+			}
 			line = "Asks before it goes on with: " + call
 		}
+
 		if !strings.HasPrefix(line, "Needs: ") && !strings.HasPrefix(line, "Because of: ") {
 			lines = append(lines, line)
 		}
@@ -110,6 +137,10 @@ func answerers(r *approval.Request) string {
 // whole or not at all, and of the rest as much as there is room for.
 // What a policy hides the words could repeat, so then they stay out.
 func (m *message) asked(r *approval.Request) {
+	if r.Question.Form() != nil {
+		m.askedForm(r)
+		return
+	}
 	p := carried(r)
 	labels, all := choiceLines(r)
 	choices, left := pack(labels, max(0, m.room(0)-2)) // what we know and the prompt have their room in any case
@@ -123,7 +154,7 @@ func (m *message) asked(r *approval.Request) {
 		return
 	}
 
-	m.prompt(r.Question.Prompt, min(maxPrompt, m.room(sizeOf(choices))))
+	m.prompt(r, min(maxPrompt, m.room(sizeOf(choices))))
 	if !all || left > 0 {
 		m.say("Not all of the choices fit here. Read them in the inbox, it can only be answered there.")
 		return
@@ -133,6 +164,30 @@ func (m *message) asked(r *approval.Request) {
 		m.say(t)
 	}
 	m.full = true
+}
+
+// askedForm shows what the call carries and the asker's words. The
+// fields stand in the modal, all of them or none.
+func (m *message) askedForm(r *approval.Request) {
+	p := carried(r)
+	if whoAsks(r) == "tool" {
+		m.arguments(p, maxArguments)
+	}
+	if p.hidden {
+		m.say(
+			"A policy hides values of this call. The tool's words are not shown here: they may repeat them. Read " +
+				"and answer in the inbox.",
+		)
+		return
+	}
+
+	m.prompt(r, maxPrompt)
+	words, _ := safetext.CutSlack(r.Question.Words(), 2*maxValue)
+	m.say(words + ".")
+	_, m.full = modalOf(r)
+	if !m.full {
+		m.say("It asks for more than Slack can hold: answer it in the inbox.")
+	}
 }
 
 // room is how many sections are left when so many characters are set aside.
@@ -155,9 +210,9 @@ func (m *message) arguments(p *printer, most int) {
 
 // prompt shows the tool's words as a quotation: no line of them passes
 // for one of ours.
-func (m *message) prompt(text string, most int) {
+func (m *message) prompt(r *approval.Request, most int) {
 	var lines []string
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(r.Question.Prompt) {
 		shown, whole := safetext.CutSlack(strings.TrimRight(line, "\n"), maxString)
 		lines = append(lines, "│ "+shown)
 		if !whole {
@@ -165,10 +220,10 @@ func (m *message) prompt(text string, most int) {
 		}
 	}
 
-	m.say("The tool says, in words of its own that nobody checked:")
+	m.say("The " + whoAsks(r) + " says, in words of its own that nobody checked:")
 	if left := m.pack(lines, most); left > 0 {
 		m.say(
-			fmt.Sprintf("%d further lines of the tool's words are not shown here. Read them in the inbox.", left),
+			fmt.Sprintf("%d further lines of these words are not shown here. Read them in the inbox.", left),
 		)
 	}
 }
@@ -214,10 +269,27 @@ func (a *App) answers(r *approval.Request, full bool) []slack.Block {
 		return []slack.Block{slack.NewActionBlock("", open)}
 	}
 	t := ticketOf(r)
+	if r.Question.Form() != nil {
+		return []slack.Block{slack.NewActionBlock("", fills(t)...), slack.NewActionBlock("", open)}
+	}
 	dismiss := slack.NewButtonBlockElement(actionDismiss, t.String(), plain("Dismiss")).
 		WithStyle(slack.StyleDanger)
 	dismiss.WithConfirm(confirmAnswer(t, fmt.Sprintf("the default, [%d]", r.Question.Default), "Dismiss"))
 	return []slack.Block{slack.NewActionBlock("", picks(r, t)...), slack.NewActionBlock("", dismiss, open)}
+}
+
+// fills are the elements of a text or a form: one opens it, the other
+// closes the question.
+func fills(t ticket) []slack.BlockElement {
+	fill := slack.NewButtonBlockElement(actionAnswer, t.String(), plain("Answer…")).WithStyle(slack.StylePrimary)
+	dismiss := slack.NewButtonBlockElement(actionDismiss, t.String(), plain("Dismiss")).WithStyle(slack.StyleDanger)
+	dismiss.WithConfirm(slack.NewConfirmationBlockObject(
+		plain("Dismiss this question?"),
+		plain("Request "+short(t.Request)+", binding "+short(t.Binding)+". Whoever asks gets no answer."),
+		plain("Dismiss"), plain("Not now"),
+	))
+
+	return []slack.BlockElement{fill, dismiss}
 }
 
 // chooseID is the id of the button of a choice: ids must differ within

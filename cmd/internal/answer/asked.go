@@ -1,0 +1,167 @@
+package answer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/form"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/template"
+	"github.com/assent-dev/assent/value"
+)
+
+// says prints what the agent says about its call or question, every
+// line of it behind a bar, below what is known.
+func (s *view) says(r *approval.Request) {
+	if len(r.Context) == 0 {
+		return
+	}
+	s.Printf("\nWhat the agent says about it, in words of its own that nobody checked; they are no part of what is decided:\n")
+	s.repeats(r)
+	for i := range r.Context {
+		it := &r.Context[i]
+		s.text("  | ", it.Label, template.Escape)
+		if it.Link != "" {
+			s.text("  |   ", "leads to "+it.Host()+":", template.Escape)
+		}
+		s.text("  |   ", it.Text+it.Link+it.Diff, template.Escape)
+	}
+}
+
+// repeats warns of words that may repeat what policy hides.
+func (s *view) repeats(r *approval.Request) {
+	if len(r.Redact) > 0 {
+		s.Printf("  %s\n", term.Yellow.Of("policy hides values of this call; these words may repeat them"))
+	}
+}
+
+// form prints what a question asks for: the asker's words behind bars,
+// and for every field what it takes, in our words.
+func (s *view) form(r *approval.Request, f *form.Form) {
+	if f.FreeText() {
+		s.Printf("\nIt asks for a text:\n")
+	} else {
+		s.Printf("\nIt asks for %s in a form:\n", things(len(f.Fields)))
+		s.label("  | ", f.Title)
+		s.label("  | ", f.Help)
+	}
+
+	for i := range f.Fields {
+		s.asks(f, i)
+		if len(r.Data) > 0 {
+			s.Printf("    answered: %s\n", valueText(f.Of(&f.Fields[i], r.Data)))
+		}
+	}
+}
+
+func things(n int) string {
+	if n == 1 {
+		return "1 thing"
+	}
+
+	return fmt.Sprintf("%d things", n)
+}
+
+// asks prints one field. Its number is ours; its name, title and help
+// are the asker's words.
+func (s *view) asks(f *form.Form, i int) {
+	field := &f.Fields[i]
+	if !f.FreeText() {
+		s.Printf("  field %d of %d, %s\n", i+1, len(f.Fields), needed(field))
+		s.label("    | ", field.Name)
+	}
+	if field.Title != field.Name {
+		s.label("    | ", field.Title)
+	}
+	s.label("    | ", field.Help)
+	s.Printf("    takes %s\n", field.Takes())
+	for n, o := range field.Options {
+		s.Printf("    [%d] %s\n", n, optionText(o))
+	}
+	if field.Default.Kind != value.Absent {
+		s.Printf("    default: %s\n", valueText(field.Default))
+	}
+}
+
+// label prints words of a field, never cut: whoever answers has seen
+// them all.
+func (s *view) label(mark, text string) {
+	if text != "" {
+		viewOn(s.Printer, true).text(mark, text, template.Escape)
+	}
+}
+
+func needed(field *form.Field) term.Ready {
+	if field.Required {
+		return "must be given"
+	}
+
+	return "may be left out"
+}
+
+// optionText is the value of an option, which is what an answer has,
+// with its title where that differs.
+func optionText(o form.Option) string {
+	if o.Title == o.Value {
+		return o.Value
+	}
+
+	return o.Value + " | " + o.Title
+}
+
+// valueText is a value of an answer in a few words.
+func valueText(v value.Value) string {
+	if v.Kind == value.Absent {
+		return "(not given)"
+	}
+
+	return string(v.AppendJSON(nil))
+}
+
+// given prints an answer before it is given, field by field.
+func (s *view) given(f *form.Form, data []byte) {
+	s.Printf("\nYour answer:\n")
+	for i := range f.Fields {
+		field := &f.Fields[i]
+		if field.Name == "" {
+			s.text("  | ", strings.Join(form.Texts(f.Of(field, data)), ""), template.Escape)
+			continue
+		}
+		s.Printf("  | %s: %s\n", field.Name, valueText(f.Of(field, data)))
+	}
+}
+
+// wrong is an answer that the form doesn't take. Every wrong field
+// stands on a line of its own.
+func wrong(problems form.Problems) error {
+	lines := []string{"the answer does not fit, so nothing was answered:"}
+	for _, p := range problems {
+		line := "expected " + term.ScrubLine(p.Want)
+		if p.Field != "" {
+			line = term.ScrubLine(p.Field) + ": " + line
+		}
+		lines = append(lines, line)
+	}
+
+	return term.ExitWith(term.ExitFailure, fmt.Errorf("%s", strings.Join(lines, "\n")))
+}
+
+// picksOf are the values behind the numbers of options; wrong says what
+// is no number of one.
+func picksOf(field *form.Field, text string) (values []string, wrong string) {
+	for part := range strings.SplitSeq(text, ",") {
+		n, err := readNumber(strings.TrimSpace(part))
+		if err != nil || n >= len(field.Options) || slices.Contains(values, field.Options[n].Value) {
+			return nil, fmt.Sprintf("numbers from 0 to %d, the ones in brackets", len(field.Options)-1)
+		}
+		values = append(values, field.Options[n].Value)
+	}
+
+	if field.Type == form.Select && len(values) != 1 {
+		return nil, "one number"
+	}
+
+	return values, ""
+}
