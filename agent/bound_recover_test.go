@@ -70,8 +70,8 @@ func TestACallThatItsFunctionKnowsIsNotLost(t *testing.T) {
 				Tools: []agent.Tool{agent.RequireApproval(pay)},
 				Store: store,
 			})
-			asked := must.Get(bot.Run(t.Context(), agent.NewThread("t"), content.UserText("Pay.")))(t).UserInputRequests()
-			yes := asked[0].(*content.ToolApprovalRequest).CreateApproval("")
+			first := must.Get(bot.Run(t.Context(), agent.NewThread("t"), content.UserText("Pay.")))(t)
+			yes := first.UserInputRequests()[0].(*content.ToolApprovalRequest).CreateApproval("")
 			thread := must.Get(store.Load(t.Context(), "t"))(t)
 			if _, err := bot.Run(t.Context(), thread, content.NewMessage(content.User, yes)); err == nil {
 				t.Fatal("the process did not die")
@@ -83,8 +83,10 @@ func TestACallThatItsFunctionKnowsIsNotLost(t *testing.T) {
 			for r := range content.All[*content.FunctionResult](resp.Messages) {
 				told = string(r.Result)
 			}
-			if runs != want.runs || !strings.Contains(told, want.says) || !strings.Contains(fmt.Sprint(kept), want.kept) {
-				t.Errorf("%d runs, told %s, record %v", runs, told, kept)
+
+			record := fmt.Sprint(kept)
+			if runs != want.runs || !strings.Contains(told, want.says) || !strings.Contains(record, want.kept) {
+				t.Errorf("%d runs, told %s, record %s", runs, told, record)
 			}
 		})
 	}

@@ -310,31 +310,42 @@ func TestAPeerThatRepeatsItsQuestion(t *testing.T) {
 }
 
 // TestAnAnswerThatMayBeLost is sent again under its id, when the task
-// still asks.
+// still asks. The process that sent it goes on, or another one, which
+// knows from the thread only that the user has answered.
 func TestAnAnswerThatMayBeLost(t *testing.T) {
-	p := newPeer(t, map[string][]string{
-		"SendMessage": {
-			ok("task", InputRequired, asks("m", "Where?")),
-			"",
-			ok("task", Completed, asks("m2", "There.")),
-		},
-		"GetTask": {ok("", InputRequired, asks("m", "Where?"))},
-	})
-	r := p.remote(RemoteConfig{})
-	_, err := r.Invoke(t.Context(), invoking())
-	s := suspended(t, err)
-	answer := must.Get(s.Requests[0].(*content.StructuredInputRequest).CreateResponse(json.RawMessage(`"here"`)))(t)
-	_, err = r.Resume(t.Context(), invoking(), s.State, []content.InputResponse{answer})
-	var again *agent.Suspend
-	if !errors.As(err, &again) || again.Err == nil {
-		t.Fatalf("error %v", err)
-	}
-	got := must.Get(r.Resume(t.Context(), invoking(), again.State, nil))(t)
-	if end, ok := got.(*Ending); !ok || *end != (Ending{"completed", "There."}) {
-		t.Errorf("got %+v", got)
-	}
-	if len(p.sent) != 3 || p.sent[1] != p.sent[2] {
-		t.Errorf("sent %v", p.sent)
+	for _, killed := range []bool{false, true} {
+		p := newPeer(t, map[string][]string{
+			"SendMessage": {
+				ok("task", InputRequired, asks("m", "Where?")),
+				"",
+				ok("task", Completed, asks("m2", "There.")),
+			},
+			"GetTask": {ok("", InputRequired, asks("m", "Where?"))},
+		})
+		cfg := RemoteConfig{Journal: must.Get(filestore.New(t.TempDir()))(t)}
+		_, err := p.remote(cfg).Invoke(t.Context(), invoking())
+		s := suspended(t, err)
+		q := s.Requests[0].(*content.StructuredInputRequest)
+		answers := []content.InputResponse{must.Get(q.CreateResponse(json.RawMessage(`"here"`)))(t)}
+		_, err = p.remote(cfg).Resume(t.Context(), invoking(), s.State, answers)
+		var again *agent.Suspend
+		if !errors.As(err, &again) || again.Err == nil {
+			t.Fatalf("error %v", err)
+		}
+		state := again.State
+		if killed {
+			state = s.State
+		} else {
+			answers = nil
+		}
+
+		got := must.Get(p.remote(cfg).Resume(t.Context(), invoking(), state, answers))(t)
+		if end, ok := got.(*Ending); !ok || *end != (Ending{"completed", "There."}) {
+			t.Errorf("got %+v", got)
+		}
+		if len(p.sent) != 3 || p.sent[1] != p.sent[2] {
+			t.Errorf("sent %v", p.sent)
+		}
 	}
 }
 

@@ -230,12 +230,16 @@ func (h *A2A) stream(w http.ResponseWriter, r *http.Request, c *call) {
 	}
 	for rec.State == a2a.Working {
 		next, err := h.next(ctx, c.caller, rec)
-		if err != nil {
+		if err != nil || h.ctx.Err() != nil {
 			return
 		}
 		if next.Said == rec.Said && next.State == rec.State {
+			if wait.Pause(ctx, lookEvery) != nil {
+				return
+			}
 			continue
 		}
+
 		rec = next
 		if !tellChange(rec, tell) {
 			return
@@ -265,18 +269,13 @@ func (h *A2A) streamed(ctx context.Context, c *call) (*record, error) {
 	return rec, err
 }
 
-// next waits for the run of a task, or looks where people answer.
+// next waits for the run of a task, and looks where people answer.
 func (h *A2A) next(ctx context.Context, caller string, rec *record) (*record, error) {
 	if t := h.running(threadID("a2a", caller, rec.TaskID)); t != nil {
 		if err := wait.For(ctx, t.done, h.cfg.RunFor); err != nil {
 			return nil, err
 		}
-	} else if len(rec.Open) > 0 {
-		if err := wait.Pause(ctx, lookEvery); err != nil {
-			return nil, err
-		}
 	}
-
 	return h.look(ctx, caller, rec.TaskID)
 }
 
