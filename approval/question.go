@@ -109,6 +109,7 @@ func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 			return nil, fmt.Errorf("bind the call: %w", err)
 		}
 	}
+
 	if o.d.Outcome != resolve.Deny {
 		if o.owners, err = s.owners(ctx, in.Tenant, c); err != nil {
 			return nil, err
