@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,6 +48,9 @@ func (r *Request) opened(more map[string]any) Event {
 		"person":            r.Requester.Person,
 	}
 	maps.Copy(facts, more)
+	if digest := r.Current().Decision.Configuration; digest != "" {
+		facts["configuration"] = digest
+	}
 	if len(r.Context) > 0 {
 		facts["context"] = len(r.Context)
 	}
@@ -244,7 +248,7 @@ func (r *Request) approve(cause Cause, by, reason string, now time.Time, cfg Con
 	r.By = by
 	r.Reason = reason
 	r.Decided = &now
-	r.Scheduled, r.Permit = nil, &Permit{Expires: now.Add(cfg.PermitAge)}
+	r.Scheduled, r.Permit = nil, &Permit{Expires: now.Add(cmp.Or(cfg.ownPermitAge(r.Tenant), cfg.PermitAge))}
 	r.schedule()
 	return r.event(EventApproved, by, map[string]any{"expires": stamp(r.Permit.Expires)}).
 		sealing("reason", reason)

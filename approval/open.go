@@ -226,7 +226,7 @@ func (o *opening) stopped(tx Tx) (bool, error) {
 	if f == nil || err != nil {
 		return false, err
 	}
-	o.out.Decision = frozenDecision(*f)
+	o.out.Decision = frozenDecision(*f, o.c.Plan)
 	return true, o.deny(tx, "frozen")
 }
 
@@ -273,6 +273,9 @@ func (o *opening) event(kind string, facts map[string]any) Event {
 		"principal": o.call.Principal,
 		"session":   o.call.Session,
 		"rules":     ruleFacts(&Revision{Decision: o.out.Decision}),
+	}
+	if digest := o.c.Plan.Configuration(); digest != "" {
+		all["configuration"] = digest
 	}
 	if o.question != nil {
 		all["question"] = true

@@ -57,7 +57,15 @@ func (o *opening) asks(tx Tx, r *Request, m Memory, events []Event) error {
 	o.remember(tx, m)
 	o.out.Outcome = resolve.Ask
 	o.out.Request = r
+	o.tellPermitAge()
 	return o.record(tx, r, events...)
+}
+
+// tellPermitAge tells who waits how long an approval can be used.
+func (o *opening) tellPermitAge() {
+	if age := o.s.cfg.ownPermitAge(o.in.Tenant); age > 0 && o.question == nil {
+		o.out.PermitAge = policy.FormatDuration(age)
+	}
 }
 
 // inTime gives people no longer than the asker waits. Nobody's silence

@@ -13,6 +13,7 @@ import (
 func (o *opening) ask(tx Tx) error {
 	if o.coolsDown() {
 		o.out.Request, o.out.Decision = o.last, o.s.coolingDecision(o.last)
+		o.out.Decision.Configuration = o.c.Plan.Configuration()
 		return o.deny(tx, "cooling_down")
 	}
 	if done, err := o.granted(tx); done || err != nil {
@@ -128,6 +129,7 @@ func (o *opening) share(tx Tx) error {
 	o.out.Outcome = resolve.Ask
 	o.out.Request = r
 	o.out.Shared = true
+	o.tellPermitAge()
 	o.remember(tx, Memory{Request: r.ID})
 	var facts map[string]any
 	if o.joins(r) {

@@ -26,6 +26,10 @@ type Opened struct {
 	// of now: the request can only be denied, or expire.
 	Unfillable []Shortage `json:"unfillable,omitempty"`
 	Denied     string     `json:"denied,omitempty"` // "policy", "frozen", "cooling_down"
+	// PermitAge is how long an approval will wait to be used, "15m", of
+	// what people are asked about where the tenant's configuration says
+	// so.
+	PermitAge string `json:"permit_age,omitempty"`
 }
 
 // The words for an outcome in documents.

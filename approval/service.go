@@ -29,8 +29,11 @@ type Config struct {
 	// call takes one more approver, since the principal could be one of
 	// them under another name. Nil: nowhere.
 	AcceptUnknown func(tenant string) bool
-	KeepArgs      int   // bytes of arguments that the ledger keeps as text of a call that nobody is asked about; 16 KiB
-	Quota         Quota // of what callers may have kept; none
+	// PermitAges are the permit ages of tenants that have one of their
+	// own, which those who wait are told; 0 is PermitAge. Nil: none has.
+	PermitAges func(tenant string) time.Duration
+	KeepArgs   int   // bytes of arguments that the ledger keeps as text of a call that nobody is asked about; 16 KiB
+	Quota      Quota // of what callers may have kept; none
 	// Route names what else hears of an event, r being nil for events
 	// that are not about a request; a nil Route means nothing does.
 	Route func(event string, r *Request) []Delivery
@@ -48,6 +51,15 @@ func (c Config) withDefaults() Config {
 	pick(&c.KeepArgs, 16<<10)
 	c.GrantAge, c.GrantUses = min(c.GrantAge, c.MaxGrantAge), min(c.GrantUses, c.MaxUses)
 	return c
+}
+
+// ownPermitAge is that of a tenant which has one of its own, else 0.
+func (c *Config) ownPermitAge(tenant string) time.Duration {
+	if c.PermitAges == nil {
+		return 0
+	}
+
+	return max(c.PermitAges(tenant), 0)
 }
 
 func pick[T time.Duration | int](field *T, standard T) {
@@ -428,14 +440,14 @@ func (s *Service) Decide(
 	}
 	for _, f := range freezes {
 		if stops(agent)(f) {
-			return frozenDecision(f), nil
+			return frozenDecision(f, c.Plan), nil
 		}
 	}
 	return c.Plan.Decide(call), nil
 }
 
 // frozenDecision is the denial by the kill switch.
-func frozenDecision(f Freeze) resolve.Decision {
+func frozenDecision(f Freeze, plan *resolve.Plan) resolve.Decision {
 	what := "all agents are frozen"
 	if f.Agent != "" {
 		what = "agent " + f.Agent + " is frozen"
@@ -447,6 +459,7 @@ func frozenDecision(f Freeze) resolve.Decision {
 			Code:   CodeFrozen,
 			Detail: what + " by " + f.By,
 		}},
+		Configuration: plan.Configuration(),
 	}
 }
 

@@ -3,9 +3,11 @@ package lint
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // Config is the owner's configuration file:
@@ -14,7 +16,9 @@ import (
 //	  condition-vacuous: off
 //	  template-hides-tested: error
 //
-// It may switch off or re-grade rules, except findings that stop the load.
+// It may switch off or re-grade rules, except findings that stop the
+// load. The other fields of a decision configuration may stand beside
+// it; they are read by resolve.ParseConfig.
 type Config struct {
 	severities map[string]setting
 }
@@ -72,14 +76,16 @@ func (r *configReader) top(n *yamldoc.Node) {
 		r.fail(n.Range, "the configuration is no mapping", configForm, "")
 		return
 	}
+	fields := resolve.ConfigFields()
 	for _, f := range n.Fields {
 		switch {
+		case f.Key.Text != "rules" && slices.Contains(fields, f.Key.Text):
 		case f.Key.Text != "rules":
 			r.fail(
 				f.Key.Range,
 				fmt.Sprintf("unknown field %q", f.Key.Text),
-				configForm,
-				diag.Nearest(f.Key.Text, []string{"rules"}),
+				configForm+"; or one of "+strings.Join(fields, ", "),
+				diag.Nearest(f.Key.Text, fields),
 			)
 		case f.Value.Kind != yamldoc.Mapping:
 			r.fail(f.Value.Range, "rules is no mapping", configForm, "")

@@ -68,6 +68,10 @@ type Options struct {
 	// Semantics are the readings of silent points that conditions are
 	// analysed under.
 	Semantics resolve.Semantics
+	// Owner holds the owner's other choices, for plans. With
+	// AllowTimeoutApprove, approval by timeout is a warning, since the
+	// owner wants it.
+	Owner resolve.Options
 }
 
 // People is what a directory says about the groups that policies name.
@@ -256,7 +260,11 @@ func (w *Worker) report(file string, doc *yamldoc.Document, p *Pass, findings []
 		if w.linter.opt.Strict && findings[i].Rule == schema.UnknownField {
 			findings[i].Severity = diag.Error
 		}
+		if w.linter.opt.Owner.AllowTimeoutApprove && findings[i].Rule == timeoutApproves {
+			findings[i].Severity = diag.Warning
+		}
 	}
+
 	r := diag.Report{File: file, Findings: w.linter.opt.Config.apply(findings)}
 	if doc != nil {
 		s := silence{linter: w.linter, pass: p}

@@ -88,7 +88,9 @@ func (p *Pass) Policies() []*policy.Policy {
 // Plan compiles the agent with its policies. It is an error when a
 // required one is missing.
 func (p *Pass) Plan() (*resolve.Plan, error) {
-	plan, err := resolve.Compile(p.Agent, p.Registry, resolve.Options{Semantics: p.worker.linter.opt.Semantics})
+	opt := p.worker.linter.opt.Owner
+	opt.Semantics = p.worker.linter.opt.Semantics
+	plan, err := resolve.Compile(p.Agent, p.Registry, opt)
 	if err != nil {
 		return nil, fmt.Errorf("compile the agent: %w", err)
 	}

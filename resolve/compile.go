@@ -56,6 +56,10 @@ type Options struct {
 	// of all others can bring a call under a rule, and never out of
 	// one.
 	TrustedServers []string
+	// Configuration is the digest that decisions name, see
+	// Decision.Configuration. It is no part of the plan's version: what
+	// of a configuration changes decisions is there by itself.
+	Configuration string
 }
 
 // UnresolvedError says which required policies are missing, or that the
@@ -206,6 +210,12 @@ func parsePlace(name string) (place, error) {
 // Findings tells what compiling found: policies that are missing,
 // advisory or weakened. They never loosen a decision.
 func (p *Plan) Findings() []diag.Finding { return p.findings }
+
+// Configuration is Options.Configuration.
+func (p *Plan) Configuration() string { return p.opt.Configuration }
+
+// TimeoutApproves reports whether a policy may approve by timeout here.
+func (p *Plan) TimeoutApproves() bool { return p.opt.AllowTimeoutApprove }
 
 // Version identifies the agent, policies and semantics that this plan
 // was compiled from.

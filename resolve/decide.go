@@ -17,7 +17,7 @@ import (
 func (p *Plan) Decide(c *Call) Decision {
 	t := p.find(c)
 	if t == nil {
-		return Unreadable(
+		return p.Unreadable(
 			fmt.Errorf(
 				"%s is no kind of call, expected tool, mcp_tool, skill or delegation",
 				quote(string(c.Kind)),
@@ -26,7 +26,7 @@ func (p *Plan) Decide(c *Call) Decision {
 	}
 
 	if len(p.stop) == 0 && p.silent(c, t) {
-		return Decision{Outcome: Allow}
+		return Decision{Outcome: Allow, Configuration: p.opt.Configuration}
 	}
 	return p.explain(c, t)
 }
@@ -44,6 +44,14 @@ func Unreadable(err error) Decision {
 		Message: r.Detail,
 		Reasons: []Reason{r},
 	}
+}
+
+// Unreadable is Unreadable under this plan's configuration.
+func (p *Plan) Unreadable(err error) Decision {
+	d := Unreadable(err)
+	d.Configuration = p.opt.Configuration
+
+	return d
 }
 
 // silent reports whether no rule has anything to say. It only looks:
@@ -205,8 +213,12 @@ func (e *explanation) rule(r *rule) {
 	if e.plan.denies(r.code) {
 		reason.outcome = Deny
 	} else {
+		if r.code == NotDeclared || r.code == NotAllowed {
+			reason.Code = AskedUndeclared
+		}
 		e.asked = append(e.asked, r)
 	}
+
 	e.reasons = append(e.reasons, reason)
 }
 
@@ -285,7 +297,7 @@ func matchers(seen []condition.Observation) []Matcher {
 // is gone, since the caller changed the arguments meanwhile, it asks.
 func (e *explanation) decision() Decision {
 	slices.SortStableFunc(e.reasons, func(a, b Reason) int { return cmp.Compare(a.outcome, b.outcome) })
-	d := Decision{Outcome: Ask, Reasons: e.reasons}
+	d := Decision{Outcome: Ask, Reasons: e.reasons, Configuration: e.plan.opt.Configuration}
 	for _, r := range e.reasons {
 		d.Outcome = min(d.Outcome, r.outcome)
 	}

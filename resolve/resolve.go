@@ -80,6 +80,7 @@ const (
 	NotDeclared         Code = "not_declared"         // no such tool, server or agent in the file
 	NotAllowed          Code = "not_allowed"          // the allow-list is present and does not name it
 	AllowListMisspelt   Code = "allow_list_misspelt"  // the allow-list stands under its old name
+	AskedUndeclared     Code = "undeclared"           // not declared, or not allowed, where the owner has people asked
 	Denied              Code = "denied"               // a policy rule denies it
 	UnreadableArguments Code = "unreadable_arguments" // the arguments are no JSON that everybody reads alike
 	UnreadableCall      Code = "unreadable_call"      // the call itself can't be read
@@ -138,6 +139,9 @@ type Decision struct {
 	// "sha256:…". It is set when the outcome is ask; see Plan.Bind for
 	// the others.
 	Binding string `json:"binding,omitempty"`
+	// Configuration is the digest of the decision configuration that
+	// the plan was compiled under, see Config.Digest; "" without one.
+	Configuration string `json:"configuration,omitempty"`
 }
 
 // MarshalJSON writes the decision in the form of

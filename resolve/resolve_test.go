@@ -275,14 +275,14 @@ func TestSemanticsSwitches(t *testing.T) {
 			resolve.Semantics{Undeclared: resolve.UndeclaredAsk},
 			tool("x", `{}`),
 			"deny not_declared",
-			"ask not_declared",
+			"ask undeclared",
 		},
 		{
 			"undeclared agent",
 			resolve.Semantics{Undeclared: resolve.UndeclaredAsk},
 			&resolve.Call{Kind: resolve.Delegation, Agent: "x"},
 			"deny not_declared",
-			"ask not_declared",
+			"ask undeclared",
 		},
 		{"empty list", resolve.Semantics{EmptyAllowList: resolve.EmptyIsAbsent}, &resolve.Call{
 			Kind:   resolve.MCPTool,

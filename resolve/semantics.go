@@ -3,6 +3,7 @@ package resolve
 import (
 	_ "embed"
 	"strings"
+	"unicode"
 
 	"github.com/assent-dev/assent/condition"
 )
@@ -34,7 +35,7 @@ type Undeclared uint8
 // The answers for undeclared targets.
 const (
 	UndeclaredDeny Undeclared = iota // deny (default)
-	UndeclaredAsk                    // ask, with the same reason
+	UndeclaredAsk                    // ask, with the code AskedUndeclared
 )
 
 // EmptyAllowList is the reading of an allow-list that is present and empty.
@@ -63,6 +64,29 @@ type Point struct {
 	Default      string
 	Alternatives string // "" when the point is fixed
 	Spec         string // where the standard is silent
+}
+
+// Switch is how a decision configuration asks for the other reading,
+// "semantics.on_missing: no_match"; "" when the point is fixed.
+func (p Point) Switch() string {
+	if p.Alternatives == "" {
+		return ""
+	}
+	var name []rune
+	for i, r := range strings.TrimPrefix(p.Name, "Conditions.") {
+		if lower := unicode.ToLower(r); lower != r && i > 0 {
+			name = append(name, '_', lower)
+		} else {
+			name = append(name, lower)
+		}
+	}
+
+	field := string(name)
+	if field != "undeclared" {
+		field = "semantics." + field
+	}
+
+	return field + ": " + p.Alternatives
 }
 
 //go:embed points.txt

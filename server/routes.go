@@ -18,6 +18,11 @@ func (s *Server) table() []route {
 	)
 	routes := []route{
 		{
+			pattern: "GET /v1/agents",
+			scopes:  slices.Concat(read, decide, request),
+			handle:  (*exchange).listAgents,
+		},
+		{
 			pattern: "POST /v1/agents/{agent}/decide",
 			scopes:  slices.Concat(decide, request),
 			body:    callBody,

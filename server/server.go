@@ -58,6 +58,9 @@ type Config struct {
 	// wrong with them; for "", of all tenants together, without what is
 	// wrong. Nil: nobody is told.
 	Loaded func(tenant string) []openapi.Loaded
+	// Agents tells which agents of a tenant can be used, in the order
+	// of their ids, and what decides about them; nil: none.
+	Agents func(tenant string) openapi.Agents
 	// UnusableAgents counts the agents whose file can't be used as it
 	// stands; nil: no figure says so.
 	UnusableAgents func() int

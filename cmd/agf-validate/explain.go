@@ -63,7 +63,7 @@ func explainSemantics(w io.Writer) error {
 	for _, p := range resolve.Points() {
 		text := "\n" + p.Name + "\n" + indent(wrap(p.Question), "  ") + indent(wrap("→ "+p.Default), "  ")
 		if p.Alternatives != "" {
-			text += "  or: " + p.Alternatives + "\n"
+			text += "  or: " + p.Switch() + "\n"
 		}
 		if _, err := io.WriteString(w, text); err != nil {
 			return err

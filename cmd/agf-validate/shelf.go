@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -25,14 +27,77 @@ type shelf struct {
 	missing bool                      // a file or directory could not be read
 }
 
-// readShelf reads directories of policies.
-func readShelf(dirs []string) *shelf {
+// shelf reads the policies that a configuration names.
+func (v program) shelf(chosen *term.Decisions) *shelf {
+	s := readShelf(chosen.PolicyDirs(), nil)
+	if chosen.Registry == nil {
+		return s
+	}
+	cache := chosen.Beside(chosen.Registry.Cache)
+	body, err := readCache(cache)
+	if err != nil {
+		fmt.Fprintf(
+			v.Err,
+			"agf-validate: %s: the policies of the registry are not checked, and references to them neither: %v; "+
+				"nothing is fetched here, so name a registry.cache that assent wrote, or --policies\n",
+			chosen.File,
+			err,
+		)
+		s.unread = append(s.unread, "")
+
+		return s
+	}
+
+	files, findings := policy.ReadBundle(body, cache, len(body))
+	s = readShelf(chosen.PolicyDirs(), files)
+	if len(findings) > 0 {
+		s.note(policy.File{Name: cache, Text: body}, findings...)
+		s.unread = append(s.unread, "")
+		s.missing = true
+	}
+
+	return s
+}
+
+// mostCached bounds the copy of a registry, in bytes.
+const mostCached = 32 << 20
+
+// readCache reads the copy of a registry.
+func readCache(file string) ([]byte, error) {
+	if file == "" {
+		return nil, errors.New("it has no cache")
+	}
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || info.Size() > mostCached:
+		return nil, fmt.Errorf("%s is no file of at most %d bytes", file, mostCached)
+	}
+
+	return os.ReadFile(file)
+}
+
+// readShelf reads directories of policies, and files beside them.
+func readShelf(dirs []string, more []policy.File) *shelf {
 	s := &shelf{found: map[string][]diag.Finding{}}
-	if len(dirs) == 0 {
+	if len(dirs) == 0 && len(more) == 0 {
 		return s
 	}
 	var sound []*policy.Policy
 	texts := map[string][]byte{}
+	take := func(files []policy.File) {
+		for _, f := range files {
+			texts[f.Name] = f.Text
+			if p, _ := policy.Parse(f.Name, f.Text); p != nil {
+				sound = append(sound, p)
+				continue
+			}
+			s.unread = append(s.unread, policy.RefOf(f.Text))
+			s.note(f)
+		}
+	}
+	take(more)
 	for _, dir := range dirs {
 		files, unread := policy.ReadFS(os.DirFS(dir), dir)
 		if len(files) == 0 && len(unread) == 0 {
@@ -43,15 +108,7 @@ func readShelf(dirs []string) *shelf {
 			s.unread = append(s.unread, "")
 			s.missing = s.missing || f.Rule != "policy-file-name"
 		}
-		for _, f := range files {
-			texts[f.Name] = f.Text
-			if p, _ := policy.Parse(f.Name, f.Text); p != nil {
-				sound = append(sound, p)
-				continue
-			}
-			s.unread = append(s.unread, policy.RefOf(f.Text))
-			s.note(f)
-		}
+		take(files)
 	}
 
 	s.keep(sound, texts)

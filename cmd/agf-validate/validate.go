@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/rules"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )
 
@@ -61,8 +62,18 @@ func (v program) command() *cobra.Command {
 		"error",
 		"least `SEVERITY` that makes the exit code 1: error, warning or info",
 	)
-	flags.StringVar(&f.config, "config", "", "YAML `FILE` that re-grades or switches off rules")
-	flags.StringArrayVar(&f.policies, "policies", nil, "`DIR` of *.policy.yaml that agents may name (repeatable)")
+	flags.StringVar(
+		&f.config,
+		"config",
+		"",
+		"decisions.yaml: `FILE` of what the owner chose, as assent serve reads it; its rules re-grade or switch off rules",
+	)
+	flags.StringArrayVar(
+		&f.policies,
+		"policies",
+		nil,
+		"`DIR` of *.policy.yaml that agents may name (repeatable); instead of those of --config",
+	)
 	flags.StringVar(
 		&f.people,
 		"people",
@@ -105,7 +116,8 @@ func (v program) check(f validateFlags, paths []string) error {
 		return fmt.Errorf("--fail-on: %w", err)
 	}
 	opt := lint.Options{Strict: f.strict}
-	if opt.Config, err = v.readConfig(f.config); err != nil {
+	chosen, err := v.readConfig(f, &opt)
+	if err != nil {
 		return err
 	}
 	if f.people != "" {
@@ -130,7 +142,7 @@ func (v program) check(f validateFlags, paths []string) error {
 	if err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
-	inputs, policies := walk(paths, v.In), readShelf(f.policies)
+	inputs, policies := walk(paths, v.In), v.shelf(chosen)
 	policies.take(&opt)
 	opt.Fleet = fleet(inputs, v.workers())
 	c := &checker{
@@ -167,21 +179,45 @@ func (v program) readPeople(path string) (*people.Directory, error) {
 	return directory, nil
 }
 
-// readConfig reads the owner's configuration, nil when none is named.
-func (v program) readConfig(path string) (*lint.Config, error) {
-	if path == "" {
-		return nil, nil
+// readConfig reads the owner's configuration into the options, and
+// returns where policies are; flags go before it.
+func (v program) readConfig(f validateFlags, opt *lint.Options) (*term.Decisions, error) {
+	chosen := &term.Decisions{Config: &resolve.Config{}}
+	if f.config != "" {
+		src, err := term.ReadFile(f.config, v.In)
+		if err != nil {
+			return nil, err
+		}
+		var findings []diag.Finding
+		opt.Config, chosen.Config, findings = parseConfig(f.config, src)
+		if worst(findings) >= diag.Error {
+			term.PrintFindings(v.Err, findings, map[string][]byte{f.config: src})
+			return nil, fmt.Errorf("the configuration %s can't be used", f.config)
+		}
+		chosen.File = f.config
 	}
-	src, err := term.ReadFile(path, v.In)
-	if err != nil {
-		return nil, err
+
+	if len(f.policies) > 0 {
+		chosen.Instead(f.policies)
 	}
-	config, findings := lint.ParseConfig(path, src, infos())
-	if worst(findings) < diag.Error {
-		return config, nil
+	opt.Owner = chosen.Options()
+	opt.Semantics = opt.Owner.Semantics
+
+	return chosen, nil
+}
+
+// parseConfig reads a configuration as the linter does, and as plans
+// do. What both find wrong is told once.
+func parseConfig(file string, src []byte) (*lint.Config, *resolve.Config, []diag.Finding) {
+	grades, findings := lint.ParseConfig(file, src, infos())
+	owner, more := resolve.ParseConfig(file, src)
+	for _, f := range more {
+		if !slices.ContainsFunc(findings, func(known diag.Finding) bool { return known.Range.Start == f.Range.Start }) {
+			findings = append(findings, f)
+		}
 	}
-	term.PrintFindings(v.Err, findings, map[string][]byte{path: src})
-	return nil, fmt.Errorf("the configuration %s can't be used", path)
+
+	return grades, owner, findings
 }
 
 func (v program) explainCommand() *cobra.Command {
@@ -197,15 +233,16 @@ func (v program) explainCommand() *cobra.Command {
 
 func (v program) schemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:       "schema agent|policy|people",
+		Use:       "schema agent|policy|people|decisions",
 		Short:     "Print our JSON Schema, for editors",
-		Args:      term.OneOf("agent, policy or people", "agent", "policy", "people"),
-		ValidArgs: []string{"agent", "policy", "people"},
+		Args:      term.OneOf("agent, policy, people or decisions", "agent", "policy", "people", "decisions"),
+		ValidArgs: []string{"agent", "policy", "people", "decisions"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			text := map[string]func() []byte{
-				"agent":  schema.JSON,
-				"policy": policy.JSON,
-				"people": people.JSON,
+				"agent":     schema.JSON,
+				"policy":    policy.JSON,
+				"people":    people.JSON,
+				"decisions": resolve.ConfigJSON,
 			}[args[0]]
 			_, err := v.Out.Write(text())
 			return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/registry"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/plans"
@@ -68,11 +69,10 @@ func (c *checker) tenant(ctx context.Context, cfg config.Tenant) {
 	quiet := slog.New(slog.DiscardHandler)
 	f := files{tenant: cfg.Name, log: quiet}
 	var err error
-	if f.plans, err = plans.Load(plans.Config{
-		Agents:   cfg.Agents,
-		Policies: cfg.Policies,
-		Logger:   quiet,
-	}); err != nil {
+	load := planConfig(cfg, callLimits(c.cfg.Limits))
+	load.Logger = quiet
+	c.choices(cfg, &load)
+	if f.plans, err = plans.Load(load); err != nil {
 		c.wrong(cfg.Name, "agents", err)
 	}
 
@@ -91,6 +91,32 @@ func (c *checker) tenant(ctx context.Context, cfg config.Tenant) {
 	}
 	c.groups(ctx, cfg, f.watch)
 	c.secrets(cfg, f.plans)
+}
+
+// choices warns of what the decision configuration opts in to. Of a
+// registry, which is not asked, its copy is checked.
+func (c *checker) choices(cfg config.Tenant, load *plans.Config) {
+	if cfg.Chosen == nil {
+		return
+	}
+	warn := func(problem string) {
+		c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{Tenant: cfg.Name, Problem: problem})
+	}
+	if cfg.Chosen.ApproveOnTimeout {
+		warn(cfg.Chosen.File + ": " + approvesOnTimeout)
+	}
+	_, err := registry.Open(cfg.Chosen, func(error) {})
+	c.wrong(cfg.Name, "", err)
+	if cfg.Chosen.Registry == nil {
+		return
+	}
+	cached, err := registry.FromCache(cfg.Chosen)
+	if err != nil {
+		warn(cfg.Chosen.File + ": the policy registry is not asked by this check, and its copy can't be read: " +
+			err.Error())
+		return
+	}
+	load.Registry = cached
 }
 
 // people notes everything that is wrong with people.yaml, where the

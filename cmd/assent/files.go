@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/openapi"
@@ -21,6 +23,9 @@ const reload = 2 * time.Second
 // partPeople is the part of people.yaml, beside those of package plans.
 const partPeople = "people"
 
+// partChosen is the decision configuration, which is read at the start.
+const partChosen = "configuration"
+
 // serverItself is who does what nobody asked for.
 const serverItself = "server"
 
@@ -30,6 +35,7 @@ type files struct {
 	tenant string
 	plans  *plans.Plans
 	watch  *directory.Watched // nil: the people don't change
+	chosen *term.Decisions    // nil: no decision configuration
 	log    *slog.Logger
 
 	broken   string            // what was last told of the people
@@ -168,6 +174,14 @@ func (f *files) record(ctx context.Context, record recorder) error {
 		f.recorded = map[string]string{}
 	}
 	var errs []error
+	if f.chosen != nil {
+		errs = append(errs, f.recordOne(ctx, record, partChosen, map[string]any{
+			"digest":             f.chosen.Digest(),
+			"approve_on_timeout": f.chosen.ApproveOnTimeout,
+			"permit_age":         policy.FormatDuration(f.chosen.PermitAge),
+		}))
+	}
+
 	for _, p := range f.parts() {
 		facts := map[string]any{"digest": p.Digest, "count": p.Count}
 		var broken []any
@@ -182,18 +196,24 @@ func (f *files) record(ctx context.Context, record recorder) error {
 		if len(broken) > 0 {
 			facts["broken"], facts["broken_count"] = broken, len(p.Problems)
 		}
-		now := fmt.Sprint(facts)
-		if f.recorded[p.Name] == now {
-			continue
-		}
-		if err := record(ctx, f.tenant, p.Name+"_loaded", "", serverItself, facts); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		f.recorded[p.Name] = now
+		errs = append(errs, f.recordOne(ctx, record, p.Name, facts))
 	}
 
 	return errors.Join(errs...)
+}
+
+// recordOne tells the ledger of one part, unless it was told so last.
+func (f *files) recordOne(ctx context.Context, record recorder, part string, facts map[string]any) error {
+	now := fmt.Sprint(facts)
+	if f.recorded[part] == now {
+		return nil
+	}
+	if err := record(ctx, f.tenant, part+"_loaded", "", serverItself, facts); err != nil {
+		return err
+	}
+	f.recorded[part] = now
+
+	return nil
 }
 
 // loaded is what /readyz tells of the files. With problems, only to

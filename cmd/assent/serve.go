@@ -170,6 +170,7 @@ func (a *app) buildService() (err error) {
 	a.service = approval.New(a.store, plans, a.people, time.Now, rand.Reader, approval.Config{
 		Route:         a.delivery.route,
 		AcceptUnknown: a.acceptsUnknown,
+		PermitAges:    a.tenants.permitAge,
 		KeepArgs:      a.cfg.KeepArgs,
 		Quota:         quotaOf(a.cfg.Limits),
 	})
@@ -280,6 +281,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		Sessions:         a.tools,
 		Version:          term.Version,
 		Loaded:           a.tenants.loaded,
+		Agents:           a.tenants.inForce,
 		UnusableAgents:   a.tenants.unusableAgents,
 		MetricsElsewhere: a.figures != nil,
 		Witnesses:        a.witness.States,

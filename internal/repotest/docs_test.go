@@ -112,7 +112,7 @@ func semanticsTable(points []resolve.Point) string {
 	for _, p := range points {
 		name, other := p.Name, "fixed"
 		if p.Alternatives != "" {
-			name, other = "`"+p.Name+"`", "`"+p.Alternatives+"`"
+			name, other = "`"+p.Name+"`", "`"+p.Switch()+"`"
 		}
 		cells := []string{name, p.Question, p.Default, other, p.Spec}
 		for i, c := range cells {
@@ -164,7 +164,7 @@ func TestSemanticsTable(t *testing.T) {
 		},
 	})
 	want := "| point | the standard leaves open | our answer | switch | where |\n|---|---|---|---|---|\n" +
-		"| null | Q? | A | fixed | S |\n| `Undeclared` | a\\|b? | deny | `ask` | S |\n"
+		"| null | Q? | A | fixed | S |\n| `Undeclared` | a\\|b? | deny | `undeclared: ask` | S |\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -92,8 +92,9 @@ func layers() []layer {
 		{"rap/gateway", 12},
 		{"server", 13},
 		{"cmd/internal/testfiles", 13}, // helper of tests
-		{"cmd/internal/term", 13},
+		{"cmd/internal/term", 12},
 		{"cmd/internal/system", 13},
+		{"cmd/internal/registry", 13},
 		{"cmd/internal/keyfile", 14},
 		{"cmd/internal/decide", 14},
 		{"cmd/internal/channels", 13},

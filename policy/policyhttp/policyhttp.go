@@ -50,6 +50,9 @@ type Config struct {
 	MaxAge         time.Duration     // how long the last good copy is used while fetches fail
 	MaxBytes       int               // of a bundle
 	Now            func() time.Time  // nil: time.Now
+	// Keep gets each bundle that can be used, as it was fetched; nil:
+	// nobody does.
+	Keep func(bundle []byte)
 }
 
 // Registry is a policy.Registry that answers from the last good bundle.
@@ -185,9 +188,12 @@ func (r *Registry) next(ctx context.Context, last *state) *state {
 		}
 	}
 
-	set, findings := parseBundle(got.body, r.origin, r.cfg.MaxBytes)
+	set, findings := policy.LoadBundle(got.body, r.origin, r.cfg.MaxBytes)
 	if err := set.Err(); err != nil {
 		return last.failed(err)
+	}
+	if r.cfg.Keep != nil {
+		r.cfg.Keep(got.body)
 	}
 	return &state{
 		set:      set,

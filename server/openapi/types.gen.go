@@ -309,6 +309,36 @@ func (e ListRequestsParamsOrder) Valid() bool {
 	}
 }
 
+// AgentInForce defines model for AgentInForce.
+type AgentInForce struct {
+	// Configuration digest of the decision configuration that its decisions name; absent without one
+	Configuration string `json:"configuration,omitempty"`
+
+	// Findings what compiling its plan found: policies that are missing, advisory or weakened
+	Findings int    `json:"findings"`
+	ID       string `json:"id"`
+
+	// Plan version of its plan: the same for the same files and choices
+	Plan string `json:"plan"`
+
+	// Version of its file
+	Version string `json:"version"`
+}
+
+// Agents defines model for Agents.
+type Agents struct {
+	Agents []AgentInForce `json:"agents"`
+
+	// ApproveOnTimeout the owner opted in: a policy that says so approves what nobody decided in time
+	ApproveOnTimeout bool `json:"approve_on_timeout"`
+
+	// Configuration digest of the decision configuration; absent without one
+	Configuration string `json:"configuration,omitempty"`
+
+	// PermitAge how long an approval waits to be used, `15m`; absent without a decision configuration
+	PermitAge string `json:"permit_age,omitempty"`
+}
+
 // AskBody defines model for AskBody.
 type AskBody struct {
 	// Call the call during which it is asked; absent where the agent asks by itself

@@ -409,15 +409,17 @@ func (l *loader) wasInForce(m *member) bool {
 // loadPolicies reads the policies, and keeps those that were in force
 // when the directories hold something else than a sound set.
 func (l *loader) loadPolicies(registry policy.Registry) {
-	if registry != nil {
+	l.fetchedProblem()
+	fetched, sound := registry.(*policy.Set)
+	if registry != nil && (!sound || fetched.Err() != nil) {
 		l.policies = ruleset{registry: registry}
 		return
 	}
-	set, why := l.readPolicies()
+	set, why := l.readPolicies(fetched)
 	if len(why) == 0 {
 		l.policies = ruleset{registry: set, count: len(set.Policies())}
-		if len(l.cfg.Policies) > 0 {
-			l.policies.digest = digestOf(l.policyTexts())
+		if len(l.cfg.Policies) > 0 || fetched != nil {
+			l.policies.digest = digestOf(l.policyTexts(fetched))
 		}
 		return
 	}
@@ -435,10 +437,39 @@ func (l *loader) loadPolicies(registry policy.Registry) {
 	})
 }
 
-// readPolicies makes a set of all directories; when that can't be, one
-// that denies every call, and why.
-func (l *loader) readPolicies() (*policy.Set, []string) {
+// fetchedProblem tells that a registry is away: nothing of it may be
+// used, or its last good copy decides.
+func (l *loader) fetchedProblem() {
+	registry, ok := l.cfg.Registry.(Fetched)
+	if !ok {
+		return
+	}
+	if err := registry.Err(); err != nil {
+		l.problem(Problem{
+			Part: Policies,
+			File: "the policy registry",
+			Why:  []string{err.Error()},
+		})
+		return
+	}
+
+	if f := stale(registry); f != nil {
+		l.problem(Problem{
+			Part: Policies,
+			File: f.File,
+			Why:  []string{f.Message},
+			Kept: true,
+		})
+	}
+}
+
+// readPolicies makes a set of all directories, and of what was fetched;
+// when that can't be, one that denies every call, and why.
+func (l *loader) readPolicies(fetched *policy.Set) (*policy.Set, []string) {
 	var all []*policy.Policy
+	if fetched != nil {
+		all = fetched.Policies()
+	}
 	for _, dir := range l.cfg.Policies {
 		set, findings := policy.LoadFS(l.rules.below(dir), dir)
 		if set.Err() != nil {
@@ -451,10 +482,20 @@ func (l *loader) readPolicies() (*policy.Set, []string) {
 	return set, stopping(findings)
 }
 
-func (l *loader) policyTexts() []map[string]sum {
+// policyTexts are the digests of all files of policies, by directory;
+// of what was fetched those of the policies, by their refs.
+func (l *loader) policyTexts(fetched *policy.Set) []map[string]sum {
 	out := make([]map[string]sum, len(l.cfg.Policies))
 	for i, dir := range l.cfg.Policies {
 		out[i] = l.rules.texts(dir)
 	}
+	if fetched != nil {
+		refs := map[string]sum{}
+		for _, p := range fetched.Policies() {
+			refs[p.Ref] = sum(p.Digest)
+		}
+		out = append(out, refs)
+	}
+
 	return out
 }

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -32,11 +33,23 @@ import (
 type Config struct {
 	Agents     []string        // files, and directories of *.agf.yaml
 	Policies   []string        // directories of *.policy.yaml
-	Registry   policy.Registry // instead of Policies; one with a method Snapshot() *policy.Set may change
+	Registry   policy.Registry // beside Policies, see Fetched; one of another kind stands instead of them
 	Options    resolve.Options // Parent and AgentAlias are ignored
 	Poll       time.Duration   // how often Run looks for changes; 0 means 2s
 	DenyBroken bool            // deny what files that can't be used would decide; else their last good copies do
 	Logger     *slog.Logger    // nil: nothing is logged
+}
+
+// Fetched is a registry that changes by itself, as policyhttp.Registry
+// does. While its Err is set every call is denied at once; what it says
+// of a last good copy is a Problem.
+type Fetched interface {
+	policy.Registry
+	// Snapshot returns the policies of one moment.
+	Snapshot() *policy.Set
+	// Findings tells how it stands; one of policy.RuleStale says that
+	// the policies in use are a last good copy.
+	Findings() []diag.Finding
 }
 
 // The parts that files belong to.
@@ -133,7 +146,7 @@ func Load(cfg Config) (*Plans, error) {
 	if cfg.Poll == 0 {
 		cfg.Poll = 2 * time.Second
 	}
-	if cfg.Registry != nil && len(cfg.Policies) > 0 {
+	if _, fetched := cfg.Registry.(Fetched); cfg.Registry != nil && !fetched && len(cfg.Policies) > 0 {
 		return nil, errors.New("policies come from directories or from a registry, not from both")
 	}
 	p := &Plans{cfg: cfg, now: &generation{}}
@@ -153,8 +166,17 @@ func Load(cfg Config) (*Plans, error) {
 func (p *Plans) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
 	g := p.current()
 	if c := g.agents[agent]; c != nil {
+		if fetched, ok := p.cfg.Registry.(Fetched); ok && fetched.Err() != nil {
+			return nil, &UnusableError{
+				Agent: agent,
+				File:  g.paths[agent],
+				Why:   []string{fetched.Err().Error()},
+			}
+		}
+
 		return c, nil
 	}
+
 	if e := g.unusable[agent]; e != nil {
 		return nil, e
 	}
@@ -318,10 +340,25 @@ func snapshot(registry policy.Registry) policy.Registry {
 	return registry
 }
 
+// stale is the finding that says that a last good copy decides; nil:
+// the registry is as it was fetched last.
+func stale(registry Fetched) *diag.Finding {
+	findings := registry.Findings()
+	i := slices.IndexFunc(findings, func(f diag.Finding) bool { return f.Rule == policy.RuleStale })
+	if i < 0 {
+		return nil
+	}
+
+	return &findings[i]
+}
+
 // seen changes when the registry does.
 func seen(registry policy.Registry) string {
 	if registry == nil {
 		return ""
+	}
+	if fetched, ok := registry.(Fetched); ok { // its errors tell an age
+		return fmt.Sprintf("%p %t %t", snapshot(registry), fetched.Err() != nil, stale(fetched) != nil)
 	}
 	return fmt.Sprintf("%p %v", snapshot(registry), registry.Err())
 }

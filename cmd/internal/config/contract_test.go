@@ -49,6 +49,7 @@ func TestContractSaysEveryField(t *testing.T) {
 
 	delete(said, "Serve.LogText") // of the terminal
 	delete(said, "Serve.Dev")     // false there
+	delete(said, "Tenant.Chosen") // what its file says
 	delete(said, "RAPOperation.ReadOnly")
 	delete(said, "notify.Route.Target") // follows from where it stands
 	delete(said, "notify.Route.Tenants")

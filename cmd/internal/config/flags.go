@@ -177,6 +177,11 @@ func (a Reader) Gather(f *ServeFlags) (Serve, error) {
 	if f.RAP != nil {
 		cfg.Tenants[0].RAP = f.RAP
 	}
+	for i := range cfg.Tenants {
+		if err := a.choices(&cfg.Tenants[i]); err != nil {
+			return cfg, err
+		}
+	}
 	cfg.LogText = a.ErrTerminal
 	cfg.Store, err = a.whereStore(cfg.Store, cfg.StoreFile, stored || filed)
 

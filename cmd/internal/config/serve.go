@@ -62,6 +62,11 @@ type Tenant struct {
 	Agents   []string `doc:"agents"`
 	Policies []string `doc:"policies"`
 	People   string   `doc:"people"` // "" with Dev: one approver, you, who is in every group
+	// Decisions is the file of the decision configuration; "" none. What
+	// it says is in Chosen, and in the three fields that it stands for:
+	// Policies, TrustedServers and CaseSensitive.
+	Decisions string `doc:"decisions"`
+	Chosen    *term.Decisions
 	// TrustedServers are the MCP servers and remote agents whose
 	// annotations are believed, by globs over their aliases.
 	TrustedServers []string `doc:"trusted_servers"`

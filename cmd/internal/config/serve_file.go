@@ -1,6 +1,9 @@
 package config
 
 import (
+	"fmt"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
@@ -36,6 +39,38 @@ func (a Reader) readServe(file string) (Serve, error) {
 	f.Tenants = f.tenants()
 
 	return f.Serve, nil
+}
+
+// choices reads the decision configuration of a tenant. It says all of
+// what CI and this server decide by, so nothing of that may stand
+// beside it.
+func (a Reader) choices(t *Tenant) (err error) {
+	if t.Decisions == "" {
+		return nil
+	}
+	for field, given := range map[string]bool{
+		"policies":                 len(t.Policies) > 0,
+		"trusted_servers":          len(t.TrustedServers) > 0,
+		"case_sensitive_arguments": len(t.CaseSensitive) > 0,
+	} {
+		if given {
+			return fmt.Errorf(
+				"tenant %s: %s stands beside decisions: move it into %s, which CI reads too",
+				t.Name,
+				field,
+				t.Decisions,
+			)
+		}
+	}
+
+	if t.Chosen, err = term.ReadDecisions(t.Decisions, nil, a.Err); err != nil {
+		return fmt.Errorf("tenant %s: %w", t.Name, err)
+	}
+	t.Policies = t.Chosen.PolicyDirs()
+	t.TrustedServers = t.Chosen.TrustedServers
+	t.CaseSensitive = t.Chosen.CaseSensitive
+
+	return nil
 }
 
 func checkServeFile(d *document.Decoder, n *yamldoc.Node, f *serveFile) {

@@ -26,6 +26,7 @@ type Decider struct{ term.Streams }
 
 // Flags are the flags of assent decide.
 type Flags struct {
+	config   string
 	Agent    string
 	parents  []string
 	Policies []string
@@ -39,7 +40,7 @@ type Flags struct {
 // readsInput counts the files that are standard input.
 func (f Flags) readsInput() int {
 	n := 0
-	for _, file := range append([]string{f.Agent, f.call}, f.parents...) {
+	for _, file := range append([]string{f.Agent, f.call, f.config}, f.parents...) {
 		if file == "-" {
 			n++
 		}
@@ -50,7 +51,7 @@ func (f Flags) readsInput() int {
 func (a Decider) Command() *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
-		Use:   "decide --agent FILE [--parent FILE]... [--policies DIR]... [--call FILE|-]",
+		Use:   "decide --agent FILE [--parent FILE]... [--config FILE] [--policies DIR]... [--call FILE|-]",
 		Short: "Decide calls: one JSON call per line in, one JSON decision per line out",
 		Long: "decide reads one JSON call per line and writes one JSON decision per line (docs/contracts/decide.md).\n" +
 			"Exit code 0: every line was a valid call, whatever the outcome; 2: something could not be read.",
@@ -65,11 +66,13 @@ func (a Decider) Command() *cobra.Command {
 		nil,
 		"`FILE` of an agent that delegates to this one (repeatable, outermost first)",
 	)
+	flags.StringVar(&f.config, "config", "", "decisions.yaml: `FILE` of what the owner chose, as assent serve reads it")
 	flags.StringArrayVar(
 		&f.Policies,
 		"policies",
 		nil,
-		"`DIR` of *.policy.yaml that the agent may name, or that apply by selector (repeatable)",
+		"`DIR` of *.policy.yaml that the agent may name, or that apply by selector (repeatable); instead of those "+
+			"of --config",
 	)
 	flags.StringArrayVar(
 		&f.trusted,
@@ -93,7 +96,7 @@ func (a Decider) Command() *cobra.Command {
 
 func (a Decider) decide(f Flags) error {
 	if f.readsInput() > 1 {
-		return errors.New("standard input can be only one of --agent, --parent and --call")
+		return errors.New("standard input can be only one of --agent, --parent, --config and --call")
 	}
 	plan, err := a.Compile(f)
 	if err != nil {
@@ -117,23 +120,23 @@ func (a Decider) decide(f Flags) error {
 // Compile loads the agents from the outermost parent inwards, and their
 // policies.
 func (a Decider) Compile(f Flags) (*resolve.Plan, error) {
-	var registry policy.Registry
-	if len(f.Policies) > 0 {
-		set, err := loadPolicies(f.Policies, a.Err)
-		if err != nil {
-			return nil, err
-		}
-		registry = set
+	chosen, err := a.choices(f)
+	if err != nil {
+		return nil, err
+	}
+	registry, err := a.policies(chosen)
+	if err != nil {
+		return nil, err
 	}
 
+	opt := chosen.Options()
+	if f.config == "" {
+		opt.Configuration = "" // flags alone are no configuration
+	}
 	var plan *resolve.Plan
 	for _, file := range append(f.parents[:len(f.parents):len(f.parents)], f.Agent) {
 		var err error
-		opt := resolve.Options{
-			Parent:         plan,
-			TrustedServers: f.trusted,
-			CaseSensitive:  f.caseSensitive,
-		}
+		opt.Parent = plan
 		if plan, err = a.compileFile(file, registry, opt); err != nil {
 			return nil, err
 		}
@@ -212,16 +215,16 @@ func decideLines(plan *resolve.Plan, in io.Reader, out io.Writer, indent bool) e
 // decideLine answers one line; false when it was no valid call.
 func decideLine(plan *resolve.Plan, line []byte, tooLong error) (resolve.Decision, bool) {
 	if tooLong != nil {
-		return resolve.Unreadable(tooLong), false
+		return plan.Unreadable(tooLong), false
 	}
 	call, err := resolve.ParseCall(line, value.Limits{})
 	if err != nil {
-		return resolve.Unreadable(err), false
+		return plan.Unreadable(err), false
 	}
 	d := plan.Decide(call)
 	if d.Outcome == resolve.Allow {
 		if d.Binding, err = plan.Bind(call); err != nil {
-			return resolve.Unreadable(err), true
+			return plan.Unreadable(err), true
 		}
 	}
 	return d, true

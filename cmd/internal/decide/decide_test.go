@@ -305,6 +305,7 @@ func TestDecideContractNamesEveryCode(t *testing.T) {
 		resolve.ConditionTrue,
 		resolve.ConditionUnknown,
 		resolve.AllowListMisspelt,
+		resolve.AskedUndeclared,
 		resolve.NotDeclared,
 		resolve.NotAllowed,
 		resolve.Denied,
@@ -369,5 +370,36 @@ func TestHugeFileIsRefused(t *testing.T) {
 	}
 	if code := run(term.Streams{Out: io.Discard, Err: io.Discard}, "--agent", path); code != term.ExitFailure {
 		t.Errorf("exit %d", code)
+	}
+}
+
+// TestDecideNamesWhatTheOwnerChose: the digest of what decides, with
+// flags in the place of fields; and none where no file was given.
+func TestDecideNamesWhatTheOwnerChose(t *testing.T) {
+	const call = `{"kind":"tool","tool":"nobody"}` + "\n" + `{"kind":"tool","tool":"quote"}` + "\nno call\n"
+	file := testfiles.Write(t, filepath.Join(t.TempDir(), "d.yaml"), "undeclared: ask\ntrusted_servers: [a]\n")
+	digest := func(text string) string {
+		c, _ := resolve.ParseConfig("d.yaml", []byte(text))
+		return `"configuration":"` + c.Digest() + `"`
+	}
+	for _, tt := range []struct {
+		flags []string
+		want  string
+		times int
+	}{
+		{nil, `"configuration"`, 0},
+		{[]string{"--trust-server", "b"}, `"configuration"`, 0},
+		{[]string{"--config", file}, digest("trusted_servers: [a]\nundeclared: ask\n"), 3},
+		{
+			[]string{"--config", file, "--trust-server", "b"},
+			digest("trusted_servers: [b]\nundeclared: ask\n"),
+			3,
+		},
+	} {
+		out, _, code := answered(t, testfiles.Agent, strings.NewReader(call), tt.flags...)
+		if code != term.ExitFailure || strings.Count(out, tt.want) != tt.times ||
+			strings.Contains(out, `"code":"undeclared"`) != (tt.times > 0) {
+			t.Errorf("%q: exit %d\n%s", tt.flags, code, out)
+		}
 	}
 }

@@ -282,6 +282,9 @@ func printWaiting(p *term.Printer, opened *approval.Opened) {
 	case approval.Pending:
 		p.Printf("%s: pending, to be decided %s; not run\n", r.ID, term.Until(r.Deadline, time.Now()))
 		printUnfillable(p, "  ", opened.Unfillable)
+		if opened.PermitAge != "" {
+			p.Printf("  once approved it can be used for %s\n", term.Scrub(opened.PermitAge))
+		}
 		p.Printf(
 			"  next: the same command with --wait waits for the answer and takes the run; `assent show %s` tells "+
 				"how it stands\n",

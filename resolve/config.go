@@ -1,0 +1,258 @@
+package resolve
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/value"
+)
+
+//go:embed decisions.schema.json
+var configSchema string
+
+// compiledConfig is our JSON Schema, compiled on first use.
+var compiledConfig = jsonschema.Embedded("decisions.schema.json", configSchema)
+
+// ConfigJSON returns our JSON Schema (2020-12) of a decision
+// configuration, for editors and other validators.
+func ConfigJSON() []byte { return []byte(configSchema) }
+
+// ConfigFields lists the fields of a decision configuration, in order.
+func ConfigFields() []string {
+	var s struct {
+		Properties map[string]any `json:"properties"`
+	}
+	if err := json.Unmarshal(ConfigJSON(), &s); err != nil {
+		panic(err) // it is compiled in, and read by tests
+	}
+
+	return slices.Sorted(maps.Keys(s.Properties))
+}
+
+// The bounds of Config.PermitAge, and what it is unless the file says
+// otherwise.
+const (
+	DefaultPermitAge = 15 * time.Minute
+	MaxPermitAge     = 24 * time.Hour
+)
+
+// Config is a decision configuration, decisions.yaml: what the
+// runtime's owner chooses about decisions (docs/contracts/decisions.md).
+// Its paths are as the file writes them.
+type Config struct {
+	Policies       []string  `doc:"policies"`
+	Registry       *Registry `doc:"registry"`
+	TrustedServers []string  `doc:"trusted_servers"`
+	CaseSensitive  []string  `doc:"case_sensitive_arguments"`
+	Undeclared     string    `doc:"undeclared"`
+	Semantics      Readings  `doc:"semantics"`
+	// ApproveOnTimeout is Options.AllowTimeoutApprove.
+	ApproveOnTimeout bool          `doc:"approve_on_timeout"`
+	PermitAge        time.Duration `doc:"permit_age"`
+}
+
+// Registry is where a policy registry is fetched from. Nothing in this
+// package fetches it.
+type Registry struct {
+	URL       string        `doc:"url"`
+	Every     time.Duration `doc:"every"` // how often it is asked for changes
+	Keep      time.Duration `doc:"keep"`  // how long the last good copy decides while it can't be fetched
+	TokenFile string        `doc:"token_file"`
+	Cache     string        `doc:"cache"` // file that each good copy is written to; "" none
+}
+
+// Readings are the words of a configuration for the points of
+// Semantics; "" is the default.
+type Readings struct {
+	OnMissing      string `doc:"on_missing"`
+	OnMismatch     string `doc:"on_mismatch"`
+	Anchor         string `doc:"anchor"`
+	Trim           string `doc:"trim"`
+	EmptyAllowList string `doc:"empty_allow_list"`
+	RemoteApproval string `doc:"remote_approval"`
+}
+
+// What a Registry is unless the file says otherwise.
+const (
+	defaultEvery = time.Minute
+	defaultKeep  = time.Hour
+)
+
+// ParseConfig reads a decision configuration. It is nil exactly when
+// some finding stops the load: a choice that is half understood could
+// loosen. Findings come in source order.
+func ParseConfig(file string, src []byte) (*Config, []diag.Finding) {
+	doc, findings := yamldoc.ReadDocument(file, src)
+	// `off` without quotes is ours to read, and text in YAML 1.2.
+	findings = slices.DeleteFunc(findings, func(f diag.Finding) bool { return f.Rule == "yaml-11-bool" })
+	if doc == nil || yamldoc.Stops(findings) {
+		return nil, yamldoc.Finish(file, findings)
+	}
+	findings = append(findings, schema.Violations(doc.Root, compiledConfig())...)
+	c := &Config{PermitAge: DefaultPermitAge}
+	if !yamldoc.Stops(findings) {
+		yamldoc.Fill(doc.Root, c)
+		if c.Registry != nil {
+			c.Registry = &Registry{Every: defaultEvery, Keep: defaultKeep}
+			yamldoc.Fill(doc.Root.Get("registry"), c.Registry)
+		}
+		findings = append(findings, checkConfig(doc.Root)...)
+	}
+
+	if yamldoc.Stops(findings) {
+		c = nil
+	}
+
+	return c, yamldoc.Finish(file, findings)
+}
+
+const ruleConfig = "config-invalid"
+
+// checkConfig looks at what the JSON Schema can't see.
+func checkConfig(root *yamldoc.Node) []diag.Finding {
+	var out []diag.Finding
+	within := func(n *yamldoc.Node, least, most time.Duration, expected string) {
+		if n == nil {
+			return
+		}
+		if d, err := time.ParseDuration(n.Text); err != nil || d < least || d > most {
+			out = append(out, yamldoc.Stop(ruleConfig, n.Range, fmt.Sprintf("%q is out of bounds", n.Text), expected))
+		}
+	}
+	const year = 8760 * time.Hour
+	within(root.Get("permit_age"), time.Second, MaxPermitAge, "a time from 1s to 24h: an approval is for what runs next")
+	within(root.Get("registry").Get("every"), time.Second, 24*time.Hour, "a time from 1s to 24h")
+	within(root.Get("registry").Get("keep"), time.Second, year, "a time from 1s to 8760h")
+	if targets := root.Get("case_sensitive_arguments"); targets != nil {
+		for _, n := range targets.Items {
+			if err := CheckTarget(n.Text); err != nil {
+				out = append(out, yamldoc.Stop(ruleConfig, n.Range, err.Error(), `such as "tool grep" or "mcp_tool files/grep"`))
+			}
+		}
+	}
+
+	return out
+}
+
+// Options are the choices as a plan takes them. Digest is among them.
+func (c *Config) Options() Options {
+	s := Semantics{Conditions: condition.Semantics{
+		OnMissing:  chosen(c.Semantics.OnMissing, condition.NoMatch),
+		OnMismatch: chosen(c.Semantics.OnMismatch, condition.NoMatch),
+		Anchor:     chosen(c.Semantics.Anchor, condition.Full),
+		Trim:       chosen(c.Semantics.Trim, condition.RawOnly),
+	}}
+	if c.Undeclared == wordAsk {
+		s.Undeclared = UndeclaredAsk
+	}
+	if c.Semantics.EmptyAllowList == wordAsAbsent {
+		s.EmptyAllowList = EmptyIsAbsent
+	}
+	if c.Semantics.RemoteApproval == wordSkillReplaces {
+		s.RemoteApproval = SkillReplaces
+	}
+
+	return Options{
+		Semantics:           s,
+		CaseSensitive:       c.CaseSensitive,
+		AllowTimeoutApprove: c.ApproveOnTimeout,
+		TrustedServers:      c.TrustedServers,
+		Configuration:       c.Digest(),
+	}
+}
+
+// The words of points that are switched.
+const (
+	wordAsk           = "ask"
+	wordAsAbsent      = "as_absent"
+	wordSkillReplaces = "skill_replaces"
+)
+
+// chosen is the other reading of a point if its word stands in a
+// configuration, else the default.
+func chosen[T fmt.Stringer](word string, other T) T {
+	var standard T
+	if word == other.String() {
+		return other
+	}
+
+	return standard
+}
+
+// Digest identifies what is chosen, "sha256:…" over the canonical form
+// (RFC 8785) of every field that is not as by default. So comments, the
+// order of fields and of lists, and defaults that are written out leave
+// no trace. The severities of agf-validate's rules decide nothing and
+// are not in it.
+func (c *Config) Digest() string {
+	out := map[string]any{}
+	put := func(to map[string]any, key, word, standard string) {
+		if word != "" && word != standard {
+			to[key] = word
+		}
+	}
+	putAll := func(key string, words []string) {
+		if len(words) > 0 {
+			out[key] = sortedAny(words)
+		}
+	}
+	putAll("policies", c.Policies)
+	putAll("trusted_servers", c.TrustedServers)
+	putAll("case_sensitive_arguments", c.CaseSensitive)
+	put(out, "undeclared", c.Undeclared, "deny")
+	put(out, "permit_age", c.PermitAge.String(), DefaultPermitAge.String())
+	if c.ApproveOnTimeout {
+		out["approve_on_timeout"] = true
+	}
+	readings := map[string]any{}
+	put(readings, "on_missing", c.Semantics.OnMissing, condition.Ask.String())
+	put(readings, "on_mismatch", c.Semantics.OnMismatch, condition.Ask.String())
+	put(readings, "anchor", c.Semantics.Anchor, condition.Unanchored.String())
+	put(readings, "trim", c.Semantics.Trim, condition.RawAndTrimmed.String())
+	put(readings, "empty_allow_list", c.Semantics.EmptyAllowList, "allows_none")
+	put(readings, "remote_approval", c.Semantics.RemoteApproval, "two_gates")
+	if len(readings) > 0 {
+		out["semantics"] = readings
+	}
+	if r := c.Registry; r != nil {
+		from := map[string]any{}
+		put(from, "url", r.URL, "")
+		put(from, "every", r.Every.String(), defaultEvery.String())
+		put(from, "keep", r.Keep.String(), defaultKeep.String())
+		put(from, "token_file", r.TokenFile, "")
+		put(from, "cache", r.Cache, "")
+		out["registry"] = from
+	}
+
+	return digestOf(out)
+}
+
+// digestOf is the digest of texts in objects and lists. Broken UTF-8,
+// which no document holds, has one digest of its own.
+func digestOf(content map[string]any) string {
+	v, err := value.FromGo(content, value.Limits{MaxBytes: 1 << 30})
+	if err != nil {
+		return value.SumCanonical([]byte("unreadable")).String()
+	}
+
+	return v.Digest().String()
+}
+
+// sortedAny sorts words and drops repetitions.
+func sortedAny(words []string) []any {
+	var out []any
+	for _, w := range slices.Compact(slices.Sorted(slices.Values(words))) {
+		out = append(out, w)
+	}
+
+	return out
+}
