@@ -116,7 +116,7 @@ func (s *side) Open(ctx context.Context, key string, v hold.Verdict) (*approval.
 		return nil, err
 	}
 
-	return s.c.Open(ctx, s.agent, text, OpenOptions{Key: key, Within: v.Within()})
+	return s.c.Open(ctx, s.agent, text, OpenOptions{Key: key, Within: v.Within(), Context: v.Context})
 }
 
 func (s *side) Ask(ctx context.Context, key string, q hold.Question) (*approval.Opened, error) {

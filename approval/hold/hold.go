@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -57,7 +58,8 @@ var (
 // Verdict is a decision with the call as the plan understood it.
 type Verdict struct {
 	resolve.Decision
-	Call *resolve.Call // what was decided; nil when there is no plan behind
+	Call    *resolve.Call // what was decided; nil when there is no plan behind
+	Context []info.Item   // what the agent says about the call, for the people who are asked
 }
 
 // Within is how long the request may stay open; 0 when nothing limits it.

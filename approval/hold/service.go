@@ -53,12 +53,13 @@ type embedded struct {
 
 func (e *embedded) Open(ctx context.Context, key string, v Verdict) (*approval.Opened, error) {
 	return e.of.svc.Open(ctx, approval.OpenInput{
-		Tenant: e.of.at.Tenant,
-		Asker:  e.who,
-		Agent:  e.of.at.Agent,
-		Call:   v.Call,
-		Key:    key,
-		Within: v.Within(),
+		Tenant:  e.of.at.Tenant,
+		Asker:   e.who,
+		Agent:   e.of.at.Agent,
+		Call:    v.Call,
+		Key:     key,
+		Context: v.Context,
+		Within:  v.Within(),
 	})
 }
 
