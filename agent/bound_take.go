@@ -349,6 +349,7 @@ func (r *run) look(ctx context.Context, it *item) error {
 			}
 			continue
 		}
+
 		if r.cfg.Holder == nil {
 			return errNoHolder
 		}

@@ -84,7 +84,8 @@ func (e *HeldQuestionError) Unwrap() error { return e.Err }
 // and returns the answers that are there: some, all or none. Without
 // requests it is all that the thread keeps open. When one of them can't
 // be put (*HeldQuestionError) nobody is asked anything. Requests that
-// have ended, and those that the loop's own Holder has, are passed over.
+// have ended, and those that the loop itself has put, are passed over;
+// what this put for a request that has ended is withdrawn.
 func (h *HeldQuestions) Answers(
 	ctx context.Context, t *Thread, asked ...content.InputRequest,
 ) ([]content.InputResponse, error) {
@@ -179,8 +180,8 @@ func (h *HeldQuestions) open(t *Thread, asked []content.InputRequest) ([]content
 	return open, nil
 }
 
-// putAll puts what has no reference yet, and keeps the references in
-// the thread.
+// putAll puts what has no reference yet, withdraws what is not asked any
+// more, and keeps the references in the thread.
 func (h *HeldQuestions) putAll(
 	ctx context.Context, t *Thread, open []content.InputRequest,
 ) (map[string]string, error) {
@@ -188,7 +189,7 @@ func (h *HeldQuestions) putAll(
 	if _, err := t.Get(heldState, &before); err != nil {
 		return nil, err
 	}
-	put := false
+	changed := false
 	var failed error
 	for _, q := range open {
 		id := q.InputRequestID()
@@ -201,21 +202,43 @@ func (h *HeldQuestions) putAll(
 			failed = err
 			break
 		}
-		refs[id], put = ref, true
+		refs[id], changed = ref, changed || ref != ""
 	}
 
 	for id, ref := range before {
-		if _, a := t.find(id); a != nil { // not among those that the caller named
+		switch _, a := t.find(id); {
+		case refs[id] != "":
+		case a != nil: // not among those that the caller named
 			refs[id] = ref
+		default:
+			changed = true
+			if err := h.withdraw(ctx, ref); err != nil {
+				refs[id] = ref // for the next time
+				failed = errors.Join(failed, err)
+			}
 		}
 	}
-	if !put {
-		return refs, failed
+
+	if failed != nil && !changed {
+		return nil, failed
+	}
+	if !changed {
+		return refs, nil
 	}
 	if err := t.Put(heldState, refs); err != nil {
 		return nil, errors.Join(failed, err)
 	}
 	return refs, errors.Join(failed, t.Save(ctx))
+}
+
+// withdraw takes a question back whose request has ended. One that was
+// answered stays as it is.
+func (h *HeldQuestions) withdraw(ctx context.Context, ref string) error {
+	err := h.People.Cancel(ctx, ref, "the agent goes on without an answer")
+	if errors.Is(err, hold.ErrNoRequest) {
+		return nil
+	}
+	return err
 }
 
 // check refuses what can't be put to people.
@@ -258,6 +281,7 @@ func (h *HeldQuestions) question(q content.InputRequest, call *resolve.Call) (ho
 	if call == nil {
 		out.Call = &resolve.Call{Principal: h.Principal, Session: h.Session}
 	}
+
 	switch q := q.(type) {
 	case *content.TextApprovalRequest:
 		out.Prompt = cmp.Or(q.Text, note.Message, "Your approval is needed.")
@@ -357,6 +381,7 @@ func responseTo(q content.InputRequest, a hold.Answer) content.InputResponse {
 			return q.CreateRejection("what was submitted does not fit what was asked: " + err.Error())
 		}
 		response.Reason = a.Reason
+
 		return response
 	}
 

@@ -110,7 +110,8 @@ func (d *desk) question(prompt string) *approval.Request {
 	d.t.Helper()
 	var found []*approval.Request
 	for _, r := range d.all() {
-		if full := must.Get(d.h.Service.Request(d.t.Context(), assenttest.Tenant, r.ID))(d.t); full.Question.Prompt == prompt {
+		full := must.Get(d.h.Service.Request(d.t.Context(), assenttest.Tenant, r.ID))(d.t)
+		if full.Question.Prompt == prompt {
 			found = append(found, full)
 		}
 	}
@@ -186,8 +187,31 @@ func TestHeldQuestions(t *testing.T) {
 			t.Errorf("told %q, refused %+v", d.heard, resp.Refused)
 		}
 		thread = must.Get(d.store.Load(t.Context(), "trip"))(t)
-		if got := d.answers(thread); len(got) != 0 || len(d.all()) != 3 {
+		if got := d.answers(thread); len(got) != 0 || len(d.all()) != 3 || string(thread.State["held questions"]) != "{}" {
 			t.Errorf("at the end: %v, %d questions", got, len(d.all()))
+		}
+	})
+}
+
+// TestHeldQuestionsAreWithdrawn when the flow has ended without them.
+func TestHeldQuestionsAreWithdrawn(t *testing.T) {
+	atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
+		flow := agent.NewFlow("flight", agent.FlowConfig{}, func(ctx context.Context, f *agent.Flow) error {
+			agreed := f.Approve(ctx, "price", "249 EUR?")
+			picked := f.Data(ctx, "seat", "Which seat?", json.RawMessage(seats), nil)
+			if errors.Is(agreed, agent.ErrDeclined) {
+				return nil
+			}
+			return errors.Join(agreed, picked)
+		})
+		thread := agent.NewThread("t")
+		must.Get(flow.Run(t.Context(), thread, content.UserText("To Lisbon")))(t)
+		d.answers(thread)
+		d.chooses("249 EUR?", 1, "too dear")
+		must.Get(flow.Run(t.Context(), thread, content.NewMessage(content.User, d.answers(thread)...)))(t)
+		if got := d.answers(thread); len(got) != 0 || d.question("Which seat?").State != approval.Cancelled ||
+			d.question("249 EUR?").State != approval.Answered {
+			t.Errorf("got %v, the seat is %s", got, d.question("Which seat?").State)
 		}
 	})
 }
@@ -206,7 +230,8 @@ func TestHeldQuestionsThatEndWithoutAnswer(t *testing.T) {
 		}, "mara", "dismissed without an answer"},
 		"expired": {func(d *desk) { d.h.Later(2 * time.Hour) }, "", "nobody answered in time"},
 		"withdrawn": {func(d *desk) {
-			must.Get(d.h.Service.Cancel(d.t.Context(), assenttest.Tenant, d.question("249 EUR?").ID, "root", "closed"))(d.t)
+			id := d.question("249 EUR?").ID
+			must.Get(d.h.Service.Cancel(d.t.Context(), assenttest.Tenant, id, "root", "closed"))(d.t)
 		}, "", "closed"},
 		"frozen": {func(d *desk) {
 			d.chooses("249 EUR?", 0, "")
@@ -230,6 +255,7 @@ func TestHeldQuestionsThatEndWithoutAnswer(t *testing.T) {
 					}
 					return
 				}
+
 				if got == nil || got.Approved || got.By != c.by || got.Reason != c.reason {
 					t.Errorf("got %+v, want a no by %q: %q", got, c.by, c.reason)
 				}
@@ -360,8 +386,8 @@ func TestLoopHoldsQuestions(t *testing.T) {
 		if len(asked) != 2 || len(d.all()) != 2 {
 			t.Fatalf("asked %d things, people %d", len(asked), len(d.all()))
 		}
-		if r := d.question("Sure?"); r.Current().Call.Tool != "quote" || string(r.Current().Call.Args) != `{"of":"ACME"}` {
-			t.Errorf("it is asked during %+v", r.Current().Call)
+		if c := d.question("Sure?").Current().Call; c.Tool != "quote" || string(c.Args) != `{"of":"ACME"}` {
+			t.Errorf("it is asked during %+v", c)
 		}
 		yes := asked[0].(*content.TextApprovalRequest).CreateApproval("")
 		no := run(content.NewMessage(content.User, yes))
@@ -445,8 +471,8 @@ func TestLoopSaysWhy(t *testing.T) {
 			t.Fatalf("asked %+v", resp.UserInputRequests())
 		}
 		r := must.Get(d.h.Service.Request(t.Context(), assenttest.Tenant, d.all()[0].ID))(t)
-		if note := content.NoteOf(resp.UserInputRequests()[0]); len(r.Context) != 1 || r.Context[0].Text != "It falls." ||
-			len(note.Context) != 1 {
+		note := content.NoteOf(resp.UserInputRequests()[0])
+		if len(r.Context) != 1 || r.Context[0].Text != "It falls." || len(note.Context) != 1 {
 			t.Errorf("people see %+v, the user %+v", r.Context, note)
 		}
 	})

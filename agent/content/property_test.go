@@ -97,6 +97,7 @@ func (g gen) note() content.Note {
 		).
 			UTC()
 	}
+
 	if g.flag() {
 		n.Context = []info.Item{{Label: "Why", Text: "x" + g.text()}}
 		if info.Check(n.Context) != nil {
