@@ -309,6 +309,7 @@ func (h *HeldQuestions) usable() error {
 	case h.Asker == "":
 		return errors.New("HeldQuestions.Asker: expected the agent's name")
 	}
+
 	return nil
 }
 

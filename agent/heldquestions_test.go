@@ -115,6 +115,7 @@ func (d *desk) question(prompt string) *approval.Request {
 			found = append(found, full)
 		}
 	}
+
 	if len(found) != 1 {
 		d.t.Fatalf("%q was asked %d times", prompt, len(found))
 	}
@@ -187,8 +188,9 @@ func TestHeldQuestions(t *testing.T) {
 			t.Errorf("told %q, refused %+v", d.heard, resp.Refused)
 		}
 		thread = must.Get(d.store.Load(t.Context(), "trip"))(t)
-		if got := d.answers(thread); len(got) != 0 || len(d.all()) != 3 || string(thread.State["held questions"]) != "{}" {
-			t.Errorf("at the end: %v, %d questions", got, len(d.all()))
+		got := d.answers(thread)
+		if kept := string(thread.State["held questions"]); len(got) != 0 || len(d.all()) != 3 || kept != "{}" {
+			t.Errorf("at the end: %v, %d questions, kept %s", got, len(d.all()), kept)
 		}
 	})
 }
@@ -406,6 +408,48 @@ func TestLoopHoldsQuestions(t *testing.T) {
 		if resp := run(); resp.Text() != "That is all." || len(tool.told) != 2 || content.Rejects(tool.told[0]) ||
 			tool.told[0].(*content.TextApprovalResponse).By != "mara" {
 			t.Errorf("got %q, told %+v", resp.Text(), tool.told)
+		}
+	})
+}
+
+// TestLoopPutsQuestionsLater: what could not be put when it was asked is
+// put by the next run, once, and nobody else answers it meanwhile.
+func TestLoopPutsQuestionsLater(t *testing.T) {
+	atDesks(t, assenttest.Config{}, func(t *testing.T, d *desk) {
+		people := d.asks.People
+		d.asks.People = hold.Nobody(errors.New("the line is down"))
+		tool, model := &unsure{}, &script{says: []content.Content{
+			&content.FunctionCall{CallID: "1", Name: "quote"},
+			&content.Text{Text: "That is all."},
+		}}
+		run := func(said ...*content.Message) (*agent.Response, error) {
+			loop := agent.NewFunctionInvoking(model, agent.LoopConfig{Questions: d.asks})
+			seller := agent.NewChatAgent(loop, agent.ChatAgentConfig{
+				Name:  "seller",
+				Tools: []agent.Tool{tool},
+				Store: d.store,
+			})
+			return seller.Run(t.Context(), must.Get(agent.LoadOrNew(t.Context(), d.store, "trip"))(t), said...)
+		}
+
+		asked := must.Get(run(content.UserText("Sell.")))(t).UserInputRequests()
+		if len(asked) != 2 || len(d.all()) != 0 {
+			t.Fatalf("asked %d things, people %d", len(asked), len(d.all()))
+		}
+		if _, err := run(); err == nil || !strings.Contains(err.Error(), "the line is down") {
+			t.Fatalf("got %v", err)
+		}
+		yes := asked[0].(*content.TextApprovalRequest).CreateApproval("")
+		resp, err := run(content.NewMessage(content.User, yes))
+		if err == nil && (len(resp.Refused) != 1 || resp.Refused[0].Reason != agent.HeldElsewhere) || tool.told != nil {
+			t.Fatalf("an answer in the messages: %+v, %v", resp, err)
+		}
+		d.asks.People = people
+		for range 2 {
+			must.Get(run())(t)
+			if d.question("Sure?"); len(d.all()) != 2 {
+				t.Fatalf("asked %d questions", len(d.all()))
+			}
 		}
 	})
 }

@@ -256,6 +256,7 @@ func (s *trip) check(trips int) {
 			s.t.Errorf("%q was asked %d times for %d trips", prompt, asked[prompt], trips)
 		}
 	}
+
 	if n := asked["Book TP 531 to "+s.to+" for 249 EUR?"]; n != 1 {
 		s.t.Errorf("the price was asked %d times", n)
 	}

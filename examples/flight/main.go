@@ -152,6 +152,7 @@ func (c *counter) serve(ctx context.Context) error {
 		}
 		next, err = c.answers(ctx, thread)
 	}
+
 	return err
 }
 
@@ -211,6 +212,7 @@ func textOf(q content.InputRequest) string {
 	case *content.StructuredInputRequest:
 		return q.Text
 	}
+
 	return fmt.Sprintf("a %T", q)
 }
 
