@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/assent-dev/assent/agent"
 	"github.com/assent-dev/assent/approval"
@@ -141,7 +142,9 @@ func TestKilledAtEachSave(t *testing.T) {
 // live runs the program to its end, or until it is killed at a gate.
 func (s *trip) live(at int) (killed bool) {
 	s.t.Helper()
-	child := exec.Command(must.Get(os.Executable())(s.t), "-dir", s.dir, s.to)
+	ctx, stop := context.WithTimeout(s.t.Context(), time.Minute)
+	defer stop()
+	child := exec.CommandContext(ctx, must.Get(os.Executable())(s.t), "-dir", s.dir, s.to)
 	child.Env = append(os.Environ(), childLife+"=1", "ASSENT_SERVER="+s.h.URL, "ASSENT_TOKEN="+s.token)
 	var problems strings.Builder
 	child.Stderr = &problems
@@ -164,6 +167,9 @@ func (s *trip) live(at int) (killed bool) {
 
 	err := child.Wait()
 	var exit *exec.ExitError
+	if ctx.Err() != nil {
+		s.t.Fatal("the program does not come to an end")
+	}
 	if errors.As(err, &exit) && !exit.Exited() {
 		return true
 	}
