@@ -145,7 +145,11 @@ func (l *boundLoop) begin(opt *Options, yield func(*Update) bool) *run {
 }
 
 func (r *run) do(ctx context.Context, messages []*content.Message) error {
-	if err := r.try(ctx, messages); err != nil {
+	err := r.try(ctx, messages)
+	if err == nil {
+		err = r.holdQuestions(ctx)
+	}
+	if err != nil {
 		r.takeBack(ctx)
 		return r.dropHeldBack(err)
 	}
@@ -206,9 +210,8 @@ func (r *run) takeBack(ctx context.Context) {
 		r.t.batches = slices.DeleteFunc(r.t.batches, func(other *batch) bool { return other == b })
 		for _, it := range b.Items {
 			r.forget(ctx, it)
-			if ref := it.ref(); ref != "" && r.cfg.Holder != nil {
-				// it expires else
-				_ = r.cfg.Holder.Cancel(context.WithoutCancel(ctx), ref, "the run that asked was not finished")
+			for _, a := range it.Asks { // it expires else
+				_ = r.cancel(context.WithoutCancel(ctx), a, "the run that asked was not finished")
 			}
 		}
 	}

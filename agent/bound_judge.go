@@ -165,6 +165,11 @@ func (r *run) ask(ctx context.Context, it *item, j judgement) error {
 		a.Expires = a.Since.Add(within)
 		q.Note.Expires = a.Expires
 	}
+	if err := r.says(ctx, it, q); err != nil {
+		text := "Tool call not run: nobody can be asked about it: " + err.Error() + "."
+		it.settle(text)
+		return r.record(ctx, it, Event{Type: "denied", Detail: text})
+	}
 	held, err := r.hold(ctx, a, q, j.verdict)
 	if err != nil {
 		return err
@@ -193,6 +198,7 @@ func (r *run) hold(
 	if r.cfg.Holder == nil {
 		return nil, nil
 	}
+	v.Context = q.Note.Context
 	held, err := r.cfg.Holder.Open(ctx, r.t.ID+"/"+q.RequestID, v)
 	if err != nil {
 		return nil, fmt.Errorf("give a request to its holder: %w", err)

@@ -364,17 +364,20 @@ func withID(answer content.InputResponse, id string) content.InputResponse {
 // settleOutcome keeps how a call went: its result, or what it asks now.
 func (r *run) settleOutcome(ctx context.Context, it *item, o Outcome) error {
 	if o.Suspend != nil && o.Suspend.Err != nil {
-		return r.again(it, o.Suspend)
+		return r.again(ctx, it, o.Suspend)
 	}
 	if o.Suspend != nil {
 		err := checkSuspend(o.Suspend)
+		if err == nil {
+			err = r.cfg.Questions.checkAll(o.Suspend.Requests)
+		}
 		if err == nil {
 			return r.suspend(ctx, it, o.Suspend)
 		}
 		o = Outcome{Err: err}
 	}
 
-	r.closeOpen(it, nil)
+	r.closeOpen(ctx, it, nil)
 	call := content.FunctionCall{CallID: it.Call.ID(), Name: it.Call.ToolName()}
 	it.Stage = done
 	it.Result = o.Content(&call, r.cfg.DetailedErrors).Result

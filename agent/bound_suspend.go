@@ -15,8 +15,8 @@ const maxTries = 3
 
 // again keeps a call that could not go on for the next run, which is
 // this one's error.
-func (r *run) again(it *item, s *Suspend) error {
-	r.closeOpen(it, nil)
+func (r *run) again(ctx context.Context, it *item, s *Suspend) error {
+	r.closeOpen(ctx, it, nil)
 	if it.Tries++; it.Tries >= maxTries || !json.Valid(s.State) {
 		it.Stage = done
 		it.State = nil
@@ -33,11 +33,12 @@ func (r *run) again(it *item, s *Suspend) error {
 }
 
 // closeOpen ends the open requests of a call that are not among those
-// that stay.
-func (r *run) closeOpen(it *item, stay []*ask) {
+// that stay, and takes back what people are asked.
+func (r *run) closeOpen(ctx context.Context, it *item, stay []*ask) {
 	for _, a := range it.Asks {
 		if a.Answer == nil && !slices.Contains(stay, a) {
 			r.t.close(it, a, howElsewhere)
+			_ = r.cancel(context.WithoutCancel(ctx), a, "the answer is not needed any more") // it expires else
 		}
 	}
 }
@@ -96,7 +97,7 @@ func (r *run) suspend(ctx context.Context, it *item, s *Suspend) error {
 	if err := r.refuse(ctx, outerRefusals(it.Asks, s.Refused)...); err != nil {
 		return err
 	}
-	r.closeOpen(it, asks)
+	r.closeOpen(ctx, it, asks)
 	it.Stage = open
 	it.State = s.State
 	it.Poll = s.Poll

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ func (r *run) takeIn(ctx context.Context, in input) error {
 		}
 	}
 
+	r.putQuestions(ctx)
 	if err := r.takeAnswers(ctx, in); err != nil {
 		return err
 	}
@@ -66,7 +68,7 @@ func (r *run) findLost(ctx context.Context, it *item) error {
 	if err := r.record(ctx, it, Event{Type: "lost"}); err != nil {
 		return err
 	}
-	r.closeOpen(it, nil)
+	r.closeOpen(ctx, it, nil)
 	it.Stage = done
 	it.Result = jsonText(textLost)
 	it.State = nil
@@ -136,10 +138,7 @@ func (r *run) withdraw(ctx context.Context, a *ask, how, text string) error {
 	if a.Ref == "" || how != howSuperseded {
 		return nil
 	}
-	if r.cfg.Holder == nil {
-		return errNoHolder
-	}
-	if err := r.cfg.Holder.Cancel(ctx, a.Ref, text); err != nil {
+	if err := r.cancel(ctx, a, text); err != nil {
 		return fmt.Errorf("withdraw a request: %w", err)
 	}
 	return nil
@@ -242,13 +241,18 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 		}, nil
 	}
 
-	yes, by := !content.Rejects(hit.answer), "user"
-	if approval && response.By != "" {
-		by = response.By
+	if r.heldByPeople(it, a) { // and could not be put yet
+		return &Refusal{
+			RequestID: a.Request.InputRequestID(),
+			Reason:    HeldElsewhere,
+			Detail:    "the request is answered where questions are held, not in the messages",
+		}, nil
 	}
 	if approval && !it.Service {
 		r.debug("%s", ProcessingText(it.Call.ToolName(), response.Approved))
 	}
+
+	yes, by := !content.Rejects(hit.answer), cmp.Or(answerer(hit.answer), "user")
 	event := Event{
 		Type:      "answered",
 		RequestID: a.Request.InputRequestID(),
@@ -364,6 +368,13 @@ func (r *run) look(ctx context.Context, it *item) error {
 		if a.Ref == "" || a.Answer != nil {
 			continue
 		}
+		if isHeldKind(a.Request) {
+			if err := r.lookAt(ctx, it, a); err != nil {
+				return err
+			}
+			continue
+		}
+
 		if r.cfg.Holder == nil {
 			return errNoHolder
 		}

@@ -379,7 +379,9 @@ func (r *run) apply(ctx context.Context, it *item, j judgement, wrap bool) error
 		if err := r.ask(ctx, it, j); err != nil {
 			return err
 		}
-		it.Asks[0].Request.(*content.ToolApprovalRequest).NoConfirmation = true
+		if it.Stage == open {
+			it.Asks[0].Request.(*content.ToolApprovalRequest).NoConfirmation = true
+		}
 		return nil
 	case j.action == mustAsk:
 		return r.ask(ctx, it, j)

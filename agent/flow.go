@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/info"
 )
 
 // Errors of a Flow.
@@ -157,9 +158,10 @@ func (f *Flow) use(key string) error {
 }
 
 // Approve asks for consent to a text; ErrDeclined is a no, ErrWaiting
-// must be returned.
-func (f *Flow) Approve(ctx context.Context, key, text string) error {
-	answer, err := f.Ask(ctx, key, &content.TextApprovalRequest{Text: text})
+// must be returned. What the flow says about it, for the person who is
+// asked, follows.
+func (f *Flow) Approve(ctx context.Context, key, text string, says ...info.Item) error {
+	answer, err := f.Ask(ctx, key, &content.TextApprovalRequest{Text: text, Note: content.Note{Context: says}})
 	if err != nil {
 		return err
 	}
@@ -179,9 +181,16 @@ func declined(key string, answer content.InputResponse) error {
 
 // Data asks for data that a JSON Schema describes, and reads it into a
 // value. ErrDeclined says that there is none, ErrWaiting must be
-// returned.
-func (f *Flow) Data(ctx context.Context, key, text string, schema json.RawMessage, into any) error {
-	answer, err := f.Ask(ctx, key, &content.StructuredInputRequest{Text: text, Schema: schema})
+// returned. What the flow says about it, for the person who is asked,
+// follows.
+func (f *Flow) Data(
+	ctx context.Context, key, text string, schema json.RawMessage, into any, says ...info.Item,
+) error {
+	answer, err := f.Ask(ctx, key, &content.StructuredInputRequest{
+		Text:   text,
+		Schema: schema,
+		Note:   content.Note{Context: says},
+	})
 	if err != nil {
 		return err
 	}
@@ -214,7 +223,7 @@ func (f *Flow) Ask(ctx context.Context, key string, q content.InputRequest) (con
 			return nil, fmt.Errorf("%q: %w", key, ErrExpired)
 		}
 
-		return it.Asks[0].Answer, nil
+		return by(it.By, withID(it.Asks[0].Answer, it.Asks[0].Request.InputRequestID())), nil
 	}
 
 	id, err := f.agent.cfg.NewID(key)
@@ -338,12 +347,15 @@ func (a *flowAgent) begin(ctx context.Context, t *Thread, messages []*content.Me
 			RequestID: hit.answer.InputResponseTo(),
 			CallID:    hit.item.Call.ID(),
 			Approved:  &yes,
+			By:        answerer(hit.answer),
 			Detail:    reasonOf(hit.answer),
 		}
 		if err := a.audit(ctx, t, e); err != nil {
 			return nil, nil, err
 		}
-		hit.ask.Answer, hit.item.Stage = hit.answer, done
+		hit.ask.Answer = hit.answer
+		hit.item.Stage = done
+		hit.item.By = e.By
 		t.close(hit.item, hit.ask, howAnswered)
 	}
 

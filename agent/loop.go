@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"time"
 
+	"github.com/assent-dev/assent/agent/content"
 	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/approval/info"
 )
 
 // LoopConfig are the choices for a FunctionInvoking. The zero value is
@@ -19,6 +22,16 @@ type LoopConfig struct {
 	// plan: nobody can be asked there about a call that is only marked,
 	// so such a call is refused.
 	Holder hold.Holder
+	// Questions has people answer what suspended functions ask in text
+	// approvals and structured input; then answers to these in the
+	// messages are refused. nil: the user answers in the messages,
+	// whatever Holder is.
+	Questions *HeldQuestions
+	// Says returns what the agent says about a call to the people who
+	// are asked about it, who see it below what is known of the call;
+	// nil: nothing. After an error, and with what info.Check refuses, the
+	// call is refused and nobody is asked.
+	Says func(ctx context.Context, call *content.FunctionCall) ([]info.Item, error)
 	// Tools are known to the loop and not sent to the model.
 	Tools []Tool
 	// MaxTurns bounds the turns of the model in one run; 0 means 40. On

@@ -227,6 +227,8 @@ func (it *item) visible() []content.Content {
 // thread's own must stay what was asked.
 func cloneRequest(q content.InputRequest) content.InputRequest {
 	out := withRequestID(q, q.InputRequestID())
+	note := content.NoteOf(out)
+	note.Context = slices.Clone(note.Context)
 	if approval, ok := out.(*content.ToolApprovalRequest); ok {
 		approval.Call = content.CloneCall(approval.Call)
 	}

@@ -69,7 +69,7 @@ func (e *encoder) hostedName(kind string) string {
 }
 
 func (e *encoder) toolRequest(c *ToolApprovalRequest) {
-	props := withNote(e.properties(&c.Common), c.Note)
+	props := e.noted(&c.Common, &c.Note)
 	e.openInput(toolRequestKind, c.RequestID)
 	e.askedCall(toolCallField, c.Call)
 	switch {

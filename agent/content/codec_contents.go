@@ -70,7 +70,7 @@ func (e *encoder) input(c Content) {
 		e.openInput(textRequestKind, c.RequestID)
 		e.str(textField, c.Text)
 		e.asking()
-		e.closeWith(textRequestKind, &c.Common, withNote(e.properties(&c.Common), c.Note))
+		e.closeWith(textRequestKind, &c.Common, e.noted(&c.Common, &c.Note))
 	case *TextApprovalResponse:
 		e.openInput(textResponseKind, c.RequestID)
 		e.flag(approvedField, c.Approved)
@@ -195,7 +195,7 @@ func (e *encoder) inputRequest(c *StructuredInputRequest) {
 	}
 	e.raw(schemaField, c.Schema)
 	e.asking()
-	e.closeWith(inputRequestKind, &c.Common, withNote(e.properties(&c.Common), c.Note))
+	e.closeWith(inputRequestKind, &c.Common, e.noted(&c.Common, &c.Note))
 }
 
 func (e *encoder) inputResponse(c *StructuredInputResponse) {

@@ -2,10 +2,12 @@ package content
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/jsonmsg"
 )
 
@@ -31,7 +33,7 @@ func (o *object) takeNote(c *Common) Note {
 		return Note{}
 	}
 	n, ok := readNote(o.d.text, o.d.splitAt(properties[i].at))
-	if !ok || n == (Note{}) {
+	if !ok || n.IsZero() {
 		return Note{}
 	}
 
@@ -66,6 +68,8 @@ func (n *Note) set(key, raw string) bool {
 		n.Where = text
 	case "agent":
 		n.Agent = text
+	case "context":
+		ok = json.Unmarshal([]byte(raw), &n.Context) == nil && info.Check(n.Context) == nil
 	case "expires":
 		t, err := time.Parse(time.RFC3339, text)
 		n.Expires, ok = t.UTC(), ok && err == nil && t.UTC().Year() <= 9999
@@ -76,20 +80,39 @@ func (n *Note) set(key, raw string) bool {
 	return ok
 }
 
-// withNote returns properties with a note in them.
-func withNote(props json.RawMessage, n Note) json.RawMessage {
-	if n == (Note{}) {
+// noted returns the properties of a request with a note in them.
+func (e *encoder) noted(c *Common, n *Note) json.RawMessage {
+	props := e.properties(c)
+	if n.IsZero() {
+		return props
+	}
+	var bad *info.Error
+	if errors.As(info.Check(n.Context), &bad) {
+		e.fail(BadShape, e.w.name(propertiesField)+"."+noteProperty+"."+bad.Path, "expected "+bad.Want, bad)
 		return props
 	}
 	raw, _ := jsonmsg.Object(func(w *jsonmsg.Writer) {
 		for _, m := range n.members() {
 			w.Optional(m[0], mended(m[1]))
 		}
+		if len(n.Context) > 0 {
+			w.Name("context")
+			w.List(len(n.Context), func(w *jsonmsg.Writer, i int) { writeItem(w, &n.Context[i]) })
+		}
 	})
 	return jsonmsg.Put(props, noteProperty, raw)
 }
 
-func (n Note) members() [4][2]string {
+func writeItem(w *jsonmsg.Writer, it *info.Item) {
+	w.Object(func(w *jsonmsg.Writer) {
+		w.Member("label", it.Label)
+		w.Optional("text", it.Text)
+		w.Optional("link", it.Link)
+		w.Optional("diff", it.Diff)
+	})
+}
+
+func (n *Note) members() [4][2]string {
 	expires := ""
 	if !n.Expires.IsZero() {
 		expires = n.Expires.UTC().Format(time.RFC3339Nano)

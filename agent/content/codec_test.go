@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/must"
 )
@@ -369,6 +370,9 @@ func TestNotes(t *testing.T) {
 		`{"expires":"9999-12-31T23:59:59-01:00"}`,
 		`{"later":1}`,
 		`{"agent":["x"]}`,
+		`{"context":"why"}`,
+		`{"message":"m","context":[{"label":"Why"}]}`,
+		`{"context":[{"label":"Fares","link":"http://fares.example"}]}`,
 	} {
 		for _, s := range shapes() {
 			out := must.Get(s.codec.AppendContent(
@@ -376,7 +380,7 @@ func TestNotes(t *testing.T) {
 				withProps(&content.TextApprovalRequest{RequestID: "t", Text: "x"}, `{"assent":`+note+`}`),
 			))(t)
 			c, err := s.codec.DecodeContent(out)
-			if r, ok := c.(*content.TextApprovalRequest); err != nil || !ok || r.Note != (content.Note{}) ||
+			if r, ok := c.(*content.TextApprovalRequest); err != nil || !ok || !r.Note.IsZero() ||
 				string(r.Properties) != `{"assent":`+note+`}` {
 				t.Errorf("%s: %#v, %v", note, c, err)
 			}
@@ -387,9 +391,33 @@ func TestNotes(t *testing.T) {
 		c, err := content.DotNet().
 			DecodeContent([]byte(`{"$type":"textApprovalRequest","requestId":"t","text":"x",` +
 				`"additionalProperties":{ "a":1 , "assent":{"` + name + `":"y","later":1}, "b": 2}}`))
-		if err != nil || c.(*content.TextApprovalRequest).Note == (content.Note{}) ||
+		if err != nil || content.NoteOf(c.(*content.TextApprovalRequest)).IsZero() ||
 			string(content.CommonOf(c).Properties) != `{ "a":1, "b": 2}` {
 			t.Errorf("%s: %#v %v", name, c, err)
+		}
+	}
+}
+
+// What an agent says has its bounds where it is written, in every shape.
+func TestContextIsRefusedWithItsPlace(t *testing.T) {
+	for want, item := range map[string]info.Item{
+		".assent.context.0.link: expected an https address": {Label: "Fares", Link: "javascript:x"},
+		".assent.context.0: expected one of text":           {Label: "Why"},
+		".assent.context.0.label: expected 1 to 100":        {Text: "because"},
+	} {
+		for _, s := range shapes() {
+			for _, q := range []content.InputRequest{
+				&content.TextApprovalRequest{RequestID: "t", Text: "x"},
+				&content.StructuredInputRequest{RequestID: "t", Schema: raw(`{}`)},
+				&content.ToolApprovalRequest{RequestID: "t", Call: listFiles()},
+			} {
+				content.NoteOf(q).Context = []info.Item{item}
+				_, err := s.codec.AppendContent(nil, q)
+				var bad *content.BadError
+				if !errors.As(err, &bad) || bad.Code != content.BadShape || !strings.Contains(err.Error(), want) {
+					t.Errorf("%T: got %v, want %q", q, err, want)
+				}
+			}
 		}
 	}
 }

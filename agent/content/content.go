@@ -20,6 +20,8 @@ import (
 	"iter"
 	"strconv"
 	"time"
+
+	"github.com/assent-dev/assent/approval/info"
 )
 
 // Role says whose message it is.
@@ -298,6 +300,14 @@ type Note struct {
 	Expires time.Time // when the request ends without an answer; zero for never
 	Where   string    // where else it can be answered, such as the page of an inbox
 	Agent   string    // the nested agent that asks; "" for the outermost
+	// Context is what the agent says about it, for the people who are
+	// asked. What info.Check refuses can't be written.
+	Context []info.Item
+}
+
+// IsZero reports whether there is nothing in the note.
+func (n *Note) IsZero() bool {
+	return n.Message == "" && n.Expires.IsZero() && n.Where == "" && n.Agent == "" && len(n.Context) == 0
 }
 
 // NoteOf returns the note of a request, to be read or changed in place.
@@ -368,6 +378,9 @@ type TextApprovalResponse struct {
 	RequestID string
 	Approved  bool
 	Reason    string
+	// By is who answers, for the record; "" for the user. It is known in
+	// this process only: no wire carries it.
+	By string
 }
 
 // StructuredInputRequest asks for data that a JSON Schema describes.
@@ -386,6 +399,9 @@ type StructuredInputResponse struct {
 	Data      json.RawMessage // nil when declined
 	Declined  bool            // the person gave none
 	Reason    string
+	// By is who answers, for the record; "" for the user. It is known in
+	// this process only: no wire carries it.
+	By string
 }
 
 // InputRequestID returns the id of the request.

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/agent/content"
+	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/must"
 )
 
@@ -95,6 +96,13 @@ func (g gen) note() content.Note {
 			rapid.Int64Range(0, 999_999_999).Draw(g.t, "ns"),
 		).
 			UTC()
+	}
+
+	if g.flag() {
+		n.Context = []info.Item{{Label: "Why", Text: "x" + g.text()}}
+		if info.Check(n.Context) != nil {
+			n.Context = nil
+		}
 	}
 
 	return n

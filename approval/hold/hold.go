@@ -59,7 +59,7 @@ var (
 type Verdict struct {
 	resolve.Decision
 	Call    *resolve.Call // what was decided; nil when there is no plan behind
-	Context []info.Item   // what the agent says about the call, for people; decides nothing
+	Context []info.Item   // what the agent says about the call, for the people who are asked
 }
 
 // Within is how long the request may stay open; 0 when nothing limits it.

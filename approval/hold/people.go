@@ -58,5 +58,5 @@ type Answer struct {
 	Selected int    // index, once chosen, and once a choice was dismissed
 	Data     string // once submitted: JSON text that the question's schema accepts
 	By       string // who answered
-	Reason   string // of an end without an answer
+	Reason   string // what who answered said with it, or why it ended without an answer
 }

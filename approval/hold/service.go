@@ -58,8 +58,8 @@ func (e *embedded) Open(ctx context.Context, key string, v Verdict) (*approval.O
 		Agent:   e.of.at.Agent,
 		Call:    v.Call,
 		Key:     key,
-		Within:  v.Within(),
 		Context: v.Context,
+		Within:  v.Within(),
 	})
 }
 
