@@ -248,6 +248,7 @@ func (r *run) take(ctx context.Context, hit accepted) (*Refusal, error) {
 			Detail:    "the request is answered where questions are held, not in the messages",
 		}, nil
 	}
+
 	if approval && !it.Service {
 		r.debug("%s", ProcessingText(it.Call.ToolName(), response.Approved))
 	}

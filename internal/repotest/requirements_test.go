@@ -57,7 +57,7 @@ func checkRequirements(text string, tests map[string]bool) []string {
 		out = append(out, rowProblems(id[0], cells[1], cells[2], tests)...)
 	}
 
-	for design, least := range map[string]int{"A": 30, "U": 22, "R": 16, "P": 6} {
+	for design, least := range map[string]int{"A": 33, "U": 27, "R": 19, "P": 6} {
 		if last[design] < least {
 			out = append(out, fmt.Sprintf("%s has %d rows, and had %d", design, last[design], least))
 		}
