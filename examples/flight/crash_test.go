@@ -103,7 +103,6 @@ type trip struct {
 	to    string
 	mu    sync.Mutex
 	heard bool // the agent has the seat
-	gates int  // that were passed in all lives
 }
 
 // TestKilledAtEachSave kills the program with SIGKILL at each save of
@@ -184,6 +183,7 @@ func (s *trip) live(at int) (killed bool) {
 func (s *trip) answers() (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var all sync.WaitGroup
+	seen := map[string]bool{}
 	all.Go(func() {
 		for ctx.Err() == nil {
 			changed := s.h.Store.Changed(assenttest.Tenant)
@@ -193,8 +193,9 @@ func (s *trip) answers() (stop func()) {
 				return
 			}
 			for i := range open.Requests {
-				if open.Requests[i].State == approval.Pending {
-					s.answer(ctx, open.Requests[i].ID)
+				if id := open.Requests[i].ID; open.Requests[i].State == approval.Pending && !seen[id] {
+					seen[id] = true
+					all.Go(func() { s.answer(ctx, id) }) // one may wait for what comes of another
 				}
 			}
 			select {
