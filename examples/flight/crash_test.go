@@ -198,6 +198,7 @@ func (s *trip) answers() (stop func()) {
 					all.Go(func() { s.answer(ctx, id) }) // one may wait for what comes of another
 				}
 			}
+
 			select {
 			case <-changed:
 			case <-ctx.Done():
