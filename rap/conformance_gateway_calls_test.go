@@ -51,6 +51,7 @@ func confT17(t *testing.T) {
 		t.Errorf("sent:\n%s", r.heard())
 	}
 
+	h.settles()
 	h.clock.pass(25 * time.Hour) // nobody remembers it
 	c.invoke()
 	c.picks(c.await("another question", 2, c.of("user_choice")), 0)

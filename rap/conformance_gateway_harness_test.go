@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/gateway"
@@ -432,6 +433,19 @@ func (h *confHarness) through(r *confRuntime) {
 	if got := c.result(); got != `done {"path":"barrier"}` {
 		h.t.Fatalf("the barrier came back with %q", got)
 	}
+}
+
+// settles waits until the gateway has written down what it did, so that
+// no call is due for a while.
+func (h *confHarness) settles() {
+	h.t.Helper()
+	testwait.Until(h.t, "records of calls that are not due", func() bool {
+		soon := h.clock.Now().Add(time.Hour)
+		due, err := h.cfg.Records.DueRecords(h.t.Context(), h.cfg.Namespace+"/calls", soon, 1)
+		confMust(h.t, err)
+
+		return len(due) == 0
+	})
 }
 
 // discreet holds logs, ledger facts and results to what they may tell:
