@@ -2,9 +2,7 @@ package resolve
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -28,14 +26,15 @@ func ConfigJSON() []byte { return []byte(configSchema) }
 
 // ConfigFields lists the fields of a decision configuration, in order.
 func ConfigFields() []string {
-	var s struct {
-		Properties map[string]any `json:"properties"`
+	doc, _ := value.Parse(ConfigJSON(), value.Limits{}) // it is compiled in, and read by tests
+	properties, _ := doc.Get("properties")
+	var out []string
+	for _, m := range properties.Members {
+		out = append(out, m.Key)
 	}
-	if err := json.Unmarshal(ConfigJSON(), &s); err != nil {
-		panic(err) // it is compiled in, and read by tests
-	}
+	slices.Sort(out)
 
-	return slices.Sorted(maps.Keys(s.Properties))
+	return out
 }
 
 // The bounds of Config.PermitAge, and what it is unless the file says

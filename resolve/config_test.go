@@ -268,3 +268,40 @@ func TestConfigDefaults(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestConfigThatNobodyCanRead(t *testing.T) {
+	for _, text := range []string{"policies: [", "\xff", ""} {
+		if c, findings := resolve.ParseConfig("decisions.yaml", []byte(text)); c != nil || len(findings) == 0 {
+			t.Errorf("%q: got %+v, %v", text, c, findings)
+		}
+	}
+	broken := &resolve.Config{Policies: []string{"\xff"}}
+	if broken.Digest() != broken.Digest() || broken.Digest() == (&resolve.Config{}).Digest() {
+		t.Error("what no document holds has no digest of its own")
+	}
+}
+
+// TestConfigFieldsAreThoseOfTheSchema: every field is listed, in order.
+func TestConfigFieldsAreThoseOfTheSchema(t *testing.T) {
+	fields := resolve.ConfigFields()
+	if !slices.IsSorted(fields) || !slices.Contains(fields, "permit_age") || !slices.Contains(fields, "registry") {
+		t.Errorf("got %v", fields)
+	}
+	for _, f := range fields {
+		if !strings.Contains(string(resolve.ConfigJSON()), `"`+f+`"`) {
+			t.Errorf("%s is not in the schema", f)
+		}
+	}
+}
+
+// TestPlansSayWhatTheyWereCompiledWith: whoever holds a plan can tell
+// the owner's choices.
+func TestPlansSayWhatTheyWereCompiledWith(t *testing.T) {
+	for _, approves := range []bool{false, true} {
+		opt := resolve.Options{AllowTimeoutApprove: approves, Configuration: "sha256:x"}
+		p, _ := resolve.Compile(parseAgent(t, "agent.agf.yaml", deskTools), brokenRegistry{}, opt) // it denies all
+		if p.TimeoutApproves() != approves || p.Configuration() != "sha256:x" {
+			t.Errorf("got %v, %s", p.TimeoutApproves(), p.Configuration())
+		}
+	}
+}
