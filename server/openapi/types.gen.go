@@ -349,8 +349,11 @@ type AskBody struct {
 	Context Context `json:"context,omitempty"`
 
 	// Principal whom the agent acts for, where there is no call
-	Principal string            `json:"principal,omitempty"`
-	Question  approval.Question `json:"question"`
+	Principal string `json:"principal,omitempty"`
+
+	// Question What a tool or an agent asks: a choice (`choices` and `default`), or a text or a form (`schema`). The words are the asker's own: show them as a quotation,
+	// below what is known of the call. 256 KiB in all at most.
+	Question Question `json:"question"`
 
 	// Session where there is no call
 	Session string `json:"session,omitempty"`
