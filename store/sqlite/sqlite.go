@@ -50,7 +50,7 @@ func Open(ctx context.Context, path string, o Options) (store.Store, error) {
 	if err := create(path); err != nil {
 		return nil, fmt.Errorf("open %s: %w: %w", path, store.ErrUnavailable, err)
 	}
-	e, err := connect(ctx, path, o)
+	e, err := patiently(ctx, path, o)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w: %w", path, store.ErrUnavailable, err)
 	}
@@ -63,6 +63,28 @@ func Open(ctx context.Context, path string, o Options) (store.Store, error) {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	return s, nil
+}
+
+// patiently connects as soon as nobody else is in the way: SQLite waits
+// for locks, but not while several open a new database and all of them
+// switch its journal.
+func patiently(ctx context.Context, path string, o Options) (*engine, error) {
+	within, cancel := context.WithTimeout(ctx, o.LockWait)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		e, err := connect(ctx, path, o)
+		failed, known := errors.AsType[*driver.Error](err)
+		if !known || failed.Code()&0xff != codes.SQLITE_BUSY {
+			return e, err
+		}
+		select {
+		case <-again.C:
+		case <-within.Done():
+			return nil, err
+		}
+	}
 }
 
 // create makes the file before SQLite would, so that nobody else can
