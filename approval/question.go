@@ -81,7 +81,7 @@ const (
 // deny the call now or a freeze stops the agent (Opened.Denied
 // "policy", "frozen"). Questions are not coalesced, no standing
 // approval and no cool-down answers them: the protocol forbids
-// answering one question by the answer to another (U13, U19).
+// answering one question by the answer to another.
 func (s *Service) Ask(ctx context.Context, in AskInput) (*Opened, error) {
 	open := OpenInput{
 		Tenant:  in.Tenant,

@@ -13,7 +13,6 @@
 package form
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 
@@ -72,16 +71,6 @@ type Field struct {
 	pattern     *regexp.Regexp
 }
 
-// Pattern is the regular expression (RE2) that a text must match
-// somewhere; "" where there is none.
-func (f *Field) Pattern() string {
-	if f.pattern == nil {
-		return ""
-	}
-
-	return f.pattern.String()
-}
-
 // Option is one value that may be picked.
 type Option struct {
 	Value string
@@ -127,21 +116,4 @@ func (p Problems) Error() string {
 	}
 
 	return text
-}
-
-// Sample is an answer that only has the defaults, for channels that
-// show what to write. It need not be a valid answer.
-func (f *Form) Sample() json.RawMessage {
-	var members []value.Member
-	for i := range f.Fields {
-		field := &f.Fields[i]
-		if f.text {
-			return field.Default.AppendJSON(nil)
-		}
-		if field.Default.Kind != value.Absent {
-			members = append(members, value.Member{Key: field.Name, Value: field.Default})
-		}
-	}
-
-	return value.Value{Kind: value.Object, Members: members}.AppendJSON(nil)
 }

@@ -59,8 +59,10 @@ func TestReadsEveryKindOfField(t *testing.T) {
 	if days.Options[0].Title != "Monday" || days.Options[1].Title != "tu" || days.Title != "days" {
 		t.Errorf("got %+v", days)
 	}
-	if got := string(f.Sample()); got != `{"bags":1,"aisle":true,"class":"eco"}` {
-		t.Errorf("got %s", got)
+	for i, want := range map[int]string{5: `1`, 7: `true`, 8: `"eco"`} {
+		if got := string(f.Fields[i].Default.AppendJSON(nil)); got != want {
+			t.Errorf("the default of %s is %s", f.Fields[i].Name, got)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package form
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 
@@ -82,5 +81,5 @@ func words(text string) []string {
 
 	flush()
 
-	return slices.Clip(out)
+	return out
 }

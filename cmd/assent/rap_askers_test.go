@@ -391,7 +391,7 @@ func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 				Operation: c.operation,
 				User:      c.user,
 				Arguments: json.RawMessage(fmt.Sprintf(`{"why":%q}`, name)),
-				Context:   saysWithARAPCall(),
+				Context:   ticketContext(),
 			}
 			h.calls(t, "rt-mara", call)
 			r := h.awaitRequest(t)
@@ -399,7 +399,7 @@ func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 				r.Requester.Principal != c.user {
 				t.Errorf("asked by %+v", r.Requester)
 			}
-			if !slices.Equal(r.Context, saysWithARAPCall()) {
+			if !slices.Equal(r.Context, ticketContext()) {
 				t.Errorf("people are told %v", r.Context)
 			}
 			if c.restarts {

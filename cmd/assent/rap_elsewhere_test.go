@@ -89,8 +89,8 @@ func (n *nearby) start() {
 	})
 }
 
-// saysWithARAPCall is what the agent says about each of its calls.
-func saysWithARAPCall() []info.Item { return []info.Item{{Label: "Why", Text: "the ticket wants it"}} }
+// ticketContext is what the agent says about each of its calls.
+func ticketContext() []info.Item { return []info.Item{{Label: "Why", Text: "the ticket wants it"}} }
 
 // kill ends the process with SIGKILL.
 func (n *nearby) kill() {
@@ -108,7 +108,7 @@ func (n *nearby) calls(id, operation string) {
 		ID:        id,
 		User:      "zoe",
 		Operation: operation,
-		Context:   saysWithARAPCall(),
+		Context:   ticketContext(),
 	}); err != nil {
 		n.t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestARuntimeAsksPeopleElsewhere(t *testing.T) {
 	if q := asked.Requester; q.Runtime != "rt2" || q.Principal != "zoe" {
 		t.Errorf("asked by %+v", q)
 	}
-	if !slices.Equal(asked.Context, saysWithARAPCall()) {
+	if !slices.Equal(asked.Context, ticketContext()) {
 		t.Errorf("people are told %v", asked.Context)
 	}
 	n.kill()
@@ -155,7 +155,7 @@ func TestARuntimeAsksPeopleElsewhere(t *testing.T) {
 	m.says(m.question)
 	n.calls("b", "look")
 	question := far.awaitRequest(t)
-	if !slices.Equal(question.Context, saysWithARAPCall()) {
+	if !slices.Equal(question.Context, ticketContext()) {
 		t.Errorf("people are told %v", question.Context)
 	}
 	n.kill()
