@@ -208,7 +208,7 @@ func (b *bothSides) atGateway(path string, message map[string]any) (int, string)
 	r := &confRuntime{
 		t:      b.t,
 		token:  "a-bearer",
-		client: &http.Client{Timeout: 5 * time.Second},
+		client: ownClient(),
 		base:   b.harness.cfg.PublicURL,
 	}
 	return r.tell(path, message)

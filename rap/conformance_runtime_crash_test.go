@@ -177,7 +177,6 @@ func (m *mortal) kill() {
 		m.t.Error(err)
 	}
 	_ = m.process.Wait()
-	http.DefaultClient.CloseIdleConnections() // those to the dead process among them
 }
 
 func (m *mortal) restart() {
@@ -211,7 +210,7 @@ func (m *mortal) invoke(thread, id string) *toolCall {
 
 func (m *mortal) look(c *toolCall) runtime.Call {
 	m.t.Helper()
-	res, err := http.Get(fmt.Sprintf("%s?thread=%s&id=%s", m.at("/test/call"), c.GroupID, c.ID))
+	res, err := ownClient().Get(fmt.Sprintf("%s?thread=%s&id=%s", m.at("/test/call"), c.GroupID, c.ID))
 	if err != nil {
 		m.t.Fatal(err)
 	}

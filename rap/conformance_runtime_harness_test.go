@@ -167,7 +167,7 @@ func (h *askHarness) page(t *testing.T, person, ref string) string {
 		},
 	}))
 	defer site.Close()
-	res, err := http.Get(site.URL + "/requests/" + ref)
+	res, err := ownClient().Get(site.URL + "/requests/" + ref)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -425,7 +425,7 @@ func request(t testing.TB, method, url, contentType string, body io.Reader) int 
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := ownClient().Do(req)
 	if err != nil {
 		t.Errorf("%s: %v", method, err)
 		return 0
@@ -433,4 +433,14 @@ func request(t testing.TB, method, url, contentType string, body io.Reader) int 
 	_, _ = io.Copy(io.Discard, res.Body)
 	_ = res.Body.Close()
 	return res.StatusCode
+}
+
+// ownClient shares no connection with other rows: whoever stops a test
+// server closes the connections of http.DefaultClient, under a request
+// of a row that runs beside it.
+func ownClient() *http.Client {
+	return &http.Client{
+		Timeout:   20 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true},
+	}
 }

@@ -440,7 +440,7 @@ func (w *entrances) interacts(t *testing.T, who, path string, what map[string]an
 	}
 	req.Header.Set("X-Slack-Request-Timestamp", at)
 	req.Header.Set("X-Slack-Signature", "v0="+hex.EncodeToString(mac.Sum(nil)))
-	answer, err := http.DefaultClient.Do(req)
+	answer, err := ownClient().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

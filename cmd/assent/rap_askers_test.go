@@ -118,7 +118,7 @@ func (c machineCall) result(text, more string) string {
 
 // post sends a message about a call and returns the status.
 func (m *machines) post(url, message string) int {
-	answer, err := http.Post(url, "application/json", strings.NewReader(message))
+	answer, err := ownClient().Post(url, "application/json", strings.NewReader(message))
 	if err != nil {
 		return 0 // nobody is there
 	}

@@ -147,7 +147,7 @@ func fetched(
 	for _, change := range set {
 		change(req)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := ownClient().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,4 +367,11 @@ func (screen *terminal) saw(t *testing.T, text string) {
 	testwait.Until(t, fmt.Sprintf("the terminal shows %q", text), func() bool {
 		return strings.Contains(screen.out.String(), text)
 	})
+}
+
+// ownClient shares no connection with other tests: whoever stops a test
+// server closes the connections of http.DefaultClient, under a request
+// of a test that runs beside it.
+func ownClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }

@@ -317,7 +317,7 @@ func (h *site) browser(who string) *browser {
 		h.t.Fatal(err)
 	}
 	jar.SetCookies(at, []*http.Cookie{{Name: "who", Value: who}})
-	return &browser{h, &http.Client{Jar: jar}}
+	return &browser{h, &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
 // page is an answer that was read.
