@@ -1,5 +1,5 @@
 // Package lint checks agents and policies: first whether they are
-// valid, then the authoring rules, one folder each under lint/rules. It
+// valid, then the authoring rules, one file each under lint/rules. It
 // reads bytes and returns findings; files, streams and flags are the
 // caller's.
 //

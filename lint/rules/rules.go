@@ -1,7 +1,7 @@
-// Package rules lists the authoring rules, each of which is a folder
-// below it: the rule, its page, and samples of files that it reports and
-// does not report, which test it. The folder's name is the rule's id
-// without hyphens. CONTRIBUTING.md says how to add one. Pages beside
+// Package rules lists the authoring rules. Each is one file, and one
+// folder of the same name with its page and with samples of files that
+// it reports and does not report, which test it. The name is the rule's
+// id without hyphens. CONTRIBUTING.md says how to add one. Pages beside
 // the folders are those of package lint itself.
 package rules
 
@@ -14,40 +14,6 @@ import (
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
-	"github.com/assent-dev/assent/lint/rules/aliascollision"
-	"github.com/assent-dev/assent/lint/rules/allowlistglob"
-	"github.com/assent-dev/assent/lint/rules/approvalmisplaced"
-	"github.com/assent-dev/assent/lint/rules/argumentkey"
-	"github.com/assent-dev/assent/lint/rules/casedodged"
-	"github.com/assent-dev/assent/lint/rules/childdropsapproval"
-	"github.com/assent-dev/assent/lint/rules/classificationnearmiss"
-	"github.com/assent-dev/assent/lint/rules/conditionimplied"
-	"github.com/assent-dev/assent/lint/rules/conditionmixedkinds"
-	"github.com/assent-dev/assent/lint/rules/conditionunsatisfiable"
-	"github.com/assent-dev/assent/lint/rules/conditionvacuous"
-	"github.com/assent-dev/assent/lint/rules/delegationkey"
-	"github.com/assent-dev/assent/lint/rules/denynamedodged"
-	"github.com/assent-dev/assent/lint/rules/dottedkey"
-	"github.com/assent-dev/assent/lint/rules/emptyallowlist"
-	"github.com/assent-dev/assent/lint/rules/emptymatcher"
-	"github.com/assent-dev/assent/lint/rules/groupwithoutargsmatch"
-	"github.com/assent-dev/assent/lint/rules/hostdodged"
-	"github.com/assent-dev/assent/lint/rules/idleexemption"
-	"github.com/assent-dev/assent/lint/rules/indexkey"
-	"github.com/assent-dev/assent/lint/rules/looserthanblanket"
-	"github.com/assent-dev/assent/lint/rules/policygroupunknown"
-	"github.com/assent-dev/assent/lint/rules/policymeetsnothing"
-	"github.com/assent-dev/assent/lint/rules/policyrefrepeated"
-	"github.com/assent-dev/assent/lint/rules/policystageunfillable"
-	"github.com/assent-dev/assent/lint/rules/promptvariable"
-	"github.com/assent-dev/assent/lint/rules/reservedalias"
-	"github.com/assent-dev/assent/lint/rules/routeunreachable"
-	"github.com/assent-dev/assent/lint/rules/templatehidestested"
-	"github.com/assent-dev/assent/lint/rules/templatesecret"
-	"github.com/assent-dev/assent/lint/rules/templatevariable"
-	"github.com/assent-dev/assent/lint/rules/tightenonlyoff"
-	"github.com/assent-dev/assent/lint/rules/toollistedtwice"
-	"github.com/assent-dev/assent/lint/rules/undeclaredinput"
 	"github.com/assent-dev/assent/schema"
 )
 
@@ -57,43 +23,43 @@ var files embed.FS
 // All returns every authoring rule, sorted by id.
 func All() []lint.Rule {
 	checks := map[string]lint.Rule{
-		"alias-collision":      {Agent: aliascollision.Check},
-		"allow-list-glob":      {Agent: allowlistglob.Check},
-		"approval-misplaced":   {Agent: approvalmisplaced.Check, Replaces: schema.UnknownField},
-		"argument-key":         {Agent: argumentkey.Check, Policy: argumentkey.Check},
-		"case-dodged":          {Agent: casedodged.Check, Policy: casedodged.Check},
-		"child-drops-approval": {Agent: childdropsapproval.Check, NeedsGraph: true},
+		"alias-collision":      {Agent: aliasCollision},
+		"allow-list-glob":      {Agent: allowListGlob},
+		"approval-misplaced":   {Agent: approvalMisplaced, Replaces: schema.UnknownField},
+		"argument-key":         {Agent: argumentKey, Policy: argumentKey},
+		"case-dodged":          {Agent: caseDodged, Policy: caseDodged},
+		"child-drops-approval": {Agent: childDropsApproval, NeedsGraph: true},
 		"classification-near-miss": {
-			Agent:  classificationnearmiss.CheckAgent,
-			Policy: classificationnearmiss.CheckPolicy,
+			Agent:  classificationNearMissInAgent,
+			Policy: classificationNearMissInPolicy,
 		},
-		"condition-implied":        {Agent: conditionimplied.Check, Policy: conditionimplied.Check},
-		"condition-mixed-kinds":    {Policy: conditionmixedkinds.Check},
-		"condition-unsatisfiable":  {Agent: conditionunsatisfiable.Check, Policy: conditionunsatisfiable.Check},
-		"condition-vacuous":        {Agent: conditionvacuous.Check, Policy: conditionvacuous.Check},
-		"delegation-key":           {Agent: delegationkey.Check, Policy: delegationkey.Check},
-		"deny-name-dodged":         {Agent: denynamedodged.Check, NeedsPolicies: true},
-		"dotted-key":               {Agent: dottedkey.Check},
-		"empty-allow-list":         {Agent: emptyallowlist.Check},
-		"empty-matcher":            {Agent: emptymatcher.Check, Policy: emptymatcher.Check},
-		"group-without-args-match": {Agent: groupwithoutargsmatch.Check, Replaces: schema.UnknownField},
-		"host-dodged":              {Agent: hostdodged.Check, Policy: hostdodged.Check},
-		"idle-exemption":           {Agent: idleexemption.Check},
-		"index-key":                {Agent: indexkey.Check, Policy: indexkey.Check},
-		"looser-than-blanket":      {Agent: looserthanblanket.Check},
-		"policy-group-unknown":     {Policy: policygroupunknown.Check, NeedsPeople: true},
-		"policy-meets-nothing":     {Policy: policymeetsnothing.Check, NeedsFleet: true},
-		"policy-ref-repeated":      {Agent: policyrefrepeated.Check},
-		"policy-stage-unfillable":  {Policy: policystageunfillable.Check, NeedsPeople: true},
-		"prompt-variable":          {Agent: promptvariable.Check},
-		"reserved-alias":           {Agent: reservedalias.Check},
-		"route-unreachable":        {Agent: routeunreachable.Check},
-		"template-hides-tested":    {Agent: templatehidestested.Check, Policy: templatehidestested.Check},
-		"template-secret":          {Agent: templatesecret.Check, Policy: templatesecret.Check},
-		"template-variable":        {Agent: templatevariable.Check, Policy: templatevariable.Check},
-		"tighten-only-off":         {Agent: tightenonlyoff.Check},
-		"tool-listed-twice":        {Agent: toollistedtwice.Check},
-		"undeclared-input":         {Agent: undeclaredinput.Check},
+		"condition-implied":        {Agent: conditionImplied, Policy: conditionImplied},
+		"condition-mixed-kinds":    {Policy: conditionMixedKinds},
+		"condition-unsatisfiable":  {Agent: conditionUnsatisfiable, Policy: conditionUnsatisfiable},
+		"condition-vacuous":        {Agent: conditionVacuous, Policy: conditionVacuous},
+		"delegation-key":           {Agent: delegationKey, Policy: delegationKey},
+		"deny-name-dodged":         {Agent: denyNameDodged, NeedsPolicies: true},
+		"dotted-key":               {Agent: dottedKey},
+		"empty-allow-list":         {Agent: emptyAllowList},
+		"empty-matcher":            {Agent: emptyMatcher, Policy: emptyMatcher},
+		"group-without-args-match": {Agent: groupWithoutArgsMatch, Replaces: schema.UnknownField},
+		"host-dodged":              {Agent: hostDodged, Policy: hostDodged},
+		"idle-exemption":           {Agent: idleExemption},
+		"index-key":                {Agent: indexKey, Policy: indexKey},
+		"looser-than-blanket":      {Agent: looserThanBlanket},
+		"policy-group-unknown":     {Policy: policyGroupUnknown, NeedsPeople: true},
+		"policy-meets-nothing":     {Policy: policyMeetsNothing, NeedsFleet: true},
+		"policy-ref-repeated":      {Agent: policyRefRepeated},
+		"policy-stage-unfillable":  {Policy: policyStageUnfillable, NeedsPeople: true},
+		"prompt-variable":          {Agent: promptVariable},
+		"reserved-alias":           {Agent: reservedAlias},
+		"route-unreachable":        {Agent: routeUnreachable},
+		"template-hides-tested":    {Agent: templateHidesTested, Policy: templateHidesTested},
+		"template-secret":          {Agent: templateSecret, Policy: templateSecret},
+		"template-variable":        {Agent: templateVariable, Policy: templateVariable},
+		"tighten-only-off":         {Agent: tightenOnlyOff},
+		"tool-listed-twice":        {Agent: toolListedTwice},
+		"undeclared-input":         {Agent: undeclaredInput},
 	}
 	var all []lint.Rule
 	for _, id := range slices.Sorted(maps.Keys(checks)) {

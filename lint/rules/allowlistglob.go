@@ -1,0 +1,36 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/schema"
+)
+
+// allowListGlob reports patterns in allow-lists, whose entries
+// are plain names.
+func allowListGlob(p *lint.Pass) {
+	for _, s := range p.Agent.ActionSpace.MCPServers {
+		reportAllowListGlob(p, lint.Entries(s.AllowedTools), "tool")
+	}
+	for _, r := range p.Agent.ActionSpace.RemoteAgents {
+		reportAllowListGlob(p, lint.Entries(r.AllowedSkills), "skill")
+	}
+}
+
+func reportAllowListGlob(p *lint.Pass, list []schema.ToolRef, what string) {
+	for _, e := range list {
+		if strings.Contains(e.Name, "*") {
+			p.Report(
+				e.NameRange,
+				fmt.Sprintf(
+					"%q is a plain name here, so it allows no %s but one of this very name",
+					e.Name,
+					what,
+				),
+				lint.Expected(fmt.Sprintf("every %s by its name, or no list for all of them", what)),
+			)
+		}
+	}
+}

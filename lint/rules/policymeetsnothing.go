@@ -1,0 +1,188 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/policy"
+)
+
+// policyMeetsNothing reports policies, and rules of policies,
+// that no agent given can meet.
+func policyMeetsNothing(p *lint.Pass) {
+	subjects := p.Fleet.Governed(p.Policy)
+	if len(subjects) == 0 {
+		selector(p)
+		return
+	}
+	j := judgePolicyMeetsNothing{Pass: p, subjects: subjects}
+	for i := range subjects {
+		targets, servers := subjects[i].Names()
+		j.targets, j.servers = append(j.targets, targets...), append(j.servers, servers...)
+	}
+	for i, n := range p.Policy.Doc.Root.Get("rules").Items {
+		j.rule(&p.Policy.Rules[i], n.Get("match"))
+	}
+}
+
+// judge looks at the rules of a policy that applies to somebody.
+type judgePolicyMeetsNothing struct {
+	*lint.Pass
+	subjects         []lint.Subject
+	targets, servers []string // that their files name
+}
+
+func (j *judgePolicyMeetsNothing) met(m policy.Match) bool {
+	return slices.ContainsFunc(j.subjects, func(s lint.Subject) bool { return s.Meets(&m) })
+}
+
+// rule reports the names that make a rule meet nothing; of a rule that
+// meets something those that are almost right.
+func (j *judgePolicyMeetsNothing) rule(r *policy.Rule, match *yamldoc.Node) {
+	m := r.Match
+	kinds := policy.Match{Kinds: m.Kinds}
+	if !j.met(kinds) {
+		return // the agents make no calls of these kinds: no name is wrong
+	}
+	dead := !j.met(m)
+	on := kinds
+	on.Servers = m.Servers
+	for _, n := range items(match.Get("targets")) {
+		one := on
+		one.Targets = []string{n.Text}
+		if !j.met(one) && j.met(on) {
+			j.name(r, n, j.targets, dead)
+		}
+	}
+
+	for _, n := range items(match.Get("servers")) {
+		one := kinds
+		one.Servers = []string{n.Text}
+		if !j.met(one) {
+			j.name(r, n, j.servers, dead)
+		}
+	}
+}
+
+func items(n *yamldoc.Node) []*yamldoc.Node {
+	if n == nil {
+		return nil
+	}
+	return n.Items
+}
+
+// name reports one name that meets nothing.
+func (j *judgePolicyMeetsNothing) name(r *policy.Rule, n *yamldoc.Node, known []string, dead bool) {
+	pattern := strings.Contains(n.Text, "*")
+	near := diag.Nearest(n.Text, known)
+	switch {
+	case r.Denies && pattern: // for what may come later
+	case dead:
+		j.Report(
+			n.Range,
+			fmt.Sprintf("no call of the agents checked here meets %q, so rule %q meets nothing", n.Text, r.ID),
+			lint.Expected("a name of its agents' files"),
+			lint.Meant(near),
+		)
+	case near != "" && !pattern:
+		j.Report(n.Range, fmt.Sprintf("no call of the agents checked here meets %q", n.Text),
+			lint.Expected("a name of its agents' files"), lint.Meant(near))
+	}
+}
+
+// selector reports what makes the selector of an implicit policy select
+// nobody.
+func selector(p *lint.Pass) {
+	if p.Policy.Applies != policy.Implicit {
+		return // agents that are not given may name it
+	}
+	found := false
+	n := p.Policy.Doc.Root.Field("agents")
+	if n == nil {
+		return
+	}
+	for _, f := range n.Value.Fields {
+		if f.Key.Text == "labels" {
+			for _, label := range f.Value.Fields {
+				found = field(
+					p,
+					label.Value,
+					policy.Selector{Labels: map[string]string{label.Key.Text: label.Value.Text}},
+					label.Key.Text,
+				) ||
+					found
+			}
+
+			continue
+		}
+
+		found = field(p, f.Value, only(p.Policy.Agents, f.Key.Text), f.Key.Text) || found
+	}
+
+	if !found {
+		p.Report(
+			n.Key.Range,
+			"no agent checked here is selected by all of this",
+			lint.Expected("a selector that an agent meets, or applies: referenced"),
+		)
+	}
+}
+
+// field reports a part of a selector that selects nobody by itself.
+func field(p *lint.Pass, n *yamldoc.Node, s policy.Selector, name string) bool {
+	var known []string
+	for _, agent := range p.Fleet.Subjects() {
+		if s.Match(&agent.Metadata) {
+			return false
+		}
+		known = append(known, values(&agent, name, s.Labels != nil))
+	}
+
+	text := n.Text
+	if len(n.Items) > 0 {
+		text = n.Items[0].Text
+	}
+	p.Report(
+		n.Range,
+		fmt.Sprintf(
+			"no agent checked here has %s %q, so the policy applies to none",
+			strings.TrimSuffix(name, "s"),
+			text,
+		),
+		lint.Expected("a value of an agent's metadata"),
+		lint.Nearest(text, known),
+	)
+	return true
+}
+
+// only is the part of a selector under one key.
+func only(s *policy.Selector, key string) policy.Selector {
+	switch key {
+	case "ids":
+		return policy.Selector{IDs: s.IDs}
+	case "namespaces":
+		return policy.Selector{Namespaces: s.Namespaces}
+	case "data_classifications":
+		return policy.Selector{DataClassifications: s.DataClassifications}
+	}
+
+	return policy.Selector{}
+}
+
+// values is what an agent has under a key of the selector, or under a label.
+func values(s *lint.Subject, name string, label bool) string {
+	switch {
+	case label:
+		return s.Metadata.Labels[name]
+	case name == "ids":
+		return s.Metadata.ID
+	case name == "namespaces":
+		return s.Metadata.Namespace
+	}
+
+	return s.Metadata.DataClassification
+}
