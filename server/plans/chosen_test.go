@@ -141,8 +141,8 @@ func TestAChangedConfigurationIsInForceWhole(t *testing.T) {
 	})}
 	p := c.load(t, false)
 	for text, why := range map[string]string{
-		"undeclared: ask\npolicies: [empty]\n":                                        "empty",
-		"undeclared: ask\npolicies: [gone]\n":                                         "gone",
+		"undeclared: ask\npolicies: [empty]\n":                                         "empty",
+		"undeclared: ask\npolicies: [gone]\n":                                          "gone",
 		"undeclared: ask\nregistry: {url: \"https://a.example\", token_file: token}\n": "registry.token_file",
 		"undeclared: ask\nregistry: {url: \"https://a.example\"}\n":                    "does not answer",
 	} {

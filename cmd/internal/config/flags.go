@@ -145,7 +145,7 @@ func NewSignInFlags(cmd *cobra.Command) *ServeFlags {
 
 // NewGatewayFlags adds the flags of assent rap gateway to a command.
 func NewGatewayFlags(cmd *cobra.Command) *Flags {
-	return flagsOf(cmd, "gateway_file", func(flag string) bool { return flag == "listen" })
+	return flagsOf(cmd, "gateway_file", func(flag string) bool { return flag == "listen" || flag == "decisions" })
 }
 
 // Serve puts the file and the flags together, and checks the whole.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
@@ -39,7 +40,7 @@ func Open(d *term.Decisions, trouble func(error)) (*policyhttp.Registry, error) 
 
 	if file := d.Beside(d.Registry.Cache); file != "" {
 		cfg.Keep = func(bundle []byte) {
-			if err := replace(file, bundle); err != nil {
+			if err := keep(file, bundle); err != nil {
 				trouble(fmt.Errorf("%s: registry.cache: %w", d.File, err))
 			}
 		}
@@ -51,6 +52,17 @@ func Open(d *term.Decisions, trouble func(error)) (*policyhttp.Registry, error) 
 	}
 
 	return r, nil
+}
+
+// keep writes the copy of a registry. One that was confirmed is as good
+// as new, which its time stamp says.
+func keep(file string, bundle []byte) error {
+	if bundle != nil {
+		return replace(file, bundle)
+	}
+	now := time.Now()
+
+	return os.Chtimes(file, now, now)
 }
 
 // replace writes a file whole or not at all: a reader sees the one
