@@ -178,7 +178,7 @@ func (a Reader) Gather(f *ServeFlags) (Serve, error) {
 		cfg.Tenants[0].RAP = f.RAP
 	}
 	for i := range cfg.Tenants {
-		if err := a.choices(&cfg.Tenants[i]); err != nil {
+		if err := a.Choices(&cfg.Tenants[i]); err != nil {
 			return cfg, err
 		}
 	}

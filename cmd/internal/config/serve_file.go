@@ -43,8 +43,8 @@ func (a Reader) readServe(file string) (Serve, error) {
 	return f.Serve, nil
 }
 
-// choices reads the decision configuration of a tenant.
-func (a Reader) choices(t *Tenant) error {
+// Choices reads the decision configuration of a tenant, if it has one.
+func (a Reader) Choices(t *Tenant) error {
 	err := a.decisions(t.Decisions, &t.Chosen, map[string]bool{
 		"policies":                 len(t.Policies) > 0,
 		"trusted_servers":          len(t.TrustedServers) > 0,
