@@ -35,6 +35,7 @@ func (c *Config) Loosened(before *Config) []string {
 	} {
 		note(looser, "semantics."+field)
 	}
+
 	slices.Sort(out)
 
 	return out

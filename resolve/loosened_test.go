@@ -57,6 +57,7 @@ func TestLoosenedNamesWhatLetsMoreThrough(t *testing.T) {
 			t.Errorf("%s: say whether it can loosen", field)
 		}
 	}
+
 	all := configOf(t, "undeclared: ask\npermit_age: 1h\nsemantics: {trim: raw_only}").Loosened(configOf(t, "{}"))
 	if got := strings.Join(all, " "); got != "permit_age semantics.trim undeclared" {
 		t.Errorf("together: %q", got)

@@ -33,6 +33,7 @@ func TestARegistryIsNotFetched(t *testing.T) {
 			!strings.Contains(errOut, "`assent policies fetch --decisions "+file+"`") {
 			t.Errorf("%s: exit %d\n%s%s", file, code, out, errOut)
 		}
+
 		if _, errOut, code := validated(t, "--config", file, "--registry-age", "1h", "desk.agf.yaml"); code !=
 			term.ExitFailure || !strings.Contains(errOut, "--registry-age wants a copy") {
 			t.Errorf("%s, with an age: exit %d\n%s", file, code, errOut)

@@ -97,6 +97,7 @@ func readCache(file string) (body []byte, confirmed time.Time, err error) {
 	case !info.Mode().IsRegular() || info.Size() > mostCached:
 		return nil, confirmed, fmt.Errorf("%s is no file of at most %d bytes", file, mostCached)
 	}
+
 	body, err = os.ReadFile(file)
 
 	return body, info.ModTime(), err

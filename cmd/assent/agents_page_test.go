@@ -20,7 +20,9 @@ func TestThePageOfAgentsSaysWhatTheAPISays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, said)
 	}
-	cfg.Dev, cfg.DevPerson, cfg.Tenants[0].Name = true, "alice", config.DefaultTenant
+	cfg.Dev = true
+	cfg.DevPerson = "alice"
+	cfg.Tenants[0].Name = config.DefaultTenant
 	h.tokens(t, cfg.Location())
 	h.log = h.serves(t, cfg)
 	t.Cleanup(func() {

@@ -116,6 +116,7 @@ func (ts tenants) inForce(name string) openapi.Agents {
 		out.PermitAge = policy.FormatDuration(chosen.PermitAge)
 		out.Undeclared = undeclared(chosen)
 	}
+
 	if fetched, ok := t.plans.Registry().(*policyhttp.Registry); ok {
 		out.Registry = registryInForce(fetched.State(), time.Now())
 	}
@@ -164,6 +165,7 @@ func registryInForce(s policyhttp.State, now time.Time) *openapi.RegistryInForce
 	case s.Failure != nil:
 		out.State = openapi.RegistryStateStale
 	}
+
 	if s.Failure != nil {
 		out.Problem = s.Failure.Error()
 	}

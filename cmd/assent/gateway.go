@@ -42,6 +42,7 @@ func serveGateway(ctx context.Context, cfg config.Gateway, log io.Writer, ready 
 	}, cfg.Chosen); err != nil {
 		return err
 	}
+
 	agents := rest.plans
 	if _, err := agents.Plan(ctx, ownTenant, cfg.Agent); err != nil {
 		return noAgent(err)

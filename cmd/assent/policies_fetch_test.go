@@ -68,11 +68,13 @@ func TestCIChecksAgainstTheLiveRegistry(t *testing.T) {
 
 	testfiles.Write(t, at("cache.json"), kept)
 	for name, answer := range map[string]http.HandlerFunc{
-		"status 502":            func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "away", http.StatusBadGateway) },
-		"schema_version":        sends(`{"schema_version":"9","policies":[]}`),
-		"status 401":            func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
-		"no policy is here":     sends(`{"schema_version":"1.0.0","policies":[]}`),
-		"the answer is no JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) },
+		"status 502":        refuses(http.StatusBadGateway),
+		"schema_version":    sends(`{"schema_version":"9","policies":[]}`),
+		"status 401":        refuses(http.StatusUnauthorized),
+		"no policy is here": sends(`{"schema_version":"1.0.0","policies":[]}`),
+		"the answer is no JSON": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("<html>"))
+		},
 	} {
 		holds.Store(http.Handler(answer))
 		fetch(term.ExitFailure, name)
@@ -80,6 +82,7 @@ func TestCIChecksAgainstTheLiveRegistry(t *testing.T) {
 			t.Errorf("%s: the copy has changed", name)
 		}
 	}
+
 	check(term.ExitOK, "no findings")
 	testFetchedFiles(t, file, at("out"), func() { holds.Store(guarded(bundleOf(t, at("rules")))) })
 
@@ -87,6 +90,11 @@ func TestCIChecksAgainstTheLiveRegistry(t *testing.T) {
 	fetch(term.ExitFailure, "registry.cache: expected the file to write to, or --out DIR")
 	testfiles.Write(t, file, "policies: [rules]\n")
 	fetch(term.ExitFailure, "names no registry")
+}
+
+// refuses answers with a status alone.
+func refuses(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
 
 // sends answers with JSON.
@@ -107,17 +115,25 @@ func testFetchedFiles(t *testing.T, file, out string, back func()) {
 		Origin, Digest, Written string
 		Policies                int
 	}
-	if err := json.Unmarshal([]byte(text), &told); err != nil || code != 0 || told.Policies != 1 ||
-		told.Written != out || !strings.HasPrefix(told.Digest, "sha256:") || !strings.HasPrefix(told.Origin, "http://") {
+	if err := json.Unmarshal([]byte(text), &told); err != nil ||
+		code != 0 ||
+		told.Policies != 1 ||
+		told.Written != out ||
+		!strings.HasPrefix(told.Digest, "sha256:") ||
+		!strings.HasPrefix(told.Origin, "http://") {
 		t.Errorf("%v %d %s%s", err, code, text, errOut)
 	}
+
 	rules := filepath.Join(filepath.Dir(file), "rules")
 	for _, dir := range []string{rules, out} {
 		if found, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(found) != 1 {
 			t.Errorf("%v %q", err, found)
 		}
 	}
-	if testfiles.Read(t, filepath.Join(out, "all.policy.yaml")) != testfiles.Read(t, filepath.Join(rules, "all.policy.yaml")) {
+
+	const name = "all.policy.yaml"
+	published := testfiles.Read(t, filepath.Join(rules, name))
+	if testfiles.Read(t, filepath.Join(out, name)) != published {
 		t.Error("the policy is not as it was published")
 	}
 	if _, errOut, code := ran("", "policies", "fetch", "--decisions", file, "--out", out); code != term.ExitFailure ||

@@ -33,6 +33,7 @@ func (v *visit) agents() error {
 			return err
 		}
 	}
+
 	if v.Loaded != nil {
 		for _, part := range v.Loaded(v.Tenant) {
 			p.Problems = append(p.Problems, part.Problems...)

@@ -247,6 +247,7 @@ func (p *Plans) Parts() []Part {
 			Count:  1,
 		})
 	}
+
 	for i := range parts {
 		for _, problem := range g.problems {
 			if problem.Part == parts[i].Name {

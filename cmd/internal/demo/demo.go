@@ -103,6 +103,7 @@ func (a demo) demo(ctx context.Context, f demoFlags) (err error) {
 			return err
 		}
 	}
+
 	runtime, err := a.demoToken(
 		ctx,
 		cfg,

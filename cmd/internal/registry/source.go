@@ -113,6 +113,7 @@ func (s *Source) Run(ctx context.Context) {
 				all.Go(func() { r.Run(one, settings.Every, nil) })
 			}
 		}
+
 		s.mu.Unlock()
 		for r, stop := range stops {
 			if !live[r] {
