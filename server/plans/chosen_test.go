@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -120,6 +121,17 @@ func TestTheDecisionConfigurationIsReloaded(t *testing.T) {
 		}
 		if !strings.Contains(c.log.String(), "decisions.yaml:2:13: ") {
 			t.Errorf("the log does not say where:\n%s", c.log.String())
+		}
+		must(t, os.Truncate(filepath.Join(c.dir, "decisions.yaml"), 0))
+		if !p.Reload() || !strings.Contains(p.Problems()[0].String(), "holds no document") {
+			t.Errorf("emptied: %v", p.Problems())
+		}
+		must(t, os.Remove(filepath.Join(c.dir, "decisions.yaml")))
+		if !p.Reload() || !strings.Contains(p.Problems()[0].String(), "no such file") || p.Chosen().Digest() != second {
+			t.Errorf("deleted: %v", p.Problems())
+		}
+		if got := undeclared(t, p); !strings.Contains(got, want) && !deny {
+			t.Errorf("deleted: %s", got)
 		}
 		if now := reloaded(t, p, c.dir, map[string]string{"decisions.yaml": "{}\n"}); len(now) > 0 ||
 			undeclared(t, p) != "deny" || outcome(p, "a") != "allow" {

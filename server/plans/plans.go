@@ -1,5 +1,6 @@
 // Package plans holds the plans of the agents in directories, compiled
-// with their policies, and keeps them fresh.
+// with their policies by the owner's decision configuration, and keeps
+// them fresh.
 //
 // A file that can't be used as it stands leaves what was in force in
 // force: the last good copy of an agent's file, compiled with the
