@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,7 +44,14 @@ func newReloading(t *testing.T, text string, more map[string]string) *reloading 
 	return h
 }
 
-func (h *reloading) write(text string) { h.t.Helper(); testfiles.Write(h.t, h.file, text) }
+// write puts a new file in the place of the old one, as operators are
+// told to: half of one would be told and recorded.
+func (h *reloading) write(text string) {
+	h.t.Helper()
+	if err := os.Rename(testfiles.Write(h.t, h.file+".new", text), h.file); err != nil {
+		h.t.Fatal(err)
+	}
+}
 
 // agents is what GET /v1/agents says now.
 func (h *reloading) agents() (out openapi.Agents) {
@@ -200,13 +208,13 @@ func TestTheRegistryOfAReloadedConfiguration(t *testing.T) {
 
 	registry := httptest.NewServer(bundleOf(t, filepath.Join(h.dir, "fetched")))
 	defer registry.Close()
-	text := "registry: {url: \"" + registry.URL + "\", every: 1s, keep: 3s}\n"
+	text := "registry: {url: \"" + registry.URL + "\", every: 1s, keep: 6s}\n"
 	h.write(text)
 	h.inForce(text)
 	if _, _, text := h.decides(call); !strings.Contains(text, "acme.fetched") || strings.Contains(text, "acme.all") {
 		t.Error(text)
 	}
-	if in := h.agents().Registry; in == nil || in.State != openapi.RegistryStateFresh || in.Keep != "3s" ||
+	if in := h.agents().Registry; in == nil || in.State != openapi.RegistryStateFresh || in.Keep != "6s" ||
 		in.Confirmed == "" || in.Origin != registry.URL {
 		t.Errorf("%+v", in)
 	}
