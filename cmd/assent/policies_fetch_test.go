@@ -142,6 +142,41 @@ func testFetchedFiles(t *testing.T, file, out string, back func()) {
 	}
 }
 
+// TestTheTokenOfARegistryMayChange: it is read before each request, and
+// a registry that refuses one goes on with the next.
+func TestTheTokenOfARegistryMayChange(t *testing.T) {
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{"rules/all.policy.yaml": choosingPolicy, "token": "sesame"})
+	site := httptest.NewServer(guarded(bundleOf(t, filepath.Join(dir, "rules"))))
+	defer site.Close()
+	file := testfiles.Write(t, filepath.Join(dir, "decisions.yaml"),
+		"registry: {url: \""+site.URL+"\", token_file: token}\n")
+	chosen, err := term.ReadDecisions(file, nil, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := registry.Open(chosen, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ token, failure string }{
+		{"sesame", ""},
+		{"stale", "status 401"},
+		{" \n", "registry.token_file: " + filepath.Join(dir, "token") + " is empty"},
+		{"sesame\n", ""},
+	} {
+		testfiles.Write(t, filepath.Join(dir, "token"), step.token)
+		r.Refresh(t.Context())
+		told := ""
+		if failure := r.State().Failure; failure != nil {
+			told = failure.Error()
+		}
+		if !strings.Contains(told, step.failure) || (step.failure == "") != (told == "") {
+			t.Errorf("token %q: %q, want %q", step.token, told, step.failure)
+		}
+	}
+}
+
 // TestAConfirmedCopyIsAsGoodAsNew: when a registry says that nothing
 // has changed, the time stamp of its copy says when.
 func TestAConfirmedCopyIsAsGoodAsNew(t *testing.T) {

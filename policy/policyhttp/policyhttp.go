@@ -44,12 +44,16 @@ type Config struct {
 	// here.
 	URL            string
 	AllowPlainHTTP bool
-	Header         http.Header       // sent with every request, such as Authorization
-	Transport      http.RoundTripper // nil: http.DefaultTransport
-	Timeout        time.Duration     // of one whole fetch
-	MaxAge         time.Duration     // how long the last good copy is used while fetches fail
-	MaxBytes       int               // of a bundle
-	Now            func() time.Time  // nil: time.Now
+	Header         http.Header // sent with every request, such as Authorization
+	// Token is asked before each request for what is sent as
+	// Authorization: Bearer, so that it may change; nil: nothing is. An
+	// error is a failed fetch.
+	Token     func() (string, error)
+	Transport http.RoundTripper // nil: http.DefaultTransport
+	Timeout   time.Duration     // of one whole fetch
+	MaxAge    time.Duration     // how long the last good copy is used while fetches fail
+	MaxBytes  int               // of a bundle
+	Now       func() time.Time  // nil: time.Now
 	// Keep gets each bundle that can be used, as it was fetched; nil:
 	// nobody does. A nil bundle says that the one before was confirmed.
 	Keep func(bundle []byte)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -45,16 +44,10 @@ func open(d *term.Decisions, keep func(bundle []byte)) (*policyhttp.Registry, er
 		Keep:   keep,
 	}
 	if file := d.Beside(d.Registry.TokenFile); file != "" {
-		text, err := os.ReadFile(file)
-		token := strings.TrimSpace(string(text))
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("%s: registry.token_file: %w", d.File, err)
-		case token == "":
-			return nil, fmt.Errorf("%s: registry.token_file: %s is empty", d.File, file)
+		cfg.Token = func() (string, error) { return readToken(d.File, file) }
+		if _, err := cfg.Token(); err != nil { // known at the start, and not at the first request
+			return nil, err
 		}
-
-		cfg.Header = http.Header{"Authorization": {"Bearer " + token}}
 	}
 
 	r, err := policyhttp.New(cfg)
@@ -63,6 +56,21 @@ func open(d *term.Decisions, keep func(bundle []byte)) (*policyhttp.Registry, er
 	}
 
 	return r, nil
+}
+
+// readToken reads the token of a registry, each time anew: whoever
+// hands tokens out may replace it.
+func readToken(config, file string) (string, error) {
+	text, err := os.ReadFile(file)
+	token := strings.TrimSpace(string(text))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: registry.token_file: %w", config, err)
+	case token == "":
+		return "", fmt.Errorf("%s: registry.token_file: %s is empty", config, file)
+	}
+
+	return token, nil
 }
 
 // Fetched is what a registry holds now.
