@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -14,9 +13,6 @@ func (x *exchange) listAgents() error {
 	if x.cfg.Agents != nil {
 		out = x.cfg.Agents(x.tenant())
 	}
-	out.Agents = slices.DeleteFunc(out.Agents, func(a openapi.AgentInForce) bool {
-		return !actsFor(x.token, a.ID)
-	})
 
-	return x.answer(http.StatusOK, out)
+	return x.answer(http.StatusOK, out.SeenBy(x.token.Agents))
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
@@ -27,23 +28,29 @@ type shelf struct {
 	missing bool                      // a file or directory could not be read
 }
 
-// shelf reads the policies that a configuration names.
-func (v program) shelf(chosen *term.Decisions) *shelf {
+// shelf reads the policies that a configuration names. Nothing is
+// fetched: of a registry its copy is read, which may be so old and no
+// older, unless that is 0.
+func (v program) shelf(chosen *term.Decisions, most time.Duration) *shelf {
 	s := readShelf(chosen.PolicyDirs(), nil)
 	if chosen.Registry == nil {
 		return s
 	}
+	say := func(format string, args ...any) {
+		fmt.Fprintf(v.Err, "agf-validate: %s: the registry is not asked here, ", chosen.File)
+		fmt.Fprintf(v.Err, format+"\n", args...)
+	}
+	remedy := "`assent policies fetch --decisions " + chosen.File + "` brings what it holds now"
 	cache := chosen.Beside(chosen.Registry.Cache)
-	body, err := readCache(cache)
+	body, written, err := readCache(cache)
 	if err != nil {
-		fmt.Fprintf(
-			v.Err,
-			"agf-validate: %s: the policies of the registry are not checked, and references to them neither: %v; "+
-				"nothing is fetched here, so name a registry.cache that assent wrote, or --policies\n",
-			chosen.File,
-			err,
-		)
+		say("and there is no copy of it (%v): its policies are not checked, and references to them neither, "+
+			"whatever the exit code; %s, or give --policies", err, remedy)
 		s.unread = append(s.unread, "")
+		if most > 0 {
+			say("and --registry-age wants a copy: exit code 2")
+			s.missing = true
+		}
 
 		return s
 	}
@@ -55,27 +62,45 @@ func (v program) shelf(chosen *term.Decisions) *shelf {
 		s.unread = append(s.unread, "")
 		s.missing = true
 	}
+	age := time.Since(written)
+	say("its policies are those of the copy %s, which it confirmed %s; %s", cache, agoWords(age, written), remedy)
+	if most > 0 && (age < 0 || age > most) {
+		say("and its copy is not of the last %s, as --registry-age wants: exit code 2", most)
+		s.missing = true
+	}
 
 	return s
+}
+
+// agoWords says how old a copy is by the time stamp of its file.
+func agoWords(age time.Duration, written time.Time) string {
+	at := "at " + written.UTC().Format(time.RFC3339)
+	if age < 0 {
+		return at + ", which is yet to come"
+	}
+
+	return age.Round(time.Second).String() + " ago, " + at
 }
 
 // mostCached bounds the copy of a registry, in bytes.
 const mostCached = 32 << 20
 
-// readCache reads the copy of a registry.
-func readCache(file string) ([]byte, error) {
+// readCache reads the copy of a registry, and when it was confirmed.
+func readCache(file string) (body []byte, confirmed time.Time, err error) {
 	if file == "" {
-		return nil, errors.New("it has no cache")
+		return nil, confirmed, errors.New("registry.cache is not given")
 	}
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, confirmed, err
 	case !info.Mode().IsRegular() || info.Size() > mostCached:
-		return nil, fmt.Errorf("%s is no file of at most %d bytes", file, mostCached)
+		return nil, confirmed, fmt.Errorf("%s is no file of at most %d bytes", file, mostCached)
 	}
 
-	return os.ReadFile(file)
+	body, err = os.ReadFile(file)
+
+	return body, info.ModTime(), err
 }
 
 // readShelf reads directories of policies, and files beside them.

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,6 +37,7 @@ type validateFlags struct {
 	failOn   string
 	config   string
 	policies []string
+	copyAge  time.Duration // 0: the copy of a registry may have any
 	people   string
 	strict   bool
 	noColor  bool
@@ -73,6 +75,13 @@ func (v program) command() *cobra.Command {
 		"policies",
 		nil,
 		"`DIR` of *.policy.yaml that agents may name (repeatable); instead of those of --config",
+	)
+	flags.DurationVar(
+		&f.copyAge,
+		"registry-age",
+		0,
+		"how old the copy of the registry that --config names may be, such as 10m; any age unless given. "+
+			"assent policies fetch makes one",
 	)
 	flags.StringVar(
 		&f.people,
@@ -142,7 +151,7 @@ func (v program) check(f validateFlags, paths []string) error {
 	if err != nil {
 		return fmt.Errorf("--format: %w", err)
 	}
-	inputs, policies := walk(paths, v.In), v.shelf(chosen)
+	inputs, policies := walk(paths, v.In), v.shelf(chosen, f.copyAge)
 	policies.take(&opt)
 	opt.Fleet = fleet(inputs, v.workers())
 	c := &checker{
@@ -199,6 +208,10 @@ func (v program) readConfig(f validateFlags, opt *lint.Options) (*term.Decisions
 
 	if len(f.policies) > 0 {
 		chosen.Instead(f.policies)
+	}
+	if f.copyAge < 0 || f.copyAge > 0 && chosen.Registry == nil {
+		return nil, errors.New("--registry-age is about the registry that the file of --config names: expected both, " +
+			"a time above 0, and no --policies")
 	}
 	opt.Owner = chosen.Options()
 	opt.Semantics = opt.Owner.Semantics

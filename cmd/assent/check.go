@@ -10,6 +10,8 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/registry"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/plans"
@@ -99,6 +101,13 @@ func (c *checker) choices(cfg config.Tenant, load *plans.Config) {
 	if cfg.Chosen == nil {
 		return
 	}
+	var copied policy.Registry
+	load.Decisions = &plans.Decisions{
+		File: cfg.Chosen.File,
+		Open: func(*resolve.Config) (plans.Sources, error) {
+			return plans.Sources{Policies: cfg.Chosen.PolicyDirs(), Registry: copied}, nil
+		},
+	}
 	warn := func(problem string) {
 		c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{Tenant: cfg.Name, Problem: problem})
 	}
@@ -116,7 +125,7 @@ func (c *checker) choices(cfg config.Tenant, load *plans.Config) {
 			err.Error())
 		return
 	}
-	load.Registry = cached
+	copied = cached
 }
 
 // people notes everything that is wrong with people.yaml, where the

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync"
 	"time"
 
-	"github.com/assent-dev/assent/cmd/internal/term"
-	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/cmd/internal/registry"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/openapi"
@@ -23,9 +24,6 @@ const reload = 2 * time.Second
 // partPeople is the part of people.yaml, beside those of package plans.
 const partPeople = "people"
 
-// partChosen is the decision configuration, which is read at the start.
-const partChosen = "configuration"
-
 // serverItself is who does what nobody asked for.
 const serverItself = "server"
 
@@ -35,11 +33,14 @@ type files struct {
 	tenant string
 	plans  *plans.Plans
 	watch  *directory.Watched // nil: the people don't change
-	chosen *term.Decisions    // nil: no decision configuration
+	source *registry.Source   // of the registries of a decision configuration; nil: there is none
+	file   string             // of the decision configuration
 	log    *slog.Logger
 
 	broken   string            // what was last told of the people
 	recorded map[string]string // what the ledger was last told, by part
+	told     *resolve.Config   // what the log was last told of; nil: nothing
+	ledgered *resolve.Config   // what the ledger was last told of; nil: nothing
 }
 
 // parts are what is in force, each with what is wrong about its files.
@@ -89,7 +90,7 @@ func (f *files) err(part string) error {
 // for anybody, so they name no tenant; their errors do.
 func fileChecks(wrong func(part string) error) []server.Check {
 	var out []server.Check
-	for _, part := range []string{plans.Agents, plans.Policies, partPeople} {
+	for _, part := range []string{plans.Agents, plans.Policies, plans.Configuration, partPeople} {
 		out = append(out, server.Check{
 			Name: part,
 			Check: func(context.Context) error {
@@ -105,8 +106,14 @@ func fileChecks(wrong func(part string) error) []server.Check {
 // recorder writes into the ledger; approval.Service.Record is one.
 type recorder func(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error
 
-// follow looks for changes until ctx ends, and records each.
+// follow looks for changes until ctx ends, and records each. Registries
+// of policies are asked meanwhile.
 func (f *files) follow(ctx context.Context, record recorder) {
+	var registries sync.WaitGroup
+	defer registries.Wait()
+	if f.source != nil {
+		registries.Go(func() { f.source.Run(ctx) })
+	}
 	t := time.NewTicker(reload)
 	defer t.Stop()
 	failing := false
@@ -117,6 +124,7 @@ func (f *files) follow(ctx context.Context, record recorder) {
 		case <-t.C:
 		}
 		f.plans.Reload()
+		f.tellChoices()
 		f.reloadPeople()
 		err := f.record(ctx, record)
 		if err != nil && !failing && ctx.Err() == nil {
@@ -174,16 +182,11 @@ func (f *files) record(ctx context.Context, record recorder) error {
 		f.recorded = map[string]string{}
 	}
 	var errs []error
-	if f.chosen != nil {
-		errs = append(errs, f.recordOne(ctx, record, partChosen, map[string]any{
-			"digest":             f.chosen.Digest(),
-			"approve_on_timeout": f.chosen.ApproveOnTimeout,
-			"permit_age":         policy.FormatDuration(f.chosen.PermitAge),
-		}))
-	}
-
 	for _, p := range f.parts() {
 		facts := map[string]any{"digest": p.Digest, "count": p.Count}
+		if p.Name == plans.Configuration {
+			facts = f.choices()
+		}
 		var broken []any
 		for _, problem := range p.Problems[:min(len(p.Problems), mostBroken)] {
 			broken = append(broken, map[string]any{
@@ -196,7 +199,11 @@ func (f *files) record(ctx context.Context, record recorder) error {
 		if len(broken) > 0 {
 			facts["broken"], facts["broken_count"] = broken, len(p.Problems)
 		}
-		errs = append(errs, f.recordOne(ctx, record, p.Name, facts))
+		if err := f.recordOne(ctx, record, p.Name, facts); err != nil {
+			errs = append(errs, err)
+		} else if p.Name == plans.Configuration {
+			f.ledgered = f.plans.Chosen()
+		}
 	}
 
 	return errors.Join(errs...)
@@ -204,9 +211,14 @@ func (f *files) record(ctx context.Context, record recorder) error {
 
 // recordOne tells the ledger of one part, unless it was told so last.
 func (f *files) recordOne(ctx context.Context, record recorder, part string, facts map[string]any) error {
+	loosened := facts[factLoosened] // it is about the step, not about what is in force
+	delete(facts, factLoosened)
 	now := fmt.Sprint(facts)
 	if f.recorded[part] == now {
 		return nil
+	}
+	if loosened != nil {
+		facts[factLoosened] = loosened
 	}
 	if err := record(ctx, f.tenant, part+"_loaded", "", serverItself, facts); err != nil {
 		return err
@@ -243,7 +255,7 @@ func together(all [][]openapi.Loaded) []openapi.Loaded {
 		return all[0]
 	}
 	var out []openapi.Loaded
-	for _, name := range []string{plans.Agents, plans.Policies, partPeople} {
+	for _, name := range []string{plans.Agents, plans.Policies, plans.Configuration, partPeople} {
 		h := sha256.New()
 		count := 0
 		found := false

@@ -33,15 +33,17 @@ const ownTenant = "default"
 // ctx ends. Its store, ledger and key are as those of a service.
 func serveGateway(ctx context.Context, cfg config.Gateway, log io.Writer, ready func(operate.Ready)) (err error) {
 	logs := logger(cfg.LogText, "", log)
-	agents, err := plans.Load(plans.Config{
+	rest := &files{tenant: ownTenant, log: logs}
+	if err := rest.load(plans.Config{
 		Agents:     cfg.Agents,
 		Policies:   cfg.Policies,
 		DenyBroken: cfg.OnBrokenFiles == config.DenyBroken,
 		Logger:     logs,
-	})
-	if err != nil {
+	}, cfg.Chosen); err != nil {
 		return err
 	}
+
+	agents := rest.plans
 	if _, err := agents.Plan(ctx, ownTenant, cfg.Agent); err != nil {
 		return noAgent(err)
 	}
@@ -64,7 +66,7 @@ func serveGateway(ctx context.Context, cfg config.Gateway, log io.Writer, ready 
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	return runGateway(ctx, cfg, common, s, agents, s.key, listener, ready)
+	return runGateway(ctx, cfg, common, s, rest, s.key, listener, ready)
 }
 
 // standalone is what the gateway works with when there is no service in
@@ -119,7 +121,7 @@ func runGateway(
 	cfg config.Gateway,
 	common rap.Common,
 	s store.Store,
-	agents *plans.Plans,
+	rest *files,
 	key keyfile.Key,
 	listener net.Listener,
 	ready func(operate.Ready),
@@ -131,11 +133,6 @@ func runGateway(
 	g, err := newGateway(ctx, common, cfg.RAPGateway, strings.TrimSuffix(base.String(), "/"))
 	if err != nil {
 		return errors.Join(err, listener.Close())
-	}
-	rest := &files{
-		tenant: ownTenant,
-		plans:  agents,
-		log:    common.Log,
 	}
 	record := records(s).Record
 	if err := rest.record(ctx, record); err != nil {

@@ -240,6 +240,8 @@ func (a *app) pages() http.Handler {
 		Shares:         a.shares,
 		Feed:           a.feed,
 		Sessions:       a.tools,
+		Agents:         a.tenants.inForce,
+		Loaded:         a.tenants.loaded,
 	})
 	mux.Handle("/auth/", a.auth.Handler())
 	files := auth.Secure(site, a.base) // the sign-in page needs them too

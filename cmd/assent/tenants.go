@@ -16,10 +16,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/cmd/internal/config"
-	"github.com/assent-dev/assent/cmd/internal/registry"
-	"github.com/assent-dev/assent/cmd/internal/term"
-	"github.com/assent-dev/assent/policy"
-	"github.com/assent-dev/assent/policy/policyhttp"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/openapi"
@@ -32,9 +29,7 @@ type tenant struct {
 	files
 	cfg    config.Tenant
 	people directory.Base
-	// registry is where policies are fetched from; nil: nowhere.
-	registry *policyhttp.Registry
-	groups   []string // that policies name
+	groups []string // that policies name
 }
 
 // tenants are all of them by name. It is the Planner of the service.
@@ -60,24 +55,17 @@ func loadTenant(
 	log *slog.Logger,
 ) (t *tenant, err error) {
 	t = &tenant{
-		files:  files{tenant: cfg.Name, chosen: cfg.Chosen, log: log},
+		files:  files{tenant: cfg.Name, log: log},
 		cfg:    cfg,
 		groups: groupsOf(cfg.Policies),
 	}
 	log = log.With("tenant", cfg.Name)
-	if err := t.fetch(log); err != nil {
-		return nil, err
-	}
 	load := planConfig(cfg, limits)
-	if t.registry != nil {
-		load.Registry = t.registry
-	}
 	load.DenyBroken = denyBroken
 	load.Logger = log
-	if t.plans, err = plans.Load(load); err != nil {
+	if err := t.load(load, cfg.Chosen); err != nil {
 		return nil, err
 	}
-	tellChoices(log, cfg.Chosen)
 
 	if cfg.People == "" {
 		t.people, err = everybody(append(slices.Clone(t.groups), t.admins()))
@@ -94,57 +82,19 @@ func loadTenant(
 	return t, nil
 }
 
-// planConfig says what a tenant's plans are made of.
+// planConfig says what a tenant's plans are made of, beside its
+// decision configuration.
 func planConfig(cfg config.Tenant, limits value.Limits) plans.Config {
-	options := cfg.Chosen.Options()
-	options.Limits = limits
-	options.TrustedServers = cfg.TrustedServers
-	options.CaseSensitive = cfg.CaseSensitive
-
 	return plans.Config{
 		Agents:   cfg.Agents,
 		Policies: cfg.Policies,
-		Options:  options,
+		Options: resolve.Options{
+			Limits:         limits,
+			TrustedServers: cfg.TrustedServers,
+			CaseSensitive:  cfg.CaseSensitive,
+		},
 	}
 }
-
-// fetch opens the tenant's policy registry, and asks it once. One that
-// can't be reached denies until it can.
-func (t *tenant) fetch(log *slog.Logger) (err error) {
-	t.registry, err = registry.Open(t.cfg.Chosen, func(err error) {
-		log.Warn("the copy of the policy registry can't be kept", "error", err)
-	})
-	if t.registry != nil {
-		t.registry.Refresh(context.Background())
-	}
-
-	return err
-}
-
-// tellChoices logs what the owner chose about decisions, and says aloud
-// that silence counts as consent.
-func tellChoices(log *slog.Logger, chosen *term.Decisions) {
-	if chosen == nil {
-		return
-	}
-	log.Info(
-		"the decision configuration is in force",
-		"file",
-		chosen.File,
-		"digest",
-		chosen.Digest(),
-		"permit_age",
-		policy.FormatDuration(chosen.PermitAge),
-	)
-	if chosen.ApproveOnTimeout {
-		log.Warn(approvesOnTimeout, "file", chosen.File, "digest", chosen.Digest())
-	}
-}
-
-// approvesOnTimeout is said wherever a start, or its check, sees that
-// the owner opted in.
-const approvesOnTimeout = "APPROVAL BY TIMEOUT is on: a call runs that nobody decided in time, where a policy says " +
-	"on_timeout: approve"
 
 // admins is the group that may freeze, thaw and redeliver in the inbox.
 func (t *tenant) admins() string { return cmp.Or(t.cfg.Admins.Group, "admins") }
@@ -315,9 +265,6 @@ func (ts tenants) run(ctx context.Context, record recorder) {
 	var all sync.WaitGroup
 	for _, t := range ts {
 		all.Go(func() { t.follow(ctx, record) })
-		if t.registry != nil {
-			all.Go(func() { t.registry.Run(ctx, t.cfg.Chosen.Registry.Every, nil) })
-		}
 	}
 
 	all.Wait()
@@ -376,38 +323,9 @@ func (ts tenants) adminsOf(name string) string {
 // permitAge is how long an approval of a tenant waits to be used; 0:
 // as everywhere.
 func (ts tenants) permitAge(name string) time.Duration {
-	if t, ok := ts[name]; ok && t.cfg.Chosen != nil {
-		return t.cfg.Chosen.PermitAge
+	if t, ok := ts[name]; ok && t.plans.Chosen() != nil {
+		return t.plans.Chosen().PermitAge
 	}
 
 	return 0
-}
-
-// inForce is server.Config.Agents.
-func (ts tenants) inForce(name string) openapi.Agents {
-	out := openapi.Agents{Agents: []openapi.AgentInForce{}}
-	t, ok := ts[name]
-	if !ok {
-		return out
-	}
-	if chosen := t.cfg.Chosen; chosen != nil {
-		out.Configuration = chosen.Digest()
-		out.ApproveOnTimeout = chosen.ApproveOnTimeout
-		out.PermitAge = policy.FormatDuration(chosen.PermitAge)
-	}
-	for _, id := range t.plans.Agents() {
-		c, err := t.plans.Plan(context.Background(), name, id)
-		if err != nil {
-			continue // it is gone meanwhile, or its policies are
-		}
-		out.Agents = append(out.Agents, openapi.AgentInForce{
-			ID:            id,
-			Version:       c.Agent.Version,
-			Plan:          c.Plan.Version(),
-			Configuration: c.Plan.Configuration(),
-			Findings:      len(c.Plan.Findings()),
-		})
-	}
-
-	return out
 }

@@ -34,16 +34,17 @@ var filesFile []byte
 // address of its own.
 type app struct {
 	threads *runtime.Threads // the agent's
+	owner   resolve.Options  // what the owner chose about decisions
 	stop    []func()
 }
 
 // open starts both sides on one store.
-func open(ctx context.Context, dir string, u *user) (*app, error) {
+func open(ctx context.Context, dir string, owner resolve.Options, u *user) (*app, error) {
 	store, err := sqlite.Open(ctx, filepath.Join(dir, "assent.db"), sqlite.Options{})
 	if err != nil {
 		return nil, err
 	}
-	h := &app{stop: []func(){func() { _ = store.Close() }}}
+	h := &app{owner: owner, stop: []func(){func() { _ = store.Close() }}}
 	common := rap.Common{
 		Records: store,
 		Key:     make([]byte, 32),
@@ -73,7 +74,7 @@ func listeners() (tools, agents net.Listener, err error) {
 // gateway is the tool's side: one operation, and whom it may be called by.
 func (h *app) gateway(ctx context.Context, common rap.Common, dir string, at, agents net.Listener) (err error) {
 	common.Namespace = "files"
-	if common.Plan, err = planOf("files.agf.yaml", filesFile); err != nil {
+	if common.Plan, err = h.planOf("files.agf.yaml", filesFile); err != nil {
 		return err
 	}
 	g, err := gateway.New(gateway.Config{
@@ -130,7 +131,7 @@ func (h *app) startRuntime(
 	u *user,
 ) (err error) {
 	common.Namespace, common.People = "writer", hold.NewLocal(u.ask, nil)
-	if common.Plan, err = planOf("writer.agf.yaml", writerFile); err != nil {
+	if common.Plan, err = h.planOf("writer.agf.yaml", writerFile); err != nil {
 		return err
 	}
 	runtime, err := runtime.New(runtime.Config{
@@ -148,12 +149,12 @@ func (h *app) startRuntime(
 
 func address(l net.Listener) string { return "http://" + l.Addr().String() }
 
-func planOf(name string, text []byte) (func(context.Context) (*resolve.Plan, error), error) {
+func (h *app) planOf(name string, text []byte) (func(context.Context) (*resolve.Plan, error), error) {
 	agent, findings := schema.Parse(name, text)
 	if agent == nil {
 		return nil, errors.New(findings[0].Message)
 	}
-	plan, err := resolve.Compile(agent, nil, resolve.Options{})
+	plan, err := resolve.Compile(agent, nil, h.owner)
 	return func(context.Context) (*resolve.Plan, error) { return plan, nil }, err
 }
 

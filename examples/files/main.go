@@ -32,11 +32,16 @@ func main() {
 func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("files", flag.ContinueOnError)
 	ask := flags.Bool("ask", false, "you answer what the tool asks")
+	decisions := stage.Decisions(flags)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q: expected flags only", flags.Arg(0))
+	}
+	owner, err := stage.Owner(*decisions)
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "assent-files-*")
 	if err != nil {
@@ -48,7 +53,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 	if *ask {
 		u.in = bufio.NewScanner(in)
 	}
-	h, err := open(ctx, dir, u)
+	h, err := open(ctx, dir, owner, u)
 	if err != nil {
 		return err
 	}

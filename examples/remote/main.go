@@ -51,8 +51,16 @@ func run(ctx context.Context, args []string, out io.Writer, env func(string) str
 	desk := flags.String("desk", "", "URL of an assent server where people approve what the partner does")
 	listen := flags.String("listen", "127.0.0.1:8090", "where the command partner listens")
 	wait := flags.Duration("wait", 10*time.Second, "how long a command waits for the other agent")
+	decisions := stage.Decisions(flags)
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	owner, err := stage.Owner(*decisions)
+	if err != nil {
+		return err
+	}
+	if *decisions != "" && *desk == "" {
+		return errors.New("-decisions is about what the partner does with -desk: expected both")
 	}
 	if *dir == "" {
 		cache, err := os.UserCacheDir()
@@ -66,6 +74,7 @@ func run(ctx context.Context, args []string, out io.Writer, env func(string) str
 		dir:   filepath.Join(*dir, "partner"),
 		token: cmp.Or(env("PARTNER_TOKEN"), rand.Text()),
 		desk:  *desk,
+		owner: owner,
 		key:   env("ASSENT_TOKEN"),
 	}
 	at := *listen

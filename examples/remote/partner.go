@@ -28,10 +28,11 @@ var rentalFile []byte
 // partner is the remote agent: it rents vans, and somebody approves
 // each of them. That is its caller, or people at the desk.
 type partner struct {
-	dir   string // of its threads, and of what it has rented
-	token string // of its only caller
-	desk  string // URL of an assent server; "" for none
-	key   string // token of that server
+	dir   string          // of its threads, and of what it has rented
+	token string          // of its only caller
+	desk  string          // URL of an assent server; "" for none
+	key   string          // token of that server
+	owner resolve.Options // what the owner chose, with a desk
 }
 
 // serve serves the agent on a listener, over A2A at / and over AG-UI
@@ -76,7 +77,7 @@ func (p partner) config() (serve.Config, error) {
 		if err != nil {
 			return cfg, err
 		}
-		plan, err := rentalPlan()
+		plan, err := rentalPlan(p.owner)
 		if err != nil {
 			return cfg, err
 		}
@@ -135,10 +136,10 @@ func (r rental) Stream(
 	return agent.StreamOf(r.Respond(ctx, messages, opt))
 }
 
-func rentalPlan() (*resolve.Plan, error) {
+func rentalPlan(owner resolve.Options) (*resolve.Plan, error) {
 	rental, findings := schema.Parse("rental.agf.yaml", rentalFile)
 	if rental == nil {
 		return nil, errors.New(findings[0].Message)
 	}
-	return resolve.Compile(rental, nil, resolve.Options{})
+	return resolve.Compile(rental, nil, owner)
 }

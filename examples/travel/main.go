@@ -9,7 +9,8 @@
 //	go run ./examples/travel answer ID data '{"name":"Ann Lee"}'
 //
 // Flags stand before the command: -dir for where trips are kept, -model
-// openai:NAME or anthropic:NAME for a real model.
+// openai:NAME or anthropic:NAME for a real model, -decisions for what
+// the owner chose (docs/contracts/decisions.md).
 package main
 
 import (
@@ -26,6 +27,7 @@ import (
 	"github.com/assent-dev/assent/agent/filestore"
 	"github.com/assent-dev/assent/examples/internal/model"
 	"github.com/assent-dev/assent/examples/internal/stage"
+	"github.com/assent-dev/assent/resolve"
 )
 
 func main() {
@@ -40,14 +42,19 @@ func run(ctx context.Context, args []string, out io.Writer, env func(string) str
 	flags := flag.NewFlagSet("travel", flag.ContinueOnError)
 	dir := flags.String("dir", "", "where trips and bookings are kept (default: a folder in the user's cache)")
 	name := flags.String("model", "", "openai:NAME or anthropic:NAME; left out, a script plays the model")
+	decisions := stage.Decisions(flags)
 	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	owner, err := stage.Owner(*decisions)
+	if err != nil {
 		return err
 	}
 	chosen, err := model.New(*name, env, script{})
 	if err != nil {
 		return err
 	}
-	o, err := newOffice(*dir, chosen, page{stage.NewPage(out, "traveller", "agent")})
+	o, err := newOffice(*dir, chosen, owner, page{stage.NewPage(out, "traveller", "agent")})
 	if err != nil {
 		return err
 	}
@@ -61,7 +68,7 @@ type office struct {
 	page  page
 }
 
-func newOffice(dir string, client agent.ChatClient, p page) (*office, error) {
+func newOffice(dir string, client agent.ChatClient, owner resolve.Options, p page) (*office, error) {
 	if dir == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
@@ -74,7 +81,7 @@ func newOffice(dir string, client agent.ChatClient, p page) (*office, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules, err := decider()
+	rules, err := decider(owner)
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,9 @@ import (
 //go:embed travel.agf.yaml policies
 var files embed.FS
 
-// decider decides by the agent's file and the policies beside it.
-func decider() (agent.Decider, error) {
+// decider decides by the agent's file and the policies beside it, as
+// the owner chose.
+func decider(owner resolve.Options) (agent.Decider, error) {
 	const file = "travel.agf.yaml"
 	text, err := files.ReadFile(file)
 	if err != nil {
@@ -38,7 +39,7 @@ func decider() (agent.Decider, error) {
 	if len(findings) > 0 {
 		return nil, refused(findings)
 	}
-	plan, err := resolve.Compile(described, set, resolve.Options{})
+	plan, err := resolve.Compile(described, set, owner)
 	if err != nil {
 		return nil, fmt.Errorf("compile the plan: %w", err)
 	}

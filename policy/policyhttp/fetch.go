@@ -34,6 +34,14 @@ func (r *Registry) fetch(ctx context.Context, etag string) (got fetched, err err
 	for name, values := range r.cfg.Header {
 		req.Header[name] = values
 	}
+	if r.cfg.Token != nil {
+		token, err := r.cfg.Token()
+		if err != nil {
+			return fetched{}, fmt.Errorf("its token: %w", err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Cache-Control", "no-cache") // a cache on the way must ask too
 	if etag != "" {

@@ -44,15 +44,28 @@ type Config struct {
 	// here.
 	URL            string
 	AllowPlainHTTP bool
-	Header         http.Header       // sent with every request, such as Authorization
-	Transport      http.RoundTripper // nil: http.DefaultTransport
-	Timeout        time.Duration     // of one whole fetch
-	MaxAge         time.Duration     // how long the last good copy is used while fetches fail
-	MaxBytes       int               // of a bundle
-	Now            func() time.Time  // nil: time.Now
+	Header         http.Header // sent with every request, such as Authorization
+	// Token is asked before each request for what is sent as
+	// Authorization: Bearer, so that it may change; nil: nothing is. An
+	// error is a failed fetch.
+	Token     func() (string, error)
+	Transport http.RoundTripper // nil: http.DefaultTransport
+	Timeout   time.Duration     // of one whole fetch
+	MaxAge    time.Duration     // how long the last good copy is used while fetches fail
+	MaxBytes  int               // of a bundle
+	Now       func() time.Time  // nil: time.Now
 	// Keep gets each bundle that can be used, as it was fetched; nil:
-	// nobody does.
+	// nobody does. A nil bundle says that the one before was confirmed.
 	Keep func(bundle []byte)
+}
+
+// State tells how a registry stands.
+type State struct {
+	Origin    string        // its URL, without what may be secret
+	Confirmed time.Time     // when the request was sent that last confirmed the copy in use; zero: there is none
+	MaxAge    time.Duration // see Config
+	Failure   error         // of the last fetch; nil when it succeeded, or none was tried
+	Usable    bool          // decisions may rest on the copy
 }
 
 // Registry is a policy.Registry that answers from the last good bundle.
@@ -180,6 +193,7 @@ func (r *Registry) next(ctx context.Context, last *state) *state {
 		return last.failed(err)
 	}
 	if got.unchanged {
+		r.keep(nil)
 		return &state{
 			set:      last.set,
 			etag:     last.etag,
@@ -192,14 +206,18 @@ func (r *Registry) next(ctx context.Context, last *state) *state {
 	if err := set.Err(); err != nil {
 		return last.failed(err)
 	}
-	if r.cfg.Keep != nil {
-		r.cfg.Keep(got.body)
-	}
+	r.keep(got.body)
 	return &state{
 		set:      set,
 		etag:     got.etag,
 		findings: findings,
 		asked:    asked,
+	}
+}
+
+func (r *Registry) keep(bundle []byte) {
+	if r.cfg.Keep != nil {
+		r.cfg.Keep(bundle)
 	}
 }
 
@@ -255,6 +273,19 @@ func (r *Registry) Err() error {
 // and when the last fetch failed those of what it brought and one that
 // says what the registry does about it.
 func (r *Registry) Findings() []diag.Finding { return r.findingsOf(r.now.Load()) }
+
+// State tells how the registry stands now.
+func (r *Registry) State() State {
+	s := r.now.Load()
+
+	return State{
+		Origin:    r.origin,
+		Confirmed: s.asked,
+		MaxAge:    r.cfg.MaxAge,
+		Failure:   s.failure,
+		Usable:    r.unavailable(s) == nil,
+	}
+}
 
 func (r *Registry) unavailable(s *state) *UnavailableError {
 	if s.set == nil {

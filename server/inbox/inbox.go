@@ -24,6 +24,7 @@ import (
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/feed"
+	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/store"
 )
@@ -71,6 +72,10 @@ type Config struct {
 	// Sessions are the session grants of RAP gateways; nil: there are
 	// none.
 	Sessions rap.Sessions
+	// Agents and Loaded tell what is in force for a tenant, as those of
+	// server.Config; nil: nothing is told.
+	Agents func(tenant string) openapi.Agents
+	Loaded func(tenant string) []openapi.Loaded
 }
 
 // New returns the handler of all pages, from /.
@@ -132,6 +137,7 @@ func (s *site) routes() http.Handler {
 		"GET /ledger":                     inTurn((*visit).ledger),
 		"POST /ledger/export":             (*visit).export,
 		"GET /activity":                   inTurn((*visit).activity),
+		"GET /agents":                     inTurn((*visit).agents),
 		"GET /deliveries":                 (*visit).deliveries,
 		"POST /deliveries/{id}/redeliver": (*visit).redeliver,
 		"GET /freeze":                     (*visit).freeze,

@@ -20,6 +20,7 @@ func TestEveryPageAnswers(t *testing.T) {
 		"/ledger",
 		"/ledger?subject=" + r.ID,
 		"/activity",
+		"/agents",
 		"/activity?days=30",
 		"/deliveries",
 		"/deliveries?state=waiting",

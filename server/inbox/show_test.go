@@ -235,6 +235,7 @@ func (h *site) hostilePages(r *approval.Request) []string {
 		"/ledger",
 		"/ledger?subject=" + q,
 		"/activity",
+		"/agents",
 		"/freeze",
 	}
 }

@@ -243,6 +243,7 @@ func TestReadingDecidesNothing(t *testing.T) {
 			"/ledger",
 			"/ledger/export",
 			"/activity",
+			"/agents",
 			"/deliveries",
 			"/deliveries/1/redeliver",
 			"/freeze",

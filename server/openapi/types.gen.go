@@ -213,6 +213,27 @@ func (e RAPCallState) Valid() bool {
 	}
 }
 
+// Defines values for RegistryState.
+const (
+	RegistryStateFresh       RegistryState = "fresh"
+	RegistryStateStale       RegistryState = "stale"
+	RegistryStateUnavailable RegistryState = "unavailable"
+)
+
+// Valid indicates whether the value is a known member of the RegistryState enum.
+func (e RegistryState) Valid() bool {
+	switch e {
+	case RegistryStateFresh:
+		return true
+	case RegistryStateStale:
+		return true
+	case RegistryStateUnavailable:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Scope.
 const (
 	ScopeAdmin   Scope = "admin"
@@ -315,8 +336,14 @@ type AgentInForce struct {
 	Configuration string `json:"configuration,omitempty"`
 
 	// Findings what compiling its plan found: policies that are missing, advisory or weakened
-	Findings int    `json:"findings"`
-	ID       string `json:"id"`
+	Findings int `json:"findings"`
+
+	// Found the same in words, each with its place; absent when there are none
+	Found []string `json:"found,omitempty"`
+	ID    string   `json:"id"`
+
+	// Name of its file
+	Name string `json:"name,omitempty"`
 
 	// Plan version of its plan: the same for the same files and choices
 	Plan string `json:"plan"`
@@ -337,6 +364,12 @@ type Agents struct {
 
 	// PermitAge how long an approval waits to be used, `15m`; absent without a decision configuration
 	PermitAge string `json:"permit_age,omitempty"`
+
+	// Registry the policy registry of the decision configuration; absent without one
+	Registry *RegistryInForce `json:"registry,omitempty"`
+
+	// Undeclared what a call means that the agent's file does not declare: deny or ask; absent without a decision configuration, then deny
+	Undeclared string `json:"undeclared,omitempty"`
 }
 
 // AskBody defines model for AskBody.
@@ -584,13 +617,13 @@ type Leaf = json.RawMessage
 
 // Loaded defines model for Loaded.
 type Loaded struct {
-	// Count agents that can be used, policies, people
+	// Count agents that can be used, policies, people; of the configuration 1
 	Count int `json:"count"`
 
 	// Digest `sha256:…` of the files in force
 	Digest string `json:"digest"`
 
-	// Part agents, policies or people
+	// Part agents, policies, configuration or people
 	Part string `json:"part"`
 
 	// Problems with a token: what is wrong with the files as they stand
@@ -805,6 +838,30 @@ type ReasonBody struct {
 
 // RecordedCall A call as it stands in a request. `args` is the exact text that was sent; run it byte for byte.
 type RecordedCall = resolve.Call
+
+// RegistryInForce defines model for RegistryInForce.
+type RegistryInForce struct {
+	// Age how long ago that was, `1m30s`
+	Age string `json:"age,omitempty"`
+
+	// Confirmed when the request was sent that last confirmed the policies in use, RFC 3339; absent when none was
+	Confirmed string `json:"confirmed,omitempty"`
+
+	// Keep up to which age they decide, `1h`; then every call is denied
+	Keep string `json:"keep"`
+
+	// Origin its address, without what may be secret
+	Origin string `json:"origin"`
+
+	// Problem why the last request failed; absent when it did not
+	Problem string `json:"problem,omitempty"`
+
+	// State `fresh`: the last request succeeded. `stale`: it failed, and the last good copy decides. `unavailable`: there is no copy that may decide, so every call is denied
+	State RegistryState `json:"state"`
+}
+
+// RegistryState `fresh`: the last request succeeded. `stale`: it failed, and the last good copy decides. `unavailable`: there is no copy that may decide, so every call is denied
+type RegistryState string
 
 // Request The durable record of one asking.
 type Request = approval.Request

@@ -22,6 +22,7 @@ type generation struct {
 	problems []Problem
 	digest   string // of the agents in force
 	policies ruleset
+	choice   *choice
 
 	files   map[string]bool
 	members map[string]*member // by path
@@ -36,6 +37,7 @@ func (l *loader) compile() *generation {
 		unusable: map[string]*UnusableError{},
 		paths:    map[string]string{},
 		policies: l.policies,
+		choice:   l.choice,
 		files:    l.files,
 		members:  l.members,
 		digest:   l.agentsDigest(),
@@ -136,7 +138,7 @@ func (l *loader) compileMember(m *member, firm, perhaps []string) (*approval.Com
 	}
 	var plan *resolve.Plan
 	for _, name := range append(firm, m.root.path()) {
-		opt := l.cfg.Options
+		opt := l.choice.options
 		opt.Parent, opt.AgentAlias = plan, ""
 		var err error
 		if plan, err = resolve.Compile(l.members[name].agent, l.policies.registry, opt); err != nil {
@@ -160,7 +162,8 @@ func (l *loader) compileMember(m *member, firm, perhaps []string) (*approval.Com
 // hint says what to do where an agent names policies and none were given.
 func (l *loader) hint(err error) string {
 	unresolved, ok := errors.AsType[*resolve.UnresolvedError](err)
-	if !ok || len(unresolved.Refs) == 0 || len(l.cfg.Policies) > 0 || l.cfg.Registry != nil {
+	if !ok || len(unresolved.Refs) == 0 || len(l.choice.from.Policies) > 0 ||
+		l.choice.from.Registry != nil {
 		return ""
 	}
 	return "; no policies are given: name their directory with --policies, or policies in the configuration"

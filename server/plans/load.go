@@ -59,6 +59,8 @@ type loader struct {
 	files    map[string]bool    // paths of the configuration that are files, and no directories
 	members  map[string]*member // by path
 	unread   []string           // directories that can't be read: nobody can tell what is in them now
+	choice   *choice
+	watched  []watched // registries, as they stood when they were read
 	policies ruleset
 	problems []Problem
 }
@@ -67,14 +69,15 @@ type loader struct {
 // decides.
 func (l *loader) keeps() bool { return !l.cfg.DenyBroken }
 
-func (l *loader) load(registry policy.Registry) *generation {
+func (l *loader) load() *generation {
 	l.files, l.members = map[string]bool{}, map[string]*member{}
 	for _, r := range l.findRoots() {
 		l.read(r)
 	}
 	l.keepUnread()
 	l.refuseDuplicates()
-	l.loadPolicies(registry)
+	l.choose()
+	l.loadPolicies()
 	return l.compile()
 }
 
@@ -408,18 +411,24 @@ func (l *loader) wasInForce(m *member) bool {
 
 // loadPolicies reads the policies, and keeps those that were in force
 // when the directories hold something else than a sound set.
-func (l *loader) loadPolicies(registry policy.Registry) {
+func (l *loader) loadPolicies() {
+	if l.choice.refused != nil {
+		l.policies = ruleset{registry: policy.Refuse(l.choice.refused)}
+		return
+	}
 	l.fetchedProblem()
+	registry := snapshot(l.choice.from.Registry)
 	fetched, sound := registry.(*policy.Set)
 	if registry != nil && (!sound || fetched.Err() != nil) {
 		l.policies = ruleset{registry: registry}
 		return
 	}
-	set, why := l.readPolicies(fetched)
+	dirs := l.choice.from.Policies
+	set, why := l.readPolicies(dirs, fetched)
 	if len(why) == 0 {
 		l.policies = ruleset{registry: set, count: len(set.Policies())}
-		if len(l.cfg.Policies) > 0 || fetched != nil {
-			l.policies.digest = digestOf(l.policyTexts(fetched))
+		if len(dirs) > 0 || fetched != nil {
+			l.policies.digest = digestOf(l.policyTexts(dirs, fetched))
 		}
 		return
 	}
@@ -431,7 +440,7 @@ func (l *loader) loadPolicies(registry policy.Registry) {
 	}
 	l.problem(Problem{
 		Part: Policies,
-		File: strings.Join(l.cfg.Policies, ", "),
+		File: strings.Join(dirs, ", "),
 		Why:  why,
 		Kept: kept,
 	})
@@ -440,7 +449,7 @@ func (l *loader) loadPolicies(registry policy.Registry) {
 // fetchedProblem tells that a registry is away: nothing of it may be
 // used, or its last good copy decides.
 func (l *loader) fetchedProblem() {
-	registry, ok := l.cfg.Registry.(Fetched)
+	registry, ok := l.choice.from.Registry.(Fetched)
 	if !ok {
 		return
 	}
@@ -465,12 +474,12 @@ func (l *loader) fetchedProblem() {
 
 // readPolicies makes a set of all directories, and of what was fetched;
 // when that can't be, one that denies every call, and why.
-func (l *loader) readPolicies(fetched *policy.Set) (*policy.Set, []string) {
+func (l *loader) readPolicies(dirs []string, fetched *policy.Set) (*policy.Set, []string) {
 	var all []*policy.Policy
 	if fetched != nil {
 		all = fetched.Policies()
 	}
-	for _, dir := range l.cfg.Policies {
+	for _, dir := range dirs {
 		set, findings := policy.LoadFS(l.rules.below(dir), dir)
 		if set.Err() != nil {
 			return policy.Refuse(findings), stopping(findings)
@@ -484,9 +493,9 @@ func (l *loader) readPolicies(fetched *policy.Set) (*policy.Set, []string) {
 
 // policyTexts are the digests of all files of policies, by directory;
 // of what was fetched those of the policies, by their refs.
-func (l *loader) policyTexts(fetched *policy.Set) []map[string]sum {
-	out := make([]map[string]sum, len(l.cfg.Policies))
-	for i, dir := range l.cfg.Policies {
+func (l *loader) policyTexts(dirs []string, fetched *policy.Set) []map[string]sum {
+	out := make([]map[string]sum, len(dirs))
+	for i, dir := range dirs {
 		out[i] = l.rules.texts(dir)
 	}
 	if fetched != nil {

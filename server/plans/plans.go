@@ -1,5 +1,6 @@
 // Package plans holds the plans of the agents in directories, compiled
-// with their policies, and keeps them fresh.
+// with their policies by the owner's decision configuration, and keeps
+// them fresh.
 //
 // A file that can't be used as it stands leaves what was in force in
 // force: the last good copy of an agent's file, compiled with the
@@ -35,6 +36,7 @@ type Config struct {
 	Policies   []string        // directories of *.policy.yaml
 	Registry   policy.Registry // beside Policies, see Fetched; one of another kind stands instead of them
 	Options    resolve.Options // Parent and AgentAlias are ignored
+	Decisions  *Decisions      // stands instead of Policies, Registry and what it says of Options; nil: none
 	Poll       time.Duration   // how often Run looks for changes; 0 means 2s
 	DenyBroken bool            // deny what files that can't be used would decide; else their last good copies do
 	Logger     *slog.Logger    // nil: nothing is logged
@@ -56,12 +58,14 @@ type Fetched interface {
 const (
 	Agents   = "agents"
 	Policies = "policies"
+	// Configuration is that of decisions.
+	Configuration = "configuration"
 )
 
-// Problem is a file of an agent, or the set of policies, that can't be
-// used as it stands.
+// Problem is a file of an agent, the set of policies, or the decision
+// configuration, that can't be used as it stands.
 type Problem struct {
-	Part  string   // Agents or Policies
+	Part  string   // Agents, Policies or Configuration
 	Agent string   // id of the agent, "" where it is not known
 	File  string   // or directory
 	Why   []string // each with its place, file:line:column, where there is one
@@ -97,11 +101,12 @@ func first(why []string) string {
 	return fmt.Sprintf("%s (and %d more)", why[0], len(why)-1)
 }
 
-// Part is what is in force of the agents, or of the policies.
+// Part is what is in force of the agents, of the policies, or of the
+// decision configuration.
 type Part struct {
-	Name     string // Agents or Policies
+	Name     string // Agents, Policies or Configuration
 	Digest   string // "sha256:…" over the files in force; "" for a Registry
-	Count    int    // agents that can be used, or policies
+	Count    int    // agents that can be used, policies, or 1
 	Problems []Problem
 }
 
@@ -126,10 +131,10 @@ func (e *UnusableError) Error() string {
 type Plans struct {
 	cfg Config
 
-	reload   sync.Mutex // one at a time; guards what stands below, up to mu
-	agents   *reader    // what was read of agents
-	rules    *reader    // what was read of policies
-	registry string     // what was seen of the Registry
+	reload  sync.Mutex // one at a time; guards what stands below, up to mu
+	agents  *reader    // what was read of agents
+	rules   *reader    // what was read of policies
+	watched []watched  // what was seen of registries
 
 	mu  sync.RWMutex
 	now *generation
@@ -151,6 +156,9 @@ func Load(cfg Config) (*Plans, error) {
 	}
 	p := &Plans{cfg: cfg, now: &generation{}}
 	l := p.load()
+	if i := slices.IndexFunc(l.problems, func(p Problem) bool { return p.Part == Configuration }); i >= 0 {
+		return nil, errors.New(first(l.problems[i].Why))
+	}
 	if len(l.unread) > 0 {
 		return nil, errors.New(first(l.problems[0].Why))
 	}
@@ -166,7 +174,7 @@ func Load(cfg Config) (*Plans, error) {
 func (p *Plans) Plan(_ context.Context, _, agent string) (*approval.Compiled, error) {
 	g := p.current()
 	if c := g.agents[agent]; c != nil {
-		if fetched, ok := p.cfg.Registry.(Fetched); ok && fetched.Err() != nil {
+		if fetched, ok := g.choice.from.Registry.(Fetched); ok && fetched.Err() != nil {
 			return nil, &UnusableError{
 				Agent: agent,
 				File:  g.paths[agent],
@@ -217,7 +225,8 @@ func (p *Plans) Err(part string) error {
 // mostTold is how many problems one error tells.
 const mostTold = 5
 
-// Parts tells what is in force of the agents and of the policies.
+// Parts tells what is in force of the agents, of the policies, and of
+// the decision configuration, if there is one.
 func (p *Plans) Parts() []Part {
 	g := p.current()
 	parts := []Part{
@@ -232,6 +241,14 @@ func (p *Plans) Parts() []Part {
 			Count:  g.policies.count,
 		},
 	}
+	if g.choice.config != nil {
+		parts = append(parts, Part{
+			Name:   Configuration,
+			Digest: g.choice.config.Digest(),
+			Count:  1,
+		})
+	}
+
 	for i := range parts {
 		for _, problem := range g.problems {
 			if problem.Part == parts[i].Name {
@@ -264,7 +281,8 @@ func (p *Plans) Run(ctx context.Context) error {
 func (p *Plans) Reload() bool {
 	p.reload.Lock()
 	defer p.reload.Unlock()
-	if !p.agents.changed() && !p.rules.changed() && p.registry == seen(p.cfg.Registry) {
+	changed := func(w watched) bool { return w.seen != seen(w.registry) }
+	if !p.agents.changed() && !p.rules.changed() && !slices.ContainsFunc(p.watched, changed) {
 		return false
 	}
 	before := p.now
@@ -281,16 +299,16 @@ func (p *Plans) load() *loader {
 		agents: newReader(),
 		rules:  newReader(),
 	}
-	served := seen(p.cfg.Registry)
-	next := l.load(snapshot(p.cfg.Registry))
+	next := l.load()
 	l.agents.forget()
 	l.rules.forget()
 	p.agents = l.agents
 	p.rules = l.rules
-	p.registry = served
+	p.watched = l.watched
 	p.mu.Lock()
 	p.now = next
 	p.mu.Unlock()
+	p.retain()
 	return l
 }
 

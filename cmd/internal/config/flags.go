@@ -145,7 +145,7 @@ func NewSignInFlags(cmd *cobra.Command) *ServeFlags {
 
 // NewGatewayFlags adds the flags of assent rap gateway to a command.
 func NewGatewayFlags(cmd *cobra.Command) *Flags {
-	return flagsOf(cmd, "gateway_file", func(flag string) bool { return flag == "listen" })
+	return flagsOf(cmd, "gateway_file", func(flag string) bool { return flag == "listen" || flag == "decisions" })
 }
 
 // Serve puts the file and the flags together, and checks the whole.
@@ -178,7 +178,7 @@ func (a Reader) Gather(f *ServeFlags) (Serve, error) {
 		cfg.Tenants[0].RAP = f.RAP
 	}
 	for i := range cfg.Tenants {
-		if err := a.choices(&cfg.Tenants[i]); err != nil {
+		if err := a.Choices(&cfg.Tenants[i]); err != nil {
 			return cfg, err
 		}
 	}

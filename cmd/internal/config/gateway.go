@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
@@ -17,6 +18,10 @@ type Gateway struct {
 	Watermark string   `doc:"watermark"`  // file; "" means one beside the key, NoWatermark none
 	Agents    []string `doc:"agents"`
 	Policies  []string `doc:"policies"`
+	// Decisions is the file of the decision configuration, as that of
+	// Tenant; what it says is in Chosen.
+	Decisions string `doc:"decisions"`
+	Chosen    *term.Decisions
 	// OnBrokenFiles is KeepLastGood or DenyBroken.
 	OnBrokenFiles string `doc:"on_broken_files"`
 	Server        string `doc:"server"` // URL of the assent server whose approvers are asked; "" none
@@ -36,7 +41,10 @@ func (a Reader) Gateway(file string, flags *Flags) (Gateway, error) {
 	if err := flags.Put(&cfg); err != nil {
 		return cfg, err
 	}
-	var err error
+	err := a.decisions(cfg.Decisions, &cfg.Chosen, map[string]bool{"policies": len(cfg.Policies) > 0})
+	if err != nil {
+		return cfg, err
+	}
 	if cfg.Store, err = a.whereStore(cfg.Store, cfg.StoreFile, true); err != nil {
 		return cfg, err
 	}

@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/document"
@@ -41,36 +43,40 @@ func (a Reader) readServe(file string) (Serve, error) {
 	return f.Serve, nil
 }
 
-// choices reads the decision configuration of a tenant. It says all of
-// what CI and this server decide by, so nothing of that may stand
-// beside it.
-func (a Reader) choices(t *Tenant) (err error) {
-	if t.Decisions == "" {
-		return nil
-	}
-	for field, given := range map[string]bool{
+// Choices reads the decision configuration of a tenant, if it has one.
+func (a Reader) Choices(t *Tenant) error {
+	err := a.decisions(t.Decisions, &t.Chosen, map[string]bool{
 		"policies":                 len(t.Policies) > 0,
 		"trusted_servers":          len(t.TrustedServers) > 0,
 		"case_sensitive_arguments": len(t.CaseSensitive) > 0,
-	} {
-		if given {
-			return fmt.Errorf(
-				"tenant %s: %s stands beside decisions: move it into %s, which CI reads too",
-				t.Name,
-				field,
-				t.Decisions,
-			)
-		}
-	}
-
-	if t.Chosen, err = term.ReadDecisions(t.Decisions, nil, a.Err); err != nil {
+	})
+	if err != nil {
 		return fmt.Errorf("tenant %s: %w", t.Name, err)
 	}
-	t.Policies = t.Chosen.PolicyDirs()
-	t.TrustedServers = t.Chosen.TrustedServers
-	t.CaseSensitive = t.Chosen.CaseSensitive
+	if t.Chosen != nil {
+		t.Policies = t.Chosen.PolicyDirs()
+		t.TrustedServers = t.Chosen.TrustedServers
+		t.CaseSensitive = t.Chosen.CaseSensitive
+	}
 
 	return nil
+}
+
+// decisions reads a decision configuration, "" for none. It says all of
+// what CI and this server decide by, so nothing of that may be given
+// beside it.
+func (a Reader) decisions(file string, into **term.Decisions, beside map[string]bool) (err error) {
+	if file == "" {
+		return nil
+	}
+	for _, field := range slices.Sorted(maps.Keys(beside)) {
+		if beside[field] {
+			return fmt.Errorf("%s stands beside decisions: move it into %s, which CI reads too", field, file)
+		}
+	}
+	*into, err = term.ReadDecisions(file, nil, a.Err)
+
+	return err
 }
 
 func checkServeFile(d *document.Decoder, n *yamldoc.Node, f *serveFile) {

@@ -26,13 +26,14 @@ type Decider struct{ term.Streams }
 
 // Flags are the flags of assent decide.
 type Flags struct {
-	config   string
-	Agent    string
-	parents  []string
-	Policies []string
-	trusted  []string
-	call     string
-	indent   bool
+	// Decisions is the file of the decision configuration; "" none.
+	Decisions string
+	Agent     string
+	parents   []string
+	Policies  []string
+	trusted   []string
+	call      string
+	indent    bool
 
 	caseSensitive []string
 }
@@ -40,7 +41,7 @@ type Flags struct {
 // readsInput counts the files that are standard input.
 func (f Flags) readsInput() int {
 	n := 0
-	for _, file := range append([]string{f.Agent, f.call, f.config}, f.parents...) {
+	for _, file := range append([]string{f.Agent, f.call, f.Decisions}, f.parents...) {
 		if file == "-" {
 			n++
 		}
@@ -66,7 +67,7 @@ func (a Decider) Command() *cobra.Command {
 		nil,
 		"`FILE` of an agent that delegates to this one (repeatable, outermost first)",
 	)
-	flags.StringVar(&f.config, "config", "", "decisions.yaml: `FILE` of what the owner chose, as assent serve reads it")
+	flags.StringVar(&f.Decisions, "config", "", "decisions.yaml: `FILE` of what the owner chose, as assent serve reads it")
 	flags.StringArrayVar(
 		&f.Policies,
 		"policies",
@@ -130,7 +131,7 @@ func (a Decider) Compile(f Flags) (*resolve.Plan, error) {
 	}
 
 	opt := chosen.Options()
-	if f.config == "" {
+	if f.Decisions == "" {
 		opt.Configuration = "" // flags alone are no configuration
 	}
 	var plan *resolve.Plan

@@ -16,9 +16,9 @@ import (
 // choices are those of --config, with what flags say in their place.
 func (a Decider) choices(f Flags) (*term.Decisions, error) {
 	chosen := &term.Decisions{Config: &resolve.Config{PermitAge: resolve.DefaultPermitAge}}
-	if f.config != "" {
+	if f.Decisions != "" {
 		var err error
-		if chosen, err = term.ReadDecisions(f.config, a.In, a.Err); err != nil {
+		if chosen, err = term.ReadDecisions(f.Decisions, a.In, a.Err); err != nil {
 			return nil, err
 		}
 	}

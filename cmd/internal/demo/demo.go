@@ -40,13 +40,14 @@ type demoFlags struct {
 	once        bool
 	autoApprove bool
 	every       time.Duration
+	decisions   string
 }
 
 func Command(of operate.Commands) *cobra.Command {
 	a := demo{of}
 	var f demoFlags
 	cmd := &cobra.Command{
-		Use:   "demo [--once] [--auto-approve]",
+		Use:   "demo [--once] [--auto-approve] [--decisions FILE]",
 		Short: "See the whole loop: a service, an agent that makes calls, and you who answers",
 		Long: "demo starts the service on a store of its own in a temporary directory, and an agent that makes a " +
 			"call every few seconds: some may\n" +
@@ -62,6 +63,8 @@ func Command(of operate.Commands) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.once, "once", false, "make each call once, verify the ledger and end")
 	flags.BoolVar(&f.autoApprove, "auto-approve", false, "let the demo answer by itself, for tests")
+	flags.StringVar(&f.decisions, "decisions", "",
+		"decisions.yaml: `FILE` of what the owner chose, instead of the demo's, policies included")
 	flags.DurationVar(&f.every, "every", 4*time.Second, "how long the agent pauses between calls")
 	return cmd
 }
@@ -92,6 +95,15 @@ func (a demo) demo(ctx context.Context, f demoFlags) (err error) {
 			People:   filepath.Join(dir, "people.yaml"),
 		}},
 	}
+	if f.decisions != "" {
+		one := &cfg.Tenants[0]
+		one.Decisions = f.decisions
+		one.Policies = nil // the file says where they are
+		if err := a.Choices(one); err != nil {
+			return err
+		}
+	}
+
 	runtime, err := a.demoToken(
 		ctx,
 		cfg,

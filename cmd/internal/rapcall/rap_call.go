@@ -102,7 +102,18 @@ func Command(streams term.Streams) *cobra.Command {
 		"",
 		"`FILE` of the agent that makes the call, .agf.yaml; without it every operation may be called",
 	)
-	flags.StringArrayVar(&f.Policies, "policies", nil, "`DIR` of *.policy.yaml for that agent (repeatable)")
+	flags.StringVar(
+		&f.Decisions,
+		"decisions",
+		"",
+		"decisions.yaml: `FILE` of what the owner chose, as assent serve reads it; for that agent",
+	)
+	flags.StringArrayVar(
+		&f.Policies,
+		"policies",
+		nil,
+		"`DIR` of *.policy.yaml for that agent (repeatable); instead of those of --decisions",
+	)
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON documents")
 	term.Required(cmd, "url")
 	return cmd
@@ -112,6 +123,9 @@ func Command(streams term.Streams) *cobra.Command {
 func (a command) rapCall(ctx context.Context, f rapCallFlags, operation string) error {
 	if !isAnswer(f.answer) {
 		return fmt.Errorf("--answer %q: expected the INDEX of a choice, counted from 0, or dismiss", f.answer)
+	}
+	if f.Decisions != "" && f.Agent == "" {
+		return errors.New("--decisions: expected --agent with it, whose calls it is about")
 	}
 	args, err := a.rapArguments(f.args)
 	if err != nil {

@@ -3,12 +3,15 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
@@ -23,25 +26,27 @@ func Open(d *term.Decisions, trouble func(error)) (*policyhttp.Registry, error) 
 	if d == nil || d.Registry == nil {
 		return nil, nil
 	}
-	cfg := policyhttp.Config{URL: d.Registry.URL, MaxAge: d.Registry.Keep}
-	if file := d.Beside(d.Registry.TokenFile); file != "" {
-		text, err := os.ReadFile(file)
-		token := strings.TrimSpace(string(text))
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("%s: registry.token_file: %w", d.File, err)
-		case token == "":
-			return nil, fmt.Errorf("%s: registry.token_file: %s is empty", d.File, file)
+	return open(d, func(bundle []byte) {
+		file := d.Beside(d.Registry.Cache)
+		if file == "" {
+			return
 		}
+		if err := keep(file, bundle); err != nil {
+			trouble(fmt.Errorf("%s: registry.cache: %w", d.File, err))
+		}
+	})
+}
 
-		cfg.Header = http.Header{"Authorization": {"Bearer " + token}}
+func open(d *term.Decisions, keep func(bundle []byte)) (*policyhttp.Registry, error) {
+	cfg := policyhttp.Config{
+		URL:    d.Registry.URL,
+		MaxAge: d.Registry.Keep,
+		Keep:   keep,
 	}
-
-	if file := d.Beside(d.Registry.Cache); file != "" {
-		cfg.Keep = func(bundle []byte) {
-			if err := replace(file, bundle); err != nil {
-				trouble(fmt.Errorf("%s: registry.cache: %w", d.File, err))
-			}
+	if file := d.Beside(d.Registry.TokenFile); file != "" {
+		cfg.Token = func() (string, error) { return readToken(d.File, file) }
+		if _, err := cfg.Token(); err != nil { // known at the start, and not at the first request
+			return nil, err
 		}
 	}
 
@@ -51,6 +56,106 @@ func Open(d *term.Decisions, trouble func(error)) (*policyhttp.Registry, error) 
 	}
 
 	return r, nil
+}
+
+// readToken reads the token of a registry, each time anew: whoever
+// hands tokens out may replace it.
+func readToken(config, file string) (string, error) {
+	text, err := os.ReadFile(file)
+	token := strings.TrimSpace(string(text))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: registry.token_file: %w", config, err)
+	case token == "":
+		return "", fmt.Errorf("%s: registry.token_file: %s is empty", config, file)
+	}
+
+	return token, nil
+}
+
+// Fetched is what a registry holds now.
+type Fetched struct {
+	Origin   string         // its URL, without what may be secret
+	Bundle   []byte         // as it was sent
+	Policies int            // in it
+	Findings []diag.Finding // of them; none stops
+}
+
+// Fetch asks the registry of a configuration for what it holds now. It
+// keeps nothing.
+func Fetch(ctx context.Context, d *term.Decisions) (*Fetched, error) {
+	if d.Registry == nil {
+		return nil, fmt.Errorf("%s names no registry", d.File)
+	}
+	var out Fetched
+	r, err := open(d, func(bundle []byte) { out.Bundle = bundle })
+	if err != nil {
+		return nil, err
+	}
+	out.Findings = r.Refresh(ctx)
+	state := r.State()
+	if state.Failure != nil {
+		return nil, fmt.Errorf("policy registry %s: %w", state.Origin, state.Failure)
+	}
+	out.Origin, out.Policies = state.Origin, len(r.Snapshot().Policies())
+
+	return &out, nil
+}
+
+// Keep writes what was fetched to the cache of its configuration.
+func (f *Fetched) Keep(d *term.Decisions) (file string, err error) {
+	file = d.Beside(d.Registry.Cache)
+
+	return file, replace(file, f.Bundle)
+}
+
+// Unpack writes the policies that were fetched below a directory, which
+// must not be there, or be empty: what a registry no longer holds must
+// not stand beside what it does.
+func (f *Fetched) Unpack(dir string) error {
+	switch there, err := os.ReadDir(dir); {
+	case len(there) > 0:
+		return fmt.Errorf("%s is not empty: expected a directory that is not there yet", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	files, _ := policy.ReadBundle(f.Bundle, "", policyhttp.DefaultMaxBytes) // it was sound when it was fetched
+	for _, file := range files {
+		name := strings.TrimPrefix(file.Name, "#") // they are named as those of an origin, here none
+		err = errors.Join(err, root.MkdirAll(path.Dir(name), 0o755), write(root, name, file.Text))
+	}
+
+	return errors.Join(err, root.Close())
+}
+
+// write makes a file that was not there.
+func write(root *os.Root, name string, text []byte) error {
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+
+	return errors.Join(err, f.Close())
+}
+
+// keep writes the copy of a registry. One that was confirmed is as good
+// as new, which its time stamp says.
+func keep(file string, bundle []byte) error {
+	if bundle != nil {
+		return replace(file, bundle)
+	}
+	now := time.Now()
+
+	return os.Chtimes(file, now, now)
 }
 
 // replace writes a file whole or not at all: a reader sees the one

@@ -32,6 +32,17 @@ func Write(t *testing.T, path, text string) string {
 	return path
 }
 
+// Read returns the text of a file.
+func Read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(text)
+}
+
 // Root is the root of the repository, seen from the directory of a test.
 func Root(t *testing.T) string {
 	t.Helper()
