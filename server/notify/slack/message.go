@@ -39,10 +39,10 @@ const (
 )
 
 // render shows a request as it stands. short says which stages nobody
-// can fill; "" when there are none.
-func (a *App) render(r *approval.Request, short string) message {
+// can fill; "" when there are none. private is renderQuestion's.
+func (a *App) render(r *approval.Request, short string, private bool) message {
 	if r.Question != nil {
-		return a.renderQuestion(r)
+		return a.renderQuestion(r, private)
 	}
 	title := title(r.State)
 	m := message{text: title + ": " + r.ID, full: a.cfg.Arguments}

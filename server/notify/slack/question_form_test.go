@@ -336,14 +336,13 @@ func TestWhatSlackCanNotHold(t *testing.T) {
 	}
 }
 
-// TestFormsStayOutOfChannels where others read what is for one person,
-// where arguments are not shown, and where policy hides values.
+// TestFormsStayOutOfChannels where arguments are not shown, and where
+// policy hides values.
 func TestFormsStayOutOfChannels(t *testing.T) {
 	for name, c := range map[string]struct {
 		call   *resolve.Call
 		change func(*slack.Config)
 	}{
-		"one person":   {&resolve.Call{Principal: "rita@acme.example"}, func(*slack.Config) {}},
 		"no arguments": {&resolve.Call{}, func(c *slack.Config) { c.Arguments = false }},
 		"hidden values": {
 			&resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: []byte(`{"card":"4111"}`)},
