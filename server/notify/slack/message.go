@@ -52,9 +52,12 @@ func (a *App) render(r *approval.Request, short string, private bool) message {
 		m.lines([]string{"Nobody can fill this quorum: " + short + ". It can only be denied, or expire."}, 1)
 	}
 	m.lines(facts(r), maxFacts)
-	if a.cfg.Arguments {
+	switch {
+	case r.Pruned():
+		m.say("What the call carried is no longer kept.")
+	case a.cfg.Arguments:
 		m.call(r)
-	} else {
+	default:
 		m.say("What the call carries is not shown in Slack. Read it in the inbox.")
 	}
 	m.add(a.buttons(r, m.full))

@@ -54,6 +54,8 @@ func (a *App) renderQuestion(r *approval.Request, private bool) message {
 	m.lines(answerOf(r), 1)
 	m.lines(questionFacts(r), maxFacts)
 	switch {
+	case r.Pruned():
+		m.say("What was asked and what was answered is no longer kept.")
 	case !a.cfg.Arguments:
 		m.say("What the call carries and what the tool says is not shown in Slack. Read it in the inbox.")
 	case r.OnlyUser() && !private:
@@ -84,6 +86,8 @@ func answerOf(r *approval.Request) []string {
 	switch {
 	case r.Chosen == nil && r.Cause == approval.ByDismissal:
 		return []string{"Dismissed without an answer" + by}
+	case r.Chosen == nil && r.Pruned():
+		return []string{"Answered" + by}
 	case r.Chosen == nil:
 		return []string{"Answered" + by + ". What was written is in the inbox"}
 	case r.Cause == approval.ByDismissal:
