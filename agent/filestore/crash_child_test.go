@@ -192,7 +192,11 @@ func (curious) Invoke(context.Context, *content.FunctionCall) (any, error) {
 		State: json.RawMessage(`1`),
 		Requests: []content.InputRequest{
 			&content.TextApprovalRequest{RequestID: "x", Text: sureAsked},
-			&content.StructuredInputRequest{RequestID: "y", Text: whoAsked, Schema: json.RawMessage(`{"type":"string"}`)},
+			&content.StructuredInputRequest{
+				RequestID: "y",
+				Text:      whoAsked,
+				Schema:    json.RawMessage(`{"type":"string"}`),
+			},
 		},
 	}
 }
@@ -355,8 +359,12 @@ func (w *worker) agent(store agent.ThreadStore) (agent.Agent, error) {
 	case "questions":
 		decider, people, err := w.ask()
 		cfg := agent.LoopConfig{
-			Decider:   decider,
-			Questions: &agent.HeldQuestions{People: people, Asker: "clerk", Groups: []string{"risk"}},
+			Decider: decider,
+			Questions: &agent.HeldQuestions{
+				People: people,
+				Asker:  "clerk",
+				Groups: []string{"risk"},
+			},
 		}
 		s := story{{call("ask", 1), call("ask", 2), call("look", 4)}, {call("ask", 3)}}
 		return w.chat("clerk", s, cfg, store, curious{w}, look()), err

@@ -397,7 +397,8 @@ func (s *scene) checkQuestions(results map[string]string) {
 	}
 	for _, n := range []string{"1", "2", "3"} {
 		both := answered[n+" "+sureAsked] == 1 && answered[n+" "+whoAsked] == 1
-		if told := results[callID(n)]; told == "paid" && !both || told != "paid" && !strings.Contains(told, "not known") {
+		told := results[callID(n)]
+		if told == "paid" && !both || told != "paid" && !strings.Contains(told, "not known") {
 			s.t.Errorf("call %s, answered %v: the model was told %q", n, answered, told)
 		}
 	}

@@ -189,7 +189,9 @@ func (h *service) reply(t *testing.T, ref string) (n string, replied bool) {
 		Channel: "test",
 	}
 	if r.Question.Form() != nil {
-		in.Verdict, in.Choice, in.Data = approval.Submit, nil, []byte(`"Ann"`)
+		in.Verdict = approval.Submit
+		in.Choice = nil
+		in.Data = []byte(`"Ann"`)
 	}
 	if v := must.Get(h.asking.Vote(t.Context(), in))(t); v.Outcome != approval.VoteAnswered {
 		t.Fatalf("mara's answer during call %s came to %s", n, v.Outcome)

@@ -356,7 +356,9 @@ func TestAskersWithoutANameAskNothing(t *testing.T) {
 // question and a holder does not pass on would be lost without a word.
 func TestEveryFieldOfAQuestionIsPut(t *testing.T) {
 	q := motd()
-	q.Server, q.Schema, q.Groups = "files", []byte(`{"type":"string"}`), []string{"risk"}
+	q.Server = "files"
+	q.Schema = []byte(`{"type":"string"}`)
+	q.Groups = []string{"risk"}
 	got := reflect.ValueOf(q.Put())
 	for i := range got.NumField() {
 		if got.Field(i).IsZero() {

@@ -453,8 +453,14 @@ func TestARegistryThatGoesAway(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}
-	decided, problem, code := decides(`{"kind":"tool","tool":"quote"}`,
-		"--agent", filepath.Join(dir, "desk.agf.yaml"), "--config", filepath.Join(dir, "decisions.yaml"))
+
+	decided, problem, code := decides(
+		`{"kind":"tool","tool":"quote"}`,
+		"--agent",
+		filepath.Join(dir, "desk.agf.yaml"),
+		"--config",
+		filepath.Join(dir, "decisions.yaml"),
+	)
 	if code != 2 || decided != "" || !strings.Contains(problem, "policy-registry-unavailable") {
 		t.Errorf("decide: %d %q %s", code, decided, problem)
 	}

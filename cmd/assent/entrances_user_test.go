@@ -50,6 +50,7 @@ func TestOneUserAnswersAtEveryEntrance(t *testing.T) {
 					Schema: []byte(`{"type":"string","maxLength":10}`),
 				}
 			}
+
 			r := w.asksUser(t, q)
 			w.look(t, way, r, "zoe")
 			for _, who := range w.people() {

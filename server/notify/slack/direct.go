@@ -103,7 +103,9 @@ func (a *App) unreached(ctx context.Context, r *approval.Request) error {
 // placeOf is the place of a request that a message with a button stood
 // in, "" when the request is not shown there. private says that nobody
 // but the one person who may answer reads it.
-func (a *App) placeOf(ctx context.Context, r *approval.Request, channel string) (place string, private bool, err error) {
+func (a *App) placeOf(
+	ctx context.Context, r *approval.Request, channel string,
+) (place string, private bool, err error) {
 	if !r.OnlyUser() {
 		if slices.Contains(slices.Collect(maps.Values(a.cfg.Channels)), channel) {
 			place = channel
@@ -111,6 +113,7 @@ func (a *App) placeOf(ctx context.Context, r *approval.Request, channel string) 
 
 		return place, false, nil
 	}
+
 	if !directForm.MatchString(channel) {
 		return "", false, nil
 	}
@@ -130,6 +133,7 @@ func (a *App) placeOf(ctx context.Context, r *approval.Request, channel string) 
 		}
 		known = &shown{Channel: id, User: to}
 	}
+
 	if known == nil || known.Channel != channel {
 		return "", false, nil
 	}

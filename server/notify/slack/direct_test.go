@@ -46,6 +46,7 @@ func (w *world) chosenElsewhere(r *approval.Request, n int) {
 	}); err != nil {
 		w.t.Fatal(err)
 	}
+
 	w.deliver()
 }
 
@@ -168,31 +169,74 @@ func TestManyChoicesInDirectMessages(t *testing.T) {
 func TestOnlyTheDirectoryGivesTheUser(t *testing.T) {
 	const head = "schema_version: \"1.0.0\"\npeople:\n"
 	for name, c := range map[string]struct {
-		people, principal string
-		want              string // user; "" when nobody is told
+		people    string
+		principal string
+		want      string // user; "" when nobody is told
 	}{
-		"no user":             {`  - {id: rita@acme.example, also: [rita]}`, rita, ""},
-		"a display name":      {`  - {id: rita@acme.example, name: "slack:U0RITA"}`, rita, ""},
-		"another workspace":   {`  - {id: rita@acme.example, also: ["slack:T0PARTNER:U0RITA"]}`, rita, ""},
-		"a longer team":       {`  - {id: rita@acme.example, also: ["slack:T0HOMES:U0RITA"]}`, rita, ""},
-		"a channel":           {`  - {id: rita@acme.example, also: ["slack:C0RISK"]}`, rita, ""},
-		"two users in a name": {`  - {id: rita@acme.example, also: ["slack:U0RITA,U0EVE"]}`, rita, ""},
-		"another scheme":      {`  - {id: rita@acme.example, also: ["teams:U0RITA"]}`, rita, ""},
-		"a mail address":      {`  - {id: rita@acme.example, also: ["u0rita@acme.example"]}`, rita, ""},
-		"unknown":             {`  - {id: bob@acme.example, also: ["slack:U0BOB"]}`, "slack:U0EVE", ""},
-		"unknown by a team":   {`  - {id: bob@acme.example, also: ["slack:U0BOB"]}`, "slack:T0HOME:U0BOB", ""},
+		"no user": {
+			people:    `  - {id: rita@acme.example, also: [rita]}`,
+			principal: rita,
+		},
+		"a display name": {
+			people:    `  - {id: rita@acme.example, name: "slack:U0RITA"}`,
+			principal: rita,
+		},
+		"another workspace": {
+			people:    `  - {id: rita@acme.example, also: ["slack:T0PARTNER:U0RITA"]}`,
+			principal: rita,
+		},
+		"a longer team": {
+			people:    `  - {id: rita@acme.example, also: ["slack:T0HOMES:U0RITA"]}`,
+			principal: rita,
+		},
+		"a channel": {
+			people:    `  - {id: rita@acme.example, also: ["slack:C0RISK"]}`,
+			principal: rita,
+		},
+		"two users in a name": {
+			people:    `  - {id: rita@acme.example, also: ["slack:U0RITA,U0EVE"]}`,
+			principal: rita,
+		},
+		"another scheme": {
+			people:    `  - {id: rita@acme.example, also: ["teams:U0RITA"]}`,
+			principal: rita,
+		},
+		"a mail address": {
+			people:    `  - {id: rita@acme.example, also: ["u0rita@acme.example"]}`,
+			principal: rita,
+		},
+		"unknown": {
+			people:    `  - {id: bob@acme.example, also: ["slack:U0BOB"]}`,
+			principal: "slack:U0EVE",
+		},
+		"unknown by a team": {
+			people:    `  - {id: bob@acme.example, also: ["slack:U0BOB"]}`,
+			principal: "slack:T0HOME:U0BOB",
+		},
 		"somebody else's by the workspace": {
-			`  - {id: rita@acme.example, also: ["slack:U0EVE"]}` + "\n" +
-				`  - {id: eve@acme.example, also: ["slack:T0HOME:U0EVE"]}`, rita, "",
+			people: `  - {id: rita@acme.example, also: ["slack:U0EVE"]}
+  - {id: eve@acme.example, also: ["slack:T0HOME:U0EVE"]}`,
+			principal: rita,
 		},
-		"by another name": {`  - {id: rita@acme.example, also: [rita, "slack:U0RITA"]}`, "rita", "U0RITA"},
+		"by another name": {
+			people:    `  - {id: rita@acme.example, also: [rita, "slack:U0RITA"]}`,
+			principal: "rita",
+			want:      "U0RITA",
+		},
 		"the scheme's case": {
-			`  - {id: rita@acme.example, also: ["Slack:T0HOME:U0RITA"]}`, rita, "U0RITA",
+			people:    `  - {id: rita@acme.example, also: ["Slack:T0HOME:U0RITA"]}`,
+			principal: rita,
+			want:      "U0RITA",
 		},
-		"the id": {`  - {id: "slack:U0RITA"}`, "slack:U0RITA", "U0RITA"},
+		"the id": {
+			people:    `  - {id: "slack:U0RITA"}`,
+			principal: "slack:U0RITA",
+			want:      "U0RITA",
+		},
 		"of several": {
-			`  - {id: rita@acme.example, also: ["slack:T0PARTNER:U0OLD", "slack:U0RITA", "slack:U0TWO"]}`,
-			rita, "U0RITA",
+			people:    `  - {id: rita@acme.example, also: ["slack:T0PARTNER:U0OLD", "slack:U0RITA", "slack:U0TWO"]}`,
+			principal: rita,
+			want:      "U0RITA",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -232,19 +276,75 @@ func TestWhoeverElseClicksInDirectMessages(t *testing.T) {
 	elsewhere, others := p, p
 	elsewhere.channel, others.channel = "C0RISK", messagesOf("U0ALICE")
 	for name, c := range map[string]struct {
-		at                  posted
-		action, value, user string
-		want                string
+		at     posted
+		action string
+		value  string
+		user   string
+		want   string
 	}{
-		"somebody else":     {p, choice(0), value(r, " 0"), "U0ALICE", "for the person whom the agent acts for"},
-		"nobody known":      {p, choice(0), value(r, " 0"), "U0NOBODY", "not mapped to anybody"},
-		"a dismissal":       {p, dismiss, value(r, ""), "U0ALICE", "for the person whom the agent acts for"},
-		"in a channel":      {elsewhere, choice(0), value(r, " 0"), "U0RITA", "not shown fully"},
-		"in others' own":    {others, choice(0), value(r, " 0"), "U0RITA", "not shown fully"},
-		"another binding":   {p, choice(0), r.ID + " 0 0000000000000000 0", "U0RITA", "not what was shown"},
-		"another revision":  {p, choice(0), strings.Replace(value(r, " 0"), " 0 ", " 1 ", 1), "U0RITA", "not what was shown"},
-		"no such choice":    {p, choice(3), value(r, " 3"), "U0RITA", "no answer to this request"},
-		"an approval of it": {p, approve, value(r, ""), "U0RITA", "no answer to this request"},
+		"somebody else": {
+			at:     p,
+			action: choice(0),
+			value:  value(r, " 0"),
+			user:   "U0ALICE",
+			want:   "for the person whom the agent acts for",
+		},
+		"nobody known": {
+			at:     p,
+			action: choice(0),
+			value:  value(r, " 0"),
+			user:   "U0NOBODY",
+			want:   "not mapped to anybody",
+		},
+		"a dismissal": {
+			at:     p,
+			action: dismiss,
+			value:  value(r, ""),
+			user:   "U0ALICE",
+			want:   "for the person whom the agent acts for",
+		},
+		"in a channel": {
+			at:     elsewhere,
+			action: choice(0),
+			value:  value(r, " 0"),
+			user:   "U0RITA",
+			want:   "not shown fully",
+		},
+		"in others' own": {
+			at:     others,
+			action: choice(0),
+			value:  value(r, " 0"),
+			user:   "U0RITA",
+			want:   "not shown fully",
+		},
+		"another binding": {
+			at:     p,
+			action: choice(0),
+			value:  r.ID + " 0 0000000000000000 0",
+			user:   "U0RITA",
+			want:   "not what was shown",
+		},
+		"another revision": {
+			at:     p,
+			action: choice(0),
+			value:  strings.Replace(value(r, " 0"), " 0 ", " 1 ", 1),
+			user:   "U0RITA",
+			want:   "not what was shown",
+		},
+		"no such choice": {
+			at:     p,
+			action: choice(3),
+			value:  value(r, " 3"),
+			user:   "U0RITA",
+			want:   "no answer to this request",
+		},
+		"an approval of it": {
+			at:     p,
+			action: approve,
+			value:  value(r, ""),
+			user:   "U0RITA",
+			want:   "no answer to this request",
+		},
 	} {
 		w.send(w.payload(c.at, c.action, c.value, c.user))
 		if got := w.slack.heard(); !strings.Contains(got, c.want) {
@@ -252,6 +352,7 @@ func TestWhoeverElseClicksInDirectMessages(t *testing.T) {
 		}
 		w.unanswered(r.ID, name)
 	}
+
 	if all := w.slack.now(); len(all) != 1 || all[0].channel != p.channel {
 		t.Errorf("%+v", all)
 	}

@@ -268,6 +268,7 @@ func (a *App) showsAll(ctx context.Context, in *interaction) error {
 	case in.ticket.Revision != r.Current().Number || in.ticket.Binding != prefix(r.Binding()):
 		return approval.ErrBinding
 	}
+
 	_, private, err := a.placeOf(ctx, r, in.origin.Channel)
 	if err == nil && !a.render(r, "", private).full {
 		err = approval.ErrNotShown

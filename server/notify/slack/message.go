@@ -60,6 +60,7 @@ func (a *App) render(r *approval.Request, short string, private bool) message {
 	default:
 		m.say("What the call carries is not shown in Slack. Read it in the inbox.")
 	}
+
 	m.add(a.buttons(r, m.full))
 	return m
 }

@@ -136,6 +136,7 @@ func (a *App) write(ctx context.Context, place, to string, r *approval.Request, 
 			ctx, now.Channel, now.TS, a.options(ctx, r, now.User == to)...,
 		)
 	}
+
 	if code(err) == "message_not_found" && now != nil {
 		return a.cfg.Values.DeleteValue(ctx, a.bucket(), messageKey(place, r.ID)) // somebody deleted it
 	}
