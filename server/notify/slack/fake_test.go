@@ -29,6 +29,7 @@ type fakeSlack struct {
 	uses     map[string]int
 	fail     map[string][]failure // by method: what the next calls get
 	hook     func(method string)  // runs before a call is answered
+	busy     sync.WaitGroup       // while calls are worked on
 	opens    map[string]any       // what conversations.open says; nil: the messages with who was asked for
 }
 
@@ -69,6 +70,8 @@ func newFakeSlack(t testing.TB) *fakeSlack {
 // were ordered, and the JSON of the answer.
 func (f *fakeSlack) method(h func(*http.Request) (map[string]any, string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		f.busy.Add(1)
+		defer f.busy.Done()
 		name := strings.TrimPrefix(r.URL.Path, "/api/")
 		f.mu.Lock()
 		hook := f.hook
@@ -78,6 +81,7 @@ func (f *fakeSlack) method(h func(*http.Request) (map[string]any, string)) http.
 		}
 		f.mu.Unlock()
 		if hook != nil {
+			_ = r.ParseForm() // while whoever called is there; it is looked at below
 			hook(name)
 		}
 		if next.status != 0 {

@@ -88,6 +88,7 @@ groups: {risk: {}, leads: {}}
 type world struct {
 	t       *testing.T
 	slack   *fakeSlack
+	file    string // of the store
 	store   store.Store
 	service *approval.Service
 	app     *slack.App
@@ -102,17 +103,26 @@ type world struct {
 }
 
 func newWorld(t *testing.T, change ...func(*slack.Config)) *world {
+	return worldOn(t, filepath.Join(t.TempDir(), "assent.db"), noon, change...)
+}
+
+// noon is when a world begins.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// worldOn is the world on a database, which another process may share.
+func worldOn(t *testing.T, database string, now time.Time, change ...func(*slack.Config)) *world {
 	w := &world{
 		t:      t,
 		slack:  newFakeSlack(t),
 		people: &book{},
-		now:    time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		file:   database,
+		now:    now,
 	}
 	w.knows(peopleFile)
 	var err error
 	if w.store, err = sqlite.Open(
 		t.Context(),
-		filepath.Join(t.TempDir(), "assent.db"),
+		database,
 		sqlite.Options{Now: w.clock},
 	); err != nil {
 		t.Fatal(err)
