@@ -402,12 +402,15 @@ func TestLoopHoldsQuestions(t *testing.T) {
 		if run(); tool.told != nil || len(d.all()) != 2 {
 			t.Fatalf("half of the answers: %+v", tool.told)
 		}
-		d.h.Votes(d.question("Sure?").ID, "mara", approval.Choose, approval.VoteAnswered, func(in *approval.VoteInput) {
+		d.h.Votes(d.question("Sure?").ID, "kim", approval.Choose, approval.VoteAnswered, func(in *approval.VoteInput) {
 			in.Choice = new(int)
 		})
-		if resp := run(); resp.Text() != "That is all." || len(tool.told) != 2 || content.Rejects(tool.told[0]) ||
-			tool.told[0].(*content.TextApprovalResponse).By != "mara" {
-			t.Errorf("got %q, told %+v", resp.Text(), tool.told)
+		if resp := run(); resp.Text() != "That is all." || len(tool.told) != 2 || content.Rejects(tool.told[0]) {
+			t.Fatalf("got %q, told %+v", resp.Text(), tool.told)
+		}
+		sure, seat := tool.told[0].(*content.TextApprovalResponse), tool.told[1].(*content.StructuredInputResponse)
+		if sure.By != "kim" || seat.By != "mara" { // though the thread was loaded between the two
+			t.Errorf("answered by %q and %q", sure.By, seat.By)
 		}
 	})
 }

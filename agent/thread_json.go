@@ -55,6 +55,7 @@ type askJSON struct {
 	Request contentJSON `json:"request"`
 	*askFields
 	Answer *contentJSON `json:"answer,omitempty"`
+	By     string       `json:"by,omitempty"` // who answered: no content carries it
 }
 
 // askFields are the members of an ask that need no help.
@@ -140,6 +141,7 @@ func (a *ask) MarshalJSON() ([]byte, error) {
 		Request:   contentJSON{a.Request},
 		askFields: (*askFields)(a),
 		Answer:    optional(a.Answer),
+		By:        answerer(a.Answer),
 	})
 }
 
@@ -337,7 +339,10 @@ func (a *ask) UnmarshalJSON(data []byte) error {
 	if err := take(&row.Request, "request: expected a request", &a.Request); err != nil {
 		return err
 	}
-	return take(row.Answer, "answer: expected a response", &a.Answer)
+	err := take(row.Answer, "answer: expected a response", &a.Answer)
+	by(row.By, a.Answer)
+
+	return err
 }
 
 // rejected reports whether the one thing that was asked about a call

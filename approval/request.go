@@ -160,6 +160,10 @@ type Permit struct {
 // Current is the revision that may run.
 func (r *Request) Current() *Revision { return &r.Revisions[len(r.Revisions)-1] }
 
+// Pruned reports whether the retention took the texts: a recorded call
+// always has arguments.
+func (r *Request) Pruned() bool { return len(r.Current().Call.Args) == 0 }
+
 // Clone returns a copy that the machine may change without touching the
 // original. What the machine never changes in place (calls, decisions,
 // votes given, times) is shared.

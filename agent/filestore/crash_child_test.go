@@ -175,6 +175,48 @@ func (p patient) Resume(
 	return "paid", p.w.act(lineOf(call.Arguments))
 }
 
+// Questions that curious asks, in their order.
+const (
+	sureAsked = "sure?"
+	whoAsked  = "who?"
+)
+
+// curious is a tool that asks two things at once, of people of its own,
+// and acts when it has both answers of mara's.
+type curious struct{ w *worker }
+
+func (curious) Definition() agent.Definition { return agent.Definition{Name: "ask"} }
+
+func (curious) Invoke(context.Context, *content.FunctionCall) (any, error) {
+	return nil, &agent.Suspend{
+		State: json.RawMessage(`1`),
+		Requests: []content.InputRequest{
+			&content.TextApprovalRequest{RequestID: "x", Text: sureAsked},
+			&content.StructuredInputRequest{
+				RequestID: "y",
+				Text:      whoAsked,
+				Schema:    json.RawMessage(`{"type":"string"}`),
+			},
+		},
+	}
+}
+
+func (c curious) Resume(
+	_ context.Context, call *content.FunctionCall, _ json.RawMessage, answers []content.InputResponse,
+) (any, error) {
+	if len(answers) != 2 {
+		return nil, fmt.Errorf("%d answers", len(answers))
+	}
+	yes, _ := answers[0].(*content.TextApprovalResponse)
+	name, _ := answers[1].(*content.StructuredInputResponse)
+	if yes == nil || !yes.Approved || yes.By != "mara" || name == nil || string(name.Data) != `"Ann"` ||
+		name.By != "mara" {
+		return nil, fmt.Errorf("the answers are %+v and %+v", answers[0], answers[1])
+	}
+
+	return "paid", c.w.act(lineOf(call.Arguments))
+}
+
 // story is a model that goes by what it is given, as models do: it
 // makes the calls of a turn when those of the turn before have results.
 type story [][]*content.FunctionCall
@@ -314,6 +356,18 @@ func (w *worker) agent(store agent.ThreadStore) (agent.Agent, error) {
 		decider, holder, err := w.ask()
 		s := story{{call("pay", 1), call("pay", 2), call("look", 4)}, {call("pay", 5), call("pay", 6)}}
 		return w.chat("clerk", s, agent.LoopConfig{Decider: decider, Holder: holder}, store, w.pay(), look()), err
+	case "questions":
+		decider, people, err := w.ask()
+		cfg := agent.LoopConfig{
+			Decider: decider,
+			Questions: &agent.HeldQuestions{
+				People: people,
+				Asker:  "clerk",
+				Groups: []string{"risk"},
+			},
+		}
+		s := story{{call("ask", 1), call("ask", 2), call("look", 4)}, {call("ask", 3)}}
+		return w.chat("clerk", s, cfg, store, curious{w}, look()), err
 	}
 
 	if w.Kind == "let" {

@@ -38,6 +38,7 @@ type scene struct {
 	allowed             map[string]bool   // lines that may have been written by now
 	cut                 map[string]bool   // that were being written when a process was killed at a gate
 	refs                map[string]string // of the holder, by line
+	replies             map[string]int    // of people to questions, by line
 	before              []content.Content // answers that got no reply
 }
 
@@ -62,6 +63,7 @@ func newScene(t *testing.T, l life, hit strike) *scene {
 		allowed: map[string]bool{},
 		cut:     map[string]bool{},
 		refs:    map[string]string{},
+		replies: map[string]int{},
 	}
 	switch l.Kind {
 	case "flow":
@@ -71,7 +73,7 @@ func newScene(t *testing.T, l life, hit strike) *scene {
 		s.allowed["2"] = true
 		s.allowed["3"] = true
 		s.Service, _ = newService(t)
-	case "held":
+	case "held", "questions":
 		s.Service, s.service = newService(t)
 	}
 
@@ -212,6 +214,10 @@ func (s *scene) next() (message *content.Message, over bool) {
 	if n := len(th.Messages); len(open) == 0 && n > 0 && th.Messages[n-1].Text() == "done" {
 		return nil, true
 	}
+	if s.Kind == "questions" {
+		s.reply(open)
+		return nil, false
+	}
 	reply := content.NewMessage(content.User)
 	for _, p := range open {
 		if p.Ref != "" {
@@ -236,6 +242,26 @@ func (s *scene) next() (message *content.Message, over bool) {
 		return nil, false
 	}
 	return reply, false
+}
+
+// reply has people answer one of the questions that they were put, and
+// not the others: the process goes on with a part of the answers.
+func (s *scene) reply(open []agent.Pending) {
+	s.t.Helper()
+	for _, p := range open {
+		if p.Ref == "" { // the process was killed before it could put it
+			continue
+		}
+		n, replied := s.service.reply(s.t, p.Ref)
+		if !replied {
+			continue
+		}
+		if s.replies[n]++; s.replies[n] == 2 {
+			s.allowed[n] = true
+		}
+
+		return
+	}
 }
 
 func isAnswer(c content.Content) bool {
@@ -294,7 +320,7 @@ func (s *scene) checkLines() {
 		if times > 1 || !s.allowed[n] {
 			s.t.Errorf("line %s was written %d times, allowed: %v", n, times, s.allowed[n])
 		}
-		if ref := s.refs[n]; s.service != nil && !s.service.used(s.t, ref) {
+		if ref := s.refs[n]; s.Kind == "held" && !s.service.used(s.t, ref) {
 			s.t.Errorf("line %s was written and the run of %s was not taken", n, ref)
 		}
 	}
@@ -327,6 +353,9 @@ func (s *scene) check() {
 		}
 	}
 
+	if s.Kind == "questions" {
+		s.checkQuestions(results)
+	}
 	if told := results[callID(refusedLine)]; (s.Kind == "chat" || s.Kind == "held") &&
 		(!strings.Contains(told, "rejected") || done[refusedLine] > 0) {
 		s.t.Errorf("the rejected call: %q, done %d times", told, done[refusedLine])
@@ -352,5 +381,25 @@ func (s *scene) checkDeputy(results map[string]string, done map[string]int) {
 	ran := told != "" && len(done) == 3 && len(s.cut) == 0
 	if !ran && !strings.Contains(told, "not known") {
 		s.t.Errorf("done %v, cut off %v: the model was told %q", done, s.cut, told)
+	}
+}
+
+// checkQuestions wants each question put once, and both of each call
+// answered that has acted. A call that was lost before it asked is said
+// to be.
+func (s *scene) checkQuestions(results map[string]string) {
+	s.t.Helper()
+	asked, answered := s.service.asked(s.t)
+	for key, n := range asked {
+		if n != 1 {
+			s.t.Errorf("%q was asked %d times", key, n)
+		}
+	}
+	for _, n := range []string{"1", "2", "3"} {
+		both := answered[n+" "+sureAsked] == 1 && answered[n+" "+whoAsked] == 1
+		told := results[callID(n)]
+		if told == "paid" && !both || told != "paid" && !strings.Contains(told, "not known") {
+			s.t.Errorf("call %s, answered %v: the model was told %q", n, answered, told)
+		}
 	}
 }

@@ -31,6 +31,7 @@ action_space:
   local_tools:
     - {alias: pay, approval: true}
     - {alias: look}
+    - {alias: ask}
 `,
 	"policies/risk.policy.yaml": `schema_version: "1.0.0"
 policy_ref: crash.risk
@@ -101,7 +102,7 @@ func openService(ctx context.Context, dir string) (*service, error) {
 }
 
 // ask makes what decides and holds in a child.
-func (w *worker) ask() (agent.Decider, hold.Holder, error) {
+func (w *worker) ask() (agent.Decider, hold.Requests, error) {
 	ctx := context.Background()
 	h, err := openService(ctx, w.Service)
 	if err != nil {
@@ -166,4 +167,53 @@ func (h *service) used(t *testing.T, ref string) bool {
 	t.Helper()
 	r := must.Get(h.asking.Request(t.Context(), "acme", ref))(t)
 	return r.State == approval.Consumed
+}
+
+// reply lets mara answer a question, and tells the number of the call
+// during which it is asked; false when she has answered before.
+func (h *service) reply(t *testing.T, ref string) (n string, replied bool) {
+	t.Helper()
+	r := must.Get(h.asking.Request(t.Context(), "acme", ref))(t)
+	n = lineOf([]byte(r.Current().Call.Args))
+	if r.State != approval.Pending {
+		return n, false
+	}
+	in := approval.VoteInput{
+		Tenant:  "acme",
+		ID:      ref,
+		Binding: r.Binding(),
+		Person:  "mara",
+		Verdict: approval.Choose,
+		Choice:  new(int),
+		Full:    true,
+		Channel: "test",
+	}
+	if r.Question.Form() != nil {
+		in.Verdict = approval.Submit
+		in.Choice = nil
+		in.Data = []byte(`"Ann"`)
+	}
+	if v := must.Get(h.asking.Vote(t.Context(), in))(t); v.Outcome != approval.VoteAnswered {
+		t.Fatalf("mara's answer during call %s came to %s", n, v.Outcome)
+	}
+
+	return n, true
+}
+
+// asked counts the questions that people ever saw, and those answered,
+// by the number of the call and their words.
+func (h *service) asked(t *testing.T) (asked, answered map[string]int) {
+	t.Helper()
+	asked, answered = map[string]int{}, map[string]int{}
+	all := must.Get(h.store.Requests(t.Context(), "acme", approval.Filter{Limit: 100}))(t).Requests
+	for i := range all {
+		r := must.Get(h.asking.Request(t.Context(), "acme", all[i].ID))(t)
+		key := lineOf([]byte(r.Current().Call.Args)) + " " + r.Question.Prompt
+		asked[key]++
+		if r.State == approval.Answered {
+			answered[key]++
+		}
+	}
+
+	return asked, answered
 }

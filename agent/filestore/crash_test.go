@@ -22,6 +22,7 @@ var kinds = map[string]int{
 	"nested flow": 14,
 	"held":        20,
 	"let":         14,
+	"questions":   20,
 }
 
 // TestKilledAtEveryGate kills a process before and after each save, and

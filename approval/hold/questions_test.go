@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -347,6 +348,21 @@ func TestAskersWithoutANameAskNothing(t *testing.T) {
 
 		if r, err := h.Service.Request(t.Context(), "acme", mine); err != nil || r.State != approval.Pending {
 			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// TestEveryFieldOfAQuestionIsPut: what package approval knows of a
+// question and a holder does not pass on would be lost without a word.
+func TestEveryFieldOfAQuestionIsPut(t *testing.T) {
+	q := motd()
+	q.Server = "files"
+	q.Schema = []byte(`{"type":"string"}`)
+	q.Groups = []string{"risk"}
+	got := reflect.ValueOf(q.Put())
+	for i := range got.NumField() {
+		if got.Field(i).IsZero() {
+			t.Errorf("%s is not put", got.Type().Field(i).Name)
 		}
 	}
 }

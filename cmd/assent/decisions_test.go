@@ -365,8 +365,9 @@ func guarded(next http.Handler) http.Handler {
 }
 
 // TestARegistryThatGoesAway: the last good copy decides for the time
-// that the file says, which readiness tells; then every call is denied,
-// until the registry is back. A change is in force soon.
+// that the file says, which readiness tells; then every call is
+// refused, by name, until the registry is back, and the command decides
+// nothing. A change is in force soon.
 func TestARegistryThatGoesAway(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
@@ -437,9 +438,31 @@ func TestARegistryThatGoesAway(t *testing.T) {
 		status, _ := call()
 		return status != http.StatusOK
 	})
-	_, text := call()
-	if !strings.Contains(text, "too old") && !strings.Contains(text, "can't be read") {
-		t.Error(text)
+	for path, body := range map[string]string{
+		"decide":    `{"kind":"tool","tool":"quote"}`,
+		"requests":  `{"call":{"kind":"tool","tool":"quote"}}`,
+		"questions": `{"question":{"asker":"desk","prompt":"Go on?","choices":["Yes","No"],"default":1}}`,
+	} {
+		to := h.ready.API + "/v1/agents/desk/" + path
+		status, text := fetched(t, http.MethodPost, to, h.token["runtime"], body, func(r *http.Request) {
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Idempotency-Key", "while-it-is-away")
+		})
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, `"agent_unusable"`) ||
+			!strings.Contains(text, "too old") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+
+	decided, problem, code := decides(
+		`{"kind":"tool","tool":"quote"}`,
+		"--agent",
+		filepath.Join(dir, "desk.agf.yaml"),
+		"--config",
+		filepath.Join(dir, "decisions.yaml"),
+	)
+	if code != 2 || decided != "" || !strings.Contains(problem, "policy-registry-unavailable") {
+		t.Errorf("decide: %d %q %s", code, decided, problem)
 	}
 	testwait.Until(t, "readiness tells that nothing is left", func() bool {
 		degraded, problems := policies()

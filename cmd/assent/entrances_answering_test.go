@@ -368,6 +368,7 @@ type slackPeer struct {
 	mu      sync.Mutex
 	clicks  int
 	buttons map[string]string // values, by action and request
+	places  map[string]string // where a button stands, by the same
 	told    map[string]string // by the path that was posted to
 	posted  []string          // the blocks of messages
 }
@@ -377,7 +378,11 @@ var slackButton = regexp.MustCompile(`"action_id":"([^"]+)","value":"(\w+) ([^"]
 
 func newSlackPeer(t *testing.T) *slackPeer {
 	t.Helper()
-	p := &slackPeer{buttons: map[string]string{}, told: map[string]string{}}
+	p := &slackPeer{
+		buttons: map[string]string{},
+		places:  map[string]string{},
+		told:    map[string]string{},
+	}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -390,29 +395,39 @@ func newSlackPeer(t *testing.T) *slackPeer {
 			return
 		}
 
+		if strings.HasSuffix(r.URL.Path, "/conversations.open") {
+			user := r.FormValue("users")
+			_, _ = fmt.Fprintf(rw, `{"ok":true,"channel":{"id":%q,"user":%q}}`, messagesOf(user), user)
+			return
+		}
+		channel := r.FormValue("channel")
 		p.posted = append(p.posted, r.FormValue("blocks"))
 		for _, b := range slackButton.FindAllStringSubmatch(r.FormValue("blocks"), -1) {
 			p.buttons[b[1]+" "+b[2]] = b[2] + " " + b[3]
+			p.places[b[1]+" "+b[2]] = channel
 		}
-		_, _ = io.WriteString(rw, `{"ok":true,"channel":"`+slackChannel+`","ts":"1.1"}`)
+		_, _ = fmt.Fprintf(rw, `{"ok":true,"channel":%q,"ts":"1.1"}`, channel)
 	}))
 	t.Cleanup(p.Close)
 
 	return p
 }
 
+// messagesOf is the id of the direct messages with a user.
+func messagesOf(user string) string { return "D0" + strings.TrimPrefix(user, "U0") }
+
 // button waits until a message shows a button for a request, and
-// returns its value.
-func (p *slackPeer) button(t *testing.T, action string, r *approval.Request) (value string) {
+// returns its value, and the channel of the message.
+func (p *slackPeer) button(t *testing.T, action string, r *approval.Request) (value, channel string) {
 	t.Helper()
 	testwait.Until(t, "the message of "+r.ID, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		value = p.buttons[action+" "+r.ID]
+		value, channel = p.buttons[action+" "+r.ID], p.places[action+" "+r.ID]
 		return value != ""
 	})
 
-	return value
+	return value, channel
 }
 
 // response is a response URL of its own.
@@ -461,14 +476,16 @@ func (w *entrances) interacts(t *testing.T, who, path string, what map[string]an
 // clicks presses the button of a message.
 func (w *entrances) clicks(t *testing.T, who, action string, r *approval.Request) string {
 	path := w.slack.response()
+	value, channel := w.slack.button(t, action, r)
 
 	return w.interacts(t, who, path, map[string]any{
 		"type":         "block_actions",
 		"response_url": w.slack.URL + path,
+		"container":    map[string]any{"channel_id": channel, "message_ts": "1.1"},
 		"actions": []any{map[string]any{
 			"type":      "button",
 			"action_id": action,
-			"value":     w.slack.button(t, action, r),
+			"value":     value,
 		}},
 	})
 }
@@ -501,7 +518,13 @@ func (w *entrances) submits(
 	t *testing.T, who, form string, r *approval.Request, values map[string]any,
 ) string {
 	path := w.slack.response()
-	origin := map[string]string{"ticket": w.slack.button(t, form, r), "response_url": w.slack.URL + path}
+	ticket, channel := w.slack.button(t, form, r)
+	origin := map[string]string{
+		"ticket":       ticket,
+		"response_url": w.slack.URL + path,
+		"channel":      channel,
+		"ts":           "1.1",
+	}
 
 	return w.interacts(t, who, path, map[string]any{
 		"type": "view_submission",

@@ -130,7 +130,7 @@ func choices(r *approval.Request, labelled func(choice) bool) []choice {
 		}
 		before, twice := first[label]
 		switch {
-		case pruned(r):
+		case r.Pruned():
 			out[i].Note = "(no longer kept)"
 		case label == "":
 			out[i].Note = "(empty)"
@@ -147,10 +147,6 @@ func choices(r *approval.Request, labelled func(choice) bool) []choice {
 
 	return out
 }
-
-// pruned reports whether the retention took the words: a call always
-// has arguments.
-func pruned(r *approval.Request) bool { return len(r.Current().Call.Args) == 0 }
 
 // named is a choice for sentences.
 func named(q *approval.Question, index int) string {

@@ -272,6 +272,24 @@ func TestGroupsStandForEverybodyWhenNoneIsNamed(t *testing.T) {
 	}
 }
 
+// TestRoutesOfSomeGroupsLeaveOutOneUser: a question to the user of an
+// agent is for no group.
+func TestRoutesOfSomeGroupsLeaveOutOneUser(t *testing.T) {
+	q := request()
+	q.Question = &approval.Question{Choices: []string{"Yes"}}
+	q.Stages = []policy.Stage{{People: 1}} // as the service has it without groups
+	q.Called = nil
+	if !q.OnlyUser() {
+		t.Fatal("it is not for one user")
+	}
+	for want, groups := range map[int][]string{1: nil, 0: {"risk"}} {
+		route := notify.Route{Target: "slack", Groups: groups}
+		if got := router(t, route).Deliveries(approval.EventOpened, q); len(got) != want {
+			t.Errorf("groups %q: %d deliveries", groups, len(got))
+		}
+	}
+}
+
 func TestLinkStaysBelowTheBase(t *testing.T) {
 	base, err := url.Parse("https://assent.example/a/?q#f")
 	if err != nil {

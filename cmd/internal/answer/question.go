@@ -94,7 +94,7 @@ func (s *view) choices(r *approval.Request) {
 		}
 		s.Printf("%s[%d] %s", term.Yellow.Of(mark), i, label)
 		switch {
-		case len(r.Current().Call.Args) == 0: // a call always has some: the retention took them, and these words
+		case r.Pruned():
 			s.Printf("%s", term.Dim.Of("(no longer kept)"))
 		case label == "":
 			s.Printf("%s", term.Dim.Of("(empty)"))

@@ -29,6 +29,8 @@ type fakeSlack struct {
 	uses     map[string]int
 	fail     map[string][]failure // by method: what the next calls get
 	hook     func(method string)  // runs before a call is answered
+	busy     sync.WaitGroup       // while calls are worked on
+	opens    map[string]any       // what conversations.open says; nil: the messages with who was asked for
 }
 
 type failure struct {
@@ -57,6 +59,7 @@ func newFakeSlack(t testing.TB) *fakeSlack {
 	mux.HandleFunc("POST /api/chat.postMessage", f.form(f.post))
 	mux.HandleFunc("POST /api/chat.update", f.form(f.update))
 	mux.HandleFunc("POST /api/views.open", f.method(f.open))
+	mux.HandleFunc("POST /api/conversations.open", f.form(f.converse))
 	mux.HandleFunc("POST /response/{id}", f.respond)
 	f.Server = httptest.NewTLSServer(mux)
 	t.Cleanup(f.Close)
@@ -67,6 +70,8 @@ func newFakeSlack(t testing.TB) *fakeSlack {
 // were ordered, and the JSON of the answer.
 func (f *fakeSlack) method(h func(*http.Request) (map[string]any, string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		f.busy.Add(1)
+		defer f.busy.Done()
 		name := strings.TrimPrefix(r.URL.Path, "/api/")
 		f.mu.Lock()
 		hook := f.hook
@@ -76,6 +81,7 @@ func (f *fakeSlack) method(h func(*http.Request) (map[string]any, string)) http.
 		}
 		f.mu.Unlock()
 		if hook != nil {
+			_ = r.ParseForm() // while whoever called is there; it is looked at below
 			hook(name)
 		}
 		if next.status != 0 {
@@ -140,7 +146,7 @@ func (f *fakeSlack) content(v url.Values) ([]block, string) {
 }
 
 func (f *fakeSlack) post(v url.Values) (map[string]any, string) {
-	if !strings.HasPrefix(v.Get("channel"), "C0") {
+	if !strings.HasPrefix(v.Get("channel"), "C0") && !strings.HasPrefix(v.Get("channel"), "D0") {
 		return nil, "channel_not_found"
 	}
 	blocks, code := f.content(v)
@@ -161,6 +167,24 @@ func (f *fakeSlack) post(v url.Values) (map[string]any, string) {
 	f.messages = append(f.messages, p)
 	return map[string]any{"channel": p.channel, "ts": p.ts}, ""
 }
+
+// converse opens the direct messages with one user, who has an id here.
+func (f *fakeSlack) converse(v url.Values) (map[string]any, string) {
+	user := v.Get("users")
+	switch {
+	case !strings.HasPrefix(user, "U0") || strings.Contains(user, ","):
+		return nil, "user_not_found"
+	case v.Get("return_im") != "true":
+		return nil, "whose they are is not asked for"
+	case f.opens != nil:
+		return f.opens, ""
+	}
+
+	return map[string]any{"channel": map[string]any{"id": messagesOf(user), "is_im": true, "user": user}}, ""
+}
+
+// messagesOf is the id of the direct messages with a user.
+func messagesOf(user string) string { return "D0" + strings.TrimPrefix(user, "U0") }
 
 func (f *fakeSlack) update(v url.Values) (map[string]any, string) {
 	for _, p := range f.messages {

@@ -377,7 +377,7 @@ func TestConfigIsChecked(t *testing.T) {
 			Inbox:         "https://assent.example",
 			Voter:         good.service,
 			Requests:      good.service,
-			People:        directory(t),
+			People:        good.people,
 			Values:        good.store,
 		}
 		if _, err := slack.New(cfg); err != nil {

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -269,11 +267,14 @@ func (a *App) showsAll(ctx context.Context, in *interaction) error {
 		return err
 	case in.ticket.Revision != r.Current().Number || in.ticket.Binding != prefix(r.Binding()):
 		return approval.ErrBinding
-	case !a.render(r, "").full:
-		return approval.ErrNotShown
 	}
 
-	return nil
+	_, private, err := a.placeOf(ctx, r, in.origin.Channel)
+	if err == nil && !a.render(r, "", private).full {
+		err = approval.ErrNotShown
+	}
+
+	return err
 }
 
 // vote gives an answer and returns what became of it.
@@ -445,21 +446,21 @@ func (a *App) trusted(raw string) bool {
 // that we remember; after a crash between posting and remembering there
 // is a second one, which only its own clicks tell us of.
 func (a *App) refresh(ctx context.Context, in *interaction) error {
-	channel := in.origin.Channel
-	if !slices.Contains(slices.Collect(maps.Values(a.cfg.Channels)), channel) || in.origin.TS == "" {
-		return nil
+	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
+	if err != nil || in.origin.TS == "" {
+		return err
 	}
-	known, err := a.remembered(ctx, channel, in.ticket.Request)
+	place, private, err := a.placeOf(ctx, r, in.origin.Channel)
+	if err != nil || place == "" {
+		return err
+	}
+	known, err := a.remembered(ctx, place, r.ID)
 	if err != nil {
 		return err
 	}
 	if known != nil && known.TS == in.origin.TS {
-		return a.show(ctx, channel, in.ticket.Request, false)
+		return a.show(ctx, place, r.ID, false)
 	}
-	r, err := a.cfg.Requests.Request(ctx, a.cfg.Tenant, in.ticket.Request)
-	if err != nil {
-		return err
-	}
-	_, _, _, err = a.api.UpdateMessageContext(ctx, channel, in.origin.TS, a.options(ctx, r)...)
+	_, _, _, err = a.api.UpdateMessageContext(ctx, in.origin.Channel, in.origin.TS, a.options(ctx, r, private)...)
 	return err
 }

@@ -39,10 +39,10 @@ const (
 )
 
 // render shows a request as it stands. short says which stages nobody
-// can fill; "" when there are none.
-func (a *App) render(r *approval.Request, short string) message {
+// can fill; "" when there are none. private is renderQuestion's.
+func (a *App) render(r *approval.Request, short string, private bool) message {
 	if r.Question != nil {
-		return a.renderQuestion(r)
+		return a.renderQuestion(r, private)
 	}
 	title := title(r.State)
 	m := message{text: title + ": " + r.ID, full: a.cfg.Arguments}
@@ -52,11 +52,15 @@ func (a *App) render(r *approval.Request, short string) message {
 		m.lines([]string{"Nobody can fill this quorum: " + short + ". It can only be denied, or expire."}, 1)
 	}
 	m.lines(facts(r), maxFacts)
-	if a.cfg.Arguments {
+	switch {
+	case r.Pruned():
+		m.say("What the call carried is no longer kept.")
+	case a.cfg.Arguments:
 		m.call(r)
-	} else {
+	default:
 		m.say("What the call carries is not shown in Slack. Read it in the inbox.")
 	}
+
 	m.add(a.buttons(r, m.full))
 	return m
 }

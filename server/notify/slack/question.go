@@ -39,8 +39,9 @@ func whoAsks(r *approval.Request) string {
 // renderQuestion shows what a tool or an agent asks: what we know
 // first, then the asker's own words, every line of them fenced. A
 // choice can be answered here only when all labels are shown whole; a
-// form when Slack's inputs hold it whole.
-func (a *App) renderQuestion(r *approval.Request) message {
+// form when Slack's inputs hold it whole. private says that nobody but
+// the one person who may answer reads the message.
+func (a *App) renderQuestion(r *approval.Request, private bool) message {
 	title := "A tool asks"
 	if whoAsks(r) == "agent" {
 		title = "An agent asks"
@@ -53,12 +54,14 @@ func (a *App) renderQuestion(r *approval.Request) message {
 	m.lines(answerOf(r), 1)
 	m.lines(questionFacts(r), maxFacts)
 	switch {
+	case r.Pruned():
+		m.say("What was asked and what was answered is no longer kept.")
 	case !a.cfg.Arguments:
 		m.say("What the call carries and what the tool says is not shown in Slack. Read it in the inbox.")
-	case forOne(r):
+	case r.OnlyUser() && !private:
 		m.say(
-			"This question is for one person, so what the call carries and what the tool says is not shown in a " +
-				"channel. Read and answer it in the inbox.",
+			"This question is for one person, whom the directory knows by another Slack account or by none, so what " +
+				"the call carries and what the tool says is not shown here. Read and answer it in the inbox.",
 		)
 	default:
 		m.asked(r)
@@ -68,13 +71,6 @@ func (a *App) renderQuestion(r *approval.Request) message {
 		m.add(b)
 	}
 	return m
-}
-
-// forOne reports whether a question is for the person whom the agent
-// acts for and nobody else: what they are asked is not for a channel
-// that others read.
-func forOne(r *approval.Request) bool {
-	return len(r.Question.Groups) == 0 && r.Requester.Principal != ""
 }
 
 // answerOf says how a question ended; nothing while it is open.
@@ -90,6 +86,8 @@ func answerOf(r *approval.Request) []string {
 	switch {
 	case r.Chosen == nil && r.Cause == approval.ByDismissal:
 		return []string{"Dismissed without an answer" + by}
+	case r.Chosen == nil && r.Pruned():
+		return []string{"Answered" + by}
 	case r.Chosen == nil:
 		return []string{"Answered" + by + ". What was written is in the inbox"}
 	case r.Cause == approval.ByDismissal:

@@ -1,6 +1,7 @@
 package slack_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/info"
+	"github.com/assent-dev/assent/approval/ledger"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/notify/slack"
 )
@@ -336,14 +339,13 @@ func TestWhatSlackCanNotHold(t *testing.T) {
 	}
 }
 
-// TestFormsStayOutOfChannels where others read what is for one person,
-// where arguments are not shown, and where policy hides values.
+// TestFormsStayOutOfChannels where arguments are not shown, and where
+// policy hides values.
 func TestFormsStayOutOfChannels(t *testing.T) {
 	for name, c := range map[string]struct {
 		call   *resolve.Call
 		change func(*slack.Config)
 	}{
-		"one person":   {&resolve.Call{Principal: "rita@acme.example"}, func(*slack.Config) {}},
 		"no arguments": {&resolve.Call{}, func(c *slack.Config) { c.Arguments = false }},
 		"hidden values": {
 			&resolve.Call{Kind: resolve.Tool, Tool: "pay", Args: []byte(`{"card":"4111"}`)},
@@ -357,5 +359,71 @@ func TestFormsStayOutOfChannels(t *testing.T) {
 			lacks(t, texts(p.blocks), "Who flies", "Passenger", "secret", "[Answer…]", "4111")
 			p.shows(t, "in the inbox")
 		})
+	}
+}
+
+// TestWhatTheRetentionTook: a message that is rewritten once the texts
+// are gone says so, and shows neither a choice of nothing nor empty
+// arguments. Who answered stays.
+func TestWhatTheRetentionTook(t *testing.T) {
+	signer, _, err := ledger.GenerateKey("test", rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		ask   func(*world) *approval.Request
+		says  []string
+		lacks []string
+	}{
+		"a form": {
+			func(w *world) *approval.Request {
+				r := w.asksForm(`{"type":"string"}`, &resolve.Call{})
+				w.click(w.only(), answers, "U0RITA")
+				w.fills("U0RITA", map[string]values{"field_0": {"value": "secret words"}})
+
+				return r
+			},
+			[]string{"What was asked and what was answered is no longer kept.", "Answered by rita@acme.example"},
+			[]string{"hoice", "secret", "Who flies", "says", "is in the inbox"},
+		},
+		"a choice": {
+			func(w *world) *approval.Request {
+				r := w.asksRita(yesOrNo())
+				w.click(w.only(), choice(1), "U0RITA")
+
+				return r
+			},
+			[]string{"What was asked and what was answered is no longer kept.", "Picked [1] by rita@acme.example"},
+			[]string{"hoices", "(empty)", "Yes once", "says"},
+		},
+		"a call": {
+			func(w *world) *approval.Request {
+				r := w.ask("trade", `{"what":"gold"}`)
+				w.deliver()
+				w.click(w.only(), approve, "U0ALICE")
+				if _, err := w.service.Cancel(t.Context(), tenant, r.ID, "ci", ""); err != nil {
+					t.Fatal(err)
+				}
+
+				return r
+			},
+			[]string{"What the call carried is no longer kept.", "Expired by ci"},
+			[]string{"gold", "Arguments", "approved there"},
+		},
+	} {
+		w := newWorld(t)
+		r := c.ask(w)
+		w.deliver()
+		if _, err := w.store.Seal(t.Context(), 1000, signer.Sign); err != nil {
+			t.Fatal(err)
+		}
+		if n, _, err := w.store.Prune(t.Context(), tenant, w.clock().Add(time.Hour)); err != nil || n != 1 {
+			t.Fatalf("%s: %d, %v", name, n, err)
+		}
+		if err := w.app.Send(t.Context(), w.job(r, 2)); err != nil {
+			t.Fatal(err)
+		}
+		w.answeredMessage(c.says...)
+		lacks(t, texts(w.only().blocks), c.lacks...)
 	}
 }

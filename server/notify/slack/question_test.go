@@ -132,47 +132,6 @@ func TestQuestionInSlack(t *testing.T) {
 	}
 }
 
-// TestQuestionsToOnePerson: a channel is told that somebody is asked,
-// and by whom, but nothing of what; it can't be answered there either.
-func TestQuestionsToOnePerson(t *testing.T) {
-	w := newWorld(t)
-	r := w.asksFor("rita@acme.example", "trade", `{"what":"gold"}`, yesOrNo())
-	text := texts(w.only().blocks)
-	holds(
-		t,
-		text,
-		"A tool asks",
-		"Tool server: notes-server",
-		"For: rita@acme.example",
-		"May answer: rita@acme.example, for whom the agent acts",
-		"answer it in the inbox",
-		"https://assent.example/requests/"+r.ID,
-	)
-	lacks(t, text, "gold", "notes.txt", "innocent", "Yes once", "[0]", "[Dismiss]")
-	w.send(
-		w.payload(w.only(), choice(0), r.ID+" 0 "+strings.TrimPrefix(r.Binding(), "sha256:")[:16]+" 0", "U0RITA"),
-	)
-	w.hears("not shown fully")
-	w.unanswered(r.ID, "a click on a button that was never there")
-	one := 1
-	if _, err := w.service.Vote(t.Context(), approval.VoteInput{
-		Tenant:  tenant,
-		ID:      r.ID,
-		Binding: r.Binding(),
-		Person:  "rita@acme.example",
-		Verdict: approval.Choose,
-		Choice:  &one,
-		Full:    true,
-		Channel: "inbox",
-	}); err != nil {
-		t.Fatal(err)
-	}
-
-	w.deliver()
-	lacks(t, texts(w.only().blocks), "Yes once", "notes.txt")
-	w.answeredMessage("Question: answered", "Picked [1] by rita@acme.example")
-}
-
 func TestDismissInSlack(t *testing.T) {
 	w := newWorld(t)
 	r := w.asks("trade", `{}`, yesOrNo())

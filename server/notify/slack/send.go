@@ -26,6 +26,7 @@ type shown struct {
 	Channel string `json:"channel"`
 	TS      string `json:"ts"`
 	Version int64  `json:"version"`
+	User    string `json:"user,omitempty"` // to whom alone
 }
 
 // kept is how long a message can be rewritten after its request was last due.
@@ -46,22 +47,26 @@ func (a *App) Send(ctx context.Context, job store.Job) error {
 		return fmt.Errorf("slack: read request %s: %w", job.Subject, err)
 	}
 	var failures []error
-	for _, channel := range a.channels(r) {
-		err := a.show(ctx, channel, r.ID, job.Attempt > 1)
+	for _, place := range a.places(r) {
+		err := a.show(ctx, place, r.ID, job.Attempt > 1)
 		if err == nil && job.Event == approval.EventReminded {
-			err = a.remind(ctx, channel, r, job.ID)
+			err = a.remind(ctx, place, r, job.ID)
 		}
 		if err != nil {
-			failures = append(failures, classify(fmt.Errorf("slack: channel %s: %w", channel, err), err))
+			failures = append(failures, classify(fmt.Errorf("slack: channel %s: %w", place, err), err))
 		}
 	}
 
 	return join(failures)
 }
 
-// channels lists where a request is shown: one place for each group
-// that may answer.
-func (a *App) channels(r *approval.Request) []string {
+// places lists where a request is shown: the channel of each group that
+// may answer, or, when one person alone may, the direct messages with
+// them and no channel.
+func (a *App) places(r *approval.Request) []string {
+	if r.OnlyUser() {
+		return []string{direct}
+	}
 	var out []string
 	for _, group := range notify.Groups(r) {
 		channel, ok := a.cfg.Channels[group]
@@ -76,12 +81,12 @@ func (a *App) channels(r *approval.Request) []string {
 	return out
 }
 
-// show makes the message in one channel agree with the request. The
+// show makes the message in one place agree with the request. The
 // request may change meanwhile, and other replicas may write the same
 // message: whoever wrote reads again, until what was written last is
 // what stands. again rewrites in any case, since an attempt before may
 // have written without remembering it.
-func (a *App) show(ctx context.Context, channel, id string, again bool) error {
+func (a *App) show(ctx context.Context, place, id string, again bool) error {
 	unlock, err := a.lock(ctx, id)
 	if err != nil {
 		return err
@@ -93,7 +98,7 @@ func (a *App) show(ctx context.Context, channel, id string, again bool) error {
 		if err != nil {
 			return err
 		}
-		now, err := a.remembered(ctx, channel, id)
+		now, err := a.remembered(ctx, place, id)
 		switch {
 		case err != nil:
 			return err
@@ -103,7 +108,14 @@ func (a *App) show(ctx context.Context, channel, id string, again bool) error {
 			return nil
 		}
 
-		if again, err = false, a.write(ctx, channel, r, now); err != nil {
+		to, err := a.recipient(ctx, place, r)
+		if err != nil {
+			return err
+		}
+		if now == nil && place == direct && to == "" {
+			return a.unreached(ctx, r)
+		}
+		if again, err = false, a.write(ctx, place, to, r, now); err != nil {
 			return err
 		}
 	}
@@ -111,31 +123,48 @@ func (a *App) show(ctx context.Context, channel, id string, again bool) error {
 	return errors.New("the request keeps changing")
 }
 
-// write posts or rewrites one message and remembers it.
-func (a *App) write(ctx context.Context, channel string, r *approval.Request, now *shown) error {
-	next := shown{Version: r.Version}
+// write posts or rewrites one message and remembers it. to is the one
+// user who reads it, "" in a channel.
+func (a *App) write(ctx context.Context, place, to string, r *approval.Request, now *shown) error {
+	next := shown{Version: r.Version, User: to}
 	var err error
 	if now == nil {
-		next.Channel, next.TS, err = a.api.PostMessageContext(ctx, channel, a.options(ctx, r)...)
+		next.Channel, next.TS, err = a.post(ctx, place, to, r)
 	} else {
-		next.Channel, next.TS, _, err = a.api.UpdateMessageContext(ctx, now.Channel, now.TS, a.options(ctx, r)...)
+		next.User = now.User
+		next.Channel, next.TS, _, err = a.api.UpdateMessageContext(
+			ctx, now.Channel, now.TS, a.options(ctx, r, now.User == to)...,
+		)
 	}
+
 	if code(err) == "message_not_found" && now != nil {
-		return a.cfg.Values.DeleteValue(ctx, a.bucket(), messageKey(channel, r.ID)) // somebody deleted it
+		return a.cfg.Values.DeleteValue(ctx, a.bucket(), messageKey(place, r.ID)) // somebody deleted it
 	}
 	if err != nil {
 		return err
 	}
-	return a.remember(ctx, messageKey(channel, r.ID), next, r)
+	return a.remember(ctx, messageKey(place, r.ID), next, r)
 }
 
-func (a *App) options(ctx context.Context, r *approval.Request) []slack.MsgOption {
+// post posts a message that nobody remembers.
+func (a *App) post(ctx context.Context, place, to string, r *approval.Request) (channel, ts string, err error) {
+	channel = place
+	if place == direct {
+		if channel, err = a.converse(ctx, to); err != nil {
+			return "", "", err
+		}
+	}
+
+	return a.api.PostMessageContext(ctx, channel, a.options(ctx, r, true)...)
+}
+
+func (a *App) options(ctx context.Context, r *approval.Request, private bool) []slack.MsgOption {
 	shortages, err := a.cfg.Voter.Shortages(ctx, r)
 	if err != nil {
 		a.cfg.Report(fmt.Errorf("slack: who can fill request %s: %w", r.ID, err)) // the message goes without it
 	}
 	text, _ := safetext.CutSlack(approval.ShortageWords(shortages), maxText/2)
-	m := a.render(r, text)
+	m := a.render(r, text, private)
 	return []slack.MsgOption{
 		slack.MsgOptionText(m.text, true), slack.MsgOptionBlocks(m.blocks...),
 		slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl(),
@@ -182,6 +211,11 @@ func (a *App) remember(ctx context.Context, key string, s shown, r *approval.Req
 	if err != nil {
 		return err
 	}
+	return a.keep(ctx, key, text, r)
+}
+
+// keep keeps a value for as long as messages about a request are.
+func (a *App) keep(ctx context.Context, key string, text []byte, r *approval.Request) error {
 	until := a.cfg.Now()
 	if r.Deadline.After(until) {
 		until = r.Deadline

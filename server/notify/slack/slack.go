@@ -1,5 +1,4 @@
-// Package slack shows requests in Slack channels and takes answers from
-// there.
+// Package slack shows requests in Slack and takes answers from there.
 //
 // A message is a view of the durable request: whatever happened, and in
 // whatever order deliveries arrive, it is rewritten until it shows the
@@ -7,6 +6,9 @@
 // signature). Who clicked is looked up in the directory as
 // slack:<team>:<user>; membership of a channel gives nobody a say, and
 // an unmapped person is refused.
+//
+// A question that one person alone may answer is shown to nobody but
+// them: in direct messages with the user whom the directory gives.
 //
 // Everything that comes from an agent, a call or a person is shown in
 // plain_text objects, escaped, never as mrkdwn: it can't link, mention,

@@ -254,7 +254,7 @@ func hostile() *approval.Request {
 
 func TestHostileMessage(t *testing.T) {
 	a := &App{cfg: Config{Arguments: true}, inbox: mustURL(t, "https://assent.example")}
-	m := a.render(hostile(), "")
+	m := a.render(hostile(), "", true)
 	if !m.full {
 		t.Error("everything is there, but the message says that it is not")
 	}
@@ -322,7 +322,7 @@ func TestManyStagesRulesAndVotersStayWithinLimits(t *testing.T) {
 	r.Reason = long
 	r.Current().Decision.Message = strings.Repeat("line\n", 5000)
 	a := &App{cfg: Config{Arguments: true}, inbox: mustURL(t, "https://assent.example")}
-	m := a.render(r, "")
+	m := a.render(r, "", true)
 	text, err := json.Marshal(m.blocks)
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,11 +88,13 @@ groups: {risk: {}, leads: {}}
 type world struct {
 	t       *testing.T
 	slack   *fakeSlack
+	file    string // of the store
 	store   store.Store
 	service *approval.Service
 	app     *slack.App
 	inbound *httptest.Server
 	worker  *notify.Worker
+	people  *book
 
 	mu     sync.Mutex
 	now    time.Time
@@ -100,15 +103,26 @@ type world struct {
 }
 
 func newWorld(t *testing.T, change ...func(*slack.Config)) *world {
+	return worldOn(t, filepath.Join(t.TempDir(), "assent.db"), noon, change...)
+}
+
+// noon is when a world begins.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// worldOn is the world on a database, which another process may share.
+func worldOn(t *testing.T, database string, now time.Time, change ...func(*slack.Config)) *world {
 	w := &world{
-		t:     t,
-		slack: newFakeSlack(t),
-		now:   time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		t:      t,
+		slack:  newFakeSlack(t),
+		people: &book{},
+		file:   database,
+		now:    now,
 	}
+	w.knows(peopleFile)
 	var err error
 	if w.store, err = sqlite.Open(
 		t.Context(),
-		filepath.Join(t.TempDir(), "assent.db"),
+		database,
 		sqlite.Options{Now: w.clock},
 	); err != nil {
 		t.Fatal(err)
@@ -127,7 +141,7 @@ func newWorld(t *testing.T, change ...func(*slack.Config)) *world {
 	w.service = approval.New(
 		w.store,
 		planner(t),
-		directory(t),
+		w.people,
 		w.clock,
 		rand.Reader,
 		approval.Config{Route: router.Deliveries},
@@ -150,7 +164,7 @@ func newWorld(t *testing.T, change ...func(*slack.Config)) *world {
 		},
 		Voter:    w.service,
 		Requests: w.service,
-		People:   directory(t),
+		People:   w.people,
 		Values:   w.store,
 	}
 	for _, c := range change {
@@ -187,13 +201,31 @@ func trusting(s *httptest.Server) guard.Guard {
 	return guard.Guard{Loopback: true, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 }
 
-func directory(t *testing.T) *people.Directory {
-	t.Helper()
-	d, findings := people.Parse("people.yaml", []byte(peopleFile))
+// book is a directory whose file may change.
+type book struct {
+	file atomic.Pointer[people.Directory]
+}
+
+func (b *book) Person(ctx context.Context, tenant, name string) (approval.Person, bool, error) {
+	return b.file.Load().Person(ctx, tenant, name)
+}
+
+func (b *book) Members(ctx context.Context, tenant, group string) ([]approval.Person, error) {
+	return b.file.Load().Members(ctx, tenant, group)
+}
+
+func (b *book) Owners(ctx context.Context, tenant, agent string) ([]string, error) {
+	return b.file.Load().Owners(ctx, tenant, agent)
+}
+
+// knows makes a file the directory.
+func (w *world) knows(file string) {
+	w.t.Helper()
+	d, findings := people.Parse("people.yaml", []byte(file))
 	if d == nil {
-		t.Fatal(findings)
+		w.t.Fatal(findings)
 	}
-	return d
+	w.people.file.Store(d)
 }
 
 type plans struct{ compiled *approval.Compiled }
