@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/cmd/internal/term"
@@ -62,6 +63,22 @@ func (v program) command() *cobra.Command {
 		"error",
 		"least `SEVERITY` that makes the exit code 1: error, warning or info",
 	)
+	f.inputs(flags)
+	flags.StringVar(
+		&f.people,
+		"people",
+		"",
+		"people.yaml `FILE`: policies must ask groups that it knows, and no more people than it has",
+	)
+	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
+	term.Offer(cmd, "format", diag.Formats()...)
+	term.Offer(cmd, "fail-on", "error", "warning", "info")
+	cmd.AddCommand(v.explainCommand(), v.fixCommand(), v.lspCommand(), v.schemaCommand(), v.rulesCommand())
+	return cmd
+}
+
+// inputs are the flags that say what agents are checked with.
+func (f *validateFlags) inputs(flags *pflag.FlagSet) {
 	flags.StringVar(
 		&f.config,
 		"config",
@@ -74,18 +91,7 @@ func (v program) command() *cobra.Command {
 		nil,
 		"`DIR` of *.policy.yaml that agents may name (repeatable); instead of those of --config",
 	)
-	flags.StringVar(
-		&f.people,
-		"people",
-		"",
-		"people.yaml `FILE`: policies must ask groups that it knows, and no more people than it has",
-	)
 	flags.BoolVar(&f.strict, "strict", false, "unknown fields are errors")
-	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
-	term.Offer(cmd, "format", diag.Formats()...)
-	term.Offer(cmd, "fail-on", "error", "warning", "info")
-	cmd.AddCommand(v.explainCommand(), v.schemaCommand(), v.rulesCommand())
-	return cmd
 }
 
 // completeRules offers the ids of all rules.

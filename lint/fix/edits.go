@@ -32,7 +32,8 @@ func (t *text) rename(f diag.Finding) (title string, edit Edit, ok bool) {
 // else stays: what was meant is not known.
 func (t *text) quote(f diag.Finding) (title string, edit Edit, ok bool) {
 	n := t.node(f.Range)
-	if n == nil || n.Kind != yamldoc.String || t.at(n.Range) != n.Text || strings.ContainsAny(n.Text, `"\\`) {
+	if n == nil || n.Kind != yamldoc.String || t.at(n.Range) != n.Text ||
+		strings.ContainsAny(n.Text, `"\\`) {
 		return "", Edit{}, false
 	}
 
@@ -47,7 +48,8 @@ func (t *text) quote(f diag.Finding) (title string, edit Edit, ok bool) {
 
 // escape takes the braces or the ampersand away that ask for raw output.
 func (t *text) escape(f diag.Finding) (title string, edit Edit, ok bool) {
-	tag := regexp.MustCompile(`^\{\{(?:\{\s*([\w.]+)\s*\}|&\s*([\w.]+)\s*)\}\}$`).FindStringSubmatch(t.at(f.Range))
+	tag := regexp.MustCompile(`^\{\{(?:\{\s*([\w.]+)\s*\}|&\s*([\w.]+)\s*)\}\}$`).
+		FindStringSubmatch(t.at(f.Range))
 	if tag == nil {
 		return "", Edit{}, false
 	}
@@ -97,6 +99,7 @@ func (t *text) removeItem(f diag.Finding) (title string, edit Edit, ok bool) {
 				return true
 			}
 		}
+
 		return false
 	}
 	t.walk(t.doc.Root, found)
@@ -131,6 +134,7 @@ func (t *text) removeField(f diag.Finding) (title string, edit Edit, ok bool) {
 			}
 			return true
 		}
+
 		return false
 	})
 	return title, edit, ok

@@ -1,0 +1,5 @@
+package main
+
+func (m *mender) keep(in *input) func(before, after []byte) string {
+	return func(_, _ []byte) string { return "" }
+}

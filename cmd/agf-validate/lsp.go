@@ -1,0 +1,56 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/editor"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/policy"
+)
+
+func (v program) lspCommand() *cobra.Command {
+	var f validateFlags
+	cmd := &cobra.Command{
+		Use:   "lsp [flags]",
+		Short: "Serve an editor by the Language Server Protocol",
+		Long: "lsp speaks the Language Server Protocol on standard input and output. The editor shows findings while " +
+			"somebody writes, what a gate asks about, what may stand at the cursor, and remedies. Policies and people are " +
+			"read again when a file is saved.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			load := func() (editor.Settings, error) { return v.editorSettings(f) }
+			return editor.Serve(cmd.Context(), v.In, v.Out, load)
+		},
+	}
+	f.inputs(cmd.Flags())
+	cmd.Flags().
+		StringVar(&f.people, "people", "", "people.yaml `FILE`, whose groups policies may ask")
+	return cmd
+}
+
+// editorSettings reads what files are checked with.
+func (v program) editorSettings(f validateFlags) (editor.Settings, error) {
+	set := editor.Settings{
+		Options: lint.Options{Strict: f.strict},
+		HelpURL: func(rule string) string { return term.HelpURL + rule + ".md" },
+	}
+	chosen, err := v.readConfig(f, &set.Options)
+	if err != nil {
+		return set, err
+	}
+	if f.people != "" {
+		directory, err := v.readPeople(f.people)
+		if err != nil {
+			return set, err
+		}
+		set.Options.People = directory
+		set.Groups = directory.Groups()
+	}
+
+	v.shelf(chosen).take(&set.Options)
+	if known, ok := set.Options.Registry.(*policy.Set); ok {
+		set.Policies = known.Policies()
+	}
+	return set, nil
+}
