@@ -33,7 +33,13 @@ func (v program) fixCommand() *cobra.Command {
 			"Exit code 0: everything with a remedy is mended, 1: a remedy was refused, 2: usage, or something could " +
 			"not be read or written.",
 		Args: fixPaths,
-		RunE: func(_ *cobra.Command, args []string) error { return v.fix(f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			chosen, err := v.settled(&f.validateFlags, cmd.Flags(), args)
+			if err != nil {
+				return err
+			}
+			return v.fix(f, chosen)
+		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(
@@ -57,6 +63,9 @@ func fixPaths(cmd *cobra.Command, args []string) error {
 
 // fix mends all paths.
 func (v program) fix(f fixFlags, paths []string) error {
+	if len(paths) == 0 {
+		return errNoPaths
+	}
 	opt := lint.Options{Strict: f.strict}
 	chosen, err := v.readConfig(f.validateFlags, &opt)
 	if err != nil {

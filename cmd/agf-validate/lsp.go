@@ -19,6 +19,9 @@ func (v program) lspCommand() *cobra.Command {
 			"read again when a file is saved.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := v.settled(&f, cmd.Flags(), nil); err != nil {
+				return err
+			}
 			load := func() (editor.Settings, error) { return v.editorSettings(f) }
 			return editor.Serve(cmd.Context(), v.In, v.Out, load)
 		},

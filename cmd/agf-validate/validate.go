@@ -38,6 +38,7 @@ type validateFlags struct {
 	config   string
 	policies []string
 	people   string
+	settings string
 	strict   bool
 	noColor  bool
 }
@@ -52,7 +53,13 @@ func (v program) command() *cobra.Command {
 			"Exit code 0: clean, 1: findings at or above --fail-on, 2: usage, or something could not be read.",
 		Version: term.Version,
 		Args:    paths,
-		RunE:    func(_ *cobra.Command, args []string) error { return v.check(f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			chosen, err := v.settled(&f, cmd.Flags(), args)
+			if err != nil {
+				return err
+			}
+			return v.check(f, chosen)
+		},
 	}
 	cmd.SetVersionTemplate("agf-validate {{.Version}}\n")
 	flags := cmd.Flags()
@@ -92,6 +99,12 @@ func (f *validateFlags) inputs(flags *pflag.FlagSet) {
 		"`DIR` of *.policy.yaml that agents may name (repeatable); instead of those of --config",
 	)
 	flags.BoolVar(&f.strict, "strict", false, "unknown fields are errors")
+	flags.StringVar(
+		&f.settings,
+		"settings",
+		"",
+		"`FILE` of what a repository says about its checks; "+settingsName+" of this directory when it is there",
+	)
 }
 
 // completeRules offers the ids of all rules.
@@ -103,12 +116,13 @@ func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// paths wants at least one argument, and standard input once at most,
-// since a second reading of it would be empty.
+// errNoPaths is told when neither the command line nor settings name
+// anything to work on.
+var errNoPaths = errors.New("name files, directories, or - for standard input; --help tells more")
+
+// paths wants standard input once at most, since a second reading of it
+// would be empty.
 func paths(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return errors.New("name files, directories, or - for standard input; --help tells more")
-	}
 	if i := slices.Index(args, "-"); i >= 0 && slices.Contains(args[i+1:], "-") {
 		return errors.New("standard input can be checked only once")
 	}
@@ -117,6 +131,9 @@ func paths(_ *cobra.Command, args []string) error {
 
 // check runs over all paths.
 func (v program) check(f validateFlags, paths []string) error {
+	if len(paths) == 0 {
+		return errNoPaths
+	}
 	failOn, err := diag.ParseSeverity(f.failOn)
 	if err != nil {
 		return fmt.Errorf("--fail-on: %w", err)
@@ -238,17 +255,19 @@ func (v program) explainCommand() *cobra.Command {
 }
 
 func (v program) schemaCommand() *cobra.Command {
+	forms := []string{"agent", "policy", "people", "decisions", "settings"}
 	return &cobra.Command{
-		Use:       "schema agent|policy|people|decisions",
+		Use:       "schema agent|policy|people|decisions|settings",
 		Short:     "Print our JSON Schema, for editors",
-		Args:      term.OneOf("agent, policy, people or decisions", "agent", "policy", "people", "decisions"),
-		ValidArgs: []string{"agent", "policy", "people", "decisions"},
+		Args:      term.OneOf("agent, policy, people, decisions or settings", forms...),
+		ValidArgs: forms,
 		RunE: func(_ *cobra.Command, args []string) error {
 			text := map[string]func() []byte{
 				"agent":     schema.JSON,
 				"policy":    policy.JSON,
 				"people":    people.JSON,
 				"decisions": resolve.ConfigJSON,
+				"settings":  func() []byte { return []byte(settingsSchema) },
 			}[args[0]]
 			_, err := v.Out.Write(text())
 			return err
