@@ -171,7 +171,7 @@ func (p pair) between(old, new resolve.Demand) []Change {
 		}
 	}
 
-	if old.Template != new.Template || old.Shown != new.Shown && old.Template != "" {
+	if old.Template != new.Template || old.Shown != new.Shown && strings.Contains(old.Template, "{{") {
 		c := p.change(messageAspect, textOf(old), textOf(new))
 		c.Effect = Changes
 		out = append(out, c)
