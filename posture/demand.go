@@ -12,7 +12,7 @@ import (
 
 // mostApart is how many conditions are told apart to learn which rules
 // ask together.
-const mostApart = 10
+const mostApart = 16
 
 // together is a set of gates that ask about the same calls: their
 // indices in the gates of both sides.
@@ -132,6 +132,7 @@ func (p pair) demanded(found []Change, cell condition.Cell, by together) []Chang
 				return was.Outcome == resolve.Ask && is.Outcome == resolve.Ask &&
 					sameRequire(was.Require, old.Require) && sameRequire(is.Require, new.Require)
 			})
+			change.Old, change.New = demandedAt(change.Old, p.old, by.old), demandedAt(change.New, p.new, by.new)
 		}
 
 		found = p.gather(found, change)
@@ -157,6 +158,22 @@ func (p pair) gather(found []Change, change Change) []Change {
 	return found
 }
 
+// demandedAt is the place of the first rule that demands something, at
+// where none does.
+func demandedAt(at *Position, s side, asking []int) *Position {
+	for _, i := range asking {
+		if g := &s.target.Gates[i]; g.Require != nil && at != nil {
+			return &Position{
+				File:   g.File,
+				Line:   g.Range.Start.Line,
+				Column: g.Range.Start.Column,
+			}
+		}
+	}
+
+	return at
+}
+
 func sameRequire(a, b *policy.Require) bool { return requireKey(a) == requireKey(b) }
 
 // between tells how one demand differs from another.
@@ -171,7 +188,7 @@ func (p pair) between(old, new resolve.Demand) []Change {
 		}
 	}
 
-	if old.Template != new.Template || old.Shown != new.Shown && old.Template != "" {
+	if old.Template != new.Template || old.Shown != new.Shown && strings.Contains(old.Template, "{{") {
 		c := p.change(messageAspect, textOf(old), textOf(new))
 		c.Effect = Changes
 		out = append(out, c)

@@ -3,6 +3,7 @@ package posture
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
@@ -199,22 +200,17 @@ func references(s Side) framed {
 	return out
 }
 
-// suppressions lists what is silenced, by file and rule. The same file
-// goes by its name alone, as the two sides stand in different
-// directories.
+// suppressions lists what is silenced, by document and rule, each time
+// that it is.
 func suppressions(s Side) framed {
 	out := framed{}
 	count := map[string]int{}
 	for _, sup := range s.Suppressed {
 		key := sup.Rule + " in " + sup.File
 		if count[key]++; count[key] > 1 {
-			key += ", again"
+			key += " (" + strconv.Itoa(count[key]) + ")"
 		}
-		for out[key].at != nil {
-			key += " and again"
-		}
-		at := sup.At
-		out[key] = piece{Protection{Names: []string{"silenced"}}, &at}
+		out[key] = piece{Protection{Names: []string{"silenced"}}, &sup.At}
 	}
 
 	return out

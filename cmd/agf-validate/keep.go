@@ -48,7 +48,7 @@ func objection(v posture.Verdict) string {
 // the run.
 func (m *mender) compare(in *input, before, after []byte) (posture.Report, error) {
 	if in.kind == agentKind {
-		return m.compareAgents(in.path, before, after, m.opt.Registry)
+		return m.under(m.opt.Registry).agents(in.path, before, after)
 	}
 	agents := 0
 	var all []posture.Change
@@ -86,7 +86,7 @@ func (m *mender) underPolicy(agent *input, file string, before, after []byte) ([
 		if pol == nil {
 			return nil, errors.New("the policy does not load")
 		}
-		side, err := m.side(agent.path, src, with(m.opt.Registry, pol))
+		side, err := m.under(with(m.opt.Registry, pol)).side(agent.path, src)
 		if err != nil {
 			return nil, err
 		}
@@ -96,19 +96,28 @@ func (m *mender) underPolicy(agent *input, file string, before, after []byte) ([
 	return posture.Compare(sides[0], sides[1]), nil
 }
 
-// compareAgents compares two texts of an agent.
-func (m *mender) compareAgents(
-	file string, before, after []byte, registry policy.Registry,
-) (posture.Report, error) {
-	known := registry != nil
+// under is a comparison with the policies of a registry.
+func (m *mender) under(registry policy.Registry) comparison {
+	return comparison{owner: m.opt.Owner, registry: registry}
+}
+
+// comparison is what texts of agents are compared under.
+type comparison struct {
+	owner    resolve.Options
+	registry policy.Registry // nil: policies are not known
+}
+
+// agents compares two texts of an agent.
+func (c comparison) agents(file string, before, after []byte) (posture.Report, error) {
+	known := c.registry != nil
 	if !known {
-		registry = unknown{}
+		c.registry = unknown{}
 	}
-	old, err := m.side(file, before, registry)
+	old, err := c.side(file, before)
 	if err != nil {
 		return posture.Report{}, err
 	}
-	changed, err := m.side(file, after, registry)
+	changed, err := c.side(file, after)
 	if err != nil {
 		return posture.Report{}, err
 	}
@@ -127,12 +136,12 @@ func selected(s *posture.Side) schema.Metadata {
 }
 
 // side compiles one text of an agent.
-func (m *mender) side(file string, src []byte, registry policy.Registry) (*posture.Side, error) {
+func (c comparison) side(file string, src []byte) (*posture.Side, error) {
 	agent, _ := schema.Parse(file, src)
 	if agent == nil {
 		return nil, errors.New("the agent does not load")
 	}
-	plan, err := resolve.Compile(agent, registry, m.opt.Owner)
+	plan, err := resolve.Compile(agent, c.registry, c.owner)
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +159,7 @@ func with(known policy.Registry, pol *policy.Policy) policy.Registry {
 			}
 		}
 	}
+
 	set, _ := policy.NewSet(all...)
 	return set
 }

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/cmd/internal/editor"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/posture"
 )
 
 func (v program) lspCommand() *cobra.Command {
@@ -52,8 +57,40 @@ func (v program) editorSettings(f validateFlags) (editor.Settings, error) {
 	}
 
 	v.shelf(chosen).take(&set.Options)
+	c := comparison{owner: set.Options.Owner, registry: set.Options.Registry}
+	set.Drift = c.drift
 	if known, ok := set.Options.Registry.(*policy.Set); ok {
 		set.Policies = known.Policies()
 	}
 	return set, nil
+}
+
+// drift tells how an agent's text differs from what git has of its file.
+// Of what is new, or can't be read, there is nothing to tell.
+func (c comparison) drift(path string, src []byte) []editor.Drift {
+	before, err := git("", "-C", filepath.Dir(path), "cat-file", "blob", "HEAD:./"+filepath.Base(path))
+	if err != nil || bytes.Equal(before, src) {
+		return nil
+	}
+	report, err := c.agents(path, before, src)
+	if err != nil {
+		return nil
+	}
+	var out []editor.Drift
+	for _, change := range report.Changes {
+		text := "since the last commit " + targetOf(change) + ": " + sentence(change)
+		for _, line := range details(change) {
+			text += "\n" + line
+		}
+		d := editor.Drift{
+			Message: term.Scrub(text),
+			Loosens: change.Effect == posture.Loosens || change.Effect == posture.Undecided,
+		}
+		if at := change.New; at != nil && at.File == path {
+			d.At = diag.Position{Line: at.Line, Column: at.Column}
+		}
+		out = append(out, d)
+	}
+
+	return out
 }

@@ -70,6 +70,7 @@ func (v program) readSettings(named string) (*settings, error) {
 			return nil, nil
 		}
 	}
+
 	src, err := term.ReadFile(file, v.In)
 	if err != nil {
 		return nil, err

@@ -80,7 +80,14 @@ func (v program) command() *cobra.Command {
 	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
 	term.Offer(cmd, "format", diag.Formats()...)
 	term.Offer(cmd, "fail-on", "error", "warning", "info")
-	cmd.AddCommand(v.explainCommand(), v.fixCommand(), v.lspCommand(), v.schemaCommand(), v.rulesCommand())
+	cmd.AddCommand(
+		v.diffCommand(),
+		v.explainCommand(),
+		v.fixCommand(),
+		v.lspCommand(),
+		v.rulesCommand(),
+		v.schemaCommand(),
+	)
 	return cmd
 }
 

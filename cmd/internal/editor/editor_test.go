@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/cmd/internal/editor"
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
 )
@@ -116,6 +117,13 @@ func (c *client) load() (editor.Settings, error) {
 		Policies: set.Policies(),
 		Groups:   []string{"risk"},
 		HelpURL:  func(rule string) string { return "https://help/" + rule },
+		Drift: func(path string, src []byte) []editor.Drift {
+			if filepath.Base(path) != "drifting.agf.yaml" {
+				return nil
+			}
+			at := diag.Position{Line: 9, Column: 5}
+			return []editor.Drift{{At: at, Message: fmt.Sprint(len(src), " bytes"), Loosens: true}}
+		},
 	}, nil
 }
 
@@ -231,6 +239,32 @@ func TestSavedPoliciesCount(t *testing.T) {
 	c.tell("textDocument/didSave", map[string]any{"textDocument": map[string]any{"uri": c.uri("acme.policy.yaml")}})
 	if found := <-c.told; len(found.Diagnostics) != 1 || found.Diagnostics[0].Code != "policy-unresolved" {
 		t.Errorf("found %v", found)
+	}
+}
+
+// TestChangesSinceTheLastCommit are told when a file is opened, stay while
+// somebody types, and are told anew when it is saved.
+func TestChangesSinceTheLastCommit(t *testing.T) {
+	c := start(t)
+	drift := func(p published) string {
+		for _, d := range p.Diagnostics {
+			if d.Code == "since-last-commit" && d.Severity == 2 && d.Range.Start.Line == 8 {
+				return d.Message
+			}
+		}
+		return ""
+	}
+	longer := desk + "# more\n"
+	want := fmt.Sprint(len(desk), " bytes")
+	if got := drift(c.opens("drifting.agf.yaml", desk)); got != want {
+		t.Errorf("opened: %q", got)
+	}
+	if got := drift(c.changes("drifting.agf.yaml", longer)); got != want {
+		t.Errorf("typed: %q", got)
+	}
+	c.tell("textDocument/didSave", map[string]any{"textDocument": map[string]any{"uri": c.uri("drifting.agf.yaml")}})
+	if got := drift(<-c.told); got != fmt.Sprint(len(longer), " bytes") {
+		t.Errorf("saved: %q", got)
 	}
 }
 

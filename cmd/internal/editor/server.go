@@ -31,6 +31,17 @@ type Settings struct {
 	Policies []*policy.Policy // that references may lead to
 	Groups   []string         // that policies may ask; nil: nobody knows
 	HelpURL  func(rule string) string
+	// Drift tells how the text of an agent's file differs from what was
+	// committed: which calls are asked about that were not, or no longer.
+	// nil: nobody compares. It is asked when a file is opened or saved.
+	Drift func(path string, src []byte) []Drift
+}
+
+// Drift is one change since the last commit.
+type Drift struct {
+	At      diag.Position // in the text; the zero Position is its beginning
+	Message string
+	Loosens bool // or nobody can tell
 }
 
 // Load reads the settings, whenever a file was saved.
@@ -50,6 +61,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, load Load) error {
 		load:      load,
 		settings:  settings,
 		documents: map[string]*document{},
+		drifts:    map[string][]Drift{},
 		done:      make(chan struct{}),
 	}
 	s.worker = lint.New(rules.All(), settings.Options).Worker()
@@ -103,6 +115,7 @@ type server struct {
 	settings  Settings
 	worker    *lint.Worker
 	documents map[string]*document // by URI
+	drifts    map[string][]Drift   // by URI, as of when it was opened or saved
 	shutdown  bool
 	done      chan struct{}
 }
@@ -200,6 +213,7 @@ func (s *server) open(ctx context.Context, conn *jsonrpc2.Conn, params json.RawM
 	if err := json.Unmarshal(params, &p); err != nil {
 		return invalid(err)
 	}
+	delete(s.drifts, p.Document.URI)
 	return s.take(ctx, conn, p.Document)
 }
 
@@ -241,6 +255,7 @@ func (s *server) reload(ctx context.Context, conn *jsonrpc2.Conn, _ json.RawMess
 		s.settings = settings
 		s.worker = lint.New(rules.All(), settings.Options).Worker()
 	}
+	clear(s.drifts)
 	for _, d := range s.documents {
 		s.check(d)
 		if err := s.publish(ctx, conn, d); err != nil {
@@ -257,6 +272,7 @@ func (s *server) close(ctx context.Context, conn *jsonrpc2.Conn, params json.Raw
 		return invalid(err)
 	}
 	delete(s.documents, p.Document.URI)
+	delete(s.drifts, p.Document.URI)
 	return conn.Notify(ctx, "textDocument/publishDiagnostics", published{
 		URI:         p.Document.URI,
 		Diagnostics: []diagnostic{},
@@ -285,7 +301,38 @@ func (s *server) publish(ctx context.Context, conn *jsonrpc2.Conn, d *document) 
 	for _, f := range d.found {
 		found.Diagnostics = append(found.Diagnostics, d.diagnostic(f, &s.settings))
 	}
+	for _, c := range s.drift(d) {
+		found.Diagnostics = append(found.Diagnostics, d.drifted(c))
+	}
 	return conn.Notify(ctx, "textDocument/publishDiagnostics", found)
+}
+
+// drift compares a document with what was committed. What was found when
+// it was opened or saved stands until the next time.
+func (s *server) drift(d *document) []Drift {
+	known, ok := s.drifts[d.uri]
+	if !ok && s.settings.Drift != nil && d.content == lint.AgentContent && d.path() != "" {
+		known = s.settings.Drift(d.path(), d.src)
+		s.drifts[d.uri] = known
+	}
+	return known
+}
+
+// drifted words a change since the last commit.
+func (d *document) drifted(c Drift) diagnostic {
+	severity := severityInfo
+	if c.Loosens {
+		severity = severityWarning
+	}
+	end := c.At
+	end.Column = len(d.line(c.At.Line-1)) + 1
+	return diagnostic{
+		Range:    d.span(diag.Range{Start: c.At, End: end}),
+		Severity: severity,
+		Code:     "since-last-commit",
+		Source:   "agf-validate",
+		Message:  c.Message,
+	}
 }
 
 // diagnostic words a finding as the terminal does.
@@ -301,7 +348,7 @@ func (d *document) diagnostic(f diag.Finding, set *Settings) diagnostic {
 		Range:       d.span(f.Range),
 		Severity:    severity(f.Severity),
 		Code:        f.Rule,
-		Description: link{Href: set.HelpURL(f.Rule)},
+		Description: &link{Href: set.HelpURL(f.Rule)},
 		Source:      "agf-validate",
 		Message:     text,
 	}
