@@ -19,6 +19,7 @@ type document struct {
 	src     []byte
 	lines   []string
 	content lint.Content
+	foreign bool          // neither its name nor its content says that it is ours
 	tree    *yamldoc.Node // see root
 	found   []diag.Finding
 }
@@ -37,6 +38,7 @@ func newDocument(it item) *document {
 		d.content = lint.PolicyContent
 	default:
 		d.content = lint.ContentOf(d.src)
+		d.foreign = d.content == lint.AgentContent && d.root().Get("execution_policy") == nil
 	}
 
 	return d

@@ -228,6 +228,17 @@ func TestFindingsWhileSomebodyWrites(t *testing.T) {
 	}
 }
 
+// TestOtherFilesAreLeftAlone: an editor sends whatever is YAML.
+func TestOtherFilesAreLeftAlone(t *testing.T) {
+	c := start(t)
+	if found := c.opens("compose.yaml", "services: {web: {image: nginx}}\n"); len(found.Diagnostics) > 0 {
+		t.Errorf("found %v", found)
+	}
+	if found := c.opens("agent.yaml", desk+"metadata: {}\n"); len(found.Diagnostics) == 0 {
+		t.Error("nothing is found in an agent under another name")
+	}
+}
+
 // TestSavedPoliciesCount: what was saved beside an open file counts for it.
 func TestSavedPoliciesCount(t *testing.T) {
 	c := start(t)

@@ -25,7 +25,7 @@ type (
 		Range       span      `json:"range"`
 		Severity    int       `json:"severity"`
 		Code        string    `json:"code"`
-		Description *link      `json:"codeDescription,omitempty"`
+		Description *link     `json:"codeDescription,omitempty"`
 		Source      string    `json:"source"`
 		Message     string    `json:"message"`
 		Related     []related `json:"relatedInformation,omitempty"`

@@ -187,7 +187,7 @@ func at[T any](
 			return nil, invalid(err)
 		}
 		d := s.documents[p.Document.URI]
-		if d == nil || p.Position.Line < 0 || p.Position.Character < 0 {
+		if d == nil || d.foreign || p.Position.Line < 0 || p.Position.Character < 0 {
 			return nil, nil
 		}
 		return answer(d, &s.settings, p)
@@ -282,10 +282,11 @@ func (s *server) close(ctx context.Context, conn *jsonrpc2.Conn, params json.Raw
 // check lints a document.
 func (s *server) check(d *document) {
 	name := filepath.Base(d.path())
-	switch d.content {
-	case lint.PolicyContent:
+	switch {
+	case d.foreign:
+	case d.content == lint.PolicyContent:
 		d.found = s.worker.Policy(name, d.src).Findings
-	case lint.PeopleContent:
+	case d.content == lint.PeopleContent:
 		_, d.found = people.Parse(name, d.src)
 	default:
 		d.found = s.worker.Agent(name, d.src, d.files()).Findings
@@ -311,7 +312,7 @@ func (s *server) publish(ctx context.Context, conn *jsonrpc2.Conn, d *document) 
 // it was opened or saved stands until the next time.
 func (s *server) drift(d *document) []Drift {
 	known, ok := s.drifts[d.uri]
-	if !ok && s.settings.Drift != nil && d.content == lint.AgentContent && d.path() != "" {
+	if !ok && s.settings.Drift != nil && !d.foreign && d.content == lint.AgentContent && d.path() != "" {
 		known = s.settings.Drift(d.path(), d.src)
 		s.drifts[d.uri] = known
 	}
