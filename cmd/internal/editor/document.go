@@ -38,7 +38,7 @@ func newDocument(it item) *document {
 		d.content = lint.PolicyContent
 	default:
 		d.content = lint.ContentOf(d.src)
-		d.foreign = d.content == lint.AgentContent && d.root().Get("execution_policy") == nil
+		d.foreign = d.content == lint.AgentContent && !strings.Contains(it.Text, "execution_policy")
 	}
 
 	return d
