@@ -302,7 +302,8 @@ func TestGitLabJobRuns(t *testing.T) {
 // TestHooksNameTheFiles: pre-commit hands over what agf-validate checks.
 func TestHooksNameTheFiles(t *testing.T) {
 	for _, hook := range readYAML(t, "../../.pre-commit-hooks.yaml").Items {
-		out, err := exec.Command("bash", "-c", `printf '%s\n' a.agf.yaml b/c.policy.yml x.agf.json values.yaml | grep -cE "$1"`, "-",
+		count := `printf '%s\n' a.agf.yaml b/c.policy.yml x.agf.json values.yaml | grep -cE "$1"`
+		out, err := exec.Command("bash", "-c", count, "-",
 			hook.Get("files").Text).
 			CombinedOutput()
 		if err != nil || strings.TrimSpace(string(out)) != "3" {

@@ -37,7 +37,8 @@ action_space:
 
 	looser := []byte(strings.Replace(committed, "gt: 10", "gt: 20", 1))
 	found := comparison{}.drift(file, looser)
-	if len(found) != 1 || !found[0].Loosens || !strings.Contains(found[0].Message, "no longer asks for 10 < amount ≤ 20") {
+	const want = "no longer asks for 10 < amount ≤ 20"
+	if len(found) != 1 || !found[0].Loosens || !strings.Contains(found[0].Message, want) {
 		t.Errorf("found %v", found)
 	}
 	if found := (comparison{}).drift(file, []byte(committed)); found != nil {
