@@ -44,7 +44,9 @@ func (v Verdict) not() Verdict {
 // Bounds of one question and of what is remembered for the next.
 const (
 	defaultStates = 10_000
-	maxWork       = 20_000 // boxes looked at
+	maxWork       = 20_000    // boxes looked at
+	maxCompared   = 1_000_000 // the same, of a Comparison
+	maxAbsorbed   = 128       // boxes among which repetitions are looked for
 	maxPlaces     = 2_000
 	maxBoxes      = 1_024 // that dotted keys may split a group into
 	maxPathDepth  = 64    // deeper paths are not analysed, as limits may keep them out of arguments
@@ -58,10 +60,43 @@ const (
 // evaluates as promised. An Analyzer remembers what it learnt of
 // patterns, up to a bound; it is not for concurrent use.
 type Analyzer struct {
-	use      Use
-	sem      Semantics
+	reading  reading
 	states   int
-	patterns map[string]*pattern
+	patterns map[patternKey]*pattern
+}
+
+// reading is where a condition stands and how its silent points are
+// read.
+type reading struct {
+	use Use
+	sem Semantics
+	// whole says that the document is that of Governance, whatever the
+	// use.
+	whole bool
+	// noParent says that there is no parent's input.
+	noParent bool
+}
+
+// places are those of a key in the document of the reading.
+func (r reading) places(key string) (places [][]string, fault string) {
+	places, fault = Places(r.use, key)
+	if r.whole && r.use == Delegation {
+		for i := range places {
+			places[i] = append([]string{parentInput}, places[i]...)
+		}
+	}
+	if r.noParent && len(places) > 0 && places[0][0] == parentInput {
+		return nil, WhyNoParentInput
+	}
+	return places, fault
+}
+
+// patternKey is what a pattern is made of: its text and the points that
+// change what it matches.
+type patternKey struct {
+	text   string
+	anchor Anchor
+	trim   Trim
 }
 
 // NewAnalyzer makes an analyzer for conditions of one use. states
@@ -71,10 +106,9 @@ func NewAnalyzer(use Use, sem Semantics, states int) *Analyzer {
 		states = defaultStates
 	}
 	return &Analyzer{
-		use:      use,
-		sem:      sem,
+		reading:  reading{use: use, sem: sem},
 		states:   states,
-		patterns: map[string]*pattern{},
+		patterns: map[patternKey]*pattern{},
 	}
 }
 
@@ -131,34 +165,41 @@ func (a *Analyzer) ask() *question {
 		clear(a.patterns)
 	}
 	return &question{
-		a:     a,
-		index: map[string]int{},
-		work:  maxWork,
+		a:       a,
+		reading: a.reading,
+		index:   map[string]int{},
+		work:    maxWork,
 	}
 }
 
-// pattern reads each pattern once. Neither regular expression nor
+// patternsOf reads each pattern once. Neither regular expression nor
 // automaton is built before it is needed.
-func (a *Analyzer) pattern(text string) (*pattern, error) {
-	if p, ok := a.patterns[text]; ok {
-		return p, nil
+func (a *Analyzer) patternsOf(sem Semantics) patterns {
+	return func(text string) (*pattern, error) {
+		key := patternKey{text, sem.Anchor, sem.Trim}
+		if p, ok := a.patterns[key]; ok {
+			return p, nil
+		}
+		p, err := newPattern(text, sem)
+		if err == nil {
+			a.patterns[key] = p
+		}
+		return p, err
 	}
-	p, err := newPattern(text, a.sem)
-	if err == nil {
-		a.patterns[text] = p
-	}
-	return p, err
 }
 
 // question is what one answer needs to know: the places that its
 // conditions read, and what it may still spend.
 type question struct {
-	a      *Analyzer
-	places [][]string
-	index  map[string]int // of places, by their segments
-	tree   *tree          // of places, once they are all known
-	work   int
-	vague  bool // some condition could not be turned into boxes
+	a       *Analyzer
+	reading reading // of the condition at hand
+	places  [][]string
+	index   map[string]int // of places, by their segments
+	tree    *tree          // of places, once they are all known
+	work    int
+	// excluded are arguments that no question is about.
+	excluded []box
+	vague    bool // some condition could not be turned into boxes
 }
 
 // place numbers a place.
@@ -197,7 +238,7 @@ func (q *question) boxes(e *Expr, level Truth) []box {
 func (q *question) group(g *Group, level Truth) []box {
 	list := []box{nil}
 	for i := range g.Matchers {
-		places, fault := Places(q.a.use, g.Matchers[i].Key)
+		places, fault := q.reading.places(g.Matchers[i].Key)
 		if fault != "" && level == True {
 			return nil // never more than Unknown
 		}
@@ -232,7 +273,7 @@ func (q *question) choices(places [][]string, m *Matcher, level Truth) []box {
 	if len(places) == 0 {
 		return []box{nil}
 	}
-	d := domainOf(newTests(m, q.a.sem, q.a.pattern), level)
+	d := domainOf(newTests(m, q.reading.sem, q.a.patternsOf(q.reading.sem)), level)
 	if d.full() {
 		return []box{nil}
 	}

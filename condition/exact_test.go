@@ -43,7 +43,7 @@ func textSets(a *Analyzer, pool []string) *rapid.Generator[textSet] {
 			}
 		}
 
-		compiled := newTest(&src, a.sem, a.pattern)
+		compiled := newTest(&src, a.reading.sem, a.patternsOf(a.reading.sem))
 		if p, ok := compiled.texts.(*pattern); ok {
 			p.compile()
 		}

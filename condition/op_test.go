@@ -17,7 +17,7 @@ func TestOperatorsTellWhatTheyAre(t *testing.T) {
 	for _, op := range append(Operators(), Eq) {
 		rapid.Check(t, func(t *rapid.T) {
 			test := testOf(t, op, []string{"a", "b$"})
-			compiled := newTest(&test, Semantics{}, NewAnalyzer(ToolArgs, Semantics{}, 0).pattern)
+			compiled := newTest(&test, Semantics{}, NewAnalyzer(ToolArgs, Semantics{}, 0).patternsOf(Semantics{}))
 
 			other := compiled.truth(&value.Slot{Kind: value.Object}) // no operand is an object
 			if test.Negative() != (other == True) {

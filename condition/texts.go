@@ -112,7 +112,7 @@ func (a texts) minus(b texts) texts {
 }
 
 func (a *texts) find(p *pattern) int {
-	return slices.IndexFunc(a.pats, func(l literal) bool { return l.pat.text == p.text })
+	return slices.IndexFunc(a.pats, func(l literal) bool { return l.pat.source == p.source && l.pat.trims == p.trims })
 }
 
 func filter(list []string, keep func(string) bool) []string {

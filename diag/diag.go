@@ -1,6 +1,6 @@
 // Package diag holds findings (diagnostics as values), the description
 // of the rules that make them, and the renderers that print them: text
-// with a caret, json, sarif, github and junit. It knows no rule.
+// with a caret, json, sarif, github, gitlab and junit. It knows no rule.
 package diag
 
 // Severity orders findings; the zero value is Info.

@@ -49,7 +49,7 @@ type Options struct {
 }
 
 // Formats lists the names New accepts, in the order a usage text shows them.
-func Formats() []string { return []string{"text", "json", "sarif", "github", "junit"} }
+func Formats() []string { return []string{"text", "json", "sarif", "github", "gitlab", "junit"} }
 
 // New returns the writer of a named format.
 func New(format string, w io.Writer, o Options) (Writer, error) {
@@ -62,6 +62,8 @@ func New(format string, w io.Writer, o Options) (Writer, error) {
 		return NewSARIF(w, o), nil
 	case "github":
 		return NewGitHub(w, o), nil
+	case "gitlab":
+		return NewGitLab(w, o), nil
 	case "junit":
 		return NewJUnit(w, o), nil
 	}

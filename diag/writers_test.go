@@ -229,6 +229,7 @@ func TestGolden(t *testing.T) {
 			Infos:      1,
 			Suppressed: 1,
 		}),
+		"gitlab.golden":     render(t, "gitlab", options(), reports(), summary),
 		"json.golden":       render(t, "json", options(), reports(), summary),
 		"sarif.golden":      render(t, "sarif", options(), reports(), summary),
 		"github.golden":     render(t, "github", options(), reports(), summary),
@@ -366,7 +367,7 @@ func TestSameBytes(t *testing.T) {
 // TestNothingForged: no output but JSON's own escapes carries a byte
 // that a terminal acts on.
 func TestNothingForged(t *testing.T) {
-	for _, format := range []string{"text", "github", "junit", "sarif"} {
+	for _, format := range []string{"text", "github", "gitlab", "junit", "sarif"} {
 		out := render(t, format, options(), reports(), summary)
 		if i := strings.IndexAny(out, "\x1b\r\u202e\u200b"); i >= 0 {
 			t.Errorf("%s: %q", format, out[max(0, i-20):i+10])
@@ -503,7 +504,7 @@ func TestFingerprints(t *testing.T) {
 
 func TestUnknownFormat(t *testing.T) {
 	if _, err := diag.New("html", io.Discard, diag.Options{}); err == nil ||
-		!strings.Contains(err.Error(), "want text, json, sarif, github, junit") {
+		!strings.Contains(err.Error(), "want text, json, sarif, github, gitlab, junit") {
 		t.Error(err)
 	}
 }

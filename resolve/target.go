@@ -42,6 +42,8 @@ type rule struct {
 	detail     string             // of an unconditional rule
 	about      string             // what it is for, in its author's words
 	when       *condition.Program // nil: unconditional
+	use        condition.Use      // of the condition
+	approval   *schema.Approval   // nil: the rule never asks
 	match      *policy.Match      // nil: meets every call of its gate
 	trusted    bool               // the hints of the servers of all gates are believed
 	require    *policy.Require    // nil: nothing
@@ -322,6 +324,7 @@ func (b *builder) approval(a *schema.Agent, source Source, id string, ap *schema
 // ask adds a rule that asks, with the condition and template of its
 // approval.
 func (b *builder) ask(use condition.Use, ap *schema.Approval, r rule) {
+	r.use, r.approval = use, ap
 	if ap.Template != nil && !ap.Template.Parsed.Omitted() {
 		r.template = ap.Template.Parsed
 	}
@@ -336,11 +339,7 @@ func (b *builder) ask(use condition.Use, ap *schema.Approval, r rule) {
 // governed adds the policy rules of all layers that meet the place,
 // sorted by policy_ref, then position.
 func (b *builder) governed() {
-	var policies []*policy.Policy
-	for i := range b.plan.layers {
-		policies = append(policies, b.plan.layers[i].policies...)
-	}
-	for _, pol := range byRef(policies) {
+	for _, pol := range b.plan.Policies() {
 		for i := range pol.Rules {
 			if r := &pol.Rules[i]; b.concerns(r) {
 				b.policyRule(pol, r)

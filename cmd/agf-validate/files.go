@@ -135,7 +135,11 @@ func walk(paths []string, stdin io.Reader) []input {
 // missing is the error of a path that is not there, which may be a
 // command that is misspelt.
 func missing(path string, err error) error {
-	near := diag.Nearest(path, []string{"explain", "schema", "rules", "help", "completion"})
+	names := []string{"help", "completion"}
+	for _, cmd := range (program{}).command().Commands() {
+		names = append(names, cmd.Name())
+	}
+	near := diag.Nearest(path, names)
 	if near == "" || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

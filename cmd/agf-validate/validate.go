@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/cmd/internal/term"
@@ -39,6 +40,7 @@ type validateFlags struct {
 	policies []string
 	copyAge  time.Duration // 0: the copy of a registry may have any
 	people   string
+	settings string
 	strict   bool
 	noColor  bool
 }
@@ -53,7 +55,13 @@ func (v program) command() *cobra.Command {
 			"Exit code 0: clean, 1: findings at or above --fail-on, 2: usage, or something could not be read.",
 		Version: term.Version,
 		Args:    paths,
-		RunE:    func(_ *cobra.Command, args []string) error { return v.check(f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			chosen, err := v.settled(&f, cmd.Flags(), args)
+			if err != nil {
+				return err
+			}
+			return v.check(f, chosen)
+		},
 	}
 	cmd.SetVersionTemplate("agf-validate {{.Version}}\n")
 	flags := cmd.Flags()
@@ -64,18 +72,7 @@ func (v program) command() *cobra.Command {
 		"error",
 		"least `SEVERITY` that makes the exit code 1: error, warning or info",
 	)
-	flags.StringVar(
-		&f.config,
-		"config",
-		"",
-		"decisions.yaml: `FILE` of what the owner chose, as assent serve reads it; its rules re-grade or switch off rules",
-	)
-	flags.StringArrayVar(
-		&f.policies,
-		"policies",
-		nil,
-		"`DIR` of *.policy.yaml that agents may name (repeatable); instead of those of --config",
-	)
+	f.inputs(flags)
 	flags.DurationVar(
 		&f.copyAge,
 		"registry-age",
@@ -89,12 +86,41 @@ func (v program) command() *cobra.Command {
 		"",
 		"people.yaml `FILE`: policies must ask groups that it knows, and no more people than it has",
 	)
-	flags.BoolVar(&f.strict, "strict", false, "unknown fields are errors")
 	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
 	term.Offer(cmd, "format", diag.Formats()...)
 	term.Offer(cmd, "fail-on", "error", "warning", "info")
-	cmd.AddCommand(v.explainCommand(), v.schemaCommand(), v.rulesCommand())
+	cmd.AddCommand(
+		v.diffCommand(),
+		v.explainCommand(),
+		v.fixCommand(),
+		v.lspCommand(),
+		v.rulesCommand(),
+		v.schemaCommand(),
+	)
 	return cmd
+}
+
+// inputs are the flags that say what agents are checked with.
+func (f *validateFlags) inputs(flags *pflag.FlagSet) {
+	flags.StringVar(
+		&f.config,
+		"config",
+		"",
+		"decisions.yaml: `FILE` of what the owner chose, as assent serve reads it; its rules re-grade or switch off rules",
+	)
+	flags.StringArrayVar(
+		&f.policies,
+		"policies",
+		nil,
+		"`DIR` of *.policy.yaml that agents may name (repeatable); instead of those of --config",
+	)
+	flags.BoolVar(&f.strict, "strict", false, "unknown fields are errors")
+	flags.StringVar(
+		&f.settings,
+		"settings",
+		"",
+		"`FILE` of what a repository says about its checks; "+settingsName+" of this directory when it is there",
+	)
 }
 
 // completeRules offers the ids of all rules.
@@ -106,12 +132,13 @@ func completeRules(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// paths wants at least one argument, and standard input once at most,
-// since a second reading of it would be empty.
+// errNoPaths is told when neither the command line nor settings name
+// anything to work on.
+var errNoPaths = errors.New("name files, directories, or - for standard input; --help tells more")
+
+// paths wants standard input once at most, since a second reading of it
+// would be empty.
 func paths(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return errors.New("name files, directories, or - for standard input; --help tells more")
-	}
 	if i := slices.Index(args, "-"); i >= 0 && slices.Contains(args[i+1:], "-") {
 		return errors.New("standard input can be checked only once")
 	}
@@ -120,6 +147,9 @@ func paths(_ *cobra.Command, args []string) error {
 
 // check runs over all paths.
 func (v program) check(f validateFlags, paths []string) error {
+	if len(paths) == 0 {
+		return errNoPaths
+	}
 	failOn, err := diag.ParseSeverity(f.failOn)
 	if err != nil {
 		return fmt.Errorf("--fail-on: %w", err)
@@ -245,17 +275,19 @@ func (v program) explainCommand() *cobra.Command {
 }
 
 func (v program) schemaCommand() *cobra.Command {
+	forms := []string{"agent", "policy", "people", "decisions", "settings"}
 	return &cobra.Command{
-		Use:       "schema agent|policy|people|decisions",
+		Use:       "schema agent|policy|people|decisions|settings",
 		Short:     "Print our JSON Schema, for editors",
-		Args:      term.OneOf("agent, policy, people or decisions", "agent", "policy", "people", "decisions"),
-		ValidArgs: []string{"agent", "policy", "people", "decisions"},
+		Args:      term.OneOf("agent, policy, people, decisions or settings", forms...),
+		ValidArgs: forms,
 		RunE: func(_ *cobra.Command, args []string) error {
 			text := map[string]func() []byte{
 				"agent":     schema.JSON,
 				"policy":    policy.JSON,
 				"people":    people.JSON,
 				"decisions": resolve.ConfigJSON,
+				"settings":  func() []byte { return []byte(settingsSchema) },
 			}[args[0]]
 			_, err := v.Out.Write(text())
 			return err

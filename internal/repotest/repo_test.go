@@ -235,9 +235,8 @@ func texts(endings ...string) (map[string]string, error) {
 		}
 		rel := filepath.ToSlash(strings.TrimPrefix(path, top+"/"))
 		if d.IsDir() {
-			if path != top &&
-				(strings.HasPrefix(d.Name(), ".") && rel != ".ci" || d.Name() == "testdata" || rel == "bin" ||
-					rel == "dist") {
+			hidden := path != top && strings.HasPrefix(d.Name(), ".") && rel != ".ci"
+			if hidden || slices.Contains([]string{"testdata", "node_modules"}, d.Name()) || rel == "bin" || rel == "dist" {
 				return fs.SkipDir
 			}
 			return nil

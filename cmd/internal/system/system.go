@@ -69,6 +69,27 @@ func ReplacePrivate(path, text string) error {
 	return nil
 }
 
+// Rewrite puts a whole file in the place of one, with the same mode.
+func Rewrite(path string, text []byte) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	next := path + "." + rand.Text()
+	if err := CreateText(next, info.Mode().Perm(), string(text)); err != nil {
+		return err
+	}
+	if err := os.Rename(next, path); err != nil {
+		return errors.Join(err, os.Remove(next))
+	}
+
+	return nil
+}
+
 // unmade names the file that could not be made, instead of the
 // temporary one that was to become it.
 func unmade(path string, err error) error {

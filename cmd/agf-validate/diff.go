@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/posture"
+)
+
+// diffFlags are the flags of `agf-validate diff`.
+type diffFlags struct {
+	format   string
+	old, new sideFlags
+	config   string
+	loosen   bool
+}
+
+func (v program) diffCommand() *cobra.Command {
+	var f diffFlags
+	cmd := &cobra.Command{
+		Use:   "diff [flags] OLD NEW | A..B -- PATH...",
+		Short: "Compare two versions: which calls are asked about, allowed or denied otherwise",
+		Long: "diff compares agents with their policies, for all calls: files, directories, or revisions of git.\n" +
+			"Without --policies-old and --policies-new the policies that stand in a side itself are its policies.\n" +
+			"Exit code 0: equivalent, or nothing loosens; 1: something loosens or is undecided, unless " +
+			"--allow-loosening; 2: usage, or a side can't be read (docs/contracts/diff.md).",
+		Args: sidesGiven,
+		RunE: func(cmd *cobra.Command, args []string) error { return v.diff(f, args, cmd.ArgsLenAtDash()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the output: "+strings.Join(diffFormats(), ", "))
+	flags.StringArrayVar(&f.old.policies, "policies-old", nil, "`DIR` of *.policy.yaml of the old side (repeatable)")
+	flags.StringArrayVar(&f.new.policies, "policies-new", nil, "`DIR` of *.policy.yaml of the new side (repeatable)")
+	flags.StringVar(&f.config, "config", "", "decisions.yaml: `FILE` of what the owner chose, for both sides")
+	flags.StringVar(&f.old.config, "config-old", "", "`FILE` instead of --config, for the old side")
+	flags.StringVar(&f.new.config, "config-new", "", "`FILE` instead of --config, for the new side")
+	flags.BoolVar(&f.loosen, "allow-loosening", false, "exit 0 whatever the verdict is")
+	term.Offer(cmd, "format", diffFormats()...)
+
+	return cmd
+}
+
+func diffFormats() []string { return []string{"text", "json", "markdown"} }
+
+// sidesGiven wants two sides, or a range of revisions and paths behind
+// a double dash.
+func sidesGiven(cmd *cobra.Command, args []string) error {
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash < 0 && len(args) == 2, dash == 1 && len(args) > 1:
+		return nil
+	case dash == 1:
+		return errors.New("name a path behind --")
+	case dash < 0 && len(args) == 1 && strings.Contains(args[0], ".."):
+		return fmt.Errorf("name the paths to compare: diff %s -- PATH", args[0])
+	}
+
+	return errors.New("name two files or directories, OLD and NEW, or A..B -- PATH; --help tells more")
+}
+
+// diff compares two sides and prints the report.
+func (v program) diff(f diffFlags, args []string, dash int) error {
+	if !slices.Contains(diffFormats(), f.format) {
+		return fmt.Errorf("--format: %q is none of %s", f.format, strings.Join(diffFormats(), ", "))
+	}
+	if f.old.config == "" {
+		f.old.config = f.config
+	}
+	if f.new.config == "" {
+		f.new.config = f.config
+	}
+	trees, err := v.readSides(args, dash)
+	if err != nil {
+		return err
+	}
+	old, err := v.compile(trees[0], f.old)
+	if err != nil {
+		return fmt.Errorf("old side: %w", err)
+	}
+	new, err := v.compile(trees[1], f.new)
+	if err != nil {
+		return fmt.Errorf("new side: %w", err)
+	}
+	if len(old.sides)+len(new.sides) == 0 {
+		return fmt.Errorf("no *.agf.yaml is in %s or %s, so nothing was compared", trees[0].what, trees[1].what)
+	}
+
+	var changes []posture.Change
+	for _, p := range pairs(old, new) {
+		changes = append(changes, posture.Compare(p.old, p.new)...)
+	}
+	report := posture.NewReport(changes)
+	if err := v.printReport(f.format, report); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if !report.Verdict.Safe() && !f.loosen {
+		return term.Exit(term.ExitFindings)
+	}
+
+	return nil
+}
+
+// readSides reads what is named: two paths, or paths at two revisions.
+func (v program) readSides(args []string, dash int) ([2]*sideTree, error) {
+	var out [2]*sideTree
+	if dash < 0 {
+		for i, path := range args {
+			t, err := v.readTree(path)
+			if err != nil {
+				return out, err
+			}
+			out[i] = t
+		}
+
+		return out, nil
+	}
+
+	old, new, err := revisions(args[0])
+	if err != nil {
+		return out, err
+	}
+	for i, revision := range []string{old, new} {
+		if out[i], err = readRevision(revision, args[1:]); err != nil {
+			return out, err
+		}
+	}
+
+	return out, nil
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/schema"
+)
+
+//go:embed settings.schema.json
+var settingsSchema string
+
+// settingsName is the file that is read where agf-validate starts.
+const settingsName = ".agf-validate.yaml"
+
+// settings are what a repository says about its checks. Paths are as the
+// file writes them.
+type settings struct {
+	Paths    []string `doc:"paths"`
+	Policies []string `doc:"policies"`
+	Config   string   `doc:"config"`
+	People   string   `doc:"people"`
+	Strict   bool     `doc:"strict"`
+	FailOn   string   `doc:"fail_on"`
+}
+
+// settled fills the flags that the command line leaves out from the
+// repository's settings, and returns the paths to work on.
+func (v program) settled(f *validateFlags, flags *pflag.FlagSet, paths []string) ([]string, error) {
+	s, err := v.readSettings(f.settings)
+	if err != nil || s == nil {
+		return paths, err
+	}
+	given := func(name string) bool { return flags.Changed(name) }
+	if !given("policies") && !given("config") {
+		f.policies, f.config = s.Policies, s.Config
+	}
+	if !given("people") {
+		f.people = s.People
+	}
+	if !given("strict") {
+		f.strict = s.Strict
+	}
+	if !given("fail-on") && s.FailOn != "" {
+		f.failOn = s.FailOn
+	}
+
+	if len(paths) == 0 {
+		paths = s.Paths
+	}
+	return paths, nil
+}
+
+// readSettings reads a file of settings; nil when none was named and
+// none is here.
+func (v program) readSettings(named string) (*settings, error) {
+	file := named
+	if file == "" {
+		file = settingsName
+		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+	}
+
+	src, err := term.ReadFile(file, v.In)
+	if err != nil {
+		return nil, err
+	}
+
+	doc, findings := yamldoc.ReadDocument(file, src)
+	if doc != nil {
+		compiled := jsonschema.Embedded("settings.schema.json", settingsSchema)
+		findings = append(findings, schema.Violations(doc.Root, compiled())...)
+	}
+	if yamldoc.Stops(findings) {
+		term.PrintFindings(v.Err, yamldoc.Finish(file, findings), map[string][]byte{file: src})
+		return nil, fmt.Errorf("the settings in %s can't be used", file)
+	}
+
+	s := &settings{}
+	yamldoc.Fill(doc.Root, s)
+	s.beside(filepath.Dir(file))
+	return s, nil
+}
+
+// beside makes paths of the file paths from here.
+func (s *settings) beside(dir string) {
+	from := func(path string) string {
+		if path == "" || filepath.IsAbs(path) {
+			return path
+		}
+		return filepath.Join(dir, path)
+	}
+	for _, list := range [][]string{s.Paths, s.Policies} {
+		for i := range list {
+			list[i] = from(list[i])
+		}
+	}
+
+	s.Config = from(s.Config)
+	s.People = from(s.People)
+}

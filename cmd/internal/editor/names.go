@@ -1,0 +1,170 @@
+package editor
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+)
+
+// files is where the sub-agents of a document are looked for; nil when it
+// has no place.
+func (d *document) files() *lint.Files {
+	path := d.path()
+	if path == "" {
+		return nil
+	}
+	return &lint.Files{FS: os.DirFS(filepath.Dir(path)), Path: filepath.Base(path)}
+}
+
+// isAlias reports whether a place defines a name.
+func isAlias(s spot) bool {
+	return !s.key && s.field == "alias" && len(s.path) > 1 && s.path[0] == "action_space"
+}
+
+// refersToAgent reports whether a path leads to the alias of a sub-agent.
+func refersToAgent(path []string) bool {
+	return path[0] == "execution_policy" && slices.Contains(
+		[]string{"agent", "agents", "default_agent", "output_from"},
+		path[len(path)-1],
+	)
+}
+
+// aliases are the names in a list of the action space.
+func (d *document) aliases(list string) (names []string) {
+	for _, s := range scalars(d.root(), isAlias) {
+		if slices.Contains(s.path, list) {
+			names = append(names, s.node.Text)
+		}
+	}
+	return names
+}
+
+// mentions are the stretches of a document that stand for an alias: where
+// it is defined, where a step names it, and the heads of paths.
+func (d *document) mentions(alias string) (found []diag.Range) {
+	eachScalar(d.root(), nil, func(s spot) bool {
+		switch text := s.node.Text; {
+		case len(s.path) == 0:
+		case isAlias(s) && text == alias, !s.key && refersToAgent(s.path) && text == alias:
+			found = append(found, s.node.At(0, len(alias)))
+		case readsResult(s) && strings.HasPrefix(text, alias+"."):
+			found = append(found, s.node.At(0, len(alias)))
+		}
+
+		return true
+	})
+
+	return found
+}
+
+// readsResult reports whether a place is a path such as
+// checker.output.score: a value of input_mapping or a key of a condition.
+func readsResult(s spot) bool {
+	if s.path[0] != "execution_policy" || len(s.path) < 2 {
+		return false
+	}
+	above := s.path[len(s.path)-2]
+	return !s.key && above == "input_mapping" || s.key && above == "args_match"
+}
+
+// named is the alias that stands at a place, "" for none.
+func (d *document) named(p position) (alias string, at diag.Range) {
+	s, ok := d.spot(d.place(p))
+	if !ok || len(s.path) == 0 {
+		return "", diag.Range{}
+	}
+	alias = s.node.Text
+	if readsResult(s) {
+		alias, _, _ = strings.Cut(alias, ".")
+	} else if s.key || !isAlias(s) && !refersToAgent(s.path) {
+		return "", diag.Range{}
+	}
+
+	known := slices.ContainsFunc(
+		scalars(d.root(), isAlias),
+		func(def spot) bool { return def.node.Text == alias },
+	)
+	if !known {
+		return "", diag.Range{}
+	}
+	return alias, s.node.At(0, len(alias))
+}
+
+// renamable says which stretch a new name would replace.
+func (d *document) renamable(_ *Settings, p placed) (any, error) {
+	alias, at := d.named(p.Position)
+	if alias == "" {
+		return nil, nil
+	}
+	return d.span(at), nil
+}
+
+// rename gives an alias another name, everywhere in its file.
+func (d *document) rename(_ *Settings, p placed) (any, error) {
+	alias, _ := d.named(p.Position)
+	if alias == "" {
+		return nil, refused("only an alias of the action space can be renamed")
+	}
+	if !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(p.NewName) {
+		return nil, refused("an alias has letters, digits and _, no digit first")
+	}
+	taken := func(s spot) bool { return isAlias(s) && s.node.Text == p.NewName }
+	if p.NewName != alias && len(scalars(d.root(), taken)) > 0 {
+		return nil, refused("another entry has this alias")
+	}
+
+	edits := []textEdit{}
+	for _, r := range d.mentions(alias) {
+		edits = append(edits, textEdit{Range: d.span(r), Text: p.NewName})
+	}
+	return workspaceEdit{Changes: map[string][]textEdit{d.uri: edits}}, nil
+}
+
+func refused(why string) error {
+	return &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidRequest, Message: why}
+}
+
+// definition leads from a name to what it names: the entry of an alias,
+// the file of a sub-agent, the file of a policy.
+func (d *document) definition(set *Settings, p placed) (any, error) {
+	s, ok := d.spot(d.place(p.Position))
+	if !ok || s.key && !readsResult(s) {
+		return nil, nil
+	}
+	switch {
+	case s.field == "source" && slices.Contains(s.path, "local_agents") && d.path() != "":
+		return fileAt(
+			filepath.Join(filepath.Dir(d.path()), filepath.FromSlash(s.node.Text)),
+		), nil
+	case s.field == "policy_ref" && d.content == lint.AgentContent:
+		for _, pol := range set.Policies {
+			if pol.Ref == s.node.Text {
+				return fileAt(pol.Doc.File), nil
+			}
+		}
+		return nil, nil
+	}
+
+	alias, _ := d.named(p.Position)
+	for _, def := range scalars(d.root(), isAlias) {
+		if alias != "" && def.node.Text == alias {
+			return location{URI: d.uri, Range: d.span(def.node.Range)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// fileAt is the beginning of a file, nil when it is not there.
+func fileAt(path string) any {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return location{URI: uriOf(path)}
+}

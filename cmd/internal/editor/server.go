@@ -1,0 +1,388 @@
+// Package editor serves editors by the Language Server Protocol:
+// findings while somebody writes, what a field means, what may stand at
+// the cursor, where a name leads, a name changed everywhere, and the
+// remedies of findings.
+package editor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+
+	"github.com/sourcegraph/jsonrpc2"
+
+	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/rules"
+	"github.com/assent-dev/assent/policy"
+)
+
+// Settings are what files are checked with.
+type Settings struct {
+	Options  lint.Options
+	Policies []*policy.Policy // that references may lead to
+	Groups   []string         // that policies may ask; nil: nobody knows
+	HelpURL  func(rule string) string
+	// Drift tells how the text of an agent's file differs from what was
+	// committed: which calls are asked about that were not, or no longer.
+	// nil: nobody compares. It is asked when a file is opened or saved.
+	Drift func(path string, src []byte) []Drift
+}
+
+// Drift is one change since the last commit.
+type Drift struct {
+	At      diag.Position // in the text; the zero Position is its beginning
+	Message string
+	Loosens bool // or nobody can tell
+}
+
+// Load reads the settings, whenever a file was saved.
+type Load func() (Settings, error)
+
+// ErrNoShutdown means that the editor went away without saying so.
+var ErrNoShutdown = errors.New("the editor ended without a shutdown request")
+
+// Serve speaks with one editor until it ends the session. What it sends
+// that is no message ends the session with an error.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, load Load) error {
+	settings, err := load()
+	if err != nil {
+		return err
+	}
+	s := &server{
+		load:      load,
+		settings:  settings,
+		documents: map[string]*document{},
+		drifts:    map[string][]Drift{},
+		done:      make(chan struct{}),
+	}
+	s.worker = lint.New(rules.All(), settings.Options).Worker()
+	source := &watched{Reader: in}
+	stream := jsonrpc2.NewBufferedStream(pipe{source, out}, jsonrpc2.VSCodeObjectCodec{})
+	conn := jsonrpc2.NewConn(ctx, stream, jsonrpc2.HandlerWithError(s.handle))
+	select {
+	case <-s.done:
+	case <-conn.DisconnectNotify():
+	}
+
+	err = conn.Close()
+	switch {
+	case s.shutdown:
+		return nil
+	case source.ended.Load():
+		return ErrNoShutdown
+	case err != nil && !errors.Is(err, jsonrpc2.ErrClosed):
+		return fmt.Errorf("a message can't be read: %w", err)
+	}
+
+	return errors.New("what the editor sent is no message")
+}
+
+// pipe joins the two directions. Whoever opened them closes them.
+type pipe struct {
+	io.Reader
+	io.Writer
+}
+
+func (pipe) Close() error { return nil }
+
+// watched notes whether the input came to its end.
+type watched struct {
+	io.Reader
+	ended atomic.Bool
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		w.ended.Store(true)
+	}
+	return n, err
+}
+
+// server is one session. Its connection hands it one message after the
+// other.
+type server struct {
+	load      Load
+	settings  Settings
+	worker    *lint.Worker
+	documents map[string]*document // by URI
+	drifts    map[string][]Drift   // by URI, as of when it was opened or saved
+	shutdown  bool
+	done      chan struct{}
+}
+
+// handle answers one message. A panic costs the answer and not the
+// session.
+func (s *server) handle(
+	ctx context.Context,
+	conn *jsonrpc2.Conn,
+	req *jsonrpc2.Request,
+) (result any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: internal error: %v\n%s", req.Method, r, debug.Stack())
+		}
+	}()
+	var params json.RawMessage
+	if req.Params != nil {
+		params = *req.Params
+	}
+	if answer := s.requests()[req.Method]; answer != nil {
+		return answer(params)
+	}
+	if take := s.notifications()[req.Method]; take != nil {
+		return nil, take(ctx, conn, params)
+	}
+	if req.Notif || strings.HasPrefix(req.Method, "$/") {
+		return nil, nil // the protocol wants unknown notifications passed over
+	}
+	return nil, &jsonrpc2.Error{
+		Code:    jsonrpc2.CodeMethodNotFound,
+		Message: req.Method + " is not offered",
+	}
+}
+
+func (s *server) requests() map[string]func(json.RawMessage) (any, error) {
+	return map[string]func(json.RawMessage) (any, error){
+		"initialize":                 func(json.RawMessage) (any, error) { return capabilities(), nil },
+		"shutdown":                   s.shut,
+		"textDocument/hover":         at(s, (*document).hover),
+		"textDocument/completion":    at(s, (*document).complete),
+		"textDocument/definition":    at(s, (*document).definition),
+		"textDocument/prepareRename": at(s, (*document).renamable),
+		"textDocument/rename":        at(s, (*document).rename),
+		"textDocument/codeAction":    s.actions,
+	}
+}
+
+func (s *server) notifications() map[string]func(context.Context, *jsonrpc2.Conn, json.RawMessage) error {
+	return map[string]func(context.Context, *jsonrpc2.Conn, json.RawMessage) error{
+		"textDocument/didOpen":            s.open,
+		"textDocument/didChange":          s.change,
+		"textDocument/didSave":            s.reload,
+		"workspace/didChangeWatchedFiles": s.reload,
+		"textDocument/didClose":           s.close,
+		"exit":                            s.exit,
+	}
+}
+
+// at makes the answer to a question about a place. About a file that is
+// not open there is nothing to say.
+func at[T any](
+	s *server,
+	answer func(*document, *Settings, placed) (T, error),
+) func(json.RawMessage) (any, error) {
+	return func(params json.RawMessage) (any, error) {
+		var p placed
+		if err := json.Unmarshal(params, &p); err != nil {
+			return nil, invalid(err)
+		}
+		d := s.documents[p.Document.URI]
+		if d == nil || d.foreign || p.Position.Line < 0 || p.Position.Character < 0 {
+			return nil, nil
+		}
+		return answer(d, &s.settings, p)
+	}
+}
+
+func invalid(err error) error {
+	return &jsonrpc2.Error{Code: jsonrpc2.CodeInvalidParams, Message: err.Error()}
+}
+
+func (s *server) shut(json.RawMessage) (any, error) {
+	s.shutdown = true
+	return nil, nil
+}
+
+func (s *server) exit(context.Context, *jsonrpc2.Conn, json.RawMessage) error {
+	close(s.done)
+	return nil
+}
+
+func (s *server) open(ctx context.Context, conn *jsonrpc2.Conn, params json.RawMessage) error {
+	var p opened
+	if err := json.Unmarshal(params, &p); err != nil {
+		return invalid(err)
+	}
+	delete(s.drifts, p.Document.URI)
+	return s.take(ctx, conn, p.Document)
+}
+
+func (s *server) change(
+	ctx context.Context,
+	conn *jsonrpc2.Conn,
+	params json.RawMessage,
+) error {
+	var p changed
+	if err := json.Unmarshal(params, &p); err != nil {
+		return invalid(err)
+	}
+	if len(p.Changes) == 0 {
+		return nil
+	}
+	last := p.Changes[len(p.Changes)-1]
+	if last.Range != nil {
+		return invalid(errors.New("whole texts are asked for, and a part of one came"))
+	}
+	p.Document.Text = last.Text
+	return s.take(ctx, conn, p.Document)
+}
+
+// take keeps the text of a document and tells what is found in it.
+func (s *server) take(ctx context.Context, conn *jsonrpc2.Conn, it item) error {
+	d := newDocument(it)
+	s.check(d)
+	if old := s.documents[it.URI]; old != nil && yamldoc.Stops(d.found) && d.root() == nil {
+		d.tree = old.root() // names that were there a moment ago are better than none
+	}
+	s.documents[it.URI] = d
+	return s.publish(ctx, conn, d)
+}
+
+// reload reads the settings again: a policy may have been saved. While
+// they can't be read the old ones stay.
+func (s *server) reload(ctx context.Context, conn *jsonrpc2.Conn, _ json.RawMessage) error {
+	if settings, err := s.load(); err == nil {
+		s.settings = settings
+		s.worker = lint.New(rules.All(), settings.Options).Worker()
+	}
+	clear(s.drifts)
+	for _, d := range s.documents {
+		s.check(d)
+		if err := s.publish(ctx, conn, d); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (s *server) close(ctx context.Context, conn *jsonrpc2.Conn, params json.RawMessage) error {
+	var p opened
+	if err := json.Unmarshal(params, &p); err != nil {
+		return invalid(err)
+	}
+	delete(s.documents, p.Document.URI)
+	delete(s.drifts, p.Document.URI)
+	return conn.Notify(ctx, "textDocument/publishDiagnostics", published{
+		URI:         p.Document.URI,
+		Diagnostics: []diagnostic{},
+	})
+}
+
+// check lints a document.
+func (s *server) check(d *document) {
+	name := filepath.Base(d.path())
+	switch {
+	case d.foreign:
+	case d.content == lint.PolicyContent:
+		d.found = s.worker.Policy(name, d.src).Findings
+	case d.content == lint.PeopleContent:
+		_, d.found = people.Parse(name, d.src)
+	default:
+		d.found = s.worker.Agent(name, d.src, d.files()).Findings
+	}
+}
+
+func (s *server) publish(ctx context.Context, conn *jsonrpc2.Conn, d *document) error {
+	found := published{
+		URI:         d.uri,
+		Version:     d.version,
+		Diagnostics: []diagnostic{},
+	}
+	for _, f := range d.found {
+		found.Diagnostics = append(found.Diagnostics, d.diagnostic(f, &s.settings))
+	}
+	for _, c := range s.drift(d) {
+		found.Diagnostics = append(found.Diagnostics, d.drifted(c))
+	}
+	return conn.Notify(ctx, "textDocument/publishDiagnostics", found)
+}
+
+// drift compares a document with what was committed. What was found when
+// it was opened or saved stands until the next time.
+func (s *server) drift(d *document) []Drift {
+	known, ok := s.drifts[d.uri]
+	if !ok && s.settings.Drift != nil && !d.foreign && d.content == lint.AgentContent && d.path() != "" {
+		known = s.settings.Drift(d.path(), d.src)
+		s.drifts[d.uri] = known
+	}
+	return known
+}
+
+// drifted words a change since the last commit.
+func (d *document) drifted(c Drift) diagnostic {
+	severity := severityInfo
+	if c.Loosens {
+		severity = severityWarning
+	}
+	end := c.At
+	end.Column = len(d.line(c.At.Line-1)) + 1
+	return diagnostic{
+		Range:    d.span(diag.Range{Start: c.At, End: end}),
+		Severity: severity,
+		Code:     "since-last-commit",
+		Source:   "agf-validate",
+		Message:  c.Message,
+	}
+}
+
+// diagnostic words a finding as the terminal does.
+func (d *document) diagnostic(f diag.Finding, set *Settings) diagnostic {
+	text := f.Message
+	if f.Nearest != "" {
+		text += fmt.Sprintf(" (did you mean %q?)", f.Nearest)
+	}
+	if f.Expected != "" {
+		text += "\nwant " + f.Expected
+	}
+	out := diagnostic{
+		Range:       d.span(f.Range),
+		Severity:    severity(f.Severity),
+		Code:        f.Rule,
+		Description: &link{Href: set.HelpURL(f.Rule)},
+		Source:      "agf-validate",
+		Message:     text,
+	}
+	for _, r := range f.Related {
+		if r.File == "" {
+			out.Related = append(out.Related, related{
+				Location: location{URI: d.uri, Range: d.span(r.Range)},
+				Message:  r.Message,
+			})
+		}
+	}
+
+	return out
+}
+
+func severity(s diag.Severity) int {
+	switch s {
+	case diag.Error:
+		return severityError
+	case diag.Warning:
+		return severityWarning
+	}
+
+	return severityInfo
+}
+
+// scalars are the texts under fields of some names.
+func scalars(root *yamldoc.Node, wanted func(spot) bool) (found []spot) {
+	eachScalar(root, nil, func(s spot) bool {
+		if wanted(s) {
+			found = append(found, s)
+		}
+		return true
+	})
+	return found
+}

@@ -1,0 +1,347 @@
+package condition
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// Gate is a condition where it stands: what its keys name, and how the
+// silent points are read there. Without a condition it asks about every
+// call.
+type Gate struct {
+	Use  Use // ToolArgs, SkillArgs, Delegation or Governance
+	Sem  Semantics
+	When *Expr
+}
+
+// Calls are the calls that a comparison is about. Their arguments are
+// objects.
+type Calls struct {
+	// NoParent says that they carry no parent's input, so that what
+	// reads it is Unknown. Otherwise it is an object.
+	NoParent bool
+	// CaseSensitive says that keys of the arguments may differ in case
+	// alone. Otherwise such arguments are unreadable, and none of the
+	// calls. Those of the parent's input never may.
+	CaseSensitive bool
+}
+
+// Comparison answers questions about the gates of several files at
+// once. What it says of gates holds for calls as a Program decides
+// them: a gate asks where its condition is True or Unknown. It is not
+// for concurrent use.
+type Comparison struct{ a *Analyzer }
+
+// NewComparison makes a comparison. states bounds the automata that one
+// question may need, 0 means 10,000.
+func NewComparison(states int) *Comparison {
+	return &Comparison{NewAnalyzer(Governance, Semantics{}, states)}
+}
+
+// Cell is a set of calls that are alike: the same sets of gates ask
+// about all of them.
+type Cell struct {
+	// Asks says of each set of gates whether one of them asks.
+	Asks []bool
+	// Found is Yes when Witness is one of the calls, and Undecided when
+	// it is not known whether there are any (WhyTooHard).
+	Found Verdict
+	// Witness is a document of Governance, see Places and SplitDocument.
+	Witness value.Value
+	Region  *Region
+}
+
+// Why a question got no answer from Cells, and why a cell is Undecided.
+const (
+	WhyTooLarge = "the conditions are too large to compare: too many arguments, alternatives or names in a path"
+	WhyTooHard  = "a pattern needs more states than are looked at, or a number lies where no call can hold one"
+)
+
+// Cells parts calls by which sets of gates ask about them, and returns
+// the parts that are not empty: those of all calls, or those that one
+// of the gates of within asks about. It is false when that is too large
+// a question (WhyTooLarge).
+func (c *Comparison) Cells(calls Calls, within []Gate, sets ...[]Gate) ([]Cell, bool) {
+	q := c.question()
+	p := parting{q: q}
+	for _, set := range sets {
+		p.lists = append(p.lists, q.asked(calls, set))
+	}
+	from := []box{nil}
+	if within != nil {
+		from = q.asked(calls, within)
+	}
+	p.part(q.readable(calls, from), nil)
+	return p.cells, !q.vague
+}
+
+// Gap is the set of calls that one of the gates of asking asks about
+// and none of silent; nil when it is empty, false when that is too large
+// a question. Asks of the cell is nil.
+func (c *Comparison) Gap(calls Calls, asking, silent []Gate) (*Cell, bool) {
+	q := c.question()
+	from, others := q.asked(calls, asking), q.asked(calls, silent)
+	p := parting{q: q}
+	var pieces []box
+	for _, b := range q.readable(calls, from) {
+		pieces = q.carve(b, others, pieces)
+	}
+
+	p.part(pieces, nil)
+	if q.vague || len(p.cells) == 0 {
+		return nil, !q.vague
+	}
+	return &p.cells[0], true
+}
+
+// question begins a question, which may cost more than one that a
+// linter asks of every condition.
+func (c *Comparison) question() *question {
+	q := c.a.ask()
+	q.work = maxCompared
+	return q
+}
+
+// asked are the boxes of a set of gates.
+func (q *question) asked(calls Calls, set []Gate) []box {
+	var list []box
+	for i := range set {
+		q.reading = reading{
+			use:      set[i].Use,
+			sem:      set[i].Sem,
+			whole:    true,
+			noParent: calls.NoParent,
+		}
+		list = append(list, q.boxes(set[i].When, Unknown)...)
+	}
+
+	return absorb(list)
+}
+
+// readable is what can be read of boxes, once all places are known.
+func (q *question) readable(calls Calls, list []box) []box {
+	q.excluded = q.unreadable(calls)
+	var pieces []box
+	for _, b := range list {
+		pieces = q.carve(b, q.excluded, pieces)
+	}
+
+	return pieces
+}
+
+// SplitDocument returns the arguments and the parent's input of a
+// document of Governance; given is false when it has no parent's input.
+func SplitDocument(doc value.Value) (args, parent value.Value, given bool) {
+	parent, given = doc.Get(parentInput)
+	args = value.Value{Kind: value.Object}
+	for _, m := range doc.Members {
+		if m.Key != parentInput {
+			args.Members = append(args.Members, m)
+		}
+	}
+
+	return args, parent, given
+}
+
+// unreadable are the calls that no gate decides about, since two keys
+// of one object differ in case alone.
+func (q *question) unreadable(calls Calls) []box {
+	var list []box
+	for i, p := range q.places {
+		for j, o := range q.places[:i] {
+			if (p[0] == parentInput || !calls.CaseSensitive) && twins(p, o) {
+				list = append(list, box{
+					{j, everything().without(atomAbsent)},
+					{i, everything().without(atomAbsent)},
+				})
+			}
+		}
+	}
+
+	return list
+}
+
+// twins reports whether two places lead through keys of one object that
+// differ in case alone.
+func twins(a, b []string) bool {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return strings.EqualFold(a[i], b[i])
+		}
+	}
+	return false
+}
+
+// parting cuts all calls along sets of boxes.
+type parting struct {
+	q     *question
+	lists [][]box
+	cells []Cell
+}
+
+// part goes on with the pieces about which it is known which of the
+// first sets ask.
+func (p *parting) part(pieces []box, asks []bool) {
+	if pieces = p.alive(pieces); len(pieces) == 0 || p.q.vague {
+		return
+	}
+	if len(asks) == len(p.lists) {
+		p.cell(pieces, asks)
+		return
+	}
+	list := p.lists[len(asks)]
+	var inside, outside []box
+	for _, piece := range pieces {
+		for _, o := range list {
+			if common := slices.Clone(piece); common.narrowTo(o) {
+				inside = append(inside, common)
+			}
+		}
+		outside = p.q.carve(piece, list, outside)
+	}
+
+	p.part(absorb(inside), append(slices.Clip(asks), true))
+	p.part(absorb(outside), append(slices.Clip(asks), false))
+}
+
+// alive leaves out the pieces that hold no call.
+func (p *parting) alive(pieces []box) []box {
+	if p.q.work -= len(pieces); p.q.work < 0 || len(pieces) > maxBoxes {
+		p.q.vague = true
+	}
+	return slices.DeleteFunc(pieces, func(b box) bool {
+		if p.q.vague {
+			return false
+		}
+		found, _ := p.q.witness(b)
+		return found == No
+	})
+}
+
+func (p *parting) cell(pieces []box, asks []bool) {
+	c := Cell{
+		Asks:   asks,
+		Found:  Undecided,
+		Region: &Region{q: p.q, boxes: pieces},
+	}
+	for _, b := range pieces {
+		if c.Found == Undecided {
+			c.Found, c.Witness = p.q.witness(b)
+		}
+	}
+	p.cells = append(p.cells, c)
+}
+
+// carve adds the pieces of b that lie in none of the others, as
+// subtract cuts them.
+func (q *question) carve(b box, others, out []box) []box {
+	if q.work -= 1 + len(others) + len(q.places)/16; q.work < 0 || q.vague {
+		q.vague = true
+		return out
+	}
+	var near []box
+	for _, o := range others {
+		if b.inside(o) {
+			return out
+		}
+		if b.meets(o) {
+			near = append(near, o)
+		}
+	}
+
+	if len(near) == 0 {
+		return append(out, b)
+	}
+	rest := slices.Clone(b)
+	for _, s := range near[0] {
+		piece, outside := slices.Clone(rest), rest.at(s.place).minus(s.domain)
+		if !outside.empty() {
+			piece.set(s.place, outside)
+			out = q.carve(piece, near[1:], out)
+		}
+		rest.narrow(s.place, s.domain)
+	}
+
+	return out
+}
+
+// absorb leaves out boxes that lie in another, unless looking for them
+// would take longer than they do.
+func absorb(list []box) []box {
+	if len(list) > maxAbsorbed {
+		return list
+	}
+	var kept []box
+	for i, b := range list {
+		within := func(o box) bool { return b.inside(o) }
+		later := func(o box) bool { return b.inside(o) && !o.inside(b) }
+		if !slices.ContainsFunc(kept, within) && !slices.ContainsFunc(list[i+1:], later) {
+			kept = append(kept, b)
+		}
+	}
+
+	return kept
+}
+
+// Region is a set of calls.
+type Region struct {
+	q     *question
+	boxes []box
+}
+
+// Has reports whether a call is in the region. It is a document of
+// Governance, and one of the Calls that were compared.
+func (r *Region) Has(doc value.Value) bool {
+	return slices.ContainsFunc(r.boxes, func(b box) bool {
+		return !slices.ContainsFunc(b, func(s side) bool {
+			v, _ := doc.Get(r.q.places[s.place]...)
+			return !s.has(v)
+		})
+	})
+}
+
+// has reports whether a domain contains an argument; the zero Value is
+// an absent one.
+func (d *domain) has(v value.Value) bool {
+	switch v.Kind {
+	case value.Number:
+		common := d.numbers.and((&numberList{nums: []value.Num{v.Num}}).set())
+		return !common.empty()
+	case value.String:
+		return d.texts.has(v.Text)
+	case value.Bool:
+		return d.atoms&[...]atoms{atomFalse, atomTrue}[index(v.Bool)] != 0
+	case value.Absent:
+		return d.atoms&atomAbsent != 0
+	case value.Null:
+		return d.atoms&atomNull != 0
+	}
+
+	return d.atoms&atomCompound != 0
+}
+
+// simple returns the boxes of the region with as few sides as will do.
+func (r *Region) simple() []box {
+	if r.q.work = maxWork; len(r.boxes) > maxShown*maxShown {
+		return r.boxes
+	}
+	var out []box
+	for _, b := range r.boxes {
+		for i := len(b) - 1; i >= 0; i-- {
+			wider := slices.Delete(slices.Clone(b), i, i+1)
+			if beyond, _ := r.q.difference([]box{wider}, append(r.q.excluded, r.boxes...)); beyond == No {
+				b = wider
+			}
+		}
+		out = append(out, b)
+	}
+
+	return absorb(out)
+}
+
+// Or is the region of the calls of both, which are of one question.
+func (r *Region) Or(s *Region) *Region {
+	return &Region{q: r.q, boxes: absorb(slices.Concat(r.boxes, s.boxes))}
+}

@@ -1,0 +1,205 @@
+package condition
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// maxShown is how many alternatives, intervals or words of a list a
+// sentence shows.
+const maxShown = 6
+
+// String describes the region for people, as in `8000 < amount ≤ 10000`
+// or `amount is missing, or currency is "EUR"`. It is exact but for
+// lists that are cut, which end in how many more there are.
+func (r *Region) String() string {
+	var alternatives []string
+	for _, b := range r.simple() {
+		if len(b) == 0 {
+			return "every call"
+		}
+		var all []string
+		for _, s := range b {
+			text := s.words(nameOf(r.q.places[s.place]))
+			if len(b) > 1 && strings.Contains(text, " or ") {
+				text = "(" + text + ")"
+			}
+			all = append(all, text)
+		}
+		alternatives = append(alternatives, strings.Join(all, " and "))
+	}
+
+	return enumerate(alternatives, "; or ")
+}
+
+// nameOf writes a place as a file writes its key. A literal key with
+// dots stands in quotes, and so does what would not be read as a name.
+func nameOf(place []string) string {
+	var b strings.Builder
+	for i, s := range place {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		odd := func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' && (r != '.' || s != parentInput)
+		}
+		if s == "" || strings.ContainsFunc(s, odd) {
+			s = strconv.Quote(s)
+		}
+		b.WriteString(s)
+	}
+
+	return b.String()
+}
+
+// enumerate joins what is shown of a list.
+func enumerate(list []string, between string) string {
+	more := len(list) - maxShown
+	if more > 0 {
+		list = append(list[:maxShown:maxShown], strconv.Itoa(more)+" more")
+	}
+	return strings.Join(list, between)
+}
+
+// words describes a domain of the argument of that name.
+func (d domain) words(name string) string {
+	if d.atoms == allAtoms&^atomAbsent && d.numbers.full() && d.texts.full() {
+		return name + " is given"
+	}
+	if d.atoms == allAtoms {
+		switch {
+		case d.texts.full() && d.numbers.empty():
+			return name + " is no number"
+		case d.texts.full():
+			return d.numbers.words(name) + " or " + name + " is no number"
+		case d.numbers.full() && d.texts.empty():
+			return name + " is no text"
+		case d.numbers.full():
+			return d.texts.words(name) + " or " + name + " is no text"
+		}
+	}
+
+	var parts []string
+	if !d.numbers.empty() {
+		parts = append(parts, d.numbers.words(name))
+	}
+	if !d.texts.empty() {
+		parts = append(parts, d.texts.words(name))
+	}
+	if atoms := d.atoms.words(); atoms != "" {
+		parts = append(parts, name+" is "+atoms)
+	}
+	return strings.Join(parts, " or ")
+}
+
+// words lists the arguments, as they stand behind "is".
+func (a atoms) words() string {
+	var list []string
+	for _, known := range [...]struct {
+		atom atoms
+		word string
+	}{
+		{atomAbsent, "missing"},
+		{atomNull, "null"},
+		{atomTrue, "true"},
+		{atomFalse, "false"},
+		{atomCompound, "an object or a list"},
+	} {
+		if a&known.atom != 0 {
+			list = append(list, known.word)
+		}
+	}
+
+	return strings.Join(list, " or ")
+}
+
+// words describes the numbers of the set, which is not empty.
+func (a numbers) words(name string) string {
+	if a.full() {
+		return name + " is a number"
+	}
+	if points := a.not().points(); points != nil {
+		return name + " is a number but " + enumerate(points, " and ")
+	}
+	var list []string
+	in := a.first
+	for i := 0; i <= len(a.cuts); i++ {
+		if in {
+			list = append(list, a.interval(name, i))
+		}
+		in = !in
+	}
+
+	return enumerate(list, " or ")
+}
+
+// points lists the numbers of the set if they are so few that each
+// stands alone; nil otherwise.
+func (a numbers) points() []string {
+	if a.first || len(a.cuts)%2 != 0 {
+		return nil
+	}
+	var list []string
+	for i := 0; i < len(a.cuts); i += 2 {
+		if a.cuts[i].num.Cmp(a.cuts[i+1].num) != 0 {
+			return nil
+		}
+		list = append(list, a.cuts[i].num.String())
+	}
+
+	return list
+}
+
+// interval describes the numbers between two neighbouring cuts, of
+// which one at least is there.
+func (a numbers) interval(name string, i int) string {
+	below := map[bool]string{true: " < ", false: " ≤ "}
+	switch {
+	case i == 0:
+		return name + below[!a.cuts[0].above] + a.cuts[0].num.String()
+	case i == len(a.cuts):
+		return name + map[bool]string{true: " > ", false: " ≥ "}[a.cuts[i-1].above] + a.cuts[i-1].num.String()
+	}
+
+	low, high := a.cuts[i-1], a.cuts[i]
+	if low.num.Cmp(high.num) == 0 {
+		return name + " = " + low.num.String()
+	}
+	return low.num.String() + below[low.above] + name + below[!high.above] + high.num.String()
+}
+
+// words describes the strings of the set.
+func (a *texts) words(name string) string {
+	var list []string
+	switch {
+	case !a.but && len(a.list) == 1:
+		return name + " is " + strconv.Quote(a.list[0])
+	case !a.but:
+		return name + " is one of " + enumerate(quoted(a.list), ", ")
+	case a.full():
+		return name + " is a text"
+	case len(a.list) > 0:
+		list = append(list, name+" is a text but "+enumerate(quoted(a.list), " and "))
+	}
+
+	for _, l := range a.pats {
+		verb := " matches "
+		if l.not {
+			verb = " is a text that does not match "
+		}
+		list = append(list, name+verb+strconv.Quote(l.pat.text))
+	}
+	for _, o := range a.outside {
+		list = append(list, "not ("+o.words(name)+")")
+	}
+	return strings.Join(list, " and ")
+}
+
+func quoted(list []string) []string {
+	var out []string
+	for _, s := range list {
+		out = append(out, strconv.Quote(s))
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+// Package fix mends findings that have a mechanical remedy: a name that
+// is nearly right, text that wants quotes, something that stands there
+// twice or does nothing. It edits the text of the file, so comments and
+// formatting stay as they are. Whether an edit changes what an agent
+// asks about is for its caller to judge.
+package fix
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
+)
+
+// Edit replaces the bytes from Start up to End of a file with a text.
+type Edit struct {
+	Start int
+	End   int
+	Text  string
+}
+
+// Remedy mends one finding.
+type Remedy struct {
+	Finding diag.Finding
+	Title   string // what it does, as in `rename "aproval" to "approval"`
+	Edit    Edit
+}
+
+// Of returns the remedies of a file's findings, in the order of the
+// findings. Findings without one are left out. Nothing is mended in a
+// file that is no YAML document.
+func Of(src []byte, findings []diag.Finding) []Remedy {
+	doc, _ := yamldoc.Parse("", src, yamldoc.Limits{})
+	if doc == nil {
+		return nil
+	}
+	t := newText(src, doc)
+	var all []Remedy
+	for _, f := range findings {
+		if title, edit, ok := t.remedy(f); ok {
+			all = append(all, Remedy{
+				Finding: f,
+				Title:   title,
+				Edit:    edit,
+			})
+		}
+	}
+
+	return all
+}
+
+// Apply makes one edit.
+func (e Edit) Apply(src []byte) []byte {
+	return slices.Concat(src[:e.Start], []byte(e.Text), src[e.End:])
+}
+
+// text is a file with the offsets of its lines.
+type text struct {
+	src   []byte
+	lines []int // offset of each line's first byte
+	doc   *yamldoc.Document
+}
+
+func newText(src []byte, doc *yamldoc.Document) *text {
+	t := &text{
+		src:   src,
+		lines: []int{0},
+		doc:   doc,
+	}
+	for i, c := range src {
+		if c == '\n' || c == '\r' && !bytes.HasPrefix(src[i+1:], []byte("\n")) {
+			t.lines = append(t.lines, i+1)
+		}
+	}
+
+	return t
+}
+
+// offset is the byte that stands at a position.
+func (t *text) offset(p diag.Position) int {
+	if p.Line < 1 || p.Line > len(t.lines) {
+		return len(t.src)
+	}
+	at := t.lines[p.Line-1]
+	for range p.Column - 1 {
+		_, size := utf8.DecodeRune(t.src[at:])
+		at += size
+	}
+	return at
+}
+
+func (t *text) span(r diag.Range) (start, end int) { return t.offset(r.Start), t.offset(r.End) }
+
+func (t *text) at(r diag.Range) string {
+	start, end := t.span(r)
+	return string(t.src[start:end])
+}
+
+// remedy finds what mends one finding.
+func (t *text) remedy(f diag.Finding) (title string, edit Edit, ok bool) {
+	if f.Range.Start.Line == 0 {
+		return "", Edit{}, false
+	}
+	if mend := remedies()[f.Rule]; mend != nil {
+		return mend(t, f)
+	}
+	return t.rename(f)
+}
+
+// remedies are the rules whose findings have a remedy of their own. All
+// others may only have a nearest name.
+func remedies() map[string]func(*text, diag.Finding) (string, Edit, bool) {
+	return map[string]func(*text, diag.Finding) (string, Edit, bool){
+		"condition-implied":       (*text).removeItem,
+		"idle-exemption":          (*text).removeField,
+		"policy-idle-beside-deny": (*text).removeField,
+		"policy-ref-repeated":     (*text).removeItem,
+		"suppression-unused":      (*text).removeComment,
+		"template-empty":          (*text).removeField,
+		"template-raw-variable":   (*text).escape,
+		"tighten-only-off":        (*text).tightenOnly,
+		"tool-listed-twice":       (*text).removeItem,
+		"yaml-11-bool":            (*text).quote,
+		"yaml-11-date":            (*text).quote,
+		"yaml-11-number":          (*text).quote,
+		"yaml-11-special":         (*text).quote,
+	}
+}
+
+// Rules are the ids of rules that have a remedy besides a nearest name.
+func Rules() []string { return slices.Sorted(maps.Keys(remedies())) }

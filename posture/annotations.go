@@ -1,0 +1,74 @@
+package posture
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/resolve"
+)
+
+// mostHints is how many annotations the rules of a target may read.
+const mostHints = 6
+
+// classesOf lists annotations that calls may come with, one of each
+// kind that the rules of either side tell apart; the fewest annotations
+// first. It is false when there are too many.
+func classesOf(old, new *resolve.Target) ([]map[string]bool, bool) {
+	var names []string
+	for _, t := range []*resolve.Target{old, new} {
+		for i := range t.Gates {
+			names = append(names, t.Gates[i].Annotations()...)
+		}
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) > mostHints {
+		return nil, false
+	}
+	all := []map[string]bool{nil}
+	for _, name := range names {
+		for _, class := range all { // those without the name
+			all = append(all, with(class, name, true), with(class, name, false))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b map[string]bool) int { return len(a) - len(b) })
+	seen := map[string]bool{}
+
+	return slices.DeleteFunc(all, func(class map[string]bool) bool {
+		key := metBy(old, class) + "|" + metBy(new, class)
+		known := seen[key]
+		seen[key] = true
+		return known
+	}), true
+}
+
+func with(class map[string]bool, name string, hint bool) map[string]bool {
+	out := map[string]bool{name: hint}
+	for k, v := range class {
+		out[k] = v
+	}
+	return out
+}
+
+// metBy says which gates meet calls with these annotations.
+func metBy(t *resolve.Target, class map[string]bool) string {
+	var b []byte
+	for i := range t.Gates {
+		b = strconv.AppendBool(b, t.Gates[i].Meets(class))
+	}
+	return string(b)
+}
+
+// noteOf describes a class.
+func noteOf(class map[string]bool) string {
+	if len(class) == 0 {
+		return "without annotations"
+	}
+	var list []string
+	for name, hint := range class {
+		list = append(list, name+": "+strconv.FormatBool(hint))
+	}
+	slices.Sort(list)
+
+	return "with " + strings.Join(list, ", ")
+}

@@ -1,0 +1,395 @@
+package posture
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/value"
+)
+
+// Small agents and policies, and every call of a small domain: what
+// Compare says is held against what two plans decide.
+
+// dice draws worlds; the same seed draws the same ones.
+type dice struct{ *rand.Rand }
+
+func (d dice) one(in int) bool { return d.IntN(in) == 0 }
+
+func pick[T any](d dice, list ...T) T { return list[d.IntN(len(list))] }
+
+func (d dice) matcher() string {
+	return pick(d, "1", `"x"`, "true", "{gt: 1}", "{gte: 1, lt: 2}", `{ne: "x"}`, `{in: ["x", 2]}`, `{not_in: ["x"]}`,
+		"{pattern: '^x'}", "{pattern: 'y$'}", "{}", "{lte: 1}")
+}
+
+func (d dice) condition(keys []string) string {
+	var groups []string
+	for range 1 + d.IntN(2) {
+		var tests []string
+		for _, i := range d.Perm(len(keys))[:d.IntN(3)] {
+			tests = append(tests, keys[i]+": "+d.matcher())
+		}
+		groups = append(groups, "{args_match: {"+strings.Join(tests, ", ")+"}}")
+	}
+
+	return "{condition: [" + strings.Join(groups, ", ") + "]" + pick(d, "", "", ", message_template: m1", ", message_template: m2") + "}"
+}
+
+func (d dice) approval(keys []string) string {
+	switch d.IntN(5) {
+	case 0:
+		return "true"
+	case 1:
+		return "false"
+	}
+
+	return d.condition(keys)
+}
+
+func (d dice) maybe(field string, text func() string) string {
+	if d.one(3) {
+		return ""
+	}
+	return ", " + field + ": " + text()
+}
+
+var (
+	argKeys  = []string{"k", "l", "parent.input.k"}
+	pathKeys = []string{"parent.input.k", "parent.input.l", "k"}
+)
+
+func (d dice) names(write func(name string) string) string {
+	var list []string
+	for _, n := range []string{"a", "ab"} {
+		if !d.one(4) {
+			list = append(list, write(n))
+		}
+	}
+	return "[" + strings.Join(list, ", ") + "]"
+}
+
+// space draws an action space.
+func (d dice) space() string {
+	args, paths := func() string { return d.approval(argKeys) }, func() string { return d.approval(pathKeys) }
+	allow := func(key string) func() string {
+		return func() string {
+			return d.names(func(n string) string { return "{" + key + ": " + n + d.maybe("approval", args) + "}" })
+		}
+	}
+	return "{local_tools: " + d.names(func(n string) string { return "{alias: " + n + d.maybe("approval", args) + "}" }) +
+		",\n  mcp_servers: [{alias: s" + d.maybe("approval", args) + d.maybe("allowed_tools", allow("name")) + "}]" +
+		",\n  local_agents: [{source: x.agf.yaml, alias: a" + d.maybe("approval", paths) + "}]" +
+		",\n  remote_agents: [{alias: " + pick(d, "a", "r") + d.maybe("approval", paths) +
+		d.maybe("allowed_skills", allow("id")) + "}]}"
+}
+
+func (d dice) rule(id int) string {
+	var match []string
+	if d.one(3) {
+		match = append(match, "targets: ["+pick(d, "a", "a*", `"*b"`)+"]")
+	}
+	if d.one(4) {
+		match = append(match, "kinds: ["+pick(d, "tool", "mcp_tool", "skill", "delegation")+"]")
+	}
+	if d.one(5) {
+		match = append(match, "servers: ["+pick(d, "s", "r", `"*"`)+"]")
+	}
+	if d.one(4) {
+		match = append(match, "annotations: {"+pick(d, "destructiveHint: true", "readOnlyHint: false", "x: true")+"}")
+	}
+	text := "{id: r" + strconv.Itoa(id) + ", match: {" + strings.Join(match, ", ") + "}"
+	if d.one(6) {
+		return text + ", deny: no}"
+	}
+	approval := "true"
+	if !d.one(4) {
+		approval = d.condition(argKeys)
+	}
+	text += ", approval: " + approval
+	if d.one(2) {
+		text += ", require: {" + d.require() + "}"
+	}
+	return text + "}"
+}
+
+func (d dice) require() string {
+	parts := []string{"stages: [{group: " + pick(d, "g", "h") + ", people: " + strconv.Itoa(1+d.IntN(2)) + "}]"}
+	if d.one(2) {
+		parts = append(parts, "within: "+pick(d, "30m", "1h"), "on_timeout: "+pick(d, "deny", "escalate", "approve"),
+			"escalate: [{after: "+pick(d, "5m", "10m")+", to: "+pick(d, "e", "f")+"}]")
+	}
+	if d.one(2) {
+		parts = append(parts, "grants: "+pick(d, "forbid", "session", "{max_age: 1h}",
+			"{max_uses: 3, bounds: [{path: k, kind: at_most}]}"))
+	}
+	if d.one(3) {
+		parts = append(parts, "arguments: {redact: ["+pick(d, "k", "l")+"]}")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (d dice) policies() []string {
+	var out []string
+	for i := range d.IntN(3) {
+		out = append(out, policyText("p"+strconv.Itoa(i), d.rule(0), d.rule(1)))
+	}
+	return out
+}
+
+func policyText(ref string, rules ...string) string {
+	return "schema_version: \"1.0.0\"\npolicy_ref: " + ref + "\napplies: implicit\nrules:\n  - " + strings.Join(rules, "\n  - ") + "\n"
+}
+
+func agentText(space string) string {
+	return "schema_version: \"1.0.0\"\nmetadata: {id: desk, name: D, version: \"1.0.0\", description: D}\n" +
+		"interface: {input: {type: object}, output: {type: object}}\n" +
+		"execution_policy: {id: agf.react, config: {instructions: T., model: any}}\naction_space:\n  " + space + "\n"
+}
+
+func (d dice) options() resolve.Options {
+	opt := resolve.Options{AllowTimeoutApprove: d.one(3)}
+	if d.one(3) {
+		opt.Semantics.Conditions = condition.Semantics{
+			OnMissing:  condition.Silence(d.IntN(2)),
+			OnMismatch: condition.Silence(d.IntN(2)),
+			Anchor:     condition.Anchor(d.IntN(2)),
+			Trim:       condition.Trim(d.IntN(2)),
+		}
+	}
+	if d.one(4) {
+		opt.Semantics.Undeclared = resolve.UndeclaredAsk
+	}
+	if d.one(4) {
+		opt.Semantics.RemoteApproval = resolve.SkillReplaces
+	}
+	if d.one(4) {
+		opt.TrustedServers = []string{"s"}
+	}
+	return opt
+}
+
+func planOf(t testing.TB, opt resolve.Options, space string, policies ...string) *resolve.Plan {
+	t.Helper()
+	return sideText(t, opt, agentText(space), policies...).Plan
+}
+
+func sideText(t testing.TB, opt resolve.Options, text string, policies ...string) *Side {
+	t.Helper()
+	agent, findings := schema.Parse("agent.agf.yaml", []byte(text))
+	if agent == nil {
+		t.Fatalf("%s\n%v", text, findings)
+	}
+	var all []*policy.Policy
+	for i, text := range policies {
+		p, findings := policy.Parse("p"+strconv.Itoa(i)+".policy.yaml", []byte(text))
+		if p == nil {
+			t.Fatalf("%s\n%v", text, findings)
+		}
+		all = append(all, p)
+	}
+	set, _ := policy.NewSet(all...)
+	plan, err := resolve.Compile(agent, set, opt)
+	if plan == nil {
+		t.Fatal(err)
+	}
+	return &Side{Plan: plan}
+}
+
+// domain lists the documents that brute force tries.
+func domain() []string {
+	some := []string{"", "null", "true", "1", "2", `"x"`, `"zy "`}
+	var out []string
+	for _, k := range some {
+		for _, l := range some {
+			var members []string
+			for i, v := range []string{k, l} {
+				if v != "" {
+					members = append(members, `"`+[]string{"k", "l"}[i]+`":`+v)
+				}
+			}
+			out = append(out, "{"+strings.Join(members, ",")+"}")
+		}
+	}
+
+	return out
+}
+
+func calls() []resolve.Call {
+	var out []resolve.Call
+	for _, n := range []string{"a", "ab", "x"} {
+		out = append(
+			out,
+			resolve.Call{Kind: resolve.Tool, Tool: n},
+			resolve.Call{Kind: resolve.MCPTool, Server: "s", Tool: n},
+			resolve.Call{Kind: resolve.Skill, Agent: "r", Skill: n},
+			resolve.Call{Kind: resolve.Skill, Agent: "a", Skill: n},
+			resolve.Call{Kind: resolve.Delegation, Agent: n},
+			resolve.Call{Kind: resolve.Delegation, Agent: n, Remote: resolve.RemoteYes},
+		)
+	}
+
+	return out
+}
+
+// brute holds one pair of plans against all calls of the domain.
+type brute struct {
+	t         testing.TB
+	seed      uint64
+	old, new  *Side
+	docs      []string
+	undecided int
+	changed   int
+}
+
+func (b *brute) fail(format string, args ...any) {
+	b.t.Helper()
+	b.t.Fatalf("seed %d: %s", b.seed, fmt.Sprintf(format, args...))
+}
+
+// target checks one target with one set of annotations and one parent's
+// input, "" for none.
+func (b *brute) target(call resolve.Call, parent string) {
+	c := &comparer{
+		old:  *b.old,
+		new:  *b.new,
+		cmp:  condition.NewComparison(0),
+		keys: map[*condition.Expr]string{},
+	}
+	old, new := b.old.Plan.Target(&call), b.new.Plan.Target(&call)
+	classes, ok := classesOf(old, new)
+	if !ok {
+		b.fail("too many annotations")
+	}
+	at := slices.IndexFunc(classes, func(class map[string]bool) bool {
+		return metBy(old, class) == metBy(old, call.Annotations) && metBy(new, class) == metBy(new, call.Annotations)
+	})
+	p := pair{
+		comparer: c,
+		call:     call,
+		old:      sideOf(*b.old, old, classes[at]),
+		new:      sideOf(*b.new, new, classes[at]),
+	}
+	p.call.Annotations = classes[at]
+	found := p.compare()
+	for _, f := range found {
+		if f.Effect == Undecided && f.Why != "neither side demands all that the other does" {
+			b.undecided++
+			b.t.Logf("seed %d: %s is undecided: %s %s", b.seed, call.Target(), f.Aspect, f.Why)
+			return
+		}
+	}
+	b.changed += len(found)
+	if parent != "" {
+		call.ParentInput = resolve.Raw(parent)
+	}
+	reads := p.readsParent()
+	for _, args := range b.docs {
+		call.Args = resolve.Raw(args)
+		b.call(p, call, slices.DeleteFunc(slices.Clone(found), func(f Change) bool {
+			return reads && f.world.NoParent != (parent == "")
+		}))
+	}
+}
+
+// call checks one call: what both plans make of it must be what the
+// changes say that it is in the region of.
+func (b *brute) call(p pair, call resolve.Call, found []Change) {
+	doc, err := value.Parse(call.Args, value.Limits{})
+	if err != nil {
+		b.fail("%v", err)
+	}
+	if call.ParentInput != nil {
+		parent, err := value.Parse(call.ParentInput, value.Limits{})
+		if err != nil {
+			b.fail("%v", err)
+		}
+		doc.Members = append(doc.Members, value.Member{Key: "parent.input", Value: parent})
+	}
+	old, new := b.old.Plan.Decide(&call), b.new.Plan.Decide(&call)
+	want := map[string]string{}
+	if old.Outcome != new.Outcome {
+		want["outcome"] = old.Outcome.String() + " " + new.Outcome.String()
+	}
+	if old.Outcome == resolve.Ask && new.Outcome == resolve.Ask {
+		was, is := Protection{Require: valueOf(old.Require)}, Protection{Require: valueOf(new.Require)}
+		for _, a := range demandAspects() {
+			if a.Compare(was, is) != Same {
+				want[a.Name] = a.show(was) + " " + a.show(is)
+			}
+		}
+		if old.Message != new.Message {
+			want["message"] = ""
+		}
+	}
+
+	got := map[string]string{}
+	for _, f := range found {
+		if f.region.Has(doc) {
+			if _, twice := got[f.Aspect]; twice {
+				b.fail("%s: two changes of %s", call.Args, f.Aspect)
+			}
+			got[f.Aspect] = f.From + " " + f.To
+			if f.Aspect == messageAspect {
+				got[f.Aspect] = ""
+			}
+		}
+	}
+
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		text, _ := call.JSON()
+		b.fail("%s\nCompare says %v, the plans %v\n%+v", text, got, want, found)
+	}
+}
+
+// TestCompareAgreesWithBruteForce: every call of a small domain is in
+// the region of exactly the changes that it shows. ASSENT_PAIRS says how
+// many pairs of plans are drawn (CONTRIBUTING.md).
+func TestCompareAgreesWithBruteForce(t *testing.T) {
+	pairs := 250
+	if n, err := strconv.Atoi(os.Getenv("ASSENT_PAIRS")); err == nil {
+		pairs = n
+	}
+	docs, undecided, changed := domain(), 0, 0
+	for seed := range uint64(pairs) {
+		d := dice{rand.New(rand.NewPCG(seed, 13))}
+		opt := d.options()
+		space, policies := d.space(), d.policies()
+		b := &brute{
+			t:    t,
+			seed: seed,
+			docs: docs,
+			old:  &Side{Plan: planOf(t, opt, space, policies...)},
+		}
+		if !d.one(3) {
+			opt = d.options()
+		}
+		if d.one(2) {
+			space = d.space()
+		}
+		if d.one(2) {
+			policies = d.policies()
+		}
+		b.new = &Side{Plan: planOf(t, opt, space, policies...)}
+		all := calls()
+		for range 3 {
+			call := pick(d, all...)
+			call.Annotations = pick(d, nil, nil, map[string]bool{"destructiveHint": false}, map[string]bool{"readOnlyHint": true, "x": false})
+			b.target(call, pick(d, "", "", "{}", `{"k":1}`, `{"k":"x","l":2}`, `{"k":null,"l":true}`))
+		}
+		undecided += b.undecided
+		changed += b.changed
+	}
+
+	if undecided*1000 > 3*pairs || changed < pairs {
+		t.Errorf("%d of %d targets were undecided, %d changes found", undecided, 3*pairs, changed)
+	}
+}

@@ -1,0 +1,505 @@
+package posture
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+// comparer compares two sides, target by target.
+type comparer struct {
+	old, new Side
+	cmp      *condition.Comparison
+	keys     map[*condition.Expr]string // what of conditions makes them the same
+	changes  []Change
+}
+
+// fill names the agent in every change.
+func (c *comparer) fill() {
+	for i := range c.changes {
+		c.changes[i].AgentID = c.new.Plan.Agent().Metadata.ID
+	}
+}
+
+func byTarget(a, b Change) int {
+	return cmp.Or(
+		cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Server, b.Server),
+		cmp.Compare(a.Agent, b.Agent),
+		cmp.Compare(a.Skill, b.Skill),
+		cmp.Compare(a.Tool, b.Tool),
+	)
+}
+
+// pair is one target on both sides, for calls that are told apart by
+// nothing but their documents.
+type pair struct {
+	*comparer
+	call     resolve.Call // with annotations, without documents
+	which    string       // which names the target stands for, "" for one
+	old, new side
+	world    condition.Calls
+	class    string // what sets the calls apart, beside their documents; "" for nothing
+	parent   string // whether they carry a parent's input, where it matters
+}
+
+// side is what one plan makes of the calls of a pair.
+type side struct {
+	target *resolve.Target
+	sem    condition.Semantics
+	denied bool
+	asks   []int // gates that ask, in target.Gates
+}
+
+// outcome is what a side makes of a call.
+func (s side) outcome(asks bool) resolve.Outcome {
+	switch {
+	case s.denied:
+		return resolve.Deny
+	case asks:
+		return resolve.Ask
+	}
+
+	return resolve.Allow
+}
+
+// gates are those of the given indices, as conditions are compared.
+func (s side) gates(list []int) []condition.Gate {
+	out := make([]condition.Gate, len(list))
+	for i, at := range list {
+		g := &s.target.Gates[at]
+		out[i] = condition.Gate{
+			Use:  g.Use,
+			Sem:  s.sem,
+			When: g.When,
+		}
+	}
+
+	return out
+}
+
+// target compares one target: the call has its names, and nothing else.
+func (c *comparer) target(call resolve.Call, which string) {
+	old, new := c.old.Plan.Target(&call), c.new.Plan.Target(&call)
+	classes, ok := classesOf(old, new)
+	if !ok {
+		p := pair{
+			comparer: c,
+			call:     call,
+			which:    which,
+		}
+		p.undecided(outcomeAspect, "its rules read more annotations than are told apart: "+strconv.Itoa(mostHints))
+		return
+	}
+	var found []Change
+	for _, class := range classes {
+		p := pair{
+			comparer: c,
+			call:     call,
+			which:    which,
+			old:      sideOf(c.old, old, class),
+			new:      sideOf(c.new, new, class),
+		}
+		p.call.Annotations = class
+		if len(classes) > 1 {
+			p.class = noteOf(class)
+		}
+		found = append(found, p.compare()...)
+	}
+
+	c.changes = append(c.changes, merged(found, len(classes))...)
+}
+
+// sideOf sorts the gates that meet calls with these annotations.
+func sideOf(s Side, t *resolve.Target, annotations map[string]bool) side {
+	out := side{
+		target: t,
+		sem:    s.Plan.Options().Semantics.Conditions,
+		denied: s.Plan.Stopped() != nil,
+	}
+	for i := range t.Gates {
+		switch g := &t.Gates[i]; {
+		case !g.Meets(annotations):
+		case g.Outcome == resolve.Deny:
+			out.denied = true
+		default:
+			out.asks = append(out.asks, i)
+		}
+	}
+
+	return out
+}
+
+// compare tells what changes for the calls of the pair: for those with
+// a parent's input, and for those without, where it matters.
+func (p pair) compare() []Change {
+	if p.old.denied && p.new.denied || p.alike() {
+		return nil
+	}
+	base := condition.Calls{CaseSensitive: p.old.target.CaseSensitive && p.new.target.CaseSensitive}
+	if !p.readsParent() {
+		base.NoParent = true
+		p.world = base
+		return p.all()
+	}
+	p.world = base
+	with := p.all()
+	p.world.NoParent = true
+	p.parent = "without a parent's input"
+
+	return append(with, p.all()...)
+}
+
+func (p pair) all() []Change { return append(p.outcomes(), p.demands()...) }
+
+func joined(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ", " + b
+}
+
+// alike reports whether both sides have the same gates: nothing is
+// different then.
+func (p pair) alike() bool {
+	if p.old.denied != p.new.denied {
+		return false
+	}
+	old, new := p.signatures(p.old), p.signatures(p.new)
+	slices.Sort(old)
+	slices.Sort(new)
+	return slices.Equal(old, new) && p.sameTemplate(p.old.asks, p.new.asks)
+}
+
+// sameTemplate reports whether templates stand in the same order, which
+// decides whose is shown.
+func (p pair) sameTemplate(old, new []int) bool {
+	texts := func(s side, list []int) []string {
+		var out []string
+		for _, i := range list {
+			g := &s.target.Gates[i]
+			out = append(out, p.signature(s, i)+string(g.Source)+g.Policy)
+		}
+		return out
+	}
+	return slices.Equal(texts(p.old, old), texts(p.new, new)) || !p.old.templates() && !p.new.templates()
+}
+
+func (s side) templates() bool {
+	return slices.ContainsFunc(s.asks, func(i int) bool { return s.target.Gates[i].Template != "" })
+}
+
+func (p pair) signatures(s side) []string {
+	out := make([]string, len(s.asks))
+	for i, at := range s.asks {
+		out[i] = p.signature(s, at)
+	}
+	return out
+}
+
+// signature is what of a gate that asks matters to calls.
+func (p pair) signature(s side, at int) string {
+	g := &s.target.Gates[at]
+	return p.gateKey(s, at) + "\n" + requireKey(g.Require) + "\n" + g.Template
+}
+
+// gateKey is when a gate asks.
+func (p pair) gateKey(s side, at int) string {
+	g := &s.target.Gates[at]
+	if g.When == nil {
+		return ""
+	}
+	key, ok := p.keys[g.When]
+	if !ok {
+		key = exprKey(g.When)
+		p.keys[g.When] = key
+	}
+	return strings.Join([]string{
+		strconv.Itoa(int(g.Use)), s.sem.OnMissing.String(), s.sem.OnMismatch.String(), s.sem.Anchor.String(),
+		s.sem.Trim.String(), key,
+	}, " ")
+}
+
+// exprKey is the same for conditions that say the same in the same
+// words; numbers are compared as numbers.
+func exprKey(e *condition.Expr) string {
+	var b []byte
+	for i := range e.Groups {
+		b = append(b, '[')
+		for _, m := range e.Groups[i].Matchers {
+			b = append(strconv.AppendQuote(b, m.Key), '{')
+			for j := range m.Tests {
+				b = append(append(b, m.Tests[j].Op...), '(')
+				for _, o := range m.Tests[j].Operands() {
+					b = appendScalar(b, o)
+				}
+				b = append(b, ')')
+			}
+			b = append(b, '}')
+		}
+
+		b = append(b, ']')
+	}
+
+	return string(b)
+}
+
+func appendScalar(b []byte, s condition.Scalar) []byte {
+	if s.Kind == value.Number {
+		return append(append(b, s.Num.Canonical()...), ',')
+	}
+	return append(append(b, s.String()...), ',')
+}
+
+// requireKey is what a gate demands. It tells no opinion from the
+// default, which join differently.
+func requireKey(r *policy.Require) string {
+	if r == nil {
+		return "nothing"
+	}
+	text, err := r.MarshalJSON()
+	if err != nil {
+		return "unreadable"
+	}
+	return string(r.OnTimeout) + strconv.FormatBool(r.Grants.Bounds == nil) + string(text)
+}
+
+// readsParent reports whether some gate looks at the parent's input.
+func (p pair) readsParent() bool {
+	reads := func(s side) bool {
+		return slices.ContainsFunc(s.asks, func(i int) bool { return readsParent(&s.target.Gates[i]) })
+	}
+	return reads(p.old) || reads(p.new)
+}
+
+func readsParent(g *resolve.Gate) bool {
+	if g.When == nil || g.Use != condition.Delegation && g.Use != condition.Governance {
+		return false
+	}
+	for i := range g.When.Groups {
+		for _, m := range g.When.Groups[i].Matchers {
+			if strings.HasPrefix(m.Key, "parent.") {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// outcomes tells the calls whose outcome is another one.
+func (p pair) outcomes() []Change {
+	old, new := p.old.gates(p.old.asks), p.new.gates(p.new.asks)
+	switch {
+	case p.old.denied:
+		return p.denials(new, p.new, func(asks bool) (from, to resolve.Outcome) {
+			return resolve.Deny, p.new.outcome(asks)
+		})
+	case p.new.denied:
+		return p.denials(old, p.old, func(asks bool) (from, to resolve.Outcome) {
+			return p.old.outcome(asks), resolve.Deny
+		})
+	}
+
+	var found []Change
+	found = append(found, p.gap(p.only(p.old, p.new), new, resolve.Ask, resolve.Allow)...)
+	return append(found, p.gap(p.only(p.new, p.old), old, resolve.Allow, resolve.Ask)...)
+}
+
+// only are the gates of one side that the other side has not.
+func (p pair) only(a, b side) []condition.Gate {
+	known := map[string]bool{}
+	for _, i := range b.asks {
+		known[p.gateKey(b, i)] = true
+	}
+	var list []int
+	for _, i := range a.asks {
+		if !known[p.gateKey(a, i)] {
+			list = append(list, i)
+		}
+	}
+
+	return a.gates(list)
+}
+
+// gap tells the calls that some gates ask about and the other side
+// doesn't.
+func (p pair) gap(asking, silent []condition.Gate, from, to resolve.Outcome) []Change {
+	if len(asking) == 0 {
+		return nil
+	}
+	cell, ok := p.cmp.Gap(p.world, asking, silent)
+	switch {
+	case !ok:
+		return []Change{p.unknown(from, to, condition.WhyTooLarge)}
+	case cell == nil:
+		return nil
+	}
+
+	return []Change{p.outcome(*cell, from, to)}
+}
+
+// denials tells what becomes of calls where one side denies all.
+func (p pair) denials(
+	gates []condition.Gate, s side, outcomes func(asks bool) (from, to resolve.Outcome),
+) []Change {
+	parts, ok := p.cmp.Cells(p.world, nil, gates)
+	if !ok {
+		from, to := outcomes(false)
+		return []Change{p.unknown(from, to, condition.WhyTooLarge)}
+	}
+	var found []Change
+	for _, cell := range parts {
+		from, to := outcomes(cell.Asks[0])
+		found = append(found, p.outcome(cell, from, to))
+	}
+
+	return found
+}
+
+// outcome is the change of a cell. Its witness is run on both sides
+// before it is told.
+func (p pair) outcome(cell condition.Cell, from, to resolve.Outcome) Change {
+	if cell.Found != condition.Yes {
+		return p.unknown(from, to, condition.WhyTooHard)
+	}
+	change := p.change(outcomeAspect, from.String(), to.String())
+	change.region = cell.Region
+	change.Effect = Tightens
+	if to > from { // the smaller outcome is the stricter one
+		change.Effect = Loosens
+	}
+	p.witness(&change, cell.Witness, func(old, new resolve.Decision) bool {
+		return old.Outcome == from && new.Outcome == to
+	})
+
+	return change
+}
+
+// change is a change of this pair.
+func (p pair) change(aspect, from, to string) Change {
+	c := Change{
+		Kind:   string(p.call.Kind),
+		Tool:   p.call.Tool,
+		Server: p.call.Server,
+		Agent:  p.call.Agent,
+		Skill:  p.call.Skill,
+		Aspect: aspect,
+		From:   from,
+		To:     to,
+		world:  p.world,
+		note:   joined(p.which, p.parent),
+		class:  p.class,
+	}
+	if p.which == "" {
+		return c
+	}
+	switch p.call.Kind {
+	case resolve.Skill:
+		c.Skill = everyOther
+	case resolve.Delegation:
+		c.Agent = everyOther
+	default:
+		c.Tool = everyOther
+	}
+
+	return c
+}
+
+// unknown is a change that may be there.
+func (p pair) unknown(from, to resolve.Outcome, why string) Change {
+	c := p.change(outcomeAspect, from.String(), to.String())
+	c.Effect, c.Why = Undecided, why
+	return c
+}
+
+func (p pair) undecided(aspect, why string) {
+	c := p.change(aspect, "", "")
+	c.Effect, c.Why = Undecided, why
+	p.changes = append(p.changes, c)
+}
+
+// witness gives a change its call, once both plans have decided it as
+// the change says. It also gives the region its words.
+func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.Decision) bool) {
+	call := p.call
+	args, parent, given := condition.SplitDocument(doc)
+	call.Args = args.AppendJSON(nil)
+	switch {
+	case given:
+		call.ParentInput = parent.AppendJSON(nil)
+	case !p.world.NoParent:
+		call.ParentInput = resolve.Raw("{}")
+	}
+
+	old, new := p.comparer.old.Plan.Decide(&call), p.comparer.new.Plan.Decide(&call)
+	c.Old, c.New = positionOf(old, p.comparer.old), positionOf(new, p.comparer.new)
+	c.Region = c.region.String()
+	if text, err := call.JSON(); err == nil {
+		c.Witness = text
+	}
+	if c.Witness == nil || !holds(old, new) {
+		c.Effect, c.Witness = Undecided, nil
+		c.Why = "the call that should show it was decided otherwise: " + old.Outcome.String() + " before, " +
+			new.Outcome.String() + " now"
+	}
+}
+
+// positionOf is the place of the first rule that spoke; the agent's
+// file when none did.
+func positionOf(d resolve.Decision, s Side) *Position {
+	for _, r := range d.Reasons {
+		if r.File != "" && r.Line > 0 {
+			return &Position{File: r.File, Line: r.Line, Column: r.Column}
+		}
+	}
+	return agentPosition(s)
+}
+
+func agentPosition(s Side) *Position {
+	at := s.Plan.Agent().Doc.Root.Range.Start
+	if n := s.Plan.Agent().Doc.Root.Get("action_space"); n != nil {
+		at = n.Range.Start
+	}
+	return &Position{File: s.Plan.Agent().File, Line: at.Line, Column: at.Column}
+}
+
+// merged tells once what is the same for calls with other annotations,
+// and says of which calls the rest is true.
+func merged(found []Change, classes int) []Change {
+	var out []Change
+	count := map[int][]string{}
+	for _, c := range found {
+		i := slices.IndexFunc(out, func(o Change) bool {
+			return o.Aspect == c.Aspect && o.Effect == c.Effect && o.From == c.From && o.To == c.To &&
+				o.Region == c.Region && o.note == c.note && o.Why == c.Why
+		})
+		if i < 0 {
+			i = len(out)
+			out = append(out, c)
+		}
+		count[i] = append(count[i], c.class)
+	}
+
+	for i := range out {
+		notes := out[i].note
+		if len(count[i]) < classes {
+			notes = joined(notes, strings.Join(count[i], " or "))
+		}
+		switch {
+		case notes == "":
+		case out[i].Region == "":
+			out[i].Region = notes
+		default:
+			out[i].Region += " (" + notes + ")"
+		}
+	}
+
+	return out
+}

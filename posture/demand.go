@@ -1,0 +1,246 @@
+package posture
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// mostApart is how many conditions are told apart to learn which rules
+// ask together.
+const mostApart = 16
+
+// together is a set of gates that ask about the same calls: their
+// indices in the gates of both sides.
+type together struct {
+	gate     condition.Gate
+	old, new []int
+}
+
+// demands tells what approvals demand otherwise where both sides ask.
+func (p pair) demands() []Change {
+	if p.old.denied || p.new.denied {
+		return nil
+	}
+	oldOnly, newOnly := p.differing(p.old, p.new), p.differing(p.new, p.old)
+	if len(oldOnly)+len(newOnly) == 0 && p.sameTemplate(p.old.asks, p.new.asks) {
+		return nil
+	}
+	sets, always := p.sets()
+	within := append(p.old.gates(oldOnly), p.new.gates(newOnly)...)
+	if len(within) == 0 || slices.ContainsFunc(within, func(g condition.Gate) bool { return g.When == nil }) {
+		within = nil
+	}
+	if len(sets) > mostApart {
+		return p.roughly(oldOnly, newOnly)
+	}
+	gates := make([][]condition.Gate, len(sets))
+	for i := range sets {
+		gates[i] = []condition.Gate{sets[i].gate}
+	}
+	cells, ok := p.cmp.Cells(p.world, within, gates...)
+	if !ok {
+		return p.roughly(oldOnly, newOnly)
+	}
+
+	var found []Change
+	for _, cell := range cells {
+		found = p.demanded(found, cell, asking(sets, always, cell.Asks))
+	}
+	return found
+}
+
+// differing are the gates of a side that the other side has not, with
+// what they demand.
+func (p pair) differing(a, b side) []int {
+	there := map[string]int{}
+	for _, key := range p.signatures(b) {
+		there[key]++
+	}
+	var out []int
+	for _, i := range a.asks {
+		if key := p.signature(a, i); there[key] > 0 {
+			there[key]--
+		} else {
+			out = append(out, i)
+		}
+	}
+
+	return out
+}
+
+// sets are the gates of both sides by when they ask, and those that ask
+// about every call.
+func (p pair) sets() (sets []together, always together) {
+	at := map[string]int{}
+	put := func(s side, i int, list func(t *together) *[]int) {
+		key := p.gateKey(s, i)
+		if key == "" {
+			*list(&always) = append(*list(&always), i)
+			return
+		}
+		n, known := at[key]
+		if !known {
+			n = len(sets)
+			at[key] = n
+			sets = append(sets, together{gate: s.gates([]int{i})[0]})
+		}
+		*list(&sets[n]) = append(*list(&sets[n]), i)
+	}
+	for _, i := range p.old.asks {
+		put(p.old, i, func(t *together) *[]int { return &t.old })
+	}
+	for _, i := range p.new.asks {
+		put(p.new, i, func(t *together) *[]int { return &t.new })
+	}
+
+	return sets, always
+}
+
+// asking are the gates that ask in a cell, in their order.
+func asking(sets []together, always together, asks []bool) together {
+	all := together{old: slices.Clone(always.old), new: slices.Clone(always.new)}
+	for i, asks := range asks {
+		if asks {
+			all.old = append(all.old, sets[i].old...)
+			all.new = append(all.new, sets[i].new...)
+		}
+	}
+	slices.Sort(all.old)
+	slices.Sort(all.new)
+
+	return all
+}
+
+// demanded adds what is demanded otherwise in one cell. The same change
+// in several cells is one, with all their calls.
+func (p pair) demanded(found []Change, cell condition.Cell, by together) []Change {
+	if len(by.old) == 0 || len(by.new) == 0 {
+		return found // the outcome says it
+	}
+	old, new := p.old.target.Demand(by.old), p.new.target.Demand(by.new)
+	for _, change := range p.between(old, new) {
+		if cell.Found != condition.Yes {
+			change.Effect, change.Why = Undecided, condition.WhyTooHard
+		} else {
+			change.region = cell.Region
+			p.witness(&change, cell.Witness, func(was, is resolve.Decision) bool {
+				return was.Outcome == resolve.Ask && is.Outcome == resolve.Ask &&
+					sameRequire(was.Require, old.Require) && sameRequire(is.Require, new.Require)
+			})
+			change.Old, change.New = demandedAt(change.Old, p.old, by.old), demandedAt(change.New, p.new, by.new)
+		}
+
+		found = p.gather(found, change)
+	}
+
+	return found
+}
+
+// gather adds a change to those of the same kind: one change has all
+// their calls.
+func (p pair) gather(found []Change, change Change) []Change {
+	i := slices.IndexFunc(found, func(f Change) bool {
+		return f.Aspect == change.Aspect && f.From == change.From && f.To == change.To && f.Effect == change.Effect
+	})
+	if i < 0 {
+		return append(found, change)
+	}
+	if f := &found[i]; f.region != nil && change.region != nil {
+		f.region = f.region.Or(change.region)
+		f.Region = f.region.String()
+	}
+
+	return found
+}
+
+// demandedAt is the place of the first rule that demands something, at
+// where none does.
+func demandedAt(at *Position, s side, asking []int) *Position {
+	for _, i := range asking {
+		if g := &s.target.Gates[i]; g.Require != nil && at != nil {
+			return &Position{
+				File:   g.File,
+				Line:   g.Range.Start.Line,
+				Column: g.Range.Start.Column,
+			}
+		}
+	}
+
+	return at
+}
+
+func sameRequire(a, b *policy.Require) bool { return requireKey(a) == requireKey(b) }
+
+// between tells how one demand differs from another.
+func (p pair) between(old, new resolve.Demand) []Change {
+	var out []Change
+	was, is := Protection{Require: valueOf(old.Require)}, Protection{Require: valueOf(new.Require)}
+	for _, a := range demandAspects() {
+		if order := a.compare(was, is); order != Same {
+			c := p.change(a.Name, a.show(was), a.show(is))
+			c.Effect, c.Why = effectOf(order)
+			out = append(out, c)
+		}
+	}
+
+	if old.Template != new.Template || old.Shown != new.Shown && strings.Contains(old.Template, "{{") {
+		c := p.change(messageAspect, textOf(old), textOf(new))
+		c.Effect = Changes
+		out = append(out, c)
+	}
+
+	return out
+}
+
+func valueOf(r *policy.Require) policy.Require {
+	if r == nil {
+		return policy.Require{}
+	}
+	return *r
+}
+
+// textOf writes a message for people.
+func textOf(d resolve.Demand) string {
+	if d.Template == "" {
+		return "the default message"
+	}
+	return strconv.Quote(d.Template)
+}
+
+// effectOf is what an order does to what is asked.
+func effectOf(o Order) (effect Effect, why string) {
+	switch o {
+	case Tighter:
+		return Tightens, ""
+	case Looser:
+		return Loosens, ""
+	}
+
+	return Undecided, "neither side demands all that the other does"
+}
+
+// roughly compares what approvals demand where too many rules with
+// conditions of their own meet to tell which ask together: the rules
+// that are on one side only, as if nothing else asked. What doesn't
+// tighten then is undecided, since other rules may demand the same.
+func (p pair) roughly(oldOnly, newOnly []int) []Change {
+	old, new := p.old.target.Demand(oldOnly), p.new.target.Demand(newOnly)
+	if sameRequire(old.Require, new.Require) && old.Template == new.Template && len(oldOnly) == len(newOnly) {
+		return nil
+	}
+	var kinds []string
+	for _, c := range p.between(old, new) {
+		kinds = append(kinds, c.Aspect)
+	}
+	c := p.change("require", "", "")
+	c.Effect = Undecided
+	c.Why = "more than " + strconv.Itoa(mostApart) + " conditions decide which rules ask together; differing: " +
+		strings.Join(kinds, ", ")
+
+	return []Change{c}
+}

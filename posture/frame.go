@@ -1,0 +1,280 @@
+package posture
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+)
+
+// part of an agent as a whole: what an aspect compares, by name.
+type framed map[string]piece
+
+type piece struct {
+	protection Protection
+	at         *Position
+}
+
+// frame compares what is about the agent as a whole.
+func (c *comparer) frame() {
+	c.compareFramed(aspectAllowList, allowLists, true)
+	c.compareFramed(aspectTarget, behinds, true)
+	c.compareFramed(aspectDelegation, edges, false)
+	c.compareFramed(aspectPolicyRef, references, false)
+	c.compareFramed(aspectSuppression, suppressions, false)
+	c.compareFramed(aspectTightenOnly, tightenOnly, false)
+	c.compareFramed(aspectLimit, limits, false)
+	c.compareFramed(aspectSemantics, semantics, false)
+	c.compareFramed(aspectTrusted, trusted, false)
+	c.compareFramed(aspectCase, caseSensitive, false)
+}
+
+// compareFramed compares one aspect. What one side alone has counts as
+// the zero Protection there, unless only what both have is compared:
+// the outcomes tell the rest.
+func (c *comparer) compareFramed(name string, of func(Side) framed, shared bool) {
+	a := aspect(name)
+	old, new := of(c.old), of(c.new)
+	names := maps.Clone(old)
+	maps.Copy(names, new)
+	for _, key := range slices.Sorted(maps.Keys(names)) {
+		was, had := old[key]
+		is, has := new[key]
+		if shared && !(had && has) {
+			continue
+		}
+		if !had && name == aspectPolicyRef {
+			was.protection.Rung = rungAbsent
+		}
+		if !has && name == aspectPolicyRef {
+			is.protection.Rung = rungAbsent
+		}
+		order := a.compare(was.protection, is.protection)
+		if order == Same {
+			continue
+		}
+		change := Change{
+			Kind:   "agent",
+			Aspect: name,
+			From:   labelled(key, a.show(was.protection)),
+			To:     labelled(key, a.show(is.protection)),
+			Old:    was.at,
+			New:    is.at,
+		}
+		change.Effect, change.Why = effectOf(order)
+		c.changes = append(c.changes, c.judged(change, name, key))
+	}
+}
+
+// judged adjusts what an order alone says. What a reference adds is
+// compared call by call, so that naming a policy tightens nothing by
+// itself; not to name it any more does loosen: its next version would
+// not hold.
+func (c *comparer) judged(change Change, aspect, key string) Change {
+	switch {
+	case aspect == aspectPolicyRef && change.Effect == Tightens:
+		change.Effect = Changes
+	case change.Effect == Undecided:
+		change.Why = "what may be done there is not known from these files"
+		if aspect == aspectAllowList {
+			change.Why = "each side lists names that the other does not"
+		}
+	}
+	if kind, alias, ok := strings.Cut(key, " "); ok && aspect != aspectSuppression {
+		switch resolve.Kind(kind) {
+		case resolve.Tool:
+			change.Kind, change.Tool = kind, alias
+		case resolve.MCPTool:
+			change.Kind, change.Server = kind, alias
+		case resolve.Skill, resolve.Delegation:
+			change.Kind, change.Agent = kind, alias
+		}
+	}
+
+	return change
+}
+
+// labelled says which one is meant, where an aspect has several.
+func labelled(key, value string) string {
+	if key == "" {
+		return value
+	}
+	return key + ": " + value
+}
+
+func at(s Side, r diag.Range) *Position {
+	return &Position{File: s.Plan.Agent().File, Line: r.Start.Line, Column: r.Start.Column}
+}
+
+func allowLists(s Side) framed {
+	out := framed{}
+	space := &s.Plan.Agent().ActionSpace
+	put := func(kind resolve.Kind, e *schema.Entry, list *[]schema.ToolRef, where diag.Range) {
+		p := Protection{All: list == nil || len(*list) == 0 &&
+			s.Plan.Options().Semantics.EmptyAllowList == resolve.EmptyIsAbsent}
+		if list != nil && !p.All {
+			for i := range *list {
+				p.Names = append(p.Names, (*list)[i].Name)
+			}
+		}
+		slices.Sort(p.Names)
+		p.Names = slices.Compact(p.Names)
+		if where == (diag.Range{}) {
+			where = e.Range
+		}
+		out[string(kind)+" "+e.Alias] = piece{p, at(s, where)}
+	}
+	for i := range space.MCPServers {
+		m := &space.MCPServers[i]
+		put(resolve.MCPTool, &m.Entry, m.AllowedTools, m.AllowedRange)
+	}
+	for i := range space.RemoteAgents {
+		r := &space.RemoteAgents[i]
+		put(resolve.Skill, &r.Entry, r.AllowedSkills, r.AllowedRange)
+	}
+
+	return out
+}
+
+// behinds is what stands behind the aliases of tools and servers.
+func behinds(s Side) framed {
+	out := framed{}
+	space := &s.Plan.Agent().ActionSpace
+	for i := range space.LocalTools {
+		t := &space.LocalTools[i]
+		out[string(resolve.Tool)+" "+t.Alias] = piece{Protection{Word: t.Name}, at(s, t.Range)}
+	}
+	for i := range space.MCPServers {
+		m := &space.MCPServers[i]
+		out[string(resolve.MCPTool)+" "+m.Alias] = piece{Protection{Word: m.ServerRef}, at(s, m.Range)}
+	}
+
+	return out
+}
+
+// edges are the agents that are delegated to.
+func edges(s Side) framed {
+	out := framed{}
+	space := &s.Plan.Agent().ActionSpace
+	put := func(e *schema.Entry, word string) {
+		key := string(resolve.Delegation) + " " + e.Alias
+		if known, twice := out[key]; twice {
+			word = known.protection.Word + " and " + word
+		}
+		out[key] = piece{Protection{Word: word}, at(s, e.Range)}
+	}
+	for i := range space.LocalAgents {
+		l := &space.LocalAgents[i]
+		put(&l.Entry, l.SourceType+" "+l.Source)
+	}
+	for i := range space.RemoteAgents {
+		put(&space.RemoteAgents[i].Entry, "remote agent")
+	}
+
+	return out
+}
+
+// The rungs of references.
+const (
+	rungRequired = iota
+	rungAdvisory
+	rungAbsent
+)
+
+func references(s Side) framed {
+	out := framed{}
+	for _, ref := range s.Plan.Agent().Constraints.Policies {
+		p := Protection{Word: "required", Rung: rungRequired}
+		if !ref.Required {
+			p = Protection{Word: "advisory", Rung: rungAdvisory}
+		}
+		if known, twice := out[ref.Ref]; !twice || known.protection.Rung > p.Rung {
+			out[ref.Ref] = piece{p, at(s, ref.RefRange)}
+		}
+	}
+
+	return out
+}
+
+// suppressions lists what is silenced, by document and rule, each time
+// that it is.
+func suppressions(s Side) framed {
+	out := framed{}
+	count := map[string]int{}
+	for _, sup := range s.Suppressed {
+		key := sup.Rule + " in " + sup.File
+		if count[key]++; count[key] > 1 {
+			key += " (" + strconv.Itoa(count[key]) + ")"
+		}
+		out[key] = piece{Protection{Names: []string{"silenced"}}, &sup.At}
+	}
+
+	return out
+}
+
+func tightenOnly(s Side) framed {
+	c := &s.Plan.Agent().Constraints
+	p := Protection{Word: "true"}
+	if !c.TightenOnly {
+		p = Protection{Word: "false", Rung: 1}
+	}
+	return framed{"": {p, at(s, c.TightenOnlyRange)}}
+}
+
+func limits(s Side) framed {
+	budget, lim := s.Plan.Limits()
+	where := s.Plan.Agent().Doc.Root.Range
+	if n := s.Plan.Agent().Doc.Root.Get("constraints"); n != nil {
+		where = n.Range
+	}
+	out := framed{}
+	for name, n := range map[string]*int64{
+		"max_token_usage":      budget.MaxTokenUsage,
+		"max_duration_seconds": budget.MaxDurationSeconds,
+		"max_llm_calls":        lim.MaxLLMCalls,
+		"max_tool_calls":       lim.MaxToolCalls,
+		"max_delegation_depth": lim.MaxDelegationDepth,
+	} {
+		out[name] = piece{Protection{Limit: n}, at(s, where)}
+	}
+
+	return out
+}
+
+// semantics are the readings that an owner can choose.
+func semantics(s Side) framed {
+	opt := s.Plan.Options()
+	c := opt.Semantics.Conditions
+	choose := func(rung int, first, other string) piece {
+		return piece{protection: Protection{Word: []string{first, other}[min(rung, 1)], Rung: rung}}
+	}
+	timeout := 0
+	if opt.AllowTimeoutApprove {
+		timeout = 1
+	}
+
+	return framed{
+		"on_missing":         choose(int(c.OnMissing), "ask", "no_match"),
+		"on_mismatch":        choose(int(c.OnMismatch), "ask", "no_match"),
+		"anchor":             choose(int(c.Anchor), "unanchored", "full"),
+		"trim":               choose(int(c.Trim), "raw_and_trimmed", "raw_only"),
+		"undeclared":         choose(int(opt.Semantics.Undeclared), "deny", "ask"),
+		"empty_allow_list":   choose(int(opt.Semantics.EmptyAllowList), "allows_none", "as_absent"),
+		"remote_approval":    choose(int(opt.Semantics.RemoteApproval), "two_gates", "skill_replaces"),
+		"approve_on_timeout": choose(timeout, "false", "true"),
+	}
+}
+
+func trusted(s Side) framed { return framed{"": {protection: setOf(s.Plan.Options().TrustedServers)}} }
+
+func caseSensitive(s Side) framed {
+	return framed{"": {protection: setOf(s.Plan.Options().CaseSensitive)}}
+}
+
+func setOf(names []string) Protection {
+	return Protection{Names: slices.Compact(slices.Sorted(slices.Values(names)))}
+}

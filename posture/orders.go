@@ -1,0 +1,317 @@
+package posture
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/policy"
+)
+
+// Order is how what protects on one side compares with the other side.
+type Order uint8
+
+// The orders.
+const (
+	Same Order = iota
+	Tighter
+	Looser
+	Incomparable
+)
+
+// String returns "same", "tighter", "looser" or "incomparable".
+func (o Order) String() string {
+	return [...]string{"same", "tighter", "looser", "incomparable"}[min(o, Incomparable)]
+}
+
+// and is the order of a whole whose parts compare so.
+func (o Order) and(p Order) Order {
+	switch {
+	case o == Same || o == p:
+		return p
+	case p == Same:
+		return o
+	}
+
+	return Incomparable
+}
+
+// Protection is what an aspect compares: one field of it, by aspect.
+type Protection struct {
+	Require policy.Require // as resolve.Demand has it; the zero value where nothing is demanded
+	All     bool           // every name, whatever Names says
+	Names   []string       // sorted, without repetitions
+	Word    string         // what stands behind an alias, or the name of the rung; "" for nothing
+	Rung    int            // 0 is the tightest
+	Limit   *int64         // nil: none
+}
+
+// Aspect is one row of the table of orders.
+type Aspect struct {
+	Name string // as Change.Aspect has it
+	// Tighter says which side is the tighter one.
+	Tighter string
+	compare func(old, new Protection) Order
+	show    func(p Protection) string
+}
+
+// Compare tells how the new side compares with the old one.
+func (a Aspect) Compare(old, new Protection) Order { return a.compare(old, new) }
+
+// Aspects is the table of orders: of what an approval demands first,
+// then of what is about the agent as a whole. Each order is reflexive,
+// antisymmetric (of what is the same to it) and transitive.
+func Aspects() []Aspect { return append(demandAspects(), frameAspects()...) }
+
+// demandAspects are those of an approval that both sides ask for.
+func demandAspects() []Aspect {
+	of := func(order func(a, b policy.Require) Order) func(a, b Protection) Order {
+		return func(a, b Protection) Order { return order(effective(a.Require), effective(b.Require)) }
+	}
+	show := func(part func(r policy.Require) any) func(Protection) string {
+		return func(p Protection) string { return shown(part(effective(p.Require))) }
+	}
+	return []Aspect{
+		{
+			"stages", "more people, of more groups, have to agree, and fewer groups may stand in for them, or later",
+			of(func(a, b policy.Require) Order {
+				return part(policy.Require{Stages: a.Stages}, policy.Require{Stages: b.Stages})
+			}),
+			show(func(r policy.Require) any { return stages(r) }),
+		},
+		{
+			"within", "the deadline is shorter; none is the longest", of(withinOrder),
+			show(func(r policy.Require) any { return within(r.Within) }),
+		},
+		{
+			"on_timeout", "deny before escalate before nothing said before approve", of(timeoutOrder),
+			show(func(r policy.Require) any { return cmp.Or(string(r.OnTimeout), "nothing said") }),
+		},
+		{
+			"escalate", "more groups are called in, sooner, only to look rather than to approve", of(escalateOrder),
+			show(func(r policy.Require) any { return r.Escalate }),
+		},
+		{
+			"grants", "standing approvals are forbidden, or bound to the session, a shorter age, fewer uses and fewer " +
+				"arguments that may vary", of(grantsOrder),
+			show(func(r policy.Require) any { return r.Grants }),
+		},
+		{
+			"arguments", "more is hidden from those who approve, or nothing hidden may be approved", of(argumentsOrder),
+			show(func(r policy.Require) any { return r.Arguments }),
+		},
+	}
+}
+
+// The aspects of an agent as a whole.
+const (
+	aspectAllowList   = "allow_list"
+	aspectTarget      = "target"
+	aspectDelegation  = "delegation"
+	aspectPolicyRef   = "policy_ref"
+	aspectSuppression = "suppression"
+	aspectTightenOnly = "tighten_only"
+	aspectLimit       = "limit"
+	aspectSemantics   = "semantics"
+	aspectTrusted     = "trusted_servers"
+	aspectCase        = "case_sensitive_arguments"
+)
+
+func frameAspects() []Aspect {
+	names := func(p Protection) string { return showNames(p) }
+	word := func(p Protection) string { return cmp.Or(p.Word, "absent") }
+	return []Aspect{
+		{aspectAllowList, "the list has fewer names; none lets every name pass", fewer, names},
+		{aspectTarget, "nothing stands behind the alias; two different things can't be ordered", behind, word},
+		{aspectDelegation, "the agent is not delegated to; two different sources can't be ordered", behind, word},
+		{aspectPolicyRef, "required before advisory before absent", rungs, word},
+		{aspectSuppression, "fewer findings are silenced", fewer, names},
+		{aspectTightenOnly, "sub-agents may only tighten", rungs, word},
+		{aspectLimit, "the limit is lower; none is the highest", lower, func(p Protection) string { return showLimit(p.Limit) }},
+		{
+			aspectSemantics, "the default reading: every other one asks or denies less",
+			rungs, word,
+		},
+		{aspectTrusted, "fewer servers' annotations are believed", fewer, names},
+		{aspectCase, "fewer targets take keys that differ in case alone", fewer, names},
+	}
+}
+
+// aspect finds a row of the table.
+func aspect(name string) Aspect {
+	all := Aspects()
+	return all[slices.IndexFunc(all, func(a Aspect) bool { return a.Name == name })]
+}
+
+// effective is a requirement as it is felt: bounds without an opinion
+// permit nothing, and a requirement that says no more than what holds
+// anyway says nothing. So a rule of an agent's file demands the same as
+// the same rule of a policy.
+func effective(r policy.Require) policy.Require {
+	r = r.Join(policy.Require{})
+	if len(r.Grants.Bounds) == 0 {
+		r.Grants.Bounds = nil
+	}
+	rest := r
+	if rest.OnTimeout = ""; r.OnTimeout == policy.TimeoutDeny && rest.IsZero() {
+		return rest
+	}
+	return r
+}
+
+// stages lists who has to agree, and who may instead.
+func stages(r policy.Require) []string {
+	var out []string
+	for _, s := range r.Stages {
+		text := fmt.Sprintf("%d of %s", s.People, s.Group)
+		for _, i := range s.StandIns {
+			text += fmt.Sprintf(" (or %s after %s)", i.Group, policy.FormatDuration(i.After))
+		}
+		out = append(out, text)
+	}
+
+	return out
+}
+
+func withinOrder(a, b policy.Require) Order {
+	return level(-within(a.Within).rank(), -within(b.Within).rank())
+}
+
+// within is a deadline.
+type within time.Duration
+
+func (w within) rank() time.Duration {
+	if w == 0 {
+		return 1<<63 - 1
+	}
+	return time.Duration(w)
+}
+
+// String writes a deadline as a policy does.
+func (w within) String() string {
+	if w == 0 {
+		return "no deadline"
+	}
+	return policy.FormatDuration(time.Duration(w))
+}
+
+func timeoutOrder(a, b policy.Require) Order { return level(timeoutRung(a), timeoutRung(b)) }
+
+func timeoutRung(r policy.Require) int {
+	return slices.Index([]policy.Timeout{policy.TimeoutApprove, "", policy.TimeoutEscalate, policy.TimeoutDeny}, r.OnTimeout)
+}
+
+// part compares one field of requirements by the lattice of policies.
+func part(a, b policy.Require) Order { return mutual(policy.Tighter(b, a), policy.Tighter(a, b)) }
+
+func escalateOrder(a, b policy.Require) Order {
+	return part(policy.Require{Escalate: a.Escalate}, policy.Require{Escalate: b.Escalate})
+}
+
+func grantsOrder(a, b policy.Require) Order {
+	opinion := func(g policy.Grants) policy.Require {
+		if g.Bounds == nil && !g.Forbid {
+			g.Bounds = []policy.Bound{}
+		}
+		return policy.Require{Grants: g}
+	}
+	return part(opinion(a.Grants), opinion(b.Grants))
+}
+
+func argumentsOrder(a, b policy.Require) Order {
+	return part(policy.Require{Arguments: a.Arguments}, policy.Require{Arguments: b.Arguments})
+}
+
+// mutual is the order of which it is known whether the new side is at
+// least as tight as the old one, and the other way round.
+func mutual(tighter, looser bool) Order {
+	switch {
+	case tighter && looser:
+		return Same
+	case tighter:
+		return Tighter
+	case looser:
+		return Looser
+	}
+
+	return Incomparable
+}
+
+// level orders two rungs: the higher one is the tighter one.
+func level[T cmp.Ordered](old, new T) Order { return mutual(new >= old, old >= new) }
+
+// subset orders sets: the smaller one is the tighter one.
+func subset(old, new []string) Order {
+	within := func(a, b []string) bool {
+		return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
+	}
+	return mutual(within(new, old), within(old, new))
+}
+
+// fewer orders sets of names, of which one may be all.
+func fewer(old, new Protection) Order {
+	switch {
+	case old.All && new.All:
+		return Same
+	case old.All:
+		return Tighter
+	case new.All:
+		return Looser
+	}
+
+	return subset(old.Names, new.Names)
+}
+
+// behind orders what stands behind an alias: nothing is the tightest.
+func behind(old, new Protection) Order {
+	return mutual(new.Word == "" || new.Word == old.Word, old.Word == "" || old.Word == new.Word)
+}
+
+// rungs orders by the rung.
+func rungs(old, new Protection) Order { return level(-old.Rung, -new.Rung) }
+
+func lower(old, new Protection) Order {
+	atMost := func(a, b *int64) bool { return b == nil || a != nil && *a <= *b }
+	return mutual(atMost(new.Limit, old.Limit), atMost(old.Limit, new.Limit))
+}
+
+func showLimit(n *int64) string {
+	if n == nil {
+		return "none"
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+func showNames(p Protection) string {
+	switch {
+	case p.All:
+		return "every name"
+	case len(p.Names) == 0:
+		return "none"
+	}
+
+	return strings.Join(p.Names, ", ")
+}
+
+// shown writes a part of a requirement: lists as words, what a policy
+// file has as it has it.
+func shown(v any) string {
+	switch v := v.(type) {
+	case []string:
+		return cmp.Or(strings.Join(v, ", "), "none")
+	case fmt.Stringer:
+		return v.String()
+	case string:
+		return v
+	}
+
+	text, err := json.Marshal(v)
+	if err != nil || string(text) == "null" || string(text) == "{}" {
+		return "none"
+	}
+	return string(text)
+}

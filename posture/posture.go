@@ -1,0 +1,192 @@
+// Package posture compares what two versions of an agent with its
+// policies let through: for all calls, not for a sample of them.
+//
+// A posture is what a plan (package resolve) makes of every call it can
+// be given. Compare tells the calls that are allowed, asked about or
+// denied on one side and not on the other, exactly and in words, each
+// with a call that shows it and that both plans have decided before it
+// is told. It also tells what protects besides the outcome: who must
+// approve, by when, what a grant may vary, what is hidden, lists,
+// references and readings, each by the order that Aspects writes down.
+// Query asks about one plan what an invariant asks: is there a call
+// like this with that outcome?
+//
+// What can't be told is Undecided, says why, and counts as loosening.
+// The package is pure: no clock, no network, no disk.
+package posture
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// Effect is what a change does to what is asked.
+type Effect string
+
+// The effects of a change. What can't be ordered, such as another group
+// in the place of one, is Undecided too.
+const (
+	Tightens  Effect = "tightens"
+	Loosens   Effect = "loosens"
+	Changes   Effect = "changes" // nothing that protects: a message
+	Undecided Effect = "undecided"
+)
+
+// Verdict sums up the changes of a report.
+type Verdict string
+
+// The verdicts. A report with changes of messages alone is Equivalent.
+const (
+	Equivalent       Verdict = "equivalent"
+	VerdictTightens  Verdict = "tightens"
+	VerdictLoosens   Verdict = "loosens"
+	Mixed            Verdict = "mixed" // some changes tighten, others loosen
+	VerdictUndecided Verdict = "undecided"
+)
+
+// The aspects of calls, beside those of Aspects.
+const (
+	outcomeAspect = "outcome" // allow is looser than ask is looser than deny
+	messageAspect = "message"
+	agentAspect   = "agent" // the agent is there
+)
+
+// everyOther is the name of targets that neither side names.
+const everyOther = "*"
+
+// Safe reports whether nothing that was asked or denied may now be
+// let through: nothing loosens, and nothing is undecided.
+func (v Verdict) Safe() bool { return v == Equivalent || v == VerdictTightens }
+
+// Position is where the rule stands that decides on one side.
+type Position struct {
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+}
+
+// Change is one difference between two sides (docs/contracts/diff.md).
+type Change struct {
+	// AgentID is the metadata.id of the agent that makes the calls.
+	AgentID string `json:"agent_id"`
+	// Kind is the kind of the calls, or "agent" for what is about the
+	// agent as a whole.
+	Kind   string `json:"kind"`
+	Tool   string `json:"tool,omitempty"` // "*": every other one, Region says which
+	Server string `json:"server,omitempty"`
+	Agent  string `json:"agent,omitempty"`
+	Skill  string `json:"skill,omitempty"`
+	Aspect string `json:"aspect"`
+	Effect Effect `json:"effect"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	// Region says which calls, in words; "" for what is about no calls.
+	Region string `json:"region,omitempty"`
+	// Witness is one of the calls, as `assent decide` takes it.
+	Witness json.RawMessage `json:"witness,omitempty"`
+	Old     *Position       `json:"old,omitempty"`
+	New     *Position       `json:"new,omitempty"`
+	// Why says why a change is undecided.
+	Why string `json:"why,omitempty"`
+
+	region *condition.Region
+	world  condition.Calls
+	note   string // what Region has to say beside the documents
+	class  string // which annotations the calls have
+}
+
+// Report is what a comparison found.
+type Report struct {
+	Verdict Verdict  `json:"verdict"`
+	Changes []Change `json:"changes"`
+}
+
+// NewReport sums up changes.
+func NewReport(changes []Change) Report {
+	r := Report{Verdict: Equivalent, Changes: []Change{}}
+	has := map[Effect]bool{}
+	for _, c := range changes {
+		has[c.Effect] = true
+		r.Changes = append(r.Changes, c)
+	}
+	switch {
+	case has[Loosens] && has[Tightens]:
+		r.Verdict = Mixed
+	case has[Loosens]:
+		r.Verdict = VerdictLoosens
+	case has[Undecided]:
+		r.Verdict = VerdictUndecided
+	case has[Tightens]:
+		r.Verdict = VerdictTightens
+	}
+
+	return r
+}
+
+// Suppression is a comment that silences a finding in a file.
+type Suppression struct {
+	File string
+	Rule string
+	At   Position
+}
+
+// Side is one version of an agent.
+type Side struct {
+	Plan *resolve.Plan
+	// Suppressed are the comments in the agent's file, and in those of
+	// its policies, that silence findings.
+	Suppressed []Suppression
+}
+
+// Compare tells the changes from one version of an agent to another. A
+// nil side is an agent that is not there: none of its calls run.
+func Compare(old, new *Side) []Change {
+	if old == nil || new == nil {
+		return onlyOne(old, new)
+	}
+	c := &comparer{
+		old:  *old,
+		new:  *new,
+		cmp:  condition.NewComparison(0),
+		keys: map[*condition.Expr]string{},
+	}
+	c.frame()
+	c.targets()
+	c.fill()
+	slices.SortStableFunc(c.changes, byTarget)
+
+	return c.changes
+}
+
+// onlyOne is the change of an agent that one side alone has.
+func onlyOne(old, new *Side) []Change {
+	change := Change{
+		Kind:   "agent",
+		Aspect: agentAspect,
+		Effect: Loosens,
+		From:   "absent",
+		To:     "present",
+		Region: "every call that it may make",
+	}
+	there := new
+	if there == nil {
+		there = old
+		change.Effect, change.From, change.To = Tightens, "present", "absent"
+	}
+	if there == nil {
+		return nil
+	}
+	agent := there.Plan.Agent()
+	change.AgentID = agent.Metadata.ID
+	at := &Position{File: agent.File, Line: 1, Column: 1}
+	if new != nil {
+		change.New = at
+	} else {
+		change.Old = at
+	}
+
+	return []Change{change}
+}

@@ -1,0 +1,226 @@
+package posture
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+)
+
+// named is a container of a side: its list of names.
+type named struct {
+	list *[]schema.ToolRef // nil: every name
+}
+
+// targets compares every target that either side declares, and what the
+// names that neither side has come to, where they can run or be asked
+// for.
+func (c *comparer) targets() {
+	c.tools()
+	c.within(resolve.MCPTool, c.containers(func(s *schema.ActionSpace, add func(string, *[]schema.ToolRef)) {
+		for i := range s.MCPServers {
+			add(s.MCPServers[i].Alias, s.MCPServers[i].AllowedTools)
+		}
+	}))
+	c.within(resolve.Skill, c.containers(func(s *schema.ActionSpace, add func(string, *[]schema.ToolRef)) {
+		for i := range s.RemoteAgents {
+			add(s.RemoteAgents[i].Alias, s.RemoteAgents[i].AllowedSkills)
+		}
+	}))
+	c.delegations()
+}
+
+// asksUndeclared reports whether a side asks about what its agent does
+// not declare, rather than to deny it.
+func (c *comparer) asksUndeclared() bool {
+	return slices.ContainsFunc(c.sides(), func(s Side) bool {
+		return s.Plan.Options().Semantics.Undeclared == resolve.UndeclaredAsk
+	})
+}
+
+func (c *comparer) sides() []Side { return []Side{c.old, c.new} }
+
+// globs lists the patterns by which rules of either side choose calls of
+// a kind.
+func (c *comparer) globs(of func(m *policy.Match) []string, kinds ...resolve.Kind) []string {
+	var out []string
+	for _, s := range c.sides() {
+		for _, pol := range s.Plan.Policies() {
+			for i := range pol.Rules {
+				m := &pol.Rules[i].Match
+				meets := func(k resolve.Kind) bool { return len(m.Kinds) == 0 || slices.Contains(m.Kinds, k) }
+				if slices.ContainsFunc(kinds, meets) {
+					out = append(out, of(m)...)
+				}
+			}
+		}
+	}
+
+	return out
+}
+
+func targetsOf(m *policy.Match) []string { return m.Targets }
+
+func serversOf(m *policy.Match) []string { return m.Servers }
+
+// each calls a function for every declared name and, when others are
+// possible, for one name of each kind that globs tell apart.
+func (c *comparer) each(kind resolve.Kind, declared, globs []string, open bool, what string,
+	visit func(name, which string),
+) {
+	declared = slices.Compact(slices.Sorted(slices.Values(declared)))
+	for _, name := range declared {
+		visit(name, "")
+	}
+	if !open {
+		return
+	}
+	plain := slices.DeleteFunc(slices.Clone(declared), func(s string) bool { return strings.Contains(s, "*") })
+	others, ok := cells(append(plain, globs...))
+	if !ok {
+		c.changes = append(c.changes, Change{
+			Kind:   string(kind),
+			Tool:   everyOther,
+			Aspect: outcomeAspect,
+			Effect: Undecided,
+			Why:    "the patterns of names that rules have are too many to tell apart",
+		})
+	}
+	for _, other := range others {
+		if !slices.Contains(declared, other.name) {
+			visit(other.name, other.words(what))
+		}
+	}
+}
+
+func (c *comparer) tools() {
+	var declared []string
+	for _, s := range c.sides() {
+		for i := range s.Plan.Agent().ActionSpace.LocalTools {
+			declared = append(declared, s.Plan.Agent().ActionSpace.LocalTools[i].Alias)
+		}
+	}
+
+	c.each(resolve.Tool, declared, c.globs(targetsOf, resolve.Tool), c.asksUndeclared(), "tools",
+		func(name, which string) { c.target(resolve.Call{Kind: resolve.Tool, Tool: name}, which) })
+}
+
+// containers lists the containers of both sides by alias. An alias that
+// one side lacks has an empty list there.
+func (c *comparer) containers(
+	of func(s *schema.ActionSpace, add func(alias string, list *[]schema.ToolRef)),
+) map[string][]named {
+	out := map[string][]named{}
+	for _, s := range c.sides() {
+		of(&s.Plan.Agent().ActionSpace, func(alias string, list *[]schema.ToolRef) {
+			if list != nil && len(*list) == 0 && s.Plan.Options().Semantics.EmptyAllowList == resolve.EmptyIsAbsent {
+				list = nil
+			}
+			out[alias] = append(out[alias], named{list})
+		})
+	}
+
+	return out
+}
+
+// within compares the tools of servers or the skills of remote agents.
+func (c *comparer) within(kind resolve.Kind, all map[string][]named) {
+	var aliases []string
+	for alias := range all {
+		aliases = append(aliases, alias)
+	}
+	servers := c.globs(serversOf, kind, resolve.Delegation)
+	if kind == resolve.Skill { // its agent is delegated to: another gate
+		servers = append(servers, c.globs(targetsOf, resolve.Delegation)...)
+	}
+	globs, what := c.globs(targetsOf, kind), map[resolve.Kind]string{resolve.Skill: "skills"}[kind]
+	if what == "" {
+		what = "tools"
+	}
+	c.each(kind, aliases, servers, c.asksUndeclared(), "servers and agents", func(alias, which string) {
+		var names []string
+		open := c.asksUndeclared()
+		for _, n := range all[alias] {
+			open = open || n.list == nil
+			if n.list == nil {
+				continue
+			}
+			for i := range *n.list {
+				names = append(names, (*n.list)[i].Name)
+			}
+		}
+
+		c.each(kind, names, globs, open, what, func(name, these string) {
+			call := resolve.Call{
+				Kind:   kind,
+				Server: alias,
+				Tool:   name,
+			}
+			if kind == resolve.Skill {
+				call = resolve.Call{
+					Kind:  kind,
+					Agent: alias,
+					Skill: name,
+				}
+			}
+			c.target(call, joined(which, these))
+		})
+	})
+}
+
+// delegations compares agents that are delegated to. What a call says
+// of an alias that could be local and remote makes it a target of its
+// own.
+func (c *comparer) delegations() {
+	kinds := map[string]map[resolve.Remote]bool{}
+	declare := func(alias string, remote resolve.Remote) {
+		if kinds[alias] == nil {
+			kinds[alias] = map[resolve.Remote]bool{}
+		}
+		kinds[alias][remote] = true
+	}
+	for _, s := range c.sides() {
+		space := &s.Plan.Agent().ActionSpace
+		for i := range space.LocalAgents {
+			declare(space.LocalAgents[i].Alias, resolve.RemoteNo)
+		}
+		for i := range space.RemoteAgents {
+			declare(space.RemoteAgents[i].Alias, resolve.RemoteYes)
+		}
+	}
+
+	var aliases []string
+	for alias := range kinds {
+		aliases = append(aliases, alias)
+	}
+	globs := append(c.globs(targetsOf, resolve.Delegation), c.globs(serversOf, resolve.Delegation)...)
+	c.each(resolve.Delegation, aliases, globs, c.asksUndeclared(), "agents", func(alias, which string) {
+		c.delegation(alias, which, len(kinds[alias]) > 1 || c.asksUndeclared())
+	})
+}
+
+// delegation compares one alias: where its kind matters, once for calls
+// that don't tell it and once for each kind.
+func (c *comparer) delegation(alias, which string, apart bool) {
+	readings := []resolve.Remote{resolve.RemoteUnstated}
+	if apart {
+		readings = append(readings, resolve.RemoteYes, resolve.RemoteNo)
+	}
+	for _, remote := range readings {
+		note := which
+		switch remote {
+		case resolve.RemoteYes:
+			note = joined(which, "as a remote agent")
+		case resolve.RemoteNo:
+			note = joined(which, "as a local agent")
+		}
+
+		c.target(resolve.Call{
+			Kind:   resolve.Delegation,
+			Agent:  alias,
+			Remote: remote,
+		}, note)
+	}
+}
