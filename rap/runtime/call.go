@@ -39,6 +39,8 @@ type part struct {
 	Replaced []string    `json:"replaced,omitempty"` // digests of those before
 	Refused  int         `json:"refused,omitempty"`  // questions of the tool that the ledger has as refused
 
+	SignIn signIn `json:"sign_in_asked,omitzero"` // the link is in Told
+
 	Live   bool        `json:"live,omitempty"` // events may come
 	Events []keptEvent `json:"events,omitempty"`
 	Gone   int         `json:"gone,omitempty"`   // events before those, which were given up

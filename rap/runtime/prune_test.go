@@ -11,10 +11,10 @@ import (
 )
 
 // leftOf is how many records of each kind a namespace has.
-func leftOf(t *testing.T, records store.Records, namespace string) map[string]int {
+func leftOf(t testing.TB, records store.Records, namespace string) map[string]int {
 	t.Helper()
 	out := map[string]int{}
-	for _, kind := range []string{"calls", "refs", "threads", "events", "views", "users"} {
+	for _, kind := range []string{"calls", "refs", "threads", "events", "views", "users", "sign_ins"} {
 		found, err := records.ListRecords(t.Context(), namespace+"/"+kind, "", "", 100)
 		if err != nil {
 			t.Fatal(err)

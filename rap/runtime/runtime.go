@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -82,6 +83,8 @@ type Runtime struct {
 	events *durable.Vault[keptNews]
 	views  *durable.Vault[keptView]
 	users  *durable.Vault[listed]
+
+	signIns *durable.Vault[keptSignIn]
 
 	toolsets  toolsets
 	threads   locks
@@ -193,7 +196,7 @@ func (r *Runtime) register(s Server) error {
 // documents of threads, events and views.
 func (r *Runtime) openRecords() error {
 	only := r.cfg.Only != (approval.Asker{})
-	var errs [6]error
+	var errs [7]error
 	r.names, errs[0] = names.New(r.cfg.Key, r.cfg.Namespace, only)
 	sealing := names.Sealing(r.cfg.Records, r.cfg.Namespace, r.cfg.Key)
 	r.engine, errs[1] = r.newEngine(sealing)
@@ -201,6 +204,7 @@ func (r *Runtime) openRecords() error {
 	r.events, errs[3] = durable.NewVault[keptNews](sealing, "events")
 	r.views, errs[4] = durable.NewVault[keptView](sealing, "views")
 	r.users, errs[5] = durable.NewVault[listed](sealing, "users")
+	r.signIns, errs[6] = durable.NewVault[keptSignIn](sealing, "sign_ins")
 
 	return cmp.Or(errs[:]...)
 }
@@ -248,6 +252,12 @@ const leaveWithin = 2 * time.Second
 // answers of people, attempts to try again, and what an earlier process
 // left. Any number of processes may run on one store and namespace.
 func (r *Runtime) Run(ctx context.Context) error {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	if r.cfg.Person != nil {
+		beside.Go(func() { r.tidy(ctx) })
+	}
+
 	return cmp.Or(r.engine.Run(ctx), ctx.Err())
 }
 
