@@ -154,7 +154,6 @@ func (r *reader) group(n *yamldoc.Node, declared []string) {
 // entry is a person as the file writes them.
 type entry struct {
 	Person
-	Also []string `doc:"also"`
 	Owns []string `doc:"owns"`
 }
 

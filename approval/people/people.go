@@ -19,6 +19,9 @@ type Person struct {
 	ID     string   `json:"id" doc:"id"` // canonical
 	Name   string   `json:"name,omitempty" doc:"name"`
 	Groups []string `json:"groups" doc:"groups"`
+	// Also are the other names of the file, by which channels reach the
+	// person. They are in no record and no answer.
+	Also []string `json:"-" doc:"also"`
 }
 
 // Holds reports whether the person is in a group now. Every approver is
@@ -104,6 +107,6 @@ func (d *Directory) Short(stages []policy.Stage) map[string]int {
 }
 
 func clone(p Person) Person {
-	p.Groups = slices.Clone(p.Groups)
+	p.Groups, p.Also = slices.Clone(p.Groups), slices.Clone(p.Also)
 	return p
 }
