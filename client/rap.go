@@ -108,3 +108,8 @@ func (c *Client) SessionGrants(ctx context.Context) ([]openapi.SessionGrant, err
 func (c *Client) RevokeSessionGrant(ctx context.Context, id, reason string) (*openapi.SessionGrant, error) {
 	return as[openapi.SessionGrant](ctx, c, post(reasonBody(reason), "v1", "rap", "grants", id, "revoke"))
 }
+
+// SignIns lists what RAP tools ask the token's person to sign in to.
+func (c *Client) SignIns(ctx context.Context) (*openapi.SignIns, error) {
+	return as[openapi.SignIns](ctx, c, get(nil, "v1", "rap", "sign_ins"))
+}

@@ -99,6 +99,11 @@ func (s *Server) table() []route {
 			body:    smallBody,
 			handle:  (*exchange).revokeSessionGrant,
 		},
+		{
+			pattern: "GET /v1/rap/sign_ins",
+			scopes:  read,
+			handle:  (*exchange).listSignIns,
+		},
 
 		{
 			pattern: "GET /v1/requests",

@@ -240,6 +240,7 @@ func (a *app) pages() http.Handler {
 		Shares:         a.shares,
 		Feed:           a.feed,
 		Sessions:       a.tools,
+		SignIns:        signIns{a},
 	})
 	mux.Handle("/auth/", a.auth.Handler())
 	files := auth.Secure(site, a.base) // the sign-in page needs them too
@@ -279,6 +280,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		Checks:           a.checks(),
 		Tools:            a.tools.runtime,
 		Sessions:         a.tools,
+		SignIns:          signIns{a},
 		Version:          term.Version,
 		Loaded:           a.tenants.loaded,
 		Agents:           a.tenants.inForce,

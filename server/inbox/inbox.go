@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/signin"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/feed"
@@ -71,6 +72,8 @@ type Config struct {
 	// Sessions are the session grants of RAP gateways; nil: there are
 	// none.
 	Sessions rap.Sessions
+	// SignIns is what tools ask people to sign in to; nil: nothing.
+	SignIns signin.Book
 }
 
 // New returns the handler of all pages, from /.
