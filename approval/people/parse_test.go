@@ -108,13 +108,18 @@ func TestDirectory(t *testing.T) {
 		ID:     "alice@example.com",
 		Name:   "Alice Doe",
 		Groups: []string{"desk-heads", "risk"},
+		Also:   []string{"alice", "slack:U012345", "oidc:https://idp.example|abc123"},
 	}
 	bob := approval.Person{
 		ID:     "bob@example.com",
 		Name:   "Bob Roe",
 		Groups: []string{"risk"},
 	}
-	zoe := approval.Person{ID: "zoë", Groups: []string{}}
+	zoe := approval.Person{
+		ID:     "zoë",
+		Groups: []string{},
+		Also:   []string{"Zoë Doe"},
+	}
 	for name, want := range map[string]approval.Person{
 		"alice@example.com":               alice,
 		"ALICE@Example.com":               alice,
