@@ -370,6 +370,7 @@ type slackPeer struct {
 	buttons map[string]string // values, by action and request
 	told    map[string]string // by the path that was posted to
 	posted  []string          // the blocks of messages
+	direct  map[string]string // the blocks of the last message to one person, by channel
 }
 
 // slackButton is a button, or an option of a menu, in the JSON of a message.
@@ -377,7 +378,7 @@ var slackButton = regexp.MustCompile(`"action_id":"([^"]+)","value":"(\w+) ([^"]
 
 func newSlackPeer(t *testing.T) *slackPeer {
 	t.Helper()
-	p := &slackPeer{buttons: map[string]string{}, told: map[string]string{}}
+	p := &slackPeer{buttons: map[string]string{}, told: map[string]string{}, direct: map[string]string{}}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -390,6 +391,15 @@ func newSlackPeer(t *testing.T) *slackPeer {
 			return
 		}
 
+		if user := r.FormValue("users"); user != "" { // opens the messages with one
+			_, _ = fmt.Fprintf(rw, `{"ok":true,"channel":{"id":"D%s","user":%q}}`, user, user)
+			return
+		}
+		if channel := r.FormValue("channel"); strings.HasPrefix(channel, "DU") {
+			p.direct[channel] = r.FormValue("blocks")
+			_, _ = fmt.Fprintf(rw, `{"ok":true,"channel":%q,"ts":"1.1"}`, channel)
+			return
+		}
 		p.posted = append(p.posted, r.FormValue("blocks"))
 		for _, b := range slackButton.FindAllStringSubmatch(r.FormValue("blocks"), -1) {
 			p.buttons[b[1]+" "+b[2]] = b[2] + " " + b[3]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/info"
+	"github.com/assent-dev/assent/approval/signin"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -847,34 +848,10 @@ type SessionGrants struct {
 }
 
 // SignIn A sign-in that a call of a RAP tool waits for.
-type SignIn struct {
-	// Agent id of the agent whose call it is
-	Agent string `json:"agent"`
-
-	// Host where the link leads: in ASCII and lower case, xn--… for other alphabets, with the port where it names one; empty where it has no form that can be shown, and … with its end where it is very long
-	Host string `json:"host"`
-	ID   string `json:"id"`
-
-	// Link https, of an origin that is registered for the tool server; absent where its origin is not: then nothing may be followed. A secret of the person's
-	Link string `json:"link,omitempty"`
-
-	// Operation that waits; the tool's own word
-	Operation string `json:"operation"`
-
-	// Server registered name of the tool server
-	Server string    `json:"server"`
-	Since  time.Time `json:"since"`
-
-	// Until when the call ends that waits for it
-	Until time.Time `json:"until"`
-}
+type SignIn = signin.Asked
 
 // SignIns defines model for SignIns.
-type SignIns struct {
-	// More there are others
-	More    bool     `json:"more"`
-	SignIns []SignIn `json:"sign_ins"`
-}
+type SignIns = signin.Page
 
 // Stage A requirement that so many distinct people of a group approve.
 type Stage = policy.Stage

@@ -26,7 +26,7 @@ var directMessages = regexp.MustCompile(`^D[A-Z0-9]{1,32}$`)
 // signInMessage is the direct message about a sign-in.
 type signInMessage struct {
 	Channel string    `json:"channel"`
-	TS      string    `json:"ts"`
+	TS      string    `json:"ts"`    // "": it was about to be posted, and may be there
 	User    string    `json:"user"`  // to whom
 	Since   time.Time `json:"since"` // of the link that it shows
 }
@@ -74,32 +74,50 @@ func (a *App) stepSignIn(ctx context.Context, id string, again bool) (done bool,
 		return true, nil
 	case now != nil && now.User != to: // over, or not theirs any more
 		return false, a.closeSignIn(ctx, id, now)
-	case now != nil && now.Since.Equal(asked.Since) && !again:
+	case now == nil || now.TS == "":
+		return false, a.postSignIn(ctx, &asked, to)
+	case now.Since.Equal(asked.Since) && !again:
 		return true, nil
 	}
 
-	next := signInMessage{User: to, Since: asked.Since}
-	if now == nil {
-		next.Channel, err = a.directWith(ctx, to)
-		if err == nil {
-			next.Channel, next.TS, err = a.api.PostMessageContext(ctx, next.Channel, a.signInOptions(&asked)...)
-		}
-	} else {
-		next.Channel, next.TS, _, err = a.api.UpdateMessageContext(ctx, now.Channel, now.TS, a.signInOptions(&asked)...)
-	}
-	if code(err) == "message_not_found" && now != nil { // somebody deleted it
+	_, _, _, err = a.api.UpdateMessageContext(ctx, now.Channel, now.TS, a.signInOptions(&asked)...)
+	if code(err) == "message_not_found" { // somebody deleted it
 		return true, a.cfg.Values.DeleteValue(ctx, a.bucket(), signInKey(id))
 	}
 	if err != nil {
 		return false, err
 	}
+	now.Since = asked.Since
 
-	text, err := json.Marshal(next)
+	return false, a.rememberSignIn(ctx, id, now)
+}
+
+// postSignIn posts the message, and remembers it before and after: what
+// a crash leaves in between is taken back by a message of its own.
+func (a *App) postSignIn(ctx context.Context, asked *signin.Asked, to string) error {
+	channel, err := a.directWith(ctx, to)
 	if err != nil {
-		return false, err
+		return err
+	}
+	next := signInMessage{Channel: channel, User: to, Since: asked.Since}
+	if err := a.rememberSignIn(ctx, asked.ID, &next); err != nil {
+		return err
+	}
+	next.Channel, next.TS, err = a.api.PostMessageContext(ctx, channel, a.signInOptions(asked)...)
+	if err != nil {
+		return err
 	}
 
-	return false, a.cfg.Values.SetValue(ctx, a.bucket(), signInKey(id), text, a.cfg.Now().Add(kept))
+	return a.rememberSignIn(ctx, asked.ID, &next)
+}
+
+func (a *App) rememberSignIn(ctx context.Context, id string, m *signInMessage) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+
+	return a.cfg.Values.SetValue(ctx, a.bucket(), signInKey(id), text, a.cfg.Now().Add(kept))
 }
 
 // openSignIn is a sign-in that is open, and the Slack user who may be
@@ -156,15 +174,23 @@ func (a *App) directWith(ctx context.Context, user string) (string, error) {
 	return c.ID, nil
 }
 
-// closeSignIn takes back what a message asks, link and all.
+// closeSignIn takes back what a message asks, link and all; of one that
+// is only about to be there it says so in another.
 func (a *App) closeSignIn(ctx context.Context, id string, now *signInMessage) error {
-	text := "Sign-in no longer needed"
-	_, _, _, err := a.api.UpdateMessageContext(ctx, now.Channel, now.TS,
+	const text = "Sign-in no longer needed"
+	over := []slack.MsgOption{
 		slack.MsgOptionText(text, true),
-		slack.MsgOptionBlocks(section(safetext.Slack(text+": the call went on, or has ended."))),
+		slack.MsgOptionBlocks(section(safetext.Slack(text + ": the call went on, or has ended."))),
 		slack.MsgOptionDisableLinkUnfurl(),
 		slack.MsgOptionDisableMediaUnfurl(),
-	)
+	}
+
+	var err error
+	if now.TS == "" {
+		_, _, err = a.api.PostMessageContext(ctx, now.Channel, over...)
+	} else {
+		_, _, _, err = a.api.UpdateMessageContext(ctx, now.Channel, now.TS, over...)
+	}
 	if err != nil && code(err) != "message_not_found" {
 		return err
 	}

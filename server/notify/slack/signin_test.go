@@ -27,6 +27,7 @@ type directSlack struct {
 	messages map[string]string // texts and addresses of buttons, by channel and ts
 	calls    []string
 	refuse   bool
+	lose     bool // answers to what it posted
 }
 
 func newDirectSlack(t *testing.T) *directSlack {
@@ -67,6 +68,10 @@ func (f *directSlack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.keep(channel+" "+ts, r)
 	default:
 		f.t.Errorf("it is asked for %s", method)
+	}
+	if method == "chat.postMessage" && f.lose {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
 	}
 	if method != "conversations.open" {
 		out["channel"], out["ts"] = channel, ts
@@ -185,7 +190,7 @@ func TestSignInIsADirectMessage(t *testing.T) {
 	sends(t, send, signin.EventAsked)
 	sends(t, send, signin.EventAsked) // as after a crash
 	at, shown := f.only()
-	if at != "DU0ALICE 1.1" {
+	if at != "DU0ALICE 1.1" { // never in a channel
 		t.Errorf("it is in %s", at)
 	}
 	first, _, _ := strings.Cut(shown, "idp.example: the tool server notes")
@@ -290,6 +295,24 @@ func TestSignInThatSlackDoesNotTakeIsSentAgain(t *testing.T) {
 	b.set(nil, "")
 	sends(t, send, signin.EventOver)
 	if len(f.messages) != 0 {
+		t.Errorf("%q", f.messages)
+	}
+}
+
+// TestACrashWhilePostingASignIn: a message that nobody remembers the
+// place of is taken back by another one.
+func TestACrashWhilePostingASignIn(t *testing.T) {
+	f, b, send := signsIn(t)
+	b.set(signInFor("https://idp.example/"), "alice@acme.example")
+	f.lose = true
+	if err := send(signin.EventAsked); err == nil {
+		t.Error("it is taken for sent")
+	}
+	f.lose = false
+	b.set(nil, "")
+	sends(t, send, signin.EventOver)
+	sends(t, send, signin.EventOver)
+	if got := f.messages["DU0ALICE 1.2"]; len(f.messages) != 2 || !strings.Contains(got, "no longer needed") {
 		t.Errorf("%q", f.messages)
 	}
 }
