@@ -41,7 +41,11 @@ type part struct {
 
 	Live   bool        `json:"live,omitempty"` // events may come
 	Events []keptEvent `json:"events,omitempty"`
+	Gone   int         `json:"gone,omitempty"`   // events before those, which were given up
+	Views  []shownView `json:"views,omitempty"`  // types whose view came with this call
+	Viewed int         `json:"viewed,omitempty"` // how often one did
 	Closed bool        `json:"closed,omitempty"` // its thread is
+	Listed string      `json:"listed,omitempty"` // where its user finds it (CallsOf)
 	Told   callView    `json:"told"`
 
 	tell bool // the end that was just written is to be told to the tool servers
@@ -85,7 +89,8 @@ const (
 
 // Calls that have ended are remembered for keepEnded, so that
 // repetitions of them are recognised. Subscriptions, views and threads
-// are kept for keepLive after they last changed.
+// are kept for keepLive after they last changed, and so is a call after
+// its deadline that no process ended.
 const (
 	keepEnded = 24 * time.Hour
 	keepLive  = 30 * 24 * time.Hour
