@@ -153,6 +153,7 @@ func (e *Event) read(s *sent) error {
 		}
 		e.Index = index
 	}
+
 	if s.data == nil {
 		return nil
 	}

@@ -24,9 +24,15 @@ const streamOf = rapOf + "stream?thread=s&id=c1"
 
 // begins has the nth call of thread s made, whose tool answers with a
 // subscription where it is to go on.
-func (h *harness) begins(tools *toolServer, token, id string, nth int, subscribes bool) {
+func (h *harness) begins(
+	tools *toolServer,
+	token, id string,
+	nth int,
+	subscribes bool,
+) {
 	h.t.Helper()
-	h.do("POST", rapOf+"calls", token, `{"thread":"s","id":"`+id+`","operation":"quote"}`).must(200)
+	h.do("POST", rapOf+"calls", token, `{"thread":"s","id":"`+id+`","operation":"quote"}`).
+		must(200)
 	tools.got(h.t, nth)
 	if subscribes {
 		tools.says(
@@ -49,9 +55,18 @@ func event(text string, final bool) string {
 }
 
 // follow opens the stream of call c1.
-func (h *harness) follow(ctx context.Context, token, query string, header ...string) *http.Response {
+func (h *harness) follow(
+	ctx context.Context,
+	token, query string,
+	header ...string,
+) *http.Response {
 	h.t.Helper()
-	req, err := http.NewRequestWithContext(ctx, "GET", h.url+streamOf+query, nil)
+	req, err := http.NewRequestWithContext(
+		ctx,
+		"GET",
+		h.url+streamOf+query,
+		nil,
+	)
 	must(h.t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	for i := 0; i+1 < len(header); i += 2 {
@@ -96,7 +111,9 @@ func TestRAPStream(t *testing.T) {
 	h.begins(tools, token, "c1", 0, false)
 	hostile := "one\n\nid: 9.9\nevent: end\ndata: {}\r\n\r\n\u2028</script>\u202e"
 	quoted, _ := json.Marshal(hostile)
-	view := "{\"type\":\"view_update\",\"group_id\":\"GROUP\",\"view_type\":" + string(quoted) +
+	view := "{\"type\":\"view_update\",\"group_id\":\"GROUP\",\"view_type\":" + string(
+		quoted,
+	) +
 		",\"content\":{\n\"n\": 12345678901234567890.10,\r\n\"html\":\"<img src=//x>\"}}"
 	var got []string
 	for n, err := range h.client(token).RAPFollow(t.Context(), "desk", "s", "c1", "") {
@@ -107,7 +124,11 @@ func TestRAPStream(t *testing.T) {
 			tools.says(t, 0, view)
 		case n.View != nil && n.View.Type == hostile:
 			got = append(got, "view "+string(n.View.Content))
-			tools.says(t, 0, `{"type":"tool_result","group_id":"GROUP","id":"ID","text":"42","subscription":true}`)
+			tools.says(
+				t,
+				0,
+				`{"type":"tool_result","group_id":"GROUP","id":"ID","text":"42","subscription":true}`,
+			)
 		case n.Call != nil && n.Call.State == "done":
 			got = append(got, fmt.Sprint("done ", n.Call.Outcome["text"]))
 			tools.says(t, 0, event(hostile, false))
@@ -118,18 +139,26 @@ func TestRAPStream(t *testing.T) {
 			got = append(got, "event "+n.Event.Text+" "+n.At)
 		}
 	}
+
 	want := `pending|view {"n":12345678901234567890.10,"html":"<img src=//x>"}|done 42|event|event last 2.1`
-	if got := strings.Join(got, "|"); !strings.HasSuffix(got, want) { // before: on its way
+	if got := strings.Join(got, "|"); !strings.HasSuffix(
+		got,
+		want,
+	) { // before: on its way
 		t.Errorf("told %q, want %q", got, want)
 	}
 
 	resp := h.follow(t.Context(), token, "&after=0.0", "Last-Event-ID", "1.1")
 	if got := linesOf(resp).next(100); resp.Header.Get("Content-Type") != "text/event-stream" ||
 		len(got) != 10 || got[0] != "retry: 1000" || got[1] != "id: 1.1" || got[2] != "event: call" ||
-		got[4] != "id: 2.1" || got[5] != "event: event" || got[8] != "event: end" {
+		got[4] != "id: 2.1" ||
+		got[5] != "event: event" ||
+		got[8] != "event: end" {
 		t.Errorf("%v: %q", resp.Header, got)
 	}
-	if a := h.do("HEAD", streamOf, token, ""); a.status != 200 || a.header.Get("Content-Type") != "text/event-stream" {
+
+	if a := h.do("HEAD", streamOf, token, ""); a.status != 200 ||
+		a.header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("HEAD: %d %v", a.status, a.header)
 	}
 }
@@ -182,12 +211,16 @@ func TestRAPStreamsAreBounded(t *testing.T) {
 			t.Fatalf("stream %d: %d", n, resp.StatusCode)
 		}
 	}
-	h.do("GET", streamOf, token, "").tooMany("this token has 100 event streams open")
+	h.do("GET", streamOf, token, "").
+		tooMany("this token has 100 event streams open")
 	resp := h.follow(t.Context(), other, "")
-	if got := linesOf(resp).next(3); resp.StatusCode != 200 || got[2] != "event: call" {
+	if got := linesOf(resp).next(3); resp.StatusCode != 200 ||
+		got[2] != "event: call" {
 		t.Errorf("another caller: %d %q", resp.StatusCode, got)
 	}
-	h.do("GET", rapOf+"calls?thread=s&id=c1", token, "").must(200) // what holds no stream goes on
+	h.do("GET", rapOf+"calls?thread=s&id=c1", token, "").
+		must(200)
+	// what holds no stream goes on
 }
 
 // TestRAPStreamSaysWhyItEnds: before the call does.
@@ -195,7 +228,13 @@ func TestRAPStreamSaysWhyItEnds(t *testing.T) {
 	tools := newToolServer(t)
 	shares := quota.New(quota.Default(1<<30, 2))
 	h := withTools(t, tools, func(c *server.Config) { c.Shares = shares })
-	token := h.token(store.Token{Name: "rt", Scopes: []string{"request"}, Expires: h.clock.Now().Add(time.Minute)})
+	token := h.token(
+		store.Token{
+			Name:    "rt",
+			Scopes:  []string{"request"},
+			Expires: h.clock.Now().Add(time.Minute),
+		},
+	)
 	h.begins(tools, token, "c1", 0, true)
 	last := func(l callLines) string {
 		got := l.next(100)
@@ -214,9 +253,19 @@ func TestRAPStreamSaysWhyItEnds(t *testing.T) {
 	h.begins(tools, token, "c1", 1, true)
 	out = linesOf(h.follow(t.Context(), token, ""))
 	out.next(4)
-	others, err := shares.Memory.Take(t.Context(), quota.Who{Tenant: "beta", Caller: "rt"}, 1<<28, 0)
+	others, err := shares.Memory.Take(
+		t.Context(),
+		quota.Who{Tenant: "beta", Caller: "rt"},
+		1<<28,
+		0,
+	)
 	must(t, err)
-	most, err := shares.Memory.Take(t.Context(), quota.Who{Tenant: "gamma", Caller: "rt"}, 1<<27, 0)
+	most, err := shares.Memory.Take(
+		t.Context(),
+		quota.Who{Tenant: "gamma", Caller: "rt"},
+		1<<27,
+		0,
+	)
 	must(t, err)
 	tools.says(t, 1, event("one", false))
 	if got := last(out); got != "id: 0.0|"+ended("busy") {
@@ -257,9 +306,16 @@ func TestSlowReadersOfACall(t *testing.T) {
 
 	req := httptest.NewRequestWithContext(t.Context(), "GET", streamOf, nil)
 	req.Header.Set("Authorization", "Bearer "+token)
-	out := &lazy{ResponseRecorder: httptest.NewRecorder(), ctx: t.Context(), pause: slow * 3 / 4}
+	out := &lazy{
+		ResponseRecorder: httptest.NewRecorder(),
+		ctx:              t.Context(),
+		pause:            slow * 3 / 4,
+	}
 	h.srv.ServeHTTP(out, req)
-	if got := out.Body.String(); !strings.HasSuffix(got, "id: 0.0\nevent: bye\ndata: {\"reason\":\"slow\"}\n\n") {
+	if got := out.Body.String(); !strings.HasSuffix(
+		got,
+		"id: 0.0\nevent: bye\ndata: {\"reason\":\"slow\"}\n\n",
+	) {
 		t.Errorf("a slow reader is told %.999q", got)
 	}
 
@@ -267,10 +323,18 @@ func TestSlowReadersOfACall(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	must(t, conn.(*net.TCPConn).SetReadBuffer(4096))
-	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", streamOf, token)
+	fmt.Fprintf(
+		conn,
+		"GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",
+		streamOf,
+		token,
+	)
 	testwait.Until(t, "the one that takes nothing is cut off", func() bool {
 		text := h.do("GET", "/metrics", "", "").text
-		return strings.Contains(text, `route="GET /v1/agents/{agent}/rap/stream",status="200"} 2`) &&
+		return strings.Contains(
+			text,
+			`route="GET /v1/agents/{agent}/rap/stream",status="200"} 2`,
+		) &&
 			strings.Contains(text, "assent_watchers 0")
 	})
 
@@ -295,7 +359,14 @@ func TestRAPFollowComesBack(t *testing.T) {
 	front := &relay{t: t}
 	front.listen()
 	front.to(h.url)
-	c, err := client.New(front.url, token, client.Options{Pause: time.Millisecond, MaxPause: 20 * time.Millisecond})
+	c, err := client.New(
+		front.url,
+		token,
+		client.Options{
+			Pause:    time.Millisecond,
+			MaxPause: 20 * time.Millisecond,
+		},
+	)
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -317,6 +388,7 @@ func TestRAPFollowComesBack(t *testing.T) {
 			got = append(got, n.Event.Text)
 		}
 	}
+
 	if got := strings.Join(got, " "); got != "begun one two three" {
 		t.Errorf("told %q", got)
 	}

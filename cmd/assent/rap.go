@@ -140,6 +140,10 @@ func (a *app) addRuntime(ctx context.Context, tenant string, c config.RAPRuntime
 		CallbackURL:  a.base.String() + path,
 		CallWithin:   c.CallWithin,
 		ChoiceWithin: c.QuestionWithin,
+		Person: func(ctx context.Context, user string) (string, bool, error) {
+			p, known, err := a.people.Person(ctx, tenant, user)
+			return p.ID, known, err
+		},
 	})
 	if err != nil {
 		return err

@@ -240,6 +240,7 @@ func (a *app) pages() http.Handler {
 		Shares:         a.shares,
 		Feed:           a.feed,
 		Sessions:       a.tools,
+		Calls:          a.tools.calls(),
 	})
 	mux.Handle("/auth/", a.auth.Handler())
 	files := auth.Secure(site, a.base) // the sign-in page needs them too

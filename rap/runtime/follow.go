@@ -156,6 +156,7 @@ func (f *Follower) look(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("follow the call: %w", err)
 	}
+
 	f.seen = c
 
 	return nil
@@ -175,12 +176,14 @@ func (f *Follower) pending(c *call) *Pending {
 			return News{Call: &one}, nil
 		})
 	}
+
 	if i := slices.IndexFunc(p.Views, func(v shownView) bool { return v.Change > at.Views }); i >= 0 {
 		at.Views = p.Views[i].Change
 		return f.is(at, p.Views[i].Bytes, func(ctx context.Context) (News, error) {
 			return f.readView(ctx, p.Views[i].Key)
 		})
 	}
+
 	if at.Events < p.Gone {
 		lost := p.Gone - at.Events
 		at.Events = p.Gone

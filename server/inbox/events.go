@@ -34,12 +34,16 @@ func (v *visit) events() error {
 		visit:  v,
 		news:   news,
 		next:   news.End(),
+		calls:  make(chan struct{}, 1),
 	}
 	if v.r.Method == http.MethodHead {
 		return nil
 	}
 	out.Write([]byte(": hello\nretry: 2000\n\n"))
 	out.Flush()
+	if out.watching = v.Calls != nil && v.r.URL.Query().Has("calls"); out.watching {
+		go out.watchCalls() // until the visit ends
+	}
 	out.run()
 	return nil
 }
@@ -48,7 +52,10 @@ type stream struct {
 	*feed.Writer
 	visit *visit
 	news  *feed.Stream
-	next  int64 // index of the next entry to tell
+	next  int64         // index of the next entry to tell
+	calls chan struct{} // holds one value when calls changed
+
+	watching bool // the page shows calls
 }
 
 // run ends when the reader is gone or too slow, and when the stream is
@@ -67,14 +74,24 @@ func (s *stream) run() {
 		}
 		select {
 		case <-news:
+		case <-s.calls:
+			s.changedCalls()
 		case <-beat.C:
-			s.Heartbeat()
+			if s.Heartbeat(); s.watching { // other processes change calls, too
+				s.changedCalls()
+			}
 		case <-end.C:
 			return
 		case <-s.visit.ctx().Done():
 			return
 		}
 	}
+}
+
+// changedCalls tells that calls changed, and nothing of what happened.
+func (s *stream) changedCalls() {
+	s.Write([]byte("data: {\"type\":\"calls\"}\n\n"))
+	s.Flush()
 }
 
 // tell sends frames at once.

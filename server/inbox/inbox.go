@@ -71,6 +71,9 @@ type Config struct {
 	// Sessions are the session grants of RAP gateways; nil: there are
 	// none.
 	Sessions rap.Sessions
+	// Calls are the calls of RAP runtimes, for the people whom they are
+	// made for; nil: there is no such page.
+	Calls rap.Calls
 }
 
 // New returns the handler of all pages, from /.
@@ -129,6 +132,8 @@ func (s *site) routes() http.Handler {
 		"GET /grants":                     inTurn((*visit).grants),
 		"POST /grants/{id}/revoke":        (*visit).revoke,
 		"POST /sessions/{id}/revoke":      (*visit).revokeSession,
+		"GET /calls":                      inTurn((*visit).calls),
+		"GET /calls/list":                 inTurn((*visit).callsFragment),
 		"GET /ledger":                     inTurn((*visit).ledger),
 		"POST /ledger/export":             (*visit).export,
 		"GET /activity":                   inTurn((*visit).activity),
