@@ -241,6 +241,7 @@ func (a *app) pages() http.Handler {
 		Feed:           a.feed,
 		Sessions:       a.tools,
 		SignIns:        signIns{a},
+		Calls:          a.tools.calls(),
 	})
 	mux.Handle("/auth/", a.auth.Handler())
 	files := auth.Secure(site, a.base) // the sign-in page needs them too

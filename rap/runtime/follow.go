@@ -64,7 +64,7 @@ type News struct {
 
 // Pending is what comes next, before anything of it is read.
 type Pending struct {
-	Bytes int64 // that it may have in memory
+	Bytes int // that it has
 	news  func(context.Context) (News, error)
 }
 
@@ -156,6 +156,7 @@ func (f *Follower) look(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("follow the call: %w", err)
 	}
+
 	f.seen = c
 
 	return nil
@@ -169,18 +170,20 @@ func (f *Follower) pending(c *call) *Pending {
 	p := &c.Part
 	at := f.at
 	if now := standingOf(c); now != f.told {
-		return f.is(at, f.r.cfg.MaxBody, func(context.Context) (News, error) {
+		return f.is(at, sizeOf(p.Told.Outcome), func(context.Context) (News, error) {
 			f.told = now
 			one := shown(c)
 			return News{Call: &one}, nil
 		})
 	}
+
 	if i := slices.IndexFunc(p.Views, func(v shownView) bool { return v.Change > at.Views }); i >= 0 {
 		at.Views = p.Views[i].Change
-		return f.is(at, f.r.cfg.MaxBody, func(ctx context.Context) (News, error) {
+		return f.is(at, p.Views[i].Bytes, func(ctx context.Context) (News, error) {
 			return f.readView(ctx, p.Views[i].Key)
 		})
 	}
+
 	if at.Events < p.Gone {
 		lost := p.Gone - at.Events
 		at.Events = p.Gone
@@ -188,7 +191,7 @@ func (f *Follower) pending(c *call) *Pending {
 	}
 	if i := at.Events - p.Gone; i < len(p.Events) {
 		at.Events++
-		return f.is(at, int64(p.Events[i].Bytes), func(ctx context.Context) (News, error) {
+		return f.is(at, p.Events[i].Bytes, func(ctx context.Context) (News, error) {
 			return f.readEvent(ctx, p.Events[i].Index)
 		})
 	}
@@ -197,7 +200,7 @@ func (f *Follower) pending(c *call) *Pending {
 }
 
 // is moves on to a place once something is read.
-func (f *Follower) is(at Place, bytes int64, read func(context.Context) (News, error)) *Pending {
+func (f *Follower) is(at Place, bytes int, read func(context.Context) (News, error)) *Pending {
 	return &Pending{
 		Bytes: bytes,
 		news: func(ctx context.Context) (News, error) {
@@ -210,6 +213,19 @@ func (f *Follower) is(at Place, bytes int64, read func(context.Context) (News, e
 			return n, err
 		},
 	}
+}
+
+// sizeOf is how many bytes an outcome has, which may be nil.
+func sizeOf(o *rap.Outcome) int {
+	if o == nil {
+		return 0
+	}
+	bytes := len(o.Text) + len(o.DisplayAs)
+	for _, c := range o.Content {
+		bytes += len(c.Text) + len(c.Image)
+	}
+
+	return bytes
 }
 
 func (f *Follower) readView(ctx context.Context, key string) (News, error) {

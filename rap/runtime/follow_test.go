@@ -115,9 +115,23 @@ func TestFollow(t *testing.T) {
 	last := rtEvent("a", "two")
 	last.Final = true
 	w.accepts("a", last)
-	w.tells(f, `1.2 view diff {"n":2}`, `1.3 view log {}`, "2.3 event two", "end", "end")
-	w.tells(w.follows("a", Place{}), "0.0 done", `0.2 view diff {"n":2}`, `0.3 view log {}`, "1.3 event one",
-		"2.3 event two", "end")
+	w.tells(
+		f,
+		`1.2 view diff {"n":2}`,
+		`1.3 view log {}`,
+		"2.3 event two",
+		"end",
+		"end",
+	)
+	w.tells(
+		w.follows("a", Place{}),
+		"0.0 done",
+		`0.2 view diff {"n":2}`,
+		`0.3 view log {}`,
+		"1.3 event one",
+		"2.3 event two",
+		"end",
+	)
 }
 
 // TestFollowersMeetTheirLimits: what was given up is told with its
@@ -156,27 +170,38 @@ func TestFollowIsForTheAsker(t *testing.T) {
 	w.told(f)
 	other := rtAsker()
 	other.Person = "bob"
-	if _, err := w.as(w.r, other).Follow(t.Context(), "t", "a", Place{}); !errors.Is(err, ErrNoCall) {
+	if _, err := w.as(w.r, other).Follow(t.Context(), "t", "a", Place{}); !errors.Is(
+		err,
+		ErrNoCall,
+	) {
 		t.Errorf("another asker: %v", err)
 	}
+
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, state := range []string{"waiting", "again"} {
-		if _, err := f.Next(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		if _, err := f.Next(ctx); err != nil &&
+			!errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", state, err)
 		}
 	}
+
 	if err := w.mine.Cancel(t.Context(), "t", "a", ""); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(keepEnded + time.Hour)
-	if _, err := w.mine.Follow(t.Context(), "t", "a", Place{}); !errors.Is(err, ErrNoCall) {
+	if _, err := w.mine.Follow(t.Context(), "t", "a", Place{}); !errors.Is(
+		err,
+		ErrNoCall,
+	) {
 		t.Errorf("a forgotten call: %v", err)
 	}
 }
 
 func TestParsePlace(t *testing.T) {
-	if p, err := ParsePlace("12.3"); err != nil || p != (Place{Events: 12, Views: 3}) || p.String() != "12.3" {
+	if p, err := ParsePlace("12.3"); err != nil ||
+		p != (Place{Events: 12, Views: 3}) ||
+		p.String() != "12.3" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, text := range []string{"", "1", "1.", ".1", "-1.0", "01.0", "1.1.1", "1e3.0", "9999999999.0", "1.0\n"} {
@@ -189,8 +214,16 @@ func TestParsePlace(t *testing.T) {
 // TestViewsAreSentAsOneLine: what an edge writes on one line is what
 // the tool sent, over several.
 func TestViewsAreSentAsOneLine(t *testing.T) {
-	text, err := json.Marshal(View{Type: "diff", Content: []byte("{\n\"n\": 12345678901234567890.10}")})
-	if err != nil || string(text) != `{"type":"diff","content":{"n":12345678901234567890.10}}` {
+	text, err := json.Marshal(
+		View{
+			Type:    "diff",
+			Content: []byte("{\n\"n\": 12345678901234567890.10}"),
+		},
+	)
+	if err != nil ||
+		string(
+			text,
+		) != `{"type":"diff","content":{"n":12345678901234567890.10}}` {
 		t.Errorf("%s, %v", text, err)
 	}
 }

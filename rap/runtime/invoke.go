@@ -184,6 +184,7 @@ func (t *Threads) kept(ctx context.Context, thread, id string) (*call, error) {
 	case err != nil:
 		return nil, err
 	}
+
 	if may, err := t.r.mayRead(ctx, c, reader{asker: t.who}); err != nil || !may {
 		return nil, cmp.Or(err, ErrNoCall)
 	}

@@ -11,11 +11,21 @@ import (
 )
 
 // leftOf is how many records of each kind a namespace has.
-func leftOf(t testing.TB, records store.Records, namespace string) map[string]int {
+func leftOf(
+	t testing.TB,
+	records store.Records,
+	namespace string,
+) map[string]int {
 	t.Helper()
 	out := map[string]int{}
 	for _, kind := range []string{"calls", "refs", "threads", "events", "views", "users", "sign_ins"} {
-		found, err := records.ListRecords(t.Context(), namespace+"/"+kind, "", "", 100)
+		found, err := records.ListRecords(
+			t.Context(),
+			namespace+"/"+kind,
+			"",
+			"",
+			100,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,6 +79,7 @@ func TestForgetsWhatAnEarlierProcessKept(t *testing.T) {
 			t.Errorf("after %s: %v, want %d calls", c.after, left, c.calls)
 		}
 	}
+
 	if err := db.SweepRecords(t.Context(), w.now().Add(keepLive+w.cfg.CallWithin+2*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
@@ -93,5 +104,8 @@ func TestEndsWhatAnEarlierProcessLeft(t *testing.T) {
 	w.stop()
 	w.pass(keepEnded)
 	w.start()
-	w.until("forgotten", func() bool { return leftOf(t, w.cfg.Records, "clerk")["calls"] == 0 })
+	w.until(
+		"forgotten",
+		func() bool { return leftOf(t, w.cfg.Records, "clerk")["calls"] == 0 },
+	)
 }

@@ -42,6 +42,7 @@ type keptEvent struct {
 type shownView struct {
 	Key    string `json:"key"`    // of the type
 	Change int    `json:"change"` // of the call's views, when it came last
+	Bytes  int    `json:"bytes"`
 }
 
 // keptView is the latest view of a type. Content is opaque.
@@ -236,7 +237,7 @@ func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
 		return err
 	}
 	_, err = r.engine.Change(ctx, c.Key, func(c *call) error {
-		c.Part.shows(kind)
+		c.Part.shows(kind, len(m.ViewType)+len(m.Content))
 		return nil
 	})
 
@@ -245,10 +246,14 @@ func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
 
 // shows notes that a view came with the call, after those that came
 // before.
-func (p *part) shows(kind string) {
+func (p *part) shows(kind string, bytes int) {
 	p.Viewed++
 	p.Views = slices.DeleteFunc(p.Views, func(v shownView) bool { return v.Key == kind })
-	p.Views = append(p.Views, shownView{Key: kind, Change: p.Viewed})
+	p.Views = append(p.Views, shownView{
+		Key:    kind,
+		Change: p.Viewed,
+		Bytes:  bytes,
+	})
 }
 
 func (r *Runtime) admitView(ctx context.Context, c *call) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -107,6 +108,7 @@ func (r *Runtime) lists(ctx context.Context, c *call) {
 		default:
 			d.Expires = c.EndedAt.Add(listEnded)
 		}
+
 		return nil
 	})
 	if err != nil {
@@ -114,27 +116,10 @@ func (r *Runtime) lists(ctx context.Context, c *call) {
 	}
 }
 
-// Watched is a call as its user sees it. What tools write in it is cut
-// to a few KiB each.
-type Watched struct {
-	Call
-	Since  time.Time
-	Ended  time.Time   // zero: it goes on
-	Lost   int         // events that are not in Events
-	Events []rap.Event // the latest, in order
-	Views  []ShownView // the latest, the newest first
-}
-
-// ShownView is a view as it is shown to people.
-type ShownView struct {
-	Type string
-	Text string // its content, as the tool wrote it
-}
-
 // CallsOf lists the calls of a person of the directory, the newest
 // first: those that go on, and those that ended within the last hour.
 // At most 20 are shown; more says that there may be others.
-func (r *Runtime) CallsOf(ctx context.Context, person string) (calls []Watched, more bool, err error) {
+func (r *Runtime) CallsOf(ctx context.Context, person string) (calls []rap.Watched, more bool, err error) {
 	if person == "" {
 		return nil, false, nil
 	}
@@ -161,24 +146,36 @@ func (r *Runtime) CallsOf(ctx context.Context, person string) (calls []Watched, 
 	return calls, len(entries) == maxListed, nil
 }
 
-func (r *Runtime) watched(ctx context.Context, d *durable.Doc[listed], by reader) (Watched, bool, error) {
+func (r *Runtime) watched(ctx context.Context, d *durable.Doc[listed], by reader) (rap.Watched, bool, error) {
 	c, err := r.engine.Get(ctx, d.Body.Call)
 	if errors.Is(err, approval.ErrNotFound) {
-		return Watched{}, false, nil
+		return rap.Watched{}, false, nil
 	}
 	if err != nil {
-		return Watched{}, false, err
+		return rap.Watched{}, false, err
 	}
 	if may, err := r.mayRead(ctx, c, by); err != nil || !may || c.Part.Listed != d.Key {
-		return Watched{}, false, err
+		return rap.Watched{}, false, err
 	}
 
-	out := Watched{Call: shown(c), Since: d.Body.Since}
+	one := shown(c)
+	out := rap.Watched{
+		Server:    one.Server,
+		Operation: one.Operation,
+		Thread:    one.Thread,
+		ID:        one.ID,
+		State:     string(one.State),
+		Question:  one.Question,
+		Failed:    one.Failed,
+		Why:       string(one.Why),
+		Since:     d.Body.Since,
+		Result:    shownResult(one.Outcome),
+	}
 	if ended(c) {
 		out.Ended = c.EndedAt
 	}
 	if out.Events, err = r.latestEvents(ctx, c); err != nil {
-		return Watched{}, false, err
+		return rap.Watched{}, false, err
 	}
 	out.Lost = c.Part.Gone + len(c.Part.Events) - len(out.Events)
 	out.Views, err = r.latestViews(ctx, c)
@@ -205,7 +202,7 @@ func (r *Runtime) latestEvents(ctx context.Context, c *call) (out []rap.Event, e
 }
 
 // latestViews reads one view after the other: they may be large.
-func (r *Runtime) latestViews(ctx context.Context, c *call) (out []ShownView, err error) {
+func (r *Runtime) latestViews(ctx context.Context, c *call) (out []rap.ShownView, err error) {
 	latest := slices.Clone(c.Part.Views[max(0, len(c.Part.Views)-maxShownViews):])
 	slices.Reverse(latest)
 	for _, one := range latest {
@@ -217,7 +214,7 @@ func (r *Runtime) latestViews(ctx context.Context, c *call) (out []ShownView, er
 			return nil, err
 		}
 		text := string(v.Body.Content)
-		out = append(out, ShownView{
+		out = append(out, rap.ShownView{
 			Type: cut(firstBytes(v.Body.Type, maxLabel), maxLabel, len(v.Body.Type)),
 			Text: cut(firstBytes(text, maxShownText), maxShownText, len(text)),
 		})
@@ -226,6 +223,44 @@ func (r *Runtime) latestViews(ctx context.Context, c *call) (out []ShownView, er
 	return out, nil
 }
 
-// Changes returns a channel that is closed when this process changes
-// any call, and a function that has nobody wait for it.
-func (r *Runtime) Changes() (news <-chan struct{}, leave func()) { return r.engine.Changes() }
+// shownResult is what a call came to, as its user reads it.
+func shownResult(o *rap.Outcome) string {
+	if o == nil {
+		return ""
+	}
+	texts := []string{o.Text}
+	if len(o.Content) > 0 {
+		texts = nil
+	}
+	for _, c := range o.Content[:min(len(o.Content), maxShownEvents)] {
+		if c.MediaType != "" {
+			texts = append(texts, fmt.Sprintf("[an image, %d bytes of base64, which is not shown]", len(c.Image)))
+			continue
+		}
+		texts = append(texts, firstBytes(c.Text, maxShownText))
+	}
+
+	if left := len(o.Content) - maxShownEvents; left > 0 {
+		texts = append(texts, fmt.Sprintf("[%d more]", left))
+	}
+	all := strings.Join(texts, "\n")
+
+	return cut(firstBytes(all, maxShownText), maxShownText, len(all))
+}
+
+// Watch calls changed after this process changed any call, until ctx
+// ends. What changes while changed runs is told after it.
+func (r *Runtime) Watch(ctx context.Context, changed func()) {
+	news, leave := r.engine.Changes()
+	for {
+		select {
+		case <-ctx.Done():
+			leave()
+			return
+		case <-news:
+		}
+
+		news, leave = r.engine.Changes() // before: what comes now is news again
+		changed()
+	}
+}

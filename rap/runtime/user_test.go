@@ -22,6 +22,7 @@ func known(c *Config) {
 		case "broken":
 			return "", false, errors.New("the directory is away")
 		}
+
 		return "", false, nil
 	}
 }
@@ -58,6 +59,7 @@ func TestCallsAreListedForTheirUser(t *testing.T) {
 		}
 		w.pass(time.Second)
 	}
+
 	for person, want := range map[string]string{"ann": "c1 c0", "mara": "c4", "stranger": "", "broken": "", "": ""} {
 		if got := w.callsOf(person); got != want {
 			t.Errorf("%q finds %q, want %q", person, got, want)
@@ -84,19 +86,39 @@ func TestCallsOfAPersonEnd(t *testing.T) {
 	}
 	w.accepts("b", rtEvent("b", strings.Repeat("é", maxShownText)))
 	for n := range 10 {
-		w.accepts("b", rtView(fmt.Sprint("v", n), `{"n": "`+strings.Repeat("1", maxShownText)+`"}`))
+		w.accepts(
+			"b",
+			rtView(
+				fmt.Sprint("v", n),
+				`{"n": "`+strings.Repeat("1", maxShownText)+`"}`,
+			),
+		)
 	}
+
 	calls, _, err := w.r.CallsOf(t.Context(), "ann")
-	if err != nil || len(calls) != 2 || !calls[0].Ended.IsZero() || calls[0].State != CallDone {
+	if err != nil ||
+		len(calls) != 2 ||
+		!calls[0].Ended.IsZero() ||
+		calls[0].State != string(CallDone) ||
+		calls[0].Result != "begun" {
 		t.Fatalf("%+v, %v", calls, err)
 	}
+
 	b := calls[0]
 	last := len(b.Events) - 1
-	if len(b.Events) != maxShownEvents || b.Lost != 6 || b.Events[0].Text != "6" ||
+	if len(b.Events) != maxShownEvents || b.Lost != 6 ||
+		b.Events[0].Text != "6" ||
 		!strings.HasSuffix(b.Events[last].Text, "(cut: it has 8192 bytes)") {
-		t.Errorf("%d events, %d more: %.99v", len(b.Events), b.Lost, b.Events[0])
+		t.Errorf(
+			"%d events, %d more: %.99v",
+			len(b.Events),
+			b.Lost,
+			b.Events[0],
+		)
 	}
-	if len(b.Views) != maxShownViews || b.Views[0].Type != "v9" || len(b.Views[0].Text) > maxShownText+100 {
+
+	if len(b.Views) != maxShownViews || b.Views[0].Type != "v9" ||
+		len(b.Views[0].Text) > maxShownText+100 {
 		t.Errorf("%d views, the first is %.99v", len(b.Views), b.Views[0])
 	}
 
@@ -125,7 +147,8 @@ func TestCallsOfAPersonAreBounded(t *testing.T) {
 		w.invoke(fmt.Sprint("c", n), "read", "{}")
 		w.pass(time.Second)
 	}
-	if got := w.callsOf("ann"); !strings.HasPrefix(got, "c21 c20 ") || !strings.HasSuffix(got, " c2 …") {
+	if got := w.callsOf("ann"); !strings.HasPrefix(got, "c21 c20 ") ||
+		!strings.HasSuffix(got, " c2 …") {
 		t.Errorf("%q", got)
 	}
 }
@@ -133,12 +156,24 @@ func TestCallsOfAPersonAreBounded(t *testing.T) {
 // TestChangesAreTold: whoever waits for news of any call has them.
 func TestChangesAreTold(t *testing.T) {
 	w := newRTWorld(t)
-	news, leave := w.r.Changes()
-	defer leave()
-	w.invoke("a", "read", "{}")
-	select {
-	case <-news:
-	case <-time.After(10 * time.Second):
-		t.Error("nothing was told")
-	}
+	ctx, cancel := context.WithCancel(t.Context())
+	told := make(chan struct{}, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.r.Watch(ctx, func() {
+			select {
+			case told <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	n := 0
+	w.until("something is told", func() bool { // once it watches
+		n++
+		w.invoke(fmt.Sprint("c", n), "read", "{}")
+		return len(told) > 0
+	})
+	cancel()
+	<-ended
 }

@@ -74,6 +74,9 @@ type Config struct {
 	Sessions rap.Sessions
 	// SignIns is what tools ask people to sign in to; nil: nothing.
 	SignIns signin.Book
+	// Calls are the calls of RAP runtimes, for the people whom they are
+	// made for; nil: there is no such page.
+	Calls rap.Calls
 }
 
 // New returns the handler of all pages, from /.
@@ -132,6 +135,8 @@ func (s *site) routes() http.Handler {
 		"GET /grants":                     inTurn((*visit).grants),
 		"POST /grants/{id}/revoke":        (*visit).revoke,
 		"POST /sessions/{id}/revoke":      (*visit).revokeSession,
+		"GET /calls":                      inTurn((*visit).calls),
+		"GET /calls/list":                 inTurn((*visit).callsFragment),
 		"GET /ledger":                     inTurn((*visit).ledger),
 		"POST /ledger/export":             (*visit).export,
 		"GET /activity":                   inTurn((*visit).activity),

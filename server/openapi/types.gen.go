@@ -726,17 +726,26 @@ type RAPClose struct {
 	Thread string `json:"thread"`
 }
 
+// RAPEvent defines model for RAPEvent.
+type RAPEvent struct {
+	Associative bool `json:"associative,omitempty"`
+
+	// Final no more come
+	Final bool `json:"final,omitempty"`
+
+	// ID of the call
+	ID string `json:"id"`
+
+	// Index in its thread
+	Index int `json:"index"`
+
+	// Text the words of the tool
+	Text string `json:"text"`
+}
+
 // RAPEvents defines model for RAPEvents.
 type RAPEvents struct {
-	Events []struct {
-		Associative bool `json:"associative,omitempty"`
-		Final       bool `json:"final,omitempty"`
-
-		// ID of the call
-		ID    string `json:"id"`
-		Index int    `json:"index"`
-		Text  string `json:"text"`
-	} `json:"events"`
+	Events []RAPEvent `json:"events"`
 }
 
 // RAPInvocation defines model for RAPInvocation.
@@ -1065,6 +1074,21 @@ type RapEventsParams struct {
 
 	// From index of the first one, 0 when absent
 	From int `form:"from,omitempty" json:"from,omitempty"`
+}
+
+// RapStreamParams defines parameters for RapStream.
+type RapStreamParams struct {
+	// Thread id of the thread
+	Thread string `form:"thread" json:"thread"`
+
+	// ID id of the call
+	ID string `form:"id" json:"id"`
+
+	// After id of the last event seen
+	After string `form:"after,omitempty" json:"after,omitempty"`
+
+	// LastEventID id of the last event seen; it goes before `after`
+	LastEventID string `json:"Last-Event-ID,omitempty"`
 }
 
 // RapToolsParams defines parameters for RapTools.
