@@ -69,6 +69,7 @@ func (w *entrances) signsIn(t *testing.T, id, user, link string) (c machineCall,
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	select {
 	case c = <-got:
 	case <-time.After(20 * time.Second):
@@ -121,6 +122,7 @@ func TestSignInsAreShownToTheirUserAlone(t *testing.T) {
 			}
 		}
 	}
+
 	for _, token := range []string{"root", "mara-admin", "rt-mara", "rt-mara-2"} {
 		if page, err := w.client(t, token).SignIns(t.Context()); err == nil {
 			t.Errorf("the token %s sees %+v", token, page)
@@ -135,6 +137,7 @@ func TestSignInsAreShownToTheirUserAlone(t *testing.T) {
 			})
 		}
 	}
+
 	w.slack.mu.Lock()
 	everybody := strings.Join(w.slack.posted, "\n")
 	w.slack.mu.Unlock()
@@ -290,7 +293,9 @@ tenants:
 // people are asked to sign in to; the next one shows it, tells Slack,
 // and takes it back when the call ends.
 func TestSignInsSurviveAKill(t *testing.T) {
-	h, m, slack := opsFiles(t), newMachines(t), newSlackPeer(t)
+	h := opsFiles(t)
+	m := newMachines(t)
+	slack := newSlackPeer(t)
 	m.says(func(machineCall) string { return `{"type":"tool_result"}` }) // which is refused: the call goes on
 	listen := freeAddress(t)
 	writeFiles(t, h.dir, map[string]string{
@@ -312,7 +317,9 @@ func TestSignInsSurviveAKill(t *testing.T) {
 		}
 		defer log.Close()
 		cmd := exec.Command(bin, "serve", "--config", filepath.Join(h.dir, "serve.yaml"))
-		cmd.Dir, cmd.Stdout, cmd.Stderr = h.dir, log, log
+		cmd.Dir = h.dir
+		cmd.Stdout = log
+		cmd.Stderr = log
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

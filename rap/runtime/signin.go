@@ -67,6 +67,7 @@ func (r *Runtime) takeSignIn(ctx context.Context, c *call, m *wire.OAuth) error 
 		r.log.Warn("a link to sign in is shown to nobody: its origin is not registered for the tool server",
 			"call", callName(c.Key))
 	}
+
 	if place == "" {
 		return nil
 	}
@@ -196,7 +197,8 @@ func (r *Runtime) tidy(ctx context.Context) {
 	again := time.NewTicker(tidySignIns)
 	defer again.Stop()
 	for {
-		if err := r.signIns.All(ctx, "", func(d *durable.Doc[keptSignIn]) error { return r.tidyOne(ctx, d) }); err != nil {
+		err := r.signIns.All(ctx, "", func(d *durable.Doc[keptSignIn]) error { return r.tidyOne(ctx, d) })
+		if err != nil {
 			r.log.Warn("sign-ins can't be looked through", "error", plainError(err))
 		}
 		select {

@@ -213,6 +213,7 @@ func TestSignInElsewhereIsNoLink(t *testing.T) {
 			t.Errorf("%s has the host %q", url, c.SignInHost)
 		}
 	}
+
 	got := w.signIns("ann")
 	for _, host := range []string{"idp.example.evil.org", "xn--dp-fla.example", "idp.example:8443"} {
 		if !strings.Contains(got, "read "+host+" ") || strings.Contains(got, "https:") {

@@ -166,6 +166,7 @@ func TestSignInsInChromium(t *testing.T) {
 			t.Errorf("%s: the page is %d pixels wider than its window", look.name, over)
 		}
 	}
+
 	links := eval[int](tab, `[...document.querySelectorAll(".sign-in a")].filter(a =>
 		a.protocol == "https:" && a.host == "idp.example" && a.target == "_blank" &&
 		a.relList.contains("noopener") && a.relList.contains("noreferrer")).length`)

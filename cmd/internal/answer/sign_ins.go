@@ -68,6 +68,7 @@ func printSignIns(p *term.Printer, page *signin.Page) {
 		}
 		p.Printf("  ends %s\n", term.Until(s.Until, now))
 	}
+
 	if page.More {
 		p.Printf("There are more of them; they are shown once some of these are done.\n")
 	}
@@ -89,6 +90,7 @@ func (b *inbox) drawSignIns(width int) int {
 		b.out.Raw(cutTo(text, width-1) + "\r\n")
 		lines++
 	}
+
 	if lines > 0 {
 		b.out.Raw(cutTo("`assent sign-ins` shows the addresses", width-1) + "\r\n")
 		lines++

@@ -69,6 +69,7 @@ func (f *directSlack) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		f.t.Errorf("it is asked for %s", method)
 	}
+
 	if method == "chat.postMessage" && f.lose {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
