@@ -150,17 +150,9 @@ func (s *Service) Own(ctx context.Context, tenant, id string, who Asker) (*Reque
 // append records events, and what else is to hear of them.
 func (s *Service) append(tx Tx, tenant string, now time.Time, r *Request, events ...Event) error {
 	for _, e := range events {
-		record, err := ledger.Entry{
-			Time:    now,
-			Tenant:  tenant,
-			Type:    e.Type,
-			Subject: e.Subject,
-			Actor:   e.Actor,
-			Facts:   e.Facts,
-			Sealed:  e.Sealed,
-		}.Seal(s.random)
+		record, err := s.seal(tenant, now, e)
 		if err != nil {
-			return fmt.Errorf("record %s: %w", e.Type, err)
+			return err
 		}
 		var deliveries []Delivery
 		if s.cfg.Route != nil {
@@ -170,6 +162,24 @@ func (s *Service) append(tx Tx, tenant string, now time.Time, r *Request, events
 	}
 
 	return nil
+}
+
+// seal makes the ledger entry of an event.
+func (s *Service) seal(tenant string, now time.Time, e Event) (ledger.Record, error) {
+	record, err := ledger.Entry{
+		Time:    now,
+		Tenant:  tenant,
+		Type:    e.Type,
+		Subject: e.Subject,
+		Actor:   e.Actor,
+		Facts:   e.Facts,
+		Sealed:  e.Sealed,
+	}.Seal(s.random)
+	if err != nil {
+		return ledger.Record{}, fmt.Errorf("record %s: %w", e.Type, err)
+	}
+
+	return record, nil
 }
 
 // step is what an input did to a request.
@@ -406,13 +416,23 @@ func (s *Service) Record(
 	tenant, event, subject, actor string,
 	facts map[string]any,
 ) error {
+	return s.RecordAndSend(ctx, tenant, Event{
+		Type:    event,
+		Subject: subject,
+		Actor:   actor,
+		Facts:   facts,
+	})
+}
+
+// RecordAndSend is Record with what is to be sent because of it.
+func (s *Service) RecordAndSend(ctx context.Context, tenant string, e Event, to ...Delivery) error {
 	return s.store.Update(ctx, tenant, func(tx Tx) error {
-		return s.append(tx, tenant, s.clock.Now(), nil, Event{
-			Type:    event,
-			Subject: subject,
-			Actor:   actor,
-			Facts:   facts,
-		})
+		record, err := s.seal(tenant, s.clock.Now(), e)
+		if err == nil {
+			tx.Append(record, to...)
+		}
+
+		return err
 	})
 }
 

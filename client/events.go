@@ -20,8 +20,12 @@ import (
 // before it is taken for dead.
 const silence = 60 * time.Second
 
-// maxEventLine bounds one line of the stream, in bytes: a leaf and its name.
-const maxEventLine = 2 << 20
+// How long one line of a stream may be, in bytes: a leaf and its name,
+// and what a tool says and shows, of which a line break may be two.
+const (
+	maxEventLine = 2 << 20
+	maxNewsLine  = 32 << 20
+)
 
 // Event is one sealed entry of the ledger.
 type Event struct {
@@ -44,27 +48,36 @@ const (
 // mend.
 func (c *Client) Events(ctx context.Context, after int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		for failures := 0; ; {
+		err := c.again(ctx, func() (bool, error) {
 			before := after
 			err := c.stream(ctx, &after, yield)
-			switch {
-			case errors.Is(err, errStopped):
-				return
-			case ctx.Err() != nil:
-				yield(Event{}, ctx.Err())
-				return
-			case errors.Is(err, errUnreadable) || !whenRefused.allows(err, 1):
-				yield(Event{}, err)
-				return
-			}
+			return after != before, err
+		})
+		if !errors.Is(err, errStopped) {
+			yield(Event{}, err)
+		}
+	}
+}
 
-			if failures++; after != before {
-				failures = 1
-			}
-			if wait.Pause(ctx, c.backoff(failures, err)) != nil {
-				yield(Event{}, ctx.Err())
-				return
-			}
+// again makes a stream's connection again until read returns an error
+// that waiting doesn't mend. moved says that something came.
+func (c *Client) again(ctx context.Context, read func() (moved bool, err error)) error {
+	for failures := 0; ; {
+		moved, err := read()
+		switch {
+		case errors.Is(err, errStopped):
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errUnreadable) || !whenRefused.allows(err, 1):
+			return err
+		}
+
+		if failures++; moved {
+			failures = 1
+		}
+		if wait.Pause(ctx, c.backoff(failures, err)) != nil {
+			return ctx.Err()
 		}
 	}
 }
@@ -76,60 +89,111 @@ var (
 
 // stream reads one connection to its end, and moves after along.
 func (c *Client) stream(ctx context.Context, after *int64, yield func(Event, error) bool) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watchdog := time.AfterFunc(silence, cancel)
-	defer watchdog.Stop()
 	in := get(nil, "v1", "events")
 	if *after != FromNow {
 		in.query = url.Values{"after": {strconv.FormatInt(*after, 10)}}
 	}
+	return c.listen(ctx, in, func(r io.Reader, alive func()) error {
+		for e, err := range readEvents(r, alive) {
+			if err != nil {
+				return err
+			}
+			*after = e.Index
+			if e.Leaf != nil && !yield(e, nil) {
+				return errStopped
+			}
+		}
+
+		return io.ErrUnexpectedEOF
+	})
+}
+
+// listen opens a stream, and ends it when nothing is alive in it any
+// more.
+func (c *Client) listen(ctx context.Context, in call, read func(r io.Reader, alive func()) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watchdog := time.AfterFunc(silence, cancel)
+	defer watchdog.Stop()
 	in.header = map[string]string{"Accept": "text/event-stream"}
 	resp, err := c.send(ctx, in)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	for e, err := range readEvents(resp.Body, func() { watchdog.Reset(silence) }) {
-		if err != nil {
-			return err
-		}
-		*after = e.Index
-		if e.Leaf != nil && !yield(e, nil) {
-			return errStopped
-		}
-	}
 
-	return io.ErrUnexpectedEOF
+	return read(resp.Body, func() { watchdog.Reset(silence) })
 }
 
-// readEvents parses server-sent events. One without a leaf only says
-// where the stream stands. alive is called for every line.
+// readEvents reads entries. One without a leaf only says where the
+// stream stands.
 func readEvents(r io.Reader, alive func()) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		for s, err := range readSent(r, maxEventLine, alive) {
+			e := Event{Index: FromNow, Type: s.kind}
+			if err == nil {
+				err = e.read(&s)
+			}
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			if e.Index != FromNow && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (e *Event) read(s *sent) error {
+	if s.id != "" {
+		index, err := strconv.ParseInt(s.id, 10, 64)
+		if err != nil || index < FromStart {
+			return fmt.Errorf("%w: %q is no index", errUnreadable, s.id)
+		}
+		e.Index = index
+	}
+
+	if s.data == nil {
+		return nil
+	}
+	if !json.Valid(s.data) || e.Index < 0 {
+		return fmt.Errorf("%w: the data of entry %d", errUnreadable, e.Index)
+	}
+	e.Leaf = s.data
+
+	return nil
+}
+
+// sent is one server-sent event.
+type sent struct {
+	id, kind string
+	data     []byte
+}
+
+// readSent parses server-sent events, whose data is one line. alive is
+// called for every line.
+func readSent(r io.Reader, longest int, alive func()) iter.Seq2[sent, error] {
+	return func(yield func(sent, error) bool) {
 		lines := bufio.NewScanner(r)
-		lines.Buffer(make([]byte, 0, 64<<10), maxEventLine)
+		lines.Buffer(make([]byte, 0, 64<<10), longest)
 		lines.Split(wholeLines)
-		e := nowhere()
+		var s sent
 		for lines.Scan() {
 			alive()
 			line := lines.Bytes()
 			if len(line) > 0 {
-				if err := e.field(line); err != nil {
-					yield(Event{}, err)
-					return
-				}
+				s.field(line)
 				continue
 			}
-
-			if e.Index != FromNow && !yield(e, nil) {
+			if !yield(s, nil) {
 				return
 			}
-			e = nowhere()
+			s = sent{}
 		}
 
 		if err := lines.Err(); err != nil {
-			yield(Event{}, err)
+			yield(sent{}, err)
 		}
 	}
 }
@@ -143,29 +207,17 @@ func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
 	return bufio.ScanLines(data, atEOF)
 }
 
-// nowhere is an event that has no line yet.
-func nowhere() Event { return Event{Index: FromNow} }
-
 // field takes one line of an event: name, colon, value. Comments and
 // unknown fields are passed over.
-func (e *Event) field(line []byte) error {
+func (s *sent) field(line []byte) {
 	name, text, _ := bytes.Cut(line, []byte(":"))
 	text = bytes.TrimPrefix(text, []byte(" "))
 	switch string(name) {
 	case "id":
-		index, err := strconv.ParseInt(string(text), 10, 64)
-		if err != nil || index < FromStart {
-			return fmt.Errorf("%w: %q is no index", errUnreadable, text)
-		}
-		e.Index = index
+		s.id = string(text)
 	case "event":
-		e.Type = string(text)
+		s.kind = string(text)
 	case "data":
-		if !json.Valid(text) || e.Index < 0 {
-			return fmt.Errorf("%w: the data of entry %d", errUnreadable, e.Index)
-		}
-		e.Leaf = bytes.Clone(text)
+		s.data = bytes.Clone(text)
 	}
-
-	return nil
 }

@@ -1,8 +1,13 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
 	"net/url"
 	"strconv"
 	"time"
@@ -61,6 +66,102 @@ func (c *Client) RAPWait(
 	return as[openapi.RAPCall](ctx, c, in)
 }
 
+// RAPNews is one thing that happened to a call: one of Call, Event, View
+// and Lost.
+type RAPNews struct {
+	At    string           // place in the stream, for RAPFollow to go on after it
+	Call  *openapi.RAPCall // how it stands now
+	Event *openapi.RAPEvent
+	View  *RAPView // the latest of its type
+	Lost  int      // events that were given up before they were sent
+}
+
+// RAPView is what a tool shows of its state, in its own words.
+type RAPView struct {
+	Type    string          `json:"type"`
+	Content json.RawMessage `json:"content"`
+}
+
+// RAPFollow streams what happens to a call, from a place on ("" is the
+// beginning): when the connection breaks it is made again where it
+// ended, and Call comes first again. It ends after the last of it, when
+// ctx ends, when the loop stops, or with an error that waiting doesn't
+// mend.
+func (c *Client) RAPFollow(ctx context.Context, agent, thread, id, after string) iter.Seq2[RAPNews, error] {
+	return func(yield func(RAPNews, error) bool) {
+		err := c.again(ctx, func() (bool, error) {
+			before := after
+			err := c.followCall(ctx, agent, url.Values{"thread": {thread}, "id": {id}}, &after, yield)
+			return after != before, err
+		})
+		if !errors.Is(err, errStopped) {
+			yield(RAPNews{}, err)
+		}
+	}
+}
+
+// followCall reads one connection to its end, and moves after along.
+func (c *Client) followCall(
+	ctx context.Context, agent string, query url.Values, after *string, yield func(RAPNews, error) bool,
+) error {
+	if *after != "" {
+		query.Set("after", *after)
+	}
+	in := get(query, "v1", "agents", agent, "rap", "stream")
+	return c.listen(ctx, in, func(r io.Reader, alive func()) error {
+		for s, err := range readSent(r, maxNewsLine, alive) {
+			if err != nil {
+				return err
+			}
+			n, ended, err := newsOf(&s)
+			if err != nil {
+				return err
+			}
+			*after = cmp.Or(s.id, *after)
+			if ended || n.At != "" && !yield(n, nil) {
+				return errStopped
+			}
+		}
+
+		return io.ErrUnexpectedEOF
+	})
+}
+
+// newsOf reads what was sent. What has no place is nothing that
+// happened, such as the words of the server about the stream and what
+// later versions send.
+func newsOf(s *sent) (n RAPNews, ended bool, err error) {
+	var lost struct {
+		Events int `json:"events"`
+	}
+	var into any
+	switch s.kind {
+	case "end":
+		return n, true, nil
+	case "call":
+		n.Call = &openapi.RAPCall{}
+		into = n.Call
+	case "event":
+		n.Event = &openapi.RAPEvent{}
+		into = n.Event
+	case "view":
+		n.View = &RAPView{}
+		into = n.View
+	case "lost":
+		into = &lost
+	default:
+		return n, false, nil
+	}
+
+	if err := json.Unmarshal(s.data, into); err != nil || s.id == "" {
+		return n, false, fmt.Errorf("%w: the data of %s %q", errUnreadable, s.kind, s.id)
+	}
+	n.Lost = lost.Events
+	n.At = s.id
+
+	return n, false, nil
+}
+
 // RAPCancel interrupts a call.
 func (c *Client) RAPCancel(ctx context.Context, agent, thread, id, reason string) (*openapi.RAPCall, error) {
 	in, err := sending(map[string]string{
@@ -107,4 +208,9 @@ func (c *Client) SessionGrants(ctx context.Context) ([]openapi.SessionGrant, err
 // RevokeSessionGrant ends a session grant, and returns it as it was.
 func (c *Client) RevokeSessionGrant(ctx context.Context, id, reason string) (*openapi.SessionGrant, error) {
 	return as[openapi.SessionGrant](ctx, c, post(reasonBody(reason), "v1", "rap", "grants", id, "revoke"))
+}
+
+// SignIns lists what RAP tools ask the token's person to sign in to.
+func (c *Client) SignIns(ctx context.Context) (*openapi.SignIns, error) {
+	return as[openapi.SignIns](ctx, c, get(nil, "v1", "rap", "sign_ins"))
 }

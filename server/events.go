@@ -35,19 +35,9 @@ func (x *exchange) watch() error {
 	if after == fromNow {
 		after = s.End() - 1
 	}
-	h := x.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx would keep events to itself
-	x.w.WriteHeader(http.StatusOK)
+	out := &eventWriter{Writer: feed.NewWriter(x.w, x.cfg.Timing.Slow), next: after + 1}
 	if x.r.Method == http.MethodHead {
 		return nil
-	}
-	out := &eventWriter{
-		w:       x.w,
-		control: http.NewResponseController(x.w),
-		slow:    x.cfg.Timing.Slow,
-		next:    after + 1,
 	}
 	out.position()
 	x.follow(s, out)
@@ -77,7 +67,7 @@ func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
 	ctx := x.r.Context()
 	beat := time.NewTicker(x.cfg.Timing.Heartbeat)
 	defer beat.Stop()
-	for far := false; out.err == nil; {
+	for far := false; out.Err() == nil; {
 		frames, behind, news := s.From(out.next)
 		if behind {
 			if frames = x.catchUp(out.next, far); len(frames) == 0 {
@@ -99,14 +89,14 @@ func (x *exchange) follow(s *feed.Stream, out *eventWriter) {
 			continue
 		}
 
-		out.flush()
+		out.Flush()
 		select {
 		case <-news:
 		case <-beat.C:
 			if x.stillMay(openapi.ScopeRead) != nil {
 				return
 			}
-			out.heartbeat()
+			out.Heartbeat()
 		case <-x.draining:
 			return
 		case <-ctx.Done():
@@ -134,43 +124,19 @@ func (x *exchange) catchUp(from int64, far bool) []feed.Frame {
 	return feed.Frames(entries)
 }
 
-// eventWriter writes server-sent events. The first failure ends it: a
-// reader that doesn't take what it is sent is cut off.
+// eventWriter is where a watcher of the ledger has come to.
 type eventWriter struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	slow    time.Duration
-	next    int64
-	err     error
-}
-
-func (e *eventWriter) write(text []byte) {
-	if e.err != nil {
-		return
-	}
-	_ = e.control.SetWriteDeadline(time.Now().Add(e.slow)) // recorders of tests have none
-	_, e.err = e.w.Write(text)
-}
-
-func (e *eventWriter) flush() {
-	if e.err == nil {
-		_ = e.control.SetWriteDeadline(time.Now().Add(e.slow)) // recorders of tests have none
-		e.err = e.control.Flush()
-	}
+	*feed.Writer
+	next int64
 }
 
 // position tells where the stream begins, so that a watcher who saw
 // nothing yet can come back to the same place.
-func (e *eventWriter) position() { e.write(fmt.Appendf(nil, "retry: 1000\nid: %d\n\n", e.next-1)) }
-
-func (e *eventWriter) heartbeat() {
-	e.write([]byte(": still here\n\n"))
-	e.flush()
-}
+func (e *eventWriter) position() { e.Write(fmt.Appendf(nil, "retry: 1000\nid: %d\n\n", e.next-1)) }
 
 func (e *eventWriter) frames(frames []feed.Frame) {
 	for _, f := range frames {
-		e.write(f.Event)
+		e.Write(f.Event)
 		e.next = f.Index + 1
 	}
 }

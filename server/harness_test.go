@@ -46,7 +46,8 @@ type harness struct {
 	log    *testwait.Buffer
 	clock  *assenttest.Clock
 	stop   func()
-	marks  int // entries that size made
+	marks  int                  // entries that size made
+	tools  func(*server.Config) // gives a server the runtime of withTools
 }
 
 // fragile is a real store that can be lost.

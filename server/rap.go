@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/signin"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/server/openapi"
@@ -289,4 +291,24 @@ func (x *exchange) revokeSessionGrant() error {
 	}
 
 	return x.answer(http.StatusOK, list[i])
+}
+
+// listSignIns lists what the token's person is asked to sign in to.
+func (x *exchange) listSignIns() error {
+	person, err := x.person()
+	if err != nil {
+		return err
+	}
+	if known, err := x.namesPerson(); err != nil || !known {
+		return cmp.Or(err, approval.ErrUnknownName)
+	}
+	page := signin.Join(0)
+	if x.cfg.SignIns != nil {
+		page, err = x.cfg.SignIns.SignIns(x.r.Context(), x.tenant(), person)
+	}
+	if err != nil {
+		return err
+	}
+
+	return x.answer(http.StatusOK, page)
 }

@@ -92,17 +92,19 @@ func (s *toolServer) says(t *testing.T, nth int, message string) {
 }
 
 // withTools is a server whose agent desk has a runtime.
-func withTools(t *testing.T, tools *toolServer) *harness {
+func withTools(t *testing.T, tools *toolServer, change ...func(*server.Config)) *harness {
 	t.Helper()
 	var ours *runtime.Runtime
-	h := newHarness(t, func(c *server.Config) {
+	offer := func(c *server.Config) {
 		c.Tools = func(tenant, agent string) *runtime.Runtime {
 			if tenant != "acme" || agent != "desk" {
 				return nil
 			}
 			return ours
 		}
-	})
+	}
+	h := newHarness(t, append(change, offer)...)
+	h.tools = offer
 	callbacks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ours.ServeHTTP(w, r)
 	}))

@@ -74,8 +74,18 @@ func (x *exchange) moved(id string, version int64, wait time.Duration) (*approva
 func (x *exchange) waiting(wait time.Duration) (ctx context.Context, done func()) {
 	// recorders of tests have none
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(wait + answerTime))
-	ctx, cancel := context.WithCancel(x.r.Context())
+	ctx, cancel := x.untilDrained()
 	x.metrics.polls.Inc()
+	return ctx, func() {
+		cancel()
+		x.metrics.polls.Dec()
+	}
+}
+
+// untilDrained is the context of the exchange, which the draining of
+// the server ends too.
+func (x *exchange) untilDrained() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(x.r.Context())
 	go func() {
 		select {
 		case <-x.draining:
@@ -83,10 +93,8 @@ func (x *exchange) waiting(wait time.Duration) (ctx context.Context, done func()
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() {
-		cancel()
-		x.metrics.polls.Dec()
-	}
+
+	return ctx, cancel
 }
 
 func (x *exchange) answerRequest(r *approval.Request) error {

@@ -76,6 +76,12 @@ func (s *Server) table() []route {
 			handle:  ofRuntime((*exchange).rapClose),
 		},
 		{
+			pattern: "GET /v1/agents/{agent}/rap/stream",
+			scopes:  request,
+			query:   []string{"thread", "id", "after"},
+			handle:  ofRuntime((*exchange).rapFollow),
+		},
+		{
 			pattern: "GET /v1/agents/{agent}/rap/events",
 			scopes:  request,
 			query:   []string{"thread", "from"},
@@ -98,6 +104,11 @@ func (s *Server) table() []route {
 			scopes:  slices.Concat(vote, admin),
 			body:    smallBody,
 			handle:  (*exchange).revokeSessionGrant,
+		},
+		{
+			pattern: "GET /v1/rap/sign_ins",
+			scopes:  read,
+			handle:  (*exchange).listSignIns,
 		},
 
 		{

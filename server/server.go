@@ -29,6 +29,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/approval/signin"
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/runtime"
@@ -73,6 +74,8 @@ type Config struct {
 	// Sessions are the session grants of RAP gateways; nil: there are
 	// none.
 	Sessions rap.Sessions
+	// SignIns is what RAP tools ask people to sign in to; nil: nothing.
+	SignIns signin.Book
 	// Administration asks people about acts that widen what may happen;
 	// nil: nobody acts by the API.
 	Administration *administration.Desk

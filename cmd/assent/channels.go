@@ -175,6 +175,7 @@ func (a *app) host(t target) notify.Host {
 		Service: a.service,
 		People:  a.people,
 		Store:   a.store,
+		SignIns: signIns{a},
 		Warn:    func(err error) { a.log.Warn(t.channel.Name, "tenant", t.tenant, "error", err) },
 	}
 }

@@ -371,6 +371,7 @@ type slackPeer struct {
 	places  map[string]string // where a button stands, by the same
 	told    map[string]string // by the path that was posted to
 	posted  []string          // the blocks of messages
+	direct  map[string]string // the blocks of the last message to one person, by channel
 }
 
 // slackButton is a button, or an option of a menu, in the JSON of a message.
@@ -382,6 +383,7 @@ func newSlackPeer(t *testing.T) *slackPeer {
 		buttons: map[string]string{},
 		places:  map[string]string{},
 		told:    map[string]string{},
+		direct:  map[string]string{},
 	}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
@@ -401,6 +403,9 @@ func newSlackPeer(t *testing.T) *slackPeer {
 			return
 		}
 		channel := r.FormValue("channel")
+		if strings.HasPrefix(channel, "D0") {
+			p.direct[channel] = r.FormValue("blocks")
+		}
 		p.posted = append(p.posted, r.FormValue("blocks"))
 		for _, b := range slackButton.FindAllStringSubmatch(r.FormValue("blocks"), -1) {
 			p.buttons[b[1]+" "+b[2]] = b[2] + " " + b[3]

@@ -173,6 +173,7 @@ func (w *entrances) configure(c *config.Serve) {
 	behind := config.RAPServer{
 		Name:       "machines",
 		URL:        w.machines.URL,
+		Allow:      []string{signInOrigin},
 		AnsweredBy: []string{"ops"},
 	}
 	caller := config.RAPCaller{

@@ -94,7 +94,7 @@ func (a *app) common(tenant, agent, room string) rap.Common {
 		}),
 		Plan: func(ctx context.Context) (*resolve.Plan, error) { return a.planOf(ctx, tenant, agent) },
 		Record: func(ctx context.Context, event, subject, actor string, facts map[string]any) error {
-			return a.service.Record(ctx, tenant, event, subject, actor, facts)
+			return a.recordTools(ctx, tenant, agent, event, subject, actor, facts)
 		},
 	}
 }
@@ -140,6 +140,7 @@ func (a *app) addRuntime(ctx context.Context, tenant string, c config.RAPRuntime
 		CallbackURL:  a.base.String() + path,
 		CallWithin:   c.CallWithin,
 		ChoiceWithin: c.QuestionWithin,
+		Person:       a.personOf(tenant),
 	})
 	if err != nil {
 		return err

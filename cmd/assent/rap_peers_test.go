@@ -16,6 +16,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -147,6 +148,24 @@ func (m *machines) event(t *testing.T, c machineCall, text string, final bool) {
 	})
 }
 
+// view posts what a call's tool shows.
+func (m *machines) view(t *testing.T, c machineCall, kind, text string) {
+	t.Helper()
+	content, err := jsonmsg.Marshal(map[string]string{"text": text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	message := string(mustJSON(t, map[string]any{
+		"type":      "view_update",
+		"group_id":  c.GroupID,
+		"view_type": kind,
+		"content":   json.RawMessage(content),
+	}))
+	if status := m.post(c.URL, message); status != http.StatusOK {
+		t.Fatalf("%s: %d", message, status)
+	}
+}
+
 // sent waits for the nth call of an operation, counted from 0.
 func (m *machines) sent(t *testing.T, operation string, nth int) machineCall {
 	t.Helper()
@@ -219,6 +238,10 @@ func TestD6_CallFollowsASubscription(t *testing.T) {
 	sent := m.sent(t, "look", 0)
 	m.event(t, sent, "line 1", false)
 	testwait.Until(t, "the first event", func() bool { return out.String() == "still running\nline 1\n" })
+	m.view(t, sent, "diff\x1b[2J", "on\u202e")
+	testwait.Until(t, "the view, spelt out", func() bool {
+		return strings.Contains(errOut.String(), `the tool shows diff\u{1b}[2J: {"text":"on\u{202e}"}`)
+	})
 	m.event(t, sent, "exit \x1b[2J0", true)
 	if code := <-ended; code != term.ExitOK || out.String() != "still running\nline 1\nexit \\u{1b}[2J0\n" {
 		t.Errorf("exit %d\n%q\n%s", code, out.String(), errOut.String())

@@ -242,6 +242,8 @@ func (a *app) pages() http.Handler {
 		Sessions:       a.tools,
 		Agents:         a.tenants.inForce,
 		Loaded:         a.tenants.loaded,
+		SignIns:        signIns{a},
+		Calls:          a.tools.calls(),
 	})
 	mux.Handle("/auth/", a.auth.Handler())
 	files := auth.Secure(site, a.base) // the sign-in page needs them too
@@ -281,6 +283,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		Checks:           a.checks(),
 		Tools:            a.tools.runtime,
 		Sessions:         a.tools,
+		SignIns:          signIns{a},
 		Version:          term.Version,
 		Loaded:           a.tenants.loaded,
 		Agents:           a.tenants.inForce,

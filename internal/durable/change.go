@@ -97,10 +97,7 @@ func (e *Engine[P]) read(r store.Record, text []byte) (*Call[P], error) {
 // when it was changed meanwhile.
 func (e *Engine[P]) put(ctx context.Context, c *Call[P]) error {
 	c.Format = currentFormat
-	c.Expires = time.Time{}
-	if c.State == Closed {
-		c.Expires = e.transport.Keep(c)
-	}
+	c.Expires = e.expires(c)
 	d := &Doc[Call[P]]{
 		Key:     c.Key,
 		Alias:   c.Alias,
@@ -112,6 +109,20 @@ func (e *Engine[P]) put(ctx context.Context, c *Call[P]) error {
 	err := e.calls.Put(ctx, d)
 	c.version = d.Version
 	return err
+}
+
+// expires is when a record may be forgotten. A call that has not ended
+// is ended at its deadline by whoever runs its namespace. Where nobody
+// does any more, it is forgotten some time later.
+func (e *Engine[P]) expires(c *Call[P]) time.Time {
+	switch {
+	case c.State == Closed:
+		return e.transport.Keep(c)
+	case e.cfg.Abandon > 0 && !c.Deadline.IsZero():
+		return c.Deadline.Add(e.cfg.Abandon)
+	}
+
+	return time.Time{}
 }
 
 // Change changes a call by compare-and-set: change sees it as it is

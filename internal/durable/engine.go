@@ -76,6 +76,10 @@ type Config struct {
 	// while Run isn't running, too.
 	Always bool
 
+	// Abandon is how long after its deadline a call is forgotten that has
+	// not ended, since nobody runs its namespace any more. 0: never.
+	Abandon time.Duration
+
 	// Watch are more watches than that of People, for news of what
 	// Remember was told of.
 	Watch []func(ctx context.Context, changed func(ref string)) error

@@ -39,14 +39,23 @@ func (w *waiters) leave(key string, one *oneWait) {
 	}
 }
 
+// anyCall is the key of those who wait for news of whichever call.
+const anyCall = ""
+
 func (w *waiters) wake(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if one := w.all[key]; one != nil {
-		close(one.news)
-		delete(w.all, key)
+	for _, key := range []string{key, anyCall} {
+		if one := w.all[key]; one != nil {
+			close(one.news)
+			delete(w.all, key)
+		}
 	}
 }
+
+// Changes returns a channel that is closed as soon as this process
+// changes any call, and a function that has nobody wait for it.
+func (e *Engine[P]) Changes() (news <-chan struct{}, leave func()) { return e.waiting.on(anyCall) }
 
 // Watch shows a call again and again, as soon as this process changes
 // it and now and then besides, since another one may, until enough says

@@ -48,6 +48,7 @@ func layers() []layer {
 		{"rap/wire", 7},
 		{"approval/form", 2},
 		{"approval/info", 2},
+		{"approval/signin", 2},
 		{"approval", 8},
 		{"approval/hold", 9},
 		{"agent", 10},

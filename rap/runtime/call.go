@@ -39,9 +39,15 @@ type part struct {
 	Replaced []string    `json:"replaced,omitempty"` // digests of those before
 	Refused  int         `json:"refused,omitempty"`  // questions of the tool that the ledger has as refused
 
+	SignIn signIn `json:"sign_in_asked,omitzero"` // the link is in Told
+
 	Live   bool        `json:"live,omitempty"` // events may come
 	Events []keptEvent `json:"events,omitempty"`
+	Gone   int         `json:"gone,omitempty"`   // events before those, which were given up
+	Views  []shownView `json:"views,omitempty"`  // types whose view came with this call
+	Viewed int         `json:"viewed,omitempty"` // how often one did
 	Closed bool        `json:"closed,omitempty"` // its thread is
+	Listed string      `json:"listed,omitempty"` // where its user finds it (CallsOf)
 	Told   callView    `json:"told"`
 
 	tell bool // the end that was just written is to be told to the tool servers
@@ -85,7 +91,8 @@ const (
 
 // Calls that have ended are remembered for keepEnded, so that
 // repetitions of them are recognised. Subscriptions, views and threads
-// are kept for keepLive after they last changed.
+// are kept for keepLive after they last changed, and so is a call after
+// its deadline that no process ended.
 const (
 	keepEnded = 24 * time.Hour
 	keepLive  = 30 * 24 * time.Hour

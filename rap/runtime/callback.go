@@ -6,7 +6,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"path"
 	"strings"
 	"time"
@@ -224,38 +223,4 @@ func (r *Runtime) takeResult(ctx context.Context, c *call, m *wire.Result) error
 	}
 
 	return err
-}
-
-// takeSignIn keeps where the user is to sign in. Nothing is sent back;
-// the call stays pending.
-func (r *Runtime) takeSignIn(ctx context.Context, c *call, m *wire.OAuth) error {
-	_, err := r.engine.Change(ctx, c.Key, func(c *call) error {
-		if c.Over() {
-			return &refusal{http.StatusGone, "the call has ended"}
-		}
-		heard(c)
-		c.Part.Told.SignIn = m.AuthURL
-		c.Part.Told.SignInHost = r.signInHost(c, m.AuthURL)
-		return nil
-	})
-
-	return err
-}
-
-// signInHost is the host of a link where a user is to sign in; "" where
-// its origin is none of those that are registered for the tool server.
-// Such a link is shown to nobody.
-func (r *Runtime) signInHost(c *call, link string) string {
-	s := r.servers[c.Part.Server]
-	u, err := url.Parse(link)
-	if s == nil || err != nil || u.Scheme != "https" {
-		return ""
-	}
-	u.Fragment = "" // which stays in the browser
-	if err := s.peer.Check(u.String()); err != nil {
-		r.log.Warn("a link to sign in is shown to nobody", "call", callName(c.Key), "error", plainError(err))
-		return ""
-	}
-
-	return u.Host
 }

@@ -185,6 +185,7 @@ func (r *Runtime) answeredChoice(c *call, a hold.Answer) *durable.Ending {
 
 	q.State = choiceAnswered
 	q.By = a.By
+	signedIn(c)
 	c.Message = &durable.Attempt{}
 	return nil
 }

@@ -117,6 +117,8 @@ func (r *Runtime) moved(ctx context.Context, was durable.State, c *call) {
 		return
 	}
 	r.noteEnd(ctx, c)
+	r.lists(ctx, c)
+	r.overSignIn(ctx, c)
 	if c.Part.tell {
 		r.tellCancelled(c)
 	}

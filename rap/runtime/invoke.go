@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -94,6 +95,7 @@ func (t *Threads) newCall(ctx context.Context, in *Invocation) (*call, error) {
 			Token:     token,
 		},
 	}
+	c.Part.Listed = r.placeOf(ctx, c)
 	closed, err := r.isClosed(ctx, names.ThreadOf(c.Key))
 	if err != nil {
 		return nil, err
@@ -151,6 +153,7 @@ func (t *Threads) begin(ctx context.Context, c *call, in *Invocation) (Call, err
 	if err != nil {
 		return Call{}, fmt.Errorf("invoke: %w", err)
 	}
+	r.lists(ctx, c)
 	if c.Over() {
 		r.noteEnd(ctx, c)
 		return shown(c), nil
@@ -180,8 +183,10 @@ func (t *Threads) kept(ctx context.Context, thread, id string) (*call, error) {
 		return nil, ErrNoCall
 	case err != nil:
 		return nil, err
-	case t.r.gone(c.Expires) || !c.Asker.Same(t.who):
-		return nil, ErrNoCall
+	}
+
+	if may, err := t.r.mayRead(ctx, c, reader{asker: t.who}); err != nil || !may {
+		return nil, cmp.Or(err, ErrNoCall)
 	}
 
 	return c, nil

@@ -80,6 +80,7 @@ func (r *Runtime) cancel(ctx context.Context, key, reason string) error {
 	}
 
 	r.engine.Halt(ctx, key) // what was not sent by now never is
+	r.lists(ctx, c)
 	r.tellCancelled(c)
 	return nil
 }
@@ -122,7 +123,7 @@ func (r *Runtime) closeCalls(ctx context.Context, prefix string) error {
 }
 
 func (r *Runtime) closeCall(ctx context.Context, key string) error {
-	_, err := r.engine.Change(ctx, key, func(c *call) error {
+	c, err := r.engine.Change(ctx, key, func(c *call) error {
 		if c.Part.Closed {
 			return durable.ErrUnchanged
 		}
@@ -131,6 +132,7 @@ func (r *Runtime) closeCall(ctx context.Context, key string) error {
 	})
 	if err == nil {
 		r.engine.Halt(ctx, key)
+		r.lists(ctx, c)
 	}
 
 	return err
@@ -144,7 +146,9 @@ func (r *Runtime) close(c *call) {
 	}
 	c.Part.Closed = true
 	c.Part.Live = false
+	c.Part.Gone += len(c.Part.Events)
 	c.Part.Events = nil
+	c.Part.Views = nil
 }
 
 // removeAll removes the documents below a prefix. What is gone or was

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -47,6 +48,9 @@ type Config struct {
 	// prompts are cut (and say so), more choices are refused. 8 KiB, 50.
 	MaxPrompt, MaxChoices int
 	MaxBody               int64 // of a callback; 4 MiB
+	// Person tells which person of the directory a call's user is. Nil:
+	// no call is listed for anybody (CallsOf).
+	Person func(ctx context.Context, user string) (id string, known bool, err error)
 }
 
 // Server is a registered tool server.
@@ -78,6 +82,9 @@ type Runtime struct {
 	known  *durable.Vault[thread]
 	events *durable.Vault[keptNews]
 	views  *durable.Vault[keptView]
+	users  *durable.Vault[listed]
+
+	signIns *durable.Vault[keptSignIn]
 
 	toolsets  toolsets
 	threads   locks
@@ -189,13 +196,15 @@ func (r *Runtime) register(s Server) error {
 // documents of threads, events and views.
 func (r *Runtime) openRecords() error {
 	only := r.cfg.Only != (approval.Asker{})
-	var errs [5]error
+	var errs [7]error
 	r.names, errs[0] = names.New(r.cfg.Key, r.cfg.Namespace, only)
 	sealing := names.Sealing(r.cfg.Records, r.cfg.Namespace, r.cfg.Key)
 	r.engine, errs[1] = r.newEngine(sealing)
 	r.known, errs[2] = durable.NewVault[thread](sealing, "threads")
 	r.events, errs[3] = durable.NewVault[keptNews](sealing, "events")
 	r.views, errs[4] = durable.NewVault[keptView](sealing, "views")
+	r.users, errs[5] = durable.NewVault[listed](sealing, "users")
+	r.signIns, errs[6] = durable.NewVault[keptSignIn](sealing, "sign_ins")
 
 	return cmp.Or(errs[:]...)
 }
@@ -216,6 +225,7 @@ func (r *Runtime) newEngine(sealing durable.Sealing) (*durable.Engine[part], err
 		PeersReturn: true,
 		Finish:      leaveWithin,
 		Always:      true,
+		Abandon:     keepLive,
 	}
 
 	return durable.New(cfg, durable.Transport[part]{
@@ -242,6 +252,12 @@ const leaveWithin = 2 * time.Second
 // answers of people, attempts to try again, and what an earlier process
 // left. Any number of processes may run on one store and namespace.
 func (r *Runtime) Run(ctx context.Context) error {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	if r.cfg.Person != nil {
+		beside.Go(func() { r.tidy(ctx) })
+	}
+
 	return cmp.Or(r.engine.Run(ctx), ctx.Err())
 }
 

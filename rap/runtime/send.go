@@ -94,6 +94,7 @@ func again(err error) bool {
 // post makes an attempt to post the answer to a tool's question: the
 // same bytes to the same URL each time.
 func (r *Runtime) post(ctx context.Context, c *call) durable.Sent[part] {
+	r.overSignIn(ctx, c)
 	attempt := c.Message.Tries
 	s := r.servers[c.Part.Server]
 	if s == nil {

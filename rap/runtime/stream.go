@@ -38,6 +38,13 @@ type keptEvent struct {
 	Bytes int `json:"bytes"`
 }
 
+// shownView is what a call knows of a type of views that came with it.
+type shownView struct {
+	Key    string `json:"key"`    // of the type
+	Change int    `json:"change"` // of the call's views, when it came last
+	Bytes  int    `json:"bytes"`
+}
+
 // keptView is the latest view of a type. Content is opaque.
 type keptView struct {
 	Type    string `json:"type"`
@@ -101,7 +108,7 @@ func (r *Runtime) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
 	}
 
 	var old []keptEvent
-	_, err = r.engine.Change(ctx, c.Key, func(c *call) error {
+	now, err := r.engine.Change(ctx, c.Key, func(c *call) error {
 		if !c.Part.Live { // it was closed meanwhile
 			return durable.ErrUnchanged
 		}
@@ -118,6 +125,9 @@ func (r *Runtime) takeEvent(ctx context.Context, c *call, m *wire.Event) error {
 	}
 	r.dropEvents(ctx, names.ThreadOf(c.Key), old)
 	r.newEvents.tell(c.Key)
+	if err == nil && m.Final {
+		r.lists(ctx, now)
+	}
 	return err
 }
 
@@ -161,6 +171,7 @@ func (p *part) oldEvents() []keptEvent {
 		if keep = len(p.Events) - i; keep > maxEvents || bytes > maxEventBytes && keep > 1 {
 			old := slices.Clone(p.Events[:i+1])
 			p.Events = slices.Delete(p.Events, 0, i+1)
+			p.Gone += i + 1
 			return old
 		}
 	}
@@ -204,7 +215,8 @@ func (t *Threads) Events(ctx context.Context, thread string, from int) ([]rap.Ev
 
 // takeView keeps the latest view of a type.
 func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
-	key := names.ThreadOf(c.Key) + "/" + durable.Hash(m.ViewType)
+	kind := durable.Hash(m.ViewType)
+	key := names.ThreadOf(c.Key) + "/" + kind
 	if !c.Over() && c.State != durable.Away {
 		if _, err := r.engine.Change(ctx, c.Key, func(c *call) error {
 			heard(c)
@@ -221,7 +233,27 @@ func (r *Runtime) takeView(ctx context.Context, c *call, m *wire.View) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	_, err = r.engine.Change(ctx, c.Key, func(c *call) error {
+		c.Part.shows(kind, len(m.ViewType)+len(m.Content))
+		return nil
+	})
+
 	return err
+}
+
+// shows notes that a view came with the call, after those that came
+// before.
+func (p *part) shows(kind string, bytes int) {
+	p.Viewed++
+	p.Views = slices.DeleteFunc(p.Views, func(v shownView) bool { return v.Key == kind })
+	p.Views = append(p.Views, shownView{
+		Key:    kind,
+		Change: p.Viewed,
+		Bytes:  bytes,
+	})
 }
 
 func (r *Runtime) admitView(ctx context.Context, c *call) error {

@@ -1,7 +1,6 @@
 package inbox
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
@@ -30,31 +29,33 @@ func (v *visit) events() error {
 		return err
 	}
 	defer leave()
-	h := v.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
+	out := &stream{
+		Writer: feed.NewWriter(v.w, slowReader),
+		visit:  v,
+		news:   news,
+		next:   news.End(),
+		calls:  make(chan struct{}, 1),
+	}
 	if v.r.Method == http.MethodHead {
 		return nil
 	}
-	out := &stream{
-		visit:   v,
-		control: http.NewResponseController(v.w),
-		news:    news,
-		next:    news.End(),
-	}
-	if err := out.send([]byte(": hello\nretry: 2000\n\n")); err != nil {
-		return nil
+	out.Write([]byte(": hello\nretry: 2000\n\n"))
+	out.Flush()
+	if out.watching = v.Calls != nil && v.r.URL.Query().Has("calls"); out.watching {
+		go out.watchCalls() // until the visit ends
 	}
 	out.run()
 	return nil
 }
 
 type stream struct {
-	*visit
-	control *http.ResponseController
-	news    *feed.Stream
-	next    int64 // index of the next entry to tell
+	*feed.Writer
+	visit *visit
+	news  *feed.Stream
+	next  int64         // index of the next entry to tell
+	calls chan struct{} // holds one value when calls changed
+
+	watching bool // the page shows calls
 }
 
 // run ends when the reader is gone or too slow, and when the stream is
@@ -63,48 +64,46 @@ func (s *stream) run() {
 	beat, end := time.NewTicker(heartbeat), time.NewTimer(streamLife)
 	defer beat.Stop()
 	defer end.Stop()
-	for {
+	for s.Err() == nil {
 		frames, behind, news := s.news.From(s.next)
-		if behind || s.tell(frames) != nil { // a page that is behind is made anew by its reader
+		if behind { // a page that is behind is made anew by its reader
 			return
 		}
-		if len(frames) > 0 {
+		if s.tell(frames); len(frames) > 0 {
 			continue
 		}
 		select {
 		case <-news:
+		case <-s.calls:
+			s.changedCalls()
 		case <-beat.C:
-			if s.send([]byte(": still here\n\n")) != nil {
-				return
+			if s.Heartbeat(); s.watching { // other processes change calls, too
+				s.changedCalls()
 			}
 		case <-end.C:
 			return
-		case <-s.ctx().Done():
+		case <-s.visit.ctx().Done():
 			return
 		}
 	}
 }
 
+// changedCalls tells that calls changed, and nothing of what happened.
+func (s *stream) changedCalls() {
+	s.Write([]byte("data: {\"type\":\"calls\"}\n\n"))
+	s.Flush()
+}
+
 // tell sends frames at once.
-func (s *stream) tell(frames []feed.Frame) error {
+func (s *stream) tell(frames []feed.Frame) {
 	var text []byte
 	for _, f := range frames {
 		text = append(text, f.Notice...)
 		s.next = f.Index + 1
 	}
 	if len(text) == 0 {
-		return nil
+		return
 	}
-	return s.send(text)
-}
-
-func (s *stream) send(text []byte) error {
-	if err := s.control.SetWriteDeadline(time.Now().Add(slowReader)); err != nil &&
-		!errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	if _, err := s.w.Write(text); err != nil {
-		return err
-	}
-	return s.control.Flush()
+	s.Write(text)
+	s.Flush()
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/signin"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/feed"
@@ -76,6 +77,11 @@ type Config struct {
 	// server.Config; nil: nothing is told.
 	Agents func(tenant string) openapi.Agents
 	Loaded func(tenant string) []openapi.Loaded
+	// SignIns is what tools ask people to sign in to; nil: nothing.
+	SignIns signin.Book
+	// Calls are the calls of RAP runtimes, for the people whom they are
+	// made for; nil: there is no such page.
+	Calls rap.Calls
 }
 
 // New returns the handler of all pages, from /.
@@ -134,6 +140,8 @@ func (s *site) routes() http.Handler {
 		"GET /grants":                     inTurn((*visit).grants),
 		"POST /grants/{id}/revoke":        (*visit).revoke,
 		"POST /sessions/{id}/revoke":      (*visit).revokeSession,
+		"GET /calls":                      inTurn((*visit).calls),
+		"GET /calls/list":                 inTurn((*visit).callsFragment),
 		"GET /ledger":                     inTurn((*visit).ledger),
 		"POST /ledger/export":             (*visit).export,
 		"GET /activity":                   inTurn((*visit).activity),

@@ -34,6 +34,7 @@ type queuePage struct {
 	AtLeast   bool   // Total is no more than what was counted
 	Next      string // address of the next page
 	Here      string // address of the list without the page around it
+	SignIns   *signIns
 }
 
 // Filtered reports whether the list is narrowed.
@@ -244,6 +245,7 @@ func (v *visit) readQueue() (queuePage, error) {
 	}
 
 	q.Here = q.address("/queue", q.Tab, f.Cursor)
+	q.SignIns = v.readSignIns(q.Tab)
 	if err := v.roomFor(queueBytes); err != nil {
 		return q, err
 	}

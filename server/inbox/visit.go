@@ -145,6 +145,7 @@ type page struct {
 	Dev     bool
 	Admin   bool
 	SignOut string
+	Calls   bool // there is a page of calls
 	Freezes []approval.Freeze
 	Said    *said
 	Token   string // seal of forms that are about no request
@@ -162,6 +163,7 @@ func (v *visit) base(title, section string) page {
 		Dev:     v.Dev,
 		Admin:   v.admin(),
 		SignOut: v.SignOut,
+		Calls:   v.Calls != nil,
 		Token: v.seal(toManage, seen{
 			Tenant: v.Tenant,
 			Person: v.Person.ID,

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/signin"
 	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/store"
 )
@@ -11,6 +12,7 @@ import (
 type Channel struct {
 	Name    string // first part of the names of its targets, and of the address that it posts answers to
 	Answers bool   // people answer here: votes carry its name, so no client may give it as its own
+	SignIns bool   // it tells people, each alone, of what tools ask them to sign in to (Route.SignIn)
 	// Register is what an operator calls the address that it posts
 	// answers to, for programs and in words; zero: it posts none.
 	Register Registered
@@ -66,5 +68,6 @@ type Host struct {
 	Service *approval.Service
 	People  approval.Directory
 	Store   store.Store
+	SignIns signin.Book // what tools ask people to sign in to; nil: nothing
 	Warn    func(error) // hears of what failed behind the back of whoever was answered
 }

@@ -152,6 +152,22 @@ func (r Route) wants(event string, q *approval.Request) bool {
 		}))
 }
 
+// SignIn is what a target is sent about a sign-in of an agent's tool,
+// by its id: nothing that others could read. ok is false where the
+// target hears of other agents only.
+func (r Route) SignIn(event, agent, id string) (d approval.Delivery, ok bool) {
+	if len(r.Agents) > 0 && !matches(r.Agents, agent) {
+		return d, false
+	}
+
+	return approval.Delivery{
+		Target:  r.Target,
+		Event:   event,
+		Subject: id,
+		Payload: "{}",
+	}, true
+}
+
 func matches(patterns []string, s string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return policy.Glob(p, s) })
 }

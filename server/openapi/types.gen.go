@@ -8,6 +8,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/info"
+	"github.com/assent-dev/assent/approval/signin"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -758,17 +759,26 @@ type RAPClose struct {
 	Thread string `json:"thread"`
 }
 
+// RAPEvent defines model for RAPEvent.
+type RAPEvent struct {
+	Associative bool `json:"associative,omitempty"`
+
+	// Final no more come
+	Final bool `json:"final,omitempty"`
+
+	// ID of the call
+	ID string `json:"id"`
+
+	// Index in its thread
+	Index int `json:"index"`
+
+	// Text the words of the tool
+	Text string `json:"text"`
+}
+
 // RAPEvents defines model for RAPEvents.
 type RAPEvents struct {
-	Events []struct {
-		Associative bool `json:"associative,omitempty"`
-		Final       bool `json:"final,omitempty"`
-
-		// ID of the call
-		ID    string `json:"id"`
-		Index int    `json:"index"`
-		Text  string `json:"text"`
-	} `json:"events"`
+	Events []RAPEvent `json:"events"`
 }
 
 // RAPInvocation defines model for RAPInvocation.
@@ -902,6 +912,12 @@ type SessionGrant struct {
 type SessionGrants struct {
 	Grants []SessionGrant `json:"grants"`
 }
+
+// SignIn A sign-in that a call of a RAP tool waits for.
+type SignIn = signin.Asked
+
+// SignIns defines model for SignIns.
+type SignIns = signin.Page
 
 // Stage A requirement that so many distinct people of a group approve.
 type Stage = policy.Stage
@@ -1115,6 +1131,21 @@ type RapEventsParams struct {
 
 	// From index of the first one, 0 when absent
 	From int `form:"from,omitempty" json:"from,omitempty"`
+}
+
+// RapStreamParams defines parameters for RapStream.
+type RapStreamParams struct {
+	// Thread id of the thread
+	Thread string `form:"thread" json:"thread"`
+
+	// ID id of the call
+	ID string `form:"id" json:"id"`
+
+	// After id of the last event seen
+	After string `form:"after,omitempty" json:"after,omitempty"`
+
+	// LastEventID id of the last event seen; it goes before `after`
+	LastEventID string `json:"Last-Event-ID,omitempty"`
 }
 
 // RapToolsParams defines parameters for RapTools.

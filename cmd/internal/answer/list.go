@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/signin"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/audit"
 	"github.com/assent-dev/assent/cmd/internal/remote"
@@ -67,9 +68,22 @@ func (a commands) list(cmd *cobra.Command, c remote.Connection, q client.Query) 
 		q.Order = "due"
 	}
 
-	return remote.Ask(a.Caller, c, func(s *client.Client) (*approval.Page, error) {
+	var toSignIn *signin.Page
+	return remote.Ask(a.Caller, c, func(s *client.Client) (page *approval.Page, err error) {
+		if !c.AsJSON && q.Cursor == "" {
+			if toSignIn, err = signInsOf(cmd.Context(), s); err != nil {
+				return nil, err
+			}
+		}
+
 		return s.Requests(cmd.Context(), q)
-	}, printPage)
+	}, func(p *term.Printer, page *approval.Page) {
+		if toSignIn != nil && len(toSignIn.SignIns) > 0 {
+			printSignIns(p, toSignIn)
+			p.Printf("\n")
+		}
+		printPage(p, page)
+	})
 }
 
 func printPage(p *term.Printer, page *approval.Page) {

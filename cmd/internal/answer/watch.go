@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/signin"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/audit"
 	"github.com/assent-dev/assent/cmd/internal/remote"
@@ -124,6 +125,7 @@ type inbox struct {
 	flags    watchFlags
 	requests []approval.Summary
 	mine     map[string]bool // ids of those that wait for the token's person
+	signIns  *signin.Page    // what the token's person is asked to sign in to; nil: nothing is known
 	selected string          // id: the list may move under the cursor, the choice must not
 	note     string
 	out      term.Printer
@@ -228,6 +230,9 @@ func (b *inbox) refresh(ctx context.Context) error {
 	}
 	if err := b.refreshMine(ctx, page.Requests); err != nil {
 		return err
+	}
+	if b.signIns, err = signInsOf(ctx, b.server); err != nil {
+		return remote.Explain(err)
 	}
 	at := b.at()
 	b.requests = page.Requests
@@ -400,6 +405,7 @@ func (b *inbox) draw() {
 	p.Table(waitingRows(b.requests, time.Now()))
 	lines := strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
 	b.out.Raw("\x1b[H\x1b[2J")
+	height -= b.drawSignIns(width)
 	first := max(0, b.at()+2-(height-3)) // so that the selected line is on the screen
 	for i, line := range lines {
 		if i >= 2 && (i-2 < first || i-2 >= first+height-4) {

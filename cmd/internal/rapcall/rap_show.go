@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/runtime"
 )
@@ -42,7 +43,11 @@ func (a command) rapFollow(
 	in runtime.Invocation,
 	until time.Time,
 ) error {
-	call, err := terminal.wait(ctx, threads, in)
+	of, err := threads.Follow(ctx, in.Thread, in.ID, runtime.Place{})
+	if err != nil {
+		return err
+	}
+	call, err := terminal.wait(ctx, of)
 	if errors.Is(err, context.Canceled) {
 		// as well as it goes: we are leaving
 		_ = threads.Cancel(context.WithoutCancel(ctx), in.Thread, in.ID, "stopped at the terminal")
@@ -59,13 +64,24 @@ func (a command) rapFollow(
 	if !call.Subscription {
 		return a.rapPrint(f, end)
 	}
-	return a.rapEvents(ctx, f, threads, end, until)
+	return a.rapEvents(ctx, f, following{
+		threads:  threads,
+		of:       of,
+		terminal: terminal,
+	}, end, until)
+}
+
+// following is how a call is followed after its result.
+type following struct {
+	threads  *runtime.Threads
+	of       *runtime.Follower
+	terminal *rapTerminal
 }
 
 // rapEvents prints the events after a result as they come, until the
 // last of them.
 func (a command) rapEvents(
-	ctx context.Context, f rapCallFlags, threads *runtime.Threads, end rapEnd, until time.Time,
+	ctx context.Context, f rapCallFlags, call following, end rapEnd, until time.Time,
 ) error {
 	p := a.Printer()
 	if !f.asJSON {
@@ -73,7 +89,7 @@ func (a command) rapEvents(
 	}
 	limit, stop := context.WithDeadline(ctx, until)
 	defer stop()
-	err := eachEvent(limit, threads, end.Call, func(e rap.Event) {
+	err := call.eachEvent(limit, func(e rap.Event) {
 		end.Events = append(end.Events, e)
 		if !f.asJSON {
 			p.Raw(term.Scrub(e.Text) + "\n")
@@ -90,7 +106,7 @@ func (a command) rapEvents(
 		}
 
 		// as well as it goes: we are leaving
-		_ = threads.Cancel(context.WithoutCancel(ctx), end.Thread, end.ID, "nobody listens any more")
+		_ = call.threads.Cancel(context.WithoutCancel(ctx), end.Thread, end.ID, "nobody listens any more")
 		err = term.ExitWith(term.ExitNo, err)
 	}
 
@@ -105,54 +121,74 @@ func (a command) rapEvents(
 
 // eachEvent shows the events of a call as they come. It ends without an
 // error after the last one.
-func eachEvent(ctx context.Context, threads *runtime.Threads, call runtime.Call, show func(rap.Event)) error {
-	look := time.NewTicker(rapLook)
-	defer look.Stop()
-	for next := 0; ; {
-		events, err := threads.Events(ctx, call.Thread, next)
+func (f *following) eachEvent(ctx context.Context, show func(rap.Event)) error {
+	for {
+		n, err := nextNews(ctx, f.of)
 		if err != nil {
 			return err
 		}
-		for _, e := range events {
-			next = e.Index + 1
-			if e.ID != call.ID {
-				continue
-			}
-			show(e)
-			if e.Final {
-				return nil
-			}
+		if n.Event == nil {
+			f.terminal.tell(n)
+			continue
 		}
-
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return ctx.Err()
+		show(*n.Event)
+		if n.Event.Final {
+			return nil
 		}
 	}
 }
 
-// wait is Runtime.Wait that tells on the way where the tool wants its
-// user to sign in: until that is done there is no result.
-func (t *rapTerminal) wait(
-	ctx context.Context,
-	threads *runtime.Threads,
-	in runtime.Invocation,
-) (runtime.Call, error) {
-	told := ""
+// nextNews waits for what happens next to a call.
+func nextNews(ctx context.Context, of *runtime.Follower) (runtime.News, error) {
 	for {
-		soon, done := context.WithTimeout(ctx, rapLook)
-		call, err := threads.Wait(soon, in.Thread, in.ID)
-		done()
-		if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
-			return call, err
+		p, err := of.Next(ctx)
+		if err != nil {
+			return runtime.News{}, err
 		}
-		if call.SignIn != "" && call.SignIn != told {
-			told = call.SignIn
-			t.signIn(call)
+		if n, ok, err := p.Read(ctx); ok || err != nil {
+			return n, err
 		}
 	}
 }
+
+// wait waits for the result of a call, and tells on the way what the
+// tool shows and where it wants its user to sign in: until that is done
+// there is none.
+func (t *rapTerminal) wait(ctx context.Context, of *runtime.Follower) (runtime.Call, error) {
+	for told := ""; ; {
+		n, err := nextNews(ctx, of)
+		switch {
+		case err != nil:
+			return runtime.Call{}, err
+		case n.Call == nil:
+			t.tell(n)
+		case n.Call.State == runtime.CallDone:
+			return *n.Call, nil
+		case n.Call.SignIn != "" && n.Call.SignIn != told:
+			told = n.Call.SignIn
+			t.signIn(*n.Call)
+		}
+	}
+}
+
+// tell tells what is no result and no event.
+func (t *rapTerminal) tell(n runtime.News) {
+	switch {
+	case n.View != nil:
+		content, cut := safetext.Head(string(n.View.Content), maxShownView)
+		if cut {
+			content += " …"
+		}
+		t.mu.Lock() // nobody is asked meanwhile
+		defer t.mu.Unlock()
+		t.Printf("the tool shows %s: %s\n", n.View.Type, content)
+	case n.Lost > 0:
+		t.Printf("%d of its events came faster than they were read, and are gone\n", n.Lost)
+	}
+}
+
+// maxShownView is how many characters of a view are told.
+const maxShownView = 1000
 
 // signIn shows the link of a tool with its host in front, where that is
 // registered. Any other could lead anywhere.
@@ -163,10 +199,6 @@ func (t *rapTerminal) signIn(call runtime.Call) {
 	}
 	t.Printf("the tool wants you to sign in at %s: %s\n", call.SignInHost, call.SignIn)
 }
-
-// rapLook is how often a call is looked at while something of it is
-// waited for.
-const rapLook = 300 * time.Millisecond
 
 // rapNews is where what goes on is told, by several at once, until the end.
 type rapNews struct {

@@ -50,6 +50,10 @@ func (n Namer) Call(who approval.Asker, thread, id string) string {
 	return place + "/" + n.digest("call", place+"/"+id)
 }
 
+// Person is the key below which is kept what somebody looks up as the
+// person that the directory names so.
+func (n Namer) Person(id string) string { return n.digest("person", id) }
+
 func (n Namer) digest(kind, text string) string {
 	sum := hmac.New(sha256.New, n.key)
 	sum.Write([]byte(kind + "\x00" + text)) // never fails

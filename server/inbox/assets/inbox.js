@@ -154,13 +154,14 @@ function noticeChange() {
 }
 
 function heard(event) {
-  const { subject } = JSON.parse(event.data);
+  const { type, subject } = JSON.parse(event.data);
   if (list) refreshIn(300);
+  if (type === "calls") return;
   if (request && subject === request.dataset.id) noticeChange();
   countSoon();
 }
 
-new EventSource("/events").addEventListener("message", heard);
+new EventSource("/events" + (list?.dataset.news ?? "")).addEventListener("message", heard);
 
 // How many requests wait for the visitor stands in the title of every page. Whoever wants it is told of new ones, without a word of what they say.
 const plainTitle = document.title.replace(/^\(\d[\d,]*\+?\) /, "");

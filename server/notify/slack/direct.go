@@ -37,6 +37,16 @@ func (a *App) recipient(ctx context.Context, place string, r *approval.Request) 
 	if err != nil || !e.Answer {
 		return "", err
 	}
+	return a.userOf(ctx, p.ID)
+}
+
+// userOf is the Slack user of a person, in our workspace and as the
+// directory has it; "" when it has none.
+func (a *App) userOf(ctx context.Context, id string) (string, error) {
+	p, known, err := a.cfg.People.Person(ctx, a.cfg.Tenant, id)
+	if err != nil || !known || p.ID != id {
+		return "", err
+	}
 	for _, name := range append([]string{p.ID}, p.Also...) {
 		user := a.userIn(name)
 		if user == "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/signin"
 	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/internal/safetext"
 	"github.com/assent-dev/assent/server/notify"
@@ -38,6 +39,9 @@ const kept = 30 * 24 * time.Hour
 func (a *App) Send(ctx context.Context, job store.Job) error {
 	if job.Tenant != a.cfg.Tenant {
 		return notify.Permanent(errors.New("slack: this workspace belongs to another tenant"))
+	}
+	if job.Event == signin.EventAsked || job.Event == signin.EventOver {
+		return a.sendSignIn(ctx, job.Subject, job.Attempt > 1)
 	}
 	r, err := a.cfg.Requests.Request(ctx, job.Tenant, job.Subject)
 	if errors.Is(err, approval.ErrNotFound) {

@@ -27,6 +27,7 @@ func Channel() notify.Channel {
 	return notify.Channel{
 		Name:    name,
 		Answers: true,
+		SignIns: true,
 		Register: notify.Registered{
 			For:   "slack_interactivity_url",
 			Words: "interactivity URL for the Slack app",
@@ -77,5 +78,6 @@ func (s *Settings) open(h notify.Host) (notify.Sender, error) {
 		Requests:      h.Service,
 		People:        h.People,
 		Values:        h.Store,
+		SignIns:       h.SignIns,
 	})
 }

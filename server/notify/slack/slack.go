@@ -30,6 +30,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/signin"
 	"github.com/assent-dev/assent/internal/guard"
 )
 
@@ -80,6 +81,7 @@ type Config struct {
 	Requests Requests
 	People   approval.Directory
 	Values   Values
+	SignIns  signin.Book // of whom tools ask to sign in; nil: nobody is told
 }
 
 // App is both sides of the connection: a notify.Sender for what goes

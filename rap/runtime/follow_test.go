@@ -1,0 +1,229 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+func rtView(kind, content string) *wire.View {
+	return &wire.View{
+		GroupID:  "t",
+		ViewType: kind,
+		Content:  []byte(content),
+	}
+}
+
+// follows begins to follow a call.
+func (w *rtWorld) follows(id string, from Place) *Follower {
+	w.t.Helper()
+	f, err := w.mine.Follow(w.t.Context(), "t", id, from)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return f
+}
+
+// told is what a follower is told next, in short.
+func (w *rtWorld) told(f *Follower) string {
+	w.t.Helper()
+	ctx, done := context.WithTimeout(w.t.Context(), 10*time.Second)
+	defer done()
+	for {
+		p, err := f.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return "end"
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		n, ok, err := p.Read(ctx)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if ok {
+			return wordsOf(n)
+		}
+	}
+}
+
+func wordsOf(n News) string {
+	switch {
+	case n.Call != nil && n.Call.Question != "":
+		return n.At.String() + " " + string(n.Call.State) + " asks"
+	case n.Call != nil:
+		return n.At.String() + " " + string(n.Call.State)
+	case n.Event != nil:
+		return n.At.String() + " event " + n.Event.Text
+	case n.View != nil:
+		return fmt.Sprintf("%s view %s %s", n.At, n.View.Type, n.View.Content)
+	}
+
+	return fmt.Sprint(n.At, " lost ", n.Lost)
+}
+
+// tells wants a follower to be told some things, in this order.
+func (w *rtWorld) tells(f *Follower, want ...string) {
+	w.t.Helper()
+	for _, one := range want {
+		if got := w.told(f); got != one {
+			w.t.Fatalf("told %q, want %q", got, one)
+		}
+	}
+}
+
+// TestFollow: a follower is told how a call stands, what the tool asks,
+// shows and says, and where it ends; another one goes on from the
+// middle of it, after a restart too.
+func TestFollow(t *testing.T) {
+	w := newRTWorld(t)
+	w.sent("a")
+	w.is("a", CallPending)
+	f := w.follows("a", Place{})
+	w.tells(f, "0.0 pending")
+	w.accepts("a", w.choice("a", "1"))
+	ref := w.asked(1)
+	w.tells(f, "0.0 pending asks")
+	w.desk.says(ref, hold.Answer{State: hold.Chosen, By: "ann"})
+	w.tells(f, "0.0 pending")
+	w.accepts("a", rtView("diff", `{"n":1}`))
+	w.tells(f, `0.1 view diff {"n":1}`)
+	m := rtResult("a", "begun")
+	m.Subscription = true
+	w.accepts("a", m)
+	w.tells(f, "0.1 done")
+	w.accepts("a", rtEvent("a", "one"))
+	w.tells(f, "1.1 event one")
+
+	middle := w.follows("a", Place{Events: 1, Views: 1})
+	w.tells(middle, "1.1 done")
+	w.stop()
+	w.start()
+	f = w.follows("a", Place{Events: 1, Views: 1})
+	w.tells(f, "1.1 done")
+	w.accepts("a", rtView("diff", `{"n":2}`))
+	w.accepts("a", rtView("log", `{}`))
+	last := rtEvent("a", "two")
+	last.Final = true
+	w.accepts("a", last)
+	w.tells(
+		f,
+		`1.2 view diff {"n":2}`,
+		`1.3 view log {}`,
+		"2.3 event two",
+		"end",
+		"end",
+	)
+	w.tells(
+		w.follows("a", Place{}),
+		"0.0 done",
+		`0.2 view diff {"n":2}`,
+		`0.3 view log {}`,
+		"1.3 event one",
+		"2.3 event two",
+		"end",
+	)
+}
+
+// TestFollowersMeetTheirLimits: what was given up is told with its
+// number, and a place that never was is the end of what there is.
+func TestFollowersMeetTheirLimits(t *testing.T) {
+	w := newRTWorld(t)
+	w.subscribes("a")
+	f := w.follows("a", Place{})
+	w.tells(f, "0.0 done")
+	for n := range maxEvents + 10 {
+		w.accepts("a", rtEvent("a", fmt.Sprint(n)))
+	}
+	w.tells(f, "10.0 lost 10", "11.0 event 10")
+	far := w.follows("a", Place{Events: 1 << 20, Views: 1 << 20})
+	w.tells(far, "510.0 done")
+	w.accepts("a", rtEvent("a", strings.Repeat("x", 3<<20)))
+	p, err := far.Next(t.Context())
+	if err != nil || p.Bytes != 3<<20 {
+		t.Errorf("%+v, %v: want what it takes to read", p, err)
+	}
+	if err := w.mine.CloseThread(t.Context(), "t"); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := p.Read(t.Context()); ok || err != nil {
+		t.Errorf("an event of a closed thread: %v, %v", ok, err)
+	}
+	w.tells(far, "end")
+}
+
+// TestFollowIsForTheAsker: nobody follows the calls of others, or one
+// that is forgotten.
+func TestFollowIsForTheAsker(t *testing.T) {
+	w := newRTWorld(t, anybody)
+	w.invoke("a", "read", "{}")
+	f := w.follows("a", Place{})
+	w.told(f)
+	other := rtAsker()
+	other.Person = "bob"
+	if _, err := w.as(w.r, other).Follow(t.Context(), "t", "a", Place{}); !errors.Is(
+		err,
+		ErrNoCall,
+	) {
+		t.Errorf("another asker: %v", err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, state := range []string{"waiting", "again"} {
+		if _, err := f.Next(ctx); err != nil &&
+			!errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", state, err)
+		}
+	}
+
+	if err := w.mine.Cancel(t.Context(), "t", "a", ""); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(keepEnded + time.Hour)
+	if _, err := w.mine.Follow(t.Context(), "t", "a", Place{}); !errors.Is(
+		err,
+		ErrNoCall,
+	) {
+		t.Errorf("a forgotten call: %v", err)
+	}
+}
+
+func TestParsePlace(t *testing.T) {
+	if p, err := ParsePlace("12.3"); err != nil ||
+		p != (Place{Events: 12, Views: 3}) ||
+		p.String() != "12.3" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, text := range []string{"", "1", "1.", ".1", "-1.0", "01.0", "1.1.1", "1e3.0", "9999999999.0", "1.0\n"} {
+		if p, err := ParsePlace(text); !errors.Is(err, ErrPlace) {
+			t.Errorf("%q: %+v, %v", text, p, err)
+		}
+	}
+}
+
+// TestViewsAreSentAsOneLine: what an edge writes on one line is what
+// the tool sent, over several.
+func TestViewsAreSentAsOneLine(t *testing.T) {
+	text, err := json.Marshal(
+		View{
+			Type:    "diff",
+			Content: []byte("{\n\"n\": 12345678901234567890.10}"),
+		},
+	)
+	if err != nil ||
+		string(
+			text,
+		) != `{"type":"diff","content":{"n":12345678901234567890.10}}` {
+		t.Errorf("%s, %v", text, err)
+	}
+}

@@ -1,0 +1,268 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/approval/signin"
+	"github.com/assent-dev/assent/rap/wire"
+)
+
+const idp = "https://idp.example"
+
+// signsIn is a world in which people sign in at idp, whom known knows.
+func signsIn(t *testing.T) *rtWorld {
+	return newRTWorld(t, known, func(c *Config) {
+		c.Only = rtAsker()
+		c.Servers[0].Peer.Allow = []string{idp}
+	})
+}
+
+// link is a sign-in that the tool of a call wants.
+func (w *rtWorld) link(id, url string) *wire.OAuth {
+	return &wire.OAuth{GroupID: "t", ID: id, AuthURL: url}
+}
+
+// signIns are what somebody is to sign in to, in short.
+func (w *rtWorld) signIns(person string) string {
+	w.t.Helper()
+	page, err := w.r.SignInsOf(w.t.Context(), person)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var out []string
+	for _, one := range page.SignIns {
+		out = append(out, one.Operation+" "+one.Host+" "+one.Link)
+	}
+
+	return strings.Join(out, ", ")
+}
+
+// toldOver waits until the ledger was told so often that a sign-in is over.
+func (w *rtWorld) toldOver(n int) {
+	w.t.Helper()
+	w.until("told that it is over", func() bool { return w.recorded(signin.EventOver) == n })
+	if left := leftOf(w.t, w.cfg.Records, "clerk")["sign_ins"]; left != 0 {
+		w.t.Errorf("%d sign-ins are kept after their end", left)
+	}
+}
+
+// TestSignInIsForTheUserAlone: of whichever asker, the person whom the
+// call is made for sees where they are to sign in, by the names that
+// the directory has now; a call for nobody who is known is nobody's.
+func TestSignInIsForTheUserAlone(t *testing.T) {
+	w := signsIn(t)
+	w.sent("a")
+	w.accepts("a", w.link("a", idp+"/authorize?state=1#x"))
+	want := "read idp.example " + idp + "/authorize?state=1#x"
+	if got := w.signIns("ann"); got != want {
+		t.Errorf("ann: %q", got)
+	}
+	for _, other := range []string{"mara", "stranger", "broken", "ann@example.com", ""} {
+		if got := w.signIns(other); got != "" {
+			t.Errorf("%q sees %q", other, got)
+		}
+	}
+	page, err := w.r.SignInsOf(t.Context(), "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, whose, err := w.r.SignIn(t.Context(), page.SignIns[0].ID)
+	if err != nil || whose != "ann" || one != page.SignIns[0] || one.Until.IsZero() || one.Since.IsZero() {
+		t.Errorf("%+v of %q, %v", one, whose, err)
+	}
+
+	w.stop() // ann is somebody else's name now
+	w.cfg.Person = func(context.Context, string) (string, bool, error) { return "eve", true, nil }
+	w.start()
+	for _, who := range []string{"ann", "eve"} {
+		if got := w.signIns(who); got != "" {
+			t.Errorf("%s sees %q", who, got)
+		}
+	}
+}
+
+// TestNoSignInWithoutTheDirectory: where the directory can't say who
+// the user is, the tool is to send it again; where it knows nobody,
+// nobody sees it, and the ledger is told of none.
+func TestNoSignInWithoutTheDirectory(t *testing.T) {
+	for user, status := range map[string]int{"broken": http.StatusServiceUnavailable, "stranger": http.StatusOK} {
+		w := newRTWorld(t, known)
+		w.mine = w.as(w.r, rtAsker())
+		in := rtInvocation("a", "read", "{}")
+		in.User = user
+		if _, err := w.mine.Invoke(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		w.is("a", CallPending)
+		c := w.kept("a")
+		m := w.link(c.Part.Wire.ID, idp)
+		m.GroupID = c.Part.Wire.Group
+		if got := w.posts(c.Part.Token, string(m.Append(nil))); got != status {
+			t.Errorf("%s: %d", user, got)
+		}
+		if w.signIns(user) != "" || w.recorded(signin.EventAsked) != 0 {
+			t.Errorf("%s: it is shown", user)
+		}
+	}
+}
+
+// TestSignInIsOverWithItsCall: by its result, a cancellation, the end
+// of its thread or its deadline; each is told once.
+func TestSignInIsOverWithItsCall(t *testing.T) {
+	for name, end := range map[string]func(w *rtWorld){
+		"a result":       func(w *rtWorld) { w.accepts("a", rtResult("a", "done")) },
+		"a cancellation": func(w *rtWorld) { _ = w.mine.Cancel(t.Context(), "t", "a", "") },
+		"a closed thread": func(w *rtWorld) {
+			if err := w.mine.CloseThread(t.Context(), "t"); err != nil {
+				t.Error(err)
+			}
+		},
+		"its deadline": func(w *rtWorld) { w.pass(2 * time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := signsIn(t)
+			w.sent("a")
+			w.accepts("a", w.link("a", idp))
+			page, err := w.r.SignInsOf(t.Context(), "ann")
+			if err != nil || len(page.SignIns) != 1 {
+				t.Fatalf("%+v, %v", page, err)
+			}
+			end(w)
+			if got := w.signIns("ann"); got != "" {
+				t.Errorf("ann sees %q", got)
+			}
+			w.toldOver(1)
+			if _, _, err := w.r.SignIn(t.Context(), page.SignIns[0].ID); !errors.Is(err, approval.ErrNotFound) {
+				t.Errorf("it is found: %v", err)
+			}
+		})
+	}
+}
+
+// TestSignInIsOverOnceTheCallGoesOn: when a question that came after it
+// is answered. One that came after the question stays.
+func TestSignInIsOverOnceTheCallGoesOn(t *testing.T) {
+	w := signsIn(t)
+	w.sent("a")
+	w.accepts("a", w.link("a", idp))
+	w.accepts("a", w.choice("a", "1"))
+	if w.signIns("ann") == "" {
+		t.Error("it is gone while the question is open")
+	}
+	w.desk.says(w.asked(1), hold.Answer{State: hold.Chosen, Selected: 0})
+	w.toldOver(1)
+	if got := w.is("a", CallPending); w.signIns("ann") != "" || got.SignIn != "" || got.SignInHost != "" {
+		t.Errorf("after the answer: %+v", got)
+	}
+
+	w.sent("b")
+	w.accepts("b", w.choice("b", "1"))
+	w.accepts("b", w.link("b", idp))
+	w.desk.says(w.asked(2), hold.Answer{State: hold.Chosen, Selected: 0})
+	w.settles()
+	if w.signIns("ann") == "" {
+		t.Error("a sign-in that came after the question is gone with its answer")
+	}
+}
+
+// TestSignInAgain: the same link again is told once, another one takes
+// its place, and at some point the tool is refused.
+func TestSignInAgain(t *testing.T) {
+	w := signsIn(t)
+	w.sent("a")
+	for range 3 {
+		w.accepts("a", w.link("a", idp))
+	}
+	if n := w.recorded(signin.EventAsked); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	for n := range maxSignIns - 1 {
+		w.accepts("a", w.link("a", fmt.Sprint(idp, "/", n)))
+	}
+	if got := w.calls("a", w.link("a", idp+"/more")); got != http.StatusConflict {
+		t.Errorf("too many links: %d", got)
+	}
+	if got, want := w.signIns("ann"), fmt.Sprint("read idp.example ", idp, "/", maxSignIns-2); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if n := w.recorded(signin.EventAsked); n != maxSignIns {
+		t.Errorf("told %d times", n)
+	}
+}
+
+// TestSignInElsewhereIsNoLink: the host is told, and the link is shown
+// to nobody. What is registered counts as of now.
+func TestSignInElsewhereIsNoLink(t *testing.T) {
+	w := signsIn(t)
+	for id, url := range map[string]string{
+		"a": "https://idp.example.evil.org/",
+		"b": "https://xn--dp-fla.example/",
+		"c": "https://idp.example:8443/",
+	} {
+		w.sent(id)
+		w.accepts(id, w.link(id, url))
+		if c := w.is(id, CallPending); c.SignInHost != "" {
+			t.Errorf("%s has the host %q", url, c.SignInHost)
+		}
+	}
+
+	got := w.signIns("ann")
+	for _, host := range []string{"idp.example.evil.org", "xn--dp-fla.example", "idp.example:8443"} {
+		if !strings.Contains(got, "read "+host+" ") || strings.Contains(got, "https:") {
+			t.Errorf("ann sees %q", got)
+		}
+	}
+
+	w.sent("d")
+	w.accepts("d", w.link("d", idp))
+	w.stop()
+	w.cfg.Servers[0].Peer.Allow = nil
+	w.start()
+	if got := w.signIns("ann"); strings.Contains(got, "https:") || !strings.Contains(got, "read idp.example ") {
+		t.Errorf("after its origin was taken back: %q", got)
+	}
+}
+
+// TestEndOfASignInIsToldAfterACrash: a process that died between a
+// call's end and its word leaves it to the next one.
+func TestEndOfASignInIsToldAfterACrash(t *testing.T) {
+	w := signsIn(t)
+	w.sent("a")
+	w.accepts("a", w.link("a", idp))
+	w.stop()
+	w.sets(func() { w.deaf = errors.New("the ledger is away") })
+	w.start()
+	w.accepts("a", rtResult("a", "done"))
+	w.stop()
+	if n := w.recorded(signin.EventOver); n != 0 || leftOf(t, w.cfg.Records, "clerk")["sign_ins"] != 1 {
+		t.Fatalf("told %d times", n)
+	}
+	w.sets(func() { w.deaf = nil })
+	w.start()
+	w.toldOver(1)
+}
+
+// TestASignInThatTheLedgerLacksIsSentAgain: the tool hears that it is
+// kept once the ledger knows.
+func TestASignInThatTheLedgerLacksIsSentAgain(t *testing.T) {
+	w := signsIn(t)
+	w.sent("a")
+	w.sets(func() { w.deaf = errors.New("the ledger is away") })
+	if got := w.calls("a", w.link("a", idp)); got != http.StatusServiceUnavailable {
+		t.Errorf("got %d", got)
+	}
+	w.sets(func() { w.deaf = nil })
+	w.accepts("a", w.link("a", idp))
+	w.accepts("a", w.link("a", idp))
+	if n := w.recorded(signin.EventAsked); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+}

@@ -1,0 +1,266 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/rap"
+	"github.com/assent-dev/assent/rap/internal/names"
+)
+
+// What CallsOf shows at most.
+const (
+	maxListed      = 100 // entries that are looked at
+	maxShownCalls  = 20
+	maxShownEvents = 10 // of a call, the latest
+	maxShownViews  = 8  // of a call, the latest
+	maxShownText   = 4 << 10
+)
+
+// listEnded is how long a call that has ended is listed for its user.
+const listEnded = time.Hour
+
+// listed is where a person finds a call: a record of its own, in the
+// order of the newest first.
+type listed struct {
+	Call  string    `json:"call"`
+	Since time.Time `json:"since"`
+}
+
+// reader is who wants to read a call: whoever makes calls as an asker,
+// or a person of the directory.
+type reader struct {
+	asker  approval.Asker
+	person string
+}
+
+// mayRead says who may read a call. Askers read their own calls; the
+// person whom a call is made for reads it, and where nobody is named
+// that is the person whose token made it.
+func (r *Runtime) mayRead(ctx context.Context, c *call, by reader) (bool, error) {
+	if r.gone(c.Expires) {
+		return false, nil
+	}
+	if by.person == "" {
+		return c.Asker.Same(by.asker), nil
+	}
+	user, err := r.userOf(ctx, c)
+
+	return err == nil && user == by.person, err
+}
+
+// userOf is the person of the directory whom a call is made for; "" is
+// nobody.
+func (r *Runtime) userOf(ctx context.Context, c *call) (string, error) {
+	if c.Part.User == "" || r.cfg.Person == nil {
+		return c.Asker.Person, nil
+	}
+	id, known, err := r.cfg.Person(ctx, c.Part.User)
+	if err != nil {
+		return "", fmt.Errorf("find the call's user: %w", err)
+	}
+	if !known {
+		return "", nil
+	}
+
+	return id, nil
+}
+
+// placeOf is where the user of a new call finds it; "": nowhere.
+func (r *Runtime) placeOf(ctx context.Context, c *call) string {
+	if r.cfg.Person == nil {
+		return ""
+	}
+	user, err := r.userOf(ctx, c)
+	if err != nil {
+		r.log.Warn("a call is not listed for its user", "call", callName(c.Key), "error", plainError(err))
+	}
+	if user == "" {
+		return ""
+	}
+	newest := math.MaxInt64 - r.now().UnixMicro()
+
+	return fmt.Sprintf("%s/%019d/%.16s", r.names.Person(user), newest, durable.Hash(c.Key))
+}
+
+// lists keeps where a call's user finds it, for as long as it is
+// listed. Without it the call goes on all the same.
+func (r *Runtime) lists(ctx context.Context, c *call) {
+	if c.Part.Listed == "" {
+		return
+	}
+	_, err := r.users.Edit(ctx, c.Part.Listed, func(d *durable.Doc[listed]) error {
+		if d.Version == 0 {
+			d.Body = listed{Call: c.Key, Since: r.now()}
+		}
+		switch {
+		case !c.Over():
+			d.Expires = c.Deadline.Add(listEnded)
+		case c.Part.Live:
+			d.Expires = r.now().Add(keepLive)
+		default:
+			d.Expires = c.EndedAt.Add(listEnded)
+		}
+
+		return nil
+	})
+	if err != nil {
+		r.log.Warn("a call is not listed for its user", "call", callName(c.Key), "error", plainError(err))
+	}
+}
+
+// CallsOf lists the calls of a person of the directory, the newest
+// first: those that go on, and those that ended within the last hour.
+// At most 20 are shown; more says that there may be others.
+func (r *Runtime) CallsOf(ctx context.Context, person string) (calls []rap.Watched, more bool, err error) {
+	if person == "" {
+		return nil, false, nil
+	}
+	entries, err := r.users.List(ctx, r.names.Person(person)+"/", "", maxListed)
+	if err != nil {
+		return nil, false, fmt.Errorf("list the calls of a person: %w", err)
+	}
+	for _, d := range entries {
+		if len(calls) == maxShownCalls {
+			return calls, true, nil
+		}
+		if r.gone(d.Expires) {
+			continue
+		}
+		one, ok, err := r.watched(ctx, d, reader{person: person})
+		if err != nil {
+			return nil, false, fmt.Errorf("list the calls of a person: %w", err)
+		}
+		if ok {
+			calls = append(calls, one)
+		}
+	}
+
+	return calls, len(entries) == maxListed, nil
+}
+
+func (r *Runtime) watched(ctx context.Context, d *durable.Doc[listed], by reader) (rap.Watched, bool, error) {
+	c, err := r.engine.Get(ctx, d.Body.Call)
+	if errors.Is(err, approval.ErrNotFound) {
+		return rap.Watched{}, false, nil
+	}
+	if err != nil {
+		return rap.Watched{}, false, err
+	}
+	if may, err := r.mayRead(ctx, c, by); err != nil || !may || c.Part.Listed != d.Key {
+		return rap.Watched{}, false, err
+	}
+
+	one := shown(c)
+	out := rap.Watched{
+		Server:    one.Server,
+		Operation: one.Operation,
+		Thread:    one.Thread,
+		ID:        one.ID,
+		State:     string(one.State),
+		Question:  one.Question,
+		Failed:    one.Failed,
+		Why:       string(one.Why),
+		Since:     d.Body.Since,
+		Result:    shownResult(one.Outcome),
+	}
+	if ended(c) {
+		out.Ended = c.EndedAt
+	}
+	if out.Events, err = r.latestEvents(ctx, c); err != nil {
+		return rap.Watched{}, false, err
+	}
+	out.Lost = c.Part.Gone + len(c.Part.Events) - len(out.Events)
+	out.Views, err = r.latestViews(ctx, c)
+
+	return out, err == nil, err
+}
+
+func (r *Runtime) latestEvents(ctx context.Context, c *call) (out []rap.Event, err error) {
+	latest := c.Part.Events[max(0, len(c.Part.Events)-maxShownEvents):]
+	for _, one := range latest {
+		e, err := r.events.Get(ctx, eventKey(names.ThreadOf(c.Key), one.Index))
+		if errors.Is(err, approval.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		shown := e.Body.Event
+		shown.Text = cut(firstBytes(shown.Text, maxShownText), maxShownText, len(shown.Text))
+		out = append(out, shown)
+	}
+
+	return out, nil
+}
+
+// latestViews reads one view after the other: they may be large.
+func (r *Runtime) latestViews(ctx context.Context, c *call) (out []rap.ShownView, err error) {
+	latest := slices.Clone(c.Part.Views[max(0, len(c.Part.Views)-maxShownViews):])
+	slices.Reverse(latest)
+	for _, one := range latest {
+		v, err := r.views.Get(ctx, names.ThreadOf(c.Key)+"/"+one.Key)
+		if errors.Is(err, approval.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		text := string(v.Body.Content)
+		out = append(out, rap.ShownView{
+			Type: cut(firstBytes(v.Body.Type, maxLabel), maxLabel, len(v.Body.Type)),
+			Text: cut(firstBytes(text, maxShownText), maxShownText, len(text)),
+		})
+	}
+
+	return out, nil
+}
+
+// shownResult is what a call came to, as its user reads it.
+func shownResult(o *rap.Outcome) string {
+	if o == nil {
+		return ""
+	}
+	texts := []string{o.Text}
+	if len(o.Content) > 0 {
+		texts = nil
+	}
+	for _, c := range o.Content[:min(len(o.Content), maxShownEvents)] {
+		if c.MediaType != "" {
+			texts = append(texts, fmt.Sprintf("[an image, %d bytes of base64, which is not shown]", len(c.Image)))
+			continue
+		}
+		texts = append(texts, firstBytes(c.Text, maxShownText))
+	}
+
+	if left := len(o.Content) - maxShownEvents; left > 0 {
+		texts = append(texts, fmt.Sprintf("[%d more]", left))
+	}
+	all := strings.Join(texts, "\n")
+
+	return cut(firstBytes(all, maxShownText), maxShownText, len(all))
+}
+
+// Watch calls changed after this process changed any call, until ctx
+// ends. What changes while changed runs is told after it.
+func (r *Runtime) Watch(ctx context.Context, changed func()) {
+	news, leave := r.engine.Changes()
+	for {
+		select {
+		case <-ctx.Done():
+			leave()
+			return
+		case <-news:
+		}
+
+		news, leave = r.engine.Changes() // before: what comes now is news again
+		changed()
+	}
+}

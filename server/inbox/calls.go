@@ -1,0 +1,134 @@
+package inbox
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/safetext"
+	"github.com/assent-dev/assent/internal/wait"
+	"github.com/assent-dev/assent/rap"
+)
+
+// maxToolText is how many characters are drawn of one text of a tool.
+const maxToolText = 1500
+
+// callsRest is the time between two notices that calls changed.
+const callsRest = time.Second
+
+// callsPage lists the visitor's own calls of tools.
+type callsPage struct {
+	Agents []rap.AgentCalls
+	Open   map[string]bool // the questions that can be looked at here
+	draws  *budget
+}
+
+// Going is how many calls go on.
+func (p callsPage) Going() (n int) {
+	for _, a := range p.Agents {
+		for _, c := range a.Calls {
+			if c.Ended.IsZero() {
+				n++
+			}
+		}
+	}
+
+	return n
+}
+
+// Said is a text of a tool, safe to look at. It is never more than
+// text, whatever it holds.
+func (p callsPage) Said(text string) safetext.Shown {
+	return safetext.Inspect(text, safetext.Form{
+		Lines: true,
+		Limit: maxToolText,
+		Spend: p.draws.spend,
+	})
+}
+
+// StateWords says how a call stands.
+func (p callsPage) StateWords(c rap.Watched) string {
+	switch {
+	case c.State == "asking":
+		return "People are asked whether it may run"
+	case c.State == "done" && c.Ended.IsZero():
+		return "Goes on: its tool tells more"
+	case c.Why != "":
+		return "Ended without a result of its tool"
+	case c.Failed:
+		return "Ended with an error"
+	case c.State == "done":
+		return "Done"
+	case c.Question != "":
+		return "The tool asks something"
+	}
+
+	return "Running"
+}
+
+func (v *visit) calls() error {
+	p, err := v.readCalls()
+	if err != nil {
+		return err
+	}
+
+	return v.show("calls", "Calls", "calls", p)
+}
+
+// callsFragment is the list alone, for the script to put in place.
+func (v *visit) callsFragment() error {
+	p, err := v.readCalls()
+	if err != nil {
+		return err
+	}
+	page := v.base("Calls", "calls")
+	page.Data = p
+	if text, ok := v.render("calls", "list", page); ok {
+		v.send(http.StatusOK, text)
+	}
+
+	return nil
+}
+
+func (v *visit) readCalls() (p callsPage, err error) {
+	if v.Calls == nil {
+		return p, approval.ErrNotFound
+	}
+	if err := v.roomFor(0); err != nil {
+		return p, err
+	}
+	p = callsPage{Open: map[string]bool{}, draws: v.draws}
+	if p.Agents, err = v.Calls.CallsOf(v.ctx(), v.Tenant, v.Person.ID); err != nil {
+		return p, err
+	}
+	for _, a := range p.Agents {
+		for _, c := range a.Calls {
+			if c.Question == "" {
+				continue
+			}
+			heads, err := v.Store.Heads(v.ctx(), v.Tenant, []string{c.Question})
+			if err != nil {
+				return p, err
+			}
+			_, p.Open[c.Question] = heads[c.Question]
+		}
+	}
+
+	return p, nil
+}
+
+// watchCalls tells a stream that calls changed: at once where this
+// process changed them, and else with its next heartbeat.
+func (s *stream) watchCalls() {
+	tell := func() {
+		select {
+		case s.calls <- struct{}{}:
+		default:
+		}
+	}
+	tell() // what changed while the page came
+	s.visit.Calls.Watch(s.visit.ctx(), s.visit.Tenant, func() {
+		tell()
+		_ = wait.Pause(s.visit.ctx(), callsRest)
+	})
+}

@@ -1,0 +1,217 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/rap/runtime"
+	"github.com/assent-dev/assent/server/feed"
+	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/server/quota"
+)
+
+// bye is why a stream of a call ends before the call does. Contract:
+// docs/contracts/http.md.
+type bye string
+
+const (
+	byeDraining bye = "draining" // the server stops
+	byeToken    bye = "token"    // the token is valid no more
+	byeSlow     bye = "slow"     // its reader took too long for what it was sent
+	byeBusy     bye = "busy"     // the caller has as much in work as it may
+	byeGone     bye = "gone"     // the call was forgotten
+	byeFailed   bye = "failed"   // what comes next can't be read now
+)
+
+// copies is how often what is sent is in memory: as it is stored,
+// opened, read and written.
+const copies = 4
+
+// callStream tells one reader what happens to a call.
+type callStream struct {
+	*exchange
+	out   *feed.Writer
+	of    *runtime.Follower
+	at    runtime.Place
+	asked time.Time // when the token was looked up last
+}
+
+// rapFollow sends what happens to a call, until its end or the
+// reader's.
+func (x *exchange) rapFollow(threads *runtime.Threads) error {
+	thread, err := x.needed("thread")
+	if err != nil {
+		return err
+	}
+	id, err := x.needed("id")
+	if err != nil {
+		return err
+	}
+	from, err := x.from()
+	if err != nil {
+		return err
+	}
+	of, err := threads.Follow(x.r.Context(), thread, id, from)
+	if err != nil {
+		return err
+	}
+	place, err := x.place(x.cfg.Shares.Streams, "streams")
+	if err != nil {
+		return err
+	}
+	defer place.Return()
+	x.metrics.watchers.Inc()
+	defer x.metrics.watchers.Dec()
+	s := &callStream{
+		exchange: x,
+		out:      feed.NewWriter(x.w, x.cfg.Timing.Slow),
+		of:       of,
+		at:       from,
+		asked:    time.Now(),
+	}
+	if x.r.Method == http.MethodHead {
+		return nil
+	}
+	s.out.Write([]byte("retry: 1000\n\n"))
+	s.run()
+	return nil
+}
+
+// from is the place that the reader has come to.
+func (x *exchange) from() (runtime.Place, error) {
+	name, text := "Last-Event-ID", x.r.Header.Get("Last-Event-ID")
+	if text == "" {
+		name, text = "after", x.query["after"]
+	}
+	if text == "" {
+		return runtime.Place{}, nil
+	}
+	p, err := runtime.ParsePlace(text)
+	if err != nil {
+		return p, bad(name, err.Error())
+	}
+
+	return p, nil
+}
+
+// run sends one thing after the other: what the reader has not taken
+// stands in the store, and nothing of it is held here.
+func (s *callStream) run() {
+	ctx, done := s.untilDrained()
+	defer done()
+	for s.out.Err() == nil {
+		soon, stop := context.WithTimeout(ctx, s.cfg.Timing.Heartbeat)
+		next, err := s.of.Next(soon)
+		quiet := soon.Err() != nil
+		stop()
+		switch {
+		case s.r.Context().Err() != nil:
+			return
+		case ctx.Err() != nil:
+			s.bye(byeDraining)
+			return
+		case errors.Is(err, io.EOF):
+			s.out.Event(s.at.String(), "end", []byte("{}"))
+			s.out.Flush()
+			return
+		}
+
+		reason := s.mayGoOn()
+		switch {
+		case reason != "":
+		case quiet && err != nil:
+			s.out.Heartbeat()
+			continue
+		case errors.Is(err, runtime.ErrNoCall):
+			reason = byeGone
+		case err != nil:
+			s.cfg.Logger.Error("a call can't be followed", "tenant", s.tenant(), "error", err)
+			reason = byeFailed
+		default:
+			reason = s.send(ctx, next)
+		}
+
+		if reason != "" {
+			s.bye(reason)
+			return
+		}
+	}
+}
+
+// mayGoOn looks at the token now and then.
+func (s *callStream) mayGoOn() bye {
+	if time.Since(s.asked) < s.cfg.Timing.Heartbeat {
+		return ""
+	}
+	s.asked = time.Now()
+	if s.stillMay(openapi.ScopeRequest) != nil {
+		return byeToken
+	}
+
+	return ""
+}
+
+// send sends what has come, while it has room in memory.
+func (s *callStream) send(ctx context.Context, next *runtime.Pending) bye {
+	room, err := s.cfg.Shares.Memory.Take(ctx, s.who, exchangeWeight+copies*int64(next.Bytes), memoryWait)
+	if full, ok := errors.AsType[*quota.FullError](err); ok {
+		s.metrics.limited("memory", full.Whose)
+		return byeBusy
+	}
+	if err != nil {
+		return byeDraining // or the reader has left
+	}
+	defer room.Return()
+	n, ok, err := next.Read(ctx)
+	if err != nil {
+		s.cfg.Logger.Error("a call can't be followed", "tenant", s.tenant(), "error", err)
+		return byeFailed
+	}
+	s.at = n.At
+	if !ok {
+		return ""
+	}
+
+	kind, data, err := newsText(n)
+	if err != nil {
+		s.cfg.Logger.Error("news of a call can't be written", "tenant", s.tenant(), "error", err)
+		return byeFailed
+	}
+	s.out.Event(s.at.String(), kind, data)
+	if s.out.Flush(); s.out.Slow() {
+		return byeSlow
+	}
+
+	return ""
+}
+
+// newsText is what has come as a line of JSON, however a tool wrote it.
+func newsText(n runtime.News) (kind string, data []byte, err error) {
+	switch {
+	case n.Call != nil:
+		kind = "call"
+		data, err = jsonmsg.Marshal(n.Call)
+	case n.Event != nil:
+		kind = "event"
+		data, err = jsonmsg.Marshal(n.Event)
+	case n.View != nil:
+		kind = "view"
+		data, err = jsonmsg.Marshal(n.View)
+	default:
+		kind = "lost"
+		data, err = jsonmsg.Marshal(map[string]int{"events": n.Lost})
+	}
+
+	return kind, data, err
+}
+
+// bye says why the stream ends here, and where to go on.
+func (s *callStream) bye(reason bye) {
+	data, _ := jsonmsg.Marshal(map[string]bye{"reason": reason}) // strings can always be written
+	s.out.Event(s.at.String(), "bye", data)
+	s.out.Flush()
+}
