@@ -67,12 +67,14 @@ func TestACallIsFollowedThroughAKilledProcess(t *testing.T) {
 			m.event(t, sent, "two", true)
 			continue
 		}
+
 		if got = append(got, news.Event.Text); news.Event.Text == "one" {
 			n.kill()
 			n.start()
 			m.view(t, sent, "disk", "90 % full")
 		}
 	}
+
 	if got := strings.Join(got, ", "); got != "begun, one, view disk, two" {
 		t.Errorf("told %s", got)
 	}
