@@ -604,6 +604,11 @@ func TestH1_ThreadsAreTheTokensOwn(t *testing.T) {
 	if got, err := other.RAPViews(t.Context(), "desk", "t"); err != nil || len(got.Views) != 0 {
 		t.Errorf("reads the views: %s, %v", mustJSON(t, got), err)
 	}
+	for got, err := range other.RAPFollow(t.Context(), "desk", "t", "c", "") {
+		if client.Code(err) != openapi.CodeNotFound {
+			t.Fatalf("follows the call: %s, %v", mustJSON(t, got), err)
+		}
+	}
 	if got, err := other.RAPCancel(t.Context(), "desk", "t", "c", ""); client.Code(err) != openapi.CodeNotFound {
 		t.Errorf("cancels the call: %s, %v", mustJSON(t, got), err)
 	}

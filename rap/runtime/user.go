@@ -102,7 +102,7 @@ func (r *Runtime) lists(ctx context.Context, c *call) {
 		}
 		switch {
 		case !c.Over():
-			d.Expires = c.Deadline.Add(listEnded)
+			d.Expires = c.Deadline.Add(keepLive) // people may move it
 		case c.Part.Live:
 			d.Expires = r.now().Add(keepLive)
 		default:
@@ -156,6 +156,9 @@ func (r *Runtime) watched(ctx context.Context, d *durable.Doc[listed], by reader
 	}
 	if may, err := r.mayRead(ctx, c, by); err != nil || !may || c.Part.Listed != d.Key {
 		return rap.Watched{}, false, err
+	}
+	if ended(c) && r.gone(c.EndedAt.Add(listEnded)) { // by a process that died before it said so here
+		return rap.Watched{}, false, nil
 	}
 
 	one := shown(c)

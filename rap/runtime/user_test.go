@@ -138,6 +138,27 @@ func TestCallsOfAPersonEnd(t *testing.T) {
 	}
 }
 
+// TestCallsThatWaitForPeopleStayListed: for as long as people may take.
+func TestCallsThatWaitForPeopleStayListed(t *testing.T) {
+	w := newRTWorld(t, known)
+	w.mine = w.as(w.r, rtAsker())
+	w.invoke("a", "send", `{"to":"x"}`)
+	ref := w.asked(1)
+	w.until("the reference", func() bool {
+		c, err := w.mine.Call(t.Context(), "t", "a")
+		return err == nil && c.Question == ref
+	})
+	w.pass(5 * time.Hour)
+	if err := w.store.SweepRecords(t.Context(), w.now()); err != nil {
+		t.Fatal(err)
+	}
+
+	calls, _, err := w.r.CallsOf(t.Context(), "ann")
+	if err != nil || len(calls) != 1 || calls[0].Question != ref || !calls[0].Ended.IsZero() {
+		t.Errorf("%+v, %v", calls, err)
+	}
+}
+
 // TestCallsOfAPersonAreBounded: however many there are, the newest are
 // shown.
 func TestCallsOfAPersonAreBounded(t *testing.T) {
