@@ -42,6 +42,8 @@ type rule struct {
 	detail     string             // of an unconditional rule
 	about      string             // what it is for, in its author's words
 	when       *condition.Program // nil: unconditional
+	expr       *condition.Expr    // what when was made of
+	use        condition.Use      // of expr
 	match      *policy.Match      // nil: meets every call of its gate
 	trusted    bool               // the hints of the servers of all gates are believed
 	require    *policy.Require    // nil: nothing
@@ -326,7 +328,7 @@ func (b *builder) ask(use condition.Use, ap *schema.Approval, r rule) {
 		r.template = ap.Template.Parsed
 	}
 	if ap.Form == schema.Conditional {
-		r.when = b.compiler.Add(use, ap.Condition)
+		r.when, r.expr, r.use = b.compiler.Add(use, ap.Condition), ap.Condition, use
 	} else {
 		r.code, r.detail = Always, "approval is always required"
 	}
