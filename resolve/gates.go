@@ -5,203 +5,78 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/schema"
 )
 
-// Gate is one rule that calls to a target meet, as the files have it:
-// what a reader, not a caller, wants to know of a plan.
+// Target is what a plan holds ready for the calls of one target, for
+// those who read plans. Nothing of it may be changed.
+type Target struct {
+	// Gates are the rules that a call can meet, agents' files before
+	// policies at each place.
+	Gates []Gate
+}
+
+// Gate is one rule of a target.
 type Gate struct {
 	Source Source
 	Policy string // policy_ref, for FromPolicy
-	Rule   string // rule id of a policy, or the place in the agent's action space
+	Rule   string // as in Reason
 	File   string
-	Line   int
-	Column int
-	// Outcome is what the gate says when it speaks: Ask or Deny.
+	Range  diag.Range
+	// Code is the code of an unconditional rule; "" when a condition
+	// decides.
+	Code Code
+	// Outcome is what the rule makes of a call that it meets, Ask or
+	// Deny. Only what asks has a condition.
 	Outcome Outcome
-	Code    Code   // of an unconditional gate; "" when the condition decides
-	Detail  string // of an unconditional gate
-	// Description is what the rule is for, in the words of the policy's
-	// author.
-	Description string
-	// Condition is when the gate speaks; nil means for every call. Use
-	// says what its keys name.
-	Condition *condition.Expr
-	Use       condition.Use
-	// Annotations are the hints that a call must have to meet the gate;
-	// nil for every call, see policy.Match.Annotated.
-	Annotations map[string]bool
-	// Require is what an approval must fulfil; nil when the rule
-	// demands nothing.
-	Require *policy.Require
+	Use     condition.Use
+	When    *condition.Expr // nil: every call that it meets
+	Require *policy.Require // nil: nothing
+
+	rule *rule
 }
 
-// Gates lists every rule that can speak about calls to the target of c,
-// in the order of Weigh. What c was called with is not looked at. There
-// are none for what is no kind of call.
-func (p *Plan) Gates(c *Call) []Gate {
+// Target returns what a call meets; nil when it is of no kind. Its
+// arguments, parent's input and annotations do not matter.
+func (p *Plan) Target(c *Call) *Target {
 	t := p.find(c)
 	if t == nil {
 		return nil
 	}
-	out := make([]Gate, len(t.rules))
-	for i := range t.rules {
-		out[i] = p.gate(&t.rules[i])
-	}
-	return out
-}
-
-func (p *Plan) gate(r *rule) Gate {
-	g := Gate{
-		Source:      r.source,
-		Policy:      r.policy,
-		Rule:        r.id,
-		File:        r.file,
-		Line:        r.at.Start.Line,
-		Column:      r.at.Start.Column,
-		Outcome:     p.says(r),
-		Code:        r.code,
-		Detail:      r.detail,
-		Description: r.about,
-		Condition:   r.expr,
-		Use:         r.use,
-		Require:     r.require,
-	}
-	if r.match != nil {
-		g.Annotations = maps.Clone(r.match.Annotations)
-	}
-	return g
-}
-
-// says is what a rule makes of a call that it speaks about.
-func (p *Plan) says(r *rule) Outcome {
-	if p.denies(r.code) {
-		return Deny
-	}
-	return Ask
-}
-
-// Weigh is Decide for those who count: it gives the outcome alone, and
-// which of the target's Gates spoke, by their indexes, appended to
-// spoke. Gates of a document that can't be read are left out, as in
-// the reasons of Decide.
-func (p *Plan) Weigh(c *Call, spoke []int) (Outcome, []int) {
-	t := p.find(c)
-	if t == nil {
-		return Deny, spoke
-	}
-	v := p.views.Get().(*condition.View)
-	defer p.views.Put(v)
-	noArgs := p.readArgs(c, t, &v.Args) != nil
-	noInput := p.readParent(c, t, &v.Parent) != nil
-	outcome := Allow
-	if len(p.stop) > 0 || noArgs || noInput {
-		outcome = Deny
-	}
+	out := &Target{}
 	for i := range t.rules {
 		r := &t.rules[i]
-		unread := noArgs
-		if t.gates[r.gate].kind == Delegation {
-			unread = noInput
+		g := Gate{
+			Source:  r.source,
+			Policy:  r.policy,
+			Rule:    r.id,
+			File:    r.file,
+			Range:   r.at,
+			Code:    r.code,
+			Outcome: p.says(r),
+			Use:     r.use,
+			Require: r.require,
+			rule:    r,
 		}
-		if !unread && r.truth(v) != condition.False && r.meets(c) {
-			outcome = min(outcome, p.says(r))
-			spoke = append(spoke, i)
+		if r.approval != nil && r.approval.Form == schema.Conditional {
+			g.When = r.approval.Condition
 		}
-	}
-
-	return outcome, spoke
-}
-
-// Stopped lists why every call is denied: policies that are missing,
-// or a registry that can't be read. It is empty where rules decide.
-func (p *Plan) Stopped() []string {
-	var out []string
-	for _, r := range p.stop {
-		out = append(out, r.Detail)
-	}
-	return out
-}
-
-// Targets lists what the agent's file declares, as calls without
-// arguments, in the order of the file. Where a container has no
-// allow-list, its tools or skills are unknown: it is listed with every
-// pattern under which a policy names targets there, and with the name
-// "*", which stands for all others. Since patterns are matched as names
-// here, Gates of such a call are those that every call under the
-// pattern meets.
-func (p *Plan) Targets() []Call {
-	space := &p.agent.ActionSpace
-	var out []Call
-	for i := range space.LocalTools {
-		out = append(out, Call{Kind: Tool, Tool: space.LocalTools[i].Alias})
-	}
-	for i := range space.MCPServers {
-		s := &space.MCPServers[i]
-		for _, name := range p.names(p.servers[s.Alias], s.AllowedTools == nil) {
-			out = append(out, Call{
-				Kind:   MCPTool,
-				Server: s.Alias,
-				Tool:   name,
-			})
-		}
-	}
-	for i := range space.LocalAgents {
-		out = append(out, Call{
-			Kind:   Delegation,
-			Agent:  space.LocalAgents[i].Alias,
-			Remote: RemoteNo,
-		})
-	}
-	for i := range space.RemoteAgents {
-		a := &space.RemoteAgents[i]
-		out = append(out, Call{
-			Kind:   Delegation,
-			Agent:  a.Alias,
-			Remote: RemoteYes,
-		})
-		for _, name := range p.names(p.remotes[a.Alias], a.AllowedSkills == nil) {
-			out = append(out, Call{
-				Kind:  Skill,
-				Agent: a.Alias,
-				Skill: name,
-			})
-		}
+		out.Gates = append(out.Gates, g)
 	}
 
 	return out
 }
 
-// names lists what is known of a container, in order.
-func (p *Plan) names(c *container, open bool) []string {
-	known := map[string]bool{}
-	for name := range c.known {
-		known[name] = true
+// Annotations names those that decide whether the rule meets a call, in
+// order.
+func (g *Gate) Annotations() []string {
+	if g.rule.match == nil {
+		return nil
 	}
-	open = open || len(known) == 0 && p.opt.Semantics.EmptyAllowList == EmptyIsAbsent
-	for i := range p.layers {
-		if open {
-			c.named(p.layers[i].policies, known)
-		}
-	}
-	delete(known, "*")
-	out := slices.Sorted(maps.Keys(known))
-	if open {
-		out = append(out, "*")
-	}
-	return out
+	return slices.Sorted(maps.Keys(g.rule.match.Annotations))
 }
 
-// named adds the patterns under which policies name targets of a
-// container.
-func (c *container) named(policies []*policy.Policy, known map[string]bool) {
-	for _, pol := range policies {
-		for i := range pol.Rules {
-			for _, pattern := range pol.Rules[i].Match.Targets {
-				if pol.Rules[i].Match.Target(c.kind, pattern, c.alias) {
-					known[pattern] = true
-				}
-			}
-		}
-	}
-}
+// Stopped lists why the plan denies every call; nil when it doesn't.
+func (p *Plan) Stopped() []Reason { return slices.Clone(p.stop) }

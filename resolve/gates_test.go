@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
-	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -22,7 +22,7 @@ func TestWeighIsDecide(t *testing.T) {
 		}
 		p := plan(t, opt, agentText(rt), policiesText(rt)...)
 		call := callOf(rt)
-		d, gates := p.Decide(call), p.Gates(call)
+		d, gates := p.Decide(call), p.Target(call).Gates
 		outcome, indexes := p.Weigh(call, nil)
 		if outcome != d.Outcome {
 			rt.Fatalf("weighed as %v, decided as %v", outcome, d)
@@ -35,7 +35,7 @@ func TestWeighIsDecide(t *testing.T) {
 		}
 		for _, i := range indexes {
 			g := gates[i]
-			got = append(got, fmt.Sprintf("%s %s %s %d:%d", g.Source, g.Policy, g.Rule, g.Line, g.Column))
+			got = append(got, fmt.Sprintf("%s %s %s %d:%d", g.Source, g.Policy, g.Rule, g.Range.Start.Line, g.Range.Start.Column))
 		}
 		slices.Sort(want)
 		slices.Sort(got)
@@ -53,11 +53,11 @@ func TestWeighDeniesWhatDecideDenies(t *testing.T) {
 	if stopped == nil {
 		t.Fatal(err)
 	}
-	if got := stopped.Stopped(); len(got) != 1 || !strings.Contains(got[0], "the required policy x") {
-		t.Errorf("stopped by %q", got)
+	if got := stopped.Stopped(); len(got) != 1 || !strings.Contains(got[0].Detail, "the required policy x") {
+		t.Errorf("stopped by %v", got)
 	}
 	if got := sound.Stopped(); got != nil {
-		t.Errorf("stopped by %q", got)
+		t.Errorf("stopped by %v", got)
 	}
 	for name, tt := range map[string]struct {
 		plan *resolve.Plan
@@ -73,8 +73,8 @@ func TestWeighDeniesWhatDecideDenies(t *testing.T) {
 			t.Errorf("%s: weighed as %v, decided as %v", name, outcome, d.Outcome)
 		}
 	}
-	if gates := sound.Gates(&resolve.Call{}); gates != nil {
-		t.Errorf("no kind of call meets %v", gates)
+	if at := sound.Target(&resolve.Call{}); at != nil {
+		t.Errorf("no kind of call meets %v", at)
 	}
 }
 
@@ -87,7 +87,7 @@ applies: implicit
 rules:
   - {id: deletes, match: {kinds: [mcp_tool], targets: ["delete_*", drop], annotations: {destructiveHint: true}}, deny: Never.}
   - {id: elsewhere, match: {servers: [other], targets: [sell]}, approval: true}
-  - {id: all, match: {targets: ["*"]}, approval: true, require: {within: 5m}}
+  - {id: all, description: Each., match: {targets: ["*"]}, approval: true, require: {within: 5m}}
 `
 	agent := deskTools + "  local_agents:\n    - {alias: clerk, source: ./clerk.agf.yaml}\n"
 	for _, tt := range []struct {
@@ -109,10 +109,12 @@ rules:
 		if list := strings.Join(got, ", "); list != tt.want {
 			t.Errorf("listed %s\nexpected %s", list, tt.want)
 		}
-		gates := p.Gates(&targets[2])
-		if len(gates) != 3 || gates[0].Condition == nil || gates[1].Annotations["destructiveHint"] != true ||
-			gates[1].Outcome != resolve.Deny || gates[1].Detail != "Never." || gates[2].Outcome != resolve.Ask ||
-			gates[2].Require.Within.String() != "5m0s" || policy.FormatDuration(gates[2].Require.Within) != "5m" {
+		gates := p.Target(&targets[2]).Gates
+		if len(gates) != 3 || gates[0].When == nil || gates[0].Annotations() != nil ||
+			!slices.Equal(gates[1].Annotations(), []string{"destructiveHint"}) || !gates[1].Hint("destructiveHint") ||
+			gates[1].Outcome != resolve.Deny || gates[1].Detail() != "Never." ||
+			gates[2].Description() != "Each." || gates[2].Outcome != resolve.Ask ||
+			gates[2].Require.Within != 5*time.Minute {
 			t.Errorf("%s meets %+v", targets[2].Target(), gates)
 		}
 	}

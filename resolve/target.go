@@ -42,8 +42,8 @@ type rule struct {
 	detail     string             // of an unconditional rule
 	about      string             // what it is for, in its author's words
 	when       *condition.Program // nil: unconditional
-	expr       *condition.Expr    // what when was made of
-	use        condition.Use      // of expr
+	use        condition.Use      // of the condition
+	approval   *schema.Approval   // nil: the rule never asks
 	match      *policy.Match      // nil: meets every call of its gate
 	trusted    bool               // the hints of the servers of all gates are believed
 	require    *policy.Require    // nil: nothing
@@ -324,11 +324,12 @@ func (b *builder) approval(a *schema.Agent, source Source, id string, ap *schema
 // ask adds a rule that asks, with the condition and template of its
 // approval.
 func (b *builder) ask(use condition.Use, ap *schema.Approval, r rule) {
+	r.use, r.approval = use, ap
 	if ap.Template != nil && !ap.Template.Parsed.Omitted() {
 		r.template = ap.Template.Parsed
 	}
 	if ap.Form == schema.Conditional {
-		r.when, r.expr, r.use = b.compiler.Add(use, ap.Condition), ap.Condition, use
+		r.when = b.compiler.Add(use, ap.Condition)
 	} else {
 		r.code, r.detail = Always, "approval is always required"
 	}
