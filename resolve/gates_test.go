@@ -34,8 +34,8 @@ func TestWeighIsDecide(t *testing.T) {
 			}
 		}
 		for _, i := range indexes {
-			g := gates[i]
-			got = append(got, fmt.Sprintf("%s %s %s %d:%d", g.Source, g.Policy, g.Rule, g.Range.Start.Line, g.Range.Start.Column))
+			g, at := gates[i], gates[i].Range.Start
+			got = append(got, fmt.Sprintf("%s %s %s %d:%d", g.Source, g.Policy, g.Rule, at.Line, at.Column))
 		}
 		slices.Sort(want)
 		slices.Sort(got)
@@ -63,16 +63,22 @@ func TestWeighDeniesWhatDecideDenies(t *testing.T) {
 		plan *resolve.Plan
 		call *resolve.Call
 	}{
-		"no kind":         {sound, &resolve.Call{}},
-		"no policy":       {stopped, tool("free", "{}")},
-		"no arguments":    {sound, tool("free", `{"a":1,"a":2}`)},
-		"no parent input": {sound, &resolve.Call{Kind: resolve.Skill, Agent: "payments", Skill: "list", ParentInput: []byte("{")}},
+		"no kind":      {sound, &resolve.Call{}},
+		"no policy":    {stopped, tool("free", "{}")},
+		"no arguments": {sound, tool("free", `{"a":1,"a":2}`)},
+		"no parent input": {sound, &resolve.Call{
+			Kind:        resolve.Skill,
+			Agent:       "payments",
+			Skill:       "list",
+			ParentInput: []byte("{"),
+		}},
 	} {
 		outcome, _ := tt.plan.Weigh(tt.call, nil)
 		if d := tt.plan.Decide(tt.call); outcome != resolve.Deny || d.Outcome != resolve.Deny {
 			t.Errorf("%s: weighed as %v, decided as %v", name, outcome, d.Outcome)
 		}
 	}
+
 	if at := sound.Target(&resolve.Call{}); at != nil {
 		t.Errorf("no kind of call meets %v", at)
 	}

@@ -81,6 +81,7 @@ func (p *Plan) Targets() []Call {
 			})
 		}
 	}
+
 	for i := range space.LocalAgents {
 		out = append(out, Call{
 			Kind:   Delegation,
@@ -88,6 +89,7 @@ func (p *Plan) Targets() []Call {
 			Remote: RemoteNo,
 		})
 	}
+
 	for i := range space.RemoteAgents {
 		a := &space.RemoteAgents[i]
 		out = append(out, Call{

@@ -101,6 +101,7 @@ func TestSplitArray(t *testing.T) {
 		}
 		items = append(items, string(raw))
 	}
+
 	if got, want := strings.Join(items, "|"), `{"a":[1, "]"]}|tru e|[]|"x,y"`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
