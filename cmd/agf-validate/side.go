@@ -54,15 +54,9 @@ func (v program) compile(s side) (*resolve.Plan, *schema.Agent, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	src, err := term.ReadFile(s.agent, v.In)
+	agent, err := v.parseAgent(s.agent)
 	if err != nil {
 		return nil, nil, err
-	}
-	agent, findings := schema.Parse(s.agent, src)
-	texts := map[string][]byte{s.agent: src}
-	if agent == nil {
-		term.PrintFindings(v.Err, yamldoc.Stopping(findings), texts)
-		return nil, nil, fmt.Errorf("the agent %s can't be used", s.agent)
 	}
 	opt := chosen.Options()
 	if s.config == "" {
@@ -70,9 +64,24 @@ func (v program) compile(s side) (*resolve.Plan, *schema.Agent, error) {
 	}
 	plan, err := resolve.Compile(agent, registry, opt)
 	if plan != nil && err != nil {
-		term.PrintFindings(v.Err, plan.Findings(), texts)
+		term.PrintFindings(v.Err, plan.Findings(), nil)
 	}
 	return plan, agent, err
+}
+
+// parseAgent reads the file of an agent. What is wrong with it goes to
+// standard error.
+func (v program) parseAgent(path string) (*schema.Agent, error) {
+	src, err := term.ReadFile(path, v.In)
+	if err != nil {
+		return nil, err
+	}
+	agent, findings := schema.Parse(path, src)
+	if agent == nil {
+		term.PrintFindings(v.Err, yamldoc.Stopping(findings), map[string][]byte{path: src})
+		return nil, fmt.Errorf("the agent %s can't be used", path)
+	}
+	return agent, nil
 }
 
 // chosen reads the configuration of a side.
