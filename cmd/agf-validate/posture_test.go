@@ -27,7 +27,8 @@ func TestPostureContractNamesEveryColumn(t *testing.T) {
 		t.Fatal(errOut)
 	}
 	for _, column := range strings.Split(head, ",") {
-		if !strings.Contains(page, "| "+column+" |") && !strings.Contains(page, column+", ") && !strings.Contains(page, ", "+column) {
+		if !strings.Contains(page, "| "+column+" |") && !strings.Contains(page, column+", ") &&
+			!strings.Contains(page, ", "+column) {
 			t.Errorf("the column %s is not in docs/contracts/posture.md", column)
 		}
 	}

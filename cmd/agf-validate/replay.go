@@ -58,7 +58,12 @@ func (v program) replayCommand() *cobra.Command {
 	flags.StringVar(&f.from, "from", "auto", "`FORM` of the records: "+strings.Join(replay.Forms(), ", "))
 	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the output: "+strings.Join(replay.Formats(), ", "))
 	flags.IntVar(&f.list, "list", 100, "at most `N` calls are listed; 0 lists all. All are counted")
-	flags.BoolVar(&f.skipBad, "skip-bad", false, "entries that can't be read don't make the exit code 2; the output counts them")
+	flags.BoolVar(
+		&f.skipBad,
+		"skip-bad",
+		false,
+		"entries that can't be read don't make the exit code 2; the output counts them",
+	)
 	term.Required(cmd, "agent")
 	term.Offer(cmd, "from", replay.Forms()...)
 	term.Offer(cmd, "format", replay.Formats()...)

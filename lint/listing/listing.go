@@ -62,6 +62,7 @@ func Of(agent *schema.Agent, plan *resolve.Plan) Agent {
 			Line:    stop.Line,
 		})
 	}
+
 	if len(out.Rows) > 0 {
 		return out // nothing else that a file says has an effect
 	}
@@ -77,6 +78,7 @@ func Of(agent *schema.Agent, plan *resolve.Plan) Agent {
 		}
 		out.Rows = append(out.Rows, rows(allowed, plan.Target(&targets[i]).Gates)...)
 	}
+
 	rest := &resolve.Call{Kind: resolve.Tool, Tool: "*"}
 	for i := range plan.Target(rest).Gates {
 		if g := &plan.Target(rest).Gates[i]; g.Source == resolve.FromActionSpace {
@@ -135,6 +137,7 @@ func declared(a *schema.Agent, c *resolve.Call) int {
 			}
 		}
 	}
+
 	for _, list := range space.Lists() {
 		for _, e := range list.Entries {
 			if list.Key == key && e.Alias == alias {
@@ -188,12 +191,13 @@ func rowOf(target string, g *resolve.Gate) Row {
 		}
 		return row
 	}
+
 	require := policy.Require{}
 	if g.Require != nil {
 		require = *g.Require
 	}
-	row.By, row.Within = by(&require), within(&require)
-	row.Timeout = timeout(&require)
+	row.By, row.Within = People(&require), Deadline(&require)
+	row.Timeout = Fallback(&require)
 	return row
 }
 
@@ -207,6 +211,7 @@ func when(g *resolve.Gate) string {
 		}
 		parts = append(parts, part)
 	}
+
 	if g.When != nil {
 		parts = append(parts, Condition(g.When))
 	}
@@ -278,7 +283,8 @@ func test(t *condition.Test) string {
 	return strings.TrimSpace(words + " " + strings.Join(list, ", "))
 }
 
-func by(r *policy.Require) string {
+// People says who must approve.
+func People(r *policy.Require) string {
 	if len(r.Stages) == 0 {
 		return "one approver"
 	}
@@ -289,15 +295,16 @@ func by(r *policy.Require) string {
 	return strings.Join(out, " and ")
 }
 
-func within(r *policy.Require) string {
+// Deadline says until when.
+func Deadline(r *policy.Require) string {
 	if r.Within == 0 {
 		return "the server's"
 	}
 	return policy.FormatDuration(r.Within)
 }
 
-// timeout says what happens in the end, and who is called in before.
-func timeout(r *policy.Require) string {
+// Fallback says what happens in the end, and who is called in before.
+func Fallback(r *policy.Require) string {
 	var out []string
 	for _, e := range r.Escalate {
 		call := "after " + policy.FormatDuration(e.After) + " " + e.To + " may approve too"
@@ -306,6 +313,7 @@ func timeout(r *policy.Require) string {
 		}
 		out = append(out, call)
 	}
+
 	last := map[policy.Timeout]string{
 		policy.TimeoutApprove:  "approved",
 		policy.TimeoutEscalate: "passed on once, then denied",

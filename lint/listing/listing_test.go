@@ -72,7 +72,9 @@ func TestGolden(t *testing.T) {
 // between.
 func TestCellsAreNoFormulas(t *testing.T) {
 	a := Agent{ID: "=1", Rows: []Row{{Target: "tool a", When: `"x", y`}}}
-	for _, formula := range []string{"=1+1", "+1", "-1", "@SUM(A1)", " =1", "'=1", "＝1", "\t=1", "\r=1", "|calc", "%0"} {
+	for _, formula := range []string{
+		"=1+1", "+1", "-1", "@SUM(A1)", " =1", "'=1", "＝1", "\t=1", "\r=1", "|calc", "%0",
+	} {
 		a.Rows = append(a.Rows, Row{Target: formula})
 	}
 	var out bytes.Buffer
@@ -80,7 +82,8 @@ func TestCellsAreNoFormulas(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, err := csv.NewReader(&out).ReadAll()
-	if err != nil || len(rows) != len(a.Rows)+1 || rows[1][0] != "'=1" || rows[1][3] != "tool a" || rows[1][5] != `"x", y` {
+	if err != nil || len(rows) != len(a.Rows)+1 || rows[1][0] != "'=1" || rows[1][3] != "tool a" ||
+		rows[1][5] != `"x", y` {
 		t.Fatalf("%v %q", err, rows)
 	}
 	for _, row := range rows[2:] {
@@ -93,15 +96,16 @@ func TestCellsAreNoFormulas(t *testing.T) {
 // TestOddConditionsHaveWords, those too that no file can have.
 func TestOddConditionsHaveWords(t *testing.T) {
 	for want, e := range map[string]*condition.Expr{
-		"always":              {},
-		"a is anything":       {Groups: []condition.Group{{Matchers: []condition.Matcher{{Key: "a"}}}}},
-		"a is one of nothing": testing1(condition.In),
+		"always":                            {},
+		"a is anything":                     {Groups: []condition.Group{{Matchers: []condition.Matcher{{Key: "a"}}}}},
+		"a is one of nothing":               testing1(condition.In),
 		"a is tested by what can't be read": testing1(condition.Unreadable),
 	} {
 		if got := Condition(e); got != want {
 			t.Errorf("%q, expected %q", got, want)
 		}
 	}
+
 	if got := Condition(testing1("later")); !strings.HasPrefix(got, "a later") {
 		t.Errorf("an operator without words is %q", got)
 	}

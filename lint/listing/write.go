@@ -213,6 +213,7 @@ func writeCSV(w io.Writer, agents []Agent) error {
 			rows = append(rows, append(own[:3:3], a.Rows[j].cells()...))
 		}
 	}
+
 	for _, row := range rows {
 		for i := range row {
 			row[i] = inert(row[i])

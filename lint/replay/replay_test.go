@@ -488,7 +488,11 @@ func (e *endless) Read(p []byte) (int, error) {
 func TestMemoryDoesNotGrowWithTheRecord(t *testing.T) {
 	now, agent := loosened(t)
 	before, _ := compiled(t)
-	in := &endless{line: `{"kind":"tool","tool":"trade","args":{"amount":5000}}` + "\n", left: 200_000, sizes: []uint64{}}
+	in := &endless{
+		line:  `{"kind":"tool","tool":"trade","args":{"amount":5000}}` + "\n",
+		left:  200_000,
+		sizes: []uint64{},
+	}
 	out, _ := NewPrinter("json", io.Discard)
 	r := New(Options{
 		Agent:   agent,
