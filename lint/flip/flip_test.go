@@ -88,32 +88,33 @@ func TestOf(t *testing.T) {
     approval: {condition: {args_match: {path: /}}}
   - {id: never, match: {targets: [wire]}, deny: Never.}
 `
+	const alwaysAsks = "no other arguments would change that: local_tools.always asks about every call"
 	plan := compiled(t, space, rules)
 	for line, want := range map[string]string{
-		`{"kind":"tool","tool":"free","args":{"a":1}}`: "no rule looks at its arguments",
-		`{"kind":"tool","tool":"always"}`: "no other arguments would change that: " +
-			"local_tools.always asks about every call",
-		`{"kind":"tool","tool":"wire"}`:                                                  "no other arguments would change that",
-		`{"kind":"tool","tool":"pay","args":{"a":1,"a":2}}`:                              "what can't be read is always denied",
+		`{"kind":"tool","tool":"free","args":{"a":1}}`:      "no rule looks at its arguments",
+		`{"kind":"tool","tool":"always"}`:                   alwaysAsks,
+		`{"kind":"tool","tool":"wire"}`:                     "no other arguments would change that",
+		`{"kind":"tool","tool":"pay","args":{"a":1,"a":2}}`: "what can't be read is always denied",
+
 		`{"kind":"tool","tool":"ship","args":{"to":"DE-1","weight":25,"express":false}}`: `allow with to "DE-1" → "x"`,
 		`{"kind":"tool","tool":"ship","args":{"to":"FR-1","weight":25,"express":true}}`:  "allow with express true → false",
 		`{"kind":"tool","tool":"ship","args":{"to":"FR-1","weight":25,"express":false}}`: `ask with to "FR-1" → "DE-"`,
 		`{"kind":"tool","tool":"ship","args":{"to":"DE-1","weight":5,"express":false}}`:  "ask with weight 5 → 20",
 		`{"kind":"tool","tool":"ship","args":{"to":"DE-1","weight":25,"express":true}}`:  `allow with to "DE-1" → "x", express true → false`,
-		`{"kind":"tool","tool":"ship"}`:                                                  `allow with to none → "x", express none → false`,
-		`{"kind":"tool","tool":"note","args":{"order":{"total":1,"id":7},"tag":"a"}}`:    "allow with order.total 1 → 5",
-		`{"kind":"tool","tool":"note","args":{"order":{"total":9},"tag":"a"}}`:           "ask with order.total 9 → 4",
-		`{"kind":"tool","tool":"note","args":{"order.total":9,"tag":"a"}}`:               "ask with order.total 9 → 4",
-		`{"kind":"tool","tool":"note","args":{"order":7,"tag":"c"}}`:                     `ask with tag "c" → "a"`,
-		`{"kind":"tool","tool":"odd","args":{"x":1}}`:                                    "no other arguments would change that",
-		`{"kind":"tool","tool":"huge","args":{"x":1e301}}`:                               "allow with x 1e301 → 1e300",
-		`{"kind":"mcp_tool","server":"files","tool":"rm","args":{"path":"/"}}`:           `allow with path "/" → "x"`,
-		`{"kind":"mcp_tool","server":"files","tool":"rm","args":{"path":"a"}}`:           `ask with path "a" → "/"`,
-		`{"kind":"delegation","agent":"clerk","parent":{"input":{"risk":7}}}`:            "allow with parent.input.risk 7 → 3",
-		`{"kind":"delegation","agent":"clerk","parent":{"input":{"risk":1}}}`:            "ask with parent.input.risk 1 → 4",
-		`{"kind":"delegation","agent":"clerk"}`:                                          "allow with parent.input.risk none → 3",
-		`{"kind":"delegation","agent":"clerk","parent":{"input":7}}`:                     "its arguments are no object",
-		`{"kind":"skill","agent":"bank","skill":"x","parent":{"input":{"risk":7}}}`:      "no rule looks at its arguments",
+		`{"kind":"tool","tool":"ship"}`:                                               `allow with to none → "x", express none → false`,
+		`{"kind":"tool","tool":"note","args":{"order":{"total":1,"id":7},"tag":"a"}}`: "allow with order.total 1 → 5",
+		`{"kind":"tool","tool":"note","args":{"order":{"total":9},"tag":"a"}}`:        "ask with order.total 9 → 4",
+		`{"kind":"tool","tool":"note","args":{"order.total":9,"tag":"a"}}`:            "ask with order.total 9 → 4",
+		`{"kind":"tool","tool":"note","args":{"order":7,"tag":"c"}}`:                  `ask with tag "c" → "a"`,
+		`{"kind":"tool","tool":"odd","args":{"x":1}}`:                                 "no other arguments would change that",
+		`{"kind":"tool","tool":"huge","args":{"x":1e301}}`:                            "allow with x 1e301 → 1e300",
+		`{"kind":"mcp_tool","server":"files","tool":"rm","args":{"path":"/"}}`:        `allow with path "/" → "x"`,
+		`{"kind":"mcp_tool","server":"files","tool":"rm","args":{"path":"a"}}`:        `ask with path "a" → "/"`,
+		`{"kind":"delegation","agent":"clerk","parent":{"input":{"risk":7}}}`:         "allow with parent.input.risk 7 → 3",
+		`{"kind":"delegation","agent":"clerk","parent":{"input":{"risk":1}}}`:         "ask with parent.input.risk 1 → 4",
+		`{"kind":"delegation","agent":"clerk"}`:                                       "allow with parent.input.risk none → 3",
+		`{"kind":"delegation","agent":"clerk","parent":{"input":7}}`:                  "its arguments are no object",
+		`{"kind":"skill","agent":"bank","skill":"x","parent":{"input":{"risk":7}}}`:   "no rule looks at its arguments",
 	} {
 		call, err := resolve.ParseCall([]byte(line), value.Limits{})
 		if err != nil {
