@@ -108,6 +108,8 @@ func (v program) replay(f replayFlags, against bool, records []string) error {
 		return fmt.Errorf("write the report: %w", err)
 	case report.Bad > 0 && !f.skipBad:
 		return fmt.Errorf("%d entries could not be read; --skip-bad goes without them", report.Bad)
+	case report.Calls == 0: // a wrong file, or a wrong agent, is more likely than an agent that never called
+		return fmt.Errorf("no call of %s is in the records, so nothing was replayed", agent.Metadata.ID)
 	case report.DenialsUnasked > 0:
 		return term.Exit(term.ExitFindings)
 	}
