@@ -63,7 +63,7 @@ func (v program) posture(s side, format string, paths []string) error {
 	if len(s.policies) == 0 && s.config == "" {
 		chosen.Instead(foundBeside(paths))
 	}
-	registry, err := v.registry(chosen)
+	registry, err := v.policiesOf(chosen)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (v program) replay(f replayFlags, against bool, records []string) error {
 	if err := f.check(records); err != nil {
 		return err
 	}
-	plan, agent, err := v.compile(f.now)
+	plan, agent, err := v.compileSide(f.now)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (v program) replay(f replayFlags, against bool, records []string) error {
 		Bad:     v.reportBad(),
 	}
 	if against {
-		if opt.Old, _, err = v.compile(f.old()); err != nil {
+		if opt.Old, _, err = v.compileSide(f.old()); err != nil {
 			return fmt.Errorf("the old side: %w", err)
 		}
 	}

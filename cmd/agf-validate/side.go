@@ -41,16 +41,16 @@ func (s *side) flags(cmd *cobra.Command, prefix, of string) {
 	)
 }
 
-// compile makes the plan of a side. What is wrong with its files goes
+// compileSide makes the plan of a side. What is wrong with its files goes
 // to standard error, and stops it: nothing is told of a plan that
 // denies every call, or that would be another one once its files are
 // mended.
-func (v program) compile(s side) (*resolve.Plan, *schema.Agent, error) {
+func (v program) compileSide(s side) (*resolve.Plan, *schema.Agent, error) {
 	chosen, err := v.chosen(s)
 	if err != nil {
 		return nil, nil, err
 	}
-	registry, err := v.registry(chosen)
+	registry, err := v.policiesOf(chosen)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,9 +100,9 @@ func (v program) chosen(s side) (*term.Decisions, error) {
 	return chosen, nil
 }
 
-// registry reads the policies of a configuration. It is all or nothing,
+// policiesOf reads the policies of a configuration. It is all or nothing,
 // as where calls are decided (docs/contracts/policy.md).
-func (v program) registry(chosen *term.Decisions) (policy.Registry, error) {
+func (v program) policiesOf(chosen *term.Decisions) (policy.Registry, error) {
 	var files []policy.File
 	var unread []diag.Finding
 	for _, dir := range chosen.PolicyDirs() {
