@@ -210,7 +210,7 @@ func (e *explanation) rule(r *rule) {
 		reason.Code, reason.Matchers = conditionCode(truth), matchers(seen)
 		reason.Detail = describe(seen)
 	}
-	if e.plan.denies(r.code) {
+	if e.plan.says(r) == Deny {
 		reason.outcome = Deny
 	} else {
 		if r.code == NotDeclared || r.code == NotAllowed {

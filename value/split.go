@@ -27,6 +27,17 @@ func SplitObject(src []byte) iter.Seq2[RawMember, error] {
 	}
 }
 
+// SplitArray walks through the items of a JSON array as SplitObject
+// walks through members: each item is untouched bytes of src.
+func SplitArray(src []byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		s := splitter{src: src}
+		if err := s.array(func(raw []byte) bool { return yield(raw, nil) }); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
 type splitter struct {
 	src []byte
 	pos int
@@ -58,17 +69,48 @@ func (s *splitter) object(yield func(RawMember) bool) error {
 	return nil
 }
 
+// array reads the whole text, unless yield stops it.
+func (s *splitter) array(yield func([]byte) bool) error {
+	s.space()
+	if !s.take('[') {
+		return s.fail("expected an array: [")
+	}
+	s.space()
+	for more := !s.take(']'); more; more = !s.take(']') {
+		raw, err := s.value()
+		if err != nil {
+			return err
+		}
+		if !yield(raw) {
+			return nil
+		}
+		s.space()
+		if err := s.between(']', "an item"); err != nil {
+			return err
+		}
+	}
+
+	if s.space(); s.pos != len(s.src) {
+		return s.fail("unexpected text after the array")
+	}
+	return nil
+}
+
 // comma steps over what stands between two members, and up to the end
 // of the object.
-func (s *splitter) comma() error {
-	if s.pos < len(s.src) && s.src[s.pos] == '}' {
+func (s *splitter) comma() error { return s.between('}', "a member") }
+
+// between steps over what stands between two parts, and up to the end
+// of what they stand in.
+func (s *splitter) between(end byte, part string) error {
+	if s.pos < len(s.src) && s.src[s.pos] == end {
 		return nil
 	}
 	if !s.take(',') {
-		return s.fail("expected , or }")
+		return s.fail("expected , or " + string(end))
 	}
-	if s.space(); s.pos < len(s.src) && s.src[s.pos] == '}' {
-		return s.fail("expected a member after the comma")
+	if s.space(); s.pos < len(s.src) && s.src[s.pos] == end {
+		return s.fail("expected " + part + " after the comma")
 	}
 	return nil
 }

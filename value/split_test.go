@@ -92,3 +92,36 @@ func TestSplitObjectRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestSplitArray(t *testing.T) {
+	var items []string
+	for raw, err := range SplitArray([]byte(` [ {"a":[1, "]"]} , tru e,[] ,"x,y"] `)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, string(raw))
+	}
+
+	if got, want := strings.Join(items, "|"), `{"a":[1, "]"]}|tru e|[]|"x,y"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for raw, err := range SplitArray([]byte(`[1,2 nonsense`)) {
+		if string(raw) != "1" || err != nil {
+			t.Fatal(string(raw), err)
+		}
+		break
+	}
+}
+
+func TestSplitArrayRefuses(t *testing.T) {
+	for _, src := range []string{``, `{}`, `[`, `[1`, `[1,`, `[1,]`, `[,]`, `[1}`, `[1] x`, `["a`, `[1,,2]`} {
+		var failed error
+		for _, err := range SplitArray([]byte(src)) {
+			failed = err
+		}
+		var bad *Error
+		if !errors.As(failed, &bad) || bad.Code != Syntax {
+			t.Errorf("%s: %v", src, failed)
+		}
+	}
+}

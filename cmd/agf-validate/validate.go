@@ -94,6 +94,8 @@ func (v program) command() *cobra.Command {
 		v.explainCommand(),
 		v.fixCommand(),
 		v.lspCommand(),
+		v.postureCommand(),
+		v.replayCommand(),
 		v.rulesCommand(),
 		v.schemaCommand(),
 	)

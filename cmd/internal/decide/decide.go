@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
@@ -34,6 +35,7 @@ type Flags struct {
 	trusted   []string
 	call      string
 	indent    bool
+	format    string
 
 	caseSensitive []string
 }
@@ -52,7 +54,8 @@ func (f Flags) readsInput() int {
 func (a Decider) Command() *cobra.Command {
 	var f Flags
 	cmd := &cobra.Command{
-		Use:   "decide --agent FILE [--parent FILE]... [--config FILE] [--policies DIR]... [--call FILE|-]",
+		Use: "decide --agent FILE [--parent FILE]... [--config FILE] [--policies DIR]... [--call FILE|-] " +
+			"[--format json|text]",
 		Short: "Decide calls: one JSON call per line in, one JSON decision per line out",
 		Long: "decide reads one JSON call per line and writes one JSON decision per line (docs/contracts/decide.md).\n" +
 			"Exit code 0: every line was a valid call, whatever the outcome; 2: something could not be read.",
@@ -91,6 +94,14 @@ func (a Decider) Command() *cobra.Command {
 			"case alone (repeatable)",
 	)
 	flags.BoolVar(&f.indent, "indent", false, "spread each decision over several lines, for people")
+	flags.StringVar(
+		&f.format,
+		"format",
+		"json",
+		"`FORMAT` of the decisions: json, or text for people: what, why with places, and the smallest change of "+
+			"arguments that would give another outcome",
+	)
+	term.Offer(cmd, "format", "json", "text")
 	term.Required(cmd, "agent")
 	return cmd
 }
@@ -99,11 +110,18 @@ func (a Decider) decide(f Flags) error {
 	if f.readsInput() > 1 {
 		return errors.New("standard input can be only one of --agent, --parent, --config and --call")
 	}
-	plan, err := a.Compile(f)
+	if f.format != "json" && f.format != "text" {
+		return fmt.Errorf("--format: unknown format %q, expected json or text", f.format)
+	}
+	if f.indent && f.format == "text" {
+		return errors.New("--indent is for --format json")
+	}
+	plan, sem, err := a.compile(f)
 	if err != nil {
 		return err
 	}
 	in := a.In
+	prompt := func() {}
 	if f.call != "-" {
 		file, err := os.Open(f.call)
 		if err != nil {
@@ -113,21 +131,46 @@ func (a Decider) decide(f Flags) error {
 		in = file
 	} else {
 		a.ExpectTyping(`one call as JSON on each line, such as {"kind":"tool","tool":"NAME","args":{}}`)
+		if a.InTerminal {
+			prompt = func() { fmt.Fprint(a.Err, "call> ") }
+		}
 	}
 
-	return decideLines(plan, in, a.Out, f.indent)
+	w := bufio.NewWriter(a.Out)
+	show := jsonLines(w, f.indent)
+	if f.format == "text" {
+		show = a.newText(plan, sem, w).print
+	}
+	return decideLines(plan, in, w, prompt, show)
+}
+
+// jsonLines writes each decision as a document.
+func jsonLines(w io.Writer, indent bool) func(*resolve.Call, resolve.Decision) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	if indent {
+		encoder.SetIndent("", "  ")
+	}
+	return func(_ *resolve.Call, d resolve.Decision) error { return encoder.Encode(d) }
 }
 
 // Compile loads the agents from the outermost parent inwards, and their
 // policies.
 func (a Decider) Compile(f Flags) (*resolve.Plan, error) {
+	plan, _, err := a.compile(f)
+	return plan, err
+}
+
+// compile is Compile with the readings that the plan was made under.
+func (a Decider) compile(f Flags) (*resolve.Plan, condition.Semantics, error) {
+	var sem condition.Semantics
 	chosen, err := a.choices(f)
 	if err != nil {
-		return nil, err
+		return nil, sem, err
 	}
 	registry, err := a.policies(chosen)
 	if err != nil {
-		return nil, err
+		return nil, sem, err
 	}
 
 	opt := chosen.Options()
@@ -139,11 +182,11 @@ func (a Decider) Compile(f Flags) (*resolve.Plan, error) {
 		var err error
 		opt.Parent = plan
 		if plan, err = a.compileFile(file, registry, opt); err != nil {
-			return nil, err
+			return nil, sem, err
 		}
 	}
 
-	return plan, nil
+	return plan, opt.Semantics.Conditions, nil
 }
 
 // compileFile loads one agent. What is wrong with it goes to standard error.
@@ -173,16 +216,14 @@ const maxLine = 16 << 20
 
 // decideLines answers every line, and tells at the end whether one was
 // no valid call.
-func decideLines(plan *resolve.Plan, in io.Reader, out io.Writer, indent bool) error {
+func decideLines(
+	plan *resolve.Plan, in io.Reader, w *bufio.Writer, prompt func(),
+	show func(*resolve.Call, resolve.Decision) error,
+) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
-	w := bufio.NewWriter(out)
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	if indent {
-		encoder.SetIndent("", "  ")
-	}
 	unreadable := 0
 	for {
+		prompt()
 		line, err := readLine(lines)
 		if err == io.EOF {
 			break
@@ -190,11 +231,11 @@ func decideLines(plan *resolve.Plan, in io.Reader, out io.Writer, indent bool) e
 		if err != nil && !errors.Is(err, errLineTooLong) {
 			return fmt.Errorf("read calls: %w", err)
 		}
-		decision, ok := decideLine(plan, line, err)
-		if !ok {
+		call, decision := decideLine(plan, line, err)
+		if call == nil {
 			unreadable++
 		}
-		if err := encoder.Encode(decision); err != nil {
+		if err := show(call, decision); err != nil {
 			return fmt.Errorf("write decisions: %w", err)
 		}
 		if lines.Buffered() == 0 { // whoever pipes one call at a time waits for this answer
@@ -213,22 +254,22 @@ func decideLines(plan *resolve.Plan, in io.Reader, out io.Writer, indent bool) e
 	return nil
 }
 
-// decideLine answers one line; false when it was no valid call.
-func decideLine(plan *resolve.Plan, line []byte, tooLong error) (resolve.Decision, bool) {
+// decideLine answers one line; the call is nil when it was no valid one.
+func decideLine(plan *resolve.Plan, line []byte, tooLong error) (*resolve.Call, resolve.Decision) {
 	if tooLong != nil {
-		return plan.Unreadable(tooLong), false
+		return nil, plan.Unreadable(tooLong)
 	}
 	call, err := resolve.ParseCall(line, value.Limits{})
 	if err != nil {
-		return plan.Unreadable(err), false
+		return nil, plan.Unreadable(err)
 	}
 	d := plan.Decide(call)
 	if d.Outcome == resolve.Allow {
 		if d.Binding, err = plan.Bind(call); err != nil {
-			return plan.Unreadable(err), true
+			return call, plan.Unreadable(err)
 		}
 	}
-	return d, true
+	return call, d
 }
 
 var errLineTooLong = fmt.Errorf("the line is longer than %d MiB", maxLine>>20)

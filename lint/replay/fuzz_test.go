@@ -1,0 +1,55 @@
+package replay
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// FuzzRead: whatever a record holds, in whatever form, it is read to
+// its end without a crash, the same with one worker and with three, and
+// every call is in the matrix.
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"ledger.jsonl", "claude.jsonl", "otel.json"} {
+		f.Add(file(f, name), uint8(0))
+	}
+	for i := range Forms() {
+		f.Add(strings.Join(callLines(), "\n"), uint8(i))
+	}
+	now, agent := loosened(f)
+	before, _ := compiled(f)
+	f.Fuzz(func(t *testing.T, text string, form uint8) {
+		opt := Options{
+			Agent: agent,
+			New:   now,
+			Old:   before,
+			From:  Form(Forms()[int(form)%len(Forms())]),
+		}
+		one := replayed(t, "json", opt, text)
+		opt.Workers = 3
+		three := replayed(t, "json", opt, text)
+		if one.text != three.text || (one.err == nil) != (three.err == nil) {
+			t.Fatalf("one worker: %s %v\nthree: %s %v", one.text, one.err, three.text, three.err)
+		}
+		if one.err != nil {
+			return
+		}
+		m, sum := one.report.Matrix, 0
+		for _, row := range []Outcomes{m.Allow, m.Ask, m.Deny, m.Unknown} {
+			sum += row.Allow + row.Ask + row.Deny
+		}
+		if sum != one.report.Calls || one.report.Bad != len(one.bad) {
+			t.Fatalf("%d in the matrix, %d bad told: %s", sum, len(one.bad), one.text)
+		}
+		for _, format := range []string{"text", "markdown"} {
+			out, _ := NewPrinter(format, io.Discard)
+			r := New(opt, out)
+			if err := r.Read("a", strings.NewReader(text)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

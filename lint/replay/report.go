@@ -1,0 +1,255 @@
+package replay
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/assent-dev/assent/resolve"
+)
+
+// Report is what a replay came to. Its lists are sorted, so that the
+// same records give the same report.
+type Report struct {
+	// Compared is what the new outcomes are compared with: "plans",
+	// "record", or "nothing" where neither was there.
+	Compared string `json:"compared"`
+	Calls    int    `json:"calls"`
+	Bad      int    `json:"bad"` // entries that could not be read: what follows says nothing of them
+	Others   int    `json:"others"`
+	Unasked  int    `json:"unasked"`
+	// Denials counts the calls that a person denied, and DenialsUnasked
+	// those of them that nobody would be asked about now.
+	Denials        int       `json:"denials"`
+	DenialsUnasked int       `json:"denials_unasked"`
+	Listed         int       `json:"listed"` // of unasked and denials_unasked; fewer than all with Options.List
+	Matrix         Matrix    `json:"matrix"`
+	Targets        []Target  `json:"targets"`
+	Rules          []Rule    `json:"rules"`
+	Groups         []Group   `json:"groups"`
+	Questions      Questions `json:"questions"`
+	Inputs         []Input   `json:"inputs"`
+}
+
+// Input is one record that was read.
+type Input struct {
+	File   string `json:"file"`
+	Form   Form   `json:"form"`
+	Calls  int    `json:"calls"`
+	Bad    int    `json:"bad"`
+	Others int    `json:"others"` // entries about no call of the agent
+}
+
+// Matrix counts calls by their old outcome, and in each by the new one.
+type Matrix struct {
+	Allow   Outcomes `json:"allow"`
+	Ask     Outcomes `json:"ask"`
+	Deny    Outcomes `json:"deny"`
+	Unknown Outcomes `json:"unknown"` // nothing to compare with
+}
+
+// Outcomes counts calls by their new outcome.
+type Outcomes struct {
+	Allow int `json:"allow"`
+	Ask   int `json:"ask"`
+	Deny  int `json:"deny"`
+}
+
+// Target is the matrix of one target.
+type Target struct {
+	Target string `json:"target"` // as Call.Target has it; "" for all beyond the bound
+	Calls  int    `json:"calls"`
+	Matrix Matrix `json:"matrix"`
+}
+
+// Rule is the matrix of the calls that a rule spoke about on either
+// side.
+type Rule struct {
+	Source string `json:"source"` // "" for all beyond the bound
+	Policy string `json:"policy,omitempty"`
+	Rule   string `json:"rule"`
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Old    int    `json:"old"` // calls that it asked about or denied
+	New    int    `json:"new"`
+	Matrix Matrix `json:"matrix"`
+}
+
+// Group is the matrix of the calls that a group of people is asked
+// about on either side.
+type Group struct {
+	Group  string `json:"group"` // "" is anyone
+	Old    Rate   `json:"old"`
+	New    Rate   `json:"new"`
+	Matrix Matrix `json:"matrix"`
+}
+
+// Questions are how often people are asked.
+type Questions struct {
+	From  string `json:"from,omitempty"` // first day of a call, UTC
+	To    string `json:"to,omitempty"`
+	Days  int    `json:"days"`  // from the first to the last, both counted
+	Timed int    `json:"timed"` // calls with a time
+	Old   Rate   `json:"old"`
+	New   Rate   `json:"new"`
+}
+
+// Rate is a number of questions.
+type Rate struct {
+	Total int `json:"total"`
+	// PerDay is the mean of those with a time, with one decimal; "" when
+	// no call has a time. Most is the largest number on one day.
+	PerDay string `json:"per_day,omitempty"`
+	Most   int    `json:"most,omitempty"`
+	timed  int
+}
+
+// add counts one call.
+func (m *Matrix) add(e *entry) {
+	row := &m.Unknown
+	if e.known {
+		row = []*Outcomes{
+			resolve.Deny:  &m.Deny,
+			resolve.Ask:   &m.Ask,
+			resolve.Allow: &m.Allow,
+		}[e.old]
+	}
+
+	switch e.new {
+	case resolve.Allow:
+		row.Allow++
+	case resolve.Ask:
+		row.Ask++
+	default:
+		row.Deny++
+	}
+}
+
+// known reports whether something was compared.
+func (m *Matrix) known() bool {
+	return m.Allow != Outcomes{} || m.Ask != Outcomes{} || m.Deny != Outcomes{}
+}
+
+// changed reports whether an outcome is another one.
+func (m *Matrix) changed() bool {
+	return m.Allow.Ask+m.Allow.Deny+m.Ask.Allow+m.Ask.Deny+m.Deny.Allow+m.Deny.Ask > 0
+}
+
+func (r *Rate) finish(days int) {
+	if days == 0 {
+		return
+	}
+	tenths := (20*r.timed + days) / (2 * days)
+	r.PerDay = strconv.Itoa(tenths/10) + "." + strconv.Itoa(tenths%10)
+}
+
+// report sums up.
+func (t *tally) report() *Report {
+	r := t.figures
+	r.Inputs = t.inputs
+	r.Questions = t.questions()
+	r.Compared = "nothing"
+	switch {
+	case t.opt.Old != nil:
+		r.Compared = "plans"
+	case r.Matrix.known():
+		r.Compared = "record"
+	}
+
+	r.Targets = []Target{}
+	r.Rules = []Rule{}
+	r.Groups = []Group{}
+	for _, key := range slices.SortedFunc(maps.Keys(t.targets), targetKey.compare) {
+		r.Targets = append(r.Targets, t.targets[key].Target)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(t.rules), ruleKey.compare) {
+		r.Rules = append(r.Rules, *t.rules[key])
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.groups)) {
+		g := *t.groups[name]
+		g.Old.finish(r.Questions.Days)
+		g.New.finish(r.Questions.Days)
+		r.Groups = append(r.Groups, g)
+	}
+
+	return &r
+}
+
+// questions sums up the days.
+func (t *tally) questions() Questions {
+	q := t.figures.Questions
+	if len(t.days) == 0 {
+		return q
+	}
+	all := slices.Sorted(maps.Keys(t.days))
+	first, last := all[0], all[len(all)-1]
+	date := func(day int) string { return time.Unix(int64(day)*secondsOfDay, 0).UTC().Format(time.DateOnly) }
+	q.From, q.To = date(first), date(last)
+	q.Days = last - first + 1
+	for _, d := range t.days {
+		q.Old.Most, q.New.Most = max(q.Old.Most, d.old), max(q.New.Most, d.new)
+	}
+	q.Old.finish(q.Days)
+	q.New.finish(q.Days)
+	return q
+}
+
+const secondsOfDay = 24 * 60 * 60
+
+// targetKey is what calls to one target have in common.
+type targetKey struct {
+	kind            resolve.Kind
+	container, name string
+	remote          resolve.Remote
+}
+
+func (a targetKey) compare(b targetKey) int {
+	return cmp.Or(
+		cmp.Compare(a.kind, b.kind),
+		cmp.Compare(a.container, b.container),
+		cmp.Compare(a.name, b.name),
+		cmp.Compare(a.remote, b.remote),
+	)
+}
+
+func keyOf(c *resolve.Call) targetKey {
+	switch c.Kind {
+	case resolve.MCPTool:
+		return targetKey{kind: c.Kind, container: c.Server, name: c.Tool}
+	case resolve.Skill:
+		return targetKey{kind: c.Kind, container: c.Agent, name: c.Skill}
+	case resolve.Delegation:
+		return targetKey{kind: c.Kind, name: c.Agent, remote: c.Remote}
+	default:
+		return targetKey{kind: c.Kind, name: c.Tool}
+	}
+}
+
+// ruleKey names a rule on both sides and on record.
+type ruleKey struct {
+	source       resolve.Source
+	policy, rule string
+}
+
+// newRuleKey names what the action space says by its code, since it has
+// no rule.
+func newRuleKey(source resolve.Source, policy, rule string, code resolve.Code) ruleKey {
+	if source == resolve.FromActionSpace {
+		if code == resolve.AskedUndeclared {
+			code = resolve.NotDeclared
+		}
+		rule = string(code)
+	}
+
+	return ruleKey{source, policy, rule}
+}
+
+func (a ruleKey) compare(b ruleKey) int {
+	return cmp.Or(
+		cmp.Compare(a.source, b.source),
+		cmp.Compare(a.policy, b.policy),
+		cmp.Compare(a.rule, b.rule),
+	)
+}
