@@ -69,6 +69,30 @@ func TestQuestionsOfAnAuthor(t *testing.T) {
 	}
 }
 
+// TestCanBeUnknown: the witness is neither true nor false.
+func TestCanBeUnknown(t *testing.T) {
+	for cond, want := range map[string]Verdict{
+		match("amount: {gt: 10}"): Yes,
+		match("a: 5"):             Yes,
+		match("a: {}"):            No,
+		match("a: {not_in: []}"):  Yes,
+		`{}`:                      No,
+		`[{args_match: {a: {gt: 1}}}, {args_match: {a: {}}}]`: No,
+	} {
+		e := sound(t, cond)
+		got, witness := NewAnalyzer(ToolArgs, Semantics{}, 0).CanBeUnknown(e)
+		if got != want {
+			t.Errorf("%s: %s", cond, answer(got, witness))
+		}
+		if got != Yes {
+			continue
+		}
+		if truth, _ := eval(t, ToolArgs, Semantics{}, e, string(witness.AppendJSON(nil))); truth != Unknown {
+			t.Errorf("%s: %s is %s", cond, answer(got, witness), truth)
+		}
+	}
+}
+
 // TestQuestionsAboutTwo are what lint and posture ask of two conditions.
 func TestQuestionsAboutTwo(t *testing.T) {
 	for _, c := range []struct{ x, y, implies, equivalent string }{

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 func TestContractsNameEveryFlag(t *testing.T) {
 	testfiles.CheckFlags(t, "agf-validate.md", program{}.command().Flags().FlagUsages())
+	testfiles.CheckFlags(t, "tests.md", program{}.testCommand().Flags().FlagUsages())
 }
 
 func TestValidateContractNamesEveryFormat(t *testing.T) {
@@ -136,10 +138,49 @@ func TestExplainKnowsEveryRule(t *testing.T) {
 }
 
 func TestSchemaCommand(t *testing.T) {
-	for _, kind := range []string{"agent", "policy", "people"} {
+	for _, kind := range []string{"agent", "policy", "people", "decisions", "test"} {
 		if out, _, code := validated(t, "schema", kind); code != term.ExitOK ||
 			!strings.Contains(out, "https://json-schema.org/draft/2020-12/schema") {
 			t.Errorf("schema %s: exit %d, %.80s", kind, code, out)
 		}
+	}
+}
+
+// TestContractOfTestsRuns: the example of the page is a test file that
+// passes, and every field of the JSON format has its word there.
+func TestContractOfTestsRuns(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "examples", "trading-desk"))); err != nil {
+		t.Fatal(err)
+	}
+	text := testfiles.Contract(t, "tests.md")
+	_, example, _ := strings.Cut(text, "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	file := testfiles.Write(t, filepath.Join(dir, "contract.test.yaml"), example)
+	out, errOut, code := validated(t, "test", "--coverage", "--format", "json", file)
+	if code != term.ExitOK {
+		t.Fatalf("exit %d\n%s%s", code, out, errOut)
+	}
+	failing := testfiles.Write(t, filepath.Join(dir, "f.test.yaml"), strings.Replace(example, "10001,", "9,", 1))
+	failed, errOut, code := validated(t, "test", "--format", "json", failing, filepath.Join(dir, "gone.test.yaml"))
+	if code != term.ExitFailure {
+		t.Fatalf("exit %d\n%s%s", code, failed, errOut)
+	}
+	names := regexp.MustCompile(`"([a-z_]+)":`).FindAllStringSubmatch(out+failed, -1)
+	if len(names) < 20 {
+		t.Fatalf("only %d fields", len(names))
+	}
+	for _, m := range names {
+		if !strings.Contains(text, "`"+m[1]+"`") {
+			t.Errorf("the field %s is not in docs/contracts/tests.md", m[1])
+		}
+	}
+}
+
+// TestTestsOfTheExamplesPass: what the examples promise holds.
+func TestTestsOfTheExamplesPass(t *testing.T) {
+	out, errOut, code := validated(t, "test", filepath.Join("..", "..", "examples"))
+	if code != term.ExitOK || errOut != "" || !strings.Contains(out, " tests in 3 files: ") {
+		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}
 }

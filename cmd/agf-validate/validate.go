@@ -13,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/policytest"
 	"github.com/assent-dev/assent/lint/rules"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
@@ -84,7 +85,7 @@ func (v program) command() *cobra.Command {
 	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
 	term.Offer(cmd, "format", diag.Formats()...)
 	term.Offer(cmd, "fail-on", "error", "warning", "info")
-	cmd.AddCommand(v.explainCommand(), v.schemaCommand(), v.rulesCommand())
+	cmd.AddCommand(v.explainCommand(), v.schemaCommand(), v.rulesCommand(), v.testCommand())
 	return cmd
 }
 
@@ -233,16 +234,17 @@ func (v program) explainCommand() *cobra.Command {
 
 func (v program) schemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:       "schema agent|policy|people|decisions",
+		Use:       "schema agent|policy|people|decisions|test",
 		Short:     "Print our JSON Schema, for editors",
-		Args:      term.OneOf("agent, policy, people or decisions", "agent", "policy", "people", "decisions"),
-		ValidArgs: []string{"agent", "policy", "people", "decisions"},
+		Args:      term.OneOf("agent, policy, people, decisions or test", "agent", "policy", "people", "decisions", "test"),
+		ValidArgs: []string{"agent", "policy", "people", "decisions", "test"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			text := map[string]func() []byte{
 				"agent":     schema.JSON,
 				"policy":    policy.JSON,
 				"people":    people.JSON,
 				"decisions": resolve.ConfigJSON,
+				"test":      policytest.JSON,
 			}[args[0]]
 			_, err := v.Out.Write(text())
 			return err

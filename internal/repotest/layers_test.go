@@ -45,6 +45,7 @@ func layers() []layer {
 		{"agent/runstate", 8},
 		{"lint", 7},
 		{"lint/*", 7},
+		{"lint/policytest", 8},
 		{"rap/wire", 7},
 		{"approval/form", 2},
 		{"approval/info", 2},
