@@ -93,6 +93,34 @@ func TestCanBeUnknown(t *testing.T) {
 	}
 }
 
+// TestTrueWithout: the witness is true for one and false for the other.
+func TestTrueWithout(t *testing.T) {
+	for _, c := range []struct {
+		x, y string
+		want Verdict
+	}{
+		{match("a: {gt: 10}"), match("a: {gt: 20}"), Yes},
+		{match("a: {gt: 10}"), match("a: {gt: 5}"), No},
+		{match("a: 1"), match("b: 1"), Yes},
+		{match("a: 1"), `{}`, No},
+	} {
+		x, y := sound(t, c.x), sound(t, c.y)
+		got, witness := NewAnalyzer(ToolArgs, Semantics{}, 0).TrueWithout(x, y)
+		if got != c.want {
+			t.Errorf("%s without %s: %s", c.x, c.y, answer(got, witness))
+		}
+		if got != Yes {
+			continue
+		}
+		doc := string(witness.AppendJSON(nil))
+		one, _ := eval(t, ToolArgs, Semantics{}, x, doc)
+		other, _ := eval(t, ToolArgs, Semantics{}, y, doc)
+		if one != True || other != False {
+			t.Errorf("%s without %s: %s is %s and %s", c.x, c.y, doc, one, other)
+		}
+	}
+}
+
 // TestQuestionsAboutTwo are what lint and posture ask of two conditions.
 func TestQuestionsAboutTwo(t *testing.T) {
 	for _, c := range []struct{ x, y, implies, equivalent string }{

@@ -12,6 +12,7 @@ type Trace struct {
 	Policy, Rule string // as in Reason
 	File         string
 	Range        diag.Range // where Reason has its place
+	Use          condition.Use // what the keys of Condition name
 	Truth        condition.Truth
 	// Condition is what was evaluated, nil of an unconditional rule,
 	// and Groups what became of its groups.
@@ -37,21 +38,25 @@ func (p *Plan) Trace(c *Call) []Trace {
 	var out []Trace
 	for i := range t.rules {
 		if r := &t.rules[i]; r.meets(c) && e.readable(&t.gates[r.gate]) {
-			out = append(out, r.trace(e.view))
+			out = append(out, r.trace(t, e.view))
 		}
 	}
 
 	return out
 }
 
-func (r *rule) trace(v *condition.View) Trace {
+func (r *rule) trace(t *target, v *condition.View) Trace {
 	out := Trace{
+		Use:    useOf(t.gates[r.gate].kind),
 		Source: r.source,
 		Policy: r.policy,
 		Rule:   r.id,
 		File:   r.file,
 		Range:  r.at,
 		Truth:  condition.True,
+	}
+	if r.source == FromPolicy {
+		out.Use = governance(t.gates)
 	}
 	if r.when != nil {
 		out.Condition = r.when.Expr()

@@ -16,15 +16,15 @@ func TestTrace(t *testing.T) {
 		call *resolve.Call
 		want string
 	}{
-		{tool("trade", `{"amount":5,"currency":"USD"}`), "local_tools.trade false [{false [false true]}]; seen true []; "},
-		{tool("trade", `{"currency":"USD"}`), "local_tools.trade unknown [{unknown [unknown true]}]; seen true []; "},
+		{tool("trade", `{"amount":5,"currency":"USD"}`), "local_tools.trade 0 false [{false [false true]}]; seen 3 true []; "},
+		{tool("trade", `{"currency":"USD"}`), "local_tools.trade 0 unknown [{unknown [unknown true]}]; seen 3 true []; "},
 		{tool("trade", `{"a":1,"a":2}`), ""},
 		{tool("free", `{}`), ""},
 		{&resolve.Call{Kind: "odd"}, ""},
 	} {
 		got := ""
 		for _, x := range p.Trace(c.call) {
-			got += fmt.Sprintf("%s %v %v; ", x.Rule, x.Truth, x.Groups)
+			got += fmt.Sprintf("%s %d %v %v; ", x.Rule, x.Use, x.Truth, x.Groups)
 			if (x.Condition == nil) != (len(x.Groups) == 0) || x.Range.Start.Line == 0 || x.File == "" {
 				t.Errorf("odd trace: %+v", x)
 			}

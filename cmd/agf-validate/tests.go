@@ -117,11 +117,13 @@ func (t *tester) unreadable(file string, err error) {
 	}
 }
 
-func (t *tester) file(name string) {
+// read reads a test file and builds what it names; all nil when
+// something can't be used, which it has told.
+func (t *tester) read(name string) (*policytest.File, *policytest.World, *policytest.Built) {
 	src, err := term.ReadFile(name, nil)
 	if err != nil {
 		t.unreadable(name, err)
-		return
+		return nil, nil, nil
 	}
 	file, findings := policytest.Parse(filepath.ToSlash(name), src)
 	if len(findings) > 0 {
@@ -129,25 +131,34 @@ func (t *tester) file(name string) {
 	}
 	if file == nil {
 		t.unreadable(name, fmt.Errorf("the tests in %s can't be used", name))
-		return
+		return nil, nil, nil
 	}
+
 	world, err := policytest.Load(file, disk{})
 	if err != nil {
 		t.unreadable(name, err)
-		return
+		return nil, nil, nil
 	}
 	built, err := world.Build()
 	if err != nil {
 		t.unreadable(name, fmt.Errorf("%s: %w", name, err))
-		return
+		return nil, nil, nil
 	}
 
+	return file, world, built
+}
+
+func (t *tester) file(name string) {
+	file, _, built := t.read(name)
+	if file == nil {
+		return
+	}
 	results := file.Run(built, t.picked)
 	if t.out.Coverage != nil {
 		t.out.Coverage.Observe(built, file, t.picked)
 	}
 	if t.flags.update {
-		results = t.update(file, src, built, results)
+		results = t.update(file, built, results)
 	}
 	t.out.Reports = append(t.out.Reports, policytest.Report{File: file.Path, Results: results})
 }
@@ -156,10 +167,10 @@ func (t *tester) file(name string) {
 // results of what it says now. A file that can't be updated is left as
 // it is.
 func (t *tester) update(
-	file *policytest.File, src []byte, built *policytest.Built, results []policytest.Result,
+	file *policytest.File, built *policytest.Built, results []policytest.Result,
 ) []policytest.Result {
-	updated, left, err := file.Update(src, built, results)
-	if err == nil && string(updated) != string(src) {
+	updated, left, err := file.Update(built, results)
+	if err == nil && string(updated) != string(file.Text) {
 		err = replace(filepath.FromSlash(file.Path), updated)
 	}
 	if err != nil {

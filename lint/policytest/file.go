@@ -38,6 +38,7 @@ func JSON() []byte { return []byte(testSchema) }
 // File is one read test file. Paths are as the file writes them.
 type File struct {
 	Path      string
+	Text      []byte
 	Doc       *yamldoc.Document
 	Agent     string       `doc:"agent"`
 	Parents   []string     `doc:"parents"`
@@ -111,10 +112,15 @@ func Parse(file string, src []byte) (*File, []diag.Finding) {
 	}
 	var f *File
 	if doc != nil && !yamldoc.Stops(r.findings) {
-		f = &File{Path: file, Doc: doc}
+		f = &File{
+			Path: file,
+			Text: src,
+			Doc:  doc,
+		}
 		yamldoc.Fill(doc.Root, f)
 		r.complete(f)
 	}
+
 	findings = yamldoc.Finish(file, r.findings)
 	if yamldoc.Stops(findings) {
 		return nil, findings

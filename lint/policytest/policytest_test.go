@@ -113,20 +113,20 @@ func TestUpdate(t *testing.T) {
 	files := testWorld(t)
 	src := read(t, "failing"+Suffix)
 	f, b := prepared(t, "failing"+Suffix, src, files)
-	updated, left, err := f.Update(src, b, f.Run(b, every))
+	updated, left, err := f.Update(b, f.Run(b, every))
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden.Equal(t, "failing.updated.golden", fmt.Sprintf("# left: %d\n%s", left, updated))
 
 	again, b := prepared(t, "failing"+Suffix, updated, files)
-	twice, stillLeft, err := again.Update(updated, b, again.Run(b, every))
+	twice, stillLeft, err := again.Update(b, again.Run(b, every))
 	if err != nil || string(twice) != string(updated) || stillLeft != left {
 		t.Errorf("left %d, %v\n%s", stillLeft, err, twice)
 	}
 	src = read(t, "passing"+Suffix)
 	f, b = prepared(t, "passing"+Suffix, src, files)
-	if same, left, err := f.Update(src, b, f.Run(b, every)); err != nil || left > 0 || string(same) != string(src) {
+	if same, left, err := f.Update(b, f.Run(b, every)); err != nil || left > 0 || string(same) != string(src) {
 		t.Errorf("a passing file is changed: left %d, %v\n%s", left, err, same)
 	}
 }
@@ -142,7 +142,7 @@ calls:
   - {name: b, call: {kind: tool, tool: purge}, expect: *same}
 `)
 	f, b := prepared(t, "shared.test.yaml", src, testWorld(t))
-	if _, _, err := f.Update(src, b, f.Run(b, every)); err == nil || !strings.Contains(err.Error(), "anchor") {
+	if _, _, err := f.Update(b, f.Run(b, every)); err == nil || !strings.Contains(err.Error(), "anchor") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -156,7 +156,7 @@ func TestUpdateOfOthersText(t *testing.T) {
 		"    expect: {outcome: ask, message: é} # kept\r\n"
 	files := testWorld(t)
 	f, b := prepared(t, "odd.test.yaml", []byte(src), files)
-	updated, left, err := f.Update([]byte(src), b, f.Run(b, every))
+	updated, left, err := f.Update(b, f.Run(b, every))
 	if err != nil || left > 0 || !strings.HasSuffix(string(updated), "} # kept\r\n") {
 		t.Fatalf("left %d, %v\n%s", left, err, updated)
 	}
@@ -320,7 +320,7 @@ func FuzzParse(f *testing.F) {
 		if len(results) != file.Tests() {
 			t.Fatalf("%d results of %d tests", len(results), file.Tests())
 		}
-		updated, left, err := file.Update(src, b, results)
+		updated, left, err := file.Update(b, results)
 		if err != nil {
 			return
 		}

@@ -192,7 +192,7 @@ func flow(t *tree) string {
 	case '{':
 		for _, f := range t.fields {
 			if f.key != "stand_ins" {
-				parts = append(parts, f.key+": "+flow(f.value))
+				parts = append(parts, plain(f.key)+": "+flow(f.value))
 			}
 		}
 		return "{" + strings.Join(parts, ", ") + "}"

@@ -24,7 +24,7 @@ type edit struct {
 // a person can mend, and expectations with a comment inside, stay as
 // they are and are counted as left. It returns an error, and no text,
 // when the changed file would not pass: where an anchor is shared, say.
-func (f *File) Update(src []byte, b *Built, results []Result) (updated []byte, left int, err error) {
+func (f *File) Update(b *Built, results []Result) (updated []byte, left int, err error) {
 	var edits []edit
 	for _, r := range results {
 		for _, failure := range r.Failures {
@@ -38,12 +38,12 @@ func (f *File) Update(src []byte, b *Built, results []Result) (updated []byte, l
 	}
 
 	if len(edits) == 0 {
-		return src, left, nil
+		return f.Text, left, nil
 	}
 	slices.SortFunc(edits, func(a, b edit) int { return compare(b.at.Range.Start, a.at.Range.Start) })
-	updated = slices.Clone(src)
+	updated = slices.Clone(f.Text)
 	for _, e := range edits {
-		from, to := offset(src, e.at.Range.Start), offset(src, e.at.Range.End)
+		from, to := offset(f.Text, e.at.Range.Start), offset(f.Text, e.at.Range.End)
 		updated = slices.Replace(updated, from, to, []byte(e.text)...)
 	}
 
