@@ -192,7 +192,7 @@ func (g *maker) values(m *condition.Matcher) []value.Value {
 		}
 	}
 
-	one := &condition.Expr{Groups: []condition.Group{{Matchers: []condition.Matcher{*m}}}}
+	one := alone(*m)
 	for _, find := range []func(*condition.Expr) (condition.Verdict, value.Value){
 		g.analyzer.Satisfiable, g.analyzer.CanBeFalse,
 	} {
@@ -226,8 +226,7 @@ func (g *maker) texts(m *condition.Matcher, re string) []value.Value {
 			continue
 		}
 		one := condition.Matcher{Key: m.Key, Tests: []condition.Test{t}}
-		e := &condition.Expr{Groups: []condition.Group{{Matchers: []condition.Matcher{one}}}}
-		if can, doc := g.analyzer.Satisfiable(e); can == condition.Yes {
+		if can, doc := g.analyzer.Satisfiable(alone(one)); can == condition.Yes {
 			text := found(doc, places).Text
 			beside := []string{
 				text,
@@ -238,7 +237,7 @@ func (g *maker) texts(m *condition.Matcher, re string) []value.Value {
 				strings.ToUpper(text),
 			}
 			for _, s := range beside {
-				out = append(out, value.Value{Kind: value.String, Text: s})
+				out = append(out, textOf(s))
 			}
 		}
 	}
@@ -257,23 +256,50 @@ func found(doc value.Value, places [][]string) value.Value {
 	return value.Value{}
 }
 
+func textOf(s string) value.Value {
+	return value.Value{
+		Kind: value.String,
+		Text: s,
+	}
+}
+
+func numberOf(n value.Num) value.Value {
+	return value.Value{
+		Kind: value.Number,
+		Num:  n,
+	}
+}
+
+// alone is a condition of one matcher.
+func alone(m condition.Matcher) *condition.Expr {
+	one := condition.Group{Matchers: []condition.Matcher{m}}
+
+	return &condition.Expr{Groups: []condition.Group{one}}
+}
+
 // around are an operand, its neighbours, and the same as text.
 func around(s *condition.Scalar) []value.Value {
 	switch s.Kind {
 	case value.Bool:
-		return []value.Value{{Kind: value.Bool, Bool: s.Bool}, {Kind: value.Bool, Bool: !s.Bool}}
+		return []value.Value{
+			{Kind: value.Bool, Bool: s.Bool},
+			{Kind: value.Bool, Bool: !s.Bool},
+		}
 	case value.Number:
-		out := []value.Value{{Kind: value.Number, Num: s.Num}, {Kind: value.String, Text: s.Num.String()}}
+		out := []value.Value{
+			numberOf(s.Num),
+			textOf(s.Num.String()),
+		}
 		for _, n := range neighbours(s.Num) {
-			out = append(out, value.Value{Kind: value.Number, Num: n})
+			out = append(out, numberOf(n))
 		}
 		return out
 	}
 
 	return []value.Value{
-		{Kind: value.String, Text: s.Text},
-		{Kind: value.String, Text: s.Text + "x"},
-		{Kind: value.Number, Num: value.IntNum(1)},
+		textOf(s.Text),
+		textOf(s.Text + "x"),
+		numberOf(value.IntNum(1)),
 	}
 }
 

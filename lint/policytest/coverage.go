@@ -74,8 +74,8 @@ func (c *Coverage) declare(b *Built) {
 	}
 	c.sem = b.Semantics
 	for _, a := range b.Agents {
-		for _, g := range Gates(a) {
-			c.rule(a.File, g.Name, g.Approval.Range, g.Use, g.Approval)
+		for _, g := range gates(a) {
+			c.rule(a.File, g.name, g.approval.Range, g.use, g.approval)
 		}
 	}
 	for _, p := range b.Policies {
@@ -110,8 +110,7 @@ func (c *Coverage) rule(file, name string, at diag.Range, use condition.Use, ap 
 		for j := range g.Matchers {
 			m := &g.Matchers[j]
 			key.level, key.key = "matcher", j
-			one := condition.Group{Matchers: []condition.Matcher{*m}}
-			goals := c.goals(use, &condition.Expr{Groups: []condition.Group{one}})
+			goals := c.goals(use, alone(*m))
 			if len(goals) > 1 {
 				goals = append(goals, seenAlone)
 			}
@@ -247,59 +246,43 @@ func Percent(met, all int) int {
 	return met * 100 / all
 }
 
-// Gate is one approval of an agent's file.
-type Gate struct {
-	Name     string // its place in the action space, as reasons have it
-	Use      condition.Use
-	Approval *schema.Approval
-	Call     resolve.Call // its kind and names
+// gate is one approval of an agent's file.
+type gate struct {
+	name     string // its place in the action space, as reasons have it
+	use      condition.Use
+	approval *schema.Approval
 }
 
-// Gates lists the approvals of an agent in the order of its file.
-func Gates(a *schema.Agent) []Gate {
-	var out []Gate
-	add := func(name string, use condition.Use, ap *schema.Approval, c resolve.Call) {
+// gates lists the approvals of an agent in the order of its file.
+func gates(a *schema.Agent) []gate {
+	var out []gate
+	add := func(name string, use condition.Use, ap *schema.Approval) {
 		if ap != nil {
-			out = append(out, Gate{name, use, ap, c})
+			out = append(out, gate{name, use, ap})
 		}
 	}
 	space := &a.ActionSpace
 	for _, t := range space.LocalTools {
-		c := resolve.Call{Kind: resolve.Tool, Tool: t.Alias}
-		add("local_tools."+t.Alias, condition.ToolArgs, t.Approval, c)
+		add("local_tools."+t.Alias, condition.ToolArgs, t.Approval)
 	}
 	for _, s := range space.MCPServers {
-		c := resolve.Call{Kind: resolve.MCPTool, Server: s.Alias}
 		name := "mcp_servers." + s.Alias
-		add(name, condition.ToolArgs, s.Approval, c)
-		for _, t := range entries(s.AllowedTools) {
-			c.Tool = t.Name
-			add(name+"."+t.Name, condition.ToolArgs, t.Approval, c)
+		add(name, condition.ToolArgs, s.Approval)
+		for _, t := range lint.Entries(s.AllowedTools) {
+			add(name+"."+t.Name, condition.ToolArgs, t.Approval)
 		}
 	}
 
 	for _, l := range space.LocalAgents {
-		c := resolve.Call{Kind: resolve.Delegation, Agent: l.Alias, Remote: resolve.RemoteNo}
-		add("local_agents."+l.Alias, condition.Delegation, l.Approval, c)
+		add("local_agents."+l.Alias, condition.Delegation, l.Approval)
 	}
 	for _, r := range space.RemoteAgents {
-		c := resolve.Call{Kind: resolve.Delegation, Agent: r.Alias, Remote: resolve.RemoteYes}
 		name := "remote_agents." + r.Alias
-		add(name, condition.Delegation, r.Approval, c)
-		for _, s := range entries(r.AllowedSkills) {
-			c := resolve.Call{Kind: resolve.Skill, Agent: r.Alias, Skill: s.Name}
-			add(name+"."+s.Name, condition.SkillArgs, s.Approval, c)
+		add(name, condition.Delegation, r.Approval)
+		for _, s := range lint.Entries(r.AllowedSkills) {
+			add(name+"."+s.Name, condition.SkillArgs, s.Approval)
 		}
 	}
 
 	return out
-}
-
-// entries are those of an allow-list, none when it is absent.
-func entries(list *[]schema.ToolRef) []schema.ToolRef {
-	if list == nil {
-		return nil
-	}
-
-	return *list
 }

@@ -23,6 +23,8 @@ type Suite struct {
 	Files []*File
 	World *World
 	Built *Built
+
+	failed int // the test that failed last, of all files
 }
 
 // Survivor is a mutant that no test noticed.
@@ -143,22 +145,35 @@ func (s *Suite) mutated(m *Mutant) (*Built, bool) {
 	return built, err == nil
 }
 
-// notices reports whether a test fails.
+// notices reports whether a test fails. It begins with the one that
+// failed last: the next change is mostly beside the last one.
 func (s *Suite) notices(b *Built) bool {
+	var all []func(*Built) Result
 	for _, f := range s.Files {
-		for i := range f.Calls {
-			if r := f.Calls[i].run(b); !r.Passed() {
-				return true
-			}
-		}
-		for i := range f.Cases {
-			if r := f.Cases[i].run(b); !r.Passed() {
-				return true
-			}
+		all = append(all, f.tests()...)
+	}
+	for i := range all {
+		at := (s.failed + i) % len(all)
+		if r := all[at](b); !r.Passed() {
+			s.failed = at
+			return true
 		}
 	}
 
 	return false
+}
+
+// tests are the tests of a file, in their order.
+func (f *File) tests() []func(*Built) Result {
+	var out []func(*Built) Result
+	for i := range f.Calls {
+		out = append(out, f.Calls[i].run)
+	}
+	for i := range f.Cases {
+		out = append(out, f.Cases[i].run)
+	}
+
+	return out
 }
 
 // search looks for a call that the change decides differently, among

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
@@ -47,28 +48,28 @@ func (t *targetList) add(c resolve.Call) {
 func (t *targetList) declared(a *schema.Agent) {
 	space := &a.ActionSpace
 	for _, l := range space.LocalTools {
-		t.add(resolve.Call{Kind: resolve.Tool, Tool: l.Alias})
+		t.add(toolCall(l.Alias))
 	}
-	t.add(resolve.Call{Kind: resolve.Tool, Tool: stranger})
+	t.add(toolCall(stranger))
 	for _, s := range space.MCPServers {
 		for _, name := range append(names(s.AllowedTools), stranger) {
-			t.add(resolve.Call{Kind: resolve.MCPTool, Server: s.Alias, Tool: name})
+			t.add(serverCall(s.Alias, name))
 		}
 	}
 	for _, l := range space.LocalAgents {
-		t.add(resolve.Call{Kind: resolve.Delegation, Agent: l.Alias, Remote: resolve.RemoteNo})
+		t.add(delegation(l.Alias, resolve.RemoteNo))
 	}
 	for _, r := range space.RemoteAgents {
-		t.add(resolve.Call{Kind: resolve.Delegation, Agent: r.Alias, Remote: resolve.RemoteYes})
+		t.add(delegation(r.Alias, resolve.RemoteYes))
 		for _, name := range append(names(r.AllowedSkills), stranger) {
-			t.add(resolve.Call{Kind: resolve.Skill, Agent: r.Alias, Skill: name})
+			t.add(skillCall(r.Alias, name))
 		}
 	}
 }
 
 func names(list *[]schema.ToolRef) []string {
 	var out []string
-	for _, e := range entries(list) {
+	for _, e := range lint.Entries(list) {
 		out = append(out, e.Name)
 	}
 
@@ -82,12 +83,12 @@ func (t *targetList) governed(a *schema.Agent, m *policy.Match) {
 	space := &a.ActionSpace
 	for _, glob := range m.Targets {
 		name := strings.ReplaceAll(glob, "*", "any")
-		t.add(resolve.Call{Kind: resolve.Tool, Tool: name})
+		t.add(toolCall(name))
 		for _, s := range space.MCPServers {
-			t.add(resolve.Call{Kind: resolve.MCPTool, Server: s.Alias, Tool: name})
+			t.add(serverCall(s.Alias, name))
 		}
 		for _, r := range space.RemoteAgents {
-			t.add(resolve.Call{Kind: resolve.Skill, Agent: r.Alias, Skill: name})
+			t.add(skillCall(r.Alias, name))
 		}
 	}
 }
