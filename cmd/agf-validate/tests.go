@@ -120,7 +120,7 @@ func (t *tester) unreadable(file string, err error) {
 // read reads a test file and builds what it names; all nil when
 // something can't be used, which it has told.
 func (t *tester) read(name string) (*policytest.File, *policytest.World, *policytest.Built) {
-	src, err := term.ReadFile(name, nil)
+	src, err := disk{}.Read(name)
 	if err != nil {
 		t.unreadable(name, err)
 		return nil, nil, nil
@@ -248,8 +248,15 @@ func (t *tester) finish() error {
 // disk reads the files that tests name.
 type disk struct{}
 
-// Read reads a file of bounded size.
-func (disk) Read(path string) ([]byte, error) { return term.ReadFile(filepath.FromSlash(path), nil) }
+// Read reads a file of bounded size. A file that is called - is no
+// standard input here.
+func (disk) Read(path string) ([]byte, error) {
+	if path == "-" {
+		path = "./-"
+	}
+
+	return term.ReadFile(filepath.FromSlash(path), nil)
+}
 
 // Policies lists the policies of a directory.
 func (disk) Policies(dir string) ([]policy.File, []diag.Finding) {
