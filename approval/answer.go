@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -108,7 +109,7 @@ func (s *Service) vote(
 		return step{}, err
 	}
 	if !known {
-		delete(w.people, voter.ID)
+		delete(w.People, voter.ID)
 	}
 	vote := Vote{
 		Person:   voter.ID,
@@ -126,7 +127,7 @@ func (s *Service) vote(
 		Grant:    in.Grant,
 		At:       now,
 	}
-	if in.Grant != nil && r.State == Pending && !r.said(vote) && w.eligibility(&a, voter.ID).Answer {
+	if in.Grant != nil && r.State == Pending && !r.said(vote) && eligibility(w, &a, voter.ID).Answer {
 		if err := r.checkOffer(in.Grant, s.cfg); err != nil {
 			return step{refused: err}, nil
 		}
@@ -135,7 +136,7 @@ func (s *Service) vote(
 	if err != nil {
 		return step{refused: err}, nil
 	}
-	out.Outcome, out.why = outcome, w.eligibility(&a, voter.ID).Why
+	out.Outcome, out.why = outcome, eligibility(w, &a, voter.ID).Why
 	did := step{events: events, changed: outcome != VoteDuplicate && outcome != VoteNotEligible}
 	if did.changed {
 		tx.AddVote(VoteFact{
@@ -173,7 +174,7 @@ func (r *Request) seenSince(person string) time.Time {
 }
 
 // grant makes the standing approval that the counted votes offer.
-func (s *Service) grant(tx Tx, r *Request, w standing, now time.Time, out *Voted) ([]Event, error) {
+func (s *Service) grant(tx Tx, r *Request, w quorum.Standing, now time.Time, out *Voted) ([]Event, error) {
 	id, err := newID("grt_", now, s.random)
 	if err != nil {
 		return nil, fmt.Errorf("make an id: %w", err)
@@ -368,7 +369,7 @@ func (s *Service) edit(
 		return step{events: []Event{e.sealing("note", in.Reason)}, refused: err}
 	}
 	// the arguments, of whatever size, are not even looked at
-	if e := w.eligibility(&a, voter.ID); e.May(Approve) != nil {
+	if e := eligibility(w, &a, voter.ID); e.May(Approve) != nil {
 		return nil, refused(e.Why, fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID)), nil
 	}
 	if !in.Full {

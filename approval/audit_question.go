@@ -3,6 +3,7 @@ package approval
 import (
 	"slices"
 
+	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/value"
 )
 
@@ -62,7 +63,7 @@ func (r *auditedRequest) kind(e *auditEntry) {
 // has the principal by a name, and votes by the id of a person: that
 // these are the same it can't tell.
 func (r *auditedRequest) asksUser() bool {
-	return r.question != nil && isAnyone(r.stages)
+	return r.question != nil && quorum.IsAnyone(r.stages)
 }
 
 // picked reads which choice an answer picks; -1 for a text or form,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/value"
 )
@@ -192,7 +193,7 @@ func (a *Auditor) vote(r *auditedRequest, e *auditEntry) {
 func (r *auditedRequest) stagesAt(at time.Time) []policy.Stage {
 	a := Answering{Asked: r.asked, Stages: r.stages}
 
-	return a.stagesAt(at)
+	return a.StagesAt(at)
 }
 
 // voted reports whether a vote on the current revision was counted.
@@ -207,7 +208,7 @@ func (a *Auditor) edited(r *auditedRequest, e *auditEntry) {
 	deadline := e.time("deadline")
 	onTimeout := policy.Timeout(e.text("on_timeout"))
 	before := r.stages
-	if isAnyone(before) {
+	if quorum.IsAnyone(before) {
 		before = nil
 	}
 	tighter := policy.Tighter(

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/form"
+	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/value"
 )
@@ -22,7 +23,7 @@ func (r *Request) ask(now time.Time, cfg Config) []Event {
 		r.Stages = append(r.Stages, policy.Stage{Group: g, People: 1})
 	}
 	if r.asksUser() {
-		r.Stages = []policy.Stage{anyone()}
+		r.Stages = []policy.Stage{quorum.Anyone()}
 	}
 	if r.Within == 0 {
 		r.Within = cfg.Within

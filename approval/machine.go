@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/info"
-	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -18,7 +18,7 @@ func (r *Request) open(now time.Time, require policy.Require, cfg Config) []Even
 	r.State, r.Created = Pending, now
 	r.demand(require)
 	if r.Requester.Unknown {
-		r.Stages = oneMore(r.Stages)
+		r.Stages = quorum.Stages(r.Stages, true)
 	}
 	if r.Within == 0 {
 		r.Within = cfg.Within
@@ -70,7 +70,7 @@ func (r *Request) demand(q policy.Require) {
 		Grants:    r.Grants,
 		Arguments: policy.Arguments{Redact: r.Redact, ForbidHidden: r.ForbidHidden},
 	}
-	if isAnyone(r.Stages) {
+	if quorum.IsAnyone(r.Stages) {
 		have.Stages = nil
 	}
 	if len(r.Revisions) > 1 && have.Grants.Bounds == nil && !have.Grants.Forbid {
@@ -81,7 +81,7 @@ func (r *Request) demand(q policy.Require) {
 	}
 
 	all := have.Join(q)
-	r.Stages = all.Stages
+	r.Stages = quorum.Stages(all.Stages, false)
 	r.Within = all.Within
 	r.OnTimeout = all.Fallback()
 	r.Grants = all.Grants
@@ -93,28 +93,6 @@ func (r *Request) demand(q policy.Require) {
 			r.Lookers = append(r.Lookers, e.To)
 		}
 	}
-	if len(r.Stages) == 0 {
-		r.Stages = []policy.Stage{anyone()}
-	}
-}
-
-// anyone is the stage of a request whose rules name no group: one
-// approver of the tenant.
-func anyone() policy.Stage { return policy.Stage{Group: "", People: 1} }
-
-// isAnyone reports whether one approver of the tenant is all that is
-// asked for.
-func isAnyone(stages []policy.Stage) bool {
-	return len(stages) == 1 && stages[0].Group == "" && stages[0].People == 1
-}
-
-// oneMore asks for one more person, whoever it is.
-func oneMore(stages []policy.Stage) []policy.Stage {
-	if isAnyone(stages) {
-		return []policy.Stage{{Group: "", People: 2}}
-	}
-
-	return append([]policy.Stage{anyone()}, stages...)
 }
 
 // scheduled puts a reminder at half of the time and at nine tenths, and
@@ -161,12 +139,12 @@ func (r *Request) schedule() {
 func (r *Request) vote(
 	v Vote,
 	response string,
-	w standing,
+	w quorum.Standing,
 	now time.Time,
 	cfg Config,
 ) (VoteOutcome, []Event, error) {
 	a := r.answering()
-	e := w.eligibility(&a, v.Person)
+	e := eligibility(w, &a, v.Person)
 	if e.May(v.Verdict) != nil {
 		return VoteNotEligible, []Event{
 			r.voteEvent(EventVoteRefused, v, map[string]any{"why": e.Why}),
@@ -220,26 +198,26 @@ func (r *Request) said(v Vote) bool {
 // every seat.
 func (r *Request) count(
 	v Vote,
-	w standing,
+	w quorum.Standing,
 	now time.Time,
 	cfg Config,
 	events []Event,
 ) (VoteOutcome, []Event, error) {
-	approvers := r.approvers(w)
-	if _, met := people.Seat(r.StagesAt(now), approvers); !met {
+	a := r.answering()
+	if _, met := w.Met(&a); !met {
 		return VoteCounted, events, nil
 	}
 	e := r.approve(ByVotes, v.Person, v.Reason, now, cfg)
-	e.Facts["by"] = r.countedFacts(approvers, now)
+	e.Facts["by"] = r.countedFacts(w.Counted(&a), now)
 	return VoteApproved, append(events, e), nil
 }
 
 // approvers are the people whose approval of the current revision
 // counts as of now, in the order they gave it.
-func (r *Request) approvers(w standing) []Person {
+func (r *Request) approvers(w quorum.Standing) []Person {
 	a := r.answering()
 
-	return w.counted(&a)
+	return w.Counted(&a)
 }
 
 func (r *Request) approve(cause Cause, by, reason string, now time.Time, cfg Config) Event {

@@ -351,7 +351,7 @@ func (x *trial) give(id string, v Verdict, full bool) (VoteOutcome, []Event, err
 		x.t.Fatal(err)
 	}
 	if !known {
-		delete(w.people, id)
+		delete(w.People, id)
 	}
 	vote := Vote{
 		Person:   voter.ID,

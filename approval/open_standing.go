@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -112,15 +113,7 @@ func (o *opening) covered(g *Grant) bool {
 
 // stages are what the approval of this call takes.
 func (o *opening) stages() []policy.Stage {
-	stages := require(&o.d).Stages
-	if len(stages) == 0 {
-		stages = []policy.Stage{anyone()}
-	}
-	if o.unknown {
-		stages = oneMore(stages)
-	}
-
-	return stages
+	return quorum.Stages(require(&o.d).Stages, o.unknown)
 }
 
 // share answers with the open request for this very call.

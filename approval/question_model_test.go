@@ -145,7 +145,7 @@ func (x *enquiry) Pick(t *rapid.T) {
 		t.Fatal(err)
 	}
 	if !known {
-		delete(w.people, id)
+		delete(w.People, id)
 	}
 	v := Vote{
 		Person:  voter.ID,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -492,14 +493,7 @@ const (
 // known resolves names through the directory; its failure is an error,
 // so that nobody is counted or left out by accident.
 func (s *Service) known(ctx context.Context, tenant, name string) (Person, bool, error) {
-	if name == "" {
-		return Person{}, false, nil
-	}
-	p, ok, err := s.people.Person(ctx, tenant, name)
-	if err != nil {
-		return Person{}, false, fmt.Errorf("ask the directory: %w", err)
-	}
-	return p, ok, nil
+	return quorum.Known(ctx, s.people, tenant, name)
 }
 
 // somebody is a person whom the directory knows; ErrUnknownName.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -24,7 +25,7 @@ func (s *Service) Shortages(ctx context.Context, r *Request) ([]Shortage, error)
 		return nil, err
 	}
 
-	return people.FindShortages(r.Stages, w.excluded, func(group string) ([]Person, error) {
+	return people.FindShortages(r.Stages, w.Excluded, func(group string) ([]Person, error) {
 		return s.members(ctx, r.Tenant, group)
 	})
 }
@@ -58,8 +59,8 @@ func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 	if err != nil {
 		return nil, err
 	}
-	stages := a.stagesAt(w.now)
-	seatings, _ := people.Seat(stages, w.counted(&a))
+	stages := a.StagesAt(w.Now)
+	seatings, _ := w.Met(&a)
 
 	out := make([]StageView, len(seatings))
 	for i, x := range seatings {
@@ -84,7 +85,7 @@ func (s *Service) Stages(ctx context.Context, r *Request) ([]StageView, error) {
 // could lists the people who may fill a seat of a stage, and have not
 // approved.
 func (s *Service) could(
-	ctx context.Context, tenant string, stage policy.Stage, a *Answering, w standing,
+	ctx context.Context, tenant string, stage policy.Stage, a *Answering, w quorum.Standing,
 ) ([]Person, error) {
 	var out []Person
 	for _, group := range people.GroupsOf([]policy.Stage{stage}) {
@@ -93,7 +94,7 @@ func (s *Service) could(
 			return nil, err
 		}
 		for _, p := range members {
-			_, barred := w.excluded[p.ID]
+			_, barred := w.Excluded[p.ID]
 			listed := slices.ContainsFunc(out, func(o Person) bool { return o.ID == p.ID })
 			if !barred && !listed && !slices.Contains(a.Approved, p.ID) {
 				out = append(out, p)

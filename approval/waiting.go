@@ -93,7 +93,7 @@ func (s *Service) waitsFor(
 		return false, err
 	}
 
-	return w.eligibility(&a, p.ID).Waiting, nil
+	return eligibility(w, &a, p.ID).Waiting, nil
 }
 
 // answeringOf tells whose answer a request of a list waits for.

@@ -126,6 +126,20 @@ func (a *Analyzer) CanBeFalse(e *Expr) (Verdict, value.Value) {
 	return q.difference([]box{nil}, q.boxes(e, Unknown))
 }
 
+// CanBeUnknown: are there arguments for which the condition is neither
+// True nor False? They are the witness.
+func (a *Analyzer) CanBeUnknown(e *Expr) (Verdict, value.Value) {
+	q := a.ask()
+	return q.difference(q.boxes(e, Unknown), q.boxes(e, True))
+}
+
+// TrueWithout: are there arguments for which x is True and y is False?
+// They are the witness.
+func (a *Analyzer) TrueWithout(x, y *Expr) (Verdict, value.Value) {
+	q := a.ask()
+	return q.difference(q.boxes(x, True), q.boxes(y, Unknown))
+}
+
 // Implies: is y at least as true as x for all arguments? The witness of
 // No are arguments for which it is less true.
 func (a *Analyzer) Implies(x, y *Expr) (Verdict, value.Value) {

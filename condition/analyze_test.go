@@ -69,6 +69,58 @@ func TestQuestionsOfAnAuthor(t *testing.T) {
 	}
 }
 
+// TestCanBeUnknown: the witness is neither true nor false.
+func TestCanBeUnknown(t *testing.T) {
+	for cond, want := range map[string]Verdict{
+		match("amount: {gt: 10}"): Yes,
+		match("a: 5"):             Yes,
+		match("a: {}"):            No,
+		match("a: {not_in: []}"):  Yes,
+		`{}`:                      No,
+		`[{args_match: {a: {gt: 1}}}, {args_match: {a: {}}}]`: No,
+	} {
+		e := sound(t, cond)
+		got, witness := NewAnalyzer(ToolArgs, Semantics{}, 0).CanBeUnknown(e)
+		if got != want {
+			t.Errorf("%s: %s", cond, answer(got, witness))
+		}
+		if got != Yes {
+			continue
+		}
+		if truth, _ := eval(t, ToolArgs, Semantics{}, e, string(witness.AppendJSON(nil))); truth != Unknown {
+			t.Errorf("%s: %s is %s", cond, answer(got, witness), truth)
+		}
+	}
+}
+
+// TestTrueWithout: the witness is true for one and false for the other.
+func TestTrueWithout(t *testing.T) {
+	for _, c := range []struct {
+		x, y string
+		want Verdict
+	}{
+		{match("a: {gt: 10}"), match("a: {gt: 20}"), Yes},
+		{match("a: {gt: 10}"), match("a: {gt: 5}"), No},
+		{match("a: 1"), match("b: 1"), Yes},
+		{match("a: 1"), `{}`, No},
+	} {
+		x, y := sound(t, c.x), sound(t, c.y)
+		got, witness := NewAnalyzer(ToolArgs, Semantics{}, 0).TrueWithout(x, y)
+		if got != c.want {
+			t.Errorf("%s without %s: %s", c.x, c.y, answer(got, witness))
+		}
+		if got != Yes {
+			continue
+		}
+		doc := string(witness.AppendJSON(nil))
+		one, _ := eval(t, ToolArgs, Semantics{}, x, doc)
+		other, _ := eval(t, ToolArgs, Semantics{}, y, doc)
+		if one != True || other != False {
+			t.Errorf("%s without %s: %s is %s and %s", c.x, c.y, doc, one, other)
+		}
+	}
+}
+
 // TestQuestionsAboutTwo are what lint and posture ask of two conditions.
 func TestQuestionsAboutTwo(t *testing.T) {
 	for _, c := range []struct{ x, y, implies, equivalent string }{

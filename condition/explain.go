@@ -65,6 +65,30 @@ func join(a, b []Observation) []Observation {
 	return append(a, b...)
 }
 
+// GroupTruth is what a view makes of one group, and of each of its
+// matchers in the order of the file.
+type GroupTruth struct {
+	Truth    Truth
+	Matchers []Truth
+}
+
+// Truths evaluates the whole condition and every part of it, those that
+// are False too, in the order of the file.
+func (p *Program) Truths(v *View) (Truth, []GroupTruth) {
+	out := make([]GroupTruth, len(p.groups))
+	for i, g := range p.groups {
+		out[i] = GroupTruth{Truth: g.truth(v), Matchers: make([]Truth, len(g))}
+		for j := range g {
+			out[i].Matchers[g[j].src] = g[j].truth(v)
+		}
+	}
+
+	return p.Eval(v), out
+}
+
+// Expr is the condition that was compiled; nil when it is always true.
+func (p *Program) Expr() *Expr { return p.src }
+
 // explain gives the truth of a group, and its observations unless it is
 // False.
 func (g group) explain(at int, src *Group, v *View) (Truth, []Observation) {

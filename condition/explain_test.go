@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/value"
 )
 
 // TestExplainGolden reads like the reasons of a decision. No value of
@@ -161,5 +162,33 @@ func BenchmarkEval(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Eval(view)
+	}
+}
+
+// TestTruths: every part has its truth, in the order of the file,
+// whatever the order of evaluation.
+func TestTruths(t *testing.T) {
+	e := sound(t, `
+- args_match: {memo: {pattern: secret}, amount: {gt: 10}}
+- args_match: {currency: USD}
+`)
+	for doc, want := range map[string]string{
+		`{"memo":"x","amount":20,"currency":"USD"}`: "true [{false [false true]} {true [true]}]",
+		`{"memo":"secret","amount":20}`:             "true [{true [true true]} {unknown [unknown]}]",
+		`{"memo":1,"amount":2,"currency":"EUR"}`:    "false [{false [unknown false]} {false [false]}]",
+	} {
+		c := NewCompiler(Semantics{})
+		p := c.Add(ToolArgs, e)
+		if p.Expr() != e {
+			t.Fatal("the program is of another condition")
+		}
+		args, _ := c.Shapes()
+		var v View
+		if err := args.Scan([]byte(doc), value.Limits{}, &v.Args); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintln(p.Truths(&v)); got != want+"\n" {
+			t.Errorf("%s: %s, expected %s", doc, got, want)
+		}
 	}
 }

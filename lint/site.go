@@ -93,28 +93,42 @@ func policySites(pol *policy.Policy) []Site {
 }
 
 // kindsOf gives the template contexts of a rule's matches and the use
-// of its condition. Only the calls of tools have no parent's input to
-// read, and only pure delegations no arguments.
+// of its condition.
 func kindsOf(m *policy.Match) ([]template.Context, condition.Use) {
-	kinds := m.Kinds
-	if len(kinds) == 0 {
-		kinds = policy.Kinds()
-	}
 	var contexts []template.Context
-	tools, delegations := true, true
-	for _, k := range kinds {
+	for _, k := range kinds(m) {
 		contexts = append(contexts, contextsOf(k, len(m.Servers) > 0)...)
+	}
+
+	return contexts, UseOf(m)
+}
+
+// UseOf is the use of the condition of a policy rule. Only the calls of
+// tools have no parent's input to read, and only pure delegations no
+// arguments.
+func UseOf(m *policy.Match) condition.Use {
+	tools, delegations := true, true
+	for _, k := range kinds(m) {
 		tools = tools && (k == policy.Tool || k == policy.MCPTool)
 		delegations = delegations && k == policy.Delegation
 	}
 	switch {
 	case tools:
-		return contexts, condition.ToolArgs
+		return condition.ToolArgs
 	case delegations:
-		return contexts, condition.Delegation
-	default:
-		return contexts, condition.Governance
+		return condition.Delegation
 	}
+
+	return condition.Governance
+}
+
+// kinds are the kinds of call that a rule can meet.
+func kinds(m *policy.Match) []policy.Kind {
+	if len(m.Kinds) == 0 {
+		return policy.Kinds()
+	}
+
+	return m.Kinds
 }
 
 // contextsOf gives the contexts of a kind; on servers there are neither

@@ -361,8 +361,8 @@ func (b *builder) concerns(r *policy.Rule) bool {
 
 // governance is what the keys of a policy's condition name: a pure
 // delegation has no arguments to read.
-func (b *builder) governance() condition.Use {
-	if b.gates[0].kind == Delegation {
+func governance(gates []place) condition.Use {
+	if gates[0].kind == Delegation {
 		return condition.Delegation
 	}
 	return condition.Governance
@@ -399,7 +399,7 @@ func (b *builder) policyRule(pol *policy.Policy, r *policy.Rule) {
 		return
 	}
 	frame.require = b.plan.requirement(&r.Require)
-	b.ask(b.governance(), r.Approval, frame)
+	b.ask(governance(b.gates), r.Approval, frame)
 }
 
 // requirement returns what a policy demands, with approval by timeout

@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
@@ -16,6 +19,13 @@ import (
 
 func TestContractsNameEveryFlag(t *testing.T) {
 	testfiles.CheckFlags(t, "agf-validate.md", program{}.command().Flags().FlagUsages())
+	usages := ""
+	for _, cmd := range []*cobra.Command{
+		program{}.testCommand(), program{}.createCommand(), program{}.mutateCommand(),
+	} {
+		usages += cmd.Flags().FlagUsages()
+	}
+	testfiles.CheckFlags(t, "tests.md", usages)
 }
 
 func TestValidateContractNamesEveryFormat(t *testing.T) {
@@ -136,10 +146,92 @@ func TestExplainKnowsEveryRule(t *testing.T) {
 }
 
 func TestSchemaCommand(t *testing.T) {
-	for _, kind := range []string{"agent", "policy", "people"} {
+	for _, kind := range []string{"agent", "policy", "people", "decisions", "test"} {
 		if out, _, code := validated(t, "schema", kind); code != term.ExitOK ||
 			!strings.Contains(out, "https://json-schema.org/draft/2020-12/schema") {
 			t.Errorf("schema %s: exit %d, %.80s", kind, code, out)
 		}
+	}
+}
+
+// TestContractOfTestsRuns: the example of the page is a test file that
+// passes, and every field of the JSON format has its word there.
+func TestContractOfTestsRuns(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "examples", "trading-desk"))); err != nil {
+		t.Fatal(err)
+	}
+	text := testfiles.Contract(t, "tests.md")
+	_, example, _ := strings.Cut(text, "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	file := testfiles.Write(t, filepath.Join(dir, "contract.test.yaml"), example)
+	out, errOut, code := validated(t, "test", "--coverage", "--format", "json", file)
+	if code != term.ExitOK {
+		t.Fatalf("exit %d\n%s%s", code, out, errOut)
+	}
+	failing := testfiles.Write(t, filepath.Join(dir, "f.test.yaml"), strings.Replace(example, "10001,", "9,", 1))
+	failed, errOut, code := validated(t, "test", "--format", "json", failing, filepath.Join(dir, "gone.test.yaml"))
+	if code != term.ExitFailure {
+		t.Fatalf("exit %d\n%s%s", code, failed, errOut)
+	}
+	names := regexp.MustCompile(`"([a-z_]+)":`).FindAllStringSubmatch(out+failed, -1)
+	if len(names) < 20 {
+		t.Fatalf("only %d fields", len(names))
+	}
+	for _, m := range names {
+		if !strings.Contains(text, "`"+m[1]+"`") {
+			t.Errorf("the field %s is not in docs/contracts/tests.md", m[1])
+		}
+	}
+}
+
+// TestTestsOfTheExamplesPass: what the examples promise holds.
+func TestTestsOfTheExamplesPass(t *testing.T) {
+	out, errOut, code := validated(t, "test", filepath.Join("..", "..", "examples"))
+	if code != term.ExitOK || errOut != "" || !strings.Contains(out, " tests in 3 files: ") {
+		t.Errorf("exit %d\n%s%s", code, out, errOut)
+	}
+}
+
+// TestMadeTestsNoticeChanges: the tests that create-tests writes for the
+// examples try everything, and notice at least 95 of 100 changes, those
+// included that make no difference.
+func TestMadeTestsNoticeChanges(t *testing.T) {
+	examples := t.TempDir()
+	if err := os.CopyFS(examples, os.DirFS(filepath.Join("..", "..", "examples"))); err != nil {
+		t.Fatal(err)
+	}
+	changes, noticed := 0, 0
+	for agent, flag := range map[string][2]string{
+		"trading-desk/agent.agf.yaml":      {"--policies", "trading-desk/policies"},
+		"customer-support/agent.agf.yaml":  {"--policies", "customer-support/policies"},
+		"platform-operator/agent.agf.yaml": {"--config", "platform-operator/decisions.yaml"},
+		"travel/travel.agf.yaml":           {"--policies", "travel/policies"},
+	} {
+		agent = filepath.Join(examples, agent)
+		made := filepath.Join(filepath.Dir(agent), "made.test.yaml")
+		out, errOut, code := validated(
+			t, "create-tests", flag[0], filepath.Join(examples, flag[1]), "--output", made, agent,
+		)
+		if code != term.ExitOK {
+			t.Fatalf("%s: exit %d\n%s%s", agent, code, out, errOut)
+		}
+		if out, errOut, code := validated(t, "test", "--min", "100", made); code != term.ExitOK {
+			t.Errorf("%s: exit %d\n%s%s", agent, code, out, errOut)
+		}
+		out, errOut, _ = validated(t, "mutate", "--format", "json", made)
+		var score struct{ Changes, Noticed, Percent int }
+		if err := json.Unmarshal([]byte(out), &score); err != nil {
+			t.Fatalf("%v\n%s%s", err, out, errOut)
+		}
+		if score.Percent < 95 {
+			t.Errorf("%s: %d%% of what makes a difference is noticed\n%s", agent, score.Percent, out)
+		}
+		changes += score.Changes
+		noticed += score.Noticed
+	}
+
+	if changes < 300 || noticed*100 < changes*95 {
+		t.Errorf("%d of %d changes are noticed", noticed, changes)
 	}
 }

@@ -3,19 +3,23 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/policytest"
 	"github.com/assent-dev/assent/lint/rules"
 	"github.com/assent-dev/assent/resolve"
 )
 
 // infos describes every rule that has a page: those of agf-validate,
-// and what assent says of people.yaml.
-func infos() []diag.RuleInfo { return append(lint.Infos(rules.All()), people.Rules()...) }
+// and what assent says of people.yaml and of test files.
+func infos() []diag.RuleInfo {
+	return slices.Concat(lint.Infos(rules.All()), people.Rules(), policytest.Rules())
+}
 
 // explain prints the page of one rule, or the table of silent points.
 func explain(w io.Writer, id string) error {

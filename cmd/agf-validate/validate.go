@@ -15,6 +15,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/policytest"
 	"github.com/assent-dev/assent/lint/rules"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
@@ -90,14 +91,17 @@ func (v program) command() *cobra.Command {
 	term.Offer(cmd, "format", diag.Formats()...)
 	term.Offer(cmd, "fail-on", "error", "warning", "info")
 	cmd.AddCommand(
+		v.createCommand(),
 		v.diffCommand(),
 		v.explainCommand(),
 		v.fixCommand(),
 		v.lspCommand(),
+		v.mutateCommand(),
 		v.postureCommand(),
 		v.replayCommand(),
 		v.rulesCommand(),
 		v.schemaCommand(),
+		v.testCommand(),
 	)
 	return cmd
 }
@@ -277,11 +281,11 @@ func (v program) explainCommand() *cobra.Command {
 }
 
 func (v program) schemaCommand() *cobra.Command {
-	forms := []string{"agent", "policy", "people", "decisions", "settings"}
+	forms := []string{"agent", "policy", "people", "decisions", "settings", "test"}
 	return &cobra.Command{
-		Use:       "schema agent|policy|people|decisions|settings",
+		Use:       "schema agent|policy|people|decisions|settings|test",
 		Short:     "Print our JSON Schema, for editors",
-		Args:      term.OneOf("agent, policy, people, decisions or settings", forms...),
+		Args:      term.OneOf("agent, policy, people, decisions, settings or test", forms...),
 		ValidArgs: forms,
 		RunE: func(_ *cobra.Command, args []string) error {
 			text := map[string]func() []byte{
@@ -290,6 +294,7 @@ func (v program) schemaCommand() *cobra.Command {
 				"people":    people.JSON,
 				"decisions": resolve.ConfigJSON,
 				"settings":  func() []byte { return []byte(settingsSchema) },
+				"test":      policytest.JSON,
 			}[args[0]]
 			_, err := v.Out.Write(text())
 			return err

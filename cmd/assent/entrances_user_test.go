@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/client"
 )
 
 // notTheUser is what everybody else is told of a question that zoe
 // alone may answer.
-var notTheUser = regexp.MustCompile(approval.WhyNotTheUser +
+var notTheUser = regexp.MustCompile(quorum.WhyNotTheUser +
 	`|not in the directory|directory of people doesn't know you|not mapped to anybody`)
 
 // asksUser has mara's token ask zoe, by another of her names, a choice

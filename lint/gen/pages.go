@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/policytest"
 	"github.com/assent-dev/assent/lint/rules"
 )
 
@@ -19,11 +20,17 @@ const (
 
 	authoringArea = "Authoring"
 	peopleArea    = "People"
+	testArea      = "Tests"
 )
 
-// areas are those of agf-validate, and what assent says of people.yaml.
+// areas are those of agf-validate, and what is said of people.yaml and
+// of test files.
 func areas() []lint.Area {
-	return append(lint.Areas(rules.All()), lint.Area{Name: peopleArea, Rules: people.Rules()})
+	return append(
+		lint.Areas(rules.All()),
+		lint.Area{Name: peopleArea, Rules: people.Rules()},
+		lint.Area{Name: testArea, Rules: policytest.Rules()},
+	)
 }
 
 // pages are all pages of docs/rules by file name.
@@ -97,6 +104,8 @@ func silencing(area string, r diag.RuleInfo) string {
 	switch {
 	case area == peopleArea:
 		return "It can't be silenced: who may answer is never in doubt.\n"
+	case area == testArea:
+		return "It can't be silenced: a test that is not understood could pass.\n"
 	case r.ID == "config-invalid":
 		return "It can't be silenced: the configuration is not used.\n"
 	case !lint.Silenceable(r.ID):

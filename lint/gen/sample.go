@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/policytest"
 	"github.com/assent-dev/assent/lint/rules"
 	"github.com/assent-dev/assent/policy"
 )
@@ -70,6 +71,8 @@ func complete(area, text string) sample {
 	switch {
 	case area == peopleArea:
 		return sample{"people.yaml", text, true}
+	case area == testArea:
+		return sample{"desk.test.yaml", text, true}
 	case area == configArea && first == "rules":
 		return sample{"agf-validate.yaml", text, true}
 	case hasKey(text, "policy_ref") || area == policyArea && hasKey(text, "name"):
@@ -110,6 +113,8 @@ func (s sample) lint(id string) []diag.Finding {
 		found = w.Agent(s.file, []byte(s.text), &lint.Files{FS: folder(s), Path: s.file}).Findings
 	case s.file == "people.yaml":
 		_, found = people.Parse(s.file, []byte(s.text))
+	case strings.HasSuffix(s.file, policytest.Suffix):
+		_, found = policytest.Parse(s.file, []byte(s.text))
 	default:
 		_, found = lint.ParseConfig(s.file, []byte(s.text), lint.Infos(all))
 	}

@@ -8,9 +8,9 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/quorum"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -154,7 +154,7 @@ func (l *loader) compileMember(m *member, firm, perhaps []string) (*approval.Com
 			Name:        meta.Name,
 			Description: meta.Description,
 		},
-		Owners: owners(meta.Labels["owner"]),
+		Owners: quorum.Owners(meta.Labels["owner"]),
 		Plan:   plan,
 	}, nil
 }
@@ -167,17 +167,6 @@ func (l *loader) hint(err error) string {
 		return ""
 	}
 	return "; no policies are given: name their directory with --policies, or policies in the configuration"
-}
-
-// owners reads the label owner: names, separated by commas.
-func owners(label string) []string {
-	var out []string
-	for _, name := range strings.Split(label, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 // agentsDigest is the digest of the agents that decide, those of last

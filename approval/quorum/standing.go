@@ -1,0 +1,121 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval/people"
+)
+
+// Directory knows people and what they own as of now.
+type Directory interface {
+	// Person resolves any name of a human; false when nobody is known
+	// by it.
+	Person(ctx context.Context, tenant, name string) (people.Person, bool, error)
+	// Owners lists the people who own an agent by the directory.
+	Owners(ctx context.Context, tenant, agent string) ([]string, error)
+}
+
+// Known resolves a name; nobody is known by an empty one.
+func Known(ctx context.Context, d Directory, tenant, name string) (people.Person, bool, error) {
+	if name == "" {
+		return people.Person{}, false, nil
+	}
+	p, ok, err := d.Person(ctx, tenant, name)
+	if err != nil {
+		return people.Person{}, false, fmt.Errorf("ask the directory: %w", err)
+	}
+
+	return p, ok, nil
+}
+
+// Stand looks up everybody who matters for an answer to a request, and
+// those who are looked up already.
+func Stand(
+	ctx context.Context, d Directory, tenant string, a *Answering, now time.Time, more ...people.Person,
+) (Standing, error) {
+	w := Standing{
+		Now:      now,
+		People:   map[string]people.Person{},
+		Excluded: map[string]string{},
+	}
+	for _, p := range more {
+		w.People[p.ID] = p
+	}
+	for _, id := range a.Answered {
+		if _, done := w.People[id]; done {
+			continue
+		}
+		p, ok, err := Known(ctx, d, tenant, id)
+		if err != nil {
+			return w, err
+		}
+		if ok && p.ID == id {
+			w.People[p.ID] = p
+		}
+	}
+
+	if a.ToUser {
+		user, ok, err := Known(ctx, d, tenant, a.Principal)
+		if err != nil {
+			return w, err
+		}
+		if ok {
+			w.User = user.ID
+		}
+	}
+
+	return w, w.exclude(ctx, d, tenant, a)
+}
+
+// exclude bars whoever asks, whoever the agent acts for, and whoever
+// owns it, under whatever name the directory knows them.
+func (w Standing) exclude(ctx context.Context, d Directory, tenant string, a *Answering) error {
+	var errs []error
+	bar := func(name, why string) {
+		p, ok, err := Known(ctx, d, tenant, name)
+		if ok {
+			name = p.ID
+		}
+		w.Excluded[name] = why
+		errs = append(errs, err)
+	}
+	for _, name := range a.Tokens {
+		bar(name, WhyToken)
+	}
+	if a.ToUser { // they may own the agent, and the token may be theirs: it is them that the tool asks
+		return errors.Join(errs...)
+	}
+
+	for _, name := range a.People {
+		bar(name, WhyTokens)
+	}
+	if a.Principal != "" {
+		bar(a.Principal, WhyPrincipal)
+	}
+	owners, err := d.Owners(ctx, tenant, a.Agent)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("ask the directory: %w", err))
+	}
+	for _, o := range slices.Concat(owners, a.Owners) {
+		bar(o, WhyOwner)
+	}
+
+	return errors.Join(errs...)
+}
+
+// Owners reads an agent's label owner: names, separated by commas.
+func Owners(label string) []string {
+	var out []string
+	for _, name := range strings.Split(label, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
+		}
+	}
+
+	return out
+}

@@ -1,0 +1,369 @@
+package policytest
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+// Boundary is one call on an edge of some rule.
+type Boundary struct {
+	Call resolve.Call
+	Name string // what is tried
+}
+
+// Bounds of what is made for one target.
+const (
+	mostCalls  = 600
+	mostValues = 40 // that one matcher is tried with
+)
+
+// Boundaries are calls that try both sides of every edge that the rules
+// have: for each group one that it asks about and no other part does,
+// and from there each of its matchers with the values at its bounds,
+// beside them, without a value, and with one of another type.
+func Boundaries(b *Built) []Boundary {
+	var out []Boundary
+	for _, target := range targets(b) {
+		for _, annotations := range hints(b, &target) {
+			target.Annotations = annotations
+			g := &maker{
+				built:  b,
+				target: target,
+				seen:   map[string]bool{},
+			}
+			g.make()
+			out = append(out, g.out...)
+		}
+	}
+
+	return out
+}
+
+// maker makes the calls of one target.
+type maker struct {
+	built    *Built
+	target   resolve.Call
+	use      condition.Use
+	analyzer *condition.Analyzer
+	rules    []*condition.Expr
+	seen     map[string]bool
+	out      []Boundary
+}
+
+func (g *maker) make() {
+	g.use = condition.Governance
+	if g.target.Kind == resolve.Delegation {
+		g.use = condition.Delegation
+	}
+	g.analyzer = condition.NewAnalyzer(g.use, g.built.Semantics, 0)
+	for _, t := range g.built.Plan.Trace(&g.target) {
+		if t.Condition != nil {
+			g.rules = append(g.rules, t.Condition)
+		}
+	}
+	g.add(value.Value{Kind: value.Object}, "no arguments")
+	if all := g.except(nil); len(all.Groups) > 0 {
+		if can, doc := g.analyzer.CanBeFalse(all); can == condition.Yes {
+			g.add(doc, "nothing that a rule asks about")
+			g.vary(doc, all.Groups)
+		}
+	}
+
+	for _, e := range g.rules {
+		for i := range e.Groups {
+			if doc, ok := g.base(e, i); ok {
+				g.add(doc, "one group alone")
+				g.vary(doc, e.Groups[i:i+1])
+			}
+		}
+	}
+}
+
+// except is every group of every rule of the target but one.
+func (g *maker) except(one *condition.Group) *condition.Expr {
+	all := &condition.Expr{}
+	for _, e := range g.rules {
+		for i := range e.Groups {
+			if &e.Groups[i] != one {
+				all.Groups = append(all.Groups, e.Groups[i])
+			}
+		}
+	}
+
+	return all
+}
+
+// base are arguments for which a group is true, and if that can be none
+// of the others: of all rules, else of its own.
+func (g *maker) base(e *condition.Expr, at int) (value.Value, bool) {
+	one := &condition.Expr{Groups: e.Groups[at : at+1]}
+	own := &condition.Expr{Groups: slices.Delete(slices.Clone(e.Groups), at, at+1)}
+	for _, others := range []*condition.Expr{g.except(&e.Groups[at]), own} {
+		if len(others.Groups) == 0 {
+			break
+		}
+		if can, doc := g.analyzer.TrueWithout(one, others); can == condition.Yes {
+			return doc, true
+		}
+	}
+
+	can, doc := g.analyzer.Satisfiable(one)
+
+	return doc, can == condition.Yes
+}
+
+// vary tries each matcher with the values around its edges, all others
+// as they are.
+func (g *maker) vary(doc value.Value, groups []condition.Group) {
+	for i := range groups {
+		for j := range groups[i].Matchers {
+			m := &groups[i].Matchers[j]
+			places, _ := condition.Places(g.use, m.Key)
+			if len(places) == 0 {
+				continue
+			}
+			for _, v := range g.values(m) {
+				next := clone(doc)
+				for _, place := range places[:len(places)-1] {
+					set(&next, place, value.Value{})
+				}
+				set(&next, places[len(places)-1], v)
+				g.add(next, m.Key+" "+shown(v))
+			}
+		}
+	}
+}
+
+// shown is a value as the name of a test has it.
+func shown(v value.Value) string {
+	if v.Kind == value.Absent {
+		return "missing"
+	}
+	text := string(v.AppendJSON(nil))
+	if len(text) > 40 {
+		text = text[:strings.LastIndexFunc(text[:40], func(r rune) bool { return r < 0x80 })] + "…"
+	}
+
+	return text
+}
+
+// add makes a call of a document of the use.
+func (g *maker) add(doc value.Value, name string) {
+	c := g.target
+	args, parent := doc, value.Value{Kind: value.Object}
+	if g.use == condition.Delegation {
+		args = value.Value{}
+		parent = doc
+	} else if input, ok := doc.Get("parent.input"); ok {
+		parent = input
+		args = without(doc, "parent.input")
+	}
+
+	if args.Kind == value.Object && len(args.Members) > 0 {
+		c.Args = args.AppendJSON(nil)
+	}
+	if (c.Kind == resolve.Delegation || c.Kind == resolve.Skill) && len(parent.Members) > 0 {
+		c.ParentInput = parent.AppendJSON(nil)
+	}
+
+	key := string(c.Args) + "\x00" + string(c.ParentInput)
+	if !g.seen[key] && len(g.out) < mostCalls {
+		g.seen[key] = true
+		g.out = append(g.out, Boundary{Call: c, Name: name})
+	}
+}
+
+// values are what a matcher is tried with.
+func (g *maker) values(m *condition.Matcher) []value.Value {
+	var out []value.Value
+	for i := range m.Tests {
+		t := &m.Tests[i]
+		if re, ok := t.Expression(); ok {
+			out = append(out, g.texts(m, re)...)
+			continue
+		}
+		for _, operand := range t.Operands() {
+			out = append(out, around(&operand)...)
+		}
+	}
+
+	one := alone(*m)
+	for _, find := range []func(*condition.Expr) (condition.Verdict, value.Value){
+		g.analyzer.Satisfiable, g.analyzer.CanBeFalse,
+	} {
+		if can, doc := find(one); can == condition.Yes {
+			places, _ := condition.Places(g.use, m.Key)
+			out = append(out, found(doc, places))
+		}
+	}
+
+	out = append(
+		out,
+		value.Value{},
+		value.Value{Kind: value.Null},
+		value.Value{Kind: value.Array},
+	)
+	if len(out) > mostValues {
+		out = append(out[:mostValues-3], out[len(out)-3:]...)
+	}
+
+	return out
+}
+
+// texts are strings on both sides of a pattern: one that it matches,
+// alone and inside another text, on a line of its own, and in the other
+// case.
+func (g *maker) texts(m *condition.Matcher, re string) []value.Value {
+	places, _ := condition.Places(g.use, m.Key)
+	var out []value.Value
+	for _, t := range m.Tests {
+		if pattern, ok := t.Expression(); !ok || pattern != re {
+			continue
+		}
+		one := condition.Matcher{Key: m.Key, Tests: []condition.Test{t}}
+		if can, doc := g.analyzer.Satisfiable(alone(one)); can == condition.Yes {
+			text := found(doc, places).Text
+			beside := []string{
+				text,
+				"x" + text,
+				text + "x",
+				text + "\n",
+				"x" + text + "x",
+				strings.ToUpper(text),
+			}
+			for _, s := range beside {
+				out = append(out, textOf(s))
+			}
+		}
+	}
+
+	return out
+}
+
+// found is the value at the first of the places that has one.
+func found(doc value.Value, places [][]string) value.Value {
+	for _, place := range places {
+		if v, ok := doc.Get(place...); ok {
+			return v
+		}
+	}
+
+	return value.Value{}
+}
+
+func textOf(s string) value.Value {
+	return value.Value{
+		Kind: value.String,
+		Text: s,
+	}
+}
+
+func numberOf(n value.Num) value.Value {
+	return value.Value{
+		Kind: value.Number,
+		Num:  n,
+	}
+}
+
+// alone is a condition of one matcher.
+func alone(m condition.Matcher) *condition.Expr {
+	one := condition.Group{Matchers: []condition.Matcher{m}}
+
+	return &condition.Expr{Groups: []condition.Group{one}}
+}
+
+// around are an operand, its neighbours, and the same as text.
+func around(s *condition.Scalar) []value.Value {
+	switch s.Kind {
+	case value.Bool:
+		return []value.Value{
+			{Kind: value.Bool, Bool: s.Bool},
+			{Kind: value.Bool, Bool: !s.Bool},
+		}
+	case value.Number:
+		out := []value.Value{
+			numberOf(s.Num),
+			textOf(s.Num.String()),
+		}
+		for _, n := range neighbours(s.Num) {
+			out = append(out, numberOf(n))
+		}
+		return out
+	}
+
+	return []value.Value{
+		textOf(s.Text),
+		textOf(s.Text + "x"),
+		numberOf(value.IntNum(1)),
+	}
+}
+
+// neighbours are a number with its last digit one down and one up.
+func neighbours(n value.Num) []value.Num {
+	text := n.String()
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return nil
+	}
+	places := 0
+	if _, fraction, ok := strings.Cut(text, "."); ok && !strings.ContainsAny(fraction, "eE") {
+		places = len(fraction)
+	}
+	step := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil))
+	var out []value.Num
+	for _, x := range []*big.Rat{new(big.Rat).Sub(r, step), new(big.Rat).Add(r, step)} {
+		if next, err := value.ParseNum(x.FloatString(places)); err == nil {
+			out = append(out, next)
+		}
+	}
+
+	return out
+}
+
+// clone copies the objects of a document.
+func clone(v value.Value) value.Value {
+	v.Members = slices.Clone(v.Members)
+	for i := range v.Members {
+		v.Members[i].Value = clone(v.Members[i].Value)
+	}
+
+	return v
+}
+
+// set puts a value at a place, with objects on the way; an absent one
+// takes it away.
+func set(doc *value.Value, place []string, v value.Value) {
+	i := slices.IndexFunc(doc.Members, func(m value.Member) bool { return m.Key == place[0] })
+	switch {
+	case i < 0 && v.Kind == value.Absent:
+		return
+	case i < 0:
+		i = len(doc.Members)
+		doc.Members = append(doc.Members, value.Member{Key: place[0], Value: value.Value{Kind: value.Object}})
+	case len(place) == 1 && v.Kind == value.Absent:
+		doc.Members = slices.Delete(doc.Members, i, i+1)
+		return
+	}
+
+	member := &doc.Members[i].Value
+	if len(place) == 1 {
+		*member = v
+		return
+	}
+	if member.Kind != value.Object {
+		*member = value.Value{Kind: value.Object}
+	}
+	set(member, place[1:], v)
+}
+
+// without is an object without one member.
+func without(doc value.Value, key string) value.Value {
+	doc.Members = slices.DeleteFunc(slices.Clone(doc.Members), func(m value.Member) bool { return m.Key == key })
+
+	return doc
+}

@@ -1,0 +1,285 @@
+// Package policytest runs the tests that authors write for an agent and
+// its policies (`*.test.yaml`, docs/contracts/tests.md): calls with the
+// decision that is expected of them, and votes with what becomes of the
+// request. It decides with the very packages that decide at run time,
+// and measures which parts of the rules the calls tried.
+//
+// It opens no file by itself: what a test file names is read by the
+// caller.
+package policytest
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/jsonschema"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+	"github.com/assent-dev/assent/value"
+)
+
+// Suffix ends the name of a test file.
+const Suffix = ".test.yaml"
+
+//go:embed test.schema.json
+var testSchema string
+
+// compiled is our JSON Schema, compiled on first use.
+var compiled = jsonschema.Embedded("test.schema.json", testSchema)
+
+// JSON returns our JSON Schema (2020-12) of a test file, for editors
+// and other validators.
+func JSON() []byte { return []byte(testSchema) }
+
+// File is one read test file. Paths are as the file writes them.
+type File struct {
+	Path      string
+	Text      []byte
+	Doc       *yamldoc.Document
+	Agent     string       `doc:"agent"`
+	Parents   []string     `doc:"parents"`
+	Policies  []string     `doc:"policies"` // nil: those of Decisions
+	Decisions string       `doc:"decisions"`
+	People    string       `doc:"people"`
+	Calls     []CallTest   `doc:"calls"`
+	Cases     []PeopleTest `doc:"people_cases"`
+}
+
+// CallTest is one call with the decision that is expected of it.
+type CallTest struct {
+	Name   string `doc:"name"`
+	Call   *resolve.Call
+	Expect Expect `doc:"expect"`
+	node   *yamldoc.Node
+}
+
+// Expect is what a decision must be. What it does not say may be as it
+// likes.
+type Expect struct {
+	Outcome string   `doc:"outcome"`
+	Message *string  `doc:"message"`
+	Reasons []Reason `doc:"reasons"`     // these, and perhaps others
+	All     []Reason `doc:"all_reasons"` // these, and no others
+}
+
+// Reason names reasons by what they have; "" is whatever they have.
+type Reason struct {
+	Source string `doc:"source"`
+	Policy string `doc:"policy"`
+	Rule   string `doc:"rule"`
+	Code   string `doc:"code"`
+}
+
+// PeopleTest is one call that asks, with votes and what becomes of the
+// request.
+type PeopleTest struct {
+	Name    string `doc:"name"`
+	Call    *resolve.Call
+	AskedBy struct {
+		Token  string `doc:"token"`
+		Person string `doc:"person"`
+	} `doc:"asked_by"`
+	Votes  []Vote `doc:"votes"`
+	Expect struct {
+		Outcome string `doc:"outcome"`
+	} `doc:"expect"`
+	node *yamldoc.Node
+}
+
+// Vote is one answer of a person.
+type Vote struct {
+	Person  string        `doc:"person"`
+	Vote    string        `doc:"vote"`    // approve or deny
+	After   time.Duration `doc:"after"`   // since the call was asked
+	Refused string        `doc:"refused"` // why it must not count; "": it must
+	node    *yamldoc.Node
+}
+
+// Tests is how many tests the file has.
+func (f *File) Tests() int { return len(f.Calls) + len(f.Cases) }
+
+// Parse reads one test file. It is nil exactly when some finding stops
+// the load: a test that is half understood could pass.
+func Parse(file string, src []byte) (*File, []diag.Finding) {
+	doc, findings := form.Read(file, src)
+	r := reader{findings: findings}
+	if doc != nil {
+		r.add(schema.Violations(doc.Root, compiled())...)
+	}
+	var f *File
+	if doc != nil && !yamldoc.Stops(r.findings) {
+		f = &File{
+			Path: file,
+			Text: src,
+			Doc:  doc,
+		}
+		yamldoc.Fill(doc.Root, f)
+		r.complete(f)
+	}
+
+	findings = yamldoc.Finish(file, r.findings)
+	if yamldoc.Stops(findings) {
+		return nil, findings
+	}
+
+	return f, findings
+}
+
+// form refuses what is no test file with one finding.
+var form = yamldoc.Form{
+	Marks: []string{"calls", "people_cases"},
+	Foreign: func(root *yamldoc.Node) diag.Finding {
+		return yamldoc.Stop(
+			ruleForeign,
+			yamldoc.Head(root),
+			"this is no test file: it has neither calls nor people_cases",
+			`schema_version: "1.0.0", agent, and calls or people_cases`,
+		)
+	},
+	Unsupported: ruleUnsupportedVersion,
+	Newer:       ruleNewerVersion,
+}
+
+// reader reads one document and collects what it finds.
+type reader struct {
+	findings []diag.Finding
+	names    map[string]*yamldoc.Node
+}
+
+func (r *reader) add(f ...diag.Finding) { r.findings = append(r.findings, f...) }
+
+// complete reads what the JSON Schema can't see.
+func (r *reader) complete(f *File) {
+	r.names = map[string]*yamldoc.Node{}
+	root := f.Doc.Root
+	for i := range f.Calls {
+		t := &f.Calls[i]
+		t.node = root.Get("calls").Items[i]
+		t.Call = r.named(t.node)
+	}
+	for i := range f.Cases {
+		t := &f.Cases[i]
+		t.node = root.Get("people_cases").Items[i]
+		t.Call = r.named(t.node)
+		r.votes(t)
+	}
+
+	if len(f.Cases) > 0 && f.People == "" {
+		r.add(yamldoc.Stop(
+			ruleCase,
+			root.Field("people_cases").Key.Range,
+			"people_cases need people who answer",
+			"people: the path of a people.yaml",
+		))
+	}
+}
+
+// named reads the name and the call of a test.
+func (r *reader) named(n *yamldoc.Node) *resolve.Call {
+	name := n.Get("name")
+	if first := r.names[name.Text]; first != nil {
+		f := yamldoc.Stop(
+			ruleCase,
+			name.Range,
+			fmt.Sprintf("two tests are called %q", name.Text),
+			"a name of its own for each test",
+		)
+		f.Related = []diag.Related{{Range: first.Range, Message: "first here"}}
+		r.add(f)
+	}
+
+	r.names[name.Text] = name
+
+	at := n.Get("call")
+	line := []byte(at.Text)
+	if at.Kind == yamldoc.Mapping {
+		line = appendJSON(nil, at)
+	}
+	call, err := resolve.ParseCall(line, value.Limits{})
+	if err != nil {
+		r.add(yamldoc.Stop(
+			ruleCase,
+			at.Range,
+			"the call can't be read: "+err.Error(),
+			"a call as docs/contracts/decide.md describes it",
+		))
+	}
+
+	return call
+}
+
+// votes gives each vote its place, and holds their times to their order.
+func (r *reader) votes(t *PeopleTest) {
+	last := time.Duration(0)
+	for i := range t.Votes {
+		v := &t.Votes[i]
+		v.node = t.node.Get("votes").Items[i]
+		at := v.node.Get("after")
+		if at == nil {
+			v.After = last
+			continue
+		}
+		if d, err := time.ParseDuration(at.Text); err != nil || d < last {
+			r.add(yamldoc.Stop(
+				ruleCase,
+				at.Range,
+				fmt.Sprintf("%q is no time of this vote", at.Text),
+				"a time such as 5m since the call was asked, not before that of the vote above",
+			))
+		}
+
+		last = v.After
+	}
+}
+
+// appendJSON writes a node as JSON. Numbers keep their text where JSON
+// has it; a document that passed its schema has finite ones only.
+func appendJSON(dst []byte, n *yamldoc.Node) []byte {
+	switch n.Kind {
+	case yamldoc.Mapping:
+		dst = append(dst, '{')
+		for i, f := range n.Fields {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = value.Value{Kind: value.String, Text: f.Key.Text}.AppendJSON(dst)
+			dst = appendJSON(append(dst, ':'), f.Value)
+		}
+
+		return append(dst, '}')
+	case yamldoc.Sequence:
+		dst = append(dst, '[')
+		for i, item := range n.Items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendJSON(dst, item)
+		}
+
+		return append(dst, ']')
+	case yamldoc.Number:
+		return append(dst, n.Num.String()...)
+	case yamldoc.Bool:
+		return fmt.Append(dst, n.Bool)
+	case yamldoc.Null:
+		return append(dst, "null"...)
+	}
+
+	return value.Value{Kind: value.String, Text: n.Text}.AppendJSON(dst)
+}
+
+// String names a reason as a file writes it.
+func (r Reason) String() string {
+	var parts []string
+	for _, p := range [][2]string{{"source", r.Source}, {"policy", r.Policy}, {"rule", r.Rule}, {"code", r.Code}} {
+		if p[1] != "" {
+			parts = append(parts, p[0]+": "+plain(p[1]))
+		}
+	}
+
+	return "{" + strings.Join(parts, ", ") + "}"
+}

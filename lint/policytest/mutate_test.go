@@ -1,0 +1,108 @@
+package policytest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+// world is the world of testdata.
+func world(t testing.TB) (*World, *Built) {
+	t.Helper()
+	f, b := prepared(t, "passing"+Suffix, read(t, "passing"+Suffix), testWorld(t))
+	w, err := Load(f, testWorld(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return w, b
+}
+
+// TestCreate holds what is written, and that it tries everything that
+// can be tried.
+func TestCreate(t *testing.T) {
+	_, b := world(t)
+	text, err := Create(Header{Agent: "desk.agf.yaml", Policies: []string{"policies"}}, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Equal(t, "created.golden", string(text))
+
+	f, b := prepared(t, "created.test.yaml", text, testWorld(t))
+	c := &Coverage{}
+	c.Observe(b, f, every)
+	if met, all := c.Finish(); met < all {
+		var out strings.Builder
+		c.text(&out)
+		t.Error(out.String())
+	}
+}
+
+// TestMutate holds which changes tests by hand don't notice, with the
+// call that shows each; tests that were made notice all of them.
+func TestMutate(t *testing.T) {
+	w, b := world(t)
+	f, _ := Parse("passing"+Suffix, read(t, "passing"+Suffix))
+	s := Mutate([]*Suite{{
+		Files: []*File{f},
+		World: w,
+		Built: b,
+	}})
+	for _, format := range []string{"text", "json"} {
+		var out strings.Builder
+		if err := s.Write(&out, format); err != nil {
+			t.Fatal(err)
+		}
+		golden.Equal(t, "mutate."+format+".golden", out.String())
+	}
+
+	text, err := Create(Header{Agent: "desk.agf.yaml", Policies: []string{"policies"}}, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, _ := Parse("created"+Suffix, text)
+	if s := Mutate([]*Suite{{
+		Files: []*File{made},
+		World: w,
+		Built: b,
+	}}); s.Percent() < 100 || s.Killed < 40 {
+		t.Errorf("%d%% of what makes a difference\n%s", s.Percent(), s.text())
+	}
+}
+
+// TestWitnessesAreTrue: each call that is printed is decided differently
+// before and after its change, as it says.
+func TestWitnessesAreTrue(t *testing.T) {
+	w, b := world(t)
+	none, _ := Parse("none"+Suffix, []byte("schema_version: \"1.0.0\"\nagent: desk.agf.yaml\ncalls: []\n"))
+	suite := &Suite{
+		Files: []*File{none},
+		World: w,
+		Built: b,
+	}
+	s := Mutate([]*Suite{suite})
+	if s.Killed > 0 || len(s.Survivors) < 40 {
+		t.Fatalf("without tests %d changes are noticed, %d are not", s.Killed, len(s.Survivors))
+	}
+	for _, x := range s.Survivors {
+		if x.Witness == "" {
+			continue
+		}
+		after, ok := suite.mutated(&x.Mutant)
+		if !ok {
+			t.Errorf("%s: %s can't be built", at(x.File, x.Range), x.What)
+			continue
+		}
+		c, err := resolve.ParseCall([]byte(x.Witness), value.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if was, is := expectation(b.Plan.Decide(c)), expectation(after.Plan.Decide(c)); was == is || was != x.Before ||
+			is != x.After {
+			t.Errorf("%s: %s: %s\n%s\n%s", at(x.File, x.Range), x.What, x.Witness, was, is)
+		}
+	}
+}

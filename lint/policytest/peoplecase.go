@@ -1,0 +1,210 @@
+package policytest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/approval/quorum"
+	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/schema"
+)
+
+// defaultToken is who asks unless the test says otherwise.
+const defaultToken = "runtime"
+
+// The outcomes of a request.
+const (
+	pending  = "pending"
+	approved = "approved"
+	denied   = "denied"
+)
+
+func (t *PeopleTest) run(b *Built) Result {
+	p := play{
+		test:  t,
+		built: b,
+		state: pending,
+	}
+	p.play()
+
+	return Result{
+		Name:     t.Name,
+		Range:    t.node.Get("name").Range,
+		Failures: p.failures,
+	}
+}
+
+// play lets people answer a request.
+type play struct {
+	test     *PeopleTest
+	built    *Built
+	decision resolve.Decision
+	request  quorum.Answering
+	calls    []policy.Escalation // whom escalation calls in
+	within   time.Duration       // 0: the service's own
+	state    string
+	seatings []people.Seating
+	failures []Failure
+}
+
+func (p *play) fail(what string, at *yamldoc.Node, expected, got string, fix *edit) {
+	p.failures = append(p.failures, Failure{
+		What:     what,
+		Range:    at.Range,
+		Expected: expected,
+		Got:      got,
+		Rules:    rules(p.decision.Reasons),
+		fix:      fix,
+	})
+}
+
+func (p *play) play() {
+	p.decision = p.built.Plan.Decide(p.test.Call)
+	if p.decision.Outcome != resolve.Ask {
+		at := p.test.node.Get("call")
+		p.fail("call", at, "a call that asks", "outcome "+p.decision.Outcome.String(), nil)
+		return
+	}
+	p.open()
+	for i := range p.test.Votes {
+		p.vote(i, &p.test.Votes[i])
+	}
+
+	if expected := p.test.Expect.Outcome; p.state != expected {
+		at := p.test.node.Get("expect").Get("outcome")
+		p.fail("outcome", at, expected, p.state, &edit{at: at, text: p.state})
+		last := &p.failures[len(p.failures)-1]
+		last.Rules = append(last.Rules, p.missing()...)
+	}
+}
+
+// open is what the service knows of a request when it is asked.
+func (p *play) open() {
+	meta := &p.agent().Metadata
+	t := p.test
+	required := policy.Require{}
+	if p.decision.Require != nil {
+		required = *p.decision.Require
+	}
+	principal := t.Call.Principal
+	_, known, _ := quorum.Known(context.Background(), p.built.People, "", principal) // a file answers without fail
+	p.within, p.calls = required.Within, required.Escalate
+	p.request = quorum.Answering{
+		Agent:     meta.ID,
+		Stages:    quorum.Stages(required.Stages, principal != "" && !known),
+		Principal: principal,
+		Tokens:    []string{cmp.Or(t.AskedBy.Token, defaultToken)},
+		Owners:    quorum.Owners(meta.Labels["owner"]),
+	}
+	if t.AskedBy.Person != "" {
+		p.request.People = []string{t.AskedBy.Person}
+	}
+}
+
+// vote counts one answer as the service does: whoever may answer is
+// asked first, one no denies, and a yes approves when it fills the last
+// seat.
+func (p *play) vote(i int, v *Vote) {
+	what := fmt.Sprintf("votes[%d]", i)
+	switch {
+	case p.state != pending:
+		p.fail(what, v.node, "a request that still waits", "it was "+p.state+" before", nil)
+		return
+	case p.within > 0 && v.After >= p.within:
+		expected := "a time before the deadline of " + policy.FormatDuration(p.within)
+		p.fail(what, v.node, expected, policy.FormatDuration(v.After), nil)
+		return
+	}
+
+	p.callIn(v.After)
+	voter, standing := p.stand(v)
+	e := standing.Eligibility(&p.request, voter.ID)
+	why := ""
+	if !e.Permits(v.Vote == "approve") {
+		why = e.Why
+	}
+	p.refusal(what, v, why)
+	if why != "" {
+		return
+	}
+
+	p.request.Answered = append(p.request.Answered, voter.ID)
+	if v.Vote == "deny" {
+		p.state = denied
+		return
+	}
+	p.request.Approved = append(p.request.Approved, voter.ID)
+	met := false
+	if p.seatings, met = standing.Met(&p.request); met {
+		p.state = approved
+	}
+}
+
+// refusal holds a vote to what the test says of it.
+func (p *play) refusal(what string, v *Vote, why string) {
+	switch at := v.node.Get("refused"); {
+	case why == v.Refused:
+	case at == nil:
+		p.fail(what, v.node, "a vote that counts", "refused: "+why, nil)
+	case why == "":
+		p.fail(what+".refused", at, v.Refused, "a vote that counts", nil)
+	default:
+		p.fail(what+".refused", at, v.Refused, why, &edit{at: at, text: plain(why)})
+	}
+}
+
+// callIn calls in whom escalation has called by then.
+func (p *play) callIn(after time.Duration) {
+	for _, e := range p.calls {
+		if e.After <= after && !slices.Contains(p.request.Called, e.To) {
+			p.request.Called = append(p.request.Called, e.To)
+		}
+	}
+}
+
+func (p *play) stand(v *Vote) (people.Person, quorum.Standing) {
+	background := context.Background()
+	voter, known, _ := quorum.Known(background, p.built.People, "", v.Person) // a file answers without fail
+	if !known {
+		voter = people.Person{ID: v.Person}
+	}
+	standing, _ := quorum.Stand(background, p.built.People, "", &p.request, p.request.Asked.Add(v.After), voter)
+	if !known {
+		delete(standing.People, voter.ID)
+	}
+
+	return voter, standing
+}
+
+// missing says which seats nobody fills.
+func (p *play) missing() []string {
+	if p.state != pending {
+		return nil
+	}
+	seatings := p.seatings
+	if seatings == nil {
+		seatings, _ = people.Seat(p.request.Stages, nil)
+	}
+	var out []string
+	for _, s := range seatings {
+		if s.Missing > 0 {
+			text := fmt.Sprintf("%d more of %s must agree", s.Missing, cmp.Or(s.Group, "all approvers"))
+			if len(s.People) > 0 {
+				text += " beside " + strings.Join(s.People, ", ")
+			}
+			out = append(out, text)
+		}
+	}
+
+	return out
+}
+
+// agent is the one that asks.
+func (p *play) agent() *schema.Agent { return p.built.Agents[len(p.built.Agents)-1] }

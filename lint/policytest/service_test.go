@@ -1,0 +1,144 @@
+package policytest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/assenttest"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+// TestVotesAreWhatTheServiceMakesOfThem: whatever people answer, in
+// whatever order and time, a test that expects what the service made of
+// it passes.
+func TestVotesAreWhatTheServiceMakesOfThem(t *testing.T) {
+	files := testWorld(t)
+	served := fstest.MapFS{"agents/desk.agf.yaml": files["desk.agf.yaml"], "people.yaml": files["people.yaml"]}
+	served["policies/trades.policy.yaml"] = files["policies/trades.policy.yaml"]
+	a := assenttest.New(t, assenttest.Config{Files: served})
+	random := rand.New(rand.NewPCG(1, 2))
+	states := map[string]int{}
+	refusals := map[string]int{}
+	for n := range 150 {
+		s := session{
+			assent: a,
+			random: random,
+		}
+		text := s.play(t, n)
+		f, b := prepared(t, "x.test.yaml", []byte(text), files)
+		if r := f.Run(b, every)[0]; !r.Passed() {
+			t.Fatalf("%+v\n%s", r.Failures, text)
+		}
+		states[f.Cases[0].Expect.Outcome]++
+		for _, v := range f.Cases[0].Votes {
+			refusals[v.Refused]++
+		}
+	}
+
+	if len(states) < 3 || len(refusals) < 7 {
+		t.Errorf("too little was tried: %v %v", states, refusals)
+	}
+}
+
+// session is one request with random votes.
+type session struct {
+	assent *assenttest.Assent
+	random *rand.Rand
+}
+
+func (s *session) pick(texts ...string) string { return texts[s.random.IntN(len(texts))] }
+
+// play lets people answer, and writes what became of it as a test.
+func (s *session) play(t *testing.T, n int) string {
+	t.Helper()
+	ctx := context.Background()
+	line := fmt.Sprintf(`"tool":"trade","args":{"amount":%d}`, 1000+n)
+	if s.random.IntN(4) == 0 {
+		line = fmt.Sprintf(`"tool":"purge","args":{"n":%d}`, n)
+	}
+	if who := s.pick("", "", "b.ruiz", "stranger", "ann"); who != "" {
+		line += fmt.Sprintf(`,"principal":%q`, who)
+	}
+	line = `{"kind":"tool",` + line + `}`
+	call, err := resolve.ParseCall([]byte(line), value.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asker := approval.Asker{Token: "runner", Person: s.pick("", "", "dot", "cy")}
+	opened, err := s.assent.Service.Open(ctx, approval.OpenInput{
+		Tenant: assenttest.Tenant,
+		Asker:  asker,
+		Agent:  "desk",
+		Call:   call,
+	})
+	if err != nil || opened.Request == nil {
+		t.Fatalf("%s: %v, %+v", line, err, opened)
+	}
+
+	var out strings.Builder
+	fmt.Fprintf(&out, `schema_version: "1.0.0"
+agent: desk.agf.yaml
+policies: [policies]
+people: people.yaml
+people_cases:
+  - name: random
+    call: '%s'
+    asked_by: {token: runner`, line)
+	if asker.Person != "" {
+		fmt.Fprintf(&out, ", person: %s", asker.Person)
+	}
+	out.WriteString("}\n    votes:\n")
+	state, after := pending, time.Duration(0)
+	for range 1 + s.random.IntN(5) {
+		if state == pending {
+			state = s.vote(t, &out, opened.Request.ID, &after)
+		}
+	}
+	fmt.Fprintf(&out, "    expect: {outcome: %s}\n", state)
+
+	return out.String()
+}
+
+// vote lets some person answer at some time, and writes it down.
+func (s *session) vote(t *testing.T, out *strings.Builder, id string, after *time.Duration) string {
+	t.Helper()
+	ctx := context.Background()
+	if step := time.Duration(s.random.IntN(3)) * 5 * time.Minute; *after+step < 30*time.Minute {
+		*after += step
+		s.assent.Later(step)
+	}
+	who := s.pick("ann", "ben", "B.Ruiz", "cy", "dot", "olga", "zed")
+	verdict := approval.Approve
+	if s.random.IntN(5) == 0 {
+		verdict = approval.Deny
+	}
+	r, err := s.assent.Service.Request(ctx, assenttest.Tenant, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.assent.Service.Eligible(ctx, r, who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := s.assent.Vote(id, who, verdict, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(out, "      - {person: %s, vote: %s, after: %s", who, verdict, *after)
+	if outcome == approval.VoteNotEligible {
+		fmt.Fprintf(out, ", refused: %q", e.Why)
+	}
+	out.WriteString("}\n")
+	if r, err = s.assent.Service.Request(ctx, assenttest.Tenant, id); err != nil {
+		t.Fatal(err)
+	}
+
+	return string(r.State)
+}

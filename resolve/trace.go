@@ -1,0 +1,67 @@
+package resolve
+
+import (
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+)
+
+// Trace is what one rule that meets a call made of it, whether it asked
+// or not.
+type Trace struct {
+	Source       Source
+	Policy, Rule string // as in Reason
+	File         string
+	Range        diag.Range // where Reason has its place
+	Use          condition.Use // what the keys of Condition name
+	Truth        condition.Truth
+	// Condition is what was evaluated, nil of an unconditional rule,
+	// and Groups what became of its groups.
+	Condition *condition.Expr
+	Groups    []condition.GroupTruth
+}
+
+// Trace evaluates every rule that meets a call in full, for those who
+// measure what calls try. It has nothing of rules whose document can't
+// be read, and nothing of a call that is of no kind.
+func (p *Plan) Trace(c *Call) []Trace {
+	t := p.find(c)
+	if t == nil {
+		return nil
+	}
+	e := explanation{
+		plan:   p,
+		call:   c,
+		target: t,
+		view:   &condition.View{},
+	}
+	e.parse()
+	var out []Trace
+	for i := range t.rules {
+		if r := &t.rules[i]; r.meets(c) && e.readable(&t.gates[r.gate]) {
+			out = append(out, r.trace(t, e.view))
+		}
+	}
+
+	return out
+}
+
+func (r *rule) trace(t *target, v *condition.View) Trace {
+	out := Trace{
+		Use:    useOf(t.gates[r.gate].kind),
+		Source: r.source,
+		Policy: r.policy,
+		Rule:   r.id,
+		File:   r.file,
+		Range:  r.at,
+		Truth:  condition.True,
+	}
+	if r.source == FromPolicy {
+		out.Use = governance(t.gates)
+	}
+	if r.when != nil {
+		out.Condition = r.when.Expr()
+		out.Truth, out.Groups = r.when.Truths(v)
+	}
+
+	return out
+}
