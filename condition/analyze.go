@@ -62,6 +62,7 @@ type Analyzer struct {
 	sem      Semantics
 	states   int
 	patterns map[string]*pattern
+	bounds   []Bound // of all arguments that are looked at
 }
 
 // NewAnalyzer makes an analyzer for conditions of one use. states
@@ -82,14 +83,14 @@ func NewAnalyzer(use Use, sem Semantics, states int) *Analyzer {
 // They are the witness.
 func (a *Analyzer) Satisfiable(e *Expr) (Verdict, value.Value) {
 	q := a.ask()
-	return q.difference(q.boxes(e, True), nil)
+	return q.difference(q.within(q.boxes(e, True)), nil)
 }
 
 // CanBeFalse: are there arguments for which the condition is False, so
 // that some call is let through? They are the witness.
 func (a *Analyzer) CanBeFalse(e *Expr) (Verdict, value.Value) {
 	q := a.ask()
-	return q.difference([]box{nil}, q.boxes(e, Unknown))
+	return q.difference(q.within([]box{nil}), q.boxes(e, Unknown))
 }
 
 // Implies: is y at least as true as x for all arguments? The witness of
@@ -98,7 +99,7 @@ func (a *Analyzer) Implies(x, y *Expr) (Verdict, value.Value) {
 	result := Yes
 	for _, level := range [...]Truth{True, Unknown} {
 		q := a.ask()
-		switch found, witness := q.difference(q.boxes(x, level), q.boxes(y, level)); found {
+		switch found, witness := q.difference(q.within(q.boxes(x, level)), q.boxes(y, level)); found {
 		case Yes:
 			return No, witness
 		case Undecided:
@@ -115,7 +116,7 @@ func (a *Analyzer) Implies(x, y *Expr) (Verdict, value.Value) {
 // with it.
 func (a *Analyzer) Covers(x, y *Expr) (Verdict, value.Value) {
 	q := a.ask()
-	gap, witness := q.difference(q.boxes(x, Unknown), q.boxes(y, Unknown))
+	gap, witness := q.difference(q.within(q.boxes(x, Unknown)), q.boxes(y, Unknown))
 	return gap.not(), witness
 }
 
@@ -130,11 +131,24 @@ func (a *Analyzer) ask() *question {
 	if len(a.patterns) > keepPatterns || size > keepStates {
 		clear(a.patterns)
 	}
-	return &question{
+	q := &question{
 		a:     a,
 		index: map[string]int{},
 		work:  maxWork,
 	}
+	for _, b := range a.bounds {
+		q.bounds.narrow(q.place(b.Place), b.Values.set) // an empty side makes an empty box
+	}
+	return q
+}
+
+// within cuts what is outside of the bounds off boxes, which it may
+// change. Bounds are never subtracted, see numbers.whole.
+func (q *question) within(list []box) []box {
+	if len(q.bounds) == 0 {
+		return list
+	}
+	return spread(list, []box{q.bounds})
 }
 
 // pattern reads each pattern once. Neither regular expression nor
@@ -157,6 +171,7 @@ type question struct {
 	places [][]string
 	index  map[string]int // of places, by their segments
 	tree   *tree          // of places, once they are all known
+	bounds box            // of the arguments that are looked at
 	work   int
 	vague  bool // some condition could not be turned into boxes
 }
