@@ -71,6 +71,7 @@ func (a numbers) tight() numbers {
 		case in:
 			steps = 1
 		}
+
 		for range steps {
 			next.Sub(next, one)
 		}

@@ -37,6 +37,7 @@ func sets() *rapid.Generator[set] {
 			return v.Kind == k || compound(v.Kind) && compound(k)
 		}})
 	}
+
 	for _, lexeme := range []string{`"a"`, `"ab"`, `1`, `2`, `0.5`, `true`, `false`, `null`, `[]`} {
 		one, _ := value.Parse([]byte(lexeme), value.Limits{})
 		base = append(base, set{Exactly(one), func(v value.Value) bool {
@@ -159,9 +160,14 @@ func TestBoundsAgreeWithBruteForce(t *testing.T) {
 				places, _ := Places(w.use, key)
 				for _, p := range places {
 					s := sets().Draw(t, "bound")
-					bounds, drawn = append(bounds, Bound{p, s.values}), append(drawn, s)
+					bounds, drawn = append(
+						bounds,
+						Bound{p, s.values}), append(drawn,
+						s,
+					)
 				}
 			}
+
 			inside := func(doc value.Value) bool {
 				for i, b := range bounds {
 					v, _ := doc.Get(b.Place...)
@@ -169,6 +175,7 @@ func TestBoundsAgreeWithBruteForce(t *testing.T) {
 						return false
 					}
 				}
+
 				return true
 			}
 			a := NewAnalyzer(w.use, sem, 0).Within(bounds)
@@ -183,14 +190,31 @@ func TestBoundsAgreeWithBruteForce(t *testing.T) {
 				if verdict == p.found {
 					doc := string(witness.AppendJSON(nil))
 					if got := w.truths(t, sem, doc, x, y); !inside(witness) || !p.exists(got[0], got[1]) {
-						t.Fatalf("%s: x %s\ny %s\nthe witness %s makes them %v", p.name, show(x), show(y), doc, got)
+						t.Fatalf(
+							"%s: x %s\ny %s\nthe witness %s makes them %v",
+							p.name,
+							show(x),
+							show(y),
+							doc,
+							got,
+						)
 					}
+
 					continue
 				}
+
 				for i, got := range truths {
 					doc, err := value.Parse([]byte(w.docs[i]), value.Limits{})
 					if err == nil && inside(doc) && p.exists(got[0], got[1]) {
-						t.Fatalf("%s: x %s\ny %s\n%v, but %s makes them %v", p.name, show(x), show(y), verdict, w.docs[i], got)
+						t.Fatalf(
+							"%s: x %s\ny %s\n%v, but %s makes them %v",
+							p.name,
+							show(x),
+							show(y),
+							verdict,
+							w.docs[i],
+							got,
+						)
 					}
 				}
 			}
@@ -217,9 +241,8 @@ func TestDodgedAgreesWithBruteForce(t *testing.T) {
 		told[verdict]++
 		asks := func(a, b string) bool { return w.truths(t, sem, object("a", a, "b", b), x)[0] != False }
 		some := func(b string) bool {
-			return slices.ContainsFunc(append([]string{`7`, `-7`, `1.5`, `"zz"`, `{}`}, scalars...), func(a string) bool {
-				return asks(a, b)
-			})
+			tried := append([]string{`7`, `-7`, `1.5`, `"zz"`, `{}`}, scalars...)
+			return slices.ContainsFunc(tried, func(a string) bool { return asks(a, b) })
 		}
 		if verdict == Yes {
 			v, given := witness.Get("b")
@@ -228,16 +251,23 @@ func TestDodgedAgreesWithBruteForce(t *testing.T) {
 				b = string(v.AppendJSON(nil))
 			}
 			if _, has := witness.Get("a"); has || !s.has(v) || asks("", b) || !some(b) {
-				t.Fatalf("x %s: the witness %s shows nothing", show(x), witness.AppendJSON(nil))
+				t.Fatalf(
+					"x %s: the witness %s shows nothing",
+					show(x),
+					witness.AppendJSON(nil),
+				)
 			}
+
 			return
 		}
+
 		for _, b := range append([]string{""}, scalars...) {
 			v, _ := value.Parse([]byte(b), value.Limits{})
 			if s.has(v) && !asks("", b) && some(b) && verdict == No {
 				t.Fatalf("x %s: leaving a out dodges it where b is %s", show(x), b)
 			}
 		}
+
 		if sem.OnMissing == Ask && verdict == Yes {
 			t.Fatal("by the fail-safe reading nothing is dodged")
 		}

@@ -39,6 +39,9 @@ type Rule struct {
 	// NeedsPeople rules look at who is in the groups that policies
 	// name: they run when a directory was given.
 	NeedsPeople bool
+	// NeedsTools rules hold files against what tools are offered: they
+	// run when catalogues were given.
+	NeedsTools bool
 	// Replaces names a more general rule of validity. Its finding at
 	// the place of one of this rule's gives way, so that one mistake is
 	// one finding.
@@ -65,6 +68,8 @@ type Options struct {
 	// People says who is in the groups that policies name; nil when no
 	// directory was given.
 	People People
+	// Catalogs say which tools are offered; nil when none were given.
+	Catalogs Catalogs
 	// Semantics are the readings of silent points that conditions are
 	// analysed under.
 	Semantics resolve.Semantics
@@ -234,12 +239,13 @@ func (p *Pass) run() []diag.Finding {
 // of a broken file is compared with no other: it may be the broken part
 // that would have made the difference.
 func (p *Pass) serves(r *Rule) bool {
-	if p.partial && (r.NeedsFleet || r.NeedsPolicies) {
+	if p.partial && (r.NeedsFleet || r.NeedsPolicies || r.NeedsTools) {
 		return false
 	}
 	return (p.Graph != nil || !r.NeedsGraph) && (p.Fleet != nil || !r.NeedsFleet) &&
 		(p.Registry != nil || !r.NeedsPolicies) &&
-		(p.People != nil || !r.NeedsPeople)
+		(p.People != nil || !r.NeedsPeople) &&
+		(len(p.Catalogs()) > 0 || !r.NeedsTools)
 }
 
 // replace takes the findings out that a reported one of a more special

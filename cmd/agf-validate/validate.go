@@ -37,6 +37,7 @@ type validateFlags struct {
 	config   string
 	policies []string
 	people   string
+	tools    []string
 	strict   bool
 	noColor  bool
 }
@@ -79,6 +80,13 @@ func (v program) command() *cobra.Command {
 		"people",
 		"",
 		"people.yaml `FILE`: policies must ask groups that it knows, and no more people than it has",
+	)
+	flags.StringArrayVar(
+		&f.tools,
+		"tools",
+		nil,
+		"`[ALIAS=]FILE` with the tools that an MCP server offers, or a model is given (repeatable): the result of "+
+			"tools/list, or an array of OpenAI or Anthropic; agents must allow and gate what is there",
 	)
 	flags.BoolVar(&f.strict, "strict", false, "unknown fields are errors")
 	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
@@ -128,6 +136,10 @@ func (v program) check(f validateFlags, paths []string) error {
 		opt.People = directory
 	}
 
+	if opt.Catalogs, err = v.readCatalogs(f.tools, paths); err != nil {
+		return err
+	}
+
 	shown := &sources{}
 	out, err := diag.New(f.format, v.Out, diag.Options{
 		Color:   v.OutTerminal && !f.noColor && v.Getenv("NO_COLOR") == "",
@@ -144,7 +156,7 @@ func (v program) check(f validateFlags, paths []string) error {
 	}
 	inputs, policies := walk(paths, v.In), v.shelf(chosen)
 	policies.take(&opt)
-	opt.Fleet = fleet(inputs, v.workers())
+	opt.Fleet = fleet(inputs, opt.Catalogs, v.workers())
 	c := &checker{
 		linter:   lint.New(rules.All(), opt),
 		streams:  v.Streams,
@@ -155,6 +167,7 @@ func (v program) check(f validateFlags, paths []string) error {
 		shelf:    policies,
 	}
 	policies.reports(c, inputs)
+	c.idle(opt, inputs)
 	return c.run(inputs, v.workers())
 }
 
