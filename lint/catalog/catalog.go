@@ -27,6 +27,7 @@ type Catalog struct {
 	Server string // alias of the MCP server; "" when neither the file nor who gave it says
 	MCP    bool   // a list of MCP, not the tools of a model
 	Tools  []Tool
+	Text   []byte // as it was read
 }
 
 // Tool is one tool of a catalogue.
@@ -44,13 +45,14 @@ type Hints struct{ ReadOnly, Destructive *bool }
 
 // The limits of a list.
 const (
+	maxBytes = 4 << 20
 	maxTools = 10_000
 	maxName  = 1_000 // bytes
 )
 
 // Parse reads a list of tools. The error begins with the place.
 func Parse(file string, src []byte) (*Catalog, error) {
-	doc, err := value.Parse(src, value.Limits{})
+	doc, err := value.Parse(src, value.Limits{MaxBytes: maxBytes})
 	if err != nil {
 		var unsound *value.Error
 		if errors.As(err, &unsound) && unsound.Line > 0 {
@@ -196,6 +198,7 @@ func (r *reader) list(doc value.Value) (*Catalog, error) {
 		File:   r.file,
 		Server: server,
 		MCP:    true,
+		Text:   r.src,
 	}
 	return c, r.tools(c, doc, path)
 }
