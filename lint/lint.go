@@ -141,9 +141,15 @@ func (w *Worker) analyzer(use condition.Use) *condition.Analyzer {
 // Agent lints one agent file. With files its sub-agents are read too;
 // what is wrong inside them is told when their own turn comes.
 func (w *Worker) Agent(file string, src []byte, files *Files) diag.Report {
+	return w.agent(file, src, files, 0)
+}
+
+// agent lints an agent before which a number of documents stand in the
+// file.
+func (w *Worker) agent(file string, src []byte, files *Files, before int) diag.Report {
 	agent, found := schema.ParseParts(file, src)
 	if agent == nil {
-		return w.report(file, nil, nil, found)
+		return w.unread(file, src, files, found, before)
 	}
 	p := &Pass{
 		Agent:    agent,
@@ -152,7 +158,7 @@ func (w *Worker) Agent(file string, src []byte, files *Files) diag.Report {
 		found:    found,
 		left:     budget,
 		worker:   w,
-		partial:  yamldoc.Stops(found),
+		partial:  yamldoc.Stops(found) || before > 0,
 	}
 	if files != nil && hasLinks(agent) {
 		p.found = append(p.found, p.load(*files)...)
@@ -198,10 +204,13 @@ func (l *Linter) Other(file string, findings []diag.Finding) diag.Report {
 }
 
 // Policy lints one policy file.
-func (w *Worker) Policy(file string, src []byte) diag.Report {
+func (w *Worker) Policy(file string, src []byte) diag.Report { return w.policy(file, src, 0) }
+
+// policy is agent for a policy.
+func (w *Worker) policy(file string, src []byte, before int) diag.Report {
 	pol, found := policy.ParseParts(file, src)
 	if pol == nil {
-		return w.report(file, nil, nil, found)
+		return w.unread(file, src, nil, found, before)
 	}
 	opt := w.linter.opt
 	p := &Pass{
@@ -213,7 +222,7 @@ func (w *Worker) Policy(file string, src []byte) diag.Report {
 		found:    found,
 		left:     budget,
 		worker:   w,
-		partial:  yamldoc.Stops(found),
+		partial:  yamldoc.Stops(found) || before > 0,
 	}
 	return w.report(file, pol.Doc, p, p.run())
 }

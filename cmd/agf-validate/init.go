@@ -103,6 +103,7 @@ func (v program) starter(dir string, flags []string) (*starter, error) {
 			}
 			list.Server = aliasOf(base)
 		}
+
 		if list.Server != "" && list.Server != aliasOf(list.Server) {
 			return nil, fmt.Errorf(
 				"--tools %s: %q is no alias: an alias is letters, digits and _; write --tools %s=%s",
@@ -112,6 +113,7 @@ func (v program) starter(dir string, flags []string) (*starter, error) {
 				file,
 			)
 		}
+
 		s.catalogs = append(s.catalogs, list)
 	}
 
@@ -145,6 +147,7 @@ func (s *starter) check(files []written) error {
 			found = append(found, w.Agent(f.name, f.text, nil).Findings...)
 		}
 	}
+
 	if len(found) > 0 {
 		return fmt.Errorf(
 			"nothing is written, as no agent with these tools would be sound: %s [%s]",
@@ -152,6 +155,7 @@ func (s *starter) check(files []written) error {
 			found[0].Rule,
 		)
 	}
+
 	return nil
 }
 

@@ -68,6 +68,7 @@ func (s *starter) flags() string {
 		}
 		flags += s.listFile(i)
 	}
+
 	return flags
 }
 
@@ -111,6 +112,7 @@ func (s *starter) server(alias string) string {
 			}
 		}
 	}
+
 	if tools == "" {
 		return text + "      allowed_tools: []\n"
 	}
@@ -123,12 +125,13 @@ func entry(t *catalog.Tool) string {
 	text := about(t, "        ") + "        - name: " + scalar(t.Name) + "\n"
 	switch amount := measure(t); {
 	case t.Hints.ReadOnly != nil && *t.Hints.ReadOnly:
-		text += "          # Says that it only reads. To let it run unasked, if you trust the server with that:\n" +
-			"          # approval: false\n"
+		text += "          # Says that it only reads. To let it run unasked, where trusted_servers (decisions.yaml) has the\n" +
+			"          # server:\n          # approval: false\n"
 	case amount != "":
 		text += "          # To ask only above a bound, give the policy's rule the same condition:\n" +
 			"          # approval: {condition: {args_match: {" + amount + ": {gt: 100}}}}\n"
 	}
+
 	return text
 }
 
@@ -173,6 +176,7 @@ func measure(t *catalog.Tool) string {
 			return f.Name
 		}
 	}
+
 	return ""
 }
 
@@ -203,6 +207,7 @@ func (s *starter) policy() string {
 	case kinds[false] == "":
 		kind = "mcp_tool"
 	}
+
 	text := strings.NewReplacer("ID", s.id, "KINDS", kind).Replace(startPolicy)
 	if len(destructive) > 0 {
 		text += strings.NewReplacer("KINDS", kind, "TARGETS", strings.Join(destructive, "\n")).Replace(startDestructive)

@@ -96,10 +96,12 @@ func judgeDestructiveWithoutGate(
 	p.Report(at, message, more...)
 }
 
-// policiesMissing reports whether the agent names policies, and the run
-// was given none that they may be.
+// policiesMissing reports whether the agent names policies, or may do
+// so in what could not be read, and the run was given none that they
+// may be.
 func policiesMissing(p *lint.Pass) bool {
-	return p.Registry == nil && len(p.Agent.Constraints.Policies) > 0
+	names := len(p.Agent.Constraints.Policies) > 0 || p.Agent.Cut["constraints"]
+	return p.Registry == nil && names
 }
 
 // governed reports whether a policy of the agent asks about some calls
