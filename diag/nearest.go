@@ -60,6 +60,7 @@ func Suggest(name string, known []string) string {
 			return k
 		}
 	}
+
 	return ""
 }
 

@@ -47,6 +47,7 @@ func (w *Worker) part(file string, src []byte, files *Files, before int) diag.Re
 	case PeopleContent:
 		return diag.Report{}
 	}
+
 	return w.agent(file, src, files, before)
 }
 
