@@ -196,15 +196,13 @@ func (s *starter) policy() string {
 		}
 	}
 
-	kinds := map[bool]string{}
-	for _, list := range s.catalogs {
-		kinds[list.Server != ""] = "x"
-	}
+	remote := func(list *catalog.Catalog) bool { return list.Server != "" }
+	local := func(list *catalog.Catalog) bool { return list.Server == "" }
 	kind := "tool, mcp_tool"
 	switch {
-	case kinds[true] == "":
+	case !slices.ContainsFunc(s.catalogs, remote):
 		kind = "tool"
-	case kinds[false] == "":
+	case !slices.ContainsFunc(s.catalogs, local):
 		kind = "mcp_tool"
 	}
 
