@@ -63,6 +63,7 @@ type Analyzer struct {
 	reading  reading
 	states   int
 	patterns map[patternKey]*pattern
+	bounds   []Bound // of all arguments that are looked at
 }
 
 // reading is where a condition stands and how its silent points are
@@ -116,28 +117,28 @@ func NewAnalyzer(use Use, sem Semantics, states int) *Analyzer {
 // They are the witness.
 func (a *Analyzer) Satisfiable(e *Expr) (Verdict, value.Value) {
 	q := a.ask()
-	return q.difference(q.boxes(e, True), nil)
+	return q.difference(q.within(q.boxes(e, True)), nil)
 }
 
 // CanBeFalse: are there arguments for which the condition is False, so
 // that some call is let through? They are the witness.
 func (a *Analyzer) CanBeFalse(e *Expr) (Verdict, value.Value) {
 	q := a.ask()
-	return q.difference([]box{nil}, q.boxes(e, Unknown))
+	return q.difference(q.within([]box{nil}), q.boxes(e, Unknown))
 }
 
 // CanBeUnknown: are there arguments for which the condition is neither
 // True nor False? They are the witness.
 func (a *Analyzer) CanBeUnknown(e *Expr) (Verdict, value.Value) {
 	q := a.ask()
-	return q.difference(q.boxes(e, Unknown), q.boxes(e, True))
+	return q.difference(q.within(q.boxes(e, Unknown)), q.boxes(e, True))
 }
 
 // TrueWithout: are there arguments for which x is True and y is False?
 // They are the witness.
 func (a *Analyzer) TrueWithout(x, y *Expr) (Verdict, value.Value) {
 	q := a.ask()
-	return q.difference(q.boxes(x, True), q.boxes(y, Unknown))
+	return q.difference(q.within(q.boxes(x, True)), q.boxes(y, Unknown))
 }
 
 // Implies: is y at least as true as x for all arguments? The witness of
@@ -146,7 +147,7 @@ func (a *Analyzer) Implies(x, y *Expr) (Verdict, value.Value) {
 	result := Yes
 	for _, level := range [...]Truth{True, Unknown} {
 		q := a.ask()
-		switch found, witness := q.difference(q.boxes(x, level), q.boxes(y, level)); found {
+		switch found, witness := q.difference(q.within(q.boxes(x, level)), q.boxes(y, level)); found {
 		case Yes:
 			return No, witness
 		case Undecided:
@@ -163,7 +164,7 @@ func (a *Analyzer) Implies(x, y *Expr) (Verdict, value.Value) {
 // with it.
 func (a *Analyzer) Covers(x, y *Expr) (Verdict, value.Value) {
 	q := a.ask()
-	gap, witness := q.difference(q.boxes(x, Unknown), q.boxes(y, Unknown))
+	gap, witness := q.difference(q.within(q.boxes(x, Unknown)), q.boxes(y, Unknown))
 	return gap.not(), witness
 }
 
@@ -178,12 +179,25 @@ func (a *Analyzer) ask() *question {
 	if len(a.patterns) > keepPatterns || size > keepStates {
 		clear(a.patterns)
 	}
-	return &question{
+	q := &question{
 		a:       a,
 		reading: a.reading,
 		index:   map[string]int{},
 		work:    maxWork,
 	}
+	for _, b := range a.bounds {
+		q.bounds.narrow(q.place(b.Place), b.Values.set) // an empty side makes an empty box
+	}
+	return q
+}
+
+// within cuts what is outside of the bounds off boxes, which it may
+// change. Bounds are never subtracted, see numbers.whole.
+func (q *question) within(list []box) []box {
+	if len(q.bounds) == 0 {
+		return list
+	}
+	return spread(list, []box{q.bounds})
 }
 
 // patternsOf reads each pattern once. Neither regular expression nor
@@ -210,6 +224,7 @@ type question struct {
 	places  [][]string
 	index   map[string]int // of places, by their segments
 	tree    *tree          // of places, once they are all known
+	bounds  box            // of the arguments that are looked at
 	work    int
 	// excluded are arguments that no question is about.
 	excluded []box

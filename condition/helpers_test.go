@@ -95,7 +95,7 @@ func eval(t fataler, use Use, sem Semantics, e *Expr, doc string) (Truth, []Obse
 // are arguments for which it is not.
 func vacuous(a *Analyzer, e *Expr) (Verdict, value.Value) {
 	q := a.ask()
-	falsifiable, witness := q.difference([]box{nil}, q.boxes(e, True))
+	falsifiable, witness := q.difference(q.within([]box{nil}), q.boxes(e, True))
 	return falsifiable.not(), witness
 }
 

@@ -12,6 +12,10 @@ import (
 type numbers struct {
 	first bool // whether it begins at minus infinity
 	cuts  []cut
+	// whole leaves out numbers with a fraction; then each cut is next to
+	// an integer that belongs to the set. The complement of such a set
+	// is not one of these.
+	whole bool
 }
 
 // cut lies just below or just above a number.
@@ -29,11 +33,63 @@ func (a cut) cmp(b cut) int {
 
 func allNumbers(yes bool) numbers { return numbers{first: yes} }
 
-func (a numbers) not() numbers { return numbers{!a.first, a.cuts} }
+func (a numbers) not() numbers { return numbers{first: !a.first, cuts: a.cuts} }
 
 func (a numbers) empty() bool { return !a.first && len(a.cuts) == 0 }
 
-func (a numbers) full() bool { return a.first && len(a.cuts) == 0 }
+func (a numbers) full() bool { return a.first && len(a.cuts) == 0 && !a.whole }
+
+// or is the union.
+func (a numbers) or(b numbers) numbers {
+	switch {
+	case a.empty():
+		return b
+	case b.empty():
+		return a
+	}
+
+	// Where one has fractions the integers of the other can't be told
+	// from their neighbours: the union may hold more.
+	result := a.not().and(b.not()).not()
+	result.whole = a.whole && b.whole
+	return result
+}
+
+// tight moves each cut to the next integer inside, and leaves out
+// ranges that have none.
+func (a numbers) tight() numbers {
+	result := numbers{first: a.first, whole: true}
+	in := a.first
+	for _, c := range a.cuts {
+		next := above(ratOf(c.num)) // the lowest integer that is greater
+		one, steps := big.NewRat(1, 1), 0
+		switch {
+		case !in && c.num.IsInt() && !c.above:
+			steps = 1
+		case in && c.num.IsInt() && !c.above:
+			steps = 2
+		case in:
+			steps = 1
+		}
+
+		for range steps {
+			next.Sub(next, one)
+		}
+		n, _ := numOf(next, 0) // no further than one from a number that is readable
+		moved := cut{n, in}
+
+		last := len(result.cuts) - 1
+		if in && last >= 0 && moved.cmp(result.cuts[last]) < 0 {
+			result.cuts = result.cuts[:last]
+		} else {
+			result.cuts = append(result.cuts, moved)
+		}
+
+		in = !in
+	}
+
+	return result
+}
 
 func (a numbers) and(b numbers) numbers {
 	inA, inB := a.first, b.first
@@ -67,6 +123,9 @@ func (a numbers) and(b numbers) numbers {
 		}
 	}
 
+	if a.whole || b.whole {
+		return result.tight()
+	}
 	return result
 }
 
@@ -74,7 +133,7 @@ func (a numbers) and(b numbers) numbers {
 // another, but arguments cannot hold one that no double comes near, so
 // false may also mean that only such are left.
 func (a numbers) pick() (value.Num, bool) {
-	if a.full() {
+	if a.first && len(a.cuts) == 0 {
 		return value.IntNum(0), true
 	}
 	in := a.first

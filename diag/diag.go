@@ -57,5 +57,6 @@ type RuleInfo struct {
 	Why      string   // Markdown: why it matters and what to do instead
 	Bad      string   // YAML that the rule reports ("" where a file cannot show it)
 	Good     string   // YAML that it does not report
+	Tools    string   // JSON list of tools that both are checked with; "" for none
 	Spec     string   // section of the standard or of our design that it rests on
 }

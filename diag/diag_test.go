@@ -116,6 +116,8 @@ func TestSuggest(t *testing.T) {
 		"aproval":           "approval",
 		"reject":            "",
 		"template":          "message_template",
+		"cond":              "condition",
+		"con":               "",
 		"local":             "local_agents",
 		"":                  "",
 		"x":                 "",

@@ -30,8 +30,9 @@ func Nearest(name string, known []string) string {
 // Suggest is Nearest for names that people write from memory: where no
 // name is near in spelling it takes one that has the name among its
 // words (agents for local_agents), one that is a word of the name
-// (requires_approval for approval), or one that is another word for it
-// (allow for approve).
+// (requires_approval for approval), one that is another word for it
+// (allow for approve), or one with a word that begins with it (allow
+// for allowed_tools).
 func Suggest(name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return near
@@ -50,6 +51,16 @@ func Suggest(name string, known []string) string {
 	if other := synonym(strings.ToLower(name)); slices.Contains(known, other) {
 		return other
 	}
+	const least = 4 // letters that tell a word
+	for _, k := range known {
+		if len(own) == 1 && len(own[0]) >= least && k != name && slices.ContainsFunc(
+			words(k),
+			func(w string) bool { return strings.HasPrefix(w, own[0]) },
+		) {
+			return k
+		}
+	}
+
 	return ""
 }
 

@@ -79,6 +79,19 @@ func (p *Pass) Evaluate(use condition.Use, e *condition.Expr, doc value.Value) (
 	return condition.Evaluate(use, p.worker.linter.opt.Semantics.Conditions, e, doc)
 }
 
+// Dodged is condition.Analyzer.Dodged.
+func (q Analyzer) Dodged(e *condition.Expr, key string) (condition.Verdict, value.Value) {
+	if !q.spend(e, e) {
+		return condition.Undecided, value.Value{}
+	}
+	return q.a.Dodged(e, key)
+}
+
+// Within is condition.Analyzer.Within.
+func (q Analyzer) Within(bounds []condition.Bound) Analyzer {
+	return Analyzer{q.a.Within(bounds), q.left}
+}
+
 func alone(g *condition.Group) *condition.Expr {
 	return &condition.Expr{Groups: []condition.Group{*g}, Range: g.Range}
 }

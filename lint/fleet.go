@@ -3,6 +3,7 @@ package lint
 import (
 	"slices"
 
+	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/schema"
 )
@@ -27,7 +28,10 @@ func NewFleet(subjects []*Subject) *Fleet {
 type Subject struct {
 	Metadata schema.Metadata
 	refs     []string
+	servers  []string // aliases of MCP servers
+	used     Catalogs // those that are about some of its tools, or may be
 	calls    []call
+	catalogs Catalogs
 	open     bool // it has sub-agents whose calls nobody knows here
 }
 
@@ -36,17 +40,28 @@ type Subject struct {
 type call struct {
 	kind           policy.Kind
 	target, server string
-	anyTarget      bool // of a server or remote agent without allow-list
+	anyTarget      bool          // of a server or remote agent without allow-list
+	tool           *catalog.Tool // nil when no catalogue has it
+}
+
+// meets reports whether a match may meet the call, whatever its
+// annotations are.
+func (c *call) meets(m *policy.Match) bool {
+	if !c.anyTarget {
+		return m.Target(c.kind, c.target, c.server)
+	}
+	return (&policy.Match{Kinds: m.Kinds, Servers: m.Servers}).Target(c.kind, "", c.server)
 }
 
 // NewSubject parses an agent, and its sub-agents, which run under its
-// policies. It is nil when the agent does not load.
-func NewSubject(file string, src []byte, files *Files) *Subject {
+// policies. It is nil when the agent does not load. A server without
+// allow-list has the tools that its catalogue lists.
+func NewSubject(file string, src []byte, files *Files, catalogs Catalogs) *Subject {
 	agent, _ := schema.Parse(file, src)
 	if agent == nil {
 		return nil
 	}
-	s := &Subject{Metadata: agent.Metadata}
+	s := &Subject{Metadata: agent.Metadata, catalogs: catalogs}
 	for _, ref := range agent.Constraints.Policies {
 		s.refs = append(s.refs, ref.Ref)
 	}
@@ -81,11 +96,19 @@ func (s *Subject) takeBelow(agent *schema.Agent, files *Files) {
 // take adds what one file lets its agent call.
 func (s *Subject) take(a *schema.Agent) {
 	space := &a.ActionSpace
+	s.uses(space)
+	offered, _ := s.catalogs.Local(space)
 	for _, t := range space.LocalTools {
-		s.calls = append(s.calls, call{kind: policy.Tool, target: t.Alias})
+		s.calls = append(s.calls, call{
+			kind:   policy.Tool,
+			target: t.Alias,
+			tool:   LocalTool(offered, &t),
+		})
 	}
+
 	for _, m := range space.MCPServers {
-		s.contained(policy.MCPTool, m.Alias, m.AllowedTools)
+		s.servers = append(s.servers, m.Alias)
+		s.offered(space, &m)
 	}
 	for _, l := range space.LocalAgents {
 		s.calls = append(s.calls, call{kind: policy.Delegation, target: l.Alias})
@@ -98,6 +121,31 @@ func (s *Subject) take(a *schema.Agent) {
 			target: r.Alias,
 			server: r.Alias,
 		})
+	}
+}
+
+// offered adds the tools of a server.
+func (s *Subject) offered(space *schema.ActionSpace, m *schema.MCPServer) {
+	tools, known := s.catalogs.Server(space, m.Alias)
+	if !known {
+		s.contained(policy.MCPTool, m.Alias, m.AllowedTools)
+		return
+	}
+	add := func(name string) {
+		s.calls = append(s.calls, call{
+			kind:   policy.MCPTool,
+			server: m.Alias,
+			target: name,
+			tool:   Tool(tools, name),
+		})
+	}
+	for _, e := range Entries(m.AllowedTools) {
+		add(e.Name)
+	}
+	if m.AllowedTools == nil {
+		for _, t := range tools {
+			add(t.Name)
+		}
 	}
 }
 
@@ -122,12 +170,7 @@ func (s *Subject) contained(kind policy.Kind, server string, listed *[]schema.To
 // Meets reports whether some call of the subject may meet a match,
 // whatever its annotations are.
 func (s *Subject) Meets(m *policy.Match) bool {
-	return s.open || slices.ContainsFunc(s.calls, func(c call) bool {
-		if !c.anyTarget {
-			return m.Target(c.kind, c.target, c.server)
-		}
-		return (&policy.Match{Kinds: m.Kinds, Servers: m.Servers}).Target(c.kind, "", c.server)
-	})
+	return s.open || slices.ContainsFunc(s.calls, func(c call) bool { return c.meets(m) })
 }
 
 // Names lists the targets and the servers that the subject's files name.
@@ -142,6 +185,22 @@ func (s *Subject) Names() (targets, servers []string) {
 	}
 
 	return targets, servers
+}
+
+// Servers lists the aliases of the MCP servers of all agents.
+func (f *Fleet) Servers() []string {
+	var all []string
+	for _, s := range f.subjects {
+		all = append(all, s.servers...)
+	}
+	return all
+}
+
+// Idle are the catalogues that are about no tool of any agent.
+func (f *Fleet) Idle(c Catalogs) Catalogs {
+	return slices.DeleteFunc(slices.Clone(c), func(list *catalog.Catalog) bool {
+		return slices.ContainsFunc(f.subjects, func(s Subject) bool { return slices.Contains(s.used, list) })
+	})
 }
 
 // Subjects lists all agents of the fleet.

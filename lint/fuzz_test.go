@@ -9,6 +9,7 @@ import (
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/lint/rules"
 )
 
@@ -31,7 +32,12 @@ func FuzzLint(f *testing.F) {
 		}
 	}
 	f.Add([]byte(head + "# agf-validate: ignore dotted-key, x -- y\n"))
-	l := lint.New(rules.All(), lint.Options{})
+	offered, err := catalog.Parse("t", []byte(`[{"name":"pay","inputSchema":{"properties":{"amount":{"type":"integer"}}}},
+		{"name":"drop_table","inputSchema":{"properties":{"a":{"enum":["b",1]}},"required":["a"]}}]`))
+	if err != nil {
+		f.Fatal(err)
+	}
+	l := lint.New(rules.All(), lint.Options{Catalogs: lint.Catalogs{offered}})
 	known := map[string]bool{}
 	for _, info := range lint.Infos(rules.All()) {
 		known[info.ID] = true

@@ -39,6 +39,9 @@ type Rule struct {
 	// NeedsPeople rules look at who is in the groups that policies
 	// name: they run when a directory was given.
 	NeedsPeople bool
+	// NeedsTools rules hold files against what tools are offered: they
+	// run when catalogues were given.
+	NeedsTools bool
 	// Replaces names a more general rule of validity. Its finding at
 	// the place of one of this rule's gives way, so that one mistake is
 	// one finding.
@@ -65,6 +68,8 @@ type Options struct {
 	// People says who is in the groups that policies name; nil when no
 	// directory was given.
 	People People
+	// Catalogs say which tools are offered; nil when none were given.
+	Catalogs Catalogs
 	// Semantics are the readings of silent points that conditions are
 	// analysed under.
 	Semantics resolve.Semantics
@@ -136,9 +141,15 @@ func (w *Worker) analyzer(use condition.Use) *condition.Analyzer {
 // Agent lints one agent file. With files its sub-agents are read too;
 // what is wrong inside them is told when their own turn comes.
 func (w *Worker) Agent(file string, src []byte, files *Files) diag.Report {
+	return w.agent(file, src, files, 0)
+}
+
+// agent lints an agent before which a number of documents stand in the
+// file.
+func (w *Worker) agent(file string, src []byte, files *Files, before int) diag.Report {
 	agent, found := schema.ParseParts(file, src)
 	if agent == nil {
-		return w.report(file, nil, nil, found)
+		return w.unread(file, src, files, found, before)
 	}
 	p := &Pass{
 		Agent:    agent,
@@ -147,7 +158,7 @@ func (w *Worker) Agent(file string, src []byte, files *Files) diag.Report {
 		found:    found,
 		left:     budget,
 		worker:   w,
-		partial:  yamldoc.Stops(found),
+		partial:  yamldoc.Stops(found) || before > 0,
 	}
 	if files != nil && hasLinks(agent) {
 		p.found = append(p.found, p.load(*files)...)
@@ -193,10 +204,13 @@ func (l *Linter) Other(file string, findings []diag.Finding) diag.Report {
 }
 
 // Policy lints one policy file.
-func (w *Worker) Policy(file string, src []byte) diag.Report {
+func (w *Worker) Policy(file string, src []byte) diag.Report { return w.policy(file, src, 0) }
+
+// policy is agent for a policy.
+func (w *Worker) policy(file string, src []byte, before int) diag.Report {
 	pol, found := policy.ParseParts(file, src)
 	if pol == nil {
-		return w.report(file, nil, nil, found)
+		return w.unread(file, src, nil, found, before)
 	}
 	opt := w.linter.opt
 	p := &Pass{
@@ -208,7 +222,7 @@ func (w *Worker) Policy(file string, src []byte) diag.Report {
 		found:    found,
 		left:     budget,
 		worker:   w,
-		partial:  yamldoc.Stops(found),
+		partial:  yamldoc.Stops(found) || before > 0,
 	}
 	return w.report(file, pol.Doc, p, p.run())
 }
@@ -234,12 +248,13 @@ func (p *Pass) run() []diag.Finding {
 // of a broken file is compared with no other: it may be the broken part
 // that would have made the difference.
 func (p *Pass) serves(r *Rule) bool {
-	if p.partial && (r.NeedsFleet || r.NeedsPolicies) {
+	if p.partial && (r.NeedsFleet || r.NeedsPolicies || r.NeedsTools) {
 		return false
 	}
 	return (p.Graph != nil || !r.NeedsGraph) && (p.Fleet != nil || !r.NeedsFleet) &&
 		(p.Registry != nil || !r.NeedsPolicies) &&
-		(p.People != nil || !r.NeedsPeople)
+		(p.People != nil || !r.NeedsPeople) &&
+		(len(p.Catalogs()) > 0 || !r.NeedsTools)
 }
 
 // replace takes the findings out that a reported one of a more special

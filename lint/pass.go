@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/policy"
@@ -99,6 +100,11 @@ func Witness(v value.Value) string {
 		return ""
 	}
 	return ", for example " + string(text)
+}
+
+// WholeTexts reports whether the owner has patterns match whole texts.
+func (p *Pass) WholeTexts() bool {
+	return p.worker.linter.opt.Semantics.Conditions.Anchor == condition.Full
 }
 
 // UnknownField is a field that the format does not know, with the keys

@@ -42,6 +42,9 @@ func explain(w io.Writer, id string) error {
 
 func explainRule(w io.Writer, info diag.RuleInfo) error {
 	text := fmt.Sprintf("%s (%s): %s\n\n%s", info.ID, info.Severity, info.Title, indent(wrap(info.Why), "  "))
+	if info.Tools != "" {
+		text += "\nWith these tools:\n" + indent(info.Tools, "    ")
+	}
 	if info.Bad != "" {
 		text += "\nReported:\n" + indent(info.Bad, "    ")
 	}

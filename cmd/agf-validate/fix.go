@@ -71,9 +71,12 @@ func (v program) fix(f fixFlags, paths []string) error {
 	if err != nil {
 		return err
 	}
+	if opt.Catalogs, err = v.readCatalogs(f.tools, paths); err != nil {
+		return err
+	}
 	inputs, policies := walk(paths, v.In), v.shelf(chosen, 0)
 	policies.take(&opt)
-	opt.Fleet = fleet(inputs, v.workers())
+	opt.Fleet = fleet(inputs, opt.Catalogs, v.workers())
 	m := mender{
 		program: v,
 		flags:   f,

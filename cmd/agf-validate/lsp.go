@@ -56,6 +56,9 @@ func (v program) editorSettings(f validateFlags) (editor.Settings, error) {
 		set.Groups = directory.Groups()
 	}
 
+	if set.Options.Catalogs, err = v.readCatalogs(f.tools, nil); err != nil {
+		return set, err
+	}
 	v.shelf(chosen, 0).take(&set.Options)
 	c := comparison{owner: set.Options.Owner, registry: set.Options.Registry}
 	set.Drift = c.drift

@@ -28,6 +28,7 @@ type settings struct {
 	Paths    []string `doc:"paths"`
 	Policies []string `doc:"policies"`
 	Config   string   `doc:"config"`
+	Tools    []string `doc:"tools"`
 	People   string   `doc:"people"`
 	Strict   bool     `doc:"strict"`
 	FailOn   string   `doc:"fail_on"`
@@ -43,6 +44,9 @@ func (v program) settled(f *validateFlags, flags *pflag.FlagSet, paths []string)
 	given := func(name string) bool { return flags.Changed(name) }
 	if !given("policies") && !given("config") {
 		f.policies, f.config = s.Policies, s.Config
+	}
+	if !given("tools") {
+		f.tools = s.Tools
 	}
 	if !given("people") {
 		f.people = s.People
@@ -103,6 +107,14 @@ func (s *settings) beside(dir string) {
 	for _, list := range [][]string{s.Paths, s.Policies} {
 		for i := range list {
 			list[i] = from(list[i])
+		}
+	}
+
+	for i, list := range s.Tools {
+		alias, file := splitTools(list)
+		s.Tools[i] = from(file)
+		if alias != "" {
+			s.Tools[i] = alias + "=" + s.Tools[i]
 		}
 	}
 

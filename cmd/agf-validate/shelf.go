@@ -193,13 +193,14 @@ func (s *shelf) reports(c *checker, checked []input) {
 	c.unread = c.unread || s.missing
 }
 
-// fleet parses all agents of a run, when there are policies to compare
-// with them.
-func fleet(inputs []input, workers int) *lint.Fleet {
+// fleet parses all agents of a run, when there are policies or
+// catalogues to compare with them.
+func fleet(inputs []input, catalogs lint.Catalogs, workers int) *lint.Fleet {
 	is := func(k fileKind) func(input) bool {
 		return func(in input) bool { return in.kind == k && in.err == nil }
 	}
-	if !slices.ContainsFunc(inputs, is(policyKind)) || !slices.ContainsFunc(inputs, is(agentKind)) {
+	compared := slices.ContainsFunc(inputs, is(policyKind)) || len(catalogs) > 0
+	if !compared || !slices.ContainsFunc(inputs, is(agentKind)) {
 		return nil
 	}
 	subjects := make([]*lint.Subject, len(inputs))
@@ -214,7 +215,7 @@ func fleet(inputs []input, workers int) *lint.Fleet {
 					src, err = term.ReadFile(in.path, strings.NewReader(""))
 				}
 				if err == nil {
-					subjects[i] = lint.NewSubject(in.name(), src, in.files())
+					subjects[i] = lint.NewSubject(in.name(), src, in.files(), catalogs)
 				}
 			}
 		})

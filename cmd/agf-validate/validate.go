@@ -42,6 +42,7 @@ type validateFlags struct {
 	copyAge  time.Duration // 0: the copy of a registry may have any
 	people   string
 	settings string
+	tools    []string
 	strict   bool
 	noColor  bool
 }
@@ -95,6 +96,7 @@ func (v program) command() *cobra.Command {
 		v.diffCommand(),
 		v.explainCommand(),
 		v.fixCommand(),
+		v.initCommand(),
 		v.lspCommand(),
 		v.mutateCommand(),
 		v.postureCommand(),
@@ -119,6 +121,13 @@ func (f *validateFlags) inputs(flags *pflag.FlagSet) {
 		"policies",
 		nil,
 		"`DIR` of *.policy.yaml that agents may name (repeatable); instead of those of --config",
+	)
+	flags.StringArrayVar(
+		&f.tools,
+		"tools",
+		nil,
+		"`[ALIAS=]FILE` with the tools that an MCP server offers, or a model is given (repeatable): the result of "+
+			"tools/list, or an array of OpenAI or Anthropic; agents must allow and gate what is there",
 	)
 	flags.BoolVar(&f.strict, "strict", false, "unknown fields are errors")
 	flags.StringVar(
@@ -173,6 +182,10 @@ func (v program) check(f validateFlags, paths []string) error {
 		opt.People = directory
 	}
 
+	if opt.Catalogs, err = v.readCatalogs(f.tools, paths); err != nil {
+		return err
+	}
+
 	shown := &sources{}
 	out, err := diag.New(f.format, v.Out, diag.Options{
 		Color:   v.OutTerminal && !f.noColor && v.Getenv("NO_COLOR") == "",
@@ -189,7 +202,7 @@ func (v program) check(f validateFlags, paths []string) error {
 	}
 	inputs, policies := walk(paths, v.In), v.shelf(chosen, f.copyAge)
 	policies.take(&opt)
-	opt.Fleet = fleet(inputs, v.workers())
+	opt.Fleet = fleet(inputs, opt.Catalogs, v.workers())
 	c := &checker{
 		linter:   lint.New(rules.All(), opt),
 		streams:  v.Streams,
@@ -200,6 +213,7 @@ func (v program) check(f validateFlags, paths []string) error {
 		shelf:    policies,
 	}
 	policies.reports(c, inputs)
+	c.idle(opt, inputs)
 	return c.run(inputs, v.workers())
 }
 

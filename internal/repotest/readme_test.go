@@ -14,6 +14,7 @@ import (
 
 var (
 	consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
+	jsonBlock    = regexp.MustCompile("(?s)```json\n(.*?)```")
 	goBlock      = regexp.MustCompile("(?s)```go\n(.*?)```")
 	setUpBlock   = regexp.MustCompile("(?s)```sh\n(.*?)```")
 )
@@ -24,34 +25,68 @@ var (
 func TestReadmeCommands(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
 	shell(t, "make build BIN="+bin)
-	text := readText(t, filepath.Join(top, "README.md"))
+	runsAsShown(t, "README.md", 4, func(command string) string {
+		return shell(t, strings.ReplaceAll(command, "bin/", bin+"/"))
+	})
+}
+
+// TestReadmeGuideOfTools does the same for the guide from a list of
+// tools to gates, in an empty directory that holds the list alone.
+func TestReadmeGuideOfTools(t *testing.T) {
+	const page = "docs/guides/tools.md"
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	shell(t, "make build BIN="+bin)
+	list := jsonBlock.FindStringSubmatch(readText(t, filepath.Join(top, page)))
+	if list == nil {
+		t.Fatal("the guide shows no list of tools")
+	}
+	work := filepath.Join(dir, "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(work, "github.json"), []byte(list[1]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+
+	runsAsShown(t, page, 10, func(command string) string {
+		return shell(t, "cd "+work+" && export PATH="+bin+":$PATH && "+command)
+	})
+}
+
+// runsAsShown runs the commands of a page's console blocks, at least so
+// many, and compares what they print with what the page shows.
+func runsAsShown(t *testing.T, page string, least int, run func(command string) string) {
+	t.Helper()
+	text := readText(t, filepath.Join(top, page))
 	ran := 0
 	fresh := consoleBlock.ReplaceAllStringFunc(text, func(block string) string {
 		var out strings.Builder
 		for _, line := range strings.Split(consoleBlock.FindStringSubmatch(block)[1], "\n") {
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
 				ran++
-				out.WriteString(line + "\n" + shell(t, strings.ReplaceAll(command, "bin/", bin+"/")))
+				out.WriteString(line + "\n" + run(command))
 			}
 		}
 
 		return "```console\n" + out.String() + "```"
 	})
-	if ran < 4 {
-		t.Fatalf("the README shows only %d commands", ran)
+	if ran < least {
+		t.Fatalf("%s shows only %d commands", page, ran)
 	}
 	if fresh == text {
 		return
 	}
 	if !golden.Update() {
 		t.Fatalf(
-			"README.md shows other output than its commands print; go test ./internal/repotest -run Readme -update "+
+			"%s shows other output than its commands print; go test ./internal/repotest -run Readme -update "+
 				"mends it:\n%s",
+			page,
 			fresh,
 		)
 	}
 
-	if err := os.WriteFile(filepath.Join(top, "README.md"), []byte(fresh), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(top, page), []byte(fresh), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -45,13 +45,13 @@ func TestExamples(t *testing.T) {
 	for _, a := range areas() {
 		for _, r := range a.Rules {
 			if r.Bad != "" {
-				reported := len(complete(a.Name, r.Bad).lint(r.ID)) > 0
+				reported := len(exampleOf(a.Name, r, r.Bad).lint(r.ID)) > 0
 				if _, known := untested()[r.ID]; reported == known {
 					t.Errorf("%s: the bad example: reported %v, exempt from this test %v", r.ID, reported, known)
 				}
 			}
 
-			if found := complete(a.Name, r.Good).lint(r.ID); r.Good != "" && len(found) > 0 {
+			if found := exampleOf(a.Name, r, r.Good).lint(r.ID); r.Good != "" && len(found) > 0 {
 				t.Errorf("%s: the good example is reported: %s", r.ID, found[0].Message)
 			}
 		}

@@ -49,6 +49,10 @@ func pages() map[string]string {
 func page(area string, r diag.RuleInfo) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s.\n\n%s · %s · %s\n\n%s\n", r.ID, title(r), r.Severity, area, r.Spec, wrapped(r.Why))
+	if r.Tools != "" {
+		fmt.Fprintf(&b, "\n## The list of tools\n\nBoth examples are checked with `--tools tools.json`:\n\n```json\n%s```\n",
+			r.Tools)
+	}
 	if r.Bad != "" {
 		fmt.Fprintf(&b, "\n## Reported\n\n%s\n%s", yaml(r.Bad), printed(area, r))
 	}
@@ -67,7 +71,7 @@ func yaml(text string) string { return "```yaml\n" + text + "```\n" }
 // printed is what agf-validate prints for the example. For a piece of a
 // file the places would be wrong, so only sentences are shown.
 func printed(area string, r diag.RuleInfo) string {
-	s := complete(area, r.Bad)
+	s := exampleOf(area, r, r.Bad)
 	found := s.lint(r.ID)
 	if len(found) == 0 {
 		return ""
@@ -117,7 +121,7 @@ func silencing(area string, r diag.RuleInfo) string {
 			"agf-validate: ignore %s -- why it is right here\n```\n\n",
 		r.ID,
 	)
-	switch found := complete(area, r.Bad).lint(r.ID); {
+	switch found := exampleOf(area, r, r.Bad).lint(r.ID); {
 	case r.Severity == diag.Error && area != authoringArea && len(found) == 0:
 		return "Not where it stops the load: nothing may be decided from such a file. Elsewhere:\n\n" + comment + config
 	case len(found) > 0 && !slices.ContainsFunc(found, func(f diag.Finding) bool { return !f.Stops }):

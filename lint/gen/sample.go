@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/lint/policytest"
 	"github.com/assent-dev/assent/lint/rules"
 	"github.com/assent-dev/assent/policy"
@@ -18,6 +19,24 @@ import (
 type sample struct {
 	file, text string
 	whole      bool // shown as it is linted: places in findings are right
+	tools      string
+}
+
+// exampleOf completes an example of a rule, with the tools that it is
+// checked with.
+func exampleOf(area string, r diag.RuleInfo, text string) sample {
+	s := complete(area, text)
+	s.tools = r.Tools
+	return s
+}
+
+// offered are the tools that a sample is checked with.
+func (s sample) offered() lint.Catalogs {
+	list, err := catalog.Parse("tools.json", []byte(s.tools))
+	if err != nil {
+		return nil
+	}
+	return lint.Catalogs{list}
 }
 
 // The fields of a small agent, by key, for what an example leaves out.
@@ -70,17 +89,17 @@ func complete(area, text string) sample {
 	first := firstKey(text)
 	switch {
 	case area == peopleArea:
-		return sample{"people.yaml", text, true}
+		return sample{file: "people.yaml", text: text, whole: true}
 	case area == testArea:
-		return sample{"desk.test.yaml", text, true}
+		return sample{file: "desk.test.yaml", text: text, whole: true}
 	case area == configArea && first == "rules":
-		return sample{"agf-validate.yaml", text, true}
+		return sample{file: "agf-validate.yaml", text: text, whole: true}
 	case hasKey(text, "policy_ref") || area == policyArea && hasKey(text, "name"):
-		return sample{"acme.policy.yaml", text, true}
+		return sample{file: "acme.policy.yaml", text: text, whole: true}
 	case first == "rules":
-		return sample{"acme.policy.yaml", "schema_version: \"1.0.0\"\npolicy_ref: acme.trades\n" + text, false}
+		return sample{file: "acme.policy.yaml", text: "schema_version: \"1.0.0\"\npolicy_ref: acme.trades\n" + text, whole: false}
 	case hasKey(text, "schema_version") && hasKey(text, "metadata") && hasKey(text, "interface"):
-		return sample{"clerk.agf.yaml", text, true}
+		return sample{file: "clerk.agf.yaml", text: text, whole: true}
 	}
 
 	if lead, ok := homes()[first]; ok && area != "YAML" {
@@ -94,7 +113,7 @@ func complete(area, text string) sample {
 			text += p[1]
 		}
 	}
-	return sample{"clerk.agf.yaml", text, false}
+	return sample{file: "clerk.agf.yaml", text: text, whole: false}
 }
 
 // lint runs everything over a sample and returns what one rule says.
@@ -104,6 +123,7 @@ func (s sample) lint(id string) []diag.Finding {
 		Registry: shelf(),
 		Fleet:    fleet(),
 		People:   staff(),
+		Catalogs: s.offered(),
 	}).Worker()
 	var found []diag.Finding
 	switch {
@@ -148,7 +168,7 @@ func fleet() *lint.Fleet {
 			"action_space: {local_tools: [{alias: deploy_service}, {alias: rollback_service}], mcp_servers: " +
 			"[{alias: db, allowed_tools: [drop_table]}]}\n",
 	)
-	return lint.NewFleet([]*lint.Subject{lint.NewSubject("clerk.agf.yaml", []byte(b.String()), nil)})
+	return lint.NewFleet([]*lint.Subject{lint.NewSubject("clerk.agf.yaml", []byte(b.String()), nil, nil)})
 }
 
 // staff are the people of the examples: those of people.yaml in the

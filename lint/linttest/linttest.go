@@ -9,7 +9,8 @@
 //
 // Other agents of the folder may be sub-agents of samples, and are
 // those that its policies are checked with; other policies are given
-// beside its agents. people.yaml says who is in the groups.
+// beside its agents. people.yaml says who is in the groups, and
+// tools.json which tools are offered.
 package linttest
 
 import (
@@ -26,6 +27,7 @@ import (
 	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/policy"
 )
 
@@ -61,10 +63,12 @@ func options(t *testing.T, fsys fs.FS) lint.Options {
 	if directory := directory(t, fsys); directory != nil { // a nil *people.Directory would be some lint.People
 		opt.People = directory
 	}
+	opt.Catalogs = catalogs(t, fsys)
 	agents, policies := others(t, fsys, ".agf.yaml"), others(t, fsys, ".policy.yaml")
 	var subjects []*lint.Subject
 	for _, name := range slices.Sorted(maps.Keys(agents)) {
-		subjects = append(subjects, lint.NewSubject(name, agents[name], &lint.Files{FS: fsys, Path: name}))
+		files := &lint.Files{FS: fsys, Path: name}
+		subjects = append(subjects, lint.NewSubject(name, agents[name], files, opt.Catalogs))
 	}
 	if len(subjects) > 0 {
 		opt.Fleet = lint.NewFleet(subjects)
@@ -82,6 +86,22 @@ func options(t *testing.T, fsys fs.FS) lint.Options {
 	}
 	opt.Registry = set
 	return opt
+}
+
+func catalogs(t *testing.T, fsys fs.FS) lint.Catalogs {
+	t.Helper()
+	text, err := fs.ReadFile(fsys, "tools.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := catalog.Parse("tools.json", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lint.Catalogs{list}
 }
 
 func directory(t *testing.T, fsys fs.FS) *people.Directory {

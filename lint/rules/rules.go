@@ -17,18 +17,22 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-//go:embed */rule.md */bad.*.yaml */good.*.yaml
+//go:embed */rule.md */bad.*.yaml */good.*.yaml */tools.json
 var files embed.FS
 
 // All returns every authoring rule, sorted by id.
 func All() []lint.Rule {
 	checks := map[string]lint.Rule{
-		"alias-collision":      {Agent: aliasCollision},
-		"allow-list-glob":      {Agent: allowListGlob},
-		"approval-misplaced":   {Agent: approvalMisplaced, Replaces: schema.UnknownField},
-		"argument-key":         {Agent: argumentKey, Policy: argumentKey},
-		"case-dodged":          {Agent: caseDodged, Policy: caseDodged},
-		"child-drops-approval": {Agent: childDropsApproval, NeedsGraph: true},
+		"alias-collision":        {Agent: aliasCollision},
+		"allow-list-glob":        {Agent: allowListGlob},
+		"approval-misplaced":     {Agent: approvalMisplaced, Replaces: schema.UnknownField},
+		"argument-key":           {Agent: argumentKey, Policy: argumentKey},
+		"argument-left-out":      {Agent: argumentLeftOut, Policy: argumentLeftOut, NeedsTools: true},
+		"argument-not-taken":     {Agent: argumentNotTaken, Policy: argumentNotTaken, NeedsTools: true},
+		"argument-type-clash":    {Agent: argumentTypeClash, Policy: argumentTypeClash, NeedsTools: true},
+		"case-dodged":            {Agent: caseDodged, Policy: caseDodged},
+		"catalog-without-server": {Agent: catalogWithoutServer, NeedsTools: true},
+		"child-drops-approval":   {Agent: childDropsApproval, NeedsGraph: true},
 		"classification-near-miss": {
 			Agent:  classificationNearMissInAgent,
 			Policy: classificationNearMissInPolicy,
@@ -39,14 +43,18 @@ func All() []lint.Rule {
 		"condition-vacuous":        {Agent: conditionVacuous, Policy: conditionVacuous},
 		"delegation-key":           {Agent: delegationKey, Policy: delegationKey},
 		"deny-name-dodged":         {Agent: denyNameDodged, NeedsPolicies: true},
+		"destructive-exempted":     {Agent: destructiveExempted},
+		"destructive-without-gate": {Agent: destructiveWithoutGate, NeedsTools: true},
 		"dotted-key":               {Agent: dottedKey},
 		"empty-allow-list":         {Agent: emptyAllowList},
 		"empty-matcher":            {Agent: emptyMatcher, Policy: emptyMatcher},
+		"gate-out-of-bounds":       {Agent: gateOutOfBounds, Policy: gateOutOfBounds, NeedsTools: true},
 		"group-without-args-match": {Agent: groupWithoutArgsMatch, Replaces: schema.UnknownField},
 		"host-dodged":              {Agent: hostDodged, Policy: hostDodged},
 		"idle-exemption":           {Agent: idleExemption},
 		"index-key":                {Agent: indexKey, Policy: indexKey},
 		"looser-than-blanket":      {Agent: looserThanBlanket},
+		"pattern-unanchored":       {Agent: patternUnanchored, Policy: patternUnanchored},
 		"policy-group-unknown":     {Policy: policyGroupUnknown, NeedsPeople: true},
 		"policy-meets-nothing":     {Policy: policyMeetsNothing, NeedsFleet: true},
 		"policy-ref-repeated":      {Agent: policyRefRepeated},
@@ -59,7 +67,9 @@ func All() []lint.Rule {
 		"template-variable":        {Agent: templateVariable, Policy: templateVariable},
 		"tighten-only-off":         {Agent: tightenOnlyOff},
 		"tool-listed-twice":        {Agent: toolListedTwice},
+		"tool-not-offered":         {Agent: toolNotOffered, NeedsTools: true},
 		"undeclared-input":         {Agent: undeclaredInput},
+		"value-not-offered":        {Agent: valueNotOffered, Policy: valueNotOffered, NeedsTools: true},
 	}
 	var all []lint.Rule
 	for _, id := range slices.Sorted(maps.Keys(checks)) {
@@ -74,6 +84,9 @@ func All() []lint.Rule {
 // first sample of each kind without the comments that tests read.
 func describe(folder string) diag.RuleInfo {
 	info := diag.Page(text(folder + "/rule.md"))
+	if names, _ := fs.Glob(files, folder+"/tools.json"); len(names) > 0 {
+		info.Tools = text(names[0])
+	}
 	info.Bad, info.Good = lint.Sample(text(folder+"/bad.*.yaml")), lint.Sample(text(folder+"/good.*.yaml"))
 	return info
 }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/catalog"
+)
+
+// readCatalogs reads the lists of tools that --tools names, each as
+// FILE or ALIAS=FILE. Two lists of one server are one list.
+func (v program) readCatalogs(flags, paths []string) (lint.Catalogs, error) {
+	var all lint.Catalogs
+	stdin := slices.Contains(paths, "-")
+	for _, flag := range flags {
+		alias, file := splitTools(flag)
+		if file == "-" && stdin {
+			return nil, errors.New("standard input can be read only once")
+		}
+		stdin = stdin || file == "-"
+		list, err := v.readCatalog(alias, file)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range all {
+			if err := distinct(other, list); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, list)
+	}
+
+	return all, nil
+}
+
+// splitTools takes ALIAS=FILE apart. An alias holds no separator of
+// paths.
+func splitTools(flag string) (alias, file string) {
+	alias, file, named := strings.Cut(flag, "=")
+	if !named || strings.ContainsAny(alias, `/\\`) {
+		return "", flag
+	}
+	return alias, file
+}
+
+func (v program) readCatalog(alias, file string) (*catalog.Catalog, error) {
+	src, err := term.ReadFile(file, v.In)
+	if err != nil {
+		return nil, fmt.Errorf("--tools: %w", err)
+	}
+	if file == "-" {
+		file = "<stdin>"
+	}
+	list, err := catalog.Parse(file, src)
+	if err != nil {
+		return nil, fmt.Errorf("--tools: %w", err)
+	}
+	if alias != "" {
+		list.Server = alias
+	}
+	return list, nil
+}
+
+// distinct refuses a tool that stands in two lists of one server.
+func distinct(a, b *catalog.Catalog) error {
+	if a.Server != b.Server || a.MCP != b.MCP {
+		return nil
+	}
+	names := map[string]*catalog.Tool{}
+	for i := range a.Tools {
+		names[a.Tools[i].Name] = &a.Tools[i]
+	}
+	for _, t := range b.Tools {
+		if o := names[t.Name]; o != nil {
+			return fmt.Errorf(
+				"--tools: %s:%d:%d: the tool %q stands in %s:%d:%d already, so nobody knows which one is meant",
+				t.File,
+				t.Range.Start.Line,
+				t.Range.Start.Column,
+				t.Name,
+				o.File,
+				o.Range.Start.Line,
+				o.Range.Start.Column,
+			)
+		}
+	}
+
+	return nil
+}
+
+// idle tells of catalogues that nothing was held against, unless an
+// agent that could not be read may be theirs.
+func (c *checker) idle(opt lint.Options, inputs []input) {
+	fleet := opt.Fleet
+	if fleet == nil {
+		fleet = lint.NewFleet(nil)
+	}
+	agents := 0
+	for _, in := range inputs {
+		if in.kind == agentKind {
+			agents++
+		}
+	}
+	if agents > len(fleet.Subjects()) {
+		return
+	}
+	for _, list := range fleet.Idle(opt.Catalogs) {
+		whose, near := "has tools of its own", ""
+		switch {
+		case list.Server != "":
+			whose = fmt.Sprintf("has an MCP server with the alias %q", list.Server)
+			near = diag.Nearest(list.Server, fleet.Servers())
+		case list.MCP:
+			whose = "has an MCP server"
+		}
+
+		if near != "" {
+			near = fmt.Sprintf("; did you mean %q", near)
+		}
+		c.unread = true
+		c.progress.clear()
+		fmt.Fprintf(
+			c.streams.Err,
+			"agf-validate: --tools %s: no agent that is checked %s, so nothing was held against it%s\n",
+			list.File,
+			whose,
+			near,
+		)
+	}
+}

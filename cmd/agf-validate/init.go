@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/approval/people"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/rules"
+	"github.com/assent-dev/assent/policy"
+)
+
+func (v program) initCommand() *cobra.Command {
+	var tools []string
+	cmd := &cobra.Command{
+		Use:   "init [--tools [ALIAS=]FILE]... [DIR]",
+		Short: "Write a first agent, policy, people.yaml and CI workflow",
+		Long: "init writes files to begin with into DIR, which is made if need be: an agent whose every tool asks, a " +
+			"policy that says whom, people.yaml, and a workflow that checks them. With --tools the agent has the tools " +
+			"of these lists. Nothing that is there is overwritten.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			return v.init(dir, tools)
+		},
+	}
+	cmd.Flags().StringArrayVar(
+		&tools,
+		"tools",
+		nil,
+		"`[ALIAS=]FILE` with the tools that an MCP server offers, or a model is given (repeatable)",
+	)
+	return cmd
+}
+
+// written is one file that init writes.
+type written struct {
+	name string // relative to the directory, with slashes
+	text []byte
+}
+
+// init writes a beginning. Everything is made and checked before the
+// first file is written.
+func (v program) init(dir string, flags []string) error {
+	s, err := v.starter(dir, flags)
+	if err != nil {
+		return err
+	}
+	files := s.files()
+	if err := s.check(files); err != nil {
+		return err
+	}
+	files = slices.DeleteFunc(files, func(f written) bool { return keeps(dir, f) })
+	if err := writeAll(dir, files); err != nil {
+		return err
+	}
+	for _, f := range files {
+		fmt.Fprintf(v.Out, "wrote %s\n", filepath.Join(dir, filepath.FromSlash(f.name)))
+	}
+	where := ""
+	if dir != "." {
+		where = "cd " + dir + " && "
+	}
+	fmt.Fprintf(
+		v.Out,
+		"\nEvery tool asks. Put your people into people.yaml, then check it all:\n  %sagf-validate %s .\n",
+		where,
+		s.flags(),
+	)
+	return nil
+}
+
+// starter reads the lists of tools, each of which becomes a file beside
+// the agent that later checks use.
+func (v program) starter(dir string, flags []string) (*starter, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &starter{id: idOf(filepath.Base(abs))}
+	catalogs, err := v.readCatalogs(flags, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i, list := range catalogs {
+		_, file := splitTools(flags[i])
+		if list.MCP && list.Server == "" {
+			base, _, _ := strings.Cut(filepath.Base(file), ".")
+			if file == "-" {
+				base = "server"
+			}
+			list.Server = aliasOf(base)
+		}
+
+		if list.Server != "" && list.Server != aliasOf(list.Server) {
+			return nil, fmt.Errorf(
+				"--tools %s: %q is no alias: an alias is letters, digits and _; write --tools %s=%s",
+				flags[i],
+				list.Server,
+				aliasOf(list.Server),
+				file,
+			)
+		}
+
+		s.catalogs = append(s.catalogs, list)
+	}
+
+	return s, nil
+}
+
+// check lints what is about to be written: a beginning with findings
+// would teach nothing.
+func (s *starter) check(files []written) error {
+	opt := lint.Options{Catalogs: s.catalogs}
+	for _, f := range files {
+		switch f.name {
+		case peopleFile:
+			directory, _ := people.Parse(f.name, f.text)
+			opt.People = directory
+		case policyFile:
+			p, _ := policy.Parse(f.name, f.text)
+			opt.Registry, _ = policy.NewSet(p)
+		case agentFile:
+			opt.Fleet = lint.NewFleet([]*lint.Subject{lint.NewSubject(f.name, f.text, nil, s.catalogs)})
+		}
+	}
+
+	w := lint.New(rules.All(), opt).Worker()
+	var found []diag.Finding
+	for _, f := range files {
+		switch f.name {
+		case policyFile:
+			found = append(found, w.Policy(f.name, f.text).Findings...)
+		case agentFile:
+			found = append(found, w.Agent(f.name, f.text, nil).Findings...)
+		}
+	}
+
+	if len(found) > 0 {
+		return fmt.Errorf(
+			"nothing is written, as no agent with these tools would be sound: %s [%s]",
+			found[0].Message,
+			found[0].Rule,
+		)
+	}
+
+	return nil
+}
+
+// keeps reports whether a list of tools stands already where it will be
+// kept.
+func keeps(dir string, f written) bool {
+	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(f.name)))
+	return err == nil && bytes.Equal(text, f.text) && strings.HasPrefix(f.name, toolsFolder)
+}
+
+// writeAll writes all files, or none: when one can't be written, those
+// before it and the directories made for them are removed.
+func writeAll(dir string, files []written) (err error) {
+	var made []string
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, path := range slices.Backward(made) {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}()
+	for _, f := range files {
+		switch _, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(f.name))); {
+		case err == nil:
+			return fmt.Errorf("%s is there already, and nothing is overwritten", filepath.Join(dir, f.name))
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+
+	for _, f := range files {
+		path := filepath.Join(dir, filepath.FromSlash(f.name))
+		folders, err := makeFolders(filepath.Dir(path))
+		if made = append(made, folders...); err != nil {
+			return err
+		}
+		out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return err
+		}
+		made = append(made, path)
+		_, err = out.Write(f.text)
+		if err = errors.Join(err, out.Close()); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// makeFolders makes a directory and those above it, and returns the new
+// ones, outermost first.
+func makeFolders(dir string) (made []string, err error) {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil, nil
+	}
+	if above := filepath.Dir(dir); above != dir {
+		if made, err = makeFolders(above); err != nil {
+			return made, err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return made, err
+	}
+	return append(made, dir), nil
+}
+
+// idOf makes an id of an agent of a name.
+func idOf(name string) string {
+	id := strings.Trim(mapped(strings.ToLower(name), '-'), "-_")
+	if id == "" {
+		return "agent"
+	}
+	return id
+}
+
+// aliasOf makes an alias of a name.
+func aliasOf(name string) string {
+	alias := mapped(name, '_')
+	if alias == "" || alias[0] >= '0' && alias[0] <= '9' {
+		return "t_" + alias
+	}
+	return alias
+}
+
+// mapped puts another character for each that is no letter, digit or _.
+// A hyphen stays where it is the other.
+func mapped(name string, other rune) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && (r == '_' || r >= '0' && r <= '9' || r|0x20 >= 'a' && r|0x20 <= 'z') {
+			return r
+		}
+		return other
+	}, name)
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/catalog"
+)
+
+// The files that init writes, beside the lists of tools.
+const (
+	agentFile    = "agent.agf.yaml"
+	policyFile   = "policies/approvals.policy.yaml"
+	peopleFile   = "people.yaml"
+	workflowFile = ".github/workflows/approvals.yml"
+	toolsFolder  = "tools/"
+)
+
+// starter makes the texts of a beginning.
+type starter struct {
+	id       string
+	catalogs lint.Catalogs
+}
+
+// files are all files, as they will be written.
+func (s *starter) files() []written {
+	all := []written{
+		{agentFile, []byte(s.agent())},
+		{policyFile, []byte(s.policy())},
+		{peopleFile, []byte(startPeople)},
+		{workflowFile, []byte(strings.ReplaceAll(startWorkflow, "FLAGS", s.flags()))},
+	}
+	for i, list := range s.catalogs {
+		all = append(all, written{s.listFile(i), list.Text})
+	}
+	return all
+}
+
+// listFile is where the list of a number is kept.
+func (s *starter) listFile(i int) string {
+	name, twin := s.catalogs[i].Server, 1
+	for _, before := range s.catalogs[:i] {
+		if before.Server == name {
+			twin++
+		}
+	}
+	if name == "" {
+		name = "model"
+	}
+	if twin > 1 {
+		name += fmt.Sprintf("-%d", twin)
+	}
+	return toolsFolder + name + ".json"
+}
+
+// flags are those with which the files are checked.
+func (s *starter) flags() string {
+	flags := "--policies policies --people people.yaml"
+	for i, list := range s.catalogs {
+		flags += " --tools "
+		if list.Server != "" {
+			flags += list.Server + "="
+		}
+		flags += s.listFile(i)
+	}
+
+	return flags
+}
+
+// agent writes the agent, with every tool of the lists.
+func (s *starter) agent() string {
+	text := strings.ReplaceAll(startAgent, "ID", s.id)
+	local, servers := "", ""
+	var aliases []string
+	for _, list := range s.catalogs {
+		if list.Server != "" && !slices.Contains(aliases, list.Server) {
+			aliases = append(aliases, list.Server)
+			servers += s.server(list.Server)
+		}
+		if list.Server == "" {
+			for _, t := range list.Tools {
+				local += localEntry(&t)
+			}
+		}
+	}
+
+	if len(s.catalogs) == 0 {
+		local = startTool
+	}
+	if local != "" {
+		text += "  # Functions of your program. Without an approval field a local tool runs unasked.\n  local_tools:\n" + local
+	}
+	if servers != "" {
+		text += "  mcp_servers:\n" + servers
+	}
+	return text
+}
+
+// server writes a server with the tools of all its lists.
+func (s *starter) server(alias string) string {
+	text := strings.ReplaceAll(startServer, "ALIAS", alias)
+	tools := ""
+	for _, list := range s.catalogs {
+		if list.Server == alias {
+			for _, t := range list.Tools {
+				tools += entry(&t)
+			}
+		}
+	}
+
+	if tools == "" {
+		return text + "      allowed_tools: []\n"
+	}
+	return text + "      allowed_tools:\n" + tools
+}
+
+// entry writes a tool of a server. What only reads may be exempted, by
+// hand.
+func entry(t *catalog.Tool) string {
+	text := about(t, "        ") + "        - name: " + scalar(t.Name) + "\n"
+	switch amount := measure(t); {
+	case t.Hints.ReadOnly != nil && *t.Hints.ReadOnly:
+		text += "          # Says that it only reads. To let it run unasked, where trusted_servers (decisions.yaml) has the\n" +
+			"          # server:\n          # approval: false\n"
+	case amount != "":
+		text += "          # To ask only above a bound, give the policy's rule the same condition:\n" +
+			"          # approval: {condition: {args_match: {" + amount + ": {gt: 100}}}}\n"
+	}
+
+	return text
+}
+
+// localEntry writes a tool of the program.
+func localEntry(t *catalog.Tool) string {
+	text := about(t, "    ") + "    - alias: " + aliasOf(t.Name) + "\n"
+	if t.Name != aliasOf(t.Name) {
+		text += "      name: " + scalar(t.Name) + "\n"
+	}
+	return text + "      approval: true\n"
+}
+
+// about is a comment with what a tool says of itself, which is not to
+// be read as anything else.
+func about(t *catalog.Tool, indent string) string {
+	const most = 80
+	words := term.ScrubLine(strings.Join(strings.Fields(t.Description), " "))
+	if words == "" {
+		return ""
+	}
+	return indent + "# It says: " + term.Shorten(words, most) + "\n"
+}
+
+// plainName is a name that every reader of YAML takes for a text.
+var plainName = regexp.MustCompile(`^[a-z][a-z0-9]*([_-][a-z0-9]+)+$`)
+
+// scalar writes a text for YAML.
+func scalar(text string) string {
+	if plainName.MatchString(text) {
+		return text
+	}
+	quoted, _ := json.Marshal(text) // a string that was read from JSON
+	return string(quoted)
+}
+
+// measure is a number that every call of the tool has, and that a
+// condition can name as it stands.
+func measure(t *catalog.Tool) string {
+	for _, f := range t.Args.Fields {
+		if f.Required && f.Type.Enum == nil && strings.HasPrefix(f.Type.String(), "a number") &&
+			f.Name == aliasOf(f.Name) {
+			return f.Name
+		}
+	}
+
+	return ""
+}
+
+// policy writes the policy: who answers, and for how many.
+func (s *starter) policy() string {
+	var destructive []string
+	for _, list := range s.catalogs {
+		for _, t := range list.Tools {
+			if t.Hints.Destructive == nil || !*t.Hints.Destructive {
+				continue
+			}
+			name := t.Name
+			if list.Server == "" {
+				name = aliasOf(name)
+			}
+			destructive = append(destructive, "        - "+scalar(name))
+		}
+	}
+
+	remote := func(list *catalog.Catalog) bool { return list.Server != "" }
+	local := func(list *catalog.Catalog) bool { return list.Server == "" }
+	kind := "tool, mcp_tool"
+	switch {
+	case !slices.ContainsFunc(s.catalogs, remote):
+		kind = "tool"
+	case !slices.ContainsFunc(s.catalogs, local):
+		kind = "mcp_tool"
+	}
+
+	text := strings.NewReplacer("ID", s.id, "KINDS", kind).Replace(startPolicy)
+	if len(destructive) > 0 {
+		text += strings.NewReplacer("KINDS", kind, "TARGETS", strings.Join(destructive, "\n")).Replace(startDestructive)
+	}
+	return text
+}

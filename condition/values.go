@@ -1,0 +1,147 @@
+package condition
+
+import (
+	"slices"
+
+	"github.com/assent-dev/assent/value"
+)
+
+// Values is a set of values that an argument may have, and of whether
+// it may be missing. The zero value is the empty set. Arrays and
+// objects are not told apart, as no test does.
+type Values struct{ set domain }
+
+// AnyValue is every value, but not a missing one.
+func AnyValue() Values { return Values{everything().without(atomAbsent)} }
+
+// Missing is no value at all.
+func Missing() Values { return Values{only(atomAbsent)} }
+
+// OfKind is every value of a kind.
+func OfKind(k value.Kind) Values {
+	switch k {
+	case value.Null:
+		return Values{only(atomNull)}
+	case value.Bool:
+		return Values{only(atomFalse | atomTrue)}
+	case value.Number:
+		return Values{domain{numbers: allNumbers(true)}}
+	case value.String:
+		return Values{domain{texts: allTexts(true)}}
+	case value.Array, value.Object:
+		return Values{only(atomCompound)}
+	default:
+		return Missing()
+	}
+}
+
+// Integers is every number without a fraction.
+func Integers() Values { return Values{domain{numbers: numbers{first: true, whole: true}}} }
+
+// Exactly is one value. Of an array or an object it is all of them.
+func Exactly(v value.Value) Values {
+	switch v.Kind {
+	case value.Bool:
+		return Values{only([...]atoms{atomFalse, atomTrue}[index(v.Bool)])}
+	case value.Number:
+		return AtLeast(v.Num, false).And(AtMost(v.Num, false))
+	case value.String:
+		return Values{domain{texts: texts{list: []string{v.Text}}}}
+	default:
+		return OfKind(v.Kind)
+	}
+}
+
+// AtLeast is every number from n on, without n itself when it is open.
+func AtLeast(n value.Num, open bool) Values {
+	return Values{domain{numbers: numbers{cuts: []cut{{n, open}}}}}
+}
+
+// AtMost is every number up to n, without n itself when it is open.
+func AtMost(n value.Num, open bool) Values {
+	return Values{domain{numbers: numbers{first: true, cuts: []cut{{n, !open}}}}}
+}
+
+// And is what two sets have in common.
+func (v Values) And(w Values) Values { return Values{v.set.and(w.set)} }
+
+// Or is what one of two sets has.
+func (v Values) Or(w Values) Values {
+	not := func(t texts) texts { return texts{but: !t.but, list: t.list} } // no patterns are in such sets
+	return Values{domain{
+		atoms:   v.set.atoms | w.set.atoms,
+		numbers: v.set.numbers.or(w.set.numbers),
+		texts:   not(not(v.set.texts).and(not(w.set.texts))),
+	}}
+}
+
+// Empty reports whether nothing is in the set.
+func (v Values) Empty() bool { return v.set.empty() }
+
+// Has reports whether the set has a value of a kind.
+func (v Values) Has(k value.Kind) bool { return !v.And(OfKind(k)).Empty() }
+
+// Whole reports whether the numbers of the set have no fractions.
+func (v Values) Whole() bool { return v.set.numbers.whole }
+
+// Holds reports whether the set has a value such as an operand.
+func (v Values) Holds(s Scalar) bool {
+	one := Exactly(value.Value{
+		Kind: s.Kind,
+		Bool: s.Bool,
+		Text: s.Text,
+		Num:  s.Num,
+	})
+	return !one.And(v).Empty() // in this order long lists cost little
+}
+
+// Bound says what may stand at a place of the use's document.
+type Bound struct {
+	Place  []string // see Places
+	Values Values
+}
+
+// Within returns an analyzer that answers for arguments within bounds
+// only. At places without a bound anything may stand. It shares what a
+// has learnt of patterns.
+func (a *Analyzer) Within(bounds []Bound) *Analyzer {
+	b := *a
+	b.bounds = bounds
+	return &b
+}
+
+// Dodged: are there arguments without a key for which the condition is
+// False, while some value of the key would make it True or Unknown? By
+// the fail-safe semantics there are none. They are the witness.
+func (a *Analyzer) Dodged(e *Expr, key string) (Verdict, value.Value) {
+	q := a.ask()
+	keys, _ := a.reading.places(key)
+	var places []int
+	for _, segments := range keys {
+		places = append(places, q.place(segments))
+	}
+
+	asks := q.boxes(e, Unknown)
+	var without []box
+	for _, b := range asks {
+		given := spread([]box{slices.Clone(b)}, []box{q.bounds})
+		if len(given) == 0 || !given[0].present(places) {
+			continue
+		}
+		for _, p := range places {
+			given[0].set(p, only(q.bounds.at(p).atoms&atomAbsent))
+		}
+		without = append(without, given[0])
+	}
+
+	return q.difference(without, asks)
+}
+
+// present reports whether some argument of the box may stand at one of
+// the places.
+func (b box) present(places []int) bool {
+	return slices.ContainsFunc(places, func(p int) bool {
+		d := b.at(p).without(atomAbsent)
+		return !d.empty()
+	})
+}

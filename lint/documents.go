@@ -1,0 +1,70 @@
+package lint
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/assent-dev/assent/diag"
+)
+
+// ruleDocuments is the rule of files with several documents; it is
+// described in package yamldoc.
+const ruleDocuments = "yaml-documents"
+
+// mostDocuments bounds how many documents of a file are looked at.
+const mostDocuments = 8
+
+// unread reports a file that could not be read. When it holds several
+// documents each is looked at by itself, as what it is by its content,
+// so that the mistakes in all of them are told in one run. Nothing may
+// be decided from any of them.
+func (w *Worker) unread(file string, src []byte, files *Files, found []diag.Finding, before int) diag.Report {
+	i := slices.IndexFunc(found, func(f diag.Finding) bool { return f.Rule == ruleDocuments })
+	if i < 0 || before == mostDocuments {
+		return w.report(file, nil, nil, found)
+	}
+	first, rest := cutLines(src, found[i].Range.Start.Line)
+	if len(rest) == 0 {
+		return w.report(file, nil, nil, found)
+	}
+
+	r := w.report(file, nil, nil, found[i:i+1])
+	for _, part := range [][]byte{first, rest} {
+		more := w.part(file, part, files, before+1)
+		r.Findings = append(r.Findings, more.Findings...)
+		r.Suppressed = append(r.Suppressed, more.Suppressed...)
+	}
+	diag.Sort(r.Findings)
+	return r
+}
+
+// part lints a document of a file as what it is by its content. People
+// are checked in files of their own only.
+func (w *Worker) part(file string, src []byte, files *Files, before int) diag.Report {
+	switch ContentOf(src) {
+	case PolicyContent:
+		return w.policy(file, src, before)
+	case PeopleContent:
+		return diag.Report{}
+	}
+
+	return w.agent(file, src, files, before)
+}
+
+// cutLines parts a text before a line, from 1. What follows keeps the
+// numbers of its lines; it is empty when there is no such line.
+func cutLines(src []byte, line int) (before, after []byte) {
+	at := 0
+	for range line - 1 {
+		next := bytes.IndexByte(src[at:], '\n')
+		if next < 0 {
+			return src, nil
+		}
+		at += next + 1
+	}
+
+	if at == 0 {
+		return src, nil
+	}
+	return src[:at], append(bytes.Repeat([]byte("\n"), line-1), src[at:]...)
+}

@@ -1,0 +1,249 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint/catalog"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/schema"
+)
+
+// Catalogs are the lists of tools of a run. A list that names a server
+// is that of the MCP servers of this alias. Another list of MCP belongs
+// to the only server that an agent has, and to its local tools when it
+// has none; the tools of a model are local ones.
+type Catalogs []*catalog.Catalog
+
+// Local lists what is known of the local tools of an agent; known is
+// false when no catalogue is about them.
+func (c Catalogs) Local(space *schema.ActionSpace) (tools []*catalog.Tool, known bool) {
+	for _, list := range c {
+		if list.Server == "" && (!list.MCP || len(space.MCPServers) == 0) {
+			tools, known = appendTools(tools, list), true
+		}
+	}
+	return tools, known
+}
+
+// Server is Local for an MCP server of the agent.
+func (c Catalogs) Server(space *schema.ActionSpace, alias string) (tools []*catalog.Tool, known bool) {
+	for _, list := range c {
+		if list.Server == alias || list.Server == "" && list.MCP && len(space.MCPServers) == 1 {
+			tools, known = appendTools(tools, list), true
+		}
+	}
+	return tools, known
+}
+
+func appendTools(tools []*catalog.Tool, list *catalog.Catalog) []*catalog.Tool {
+	for i := range list.Tools {
+		tools = append(tools, &list.Tools[i])
+	}
+	return tools
+}
+
+// Homeless are the lists of which nobody can say to which of several
+// servers they belong.
+func (c Catalogs) Homeless(space *schema.ActionSpace) Catalogs {
+	if len(space.MCPServers) < 2 {
+		return nil
+	}
+	var lists Catalogs
+	for _, list := range c {
+		if list.Server == "" && list.MCP {
+			lists = append(lists, list)
+		}
+	}
+	return lists
+}
+
+// uses takes in the catalogues that are about the tools of a file, or
+// of which nobody can say.
+func (s *Subject) uses(space *schema.ActionSpace) {
+	for _, list := range s.catalogs {
+		named := slices.ContainsFunc(
+			space.MCPServers,
+			func(m schema.MCPServer) bool { return m.Alias == list.Server },
+		)
+		anybodys := list.Server == "" && (list.MCP && len(space.MCPServers) > 0 || len(space.LocalTools) > 0)
+		if named || anybodys {
+			s.used = append(s.used, list)
+		}
+	}
+}
+
+// Tool finds a tool by its name, nil when there is none.
+func Tool(tools []*catalog.Tool, name string) *catalog.Tool {
+	i := slices.IndexFunc(tools, func(t *catalog.Tool) bool { return t.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return tools[i]
+}
+
+// Catalogs are those of the run.
+func (p *Pass) Catalogs() Catalogs { return p.worker.linter.opt.Catalogs }
+
+// Gate is an approval of which all tools that it guards are known.
+type Gate struct {
+	Site
+	Tools []*catalog.Tool // at least one
+}
+
+// Gates lists the approvals of the file that guard known tools alone.
+func (p *Pass) Gates() []Gate {
+	var all []Gate
+	for _, s := range p.Sites() {
+		var tools []*catalog.Tool
+		if p.Policy != nil {
+			tools = p.Fleet.guarded(p.Policy, s.Approval)
+		} else {
+			tools = p.guarded(s.Approval)
+		}
+		if len(tools) > 0 {
+			all = append(all, Gate{s, tools})
+		}
+	}
+
+	return all
+}
+
+// guarded are the tools that calls through an approval of the agent can
+// be of; none when one of them is not known.
+func (p *Pass) guarded(a *schema.Approval) []*catalog.Tool {
+	space := &p.Agent.ActionSpace
+	for _, t := range space.LocalTools {
+		if t.Approval == a {
+			offered, _ := p.Catalogs().Local(space)
+			return only(LocalTool(offered, &t))
+		}
+	}
+
+	for _, s := range space.MCPServers {
+		offered, _ := p.Catalogs().Server(space, s.Alias)
+		for _, t := range Entries(s.AllowedTools) {
+			if t.Approval == a {
+				return only(Tool(offered, t.Name))
+			}
+		}
+		if s.Approval == a {
+			return inheriting(&s, offered)
+		}
+	}
+
+	return nil
+}
+
+func only(t *catalog.Tool) []*catalog.Tool {
+	if t == nil {
+		return nil
+	}
+	return []*catalog.Tool{t}
+}
+
+// LocalTool finds a local tool by what models know it as, or its alias.
+func LocalTool(offered []*catalog.Tool, t *schema.LocalTool) *catalog.Tool {
+	if named := Tool(offered, t.Name); named != nil {
+		return named
+	}
+	return Tool(offered, t.Alias)
+}
+
+// inheriting are the tools of a server that bring no approval of their
+// own. One that is not offered is never called.
+func inheriting(s *schema.MCPServer, offered []*catalog.Tool) []*catalog.Tool {
+	if s.AllowedTools == nil {
+		return offered
+	}
+	var tools []*catalog.Tool
+	for _, e := range *s.AllowedTools {
+		if t := Tool(offered, e.Name); t != nil && e.Approval == nil && !slices.Contains(tools, t) {
+			tools = append(tools, t)
+		}
+	}
+	return tools
+}
+
+// guarded are the tools that a rule of a policy can meet; none when it
+// can meet a call of which nothing is known.
+func (f *Fleet) guarded(pol *policy.Policy, a *schema.Approval) []*catalog.Tool {
+	i := slices.IndexFunc(pol.Rules, func(r policy.Rule) bool { return r.Approval == a })
+	if f == nil || i < 0 {
+		return nil
+	}
+	m := &pol.Rules[i].Match
+	var tools []*catalog.Tool
+	for _, s := range f.Governed(pol) {
+		if s.open {
+			return nil
+		}
+		for _, c := range s.calls {
+			switch {
+			case !c.meets(m):
+			case c.tool == nil:
+				return nil
+			case !slices.Contains(tools, c.tool):
+				tools = append(tools, c.tool)
+			}
+		}
+	}
+
+	return tools
+}
+
+// Bounds are what the arguments that a tool takes may be at the places
+// that a condition reads, and on the way to them.
+func Bounds(t *catalog.Tool, use condition.Use, e *condition.Expr) []condition.Bound {
+	var bounds []condition.Bound
+	seen := map[string]bool{}
+	for i := range e.Groups {
+		for _, m := range e.Groups[i].Matchers {
+			if seen[m.Key] {
+				continue
+			}
+			seen[m.Key] = true
+			for _, place := range placesOfArguments(use, m.Key) {
+				for n := 1; n <= len(place); n++ {
+					values, _ := t.Args.At(place[:n])
+					bounds = append(bounds, condition.Bound{Place: place[:n], Values: values})
+				}
+			}
+		}
+	}
+
+	return bounds
+}
+
+// placesOfArguments are the places of a key that lie in the arguments.
+func placesOfArguments(use condition.Use, key string) [][]string {
+	places, _ := condition.Places(use, key)
+	return slices.DeleteFunc(places, func(place []string) bool {
+		return use == condition.Governance && place[0] == "parent.input"
+	})
+}
+
+// Typed is what a tool lets an argument be that a condition names; nil
+// when it says nothing. has is false when the tool can't have it.
+func Typed(t *catalog.Tool, use condition.Use, key string) (typ *catalog.Type, has bool) {
+	places := placesOfArguments(use, key)
+	if len(places) == 0 {
+		return nil, true
+	}
+	for _, place := range places {
+		values, at := t.Args.At(place)
+		if at != nil && !at.Values.Empty() {
+			return at, true
+		}
+		has = has || !values.And(condition.AnyValue()).Empty()
+	}
+
+	return nil, has
+}
+
+// Declared points to a tool in its catalogue.
+func Declared(t *catalog.Tool) func(*diag.Finding) {
+	return Within(t.File, t.Range, fmt.Sprintf("the tool %q as it is offered", t.Name))
+}

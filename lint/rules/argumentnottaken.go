@@ -1,0 +1,148 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/catalog"
+)
+
+// argumentNotTaken reports conditions and messages that name an
+// argument which none of the tools behind them takes.
+func argumentNotTaken(p *lint.Pass) {
+	for _, g := range p.Gates() {
+		for m := range matchersOf(&g) {
+			if !taken(&g, m.Key) {
+				reportArgumentNotTaken(
+					p,
+					&g,
+					m.KeyRange,
+					m.Key,
+					"so this test is never certain"+through(p, &g),
+				)
+			}
+		}
+
+		if g.Approval.Template == nil {
+			continue
+		}
+		node := g.Approval.Template.Node
+		for _, ref := range g.Approval.Template.Parsed.Refs() {
+			if name, ok := strings.CutPrefix(ref.Name, "tool_args."); ok && !taken(&g, name) {
+				reportArgumentNotTaken(
+					p,
+					&g,
+					node.At(ref.Offset, ref.Length),
+					name,
+					"so the message shows nothing there",
+					lint.Soften(diag.Warning),
+				)
+			}
+		}
+	}
+}
+
+func reportArgumentNotTaken(
+	p *lint.Pass, g *lint.Gate, at diag.Range, name, consequence string, more ...func(*diag.Finding),
+) {
+	var known []string
+	for _, t := range g.Tools {
+		known = append(known, t.Args.Names()...)
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	expected := "no such test: " + offered(g) + " takes no arguments"
+	if len(known) > 0 {
+		expected = "one of " + strings.Join(known[:min(len(known), 20)], ", ")
+	}
+	more = append(
+		more,
+		lint.Expected(expected),
+		lint.Nearest(name, known),
+		lint.Declared(g.Tools[0]),
+	)
+	p.Report(
+		at,
+		fmt.Sprintf("%s takes no argument %q, %s", offered(g), name, consequence),
+		more...,
+	)
+}
+
+// matchersOf goes through the matchers of a gate's condition.
+func matchersOf(g *lint.Gate) func(func(*condition.Matcher) bool) {
+	return func(yield func(*condition.Matcher) bool) {
+		if g.Approval.Condition == nil {
+			return
+		}
+		for i := range g.Approval.Condition.Groups {
+			for j := range g.Approval.Condition.Groups[i].Matchers {
+				if !yield(&g.Approval.Condition.Groups[i].Matchers[j]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// taken reports whether one of the tools takes an argument, as far as
+// is known.
+func taken(g *lint.Gate, key string) bool {
+	return slices.ContainsFunc(g.Tools, func(t *catalog.Tool) bool {
+		_, has := lint.Typed(t, g.Use, key)
+		return has
+	})
+}
+
+// offered names the tools of a gate.
+func offered(g *lint.Gate) string {
+	if len(g.Tools) == 1 {
+		return fmt.Sprintf("%q", g.Tools[0].Name)
+	}
+	return fmt.Sprintf("none of %d tools, such as %q,", len(g.Tools), g.Tools[0].Name)
+}
+
+// through says what becomes of the calls of a gate whose tools are
+// known: that every one asks, or that some are let through, with one of
+// them. It is "" where that can't be told.
+func through(p *lint.Pass, g *lint.Gate) string {
+	all := true
+	for _, t := range g.Tools {
+		bounds := lint.Bounds(t, g.Use, g.Approval.Condition)
+		switch verdict, witness := p.Analyzer(g.Use).Within(bounds).CanBeFalse(g.Approval.Condition); verdict {
+		case condition.Yes:
+			return ", and calls are let through" + lint.Witness(witness)
+		case condition.Undecided:
+			all = false
+		}
+	}
+
+	if all {
+		return ": every call asks"
+	}
+	return ""
+}
+
+// typesOf is what the tools of a gate let an argument be: one type for
+// each that has the argument. ok is false when one of them doesn't say.
+func typesOf(g *lint.Gate, key string) (types []*catalog.Type, ok bool) {
+	for _, t := range g.Tools {
+		typ, has := lint.Typed(t, g.Use, key)
+		switch {
+		case typ != nil:
+			types = append(types, typ)
+		case has:
+			return nil, false
+		}
+	}
+
+	return types, len(types) > 0
+}
+
+// all reports whether each type fulfils a claim.
+func all(types []*catalog.Type, claim func(*catalog.Type) bool) bool {
+	return !slices.ContainsFunc(types, func(t *catalog.Type) bool { return !claim(t) })
+}

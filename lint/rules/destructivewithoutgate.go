@@ -1,0 +1,151 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+	"github.com/assent-dev/assent/lint/catalog"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/schema"
+)
+
+// destructiveWithoutGate reports destructive tools that run without a
+// question.
+func destructiveWithoutGate(p *lint.Pass) {
+	space := &p.Agent.ActionSpace
+	if tools, known := p.Catalogs().Local(space); known {
+		for _, l := range space.LocalTools {
+			if t := lint.LocalTool(tools, &l); t != nil && open(l.Approval) {
+				judgeDestructiveWithoutGate(
+					p,
+					t,
+					policy.Tool,
+					l.Alias,
+					"",
+					l.AliasRange,
+				)
+			}
+		}
+	}
+
+	for _, s := range space.MCPServers {
+		tools, _ := p.Catalogs().Server(space, s.Alias)
+		if s.AllowedTools == nil && open(s.Approval) {
+			for _, t := range tools {
+				judgeDestructiveWithoutGate(
+					p,
+					t,
+					policy.MCPTool,
+					t.Name,
+					s.Alias,
+					s.AliasRange,
+				)
+			}
+		}
+
+		for _, e := range lint.Entries(s.AllowedTools) {
+			if t := lint.Tool(tools, e.Name); t != nil && openEntry(&s, e.Name) {
+				judgeDestructiveWithoutGate(
+					p,
+					t,
+					policy.MCPTool,
+					t.Name,
+					s.Alias,
+					e.NameRange,
+				)
+			}
+		}
+	}
+}
+
+// open reports whether an approval lets every call through.
+func open(a *schema.Approval) bool { return a == nil || a.Form == schema.Never }
+
+// openEntry reports whether nothing of the file gates a tool that is on
+// an allow-list, and is not exempted from what its server demands,
+// which is another rule's.
+func openEntry(s *schema.MCPServer, name string) bool {
+	for _, e := range lint.Entries(s.AllowedTools) {
+		if e.Name == name && !open(e.Approval) {
+			return false
+		}
+	}
+	return open(s.Approval)
+}
+
+func judgeDestructiveWithoutGate(
+	p *lint.Pass, t *catalog.Tool, kind policy.Kind, name, server string, at diag.Range,
+) {
+	why := destructive(t.Name, t)
+	if why == "" || governed(p, t, kind, name, server) {
+		return
+	}
+	more := []func(*diag.Finding){
+		lint.Expected("an approval of the tool, or a policy that asks about it"),
+		lint.Declared(t),
+	}
+	message := fmt.Sprintf("%q %s, and nobody is asked before it runs", t.Name, why)
+	if policiesMissing(p) {
+		message = fmt.Sprintf("%q %s, and no approval of this file gates it; the policies that it names were not given",
+			t.Name, why)
+		more = append(more, lint.Soften(diag.Info))
+	}
+	p.Report(at, message, more...)
+}
+
+// policiesMissing reports whether the agent names policies, or may do
+// so in what could not be read, and the run was given none that they
+// may be.
+func policiesMissing(p *lint.Pass) bool {
+	names := len(p.Agent.Constraints.Policies) > 0 || p.Agent.Cut["constraints"]
+	return p.Registry == nil && names
+}
+
+// governed reports whether a policy of the agent asks about some calls
+// of a tool, or denies them.
+func governed(p *lint.Pass, t *catalog.Tool, kind policy.Kind, name, server string) bool {
+	hints := map[string]bool{}
+	if t != nil && t.Hints.Destructive != nil {
+		hints["destructiveHint"] = *t.Hints.Destructive
+	}
+	if t != nil && t.Hints.ReadOnly != nil {
+		hints["readOnlyHint"] = *t.Hints.ReadOnly
+	}
+	for _, pol := range p.Policies() {
+		if slices.ContainsFunc(pol.Rules, func(r policy.Rule) bool {
+			return r.Match.Target(kind, name, server) && r.Match.Annotated(hints, false)
+		}) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// destructive says why a tool counts as destructive, "" when it does
+// not: its catalogue says so, or says nothing and its name does. t is
+// nil when no catalogue has it.
+func destructive(name string, t *catalog.Tool) string {
+	switch {
+	case t != nil && t.Hints.Destructive != nil && *t.Hints.Destructive:
+		return "says that it is destructive"
+	case t != nil && (t.Hints.Destructive != nil || t.Hints.ReadOnly != nil && *t.Hints.ReadOnly):
+		return ""
+	}
+
+	for _, w := range words.FindAllString(name, -1) {
+		if slices.Contains(destroying, strings.ToLower(w)) {
+			return fmt.Sprintf("sounds destructive (%s)", strings.ToLower(w))
+		}
+	}
+	return ""
+}
+
+// destroying are the words of names of tools that can't be undone. The
+// pages of both rules list them.
+var destroying = strings.Fields(
+	"delete del destroy drop erase kill purge remove reset revoke rm terminate truncate uninstall unlink wipe",
+)

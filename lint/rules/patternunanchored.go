@@ -1,0 +1,110 @@
+package rules
+
+import (
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/lint"
+)
+
+// patternUnanchored reports patterns that search inside of a text where
+// the whole text was likely meant.
+func patternUnanchored(p *lint.Pass) {
+	for c, m := range p.Matchers() {
+		if c.Asks() && !p.WholeTexts() {
+			for i := range m.Tests {
+				judgePatternUnanchored(p, m, &m.Tests[i])
+			}
+		}
+	}
+}
+
+func judgePatternUnanchored(p *lint.Pass, m *condition.Matcher, t *condition.Test) {
+	text, searches := t.Expression()
+	if !searches {
+		return
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return // reported already
+	}
+	inside := strings.TrimSuffix(strings.TrimPrefix(text, "^"), "$")
+	mend := lint.Expected(fmt.Sprintf("'^(%s)$' for the whole text", inside))
+	switch {
+	case halfAnchored(parsed):
+		p.Report(
+			t.Range,
+			"^ belongs to the first alternative alone and $ to the last, so the others match anywhere in a text",
+			mend,
+		)
+	case speaksOfCodes(m.Key) && fixed(parsed):
+		p.Report(
+			t.Range,
+			fmt.Sprintf("this matches anywhere in %q, in longer texts too", m.Key),
+			mend,
+			lint.Soften(diag.Info),
+		)
+	}
+}
+
+// halfAnchored reports whether an alternation is anchored at its first
+// and its last alternative, and nowhere else: `^a|b$`.
+func halfAnchored(re *syntax.Regexp) bool {
+	if re.Op != syntax.OpAlternate {
+		return false
+	}
+	first, last := re.Sub[0], re.Sub[len(re.Sub)-1]
+	return begins(first) && !ends(first) && ends(last) && !begins(last)
+}
+
+func begins(re *syntax.Regexp) bool {
+	return re.Op == syntax.OpConcat && (re.Sub[0].Op == syntax.OpBeginText || re.Sub[0].Op == syntax.OpBeginLine)
+}
+
+func ends(re *syntax.Regexp) bool {
+	if re.Op != syntax.OpConcat {
+		return false
+	}
+	last := re.Sub[len(re.Sub)-1].Op
+	return last == syntax.OpEndText || last == syntax.OpEndLine
+}
+
+// fixed reports whether a pattern spells out a text of one length by
+// counting characters, `[A-Z]{3}` or `\d{4}-\d{2}`, and has no anchor.
+func fixed(re *syntax.Regexp) bool {
+	counted := false
+	var spells func(*syntax.Regexp) bool
+	spells = func(re *syntax.Regexp) bool {
+		switch re.Op {
+		case syntax.OpLiteral, syntax.OpCharClass:
+			return true
+		case syntax.OpRepeat:
+			counted = counted || re.Min == re.Max && re.Sub[0].Op == syntax.OpCharClass
+			return re.Min == re.Max && spells(re.Sub[0])
+		case syntax.OpConcat, syntax.OpCapture:
+			return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !spells(sub) })
+		}
+
+		return false
+	}
+	return spells(re) && counted
+}
+
+// speaksOfCodes reports whether one of the words of the last name in a
+// key is one for values that are short and whole.
+func speaksOfCodes(key string) bool {
+	name := key[strings.LastIndexByte(key, '.')+1:]
+	return slices.ContainsFunc(words.FindAllString(name, -1), func(w string) bool {
+		return slices.Contains(codes, strings.ToLower(w))
+	})
+}
+
+// codes are the words that say that a name is one of a code.
+var codes = strings.Fields(
+	"account bic code country currency date iban id isin key number plate postcode reference sku symbol ticker " +
+		"version year zip",
+)
