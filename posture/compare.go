@@ -426,7 +426,7 @@ func (p pair) undecided(aspect, why string) {
 }
 
 // witness gives a change its call, once both plans have decided it as
-// the change says. It also gives the region its words.
+// the change says.
 func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.Decision) bool) {
 	call := p.call
 	args, parent, given := condition.SplitDocument(doc)
@@ -440,7 +440,6 @@ func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.De
 
 	old, new := p.comparer.old.Plan.Decide(&call), p.comparer.new.Plan.Decide(&call)
 	c.Old, c.New = positionOf(old, p.comparer.old), positionOf(new, p.comparer.new)
-	c.Region = c.region.String()
 	if text, err := call.JSON(); err == nil {
 		c.Witness = text
 	}
@@ -476,6 +475,9 @@ func merged(found []Change, classes int) []Change {
 	var out []Change
 	count := map[int][]string{}
 	for _, c := range found {
+		if c.region != nil {
+			c.Region = c.region.String()
+		}
 		i := slices.IndexFunc(out, func(o Change) bool {
 			return o.Aspect == c.Aspect && o.Effect == c.Effect && o.From == c.From && o.To == c.To &&
 				o.Region == c.Region && o.note == c.note && o.Why == c.Why

@@ -152,7 +152,6 @@ func (p pair) gather(found []Change, change Change) []Change {
 	}
 	if f := &found[i]; f.region != nil && change.region != nil {
 		f.region = f.region.Or(change.region)
-		f.Region = f.region.String()
 	}
 
 	return found
