@@ -14,6 +14,8 @@ type Gate struct {
 	Use  Use // ToolArgs, SkillArgs, Delegation or Governance
 	Sem  Semantics
 	When *Expr
+	// Certain says that it asks only where the condition is True.
+	Certain bool
 }
 
 // Calls are the calls that a comparison is about. Their arguments are
@@ -114,7 +116,11 @@ func (q *question) asked(calls Calls, set []Gate) []box {
 			whole:    true,
 			noParent: calls.NoParent,
 		}
-		list = append(list, q.boxes(set[i].When, Unknown)...)
+		level := Unknown
+		if set[i].Certain {
+			level = True
+		}
+		list = append(list, q.boxes(set[i].When, level)...)
 	}
 
 	return absorb(list)

@@ -11,6 +11,10 @@ import (
 // mostHints is how many annotations the rules of a target may read.
 const mostHints = 6
 
+func whyHints() string {
+	return "the rules read more than " + strconv.Itoa(mostHints) + " annotations"
+}
+
 // classesOf lists annotations that calls may come with, one of each
 // kind that the rules of either side tell apart; the fewest annotations
 // first. It is false when there are too many.

@@ -300,19 +300,24 @@ func (b *brute) target(call resolve.Call, parent string) {
 	}
 }
 
+func parsed(t testing.TB, text string) value.Value {
+	t.Helper()
+	doc, err := value.Parse([]byte(text), value.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
 // call checks one call: what both plans make of it must be what the
 // changes say that it is in the region of.
 func (b *brute) call(p pair, call resolve.Call, found []Change) {
-	doc, err := value.Parse(call.Args, value.Limits{})
-	if err != nil {
-		b.fail("%v", err)
-	}
+	doc := parsed(b.t, string(call.Args))
 	if call.ParentInput != nil {
-		parent, err := value.Parse(call.ParentInput, value.Limits{})
-		if err != nil {
-			b.fail("%v", err)
-		}
-		doc.Members = append(doc.Members, value.Member{Key: "parent.input", Value: parent})
+		doc.Members = append(
+			doc.Members,
+			value.Member{Key: "parent.input", Value: parsed(b.t, string(call.ParentInput))},
+		)
 	}
 	old, new := b.old.Plan.Decide(&call), b.new.Plan.Decide(&call)
 	want := map[string]string{}

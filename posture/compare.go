@@ -94,7 +94,7 @@ func (c *comparer) target(call resolve.Call, which string) {
 			call:     call,
 			which:    which,
 		}
-		p.undecided(outcomeAspect, "its rules read more annotations than are told apart: "+strconv.Itoa(mostHints))
+		p.undecided(outcomeAspect, whyHints())
 		return
 	}
 	var found []Change

@@ -48,10 +48,10 @@ func (c *comparer) compareFramed(name string, of func(Side) framed, shared bool)
 			continue
 		}
 		if !had && name == aspectPolicyRef {
-			was.protection.Rung = rungAbsent
+			was.protection.Step = stepAbsent
 		}
 		if !has && name == aspectPolicyRef {
-			is.protection.Rung = rungAbsent
+			is.protection.Step = stepAbsent
 		}
 		order := a.compare(was.protection, is.protection)
 		if order == Same {
@@ -178,21 +178,21 @@ func edges(s Side) framed {
 	return out
 }
 
-// The rungs of references.
+// The steps of references.
 const (
-	rungRequired = iota
-	rungAdvisory
-	rungAbsent
+	stepRequired = iota
+	stepAdvisory
+	stepAbsent
 )
 
 func references(s Side) framed {
 	out := framed{}
 	for _, ref := range s.Plan.Agent().Constraints.Policies {
-		p := Protection{Word: "required", Rung: rungRequired}
+		p := Protection{Word: "required", Step: stepRequired}
 		if !ref.Required {
-			p = Protection{Word: "advisory", Rung: rungAdvisory}
+			p = Protection{Word: "advisory", Step: stepAdvisory}
 		}
-		if known, twice := out[ref.Ref]; !twice || known.protection.Rung > p.Rung {
+		if known, twice := out[ref.Ref]; !twice || known.protection.Step > p.Step {
 			out[ref.Ref] = piece{p, at(s, ref.RefRange)}
 		}
 	}
@@ -220,7 +220,7 @@ func tightenOnly(s Side) framed {
 	c := &s.Plan.Agent().Constraints
 	p := Protection{Word: "true"}
 	if !c.TightenOnly {
-		p = Protection{Word: "false", Rung: 1}
+		p = Protection{Word: "false", Step: 1}
 	}
 	return framed{"": {p, at(s, c.TightenOnlyRange)}}
 }
@@ -249,8 +249,8 @@ func limits(s Side) framed {
 func semantics(s Side) framed {
 	opt := s.Plan.Options()
 	c := opt.Semantics.Conditions
-	choose := func(rung int, first, other string) piece {
-		return piece{protection: Protection{Word: []string{first, other}[min(rung, 1)], Rung: rung}}
+	choose := func(step int, first, other string) piece {
+		return piece{protection: Protection{Word: []string{first, other}[min(step, 1)], Step: step}}
 	}
 	timeout := 0
 	if opt.AllowTimeoutApprove {

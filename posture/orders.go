@@ -45,8 +45,8 @@ type Protection struct {
 	Require policy.Require // as resolve.Demand has it; the zero value where nothing is demanded
 	All     bool           // every name, whatever Names says
 	Names   []string       // sorted, without repetitions
-	Word    string         // what stands behind an alias, or the name of the rung; "" for nothing
-	Rung    int            // 0 is the tightest
+	Word    string         // what stands behind an alias, or the name of the step; "" for nothing
+	Step    int            // 0 is the tightest
 	Limit   *int64         // nil: none
 }
 
@@ -128,13 +128,13 @@ func frameAspects() []Aspect {
 		{aspectAllowList, "the list has fewer names; none lets every name pass", fewer, names},
 		{aspectTarget, "nothing stands behind the alias; two different things can't be ordered", behind, word},
 		{aspectDelegation, "the agent is not delegated to; two different sources can't be ordered", behind, word},
-		{aspectPolicyRef, "required before advisory before absent", rungs, word},
+		{aspectPolicyRef, "required before advisory before absent", steps, word},
 		{aspectSuppression, "fewer findings are silenced", fewer, names},
-		{aspectTightenOnly, "sub-agents may only tighten", rungs, word},
+		{aspectTightenOnly, "sub-agents may only tighten", steps, word},
 		{aspectLimit, "the limit is lower; none is the highest", lower, func(p Protection) string { return showLimit(p.Limit) }},
 		{
 			aspectSemantics, "the default reading: every other one asks or denies less",
-			rungs, word,
+			steps, word,
 		},
 		{aspectTrusted, "fewer servers' annotations are believed", fewer, names},
 		{aspectCase, "fewer targets take keys that differ in case alone", fewer, names},
@@ -199,9 +199,9 @@ func (w within) String() string {
 	return policy.FormatDuration(time.Duration(w))
 }
 
-func timeoutOrder(a, b policy.Require) Order { return level(timeoutRung(a), timeoutRung(b)) }
+func timeoutOrder(a, b policy.Require) Order { return level(timeoutStep(a), timeoutStep(b)) }
 
-func timeoutRung(r policy.Require) int {
+func timeoutStep(r policy.Require) int {
 	return slices.Index([]policy.Timeout{policy.TimeoutApprove, "", policy.TimeoutEscalate, policy.TimeoutDeny}, r.OnTimeout)
 }
 
@@ -241,7 +241,7 @@ func mutual(tighter, looser bool) Order {
 	return Incomparable
 }
 
-// level orders two rungs: the higher one is the tighter one.
+// level orders two steps: the higher one is the tighter one.
 func level[T cmp.Ordered](old, new T) Order { return mutual(new >= old, old >= new) }
 
 // subset orders sets: the smaller one is the tighter one.
@@ -271,8 +271,8 @@ func behind(old, new Protection) Order {
 	return mutual(new.Word == "" || new.Word == old.Word, old.Word == "" || old.Word == new.Word)
 }
 
-// rungs orders by the rung.
-func rungs(old, new Protection) Order { return level(-old.Rung, -new.Rung) }
+// steps orders by the step.
+func steps(old, new Protection) Order { return level(-old.Step, -new.Step) }
 
 func lower(old, new Protection) Order {
 	atMost := func(a, b *int64) bool { return b == nil || a != nil && *a <= *b }

@@ -67,7 +67,7 @@ func protections() *rapid.Generator[Protection] {
 			All:     rapid.IntRange(0, 4).Draw(t, "all") == 0,
 			Names:   rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.ID[string]).Draw(t, "names"),
 			Word:    rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "word"),
-			Rung:    rapid.IntRange(0, 2).Draw(t, "rung"),
+			Step:    rapid.IntRange(0, 2).Draw(t, "step"),
 		}
 		if n := rapid.Int64Range(0, 3).Draw(t, "limit"); n > 0 {
 			p.Limit = &n

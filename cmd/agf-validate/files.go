@@ -135,7 +135,7 @@ func walk(paths []string, stdin io.Reader) []input {
 // missing is the error of a path that is not there, which may be a
 // command that is misspelt.
 func missing(path string, err error) error {
-	near := diag.Nearest(path, []string{"diff", "explain", "schema", "rules", "help", "completion"})
+	near := diag.Nearest(path, []string{"diff", "ask", "explain", "schema", "rules", "help", "completion"})
 	if near == "" || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

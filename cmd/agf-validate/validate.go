@@ -84,7 +84,7 @@ func (v program) command() *cobra.Command {
 	flags.BoolVar(&f.noColor, "no-color", false, "never colour the output")
 	term.Offer(cmd, "format", diag.Formats()...)
 	term.Offer(cmd, "fail-on", "error", "warning", "info")
-	cmd.AddCommand(v.diffCommand(), v.explainCommand(), v.schemaCommand(), v.rulesCommand())
+	cmd.AddCommand(v.diffCommand(), v.askCommand(), v.explainCommand(), v.schemaCommand(), v.rulesCommand())
 	return cmd
 }
 
