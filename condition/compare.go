@@ -283,7 +283,8 @@ func absorb(list []box) []box {
 	for i, b := range list {
 		within := func(o box) bool { return b.inside(o) }
 		later := func(o box) bool { return b.inside(o) && !o.inside(b) }
-		if !slices.ContainsFunc(kept, within) && !slices.ContainsFunc(list[i+1:], later) {
+		if !slices.ContainsFunc(kept, within) &&
+			!slices.ContainsFunc(list[i+1:], later) {
 			kept = append(kept, b)
 		}
 	}
@@ -341,6 +342,7 @@ func (r *Region) simple() []box {
 				b = wider
 			}
 		}
+
 		out = append(out, b)
 	}
 
@@ -372,7 +374,8 @@ func (b box) unite(c box) (box, bool) {
 	out, differs := slices.Clone(b), -1
 	for i := range b {
 		same := b[i].place == c[i].place
-		if inner, outer := b[i].minus(c[i].domain), c[i].minus(b[i].domain); same && inner.empty() && outer.empty() {
+		if inner, outer := b[i].minus(c[i].domain), c[i].minus(b[i].domain); same && inner.empty() &&
+			outer.empty() {
 			continue
 		}
 		d, ok := b[i].or(c[i].domain)
@@ -389,7 +392,10 @@ func (b box) unite(c box) (box, bool) {
 // or is the union of two domains; false where their strings have no
 // simple one.
 func (d domain) or(e domain) (domain, bool) {
-	all := domain{atoms: d.atoms | e.atoms, numbers: d.numbers.not().and(e.numbers.not()).not()}
+	all := domain{
+		atoms:   d.atoms | e.atoms,
+		numbers: d.numbers.not().and(e.numbers.not()).not(),
+	}
 	switch {
 	case e.texts.empty(), d.texts.full():
 		all.texts = d.texts

@@ -58,7 +58,12 @@ func gates() *rapid.Generator[Gate] {
 	}
 	return rapid.Custom(func(t *rapid.T) Gate {
 		g := Gate{
-			Use: rapid.SampledFrom([]Use{ToolArgs, SkillArgs, Delegation, Governance}).Draw(t, "use"),
+			Use: rapid.SampledFrom([]Use{
+				ToolArgs,
+				SkillArgs,
+				Delegation,
+				Governance,
+			}).Draw(t, "use"),
 			Sem: semantics().Draw(t, "semantics"),
 		}
 		if rapid.IntRange(0, 9).Draw(t, "always") > 0 {
@@ -72,7 +77,21 @@ func gates() *rapid.Generator[Gate] {
 // TestCellsAgreeWithBruteForce: every call is in exactly the cell of
 // what asks about it, its witness too, and empty cells have no call.
 func TestCellsAgreeWithBruteForce(t *testing.T) {
-	some := []string{"", `null`, `true`, `0`, `1`, `2`, `"a"`, `"ab"`, `"b "`, `"x"`, `{}`, `{"b":1}`, `{"b":"a"}`}
+	some := []string{
+		"",
+		`null`,
+		`true`,
+		`0`,
+		`1`,
+		`2`,
+		`"a"`,
+		`"ab"`,
+		`"b "`,
+		`"x"`,
+		`{}`,
+		`{"b":1}`,
+		`{"b":"a"}`,
+	}
 	undecided := 0
 	rapid.Check(t, func(t *rapid.T) {
 		sets := rapid.SliceOfN(rapid.SliceOfN(gates(), 0, 2), 1, 3).Draw(t, "sets")
@@ -85,8 +104,12 @@ func TestCellsAgreeWithBruteForce(t *testing.T) {
 		said := func(args, parent string) []bool {
 			out := make([]bool, len(sets))
 			for i, set := range sets {
-				out[i] = slices.ContainsFunc(set, func(g Gate) bool { return asks(t, g, args, parent) })
+				out[i] = slices.ContainsFunc(
+					set,
+					func(g Gate) bool { return asks(t, g, args, parent) },
+				)
 			}
+
 			return out
 		}
 		for _, c := range cells {
@@ -102,8 +125,16 @@ func TestCellsAgreeWithBruteForce(t *testing.T) {
 			case !calls.NoParent:
 				in = "{}"
 			}
-			if got := said(string(args.AppendJSON(nil)), in); !slices.Equal(got, c.Asks) || !c.Region.Has(c.Witness) {
-				t.Fatalf("%s: the witness %s makes it %v, want %v", c.Region, c.Witness.AppendJSON(nil), got, c.Asks)
+
+			if got := said(string(args.AppendJSON(nil)), in); !slices.Equal(got, c.Asks) ||
+				!c.Region.Has(c.Witness) {
+				t.Fatalf(
+					"%s: the witness %s makes it %v, want %v",
+					c.Region,
+					c.Witness.AppendJSON(nil),
+					got,
+					c.Asks,
+				)
 			}
 		}
 
@@ -120,12 +151,29 @@ func TestCellsAgreeWithBruteForce(t *testing.T) {
 			want, doc := said(args, parent), whole(t, args, parent)
 			for i, c := range cells {
 				if in, words := c.Region.Has(doc), told[i].Has(doc); in != words {
-					t.Fatalf("%s %s: in the region %v, in its words %s: %v", args, parent, in, c.Region, words)
+					t.Fatalf(
+						"%s %s: in the region %v, in its words %s: %v",
+						args,
+						parent,
+						in,
+						c.Region,
+						words,
+					)
 				}
+
 				if in, should := c.Region.Has(doc), slices.Equal(want, c.Asks); in != should {
-					t.Fatalf("%s %s: in the region %s of %v: %v, but %v ask", args, parent, c.Region, c.Asks, in, want)
+					t.Fatalf(
+						"%s %s: in the region %s of %v: %v, but %v ask",
+						args,
+						parent,
+						c.Region,
+						c.Asks,
+						in,
+						want,
+					)
 				}
 			}
+
 			if !slices.ContainsFunc(cells, func(c Cell) bool { return slices.Equal(want, c.Asks) }) {
 				t.Fatalf("%s %s: %v ask, which no cell has", args, parent, want)
 			}
@@ -156,7 +204,11 @@ func TestRegionsInWords(t *testing.T) {
 		{"amount: {}", "amount: {in: [1, x]}",
 			`amount is a number but 1 or amount is a text but "x"`},
 		{"amount: {not_in: [1, 5]}", "amount: {lt: 3}", "3 ≤ amount < 5 or amount > 5"},
-		{"to: {pattern: '@a'}", "to: {pattern: '@ab'}", `to matches "@a" and to is a text that does not match "@ab"`},
+		{
+			"to: {pattern: '@a'}",
+			"to: {pattern: '@ab'}",
+			`to matches "@a" and to is a text that does not match "@ab"`,
+		},
 		{"to: {in: [a, b, c]}", "to: c", `to is one of "a", "b"`},
 		{"ok: true", "ok: {ne: true}", "ok is true"},
 		{"ok: {}", "ok: false", "ok is true"},
@@ -164,7 +216,12 @@ func TestRegionsInWords(t *testing.T) {
 		{"'x.y': 1", "'x.y': 2", `"x.y" = 1 and (x.y is a number but 2 or x.y is missing); or ` +
 			`("x.y" is a number but 2 or "x.y" is missing) and x.y = 1`},
 	} {
-		cells, ok := NewComparison(0).Cells(Calls{}, nil, []Gate{gateOf(t, c.old)}, []Gate{gateOf(t, c.new)})
+		cells, ok := NewComparison(0).Cells(
+			Calls{},
+			nil,
+			[]Gate{gateOf(t, c.old)},
+			[]Gate{gateOf(t, c.new)},
+		)
 		got := ""
 		for _, cell := range cells {
 			if cell.Asks[0] && !cell.Asks[1] {
@@ -180,7 +237,11 @@ func TestRegionsInWords(t *testing.T) {
 // gap is Gap of conditions on the arguments alone.
 func gap(t fataler, states int, asking, silent string) (*Cell, bool) {
 	t.Helper()
-	return NewComparison(states).Gap(Calls{NoParent: true}, []Gate{gateOf(t, asking)}, []Gate{gateOf(t, silent)})
+	return NewComparison(states).Gap(
+		Calls{NoParent: true},
+		[]Gate{gateOf(t, asking)},
+		[]Gate{gateOf(t, silent)},
+	)
 }
 
 // TestGaps: what one side asks about and the other doesn't.
@@ -192,11 +253,16 @@ func TestGaps(t *testing.T) {
 	if !ok || cell.Found != Yes || cell.Region.String() != "1 < a ≤ 2" {
 		t.Fatalf("%+v, %v", cell, ok)
 	}
-	more, _ := NewComparison(0).Cells(Calls{}, []Gate{gateOf(t, "a: {gt: 5}")}, []Gate{gateOf(t, "a: 7")})
+	more, _ := NewComparison(0).Cells(
+		Calls{},
+		[]Gate{gateOf(t, "a: {gt: 5}")},
+		[]Gate{gateOf(t, "a: 7")},
+	)
 	if len(more) != 2 || more[0].Region.Or(more[1].Region).String() != "a > 5 or a is no number" {
 		t.Errorf("%+v", more)
 	}
-	if cell, ok = gap(t, 1, "a: {pattern: '^(a|b)*c$'}", "a: {pattern: '^[ab]*c$'}"); !ok || cell.Found != Undecided {
+	if cell, ok = gap(t, 1, "a: {pattern: '^(a|b)*c$'}", "a: {pattern: '^[ab]*c$'}"); !ok ||
+		cell.Found != Undecided {
 		t.Errorf("one state is enough: %+v, %v", cell, ok)
 	}
 	wide := "a.0: 1, a.1: 1, a.2: 1, a.3: 1, a.4: 1, a.5: 1, a.6: 1, a.7: 1, a.8: 1, a.9: 1, a.10: 1"
@@ -218,6 +284,7 @@ func TestKeysThatDifferInCaseAreNoCalls(t *testing.T) {
 			t.Errorf("%+v: %+v", calls, cell)
 		}
 	}
+
 	if twins([]string{"a", "b"}, []string{"a"}) {
 		t.Error("a place and one below are taken for two spellings")
 	}
@@ -268,13 +335,22 @@ func TestDomainsInWords(t *testing.T) {
 		{domain{allAtoms, some, allTexts(true)}, "a > 5 or a is no number"},
 		{domain{allAtoms, every, allTexts(false)}, "a is no text"},
 		{domain{allAtoms, every, texts{list: []string{"x"}}}, `a is "x" or a is no text`},
-		{domain{atomNull | atomCompound, none, allTexts(false)}, "a is null or an object or a list"},
+		{
+			domain{atomNull | atomCompound, none, allTexts(false)},
+			"a is null or an object or a list",
+		},
 		{domain{atomAbsent | atomTrue | atomFalse, every, allTexts(true)},
 			"a is a number or a is a text or a is missing or true or false"},
-		{domain{0, numbers{true, []cut{{number("1").Num, false}, {number("2").Num, false}}}, allTexts(false)}, "a < 1 or a ≥ 2"},
+		{
+			domain{0, numbers{true, []cut{{number("1").Num, false}, {number("2").Num, false}}}, allTexts(false)},
+			"a < 1 or a ≥ 2",
+		},
 		{domain{0, none, matches(literal{pat: p})}, `a matches "^a$"`},
 		{domain{0, none, but}, `a is a text but "x" and a matches "a" as a whole`},
-		{domain{0, none, outside}, `a is a text that does not match "a$" untrimmed and not (a is one of "y", "z")`},
+		{
+			domain{0, none, outside},
+			`a is a text that does not match "a$" untrimmed and not (a is one of "y", "z")`,
+		},
 		{domain{0, none, texts{list: []string{"1", "2", "3", "4", "5", "6", "7", "8"}}},
 			`a is one of "1", "2", "3", "4", "5", "6", 2 more`},
 	} {
@@ -282,8 +358,10 @@ func TestDomainsInWords(t *testing.T) {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}
-	if got := nameOf([]string{parentInput, "a b", ""}) + " " + nameOf([]string{"a.b"}); got != `parent.input."a b"."" "a.b"` {
-		t.Error(got)
+
+	names := nameOf([]string{parentInput, "a b", ""}) + " " + nameOf([]string{"a.b"})
+	if names != `parent.input."a b"."" "a.b"` {
+		t.Error(names)
 	}
 	all := Region{q: NewComparison(0).question(), boxes: []box{nil}}
 	if got := all.String(); got != "every call" {
@@ -301,14 +379,56 @@ func TestBoxesAreUnited(t *testing.T) {
 		at    int
 		holds value.Value
 	}{
-		"one side":              {box{{0, null}, {1, null}}, box{{0, null}, {1, only(atomTrue)}}, true, 1, value.Value{Kind: value.Bool, Bool: true}},
-		"two sides":             {box{{0, null}, {1, null}}, box{{0, some}, {1, some}}, false, 0, value.Value{}},
-		"other places":          {box{{0, null}}, box{{1, null}}, false, 0, value.Value{}},
-		"more sides":            {box{{0, null}}, box{{0, null}, {1, null}}, false, 0, value.Value{}},
-		"strings and none":      {box{{0, null}}, box{{0, text("x")}}, true, 0, value.Value{Kind: value.String, Text: "x"}},
-		"strings and all":       {box{{0, text("x")}}, box{{0, some}}, true, 0, value.Value{Kind: value.String, Text: "y"}},
-		"strings and others":    {box{{0, text("x")}}, box{{0, text("y")}}, false, 0, value.Value{}},
-		"the same, so that one": {box{{0, null}}, box{{0, null}}, true, 0, value.Value{Kind: value.Null}},
+		"one side": {
+			box{{0, null}, {1, null}},
+			box{{0, null}, {1, only(atomTrue)}},
+			true,
+			1,
+			value.Value{Kind: value.Bool, Bool: true},
+		},
+		"two sides": {
+			box{{0, null}, {1, null}},
+			box{{0, some}, {1, some}},
+			false,
+			0,
+			value.Value{},
+		},
+		"other places": {box{{0, null}}, box{{1, null}}, false, 0, value.Value{}},
+		"more sides": {
+			box{{0, null}},
+			box{{0, null}, {1, null}},
+			false,
+			0,
+			value.Value{},
+		},
+		"strings and none": {
+			box{{0, null}},
+			box{{0, text("x")}},
+			true,
+			0,
+			value.Value{Kind: value.String, Text: "x"},
+		},
+		"strings and all": {
+			box{{0, text("x")}},
+			box{{0, some}},
+			true,
+			0,
+			value.Value{Kind: value.String, Text: "y"},
+		},
+		"strings and others": {
+			box{{0, text("x")}},
+			box{{0, text("y")}},
+			false,
+			0,
+			value.Value{},
+		},
+		"the same, so that one": {
+			box{{0, null}},
+			box{{0, null}},
+			true,
+			0,
+			value.Value{Kind: value.Null},
+		},
 	} {
 		got, ok := c.a.unite(c.b)
 		if ok != c.want || ok && !got[c.at].has(c.holds) {

@@ -27,6 +27,7 @@ func (r *Region) String() string {
 			}
 			all = append(all, text)
 		}
+
 		alternatives = append(alternatives, strings.Join(all, " and "))
 	}
 
@@ -42,7 +43,8 @@ func nameOf(place []string) string {
 			b.WriteByte('.')
 		}
 		odd := func(r rune) bool {
-			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' && (r != '.' || s != parentInput)
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' && (r != '.' ||
+				s != parentInput)
 		}
 		if s == "" || strings.ContainsFunc(s, odd) {
 			s = strconv.Quote(s)
@@ -190,6 +192,7 @@ func (a *texts) words(name string) string {
 		}
 		list = append(list, name+verb+l.pat.words())
 	}
+
 	for _, o := range a.outside {
 		list = append(list, "not ("+o.words(name)+")")
 	}

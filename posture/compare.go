@@ -97,6 +97,7 @@ func (c *comparer) target(call resolve.Call, which string) {
 		p.undecided(outcomeAspect, whyHints())
 		return
 	}
+
 	var found []Change
 	for _, class := range classes {
 		p := pair{
@@ -142,7 +143,8 @@ func (p pair) compare() []Change {
 	if p.old.denied && p.new.denied || p.alike() {
 		return nil
 	}
-	base := condition.Calls{CaseSensitive: p.old.target.CaseSensitive && p.new.target.CaseSensitive}
+	base := condition.Calls{CaseSensitive: p.old.target.CaseSensitive &&
+		p.new.target.CaseSensitive}
 	if !p.readsParent() {
 		base.NoParent = true
 		p.world = base
@@ -188,11 +190,15 @@ func (p pair) sameTemplate(old, new []int) bool {
 		}
 		return out
 	}
-	return slices.Equal(texts(p.old, old), texts(p.new, new)) || !p.old.templates() && !p.new.templates()
+	return slices.Equal(texts(p.old, old), texts(p.new, new)) || !p.old.templates() &&
+		!p.new.templates()
 }
 
 func (s side) templates() bool {
-	return slices.ContainsFunc(s.asks, func(i int) bool { return s.target.Gates[i].Template != "" })
+	return slices.ContainsFunc(
+		s.asks,
+		func(i int) bool { return s.target.Gates[i].Template != "" },
+	)
 }
 
 func (p pair) signatures(s side) []string {
@@ -241,6 +247,7 @@ func exprKey(e *condition.Expr) string {
 				}
 				b = append(b, ')')
 			}
+
 			b = append(b, '}')
 		}
 
@@ -273,7 +280,10 @@ func requireKey(r *policy.Require) string {
 // readsParent reports whether some gate looks at the parent's input.
 func (p pair) readsParent() bool {
 	reads := func(s side) bool {
-		return slices.ContainsFunc(s.asks, func(i int) bool { return readsParent(&s.target.Gates[i]) })
+		return slices.ContainsFunc(
+			s.asks,
+			func(i int) bool { return readsParent(&s.target.Gates[i]) },
+		)
 	}
 	return reads(p.old) || reads(p.new)
 }
@@ -308,8 +318,14 @@ func (p pair) outcomes() []Change {
 	}
 
 	var found []Change
-	found = append(found, p.gap(p.only(p.old, p.new), new, resolve.Ask, resolve.Allow)...)
-	return append(found, p.gap(p.only(p.new, p.old), old, resolve.Allow, resolve.Ask)...)
+	found = append(
+		found,
+		p.gap(p.only(p.old, p.new), new, resolve.Ask, resolve.Allow)...,
+	)
+	return append(
+		found,
+		p.gap(p.only(p.new, p.old), old, resolve.Allow, resolve.Ask)...,
+	)
 }
 
 // only are the gates of one side that the other side has not.
@@ -480,6 +496,7 @@ func merged(found []Change, classes int) []Change {
 		}
 		i := slices.IndexFunc(out, func(o Change) bool {
 			return o.Aspect == c.Aspect && o.Effect == c.Effect && o.From == c.From && o.To == c.To &&
+
 				o.Region == c.Region && o.note == c.note && o.Why == c.Why
 		})
 		if i < 0 {

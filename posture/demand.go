@@ -32,7 +32,8 @@ func (p pair) demands() []Change {
 	}
 	sets, always := p.sets()
 	within := append(p.old.gates(oldOnly), p.new.gates(newOnly)...)
-	if len(within) == 0 || slices.ContainsFunc(within, func(g condition.Gate) bool { return g.When == nil }) {
+	if len(within) == 0 ||
+		slices.ContainsFunc(within, func(g condition.Gate) bool { return g.When == nil }) {
 		within = nil
 	}
 	if len(sets) > mostApart {
@@ -110,6 +111,7 @@ func asking(sets []together, always together, asks []bool) together {
 			all.new = append(all.new, sets[i].new...)
 		}
 	}
+
 	slices.Sort(all.old)
 	slices.Sort(all.new)
 
@@ -145,7 +147,8 @@ func (p pair) demanded(found []Change, cell condition.Cell, by together) []Chang
 // their calls.
 func (p pair) gather(found []Change, change Change) []Change {
 	i := slices.IndexFunc(found, func(f Change) bool {
-		return f.Aspect == change.Aspect && f.From == change.From && f.To == change.To && f.Effect == change.Effect
+		return f.Aspect == change.Aspect && f.From == change.From && f.To == change.To &&
+			f.Effect == change.Effect
 	})
 	if i < 0 {
 		return append(found, change)
@@ -187,7 +190,8 @@ func (p pair) between(old, new resolve.Demand) []Change {
 		}
 	}
 
-	if old.Template != new.Template || old.Shown != new.Shown && strings.Contains(old.Template, "{{") {
+	if old.Template != new.Template || old.Shown != new.Shown &&
+		strings.Contains(old.Template, "{{") {
 		c := p.change(messageAspect, textOf(old), textOf(new))
 		c.Effect = Changes
 		out = append(out, c)
@@ -229,7 +233,8 @@ func effectOf(o Order) (effect Effect, why string) {
 // tighten then is undecided, since other rules may demand the same.
 func (p pair) roughly(oldOnly, newOnly []int) []Change {
 	old, new := p.old.target.Demand(oldOnly), p.new.target.Demand(newOnly)
-	if sameRequire(old.Require, new.Require) && old.Template == new.Template && len(oldOnly) == len(newOnly) {
+	if sameRequire(old.Require, new.Require) && old.Template == new.Template &&
+		len(oldOnly) == len(newOnly) {
 		return nil
 	}
 	var kinds []string

@@ -19,7 +19,8 @@ func TestOtherSpellingsAreEquivalent(t *testing.T) {
 		policies        []string
 	}{
 		"regular expressions": {
-			match("to: {pattern: '^(ab|ac)$'}"), match("to: {pattern: '^a[bc]$'}"), match("to: {pattern: '^a[bcd]$'}"), nil,
+			match("to: {pattern: '^(ab|ac)$'}"), match("to: {pattern: '^a[bc]$'}"),
+			match("to: {pattern: '^a[bcd]$'}"), nil,
 		},
 		"a repetition": {
 			match("to: {pattern: '^a+$'}"), match("to: {pattern: '^aa*$'}"), match("to: {pattern: '^a*$'}"), nil,
@@ -56,11 +57,17 @@ func TestOtherSpellingsAreEquivalent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := &Side{Plan: planOf(t, resolve.Options{}, c.old)}
-			report := NewReport(Compare(old, &Side{Plan: planOf(t, resolve.Options{}, c.new, c.policies...)}))
+			report := NewReport(Compare(
+				old,
+				&Side{Plan: planOf(t, resolve.Options{}, c.new, c.policies...)},
+			))
 			if report.Verdict != Equivalent || len(report.Changes) > 0 {
 				t.Errorf("%s\n%s", report.Verdict, told(report.Changes))
 			}
-			report = NewReport(Compare(old, &Side{Plan: planOf(t, resolve.Options{}, c.other, c.policies...)}))
+			report = NewReport(Compare(
+				old,
+				&Side{Plan: planOf(t, resolve.Options{}, c.other, c.policies...)},
+			))
 			if report.Verdict == Equivalent {
 				t.Errorf("what is not the same is %s", report.Verdict)
 			}
@@ -73,16 +80,25 @@ func TestOtherSpellingsAreEquivalent(t *testing.T) {
 func TestAReferenceMayCarryAMovedRule(t *testing.T) {
 	const named = "constraints: {governance_policies: [{policy_ref: p}]}\n"
 	rule := strings.Replace(
-		policyText("p", "{id: r, match: {targets: [t]}, approval: {condition: [{args_match: {n: {gt: 5}}}]}}"),
+		policyText(
+			"p",
+			"{id: r, match: {targets: [t]}, approval: {condition: [{args_match: {n: {gt: 5}}}]}}",
+		),
 		"implicit", "referenced", 1)
-	own := sideText(t, resolve.Options{}, agentText(tools("{alias: t, approval: {condition: [{args_match: {n: {gt: 5}}}]}}")))
+	own := sideText(
+		t,
+		resolve.Options{},
+		agentText(tools("{alias: t, approval: {condition: [{args_match: {n: {gt: 5}}}]}}")),
+	)
 	moved := sideText(t, resolve.Options{}, agentText(tools("{alias: t}"))+named, rule)
 	there := NewReport(Compare(own, moved))
-	if want := "agent: policy_ref changes: p: absent → p: required\n"; there.Verdict != Equivalent || told(there.Changes) != want {
+	if want := "agent: policy_ref changes: p: absent → p: required\n"; there.Verdict != Equivalent ||
+		told(there.Changes) != want {
 		t.Errorf("%s\n%s", there.Verdict, told(there.Changes))
 	}
 	back := NewReport(Compare(moved, own))
-	if want := "agent: policy_ref loosens: p: required → p: absent\n"; back.Verdict != VerdictLoosens || told(back.Changes) != want {
+	if want := "agent: policy_ref loosens: p: required → p: absent\n"; back.Verdict != VerdictLoosens ||
+		told(back.Changes) != want {
 		t.Errorf("%s\n%s", back.Verdict, told(back.Changes))
 	}
 }
@@ -94,7 +110,11 @@ func TestWhatIsAboutTheWholeAgent(t *testing.T) {
 	servers := func(list string) string { return agentText("{mcp_servers: [{alias: s, server_ref: one" + list + "}]}") }
 	side := func(opt resolve.Options, text string) *Side { return sideText(t, opt, text) }
 	silent := side(resolve.Options{}, plain)
-	silent.Suppressed = []Suppression{{File: "the agent's file", Rule: "x", At: Position{File: "a.agf.yaml", Line: 3}}}
+	silent.Suppressed = []Suppression{{
+		File: "the agent's file",
+		Rule: "x",
+		At:   Position{File: "a.agf.yaml", Line: 3},
+	}}
 	reads := func(s condition.Semantics) resolve.Options {
 		return resolve.Options{Semantics: resolve.Semantics{Conditions: s}}
 	}
@@ -111,17 +131,30 @@ func TestWhatIsAboutTheWholeAgent(t *testing.T) {
 			"agent: tighten_only loosens: true → false\n"},
 		"a suppression": {side(resolve.Options{}, plain), silent,
 			"agent: suppression loosens: x in the agent's file: none → x in the agent's file: silenced\n"},
-		"a reading of what is missing": {side(resolve.Options{}, plain), side(reads(condition.Semantics{OnMissing: condition.NoMatch}), plain),
+		"a reading of what is missing": {side(resolve.Options{}, plain), side(
+			reads(condition.Semantics{OnMissing: condition.NoMatch}),
+			plain,
+		),
 			"agent: semantics loosens: on_missing: ask → on_missing: no_match\n"},
-		"a trusted server": {side(resolve.Options{}, plain), side(resolve.Options{TrustedServers: []string{"s"}}, plain),
+		"a trusted server": {side(resolve.Options{}, plain), side(
+			resolve.Options{TrustedServers: []string{"s"}},
+			plain,
+		),
 			"agent: trusted_servers loosens: none → s\n"},
-		"keys that differ in case": {side(resolve.Options{}, plain), side(resolve.Options{CaseSensitive: []string{"tool t"}}, plain),
+		"keys that differ in case": {side(resolve.Options{}, plain), side(
+			resolve.Options{CaseSensitive: []string{"tool t"}},
+			plain,
+		),
 			"agent: case_sensitive_arguments loosens: none → tool t\n"},
 		"a list without a tool": {side(resolve.Options{}, servers(", allowed_tools: [{name: a}]")),
 			side(resolve.Options{}, servers(", allowed_tools: [{name: a}, {name: b}]")),
 			"mcp_tool s: allow_list loosens: mcp_tool s: a → mcp_tool s: a, b\n" +
 				"mcp_tool s b: outcome loosens: deny → allow: every call\n"},
-		"an agent": {nil, side(resolve.Options{}, plain), "agent: agent loosens: absent → present: every call that it may make\n"},
+		"an agent": {
+			nil,
+			side(resolve.Options{}, plain),
+			"agent: agent loosens: absent → present: every call that it may make\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			there := NewReport(Compare(c.old, c.new))
@@ -144,7 +177,10 @@ func TestWhatIsAboutTheWholeAgent(t *testing.T) {
 func TestReadingsAreComparedWithTheirOwn(t *testing.T) {
 	space := tools("{alias: t, approval: {condition: [{args_match: {to: {pattern: '^a'}}}]}}")
 	full := resolve.Options{Semantics: resolve.Semantics{Conditions: condition.Semantics{Anchor: condition.Full}}}
-	report := NewReport(Compare(&Side{Plan: planOf(t, resolve.Options{}, space)}, &Side{Plan: planOf(t, full, space)}))
+	report := NewReport(Compare(
+		&Side{Plan: planOf(t, resolve.Options{}, space)},
+		&Side{Plan: planOf(t, full, space)},
+	))
 	want := "agent: semantics loosens: anchor: unanchored → anchor: full\n" +
 		`tool t: outcome loosens: ask → allow: to matches "^a" and to is a text that does not match "^a" as a whole` + "\n"
 	if got := told(report.Changes); report.Verdict != VerdictLoosens || got != want {

@@ -174,7 +174,8 @@ func onlyOne(old, new *Side) []Change {
 	there := new
 	if there == nil {
 		there = old
-		change.Effect, change.From, change.To = Tightens, "present", "absent"
+		change.Effect = Tightens
+		change.From, change.To = change.To, change.From
 	}
 	if there == nil {
 		return nil

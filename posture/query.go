@@ -40,8 +40,12 @@ type Answer struct {
 func (q Query) Ask(plan *resolve.Plan) Answer {
 	target := plan.Target(&q.Call)
 	if target == nil {
-		return Answer{Found: condition.Undecided, Why: "the query names no kind of call"}
+		return Answer{
+			Found: condition.Undecided,
+			Why:   "the query names no kind of call",
+		}
 	}
+
 	classes, ok := classesOf(target, target)
 	if !ok {
 		return Answer{Found: condition.Undecided, Why: whyHints()}
@@ -105,6 +109,7 @@ func (q Query) in(p pair) Answer {
 			Certain: true,
 		}}
 	}
+
 	cells, ok := p.cmp.Cells(p.world, within, p.old.gates(p.old.asks))
 	if !ok {
 		return Answer{Found: condition.Undecided, Why: condition.WhyTooLarge}
@@ -126,7 +131,11 @@ func (q Query) in(p pair) Answer {
 // shown has the plan decide the witness before it is told.
 func (q Query) shown(p pair, cell condition.Cell) Answer {
 	var c Change
-	p.witness(&c, cell.Witness, func(decided, _ resolve.Decision) bool { return decided.Outcome == q.Outcome })
+	p.witness(
+		&c,
+		cell.Witness,
+		func(decided, _ resolve.Decision) bool { return decided.Outcome == q.Outcome },
+	)
 	if c.Witness == nil {
 		return Answer{Found: condition.Undecided, Why: c.Why}
 	}
@@ -176,6 +185,7 @@ func parseTest(text string) (m condition.Matcher, rest string, err error) {
 	} else {
 		word, rest, _ = strings.Cut(word, ",")
 	}
+
 	if test.Operand, err = scalarOf(strings.TrimSpace(word), test.Op); err != nil {
 		return m, "", err
 	}
@@ -221,8 +231,12 @@ func scalarOf(word string, op condition.Op) (condition.Scalar, error) {
 	case condition.Lt, condition.Lte, condition.Gt, condition.Gte:
 		n, err := value.ParseNum(word)
 		if err != nil {
-			return condition.Scalar{}, fmt.Errorf("%q is no number, which < <= > and >= compare", word)
+			return condition.Scalar{}, fmt.Errorf(
+				"%q is no number, which < <= > and >= compare",
+				word,
+			)
 		}
+
 		return condition.Scalar{Kind: value.Number, Num: n}, nil
 	}
 

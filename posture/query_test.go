@@ -13,7 +13,10 @@ func TestQueries(t *testing.T) {
 	plan := planOf(t, resolve.Options{}, `{local_tools: [{alias: pay, approval: {condition: [{args_match: {amount: {gt: 10}}}]}}],
     local_agents: [{alias: clerk, source: c.agf.yaml, approval: {condition: [{args_match: {parent.input.risk: high}}]}}]}`,
 		policyText("p", "{id: r, match: {targets: [pay], annotations: {readOnlyHint: true}}, deny: \"no\"}"))
-	pay, clerk := resolve.Call{Kind: resolve.Tool, Tool: "pay"}, resolve.Call{Kind: resolve.Delegation, Agent: "clerk"}
+	pay, clerk := resolve.Call{
+		Kind: resolve.Tool,
+		Tool: "pay",
+	}, resolve.Call{Kind: resolve.Delegation, Agent: "clerk"}
 	for _, c := range []struct {
 		call    resolve.Call
 		where   string
@@ -44,8 +47,17 @@ func TestQueries(t *testing.T) {
 			Where:   where,
 			Outcome: c.outcome,
 		}.Ask(plan)
-		if a.Found != c.found || string(a.Witness) != c.witness || (a.Why != "") != (c.found == condition.Undecided) {
-			t.Errorf("%s %s %s: %v %s %s", c.call.Target(), c.where, c.outcome, a.Found, a.Witness, a.Why)
+		if a.Found != c.found || string(a.Witness) != c.witness ||
+			(a.Why != "") != (c.found == condition.Undecided) {
+			t.Errorf(
+				"%s %s %s: %v %s %s",
+				c.call.Target(),
+				c.where,
+				c.outcome,
+				a.Found,
+				a.Witness,
+				a.Why,
+			)
 		}
 	}
 
@@ -86,7 +98,15 @@ func TestQueriesAgreeWithBruteForce(t *testing.T) {
 				one.Args = resolve.Raw(args)
 				fits := where == nil || asksAt(t, where, args)
 				if got := plan.Decide(&one).Outcome; fits && got == outcome {
-					t.Fatalf("seed %d: %s: %v %s, but %s gives %s", seed, call.Target(), a.Found, a.Why, args, got)
+					t.Fatalf(
+						"seed %d: %s: %v %s, but %s gives %s",
+						seed,
+						call.Target(),
+						a.Found,
+						a.Why,
+						args,
+						got,
+					)
 				}
 			}
 		}
@@ -130,6 +150,7 @@ func TestParseWhere(t *testing.T) {
 			t.Errorf("%s: %v, want %s", text, got, want)
 		}
 	}
+
 	for text, want := range map[string]string{
 		"amount":   "expected a test",
 		">1":       "expected a test",

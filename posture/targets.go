@@ -50,7 +50,10 @@ func (c *comparer) globs(of func(m *policy.Match) []string, kinds ...resolve.Kin
 		for _, pol := range s.Plan.Policies() {
 			for i := range pol.Rules {
 				m := &pol.Rules[i].Match
-				meets := func(k resolve.Kind) bool { return len(m.Kinds) == 0 || slices.Contains(m.Kinds, k) }
+				meets := func(k resolve.Kind) bool {
+					return len(m.Kinds) == 0 ||
+						slices.Contains(m.Kinds, k)
+				}
 				if slices.ContainsFunc(kinds, meets) {
 					out = append(out, of(m)...)
 				}
@@ -77,7 +80,10 @@ func (c *comparer) each(kind resolve.Kind, declared, globs []string, open bool, 
 	if !open {
 		return
 	}
-	plain := slices.DeleteFunc(slices.Clone(declared), func(s string) bool { return strings.Contains(s, "*") })
+	plain := slices.DeleteFunc(
+		slices.Clone(declared),
+		func(s string) bool { return strings.Contains(s, "*") },
+	)
 	others, ok := cells(append(plain, globs...))
 	if !ok {
 		c.changes = append(c.changes, Change{
@@ -88,6 +94,7 @@ func (c *comparer) each(kind resolve.Kind, declared, globs []string, open bool, 
 			Why:    "the patterns of names that rules have are too many to tell apart",
 		})
 	}
+
 	for _, other := range others {
 		if !slices.Contains(declared, other.name) {
 			visit(other.name, other.words(what))
@@ -115,7 +122,8 @@ func (c *comparer) containers(
 	out := map[string][]named{}
 	for _, s := range c.sides() {
 		of(&s.Plan.Agent().ActionSpace, func(alias string, list *[]schema.ToolRef) {
-			if list != nil && len(*list) == 0 && s.Plan.Options().Semantics.EmptyAllowList == resolve.EmptyIsAbsent {
+			if list != nil && len(*list) == 0 &&
+				s.Plan.Options().Semantics.EmptyAllowList == resolve.EmptyIsAbsent {
 				list = nil
 			}
 			out[alias] = append(out[alias], named{list})
@@ -165,6 +173,7 @@ func (c *comparer) within(kind resolve.Kind, all map[string][]named) {
 					Skill: name,
 				}
 			}
+
 			c.target(call, joined(which, these))
 		})
 	})
@@ -195,7 +204,10 @@ func (c *comparer) delegations() {
 	for alias := range kinds {
 		aliases = append(aliases, alias)
 	}
-	globs := append(c.globs(targetsOf, resolve.Delegation), c.globs(serversOf, resolve.Delegation)...)
+	globs := append(
+		c.globs(targetsOf, resolve.Delegation),
+		c.globs(serversOf, resolve.Delegation)...,
+	)
 	c.each(resolve.Delegation, aliases, globs, c.asksUndeclared(), "agents", func(alias, which string) {
 		c.delegation(alias, which, len(kinds[alias]) > 1 || c.asksUndeclared())
 	})

@@ -31,26 +31,36 @@ rules:
 	for _, g := range target.Gates {
 		told = append(told, string(g.Source)+" "+g.Rule+" "+g.Outcome.String())
 	}
-	want := []string{"agent remote_agents.pay.refund ask", "policy hints ask", "agent remote_agents.pay ask"}
+	want := []string{
+		"agent remote_agents.pay.refund ask",
+		"policy hints ask",
+		"agent remote_agents.pay ask",
+	}
 	if !slices.Equal(told, want) || !target.CaseSensitive {
 		t.Fatalf("%v, want %v; case-sensitive %v", told, want, target.CaseSensitive)
 	}
 
-	own, hints, over := target.Gates[0], target.Gates[1], target.Gates[2]
-	if own.Use != condition.SkillArgs || own.When == nil || over.When != nil || over.Template != "Hand over?" {
+	own, hints := target.Gates[0], target.Gates[1]
+	over := target.Gates[2]
+	if own.Use != condition.SkillArgs || own.When == nil || over.When != nil ||
+		over.Template != "Hand over?" {
 		t.Errorf("%+v\n%+v", own, over)
 	}
-	if got := hints.Annotations(); !slices.Equal(got, []string{"destructiveHint", "readOnlyHint"}) || own.Annotations() != nil {
+	if got := hints.Annotations(); !slices.Equal(got, []string{"destructiveHint", "readOnlyHint"}) ||
+		own.Annotations() != nil {
 		t.Errorf("annotations %v, %v", got, own.Annotations())
 	}
-	if hints.Meets(nil) || !hints.Meets(map[string]bool{"readOnlyHint": true, "destructiveHint": false}) || !own.Meets(nil) {
+	if hints.Meets(nil) ||
+		!hints.Meets(map[string]bool{"readOnlyHint": true, "destructiveHint": false}) || !own.Meets(nil) {
 		t.Error("annotations decide otherwise than in calls")
 	}
 	d := target.Demand([]int{0, 1})
-	if d.Gate != -1 || d.Template != "" || d.Shown != resolve.Skill || d.Require == nil || d.Require.Within.Hours() != 1 {
+	if d.Gate != -1 || d.Template != "" || d.Shown != resolve.Skill || d.Require == nil ||
+		d.Require.Within.Hours() != 1 {
 		t.Errorf("%+v", d)
 	}
-	if d = target.Demand([]int{0, 2}); d.Gate != 2 || d.Template != "Hand over?" || d.Shown != resolve.Delegation || d.Require != nil {
+	if d = target.Demand([]int{0, 2}); d.Gate != 2 || d.Template != "Hand over?" ||
+		d.Shown != resolve.Delegation || d.Require != nil {
 		t.Errorf("%+v", d)
 	}
 
@@ -62,7 +72,8 @@ rules:
 	if !slices.Contains(outcomes, resolve.Deny) || denied.CaseSensitive {
 		t.Errorf("%v", outcomes)
 	}
-	if p.Stopped() != nil || p.Agent().Metadata.ID == "" || len(p.Policies()) != 1 || len(p.Options().CaseSensitive) != 1 {
+	if p.Stopped() != nil || p.Agent().Metadata.ID == "" || len(p.Policies()) != 1 ||
+		len(p.Options().CaseSensitive) != 1 {
 		t.Errorf("%v %v %v", p.Stopped(), p.Policies(), p.Options())
 	}
 }

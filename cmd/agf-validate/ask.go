@@ -41,15 +41,50 @@ func (v program) askCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.agent, "agent", "", "`FILE` of the agent, .agf.yaml")
-	flags.StringArrayVar(&f.side.policies, "policies", nil, "`DIR` of *.policy.yaml (repeatable)")
-	flags.StringVar(&f.side.config, "config", "", "decisions.yaml: `FILE` of what the owner chose")
-	flags.StringVar(&f.tool, "tool", "", "`TOOL` that is called: a local one, or one of --server")
+	flags.StringArrayVar(
+		&f.side.policies,
+		"policies",
+		nil,
+		"`DIR` of *.policy.yaml (repeatable)",
+	)
+	flags.StringVar(
+		&f.side.config,
+		"config",
+		"",
+		"decisions.yaml: `FILE` of what the owner chose",
+	)
+	flags.StringVar(
+		&f.tool,
+		"tool",
+		"",
+		"`TOOL` that is called: a local one, or one of --server",
+	)
 	flags.StringVar(&f.server, "server", "", "`ALIAS` of the MCP server")
-	flags.StringVar(&f.remote, "remote", "", "`ALIAS` of the remote agent that has the skill")
+	flags.StringVar(
+		&f.remote,
+		"remote",
+		"",
+		"`ALIAS` of the remote agent that has the skill",
+	)
 	flags.StringVar(&f.skill, "skill", "", "`SKILL` of --remote")
-	flags.StringVar(&f.delegate, "delegate", "", "`ALIAS` of the agent that is delegated to")
-	flags.StringVar(&f.where, "where", "", "`TESTS` that hold for the call, such as 'amount>50000,currency=USD'")
-	flags.StringVar(&f.outcome, "outcome", "", "`OUTCOME` to look for: allow, ask or deny")
+	flags.StringVar(
+		&f.delegate,
+		"delegate",
+		"",
+		"`ALIAS` of the agent that is delegated to",
+	)
+	flags.StringVar(
+		&f.where,
+		"where",
+		"",
+		"`TESTS` that hold for the call, such as 'amount>50000,currency=USD'",
+	)
+	flags.StringVar(
+		&f.outcome,
+		"outcome",
+		"",
+		"`OUTCOME` to look for: allow, ask or deny",
+	)
 	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the answer: text or json")
 	term.Required(cmd, "agent", "outcome")
 	term.Offer(cmd, "outcome", "allow", "ask", "deny")
@@ -139,6 +174,7 @@ func (v program) printAnswer(format string, call resolve.Call, a posture.Answer)
 		}{a.Found.String(), a.Witness, a.Why}); err != nil {
 			return err
 		}
+
 		_, err := v.Out.Write(b.Bytes())
 
 		return err
@@ -151,6 +187,7 @@ func (v program) printAnswer(format string, call resolve.Call, a posture.Answer)
 	case condition.Undecided:
 		text = "undecided: " + a.Why
 	}
+
 	_, err := fmt.Fprintln(v.Out, term.Scrub(strings.ReplaceAll(text, "\n", " ")))
 
 	return err

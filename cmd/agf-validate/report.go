@@ -27,6 +27,7 @@ func (v program) printReport(format string, r posture.Report) error {
 	default:
 		text = term.Scrub(plain(r))
 	}
+
 	_, err := v.Out.Write([]byte(text))
 
 	return err
@@ -46,6 +47,7 @@ func plain(r posture.Report) string {
 			fmt.Fprintf(&b, "      %s\n", line)
 		}
 	}
+
 	fmt.Fprintf(&b, "%s\n", summary(r))
 
 	return b.String()

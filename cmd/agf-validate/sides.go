@@ -85,6 +85,7 @@ func (v program) compile(t *sideTree, f sideFlags) (*compiled, error) {
 			return nil, err
 		}
 	}
+
 	if len(f.policies) > 0 {
 		chosen.Instead(f.policies)
 	}
@@ -94,6 +95,7 @@ func (v program) compile(t *sideTree, f sideFlags) (*compiled, error) {
 			f.config,
 		)
 	}
+
 	registry, err := v.registry(t, chosen.PolicyDirs())
 	if err != nil {
 		return nil, err
@@ -129,11 +131,15 @@ func (v program) compileAgent(
 			err,
 		)
 	}
+
 	if err != nil {
 		return fmt.Errorf("%s: %w", file.name, err)
 	}
 	side := &posture.Side{Plan: plan}
-	side.Suppressed = append(side.Suppressed, suppressed(linter, "the agent's file", agent.Doc)...)
+	side.Suppressed = append(
+		side.Suppressed,
+		suppressed(linter, "the agent's file", agent.Doc)...,
+	)
 	for _, p := range plan.Policies() {
 		side.Suppressed = append(side.Suppressed, suppressed(linter, p.Ref, p.Doc)...)
 	}
@@ -164,6 +170,7 @@ func (v program) registry(t *sideTree, dirs []string) (*policy.Set, error) {
 		}
 		files, unread = append(files, found...), append(unread, broken...)
 	}
+
 	for _, f := range t.files {
 		if f.kind == policyKind && len(dirs) == 0 {
 			files = append(files, policy.File{Name: f.name, Text: f.src})
@@ -191,7 +198,12 @@ func (v program) registry(t *sideTree, dirs []string) (*policy.Set, error) {
 // alone have an id, then those that one side alone has.
 func pairs(old, new *compiled) []struct{ old, new *posture.Side } {
 	var out []struct{ old, new *posture.Side }
-	put := func(a, b *posture.Side) { out = append(out, struct{ old, new *posture.Side }{a, b}) }
+	put := func(a, b *posture.Side) {
+		out = append(
+			out,
+			struct{ old, new *posture.Side }{a, b},
+		)
+	}
 	if len(old.sides) == 1 && len(new.sides) == 1 {
 		for _, a := range old.sides {
 			for _, b := range new.sides {
@@ -200,6 +212,7 @@ func pairs(old, new *compiled) []struct{ old, new *posture.Side } {
 		}
 		return out
 	}
+
 	taken := map[string]bool{}
 	moved := func(rel string) (string, bool) {
 		id := old.sides[rel].Plan.Agent().Metadata.ID
@@ -217,6 +230,7 @@ func pairs(old, new *compiled) []struct{ old, new *posture.Side } {
 		taken[to] = true
 		put(old.sides[rel], new.sides[to])
 	}
+
 	for _, rel := range slices.Sorted(maps.Keys(new.sides)) {
 		if !taken[rel] {
 			put(nil, new.sides[rel])
@@ -233,7 +247,10 @@ func revisions(text string) (old, new string, err error) {
 	case !ok:
 		err = fmt.Errorf("%q is no range of revisions, expected A..B before --", text)
 	case strings.HasPrefix(new, "."):
-		err = fmt.Errorf("%q has three dots, expected A..B: both revisions are compared as they are", text)
+		err = fmt.Errorf(
+			"%q has three dots, expected A..B: both revisions are compared as they are",
+			text,
+		)
 	case old == "":
 		err = fmt.Errorf("%q names no old revision, expected A..B", text)
 	case strings.HasPrefix(old, "-"), strings.HasPrefix(new, "-"):
