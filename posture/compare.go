@@ -42,12 +42,28 @@ func byTarget(a, b Change) int {
 type pair struct {
 	*comparer
 	call     resolve.Call // with annotations, without documents
-	which    string       // which names the target stands for, "" for one
+	which    which
 	old, new side
 	world    condition.Calls
 	class    string // what sets the calls apart, beside their documents; "" for nothing
 	parent   string // whether they carry a parent's input, where it matters
 }
+
+// Whether calls carry a parent's input, where it matters.
+const (
+	withParent    = "with a parent's input"
+	withoutParent = "without a parent's input"
+)
+
+// which says of a target which names it stands for, and how a call names
+// it.
+type which struct {
+	name      string // which names, "" for one
+	container string // which servers or agents, "" for one
+	reading   string // of a delegation, see comparer.delegation
+}
+
+func (w which) words() string { return joined(joined(w.container, w.name), w.reading) }
 
 // side is what one plan makes of the calls of a pair.
 type side struct {
@@ -85,7 +101,7 @@ func (s side) gates(list []int) []condition.Gate {
 }
 
 // target compares one target: the call has its names, and nothing else.
-func (c *comparer) target(call resolve.Call, which string) {
+func (c *comparer) target(call resolve.Call, which which) {
 	old, new := c.old.Plan.Target(&call), c.new.Plan.Target(&call)
 	classes, ok := classesOf(old, new)
 	if !ok {
@@ -140,7 +156,7 @@ func sideOf(s Side, t *resolve.Target, annotations map[string]bool) side {
 // compare tells what changes for the calls of the pair: for those with
 // a parent's input, and for those without, where it matters.
 func (p pair) compare() []Change {
-	if p.old.denied && p.new.denied || p.alike() {
+	if p.old.denied && p.new.denied || p.unchanged() {
 		return nil
 	}
 	base := condition.Calls{CaseSensitive: p.old.target.CaseSensitive &&
@@ -150,10 +166,10 @@ func (p pair) compare() []Change {
 		p.world = base
 		return p.all()
 	}
-	p.world = base
+	p.world, p.parent = base, withParent
 	with := p.all()
 	p.world.NoParent = true
-	p.parent = "without a parent's input"
+	p.parent = withoutParent
 
 	return append(with, p.all()...)
 }
@@ -167,9 +183,9 @@ func joined(a, b string) string {
 	return a + ", " + b
 }
 
-// alike reports whether both sides have the same gates: nothing is
+// unchanged reports whether both sides have the same gates: nothing is
 // different then.
-func (p pair) alike() bool {
+func (p pair) unchanged() bool {
 	if p.old.denied != p.new.denied {
 		return false
 	}
@@ -410,10 +426,17 @@ func (p pair) change(aspect, from, to string) Change {
 		From:   from,
 		To:     to,
 		world:  p.world,
-		note:   joined(p.which, p.parent),
+		note:   p.which.words(),
+		parent: p.parent,
 		class:  p.class,
 	}
-	if p.which == "" {
+	if p.which.container != "" && p.call.Kind == resolve.MCPTool {
+		c.Server = everyOther
+	}
+	if p.which.container != "" && p.call.Kind == resolve.Skill {
+		c.Agent = everyOther
+	}
+	if p.which.name == "" {
 		return c
 	}
 	switch p.call.Kind {
@@ -485,40 +508,64 @@ func agentPosition(s Side) *Position {
 	return &Position{File: s.Plan.Agent().File, Line: at.Line, Column: at.Column}
 }
 
-// merged tells once what is the same for calls with other annotations,
-// and says of which calls the rest is true.
+// merged tells once what is the same with and without a parent's input,
+// and for calls with other annotations, and says of which calls the rest
+// is true.
 func merged(found []Change, classes int) []Change {
-	var out []Change
-	count := map[int][]string{}
-	for _, c := range found {
-		if c.region != nil {
-			c.Region = c.region.String()
+	for i := range found {
+		if found[i].region != nil {
+			found[i].Region = found[i].region.String()
 		}
+	}
+	found = alike(found, 2, func(c *Change) *string { return &c.parent })
+	found = alike(found, classes, func(c *Change) *string { return &c.class })
+	for i := range found {
+		c := &found[i]
+		notes := joined(joined(c.note, c.parent), c.class)
+		switch {
+		case notes == "":
+		case c.Region == "":
+			c.Region = notes
+		default:
+			c.Region += " (" + notes + ")"
+		}
+	}
+
+	return found
+}
+
+// alike joins changes that differ in one note alone. All notes that
+// there are together are none.
+func alike(found []Change, all int, note func(c *Change) *string) []Change {
+	var out []Change
+	notes := map[int][]string{}
+	for _, c := range found {
 		i := slices.IndexFunc(out, func(o Change) bool {
 			return o.Aspect == c.Aspect && o.Effect == c.Effect && o.From == c.From && o.To == c.To &&
-
-				o.Region == c.Region && o.note == c.note && o.Why == c.Why
+				o.Region == c.Region && o.note == c.note && o.Why == c.Why && others(&o, note) == others(&c, note)
 		})
 		if i < 0 {
 			i = len(out)
 			out = append(out, c)
 		}
-		count[i] = append(count[i], c.class)
+		if text := *note(&c); text != "" {
+			notes[i] = append(notes[i], text)
+		}
 	}
 
 	for i := range out {
-		notes := out[i].note
-		if len(count[i]) < classes {
-			notes = joined(notes, strings.Join(count[i], " or "))
-		}
-		switch {
-		case notes == "":
-		case out[i].Region == "":
-			out[i].Region = notes
-		default:
-			out[i].Region += " (" + notes + ")"
+		*note(&out[i]) = strings.Join(notes[i], " or ")
+		if len(notes[i]) >= all {
+			*note(&out[i]) = ""
 		}
 	}
-
 	return out
+}
+
+// others is the note that is not looked at.
+func others(c *Change, note func(c *Change) *string) string {
+	if note(c) == &c.parent {
+		return c.class
+	}
+	return c.parent
 }

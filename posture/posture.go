@@ -95,7 +95,8 @@ type Change struct {
 	region *condition.Region
 	world  condition.Calls
 	note   string // what Region has to say beside the documents
-	class  string // which annotations the calls have
+	parent string // whether they have a parent's input
+	class  string // which annotations they have
 }
 
 // Report is what a comparison found.
