@@ -166,12 +166,12 @@ func (p pair) compare() []Change {
 		p.world = base
 		return p.all()
 	}
-	p.world, p.parent = base, withParent
-	with := p.all()
+	p.world, p.parent = base, withoutParent
 	p.world.NoParent = true
-	p.parent = withoutParent
+	without := p.all()
+	p.world, p.parent = base, withParent
 
-	return append(with, p.all()...)
+	return append(without, p.all()...)
 }
 
 func (p pair) all() []Change { return append(p.outcomes(), p.demands()...) }
@@ -559,6 +559,7 @@ func alike(found []Change, all int, note func(c *Change) *string) []Change {
 			*note(&out[i]) = ""
 		}
 	}
+
 	return out
 }
 

@@ -33,18 +33,6 @@ func (o Order) String() string {
 	}[min(o, Incomparable)]
 }
 
-// and is the order of a whole whose parts compare so.
-func (o Order) and(p Order) Order {
-	switch {
-	case o == Same || o == p:
-		return p
-	case p == Same:
-		return o
-	}
-
-	return Incomparable
-}
-
 // Protection is what an aspect compares: one field of it, by aspect.
 type Protection struct {
 	Require policy.Require // as resolve.Demand has it; the zero value where nothing is demanded

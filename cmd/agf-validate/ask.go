@@ -175,7 +175,7 @@ func (v program) printAnswer(format string, call resolve.Call, a posture.Answer)
 			return err
 		}
 
-		_, err := v.Out.Write(b.Bytes())
+		_, err := v.Out.Write([]byte(term.JSONSafe(b.String())))
 
 		return err
 	}
