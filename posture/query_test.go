@@ -123,6 +123,28 @@ func asksAt(t *testing.T, where *condition.Expr, args string) bool {
 	return truth == condition.True
 }
 
+// FuzzParseWhere: any text is read or refused; what is read has a name
+// and a test for each part.
+func FuzzParseWhere(f *testing.F) {
+	for _, text := range []string{"amount>50000,currency=USD", `a="x,y" , b!=true`, "a~^x", `a="`, "=", "a=,"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := ParseWhere(text)
+		if err != nil || e == nil {
+			return
+		}
+		for _, m := range e.Groups[0].Matchers {
+			if m.Key == "" || len(m.Tests) != 1 || m.Tests[0].Op == condition.Unreadable {
+				t.Errorf("%q: %+v", text, m)
+			}
+		}
+		if _, err := condition.Evaluate(condition.Governance, condition.Semantics{}, e, parsed(t, "{}")); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	})
+}
+
 func TestParseWhere(t *testing.T) {
 	for text, want := range map[string]string{
 		"a>1":             "a gt 1",

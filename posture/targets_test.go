@@ -64,7 +64,10 @@ func TestNoCallIsMissed(t *testing.T) {
 			differing++
 			doc := parsed(t, string(call.Args))
 			if call.ParentInput != nil {
-				doc.Members = append(doc.Members, value.Member{Key: "parent.input", Value: parsed(t, string(call.ParentInput))})
+				doc.Members = append(
+					doc.Members,
+					value.Member{Key: "parent.input", Value: parsed(t, string(call.ParentInput))},
+				)
 			}
 			names := func(a, b string) bool { return a == b || a == everyOther }
 			if !slices.ContainsFunc(changes, func(c Change) bool {
