@@ -436,3 +436,18 @@ func TestBoxesAreUnited(t *testing.T) {
 		}
 	}
 }
+
+// TestCertainGatesAskWhereTheyAreTrue: what is unknown is left out.
+func TestCertainGatesAskWhereTheyAreTrue(t *testing.T) {
+	certain := gateOf(t, "a: {gt: 5}")
+	certain.Certain = true
+	cells, ok := NewComparison(0).Cells(Calls{}, []Gate{certain}, []Gate{gateOf(t, "a: {gt: 7}")})
+	if !ok || len(cells) != 2 || cells[0].Region.String() != "a > 7" || cells[1].Region.String() != "5 < a ≤ 7" {
+		t.Errorf("%+v", cells)
+	}
+	for pattern, sound := range map[string]bool{"^a$": true, "(": false} {
+		if err := CheckPattern(pattern); (err == nil) != sound {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+}
