@@ -69,6 +69,7 @@ func TestNoCallIsMissed(t *testing.T) {
 					value.Member{Key: "parent.input", Value: parsed(t, string(call.ParentInput))},
 				)
 			}
+
 			names := func(a, b string) bool { return a == b || a == everyOther }
 			if !slices.ContainsFunc(changes, func(c Change) bool {
 				return c.Aspect == outcomeAspect && c.Kind == string(call.Kind) && names(c.Tool, call.Tool) &&
