@@ -2,7 +2,7 @@
 # make test    all tests, with what they need
 
 .DEFAULT_GOAL := build
-.PHONY: build run setup test kills race peers peers-long fuzz cover lint bench generate update ci
+.PHONY: build run setup test kills pairs race peers peers-long fuzz cover lint bench generate update ci
 
 BIN ?= bin
 PACKAGES ?= ./...
@@ -27,6 +27,9 @@ test: setup ## all tests
 kills: ## crash tests and load tests of the whole size; .ci/run has them, make test a tenth
 	ASSENT_KILLS=220 go test ./internal/crashtest -run TestKill
 	ASSENT_LOAD=full go test ./rap -run TestLoad
+
+pairs: ## 200,000 pairs of plans, compared and by brute force; half an hour
+	ASSENT_PAIRS=200000 go test ./posture -run TestCompareAgreesWithBruteForce -timeout 6h -v
 
 race: ## all tests under the race detector (needs a C compiler)
 	$(MAKE) test TESTFLAGS=-race

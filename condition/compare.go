@@ -14,6 +14,8 @@ type Gate struct {
 	Use  Use // ToolArgs, SkillArgs, Delegation or Governance
 	Sem  Semantics
 	When *Expr
+	// Certain says that it asks only where the condition is True.
+	Certain bool
 }
 
 // Calls are the calls that a comparison is about. Their arguments are
@@ -114,7 +116,11 @@ func (q *question) asked(calls Calls, set []Gate) []box {
 			whole:    true,
 			noParent: calls.NoParent,
 		}
-		list = append(list, q.boxes(set[i].When, Unknown)...)
+		level := Unknown
+		if set[i].Certain {
+			level = True
+		}
+		list = append(list, q.boxes(set[i].When, level)...)
 	}
 
 	return absorb(list)
@@ -277,7 +283,8 @@ func absorb(list []box) []box {
 	for i, b := range list {
 		within := func(o box) bool { return b.inside(o) }
 		later := func(o box) bool { return b.inside(o) && !o.inside(b) }
-		if !slices.ContainsFunc(kept, within) && !slices.ContainsFunc(list[i+1:], later) {
+		if !slices.ContainsFunc(kept, within) &&
+			!slices.ContainsFunc(list[i+1:], later) {
 			kept = append(kept, b)
 		}
 	}
@@ -335,10 +342,70 @@ func (r *Region) simple() []box {
 				b = wider
 			}
 		}
+
 		out = append(out, b)
 	}
 
-	return absorb(out)
+	return united(absorb(out))
+}
+
+// united joins boxes that differ in one side, where one set says what
+// both sides are.
+func united(list []box) []box {
+	for i := 0; i < len(list); i++ {
+		for j := i + 1; j < len(list); j++ {
+			if b, ok := list[i].unite(list[j]); ok {
+				list = slices.Delete(list, j, j+1)
+				list[i] = b
+				j = i // what did not go with the old one may go with the new one
+			}
+		}
+	}
+
+	return list
+}
+
+// unite returns the box that holds what either holds, and nothing else;
+// false when there is none, or none that is easily found.
+func (b box) unite(c box) (box, bool) {
+	if len(b) != len(c) {
+		return nil, false
+	}
+	out, differs := slices.Clone(b), -1
+	for i := range b {
+		same := b[i].place == c[i].place
+		if inner, outer := b[i].minus(c[i].domain), c[i].minus(b[i].domain); same && inner.empty() &&
+			outer.empty() {
+			continue
+		}
+		d, ok := b[i].or(c[i].domain)
+		if !same || !ok || differs >= 0 {
+			return nil, false
+		}
+		differs = i
+		out[i].domain = d
+	}
+
+	return out, true
+}
+
+// or is the union of two domains; false where their strings have no
+// simple one.
+func (d domain) or(e domain) (domain, bool) {
+	all := domain{
+		atoms:   d.atoms | e.atoms,
+		numbers: d.numbers.not().and(e.numbers.not()).not(),
+	}
+	switch {
+	case e.texts.empty(), d.texts.full():
+		all.texts = d.texts
+	case d.texts.empty(), e.texts.full():
+		all.texts = e.texts
+	default:
+		return domain{}, false
+	}
+
+	return all, true
 }
 
 // Or is the region of the calls of both, which are of one question.

@@ -48,6 +48,12 @@ func parsePattern(text string) (*syntax.Regexp, error) {
 	return re, nil
 }
 
+// CheckPattern reports what is wrong with the operand of a Pattern.
+func CheckPattern(text string) error {
+	_, err := parsePattern(text)
+	return err
+}
+
 // size estimates how many instructions an expression compiles to,
 // without compiling it.
 func size(re *syntax.Regexp) int {

@@ -27,6 +27,7 @@ func (r *Region) String() string {
 			}
 			all = append(all, text)
 		}
+
 		alternatives = append(alternatives, strings.Join(all, " and "))
 	}
 
@@ -42,7 +43,8 @@ func nameOf(place []string) string {
 			b.WriteByte('.')
 		}
 		odd := func(r rune) bool {
-			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' && (r != '.' || s != parentInput)
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-' && (r != '.' ||
+				s != parentInput)
 		}
 		if s == "" || strings.ContainsFunc(s, odd) {
 			s = strconv.Quote(s)
@@ -188,12 +190,26 @@ func (a *texts) words(name string) string {
 		if l.not {
 			verb = " is a text that does not match "
 		}
-		list = append(list, name+verb+strconv.Quote(l.pat.text))
+		list = append(list, name+verb+l.pat.words())
 	}
+
 	for _, o := range a.outside {
 		list = append(list, "not ("+o.words(name)+")")
 	}
 	return strings.Join(list, " and ")
+}
+
+// words writes the pattern, and how it is searched for where that is not
+// as by default.
+func (p *pattern) words() string {
+	text := strconv.Quote(p.text)
+	if p.source != p.text {
+		text += " as a whole"
+	}
+	if seesEnd(p.tree) && !p.trims {
+		text += " untrimmed"
+	}
+	return text
 }
 
 func quoted(list []string) []string {

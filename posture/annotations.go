@@ -11,6 +11,10 @@ import (
 // mostHints is how many annotations the rules of a target may read.
 const mostHints = 6
 
+func whyHints() string {
+	return "the rules read more than " + strconv.Itoa(mostHints) + " annotations"
+}
+
 // classesOf lists annotations that calls may come with, one of each
 // kind that the rules of either side tell apart; the fewest annotations
 // first. It is false when there are too many.
@@ -31,7 +35,10 @@ func classesOf(old, new *resolve.Target) ([]map[string]bool, bool) {
 			all = append(all, with(class, name, true), with(class, name, false))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b map[string]bool) int { return len(a) - len(b) })
+	slices.SortStableFunc(
+		all,
+		func(a, b map[string]bool) int { return len(a) - len(b) },
+	)
 	seen := map[string]bool{}
 
 	return slices.DeleteFunc(all, func(class map[string]bool) bool {

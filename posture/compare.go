@@ -42,12 +42,28 @@ func byTarget(a, b Change) int {
 type pair struct {
 	*comparer
 	call     resolve.Call // with annotations, without documents
-	which    string       // which names the target stands for, "" for one
+	which    which
 	old, new side
 	world    condition.Calls
 	class    string // what sets the calls apart, beside their documents; "" for nothing
 	parent   string // whether they carry a parent's input, where it matters
 }
+
+// Whether calls carry a parent's input, where it matters.
+const (
+	withParent    = "with a parent's input"
+	withoutParent = "without a parent's input"
+)
+
+// which says of a target which names it stands for, and how a call names
+// it.
+type which struct {
+	name      string // which names, "" for one
+	container string // which servers or agents, "" for one
+	reading   string // of a delegation, see comparer.delegation
+}
+
+func (w which) words() string { return joined(joined(w.container, w.name), w.reading) }
 
 // side is what one plan makes of the calls of a pair.
 type side struct {
@@ -85,7 +101,7 @@ func (s side) gates(list []int) []condition.Gate {
 }
 
 // target compares one target: the call has its names, and nothing else.
-func (c *comparer) target(call resolve.Call, which string) {
+func (c *comparer) target(call resolve.Call, which which) {
 	old, new := c.old.Plan.Target(&call), c.new.Plan.Target(&call)
 	classes, ok := classesOf(old, new)
 	if !ok {
@@ -94,9 +110,10 @@ func (c *comparer) target(call resolve.Call, which string) {
 			call:     call,
 			which:    which,
 		}
-		p.undecided(outcomeAspect, "its rules read more annotations than are told apart: "+strconv.Itoa(mostHints))
+		p.undecided(outcomeAspect, whyHints())
 		return
 	}
+
 	var found []Change
 	for _, class := range classes {
 		p := pair{
@@ -139,21 +156,22 @@ func sideOf(s Side, t *resolve.Target, annotations map[string]bool) side {
 // compare tells what changes for the calls of the pair: for those with
 // a parent's input, and for those without, where it matters.
 func (p pair) compare() []Change {
-	if p.old.denied && p.new.denied || p.alike() {
+	if p.old.denied && p.new.denied || p.unchanged() {
 		return nil
 	}
-	base := condition.Calls{CaseSensitive: p.old.target.CaseSensitive && p.new.target.CaseSensitive}
+	base := condition.Calls{CaseSensitive: p.old.target.CaseSensitive &&
+		p.new.target.CaseSensitive}
 	if !p.readsParent() {
 		base.NoParent = true
 		p.world = base
 		return p.all()
 	}
-	p.world = base
-	with := p.all()
+	p.world, p.parent = base, withoutParent
 	p.world.NoParent = true
-	p.parent = "without a parent's input"
+	without := p.all()
+	p.world, p.parent = base, withParent
 
-	return append(with, p.all()...)
+	return append(without, p.all()...)
 }
 
 func (p pair) all() []Change { return append(p.outcomes(), p.demands()...) }
@@ -165,9 +183,9 @@ func joined(a, b string) string {
 	return a + ", " + b
 }
 
-// alike reports whether both sides have the same gates: nothing is
+// unchanged reports whether both sides have the same gates: nothing is
 // different then.
-func (p pair) alike() bool {
+func (p pair) unchanged() bool {
 	if p.old.denied != p.new.denied {
 		return false
 	}
@@ -188,11 +206,15 @@ func (p pair) sameTemplate(old, new []int) bool {
 		}
 		return out
 	}
-	return slices.Equal(texts(p.old, old), texts(p.new, new)) || !p.old.templates() && !p.new.templates()
+	return slices.Equal(texts(p.old, old), texts(p.new, new)) || !p.old.templates() &&
+		!p.new.templates()
 }
 
 func (s side) templates() bool {
-	return slices.ContainsFunc(s.asks, func(i int) bool { return s.target.Gates[i].Template != "" })
+	return slices.ContainsFunc(
+		s.asks,
+		func(i int) bool { return s.target.Gates[i].Template != "" },
+	)
 }
 
 func (p pair) signatures(s side) []string {
@@ -241,6 +263,7 @@ func exprKey(e *condition.Expr) string {
 				}
 				b = append(b, ')')
 			}
+
 			b = append(b, '}')
 		}
 
@@ -273,7 +296,10 @@ func requireKey(r *policy.Require) string {
 // readsParent reports whether some gate looks at the parent's input.
 func (p pair) readsParent() bool {
 	reads := func(s side) bool {
-		return slices.ContainsFunc(s.asks, func(i int) bool { return readsParent(&s.target.Gates[i]) })
+		return slices.ContainsFunc(
+			s.asks,
+			func(i int) bool { return readsParent(&s.target.Gates[i]) },
+		)
 	}
 	return reads(p.old) || reads(p.new)
 }
@@ -308,8 +334,14 @@ func (p pair) outcomes() []Change {
 	}
 
 	var found []Change
-	found = append(found, p.gap(p.only(p.old, p.new), new, resolve.Ask, resolve.Allow)...)
-	return append(found, p.gap(p.only(p.new, p.old), old, resolve.Allow, resolve.Ask)...)
+	found = append(
+		found,
+		p.gap(p.only(p.old, p.new), new, resolve.Ask, resolve.Allow)...,
+	)
+	return append(
+		found,
+		p.gap(p.only(p.new, p.old), old, resolve.Allow, resolve.Ask)...,
+	)
 }
 
 // only are the gates of one side that the other side has not.
@@ -394,10 +426,17 @@ func (p pair) change(aspect, from, to string) Change {
 		From:   from,
 		To:     to,
 		world:  p.world,
-		note:   joined(p.which, p.parent),
+		note:   p.which.words(),
+		parent: p.parent,
 		class:  p.class,
 	}
-	if p.which == "" {
+	if p.which.container != "" && p.call.Kind == resolve.MCPTool {
+		c.Server = everyOther
+	}
+	if p.which.container != "" && p.call.Kind == resolve.Skill {
+		c.Agent = everyOther
+	}
+	if p.which.name == "" {
 		return c
 	}
 	switch p.call.Kind {
@@ -426,7 +465,7 @@ func (p pair) undecided(aspect, why string) {
 }
 
 // witness gives a change its call, once both plans have decided it as
-// the change says. It also gives the region its words.
+// the change says.
 func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.Decision) bool) {
 	call := p.call
 	args, parent, given := condition.SplitDocument(doc)
@@ -440,7 +479,6 @@ func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.De
 
 	old, new := p.comparer.old.Plan.Decide(&call), p.comparer.new.Plan.Decide(&call)
 	c.Old, c.New = positionOf(old, p.comparer.old), positionOf(new, p.comparer.new)
-	c.Region = c.region.String()
 	if text, err := call.JSON(); err == nil {
 		c.Witness = text
 	}
@@ -470,36 +508,65 @@ func agentPosition(s Side) *Position {
 	return &Position{File: s.Plan.Agent().File, Line: at.Line, Column: at.Column}
 }
 
-// merged tells once what is the same for calls with other annotations,
-// and says of which calls the rest is true.
+// merged tells once what is the same with and without a parent's input,
+// and for calls with other annotations, and says of which calls the rest
+// is true.
 func merged(found []Change, classes int) []Change {
+	for i := range found {
+		if found[i].region != nil {
+			found[i].Region = found[i].region.String()
+		}
+	}
+	found = alike(found, 2, func(c *Change) *string { return &c.parent })
+	found = alike(found, classes, func(c *Change) *string { return &c.class })
+	for i := range found {
+		c := &found[i]
+		notes := joined(joined(c.note, c.parent), c.class)
+		switch {
+		case notes == "":
+		case c.Region == "":
+			c.Region = notes
+		default:
+			c.Region += " (" + notes + ")"
+		}
+	}
+
+	return found
+}
+
+// alike joins changes that differ in one note alone. All notes that
+// there are together are none.
+func alike(found []Change, all int, note func(c *Change) *string) []Change {
 	var out []Change
-	count := map[int][]string{}
+	notes := map[int][]string{}
 	for _, c := range found {
 		i := slices.IndexFunc(out, func(o Change) bool {
 			return o.Aspect == c.Aspect && o.Effect == c.Effect && o.From == c.From && o.To == c.To &&
-				o.Region == c.Region && o.note == c.note && o.Why == c.Why
+				o.Region == c.Region && o.note == c.note && o.Why == c.Why && others(&o, note) == others(&c, note)
 		})
 		if i < 0 {
 			i = len(out)
 			out = append(out, c)
 		}
-		count[i] = append(count[i], c.class)
+		if text := *note(&c); text != "" {
+			notes[i] = append(notes[i], text)
+		}
 	}
 
 	for i := range out {
-		notes := out[i].note
-		if len(count[i]) < classes {
-			notes = joined(notes, strings.Join(count[i], " or "))
-		}
-		switch {
-		case notes == "":
-		case out[i].Region == "":
-			out[i].Region = notes
-		default:
-			out[i].Region += " (" + notes + ")"
+		*note(&out[i]) = strings.Join(notes[i], " or ")
+		if len(notes[i]) >= all {
+			*note(&out[i]) = ""
 		}
 	}
 
 	return out
+}
+
+// others is the note that is not looked at.
+func others(c *Change, note func(c *Change) *string) string {
+	if note(c) == &c.parent {
+		return c.class
+	}
+	return c.parent
 }

@@ -32,7 +32,8 @@ func (p pair) demands() []Change {
 	}
 	sets, always := p.sets()
 	within := append(p.old.gates(oldOnly), p.new.gates(newOnly)...)
-	if len(within) == 0 || slices.ContainsFunc(within, func(g condition.Gate) bool { return g.When == nil }) {
+	if len(within) == 0 ||
+		slices.ContainsFunc(within, func(g condition.Gate) bool { return g.When == nil }) {
 		within = nil
 	}
 	if len(sets) > mostApart {
@@ -110,6 +111,7 @@ func asking(sets []together, always together, asks []bool) together {
 			all.new = append(all.new, sets[i].new...)
 		}
 	}
+
 	slices.Sort(all.old)
 	slices.Sort(all.new)
 
@@ -145,14 +147,14 @@ func (p pair) demanded(found []Change, cell condition.Cell, by together) []Chang
 // their calls.
 func (p pair) gather(found []Change, change Change) []Change {
 	i := slices.IndexFunc(found, func(f Change) bool {
-		return f.Aspect == change.Aspect && f.From == change.From && f.To == change.To && f.Effect == change.Effect
+		return f.Aspect == change.Aspect && f.From == change.From && f.To == change.To &&
+			f.Effect == change.Effect
 	})
 	if i < 0 {
 		return append(found, change)
 	}
 	if f := &found[i]; f.region != nil && change.region != nil {
 		f.region = f.region.Or(change.region)
-		f.Region = f.region.String()
 	}
 
 	return found
@@ -188,7 +190,8 @@ func (p pair) between(old, new resolve.Demand) []Change {
 		}
 	}
 
-	if old.Template != new.Template || old.Shown != new.Shown && strings.Contains(old.Template, "{{") {
+	if old.Template != new.Template || old.Shown != new.Shown &&
+		strings.Contains(old.Template, "{{") {
 		c := p.change(messageAspect, textOf(old), textOf(new))
 		c.Effect = Changes
 		out = append(out, c)
@@ -224,23 +227,34 @@ func effectOf(o Order) (effect Effect, why string) {
 	return Undecided, "neither side demands all that the other does"
 }
 
-// roughly compares what approvals demand where too many rules with
-// conditions of their own meet to tell which ask together: the rules
-// that are on one side only, as if nothing else asked. What doesn't
-// tighten then is undecided, since other rules may demand the same.
+// roughly is the answer where too many conditions decide which rules ask
+// together: undecided, unless the rules that one side alone has demand
+// nothing and show nothing, so that it does not matter whether they ask
+// beside others.
 func (p pair) roughly(oldOnly, newOnly []int) []Change {
-	old, new := p.old.target.Demand(oldOnly), p.new.target.Demand(newOnly)
-	if sameRequire(old.Require, new.Require) && old.Template == new.Template && len(oldOnly) == len(newOnly) {
+	if !p.old.demand(oldOnly) && !p.new.demand(newOnly) && !p.old.bounds() && !p.new.bounds() {
 		return nil
-	}
-	var kinds []string
-	for _, c := range p.between(old, new) {
-		kinds = append(kinds, c.Aspect)
 	}
 	c := p.change("require", "", "")
 	c.Effect = Undecided
-	c.Why = "more than " + strconv.Itoa(mostApart) + " conditions decide which rules ask together; differing: " +
-		strings.Join(kinds, ", ")
+	c.Why = "more than " + strconv.Itoa(mostApart) + " conditions, or too large ones, decide which rules ask together"
 
 	return []Change{c}
+}
+
+// demand reports whether gates demand or show something.
+func (s side) demand(list []int) bool {
+	return slices.ContainsFunc(list, func(i int) bool {
+		g := &s.target.Gates[i]
+		return g.Require != nil || g.Template != ""
+	})
+}
+
+// bounds reports whether some gate lets arguments vary under a grant,
+// which a gate that demands nothing ends.
+func (s side) bounds() bool {
+	return slices.ContainsFunc(s.asks, func(i int) bool {
+		r := s.target.Gates[i].Require
+		return r != nil && len(r.Grants.Bounds) > 0
+	})
 }

@@ -48,10 +48,10 @@ func (c *comparer) compareFramed(name string, of func(Side) framed, shared bool)
 			continue
 		}
 		if !had && name == aspectPolicyRef {
-			was.protection.Rung = rungAbsent
+			was.protection.Step = stepAbsent
 		}
 		if !has && name == aspectPolicyRef {
-			is.protection.Rung = rungAbsent
+			is.protection.Step = stepAbsent
 		}
 		order := a.compare(was.protection, is.protection)
 		if order == Same {
@@ -84,6 +84,7 @@ func (c *comparer) judged(change Change, aspect, key string) Change {
 			change.Why = "each side lists names that the other does not"
 		}
 	}
+
 	if kind, alias, ok := strings.Cut(key, " "); ok && aspect != aspectSuppression {
 		switch resolve.Kind(kind) {
 		case resolve.Tool:
@@ -107,7 +108,11 @@ func labelled(key, value string) string {
 }
 
 func at(s Side, r diag.Range) *Position {
-	return &Position{File: s.Plan.Agent().File, Line: r.Start.Line, Column: r.Start.Column}
+	return &Position{
+		File:   s.Plan.Agent().File,
+		Line:   r.Start.Line,
+		Column: r.Start.Column,
+	}
 }
 
 func allowLists(s Side) framed {
@@ -146,11 +151,18 @@ func behinds(s Side) framed {
 	space := &s.Plan.Agent().ActionSpace
 	for i := range space.LocalTools {
 		t := &space.LocalTools[i]
-		out[string(resolve.Tool)+" "+t.Alias] = piece{Protection{Word: t.Name}, at(s, t.Range)}
+		out[string(resolve.Tool)+" "+t.Alias] = piece{
+			Protection{Word: t.Name},
+			at(s, t.Range),
+		}
 	}
+
 	for i := range space.MCPServers {
 		m := &space.MCPServers[i]
-		out[string(resolve.MCPTool)+" "+m.Alias] = piece{Protection{Word: m.ServerRef}, at(s, m.Range)}
+		out[string(resolve.MCPTool)+" "+m.Alias] = piece{
+			Protection{Word: m.ServerRef},
+			at(s, m.Range),
+		}
 	}
 
 	return out
@@ -178,21 +190,21 @@ func edges(s Side) framed {
 	return out
 }
 
-// The rungs of references.
+// The steps of references.
 const (
-	rungRequired = iota
-	rungAdvisory
-	rungAbsent
+	stepRequired = iota
+	stepAdvisory
+	stepAbsent
 )
 
 func references(s Side) framed {
 	out := framed{}
 	for _, ref := range s.Plan.Agent().Constraints.Policies {
-		p := Protection{Word: "required", Rung: rungRequired}
+		p := Protection{Word: "required", Step: stepRequired}
 		if !ref.Required {
-			p = Protection{Word: "advisory", Rung: rungAdvisory}
+			p = Protection{Word: "advisory", Step: stepAdvisory}
 		}
-		if known, twice := out[ref.Ref]; !twice || known.protection.Rung > p.Rung {
+		if known, twice := out[ref.Ref]; !twice || known.protection.Step > p.Step {
 			out[ref.Ref] = piece{p, at(s, ref.RefRange)}
 		}
 	}
@@ -220,7 +232,7 @@ func tightenOnly(s Side) framed {
 	c := &s.Plan.Agent().Constraints
 	p := Protection{Word: "true"}
 	if !c.TightenOnly {
-		p = Protection{Word: "false", Rung: 1}
+		p = Protection{Word: "false", Step: 1}
 	}
 	return framed{"": {p, at(s, c.TightenOnlyRange)}}
 }
@@ -249,8 +261,11 @@ func limits(s Side) framed {
 func semantics(s Side) framed {
 	opt := s.Plan.Options()
 	c := opt.Semantics.Conditions
-	choose := func(rung int, first, other string) piece {
-		return piece{protection: Protection{Word: []string{first, other}[min(rung, 1)], Rung: rung}}
+	choose := func(step int, first, other string) piece {
+		return piece{protection: Protection{
+			Word: []string{first, other}[min(step, 1)],
+			Step: step,
+		}}
 	}
 	timeout := 0
 	if opt.AllowTimeoutApprove {
@@ -258,13 +273,21 @@ func semantics(s Side) framed {
 	}
 
 	return framed{
-		"on_missing":         choose(int(c.OnMissing), "ask", "no_match"),
-		"on_mismatch":        choose(int(c.OnMismatch), "ask", "no_match"),
-		"anchor":             choose(int(c.Anchor), "unanchored", "full"),
-		"trim":               choose(int(c.Trim), "raw_and_trimmed", "raw_only"),
-		"undeclared":         choose(int(opt.Semantics.Undeclared), "deny", "ask"),
-		"empty_allow_list":   choose(int(opt.Semantics.EmptyAllowList), "allows_none", "as_absent"),
-		"remote_approval":    choose(int(opt.Semantics.RemoteApproval), "two_gates", "skill_replaces"),
+		"on_missing":  choose(int(c.OnMissing), "ask", "no_match"),
+		"on_mismatch": choose(int(c.OnMismatch), "ask", "no_match"),
+		"anchor":      choose(int(c.Anchor), "unanchored", "full"),
+		"trim":        choose(int(c.Trim), "raw_and_trimmed", "raw_only"),
+		"undeclared":  choose(int(opt.Semantics.Undeclared), "deny", "ask"),
+		"empty_allow_list": choose(
+			int(opt.Semantics.EmptyAllowList),
+			"allows_none",
+			"as_absent",
+		),
+		"remote_approval": choose(
+			int(opt.Semantics.RemoteApproval),
+			"two_gates",
+			"skill_replaces",
+		),
 		"approve_on_timeout": choose(timeout, "false", "true"),
 	}
 }

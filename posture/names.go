@@ -61,8 +61,12 @@ func cells(globs []string) ([]cell, bool) {
 				out = append(out, c)
 			}
 		}
+
 		for _, letter := range w.letters(at.spots) {
-			next := reached{name: at.name + string(letter), spots: w.step(at.spots, letter)}
+			next := reached{
+				name:  at.name + string(letter),
+				spots: w.step(at.spots, letter),
+			}
 			if key := spotsKey(next.spots); !w.seen[key] {
 				w.seen[key] = true
 				queue = append(queue, next)
@@ -125,10 +129,12 @@ func (w *walker) step(spots []spot, letter rune) []spot {
 func (w *walker) letters(spots []spot) []rune {
 	out := []rune{w.other}
 	for _, s := range spots {
-		if g := w.globs[s.glob]; s.at < len(g) && g[s.at] != '*' && !slices.Contains(out, g[s.at]) {
+		if g := w.globs[s.glob]; s.at < len(g) && g[s.at] != '*' &&
+			!slices.Contains(out, g[s.at]) {
 			out = append(out, g[s.at])
 		}
 	}
+
 	return out
 }
 
@@ -147,6 +153,7 @@ func (w *walker) cell(at reached, globs []string) (cell, string) {
 			c.literal = true
 		}
 	}
+
 	slices.Sort(key)
 	slices.Sort(c.matches)
 

@@ -25,19 +25,12 @@ const (
 
 // String returns "same", "tighter", "looser" or "incomparable".
 func (o Order) String() string {
-	return [...]string{"same", "tighter", "looser", "incomparable"}[min(o, Incomparable)]
-}
-
-// and is the order of a whole whose parts compare so.
-func (o Order) and(p Order) Order {
-	switch {
-	case o == Same || o == p:
-		return p
-	case p == Same:
-		return o
-	}
-
-	return Incomparable
+	return [...]string{
+		"same",
+		"tighter",
+		"looser",
+		"incomparable",
+	}[min(o, Incomparable)]
 }
 
 // Protection is what an aspect compares: one field of it, by aspect.
@@ -45,8 +38,8 @@ type Protection struct {
 	Require policy.Require // as resolve.Demand has it; the zero value where nothing is demanded
 	All     bool           // every name, whatever Names says
 	Names   []string       // sorted, without repetitions
-	Word    string         // what stands behind an alias, or the name of the rung; "" for nothing
-	Rung    int            // 0 is the tightest
+	Word    string         // what stands behind an alias, or the name of the step; "" for nothing
+	Step    int            // 0 is the tightest
 	Limit   *int64         // nil: none
 }
 
@@ -70,7 +63,12 @@ func Aspects() []Aspect { return append(demandAspects(), frameAspects()...) }
 // demandAspects are those of an approval that both sides ask for.
 func demandAspects() []Aspect {
 	of := func(order func(a, b policy.Require) Order) func(a, b Protection) Order {
-		return func(a, b Protection) Order { return order(effective(a.Require), effective(b.Require)) }
+		return func(a, b Protection) Order {
+			return order(
+				effective(a.Require),
+				effective(b.Require),
+			)
+		}
 	}
 	show := func(part func(r policy.Require) any) func(Protection) string {
 		return func(p Protection) string { return shown(part(effective(p.Require))) }
@@ -79,7 +77,10 @@ func demandAspects() []Aspect {
 		{
 			"stages", "more people, of more groups, have to agree, and fewer groups may stand in for them, or later",
 			of(func(a, b policy.Require) Order {
-				return part(policy.Require{Stages: a.Stages}, policy.Require{Stages: b.Stages})
+				return part(
+					policy.Require{Stages: a.Stages},
+					policy.Require{Stages: b.Stages},
+				)
 			}),
 			show(func(r policy.Require) any { return stages(r) }),
 		},
@@ -89,7 +90,12 @@ func demandAspects() []Aspect {
 		},
 		{
 			"on_timeout", "deny before escalate before nothing said before approve", of(timeoutOrder),
-			show(func(r policy.Require) any { return cmp.Or(string(r.OnTimeout), "nothing said") }),
+			show(func(r policy.Require) any {
+				return cmp.Or(
+					string(r.OnTimeout),
+					"nothing said",
+				)
+			}),
 		},
 		{
 			"escalate", "more groups are called in, sooner, only to look rather than to approve", of(escalateOrder),
@@ -125,16 +131,36 @@ func frameAspects() []Aspect {
 	names := func(p Protection) string { return showNames(p) }
 	word := func(p Protection) string { return cmp.Or(p.Word, "absent") }
 	return []Aspect{
-		{aspectAllowList, "the list has fewer names; none lets every name pass", fewer, names},
-		{aspectTarget, "nothing stands behind the alias; two different things can't be ordered", behind, word},
-		{aspectDelegation, "the agent is not delegated to; two different sources can't be ordered", behind, word},
-		{aspectPolicyRef, "required before advisory before absent", rungs, word},
+		{
+			aspectAllowList,
+			"the list has fewer names; none lets every name pass",
+			fewer,
+			names,
+		},
+		{
+			aspectTarget,
+			"nothing stands behind the alias; two different things can't be ordered",
+			behind,
+			word,
+		},
+		{
+			aspectDelegation,
+			"the agent is not delegated to; two different sources can't be ordered",
+			behind,
+			word,
+		},
+		{aspectPolicyRef, "required before advisory before absent", steps, word},
 		{aspectSuppression, "fewer findings are silenced", fewer, names},
-		{aspectTightenOnly, "sub-agents may only tighten", rungs, word},
-		{aspectLimit, "the limit is lower; none is the highest", lower, func(p Protection) string { return showLimit(p.Limit) }},
+		{aspectTightenOnly, "sub-agents may only tighten", steps, word},
+		{
+			aspectLimit,
+			"the limit is lower; none is the highest",
+			lower,
+			func(p Protection) string { return showLimit(p.Limit) },
+		},
 		{
 			aspectSemantics, "the default reading: every other one asks or denies less",
-			rungs, word,
+			steps, word,
 		},
 		{aspectTrusted, "fewer servers' annotations are believed", fewer, names},
 		{aspectCase, "fewer targets take keys that differ in case alone", fewer, names},
@@ -169,8 +195,13 @@ func stages(r policy.Require) []string {
 	for _, s := range r.Stages {
 		text := fmt.Sprintf("%d of %s", s.People, s.Group)
 		for _, i := range s.StandIns {
-			text += fmt.Sprintf(" (or %s after %s)", i.Group, policy.FormatDuration(i.After))
+			text += fmt.Sprintf(
+				" (or %s after %s)",
+				i.Group,
+				policy.FormatDuration(i.After),
+			)
 		}
+
 		out = append(out, text)
 	}
 
@@ -199,17 +230,23 @@ func (w within) String() string {
 	return policy.FormatDuration(time.Duration(w))
 }
 
-func timeoutOrder(a, b policy.Require) Order { return level(timeoutRung(a), timeoutRung(b)) }
+func timeoutOrder(a, b policy.Require) Order { return level(timeoutStep(a), timeoutStep(b)) }
 
-func timeoutRung(r policy.Require) int {
-	return slices.Index([]policy.Timeout{policy.TimeoutApprove, "", policy.TimeoutEscalate, policy.TimeoutDeny}, r.OnTimeout)
+func timeoutStep(r policy.Require) int {
+	return slices.Index(
+		[]policy.Timeout{policy.TimeoutApprove, "", policy.TimeoutEscalate, policy.TimeoutDeny},
+		r.OnTimeout,
+	)
 }
 
 // part compares one field of requirements by the lattice of policies.
 func part(a, b policy.Require) Order { return mutual(policy.Tighter(b, a), policy.Tighter(a, b)) }
 
 func escalateOrder(a, b policy.Require) Order {
-	return part(policy.Require{Escalate: a.Escalate}, policy.Require{Escalate: b.Escalate})
+	return part(
+		policy.Require{Escalate: a.Escalate},
+		policy.Require{Escalate: b.Escalate},
+	)
 }
 
 func grantsOrder(a, b policy.Require) Order {
@@ -223,7 +260,10 @@ func grantsOrder(a, b policy.Require) Order {
 }
 
 func argumentsOrder(a, b policy.Require) Order {
-	return part(policy.Require{Arguments: a.Arguments}, policy.Require{Arguments: b.Arguments})
+	return part(
+		policy.Require{Arguments: a.Arguments},
+		policy.Require{Arguments: b.Arguments},
+	)
 }
 
 // mutual is the order of which it is known whether the new side is at
@@ -241,13 +281,16 @@ func mutual(tighter, looser bool) Order {
 	return Incomparable
 }
 
-// level orders two rungs: the higher one is the tighter one.
+// level orders two steps: the higher one is the tighter one.
 func level[T cmp.Ordered](old, new T) Order { return mutual(new >= old, old >= new) }
 
 // subset orders sets: the smaller one is the tighter one.
 func subset(old, new []string) Order {
 	within := func(a, b []string) bool {
-		return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
+		return !slices.ContainsFunc(
+			a,
+			func(s string) bool { return !slices.Contains(b, s) },
+		)
 	}
 	return mutual(within(new, old), within(old, new))
 }
@@ -268,11 +311,12 @@ func fewer(old, new Protection) Order {
 
 // behind orders what stands behind an alias: nothing is the tightest.
 func behind(old, new Protection) Order {
-	return mutual(new.Word == "" || new.Word == old.Word, old.Word == "" || old.Word == new.Word)
+	return mutual(new.Word == "" || new.Word == old.Word, old.Word == "" ||
+		old.Word == new.Word)
 }
 
-// rungs orders by the rung.
-func rungs(old, new Protection) Order { return level(-old.Rung, -new.Rung) }
+// steps orders by the step.
+func steps(old, new Protection) Order { return level(-old.Step, -new.Step) }
 
 func lower(old, new Protection) Order {
 	atMost := func(a, b *int64) bool { return b == nil || a != nil && *a <= *b }

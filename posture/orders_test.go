@@ -33,6 +33,7 @@ func requires() *rapid.Generator[policy.Require] {
 				r.Stages = append(r.Stages, s)
 			}
 		}
+
 		if rapid.Bool().Draw(t, "escalates") {
 			r.Escalate = []policy.Escalation{{
 				After: rapid.SampledFrom([]time.Duration{time.Minute, time.Hour}).Draw(t, "after"),
@@ -40,6 +41,7 @@ func requires() *rapid.Generator[policy.Require] {
 				May:   policy.May(of("may", "approve", "look")),
 			}}
 		}
+
 		switch rapid.IntRange(0, 3).Draw(t, "grants") {
 		case 0:
 			r.Grants = policy.Grants{Forbid: true}
@@ -47,8 +49,12 @@ func requires() *rapid.Generator[policy.Require] {
 			r.Grants.Session = true
 		case 2:
 			r.Grants.MaxUses = rapid.IntRange(1, 3).Draw(t, "uses")
-			r.Grants.Bounds = append(r.Grants.Bounds, policy.Bound{Path: of("path", "k", "l"), Kind: policy.AtMost})
+			r.Grants.Bounds = append(
+				r.Grants.Bounds,
+				policy.Bound{Path: of("path", "k", "l"), Kind: policy.AtMost},
+			)
 		}
+
 		if rapid.Bool().Draw(t, "redacts") {
 			r.Arguments.Redact = []string{of("redact", "k", "l")}
 			r.Arguments.ForbidHidden = rapid.Bool().Draw(t, "hidden")
@@ -65,9 +71,12 @@ func protections() *rapid.Generator[Protection] {
 		p := Protection{
 			Require: requires().Draw(t, "require"),
 			All:     rapid.IntRange(0, 4).Draw(t, "all") == 0,
-			Names:   rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.ID[string]).Draw(t, "names"),
-			Word:    rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "word"),
-			Rung:    rapid.IntRange(0, 2).Draw(t, "rung"),
+			Names: rapid.SliceOfDistinct(
+				rapid.SampledFrom([]string{"a", "b", "c"}),
+				rapid.ID[string],
+			).Draw(t, "names"),
+			Word: rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "word"),
+			Step: rapid.IntRange(0, 2).Draw(t, "step"),
 		}
 		if n := rapid.Int64Range(0, 3).Draw(t, "limit"); n > 0 {
 			p.Limit = &n
@@ -79,15 +88,22 @@ func protections() *rapid.Generator[Protection] {
 // TestOrdersAreOrders: every aspect's order is reflexive, antisymmetric
 // and transitive.
 func TestOrdersAreOrders(t *testing.T) {
-	mirror := map[Order]Order{Same: Same, Tighter: Looser, Looser: Tighter, Incomparable: Incomparable}
+	mirror := map[Order]Order{
+		Same:         Same,
+		Tighter:      Looser,
+		Looser:       Tighter,
+		Incomparable: Incomparable,
+	}
 	for _, a := range Aspects() {
 		seen := map[Order]int{}
 		rapid.Check(t, func(t *rapid.T) {
-			x, y, z := protections().Draw(t, "x"), protections().Draw(t, "y"), protections().Draw(t, "z")
+			x, y := protections().Draw(t, "x"), protections().Draw(t, "y")
+			z := protections().Draw(t, "z")
 			if got := a.Compare(x, x); got != Same {
 				t.Fatalf("%s of one: %v", a.Name, got)
 			}
-			xy, yz, xz := a.Compare(x, y), a.Compare(y, z), a.Compare(x, z)
+			xy, yz := a.Compare(x, y), a.Compare(y, z)
+			xz := a.Compare(x, z)
 			seen[xy]++
 			if back := a.Compare(y, x); back != mirror[xy] {
 				t.Fatalf("%s: %v there, %v back", a.Name, xy, back)
@@ -122,12 +138,20 @@ func TestAspectsAreTheLattice(t *testing.T) {
 		}
 		tighter := true
 		for _, a := range demandAspects() {
-			if o := a.Compare(Protection{Require: x}, Protection{Require: y}); o != Same && o != Tighter {
+			if o := a.Compare(Protection{Require: x}, Protection{Require: y}); o != Same &&
+				o != Tighter {
 				tighter = false
 			}
 		}
+
 		if want := policy.Tighter(y, x); tighter != want {
-			t.Fatalf("%+v\n%+v\ntighter in every aspect: %v, in the lattice: %v", x, y, tighter, want)
+			t.Fatalf(
+				"%+v\n%+v\ntighter in every aspect: %v, in the lattice: %v",
+				x,
+				y,
+				tighter,
+				want,
+			)
 		}
 	})
 }
@@ -142,7 +166,8 @@ func TestJoiningNeverLoosens(t *testing.T) {
 				joined.Grants.Bounds = []policy.Bound{} // as plans join a rule of an agent's file with a policy's
 			}
 			o := a.Compare(Protection{Require: x}, Protection{Require: joined})
-			if approves := a.Name == "on_timeout" && y.OnTimeout == policy.TimeoutApprove; o != Same && o != Tighter && !approves {
+			if approves := a.Name == "on_timeout" && y.OnTimeout == policy.TimeoutApprove; o != Same &&
+				o != Tighter && !approves {
 				t.Fatalf("%s: %+v joined with %+v is %v", a.Name, x, y, o)
 			}
 		}
@@ -152,17 +177,31 @@ func TestJoiningNeverLoosens(t *testing.T) {
 // TestMorePoliciesNeverLoosen: one policy more is never told to loosen,
 // whatever it says.
 func TestMorePoliciesNeverLoosen(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(30) {
 		d := dice{rand.New(rand.NewPCG(seed, 17))}
 		opt := d.options()
 		opt.AllowTimeoutApprove = false
 		space, policies := d.space(), d.policies()
 		more := append(slices.Clone(policies), policyText("more", d.rule(0), d.rule(1)))
-		report := NewReport(Compare(&Side{Plan: planOf(t, opt, space, policies...)}, &Side{Plan: planOf(t, opt, space, more...)}))
+		report := NewReport(Compare(
+			&Side{Plan: planOf(t, opt, space, policies...)},
+			&Side{Plan: planOf(t, opt, space, more...)},
+		))
 		if !report.Verdict.Safe() {
-			t.Fatalf("seed %d: %s\n%s\n%s\n%+v", seed, report.Verdict, space, strings.Join(more, "\n"), report.Changes)
+			t.Fatalf(
+				"seed %d: %s\n%s\n%s\n%+v",
+				seed,
+				report.Verdict,
+				space,
+				strings.Join(more, "\n"),
+				report.Changes,
+			)
 		}
-		back := NewReport(Compare(&Side{Plan: planOf(t, opt, space, more...)}, &Side{Plan: planOf(t, opt, space, policies...)}))
+
+		back := NewReport(Compare(
+			&Side{Plan: planOf(t, opt, space, more...)},
+			&Side{Plan: planOf(t, opt, space, policies...)},
+		))
 		if back.Verdict == VerdictTightens || back.Verdict == Mixed {
 			t.Fatalf("seed %d: back it %s\n%+v", seed, back.Verdict, back.Changes)
 		}
@@ -171,11 +210,13 @@ func TestMorePoliciesNeverLoosen(t *testing.T) {
 
 // TestEverySideIsEquivalentToItself, and has no changes.
 func TestEverySideIsEquivalentToItself(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(30) {
 		d := dice{rand.New(rand.NewPCG(seed, 19))}
-		opt, space, policies := d.options(), d.space(), d.policies()
+		opt := d.options()
+		space, policies := d.space(), d.policies()
 		one, other := &Side{Plan: planOf(t, opt, space, policies...)}, &Side{Plan: planOf(t, opt, space, policies...)}
-		if report := NewReport(Compare(one, other)); report.Verdict != Equivalent || len(report.Changes) > 0 {
+		if report := NewReport(Compare(one, other)); report.Verdict != Equivalent ||
+			len(report.Changes) > 0 {
 			t.Fatalf("seed %d: %+v", seed, report)
 		}
 	}
@@ -185,8 +226,19 @@ func TestEverySideIsEquivalentToItself(t *testing.T) {
 func told(changes []Change) string {
 	var b strings.Builder
 	for _, c := range changes {
-		target := strings.TrimSpace(strings.Join([]string{c.Kind, c.Server, c.Agent, c.Tool, c.Skill}, " "))
-		fmt.Fprintf(&b, "%s: %s %s: %s → %s", strings.Join(strings.Fields(target), " "), c.Aspect, c.Effect, c.From, c.To)
+		target := strings.TrimSpace(strings.Join(
+			[]string{c.Kind, c.Server, c.Agent, c.Tool, c.Skill},
+			" ",
+		))
+		fmt.Fprintf(
+			&b,
+			"%s: %s %s: %s → %s",
+			strings.Join(strings.Fields(target), " "),
+			c.Aspect,
+			c.Effect,
+			c.From,
+			c.To,
+		)
 		if c.Region != "" {
 			fmt.Fprintf(&b, ": %s", c.Region)
 		}
@@ -205,7 +257,12 @@ func tools(list string) string { return "{local_tools: [" + list + "]}" }
 func TestWhatCompareTells(t *testing.T) {
 	const trade = "{alias: trade, approval: {condition: [{args_match: {%s}}]}}"
 	gated := func(matchers string) string { return tools(fmt.Sprintf(trade, matchers)) }
-	rule := func(text string) string { return policyText("p", "{id: r, match: {targets: [trade]}, "+text+"}") }
+	rule := func(text string) string {
+		return policyText(
+			"p",
+			"{id: r, match: {targets: [trade]}, "+text+"}",
+		)
+	}
 	for name, c := range map[string]struct {
 		old, new       string
 		oldPol, newPol []string
@@ -237,7 +294,10 @@ func TestWhatCompareTells(t *testing.T) {
 		},
 		"names that globs tell apart": {
 			old: "{mcp_servers: [{alias: s}]}", new: "{mcp_servers: [{alias: s}]}",
-			newPol:  []string{policyText("p", `{id: r, match: {targets: ["drop_*", "*_all"]}, approval: true}`)},
+			newPol: []string{policyText(
+				"p",
+				`{id: r, match: {targets: ["drop_*", "*_all"]}, approval: true}`,
+			)},
 			verdict: VerdictTightens,
 			want: "mcp_tool s *: outcome tightens: allow → ask: every call (tools that match \"*_all\" and that neither " +
 				"side names)\n" +
@@ -248,8 +308,11 @@ func TestWhatCompareTells(t *testing.T) {
 		},
 		"an annotation": {
 			old: tools("{alias: trade}"), new: tools("{alias: trade}"), verdict: VerdictTightens,
-			newPol: []string{policyText("p", "{id: r, match: {annotations: {readOnlyHint: true}}, approval: true}")},
-			want:   "tool trade: outcome tightens: allow → ask: every call (with readOnlyHint: true)\n",
+			newPol: []string{policyText(
+				"p",
+				"{id: r, match: {annotations: {readOnlyHint: true}}, approval: true}",
+			)},
+			want: "tool trade: outcome tightens: allow → ask: every call (with readOnlyHint: true)\n",
 		},
 		"more people": {
 			old: tools("{alias: trade}"), new: tools("{alias: trade}"), verdict: VerdictTightens,
@@ -290,7 +353,8 @@ func TestWhatCompareTells(t *testing.T) {
 			if got := told(report.Changes); report.Verdict != c.verdict || got != c.want {
 				t.Errorf("%s, want %s\ngot:\n%swant:\n%s", report.Verdict, c.verdict, got, c.want)
 			}
-			if back := NewReport(Compare(new, old)); len(report.Changes) > 0 && len(back.Changes) == 0 {
+			if back := NewReport(Compare(new, old)); len(report.Changes) > 0 &&
+				len(back.Changes) == 0 {
 				t.Error("the way back has no changes")
 			}
 		})

@@ -95,7 +95,8 @@ type Change struct {
 	region *condition.Region
 	world  condition.Calls
 	note   string // what Region has to say beside the documents
-	class  string // which annotations the calls have
+	parent string // whether they have a parent's input
+	class  string // which annotations they have
 }
 
 // Report is what a comparison found.
@@ -174,7 +175,8 @@ func onlyOne(old, new *Side) []Change {
 	there := new
 	if there == nil {
 		there = old
-		change.Effect, change.From, change.To = Tightens, "present", "absent"
+		change.Effect = Tightens
+		change.From, change.To = change.To, change.From
 	}
 	if there == nil {
 		return nil

@@ -50,7 +50,10 @@ func (c *comparer) globs(of func(m *policy.Match) []string, kinds ...resolve.Kin
 		for _, pol := range s.Plan.Policies() {
 			for i := range pol.Rules {
 				m := &pol.Rules[i].Match
-				meets := func(k resolve.Kind) bool { return len(m.Kinds) == 0 || slices.Contains(m.Kinds, k) }
+				meets := func(k resolve.Kind) bool {
+					return len(m.Kinds) == 0 ||
+						slices.Contains(m.Kinds, k)
+				}
 				if slices.ContainsFunc(kinds, meets) {
 					out = append(out, of(m)...)
 				}
@@ -68,7 +71,7 @@ func serversOf(m *policy.Match) []string { return m.Servers }
 // each calls a function for every declared name and, when others are
 // possible, for one name of each kind that globs tell apart.
 func (c *comparer) each(kind resolve.Kind, declared, globs []string, open bool, what string,
-	visit func(name, which string),
+	visit func(name, words string),
 ) {
 	declared = slices.Compact(slices.Sorted(slices.Values(declared)))
 	for _, name := range declared {
@@ -77,7 +80,10 @@ func (c *comparer) each(kind resolve.Kind, declared, globs []string, open bool, 
 	if !open {
 		return
 	}
-	plain := slices.DeleteFunc(slices.Clone(declared), func(s string) bool { return strings.Contains(s, "*") })
+	plain := slices.DeleteFunc(
+		slices.Clone(declared),
+		func(s string) bool { return strings.Contains(s, "*") },
+	)
 	others, ok := cells(append(plain, globs...))
 	if !ok {
 		c.changes = append(c.changes, Change{
@@ -88,6 +94,7 @@ func (c *comparer) each(kind resolve.Kind, declared, globs []string, open bool, 
 			Why:    "the patterns of names that rules have are too many to tell apart",
 		})
 	}
+
 	for _, other := range others {
 		if !slices.Contains(declared, other.name) {
 			visit(other.name, other.words(what))
@@ -104,7 +111,7 @@ func (c *comparer) tools() {
 	}
 
 	c.each(resolve.Tool, declared, c.globs(targetsOf, resolve.Tool), c.asksUndeclared(), "tools",
-		func(name, which string) { c.target(resolve.Call{Kind: resolve.Tool, Tool: name}, which) })
+		func(name, words string) { c.target(resolve.Call{Kind: resolve.Tool, Tool: name}, which{name: words}) })
 }
 
 // containers lists the containers of both sides by alias. An alias that
@@ -115,7 +122,8 @@ func (c *comparer) containers(
 	out := map[string][]named{}
 	for _, s := range c.sides() {
 		of(&s.Plan.Agent().ActionSpace, func(alias string, list *[]schema.ToolRef) {
-			if list != nil && len(*list) == 0 && s.Plan.Options().Semantics.EmptyAllowList == resolve.EmptyIsAbsent {
+			if list != nil && len(*list) == 0 &&
+				s.Plan.Options().Semantics.EmptyAllowList == resolve.EmptyIsAbsent {
 				list = nil
 			}
 			out[alias] = append(out[alias], named{list})
@@ -139,7 +147,7 @@ func (c *comparer) within(kind resolve.Kind, all map[string][]named) {
 	if what == "" {
 		what = "tools"
 	}
-	c.each(kind, aliases, servers, c.asksUndeclared(), "servers and agents", func(alias, which string) {
+	c.each(kind, aliases, servers, c.asksUndeclared(), "servers and agents", func(alias, container string) {
 		var names []string
 		open := c.asksUndeclared()
 		for _, n := range all[alias] {
@@ -165,7 +173,8 @@ func (c *comparer) within(kind resolve.Kind, all map[string][]named) {
 					Skill: name,
 				}
 			}
-			c.target(call, joined(which, these))
+
+			c.target(call, which{name: these, container: container})
 		})
 	})
 }
@@ -195,32 +204,35 @@ func (c *comparer) delegations() {
 	for alias := range kinds {
 		aliases = append(aliases, alias)
 	}
-	globs := append(c.globs(targetsOf, resolve.Delegation), c.globs(serversOf, resolve.Delegation)...)
-	c.each(resolve.Delegation, aliases, globs, c.asksUndeclared(), "agents", func(alias, which string) {
-		c.delegation(alias, which, len(kinds[alias]) > 1 || c.asksUndeclared())
+	globs := append(
+		c.globs(targetsOf, resolve.Delegation),
+		c.globs(serversOf, resolve.Delegation)...,
+	)
+	c.each(resolve.Delegation, aliases, globs, c.asksUndeclared(), "agents", func(alias, words string) {
+		c.delegation(alias, words, len(kinds[alias]) > 1 || c.asksUndeclared())
 	})
 }
 
 // delegation compares one alias: where its kind matters, once for calls
 // that don't tell it and once for each kind.
-func (c *comparer) delegation(alias, which string, apart bool) {
+func (c *comparer) delegation(alias, words string, apart bool) {
 	readings := []resolve.Remote{resolve.RemoteUnstated}
 	if apart {
 		readings = append(readings, resolve.RemoteYes, resolve.RemoteNo)
 	}
 	for _, remote := range readings {
-		note := which
+		stands := which{name: words}
 		switch remote {
 		case resolve.RemoteYes:
-			note = joined(which, "as a remote agent")
+			stands.reading = "as a remote agent"
 		case resolve.RemoteNo:
-			note = joined(which, "as a local agent")
+			stands.reading = "as a local agent"
 		}
 
 		c.target(resolve.Call{
 			Kind:   resolve.Delegation,
 			Agent:  alias,
 			Remote: remote,
-		}, note)
+		}, stands)
 	}
 }

@@ -127,7 +127,10 @@ func (t *Target) Demand(asking []int) Demand {
 		Shown:   t.t.gates[0].kind,
 	}
 	if chosen := e.template(); chosen != nil {
-		d.Gate = slices.IndexFunc(t.Gates, func(g Gate) bool { return g.rule == chosen })
+		d.Gate = slices.IndexFunc(
+			t.Gates,
+			func(g Gate) bool { return g.rule == chosen },
+		)
 		d.Template, d.Shown = t.Gates[d.Gate].Template, t.t.gates[chosen.gate].kind
 	}
 

@@ -1,127 +1,79 @@
 package resolve_test
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
-	"pgregory.net/rapid"
-
+	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestWeighIsDecide: the same outcome, and the gates that spoke are the
-// reasons, for whatever plan and call.
-func TestWeighIsDecide(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		var opt resolve.Options
-		if rapid.Bool().Draw(rt, "undeclared asks") {
-			opt.Semantics.Undeclared = resolve.UndeclaredAsk
-		}
-		p := plan(t, opt, agentText(rt), policiesText(rt)...)
-		call := callOf(rt)
-		d, gates := p.Decide(call), p.Target(call).Gates
-		outcome, indexes := p.Weigh(call, nil)
-		if outcome != d.Outcome {
-			rt.Fatalf("weighed as %v, decided as %v", outcome, d)
-		}
-		var want, got []string
-		for _, r := range d.Reasons {
-			if r.Source != resolve.FromArguments {
-				want = append(want, fmt.Sprintf("%s %s %s %d:%d", r.Source, r.Policy, r.Rule, r.Line, r.Column))
-			}
-		}
-		for _, i := range indexes {
-			g, at := gates[i], gates[i].Range.Start
-			got = append(got, fmt.Sprintf("%s %s %s %d:%d", g.Source, g.Policy, g.Rule, at.Line, at.Column))
-		}
-		slices.Sort(want)
-		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			rt.Fatalf("weighed %q, decided %q", got, want)
-		}
-	})
-}
-
-// TestWeighDeniesWhatDecideDenies before any rule is looked at.
-func TestWeighDeniesWhatDecideDenies(t *testing.T) {
-	sound := plan(t, resolve.Options{}, deskTools)
-	agent := parseAgent(t, "a.agf.yaml", "constraints: {governance_policies: [{policy_ref: x}]}\n"+deskTools)
-	stopped, err := resolve.Compile(agent, nil, resolve.Options{})
-	if stopped == nil {
-		t.Fatal(err)
-	}
-	if got := stopped.Stopped(); len(got) != 1 || !strings.Contains(got[0].Detail, "the required policy x") {
-		t.Errorf("stopped by %v", got)
-	}
-	if got := sound.Stopped(); got != nil {
-		t.Errorf("stopped by %v", got)
-	}
-	for name, tt := range map[string]struct {
-		plan *resolve.Plan
-		call *resolve.Call
-	}{
-		"no kind":      {sound, &resolve.Call{}},
-		"no policy":    {stopped, tool("free", "{}")},
-		"no arguments": {sound, tool("free", `{"a":1,"a":2}`)},
-		"no parent input": {sound, &resolve.Call{
-			Kind:        resolve.Skill,
-			Agent:       "payments",
-			Skill:       "list",
-			ParentInput: []byte("{"),
-		}},
-	} {
-		outcome, _ := tt.plan.Weigh(tt.call, nil)
-		if d := tt.plan.Decide(tt.call); outcome != resolve.Deny || d.Outcome != resolve.Deny {
-			t.Errorf("%s: weighed as %v, decided as %v", name, outcome, d.Outcome)
-		}
-	}
-
-	if at := sound.Target(&resolve.Call{}); at != nil {
-		t.Errorf("no kind of call meets %v", at)
-	}
-}
-
-// TestTargetsAreWhatIsDeclared: of a file, its lists, and of an open server the
-// names that policies have.
-func TestTargetsAreWhatIsDeclared(t *testing.T) {
-	const rules = `schema_version: "1.0.0"
-policy_ref: p
+// TestTargetsTellTheirGates: what compares plans sees every rule that a
+// call can meet, with what it asks about and demands.
+func TestTargetsTellTheirGates(t *testing.T) {
+	p := plan(t, resolve.Options{CaseSensitive: []string{"skill pay/refund"}}, `action_space:
+  remote_agents:
+    - alias: pay
+      approval: {message_template: "Hand over?"}
+      allowed_skills: [{id: refund, approval: {condition: [{args_match: {amount: {gt: 5}}}]}}]
+`, `schema_version: "1.0.0"
+policy_ref: acme.p
 applies: implicit
 rules:
-  - {id: deletes, match: {kinds: [mcp_tool], targets: ["delete_*", drop], annotations: {destructiveHint: true}}, deny: Never.}
-  - {id: elsewhere, match: {servers: [other], targets: [sell]}, approval: true}
-  - {id: all, description: Each., match: {targets: ["*"]}, approval: true, require: {within: 5m}}
-`
-	agent := deskTools + "  local_agents:\n    - {alias: clerk, source: ./clerk.agf.yaml}\n"
-	for _, tt := range []struct {
-		empty resolve.EmptyAllowList
-		want  string
-	}{
-		{resolve.EmptyAllowsNone, "tool trade, tool free, mcp_tool open/delete_*, mcp_tool open/drop, mcp_tool open/*, " +
-			"delegation clerk, delegation payments, skill payments/list, skill payments/plain"},
-		{resolve.EmptyIsAbsent, "tool trade, tool free, mcp_tool open/delete_*, mcp_tool open/drop, mcp_tool open/*, " +
-			"mcp_tool empty/delete_*, mcp_tool empty/drop, mcp_tool empty/*, " +
-			"delegation clerk, delegation payments, skill payments/list, skill payments/plain"},
-	} {
-		p := plan(t, resolve.Options{Semantics: resolve.Semantics{EmptyAllowList: tt.empty}}, agent, rules)
-		var got []string
-		targets := p.Targets()
-		for i := range targets {
-			got = append(got, targets[i].Target())
-		}
-		if list := strings.Join(got, ", "); list != tt.want {
-			t.Errorf("listed %s\nexpected %s", list, tt.want)
-		}
-		gates := p.Target(&targets[2]).Gates
-		if len(gates) != 3 || gates[0].When == nil || gates[0].Annotations() != nil ||
-			!slices.Equal(gates[1].Annotations(), []string{"destructiveHint"}) || !gates[1].Hint("destructiveHint") ||
-			gates[1].Outcome != resolve.Deny || gates[1].Detail() != "Never." ||
-			gates[2].Description() != "Each." || gates[2].Outcome != resolve.Ask ||
-			gates[2].Require.Within != 5*time.Minute {
-			t.Errorf("%s meets %+v", targets[2].Target(), gates)
-		}
+  - {id: hints, match: {annotations: {readOnlyHint: true, destructiveHint: false}}, approval: true, require: {within: 1h}}
+  - {id: never, match: {targets: [x]}, deny: "no"}
+`)
+	if p.Target(&resolve.Call{Kind: "none"}) != nil {
+		t.Error("a call of no kind has a target")
+	}
+	target := p.Target(&resolve.Call{Kind: resolve.Skill, Agent: "pay", Skill: "refund"})
+	var told []string
+	for _, g := range target.Gates {
+		told = append(told, string(g.Source)+" "+g.Rule+" "+g.Outcome.String())
+	}
+	want := []string{
+		"agent remote_agents.pay.refund ask",
+		"policy hints ask",
+		"agent remote_agents.pay ask",
+	}
+	if !slices.Equal(told, want) || !target.CaseSensitive {
+		t.Fatalf("%v, want %v; case-sensitive %v", told, want, target.CaseSensitive)
+	}
+
+	own, hints := target.Gates[0], target.Gates[1]
+	over := target.Gates[2]
+	if own.Use != condition.SkillArgs || own.When == nil || over.When != nil ||
+		over.Template != "Hand over?" {
+		t.Errorf("%+v\n%+v", own, over)
+	}
+	if got := hints.Annotations(); !slices.Equal(got, []string{"destructiveHint", "readOnlyHint"}) ||
+		own.Annotations() != nil {
+		t.Errorf("annotations %v, %v", got, own.Annotations())
+	}
+	if hints.Meets(nil) ||
+		!hints.Meets(map[string]bool{"readOnlyHint": true, "destructiveHint": false}) || !own.Meets(nil) {
+		t.Error("annotations decide otherwise than in calls")
+	}
+	d := target.Demand([]int{0, 1})
+	if d.Gate != -1 || d.Template != "" || d.Shown != resolve.Skill || d.Require == nil ||
+		d.Require.Within.Hours() != 1 {
+		t.Errorf("%+v", d)
+	}
+	if d = target.Demand([]int{0, 2}); d.Gate != 2 || d.Template != "Hand over?" ||
+		d.Shown != resolve.Delegation || d.Require != nil {
+		t.Errorf("%+v", d)
+	}
+
+	denied := p.Target(&resolve.Call{Kind: resolve.Skill, Agent: "pay", Skill: "x"})
+	var outcomes []resolve.Outcome
+	for _, g := range denied.Gates {
+		outcomes = append(outcomes, g.Outcome)
+	}
+	if !slices.Contains(outcomes, resolve.Deny) || denied.CaseSensitive {
+		t.Errorf("%v", outcomes)
+	}
+	if p.Stopped() != nil || p.Agent().Metadata.ID == "" || len(p.Policies()) != 1 ||
+		len(p.Options().CaseSensitive) != 1 {
+		t.Errorf("%v %v %v", p.Stopped(), p.Policies(), p.Options())
 	}
 }

@@ -39,7 +39,14 @@ func git(stdin string, args ...string) ([]byte, error) {
 
 // commitOf resolves a revision.
 func commitOf(revision string) (string, error) {
-	out, err := git("", "rev-parse", "--verify", "--quiet", "--end-of-options", revision+"^{commit}")
+	out, err := git(
+		"",
+		"rev-parse",
+		"--verify",
+		"--quiet",
+		"--end-of-options",
+		revision+"^{commit}",
+	)
 	if err == nil {
 		return strings.TrimSpace(string(out)), nil
 	}
@@ -57,7 +64,10 @@ func readRevision(revision string, paths []string) (*sideTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := git("", append([]string{"ls-tree", "-r", "-z", commit, "--"}, paths...)...)
+	list, err := git(
+		"",
+		append([]string{"ls-tree", "-r", "-z", commit, "--"}, paths...)...,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +81,21 @@ func readRevision(revision string, paths []string) (*sideTree, error) {
 			name: name,
 			kind: kindOf(path.Base(name)),
 		}
-		named := slices.ContainsFunc(paths, func(p string) bool { return path.Clean(p) == name })
+		named := slices.ContainsFunc(
+			paths,
+			func(p string) bool { return path.Clean(p) == name },
+		)
 		if len(fields) < 3 || f.kind == peopleKind || f.kind == unknownKind && !named {
 			continue
 		}
 		if !strings.HasPrefix(fields[0], "100") {
-			return nil, fmt.Errorf("%s:%s is a link or a module, which is not followed in a revision", revision, name)
+			return nil, fmt.Errorf(
+				"%s:%s is a link or a module, which is not followed in a revision",
+				revision,
+				name,
+			)
 		}
+
 		t.files, blobs = append(t.files, f), append(blobs, fields[2])
 	}
 
@@ -98,8 +116,13 @@ func (t *sideTree) readBlobs(blobs []string) error {
 		fields := strings.Fields(string(head))
 		size, err := strconv.Atoi(fields[len(fields)-1])
 		if err != nil || size >= len(rest) {
-			return fmt.Errorf("git cat-file: %s of %s can't be read", t.files[i].name, t.what)
+			return fmt.Errorf(
+				"git cat-file: %s of %s can't be read",
+				t.files[i].name,
+				t.what,
+			)
 		}
+
 		t.files[i].src, out = rest[:size:size], rest[size+1:]
 		if t.files[i].kind == unknownKind {
 			t.files[i].kind = agentKind

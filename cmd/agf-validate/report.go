@@ -21,7 +21,7 @@ func (v program) printReport(format string, r posture.Report) error {
 		if err := e.Encode(r); err != nil {
 			return err
 		}
-		text = b.String()
+		text = term.JSONSafe(b.String())
 	case "markdown":
 		text = markdown(r)
 	default:

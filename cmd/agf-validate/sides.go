@@ -136,7 +136,10 @@ func (v program) compileAgent(
 		return fmt.Errorf("%s: %w", file.name, err)
 	}
 	side := &posture.Side{Plan: plan}
-	side.Suppressed = append(side.Suppressed, suppressed(linter, "the agent's file", agent.Doc)...)
+	side.Suppressed = append(
+		side.Suppressed,
+		suppressed(linter, "the agent's file", agent.Doc)...,
+	)
 	for _, p := range plan.Policies() {
 		side.Suppressed = append(side.Suppressed, suppressed(linter, p.Ref, p.Doc)...)
 	}
@@ -195,7 +198,12 @@ func (v program) registry(t *sideTree, dirs []string) (*policy.Set, error) {
 // alone have an id, then those that one side alone has.
 func pairs(old, new *compiled) []struct{ old, new *posture.Side } {
 	var out []struct{ old, new *posture.Side }
-	put := func(a, b *posture.Side) { out = append(out, struct{ old, new *posture.Side }{a, b}) }
+	put := func(a, b *posture.Side) {
+		out = append(
+			out,
+			struct{ old, new *posture.Side }{a, b},
+		)
+	}
 	if len(old.sides) == 1 && len(new.sides) == 1 {
 		for _, a := range old.sides {
 			for _, b := range new.sides {
@@ -239,7 +247,10 @@ func revisions(text string) (old, new string, err error) {
 	case !ok:
 		err = fmt.Errorf("%q is no range of revisions, expected A..B before --", text)
 	case strings.HasPrefix(new, "."):
-		err = fmt.Errorf("%q has three dots, expected A..B: both revisions are compared as they are", text)
+		err = fmt.Errorf(
+			"%q has three dots, expected A..B: both revisions are compared as they are",
+			text,
+		)
 	case old == "":
 		err = fmt.Errorf("%q names no old revision, expected A..B", text)
 	case strings.HasPrefix(old, "-"), strings.HasPrefix(new, "-"):

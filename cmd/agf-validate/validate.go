@@ -92,6 +92,7 @@ func (v program) command() *cobra.Command {
 	term.Offer(cmd, "format", diag.Formats()...)
 	term.Offer(cmd, "fail-on", "error", "warning", "info")
 	cmd.AddCommand(
+		v.askCommand(),
 		v.createCommand(),
 		v.diffCommand(),
 		v.explainCommand(),

@@ -41,6 +41,7 @@ func layers() []layer {
 		{"schema", 4},
 		{"policy", 5},
 		{"resolve", 6},
+		{"posture", 7},
 		{"agent/content", 7},
 		{"agent/runstate", 8},
 		{"lint", 7},

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/posture"
+)
+
+// TestDiffContract: the page names every flag, field, verdict, effect
+// and aspect, and what is tighter in each.
+func TestDiffContract(t *testing.T) {
+	testfiles.CheckFlags(
+		t,
+		"diff.md",
+		program{}.diffCommand().Flags().FlagUsages()+program{}.askCommand().Flags().FlagUsages(),
+	)
+	text := testfiles.Contract(t, "diff.md")
+	for _, a := range posture.Aspects() {
+		if row := "| `" + a.Name + "` | " + a.Tighter + " |"; !strings.Contains(text, row) {
+			t.Errorf("the contract has no row %s", row)
+		}
+	}
+	all := posture.Change{
+		AgentID: "d",
+		Kind:    "tool",
+		Tool:    "t",
+		Server:  "s",
+		Agent:   "a",
+		Skill:   "k",
+		Region:  "every call",
+		Witness: []byte("{}"),
+		Old:     &posture.Position{File: "f", Line: 1, Column: 1},
+		New:     &posture.Position{File: "f"},
+		Why:     "too large",
+	}
+	var b strings.Builder
+	v := program{}
+	v.Out = &b
+	if err := v.printReport("json", posture.NewReport([]posture.Change{all})); err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`"([a-z_]+)":`).FindAllStringSubmatch(b.String(), -1)
+	if len(names) < 20 {
+		t.Errorf("only %d fields in %s", len(names), b.String())
+	}
+	for _, m := range names {
+		if !strings.Contains(text, "`"+m[1]+"`") {
+			t.Errorf("the field %s is not in the contract", m[1])
+		}
+	}
+
+	for _, word := range []string{
+		string(posture.Equivalent), string(posture.VerdictTightens), string(posture.VerdictLoosens),
+		string(posture.Mixed), string(posture.VerdictUndecided), string(posture.Changes),
+	} {
+		if !strings.Contains(text, "`"+word+"`") {
+			t.Errorf("the contract lacks %s", word)
+		}
+	}
+}
