@@ -11,7 +11,7 @@ type Trace struct {
 	Source       Source
 	Policy, Rule string // as in Reason
 	File         string
-	Range        diag.Range // where Reason has its place
+	Range        diag.Range    // where Reason has its place
 	Use          condition.Use // what the keys of Condition name
 	Truth        condition.Truth
 	// Condition is what was evaluated, nil of an unconditional rule,

@@ -107,7 +107,7 @@ func TestParseRefuses(t *testing.T) {
 	bomb.WriteString(`"d20":{}}}}]`)
 	many := func(n int, part string) string { return strings.TrimSuffix(strings.Repeat(part+",", n), ",") }
 	var tools []string
-	for i := range 30 {
+	for i := range 27 {
 		tools = append(tools, fmt.Sprintf(`{"name":"t%d","inputSchema":{"enum":[%s]}}`, i, many(19_000, "1")))
 	}
 	heavy := "[" + strings.Join(tools, ",") + "]"
