@@ -50,7 +50,10 @@ func (t *Thread) matchOne(id string, answers []content.InputResponse) (*accepted
 			{id, HeldElsewhere, "the request is answered where it is held, not in the messages"},
 		}
 	}
-	i, refused := Agree(answers, func(answer content.InputResponse) *Refusal { return CheckAnswer(a.Request, answer) })
+	i, refused := Agree(
+		answers,
+		func(answer content.InputResponse) *Refusal { return CheckAnswer(a.Request, answer) },
+	)
 	if i < 0 {
 		return nil, refused
 	}
@@ -86,7 +89,11 @@ func CheckAnswer(request content.InputRequest, answer content.InputResponse) *Re
 		}
 	}
 
-	return &Refusal{id, WrongKind, fmt.Sprintf("%s does not answer %s", kindOf(answer), kindOf(request))}
+	return &Refusal{id, WrongKind, fmt.Sprintf(
+		"%s does not answer %s",
+		kindOf(answer),
+		kindOf(request),
+	)}
 }
 
 // kindOf names a request or a response for people.

@@ -342,7 +342,10 @@ func TestDomainsInWords(t *testing.T) {
 		{domain{atomAbsent | atomTrue | atomFalse, every, allTexts(true)},
 			"a is a number or a is a text or a is missing or true or false"},
 		{
-			domain{0, numbers{first: true, cuts: []cut{{number("1").Num, false}, {number("2").Num, false}}}, allTexts(false)},
+			domain{0, numbers{
+				first: true,
+				cuts:  []cut{{number("1").Num, false}, {number("2").Num, false}},
+			}, allTexts(false)},
 			"a < 1 or a ≥ 2",
 		},
 		{domain{0, none, matches(literal{pat: p})}, `a matches "^a$"`},

@@ -182,8 +182,7 @@ func beyond(n value.Num, step int64) (value.Num, bool) {
 			return value.IntNum(i + step), true
 		}
 	}
-	sign := big.NewRat(step, 1)
-	r := ratOf(n)
+	sign, r := big.NewRat(step, 1), ratOf(n)
 	return numOf(r.Mul(above(r.Mul(r, sign)), sign), 0)
 }
 

@@ -1,6 +1,9 @@
 package condition
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // parentInput is the first segment of the places in the parent's input
 // that a Governance condition reads. No argument has it: a key that
@@ -77,12 +80,7 @@ func isPath(segments []string) bool {
 	if len(segments) < 3 || segments[1] != "input" && segments[1] != "output" {
 		return false
 	}
-	for _, s := range segments {
-		if !isName(s) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(segments, func(s string) bool { return !isName(s) })
 }
 
 func isName(s string) bool {

@@ -166,10 +166,7 @@ func (a Require) Join(b Require) Require {
 func (a Require) withStandIns() Require {
 	for i := range a.Stages {
 		for _, e := range a.Escalate {
-			a.Stages[i].StandIns = append(
-				a.Stages[i].StandIns,
-				StandIn{Group: e.To, After: e.After},
-			)
+			a.Stages[i].StandIns = append(a.Stages[i].StandIns, StandIn{Group: e.To, After: e.After})
 		}
 	}
 

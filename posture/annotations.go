@@ -1,6 +1,7 @@
 package posture
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,10 +73,9 @@ func noteOf(class map[string]bool) string {
 		return "without annotations"
 	}
 	var list []string
-	for name, hint := range class {
-		list = append(list, name+": "+strconv.FormatBool(hint))
+	for _, name := range slices.Sorted(maps.Keys(class)) {
+		list = append(list, name+": "+strconv.FormatBool(class[name]))
 	}
-	slices.Sort(list)
 
 	return "with " + strings.Join(list, ", ")
 }

@@ -200,16 +200,21 @@ const (
 func references(s Side) framed {
 	out := framed{}
 	for _, ref := range s.Plan.Agent().Constraints.Policies {
-		p := Protection{Word: "required", Step: stepRequired}
-		if !ref.Required {
-			p = Protection{Word: "advisory", Step: stepAdvisory}
-		}
+		p := reference(ref.Required)
 		if known, twice := out[ref.Ref]; !twice || known.protection.Step > p.Step {
 			out[ref.Ref] = piece{p, at(s, ref.RefRange)}
 		}
 	}
 
 	return out
+}
+
+// reference is what naming a policy protects.
+func reference(required bool) Protection {
+	if required {
+		return Protection{Word: "required", Step: stepRequired}
+	}
+	return Protection{Word: "advisory", Step: stepAdvisory}
 }
 
 // suppressions lists what is silenced, by document and rule, each time

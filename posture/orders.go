@@ -193,19 +193,18 @@ func effective(r policy.Require) policy.Require {
 func stages(r policy.Require) []string {
 	var out []string
 	for _, s := range r.Stages {
-		text := fmt.Sprintf("%d of %s", s.People, s.Group)
-		for _, i := range s.StandIns {
-			text += fmt.Sprintf(
-				" (or %s after %s)",
-				i.Group,
-				policy.FormatDuration(i.After),
-			)
-		}
-
-		out = append(out, text)
+		out = append(out, stage(s))
 	}
-
 	return out
+}
+
+// stage words who has to agree in one stage.
+func stage(s policy.Stage) string {
+	text := fmt.Sprintf("%d of %s", s.People, s.Group)
+	for _, i := range s.StandIns {
+		text += fmt.Sprintf(" (or %s after %s)", i.Group, policy.FormatDuration(i.After))
+	}
+	return text
 }
 
 func withinOrder(a, b policy.Require) Order {
@@ -353,6 +352,11 @@ func shown(v any) string {
 		return v
 	}
 
+	return shownJSON(v)
+}
+
+// shownJSON words a value as JSON, "none" where it says nothing.
+func shownJSON(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil || string(text) == "null" || string(text) == "{}" {
 		return "none"

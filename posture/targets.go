@@ -19,17 +19,23 @@ type named struct {
 // for.
 func (c *comparer) targets() {
 	c.tools()
-	c.within(resolve.MCPTool, c.containers(func(s *schema.ActionSpace, add func(string, *[]schema.ToolRef)) {
-		for i := range s.MCPServers {
-			add(s.MCPServers[i].Alias, s.MCPServers[i].AllowedTools)
-		}
-	}))
-	c.within(resolve.Skill, c.containers(func(s *schema.ActionSpace, add func(string, *[]schema.ToolRef)) {
-		for i := range s.RemoteAgents {
-			add(s.RemoteAgents[i].Alias, s.RemoteAgents[i].AllowedSkills)
-		}
-	}))
+	c.within(resolve.MCPTool, c.containers(toolLists))
+	c.within(resolve.Skill, c.containers(skillLists))
 	c.delegations()
+}
+
+// toolLists adds the allow-list of each MCP server.
+func toolLists(s *schema.ActionSpace, add func(alias string, list *[]schema.ToolRef)) {
+	for i := range s.MCPServers {
+		add(s.MCPServers[i].Alias, s.MCPServers[i].AllowedTools)
+	}
+}
+
+// skillLists adds the allow-list of each remote agent.
+func skillLists(s *schema.ActionSpace, add func(alias string, list *[]schema.ToolRef)) {
+	for i := range s.RemoteAgents {
+		add(s.RemoteAgents[i].Alias, s.RemoteAgents[i].AllowedSkills)
+	}
 }
 
 // asksUndeclared reports whether a side asks about what its agent does
@@ -122,15 +128,20 @@ func (c *comparer) containers(
 	out := map[string][]named{}
 	for _, s := range c.sides() {
 		of(&s.Plan.Agent().ActionSpace, func(alias string, list *[]schema.ToolRef) {
-			if list != nil && len(*list) == 0 &&
-				s.Plan.Options().Semantics.EmptyAllowList == resolve.EmptyIsAbsent {
-				list = nil
-			}
-			out[alias] = append(out[alias], named{list})
+			out[alias] = append(out[alias], named{allowList(s, list)})
 		})
 	}
 
 	return out
+}
+
+// allowList is a list as a side reads it: an empty one may be none.
+func allowList(s Side, list *[]schema.ToolRef) *[]schema.ToolRef {
+	absent := s.Plan.Options().Semantics.EmptyAllowList == resolve.EmptyIsAbsent
+	if absent && list != nil && len(*list) == 0 {
+		return nil
+	}
+	return list
 }
 
 // within compares the tools of servers or the skills of remote agents.

@@ -260,11 +260,12 @@ func TestRAPStreamSaysWhyItEnds(t *testing.T) {
 		0,
 	)
 	must(t, err)
+	// what the stream took for what it sent comes back a moment later
 	most, err := shares.Memory.Take(
 		t.Context(),
 		quota.Who{Tenant: "gamma", Caller: "rt"},
 		1<<27,
-		0,
+		10*time.Second,
 	)
 	must(t, err)
 	tools.says(t, 1, event("one", false))

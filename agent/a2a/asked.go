@@ -25,8 +25,13 @@ func (a Asked) Status(messageID string) (*Status, error) {
 		return nil, err
 	}
 	if len(byID) == 0 || messageID == "" || a.TaskID == "" {
-		return nil, refuse(BadRequest, "", "a task with an id, a message id and a request are needed")
+		return nil, refuse(
+			BadRequest,
+			"",
+			"a task with an id, a message id and a request are needed",
+		)
 	}
+
 	m := &Message{
 		MessageID: messageID,
 		ContextID: a.ContextID,
@@ -96,7 +101,10 @@ func callWords(q *content.ToolApprovalRequest) string {
 	if q.Call == nil {
 		return strings.Join(append(lines, "Approve a call?"), "\n")
 	}
-	lines = append(lines, "Approve running "+cmp.Or(q.Call.ToolName(), "a tool")+content.ServerWords(q.Call)+"?")
+	lines = append(
+		lines,
+		"Approve running "+cmp.Or(q.Call.ToolName(), "a tool")+content.ServerWords(q.Call)+"?",
+	)
 	if args := q.Call.Args(); len(args) > 0 {
 		lines = append(lines, "Arguments: "+string(args))
 	}
@@ -239,7 +247,11 @@ func bindCall(q *content.ToolApprovalRequest, r *content.ToolApprovalResponse) (
 			"the answer shows another call than the one that was asked about",
 		)
 	case r.Always != content.AlwaysNot:
-		return nil, refuse(BadAnswer, q.RequestID, "standing approvals are not given by a peer")
+		return nil, refuse(
+			BadAnswer,
+			q.RequestID,
+			"standing approvals are not given by a peer",
+		)
 	case !r.Approved:
 		return q.CreateRejection(r.Reason), nil
 	case r.Edited == nil:

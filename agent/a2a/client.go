@@ -206,7 +206,12 @@ func notTaken(err error) bool {
 
 // post sends one body and returns the answer's.
 func (c *Client) post(ctx context.Context, body []byte) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.cfg.URL, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(
+		ctx,
+		http.MethodPost,
+		c.cfg.URL,
+		bytes.NewReader(body),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -227,9 +232,15 @@ func (c *Client) post(ctx context.Context, body []byte) ([]byte, error) {
 	case resp.StatusCode >= 400 && resp.StatusCode < 500:
 		return nil, &PeerError{Code: resp.StatusCode, Message: string(text[:min(len(text), 1<<10)])}
 	case resp.StatusCode != http.StatusOK:
-		return nil, &UnsureError{fmt.Errorf("the remote agent answers with status %d", resp.StatusCode)}
+		return nil, &UnsureError{fmt.Errorf(
+			"the remote agent answers with status %d",
+			resp.StatusCode,
+		)}
 	case len(text) > c.cfg.MaxBytes:
-		return nil, &UnsureError{fmt.Errorf("the answer has more than %d bytes", c.cfg.MaxBytes)}
+		return nil, &UnsureError{fmt.Errorf(
+			"the answer has more than %d bytes",
+			c.cfg.MaxBytes,
+		)}
 	}
 
 	return text, nil

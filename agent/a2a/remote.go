@@ -164,8 +164,14 @@ func (r *Remote) goOn(ctx context.Context, j *journal) (any, error) {
 		return r.failed(ctx, j, err)
 	}
 	if age := r.cfg.Now().Sub(j.Begun); !j.task.Status.State.Ended() && age > r.cfg.MaxAge {
-		return nil, r.stop(ctx, j, j.task.ID, refuse(Endless, "", "the task has not ended within %s", r.cfg.MaxAge))
+		return nil, r.stop(
+			ctx,
+			j,
+			j.task.ID,
+			refuse(Endless, "", "the task has not ended within %s", r.cfg.MaxAge),
+		)
 	}
+
 	state := j.task.Status.State
 	switch {
 	case rests && state.Ended():
@@ -173,7 +179,12 @@ func (r *Remote) goOn(ctx context.Context, j *journal) (any, error) {
 	case rests && state == InputRequired:
 		return nil, r.ask(ctx, j)
 	case !rests && j.isAnswered(j.task):
-		err := refuse(Contradiction, "", "the peer still asks what was answered %s ago", r.cfg.Wait)
+		err := refuse(
+			Contradiction,
+			"",
+			"the peer still asks what was answered %s ago",
+			r.cfg.Wait,
+		)
 		return nil, r.stop(ctx, j, j.task.ID, err)
 	}
 
@@ -190,8 +201,14 @@ func (r *Remote) ended(ctx context.Context, j *journal) (any, error) {
 // this question: an answer to an earlier one finds nothing.
 func (r *Remote) ask(ctx context.Context, j *journal) error {
 	if len(j.Answered) >= r.cfg.Rounds {
-		return r.stop(ctx, j, j.task.ID, refuse(Endless, "", "the peer asks after %d answers", r.cfg.Rounds))
+		return r.stop(
+			ctx,
+			j,
+			j.task.ID,
+			refuse(Endless, "", "the peer asks after %d answers", r.cfg.Rounds),
+		)
 	}
+
 	questions, err := j.task.Questions()
 	if err != nil {
 		return r.stop(ctx, j, j.task.ID, err)
@@ -205,7 +222,11 @@ func (r *Remote) ask(ctx context.Context, j *journal) error {
 
 // askToWait suspends the call with the question whether to wait on.
 func (r *Remote) askToWait(ctx context.Context, j *journal) error {
-	text := fmt.Sprintf("%s is still at work on task %s. Wait on? A no cancels the task.", r.cfg.Name, j.task.ID)
+	text := fmt.Sprintf(
+		"%s is still at work on task %s. Wait on? A no cancels the task.",
+		r.cfg.Name,
+		j.task.ID,
+	)
 	if j.task.Status.State == AuthRequired {
 		text = fmt.Sprintf(
 			"%s waits on task %s until somebody signs in with it. Wait on? A no cancels the task.",

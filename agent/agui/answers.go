@@ -131,8 +131,14 @@ type entry struct {
 func (r Resume) entries(resume json.RawMessage) (map[string]entry, error) {
 	if len(resume) == 0 || string(resume) == "null" {
 		if len(r.Pending) > 0 {
-			return nil, refuse(CodeRequired, "", "%d request(s) are open and must be answered", len(r.Pending))
+			return nil, refuse(
+				CodeRequired,
+				"",
+				"%d request(s) are open and must be answered",
+				len(r.Pending),
+			)
 		}
+
 		return nil, nil
 	}
 
@@ -175,8 +181,15 @@ func readEntries(items []value.Value) (map[string]entry, error) {
 func readEntry(i int, item value.Value) (string, entry, error) {
 	var e entry
 	if item.Kind != value.Object {
-		return "", e, refuse(CodeInvalid, "", "entry %d: expected an object, found a %s", i, item.Kind)
+		return "", e, refuse(
+			CodeInvalid,
+			"",
+			"entry %d: expected an object, found a %s",
+			i,
+			item.Kind,
+		)
 	}
+
 	id, _ := item.Get("interruptId")
 	if id.Kind != value.String || id.Text == "" {
 		return "", e, refuse(CodeInvalid, "", "entry %d: interruptId must be a text", i)
@@ -203,8 +216,13 @@ func (r Resume) match(byID map[string]content.InputRequest, entries map[string]e
 	for _, q := range r.Pending {
 		e, ok := entries[q.InputRequestID()]
 		if !ok {
-			return refuse(CodeMissingInterrupt, q.InputRequestID(), "it is open and not answered")
+			return refuse(
+				CodeMissingInterrupt,
+				q.InputRequestID(),
+				"it is open and not answered",
+			)
 		}
+
 		if e.cancelled && r.FailCancelled {
 			return refuse(CodeCancelled, q.InputRequestID(), "it was cancelled")
 		}
@@ -228,7 +246,12 @@ func (r Resume) answer(q content.InputRequest, e entry) (content.Content, error)
 		return answerInput(q, e.payload)
 	}
 
-	return nil, refuse(CodeInvalid, q.InputRequestID(), "requests of type %T have no answers here", q)
+	return nil, refuse(
+		CodeInvalid,
+		q.InputRequestID(),
+		"requests of type %T have no answers here",
+		q,
+	)
 }
 
 func answerInput(q *content.StructuredInputRequest, payload value.Value) (content.Content, error) {

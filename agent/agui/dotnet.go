@@ -29,8 +29,12 @@ func (r Run) asCall(q content.InputRequest) (*content.FunctionCall, bool) {
 // request. Only calls of functions can be asked about in this way.
 func RequestApproval(q *content.ToolApprovalRequest) (*content.FunctionCall, error) {
 	if _, ok := q.Call.(*content.FunctionCall); !ok || q.RequestID == "" {
-		return nil, fmt.Errorf("the request %q: request_approval asks about calls of functions only", q.RequestID)
+		return nil, fmt.Errorf(
+			"the request %q: request_approval asks about calls of functions only",
+			q.RequestID,
+		)
 	}
+
 	args := parseArguments(q.Call)
 	if !args.readable {
 		return nil, fmt.Errorf("the request %q: its arguments are no JSON object", q.RequestID)
@@ -98,11 +102,22 @@ func readApprovalResult(doc value.Value) (id string, approved bool, err error) {
 	}
 	v, _ := doc.Get(approvedKey)
 	if v.Kind != value.Bool {
-		return "", false, refuse(CodeInvalid, idValue.Text, "approved must be true or false, found a %s", v.Kind)
+		return "", false, refuse(
+			CodeInvalid,
+			idValue.Text,
+			"approved must be true or false, found a %s",
+			v.Kind,
+		)
 	}
+
 	if len(doc.Members) != 2 {
-		return "", false, refuse(CodeInvalid, idValue.Text, "expected approval_id and approved and nothing else")
+		return "", false, refuse(
+			CodeInvalid,
+			idValue.Text,
+			"expected approval_id and approved and nothing else",
+		)
 	}
+
 	return idValue.Text, v.Bool, nil
 }
 

@@ -21,8 +21,14 @@ func decide(id string, payload value.Value, args arguments) (decision, error) {
 	var d decision
 	payload = unwrap(payload)
 	if payload.Kind != value.Object {
-		return d, refuse(CodeInvalid, id, "the payload must be an object, found a %s", payload.Kind)
+		return d, refuse(
+			CodeInvalid,
+			id,
+			"the payload must be an object, found a %s",
+			payload.Kind,
+		)
 	}
+
 	if err := d.readApproved(id, payload); err != nil {
 		return d, err
 	}
@@ -116,8 +122,13 @@ func approve(q *content.ToolApprovalRequest, args arguments, d decision) (conten
 		return q.CreateApproval(d.reason), nil
 	}
 	if _, ok := q.Call.(*content.FunctionCall); !ok || !args.readable {
-		return nil, refuse(CodeInvalidResponse, q.RequestID, "the arguments of this call can't be edited")
+		return nil, refuse(
+			CodeInvalidResponse,
+			q.RequestID,
+			"the arguments of this call can't be edited",
+		)
 	}
+
 	edited, err := merge(q.RequestID, args.members, d)
 	if err != nil {
 		return nil, err
@@ -169,9 +180,13 @@ func merge(id string, members []value.Member, d decision) ([]value.Member, error
 
 	for _, m := range d.edits {
 		if _, left := edits[m.Key]; left {
-			problems = append(problems, refuse(CodeInvalidResponse, id, "the call has no argument %q", m.Key))
+			problems = append(
+				problems,
+				refuse(CodeInvalidResponse, id, "the call has no argument %q", m.Key),
+			)
 		}
 	}
+
 	return out, errors.Join(problems...)
 }
 

@@ -168,7 +168,10 @@ func approvalSchema(call content.ToolCall, args arguments) obj {
 		{approvedKey, obj{{"type", "boolean"}, {"description", "Whether this is approved."}}},
 		{acceptedKey, obj{{"type", "boolean"}, {"description", "Older name of approved."}}},
 	}
-	props = append(props, pair{reasonKey, obj{{"type", "string"}, {"description", reasonWords(args)}}})
+	props = append(
+		props,
+		pair{reasonKey, obj{{"type", "string"}, {"description", reasonWords(args)}}},
+	)
 	if _, editable := call.(*content.FunctionCall); editable && args.readable {
 		props = append(props, editSchemas(args)...)
 	}
@@ -196,7 +199,10 @@ func editSchemas(args arguments) obj {
 		if !isReserved(m.Key) {
 			direct = append(
 				direct,
-				pair{m.Key, append(schema, pair{"description", "Edited value of this argument."})},
+				pair{m.Key, append(
+					schema,
+					pair{"description", "Edited value of this argument."},
+				)},
 			)
 		}
 

@@ -135,15 +135,20 @@ func walk(paths []string, stdin io.Reader) []input {
 // missing is the error of a path that is not there, which may be a
 // command that is misspelt.
 func missing(path string, err error) error {
-	names := []string{"help", "completion"}
-	for _, cmd := range (program{}).command().Commands() {
-		names = append(names, cmd.Name())
-	}
-	near := diag.Nearest(path, names)
+	near := diag.Nearest(path, commandNames())
 	if near == "" || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return fmt.Errorf("%s is no file, and no command: did you mean %q", path, near)
+}
+
+// commandNames are what may stand in the place of a path.
+func commandNames() []string {
+	names := []string{"help", "completion"}
+	for _, cmd := range (program{}).command().Commands() {
+		names = append(names, cmd.Name())
+	}
+	return names
 }
 
 // key reports whether two paths are one file.

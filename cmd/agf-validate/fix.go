@@ -164,11 +164,7 @@ func (m *mender) check(in *input) func([]byte) []diag.Finding {
 }
 
 func (m *mender) finish() error {
-	would := "mended"
-	if m.flags.dryRun {
-		would = "would be mended"
-	}
-	fmt.Fprintf(m.Out, "%d %s, %d refused\n", m.made, would, m.refused)
+	fmt.Fprintf(m.Out, "%d %s, %d refused\n", m.made, m.verb(), m.refused)
 	switch {
 	case m.failed:
 		return term.Exit(term.ExitFailure)
@@ -177,4 +173,11 @@ func (m *mender) finish() error {
 	}
 
 	return nil
+}
+
+func (m *mender) verb() string {
+	if m.flags.dryRun {
+		return "would be mended"
+	}
+	return "mended"
 }

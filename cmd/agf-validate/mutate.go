@@ -3,11 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/assent-dev/assent/cmd/internal/system"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/lint/policytest"
 )
@@ -73,7 +73,7 @@ func (v program) createTests(f createFlags, agent string) error {
 		return nil
 	}
 
-	return writeNew(f.output, text)
+	return system.CreateText(f.output, 0o644, string(text))
 }
 
 // beside is a path as a file in a directory names it.
@@ -83,20 +83,6 @@ func beside(dir, path string) string {
 	}
 
 	return filepath.ToSlash(path)
-}
-
-// writeNew writes a file that is not there yet, whole or not at all.
-func writeNew(name string, text []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(name))
-	}
-
-	return nil
 }
 
 // mutateFlags are the flags of `agf-validate mutate`.

@@ -269,13 +269,18 @@ func suppressed(l *lint.Linter, file string, doc *yamldoc.Document) []posture.Su
 		out = append(out, posture.Suppression{
 			File: file,
 			Rule: s.Rule,
-			At: posture.Position{
-				File:   doc.File,
-				Line:   s.At.Start.Line,
-				Column: s.At.Start.Column,
-			},
+			At:   positionOf(doc.File, s.At.Start),
 		})
 	}
 
 	return out
+}
+
+// positionOf is a place in a file, as reports have it.
+func positionOf(file string, at diag.Position) posture.Position {
+	return posture.Position{
+		File:   file,
+		Line:   at.Line,
+		Column: at.Column,
+	}
 }

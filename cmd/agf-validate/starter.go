@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -43,19 +44,23 @@ func (s *starter) files() []written {
 
 // listFile is where the list of a number is kept.
 func (s *starter) listFile(i int) string {
-	name, twin := s.catalogs[i].Server, 1
-	for _, before := range s.catalogs[:i] {
-		if before.Server == name {
-			twin++
-		}
-	}
-	if name == "" {
-		name = "model"
-	}
-	if twin > 1 {
+	name := cmp.Or(s.catalogs[i].Server, "model")
+	if twin := s.twin(i); twin > 1 {
 		name += fmt.Sprintf("-%d", twin)
 	}
 	return toolsFolder + name + ".json"
+}
+
+// twin counts the lists of the same server up to one.
+func (s *starter) twin(i int) int {
+	n := 1
+	for _, before := range s.catalogs[:i] {
+		if before.Server == s.catalogs[i].Server {
+			n++
+		}
+	}
+
+	return n
 }
 
 // flags are those with which the files are checked.
@@ -104,19 +109,24 @@ func (s *starter) agent() string {
 // server writes a server with the tools of all its lists.
 func (s *starter) server(alias string) string {
 	text := strings.ReplaceAll(startServer, "ALIAS", alias)
-	tools := ""
+	if tools := s.entries(alias); tools != "" {
+		return text + "      allowed_tools:\n" + tools
+	}
+	return text + "      allowed_tools: []\n"
+}
+
+// entries are the lines of a server's tools.
+func (s *starter) entries(alias string) (text string) {
 	for _, list := range s.catalogs {
-		if list.Server == alias {
-			for _, t := range list.Tools {
-				tools += entry(&t)
-			}
+		if list.Server != alias {
+			continue
+		}
+		for i := range list.Tools {
+			text += entry(&list.Tools[i])
 		}
 	}
 
-	if tools == "" {
-		return text + "      allowed_tools: []\n"
-	}
-	return text + "      allowed_tools:\n" + tools
+	return text
 }
 
 // entry writes a tool of a server. What only reads may be exempted, by

@@ -169,6 +169,11 @@ func notTakers() map[string]string {
 		"server/administration.compile":          "acts of administrators: no agent has a file there, and nothing loosens it",
 		"cmd/internal/rapcall.command.rapPlan":   "without an agent's file every operation may be called, and the tool asks",
 		"bench/internal/subject.(*Plan).Compile": "measures the engine",
+		"cmd/agf-validate.comparison.side":       "fix and lsp take --config, which their options come from",
+		"cmd/agf-validate.program.posture":       "posture takes --config, and its own test holds it",
+		"cmd/agf-validate.program.compileSide":   "replay takes --config, and its own test holds it",
+		"cmd/agf-validate.program.compileAgent":  "diff and ask take --config, and their own test holds it",
+		"lint/policytest.(*World).Build":         "a test names the file itself, as decisions",
 	}
 }
 

@@ -405,8 +405,9 @@ func newSlackPeer(t *testing.T) *slackPeer {
 		channel := r.FormValue("channel")
 		if strings.HasPrefix(channel, "D0") {
 			p.direct[channel] = r.FormValue("blocks")
+		} else {
+			p.posted = append(p.posted, r.FormValue("blocks"))
 		}
-		p.posted = append(p.posted, r.FormValue("blocks"))
 		for _, b := range slackButton.FindAllStringSubmatch(r.FormValue("blocks"), -1) {
 			p.buttons[b[1]+" "+b[2]] = b[2] + " " + b[3]
 			p.places[b[1]+" "+b[2]] = channel

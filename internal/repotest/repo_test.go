@@ -236,7 +236,8 @@ func texts(endings ...string) (map[string]string, error) {
 		rel := filepath.ToSlash(strings.TrimPrefix(path, top+"/"))
 		if d.IsDir() {
 			hidden := path != top && strings.HasPrefix(d.Name(), ".") && rel != ".ci"
-			if hidden || slices.Contains([]string{"testdata", "node_modules"}, d.Name()) || rel == "bin" || rel == "dist" {
+			made := rel == "bin" || rel == "dist"
+			if hidden || made || slices.Contains([]string{"testdata", "node_modules"}, d.Name()) {
 				return fs.SkipDir
 			}
 			return nil

@@ -117,12 +117,7 @@ func (r *schemaReader) spend(parts int, path []string) error {
 // few spends the fields of one object.
 func (r *schemaReader) few(fields int, path []string) error {
 	if fields > maxFields {
-		return wrong(
-			path,
-			"%d fields are more than the %d that are read",
-			fields,
-			maxFields,
-		)
+		return wrong(path, "%d fields are more than the %d that are read", fields, maxFields)
 	}
 
 	return r.spend(fields, path)

@@ -3,6 +3,7 @@ package fix
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/assent-dev/assent/diag"
@@ -18,14 +19,18 @@ func (t *text) rename(f diag.Finding) (title string, edit Edit, ok bool) {
 	if f.Nearest == "" || name == nil || name[1] != name[3] || !word().MatchString(f.Nearest) {
 		return "", Edit{}, false
 	}
+	edit = t.replace(f.Range, name[1]+f.Nearest+name[1])
+	return fmt.Sprintf("rename %q to %q", name[2], f.Nearest), edit, name[2] != f.Nearest
+}
 
-	start, end := t.span(f.Range)
-	edit = Edit{
+// replace puts a text in the place of what stands in a range.
+func (t *text) replace(r diag.Range, with string) Edit {
+	start, end := t.span(r)
+	return Edit{
 		Start: start,
 		End:   end,
-		Text:  name[1] + f.Nearest + name[1],
+		Text:  with,
 	}
-	return fmt.Sprintf("rename %q to %q", name[2], f.Nearest), edit, name[2] != f.Nearest
 }
 
 // quote says that a scalar is text. One that YAML 1.2 reads as something
@@ -36,40 +41,24 @@ func (t *text) quote(f diag.Finding) (title string, edit Edit, ok bool) {
 		strings.ContainsAny(n.Text, `"\\`) {
 		return "", Edit{}, false
 	}
-
-	start, end := t.span(n.Range)
 	quoted := `"` + n.Text + `"`
-	return "write " + quoted + ", which is text for every reader", Edit{
-		Start: start,
-		End:   end,
-		Text:  quoted,
-	}, true
+	return "write " + quoted + ", which is text for every reader", t.replace(n.Range, quoted), true
 }
 
 // escape takes the braces or the ampersand away that ask for raw output.
 func (t *text) escape(f diag.Finding) (title string, edit Edit, ok bool) {
-	tag := regexp.MustCompile(`^\{\{(?:\{\s*([\w.]+)\s*\}|&\s*([\w.]+)\s*)\}\}$`).
-		FindStringSubmatch(t.at(f.Range))
+	raw := regexp.MustCompile(`^\{\{(?:\{\s*([\w.]+)\s*\}|&\s*([\w.]+)\s*)\}\}$`)
+	tag := raw.FindStringSubmatch(t.at(f.Range))
 	if tag == nil {
 		return "", Edit{}, false
 	}
-	start, end := t.span(f.Range)
 	plain := "{{" + tag[1] + tag[2] + "}}"
-	return "write " + plain, Edit{
-		Start: start,
-		End:   end,
-		Text:  plain,
-	}, true
+	return "write " + plain, t.replace(f.Range, plain), true
 }
 
 // tightenOnly writes true for a false.
 func (t *text) tightenOnly(f diag.Finding) (title string, edit Edit, ok bool) {
-	start, end := t.span(f.Range)
-	return "write true", Edit{
-		Start: start,
-		End:   end,
-		Text:  "true",
-	}, t.at(f.Range) == "false"
+	return "write true", t.replace(f.Range, "true"), t.at(f.Range) == "false"
 }
 
 // removeComment takes a suppression out that silences nothing. One that
@@ -109,15 +98,9 @@ func (t *text) removeItem(f diag.Finding) (title string, edit Edit, ok bool) {
 // holds reports whether an item of a list is what stands at a place, or
 // is an object with a field whose value stands there.
 func holds(item *yamldoc.Node, at diag.Position) bool {
-	if item.Range.Start == at {
-		return true
-	}
-	for _, f := range item.Fields {
-		if f.Value.Range.Start == at {
-			return true
-		}
-	}
-	return false
+	return item.Range.Start == at || slices.ContainsFunc(item.Fields, func(f yamldoc.Field) bool {
+		return f.Value.Range.Start == at
+	})
 }
 
 // removeField takes a field out of an object, by the place of its name

@@ -98,36 +98,21 @@ func writeText(w io.Writer, agents []Agent) error {
 	return err
 }
 
-// markdown spells out whatever Markdown, HTML or a host could read as
-// more than a letter.
-func markdown(text string) string {
-	var out strings.Builder
-	for _, c := range text {
-		if strings.ContainsRune("`*[]()<>#|~&@\\!_:$", c) {
-			fmt.Fprintf(&out, "&#%d;", c)
-		} else {
-			out.WriteRune(c)
-		}
-	}
-
-	return out.String()
-}
-
 func writeMarkdown(w io.Writer, agents []Agent) error {
 	var out strings.Builder
 	row := func(cells []string) { out.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	out.WriteString("# What agents may do\n\n")
 	for _, note := range notes() {
-		out.WriteString("- " + markdown(note) + "\n")
+		out.WriteString("- " + safetext.Markdown(note) + "\n")
 	}
 	for i := range agents {
-		out.WriteString("\n## " + markdown(agents[i].title()) + "\n\n")
+		out.WriteString("\n## " + safetext.Markdown(agents[i].title()) + "\n\n")
 		row(head())
 		row(strings.Split(strings.Repeat("--- ", len(head())-1)+"---", " "))
 		for j := range agents[i].Rows {
 			cells := agents[i].Rows[j].cells()
 			for k := range cells {
-				cells[k] = markdown(cells[k])
+				cells[k] = safetext.Markdown(cells[k])
 			}
 			row(cells)
 		}

@@ -202,8 +202,7 @@ func aloneGroup(groups []condition.GroupTruth, at int) bool {
 // matcher, or lets the call through because of it: it would come out
 // otherwise if the matcher did.
 func aloneMatcher(groups []condition.GroupTruth, at, matcher int) bool {
-	other := slices.Clone(groups)
-	truths := slices.Clone(groups[at].Matchers)
+	other, truths := slices.Clone(groups), slices.Clone(groups[at].Matchers)
 	if truths[matcher] == condition.False {
 		truths[matcher] = condition.True
 	} else {

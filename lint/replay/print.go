@@ -384,18 +384,7 @@ func (markdownPage) line(text string) string    { return "- " + text + "\n" }
 
 // name spells out whatever Markdown, HTML or a host could read as more
 // than a letter.
-func (markdownPage) name(text string) string {
-	var out strings.Builder
-	for _, c := range safetext.Escape(text) {
-		if strings.ContainsRune("`*[]()<>#|~&@\\!_:$", c) {
-			fmt.Fprintf(&out, "&#%d;", c)
-		} else {
-			out.WriteRune(c)
-		}
-	}
-
-	return out.String()
-}
+func (markdownPage) name(text string) string { return safetext.Markdown(safetext.Escape(text)) }
 
 func (p markdownPage) found(f Found) string {
 	at := p.name(f.File + ":" + strconv.Itoa(f.Line))

@@ -135,15 +135,22 @@ func (format) meaning(list []map[string]any) string {
 // values are the words that a field at a path may have.
 func (f format) values(path []string) (words []string) {
 	for _, s := range f.at(path) {
-		list, _ := s["enum"].([]any)
-		for _, v := range list {
-			if word, ok := v.(string); ok {
-				words = append(words, word)
-			}
-		}
-		if kinds, ok := s["type"].([]any); ok && slices.Contains(kinds, any("boolean")) ||
-			s["type"] == "boolean" {
+		words = append(words, listed(s)...)
+		kinds, _ := s["type"].([]any)
+		if s["type"] == "boolean" || slices.Contains(kinds, any("boolean")) {
 			words = append(words, "true", "false")
+		}
+	}
+
+	return words
+}
+
+// listed are the words of a schema's enum.
+func listed(s map[string]any) (words []string) {
+	list, _ := s["enum"].([]any)
+	for _, v := range list {
+		if word, ok := v.(string); ok {
+			words = append(words, word)
 		}
 	}
 

@@ -111,14 +111,19 @@ func group(g *condition.Group) string {
 		return "anything is called"
 	}
 	var all []string
-	for _, m := range g.Matchers {
-		for i := range m.Tests {
-			all = append(all, m.Key+" "+m.Tests[i].String())
-		}
-		if len(m.Tests) == 0 {
-			all = append(all, m.Key+" is anything")
-		}
+	for i := range g.Matchers {
+		all = append(all, matcher(&g.Matchers[i])...)
 	}
-
 	return strings.Join(all, " and ")
+}
+
+// matcher words the tests of one argument.
+func matcher(m *condition.Matcher) (all []string) {
+	if len(m.Tests) == 0 {
+		return []string{m.Key + " is anything"}
+	}
+	for i := range m.Tests {
+		all = append(all, m.Key+" "+m.Tests[i].String())
+	}
+	return all
 }

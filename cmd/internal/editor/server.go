@@ -256,6 +256,11 @@ func (s *server) reload(ctx context.Context, conn *jsonrpc2.Conn, _ json.RawMess
 		s.worker = lint.New(rules.All(), settings.Options).Worker()
 	}
 	clear(s.drifts)
+	return s.recheck(ctx, conn)
+}
+
+// recheck checks every open document again.
+func (s *server) recheck(ctx context.Context, conn *jsonrpc2.Conn) error {
 	for _, d := range s.documents {
 		s.check(d)
 		if err := s.publish(ctx, conn, d); err != nil {
@@ -294,18 +299,23 @@ func (s *server) check(d *document) {
 }
 
 func (s *server) publish(ctx context.Context, conn *jsonrpc2.Conn, d *document) error {
-	found := published{
+	return conn.Notify(ctx, "textDocument/publishDiagnostics", published{
 		URI:         d.uri,
 		Version:     d.version,
-		Diagnostics: []diagnostic{},
-	}
+		Diagnostics: s.diagnostics(d),
+	})
+}
+
+// diagnostics are the findings of a document, and what it changes.
+func (s *server) diagnostics(d *document) []diagnostic {
+	list := []diagnostic{}
 	for _, f := range d.found {
-		found.Diagnostics = append(found.Diagnostics, d.diagnostic(f, &s.settings))
+		list = append(list, d.diagnostic(f, &s.settings))
 	}
 	for _, c := range s.drift(d) {
-		found.Diagnostics = append(found.Diagnostics, d.drifted(c))
+		list = append(list, d.drifted(c))
 	}
-	return conn.Notify(ctx, "textDocument/publishDiagnostics", found)
+	return list
 }
 
 // drift compares a document with what was committed. What was found when
@@ -321,19 +331,22 @@ func (s *server) drift(d *document) []Drift {
 
 // drifted words a change since the last commit.
 func (d *document) drifted(c Drift) diagnostic {
-	severity := severityInfo
-	if c.Loosens {
-		severity = severityWarning
-	}
 	end := c.At
 	end.Column = len(d.line(c.At.Line-1)) + 1
 	return diagnostic{
 		Range:    d.span(diag.Range{Start: c.At, End: end}),
-		Severity: severity,
+		Severity: c.severity(),
 		Code:     "since-last-commit",
 		Source:   "agf-validate",
 		Message:  c.Message,
 	}
+}
+
+func (c Drift) severity() int {
+	if c.Loosens {
+		return severityWarning
+	}
+	return severityInfo
 }
 
 // diagnostic words a finding as the terminal does.
