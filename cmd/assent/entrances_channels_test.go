@@ -5,6 +5,7 @@ import (
 	"html"
 	"os"
 	"regexp"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -333,8 +334,9 @@ func slackMessage(t *testing.T, w *entrances, r *approval.Request) string {
 	testwait.Until(t, "the message of "+r.ID, func() bool {
 		w.slack.mu.Lock()
 		defer w.slack.mu.Unlock()
-		i := slices.IndexFunc(w.slack.posted, func(m string) bool { return strings.Contains(m, r.ID) })
-		return i >= 0 && json.Unmarshal([]byte(w.slack.posted[i]), &blocks) == nil
+		posted := slices.AppendSeq(slices.Clone(w.slack.posted), maps.Values(w.slack.direct))
+		i := slices.IndexFunc(posted, func(m string) bool { return strings.Contains(m, r.ID) })
+		return i >= 0 && json.Unmarshal([]byte(posted[i]), &blocks) == nil
 	})
 	var text strings.Builder
 	for _, b := range blocks {

@@ -153,7 +153,8 @@ func TestSignInsAreShownToTheirUserAlone(t *testing.T) {
 // made it does.
 func (w *entrances) testNobodyNamed(t *testing.T) {
 	t.Helper()
-	for user, sees := range map[string]string{stranger: "", "": "mara"} {
+	for _, tt := range []struct{ user, sees string }{{stranger, ""}, {"", "mara"}} {
+		user, sees := tt.user, tt.sees
 		if _, status := w.signsIn(t, "for "+user, user, signInOrigin); status != http.StatusOK {
 			t.Fatalf("the tool is answered %d", status)
 		}
