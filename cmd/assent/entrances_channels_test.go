@@ -3,9 +3,9 @@ package main
 import (
 	"encoding/json"
 	"html"
+	"maps"
 	"os"
 	"regexp"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
