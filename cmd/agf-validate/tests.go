@@ -106,7 +106,6 @@ type tester struct {
 	picked func(name string) bool
 	out    policytest.Outcome
 	unread bool
-	left   int // failures that --update could not mend
 }
 
 func (t *tester) unreadable(file string, err error) {

@@ -80,8 +80,7 @@ func (t *text) removeComment(f diag.Finding) (title string, edit Edit, ok bool) 
 
 // removeItem takes an item out of a list.
 func (t *text) removeItem(f diag.Finding) (title string, edit Edit, ok bool) {
-	var found func(n *yamldoc.Node) bool
-	found = func(n *yamldoc.Node) bool {
+	t.walk(t.doc.Root, func(n *yamldoc.Node) bool {
 		for i, item := range n.Items {
 			if holds(item, f.Range.Start) && len(n.Items) > 1 {
 				edit, ok = t.without(n, places(n.Items), i)
@@ -90,8 +89,8 @@ func (t *text) removeItem(f diag.Finding) (title string, edit Edit, ok bool) {
 		}
 
 		return false
-	}
-	t.walk(t.doc.Root, found)
+	})
+
 	return "remove this entry", edit, ok
 }
 

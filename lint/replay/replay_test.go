@@ -141,7 +141,7 @@ func TestGolden(t *testing.T) {
 // callLines are calls with hostile texts, with and without a time.
 func callLines() []string {
 	return []string{
-		`{"kind":"tool","tool":"trade","args":{"amount":500,"note":"| **x** </td> ` + "```" + ` @all \u202e‮"}}`,
+		`{"kind":"tool","tool":"trade","args":{"amount":500,"note":"| **x** </td> ` + "```" + ` @all \u202e` + "\u202e" + `"}}`,
 		`{"time":"2026-11-20T08:00:00Z","kind":"tool","tool":"trade","args":{"amount":1500,"account":"DE-9"}}`,
 		``,
 		`{"kind":"tool","tool":"trade","args":{"amount":99999},"time":"2026-11-21T23:59:59+02:00"}`,

@@ -132,11 +132,6 @@ func (m *Matrix) known() bool {
 	return m.Allow != Outcomes{} || m.Ask != Outcomes{} || m.Deny != Outcomes{}
 }
 
-// changed reports whether an outcome is another one.
-func (m *Matrix) changed() bool {
-	return m.Allow.Ask+m.Allow.Deny+m.Ask.Allow+m.Ask.Deny+m.Deny.Allow+m.Deny.Ask > 0
-}
-
 func (r *Rate) finish(days int) {
 	if days == 0 {
 		return

@@ -189,16 +189,6 @@ func (c *client) at(name, text, mark string, more ...any) map[string]any {
 	return p
 }
 
-func (c *client) labels(name, text, mark string) (labels []string) {
-	c.t.Helper()
-	var found []struct{ Label string }
-	c.call("textDocument/completion", c.at(name, text, mark), &found)
-	for _, f := range found {
-		labels = append(labels, f.Label)
-	}
-	return labels
-}
-
 func TestFindingsWhileSomebodyWrites(t *testing.T) {
 	c := start(t)
 	if found := c.opens("desk.agf.yaml", desk); len(found.Diagnostics) > 0 {
