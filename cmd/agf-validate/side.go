@@ -103,16 +103,7 @@ func (v program) chosen(s side) (*term.Decisions, error) {
 // policiesOf reads the policies of a configuration. It is all or nothing,
 // as where calls are decided (docs/contracts/policy.md).
 func (v program) policiesOf(chosen *term.Decisions) (policy.Registry, error) {
-	var files []policy.File
-	var unread []diag.Finding
-	for _, dir := range chosen.PolicyDirs() {
-		more, missing := policy.ReadFS(os.DirFS(dir), dir)
-		if len(more) == 0 && len(missing) == 0 {
-			missing = []diag.Finding{policy.NoneFound(dir)}
-		}
-		files, unread = append(files, more...), append(unread, missing...)
-	}
-
+	files, unread := readDirs(chosen.PolicyDirs())
 	if chosen.Registry != nil {
 		cache := chosen.Beside(chosen.Registry.Cache)
 		body, _, err := readCache(cache)
@@ -142,4 +133,18 @@ func (v program) policiesOf(chosen *term.Decisions) (policy.Registry, error) {
 		return nil, errors.New("the policies can't be used")
 	}
 	return set, nil
+}
+
+// readDirs reads the policies of directories, and what is wrong with
+// their files. A directory without any is a finding.
+func readDirs(dirs []string) (files []policy.File, unread []diag.Finding) {
+	for _, dir := range dirs {
+		found, broken := policy.ReadFS(os.DirFS(dir), dir)
+		if len(found) == 0 && len(broken) == 0 {
+			broken = []diag.Finding{policy.NoneFound(dir)}
+		}
+		files, unread = append(files, found...), append(unread, broken...)
+	}
+
+	return files, unread
 }

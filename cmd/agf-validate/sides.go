@@ -161,16 +161,7 @@ func (v program) report(findings []diag.Finding, texts map[string][]byte) {
 // registry holds the policies of directories, or those of the side when
 // none are named.
 func (v program) registry(t *sideTree, dirs []string) (*policy.Set, error) {
-	var files []policy.File
-	var unread []diag.Finding
-	for _, dir := range dirs {
-		found, broken := policy.ReadFS(os.DirFS(dir), dir)
-		if len(found) == 0 && len(broken) == 0 {
-			broken = []diag.Finding{policy.NoneFound(dir)}
-		}
-		files, unread = append(files, found...), append(unread, broken...)
-	}
-
+	files, unread := readDirs(dirs)
 	for _, f := range t.files {
 		if f.kind == policyKind && len(dirs) == 0 {
 			files = append(files, policy.File{Name: f.name, Text: f.src})

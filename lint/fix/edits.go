@@ -11,12 +11,12 @@ import (
 )
 
 // word is a name with or without quotes around it.
-func word() *regexp.Regexp { return regexp.MustCompile(`^(["']?)([\w.-]+)(["']?)$`) }
+var word = regexp.MustCompile(`^(["']?)([\w.-]+)(["']?)$`)
 
 // rename puts the nearest name in the place of one that is misspelt.
 func (t *text) rename(f diag.Finding) (title string, edit Edit, ok bool) {
-	name := word().FindStringSubmatch(t.at(f.Range))
-	if f.Nearest == "" || name == nil || name[1] != name[3] || !word().MatchString(f.Nearest) {
+	name := word.FindStringSubmatch(t.at(f.Range))
+	if f.Nearest == "" || name == nil || name[1] != name[3] || !word.MatchString(f.Nearest) {
 		return "", Edit{}, false
 	}
 	edit = t.replace(f.Range, name[1]+f.Nearest+name[1])

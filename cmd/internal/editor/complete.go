@@ -10,21 +10,19 @@ import (
 )
 
 // Lines of block style, which most files are written in.
-func beginsField() *regexp.Regexp {
-	return regexp.MustCompile(`^([ ]*)((?:- +)*)["']?([\w.$-]*)["']?$`)
-}
-func hasField() *regexp.Regexp {
-	return regexp.MustCompile(`^([ ]*)((?:- +)*)["']?([\w.$-]+)["']?:(?: +(.*))?$`)
-}
+var (
+	beginsField = regexp.MustCompile(`^([ ]*)((?:- +)*)["']?([\w.$-]*)["']?$`)
+	hasField    = regexp.MustCompile(`^([ ]*)((?:- +)*)["']?([\w.$-]+)["']?:(?: +(.*))?$`)
+)
 
 // complete offers what may stand at the cursor: fields, or values of the
 // field on its line. The text need not be YAML yet.
 func (d *document) complete(set *Settings, p placed) ([]completion, error) {
 	before := d.before(p.Position)
-	if m := beginsField().FindStringSubmatch(before); m != nil {
+	if m := beginsField.FindStringSubmatch(before); m != nil {
 		return d.completeField(p.Position.Line, m), nil
 	}
-	if m := hasField().FindStringSubmatch(before); m != nil {
+	if m := hasField.FindStringSubmatch(before); m != nil {
 		path := append(d.above(p.Position.Line, indent(m)), m[3])
 		return d.completeValue(set, path, m[4]), nil
 	}
@@ -71,7 +69,7 @@ func (d *document) above(line int, at indentation) (path []string) {
 		limit, item = at.dash, true
 	}
 	for i := line - 1; i >= 0 && (limit > 0 || item); i-- {
-		m := hasField().FindStringSubmatch(d.line(i))
+		m := hasField.FindStringSubmatch(d.line(i))
 		if m == nil {
 			continue
 		}
