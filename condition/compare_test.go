@@ -234,6 +234,24 @@ func TestRegionsInWords(t *testing.T) {
 	}
 }
 
+// TestWordsLeaveOutNeedlessSides: pieces of a region are cut so that no
+// two overlap, and its words say each as widely as the region goes.
+func TestWordsLeaveOutNeedlessSides(t *testing.T) {
+	always := []Gate{{Use: Governance}}
+	cells, ok := NewComparison(0).Cells(
+		Calls{},
+		nil,
+		always,
+		[]Gate{gateOf(t, "a: {gt: 1}, b: {gt: 1}")},
+	)
+	if !ok || len(cells) != 2 {
+		t.Fatalf("%v, %v", cells, ok)
+	}
+	if got := cells[1].Region.String(); got != "a ≤ 1; or b ≤ 1" {
+		t.Error(got)
+	}
+}
+
 // gap is Gap of conditions on the arguments alone.
 func gap(t fataler, states int, asking, silent string) (*Cell, bool) {
 	t.Helper()
