@@ -28,6 +28,22 @@ type Summary struct {
 	Files, Errors, Warnings, Infos, Suppressed int
 }
 
+// Add counts what a file's report holds.
+func (s *Summary) Add(r Report) {
+	s.Files++
+	s.Suppressed += len(r.Suppressed)
+	for _, f := range r.Findings {
+		switch f.Severity {
+		case Error:
+			s.Errors++
+		case Warning:
+			s.Warnings++
+		default:
+			s.Infos++
+		}
+	}
+}
+
 // Writer prints reports as they come: it keeps nothing of a file once
 // File has returned, so memory stays flat in the number of files. Close
 // ends the output and must be called once.

@@ -50,7 +50,7 @@ func fleet(t testing.TB, policies, bound int) *Side {
 }
 
 func BenchmarkCompare(b *testing.B) {
-	for _, policies := range []int{50, 1000} {
+	for _, policies := range []int{50, 200, 1000} {
 		for name, bound := range map[string]int{"same": 0, "changed": 500} {
 			b.Run(fmt.Sprintf("%d policies, %s", policies, name), func(b *testing.B) {
 				old, new := fleet(b, policies, 0), fleet(b, policies, bound)

@@ -316,11 +316,30 @@ func (b *brute) target(call resolve.Call, parent string) {
 		call.ParentInput = resolve.Raw(parent)
 	}
 	reads := p.readsParent()
+	b.odd(p, call, found)
+	found = slices.DeleteFunc(found, func(f Change) bool { return f.odd })
 	for _, args := range b.docs {
 		call.Args = resolve.Raw(args)
 		b.call(p, call, slices.DeleteFunc(slices.Clone(found), func(f Change) bool {
 			return reads && f.world.NoParent != (parent == "")
 		}))
+	}
+}
+
+// odd checks a call whose arguments are no object: what its outcome
+// shows is told, of these calls or of others.
+func (b *brute) odd(p pair, call resolve.Call, found []Change) {
+	call.Args = resolve.Raw("[]")
+	old, new := b.old.Plan.Decide(&call), b.new.Plan.Decide(&call)
+	told := slices.ContainsFunc(found, func(f Change) bool {
+		return f.Aspect == outcomeAspect && f.From == old.Outcome.String() && f.To == new.Outcome.String()
+	})
+	if old.Outcome != new.Outcome && !told {
+		b.fail("a list for arguments: %s → %s\n%+v", old.Outcome, new.Outcome, found)
+	}
+	odd := slices.ContainsFunc(found, func(f Change) bool { return f.odd && f.Aspect == outcomeAspect })
+	if odd && old.Outcome == new.Outcome && !p.readsParent() {
+		b.fail("a list for arguments: %s as before, and\n%+v", old.Outcome, found)
 	}
 }
 

@@ -47,6 +47,7 @@ type pair struct {
 	world    condition.Calls
 	class    string // what sets the calls apart, beside their documents; "" for nothing
 	parent   string // whether they carry a parent's input, where it matters
+	odd      bool   // their arguments are no object
 }
 
 // Whether calls carry a parent's input, where it matters.
@@ -153,12 +154,18 @@ func sideOf(s Side, t *resolve.Target, annotations map[string]bool) side {
 	return out
 }
 
-// compare tells what changes for the calls of the pair: for those with
-// a parent's input, and for those without, where it matters.
+// compare tells what changes for the calls of the pair.
 func (p pair) compare() []Change {
 	if p.old.denied && p.new.denied || p.unchanged() {
 		return nil
 	}
+	found := p.parted()
+	return append(found, p.oddOnes(found)...)
+}
+
+// parted tells what changes for calls with a parent's input, and for
+// those without, where it matters.
+func (p pair) parted() []Change {
 	base := condition.Calls{CaseSensitive: p.old.target.CaseSensitive &&
 		p.new.target.CaseSensitive}
 	if !p.readsParent() {
@@ -305,18 +312,23 @@ func (p pair) readsParent() bool {
 }
 
 func readsParent(g *resolve.Gate) bool {
-	if g.When == nil || g.Use != condition.Delegation && g.Use != condition.Governance {
+	if g.When == nil {
 		return false
 	}
 	for i := range g.When.Groups {
 		for _, m := range g.When.Groups[i].Matchers {
-			if strings.HasPrefix(m.Key, "parent.") {
+			if parentTest(g.Use, m.Key) {
 				return true
 			}
 		}
 	}
 
 	return false
+}
+
+// parentTest reports whether a key names the parent's input.
+func parentTest(use condition.Use, key string) bool {
+	return (use == condition.Delegation || use == condition.Governance) && strings.HasPrefix(key, "parent.")
 }
 
 // outcomes tells the calls whose outcome is another one.
@@ -374,7 +386,31 @@ func (p pair) gap(asking, silent []condition.Gate, from, to resolve.Outcome) []C
 		return nil
 	}
 
-	return []Change{p.outcome(*cell, from, to)}
+	change := p.outcome(*cell, from, to)
+	change.Asks = p.asks()
+
+	return []Change{change}
+}
+
+// asks says in words what the new side asks about for certain.
+func (p pair) asks() string {
+	gates := p.new.gates(p.new.asks)
+	if len(gates) == 0 || p.odd {
+		return ""
+	}
+	for i := range gates {
+		gates[i].Certain = true
+	}
+	parts, ok := p.cmp.Cells(p.world, nil, gates)
+	at := slices.IndexFunc(
+		parts,
+		func(c condition.Cell) bool { return c.Asks[0] && c.Found == condition.Yes },
+	)
+	if !ok || at < 0 {
+		return ""
+	}
+
+	return parts[at].Region.String()
 }
 
 // denials tells what becomes of calls where one side denies all.
@@ -429,6 +465,10 @@ func (p pair) change(aspect, from, to string) Change {
 		note:   p.which.words(),
 		parent: p.parent,
 		class:  p.class,
+		odd:    p.odd,
+	}
+	if p.odd {
+		c.note = joined(c.note, oddArguments)
 	}
 	if p.which.container != "" && p.call.Kind == resolve.MCPTool {
 		c.Server = everyOther
@@ -470,6 +510,9 @@ func (p pair) witness(c *Change, doc value.Value, holds func(old, new resolve.De
 	call := p.call
 	args, parent, given := condition.SplitDocument(doc)
 	call.Args = args.AppendJSON(nil)
+	if p.odd {
+		call.Args = resolve.Raw("[]")
+	}
 	switch {
 	case given:
 		call.ParentInput = parent.AppendJSON(nil)
@@ -547,6 +590,9 @@ func alike(found []Change, all int, note func(c *Change) *string) []Change {
 		if i < 0 {
 			i = len(out)
 			out = append(out, c)
+		}
+		if out[i].Asks != c.Asks {
+			out[i].Asks = "" // it is not the same for all of them
 		}
 		if text := *note(&c); text != "" {
 			notes[i] = append(notes[i], text)

@@ -1,6 +1,7 @@
 package posture
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,6 +187,9 @@ func (p pair) between(old, new resolve.Demand) []Change {
 		if order := a.compare(was, is); order != Same {
 			c := p.change(a.Name, a.show(was), a.show(is))
 			c.Effect, c.Why = effectOf(order)
+			if a.Name == aspectStages && order == Incomparable {
+				c.Effect, c.Why = effectOfCommittees(p.committees(was.Require, is.Require))
+			}
 			out = append(out, c)
 		}
 	}
@@ -225,6 +229,21 @@ func effectOf(o Order) (effect Effect, why string) {
 	}
 
 	return Undecided, "neither side demands all that the other does"
+}
+
+// effectOfCommittees is what other groups do to what is asked: nothing
+// where the same people may approve.
+func effectOfCommittees(o Order, why string) (effect Effect, whyOpen string) {
+	switch o {
+	case Same:
+		return Changes, ""
+	case Tighter:
+		return Tightens, ""
+	case Looser:
+		return Loosens, ""
+	}
+
+	return Undecided, cmp.Or(why, "neither side demands all that the other does")
 }
 
 // roughly is the answer where too many conditions decide which rules ask

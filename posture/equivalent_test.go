@@ -11,7 +11,10 @@ import (
 // TestOtherSpellingsAreEquivalent: what says the same in other words is
 // no change, and one letter more is one.
 func TestOtherSpellingsAreEquivalent(t *testing.T) {
-	const implicit = "{id: r, match: {targets: [t]}, approval: "
+	const (
+		implicit = "{id: r, match: {targets: [t]}, approval: "
+		large    = "{condition: [{args_match: {n: {gt: 5}}}]}"
+	)
 	gate := func(groups string) string { return tools("{alias: t, approval: {condition: [" + groups + "]}}") }
 	match := func(m string) string { return gate("{args_match: {" + m + "}}") }
 	for name, c := range map[string]struct {
@@ -27,6 +30,46 @@ func TestOtherSpellingsAreEquivalent(t *testing.T) {
 		},
 		"numbers": {
 			match("n: {gt: 10000}"), match("n: {gt: 1e4}"), match("n: {gt: 1.00001e4}"), nil,
+		},
+		"numbers with a fraction of nothing": {
+			match("n: {gt: 1000}"), match("n: {gt: 1000.0}"), match("n: {gt: 1000.01}"), nil,
+		},
+		"the same number three times": {
+			match("n: 1e3"), match("n: {in: [1000, 1000.0, 1E+3]}"), match("n: \"1000\""), nil,
+		},
+		"groups in another order": {
+			gate("{args_match: {c: EUR}}, {args_match: {n: {gt: 5}}}"),
+			gate("{args_match: {n: {gt: 5}}}, {args_match: {c: EUR}}"),
+			gate("{args_match: {n: {gt: 5}}}, {args_match: {c: EUR, n: 3}}"), nil,
+		},
+		"tests in another order": {match("c: EUR, n: {gt: 5}"), match("n: {gt: 5}, c: EUR"), match("n: {gt: 5}"),
+			nil},
+		"an allow-list in another order": {
+			"{mcp_servers: [{alias: s, server_ref: s, allowed_tools: [{name: a}, {name: b, approval: true}]}]}",
+			"{mcp_servers: [{alias: s, server_ref: s, allowed_tools: [{name: b, approval: true}, {name: a}]}]}",
+			"{mcp_servers: [{alias: s, server_ref: s, allowed_tools: [{name: b}, {name: a, approval: true}]}]}", nil,
+		},
+		"tools in another order": {
+			tools("{alias: t, approval: true}, {alias: u}"), tools("{alias: u}, {alias: t, approval: true}"),
+			tools("{alias: u, approval: true}, {alias: t}"), nil,
+		},
+		"a blanket and its entries": {
+			"{mcp_servers: [{alias: s, server_ref: s, approval: true, allowed_tools: [{name: a}]}]}",
+			"{mcp_servers: [{alias: s, server_ref: s, allowed_tools: [{name: a, approval: true}]}]}",
+			"{mcp_servers: [{alias: s, server_ref: s, approval: true, allowed_tools: [{name: a, approval: false}]}]}", nil,
+		},
+		"anchors of YAML": {
+			tools("{alias: t, approval: &a " + large + "}, {alias: u, approval: *a}"),
+			tools("{alias: t, approval: " + large + "}, {alias: u, approval: " + large + "}"),
+			tools("{alias: t, approval: &a " + large + "}, {alias: u}"), nil,
+		},
+		"flags of expressions": {
+			match("to: {pattern: '(?i)^ab$'}"), match("to: {pattern: '^[aA][bB]$'}"),
+			match("to: {pattern: '^(?i:a)b$'}"), nil,
+		},
+		"a letter that folds to two": {
+			match("to: {pattern: '(?i)^k$'}"), match("to: {pattern: '^[kK\\x{212A}]$'}"),
+			match("to: {pattern: '^[kK]$'}"), nil,
 		},
 		"a list and single values": {
 			match("c: {in: [EUR, USD]}"), gate("{args_match: {c: USD}}, {args_match: {c: EUR}}"),
@@ -51,7 +94,8 @@ func TestOtherSpellingsAreEquivalent(t *testing.T) {
 			[]string{policyText("p", implicit+"{condition: [{args_match: {n: {gt: 5}}}]}}")},
 		},
 		"a rule with its message moved into a policy": {
-			tools("{alias: t, approval: {message_template: 'Pay {{tool_args.n}}?'}}"), tools("{alias: t}"), "{local_tools: []}",
+			tools("{alias: t, approval: {message_template: 'Pay {{tool_args.n}}?'}}"), tools("{alias: t}"),
+			"{local_tools: []}",
 			[]string{policyText("p", implicit+"{message_template: 'Pay {{tool_args.n}}?'}}")},
 		},
 	} {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/resolve"
@@ -31,6 +32,9 @@ func (c *comparer) frame() {
 	c.compareFramed(aspectSemantics, semantics, false)
 	c.compareFramed(aspectTrusted, trusted, false)
 	c.compareFramed(aspectCase, caseSensitive, false)
+	c.compareFramed(aspectID, ids, false)
+	c.compareFramed(aspectOwners, c.owners, false)
+	c.people()
 }
 
 // compareFramed compares one aspect. What one side alone has counts as
@@ -78,6 +82,10 @@ func (c *comparer) judged(change Change, aspect, key string) Change {
 	switch {
 	case aspect == aspectPolicyRef && change.Effect == Tightens:
 		change.Effect = Changes
+	case aspect == aspectID:
+		change.Effect, change.Why = Changes, ""
+	case aspect == aspectPeople && change.Effect == Undecided:
+		change.Why = "each side has people, or names of them, that the other has not"
 	case change.Effect == Undecided:
 		change.Why = "what may be done there is not known from these files"
 		if aspect == aspectAllowList {
@@ -115,6 +123,8 @@ func at(s Side, r diag.Range) *Position {
 	}
 }
 
+// allowLists are the lists of a side that say which tools, skills and
+// agents there are.
 func allowLists(s Side) framed {
 	out := framed{}
 	space := &s.Plan.Agent().ActionSpace
@@ -242,6 +252,8 @@ func tightenOnly(s Side) framed {
 	return framed{"": {p, at(s, c.TightenOnlyRange)}}
 }
 
+// limits are the bounds of a side: budgets, steps, and how long an
+// approval may be used.
 func limits(s Side) framed {
 	budget, lim := s.Plan.Limits()
 	where := s.Plan.Agent().Doc.Root.Range
@@ -259,7 +271,18 @@ func limits(s Side) framed {
 		out[name] = piece{Protection{Limit: n}, at(s, where)}
 	}
 
+	if s.PermitAge > 0 {
+		seconds := int64(s.PermitAge / time.Second)
+		out["permit_age_seconds"] = piece{protection: Protection{Limit: &seconds}}
+	}
+
 	return out
+}
+
+// ids is the name by which everything else knows the agent.
+func ids(s Side) framed {
+	meta := &s.Plan.Agent().Metadata
+	return framed{"": {Protection{Word: meta.ID}, at(s, meta.Range)}}
 }
 
 // semantics are the readings that an owner can choose.

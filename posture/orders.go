@@ -58,7 +58,7 @@ func (a Aspect) Compare(old, new Protection) Order { return a.compare(old, new) 
 // Aspects is the table of orders: of what an approval demands first,
 // then of what is about the agent as a whole. Each order is reflexive,
 // antisymmetric (of what is the same to it) and transitive.
-func Aspects() []Aspect { return append(demandAspects(), frameAspects()...) }
+func Aspects() []Aspect { return slices.Concat(demandAspects(), frameAspects(), peopleAspects()) }
 
 // demandAspects are those of an approval that both sides ask for.
 func demandAspects() []Aspect {
@@ -75,7 +75,7 @@ func demandAspects() []Aspect {
 	}
 	return []Aspect{
 		{
-			"stages", "more people, of more groups, have to agree, and fewer groups may stand in for them, or later",
+			aspectStages, "more people, of more groups, have to agree, and fewer groups may stand in for them, or later",
 			of(func(a, b policy.Require) Order {
 				return part(
 					policy.Require{Stages: a.Stages},
@@ -125,8 +125,13 @@ const (
 	aspectSemantics   = "semantics"
 	aspectTrusted     = "trusted_servers"
 	aspectCase        = "case_sensitive_arguments"
+	aspectID          = "id"
+	aspectOwners      = "owners"
+	aspectPeople      = "people"
 )
 
+// frameAspects lists what protects beside the outcome of calls, each
+// with its order.
 func frameAspects() []Aspect {
 	names := func(p Protection) string { return showNames(p) }
 	word := func(p Protection) string { return cmp.Or(p.Word, "absent") }
@@ -164,8 +169,17 @@ func frameAspects() []Aspect {
 		},
 		{aspectTrusted, "fewer servers' annotations are believed", fewer, names},
 		{aspectCase, "fewer targets take keys that differ in case alone", fewer, names},
+		{
+			aspectID,
+			"two ids can't be ordered; it is told, and what policies and owners say of each is compared",
+			behind,
+			word,
+		},
 	}
 }
+
+// aspectStages is the aspect of who has to agree.
+const aspectStages = "stages"
 
 // aspect finds a row of the table.
 func aspect(name string) Aspect {

@@ -16,9 +16,12 @@
 package posture
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
+	"time"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -85,10 +88,16 @@ type Change struct {
 	To     string `json:"to"`
 	// Region says which calls, in words; "" for what is about no calls.
 	Region string `json:"region,omitempty"`
+	// Asks says of a change between ask and allow which calls the new
+	// side asks about for certain, in words; "" for none.
+	Asks string `json:"asks,omitempty"`
 	// Witness is one of the calls, as `assent decide` takes it.
 	Witness json.RawMessage `json:"witness,omitempty"`
 	Old     *Position       `json:"old,omitempty"`
 	New     *Position       `json:"new,omitempty"`
+	// Below names the agents that delegate to this one, by whose rules
+	// its calls change, "" where its own rules say it.
+	Below string `json:"below,omitempty"`
 	// Why says why a change is undecided.
 	Why string `json:"why,omitempty"`
 
@@ -97,6 +106,7 @@ type Change struct {
 	note   string // what Region has to say beside the documents
 	parent string // whether they have a parent's input
 	class  string // which annotations they have
+	odd    bool   // their arguments are no object
 }
 
 // Report is what a comparison found.
@@ -140,6 +150,26 @@ type Side struct {
 	// Suppressed are the comments in the agent's file, and in those of
 	// its policies, that silence findings.
 	Suppressed []Suppression
+	// People is who may answer, nil when that is not known, and
+	// PeopleAt the file that says so.
+	People   *people.Directory
+	PeopleAt *Position
+	// PermitAge is how long an allowed call may wait before it runs; 0
+	// where nobody says it.
+	PermitAge time.Duration
+	// Below is the plan of the agent below all those that delegate to
+	// it, as a service compiles it, and Parents names these; nil and ""
+	// when nobody does.
+	Below   *resolve.Plan
+	Parents string
+}
+
+// below is the side of an agent under its parents.
+func (s Side) below() *Side {
+	if s.Below != nil {
+		s.Plan = s.Below
+	}
+	return &s
 }
 
 // Compare tells the changes from one version of an agent to another. A
@@ -148,6 +178,31 @@ func Compare(old, new *Side) []Change {
 	if old == nil || new == nil {
 		return onlyOne(old, new)
 	}
+	changes := compareAs(old, new)
+	if old.Below == nil && new.Below == nil {
+		return changes
+	}
+	known := slices.Clone(changes)
+	for _, c := range compareAs(old.below(), new.below()) {
+		if !slices.ContainsFunc(known, c.says) {
+			c.Below = cmp.Or(new.Parents, old.Parents)
+			changes = append(changes, c)
+		}
+	}
+
+	slices.SortStableFunc(changes, byTarget)
+
+	return changes
+}
+
+// says reports whether two changes say the same, whatever shows it.
+func (c Change) says(o Change) bool {
+	return c.Kind == o.Kind && c.Tool == o.Tool && c.Server == o.Server && c.Agent == o.Agent && c.Skill == o.Skill &&
+		c.Aspect == o.Aspect && c.Effect == o.Effect && c.From == o.From && c.To == o.To && c.Region == o.Region
+}
+
+// compareAs compares two plans of one agent.
+func compareAs(old, new *Side) []Change {
 	c := &comparer{
 		old:  *old,
 		new:  *new,

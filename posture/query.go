@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -34,6 +35,17 @@ type Answer struct {
 	Found   condition.Verdict
 	Witness json.RawMessage
 	Why     string // why it is Undecided
+}
+
+// MarshalJSON writes {"found": "yes|no|undecided", "witness", "why"}.
+func (a Answer) MarshalJSON() ([]byte, error) {
+	return jsonmsg.Object(func(w *jsonmsg.Writer) {
+		w.Member("found", a.Found.String())
+		if len(a.Witness) > 0 {
+			w.Name("witness").Raw(a.Witness)
+		}
+		w.Optional("why", a.Why)
+	})
 }
 
 // Ask answers a query about a plan.

@@ -33,7 +33,8 @@ func TestWhatIsTooLargeIsUndecided(t *testing.T) {
 			"tool t: outcome undecided: ask → allow [" + condition.WhyTooLarge + "]\n" +
 				"tool t: outcome undecided: allow → ask [" + condition.WhyTooLarge + "]\n"},
 		"a gate and a denial": {manyKeys("1"), tools("{alias: t}"), []string{denied},
-			"tool t: outcome undecided: allow → deny [" + condition.WhyTooLarge + "]\n"},
+			"tool t: outcome undecided: allow → deny [" + condition.WhyTooLarge + "]\n" +
+				"tool t: outcome tightens: ask → deny: every call (with arguments that are no object)\n"},
 		"a pattern": {hard("^[ab]*a[ab]{20}$"), hard("^[ab]*[a][ab]{20}$"), nil,
 			"tool t: outcome undecided: ask → allow [" + condition.WhyTooHard + "]\n" +
 				"tool t: outcome undecided: allow → ask [" + condition.WhyTooHard + "]\n"},

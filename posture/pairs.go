@@ -1,0 +1,112 @@
+package posture
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// CompareAll compares the agents of two versions, each by the path of
+// its file. Compared are those of one path, those that moved and alone
+// have their id, and those that one version alone has. Where each has
+// one agent, these are compared whatever they are called.
+func CompareAll(old, new map[string]*Side) Report {
+	var changes []Change
+	for _, p := range pairs(old, new) {
+		changes = append(changes, Compare(p.old, p.new)...)
+	}
+	return NewReport(changes)
+}
+
+// pairs are the agents of two sides: an agent is its metadata.id, at its
+// path where several have one, and a file whose agent has a new id is
+// the agent that it was. What is left one side alone has.
+func pairs(old, new map[string]*Side) []agentPair {
+	if len(old) == 1 && len(new) == 1 {
+		for a := range old {
+			for b := range new {
+				return []agentPair{{a, old[a], new[b]}}
+			}
+		}
+	}
+
+	p := pairing{
+		old:   old,
+		new:   new,
+		gone:  maps.Clone(old),
+		fresh: maps.Clone(new),
+	}
+	for _, rel := range slices.Sorted(maps.Keys(old)) {
+		if b := new[rel]; b != nil && idOf(b) == idOf(old[rel]) {
+			p.put(rel, rel)
+		}
+	}
+	before, after := byID(old), byID(new)
+	for _, rel := range slices.Sorted(maps.Keys(p.gone)) {
+		id := idOf(old[rel])
+		if there := after[id]; len(before[id]) == 1 && len(there) == 1 {
+			p.put(rel, there[0])
+		}
+	}
+
+	for _, rel := range slices.Sorted(maps.Keys(p.gone)) {
+		if p.fresh[rel] != nil {
+			p.put(rel, rel)
+		}
+	}
+
+	return p.rest()
+}
+
+// agentPair is one agent on both sides, nil where it is not there.
+type agentPair struct {
+	rel      string // its path on the old side, or on the new one
+	old, new *Side
+}
+
+// pairing is what is not paired yet.
+type pairing struct {
+	old, new    map[string]*Side
+	gone, fresh map[string]*Side
+	out         []agentPair
+}
+
+func (p *pairing) put(from, to string) {
+	p.out = append(p.out, agentPair{from, p.old[from], p.new[to]})
+	delete(p.gone, from)
+	delete(p.fresh, to)
+}
+
+// rest adds what one side alone has, and puts all in order.
+func (p *pairing) rest() []agentPair {
+	for rel, side := range p.gone {
+		p.out = append(p.out, agentPair{rel: rel, old: side})
+	}
+	for rel, side := range p.fresh {
+		p.out = append(p.out, agentPair{rel: rel, new: side})
+	}
+	slices.SortStableFunc(p.out, func(a, b agentPair) int {
+		alone := cmp.Compare(index(a.old == nil), index(b.old == nil))
+		return cmp.Or(alone, cmp.Compare(a.rel, b.rel))
+	})
+
+	return p.out
+}
+
+func index(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func idOf(s *Side) string { return s.Plan.Agent().Metadata.ID }
+
+// byID lists the paths of a version by the ids of their agents.
+func byID(version map[string]*Side) map[string][]string {
+	out := map[string][]string{}
+	for path, s := range version {
+		out[idOf(s)] = append(out[idOf(s)], path)
+	}
+	return out
+}
