@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 )
 
@@ -23,7 +24,7 @@ func (w *Worker) unread(file string, src []byte, files *Files, found []diag.Find
 	if i < 0 || before == mostDocuments {
 		return w.report(file, nil, nil, found)
 	}
-	first, rest := cutLines(src, found[i].Range.Start.Line)
+	first, rest := nextDocument(src, found)
 	if len(rest) == 0 {
 		return w.report(file, nil, nil, found)
 	}
@@ -38,17 +39,25 @@ func (w *Worker) unread(file string, src []byte, files *Files, found []diag.Find
 	return r
 }
 
-// part lints a document of a file as what it is by its content. People
-// are checked in files of their own only.
+// part lints a document of a file as what it is by its content.
 func (w *Worker) part(file string, src []byte, files *Files, before int) diag.Report {
 	switch ContentOf(src) {
 	case PolicyContent:
 		return w.policy(file, src, before)
 	case PeopleContent:
-		return diag.Report{}
+		return w.people(file, src, files, before)
 	}
 
 	return w.agent(file, src, files, before)
+}
+
+// People checks one directory of people.
+func (w *Worker) People(file string, src []byte) diag.Report { return w.people(file, src, nil, 0) }
+
+func (w *Worker) people(file string, src []byte, files *Files, before int) diag.Report {
+	_, found := people.Parse(file, src)
+	diag.Stamp(found, file)
+	return w.unread(file, src, files, found, before)
 }
 
 // cutLines parts a text before a line, from 1. What follows keeps the

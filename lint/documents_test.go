@@ -32,6 +32,7 @@ people: []
 		"8 error unknown-field",
 		"9 error condition-unsatisfiable",
 		"10 error yaml-documents",
+		"11 error missing-field",
 		"12 error yaml-documents",
 		"14 warning unknown-field",
 	}

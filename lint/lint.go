@@ -167,33 +167,6 @@ func (w *Worker) agent(file string, src []byte, files *Files, before int) diag.R
 	return w.report(file, agent.Doc, p, p.run())
 }
 
-// Content is what a file is by its content.
-type Content uint8
-
-// The contents of files. What is not recognised is taken for an agent.
-const (
-	AgentContent Content = iota
-	PolicyContent
-	PeopleContent
-)
-
-// ContentOf tells what a file is by its top-level keys, for files whose
-// name does not say.
-func ContentOf(src []byte) Content {
-	doc, _ := yamldoc.Parse("", src, yamldoc.Limits{})
-	has := func(key string) bool { return doc != nil && doc.Root.Get(key) != nil }
-	switch {
-	case has("execution_policy"):
-		return AgentContent
-	case has("policy_ref"):
-		return PolicyContent
-	case !has("metadata") && (has("people") || has("groups")):
-		return PeopleContent
-	}
-
-	return AgentContent
-}
-
 // Other makes the report of findings that stand in no agent or policy,
 // under the run's configuration.
 func (l *Linter) Other(file string, findings []diag.Finding) diag.Report {

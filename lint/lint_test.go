@@ -47,6 +47,34 @@ func TestContentOf(t *testing.T) {
 	}
 }
 
+// TestRecognise: also a broken text and one of several documents say what
+// they are, and what stands deeper or in a comment says nothing.
+func TestRecognise(t *testing.T) {
+	for src, want := range map[string]lint.Content{
+		"a: 1\n---\npolicy_ref: a\n":            lint.PolicyContent,
+		"---\npeople: []\n---\npolicy_ref: a\n": lint.PeopleContent,
+		"policy_ref: a\nrules: [\n":             lint.PolicyContent,
+		"\"execution_policy\" :\n  {\n":         lint.AgentContent,
+	} {
+		if got, known := lint.Recognise([]byte(src)); got != want || !known {
+			t.Errorf("%q: got %v, %v", src, got, known)
+		}
+	}
+
+	for _, src := range []string{
+		"",
+		"services: {}\n",
+		"a: {execution_policy: 1}\n",
+		"# execution_policy: 1\na: 1\n",
+		"a: [\n# policy_ref: x\n",
+		strings.Repeat("---\na: 1\n", 100) + "---\npolicy_ref: a\n",
+	} {
+		if _, known := lint.Recognise([]byte(src)); known {
+			t.Errorf("%q is recognised", src)
+		}
+	}
+}
+
 func TestWorkersRememberNothing(t *testing.T) {
 	w := lint.New(rules.All(), lint.Options{}).Worker()
 	const body = "action_space: {mcp_servers: [{alias: crm, allowed_tools: []}]}\n"

@@ -87,6 +87,13 @@ func Tool(tools []*catalog.Tool, name string) *catalog.Tool {
 // Catalogs are those of the run.
 func (p *Pass) Catalogs() Catalogs { return p.worker.linter.opt.Catalogs }
 
+// Trusts reports whether the owner has the hints of an MCP server or a
+// remote agent believed.
+func (p *Pass) Trusts(server string) bool {
+	trusted := p.worker.linter.opt.Owner.TrustedServers
+	return slices.ContainsFunc(trusted, func(pattern string) bool { return policy.Glob(pattern, server) })
+}
+
 // Gate is an approval of which all tools that it guards are known.
 type Gate struct {
 	Site

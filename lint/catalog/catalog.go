@@ -13,8 +13,6 @@ package catalog
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/jsonmsg"
@@ -26,6 +24,7 @@ type Catalog struct {
 	File   string
 	Server string // alias of the MCP server; "" when neither the file nor who gave it says
 	MCP    bool   // a list of MCP, not the tools of a model
+	Pins   bool   // one of the lists of a file of pins
 	Tools  []Tool
 	Text   []byte // as it was read
 }
@@ -64,20 +63,24 @@ func Parse(file string, src []byte) (*Catalog, error) {
 
 	r := &reader{file: file, src: src}
 	c, err := r.list(doc)
-	var wrong *mistake
-	if errors.As(err, &wrong) {
-		at := r.place(wrong.path)
-		return nil, fmt.Errorf(
-			"%s:%d:%d: %s%s",
-			file,
-			at.Line,
-			at.Column,
-			where(wrong.path),
-			wrong.text,
-		)
-	}
+	return c, r.at(err)
+}
 
-	return c, err
+// at puts the place before what is wrong.
+func (r *reader) at(err error) error {
+	var wrong *mistake
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	at := r.place(wrong.path)
+	return fmt.Errorf(
+		"%s:%d:%d: %s%s",
+		r.file,
+		at.Line,
+		at.Column,
+		where(wrong.path),
+		wrong.text,
+	)
 }
 
 // mistake is something wrong at a path.
@@ -95,19 +98,10 @@ func wrong(path []string, format string, args ...any) error {
 
 // where words a path: `tools[2].name: `.
 func where(path []string) string {
-	text := ""
-	for _, s := range path {
-		if strings.Trim(s, "0123456789") == "" && s != "" {
-			text += "[" + s + "]"
-		} else {
-			text += "." + s
-		}
-	}
-
-	if text == "" {
+	if len(path) == 0 {
 		return ""
 	}
-	return strings.TrimPrefix(text, ".") + ": "
+	return jsonmsg.Path(path) + ": "
 }
 
 // below is a longer path.
@@ -123,38 +117,8 @@ type reader struct {
 
 // place is where a value stands.
 func (r *reader) place(path []string) diag.Position {
-	c := jsonmsg.NewCursor(r.src, string(r.src))
-	at := r.follow(c, path)
-	before := string(r.src[:at])
-	line := strings.LastIndexByte(before, '\n') + 1
-	return diag.Position{
-		Line:   strings.Count(before, "\n") + 1,
-		Column: len([]rune(before[line:])) + 1,
-	}
-}
-
-// follow returns the offset of the value at a path below the cursor; of
-// the last that is there when the path leads on.
-func (r *reader) follow(c *jsonmsg.Cursor, path []string) int {
-	at := c.Next()
-	if len(path) == 0 {
-		return at
-	}
-	if r.src[at] == '[' {
-		for i := range c.Elements() {
-			if strconv.Itoa(i) == path[0] {
-				return r.follow(c, path[1:])
-			}
-		}
-	} else if r.src[at] == '{' {
-		for name := range c.Members() {
-			if name == path[0] {
-				return r.follow(c, path[1:])
-			}
-		}
-	}
-
-	return at
+	line, column := jsonmsg.Place(r.src, path)
+	return diag.Position{Line: line, Column: column}
 }
 
 // list finds the array of tools.

@@ -160,8 +160,11 @@ func TestParseRefuses(t *testing.T) {
 
 // TestPlaces: tools are found where they stand, in characters.
 func TestPlaces(t *testing.T) {
-	got, err := Parse("t", []byte("{\"é\": 1, \"tools\": [{\"name\":\"a\",\"inputSchema\":{}}, {\"name\":\"b\",\"inputSchema\":{}},\n"+
-		"  {\"name\":\"ü\",\"inputSchema\":{}}]}"))
+	got, err := Parse(
+		"t",
+		[]byte("{\"é\": 1, \"tools\": [{\"name\":\"a\",\"inputSchema\":{}}, {\"name\":\"b\",\"inputSchema\":{}},\n"+
+			"  {\"name\":\"ü\",\"inputSchema\":{}}]}"),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,6 +378,44 @@ func TestTypesAreSound(t *testing.T) {
 	}
 }
 
+// TestParseAll: a file of pins is a list for each of its servers.
+func TestParseAll(t *testing.T) {
+	const pins = `{"assent_mcp_pins":1,"servers":{
+		"files":{"server":{"command":"x"},"tools":[
+			{"digest":"sha256:1","definition":{"name":"get","inputSchema":{"properties":{"a":{"type":"string"}},"additionalProperties":false}}},
+			{"digest":"sha256:2","definition":{"name":"get","inputSchema":{"properties":{"b":{}},"additionalProperties":false},
+				"annotations":{"destructiveHint":true}}},
+			{"digest":"sha256:3","definition":{"name":"put","inputSchema":{}}}]},
+		"web":{"tools":[]}}}`
+	lists, err := ParseAll("pins.json", []byte(pins))
+	if err != nil || len(lists) != 2 || lists[0].Server != "files" || lists[1].Server != "web" || !lists[1].MCP {
+		t.Fatal(lists, err)
+	}
+	get := lists[0].Tools[0]
+	if len(lists[0].Tools) != 2 || strings.Join(get.Args.Names(), ",") != "a,b" || !*get.Hints.Destructive ||
+		get.Range.Start.Line != 3 {
+		t.Errorf("%+v", lists[0].Tools)
+	}
+	one, err := ParseAll("tools.json", []byte(`[{"name":"x","inputSchema":{}}]`))
+	if err != nil || len(one) != 1 || one[0].Server != "" {
+		t.Error(one, err)
+	}
+
+	const bare = `{"assent_mcp_pins":1,"servers":{"a":{"tools":[{"definition":{"name":"x"}}]}}}`
+	for text, want := range map[string]string{
+		bare:                    `the tool "x" has no inputSchema`,
+		`{"assent_mcp_pins":1}`: "p:1:1: servers: expected the servers",
+		`{"assent_mcp_pins":1,"servers":{"a":{}}}`:             "p:1:37: servers.a.tools: expected the accepted definitions",
+		`{"assent_mcp_pins":1,"servers":{"a":{"tools":[{}]}}}`: "p:1:47: servers.a.tools[0].definition: expected the definition",
+		`{"assent_mcp_pins":1,`:                                "p:1:22: no list of tools",
+		`{"assent":1}`:                                         "p:1:1: expected the result of tools/list",
+	} {
+		if lists, err := ParseAll("p", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v %v", text, lists, err)
+		}
+	}
+}
+
 // FuzzParse reads any text: nothing panics, every error has its place,
 // and every tool a name of its own and a place inside the text.
 func FuzzParse(f *testing.F) {
@@ -383,11 +424,15 @@ func FuzzParse(f *testing.F) {
 		`[{"type":"function","function":{"name":"x","parameters":{"$ref":"#"}}}]`,
 		`[{"name":"x","input_schema":{"enum":[1,[],{}],"allOf":[{"required":["a"]}]}}]`,
 		`{"result":{"tools":[]}}`, `[`, `{"tools":[],"nextCursor":"x"}`,
+		`{"assent_mcp_pins":1,"servers":{"a":{"tools":[{"definition":{"name":"x","inputSchema":{}}}]}}}`,
 	} {
 		f.Add([]byte(seed))
 	}
 
 	f.Fuzz(func(t *testing.T, src []byte) {
+		if _, err := ParseAll("t", src); err != nil && !strings.HasPrefix(err.Error(), "t:") {
+			t.Errorf("%q: %v has no place", src, err)
+		}
 		list, err := Parse("t", src)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "t:") {

@@ -198,7 +198,7 @@ func hints(tool value.Value, path []string) (Hints, error) {
 // elements are the places of the elements of the array at a path.
 func (r *reader) elements(path []string) []diag.Range {
 	c := jsonmsg.NewCursor(r.src, string(r.src))
-	c.Start(r.follow(c, path))
+	c.Start(jsonmsg.Offset(r.src, path))
 	var all []diag.Range
 	line, column := 1, 1
 	read := 0

@@ -154,10 +154,12 @@ func (t *text) without(n *yamldoc.Node, parts []diag.Range, i int) (Edit, bool) 
 		}
 	}
 
+	edit, ok := t.withoutLines(parts[i])
 	if open := t.src[t.offset(n.Range.Start)]; open == '[' || open == '{' {
-		return t.withoutFlow(parts, i)
+		edit, ok = t.withoutFlow(parts, i)
 	}
-	return t.withoutLines(parts[i])
+	edit.from = n
+	return edit, ok
 }
 
 // withoutFlow takes a part out that commas separate from the others.

@@ -20,6 +20,7 @@ type Edit struct {
 	Start int
 	End   int
 	Text  string
+	from  *yamldoc.Node // the list or object that loses a part; nil for others
 }
 
 // Remedy mends one finding.
@@ -50,11 +51,6 @@ func Of(src []byte, findings []diag.Finding) []Remedy {
 	}
 
 	return all
-}
-
-// Apply makes one edit.
-func (e Edit) Apply(src []byte) []byte {
-	return slices.Concat(src[:e.Start], []byte(e.Text), src[e.End:])
 }
 
 // text is a file with the offsets of its lines.

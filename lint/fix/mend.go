@@ -2,13 +2,14 @@ package fix
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// most bounds how many findings of one file are mended.
-const most = 1_000
+// mostRounds bounds how often a file is checked and mended again.
+const mostRounds = 1_000
 
 // Refusal is a remedy that was not applied.
 type Refusal struct {
@@ -23,85 +24,153 @@ type Result struct {
 	Refused []Refusal // places are those of Text
 }
 
-// Mend applies the remedies of a file one after the other. check lints a
-// text, keep says why a text must not take the place of another, or "".
-// A remedy is also refused when its finding stays, or when what comes of
+// Mend applies the remedies of a file: all that don't touch each other
+// in one round, and what is found then in the next. check lints a text,
+// keep says why a text must not take the place of another, or "". A
+// remedy is also refused when its finding stays, or when what comes of
 // it can't be loaded. To mend the result again changes nothing.
 func Mend(
 	src []byte,
 	check func([]byte) []diag.Finding,
 	keep func(before, after []byte) string,
 ) Result {
-	m := mender{
-		check:   check,
-		keep:    keep,
-		refused: map[string]bool{},
-	}
+	m := mender{check: check, keep: keep}
 	m.Text = bytes.Clone(src)
 	findings := check(src)
-	for len(m.Made)+len(m.Refused) < most {
-		next := m.step(findings)
-		if next == nil {
+	for range mostRounds {
+		batch := m.round(findings)
+		if len(batch) == 0 {
 			break
 		}
-		findings = next
+		findings = m.try(findings, batch)
 	}
 
+	m.place(findings)
 	return m.Result
 }
 
 type mender struct {
 	Result
-	check   func([]byte) []diag.Finding
-	keep    func(before, after []byte) string
-	refused map[string]bool // by name
+	check func([]byte) []diag.Finding
+	keep  func(before, after []byte) string
 }
 
-// step applies the first remedy that may be applied, and returns what is
-// found then; nil when there is none.
-func (m *mender) step(findings []diag.Finding) []diag.Finding {
-	for _, r := range Of(m.Text, findings) {
-		if m.refused[r.name()] {
+// round chooses remedies that can be applied together, in the order of
+// the text: no two edits touch, and no list loses all its parts.
+func (m *mender) round(findings []diag.Finding) (batch []Remedy) {
+	all := Of(m.Text, findings)
+	slices.SortStableFunc(all, func(a, b Remedy) int { return a.Edit.Start - b.Edit.Start })
+	end, lost := -1, map[*yamldoc.Node]int{}
+	for _, r := range all {
+		from := r.Edit.from
+		full := from != nil && lost[from]+1 >= len(from.Items)+len(from.Fields)
+		if r.Edit.Start <= end || full || m.refusal(r) >= 0 {
 			continue
 		}
-		after := r.Edit.Apply(m.Text)
-		left := m.check(after)
-		why := spoils(findings, left, r.Finding)
-		if why == "" {
-			why = m.keep(m.Text, after)
-		}
-		if why == "" {
-			m.Text = after
-			m.Made = append(m.Made, r)
-			return append([]diag.Finding{}, left...)
-		}
-
-		m.refused[r.name()] = true
-		m.Refused = append(m.Refused, Refusal{Remedy: r, Why: why})
+		batch = append(batch, r)
+		end = r.Edit.End
+		lost[from]++
 	}
 
-	return nil
+	return batch
 }
 
-// name tells remedies apart though lines above them come and go.
-func (r Remedy) name() string { return r.Finding.Rule + "\n" + r.Finding.Message + "\n" + r.Title }
-
-// spoils says why a text is worse than before.
-func spoils(before, after []diag.Finding, mended diag.Finding) string {
-	same := func(list []diag.Finding) (n int) {
-		for _, f := range list {
-			if f.Rule == mended.Rule && f.Message == mended.Message {
-				n++
-			}
-		}
-		return n
+// try applies remedies, and returns what is found then. When something
+// speaks against them all together, each half is tried by itself: first
+// the later one, so that the places of the other stay.
+func (m *mender) try(findings []diag.Finding, batch []Remedy) []diag.Finding {
+	after := apply(m.Text, batch)
+	left := slices.Clone(m.check(after))
+	why := spoils(findings, left, batch)
+	if why == "" {
+		why = m.keep(m.Text, after)
 	}
 	switch {
-	case same(after) >= same(before):
-		return "the finding stays"
-	case len(yamldoc.Stopping(after)) > len(yamldoc.Stopping(before)):
-		return "the file could not be loaded any more"
+	case why == "":
+		m.accept(batch, after)
+		return left
+	case len(batch) == 1:
+		m.Refused = append(m.Refused, Refusal{Remedy: batch[0], Why: why})
+		return findings
 	}
 
+	half := len(batch) / 2
+	return m.try(m.try(findings, batch[half:]), batch[:half])
+}
+
+// apply makes edits that don't touch each other, given in the order of
+// the text.
+func apply(src []byte, batch []Remedy) (after []byte) {
+	done := 0
+	for _, r := range batch {
+		after = append(after, src[done:r.Edit.Start]...)
+		after = append(after, r.Edit.Text...)
+		done = r.Edit.End
+	}
+	return append(after, src[done:]...)
+}
+
+// accept takes a text over. Refused remedies that stand behind an edit
+// move with their text.
+func (m *mender) accept(batch []Remedy, after []byte) {
+	for i := range m.Refused {
+		e, moved := &m.Refused[i].Edit, 0
+		for _, r := range batch {
+			if r.Edit.End <= e.Start {
+				moved += len(r.Edit.Text) - (r.Edit.End - r.Edit.Start)
+			}
+		}
+		e.Start += moved
+		e.End += moved
+	}
+
+	m.Text = after
+	m.Made = append(m.Made, batch...)
+}
+
+// refusal is the number of the refusal of a remedy, -1 for none.
+func (m *mender) refusal(r Remedy) int {
+	return slices.IndexFunc(m.Refused, func(no Refusal) bool {
+		same := no.Finding.Rule == r.Finding.Rule && no.Title == r.Title
+		return same && no.Edit.Start == r.Edit.Start
+	})
+}
+
+// place gives what was refused its places in the final text.
+func (m *mender) place(findings []diag.Finding) {
+	for _, r := range Of(m.Text, findings) {
+		if i := m.refusal(r); i >= 0 {
+			m.Refused[i].Remedy = r
+		}
+	}
+
+	slices.SortStableFunc(m.Refused, func(a, b Refusal) int { return a.Edit.Start - b.Edit.Start })
+}
+
+// spoils says why a text is worse than before some remedies.
+func spoils(before, after []diag.Finding, batch []Remedy) string {
+	left := map[[2]string]int{}
+	for _, f := range before {
+		left[named(f)]++
+	}
+	for _, r := range batch {
+		left[named(r.Finding)]--
+	}
+	now := map[[2]string]int{}
+	for _, f := range after {
+		now[named(f)]++
+	}
+
+	for _, r := range batch {
+		if name := named(r.Finding); now[name] > left[name] {
+			return "the finding stays"
+		}
+	}
+	if len(yamldoc.Stopping(after)) > len(yamldoc.Stopping(before)) {
+		return "the file could not be loaded any more"
+	}
 	return ""
 }
+
+// named tells findings apart though lines above them come and go.
+func named(f diag.Finding) [2]string { return [2]string{f.Rule, f.Message} }

@@ -257,18 +257,30 @@ func (s *search) several(found value.Value) []Change {
 	if !s.flips(all...) {
 		return nil
 	}
+	for {
+		all = s.fewer(all)
+		for i := range all {
+			all[i] = s.closer(all, i)
+		}
+
+		// A closer number may do what another change was needed for.
+		if len(s.fewer(all)) == len(all) {
+			return all
+		}
+	}
+}
+
+// fewer leaves changes out until each one that is left is needed.
+func (s *search) fewer(all []Change) []Change {
 	for i := 0; i < len(all); {
-		fewer := slices.Delete(slices.Clone(all), i, i+1)
-		if len(fewer) > 0 && s.flips(fewer...) {
-			all = fewer
+		rest := slices.Delete(slices.Clone(all), i, i+1)
+		if len(rest) == 0 || !s.flips(rest...) {
+			i++
 			continue
 		}
-		i++
+		all, i = rest, 0
 	}
 
-	for i := range all {
-		all[i] = s.closer(all, i)
-	}
 	return all
 }
 

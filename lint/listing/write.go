@@ -134,12 +134,15 @@ const (
 <title>What agents may do</title>
 <style>
 :root { color-scheme: light dark; }
-body { font: 1rem/1.5 system-ui, sans-serif; margin: 2rem; }
+body { font: 1rem/1.5 system-ui, sans-serif; margin: clamp(1rem, 4vw, 2rem); }
+ul { padding-left: 1.25rem; }
+h2 { font-size: 1rem; margin: 2rem 0 .5rem; overflow-wrap: anywhere; }
 div { overflow-x: auto; }
-table { border-collapse: collapse; margin: 1rem 0 2rem; }
-caption { font-weight: bold; text-align: left; padding: .5rem 0; }
+table { border-collapse: collapse; }
 th, td { border: 1px solid GrayText; padding: .25rem .5rem; text-align: left; vertical-align: top; }
-td { overflow-wrap: anywhere; }
+th, td { overflow-wrap: break-word; }
+td:nth-child(3) { min-width: 14rem; }
+td:nth-child(n+7) { min-width: 11rem; overflow-wrap: anywhere; }
 </style>
 </head>
 <body>
@@ -162,8 +165,9 @@ func writeHTML(w io.Writer, agents []Agent) error {
 	out.WriteString("</ul>\n")
 	for i := range agents {
 		title := html.EscapeString(agents[i].title())
-		fmt.Fprintf(&out, "<div role=\"region\" aria-label=\"%s\" tabindex=\"0\">\n<table>\n", title)
-		out.WriteString("<caption>" + title + "</caption>\n<thead>\n<tr>")
+		out.WriteString("<h2>" + title + "</h2>\n")
+		fmt.Fprintf(&out, "<div role=\"region\" aria-label=\"%s\" tabindex=\"0\">\n<table aria-label=\"%[1]s\">\n", title)
+		out.WriteString("<thead>\n<tr>")
 		for _, name := range head() {
 			out.WriteString(`<th scope="col">` + html.EscapeString(name) + "</th>")
 		}

@@ -14,6 +14,8 @@ import (
 type Boundary struct {
 	Call resolve.Call
 	Name string // what is tried
+	// Words: the message is tried, with all of its variables.
+	Words bool
 }
 
 // Bounds of what is made for one target.
@@ -27,8 +29,16 @@ const (
 // and from there each of its matchers with the values at its bounds,
 // beside them, without a value, and with one of another type.
 func Boundaries(b *Built) []Boundary {
+	return boundaries(b, func(*resolve.Call) bool { return true })
+}
+
+// boundaries are those of some targets.
+func boundaries(b *Built, of func(target *resolve.Call) bool) []Boundary {
 	var out []Boundary
 	for _, target := range targets(b) {
+		if !of(&target) {
+			continue
+		}
 		for _, annotations := range hints(b, &target) {
 			target.Annotations = annotations
 			g := &maker{
@@ -55,16 +65,22 @@ type maker struct {
 	out      []Boundary
 }
 
+// make writes the calls of all gates, one after another, until there
+// are enough.
 func (g *maker) make() {
 	g.use = condition.Governance
 	if g.target.Kind == resolve.Delegation {
 		g.use = condition.Delegation
 	}
 	g.analyzer = condition.NewAnalyzer(g.use, g.built.Semantics, 0)
-	for _, t := range g.built.Plan.Trace(&g.target) {
+	traces := g.built.Plan.Trace(&g.target)
+	for _, t := range traces {
 		if t.Condition != nil {
 			g.rules = append(g.rules, t.Condition)
 		}
+	}
+	for _, t := range traces {
+		g.words(&t)
 	}
 	g.add(value.Value{Kind: value.Object}, "no arguments")
 	if all := g.except(nil); len(all.Groups) > 0 {
@@ -174,7 +190,11 @@ func (g *maker) add(doc value.Value, name string) {
 	key := string(c.Args) + "\x00" + string(c.ParentInput)
 	if !g.seen[key] && len(g.out) < mostCalls {
 		g.seen[key] = true
-		g.out = append(g.out, Boundary{Call: c, Name: name})
+		g.out = append(g.out, Boundary{
+			Call:  c,
+			Name:  name,
+			Words: name == theMessage,
+		})
 	}
 }
 
@@ -314,7 +334,10 @@ func neighbours(n value.Num) []value.Num {
 	if _, fraction, ok := strings.Cut(text, "."); ok && !strings.ContainsAny(fraction, "eE") {
 		places = len(fraction)
 	}
-	step := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil))
+	step := new(big.Rat).SetFrac(
+		big.NewInt(1),
+		new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(places)), nil),
+	)
 	var out []value.Num
 	for _, x := range []*big.Rat{new(big.Rat).Sub(r, step), new(big.Rat).Add(r, step)} {
 		if next, err := value.ParseNum(x.FloatString(places)); err == nil {
@@ -344,7 +367,10 @@ func set(doc *value.Value, place []string, v value.Value) {
 		return
 	case i < 0:
 		i = len(doc.Members)
-		doc.Members = append(doc.Members, value.Member{Key: place[0], Value: value.Value{Kind: value.Object}})
+		doc.Members = append(
+			doc.Members,
+			value.Member{Key: place[0], Value: value.Value{Kind: value.Object}},
+		)
 	case len(place) == 1 && v.Kind == value.Absent:
 		doc.Members = slices.Delete(doc.Members, i, i+1)
 		return

@@ -13,9 +13,10 @@ import (
 
 // changes collects the mutants of one file.
 type changes struct {
-	file string
-	root *yamldoc.Node
-	out  []Mutant
+	file  string
+	root  *yamldoc.Node
+	entry string // that is being changed
+	out   []Mutant
 }
 
 // change puts another value, or another key, in the place of one.
@@ -27,18 +28,23 @@ func (c *changes) change(at, with *yamldoc.Node, what string) {
 		root:  c.root,
 		at:    at,
 		with:  with,
+		entry: c.entry,
 	})
 }
 
 // drop leaves a value out.
-func (c *changes) drop(at *yamldoc.Node, what string) { c.change(at, nil, what+" is left out") }
+func (c *changes) drop(at *yamldoc.Node, what string) {
+	c.change(at, nil, what+" is left out")
+}
 
 // becomes puts another text in the place of one.
 func (c *changes) becomes(at *yamldoc.Node, text string) {
 	c.change(at, str(text), at.Text+" becomes "+text)
 }
 
-func str(text string) *yamldoc.Node { return &yamldoc.Node{Kind: yamldoc.String, Text: text} }
+func str(text string) *yamldoc.Node {
+	return &yamldoc.Node{Kind: yamldoc.String, Text: text}
+}
 
 func number(n value.Num) *yamldoc.Node {
 	return &yamldoc.Node{
@@ -67,6 +73,7 @@ func (c *changes) agent() {
 	space := c.root.Get("action_space")
 	for _, list := range []string{"local_tools", "mcp_servers", "local_agents", "remote_agents"} {
 		for _, entry := range items(space.Get(list)) {
+			c.entry = entry.Get("alias").Text
 			c.approval(entry.Get("approval"), true)
 			for _, key := range []string{"allowed_tools", "allowed_skills"} {
 				c.allowed(entry.Get(key))
@@ -74,6 +81,7 @@ func (c *changes) agent() {
 		}
 	}
 
+	c.entry = ""
 	for _, ref := range items(c.root.Get("constraints").Get("governance_policies")) {
 		c.drop(ref, "the reference to "+ref.Get("policy_ref").Text)
 	}
@@ -111,6 +119,25 @@ func (c *changes) approval(n *yamldoc.Node, lift bool) {
 		c.drop(cond, "the condition")
 		c.condition(cond)
 	}
+	if message := n.Get("message_template"); message != nil {
+		c.drop(message, "the message")
+		c.message(message)
+	}
+}
+
+// message takes each variable out of a message.
+func (c *changes) message(n *yamldoc.Node) {
+	for rest, done := n.Text, ""; ; {
+		before, after, open := strings.Cut(rest, "{{")
+		name, next, closed := strings.Cut(after, "}}")
+		if !open || !closed {
+			return
+		}
+		done += before
+		c.change(n, str(done+next), "{{"+name+"}} is left out of the message")
+		done += "{{" + name + "}}"
+		rest = next
+	}
 }
 
 func (c *changes) condition(n *yamldoc.Node) {
@@ -140,7 +167,10 @@ func (c *changes) condition(n *yamldoc.Node) {
 func (c *changes) matcher(n *yamldoc.Node) {
 	if n.Kind != yamldoc.Mapping {
 		c.operand(n)
-		ne := &yamldoc.Node{Kind: yamldoc.Mapping, Fields: []yamldoc.Field{{Key: str("ne"), Value: n}}}
+		ne := &yamldoc.Node{
+			Kind:   yamldoc.Mapping,
+			Fields: []yamldoc.Field{{Key: str("ne"), Value: n}},
+		}
 		c.change(n, ne, "equals becomes ne")
 		return
 	}
@@ -189,7 +219,11 @@ func (c *changes) operand(n *yamldoc.Node) {
 	case yamldoc.String:
 		c.becomes(n, n.Text+"x")
 	case yamldoc.Bool:
-		c.change(n, boolean(!n.Bool), n.Text+" becomes "+strconv.FormatBool(!n.Bool))
+		c.change(
+			n,
+			boolean(!n.Bool),
+			n.Text+" becomes "+strconv.FormatBool(!n.Bool),
+		)
 	}
 }
 
@@ -224,7 +258,8 @@ func (c *changes) pattern(n *yamldoc.Node) {
 	} else if !strings.HasPrefix(n.Text, ".*") {
 		c.becomes(n, "^(?:"+n.Text+")")
 	}
-	if rest, ok := strings.CutSuffix(n.Text, "$"); ok && !strings.HasSuffix(rest, `\`) {
+	if rest, ok := strings.CutSuffix(n.Text, "$"); ok &&
+		!strings.HasSuffix(rest, `\`) {
 		c.becomes(n, rest)
 	} else if !strings.HasSuffix(n.Text, ".*") {
 		c.becomes(n, "(?:"+n.Text+")$")
@@ -244,6 +279,7 @@ func (c *changes) policy() {
 	}
 	rules := c.root.Get("rules")
 	for _, r := range rules.Items {
+		c.entry = r.Get("id").Text
 		if len(rules.Items) > 1 {
 			c.drop(r, "the rule "+r.Get("id").Text)
 		}
@@ -264,6 +300,8 @@ func (c *changes) globs(n *yamldoc.Node) {
 	}
 }
 
+// rule changes what one rule of a policy says: whom it meets, when, and
+// what it demands.
 func (c *changes) rule(r *yamldoc.Node) {
 	if m := r.Get("match"); m != nil {
 		c.match(m)
@@ -276,8 +314,14 @@ func (c *changes) rule(r *yamldoc.Node) {
 	case deny != nil:
 		key := r.Field("deny").Key
 		asks := *r
-		asks.Fields = slices.DeleteFunc(slices.Clone(r.Fields), func(f yamldoc.Field) bool { return f.Key == key })
-		asks.Fields = append(asks.Fields, yamldoc.Field{Key: str("approval"), Value: boolean(true)})
+		asks.Fields = slices.DeleteFunc(
+			slices.Clone(r.Fields),
+			func(f yamldoc.Field) bool { return f.Key == key },
+		)
+		asks.Fields = append(
+			asks.Fields,
+			yamldoc.Field{Key: str("approval"), Value: boolean(true)},
+		)
 		c.change(r, &asks, "deny becomes approval: true")
 		c.out[len(c.out)-1].Range = key.Range
 	}

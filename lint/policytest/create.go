@@ -65,7 +65,7 @@ func Create(h Header, b *Built) ([]byte, error) {
 		}
 		d := b.Plan.Decide(&x.Call)
 		fmt.Fprintf(&out, "  - name: %s\n    call: %s\n", plain(name), flow(readTree(text)))
-		out.WriteString("    expect: " + expectation(d) + "\n")
+		out.WriteString("    expect: " + expectation(d, x.Words) + "\n")
 	}
 
 	return []byte(out.String()), proveCreated(out.String(), b)
@@ -83,8 +83,11 @@ func list(out *strings.Builder, field string, paths []string) {
 }
 
 // expectation is a decision as a test expects it.
-func expectation(d resolve.Decision) string {
+func expectation(d resolve.Decision, message bool) string {
 	text := "{outcome: " + d.Outcome.String()
+	if message {
+		text += ", message: " + plain(d.Message)
+	}
 	if len(d.Reasons) > 0 {
 		text += ", all_reasons: " + listReasons(d.Reasons)
 	}

@@ -46,6 +46,8 @@ type File struct {
 	Decisions string       `doc:"decisions"`
 	People    string       `doc:"people"`
 	Calls     []CallTest   `doc:"calls"`
+	Never     []Invariant  `doc:"never"`
+	Always    []Invariant  `doc:"always"`
 	Cases     []PeopleTest `doc:"people_cases"`
 }
 
@@ -83,7 +85,8 @@ type PeopleTest struct {
 		Token  string `doc:"token"`
 		Person string `doc:"person"`
 	} `doc:"asked_by"`
-	Votes  []Vote `doc:"votes"`
+	Votes  []Vote        `doc:"votes"`
+	Until  time.Duration `doc:"until"` // since the call was asked; 0: the last vote
 	Expect struct {
 		Outcome string `doc:"outcome"`
 	} `doc:"expect"`
@@ -100,7 +103,7 @@ type Vote struct {
 }
 
 // Tests is how many tests the file has.
-func (f *File) Tests() int { return len(f.Calls) + len(f.Cases) }
+func (f *File) Tests() int { return len(f.tests()) }
 
 // Parse reads one test file. It is nil exactly when some finding stops
 // the load: a test that is half understood could pass.
@@ -131,13 +134,13 @@ func Parse(file string, src []byte) (*File, []diag.Finding) {
 
 // form refuses what is no test file with one finding.
 var form = yamldoc.Form{
-	Marks: []string{"calls", "people_cases"},
+	Marks: []string{"calls", never, always, "people_cases"},
 	Foreign: func(root *yamldoc.Node) diag.Finding {
 		return yamldoc.Stop(
 			ruleForeign,
 			yamldoc.Head(root),
-			"this is no test file: it has neither calls nor people_cases",
-			`schema_version: "1.0.0", agent, and calls or people_cases`,
+			"this is no test file: it has none of calls, never, always and people_cases",
+			`schema_version: "1.0.0", agent, and calls, never, always or people_cases`,
 		)
 	},
 	Unsupported: ruleUnsupportedVersion,
@@ -161,6 +164,8 @@ func (r *reader) complete(f *File) {
 		t.node = root.Get("calls").Items[i]
 		t.Call = r.named(t.node)
 	}
+	r.invariants(root, never, f.Never)
+	r.invariants(root, always, f.Always)
 	for i := range f.Cases {
 		t := &f.Cases[i]
 		t.node = root.Get("people_cases").Items[i]
@@ -181,29 +186,39 @@ func (r *reader) complete(f *File) {
 // named reads the name and the call of a test.
 func (r *reader) named(n *yamldoc.Node) *resolve.Call {
 	name := n.Get("name")
-	if first := r.names[name.Text]; first != nil {
-		f := yamldoc.Stop(
-			ruleCase,
-			name.Range,
-			fmt.Sprintf("two tests are called %q", name.Text),
-			"a name of its own for each test",
-		)
-		f.Related = []diag.Related{{Range: first.Range, Message: "first here"}}
-		r.add(f)
-	}
-
-	r.names[name.Text] = name
-
+	r.name(name.Text, name)
 	at := n.Get("call")
 	line := []byte(at.Text)
 	if at.Kind == yamldoc.Mapping {
 		line = appendJSON(nil, at)
 	}
+
+	return r.call(line, at.Range)
+}
+
+// name keeps the name of a test, which is its own.
+func (r *reader) name(text string, at *yamldoc.Node) {
+	if first := r.names[text]; first != nil {
+		f := yamldoc.Stop(
+			ruleCase,
+			yamldoc.Head(at),
+			fmt.Sprintf("two tests are called %q", text),
+			"a name of its own for each test",
+		)
+		f.Related = []diag.Related{{Range: yamldoc.Head(first), Message: "first here"}}
+		r.add(f)
+	}
+
+	r.names[text] = at
+}
+
+// call reads a call as `assent decide` does.
+func (r *reader) call(line []byte, at diag.Range) *resolve.Call {
 	call, err := resolve.ParseCall(line, value.Limits{})
 	if err != nil {
 		r.add(yamldoc.Stop(
 			ruleCase,
-			at.Range,
+			at,
 			"the call can't be read: "+err.Error(),
 			"a call as docs/contracts/decide.md describes it",
 		))
@@ -223,16 +238,24 @@ func (r *reader) votes(t *PeopleTest) {
 			v.After = last
 			continue
 		}
-		if d, err := time.ParseDuration(at.Text); err != nil || d < last {
-			r.add(yamldoc.Stop(
-				ruleCase,
-				at.Range,
-				fmt.Sprintf("%q is no time of this vote", at.Text),
-				"a time such as 5m since the call was asked, not before that of the vote above",
-			))
-		}
-
+		r.later(at, last, "of this vote")
 		last = v.After
+	}
+
+	if at := t.node.Get("until"); at != nil {
+		r.later(at, last, "until which to wait")
+	}
+}
+
+// later holds a time to its order.
+func (r *reader) later(at *yamldoc.Node, last time.Duration, of string) {
+	if d, err := time.ParseDuration(at.Text); err != nil || d < last {
+		r.add(yamldoc.Stop(
+			ruleCase,
+			at.Range,
+			fmt.Sprintf("%q is no time %s", at.Text, of),
+			"a time such as 5m since the call was asked, not before that of the vote above",
+		))
 	}
 }
 

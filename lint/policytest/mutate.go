@@ -1,11 +1,11 @@
 package policytest
 
 import (
-	"slices"
+	"runtime"
+	"sync"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
-	"github.com/assent-dev/assent/policy"
 )
 
 // Mutant is one change of an agent or a policy.
@@ -16,6 +16,9 @@ type Mutant struct {
 	root  *yamldoc.Node
 	at    *yamldoc.Node // a value, or a key
 	with  *yamldoc.Node // nil: it is left out
+	// entry is the alias in the action space, or the rule's id, that the
+	// change is part of; "" where it is part of none.
+	entry string
 }
 
 // Suite is test files of one world.
@@ -24,7 +27,7 @@ type Suite struct {
 	World *World
 	Built *Built
 
-	failed int // the test that failed last, of all files
+	parts *parts // of World
 }
 
 // Survivor is a mutant that no test noticed.
@@ -58,14 +61,94 @@ func (s *Score) Percent() int {
 }
 
 // Mutate changes the agents and policies of the suites in memory, one
-// thing at a time, and runs all tests on each change.
-func Mutate(suites []*Suite) *Score {
+// thing at a time, and runs all tests on each change that it could
+// touch. It works on all cores; the score is the same on any number.
+func Mutate(suites []*Suite) *Score { return mutate(suites, false) }
+
+func mutate(suites []*Suite, whole bool) *Score {
+	for _, s := range suites {
+		s.parts, _ = s.World.read() // it was built before
+	}
+	run := &trials{
+		suites:  suites,
+		whole:   whole,
+		mutants: mutantsOf(suites),
+		jobs:    make(chan [2]int),
+	}
+	run.fates = make([]fate, len(run.mutants))
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(run.work)
+	}
+	run.hand()
+	workers.Wait()
+
+	return scoreOf(run.fates)
+}
+
+// trials are all changes, and what became of each. A job is a range of
+// them that are part of one entry.
+type trials struct {
+	suites  []*Suite
+	whole   bool
+	mutants []Mutant
+	fates   []fate
+	jobs    chan [2]int
+}
+
+// work does jobs until there are no more.
+func (t *trials) work() {
+	for job := range t.jobs {
+		x := experiment{suites: t.suites, whole: t.whole}
+		for i := job[0]; i < job[1]; i++ {
+			t.fates[i] = x.try(&t.mutants[i])
+		}
+	}
+}
+
+// hand hands out all jobs.
+func (t *trials) hand() {
+	defer close(t.jobs)
+	for from := 0; from < len(t.mutants); {
+		to := from + 1
+		for to < len(t.mutants) && t.mutants[to].beside(&t.mutants[from]) {
+			to++
+		}
+		t.jobs <- [2]int{from, to}
+		from = to
+	}
+}
+
+// beside reports whether two changes are part of the same entry.
+func (m *Mutant) beside(o *Mutant) bool {
+	return m.File == o.File && m.entry == o.entry
+}
+
+// fate is what became of one change.
+type fate struct {
+	unusable bool
+	killed   bool
+	survivor Survivor
+}
+
+func scoreOf(fates []fate) *Score {
 	s := &Score{}
-	for _, m := range mutantsOf(suites) {
-		s.try(&m, suites)
+	for i := range fates {
+		s.add(&fates[i])
 	}
 
 	return s
+}
+
+func (s *Score) add(f *fate) {
+	switch {
+	case f.unusable:
+		s.Unusable++
+	case f.killed:
+		s.Killed++
+	default:
+		s.Survivors = append(s.Survivors, f.survivor)
+	}
 }
 
 // mutantsOf are the changes of all files, each once.
@@ -93,108 +176,6 @@ func mutantsOf(suites []*Suite) []Mutant {
 	}
 
 	return out
-}
-
-// try runs the tests of every suite on one change.
-func (s *Score) try(m *Mutant, suites []*Suite) {
-	survivor := Survivor{Mutant: *m}
-	usable := false
-	for _, suite := range suites {
-		built, ok := suite.mutated(m)
-		if !ok {
-			continue
-		}
-		usable = true
-		if suite.notices(built) {
-			s.Killed++
-			return
-		}
-		if survivor.Witness == "" {
-			survivor.search(suite.Built, built)
-		}
-	}
-
-	if !usable {
-		s.Unusable++
-		return
-	}
-	s.Survivors = append(s.Survivors, survivor)
-}
-
-// mutated builds the world of a suite with the change; false where the
-// change is not in it, or makes it unusable.
-func (s *Suite) mutated(m *Mutant) (*Built, bool) {
-	w := *s.World
-	w.Agents = slices.Clone(w.Agents)
-	w.Policies = slices.Clone(w.Policies)
-	changed := false
-	for _, files := range [][]policy.File{w.Agents, w.Policies} {
-		for i := range files {
-			if files[i].Name == m.File {
-				files[i].Text = appendJSON(nil, edited(m.root, m.at, m.with))
-				changed = true
-			}
-		}
-	}
-
-	if !changed {
-		return nil, false
-	}
-	built, err := w.Build()
-
-	return built, err == nil
-}
-
-// notices reports whether a test fails. It begins with the one that
-// failed last: the next change is mostly beside the last one.
-func (s *Suite) notices(b *Built) bool {
-	var all []func(*Built) Result
-	for _, f := range s.Files {
-		all = append(all, f.tests()...)
-	}
-	for i := range all {
-		at := (s.failed + i) % len(all)
-		if r := all[at](b); !r.Passed() {
-			s.failed = at
-			return true
-		}
-	}
-
-	return false
-}
-
-// tests are the tests of a file, in their order.
-func (f *File) tests() []func(*Built) Result {
-	var out []func(*Built) Result
-	for i := range f.Calls {
-		out = append(out, f.Calls[i].run)
-	}
-	for i := range f.Cases {
-		out = append(out, f.Cases[i].run)
-	}
-
-	return out
-}
-
-// search looks for a call that the change decides differently, among
-// the boundary calls of both; one with another outcome, if there is one.
-func (s *Survivor) search(before, after *Built) {
-	for _, x := range append(Boundaries(before), Boundaries(after)...) {
-		was, is := before.Plan.Decide(&x.Call), after.Plan.Decide(&x.Call)
-		a, b := expectation(was), expectation(is)
-		if a == b || s.Witness != "" && was.Outcome == is.Outcome {
-			continue
-		}
-		text, err := x.Call.JSON()
-		if err != nil {
-			continue
-		}
-		s.Witness = string(text)
-		s.Before, s.After = a, b
-		if was.Outcome != is.Outcome {
-			return
-		}
-	}
 }
 
 // edited is a tree with another node in the place of one, or without it.

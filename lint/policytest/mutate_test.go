@@ -1,6 +1,7 @@
 package policytest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -91,7 +92,7 @@ func TestWitnessesAreTrue(t *testing.T) {
 		if x.Witness == "" {
 			continue
 		}
-		after, ok := suite.mutated(&x.Mutant)
+		after, ok := suite.stage(&x.Mutant, true).mutated(&x.Mutant)
 		if !ok {
 			t.Errorf("%s: %s can't be built", at(x.File, x.Range), x.What)
 			continue
@@ -100,9 +101,53 @@ func TestWitnessesAreTrue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if was, is := expectation(b.Plan.Decide(c)), expectation(after.Plan.Decide(c)); was == is || was != x.Before ||
+		if was, is := apart(b.Plan.Decide(c), after.Plan.Decide(c)); was == is || was != x.Before ||
 			is != x.After {
 			t.Errorf("%s: %s: %s\n%s\n%s", at(x.File, x.Range), x.What, x.Witness, was, is)
 		}
 	}
+}
+
+// TestMutateLeavesOutWhatIsNotTouched: whatever is left out, each change
+// has the same fate as when all tests run on the whole agent, and the
+// order is that of the files.
+func TestMutateLeavesOutWhatIsNotTouched(t *testing.T) {
+	w, b := world(t)
+	f, _ := Parse("passing"+Suffix, read(t, "passing"+Suffix))
+	none, _ := Parse("none"+Suffix, []byte("schema_version: \"1.0.0\"\nagent: a.agf.yaml\ncalls: []\n"))
+	made := hundred(t, 3)
+	few := *made
+	file := *made.Files[0]
+	few.Files = []*File{&file}
+	file.Calls = file.Calls[:len(file.Calls)/3]
+	empty := *made
+	empty.Files = []*File{none}
+	byHand := &Suite{
+		Files: []*File{f},
+		World: w,
+		Built: b,
+	}
+	for name, suites := range map[string][]*Suite{
+		"by hand": {byHand},
+		"made":    {made},
+		"few":     {&few},
+		"none":    {&empty},
+		"both":    {byHand, &few},
+	} {
+		fast, whole := mutate(suites, false), mutate(suites, true)
+		if got, want := fates(t, fast), fates(t, whole); got != want {
+			t.Errorf("%s: got\n%s\nexpected\n%s", name, got, want)
+		}
+	}
+}
+
+// fates is everything that a score says.
+func fates(t *testing.T, s *Score) string {
+	t.Helper()
+	var out strings.Builder
+	if err := s.Write(&out, "json"); err != nil {
+		t.Fatal(err)
+	}
+
+	return fmt.Sprint(s.Unusable, " unusable\n", out.String())
 }

@@ -24,6 +24,7 @@ const (
 	pending  = "pending"
 	approved = "approved"
 	denied   = "denied"
+	expired  = "expired"
 )
 
 func (t *PeopleTest) run(b *Built) Result {
@@ -48,8 +49,9 @@ type play struct {
 	decision resolve.Decision
 	request  quorum.Answering
 	calls    []policy.Escalation // whom escalation calls in
-	within   time.Duration       // 0: the service's own
+	deadline quorum.Deadline     // Within 0: the service's own, which a test does not know
 	state    string
+	passed   []string // what time did
 	seatings []people.Seating
 	failures []Failure
 }
@@ -60,11 +62,13 @@ func (p *play) fail(what string, at *yamldoc.Node, expected, got string, fix *ed
 		Range:    at.Range,
 		Expected: expected,
 		Got:      got,
-		Rules:    rules(p.decision.Reasons),
+		Rules:    append(rules(p.decision.Reasons), p.passed...),
 		fix:      fix,
 	})
 }
 
+// play has people vote one after another, and time pass between them,
+// as the test says.
 func (p *play) play() {
 	p.decision = p.built.Plan.Decide(p.test.Call)
 	if p.decision.Outcome != resolve.Ask {
@@ -76,13 +80,55 @@ func (p *play) play() {
 	for i := range p.test.Votes {
 		p.vote(i, &p.test.Votes[i])
 	}
-
+	p.until()
 	if expected := p.test.Expect.Outcome; p.state != expected {
 		at := p.test.node.Get("expect").Get("outcome")
 		p.fail("outcome", at, expected, p.state, &edit{at: at, text: p.state})
 		last := &p.failures[len(p.failures)-1]
 		last.Rules = append(last.Rules, p.missing()...)
 	}
+}
+
+// until waits until the test ends.
+func (p *play) until() {
+	at := p.test.node.Get("until")
+	switch {
+	case at == nil:
+	case p.deadline.Within == 0 && p.state == pending:
+		p.fail("until", at, "a deadline", "none: no rule says within, so the service's own counts", nil)
+	default:
+		p.wait(p.test.Until)
+	}
+}
+
+// wait lets time pass, as far as some time after the call was asked.
+func (p *play) wait(to time.Duration) {
+	now := p.request.Asked.Add(to)
+	for p.state == pending && p.deadline.Within > 0 && !now.Before(p.deadline.At) {
+		p.end(p.deadline.At.Sub(p.request.Asked))
+	}
+	if p.state == pending {
+		p.callIn(to)
+	}
+}
+
+// end lets the deadline pass.
+func (p *play) end(at time.Duration) {
+	p.callIn(at)
+	text := "nobody decided within " + policy.FormatDuration(at) + ": "
+	switch p.deadline.Pass(p.request.Called) {
+	case quorum.GoesOn:
+		called := strings.Join(p.request.Called, ", ")
+		text += "on_timeout: escalate, so " + called + " have " + policy.FormatDuration(p.deadline.Within) + " more"
+	case quorum.Approves:
+		p.state = approved
+		text += "on_timeout: approve"
+	default:
+		p.state = expired
+		text += "it expired"
+	}
+
+	p.passed = append(p.passed, text)
 }
 
 // open is what the service knows of a request when it is asked.
@@ -95,13 +141,18 @@ func (p *play) open() {
 	}
 	principal := t.Call.Principal
 	_, known, _ := quorum.Known(context.Background(), p.built.People, "", principal) // a file answers without fail
-	p.within, p.calls = required.Within, required.Escalate
+	p.calls = required.Escalate
 	p.request = quorum.Answering{
 		Agent:     meta.ID,
 		Stages:    quorum.Stages(required.Stages, principal != "" && !known),
 		Principal: principal,
 		Tokens:    []string{cmp.Or(t.AskedBy.Token, defaultToken)},
-		Owners:    quorum.Owners(meta.Labels["owner"]),
+		Owners:    people.Owners(meta.Labels["owner"]),
+	}
+	p.deadline = quorum.Deadline{
+		At:        p.request.Asked.Add(required.Within),
+		Within:    required.Within,
+		OnTimeout: required.Fallback(),
 	}
 	if t.AskedBy.Person != "" {
 		p.request.People = []string{t.AskedBy.Person}
@@ -113,17 +164,11 @@ func (p *play) open() {
 // seat.
 func (p *play) vote(i int, v *Vote) {
 	what := fmt.Sprintf("votes[%d]", i)
-	switch {
-	case p.state != pending:
-		p.fail(what, v.node, "a request that still waits", "it was "+p.state+" before", nil)
-		return
-	case p.within > 0 && v.After >= p.within:
-		expected := "a time before the deadline of " + policy.FormatDuration(p.within)
-		p.fail(what, v.node, expected, policy.FormatDuration(v.After), nil)
+	p.wait(v.After)
+	if p.state != pending {
+		p.fail(what, v.node, "a request that still waits", "one that is over: "+p.state, nil)
 		return
 	}
-
-	p.callIn(v.After)
 	voter, standing := p.stand(v)
 	e := standing.Eligibility(&p.request, voter.ID)
 	why := ""
@@ -195,7 +240,11 @@ func (p *play) missing() []string {
 	var out []string
 	for _, s := range seatings {
 		if s.Missing > 0 {
-			text := fmt.Sprintf("%d more of %s must agree", s.Missing, cmp.Or(s.Group, "all approvers"))
+			text := fmt.Sprintf(
+				"%d more of %s must agree",
+				s.Missing,
+				cmp.Or(s.Group, "all approvers"),
+			)
 			if len(s.People) > 0 {
 				text += " beside " + strings.Join(s.People, ", ")
 			}

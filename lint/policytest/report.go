@@ -100,7 +100,13 @@ func (o *Outcome) result(b *strings.Builder, file string, r *Result) {
 
 	fmt.Fprintf(b, "FAIL  %s: %s\n", at(file, r.Range), diag.Printable(r.Name))
 	for _, f := range r.Failures {
-		fmt.Fprintf(b, "      %s: %s: expected %s\n", at(file, f.Range), f.What, diag.Printable(f.Expected))
+		fmt.Fprintf(
+			b,
+			"      %s: %s: expected %s\n",
+			at(file, f.Range),
+			f.What,
+			diag.Printable(f.Expected),
+		)
 		fmt.Fprintf(b, "        came %s\n", diag.Printable(f.Got))
 		for _, rule := range f.Rules {
 			fmt.Fprintf(b, "        - %s\n", diag.Printable(rule))
@@ -142,12 +148,13 @@ type jsonTest struct {
 }
 
 type jsonFailure struct {
-	What     string   `json:"what"`
-	Line     int      `json:"line"`
-	Column   int      `json:"column"`
-	Expected string   `json:"expected"`
-	Got      string   `json:"got"`
-	Rules    []string `json:"rules,omitempty"`
+	What     string          `json:"what"`
+	Line     int             `json:"line"`
+	Column   int             `json:"column"`
+	Expected string          `json:"expected"`
+	Got      string          `json:"got"`
+	Witness  json.RawMessage `json:"witness,omitempty"`
+	Rules    []string        `json:"rules,omitempty"`
 }
 
 type jsonSummary struct {
@@ -194,7 +201,10 @@ func (o *Outcome) json(w io.Writer) error {
 		met, all := c.Finish()
 		out.Coverage = &jsonCoverage{Percent(met, all), met, all, []jsonPart{}}
 		for _, p := range c.Parts {
-			out.Coverage.Parts = append(out.Coverage.Parts, jsonPart{p, p.Range.Start.Line, p.Range.Start.Column})
+			out.Coverage.Parts = append(
+				out.Coverage.Parts,
+				jsonPart{p, p.Range.Start.Line, p.Range.Start.Column},
+			)
 		}
 	}
 
@@ -223,6 +233,7 @@ func jsonOf(file string, r *Result) jsonTest {
 			Column:   f.Range.Start.Column,
 			Expected: f.Expected,
 			Got:      f.Got,
+			Witness:  json.RawMessage(f.Witness),
 			Rules:    f.Rules,
 		})
 	}
@@ -276,9 +287,13 @@ func findingOf(file string, r *Result) diag.Finding {
 	f.Severity = diag.Error
 	var all []string
 	for _, x := range r.Failures {
-		all = append(all, fmt.Sprintf("%s: %s: expected %s, came %s", at(file, x.Range), x.What, x.Expected, x.Got))
+		all = append(
+			all,
+			fmt.Sprintf("%s: %s: expected %s, came %s", at(file, x.Range), x.What, x.Expected, x.Got),
+		)
 		all = append(all, x.Rules...)
 	}
+
 	f.Message = strings.Join(all, "; ")
 
 	return f

@@ -27,7 +27,7 @@ func Rules() []diag.RuleInfo {
 			Title:    "The document is no test file",
 			Severity: diag.Error,
 			Spec:     spec,
-			Why: "A test file has `calls` or `people_cases`. A file without them tests nothing, and a file that was " +
+			Why: "A test file has `calls`, `never`, `always` or `people_cases`. A file without them tests nothing, and a file that was " +
 				"meant to be another one would go unnoticed.",
 			Bad:  "policy_ref: acme.trades\nrules: []\n",
 			Good: good,
@@ -57,8 +57,8 @@ func Rules() []diag.RuleInfo {
 			Title:    "A test can't be run",
 			Severity: diag.Error,
 			Spec:     spec,
-			Why: "A test needs a name of its own, a call that `assent decide` would take, and, where people vote, a " +
-				"people.yaml and times in their order. A test that is skipped because it can't be read would pass.",
+			Why: "A test needs a name of its own, a call that `assent decide` would take, tests of `where` that can be " +
+				"read, and, where people vote, a people.yaml and times in their order. A test that is skipped because it can't be read would pass.",
 			Bad:  begin + "calls:\n  - name: no such kind\n    call: {kind: tol, tool: quote}\n    expect: {outcome: allow}\n",
 			Good: good,
 		},

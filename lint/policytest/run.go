@@ -27,6 +27,7 @@ type Failure struct {
 	Range    diag.Range
 	Expected string
 	Got      string
+	Witness  string   // a call as JSON that shows it; "": the test's own
 	Rules    []string // what spoke, with places: why it came so
 	fix      *edit    // what --update writes; nil when only a person can say
 }
@@ -34,15 +35,49 @@ type Failure struct {
 // Run runs the tests of a file whose names are picked, in their order.
 func (f *File) Run(b *Built, picked func(name string) bool) []Result {
 	var out []Result
-	for i := range f.Calls {
-		if t := &f.Calls[i]; picked(t.Name) {
+	for _, t := range f.tests() {
+		if picked(t.name) {
 			out = append(out, t.run(b))
 		}
 	}
-	for i := range f.Cases {
-		if t := &f.Cases[i]; picked(t.Name) {
-			out = append(out, t.run(b))
+
+	return out
+}
+
+// test is a test of whatever kind.
+type test struct {
+	name string
+	call *resolve.Call // whose decision matters
+	run  func(*Built) Result
+}
+
+// tests are the tests of a file, in the order that they run in.
+func (f *File) tests() []test {
+	var out []test
+	for i := range f.Calls {
+		out = append(out, test{
+			name: f.Calls[i].Name,
+			call: f.Calls[i].Call,
+			run:  f.Calls[i].run,
+		})
+	}
+
+	for _, list := range [][]Invariant{f.Never, f.Always} {
+		for i := range list {
+			out = append(out, test{
+				name: list[i].Name,
+				call: list[i].Call,
+				run:  list[i].run,
+			})
 		}
+	}
+
+	for i := range f.Cases {
+		out = append(out, test{
+			name: f.Cases[i].Name,
+			call: f.Cases[i].Call,
+			run:  f.Cases[i].run,
+		})
 	}
 
 	return out
@@ -180,18 +215,21 @@ func listReasons(reasons []resolve.Reason) string {
 func rules(reasons []resolve.Reason) []string {
 	var out []string
 	for _, r := range reasons {
-		who := string(r.Source)
-		if r.Policy != "" {
-			who += " " + r.Policy
-		}
-		if r.Rule != "" {
-			who += " " + r.Rule
-		}
-		if r.File != "" {
-			who = fmt.Sprintf("%s:%d:%d: %s", r.File, r.Line, r.Column, who)
-		}
+		place := diag.Position{Line: r.Line, Column: r.Column}
+		who := ruleAt(r.File, place, string(r.Source), r.Policy, r.Rule)
 		out = append(out, who+": "+string(r.Code)+": "+r.Detail)
 	}
 
 	return out
+}
+
+// ruleAt names a rule by its words, with its place in front.
+func ruleAt(file string, place diag.Position, words ...string) string {
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "" })
+	text := strings.Join(words, " ")
+	if file == "" {
+		return text
+	}
+
+	return fmt.Sprintf("%s:%d:%d: %s", file, place.Line, place.Column, text)
 }

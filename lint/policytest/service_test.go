@@ -42,7 +42,7 @@ func TestVotesAreWhatTheServiceMakesOfThem(t *testing.T) {
 		}
 	}
 
-	if len(states) < 3 || len(refusals) < 7 {
+	if len(states) < 4 || len(refusals) < 7 {
 		t.Errorf("too little was tried: %v %v", states, refusals)
 	}
 }
@@ -101,18 +101,41 @@ people_cases:
 			state = s.vote(t, &out, opened.Request.ID, &after)
 		}
 	}
+	if state == pending || state == expired {
+		until, left := after, []time.Duration{0, time.Minute, 25 * time.Minute, time.Hour}
+		step := left[s.random.IntN(len(left))]
+		s.assent.Later(step)
+		r, err := s.assent.Service.Request(ctx, assenttest.Tenant, opened.Request.ID)
+		state = s.ended(t, r, err)
+		if !strings.Contains(line, "purge") {
+			fmt.Fprintf(&out, "    until: %s\n", until+step)
+		}
+	}
+
 	fmt.Fprintf(&out, "    expect: {outcome: %s}\n", state)
 
 	return out.String()
+}
+
+// ended is what became of a request.
+func (s *session) ended(t *testing.T, r *approval.Request, err error) string {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(r.State)
 }
 
 // vote lets some person answer at some time, and writes it down.
 func (s *session) vote(t *testing.T, out *strings.Builder, id string, after *time.Duration) string {
 	t.Helper()
 	ctx := context.Background()
-	if step := time.Duration(s.random.IntN(3)) * 5 * time.Minute; *after+step < 30*time.Minute {
-		*after += step
-		s.assent.Later(step)
+	step := time.Duration(s.random.IntN(5)) * 5 * time.Minute
+	*after += step
+	s.assent.Later(step)
+	if r, err := s.assent.Service.Request(ctx, assenttest.Tenant, id); err != nil || r.State != approval.Pending {
+		return s.ended(t, r, err)
 	}
 	who := s.pick("ann", "ben", "B.Ruiz", "cy", "dot", "olga", "zed")
 	verdict := approval.Approve

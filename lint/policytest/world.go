@@ -168,39 +168,79 @@ type Built struct {
 // used are an error with their place; a required policy that is missing
 // is none, since it denies every call.
 func (w *World) Build() (*Built, error) {
-	opt, err := w.options()
+	r, err := w.read()
 	if err != nil {
 		return nil, err
 	}
-	b := &Built{Semantics: opt.Semantics.Conditions}
+
+	return r.build()
+}
+
+// parts are the documents of a world, read: what two worlds share that
+// differ in one of them.
+type parts struct {
+	agents   []*schema.Agent
+	policies []*policy.Policy
+	people   *people.Directory
+	options  resolve.Options
+}
+
+// read reads the files that a test names: the agent, its policies, what
+// the owner chose, and people.
+func (w *World) read() (*parts, error) {
+	r := &parts{}
+	var err error
+	if r.options, err = w.options(); err != nil {
+		return nil, err
+	}
 	set, err := registry(w.Policies)
 	if err != nil {
 		return nil, err
 	}
+	r.policies = set.Policies()
 	for _, text := range w.Agents {
 		agent, findings := schema.Parse(text.Name, text.Text)
 		if agent == nil {
 			return nil, refused(findings)
 		}
+		r.agents = append(r.agents, agent)
+	}
+
+	if w.People != nil {
+		d, findings := people.Parse(w.People.Name, w.People.Text)
+		if d == nil {
+			return nil, refused(findings)
+		}
+		r.people = d
+	}
+
+	return r, nil
+}
+
+func (r *parts) build() (*Built, error) {
+	b := &Built{
+		Agents:    r.agents,
+		People:    r.people,
+		Semantics: r.options.Semantics.Conditions,
+	}
+	set, findings := policy.NewSet(r.policies...)
+	if set.Err() != nil {
+		return nil, refused(findings)
+	}
+	opt := r.options
+	for _, agent := range r.agents {
 		opt.Parent = b.Plan
 		var unresolved *resolve.UnresolvedError
+		var err error
 		if b.Plan, err = resolve.Compile(agent, set, opt); err != nil && !errors.As(err, &unresolved) {
-			return nil, fmt.Errorf("%s: %w", text.Name, err)
+			return nil, fmt.Errorf("%s: %w", agent.File, err)
 		}
-		b.Agents = append(b.Agents, agent)
 	}
 
 	for _, p := range set.Policies() {
 		if slices.ContainsFunc(b.Agents, func(a *schema.Agent) bool { return governs(p, a) }) {
 			b.Policies = append(b.Policies, p)
 		}
-	}
-	if w.People != nil {
-		d, findings := people.Parse(w.People.Name, w.People.Text)
-		if d == nil {
-			return nil, refused(findings)
-		}
-		b.People = d
 	}
 
 	return b, nil

@@ -120,12 +120,22 @@ func (p *pages) summary(r *Report) string {
 		if in.Others > 0 {
 			more += ", " + plural(in.Others, "entry", "entries") + " about no call of this agent"
 		}
-		say("%s (%s): %s%s", p.page.name(in.File), in.Form, plural(in.Calls, "call", "calls"), more)
+		say(
+			"%s (%s): %s%s",
+			p.page.name(in.File),
+			in.Form,
+			plural(in.Calls, "call", "calls"),
+			more,
+		)
 	}
 
 	if r.Bad > 0 {
-		say("Incomplete: %s could not be read, and nothing here speaks of them.", plural(r.Bad, "entry", "entries"))
+		say(
+			"Incomplete: %s could not be read, and nothing here speaks of them.",
+			plural(r.Bad, "entry", "entries"),
+		)
 	}
+
 	switch r.Compared {
 	case "nothing":
 		say("Nothing to compare with: the record tells no outcomes, and no --against was given.")
@@ -134,8 +144,12 @@ func (p *pages) summary(r *Report) string {
 	}
 
 	if r.Compared != "nothing" {
-		say("%s that nobody would be asked about any more.", plural(r.Unasked, "call", "calls"))
+		say(
+			"%s that nobody would be asked about any more.",
+			plural(r.Unasked, "call", "calls"),
+		)
 	}
+
 	if r.Denials > 0 {
 		say(
 			"%s that a person denied; nobody would be asked about %s now.",
@@ -144,8 +158,13 @@ func (p *pages) summary(r *Report) string {
 	}
 
 	if all := r.Unasked + r.DenialsUnasked; r.Listed < all {
-		say("%s of %s are listed; --list 0 lists all.", safetext.Count(r.Listed), safetext.Count(all))
+		how := "--list 0 lists all"
+		if r.live() {
+			how = "the server keeps no more"
+		}
+		say("%s of %s are listed; %s.", safetext.Count(r.Listed), safetext.Count(all), how)
 	}
+
 	return text
 }
 
@@ -255,10 +274,17 @@ func (p *pages) rules(r *Report) string {
 		if rule.Source == "server" {
 			name += " (blanket)"
 		}
-		rows = append(rows, append([]string{p.nameOr(name, "all other rules")}, cells(r, &rule.Matrix)...))
+		rows = append(
+			rows,
+			append([]string{p.nameOr(name, "all other rules")}, cells(r, &rule.Matrix)...),
+		)
 	}
 
-	return p.section("By rule that spoke on either side", append([]string{"rule"}, columns(r)...), rows)
+	return p.section(
+		"By rule that spoke on either side",
+		append([]string{"rule"}, columns(r)...),
+		rows,
+	)
 }
 
 func (p *pages) groups(r *Report) string {
@@ -283,7 +309,11 @@ func (p *pages) groups(r *Report) string {
 		rows = append(rows, append(row, cells(r, &g.Matrix)...))
 	}
 
-	return p.section("By group that is asked on either side", append(head, columns(r)...), rows)
+	return p.section(
+		"By group that is asked on either side",
+		append(head, columns(r)...),
+		rows,
+	)
 }
 
 func (p *pages) nameOr(name, other string) string {

@@ -42,6 +42,9 @@ type Input struct {
 	Others int    `json:"others"` // entries about no call of the agent
 }
 
+// live reports whether calls were compared as they were made.
+func (r *Report) live() bool { return len(r.Inputs) > 0 && r.Inputs[0].Form == Traffic }
+
 // Matrix counts calls by their old outcome, and in each by the new one.
 type Matrix struct {
 	Allow   Outcomes `json:"allow"`

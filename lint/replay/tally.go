@@ -19,6 +19,7 @@ const (
 	mostTargets = 10_000
 	mostRules   = 10_000
 	mostGroups  = 10_000
+	longestName = 1 << 10 // bytes of a target's name
 )
 
 // HiddenValue stands where a policy hides a value.
@@ -37,6 +38,8 @@ type tally struct {
 	open    map[string]*request
 	order   order // of the ledger that is being read
 	last    int   // line of the last entry
+
+	mostTargets int
 }
 
 // day counts the questions of one day.
@@ -70,6 +73,8 @@ func newTally(opt Options, out Printer) *tally {
 		rules:   map[ruleKey]*Rule{},
 		groups:  map[string]*Group{},
 		days:    map[int]*day{},
+
+		mostTargets: mostTargets,
 	}
 }
 
@@ -125,6 +130,7 @@ func (t *tally) add(b *batch) error {
 	return nil
 }
 
+// entry counts one call that was decided twice.
 func (t *tally) entry(e *entry) error {
 	t.last = e.line
 	if e.ledger != nil {
@@ -339,7 +345,7 @@ func (t *tally) target(c *resolve.Call) *target {
 		return at
 	}
 	at = &target{Target: Target{Target: c.Target()}}
-	if len(t.targets) >= mostTargets {
+	if len(t.targets) >= t.mostTargets || len(at.Target.Target) > longestName {
 		rest := t.targets[targetKey{}]
 		if rest == nil {
 			rest = &target{}
@@ -457,6 +463,8 @@ func once(rules []*Rule, r *Rule) []*Rule {
 	return append(rules, r)
 }
 
+// asked counts a question that the old rules, the new ones, or both put
+// to people.
 func (t *tally) asked(e *entry, at *target) {
 	var seen []string
 	count := func(names []string, side func(*Group) *Rate) {

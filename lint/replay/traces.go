@@ -340,8 +340,12 @@ func plain(v value.Value) value.Value {
 		items, _ := is.Get("values")
 		for _, item := range items.Items {
 			of, _ := item.Get("value")
-			out.Members = append(out.Members, value.Member{Key: text(item, "key"), Value: plain(of)})
+			out.Members = append(
+				out.Members,
+				value.Member{Key: text(item, "key"), Value: plain(of)},
+			)
 		}
+
 		return out
 	default:
 		return is

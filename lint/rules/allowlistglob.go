@@ -11,11 +11,17 @@ import (
 // allowListGlob reports patterns in allow-lists, whose entries
 // are plain names.
 func allowListGlob(p *lint.Pass) {
+	eachAllowList(p, reportAllowListGlob)
+}
+
+// eachAllowList visits the allow-lists of an agent; what is a word for
+// one entry.
+func eachAllowList(p *lint.Pass, report func(p *lint.Pass, list []schema.ToolRef, what string)) {
 	for _, s := range p.Agent.ActionSpace.MCPServers {
-		reportAllowListGlob(p, lint.Entries(s.AllowedTools), "tool")
+		report(p, lint.Entries(s.AllowedTools), "tool")
 	}
 	for _, r := range p.Agent.ActionSpace.RemoteAgents {
-		reportAllowListGlob(p, lint.Entries(r.AllowedSkills), "skill")
+		report(p, lint.Entries(r.AllowedSkills), "skill")
 	}
 }
 

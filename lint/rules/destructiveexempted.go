@@ -23,7 +23,8 @@ func destructiveExempted(p *lint.Pass) {
 				continue
 			}
 			t := lint.Tool(tools, e.Name)
-			if why := destructive(e.Name, t); why != "" && !governed(p, t, policy.MCPTool, e.Name, s.Alias) {
+			why := destructive(p, e.Name, s.Alias, t)
+			if why != "" && !governed(p, t, policy.MCPTool, e.Name, s.Alias) {
 				reportDestructiveExempted(p, &s, &e, why)
 			}
 		}

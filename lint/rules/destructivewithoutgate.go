@@ -79,7 +79,7 @@ func openEntry(s *schema.MCPServer, name string) bool {
 func judgeDestructiveWithoutGate(
 	p *lint.Pass, t *catalog.Tool, kind policy.Kind, name, server string, at diag.Range,
 ) {
-	why := destructive(t.Name, t)
+	why := destructive(p, t.Name, server, t)
 	if why == "" || governed(p, t, kind, name, server) {
 		return
 	}
@@ -116,7 +116,7 @@ func governed(p *lint.Pass, t *catalog.Tool, kind policy.Kind, name, server stri
 	}
 	for _, pol := range p.Policies() {
 		if slices.ContainsFunc(pol.Rules, func(r policy.Rule) bool {
-			return r.Match.Target(kind, name, server) && r.Match.Annotated(hints, false)
+			return r.Match.Target(kind, name, server) && r.Match.Annotated(hints, p.Trusts(server))
 		}) {
 			return true
 		}
@@ -126,13 +126,20 @@ func governed(p *lint.Pass, t *catalog.Tool, kind policy.Kind, name, server stri
 }
 
 // destructive says why a tool counts as destructive, "" when it does
-// not: its catalogue says so, or says nothing and its name does. t is
-// nil when no catalogue has it.
-func destructive(name string, t *catalog.Tool) string {
-	switch {
-	case t != nil && t.Hints.Destructive != nil && *t.Hints.Destructive:
-		return "says that it is destructive"
-	case t != nil && (t.Hints.Destructive != nil || t.Hints.ReadOnly != nil && *t.Hints.ReadOnly):
+// not: its catalogue says so, or its name does. That it is not is
+// believed of the program's own tools, whose server is "", and of
+// servers that are trusted. t is nil when no catalogue has it.
+func destructive(p *lint.Pass, name, server string, t *catalog.Tool) string {
+	harmless := false
+	if t != nil {
+		hints := t.Hints
+		if hints.Destructive != nil && *hints.Destructive {
+			return "says that it is destructive"
+		}
+		harmless = hints.Destructive != nil || hints.ReadOnly != nil && *hints.ReadOnly
+	}
+
+	if harmless && (server == "" || p.Trusts(server)) {
 		return ""
 	}
 

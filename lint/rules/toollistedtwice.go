@@ -11,12 +11,7 @@ import (
 // toolListedTwice reports tools and skills that stand twice in
 // an allow-list.
 func toolListedTwice(p *lint.Pass) {
-	for _, s := range p.Agent.ActionSpace.MCPServers {
-		reportToolListedTwice(p, lint.Entries(s.AllowedTools), "tool")
-	}
-	for _, r := range p.Agent.ActionSpace.RemoteAgents {
-		reportToolListedTwice(p, lint.Entries(r.AllowedSkills), "skill")
-	}
+	eachAllowList(p, reportToolListedTwice)
 }
 
 func reportToolListedTwice(p *lint.Pass, list []schema.ToolRef, what string) {
