@@ -167,11 +167,7 @@ func (v program) printAnswer(format string, call resolve.Call, a posture.Answer)
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		if err := e.Encode(struct {
-			Found   string          `json:"found"`
-			Witness json.RawMessage `json:"witness,omitempty"`
-			Why     string          `json:"why,omitempty"`
-		}{a.Found.String(), a.Witness, a.Why}); err != nil {
+		if err := e.Encode(a); err != nil {
 			return err
 		}
 

@@ -12,6 +12,9 @@ import (
 	"github.com/assent-dev/assent/lint/catalog"
 )
 
+// stdinName stands for standard input in messages.
+const stdinName = "<stdin>"
+
 // readCatalogs reads the lists of tools that --tools names, each as
 // FILE or ALIAS=FILE. Two lists of one server are one list.
 func (v program) readCatalogs(flags, paths []string) (lint.Catalogs, error) {
@@ -23,16 +26,18 @@ func (v program) readCatalogs(flags, paths []string) (lint.Catalogs, error) {
 			return nil, errors.New("standard input can be read only once")
 		}
 		stdin = stdin || file == "-"
-		list, err := v.readCatalog(alias, file)
+		lists, err := v.readLists(alias, file)
 		if err != nil {
 			return nil, err
 		}
-		for _, other := range all {
-			if err := distinct(other, list); err != nil {
-				return nil, err
+		for _, list := range lists {
+			for _, other := range all {
+				if err := distinct(other, list); err != nil {
+					return nil, err
+				}
 			}
+			all = append(all, list)
 		}
-		all = append(all, list)
 	}
 
 	return all, nil
@@ -48,22 +53,45 @@ func splitTools(flag string) (alias, file string) {
 	return alias, file
 }
 
-func (v program) readCatalog(alias, file string) (*catalog.Catalog, error) {
+// readLists reads the lists of a file: one, or those of a file of pins,
+// of which an alias picks its own.
+func (v program) readLists(alias, file string) ([]*catalog.Catalog, error) {
 	src, err := term.ReadFile(file, v.In)
 	if err != nil {
 		return nil, fmt.Errorf("--tools: %w", err)
 	}
 	if file == "-" {
-		file = "<stdin>"
+		file = stdinName
 	}
-	list, err := catalog.Parse(file, src)
+	lists, err := catalog.ParseAll(file, src)
 	if err != nil {
 		return nil, fmt.Errorf("--tools: %w", err)
 	}
-	if alias != "" {
-		list.Server = alias
+	if alias == "" {
+		return lists, nil
 	}
-	return list, nil
+	if len(lists) == 0 || lists[0].Pins {
+		return pick(lists, alias, file)
+	}
+	lists[0].Server = alias
+	return lists, nil
+}
+
+// pick is the list of one server of a file of pins.
+func pick(lists []*catalog.Catalog, alias, file string) ([]*catalog.Catalog, error) {
+	var names []string
+	for _, list := range lists {
+		if list.Server == alias {
+			return []*catalog.Catalog{list}, nil
+		}
+		names = append(names, list.Server)
+	}
+
+	near := ""
+	if nearest := diag.Nearest(alias, names); nearest != "" {
+		near = fmt.Sprintf("; did you mean %q", nearest)
+	}
+	return nil, fmt.Errorf("--tools: %s pins no tools of a server %q%s", file, alias, near)
 }
 
 // distinct refuses a tool that stands in two lists of one server.
@@ -93,6 +121,21 @@ func distinct(a, b *catalog.Catalog) error {
 	return nil
 }
 
+// idleFiles leaves out the lists of files of pins of which another list
+// is some agent's: such a file has all servers of a gateway.
+func idleFiles(all, idle lint.Catalogs) lint.Catalogs {
+	used := map[string]bool{}
+	for _, list := range all {
+		if list.Pins && !slices.Contains(idle, list) {
+			used[list.File] = true
+		}
+	}
+	return slices.DeleteFunc(
+		slices.Clone(idle),
+		func(list *catalog.Catalog) bool { return list.Pins && used[list.File] },
+	)
+}
+
 // idle tells of catalogues that nothing was held against, unless an
 // agent that could not be read may be theirs.
 func (c *checker) idle(opt lint.Options, inputs []input) {
@@ -109,7 +152,7 @@ func (c *checker) idle(opt lint.Options, inputs []input) {
 	if agents > len(fleet.Subjects()) {
 		return
 	}
-	for _, list := range fleet.Idle(opt.Catalogs) {
+	for _, list := range idleFiles(opt.Catalogs, fleet.Idle(opt.Catalogs)) {
 		whose, near := "has tools of its own", ""
 		switch {
 		case list.Server != "":

@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint"
@@ -79,8 +79,7 @@ func (c *checker) check(w *lint.Worker, j *job) {
 	case policyKind:
 		j.report = w.Policy(j.name(), j.src)
 	case peopleKind:
-		_, found := people.Parse(j.name(), j.src)
-		j.report = c.linter.Other(j.name(), found)
+		j.report = w.People(j.name(), j.src)
 	default:
 		j.report = w.Agent(j.name(), j.src, j.files())
 	}
@@ -116,20 +115,11 @@ func (c *checker) show(r diag.Report, src []byte) {
 }
 
 func (c *checker) count(r diag.Report) {
-	c.summary.Files++
-	c.summary.Suppressed += len(r.Suppressed)
-	for _, f := range r.Findings {
-		switch f.Severity {
-		case diag.Error:
-			c.summary.Errors++
-		case diag.Warning:
-			c.summary.Warnings++
-		default:
-			c.summary.Infos++
-		}
-
-		c.failing = c.failing || f.Severity >= c.failOn
-	}
+	c.summary.Add(r)
+	c.failing = c.failing || slices.ContainsFunc(
+		r.Findings,
+		func(f diag.Finding) bool { return f.Severity >= c.failOn },
+	)
 }
 
 func (c *checker) finish() error {

@@ -69,6 +69,18 @@ func (v program) diffCommand() *cobra.Command {
 		"",
 		"`FILE` instead of --config, for the new side",
 	)
+	flags.StringVar(
+		&f.old.people,
+		"people-old",
+		"",
+		"people.yaml: `FILE` of who may answer on the old side, instead of the side's own",
+	)
+	flags.StringVar(
+		&f.new.people,
+		"people-new",
+		"",
+		"people.yaml: `FILE` of who may answer on the new side, instead of the side's own",
+	)
 	flags.BoolVar(&f.loosen, "allow-loosening", false, "exit 0 whatever the verdict is")
 	term.Offer(cmd, "format", diffFormats()...)
 
@@ -102,6 +114,9 @@ func (v program) diff(f diffFlags, args []string, dash int) error {
 		)
 	}
 
+	if (f.old.people == "") != (f.new.people == "") {
+		return errors.New("--people-old and --people-new belong together: name the people of both sides")
+	}
 	if f.old.config == "" {
 		f.old.config = f.config
 	}
@@ -128,11 +143,7 @@ func (v program) diff(f diffFlags, args []string, dash int) error {
 		)
 	}
 
-	var changes []posture.Change
-	for _, p := range pairs(old, new) {
-		changes = append(changes, posture.Compare(p.old, p.new)...)
-	}
-	report := posture.NewReport(changes)
+	report := posture.CompareAll(old.sides, new.sides)
 	if err := v.printReport(f.format, report); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}

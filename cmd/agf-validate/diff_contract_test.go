@@ -31,6 +31,8 @@ func TestDiffContract(t *testing.T) {
 		Agent:   "a",
 		Skill:   "k",
 		Region:  "every call",
+		Asks:    "amount > 1",
+		Below:   "desk",
 		Witness: []byte("{}"),
 		Old:     &posture.Position{File: "f", Line: 1, Column: 1},
 		New:     &posture.Position{File: "f"},

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
@@ -24,24 +23,19 @@ const (
 	peopleKind
 )
 
-// kindOf goes by the name, as the standard does. Names that are nearly
-// right count too: a walk that passed over agent.agf.yml would call an
-// agent clean that nobody has looked at.
+// kindOf goes by the name of a file.
 func kindOf(name string) fileKind {
-	name = strings.ToLower(name)
-	for _, ending := range []string{".yaml", ".yml", ".json"} {
-		switch base := strings.TrimSuffix(name, ending); {
-		case base == name:
-		case filepath.Base(base) == "people":
-			return peopleKind
-		case strings.HasSuffix(base, ".agf"):
-			return agentKind
-		case strings.HasSuffix(base, ".policy"):
-			return policyKind
-		}
+	content, ok := lint.NamedContent(filepath.Base(name))
+	switch {
+	case !ok:
+		return unknownKind
+	case content == lint.PolicyContent:
+		return policyKind
+	case content == lint.PeopleContent:
+		return peopleKind
 	}
 
-	return unknownKind
+	return agentKind
 }
 
 // input is one file to check: where to read it, and the directory that

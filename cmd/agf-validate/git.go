@@ -18,6 +18,9 @@ import (
 // gitPatience is how long one run of git may take.
 const gitPatience = time.Minute
 
+// mostBlob bounds one file of a revision, in bytes.
+const mostBlob = 4 << 20
+
 // git runs git in the working directory and returns what it prints.
 // What it says of a failure becomes the error.
 func git(stdin string, args ...string) ([]byte, error) {
@@ -66,7 +69,7 @@ func readRevision(revision string, paths []string) (*sideTree, error) {
 	}
 	list, err := git(
 		"",
-		append([]string{"ls-tree", "-r", "-z", commit, "--"}, paths...)...,
+		append([]string{"ls-tree", "-r", "-l", "-z", commit, "--"}, paths...)...,
 	)
 	if err != nil {
 		return nil, err
@@ -75,7 +78,7 @@ func readRevision(revision string, paths []string) (*sideTree, error) {
 	var blobs []string
 	for entry := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
 		head, name, _ := strings.Cut(entry, "\t")
-		fields := strings.Fields(head) // mode, type, object
+		fields := strings.Fields(head) // mode, type, object, size
 		f := sideFile{
 			rel:  name,
 			name: name,
@@ -85,7 +88,7 @@ func readRevision(revision string, paths []string) (*sideTree, error) {
 			paths,
 			func(p string) bool { return path.Clean(p) == name },
 		)
-		if len(fields) < 3 || f.kind == peopleKind || f.kind == unknownKind && !named {
+		if len(fields) < 4 || f.kind == unknownKind && !named {
 			continue
 		}
 		if !strings.HasPrefix(fields[0], "100") {
@@ -96,6 +99,9 @@ func readRevision(revision string, paths []string) (*sideTree, error) {
 			)
 		}
 
+		if size, err := strconv.Atoi(fields[3]); err != nil || size > mostBlob {
+			return nil, fmt.Errorf("%s:%s has %s bytes, more than the %d that are read", revision, name, fields[3], mostBlob)
+		}
 		t.files, blobs = append(t.files, f), append(blobs, fields[2])
 	}
 
@@ -132,5 +138,8 @@ func (t *sideTree) readBlobs(blobs []string) error {
 		}
 	}
 
+	t.files = slices.DeleteFunc(t.files, func(f sideFile) bool {
+		return f.kind == peopleKind && lint.ContentOf(f.src) != lint.PeopleContent
+	})
 	return nil
 }

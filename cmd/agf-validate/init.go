@@ -23,9 +23,9 @@ func (v program) initCommand() *cobra.Command {
 	var tools []string
 	cmd := &cobra.Command{
 		Use:   "init [--tools [ALIAS=]FILE]... [DIR]",
-		Short: "Write a first agent, policy, people.yaml and CI workflow",
+		Short: "Write a first agent, policy, people.yaml, tests and CI workflow",
 		Long: "init writes files to begin with into DIR, which is made if need be: an agent whose every tool asks, a " +
-			"policy that says whom, people.yaml, and a workflow that checks them. With --tools the agent has the tools " +
+			"policy that says whom, people.yaml, tests, and a workflow that checks and runs them all. With --tools the agent has the tools " +
 			"of these lists. Nothing that is there is overwritten.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -75,7 +75,8 @@ func (v program) init(dir string, flags []string) error {
 	}
 	fmt.Fprintf(
 		v.Out,
-		"\nEvery tool asks. Put your people into people.yaml, then check it all:\n  %sagf-validate %s .\n",
+		"\nEvery tool asks. Put your people into people.yaml and agent.test.yaml, then check and test it all:\n"+
+			"  %sagf-validate %s .\n  agf-validate test .\n",
 		where,
 		s.flags(),
 	)
@@ -94,11 +95,10 @@ func (v program) starter(dir string, flags []string) (*starter, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, list := range catalogs {
-		_, file := splitTools(flags[i])
+	for _, list := range catalogs {
 		if list.MCP && list.Server == "" {
-			base, _, _ := strings.Cut(filepath.Base(file), ".")
-			if file == "-" {
+			base, _, _ := strings.Cut(filepath.Base(list.File), ".")
+			if list.File == stdinName {
 				base = "server"
 			}
 			list.Server = aliasOf(base)
@@ -107,10 +107,10 @@ func (v program) starter(dir string, flags []string) (*starter, error) {
 		if list.Server != "" && list.Server != aliasOf(list.Server) {
 			return nil, fmt.Errorf(
 				"--tools %s: %q is no alias: an alias is letters, digits and _; write --tools %s=%s",
-				flags[i],
+				list.File,
 				list.Server,
 				aliasOf(list.Server),
-				file,
+				list.File,
 			)
 		}
 

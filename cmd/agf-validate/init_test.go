@@ -73,6 +73,9 @@ func TestInitGatesWhateverIsOffered(t *testing.T) {
 			r.Fatalf("exit %d\n%s%s", code, out, errOut)
 		}
 
+		if out, errOut, code := validated(t, "test", desk); code != term.ExitOK {
+			r.Fatalf("its tests: exit %d\n%s%s", code, out, errOut)
+		}
 		plan := planOf(r, desk)
 		for _, n := range names {
 			call := &resolve.Call{

@@ -37,7 +37,7 @@ action_space:
 
 	looser := []byte(strings.Replace(committed, "gt: 10", "gt: 20", 1))
 	found := comparison{}.drift(file, looser)
-	const want = "no longer asks for 10 < amount ≤ 20"
+	const want = "asks for amount > 20; no longer for 10 < amount ≤ 20"
 	if len(found) != 1 || !found[0].Loosens || !strings.Contains(found[0].Message, want) {
 		t.Errorf("found %v", found)
 	}

@@ -97,7 +97,7 @@ func (v program) mutateCommand() *cobra.Command {
 		Use:   "mutate PATH...",
 		Short: "Change agents and policies in memory, and name the changes that no test notices",
 		Long: "mutate runs the tests of PATH (docs/contracts/tests.md) on each small change of the agents and policies " +
-			"that they name: operators, bounds, lists, groups, selectors, requirements. It prints each change that no " +
+			"that they name: operators, bounds, lists, groups, messages, selectors, requirements. It prints each change that no " +
 			"test notices, with a call that shows the difference if one is found.\n" +
 			"Exit code 0: at least --min percent of the changes that make a difference are noticed, 1: fewer, or a " +
 			"test fails as it is, 2: usage, or something could not be read.",

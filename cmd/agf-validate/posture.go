@@ -16,7 +16,7 @@ import (
 )
 
 func (v program) postureCommand() *cobra.Command {
-	var s side
+	var s planFiles
 	var format string
 	cmd := &cobra.Command{
 		Use:   "posture [--policies DIR]... [--config FILE] PATH...",
@@ -54,7 +54,7 @@ func (v program) postureCommand() *cobra.Command {
 }
 
 // posture lists all agents, or none.
-func (v program) posture(s side, format string, paths []string) error {
+func (v program) posture(s planFiles, format string, paths []string) error {
 	chosen, err := v.chosen(s)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 
 // replayFlags are the flags of agf-validate replay.
 type replayFlags struct {
-	now, against side
+	now, against planFiles
 	ungoverned   bool
 	from         string
 	format       string
@@ -75,7 +75,7 @@ func (v program) replay(f replayFlags, against bool, records []string) error {
 	if err := f.check(records); err != nil {
 		return err
 	}
-	plan, agent, err := v.compileSide(f.now)
+	plan, agent, err := v.compilePlan(f.now)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (v program) replay(f replayFlags, against bool, records []string) error {
 		Bad:     v.reportBad(),
 	}
 	if against {
-		if opt.Old, _, err = v.compileSide(f.old()); err != nil {
+		if opt.Old, _, err = v.compilePlan(f.old()); err != nil {
 			return fmt.Errorf("the old side: %w", err)
 		}
 	}
@@ -138,13 +138,13 @@ func (f *replayFlags) check(records []string) error {
 }
 
 // old is the old side: what is not given is as on the new one.
-func (f *replayFlags) old() side {
+func (f *replayFlags) old() planFiles {
 	old := f.against
 	if old.agent == "" {
 		old.agent = f.now.agent
 	}
 	if f.ungoverned {
-		return side{agent: old.agent}
+		return planFiles{agent: old.agent}
 	}
 	if old.config == "" && len(old.policies) == 0 {
 		old.policies = f.now.policies

@@ -71,11 +71,17 @@ func targetOf(c posture.Change) string {
 	return strings.TrimSpace(c.Kind + " " + c.Tool + c.Agent)
 }
 
-// sentence says what a change is, the outcomes as people say it.
+// sentence says what a change is.
 func sentence(c posture.Change) string {
 	if c.Aspect != "outcome" {
 		return fmt.Sprintf("%s: %s: %s → %s", c.Effect, c.Aspect, c.From, c.To)
 	}
+	return fmt.Sprintf("%s: %s", c.Effect, outcomeWords(c))
+}
+
+// outcomeWords says a change of the outcome as people say it: what is
+// asked about now, and what is new in it or gone.
+func outcomeWords(c posture.Change) string {
 	words := map[string]string{
 		"ask allow":  "no longer asks for",
 		"allow ask":  "now asks for",
@@ -84,11 +90,17 @@ func sentence(c posture.Change) string {
 		"allow deny": "now denies what was allowed:",
 		"ask deny":   "now denies what was asked for:",
 	}[c.From+" "+c.To]
-	if words == "" {
+	switch {
+	case words == "":
 		words = "outcome:"
+	case c.Asks == "", c.Region == "", c.Effect == posture.Undecided, c.Asks == c.Region:
+	case c.To == "allow":
+		words = "asks for " + c.Asks + "; no longer for"
+	case c.From == "allow" && c.To == "ask":
+		words = "asks for " + c.Asks + "; newly for"
 	}
 
-	return strings.TrimSpace(fmt.Sprintf("%s: %s %s", c.Effect, words, c.Region))
+	return strings.TrimSpace(words + " " + c.Region)
 }
 
 // details are the lines below a change.
@@ -96,6 +108,9 @@ func details(c posture.Change) []string {
 	var out []string
 	if c.Region != "" && c.Aspect != "outcome" {
 		out = append(out, "for "+c.Region)
+	}
+	if c.Below != "" {
+		out = append(out, "below "+c.Below)
 	}
 	if c.Why != "" {
 		out = append(out, "undecided: "+c.Why)
@@ -151,8 +166,14 @@ func markdown(r posture.Report) string {
 	b.WriteString("\n| effect | agent | target | what | before | now | calls | example |\n|---|---|---|---|---|---|---|---|\n")
 	for _, c := range r.Changes {
 		calls := c.Region
+		if c.Aspect == "outcome" {
+			calls = outcomeWords(c)
+		}
 		if c.Why != "" {
 			calls = strings.TrimSpace(calls + " (" + c.Why + ")")
+		}
+		if c.Below != "" {
+			calls = strings.TrimSpace(calls + " (below " + c.Below + ")")
 		}
 		example := ""
 		if c.Witness != nil {

@@ -1,19 +1,18 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
-	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
 	"github.com/assent-dev/assent/lint/rules"
+	"github.com/assent-dev/assent/lint/sides"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/posture"
 	"github.com/assent-dev/assent/resolve"
@@ -66,17 +65,17 @@ func (v program) readTree(path string) (*sideTree, error) {
 type sideFlags struct {
 	policies []string
 	config   string
+	people   string
 }
 
 // compiled are the agents of a side, by the path of their file.
 type compiled struct {
 	sides map[string]*posture.Side
-	ids   map[string][]string // paths by metadata.id
 }
 
-// compile reads the agents of a side and their policies. What can't be
-// read or decided on is an error: a side that is half understood proves
-// nothing.
+// compile reads the agents of a side, their policies and people. What
+// can't be read or decided on is an error: a side that is half
+// understood proves nothing.
 func (v program) compile(t *sideTree, f sideFlags) (*compiled, error) {
 	chosen := &term.Decisions{Config: &resolve.Config{PermitAge: resolve.DefaultPermitAge}}
 	if f.config != "" {
@@ -100,53 +99,69 @@ func (v program) compile(t *sideTree, f sideFlags) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &compiled{sides: map[string]*posture.Side{}, ids: map[string][]string{}}
-	linter := lint.New(rules.All(), lint.Options{})
+	directories, err := v.directories(t, f.people)
+	if err != nil {
+		return nil, err
+	}
+	agents, err := v.agents(t)
+	if err != nil {
+		return nil, err
+	}
+	read := sides.Files{
+		Agents:    agents,
+		Registry:  registry,
+		Options:   chosen.Options(),
+		PermitAge: chosen.PermitAge,
+		People:    directories,
+		Linter:    lint.New(rules.All(), lint.Options{}),
+	}
+	all, err := read.Compile()
+	return &compiled{sides: all}, err
+}
+
+// agents parses the agents of a side, by their paths within it.
+func (v program) agents(t *sideTree) (map[string]*schema.Agent, error) {
+	out := map[string]*schema.Agent{}
 	for _, file := range t.files {
-		if file.kind == agentKind {
-			if err := v.compileAgent(out, file, registry, chosen.Options(), linter); err != nil {
-				return nil, err
-			}
+		if file.kind != agentKind {
+			continue
 		}
+		agent, findings := schema.Parse(file.name, file.src)
+		if agent == nil {
+			v.report(findings, map[string][]byte{file.name: file.src})
+			return nil, fmt.Errorf("the agent %s can't be compared", file.name)
+		}
+		out[file.rel] = agent
 	}
 
 	return out, nil
 }
 
-func (v program) compileAgent(
-	out *compiled, file sideFile, registry *policy.Set, opt resolve.Options, linter *lint.Linter,
-) error {
-	agent, findings := schema.Parse(file.name, file.src)
-	if agent == nil {
-		v.report(findings, map[string][]byte{file.name: file.src})
-		return fmt.Errorf("the agent %s can't be compared", file.name)
+// directories reads who may answer: the file that is named, or those of
+// the side.
+func (v program) directories(t *sideTree, named string) ([]sides.Directory, error) {
+	if named != "" {
+		d, err := v.readPeople(named)
+		return []sides.Directory{{Name: named, People: d}}, err
 	}
-	plan, err := resolve.Compile(agent, registry, opt)
-	var unresolved *resolve.UnresolvedError
-	if errors.As(err, &unresolved) {
-		return fmt.Errorf(
-			"%s: %w: every call would be denied, which compares nothing; name their directory with --policies-old and "+
-				"--policies-new, or let it be part of the side",
-			file.name,
-			err,
-		)
+	var out []sides.Directory
+	for _, f := range t.files {
+		if f.kind != peopleKind {
+			continue
+		}
+		d, findings := people.Parse(f.name, f.src)
+		if d == nil {
+			v.report(findings, map[string][]byte{f.name: f.src})
+			return nil, fmt.Errorf("the people of %s can't be compared", f.name)
+		}
+		out = append(out, sides.Directory{
+			Path:   f.rel,
+			Name:   f.name,
+			People: d,
+		})
 	}
 
-	if err != nil {
-		return fmt.Errorf("%s: %w", file.name, err)
-	}
-	side := &posture.Side{Plan: plan}
-	side.Suppressed = append(
-		side.Suppressed,
-		suppressed(linter, "the agent's file", agent.Doc)...,
-	)
-	for _, p := range plan.Policies() {
-		side.Suppressed = append(side.Suppressed, suppressed(linter, p.Ref, p.Doc)...)
-	}
-	out.sides[file.rel] = side
-	out.ids[agent.Metadata.ID] = append(out.ids[agent.Metadata.ID], file.rel)
-
-	return nil
+	return out, nil
 }
 
 // report prints the findings that stop a side, and no others.
@@ -172,63 +187,13 @@ func (v program) registry(t *sideTree, dirs []string) (*policy.Set, error) {
 		return set, nil
 	}
 
-	set, findings := policy.LoadFiles(files, t.what, unread...)
+	set, findings, texts := loadPolicies(files, t.what, unread)
 	if set.Err() != nil {
-		texts := map[string][]byte{}
-		for _, f := range files {
-			texts[f.Name] = f.Text
-		}
 		v.report(findings, texts)
 		return nil, fmt.Errorf("the policies of %s can't be used", t.what)
 	}
 
 	return set, nil
-}
-
-// pairs are the agents of two sides: those of one path, then those that
-// alone have an id, then those that one side alone has.
-func pairs(old, new *compiled) []struct{ old, new *posture.Side } {
-	var out []struct{ old, new *posture.Side }
-	put := func(a, b *posture.Side) {
-		out = append(
-			out,
-			struct{ old, new *posture.Side }{a, b},
-		)
-	}
-	if len(old.sides) == 1 && len(new.sides) == 1 {
-		for _, a := range old.sides {
-			for _, b := range new.sides {
-				put(a, b)
-			}
-		}
-		return out
-	}
-
-	taken := map[string]bool{}
-	moved := func(rel string) (string, bool) {
-		id := old.sides[rel].Plan.Agent().Metadata.ID
-		there := new.ids[id]
-		if len(old.ids[id]) != 1 || len(there) != 1 || old.sides[there[0]] != nil {
-			return "", false
-		}
-		return there[0], true
-	}
-	for _, rel := range slices.Sorted(maps.Keys(old.sides)) {
-		to := rel
-		if new.sides[rel] == nil {
-			to, _ = moved(rel)
-		}
-		taken[to] = true
-		put(old.sides[rel], new.sides[to])
-	}
-
-	for _, rel := range slices.Sorted(maps.Keys(new.sides)) {
-		if !taken[rel] {
-			put(nil, new.sides[rel])
-		}
-	}
-
-	return out
 }
 
 // revisions reads "A..B"; ok is false when it is none.
@@ -251,27 +216,4 @@ func revisions(text string) (old, new string, err error) {
 	}
 
 	return old, new, err
-}
-
-// suppressed lists the findings that a document silences.
-func suppressed(l *lint.Linter, file string, doc *yamldoc.Document) []posture.Suppression {
-	var out []posture.Suppression
-	for _, s := range l.Silenced(doc) {
-		out = append(out, posture.Suppression{
-			File: file,
-			Rule: s.Rule,
-			At:   positionOf(doc.File, s.At.Start),
-		})
-	}
-
-	return out
-}
-
-// positionOf is a place in a file, as reports have it.
-func positionOf(file string, at diag.Position) posture.Position {
-	return posture.Position{
-		File:   file,
-		Line:   at.Line,
-		Column: at.Column,
-	}
 }

@@ -105,4 +105,47 @@ jobs:
       - run: go install github.com/assent-dev/assent/cmd/agf-validate@latest # name a version to keep it
       # Findings stand beside the lines of the change.
       - run: agf-validate --format github --fail-on warning FLAGS .
+      # What the tests expect still holds.
+      - run: agf-validate test .
+`
+
+const startTest = `# The tests: what calls of the agent come to, and whose answers count. Run them by: agf-validate test .
+# Fields: agf-validate schema test. Tests of every edge of your conditions, once you have some:
+# agf-validate create-tests agent.agf.yaml --policies policies --output edges.test.yaml
+schema_version: "1.0.0"
+agent: agent.agf.yaml
+policies: [policies]
+people: people.yaml
+calls:
+`
+
+const startDenied = `  - name: a tool that nobody listed is denied
+    call: {KIND, tool: NOBODYS, args: {}} # as assent decide takes it
+    expect:
+      outcome: deny
+      reasons: [{code: CODE}] # others may be there too; all_reasons lists every one
+`
+
+const startAsked = `  - name: TITLE
+    # A condition reads args: give those that your tool takes.
+    call: {KIND, tool: TOOL, args: {}}
+    expect:
+      outcome: ask
+      require:
+        stages: [{group: approvers, people: COUNT}]
+        on_timeout: deny
+`
+
+const startVotes = `people_cases:
+  - name: the answer of an approver counts
+    call: {KIND, tool: TOOL, args: {}}
+    # People of people.yaml: put yours here as well.
+    votes:
+VOTES
+    expect: {outcome: approved}
+  - name: one no is enough
+    call: {KIND, tool: TOOL, args: {}}
+    votes:
+      - {person: bob@example.com, vote: deny}
+    expect: {outcome: denied}
 `

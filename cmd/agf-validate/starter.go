@@ -18,6 +18,7 @@ const (
 	agentFile    = "agent.agf.yaml"
 	policyFile   = "policies/approvals.policy.yaml"
 	peopleFile   = "people.yaml"
+	testFile     = "agent.test.yaml"
 	workflowFile = ".github/workflows/approvals.yml"
 	toolsFolder  = "tools/"
 )
@@ -34,6 +35,7 @@ func (s *starter) files() []written {
 		{agentFile, []byte(s.agent())},
 		{policyFile, []byte(s.policy())},
 		{peopleFile, []byte(startPeople)},
+		{testFile, []byte(s.tests())},
 		{workflowFile, []byte(strings.ReplaceAll(startWorkflow, "FLAGS", s.flags()))},
 	}
 	for i, list := range s.catalogs {
@@ -193,19 +195,9 @@ func measure(t *catalog.Tool) string {
 // policy writes the policy: who answers, and for how many.
 func (s *starter) policy() string {
 	var destructive []string
-	for _, list := range s.catalogs {
-		for _, t := range list.Tools {
-			if t.Hints.Destructive == nil || !*t.Hints.Destructive {
-				continue
-			}
-			name := t.Name
-			if list.Server == "" {
-				name = aliasOf(name)
-			}
-			destructive = append(destructive, "        - "+scalar(name))
-		}
+	for _, name := range s.destructive() {
+		destructive = append(destructive, "        - "+scalar(name))
 	}
-
 	remote := func(list *catalog.Catalog) bool { return list.Server != "" }
 	local := func(list *catalog.Catalog) bool { return list.Server == "" }
 	kind := "tool, mcp_tool"
@@ -221,4 +213,15 @@ func (s *starter) policy() string {
 		text += strings.NewReplacer("KINDS", kind, "TARGETS", strings.Join(destructive, "\n")).Replace(startDestructive)
 	}
 	return text
+}
+
+// destructive are the tools that say that they destroy something.
+func (s *starter) destructive() []string {
+	var out []string
+	for _, t := range s.offered() {
+		if t.destroys {
+			out = append(out, t.name)
+		}
+	}
+	return out
 }

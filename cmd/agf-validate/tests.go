@@ -33,8 +33,9 @@ func (v program) testCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test PATH...",
 		Short: "Run the tests of agents and policies: *.test.yaml",
-		Long: "test runs test files (docs/contracts/tests.md): calls with the decision that is expected of them, and " +
-			"votes with what becomes of the request. PATH is a file, or a directory to walk for *.test.yaml.\n" +
+		Long: "test runs test files (docs/contracts/tests.md): calls with the decision that is expected of them, " +
+			"what must hold of all calls (never, always), and votes with what becomes of the request. PATH is a file, " +
+			"or a directory to walk for *.test.yaml.\n" +
 			"Exit code 0: all tests pass, 1: some fail, or less is covered than --min, 2: usage, or something could " +
 			"not be read.",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -180,9 +181,9 @@ func (t *tester) update(
 	if left > 0 {
 		fmt.Fprintf(
 			t.Err,
-			"agf-validate: %s: %d expectations are left as they are: a comment stands inside, or only you can say\n",
+			"agf-validate: %s: %s: a comment stands inside, or only you can say (never, always, votes)\n",
 			term.ScrubLine(file.Path),
-			left,
+			leftAsItIs(left),
 		)
 	}
 
@@ -191,6 +192,14 @@ func (t *tester) update(
 	}
 
 	return results
+}
+
+func leftAsItIs(n int) string {
+	if n == 1 {
+		return "1 expectation is left as it is"
+	}
+
+	return fmt.Sprintf("%d expectations are left as they are", n)
 }
 
 // replace puts a new text in the place of a file, whole or not at all.

@@ -128,7 +128,7 @@ func (f *validateFlags) inputs(flags *pflag.FlagSet) {
 		"tools",
 		nil,
 		"`[ALIAS=]FILE` with the tools that an MCP server offers, or a model is given (repeatable): the result of "+
-			"tools/list, or an array of OpenAI or Anthropic; agents must allow and gate what is there",
+			"tools/list, an array of OpenAI or Anthropic, or the pins of assent mcp; agents must allow and gate what is there",
 	)
 	flags.BoolVar(&f.strict, "strict", false, "unknown fields are errors")
 	flags.StringVar(

@@ -19,6 +19,9 @@ var (
 // field on its line. The text need not be YAML yet.
 func (d *document) complete(set *Settings, p placed) ([]completion, error) {
 	before := d.before(p.Position)
+	if at, ok := d.flowAt(p.Position); ok {
+		return d.completeFlow(set, at), nil
+	}
 	if m := beginsField.FindStringSubmatch(before); m != nil {
 		return d.completeField(p.Position.Line, m), nil
 	}
@@ -44,7 +47,23 @@ func indent(m []string) indentation {
 }
 
 func (d *document) completeField(line int, m []string) []completion {
-	path := d.above(line, indent(m))
+	return d.completeName(d.above(line, indent(m)))
+}
+
+// completeFlow offers names and values inside of braces and brackets.
+func (d *document) completeFlow(set *Settings, at flow) []completion {
+	switch {
+	case at.name:
+		return d.completeName(at.path)
+	case len(at.path) == 0:
+		return []completion{}
+	}
+
+	return d.completeValue(set, at.path, at.written)
+}
+
+// completeName offers the fields of what a path leads to.
+func (d *document) completeName(path []string) []completion {
 	list := []completion{}
 	names, meanings := d.format().names(path)
 	for _, name := range names {

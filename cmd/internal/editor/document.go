@@ -22,6 +22,7 @@ type document struct {
 	foreign bool          // neither its name nor its content says that it is ours
 	tree    *yamldoc.Node // see root
 	found   []diag.Finding
+	around  workspace
 }
 
 func newDocument(it item) *document {
@@ -37,8 +38,8 @@ func newDocument(it item) *document {
 	case strings.Contains(name, ".policy."):
 		d.content = lint.PolicyContent
 	default:
-		d.content = lint.ContentOf(d.src)
-		d.foreign = d.content == lint.AgentContent && !strings.Contains(it.Text, "execution_policy")
+		content, known := lint.Recognise(d.src)
+		d.content, d.foreign = content, !known
 	}
 
 	return d
@@ -78,6 +79,11 @@ func uriOf(path string) string {
 		abs = path
 	}
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}).String()
+}
+
+// has reports whether a line of a position is there.
+func (d *document) has(p position) bool {
+	return p.Line >= 0 && p.Line < len(d.lines) && p.Character >= 0
 }
 
 // line is one line of the text; "" beyond its end.

@@ -10,6 +10,7 @@ import (
 	"github.com/sourcegraph/jsonrpc2"
 
 	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
 )
 
@@ -106,8 +107,11 @@ func (d *document) renamable(_ *Settings, p placed) (any, error) {
 	return d.span(at), nil
 }
 
-// rename gives an alias another name, everywhere in its file.
-func (d *document) rename(_ *Settings, p placed) (any, error) {
+// rename gives an alias another name: in its file, in the policies that
+// name it and in the tests of the agent. A policy that may govern another
+// agent with this alias gets the new name beside the old one, so that
+// nobody is asked less.
+func (d *document) rename(set *Settings, p placed) (any, error) {
 	alias, _ := d.named(p.Position)
 	if alias == "" {
 		return nil, refused("only an alias of the action space can be renamed")
@@ -124,7 +128,44 @@ func (d *document) rename(_ *Settings, p placed) (any, error) {
 	for _, r := range d.mentions(alias) {
 		edits = append(edits, textEdit{Range: d.span(r), Text: p.NewName})
 	}
-	return workspaceEdit{Changes: map[string][]textEdit{d.uri: edits}}, nil
+	changes := map[string][]textEdit{d.uri: edits}
+	if p.NewName != alias {
+		if err := d.renameInPolicies(set, alias, p.NewName, changes); err != nil {
+			return nil, err
+		}
+		d.renameInTests(alias, p.NewName, changes)
+	}
+
+	return workspaceEdit{Changes: changes}, nil
+}
+
+// references lists where an alias stands: in its file, in the policies
+// that name it and in the tests of the agent.
+func (d *document) references(set *Settings, p placed) (any, error) {
+	places := []location{}
+	alias, _ := d.named(p.Position)
+	if alias == "" {
+		return places, nil
+	}
+	var defined []diag.Range
+	for _, s := range scalars(d.root(), isAlias) {
+		defined = append(defined, s.node.At(0, len(alias)))
+	}
+	for _, r := range d.mentions(alias) {
+		if p.Context.Declaration || !slices.Contains(defined, r) {
+			places = append(places, location{URI: d.uri, Range: d.span(r)})
+		}
+	}
+
+	for _, pol := range d.policies(set) {
+		for _, s := range pol.targets(alias, d.list(alias)) {
+			places = append(places, location{URI: pol.uri, Range: pol.span(s.node.Range)})
+		}
+	}
+	d.inTests(alias, func(test *document, at *yamldoc.Node) {
+		places = append(places, location{URI: test.uri, Range: test.span(at.Range)})
+	})
+	return places, nil
 }
 
 func refused(why string) error {

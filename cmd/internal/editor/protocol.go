@@ -88,6 +88,15 @@ type (
 		Text    string `json:"text"`
 	}
 
+	beginning struct {
+		Root    string   `json:"rootUri"`
+		Folders []folder `json:"workspaceFolders"`
+	}
+
+	folder struct {
+		URI string `json:"uri"`
+	}
+
 	opened struct {
 		Document item `json:"textDocument"`
 	}
@@ -104,6 +113,9 @@ type (
 		Document item     `json:"textDocument"`
 		Position position `json:"position"`
 		NewName  string   `json:"newName"`
+		Context  struct {
+			Declaration bool `json:"includeDeclaration"`
+		} `json:"context"`
 	}
 
 	acting struct {
@@ -130,6 +142,7 @@ func capabilities() map[string]any {
 			"textDocumentSync":   map[string]any{"openClose": true, "change": 1, "save": true},
 			"hoverProvider":      true,
 			"definitionProvider": true,
+			"referencesProvider": true,
 			"completionProvider": map[string]any{
 				"triggerCharacters": []string{"{", ".", ":", " "},
 			},

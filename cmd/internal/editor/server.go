@@ -12,12 +12,12 @@ import (
 	"io"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/sourcegraph/jsonrpc2"
 
-	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/lint"
@@ -51,7 +51,7 @@ type Load func() (Settings, error)
 var ErrNoShutdown = errors.New("the editor ended without a shutdown request")
 
 // Serve speaks with one editor until it ends the session. What it sends
-// that is no message ends the session with an error.
+// that is no message is answered with an error.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, load Load) error {
 	settings, err := load()
 	if err != nil {
@@ -66,8 +66,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, load Load) error {
 	}
 	s.worker = lint.New(rules.All(), settings.Options).Worker()
 	source := &watched{Reader: in}
-	stream := jsonrpc2.NewBufferedStream(pipe{source, out}, jsonrpc2.VSCodeObjectCodec{})
-	conn := jsonrpc2.NewConn(ctx, stream, jsonrpc2.HandlerWithError(s.handle))
+	conn := jsonrpc2.NewConn(ctx, newStream(source, out), jsonrpc2.HandlerWithError(s.handle))
 	select {
 	case <-s.done:
 	case <-conn.DisconnectNotify():
@@ -83,16 +82,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, load Load) error {
 		return fmt.Errorf("a message can't be read: %w", err)
 	}
 
-	return errors.New("what the editor sent is no message")
+	return errors.New("the editor ended the connection")
 }
-
-// pipe joins the two directions. Whoever opened them closes them.
-type pipe struct {
-	io.Reader
-	io.Writer
-}
-
-func (pipe) Close() error { return nil }
 
 // watched notes whether the input came to its end.
 type watched struct {
@@ -116,6 +107,7 @@ type server struct {
 	worker    *lint.Worker
 	documents map[string]*document // by URI
 	drifts    map[string][]Drift   // by URI, as of when it was opened or saved
+	folders   []string             // that the editor has open
 	shutdown  bool
 	done      chan struct{}
 }
@@ -153,13 +145,14 @@ func (s *server) handle(
 
 func (s *server) requests() map[string]func(json.RawMessage) (any, error) {
 	return map[string]func(json.RawMessage) (any, error){
-		"initialize":                 func(json.RawMessage) (any, error) { return capabilities(), nil },
+		"initialize":                 s.begin,
 		"shutdown":                   s.shut,
 		"textDocument/hover":         at(s, (*document).hover),
 		"textDocument/completion":    at(s, (*document).complete),
 		"textDocument/definition":    at(s, (*document).definition),
 		"textDocument/prepareRename": at(s, (*document).renamable),
 		"textDocument/rename":        at(s, (*document).rename),
+		"textDocument/references":    at(s, (*document).references),
 		"textDocument/codeAction":    s.actions,
 	}
 }
@@ -187,11 +180,27 @@ func at[T any](
 			return nil, invalid(err)
 		}
 		d := s.documents[p.Document.URI]
-		if d == nil || d.foreign || p.Position.Line < 0 || p.Position.Character < 0 {
+		if d == nil || d.foreign || !d.has(p.Position) {
 			return nil, nil
 		}
+		d.around = workspace{open: s.documents, folders: s.folders}
 		return answer(d, &s.settings, p)
 	}
+}
+
+// begin notes which folders the editor has open.
+func (s *server) begin(params json.RawMessage) (any, error) {
+	var p beginning
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, invalid(err)
+	}
+	s.folders = nil
+	for _, f := range append(p.Folders, folder{URI: p.Root}) {
+		if path := pathOf(f.URI); path != "" && !slices.Contains(s.folders, path) {
+			s.folders = append(s.folders, path)
+		}
+	}
+	return capabilities(), nil
 }
 
 func invalid(err error) error {
@@ -292,7 +301,7 @@ func (s *server) check(d *document) {
 	case d.content == lint.PolicyContent:
 		d.found = s.worker.Policy(name, d.src).Findings
 	case d.content == lint.PeopleContent:
-		_, d.found = people.Parse(name, d.src)
+		d.found = s.worker.People(name, d.src).Findings
 	default:
 		d.found = s.worker.Agent(name, d.src, d.files()).Findings
 	}

@@ -123,19 +123,13 @@ func readShelf(dirs []string, more []policy.File) *shelf {
 		}
 	}
 	take(more)
-	for _, dir := range dirs {
-		files, unread := policy.ReadFS(os.DirFS(dir), dir)
-		if len(files) == 0 && len(unread) == 0 {
-			unread = []diag.Finding{policy.NoneFound(dir)}
-		}
-		for _, f := range unread { // nobody knows which policies that would have been
-			s.note(policy.File{Name: f.File}, f)
-			s.unread = append(s.unread, "")
-			s.missing = s.missing || f.Rule != "policy-file-name"
-		}
-		take(files)
+	files, unread := readDirs(dirs)
+	for _, f := range unread { // nobody knows which policies that would have been
+		s.note(policy.File{Name: f.File}, f)
+		s.unread = append(s.unread, "")
+		s.missing = s.missing || f.Rule != "policy-file-name"
 	}
-
+	take(files)
 	s.keep(sound, texts)
 	return s
 }
@@ -229,4 +223,61 @@ func fleet(inputs []input, catalogs lint.Catalogs, workers int) *lint.Fleet {
 	close(todo)
 	running.Wait()
 	return lint.NewFleet(subjects)
+}
+
+// policiesOf reads the policies of a configuration. It is all or nothing,
+// as where calls are decided (docs/contracts/policy.md).
+func (v program) policiesOf(chosen *term.Decisions) (policy.Registry, error) {
+	files, unread := readDirs(chosen.PolicyDirs())
+	if chosen.Registry != nil {
+		cache := chosen.Beside(chosen.Registry.Cache)
+		body, _, err := readCache(cache)
+		if err != nil {
+			return nil, fmt.Errorf(
+				"%s: the policies of the registry: %w; nothing is fetched here, so name a registry.cache that assent "+
+					"wrote, or policies",
+				chosen.File,
+				err,
+			)
+		}
+
+		more, missing := policy.ReadBundle(body, cache, len(body))
+		files, unread = append(files, more...), append(unread, missing...)
+	}
+
+	if len(files) == 0 && len(unread) == 0 {
+		return nil, nil
+	}
+	set, findings, texts := loadPolicies(files, "", unread)
+	if set.Err() != nil {
+		term.PrintFindings(v.Err, findings, texts)
+		return nil, errors.New("the policies can't be used")
+	}
+	return set, nil
+}
+
+// loadPolicies makes the registry of files, and what is wrong with them.
+func loadPolicies(files []policy.File, what string, unread []diag.Finding) (
+	set *policy.Set, findings []diag.Finding, texts map[string][]byte,
+) {
+	texts = map[string][]byte{}
+	for _, f := range files {
+		texts[f.Name] = f.Text
+	}
+	set, findings = policy.LoadFiles(files, what, unread...)
+	return set, findings, texts
+}
+
+// readDirs reads the policies of directories, and what is wrong with
+// their files. A directory without any is a finding.
+func readDirs(dirs []string) (files []policy.File, unread []diag.Finding) {
+	for _, dir := range dirs {
+		found, broken := policy.ReadFS(os.DirFS(dir), dir)
+		if len(found) == 0 && len(broken) == 0 {
+			broken = []diag.Finding{policy.NoneFound(dir)}
+		}
+		files, unread = append(files, found...), append(unread, broken...)
+	}
+
+	return files, unread
 }
