@@ -97,6 +97,10 @@ func (s *Service) Vote(ctx context.Context, in VoteInput) (*Voted, error) {
 		return nil, err
 	}
 	out.Request, out.Detail = r, out.explain(r, voter.ID)
+	denied := out.Outcome == VoteDenied || out.Outcome == VoteRevoked
+	if s.cfg.Watcher != nil && denied && r.Question == nil {
+		s.cfg.Watcher.Denied(r)
+	}
 	return out, nil
 }
 
@@ -285,6 +289,9 @@ func (s *Service) edited(ctx context.Context, r *Request, in EditInput) (Revisio
 	call := r.Current().Call
 	call.Args = resolve.Raw(in.Args)
 	d := c.Plan.Decide(&call)
+	if why := r.asks(); why != "" {
+		d = asked(c.Plan, &call, d, why)
+	}
 	out := &Edited{
 		Decision: d,
 		Binding:  d.Binding,
@@ -365,13 +372,21 @@ func (s *Service) edit(
 		return nil, step{}, err
 	}
 	refused := func(why string, err error) step {
-		e := r.event(EventEditRefused, voter.ID, map[string]any{"why": why, "channel": in.Channel})
+		e := r.event(
+			EventEditRefused,
+			voter.ID,
+			map[string]any{"why": why, "channel": in.Channel},
+		)
 		return step{events: []Event{e.sealing("note", in.Reason)}, refused: err}
 	}
 	// the arguments, of whatever size, are not even looked at
 	if e := eligibility(w, &a, voter.ID); e.May(Approve) != nil {
-		return nil, refused(e.Why, fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID)), nil
+		return nil, refused(
+			e.Why,
+			fmt.Errorf("%w: %s may not edit", ErrNotEligible, voter.ID),
+		), nil
 	}
+
 	if !in.Full {
 		return nil, step{refused: ErrNotShown}, nil
 	}
@@ -389,7 +404,10 @@ func (s *Service) edit(
 	case next.Binding == r.Binding():
 		return nil, step{refused: &InputError{"arguments", "a change: these are the same"}}, nil
 	case r.bytes()+len(in.Args) > mostEdited:
-		expected := fmt.Sprintf("at most %d bytes in all edits of one request: deny it", mostEdited)
+		expected := fmt.Sprintf(
+			"at most %d bytes in all edits of one request: deny it",
+			mostEdited,
+		)
 		return nil, step{refused: &InputError{"arguments", expected}}, nil
 	case len(r.Revisions) > mostEdits:
 		return nil, step{

@@ -147,8 +147,16 @@ func (r *Request) grant(id string, counted []string, now time.Time, cfg Config) 
 		Redact:        r.Redact,
 		Rules:         rulesOf(&r.Current().Decision),
 		Stages:        r.Stages,
-		Expires:       now.Add(offered(all.MaxAge, cfg.GrantAge, most(r.Grants.MaxAge, cfg.MaxGrantAge))),
-		MaxUses:       offered(all.MaxUses, cfg.GrantUses, most(r.Grants.MaxUses, cfg.MaxUses)),
+		Expires: now.Add(offered(
+			all.MaxAge,
+			cfg.GrantAge,
+			most(r.Grants.MaxAge, cfg.MaxGrantAge),
+		)),
+		MaxUses: offered(
+			all.MaxUses,
+			cfg.GrantUses,
+			most(r.Grants.MaxUses, cfg.MaxUses),
+		),
 	}
 	if all.Session || r.Grants.Session {
 		g.Session = call.Session

@@ -25,6 +25,10 @@ type OpenInput struct {
 	// tighten: where the rules give less time, theirs holds. 0: as the
 	// rules say.
 	Within time.Duration
+	// Ask is why people are asked also where the rules allow the call:
+	// the asker knows something that the rules don't. It can only
+	// tighten. "": as the rules say.
+	Ask string
 }
 
 // VoteInput is one person's answer.
@@ -181,6 +185,7 @@ func (in *OpenInput) check() error {
 		in.Asker.mayAskFor(in.Agent),
 		checkName("key", in.Key),
 		checkName("replaces", in.Replaces),
+		checkName("ask", in.Ask),
 		info.Check(in.Context),
 	)
 }

@@ -123,8 +123,12 @@ func (l *loads) faded(key loadKey, a Amounts, now time.Time) float64 {
 		l.hours = map[loadKey]hourly{}
 	}
 	if len(l.hours) > mostHours {
-		maps.DeleteFunc(l.hours, func(_ loadKey, r hourly) bool { return now.Sub(r.at) > time.Hour })
+		maps.DeleteFunc(
+			l.hours,
+			func(_ loadKey, r hourly) bool { return now.Sub(r.at) > time.Hour },
+		)
 	}
+
 	r := l.hours[key]
 	r.bytes = max(0, r.bytes-float64(a.BytesPerHour)*now.Sub(r.at).Hours())
 	r.at = now

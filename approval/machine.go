@@ -77,7 +77,10 @@ func (r *Request) demand(q policy.Require) {
 		have.Grants.Bounds = []policy.Bound{} // the rules that asked before named none
 	}
 	for _, group := range r.Lookers {
-		have.Escalate = append(have.Escalate, policy.Escalation{To: group, May: policy.MayLook})
+		have.Escalate = append(
+			have.Escalate,
+			policy.Escalation{To: group, May: policy.MayLook},
+		)
 	}
 
 	all := have.Join(q)
@@ -266,12 +269,20 @@ func (r *Request) voteLate(v Vote, response string, now time.Time) (VoteOutcome,
 
 	r.Votes = append(r.Votes, v)
 	events := []Event{
-		r.voteEvent(EventVoteLate, v, map[string]any{"outcome": string(outcome)}).sealing("response", response),
+		r.voteEvent(
+			EventVoteLate,
+			v,
+			map[string]any{"outcome": string(outcome)},
+		).sealing("response", response),
 	}
 	if outcome == VoteRevoked {
 		r.close(Expired, ByLateDeny, v.Person, v.Reason, now)
-		events = append(events, r.event(EventExpired, v.Person, nil).sealing("reason", v.Reason))
+		events = append(
+			events,
+			r.event(EventExpired, v.Person, nil).sealing("reason", v.Reason),
+		)
 	}
+
 	return outcome, events, nil
 }
 
@@ -413,24 +424,22 @@ func (r *Request) act(next Scheduled) []Event {
 // the end. Approving takes the word of both the policy and the runtime
 // owner (resolve.Options.AllowTimeoutApprove).
 func (r *Request) timeout(now time.Time, cfg Config) []Event {
-	switch r.OnTimeout {
-	case policy.TimeoutEscalate:
-		if len(r.Called) > 0 {
-			r.OnTimeout, r.Deadline = policy.TimeoutDeny, r.Deadline.Add(r.Within)
-			if now.Before(r.Deadline) {
-				return []Event{
-					r.event(
-						EventEscalated,
-						"",
-						map[string]any{
-							"to":       strings.Join(r.Called, ","),
-							"deadline": stamp(r.Deadline),
-						},
-					),
-				}
+	d := quorum.Deadline{
+		At:        r.Deadline,
+		Within:    r.Within,
+		OnTimeout: r.OnTimeout,
+	}
+	switch d.Pass(r.Called) {
+	case quorum.GoesOn:
+		r.OnTimeout, r.Deadline = d.OnTimeout, d.At
+		if now.Before(r.Deadline) {
+			facts := map[string]any{
+				"to":       strings.Join(r.Called, ","),
+				"deadline": stamp(r.Deadline),
 			}
+			return []Event{r.event(EventEscalated, "", facts)}
 		}
-	case policy.TimeoutApprove:
+	case quorum.Approves:
 		return []Event{r.approve(ByTimeout, "", "", now, cfg)}
 	}
 

@@ -38,6 +38,7 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	}
 
 	out, err := o.commit(ctx, o.run)
+	o.watched(out, err)
 	if err != nil || out.Outcome != resolve.Ask || out.Shared {
 		return out, err
 	}
@@ -46,6 +47,19 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	out.Unfillable, _ = s.Shortages(ctx, out.Request)
 
 	return out, nil
+}
+
+// watched tells the watcher what the plan made of the call, unless a
+// freeze answered it.
+func (o *opening) watched(out *Opened, err error) {
+	if o.s.cfg.Watcher == nil || err != nil {
+		return
+	}
+	if len(out.Decision.Reasons) > 0 && out.Decision.Reasons[0].Source == FromFreeze {
+		return
+	}
+	call := o.call
+	o.s.cfg.Watcher.Decided(o.in.Tenant, o.c, &call, o.d.Outcome)
 }
 
 // opening is one call of Open, or of Ask.
@@ -77,13 +91,54 @@ func (s *Service) opening(ctx context.Context, in OpenInput) (*opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opening{
+	o := &opening{
 		s:    s,
 		in:   in,
 		c:    c,
 		call: in.Call.Recorded(),
 		d:    c.Plan.Decide(in.Call),
-	}, nil
+	}
+	if in.Ask != "" {
+		o.d = asked(c.Plan, in.Call, o.d, in.Ask)
+	}
+	return o, nil
+}
+
+// FromAsker and CodeAsked are the reason of a call that the rules allow
+// and its asker wants people to see.
+const (
+	FromAsker resolve.Source = "asker"
+	CodeAsked resolve.Code   = "asked"
+)
+
+// asked is a decision where people are asked also when the rules allow
+// the call.
+func asked(plan *resolve.Plan, call *resolve.Call, d resolve.Decision, why string) resolve.Decision {
+	if d.Outcome != resolve.Allow {
+		return d
+	}
+	d.Outcome, d.Message = resolve.Ask, why
+	var err error
+	if d.Binding, err = plan.Bind(call); err != nil {
+		d.Outcome = resolve.Deny // nobody can say what would be approved
+	}
+	d.Reasons = []resolve.Reason{{
+		Source: FromAsker,
+		Code:   CodeAsked,
+		Detail: why,
+	}}
+	return d
+}
+
+// asks is why the request's asker wanted people to be asked where the
+// rules allow the call; "" where the rules asked.
+func (r *Request) asks() string {
+	for _, reason := range r.Revisions[0].Decision.Reasons {
+		if reason.Source == FromAsker {
+			return reason.Detail
+		}
+	}
+	return ""
 }
 
 // commit does it in one transaction, which may begin more than once.

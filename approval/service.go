@@ -38,6 +38,18 @@ type Config struct {
 	// Route names what else hears of an event, r being nil for events
 	// that are not about a request; a nil Route means nothing does.
 	Route func(event string, r *Request) []Delivery
+	// Watcher hears of decisions beside them; nil: nobody does.
+	Watcher Watcher
+}
+
+// Watcher hears of what plans decide while the caller waits for it. It
+// returns at once, and changes nothing of what it is told.
+type Watcher interface {
+	// Decided tells that a plan of a tenant decided a call. Nobody
+	// changes the call any more.
+	Decided(tenant string, by *Compiled, call *resolve.Call, outcome resolve.Outcome)
+	// Denied tells that people have denied the call of a request.
+	Denied(r *Request)
 }
 
 func (c Config) withDefaults() Config {
@@ -464,7 +476,11 @@ func (s *Service) Decide(
 			return frozenDecision(f, c.Plan), nil
 		}
 	}
-	return c.Plan.Decide(call), nil
+	d := c.Plan.Decide(call)
+	if s.cfg.Watcher != nil {
+		s.cfg.Watcher.Decided(tenant, c, call, d.Outcome)
+	}
+	return d, nil
 }
 
 // frozenDecision is the denial by the kill switch.

@@ -46,6 +46,8 @@ func ruleWords(x resolve.Reason) string {
 		return "policy " + x.Policy + ", rule " + x.Rule
 	case resolve.FromAgent, resolve.FromServer, resolve.FromActionSpace:
 		return "the agent's file, " + cmp.Or(x.Rule, "action_space")
+	case FromAsker:
+		return "whoever asks, though the rules allow the call"
 	}
 
 	return string(x.Source)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/resolve"
 )
 
 func within(d time.Duration) func(*approval.OpenInput) {
@@ -76,5 +77,47 @@ func TestD7_TheTimeIsNoPartOfTheCall(t *testing.T) {
 	if out := h.open(tool("pay", `{}`), as("other", ""), within(time.Second)); !out.Shared ||
 		!out.Request.Deadline.Equal(first.Deadline) {
 		t.Errorf("another asker: %+v", out)
+	}
+}
+
+// TestAskAnyway: whoever asks may have people asked about what the rules
+// allow, and no more.
+func TestAskAnyway(t *testing.T) {
+	const why = "the tool is another one than before"
+	h := newHarness(t)
+	anyway := func(in *approval.OpenInput) { in.Ask = why }
+	r := h.asked(tool("quote", `{"n":1}`), anyway)
+	d := r.Current().Decision
+	if d.Message != why || len(d.Reasons) != 1 || d.Reasons[0].Source != approval.FromAsker || d.Binding == "" {
+		t.Errorf("got %+v", d)
+	}
+	if g := r.Grounds(); len(g) != 1 || g[0].Rule != "whoever asks, though the rules allow the call" {
+		t.Errorf("the grounds are %+v", g)
+	}
+
+	h.vote(r, "bob", approval.Approve, approval.VoteApproved)
+	if _, err := h.consume(r, tool("quote", `{"n":1}`), "run"); err != nil {
+		t.Error(err)
+	}
+	if out := h.open(tool("wire", `{}`), anyway); out.Outcome != resolve.Deny {
+		t.Errorf("what the rules deny got %+v", out)
+	}
+	if r := h.asked(tool("pay", `{"n":1}`), anyway); r.Current().Decision.Message == why {
+		t.Error("the rules' own message is lost")
+	}
+	_, err := h.tryOpen(tool("quote", `{}`), func(in *approval.OpenInput) { in.Ask = "a\nb" })
+	h.wrongField(err, "ask")
+}
+
+// TestEditOfWhatIsAskedAnyway: an edited call asks as the first did.
+func TestEditOfWhatIsAskedAnyway(t *testing.T) {
+	h := newHarness(t)
+	r := h.asked(tool("quote", `{"n":1}`), func(in *approval.OpenInput) { in.Ask = "look at it" })
+	e, err := h.edit(r, "bob", `{"n":2}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Decision.Outcome != resolve.Ask || e.Decision.Message != "look at it" {
+		t.Errorf("got %+v", e.Decision)
 	}
 }

@@ -440,3 +440,24 @@ func TestWhere(t *testing.T) {
 		h.Votes(got.Ref, "ben", approval.Approve, approval.VoteNotEligible, nil) // whose program it is has no say
 	}
 }
+
+// TestAskedAnyway: what the rules allow is asked about where the verdict
+// says why, on every side.
+func TestAskedAnyway(t *testing.T) {
+	atDesks(t, func(t *testing.T, h *assenttest.Assent, d *desk) {
+		v := asks("quote", `{"of":"ACME"}`)
+		v.Ask = "the tool is another one than before"
+		got := d.open("k", v)
+		if got.State != hold.Pending {
+			t.Fatalf("got %+v", got)
+		}
+		d.refuses(got.Ref, "run", v, hold.Pending)
+		h.Votes(got.Ref, "mara", approval.Approve, approval.VoteApproved, nil)
+		d.takes(got.Ref, "run", v)
+
+		free := asks("quote", `{"of":"INIT"}`)
+		ref := d.open("k2", free).Ref
+		free.Ask = v.Ask
+		d.refuses(ref, "run", free, hold.Pending)
+	})
+}

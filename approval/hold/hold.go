@@ -60,6 +60,9 @@ type Verdict struct {
 	resolve.Decision
 	Call    *resolve.Call // what was decided; nil when there is no plan behind
 	Context []info.Item   // what the agent says about the call, for the people who are asked
+	// Ask is why people are asked where the plan allows the call, which
+	// the outcome says then; "" where the plan asks.
+	Ask string
 }
 
 // Within is how long the request may stay open; 0 when nothing limits it.
@@ -123,6 +126,7 @@ type Held struct {
 	Arguments []byte // what was approved when it differs from what was asked (an edit); nil otherwise
 	Reason    string // of a denial; what the agent is told, for Responded
 	By        string // who decided
+	Grant     string // id of the standing approval that covers it; "" where people were asked, or nobody
 	Where     string // page where it can be answered; "" for none
 	Expires   time.Time
 }

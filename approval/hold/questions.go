@@ -108,7 +108,11 @@ func answerOf(r *approval.Request) (Answer, error) {
 	}
 
 	if r.State != approval.Answered || r.Question == nil || !fits(r.Question, out) {
-		return Answer{}, fmt.Errorf("look at the question %s: it is %s, which is no end of a question", r.ID, r.State)
+		return Answer{}, fmt.Errorf(
+			"look at the question %s: it is %s, which is no end of a question",
+			r.ID,
+			r.State,
+		)
 	}
 
 	return out, nil

@@ -56,6 +56,7 @@ func (r *requests) opened(o *approval.Opened, free string) (Held, error) {
 			Ref:     free,
 			State:   Approved,
 			By:      grantors(o.Grant),
+			Grant:   o.Grant.ID,
 			Expires: o.Grant.Expires,
 		}, nil
 	case o.Outcome == resolve.Allow:
@@ -130,7 +131,11 @@ func (r *requests) Claim(ctx context.Context, ref, key string, v Verdict) error 
 	case err != nil:
 		return r.refused(ctx, ref, err)
 	case consumed.State != approval.Consumed:
-		return fmt.Errorf("claim the request %s: an answer that makes no sense: it is %s", ref, consumed.State)
+		return fmt.Errorf(
+			"claim the request %s: an answer that makes no sense: it is %s",
+			ref,
+			consumed.State,
+		)
 	}
 
 	return nil

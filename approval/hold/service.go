@@ -60,6 +60,7 @@ func (e *embedded) Open(ctx context.Context, key string, v Verdict) (*approval.O
 		Key:     key,
 		Context: v.Context,
 		Within:  v.Within(),
+		Ask:     v.Ask,
 	})
 }
 

@@ -81,8 +81,13 @@ func (w *Writer) Write(leaf, openings []byte) error {
 		return w.fail("entry %d: openings: %w", w.next, err)
 	}
 	if len(leaf) > maxLeaf || !utf8.Valid(leaf) {
-		return w.fail("entry %d: the leaf is not UTF-8, or has more than %d bytes", w.next, maxLeaf)
+		return w.fail(
+			"entry %d: the leaf is not UTF-8, or has more than %d bytes",
+			w.next,
+			maxLeaf,
+		)
 	}
+
 	w.line = appendEntry(w.line[:0], w.next, LeafHash(leaf), string(leaf), o)
 	w.next++
 	return w.put(w.line)
@@ -96,8 +101,13 @@ func (w *Writer) Close() error {
 		return w.err
 	}
 	if w.next != w.size {
-		return w.fail("the checkpoint covers %d entries, but only %d were written", w.size, w.next)
+		return w.fail(
+			"the checkpoint covers %d entries, but only %d were written",
+			w.size,
+			w.next,
+		)
 	}
+
 	if err := w.put(appendEnd(w.line[:0], w.next)); err != nil {
 		return err
 	}

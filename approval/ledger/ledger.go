@@ -169,8 +169,12 @@ func (e Entry) openings(rand io.Reader) ([]namedOpening, error) {
 // the same in every encoding.
 func checkName(name string) error {
 	if name == "" || len(name) > 64 {
-		return fmt.Errorf("the name of a sealed value has %d bytes, expected 1 to 64", len(name))
+		return fmt.Errorf(
+			"the name of a sealed value has %d bytes, expected 1 to 64",
+			len(name),
+		)
 	}
+
 	for _, c := range []byte(name) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.' {
 			return fmt.Errorf(

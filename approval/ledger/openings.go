@@ -60,7 +60,10 @@ func openingsOf(doc value.Value) (Openings, error) {
 }
 
 func openingOf(doc value.Value) (Opening, error) {
-	slices.SortFunc(doc.Members, func(a, b value.Member) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(
+		doc.Members,
+		func(a, b value.Member) int { return cmp.Compare(a.Key, b.Key) },
+	)
 	m, err := members(doc, "salt", "value")
 	if err != nil {
 		return Opening{}, err
@@ -138,8 +141,12 @@ func (l Leaf) check(openings Openings) (redacted int, err error) {
 	for _, o := range openings.sorted() {
 		digest, ok := l.Sealed[o.name]
 		if !ok {
-			return 0, fmt.Errorf("the opening of %s belongs to nothing that the leaf seals", o.name)
+			return 0, fmt.Errorf(
+				"the opening of %s belongs to nothing that the leaf seals",
+				o.name,
+			)
 		}
+
 		if digest != o.digest() {
 			return 0, fmt.Errorf(
 				"the opening of %s does not match the leaf: its value or salt was changed",

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/approval/people"
@@ -106,16 +105,4 @@ func (w Standing) exclude(ctx context.Context, d Directory, tenant string, a *An
 	}
 
 	return errors.Join(errs...)
-}
-
-// Owners reads an agent's label owner: names, separated by commas.
-func Owners(label string) []string {
-	var out []string
-	for _, name := range strings.Split(label, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			out = append(out, name)
-		}
-	}
-
-	return out
 }

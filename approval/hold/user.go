@@ -1,0 +1,18 @@
+package hold
+
+import "github.com/assent-dev/assent/policy"
+
+// UserMay tells why the user of an agent can't answer alone what the
+// rules demand; "" when the user can.
+func UserMay(r *policy.Require) string {
+	switch {
+	case r == nil:
+		return ""
+	case len(r.Stages) > 0 || len(r.Escalate) > 0:
+		return "the rules want an approval of other people than the user, who can't be asked here"
+	case len(r.Arguments.Redact) > 0:
+		return "the rules hide arguments, so the user can't be asked about them"
+	}
+
+	return ""
+}
