@@ -87,12 +87,17 @@ func (d *Decoder) value(n *yamldoc.Node, s *Schema, v reflect.Value) {
 }
 
 func (d *Decoder) text(n *yamldoc.Node, s *Schema, v reflect.Value) {
-	plain := n.Kind == yamldoc.String && n.Text != ""
+	plain := n.Kind == yamldoc.String && (n.Text != "" || s.Empty)
 	number := n.Kind == yamldoc.Number && s.Type == "size"
 	if !plain && !number && !d.Formats[s.Format].Strict {
-		d.Wrong(n, "this is "+article(n.Kind), "a text that is not empty", "")
+		expected := "a text that is not empty"
+		if s.Empty {
+			expected = "a text; write numbers and the like in quotes"
+		}
+		d.Wrong(n, "this is "+article(n.Kind), expected, "")
 		return
 	}
+
 	text := n.Text
 	if !plain && !number {
 		text = ""
@@ -235,6 +240,9 @@ func (d *Decoder) Default(s *Schema, v reflect.Value) {
 		case !field.IsValid():
 		case property.Default != "" && field.Kind() == reflect.String: // a path is not seen from the document
 			field.SetString(property.Default)
+		case property.Type == "integer" && property.Default != "":
+			count, _ := strconv.Atoi(property.Default)
+			field.SetInt(int64(count))
 		case property.Default != "":
 			d.Set(property, field, property.Default)
 		case field.Kind() == reflect.Struct:

@@ -29,6 +29,7 @@ type Schema struct {
 	Defs                 map[string]*Schema `json:"$defs"`
 
 	Flag    string   `json:"x-flag"`    // of the command line; its help is the description
+	Empty   bool     `json:"x-empty"`   // the text may be empty
 	Commas  bool     `json:"x-commas"`  // the flag takes several values, separated by commas
 	Unique  string   `json:"x-unique"`  // the property that tells items of a list apart
 	Lacks   string   `json:"x-lacks"`   // instead of the names of required properties that are missing
@@ -240,6 +241,9 @@ func published(node any) any {
 		delete(out, "items")
 	}
 
+	if text, ok := out["default"].(string); ok && out["type"] == "integer" {
+		out["default"] = json.Number(text)
+	}
 	if out["type"] == "size" {
 		out["type"] = []any{"string", "integer"}
 	}

@@ -122,7 +122,11 @@ func (e *Engine[P]) goByApproval(ctx context.Context, c *Call[P], held hold.Held
 		}
 	case hold.Pending:
 	default: // what nobody knows allows nothing
-		return e.answeredBy(ctx, c, Ending{Why: Denied, Reason: held.Reason})
+		return e.answeredBy(ctx, c, Ending{
+			Why:    Denied,
+			Reason: held.Reason,
+			By:     held.By,
+		})
 	}
 
 	if over {
@@ -235,6 +239,11 @@ func (e *Engine[P]) seekAnswer(ctx context.Context, c *Call[P]) error {
 			return err
 		}
 		c.Ask.Ref = ref
+		e.transport.Asked(ctx, c, hold.Held{
+			Ref:     ref,
+			State:   hold.Pending,
+			Expires: c.Ask.Until,
+		})
 	}
 
 	if c.Ask.Ref == "" {
@@ -312,6 +321,9 @@ func (c *Call[P]) restsOn(ask Ask) bool {
 	switch {
 	case c.Ask != nil && c.Ask.Key == ask.Key, c.Approval != nil && c.Approval.Key == ask.Key:
 		return true
+	case c.State == Ready && c.Ask == nil && c.nextKey() == ask.Key:
+		return true
 	}
+
 	return slices.Contains(c.Withdraw, ask.Ref)
 }

@@ -21,25 +21,60 @@ type slowPeople struct {
 	meanwhile func()
 	asked     []string
 	withdrawn []string
+	news      chan string // references of which there is news; nil: there is none
+	approved  bool
 }
 
 func (p *slowPeople) As(approval.Asker) hold.Requests { return p }
 
-func (p *slowPeople) Watch(ctx context.Context, _ func(string)) error {
-	<-ctx.Done()
-	return ctx.Err()
+func (p *slowPeople) Watch(ctx context.Context, changed func(string)) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case ref := <-p.news:
+			changed(ref)
+		}
+	}
 }
 
 func (p *slowPeople) Ask(_ context.Context, key string, _ hold.Question) (string, error) {
+	return p.take(key), nil
+}
+
+func (p *slowPeople) Open(_ context.Context, key string, _ hold.Verdict) (hold.Held, error) {
+	return hold.Held{State: hold.Pending, Ref: p.take(key)}, nil
+}
+
+func (p *slowPeople) Look(_ context.Context, ref string) (hold.Held, error) {
+	p.mu.Lock()
+	approved := p.approved
+	p.mu.Unlock()
+	if !approved {
+		return hold.Held{State: hold.Pending, Ref: ref}, nil
+	}
+	p.happen()
+	return hold.Held{State: hold.Approved, Ref: ref}, nil
+}
+
+// take keeps what was asked, and names it.
+func (p *slowPeople) take(key string) string {
+	p.mu.Lock()
+	p.asked = append(p.asked, key)
+	p.mu.Unlock()
+	p.happen()
+	return "ref of " + key
+}
+
+// happen has happen what does once, meanwhile.
+func (p *slowPeople) happen() {
 	p.mu.Lock()
 	meanwhile := p.meanwhile
 	p.meanwhile = nil
-	p.asked = append(p.asked, key)
 	p.mu.Unlock()
 	if meanwhile != nil {
 		meanwhile()
 	}
-	return "ref of " + key, nil
 }
 
 func (p *slowPeople) Answer(context.Context, string) (hold.Answer, error) {
@@ -114,5 +149,108 @@ func TestAQuestionThatIsReplacedWhileItIsPutIsWithdrawn(t *testing.T) {
 	}
 	if err != nil || len(people.asked) != 2 || people.withdrawn[0] != "ref of "+people.asked[0] {
 		t.Errorf("asked %q, withdrawn %q, %v", people.asked, people.withdrawn, err)
+	}
+}
+
+// counted is an engine whose calls people approve, and whose part
+// counts.
+func counted(t *testing.T, people *slowPeople) *durable.Engine[int] {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "records.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := durable.New(durable.Config{
+		Sealing: durable.Sealing{
+			Records:   db,
+			Namespace: "test",
+			Key:       bytes.Repeat([]byte{7}, 32),
+		},
+		People:    people,
+		Poll:      5 * time.Millisecond,
+		FirstLook: time.Hour,
+		LastLook:  time.Hour,
+	}, durable.Transport[int]{
+		Decide: func(_ context.Context, c *durable.Call[int]) (durable.Ruling, error) {
+			if c.Approval != nil {
+				return durable.Ruling{Do: durable.Wait}, nil
+			}
+			return durable.Ruling{Do: durable.Approve}, nil
+		},
+		Run: func(context.Context, *durable.Call[int]) durable.Result[int] { panic("nothing runs") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- engine.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return engine
+}
+
+// count changes the part of a call.
+func count(t *testing.T, engine *durable.Engine[int]) func() {
+	return func() {
+		_, err := engine.Change(t.Context(), "call", func(c *durable.Call[int]) error {
+			c.Part++
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestARequestStaysWhoseCallIsChangedWhileItIsPut: the call is decided
+// on again, and asks under the same key.
+func TestARequestStaysWhoseCallIsChangedWhileItIsPut(t *testing.T) {
+	people := &slowPeople{}
+	engine := counted(t, people)
+	people.meanwhile = count(t, engine)
+	call := &durable.Call[int]{Key: "call", Asker: approval.Asker{Token: "test"}}
+	if err := engine.Add(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	c, err := engine.Watch(t.Context(), "call", func(c *durable.Call[int]) bool {
+		return c.Ask != nil && c.Ask.Ref != ""
+	})
+	if err != nil || c.Part != 1 {
+		t.Fatalf("counted %d, %v", c.Part, err)
+	}
+	if len(people.asked) != 2 || people.asked[0] != people.asked[1] || len(people.withdrawn) != 0 {
+		t.Errorf("asked %q, withdrawn %q", people.asked, people.withdrawn)
+	}
+}
+
+// TestNewsIsNotLostWhenTheCallIsChangedMeanwhile: what somebody else
+// stored first is no reason to wait for the next look.
+func TestNewsIsNotLostWhenTheCallIsChangedMeanwhile(t *testing.T) {
+	people := &slowPeople{news: make(chan string)}
+	engine := counted(t, people)
+	call := &durable.Call[int]{Key: "call", Asker: approval.Asker{Token: "test"}}
+	if err := engine.Add(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	c, err := engine.Watch(t.Context(), "call", func(c *durable.Call[int]) bool {
+		return c.Ask != nil && c.Ask.Next.After(time.Now()) && engine.Idle()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	people.mu.Lock()
+	people.approved = true
+	people.meanwhile = count(t, engine)
+	people.mu.Unlock()
+	people.news <- c.Ask.Ref
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	c, err = engine.Watch(ctx, "call", func(c *durable.Call[int]) bool { return c.State == durable.Waiting })
+	if err != nil || c.Part != 1 {
+		t.Errorf("the call is %s, counted %d: %v", c.State, c.Part, err)
 	}
 }

@@ -209,4 +209,9 @@ func (c *Call[P]) askApproval(binding string) {
 
 // askKey names what is asked. No two questions share a name, whatever
 // ids the transport gives its calls, and nobody can guess it.
-func (c *Call[P]) askKey() string { return "call-" + Hash(c.Seed+"/"+strconv.Itoa(c.Asked)) }
+func (c *Call[P]) askKey() string { return c.keyOf(c.Asked) }
+
+// nextKey is the askKey of what is asked next.
+func (c *Call[P]) nextKey() string { return c.keyOf(c.Asked + 1) }
+
+func (c *Call[P]) keyOf(asked int) string { return "call-" + Hash(c.Seed+"/"+strconv.Itoa(asked)) }

@@ -65,8 +65,8 @@ type Transport[P any] struct {
 	// from now.
 	Keep func(c *Call[P]) time.Time
 
-	// Asked is told that people were asked for an approval, before that
-	// is stored. Optional.
+	// Asked is told that people were asked, before that is stored.
+	// Optional.
 	Asked func(ctx context.Context, c *Call[P], held hold.Held)
 
 	// Moved is told that a call has another state, after that was
@@ -113,6 +113,7 @@ type Ruling struct {
 type Ending struct {
 	Why    Why    `json:"why"`
 	Reason string `json:"reason,omitempty"` // in the words of the rules, people or the transport
+	By     string `json:"by,omitempty"`     // who denied it
 }
 
 // Why is the reason of an ending.

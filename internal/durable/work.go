@@ -206,22 +206,26 @@ func (e *Engine[P]) advance(ctx context.Context, key string, news bool, t *turn)
 		if do == nil || ctx.Err() != nil {
 			return
 		}
-		news = false
-		if c, err = e.step(ctx, c, do, t); t.handed {
+		var stored bool
+		if c, stored, err = e.step(ctx, c, do, t); t.handed {
 			return
 		}
+		news = news && !stored
 	}
 }
 
-// step takes one step. The call is read again when somebody else changed it.
-func (e *Engine[P]) step(ctx context.Context, c *Call[P], do step[P], t *turn) (*Call[P], error) {
+// step takes one step. The call is read again when somebody else
+// changed it: then nothing was stored, and the same news is looked at
+// again.
+func (e *Engine[P]) step(ctx context.Context, c *Call[P], do step[P], t *turn) (_ *Call[P], stored bool, err error) {
 	ctx, done := context.WithTimeout(ctx, storeWithin)
 	defer done()
-	err := do(ctx, c, t)
+	err = do(ctx, c, t)
 	if errors.Is(err, errConflict) {
-		return e.Get(ctx, c.Key)
+		c, err = e.Get(ctx, c.Key)
+		return c, false, err
 	}
-	return c, err
+	return c, true, err
 }
 
 // stays logs why a call does not go on. It stays due.

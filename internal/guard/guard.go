@@ -71,6 +71,20 @@ func (g Guard) CheckURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
+// Naming returns the guard for an address that an operator wrote: when
+// it names this machine or a private address, that may be reached.
+func (g Guard) Naming(u *url.URL) Guard {
+	ip, err := netip.ParseAddr(u.Hostname())
+	switch {
+	case loopbackHost(u.Hostname()):
+		g.Loopback = true
+	case err == nil && ip.Unmap().IsPrivate():
+		g.Allow = append([]netip.Prefix{netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen())}, g.Allow...)
+	}
+
+	return g
+}
+
 func loopbackHost(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()

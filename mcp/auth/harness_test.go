@@ -1,0 +1,90 @@
+package auth_test
+
+import (
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/mcp/auth"
+	"github.com/assent-dev/assent/mcp/auth/authtest"
+)
+
+const (
+	gatewayURL = "https://mcp.example.com/mcp"
+	scope      = "mcp:tools"
+)
+
+// clock is the time as a test has it.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) read() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) forward(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// resource is a gateway for ann's tokens of an issuer.
+func resource(
+	t *testing.T,
+	i *authtest.Issuer,
+	change func(*auth.Config),
+) (*auth.Resource, *clock) {
+	t.Helper()
+	at := &clock{now: time.Now()}
+	cfg := auth.Config{
+		URL:     gatewayURL,
+		Scopes:  []string{scope},
+		Issuers: []auth.Issuer{{URL: i.URL, TLS: i.Roots()}},
+		Callers: []auth.Caller{{Name: "ann", Issuer: i.URL, Subject: "00u1"}},
+		Now:     at.read,
+		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	r, err := auth.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, at
+}
+
+// good are the claims of a token that opens the gateway.
+func good(i *authtest.Issuer, now time.Time) map[string]any {
+	return map[string]any{
+		"iss":   i.URL,
+		"aud":   gatewayURL,
+		"sub":   "00u1",
+		"exp":   now.Add(time.Hour).Unix(),
+		"iat":   now.Unix(),
+		"scope": "profile " + scope,
+	}
+}
+
+// with is good with other claims; nil takes one away.
+func with(i *authtest.Issuer, now time.Time, change map[string]any) map[string]any {
+	all := good(i, now)
+	maps.Copy(all, change)
+	maps.DeleteFunc(all, func(_ string, v any) bool { return v == nil })
+	return all
+}
+
+// shown is a request that shows a token.
+func shown(token string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, gatewayURL, nil)
+	r.Header.Set("Authorization", "Bearer "+token)
+	return r
+}

@@ -1,0 +1,104 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// keys are the keys of an issuer, kept between requests.
+type keys struct {
+	load  func(ctx context.Context) ([]jose.JSONWebKey, error)
+	now   func() time.Time
+	log   *slog.Logger
+	fresh time.Duration // after which they are loaded anew
+	again time.Duration // at least, between two loads
+
+	mu      sync.Mutex
+	known   []jose.JSONWebKey
+	at      time.Time     // when they were loaded
+	tried   time.Time     // when the last load began
+	failed  error         // of the last load
+	loading chan struct{} // closed when the last load has ended
+	busy    bool          // it has not ended
+}
+
+// keepKeys is how long keys count while they can't be loaded anew.
+const keepKeys = 24 * time.Hour
+
+// find returns the keys that fit. When none does, they are loaded anew,
+// unless they were a moment ago. errKeys says that nobody knows whether
+// one would.
+func (k *keys) find(ctx context.Context, fits func(*jose.JSONWebKey) bool) ([]jose.JSONWebKey, error) {
+	found, loading, _ := k.look(ctx, fits)
+	if len(found) > 0 {
+		return found, nil
+	}
+	if err := ended(ctx, loading); err != nil {
+		return nil, fmt.Errorf("%w: %w", errKeys, err)
+	}
+	found, _, failed := k.look(ctx, fits)
+	if len(found) == 0 && failed != nil {
+		return nil, errKeys
+	}
+	return found, nil
+}
+
+// ended waits for a load.
+func ended(ctx context.Context, loading <-chan struct{}) error {
+	select {
+	case <-loading:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// look returns the known keys that fit, and begins to load them where
+// that is due.
+func (k *keys) look(
+	ctx context.Context, fits func(*jose.JSONWebKey) bool,
+) (found []jose.JSONWebKey, loading <-chan struct{}, failed error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	age := now.Sub(k.at)
+	if age > keepKeys {
+		k.known = nil
+	}
+	for _, key := range k.known {
+		if fits(&key) {
+			found = append(found, key)
+		}
+	}
+
+	due := len(found) == 0 || age > k.fresh
+	if due && !k.busy && now.Sub(k.tried) >= k.again {
+		k.tried, k.busy = now, true
+		k.loading = make(chan struct{})
+		go k.reload(context.WithoutCancel(ctx), k.loading)
+	}
+	return found, k.loading, k.failed
+}
+
+// reload loads the keys, for everybody who waits. When it fails those
+// that are known stay.
+func (k *keys) reload(ctx context.Context, done chan<- struct{}) {
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	loaded, err := k.load(ctx)
+	if err != nil {
+		k.log.WarnContext(ctx, "the issuer's keys can't be had", "error", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.failed, k.busy = err, false
+	if err == nil {
+		k.known, k.at = loaded, k.tried
+	}
+	close(done)
+}

@@ -1,0 +1,88 @@
+package auth
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+)
+
+// wellKnown is where a resource says who issues its tokens (RFC 9728
+// section 3).
+const wellKnown = "/.well-known/oauth-protected-resource"
+
+// metadataURL is the address of the metadata: the path of the resource
+// comes behind the well-known one.
+func (r *Resource) metadataURL() string {
+	u, err := url.Parse(r.cfg.URL)
+	if err != nil {
+		return ""
+	}
+	u.Path = wellKnown + u.Path
+	u.RawPath, u.RawQuery = "", ""
+	return u.String()
+}
+
+// IsMetadata reports whether a path is one at which the metadata of the
+// gateway is looked for, when it is served at a path of its own.
+func (r *Resource) IsMetadata(path, own string) bool {
+	u, err := url.Parse(r.metadataURL())
+	return path == wellKnown || path == wellKnown+own || err == nil && path == u.Path
+}
+
+// ServeHTTP answers with the metadata of the gateway as a protected
+// resource. Everybody may read it.
+func (r *Resource) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	if q.Method != http.MethodGet && q.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "expected GET", http.StatusMethodNotAllowed)
+		return
+	}
+	text, err := jsonmsg.Object(r.describe)
+	if err != nil {
+		http.Error(w, "the metadata can't be written", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "max-age=300")
+	_, _ = w.Write(text) // the client may be gone
+}
+
+func (r *Resource) describe(w *jsonmsg.Writer) {
+	var issuers []string
+	for _, i := range r.cfg.Issuers {
+		issuers = append(issuers, i.URL)
+	}
+	w.Member("resource", r.cfg.URL)
+	w.Name("authorization_servers").Strings(issuers)
+	if len(r.cfg.Scopes) > 0 {
+		w.Name("scopes_supported").Strings(r.cfg.Scopes)
+	}
+	w.Name("bearer_methods_supported").Strings([]string{"header"})
+	w.Member("resource_name", "assent")
+}
+
+// metadataOf are the addresses of an issuer's metadata, in the order in
+// which MCP wants them tried (RFC 8414 section 3.1, OpenID Connect
+// Discovery section 4.1).
+func metadataOf(issuer string) []string {
+	u, err := url.Parse(issuer)
+	if err != nil {
+		return nil
+	}
+	path := strings.TrimRight(u.Path, "/")
+	at := func(path string) string {
+		one := *u
+		one.Path, one.RawPath = path, ""
+		return one.String()
+	}
+	out := []string{
+		at("/.well-known/oauth-authorization-server" + path),
+		at("/.well-known/openid-configuration" + path),
+	}
+	if path != "" {
+		out = append(out, at(path+"/.well-known/openid-configuration"))
+	}
+	return out
+}

@@ -1,0 +1,200 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/wire"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// toolsCall answers tools/call: the rules decide, people are asked, and
+// what may run is passed on.
+func (g *Gateway) toolsCall(
+	ctx context.Context, r *server.Request, with *server.Exchange,
+) (json.RawMessage, *wire.Error) {
+	c, bad := wire.ReadCall(r.Params)
+	if bad != nil {
+		return nil, bad
+	}
+	if g.cfg.WaitTool && c.Name == waitTool {
+		return g.waitFor(ctx, r, c, with)
+	}
+	q, bad := g.read(ctx, r.Caller, c)
+	if bad != nil {
+		return nil, bad
+	}
+	if bad := q.tool.repeated(r, c); bad != nil {
+		return nil, bad
+	}
+	return g.decideOn(ctx, r, c, q, with)
+}
+
+// repeated checks the headers of a modern request by HTTP that repeat
+// arguments. Nothing is decided by them, and none is passed on: those
+// that the server gets are made of what is sent.
+func (t *tool) repeated(r *server.Request, c *wire.Call) *wire.Error {
+	if r.Header == nil || t.verdict == nil {
+		return nil
+	}
+	if _, err := t.verdict.Tool.Params(c.Arguments); err != nil {
+		return nil // no header can repeat them: no server gets them either
+	}
+	if err := t.verdict.Tool.CheckParams(c.Arguments, r.Header.Values); err != nil {
+		return wire.Fail(wire.CodeHeaderMismatch, "%v", err)
+	}
+	return nil
+}
+
+// decideOn has the rules decide on a call, and does what they say.
+func (g *Gateway) decideOn(
+	ctx context.Context, r *server.Request, c *wire.Call, q *request, with *server.Exchange,
+) (json.RawMessage, *wire.Error) {
+	if q.tool.withheld != "" {
+		return g.say(r, notRun(q.tool.withheld))
+	}
+	plan, err := g.cfg.Plan(ctx)
+	if err != nil {
+		g.cfg.Log.ErrorContext(ctx, "the rules could not be had", "error", err)
+		return g.say(r, notRun("The rules could not be read"))
+	}
+
+	q.plan, q.decision = plan, q.tool.decided(plan, q.call)
+	if c.State != "" {
+		q.responses = c.Responses
+		if isRound(c.State) {
+			q.round, err = g.openRound(q, c.State)
+		} else {
+			q.back, err = g.comeBack(ctx, q, c.State)
+		}
+		if err != nil {
+			return nil, wire.Fail(wire.CodeInvalidParams, "params.%v", errState)
+		}
+	}
+
+	if g.wantsTask(r, c, q) {
+		return g.begin(ctx, r, q)
+	}
+	switch q.decision.Outcome {
+	case resolve.Allow:
+		return g.pass(ctx, r, q, with)
+	case resolve.Ask:
+		return g.ask(ctx, r, q, with)
+	}
+
+	g.note(ctx, eventDenied, q, nil)
+	return g.say(r, denied(q.decision.Message))
+}
+
+// read finds the tool of a call, and makes the call of it that the
+// rules decide on.
+func (g *Gateway) read(ctx context.Context, name string, c *wire.Call) (*request, *wire.Error) {
+	by := g.callers[name]
+	if by == nil {
+		return nil, wire.Fail(wire.CodeInvalidRequest, "the caller is not configured")
+	}
+	t, err := g.advertised(ctx, c.Name)
+	if err != nil {
+		return nil, wire.Fail(wire.CodeInternal, "the tools can't be listed now")
+	}
+	if t == nil {
+		return nil, wire.Fail(wire.CodeInvalidParams, "unknown tool: %s", c.Name)
+	}
+	meta, err := g.relayed(t.server, &c.Meta)
+	if err != nil {
+		return nil, wire.Fail(wire.CodeInvalidParams, "params._meta: %v", err)
+	}
+	return &request{
+		caller: by,
+		tool:   t,
+		call:   t.call(by, c.Arguments),
+		meta:   meta,
+	}, nil
+}
+
+// relayed is what is passed on of a call's _meta: what follows the call
+// through a system, and the keys that the server's configuration names.
+// Nobody who approves a call sees the rest.
+func (g *Gateway) relayed(alias string, meta *wire.Meta) (json.RawMessage, error) {
+	out := wire.Meta{Trace: meta.Trace}
+	for _, m := range meta.Foreign {
+		if g.servers[alias].passes(m.Name) {
+			out.Foreign = append(out.Foreign, m)
+		}
+	}
+	if out.IsEmpty() {
+		return nil, nil
+	}
+	return out.Append(nil)
+}
+
+func (s *Server) passes(key string) bool {
+	for _, name := range s.PassMeta {
+		if name == key || name == "*" {
+			return true
+		}
+	}
+
+	return false
+}
+
+// ask has people decide about a call, and waits for them as long as
+// the caller may.
+func (g *Gateway) ask(
+	ctx context.Context, r *server.Request, q *request, with *server.Exchange,
+) (json.RawMessage, *wire.Error) {
+	c, err := g.enter(ctx, q)
+	q.gaveUp = err == nil && g.broughtBack(ctx, q, c.Key)
+	for more := true; err == nil && more && !c.Over(); {
+		if answer, bad := g.offerByResult(ctx, r, q, c, with); answer != nil || bad != nil {
+			return answer, bad
+		}
+		c, err = g.await(ctx, r, q, c, with)
+		more = err == nil && g.asksNext(r, q, c)
+	}
+
+	switch {
+	case errors.Is(err, errFull):
+		return g.say(
+			r,
+			notRun("Too many requests wait. Call again when people have decided about some"),
+		)
+	case ctx.Err() != nil: // nobody hears this
+		return g.say(r, notRun("The client gave up waiting"))
+	case errors.Is(err, errUnreadable):
+		return g.say(r, notRun("The arguments can't be read"))
+	case err != nil:
+		g.cfg.Log.ErrorContext(ctx, "a call that asks can't be kept", "error", err)
+		return g.say(r, notRun("The call could not be kept"))
+	}
+
+	if !c.Over() {
+		return g.pendingAnswer(ctx, r, q, c)
+	}
+	return g.outcome(ctx, r, c)
+}
+
+// say is a result that a model reads.
+func (g *Gateway) say(r *server.Request, s *wire.Said) (json.RawMessage, *wire.Error) {
+	text, err := s.Append(nil, r.Modern)
+	if err != nil {
+		return nil, wire.Fail(wire.CodeInternal, "the answer can't be written")
+	}
+	return text, nil
+}
+
+// params are the method and the params of the call that goes to the
+// server. Those of a pseudo-tool are its arguments.
+func params(name string, args []byte) (method string, text json.RawMessage, err error) {
+	if isPseudo(name) {
+		return name, args, nil
+	}
+	text, err = jsonmsg.Object(func(w *jsonmsg.Writer) {
+		w.Member("name", name)
+		w.Name("arguments").Verbatim(args)
+	})
+	return wire.MethodCall, text, err
+}

@@ -1,0 +1,274 @@
+package catalog
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/assent-dev/assent/internal/safetext"
+)
+
+// The pseudo-tools: what calls of these methods are decided as.
+const (
+	ToolRead   = "resources/read"
+	ToolPrompt = "prompts/get"
+)
+
+// ours begins the names of tools of the gateway itself.
+const ours = "assent__"
+
+// Reserved reports whether a name is one that the gateway keeps for
+// itself, or is taken for one.
+func Reserved(name string) bool {
+	folded := safetext.Fold(name)
+	return strings.HasPrefix(folded, safetext.Fold(ours)) ||
+		folded == safetext.Fold(ToolRead) || folded == safetext.Fold(ToolPrompt)
+}
+
+// Prefix says when a tool's advertised name begins with its server's.
+type Prefix string
+
+// The ways to name tools.
+const (
+	PrefixAuto   Prefix = "auto"   // with several servers; "" too
+	PrefixAlways Prefix = "always" // with one too
+)
+
+// separator stands between a server's alias and a tool's name.
+const separator = "__"
+
+// leastLimit leaves room for a name and the digits behind it.
+const leastLimit = 16
+
+// Naming says how tools are called.
+type Naming struct {
+	Prefix Prefix
+	Limit  int // of an advertised name, in bytes, at least 16; 0: 64
+	Page   int // tools on a page; 0: 1,000
+}
+
+func (n Naming) orDefault() Naming {
+	if n.Limit == 0 {
+		n.Limit = 64
+	}
+	if n.Page <= 0 {
+		n.Page = 1_000
+	}
+	n.Limit = max(n.Limit, leastLimit)
+	return n
+}
+
+// Entry is one tool under the name that clients call it by.
+type Entry struct {
+	Advertised  string
+	Alias, Name string // of the server, and the server's own name
+	Verdict     Verdict
+}
+
+// Table is what a gateway offers: the tools of all its servers by
+// advertised name. It doesn't change, and is safe for concurrent use.
+type Table struct {
+	Entries  []Entry // by alias, then in the server's order
+	Withheld []Entry // what isn't listed; Verdict has the reason
+	Findings []Finding
+
+	byName   map[string]int
+	withheld map[string]int
+	pages    pages
+}
+
+// NewTable names the tools that are offered or asked about. Two tools
+// whose names would be taken for each other are both withheld: equal
+// names, those that differ in case or in letters that look alike, and
+// those that are so after they were cut. The key, 32 bytes, seals
+// cursors; nil: pages have none.
+func NewTable(servers []Judgement, naming Naming, key []byte) (*Table, error) {
+	naming = naming.orDefault()
+	t := &Table{byName: map[string]int{}, withheld: map[string]int{}}
+	servers = slices.Clone(servers)
+	slices.SortStableFunc(
+		servers,
+		func(a, b Judgement) int { return cmp.Compare(a.Alias, b.Alias) },
+	)
+	all, withheld := entries(servers, naming)
+	twins := collisions(all)
+	for i, e := range all {
+		switch others := twins[i]; {
+		case Reserved(e.full):
+			t.hold(e.Entry, RuleReserved, textReserved)
+		case others != "":
+			t.hold(e.Entry, RuleCollision, fmt.Sprintf(
+				"Its name, %q, is taken for that of %s, so nobody knows which one is meant.", e.full, others))
+		default:
+			t.byName[e.Advertised] = len(t.Entries)
+			t.Entries = append(t.Entries, e.Entry)
+		}
+	}
+
+	for _, e := range withheld {
+		t.keep(e.Entry)
+	}
+	t.shadowed(servers)
+	return t, t.pages.make(t, naming.Page, key)
+}
+
+// candidate is an entry with its whole name, before it was cut.
+type candidate struct {
+	Entry
+	full string
+}
+
+// entries names all tools, those that are withheld aside.
+func entries(servers []Judgement, naming Naming) (out, withheld []candidate) {
+	prefixed := len(servers) > 1 || naming.Prefix == PrefixAlways
+	for _, s := range servers {
+		for _, v := range s.Tools {
+			full := v.Tool.Name
+			if prefixed {
+				full = s.Alias + separator + full
+			}
+			c := candidate{full: full, Entry: Entry{
+				Advertised: shorten(full, naming.Limit),
+				Alias:      s.Alias,
+				Name:       v.Tool.Name,
+				Verdict:    v,
+			}}
+			if v.State == Withheld {
+				withheld = append(withheld, c)
+			} else {
+				out = append(out, c)
+			}
+		}
+	}
+
+	return out, withheld
+}
+
+// shorten cuts a name, and ends it with six digits of its digest: the
+// same name is always cut alike.
+func shorten(full string, limit int) string {
+	if len(full) <= limit {
+		return full
+	}
+	const digits = 6
+	sum := sha256.Sum256([]byte(full))
+	at := limit - digits - 1
+	for at > 0 && !utf8.RuneStart(full[at]) {
+		at--
+	}
+	return full[:at] + "_" + hex.EncodeToString(sum[:])[:digits]
+}
+
+// collisions finds, for each candidate, those that it is taken for: in
+// words, "" for none.
+func collisions(all []candidate) []string {
+	out := make([]string, len(all))
+	for _, name := range []func(candidate) string{
+		func(c candidate) string { return c.full },
+		func(c candidate) string { return c.Advertised },
+	} {
+		groups := map[string][]int{}
+		for i, c := range all {
+			key := safetext.Fold(name(c))
+			groups[key] = append(groups[key], i)
+		}
+		for _, group := range groups {
+			for _, i := range group {
+				if len(group) > 1 && out[i] == "" {
+					out[i] = others(all, group, i)
+				}
+			}
+		}
+	}
+
+	return out
+}
+
+// others names the other members of a group.
+func others(all []candidate, group []int, self int) string {
+	const most = 3
+	var words []string
+	for _, i := range group {
+		if i != self && len(words) < most {
+			words = append(words, fmt.Sprintf("%q of %s", all[i].Name, all[i].Alias))
+		}
+	}
+
+	if more := len(group) - 1 - len(words); more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(words, ", ")
+}
+
+// hold keeps an entry off the list.
+func (t *Table) hold(e Entry, rule, reason string) {
+	e.Verdict.withhold(rule, safetext.TerminalLine(reason))
+	t.keep(e)
+	t.Findings = append(t.Findings, Finding{
+		Rule:    rule,
+		Server:  e.Alias,
+		Tool:    e.Name,
+		Message: e.Verdict.Reason,
+	})
+}
+
+// keep remembers why a name isn't listed, unless another tool has it.
+func (t *Table) keep(e Entry) {
+	_, listed := t.byName[e.Advertised]
+	if _, kept := t.withheld[e.Advertised]; !listed && !kept && e.Name != "" {
+		t.withheld[e.Advertised] = len(t.Withheld)
+	}
+	t.Withheld = append(t.Withheld, e)
+}
+
+// Lookup returns what an advertised name stands for. Of a name that is
+// withheld there is an entry too, whose State says so; false for a name
+// that is not known. The name is looked up as it is: no part of it is
+// read.
+func (t *Table) Lookup(advertised string) (Entry, bool) {
+	if i, ok := t.byName[advertised]; ok {
+		return t.Entries[i], true
+	}
+	if i, ok := t.withheld[advertised]; ok {
+		return t.Withheld[i], true
+	}
+	return Entry{}, false
+}
+
+// Of returns the tool of a server by the server's own name, listed or
+// withheld; false for one that the server doesn't have.
+func (t *Table) Of(alias, name string) (Entry, bool) {
+	for _, all := range [][]Entry{t.Entries, t.Withheld} {
+		for _, e := range all {
+			if e.Name == name && e.Alias == alias {
+				return e, true
+			}
+		}
+	}
+
+	return Entry{}, false
+}
+
+// shadowed finds texts that name tools of other servers.
+func (t *Table) shadowed(servers []Judgement) {
+	if len(servers) < 2 {
+		return
+	}
+	owners := map[string][]string{}
+	add := func(name, alias string) {
+		if !slices.Contains(owners[name], alias) {
+			owners[name] = append(owners[name], alias)
+		}
+	}
+	for _, e := range t.Entries {
+		add(e.Name, e.Alias)
+		add(e.Advertised, e.Alias)
+	}
+	for _, e := range t.Entries {
+		t.Findings = append(t.Findings, e.Verdict.Tool.shadows(e.Alias, owners)...)
+	}
+}

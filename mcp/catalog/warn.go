@@ -1,0 +1,97 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+)
+
+// imperatives are words to a model rather than about a tool. They stand
+// in attacks, and in clumsy descriptions too.
+func imperatives() []string {
+	return []string{
+		"ignore previous", "ignore all", "ignore any", "ignore the above", "disregard",
+		"do not tell", "don't tell", "do not mention", "don't mention", "without telling",
+		"do not inform", "never tell", "never mention", "hide this",
+		"before using", "before calling", "before any other tool", "instead of using",
+		"you must", "you should always", "always call", "always use this",
+		"<important>", "<system>", "system prompt", "do not ask", "without asking",
+	}
+}
+
+// warnAlone looks at the tool's texts by themselves.
+func (t *Tool) warnAlone() {
+	words, address := imperatives(), false
+	for _, text := range t.texts {
+		low := strings.ToLower(text)
+		for i, word := range words {
+			if word != "" && strings.Contains(low, word) {
+				t.find(
+					RuleImperative,
+					"",
+					"a text says “"+word+"”, which speaks to the model",
+				)
+				words[i] = ""
+			}
+		}
+
+		if !address && (strings.Contains(low, "http://") || strings.Contains(low, "https://")) {
+			t.find(RuleAddress, "", "a text holds an address of the web")
+			address = true
+		}
+	}
+}
+
+// shadows finds the tools of other servers that a tool's texts name.
+// owners are the servers that have a tool of a name.
+func (t *Tool) shadows(alias string, owners map[string][]string) []Finding {
+	var out []Finding
+	seen := map[string]bool{}
+	for _, text := range t.texts {
+		for word, marked := range words(text) {
+			of := owners[word]
+			if len(of) == 0 || slices.Contains(of, alias) || seen[word] || !marked && ordinary(word) {
+				continue
+			}
+			seen[word] = true
+			out = append(out, Finding{
+				Rule:    RuleShadow,
+				Server:  alias,
+				Tool:    t.Name,
+				Message: "a text names “" + word + "”, a tool of " + strings.Join(of, " and "),
+			})
+		}
+	}
+
+	return out
+}
+
+// ordinary reports whether a name is a word that any text may hold.
+func ordinary(word string) bool {
+	return !strings.ContainsAny(word, "_-.0123456789") && strings.ToLower(word[1:]) == word[1:]
+}
+
+// words goes through what could be names of tools in a text. Those in
+// quotation marks, and those with the word tool behind them, are marked.
+func words(text string) func(yield func(word string, marked bool) bool) {
+	return func(yield func(string, bool) bool) {
+		for i := 0; i < len(text); {
+			if !wordByte(text[i]) {
+				i++
+				continue
+			}
+			start := i
+			for i < len(text) && wordByte(text[i]) {
+				i++
+			}
+			word := strings.Trim(text[start:i], ".-")
+			quote := start > 0 && strings.IndexByte("`'\"", text[start-1]) >= 0
+			if word != "" && !yield(word, quote || strings.HasPrefix(text[i:], " tool")) {
+				return
+			}
+		}
+	}
+}
+
+func wordByte(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '-' || c == '.'
+}

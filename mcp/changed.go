@@ -1,0 +1,165 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/assent-dev/assent/approval/info"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/mcp/catalog"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/store"
+)
+
+// decided is what the rules say of a call of the tool, with its
+// binding. A call that they allow asks where the tool is not the one
+// that was accepted.
+func (t *tool) decided(plan *resolve.Plan, call *resolve.Call) resolve.Decision {
+	d := plan.Decide(call)
+	if d.Outcome != resolve.Allow || t.asks == "" {
+		return d
+	}
+	var err error
+	if d.Binding, err = plan.Bind(call); err != nil {
+		d.Outcome, d.Message = resolve.Deny, "the arguments can't be bound to a decision"
+		return d
+	}
+	d.Outcome = resolve.Ask
+	return d
+}
+
+// The bounds of what people are shown of a definition, in bytes.
+const (
+	mostChanges    = 8 << 10
+	mostDefinition = 24 << 10
+)
+
+// about is what people see of a tool that is not the one that was
+// accepted: what differs, and both definitions.
+func (t *tool) about() []info.Item {
+	if t.asks == "" || t.verdict == nil {
+		return nil
+	}
+	var changes []string
+	for _, c := range t.verdict.Changes {
+		changes = append(changes, c.String())
+	}
+	var out []info.Item
+	for _, it := range []info.Item{
+		{Label: "What has changed", Text: cut(strings.Join(changes, "\n"), mostChanges)},
+		{Label: "The definition that was accepted", Text: indented(t.verdict.Accepted)},
+		{Label: "The definition now", Text: indented(t.verdict.Tool.Raw)},
+	} {
+		if it.Text != "" {
+			out = append(out, it)
+		}
+	}
+
+	return out
+}
+
+// indented is a definition as people read it.
+func indented(definition []byte) string {
+	var out bytes.Buffer
+	if json.Indent(&out, definition, "", "  ") != nil {
+		return ""
+	}
+	return cut(out.String(), mostDefinition)
+}
+
+// cut is the beginning of a text, and says that there is more.
+func cut(text string, most int) string {
+	const more = "\n…"
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len(more)], "") + more
+}
+
+// outdate ends what people are asked about tools that are not the ones
+// any more which a server lists.
+func (g *Gateway) outdate(
+	ctx context.Context, before, now map[string]catalog.Judgement, failed map[string]error,
+) {
+	changed := map[string]bool{}
+	for alias, j := range now {
+		if failed[alias] == nil && digests(before[alias]) != digests(j) {
+			changed[alias] = true
+		}
+	}
+	if len(changed) == 0 {
+		return
+	}
+
+	var ends []string
+	err := g.engine.Each(ctx, "", func(r store.Record) {
+		if !r.Expires.IsZero() {
+			return
+		}
+		c, err := g.engine.Open(r)
+		if err == nil && changed[c.Part.Server] && !isPseudo(c.Part.Tool) && !lists(now[c.Part.Server], c) {
+			ends = append(ends, r.Key)
+		}
+	})
+	for _, key := range ends {
+		err = errors.Join(err, g.overtake(ctx, key, toTell))
+	}
+	if err != nil {
+		g.cfg.Log.WarnContext(ctx, "calls of changed tools can't be ended", "error", err)
+	}
+}
+
+// digests are those of a whole list, in its order.
+func digests(j catalog.Judgement) string {
+	var all strings.Builder
+	for _, v := range j.Tools {
+		all.WriteString(v.Digest + " ")
+	}
+	return all.String()
+}
+
+// lists reports whether a list has the very tool of a call.
+func lists(j catalog.Judgement, c *record) bool {
+	for _, v := range j.Tools {
+		if v.Tool.Name == c.Part.Tool && v.Digest == c.Part.Definition {
+			return true
+		}
+	}
+	return false
+}
+
+// telling says whether a caller is told that its call was overtaken.
+type telling bool
+
+const (
+	toTell telling = false // when it makes the call again
+	told   telling = true  // its call is asked anew at once
+)
+
+// overtake ends a call that was asked under other rules, or of another
+// definition of its tool.
+func (g *Gateway) overtake(ctx context.Context, key string, how telling) error {
+	_, err := g.engine.Change(ctx, key, func(c *record) error {
+		if c.Over() || c.State == durable.Running {
+			return durable.ErrUnchanged
+		}
+		g.engine.Finish(c, durable.Ending{Why: durable.Refused, Reason: textChanged})
+		c.Part.Told = bool(how)
+		return nil
+	})
+	if errors.Is(err, durable.ErrUnchanged) {
+		return nil
+	}
+	return err
+}
+
+// withdrawn is what people are told of a call that they needn't answer.
+func withdrawn(c *record) string {
+	if c.Ending != nil && c.Ending.Why == durable.Refused {
+		return c.Ending.Reason
+	}
+	return "nobody waits for the call any more"
+}

@@ -1,0 +1,273 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// offer is what the user of a caller is shown in the client while a
+// call waits.
+type offer struct {
+	ref  string            // of the request
+	text string            // of a form; "": there is none
+	form *approval.Request // what the form asks
+	page string            // of a link; "": there is none
+	user bool              // the user of the caller may answer on that page
+}
+
+// askedWithin is how long a call waits until it is known under which
+// reference people were asked: people's side may not be reached.
+const askedWithin = 5 * time.Second
+
+// canForm reports whether the user of a caller may answer in the client
+// itself: the configuration and the client have to say so.
+func (g *Gateway) canForm(r *server.Request, q *request) bool {
+	forms := r.Modern || slices.Contains([]string{wire.V20250618, wire.V20251125}, r.Version)
+	return g.cfg.User != nil && q.caller.InPlace && r.Capabilities.Form && forms
+}
+
+// canLink reports whether the client can be sent to a page.
+func (g *Gateway) canLink(r *server.Request) bool {
+	return g.cfg.Page != nil && r.Capabilities.URL && (r.Modern || r.Version == wire.V20251125)
+}
+
+// offerOf waits until people were asked about a call, under another
+// reference than before, and returns what its client is shown then; nil
+// for nothing.
+func (g *Gateway) offerOf(ctx context.Context, r *server.Request, q *request, key, before string) *offer {
+	if !g.canForm(r, q) && !g.canLink(r) {
+		return nil
+	}
+	c, err := g.engine.Watch(ctx, key, func(c *record) bool {
+		return c.Over() || isAsked(c) && c.Ask.Ref != before || c.State != durable.Ready && c.State != durable.Asking
+	})
+	if err != nil || !isAsked(c) {
+		return nil
+	}
+	o := &offer{ref: c.Ask.Ref, user: c.Ask.Question}
+	if g.canForm(r, q) && c.Ask.Question && c.Part.InPlace {
+		o.fill(ctx, g.cfg.User, q.caller.asker)
+	}
+	if g.canLink(r) && (r.Modern || !c.Part.Linked) {
+		o.page = g.cfg.Page(o.ref)
+	}
+	return o
+}
+
+// isAsked reports whether people were asked, and under which reference
+// is known.
+func isAsked(c *record) bool { return !c.Over() && c.Ask != nil && c.Ask.Ref != "" }
+
+// fill makes the form, where there is one.
+func (o *offer) fill(ctx context.Context, u User, who approval.Asker) {
+	asked, err := u.Question(ctx, who, o.ref)
+	if err != nil {
+		return
+	}
+	if text, fits := formText(asked); fits {
+		o.text, o.form = text, asked
+	}
+}
+
+// heard goes by what the client of a caller answered to a form. It
+// reports whether that was an answer that counts.
+func (g *Gateway) heard(
+	ctx context.Context, by *caller, key string, asked *approval.Request, result json.RawMessage,
+) bool {
+	ctx = context.WithoutCancel(ctx) // the answer was given, whoever hears of it
+	choice := choiceDeny
+	switch saidIn(result) {
+	case saidApprove:
+		choice = choiceApprove
+	case saidDeny:
+	case saidDecline:
+		return g.decline(ctx, key, asked.ID)
+	default:
+		return false
+	}
+
+	if err := g.cfg.User.Answer(ctx, by.asker, asked, choice); err != nil {
+		g.cfg.Log.WarnContext(
+			ctx,
+			"an answer in the client doesn't count",
+			"call",
+			key,
+			"error",
+			err,
+		)
+		return false
+	}
+
+	return true
+}
+
+// declined is why a call ended that was declined in the client. Clients
+// do that by themselves, too: it is no denial of a person.
+const declined durable.Why = "declined"
+
+// decline ends a call that was declined, as long as it asks what was
+// declined.
+func (g *Gateway) decline(ctx context.Context, key, ref string) bool {
+	c, err := g.engine.Change(ctx, key, func(c *record) error {
+		if !isAsked(c) || c.Ask.Ref != ref {
+			return durable.ErrUnchanged
+		}
+		g.engine.Finish(c, durable.Ending{Why: declined})
+		return nil
+	})
+	if err != nil {
+		return errors.Is(err, durable.ErrUnchanged)
+	}
+	_ = g.noteRecord(ctx, "mcp_call_declined", c, map[string]any{"channel": Channel})
+	return true
+}
+
+// errNoAnswer ends a wait: the user was asked in the client, and gave no
+// answer.
+var errNoAnswer = errors.New("the client gave no answer")
+
+// offerNow shows a legacy client its form or its link, on the stream of
+// the call. The wait goes on meanwhile: somebody may answer elsewhere.
+func (g *Gateway) offerNow(
+	ctx context.Context, r *server.Request, q *request, key string, with *server.Exchange,
+) (giveUp bool) {
+	if r.Modern {
+		return false // asked by a result
+	}
+	before := ""
+	for {
+		o := g.offerOf(ctx, r, q, key, before)
+		switch {
+		case o == nil:
+			return false
+		case o.form != nil:
+			result, bad := with.Ask(ctx, methodElicit, formParams(r, o.text))
+			if ctx.Err() != nil || bad != nil || !g.heard(ctx, q.caller, key, o.form, result) {
+				return ctx.Err() == nil
+			}
+		case o.page != "":
+			g.showLink(ctx, o, key, with)
+		}
+
+		before = o.ref
+	}
+}
+
+// showLink shows a legacy client the page of a request. Whatever it
+// answers means nothing but that it was shown.
+func (g *Gateway) showLink(ctx context.Context, o *offer, key string, with *server.Exchange) {
+	id := "el_" + rand.Text()
+	if !g.markLinked(ctx, key) {
+		return
+	}
+	if _, bad := with.Ask(ctx, methodElicit, linkParams(id, o.page)); bad == nil {
+		g.completeLater(key, o.ref, id, with)
+	}
+}
+
+// completeLater tells a legacy client that the request behind a link was
+// answered, once it was.
+func (g *Gateway) completeLater(key, ref, id string, with *server.Exchange) {
+	with.After(func(ctx context.Context, notify func(string, json.RawMessage) error) {
+		_, err := g.engine.Watch(ctx, key, func(c *record) bool { return !isAsked(c) || c.Ask.Ref != ref })
+		if ctx.Err() == nil && (err == nil || errors.Is(err, approval.ErrNotFound)) {
+			_ = notify("notifications/elicitation/complete", written(func(w *jsonmsg.Writer) {
+				w.Member("elicitationId", id)
+			}))
+		}
+	})
+}
+
+// offerByResult asks the user of a client by the answer to the call: a
+// modern one brings its answer with the next call, and one of
+// 2025-11-25 calls again. Nothing is shown twice in a row.
+func (g *Gateway) offerByResult(
+	ctx context.Context, r *server.Request, q *request, c *record, with *server.Exchange,
+) (json.RawMessage, *wire.Error) {
+	if !r.Modern && (c.Part.Linked || !g.canLink(r)) {
+		return nil, nil
+	}
+	limit, stop := context.WithTimeout(ctx, askedWithin)
+	defer stop()
+	o := g.offerOf(limit, r, q, c.Key, "")
+	if o == nil || q.back.Offered != "" && q.back.Ref == o.ref {
+		return nil, nil
+	}
+	q.looked = o.ref
+	switch {
+	case !r.Modern && o.form != nil:
+		return nil, nil
+	case r.Modern && o.form != nil:
+		return g.sendBack(
+			ctx,
+			c,
+			q.back.next(offeredForm, o.ref),
+			o.ref,
+			formParams(r, o.text),
+		)
+	case r.Modern && o.page != "":
+		return g.sendBack(
+			ctx,
+			c,
+			q.back.next(offeredLink, o.ref),
+			"see_"+o.ref,
+			linkParams("", o.page),
+		)
+	case o.page != "" && o.user && g.markLinked(ctx, c.Key):
+		id := "el_" + rand.Text()
+		g.completeLater(c.Key, o.ref, id, with)
+		return nil, linkNeeded(id, o.page)
+	}
+
+	return nil, nil
+}
+
+// asksNext reports whether the user of a modern client can be asked by a
+// form that it has not seen: the wait ends for that.
+func (g *Gateway) asksNext(r *server.Request, q *request, c *record) bool {
+	return r.Modern && g.canForm(r, q) && isAsked(c) && c.Ask.Question && c.Part.InPlace &&
+		c.Ask.Ref != q.looked && c.Ask.Ref != q.back.Ref
+}
+
+// markLinked notes that a client was sent to the page of a request, and
+// reports whether it is the first time.
+func (g *Gateway) markLinked(ctx context.Context, key string) bool {
+	_, err := g.engine.Change(ctx, key, func(c *record) error {
+		if c.Part.Linked {
+			return durable.ErrUnchanged
+		}
+		c.Part.Linked = true
+		return nil
+	})
+	return err == nil
+}
+
+// broughtBack goes by the answer to a form that a modern client brings
+// with its call. It reports whether the client gave none, though it was
+// asked.
+func (g *Gateway) broughtBack(ctx context.Context, q *request, key string) (giveUp bool) {
+	back := &q.back
+	if back.Offered != offeredForm || back.Key != key || g.cfg.User == nil || !q.caller.InPlace {
+		return false
+	}
+	result := jsonmsg.Get(q.responses, back.Ref)
+	if result == nil { // asked again
+		back.Offered = ""
+		return false
+	}
+	asked, err := g.cfg.User.Question(ctx, q.caller.asker, back.Ref)
+	if err != nil { // somebody answered elsewhere, or it has expired
+		return false
+	}
+	return !g.heard(ctx, q.caller, key, asked, result)
+}

@@ -1,0 +1,155 @@
+// Package config reads the configuration of the MCP gateway: the file
+// of `assent mcp gateway --config`, and the section mcp of `assent
+// serve`. Its fields, their forms, defaults and meanings stand in
+// config.schema.json, and in docs/contracts/mcp.md for people.
+package config
+
+import (
+	"strings"
+	"time"
+)
+
+// Gateway is one gateway.
+type Gateway struct {
+	Agent     string   `doc:"agent"` // file
+	Policies  []string `doc:"policies"`
+	People    string   `doc:"people"`
+	Decisions string   `doc:"decisions"`
+	// OnBrokenFiles is "keep" or "deny".
+	OnBrokenFiles string `doc:"on_broken_files"`
+	// Undeclared is "deny" or "ask".
+	Undeclared string `doc:"undeclared"`
+
+	Server          string `doc:"server"` // "": the gateway asks by itself
+	ServerTokenFile string `doc:"server_token_file"`
+	// Offline is "deny" or "allow".
+	Offline string `doc:"offline"`
+
+	Store     string `doc:"store"`
+	StoreFile string `doc:"store_file"`
+	Key       string `doc:"key"`       // "": assent.key beside a store that is a file
+	Watermark string `doc:"watermark"` // "": beside the key; NoWatermark: none
+
+	// Ask is "user", "approvers", "both", or "" for approvers where
+	// there are some.
+	Ask       string        `doc:"ask"`
+	Within    time.Duration `doc:"within"`
+	RunWithin time.Duration `doc:"run_within"`
+	PermitAge time.Duration `doc:"permit_age"` // at most a day
+
+	Listen    string   `doc:"listen"` // "": standard streams
+	PublicURL string   `doc:"public_url"`
+	Hosts     []string `doc:"hosts"`
+	Origins   []string `doc:"origins"`
+	Callers   []Caller `doc:"callers"`
+	OAuth     *OAuth   `doc:"oauth"` // nil: callers show tokens of files alone
+
+	Upstream []Upstream `doc:"upstream"`
+	// Prefix is "auto" or "always".
+	Prefix    string `doc:"prefix"`
+	NameLimit int    `doc:"name_limit"` // characters
+	Resources string `doc:"resources"`  // an alias
+	// Link is "off" or "url".
+	Link        string        `doc:"link"`
+	KeepResults time.Duration `doc:"keep_results"`
+	MaxPending  int           `doc:"max_pending"`
+	Recheck     time.Duration `doc:"recheck"`
+	Grace       time.Duration `doc:"grace"`
+	WaitTool    bool          `doc:"wait_tool"`
+}
+
+// AsksUser reports whether the users of clients are asked.
+func (g *Gateway) AsksUser() bool { return g.Ask == "user" || g.Ask == "both" }
+
+// NoWatermark is the watermark of a gateway that has none.
+const NoWatermark = "none"
+
+// Caller is a client that may call.
+type Caller struct {
+	Name            string `doc:"name"`
+	Person          string `doc:"person"`
+	TokenFile       string `doc:"token_file"`
+	Subject         string `doc:"subject"`
+	Issuer          string `doc:"issuer"` // of the subject; "": the only one
+	ServerTokenFile string `doc:"server_token_file"`
+	Session         string `doc:"session"`
+	// Hold is how long a call waits for an answer.
+	Hold    time.Duration `doc:"hold"`
+	InPlace bool          `doc:"in_place"`
+}
+
+// OAuth says whose tokens open the gateway.
+type OAuth struct {
+	Issuers  []Issuer `doc:"issuers"`
+	Audience string   `doc:"audience"` // "": the gateway's own address
+	Scopes   []string `doc:"scopes"`
+	Claim    string   `doc:"claim"`
+}
+
+// Issuer is an authorization server. Without JWKSURL and JWKSFile its
+// metadata says where its keys are.
+type Issuer struct {
+	Issuer     string   `doc:"issuer"`
+	JWKSURL    string   `doc:"jwks_url"`
+	JWKSFile   string   `doc:"jwks_file"`
+	Algorithms []string `doc:"algorithms"` // none: all that can be allowed
+	Networks   []string `doc:"networks"`
+}
+
+// Client is how the gateway gets a token for a server, at TokenURL or
+// from Issuer.
+type Client struct {
+	TokenURL   string   `doc:"token_url"`
+	Issuer     string   `doc:"issuer"`
+	ID         string   `doc:"client_id"`
+	SecretFile string   `doc:"client_secret_file"`
+	Scopes     []string `doc:"scopes"`
+	Resource   string   `doc:"resource"` // "": the server's URL without its query
+	Networks   []string `doc:"networks"`
+}
+
+// Upstream is an MCP server: a program if it has a Command, else the
+// one at URL.
+type Upstream struct {
+	Alias   string            `doc:"alias"`
+	Command string            `doc:"command"`
+	Args    []string          `doc:"args"`
+	Cwd     string            `doc:"cwd"` // "": the gateway's own
+	Env     map[string]string `doc:"env"`
+	EnvFile string            `doc:"env_file"` // see ReadEnv
+	// EnvFrom are names of the gateway's own variables, by the names
+	// that the program knows.
+	EnvFrom map[string]string `doc:"env_from"`
+
+	URL         string            `doc:"url"`
+	Networks    []string          `doc:"networks"`
+	TokenFile   string            `doc:"token_file"`
+	TokenEnv    string            `doc:"token_env"`
+	OAuth       *Client           `doc:"oauth"`
+	HeaderFiles map[string]string `doc:"header_files"`
+	HeaderEnv   map[string]string `doc:"header_env"`
+
+	// Era is "auto", "legacy" or "modern".
+	Era      string   `doc:"era"`
+	PassMeta []string `doc:"pass_meta"` // keys, or "all"
+	// Pins is "trust_first" or "required".
+	Pins string `doc:"pins"`
+	// OnChange is "hold", "ask" or "accept".
+	OnChange string `doc:"on_change"`
+	// OnText is "strip" or "hold".
+	OnText       string   `doc:"on_text"`
+	VolatileMeta []string `doc:"volatile_meta"`
+	PinBinary    bool     `doc:"pin_binary"`
+	// Elicitation and Sampling are "relay" or "off".
+	Elicitation string   `doc:"elicitation"`
+	Sampling    string   `doc:"sampling"`
+	Roots       []string `doc:"roots"`
+	// Instructions is "drop" or "relay".
+	Instructions string `doc:"instructions"`
+}
+
+// Passed are the variables that every program gets from the gateway's
+// environment, where they are set.
+func Passed() []string {
+	return strings.Fields("HOME LANG LC_ALL LOGNAME PATH SHELL TERM TMPDIR TZ USER")
+}

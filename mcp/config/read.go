@@ -1,0 +1,140 @@
+package config
+
+import (
+	_ "embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/document"
+	"github.com/assent-dev/assent/internal/yamldoc"
+)
+
+// table says every field, once.
+//
+//go:embed config.schema.json
+var table []byte
+
+// schemaURL is where the published schema stands.
+const schemaURL = "https://github.com/assent-dev/assent/schema/mcp.schema.json"
+
+// rule is the id of all findings.
+const rule = "config-invalid"
+
+// JSON returns the JSON Schema of the file, for editors and other
+// validators.
+func JSON() ([]byte, error) { return document.Publish(table, "gateway", schemaURL) }
+
+// Read reads the text of a configuration. What its paths are seen from
+// is the directory of the file. With findings the configuration can't
+// be used.
+func Read(file string, src []byte) (Gateway, []diag.Finding) {
+	var cfg Gateway
+	dir := filepath.Dir(file)
+	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
+	d := decoder(dir)
+	if doc != nil {
+		d.Decode(doc.Root, schema("gateway"), &cfg)
+	}
+	if cfg.Store == "" && cfg.StoreFile == "" {
+		cfg.Store = filepath.Join(dir, storeName)
+	}
+	d.Findings = append(yamldoc.Stopping(findings), d.Findings...)
+	diag.Stamp(d.Findings, file)
+
+	return cfg, d.Findings
+}
+
+// Program is the configuration of a gateway of one program, without a
+// file: all else is as it is by default. Paths are as given; what else
+// it needs stands in the directory of the agent's file.
+func Program(agent, alias string, argv []string) Gateway {
+	d := decoder("")
+	g := Gateway{
+		Agent: agent,
+		Store: filepath.Join(filepath.Dir(agent), storeName),
+	}
+	u := Upstream{
+		Alias:   alias,
+		Command: argv[0],
+		Args:    argv[1:],
+	}
+	d.Default(schema("gateway"), document.Target(&g))
+	d.Default(schema("upstream"), document.Target(&u))
+	g.Upstream = []Upstream{u}
+
+	return g
+}
+
+// storeName is the file of the embedded store unless it is named.
+const storeName = "mcp.db"
+
+func schema(name string) *document.Schema {
+	s, err := document.Load(table)
+	if err != nil {
+		panic(err) // the table is compiled in, and read by tests
+	}
+
+	return s.Def(name)
+}
+
+// ReadEnv reads the file of an upstream's env_file: variables by their
+// names. A file that others may read is an error; so is all else than
+// names with texts, told without a value.
+func ReadEnv(file string) (map[string]string, error) {
+	src, err := readSecret(file)
+	if err != nil {
+		return nil, err
+	}
+	doc, findings := yamldoc.Parse(file, src, yamldoc.Limits{})
+	if stops := yamldoc.Stopping(findings); len(stops) > 0 {
+		at := stops[0].Range.Start
+		return nil, fmt.Errorf(
+			"%s:%d:%d: this can't be read: expected lines NAME: \"VALUE\"",
+			file,
+			at.Line,
+			at.Column,
+		)
+	}
+
+	out := map[string]string{}
+	if doc.Root.Kind != yamldoc.Mapping {
+		return nil, fmt.Errorf("%s:1:1: expected lines NAME: \"VALUE\"", file)
+	}
+	for _, f := range doc.Root.Fields {
+		at := f.Value.Range.Start
+		if f.Value.Kind != yamldoc.String || !IsVariable(f.Key.Text) {
+			return nil, fmt.Errorf(
+				"%s:%d:%d: expected the name of a variable and a text in quotes",
+				file,
+				at.Line,
+				at.Column,
+			)
+		}
+
+		out[f.Key.Text] = f.Value.Text
+	}
+
+	return out, nil
+}
+
+// readSecret reads a file that nobody else may read. Windows has no
+// such bits, and reports files as readable by all.
+func readSecret(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if open := info.Mode().Perm() & 0o077; open != 0 && os.PathSeparator == '/' {
+		return nil, fmt.Errorf(
+			"%s: others may read it (mode %04o): expected mode 0600, as by chmod 600: %w",
+			file,
+			info.Mode().Perm(),
+			fs.ErrPermission,
+		)
+	}
+
+	return os.ReadFile(file)
+}

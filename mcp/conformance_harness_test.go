@@ -1,0 +1,369 @@
+package mcp_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/mcp"
+	"github.com/assent-dev/assent/mcp/catalog"
+	"github.com/assent-dev/assent/mcp/mcptest"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/upstream"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// row is a gateway before a recording server in a process of its own.
+type row struct {
+	*world
+	t *testing.T
+	u *mcptest.Server
+}
+
+// script is a server with the tools of the tests.
+func script(era string) mcptest.Script {
+	return mcptest.Script{Era: era, Tools: upstreamTools()}
+}
+
+func newRow(t *testing.T, s mcptest.Script, change func(*mcp.Config)) *row {
+	t.Helper()
+	return newRowOf(t, agentFile, policyFile, s, change)
+}
+
+// newRowOf is a row under rules of its own.
+func newRowOf(t *testing.T, agent, policy string, s mcptest.Script, change func(*mcp.Config)) *row {
+	t.Helper()
+	u := mcptest.New(t, s)
+	w := newWorldOf(t, agent, policy, func(cfg *mcp.Config) {
+		cfg.Servers[0].Upstream = started(t, u, nil)
+		if change != nil {
+			change(cfg)
+		}
+	})
+	return &row{
+		world: w,
+		t:     t,
+		u:     u,
+	}
+}
+
+// started starts a recording server.
+func started(t *testing.T, u *mcptest.Server, change func(*upstream.Config)) *upstream.Server {
+	t.Helper()
+	cfg := upstream.Config{
+		Alias:   "files",
+		Command: []string{os.Args[0]},
+		Env:     u.Env(),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return startedOf(t, cfg)
+}
+
+// startedOf starts whatever a configuration names.
+func startedOf(t *testing.T, cfg upstream.Config) *upstream.Server {
+	t.Helper()
+	cfg.Alias = cmp.Or(cfg.Alias, "files")
+	cfg.Probe = cmp.Or(cfg.Probe, 200*time.Millisecond)
+	cfg.Grace = cmp.Or(cfg.Grace, 500*time.Millisecond)
+	cfg.Settle = cmp.Or(cfg.Settle, 20*time.Millisecond)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	s, err := upstream.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return s
+}
+
+// sees wants the params of all calls that the server got so far.
+func (r *row) sees(want ...string) {
+	r.t.Helper()
+	if got := r.u.Calls(); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
+		r.t.Errorf("the server got %q, expected %q", got, want)
+	}
+}
+
+// ran wants so many calls.
+func (r *row) ran(n int) {
+	r.t.Helper()
+	if got := r.u.Calls(); len(got) != n {
+		r.t.Errorf("the server got %q, expected %d calls", got, n)
+	}
+}
+
+// approve has a person approve the request that waits.
+func (r *row) approve() {
+	r.t.Helper()
+	r.Votes(r.pending(r.t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
+}
+
+func (r *row) deny() {
+	r.t.Helper()
+	r.Votes(r.pending(r.t).ID, "mara", approval.Deny, approval.VoteDenied, nil)
+}
+
+// waits wants one request that people have not decided about.
+func (r *row) waits(id string) {
+	r.t.Helper()
+	if got := r.pending(r.t).ID; got != id {
+		r.t.Errorf("%s waits, expected %s", got, id)
+	}
+}
+
+// The _meta of modern requests.
+const (
+	metaPlain = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientCapabilities":{}}`
+	metaTasks = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
+)
+
+// request is a request without modern _meta.
+func request(id, method, params string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"` + method + `","params":{` + params + `}}`
+}
+
+// modernCall is a call of a modern client.
+func modernCall(id, name, args, more string) string {
+	return request(id, wire.MethodCall, `"name":"`+name+`","arguments":`+args+`,`+more+metaPlain)
+}
+
+// taskCall is a call of a modern client that can follow tasks.
+func taskCall(id, name, args string) string {
+	return request(id, wire.MethodCall, `"name":"`+name+`","arguments":`+args+`,`+metaTasks)
+}
+
+// task is a request about a task, in either era.
+func taskRequest(method, task string, modern bool) string {
+	params := `"taskId":"` + task + `"`
+	if modern {
+		params += "," + metaTasks
+	}
+	return request(`"t"`, method, params)
+}
+
+// result is the result in an answer; an error fails the test.
+func (c *client) result(answer string) json.RawMessage {
+	c.t.Helper()
+	m, bad := wire.Parse([]byte(answer), wire.Limits())
+	if bad != nil || m.Error != nil {
+		c.t.Fatalf("%s: %v", answer, bad)
+	}
+	return m.Result
+}
+
+// member is a member of a result, as text.
+func (c *client) member(result json.RawMessage, name string) string {
+	c.t.Helper()
+	var all map[string]any
+	if err := json.Unmarshal(result, &all); err != nil {
+		c.t.Fatal(err)
+	}
+	text, _ := all[name].(string)
+	return text
+}
+
+// code wants an error of the protocol with a code.
+func (c *client) code(code int, answer string) {
+	c.t.Helper()
+	m, bad := wire.Parse([]byte(answer), wire.Limits())
+	if bad != nil || m.Error == nil || m.Error.Code != code {
+		c.t.Errorf("got %s, expected the error %d", answer, code)
+	}
+}
+
+// no wants a text to be nowhere in an answer.
+func (c *client) no(answer, text string) {
+	c.t.Helper()
+	if strings.Contains(answer, text) {
+		c.t.Errorf("got %s, expected it without %s", answer, text)
+	}
+}
+
+// hearUntil hears until an answer has a text, and returns what came
+// before, and that.
+func (c *client) hearUntil(text string) (before []string, answer string) {
+	c.t.Helper()
+	for {
+		line := c.hear()
+		if strings.Contains(line, text) {
+			return before, line
+		}
+		before = append(before, line)
+	}
+}
+
+// web is the gateway at a real HTTP endpoint, for two callers.
+type web struct {
+	t      *testing.T
+	url    string
+	client *http.Client
+}
+
+func (r *row) web(changes ...func(*server.HTTPConfig)) *web {
+	r.t.Helper()
+	cfg := server.HTTPConfig{
+		Authenticate: func(r *http.Request) (string, *server.Refusal) {
+			for _, name := range []string{"desk", "other"} {
+				if r.Header.Get("Authorization") == "Bearer "+name {
+					return name, nil
+				}
+			}
+			return "", &server.Refusal{
+				Status:    http.StatusUnauthorized,
+				Challenge: "Bearer",
+				Reason:    "expected a token",
+			}
+		},
+	}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	endpoint := server.New(server.Config{Handler: r.gateway}).HTTP(cfg)
+	at := httptest.NewServer(endpoint)
+	r.t.Cleanup(func() {
+		endpoint.Close()
+		at.Close()
+	})
+	return &web{
+		t:      r.t,
+		url:    at.URL,
+		client: at.Client(),
+	}
+}
+
+// at is the same gateway at an address with something behind it.
+func (w *web) at(behind string) *web {
+	return &web{
+		t:      w.t,
+		url:    w.url + behind,
+		client: w.client,
+	}
+}
+
+// ask sends a request; headers come in pairs.
+func (w *web) ask(ctx context.Context, method, body string, headers ...string) *http.Response {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, w.url, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer desk")
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+		}
+	}
+
+	resp, err := w.client.Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { resp.Body.Close() })
+	return resp
+}
+
+// two is a configuration with a second caller.
+func two(cfg *mcp.Config) {
+	cfg.Callers = append(cfg.Callers, mcp.Caller{Name: "other", Hold: time.Second})
+}
+
+// short has callers wait so short that each pending call is answered.
+func short(cfg *mcp.Config) { cfg.Callers[0].Hold = 20 * time.Millisecond }
+
+// another is a second server behind the gateway.
+func another(t *testing.T, cfg *mcp.Config, alias string, s mcptest.Script) *mcptest.Server {
+	t.Helper()
+	u := mcptest.New(t, s)
+	cfg.Servers = append(cfg.Servers, mcp.Server{
+		Alias:    alias,
+		Upstream: started(t, u, func(cfg *upstream.Config) { cfg.Alias = alias }),
+		Identity: catalog.Server{Command: alias},
+	})
+	return u
+}
+
+// post sends a message.
+func (w *web) post(body string, headers ...string) *http.Response {
+	w.t.Helper()
+	return w.ask(w.t.Context(), http.MethodPost, body, headers...)
+}
+
+// expect wants a status and a text in the answer, which it returns.
+func (w *web) expect(status int, text string, resp *http.Response) string {
+	w.t.Helper()
+	got, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if resp.StatusCode != status || !strings.Contains(string(got), text) {
+		w.t.Errorf("got %d %s, expected %d %s", resp.StatusCode, got, status, text)
+	}
+	return string(got)
+}
+
+// modernHeaders are what a modern request repeats in its headers.
+func modernHeaders(method, name string) []string {
+	return []string{"Mcp-Protocol-Version", wire.V20260728, "Mcp-Method", method, "Mcp-Name", name}
+}
+
+// ledger keeps what the gateway records.
+type ledger struct {
+	mu      sync.Mutex
+	entries []entry
+}
+
+type entry struct {
+	event, subject, actor string
+	facts                 map[string]any
+}
+
+func (l *ledger) keep(cfg *mcp.Config) {
+	cfg.Record = func(_ context.Context, event, subject, actor string, facts map[string]any) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.entries = append(l.entries, entry{
+			event:   event,
+			subject: subject,
+			actor:   actor,
+			facts:   facts,
+		})
+		return nil
+	}
+}
+
+// all are the entries of an event.
+func (l *ledger) all(event string) (found []entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.entries {
+		if e.event == event {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func (l *ledger) count(event string) int { return len(l.all(event)) }

@@ -1,0 +1,123 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// decide says what has to happen before a call may run: people are
+// asked, it waits for somebody who wants the result, or it runs. It is
+// asked when the call came, when people approved it, when the call was
+// made again, and right before it runs.
+func (g *Gateway) decide(ctx context.Context, c *record) (durable.Ruling, error) {
+	t, call, why := g.present(ctx, c)
+	if why != "" {
+		return refused(why), nil
+	}
+	plan, err := g.cfg.Plan(ctx)
+	if err != nil {
+		return durable.Ruling{}, fmt.Errorf("the rules could not be had: %w", err)
+	}
+	d := t.decided(plan, call)
+	if d.Outcome == resolve.Deny {
+		return refused(d.Message), nil
+	}
+	if d.Binding, err = plan.Bind(call); err != nil {
+		return refused("the arguments can't be bound to a decision"), nil
+	}
+	return g.rule(c, hold.Verdict{
+		Decision: d,
+		Call:     call,
+		Context:  t.about(),
+		Ask:      t.asks,
+	}), nil
+}
+
+// rule goes by a decision that denies nothing.
+func (g *Gateway) rule(c *record, v hold.Verdict) durable.Ruling {
+	edited := c.Approval != nil && c.Approval.Edited
+	granted := c.Approval != nil || c.Part.User != ""
+	switch {
+	case !edited && v.Binding != c.Part.Binding, granted && v.Outcome != resolve.Ask:
+		return refused(textChanged)
+	case g.wantsUser(c, v):
+		return g.askUser(c, v)
+	case !granted && v.Outcome == resolve.Ask:
+		return durable.Ruling{
+			Do:      durable.Approve,
+			Verdict: v,
+			Within:  g.within(v),
+		}
+	case c.Part.Task == nil && !c.Part.Wanted.After(g.now()):
+		c.Deadline = g.now().Add(g.cfg.Approved)
+		return durable.Ruling{Do: durable.Wait}
+	}
+
+	c.Part.Runs = v.Binding
+	c.Deadline = time.Time{} // a run takes as long as it takes
+	return durable.Ruling{Do: durable.Proceed, Verdict: v}
+}
+
+// within is how long people may take where the rules don't say; 0 where
+// they do.
+func (g *Gateway) within(v hold.Verdict) time.Duration {
+	if v.Within() > 0 {
+		return 0
+	}
+	return g.cfg.Within
+}
+
+// refused ends a call before it ran, with a reason.
+func refused(why string) durable.Ruling {
+	return durable.Ruling{Ending: durable.Ending{Why: durable.Refused, Reason: why}}
+}
+
+// present is a stored call as the rules know it now. The words say why
+// there is none any more.
+func (g *Gateway) present(ctx context.Context, c *record) (t *tool, call *resolve.Call, why string) {
+	owner := g.callers[c.Part.Caller]
+	if isGranted(c) {
+		g.recheck(ctx, c.Part.Server)
+	}
+	t, err := g.toolOf(ctx, c.Part.Server, c.Part.Tool)
+	switch {
+	case err != nil:
+		return nil, nil, "The server " + c.Part.Server + " can't be reached"
+	case t == nil || owner == nil:
+		return nil, nil, "The tool is not offered any more"
+	case t.withheld != "":
+		return nil, nil, t.withheld
+	}
+
+	call = t.call(owner, c.Args())
+	if call.ToolDefinition != c.Part.Definition {
+		return nil, nil, textChanged
+	}
+	return t, call, ""
+}
+
+// call is a call of the tool as the rules know it.
+func (t *tool) call(by *caller, args []byte) *resolve.Call {
+	return &resolve.Call{
+		Kind:           resolve.MCPTool,
+		Server:         t.server,
+		Tool:           t.name,
+		Args:           args,
+		Annotations:    t.annotations,
+		Principal:      by.Principal,
+		Session:        by.Session,
+		ToolDefinition: t.definition,
+	}
+}
+
+// asked keeps under which reference people were asked, and until when.
+func (g *Gateway) asked(_ context.Context, c *record, held hold.Held) {
+	c.Part.Ref = held.Ref
+	c.Part.Grant = held.Grant
+	c.Part.Until = held.Expires
+}

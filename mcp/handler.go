@@ -1,0 +1,150 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/mcp/catalog"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/upstream"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// What the gateway can do. Tasks are an extension in modern versions.
+const (
+	legacyCapabilities = `{"tools":{"listChanged":true},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}`
+	modernCapabilities = `{"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+)
+
+// Describe says what clients are offered: tools, and what the server
+// whose resources and prompts are offered says that it has.
+func (g *Gateway) Describe(context.Context, string) server.Description {
+	has := g.ownerHas()
+	logs := g.anyLogs()
+	return server.Description{
+		Capabilities:       withLogs(withItems(legacyCapabilities, has), logs),
+		ModernCapabilities: withLogs(withItems(modernCapabilities, has), logs),
+		Instructions:       g.instructions(),
+	}
+}
+
+// instructions are what the servers that may say so tell the model of a
+// client.
+func (g *Gateway) instructions() string {
+	var all []string
+	for _, s := range g.cfg.Servers {
+		says, ok := s.Upstream.(interface{ Peer() upstream.Peer })
+		if !s.Questions.Instructions || !ok {
+			continue
+		}
+		if text, _ := catalog.Instructions(says.Peer().Instructions); text != "" {
+			all = append(all, s.Alias+": "+text)
+		}
+	}
+
+	return strings.Join(all, "\n\n")
+}
+
+// ownerHas is what the owner of resources and prompts says that it has;
+// nil where there is none, or it is not connected.
+func (g *Gateway) ownerHas() json.RawMessage {
+	return g.owner().has()
+}
+
+// has is what a server says that it has; nil where it is not connected.
+func (s *Server) has() json.RawMessage {
+	if s == nil {
+		return nil
+	}
+	if says, ok := s.Upstream.(interface{ Peer() upstream.Peer }); ok {
+		return says.Peer().Capabilities
+	}
+	return nil
+}
+
+// anyLogs reports whether a server says that it logs.
+func (g *Gateway) anyLogs() bool {
+	for _, s := range g.servers {
+		if jsonmsg.IsObject(jsonmsg.Get(s.has(), "logging")) {
+			return true
+		}
+	}
+	return false
+}
+
+func withLogs(all []byte, logs bool) []byte {
+	if !logs {
+		return all
+	}
+	return jsonmsg.Put(all, "logging", []byte("{}"))
+}
+
+// withItems adds to capabilities what a server has beside tools.
+func withItems(all string, has json.RawMessage) json.RawMessage {
+	out := []byte(all)
+	for _, name := range []string{"resources", "prompts"} {
+		item := jsonmsg.Get(has, name)
+		switch {
+		case !jsonmsg.IsObject(item):
+		case string(jsonmsg.Get(item, "subscribe")) == "true":
+			out = jsonmsg.Put(out, name, []byte(`{"listChanged":true,"subscribe":true}`))
+		default:
+			out = jsonmsg.Put(out, name, []byte(`{"listChanged":true}`))
+		}
+	}
+
+	if jsonmsg.IsObject(jsonmsg.Get(has, "completions")) {
+		out = jsonmsg.Put(out, "completions", []byte("{}"))
+	}
+	return out
+}
+
+// written is an object whose members can all be written.
+func written(fill func(*jsonmsg.Writer)) json.RawMessage {
+	text, err := jsonmsg.Object(fill)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return text
+}
+
+// Handle answers a request of a client. A method that isn't known here
+// is refused, and no server sees it.
+func (g *Gateway) Handle(
+	ctx context.Context, r *server.Request, with *server.Exchange,
+) (json.RawMessage, *wire.Error) {
+	switch r.Method {
+	case "tools/list":
+		return g.toolsList(ctx, r)
+	case wire.MethodCall:
+		return g.toolsCall(ctx, r, with)
+	case wire.MethodRead, wire.MethodPrompt:
+		return g.decided(ctx, r, with)
+	case "resources/list":
+		return g.itemsList(ctx, r, "resources")
+	case "resources/templates/list":
+		return g.itemsList(ctx, r, "resourceTemplates")
+	case "prompts/list":
+		return g.itemsList(ctx, r, "prompts")
+	case "completion/complete":
+		return g.complete(ctx, r)
+	case "tasks/get":
+		return g.tasksGet(ctx, r)
+	case "tasks/cancel":
+		return g.tasksCancel(ctx, r)
+	}
+
+	switch {
+	case r.Method == "tasks/result" && !r.Modern:
+		return g.tasksResult(ctx, r)
+	case r.Method == "tasks/update" && r.Modern:
+		return g.tasksUpdate(ctx, r)
+	}
+
+	return nil, wire.Fail(wire.CodeMethodNotFound, "unknown method: %s", r.Method)
+}
+
+// Notified takes notifications. None of them changes anything here.
+func (g *Gateway) Notified(context.Context, *server.Request) {}

@@ -1,0 +1,111 @@
+package mcp_test
+
+import (
+	"testing"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/mcp"
+)
+
+// TestTheLedgerBindsWhatRan: what an approver changed is what ran.
+func TestTheLedgerBindsWhatRan(t *testing.T) {
+	var book ledger
+	w := newWorld(t, func(cfg *mcp.Config) {
+		short(cfg)
+		book.keep(cfg)
+	})
+	c := w.connect(t)
+	bindings := map[any]bool{}
+	for i, edit := range []string{"", `{"path":"/b"}`} {
+		c.expect(c.call("write_file", write), "Not run yet.")
+		id := w.pending(t).ID
+		if edit == "" {
+			w.Votes(
+				id,
+				"mara",
+				approval.Approve,
+				approval.VoteApproved,
+				nil,
+			)
+		} else if err := w.Edit(id, "mara", edit); err != nil {
+			t.Fatal(err)
+		}
+
+		c.until("write_file", write, "done")
+		ran := book.all("mcp_call_ran")[i]
+		if ran.facts["request"] != id {
+			t.Errorf(
+				"the run has %v, expected the request %s",
+				ran.facts,
+				id,
+			)
+		}
+
+		bindings[ran.facts["binding"]] = true
+	}
+
+	if len(bindings) != 2 {
+		t.Errorf("the runs have the bindings %v", bindings)
+	}
+}
+
+// TestTheLedgerNamesAStandingApproval: nobody was asked about such a
+// run.
+func TestTheLedgerNamesAStandingApproval(t *testing.T) {
+	var book ledger
+	w := newWorld(t, book.keep)
+	c := w.connect(t)
+	c.sendCall(1, "write_file", write)
+	w.Votes(
+		w.pending(t).ID,
+		"mara",
+		approval.Approve,
+		approval.VoteApproved,
+		func(in *approval.VoteInput) {
+			in.Grant = &approval.GrantOffer{MaxUses: 5}
+		},
+	)
+	c.expect(c.text(c.hear()), "done")
+	c.expect(c.call("write_file", write), "done")
+	testwait.Until(
+		t,
+		"the ledger has both",
+		func() bool { return book.count("mcp_call_ran") == 2 },
+	)
+	facts := book.all("mcp_call_ran")[1].facts
+	if grant, _ := facts["grant"].(string); grant == "" ||
+		facts["request"] != nil {
+		t.Errorf("the run has %v", facts)
+	}
+}
+
+// TestALostResultIsNoCallThatNeverRan: a client that was told, and lost
+// it, hears that the same call ran before.
+func TestALostResultIsNoCallThatNeverRan(t *testing.T) {
+	w := newWorld(t, short)
+	c := w.connect(t)
+	c.expect(c.call("write_file", write), "Not run yet.")
+	w.Votes(
+		w.pending(t).ID,
+		"mara",
+		approval.Deny,
+		approval.VoteDenied,
+		nil,
+	)
+	c.until("write_file", write, "denied this call")
+	text := c.call("write_file", `{"path":"/b"}`)
+	c.no(text, "another call than the same one before")
+	w.Votes(
+		w.pending(t).ID,
+		"mara",
+		approval.Approve,
+		approval.VoteApproved,
+		nil,
+	)
+	c.until("write_file", `{"path":"/b"}`, "done")
+	c.expect(
+		c.call("write_file", `{"path":"/b"}`),
+		"another call than the same one before, which ran",
+	)
+}

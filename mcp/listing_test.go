@@ -1,0 +1,106 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/mcp"
+	"github.com/assent-dev/assent/mcp/catalog"
+)
+
+// lister is a server whose lists are up to a test.
+type lister struct {
+	files
+	begun chan struct{} // gets one for each list
+
+	mu   sync.Mutex
+	list func(context.Context) error // before the list; nil: at once
+}
+
+func newLister(list func(context.Context) error) *lister {
+	l := &lister{begun: make(chan struct{}, 100), list: list}
+	l.tools = upstreamTools()
+	return l
+}
+
+func (l *lister) List(ctx context.Context, method string) ([]json.RawMessage, error) {
+	l.begun <- struct{}{}
+	l.mu.Lock()
+	before := l.list
+	l.mu.Unlock()
+	if before != nil {
+		if err := before(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return l.files.List(ctx, method)
+}
+
+// from has the lists that follow begin otherwise.
+func (l *lister) from(list func(context.Context) error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = list
+}
+
+// silent never lists anything.
+func silent(ctx context.Context) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func TestAClientThatGivesUpTakesNoToolsAway(t *testing.T) {
+	l := newLister(silent)
+	w := newWorld(t, func(cfg *mcp.Config) { cfg.Servers[0].Upstream = l })
+	c := w.connect(t)
+	c.send(`{"jsonrpc":"2.0","id":5,"method":"tools/list"}`)
+	<-l.begun
+	l.from(nil)
+	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
+	c.expect(c.call("read_file", `{}`), "done 1")
+}
+
+func TestAServerThatCouldNotBeListedIsAskedAgain(t *testing.T) {
+	l := newLister(func(context.Context) error { return errors.New("503 Service Unavailable") })
+	w := newWorld(t, func(cfg *mcp.Config) { cfg.Servers[0].Upstream = l })
+	c := w.connect(t)
+	c.expect(c.call("read_file", `{}`), "Not run. The server files can't be reached.")
+	<-l.begun
+	l.from(nil)
+	w.Clock.Add(2 * time.Minute)
+	<-l.begun
+	testwait.Until(t, "its tools are offered", func() bool { return c.call("read_file", `{}`) == "done 1" })
+}
+
+func TestAServerThatNeverListsHoldsUpNoOther(t *testing.T) {
+	mute := newLister(silent)
+	mute.changed = make(chan string)
+	w := newWorld(t, func(cfg *mcp.Config) {
+		cfg.ListWithin = time.Second
+		cfg.Servers = append(cfg.Servers, mcp.Server{
+			Alias:    "mute",
+			Upstream: mute,
+			Identity: catalog.Server{Command: "mute"},
+		})
+	})
+	c := w.connect(t)
+	c.expect(c.call("files__write_file", write), "Not run yet.") // its first list took a second
+	<-mute.begun
+	stuck := make(chan struct{})
+	mute.from(func(context.Context) error {
+		<-stuck
+		return errors.New("too late")
+	})
+	defer close(stuck)
+	mute.changed <- "tools/list"
+	<-mute.begun
+	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
+	w.Clock.Add(2 * time.Minute) // the list of the other is old
+	c.expect(c.call("files__write_file", write), "done 1")
+}

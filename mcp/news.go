@@ -1,0 +1,262 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/mcp/catalog"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/wire"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// followable is a connection whose server tells of changed resources
+// (upstream.Server).
+type followable interface {
+	Follow(ctx context.Context, uri string, began func()) error
+	Updated() <-chan string
+}
+
+// followers are the clients that hear of changed resources.
+type followers struct {
+	mu sync.Mutex
+	of map[string]*followed // by URI
+}
+
+// followed is a resource that clients hear of: the server is asked for
+// its news once, for all of them.
+type followed struct {
+	stop  context.CancelFunc
+	began chan struct{} // closed once the server was asked
+	ended chan struct{} // closed when it refused, or nobody listens any more
+	why   error         // of the end
+	ears  map[*ear]struct{}
+}
+
+// ear is a client that listens.
+type ear struct {
+	caller *caller
+	tell   server.Tell
+	news   atomic.Int64 // that it has not heard yet
+}
+
+// hear has one more piece of news told. A client that doesn't read holds
+// up no other one: what comes meanwhile is told once.
+func (e *ear) hear(tell func()) {
+	if e.news.Add(1) > 1 {
+		return
+	}
+	go func() {
+		for told := int64(0); !e.news.CompareAndSwap(told, 0); {
+			told = e.news.Load()
+			tell()
+		}
+	}()
+}
+
+// Listen says of which topics a caller may hear: resources that the
+// rules could let it read, and tasks of its own.
+func (g *Gateway) Listen(
+	ctx context.Context, r *server.Request, t server.Topics, tell server.Tell,
+) (agreed server.Topics, bad *wire.Error) {
+	by := g.callers[r.Caller]
+	if by == nil {
+		return agreed, nil
+	}
+	for _, uri := range t.Resources {
+		switch bad = g.listenTo(ctx, uri, &ear{caller: by, tell: tell}); {
+		case bad == nil:
+			agreed.Resources = append(agreed.Resources, uri)
+		case !r.Modern:
+			return agreed, bad
+		}
+	}
+
+	for _, id := range t.Tasks {
+		c, bad := g.taskByID(ctx, r, id)
+		if bad == nil && r.Modern && r.Capabilities.Tasks {
+			agreed.Tasks = append(agreed.Tasks, id)
+			go g.tellTask(ctx, r, c.Key, tell)
+		}
+	}
+
+	return agreed, nil
+}
+
+// mayHear reports whether reading a resource could be allowed. Rules
+// that can't be read allow nothing.
+func (g *Gateway) mayHear(ctx context.Context, by *caller, uri string) bool {
+	s := g.owner()
+	plan, err := g.cfg.Plan(ctx)
+	if s == nil || err != nil {
+		return false
+	}
+	args := written(func(w *jsonmsg.Writer) { w.Member("uri", uri) })
+	return plan.Decide(pseudo(s.Alias, wire.MethodRead).call(by, args)).Outcome != resolve.Deny
+}
+
+// listenTo has a client hear of a resource until ctx ends.
+func (g *Gateway) listenTo(ctx context.Context, uri string, e *ear) *wire.Error {
+	s := g.owner()
+	if s == nil {
+		return errNoOwner("resources/subscribe")
+	}
+	from, is := s.Upstream.(followable)
+	if !is || string(jsonmsg.Get(jsonmsg.Get(g.ownerHas(), "resources"), "subscribe")) != "true" {
+		return wire.Fail(wire.CodeMethodNotFound, "the server has no news of resources")
+	}
+	if !g.mayHear(ctx, e.caller, uri) {
+		return wire.Fail(
+			wire.CodeInvalidParams,
+			"Not run. Policy denies reading this resource.",
+		)
+	}
+
+	f := g.followers.join(from, uri, e)
+	context.AfterFunc(ctx, func() { g.followers.leave(uri, f, e) })
+	select {
+	case <-f.began:
+		return nil
+	case <-f.ended:
+		g.followers.leave(uri, f, e)
+		return refusal(f.why)
+	case <-ctx.Done():
+		return wire.Fail(wire.CodeInternal, "the client has gone")
+	}
+}
+
+// refusal is the error with which a server refused, or that it can't be
+// reached.
+func refusal(err error) *wire.Error {
+	if bad, is := errors.AsType[*wire.Error](err); is {
+		return bad
+	}
+	return wire.Fail(wire.CodeInternal, "the server can't be reached")
+}
+
+// join adds a client that listens. The first one has the server asked.
+func (l *followers) join(from followable, uri string, e *ear) *followed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.of[uri]
+	if f == nil {
+		f = l.begin(from, uri)
+	}
+	f.ears[e] = struct{}{}
+	return f
+}
+
+// begin asks the server for the news of a resource. The lock is held.
+func (l *followers) begin(from followable, uri string) *followed {
+	ctx, stop := context.WithCancel(context.Background())
+	f := &followed{
+		stop:  stop,
+		began: make(chan struct{}),
+		ended: make(chan struct{}),
+		ears:  map[*ear]struct{}{},
+	}
+	l.of[uri] = f
+	began := sync.OnceFunc(func() { close(f.began) })
+	go func() {
+		f.why = from.Follow(ctx, uri, began)
+		close(f.ended)
+		l.drop(uri, f)
+	}()
+	return f
+}
+
+// leave takes off a client. With the last one the server is told.
+func (l *followers) leave(uri string, f *followed, e *ear) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(f.ears, e)
+	if len(f.ears) > 0 {
+		return
+	}
+	f.stop()
+	if l.of[uri] == f {
+		delete(l.of, uri)
+	}
+}
+
+// drop forgets a resource of which no news comes any more.
+func (l *followers) drop(uri string, f *followed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of[uri] == f {
+		delete(l.of, uri)
+	}
+}
+
+// hearing are the clients that listen to a resource.
+func (l *followers) hearing(uri string) (all []*ear) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.of[uri]; f != nil {
+		for e := range f.ears {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// updated tells that a resource has changed, to those that may still
+// read it.
+func (g *Gateway) updated(ctx context.Context, uri string) {
+	for _, e := range g.followers.hearing(uri) {
+		if !g.mayHear(ctx, e.caller, uri) {
+			continue
+		}
+		e.hear(func() { g.tellUpdated(ctx, e, uri) })
+	}
+}
+
+func (g *Gateway) tellUpdated(ctx context.Context, e *ear, uri string) {
+	err := e.tell("notifications/resources/updated", func(w *jsonmsg.Writer) { w.Member("uri", uri) })
+	if err != nil {
+		g.cfg.Log.InfoContext(ctx, "news did not reach a client", "caller", e.caller.Name, "error", err)
+	}
+}
+
+// tellTask tells how far a task has come, at once and whenever that is
+// another, until it has ended.
+func (g *Gateway) tellTask(ctx context.Context, r *server.Request, key string, tell server.Tell) {
+	for told := ""; ; {
+		var now string
+		c, err := g.engine.Watch(ctx, key, func(c *record) bool {
+			now = status(c, true) + g.statusMessage(c)
+			return now != told
+		})
+		if err != nil {
+			return // it is forgotten, or the client has gone
+		}
+		told = now
+		err = tell("notifications/tasks", func(w *jsonmsg.Writer) { g.writeDetailed(w, c, r) })
+		if err != nil || c.Over() {
+			return
+		}
+	}
+}
+
+// logged tells a client what a server logs while it works for it.
+func (g *Gateway) logged(alias string, params json.RawMessage, with *server.Exchange) {
+	l, bad := wire.ReadLog(params)
+	if bad != nil {
+		return
+	}
+	logger, _ := catalog.Instructions(l.Logger)
+	l.Logger = alias
+	if logger != "" {
+		l.Logger += "/" + logger
+	}
+	safe := catalog.Message(l.Data)
+	if safe.Problem != "" {
+		return // a name of a member holds what isn't shown
+	}
+	l.Data = safe.Text
+	_ = with.Log(l) // it may be gone
+}

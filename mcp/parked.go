@@ -1,0 +1,217 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/upstream"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// mostParked is how many calls of modern clients may be open at once
+// because a legacy server asked something in the middle of them.
+const mostParked = 100
+
+// parked is such a call. It lives in this process: a state that leads to
+// none says that the call may have run in part.
+type parked struct {
+	caller string
+	asked  chan json.RawMessage // questions, as a modern client gets them
+	answer chan json.RawMessage // results of the client
+	ended  chan struct{}        // closed when the call has ended
+	stop   context.CancelFunc
+	out    upstream.Answer // once it has ended
+	err    error
+}
+
+// parking holds the calls that are open, by the names in their states.
+type parking struct {
+	mu   sync.Mutex
+	of   map[string]*parked
+	used map[string]time.Time // states that were brought back, until they lapse
+}
+
+// park keeps a call; false when its caller has too many.
+func (p *parking) park(id string, c *parked) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = map[string]*parked{}
+	}
+	open := 0
+	for _, other := range p.of {
+		if other.caller == c.caller {
+			open++
+		}
+	}
+	if open >= mostParked {
+		return false
+	}
+	p.of[id] = c
+	return true
+}
+
+// ended takes a call out that nobody has to come back for.
+func (p *parking) ended(c *parked) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.of, func(_ string, other *parked) bool { return other == c })
+}
+
+// mostUsed is how many states may be remembered as used.
+const mostUsed = 10_000
+
+// use takes a state once, which lapses at a time. It is refused a second
+// time, and when too many are remembered.
+func (p *parking) use(id string, now, until time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.used == nil {
+		p.used = map[string]time.Time{}
+	}
+	if len(p.used) >= mostUsed {
+		maps.DeleteFunc(p.used, func(_ string, lapses time.Time) bool { return lapses.Before(now) })
+	}
+	if _, again := p.used[id]; again || len(p.used) >= mostUsed {
+		return false
+	}
+	p.used[id] = until
+	return true
+}
+
+// take takes a call out again: each state is used once.
+func (p *parking) take(id string) *parked {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.of[id]
+	delete(p.of, id)
+	return c
+}
+
+// mayPark reports whether a server asks by requests of its own a client
+// that takes none, but can be asked by results.
+func (g *Gateway) mayPark(r *server.Request, s *Server) bool {
+	says, ok := s.Upstream.(interface{ Peer() upstream.Peer })
+	return r.Modern && ok && wire.IsLegacy(says.Peer().Version) && (s.Questions.Elicitation || s.Questions.Sampling)
+}
+
+// passParked passes on a call that stays open while its client is asked.
+func (g *Gateway) passParked(
+	ctx context.Context, r *server.Request, q *request, d *delivery,
+) (json.RawMessage, *wire.Error) {
+	c := &parked{
+		caller: q.caller.Name,
+		asked:  make(chan json.RawMessage),
+		answer: make(chan json.RawMessage),
+		ended:  make(chan struct{}),
+	}
+	open, stop := context.WithTimeout(context.WithoutCancel(ctx), g.cfg.RunWithin)
+	c.stop = stop
+	d.ask = g.askerOf(c, g.servers[q.call.Server], r.Capabilities)
+	go func() {
+		defer close(c.ended)
+		defer stop()
+		defer g.parking.ended(c)
+		c.out, c.err = g.send(open, d)
+		g.noteOutcome(open, q, c.out, c.err)
+	}()
+	return g.followParked(ctx, r, q, c)
+}
+
+// askerOf asks a modern client by the result of its call.
+func (g *Gateway) askerOf(
+	c *parked, s *Server, able server.Capabilities,
+) func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error) {
+	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+		shown, own, err := g.relayable(s, able, method, params)
+		if err != nil || own != nil {
+			return ownAnswer(method, own, err)
+		}
+		question := written(func(w *jsonmsg.Writer) {
+			w.Member("method", method)
+			w.Name("params").Verbatim(shown)
+		})
+		select {
+		case c.asked <- question:
+		case <-ctx.Done():
+			return ownAnswer(method, nil, errNotRelayed)
+		}
+		select {
+		case answer := <-c.answer:
+			return answer, nil
+		case <-ctx.Done():
+			return ownAnswer(method, nil, errNotRelayed)
+		}
+	}
+}
+
+// followParked waits until a parked call has ended, or its server asks.
+func (g *Gateway) followParked(
+	ctx context.Context, r *server.Request, q *request, c *parked,
+) (json.RawMessage, *wire.Error) {
+	select {
+	case <-c.ended:
+		return g.answerOf(r, q, c.out, c.err)
+	case <-ctx.Done():
+		c.stop()
+		<-c.ended
+		return g.answerOf(r, q, c.out, c.err)
+	case question := <-c.asked:
+		return g.askParked(r, q, c, question)
+	}
+}
+
+// askParked sends the client back with a question.
+func (g *Gateway) askParked(
+	r *server.Request, q *request, c *parked, question json.RawMessage,
+) (json.RawMessage, *wire.Error) {
+	id := rand.Text()
+	if !g.parking.park(id, c) {
+		c.stop()
+		return g.say(r, &wire.Said{Text: textAsks, IsError: true})
+	}
+	next := round{
+		ID:     id,
+		Caller: q.caller.Name,
+		Said:   q.said(),
+		Until:  g.now().Add(stateLives),
+		Names:  []string{parkedName},
+		Parked: id,
+	}
+	return g.sealRound(
+		next,
+		written(func(w *jsonmsg.Writer) { w.Name(parkedName).Verbatim(question) }),
+	)
+}
+
+const parkedName = "question"
+
+// goOn gives a parked call the answer of its client.
+func (g *Gateway) goOn(ctx context.Context, r *server.Request, q *request) (json.RawMessage, *wire.Error) {
+	c, answer := g.parking.take(q.round.Parked), jsonmsg.Get(q.responses, parkedName)
+	if c == nil {
+		return g.say(r, &wire.Said{
+			Text: "This call may have run in part. Its server asked something, and nobody waits for the answer any " +
+				"more. Check before calling again.",
+			IsError: true,
+		})
+	}
+
+	if answer == nil {
+		answer = json.RawMessage(nobodyChose)
+	}
+	select {
+	case c.answer <- answer:
+	case <-c.ended:
+	case <-ctx.Done():
+		c.stop()
+	}
+
+	return g.followParked(ctx, r, q, c)
+}

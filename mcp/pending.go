@@ -1,0 +1,82 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/store"
+)
+
+// errFull says that too many calls of a caller wait.
+var errFull = errors.New("too many calls wait for people")
+
+// pending counts the calls of each caller that have not ended. Several
+// processes count each for itself what came after they began.
+type pending struct {
+	most int
+
+	mu     sync.Mutex
+	counts map[string]int // nil until what an earlier process left was counted
+	at     time.Time      // when that was
+}
+
+// countAgain is the time after which a caller that has too many calls is
+// counted anew: another process may have ended some.
+const countAgain = time.Second
+
+// enter counts a call that begins; errFull when there are too many.
+func (p *pending) enter(
+	ctx context.Context, caller string, count func(context.Context) (map[string]int, error),
+) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.counts == nil || p.counts[caller] >= p.most && time.Since(p.at) >= countAgain {
+		counts, err := count(ctx)
+		if err != nil {
+			return err
+		}
+		p.counts, p.at = counts, time.Now()
+	}
+
+	if p.counts[caller] >= p.most {
+		return errFull
+	}
+	p.counts[caller]++
+	return nil
+}
+
+// leave counts a call that has ended.
+func (p *pending) leave(caller string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.counts[caller] > 0 {
+		p.counts[caller]--
+	}
+}
+
+// count counts what is open in the store: all that nobody may forget
+// yet.
+func (g *Gateway) count(ctx context.Context) (map[string]int, error) {
+	counts := map[string]int{}
+	err := g.engine.Each(ctx, "", func(r store.Record) {
+		escaped, _, _ := strings.Cut(r.Key, "/")
+		name, err := url.PathUnescape(escaped)
+		if err == nil && r.Expires.IsZero() {
+			counts[name]++
+		}
+	})
+	return counts, err
+}
+
+// moved counts the end of a call, and records one that was lost.
+func (g *Gateway) moved(ctx context.Context, was durable.State, c *record) {
+	g.noteLost(ctx, was, c)
+	if c.Over() && was != durable.Ended {
+		g.pending.leave(c.Part.Caller)
+	}
+}

@@ -1,0 +1,29 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package pinfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// lock takes the lock of the folder in which a file stands, so that
+// nothing lies about beside it. It is nil while another process has it.
+// The lock ends with the process.
+func lock(path string) (unlock func() error, err error) {
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	switch {
+	case err == nil:
+		return folder.Close, nil
+	case errors.Is(err, syscall.EWOULDBLOCK), errors.Is(err, syscall.EINTR):
+		return nil, folder.Close()
+	}
+
+	return nil, errors.Join(err, folder.Close())
+}

@@ -1,0 +1,242 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/value"
+)
+
+// record is a call that asks, as it is stored.
+type record = durable.Call[part]
+
+// part is what the gateway keeps of a call beside what the engine does.
+type part struct {
+	Caller     string `json:"caller"`
+	Server     string `json:"server"` // alias
+	Tool       string `json:"tool"`   // the server's own name
+	Definition string `json:"definition,omitempty"`
+	Binding    string `json:"binding"`        // of the call when it was made, whatever an approver edited
+	Runs       string `json:"runs,omitempty"` // the binding of what runs
+	Ref        string `json:"ref,omitempty"`  // of the request to people
+	// Grant is the id of the standing approval that allowed it; "": people
+	// were asked.
+	Grant string    `json:"grant,omitempty"`
+	Until time.Time `json:"until,omitzero"` // people have to answer by then
+	// Wanted is until when somebody waits for the result. It runs by
+	// then or not at all, so that no result is lost.
+	Wanted   time.Time       `json:"wanted,omitzero"`
+	WantedBy string          `json:"wanted_by,omitempty"` // the process in which they wait
+	Trouble  string          `json:"trouble,omitempty"`   // why the last attempt to run it came to nothing
+	Meta     json.RawMessage `json:"meta,omitempty"`      // _meta that is passed on
+	Result   json.RawMessage `json:"result,omitempty"`    // of the run, as the server sent it
+	Failed   *fault          `json:"failed,omitempty"`    // the error of the protocol that the server answered
+	Told     bool            `json:"told,omitempty"`      // the caller was told how it ended
+	// Said is what the call says, see request.said. States counts the
+	// states that the caller was given, and State is the one that it may
+	// bring back.
+	Said   string `json:"said,omitempty"`
+	States int    `json:"states,omitempty"`
+	State  int    `json:"state,omitempty"`
+	// Earlier is when the same call ran before, or may have; zero: it
+	// didn't. Its result may have been lost on the way to the client.
+	Earlier time.Time `json:"earlier,omitzero"`
+	Task    *task     `json:"task,omitempty"` // the caller follows it as a task; nil when it doesn't
+
+	User        string          `json:"user,omitempty"` // the principal, who let it run
+	Annotations map[string]bool `json:"annotations,omitempty"`
+	InPlace     bool            `json:"in_place,omitempty"` // the principal may be asked in the client itself
+	Linked      bool            `json:"linked,omitempty"`   // the client was sent to the request's page
+}
+
+// fault is an error of the protocol, as it is stored.
+type fault struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// place is where the calls of a caller are found that say the same: one
+// after the other.
+type place struct {
+	Turn int `json:"turn"` // of the record that counts
+}
+
+// request is one tools/call, decided on.
+type request struct {
+	caller   *caller
+	tool     *tool
+	call     *resolve.Call
+	plan     *resolve.Plan // that decided; nil: none could
+	decision resolve.Decision
+	meta     json.RawMessage // that is passed on; nil for none
+	back     state           // that the client brought back; zero for none
+	// what a modern client answers to what it was asked with that state
+	responses json.RawMessage
+	round     *round    // that a server's question belongs to; nil: none was asked
+	looked    string    // the reference about which nothing more is shown in the client
+	gaveUp    bool      // its user was asked in the client, and gave no answer
+	earlier   time.Time // when the same call ran before; zero: it didn't, as far as is known
+}
+
+// said is what a call says, and not how its JSON is written, nor what
+// the rules and the tool's definition were: "" of arguments that can't
+// be read.
+func (q *request) said() string {
+	canonical, err := value.AppendCanonicalText(nil, q.call.Args, value.DefaultLimits())
+	if err != nil {
+		return ""
+	}
+	c := q.call
+	return durable.Hash(fmt.Sprintf("%q %q %q %q %s", c.Server, c.Tool, c.Principal, c.Session, canonical))
+}
+
+// errUnreadable says that nobody can say what a call says.
+var errUnreadable = errors.New("the arguments can't be read")
+
+const (
+	maxTurns    = 8                   // how often a place is tried that others change
+	keepPlace   = 30 * 24 * time.Hour // longer than any record in it
+	textChanged = "The rules or the tool's definition changed after it was asked"
+)
+
+// enter returns the record of a call: the one that is there, or a new
+// one where there is none, or where its caller was told how it ended.
+func (g *Gateway) enter(ctx context.Context, q *request) (*record, error) {
+	said := q.said()
+	if said == "" {
+		return nil, errUnreadable
+	}
+	at := url.PathEscape(q.caller.Name) + "/" + said
+	for range maxTurns {
+		turn, err := g.turn(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		c, err := g.inTurn(ctx, q, key(at, turn))
+		if err != nil || c != nil {
+			return c, err
+		}
+		if err := g.nextTurn(ctx, at, turn); err != nil {
+			return nil, err
+		}
+	}
+
+	return nil, durable.ErrBusy
+}
+
+// key names the record of a turn in a place.
+func key(at string, turn int) string { return fmt.Sprintf("%s/%d", at, turn) }
+
+// turn is the number of the record that counts in a place.
+func (g *Gateway) turn(ctx context.Context, at string) (int, error) {
+	d, err := g.places.Get(ctx, at)
+	if errors.Is(err, approval.ErrNotFound) {
+		return 1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return d.Body.Turn, nil
+}
+
+// nextTurn gives a place its next record, unless somebody else did.
+func (g *Gateway) nextTurn(ctx context.Context, at string, was int) error {
+	_, err := g.places.Edit(ctx, at, func(d *durable.Doc[place]) error {
+		if max(d.Body.Turn, 1) != was {
+			return durable.ErrUnchanged
+		}
+		d.Body.Turn = was + 1
+		d.Expires = g.now().Add(keepPlace)
+		return nil
+	})
+	if errors.Is(err, durable.ErrUnchanged) {
+		return nil
+	}
+	return err
+}
+
+// inTurn returns the record with a key, nil when its turn is over.
+func (g *Gateway) inTurn(ctx context.Context, q *request, key string) (*record, error) {
+	c, err := g.engine.Get(ctx, key)
+	switch {
+	case errors.Is(err, approval.ErrNotFound):
+		return g.add(ctx, q, key)
+	case err != nil:
+		return nil, err
+	case c.Over() && c.Part.Told:
+		q.earlier = ranAt(c)
+		return nil, nil
+	case c.Over() || c.Part.Binding == q.decision.Binding || c.State == durable.Running:
+		return c, nil
+	}
+
+	return nil, g.overtake(ctx, key, told)
+}
+
+// ranAt is when an ended call ran, or may have; zero: it did not.
+func ranAt(c *record) time.Time {
+	if c.Ending.Why == durable.Returned || c.Ending.Why == durable.Unknown {
+		return c.EndedAt
+	}
+	return time.Time{}
+}
+
+// add keeps a new call.
+func (g *Gateway) add(ctx context.Context, q *request, key string) (*record, error) {
+	if err := g.pending.enter(ctx, q.caller.Name, g.count); err != nil {
+		return nil, err
+	}
+	c := q.record(key)
+	err := g.engine.Add(ctx, c)
+	if err != nil {
+		g.pending.leave(q.caller.Name)
+	}
+	if errors.Is(err, durable.ErrExists) {
+		return g.engine.Get(ctx, key)
+	}
+	return c, err
+}
+
+// record is the record of a call that is new.
+func (q *request) record(key string) *record {
+	c := &record{
+		Key:       key,
+		Asker:     q.caller.asker,
+		Arguments: q.call.Args,
+		Part: part{
+			Caller:     q.caller.Name,
+			Server:     q.call.Server,
+			Tool:       q.call.Tool,
+			Definition: q.call.ToolDefinition,
+			Binding:    q.decision.Binding,
+			Said:       q.said(),
+			Earlier:    q.earlier,
+			Meta:       q.meta,
+		},
+	}
+	c.Seed = rand.Text()
+	return c
+}
+
+// abandoned says why nothing more can be done for a call.
+func (g *Gateway) abandoned(c *record) string {
+	if g.callers[c.Part.Caller] == nil {
+		return "the caller is not configured any more"
+	}
+	if g.servers[c.Part.Server] == nil {
+		return "the server is not configured any more"
+	}
+	return ""
+}
+
+// keep is until when an ended call is remembered.
+func (g *Gateway) keep(*record) time.Time { return g.now().Add(max(g.cfg.Keep, taskLives)) }

@@ -1,0 +1,227 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/mcp/catalog"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// Questions are what a server may ask in the middle of a call. No answer
+// to them approves anything.
+type Questions struct {
+	Elicitation bool     // the user of the client, with the alias before the question
+	Sampling    bool     // the model of the client
+	Roots       []string // answered by the gateway: URIs of directories; nil: none are told
+	// Instructions is whether what it says of itself reaches the model
+	// of the client, with the alias before it.
+	Instructions bool
+}
+
+const (
+	methodSample = "sampling/createMessage"
+	methodRoots  = "roots/list"
+	mostLinks    = 16 // in one error of a server
+)
+
+// Declared are the capabilities that a server is told of which nobody
+// has asked for a client yet: what the configuration relays.
+func (q *Questions) Declared() json.RawMessage {
+	return q.declared([]byte(`{"elicitation":{"form":{},"url":{}},"sampling":{}}`))
+}
+
+// declared are the capabilities that a server is told of for a client:
+// what it has and the configuration relays.
+func (q *Questions) declared(client []byte) json.RawMessage {
+	return written(func(w *jsonmsg.Writer) {
+		if asks := jsonmsg.Get(client, "elicitation"); q.Elicitation && jsonmsg.IsObject(asks) {
+			w.Name("elicitation").Verbatim(asks)
+		}
+		if model := jsonmsg.Get(client, "sampling"); q.Sampling && jsonmsg.IsObject(model) {
+			w.Name("sampling").Verbatim(model)
+		}
+		if len(q.Roots) > 0 {
+			w.Name("roots").Object(func(*jsonmsg.Writer) {})
+		}
+	})
+}
+
+// errNotRelayed says that a question of a server does not reach the
+// client of the call.
+var errNotRelayed = errors.New("this client takes no such requests")
+
+// errNotShown says that a question can't be shown as it is.
+var errNotShown = errors.New("the question can't be shown")
+
+// relayable is what a client is asked for a server: the params as it gets
+// them. own is the answer where the gateway gives it itself.
+func (g *Gateway) relayable(
+	s *Server, able server.Capabilities, method string, params json.RawMessage,
+) (shown, own json.RawMessage, err error) {
+	q := &s.Questions
+	switch {
+	case method == methodRoots && len(q.Roots) > 0:
+		return nil, rootsOf(q.Roots), nil
+	case method == methodElicit && q.Elicitation:
+		shown, err = g.elicitation(s.Alias, able, params)
+		return shown, nil, err
+	case method == methodSample && q.Sampling && jsonmsg.IsObject(jsonmsg.Get(able.Raw, "sampling")):
+		return params, nil, nil
+	}
+
+	return nil, nil, errNotRelayed
+}
+
+func rootsOf(all []string) json.RawMessage {
+	return written(func(w *jsonmsg.Writer) {
+		var roots [][]byte
+		for _, uri := range all {
+			roots = append(roots, written(func(w *jsonmsg.Writer) { w.Member("uri", uri) }))
+		}
+		w.Name("roots").Elements(roots)
+	})
+}
+
+// elicitation is a question for the user: with the alias of the server
+// before it, and texts that are safe to show.
+func (g *Gateway) elicitation(alias string, able server.Capabilities, params json.RawMessage) (json.RawMessage, error) {
+	if mode, _ := jsonmsg.ReadString(jsonmsg.Get(params, "mode")); mode == "url" {
+		return g.link(alias, able, params)
+	}
+	if !able.Form {
+		return nil, errNotRelayed
+	}
+	return labelled(alias, params)
+}
+
+// labelled puts the alias of a server before its question.
+func labelled(alias string, params json.RawMessage) (json.RawMessage, error) {
+	message, is := jsonmsg.ReadString(jsonmsg.Get(params, "message"))
+	if !is {
+		return nil, errNotShown
+	}
+	message, _ = catalog.Instructions(message)
+	text, err := jsonmsg.Marshal(alias + " asks: " + message)
+	if err != nil {
+		return nil, err
+	}
+	safe := catalog.Sanitise(jsonmsg.Put(params, "message", text))
+	if safe.Problem != "" {
+		return nil, errNotShown
+	}
+	return safe.Text, nil
+}
+
+// link is a link of a server: to a page of the web that is not ours, by
+// https. The id is one of ours.
+func (g *Gateway) link(alias string, able server.Capabilities, params json.RawMessage) (json.RawMessage, error) {
+	text, _ := jsonmsg.ReadString(jsonmsg.Get(params, "url"))
+	if !able.URL || !g.mayLead(text) {
+		return nil, errNotRelayed
+	}
+	params, err := labelled(alias, params)
+	if err != nil || jsonmsg.Get(params, "elicitationId") == nil {
+		return params, err
+	}
+	id, err := jsonmsg.Marshal("el_" + rand.Text())
+	return jsonmsg.Put(params, "elicitationId", id), err
+}
+
+// mayLead reports whether a client may be sent to an address of a
+// server's choice: not to pages where people approve.
+func (g *Gateway) mayLead(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.User != nil || !plainHost(u.Hostname()) {
+		return false
+	}
+	own := slices.Clone(g.cfg.Own)
+	if g.cfg.Page != nil {
+		own = append(own, g.cfg.Page("x"))
+	}
+	return !slices.ContainsFunc(own, func(page string) bool {
+		o, err := url.Parse(page)
+		return err != nil || strings.EqualFold(o.Hostname(), u.Hostname())
+	})
+}
+
+// plainHost reports whether a name of a host is written in the one way
+// in which it can be compared: browsers read others as it, too.
+func plainHost(name string) bool {
+	odd := func(c rune) bool { return c > unicode.MaxASCII || c == '%' }
+	return name != "" && !strings.HasSuffix(name, ".") && !strings.ContainsFunc(name, odd)
+}
+
+// asker answers what a server asks while a call of a legacy client is
+// open. nil: the client can't be asked so.
+func (g *Gateway) asker(
+	s *Server, with *server.Exchange,
+) func(context.Context, string, json.RawMessage) (json.RawMessage, *wire.Error) {
+	if with == nil || with.Modern() {
+		return nil
+	}
+	return func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error) {
+		asked, own, err := g.relayable(s, with.Capabilities(), method, params)
+		if err != nil || own != nil {
+			return ownAnswer(method, own, err)
+		}
+		return with.Ask(ctx, method, asked)
+	}
+}
+
+// nobodyChose is the answer to a question of which nobody was asked: so
+// nobody chose.
+const nobodyChose = `{"action":"cancel"}`
+
+// ownAnswer is what a server hears that the client was not asked for.
+func ownAnswer(method string, own json.RawMessage, err error) (json.RawMessage, *wire.Error) {
+	switch {
+	case err != nil && method == methodElicit:
+		return json.RawMessage(nobodyChose), nil
+	case err != nil:
+		return nil, wire.Fail(wire.CodeMethodNotFound, "%v", err)
+	}
+
+	return own, nil
+}
+
+// relayedError is the error of a server as its client gets it. One that
+// sends the user to a page leads to none that a link may not lead to.
+func (g *Gateway) relayedError(r *server.Request, alias string, bad *wire.Error) *wire.Error {
+	if bad.Code != wire.CodeURLElicitation {
+		return bad
+	}
+	refused := wire.Fail(
+		wire.CodeInternal,
+		"the server %s wants the user to open a page that is not shown here",
+		alias,
+	)
+	if r.Modern || r.Version != wire.V20251125 || !g.servers[alias].Questions.Elicitation {
+		return refused
+	}
+	f := jsonmsg.Read(bad.Data, wire.Limits())
+	var links [][]byte
+	for _, one := range f.Elements("elicitations", mostLinks) {
+		params, err := g.link(alias, r.Capabilities, one)
+		if err != nil {
+			return refused
+		}
+		links = append(links, params)
+	}
+
+	if f.Err() != nil {
+		return refused
+	}
+	message, _ := catalog.Instructions(bad.Message)
+	out := wire.Fail(bad.Code, "%s: %s", alias, message)
+	out.Data = written(func(w *jsonmsg.Writer) { w.Name("elicitations").Elements(links) })
+	return out
+}

@@ -1,0 +1,220 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/mcp/catalog"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/upstream"
+	"github.com/assent-dev/assent/mcp/wire"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// pseudo is the tool that stands for a method of resources or prompts:
+// agents' files and policies speak of it under the method's name, and
+// no server's own tool may have that.
+func pseudo(alias, method string) *tool {
+	return &tool{
+		server:      alias,
+		name:        method,
+		annotations: map[string]bool{"readOnlyHint": true, "openWorldHint": true},
+	}
+}
+
+func isPseudo(name string) bool { return name == catalog.ToolRead || name == catalog.ToolPrompt }
+
+// owner is the server whose resources and prompts are offered: the one
+// that the configuration names, or the only one. Nil: none are.
+func (g *Gateway) owner() *Server {
+	if g.cfg.Resources != "" {
+		return g.servers[g.cfg.Resources]
+	}
+	if len(g.cfg.Servers) == 1 {
+		return &g.cfg.Servers[0]
+	}
+	return nil
+}
+
+// errNoOwner answers where no server's resources and prompts are
+// offered.
+func errNoOwner(method string) *wire.Error {
+	return wire.Fail(wire.CodeMethodNotFound, "unknown method: %s", method)
+}
+
+// readParams reads the params of resources/read and prompts/get: what
+// the rules decide on, and what the server gets.
+func readParams(r *server.Request, params []byte) (args json.RawMessage, bad *wire.Error) {
+	known := map[string][]string{
+		wire.MethodRead:   {"uri"},
+		wire.MethodPrompt: {"name", "arguments"},
+	}[r.Method]
+	f := jsonmsg.Read(orObject(params), wire.Limits())
+	text, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
+		for _, m := range f.Members() {
+			switch {
+			case m.Name == "_meta":
+			case !slices.Contains(known, m.Name):
+				w.Fail(wire.Fail(wire.CodeInvalidParams, "params: unknown member %q", m.Name))
+			default:
+				w.Name(m.Name).Verbatim(m.Raw)
+			}
+		}
+	})
+	if f.NonEmpty(known[0]); f.Err() != nil {
+		err = f.Err()
+	}
+	if err != nil {
+		return nil, wire.Fail(wire.CodeInvalidParams, "params: %v", err)
+	}
+	return text, nil
+}
+
+// brought is what a modern client brings back, as it does with a call,
+// and the params without it.
+func brought(r *server.Request) (back *wire.Call, rest []byte, bad *wire.Error) {
+	back, rest = &wire.Call{}, orObject(r.Params)
+	if !r.Modern {
+		return back, rest, nil
+	}
+	back.Responses, rest = jsonmsg.Take(rest, "inputResponses")
+	raw, rest := jsonmsg.Take(rest, "requestState")
+	if raw == nil {
+		return back, rest, nil
+	}
+	var sound bool
+	if back.State, sound = jsonmsg.ReadString(raw); !sound {
+		return nil, nil, wire.Fail(
+			wire.CodeInvalidParams,
+			"params.requestState: expected a string",
+		)
+	}
+
+	return back, rest, nil
+}
+
+// decided answers a method that the rules decide on as a pseudo-tool.
+func (g *Gateway) decided(
+	ctx context.Context, r *server.Request, with *server.Exchange,
+) (json.RawMessage, *wire.Error) {
+	s, by := g.owner(), g.callers[r.Caller]
+	if s == nil || by == nil {
+		return nil, errNoOwner(r.Method)
+	}
+	back, params, bad := brought(r)
+	if bad != nil {
+		return nil, bad
+	}
+	args, bad := readParams(r, params)
+	if bad != nil {
+		return nil, bad
+	}
+	meta, err := g.relayed(s.Alias, &r.Meta)
+	if err != nil {
+		return nil, wire.Fail(wire.CodeInvalidParams, "params._meta: %v", err)
+	}
+	t := pseudo(s.Alias, r.Method)
+	result, bad := g.decideOn(ctx, r, back, &request{
+		caller: by,
+		tool:   t,
+		call:   t.call(by, args),
+		meta:   meta,
+	}, with)
+	return notAResult(result, bad)
+}
+
+// notAResult makes an error of a refusal: only the results of tools are
+// read by models.
+func notAResult(result json.RawMessage, bad *wire.Error) (json.RawMessage, *wire.Error) {
+	if bad != nil || string(jsonmsg.Get(result, "isError")) != "true" {
+		return result, bad
+	}
+	text := "Not run."
+	for _, item := range jsonmsg.Read(result, wire.Limits()).Objects("content") {
+		text = item.Text("text")
+	}
+	return nil, wire.Fail(wire.CodeInvalidParams, "%s", text)
+}
+
+// itemsList answers the lists of resources, templates and prompts: what
+// the owner has, with safe texts, on one page.
+func (g *Gateway) itemsList(ctx context.Context, r *server.Request, member string) (json.RawMessage, *wire.Error) {
+	s := g.owner()
+	if s == nil {
+		return nil, errNoOwner(r.Method)
+	}
+	items, err := s.Upstream.List(ctx, r.Method)
+	if err != nil {
+		g.cfg.Log.WarnContext(
+			ctx,
+			"a server's list can't be read",
+			"server",
+			s.Alias,
+			"method",
+			r.Method,
+			"error",
+			err,
+		)
+		return nil, wire.Fail(wire.CodeInternal, "the list can't be read now")
+	}
+
+	var safe [][]byte
+	for _, item := range items {
+		text := catalog.Sanitise(item)
+		if text.Problem == "" {
+			safe = append(safe, text.Text)
+		}
+	}
+
+	return written(func(w *jsonmsg.Writer) {
+		if r.Modern {
+			w.Member("resultType", wire.Complete)
+		}
+		w.Name(member).Elements(safe)
+		if r.Modern {
+			w.Name("ttlMs").Int(0)
+			w.Member("cacheScope", "private")
+		}
+	}), nil
+}
+
+// complete relays completion/complete, where reading what it is about
+// could be allowed.
+func (g *Gateway) complete(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
+	s, by := g.owner(), g.callers[r.Caller]
+	if s == nil || by == nil {
+		return nil, errNoOwner(r.Method)
+	}
+	method := wire.MethodPrompt
+	if kind, _ := jsonmsg.ReadString(jsonmsg.Get(jsonmsg.Get(r.Params, "ref"), "type")); kind == "ref/resource" {
+		method = wire.MethodRead
+	}
+	plan, err := g.cfg.Plan(ctx)
+	if err != nil {
+		return nil, wire.Fail(wire.CodeInternal, "the rules could not be read")
+	}
+	if plan.Decide(pseudo(s.Alias, method).call(by, nil)).Outcome == resolve.Deny {
+		return nil, wire.Fail(wire.CodeInvalidParams, "Not run. Policy denies it.")
+	}
+	_, rest := jsonmsg.Take(r.Params, "_meta")
+	out, err := g.exchange(
+		ctx,
+		s.Alias,
+		upstream.Request{Method: r.Method, Params: rest},
+		nil,
+		nil,
+	)
+	if err == nil {
+		out, err = whole(out)
+	}
+	switch {
+	case err != nil:
+		return nil, wire.Fail(wire.CodeInternal, "the server can't be reached")
+	case out.Error != nil:
+		return nil, out.Error
+	}
+
+	return wire.ForClient(out.Result, r.Modern), nil
+}

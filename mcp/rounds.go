@@ -1,0 +1,193 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/upstream"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// round is what a modern client brings back behind a question of a
+// server. It is sealed, and belongs to one call of one caller.
+type round struct {
+	ID     string    `json:"id"` // it is used once
+	Caller string    `json:"caller"`
+	Said   string    `json:"said"`
+	Until  time.Time `json:"until"`
+	Names  []string  `json:"names,omitempty"` // of what the client is asked
+	// Own are the answers that the gateway gives itself, by name.
+	Own   map[string]json.RawMessage `json:"own,omitempty"`
+	State json.RawMessage            `json:"state,omitempty"` // the server's own; nil for none
+	// Parked names the call of a legacy server that is still open; "" for
+	// none.
+	Parked string `json:"parked,omitempty"`
+}
+
+const (
+	roundVersion = "q1."
+	roundPlace   = "question of a server"
+	longestState = 64 << 10 // bytes of a server's own state
+	mostOwn      = 8        // rounds in a row that the gateway answers by itself
+)
+
+// isRound reports whether a state stands for a question of a server.
+func isRound(text string) bool { return strings.HasPrefix(text, roundVersion) }
+
+// asksBack passes on what a server asks instead of an answer.
+func (g *Gateway) asksBack(
+	ctx context.Context, r *server.Request, q *request, out upstream.Answer, with *server.Exchange,
+) (json.RawMessage, *wire.Error) {
+	for range mostOwn {
+		next, asked, err := g.readRound(r, q, out.Result)
+		switch {
+		case err != nil:
+			return g.say(r, &wire.Said{Text: textAsks, IsError: true})
+		case len(next.Names) > 0 || len(next.Own) == 0:
+			return g.sealRound(next, asked)
+		}
+
+		out, err = g.send(ctx, &delivery{
+			call:    q.call,
+			meta:    q.meta,
+			with:    with,
+			answers: next.answers(nil),
+		})
+		if err != nil || out.Error != nil || !asksMore(out) {
+			return g.passed(ctx, r, q, out, afterRound(err))
+		}
+	}
+
+	return g.say(r, &wire.Said{Text: textAsks, IsError: true})
+}
+
+// afterRound is the error of a round after the first: the server has
+// begun already.
+func afterRound(err error) error {
+	if err == nil {
+		return nil
+	}
+	return upstream.ErrUnknown
+}
+
+// asksMore reports whether a server asks something instead of
+// answering.
+func asksMore(out upstream.Answer) bool {
+	return out.Error == nil && wire.ResultType(out.Result) == wire.InputRequired
+}
+
+// readRound reads what a server asks. Asked is the object of questions
+// as the client gets it.
+func (g *Gateway) readRound(r *server.Request, q *request, result []byte) (next round, asked []byte, err error) {
+	next = round{
+		ID:     rand.Text(),
+		Caller: q.caller.Name,
+		Said:   q.said(),
+		Until:  g.now().Add(stateLives),
+		Own:    map[string]json.RawMessage{},
+		State:  jsonmsg.Get(result, "requestState"),
+	}
+	f := jsonmsg.Read(result, wire.Limits())
+	asked, err = jsonmsg.Object(func(w *jsonmsg.Writer) {
+		for _, one := range f.Object("inputRequests").Members() {
+			g.relayOne(w, r, q, &next, one)
+		}
+	})
+	if f.Err() != nil {
+		err = f.Err()
+	}
+	if len(next.State) > longestState {
+		err = errNotRelayed
+	}
+	return next, asked, err
+}
+
+// relayOne writes one question for the client, or notes the answer that
+// the gateway gives.
+func (g *Gateway) relayOne(w *jsonmsg.Writer, r *server.Request, q *request, next *round, one jsonmsg.Member) {
+	method, _ := jsonmsg.ReadString(jsonmsg.Get(one.Raw, "method"))
+	params, own, err := g.relayable(
+		g.servers[q.call.Server],
+		r.Capabilities,
+		method,
+		jsonmsg.Get(one.Raw, "params"),
+	)
+	switch {
+	case err != nil:
+		w.Fail(err)
+	case own != nil:
+		next.Own[one.Name] = own
+	default:
+		next.Names = append(next.Names, one.Name)
+		w.Name(one.Name).Object(func(w *jsonmsg.Writer) {
+			w.Member("method", method)
+			if params != nil {
+				w.Name("params").Verbatim(params)
+			}
+		})
+	}
+}
+
+func (g *Gateway) sealRound(next round, asked []byte) (json.RawMessage, *wire.Error) {
+	text, err := json.Marshal(next)
+	if err != nil {
+		return nil, wire.Fail(wire.CodeInternal, "the state can't be written")
+	}
+	sealed := base64.RawURLEncoding.EncodeToString(g.places.Seal(roundPlace, text))
+	return written(func(w *jsonmsg.Writer) {
+		w.Member("resultType", wire.InputRequired)
+		w.Name("inputRequests").Verbatim(asked)
+		w.Member("requestState", roundVersion+sealed)
+	}), nil
+}
+
+// openRound opens the state of a question that a client brought back
+// with the same call.
+func (g *Gateway) openRound(q *request, text string) (*round, error) {
+	sealed, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(text, roundVersion))
+	if err != nil {
+		return nil, errState
+	}
+	plain, err := g.places.Unseal(roundPlace, sealed)
+	if err != nil {
+		return nil, errState
+	}
+	var s round
+	err = json.Unmarshal(plain, &s)
+	if err != nil || s.Caller != q.caller.Name || s.Said != q.said() || s.Until.Before(g.now()) {
+		return nil, errState
+	}
+	if !g.parking.use(s.ID, g.now(), s.Until) {
+		return nil, errState
+	}
+	return &s, nil
+}
+
+// answers are the members that the server gets with the call: the
+// answers of the client to what it was asked, ours, and its own state.
+func (s *round) answers(of json.RawMessage) (all []jsonmsg.Member) {
+	given := written(func(w *jsonmsg.Writer) {
+		for _, m := range jsonmsg.Members(of) {
+			if slices.Contains(s.Names, m.Name) {
+				w.Name(m.Name).Verbatim(m.Raw)
+			}
+		}
+		for name, own := range s.Own {
+			w.Name(name).Verbatim(own)
+		}
+	})
+	if len(s.Names) > 0 || len(s.Own) > 0 {
+		all = append(all, jsonmsg.Member{Name: "inputResponses", Raw: given})
+	}
+	if s.State != nil {
+		all = append(all, jsonmsg.Member{Name: "requestState", Raw: s.State})
+	}
+	return all
+}

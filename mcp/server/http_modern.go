@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// postModern answers one modern request. There is no session: when the
+// client ends its connection it has cancelled.
+func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, caller string, m *wire.Message) {
+	if bad := mirrored(r.Header, m); bad != nil {
+		h.fail(w, http.StatusBadRequest, m.ID, bad)
+		return
+	}
+	s := h.srv.newSession(caller, nil)
+	if m.Kind() == wire.Notification {
+		s.take(r.Context(), m, nil)
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	request, bad := s.read(m)
+	if bad != nil {
+		h.fail(w, http.StatusBadRequest, m.ID, bad)
+		return
+	}
+
+	request.Header = r.Header
+	ctx, stop := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	defer stop(ErrCancelled)
+	defer context.AfterFunc(r.Context(), func() { stop(ErrCancelled) })()
+	out := newStream("")
+	s.run(ctx, request, m.ID, out)
+	h.answer(w, r, out, true, false)
+}
+
+// mirrored checks the headers that say what the body says. Nothing is
+// decided by them.
+func mirrored(h http.Header, m *wire.Message) *wire.Error {
+	meta, bad := wire.ReadMeta(m.Params)
+	if bad != nil {
+		return bad
+	}
+	if meta.Version == "" && m.Kind() == wire.Request {
+		return wire.Fail(wire.CodeInvalidParams, "params._meta: expected %s", wire.KeyVersion)
+	}
+	for _, c := range []struct{ name, want string }{
+		{headerVersion, meta.Version},
+		{"Mcp-Method", m.Method},
+		{"Mcp-Name", nameOf(m)},
+	} {
+		if c.want == "" {
+			continue
+		}
+		if got, sound := headerValue(h.Values(c.name)); !sound || got != c.want {
+			return wire.Fail(
+				wire.CodeHeaderMismatch,
+				"the header %s is missing or differs from the body",
+				c.name,
+			)
+		}
+	}
+
+	return nil
+}
+
+// nameOf is what the header Mcp-Name repeats; "" where it isn't wanted.
+func nameOf(m *wire.Message) string {
+	member := ""
+	switch m.Method {
+	case wire.MethodCall, wire.MethodPrompt:
+		member = "name"
+	case wire.MethodRead:
+		member = "uri"
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		member = "taskId"
+	}
+
+	name, _ := jsonmsg.ReadString(jsonmsg.Get(m.Params, member))
+	return name
+}
+
+// headerValue reads a header that stands there once, written as it is
+// or in base64.
+func headerValue(values []string) (string, bool) {
+	if len(values) != 1 {
+		return "", false
+	}
+	inside, coded := strings.CutPrefix(values[0], "=?base64?")
+	inside, ends := strings.CutSuffix(inside, "?=")
+	if !coded || !ends {
+		return values[0], true
+	}
+	text, err := base64.StdEncoding.DecodeString(inside)
+	return string(text), err == nil
+}

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// Pipe serves one client on a pipe, such as standard input and output,
+// until the pipe or ctx ends. Requests that are open then may go on for
+// Config.Grace. Nothing but messages is written to out.
+//
+// Whoever calls Pipe owns in: a read that blocks ends when in is closed.
+func (s *Server) Pipe(ctx context.Context, caller string, in io.Reader, out io.Writer) error {
+	to := wire.NewPipe(out)
+	p := &pipe{
+		session: s.newSession(caller, to),
+		lines:   wire.NewLines(in, s.cfg.Limits.MaxBytes),
+		out:     to,
+	}
+	err := p.read(ctx)
+	p.finish(ctx)
+	return err
+}
+
+// pipe is a client on a pipe.
+type pipe struct {
+	*session
+	lines *wire.Lines
+	out   *wire.Pipe
+}
+
+// read takes messages until there are no more.
+func (p *pipe) read(ctx context.Context) error {
+	lines := make(chan line)
+	go p.scan(ctx, lines)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case l := <-lines:
+			if errors.Is(l.err, io.EOF) {
+				return nil
+			}
+			if l.err != nil && !errors.Is(l.err, wire.ErrTooLong) {
+				return l.err
+			}
+			p.line(ctx, l)
+		}
+	}
+}
+
+// line is what was read at once.
+type line struct {
+	text []byte
+	err  error
+}
+
+// scan reads lines in a goroutine of its own, since a read can't be
+// interrupted: it ends with the pipe.
+func (p *pipe) scan(ctx context.Context, to chan<- line) {
+	for {
+		text, err := p.lines.Next()
+		select {
+		case to <- line{text: text, err: err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil && !errors.Is(err, wire.ErrTooLong) {
+			return
+		}
+	}
+}
+
+// line takes a line: a message, or a batch where the version has them.
+func (p *pipe) line(ctx context.Context, l line) {
+	if l.err != nil {
+		p.refuse(ctx, p.out, wire.ID{}, wire.Fail(wire.CodeInvalidRequest, "%v", l.err))
+		return
+	}
+	if p.batches() {
+		all, is, bad := wire.Batch(l.text, p.srv.cfg.Limits)
+		if bad != nil {
+			p.refuse(ctx, p.out, wire.ID{}, bad)
+			return
+		}
+		for _, text := range all {
+			p.message(ctx, text)
+		}
+		if is {
+			return
+		}
+	}
+
+	p.message(ctx, l.text)
+}
+
+// message takes one message. The end of the pipe ends none of them: see
+// finish.
+func (p *pipe) message(ctx context.Context, text []byte) {
+	m, bad := wire.Parse(text, p.srv.cfg.Limits)
+	if bad != nil {
+		p.refuse(ctx, p.out, m.ID, bad)
+		return
+	}
+	p.take(context.WithoutCancel(ctx), &m, p.out)
+}
+
+// batches reports whether the client may send several messages at once.
+func (s *session) batches() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version == wire.V20250326
+}
+
+// finish lets open requests end by themselves for a while, and then
+// ends them.
+func (p *pipe) finish(ctx context.Context) {
+	p.leave()
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		p.work.Wait()
+	}()
+	grace := time.NewTimer(p.srv.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case <-idle:
+	case <-grace.C:
+	}
+
+	p.close(ErrClosed)
+}

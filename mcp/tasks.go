@@ -1,0 +1,311 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/wire"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// task is how a caller follows a call instead of waiting for it: the
+// extension of modern clients, or the tasks of 2025-11-25. It runs when
+// it is approved, whether or not anybody looks, and its result is kept.
+type task struct {
+	ID      string    `json:"id"`
+	Created time.Time `json:"created"`
+}
+
+const (
+	// taskLives is how long a task is kept at least. It is ours to say: a
+	// shorter wish of the client would end an approval early.
+	taskLives = 25 * time.Hour
+	taskPoll  = 5 * time.Second // how often a client should look
+	// keyTask names the task in the result of tasks/result.
+	keyTask = "io.modelcontextprotocol/related-task"
+	// keyMeanwhile is what a model may read at once.
+	keyMeanwhile = "io.modelcontextprotocol/model-immediate-response"
+)
+
+// The statuses of tasks.
+const (
+	working   = "working"
+	completed = "completed"
+	failed    = "failed"
+	cancelled = "cancelled"
+)
+
+// taskLife is how long a client may follow a task: people may take
+// their time, and what they approved waits for its run.
+func (g *Gateway) taskLife() time.Duration { return max(taskLives, g.cfg.Within+g.cfg.Approved) }
+
+// wantsTask reports whether a call becomes a task: a modern client has
+// to follow what asks, and one of 2025-11-25 gets the task that it
+// wants. Only calls of tools do.
+func (g *Gateway) wantsTask(r *server.Request, c *wire.Call, q *request) bool {
+	if q.decision.Outcome == resolve.Deny || isPseudo(q.call.Tool) {
+		return false
+	}
+	if r.Modern {
+		return r.Capabilities.Tasks && q.decision.Outcome == resolve.Ask
+	}
+	return c.Task != nil && r.Version == wire.V20251125
+}
+
+// begin keeps a call as a task, and answers with it. It is stored
+// before the client is told.
+func (g *Gateway) begin(ctx context.Context, r *server.Request, q *request) (json.RawMessage, *wire.Error) {
+	if q.said() == "" {
+		return g.say(r, notRun("The arguments can't be read"))
+	}
+	if q.decision.Binding == "" {
+		plan, err := g.cfg.Plan(ctx)
+		if err == nil {
+			q.decision.Binding, err = plan.Bind(q.call)
+		}
+		if err != nil {
+			return g.say(r, notRun("The call can't be bound to a decision"))
+		}
+	}
+
+	if err := g.pending.enter(ctx, q.caller.Name, g.count); err != nil {
+		return g.say(
+			r,
+			notRun("Too many requests wait. Call again when people have decided about some"),
+		)
+	}
+
+	id := "tsk_" + rand.Text()
+	c := q.record(url.PathEscape(q.caller.Name) + "/task/" + durable.Hash(id))
+	c.Alias = durable.Hash(id)
+	c.Part.Task = &task{ID: id, Created: g.now()}
+	if err := g.engine.Add(ctx, c); err != nil {
+		g.pending.leave(q.caller.Name)
+		g.cfg.Log.ErrorContext(ctx, "a task can't be kept", "error", err)
+		return g.say(r, notRun("The call could not be kept"))
+	}
+	return written(func(w *jsonmsg.Writer) { g.writeBegun(w, c, r.Modern) }), nil
+}
+
+// writeBegun writes the answer to a call that has become a task.
+func (g *Gateway) writeBegun(w *jsonmsg.Writer, c *record, modern bool) {
+	if modern {
+		w.Member("resultType", wire.TaskCreated)
+		g.writeTask(w, c, true)
+		return
+	}
+	w.Name("task").Object(func(w *jsonmsg.Writer) { g.writeTask(w, c, false) })
+	w.Name("_meta").Object(func(w *jsonmsg.Writer) {
+		w.Member(keyMeanwhile, "Not run yet: it waits for people, and may be denied. You can go on with other work.")
+	})
+}
+
+// writeTask writes the members of a task.
+func (g *Gateway) writeTask(w *jsonmsg.Writer, c *record, modern bool) {
+	created := c.Part.Task.Created.UTC().Format(time.RFC3339)
+	changed := created
+	if c.Over() {
+		changed = c.EndedAt.UTC().Format(time.RFC3339)
+	}
+	w.Member("taskId", c.Part.Task.ID)
+	w.Member("status", status(c, modern))
+	w.Optional("statusMessage", g.statusMessage(c))
+	w.Member("createdAt", created)
+	w.Member("lastUpdatedAt", changed)
+
+	ttl, poll := "ttl", "pollInterval"
+	if modern {
+		ttl, poll = "ttlMs", "pollIntervalMs"
+	}
+	w.Name(ttl).Int(g.taskLife().Milliseconds())
+	if !c.Over() {
+		w.Name(poll).Int(taskPoll.Milliseconds())
+	}
+}
+
+// status is how far a task has come. A modern task has failed only when
+// the server answered with an error of the protocol; before, a result
+// that is an error was a failure too.
+func status(c *record, modern bool) string {
+	switch {
+	case !c.Over():
+		return working
+	case c.Ending.Why == durable.Interrupted:
+		return cancelled
+	case c.Part.Failed != nil:
+		return failed
+	case !modern && (c.Ending.Why != durable.Returned || isError(c.Part.Result)):
+		return failed
+	}
+
+	return completed
+}
+
+// isError reports whether a result says that its call failed.
+func isError(result []byte) bool { return string(jsonmsg.Get(result, "isError")) == "true" }
+
+// statusMessage says in words how far a task has come, and never sounds
+// as if a waiting call had run.
+func (g *Gateway) statusMessage(c *record) string {
+	switch {
+	case c.Over() && c.Ending.Why != durable.Returned:
+		return g.endText(c).Text
+	case c.Over():
+		return ""
+	case c.State == durable.Running:
+		return "It runs."
+	case c.Part.Until.IsZero():
+		return "Not run yet. Waits for people to decide."
+	}
+
+	return "Not run yet. Waits for people to decide until " + c.Part.Until.UTC().Format("2006-01-02 15:04 MST") + "."
+}
+
+// errNoTask is the same for a task that nobody has and for one of
+// another caller.
+func errNoTask() *wire.Error { return wire.Fail(wire.CodeInvalidParams, "unknown task") }
+
+// taskOf finds the task that a request names. Its id is no authority:
+// the caller has to be the one that made it.
+func (g *Gateway) taskOf(ctx context.Context, r *server.Request) (*record, *wire.Error) {
+	id, _ := jsonmsg.ReadString(jsonmsg.Get(r.Params, "taskId"))
+	if id == "" {
+		return nil, wire.Fail(wire.CodeInvalidParams, "params.taskId: expected a task's id")
+	}
+	return g.taskByID(ctx, r, id)
+}
+
+func (g *Gateway) taskByID(ctx context.Context, r *server.Request, id string) (*record, *wire.Error) {
+	c, err := g.engine.ByAlias(ctx, durable.Hash(id))
+	switch {
+	case errors.Is(err, approval.ErrNotFound):
+		return nil, errNoTask()
+	case err != nil:
+		g.cfg.Log.ErrorContext(ctx, "a task can't be read", "error", err)
+		return nil, wire.Fail(wire.CodeInternal, "the task can't be read now")
+	case c.Part.Task == nil || c.Part.Caller != r.Caller || c.Asker.Principal != g.callers[r.Caller].Principal:
+		return nil, errNoTask()
+	}
+
+	return c, nil
+}
+
+// tasksGet answers tasks/get. A modern client finds the result in it.
+func (g *Gateway) tasksGet(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
+	c, bad := g.taskOf(ctx, r)
+	if bad != nil {
+		return nil, bad
+	}
+	return written(func(w *jsonmsg.Writer) {
+		if r.Modern {
+			w.Member("resultType", wire.Complete)
+		}
+		g.writeDetailed(w, c, r)
+	}), nil
+}
+
+// writeDetailed writes a task, for a modern client with what it came to.
+func (g *Gateway) writeDetailed(w *jsonmsg.Writer, c *record, r *server.Request) {
+	result, failed := g.taskResult(c, r)
+	g.writeTask(w, c, r.Modern)
+	switch {
+	case !r.Modern || !c.Over() || status(c, true) == cancelled:
+	case failed != nil:
+		w.Name("error").Object(failed.WriteMembers)
+	default:
+		w.Name("result").Verbatim(result)
+	}
+}
+
+// tasksUpdate answers tasks/update: no task here asks its client for
+// anything.
+func (g *Gateway) tasksUpdate(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
+	if _, bad := g.taskOf(ctx, r); bad != nil {
+		return nil, bad
+	}
+	return nil, wire.Fail(wire.CodeInvalidParams, "params.inputResponses: the task asks for nothing")
+}
+
+// taskResult is what an ended task came to, as tools/call would have
+// answered.
+func (g *Gateway) taskResult(c *record, r *server.Request) (json.RawMessage, *wire.Error) {
+	switch {
+	case !c.Over():
+		return nil, nil
+	case c.Ending.Why != durable.Returned:
+		return g.said(g.endText(c)), nil
+	case c.Part.Failed != nil:
+		return nil, c.Part.Failed.error()
+	}
+
+	return wire.ForClient(c.Part.Result, false), nil
+}
+
+// said is a result inside of another one: it has no resultType.
+func (g *Gateway) said(s *wire.Said) json.RawMessage {
+	text, err := s.Append(nil, false)
+	if err != nil {
+		return json.RawMessage(`{"content":[],"isError":true}`)
+	}
+	return text
+}
+
+// tasksResult answers tasks/result of 2025-11-25: it waits for the end.
+func (g *Gateway) tasksResult(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
+	c, bad := g.taskOf(ctx, r)
+	if bad != nil {
+		return nil, bad
+	}
+	c, err := g.engine.Watch(ctx, c.Key, (*record).Over)
+	if err != nil {
+		return nil, wire.Fail(wire.CodeInternal, "the task can't be read now")
+	}
+	result, failed := g.taskResult(c, r)
+	if failed != nil {
+		return nil, failed
+	}
+	related := written(func(w *jsonmsg.Writer) {
+		w.Name(keyTask).Object(func(w *jsonmsg.Writer) { w.Member("taskId", c.Part.Task.ID) })
+	})
+	return wire.WithMeta(result, related), nil
+}
+
+// tasksCancel answers tasks/cancel: what has not begun never will. A
+// run goes on, and its task ends as it ends.
+func (g *Gateway) tasksCancel(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
+	c, bad := g.taskOf(ctx, r)
+	if bad != nil {
+		return nil, bad
+	}
+	if !r.Modern && c.Over() {
+		return nil, wire.Fail(wire.CodeInvalidParams, "the task has ended")
+	}
+	changed, err := g.engine.Change(ctx, c.Key, func(c *record) error {
+		if c.Over() || c.State == durable.Running {
+			return durable.ErrUnchanged
+		}
+		g.engine.Finish(
+			c,
+			durable.Ending{Why: durable.Interrupted, Reason: "The client cancelled the task"},
+		)
+		return nil
+	})
+	if err != nil && !errors.Is(err, durable.ErrUnchanged) {
+		return nil, wire.Fail(wire.CodeInternal, "the task can't be cancelled now")
+	}
+	return written(func(w *jsonmsg.Writer) {
+		if r.Modern {
+			w.Member("resultType", wire.Complete)
+			return
+		}
+		g.writeTask(w, changed, false)
+	}), nil
+}

@@ -1,0 +1,368 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// conn is a conversation in which one stream brings all that the server
+// says, and what is open in it.
+type conn struct {
+	s      *Server
+	out    carrier
+	turn   chan struct{}             // full while a request is written to a pipe; nil: nothing waits there
+	quit   func(grace time.Duration) // ends the server, or the way to it
+	modern bool
+	peer   Peer
+	gone   chan struct{} // closed when nothing more comes
+
+	questions chan struct{} // of the server, that are being answered
+
+	mu   sync.Mutex
+	last int64
+	open map[string]*pending // by the keys of ids
+	err  error               // why nothing more comes
+	news *news
+}
+
+// carrier brings messages to a server.
+type carrier interface{ Write(m *wire.Message) error }
+
+// pending is a request that waits for its answer.
+type pending struct {
+	answer chan answered
+	ctx    context.Context // of whoever waits
+	during
+}
+
+type answered struct {
+	m   *wire.Message
+	err error
+}
+
+// start starts the server's process.
+func (s *Server) start() (*conn, error) {
+	p, err := startProcess(&s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := s.newConn(wire.NewPipe(p.in), p.stop)
+	c.turn = make(chan struct{}, 1)
+	go c.read(p.out)
+	return c, nil
+}
+
+func (s *Server) newConn(out carrier, quit func(time.Duration)) *conn {
+	c := &conn{
+		s:    s,
+		out:  out,
+		quit: quit,
+		gone: make(chan struct{}),
+
+		questions: make(chan struct{}, mostQuestions),
+
+		open: map[string]*pending{},
+	}
+	c.news = s.newNews(c.gone)
+	return c
+}
+
+// read takes what the server says until its pipe ends.
+func (c *conn) read(out io.Reader) {
+	lines := wire.NewLines(out, wire.Limits().MaxBytes)
+	var err error
+	for err == nil || errors.Is(err, wire.ErrTooLong) {
+		var line []byte
+		if line, err = lines.Next(); err == nil {
+			c.take(line)
+		}
+	}
+
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the server's program has ended")
+	}
+	c.end(err)
+}
+
+// end fails what is open: nobody answers it any more.
+func (c *conn) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return
+	}
+	c.err = err
+	for key, p := range c.open {
+		delete(c.open, key)
+		p.answer <- answered{err: err}
+	}
+	close(c.gone)
+}
+
+// cause is why nothing more comes; nil while the server is there.
+func (c *conn) cause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// take takes one message of the server. What can't be read and belongs
+// to a request fails it: it may have run.
+func (c *conn) take(line []byte) {
+	m, bad := wire.Parse(line, wire.Limits())
+	switch {
+	case bad != nil && m.ID.IsZero():
+		c.s.cfg.Log.Warn(
+			"a message can't be read",
+			"server",
+			c.s.cfg.Alias,
+			"reason",
+			bad.Message,
+		)
+	case bad != nil:
+		c.settle(m.ID, answered{err: fmt.Errorf("its answer can't be read: %s", bad.Message)})
+	case m.Kind() == wire.Response:
+		c.settle(m.ID, answered{m: &m})
+	case m.Kind() == wire.Notification:
+		c.notified(&m)
+	default:
+		c.s.aside(c.questions, func() { c.asked(&m) })
+	}
+}
+
+// settle ends a request. An answer that nobody waits for is dropped.
+func (c *conn) settle(id wire.ID, a answered) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.open[id.Key()]; p != nil {
+		delete(c.open, id.Key())
+		p.answer <- a
+	}
+}
+
+// mostQuestions is how many requests of a server are answered at once.
+// More of them are a flood, and get no answer.
+const mostQuestions = 64
+
+// aside answers a question in a goroutine of its own.
+func (s *Server) aside(questions chan struct{}, answer func()) {
+	select {
+	case questions <- struct{}{}:
+		go func() {
+			defer func() { <-questions }()
+			answer()
+		}()
+	default:
+		s.cfg.Log.Debug("a server asks too much at once", "server", s.cfg.Alias)
+	}
+}
+
+// asked answers a request of the server. It belongs to the only open
+// request that takes questions; with more of them nobody can tell.
+func (c *conn) asked(m *wire.Message) {
+	var of *pending
+	c.mu.Lock()
+	for _, p := range c.open {
+		switch {
+		case p.ask == nil || c.modern:
+		case of == nil:
+			of = p
+		default:
+			of = &pending{ctx: context.Background()}
+		}
+	}
+
+	c.mu.Unlock()
+
+	answer := refusal(m)
+	if of != nil {
+		answer = of.asked(of.ctx, m)
+	}
+	if err := c.out.Write(answer); err != nil {
+		c.s.cfg.Log.Warn("a server can't be answered", "server", c.s.cfg.Alias, "error", err)
+	}
+}
+
+// notified takes news: how far a request has come, and changed lists.
+func (c *conn) notified(m *wire.Message) {
+	switch m.Method {
+	case "notifications/progress":
+		c.progress(m)
+	case "notifications/message":
+		c.logged(m)
+	default:
+		c.news.notified(m)
+	}
+}
+
+func (c *conn) progress(m *wire.Message) {
+	p, bad := wire.ReadProgress(m.Params)
+	if bad != nil {
+		return
+	}
+	c.mu.Lock()
+	open := c.open[p.Token.Key()] // our tokens are our ids
+	c.mu.Unlock()
+	if open != nil {
+		open.report(m.Params, p)
+	}
+}
+
+// logged takes a line of a log. It belongs to the only open request
+// that a server works for; with more of them nobody can tell, and it may
+// be another caller's.
+func (c *conn) logged(m *wire.Message) {
+	var of []*pending
+	c.mu.Lock()
+	for _, p := range c.open {
+		if p.work {
+			of = append(of, p)
+		}
+	}
+	c.mu.Unlock()
+	if len(of) == 1 {
+		of[0].log(m.Params)
+	}
+}
+
+// begin makes an id, under which the answer is waited for.
+func (c *conn) begin(ctx context.Context, r *Request) (wire.ID, *pending, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return wire.ID{}, nil, fmt.Errorf("%w: %w", ErrNotSent, c.err)
+	}
+	c.last++
+	id := wire.Number(c.last)
+	p := &pending{answer: make(chan answered, 1), ctx: ctx, during: duringOf(r)}
+	c.open[id.Key()] = p
+	return id, p, nil
+}
+
+// forget drops a request whose answer nobody waits for.
+func (c *conn) forget(id wire.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, id.Key())
+}
+
+// do makes a request, and waits for the answer.
+func (c *conn) do(ctx context.Context, r Request) (Answer, error) {
+	id, p, err := c.begin(ctx, &r)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer c.forget(id)
+	params, err := c.s.params(&r, id, c.modern)
+	if err != nil {
+		return Answer{}, fmt.Errorf("%w: %w", ErrNotSent, err)
+	}
+	if err := c.write(ctx, &wire.Message{ID: id, Method: r.Method, Params: params}); err != nil {
+		return Answer{}, unsure(err)
+	}
+	select {
+	case a := <-p.answer:
+		return a.result()
+	case <-ctx.Done():
+	}
+
+	return c.abandon(ctx, id, p)
+}
+
+// write sends a message. A server that doesn't read its pipe holds up
+// nobody for longer than ctx: what was not begun by then was not sent.
+func (c *conn) write(ctx context.Context, m *wire.Message) error {
+	if c.turn == nil {
+		return c.out.Write(m)
+	}
+	select {
+	case c.turn <- struct{}{}:
+	case <-c.gone:
+		return fmt.Errorf("%w: %w", ErrNotSent, c.cause())
+	case <-ctx.Done():
+		return fmt.Errorf("%w: the server takes nothing: %w", ErrNotSent, context.Cause(ctx))
+	}
+
+	written := make(chan error, 1)
+	go func() {
+		err := c.out.Write(m)
+		<-c.turn
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("the server takes nothing: %w", context.Cause(ctx))
+	}
+}
+
+// abandon tells the server that nobody waits any more, and takes what
+// it answers soon.
+func (c *conn) abandon(ctx context.Context, id wire.ID, p *pending) (Answer, error) {
+	params, err := jsonmsg.Object(func(w *jsonmsg.Writer) { w.Name("requestId").Verbatim([]byte(id.Text())) })
+	if err == nil {
+		limit, done := context.WithTimeout(context.WithoutCancel(ctx), c.s.cfg.Grace)
+		defer done()
+		err = c.write(limit, &wire.Message{Method: "notifications/cancelled", Params: params})
+	}
+	if err == nil {
+		soon := time.NewTimer(c.s.cfg.Grace)
+		defer soon.Stop()
+		select {
+		case a := <-p.answer:
+			return a.result()
+		case <-soon.C:
+		}
+	}
+
+	return Answer{}, fmt.Errorf("%w: %w", ErrUnknown, context.Cause(ctx))
+}
+
+func (a answered) result() (Answer, error) {
+	if a.err != nil {
+		return Answer{}, unsure(a.err)
+	}
+	return Answer{Result: a.m.Result, Error: a.m.Error}, nil
+}
+
+// unsure is an error behind which a request may have run, unless it
+// says that nothing arrived.
+func unsure(err error) error {
+	if errors.Is(err, ErrNotSent) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnknown, err)
+}
+
+func (s *Server) info() []byte {
+	text, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
+		w.Member("name", "assent")
+		w.Member("version", s.cfg.Version)
+	})
+	if err != nil {
+		return []byte("{}")
+	}
+	return text
+}
+
+func (c *conn) about() Peer { return c.peer }
+
+func (c *conn) ended() <-chan struct{} { return c.gone }
+
+func (c *conn) lapsed() <-chan struct{} { return c.gone }
+
+func (c *conn) anew() { c.news.all() }
+
+// close ends the conversation, and a server that is a process.
+func (c *conn) close() {
+	c.quit(c.s.cfg.Grace)
+	<-c.gone
+}

@@ -1,0 +1,300 @@
+// Package upstream connects to MCP servers: it starts their processes,
+// finds out which era they speak, and makes requests of them. Whoever
+// asks is told what is known: that a request provably did not arrive,
+// what came back, or that nobody knows.
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/internal/backoff"
+	"github.com/assent-dev/assent/internal/wait"
+	"github.com/assent-dev/assent/mcp/wire"
+	"github.com/assent-dev/assent/rap/peer"
+)
+
+// What may have come of a request that has no answer.
+var (
+	// ErrNotSent says that provably nothing arrived.
+	ErrNotSent = errors.New("the server did not get the request")
+	// ErrUnknown says that the server may have done what was asked.
+	ErrUnknown = errors.New("nobody knows what came of the request")
+)
+
+// Eras of a server.
+const (
+	Auto   = "auto"
+	Legacy = "legacy"
+	Modern = "modern"
+)
+
+// Config says how a server is reached. What is zero has the default
+// that is named.
+type Config struct {
+	Alias   string
+	Command []string // program and arguments, for which no shell is used
+	Env     []string // NAME=value: all that the program gets
+	Dir     string   // in which it starts; "": our own
+
+	// URL is where a server is reached by HTTP, instead of a Command. No
+	// other origin is reached, and a private network only where it
+	// stands in the URL or in Networks.
+	URL      string
+	Networks []netip.Prefix
+	TLS      *tls.Config
+	// Token is for Authorization; nil: none. It is asked for each
+	// request. refused is the token that the server has refused, in
+	// whose place another is wanted; "" for none.
+	Token   func(ctx context.Context, refused string) (string, error)
+	Headers map[string]string // of each request
+
+	Era          string          // Auto, Legacy or Modern; Auto
+	Capabilities json.RawMessage // that we declare; {}
+	Version      string          // of this program; "0"
+
+	Probe  time.Duration // how long a server may take to say which era it speaks; 3s
+	Start  time.Duration // how long it may take to open; 30s
+	Grace  time.Duration // how long it may take to end; 5s
+	Settle time.Duration // how long news of a list rests; 500ms
+	Idle   time.Duration // how long a stream may bring nothing, not even a comment; 5m
+	Log    *slog.Logger
+}
+
+// Request is one request of a server.
+type Request struct {
+	Method string
+	Params json.RawMessage // without _meta; nil for none
+	Meta   wire.Meta       // what follows the call, and keys of others
+	// Progress is told how far it has come; nil: the server isn't asked
+	// to report.
+	Progress func(wire.Progress)
+	// Ask answers what the server asks before it answers: a request on a
+	// legacy connection, an input_required round on a modern one. nil: a
+	// legacy server is refused with -32601, and the result of a modern
+	// one that asks is the answer.
+	Ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, *wire.Error)
+	// Capabilities are declared to a modern server for this request; nil:
+	// those of the configuration.
+	Capabilities json.RawMessage
+	// Logged is told what the server logs meanwhile; nil: nobody is.
+	Logged  func(params json.RawMessage)
+	Headers map[string]string // that repeat arguments, Mcp-Param-…; by HTTP to modern servers only
+}
+
+// Answer is what a server answered: a result or an error.
+type Answer struct {
+	Result json.RawMessage
+	Error  *wire.Error
+}
+
+// Peer is what a server says of itself.
+type Peer struct {
+	Version      string // of the protocol
+	Capabilities json.RawMessage
+	Info         json.RawMessage // self-reported; nil for none
+	Instructions string
+}
+
+// link is an open connection.
+type link interface {
+	do(ctx context.Context, r Request) (Answer, error)
+	about() Peer
+	ended() <-chan struct{}
+	lapsed() <-chan struct{} // closed when the server has forgotten who subscribed to what
+	anew()                   // says that all lists may be others
+	cause() error
+	close()
+}
+
+// Server is the connection to one server. It is safe for concurrent
+// use.
+type Server struct {
+	cfg     Config
+	http    *peer.Peer // nil: the server is a process
+	changed chan string
+	updated chan string
+
+	mu       sync.Mutex
+	conn     link           // nil: there is none now
+	down     error          // why there is none; nil: it is being made
+	news     chan struct{}  // closed when conn or down change
+	followed map[string]int // who follows a resource, by its URI
+	logs     string         // the level that conn logs from; "": its own
+}
+
+// New checks the configuration.
+func New(cfg Config) (*Server, error) {
+	cfg.Era = cmp.Or(cfg.Era, Auto)
+	cfg.Version = cmp.Or(cfg.Version, "0")
+	cfg.Probe = cmp.Or(cfg.Probe, 3*time.Second)
+	cfg.Start = cmp.Or(cfg.Start, 30*time.Second)
+	cfg.Grace = cmp.Or(cfg.Grace, 5*time.Second)
+	cfg.Settle = cmp.Or(cfg.Settle, 500*time.Millisecond)
+	cfg.Idle = cmp.Or(cfg.Idle, 5*time.Minute)
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	if cfg.Capabilities == nil {
+		cfg.Capabilities = json.RawMessage("{}")
+	}
+	if (len(cfg.Command) == 0) == (cfg.URL == "") {
+		return nil, fmt.Errorf("server %s: expected either a command or a URL", cfg.Alias)
+	}
+	s := &Server{
+		cfg:      cfg,
+		changed:  make(chan string, 8),
+		updated:  make(chan string, 8),
+		news:     make(chan struct{}),
+		followed: map[string]int{},
+	}
+	if cfg.URL == "" {
+		return s, nil
+	}
+	for name := range cfg.Headers { // net/http would send such a request again by itself
+		if name = http.CanonicalHeaderKey(name); name == "Idempotency-Key" || name == "X-Idempotency-Key" {
+			return nil, fmt.Errorf("server %s: expected no header %s", cfg.Alias, name)
+		}
+	}
+	var err error
+	s.http, err = peer.New(peer.Config{
+		URL:      cfg.URL,
+		Networks: cfg.Networks,
+		TLS:      cfg.TLS,
+		Timeout:  -1, // calls may take as long as whoever waits
+	})
+	if err != nil {
+		return nil, fmt.Errorf("server %s: %w", cfg.Alias, err)
+	}
+	return s, nil
+}
+
+// Changed brings the methods of lists that have changed.
+func (s *Server) Changed() <-chan string { return s.changed }
+
+// Run keeps the connection until ctx ends: a server that ends is
+// started anew, after a growing pause. All its lists are taken for
+// changed then.
+func (s *Server) Run(ctx context.Context) error {
+	for fails := 0; ctx.Err() == nil; {
+		began := time.Now()
+		err := s.connect(ctx, fails > 0)
+		if ctx.Err() != nil {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			fails = 0
+		}
+		fails++
+		s.set(nil, err)
+		s.cfg.Log.WarnContext(ctx, "the server has ended", "server", s.cfg.Alias, "error", err)
+		_ = wait.Pause(ctx, backoff.Jitter(200*time.Millisecond, 30*time.Second, fails))
+	}
+
+	return ctx.Err()
+}
+
+// connect starts the server, and returns when it has ended. The lists
+// of one that is started again may be others.
+func (s *Server) connect(ctx context.Context, again bool) error {
+	c, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	if s.set(c, nil); again {
+		c.anew()
+	}
+	select {
+	case <-ctx.Done():
+	case <-c.ended():
+	}
+	c.close()
+	return c.cause()
+}
+
+func (s *Server) open(ctx context.Context) (link, error) {
+	if s.http != nil {
+		return s.openWeb(ctx)
+	}
+	return s.openPipe(ctx)
+}
+
+func (s *Server) set(c link, down error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn, s.down = c, down
+	s.logs = ""
+	close(s.news)
+	s.news = make(chan struct{})
+}
+
+// current is the connection as of now; it waits for the first one.
+func (s *Server) current(ctx context.Context) (link, error) {
+	for {
+		s.mu.Lock()
+		c, down := s.conn, s.down
+		news := s.news
+		s.mu.Unlock()
+		if c != nil {
+			return c, nil
+		}
+		if down != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNotSent, down)
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrNotSent, context.Cause(ctx))
+		}
+	}
+}
+
+// Peer is what the server said of itself last.
+func (s *Server) Peer() Peer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == nil {
+		return Peer{}
+	}
+	return s.conn.about()
+}
+
+// Do makes a request. An error is ErrNotSent or ErrUnknown. When ctx
+// ends after it was sent the server is told, and may still answer
+// within the grace.
+func (s *Server) Do(ctx context.Context, r Request) (Answer, error) {
+	c, err := s.current(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	s.level(ctx, c, &r)
+	out, err := c.do(ctx, r)
+	for round := 0; err == nil && asks(&r, out); round++ {
+		if round == mostRounds {
+			return Answer{}, fmt.Errorf(
+				"%w: the server asked more than %d times",
+				ErrUnknown,
+				mostRounds,
+			)
+		}
+
+		if r.Params, err = answerRound(ctx, &r, out.Result); err == nil {
+			out, err = c.do(ctx, r)
+		}
+		if errors.Is(err, ErrNotSent) { // the round before was
+			err = fmt.Errorf("%w: %s", ErrUnknown, err.Error())
+		}
+	}
+
+	if task := taskOf(out); err == nil && r.Method == wire.MethodCall && task != nil {
+		return s.untilDone(ctx, c, task)
+	}
+	return out, err
+}

@@ -1,0 +1,284 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/mcp/upstream"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// kind is the variable that makes this test binary a server, and says
+// of which kind.
+const kind = "ASSENT_TEST_MCP_SERVER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(kind) != "" {
+		serve(os.Getenv(kind))
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// serve is a small server on standard input and output.
+func serve(kind string) {
+	lines := wire.NewLines(os.Stdin, 1<<20)
+	out := wire.NewPipe(os.Stdout)
+	for first := true; ; first = false {
+		line, err := lines.Next()
+		if err != nil {
+			return
+		}
+		m, bad := wire.Parse(line, wire.Limits())
+		if bad != nil {
+			fmt.Fprintln(os.Stderr, bad)
+			continue
+		}
+		if kind == "first initialize" && first && m.Method != "initialize" {
+			os.Exit(3)
+		}
+		if kind == "slow start" && first {
+			held, _ := lines.Next() // this one is read, and answered, when the next one is there
+			answer("modern", &m, out)
+			m, _ = wire.Parse(held, wire.Limits())
+		}
+		if m.Kind() == wire.Request {
+			answer(kind, &m, out)
+		}
+	}
+}
+
+func answer(kind string, m *wire.Message, out *wire.Pipe) {
+	say := func(result string) { _ = out.Write(wire.Answer(m.ID, json.RawMessage(result), nil)) }
+	switch m.Method {
+	case "server/discover":
+		switch kind {
+		case "modern", "slow start":
+			say(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`)
+		case "deaf":
+		default:
+			_ = out.Write(wire.Answer(m.ID, nil, wire.Fail(wire.CodeMethodNotFound, "what?")))
+		}
+	case "initialize":
+		if kind == "slow start" {
+			_ = out.Write(wire.Answer(m.ID, nil, wire.Fail(wire.CodeMethodNotFound, "what?")))
+			return
+		}
+		say(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"small"}}`)
+	case "tools/list":
+		listed(m, say)
+	case "tools/call":
+		called(m, out, say)
+	}
+}
+
+// listed has two pages; the cursor of the second is the empty text.
+func listed(m *wire.Message, say func(string)) {
+	if jsonmsg.Get(m.Params, "cursor") == nil {
+		say(`{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":""}`)
+		return
+	}
+	say(`{"tools":[{"name":"c"}]}`)
+}
+
+func called(m *wire.Message, out *wire.Pipe, say func(string)) {
+	call, _ := wire.ReadCall(m.Params)
+	switch call.Name {
+	case "crash":
+		os.Exit(4)
+	case "hang":
+	case "asks":
+		for n := 1; ; n++ { // it reads no answer
+			_ = out.Write(&wire.Message{ID: wire.Number(int64(n)), Method: "ping"})
+		}
+	case "stuck":
+		select {} // it reads nothing any more
+	case "twice":
+		_, _ = os.Stdout.WriteString(`{"jsonrpc":"2.0","id":` + m.ID.Text() + `,"result":{"isError":true,"isError":false}}` + "\n")
+	case "progress":
+		for n := range 3 {
+			p, _ := wire.Progress{Token: call.Meta.Progress, Progress: float64(n + 1)}.Params()
+			_ = out.Write(&wire.Message{Method: "notifications/progress", Params: p})
+		}
+		say(`{"content":[]}`)
+	case "changed":
+		for range 6 {
+			_ = out.Write(&wire.Message{Method: "notifications/tools/list_changed"})
+		}
+		say(`{"content":[]}`)
+	case "env":
+		text, _ := json.Marshal(os.Environ())
+		say(`{"env":` + string(text) + `}`)
+	default:
+		say(`{"params":` + string(m.Params) + `}`)
+	}
+}
+
+// connect starts a server of a kind.
+func connect(t *testing.T, of string, change func(*upstream.Config)) *upstream.Server {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := upstream.Config{
+		Alias:   "small",
+		Command: []string{self, "$(touch x); 'y z'"},
+		Env:     []string{kind + "=" + of, "GOCOVERDIR=" + t.TempDir()},
+		Probe:   300 * time.Millisecond,
+		Grace:   200 * time.Millisecond,
+		Settle:  20 * time.Millisecond,
+		Log:     slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	s, err := upstream.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return s
+}
+
+func call(ctx context.Context, s *upstream.Server, name string, progress func(wire.Progress)) (upstream.Answer, error) {
+	return s.Do(ctx, upstream.Request{
+		Method:   wire.MethodCall,
+		Params:   json.RawMessage(`{"name":"` + name + `","arguments":{ "a" : 1.0 }}`),
+		Progress: progress,
+	})
+}
+
+func TestEachEraIsFoundOut(t *testing.T) {
+	for of, version := range map[string]string{
+		"legacy":           wire.V20251125,
+		"modern":           wire.V20260728,
+		"deaf":             wire.V20251125,
+		"first initialize": wire.V20251125,
+		"slow start":       wire.V20260728,
+	} {
+		s := connect(t, of, nil)
+		out, err := call(t.Context(), s, "echo", nil)
+		if err != nil || s.Peer().Version != version {
+			t.Errorf("%s: version %q, %v", of, s.Peer().Version, err)
+			continue
+		}
+		if !strings.Contains(string(out.Result), `"arguments":{ "a" : 1.0 }`) {
+			t.Errorf("%s: the server saw %s", of, out.Result)
+		}
+		if modern := strings.Contains(string(out.Result), wire.KeyVersion); modern != (version == wire.V20260728) {
+			t.Errorf("%s: the server saw %s", of, out.Result)
+		}
+	}
+}
+
+func TestAllPagesOfAListAreRead(t *testing.T) {
+	s := connect(t, "legacy", nil)
+	tools, err := s.List(t.Context(), "tools/list")
+	if err != nil || len(tools) != 3 || string(tools[2]) != `{"name":"c"}` {
+		t.Errorf("got %s, %v", tools, err)
+	}
+}
+
+func TestProgressReachesWhoeverAsked(t *testing.T) {
+	s := connect(t, "legacy", nil)
+	var got []float64
+	_, err := call(t.Context(), s, "progress", func(p wire.Progress) { got = append(got, p.Progress) })
+	if err != nil || fmt.Sprint(got) != "[1 2 3]" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestAServerThatDiesMayHaveDoneIt(t *testing.T) {
+	s := connect(t, "legacy", nil)
+	if _, err := call(t.Context(), s, "crash", nil); !errors.Is(err, upstream.ErrUnknown) {
+		t.Errorf("got %v", err)
+	}
+	testwait.Until(t, "it is started anew", func() bool {
+		_, err := call(t.Context(), s, "echo", nil)
+		return err == nil
+	})
+}
+
+func TestAnAnswerThatReadsInTwoWaysIsNoAnswer(t *testing.T) {
+	s := connect(t, "legacy", nil)
+	if _, err := call(t.Context(), s, "twice", nil); !errors.Is(err, upstream.ErrUnknown) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := call(t.Context(), s, "echo", nil); err != nil {
+		t.Errorf("the next call: %v", err)
+	}
+}
+
+func TestACallThatNobodyWaitsForMayHaveRun(t *testing.T) {
+	s := connect(t, "legacy", nil)
+	if _, err := call(t.Context(), s, "echo", nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if _, err := call(ctx, s, "hang", nil); !errors.Is(err, upstream.ErrUnknown) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAServerThatCannotStartGetsNothing(t *testing.T) {
+	s := connect(t, "legacy", func(cfg *upstream.Config) { cfg.Command = []string{"/nothing/here"} })
+	if _, err := call(t.Context(), s, "echo", nil); !errors.Is(err, upstream.ErrNotSent) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAServerThatNeverAnswersIsSaidToBeSilent(t *testing.T) {
+	s := connect(t, "legacy", func(cfg *upstream.Config) {
+		cfg.Command = []string{"tail", "-f", "/dev/null"}
+		cfg.Start = 200 * time.Millisecond
+	})
+	_, err := call(t.Context(), s, "echo", nil)
+	if !errors.Is(err, upstream.ErrNotSent) || !strings.Contains(err.Error(), "did not answer within 200ms") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestManyNewsOfAListAreOne(t *testing.T) {
+	s := connect(t, "legacy", nil)
+	if _, err := call(t.Context(), s, "changed", nil); err != nil {
+		t.Fatal(err)
+	}
+	if list := <-s.Changed(); list != "tools/list" {
+		t.Errorf("%s changed", list)
+	}
+	select {
+	case <-s.Changed():
+		t.Error("it was told twice")
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+func TestTheEnvironmentHoldsWhatIsListedAndNothingElse(t *testing.T) {
+	t.Setenv("SECRET_OF_THE_GATEWAY", "1")
+	s := connect(t, "legacy", nil)
+	out, err := call(t.Context(), s, "env", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Env []string }
+	if err := json.Unmarshal(out.Result, &got); err != nil || len(got.Env) != 2 {
+		t.Errorf("the server's environment: %q, %v", got.Env, err)
+	}
+}

@@ -1,0 +1,300 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/assent-dev/assent/internal/backoff"
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/sse"
+	"github.com/assent-dev/assent/internal/wait"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// errSession says that the server has forgotten the session, and with it
+// refused the request.
+var errSession = errors.New("the server has ended the session")
+
+// errUnreadable says that a message of a stream can't be read. It may
+// have been the answer.
+var errUnreadable = errors.New("a message can't be read")
+
+// mostResumes is how often a broken answer is fetched further in a row
+// without anything new.
+const mostResumes = 5
+
+// asking is one request by HTTP, while it is open.
+type asking struct {
+	during
+	w     *web
+	id    wire.ID
+	ctx   context.Context // ends when nobody wants the answer any more
+	event string          // the last one of its stream that has an id
+}
+
+// do makes a request. A session that has ended is opened anew, and the
+// request sent again: it provably did not run.
+func (w *web) do(ctx context.Context, r Request) (Answer, error) {
+	session := w.current()
+	out, err := w.once(ctx, &r)
+	if !errors.Is(err, errSession) {
+		return out, err
+	}
+	if err := w.renew(ctx, session); err != nil {
+		w.fail(err)
+		return Answer{}, fmt.Errorf("%w: %w", ErrNotSent, err)
+	}
+	return w.once(ctx, &r)
+}
+
+// once makes a request a single time. What went wrong before a byte
+// left is ErrNotSent; anything later may have run.
+func (w *web) once(ctx context.Context, r *Request) (Answer, error) {
+	if ctx.Err() != nil {
+		return Answer{}, fmt.Errorf("%w: %w", ErrNotSent, context.Cause(ctx))
+	}
+	a := &asking{during: duringOf(r), w: w, id: wire.Number(w.last.Add(1))}
+	params, err := w.s.params(r, a.id, w.modern)
+	if err != nil {
+		return Answer{}, fmt.Errorf("%w: %w", ErrNotSent, err)
+	}
+	m := wire.Message{ID: a.id, Method: r.Method, Params: params}
+	body, err := m.Append(nil)
+	if err != nil {
+		return Answer{}, fmt.Errorf("%w: %w", ErrNotSent, err)
+	}
+	var stop context.CancelFunc
+	a.ctx, stop = context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(w.ctx, stop)()
+	defer context.AfterFunc(ctx, func() { a.abandon(stop) })()
+	h := http.Header{}
+	if w.modern {
+		h = headers(r)
+	}
+
+	resp, err := w.send(a.ctx, http.MethodPost, body, h)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer resp.Body.Close()
+	return a.answer(resp, stop)
+}
+
+// abandon tells the server that nobody waits any more: a modern one sees
+// it by the end of the connection, a legacy one is told and may answer
+// within the grace.
+func (a *asking) abandon(stop context.CancelFunc) {
+	if a.w.modern {
+		stop()
+		return
+	}
+	params, err := jsonmsg.Object(func(w *jsonmsg.Writer) { w.Name("requestId").Verbatim([]byte(a.id.Text())) })
+	ctx, done := context.WithTimeout(a.ctx, a.w.s.cfg.Grace)
+	defer done()
+	if err == nil {
+		err = a.w.tell(ctx, &wire.Message{Method: "notifications/cancelled", Params: params})
+	}
+	if err == nil {
+		<-ctx.Done()
+	}
+	stop()
+}
+
+// answer reads what came. Some refusals prove that nothing ran.
+func (a *asking) answer(resp *http.Response, stop context.CancelFunc) (Answer, error) {
+	switch kind := kindOf(resp); {
+	case provenRefusal(resp.StatusCode):
+		return Answer{}, fmt.Errorf("%w: it answered %s", ErrNotSent, resp.Status)
+	case resp.StatusCode == http.StatusNotFound && !a.w.modern && a.w.current() != "":
+		return Answer{}, fmt.Errorf("%w: %w", ErrNotSent, errSession)
+	case kind == "text/event-stream" && resp.StatusCode == http.StatusOK:
+		return a.follow(resp.Body, stop)
+	case kind == "application/json":
+		return a.whole(resp)
+	}
+
+	return Answer{}, fmt.Errorf(
+		"%w: it answered %s, %q",
+		ErrUnknown,
+		resp.Status,
+		kindOf(resp),
+	)
+}
+
+// kindOf is the type of what was answered, without its parameters.
+func kindOf(resp *http.Response) string {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return kind
+}
+
+// whole reads an answer that is one JSON document.
+func (a *asking) whole(resp *http.Response) (Answer, error) {
+	most := wire.Limits().MaxBytes
+	text, err := io.ReadAll(io.LimitReader(resp.Body, int64(most)+1))
+	if err != nil {
+		return Answer{}, fmt.Errorf("%w: read the answer: %w", ErrUnknown, err)
+	}
+	m, bad := wire.Parse(text, wire.Limits())
+	refused := resp.StatusCode != http.StatusOK && m.Error != nil && m.ID.IsZero()
+	switch {
+	case bad != nil:
+		return Answer{}, fmt.Errorf(
+			"%w: its answer can't be read (%s): %s",
+			ErrUnknown,
+			resp.Status,
+			bad.Message,
+		)
+	case m.Kind() != wire.Response || m.ID.Key() != a.id.Key() && !refused:
+		return Answer{}, fmt.Errorf(
+			"%w: it answered something else (%s)",
+			ErrUnknown,
+			resp.Status,
+		)
+	}
+
+	return a.w.settled(&m)
+}
+
+// legacyOnly reports whether a server that knows modern requests speaks
+// no version of theirs that we do, and a legacy one.
+func legacyOnly(e *wire.Error) bool {
+	return e.Code == wire.CodeUnsupportedVersion && onlyLegacy(e.Data, "supported")
+}
+
+// onlyLegacy reports whether a list of versions has none that is modern,
+// and one that is legacy.
+func onlyLegacy(object []byte, member string) bool {
+	modern, legacy := false, false
+	f := jsonmsg.Read(object, wire.Limits())
+	for path, raw := range f.Elements(member, maxVersions) {
+		version, _ := f.String(path, raw)
+		modern = modern || wire.IsModern(version)
+		legacy = legacy || wire.IsLegacy(version)
+	}
+	return legacy && !modern
+}
+
+// maxVersions bounds the versions that a server may name.
+const maxVersions = 100
+
+// settled is what a response says. Errors about the form of a modern
+// request are found before anything runs.
+func (w *web) settled(m *wire.Message) (Answer, error) {
+	if m.Error == nil || !w.modern || !wire.ModernCode(m.Error.Code) || !w.opened && legacyOnly(m.Error) {
+		return Answer{Result: m.Result, Error: m.Error}, nil
+	}
+	if m.Error.Code == wire.CodeUnsupportedVersion {
+		w.fail(m.Error)
+	}
+	return Answer{Error: m.Error}, fmt.Errorf("%w: %w", ErrNotSent, m.Error)
+}
+
+// follow reads the stream that ends with the answer. A legacy stream
+// that breaks is fetched further, never asked for again.
+func (a *asking) follow(body io.Reader, stop context.CancelFunc) (Answer, error) {
+	for tries := 0; ; {
+		before := a.event
+		m, err := a.read(body, stop)
+		if m != nil {
+			return a.w.settled(m)
+		}
+		if a.event != before {
+			tries = 0
+		}
+		if errors.Is(err, errUnreadable) {
+			return Answer{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+		}
+		if tries++; a.event == "" || a.w.modern || tries > mostResumes {
+			return Answer{}, fmt.Errorf(
+				"%w: the stream ended without an answer: %w",
+				ErrUnknown,
+				err,
+			)
+		}
+
+		_ = wait.Pause(a.ctx, backoff.Jitter(100*time.Millisecond, 5*time.Second, tries))
+		resp, err := a.w.send(a.ctx, http.MethodGet, nil, http.Header{
+			"Accept":        {"text/event-stream"},
+			"Last-Event-Id": {a.event},
+		})
+		switch {
+		case err != nil && a.ctx.Err() != nil:
+			return Answer{}, fmt.Errorf("%w: %w", ErrUnknown, a.ctx.Err())
+		case err != nil:
+			body = http.NoBody
+			continue
+		case resp.StatusCode != http.StatusOK:
+			_ = resp.Body.Close()
+			return Answer{}, fmt.Errorf(
+				"%w: its stream broke, and then it answered %s",
+				ErrUnknown,
+				resp.Status,
+			)
+		}
+
+		defer resp.Body.Close()
+		body = resp.Body
+	}
+}
+
+// read reads one connection until the answer comes.
+func (a *asking) read(body io.Reader, stop context.CancelFunc) (*wire.Message, error) {
+	watchdog := time.AfterFunc(a.w.s.cfg.Idle, stop)
+	defer watchdog.Stop()
+	alive := func() { watchdog.Reset(a.w.s.cfg.Idle) }
+	for e, err := range sse.Read(body, wire.Limits().MaxBytes, alive) {
+		if err != nil {
+			return nil, err
+		}
+		if e.ID != "" {
+			a.event = e.ID
+		}
+		if len(e.Data) == 0 {
+			continue
+		}
+		m, bad := wire.Parse(e.Data, wire.Limits())
+		switch {
+		case bad != nil:
+			return nil, fmt.Errorf("%w: %s", errUnreadable, bad.Message)
+		case m.Kind() == wire.Response && m.ID.Key() == a.id.Key():
+			return &m, nil
+		}
+
+		a.take(&m)
+	}
+
+	return nil, io.ErrUnexpectedEOF
+}
+
+// take takes what comes before the answer.
+func (a *asking) take(m *wire.Message) {
+	switch {
+	case m.Kind() == wire.Request && !a.w.modern:
+		a.w.answering(func() {
+			if err := a.w.tell(a.ctx, a.asked(a.ctx, m)); err != nil {
+				a.w.s.cfg.Log.Warn(
+					"a server can't be answered",
+					"server",
+					a.w.s.cfg.Alias,
+					"error",
+					err,
+				)
+			}
+		})
+	case m.Kind() != wire.Notification:
+	case m.Method == "notifications/progress":
+		if p, bad := wire.ReadProgress(m.Params); bad == nil && p.Token.Key() == a.id.Key() {
+			a.report(m.Params, p)
+		}
+	case m.Method == "notifications/message":
+		a.log(m.Params)
+	default:
+		a.w.news.notified(m)
+	}
+}

@@ -1,0 +1,161 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// Ask says who is asked about a call. A rule that names other people,
+// wants several, escalates or hides arguments is never answered by a
+// user alone: its approvers are asked then.
+type Ask string
+
+// Who may be asked.
+const (
+	AskApprovers Ask = ""     // whom the rules name, or anybody who may approve
+	AskUser      Ask = "user" // the principal of the caller
+	AskBoth      Ask = "both" // approvers, and then the principal
+)
+
+// User has the questions that were put to the principals of callers,
+// and takes the answers that these give in their clients.
+type User interface {
+	// Question is a question of this asker's that waits, as every
+	// channel shows it.
+	Question(ctx context.Context, who approval.Asker, ref string) (*approval.Request, error)
+
+	// Answer answers such a question as the asker's principal, by the
+	// index of a choice. An error says that the answer doesn't count.
+	Answer(ctx context.Context, who approval.Asker, r *approval.Request, choice int) error
+}
+
+// ServiceUser is the User of a service in this process.
+func ServiceUser(s *approval.Service, tenant string) User {
+	return &serviceUser{service: s, tenant: tenant}
+}
+
+type serviceUser struct {
+	service *approval.Service
+	tenant  string
+}
+
+// Question is User's.
+func (u *serviceUser) Question(ctx context.Context, who approval.Asker, ref string) (*approval.Request, error) {
+	r, err := u.service.Answer(ctx, u.tenant, ref, who)
+	if errors.Is(err, approval.ErrPending) {
+		return r, nil
+	}
+	if err == nil {
+		err = approval.ErrClosed
+	}
+	return nil, err
+}
+
+// Channel is by which way an answer came that a user gave in an MCP
+// client: nobody else proves that a person gave it.
+const Channel = "mcp"
+
+// Answer is User's. The service holds it to the rules that hold for
+// answers of every channel.
+func (u *serviceUser) Answer(ctx context.Context, who approval.Asker, r *approval.Request, choice int) error {
+	out, err := u.service.Vote(ctx, approval.VoteInput{
+		Tenant:  u.tenant,
+		ID:      r.ID,
+		Binding: r.Binding(),
+		Person:  who.Principal,
+		Verdict: approval.Choose,
+		Choice:  &choice,
+		Channel: Channel,
+		Token:   who.Token,
+		Full:    true,
+	})
+	if err == nil && out.Outcome != approval.VoteAnswered {
+		err = errors.New(out.Detail)
+	}
+	return err
+}
+
+// The choices of a question to a user.
+const (
+	choiceApprove = 0
+	choiceDeny    = 1
+)
+
+// wantsUser reports whether the principal is the next who is asked
+// about a call that asks.
+func (g *Gateway) wantsUser(c *record, v hold.Verdict) bool {
+	switch {
+	case v.Outcome != resolve.Ask || c.Part.User != "":
+		return false
+	case g.cfg.Ask == AskBoth:
+		return c.Approval != nil
+	}
+
+	return g.cfg.Ask == AskUser && c.Approval == nil && hold.UserMay(v.Require) == ""
+}
+
+// askUser puts a question to the principal.
+func (g *Gateway) askUser(c *record, v hold.Verdict) durable.Ruling {
+	c.Part.Annotations = v.Call.Annotations
+	c.Part.InPlace = hold.UserMay(v.Require) == ""
+	within := v.Within()
+	if within == 0 {
+		within = g.cfg.Within
+	}
+	return durable.Ruling{Do: durable.Question, Within: within}
+}
+
+// question is what the principal is asked.
+func (g *Gateway) question(c *record) hold.Question {
+	owner := g.callers[c.Part.Caller] // it is there, or the call was abandoned
+	t := &tool{
+		server:      c.Part.Server,
+		name:        c.Part.Tool,
+		definition:  c.Part.Definition,
+		annotations: c.Part.Annotations,
+	}
+	return hold.Question{
+		Call:    t.call(owner, c.Args()),
+		Server:  "assent",
+		Prompt:  textMayRun,
+		Choices: []string{"Approve", "Deny"},
+		Default: choiceDeny,
+	}
+}
+
+const textMayRun = "May this call run once?"
+
+// userAnswered goes by the answer of the principal, wherever it was
+// given. Whatever isn't the first choice lets nothing run.
+func (g *Gateway) userAnswered(c *record, a hold.Answer) *durable.Ending {
+	switch a.State {
+	case hold.Chosen:
+		if a.Selected == choiceApprove {
+			c.Part.User = a.By
+			c.Deadline = time.Time{}
+			return nil
+		}
+	case hold.Expired:
+		return &durable.Ending{Why: durable.Expired, Reason: a.Reason}
+	case hold.Cancelled:
+		return &durable.Ending{Why: durable.Withdrawn, Reason: a.Reason}
+	case hold.Denied: // by the rules: nobody was asked
+		return &durable.Ending{Why: durable.Refused, Reason: a.Reason}
+	}
+
+	return &durable.Ending{
+		Why:    durable.Denied,
+		Reason: a.Reason,
+		By:     a.By,
+	}
+}
+
+// isGranted reports whether everybody who was asked about a call so far
+// has agreed.
+func isGranted(c *record) bool { return c.Ask == nil && (c.Approval != nil || c.Part.User != "") }

@@ -1,0 +1,170 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/internal/durable"
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/wait"
+	"github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// waitTool is the gateway's own tool: it waits for people, and runs
+// nothing. It is for models that should not repeat large arguments only
+// to learn that a call is still pending.
+const waitTool = "assent__wait"
+
+// waitView is the tool as clients see it.
+const waitView = `{"name":"` + waitTool + `","title":"Wait for an approval","description":"Waits until people have ` +
+	`decided about a call that is pending, and tells what they decided. It runs nothing: once the call is approved, ` +
+	`make it again with exactly the same arguments.","inputSchema":{"type":"object","properties":{"approval":` +
+	`{"type":"string","description":"The id that the answer to the pending call names."},"seconds":{"type":"integer",` +
+	`"minimum":0,"description":"How long to wait at most."}},"required":["approval"],"additionalProperties":false},` +
+	`"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}}`
+
+// longestWait is the most seconds that a client may wish to wait.
+const longestWait = 24 * 60 * 60
+
+// waitFor answers a call of the tool.
+func (g *Gateway) waitFor(
+	ctx context.Context, r *server.Request, c *wire.Call, with *server.Exchange,
+) (json.RawMessage, *wire.Error) {
+	by := g.callers[r.Caller]
+	f := jsonmsg.Read(c.Arguments, wire.Limits())
+	ref := f.NonEmpty("approval")
+	most := time.Duration(f.Int("seconds", 0, longestWait)) * time.Second
+	switch {
+	case f.Err() != nil:
+		return nil, wire.Fail(wire.CodeInvalidParams, "params.arguments: %v", f.Err())
+	case by == nil || g.cfg.People == nil:
+		return nil, wire.Fail(wire.CodeInvalidRequest, "there is nobody to wait for")
+	case c.Task != nil && !r.Modern:
+		return nil, wire.Fail(wire.CodeMethodNotFound, "this tool can't be called as a task")
+	}
+
+	if jsonmsg.Get(c.Arguments, "seconds") == nil {
+		most = by.Hold
+	}
+	said, err := g.waitUntil(ctx, by, ref, min(most, g.holdOf(by, with)), with)
+	switch {
+	case errors.Is(err, approval.ErrNotFound):
+		return g.say(
+			r,
+			&wire.Said{Text: "No call of this client waits under this id.", IsError: true},
+		)
+	case err != nil:
+		return g.say(
+			r,
+			&wire.Said{Text: "Nobody can say now what people decided. Wait again later.", IsError: true},
+		)
+	}
+
+	return g.say(r, said)
+}
+
+// waitUntil looks at a request until people have decided, or so much
+// time has passed.
+func (g *Gateway) waitUntil(
+	ctx context.Context, by *caller, ref string, most time.Duration, with *server.Exchange,
+) (*wire.Said, error) {
+	until := time.Now().Add(most)
+	told := time.Now()
+	for n := 1.0; ; {
+		news, leave := g.engine.Changes()
+		end, decided, err := g.lookAt(ctx, by.asker, ref)
+		left := time.Until(until)
+		if err != nil || decided || left <= 0 {
+			leave()
+			return waitText(ref, end, decided), err
+		}
+		if time.Since(told) >= g.cfg.Heartbeat {
+			text := "Not run yet: waits for people to decide" + inBrackets(ref) + "."
+			_ = with.Progress(wire.Progress{Progress: n, Message: text}) // it may be gone
+			told = time.Now()
+			n++
+		}
+
+		err = wait.For(ctx, news, min(left, g.cfg.Poll, g.cfg.Heartbeat))
+		leave()
+		if ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// lookAt is what became of a request of this asker: nil with decided for
+// one that was approved.
+func (g *Gateway) lookAt(
+	ctx context.Context, who approval.Asker, ref string,
+) (end *durable.Ending, decided bool, err error) {
+	people := g.cfg.People.As(who)
+	if approval.QuestionID(ref) {
+		a, err := people.Answer(ctx, ref)
+		if err != nil || a.State == hold.Pending {
+			return nil, false, unknownRequest(err)
+		}
+		return g.userAnswered(&record{}, a), true, nil
+	}
+
+	held, err := people.Look(ctx, ref)
+	if err != nil || held.State == hold.Pending {
+		return nil, false, unknownRequest(err)
+	}
+	return endOf(held), true, nil
+}
+
+// unknownRequest is the same error for a request that nobody knows and
+// for one of another asker.
+func unknownRequest(err error) error {
+	if errors.Is(err, hold.ErrNoRequest) {
+		return approval.ErrNotFound
+	}
+	return err
+}
+
+// endOf is how a call ends by what people decided; nil where they
+// approved it.
+func endOf(held hold.Held) *durable.Ending {
+	end := &durable.Ending{
+		Why:    durable.Denied,
+		Reason: held.Reason,
+		By:     held.By,
+	}
+	switch held.State {
+	case hold.Approved:
+		return nil
+	case hold.Expired:
+		end.Why = durable.Expired
+	case hold.Cancelled:
+		end.Why = durable.Withdrawn
+	case hold.Responded:
+		end.Why = durable.Responded
+	}
+
+	return end
+}
+
+// waitText tells what people decided. Nothing ran by it.
+func waitText(ref string, end *durable.Ending, decided bool) *wire.Said {
+	switch {
+	case !decided:
+		return &wire.Said{
+			Text: "Not run yet. This call waits for people to decide" + inBrackets(ref) + ". Wait again, or make the " +
+				"same call again later with exactly the same arguments.",
+			IsError: true,
+		}
+	case end != nil:
+		return &wire.Said{Text: notRunText(&record{Ending: end}), IsError: true}
+	}
+
+	return &wire.Said{
+		Text: "It was approved" + inBrackets(ref) + ", and nothing has run by this. Make the same call again with " +
+			"exactly the same arguments: it runs once.",
+	}
+}

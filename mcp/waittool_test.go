@@ -1,0 +1,112 @@
+package mcp_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/mcp"
+	"github.com/assent-dev/assent/mcp/wire"
+)
+
+// waits calls the tool that waits.
+func (c *client) waits(ref, more string) string {
+	c.t.Helper()
+	return c.call("assent__wait", `{"approval":"`+ref+`"`+more+`}`)
+}
+
+// TestTheWaitToolWaitsAndRunsNothing: it tells what people decided of
+// the caller's own calls.
+func TestTheWaitToolWaitsAndRunsNothing(t *testing.T) {
+	r := newRow(t, script("legacy"), func(cfg *mcp.Config) {
+		short(cfg)
+		two(cfg)
+		cfg.WaitTool = true
+	})
+	c := r.connect(t)
+	c.expect(
+		c.say(request("1", "tools/list", "")),
+		`"name":"assent__wait"`,
+	)
+	c.expect(c.call("write_file", write), "Not run yet.")
+	id := r.pending(t).ID
+	c.expect(c.waits(id, ""), "Not run yet.")
+	c.expect(c.waits(id, `,"seconds":0`), "Not run yet.")
+	foreign := r.web().expect(200, "", r.web().post(modernCall("1", "assent__wait", `{"approval":"`+id+`"}`, ""),
+		append(modernHeaders(wire.MethodCall, "assent__wait"), "Authorization", "Bearer other")...))
+	c.expect(
+		foreign,
+		"No call of this client waits under this id.",
+	)
+	c.expect(
+		c.waits("apr_none", ""),
+		"No call of this client waits under this id.",
+	)
+
+	r.approve()
+	c.expect(
+		c.waits(id, ""),
+		"It was approved ("+id+"), and nothing has run by this.",
+	)
+	r.settle(t)
+	r.ran(0)
+	c.until("write_file", write, "done")
+	r.ran(1)
+
+	c.expect(c.call("write_file", `{"n":2}`), "Not run yet.")
+	id = r.pending(t).ID
+	r.deny()
+	c.expect(
+		c.waits(id, ""),
+		"Not run. mara denied this call: not like this.",
+	)
+	for _, args := range []string{
+		`{}`,
+		`{"approval":1}`,
+		`{"approval":"a","seconds":-1}`,
+		`{"approval":"a","seconds":"1"}`,
+	} {
+		c.expect(c.call("assent__wait", args), "-32602")
+	}
+
+	task := request("9", wire.MethodCall, `"name":"assent__wait","arguments":{"approval":"a"},"task":{}`)
+	c.code(wire.CodeMethodNotFound, c.say(task))
+	r.ran(1)
+}
+
+// TestTheWaitToolHearsOfAnswers: a person who decides while it waits
+// ends the wait, also one who is asked as the caller's user.
+func TestTheWaitToolHearsOfAnswers(t *testing.T) {
+	r := newRow(t, script("legacy"), func(cfg *mcp.Config) {
+		inPlace(cfg)
+		short(cfg)
+		cfg.WaitTool = true
+	})
+	c := r.connect(t)
+	c.expect(c.call("write_file", write), "Not run yet.")
+	id := r.pending(t).ID
+	r.stop()
+	r.cfg.Callers[0].Hold = 30 * time.Second
+	r.start(t)
+	c = r.connect(t)
+	c.send(request("1", wire.MethodCall, `"name":"assent__wait","arguments":{"approval":"`+id+`"}`))
+	c.expect(c.say(request("2", "ping", "")), `"id":2`)
+	r.Votes(
+		id,
+		"mara",
+		approval.Choose,
+		approval.VoteAnswered,
+		func(in *approval.VoteInput) { in.Choice = new(int) },
+	)
+	c.expect(c.hear(), "It was approved")
+	r.settle(t)
+	r.ran(0)
+}
+
+// TestWithoutTheWaitToolItIsUnknown: it is offered only where the
+// configuration says so.
+func TestWithoutTheWaitToolItIsUnknown(t *testing.T) {
+	c := newWorld(t, nil).connect(t)
+	c.no(c.say(request("1", "tools/list", "")), "assent__")
+	c.expect(c.waits("apr_none", ""), "unknown tool")
+}

@@ -1,0 +1,125 @@
+package mcp
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/mcp/server"
+)
+
+// watch lists anew what servers say has changed, and tells clients
+// whose lists are others by it.
+func (g *Gateway) watch(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, s := range g.servers {
+		all.Go(func() { g.watchServer(ctx, s) })
+	}
+
+	all.Go(func() { g.followRules(ctx) })
+	all.Wait()
+}
+
+// watchServer goes by the news of a server.
+func (g *Gateway) watchServer(ctx context.Context, s *Server) {
+	var updated <-chan string
+	if from, is := s.Upstream.(followable); is {
+		updated = from.Updated()
+	}
+	ticks := time.NewTicker(g.cfg.Poll)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			if g.lost(s.Alias) {
+				g.changed(ctx, s, "tools/list")
+			}
+		case list := <-s.Upstream.Changed():
+			g.changed(ctx, s, list)
+		case uri := <-updated:
+			if s == g.owner() {
+				g.updated(ctx, uri)
+			}
+		}
+	}
+}
+
+// lost reports whether a server could not be listed a while ago. One
+// that is reached by HTTP never says that it is back.
+func (g *Gateway) lost(alias string) bool {
+	g.tools.mu.RLock()
+	defer g.tools.mu.RUnlock()
+	return g.tools.failed[alias] != nil && g.now().Sub(g.tools.at[alias]) >= g.cfg.Recheck
+}
+
+// followRules has the lists follow the rules and the pins: clients are
+// told of what they allow now, without asking for it.
+func (g *Gateway) followRules(ctx context.Context) {
+	ticks := time.NewTicker(g.cfg.Poll)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		before := g.generation()
+		if before == "" {
+			continue // nobody has asked for a list yet
+		}
+		_, err := g.current(ctx)
+		if err == nil && g.generation() != before {
+			g.announce(ctx, server.ToolsChanged)
+		}
+	}
+}
+
+// changed goes by the news of a list.
+func (g *Gateway) changed(ctx context.Context, s *Server, list string) {
+	items := map[string]string{
+		"resources/list": server.ResourcesChanged,
+		"prompts/list":   server.PromptsChanged,
+	}[list]
+	if items != "" {
+		if s == g.owner() {
+			g.announce(ctx, items)
+		}
+		return
+	}
+
+	before := g.generation()
+	if err := g.Refresh(ctx, s.Alias); err != nil {
+		g.cfg.Log.WarnContext(
+			ctx,
+			"changed tools can't be listed",
+			"server",
+			s.Alias,
+			"error",
+			err,
+		)
+	}
+
+	if g.generation() != before {
+		g.announce(ctx, server.ToolsChanged)
+	}
+}
+
+// generation identifies what clients see of the tools; "" before they
+// were listed.
+func (g *Gateway) generation() string {
+	g.tools.mu.RLock()
+	defer g.tools.mu.RUnlock()
+	if g.tools.table == nil {
+		return ""
+	}
+	return g.tools.table.Generation()
+}
+
+// announce tells clients of a changed list, where somebody does that.
+func (g *Gateway) announce(ctx context.Context, method string) {
+	if g.cfg.Announce != nil {
+		g.cfg.Announce(ctx, method)
+	}
+}

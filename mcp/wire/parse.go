@@ -1,0 +1,242 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/value"
+)
+
+// members are the members of an object by name, each with its untouched
+// text.
+type members map[string][]byte
+
+// Parse reads one message. An error is the answer that its sender gets:
+// it comes with the message's id where that can be told. Who reads a
+// batch splits it before (Batch).
+//
+// Of params only the names of its own members are judged here: what
+// they say is read by who knows the method (ReadCall, ReadMeta …).
+func Parse(text []byte, lim value.Limits) (Message, *Error) {
+	text = bytes.TrimSpace(text)
+	if err := bounded(text, lim); err != nil {
+		return Message{}, err
+	}
+	all, err := split(text, "jsonrpc", "id", "method", "params", "result", "error")
+	if err != nil {
+		return Message{}, unreadable(err)
+	}
+
+	m := Message{}
+	if raw, there := all["id"]; there {
+		id, sound := ReadID(raw)
+		if !sound && !isNullAnswer(all) {
+			return m, Fail(
+				CodeInvalidRequest,
+				"id: expected a string or a whole number within 2^53",
+			)
+		}
+
+		if sound {
+			m.ID = id
+		}
+	}
+
+	return m, m.read(all)
+}
+
+// isNullAnswer reports whether a message answers what its sender could
+// not read: such an answer has the id null.
+func isNullAnswer(all members) bool {
+	return string(all["id"]) == "null" && all["method"] == nil && all["error"] != nil
+}
+
+// bounded refuses what is too large or too deep, and what is no object.
+func bounded(text []byte, lim value.Limits) *Error {
+	if lim.MaxBytes > 0 && len(text) > lim.MaxBytes {
+		return Fail(CodeInvalidRequest, "the message is larger than %d bytes", lim.MaxBytes)
+	}
+	if tooDeep(text, lim.MaxDepth) {
+		return Fail(
+			CodeInvalidRequest,
+			"the message is nested deeper than %d levels",
+			lim.MaxDepth,
+		)
+	}
+
+	if len(text) > 0 && text[0] == '[' {
+		return Fail(CodeInvalidRequest, "expected one message, found a batch")
+	}
+	if bytes.IndexByte(text, 0) >= 0 {
+		return Fail(CodeParse, "the message has a NUL byte")
+	}
+
+	return nil
+}
+
+// tooDeep counts brackets outside of strings. It judges nothing else.
+func tooDeep(text []byte, most int) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+
+		if depth > most && most > 0 {
+			return true
+		}
+	}
+
+	return false
+}
+
+// read reads what the members say.
+func (m *Message) read(all members) *Error {
+	if version, _ := jsonmsg.ReadString(all["jsonrpc"]); version != "2.0" {
+		return Fail(CodeInvalidRequest, `jsonrpc: expected "2.0"`)
+	}
+	if all["method"] == nil {
+		return m.readResponse(all)
+	}
+	method, sound := jsonmsg.ReadString(all["method"])
+	if !sound || method == "" {
+		return Fail(CodeInvalidRequest, "method: expected a string")
+	}
+	if all["result"] != nil || all["error"] != nil {
+		return Fail(CodeInvalidRequest, "expected a request or a response, found both")
+	}
+	m.Method = method
+	return m.readParams(all)
+}
+
+// readParams keeps params as they stand there. Arrays of params, which
+// JSON-RPC has, are none of this protocol's.
+func (m *Message) readParams(all members) *Error {
+	raw, there := all["params"]
+	if !there {
+		return nil
+	}
+	if !jsonmsg.IsObject(raw) {
+		return Fail(CodeInvalidParams, "params: expected an object, found %s", jsonmsg.Describe(raw))
+	}
+	m.Params = raw
+	return nil
+}
+
+// readResponse reads an answer, which has either a result or an error.
+// A result is checked as a whole: what is passed on has to read alike
+// everywhere.
+func (m *Message) readResponse(all members) *Error {
+	result, failed := all["result"], all["error"]
+	switch {
+	case (result == nil) == (failed == nil):
+		return Fail(CodeInvalidRequest, "expected a method, a result or an error")
+	case failed != nil:
+		return m.readError(failed)
+	case !jsonmsg.IsObject(result):
+		return Fail(
+			CodeInvalidRequest,
+			"result: expected an object, found %s",
+			jsonmsg.Describe(result),
+		)
+	}
+
+	if _, err := jsonmsg.Check(result, Limits()); err != nil {
+		return unreadable(err)
+	}
+	m.Result = result
+	return nil
+}
+
+// readError reads the error of an answer.
+func (m *Message) readError(raw []byte) *Error {
+	f := jsonmsg.Read(raw, Limits())
+	m.Error = &Error{
+		Code:    int(f.Int("code", -1<<31, 1<<31-1)),
+		Message: f.Text("message"),
+		Data:    f.Raw("data"),
+	}
+	if f.Err() != nil {
+		return Fail(CodeInvalidRequest, "error: %v", f.Err())
+	}
+	return nil
+}
+
+// split takes an object apart whose values are judged later. Names of
+// known members are exact and stand there once.
+func split(text []byte, known ...string) (members, error) {
+	all := members{}
+	for m, err := range value.SplitObject(text) {
+		if err != nil {
+			return nil, err
+		}
+		if err := all.add(m, known); err != nil {
+			return nil, err
+		}
+	}
+
+	return all, nil
+}
+
+// errName is wrong with the name of a member.
+type errName struct{ text string }
+
+func (e *errName) Error() string { return e.text }
+
+// add keeps a member, unless its name stands there twice or passes for
+// a known one.
+func (all members) add(m value.RawMember, known []string) error {
+	if _, twice := all[m.Key]; twice {
+		return &errName{text: fmt.Sprintf("the member %q stands there twice", m.Key)}
+	}
+	for _, name := range known {
+		if m.Key != name && strings.EqualFold(m.Key, name) {
+			return &errName{text: fmt.Sprintf("unknown member %q: expected %q", m.Key, name)}
+		}
+	}
+	all[m.Key] = m.Raw
+	return nil
+}
+
+// unreadable is the answer to a text that is no sound message.
+func unreadable(err error) *Error {
+	var bad *value.Error
+	if errors.As(err, &bad) && bad.Code == value.Syntax {
+		return Fail(CodeParse, "the message is no JSON: %v", err)
+	}
+	return Fail(CodeInvalidRequest, "%v", err)
+}
+
+// Batch splits a batch into its messages; false when the text is none.
+// Only the version 2025-03-26 has batches.
+func Batch(text []byte, lim value.Limits) (all [][]byte, is bool, err *Error) {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || text[0] != '[' {
+		return nil, false, nil
+	}
+	if lim.MaxBytes > 0 && len(text) > lim.MaxBytes || tooDeep(text, lim.MaxDepth) {
+		return nil, true, Fail(CodeInvalidRequest, "the batch is too large or nested too deep")
+	}
+	for item, bad := range value.SplitArray(text) {
+		if bad != nil {
+			return nil, true, unreadable(bad)
+		}
+		all = append(all, item)
+	}
+
+	if len(all) == 0 {
+		return nil, true, Fail(CodeInvalidRequest, "expected a message in the batch")
+	}
+	return all, true, nil
+}
