@@ -33,6 +33,12 @@ func (c *Client) RevokeGrant(ctx context.Context, id, reason string) (*approval.
 	return as[approval.Grant](ctx, c, post(reasonBody(reason), "v1", "grants", id, "revoke").repeatable())
 }
 
+// Candidate tells what would change if the candidate of the server's
+// tenant decided.
+func (c *Client) Candidate(ctx context.Context) (*openapi.Candidate, error) {
+	return as[openapi.Candidate](ctx, c, get(nil, "v1", "candidate"))
+}
+
 // Freezes lists what is frozen.
 func (c *Client) Freezes(ctx context.Context) ([]approval.Freeze, error) {
 	return c.freezes(ctx, get(nil, "v1", "freezes"))
@@ -161,7 +167,12 @@ func (c *Client) BeginDevice(ctx context.Context, name string) (*openapi.Device,
 // WaitDevice waits until a person has confirmed the code of this
 // program, and takes the token that is theirs.
 func (c *Client) WaitDevice(ctx context.Context, d *openapi.Device) (*openapi.CreatedToken, error) {
-	in, err := sending(openapi.DeviceTokenBody{DeviceCode: d.DeviceCode}, "v1", "device", "token")
+	in, err := sending(
+		openapi.DeviceTokenBody{DeviceCode: d.DeviceCode},
+		"v1",
+		"device",
+		"token",
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +218,12 @@ func (c *Client) Redeliver(ctx context.Context, id int64) error {
 func (c *Client) Ready(ctx context.Context) (*openapi.Health, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath("readyz").String(), nil)
+	req, err := http.NewRequestWithContext(
+		ctx,
+		http.MethodGet,
+		c.base.JoinPath("readyz").String(),
+		nil,
+	)
 	if err != nil {
 		return nil, err
 	}

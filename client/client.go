@@ -268,7 +268,12 @@ func (c *Client) send(ctx context.Context, in call) (*http.Response, error) {
 	}
 	u := c.base.JoinPath(path...)
 	u.RawQuery = in.query.Encode()
-	req, err := http.NewRequestWithContext(ctx, in.method, u.String(), bytes.NewReader(in.body))
+	req, err := http.NewRequestWithContext(
+		ctx,
+		in.method,
+		u.String(),
+		bytes.NewReader(in.body),
+	)
 	if err != nil {
 		return nil, err
 	}

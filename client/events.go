@@ -1,8 +1,6 @@
 package client
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/assent-dev/assent/internal/sse"
 	"github.com/assent-dev/assent/internal/wait"
 )
 
@@ -129,8 +128,8 @@ func (c *Client) listen(ctx context.Context, in call, read func(r io.Reader, ali
 // stream stands.
 func readEvents(r io.Reader, alive func()) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		for s, err := range readSent(r, maxEventLine, alive) {
-			e := Event{Index: FromNow, Type: s.kind}
+		for s, err := range sse.Read(r, maxEventLine, alive) {
+			e := Event{Index: FromNow, Type: s.Kind}
 			if err == nil {
 				err = e.read(&s)
 			}
@@ -145,79 +144,22 @@ func readEvents(r io.Reader, alive func()) iter.Seq2[Event, error] {
 	}
 }
 
-func (e *Event) read(s *sent) error {
-	if s.id != "" {
-		index, err := strconv.ParseInt(s.id, 10, 64)
+func (e *Event) read(s *sse.Event) error {
+	if s.ID != "" {
+		index, err := strconv.ParseInt(s.ID, 10, 64)
 		if err != nil || index < FromStart {
-			return fmt.Errorf("%w: %q is no index", errUnreadable, s.id)
+			return fmt.Errorf("%w: %q is no index", errUnreadable, s.ID)
 		}
 		e.Index = index
 	}
 
-	if s.data == nil {
+	if s.Data == nil {
 		return nil
 	}
-	if !json.Valid(s.data) || e.Index < 0 {
+	if !json.Valid(s.Data) || e.Index < 0 {
 		return fmt.Errorf("%w: the data of entry %d", errUnreadable, e.Index)
 	}
-	e.Leaf = s.data
+	e.Leaf = s.Data
 
 	return nil
-}
-
-// sent is one server-sent event.
-type sent struct {
-	id, kind string
-	data     []byte
-}
-
-// readSent parses server-sent events, whose data is one line. alive is
-// called for every line.
-func readSent(r io.Reader, longest int, alive func()) iter.Seq2[sent, error] {
-	return func(yield func(sent, error) bool) {
-		lines := bufio.NewScanner(r)
-		lines.Buffer(make([]byte, 0, 64<<10), longest)
-		lines.Split(wholeLines)
-		var s sent
-		for lines.Scan() {
-			alive()
-			line := lines.Bytes()
-			if len(line) > 0 {
-				s.field(line)
-				continue
-			}
-			if !yield(s, nil) {
-				return
-			}
-			s = sent{}
-		}
-
-		if err := lines.Err(); err != nil {
-			yield(sent{}, err)
-		}
-	}
-}
-
-// wholeLines splits like bufio.ScanLines, but drops what a broken
-// connection left of a line.
-func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
-	if atEOF && bytes.IndexByte(data, '\n') < 0 {
-		return len(data), nil, nil
-	}
-	return bufio.ScanLines(data, atEOF)
-}
-
-// field takes one line of an event: name, colon, value. Comments and
-// unknown fields are passed over.
-func (s *sent) field(line []byte) {
-	name, text, _ := bytes.Cut(line, []byte(":"))
-	text = bytes.TrimPrefix(text, []byte(" "))
-	switch string(name) {
-	case "id":
-		s.id = string(text)
-	case "event":
-		s.kind = string(text)
-	case "data":
-		s.data = bytes.Clone(text)
-	}
 }

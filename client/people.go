@@ -116,7 +116,12 @@ func (s *side) Open(ctx context.Context, key string, v hold.Verdict) (*approval.
 		return nil, err
 	}
 
-	return s.c.Open(ctx, s.agent, text, OpenOptions{Key: key, Within: v.Within(), Context: v.Context})
+	return s.c.Open(ctx, s.agent, text, OpenOptions{
+		Key:     key,
+		Within:  v.Within(),
+		Context: v.Context,
+		Ask:     v.Ask,
+	})
 }
 
 func (s *side) Ask(ctx context.Context, key string, q hold.Question) (*approval.Opened, error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/sse"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -109,7 +110,7 @@ func (c *Client) followCall(
 	}
 	in := get(query, "v1", "agents", agent, "rap", "stream")
 	return c.listen(ctx, in, func(r io.Reader, alive func()) error {
-		for s, err := range readSent(r, maxNewsLine, alive) {
+		for s, err := range sse.Read(r, maxNewsLine, alive) {
 			if err != nil {
 				return err
 			}
@@ -117,7 +118,7 @@ func (c *Client) followCall(
 			if err != nil {
 				return err
 			}
-			*after = cmp.Or(s.id, *after)
+			*after = cmp.Or(s.ID, *after)
 			if ended || n.At != "" && !yield(n, nil) {
 				return errStopped
 			}
@@ -130,12 +131,12 @@ func (c *Client) followCall(
 // newsOf reads what was sent. What has no place is nothing that
 // happened, such as the words of the server about the stream and what
 // later versions send.
-func newsOf(s *sent) (n RAPNews, ended bool, err error) {
+func newsOf(s *sse.Event) (n RAPNews, ended bool, err error) {
 	var lost struct {
 		Events int `json:"events"`
 	}
 	var into any
-	switch s.kind {
+	switch s.Kind {
 	case "end":
 		return n, true, nil
 	case "call":
@@ -153,11 +154,11 @@ func newsOf(s *sent) (n RAPNews, ended bool, err error) {
 		return n, false, nil
 	}
 
-	if err := json.Unmarshal(s.data, into); err != nil || s.id == "" {
-		return n, false, fmt.Errorf("%w: the data of %s %q", errUnreadable, s.kind, s.id)
+	if err := json.Unmarshal(s.Data, into); err != nil || s.ID == "" {
+		return n, false, fmt.Errorf("%w: the data of %s %q", errUnreadable, s.Kind, s.ID)
 	}
 	n.Lost = lost.Events
-	n.At = s.id
+	n.At = s.ID
 
 	return n, false, nil
 }

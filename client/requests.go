@@ -36,6 +36,9 @@ type OpenOptions struct {
 	// Within is how long you wait for an answer, where the rules give
 	// more time; 0: as the rules say.
 	Within time.Duration
+	// Ask is why people are asked also where the rules allow the call;
+	// "": as the rules say.
+	Ask string
 }
 
 // Open presents a call that wants to run.
@@ -50,6 +53,7 @@ func (c *Client) Open(
 		w.Optional("replaces", opt.Replaces)
 		writeContext(w, opt.Context)
 		writeDuration(w, "within", opt.Within)
+		w.Optional("ask", opt.Ask)
 	})
 	return c.opened(ctx, post(body, "v1", "agents", agent, "requests"), opt.Key)
 }

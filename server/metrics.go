@@ -141,6 +141,9 @@ func newMetrics(cfg Config) *metrics {
 		))
 	}
 
+	if cfg.CandidateCounts != nil {
+		registry.MustRegister(candidateFigures{cfg.CandidateCounts})
+	}
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	return m
 }

@@ -50,7 +50,7 @@ func (x *exchange) openRequest() error {
 	if err != nil {
 		return err
 	}
-	f := object(x.body, "", "call", "replaces", "within", "context").must("call")
+	f := object(x.body, "", "call", "replaces", "within", "context", "ask").must("call")
 	in := approval.OpenInput{
 		Tenant:   x.tenant(),
 		Asker:    asker(x.token),
@@ -60,6 +60,7 @@ func (x *exchange) openRequest() error {
 		Replaces: f.text("replaces"),
 		Context:  f.context("context"),
 		Within:   f.duration("within"),
+		Ask:      f.text("ask"),
 	}
 	if f.err != nil {
 		return f.err

@@ -249,6 +249,11 @@ func (s *Server) table() []route {
 		},
 
 		{
+			pattern: "GET /v1/candidate",
+			scopes:  admin,
+			handle:  (*exchange).candidate,
+		},
+		{
 			pattern: "POST /v1/device",
 			open:    true,
 			body:    smallBody,

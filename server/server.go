@@ -35,6 +35,7 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/administration"
+	"github.com/assent-dev/assent/server/candidate"
 	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/quota"
@@ -62,6 +63,12 @@ type Config struct {
 	// Agents tells which agents of a tenant can be used, in the order
 	// of their ids, and what decides about them; nil: none.
 	Agents func(tenant string) openapi.Agents
+	// Candidate is what a tenant's calls are compared with, nil where
+	// there is nothing; nil: no tenant has one.
+	Candidate func(tenant string) *candidate.Candidate
+	// CandidateCounts counts the calls that were compared, and those
+	// that could not be; nil: no figure says so.
+	CandidateCounts func() ([]candidate.Count, uint64)
 	// UnusableAgents counts the agents whose file can't be used as it
 	// stands; nil: no figure says so.
 	UnusableAgents func() int

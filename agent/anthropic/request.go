@@ -148,7 +148,11 @@ func define(where string, t agent.Tool) ([]byte, error) {
 	if d.Name == "" {
 		return nil, badContent(where+".name", "the tool has no name")
 	}
-	return object(text("name", d.Name), optional("description", d.Description), pair{"input_schema", schema}), nil
+	return object(
+		text("name", d.Name),
+		optional("description", d.Description),
+		pair{"input_schema", schema},
+	), nil
 }
 
 // ServerTool is a tool that the service knows by itself, such as a web
@@ -170,8 +174,12 @@ func (s *serverTool) Definition() agent.Definition { return agent.Definition{Nam
 // asks, so a server whose calls need approval can't be given to it.
 func connect(where string, h *agent.HostedMCP) ([]byte, error) {
 	if h.Approval != "never" || len(h.Ask) > 0 {
-		return nil, unsupported(where+".approval", "the MCP connector asks nobody; only \"never\" can be had")
+		return nil, unsupported(
+			where+".approval",
+			"the MCP connector asks nobody; only \"never\" can be had",
+		)
 	}
+
 	if h.Name == "" || h.URL == "" {
 		return nil, badContent(where, "a server needs a name and a URL")
 	}

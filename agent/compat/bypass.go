@@ -45,9 +45,13 @@ func (b *bypass) begin(ctx context.Context, in rounds.Input) (*rounds.Round, err
 	}
 	messages := in.Messages
 	if len(old.Requests) > 0 {
-		messages = append(slices.Clip(messages), content.NewMessage(content.User, rounds.Approvals(old.All())...))
+		messages = append(
+			slices.Clip(messages),
+			content.NewMessage(content.User, rounds.Approvals(old.All())...),
+		)
 		in = in.MoreFresh(1)
 	}
+
 	tools := rounds.ToolsOf(in.Options, b.cfg.Tools)
 	fresh := &rounds.Parked{Thread: t.ID}
 	take := func(c content.Content) (bool, error) {

@@ -239,7 +239,10 @@ func (d *standingRun) collect(in *rounds.Input) error {
 			if e == nil {
 				continue
 			}
-			d.state.Shown.Open = slices.DeleteFunc(d.state.Shown.Open, func(o *rounds.Entry) bool { return o == e })
+			d.state.Shown.Open = slices.DeleteFunc(
+				d.state.Shown.Open,
+				func(o *rounds.Entry) bool { return o == e },
+			)
 			if err := d.answer(rounds.Rebind(e.Request.InputRequest, a)); err != nil {
 				return err
 			}
@@ -284,9 +287,13 @@ func (d *standingRun) round(in rounds.Input) (*rounds.Round, error) {
 	}
 	messages := in.Messages
 	if len(collected) > 0 {
-		messages = append([]*content.Message{content.NewMessage(content.User, collected...)}, messages...)
+		messages = append(
+			[]*content.Message{content.NewMessage(content.User, collected...)},
+			messages...,
+		)
 		in = in.MoreFresh(1)
 	}
+
 	r := &rounds.Round{
 		Messages: messages,
 		Options:  in.Options,

@@ -64,7 +64,12 @@ func (d *decoder) callKind(members []named, only kind) kindRef {
 	case callKind, mcpCallKind, hostedKind:
 		return ref
 	}
-	d.fail(BadKind, d.w.name(typeField), "expected a tool call, found another kind of content", nil)
+	d.fail(
+		BadKind,
+		d.w.name(typeField),
+		"expected a tool call, found another kind of content",
+		nil,
+	)
 	return kindRef{kind: hostedKind}
 }
 

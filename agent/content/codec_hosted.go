@@ -50,7 +50,12 @@ func (d *decoder) ownedCall(c *FunctionCall) ToolCall {
 	labelled := label != nil && jsonmsg.Describe(label) != "null"
 	switch {
 	case stated && !hosted && labelled:
-		d.fail(BadShape, hostedMember(), "expected true beside the property "+labelProperty+", found false", nil)
+		d.fail(
+			BadShape,
+			hostedMember(),
+			"expected true beside the property "+labelProperty+", found false",
+			nil,
+		)
 		return c
 	case !hosted && !labelled:
 		return c

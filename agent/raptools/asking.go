@@ -46,8 +46,12 @@ func (t *tool) question(ctx context.Context, c runtime.Call) (content.InputReque
 	if t.cfg.User == nil {
 		return &content.TextApprovalRequest{
 			RequestID: c.Question,
-			Text:      fmt.Sprintf("People are asked about the call %s of the tool server %s.", c.Operation, c.Server),
-			Note:      content.Note{Where: t.cfg.Inbox, Agent: c.Server},
+			Text: fmt.Sprintf(
+				"People are asked about the call %s of the tool server %s.",
+				c.Operation,
+				c.Server,
+			),
+			Note: content.Note{Where: t.cfg.Inbox, Agent: c.Server},
 		}, nil
 	}
 
@@ -145,7 +149,11 @@ func (t *tool) answer(ctx context.Context, w waiting, answer content.InputRespon
 		return &agent.Refusal{RequestID: id, Reason: agent.HeldElsewhere, Detail: "people elsewhere are asked"}, nil
 	}
 
-	err := t.cfg.User.settle(ctx, w.Question, func(q *asked) error { return q.take(answer, t.cfg.For) })
+	err := t.cfg.User.settle(
+		ctx,
+		w.Question,
+		func(q *asked) error { return q.take(answer, t.cfg.For) },
+	)
 	var wrong *agent.Refusal
 	switch refused := (*refusal)(nil); {
 	case errors.As(err, &refused):

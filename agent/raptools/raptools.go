@@ -59,8 +59,12 @@ func Tools(ctx context.Context, cfg Config) ([]agent.Tool, error) {
 
 	var problems []error
 	for _, p := range offered.Problems {
-		problems = append(problems, fmt.Errorf("tool server %s: %s: %w", p.Server, cmp.Or(p.Tool, "all of it"), p.Err))
+		problems = append(
+			problems,
+			fmt.Errorf("tool server %s: %s: %w", p.Server, cmp.Or(p.Tool, "all of it"), p.Err),
+		)
 	}
+
 	out := make([]agent.Tool, 0, len(offered.Offers))
 	for _, o := range offered.Offers {
 		out = append(out, &tool{cfg: &cfg, offer: o})

@@ -50,8 +50,14 @@ func Read(state []byte) ([]*content.ToolApprovalRequest, error) {
 			continue
 		}
 		if seen[q.RequestID] {
-			item.Fail(refuse(content.BadID, item.Path, "the call id %q stands for two interruptions", q.RequestID))
+			item.Fail(refuse(
+				content.BadID,
+				item.Path,
+				"the call id %q stands for two interruptions",
+				q.RequestID,
+			))
 		}
+
 		seen[q.RequestID] = true
 		if agent := agentOf(item, "agent"); agent != outermost {
 			q.Note.Agent = agent.name
@@ -85,9 +91,15 @@ func agentOf(o jsonmsg.Fields, member string) agentName {
 // request makes the question of an interruption; nil when there is none.
 func request(item jsonmsg.Fields) *content.ToolApprovalRequest {
 	if kind := item.Text("type"); kind != "tool_approval_item" {
-		item.Fail(refuse(content.BadKind, item.At("type"), "expected tool_approval_item, found %q", kind))
+		item.Fail(refuse(
+			content.BadKind,
+			item.At("type"),
+			"expected tool_approval_item, found %q",
+			kind,
+		))
 		return nil
 	}
+
 	raw := item.Required("raw_item")
 	if raw.Text("type") == "mcp_approval_request" {
 		call := &content.MCPCall{
@@ -145,10 +157,19 @@ func argumentsOf(raw jsonmsg.Fields) json.RawMessage {
 	member, ok := what()[kind]
 	switch {
 	case !ok:
-		raw.Fail(refuse(content.BadKind, raw.At("type"), "expected a call that people can be shown, found %q", kind))
+		raw.Fail(refuse(
+			content.BadKind,
+			raw.At("type"),
+			"expected a call that people can be shown, found %q",
+			kind,
+		))
 		return nil
 	case !raw.Has(member):
-		raw.Fail(refuse(content.BadShape, raw.At(member), "expected what the call would do, found none"))
+		raw.Fail(refuse(
+			content.BadShape,
+			raw.At(member),
+			"expected what the call would do, found none",
+		))
 		return nil
 	}
 

@@ -67,9 +67,14 @@ func (h *AGUI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.cfg.MaxBytes))
 	if err != nil {
-		http.Error(w, fmt.Sprintf("expected at most %d bytes", h.cfg.MaxBytes), http.StatusRequestEntityTooLarge)
+		http.Error(
+			w,
+			fmt.Sprintf("expected at most %d bytes", h.cfg.MaxBytes),
+			http.StatusRequestEntityTooLarge,
+		)
 		return
 	}
+
 	in, err := readRun(text)
 	if err != nil {
 		http.Error(w, "expected a RunAgentInput: "+err.Error(), http.StatusBadRequest)

@@ -104,7 +104,10 @@ func (rec *record) input(thread *agent.Thread, m *a2a.Message) (*content.Message
 	case m.Role != a2a.RoleUser:
 		return nil, invalid("message.role: expected ROLE_USER")
 	case len(rec.Taken) >= mostTaken:
-		return nil, unsupported(fmt.Sprintf("the task has taken %d messages and takes no more", mostTaken))
+		return nil, unsupported(fmt.Sprintf(
+			"the task has taken %d messages and takes no more",
+			mostTaken,
+		))
 	case rec.State == "":
 		return texts(m)
 	case m.ContextID != "" && m.ContextID != rec.ContextID:
@@ -169,9 +172,14 @@ func (rec *record) settle(thread *agent.Thread, resp *agent.Response, failed err
 	begun := rec.Input != nil
 	if failed != nil {
 		rec.Input = nil
-		rec.say(a2a.Failed, "The agent's run failed. What it had done by then stays done.", now)
+		rec.say(
+			a2a.Failed,
+			"The agent's run failed. What it had done by then stays done.",
+			now,
+		)
 		return true
 	}
+
 	own, held := openRequests(thread)
 	ids := idsOf(own, held)
 	if !begun && len(ids) > 0 && slices.Equal(ids, rec.Open) {
@@ -187,10 +195,17 @@ func (rec *record) settle(thread *agent.Thread, resp *agent.Response, failed err
 	case len(own) > 0:
 		rec.ask(own, now)
 	case len(held) > 0:
-		words := fmt.Sprintf("Waits for %d approval(s) of people who are asked elsewhere.", len(held))
+		words := fmt.Sprintf(
+			"Waits for %d approval(s) of people who are asked elsewhere.",
+			len(held),
+		)
 		rec.say(a2a.Working, words, now)
 	case waitsForCaller(resp):
-		rec.say(a2a.Failed, "The agent waits for the results of calls that its caller runs, and has none here.", now)
+		rec.say(
+			a2a.Failed,
+			"The agent waits for the results of calls that its caller runs, and has none here.",
+			now,
+		)
 	default:
 		rec.Result = resp.Text()
 		if rec.Result == "" {

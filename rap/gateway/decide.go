@@ -141,7 +141,7 @@ func (g *Gateway) decide(ctx context.Context, r *record) (durable.Ruling, error)
 		}, nil
 	}
 
-	if why := userMay(j.Require); why != "" {
+	if why := hold.UserMay(j.Require); why != "" {
 		return failed(why + "; nothing was run"), nil
 	}
 	return g.decideByUser(ctx, r, j, byGrant)
@@ -204,19 +204,4 @@ func (g *Gateway) heard(ctx context.Context, r *record, j *judged) {
 		decision = j.Outcome.String()
 	}
 	_ = g.record(ctx, "rap_call_received", r, map[string]any{"decision": decision})
-}
-
-// userMay tells why the runtime's user alone can't answer; "" when the
-// user can.
-func userMay(r *policy.Require) string {
-	switch {
-	case r == nil:
-		return ""
-	case len(r.Stages) > 0 || len(r.Escalate) > 0:
-		return "the rules want an approval of other people than the user, who can't be asked here"
-	case len(r.Arguments.Redact) > 0:
-		return "the rules hide arguments, so the user can't be asked about them"
-	}
-
-	return ""
 }

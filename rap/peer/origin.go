@@ -90,14 +90,7 @@ func (p *Peer) register(text string, as func(*url.URL) string) error {
 		Connect: p.cfg.Connect,
 		Idle:    keptConnections,
 	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	switch {
-	case local(u.Hostname()):
-		g.Loopback = true
-	case err == nil && ip.Unmap().IsPrivate():
-		g.Allow = append([]netip.Prefix{netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen())}, g.Allow...)
-	}
-
+	g = g.Naming(u)
 	if _, err := g.CheckURL(text); err != nil {
 		return err
 	}

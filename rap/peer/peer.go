@@ -46,7 +46,7 @@ type Config struct {
 	TLS      *tls.Config // roots and client certificates; nil: those of the system
 
 	Connect  time.Duration // for a connection to be made; 5s
-	Timeout  time.Duration // of one whole exchange; 10s
+	Timeout  time.Duration // of one whole exchange; 10s; below 0 there is none
 	MaxBody  int64         // of an answer that is read; 1 MiB
 	Attempts int           // of Deliver and Pause; 6
 	Backoff  time.Duration // upper bound of the first wait, doubled for each further one, with jitter; 500ms
@@ -112,6 +112,17 @@ func (p *Peer) Pause(attempts int) (time.Duration, bool) {
 	}
 	bound := p.cfg.Backoff << min(max(attempts-1, 0), 10)
 	return bound/2 + rand.N(bound/2+1), true
+}
+
+// Do sends a request of the caller's making once, and returns whatever
+// came: the body is the caller's to bound and to close.
+func (p *Peer) Do(r *http.Request) (*http.Response, error) {
+	client, err := p.client(r.URL.String())
+	if err != nil {
+		return nil, err
+	}
+	answer, err := client.Do(r)
+	return answer, withoutURL(err)
 }
 
 // Again reports whether trying once more can help: no connection, no

@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/testdns"
 	"github.com/assent-dev/assent/rap/peer"
 )
 
@@ -179,52 +180,6 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// resolve has every name resolve to what answer says, by a real DNS
-// server on this machine.
-func resolve(t *testing.T, answer func() [4]byte) {
-	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		for buf := make([]byte, 1500); ; {
-			n, from, err := conn.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			_, _ = conn.WriteTo(dnsAnswer(buf[:n], answer()), from)
-		}
-	}()
-	before := net.DefaultResolver
-	net.DefaultResolver = &net.Resolver{
-		PreferGo: true,
-		Dial: func(context.Context, string, string) (net.Conn, error) {
-			return net.Dial("udp", conn.LocalAddr().String())
-		},
-	}
-	t.Cleanup(func() {
-		net.DefaultResolver = before
-		_ = conn.Close()
-	})
-}
-
-// dnsAnswer answers a question for an A record, and says to others that
-// there is none.
-func dnsAnswer(query []byte, ip [4]byte) []byte {
-	end := 12
-	for query[end] != 0 {
-		end += int(query[end]) + 1
-	}
-	question := query[12 : end+5]
-	out := append([]byte{query[0], query[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, question...)
-	if question[len(question)-3] == 1 {
-		out[7] = 1
-		out = append(append(out, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4), ip[:]...)
-	}
-	return out
-}
-
 // TestRebinding: a public origin whose name resolves to this machine,
 // at first or later, is not connected to, and no proxy is asked.
 func TestRebinding(t *testing.T) {
@@ -243,7 +198,7 @@ func TestRebinding(t *testing.T) {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	address := "https://tools.example:" + port
 	var ip atomic.Value
-	resolve(t, func() [4]byte { return ip.Load().([4]byte) })
+	testdns.Resolve(t, func() [4]byte { return ip.Load().([4]byte) })
 	p := newPeer(t, peer.Config{
 		URL:      address,
 		Allow:    []string{"http://localhost:" + port},
@@ -270,7 +225,7 @@ func TestPrivateNetworks(t *testing.T) {
 		ServerName: "example.com",
 		MinVersion: tls.VersionTLS12,
 	}
-	resolve(t, func() [4]byte { return [4]byte{127, 0, 0, 1} })
+	testdns.Resolve(t, func() [4]byte { return [4]byte{127, 0, 0, 1} })
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	address := "https://tools.example:" + port
 	for networks, reached := range map[string]bool{

@@ -65,10 +65,13 @@ type Config struct {
 	// Record notes a sign-in in the ledger; when it fails nobody is
 	// signed in.
 	Record func(ctx context.Context, tenant, event, subject, actor string, facts map[string]any) error
-	Dev    bool             // allow DevLink; the URL, and the listener (CheckDev), must be loopback
-	Client *http.Client     // to reach providers; nil: one with short timeouts
-	Log    *slog.Logger     // why sign-ins failed; nil: nowhere
-	Now    func() time.Time // nil: time.Now
+	Dev    bool // allow DevLink; the URL, and the listener (CheckDev), must be loopback
+	// Personal says that DevLink is how the person of this machine signs
+	// in to an inbox of their own: no page warns of it.
+	Personal bool
+	Client   *http.Client     // to reach providers; nil: one with short timeouts
+	Log      *slog.Logger     // why sign-ins failed; nil: nowhere
+	Now      func() time.Time // nil: time.Now
 }
 
 // Identity is who makes a request.

@@ -86,6 +86,7 @@ func (a *Auth) devPage(w http.ResponseWriter, r *http.Request) {
 		Person: l.Person,
 		Tenant: l.Tenant,
 		Action: "/auth/dev/" + r.PathValue("secret"),
+		Warn:   !a.cfg.Personal,
 	})
 }
 

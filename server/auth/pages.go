@@ -22,9 +22,13 @@ type (
 	signInView struct {
 		Choices []choice
 		Dev     bool
+		Warn    bool // of Dev
 	}
 
-	devView struct{ Person, Tenant, Action string }
+	devView struct {
+		Person, Tenant, Action string
+		Warn                   bool
+	}
 
 	signedOutView struct{ Title, Elsewhere string }
 
@@ -89,7 +93,7 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, m message) {
 }
 
 func (a *Auth) signInPage(w http.ResponseWriter, r *http.Request) {
-	v := signInView{Dev: a.cfg.Dev}
+	v := signInView{Dev: a.cfg.Dev, Warn: a.cfg.Dev && !a.cfg.Personal}
 	next := local(r.URL.Query().Get("next"))
 	for _, p := range a.providers {
 		v.Choices = append(v.Choices, choice{p.Title, p.startPath(next)})

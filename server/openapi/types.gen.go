@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/info"
 	"github.com/assent-dev/assent/approval/signin"
+	"github.com/assent-dev/assent/lint/replay"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 )
@@ -410,6 +411,24 @@ type Bound = approval.Bound
 // fields of other kinds.
 type Call = json.RawMessage
 
+// Candidate defines model for Candidate.
+type Candidate struct {
+	// Agents that made calls, in the order of their ids
+	Agents []ComparedAgent `json:"agents"`
+
+	// Digest of the agents and of the policies that are compared; empty when they can't be read
+	Digest string `json:"digest"`
+
+	// Dropped calls since then that were not compared, since too many waited
+	Dropped int64 `json:"dropped"`
+
+	// Problems what is wrong with the files, with file:line:column; what they are about is not compared
+	Problems []string `json:"problems"`
+
+	// Since since when the candidate has these files
+	Since time.Time `json:"since"`
+}
+
 // Checkpoint defines model for Checkpoint.
 type Checkpoint struct {
 	// Checkpoint a signed note; "" before the first entry
@@ -424,6 +443,26 @@ type Checkpoint struct {
 
 // Code What went wrong. Codes may grow in number; a code never changes its meaning.
 type Code string
+
+// ComparedAgent defines model for ComparedAgent.
+type ComparedAgent struct {
+	Agent string `json:"agent"`
+
+	// Found the first 100 calls, 1 MiB at most, that would run and are asked about or denied (unasked), or that a person denied (denied)
+	Found []replay.Found `json:"found"`
+
+	// NotCompared calls for which the candidate has no plan
+	NotCompared int `json:"not_compared"`
+
+	// Report the matrix of old and new outcomes in all, by target, rule and group, as docs/contracts/replay.md has it; old is what decides, new the candidate
+	Report *replay.Report `json:"report,omitempty"`
+
+	// Since since when both sides have these files
+	Since time.Time `json:"since"`
+
+	// Why why it has none
+	Why string `json:"why,omitempty"`
+}
 
 // ConsumeBody What will run, in one of two forms.
 type ConsumeBody struct {
@@ -637,6 +676,9 @@ type NextAction string
 
 // OpenBody defines model for OpenBody.
 type OpenBody struct {
+	// Ask why people are asked also where the rules allow the call; it can only tighten, and stands on the request as the message and the reason
+	Ask string `json:"ask,omitempty"`
+
 	// Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent. Names are at most 1024
 	// bytes of UTF-8. `tool` names a tool, `server` and `tool` an MCP tool, `agent` and `skill` a skill, `agent` a delegation; a call has no
 	// fields of other kinds.

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/assent-dev/assent/approval"
-	"github.com/assent-dev/assent/approval/quorum"
+	"github.com/assent-dev/assent/approval/people"
 	"github.com/assent-dev/assent/resolve"
 )
 
@@ -154,7 +154,7 @@ func (l *loader) compileMember(m *member, firm, perhaps []string) (*approval.Com
 			Name:        meta.Name,
 			Description: meta.Description,
 		},
-		Owners: quorum.Owners(meta.Labels["owner"]),
+		Owners: people.Owners(meta.Labels["owner"]),
 		Plan:   plan,
 	}, nil
 }

@@ -230,18 +230,24 @@ func (a *App) keep(ctx context.Context, key string, text []byte, r *approval.Req
 // remembered is the message of a request in a channel, nil when there
 // is none.
 func (a *App) remembered(ctx context.Context, channel, id string) (*shown, error) {
-	text, err := a.cfg.Values.Value(ctx, a.bucket(), messageKey(channel, id), a.cfg.Now())
+	return recall[shown](ctx, a, messageKey(channel, id), "request "+id)
+}
+
+// recall is what was kept under a key, nil when nothing is; of names
+// what it is about.
+func recall[T any](ctx context.Context, a *App, key, of string) (*T, error) {
+	text, err := a.cfg.Values.Value(ctx, a.bucket(), key, a.cfg.Now())
 	if errors.Is(err, approval.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := &shown{}
-	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("read what was remembered of request %s: %w", id, err)
+	kept := new(T)
+	if err := json.Unmarshal(text, kept); err != nil {
+		return nil, fmt.Errorf("read what was remembered of %s: %w", of, err)
 	}
-	return s, nil
+	return kept, nil
 }
 
 // locks keep two deliveries of this process from posting the same

@@ -182,17 +182,5 @@ func signInKey(id string) string { return "signed " + id }
 
 // rememberedSignIn is the message about a sign-in, nil when there is none.
 func (a *App) rememberedSignIn(ctx context.Context, id string) (*signInMessage, error) {
-	text, err := a.cfg.Values.Value(ctx, a.bucket(), signInKey(id), a.cfg.Now())
-	if errors.Is(err, approval.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	m := &signInMessage{}
-	if err := json.Unmarshal(text, m); err != nil {
-		return nil, fmt.Errorf("read what was remembered of sign-in %s: %w", id, err)
-	}
-
-	return m, nil
+	return recall[signInMessage](ctx, a, signInKey(id), "sign-in "+id)
 }
