@@ -14,6 +14,7 @@ import (
 // what a token of the tenant sees, and what is wrong with the files;
 // both change with the files, without a restart.
 func TestThePageOfAgentsSaysWhatTheAPISays(t *testing.T) {
+	t.Parallel()
 	h := &reloading{testServer: withFiles(t, deskFiles()), t: t}
 	h.file = testfiles.Write(t, h.dir+"/decisions.yaml", "permit_age: 20m\n")
 	cfg, said, err := configured(t, h.dir)

@@ -29,6 +29,8 @@ func backend() operate.Backend {
 		Check:       checkServe,
 		CheckOIDC:   checkOIDC,
 		Gateway:     serveGateway,
+		MCP:         serveMCP,
+		MCPInbox:    serveMCPInbox,
 	}
 }
 
@@ -92,5 +94,12 @@ func prune(
 		"requests": requests,
 		"entries":  entries,
 	}
-	return requests, entries, records(s).Record(ctx, tenant, approval.EventPruned, "", operator, facts)
+	return requests, entries, records(s).Record(
+		ctx,
+		tenant,
+		approval.EventPruned,
+		"",
+		operator,
+		facts,
+	)
 }

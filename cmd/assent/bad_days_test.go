@@ -86,6 +86,7 @@ func TestDrain(t *testing.T) {
 // TestWebhookFromTheConfiguration: what the file names hears of a
 // request, signed.
 func TestWebhookFromTheConfiguration(t *testing.T) {
+	t.Parallel()
 	heard := make(chan error, 10)
 	var raw [32]byte
 	if _, err := rand.Read(raw[:]); err != nil {
@@ -229,6 +230,7 @@ func TestStartRefuses(t *testing.T) {
 // TestLostStoreAllowsNothing: with the store gone read-only, calls that
 // need no asking are refused too.
 func TestLostStoreAllowsNothing(t *testing.T) {
+	t.Parallel()
 	h := start(t, "")
 	locker, err := openStore(t.Context(), h.where(), nil)
 	if err != nil {

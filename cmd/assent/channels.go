@@ -126,8 +126,14 @@ func newDelivery(cfg config.Serve, base string) (*delivery, error) {
 // would post to the same address, or to none.
 func (t target) claim(taken map[string]target) error {
 	if _, twice := taken[t.name()]; twice {
-		return fmt.Errorf("tenant %s: two %ss share a name: %s", t.tenant, t.channel.Name, t.Key)
+		return fmt.Errorf(
+			"tenant %s: two %ss share a name: %s",
+			t.tenant,
+			t.channel.Name,
+			t.Key,
+		)
 	}
+
 	taken[t.name()] = t
 	if t.channel.Register.For == "" {
 		return nil

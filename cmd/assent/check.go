@@ -79,18 +79,26 @@ func (c *checker) tenant(ctx context.Context, cfg config.Tenant) {
 	}
 
 	if cfg.People != "" {
-		f.watch, err = directory.Watch(cfg.People, directory.WatchOptions{ClosedGroups: cfg.OIDC != nil})
+		f.watch, err = directory.Watch(
+			cfg.People,
+			directory.WatchOptions{ClosedGroups: cfg.OIDC != nil},
+		)
 		c.people(cfg.Name, err)
 	}
+
 	if f.plans == nil {
 		return
 	}
-	c.found.Tenants = append(c.found.Tenants, operate.CheckedTenant{Tenant: cfg.Name, Loaded: f.loaded(false)})
+	c.found.Tenants = append(
+		c.found.Tenants,
+		operate.CheckedTenant{Tenant: cfg.Name, Loaded: f.loaded(false)},
+	)
 	for _, problem := range f.plans.Problems() {
 		for _, why := range problem.Why {
 			c.wrong(cfg.Name, "", errors.New(why))
 		}
 	}
+	c.candidate(cfg, load, f.plans)
 	c.groups(ctx, cfg, f.watch)
 	c.secrets(cfg, f.plans)
 }
@@ -109,7 +117,10 @@ func (c *checker) choices(cfg config.Tenant, load *plans.Config) {
 		},
 	}
 	warn := func(problem string) {
-		c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{Tenant: cfg.Name, Problem: problem})
+		c.found.Warnings = append(
+			c.found.Warnings,
+			operate.TenantProblem{Tenant: cfg.Name, Problem: problem},
+		)
 	}
 	if cfg.Chosen.ApproveOnTimeout {
 		warn(cfg.Chosen.File + ": " + approvesOnTimeout)
@@ -126,6 +137,20 @@ func (c *checker) choices(cfg config.Tenant, load *plans.Config) {
 		return
 	}
 	copied = cached
+}
+
+// candidate reads what calls would be compared with.
+func (c *checker) candidate(cfg config.Tenant, load plans.Config, live *plans.Plans) {
+	t := tenant{
+		cfg:   cfg,
+		files: files{plans: live, log: load.Logger},
+	}
+	if t.compare(load); t.candidate == nil {
+		return
+	}
+	for _, problem := range t.candidate.Files().Problems {
+		c.wrong(cfg.Name, partCandidate, errors.New(problem))
+	}
 }
 
 // people notes everything that is wrong with people.yaml, where the
@@ -238,6 +263,9 @@ func (c *checker) provider(ctx context.Context, p auth.Provider) {
 		c.wrong(p.Tenant, p.Issuer, errors.New(problem))
 	}
 	for _, hint := range offer.Hints {
-		c.found.Warnings = append(c.found.Warnings, operate.TenantProblem{Tenant: p.Tenant, Problem: hint})
+		c.found.Warnings = append(
+			c.found.Warnings,
+			operate.TenantProblem{Tenant: p.Tenant, Problem: hint},
+		)
 	}
 }

@@ -28,7 +28,11 @@ type program struct {
 func (p program) Run(args []string) int { return term.Run(p.command(), p.Streams, args) }
 
 func (p program) command() *cobra.Command {
-	cmd := term.Parent("assent", "Decide when an agent must stop and ask, ask people, and prove what ran", "")
+	cmd := term.Parent(
+		"assent",
+		"Decide when an agent must stop and ask, ask people, and prove what ran",
+		"",
+	)
 	cmd.Version = term.Version
 	cmd.SetVersionTemplate("assent {{.Version}}\n")
 
@@ -42,10 +46,21 @@ func (p program) command() *cobra.Command {
 			cmd.AddCommand(c)
 		}
 	}
-	group("decide", "For runtimes:", decider.Command(), request.Command(caller), p.rapCommand(operator))
+	group(
+		"decide",
+		"For runtimes:",
+		decider.Command(),
+		request.Command(caller),
+		p.rapCommand(operator),
+		p.newMCP(operator),
+	)
 	group("answer", "For the people who answer:", answer.Commands(caller)...)
 	group("audit", "For auditors:", audit.Commands(caller)...)
-	group("operate", "For operators:", slices.Insert(operator.All(), 1, demo.Command(operator))...)
+	group(
+		"operate",
+		"For operators:",
+		slices.Insert(operator.All(), 1, demo.Command(operator))...,
+	)
 
 	return cmd
 }

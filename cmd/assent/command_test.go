@@ -27,7 +27,8 @@ func TestAssentContract(t *testing.T) {
 		if slices.Contains([]string{"serve", "runtime", "check"}, cmd.Name()) {
 			usage += strings.Join(testfiles.FirstCells(text), "\n")
 		}
-		for _, m := range regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(cmd.LocalFlags().FlagUsages(), -1) {
+		flags := regexp.MustCompile(`--([a-z0-9-]+)`)
+		for _, m := range flags.FindAllStringSubmatch(cmd.LocalFlags().FlagUsages(), -1) {
 			common := slices.Contains([]string{"server", "token-file", "json", "help"}, m[1])
 			if usage == "" || !common && !regexp.MustCompile(`--`+m[1]+`\b`).MatchString(usage) {
 				t.Errorf("%s --%s is not in docs/contracts/assent.md", cmd.CommandPath(), m[1])

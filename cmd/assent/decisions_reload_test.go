@@ -112,6 +112,7 @@ const nobodysCall = `{"kind":"tool","tool":"nobody"}`
 // log, which name what it loosens; a broken file changes nothing, and
 // readiness and the log say where it is broken.
 func TestTheConfigurationIsReloadedByARunningService(t *testing.T) {
+	t.Parallel()
 	h := newReloading(t, "permit_age: 10m\n", nil)
 	if outcome, _, text := h.decides(nobodysCall); outcome != "deny" {
 		t.Fatal(text)
@@ -187,6 +188,7 @@ func (h *reloading) entries(n int, words ...string) (last string) {
 // once it has answered, and is asked again from then on; one that can't
 // be reached leaves the one before in force.
 func TestTheRegistryOfAReloadedConfiguration(t *testing.T) {
+	t.Parallel()
 	h := newReloading(t, "policies: [rules]\n", map[string]string{
 		"rules/all.policy.yaml": choosingPolicy,
 		"fetched/a.policy.yaml": strings.Replace(choosingPolicy, "acme.all", "acme.fetched", 1),

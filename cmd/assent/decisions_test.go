@@ -223,6 +223,7 @@ func configured(t *testing.T, dir string) (config.Serve, string, error) {
 // says that they read it; a wrong value is refused by all three at the
 // same place; and one digest stands in the answers of two of them.
 func TestEveryChoiceIsReadByAllThree(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
 		"desk.agf.yaml":         choosing,
@@ -369,6 +370,7 @@ func guarded(next http.Handler) http.Handler {
 // refused, by name, until the registry is back, and the command decides
 // nothing. A change is in force soon.
 func TestARegistryThatGoesAway(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
 		"desk.agf.yaml":         choosing,
@@ -495,6 +497,7 @@ func TestARegistryThatGoesAway(t *testing.T) {
 // TestServeTellsWhatTheOwnerChose: in its log, loudly where silence is
 // consent; in the ledger; and to those who wait.
 func TestServeTellsWhatTheOwnerChose(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeFiles(t, dir, deskFiles())
 	writeFiles(t, dir, map[string]string{

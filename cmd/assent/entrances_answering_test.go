@@ -19,6 +19,7 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -155,6 +156,12 @@ func waysToAnswer() []wayToAnswer {
 			answer: submitsText,
 		},
 		{
+			name:   "an MCP client, a form",
+			sites:  []string{"mcp.(*serviceUser).Answer"},
+			ends:   approval.Answered,
+			answer: answersInClient,
+		},
+		{
 			name:   "Slack, a denial",
 			sites:  []string{clicked},
 			ends:   approval.Denied,
@@ -167,6 +174,17 @@ func votesOverHTTP(t *testing.T, w *entrances, who string, r *approval.Request) 
 	_, told := w.voted(t, who+"-cli", r, nil)
 
 	return told
+}
+
+// answersInClient has the person answer whom an MCP client's agent acts
+// for, by the form in that client.
+func answersInClient(t *testing.T, w *entrances, who string, r *approval.Request) string {
+	by := approval.Asker{Token: "mcp/desk/client", Principal: who}
+	if err := mcp.ServiceUser(w.replica.service, r.Tenant).Answer(t.Context(), by, r, 0); err != nil {
+		return err.Error()
+	}
+
+	return ""
 }
 
 // edited are other arguments for a request: no two edits are the same.

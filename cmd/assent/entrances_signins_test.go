@@ -294,6 +294,7 @@ tenants:
 // people are asked to sign in to; the next one shows it, tells Slack,
 // and takes it back when the call ends.
 func TestSignInsSurviveAKill(t *testing.T) {
+	t.Parallel()
 	h := opsFiles(t)
 	m := newMachines(t)
 	slack := newSlackPeer(t)

@@ -292,7 +292,7 @@ func (w *entrances) signIn(t *testing.T) {
 }
 
 // forget takes gone out of the directory, and waits until the service
-// has read it.
+// has read it; its replica, which doesn't run, reads it here.
 func (w *entrances) forget(t *testing.T) {
 	t.Helper()
 	w.writes(t, "people.yaml", entrancesPeople)
@@ -300,6 +300,7 @@ func (w *entrances) forget(t *testing.T) {
 		_, err := w.client(t, "gone-cli").Requests(t.Context(), client.Query{Mine: true})
 		return err != nil
 	})
+	w.replica.tenants[ownTenant].reloadPeople()
 }
 
 // visitor is somebody at a browser, for one test.

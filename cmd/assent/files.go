@@ -166,7 +166,13 @@ func (f *files) reloadPeople() {
 				now,
 			)
 		} else {
-			f.log.Error("the people can't be read: nobody may answer until they can", "tenant", f.tenant, "error", now)
+			f.log.Error(
+				"the people can't be read: nobody may answer until they can",
+				"tenant",
+				f.tenant,
+				"error",
+				now,
+			)
 		}
 	}
 
@@ -255,7 +261,7 @@ func together(all [][]openapi.Loaded) []openapi.Loaded {
 		return all[0]
 	}
 	var out []openapi.Loaded
-	for _, name := range []string{plans.Agents, plans.Policies, plans.Configuration, partPeople} {
+	for _, name := range []string{plans.Agents, plans.Policies, plans.Configuration, partPeople, partCandidate} {
 		h := sha256.New()
 		count := 0
 		found := false

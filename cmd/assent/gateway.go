@@ -34,7 +34,7 @@ const ownTenant = "default"
 func serveGateway(ctx context.Context, cfg config.Gateway, log io.Writer, ready func(operate.Ready)) (err error) {
 	logs := logger(cfg.LogText, "", log)
 	rest := &files{tenant: ownTenant, log: logs}
-	if err := rest.load(plans.Config{
+	if err := rest.load(&plans.Config{
 		Agents:     cfg.Agents,
 		Policies:   cfg.Policies,
 		DenyBroken: cfg.OnBrokenFiles == config.DenyBroken,

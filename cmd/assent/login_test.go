@@ -121,6 +121,7 @@ func (v *visitor) confirm(code string) {
 // TestH3_ACommandLineSignsIn: a person signs their command line in,
 // answers with it, and ends it.
 func TestH3_ACommandLineSignsIn(t *testing.T) {
+	t.Parallel()
 	h := withFiles(t, deskFiles())
 	startWith(t, h, func(c *config.Serve) { c.Dev, c.DevPerson = true, "alice" })
 	home := t.TempDir()

@@ -23,7 +23,9 @@ import (
 	"github.com/assent-dev/assent/internal/golden"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"assent": main}) }
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"assent": main, "files-server": filesServer, "env-server": envServer})
+}
 
 // TestScripts drives the real main through the scripts in testdata.
 func TestScripts(t *testing.T) { testscript.Run(t, scripts("testdata")) }

@@ -73,6 +73,7 @@ func rewrite(t *testing.T, file, old, now string) {
 // TestUsers4_3_ATypoReachesNobodyElse: broken files of one tenant leave
 // the service ready and everything in force, that tenant's included.
 func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
+	t.Parallel()
 	other := t.TempDir()
 	writeFiles(t, other, deskFiles())
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
@@ -117,6 +118,7 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 // TestUsers4_4_PeopleAndAgentsAlike: in one tenant too, a typo leaves
 // the last good agent and people in force; with deny it denies.
 func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{config.KeepLastGood, config.DenyBroken} {
 		h := withFiles(t, deskFiles())
 		h = startWith(t, h, func(c *config.Serve) { c.OnBrokenFiles = mode })
@@ -146,6 +148,7 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 // TestL15_TheLedgerSaysWhichFilesAreInForce: at the start, and with
 // every change, the digest and what is broken.
 func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
+	t.Parallel()
 	h := start(
 		t,
 		"schema_version: \"1.0.0\"\npolicy_ref: acme.p\napplies: implicit\nrules: [{id: r, match: {targets: "+
@@ -245,6 +248,7 @@ func TestL12_ListenersAndNames(t *testing.T) {
 // TestUsers4_5_AProviderThatIsDownIsADegradedPart: the service stays
 // ready, and says where its people come back to.
 func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
+	t.Parallel()
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	closed := testPeople + "groups: {admins: {}}\n"
 	writeFiles(t, h.dir, map[string]string{"desk.agf.yaml": testAgent, "people.yaml": closed})

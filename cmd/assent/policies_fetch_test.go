@@ -14,6 +14,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/registry"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/policy/policyhttp"
 )
 
 // TestCIChecksAgainstTheLiveRegistry: assent policies fetch brings what
@@ -142,6 +143,20 @@ func testFetchedFiles(t *testing.T, file, out string, back func()) {
 	}
 }
 
+// opened is the registry that a configuration names.
+func opened(t *testing.T, file string) *policyhttp.Registry {
+	t.Helper()
+	chosen, err := term.ReadDecisions(file, nil, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := registry.Open(chosen, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // TestTheTokenOfARegistryMayChange: it is read before each request, and
 // a registry that refuses one goes on with the next.
 func TestTheTokenOfARegistryMayChange(t *testing.T) {
@@ -151,14 +166,7 @@ func TestTheTokenOfARegistryMayChange(t *testing.T) {
 	defer site.Close()
 	file := testfiles.Write(t, filepath.Join(dir, "decisions.yaml"),
 		"registry: {url: \""+site.URL+"\", token_file: token}\n")
-	chosen, err := term.ReadDecisions(file, nil, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := registry.Open(chosen, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := opened(t, file)
 	for _, step := range []struct{ token, failure string }{
 		{"sesame", ""},
 		{"stale", "status 401"},
@@ -186,14 +194,7 @@ func TestAConfirmedCopyIsAsGoodAsNew(t *testing.T) {
 	defer site.Close()
 	file := testfiles.Write(t, filepath.Join(dir, "decisions.yaml"),
 		"registry: {url: \""+site.URL+"\", cache: cache.json}\n")
-	chosen, err := term.ReadDecisions(file, nil, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := registry.Open(chosen, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := opened(t, file)
 	r.Refresh(t.Context())
 	cache := filepath.Join(dir, "cache.json")
 	before := testfiles.Read(t, cache)

@@ -299,6 +299,7 @@ func TestD6_CallFollowsASubscription(t *testing.T) {
 // gateway gives up, and people are told that time, be the approvers
 // those of this service or of another one.
 func TestD7_ApproversSeeTheDeadlineOfTheGateway(t *testing.T) {
+	t.Parallel()
 	runtime, h := newRuntimePeer(t), opsFiles(t)
 	m := newMachines(t)
 	startWith(t, h, func(c *config.Serve) {

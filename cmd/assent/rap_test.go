@@ -320,6 +320,7 @@ func TestRAPCall(t *testing.T) {
 // TestRAPCallTellsWhatIsWrong: whoever builds a tool is told why its
 // messages are refused, and what to do about an address.
 func TestRAPCallTellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	var base string
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodGet {

@@ -56,7 +56,19 @@ type app struct {
 }
 
 // serve runs the service until ctx ends, and then lets what is under way end.
-func serve(ctx context.Context, cfg config.Serve, log io.Writer, ready func(operate.Ready)) (err error) {
+func serve(ctx context.Context, cfg config.Serve, log io.Writer, ready func(operate.Ready)) error {
+	return serveWith(ctx, cfg, log, ready, nil)
+}
+
+// serveWith runs the service with a further part, which adds itself to
+// the workers; nil: without.
+func serveWith(
+	ctx context.Context,
+	cfg config.Serve,
+	log io.Writer,
+	ready func(operate.Ready),
+	further func(ctx context.Context, a *app) error,
+) (err error) {
 	a := &app{
 		cfg:    cfg,
 		log:    logger(cfg.LogText, cfg.LogLevel, log),
@@ -84,6 +96,11 @@ func serve(ctx context.Context, cfg config.Serve, log io.Writer, ready func(oper
 	a.feed = feed.New(a.store, a.log)
 	if err := a.build(ctx); err != nil {
 		return err
+	}
+	if further != nil {
+		if err := further(ctx, a); err != nil {
+			return errors.Join(err, a.unlisten())
+		}
 	}
 	if err := recordStart(ctx, a.store, a.key, slices.Sorted(maps.Keys(a.tenants))...); err != nil {
 		return errors.Join(err, a.unlisten())
@@ -173,6 +190,7 @@ func (a *app) buildService() (err error) {
 		PermitAges:    a.tenants.permitAge,
 		KeepArgs:      a.cfg.KeepArgs,
 		Quota:         quotaOf(a.cfg.Limits),
+		Watcher:       a.tenants.watcher(),
 	})
 	a.administration = &administration.Desk{
 		Service:   a.service,
@@ -195,6 +213,7 @@ func (a *app) buildService() (err error) {
 		People:    a.people,
 		Record:    a.service.Record,
 		Dev:       a.cfg.Dev,
+		Personal:  a.cfg.Personal,
 		Log:       a.log,
 	})
 	return err
@@ -232,7 +251,7 @@ func (a *app) pages() http.Handler {
 		Directory:      a.people,
 		Logger:         a.log,
 		Administration: a.administration,
-		Who:            who,
+		Who:            a.who,
 		Key:            a.key.Forms,
 		PublicKey:      a.key.Signer.PublicKey(),
 		SignOut:        "/auth/sign-out",
@@ -262,9 +281,9 @@ func (a *app) signInURL() string {
 	return a.base.String()
 }
 
-func who(r *http.Request) (tenant string, p approval.Person, dev, ok bool) {
+func (a *app) who(r *http.Request) (tenant string, p approval.Person, dev, ok bool) {
 	id, ok := auth.FromContext(r.Context())
-	return id.Tenant, id.Person, id.Method == auth.MethodDev, ok
+	return id.Tenant, id.Person, id.Method == auth.MethodDev && !a.cfg.Personal, ok
 }
 
 // run answers until ctx ends. Then streams and waiting end at once,
@@ -287,6 +306,8 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		Version:          term.Version,
 		Loaded:           a.tenants.loaded,
 		Agents:           a.tenants.inForce,
+		Candidate:        a.tenants.candidateOf,
+		CandidateCounts:  a.tenants.candidateCounts(),
 		UnusableAgents:   a.tenants.unusableAgents,
 		MetricsElsewhere: a.figures != nil,
 		Witnesses:        a.witness.States,
@@ -361,6 +382,14 @@ func (a *app) checks() []server.Check {
 		})
 	}
 
+	if a.tenants.watcher() != nil {
+		checks = append(checks, server.Check{
+			Name:     partCandidate,
+			Check:    a.tenants.candidateErr,
+			Degrades: true,
+		})
+	}
+
 	if len(a.cfg.Witnesses) > 0 {
 		checks = append(checks, server.Check{Name: "witness", Check: a.witness.Ready})
 	}
@@ -380,7 +409,13 @@ func (a *app) tell(ctx context.Context, ready func(operate.Ready)) error {
 			return fmt.Errorf("--dev-person: %w", err)
 		}
 		r.Link = link
-		a.log.Warn("DEV MODE: whoever reads this terminal can sign in", "person", a.cfg.DevPerson)
+		if !a.cfg.Personal {
+			a.log.Warn(
+				"DEV MODE: whoever reads this terminal can sign in",
+				"person",
+				a.cfg.DevPerson,
+			)
+		}
 	}
 
 	if a.auth == nil {

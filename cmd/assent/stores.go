@@ -145,8 +145,12 @@ func openWatermark(c config.Store, log *slog.Logger) (*watermark.Watermark, erro
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w (--watermark FILE says where; --watermark none does without)", err)
+		return nil, fmt.Errorf(
+			"%w (--watermark FILE says where; --watermark none does without)",
+			err,
+		)
 	}
+
 	return w, nil
 }
 

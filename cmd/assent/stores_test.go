@@ -68,6 +68,7 @@ func (h *testServer) readiness(t *testing.T) (status int, failing []string) {
 // of it counts, nothing is signed from there on, and everybody whom it
 // concerns hears of it; once it is gone, the service goes on.
 func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
+	t.Parallel()
 	h := start(t, "")
 	call := `{"kind":"tool","tool":"trade","args":{"amount":1000000}}`
 	r := h.ask(t, call)

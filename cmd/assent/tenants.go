@@ -18,6 +18,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/auth"
+	"github.com/assent-dev/assent/server/candidate"
 	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/server/plans"
@@ -30,6 +31,8 @@ type tenant struct {
 	cfg    config.Tenant
 	people directory.Base
 	groups []string // that policies name
+	// candidate is what calls are compared with; nil: nothing.
+	candidate *candidate.Candidate
 }
 
 // tenants are all of them by name. It is the Planner of the service.
@@ -63,9 +66,10 @@ func loadTenant(
 	load := planConfig(cfg, limits)
 	load.DenyBroken = denyBroken
 	load.Logger = log
-	if err := t.load(load, cfg.Chosen); err != nil {
+	if err := t.load(&load, cfg.Chosen); err != nil {
 		return nil, err
 	}
+	t.compare(load)
 
 	if cfg.People == "" {
 		t.people, err = everybody(append(slices.Clone(t.groups), t.admins()))
@@ -85,10 +89,15 @@ func loadTenant(
 // planConfig says what a tenant's plans are made of, beside its
 // decision configuration.
 func planConfig(cfg config.Tenant, limits value.Limits) plans.Config {
+	var points resolve.Semantics
+	if cfg.AskUndeclared {
+		points.Undeclared = resolve.UndeclaredAsk
+	}
 	return plans.Config{
 		Agents:   cfg.Agents,
 		Policies: cfg.Policies,
 		Options: resolve.Options{
+			Semantics:      points,
 			Limits:         limits,
 			TrustedServers: cfg.TrustedServers,
 			CaseSensitive:  cfg.CaseSensitive,
@@ -156,8 +165,16 @@ func (ts tenants) directories() directory.Tenants {
 func (ts tenants) warnOfEmptyGroups(ctx context.Context, dir approval.Directory, log *slog.Logger) {
 	for name, t := range ts {
 		for _, group := range t.groups {
-			t.warnOfEmptyGroup(ctx, dir, log, name, group, "a policy asks a group that nobody is in")
+			t.warnOfEmptyGroup(
+				ctx,
+				dir,
+				log,
+				name,
+				group,
+				"a policy asks a group that nobody is in",
+			)
 		}
+
 		if t.cfg.RAP == nil {
 			continue
 		}
@@ -265,6 +282,9 @@ func (ts tenants) run(ctx context.Context, record recorder) {
 	var all sync.WaitGroup
 	for _, t := range ts {
 		all.Go(func() { t.follow(ctx, record) })
+		if t.candidate != nil {
+			all.Go(func() { t.candidate.Run(ctx) })
+		}
 	}
 
 	all.Wait()
@@ -285,14 +305,14 @@ func (ts tenants) err(part string) error {
 func (ts tenants) loaded(name string) []openapi.Loaded {
 	if name != "" {
 		if t, ok := ts[name]; ok {
-			return t.loaded(true)
+			return append(t.loaded(true), t.candidateLoaded(true)...)
 		}
 		return nil
 	}
 
 	var all [][]openapi.Loaded
 	for _, name := range slices.Sorted(maps.Keys(ts)) {
-		all = append(all, ts[name].loaded(false))
+		all = append(all, append(ts[name].loaded(false), ts[name].candidateLoaded(false)...))
 	}
 	return together(all)
 }
@@ -323,9 +343,13 @@ func (ts tenants) adminsOf(name string) string {
 // permitAge is how long an approval of a tenant waits to be used; 0:
 // as everywhere.
 func (ts tenants) permitAge(name string) time.Duration {
-	if t, ok := ts[name]; ok && t.plans.Chosen() != nil {
+	t, ok := ts[name]
+	switch {
+	case !ok:
+		return 0
+	case t.plans.Chosen() != nil:
 		return t.plans.Chosen().PermitAge
 	}
 
-	return 0
+	return t.cfg.PermitAge
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/keyfile"
 	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/directory"
@@ -49,8 +50,12 @@ func backup(ctx context.Context, s store.Store, w io.Writer) error {
 // be run again.
 func restore(ctx context.Context, c config.Store, from io.Reader) (done operate.Restored, err error) {
 	if _, err := keyfile.Load(c.KeyFile); err != nil {
-		return done, fmt.Errorf("%w; it must be the key that signed the ledger of the backup: give --key", err)
+		return done, fmt.Errorf(
+			"%w; it must be the key that signed the ledger of the backup: give --key",
+			err,
+		)
 	}
+
 	s, err := openStore(ctx, c, nil)
 	if err != nil {
 		return done, err
@@ -100,7 +105,7 @@ func (r *restoring) void(ctx context.Context) error {
 		return fmt.Errorf("end the sessions: %w", err)
 	}
 	if err := r.endCalls(ctx); err != nil {
-		return fmt.Errorf("end the RAP calls: %w", err)
+		return fmt.Errorf("end the calls on their way: %w", err)
 	}
 	for _, tenant := range tenants {
 		if err := r.voidTenant(ctx, tenant, before[tenant]); err != nil {
@@ -190,22 +195,32 @@ func (r *restoring) endSignIns(ctx context.Context, tenants []string) error {
 	return nil
 }
 
-// endCalls deletes RAP calls on their way, and what users allowed for a
-// session.
+// outlives reports whether a record may stay in a store that was filled
+// from a backup.
+type outlives func(key []byte, r store.Record) (bool, error)
+
+// endCalls deletes the calls of gateways and tools on their way, and
+// what users allowed for a session.
 func (r *restoring) endCalls(ctx context.Context) error {
-	namespaces, err := r.Namespaces(ctx, rap.NamespacePrefix)
-	if err != nil {
-		return err
-	}
-	for _, room := range namespaces {
-		if err := r.endRoom(ctx, room); err != nil {
+	for prefix, keeps := range map[string]outlives{
+		rap.NamespacePrefix: rap.OutlivesRestore,
+		mcp.NamespacePrefix: mcp.OutlivesRestore,
+	} {
+		namespaces, err := r.Namespaces(ctx, prefix)
+		if err != nil {
 			return err
 		}
+		for _, room := range namespaces {
+			if err := r.endRoom(ctx, room, keeps); err != nil {
+				return err
+			}
+		}
 	}
+
 	return nil
 }
 
-func (r *restoring) endRoom(ctx context.Context, room string) error {
+func (r *restoring) endRoom(ctx context.Context, room string, keeps outlives) error {
 	const page = 64 // they may be large
 	for after := ""; ; {
 		all, err := r.ListRecords(ctx, room, "", after, page)
@@ -214,7 +229,7 @@ func (r *restoring) endRoom(ctx context.Context, room string) error {
 		}
 		for _, record := range all {
 			after = record.Key
-			keep, err := rap.OutlivesRestore(r.key.RAP, record)
+			keep, err := keeps(r.key.RAP, record)
 			if err != nil {
 				return err
 			}
@@ -272,7 +287,19 @@ func rotateKey(ctx context.Context, c config.Store, keyFile, mark string) (befor
 	err = s.Rotate(ctx, store.Rotation{
 		Key:    next.Store(),
 		Sign:   ledger.Both(old.Signer, next.Signer).Sign,
-		Reseal: rap.Reseal(old.RAP, next.RAP),
+		Reseal: reseal(old.RAP, next.RAP),
 	})
 	return old.Signer.PublicKey(), next.Signer.PublicKey(), err
+}
+
+// reseal seals the calls of RAP and MCP with the next key.
+func reseal(before, after []byte) func(namespace, key string, value []byte) ([]byte, error) {
+	ofRAP, ofMCP := rap.Reseal(before, after), mcp.Reseal(before, after)
+	return func(namespace, key string, value []byte) ([]byte, error) {
+		value, err := ofRAP(namespace, key, value)
+		if err != nil {
+			return nil, err
+		}
+		return ofMCP(namespace, key, value)
+	}
 }

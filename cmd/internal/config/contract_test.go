@@ -49,9 +49,12 @@ func TestContractSaysEveryField(t *testing.T) {
 		fieldsSaid(said, reflect.ValueOf(cfg))
 	}
 
-	delete(said, "Serve.LogText") // of the terminal
-	delete(said, "Serve.Dev")     // false there
-	delete(said, "Tenant.Chosen") // what its file says
+	delete(said, "Serve.LogText")        // of the terminal
+	delete(said, "Serve.Dev")            // false there
+	delete(said, "Serve.Personal")       // of an MCP gateway's inbox
+	delete(said, "Tenant.Chosen")        // what its file says
+	delete(said, "Tenant.AskUndeclared") // of an MCP gateway, as its file says
+	delete(said, "Tenant.PermitAge")
 	delete(said, "RAPOperation.ReadOnly")
 	delete(said, "notify.Route.Target") // follows from where it stands
 	delete(said, "notify.Route.Tenants")

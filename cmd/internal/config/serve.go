@@ -43,7 +43,8 @@ type Serve struct {
 	Drain         time.Duration `doc:"drain"`
 	Dev           bool          `doc:"dev"`
 	DevPerson     string        `doc:"dev_person"` // whose sign-in link Dev makes
-	Tenants       []Tenant      `doc:"tenants"`    // at least one, names unique
+	Personal      bool          // it is a gateway's inbox, for the person of this machine: Dev is no warning then
+	Tenants       []Tenant      `doc:"tenants"` // at least one, names unique
 	Witnesses     []Witness     `doc:"witness"`
 	Limits        Limits        `doc:"limits"`
 	LogText       bool          // for a person; else JSON
@@ -61,7 +62,10 @@ type Tenant struct {
 	Name     string   `doc:"name"`
 	Agents   []string `doc:"agents"`
 	Policies []string `doc:"policies"`
-	People   string   `doc:"people"` // "" with Dev: one approver, you, who is in every group
+	// Candidate is a directory of files that calls are compared with,
+	// beside what decides; "" none.
+	Candidate string `doc:"candidate"`
+	People    string `doc:"people"` // "" with Dev: one approver, you, who is in every group
 	// Decisions is the file of the decision configuration; "" none. What
 	// it says is in Chosen, and in the three fields that it stands for:
 	// Policies, TrustedServers and CaseSensitive.
@@ -80,6 +84,9 @@ type Tenant struct {
 	OIDC              *OIDC  `doc:"oidc"`
 	Notify            Notify `doc:"notify"`
 	RAP               *RAP   `doc:"rap"`
+	// Of a gateway for MCP, where Decisions doesn't say it.
+	AskUndeclared bool
+	PermitAge     time.Duration // 0: as everywhere
 }
 
 // AcceptUnknown is the word for taking calls for principals whom the

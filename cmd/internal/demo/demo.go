@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -178,14 +179,15 @@ func (a demo) demoService(ctx context.Context, f demoFlags, cfg config.Serve, ru
 // demoDesk is the agent's runtime, and what it tells.
 type demoDesk struct {
 	*term.Printer
+	mcp     *mcpClient
 	runtime *client.Client
 	person  *client.Client
 	auto    bool
 }
 
-// demoCalls are what the agent wants, over and over.
-func demoCalls() []string {
-	return []string{
+// steps are what the agent does, over and over.
+func (d *demoDesk) steps() []func(ctx context.Context) error {
+	calls := []string{
 		`{"kind":"tool","tool":"get_quote","args":{"symbol":"ACME"},"session":"demo"}`,
 		`{"kind":"tool","tool":"execute_trade","args":{"side":"buy","symbol":"ACME","amount":20000,"currency":"USD"}` +
 			`,"session":"demo"}`,
@@ -193,6 +195,11 @@ func demoCalls() []string {
 			`,"session":"demo"}`,
 		`{"kind":"tool","tool":"wire_funds","args":{"to":"somewhere","amount":1},"session":"demo"}`,
 	}
+	var all []func(ctx context.Context) error
+	for _, call := range calls {
+		all = append(all, func(ctx context.Context) error { return d.step(ctx, call) })
+	}
+	return slices.Insert(all, len(all)-1, d.mcpStep)
 }
 
 func (a demo) demoAgent(
@@ -205,14 +212,27 @@ func (a demo) demoAgent(
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
+	var stop func() error
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	dir := filepath.Dir(cfg.Store)
+	d.mcp, stop, err1 = a.gateway(ctx, dir, r.API, runtime, f.decisions)
+	if err1 != nil {
+		return err1
+	}
+	return errors.Join(d.loop(ctx, f, cfg, r), stop())
+}
+
+// loop takes step after step, until ctx ends or each was taken once.
+func (d *demoDesk) loop(ctx context.Context, f demoFlags, cfg config.Serve, r operate.Ready) error {
 	operate.PrintBanner(d.Printer)
 	d.Printf("assent serves at %s, and forgets everything when this ends\n", r.URL)
 	if !f.autoApprove {
 		d.Printf("\n  Sign in here, and answer what the agent asks:\n  %s\n\n", term.Bold.Of(r.Link))
 	}
 	for {
-		for _, call := range demoCalls() {
-			if err := d.step(ctx, call); err != nil {
+		for _, step := range d.steps() {
+			if err := step(ctx); err != nil {
 				return d.ending(ctx, err)
 			}
 			if !f.once && !sleep(ctx, f.every) {
@@ -283,7 +303,7 @@ func (d *demoDesk) asked(ctx context.Context, r *approval.Request, call string) 
 		return err
 	}
 	if d.auto {
-		if err := d.approveIt(ctx, r.ID); err != nil {
+		if err := d.approveIt(ctx, r.ID, smallerTrades()); err != nil {
 			return err
 		}
 	}
@@ -311,9 +331,19 @@ func (d *demoDesk) asked(ctx context.Context, r *approval.Request, call string) 
 	return d.Done()
 }
 
-// approveIt answers as a person would, with a standing approval for
-// smaller trades.
-func (d *demoDesk) approveIt(ctx context.Context, id string) error {
+// smallerTrades is a standing approval of trades up to the same amount.
+func smallerTrades() openapi.GrantOffer {
+	return openapi.GrantOffer{
+		MaxUses: 3,
+		Bounds: []approval.Bound{{
+			Path: "amount",
+			Kind: approval.AtMost,
+		}},
+	}
+}
+
+// approveIt answers as a person would.
+func (d *demoDesk) approveIt(ctx context.Context, id string, grant openapi.GrantOffer) error {
 	r, err := d.person.Request(ctx, id)
 	if err != nil {
 		return err
@@ -323,10 +353,7 @@ func (d *demoDesk) approveIt(ctx context.Context, id string) error {
 		Binding:    r.Binding(),
 		ShownFully: true,
 		Channel:    "cli",
-		Grant: openapi.GrantOffer{
-			MaxUses: 3,
-			Bounds:  []approval.Bound{{Path: "amount", Kind: approval.AtMost}},
-		},
+		Grant:      grant,
 	})
 	return err
 }
@@ -361,13 +388,25 @@ func (d *demoDesk) verified(ctx context.Context, keyFile string) error {
 	}
 }
 
+// lastTarget is what the last of demoCalls is about.
+const lastTarget = "tool wire_funds"
+
+// ends are the events after which nothing more happens to a call.
+func ends() []string {
+	return []string{
+		approval.EventAllowed, approval.EventDenied, approval.EventConsumed, approval.EventRequestDenied,
+		approval.EventExpired,
+	}
+}
+
 // wholeDemo reports whether an export verifies and holds the last thing
 // that the agent did.
 func wholeDemo(export []byte, key string) (complete bool, err error) {
 	_, err = ledger.Verify(bytes.NewReader(export), ledger.VerifyOptions{
 		PublicKey: key,
 		Each: func(_ int64, leaf ledger.Leaf, _ ledger.Openings) error {
-			complete = complete || leaf.Type == approval.EventDenied
+			target, _ := leaf.Facts.Lookup("target")
+			complete = complete || target.Text == lastTarget && slices.Contains(ends(), leaf.Type)
 			return nil
 		},
 	})

@@ -54,6 +54,14 @@ type Backend struct {
 	// Gateway runs one RAP gateway without a service beside it, until
 	// ctx ends. It calls ready once, when it answers.
 	Gateway func(ctx context.Context, c config.Gateway, log io.Writer, ready func(Ready)) error
+	// MCP runs an MCP gateway until ctx ends, or the client on the
+	// standard streams has gone.
+	MCP func(ctx context.Context, c config.MCP, streams term.Streams) error
+	// MCPInbox runs the asking side of an MCP gateway alone, on the same
+	// store, for a person of this machine. file holds a token of theirs.
+	MCPInbox func(
+		ctx context.Context, c config.MCP, person string, log io.Writer, ready func(r Ready, file string),
+	) error
 }
 
 // onStore completes a command that works on a store itself: with the

@@ -5,22 +5,20 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	mcp "github.com/assent-dev/assent/mcp/config"
 	"github.com/assent-dev/assent/resolve"
 )
 
 func (a Commands) schemaCommand() *cobra.Command {
-	kinds := []string{"serve", "gateway", "decisions"}
+	kinds := []string{"serve", "gateway", "mcp", "decisions"}
 
 	return &cobra.Command{
-		Use:       "schema serve|gateway|decisions",
+		Use:       "schema serve|gateway|mcp|decisions",
 		Short:     "Print the JSON Schema of a configuration, for editors",
-		Args:      term.OneOf("serve, gateway or decisions", kinds...),
+		Args:      term.OneOf("serve, gateway, mcp or decisions", kinds...),
 		ValidArgs: kinds,
 		RunE: func(_ *cobra.Command, args []string) error {
-			text, err := resolve.ConfigJSON(), error(nil)
-			if args[0] != "decisions" {
-				text, err = config.JSON(args[0])
-			}
+			text, err := schemaOf(args[0])
 			if err != nil {
 				return err
 			}
@@ -29,4 +27,15 @@ func (a Commands) schemaCommand() *cobra.Command {
 			return err
 		},
 	}
+}
+
+func schemaOf(kind string) ([]byte, error) {
+	switch kind {
+	case "decisions":
+		return resolve.ConfigJSON(), nil
+	case "mcp":
+		return mcp.JSON()
+	}
+
+	return config.JSON(kind)
 }

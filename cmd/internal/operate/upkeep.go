@@ -61,7 +61,7 @@ func (a Commands) restoreCommand() *cobra.Command {
 		Short: "Fill an empty store from a backup, or go on from a snapshot that was put back",
 		Long: "What happened after the backup was made is lost, so nothing that it still holds may run by itself: " +
 			"permits that nobody used, standing approvals,\n" +
-			"sessions and RAP calls on their way are void, and what was frozen or revoked stays so, also where only " +
+			"sessions and calls on their way are void, and what was frozen or revoked stays so, also where only " +
 			"the files beside the key know it. Requests\n" +
 			"that wait can be answered. The ledger tells of it. --in-place does the same to a store that was put " +
 			"back as a whole, such as by a snapshot of its\n" +
@@ -87,7 +87,7 @@ type Restored struct {
 	Permits  int `json:"permits"`
 	Grants   int `json:"grants"`
 	Sessions int `json:"sessions"`
-	Calls    int `json:"calls"`   // RAP calls on their way, and what users of gateways allowed for a session
+	Calls    int `json:"calls"`   // calls of RAP and MCP on their way, and what users of gateways allowed for a session
 	Tokens   int `json:"tokens"`  // that were good in the backup, and known to be revoked
 	Freezes  int `json:"freezes"` // that only the watermark knew
 	Lost     int `json:"lost"`    // ledger entries that are known to have been behind the backup
@@ -137,7 +137,7 @@ func printRestored(p *term.Printer, r restoredDoc) {
 		{r.Permits, "permits that nobody had used are void"},
 		{r.Grants, "standing approvals are void"},
 		{r.Sessions, "sessions and sign-ins ended"},
-		{r.Calls, "RAP calls on their way ended"},
+		{r.Calls, "calls of RAP and MCP on their way ended"},
 		{r.Tokens, "tokens are revoked, as they were"},
 		{r.Freezes, "freezes are in force, as they were"},
 	} {

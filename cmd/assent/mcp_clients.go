@@ -1,0 +1,11 @@
+package main
+
+import (
+	"github.com/assent-dev/assent/cmd/internal/clients"
+	"github.com/assent-dev/assent/cmd/internal/config"
+)
+
+// mcpClients has the commands that work on the files of MCP clients.
+func (p program) mcpClients() clients.Commands {
+	return clients.Commands{Reader: config.Reader{Streams: p.Streams}}
+}

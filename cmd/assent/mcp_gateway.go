@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/mcp"
+	mcpserver "github.com/assent-dev/assent/mcp/server"
+	"github.com/assent-dev/assent/mcp/upstream"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server"
+	"github.com/assent-dev/assent/server/plans"
+)
+
+// serveMCP runs an MCP gateway: with a service of its own inside, or
+// one that asks the people of a server.
+func serveMCP(ctx context.Context, cfg config.MCP, streams term.Streams) error {
+	if cfg.Server != "" {
+		return serveMCPElsewhere(ctx, cfg, streams)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var ended error
+	further := func(ctx context.Context, a *app) error {
+		agent, err := onlyAgent(a.tenants[ownTenant].plans, cfg.Agent)
+		if err != nil {
+			return err
+		}
+		m, err := newMCP(cfg, a.mcpCommon(cfg, agent))
+		if err != nil {
+			return err
+		}
+		a.tools.workers = append(a.tools.workers, func(ctx context.Context) error {
+			defer stop()
+			ended = m.run(ctx, streams)
+			return ended
+		})
+		return nil
+	}
+	err := serveWith(ctx, cfg.Asking(""), streams.Err, func(operate.Ready) {
+		fmt.Fprintln(streams.Err, "assent: to answer what this gateway asks, run in a terminal: assent mcp inbox, with the "+
+			"same --config, or --agent and --store")
+	}, further)
+	return errors.Join(err, ended)
+}
+
+// mcpCommon is what a gateway inside a service works with.
+func (a *app) mcpCommon(cfg config.MCP, agent string) mcp.Config {
+	room := "mcp/" + cfg.Name
+	return mcp.Config{
+		Records:   a.store,
+		Namespace: room,
+		Key:       a.key.RAP,
+		Log:       a.log.With("room", room),
+		Plan:      func(ctx context.Context) (*resolve.Plan, error) { return a.planOf(ctx, ownTenant, agent) },
+		People: hold.Service(a.service, a.store, hold.Place{
+			Tenant: ownTenant,
+			Agent:  agent,
+			Inbox:  a.base.String(),
+		}),
+		User: mcp.ServiceUser(a.service, ownTenant),
+		Page: pagesBelow(cfg, a.base.String()),
+		Own:  ownAddresses(cfg, a.base.String()),
+		Record: func(ctx context.Context, event, subject, actor string, facts map[string]any) error {
+			return a.recordTools(ctx, ownTenant, agent, event, subject, actor, facts)
+		},
+	}
+}
+
+// pagesBelow says where the pages of requests are to the clients that
+// may be sent there; nil: none is.
+func pagesBelow(cfg config.MCP, inbox string) func(ref string) string {
+	if cfg.Link != "url" {
+		return nil
+	}
+	return func(ref string) string { return strings.TrimSuffix(inbox, "/") + "/requests/" + url.PathEscape(ref) }
+}
+
+// ownAddresses are where assent itself is reached: no server sends a
+// user there.
+func ownAddresses(cfg config.MCP, inbox string) (all []string) {
+	for _, at := range []string{inbox, cfg.Server, cfg.PublicURL} {
+		if at != "" {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// onlyAgent is the agent of a file.
+func onlyAgent(p *plans.Plans, file string) (string, error) {
+	all := p.Agents()
+	if len(all) == 1 {
+		if _, err := p.Plan(context.Background(), ownTenant, all[0]); err != nil {
+			return "", fmt.Errorf("agent: %w", err)
+		}
+		return all[0], nil
+	}
+
+	for _, problem := range p.Problems() {
+		return "", fmt.Errorf("agent: %s", problem)
+	}
+	return "", fmt.Errorf("agent: expected one agent in %s, not %d", file, len(all))
+}
+
+// mcpGateway is a gateway with the connections to its servers.
+type mcpGateway struct {
+	cfg     config.MCP
+	gateway *mcp.Gateway
+	server  *mcpserver.Server
+	servers []*upstream.Server
+	tokens  callerTokens
+	log     *slog.Logger
+}
+
+// newMCP makes a gateway from what it works with.
+func newMCP(cfg config.MCP, common mcp.Config) (*mcpGateway, error) {
+	m := &mcpGateway{cfg: cfg, log: common.Log}
+	for _, u := range cfg.Upstream {
+		s, connection, err := mcpUpstream(u, cfg, common.Log)
+		if err != nil {
+			return nil, fmt.Errorf("server %s: %w", u.Alias, err)
+		}
+		common.Servers = append(common.Servers, s)
+		m.servers = append(m.servers, connection)
+	}
+
+	var err error
+	if m.tokens, err = readCallerTokens(cfg.Callers); err != nil {
+		return nil, err
+	}
+	common.Now = time.Now
+	common.Callers = mcpCallers(cfg)
+	common.Ask = mcpAsk(cfg)
+	common.WaitTool = cfg.WaitTool
+	common.Naming = mcpNaming(cfg)
+	common.Pins = &mcpPins{
+		file:   cfg.Beside(pinsName),
+		record: common.Record,
+	}
+	common.Resources = cfg.Resources
+	common.Keep = cfg.KeepResults
+	common.MaxPending = cfg.MaxPending
+	common.Within = cfg.Within
+	common.Approved = cfg.PermitAge
+	common.RunWithin = cfg.RunWithin
+	common.Recheck = cfg.Recheck
+	common.Announce = func(ctx context.Context, method string) { m.server.Announce(ctx, method) }
+	if m.gateway, err = mcp.New(common); err != nil {
+		return nil, err
+	}
+	m.server = mcpserver.New(mcpserver.Config{
+		Handler: m.gateway,
+		Version: term.Version,
+		Grace:   cfg.Grace,
+		Log:     common.Log,
+	})
+	return m, nil
+}
+
+// run serves clients until ctx ends, or the client on the standard
+// streams has gone. Calls that run then may end first, and the servers
+// last.
+func (m *mcpGateway) run(ctx context.Context, streams term.Streams) error {
+	beyond := context.WithoutCancel(ctx)
+	connected, disconnect := context.WithCancel(beyond)
+	working, stop := context.WithCancel(beyond)
+	var servers, work sync.WaitGroup
+	for _, s := range m.servers {
+		servers.Go(func() { _ = s.Run(connected) }) // ends with connected
+	}
+	work.Go(func() { _ = m.gateway.Run(working) }) // ends with working
+	err := m.serve(ctx, streams)
+	stop()
+	work.Wait()
+	disconnect()
+	servers.Wait()
+	return err
+}
+
+func (m *mcpGateway) serve(ctx context.Context, streams term.Streams) error {
+	if m.cfg.Listen != "" {
+		return m.listen(ctx)
+	}
+	m.log.Info("the MCP gateway speaks on its standard streams", "store", config.ShownStore(m.cfg.Store))
+	if err := m.server.Pipe(ctx, mcpCallers(m.cfg)[0].Name, streams.In, streams.Out); err != nil {
+		return fmt.Errorf("the client's pipe: %w", err)
+	}
+	return nil
+}
+
+// listen serves clients by HTTP.
+func (m *mcpGateway) listen(ctx context.Context) error {
+	at, err := net.Listen("tcp", m.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	if m.tokens.issued, err = mcpResource(m.cfg, at.Addr(), m.log); err != nil {
+		return errors.Join(err, at.Close())
+	}
+	endpoint := m.server.HTTP(mcpserver.HTTPConfig{
+		Authenticate: m.tokens.authenticate,
+		Hosts:        hostsOf(m.cfg, at.Addr()),
+		Origins:      m.cfg.Origins,
+	})
+	answers := server.HTTPServer(withMetadata(endpoint, m.tokens.issued))
+	ended := make(chan error, 1)
+	go func() { ended <- answers.Serve(at) }()
+	m.log.Info("the MCP gateway serves by HTTP", "url", "http://"+at.Addr().String()+mcpPath)
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+	}
+
+	endpoint.Close()
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Grace)
+	defer cancel()
+	if late := answers.Shutdown(limit); errors.Is(late, context.DeadlineExceeded) {
+		_ = answers.Close() // what still runs has had its time
+	}
+	return err
+}
+
+// mcpPath is where clients reach a gateway that listens.
+const mcpPath = "/mcp"
+
+// serveMCPInbox serves the inbox of a gateway to a person of this
+// machine.
+func serveMCPInbox(
+	ctx context.Context, cfg config.MCP, person string, log io.Writer, ready func(r operate.Ready, file string),
+) error {
+	asking := cfg.Asking(person)
+	file := cfg.Beside(tokenName)
+	further := func(ctx context.Context, a *app) error {
+		return writePersonToken(ctx, a.store, asking.DevPerson, file)
+	}
+	return serveWith(ctx, asking, log, func(r operate.Ready) { ready(r, file) }, further)
+}

@@ -1,0 +1,351 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/mcp"
+	"github.com/assent-dev/assent/mcp/catalog"
+	mcpconfig "github.com/assent-dev/assent/mcp/config"
+	"github.com/assent-dev/assent/mcp/pinfile"
+	"github.com/assent-dev/assent/mcp/upstream"
+)
+
+// pinsName is the file of a gateway's pins, beside its key.
+const pinsName = "mcp.pins.json"
+
+// mcpUpstream is a server behind a gateway, and the connection to it.
+func mcpUpstream(
+	u mcpconfig.Upstream, cfg config.MCP, log *slog.Logger,
+) (out mcp.Server, connection *upstream.Server, err error) {
+	to, err := connectionOf(u)
+	if err != nil {
+		return out, nil, err
+	}
+	to.Alias, to.Era = u.Alias, u.Era
+	to.Version, to.Grace = term.Version, cfg.Grace
+	to.Log = log
+	asks := mcp.Questions{
+		Elicitation:  u.Elicitation != "off",
+		Sampling:     u.Sampling == "relay",
+		Roots:        u.Roots,
+		Instructions: u.Instructions == "relay",
+	}
+	to.Capabilities = asks.Declared()
+	if connection, err = upstream.New(to); err != nil {
+		return out, nil, err
+	}
+	out = mcp.Server{
+		Alias:     u.Alias,
+		Upstream:  connection,
+		PassMeta:  passMeta(u.PassMeta),
+		Questions: asks,
+		Judging: catalog.Settings{
+			First:    catalog.First(u.Pins),
+			OnChange: catalog.OnChange(u.OnChange),
+			OnText:   catalog.OnText(u.OnText),
+			Volatile: u.VolatileMeta,
+		},
+	}
+	out.Identity, err = identityOf(u)
+	if err == nil {
+		err = out.Judging.Check()
+	}
+	return out, connection, err
+}
+
+// connectionOf says how a server is reached: as a program, or at its
+// address.
+func connectionOf(u mcpconfig.Upstream) (upstream.Config, error) {
+	if u.URL != "" {
+		return addressOf(u)
+	}
+	env, err := environment(u, os.Getenv)
+	return upstream.Config{
+		Command: append([]string{u.Command}, u.Args...),
+		Env:     pairs(env),
+		Dir:     u.Cwd,
+	}, err
+}
+
+// addressOf says how a server is reached by HTTP.
+func addressOf(u mcpconfig.Upstream) (to upstream.Config, err error) {
+	to.URL = u.URL
+	if to.Networks, err = prefixes(u.Networks); err != nil {
+		return to, err
+	}
+	if to.Token, err = tokenOf(u); err != nil {
+		return to, err
+	}
+	to.Headers, err = headersOf(u)
+	return to, err
+}
+
+// headersOf are the further headers of a server's requests.
+func headersOf(u mcpconfig.Upstream) (map[string]string, error) {
+	out := map[string]string{}
+	for name, file := range u.HeaderFiles {
+		value, err := readSecret(file)
+		if err != nil {
+			return nil, fmt.Errorf("header_files: %s: %w", name, err)
+		}
+		out[name] = value
+	}
+
+	for name, from := range u.HeaderEnv {
+		value, err := variable("header_env", from)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = value
+	}
+
+	return out, nil
+}
+
+// variable is a variable of the gateway's own environment that a field
+// names.
+func variable(field, name string) (string, error) {
+	if v := os.Getenv(name); v != "" {
+		return v, nil
+	}
+	return "", fmt.Errorf("%s: the variable %s is not set for the gateway", field, name)
+}
+
+// passMeta writes the word all as package mcp does.
+func passMeta(keys []string) []string {
+	if slices.Contains(keys, "all") {
+		return []string{"*"}
+	}
+	return keys
+}
+
+// environment is all that a program gets.
+func environment(u mcpconfig.Upstream, getenv func(string) string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, name := range mcpconfig.Passed() {
+		if v := getenv(name); v != "" {
+			out[name] = v
+		}
+	}
+	given, err := givenVariables(u)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(out, given)
+	for name, from := range u.EnvFrom {
+		if out[name] = getenv(from); out[name] == "" {
+			return nil, fmt.Errorf(
+				"env_from: %s: the variable %s is not set for the gateway",
+				name,
+				from,
+			)
+		}
+	}
+
+	return out, nil
+}
+
+// givenVariables are those whose values the configuration has.
+func givenVariables(u mcpconfig.Upstream) (map[string]string, error) {
+	out := map[string]string{}
+	if u.EnvFile != "" {
+		var err error
+		if out, err = mcpconfig.ReadEnv(u.EnvFile); err != nil {
+			return nil, fmt.Errorf("env_file: %w", err)
+		}
+	}
+
+	maps.Copy(out, u.Env)
+	return out, nil
+}
+
+func pairs(env map[string]string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, name+"="+env[name])
+	}
+	return out
+}
+
+// identityOf is what the pins know a server by. Values of variables are
+// no part of it.
+func identityOf(u mcpconfig.Upstream) (catalog.Server, error) {
+	if u.URL != "" {
+		return catalog.AtURL(u.URL)
+	}
+	given, err := givenVariables(u)
+	if err != nil {
+		return catalog.Server{}, err
+	}
+	names := append(slices.Collect(maps.Keys(given)), u.Variables()...)
+	slices.Sort(names)
+	out := catalog.Server{
+		Command: u.Command,
+		Args:    u.Args,
+		Dir:     u.Cwd,
+		Env:     slices.Compact(names),
+	}
+	if u.PinBinary {
+		out.Binary, err = digestOf(u)
+	}
+	return out, err
+}
+
+// digestOf is the digest of the program that a command starts. One that
+// is a path is found from where it starts.
+func digestOf(u mcpconfig.Upstream) (string, error) {
+	command := u.Command
+	if u.Cwd != "" && filepath.Base(command) != command && !filepath.IsAbs(command) {
+		command = filepath.Join(u.Cwd, command)
+	}
+	path, err := exec.LookPath(command)
+	if err != nil {
+		return "", fmt.Errorf("pin_binary: %w", err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("pin_binary: %w", err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", fmt.Errorf("pin_binary: %w", err)
+	}
+	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+func mcpNaming(cfg config.MCP) catalog.Naming {
+	return catalog.Naming{Prefix: catalog.Prefix(cfg.Prefix), Limit: cfg.NameLimit}
+}
+
+// mcpCallers are those of the configuration. On the standard streams
+// there is one, who needs no configuration.
+func mcpCallers(cfg config.MCP) []mcp.Caller {
+	if len(cfg.Callers) == 0 {
+		return []mcp.Caller{{Name: "client", Principal: userOf(cfg, "")}}
+	}
+	var out []mcp.Caller
+	for _, c := range cfg.Callers {
+		out = append(out, mcp.Caller{
+			Name:      c.Name,
+			Person:    c.Person,
+			Principal: userOf(cfg, c.Person),
+			Session:   c.Session,
+			Hold:      c.Hold,
+			InPlace:   c.InPlace,
+		})
+	}
+
+	return out
+}
+
+// userOf is whom a caller's agent acts for, where users are asked: its
+// person, or the one person of this machine where there are no others.
+func userOf(cfg config.MCP, person string) string {
+	switch {
+	case !cfg.AsksUser():
+		return ""
+	case person == "" && cfg.People == "":
+		return config.DevPerson
+	}
+
+	return person
+}
+
+// mcpAsk is who is asked.
+func mcpAsk(cfg config.MCP) mcp.Ask {
+	if cfg.AsksUser() {
+		return mcp.Ask(cfg.Ask)
+	}
+	return mcp.AskApprovers
+}
+
+// hostsOf are the names by which clients reach a gateway; none: those
+// of this machine for itself.
+func hostsOf(cfg config.MCP, addr net.Addr) []string {
+	at, _ := addr.(*net.TCPAddr)
+	local := at != nil && at.IP.IsLoopback()
+	if local && len(cfg.Hosts) == 0 && cfg.PublicURL == "" {
+		return nil
+	}
+	_, port, _ := net.SplitHostPort(addr.String()) // it is what was listened at
+	names := append([]string{"localhost", "127.0.0.1", "::1"}, cfg.Hosts...)
+	out := []string{addr.String()}
+	for _, name := range names {
+		out = append(out, name, net.JoinHostPort(name, port))
+	}
+	if u, err := url.Parse(cfg.PublicURL); err == nil {
+		out = append(out, u.Host)
+	}
+
+	return out
+}
+
+// mcpPins are the pins in a file. What is accepted without an operator
+// goes into the ledger.
+type mcpPins struct {
+	file   string
+	record func(ctx context.Context, event, subject, actor string, facts map[string]any) error
+}
+
+// Pins is mcp.Pins'.
+func (p *mcpPins) Pins(context.Context) (*catalog.Pins, error) { return pinfile.Read(p.file) }
+
+// Version is another one after each change of the file.
+func (p *mcpPins) Version() string {
+	is, err := os.Stat(p.file)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(is.ModTime().UnixNano(), is.Size())
+}
+
+// Accept is mcp.Pins'.
+func (p *mcpPins) Accept(ctx context.Context, j *catalog.Judgement) error {
+	ctx, cancel := context.WithTimeout(ctx, lockTime)
+	defer cancel()
+	err := pinfile.Update(ctx, p.file, func(pins *catalog.Pins) error {
+		j.Keep(pins)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, batch := range slices.Collect(slices.Chunk(j.Record, mostAccepted)) {
+		tools := map[string]any{}
+		for _, pin := range batch {
+			tools[pin.Name] = pin.Digest
+		}
+		facts := map[string]any{
+			"server": j.Alias,
+			"by":     string(cmp.Or(batch[0].By, catalog.ByFirstSight)),
+			"tools":  tools,
+		}
+		if err := p.record(ctx, "mcp_tools_accepted", "mcp/"+j.Alias, serverItself, facts); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+const (
+	lockTime     = 10 * time.Second // how long another program may change the pins
+	mostAccepted = 100              // tools that one entry of the ledger names
+)

@@ -1,0 +1,13 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/mcpcmd"
+)
+
+func (p program) mcpPins() *cobra.Command { return mcpcmd.Pins(p.Streams) }
+
+func (p program) mcpPin() *cobra.Command { return mcpcmd.Pin(p.Streams) }
+
+func (p program) mcpDiff() *cobra.Command { return mcpcmd.Diff(p.Streams) }

@@ -1,0 +1,638 @@
+package clients
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	mcp "github.com/assent-dev/assent/mcp/config"
+	"github.com/assent-dev/assent/schema"
+)
+
+// world is a home directory with a client's file.
+type world struct {
+	t    *testing.T
+	home string
+	out  bytes.Buffer
+	errs bytes.Buffer
+	in   string // what a person types; "": there is no terminal
+}
+
+func newWorld(t *testing.T) *world { return &world{t: t, home: t.TempDir()} }
+
+func (w *world) getenv(name string) string {
+	return map[string]string{"HOME": w.home, "PATH": "/bin"}[name]
+}
+
+// run executes a command, and returns its code with all that it said.
+func (w *world) run(args ...string) (int, string) {
+	w.out.Reset()
+	w.errs.Reset()
+	streams := term.Streams{
+		In:          strings.NewReader(w.in),
+		Out:         &w.out,
+		Err:         &w.errs,
+		Env:         w.getenv,
+		InTerminal:  w.in != "",
+		OutTerminal: w.in != "",
+	}
+	all := Commands{config.Reader{Streams: streams}}
+	cmd := term.Parent("mcp", "", "", all.Install(), all.Uninstall(), all.Status(), all.Print())
+	code := term.Run(cmd, streams, args)
+
+	return code, w.out.String() + w.errs.String()
+}
+
+// wants runs a command that shall end with a code and say something.
+func (w *world) wants(code int, says string, args ...string) string {
+	w.t.Helper()
+	got, text := w.run(args...)
+	if got != code || !strings.Contains(text, says) {
+		w.t.Fatalf("%v: code %d, want %d with %q:\n%s", args, got, code, says, text)
+	}
+	if strings.Contains(text, "hushhush") {
+		w.t.Errorf("%v shows a secret:\n%s", args, text)
+	}
+
+	return text
+}
+
+func (w *world) path(parts ...string) string {
+	return filepath.Join(append([]string{w.home}, parts...)...)
+}
+
+func (w *world) write(path, text string) {
+	w.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) read(path string) string {
+	w.t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return string(text)
+}
+
+// file is where a client keeps the user's servers.
+func (w *world) file(name string) string {
+	c, err := find(name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return c.file(place{"linux", w.getenv, "/project"}, scopeUser)
+}
+
+func (w *world) gateway(name string) string {
+	return w.path(".config", "assent", "mcp", name, "gateway.yaml")
+}
+
+// samples are files of each client with a program, an address, and
+// things of others: what shall become of them is in expected.
+func samples() map[string]string {
+	jsonFile := func(table, kind, address, ref string) string {
+		return `{
+  // kept
+  "other": {"secret": "hushhush"},
+  "` + table + `": {
+    "issue-tracker": {` + kind + `
+      "command": "npx", "args": ["-y", "tracker", "$(x); rm", ""],
+      "env": {"TOKEN": "hushhush\n", "LEVEL": ""` + ref + `}
+    },
+    "web": {` + address + `}
+  }
+}
+`
+	}
+
+	return map[string]string{
+		"claude-code": jsonFile(
+			"mcpServers",
+			`"type": "stdio", "timeout": 5,`,
+			`"type": "http", "url": "https://web.example/mcp", "headers": {"authorization": "Bearer hushhush", "X-A": "${A}"}`,
+			`, "HOST": "${HOST:-here}"`,
+		),
+		"claude-desktop": strings.Replace(jsonFile("mcpServers", "", "", ""), `,
+    "web": {}`, "", 1),
+		"cursor": jsonFile(
+			"mcpServers",
+			"",
+			`"url": "https://web.example/mcp", "headers": {"authorization": "Bearer hushhush", "X-A": "${env:A}"}`,
+			`, "HOST": "${env:HOST}"`,
+		),
+		"vscode": jsonFile(
+			"servers",
+			`"type": "stdio",`,
+			`"type": "http", "url": "https://web.example/mcp", "headers": {"authorization": "Bearer hushhush", "X-A": "${input:a}"}`,
+			`, "HOST": "${input:host}"`,
+		),
+		"gemini": jsonFile(
+			"mcpServers",
+			`"trust": true,`,
+			`"httpUrl": "https://web.example/mcp", "headers": {"authorization": "Bearer hushhush", "X-A": "$A"}`,
+			`, "HOST": "$HOST"`,
+		),
+		"codex": `# kept
+model = "hushhush"
+
+[mcp_servers.issue-tracker] # head
+command = "npx"
+args = ["-y", "tracker", "$(x); rm", ""]
+env_vars = ["HOST"]
+startup_timeout_sec = 5
+
+[mcp_servers.issue-tracker.env]
+TOKEN = "hushhush\n"
+LEVEL = ""
+
+[mcp_servers.web]
+url = "https://web.example/mcp"
+bearer_token_env_var = "WEB_TOKEN"
+env_http_headers = { "X-A" = "A" }
+
+[other]
+x = 1
+`,
+		"goose": `# kept
+GOOSE_MODEL: hushhush
+extensions:
+  developer: # kept
+    type: builtin
+    enabled: true
+  issue-tracker:
+    type: stdio
+    enabled: true
+    name: issue-tracker
+    cmd: npx
+    args: [-y, tracker, "$(x); rm", ""]
+    envs:
+      TOKEN: "hushhush\n"
+      LEVEL: ""
+    env_keys:
+      - HOST
+    timeout: 300
+  web:
+    type: streamable_http
+    enabled: true
+    uri: https://web.example/mcp
+    headers:
+      authorization: Bearer hushhush
+      X-A: hushhush
+`,
+	}
+}
+
+// TestInstall: of each client's file the servers come behind the
+// gateway as they were, secrets only into files of their owner, and
+// uninstall restores the file byte for byte and leaves nothing.
+func TestInstall(t *testing.T) {
+	for name, text := range samples() {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(w.file(name), text)
+			w.wants(0, "dry run", "install", "--client", name, "--dry-run")
+			if got := w.tree(); len(got) != 1 {
+				t.Errorf("a dry run wrote %v", got)
+			}
+			w.wants(0, "installed", "install", "--client", name, "--yes")
+			w.tracker(name)
+			if name != "claude-desktop" {
+				w.web(name)
+			}
+			after := w.read(w.file(name))
+			if strings.Contains(after, "npx") || !strings.Contains(after, "kept") ||
+				strings.Contains(after, "web.example") {
+				t.Errorf("the file is\n%s", after)
+			}
+			w.wants(0, "behind the gateway: issue_tracker", "status", "--client", name)
+			w.wants(1, "installed already", "install", "--client", name, "--yes")
+			w.wants(0, "byte for byte", "uninstall", "--client", name, "--yes")
+			if got := w.read(w.file(name)); got != text {
+				t.Errorf("it is now\n%s", got)
+			}
+			if got := w.tree(); len(got) != 1 {
+				t.Errorf("it left %v", got)
+			}
+			w.wants(1, "nothing is changed", "uninstall", "--client", name, "--yes")
+		})
+	}
+}
+
+// tree are all files.
+func (w *world) tree() []string {
+	var out []string
+	err := filepath.WalkDir(w.home, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			out = append(out, path)
+		}
+
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return out
+}
+
+func (w *world) upstream(name string, i int) mcp.Upstream {
+	w.t.Helper()
+	file := w.gateway(name)
+	cfg, findings := mcp.Read(file, []byte(w.read(file)))
+	if len(findings) > 0 || i >= len(cfg.Upstream) {
+		w.t.Fatalf("%+v, %+v", cfg, findings)
+	}
+	agent, found := schema.Parse(cfg.Agent, []byte(w.read(cfg.Agent)))
+	if agent == nil || len(agent.ActionSpace.MCPServers) != len(cfg.Upstream) {
+		w.t.Fatalf("%+v", found)
+	}
+	for _, s := range agent.ActionSpace.MCPServers {
+		if s.Approval == nil {
+			w.t.Errorf("the server %s runs unasked", s.Alias)
+		}
+	}
+
+	return cfg.Upstream[i]
+}
+
+func (w *world) tracker(name string) {
+	w.t.Helper()
+	u := w.upstream(name, 0)
+	env, err := mcp.ReadEnv(u.EnvFile)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if want := map[string]string{"TOKEN": "hushhush\n", "LEVEL": ""}; !reflect.DeepEqual(env, want) {
+		w.t.Errorf("variables %v", env)
+	}
+	if want := []string{"-y", "tracker", "$(x); rm", ""}; u.Command != "npx" || !slices.Equal(u.Args, want) {
+		w.t.Errorf("%q %q", u.Command, u.Args)
+	}
+	host := map[string]string{
+		"codex":          "HOST",
+		"goose":          "HOST",
+		"claude-desktop": "",
+		"":               "ASSENT_ISSUE_TRACKER_HOST",
+	}
+	from, known := host[name]
+	if !known {
+		from = host[""]
+	}
+	if u.EnvFrom["HOST"] != from {
+		w.t.Errorf("HOST comes from %q, want %q", u.EnvFrom["HOST"], from)
+	}
+	if !strings.Contains(w.read(w.file(name)), from) {
+		w.t.Errorf("the client does not hand over %s:\n%s", from, w.read(w.file(name)))
+	}
+	for _, path := range w.tree() {
+		info, err := os.Stat(path)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if strings.HasPrefix(path, w.path(".config", "assent")) && info.Mode().Perm() != 0o600 {
+			w.t.Errorf("%s has mode %v", path, info.Mode())
+		}
+	}
+}
+
+func (w *world) web(name string) {
+	w.t.Helper()
+	u := w.upstream(name, 1)
+	if u.URL != "https://web.example/mcp" {
+		w.t.Errorf("%+v", u)
+	}
+	switch name {
+	case "codex":
+		if u.TokenEnv != "WEB_TOKEN" || u.HeaderEnv["X-A"] != "A" {
+			w.t.Errorf("%+v", u)
+		}
+		if got := w.read(w.file(name)); !strings.Contains(got, `env_vars = ["A", "HOST", "WEB_TOKEN"]`) {
+			w.t.Errorf("%s", got)
+		}
+	case "goose":
+		if w.read(u.TokenFile) != "hushhush\n" || w.read(u.HeaderFiles["X-A"]) != "hushhush\n" {
+			w.t.Errorf("%+v", u)
+		}
+	default:
+		if w.read(u.TokenFile) != "hushhush\n" || u.HeaderEnv["X-A"] != "ASSENT_WEB_X_A" {
+			w.t.Errorf("%+v", u)
+		}
+	}
+}
+
+// TestStates: whatever a client's file is, install does its work or
+// refuses with a reason, and then nothing has changed.
+func TestStates(t *testing.T) {
+	bad := map[string]string{
+		"not readable": "{]<",
+		"binary":       "\xff\xfe\x00",
+		"empty":        "",
+		"no servers":   "",
+	}
+	for name, text := range samples() {
+		for state, in := range bad {
+			t.Run(name+" "+state, func(t *testing.T) {
+				w := newWorld(t)
+				w.write(w.file(name), in)
+				code, says := w.run("install", "--client", name, "--yes")
+				want, where := 2, w.file(name)+":1:"
+				if in == "" {
+					want, where = 1, w.file(name)+" declares no MCP servers"
+				}
+				if code != want || !strings.Contains(says, where) || w.read(w.file(name)) != in {
+					t.Errorf("code %d: %s", code, says)
+				}
+				if got := w.tree(); len(got) != 1 {
+					t.Errorf("there are %v", got)
+				}
+			})
+		}
+
+		t.Run(name+" written otherwise", func(t *testing.T) { testForms(t, name, text) })
+		t.Run(name+" missing", func(t *testing.T) {
+			newWorld(t).wants(1, "declares no MCP servers", "install", "--client", name, "--yes")
+		})
+	}
+}
+
+// testForms installs and uninstalls in files that are written
+// otherwise, and through a link.
+func testForms(t *testing.T, name, text string) {
+	for form, in := range map[string]string{
+		"CRLF":           strings.ReplaceAll(text, "\n", "\r\n"),
+		"mark":           "\ufeff" + text,
+		"without an end": strings.TrimRight(text, "\n"),
+		"link":           text,
+	} {
+		w := newWorld(t)
+		target := w.file(name)
+		w.write(target, in)
+		if form == "link" {
+			target = w.path("dotfiles")
+			if err := os.Rename(w.file(name), target); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(target, w.file(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		w.wants(0, "installed", "install", "--client", name, "--yes")
+		if form == "CRLF" && strings.Contains(strings.ReplaceAll(w.read(target), "\r\n", ""), "\n") {
+			t.Errorf("%s: line ends differ:\n%q", form, w.read(target))
+		}
+		w.tracker(name)
+		w.wants(0, "byte for byte", "uninstall", "--client", name, "--yes")
+		if got := w.read(target); got != in {
+			t.Errorf("%s: it is now\n%q", form, got)
+		}
+		link, err := os.Lstat(w.file(name))
+		if err != nil || form == "link" && link.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s: the link is gone: %v", form, err)
+		}
+	}
+}
+
+// TestTwice: a name that stands twice is refused with its place.
+func TestTwice(t *testing.T) {
+	for name, text := range map[string]string{
+		"claude-code": "{\"mcpServers\": {\"a\": {\"command\": \"x\"},\n\"a\": {\"command\": \"y\"}}}",
+		"codex":       "[mcp_servers.a]\n[mcp_servers.a]\n",
+		"goose":       "extensions:\n  a: {}\n  a: {}\n",
+	} {
+		w := newWorld(t)
+		w.write(w.file(name), text)
+		w.wants(2, w.file(name)+":", "install", "--client", name, "--yes")
+		if w.read(w.file(name)) != text {
+			t.Errorf("%s has changed", name)
+		}
+	}
+}
+
+// TestRefused: what the gateway could not do as the client did is not
+// moved, and the reason says what to do.
+func TestRefused(t *testing.T) {
+	for entry, want := range map[string]string{
+		`{"command": "x", "args": ["${workspaceFolder}"]}`: "args holds ${workspaceFolder}, which only VS Code can fill in",
+		`{"command": "x", "envFile": ".env"}`:              "write its variables into env",
+		`{"command": "x", "sandbox": {}}`:                  "sandbox: the gateway can't do what this says",
+		`{"command": "x", "url": "https://a.example"}`:     "expected a program or an address",
+		`{"command": 1}`:                                                     "command: expected a text",
+		`{"command": "x", "args": [1]}`:                                      "args: expected a list of texts",
+		`{"command": "x", "env": {"A": 1}}`:                                  "env: expected texts by their names",
+		`{"command": "x", "cwd": "sub"}`:                                     "cwd: expected an absolute path",
+		`{"url": "https://me:hushhush@a.example"}`:                           "is no address that could be called",
+		`{"url": "http://a.example/mcp"}`:                                    "is no address that could be called",
+		`{"command": "x", "env": {"A B": "hushhush"}}`:                       `"A B" is no name of a variable`,
+		`{"command": "x"}, "s.s": {"command": "y"}, "s_s": {"command": "z"}`: "would both get the alias s_s",
+		`{"command": "x"}, "assent": {"command": "mine"}`:                    "another server is called assent",
+	} {
+		w := newWorld(t)
+		text := `{"servers": {"s": ` + entry + `}}`
+		w.write(w.file("vscode"), text)
+		code, says := w.run("install", "--client", "vscode", "--yes")
+		if code != 2 || !strings.Contains(says, want) || strings.Contains(says, "hushhush") {
+			t.Errorf("%s: code %d: %s", entry, code, says)
+		}
+		if got := w.tree(); len(got) != 1 || w.read(w.file("vscode")) != text {
+			t.Errorf("%s: there are %v", entry, got)
+		}
+	}
+}
+
+// TestChosen: only the servers that are named move, those that are off
+// stay, and status tells of those that go round the gateway.
+func TestChosen(t *testing.T) {
+	w := newWorld(t)
+	w.write(
+		w.file("cursor"),
+		`{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}, "c": {"command": "z", "disabled": true}}}`,
+	)
+	w.wants(2, "--server d: ", "install", "--client", "cursor", "--yes", "--server", "d")
+	w.wants(
+		2,
+		"--server c: it is switched off in Cursor",
+		"install",
+		"--client",
+		"cursor",
+		"--yes",
+		"--server",
+		"c",
+	)
+	w.wants(0, "leaves  b", "install", "--client", "cursor", "--yes", "--server", "a")
+	text := w.wants(1, "without the gateway: b", "status", "--client", "cursor")
+	if strings.Contains(text, "gateway: b, c") {
+		t.Error(text)
+	}
+}
+
+// TestAsked: a person is asked before a file changes; where nobody
+// could answer, nothing changes without --yes.
+func TestAsked(t *testing.T) {
+	w := newWorld(t)
+	text := samples()["cursor"]
+	w.write(w.file("cursor"), text)
+	w.wants(2, "there is no terminal to ask at", "install", "--client", "cursor")
+	w.in = "y\n"
+	w.wants(1, "stopped: nothing was changed", "install", "--client", "cursor")
+	if w.read(w.file("cursor")) != text || len(w.tree()) != 1 {
+		t.Error("it has changed")
+	}
+	w.in = "yes\n"
+	w.wants(0, "installed", "install", "--client", "cursor")
+	w.in = "no\n"
+	w.wants(1, "stopped", "uninstall", "--client", "cursor")
+	w.in = "yes\n"
+	w.wants(0, "byte for byte", "uninstall", "--client", "cursor")
+}
+
+// TestChangedSince: when other things have changed in the file, they
+// stay, and the servers come back.
+func TestChangedSince(t *testing.T) {
+	for name, text := range samples() {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(w.file(name), text)
+			w.wants(0, "installed", "install", "--client", name, "--yes")
+			w.write(w.file(name), strings.Replace(w.read(w.file(name)), "kept", "kept and changed", 1))
+			w.wants(0, "changed since", "status", "--client", name)
+			w.wants(0, "only the gateway's entry was taken out", "uninstall", "--client", name, "--yes")
+			got := w.read(w.file(name))
+			if !strings.Contains(got, "kept and changed") || strings.Contains(got, "gateway") {
+				t.Errorf("it is now\n%s", got)
+			}
+			s, err := mustFind(t, name).spotOf(place{"linux", w.getenv, "/project"}, scopeUser)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, err := s.parse([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := s.parse([]byte(got))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range before.Members() {
+				if now := after.Member(m.Name); now == nil || !reflect.DeepEqual(now.Value, m.Value) {
+					t.Errorf("%s is now %v", m.Name, now)
+				}
+			}
+		})
+	}
+}
+
+func mustFind(t *testing.T, name string) client {
+	t.Helper()
+	c, err := find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return c
+}
+
+// TestEntryChanged: an entry that somebody changed is not taken out.
+func TestEntryChanged(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.file("cursor"), samples()["cursor"])
+	w.wants(0, "installed", "install", "--client", "cursor", "--yes")
+	changed := strings.Replace(w.read(w.file("cursor")), `"assent"`+",", `"/opt/assent",`, 1)
+	w.write(w.file("cursor"), changed)
+	w.wants(1, "somebody has changed the gateway's entry", "status", "--client", "cursor")
+	w.wants(1, "undo it by hand", "uninstall", "--client", "cursor", "--yes")
+	if w.read(w.file("cursor")) != changed {
+		t.Error("it has changed")
+	}
+}
+
+// TestAgentKept: an agent's file that somebody changed stays, and is
+// used by the next install.
+func TestAgentKept(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.file("cursor"), samples()["cursor"])
+	w.wants(0, "installed", "install", "--client", "cursor", "--yes")
+	agent := w.path(".config", "assent", "mcp", "cursor", "agent.agf.yaml")
+	mine := strings.Replace(w.read(agent), "alias: web", "alias: other", 1)
+	w.write(agent, mine)
+	w.wants(0, "kept "+agent, "uninstall", "--client", "cursor", "--yes")
+	w.wants(
+		0,
+		"does not declare the server web: its calls are denied",
+		"install",
+		"--client",
+		"cursor",
+		"--yes",
+	)
+	if w.read(agent) != mine {
+		t.Error("the agent has changed")
+	}
+}
+
+// TestStoppedInstall: what an install left that was killed before it
+// changed the client's file is no obstacle to the next one.
+func TestStoppedInstall(t *testing.T) {
+	w := newWorld(t)
+	text := samples()["cursor"]
+	w.write(w.file("cursor"), text)
+	w.wants(0, "installed", "install", "--client", "cursor", "--yes")
+	w.write(w.file("cursor"), text) // as if the rename had never come
+	w.wants(0, "not installed", "status", "--client", "cursor")
+	w.wants(0, "installed", "install", "--client", "cursor", "--yes")
+	w.wants(0, "byte for byte", "uninstall", "--client", "cursor", "--yes")
+	if got := w.tree(); len(got) != 1 || w.read(w.file("cursor")) != text {
+		t.Errorf("there are %v", got)
+	}
+}
+
+// TestScopes: Claude Code's servers of a directory stand in the user's
+// file, or in one that others read too.
+func TestScopes(t *testing.T) {
+	w := newWorld(t)
+	t.Chdir(w.home)
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := fmt.Sprintf(
+		`{"mcpServers": {"u": {"command": "x"}}, "projects": {%q: {"mcpServers": {"l": {"command": "./y"}}}}}`,
+		dir,
+	)
+	w.write(w.path(".claude.json"), local)
+	w.write(w.path(".mcp.json"), `{"mcpServers": {"p": {"command": "./z"}}}`)
+	w.wants(0, "without the gateway: p", "status", "--client", "claude-code")
+	for i, scope := range []string{"local", "project", "user"} {
+		if i == 2 { // the user's servers still go round the gateway
+			w.wants(1, "without the gateway: u", "status", "--client", "claude-code")
+		}
+		w.wants(0, "installed", "install", "--client", "claude-code", "--yes", "--scope", scope)
+	}
+
+	text := w.wants(0, "behind the gateway: l", "status", "--client", "claude-code")
+	if !strings.Contains(text, "behind the gateway: u") || !strings.Contains(text, "behind the gateway: p") {
+		t.Error(text)
+	}
+	for _, scope := range []string{"user", "local", "project"} {
+		w.wants(0, "uninstalled", "uninstall", "--client", "claude-code", "--yes", "--scope", scope)
+	}
+	if got := w.read(w.path(".mcp.json")); got != `{"mcpServers": {"p": {"command": "./z"}}}` {
+		t.Error(got)
+	}
+	w.wants(2, "has no such file: expected user", "install", "--client", "goose", "--yes", "--scope", "project")
+	w.wants(2, `--client "clippy" is not known`, "install", "--client", "clippy")
+}

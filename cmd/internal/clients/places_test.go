@@ -1,0 +1,121 @@
+package clients
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPlaces: where the clients keep their servers.
+func TestPlaces(t *testing.T) {
+	env := map[string]string{
+		"HOME":        "/home/ann",
+		"USERPROFILE": "/home/ann",
+		"APPDATA":     "/home/ann/AppData/Roaming",
+	}
+	for _, c := range []struct{ os, client, scope, want string }{
+		{"linux", "claude-code", scopeUser, "/home/ann/.claude.json"},
+		{"linux", "claude-code", scopeProject, "/project/.mcp.json"},
+		{"linux", "claude-desktop", scopeUser, "/home/ann/.config/Claude/claude_desktop_config.json"},
+		{"darwin", "claude-desktop", scopeUser, "/home/ann/Library/Application Support/Claude/claude_desktop_config.json"},
+		{"windows", "claude-desktop", scopeUser, "/home/ann/AppData/Roaming/Claude/claude_desktop_config.json"},
+		{"windows", "cursor", scopeUser, "/home/ann/.cursor/mcp.json"},
+		{"linux", "cursor", scopeProject, "/project/.cursor/mcp.json"},
+		{"linux", "vscode", scopeUser, "/home/ann/.config/Code/User/mcp.json"},
+		{"darwin", "vscode", scopeUser, "/home/ann/Library/Application Support/Code/User/mcp.json"},
+		{"windows", "vscode", scopeUser, "/home/ann/AppData/Roaming/Code/User/mcp.json"},
+		{"linux", "vscode", scopeProject, "/project/.vscode/mcp.json"},
+		{"darwin", "codex", scopeUser, "/home/ann/.codex/config.toml"},
+		{"linux", "codex", scopeProject, "/project/.codex/config.toml"},
+		{"linux", "gemini", scopeUser, "/home/ann/.gemini/settings.json"},
+		{"linux", "gemini", scopeProject, "/project/.gemini/settings.json"},
+		{"darwin", "goose", scopeUser, "/home/ann/.config/goose/config.yaml"},
+		{"windows", "goose", scopeUser, "/home/ann/AppData/Roaming/Block/goose/config/config.yaml"},
+	} {
+		p := place{c.os, func(name string) string { return env[name] }, "/project"}
+		s, err := mustFind(t, c.client).spotOf(p, c.scope)
+		if err != nil || s.file != c.want {
+			t.Errorf("%s, %s, %s: %s, %v, want %s", c.os, c.client, c.scope, s.file, err, c.want)
+		}
+	}
+}
+
+// TestPrintShowsArguments: what would start is shown argument by
+// argument, and no secret.
+func TestPrintShowsArguments(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.file("gemini"), samples()["gemini"])
+	w.wants(0, "installed", "install", "--client", "gemini", "--yes")
+	text := w.wants(0, `argv     "npx" "-y" "tracker" "$(x); rm" ""`, "print", "--config", w.gateway("gemini"))
+	for _, want := range []string{
+		"env      HOME HOST=$ASSENT_ISSUE_TRACKER_HOST LEVEL PATH TOKEN\n",
+		"url      https://web.example/mcp\n",
+		"header   X-A: $ASSENT_WEB_X_A\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+
+	w.wants(0, `"argv": [`, "print", "--json", "--config", w.gateway("gemini"))
+	w.write(w.gateway("gemini"), "upstreem: 1\n")
+	w.wants(2, `no field is called "upstreem"`, "print", "--config", w.gateway("gemini"))
+	w.wants(1, "the gateway can't start", "status", "--client", "gemini")
+}
+
+// TestAdmitted: Gemini CLI may have a list of the servers that it
+// starts.
+func TestAdmitted(t *testing.T) {
+	const note = "mcp.allowed does not name assent"
+	for list, want := range map[string]bool{
+		"":                                false,
+		`"mcp": {"allowed": ["a"]},`:      true,
+		`"mcp": {"allowed": ["assent"]},`: false,
+	} {
+		w := newWorld(t)
+		w.write(w.file("gemini"), "{"+list+` "mcpServers": {"a": {"command": "x"}}}`)
+		text := w.wants(0, "installed", "install", "--client", "gemini", "--yes")
+		if strings.Contains(text, note) != want {
+			t.Errorf("%s: %s", list, text)
+		}
+	}
+}
+
+// TestQueriesHidden: what stands behind the ? of addresses may be
+// secret, several on one line among them.
+func TestQueriesHidden(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.file("cursor"), `{"mcpServers": {"a": {"url": "https://a.example/mcp?key=hushhush"}, `+
+		`"b": {"url": "https://b.example/mcp?key=hushhush"}}}`)
+	text := w.wants(0, "https://b.example/mcp?***", "install", "--client", "cursor", "--yes")
+	if !strings.Contains(text, "https://a.example/mcp?***") {
+		t.Error(text)
+	}
+	w.wants(0, "url      https://a.example/mcp?***", "print", "--config", w.gateway("cursor"))
+}
+
+// TestDeclaredAgain: a server that somebody declared again meanwhile
+// stays as it is, and the others come back.
+func TestDeclaredAgain(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.file("cursor"), `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}`)
+	w.wants(0, "installed", "install", "--client", "cursor", "--yes")
+	more := strings.Replace(w.read(w.file("cursor")), `{"mcpServers": {`, `{"mcpServers": {"a": {"command": "new"}, `, 1)
+	w.write(w.file("cursor"), more)
+	w.wants(0, "a is declared again", "uninstall", "--client", "cursor", "--yes")
+	if got := w.read(w.file("cursor")); got != `{"mcpServers": {"a": {"command": "new"}, "b": {"command": "y"}}}` {
+		t.Error(got)
+	}
+}
+
+// TestEntryGone: when somebody took the gateway's entry out, the
+// servers still come back.
+func TestEntryGone(t *testing.T) {
+	w := newWorld(t)
+	w.write(w.file("cursor"), `{"mcpServers": {"a": {"command": "x"}}}`)
+	w.wants(0, "installed", "install", "--client", "cursor", "--yes")
+	w.write(w.file("cursor"), `{"mcpServers": {"b": {"command": "y"}}}`)
+	w.wants(0, "the servers put back", "uninstall", "--client", "cursor", "--yes")
+	if got := w.read(w.file("cursor")); got != `{"mcpServers": {"b": {"command": "y"}, "a": {"command": "x"}}}` {
+		t.Error(got)
+	}
+}

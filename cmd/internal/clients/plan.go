@@ -1,0 +1,413 @@
+package clients
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/diag"
+	"github.com/assent-dev/assent/internal/settings"
+	"github.com/assent-dev/assent/mcp/config"
+)
+
+// made is a file that an install writes.
+type made struct {
+	path string
+	text []byte
+}
+
+// plan is an install before anything is written.
+type plan struct {
+	spot    spot
+	file    *settings.File
+	before  *settings.Table
+	after   *settings.Table
+	text    []byte // of the client's file
+	entry   settings.Member
+	config  string
+	servers []server
+	left    []string // servers that stay beside the gateway, with reasons
+	files   []made
+	record  record
+	// leftover is of an install that was stopped before it was done.
+	leftover *record
+	notes    []string
+}
+
+// choice is what the flags of install say.
+type choice struct {
+	servers  []string
+	config   string
+	agent    string
+	policies []string
+	people   string
+	command  string
+}
+
+// newPlan reads the client's file and decides what would become of it.
+func newPlan(s spot, c choice) (*plan, error) {
+	p := &plan{spot: s, config: c.config}
+	var err error
+	if p.file, p.before, err = s.read(); err != nil {
+		return nil, err
+	}
+	if err := p.choose(c.servers); err != nil {
+		return nil, err
+	}
+	for _, check := range []func() error{p.some, p.aliases, p.free} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	p.secrets()
+	if err := p.gateway(c); err != nil {
+		return nil, err
+	}
+
+	p.admitted()
+
+	return p, p.change(c.command)
+}
+
+// admitted tells of a list of servers that Gemini CLI starts alone.
+func (p *plan) admitted() {
+	if p.spot.client.name != "gemini" {
+		return
+	}
+	t, err := settings.Parse(settings.JSON, p.spot.file, p.file.Text, "mcp")
+	if err != nil || t.Member("allowed") == nil {
+		return // there is no such list
+	}
+	list, _ := t.Member("allowed").Value.([]any)
+	if !slices.Contains(list, any(entryName)) {
+		p.notes = append(
+			p.notes,
+			"mcp.allowed does not name "+entryName+", so Gemini CLI won't start the gateway: add it",
+		)
+	}
+}
+
+// choose takes the servers that are named, or else all that are no
+// gateway and not switched off.
+func (p *plan) choose(chosen []string) error {
+	for _, m := range p.before.Members() {
+		named := slices.Contains(chosen, m.Name)
+		k := p.spot.client.kindOf(m)
+		switch {
+		case k == ours:
+			return term.No(
+				"%s:%d: a gateway of assent is installed already: to move further servers behind it, "+
+					"run assent mcp uninstall, then install again",
+				p.spot.file,
+				m.Line,
+			)
+		case m.Name == entryName:
+			return fmt.Errorf(
+				"%s:%d: another server is called %s: rename it",
+				p.spot.file,
+				m.Line,
+				entryName,
+			)
+		case named && k != plain:
+			return fmt.Errorf("--server %s: %s", m.Name, p.spot.client.why(k))
+		case k == other || k == off || len(chosen) > 0 && !named:
+			p.left = append(p.left, m.Name)
+		default:
+			next, err := p.spot.serverOf(m)
+			if err != nil {
+				return err
+			}
+			p.servers = append(p.servers, next)
+		}
+	}
+
+	return p.chosen(chosen)
+}
+
+// why says why an entry can't be moved.
+func (c client) why(k kind) string {
+	if k == off {
+		return "it is switched off in " + c.title
+	}
+
+	return "it has neither " + c.words.command + " nor " + strings.Join(
+		append([]string{"an address"}, c.words.urls...),
+		", ",
+	)
+}
+
+// chosen refuses names that no server has, and a move of nothing.
+func (p *plan) chosen(names []string) error {
+	for _, name := range names {
+		if p.before.Member(name) == nil {
+			return fmt.Errorf("--server %s: %s declares no such server", name, p.spot.file)
+		}
+	}
+
+	return nil
+}
+
+// some refuses a move of nothing.
+func (p *plan) some() error {
+	if len(p.servers) == 0 {
+		return term.No("%s declares no MCP servers that could be moved: nothing is changed", p.spot.file)
+	}
+
+	return nil
+}
+
+func (p *plan) aliases() error {
+	seen := map[string]string{}
+	for _, s := range p.servers {
+		if twin := seen[s.Alias]; twin != "" {
+			return fmt.Errorf(
+				"the servers %s and %s would both get the alias %s: rename one of them",
+				twin,
+				s.name,
+				s.Alias,
+			)
+		}
+
+		seen[s.Alias] = s.name
+	}
+
+	return nil
+}
+
+// free sees to it that no file is overwritten, but what an install that
+// was stopped has left.
+func (p *plan) free() error {
+	left, err := readRecord(p.config)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case left.Before == digestOf(p.file.Text) && left.File == p.spot.file:
+		p.leftover = &left
+	default:
+		return fmt.Errorf(
+			"%s belongs to an install in %s: run assent mcp uninstall for that, or give another --config",
+			recordOf(p.config),
+			left.File,
+		)
+	}
+
+	there, err := p.exists(p.config)
+	if there {
+		return fmt.Errorf(
+			"%s is there already, and nothing is overwritten: give another --config",
+			p.config,
+		)
+	}
+
+	return err
+}
+
+// exists reports whether there is a file that this install would have
+// to leave alone.
+func (p *plan) exists(path string) (bool, error) {
+	if p.leftover != nil && p.leftover.wrote(path) {
+		return false, nil
+	}
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+
+	return err == nil, err
+}
+
+// secrets puts values of variables and headers into files of their own.
+func (p *plan) secrets() {
+	for i := range p.servers {
+		s := &p.servers[i]
+		keep := func(name, text string) string {
+			path := filepath.Join(filepath.Dir(p.config), "secrets", s.Alias+"."+name)
+			p.files = append(p.files, made{path, []byte(text)})
+			return path
+		}
+		if len(s.variables) > 0 {
+			s.EnvFile = keep("env.yaml", envText(s.variables))
+		}
+		if s.token != "" {
+			s.TokenFile = keep("token", s.token+"\n")
+		}
+		s.HeaderFiles = map[string]string{}
+		for _, name := range slices.Sorted(maps.Keys(s.headers)) {
+			s.HeaderFiles[name] = keep("header."+aliasOf(name), s.headers[name]+"\n")
+		}
+		p.notes = append(p.notes, prefixed(s.name, s.notes)...)
+	}
+}
+
+func prefixed(name string, notes []string) []string {
+	var out []string
+	for _, note := range notes {
+		out = append(out, "server "+name+": "+note)
+	}
+
+	return out
+}
+
+func envText(variables map[string]string) string {
+	text := "# Variables of a program behind assent mcp gateway. Keep others from reading this file.\n"
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		text += quoted(name) + ": " + quoted(variables[name]) + "\n"
+	}
+
+	return text
+}
+
+// gateway writes the configuration, and an agent unless one is given,
+// and reads both as the gateway will.
+func (p *plan) gateway(c choice) error {
+	agent := c.agent
+	if agent == "" {
+		agent = filepath.Join(filepath.Dir(p.config), "agent.agf.yaml")
+		there, err := p.exists(agent)
+		if err != nil {
+			return err
+		}
+		if !there {
+			p.files = append(
+				p.files,
+				made{agent, []byte(agentText(p.spot.client.name, p.servers))},
+			)
+		}
+	}
+
+	text := []byte(gatewayText(p, c, agent))
+	_, findings := config.Read(p.config, text)
+	if len(findings) > 0 {
+		return refused(string(text), findings[0])
+	}
+	p.files = append(p.files, made{p.config, text})
+
+	return p.declared(agent)
+}
+
+// refused says which server the gateway could not take, and why. Values
+// are not repeated: they may be secret.
+func refused(text string, f diag.Finding) error {
+	lines := strings.Split(text, "\n")[:f.Range.Start.Line]
+	name, _, _ := strings.Cut(strings.TrimSpace(lines[len(lines)-1]), ":")
+	for _, line := range slices.Backward(lines) {
+		if alias, found := strings.CutPrefix(line, "  - alias: "); found {
+			name = "the server " + alias + ": " + name
+			break
+		}
+	}
+
+	return fmt.Errorf("the gateway could not take this: %s: %s; expected %s", name, f.Message, f.Expected)
+}
+
+// change makes the text of the client's file.
+func (p *plan) change(command string) error {
+	p.entry = p.before.New(entryName, p.entryValue(command))
+	var remove []string
+	for _, s := range p.servers {
+		remove = append(remove, s.name)
+	}
+	var err error
+	if p.text, err = p.before.Change(remove, p.entry); err != nil {
+		return err
+	}
+	p.after, err = settings.Parse(p.spot.client.form, p.spot.file, p.text, p.spot.table...)
+	p.record = record{
+		Client:  p.spot.client.name,
+		Scope:   p.spot.scope,
+		Project: p.spot.project,
+		File:    p.spot.file,
+		Before:  digestOf(p.file.Text),
+		After:   digestOf(p.text),
+		Moved:   remove,
+		Entry:   p.entry.Value,
+	}
+	for _, f := range p.files {
+		p.record.Files = append(p.record.Files, recorded{f.path, digestOf(f.text)})
+	}
+
+	return err
+}
+
+// entryValue is the entry of the gateway in the words of the client.
+func (p *plan) entryValue(command string) settings.Object {
+	w := p.spot.client.words
+	carried := map[string]string{}
+	var inherited []string
+	for _, s := range p.servers {
+		maps.Copy(carried, s.carried)
+		inherited = append(inherited, s.inherited...)
+	}
+	slices.Sort(inherited)
+	out := p.spot.client.head()
+	out = append(out,
+		settings.Field{Name: w.command, Value: command},
+		settings.Field{Name: w.args, Value: []string{"mcp", "gateway", "--config", p.config}},
+	)
+	if len(carried) > 0 {
+		var env settings.Object
+		for _, name := range slices.Sorted(maps.Keys(carried)) {
+			env = append(env, settings.Field{Name: name, Value: carried[name]})
+		}
+		out = append(out, settings.Field{Name: w.env, Value: env})
+	}
+
+	if len(inherited) > 0 {
+		out = append(out, settings.Field{Name: w.envNames, Value: slices.Compact(inherited)})
+	}
+
+	return out
+}
+
+// head are the fields that a client wants before the command.
+func (c client) head() settings.Object {
+	switch c.name {
+	case "claude-code", "vscode":
+		return settings.Object{{Name: "type", Value: "stdio"}}
+	case "goose":
+		return settings.Object{
+			{Name: "enabled", Value: true},
+			{Name: "type", Value: "stdio"},
+			{Name: "name", Value: entryName},
+			{Name: "description", Value: "MCP servers behind approvals"},
+		}
+	}
+
+	return nil
+}
+
+// write makes the files and then changes the client's, all while no
+// other install works on that. When something goes wrong, only the
+// backup stays.
+func (p *plan) write() error {
+	wrote := false
+	err := p.file.ReplaceWithBackup(p.text, func(backup string) error {
+		if p.leftover != nil {
+			if err := p.leftover.remove(); err != nil {
+				return err
+			}
+		}
+		p.record.Backup, wrote = backup, true
+		return p.record.write(p.config, p.files)
+	})
+	if err != nil && wrote {
+		err = errors.Join(err, p.record.remove())
+	}
+
+	return err
+}
+
+func digestOf(text []byte) string {
+	sum := sha256.Sum256(text)
+
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,356 @@
+package clients
+
+import (
+	"fmt"
+	"maps"
+	"net/textproto"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/settings"
+	"github.com/assent-dev/assent/mcp/config"
+)
+
+// server is an entry of a client, as the gateway will have it.
+type server struct {
+	config.Upstream
+
+	name string // in the client's file
+	// carried are variables that the gateway's entry sets, since only
+	// the client can fill them in.
+	carried map[string]string
+	// inherited are variables of the client's environment.
+	inherited []string
+	// secrets are the values for files of their own: variables, and
+	// headers by their names ("" for the token).
+	variables map[string]string
+	headers   map[string]string
+	token     string
+	notes     []string
+}
+
+// kind is what an entry is.
+type kind uint8
+
+const (
+	other kind = iota // built into the client, or nothing that we know
+	ours              // a gateway
+	off               // switched off
+	plain             // a server that can be moved, or should
+)
+
+// kindOf looks at an entry.
+func (c client) kindOf(m settings.Member) kind {
+	fields, ok := m.Value.(map[string]any)
+	if !ok {
+		return other
+	}
+	if isGateway(c, fields) {
+		return ours
+	}
+	if fields["disabled"] == true || fields["enabled"] == false {
+		return off
+	}
+	_, program := fields[c.words.command]
+	has := func(name string) bool { return fields[name] != nil }
+	if program || slices.ContainsFunc(c.words.urls, has) {
+		return plain
+	}
+
+	return other
+}
+
+// isGateway reports whether an entry starts a gateway of assent.
+func isGateway(c client, fields map[string]any) bool {
+	command, _ := fields[c.words.command].(string)
+	program := strings.TrimSuffix(filepath.Base(filepath.ToSlash(command)), ".exe")
+
+	return program == "assent" && gatewayConfig(c, fields) != ""
+}
+
+// gatewayConfig is the configuration that an entry names: assent mcp
+// gateway --config FILE.
+func gatewayConfig(c client, fields map[string]any) string {
+	args, _ := fields[c.words.args].([]any)
+	want := []any{"mcp", "gateway", "--config"}
+	if len(args) < 4 || !slices.Equal(args[:3], want) {
+		return ""
+	}
+	file, _ := args[3].(string)
+
+	return file
+}
+
+// reader turns the fields of an entry into a server.
+type reader struct {
+	spot spot
+	w    words
+	name string
+	line int
+	in   map[string]any
+	out  server
+	err  error
+}
+
+// serverOf translates an entry. What the gateway could not do as the
+// client did is an error.
+func (s spot) serverOf(m settings.Member) (server, error) {
+	r := reader{
+		spot: s,
+		w:    s.client.words,
+		name: m.Name,
+		line: m.Line,
+		in:   maps.Clone(m.Value.(map[string]any)),
+	}
+	r.out.name, r.out.Alias = m.Name, aliasOf(m.Name)
+	r.out.carried = map[string]string{}
+	r.program()
+	r.remote()
+	r.variables()
+	r.rest()
+
+	return r.out, r.err
+}
+
+// wrong keeps the first error.
+func (r *reader) wrong(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(
+			"%s:%d: the server %s: %s",
+			r.spot.file,
+			r.line,
+			r.name,
+			fmt.Sprintf(format, args...),
+		)
+	}
+}
+
+// take removes a field.
+func (r *reader) take(name string) any {
+	if name == "" {
+		return nil
+	}
+	v := r.in[name]
+	delete(r.in, name)
+
+	return v
+}
+
+func (r *reader) text(name string) string {
+	v := r.take(name)
+	s, ok := v.(string)
+	r.expect(ok || v == nil, name, "a text")
+
+	return s
+}
+
+func (r *reader) expect(holds bool, name, what string) {
+	if !holds {
+		r.wrong("%s: expected %s", name, what)
+	}
+}
+
+// textOf notes when a value is no text.
+func textOf(value any, ok *bool) string {
+	text, is := value.(string)
+	*ok = *ok && is
+
+	return text
+}
+
+func (r *reader) list(name string) []string {
+	var out []string
+	v := r.take(name)
+	items, ok := v.([]any)
+	for _, item := range items {
+		out = append(out, textOf(item, &ok))
+	}
+	r.expect(ok || v == nil, name, "a list of texts")
+
+	return out
+}
+
+func (r *reader) texts(name string) map[string]string {
+	out := map[string]string{}
+	v := r.take(name)
+	fields, ok := v.(map[string]any)
+	for key, value := range fields {
+		out[key] = textOf(value, &ok)
+	}
+	r.expect(ok || v == nil, name, "texts by their names")
+
+	return out
+}
+
+// fixed refuses what the client would fill in where nothing else can.
+func (r *reader) fixed(name, text string) string {
+	if r.w.refers == nil {
+		return text
+	}
+	if found := r.w.refers.FindString(text); found != "" {
+		r.wrong(
+			"%s holds %s, which only %s can fill in: write what it stands for, then install again",
+			name,
+			found,
+			r.spot.client.title,
+		)
+	}
+
+	return text
+}
+
+func (r *reader) program() {
+	r.out.Command = r.fixed(r.w.command, r.text(r.w.command))
+	for _, arg := range r.list(r.w.args) {
+		r.out.Args = append(r.out.Args, r.fixed(r.w.args, arg))
+	}
+	cwd := r.fixed(r.w.cwd, r.text(r.w.cwd))
+	switch {
+	case r.out.Command == "":
+	case filepath.IsAbs(cwd):
+		r.out.Cwd = cwd
+	case r.spot.project != "":
+		r.out.Cwd = filepath.Join(r.spot.project, cwd)
+	case cwd != "":
+		r.wrong(
+			"cwd: expected an absolute path, since nobody knows where %s starts",
+			r.spot.client.title,
+		)
+	}
+}
+
+func (r *reader) remote() {
+	for _, name := range r.w.urls {
+		if u := r.fixed(name, r.text(name)); r.out.URL == "" {
+			r.out.URL = u
+		}
+	}
+	r.named()
+	r.out.headers = map[string]string{}
+	headers := r.texts(r.w.headers)
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		r.header(name, headers[name])
+	}
+}
+
+// named reads the token and the headers that are variables of the
+// client's environment.
+func (r *reader) named() {
+	r.out.TokenEnv = r.text(r.w.tokenEnv)
+	r.out.HeaderEnv = r.texts(r.w.headerEnv)
+	r.out.inherited = slices.Sorted(maps.Values(r.out.HeaderEnv))
+	if r.out.TokenEnv != "" {
+		r.out.inherited = append(r.out.inherited, r.out.TokenEnv)
+	}
+}
+
+// header puts a value into a file, the token into its own, unless only
+// the client can fill it in.
+func (r *reader) header(name, value string) {
+	token, bearer := strings.CutPrefix(value, "Bearer ")
+	switch {
+	case config.IsOurHeader(name):
+		r.out.notes = append(r.out.notes, "the header "+name+" is left out: the gateway sets it itself")
+	case r.carry(name, value):
+		r.out.HeaderEnv[name] = r.variable(name)
+	case textproto.CanonicalMIMEHeaderKey(name) == "Authorization" && bearer:
+		r.out.token = token
+	default:
+		r.out.headers[name] = value
+	}
+}
+
+// carry reports whether a value has to stay in the client's file, as a
+// variable of the gateway's entry, and puts it there.
+func (r *reader) carry(name, value string) bool {
+	if r.w.refers == nil || !r.w.refers.MatchString(value) {
+		return false
+	}
+	if !r.w.carries {
+		r.fixed(name, value)
+		return false
+	}
+	r.out.carried[r.variable(name)] = value
+
+	return true
+}
+
+// variable is the name by which the gateway knows a value of a server.
+func (r *reader) variable(name string) string {
+	return strings.ToUpper("ASSENT_" + r.out.Alias + "_" + aliasOf(name))
+}
+
+func (r *reader) variables() {
+	r.out.EnvFrom, r.out.variables = map[string]string{}, map[string]string{}
+	env := r.texts(r.w.env)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !config.IsVariable(name) {
+			r.wrong("%s: %q is no name of a variable: take it out", r.w.env, name)
+		}
+		// Where the client fills nothing in in env, it is a text.
+		if r.w.carries && r.carry(name, env[name]) {
+			r.out.EnvFrom[name] = r.variable(name)
+		} else {
+			r.out.variables[name] = env[name]
+		}
+	}
+
+	for _, name := range r.list(r.w.envNames) {
+		if r.out.URL == "" {
+			r.out.EnvFrom[name] = name
+		}
+		r.out.inherited = append(r.out.inherited, name)
+	}
+}
+
+// rest refuses fields that are not understood: what they demand would
+// be lost.
+func (r *reader) rest() {
+	for _, name := range r.w.aside {
+		delete(r.in, name)
+	}
+	if list, ok := r.in["available_tools"].([]any); ok && len(list) == 0 {
+		delete(r.in, "available_tools") // Goose: all of them
+	}
+	left := slices.Sorted(maps.Keys(r.in))
+	if len(left) > 0 {
+		r.wrong("%s: the gateway can't do what this says%s", left[0], insteadOf(left[0]))
+	}
+	if r.out.Command != "" && r.out.URL != "" {
+		r.wrong("expected a program or an address, and this has both")
+	}
+	if r.out.URL != "" && len(r.out.variables)+len(r.out.EnvFrom) > 0 {
+		r.out.variables, r.out.EnvFrom = nil, nil // no program is started
+	}
+}
+
+func insteadOf(field string) string {
+	switch field {
+	case "includeTools", "excludeTools", "enabled_tools", "disabled_tools", "available_tools":
+		return ": take it out, and write allowed_tools into the agent's file"
+	case "envFile":
+		return ": write its variables into env, then install again"
+	}
+
+	return ": take it out, or choose others with --server"
+}
+
+// aliasOf makes an alias of a name.
+func aliasOf(name string) string {
+	alias := strings.Map(func(c rune) rune {
+		if c < 0x80 && (c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z') {
+			return c
+		}
+
+		return '_'
+	}, name)
+	for strings.Contains(alias, "__") {
+		alias = strings.ReplaceAll(alias, "__", "_")
+	}
+	if alias == "" || alias[0] >= '0' && alias[0] <= '9' {
+		alias = "t_" + alias
+	}
+
+	return alias
+}
