@@ -167,10 +167,10 @@ try {
 
   await (await comesIn("mara", "Mara")).browserContext().close();
   for (const ALGORITHM of ["ES256", "EdDSA"]) {
+    if (ALGORITHM === "EdDSA") await new Promise((resolve) => setTimeout(resolve, 10_500)); // assent asks again no more often
     await stop(provider);
     [provider] = await startProvider({ ALGORITHM });
     await (await comesIn("mara", "Mara")).browserContext().close();
-    await new Promise((resolve) => setTimeout(resolve, 10_500)); // assent asks again no more often
   }
   told("the provider goes over to ES256 and then EdDSA, with new keys, and nobody restarts assent");
 
