@@ -2,13 +2,16 @@
 # make test    all tests, with what they need
 
 .DEFAULT_GOAL := build
-.PHONY: build run setup test kills pairs race peers peers-long fuzz cover lint bench generate update ci
+.PHONY: build playground run setup test kills pairs race peers peers-long fuzz cover lint bench generate update ci
 
 BIN ?= bin
 PACKAGES ?= ./...
 
 build: ## bin/agf-validate and bin/assent, static: they run in any Linux and in an empty image
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(BIN)/ ./cmd/...
+
+playground: ## bin/playground: a page that checks, decides, compares and asks in the browser; static files
+	go run ./playground/site -out $(BIN)/playground
 
 DESK := examples/trading-desk
 
@@ -37,7 +40,7 @@ race: ## all tests under the race detector (needs a C compiler)
 peers: ## assent against software that others wrote, pinned and fetched from its registries
 	internal/peers/run
 
-peers-long: ## the same, against what takes minutes to build; CI leaves it out
+peers-long: ## the same, against what takes minutes; CI leaves it out
 	internal/peers/run --long
 
 fuzz: ## every fuzz target for FUZZTIME (5s)
