@@ -14,7 +14,7 @@ import (
 // impatience is the limit of a request, for which clients of TypeScript
 // have 60 seconds; internal/peers/mcp waits as long with the real one.
 const (
-	impatience = 2 * time.Second
+	impatience = 6 * time.Second
 	beat       = 50 * time.Millisecond
 )
 

@@ -12,7 +12,7 @@ import (
 const (
 	// patience is long because a slow machine is no failure: a test
 	// that passes never waits that long.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 
 	pause = 10 * time.Millisecond
 )
