@@ -368,12 +368,15 @@ func testLinkShown(t *testing.T) {
 // that shows forms gets the form.
 func testLinkOlder(t *testing.T) {
 	r := newRow(t, script("legacy"), func(cfg *mcp.Config) {
-		short(cfg)
+		long(cfg)
 		linked(cfg)
 		inPlace(cfg)
 	})
 	c := r.able(wire.V20250618, withURL)
-	c.expect(c.call("write_file", write), "Not run yet.")
+	c.sendCall(7, "write_file", write)
+	r.pending(t)
+	r.Clock.Add(time.Minute)
+	c.expect(c.text(c.hear()), "Not run yet.")
 	both := r.able(wire.V20251125, withBoth)
 	both.send(request("1", wire.MethodCall, `"name":"write_file","arguments":{"n":1}`))
 	both.asks(both.hear(), `"mode":"form"`)

@@ -135,17 +135,7 @@ func testM42(t *testing.T) {
 func testM43(t *testing.T) {
 	r := newRow(t, script("legacy"), long)
 	const many = 50
-	answers := make(chan string, many)
-	for range many {
-		c := r.connect(t)
-		c.sendCall(7, "write_file", write)
-		go func() { answers <- c.text(c.hear()) }()
-	}
-	r.approve()
-	told := map[string]int{}
-	for range many {
-		told[<-answers]++
-	}
+	told := r.atOnce(t, many, r.approve)
 	if told["done"] != 1 || told["Not run. Not again: the approval has been used already."] != many-1 {
 		t.Errorf("told %v", told)
 	}

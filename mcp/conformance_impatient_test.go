@@ -93,6 +93,7 @@ func testM67(t *testing.T) {
 		if answer := c.answer("7"); answer != "" {
 			t.Fatalf("nobody approved it, and it got %s", answer)
 		}
+		r.left(t)
 		r.approve()
 		r.settle(t)
 		r.ran(0) // nobody waits for it

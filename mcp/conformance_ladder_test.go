@@ -271,6 +271,7 @@ func testM74(t *testing.T) {
 	id := r.pending(t).ID
 	c.cancel(7)
 	c.expect(c.say(request("8", "ping", "")), `"id":8`)
+	r.left(t)
 	r.waits(id)
 	r.approve()
 	r.settle(t)

@@ -153,6 +153,7 @@ func (r *row) approvedThenChanged(c *client) {
 	r.t.Helper()
 	c.expect(c.call("write_file", write), "Not run yet.")
 	id := r.pending(r.t).ID
+	r.left(r.t)
 	r.Votes(id, "mara", approval.Approve, approval.VoteApproved, nil)
 	r.change()
 	c.expect(c.call("read_file", `{}`), "done")

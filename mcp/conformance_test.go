@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"runtime/pprof"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/mcptest/gosdk"
@@ -24,10 +26,24 @@ func TestMain(m *testing.M) {
 func TestConformance(t *testing.T) {
 	for id, test := range conformance() {
 		t.Run(id, func(t *testing.T) {
-			t.Parallel()
+			if !measures[id] {
+				t.Parallel()
+			}
+			defer watch(id).Stop()
 			test(t)
 		})
 	}
+}
+
+// measures are rows that measure this process and so run alone.
+var measures = map[string]bool{"M87": true}
+
+// watch ends the process when a row hangs, and says which and where.
+func watch(id string) *time.Timer {
+	return time.AfterFunc(5*time.Minute, func() {
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
+		panic("row " + id + " hangs")
+	})
 }
 
 // TestConformanceTable holds the tests to the table that people read:

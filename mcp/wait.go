@@ -17,6 +17,9 @@ const (
 	// lease is how long a call may still be run behind the end of the
 	// hold, so that a run that begins at the last moment is waited for.
 	lease = 2 * time.Second
+	// together is the time in which those who come to wait for the same
+	// call need one change of it, and not one each.
+	together = time.Second
 	// untilNamed is how long the hold lasts for a call about which
 	// people were not asked yet.
 	untilNamed = time.Second
@@ -175,11 +178,12 @@ func (g *Gateway) want(
 		}
 	}
 	_, err = g.engine.Change(ctx, key, func(c *record) error {
-		if c.Over() || c.State == durable.Running {
+		known := c.State != durable.Waiting && !c.Part.Wanted.Before(until)
+		if known || c.Over() || c.State == durable.Running {
 			return durable.ErrUnchanged
 		}
 		if c.Part.Wanted.Before(until) {
-			c.Part.Wanted, c.Part.WantedBy = until, g.process
+			c.Part.Wanted, c.Part.WantedBy = until.Add(together), g.process
 		}
 		if c.State == durable.Waiting {
 			c.State = durable.Ready

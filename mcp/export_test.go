@@ -1,0 +1,29 @@
+package mcp
+
+import (
+	"context"
+
+	"github.com/assent-dev/assent/store"
+)
+
+// Waiters is how many clients wait here for calls.
+func (g *Gateway) Waiters() int {
+	g.waiters.mu.Lock()
+	defer g.waiters.mu.Unlock()
+	n := 0
+	for _, of := range g.waiters.of {
+		n += len(of)
+	}
+	return n
+}
+
+// Wanted reports whether somebody waits for any call: here, or as the
+// store has it. A client that left is gone when nothing is wanted.
+func (g *Gateway) Wanted(ctx context.Context) (bool, error) {
+	wanted := false
+	err := g.engine.Each(ctx, "", func(r store.Record) {
+		c, err := g.engine.Open(r)
+		wanted = wanted || err != nil || g.waiters.one(c.Key) != nil || !c.Part.Wanted.IsZero()
+	})
+	return wanted, err
+}
