@@ -209,14 +209,14 @@ func testM65(t *testing.T) {
 }
 
 func testM68(t *testing.T) {
-	r := newRow(t, script("legacy"), short)
+	r := newRow(t, script("legacy"), long)
 	c := r.connect(t)
-	answer := c.say(request("1", wire.MethodCall, `"name":"write_file"`))
+	answer := r.outlast(t, c, request("1", wire.MethodCall, `"name":"write_file"`))
 	id := r.pending(t).ID
 	for _, want := range []string{"Not run yet.", id, ", until 20", "same arguments", `"isError":true`} {
 		c.expect(answer, want)
 	}
-	c.expect(c.call("write_file", `{}`), id)
+	c.expect(r.outlast(t, c, request("2", wire.MethodCall, `"name":"write_file","arguments":{}`)), id)
 	r.waits(id)
 	r.ran(0)
 }

@@ -27,3 +27,14 @@ func (g *Gateway) Wanted(ctx context.Context) (bool, error) {
 	})
 	return wanted, err
 }
+
+// Named reports whether clients wait here, each for a call that has a
+// request by whose name it can be told.
+func (g *Gateway) Named(ctx context.Context) (bool, error) {
+	named := g.Waiters() > 0
+	err := g.engine.Each(ctx, "", func(r store.Record) {
+		c, err := g.engine.Open(r)
+		named = named && err == nil && c.Part.Ref != ""
+	})
+	return named, err
+}

@@ -87,6 +87,22 @@ func (w *world) settle(t *testing.T) {
 	testwait.Until(t, "the gateway rests", w.gateway.Idle)
 }
 
+// outlast makes the one call of a client wait longer than the gateway
+// holds it, and returns its answer.
+func (w *world) outlast(t *testing.T, c *client, message string) string {
+	t.Helper()
+	c.send(message)
+	testwait.Until(t, "the call waits for people", func() bool {
+		named, err := w.gateway.Named(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return named
+	})
+	w.Clock.Add(time.Minute)
+	return c.hear()
+}
+
 // left waits until the gateway knows that nobody waits for a call, and
 // works on none as if somebody did.
 func (w *world) left(t *testing.T) {
