@@ -114,7 +114,7 @@ func testM73(t *testing.T) {
 }
 
 func testM77(t *testing.T) {
-	kept := &pins{}
+	kept := &mcptest.Pins{}
 	r := newRow(t, script("legacy"), func(cfg *mcp.Config) {
 		cfg.Servers[0].Judging.First = catalog.Required
 		cfg.Pins = kept
@@ -122,7 +122,7 @@ func testM77(t *testing.T) {
 	c := r.connect(t)
 	c.no(c.say(request("1", "tools/list", "")), "read_file")
 	c.expect(c.call("read_file", `{}`), "Not run. Nobody has accepted this tool's definition yet")
-	kept.pin(t, catalog.Server{Command: "files"}, upstreamTools()[0])
+	pin(t, kept, catalog.Server{Command: "files"}, upstreamTools()[0])
 	if err := r.gateway.Refresh(t.Context(), "files"); err != nil {
 		t.Fatal(err)
 	}
@@ -134,13 +134,11 @@ func testM77(t *testing.T) {
 }
 
 // pin accepts a tool, as its operators do.
-func (p *pins) pin(t *testing.T, of catalog.Server, definition []byte) {
+func pin(t *testing.T, kept *mcptest.Pins, of catalog.Server, definition []byte) {
 	t.Helper()
 	pin, err := catalog.NewPin(of, catalog.Read(definition), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.all.Add("files", of, []catalog.Pin{pin}, catalog.Instead)
+	kept.Add("files", of, pin)
 }

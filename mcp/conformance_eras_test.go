@@ -113,7 +113,7 @@ func testM18(t *testing.T) {
 		if era == "modern" {
 			s.Answers["write_file"] = `{"resultType":"complete",` + s.Answers["write_file"][1:]
 		}
-		r := newRowOf(t, strings.Replace(agentFile, ", approval: true", "", 1), policyFile, s, nil)
+		r := newRowOf(t, strings.Replace(mcptest.Clerk, ", approval: true", "", 1), policyFile, s, nil)
 		legacy, modern := r.connect(t), r.pipe(t, server.Config{})
 		legacy.cell(request("1", "tools/list", ""), `"write_file"`, false)
 		modern.cell(request("1", "tools/list", metaPlain), `"write_file"`, true)

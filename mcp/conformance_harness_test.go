@@ -38,7 +38,7 @@ func script(era string) mcptest.Script {
 
 func newRow(t *testing.T, s mcptest.Script, change func(*mcp.Config)) *row {
 	t.Helper()
-	return newRowOf(t, agentFile, policyFile, s, change)
+	return newRowOf(t, mcptest.Clerk, policyFile, s, change)
 }
 
 // newRowOf is a row under rules of its own.
@@ -263,26 +263,7 @@ func (w *web) at(behind string) *web {
 // ask sends a request; headers come in pairs.
 func (w *web) ask(ctx context.Context, method, body string, headers ...string) *http.Response {
 	w.t.Helper()
-	r, err := http.NewRequestWithContext(ctx, method, w.url, strings.NewReader(body))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer desk")
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-		if headers[i] == "Host" {
-			r.Host = headers[i+1]
-		}
-	}
-
-	resp, err := w.client.Do(r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() { resp.Body.Close() })
-	return resp
+	return mcptest.Ask(ctx, w.t, w.client, method, w.url, body, headers...)
 }
 
 // two is a configuration with a second caller.

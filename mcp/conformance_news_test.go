@@ -105,7 +105,7 @@ func heap() int64 {
 
 // readsFiles lets resources be read.
 func readsFiles() string {
-	return strings.Replace(agentFile, "- read_file\n", "- read_file\n        - resources/read\n", 1)
+	return strings.Replace(mcptest.Clerk, "- read_file\n", "- read_file\n        - resources/read\n", 1)
 }
 
 // tells is a server with news.

@@ -42,7 +42,7 @@ func (w *world) ended(t *testing.T, id string) *approval.Request {
 // for the first time.
 func (r *row) digest(identity catalog.Server) string {
 	r.t.Helper()
-	cfg, kept := r.cfg, &pins{}
+	cfg, kept := r.cfg, &mcptest.Pins{}
 	cfg.Servers = slices.Clone(cfg.Servers)
 	cfg.Servers[0].Identity, cfg.Pins = identity, kept
 	g, err := mcp.New(cfg)
@@ -52,7 +52,7 @@ func (r *row) digest(identity catalog.Server) string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return kept.all.Of("files").Of("a")[0].Digest
+	return kept.Of("files", "a").Digest
 }
 
 func testM78(t *testing.T) {
@@ -120,7 +120,7 @@ func testM78(t *testing.T) {
 
 // changing is a row whose server defines write_file and read_file in
 // another way once read_file was called, and says so.
-func changing(t *testing.T, how catalog.OnChange, kept *pins) *row {
+func changing(t *testing.T, how catalog.OnChange, kept *mcptest.Pins) *row {
 	t.Helper()
 	s := script("legacy")
 	s.Does = map[string]string{"read_file": mcptest.Changed}
@@ -169,7 +169,7 @@ const (
 
 func testM79(t *testing.T) {
 	t.Run("hold", func(t *testing.T) {
-		r := changing(t, catalog.HoldChange, &pins{})
+		r := changing(t, catalog.HoldChange, &mcptest.Pins{})
 		c := r.connect(t)
 		r.approvedThenChanged(c)
 		c.expect(c.call("write_file", write), toldHeld)
@@ -179,14 +179,14 @@ func testM79(t *testing.T) {
 	})
 	t.Run("ask", testM79Ask)
 	t.Run("accept", func(t *testing.T) {
-		kept := &pins{}
+		kept := &mcptest.Pins{}
 		r := changing(t, catalog.AcceptChange, kept)
 		c := r.connect(t)
 		r.approvedThenChanged(c)
 		c.expect(c.call("write_file", write), toldChanged)
 		c.expect(c.call("write_file", write), "Not run yet.")
 		c.expect(c.call("read_file", `{}`), "done")
-		if by := kept.all.Of("files").Of("read_file")[0].By; by != catalog.ByOnChange {
+		if by := kept.Of("files", "read_file").By; by != catalog.ByOnChange {
 			t.Errorf("it was accepted by %s", by)
 		}
 		r.ran(2)
@@ -239,7 +239,7 @@ func testM79(t *testing.T) {
 // testM79Ask: people are asked about what the rules allow, see both
 // definitions, and what they approve runs once.
 func testM79Ask(t *testing.T) {
-	r := changing(t, catalog.AskChange, &pins{})
+	r := changing(t, catalog.AskChange, &mcptest.Pins{})
 	c := r.connect(t)
 	c.expect(c.call("read_file", `{}`), "done")
 	r.approvedThenChanged(c)

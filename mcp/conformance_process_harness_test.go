@@ -63,7 +63,7 @@ func install(t *testing.T, s mcptest.Script, more string, upstream map[string]an
 	for name, field := range upstream {
 		entry[name] = field
 	}
-	p.write("clerk.agf.yaml", agentFile)
+	p.write("clerk.agf.yaml", mcptest.Clerk)
 	p.configure(more, entry)
 	return p
 }

@@ -278,7 +278,7 @@ func testM84(t *testing.T) {
 	p.write(
 		"clerk.agf.yaml",
 		strings.Replace(
-			agentFile,
+			mcptest.Clerk,
 			"execution_policy",
 			`    - {alias: more, server_ref: more, description: More.}
     - {alias: gone, server_ref: gone, description: Never there.}

@@ -28,7 +28,7 @@ type visited = func(w http.ResponseWriter, v *mcptest.Visit) bool
 
 func newSiteRow(t *testing.T, s mcptest.Script, on visited, change func(*mcp.Config)) *siteRow {
 	t.Helper()
-	return newSiteRowOf(t, agentFile, s, on, change)
+	return newSiteRowOf(t, mcptest.Clerk, s, on, change)
 }
 
 // newSiteRowOf is such a row with an agent's file of its own.

@@ -21,27 +21,12 @@ import (
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/catalog"
+	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/mcp/upstream"
 	"github.com/assent-dev/assent/mcp/wire"
 	"github.com/assent-dev/assent/resolve"
 )
-
-// agentFile lets files be listed and read, has people asked about
-// writing, and doesn't allow formatting.
-const agentFile = `schema_version: "1.0.0"
-metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Keeps files.}
-interface: {input: {type: object}, output: {type: object}}
-action_space:
-  mcp_servers:
-    - alias: files
-      server_ref: files
-      description: Files.
-      allowed_tools:
-        - read_file
-        - {name: write_file, approval: true}
-execution_policy: {id: agf.react, config: {instructions: Keep files., model: any}}
-`
 
 // policyFile has nothing to say about this agent.
 const policyFile = `schema_version: "1.0.0"
@@ -127,25 +112,6 @@ func (f *files) seen() []string {
 	return append([]string(nil), f.calls...)
 }
 
-// pins accepts all tools as they come first.
-type pins struct {
-	mu  sync.Mutex
-	all catalog.Pins
-}
-
-func (p *pins) Pins(context.Context) (*catalog.Pins, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.all.Clone(), nil
-}
-
-func (p *pins) Accept(_ context.Context, j *catalog.Judgement) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	j.Keep(&p.all)
-	return nil
-}
-
 // world is a gateway between a client and a server, with people.
 type world struct {
 	*assenttest.Assent
@@ -157,7 +123,7 @@ type world struct {
 
 func newWorld(t *testing.T, change func(*mcp.Config)) *world {
 	t.Helper()
-	return newWorldOf(t, agentFile, policyFile, change)
+	return newWorldOf(t, mcptest.Clerk, policyFile, change)
 }
 
 // newWorldOf is a world with an agent's file and a policy of its own.
@@ -191,7 +157,7 @@ func newWorldOf(t *testing.T, agent, policy string, change func(*mcp.Config)) *w
 			Identity: catalog.Server{Command: "files"},
 		}},
 		Callers: []mcp.Caller{{Name: "desk", Hold: time.Second}},
-		Pins:    &pins{},
+		Pins:    &mcptest.Pins{},
 	}
 	if change != nil {
 		change(&cfg)

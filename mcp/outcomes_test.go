@@ -116,15 +116,23 @@ func (w *world) left(t *testing.T) {
 	})
 }
 
-func TestAResultIsKeptForACallerThatGaveUp(t *testing.T) {
-	w := newWorld(t, long)
-	gate := make(chan struct{})
+// givesUp has a client give up while its approved call runs, which ends
+// when the gate is closed.
+func (w *world) givesUp(t *testing.T) (c *client, gate chan struct{}) {
+	t.Helper()
+	gate = make(chan struct{})
 	w.files.hold = gate
-	c := w.connect(t)
+	c = w.connect(t)
 	c.sendCall(7, "write_file", write)
 	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
 	testwait.Until(t, "it runs", func() bool { return len(w.files.seen()) == 1 })
 	c.cancel(7)
+	return c, gate
+}
+
+func TestAResultIsKeptForACallerThatGaveUp(t *testing.T) {
+	w := newWorld(t, long)
+	c, gate := w.givesUp(t)
 	c.expect(c.say(`{"jsonrpc":"2.0","id":8,"method":"ping"}`), `"id":8`)
 	close(gate)
 	c.expect(c.call("write_file", write), "done 1")
@@ -135,13 +143,7 @@ func TestAResultIsKeptForACallerThatGaveUp(t *testing.T) {
 
 func TestAResultIsNotKeptForEver(t *testing.T) {
 	w := newWorld(t, long)
-	gate := make(chan struct{})
-	w.files.hold = gate
-	c := w.connect(t)
-	c.sendCall(7, "write_file", write)
-	w.Votes(w.pending(t).ID, "mara", approval.Approve, approval.VoteApproved, nil)
-	testwait.Until(t, "it runs", func() bool { return len(w.files.seen()) == 1 })
-	c.cancel(7)
+	c, gate := w.givesUp(t)
 	close(gate)
 	w.settle(t)
 	w.Clock.Add(11 * time.Minute)

@@ -7,11 +7,12 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/mcp"
+	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/server"
 )
 
 // readsAsk has people asked about each resource that is read.
-var readsAsk = strings.Replace(agentFile, "        - read_file\n",
+var readsAsk = strings.Replace(mcptest.Clerk, "        - read_file\n",
 	"        - read_file\n        - {name: resources/read, approval: true}\n", 1)
 
 // modern is the _meta of a modern request.

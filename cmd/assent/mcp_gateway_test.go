@@ -15,6 +15,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/mcp/mcptest"
 )
 
 // filesServer is an MCP server: a program that writes down each call
@@ -52,20 +53,6 @@ func filesAnswer(method, text string) string {
 
 	return `"error":{"code":-32601,"message":"no such method"}`
 }
-
-const filesAgent = `schema_version: "1.0.0"
-metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Keeps files.}
-interface: {input: {type: object}, output: {type: object}}
-action_space:
-  mcp_servers:
-    - alias: files
-      server_ref: files
-      description: Files.
-      allowed_tools:
-        - read_file
-        - {name: write_file, approval: true}
-execution_policy: {id: agf.react, config: {instructions: Keep files., model: any}}
-`
 
 const filesConfig = `agent: clerk.agf.yaml
 callers: {name: desk, hold: 1s}
@@ -217,7 +204,7 @@ func callsIn(t *testing.T, dir, tool string) int {
 func mcpDir(t *testing.T) (dir, config string) {
 	t.Helper()
 	dir = t.TempDir()
-	writeFiles(t, dir, map[string]string{"clerk.agf.yaml": filesAgent, "gateway.yaml": filesConfig})
+	writeFiles(t, dir, map[string]string{"clerk.agf.yaml": mcptest.Clerk, "gateway.yaml": filesConfig})
 	return dir, filepath.Join(dir, "gateway.yaml")
 }
 

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/mcp/mcptest"
 )
 
 // usersDir is a gateway whose callers' users are asked.
@@ -17,7 +19,7 @@ func usersDir(t *testing.T, more string) (config string) {
 	t.Helper()
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
-		"clerk.agf.yaml": filesAgent,
+		"clerk.agf.yaml": mcptest.Clerk,
 		"gateway.yaml":   strings.Replace(filesConfig, "hold: 1s", "hold: 1m"+more, 1) + "ask: user\n",
 		"people.yaml":    "schema_version: \"1.0.0\"\npeople:\n  - {id: mara}\n  - {id: ben}\n",
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/mcp/mcptest"
 )
 
 // envServer is filesServer, and writes down its environment.
@@ -453,7 +454,7 @@ func TestMCPPinsOfARunningServer(t *testing.T) {
 		t.Errorf("agf-validate: %v\n%s", err, out)
 	}
 	wrong := strings.Replace(
-		filesAgent,
+		mcptest.Clerk,
 		"- read_file",
 		"- raed_file",
 		1,

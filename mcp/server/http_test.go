@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/server"
 )
 
@@ -59,26 +60,7 @@ func newSite(t *testing.T, h server.Handler, change func(*server.HTTPConfig)) *s
 // ask sends a request; headers come in pairs.
 func (s *site) ask(method, body string, headers ...string) *http.Response {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer desk")
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-		if headers[i] == "Host" {
-			r.Host = headers[i+1]
-		}
-	}
-
-	resp, err := s.http.Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { resp.Body.Close() })
-	return resp
+	return mcptest.Ask(s.t.Context(), s.t, s.http, method, s.url, body, headers...)
 }
 
 // expect sends a request, and wants a status and a text in the answer.

@@ -16,20 +16,16 @@ import (
 
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/mcp"
+	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/upstream"
 )
 
-const agentFile = `schema_version: "1.0.0"
-metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Keeps files.}
-interface: {input: {type: object}, output: {type: object}}
-action_space:
-  mcp_servers:
-    - alias: files
+// agentFile has ten tools more than the clerk.
+var agentFile = mcptest.ClerkOf(`    - alias: files
       server_ref: files
       description: Files.
       allowed_tools: [read_file, {name: write_file, approval: true}, t0, t1, t2, t3, t4, t5, t6, t7, t8, t9]
-execution_policy: {id: agf.react, config: {instructions: Keep files., model: any}}
-`
+`)
 
 // tools is how many the agent's file allows.
 const tools = 12

@@ -12,14 +12,11 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/mcp/mcptest"
 )
 
-const realAgent = `schema_version: "1.0.0"
-metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Keeps files.}
-interface: {input: {type: object}, output: {type: object}}
-action_space:
-  mcp_servers:
-    - alias: files
+// realAgent calls servers of others.
+var realAgent = mcptest.ClerkOf(`    - alias: files
       server_ref: files
       description: Files.
       allowed_tools: [read_text_file, {name: write_file, approval: true}]
@@ -30,8 +27,7 @@ action_space:
     - {alias: every, server_ref: every, description: Everything by a pipe.}
     - {alias: web, server_ref: web, description: Everything by HTTP.}
     - {alias: old, server_ref: old, description: Everything by the transport of 2024-11-05.}
-execution_policy: {id: agf.react, config: {instructions: Keep files., model: any}}
-`
+`)
 
 // realConfig has the servers of others: their programs, a directory, and
 // the addresses of those that are reached by HTTP.

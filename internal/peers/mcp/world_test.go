@@ -28,6 +28,7 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/catalog"
+	"github.com/assent-dev/assent/mcp/mcptest"
 	"github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/mcp/wire"
 	"github.com/assent-dev/assent/resolve"
@@ -53,25 +54,6 @@ func installed(t *testing.T) string {
 		t.Fatal("software of others is not installed: internal/peers/run mcp installs and runs it")
 	}
 	return dir
-}
-
-// pins accepts all tools as they come first.
-type pins struct {
-	mu  sync.Mutex
-	all catalog.Pins
-}
-
-func (p *pins) Pins(context.Context) (*catalog.Pins, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.all.Clone(), nil
-}
-
-func (p *pins) Accept(_ context.Context, j *catalog.Judgement) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	j.Keep(&p.all)
-	return nil
 }
 
 // world is a gateway with people, which clients reach by HTTP and by
@@ -111,7 +93,7 @@ func newWorld(t *testing.T, agent string, up mcp.Upstream, change func(*mcp.Conf
 		Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Poll:     20 * time.Millisecond,
 		Naming:   catalog.Naming{Page: 5},
-		Pins:     &pins{},
+		Pins:     &mcptest.Pins{},
 		Servers:  []mcp.Server{{Alias: "files", Upstream: up, PassMeta: []string{"*"}}},
 		Callers:  []mcp.Caller{{Name: "short", Hold: time.Second}, {Name: "long", Hold: 40 * time.Second}},
 		Announce: func(ctx context.Context, method string) { w.server.Announce(ctx, method) },
