@@ -3,11 +3,9 @@ package posture
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/assent-dev/assent/condition"
-	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
 )
@@ -188,116 +186,6 @@ func joined(a, b string) string {
 		return a + b
 	}
 	return a + ", " + b
-}
-
-// unchanged reports whether both sides have the same gates: nothing is
-// different then.
-func (p pair) unchanged() bool {
-	if p.old.denied != p.new.denied {
-		return false
-	}
-	old, new := p.signatures(p.old), p.signatures(p.new)
-	slices.Sort(old)
-	slices.Sort(new)
-	return slices.Equal(old, new) && p.sameTemplate(p.old.asks, p.new.asks)
-}
-
-// sameTemplate reports whether templates stand in the same order, which
-// decides whose is shown.
-func (p pair) sameTemplate(old, new []int) bool {
-	texts := func(s side, list []int) []string {
-		var out []string
-		for _, i := range list {
-			g := &s.target.Gates[i]
-			out = append(out, p.signature(s, i)+string(g.Source)+g.Policy)
-		}
-		return out
-	}
-	return slices.Equal(texts(p.old, old), texts(p.new, new)) || !p.old.templates() &&
-		!p.new.templates()
-}
-
-func (s side) templates() bool {
-	return slices.ContainsFunc(
-		s.asks,
-		func(i int) bool { return s.target.Gates[i].Template != "" },
-	)
-}
-
-func (p pair) signatures(s side) []string {
-	out := make([]string, len(s.asks))
-	for i, at := range s.asks {
-		out[i] = p.signature(s, at)
-	}
-	return out
-}
-
-// signature is what of a gate that asks matters to calls.
-func (p pair) signature(s side, at int) string {
-	g := &s.target.Gates[at]
-	return p.gateKey(s, at) + "\n" + requireKey(g.Require) + "\n" + g.Template
-}
-
-// gateKey is when a gate asks.
-func (p pair) gateKey(s side, at int) string {
-	g := &s.target.Gates[at]
-	if g.When == nil {
-		return ""
-	}
-	key, ok := p.keys[g.When]
-	if !ok {
-		key = exprKey(g.When)
-		p.keys[g.When] = key
-	}
-	return strings.Join([]string{
-		strconv.Itoa(int(g.Use)), s.sem.OnMissing.String(), s.sem.OnMismatch.String(), s.sem.Anchor.String(),
-		s.sem.Trim.String(), key,
-	}, " ")
-}
-
-// exprKey is the same for conditions that say the same in the same
-// words; numbers are compared as numbers.
-func exprKey(e *condition.Expr) string {
-	var b []byte
-	for i := range e.Groups {
-		b = append(b, '[')
-		for _, m := range e.Groups[i].Matchers {
-			b = append(strconv.AppendQuote(b, m.Key), '{')
-			for j := range m.Tests {
-				b = append(append(b, m.Tests[j].Op...), '(')
-				for _, o := range m.Tests[j].Operands() {
-					b = appendScalar(b, o)
-				}
-				b = append(b, ')')
-			}
-
-			b = append(b, '}')
-		}
-
-		b = append(b, ']')
-	}
-
-	return string(b)
-}
-
-func appendScalar(b []byte, s condition.Scalar) []byte {
-	if s.Kind == value.Number {
-		return append(append(b, s.Num.Canonical()...), ',')
-	}
-	return append(append(b, s.String()...), ',')
-}
-
-// requireKey is what a gate demands. It tells no opinion from the
-// default, which join differently.
-func requireKey(r *policy.Require) string {
-	if r == nil {
-		return "nothing"
-	}
-	text, err := r.MarshalJSON()
-	if err != nil {
-		return "unreadable"
-	}
-	return string(r.OnTimeout) + strconv.FormatBool(r.Grants.Bounds == nil) + string(text)
 }
 
 // readsParent reports whether some gate looks at the parent's input.
@@ -549,70 +437,4 @@ func agentPosition(s Side) *Position {
 		at = n.Range.Start
 	}
 	return &Position{File: s.Plan.Agent().File, Line: at.Line, Column: at.Column}
-}
-
-// merged tells once what is the same with and without a parent's input,
-// and for calls with other annotations, and says of which calls the rest
-// is true.
-func merged(found []Change, classes int) []Change {
-	for i := range found {
-		if found[i].region != nil {
-			found[i].Region = found[i].region.String()
-		}
-	}
-	found = alike(found, 2, func(c *Change) *string { return &c.parent })
-	found = alike(found, classes, func(c *Change) *string { return &c.class })
-	for i := range found {
-		c := &found[i]
-		notes := joined(joined(c.note, c.parent), c.class)
-		switch {
-		case notes == "":
-		case c.Region == "":
-			c.Region = notes
-		default:
-			c.Region += " (" + notes + ")"
-		}
-	}
-
-	return found
-}
-
-// alike joins changes that differ in one note alone. All notes that
-// there are together are none.
-func alike(found []Change, all int, note func(c *Change) *string) []Change {
-	var out []Change
-	notes := map[int][]string{}
-	for _, c := range found {
-		i := slices.IndexFunc(out, func(o Change) bool {
-			return o.Aspect == c.Aspect && o.Effect == c.Effect && o.From == c.From && o.To == c.To &&
-				o.Region == c.Region && o.note == c.note && o.Why == c.Why && others(&o, note) == others(&c, note)
-		})
-		if i < 0 {
-			i = len(out)
-			out = append(out, c)
-		}
-		if out[i].Asks != c.Asks {
-			out[i].Asks = "" // it is not the same for all of them
-		}
-		if text := *note(&c); text != "" {
-			notes[i] = append(notes[i], text)
-		}
-	}
-
-	for i := range out {
-		*note(&out[i]) = strings.Join(notes[i], " or ")
-		if len(notes[i]) >= all {
-			*note(&out[i]) = ""
-		}
-	}
-
-	return out
-}
-
-// others is the note that is not looked at.
-func others(c *Change, note func(c *Change) *string) string {
-	if note(c) == &c.parent {
-		return c.class
-	}
-	return c.parent
 }

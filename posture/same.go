@@ -1,0 +1,121 @@
+package posture
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/value"
+)
+
+// unchanged reports whether both sides have the same gates: nothing is
+// different then.
+func (p pair) unchanged() bool {
+	if p.old.denied != p.new.denied {
+		return false
+	}
+	old, new := p.signatures(p.old), p.signatures(p.new)
+	slices.Sort(old)
+	slices.Sort(new)
+	return slices.Equal(old, new) && p.sameTemplate(p.old.asks, p.new.asks)
+}
+
+// sameTemplate reports whether templates stand in the same order, which
+// decides whose is shown.
+func (p pair) sameTemplate(old, new []int) bool {
+	texts := func(s side, list []int) []string {
+		var out []string
+		for _, i := range list {
+			g := &s.target.Gates[i]
+			out = append(out, p.signature(s, i)+string(g.Source)+g.Policy)
+		}
+		return out
+	}
+	return slices.Equal(texts(p.old, old), texts(p.new, new)) || !p.old.templates() &&
+		!p.new.templates()
+}
+
+func (s side) templates() bool {
+	return slices.ContainsFunc(
+		s.asks,
+		func(i int) bool { return s.target.Gates[i].Template != "" },
+	)
+}
+
+func (p pair) signatures(s side) []string {
+	out := make([]string, len(s.asks))
+	for i, at := range s.asks {
+		out[i] = p.signature(s, at)
+	}
+	return out
+}
+
+// signature is what of a gate that asks matters to calls.
+func (p pair) signature(s side, at int) string {
+	g := &s.target.Gates[at]
+	return p.gateKey(s, at) + "\n" + requireKey(g.Require) + "\n" + g.Template
+}
+
+// gateKey is when a gate asks.
+func (p pair) gateKey(s side, at int) string {
+	g := &s.target.Gates[at]
+	if g.When == nil {
+		return ""
+	}
+	key, ok := p.keys[g.When]
+	if !ok {
+		key = exprKey(g.When)
+		p.keys[g.When] = key
+	}
+	return strings.Join([]string{
+		strconv.Itoa(int(g.Use)), s.sem.OnMissing.String(), s.sem.OnMismatch.String(), s.sem.Anchor.String(),
+		s.sem.Trim.String(), key,
+	}, " ")
+}
+
+// exprKey is the same for conditions that say the same in the same
+// words; numbers are compared as numbers.
+func exprKey(e *condition.Expr) string {
+	var b []byte
+	for i := range e.Groups {
+		b = append(b, '[')
+		for _, m := range e.Groups[i].Matchers {
+			b = append(strconv.AppendQuote(b, m.Key), '{')
+			for j := range m.Tests {
+				b = append(append(b, m.Tests[j].Op...), '(')
+				for _, o := range m.Tests[j].Operands() {
+					b = appendScalar(b, o)
+				}
+				b = append(b, ')')
+			}
+
+			b = append(b, '}')
+		}
+
+		b = append(b, ']')
+	}
+
+	return string(b)
+}
+
+func appendScalar(b []byte, s condition.Scalar) []byte {
+	if s.Kind == value.Number {
+		return append(append(b, s.Num.Canonical()...), ',')
+	}
+	return append(append(b, s.String()...), ',')
+}
+
+// requireKey is what a gate demands. It tells no opinion from the
+// default, which join differently.
+func requireKey(r *policy.Require) string {
+	if r == nil {
+		return "nothing"
+	}
+	text, err := r.MarshalJSON()
+	if err != nil {
+		return "unreadable"
+	}
+	return string(r.OnTimeout) + strconv.FormatBool(r.Grants.Bounds == nil) + string(text)
+}
