@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/assent-dev/assent/approval"
@@ -19,6 +21,7 @@ import (
 type problem struct {
 	openapi.Problem
 	cause error
+	lacks []string // scopes, of which a token needs one
 }
 
 // Error is the detail, or the title.
@@ -138,8 +141,12 @@ func (p *problem) write(w http.ResponseWriter) {
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.RetryAfter))
 	}
-	if p.Status == http.StatusUnauthorized {
+	switch {
+	case p.Status == http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", challenge(p.Code))
+	case len(p.lacks) > 0:
+		h.Set("WWW-Authenticate", fmt.Sprintf(
+			`Bearer realm="assent", error="insufficient_scope", scope=%q`, strings.Join(p.lacks, " ")))
 	}
 	text, err := json.Marshal(p.Problem)
 	if err != nil { // strings and numbers always have a JSON form

@@ -83,6 +83,8 @@ type Config struct {
 	Sessions rap.Sessions
 	// SignIns is what RAP tools ask people to sign in to; nil: nothing.
 	SignIns signin.Book
+	// Programs stand beside the API and act by its tokens.
+	Programs []Program
 	// Administration asks people about acts that widen what may happen;
 	// nil: nobody acts by the API.
 	Administration *administration.Desk
@@ -158,6 +160,7 @@ func New(cfg Config) *Server {
 	for _, r := range s.routes {
 		s.mux.Handle(r.pattern, s.serve(r))
 	}
+	s.addPrograms()
 	return s
 }
 

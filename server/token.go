@@ -106,7 +106,9 @@ func permit(t *store.Token, scopes []scope) error {
 	}) {
 		detail += ", and a token that is not bound to agents"
 	}
-	return fail(openapi.CodeMissingScope, detail)
+	p := fail(openapi.CodeMissingScope, detail)
+	p.lacks = names
+	return p
 }
 
 // stillMay asks again, after a while, whether the token holds: it may

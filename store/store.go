@@ -120,6 +120,9 @@ type Tokens interface {
 	PutToken(ctx context.Context, t Token) error
 	// TokenByHash returns a token whatever its state; approval.ErrNotFound.
 	TokenByHash(ctx context.Context, hash string) (Token, error)
+	// LiveToken returns the token of a name that is neither revoked nor
+	// has ended by now; approval.ErrNotFound.
+	LiveToken(ctx context.Context, tenant, name string, now time.Time) (Token, error)
 	Tokens(ctx context.Context, tenant string) ([]Token, error)
 	// RevokeToken returns approval.ErrNotFound when there is none.
 	RevokeToken(ctx context.Context, tenant, id string, at time.Time) error

@@ -163,6 +163,10 @@ func (d *Decoder) mapping(n *yamldoc.Node, s *Schema, v reflect.Value) {
 	names := slices.Sorted(maps.Keys(s.Properties))
 	for _, f := range n.Fields {
 		property, known := s.Properties[f.Key.Text]
+		if where := s.Elsewhere[f.Key.Text]; where != "" {
+			d.Wrong(f.Key, f.Key.Text+" is no field of this "+s.Title, where, "")
+			continue
+		}
 		if !known {
 			message := fmt.Sprintf("no field is called %q here", f.Key.Text)
 			d.Wrong(f.Key, message, "one of "+strings.Join(names, ", "), diag.Nearest(f.Key.Text, names))

@@ -35,6 +35,9 @@ type Schema struct {
 	Lacks   string   `json:"x-lacks"`   // instead of the names of required properties that are missing
 	Lacking string   `json:"x-lacking"` // what is expected where required properties are missing
 	Extends []string `json:"x-extends"` // $defs whose properties are properties here too
+	// Elsewhere are names that are no properties here, with where that
+	// is said which they would say.
+	Elsewhere map[string]string `json:"x-elsewhere"`
 
 	name string // in $defs
 	root *Schema
@@ -87,6 +90,51 @@ func Join(text []byte, object []string, fields map[string][]byte) ([]byte, error
 	}
 
 	return json.Marshal(whole)
+}
+
+// Prefixed puts a prefix before the names of all $defs and formats of a
+// schema, so that it can be joined to another one.
+func Prefixed(text []byte, prefix string) ([]byte, error) {
+	var whole map[string]any
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return nil, fmt.Errorf("the schema: %w", err)
+	}
+	defs := map[string]any{}
+	for name, def := range whole["$defs"].(map[string]any) {
+		prefixIn(def, prefix)
+		defs[prefix+name] = def
+	}
+	whole["$defs"] = defs
+
+	return json.Marshal(whole)
+}
+
+// prefixIn does it for what a node leads to. What a member of
+// properties is called says nothing about it.
+func prefixIn(node any, prefix string) {
+	object, _ := node.(map[string]any)
+	for key, value := range object {
+		text, _ := value.(string)
+		name, refers := strings.CutPrefix(text, "#/$defs/")
+		names, _ := value.([]any)
+		properties, _ := value.(map[string]any)
+		switch {
+		case key == "$ref" && refers:
+			object[key] = "#/$defs/" + prefix + name
+		case key == "format" && text != "":
+			object[key] = prefix + text
+		case key == "x-extends":
+			for i := range names {
+				names[i] = prefix + names[i].(string)
+			}
+		case key == "properties":
+			for _, property := range properties {
+				prefixIn(property, prefix)
+			}
+		default:
+			prefixIn(value, prefix)
+		}
+	}
 }
 
 // link checks references and adds the properties that a schema extends.

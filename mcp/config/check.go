@@ -16,6 +16,7 @@ func decoder(dir string) *document.Decoder {
 		Formats: formats(dir),
 		Checks: map[string]document.Check{
 			"gateway":  check(checkGateway),
+			"served":   check(checkServed),
 			"upstream": check(checkUpstream),
 			"issuer":   check(checkIssuer),
 			"client":   check(checkClient),
@@ -45,11 +46,30 @@ func checkGateway(d *document.Decoder, n *yamldoc.Node, g *Gateway) {
 	checkCallers(d, n, g)
 	checkOAuth(d, n, g)
 	checkAsk(d, n, g)
-	knows := func(u Upstream) bool { return u.Alias == g.Resources }
-	if g.Resources != "" && !slices.ContainsFunc(g.Upstream, knows) {
+	checkWorks(d, n, &g.Works)
+}
+
+// checkServed refuses what a gateway inside a service could not work
+// with.
+func checkServed(d *document.Decoder, n *yamldoc.Node, g *Served) {
+	checkWorks(d, n, &g.Works)
+	if g.InPlace && !g.AsksUser() {
+		d.Wrong(
+			n.Get("in_place"),
+			"in_place is about users, and they are not asked",
+			"ask: user or both, or no in_place",
+			"",
+		)
+	}
+}
+
+// checkWorks looks at the servers of a gateway.
+func checkWorks(d *document.Decoder, n *yamldoc.Node, w *Works) {
+	knows := func(u Upstream) bool { return u.Alias == w.Resources }
+	if w.Resources != "" && !slices.ContainsFunc(w.Upstream, knows) {
 		d.Wrong(n.Get("resources"), "no server has this alias", "one of upstream", "")
 	}
-	if upstream := n.Get("upstream"); upstream != nil && len(g.Upstream) == 0 {
+	if upstream := n.Get("upstream"); upstream != nil && len(w.Upstream) == 0 {
 		d.Wrong(
 			upstream,
 			"there is no server",

@@ -30,21 +30,26 @@ type Gateway struct {
 	Key       string `doc:"key"`       // "": assent.key beside a store that is a file
 	Watermark string `doc:"watermark"` // "": beside the key; NoWatermark: none
 
+	Works
+	PermitAge time.Duration `doc:"permit_age"` // at most a day
+
+	Listen    string        `doc:"listen"` // "": standard streams
+	PublicURL string        `doc:"public_url"`
+	Hosts     []string      `doc:"hosts"`
+	Callers   []Caller      `doc:"callers"`
+	OAuth     *OAuth        `doc:"oauth"` // nil: callers show tokens of files alone
+	Grace     time.Duration `doc:"grace"`
+}
+
+// Works is what a gateway has wherever it runs.
+type Works struct {
 	// Ask is "user", "approvers", "both", or "" for approvers where
 	// there are some.
 	Ask       string        `doc:"ask"`
 	Within    time.Duration `doc:"within"`
 	RunWithin time.Duration `doc:"run_within"`
-	PermitAge time.Duration `doc:"permit_age"` // at most a day
-
-	Listen    string   `doc:"listen"` // "": standard streams
-	PublicURL string   `doc:"public_url"`
-	Hosts     []string `doc:"hosts"`
-	Origins   []string `doc:"origins"`
-	Callers   []Caller `doc:"callers"`
-	OAuth     *OAuth   `doc:"oauth"` // nil: callers show tokens of files alone
-
-	Upstream []Upstream `doc:"upstream"`
+	Origins   []string      `doc:"origins"`
+	Upstream  []Upstream    `doc:"upstream"`
 	// Prefix is "auto" or "always".
 	Prefix    string `doc:"prefix"`
 	NameLimit int    `doc:"name_limit"` // characters
@@ -54,12 +59,23 @@ type Gateway struct {
 	KeepResults time.Duration `doc:"keep_results"`
 	MaxPending  int           `doc:"max_pending"`
 	Recheck     time.Duration `doc:"recheck"`
-	Grace       time.Duration `doc:"grace"`
 	WaitTool    bool          `doc:"wait_tool"`
 }
 
 // AsksUser reports whether the users of clients are asked.
-func (g *Gateway) AsksUser() bool { return g.Ask == "user" || g.Ask == "both" }
+func (w *Works) AsksUser() bool { return w.Ask == "user" || w.Ask == "both" }
+
+// Served is a gateway of `assent serve`, at /mcp/NAME: its tenant, store,
+// key, rules and people are those of the server, and whoever calls shows
+// a token of it.
+type Served struct {
+	Name  string `doc:"name"`
+	Agent string `doc:"agent"` // id
+	Pins  string `doc:"pins"`  // file; "": mcp-NAME.pins.json beside the store
+	Works
+	Hold    time.Duration `doc:"hold"`
+	InPlace bool          `doc:"in_place"`
+}
 
 // NoWatermark is the watermark of a gateway that has none.
 const NoWatermark = "none"

@@ -17,7 +17,7 @@ import (
 // formats are the forms of text that the table names.
 func formats(dir string) map[string]document.Format {
 	beside := func(name string) string {
-		if filepath.IsAbs(name) {
+		if dir == "" || filepath.IsAbs(name) {
 			return name
 		}
 
@@ -36,6 +36,11 @@ func formats(dir string) map[string]document.Format {
 			IsVariable,
 			"is no name of a variable",
 			"letters, digits and _, such as API_KEY",
+		),
+		"name": holds(
+			isName,
+			"is no name of an address",
+			"lower-case letters, digits and hyphens, a letter or digit first, such as issue-tracker",
 		),
 		"alias": holds(
 			IsAlias,
@@ -99,6 +104,7 @@ func isArgument(s string) bool { return !strings.ContainsRune(s, 0) }
 var (
 	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	alias    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	name     = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 	header   = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
@@ -109,6 +115,8 @@ func IsVariable(s string) bool { return variable.MatchString(s) }
 // files, and before the names of its tools. Two underscores are what
 // parts the two.
 func IsAlias(s string) bool { return alias.MatchString(s) && !strings.Contains(s, "__") }
+
+func isName(s string) bool { return name.MatchString(s) }
 
 func isAddress(s string) bool {
 	_, port, err := net.SplitHostPort(s)

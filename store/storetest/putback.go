@@ -242,6 +242,7 @@ func tokenWithoutEntry(t *testing.T, p Place) {
 	p.Exec("DELETE FROM entries")
 	for _, s := range []full{a, b} {
 		equal(t, must(s.TokenByHash(ctx, "h1"))(t).Revoked == nil, false)
+		missing(t, second(s.LiveToken(ctx, tenant, "bot", epoch())))
 		equal(t, s.Integrity().Alarms > 0, true)
 	}
 	_, w := remembering(t, elsewhere)

@@ -79,6 +79,12 @@ func Tampering(t *testing.T, place func(t *testing.T) Place) {
 				return second(s.TokenByHash(ctx, "forged"))
 			},
 		},
+		"a token that asks by its name": {
+			`UPDATE tokens SET agents = '[]'`,
+			func(ctx context.Context, s full) error {
+				return second(s.LiveToken(ctx, tenant, "bot", epoch()))
+			},
+		},
 		"a forged token that is ended": {`UPDATE tokens SET person = 'eve'`, func(ctx context.Context, s full) error {
 			return s.RevokeToken(ctx, tenant, "t1", epoch())
 		}},

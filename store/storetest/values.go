@@ -43,6 +43,17 @@ func tokens(t *testing.T, db Database) {
 	if got := must(s.TokenByHash(ctx, "h1"))(t); !reflect.DeepEqual(got, first) {
 		t.Fatalf("got %+v, want %+v", got, first)
 	}
+	live := func(of, name string, after time.Duration) error {
+		_, err := s.LiveToken(ctx, of, name, epoch().Add(after))
+		return err
+	}
+	if got := must(s.LiveToken(ctx, tenant, "bot", epoch()))(t); !reflect.DeepEqual(got, first) {
+		t.Fatalf("got %+v, want %+v", got, first)
+	}
+	missing(t, live(tenant, "bot", time.Hour))
+	missing(t, live(tenant, "cli", 0))
+	missing(t, live(tenant, "b%", 0))
+	missing(t, live("other", "bot", 0))
 	all := must(s.Tokens(ctx, tenant))(t)
 	equal(t, len(all), 2)
 	if !reflect.DeepEqual(all[0], second) {
@@ -53,6 +64,7 @@ func tokens(t *testing.T, db Database) {
 	if got := must(s.TokenByHash(ctx, "h1"))(t); got.Revoked == nil || !got.Revoked.Equal(epoch()) {
 		t.Fatalf("got %+v", got)
 	}
+	missing(t, live(tenant, "bot", 0))
 	missing(t, s.RevokeToken(ctx, tenant, "t9", epoch()))
 	missing(t, s.RevokeToken(ctx, "other", "t2", epoch()))
 	first.ID, first.Tenant = "t3", "other"

@@ -6,6 +6,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/channels"
 	"github.com/assent-dev/assent/internal/document"
+	"github.com/assent-dev/assent/mcp/config"
 	"github.com/assent-dev/assent/server/notify"
 )
 
@@ -55,7 +56,8 @@ func (n Notify) Receivers(c notify.Channel) []notify.Receiver {
 	return c.Settings.Receivers(n.said[c.Settings.Field])
 }
 
-// wholeTable is the table with the fields that channels bring.
+// wholeTable is the table with the fields that channels and gateways
+// for MCP bring.
 func wholeTable() []byte {
 	fields := map[string][]byte{}
 	for _, c := range channels.All() {
@@ -64,11 +66,25 @@ func wholeTable() []byte {
 		}
 	}
 	text, err := document.Join(table, []string{"tenant_fields", "properties", "notify", "properties"}, fields)
+	if err == nil {
+		gateways := map[string][]byte{"mcp": mcpSection("").Schema}
+		text, err = document.Join(text, []string{"tenant_fields", "properties"}, gateways)
+	}
 	if err != nil {
 		panic(err) // all of it is compiled in, and read by tests
 	}
 
 	return text
+}
+
+// mcpSection is what tenants say of gateways for MCP.
+func mcpSection(dir string) config.Section {
+	s, err := config.NewSection(dir)
+	if err != nil {
+		panic(err) // it is compiled in, and read by tests
+	}
+
+	return s
 }
 
 // channelChecks look at what channels are told.

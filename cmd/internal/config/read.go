@@ -3,6 +3,7 @@ package config
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -68,9 +69,12 @@ func (a Reader) read(file, name string, into any) error {
 // decoder reads documents, or flags, whose paths are as seen from a
 // directory.
 func decoder(dir string) *document.Decoder {
-	return &document.Decoder{
+	gateways := mcpSection(dir)
+	all := formats(dir)
+	maps.Copy(all, gateways.Formats)
+	d := &document.Decoder{
 		Rule:    "config-invalid",
-		Formats: formats(dir),
+		Formats: all,
 		Checks: channelChecks(map[string]document.Check{
 			"serve":        check(checkServeFile),
 			"witness":      check(checkWitness),
@@ -84,6 +88,8 @@ func decoder(dir string) *document.Decoder {
 			"gateway_file": check(checkGatewayFile),
 		}),
 	}
+	maps.Copy(d.Checks, gateways.Checks)
+	return d
 }
 
 func check[T any](look func(*document.Decoder, *yamldoc.Node, *T)) document.Check {

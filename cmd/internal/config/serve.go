@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/mcp/config"
 )
 
 // What commands assume unless they are told otherwise.
@@ -84,6 +86,8 @@ type Tenant struct {
 	OIDC              *OIDC  `doc:"oidc"`
 	Notify            Notify `doc:"notify"`
 	RAP               *RAP   `doc:"rap"`
+	// MCP are gateways for MCP.
+	MCP []config.Served `doc:"mcp"`
 	// Of a gateway for MCP, where Decisions doesn't say it.
 	AskUndeclared bool
 	PermitAge     time.Duration // 0: as everywhere
@@ -137,7 +141,38 @@ func (c *Serve) check() error {
 		names[c.Tenants[i].Name] = true
 	}
 
+	return c.checkMCP()
+}
+
+// checkMCP has each gateway for MCP have an address of its own.
+func (c *Serve) checkMCP() error {
+	names := map[string]string{}
+	for _, t := range c.Tenants {
+		for _, g := range t.MCP {
+			if other, taken := names[g.Name]; taken {
+				return fmt.Errorf(
+					"tenants %s and %s: mcp: both have a gateway called %s, and it has the address /mcp/%s: rename one",
+					other, t.Name, g.Name, g.Name,
+				)
+			}
+			names[g.Name] = t.Name
+		}
+	}
+
 	return nil
+}
+
+// PinsOf is the file of a gateway's pins.
+func (c *Serve) PinsOf(g config.Served) string {
+	if g.Pins != "" {
+		return g.Pins
+	}
+	beside := c.Store
+	if stores.IsURL(c.Store) {
+		beside = c.KeyFile
+	}
+
+	return filepath.Join(filepath.Dir(beside), "mcp-"+g.Name+".pins.json")
 }
 
 func (c *Serve) checkTenant(t *Tenant) error {
