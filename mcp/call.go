@@ -23,7 +23,7 @@ func (g *Gateway) toolsCall(
 	if g.cfg.WaitTool && c.Name == waitTool {
 		return g.waitFor(ctx, r, c, with)
 	}
-	q, bad := g.read(ctx, r.Caller, c)
+	q, bad := g.read(ctx, r, c)
 	if bad != nil {
 		return nil, bad
 	}
@@ -56,10 +56,9 @@ func (g *Gateway) decideOn(
 	if q.tool.withheld != "" {
 		return g.say(r, notRun(q.tool.withheld))
 	}
-	plan, err := g.cfg.Plan(ctx)
+	plan, err := g.rules(ctx)
 	if err != nil {
-		g.cfg.Log.ErrorContext(ctx, "the rules could not be had", "error", err)
-		return g.say(r, notRun("The rules could not be read"))
+		return g.say(r, notRun(g.noRules(ctx, err)))
 	}
 
 	q.plan, q.decision = plan, q.tool.decided(plan, q.call)
@@ -91,12 +90,15 @@ func (g *Gateway) decideOn(
 
 // read finds the tool of a call, and makes the call of it that the
 // rules decide on.
-func (g *Gateway) read(ctx context.Context, name string, c *wire.Call) (*request, *wire.Error) {
-	by := g.callers[name]
-	if by == nil {
-		return nil, wire.Fail(wire.CodeInvalidRequest, "the caller is not configured")
+func (g *Gateway) read(ctx context.Context, r *server.Request, c *wire.Call) (*request, *wire.Error) {
+	by, bad := g.askedBy(ctx, r)
+	if bad != nil {
+		return nil, bad
 	}
 	t, err := g.advertised(ctx, c.Name)
+	if errors.Is(err, errRules) {
+		return &request{caller: by, tool: &tool{withheld: g.noRules(ctx, err)}}, nil
+	}
 	if err != nil {
 		return nil, wire.Fail(wire.CodeInternal, "the tools can't be listed now")
 	}
@@ -113,6 +115,12 @@ func (g *Gateway) read(ctx context.Context, name string, c *wire.Call) (*request
 		call:   t.call(by, c.Arguments),
 		meta:   meta,
 	}, nil
+}
+
+// noRules logs why there are no rules, and says what a client is told.
+func (g *Gateway) noRules(ctx context.Context, err error) string {
+	g.cfg.Log.ErrorContext(ctx, "nothing runs", "error", err)
+	return withoutRules(err)
 }
 
 // relayed is what is passed on of a call's _meta: what follows the call

@@ -2,9 +2,11 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/internal/durable"
 	"github.com/assent-dev/assent/resolve"
@@ -15,13 +17,20 @@ import (
 // asked when the call came, when people approved it, when the call was
 // made again, and right before it runs.
 func (g *Gateway) decide(ctx context.Context, c *record) (durable.Ruling, error) {
-	t, call, why := g.present(ctx, c)
+	owner, err := g.callerOf(ctx, c.Part.Caller)
+	if errors.Is(err, ErrNoCaller) || err == nil && owner.asker != c.Asker {
+		return refused(textGone), nil
+	}
+	if err != nil {
+		return durable.Ruling{}, fmt.Errorf("nobody can say who called: %w", err)
+	}
+	t, call, why := g.present(ctx, c, owner)
 	if why != "" {
 		return refused(why), nil
 	}
-	plan, err := g.cfg.Plan(ctx)
+	plan, err := g.rules(ctx)
 	if err != nil {
-		return durable.Ruling{}, fmt.Errorf("the rules could not be had: %w", err)
+		return durable.Ruling{}, err
 	}
 	d := t.decided(plan, call)
 	if d.Outcome == resolve.Deny {
@@ -36,6 +45,26 @@ func (g *Gateway) decide(ctx context.Context, c *record) (durable.Ruling, error)
 		Context:  t.about(),
 		Ask:      t.asks,
 	}), nil
+}
+
+// errRules says that nobody has the rules now.
+var errRules = errors.New("the rules could not be had")
+
+// rules are those of the agent as of now; errRules.
+func (g *Gateway) rules(ctx context.Context) (*resolve.Plan, error) {
+	plan, err := g.cfg.Plan(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errRules, err)
+	}
+	return plan, nil
+}
+
+// withoutRules says why nothing runs without them.
+func withoutRules(err error) string {
+	if errors.Is(err, approval.ErrFrozen) {
+		return "The agent is frozen by its operators"
+	}
+	return "The rules could not be read"
 }
 
 // rule goes by a decision that denies nothing.
@@ -72,6 +101,9 @@ func (g *Gateway) within(v hold.Verdict) time.Duration {
 	return g.cfg.Within
 }
 
+// textGone ends a call whose caller may not call any more.
+const textGone = "Whoever asked may not call here any more"
+
 // refused ends a call before it ran, with a reason.
 func refused(why string) durable.Ruling {
 	return durable.Ruling{Ending: durable.Ending{Why: durable.Refused, Reason: why}}
@@ -79,8 +111,7 @@ func refused(why string) durable.Ruling {
 
 // present is a stored call as the rules know it now. The words say why
 // there is none any more.
-func (g *Gateway) present(ctx context.Context, c *record) (t *tool, call *resolve.Call, why string) {
-	owner := g.callers[c.Part.Caller]
+func (g *Gateway) present(ctx context.Context, c *record, owner *caller) (t *tool, call *resolve.Call, why string) {
 	if isGranted(c) {
 		g.recheck(ctx, c.Part.Server)
 	}
@@ -88,7 +119,7 @@ func (g *Gateway) present(ctx context.Context, c *record) (t *tool, call *resolv
 	switch {
 	case err != nil:
 		return nil, nil, "The server " + c.Part.Server + " can't be reached"
-	case t == nil || owner == nil:
+	case t == nil:
 		return nil, nil, "The tool is not offered any more"
 	case t.withheld != "":
 		return nil, nil, t.withheld

@@ -27,6 +27,7 @@ import (
 	"github.com/assent-dev/assent/mcp/catalog"
 	"github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/mcp/upstream"
+	"github.com/assent-dev/assent/mcp/wire"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/store"
 )
@@ -59,8 +60,13 @@ type Config struct {
 
 	Servers []Server
 	Callers []Caller
-	Naming  catalog.Naming // of tools
-	Pins    Pins           // definitions of tools that were accepted
+	// CallerOf finds who may connect beside Callers, as of now, by the
+	// name that server.HTTPConfig.Authenticate gives; ErrNoCaller says
+	// that nobody is called so, or not any more. It is asked again before
+	// anything that people approved runs. Nil: nobody may.
+	CallerOf func(ctx context.Context, name string) (Caller, error)
+	Naming   catalog.Naming // of tools
+	Pins     Pins           // definitions of tools that were accepted
 	// Resources is the alias of the server whose resources and prompts
 	// are offered; "": the only one.
 	Resources string
@@ -117,9 +123,13 @@ type Upstream interface {
 	Changed() <-chan string
 }
 
+// ErrNoCaller says that a name is nobody's who may connect.
+var ErrNoCaller = errors.New("there is no such caller")
+
 // Caller is whoever may connect to the gateway.
 type Caller struct {
 	Name      string
+	Token     string        // under which it asks; "": its name below that of the gateway
 	Person    string        // whose client it is, as the directory names them; "" when it is nobody's
 	Principal string        // whom its agent acts for; "" when nobody is named
 	Session   string        // of all its calls; "" for none. It goes into what is approved
@@ -198,7 +208,7 @@ func (g *Gateway) checkParts() error {
 	switch cfg := &g.cfg; {
 	case cfg.Records == nil || cfg.Namespace == "" || cfg.Plan == nil || cfg.Pins == nil:
 		return errors.New("expected records, a namespace, a plan and pins")
-	case len(cfg.Servers) == 0 || len(cfg.Callers) == 0:
+	case len(cfg.Servers) == 0 || len(cfg.Callers) == 0 && cfg.CallerOf == nil:
 		return errors.New("expected a server and a caller")
 	case !slices.Contains([]Ask{AskApprovers, AskUser, AskBoth}, cfg.Ask):
 		return fmt.Errorf("ask: expected user or both, not %q", cfg.Ask)
@@ -229,18 +239,57 @@ func (g *Gateway) readCallers() error {
 		if c.Name == "" || g.callers[c.Name] != nil {
 			return fmt.Errorf("callers[%d]: expected a name of its own", i)
 		}
-		c.Hold = cmp.Or(c.Hold, defaultHold)
-		one := &caller{Caller: c, asker: CallerAsker(g.cfg.Namespace, c)}
-		if (g.cfg.Ask != AskApprovers || c.InPlace) && c.Principal == "" {
-			return fmt.Errorf("callers[%d]: expected a principal, who is asked", i)
-		}
-		if err := one.asker.Check(); err != nil {
+		one, err := g.newCaller(c)
+		if err != nil {
 			return fmt.Errorf("callers[%d]: %w", i, err)
 		}
 		g.callers[c.Name] = one
 	}
 
 	return nil
+}
+
+// newCaller checks a caller, and says who asks when it does.
+func (g *Gateway) newCaller(c Caller) (*caller, error) {
+	c.Hold = cmp.Or(c.Hold, defaultHold)
+	one := &caller{Caller: c, asker: CallerAsker(g.cfg.Namespace, c)}
+	if (g.cfg.Ask != AskApprovers || c.InPlace) && c.Principal == "" {
+		return nil, errors.New("expected a principal, who is asked")
+	}
+	if err := one.asker.Check(); err != nil {
+		return nil, err
+	}
+	return one, nil
+}
+
+// callerOf is a caller as of now; ErrNoCaller.
+func (g *Gateway) callerOf(ctx context.Context, name string) (*caller, error) {
+	if one := g.callers[name]; one != nil {
+		return one, nil
+	}
+	if g.cfg.CallerOf == nil {
+		return nil, ErrNoCaller
+	}
+	c, err := g.cfg.CallerOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	c.Name = name
+	return g.newCaller(c)
+}
+
+// askedBy is the caller of a request, or how the request is refused.
+func (g *Gateway) askedBy(ctx context.Context, r *server.Request) (*caller, *wire.Error) {
+	by, err := g.callerOf(ctx, r.Caller)
+	switch {
+	case errors.Is(err, ErrNoCaller):
+		return nil, wire.Fail(wire.CodeInvalidRequest, "the caller is not configured")
+	case err != nil:
+		g.cfg.Log.ErrorContext(ctx, "a caller can't be found", "error", err)
+		return nil, wire.Fail(wire.CodeInternal, "nobody can say now who calls")
+	}
+
+	return by, nil
 }
 
 // readServers finds servers by their aliases.
@@ -300,11 +349,11 @@ const (
 )
 
 // CallerAsker is who asks when a caller of the gateway of a namespace
-// does: its name under that of the gateway, which no token of an API
-// can have.
+// does: the token that it names, or its name under that of the gateway,
+// which no token of an API can have.
 func CallerAsker(namespace string, c Caller) approval.Asker {
 	return approval.Asker{
-		Token:     namespace + "/" + c.Name,
+		Token:     cmp.Or(c.Token, namespace+"/"+c.Name),
 		Person:    c.Person,
 		Principal: c.Principal,
 	}

@@ -63,9 +63,9 @@ func (e *ear) hear(tell func()) {
 func (g *Gateway) Listen(
 	ctx context.Context, r *server.Request, t server.Topics, tell server.Tell,
 ) (agreed server.Topics, bad *wire.Error) {
-	by := g.callers[r.Caller]
-	if by == nil {
-		return agreed, nil
+	by, bad := g.askedBy(ctx, r)
+	if bad != nil {
+		return agreed, bad
 	}
 	for _, uri := range t.Resources {
 		switch bad = g.listenTo(ctx, uri, &ear{caller: by, tell: tell}); {

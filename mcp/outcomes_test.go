@@ -269,7 +269,7 @@ func TestRulesThatCannotBeReadLetNothingRun(t *testing.T) {
 	c := w.connect(t)
 	c.expect(c.call("read_file", `{}`), "done 1")
 	down.Store(true)
-	c.expect(c.call("read_file", `{}`), "-32603")
+	c.expect(c.call("read_file", `{}`), "Not run. The rules could not be read.")
 }
 
 func TestANewProcessFindsWhatIsPending(t *testing.T) {

@@ -229,13 +229,29 @@ func (q *request) record(key string) *record {
 
 // abandoned says why nothing more can be done for a call.
 func (g *Gateway) abandoned(c *record) string {
-	if g.callers[c.Part.Caller] == nil {
+	if g.callers[c.Part.Caller] == nil && g.cfg.CallerOf == nil {
 		return "the caller is not configured any more"
 	}
 	if g.servers[c.Part.Server] == nil {
 		return "the server is not configured any more"
 	}
 	return ""
+}
+
+// whoAsked is the caller of a call that is kept, as it was when it asked
+// where it isn't configured here.
+func (g *Gateway) whoAsked(c *record) *caller {
+	if one := g.callers[c.Part.Caller]; one != nil {
+		return one
+	}
+	return &caller{
+		Caller: Caller{
+			Name:      c.Part.Caller,
+			Person:    c.Asker.Person,
+			Principal: c.Asker.Principal,
+		},
+		asker: c.Asker,
+	}
 }
 
 // keep is until when an ended call is remembered.

@@ -99,9 +99,13 @@ func brought(r *server.Request) (back *wire.Call, rest []byte, bad *wire.Error) 
 func (g *Gateway) decided(
 	ctx context.Context, r *server.Request, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
-	s, by := g.owner(), g.callers[r.Caller]
-	if s == nil || by == nil {
+	s := g.owner()
+	if s == nil {
 		return nil, errNoOwner(r.Method)
+	}
+	by, bad := g.askedBy(ctx, r)
+	if bad != nil {
+		return nil, bad
 	}
 	back, params, bad := brought(r)
 	if bad != nil {
@@ -183,9 +187,13 @@ func (g *Gateway) itemsList(ctx context.Context, r *server.Request, member strin
 // complete relays completion/complete, where reading what it is about
 // could be allowed.
 func (g *Gateway) complete(ctx context.Context, r *server.Request) (json.RawMessage, *wire.Error) {
-	s, by := g.owner(), g.callers[r.Caller]
-	if s == nil || by == nil {
+	s := g.owner()
+	if s == nil {
 		return nil, errNoOwner(r.Method)
+	}
+	by, bad := g.askedBy(ctx, r)
+	if bad != nil {
+		return nil, bad
 	}
 	method := wire.MethodPrompt
 	if kind, _ := jsonmsg.ReadString(jsonmsg.Get(jsonmsg.Get(r.Params, "ref"), "type")); kind == "ref/resource" {

@@ -184,6 +184,10 @@ func (g *Gateway) taskOf(ctx context.Context, r *server.Request) (*record, *wire
 }
 
 func (g *Gateway) taskByID(ctx context.Context, r *server.Request, id string) (*record, *wire.Error) {
+	by, bad := g.askedBy(ctx, r)
+	if bad != nil {
+		return nil, bad
+	}
 	c, err := g.engine.ByAlias(ctx, durable.Hash(id))
 	switch {
 	case errors.Is(err, approval.ErrNotFound):
@@ -191,7 +195,7 @@ func (g *Gateway) taskByID(ctx context.Context, r *server.Request, id string) (*
 	case err != nil:
 		g.cfg.Log.ErrorContext(ctx, "a task can't be read", "error", err)
 		return nil, wire.Fail(wire.CodeInternal, "the task can't be read now")
-	case c.Part.Task == nil || c.Part.Caller != r.Caller || c.Asker.Principal != g.callers[r.Caller].Principal:
+	case c.Part.Task == nil || c.Part.Caller != r.Caller || c.Asker.Principal != by.Principal:
 		return nil, errNoTask()
 	}
 

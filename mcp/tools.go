@@ -246,9 +246,9 @@ func (g *Gateway) judge(ctx context.Context, s *Server, tools []*catalog.Tool) (
 func (g *Gateway) settle(
 	ctx context.Context, listed map[string]catalog.Judgement, failed map[string]error, pins string,
 ) error {
-	plan, err := g.cfg.Plan(ctx)
+	plan, err := g.rules(ctx)
 	if err != nil {
-		return fmt.Errorf("the rules could not be had: %w", err)
+		return err
 	}
 	var offered []catalog.Judgement
 	for name, j := range listed {
@@ -312,9 +312,9 @@ func undeclared(plan *resolve.Plan, alias, name string) bool {
 // current is the table as of now: listed anew where it was never
 // listed, and made anew when the rules or the pins changed.
 func (g *Gateway) current(ctx context.Context) (*catalog.Table, error) {
-	plan, err := g.cfg.Plan(ctx)
+	plan, err := g.rules(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("the rules could not be had: %w", err)
+		return nil, err
 	}
 	if table := g.tools.now(plan.Version() + g.pinsVersion()); table != nil {
 		return table, nil

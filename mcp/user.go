@@ -113,7 +113,7 @@ func (g *Gateway) askUser(c *record, v hold.Verdict) durable.Ruling {
 
 // question is what the principal is asked.
 func (g *Gateway) question(c *record) hold.Question {
-	owner := g.callers[c.Part.Caller] // it is there, or the call was abandoned
+	owner := g.whoAsked(c)
 	t := &tool{
 		server:      c.Part.Server,
 		name:        c.Part.Tool,

@@ -35,14 +35,17 @@ const longestWait = 24 * 60 * 60
 func (g *Gateway) waitFor(
 	ctx context.Context, r *server.Request, c *wire.Call, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
-	by := g.callers[r.Caller]
+	by, bad := g.askedBy(ctx, r)
+	if bad != nil {
+		return nil, bad
+	}
 	f := jsonmsg.Read(c.Arguments, wire.Limits())
 	ref := f.NonEmpty("approval")
 	most := time.Duration(f.Int("seconds", 0, longestWait)) * time.Second
 	switch {
 	case f.Err() != nil:
 		return nil, wire.Fail(wire.CodeInvalidParams, "params.arguments: %v", f.Err())
-	case by == nil || g.cfg.People == nil:
+	case g.cfg.People == nil:
 		return nil, wire.Fail(wire.CodeInvalidRequest, "there is nobody to wait for")
 	case c.Task != nil && !r.Modern:
 		return nil, wire.Fail(wire.CodeMethodNotFound, "this tool can't be called as a task")

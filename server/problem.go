@@ -148,6 +148,7 @@ func (p *problem) write(w http.ResponseWriter) {
 		h.Set("WWW-Authenticate", fmt.Sprintf(
 			`Bearer realm="assent", error="insufficient_scope", scope=%q`, strings.Join(p.lacks, " ")))
 	}
+
 	text, err := json.Marshal(p.Problem)
 	if err != nil { // strings and numbers always have a JSON form
 		text = nil

@@ -10,6 +10,8 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/registry"
+	mcpconfig "github.com/assent-dev/assent/mcp/config"
+	"github.com/assent-dev/assent/mcp/pinfile"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/auth"
@@ -200,6 +202,23 @@ func (c *checker) secrets(cfg config.Tenant, agents *plans.Plans) {
 	if cfg.RAP != nil {
 		c.rap(cfg, agents)
 	}
+	for _, g := range cfg.MCP {
+		c.mcp(cfg.Name, g, agents)
+	}
+}
+
+// mcp reads what a gateway for MCP is made of. It starts no server.
+func (c *checker) mcp(tenant string, g mcpconfig.Served, agents *plans.Plans) {
+	what := "mcp: gateway " + g.Name
+	if _, err := agents.Plan(context.Background(), tenant, g.Agent); err != nil {
+		c.wrong(tenant, what, noAgent(err))
+	}
+	for _, u := range g.Upstream {
+		_, _, err := mcpUpstream(u, c.cfg.Drain, slog.New(slog.DiscardHandler))
+		c.wrong(tenant, what+": server "+u.Alias, err)
+	}
+	_, err := pinfile.Read(c.cfg.PinsOf(g))
+	c.wrong(tenant, what+": pins", err)
 }
 
 // rap reads what runtimes and gateways are made of.

@@ -29,6 +29,8 @@ type wayToAsk struct {
 	// administers: an act of an administrator, which is for nobody; its
 	// agent has no file.
 	administers bool
+	// unnamed: nobody says for whom the agent acts.
+	unnamed bool
 	// single: no asker of this entrance makes an approval of two people.
 	single bool
 	ask    func(t *testing.T, w *entrances, c askedCall)
@@ -146,6 +148,13 @@ func waysToAsk() []wayToAsk {
 			token: "rt-mara",
 			sites: []string{opens, caller},
 			ask:   behindAlone,
+		},
+		{
+			name:    "a gateway for MCP of the service",
+			token:   "rt-mara",
+			sites:   []string{heldOpens, byToken, "server.(*Bearers).Asker", "mcp.CallerAsker"},
+			unnamed: true,
+			ask:     overMCP,
 		},
 		{
 			name:        "administration, a token",
@@ -294,6 +303,12 @@ func behind(name string) func(*testing.T, *entrances, askedCall) {
 	return func(t *testing.T, w *entrances, c askedCall) {
 		w.invokes(t, w.ready.API+"/rap/default/gateway/"+name, c)
 	}
+}
+
+// overMCP calls a tool of a server behind a gateway for MCP.
+func overMCP(t *testing.T, w *entrances, c askedCall) {
+	l := &listening{t: t, url: w.ready.API + "/mcp/machines"}
+	l.open("Bearer "+w.token["rt-mara"]).says("write_file", c.args(), "Not run yet.")
 }
 
 func behindAlone(t *testing.T, w *entrances, c askedCall) { w.invokes(t, w.gateway, c) }

@@ -16,6 +16,8 @@ type exclusion struct {
 	why  *regexp.Regexp // what they are told, by whatever way
 	// ofCalls: administrators act for nobody, and their agent has no file.
 	ofCalls bool
+	// ofPrincipal: of calls that say for whom the agent acts.
+	ofPrincipal bool
 }
 
 // exclusions holds everybody who must not approve. The rest of the
@@ -34,6 +36,8 @@ func exclusions() []exclusion {
 			who:     "zoe",
 			why:     regexp.MustCompile(`the agent acts for (this person|you)`),
 			ofCalls: true,
+
+			ofPrincipal: true,
 		},
 		{
 			name: "an owner by the directory",
@@ -84,7 +88,7 @@ func TestC1_ExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 				Person:    "mara",
 				Principal: aliasOfZoe,
 			}
-			if way.administers {
+			if way.administers || way.unnamed {
 				by.Principal = ""
 			}
 			q := r.Requester
@@ -99,7 +103,7 @@ func TestC1_ExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 			if !way.question && !way.single {
 				w.testSecondSeat(t, vote, w.asks(t, way, aliasOfZoe, 2))
 			}
-			if !way.question && !way.administers {
+			if !way.question && !way.administers && !way.unnamed {
 				w.testUnknownPrincipal(t, vote, w.asks(t, way, stranger, 1))
 			}
 		})
@@ -182,9 +186,9 @@ func (w *entrances) testExclusions(
 	t.Helper()
 	tried := []string{"ben"}
 	barred := exclusions()
-	if asking.administers {
-		barred = slices.DeleteFunc(barred, func(e exclusion) bool { return e.ofCalls })
-	}
+	barred = slices.DeleteFunc(barred, func(e exclusion) bool {
+		return asking.administers && e.ofCalls || asking.unnamed && e.ofPrincipal
+	})
 	for _, e := range barred {
 		tried = append(tried, e.who)
 	}

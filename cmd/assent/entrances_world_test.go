@@ -9,12 +9,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/testwait"
+	mcpconfig "github.com/assent-dev/assent/mcp/config"
 	"github.com/assent-dev/assent/server/notify/slack"
 	"github.com/assent-dev/assent/server/notify/webhook"
 	"github.com/assent-dev/assent/server/openapi"
@@ -27,7 +29,9 @@ const entrancesAgent = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Runs machines., labels: {owner: otto}}
 interface: {input: {type: object}, output: {type: object}}
 execution_policy: {id: agf.react, config: {instructions: Work., model: any}}
-action_space: {local_tools: [{alias: restart}, {alias: wipe}, {alias: look}]}
+action_space:
+  local_tools: [{alias: restart}, {alias: wipe}, {alias: look}]
+  mcp_servers: [{alias: files, server_ref: files, description: Files.}]
 `
 
 // spareAgent is frozen from the start: administrators ask to let it go on.
@@ -42,11 +46,11 @@ policy_ref: acme.entrances
 applies: implicit
 rules:
   - id: restarts
-    match: {targets: [restart]}
+    match: {targets: [restart, write_file]}
     approval: true
     require: {stages: [{group: ops}]}
   - id: restarts-of-two
-    match: {targets: [restart]}
+    match: {targets: [restart, write_file]}
     approval: {condition: {args_match: {seats: 2}}}
     require: {stages: [{group: ops, people: 2}]}
 `
@@ -182,6 +186,16 @@ func (w *entrances) configure(c *config.Serve) {
 		TokenFile: filepath.Join(w.dir, "caller.token"),
 		Callbacks: []string{w.runtime.URL},
 	}
+	tenant.MCP = []mcpconfig.Served{{
+		Name:  "machines",
+		Agent: "desk",
+		Works: mcpconfig.Works{Upstream: []mcpconfig.Upstream{{
+			Alias:   "files",
+			Command: "files-server",
+			Cwd:     w.dir,
+		}}},
+		Hold: time.Millisecond,
+	}}
 	tenant.RAP = &config.RAP{
 		Runtimes: []config.RAPRuntime{{Agent: "desk", Servers: []config.RAPServer{behind}}},
 		Gateways: []config.RAPGateway{
@@ -213,7 +227,7 @@ func (w *entrances) replicate(t *testing.T, cfg config.Serve) {
 	t.Helper()
 	cfg.Tenants = []config.Tenant{cfg.Tenants[0]}
 	cfg.Tenants[0].Notify = config.Notify{}
-	cfg.Tenants[0].RAP = nil
+	cfg.Tenants[0].RAP, cfg.Tenants[0].MCP = nil, nil
 	w.replica = &app{cfg: cfg, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	var err error
 	if w.replica.tenants, err = loadTenants(cfg, w.replica.log); err != nil {

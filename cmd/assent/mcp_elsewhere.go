@@ -44,7 +44,7 @@ func serveMCPElsewhere(ctx context.Context, cfg config.MCP, streams term.Streams
 	if err != nil {
 		return err
 	}
-	m, err := newMCP(cfg, common)
+	m, err := newMCPAlone(cfg, common)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func mcpElsewhere(cfg config.MCP, s *keyedStore, agents *plans.Plans, logs *slog
 	}
 
 	out.People = client.People(agent, clients)
-	out.Page = pagesBelow(cfg, cfg.Server)
+	out.Page = pagesBelow(cfg.Works, cfg.Server)
 	out.Own = ownAddresses(cfg, "")
 	there := &reachable{ready: any.Ready, allow: cfg.Offline == "allow"}
 	out.Plan = func(ctx context.Context) (*resolve.Plan, error) {
@@ -98,7 +98,7 @@ func mcpElsewhere(cfg config.MCP, s *keyedStore, agents *plans.Plans, logs *slog
 
 // runMCPElsewhere works until ctx ends or the client has gone.
 func runMCPElsewhere(
-	ctx context.Context, m *mcpGateway, s *keyedStore, rest *files, streams term.Streams,
+	ctx context.Context, m *mcpAlone, s *keyedStore, rest *files, streams term.Streams,
 ) error {
 	record := records(s).Record
 	if err := rest.record(ctx, record); err != nil {

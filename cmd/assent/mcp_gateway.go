@@ -17,6 +17,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/mcp"
+	mcpconfig "github.com/assent-dev/assent/mcp/config"
 	mcpserver "github.com/assent-dev/assent/mcp/server"
 	"github.com/assent-dev/assent/mcp/upstream"
 	"github.com/assent-dev/assent/resolve"
@@ -38,7 +39,10 @@ func serveMCP(ctx context.Context, cfg config.MCP, streams term.Streams) error {
 		if err != nil {
 			return err
 		}
-		m, err := newMCP(cfg, a.mcpCommon(cfg, agent))
+		common := a.mcpCommon(ownTenant, agent, "mcp/"+cfg.Name)
+		common.Page = pagesBelow(cfg.Works, a.base.String())
+		common.Own = ownAddresses(cfg, a.base.String())
+		m, err := newMCPAlone(cfg, common)
 		if err != nil {
 			return err
 		}
@@ -57,32 +61,29 @@ func serveMCP(ctx context.Context, cfg config.MCP, streams term.Streams) error {
 }
 
 // mcpCommon is what a gateway inside a service works with.
-func (a *app) mcpCommon(cfg config.MCP, agent string) mcp.Config {
-	room := "mcp/" + cfg.Name
+func (a *app) mcpCommon(tenant, agent, room string) mcp.Config {
 	return mcp.Config{
 		Records:   a.store,
 		Namespace: room,
 		Key:       a.key.RAP,
 		Log:       a.log.With("room", room),
-		Plan:      func(ctx context.Context) (*resolve.Plan, error) { return a.planOf(ctx, ownTenant, agent) },
+		Plan:      func(ctx context.Context) (*resolve.Plan, error) { return a.planOf(ctx, tenant, agent) },
 		People: hold.Service(a.service, a.store, hold.Place{
-			Tenant: ownTenant,
+			Tenant: tenant,
 			Agent:  agent,
 			Inbox:  a.base.String(),
 		}),
-		User: mcp.ServiceUser(a.service, ownTenant),
-		Page: pagesBelow(cfg, a.base.String()),
-		Own:  ownAddresses(cfg, a.base.String()),
+		User: mcp.ServiceUser(a.service, tenant),
 		Record: func(ctx context.Context, event, subject, actor string, facts map[string]any) error {
-			return a.recordTools(ctx, ownTenant, agent, event, subject, actor, facts)
+			return a.recordTools(ctx, tenant, agent, event, subject, actor, facts)
 		},
 	}
 }
 
 // pagesBelow says where the pages of requests are to the clients that
 // may be sent there; nil: none is.
-func pagesBelow(cfg config.MCP, inbox string) func(ref string) string {
-	if cfg.Link != "url" {
+func pagesBelow(w mcpconfig.Works, inbox string) func(ref string) string {
+	if w.Link != "url" {
 		return nil
 	}
 	return func(ref string) string { return strings.TrimSuffix(inbox, "/") + "/requests/" + url.PathEscape(ref) }
@@ -115,21 +116,50 @@ func onlyAgent(p *plans.Plans, file string) (string, error) {
 	return "", fmt.Errorf("agent: expected one agent in %s, not %d", file, len(all))
 }
 
+// mcpAlone is a gateway that is a process of its own, by its
+// configuration.
+type mcpAlone struct {
+	*mcpGateway
+	cfg    config.MCP
+	tokens callerTokens
+}
+
+// newMCPAlone makes such a gateway from what it works with.
+func newMCPAlone(cfg config.MCP, common mcp.Config) (*mcpAlone, error) {
+	tokens, err := readCallerTokens(cfg.Callers)
+	if err != nil {
+		return nil, err
+	}
+	common.Callers = mcpCallers(cfg)
+	common.Approved = cfg.PermitAge
+	own := mcpOwn{pins: cfg.Beside(pinsName), grace: cfg.Grace}
+	m, err := newMCP(cfg.Works, own, common)
+	return &mcpAlone{
+		mcpGateway: m,
+		cfg:        cfg,
+		tokens:     tokens,
+	}, err
+}
+
 // mcpGateway is a gateway with the connections to its servers.
 type mcpGateway struct {
-	cfg     config.MCP
 	gateway *mcp.Gateway
 	server  *mcpserver.Server
 	servers []*upstream.Server
-	tokens  callerTokens
 	log     *slog.Logger
 }
 
+// mcpOwn is what a gateway has for itself.
+type mcpOwn struct {
+	pins  string        // the file of its pins
+	grace time.Duration // how long calls that run may take to end after it was told to stop
+}
+
 // newMCP makes a gateway from what it works with.
-func newMCP(cfg config.MCP, common mcp.Config) (*mcpGateway, error) {
-	m := &mcpGateway{cfg: cfg, log: common.Log}
+func newMCP(cfg mcpconfig.Works, own mcpOwn, common mcp.Config) (*mcpGateway, error) {
+	m := &mcpGateway{log: common.Log}
 	for _, u := range cfg.Upstream {
-		s, connection, err := mcpUpstream(u, cfg, common.Log)
+		s, connection, err := mcpUpstream(u, own.grace, common.Log)
 		if err != nil {
 			return nil, fmt.Errorf("server %s: %w", u.Alias, err)
 		}
@@ -137,43 +167,43 @@ func newMCP(cfg config.MCP, common mcp.Config) (*mcpGateway, error) {
 		m.servers = append(m.servers, connection)
 	}
 
-	var err error
-	if m.tokens, err = readCallerTokens(cfg.Callers); err != nil {
-		return nil, err
-	}
 	common.Now = time.Now
-	common.Callers = mcpCallers(cfg)
 	common.Ask = mcpAsk(cfg)
 	common.WaitTool = cfg.WaitTool
 	common.Naming = mcpNaming(cfg)
 	common.Pins = &mcpPins{
-		file:   cfg.Beside(pinsName),
+		file:   own.pins,
 		record: common.Record,
 	}
 	common.Resources = cfg.Resources
 	common.Keep = cfg.KeepResults
 	common.MaxPending = cfg.MaxPending
 	common.Within = cfg.Within
-	common.Approved = cfg.PermitAge
 	common.RunWithin = cfg.RunWithin
 	common.Recheck = cfg.Recheck
 	common.Announce = func(ctx context.Context, method string) { m.server.Announce(ctx, method) }
+	var err error
 	if m.gateway, err = mcp.New(common); err != nil {
 		return nil, err
 	}
 	m.server = mcpserver.New(mcpserver.Config{
 		Handler: m.gateway,
 		Version: term.Version,
-		Grace:   cfg.Grace,
+		Grace:   own.grace,
 		Log:     common.Log,
 	})
 	return m, nil
 }
 
 // run serves clients until ctx ends, or the client on the standard
-// streams has gone. Calls that run then may end first, and the servers
-// last.
-func (m *mcpGateway) run(ctx context.Context, streams term.Streams) error {
+// streams has gone.
+func (m *mcpAlone) run(ctx context.Context, streams term.Streams) error {
+	return m.while(ctx, func(ctx context.Context) error { return m.serve(ctx, streams) })
+}
+
+// while works as long as clients are served. Calls that run then may
+// end first, and the servers last.
+func (m *mcpGateway) while(ctx context.Context, serve func(context.Context) error) error {
 	beyond := context.WithoutCancel(ctx)
 	connected, disconnect := context.WithCancel(beyond)
 	working, stop := context.WithCancel(beyond)
@@ -182,7 +212,7 @@ func (m *mcpGateway) run(ctx context.Context, streams term.Streams) error {
 		servers.Go(func() { _ = s.Run(connected) }) // ends with connected
 	}
 	work.Go(func() { _ = m.gateway.Run(working) }) // ends with working
-	err := m.serve(ctx, streams)
+	err := serve(ctx)
 	stop()
 	work.Wait()
 	disconnect()
@@ -190,7 +220,7 @@ func (m *mcpGateway) run(ctx context.Context, streams term.Streams) error {
 	return err
 }
 
-func (m *mcpGateway) serve(ctx context.Context, streams term.Streams) error {
+func (m *mcpAlone) serve(ctx context.Context, streams term.Streams) error {
 	if m.cfg.Listen != "" {
 		return m.listen(ctx)
 	}
@@ -202,7 +232,7 @@ func (m *mcpGateway) serve(ctx context.Context, streams term.Streams) error {
 }
 
 // listen serves clients by HTTP.
-func (m *mcpGateway) listen(ctx context.Context) error {
+func (m *mcpAlone) listen(ctx context.Context) error {
 	at, err := net.Listen("tcp", m.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)

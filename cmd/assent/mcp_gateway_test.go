@@ -208,9 +208,9 @@ func mcpDir(t *testing.T) (dir, config string) {
 	return dir, filepath.Join(dir, "gateway.yaml")
 }
 
-// TestMCPGatewayAsksAndRunsOnce: a client, the gateway, a server and
+// TestUsers2_13_AnMCPGatewayAsksAndRunsOnce: a client, the gateway, a server and
 // the inbox are processes of their own.
-func TestMCPGatewayAsksAndRunsOnce(t *testing.T) {
+func TestUsers2_13_AnMCPGatewayAsksAndRunsOnce(t *testing.T) {
 	t.Parallel()
 	dir, file := mcpDir(t)
 	c := startMCP(t, "--config", file)

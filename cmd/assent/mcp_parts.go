@@ -31,14 +31,14 @@ const pinsName = "mcp.pins.json"
 
 // mcpUpstream is a server behind a gateway, and the connection to it.
 func mcpUpstream(
-	u mcpconfig.Upstream, cfg config.MCP, log *slog.Logger,
+	u mcpconfig.Upstream, grace time.Duration, log *slog.Logger,
 ) (out mcp.Server, connection *upstream.Server, err error) {
 	to, err := connectionOf(u)
 	if err != nil {
 		return out, nil, err
 	}
 	to.Alias, to.Era = u.Alias, u.Era
-	to.Version, to.Grace = term.Version, cfg.Grace
+	to.Version, to.Grace = term.Version, grace
 	to.Log = log
 	asks := mcp.Questions{
 		Elicitation:  u.Elicitation != "off",
@@ -230,7 +230,7 @@ func digestOf(u mcpconfig.Upstream) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-func mcpNaming(cfg config.MCP) catalog.Naming {
+func mcpNaming(cfg mcpconfig.Works) catalog.Naming {
 	return catalog.Naming{Prefix: catalog.Prefix(cfg.Prefix), Limit: cfg.NameLimit}
 }
 
@@ -269,7 +269,7 @@ func userOf(cfg config.MCP, person string) string {
 }
 
 // mcpAsk is who is asked.
-func mcpAsk(cfg config.MCP) mcp.Ask {
+func mcpAsk(cfg mcpconfig.Works) mcp.Ask {
 	if cfg.AsksUser() {
 		return mcp.Ask(cfg.Ask)
 	}

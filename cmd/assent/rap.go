@@ -25,16 +25,19 @@ import (
 	"github.com/assent-dev/assent/rap/peer"
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/tokens"
 )
 
-// tools is the RAP of all tenants: runtimes that call tools, and
-// gateways that are tools.
+// tools is the RAP of all tenants, runtimes that call tools, and
+// gateways that are tools; and their gateways for MCP.
 type tools struct {
 	runtimes map[string]*runtime.Runtime // by tenant and agent, see toolsKey
 	mounts   map[string]http.Handler     // by path
 	gateways []tenantGateway
+	programs []server.Program // gateways for MCP
 	workers  []func(context.Context) error
+	drained  chan struct{} // closed when no request of a client is open any more
 }
 
 // runtime is server.Config.Tools.
@@ -46,8 +49,17 @@ func toolsKey(tenant, agent string) string { return tenant + "\x00" + agent }
 
 // buildTools makes what the tenants' configurations name.
 func (a *app) buildTools(ctx context.Context) error {
-	a.tools = &tools{runtimes: map[string]*runtime.Runtime{}, mounts: map[string]http.Handler{}}
+	a.tools = &tools{
+		runtimes: map[string]*runtime.Runtime{},
+		mounts:   map[string]http.Handler{},
+		drained:  make(chan struct{}),
+	}
 	for _, t := range a.cfg.Tenants {
+		for _, c := range t.MCP {
+			if err := a.addMCP(ctx, t.Name, c); err != nil {
+				return fmt.Errorf("tenant %s: mcp: gateway %s: %w", t.Name, c.Name, err)
+			}
+		}
 		if t.RAP == nil {
 			continue
 		}

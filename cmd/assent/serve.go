@@ -301,6 +301,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 		Channels:         votingChannels(),
 		Checks:           a.checks(),
 		Tools:            a.tools.runtime,
+		Programs:         a.tools.programs,
 		Sessions:         a.tools,
 		SignIns:          signIns{a},
 		Version:          term.Version,
@@ -344,6 +345,7 @@ func (a *app) run(ctx context.Context, ready func(operate.Ready)) error {
 	}
 	<-ctx.Done()
 	drained := a.drain(ctx, answers)
+	close(a.tools.drained)
 	all.Wait()
 	a.log.Info("stopped")
 	return errors.Join(told, answered, figured, drained, worked)

@@ -7,6 +7,31 @@ import (
 
 const whole = `{"$defs": {"route": {"type": "object"}, "notify": {"type": "object", "properties": {}}}}`
 
+// TestPrefixed: a schema with names of its own can be joined to one that
+// has the same, and says the same; what a property is called stays.
+func TestPrefixed(t *testing.T) {
+	const own = `{"$ref": "#/$defs/route", "$defs": {"base": {"properties": {"format": {"type": "string"}}},
+		"route": {"type": "object", "x-extends": ["base"], "properties": {"at": {"format": "url"}}}}}`
+	text, err := Prefixed([]byte(own), "a_")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err = Join([]byte(whole), []string{"notify", "properties"}, map[string][]byte{"slack": text}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Load(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := s.Def("a_route")
+	if route.Properties["at"].Format != "a_url" || route.Properties["format"].Type != "string" {
+		t.Errorf("%+v", route.Properties)
+	}
+	if _, err := Prefixed([]byte("["), "a_"); err == nil {
+		t.Error("what is no JSON is prefixed")
+	}
+}
+
 // TestJoin: a field stands where the path leads, and what it defines
 // beside what was there.
 func TestJoin(t *testing.T) {

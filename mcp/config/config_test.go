@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/document"
+	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
 const contract = "../../docs/contracts/mcp.md"
@@ -260,8 +263,41 @@ func TestContractSaysEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(string(text), "\n")
-	for path, s := range schema("gateway").Fields() {
+	saysFields(t, string(text), schema("gateway").Fields())
+}
+
+// TestContractSaysWhatAServiceHas: the fields of a gateway of assent
+// serve alone stand in their section of the contract, and the names of
+// all others.
+func TestContractSaysWhatAServiceHas(t *testing.T) {
+	text, err := os.ReadFile(contract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Inside `assent serve`\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	own := maps.Clone(schema("served").Properties)
+	for name := range schema("works").Properties {
+		delete(own, name)
+		if !strings.Contains(section, "`"+name+"`") {
+			t.Errorf("the section doesn't name %s", name)
+		}
+	}
+
+	saysFields(t, section, own)
+	for name := range schema("gateway").Properties {
+		_, there := schema("served").Properties[name]
+		if !there && schema("served").Elsewhere[name] == "" {
+			t.Errorf("nobody is told where %s is set", name)
+		}
+	}
+}
+
+// saysFields wants a row for each field.
+func saysFields(t *testing.T, text string, fields map[string]*document.Schema) {
+	t.Helper()
+	lines := strings.Split(text, "\n")
+	for path, s := range fields {
 		line := lineOf(lines, "| `"+path+"` |")
 		switch {
 		case line == "":
@@ -290,12 +326,83 @@ func lineOf(lines []string, start string) string {
 	return ""
 }
 
+// section reads a section of assent serve.
+func section(t *testing.T, src string) (all []Served, findings []diag.Finding) {
+	t.Helper()
+	part, err := NewSection("/etc/assent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := document.Load(part.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, _ := yamldoc.Parse("serve.yaml", []byte(src), yamldoc.Limits{})
+	d := document.Decoder{Rule: rule, Formats: part.Formats, Checks: part.Checks}
+	d.Decode(doc.Root, s, &all)
+	return all, d.Findings
+}
+
+const leastServed = "name: files\nagent: clerk\nupstream: {alias: a, command: b}\n"
+
+// TestSection: a gateway of a service has the defaults of one by itself,
+// and paths as seen from the file.
+func TestSection(t *testing.T) {
+	all, findings := section(t, leastServed+"pins: a.json\nhold: codex\n")
+	if len(findings) > 0 || len(all) != 1 {
+		t.Fatalf("%+v %+v", all, findings)
+	}
+	wants(t, map[string][2]any{
+		"name":   {all[0].Name, "files"},
+		"pins":   {all[0].Pins, "/etc/assent/a.json"},
+		"hold":   {all[0].Hold, 4 * time.Minute},
+		"within": {all[0].Within, 24 * time.Hour},
+		"era":    {all[0].Upstream[0].Era, "auto"},
+	})
+}
+
+// TestSectionRefusals: what can't work, and what the service says
+// already, is refused with its place and what would be right.
+func TestSectionRefusals(t *testing.T) {
+	inline := strings.ReplaceAll(leastServed, "\n", ", ")
+	for src, want := range map[string][2]string{
+		"name: a\n": {"1:1 this gateway of assent serve lacks agent and upstream", "the id of one in agents"},
+		strings.Replace(leastServed, "files", "Files", 1): {
+			"1:7 this is no name of an address", "lower-case letters",
+		},
+		"[{" + inline + "}, {" + inline + "}]": {
+			`1:67 another gateway of assent serve is called "files"`, "a name of its own",
+		},
+		leastServed + "in_place: true\n":         {"4:11 in_place is about users", "ask: user or both"},
+		leastServed + "resources: b\n":           {"4:12 no server has this alias", "one of upstream"},
+		leastServed + "store: s.db\n":            {"4:1 store is no field of this gateway", "store at the top of the file"},
+		leastServed + "callers: {name: a}\n":     {"4:1 callers is no field of this gateway", "assent token create"},
+		leastServed + "server: https://a.test\n": {"4:1 server is no field of this gateway", "the people of this server"},
+		leastServed + "holt: 1s\n":               {`4:1 no field is called "holt"`, "hold"},
+		strings.Replace(leastServed, "command: b", "command: b, url: https://a.example", 1): {
+			"3:11 a server is either a program or an address", "one of them",
+		},
+	} {
+		_, findings := section(t, src)
+		if len(findings) == 0 {
+			t.Errorf("%q is accepted", src)
+			continue
+		}
+		f := findings[0]
+		at := fmt.Sprintf("%d:%d %s", f.Range.Start.Line, f.Range.Start.Column, f.Message)
+		if !strings.HasPrefix(at, want[0]) || !strings.Contains(f.Expected, want[1]) {
+			t.Errorf("%q: %s, expected %s", src, at, f.Expected)
+		}
+	}
+}
+
 // TestEveryFieldHasAPlace: what the schema names is read into a field.
 func TestEveryFieldHasAPlace(t *testing.T) {
 	var g Gateway
 	var c Caller
 	var u Upstream
-	for name, target := range map[string]any{"gateway": &g, "caller": &c, "upstream": &u} {
+	var s Served
+	for name, target := range map[string]any{"gateway": &g, "served": &s, "caller": &c, "upstream": &u} {
 		for field := range schema("gateway").Def(name).Properties {
 			if !document.Field(document.Target(target), field).IsValid() {
 				t.Errorf("%s.%s is read into nothing", name, field)

@@ -22,6 +22,7 @@ type HTTPConfig struct {
 	// refused. Nothing of the body was read by then.
 	Authenticate func(r *http.Request) (caller string, refused *Refusal)
 	Hosts        []string // the names under which we are reached, with ports; none: loopback names at any port
+	AnyHost      bool     // whoever has the endpoint looks at names itself
 	Origins      []string // of pages that may connect; none: no page may
 	MaxSessions  int      // of one caller; 1,000
 	// Idle is how long a legacy session lives without a message; 1h.
@@ -72,6 +73,10 @@ func (s *Server) HTTP(cfg HTTPConfig) *HTTP {
 
 // ServeHTTP answers one request of a client.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// An earlier answer on this connection, or whoever serves this one, may
+	// have set a deadline. Waiting takes its time, and not all writers have
+	// deadlines.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	if why := h.foreign(r); why != "" {
 		http.Error(w, why, http.StatusForbidden)
 		return
@@ -142,6 +147,9 @@ func secretNames() []string {
 func (h *HTTP) foreign(r *http.Request) string {
 	if origin := r.Header.Get("Origin"); origin != "" && !slices.Contains(h.cfg.Origins, origin) {
 		return "pages of this origin may not connect"
+	}
+	if h.cfg.AnyHost {
+		return ""
 	}
 	if len(h.cfg.Hosts) > 0 && !slices.Contains(h.cfg.Hosts, r.Host) || len(h.cfg.Hosts) == 0 && !loopback(r.Host) {
 		return "this host name is not one of ours"
@@ -251,6 +259,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, s *stream, modern,
 		return
 	}
 
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(slowReader)) // not all writers have deadlines
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(statusOf(text, modern))
 	if _, err := w.Write(text); err == nil {

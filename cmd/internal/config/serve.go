@@ -155,6 +155,7 @@ func (c *Serve) checkMCP() error {
 					other, t.Name, g.Name, g.Name,
 				)
 			}
+
 			names[g.Name] = t.Name
 		}
 	}

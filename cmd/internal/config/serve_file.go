@@ -81,7 +81,7 @@ func (a Reader) decisions(file string, into **term.Decisions, beside map[string]
 
 func checkServeFile(d *document.Decoder, n *yamldoc.Node, f *serveFile) {
 	oneStore(d, n)
-	if len(f.Tenants) > 0 && (f.Name != DefaultTenant || len(f.Agents) > 0 || f.People != "") {
+	if len(f.Tenants) > 0 && (f.Name != DefaultTenant || len(f.Agents) > 0 || f.People != "" || len(f.MCP) > 0) {
 		d.Wrong(n, "the file has tenants, and a tenant beside them", "everything of a tenant below tenants", "")
 	}
 }

@@ -3,8 +3,10 @@ package config
 import (
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/assent-dev/assent/internal/document"
 	"github.com/assent-dev/assent/internal/jsonschema"
 	"github.com/assent-dev/assent/internal/yamldoc"
+	"github.com/assent-dev/assent/mcp/config"
 )
 
 // TestContractSaysTheTable: docs/contracts/assent.md lists each field
@@ -22,6 +25,9 @@ func TestContractSaysTheTable(t *testing.T) {
 		for path, field := range schemaOf(name).Fields() {
 			steps := strings.Split(path, ".")
 			last := steps[len(steps)-1]
+			if slices.Contains(steps[:len(steps)-1], "mcp") { // docs/contracts/mcp.md has these
+				continue
+			}
 			if !regexp.MustCompile("`([a-z_]+\\.)*" + last + "`").MatchString(text) {
 				t.Errorf("the field %s is not in docs/contracts/assent.md", path)
 			}
@@ -110,6 +116,57 @@ func validate(t *testing.T, schema *jsonschema.Schema, text string) []jsonschema
 	}
 
 	return schema.Validate(doc.Root.Any())
+}
+
+// TestPublishedSchemaHasMCP: what the contract of MCP shows of a
+// service is taken, and what belongs elsewhere isn't.
+func TestPublishedSchemaHasMCP(t *testing.T) {
+	published, err := JSON("serve")
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err := jsonschema.Compile("serve", published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := regexp.MustCompile("(?s)```yaml serve\n(.*?)```").FindStringSubmatch(testfiles.Contract(t, "mcp.md"))
+	if failures := validate(t, schema, example[1]); len(failures) > 0 {
+		t.Errorf("%+v", failures)
+	}
+	cfg, err := Reader{}.readServe(testfiles.Write(t, t.TempDir()+"/serve.yaml", example[1]))
+	if err != nil || len(cfg.Tenants[0].MCP) != 1 || cfg.Tenants[0].MCP[0].Hold != 4*time.Minute {
+		t.Errorf("%v: %+v", err, cfg)
+	}
+	for _, wrong := range []string{"callers: {name: a}", "store: x", "holt: 1s"} {
+		if failures := validate(t, schema, example[1]+"    "+wrong+"\n"); len(failures) == 0 {
+			t.Errorf("the schema takes %q", wrong)
+		}
+	}
+}
+
+// TestMCPNamesAreUnique: a gateway's address is of the whole server.
+func TestMCPNamesAreUnique(t *testing.T) {
+	one := []config.Served{{Name: "files"}}
+	c := Serve{Tenants: []Tenant{{Name: "a", MCP: one}, {Name: "b", MCP: one}}}
+	if err := c.checkMCP(); err == nil || !strings.Contains(err.Error(), "tenants a and b") {
+		t.Error(err)
+	}
+}
+
+// TestPinsOf: they stand beside the store, or beside the key where that
+// is no file, unless they are named.
+func TestPinsOf(t *testing.T) {
+	for want, c := range map[string]Serve{
+		"/var/s/mcp-files.pins.json": {Store: "/var/s/a.db", KeyFile: "/etc/k"},
+		"/etc/mcp-files.pins.json":   {Store: "postgres://a/b", KeyFile: "/etc/k"},
+	} {
+		if got := c.PinsOf(config.Served{Name: "files"}); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if got := c.PinsOf(config.Served{Name: "files", Pins: "/p"}); got != "/p" {
+			t.Error(got)
+		}
+	}
 }
 
 // TestConstantsAgreeWithTheTable: commands that work on a store assume
