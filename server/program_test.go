@@ -39,6 +39,7 @@ func (e *echo) program() server.Program {
 					return
 				}
 			}
+
 			text, err := io.ReadAll(r.Body)
 			fmt.Fprintf(w, "%s %s %s %v", by.Token, by.Person, text, err)
 		},
@@ -97,11 +98,12 @@ func TestProgramsAreForTokens(t *testing.T) {
 		"another name of ada": {of(store.Token{Name: "p", Scopes: asks, Person: "ADA"}), 403, ""},
 	} {
 		resp, text, err := h.posts(t.Context(), "", c.token, "{}")
-		if err != nil || resp.StatusCode != c.status || !strings.Contains(resp.Header.Get("WWW-Authenticate"), c.says) ||
-			!strings.Contains(text, `"outcome":"deny"`) {
+		if err != nil || resp.StatusCode != c.status || !strings.Contains(text, `"outcome":"deny"`) ||
+			!strings.Contains(resp.Header.Get("WWW-Authenticate"), c.says) {
 			t.Errorf("%s: %v %+v %s", what, err, resp, text)
 		}
 	}
+
 	if n := e.entered.Load(); n != 1 {
 		t.Errorf("the program was reached %d times", n)
 	}
@@ -167,8 +169,9 @@ func TestProgramsEndWithTheToken(t *testing.T) {
 		t.Error(err)
 	}
 
-	h.token(store.Token{Tenant: "acme", Name: "other", Scopes: []string{"request"}, Agents: []string{"x"}})
-	h.token(store.Token{Tenant: "acme", Name: "late", Scopes: []string{"request"}, Expires: h.clock.Now().Add(-time.Hour)})
+	asks, before := []string{"request"}, h.clock.Now().Add(-time.Hour)
+	h.token(store.Token{Name: "other", Scopes: asks, Agents: []string{"x"}})
+	h.token(store.Token{Name: "late", Scopes: asks, Expires: before})
 	for _, name := range []string{"other", "late", "nobody", ""} {
 		if _, err := bearers.Asker(t.Context(), name); !errors.Is(err, approval.ErrNotFound) {
 			t.Errorf("%s: %v", name, err)

@@ -375,9 +375,9 @@ func TestSectionRefusals(t *testing.T) {
 		},
 		leastServed + "in_place: true\n":         {"4:11 in_place is about users", "ask: user or both"},
 		leastServed + "resources: b\n":           {"4:12 no server has this alias", "one of upstream"},
-		leastServed + "store: s.db\n":            {"4:1 store is no field of this gateway", "store at the top of the file"},
+		leastServed + "store: s.db\n":            {"4:1 store is no field of this gateway", "store at the top"},
 		leastServed + "callers: {name: a}\n":     {"4:1 callers is no field of this gateway", "assent token create"},
-		leastServed + "server: https://a.test\n": {"4:1 server is no field of this gateway", "the people of this server"},
+		leastServed + "server: https://a.test\n": {"4:1 server is no field of this gateway", "people of this"},
 		leastServed + "holt: 1s\n":               {`4:1 no field is called "holt"`, "hold"},
 		strings.Replace(leastServed, "command: b", "command: b, url: https://a.example", 1): {
 			"3:11 a server is either a program or an address", "one of them",
