@@ -12,6 +12,7 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/testwait"
+	"github.com/assent-dev/assent/mcp/mcptest"
 )
 
 const mcpPeople = "schema_version: \"1.0.0\"\npeople:\n  - {id: mara}\n  - {id: ben}\n"
@@ -179,7 +180,7 @@ func TestMCPInServeHeedsNewRules(t *testing.T) {
 	c := s.client("files", "desk")
 	pending := c.says("write_file", `{"path":"/a"}`, "Not run yet.")
 	approveIn(t, s.as("mara"), pending)
-	strict := strings.Replace(filesAgent, "        - read_file\n        - {name: write_file, approval: true}\n",
+	strict := strings.Replace(mcptest.Clerk, "        - read_file\n        - {name: write_file, approval: true}\n",
 		"        - {name: read_file, approval: true}\n", 1)
 	writeFiles(t, s.dir, map[string]string{"clerk.agf.yaml": strict})
 	testwait.Until(t, "reading asks", func() bool {
