@@ -53,7 +53,7 @@ func expiredText(r *approval.Request) string {
 	case approval.ByDeadline:
 		return fmt.Sprintf(
 			"Not run. Nobody decided about this call in time (until %s). That is no denial.",
-			r.Deadline.Format("2006-01-02 15:04 MST"),
+			r.Deadline.UTC().Format("2006-01-02 15:04 MST"),
 		)
 	case approval.ByLateDeny:
 		return withReason(
