@@ -50,6 +50,7 @@ func layers() []layer {
 		{"lint/sides", 8},
 		{"playground/engine", 9},
 		{"playground/wasm", 10},
+		{"clients/wasm", 10},
 		{"playground/site", 15}, // builds the page, with its tests
 		{"rap/wire", 7},
 		{"mcp/wire", 7},
@@ -200,6 +201,7 @@ func fences() map[string]string {
 		"github.com/rogpeppe/go-internal/diff":     "cmd/*",
 		"github.com/pelletier/go-toml":             "internal/settings",
 		"github.com/modelcontextprotocol/go-sdk":   "mcp/mcptest/gosdk",
+		"github.com/tetratelabs/wazero":            "clients/wasm",
 		"github.com/chromedp":                      "internal/chromium server/inbox playground/site",
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"strings"
 
@@ -16,6 +17,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
+// errOpen is said of a request that asks for no decisions.
+var errOpen = errors.New("kind: expected decide: only calls are decided one by one")
+
 // decide answers every call.
 func (r Request) decide() Answer {
 	plan, findings, err := r.plan()
@@ -23,8 +27,6 @@ func (r Request) decide() Answer {
 		return failed(err, findings...)
 	}
 	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
 	unreadable := 0
 	for line := range strings.Lines(r.Calls) {
 		line = strings.TrimRight(line, "\r\n")
@@ -35,7 +37,7 @@ func (r Request) decide() Answer {
 		if !ok {
 			unreadable++
 		}
-		if err := encoder.Encode(decision); err != nil {
+		if err := writeDecision(&b, decision); err != nil {
 			return failed(err)
 		}
 	}
@@ -49,6 +51,13 @@ func (r Request) decide() Answer {
 	}
 
 	return out
+}
+
+// writeDecision writes one line of the output.
+func writeDecision(w io.Writer, d resolve.Decision) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(d)
 }
 
 // decideLine answers one line; ok is false when it was no valid call.

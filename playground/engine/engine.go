@@ -72,17 +72,26 @@ type Answer struct {
 // Answer answers a request.
 func (r Request) Answer() Answer {
 	switch r.Kind {
-	case Lint:
-		return r.lint()
-	case Decide:
-		return r.decide()
 	case Diff:
 		return r.diff()
 	case Ask:
 		return r.ask()
 	}
 
-	return failed(fmt.Errorf("%q is no kind of request", r.Kind))
+	return r.Local()
+}
+
+// Local answers a request about one version of files, to lint or to
+// decide. A program that calls nothing else links no comparison.
+func (r Request) Local() Answer {
+	switch r.Kind {
+	case Lint:
+		return r.lint()
+	case Decide:
+		return r.decide()
+	}
+
+	return failed(fmt.Errorf("requests to %s are not answered here: lint or decide", r.Kind))
 }
 
 // failed is the answer to what can't be answered.
@@ -97,11 +106,25 @@ func failed(err error, findings ...diag.Finding) Answer {
 // Run answers a request in JSON. What is no request is answered as what
 // can't be used.
 func Run(request []byte) []byte {
+	return run(request, Request.Answer)
+}
+
+// RunLocal is Run for requests that Local answers.
+func RunLocal(request []byte) []byte {
+	return run(request, Request.Local)
+}
+
+func run(request []byte, answer func(Request) Answer) []byte {
 	r, err := ParseRequest(request)
 	if err != nil {
-		return failed(fmt.Errorf("the request can't be used: %w", err)).JSON(Lint)
+		return unusable(err).JSON(Lint)
 	}
-	return r.Answer().JSON(r.Kind)
+	return answer(r).JSON(r.Kind)
+}
+
+// unusable is the answer to what is no request.
+func unusable(err error) Answer {
+	return failed(fmt.Errorf("the request can't be used: %w", err))
 }
 
 // JSON writes the answer to a request of a kind.
