@@ -171,9 +171,9 @@ func newMCP(cfg mcpconfig.Works, own mcpOwn, common mcp.Config) (*mcpGateway, er
 	common.Ask = mcpAsk(cfg)
 	common.WaitTool = cfg.WaitTool
 	common.Naming = mcpNaming(cfg)
-	common.Pins = &mcpPins{
-		file:   own.pins,
-		record: common.Record,
+	common.Pins = &mcp.FilePins{
+		File:   own.pins,
+		Record: common.Record,
 	}
 	common.Resources = cfg.Resources
 	common.Keep = cfg.KeepResults

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -22,7 +20,6 @@ import (
 	"github.com/assent-dev/assent/mcp"
 	"github.com/assent-dev/assent/mcp/catalog"
 	mcpconfig "github.com/assent-dev/assent/mcp/config"
-	"github.com/assent-dev/assent/mcp/pinfile"
 	"github.com/assent-dev/assent/mcp/upstream"
 )
 
@@ -296,56 +293,3 @@ func hostsOf(cfg config.MCP, addr net.Addr) []string {
 
 	return out
 }
-
-// mcpPins are the pins in a file. What is accepted without an operator
-// goes into the ledger.
-type mcpPins struct {
-	file   string
-	record func(ctx context.Context, event, subject, actor string, facts map[string]any) error
-}
-
-// Pins is mcp.Pins'.
-func (p *mcpPins) Pins(context.Context) (*catalog.Pins, error) { return pinfile.Read(p.file) }
-
-// Version is another one after each change of the file.
-func (p *mcpPins) Version() string {
-	is, err := os.Stat(p.file)
-	if err != nil {
-		return err.Error()
-	}
-	return fmt.Sprint(is.ModTime().UnixNano(), is.Size())
-}
-
-// Accept is mcp.Pins'.
-func (p *mcpPins) Accept(ctx context.Context, j *catalog.Judgement) error {
-	ctx, cancel := context.WithTimeout(ctx, lockTime)
-	defer cancel()
-	err := pinfile.Update(ctx, p.file, func(pins *catalog.Pins) error {
-		j.Keep(pins)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, batch := range slices.Collect(slices.Chunk(j.Record, mostAccepted)) {
-		tools := map[string]any{}
-		for _, pin := range batch {
-			tools[pin.Name] = pin.Digest
-		}
-		facts := map[string]any{
-			"server": j.Alias,
-			"by":     string(cmp.Or(batch[0].By, catalog.ByFirstSight)),
-			"tools":  tools,
-		}
-		if err := p.record(ctx, "mcp_tools_accepted", "mcp/"+j.Alias, serverItself, facts); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-const (
-	lockTime     = 10 * time.Second // how long another program may change the pins
-	mostAccepted = 100              // tools that one entry of the ledger names
-)
