@@ -151,6 +151,7 @@ type Gateway struct {
 	pending   pending
 	parking   parking
 	followers followers
+	handling  crowd          // requests of clients that are being answered
 	ledger    sync.WaitGroup // records that are being written
 	notes     chan struct{}  // has a place for each of them
 }
@@ -367,6 +368,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	watching.Go(func() { g.watch(ctx) })
 	err := g.engine.Run(ctx)
 	watching.Wait()
+	g.handling.wait(finishRuns) // they record what they did
 	g.ledger.Wait()
 	return err
 }

@@ -115,6 +115,7 @@ func written(fill func(*jsonmsg.Writer)) json.RawMessage {
 func (g *Gateway) Handle(
 	ctx context.Context, r *server.Request, with *server.Exchange,
 ) (json.RawMessage, *wire.Error) {
+	defer g.handling.enter()()
 	switch r.Method {
 	case "tools/list":
 		return g.toolsList(ctx, r)

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/internal/testwait"
@@ -48,6 +49,34 @@ func TestTheLedgerBindsWhatRan(t *testing.T) {
 	if len(bindings) != 2 {
 		t.Errorf("the runs have the bindings %v", bindings)
 	}
+}
+
+// TestACallThatEndsLateIsRecorded: a call that is passed on while the
+// gateway ends stands in the ledger when it has ended.
+func TestACallThatEndsLateIsRecorded(t *testing.T) {
+	var book ledger
+	w := newWorld(t, book.keep)
+	w.files.hold = make(chan struct{})
+	c := w.connect(t)
+	c.sendCall(1, "read_file", `{}`)
+	testwait.Until(t, "the server has it", func() bool { return len(w.files.seen()) == 1 })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.stop()
+	}()
+	select {
+	case <-ended:
+		t.Error("the gateway ended before the call did")
+	case <-time.After(200 * time.Millisecond):
+	}
+
+	close(w.files.hold)
+	<-ended
+	if n := len(book.all("mcp_call_ran")); n != 1 {
+		t.Errorf("the ledger has %d runs", n)
+	}
+	c.expect(c.hear(), "done")
 }
 
 // TestTheLedgerNamesAStandingApproval: nobody was asked about such a

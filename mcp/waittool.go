@@ -80,11 +80,11 @@ func (g *Gateway) waitUntil(
 	told := time.Now()
 	for n := 1.0; ; {
 		news, leave := g.engine.Changes()
-		end, decided, err := g.lookAt(ctx, by.asker, ref)
+		seen, err := g.lookAt(ctx, by.asker, ref)
 		left := time.Until(until)
-		if err != nil || decided || left <= 0 {
+		if err != nil || seen.decided || left <= 0 {
 			leave()
-			return waitText(ref, end, decided), err
+			return seen.text(ref), err
 		}
 		if time.Since(told) >= g.cfg.Heartbeat {
 			text := "Not run yet: waits for people to decide" + inBrackets(ref) + "."
@@ -101,25 +101,33 @@ func (g *Gateway) waitUntil(
 	}
 }
 
-// lookAt is what became of a request of this asker: nil with decided for
-// one that was approved.
-func (g *Gateway) lookAt(
-	ctx context.Context, who approval.Asker, ref string,
-) (end *durable.Ending, decided bool, err error) {
+// outlook is what became of a request.
+type outlook struct {
+	decided bool
+	end     *durable.Ending // nil: it was approved
+	used    bool            // its run was taken
+}
+
+// lookAt is what became of a request of this asker.
+func (g *Gateway) lookAt(ctx context.Context, who approval.Asker, ref string) (seen outlook, err error) {
 	people := g.cfg.People.As(who)
 	if approval.QuestionID(ref) {
 		a, err := people.Answer(ctx, ref)
 		if err != nil || a.State == hold.Pending {
-			return nil, false, unknownRequest(err)
+			return seen, unknownRequest(err)
 		}
-		return g.userAnswered(&record{}, a), true, nil
+		return outlook{decided: true, end: g.userAnswered(&record{}, a)}, nil
 	}
 
 	held, err := people.Look(ctx, ref)
 	if err != nil || held.State == hold.Pending {
-		return nil, false, unknownRequest(err)
+		return seen, unknownRequest(err)
 	}
-	return endOf(held), true, nil
+	return outlook{
+		decided: true,
+		end:     endOf(held),
+		used:    held.Used,
+	}, nil
 }
 
 // unknownRequest is the same error for a request that nobody knows and
@@ -153,21 +161,26 @@ func endOf(held hold.Held) *durable.Ending {
 	return end
 }
 
-// waitText tells what people decided. Nothing ran by it.
-func waitText(ref string, end *durable.Ending, decided bool) *wire.Said {
+// text tells what people decided. Nothing ran by it.
+func (o outlook) text(ref string) *wire.Said {
 	switch {
-	case !decided:
+	case !o.decided:
 		return &wire.Said{
 			Text: "Not run yet. This call waits for people to decide" + inBrackets(ref) + ". Wait again, or make the " +
 				"same call again later with exactly the same arguments.",
 			IsError: true,
 		}
-	case end != nil:
-		return &wire.Said{Text: notRunText(&record{Ending: end}), IsError: true}
+	case o.end != nil:
+		return &wire.Said{Text: notRunText(&record{Ending: o.end}), IsError: true}
+	case o.used:
+		return &wire.Said{
+			Text: "It was approved" + inBrackets(ref) + ", and its one run was taken already. The same call made again " +
+				"gets the result of that run while it is kept; else it asks anew.",
+		}
 	}
 
 	return &wire.Said{
 		Text: "It was approved" + inBrackets(ref) + ", and nothing has run by this. Make the same call again with " +
-			"exactly the same arguments: it runs once.",
+			"exactly the same arguments: it runs once, unless it has run since.",
 	}
 }

@@ -52,6 +52,10 @@ func TestTheWaitToolWaitsAndRunsNothing(t *testing.T) {
 	r.ran(0)
 	c.until("write_file", write, "done")
 	r.ran(1)
+	c.expect(
+		c.waits(id, ""),
+		"It was approved ("+id+"), and its one run was taken already.",
+	)
 
 	c.expect(c.call("write_file", `{"n":2}`), "Not run yet.")
 	id = r.pending(t).ID

@@ -27,6 +27,7 @@ func (r *requests) held(found *approval.Request) Held {
 	case Approved:
 		out.By = approvers(found)
 		out.Arguments = edited(found)
+		out.Used = found.State == approval.Consumed
 		if found.State == approval.Approved && found.Permit != nil {
 			out.Expires = found.Permit.Expires
 		}

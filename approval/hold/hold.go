@@ -129,6 +129,9 @@ type Held struct {
 	Grant     string // id of the standing approval that covers it; "" where people were asked, or nobody
 	Where     string // page where it can be answered; "" for none
 	Expires   time.Time
+	// Used says that the one run of an approval was taken, by whichever
+	// key: Claim knows whose it is.
+	Used bool
 }
 
 // ClaimError says why a call may not run. Nothing ran, and nothing may

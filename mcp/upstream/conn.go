@@ -246,6 +246,24 @@ func (c *conn) begin(ctx context.Context, r *Request) (wire.ID, *pending, error)
 	return id, p, nil
 }
 
+// whileOpen is a time that ends with that of whoever makes a request;
+// it has ended when nobody waits for the answer.
+func (c *conn) whileOpen(ctx context.Context, id wire.ID) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	c.mu.Lock()
+	p := c.open[id.Key()]
+	c.mu.Unlock()
+	if p == nil {
+		stop()
+		return ctx, stop
+	}
+	apart := context.AfterFunc(p.ctx, stop)
+	return ctx, func() {
+		apart()
+		stop()
+	}
+}
+
 // forget drops a request whose answer nobody waits for.
 func (c *conn) forget(id wire.ID) {
 	c.mu.Lock()

@@ -128,7 +128,8 @@ func (o *old) ping() {
 }
 
 // Write sends a message. That of a request is not waited for: its answer
-// comes by the stream, and may come first.
+// comes by the stream, and may come first. It takes as long as whoever
+// makes the request waits, at most.
 func (o *old) Write(m *wire.Message) error {
 	if m.Kind() != wire.Request {
 		ctx, done := context.WithTimeout(o.web.ctx, o.web.s.cfg.Start)
@@ -136,7 +137,9 @@ func (o *old) Write(m *wire.Message) error {
 		return o.web.tell(ctx, m)
 	}
 	o.web.beside(func() {
-		if err := o.web.tell(o.web.ctx, m); err != nil {
+		ctx, done := o.c.whileOpen(o.web.ctx, m.ID)
+		defer done()
+		if err := o.web.tell(ctx, m); err != nil {
 			o.c.settle(m.ID, answered{err: err})
 		}
 	})

@@ -106,6 +106,34 @@ func TestAnOldServerThatIsGoneIsOpenedAnew(t *testing.T) {
 	}
 }
 
+// TestAMessageTakesNoLongerThanItsCall: a server that takes a message
+// and says nothing keeps no connection longer than somebody waits.
+func TestAMessageTakesNoLongerThanItsCall(t *testing.T) {
+	came, left := make(chan struct{}), make(chan struct{})
+	_, server := old(t, func(_ http.ResponseWriter, v *mcptest.Visit) bool {
+		if v.Message.Method != wire.MethodCall {
+			return false
+		}
+		close(came)
+		<-v.Context().Done()
+		close(left)
+		return true
+	}, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		<-came
+		stop()
+	}()
+	if _, err := call(ctx, server, "a", nil); !errors.Is(err, upstream.ErrUnknown) {
+		t.Errorf("got %v", err)
+	}
+	select {
+	case <-left:
+	case <-time.After(10 * time.Second):
+		t.Error("the message is still on its way")
+	}
+}
+
 func TestACallDiesWithTheStream(t *testing.T) {
 	s, server := old(t, func(w http.ResponseWriter, v *mcptest.Visit) bool {
 		if v.Message.Method == wire.MethodCall {
