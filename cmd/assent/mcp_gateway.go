@@ -132,7 +132,7 @@ func newMCPAlone(cfg config.MCP, common mcp.Config) (*mcpAlone, error) {
 	}
 	common.Callers = mcpCallers(cfg)
 	common.Approved = cfg.PermitAge
-	own := mcpOwn{pins: cfg.Beside(pinsName), grace: cfg.Grace}
+	own := mcpOwn{pins: cfg.Pins(), grace: cfg.Grace}
 	m, err := newMCP(cfg.Works, own, common)
 	return &mcpAlone{
 		mcpGateway: m,

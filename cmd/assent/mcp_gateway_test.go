@@ -288,9 +288,29 @@ func TestMCPGatewayOfOneProgram(t *testing.T) {
 	c := startMCP(t, "--agent", "clerk.agf.yaml", "--", "files-server")
 	c.call("read_file", `{"path":"/a"}`, "done")
 	c.end(c.in.Close)
-	out, errOut, code := ran("", "mcp", "pins", "mcp.pins.json")
-	if code != 0 || !strings.Contains(out, "format_disk") {
-		t.Errorf("the pins: exit %d\n%s%s", code, out, errOut)
+	for _, of := range [][]string{{"mcp.pins.json"}, {"--agent", "clerk.agf.yaml"}, {"--config", "gateway.yaml"}} {
+		out, errOut, code := ran("", append([]string{"mcp", "pins"}, of...)...)
+		if code != 0 || !strings.Contains(out, "format_disk") {
+			t.Errorf("the pins of %v: exit %d\n%s%s", of, code, out, errOut)
+		}
+	}
+
+	for want, args := range map[string][]string{
+		"expected either a FILE of pins":  {"pins"},
+		"expected either a FILE":          {"pins", "mcp.pins.json", "--agent", "clerk.agf.yaml"},
+		"no such file":                    {"pins", "--agent", "clerk.agf.yaml", "--store", "elsewhere/mcp.db"},
+		"expected --config FILE, or":      {"print"},
+		"expected the command of the MCP": {"print", "--agent", "clerk.agf.yaml"},
+	} {
+		_, errOut, code := ran("", append([]string{"mcp"}, args...)...)
+		if code != term.ExitFailure || !strings.Contains(errOut, want) {
+			t.Errorf("%v: exit %d\n%s", args, code, errOut)
+		}
+	}
+
+	out, errOut, code := ran("", "mcp", "print", "--agent", "clerk.agf.yaml", "--", "files-server", "a b")
+	if code != 0 || !strings.Contains(out, "files\n") || !strings.Contains(out, `"a b"`) {
+		t.Errorf("print: exit %d\n%s%s", code, out, errOut)
 	}
 }
 

@@ -23,9 +23,6 @@ import (
 	"github.com/assent-dev/assent/mcp/upstream"
 )
 
-// pinsName is the file of a gateway's pins, beside its key.
-const pinsName = "mcp.pins.json"
-
 // mcpUpstream is a server behind a gateway, and the connection to it.
 func mcpUpstream(
 	u mcpconfig.Upstream, grace time.Duration, log *slog.Logger,

@@ -3,10 +3,11 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/mcpcmd"
 )
 
-func (p program) mcpPins() *cobra.Command { return mcpcmd.Pins(p.Streams) }
+func (p program) mcpPins() *cobra.Command { return mcpcmd.Pins(config.Reader{Streams: p.Streams}) }
 
 func (p program) mcpPin() *cobra.Command { return mcpcmd.Pin(p.Streams) }
 

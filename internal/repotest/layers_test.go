@@ -127,7 +127,7 @@ func layers() []layer {
 		{"cmd/internal/remote", 15},
 		{"cmd/internal/clients", 15},
 		{"cmd/internal/rapcall", 15},
-		{"cmd/internal/mcpcmd", 14},
+		{"cmd/internal/mcpcmd", 15},
 		{"cmd/internal/audit", 16},
 		{"cmd/internal/request", 16},
 		{"cmd/internal/operate", 16},

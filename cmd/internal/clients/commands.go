@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/term"
-	mcp "github.com/assent-dev/assent/mcp/config"
 )
 
 // Commands are those of `assent mcp` that work on clients' files.
@@ -468,32 +466,35 @@ func (o *status) sentence() string {
 
 // Print is the command that shows what a gateway would start.
 func (a Commands) Print() *cobra.Command {
-	file, asJSON := "", false
+	var f config.MCPFlags
+	asJSON := false
 	cmd := &cobra.Command{
-		Use:   "print --config FILE",
+		Use:   "print --config FILE | --agent FILE [--alias ALIAS] -- COMMAND [ARG]...",
 		Short: "Show what a gateway would start and call",
 		Long: "print shows the programs that assent mcp gateway would start, argument by argument, since no shell reads them,\n" +
 			"and the addresses that it would call; of variables and secrets the names and files, never a value.",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.print(file, asJSON) },
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.TakeCommand(cmd, args); err != nil {
+				return err
+			}
+			return a.print(f, asJSON)
+		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "`FILE` of the gateway's configuration")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	term.Required(cmd, "config")
+	flags := cmd.Flags()
+	flags.StringVar(&f.File, "config", "", "`FILE` of the gateway's configuration")
+	flags.StringVar(&f.Agent, "agent", "", "`FILE` of the agent, for a gateway without a file")
+	flags.StringVar(&f.Alias, "alias", "", "`ALIAS` of the server; the only one of the agent's mcp_servers")
+	flags.BoolVar(&asJSON, "json", false, "print JSON")
 
 	return cmd
 }
 
 // print shows what a gateway would start. Nothing is started for it.
-func (a Commands) print(file string, asJSON bool) error {
-	src, err := term.ReadFile(file, nil)
+func (a Commands) print(f config.MCPFlags, asJSON bool) error {
+	cfg, err := a.MCP(f)
 	if err != nil {
 		return err
-	}
-	cfg, findings := mcp.Read(file, src)
-	if len(findings) > 0 {
-		term.PrintFindings(a.Err, findings, map[string][]byte{file: src})
-		return fmt.Errorf("the configuration %s can't be used", file)
 	}
 	list := []started{}
 	for _, u := range cfg.Upstream {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/yamldoc"
 	"github.com/assent-dev/assent/mcp/config"
@@ -64,6 +66,27 @@ func (a Reader) MCP(f MCPFlags) (cfg MCP, err error) {
 	cfg.KeyFile, cfg.Mark = where.KeyFile, where.Watermark
 	return cfg, err
 }
+
+// TakeCommand takes what stands behind --.
+func (f *MCPFlags) TakeCommand(cmd *cobra.Command, args []string) error {
+	if cmd.ArgsLenAtDash() != 0 && len(args) > 0 {
+		return errors.New("expected the command of the MCP server behind --")
+	}
+	f.Command = args
+	return nil
+}
+
+// MCPPlace reads where a gateway keeps what it has, for commands that
+// start no server: those of a gateway without a file need no COMMAND.
+func (a Reader) MCPPlace(f MCPFlags) (MCP, error) {
+	if f.File == "" {
+		f.Alias, f.Command = "none", []string{"none"}
+	}
+	return a.MCP(f)
+}
+
+// Pins is the file of the gateway's pins.
+func (c *MCP) Pins() string { return c.Beside("mcp.pins.json") }
 
 func (f MCPFlags) flags() bool {
 	return f.Agent != "" || len(f.Policies) > 0 || f.People+f.Store+f.Alias != "" || len(f.Command) > 0

@@ -8,26 +8,53 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/mcp/catalog"
 	"github.com/assent-dev/assent/mcp/pinfile"
 )
 
 // Pins is assent mcp pins.
-func Pins(streams term.Streams) *cobra.Command {
+func Pins(reader config.Reader) *cobra.Command {
+	var f config.MCPFlags
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "pins FILE",
+		Use:   "pins FILE | --config FILE | --agent FILE [--store PATH]",
 		Short: "Show the definitions of tools that were accepted",
 		Long: "pins reads a file of pins, checks that each digest is that of its definition and server, and shows whose " +
 			"tools they are, how each was\n" +
-			"accepted, and what of its texts a client doesn't see or should be looked at.\n" +
+			"accepted, and what of its texts a client doesn't see or should be looked at. Of a gateway, by its\n" +
+			"configuration or its agent, it reads the file that stands beside the key.\n" +
 			"Exit code 0: the file is sound; 2: it is not, or is not there.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return commands{streams}.pins(args[0], asJSON) },
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			file, err := pinsOf(reader, f, args)
+			if err != nil {
+				return err
+			}
+			return commands{reader.Streams}.pins(file, asJSON)
+		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON document")
+	flags := cmd.Flags()
+	flags.StringVar(&f.File, "config", "", "YAML `FILE` of the gateway")
+	flags.StringVar(&f.Agent, "agent", "", "`FILE` of the agent, for a gateway without a file")
+	flags.StringVar(&f.Store, "store", "", "`PATH` of the store; mcp.db beside the agent's file")
+	flags.BoolVar(&asJSON, "json", false, "print a JSON document")
 	return cmd
+}
+
+// pinsOf is the file that is named, or that of a gateway.
+func pinsOf(reader config.Reader, f config.MCPFlags, args []string) (string, error) {
+	gateway := f.File+f.Agent+f.Store != ""
+	switch {
+	case gateway == (len(args) == 1):
+		return "", errors.New("expected either a FILE of pins, or --config or --agent of a gateway")
+	case !gateway:
+		return args[0], nil
+	}
+
+	cfg, err := reader.MCPPlace(f)
+	return cfg.Pins(), err
 }
 
 // pinsDoc is what assent mcp pins prints.

@@ -24,7 +24,7 @@ func (a Commands) MCPGateway() *cobra.Command {
 			"Without a server it asks people by itself: assent mcp inbox shows what waits.",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := commandOf(&f, cmd, args); err != nil {
+			if err := f.TakeCommand(cmd, args); err != nil {
 				return err
 			}
 			cfg, err := a.MCP(f)
@@ -41,16 +41,6 @@ func (a Commands) MCPGateway() *cobra.Command {
 	}
 	mcpFlags(cmd, &f)
 	return cmd
-}
-
-// commandOf is what stands behind --.
-func commandOf(f *config.MCPFlags, cmd *cobra.Command, args []string) error {
-	dash := cmd.ArgsLenAtDash()
-	if dash != 0 && len(args) > 0 {
-		return errors.New("expected the command of the MCP server behind --")
-	}
-	f.Command = args
-	return nil
 }
 
 func mcpFlags(cmd *cobra.Command, f *config.MCPFlags) {
@@ -76,12 +66,7 @@ func (a Commands) MCPInbox() *cobra.Command {
 			"in, and the commands that answer in a terminal. The gateway may run or not meanwhile.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.Alias = "inbox" // no server is started
-			f.Command = []string{"none"}
-			if f.File != "" {
-				f.Alias, f.Command = "", nil
-			}
-			cfg, err := a.MCP(f)
+			cfg, err := a.MCPPlace(f)
 			if err != nil {
 				return err
 			}
