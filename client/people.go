@@ -17,8 +17,12 @@ import (
 // The token needs the scope request. Held.Where points to the inbox of
 // the same server.
 func Holder(c *Client, agentID string) hold.Requests {
-	return hold.Over(&side{c, agentID}, agentID, c.String())
+	return hold.Over(Side(c, agentID), agentID, c.String())
 }
+
+// Side is the side that asks the people of an agent behind a server,
+// for a program that asks by a Side itself.
+func Side(c *Client, agentID string) hold.Side { return &side{c, agentID} }
 
 // People returns the people of an agent behind a server. The server
 // knows askers by their tokens alone, so each asker has a client of its

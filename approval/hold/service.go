@@ -26,6 +26,12 @@ func Service(svc *approval.Service, log Log, at Place) People {
 	}
 }
 
+// Embedded is the side of one asker, for a program that asks by a Side
+// itself.
+func Embedded(svc *approval.Service, at Place, who approval.Asker) Side {
+	return &embedded{of: &service{svc: svc, at: at}, who: who}
+}
+
 // service is the People of a service in this process.
 type service struct {
 	svc *approval.Service

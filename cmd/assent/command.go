@@ -10,6 +10,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/decide"
 	"github.com/assent-dev/assent/cmd/internal/demo"
+	"github.com/assent-dev/assent/cmd/internal/hook"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/rapcall"
 	"github.com/assent-dev/assent/cmd/internal/remote"
@@ -25,9 +26,35 @@ type program struct {
 }
 
 // Run executes the command and returns its exit code.
-func (p program) Run(args []string) int { return term.Run(p.command(), p.Streams, args) }
+func (p program) Run(args []string) int {
+	cmd := p.command
+	if len(args) > 0 && args[0] == hookName {
+		cmd = p.hookAlone
+	}
 
-func (p program) command() *cobra.Command {
+	return term.Run(cmd(), p.Streams, args)
+}
+
+// hookName is the command that runs before each tool of a coding agent.
+const hookName = "hook"
+
+// hookAlone is the command without what else it can do: to make all of
+// that takes longer than to decide about a call.
+func (p program) hookAlone() *cobra.Command {
+	cmd := root()
+	cmd.AddCommand(p.hooks())
+
+	return cmd
+}
+
+func (p program) hooks() *cobra.Command {
+	caller := remote.Caller{Reader: config.Reader{Streams: p.Streams}}
+	operator := operate.Commands{Caller: caller, Backend: p.Backend}
+
+	return hook.Command(caller, hooksAlone, operator.HookInbox())
+}
+
+func root() *cobra.Command {
 	cmd := term.Parent(
 		"assent",
 		"Decide when an agent must stop and ask, ask people, and prove what ran",
@@ -36,6 +63,11 @@ func (p program) command() *cobra.Command {
 	cmd.Version = term.Version
 	cmd.SetVersionTemplate("assent {{.Version}}\n")
 
+	return cmd
+}
+
+func (p program) command() *cobra.Command {
+	cmd := root()
 	caller := remote.Caller{Reader: config.Reader{Streams: p.Streams}}
 	operator := operate.Commands{Caller: caller, Backend: p.Backend}
 	decider := decide.Decider{Streams: p.Streams}
@@ -51,6 +83,7 @@ func (p program) command() *cobra.Command {
 		"For runtimes:",
 		decider.Command(),
 		request.Command(caller),
+		p.hooks(),
 		p.rapCommand(operator),
 		p.newMCP(operator),
 	)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
@@ -84,6 +86,18 @@ func waysToAsk() []wayToAsk {
 			token: "rt-mara",
 			sites: []string{opens},
 			ask:   byCommand,
+		},
+		{
+			name:  "a coding agent's hook in front of a server",
+			token: "rt-mara",
+			sites: []string{opens},
+			ask:   byHook,
+		},
+		{
+			name:  "a coding agent's hook with a store of its own",
+			token: "hook/codex",
+			sites: []string{heldOpens, "cmd/assent.hooksAlone"},
+			ask:   byHookAlone,
 		},
 		{
 			name:  "an agent in front of the service",
@@ -222,6 +236,40 @@ func byCommand(t *testing.T, w *entrances, c askedCall) {
 	screen := &terminal{in: strings.NewReader(string(c.text("restart")))}
 	if code := w.run(t, screen, "rt-mara", "request", "--agent", "desk", "--call", "-"); code != term.ExitNo {
 		t.Fatalf("exit %d\n%s", code, screen.out.String())
+	}
+}
+
+// byHook has the hook of a coding agent ask.
+func byHook(t *testing.T, w *entrances, c askedCall) {
+	screen := &terminal{in: strings.NewReader(hookDocs()["codex"](toolCall{"restart", c.args(), c.word}))}
+	args := []string{"hook", "codex", "--agent", "desk", "--wait", "0s", "--principal", c.principal}
+	if code := w.run(t, screen, "rt-mara", args...); code != 0 || hookRequest(screen.out.String()) == "" {
+		t.Fatalf("exit %d\n%s", code, screen.out.String())
+	}
+}
+
+// byHookAlone asks in the store of the service, as a hook on its
+// machine would.
+func byHookAlone(t *testing.T, w *entrances, c askedCall) {
+	at := func(name string) string { return filepath.Join(w.dir, name) }
+	cfg, err := config.Reader{}.Hook(config.HookFlags{
+		Agent:      at("desk.agf.yaml"),
+		Policies:   []string{w.dir},
+		People:     at("people.yaml"),
+		Store:      at("s.db"),
+		Undeclared: "deny",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.KeyFile, cfg.Mark = at("k"), ""
+	desk, err := hooksAlone(t.Context(), cfg, "hook/codex", "mara")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer desk.Close()
+	if o, err := desk.Open(t.Context(), c.word, c.verdict()); err != nil || o.Outcome != resolve.Ask {
+		t.Fatalf("%+v, %v", o, err)
 	}
 }
 

@@ -143,9 +143,12 @@ func (c *mcpClient) end(stop func() error) {
 func (c *mcpClient) terminate() error { return c.cmd.Process.Signal(syscall.SIGTERM) }
 
 // inboxOf runs assent mcp inbox, and returns how to reach it.
-func inboxOf(t *testing.T, args ...string) []string {
+func inboxOf(t *testing.T, args ...string) []string { return inboxOn(t, "mcp", args...) }
+
+// inboxOn is the inbox of gateways, "mcp", or of hooks, "hook".
+func inboxOn(t *testing.T, of string, args ...string) []string {
 	t.Helper()
-	cmd := exec.Command("assent", append([]string{"mcp", "inbox", "--json"}, args...)...)
+	cmd := exec.Command("assent", append([]string{of, "inbox", "--json"}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -183,15 +183,7 @@ func (a *app) buildService() (err error) {
 	if a.delivery, err = newDelivery(a.cfg, a.base.String()); err != nil {
 		return err
 	}
-	plans := &administration.Planner{Next: a.tenants, Admins: a.tenants.adminsOf}
-	a.service = approval.New(a.store, plans, a.people, time.Now, rand.Reader, approval.Config{
-		Route:         a.delivery.route,
-		AcceptUnknown: a.acceptsUnknown,
-		PermitAges:    a.tenants.permitAge,
-		KeepArgs:      a.cfg.KeepArgs,
-		Quota:         quotaOf(a.cfg.Limits),
-		Watcher:       a.tenants.watcher(),
-	})
+	a.service = a.newService(a.delivery.route)
 	a.administration = &administration.Desk{
 		Service:   a.service,
 		Directory: a.people,
@@ -217,6 +209,20 @@ func (a *app) buildService() (err error) {
 		Log:       a.log,
 	})
 	return err
+}
+
+// newService is the service over the store.
+func (a *app) newService(route func(event string, r *approval.Request) []approval.Delivery) *approval.Service {
+	plans := &administration.Planner{Next: a.tenants, Admins: a.tenants.adminsOf}
+
+	return approval.New(a.store, plans, a.people, time.Now, rand.Reader, approval.Config{
+		Route:         route,
+		AcceptUnknown: a.acceptsUnknown,
+		PermitAges:    a.tenants.permitAge,
+		KeepArgs:      a.cfg.KeepArgs,
+		Quota:         quotaOf(a.cfg.Limits),
+		Watcher:       a.tenants.watcher(),
+	})
 }
 
 // acceptsUnknown reports whether a tenant takes calls for principals

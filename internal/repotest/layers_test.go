@@ -132,6 +132,7 @@ func layers() []layer {
 		{"cmd/internal/request", 16},
 		{"cmd/internal/operate", 16},
 		{"cmd/internal/answer", 17},
+		{"cmd/internal/hook", 17},
 		{"cmd/internal/demo", 18},
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests

@@ -76,24 +76,7 @@ func (a Commands) MCPInbox() *cobra.Command {
 			if cfg.People != "" && person == "" {
 				return errors.New("--person: expected who you are in " + term.ScrubLine(cfg.People))
 			}
-			ctx, stop := system.UntilSignal(cmd)
-			defer stop()
-			p := a.Printer()
-			err = a.Backend.MCPInbox(ctx, cfg, person, a.Err, func(r Ready, file string) {
-				if asJSON {
-					p.Err = p.JSONLine(inboxDoc{
-						Ready:     r,
-						TokenFile: file,
-					})
-					return
-				}
-
-				p.Printf("%s\n", term.Yellow.Of("Whoever reads this terminal can sign in and answer as you."))
-				p.Printf("sign in, once, within 10 minutes: %s\n", r.Link)
-				p.Printf("in a terminal: assent watch --server %s --token-file %s\n", r.API, file)
-				p.Printf("one at a time: assent approve ID --server %s --token-file %s\n", r.API, file)
-			})
-			return errors.Join(err, p.Done())
+			return a.inbox(cmd, cfg, person, asJSON)
 		},
 	}
 	flags := cmd.Flags()
@@ -107,7 +90,31 @@ func (a Commands) MCPInbox() *cobra.Command {
 	return cmd
 }
 
-// inboxDoc is what assent mcp inbox --json prints.
+// inbox serves the inbox of a store to a person of this machine, and
+// says how to answer there.
+func (a Commands) inbox(cmd *cobra.Command, cfg config.MCP, person string, asJSON bool) error {
+	ctx, stop := system.UntilSignal(cmd)
+	defer stop()
+	p := a.Printer()
+	err := a.Backend.MCPInbox(ctx, cfg, person, a.Err, func(r Ready, file string) {
+		if asJSON {
+			p.Err = p.JSONLine(inboxDoc{
+				Ready:     r,
+				TokenFile: file,
+			})
+			return
+		}
+
+		p.Printf("%s\n", term.Yellow.Of("Whoever reads this terminal can sign in and answer as you."))
+		p.Printf("sign in, once, within 10 minutes: %s\n", r.Link)
+		p.Printf("in a terminal: assent watch --server %s --token-file %s\n", r.API, file)
+		p.Printf("one at a time: assent approve ID --server %s --token-file %s\n", r.API, file)
+	})
+
+	return errors.Join(err, p.Done())
+}
+
+// inboxDoc is what assent mcp inbox --json and assent hook inbox --json print.
 type inboxDoc struct {
 	Ready
 	TokenFile string `json:"token_file"`

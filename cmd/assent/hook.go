@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/hook"
+	"github.com/assent-dev/assent/server/directory"
+)
+
+// hookDesk is the service of one hook, in its process. Others of the
+// same store may run beside it: the inbox lets time act on what is
+// asked, and seals the ledger.
+type hookDesk struct {
+	hold.Side
+
+	app *app
+}
+
+// hooksAlone opens the service of a hook without a server.
+func hooksAlone(ctx context.Context, cfg config.MCP, asker, person string) (hook.Desk, error) {
+	a := &app{cfg: cfg.Asking(person), log: slog.New(slog.DiscardHandler)}
+	var err error
+	if a.tenants, err = loadTenants(a.cfg, a.log); err != nil {
+		return nil, err
+	}
+	agent, err := onlyAgent(a.tenants[ownTenant].plans, cfg.Agent)
+	if err != nil {
+		return nil, err
+	}
+	if a.store, err = openStore(ctx, a.cfg.Location(), a.log); err != nil {
+		return nil, err
+	}
+	a.people = directory.With(a.tenants.directories(), a.store, time.Now)
+	a.service = a.newService(nil)
+
+	return &hookDesk{
+		Side: hold.Embedded(
+			a.service,
+			hold.Place{Tenant: ownTenant, Agent: agent},
+			approval.Asker{Token: asker, Person: person},
+		),
+		app: a,
+	}, nil
+}
+
+// hookWait is how long one look at a request waits.
+const hookWait = time.Minute
+
+func (d *hookDesk) Wait(ctx context.Context, id string, version int64) error {
+	return d.app.service.Await(ctx, ownTenant, id, version, hookWait)
+}
+
+func (d *hookDesk) Close() error { return d.app.store.Close() }

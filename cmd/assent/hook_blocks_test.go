@@ -1,0 +1,243 @@
+package main
+
+import (
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/internal/testwait"
+)
+
+// blocks fails unless a product doesn't run the call: exit code 2 with
+// the reason on standard error, or a document that denies.
+func blocks(t *testing.T, product string, h hooked) {
+	t.Helper()
+	switch {
+	case h.code == 2 && h.out == "" && strings.HasPrefix(h.err, "assent: Not run. ") && strings.Count(h.err, "\n") == 1:
+	case h.code == 0 && hookSays(t, product, h.out).word == "deny":
+	default:
+		t.Errorf("%s: exit %d\n%.300s%.300s", product, h.code, h.out, h.err)
+	}
+}
+
+// TestHookBlocksWhatItCannotRead: documents that are cut, unknown, or of
+// another kind.
+func TestHookBlocksWhatItCannotRead(t *testing.T) {
+	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
+		flags := hookDir(t)
+		whole := doc(callOf("Read", `{"path":"/a"}`))
+		for _, bad := range []string{
+			"", " ", "null", "[]", "{}", "nonsense", whole[:len(whole)-1], whole + whole,
+			strings.Replace(whole, `"s"`, `""`, 1),
+			strings.Replace(whole, `"Read"`, `7`, 1),
+			strings.Replace(whole, `"Read"`, `""`, 1),
+			strings.Replace(whole, `{"path`, `["path`, 1),
+			doc(callOf("Read", `{"path":"/a","path":"/b"}`)),
+			doc(callOf("Read", `{"path":NaN}`)),
+			doc(callOf("Read", `{"path":"\ud800"}`)),
+			doc(callOf("Read", `[]`)),
+			doc(callOf("Read", strings.Repeat(`{"a":`, 500)+"1"+strings.Repeat("}", 500))),
+			doc(callOf("Read", `{"path":"`+strings.Repeat("x", 17<<20)+`"}`)),
+		} {
+			if bad != whole { // another form of document has nothing there to break
+				blocks(t, product, hookRuns(t, product, bad, flags...))
+			}
+		}
+
+		for _, event := range []string{"PreToolUse", "preToolUse", "BeforeTool"} {
+			if strings.Contains(whole, event) {
+				blocks(t, product, hookRuns(t, product, strings.Replace(whole, event, "Sometime", 1), flags...))
+			}
+		}
+	})
+}
+
+// TestHookBlocksWithoutASettingThatWorks: command lines, files and
+// stores that can't be used.
+func TestHookBlocksWithoutASettingThatWorks(t *testing.T) {
+	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
+		flags := hookDir(t)
+		for _, args := range [][]string{
+			{}, {"--bad"}, {"more"}, {"--agent-file", "/nowhere.agf.yaml"}, {"--agent-file", "/dev/null"},
+			append(flags, "--agent", "dev"), append(flags, "--wait", "-1s"), append(flags, "--wait", "never"),
+			append(flags, "--undeclared", "allow"), append(flags, "--store", "/proc/none/s.db"),
+			append(flags, "--policies", "/nowhere"), append(flags, "--people", "/nowhere"),
+			append(flags, "--person", "me"),
+			{"--agent", "dev", "--server", "http://127.0.0.1:1", "--token-file", "/nowhere"},
+			{"--agent", "dev", "--undeclared", "ask"}, {"--agent", "dev", "--store", "s.db"},
+		} {
+			blocks(t, product, hookRuns(t, product, doc(callOf("Read", `{}`)), args...))
+		}
+	})
+
+	for _, args := range [][]string{{"hook"}, {"hook", "claude"}, {"hook", "--agent", "dev"}} {
+		if h := ends(t, exec.Command("assent", args...)); h.code != 2 || h.err == "" {
+			t.Errorf("%s: %+v", args, h)
+		}
+	}
+}
+
+// TestHookBlocksWithoutAServer: one that is gone, answers nonsense, or
+// knows the token not.
+func TestHookBlocksWithoutAServer(t *testing.T) {
+	w := start(t, "")
+	token := t.TempDir() + "/token"
+	if err := os.WriteFile(token, []byte("assent_wrong"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listening, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listening.Close() })
+	go func() {
+		for {
+			c, err := listening.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, "nonsense\r\n\r\n")
+			c.Close()
+		}
+	}()
+	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
+		for _, server := range []string{w.ready.API, "http://" + listening.Addr().String(), "nonsense"} {
+			flags := []string{"--agent", "desk", "--server", server, "--token-file", token}
+			blocks(t, product, hookRuns(t, product, doc(callOf("quote", `{}`)), flags...))
+		}
+	})
+}
+
+// TestHookBlocksWithoutStreams: streams that are closed, gone, or full.
+func TestHookBlocksWithoutStreams(t *testing.T) {
+	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
+		flags := strings.Join(hookDir(t), " ")
+		for streams, code := range map[string]int{
+			"<&-":                        2,
+			">&-":                        2,
+			">/dev/null":                 2,
+			">/dev/full":                 2,
+			">&- 2>&-":                   2,
+			">/dev/full 2>/dev/full":     2,
+			"</dev/null >&- 2>&-":        2,
+			"</dev/null >/dev/null 2>&-": 2,
+			"</dev/null 2>&-":            0,
+			"</dev/null 2>/dev/full":     0,
+			"</dev/null 2>/dev/null":     0,
+			"</dev/null >/dev/full":      2,
+			"2>&-":                       0,
+			"</ 2>/dev/null":             0,
+			"</ ":                        2,
+			"</dev/zero >/dev/full 2>&-": 2,
+		} {
+			cmd := exec.Command("sh", "-c", "assent hook "+product+" "+flags+" "+streams)
+			cmd.Stdin = strings.NewReader(doc(callOf("Read", `{}`)))
+			h := ends(t, cmd)
+			if h.code != code {
+				t.Errorf("%s: exit %d, expected %d\n%s%s", streams, h.code, code, h.out, h.err)
+			}
+			if want := map[bool]string{true: "allow", false: "deny"}[streams == "2>&-"]; code == 0 &&
+				hookSays(t, product, h.out).word != want {
+				t.Errorf("%s: %s", streams, h.out)
+			}
+		}
+	})
+}
+
+// TestHookBlocksWhenItIsStopped: whatever signal it can hear, and what
+// nobody reads.
+func TestHookBlocksWhenItIsStopped(t *testing.T) {
+	t.Parallel()
+	doc := hookDocs()["claude-code"](callOf("Bash", `{}`))
+	for _, s := range []syscall.Signal{
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGALRM,
+		syscall.SIGUSR1, syscall.SIGUSR2,
+	} {
+		flags := hookDir(t)
+		at := inboxOn(t, "hook", flags...)
+		cmd := exec.Command("assent", append([]string{"hook", "claude-code"}, flags...)...)
+		cmd.Stdin = strings.NewReader(doc)
+		var out, errOut testwait.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errOut
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		testwait.Until(t, "people are asked", func() bool {
+			listed, _, _ := ran("", append([]string{"list", "--json"}, at...)...)
+			return strings.Contains(listed, `"apr_`)
+		})
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // its code is looked at
+		blocks(t, "claude-code", hooked{
+			out:  out.String(),
+			err:  errOut.String(),
+			code: cmd.ProcessState.ExitCode(),
+		})
+	}
+}
+
+// TestHookBlocksInTime: a server that never answers, and a product that
+// never reads.
+func TestHookBlocksInTime(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	token := t.TempDir() + "/token"
+	if err := os.WriteFile(token, []byte("assent_x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	doc := hookDocs()["copilot"]
+	began := time.Now()
+	blocks(t, "copilot", hookRuns(t, "copilot", doc(callOf("Read", `{}`)), "--agent", "dev", "--wait", "0s",
+		"--server", "http://"+silent.Addr().String(), "--token-file", token))
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %s to block", took)
+	}
+
+	cmd := exec.Command("assent", append([]string{"hook", "copilot"}, hookDir(t)...)...)
+	cmd.Stdin = strings.NewReader(doc(callOf("Read", `{"text":"`+strings.Repeat("x", 1<<20)+`"}`)))
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd.Stdout = w // a pipe that is full before the answer has gone through it
+	h := ends(t, cmd)
+	w.Close()
+	blocks(t, "copilot", h)
+}
+
+// TestHookAsksAServer: the same ways as with a store of its own.
+func TestHookAsksAServer(t *testing.T) {
+	w := start(t, "")
+	token := t.TempDir() + "/token"
+	if err := os.WriteFile(token, []byte(w.token["runtime"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
+		flags := []string{"--agent", "desk", "--server", w.ready.API, "--token-file", token, "--wait", "0s"}
+		got := answers(t, product, doc(callOf("quote", `{"n":1.0}`)), flags...)
+		if got != (said{"allow", `{"n":1.0}`, ""}) {
+			t.Errorf("an allowed call: %+v", got)
+		}
+		call := doc(toolCall{"trade", `{"for":"` + product + `"}`, "2"})
+		asked := answers(t, product, call, flags...)
+		if hookRequest(asked.why) == "" {
+			t.Fatalf("what people are asked about: %+v", asked)
+		}
+		flags = append(flags, "--undeclared", "native")
+		if got := hookRuns(t, product, doc(toolCall{"nothing", `{}`, "3"}), flags...); got != (hooked{}) {
+			t.Errorf("a tool that no file names: %+v", got)
+		}
+	})
+}

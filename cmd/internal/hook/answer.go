@@ -1,0 +1,147 @@
+package hook
+
+import (
+	"github.com/assent-dev/assent/internal/jsonmsg"
+)
+
+// outcome is what a product is told.
+type outcome int
+
+const (
+	denied   outcome = iota // the call doesn't run
+	allowed                 // the call runs, with the arguments of the verdict
+	deferred                // the product ends, and asks again when it is resumed
+	silent                  // nothing: the product goes by its own rules, or the call has run
+)
+
+// verdict is what becomes of a call.
+type verdict struct {
+	outcome outcome
+	args    []byte // allowed: the whole of the arguments
+	why     string // denied: what the model is told
+}
+
+func denies(why string) verdict { return verdict{outcome: denied, why: why} }
+
+func allows(args []byte) verdict { return verdict{outcome: allowed, args: args} }
+
+// mostWhy bounds what a model is told, in bytes: Claude Code cuts texts
+// at 10,000 characters.
+const mostWhy = 8000
+
+// text is the answer on standard output: one line, or nothing.
+func (v verdict) text(e *event) ([]byte, error) {
+	if v.outcome == silent {
+		return nil, nil
+	}
+	if len(v.why) > mostWhy {
+		v.why = v.why[:mostWhy] + "…" // half a character is mended by the writer
+	}
+	text, err := jsonmsg.Object(func(w *jsonmsg.Writer) { e.product.say(w, e, v) })
+
+	return append(text, '\n'), err
+}
+
+// word is the outcome in the word that all five have.
+func (v verdict) word() string {
+	switch v.outcome {
+	case allowed:
+		return "allow"
+	case deferred:
+		return "defer"
+	}
+
+	return "deny"
+}
+
+func sayClaude(w *jsonmsg.Writer, e *event, v verdict) {
+	w.Name("hookSpecificOutput").Object(func(w *jsonmsg.Writer) {
+		if e.moment == dialog {
+			w.Member("hookEventName", "PermissionRequest")
+			w.Name("decision").Object(func(w *jsonmsg.Writer) { sayBehavior(w, v, true) })
+			return
+		}
+		w.Member("hookEventName", "PreToolUse")
+		w.Member("permissionDecision", v.word())
+		w.Optional("permissionDecisionReason", v.why)
+		if v.outcome == allowed {
+			w.Name("updatedInput").Verbatim(v.args)
+		}
+	})
+}
+
+// sayBehavior answers in the place of a dialog.
+func sayBehavior(w *jsonmsg.Writer, v verdict, edits bool) {
+	w.Member("behavior", v.word())
+	w.Optional("message", v.why)
+	if v.outcome == allowed && edits {
+		w.Name("updatedInput").Verbatim(v.args)
+	}
+}
+
+// sayCodex is sayClaude, but for the dialog, where other arguments fail.
+func sayCodex(w *jsonmsg.Writer, e *event, v verdict) {
+	if e.moment != dialog {
+		sayClaude(w, e, v)
+		return
+	}
+	w.Name("hookSpecificOutput").Object(func(w *jsonmsg.Writer) {
+		w.Member("hookEventName", "PermissionRequest")
+		w.Name("decision").Object(func(w *jsonmsg.Writer) { sayBehavior(w, v, false) })
+	})
+}
+
+func sayCopilot(w *jsonmsg.Writer, e *event, v verdict) {
+	if e.moment == dialog {
+		sayBehavior(w, v, false)
+		return
+	}
+	w.Member("permissionDecision", v.word())
+	w.Optional("permissionDecisionReason", v.why)
+	if v.outcome == allowed {
+		w.Name("modifiedArgs").Verbatim(v.args)
+	}
+	if !e.camel {
+		sayClaude(w, e, v)
+	}
+}
+
+func sayCursor(w *jsonmsg.Writer, e *event, v verdict) {
+	w.Member("permission", v.word())
+	w.Optional("user_message", v.why)
+	w.Optional("agent_message", v.why)
+	if v.outcome == allowed && !e.fixed {
+		w.Name("updated_input").Verbatim(v.args)
+	}
+}
+
+func sayGemini(w *jsonmsg.Writer, _ *event, v verdict) {
+	w.Member("decision", v.word())
+	w.Optional("reason", v.why)
+	if v.outcome == allowed {
+		w.Name("hookSpecificOutput").Object(func(w *jsonmsg.Writer) {
+			w.Member("hookEventName", "BeforeTool")
+			w.Name("tool_input").Verbatim(v.args)
+		})
+	}
+}
+
+// takes says why a product could not run an approved call as it was
+// approved; "" where it can.
+func (e *event) takes(args []byte) string {
+	switch {
+	case string(args) == string(e.call.Args):
+		return ""
+	case e.fixed, e.moment == dialog && e.product.name != "claude-code":
+		return e.product.title + " runs the arguments of the model at this point, and no others"
+	case !e.product.merges:
+		return ""
+	}
+
+	for _, m := range jsonmsg.Members(e.call.Args) {
+		if jsonmsg.Get(args, m.Name) == nil {
+			return e.product.title + " can't take the argument " + m.Name + " out of a call"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,223 @@
+// Package hook is `assent hook`: what coding agents run before their
+// tools. It reads the document of the product on standard input, puts
+// the call to the rules and to people, and answers in the product's
+// way. Everything but an explicit allow blocks.
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/operate"
+	"github.com/assent-dev/assent/cmd/internal/remote"
+	"github.com/assent-dev/assent/cmd/internal/term"
+)
+
+// Alone opens the service of hooks without a server. asker is whom its
+// requests are of, and person whose machine it is; "" nobody's.
+type Alone func(ctx context.Context, c config.MCP, asker, person string) (Desk, error)
+
+type command struct {
+	remote.Caller
+
+	alone Alone
+}
+
+// flags are those of all products.
+type flags struct {
+	remote.Connection
+	config.HookFlags
+
+	agent     string // id, at a server
+	person    string
+	principal string
+	wait      time.Duration
+	defers    bool
+}
+
+// Command is assent hook, with further commands below it.
+func Command(caller remote.Caller, alone Alone, further ...*cobra.Command) *cobra.Command {
+	a := command{caller, alone}
+	var all []*cobra.Command
+	for _, p := range products() {
+		all = append(all, a.product(p))
+	}
+
+	cmd := term.Parent(
+		"hook COMMAND",
+		"What coding agents run before their tools: nothing runs that nobody allowed",
+		"hook reads the hook document of a coding agent on standard input and answers in its way "+
+			"(docs/contracts/hook.md).",
+		append(all, further...)...,
+	)
+	// A hook whose settings forgot the product must not pass for one
+	// that has nothing against the call.
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return errors.New("expected the product whose hook this is, such as claude-code: `" + cmd.CommandPath() +
+			" --help` lists them")
+	}
+
+	return cmd
+}
+
+// product is the command of one product. What is wrong with its command
+// line blocks, too.
+func (a command) product(p *product) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   p.name + " --agent ID | --agent-file FILE",
+		Short: "Answer a hook of " + p.title,
+		Long: p.name + " answers a hook of " + p.title + ". It asks a server about the call (--server, --agent), or the " +
+			"people of this machine\n(--agent-file; assent hook inbox shows what waits).\n" +
+			"It waits for people as long as --wait says. Everything but an explicit allow blocks: exit code 2 with the " +
+			"reason on standard error,\nor a document that denies.",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return a.blocked(p, fmt.Errorf("expected no argument, and found %q", args[0]))
+		},
+		RunE: func(*cobra.Command, []string) error { return a.run(p, f) },
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return a.blocked(p, err) })
+	remote.Connected(cmd, &f.Connection)
+	_ = cmd.Flags().MarkHidden("json") // it is there: Connected adds it
+	operate.HookFlags(cmd, &f.HookFlags)
+	flags := cmd.Flags()
+	flags.StringVar(&f.agent, "agent", "", "`ID` of the agent at the server")
+	flags.StringVar(&f.person, "person", "", "with --people: `ID` of the person whose agent this is, who doesn't "+
+		"approve its calls")
+	flags.StringVar(&f.principal, "principal", "", "`NAME` of the person whom the agent acts for")
+	flags.DurationVar(&f.wait, "wait", p.wait, "how long people have before the call is told to come again: less than "+
+		"the hook's own time in the settings")
+	if p.defers {
+		flags.BoolVar(&f.defers, "defer", false, "put off what is still asked until the session is resumed; for claude -p "+
+			"alone, where no rule of its settings allows the call")
+	}
+
+	return cmd
+}
+
+// blocked blocks a call before anything was read of it.
+func (a command) blocked(p *product, err error) error {
+	catch()
+
+	return a.answer(p, result{err: err})
+}
+
+// run answers one document.
+func (a command) run(p *product, f flags) error {
+	var seen atomic.Pointer[event]
+	r := guarded(f.wait+p.reserve, func(ctx context.Context) result { return a.decide(ctx, p, f, &seen) })
+	if r.event == nil {
+		r.event = seen.Load()
+	}
+
+	return a.answer(p, r)
+}
+
+// decide reads the document and says what becomes of its call.
+func (a command) decide(ctx context.Context, p *product, f flags, seen *atomic.Pointer[event]) (out result) {
+	text, err := readDocument(a.In)
+	if err != nil {
+		return result{err: err}
+	}
+	if out.event, out.err = readEvent(p, text); out.err != nil {
+		return out
+	}
+	seen.Store(out.event)
+	if out.event.moment == after {
+		out.v = verdict{outcome: silent}
+		return out
+	}
+	out.event.call.Principal = f.principal
+	desk, err := a.desk(ctx, p, f)
+	if err != nil {
+		out.err = err
+		return out
+	}
+
+	r := &run{
+		desk:   desk,
+		event:  out.event,
+		wait:   f.wait,
+		native: f.Undeclared == config.Native,
+		defers: f.defers && mayDefer(out.event),
+	}
+	out.v, err = r.present(ctx)
+	out.err = errors.Join(explained(err), desk.Close())
+
+	return out
+}
+
+// mayDefer reports whether a call that is put off can't run unasked:
+// modes that allow more than the settings say run it.
+func mayDefer(e *event) bool {
+	return e.moment == before && (e.mode == "default" || e.mode == "dontAsk" || e.mode == "acceptEdits")
+}
+
+// explained says what was wrong with a server in words for a command line.
+func explained(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	return errors.New(strings.ReplaceAll(remote.Explain(err).Error(), "\nnext: ", "; "))
+}
+
+// desk is who is asked.
+func (a command) desk(ctx context.Context, p *product, f flags) (Desk, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	if f.Agent != "" {
+		cfg, err := a.Hook(f.HookFlags)
+		if err != nil {
+			return nil, err
+		}
+		desk, err := a.alone(ctx, cfg, "hook/"+p.name, f.person)
+		if err != nil {
+			return nil, fmt.Errorf("the store of this machine: %w", err)
+		}
+		return desk, nil
+	}
+
+	c, err := a.Dial(f.Connection)
+	if err != nil {
+		return nil, err
+	}
+
+	return &served{client.Side(c, f.agent), c}, nil
+}
+
+// check refuses flags that don't go together.
+func (f *flags) check() error {
+	switch {
+	case f.Agent != "" && f.agent != "":
+		return errors.New("--agent is an agent of a server, and --agent-file asks without one: expected one of them")
+	case f.Agent == "" && f.agent == "":
+		return errors.New("expected --agent ID, of a server, or --agent-file FILE")
+	case f.wait < 0 || f.wait > mostWait:
+		return fmt.Errorf("--wait %s: expected a time from 0s to %s", f.wait, mostWait)
+	case f.person != "" && f.People == "":
+		return errors.New("--person is somebody of people.yaml: expected --people FILE beside it")
+	case f.agent != "" && f.Undeclared == "ask":
+		return errors.New("--undeclared ask is for --agent-file: what a server does with tools that no file names, its " +
+			"decision configuration says")
+	case f.agent != "" && (f.Store+f.People != "" || len(f.Policies) > 0):
+		return errors.New("--store, --people and --policies go with --agent-file: a server has its own")
+	}
+
+	return nil
+}
+
+// mostWait bounds --wait: no product waits longer.
+const mostWait = 24 * time.Hour

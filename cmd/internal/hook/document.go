@@ -1,0 +1,225 @@
+package hook
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// moment is when in the life of a call a hook runs.
+type moment int
+
+const (
+	before moment = iota // the call wants to run
+	dialog               // the product would ask its user now
+	after                // the call has run
+)
+
+// event is what a product says of one call, in our words.
+type event struct {
+	product *product
+	// name is the product's own for the moment; "" where it gives none.
+	name    string
+	moment  moment
+	failed  bool // after: the tool says so
+	session string
+	id      string // of the call; "" where the product gives none
+	call    resolve.Call
+	mode    string // of the product's own permissions
+	cwd     string
+	// camel: the document is in Copilot's own form.
+	camel bool
+	// fixed: the product takes no other arguments than its own here.
+	fixed bool
+}
+
+// maxDocument bounds a document, in bytes: the largest arguments of a
+// call, and what stands around them.
+const maxDocument = 16 << 20
+
+// readDocument reads standard input, and refuses what is too large.
+func readDocument(in io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(in, maxDocument+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the hook document on standard input: %w", err)
+	case len(text) > maxDocument:
+		return nil, fmt.Errorf("the hook document is larger than %d MiB", maxDocument>>20)
+	case len(jsonmsg.Trim(text)) == 0:
+		return nil, errors.New("standard input is empty: expected the hook document, as the product writes it")
+	}
+
+	return text, nil
+}
+
+// readEvent reads a document. Fields that nobody here knows are passed
+// over: newer versions of a product have some. What is needed and is
+// not there, or is something else, is an error.
+func readEvent(p *product, text []byte) (*event, error) {
+	in := jsonmsg.Read(text, jsonmsg.Limits())
+	e := &event{product: p}
+	if in.Err() == nil {
+		p.read(in, e)
+	}
+	if err := in.Err(); err != nil {
+		return e, fmt.Errorf("the hook document can't be read: %w", err)
+	}
+	if e.session == "" {
+		return e, errors.New("the hook document names no session: expected one, which tells calls apart")
+	}
+	e.call.Session = e.session
+
+	return e, nil
+}
+
+// moments are the names that products give to a moment.
+type moments struct{ before, dialog, after, failed []string }
+
+// at sets when the hook runs. A name that is not known is an error:
+// what it would have to be answered is not known either.
+func (e *event) at(in jsonmsg.Fields, name string, m moments) {
+	e.name = name
+	switch {
+	case slices.Contains(m.before, name):
+		e.moment = before
+	case slices.Contains(m.dialog, name):
+		e.moment = dialog
+	case slices.Contains(m.after, name):
+		e.moment = after
+	case slices.Contains(m.failed, name):
+		e.moment, e.failed = after, true
+	default:
+		all := slices.Concat(m.before, m.dialog, m.after, m.failed)
+		in.Expect("hook_event_name", "one of "+strings.Join(all, ", "))
+	}
+}
+
+// claudeMoments are those of Claude Code and of what speaks as it does.
+func claudeMoments() moments {
+	return moments{
+		before: []string{"PreToolUse"},
+		dialog: []string{"PermissionRequest"},
+		after:  []string{"PostToolUse"},
+		failed: []string{"PostToolUseFailure"},
+	}
+}
+
+// readClaude reads the documents of Claude Code and of Codex.
+func readClaude(in jsonmsg.Fields, e *event) {
+	e.at(in, in.Need("hook_event_name"), claudeMoments())
+	e.session = in.NonEmpty("session_id")
+	e.id = in.Text("tool_use_id")
+	e.mode = in.Text("permission_mode")
+	e.cwd = in.Text("cwd")
+	e.tool(in.NonEmpty("tool_name"))
+	e.call.Args = in.Required("tool_input").Source
+}
+
+// readCopilot reads both forms of Copilot CLI. Its own form doesn't
+// name the event: one that has a result has run.
+func readCopilot(in jsonmsg.Fields, e *event) {
+	if in.Has("hook_event_name") {
+		readClaude(in, e)
+		return
+	}
+	e.camel = true
+	e.session = in.NonEmpty("sessionId")
+	e.id = in.Text("toolCallId")
+	e.cwd = in.Text("cwd")
+	e.tool(in.NonEmpty("toolName"))
+	e.call.Args = arguments(in, "toolArgs")
+	if in.Has("toolResult") {
+		e.moment = after
+		e.failed = in.Object("toolResult").Text("resultType") == "failure"
+	}
+}
+
+// readCursor reads the documents of Cursor. A shell command and a call
+// of an MCP server have events of their own, which take no edit.
+func readCursor(in jsonmsg.Fields, e *event) {
+	name := in.Need("hook_event_name")
+	e.at(in, name, moments{
+		before: []string{"preToolUse", "beforeShellExecution", "beforeMCPExecution"},
+		after:  []string{"postToolUse"},
+		failed: []string{"postToolUseFailure"},
+	})
+	e.session = in.NonEmpty("conversation_id")
+	e.id = in.Text("tool_use_id")
+	e.cwd = in.Text("cwd")
+	e.fixed = name == "beforeShellExecution" || name == "beforeMCPExecution"
+	if name == "beforeShellExecution" {
+		e.tool("Shell")
+		e.call.Args = shellArguments(in)
+		return
+	}
+	e.tool(in.NonEmpty("tool_name"))
+	e.call.Args = arguments(in, "tool_input")
+}
+
+// shellArguments are those of the event of a shell command, as the tool
+// Shell has them.
+func shellArguments(in jsonmsg.Fields) []byte {
+	command := in.NonEmpty("command")
+	args, err := jsonmsg.Object(func(w *jsonmsg.Writer) { w.Member("command", command) })
+	if err != nil {
+		in.Fail(err)
+	}
+
+	return args
+}
+
+// readGemini reads the documents of Gemini CLI. Its names of MCP tools
+// can't be taken apart: what it says of the server tells.
+func readGemini(in jsonmsg.Fields, e *event) {
+	e.at(in, in.Need("hook_event_name"), moments{
+		before: []string{"BeforeTool"},
+		after:  []string{"AfterTool"},
+	})
+	e.session = in.NonEmpty("session_id")
+	e.cwd = in.Text("cwd")
+	e.call.Kind, e.call.Tool = resolve.Tool, in.NonEmpty("tool_name")
+	if in.Has("mcp_context") {
+		from := in.Object("mcp_context")
+		e.call.Kind = resolve.MCPTool
+		e.call.Server, e.call.Tool = from.NonEmpty("server_name"), from.NonEmpty("tool_name")
+	}
+	e.call.Args = in.Required("tool_input").Source
+	if e.moment == after {
+		e.failed = in.Object("tool_response").Has("error")
+	}
+}
+
+// tool says what a name calls: mcp__SERVER__TOOL a tool of an MCP
+// server, whose alias has no two underscores, and anything else a tool
+// of the product.
+func (e *event) tool(name string) {
+	e.call.Kind, e.call.Tool = resolve.Tool, name
+	rest, isMCP := strings.CutPrefix(name, "mcp__")
+	if !isMCP {
+		return
+	}
+	server, tool, found := strings.Cut(rest, "__")
+	if found && server != "" && tool != "" {
+		e.call.Kind = resolve.MCPTool
+		e.call.Server, e.call.Tool = server, tool
+	}
+}
+
+// arguments are an object, or a string that holds the text of one.
+func arguments(in jsonmsg.Fields, name string) []byte {
+	raw := in.Raw(name)
+	if text, ok := jsonmsg.ReadString(raw); ok {
+		raw = []byte(text)
+	}
+	if _, err := jsonmsg.Check(raw, jsonmsg.Limits()); err != nil || !jsonmsg.IsObject(raw) {
+		in.Expect(name, "an object, or a string that holds one")
+		return nil
+	}
+
+	return raw
+}

@@ -1,0 +1,78 @@
+package hook
+
+import (
+	"time"
+
+	"github.com/assent-dev/assent/internal/jsonmsg"
+)
+
+// product is a coding agent that runs hooks: how its documents read,
+// and how it is answered.
+type product struct {
+	name  string
+	title string
+	// wait is how long people have unless a flag says it, and reserve
+	// the time behind it in which the hook answers in any case. Together
+	// they are less than the product's own time, after which most let
+	// the call run.
+	wait    time.Duration
+	reserve time.Duration
+	read    func(in jsonmsg.Fields, e *event)
+	say     func(w *jsonmsg.Writer, e *event, v verdict)
+	// merges: an edit is merged into the arguments, so that it can
+	// take nothing out of them.
+	merges bool
+	// asks names the tool by which the agent asks its user; "" none.
+	asks string
+	// defers: a call can be put off until the session is resumed.
+	defers bool
+}
+
+// products are the coding agents whose hooks are spoken.
+func products() []*product {
+	return []*product{
+		{
+			name:    "claude-code",
+			title:   "Claude Code",
+			wait:    9 * time.Minute,
+			reserve: 30 * time.Second,
+			read:    readClaude,
+			say:     sayClaude,
+			asks:    "AskUserQuestion",
+			defers:  true,
+		},
+		{
+			name:    "codex",
+			title:   "Codex",
+			wait:    9 * time.Minute,
+			reserve: 30 * time.Second,
+			read:    readClaude,
+			say:     sayCodex,
+		},
+		{
+			name:    "copilot",
+			title:   "Copilot CLI",
+			wait:    20 * time.Second,
+			reserve: 5 * time.Second,
+			read:    readCopilot,
+			say:     sayCopilot,
+		},
+		{
+			name:    "cursor",
+			title:   "Cursor",
+			wait:    45 * time.Second,
+			reserve: 10 * time.Second,
+			read:    readCursor,
+			say:     sayCursor,
+		},
+		{
+			name:    "gemini",
+			title:   "Gemini CLI",
+			wait:    45 * time.Second,
+			reserve: 10 * time.Second,
+			read:    readGemini,
+			say:     sayGemini,
+			merges:  true,
+		},
+	}
+}
