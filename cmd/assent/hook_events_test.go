@@ -1,0 +1,53 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestHookAnswersEachEvent: the document is the event's own.
+func TestHookAnswersEachEvent(t *testing.T) {
+	const (
+		claude = `"session_id":"s","permission_mode":"default"`
+		dialog = `{` + claude + `,"hook_event_name":"PermissionRequest","tool_name":"Read","tool_input":{"a":1}}`
+		asks   = `{` + claude + `,"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{},"tool_use_id":"1"}`
+		ran    = `{` + claude + `,"hook_event_name":"PostToolUse","tool_name":"Nothing","tool_input":{},"tool_response":{}}`
+		inner  = `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":`
+		gemini = `{"session_id":"s","hook_event_name":"BeforeTool","tool_input":{},"tool_name":"mcp_github_`
+		github = `","mcp_context":{"server_name":"github","tool_name":"`
+		before = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":`
+		other  = `{"sessionId":"s","toolName":"Nothing","toolArgs":{},"toolResult":{"resultType":"failure"}}`
+		cursor = `{"conversation_id":"s","hook_event_name":"beforeMCPExecution","tool_name":"Read","tool_input":"{\"a\":1}"}`
+	)
+	bypass := strings.Replace(asks, "default", "bypassPermissions", 1)
+	for _, row := range []struct{ product, doc, want, flag string }{
+		{"claude-code", dialog, inner + `"allow","updatedInput":{"a":1}}}}`, ""},
+		{"claude-code", strings.Replace(dialog, "Read", "Nothing", 1), inner + `"deny","message":"Not run. Policy denies`, ""},
+		{"claude-code", ran, "", ""},
+		{"claude-code", asks, before + `"defer","permissionDecisionReason":"people are asked: apr_`, "--defer"},
+		{"claude-code", bypass, before + `"deny","permissionDecisionReason":"Not run yet.`, "--defer"},
+		{"codex", dialog, inner + `"allow"}}}`, ""},
+		{"copilot", dialog, `{"behavior":"allow"}`, ""},
+		{"copilot", asks, `{"permissionDecision":"deny"`, ""},
+		{"copilot", other, "", ""},
+		{"cursor", cursor, `{"permission":"allow"}`, ""},
+		{"gemini", gemini + "get_issue" + github + `get_issue"}}`, `{"decision":"allow"`, ""},
+		{"gemini", gemini + "drop" + github + `drop"}}`, `{"decision":"deny","reason":"Not run. Policy denies`, ""},
+		{"gemini", gemini + `get_issue"}`, `{"decision":"deny"`, ""},
+	} {
+		flags := append(hookDir(t), "--wait", "0s")
+		if row.flag != "" {
+			flags = append(flags, row.flag)
+		}
+		h := hookRuns(t, row.product, row.doc, flags...)
+		if h.code != 0 || h.err != "" || !strings.HasPrefix(h.out, row.want) || (row.want == "") != (h.out == "") {
+			t.Errorf("%s answers %s\nwith %+v\nexpected %s", row.product, row.doc, h, row.want)
+		}
+	}
+
+	nothing := hookRuns(t, "claude-code", strings.Replace(dialog, "PermissionRequest", "PreToolUse", 1))
+	blocks(t, "claude-code", nothing)
+	if got := hookRuns(t, "claude-code", dialog); got.code != 0 || !strings.HasPrefix(got.out, inner+`"deny"`) {
+		t.Errorf("a dialog without anybody to ask: %+v", got)
+	}
+}
