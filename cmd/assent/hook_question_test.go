@@ -26,8 +26,8 @@ func TestHookHasPeopleAnswerTheAgentsQuestions(t *testing.T) {
 		Questions []any
 		Answers   map[string]string
 	}
-	if err := json.Unmarshal([]byte(got.args), &input); err != nil || got.word != "allow" || len(input.Questions) != 2 ||
-		input.Answers["Which one?"] != "Lite" || input.Answers["Which too?"] != "A, C" {
+	if err := json.Unmarshal([]byte(got.args), &input); err != nil || got.word != "allow" ||
+		len(input.Questions) != 2 || input.Answers["Which one?"] != "Lite" || input.Answers["Which too?"] != "A, C" {
 		t.Errorf("an answered question: %+v (%v)", got, err)
 	}
 
