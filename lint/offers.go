@@ -3,11 +3,13 @@ package lint
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/assent-dev/assent/condition"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/lint/catalog"
 	"github.com/assent-dev/assent/policy"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/schema"
 )
 
@@ -92,6 +94,14 @@ func (p *Pass) Catalogs() Catalogs { return p.worker.linter.opt.Catalogs }
 func (p *Pass) Trusts(server string) bool {
 	trusted := p.worker.linter.opt.Owner.TrustedServers
 	return slices.ContainsFunc(trusted, func(pattern string) bool { return policy.Glob(pattern, server) })
+}
+
+// Fact reports whether a key of args_match names a fact that the owner
+// has derived, and no argument of a tool.
+func (p *Pass) Fact(key string) bool {
+	return slices.ContainsFunc(p.worker.linter.opt.Owner.Derived, func(d resolve.Derived) bool {
+		return strings.HasPrefix(key, d.As+".")
+	})
 }
 
 // Gate is an approval of which all tools that it guards are known.

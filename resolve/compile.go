@@ -33,6 +33,9 @@ type Options struct {
 	// arguments are unreadable, since many tools take the two keys for
 	// one. Under a Parent it needs the parent's word as well.
 	CaseSensitive []string
+	// Derived are the arguments that conditions find facts in. Under a
+	// Parent each needs the parent's word as well.
+	Derived []Derived
 	// TrustValues says that Call.Values come from a JSON decoder, which
 	// lets through neither NaN nor broken text nor anything but JSON
 	// types, and that no object in them has keys that differ in case
@@ -100,7 +103,8 @@ type Plan struct {
 	bindHead []byte // what all bindings have in common
 	bindPlan []byte
 
-	caseSensitive map[place]bool // see Options.CaseSensitive
+	caseSensitive map[place]bool     // see Options.CaseSensitive
+	derived       map[place]*Derived // see Options.Derived
 
 	tools     map[string]*target
 	servers   map[string]*container
@@ -144,6 +148,9 @@ func Compile(agent *schema.Agent, registry policy.Registry, opt Options) (*Plan,
 	p.views.New = func() any { return &condition.View{} }
 	var err error
 	if p.caseSensitive, err = caseSensitive(opt); err != nil {
+		return nil, err
+	}
+	if p.derived, err = derivations(opt); err != nil {
 		return nil, err
 	}
 	own, unresolved := p.resolvePolicies(registry)
@@ -387,6 +394,9 @@ func (p *Plan) computeVersion() value.Digest {
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(p.caseSensitive), comparePlaces) {
 		text = fmt.Appendf(text, "case-sensitive %q %q %q\n", at.kind, at.container, at.name)
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(p.derived), comparePlaces) {
+		text = fmt.Appendf(text, "derived %q %q %q: %s\n", at.kind, at.container, at.name, p.derived[at].text())
 	}
 	text = append(text, "timeout-approve "+strconv.FormatBool(p.opt.AllowTimeoutApprove)...)
 	if len(p.opt.TrustedServers) > 0 {

@@ -52,6 +52,7 @@ type Config struct {
 	Registry       *Registry `doc:"registry"`
 	TrustedServers []string  `doc:"trusted_servers"`
 	CaseSensitive  []string  `doc:"case_sensitive_arguments"`
+	Derived        []Derived `doc:"derived"`
 	Undeclared     string    `doc:"undeclared"`
 	Semantics      Readings  `doc:"semantics"`
 	// ApproveOnTimeout is Options.AllowTimeoutApprove.
@@ -139,7 +140,55 @@ func checkConfig(root *yamldoc.Node) []diag.Finding {
 		}
 	}
 
+	return append(out, checkDerived(root)...)
+}
+
+// checkDerived looks at the facts that conditions are to find.
+func checkDerived(root *yamldoc.Node) []diag.Finding {
+	entries := root.Get("derived")
+	if entries == nil {
+		return nil
+	}
+	var out []diag.Finding
+	seen := map[string]bool{}
+	for _, n := range entries.Items {
+		var d Derived
+		yamldoc.Fill(n, &d)
+		field, i, err := CheckDerived(d)
+		if err == nil && seen[d.Target] {
+			field, err = "target", fmt.Errorf("%q stands twice", d.Target)
+		}
+		seen[d.Target] = true
+		if err == nil {
+			continue
+		}
+		at := n.Get(field)
+		if field == "listed" {
+			at = at.Items[i]
+		}
+		out = append(out, yamldoc.Stop(ruleConfig, at.Range, err.Error(), expectedDerived(field)))
+	}
+
+	for _, name := range []string{"on_missing", "on_mismatch"} {
+		if at := root.Get("semantics").Get(name); at != nil && at.Text == condition.NoMatch.String() {
+			out = append(out, yamldoc.Stop(
+				ruleConfig, at.Range, "facts that are not known would not ask", "ask, where derived has entries",
+			))
+		}
+	}
+
 	return out
+}
+
+func expectedDerived(field string) string {
+	switch field {
+	case "target":
+		return `one entry for each tool, such as "tool Bash" or "mcp_tool files/run"`
+	case "as":
+		return "a name without dots that the tool has no argument of, such as shell"
+	default:
+		return "a program and, if need be, the words that follow it, such as ls or git status"
+	}
 }
 
 // Options are the choices as a plan takes them. Digest is among them.
@@ -163,6 +212,7 @@ func (c *Config) Options() Options {
 	return Options{
 		Semantics:           s,
 		CaseSensitive:       c.CaseSensitive,
+		Derived:             c.Derived,
 		AllowTimeoutApprove: c.ApproveOnTimeout,
 		TrustedServers:      c.TrustedServers,
 		Configuration:       c.Digest(),
@@ -207,6 +257,9 @@ func (c *Config) Digest() string {
 	putAll("policies", c.Policies)
 	putAll("trusted_servers", c.TrustedServers)
 	putAll("case_sensitive_arguments", c.CaseSensitive)
+	if len(c.Derived) > 0 {
+		out["derived"] = c.derivedTexts()
+	}
 	put(out, "undeclared", c.Undeclared, "deny")
 	put(out, "permit_age", c.PermitAge.String(), DefaultPermitAge.String())
 	if c.ApproveOnTimeout {
@@ -233,6 +286,16 @@ func (c *Config) Digest() string {
 	}
 
 	return digestOf(out)
+}
+
+// derivedTexts are what the entries of Derived mean, by their targets.
+func (c *Config) derivedTexts() map[string]any {
+	out := map[string]any{}
+	for i := range c.Derived {
+		out[c.Derived[i].Target] = c.Derived[i].text()
+	}
+
+	return out
 }
 
 // digestOf is the digest of texts in objects and lists. Broken UTF-8,

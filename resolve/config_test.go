@@ -81,6 +81,7 @@ func TestConfigDigest(t *testing.T) {
 		"registry: {url: \"https://a.example/p\"}", "registry: {url: \"https://a.example/p\", every: 2m}",
 		"registry: {url: \"https://a.example/p\", keep: 2h}", "registry: {url: \"https://a.example/p\", cache: c}",
 		"registry: {url: \"https://a.example/p\", token_file: c}",
+		derived("tool sh", "shell", ""), derived("tool sh", "shell", "ls"), derived("tool sh", "sh", ""),
 	} {
 		digest := config(t, text).Digest()
 		if other, known := seen[digest]; known {
@@ -109,6 +110,16 @@ func TestConfigRefusals(t *testing.T) {
 		"trusted_servers: ['']\n":                           "1:19 ",
 		"rules: {condition-vacuous: loud}\n":                "1:28 ",
 		"- a\n":                                             "1:1 ",
+		"derived: [{target: tool sh, from: command}]\n":     "1:12 ",
+		derived("delegation clerk", "shell", "ls"):          "1:20 ",
+		"derived: [{target: tool a, from: c, as: s}, {target: tool a, from: c, as: s}]\n": "1:54 ",
+		derived("sh", "shell", "ls"):                                             "1:20 ",
+		derived("tool sh", "a.b", "ls"):                                          "1:50 ",
+		derived("tool sh", "Command", "ls"):                                      "1:50 ",
+		derived("tool sh", "shell", "ls, eval"):                                  "1:70 ",
+		derived("tool sh", "shell", "'git  log'"):                                "1:66 ",
+		derived("tool sh", "shell", "") + "semantics: {on_missing: no_match}\n":  "2:25 ",
+		derived("tool sh", "shell", "") + "semantics: {on_mismatch: no_match}\n": "2:26 ",
 	} {
 		c, findings := resolve.ParseConfig("d.yaml", []byte(text))
 		i := slices.IndexFunc(findings, func(f diag.Finding) bool { return f.Stops })
@@ -122,6 +133,11 @@ func TestConfigRefusals(t *testing.T) {
 			t.Errorf("%q: %q, want %q\n%+v", text, got, want, f)
 		}
 	}
+}
+
+// derived is a configuration with facts of one tool.
+func derived(target, as, listed string) string {
+	return fmt.Sprintf("derived: [{target: \"%s\", from: command, as: %s, listed: [%s]}]\n", target, as, listed)
 }
 
 // drawConfig is any configuration.

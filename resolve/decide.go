@@ -78,6 +78,9 @@ func (t *target) silent(c *Call, v *condition.View) bool {
 // same: it is forwarded and bound.
 func (p *Plan) readArgs(c *Call, t *target, sc *value.Scratch) error {
 	switch {
+	case t.derived != nil:
+		_, err := p.readDerived(c, t, sc)
+		return err
 	case c.Args != nil:
 		return t.args.Scan(c.Args, t.limits, sc)
 	case c.Values != nil && p.opt.TrustValues:
@@ -152,22 +155,39 @@ type explanation struct {
 	view    *condition.View
 	noArgs  bool // the arguments can't be read
 	noInput bool // the parent's input can't be read
-	reasons []Reason
-	asked   []*rule
+	// factless says why facts of the arguments are not known.
+	factless string
+	reasons  []Reason
+	asked    []*rule
 }
 
 // parse reads the call's documents, and scans them for the rules. Those
 // that can't be read deny.
 func (e *explanation) parse() {
-	var err error
-	if e.docs.args, err = e.plan.args(e.call, e.target); err != nil {
+	var noArgs, noInput error
+	if e.docs.args, noArgs = e.plan.args(e.call, e.target); noArgs != nil {
+		e.unreadable("arguments", noArgs)
+	}
+	if e.docs.parent, noInput = e.plan.parentInput(e.call); noInput != nil {
+		e.unreadable("parent input", noInput)
+	}
+	e.noArgs = e.scan(noArgs == nil)
+	e.noInput = e.plan.readParent(e.call, e.target, &e.view.Parent) != nil
+}
+
+// scan scans the arguments, and reports whether they can't be read.
+// sound says that they are no fault of the JSON.
+func (e *explanation) scan(sound bool) bool {
+	if e.target.derived == nil {
+		return e.plan.readArgs(e.call, e.target, &e.view.Args) != nil
+	}
+	why, err := e.plan.readDerived(e.call, e.target, &e.view.Args)
+	if err != nil && sound {
 		e.unreadable("arguments", err)
 	}
-	if e.docs.parent, err = e.plan.parentInput(e.call); err != nil {
-		e.unreadable("parent input", err)
-	}
-	e.noArgs = e.plan.readArgs(e.call, e.target, &e.view.Args) != nil
-	e.noInput = e.plan.readParent(e.call, e.target, &e.view.Parent) != nil
+	e.factless = why
+
+	return err != nil
 }
 
 // readable reports whether the document that a gate is about can be
@@ -208,7 +228,7 @@ func (e *explanation) rule(r *rule) {
 	if r.when != nil {
 		truth, seen := r.when.Explain(e.view)
 		reason.Code, reason.Matchers = conditionCode(truth), matchers(seen)
-		reason.Detail = describe(seen)
+		reason.Detail = describe(seen) + e.unknownFacts(seen)
 	}
 	if e.plan.says(r) == Deny {
 		reason.outcome = Deny

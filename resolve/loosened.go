@@ -23,6 +23,7 @@ func (c *Config) Loosened(before *Config) []string {
 	note(c.PermitAge > before.PermitAge, "permit_age")
 	note(more(c.TrustedServers, before.TrustedServers), "trusted_servers")
 	note(more(c.CaseSensitive, before.CaseSensitive), "case_sensitive_arguments")
+	note(c.derivesMore(before), "derived")
 	note(c.Registry != nil && before.Registry != nil && c.Registry.Keep > before.Registry.Keep, "registry.keep")
 	now, then := c.Semantics, before.Semantics
 	for field, looser := range map[string]bool{
@@ -39,6 +40,19 @@ func (c *Config) Loosened(before *Config) []string {
 	slices.Sort(out)
 
 	return out
+}
+
+// derivesMore reports whether conditions find facts that they did not
+// find before, or others: what was not known may now be false.
+func (c *Config) derivesMore(before *Config) bool {
+	then := before.derivedTexts()
+	for target, text := range c.derivedTexts() {
+		if then[target] != text {
+			return true
+		}
+	}
+
+	return false
 }
 
 // looser reports whether a point was switched to its other reading.

@@ -27,7 +27,9 @@ type target struct {
 	args   *value.Shape
 	parent *value.Shape
 	limits value.Limits // of the arguments
-	rules  []rule       // gate by gate
+	// derived has facts beside the arguments; nil: none.
+	derived *Derived
+	rules   []rule // gate by gate
 }
 
 // rule is one approval requirement or denial, compiled for one gate.
@@ -100,9 +102,10 @@ func (p *Plan) build(gates ...place) *target {
 	}
 
 	t := &target{
-		gates:  gates,
-		rules:  b.rules,
-		limits: p.argumentLimits(gates[0]),
+		gates:   gates,
+		rules:   b.rules,
+		limits:  p.argumentLimits(gates[0]),
+		derived: p.derived[gates[0]],
 	}
 	t.args, t.parent = b.compiler.Shapes()
 	return t

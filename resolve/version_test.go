@@ -149,6 +149,9 @@ func TestE8_TheVersionCoversEverythingElse(t *testing.T) {
 		"timeouts approve":     plan(t, resolve.Options{AllowTimeoutApprove: true}, agent),
 		"one case-sensitive":   plan(t, resolve.Options{CaseSensitive: []string{"tool a"}}, agent),
 		"two case-sensitive":   plan(t, resolve.Options{CaseSensitive: []string{"tool b", "tool a"}}, agent),
+		"facts":                plan(t, resolve.Options{Derived: facts("shell")}, agent),
+		"other facts":          plan(t, resolve.Options{Derived: facts("line")}, agent),
+		"listed facts":         plan(t, resolve.Options{Derived: facts("shell", "ls")}, agent),
 		"other case-sensitive": plan(t, resolve.Options{CaseSensitive: []string{"tool a", "mcp_tool b/a"}}, agent),
 	} {
 		if other, taken := versions[p.Version()]; taken {

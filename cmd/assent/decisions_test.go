@@ -105,6 +105,11 @@ func chosenFields(bundle, cache string) map[string]chosenField {
 			text: "case_sensitive_arguments: [tool quote]\n", call: `{"kind":"tool","tool":"quote","args":{"a":1,"A":2}}`,
 			decide: `"outcome":"allow"`, wrong: "case_sensitive_arguments: [quote]",
 		},
+		"derived": {
+			text:   "derived: [{target: tool quote, from: command, as: shell}]\n",
+			call:   `{"kind":"tool","tool":"quote","args":{"shell":{}}}`,
+			decide: `"code":"unreadable_arguments"`, wrong: "derived: [{target: quote, from: command, as: shell}]",
+		},
 		"undeclared": {
 			text: "undeclared: ask\n", call: `{"kind":"tool","tool":"nobody"}`, decide: `"code":"undeclared"`,
 			wrong: "undeclared: allow",

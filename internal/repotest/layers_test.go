@@ -51,6 +51,7 @@ func layers() []layer {
 		{"playground/engine", 9},
 		{"playground/wasm", 10},
 		{"clients/wasm", 10},
+		{"resolve/shellfacts", 2},
 		{"playground/site", 15}, // builds the page, with its tests
 		{"rap/wire", 7},
 		{"mcp/wire", 7},
@@ -203,6 +204,7 @@ func fences() map[string]string {
 		"github.com/pelletier/go-toml":             "internal/settings",
 		"github.com/modelcontextprotocol/go-sdk":   "mcp/mcptest/gosdk",
 		"github.com/tetratelabs/wazero":            "clients/wasm",
+		"mvdan.cc/sh/v3":                           "resolve/shellfacts",
 		"github.com/chromedp":                      "internal/chromium server/inbox playground/site",
 	}
 }

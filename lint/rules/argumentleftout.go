@@ -15,7 +15,7 @@ import (
 func argumentLeftOut(p *lint.Pass) {
 	for _, g := range p.Gates() {
 		told := map[string]bool{}
-		for m := range matchersOf(&g) {
+		for m := range matchersOf(p, &g) {
 			if _, fault := condition.Places(g.Use, m.Key); fault == "" && !told[m.Key] && taken(&g, m.Key) {
 				told[m.Key] = true
 				judgeArgumentLeftOut(p, &g, m)

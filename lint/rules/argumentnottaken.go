@@ -15,7 +15,7 @@ import (
 // argument which none of the tools behind them takes.
 func argumentNotTaken(p *lint.Pass) {
 	for _, g := range p.Gates() {
-		for m := range matchersOf(&g) {
+		for m := range matchersOf(p, &g) {
 			if !taken(&g, m.Key) {
 				reportArgumentNotTaken(
 					p,
@@ -72,15 +72,17 @@ func reportArgumentNotTaken(
 	)
 }
 
-// matchersOf goes through the matchers of a gate's condition.
-func matchersOf(g *lint.Gate) func(func(*condition.Matcher) bool) {
+// matchersOf goes through the matchers of a gate's condition that are
+// about arguments of its tools.
+func matchersOf(p *lint.Pass, g *lint.Gate) func(func(*condition.Matcher) bool) {
 	return func(yield func(*condition.Matcher) bool) {
 		if g.Approval.Condition == nil {
 			return
 		}
 		for i := range g.Approval.Condition.Groups {
 			for j := range g.Approval.Condition.Groups[i].Matchers {
-				if !yield(&g.Approval.Condition.Groups[i].Matchers[j]) {
+				m := &g.Approval.Condition.Groups[i].Matchers[j]
+				if !p.Fact(m.Key) && !yield(m) {
 					return
 				}
 			}

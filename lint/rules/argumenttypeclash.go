@@ -12,7 +12,7 @@ import (
 // argument never has.
 func argumentTypeClash(p *lint.Pass) {
 	for _, g := range p.Gates() {
-		for m := range matchersOf(&g) {
+		for m := range matchersOf(p, &g) {
 			types, known := typesOf(&g, m.Key)
 			for i := range m.Tests {
 				if known && clashes(types, &m.Tests[i]) {

@@ -13,7 +13,7 @@ import (
 // tool lists for the argument.
 func valueNotOffered(p *lint.Pass) {
 	for _, g := range p.Gates() {
-		for m := range matchersOf(&g) {
+		for m := range matchersOf(p, &g) {
 			types, known := typesOf(&g, m.Key)
 			for i := range m.Tests {
 				if known && compares(&m.Tests[i]) && !clashes(types, &m.Tests[i]) {

@@ -1,0 +1,221 @@
+package resolve_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/assent-dev/assent/condition"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// facts has the facts of the tool sh stand under a name.
+func facts(as string, listed ...string) []resolve.Derived {
+	return []resolve.Derived{{Target: "tool sh", From: "command", As: as, Listed: listed}}
+}
+
+// shellAgent asks about what is not listed, about files that are
+// written, and about git push.
+const shellAgent = `action_space:
+  local_tools:
+    - alias: sh
+      approval:
+        condition:
+          - args_match: {shell.unlisted: {ne: ""}}
+          - args_match: {shell.writes: {ne: ""}}
+          - args_match: {shell.commands: {pattern: '(?m)^git push( |$)'}}
+    - {alias: free}
+`
+
+// shellCall calls the tool with a line.
+func shellCall(t testing.TB, line string) *resolve.Call {
+	t.Helper()
+	args, err := json.Marshal(map[string]string{"command": line})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return &resolve.Call{Kind: resolve.Tool, Tool: "sh", Args: args}
+}
+
+func shellPlan(t testing.TB) *resolve.Plan {
+	t.Helper()
+	return plan(t, resolve.Options{Derived: facts("shell", "ls", "git status", "git push", "cat")}, shellAgent)
+}
+
+// TestConditionsReadDerivedFacts: what is listed runs unasked, and what
+// is not listed, writes, or is not known is asked about with the reason.
+func TestConditionsReadDerivedFacts(t *testing.T) {
+	p := shellPlan(t)
+	for line, want := range map[string]string{
+		"ls -la":            "allow",
+		"ls | cat":          "allow",
+		"git status":        "allow",
+		"r''m -rf x":        "ask: shell.unlisted ne \"\" is true (string of 2 characters)",
+		"ls > x":            "ask: shell.writes ne \"\" is true (string of 1 character)",
+		"git push --force":  "ask: shell.commands pattern \"(?m)^git push( |$)\" is true (string of 16 characters)",
+		"$X -la":            "; of command: a program's name is no plain text (at 1:1 of the line)",
+		"ls; eval \"rm x\"": "; of command: it has the shell read or run something later (at 1:5 of the line)",
+	} {
+		d := p.Decide(shellCall(t, line))
+		got := d.Outcome.String()
+		for _, r := range d.Reasons {
+			got += ": " + r.Detail
+		}
+		if !strings.Contains(got, want) || want == "allow" && got != want {
+			t.Errorf("%s: %s\nwant %s", line, got, want)
+		}
+	}
+}
+
+// TestReasonsNameFactsOfTheirOwn: a rule about something else says
+// nothing of the line.
+func TestReasonsNameFactsOfTheirOwn(t *testing.T) {
+	p := plan(t, resolve.Options{Derived: facts("shell")}, shellAgent, `policy_ref: acme.depth
+applies: implicit
+rules:
+  - {id: deep, match: {kinds: [tool]}, approval: {condition: {args_match: {depth: {gt: 3}}}}}
+`)
+	reasons := p.Decide(shellCall(t, "$X")).Reasons
+	if len(reasons) != 2 {
+		t.Errorf("%+v", reasons)
+	}
+	for _, r := range reasons {
+		if told := strings.Contains(r.Detail, "of command:"); told != (r.Source == resolve.FromAgent) {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestUnreadableArgumentsAreToldOnce, with facts as without.
+func TestUnreadableArgumentsAreToldOnce(t *testing.T) {
+	call := &resolve.Call{Kind: resolve.Tool, Tool: "sh", Args: resolve.Raw(`{"command":"ls","command":"rm"}`)}
+	if d := shellPlan(t).Decide(call); d.Outcome != resolve.Deny || len(d.Reasons) != 1 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestACallCantBringFacts under their name, in any case: it is denied
+// before any condition reads it.
+func TestACallCantBringFacts(t *testing.T) {
+	p := shellPlan(t)
+	for _, args := range []string{
+		`{"command":"rm x","shell":{"unlisted":"","writes":"","commands":""}}`,
+		`{"command":"rm x","Shell":{}}`,
+		`{"shell":1}`,
+		`{"command":"eval evil","shell.unlisted":"","shell.writes":"","shell.commands":""}`,
+		`{"command":"ls","Shell.x":1}`,
+		`{"command":"ls","shell.":1}`,
+	} {
+		call := &resolve.Call{Kind: resolve.Tool, Tool: "sh", Args: resolve.Raw(args)}
+		d := p.Decide(call)
+		if d.Outcome != resolve.Deny || d.Reasons[0].Code != resolve.UnreadableArguments ||
+			!strings.Contains(d.Message, "is derived by the runtime from command") {
+			t.Errorf("%s: %+v", args, d)
+		}
+		call.Args, call.Values = nil, decode(t, []byte(args))
+		if got := p.Decide(call); got.Outcome != resolve.Deny {
+			t.Errorf("as values %s: %+v", args, got)
+		}
+	}
+
+	free := &resolve.Call{Kind: resolve.Tool, Tool: "free", Args: resolve.Raw(`{"shell":1}`)}
+	if d := p.Decide(free); d.Outcome != resolve.Allow {
+		t.Errorf("a tool without facts: %+v", d)
+	}
+}
+
+// TestNoLineMeansNoFacts: an argument that is missing, or no text, asks.
+func TestNoLineMeansNoFacts(t *testing.T) {
+	p := shellPlan(t)
+	for _, args := range []string{`{}`, `{"command":["ls"]}`, `{"command":null}`, `{"Command":"ls"}`} {
+		if d := p.Decide(&resolve.Call{Kind: resolve.Tool, Tool: "sh",
+			Args: resolve.Raw(args)}); d.Outcome != resolve.Ask {
+			t.Errorf("%s: %+v", args, d)
+		}
+	}
+}
+
+// TestBindingsHoldTheLineItself: facts are no part of what is approved,
+// so lines with the same facts have bindings of their own.
+func TestBindingsHoldTheLineItself(t *testing.T) {
+	p := shellPlan(t)
+	one, two := shellCall(t, "rm  x"), shellCall(t, "rm x")
+	first, err := p.Bind(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := p.Bind(two)
+	if err != nil || first == second || p.Decide(one).Binding != first {
+		t.Errorf("%s and %s, %v", first, second, err)
+	}
+}
+
+// TestFactsNeedTheParentsWord: its rules read them too, so a child alone
+// makes none known.
+func TestFactsNeedTheParentsWord(t *testing.T) {
+	call := shellCall(t, "ls")
+	both := resolve.Options{Derived: facts("shell", "ls")}
+	for name, tt := range map[string]struct {
+		parent []resolve.Derived
+		want   resolve.Outcome
+	}{
+		"the same": {facts("shell", "ls"), resolve.Allow},
+		"none":     {nil, resolve.Ask},
+		"others":   {facts("shell", "ls", "rm"), resolve.Ask},
+	} {
+		child := both
+		child.Parent = plan(t, resolve.Options{Derived: tt.parent}, shellAgent)
+		if d := plan(t, child, shellAgent).Decide(call); d.Outcome != tt.want {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+// TestFactsAreRefusedWhereTheyCouldLoosen.
+func TestFactsAreRefusedWhereTheyCouldLoosen(t *testing.T) {
+	agent := parseAgent(t, "agent.agf.yaml", shellAgent)
+	for _, opt := range []resolve.Options{
+		{Derived: append(facts("shell"), facts("line")...)},
+		{Derived: facts("command")},
+		{Derived: facts("shell", "eval")},
+		{Derived: facts("shell"),
+			Semantics: resolve.Semantics{Conditions: condition.Semantics{OnMissing: condition.NoMatch}}},
+		{Derived: facts("shell"),
+			Semantics: resolve.Semantics{Conditions: condition.Semantics{OnMismatch: condition.NoMatch}}},
+	} {
+		if p, err := resolve.Compile(agent, nil, opt); err == nil || p != nil {
+			t.Errorf("%+v is taken", opt)
+		}
+	}
+}
+
+// TestFactsOnlySettleWhatWouldAsk: a plan with facts lets nothing
+// through that the same plan with these very texts would ask about, and
+// a line that has no facts asks.
+func TestFactsOnlySettleWhatWouldAsk(t *testing.T) {
+	with, without := shellPlan(t), plan(t, resolve.Options{}, shellAgent)
+	words := []string{"ls", "cat", "rm", "git", "status", "push", "$X", "|", ";", "> x", "'a b'", "$(ls)",
+		"eval", "&&", "-l"}
+	rapid.Check(t, func(rt *rapid.T) {
+		line := strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 1, 6).Draw(rt, "words"), " ")
+		call := shellCall(t, line)
+		if without.Decide(call).Outcome != resolve.Ask {
+			rt.Fatalf("%s: nothing is known without facts", line)
+		}
+		if with.Decide(call).Outcome == resolve.Allow && strings.ContainsAny(line, "$>") {
+			rt.Fatalf("%s is allowed", line)
+		}
+	})
+}
+
+// BenchmarkDecideDerived measures a decision with facts.
+func BenchmarkDecideDerived(b *testing.B) {
+	p, call := shellPlan(b), shellCall(b, "ls -la src | cat")
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Decide(call)
+	}
+}

@@ -1,0 +1,41 @@
+package resolve_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/resolve"
+)
+
+// TestTheShellGuideIsTrue: the lines of docs/guides/shell.md run or ask
+// as its table says, with the files that it shows.
+func TestTheShellGuideIsTrue(t *testing.T) {
+	text, err := os.ReadFile("../docs/guides/shell.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(text), "```")
+	config, agent := strings.TrimPrefix(blocks[1], "yaml\n"), strings.TrimPrefix(blocks[3], "yaml\n")
+	p := plan(t, configOf(t, config).Options(), agent)
+	rows := 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.TrimSpace(strings.ReplaceAll(line, `\|`, "\x00")), "|")
+		if len(cells) != 4 || !strings.HasPrefix(cells[1], " `") {
+			continue
+		}
+		rows++
+		command := strings.ReplaceAll(strings.Trim(cells[1], " `"), "\x00", "|")
+		want := resolve.Ask
+		if strings.TrimSpace(cells[2]) == "runs" {
+			want = resolve.Allow
+		}
+		if d := p.Decide(shellCall(t, command)); d.Outcome != want {
+			t.Errorf("%s: %+v", command, d)
+		}
+	}
+
+	if rows != 7 {
+		t.Errorf("%d rows", rows)
+	}
+}

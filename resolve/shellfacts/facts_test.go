@@ -1,0 +1,144 @@
+package shellfacts
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/golden"
+)
+
+// listed is what the owner of the tests answers for.
+func listed() []string { return []string{"git status", "ls", "cat", "echo"} }
+
+// TestLines tells the facts of each line of testdata/lines.txt, among
+// them the ways that are known to hide a program from a pattern.
+func TestLines(t *testing.T) {
+	text, err := os.ReadFile("testdata/lines.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for line := range strings.Lines(strings.ReplaceAll(string(text), "\\\n", "\\\x01")) {
+		line = strings.TrimSuffix(strings.ReplaceAll(line, "\\\x01", "\\\n"), "\n")
+		fmt.Fprintf(&out, "%s\n", line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		told(&out, Of(strings.ReplaceAll(line, `\n`, "\n"), listed()))
+	}
+
+	golden.Equal(t, "lines.golden", out.String())
+}
+
+// told writes facts that say something.
+func told(out *strings.Builder, f Facts) {
+	var unknown []string
+	for _, n := range f.all() {
+		switch {
+		case !n.fact.Known:
+			unknown = append(unknown, n.name)
+		case n.fact.Text != "":
+			fmt.Fprintf(out, "\t%s: %q\n", n.name, n.fact.Text)
+		}
+	}
+
+	if len(unknown) > 0 {
+		fmt.Fprintf(out, "\tunknown: %s: %s\n", strings.Join(unknown, " "), f.Why)
+	}
+}
+
+// TestUnknownFactsAreLeftOut, so that conditions about them ask.
+func TestUnknownFactsAreLeftOut(t *testing.T) {
+	f := Of("$X", nil)
+	if got := f.Members(); len(got.Members) != 0 || f.Why == "" {
+		t.Errorf("%+v", got)
+	}
+	f = Of("ls -l", nil)
+	var names []string
+	for _, m := range f.Members().Members {
+		names = append(names, m.Key)
+	}
+	if !slices.Equal(names, Names()) || f.Why != "" {
+		t.Errorf("%v, want %v; %s", names, Names(), f.Why)
+	}
+}
+
+// TestReasonsHoldNothingOfTheLine, which an approver may not be shown.
+func TestReasonsHoldNothingOfTheLine(t *testing.T) {
+	for _, line := range []string{"secret$X", "secret --secret", "eval secret", "cat > $secret", "x=secret",
+		"'secret"} {
+		if why := Of(line, nil).Why; why == "" || strings.Contains(why, "secret") {
+			t.Errorf("%s: %q", line, why)
+		}
+	}
+}
+
+// TestListedEntriesAreChecked: those that would let anything through are
+// refused.
+func TestListedEntriesAreChecked(t *testing.T) {
+	for entry, sound := range map[string]bool{
+		"ls": true, "git status": true, "./run.sh": true, "find": true, "env": true,
+		"": false, " ls": false, "git  status": false, "eval": false, "source x": false, "export": false, "l*": false,
+		"git $X": false, "a\nb": false,
+	} {
+		if err := CheckListed(entry); (err == nil) != sound {
+			t.Errorf("%q: %v", entry, err)
+		}
+	}
+}
+
+// TestHardLines neither panic nor take long: each is unknown.
+func TestHardLines(t *testing.T) {
+	const deep = mostBytes - 16
+	for _, line := range []string{
+		strings.Repeat("(", deep), strings.Repeat("$(", deep/2), strings.Repeat("{ ", deep/2),
+		strings.Repeat("`", deep),
+		strings.Repeat("if ", deep/3), strings.Repeat("! ", deep/2), strings.Repeat("\"$(", deep/3),
+		strings.Repeat("${a:-", deep/5), strings.Repeat("$((", deep/3), strings.Repeat("x", mostBytes+1),
+		"ls\x00", "ls\r",
+		strings.Repeat("sh -c '", 100), "\xff\xfe", "<<A <<B",
+	} {
+		if f := Of(line, nil); f.Programs.Known && strings.Contains(f.Programs.Text,
+			"ls") || !f.Programs.Known && f.Why == "" {
+			t.Errorf("%.20q: %+v", line, f)
+		}
+	}
+}
+
+// FuzzOf: facts that are known have neither control characters nor
+// programs without a name, and nothing panics.
+func FuzzOf(f *testing.F) {
+	text, err := os.ReadFile("testdata/lines.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		f.Add(strings.TrimSuffix(line, "\n"))
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		got := Of(line, listed())
+		for _, n := range got.all() {
+			if strings.ContainsAny(n.fact.Text, "\x00\r\x1b") || n.fact.Text != "" && !n.fact.Known {
+				t.Errorf("%q: %s %q", line, n.name, n.fact.Text)
+			}
+		}
+		if got.Commands.Known && !got.Programs.Known {
+			t.Errorf("%q: commands are known, and programs are not", line)
+		}
+	})
+}
+
+// BenchmarkOf measures a line of a coding agent, and its growth.
+func BenchmarkOf(b *testing.B) {
+	const line = "grep -rn 'a b' src | head -5 > out.txt && git status; "
+	for _, n := range []int{1, 10, 100} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				Of(strings.Repeat(line, n), listed())
+			}
+		})
+	}
+}

@@ -1,0 +1,258 @@
+package shellfacts
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// command looks at a command with its words, and at those that it runs.
+func (r *reader) command(at syntax.Node, words []word) {
+	if len(words) == 0 {
+		return
+	}
+	name := words[0]
+	if !name.known || name.text == "" {
+		r.lose(at, "a program's name is no plain text")
+		return
+	}
+	if changesShell(name.text) || changes(name.text, words[1:]) {
+		r.lose(at, "it has the shell read or run something later")
+		return
+	}
+	r.words(at, words)
+	if inner := wrapperOf(name.text); inner != nil {
+		r.wrapped(at, name.text, inner, words)
+		return
+	}
+
+	r.program(at, words)
+}
+
+// words notes the words of a command.
+func (r *reader) words(at syntax.Node, words []word) {
+	var texts []string
+	for i, w := range words {
+		if !w.known {
+			r.unworded = true
+			r.doubt(at, "a word is no plain text")
+			return
+		}
+		texts = append(texts, shown(w.text))
+		switch {
+		case i == 0:
+		case len(w.text) > 1 && w.text[0] == '-':
+			r.flags = append(r.flags, shown(w.text))
+			r.paths = append(r.paths, inFlag(w.text)...)
+		default:
+			r.paths = append(r.paths, oneLine(w.text))
+		}
+	}
+
+	r.commands = append(r.commands, strings.Join(texts, " "))
+}
+
+// inFlag is what in a flag may name a file.
+func inFlag(flag string) []string {
+	var out []string
+	if _, after, ok := strings.Cut(flag, "="); ok {
+		out = append(out, oneLine(after))
+	}
+	if i := strings.IndexByte(flag, '/'); i > 0 {
+		out = append(out, oneLine(flag[i:]))
+	}
+
+	return out
+}
+
+// program notes a program that runs, and whether it may run others.
+func (r *reader) program(at syntax.Node, words []word) {
+	name := words[0].text
+	r.named(&r.programs, name)
+	listed := r.isListed(words)
+	if !listed {
+		r.named(&r.unlisted, name)
+	}
+	if !listed && !startsNone(name, words[1:]) {
+		r.unnamed = true
+		r.doubt(at, "a program may start others: it is neither known nor listed")
+	}
+}
+
+// named adds a program as it is called, and by the last part of a path.
+func (r *reader) named(to *[]string, name string) {
+	*to = append(*to, shown(name))
+	if strings.Contains(name, "/") {
+		*to = append(*to, shown(path.Base(name)))
+	}
+}
+
+// isListed reports whether a command begins as an entry of the owner.
+func (r *reader) isListed(words []word) bool {
+	return slices.ContainsFunc(r.listed, func(entry []string) bool {
+		if len(entry) > len(words) {
+			return false
+		}
+		for i, w := range entry {
+			if !words[i].known || words[i].text != w {
+				return false
+			}
+		}
+
+		return true
+	})
+}
+
+// wrapped looks at a program that runs what its arguments say.
+func (r *reader) wrapped(at syntax.Node, name string, inner wrapper, words []word) {
+	r.named(&r.programs, name)
+	if !r.isListed(words) || name == "find" && slices.ContainsFunc(words, word.changesFiles) {
+		r.named(&r.unlisted, name)
+	}
+	found, ok := inner(r, words[1:])
+	if !ok {
+		r.lose(at, "what a program is told to run can't be told")
+		return
+	}
+	for _, f := range found {
+		r.command(at, f)
+	}
+}
+
+// wrapper finds the commands in the arguments of a program that runs
+// them; false where that can't be told.
+type wrapper func(r *reader, args []word) ([][]word, bool)
+
+// wrapperOf returns how a program names what it runs; nil for one that
+// is not known to run anything.
+func wrapperOf(program string) wrapper {
+	switch program {
+	case "command", "exec", "nohup", "setsid", "sudo", "doas", "env":
+		return after
+	case "nice":
+		return behindNice
+	case "timeout":
+		return behindTime
+	case "xargs":
+		return xargs
+	case "find":
+		return find
+	case "sh", "bash", "dash":
+		return shell
+	}
+
+	return nil
+}
+
+// after is a program whose arguments are a command.
+func after(_ *reader, args []word) ([][]word, bool) { return begins(args) }
+
+func behindNice(_ *reader, args []word) ([][]word, bool) {
+	if len(args) > 1 && args[0].known && args[0].text == "-n" && args[1].known {
+		args = args[2:]
+	}
+
+	return begins(args)
+}
+
+// begins is a command that begins with a program's name: nothing else
+// that a wrapper could read as its own.
+func begins(args []word) ([][]word, bool) {
+	if len(args) == 0 || !args[0].known || args[0].text == "" || strings.HasPrefix(args[0].text, "-") ||
+		strings.ContainsAny(args[0].text, "=") {
+		return nil, false
+	}
+
+	return [][]word{args}, true
+}
+
+func behindTime(_ *reader, args []word) ([][]word, bool) {
+	if len(args) < 2 || !args[0].known || args[0].text == "" || strings.Trim(args[0].text, "0123456789.smhd") != "" {
+		return nil, false
+	}
+
+	return begins(args[1:])
+}
+
+// xargs gives a command more arguments, which nobody knows.
+func xargs(_ *reader, args []word) ([][]word, bool) {
+	for len(args) > 0 && args[0].known && strings.HasPrefix(args[0].text, "-") {
+		switch args[0].text {
+		case "-0", "-r", "-t":
+			args = args[1:]
+		case "-n", "-P", "-L":
+			if len(args) < 2 || !args[1].known {
+				return nil, false
+			}
+			args = args[2:]
+		default:
+			return nil, false
+		}
+	}
+
+	found, ok := begins(args)
+	if !ok {
+		return nil, false
+	}
+
+	return [][]word{append(found[0][:len(found[0]):len(found[0])], word{})}, true
+}
+
+// find runs a command for what it finds, with names that nobody knows.
+func find(_ *reader, args []word) ([][]word, bool) {
+	var found [][]word
+	for i := 0; i < len(args); i++ {
+		switch {
+		case !args[i].known:
+			return nil, false
+		case !strings.HasPrefix(args[i].text, "-exec") && !strings.HasPrefix(args[i].text, "-ok"):
+			continue
+		}
+
+		end := i + 1
+		for end < len(args) && !args[end].ends() {
+			end++
+		}
+		inner, ok := begins(args[i+1 : min(end, len(args))])
+		if !ok || end == len(args) {
+			return nil, false
+		}
+		if args[end].text == "+" && (args[end-1].text != "{}" || !strings.HasPrefix(args[i].text, "-exec")) {
+			return nil, false // the command goes on
+		}
+		for j, w := range inner[0] {
+			if strings.Contains(w.text, "{}") {
+				inner[0] = slices.Clone(inner[0])
+				inner[0][j] = word{}
+			}
+		}
+
+		found = append(found, inner[0])
+		i = end
+	}
+
+	return found, true
+}
+
+// changesFiles reports whether a word has find delete or write.
+func (w word) changesFiles() bool {
+	return w.text == "-delete" || strings.HasPrefix(w.text, "-fprint") || strings.HasPrefix(w.text, "-fls")
+}
+
+// ends reports whether a word ends a command of find.
+func (w word) ends() bool { return w.known && (w.text == ";" || w.text == "+") }
+
+// shell reads a line in a line.
+func shell(r *reader, args []word) ([][]word, bool) {
+	if len(args) < 2 || !args[0].known || args[0].text != "-c" || !args[1].known {
+		return nil, false
+	}
+	if text := args[1].text; text != "" && strings.ContainsRune("-+", rune(text[0])) {
+		return nil, false // a flag: the line is one of the words behind it
+	}
+	r.line(args[1].text, r.depth+1)
+
+	return nil, !r.lost
+}

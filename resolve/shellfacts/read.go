@@ -1,0 +1,271 @@
+package shellfacts
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Bounds on a line: bytes, and lines within lines (sh -c).
+const (
+	mostBytes = 16 << 10
+	mostDepth = 4
+	mostOpen  = 500 // brackets: the parser's time grows with the square of their depth
+)
+
+// Of tells the facts of a line. listed are the owner's entries, as
+// CheckListed takes them.
+func Of(line string, listed []string) Facts {
+	r := &reader{}
+	for _, entry := range listed {
+		r.listed = append(r.listed, strings.Fields(entry))
+	}
+	r.line(line, 0)
+
+	return r.facts()
+}
+
+// reader collects what a line does.
+type reader struct {
+	listed [][]string
+	depth  int    // of the line that is read, in lines
+	text   string // of that line
+
+	why      string
+	lost     bool // nothing is known
+	unnamed  bool // the programs are not known
+	unworded bool // the words are not known
+	unread   bool // the files that are read
+	unwrote  bool // the files that are written
+
+	programs, unlisted, commands, flags, paths, reads, writes []string
+}
+
+// doubt keeps the first reason why facts are unknown.
+func (r *reader) doubt(at syntax.Node, why string) {
+	if r.why != "" {
+		return
+	}
+	r.why = why
+	if at != nil {
+		r.why = fmt.Sprintf("%s (at %s of the line)", why, at.Pos())
+	}
+}
+
+// lose says that nothing is known.
+func (r *reader) lose(at syntax.Node, why string) {
+	r.doubt(at, why)
+	r.lost = true
+}
+
+func (r *reader) facts() Facts {
+	f := Facts{Why: r.why}
+	if r.lost {
+		return f
+	}
+	if !r.unnamed {
+		f.Programs = list(r.programs, " ")
+	}
+	f.Unlisted = list(r.unlisted, " ")
+	if !r.unworded && !r.unnamed {
+		f.Commands = Fact{Known: true, Text: strings.Join(r.commands, "\n")}
+		f.Flags = list(r.flags, " ")
+	}
+	if !r.unworded && !r.unnamed && !r.unread && !r.unwrote {
+		f.Paths = list(r.paths, "\n")
+	}
+	if !r.unnamed && !r.unread {
+		f.Reads = list(r.reads, "\n")
+	}
+	if !r.unnamed && !r.unwrote {
+		f.Writes = list(r.writes, "\n")
+	}
+
+	return f
+}
+
+// line reads a line.
+func (r *reader) line(text string, depth int) {
+	if len(text) > mostBytes || depth > mostDepth {
+		r.lose(nil, "it is too long, or has too many lines within lines")
+		return
+	}
+	if strings.Count(text, "(")+strings.Count(text, "{")+strings.Count(text, "[") > mostOpen {
+		r.lose(nil, "it holds too many brackets")
+		return
+	}
+	if strings.ContainsAny(text, "\x00\r") {
+		r.lose(nil, "it holds control characters")
+		return
+	}
+	if strings.Contains(text, "\\\n") && strings.Contains(text, "#") {
+		// The parser takes # behind a continued word for a comment, and
+		// a comment that ends in a backslash for a continued line.
+		r.lose(nil, "it may hold a comment that shells end elsewhere")
+		return
+	}
+
+	file, err := parse(text)
+	if err != nil {
+		r.lose(nil, "it can't be read as bash reads it")
+		return
+	}
+	before, above := r.depth, r.text
+	r.depth, r.text = depth, text
+	syntax.Walk(file, r.visit)
+	r.depth, r.text = before, above
+}
+
+// parse reads a line as bash does. A parser that panics has not read it.
+func parse(text string) (file *syntax.File, err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("the parser failed: %v", broken)
+		}
+	}()
+
+	parser := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
+	return parser.Parse(strings.NewReader(text), "")
+}
+
+// visit looks at one node of a line. What is not named here runs
+// nothing by itself, and its parts are visited.
+func (r *reader) visit(n syntax.Node) bool {
+	switch n := n.(type) {
+	case nil, *syntax.File, *syntax.BinaryCmd, *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause,
+		*syntax.CaseClause, *syntax.CaseItem, *syntax.Word, *syntax.Lit, *syntax.SglQuoted,
+		*syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst:
+	case *syntax.Stmt:
+		if n.Coprocess || n.Disown || n.Cmd == nil {
+			r.lose(n, "it is written for another shell, or has redirections alone")
+		}
+		if torn(n) {
+			r.lose(n, "another shell reads words behind &> as a command")
+		}
+	case *syntax.Comment:
+		if !r.comments(n) {
+			r.lose(n, "shells may read a comment otherwise")
+		}
+	case *syntax.CallExpr:
+		r.call(n)
+	case *syntax.Redirect:
+		r.redirect(n)
+	case *syntax.ParamExp:
+		if !simple(n) {
+			r.lose(n, "an expansion may change variables or run something")
+		}
+	default:
+		r.lose(n, "it changes variables or functions, or computes")
+	}
+
+	return !r.lost
+}
+
+// comments reports whether every shell reads a comment where the parser
+// does: behind a blank, or an operator.
+func (r *reader) comments(c *syntax.Comment) bool {
+	at := int(c.Hash.Offset())
+	return at <= len(r.text) && (at == 0 || strings.IndexByte(" \t\n;&|(", r.text[at-1]) >= 0)
+}
+
+// torn reports whether words stand behind &>, which is & and > to a
+// shell that knows POSIX alone: it runs these words.
+func torn(s *syntax.Stmt) bool {
+	c, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || len(c.Args) == 0 {
+		return false
+	}
+	last := c.Args[len(c.Args)-1].Pos()
+	return slices.ContainsFunc(s.Redirs, func(d *syntax.Redirect) bool {
+		return (d.Op == syntax.RdrAll || d.Op == syntax.AppAll) && last.After(d.OpPos)
+	})
+}
+
+// simple reports whether an expansion is the value of a variable, and
+// nothing else. The others set variables, or read values as programs.
+func simple(p *syntax.ParamExp) bool {
+	if p.Param == nil {
+		return false
+	}
+	bare := &syntax.ParamExp{
+		Dollar: p.Dollar,
+		Rbrace: p.Rbrace,
+		Short:  p.Short,
+		Param:  p.Param,
+	}
+
+	return reflect.DeepEqual(p, bare) // other fields that come with a later parser too
+}
+
+// call looks at a simple command.
+func (r *reader) call(c *syntax.CallExpr) {
+	if len(c.Assigns) > 0 {
+		r.lose(c, "it sets a variable, which may change what runs")
+		return
+	}
+	words := make([]word, len(c.Args))
+	for i, w := range c.Args {
+		words[i] = read(w)
+	}
+	r.command(c, words)
+}
+
+// redirect looks at a redirection.
+func (r *reader) redirect(d *syntax.Redirect) {
+	if d.N != nil && (len(d.N.Value) != 1 || strings.Trim(d.N.Value, "0123456789") != "") {
+		r.lose(d, "a redirection sets a variable, or is a word to other shells")
+		return
+	}
+	if strings.HasPrefix(d.Word.Lit(), "!") {
+		r.lose(d, "zsh reads ! as part of a redirection")
+		return
+	}
+	target := read(d.Word)
+	switch d.Op {
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		return
+	case syntax.RdrIn:
+		r.opens(d, target, true, false)
+	case syntax.RdrInOut:
+		r.opens(d, target, true, true)
+	case syntax.DplIn:
+		if !target.known || strings.Trim(target.text, "0123456789-") != "" {
+			r.unread = true
+			r.doubt(d, "a redirection's source is not known")
+		}
+	case syntax.DplOut:
+		if !target.known || strings.Trim(target.text, "0123456789-") != "" {
+			r.opens(d, target, false, true)
+		}
+	case syntax.RdrAll, syntax.AppAll:
+		if at := int(d.OpPos.Offset()); at > 0 && strings.IndexByte("0123456789", r.text[at-1]) >= 0 {
+			r.lose(d, "shells take a digit before &> for a word, or for its number")
+			return
+		}
+		r.opens(d, target, false, true)
+	case syntax.RdrOut, syntax.AppOut, syntax.RdrClob:
+		r.opens(d, target, false, true)
+	default:
+		r.lose(d, "it is written for another shell")
+	}
+}
+
+// opens notes a file of a redirection.
+func (r *reader) opens(at syntax.Node, target word, reads, writes bool) {
+	if !target.known {
+		r.unread, r.unwrote = r.unread || reads, r.unwrote || writes
+		r.doubt(at, "a redirection's file is no plain text")
+		return
+	}
+	name := oneLine(target.text)
+	r.paths = append(r.paths, name)
+	if reads {
+		r.reads = append(r.reads, name)
+	}
+	if writes {
+		r.writes = append(r.writes, name)
+	}
+}

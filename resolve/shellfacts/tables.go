@@ -1,0 +1,90 @@
+package shellfacts
+
+import (
+	"slices"
+	"strings"
+)
+
+// changesShell reports whether a builtin of bash, or of a shell that
+// people put in its place, changes what later words mean or runs text.
+// No list of the owner makes it harmless.
+func changesShell(name string) bool {
+	switch name {
+	case ".", "source", "eval", "trap", "alias", "unalias", "set", "unset", "setopt", "unsetopt", "shopt",
+		"export", "declare", "typeset", "local", "readonly", "integer", "float", "read", "mapfile",
+		"readarray", "getopts", "let", "hash", "rehash", "enable", "disable", "bind", "complete", "compgen",
+		"compopt", "fc", "history", "builtin", "autoload", "zmodload", "emulate", "functions", "noglob",
+		"nocorrect", "sched", "vared", "zle", "zcompile", "zstyle", "zparseopts", "zformat", "bindkey",
+		"compctl", "compadd", "print", "-", "r", "where", "whence", "which-command", "pushd", "popd", "dirs",
+		"caller", "suspend", "logout", "disown", "fg", "bg", "jobs", "coproc", "abbr", "status", "string",
+		"math", "set_color":
+		return true
+	}
+
+	return false
+}
+
+// changes reports whether a builtin that is harmless otherwise sets a
+// variable or computes with these arguments.
+func changes(name string, args []word) bool {
+	switch name {
+	case "test", "[":
+		return slices.ContainsFunc(args, func(w word) bool {
+			return !w.known || computes(w.text)
+		})
+	case "printf":
+		return len(args) > 0 && (!args[0].known || !printsOnly(args[0].text))
+	case "exit", "return", "shift", "break", "continue":
+		return slices.ContainsFunc(args, func(w word) bool {
+			return !w.known || strings.Trim(w.text, "0123456789") != "" // zsh computes, and $(…) in an index runs
+		})
+	case "wait":
+		return len(args) > 0
+	}
+
+	return false
+}
+
+// printsOnly reports whether a format of printf takes its arguments as
+// text: others set variables, or have zsh compute.
+func printsOnly(format string) bool {
+	if strings.HasPrefix(format, "-") {
+		return false
+	}
+	rest := strings.NewReplacer("%%", "", "%s", "", "%b", "").Replace(format)
+	return !strings.Contains(rest, "%")
+}
+
+// computes reports whether a shell reads a word of a test as a number or
+// as a variable's name, and runs what stands in it.
+func computes(test string) bool {
+	switch test {
+	case "-v", "-R", "-t", "-eq", "-ne", "-lt", "-le", "-gt", "-ge":
+		return true
+	}
+
+	return false
+}
+
+// startsNone reports whether a program starts no other, whatever these
+// arguments say.
+func startsNone(name string, args []word) bool {
+	if name == "sort" {
+		return !slices.ContainsFunc(args, func(w word) bool { return !w.known || strings.HasPrefix(w.text, "--co") })
+	}
+
+	switch name {
+	case ":", "true", "false", "echo", "printf", "test", "[", "cd", "pwd", "exit", "return", "break",
+		"continue", "shift", "wait", "umask", "type", "ls", "cat", "head", "tail", "wc", "cut", "tr", "uniq",
+		"comm", "join", "paste", "fold", "fmt", "nl", "od", "expand", "unexpand", "seq", "tac", "rev",
+		"column", "basename", "dirname", "realpath", "readlink", "stat", "du", "df", "touch", "mkdir", "rmdir",
+		"rm", "unlink", "cp", "mv", "ln", "chmod", "chown", "chgrp", "mktemp", "truncate", "tee", "dd",
+		"sleep", "date", "id", "whoami", "groups", "hostname", "uname", "arch", "nproc", "uptime", "tty",
+		"cmp", "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "cksum", "sum",
+		"base32", "base64", "xxd", "hexdump", "strings", "grep", "egrep", "fgrep", "jq", "kill", "ps", "free",
+		"tree", "which":
+		return true
+	}
+
+	return false
+}

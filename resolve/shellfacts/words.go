@@ -1,0 +1,143 @@
+package shellfacts
+
+import (
+	"strings"
+	"unicode"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// word is one word of a command, as the program gets it.
+type word struct {
+	text  string
+	known bool // the shell changes nothing in it
+}
+
+// read reads a word, whose parts are plain text or in quotes.
+func read(w *syntax.Word) word {
+	if w == nil {
+		return word{}
+	}
+	if w.Lit() == "{}" {
+		return word{text: "{}", known: true} // alone it stands for itself
+	}
+	var b strings.Builder
+	for i, part := range w.Parts {
+		text, ok := partText(part, i == 0)
+		if !ok {
+			return word{}
+		}
+		b.WriteString(text)
+	}
+
+	return word{text: b.String(), known: true}
+}
+
+func partText(part syntax.WordPart, first bool) (string, bool) {
+	switch part := part.(type) {
+	case *syntax.Lit:
+		return bareText(part.Value, first)
+	case *syntax.SglQuoted:
+		return part.Value, !part.Dollar
+	case *syntax.DblQuoted:
+		return quotedText(part)
+	}
+
+	return "", false
+}
+
+// bareText reads text without quotes. Shells read more in it than bash
+// does: what some shell expands is not known.
+func bareText(text string, first bool) (string, bool) {
+	if text == "[" || text == "]" {
+		return text, true // the command, and its end
+	}
+	var b strings.Builder
+	escaped := false
+	for i, c := range text {
+		switch {
+		case escaped && c == '\n':
+			escaped = false // the line goes on
+			continue
+		case escaped:
+			escaped = false
+		case c == '\\':
+			escaped = true
+			continue
+		case !plainRune(c), c == '=' && first && i == 0:
+			return "", false
+		}
+
+		b.WriteRune(c)
+	}
+
+	return b.String(), !escaped
+}
+
+// quotedText reads text in double quotes, in which a backslash stands
+// before few characters only. History expansion is for terminals.
+func quotedText(q *syntax.DblQuoted) (string, bool) {
+	if q.Dollar {
+		return "", false
+	}
+	var b strings.Builder
+	for _, part := range q.Parts {
+		lit, ok := part.(*syntax.Lit)
+		if !ok {
+			return "", false
+		}
+		b.WriteString(unescaped(lit.Value))
+	}
+
+	return b.String(), true
+}
+
+func unescaped(text string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, `\`)
+		b.WriteString(before)
+		switch {
+		case !found:
+			return b.String()
+		case after == "" || !strings.ContainsRune("$`\"\\\n", rune(after[0])):
+			b.WriteByte('\\')
+			text = after
+		default:
+			if after[0] != '\n' {
+				b.WriteByte(after[0])
+			}
+			text = after[1:]
+		}
+	}
+}
+
+// plainRune reports whether no shell reads anything in a character.
+func plainRune(c rune) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
+		strings.ContainsRune("_./:@%+,=-", c) || c > unicode.MaxASCII && unicode.IsLetter(c)
+}
+
+// plain reports whether a word needs no quotes.
+func plain(w string) bool {
+	return w != "" && strings.IndexFunc(w, func(c rune) bool { return !plainRune(c) }) < 0
+}
+
+// shown is a word as Commands has it.
+func shown(w string) string {
+	if plain(w) {
+		return w
+	}
+	return "'" + strings.ReplaceAll(oneLine(w), "'", `'\''`) + "'"
+}
+
+// oneLine has spaces in the place of characters that end lines or are
+// not seen.
+func oneLine(text string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) || c == '\u2028' || c == '\u2029' {
+			return ' '
+		}
+		return c
+	}, text)
+}
