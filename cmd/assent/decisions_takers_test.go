@@ -58,7 +58,7 @@ func takers() []taker {
 			"--listen", busyAddress(t))...)
 	}
 
-	return []taker{
+	return append(hookTakers(member, keeps), []taker{
 		{
 			command: "assent decide",
 			flag:    "config",
@@ -152,7 +152,27 @@ func takers() []taker {
 		exampleTaker("travel", "examples/travel.decider", "pending"),
 		exampleTaker("files", "examples/files.(*app).planOf"),
 		exampleTaker("remote", "examples/remote.rentalPlan", "-desk", "http://127.0.0.1:1", "ask", "A van."),
+	}...)
+}
+
+// hookTakers are the hooks of coding agents, which ask without a server.
+func hookTakers(sites ...string) (all []taker) {
+	for product, doc := range hookDocs() {
+		all = append(all, taker{
+			command: "assent hook " + product,
+			flag:    "decisions",
+			sites:   sites,
+			shows:   "People are still asked",
+			run: func(t *testing.T, file string) string {
+				agent := filepath.Join(filepath.Dir(file), "desk.agf.yaml")
+				h := hookRuns(t, product, doc(callOf("nobodys", `{}`)), "--agent-file", agent, "--decisions", file,
+					"--wait", "0s")
+				return h.out + h.err
+			},
+		})
 	}
+
+	return all
 }
 
 // exampleTaker is an example with a plan. Its policies are its own, so
@@ -304,6 +324,7 @@ func undeciding() map[string]string {
 	return map[string]string{
 		"assent mcp install": "writes the gateway's configuration, which may name a file",
 		"assent mcp inbox":   "reads the gateway's configuration as the gateway does, and answers what that asked",
+		"assent hook inbox":  "reads the flags of hooks as they do, and answers what they asked",
 	}
 }
 

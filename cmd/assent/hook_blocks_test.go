@@ -5,11 +5,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -62,6 +64,7 @@ func TestHookBlocksWhatItCannotRead(t *testing.T) {
 func TestHookBlocksWithoutASettingThatWorks(t *testing.T) {
 	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
 		flags := hookDir(t)
+		chosen := testfiles.Write(t, filepath.Join(t.TempDir(), "decisions.yaml"), "undeclared: ask\n")
 		for _, args := range [][]string{
 			{}, {"--bad"}, {"more"}, {"--agent-file", "/nowhere.agf.yaml"}, {"--agent-file", "/dev/null"},
 			append(flags, "--agent", "dev"), append(flags, "--wait", "-1s"), append(flags, "--wait", "never"),
@@ -70,6 +73,9 @@ func TestHookBlocksWithoutASettingThatWorks(t *testing.T) {
 			append(flags, "--person", "me"),
 			{"--agent", "dev", "--server", "http://127.0.0.1:1", "--token-file", "/nowhere"},
 			{"--agent", "dev", "--undeclared", "ask"}, {"--agent", "dev", "--store", "s.db"},
+			{"--agent", "dev", "--decisions", "d.yaml"}, append(flags, "--decisions", "/nowhere"),
+			append(flags, "--decisions", chosen, "--undeclared", "deny"),
+			append(flags, "--decisions", chosen, "--policies", "/"),
 		} {
 			blocks(t, product, hookRuns(t, product, doc(callOf("Read", `{}`)), args...))
 		}
@@ -101,6 +107,7 @@ func TestHookBlocksWithoutAServer(t *testing.T) {
 			if err != nil {
 				return
 			}
+			_, _ = c.Read(make([]byte, 1)) // an answer before its request is told on the error stream
 			_, _ = io.WriteString(c, "nonsense\r\n\r\n")
 			c.Close()
 		}

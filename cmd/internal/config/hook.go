@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
 // HookFlags are hooks that ask without a server.
@@ -12,7 +14,8 @@ type HookFlags struct {
 	Policies   []string
 	People     string
 	Store      string
-	Undeclared string // deny, ask or Native
+	Decisions  string // file
+	Undeclared string // deny, ask, Native, or "": deny, or as Decisions says
 }
 
 // Native leaves tools that no file names to the product that calls them.
@@ -24,8 +27,12 @@ const hookStore = "hook.db"
 // Hook is the service of hooks, which asks as that of a gateway for MCP
 // does.
 func (a Reader) Hook(f HookFlags) (MCP, error) {
-	if !slices.Contains([]string{"deny", "ask", Native}, f.Undeclared) {
+	if !slices.Contains([]string{"", "deny", "ask", Native}, f.Undeclared) {
 		return MCP{}, fmt.Errorf("--undeclared %q: expected deny, ask or native", f.Undeclared)
+	}
+	chosen, err := a.hookDecisions(f)
+	if err != nil {
+		return MCP{}, err
 	}
 	agent, err := filepath.Abs(f.Agent)
 	if err != nil {
@@ -43,6 +50,19 @@ func (a Reader) Hook(f HookFlags) (MCP, error) {
 		Command:  []string{"none"},
 	})
 	cfg.Undeclared = f.Undeclared
+	cfg.Decisions = f.Decisions
+	cfg.Chosen = chosen
 
 	return cfg, err
+}
+
+// hookDecisions reads the decision configuration, which says what flags
+// would say without it.
+func (a Reader) hookDecisions(f HookFlags) (chosen *term.Decisions, err error) {
+	err = a.decisions(f.Decisions, &chosen, map[string]bool{
+		"--policies":   len(f.Policies) > 0,
+		"--undeclared": f.Undeclared == "deny" || f.Undeclared == "ask",
+	})
+
+	return chosen, err
 }

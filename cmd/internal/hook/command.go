@@ -212,8 +212,8 @@ func (f *flags) check() error {
 	case f.agent != "" && f.Undeclared == "ask":
 		return errors.New("--undeclared ask is for --agent-file: what a server does with tools that no file names, its " +
 			"decision configuration says")
-	case f.agent != "" && (f.Store+f.People != "" || len(f.Policies) > 0):
-		return errors.New("--store, --people and --policies go with --agent-file: a server has its own")
+	case f.agent != "" && (f.Store+f.People+f.Decisions != "" || len(f.Policies) > 0):
+		return errors.New("--store, --people, --policies and --decisions go with --agent-file: a server has its own")
 	}
 
 	return nil

@@ -49,7 +49,8 @@ func HookFlags(cmd *cobra.Command, f *config.HookFlags) {
 	flags.StringArrayVar(&f.Policies, "policies", nil, "`DIR` with *.policy.yaml (repeatable)")
 	flags.StringVar(&f.People, "people", "", "`FILE` people.yaml: who may answer; the person of this machine without it")
 	flags.StringVar(&f.Store, "store", "", "`PATH` of the store; hook.db beside the agent's file")
-	flags.StringVar(&f.Undeclared, "undeclared", "deny", "deny tools that the agent's file doesn't name, ask about them, "+
-		"or leave them to the product (native)")
+	flags.StringVar(&f.Decisions, "decisions", "", "`FILE` of what the owner chose, policies too")
+	flags.StringVar(&f.Undeclared, "undeclared", "", "deny tools that the agent's file doesn't name (the default), ask "+
+		"about them, or leave them to the product (native)")
 	term.Offer(cmd, "undeclared", "deny", "ask", "native")
 }
