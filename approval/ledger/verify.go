@@ -173,7 +173,8 @@ func (v *verifier) older() error {
 	if old, now := v.report.Since, v.report.Checkpoint; old != nil && old.Size > now.Size {
 		return fault(
 			-1,
-			"truncated: the older checkpoint covers %d entries, the export's only %d",
+			"truncated: the older checkpoint covers %d entries, the export's only %d. An export from before that "+
+				"checkpoint looks the same: export once more, and verify that",
 			old.Size,
 			now.Size,
 		)
