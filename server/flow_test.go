@@ -583,7 +583,17 @@ func TestIdempotencyKeys(t *testing.T) {
 			key,
 		)
 	}
+	quote := func() *answer {
+		return h.do("POST", "/v1/agents/desk/requests", rt, `{"call":{"kind":"tool","tool":"quote"}}`,
+			"Idempotency-Key", "one")
+	}
+	if got := quote().must(200).str("outcome"); got != "allow" {
+		t.Errorf("an allowed call: %s", got)
+	}
 	first := open(rt, "one", `{"amount":1}`).must(201)
+	if got := quote(); got.status != 422 || got.str("code") != "key_reuse" {
+		t.Errorf("an allowed call under the key of one that was asked about: %s", got.text)
+	}
 	if again := open(rt, "one", `{"amount":1}`).must(200); again.str("request", "id") != first.str("request", "id") {
 		t.Errorf("got %s", again.text)
 	}
