@@ -1,0 +1,108 @@
+"""What can go wrong. Whatever is raised, nothing ran, unless the error is the tool's own."""
+
+from __future__ import annotations
+
+from datetime import timezone
+
+from .models import Opened, Problem, Request
+
+
+class AssentError(Exception):
+    """Every error of this package."""
+
+
+class CallError(AssentError, ValueError):
+    """The call, or what was given beside it, can't be presented as it is."""
+
+
+class UnreachableError(AssentError):
+    """The server gave no answer."""
+
+
+class UnreadableError(AssentError):
+    """The server's answer makes no sense, so nothing may run."""
+
+
+class ProblemError(AssentError):
+    """An error that the server gave; `problem` says what to do next."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(f"{problem.title} ({problem.code})" + (f": {problem.detail}" if problem.detail else ""))
+
+    @property
+    def code(self) -> str:
+        return self.problem.code
+
+
+class StillPending(AssentError):
+    """Nobody has decided within the time that the caller had. The request stays open, and the same key goes on with it."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        super().__init__("Not run. People are still asked; nobody has decided yet.")
+
+
+class NotRun(AssentError):
+    """A call may not run. It is an answer, not a failure: tell the agent the text as it is, and don't try again."""
+
+    def __init__(self, opened: Opened, request: Request | None = None) -> None:
+        self.opened, self.request = opened, request
+        super().__init__(_ended(request) if request else _denied(opened))
+
+
+def told(error: BaseException) -> str:
+    """The sentence for the agent about a call that did not run, whatever the reason."""
+    if isinstance(error, (NotRun, StillPending)):
+        return str(error)
+    if isinstance(error, ProblemError) and error.code == "consumed":
+        return "Not run again. The approval has been used already."
+    if isinstance(error, AssentError):
+        return f"Not run. It could not be established that this call may run: {error}"
+    return f"Not run. It could not be established that this call may run ({type(error).__name__})."
+
+
+def _ended(r: Request) -> str:
+    if r.state == "denied" and r.response:
+        return "Not run. A person answered instead: " + r.response
+    if r.state == "denied":
+        return _because(f"Not run. {r.by or 'Somebody'} denied this call", r.reason) + " Do not try it again."
+    if r.state == "expired":
+        return _expired(r)
+    if r.state == "cancelled":
+        return _because("Not run. The request was taken back", r.reason)
+    if r.state == "consumed":
+        return "Not run again. The approval has been used already."
+    return f"Not run. The request is {r.state}."
+
+
+def _expired(r: Request) -> str:
+    cause = r.cause or ""
+    if cause == "deadline":
+        until = r.deadline.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+        return f"Not run. Nobody decided about this call in time (until {until}). That is no denial."
+    if cause == "late_deny":
+        text = f"Not run. It was approved, and {r.by or 'Somebody'} denied it before it ran"
+        return _because(text, r.reason) + " Do not try it again."
+    if cause == "permit_age":
+        return "Not run. It was approved, and the approval was not used in time. That is no denial."
+    if cause == "plan_changed":
+        return "Not run. It was approved, and the rules changed before it ran. It may be asked again."
+    if cause == "superseded":
+        return "Not run. A newer request stands in its place."
+    if cause == "requester":
+        return _because("Not run. The request was taken back", r.reason)
+    return f"Not run. The request expired ({cause})."
+
+
+def _denied(o: Opened) -> str:
+    if o.denied == "frozen":
+        return "Not run. The agent is frozen by its operators. Do not try it again."
+    text = "Not run. Policy denies this call"
+    if o.denied == "cooling_down":
+        text = "Not run. A person has just denied this same call"
+    return _because(text, o.decision.message) + " Do not try it again."
+
+
+def _because(text: str, reason: str | None) -> str:
+    return f"{text}: {reason.rstrip('.')}." if reason else text + "."
