@@ -1,5 +1,6 @@
-"""Writes src/assent/models.py: types of the HTTP API, from server/openapi/openapi.yaml.
+"""Writes what is made of other files into src/assent, or into the folder that is named.
 
+sync.py is aio.py without its awaits. models.py holds types of the HTTP API, from server/openapi/openapi.yaml.
 Only what the client sends and reads is generated. Answers are read so that a newer server can be understood: fields may
 be added, and where a word may be added (states, causes, codes) any text is read. What decides whether a call may run,
 the outcome, stays closed: an unknown word there is an answer that can't be read, and nothing runs.
@@ -8,6 +9,7 @@ the outcome, stays closed: an unknown word there is an answer that can't be read
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,21 @@ from typing import Any
 
 import yaml
 
+BLOCKING = [
+    (r"\basync (def|for|with)\b", r"\1"),
+    (r"\bawait ", ""),
+    (r"\bAsyncClient\b", "Client"),
+    (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAwaitable\[T\]", "T"),
+    (r", Awaitable\b", ""),
+    (r"__a(enter|exit)__", r"__\1__"),
+    (r"\ba(close|read|iter_bytes)\b", r"\1"),
+    (r"\basyncio\.sleep\b", "time.sleep"),
+    (r"^import asyncio\n", ""),
+    ("by several tasks at once", "by several threads at once"),
+    (", a cancelled task", ""),
+    (r"\A.*\n", '"""The client that blocks. Generated from aio.py by dev/generate.py: don\'t edit."""\n'),
+]
 HERE = Path(__file__).resolve().parent.parent
 DOCUMENT = HERE.parent.parent / "server" / "openapi" / "openapi.yaml"
 ROOTS = ["Decision", "Opened", "Request", "Problem", "Leaf"]
@@ -54,7 +71,19 @@ def opened_up(schema: Any, path: tuple[str, ...]) -> Any:
     return out
 
 
+def blocking(text: str) -> str:
+    for found, instead in BLOCKING:
+        text = re.sub(found, instead, text, flags=re.MULTILINE)
+    return re.sub(r"(from collections.abc import) Iterator, Callable, Mapping", r"\1 Callable, Iterator, Mapping", text)
+
+
 def main() -> None:
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "src" / "assent"
+    (target / "sync.py").write_text(blocking((HERE / "src" / "assent" / "aio.py").read_text()))
+    models(target / "models.py")
+
+
+def models(target: Path) -> None:
     document = yaml.safe_load(DOCUMENT.read_text())
     schemas = reached(document["components"]["schemas"], ROOTS)
     schemas = {name: opened_up(schema, (name,)) for name, schema in schemas.items()}
@@ -62,11 +91,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "openapi.json"
         source.write_text(json.dumps(small))
-        target = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "src" / "assent" / "models.py"
-        header = '"""Types of the HTTP API. Generated from server/openapi/openapi.yaml by dev/generate.py: don\'t edit."""'
+        header = (
+            '"""Types of the HTTP API. Generated from server/openapi/openapi.yaml by dev/generate.py: don\'t edit."""'
+        )
         command = "--input-file-type openapi --output-model-type pydantic_v2.BaseModel --target-python-version 3.10"
         command += " --use-union-operator --use-standard-collections --disable-timestamp --use-double-quotes"
-        command += " --enum-field-as-literal all --collapse-root-models --use-annotated --formatters builtin --extra-fields allow"
+        command += " --enum-field-as-literal all --collapse-root-models --use-annotated --formatters builtin"
+        command += " --extra-fields allow"
         words = [sys.executable, "-m", "datamodel_code_generator", *command.split()]
         words += ["--custom-file-header", header, "--input", str(source), "--output", str(target)]
         subprocess.run(words, check=True)

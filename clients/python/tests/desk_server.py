@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 
 HERE = Path(__file__).resolve().parent
+BIG: dict[str, Any] = {"amount": 20000, "currency": "USD"}
 
 
 def binary() -> str:
@@ -73,7 +74,18 @@ class Desk:
             self.process = None
 
     def token(self, name: str, scopes: str, person: str = "") -> str:
-        command = [binary(), "token", "create", "--store", str(self.store), "--name", name, "--scopes", scopes, "--json"]
+        command = [
+            binary(),
+            "token",
+            "create",
+            "--store",
+            str(self.store),
+            "--name",
+            name,
+            "--scopes",
+            scopes,
+            "--json",
+        ]
         command += ["--agents", "*"] + (["--person", person] if person else [])
         secret: str = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["secret"]
         return secret
@@ -103,7 +115,12 @@ class Desk:
 
     def edit(self, arguments: str, request: Any = None) -> Any:
         request = request or self.waiting()[0]
-        body = {"arguments": arguments, "binding": request["revisions"][-1]["binding"], "reason": "less", "shown_fully": True}
+        body = {
+            "arguments": arguments,
+            "binding": request["revisions"][-1]["binding"],
+            "reason": "less",
+            "shown_fully": True,
+        }
         version = {"If-Match": f'"{request["version"]}"'}
         return self.api("POST", f"/v1/requests/{request['id']}/edits", self.mara, body, **version)
 

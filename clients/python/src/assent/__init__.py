@@ -1,25 +1,18 @@
-"""Client of an assent server: an agent's call is decided, people are asked where they must be, and what runs is what was approved."""
+"""Client of an assent server: decides an agent's calls, has people asked, and runs exactly what they approved."""
 
+from .aio import AsyncClient
 from .call import key_of, tool
-from .client import AsyncClient, Client
-from .errors import (
-    AssentError,
-    CallError,
-    NotRun,
-    ProblemError,
-    StillPending,
-    UnreachableError,
-    UnreadableError,
-    told,
-)
+from .errors import AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError, told
 from .guard import guard
 from .models import Decision, Opened, Problem, Request
-from .protocol import Asking, Options, Taken
 from .sse import FROM_NOW, FROM_START, Event
+from .sync import Client
 from .webhook import Message, Receiver, Replayed, WebhookError
+from .wire import Asking, Options, Taken
 
 __all__ = [
-    "FROM_NOW", "FROM_START", "Asking", "AssentError", "AsyncClient", "CallError", "Client", "Decision", "Event", "Message",
-    "NotRun", "Opened", "Options", "Problem", "ProblemError", "Receiver", "Replayed", "Request", "StillPending", "Taken",
-    "UnreachableError", "UnreadableError", "WebhookError", "guard", "key_of", "told", "tool",
+    "FROM_NOW", "FROM_START", "Asking", "AssentError", "AsyncClient", "CallError", "Client", "Decision",
+    "Event", "Message", "NotRun", "Opened", "Options", "Problem", "ProblemError", "Receiver", "Replayed",
+    "Request", "StillPending", "Taken", "UnreachableError", "UnreadableError", "WebhookError", "guard",
+    "key_of", "told", "tool",
 ]  # fmt: skip

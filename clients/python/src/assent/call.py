@@ -32,29 +32,23 @@ def key_of(*parts: str) -> str:
 
 
 def text_of(args: Arguments) -> str:
-    """The JSON text of arguments: a text as it is, an object in JSON. It is an object that can be read in one way only."""
-    if isinstance(args, Mapping):
-        _names(args)
+    """The JSON text of arguments: a text as it is, an object in JSON. It can be read in one way only."""
     try:
+        if not _named(args):
+            raise CallError("arguments: a name of a member is no text")
         text = args if isinstance(args, str) else json.dumps(dict(args), ensure_ascii=False, allow_nan=False)
         text.encode()
     except (TypeError, ValueError, RecursionError) as e:  # UnicodeEncodeError is a ValueError
-        raise CallError(f"arguments: expected what JSON can hold: {e}") from e
+        raise e if isinstance(e, CallError) else CallError(f"arguments: expected what JSON can hold: {e}") from e
     values_of(text)
     return text
 
 
-def _names(value: Any, depth: int = 0) -> None:
-    if depth > 200:
-        raise CallError("arguments: nested deeper than 200 levels")
+def _named(value: Any) -> bool:
+    """Whether every member has a text for a name: JSON would make one of a number."""
     if isinstance(value, Mapping):
-        for name, each in value.items():
-            if not isinstance(name, str):
-                raise CallError(f"arguments: the name {name!r} of a member is no text")
-            _names(each, depth + 1)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            _names(each, depth + 1)
+        return all(isinstance(name, str) for name in value) and all(map(_named, value.values()))
+    return all(map(_named, value)) if isinstance(value, (list, tuple)) else True
 
 
 def values_of(text: str) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class ProblemError(AssentError):
 
 
 class StillPending(AssentError):
-    """Nobody has decided within the time that the caller had. The request stays open, and the same key goes on with it."""
+    """Nobody has decided within the caller's time. The request stays open, and the same key goes on with it."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -51,53 +51,46 @@ class NotRun(AssentError):
         super().__init__(_ended(request) if request else _denied(opened))
 
 
+_CODES = {
+    "consumed": "Not run again. The approval has been used already.",
+    "frozen": "Not run. The agent is frozen by its operators. Do not try it again.",
+}
+
+
 def told(error: BaseException) -> str:
     """The sentence for the agent about a call that did not run, whatever the reason."""
     if isinstance(error, (NotRun, StillPending)):
         return str(error)
-    if isinstance(error, ProblemError) and error.code == "consumed":
-        return "Not run again. The approval has been used already."
+    if isinstance(error, ProblemError) and error.code in _CODES:
+        return _CODES[error.code]
     if isinstance(error, AssentError):
         return f"Not run. It could not be established that this call may run: {error}"
     return f"Not run. It could not be established that this call may run ({type(error).__name__})."
 
 
 def _ended(r: Request) -> str:
-    if r.state == "denied" and r.response:
-        return "Not run. A person answered instead: " + r.response
+    who, cause = r.by or "Somebody", r.cause or ""
+    back = _because("Not run. The request was taken back", r.reason)
     if r.state == "denied":
-        return _because(f"Not run. {r.by or 'Somebody'} denied this call", r.reason) + " Do not try it again."
-    if r.state == "expired":
-        return _expired(r)
-    if r.state == "cancelled":
-        return _because("Not run. The request was taken back", r.reason)
-    if r.state == "consumed":
-        return "Not run again. The approval has been used already."
-    return f"Not run. The request is {r.state}."
-
-
-def _expired(r: Request) -> str:
-    cause = r.cause or ""
-    if cause == "deadline":
-        until = r.deadline.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-        return f"Not run. Nobody decided about this call in time (until {until}). That is no denial."
-    if cause == "late_deny":
-        text = f"Not run. It was approved, and {r.by or 'Somebody'} denied it before it ran"
-        return _because(text, r.reason) + " Do not try it again."
-    if cause == "permit_age":
-        return "Not run. It was approved, and the approval was not used in time. That is no denial."
-    if cause == "plan_changed":
-        return "Not run. It was approved, and the rules changed before it ran. It may be asked again."
-    if cause == "superseded":
-        return "Not run. A newer request stands in its place."
-    if cause == "requester":
-        return _because("Not run. The request was taken back", r.reason)
-    return f"Not run. The request expired ({cause})."
+        denied = _because(f"Not run. {who} denied this call", r.reason) + " Do not try it again."
+        return "Not run. A person answered instead: " + r.response if r.response else denied
+    if r.state != "expired":
+        return {"cancelled": back, "consumed": _CODES["consumed"]}.get(r.state, f"Not run. The request is {r.state}.")
+    until = r.deadline.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    late = _because(f"Not run. It was approved, and {who} denied it before it ran", r.reason)
+    return {
+        "deadline": f"Not run. Nobody decided about this call in time (until {until}). That is no denial.",
+        "late_deny": late + " Do not try it again.",
+        "permit_age": "Not run. It was approved, and the approval was not used in time. That is no denial.",
+        "plan_changed": "Not run. It was approved, and the rules changed before it ran. It may be asked again.",
+        "superseded": "Not run. A newer request stands in its place.",
+        "requester": back,
+    }.get(cause, f"Not run. The request expired ({cause}).")
 
 
 def _denied(o: Opened) -> str:
     if o.denied == "frozen":
-        return "Not run. The agent is frozen by its operators. Do not try it again."
+        return _CODES["frozen"]
     text = "Not run. Policy denies this call"
     if o.denied == "cooling_down":
         text = "Not run. A person has just denied this same call"

@@ -11,23 +11,14 @@ class ContextItem(BaseModel):
     model_config = ConfigDict(
         extra="allow",
     )
-    label: Annotated[
-        str, Field(description="visible characters", max_length=100, min_length=1)
-    ]
+    label: Annotated[str, Field(description="visible characters", max_length=100, min_length=1)]
     text: Annotated[str | None, Field(max_length=65536)] = None
     link: Annotated[
         str | None,
-        Field(
-            description="an https address in ASCII, without a user name or password in it",
-            max_length=2000,
-        ),
+        Field(description="an https address in ASCII, without a user name or password in it", max_length=2000),
     ] = None
     diff: Annotated[
-        str | None,
-        Field(
-            description="a unified diff whose hunks have the lines that they say",
-            max_length=65536,
-        ),
+        str | None, Field(description="a unified diff whose hunks have the lines that they say", max_length=65536)
     ] = None
 
 
@@ -44,12 +35,7 @@ class Question(BaseModel):
         extra="allow",
     )
     asker: Annotated[
-        str,
-        Field(
-            description="the name under which the tool server is registered",
-            max_length=1024,
-            min_length=1,
-        ),
+        str, Field(description="the name under which the tool server is registered", max_length=1024, min_length=1)
     ]
     prompt: Annotated[str, Field(max_length=65536)]
     choices: Annotated[
@@ -60,10 +46,9 @@ class Question(BaseModel):
             min_length=1,
         ),
     ] = None
-    default: Annotated[
-        int | None,
-        Field(description="index of the choice that a dismissal picks", ge=0, le=9999),
-    ] = None
+    default: Annotated[int | None, Field(description="index of the choice that a dismissal picks", ge=0, le=9999)] = (
+        None
+    )
     schema_: Annotated[
         dict[str, Any] | None,
         Field(
@@ -86,9 +71,7 @@ class UnfillableItem(BaseModel):
     )
     group: Annotated[str, Field(description='every approver when ""')]
     need: Annotated[int, Field(description="people")]
-    have: Annotated[
-        int, Field(description="people who could fill the stage beside all others")
-    ]
+    have: Annotated[int, Field(description="people who could fill the stage beside all others")]
 
 
 class Matcher(BaseModel):
@@ -113,12 +96,9 @@ class Reason(BaseModel):
     policy: str | None = None
     rule: str | None = None
     code: str
-    detail: Annotated[
-        str, Field(description="one sentence; classes of values, never values")
-    ]
+    detail: Annotated[str, Field(description="one sentence; classes of values, never values")]
     description: Annotated[
-        str | None,
-        Field(description="what the rule is for, in the words of the policy's author"),
+        str | None, Field(description="what the rule is for, in the words of the policy's author")
     ] = None
     file: str | None = None
     line: int | None = None
@@ -132,10 +112,7 @@ class EscalateItem(BaseModel):
     )
     after: str
     to: str
-    may: Annotated[
-        str | None,
-        Field(description="`look`: they may deny or answer, and fill no seat"),
-    ] = "approve"
+    may: Annotated[str | None, Field(description="`look`: they may deny or answer, and fill no seat")] = "approve"
 
 
 class Arguments(BaseModel):
@@ -143,10 +120,9 @@ class Arguments(BaseModel):
         extra="allow",
     )
     redact: list[str]
-    approve_hidden: Annotated[
-        bool | None,
-        Field(description="false: nobody can approve while a value is hidden"),
-    ] = True
+    approve_hidden: Annotated[bool | None, Field(description="false: nobody can approve while a value is hidden")] = (
+        True
+    )
 
 
 class StandIn(BaseModel):
@@ -165,9 +141,7 @@ class Stage(BaseModel):
     people: Annotated[int, Field(ge=1)]
     stand_ins: Annotated[
         list[StandIn] | None,
-        Field(
-            description="groups whose members may fill seats as well, some time after the request was opened"
-        ),
+        Field(description="groups whose members may fill seats as well, some time after the request was opened"),
     ] = None
 
 
@@ -187,16 +161,10 @@ class Requester(BaseModel):
         ),
     ] = None
     also_people: Annotated[
-        list[str] | None,
-        Field(
-            description='whose tokens those are, in the same order; "" where nobody\'s'
-        ),
+        list[str] | None, Field(description='whose tokens those are, in the same order; "" where nobody\'s')
     ] = None
     unknown_principal: Annotated[
-        bool | None,
-        Field(
-            description="nobody is known by the principal's name, so one more person is asked"
-        ),
+        bool | None, Field(description="nobody is known by the principal's name, so one more person is asked")
     ] = None
     owners: list[str] | None = None
 
@@ -234,12 +202,7 @@ class RecordedCall(BaseModel):
     model_config = ConfigDict(
         extra="allow",
     )
-    kind: Annotated[
-        str,
-        Field(
-            description="empty in a question that the agent asks by itself: there is no call"
-        ),
-    ]
+    kind: Annotated[str, Field(description="empty in a question that the agent asks by itself: there is no call")]
     tool: str | None = None
     server: str | None = None
     agent: str | None = None
@@ -282,28 +245,18 @@ class Grant(BaseModel):
     plan: str
     bounds: list[Bound] | None
     session: str
-    runtimes: Annotated[
-        list[str],
-        Field(description="names of the tokens that asked, which alone may use it"),
-    ]
+    runtimes: Annotated[list[str], Field(description="names of the tokens that asked, which alone may use it")]
     runtime_people: Annotated[
-        list[str] | None,
-        Field(
-            description='whose tokens those are, in the same order; "" where nobody\'s'
-        ),
+        list[str] | None, Field(description='whose tokens those are, in the same order; "" where nobody\'s')
     ] = None
-    redact: Annotated[
-        list[str] | None, Field(description="paths of arguments that channels hide")
-    ] = None
+    redact: Annotated[list[str] | None, Field(description="paths of arguments that channels hide")] = None
     rules: Annotated[
         list[Rule] | None,
         Field(
             description="the rules that asked when it was given; a call about which another rule asks is not covered"
         ),
     ]
-    stages: Annotated[
-        list[Stage] | None, Field(description="what the approval fulfilled")
-    ]
+    stages: Annotated[list[Stage] | None, Field(description="what the approval fulfilled")]
     expires: AwareDatetime
     max_uses: int
     uses: int
@@ -336,14 +289,9 @@ class Problem(BaseModel):
     type: Annotated[str, Field(description="urn:assent:problem: and the code")]
     title: Annotated[str, Field(description="the code in words")]
     status: Annotated[int, Field(description="of the answer")]
-    detail: Annotated[
-        str | None, Field(description="what was wrong here, and how to mend it")
-    ] = None
+    detail: Annotated[str | None, Field(description="what was wrong here, and how to mend it")] = None
     code: Annotated[
-        str,
-        Field(
-            description="What went wrong. Codes may grow in number; a code never changes its meaning."
-        ),
+        str, Field(description="What went wrong. Codes may grow in number; a code never changes its meaning.")
     ]
     next_action: Annotated[
         str,
@@ -353,10 +301,7 @@ class Problem(BaseModel):
     ]
     retry_after: Annotated[int | None, Field(description="seconds", ge=0)] = None
     outcome: Annotated[
-        str | None,
-        Field(
-            description="on the way to running a call, every error means: do not run it"
-        ),
+        str | None, Field(description="on the way to running a call, every error means: do not run it")
     ] = None
     state: Annotated[
         str | None,
@@ -364,13 +309,9 @@ class Problem(BaseModel):
             description="`expired` is never reported as `denied`, nor `cancelled` as either. Only a question is `answered`; it is never approved, denied or consumed."
         ),
     ] = None
-    request: Annotated[
-        str | None, Field(description="id of the request that it is about")
-    ] = None
+    request: Annotated[str | None, Field(description="id of the request that it is about")] = None
     request_id: Annotated[str | None, Field(description="of this exchange")] = None
-    field: Annotated[
-        str | None, Field(description="which field of the body, header or query")
-    ] = None
+    field: Annotated[str | None, Field(description="which field of the body, header or query")] = None
 
 
 class GrantLimits1(BaseModel):
@@ -380,9 +321,7 @@ class GrantLimits1(BaseModel):
     session: bool | None = None
     max_age: str | None = None
     max_uses: int | None = None
-    bounds: Annotated[
-        list[Bound] | None, Field(description="what every rule that asks lets vary")
-    ] = None
+    bounds: Annotated[list[Bound] | None, Field(description="what every rule that asks lets vary")] = None
 
 
 class Grant1(BaseModel):
@@ -390,9 +329,7 @@ class Grant1(BaseModel):
         extra="allow",
     )
     session: bool | None = None
-    max_age: Annotated[
-        str | None, Field(description="how long it lives, such as 8h")
-    ] = None
+    max_age: Annotated[str | None, Field(description="how long it lives, such as 8h")] = None
     max_uses: int | None = None
     bounds: list[Bound] | None = None
 
@@ -414,27 +351,13 @@ class Vote(BaseModel):
     channel: str
     groups: list[str] | None
     shown_fully: bool
-    hidden: Annotated[
-        list[str] | None,
-        Field(description="paths of values that policy hid when it was shown"),
-    ] = None
+    hidden: Annotated[list[str] | None, Field(description="paths of values that policy hid when it was shown")] = None
     token: Annotated[
-        str | None,
-        Field(
-            description="name of the token that the answer came by; absent when the person was signed in"
-        ),
+        str | None, Field(description="name of the token that the answer came by; absent when the person was signed in")
     ] = None
-    chosen: Annotated[
-        int | None,
-        Field(description="for choose and dismiss: index of the choice", ge=0),
-    ] = None
-    data: Annotated[
-        dict[str, Any] | str | None,
-        Field(description="for submit: the answer, in canonical JSON"),
-    ] = None
-    late: Annotated[
-        bool | None, Field(description="after the end; kept for the audit")
-    ] = None
+    chosen: Annotated[int | None, Field(description="for choose and dismiss: index of the choice", ge=0)] = None
+    data: Annotated[dict[str, Any] | str | None, Field(description="for submit: the answer, in canonical JSON")] = None
+    late: Annotated[bool | None, Field(description="after the end; kept for the audit")] = None
     grant: Grant1 | None = None
     at: AwareDatetime
 
@@ -448,8 +371,7 @@ class Require(BaseModel):
     on_timeout: str
     escalate: list[EscalateItem] | None = None
     grants: Annotated[
-        Any | GrantLimits1 | None,
-        Field(description="What standing approvals may come out of a request."),
+        Any | GrantLimits1 | None, Field(description="What standing approvals may come out of a request.")
     ] = None
     arguments: Literal["full"] | Arguments
 
@@ -459,22 +381,13 @@ class Decision(BaseModel):
         extra="allow",
     )
     outcome: Literal["allow", "ask", "deny"]
-    message: Annotated[
-        str,
-        Field(
-            description="the author's words for the approver; never instead of the arguments"
-        ),
-    ]
+    message: Annotated[str, Field(description="the author's words for the approver; never instead of the arguments")]
     reasons: list[Reason]
     require: Require | None = None
     missing_variables: list[str]
-    binding: Annotated[
-        str | None,
-        Field(description="digest of exactly this call under exactly this plan"),
-    ] = None
+    binding: Annotated[str | None, Field(description="digest of exactly this call under exactly this plan")] = None
     configuration: Annotated[
-        str | None,
-        Field(description="digest of the decision configuration; absent without one"),
+        str | None, Field(description="digest of the decision configuration; absent without one")
     ] = None
 
 
@@ -494,10 +407,7 @@ class Revision(BaseModel):
         ),
     ] = None
     hints_believed: Annotated[
-        bool | None,
-        Field(
-            description="the hints about the tool come from a server that the runtime's owner trusts"
-        ),
+        bool | None, Field(description="the hints about the tool come from a server that the runtime's owner trusts")
     ] = None
     author: Annotated[str | None, Field(description="the person who edited")] = None
     note: str | None = None
@@ -518,32 +428,19 @@ class Request(BaseModel):
         ),
     ]
     cause: Annotated[str | None, Field(description="why it left its last state")] = None
-    by: Annotated[
-        str | None, Field(description="person or runtime that brought the state about")
-    ] = None
+    by: Annotated[str | None, Field(description="person or runtime that brought the state about")] = None
     reason: Annotated[str | None, Field(description="their words")] = None
-    response: Annotated[
-        str | None, Field(description="what a person answers instead of letting it run")
-    ] = None
+    response: Annotated[str | None, Field(description="what a person answers instead of letting it run")] = None
     created: AwareDatetime
     deadline: AwareDatetime
     decided: AwareDatetime | None = None
     closed: AwareDatetime | None = None
-    due: Annotated[
-        AwareDatetime | None, Field(description="when time itself next acts on it")
-    ] = None
-    requester: Annotated[
-        Requester,
-        Field(description="who wants the call to run; none of them may answer"),
-    ]
+    due: Annotated[AwareDatetime | None, Field(description="when time itself next acts on it")] = None
+    requester: Annotated[Requester, Field(description="who wants the call to run; none of them may answer")]
     agent: Agent
     question: Question | None = None
     chosen: Annotated[
-        int | None,
-        Field(
-            description="index of the choice that was picked, once the state is answered",
-            ge=0,
-        ),
+        int | None, Field(description="index of the choice that was picked, once the state is answered", ge=0)
     ] = None
     data: Annotated[
         dict[str, Any] | str | None,
@@ -560,45 +457,24 @@ class Request(BaseModel):
     ] = None
     revisions: Annotated[
         list[Revision],
-        Field(
-            description="what was asked, and every edit since; the last one is what may run",
-            min_length=1,
-        ),
+        Field(description="what was asked, and every edit since; the last one is what may run", min_length=1),
     ]
     stages: list[Stage] | None
     on_timeout: str
-    within: Annotated[
-        int | None,
-        Field(description="from opening to the first deadline, in nanoseconds"),
-    ] = None
-    ladder: Annotated[
-        list[LadderItem] | None,
-        Field(description="reminders and escalations still to come"),
-    ] = None
-    called: Annotated[
-        list[str] | None, Field(description="groups that escalation has called in")
-    ] = None
+    within: Annotated[int | None, Field(description="from opening to the first deadline, in nanoseconds")] = None
+    ladder: Annotated[list[LadderItem] | None, Field(description="reminders and escalations still to come")] = None
+    called: Annotated[list[str] | None, Field(description="groups that escalation has called in")] = None
     grants: Annotated[
-        Any | GrantLimits1 | None,
-        Field(description="What standing approvals may come out of a request."),
+        Any | GrantLimits1 | None, Field(description="What standing approvals may come out of a request.")
     ] = None
-    redact: Annotated[
-        list[str] | None, Field(description="paths whose values channels hide")
-    ] = None
-    forbid_hidden: Annotated[
-        bool | None, Field(description="nobody can approve while a value is hidden")
-    ] = None
+    redact: Annotated[list[str] | None, Field(description="paths whose values channels hide")] = None
+    forbid_hidden: Annotated[bool | None, Field(description="nobody can approve while a value is hidden")] = None
     lookers: Annotated[
-        list[str] | None,
-        Field(description="groups that escalation calls in to look, not to approve"),
+        list[str] | None, Field(description="groups that escalation calls in to look, not to approve")
     ] = None
     votes: list[Vote] | None = None
-    permit: Annotated[
-        Permit | None, Field(description="the single-use right to run it")
-    ] = None
-    grant: Annotated[
-        str | None, Field(description="id of the standing approval that came out of it")
-    ] = None
+    permit: Annotated[Permit | None, Field(description="the single-use right to run it")] = None
+    grant: Annotated[str | None, Field(description="id of the standing approval that came out of it")] = None
     replaces: str | None = None
     replaced_by: str | None = None
 
@@ -617,9 +493,7 @@ class Opened(BaseModel):
     binding: str | None = None
     request: Request | None = None
     grant: Grant | None = None
-    shared: Annotated[
-        bool | None, Field(description="an identical call had been asked before")
-    ] = None
+    shared: Annotated[bool | None, Field(description="an identical call had been asked before")] = None
     permit_age: Annotated[
         str | None,
         Field(
@@ -628,8 +502,6 @@ class Opened(BaseModel):
     ] = None
     unfillable: Annotated[
         list[UnfillableItem] | None,
-        Field(
-            description="stages that nobody can fill as of now: the request can only be denied, or expire"
-        ),
+        Field(description="stages that nobody can fill as of now: the request can only be denied, or expire"),
     ] = None
     denied: Annotated[str | None, Field(description="why it is denied")] = None

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import UnreadableError
-from .protocol import Exchange
 
 FROM_NOW = -2  # begin with what happens next
 FROM_START = -1  # begin with the first entry there is
@@ -29,56 +28,44 @@ class Reader:
     """Reads the events of one connection after another. `after` is the entry to go on behind."""
 
     def __init__(self, after: int) -> None:
-        self.after, self.buffer = after, b""
-        self.id, self.type, self.data = "", "", list[str]()
+        self.after, self._rest, self._fields = after, b"", dict[str, str]()
 
-    def connect(self) -> Exchange:
-        self.buffer, self.id, self.type, self.data = b"", "", "", []
-        headers = {"Accept": "text/event-stream"}
-        if self.after != FROM_NOW:
-            headers["Last-Event-ID"] = str(self.after)
-        return Exchange("GET", "v1/events", headers=headers, longer=SILENCE)
+    def connect(self) -> dict[str, str]:
+        """The headers of the next connection."""
+        self._rest, self._fields = b"", {}
+        since = {} if self.after == FROM_NOW else {"Last-Event-ID": str(self.after)}
+        return {"Accept": "text/event-stream", **since}
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        *lines, self.buffer = (self.buffer + chunk).split(b"\n")
-        if len(self.buffer) > MAX_LINE:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > MAX_LINE:
             raise UnreadableError("the stream of events: a line without an end")
         for line in lines:
-            event = self._line(line.rstrip(b"\r"))
-            if event is not None:
+            if line.rstrip(b"\r"):
+                self._field(line)
+                continue
+            event, self._fields = self._event(), {}
+            if event:
                 yield event
 
-    def _line(self, raw: bytes) -> Event | None:
+    def _field(self, line: bytes) -> None:
         try:
-            name, _, value = raw.decode().partition(":")
-        except UnicodeDecodeError:
-            raise UnreadableError("the stream of events: a line that is no UTF-8") from None
+            name, _, value = line.decode().rstrip("\r").partition(":")
+        except UnicodeDecodeError as e:
+            raise UnreadableError("the stream of events: a line that is no UTF-8") from e
         value = value.removeprefix(" ")
-        if name == "id":
-            self.id = value
-        elif name == "event":
-            self.type = value
-        elif name == "data":
-            self.data.append(value)
-        return self._end() if raw == b"" else None
+        before = self._fields.get(name)
+        self._fields[name] = f"{before}\n{value}" if name == "data" and before is not None else value
 
-    def _end(self) -> Event | None:
-        id, type, data = self.id, self.type, "\n".join(self.data)
-        self.id, self.type, self.data = "", "", []
-        if id == "":
-            if data:
-                raise UnreadableError("the stream of events: an entry without its index")
-            return None
-        if not id.removeprefix("-").isdecimal() or int(id) < FROM_START:
-            raise UnreadableError(f'the stream of events: "{id[:40]}" is no index')
-        if not data:
-            self.after = int(id)
-            return None
+    def _event(self) -> Event | None:
+        id, data = self._fields.get("id", ""), self._fields.get("data", "")
+        if not id and not data:
+            return None  # a heartbeat
         try:
-            leaf = json.loads(data)
+            index, leaf = int(id), json.loads(data or "{}")
         except ValueError:
-            leaf = None
-        if int(id) < 0 or not isinstance(leaf, dict):
-            raise UnreadableError(f"the stream of events: the data of entry {id}")
-        self.after = int(id)
-        return Event(int(id), type, leaf)
+            index, leaf = FROM_NOW, None
+        if index < FROM_START or (data and index < 0) or not isinstance(leaf, dict):
+            raise UnreadableError(f'the stream of events: the entry "{id[:40]}" can\'t be read')
+        self.after = index
+        return Event(index, self._fields.get("event", ""), leaf) if data else None

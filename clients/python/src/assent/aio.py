@@ -1,0 +1,224 @@
+"""The client for asyncio. sync.py is made of this file."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx
+
+from . import wire
+from .call import body_of, values_of
+from .errors import AssentError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError
+from .models import Decision, Opened, Request
+from .sse import FROM_NOW, SILENCE, Event, Reader
+from .wire import Asking, Options, Taken
+
+T = TypeVar("T")
+Call = Mapping[str, Any]
+
+
+@dataclass
+class _Way:
+    """One call on its way."""
+
+    agent: str
+    call: Call
+    asking: Asking
+    until: float  # when the caller has no more time
+    waits: str | None = None  # the request that people are asked about, while they are
+
+    def accepted(self, text: str) -> dict[str, Any]:
+        values = values_of(text)
+        if self.asking.accept:
+            self.asking.accept(values)
+        return values
+
+
+class AsyncClient:
+    """Speaks to one server with one token. It may be used by several tasks at once."""
+
+    def __init__(
+        self, url: str, token: str, *, http: httpx.AsyncClient | None = None, options: Options | None = None
+    ) -> None:
+        self._base, self._token, self.options = wire.base_of(url, token), token, options or Options()
+        self._http = http or httpx.AsyncClient()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._base!r})"  # never the token
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def decide(self, agent: str, call: Call) -> Decision:
+        """Decides a call without asking anybody."""
+        return wire.read(Decision, await self._post(wire.path_of("v1", "agents", agent, "decide"), body_of(call)[0]))
+
+    async def open(self, agent: str, call: Call, **asking: Any) -> Opened:
+        """Presents a call that wants to run. Keywords are the fields of Asking."""
+        ask = Asking(**asking)
+        body = f'{{"call": {body_of(call)[0]}{ask.fields()}}}'
+        key = ask.key or secrets.token_hex(16)
+        return wire.read_opened(await self._post(wire.path_of("v1", "agents", agent, "requests"), body, key))
+
+    async def request(self, id: str, version: int | None = None, wait: float = 0.0) -> Request:
+        """Reads a request; with a version as soon as it is another one, or when wait (60 s at most) is over."""
+        wait = min(max(wait, 0.0), wire.MAX_WAIT)
+        query = {} if version is None else {"wait": f"{wait:.3f}s", "version": str(version)}
+        reading = self._made(
+            "GET", wire.path_of("v1", "requests", id), seconds=self.options.timeout + wait, query=query
+        )
+        return wire.read_request(id, await self._exchange(reading))
+
+    async def cancel(self, id: str, reason: str = "") -> Request:
+        """Takes a request back."""
+        body = json.dumps({"reason": reason} if reason else {})
+        return wire.read_request(id, await self._post(wire.path_of("v1", "requests", id, "cancel"), body, attempts=1))
+
+    async def take(self, agent: str, call: Call, **asking: Any) -> Taken:
+        """Presents a call, waits for people, and takes its one run. Run it now, with exactly what is returned.
+
+        Keywords are the fields of Asking. Raises NotRun where it may not run, and another error where nobody can say.
+        Where the wait is cut short (StillPending, an error, a cancelled task), `cancel` takes the request back.
+        """
+        ask = Asking(**asking)
+        way = _Way(agent, call, ask, float("inf") if ask.wait is None else time.monotonic() + ask.wait)
+        try:
+            taken = await self._round(way, ask.key, last=False)
+            if taken is None:  # the rules changed between the answer and the run: ask once more, not for ever
+                taken = await self._round(way, ask.key and ask.key + "~2", last=True)
+        except BaseException:
+            if ask.cancel and way.waits:
+                with suppress(AssentError):
+                    await self.cancel(way.waits, ask.cancel)
+            raise
+        assert taken is not None  # the last round gives or raises
+        return taken
+
+    async def do(self, agent: str, call: Call, run: Callable[[dict[str, Any]], Awaitable[T]], **asking: Any) -> T:
+        """take, and then run with the arguments to use; run is called at most once."""
+        return await run((await self.take(agent, call, **asking)).args)
+
+    async def events(self, after: int = FROM_NOW) -> AsyncIterator[Event]:
+        """What happens after an entry of the ledger, in order and without holes; connections are made again."""
+        reader, failures = Reader(after), 0
+        while True:
+            before, pause = reader.after, None
+            try:
+                connecting = self._made("GET", "v1/events", seconds=SILENCE, headers=reader.connect())
+                response = await self._send(connecting)
+                try:
+                    if response.status_code != 200:
+                        await response.aread()
+                        raise ProblemError(wire.problem_of(response.status_code, response.headers, response.content))
+                    async for chunk in response.aiter_bytes():
+                        for event in reader.feed(chunk):
+                            yield event
+                finally:
+                    await response.aclose()
+            except httpx.HTTPError:
+                pass  # a line that breaks is made again, as one that ends
+            except ProblemError as e:
+                if not wire.mends(e.problem):
+                    raise
+                pause = e.problem.retry_after
+            failures = 1 if reader.after != before else failures + 1
+            await asyncio.sleep(wire.backoff(self.options, failures, pause))
+
+    async def _round(self, way: _Way, key: str | None, last: bool) -> Taken | None:
+        opened = await self.open(way.agent, way.call, **{**vars(way.asking), "key": key})
+        if opened.outcome in ("allow", "granted"):
+            args = body_of(way.call)[1]
+            return Taken(args, way.accepted(args), opened)
+        if opened.outcome != "pending" or opened.request is None:
+            raise NotRun(opened)
+        decided = await self._decided(way, opened.request)
+        if decided.state == "expired" and decided.cause == "plan_changed" and not last:
+            return None
+        if decided.state != "approved":
+            raise NotRun(opened, decided)
+        return await self._taken(way, opened, decided, last)
+
+    async def _decided(self, way: _Way, got: Request) -> Request:
+        while got.state == "pending":
+            way.waits, left = got.id, way.until - time.monotonic()
+            if left <= 0:
+                raise StillPending(got)
+            got = await self.request(got.id, got.version, left)
+        way.waits = None
+        return got
+
+    async def _taken(self, way: _Way, opened: Opened, decided: Request, last: bool) -> Taken | None:
+        approved = decided.revisions[-1].call.args
+        values = way.accepted(approved)  # before the run is taken: what can't be run isn't
+        what = f'"call": {body_of(way.call)[0]}'
+        if len(decided.revisions) > 1:
+            what = f'"binding": {json.dumps(decided.revisions[-1].binding)}'
+        path = wire.path_of("v1", "requests", decided.id, "consume")
+        try:
+            body = f'{{{what}, "key": "{secrets.token_hex(16)}"}}'
+            got = wire.read_request(decided.id, await self._post(path, body))
+        except ProblemError as e:
+            if e.code == "stale" and not last:
+                return None
+            raise
+        if got.state != "consumed" or got.revisions[-1].call.args != approved:
+            raise UnreadableError("the server let another call be consumed than the one that was approved")
+        return Taken(approved, values, opened, got)
+
+    async def _post(self, path: str, body: str, key: str | None = None, attempts: int | None = None) -> bytes:
+        own = {"Content-Type": "application/json"} | ({"Idempotency-Key": key} if key else {})
+        return await self._exchange(self._made("POST", path, self.options.timeout, body=body, headers=own), attempts)
+
+    async def _exchange(self, request: httpx.Request, attempts: int | None = None) -> bytes:
+        """Tries until there is an answer that counts, and returns its body."""
+        attempt, most = 0, attempts or self.options.attempts
+        while True:
+            attempt, pause = attempt + 1, None
+            try:
+                return await self._attempt(request)
+            except httpx.HTTPError as e:
+                if attempt >= most:
+                    raise UnreachableError(f"{request.method} {request.url.path}: {type(e).__name__}: {e}") from e
+            except ProblemError as e:
+                if attempt >= most or not wire.mends(e.problem):
+                    raise
+                pause = e.problem.retry_after
+            await asyncio.sleep(wire.backoff(self.options, attempt, pause))
+
+    async def _attempt(self, request: httpx.Request) -> bytes:
+        until = time.monotonic() + request.extensions["timeout"]["read"]
+        response, text = await self._send(request), bytearray()
+        try:
+            async for chunk in response.aiter_bytes():
+                text += chunk
+                if len(text) > wire.MAX_ANSWER:
+                    raise UnreadableError(f"the answer has more than {wire.MAX_ANSWER} bytes")
+                if time.monotonic() > until:
+                    raise httpx.ReadTimeout("the answer takes too long")
+        finally:
+            await response.aclose()
+        if not 200 <= response.status_code < 300:
+            raise ProblemError(wire.problem_of(response.status_code, response.headers, bytes(text)))
+        return bytes(text)
+
+    def _made(self, method: str, path: str, seconds: float, body: str = "", **more: Any) -> httpx.Request:
+        headers = {"User-Agent": self.options.user_agent, "Authorization": "Bearer " + self._token}
+        headers |= more.get("headers", {})
+        url, query, content = f"{self._base}/{path}", more.get("query") or None, body.encode() or None
+        return self._http.build_request(method, url, headers=headers, content=content, params=query, timeout=seconds)
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        return await self._http.send(request, stream=True, auth=None, follow_redirects=False)
