@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -78,7 +79,7 @@ def blocking(text: str) -> str:
 
 
 def main() -> None:
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "src" / "assent"
+    target = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE / "src" / "assent"
     (target / "sync.py").write_text(blocking((HERE / "src" / "assent" / "aio.py").read_text()))
     models(target / "models.py")
 
@@ -89,7 +90,8 @@ def models(target: Path) -> None:
     schemas = {name: opened_up(schema, (name,)) for name, schema in schemas.items()}
     small = {"openapi": "3.1.0", "info": document["info"], "paths": {}, "components": {"schemas": schemas}}
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "openapi.json"
+        source, made = Path(folder) / "openapi.json", Path(folder) / "models.py"
+        shutil.copy(HERE / "pyproject.toml", folder)  # has the length of lines
         source.write_text(json.dumps(small))
         header = (
             '"""Types of the HTTP API. Generated from server/openapi/openapi.yaml by dev/generate.py: don\'t edit."""'
@@ -99,8 +101,9 @@ def models(target: Path) -> None:
         command += " --enum-field-as-literal all --collapse-root-models --use-annotated --formatters builtin"
         command += " --extra-fields allow"
         words = [sys.executable, "-m", "datamodel_code_generator", *command.split()]
-        words += ["--custom-file-header", header, "--input", str(source), "--output", str(target)]
+        words += ["--custom-file-header", header, "--input", str(source), "--output", str(made)]
         subprocess.run(words, check=True)
+        target.write_text(made.read_text())
 
 
 if __name__ == "__main__":

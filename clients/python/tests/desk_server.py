@@ -25,15 +25,20 @@ def binary() -> str:
     return os.environ["ASSENT_BIN"]
 
 
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port: int = s.getsockname()[1]
+        return port
+
+
 class Desk:
     """One server, which may be killed and started again at the same address."""
 
     def __init__(self, folder: Path, webhook: str | None = None) -> None:
         self.folder, self.store = folder, folder / "assent.db"
         shutil.copytree(HERE / "desk", folder / "desk")
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
         (folder / "hook.secret").write_text(self.secret)
@@ -74,18 +79,11 @@ class Desk:
             self.process = None
 
     def token(self, name: str, scopes: str, person: str = "") -> str:
-        command = [
-            binary(),
-            "token",
-            "create",
-            "--store",
-            str(self.store),
-            "--name",
-            name,
-            "--scopes",
-            scopes,
-            "--json",
-        ]
+        return self.made(self.store, name, scopes, person)
+
+    @staticmethod
+    def made(store: Path, name: str, scopes: str, person: str = "") -> str:
+        command = [binary(), "token", "create", "--store", str(store), "--name", name, "--scopes", scopes, "--json"]
         command += ["--agents", "*"] + (["--person", person] if person else [])
         secret: str = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["secret"]
         return secret

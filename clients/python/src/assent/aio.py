@@ -77,9 +77,8 @@ class AsyncClient:
         """Reads a request; with a version as soon as it is another one, or when wait (60 s at most) is over."""
         wait = min(max(wait, 0.0), wire.MAX_WAIT)
         query = {} if version is None else {"wait": f"{wait:.3f}s", "version": str(version)}
-        reading = self._made(
-            "GET", wire.path_of("v1", "requests", id), seconds=self.options.timeout + wait, query=query
-        )
+        path, seconds = wire.path_of("v1", "requests", id), self.options.timeout + wait
+        reading = self._made("GET", path, seconds, query=query)
         return wire.read_request(id, await self._exchange(reading))
 
     async def cancel(self, id: str, reason: str = "") -> Request:

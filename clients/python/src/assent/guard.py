@@ -37,9 +37,7 @@ def guard(
         signature = inspect.signature(function)
         for parameter in signature.parameters.values():
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise CallError(
-                    f"guard: {function.__name__} takes {parameter}, which has no name that people could be shown"
-                )
+                raise CallError(f"guard: {function.__name__} takes {parameter}, which has no name to show to people")
         name = tool or function.__name__
 
         def fits(edited: dict[str, Any]) -> None:
@@ -66,9 +64,7 @@ def guard(
             return function(**cast(Client, client).take(agent, call, **more).args)
 
         if isinstance(client, AsyncClient) != inspect.iscoroutinefunction(function):
-            raise CallError(
-                f"guard: {function.__name__}: a coroutine function takes an AsyncClient, any other a Client"
-            )
+            raise CallError(f"guard: {function.__name__}: coroutines take an AsyncClient, other functions a Client")
         return cast(F, awaited if isinstance(client, AsyncClient) else called)
 
     return decorate
