@@ -21,7 +21,6 @@ import (
 	"maps"
 	"math"
 	"net/url"
-	"sync"
 
 	v5 "github.com/santhosh-tekuri/jsonschema/v5"
 )
@@ -214,15 +213,3 @@ func standIn(f float64) json.Number {
 }
 
 const zeros = "000000000000000000000000000000000000000000000000"
-
-// Embedded compiles a schema that is part of the program, on first use.
-// Only a broken build can make it panic, and every test would.
-func Embedded(name, text string) func() *Schema {
-	return sync.OnceValue(func() *Schema {
-		s, err := Compile(name, []byte(text))
-		if err != nil {
-			panic("the embedded " + name + " does not compile: " + err.Error())
-		}
-		return s
-	})
-}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/document"
@@ -71,14 +72,17 @@ func Program(agent, alias string, argv []string) Gateway {
 // storeName is the file of the embedded store unless it is named.
 const storeName = "mcp.db"
 
-func schema(name string) *document.Schema {
+func schema(name string) *document.Schema { return tables().Def(name) }
+
+// tables is the table, read on first use.
+var tables = sync.OnceValue(func() *document.Schema {
 	s, err := document.Load(table)
 	if err != nil {
 		panic(err) // the table is compiled in, and read by tests
 	}
 
-	return s.Def(name)
-}
+	return s
+})
 
 // ReadEnv reads the file of an upstream's env_file: variables by their
 // names. A file that others may read is an error; so is all else than

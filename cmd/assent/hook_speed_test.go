@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mostOfStart is how much more processor time an allowed call may take
+// than to start and print the help: what else a call takes was more
+// than twice that before it was cut.
+const mostOfStart = 2.4
+
+// TestHookTakesNotMuchMoreThanItsStart: it runs before every tool. Time
+// of the processor is measured, and the least of many runs compared:
+// both say little of what else the machine does.
+func TestHookTakesNotMuchMoreThanItsStart(t *testing.T) {
+	flags := append([]string{"hook", "claude-code"}, hookDir(t)...)
+	doc := hookDocs()["claude-code"](callOf("Read", `{"path":"/a"}`))
+	const rounds = 20
+	var calls, starts []time.Duration
+	for range rounds {
+		calls = append(calls, hookTime(t, doc, flags...))
+		starts = append(starts, hookTime(t, "", "hook", "--help"))
+	}
+	call, start := slices.Min(calls), slices.Min(starts)
+	if ratio := float64(call) / float64(start); ratio > mostOfStart {
+		t.Errorf("an allowed call takes %s of the processor, %.1f times its start (%s): expected %.1f", call, ratio, start,
+			mostOfStart)
+	}
+}
+
+// hookTime is what a command that ends well takes of the processor.
+func hookTime(t *testing.T, in string, args ...string) time.Duration {
+	t.Helper()
+	cmd := exec.Command("assent", args...)
+	cmd.Stdin = strings.NewReader(in)
+	if out, err := cmd.Output(); err != nil || len(out) == 0 {
+		t.Fatalf("%v: %v", args, err)
+	}
+
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+}
