@@ -109,6 +109,7 @@ func chosenFields(bundle, cache string) map[string]chosenField {
 			text:   "derived: [{target: tool quote, from: command, as: shell}]\n",
 			call:   `{"kind":"tool","tool":"quote","args":{"shell":{}}}`,
 			decide: `"code":"unreadable_arguments"`, wrong: "derived: [{target: quote, from: command, as: shell}]",
+			lint: "LESS dotted-key",
 		},
 		"undeclared": {
 			text: "undeclared: ask\n", call: `{"kind":"tool","tool":"nobody"}`, decide: `"code":"undeclared"`,

@@ -21,15 +21,6 @@ type result struct {
 	err   error
 }
 
-// signals are those that would end the process in a way that products
-// take for a hook that failed, after which they run the call.
-func signals() []os.Signal {
-	return []os.Signal{
-		os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE,
-		syscall.SIGALRM, syscall.SIGUSR1, syscall.SIGUSR2,
-	}
-}
-
 // catch keeps signals from ending the process until it ends by itself,
 // and tells of those that somebody sent. That nobody reads what is
 // written, the writing itself tells.

@@ -274,12 +274,13 @@ func tableRow(text, product string) []string {
 func (s *seen) checkCounts(t *testing.T, w *world, f *files, name string) {
 	t.Helper()
 	at := "/" + name + "/"
-	pending := 2
+	pending, more := 2, 0
 	if s.Version == "2026-07-28" {
 		pending = 4
+		more = 2 // sent back while the approved call runs, where the machine is busy
 	}
-	if n := w.came(at + "pending"); n != pending {
-		t.Errorf("%d calls came, expected %d", n, pending)
+	if n := w.came(at + "pending"); n < pending || n > pending+more {
+		t.Errorf("%d calls came, expected %d to %d", n, pending, pending+more)
 	}
 	for _, step := range []string{"pending", "slow", "late", "kept"} {
 		if n := f.ran(at + step); n != 1 {
