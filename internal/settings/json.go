@@ -317,18 +317,36 @@ func writeJSON(value Object, eol, indent, unit string) string {
 	var fields []string
 	for _, f := range value {
 		text := scalar(f.Value)
-		if object, ok := f.Value.(Object); ok {
-			text = writeJSON(object, eol, indent+unit, unit)
+		switch v := f.Value.(type) {
+		case Object:
+			text = writeJSON(v, eol, indent+unit, unit)
+		case []Object:
+			text = writeJSONList(v, eol, indent+unit, unit)
 		}
 		fields = append(fields, quote(f.Name)+": "+text)
 	}
 
-	if eol == "" || len(fields) == 0 {
-		return "{" + strings.Join(fields, ", ") + "}"
+	return "{" + lines(fields, eol, indent, unit) + "}"
+}
+
+func writeJSONList(list []Object, eol, indent, unit string) string {
+	var items []string
+	for _, o := range list {
+		items = append(items, writeJSON(o, eol, indent+unit, unit))
+	}
+
+	return "[" + lines(items, eol, indent, unit) + "]"
+}
+
+// lines puts each part on a line of its own, unless there is no end of
+// lines.
+func lines(parts []string, eol, indent, unit string) string {
+	if eol == "" || len(parts) == 0 {
+		return strings.Join(parts, ", ")
 	}
 	inner := eol + indent + unit
 
-	return "{" + inner + strings.Join(fields, ","+inner) + eol + indent + "}"
+	return inner + strings.Join(parts, ","+inner) + eol + indent
 }
 
 func quoteList(list []string) string {

@@ -9,6 +9,7 @@ package settings
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -45,7 +46,8 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Text) }
 
 // Object is a value with fields in order. A field's value is a text, a
-// list of texts, a bool or an Object.
+// list of texts, a bool or an Object; in JSON it may be an int or a list
+// of Objects, too.
 type Object []Field
 
 // Field is a name and its value.
@@ -225,16 +227,22 @@ func (o Object) plain() map[string]any {
 }
 
 func plain(value any) any {
-	list, ok := value.([]string)
-	if object, ok := value.(Object); ok {
-		return object.plain()
-	}
-	if !ok {
+	var out []any
+	switch v := value.(type) {
+	case Object:
+		return v.plain()
+	case int:
+		return json.Number(strconv.Itoa(v))
+	case []string:
+		for _, s := range v {
+			out = append(out, s)
+		}
+	case []Object:
+		for _, o := range v {
+			out = append(out, o.plain())
+		}
+	default:
 		return value
-	}
-	out := make([]any, len(list))
-	for i, s := range list {
-		out[i] = s
 	}
 
 	return out
@@ -247,6 +255,8 @@ func scalar(value any) string {
 		return quoteList(v)
 	case bool:
 		return strconv.FormatBool(v)
+	case int:
+		return strconv.Itoa(v)
 	}
 
 	text, _ := value.(string)

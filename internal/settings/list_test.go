@@ -1,0 +1,185 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// hook is an item of a list.
+func hook() Object {
+	return Object{
+		{Name: "matcher", Value: "*"},
+		{Name: "hooks", Value: []Object{{{Name: "command", Value: "assent"}, {Name: "timeout", Value: 600}}}},
+	}
+}
+
+const (
+	hookLines = `{
+        "matcher": "*",
+        "hooks": [
+          {
+            "command": "assent",
+            "timeout": 600
+          }
+        ]
+      }`
+	hookLine = `{"matcher": "*", "hooks": [{"command": "assent", "timeout": 600}]}`
+)
+
+// listed are texts, and what becomes of them with one more item of
+// hooks.before.
+func listed() map[string][2]string {
+	return map[string][2]string{
+		"lines with comments": {
+			"{\n  \"hooks\": {\n    \"before\": [\n      // one\n      {\"a\": 1} // behind\n    ],\n    \"b\": 2\n  }\n}\n",
+			"{\n  \"hooks\": {\n    \"before\": [\n      // one\n      {\"a\": 1}, // behind\n      " + hookLines +
+				"\n    ],\n    \"b\": 2\n  }\n}\n",
+		},
+		"a comma at the end": {
+			"{\n  \"hooks\": {\n    \"before\": [\n      {\"a\": 1}, // behind\n    ],\n  },\n}",
+			"{\n  \"hooks\": {\n    \"before\": [\n      {\"a\": 1}, // behind\n      " + hookLines + "\n    ],\n  },\n}",
+		},
+		"an empty list": {
+			"{\n  \"hooks\": {\n    \"before\": []\n  }\n}",
+			"{\n  \"hooks\": {\n    \"before\": [\n      " + hookLines + "\n    ]\n  }\n}",
+		},
+		"one line": {
+			`{"hooks": {"before": [{"a": 1}]}}`,
+			`{"hooks": {"before": [{"a": 1}, ` + hookLine + `]}}`,
+		},
+		"no list yet": {
+			"{\n  \"hooks\": {\n    \"b\": 2\n  }\n}",
+			"{\n  \"hooks\": {\n    \"b\": 2,\n    \"before\": [\n      " + hookLines + "\n    ]\n  }\n}",
+		},
+		"no list yet, on one line": {
+			`{"hooks": {"b": 2}}`,
+			`{"hooks": {"b": 2, "before": [` + hookLine + `]}}`,
+		},
+	}
+}
+
+func TestAListGetsOneMoreItemAndKeepsTheRest(t *testing.T) {
+	for name, texts := range listed() {
+		t.Run(name, func(t *testing.T) {
+			table := parsed(t, texts[0])
+			m, err := table.List("before", hook())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := replaced(t, table, m); got != texts[1] {
+				t.Errorf("got\n%s\nexpected\n%s", got, texts[1])
+			}
+		})
+	}
+}
+
+func TestAListLosesTheItemsThatSayTheSame(t *testing.T) {
+	for name, texts := range listed() {
+		t.Run(name, func(t *testing.T) {
+			table := parsed(t, texts[1])
+			m, none, err := table.Without("before", []any{hook().plain()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := parsed(t, replaced(t, table, m)).Member("before").Value.([]any)
+			old := parsed(t, texts[0]).Member("before")
+			if none != (len(got) == 0) || old != nil && len(got) != len(old.Value.([]any)) {
+				t.Errorf("%t, %v", none, got)
+			}
+		})
+	}
+}
+
+// TestWhatIsNoListIsRefused: with the place.
+func TestWhatIsNoListIsRefused(t *testing.T) {
+	table := parsed(t, "{\"hooks\": {\n  \"before\": {}}}")
+	want := "f.json:2:1: hooks.before: expected a list, […]"
+	if _, err := table.List("before", hook()); err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := table.Without("before", nil); err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestListsOfAnyForm: however a list is written, it has one more item
+// afterwards, which can be taken out again.
+func TestListsOfAnyForm(t *testing.T) {
+	space := rapid.SampledFrom([]string{"", " ", "\n", "\n\t", "/* c */", " // c\n", "\r\n  "})
+	rapid.Check(t, func(r *rapid.T) {
+		s := func() string { return space.Draw(r, "space") }
+		text := "{" + s() + `"hooks":` + s() + "{" + s() + `"before"` + s() + ":" + s() + "[" + s()
+		n := rapid.IntRange(0, 3).Draw(r, "items")
+		for i := range n {
+			text += `{"a":` + s() + "1}" + s()
+			if i < n-1 || rapid.Bool().Draw(r, "comma") {
+				text += "," + s()
+			}
+		}
+		text += "]" + s() + "}" + s() + "}"
+
+		table := parsed(r, text)
+		m, err := table.List("before", hook())
+		if err != nil {
+			r.Fatal(err)
+		}
+		more := parsed(r, replaced(r, table, m))
+		if got := more.Member("before").Value.([]any); len(got) != n+1 || !reflect.DeepEqual(got[n], any(hook().plain())) {
+			r.Fatalf("%v", got)
+		}
+		less, none, err := more.Without("before", []any{hook().plain()})
+		if err != nil || none != (n == 0) {
+			r.Fatal(none, err)
+		}
+		again := parsed(r, replaced(r, more, less))
+		if !reflect.DeepEqual(again.root, table.root) {
+			r.Fatalf("%v", again.root)
+		}
+	})
+}
+
+// TestADocumentIsWhatItsObjectSays: in lines.
+func TestADocumentIsWhatItsObjectSays(t *testing.T) {
+	text := Document(Object{{Name: "version", Value: 1}, {Name: "hooks", Value: Object{{Name: "b", Value: []Object{hook()}}}}})
+	var got map[string]any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&got); err != nil || got["version"] != json.Number("1") || !bytes.HasSuffix(text, []byte("\n}\n")) {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// failing is a test of either kind.
+type failing interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+func parsed(t failing, text string) *Table {
+	t.Helper()
+	table, err := Parse(JSON, "f.json", []byte(text), "hooks")
+	if err != nil {
+		t.Fatal(err, text)
+	}
+
+	return table
+}
+
+// replaced is a table's text with another entry before.
+func replaced(t failing, table *Table, m Member) string {
+	t.Helper()
+	var old []string
+	if table.Member(m.Name) != nil {
+		old = []string{m.Name}
+	}
+	text, err := table.Change(old, m)
+	if err != nil {
+		t.Fatal(err, m.Text)
+	}
+
+	return string(text)
+}
