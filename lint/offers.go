@@ -98,10 +98,18 @@ func (p *Pass) Trusts(server string) bool {
 
 // Fact reports whether a key of args_match names a fact that the owner
 // has derived, and no argument of a tool.
-func (p *Pass) Fact(key string) bool {
-	return slices.ContainsFunc(p.worker.linter.opt.Owner.Derived, func(d resolve.Derived) bool {
-		return strings.HasPrefix(key, d.As+".")
-	})
+func (p *Pass) Fact(key string) bool { return p.Source(key) != key }
+
+// Source is the argument of a tool that a key of args_match is about:
+// what a fact is derived from, or else the key itself.
+func (p *Pass) Source(key string) string {
+	all := p.worker.linter.opt.Owner.Derived
+	i := slices.IndexFunc(all, func(d resolve.Derived) bool { return strings.HasPrefix(key, d.As+".") })
+	if i < 0 {
+		return key
+	}
+
+	return all[i].From
 }
 
 // Gate is an approval of which all tools that it guards are known.

@@ -582,7 +582,8 @@ func TestD19_JUnitFailsWhereTheExitCodeDoes(t *testing.T) {
 // TestExamplesAreClean runs what examples/README.md says.
 func TestExamplesAreClean(t *testing.T) {
 	t.Chdir(testfiles.Root(t))
-	out, errOut, code := validated(t, "--strict", "--fail-on", "warning", "examples")
+	out, errOut, code := validated(t, "--strict", "--fail-on", "warning",
+		"--config", "examples/coding-agent/decisions.yaml", "examples")
 	if code != term.ExitOK {
 		t.Errorf("exit %d\n%s%s", code, out, errOut)
 	}

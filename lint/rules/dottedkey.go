@@ -12,7 +12,7 @@ import (
 // agents, which other runtimes may not see.
 func dottedKey(p *lint.Pass) {
 	for c, m := range p.Matchers() {
-		if c.Asks() && c.Use != condition.Delegation && strings.Contains(m.Key, ".") && !hasOwnRule(m.Key) {
+		if c.Asks() && c.Use != condition.Delegation && strings.Contains(p.Source(m.Key), ".") && !hasOwnRule(m.Key) {
 			p.Report(
 				m.KeyRange,
 				fmt.Sprintf("%q is a nested argument, which the standard does not promise to conditions", m.Key),

@@ -19,6 +19,9 @@ func templateHidesTested(p *lint.Pass) {
 			continue
 		}
 		tested := matchers(&s)
+		for i := range tested {
+			tested[i].Key = p.Source(tested[i].Key)
+		}
 		if !slices.ContainsFunc(tested, varies) || slices.ContainsFunc(tested, func(m condition.Matcher) bool {
 			return shown(s.Use, m.Key, t.Parsed)
 		}) {
