@@ -40,6 +40,7 @@ constraints: {governance_policies: [{policy_ref: acme.nowhere, required: false}]
 action_space:
   local_tools:
     - {alias: quote}
+    - {alias: sh, approval: {condition: {args_match: {shell.programs: {pattern: rm}}}}}
     - {alias: trade, approval: {condition: {args_match: {amount: {gt: 10}}}}}
     - {alias: mail, approval: {condition: {args_match: {to: {pattern: b}}}}}
     - {alias: save, approval: {condition: {args_match: {to: {pattern: "b$"}}}}}
@@ -106,9 +107,9 @@ func chosenFields(bundle, cache string) map[string]chosenField {
 			decide: `"outcome":"allow"`, wrong: "case_sensitive_arguments: [quote]",
 		},
 		"derived": {
-			text:   "derived: [{target: tool quote, from: command, as: shell}]\n",
-			call:   `{"kind":"tool","tool":"quote","args":{"shell":{}}}`,
-			decide: `"code":"unreadable_arguments"`, wrong: "derived: [{target: quote, from: command, as: shell}]",
+			text:   "derived: [{target: tool sh, from: command, as: shell}]\n",
+			call:   `{"kind":"tool","tool":"sh","args":{"shell":{}}}`,
+			decide: `"code":"unreadable_arguments"`, wrong: "derived: [{target: sh, from: command, as: shell}]",
 			lint: "LESS dotted-key",
 		},
 		"undeclared": {

@@ -5,10 +5,11 @@ package codingagent
 
 import "embed"
 
+//go:embed *.agf.yaml decisions.yaml
+var files embed.FS
+
 // Decisions is the file of the owner's choices.
 const Decisions = "decisions.yaml"
 
-// Files are PRODUCT.agf.yaml of each product, and Decisions.
-//
-//go:embed *.agf.yaml decisions.yaml
-var Files embed.FS
+// File is the text of a file: Decisions, or PRODUCT.agf.yaml.
+func File(name string) ([]byte, error) { return files.ReadFile(name) }

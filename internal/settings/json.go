@@ -323,6 +323,7 @@ func writeJSON(value Object, eol, indent, unit string) string {
 		case []Object:
 			text = writeJSONList(v, eol, indent+unit, unit)
 		}
+
 		fields = append(fields, quote(f.Name)+": "+text)
 	}
 

@@ -79,7 +79,8 @@ func (t *Table) newList(name string, items []Object) Member {
 func (t *Table) listOf(m *Member) (*list, error) {
 	values, ok := m.Value.([]any)
 	if !ok {
-		return nil, t.wrongAt(m.Line, 1, strings.Join(append(slices.Clone(t.path), m.Name), ".")+": expected a list, […]")
+		path := append(slices.Clone(t.path), m.Name)
+		return nil, t.wrongAt(m.Line, 1, strings.Join(path, ".")+": expected a list, […]")
 	}
 	e := t.edit.(*jsonEditor)
 	l := &list{
@@ -119,9 +120,12 @@ func (l *list) add(o Object) {
 		last.AfterExtra = nil
 	}
 	said = bytes.TrimRight(said, " \t\r\n")
-	before, after, eol := l.eol+l.indent+l.unit, l.eol+l.indent, l.eol
+	eol := l.eol
+	after := eol + l.indent
+	before := after + l.unit
 	if l.close && len(said) == 0 {
-		before, after, eol = " ", "", ""
+		before, after = " ", ""
+		eol = ""
 	}
 
 	item, _ := hujson.Parse([]byte(writeJSON(o, eol, l.indent+l.unit, l.unit))) // it was written right now

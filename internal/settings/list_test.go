@@ -120,6 +120,7 @@ func TestListsOfAnyForm(t *testing.T) {
 				text += "," + s()
 			}
 		}
+
 		text += "]" + s() + "}" + s() + "}"
 
 		table := parsed(r, text)
@@ -128,7 +129,8 @@ func TestListsOfAnyForm(t *testing.T) {
 			r.Fatal(err)
 		}
 		more := parsed(r, replaced(r, table, m))
-		if got := more.Member("before").Value.([]any); len(got) != n+1 || !reflect.DeepEqual(got[n], any(hook().plain())) {
+		got := more.Member("before").Value.([]any)
+		if len(got) != n+1 || !reflect.DeepEqual(got[n], any(hook().plain())) {
 			r.Fatalf("%v", got)
 		}
 		less, none, err := more.Without("before", []any{hook().plain()})
@@ -144,11 +146,15 @@ func TestListsOfAnyForm(t *testing.T) {
 
 // TestADocumentIsWhatItsObjectSays: in lines.
 func TestADocumentIsWhatItsObjectSays(t *testing.T) {
-	text := Document(Object{{Name: "version", Value: 1}, {Name: "hooks", Value: Object{{Name: "b", Value: []Object{hook()}}}}})
+	text := Document(Object{
+		{Name: "version", Value: 1},
+		{Name: "hooks", Value: Object{{Name: "b", Value: []Object{hook()}}}},
+	})
 	var got map[string]any
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	if err := d.Decode(&got); err != nil || got["version"] != json.Number("1") || !bytes.HasSuffix(text, []byte("\n}\n")) {
+	err := d.Decode(&got)
+	if err != nil || got["version"] != json.Number("1") || !bytes.HasSuffix(text, []byte("\n}\n")) {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
