@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from desk_server import Desk
+from table import pytest_runtest_makereport, pytest_sessionfinish  # noqa: F401
 
 from assent import Client
 

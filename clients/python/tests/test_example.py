@@ -1,4 +1,4 @@
-"""examples/desk.py as a process."""
+"""The examples as processes: one turn of a model with three calls, of which one is edited and one denied."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from desk_server import Beside, Desk
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "desk.py"
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def test_one_turn_with_three_answers(desk: Desk) -> None:
+@pytest.mark.parametrize("name", ["desk.py", "desk_pydantic_ai.py"])
+def test_one_turn_with_three_answers(desk: Desk, name: str) -> None:
     env = {**os.environ, "ASSENT_SERVER": desk.url, "ASSENT_TOKEN": desk.runtime}
-
-    def run() -> str:
-        return subprocess.run(
-            [sys.executable, str(EXAMPLE)], env=env, check=True, capture_output=True, text=True
-        ).stdout
-
-    runs = Beside(run)
+    command = [sys.executable, str(EXAMPLES / name)]
+    runs = Beside(lambda: subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout)
     desk.edit('{"symbol": "ACME", "amount": 15000}')
     assert runs.done().splitlines() == [
         "call_1 quote: ACME is at 150.25",
