@@ -86,6 +86,9 @@ func (a *assembler) at(pointer string, raw any) *v5.Schema {
 	case bool:
 		s.Always = &raw
 	case map[string]any:
+		if values, has := raw["enum"]; has {
+			a.enumerate(s, values)
+		}
 		s.ContainsEval = true
 		p := part{
 			assembler: a,
@@ -103,6 +106,24 @@ func (a *assembler) at(pointer string, raw any) *v5.Schema {
 	}
 
 	return s
+}
+
+// enumerate takes over an enum as v5 makes it: v5 keeps the words of its
+// failures to itself, and drops failures without words.
+func (a *assembler) enumerate(s *v5.Schema, values any) {
+	text, err := json.Marshal(map[string]any{"$schema": v5.Draft2020.URL(), "enum": values})
+	if err != nil {
+		a.unknown = true
+		return
+	}
+	whole, err := v5.CompileString("enum.json", string(text))
+	if err != nil {
+		a.unknown = true
+		return
+	}
+	at := s.Location
+	*s = *whole
+	s.Location = at
 }
 
 // part is one schema within the whole, while it is made.
@@ -124,12 +145,12 @@ func (p *part) set(keyword string, raw any) {
 		}
 	case "$defs", "title", "description", "default", "examples":
 		// they test nothing
+	case "enum":
+		// it is taken over already
 	case "$ref":
 		s.Ref = p.refers(p.text(raw))
 	case "type":
 		s.Types = p.types(raw)
-	case "enum":
-		s.Enum = p.list(raw)
 	case "const":
 		s.Constant = []any{raw}
 	case "format":

@@ -56,6 +56,29 @@ func TestEmbeddedSchemasAreWhatTheCompilerMakes(t *testing.T) {
 	}
 }
 
+// TestEmbeddedSchemasFailAsTheCompilers: at the same places, in the same
+// words.
+func TestEmbeddedSchemasFailAsTheCompilers(t *testing.T) {
+	const name = "resolve/decisions.schema.json"
+	text := ours(t)[name]
+	made := assembled(text)
+	whole, err := Compile(name, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range []any{
+		map[string]any{"undeclared": "allow"},
+		map[string]any{"rules": map[string]any{"condition-vacuous": "loud"}, "undeclared": "no"},
+		map[string]any{"approve_on_timeout": "yes", "more": true},
+		[]any{},
+	} {
+		got, want := made.Validate(doc), whole.Validate(doc)
+		if len(want) == 0 || !reflect.DeepEqual(got, want) {
+			t.Errorf("%v: %+v, expected %+v", doc, got, want)
+		}
+	}
+}
+
 // TestEmbeddedSchemasTakeEveryKeywordOrNone: a schema is what the
 // compiler makes of it, or is left to the compiler.
 func TestEmbeddedSchemasTakeEveryKeywordOrNone(t *testing.T) {
