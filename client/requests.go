@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -109,6 +110,30 @@ func (c *Client) opened(ctx context.Context, in call, key string) (*approval.Ope
 	}
 	in.header = map[string]string{"Idempotency-Key": key}
 	return as[approval.Opened](ctx, c, in.repeatable())
+}
+
+// ReportOptions are the choices of Report.
+type ReportOptions struct {
+	Opened string // key of the Open of this call; "" where there was none
+	Key    string // idempotency key; "" makes one, which covers the attempts of this one call of Report
+}
+
+// Report tells the ledger what became of a call. It decides nothing.
+func (c *Client) Report(
+	ctx context.Context,
+	agent string,
+	callText []byte,
+	what approval.Report,
+	opt ReportOptions,
+) error {
+	in := post(object(func(w *jsonmsg.Writer) {
+		w.Name("call").Verbatim(callText)
+		w.Member("report", string(what))
+		w.Optional("opened", opt.Opened)
+	}), "v1", "agents", agent, "reports")
+	in.header = map[string]string{"Idempotency-Key": cmp.Or(opt.Key, approval.NewKey())}
+
+	return c.do(ctx, in.repeatable(), nil)
 }
 
 // Answer reads an answered question, which this token's runtime asked

@@ -43,6 +43,12 @@ func (s *Server) table() []route {
 			deny:    true,
 			handle:  (*exchange).askQuestion,
 		},
+		{
+			pattern: "POST /v1/agents/{agent}/reports",
+			scopes:  request,
+			body:    callBody,
+			handle:  (*exchange).report,
+		},
 
 		{
 			pattern: "GET /v1/agents/{agent}/rap/tools",

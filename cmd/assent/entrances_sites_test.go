@@ -33,6 +33,8 @@ func noEntrances() map[string]string {
 		"cmd/internal/rapcall.rapCaller":     "calls a tool without a service: whoever types answers",
 		"internal/assenttest.(*Assent).Vote": "answers in tests: only they import it",
 		"internal/assenttest.(*Assent).Edit": "answers in tests: only they import it",
+		"server.(*exchange).report":          "tells what became of a call: it asks nobody, and nothing runs by it",
+		"cmd/assent.(*hookDesk).Report":      "tells what became of a call: it asks nobody, and nothing runs by it",
 		"examples/files.(*app).startRuntime": "an example without a service: the user at the terminal answers",
 		"examples/flight.people":             "picks the client of a token: the service asks in the name of whom that token is",
 	}

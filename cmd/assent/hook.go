@@ -9,6 +9,7 @@ import (
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/hook"
+	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/directory"
 )
 
@@ -18,7 +19,9 @@ import (
 type hookDesk struct {
 	hold.Side
 
-	app *app
+	app   *app
+	agent string
+	asker approval.Asker
 }
 
 // hooksAlone opens the service of a hook without a server.
@@ -38,13 +41,13 @@ func hooksAlone(ctx context.Context, cfg config.MCP, asker, person string) (hook
 	a.people = directory.With(a.tenants.directories(), a.store, time.Now)
 	a.service = a.newService(nil)
 
+	who := approval.Asker{Token: asker, Person: person}
+
 	return &hookDesk{
-		Side: hold.Embedded(
-			a.service,
-			hold.Place{Tenant: ownTenant, Agent: agent},
-			approval.Asker{Token: asker, Person: person},
-		),
-		app: a,
+		Side:  hold.Embedded(a.service, hold.Place{Tenant: ownTenant, Agent: agent}, who),
+		app:   a,
+		agent: agent,
+		asker: who,
 	}, nil
 }
 
@@ -53,6 +56,20 @@ const hookWait = time.Minute
 
 func (d *hookDesk) Wait(ctx context.Context, id string, version int64) error {
 	return d.app.service.Await(ctx, ownTenant, id, version, hookWait)
+}
+
+func (d *hookDesk) Report(
+	ctx context.Context, call *resolve.Call, what approval.Report, opened, key string,
+) error {
+	return d.app.service.Report(ctx, approval.ReportInput{
+		Tenant: ownTenant,
+		Asker:  d.asker,
+		Agent:  d.agent,
+		Call:   call,
+		Report: what,
+		Opened: opened,
+		Key:    key,
+	})
 }
 
 func (d *hookDesk) Close() error { return d.app.store.Close() }

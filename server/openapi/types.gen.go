@@ -236,6 +236,27 @@ func (e RegistryState) Valid() bool {
 	}
 }
 
+// Defines values for ReportBodyReport.
+const (
+	Failed   ReportBodyReport = "failed"
+	Observed ReportBodyReport = "observed"
+	Returned ReportBodyReport = "returned"
+)
+
+// Valid indicates whether the value is a known member of the ReportBodyReport enum.
+func (e ReportBodyReport) Valid() bool {
+	switch e {
+	case Failed:
+		return true
+	case Observed:
+		return true
+	case Returned:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Scope.
 const (
 	ScopeAdmin   Scope = "admin"
@@ -915,6 +936,23 @@ type RegistryInForce struct {
 // RegistryState `fresh`: the last request succeeded. `stale`: it failed, and the last good copy decides. `unavailable`: there is no copy that may decide, so every call is denied
 type RegistryState string
 
+// ReportBody defines model for ReportBody.
+type ReportBody struct {
+	// Call What an agent is about to do (docs/contracts/decide.md). The bytes of `args` are kept exactly as they are sent. Names are at most 1024
+	// bytes of UTF-8. `tool` names a tool, `server` and `tool` an MCP tool, `agent` and `skill` a skill, `agent` a delegation; a call has no
+	// fields of other kinds.
+	Call Call `json:"call"`
+
+	// Opened the idempotency key by which the same runtime opened the call; the entry is that request's then
+	Opened string `json:"opened,omitempty"`
+
+	// Report observed: it is about to run, and nothing holds it up; returned: it ran and ended well; failed: it ran and ended badly
+	Report ReportBodyReport `json:"report"`
+}
+
+// ReportBodyReport observed: it is about to run, and nothing holds it up; returned: it ran and ended well; failed: it ran and ended badly
+type ReportBodyReport string
+
 // Request The durable record of one asking.
 type Request = approval.Request
 
@@ -1202,6 +1240,12 @@ type RapViewsParams struct {
 	Thread string `form:"thread" json:"thread"`
 }
 
+// ReportCallParams defines parameters for ReportCall.
+type ReportCallParams struct {
+	// IdempotencyKey a text of the runtime's own. The same key with the same report writes nothing again, for a day; with another report it is refused.
+	IdempotencyKey string `json:"Idempotency-Key"`
+}
+
 // OpenRequestParams defines parameters for OpenRequest.
 type OpenRequestParams struct {
 	// IdempotencyKey a text of the runtime's own. The same key with the same call gets the same answer for a day; with another call it is refused.
@@ -1327,6 +1371,9 @@ type RapCancelJSONRequestBody = RAPCancel
 
 // RapCloseJSONRequestBody defines body for RapClose for application/json ContentType.
 type RapCloseJSONRequestBody = RAPClose
+
+// ReportCallJSONRequestBody defines body for ReportCall for application/json ContentType.
+type ReportCallJSONRequestBody = ReportBody
 
 // OpenRequestJSONRequestBody defines body for OpenRequest for application/json ContentType.
 type OpenRequestJSONRequestBody = OpenBody

@@ -41,6 +41,7 @@ type flags struct {
 	principal string
 	wait      time.Duration
 	defers    bool
+	observe   bool
 }
 
 // Command is assent hook, with further commands below it.
@@ -78,7 +79,8 @@ func (a command) product(p *product) *cobra.Command {
 		Long: p.name + " answers a hook of " + p.title + ". It asks a server about the call (--server, --agent), or the " +
 			"people of this machine\n(--agent-file; assent hook inbox shows what waits).\n" +
 			"It waits for people as long as --wait says. Everything but an explicit allow blocks: exit code 2 with the " +
-			"reason on standard error,\nor a document that denies.",
+			"reason on standard error,\nor a document that denies. At events after a call it records how the call ended. " +
+			"With --observe it HOLDS NOTHING UP.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -98,6 +100,8 @@ func (a command) product(p *product) *cobra.Command {
 	flags.StringVar(&f.principal, "principal", "", "`NAME` of the person whom the agent acts for")
 	flags.DurationVar(&f.wait, "wait", p.wait, "how long people have before the call is told to come again: less than "+
 		"the hook's own time in the settings")
+	flags.BoolVar(&f.observe, "observe", false, "HOLD NOTHING UP, only record what would have been allowed, asked or "+
+		"denied: every call runs as if there were no hook")
 	if p.defers {
 		flags.BoolVar(&f.defers, "defer", false, "put off what is still asked until the session is resumed; for claude -p "+
 			"alone, where no rule of its settings allows the call")
@@ -120,6 +124,9 @@ func (a command) run(p *product, f flags) error {
 	if r.event == nil {
 		r.event = seen.Load()
 	}
+	if r.err != nil && (f.observe || r.event != nil && r.event.moment == after) {
+		return a.tell(r.err, f.observe)
+	}
 
 	return a.answer(p, r)
 }
@@ -134,11 +141,12 @@ func (a command) decide(ctx context.Context, p *product, f flags, seen *atomic.P
 		return out
 	}
 	seen.Store(out.event)
-	if out.event.moment == after {
+	out.event.call.Principal = f.principal
+	if out.event.moment == after || f.observe {
 		out.v = verdict{outcome: silent}
+		out.err = a.report(ctx, p, f, out.event)
 		return out
 	}
-	out.event.call.Principal = f.principal
 	desk, err := a.desk(ctx, p, f)
 	if err != nil {
 		out.err = err
@@ -195,7 +203,7 @@ func (a command) desk(ctx context.Context, p *product, f flags) (Desk, error) {
 		return nil, err
 	}
 
-	return &served{client.Side(c, f.agent), c}, nil
+	return &served{client.Side(c, f.agent), c, f.agent}, nil
 }
 
 // check refuses flags that don't go together.
@@ -209,6 +217,8 @@ func (f *flags) check() error {
 		return fmt.Errorf("--wait %s: expected a time from 0s to %s", f.wait, mostWait)
 	case f.person != "" && f.People == "":
 		return errors.New("--person is somebody of people.yaml: expected --people FILE beside it")
+	case f.observe && (f.defers || f.Undeclared == config.Native):
+		return errors.New("--observe holds nothing up: expected no --defer and no --undeclared native beside it")
 	case f.agent != "" && f.Undeclared == "ask":
 		return errors.New("--undeclared ask is for --agent-file: what a server does with tools that no file names, its " +
 			"decision configuration says")

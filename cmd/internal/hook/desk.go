@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/resolve"
 )
 
 // Desk is what asks people: a service elsewhere, or one in this
@@ -16,6 +18,10 @@ type Desk interface {
 	// Wait returns when a request has another version, or after a while.
 	Wait(ctx context.Context, id string, version int64) error
 
+	// Report tells the ledger what became of a call, which was opened by
+	// a key, or by none that anybody knows ("").
+	Report(ctx context.Context, call *resolve.Call, what approval.Report, opened, key string) error
+
 	// Close ends what the desk holds open.
 	Close() error
 }
@@ -24,7 +30,8 @@ type Desk interface {
 type served struct {
 	hold.Side
 
-	c *client.Client
+	c     *client.Client
+	agent string
 }
 
 // longPoll is how long one exchange waits at a server.
@@ -34,6 +41,17 @@ func (s *served) Wait(ctx context.Context, id string, version int64) error {
 	_, err := s.c.Wait(ctx, id, version, longPoll)
 
 	return err
+}
+
+func (s *served) Report(
+	ctx context.Context, call *resolve.Call, what approval.Report, opened, key string,
+) error {
+	text, err := call.JSON()
+	if err != nil {
+		return err
+	}
+
+	return s.c.Report(ctx, s.agent, text, what, client.ReportOptions{Opened: opened, Key: key})
 }
 
 func (s *served) Close() error { return nil }

@@ -42,7 +42,7 @@ const mostSame = 500
 // nothing else; then the next key is this call's.
 func (r *run) present(ctx context.Context) (verdict, error) {
 	for n := range mostSame {
-		key, err := r.key(n)
+		key, err := r.event.key(n)
 		if err != nil {
 			return verdict{}, err
 		}
@@ -57,8 +57,7 @@ func (r *run) present(ctx context.Context) (verdict, error) {
 
 // key stands for the call wherever it comes again: its id in the
 // session, or its text and how often it was seen.
-func (r *run) key(n int) (string, error) {
-	e := r.event
+func (e *event) key(n int) (string, error) {
 	parts := []string{e.product.name, e.moment.family(), e.session, e.id}
 	if e.id == "" {
 		text, err := value.AppendCanonicalText(nil, e.call.Args, value.Limits{})
