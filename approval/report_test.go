@@ -93,6 +93,7 @@ func TestReportsOfObservedCallsTellWhatTheRulesSay(t *testing.T) {
 			t.Errorf("%s: %+v", name, leaf)
 		}
 	}
+
 	page, err := h.store.Requests(context.Background(), "t", approval.Filter{})
 	must(t, err)
 	if page.Total != 0 {

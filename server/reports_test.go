@@ -53,6 +53,7 @@ func TestReportsAreRefused(t *testing.T) {
 			t.Errorf("another one than the agent's runtime: %d %s", a.status, a.text)
 		}
 	}
+
 	h.do("POST", "/v1/agents/nobody/reports", rt, quoted, "Idempotency-Key", "k").must(404)
 	for _, body := range []string{
 		`{}`, `{"call":{"kind":"tool","tool":"quote"}}`, `{"report":"returned"}`,

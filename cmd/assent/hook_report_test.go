@@ -66,6 +66,7 @@ func TestHookRecordsHowACallEnded(t *testing.T) {
 				t.Errorf("%s: %+v", told, got)
 			}
 		}
+
 		want := []string{"call_allowed", "call_returned", "call_failed"}
 		if product == "copilot" || product == "gemini" { // they tell no two runs of one text apart
 			want = slices.Insert(want, 1, "call_returned")
@@ -87,6 +88,7 @@ func TestHookThatOnlyObserves(t *testing.T) {
 				t.Errorf("%s: %+v", tool, got)
 			}
 		}
+
 		want := []string{"call_observed", "call_observed", "call_observed"}
 		if got := hookLedger(t, flags[1]); !slices.Equal(got, want) {
 			t.Errorf("the ledger tells %v, expected %v", got, want)
@@ -105,6 +107,7 @@ func TestHookThatOnlyObserves(t *testing.T) {
 				t.Errorf("%s: %+v", name, got)
 			}
 		}
+
 		got := hookRuns(t, product, "{", flags...)
 		if got.code != 0 || got.out != "" || !strings.HasPrefix(got.err, "assent: not recorded. ") {
 			t.Errorf("a document that can't be read: %+v", got)
