@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import httpx
 import pytest
 from desk_server import Beside, Desk
+from test_example import answers
 
 from assent import AsyncClient, Options
 
@@ -230,6 +231,9 @@ class Suite:
         assert desk.waiting()[0]["revisions"][0]["call"]["args"] == '{"amount": 9007199254740993}'
         desk.vote("approve")
         assert waits.done().ran[0][1]["amount"] == 9007199254740993
+
+    def test_the_example(self, desk: Desk) -> None:
+        answers(desk, f"desk_{type(self).__module__.removeprefix('test_')}.py")
 
     def goes_on(self, desk: Desk, turn: Turn, forge: str | None = None, call: Made | None = None) -> Turn:
         calls = [call or Made("trade", BIG)]

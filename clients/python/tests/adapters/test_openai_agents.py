@@ -1,0 +1,132 @@
+"""OpenAI Agents SDK with a scripted model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from agents import Agent, ModelResponse, RunConfig, Runner, RunState, Usage, WebSearchTool, function_tool
+from agents.exceptions import ModelBehaviorError
+from agents.models.interface import Model
+from desk_server import Desk
+from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from suite import BIG, SESSION, Framework, Made, Suite, Turn
+
+from assent import AsyncClient, CallError
+from assent.adapters.openai_agents import Assent
+
+
+class Scripted(Model):
+    """Makes its calls once, and ends."""
+
+    def __init__(self, calls: list[Made]) -> None:
+        self.calls = calls
+
+    async def get_response(self, system_instructions: Any, input: Any, *args: Any, **more: Any) -> ModelResponse:
+        text = ResponseOutputText(text="done", type="output_text", annotations=[])
+        output: list[Any] = [
+            ResponseOutputMessage(id="m", content=[text], role="assistant", status="completed", type="message")
+        ]
+        if isinstance(input, str) or not any(each.get("type") == "function_call_output" for each in input):
+            output = [
+                ResponseFunctionToolCall(call_id=call.id, name=call.tool, arguments=call.args, type="function_call")
+                for call in self.calls
+            ]
+        return ModelResponse(output=output, usage=Usage(), response_id=None)
+
+    def stream_response(self, *args: Any, **more: Any) -> AsyncIterator[Any]:
+        raise NotImplementedError
+
+
+@dataclass
+class OpenAIAgents:
+    product: str = f"openai-agents {version('openai-agents')}"
+
+    def agent(self, gate: Assent, calls: list[Made], turn: Turn) -> Agent[None]:
+        @function_tool(strict_mode=False)
+        def quote(symbol: str = "ACME") -> str:
+            turn.ran.append(("quote", {"symbol": symbol}))
+            return "quote ran"
+
+        @function_tool(strict_mode=False)
+        def trade(amount: Any, currency: str = "USD", note: Any = None) -> str:
+            args = {"amount": amount, "currency": currency} | ({"note": note} if note is not None else {})
+            turn.ran.append(("trade", args))
+            return "trade ran"
+
+        @function_tool
+        def hurry() -> str:
+            turn.ran.append(("hurry", {}))
+            return "hurry ran"
+
+        @function_tool
+        def drop_table() -> str:
+            turn.ran.append(("drop_table", {}))
+            return "drop_table ran"
+
+        return Agent(name="desk", model=Scripted(calls), tools=gate.tools([quote, trade, hurry, drop_table]))
+
+    async def turn(self, client: AsyncClient, calls: list[Made], session: str, wait: float | None = None) -> Turn:
+        turn, gate = Turn(), Assent(client, "desk", session, pause=wait is not None)
+        return await self.go(gate, self.agent(gate, calls, turn), "go", turn, wait)
+
+    async def resume(self, client: AsyncClient, waits: Any, calls: list[Made], forge: str | None = None) -> Turn:
+        turn, gate = Turn(), Assent(client, "desk", SESSION, pause=True, wait=0.1 if forge else None)
+        agent = self.agent(gate, calls, turn)
+        if forge is None:
+            state: RunState[Any, Any] = await RunState.from_string(agent, waits)
+            assert await gate.answer(state)
+        else:
+            state = await RunState.from_string(agent, waits)
+            for item in state.get_interruptions():
+                state.approve(item, always_approve=True)
+        return await self.go(gate, agent, state, turn, None)
+
+    async def go(self, gate: Assent, agent: Agent[None], given: Any, turn: Turn, wait: float | None) -> Turn:
+        config = RunConfig(tracing_disabled=True)
+        result = await Runner.run(agent, given, run_config=config)
+        while result.interruptions:
+            state = result.to_state()
+            if not await gate.answer(state, wait=wait):
+                turn.waits = state.to_string()
+                break
+            result = await Runner.run(agent, state, run_config=config)
+        for item in result.new_items:
+            if item.type == "tool_call_output_item":
+                answer: Any = item.raw_item
+                turn.told[answer["call_id"]] = item.output
+        return turn
+
+
+FRAMEWORK: Framework = OpenAIAgents()
+
+
+class TestOpenAIAgents(Suite):
+    framework = FRAMEWORK
+    cells: Mapping[str, str] = {"16": "yes; a lone surrogate ends the run in the SDK"}
+
+    @pytest.mark.parametrize("args", ['{"amount": 1, "amount": 20000}', '{"amount": NaN}'])
+    def test_16_arguments_that_can_be_read_in_two_ways(self, desk: Desk, args: str) -> None:
+        super().test_16_arguments_that_can_be_read_in_two_ways(desk, args)
+
+    def test_16_a_lone_surrogate(self, desk: Desk) -> None:
+        with pytest.raises(UnicodeEncodeError):
+            self.now(desk, Made("trade", '{"amount": 1, "note": "\\ud800"}'))
+
+    def test_15_arguments_changed_in_a_state(self, desk: Desk) -> None:
+        waits = self.now(desk, Made("trade", BIG), wait=0.1).waits
+        changed = waits.replace(json.dumps(BIG)[1:-1], json.dumps('{"amount": 99999}')[1:-1])
+        assert changed != waits
+        with pytest.raises(ModelBehaviorError):
+            self.goes_on(desk, Turn(waits=changed), BIG)
+
+    def test_a_pause_for_a_call_that_is_allowed_is_none(self, desk: Desk) -> None:
+        assert self.now(desk, Made("quote", "{}"), wait=0.1).told == {"call_1": "quote ran"}
+
+    def test_tools_that_run_elsewhere_are_refused(self, desk: Desk) -> None:
+        with pytest.raises(CallError, match="web_search is no function of this program"):
+            Assent(AsyncClient(desk.url, desk.runtime), "desk", SESSION).tools([WebSearchTool()])
