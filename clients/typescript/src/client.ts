@@ -1,0 +1,308 @@
+/** The client of one server. */
+
+import { randomBytes } from "node:crypto";
+import { type Call, bodyOf, valuesOf } from "./call.js";
+import { AssentError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError } from "./errors.js";
+import type { Decision, Opened, Request } from "./models.js";
+import { type Event, FROM_NOW, Reader, SILENCE } from "./sse.js";
+import * as wire from "./wire.js";
+import type { Asking, Options, Taken } from "./wire.js";
+
+/** One exchange with the server. */
+interface Exchange {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly body?: string;
+  readonly headers?: Record<string, string>;
+  readonly seconds?: number; // that an attempt may take
+  readonly signal?: AbortSignal | undefined;
+  readonly attempts?: number;
+}
+
+/** One call on its way. */
+interface Way {
+  readonly agent: string;
+  readonly call: Call;
+  readonly asking: Asking;
+  readonly until: number; // when the caller has no more time, in milliseconds
+  waits?: string | undefined; // the request that people are asked about, while they are
+}
+
+/** Speaks to one server with one token. */
+export class Client {
+  readonly options: Options;
+  readonly #base: string;
+  readonly #token: string;
+
+  constructor(url: string, token: string, options: Partial<Options> = {}) {
+    this.#base = wire.baseOf(url, token);
+    this.#token = token;
+    this.options = { ...wire.DEFAULTS, ...options };
+  }
+
+  /** Decides a call without asking anybody. */
+  async decide(agent: string, call: Call): Promise<Decision> {
+    const path = wire.pathOf("v1", "agents", agent, "decide");
+    return wire.readDecision(await this.#exchange({ method: "POST", path, body: bodyOf(call).body }));
+  }
+
+  /** Presents a call that wants to run. */
+  async open(agent: string, call: Call, asking: Asking = {}): Promise<Opened> {
+    const answer = await this.#exchange({
+      method: "POST",
+      path: wire.pathOf("v1", "agents", agent, "requests"),
+      body: `{"call":${bodyOf(call).body}${wire.fieldsOf(asking)}}`,
+      headers: { "Idempotency-Key": asking.key ?? randomBytes(16).toString("hex") },
+      signal: asking.signal,
+    });
+    return wire.readOpened(answer);
+  }
+
+  /** Reads a request; with a version as soon as it is another one, or when wait (seconds, 60 at most) is over. */
+  async request(id: string, version?: number, wait = 0, signal?: AbortSignal): Promise<Request> {
+    const seconds = Math.min(Math.max(wait, 0), wire.MAX_WAIT);
+    const query = version === undefined ? "" : `?wait=${seconds.toFixed(3)}s&version=${version}`;
+    const path = wire.pathOf("v1", "requests", id) + query;
+    const answer = await this.#exchange({ method: "GET", path, seconds: this.options.timeout + seconds, signal });
+    return wire.readRequest(id, answer);
+  }
+
+  /** Takes a request back. */
+  async cancel(id: string, reason = ""): Promise<Request> {
+    const path = wire.pathOf("v1", "requests", id, "cancel");
+    const body = JSON.stringify(reason ? { reason } : {});
+    return wire.readRequest(id, await this.#exchange({ method: "POST", path, body, attempts: 1 }));
+  }
+
+  /**
+   * Presents a call, waits for people, and takes its one run. Run it now, with exactly what is returned. Throws NotRun
+   * where it may not run, and another error where nobody can say. Where the wait is cut short (StillPending, an error,
+   * `signal`), `cancel` takes the request back.
+   */
+  async take(agent: string, call: Call, asking: Asking = {}): Promise<Taken> {
+    const until = asking.wait === undefined ? Infinity : Date.now() + asking.wait * 1000;
+    const way: Way = { agent, call, asking, until };
+    try {
+      // Where the rules change between the answer and the run, it is asked about once more, not for ever.
+      return (await this.#round(way, asking.key, false)) ?? (await this.#lastRound(way, asking.key && `${asking.key}~2`));
+    } catch (error) {
+      if (asking.cancel && way.waits) await this.cancel(way.waits, asking.cancel).catch(ignored);
+      throw error;
+    }
+  }
+
+  /** take, and then run with the arguments to use; run is called at most once. */
+  async do<T>(
+    agent: string, call: Call, run: (args: Record<string, unknown>) => T | Promise<T>, asking: Asking = {},
+  ): Promise<T> {
+    const taken = await this.take(agent, call, asking);
+    return run(taken.args);
+  }
+
+  /** What happens after an entry of the ledger, in order and without holes; connections are made again. */
+  async *events(after: number = FROM_NOW, signal?: AbortSignal): AsyncGenerator<Event, void, undefined> {
+    const reader = new Reader(after);
+    for (let failures = 0; ; ) {
+      const before = reader.after;
+      let pause: number | undefined;
+      try {
+        yield* this.#connection(reader, signal);
+      } catch (error) {
+        const problem = error instanceof ProblemError ? error.problem : undefined;
+        if (signal?.aborted || (problem ? !wire.mends(problem) : !(error instanceof UnreachableError))) throw error;
+        pause = problem?.retry_after;
+      }
+      failures = reader.after === before ? failures + 1 : 1;
+      await sleep(wire.backoff(this.options, failures, pause), signal);
+    }
+  }
+
+  /** The events of one connection. A line that breaks is UnreachableError. */
+  async *#connection(reader: Reader, outer?: AbortSignal): AsyncGenerator<Event, void, undefined> {
+    const over = new AbortController();
+    const signal = outer ? AbortSignal.any([outer, over.signal]) : over.signal;
+    let silence = setTimeout(() => over.abort(), SILENCE * 1000);
+    try {
+      const response = await this.#send({ method: "GET", path: "v1/events", headers: reader.connect(), signal });
+      if (response.status !== 200) {
+        throw new ProblemError(wire.problemOf(response.status, response.headers, await textOf(response)));
+      }
+      for await (const chunk of chunksOf(response)) {
+        clearTimeout(silence);
+        silence = setTimeout(() => over.abort(), SILENCE * 1000);
+        yield* reader.feed(chunk);
+      }
+    } catch (error) {
+      throw lost(error, "GET /v1/events");
+    } finally {
+      clearTimeout(silence);
+      over.abort();
+    }
+  }
+
+  async #lastRound(way: Way, key: string | undefined): Promise<Taken> {
+    const taken = await this.#round(way, key, true);
+    if (!taken) throw new UnreadableError("the last round gives or throws");
+    return taken;
+  }
+
+  async #round(way: Way, key: string | undefined, last: boolean): Promise<Taken | undefined> {
+    const { key: _, ...rest } = way.asking;
+    const opened = await this.open(way.agent, way.call, key === undefined ? rest : { ...rest, key });
+    if (opened.outcome === "allow" || opened.outcome === "granted") {
+      const text = bodyOf(way.call).args;
+      return { text, args: await accepted(way, text), opened, edited: false };
+    }
+    if (opened.outcome !== "pending" || !opened.request) throw new NotRun(opened);
+
+    const decided = await this.#decided(way, opened.request);
+    if (decided.state === "expired" && decided.cause === "plan_changed" && !last) return undefined;
+    if (decided.state !== "approved") throw new NotRun(opened, decided);
+    return this.#taken(way, opened, decided, last);
+  }
+
+  async #decided(way: Way, first: Request): Promise<Request> {
+    let got = first;
+    while (got.state === "pending") {
+      way.waits = got.id;
+      const left = (way.until - Date.now()) / 1000;
+      if (left <= 0) throw new StillPending(got);
+      got = await this.request(got.id, got.version, left, way.asking.signal);
+    }
+    way.waits = undefined;
+    return got;
+  }
+
+  async #taken(way: Way, opened: Opened, decided: Request, last: boolean): Promise<Taken | undefined> {
+    const revision = lastOf(decided);
+    const text = revision.call.args;
+    const args = await accepted(way, text); // before the run is taken: what can't be run isn't
+    const edited = decided.revisions.length > 1;
+    const what = edited ? `"binding":${JSON.stringify(revision.binding)}` : `"call":${bodyOf(way.call).body}`;
+    const path = wire.pathOf("v1", "requests", decided.id, "consume");
+    const body = `{${what},"key":"${randomBytes(16).toString("hex")}"}`;
+    let request: Request;
+    try {
+      request = wire.readRequest(decided.id, await this.#exchange({ method: "POST", path, body, signal: way.asking.signal }));
+    } catch (error) {
+      if (error instanceof ProblemError && error.code === "stale" && !last) return undefined;
+      throw error;
+    }
+    if (request.state !== "consumed" || lastOf(request).call.args !== text) {
+      throw new UnreadableError("the server let another call be consumed than the one that was approved");
+    }
+    return { text, args, opened, request, edited };
+  }
+
+  /** Tries until there is an answer that counts, and returns its body. */
+  async #exchange(x: Exchange): Promise<string> {
+    const most = x.attempts ?? this.options.attempts;
+    for (let attempt = 1; ; attempt++) {
+      let pause: number | undefined;
+      try {
+        return await this.#attempt(x);
+      } catch (error) {
+        const problem = error instanceof ProblemError ? error.problem : undefined;
+        const mends = problem ? wire.mends(problem) : error instanceof UnreachableError;
+        if (!mends || attempt >= most || x.signal?.aborted) throw error;
+        pause = problem?.retry_after;
+      }
+      await sleep(wire.backoff(this.options, attempt, pause), x.signal);
+    }
+  }
+
+  async #attempt(x: Exchange): Promise<string> {
+    const over = AbortSignal.timeout((x.seconds ?? this.options.timeout) * 1000);
+    const signal = x.signal ? AbortSignal.any([x.signal, over]) : over;
+    try {
+      const response = await this.#send({ ...x, signal });
+      const text = await textOf(response);
+      if (response.ok) return text;
+      throw new ProblemError(wire.problemOf(response.status, response.headers, text));
+    } catch (error) {
+      if (x.signal?.aborted) throw x.signal.reason;
+      throw lost(error, `${x.method} /${x.path.split("?")[0]}`);
+    }
+  }
+
+  #send(x: Exchange): Promise<Response> {
+    const headers = {
+      "User-Agent": this.options.userAgent,
+      Authorization: `Bearer ${this.#token}`,
+      ...(x.body === undefined ? {} : { "Content-Type": "application/json" }),
+      ...x.headers,
+    };
+    return this.options.fetch(`${this.#base}/${x.path}`, {
+      method: x.method,
+      headers,
+      redirect: "manual",
+      ...(x.body === undefined ? {} : { body: x.body }),
+      ...(x.signal ? { signal: x.signal } : {}),
+    });
+  }
+}
+
+async function accepted(way: Way, text: string): Promise<Record<string, unknown>> {
+  const values = valuesOf(text);
+  await way.asking.accept?.(values);
+  return values;
+}
+
+const lastOf = (r: Request): Request["revisions"][number] => r.revisions[r.revisions.length - 1]!;
+
+/** An error of the line as UnreachableError; others as they are. */
+function lost(error: unknown, what: string): unknown {
+  if (error instanceof AssentError) return error;
+  const { name, message, cause } = error as Error;
+  const why = cause instanceof Error ? cause.message : message;
+  return new UnreachableError(`${what}: ${name}: ${why}`, { cause: error });
+}
+
+/** The pieces of a body, each at most as long as the line brings it. */
+async function* chunksOf(response: Response): AsyncGenerator<Uint8Array, void, undefined> {
+  const reader = response.body?.getReader();
+  try {
+    for (let got = await reader?.read(); got && !got.done; got = await reader?.read()) yield got.value;
+  } finally {
+    await reader?.cancel().catch(ignored);
+  }
+}
+
+async function textOf(response: Response): Promise<string> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let text = "";
+  let size = 0;
+  for await (const chunk of chunksOf(response)) {
+    size += chunk.length;
+    if (size > wire.MAX_ANSWER) throw new UnreadableError(`the answer has more than ${wire.MAX_ANSWER} bytes`);
+    text += decoded(decoder, chunk);
+  }
+  return text + decoded(decoder);
+}
+
+function decoded(decoder: TextDecoder, chunk?: Uint8Array): string {
+  try {
+    return chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode();
+  } catch {
+    throw new UnreadableError("the answer is no UTF-8");
+  }
+}
+
+function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(done, seconds * 1000);
+    const stopped = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    function done(): void {
+      signal?.removeEventListener("abort", stopped);
+      resolve();
+    }
+    if (signal?.aborted) stopped();
+    else signal?.addEventListener("abort", stopped, { once: true });
+  });
+}
+
+const ignored = (): void => {};
+

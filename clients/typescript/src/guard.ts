@@ -1,0 +1,31 @@
+/** A function that is an agent's tool, behind all of it. */
+
+import { type Arguments, type ToolFields, tool } from "./call.js";
+import type { Client } from "./client.js";
+import type { Asking } from "./wire.js";
+
+export interface Guarding<A> extends Omit<Asking, "key">, ToolFields {
+  /** Makes the idempotency key of the model call; without it, each call of the function is a new one. */
+  readonly key?: (args: A) => string;
+}
+
+/**
+ * The function runs only as a call that may, with exactly the arguments that were approved; else NotRun is thrown.
+ * `name` is the tool in the agent's file. `accept` throws where the function can't take arguments, such as an edit.
+ */
+export function guard<A extends Exclude<Arguments, string>, T>(
+  client: Client, agent: string, name: string, run: (args: A) => T | Promise<T>, guarding: Guarding<A> = {},
+): (args: A) => Promise<T> {
+  const { key, server, session, principal, annotations, tool_definition, ...asking } = guarding;
+  const fields = given({ server, session, principal, annotations, tool_definition });
+  return async (args) => {
+    const own = key ? { key: key(args) } : {};
+    const taken = await client.take(agent, tool(name, args, fields), { ...asking, ...own });
+    return run(taken.args as A);
+  };
+}
+
+/** The fields that have a value. */
+function given(fields: { [name in keyof ToolFields]: ToolFields[name] | undefined }): ToolFields {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,218 @@
+/** The whole way of a call, against a real server. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  CallError, Client, FROM_START, NotRun, ProblemError, StillPending, UnreachableError, guard, keyOf, told, tool,
+} from "assent";
+import { BIG, Desk, until } from "./desk.js";
+
+const QUICK = { attempts: 3, pause: 0.01, maxPause: 0.05 };
+const big = tool("trade", BIG);
+
+async function desks(t: Parameters<typeof Desk.start>[0]): Promise<{ desk: Desk; client: Client }> {
+  const desk = await Desk.start(t);
+  return { desk, client: new Client(desk.url, desk.runtime) };
+}
+
+test("decide asks nobody", async (t) => {
+  const { client } = await desks(t);
+  assert.equal((await client.decide("desk", tool("quote", {}))).outcome, "allow");
+  assert.equal((await client.decide("desk", big)).outcome, "ask");
+  const denied = await client.decide("desk", tool("wire", {}));
+  assert.deepEqual([denied.outcome, denied.reasons[0]?.code], ["deny", "not_declared"]);
+});
+
+test("an allowed call runs at once, with what was sent", async (t) => {
+  const { client } = await desks(t);
+  const ran: unknown[] = [];
+  await client.do("desk", tool("quote", '{"b": 1.50, "a": "x"}'), (args) => ran.push(args));
+  assert.deepEqual(ran, [{ b: 1.5, a: "x" }]);
+  assert.equal((await client.take("desk", tool("quote", '{"b": 1.50}'))).text, '{"b": 1.50}');
+});
+
+test("an approved call runs once", async (t) => {
+  const { desk, client } = await desks(t);
+  const key = keyOf("s-1", "call_1");
+  const waits = client.take("desk", big, { key });
+  await desk.vote("approve");
+  const taken = await waits;
+  assert.deepEqual([taken.args, taken.edited, taken.request?.state], [BIG, false, "consumed"]);
+  await assert.rejects(client.take("desk", big, { key }), told_("Not run again. The approval has been used already."));
+});
+
+test("a person denies, and says why", async (t) => {
+  const { desk, client } = await desks(t);
+  const waits = rejects(client.take("desk", big), told_("Not run. mara@example.com denied this call: no. Do not try it again."));
+  await desk.vote("deny", { reason: "no" });
+  await waits;
+  await assert.rejects(client.take("desk", big), /A person has just denied this same call/);
+});
+
+test("a person answers instead, and policy denies", async (t) => {
+  const { desk, client } = await desks(t);
+  const waits = rejects(client.take("desk", big), told_("Not run. A person answered instead: Use the copy."));
+  await desk.vote("respond", { response: "Use the copy." });
+  await waits;
+  await assert.rejects(client.take("desk", tool("drop_table", {})), /Policy denies this call: Dropping tables is not/);
+});
+
+test("what the approver edited runs", async (t) => {
+  const { desk, client } = await desks(t);
+  const waits = client.take("desk", big);
+  await desk.edit('{"currency": "USD", "amount": 15000.50}');
+  const taken = await waits;
+  assert.equal(taken.text, '{"currency": "USD", "amount": 15000.50}');
+  assert.deepEqual([taken.edited, Object.keys(taken.args)], [true, ["currency", "amount"]]);
+});
+
+test("an edit that can't be run is not taken", async (t) => {
+  const { desk, client } = await desks(t);
+  const accept = (args: object): void => {
+    if ("note" in args) throw new CallError("the tool has no note");
+  };
+  const waits = rejects(client.take("desk", big, { accept }), /no note/);
+  await desk.edit('{"amount": 15000, "note": "x"}');
+  await waits;
+  assert.equal((await desk.api("GET", "/v1/requests?state=approved", desk.mara)).total, 1);
+  const other = rejects(client.take("desk", tool("trade", { amount: 30000 })), /no number of JavaScript/);
+  await desk.edit('{"amount": 9007199254740993}');
+  await other;
+});
+
+test("a deadline is no denial", async (t) => {
+  const { client } = await desks(t);
+  await assert.rejects(client.take("desk", tool("hurry", {})), /Nobody decided about this call in time \(until .* UTC\)\. That is/);
+  await assert.rejects(client.take("desk", big, { within: 1 }), /Nobody decided/);
+});
+
+test("a wait that ends leaves the request open, or takes it back", async (t) => {
+  const { desk, client } = await desks(t);
+  const left = await client.take("desk", big, { key: "k", wait: 0.2 }).catch((error) => error);
+  assert(left instanceof StillPending);
+  const waits = client.take("desk", big, { key: "k" }); // the same question, not a second one
+  assert.deepEqual((await desk.waiting()).map((each) => each.id), [left.request.id]);
+  await desk.vote("approve");
+  assert.equal((await waits).request?.id, left.request.id);
+  const gone = await client.take("desk", tool("trade", { amount: 30000 }), { wait: 0.2, cancel: "stopped" }).catch((e) => e);
+  assert(gone instanceof StillPending);
+  assert.equal((await client.request(gone.request.id)).state, "cancelled");
+});
+
+test("a signal ends the wait and takes the request back", async (t) => {
+  const { desk, client } = await desks(t);
+  const stop = new AbortController();
+  const waits = rejects(client.take("desk", big, { signal: stop.signal, cancel: "the run was stopped" }), { name: "AbortError" });
+  const id = (await desk.waiting())[0]!.id;
+  stop.abort();
+  await waits;
+  assert.equal((await client.request(id)).state, "cancelled");
+});
+
+test("a frozen agent runs nothing", async (t) => {
+  const { desk, client } = await desks(t);
+  const waits = client.take("desk", big).catch((error) => error);
+  const request = (await desk.waiting())[0]!;
+  await desk.freeze();
+  await assert.rejects(client.take("desk", tool("quote", {})), /The agent is frozen by its operators/);
+  await desk.vote("approve", {}, request);
+  const refused = await waits;
+  assert(refused instanceof ProblemError);
+  assert.deepEqual([refused.code, refused.problem.status, refused.problem.outcome], ["frozen", 423, "deny"]);
+  assert.equal(told(refused), "Not run. The agent is frozen by its operators. Do not try it again.");
+});
+
+test("rules that change ask once more", async (t) => {
+  const { desk, client } = await desks(t);
+  const asked = (await client.open("desk", big, { key: "k" })).request;
+  await desk.vote("approve");
+  await desk.change("gt: 10000", "gt: 9000");
+  const waits = client.take("desk", big, { key: "k" });
+  const again = (await desk.waiting())[0]!;
+  assert.notEqual(again.id, asked?.id);
+  await desk.vote("approve", {}, again);
+  assert.equal((await waits).request?.id, again.id);
+});
+
+test("the same key for another call is refused", async (t) => {
+  const { client } = await desks(t);
+  await client.open("desk", big, { key: "k" });
+  const refused = await client.take("desk", tool("trade", { amount: 30000 }), { key: "k" }).catch((error) => error);
+  assert.deepEqual([refused.code, refused.problem.outcome], ["key_reuse", "deny"]);
+});
+
+test("a server that is killed while people are asked comes back", async (t) => {
+  const { desk, client } = await desks(t);
+  const waits = client.take("desk", big);
+  const request = (await desk.waiting())[0]!;
+  await desk.kill();
+  await desk.start();
+  await desk.vote("approve", {}, request);
+  assert.equal((await waits).request?.id, request.id);
+});
+
+test("no server, no run; and no token in what is told", async (t) => {
+  const { desk } = await desks(t);
+  const client = new Client(desk.url, desk.runtime, QUICK);
+  const waits = client.take("desk", big).catch((error) => error);
+  await desk.waiting();
+  await desk.kill();
+  const lost = await waits;
+  assert(lost instanceof UnreachableError);
+  assert(told(lost).startsWith("Not run. It could not be established"));
+  assert(!`${lost.stack}${JSON.stringify(client)}`.includes(desk.runtime));
+  await assert.rejects(client.take("desk", tool("quote", {})), UnreachableError);
+});
+
+test("a wrong token runs nothing", async (t) => {
+  const { desk } = await desks(t);
+  const client = new Client(desk.url, "assent_" + "x".repeat(43));
+  await assert.rejects(client.take("desk", tool("quote", {})), { code: "unauthenticated" });
+});
+
+test("a guarded function runs with what was approved, or not at all", async (t) => {
+  const { desk, client } = await desks(t);
+  const trade = guard(client, "desk", "trade", (args: { amount: number }) => `bought ${args.amount}`, {
+    key: (args) => keyOf("s-1", String(args.amount)),
+    session: "s-1",
+  });
+  assert.equal(await trade({ amount: 5 }), "bought 5");
+  const waits = trade({ amount: 20000 });
+  await desk.edit('{"amount": 15000}');
+  assert.equal(await waits, "bought 15000");
+  await assert.rejects(trade({ amount: 20000 }), /Not run again/);
+});
+
+test("events go on where they were, over a server that was killed", async (t) => {
+  const { desk, client } = await desks(t);
+  await client.open("desk", big);
+  const first = (await client.events(FROM_START).next()).value;
+  assert(first);
+  const seen: number[] = [];
+  const reads = (async () => {
+    for await (const event of client.events(first.index)) {
+      seen.push(event.index);
+      if (event.type === "request_cancelled") return;
+    }
+  })();
+  await until(() => seen.length > 0, "no event comes");
+  const id = (await desk.waiting())[0]!.id;
+  await desk.kill();
+  await desk.start();
+  await client.cancel(id);
+  await reads;
+  assert.deepEqual(seen, seen.map((_, i) => first.index + 1 + i));
+});
+
+const told_ = (text: string): ((error: unknown) => boolean) => (error) => {
+  assert(error instanceof NotRun);
+  assert.equal(told(error), text);
+  return true;
+};
+
+/** assert.rejects that is looked at later. */
+function rejects(promise: Promise<unknown>, what: Parameters<typeof assert.rejects>[1]): Promise<void> {
+  const done = assert.rejects(promise, what);
+  done.catch(() => {});
+  return done;
+}
