@@ -307,10 +307,16 @@ type answer struct {
 	text   string
 }
 
+// longest is how long an exchange may take: an answer that should be an
+// error and is a stream would never end.
+const longest = 2 * time.Minute
+
 // do makes one exchange, and holds the answer against openapi.yaml.
 func (h *harness) do(method, path, token, body string, headers ...string) *answer {
 	h.t.Helper()
-	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(h.t.Context(), longest)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, h.url+path, strings.NewReader(body))
 	must(h.t, err)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
