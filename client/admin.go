@@ -33,6 +33,16 @@ func (c *Client) RevokeGrant(ctx context.Context, id, reason string) (*approval.
 	return as[approval.Grant](ctx, c, post(reasonBody(reason), "v1", "grants", id, "revoke").repeatable())
 }
 
+// Whoami tells who the client's token is and what it may do.
+func (c *Client) Whoami(ctx context.Context) (*openapi.Whoami, error) {
+	return as[openapi.Whoami](ctx, c, get(nil, "v1", "whoami"))
+}
+
+// Agents tells which agents can be used, and what decides about them.
+func (c *Client) Agents(ctx context.Context) (*openapi.Agents, error) {
+	return as[openapi.Agents](ctx, c, get(nil, "v1", "agents"))
+}
+
 // Candidate tells what would change if the candidate of the server's
 // tenant decided.
 func (c *Client) Candidate(ctx context.Context) (*openapi.Candidate, error) {

@@ -18,6 +18,11 @@ func (s *Server) table() []route {
 	)
 	routes := []route{
 		{
+			pattern: "GET /v1/whoami",
+			scopes:  slices.Concat(decide, request, read, vote, admin, witness),
+			handle:  (*exchange).whoami,
+		},
+		{
 			pattern: "GET /v1/agents",
 			scopes:  slices.Concat(read, decide, request),
 			handle:  (*exchange).listAgents,
@@ -299,6 +304,18 @@ func (s *Server) table() []route {
 			handle:  (*exchange).redeliver,
 		},
 
+		{
+			pattern: "GET /openapi.json",
+			open:    true,
+			lax:     true,
+			handle:  (*exchange).openAPI,
+		},
+		{
+			pattern: "GET /docs",
+			open:    true,
+			lax:     true,
+			handle:  (*exchange).docs,
+		},
 		{
 			pattern: "GET /healthz",
 			open:    true,

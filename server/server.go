@@ -25,6 +25,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -35,6 +36,7 @@ import (
 	"github.com/assent-dev/assent/rap/runtime"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/administration"
+	"github.com/assent-dev/assent/server/apidocs"
 	"github.com/assent-dev/assent/server/candidate"
 	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/openapi"
@@ -142,6 +144,7 @@ type Server struct {
 	health   *health
 	kick     chan struct{} // wakes the sealer
 	draining chan struct{} // closed when Run ends
+	apidocs  func() (*apidocs.Docs, error)
 }
 
 // New returns a server. Nothing happens in the background before Run.
@@ -152,6 +155,7 @@ func New(cfg Config) *Server {
 		mux:      http.NewServeMux(),
 		kick:     make(chan struct{}, 1),
 		draining: make(chan struct{}),
+		apidocs:  sync.OnceValues(apidocs.New),
 	}
 	s.health = newHealth(cfg, s.draining)
 	s.metrics = newMetrics(cfg)
@@ -258,7 +262,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // wrong about it is told in the API's way.
 func inAPI(path string) bool {
 	return path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/healthz" || path == "/readyz" ||
-		path == "/metrics"
+		path == "/metrics" || path == "/openapi.json" || path == "/docs"
 }
 
 // nowhere answers for paths and methods that are not there. The mux

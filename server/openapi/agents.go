@@ -13,6 +13,20 @@ func (a Agents) SeenBy(bound []string) Agents {
 		}
 	}
 	a.Agents = seen
+	if len(bound) > 0 {
+		a.Loaded = withoutProblems(a.Loaded)
+	}
 
 	return a
+}
+
+// withoutProblems leaves out what is wrong with files: they may be those
+// of other agents.
+func withoutProblems(all []Loaded) []Loaded {
+	out := slices.Clone(all)
+	for i := range out {
+		out[i].Problems = nil
+	}
+
+	return out
 }

@@ -257,6 +257,33 @@ func (e ReportBodyReport) Valid() bool {
 	}
 }
 
+// Defines values for Role.
+const (
+	RoleAdministrator Role = "administrator"
+	RoleAgent         Role = "agent"
+	RoleApprover      Role = "approver"
+	RoleReader        Role = "reader"
+	RoleWitness       Role = "witness"
+)
+
+// Valid indicates whether the value is a known member of the Role enum.
+func (e Role) Valid() bool {
+	switch e {
+	case RoleAdministrator:
+		return true
+	case RoleAgent:
+		return true
+	case RoleApprover:
+		return true
+	case RoleReader:
+		return true
+	case RoleWitness:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Scope.
 const (
 	ScopeAdmin   Scope = "admin"
@@ -384,6 +411,9 @@ type Agents struct {
 
 	// Configuration digest of the decision configuration; absent without one
 	Configuration string `json:"configuration,omitempty"`
+
+	// Loaded the files in force, with their digests; what is wrong with them to tokens that are bound to no agents
+	Loaded []Loaded `json:"loaded,omitempty"`
 
 	// PermitAge how long an approval waits to be used, `15m`; absent without a decision configuration
 	PermitAge string `json:"permit_age,omitempty"`
@@ -962,6 +992,9 @@ type Require = policy.Require
 // Revision defines model for Revision.
 type Revision = approval.Revision
 
+// Role `agent`: presents calls (decide, request). `approver`: answers as its person (vote). `reader`: reads the tenant (read). `administrator`: asks for acts of administration (admin). `witness`: keeps checkpoints (witness)
+type Role string
+
 // Scope defines model for Scope.
 type Scope string
 
@@ -1087,6 +1120,43 @@ type VoteBody struct {
 
 // Voted defines model for Voted.
 type Voted = approval.Voted
+
+// Whoami defines model for Whoami.
+type Whoami struct {
+	// Agents the agents that it may act for; absent: all of them
+	Agents  []string  `json:"agents,omitempty"`
+	Created time.Time `json:"created"`
+
+	// Expires until when it is good, unless it is revoked
+	Expires time.Time `json:"expires"`
+
+	// ID of the token
+	ID string `json:"id"`
+
+	// Name of the token, which is the name of a runtime
+	Name string `json:"name"`
+
+	// Person whose token it is; absent: nobody's
+	Person *WhoamiPerson `json:"person,omitempty"`
+
+	// Roles what its scopes make of it, at least one
+	Roles []Role `json:"roles"`
+
+	// Scopes those that count: a token that is bound to agents has no use of read, admin and witness
+	Scopes []Scope `json:"scopes"`
+	Tenant string  `json:"tenant"`
+}
+
+// WhoamiPerson defines model for WhoamiPerson.
+type WhoamiPerson struct {
+	// Groups as of now, in the order of their names
+	Groups []string `json:"groups"`
+	ID     string   `json:"id"`
+
+	// Known the directory of people has them: answers of anybody else don't count
+	Known bool   `json:"known"`
+	Name  string `json:"name,omitempty"`
+}
 
 // WitnessBody defines model for WitnessBody.
 type WitnessBody struct {

@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/v1/whoami": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tell who the token is and what it may do
+         * @description Of a person it tells whether the directory knows them and which groups they hold as of now, since groups count when an answer is counted.
+         */
+        get: operations["whoami"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/agents": {
         parameters: {
             query?: never;
@@ -13,7 +33,7 @@ export interface paths {
         };
         /**
          * List the agents that can be used, and what decides about them
-         * @description A token that may act for some agents only sees those.
+         * @description A token that may act for some agents only sees those, and of the files in force their digests without what is wrong with them.
          */
         get: operations["listAgents"];
         put?: never;
@@ -957,6 +977,46 @@ export interface paths {
         put?: never;
         /** Try a dead delivery again */
         post: operations["redeliver"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * This document, as JSON
+         * @description The same for everybody. It tells nothing of the server's tenants, agents or people.
+         */
+        get: operations["openAPI"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/docs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * This document, as a page to read
+         * @description One page of plain HTML, without scripts and without anything from elsewhere.
+         */
+        get: operations["docs"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1962,6 +2022,41 @@ export interface components {
             /** Format: date-time */
             revoked?: string;
         };
+        Whoami: {
+            /** @description of the token */
+            id: string;
+            /** @description of the token, which is the name of a runtime */
+            name: string;
+            tenant: string;
+            /** @description what its scopes make of it, at least one */
+            roles: components["schemas"]["Role"][];
+            /** @description those that count: a token that is bound to agents has no use of read, admin and witness */
+            scopes: components["schemas"]["Scope"][];
+            /** @description the agents that it may act for; absent: all of them */
+            agents?: string[];
+            /** @description whose token it is; absent: nobody's */
+            person?: components["schemas"]["WhoamiPerson"];
+            /** Format: date-time */
+            created: string;
+            /**
+             * Format: date-time
+             * @description until when it is good, unless it is revoked
+             */
+            expires: string;
+        };
+        /**
+         * @description `agent`: presents calls (decide, request). `approver`: answers as its person (vote). `reader`: reads the tenant (read). `administrator`: asks for acts of administration (admin). `witness`: keeps checkpoints (witness)
+         * @enum {string}
+         */
+        Role: "agent" | "approver" | "reader" | "administrator" | "witness";
+        WhoamiPerson: {
+            id: string;
+            name?: string;
+            /** @description the directory of people has them: answers of anybody else don't count */
+            known: boolean;
+            /** @description as of now, in the order of their names */
+            groups: string[];
+        };
         /** @description An act of administration that people are asked about. It did not happen. */
         Asked: {
             request: components["schemas"]["Request"];
@@ -2041,6 +2136,8 @@ export interface components {
             permit_age?: string;
             /** @description what a call means that the agent's file does not declare: deny or ask; absent without a decision configuration, then deny */
             undeclared?: string;
+            /** @description the files in force, with their digests; what is wrong with them to tokens that are bound to no agents */
+            loaded?: components["schemas"]["Loaded"][];
             /** @description the policy registry of the decision configuration; absent without one */
             registry?: components["schemas"]["RegistryInForce"];
         };
@@ -2466,6 +2563,9 @@ export type Witnessed = components['schemas']['Witnessed'];
 export type Proof = components['schemas']['Proof'];
 export type Stats = components['schemas']['Stats'];
 export type Token = components['schemas']['Token'];
+export type Whoami = components['schemas']['Whoami'];
+export type Role = components['schemas']['Role'];
+export type WhoamiPerson = components['schemas']['WhoamiPerson'];
 export type Asked = components['schemas']['Asked'];
 export type DeviceBody = components['schemas']['DeviceBody'];
 export type Device = components['schemas']['Device'];
@@ -2510,6 +2610,58 @@ export type HeaderRetryAfter = components['headers']['RetryAfter'];
 export type HeaderWwwAuthenticate = components['headers']['WWWAuthenticate'];
 export type $defs = Record<string, never>;
 export interface operations {
+    whoami: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description who asks */
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "tok_1",
+                     *       "name": "mara-laptop",
+                     *       "tenant": "default",
+                     *       "roles": [
+                     *         "reader",
+                     *         "approver"
+                     *       ],
+                     *       "scopes": [
+                     *         "read",
+                     *         "vote"
+                     *       ],
+                     *       "person": {
+                     *         "id": "mara@example.com",
+                     *         "name": "Mara",
+                     *         "known": true,
+                     *         "groups": [
+                     *           "risk"
+                     *         ]
+                     *       },
+                     *       "created": "2026-01-01T08:00:00Z",
+                     *       "expires": "2026-01-01T20:00:00Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Whoami"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooMany"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     listAgents: {
         parameters: {
             query?: never;
@@ -4372,6 +4524,66 @@ export interface operations {
             429: components["responses"]["TooMany"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
+        };
+    };
+    openAPI: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description this document */
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["RequestId"];
+                    /** @description digest of the document, in quotes */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            /** @description If-None-Match names the document that is served */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    docs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the page */
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["RequestId"];
+                    /** @description digest of the page, in quotes */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description If-None-Match names the page that is served */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
         };
     };
     healthz: {

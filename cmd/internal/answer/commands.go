@@ -23,5 +23,13 @@ func Commands(caller remote.Caller) []*cobra.Command {
 		out = append(out, a.answerCommand(w))
 	}
 
-	return append(out, a.watchCommand(), a.signInsCommand(), a.grantsCommand(), a.revokeCommand(), a.loginCommand())
+	return append(
+		out,
+		a.watchCommand(),
+		a.signInsCommand(),
+		a.grantsCommand(),
+		a.revokeCommand(),
+		a.loginCommand(),
+		a.whoamiCommand(),
+	)
 }
