@@ -116,7 +116,7 @@ func (r *run) attempt(ctx context.Context, key string, n int) (v verdict, over b
 		return v, false, err
 	case decided.State == approval.Pending:
 		return r.stillAsked(decided), false, nil
-	case r.isOver(decided, n):
+	case r.isAnothers(decided, n):
 		return v, true, nil
 	case decided.State != approval.Approved:
 		return denies((&client.NotRunError{Opened: o, Request: decided}).Error()), false, nil
@@ -141,6 +141,13 @@ func (r *run) isOver(q *approval.Request, n int) bool {
 	}
 
 	return r.event.id == "" || q.Cause == approval.ByPlanChange && n == 0
+}
+
+// isAnothers reports whether a request that came to an end while this
+// call waited ended for another one: its run was taken by a call of the
+// same text, or it has lost its ground. Every other end is this call's.
+func (r *run) isAnothers(q *approval.Request, n int) bool {
+	return r.event.id == "" && q.State == approval.Consumed || q.Cause == approval.ByPlanChange && n == 0
 }
 
 // says is what the people who are asked are told beside the call.
