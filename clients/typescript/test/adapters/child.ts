@@ -1,0 +1,19 @@
+/** One turn in a process of its own, which is killed before or after it uses the permit. */
+
+import { Client } from "assent";
+import { BIG } from "../desk.js";
+import { turn } from "./turns.js";
+
+const { ASSENT_DIES, ASSENT_SERVER, ASSENT_TOKEN } = process.env;
+
+async function dies(url: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+  const uses = String(url).endsWith("/consume");
+  if (uses && ASSENT_DIES === "before") process.kill(process.pid, "SIGKILL");
+  const response = await fetch(url, init);
+  if (uses) process.kill(process.pid, "SIGKILL");
+  return response;
+}
+
+if (ASSENT_DIES && ASSENT_SERVER && ASSENT_TOKEN) {
+  await turn(new Client(ASSENT_SERVER, ASSENT_TOKEN, { fetch: dies }), [{ tool: "trade", args: JSON.stringify(BIG) }]);
+}

@@ -1,0 +1,87 @@
+/** Turns of a scripted model in the AI SDK, with tools that are behind assent. */
+
+import { type ModelMessage, generateText, stepCountIs, tool } from "ai";
+import { MockLanguageModelV4 } from "ai/test";
+import type { Client } from "assent";
+import { Assent } from "assent/adapters/ai-sdk";
+import { z } from "zod";
+
+export const SESSION = "s-1";
+
+/** A call of the scripted model. */
+export interface Made {
+  readonly tool: string;
+  readonly args: string;
+  readonly id?: string;
+}
+
+/** What became of the calls of one turn. */
+export interface Turn {
+  readonly told: Record<string, string>; // what the model was told, by the call's id
+  readonly ran: [tool: string, args: object][];
+  readonly waits?: ModelMessage[]; // where the turn is not over: what it goes on with
+}
+
+const usage = {
+  inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+  outputTokens: { total: 1, text: 1, reasoning: 0 },
+};
+
+/** Makes its calls once, and ends. */
+function scripted(calls: readonly Made[]): MockLanguageModelV4 {
+  return new MockLanguageModelV4({
+    doGenerate: async ({ prompt }) => {
+      if (prompt.some((message) => message.role === "tool")) {
+        return { content: [{ type: "text", text: "done" }], finishReason: { unified: "stop", raw: undefined }, usage, warnings: [] };
+      }
+      const content = calls.map(({ id = "call_1", tool, args }) => {
+        return { type: "tool-call" as const, toolCallId: id, toolName: tool, input: args };
+      });
+      return { content, finishReason: { unified: "tool-calls", raw: undefined }, usage, warnings: [] };
+    },
+  });
+}
+
+/** One turn; with `wait` it pauses when people have had so many seconds, and with messages it goes on. */
+export async function turn(client: Client, calls: readonly Made[], wait?: number, messages?: ModelMessage[]): Promise<Turn> {
+  const ran: Turn["ran"] = [];
+  const gate = new Assent(client, "desk", SESSION, wait === undefined ? {} : { wait });
+  const named = (name: string) =>
+    tool({
+      inputSchema: z.looseObject({ amount: z.number().optional() }),
+      execute: (args) => {
+        ran.push([name, args]);
+        return `${name} ran`;
+      },
+    });
+  const tools = gate.tools({ quote: named("quote"), trade: named("trade"), hurry: named("hurry"), drop_table: named("drop_table") });
+  const model = scripted(calls);
+  const given: ModelMessage[] = messages ?? [{ role: "user", content: "go" }];
+  const pausing = wait === undefined ? {} : { toolApproval: gate.approval };
+  const result = await generateText({ model, tools, messages: given, stopWhen: stepCountIs(2), ...pausing });
+
+  const told = toldTo(model);
+  if (!result.content.some((part) => part.type === "tool-approval-request")) return { told, ran };
+  const waits: ModelMessage[] = JSON.parse(JSON.stringify([...given, ...result.responseMessages])); // as a program keeps them
+  return { told, ran, waits };
+}
+
+/** What the model was told of its calls. */
+function toldTo(model: MockLanguageModelV4): Record<string, string> {
+  const told: Record<string, string> = {};
+  for (const message of model.doGenerateCalls.at(-1)?.prompt ?? []) {
+    if (message.role !== "tool") continue;
+    for (const part of message.content) {
+      if (part.type !== "tool-result") continue;
+      const output = part.output;
+      told[part.toolCallId] = output.type === "execution-denied" ? (output.reason ?? "") : String(output.value);
+    }
+  }
+  return told;
+}
+
+/** Goes on with a turn after people have answered, as another process would. */
+export async function goesOn(client: Client, waits: ModelMessage[]): Promise<Turn | undefined> {
+  const answer = await new Assent(client, "desk", SESSION).answer(waits);
+  return answer && turn(client, [], 0.1, [...waits, answer]);
+}
