@@ -12,6 +12,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/decide"
 	"github.com/assent-dev/assent/cmd/internal/demo"
 	"github.com/assent-dev/assent/cmd/internal/hook"
+	"github.com/assent-dev/assent/cmd/internal/hookfile"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/rapcall"
 	"github.com/assent-dev/assent/cmd/internal/remote"
@@ -58,7 +59,9 @@ func (p program) hooks() *cobra.Command {
 	caller := remote.Caller{Reader: config.Reader{Streams: p.Streams}}
 	operator := operate.Commands{Caller: caller, Backend: p.Backend}
 
-	return hook.Command(caller, hooksAlone, operator.HookInbox())
+	files := hookfile.Commands{Reader: caller.Reader, Check: hookFinds}
+
+	return hook.Command(caller, hooksAlone, slices.Insert(files.All(), 0, operator.HookInbox())...)
 }
 
 func root() *cobra.Command {

@@ -51,6 +51,19 @@ func hooksAlone(ctx context.Context, cfg config.MCP, asker, person string) (hook
 	}, nil
 }
 
+// hookFinds says what is wrong with the files of a hook without a
+// server, which opens no store for that.
+func hookFinds(cfg config.MCP) error {
+	log := slog.New(slog.DiscardHandler)
+	loaded, err := loadTenants(cfg.Asking(""), log)
+	if err != nil {
+		return err
+	}
+	_, err = onlyAgent(loaded[ownTenant].plans, cfg.Agent)
+
+	return err
+}
+
 // hookWait is how long one look at a request waits.
 const hookWait = time.Minute
 

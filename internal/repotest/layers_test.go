@@ -127,6 +127,7 @@ func layers() []layer {
 		{"cmd/internal/stores", 13},
 		{"cmd/internal/config", 14},
 		{"cmd/internal/remote", 15},
+		{"cmd/internal/edits", 13},
 		{"cmd/internal/clients", 15},
 		{"cmd/internal/rapcall", 15},
 		{"cmd/internal/mcpcmd", 15},
@@ -135,6 +136,7 @@ func layers() []layer {
 		{"cmd/internal/operate", 16},
 		{"cmd/internal/answer", 17},
 		{"cmd/internal/hook", 17},
+		{"cmd/internal/hookfile", 18},
 		{"cmd/internal/demo", 18},
 		{"examples/internal/*", 13}, // what examples share
 		{"internal/golden", 14},     // helper of tests
@@ -205,7 +207,7 @@ func fences() map[string]string {
 		"github.com/pelletier/go-toml":             "internal/settings",
 		"github.com/modelcontextprotocol/go-sdk":   "mcp/mcptest/gosdk",
 		"github.com/tetratelabs/wazero":            "clients/wasm",
-		"mvdan.cc/sh/v3":                           "resolve/shellfacts",
+		"mvdan.cc/sh/v3":                           "resolve/shellfacts cmd/internal/hookfile",
 		"github.com/chromedp":                      "internal/chromium server/inbox server/apidocs playground/site",
 	}
 }

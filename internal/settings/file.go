@@ -122,25 +122,54 @@ func (f *File) Replace(text []byte) error {
 	return f.locked(func() error { return f.replace(text) })
 }
 
-// ReplaceWithBackup is Replace after Backup and after what before does
-// with the backup's name. When before fails, nothing is replaced. No
-// other process replaces the file meanwhile.
+// ReplaceWithBackup is ReplaceAfter with Backup and what before does
+// with the backup's name.
 func (f *File) ReplaceWithBackup(text []byte, before func(backup string) error) error {
-	return f.locked(func() error {
-		if err := f.unchanged(); err != nil {
-			return err
-		}
+	return f.ReplaceAfter(text, func() error {
 		backup, err := f.Backup()
 		if err != nil {
 			return err
 		}
 		f.reached("backed up")
-		if err := before(backup); err != nil {
+
+		return before(backup)
+	})
+}
+
+// ReplaceAfter is Replace after before. When that fails, nothing is
+// replaced. No other process replaces the file meanwhile.
+func (f *File) ReplaceAfter(text []byte, before func() error) error {
+	return f.locked(func() error {
+		if err := f.unchanged(); err != nil {
+			return err
+		}
+		if err := before(); err != nil {
 			return err
 		}
 
 		return f.replace(text)
 	})
+}
+
+// Remove removes a file that is as it was when it was read.
+func (f *File) Remove() error {
+	return f.locked(func() error {
+		if err := f.unchanged(); err != nil {
+			return err
+		}
+		f.Text, f.Exists = nil, false
+
+		return os.Remove(f.Target)
+	})
+}
+
+// Writable is nil unless the file says that nobody writes to it.
+func (f *File) Writable() error {
+	if f.Exists && f.mode&0o200 == 0 {
+		return fmt.Errorf("%s: this file is read-only: make it writable first (chmod u+w)", f.Path)
+	}
+
+	return nil
 }
 
 // locked does what one process at a time may do in the directory of the

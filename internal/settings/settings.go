@@ -343,9 +343,13 @@ func (t *Table) unsafe() error {
 // without is a document without what stands at a path.
 func without(v any, path []string) any {
 	object, ok := v.(map[string]any)
-	if !ok {
+	switch {
+	case len(path) == 0:
+		return nil
+	case !ok:
 		return v
 	}
+
 	out := map[string]any{}
 	for name, value := range object {
 		switch {

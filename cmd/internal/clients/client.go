@@ -4,14 +4,13 @@
 package clients
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/assent-dev/assent/cmd/internal/edits"
 	"github.com/assent-dev/assent/internal/settings"
 )
 
@@ -25,7 +24,7 @@ type client struct {
 	form  settings.Form
 	table []string // where its servers stand in the file
 	// file is where it keeps them, "" where it has no such scope.
-	file  func(p place, scope string) string
+	file  func(p edits.Place, scope string) string
 	words words
 	hold  string // of the gateway's configuration: how long its calls may wait
 }
@@ -48,20 +47,6 @@ type words struct {
 	// carries reports whether it fills that in in env, too.
 	carries bool
 }
-
-// place is where a command runs.
-type place struct {
-	os      string // as runtime.GOOS
-	getenv  func(string) string
-	project string // absolute
-}
-
-// The scopes of a file.
-const (
-	scopeUser    = "user"    // all that a user does
-	scopeProject = "project" // a directory, for whoever works there
-	scopeLocal   = "local"   // a directory, for this user; Claude Code alone
-)
 
 // all are the clients.
 func all() []client {
@@ -96,6 +81,29 @@ var (
 	dollars = regexp.MustCompile(`\$(\{[^}]+\}|[A-Za-z_][A-Za-z0-9_]*)`)
 )
 
+// program are the words of most clients for a program; aside are those
+// about the client alone.
+func program(aside ...string) words {
+	return words{
+		command: "command",
+		args:    "args",
+		env:     "env",
+		aside:   aside,
+	}
+}
+
+// anywhere are the words of most clients that know addresses, too, and
+// fill in variables themselves.
+func anywhere(aside ...string) words {
+	w := program(aside...)
+	w.urls = []string{"url"}
+	w.headers = "headers"
+	w.refers = braces
+	w.carries = true
+
+	return w
+}
+
 // claudeCode has three places: the user's file, a project's part of
 // that file, and a file in the project.
 func claudeCode() client {
@@ -104,26 +112,17 @@ func claudeCode() client {
 		title: "Claude Code",
 		table: []string{"mcpServers"},
 		hold:  "claude-code-stdio",
-		file: func(p place, scope string) string {
-			if scope == scopeProject {
-				return filepath.Join(p.project, ".mcp.json")
+		file: func(p edits.Place, scope string) string {
+			if scope == edits.Project {
+				return filepath.Join(p.Project, ".mcp.json")
 			}
-			if dir := p.getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+			if dir := p.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
 				return filepath.Join(dir, ".claude.json")
 			}
 
-			return p.home(".claude.json")
+			return p.Home(".claude.json")
 		},
-		words: words{
-			command: "command",
-			args:    "args",
-			env:     "env",
-			urls:    []string{"url"},
-			headers: "headers",
-			aside:   []string{"type", "timeout"},
-			refers:  braces,
-			carries: true,
-		},
+		words: anywhere("type", "timeout"),
 	}
 }
 
@@ -133,15 +132,10 @@ func claudeDesktop() client {
 		title: "Claude Desktop",
 		table: []string{"mcpServers"},
 		hold:  "claude-desktop",
-		file: func(p place, scope string) string {
-			return p.forUser(scope, p.appData("Claude", "claude_desktop_config.json"))
+		file: func(p edits.Place, scope string) string {
+			return forUser(scope, p.AppData("Claude", "claude_desktop_config.json"))
 		},
-		words: words{
-			command: "command",
-			args:    "args",
-			env:     "env",
-			aside:   []string{"type"},
-		},
+		words: program("type"),
 	}
 }
 
@@ -152,107 +146,77 @@ func cursor() client {
 		name:  "cursor",
 		title: "Cursor",
 		table: []string{"mcpServers"},
-		file: func(p place, scope string) string {
-			return p.either(scope, ".cursor", "mcp.json")
+		file: func(p edits.Place, scope string) string {
+			return p.Either(scope, ".cursor", "mcp.json")
 		},
-		words: words{
-			command: "command",
-			args:    "args",
-			env:     "env",
-			urls:    []string{"url"},
-			headers: "headers",
-			aside:   []string{"type", "disabled"},
-			refers:  braces,
-			carries: true,
-		},
+		words: anywhere("type", "disabled"),
 	}
 }
 
 // vscode calls its table servers, and lets the user fill in inputs.
 func vscode() client {
+	w := anywhere("type", "gallery", "version", "dev")
+	w.cwd = "cwd"
+
 	return client{
 		name:  "vscode",
 		title: "VS Code",
 		table: []string{"servers"},
 		hold:  "vscode",
-		file: func(p place, scope string) string {
-			if scope == scopeProject {
-				return filepath.Join(p.project, ".vscode", "mcp.json")
+		file: func(p edits.Place, scope string) string {
+			if scope == edits.Project {
+				return filepath.Join(p.Project, ".vscode", "mcp.json")
 			}
 
-			return p.appData("Code", "User", "mcp.json")
+			return p.AppData("Code", "User", "mcp.json")
 		},
-		words: words{
-			command: "command",
-			args:    "args",
-			env:     "env",
-			cwd:     "cwd",
-			urls:    []string{"url"},
-			headers: "headers",
-			aside:   []string{"type", "gallery", "version", "dev"},
-			refers:  braces,
-			carries: true,
-		},
+		words: w,
 	}
 }
 
 // codex keeps its servers in tables of TOML.
 func codex() client {
+	w := program("enabled", "required", "startup_timeout_sec", "startup_timeout_ms", "tool_timeout_sec")
+	w.cwd = "cwd"
+	w.urls = []string{"url"}
+	w.headers = "http_headers"
+	w.envNames = "env_vars"
+	w.tokenEnv = "bearer_token_env_var"
+	w.headerEnv = "env_http_headers"
+
 	return client{
 		name:  "codex",
 		title: "Codex",
 		form:  settings.TOML,
 		table: []string{"mcp_servers"},
 		hold:  "codex",
-		file: func(p place, scope string) string {
-			if dir := p.getenv("CODEX_HOME"); dir != "" && scope == scopeUser {
+		file: func(p edits.Place, scope string) string {
+			if dir := p.Getenv("CODEX_HOME"); dir != "" && scope == edits.User {
 				return filepath.Join(dir, "config.toml")
 			}
 
-			return p.either(scope, ".codex", "config.toml")
+			return p.Either(scope, ".codex", "config.toml")
 		},
-		words: words{
-			command:   "command",
-			args:      "args",
-			env:       "env",
-			cwd:       "cwd",
-			urls:      []string{"url"},
-			headers:   "http_headers",
-			envNames:  "env_vars",
-			tokenEnv:  "bearer_token_env_var",
-			headerEnv: "env_http_headers",
-			aside: []string{
-				"enabled",
-				"required",
-				"startup_timeout_sec",
-				"startup_timeout_ms",
-				"tool_timeout_sec",
-			},
-		},
+		words: w,
 	}
 }
 
 // gemini keeps servers among its settings, and tells HTTP from SSE by
 // the field's name.
 func gemini() client {
+	w := anywhere("type", "timeout", "trust", "description")
+	w.cwd = "cwd"
+	w.urls = []string{"httpUrl", "url"}
+	w.refers = dollars
+
 	return client{
 		name:  "gemini",
 		title: "Gemini CLI",
 		table: []string{"mcpServers"},
-		file: func(p place, scope string) string {
-			return p.either(scope, ".gemini", "settings.json")
+		file: func(p edits.Place, scope string) string {
+			return p.Either(scope, ".gemini", "settings.json")
 		},
-		words: words{
-			command: "command",
-			args:    "args",
-			env:     "env",
-			cwd:     "cwd",
-			urls:    []string{"httpUrl", "url"},
-			headers: "headers",
-			aside:   []string{"type", "timeout", "trust", "description"},
-			refers:  dollars,
-			carries: true,
-		},
+		words: w,
 	}
 }
 
@@ -264,12 +228,12 @@ func goose() client {
 		title: "Goose",
 		form:  settings.YAML,
 		table: []string{"extensions"},
-		file: func(p place, scope string) string {
-			if p.os == "windows" {
-				return p.forUser(
+		file: func(p edits.Place, scope string) string {
+			if p.OS == "windows" {
+				return forUser(
 					scope,
 					filepath.Join(
-						p.getenv("APPDATA"),
+						p.Getenv("APPDATA"),
 						"Block",
 						"goose",
 						"config",
@@ -278,7 +242,7 @@ func goose() client {
 				)
 			}
 
-			return p.forUser(scope, p.config("goose", "config.yaml"))
+			return forUser(scope, p.Config("goose", "config.yaml"))
 		},
 		words: words{
 			command:  "cmd",
@@ -301,64 +265,23 @@ func goose() client {
 	}
 }
 
-// home is a file in the user's home directory.
-func (p place) home(parts ...string) string {
-	dir := p.getenv("HOME")
-	if p.os == "windows" {
-		dir = p.getenv("USERPROFILE")
-	}
-
-	return filepath.Join(append([]string{dir}, parts...)...)
-}
-
-// config is a file in the directory of configurations on Unix.
-func (p place) config(parts ...string) string {
-	dir := p.getenv("XDG_CONFIG_HOME")
-	if dir == "" {
-		dir = p.home(".config")
-	}
-
-	return filepath.Join(append([]string{dir}, parts...)...)
-}
-
-// appData is a file where programs with windows keep theirs.
-func (p place) appData(parts ...string) string {
-	switch p.os {
-	case "windows":
-		return filepath.Join(append([]string{p.getenv("APPDATA")}, parts...)...)
-	case "darwin":
-		return p.home(append([]string{"Library", "Application Support"}, parts...)...)
-	}
-
-	return p.config(parts...)
-}
-
-func (p place) forUser(scope, file string) string {
-	if scope == scopeUser {
+// forUser is a file that a client has for the user alone.
+func forUser(scope, file string) string {
+	if scope == edits.User {
 		return file
 	}
 
 	return ""
 }
 
-// either is a file in the home directory or in the project, in a
-// directory of the same name.
-func (p place) either(scope string, parts ...string) string {
-	if scope == scopeProject {
-		return filepath.Join(append([]string{p.project}, parts...)...)
-	}
-
-	return p.home(parts...)
-}
-
 // scopes are those that a client has.
-func (c client) scopes(p place) []string {
-	out := []string{scopeUser}
-	if c.file(p, scopeProject) != "" {
-		out = append(out, scopeProject)
+func (c client) scopes(p edits.Place) []string {
+	out := []string{edits.User}
+	if c.file(p, edits.Project) != "" {
+		out = append(out, edits.Project)
 	}
 	if c.name == "claude-code" {
-		out = append(out, scopeLocal)
+		out = append(out, edits.Local)
 	}
 
 	return out
@@ -370,11 +293,11 @@ type spot struct {
 	scope   string
 	file    string
 	table   []string
-	project string // "" for scopeUser
+	project string // "" for edits.User
 }
 
 // spotOf is where a client keeps the servers of a scope.
-func (c client) spotOf(p place, scope string) (spot, error) {
+func (c client) spotOf(p edits.Place, scope string) (spot, error) {
 	if !slices.Contains(c.scopes(p), scope) {
 		return spot{}, fmt.Errorf("--scope %s: %s has no such file: expected %s", scope, c.title,
 			strings.Join(c.scopes(p), " or "))
@@ -392,11 +315,11 @@ func (c client) spotOf(p place, scope string) (spot, error) {
 		)
 	}
 
-	if scope != scopeUser {
-		s.project = p.project
+	if scope != edits.User {
+		s.project = p.Project
 	}
-	if scope == scopeLocal {
-		s.table = append([]string{"projects", p.project}, c.table...)
+	if scope == edits.Local {
+		s.table = append([]string{"projects", p.Project}, c.table...)
 	}
 
 	return s, nil
@@ -405,12 +328,7 @@ func (c client) spotOf(p place, scope string) (spot, error) {
 // folder is the name of the directory for what the gateway needs, in
 // that of assent's configurations.
 func (s spot) folder() string {
-	if s.scope == scopeUser {
-		return s.client.name
-	}
-	digest := sha256.Sum256([]byte(s.project))
-
-	return s.client.name + "-" + s.scope + "-" + hex.EncodeToString(digest[:4])
+	return edits.Folder(s.client.name, s.scope, s.project)
 }
 
 // read opens the file and its table.

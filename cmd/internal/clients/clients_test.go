@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/edits"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	mcp "github.com/assent-dev/assent/mcp/config"
 	"github.com/assent-dev/assent/schema"
@@ -95,7 +96,7 @@ func (w *world) file(name string) string {
 		w.t.Fatal(err)
 	}
 
-	return c.file(place{"linux", w.getenv, "/project"}, scopeUser)
+	return c.file(edits.Place{OS: "linux", Getenv: w.getenv, Project: "/project"}, edits.User)
 }
 
 func (w *world) gateway(name string) string {
@@ -516,7 +517,8 @@ func TestChangedSince(t *testing.T) {
 			if !strings.Contains(got, "kept and changed") || strings.Contains(got, "gateway") {
 				t.Errorf("it is now\n%s", got)
 			}
-			s, err := mustFind(t, name).spotOf(place{"linux", w.getenv, "/project"}, scopeUser)
+			here := edits.Place{OS: "linux", Getenv: w.getenv, Project: "/project"}
+			s, err := mustFind(t, name).spotOf(here, edits.User)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,20 +1,18 @@
 package clients
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/edits"
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
 
@@ -25,20 +23,19 @@ type Commands struct{ config.Reader }
 type flags struct {
 	choice
 
+	edits.Flags
+
 	client string
 	scope  string
-	yes    bool
-	dry    bool
-	json   bool
 }
 
-func (f *flags) add(cmd *cobra.Command) {
+func (f *flags) addAll(cmd *cobra.Command) {
 	all := cmd.Flags()
 	all.StringVar(&f.client, "client", "", "`CLIENT`: "+strings.Join(names(), ", "))
 	all.StringVar(
 		&f.scope,
 		"scope",
-		scopeUser,
+		edits.User,
 		"`SCOPE` of the client's file: user, project or local (claude-code)",
 	)
 	all.StringVar(
@@ -47,12 +44,10 @@ func (f *flags) add(cmd *cobra.Command) {
 		"",
 		"`FILE` of the gateway's configuration; else in your assent directory",
 	)
-	all.BoolVar(&f.yes, "yes", false, "change the file without asking")
-	all.BoolVar(&f.dry, "dry-run", false, "show what would change, and change nothing")
-	all.BoolVar(&f.json, "json", false, "print JSON")
+	f.Add(cmd)
 	term.Required(cmd, "client")
 	term.Offer(cmd, "client", names()...)
-	term.Offer(cmd, "scope", scopeUser, scopeProject, scopeLocal)
+	term.Offer(cmd, "scope", edits.User, edits.Project, edits.Local)
 }
 
 // Install is the command that puts servers behind the gateway.
@@ -67,7 +62,7 @@ func (a Commands) Install() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.install(f) },
 	}
-	f.add(cmd)
+	f.addAll(cmd)
 	all := cmd.Flags()
 	all.StringArrayVar(
 		&f.servers,
@@ -104,16 +99,9 @@ func (a Commands) Uninstall() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.uninstall(f) },
 	}
-	f.add(cmd)
+	f.addAll(cmd)
 
 	return cmd
-}
-
-// place is where this command runs.
-func (a Commands) place() (place, error) {
-	dir, err := os.Getwd()
-
-	return place{runtime.GOOS, a.Getenv, dir}, err
 }
 
 // spot is what the flags name. A configuration that they don't name
@@ -123,7 +111,7 @@ func (a Commands) spot(f *flags) (spot, error) {
 	if err != nil {
 		return spot{}, err
 	}
-	p, err := a.place()
+	p, err := edits.Here(a.Getenv)
 	if err != nil {
 		return spot{}, err
 	}
@@ -196,10 +184,10 @@ func (a Commands) install(f flags) error {
 	if err := a.showPlan(f, p, &out); err != nil {
 		return err
 	}
-	if f.dry {
-		return a.printed(f, out, "nothing is changed: this was a dry run")
+	if f.Dry {
+		return f.Printed(a.Streams, out, "nothing is changed: this was a dry run")
 	}
-	if err := a.confirm(f, s.file); err != nil {
+	if err := f.Confirm(a.Streams, s.file); err != nil {
 		return err
 	}
 	if err := p.write(); err != nil {
@@ -207,13 +195,13 @@ func (a Commands) install(f flags) error {
 	}
 	out.Backup, out.Done = p.record.Backup, true
 
-	return a.printed(f, out, "installed; the file as it was is "+out.Backup+"\nRestart "+s.client.title+
+	return f.Printed(a.Streams, out, "installed; the file as it was is "+out.Backup+"\nRestart "+s.client.title+
 		". To answer what it asks: assent mcp inbox --config "+out.Config+
 		"\nTo undo it: assent mcp uninstall --client "+s.client.name+scopeFlag(s))
 }
 
 func scopeFlag(s spot) string {
-	if s.scope == scopeUser {
+	if s.scope == edits.User {
 		return ""
 	}
 
@@ -222,7 +210,7 @@ func scopeFlag(s spot) string {
 
 // showPlan prints what an install changes, for people.
 func (a Commands) showPlan(f flags, p *plan, out *installed) error {
-	w := a.shown(f)
+	w := f.Shown(a.Streams)
 	w.Raw(term.Scrub(difference(p.spot, p.before, p.after)))
 	w.Printf("\n")
 	for _, path := range out.Wrote {
@@ -241,55 +229,6 @@ func (a Commands) showPlan(f flags, p *plan, out *installed) error {
 	}
 
 	return w.Done()
-}
-
-// shown is where people read: the error stream where the output is JSON.
-func (a Commands) shown(f flags) *term.Printer {
-	s := a.Streams
-	if f.json {
-		s.Out = s.Err
-	}
-
-	return s.Printer()
-}
-
-func (a Commands) printed(f flags, doc any, text string) error {
-	p := a.Printer()
-	if f.json {
-		return p.Document(doc)
-	}
-	for line := range strings.Lines(text + "\n") {
-		p.Printf("%s\n", strings.TrimSuffix(line, "\n"))
-	}
-
-	return p.Done()
-}
-
-// confirm asks before a file is changed. Where nobody could answer,
-// --yes is needed.
-func (a Commands) confirm(f flags, file string) error {
-	if f.yes {
-		return nil
-	}
-	if !a.InTerminal || !a.ErrTerminal && !a.OutTerminal {
-		return errors.New(
-			"there is no terminal to ask at: give --yes to change the file, or --dry-run to look only",
-		)
-	}
-	w := a.shown(f)
-	w.Printf("\nChange %s? Type yes, anything else stops: ", file)
-	if err := w.Done(); err != nil {
-		return err
-	}
-	line, err := bufio.NewReader(a.In).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if strings.TrimSpace(line) != "yes" {
-		return term.No("stopped: nothing was changed")
-	}
-
-	return nil
 }
 
 // uninstalled is what uninstall says with --json.
@@ -328,10 +267,10 @@ func (a Commands) uninstall(f flags) error {
 	if err := a.showUndo(f, u); err != nil {
 		return err
 	}
-	if f.dry {
-		return a.printed(f, out, "nothing is changed: this was a dry run")
+	if f.Dry {
+		return f.Printed(a.Streams, out, "nothing is changed: this was a dry run")
 	}
-	if err := a.confirm(f, s.file); err != nil {
+	if err := f.Confirm(a.Streams, s.file); err != nil {
 		return err
 	}
 	kept, err := u.write()
@@ -343,7 +282,7 @@ func (a Commands) uninstall(f flags) error {
 		out.Backup = u.record.Backup
 	}
 
-	return a.printed(f, out, u.told(kept))
+	return f.Printed(a.Streams, out, u.told(kept))
 }
 
 func (a Commands) showUndo(f flags, u *undo) error {
@@ -351,7 +290,7 @@ func (a Commands) showUndo(f flags, u *undo) error {
 	if err != nil {
 		return err
 	}
-	w := a.shown(f)
+	w := f.Shown(a.Streams)
 	w.Raw(term.Scrub(difference(u.spot, u.now, after)))
 	for _, name := range u.kept {
 		w.Printf("note    %s is declared again, and stays as it is now\n", name)
@@ -405,7 +344,7 @@ func (a Commands) status(only string, asJSON bool) error {
 		list = []client{c}
 	}
 
-	p, err := a.place()
+	p, err := edits.Here(a.Getenv)
 	if err != nil {
 		return err
 	}

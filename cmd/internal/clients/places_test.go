@@ -3,6 +3,8 @@ package clients
 import (
 	"strings"
 	"testing"
+
+	"github.com/assent-dev/assent/cmd/internal/edits"
 )
 
 // TestPlaces: where the clients keep their servers.
@@ -13,25 +15,25 @@ func TestPlaces(t *testing.T) {
 		"APPDATA":     "/home/ann/AppData/Roaming",
 	}
 	for _, c := range []struct{ os, client, scope, want string }{
-		{"linux", "claude-code", scopeUser, "/home/ann/.claude.json"},
-		{"linux", "claude-code", scopeProject, "/project/.mcp.json"},
-		{"linux", "claude-desktop", scopeUser, "/home/ann/.config/Claude/claude_desktop_config.json"},
-		{"darwin", "claude-desktop", scopeUser, "/home/ann/Library/Application Support/Claude/claude_desktop_config.json"},
-		{"windows", "claude-desktop", scopeUser, "/home/ann/AppData/Roaming/Claude/claude_desktop_config.json"},
-		{"windows", "cursor", scopeUser, "/home/ann/.cursor/mcp.json"},
-		{"linux", "cursor", scopeProject, "/project/.cursor/mcp.json"},
-		{"linux", "vscode", scopeUser, "/home/ann/.config/Code/User/mcp.json"},
-		{"darwin", "vscode", scopeUser, "/home/ann/Library/Application Support/Code/User/mcp.json"},
-		{"windows", "vscode", scopeUser, "/home/ann/AppData/Roaming/Code/User/mcp.json"},
-		{"linux", "vscode", scopeProject, "/project/.vscode/mcp.json"},
-		{"darwin", "codex", scopeUser, "/home/ann/.codex/config.toml"},
-		{"linux", "codex", scopeProject, "/project/.codex/config.toml"},
-		{"linux", "gemini", scopeUser, "/home/ann/.gemini/settings.json"},
-		{"linux", "gemini", scopeProject, "/project/.gemini/settings.json"},
-		{"darwin", "goose", scopeUser, "/home/ann/.config/goose/config.yaml"},
-		{"windows", "goose", scopeUser, "/home/ann/AppData/Roaming/Block/goose/config/config.yaml"},
+		{"linux", "claude-code", edits.User, "/home/ann/.claude.json"},
+		{"linux", "claude-code", edits.Project, "/project/.mcp.json"},
+		{"linux", "claude-desktop", edits.User, "/home/ann/.config/Claude/claude_desktop_config.json"},
+		{"darwin", "claude-desktop", edits.User, "/home/ann/Library/Application Support/Claude/claude_desktop_config.json"},
+		{"windows", "claude-desktop", edits.User, "/home/ann/AppData/Roaming/Claude/claude_desktop_config.json"},
+		{"windows", "cursor", edits.User, "/home/ann/.cursor/mcp.json"},
+		{"linux", "cursor", edits.Project, "/project/.cursor/mcp.json"},
+		{"linux", "vscode", edits.User, "/home/ann/.config/Code/User/mcp.json"},
+		{"darwin", "vscode", edits.User, "/home/ann/Library/Application Support/Code/User/mcp.json"},
+		{"windows", "vscode", edits.User, "/home/ann/AppData/Roaming/Code/User/mcp.json"},
+		{"linux", "vscode", edits.Project, "/project/.vscode/mcp.json"},
+		{"darwin", "codex", edits.User, "/home/ann/.codex/config.toml"},
+		{"linux", "codex", edits.Project, "/project/.codex/config.toml"},
+		{"linux", "gemini", edits.User, "/home/ann/.gemini/settings.json"},
+		{"linux", "gemini", edits.Project, "/project/.gemini/settings.json"},
+		{"darwin", "goose", edits.User, "/home/ann/.config/goose/config.yaml"},
+		{"windows", "goose", edits.User, "/home/ann/AppData/Roaming/Block/goose/config/config.yaml"},
 	} {
-		p := place{c.os, func(name string) string { return env[name] }, "/project"}
+		p := edits.Place{OS: c.os, Getenv: func(name string) string { return env[name] }, Project: "/project"}
 		s, err := mustFind(t, c.client).spotOf(p, c.scope)
 		if err != nil || s.file != c.want {
 			t.Errorf("%s, %s, %s: %s, %v, want %s", c.os, c.client, c.scope, s.file, err, c.want)

@@ -1,8 +1,6 @@
 package clients
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/assent-dev/assent/cmd/internal/edits"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/diag"
 	"github.com/assent-dev/assent/internal/settings"
@@ -190,7 +189,7 @@ func (p *plan) free() error {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
-	case left.Before == digestOf(p.file.Text) && left.File == p.spot.file:
+	case left.Before == edits.Digest(p.file.Text) && left.File == p.spot.file:
 		p.leftover = &left
 	default:
 		return fmt.Errorf(
@@ -326,13 +325,13 @@ func (p *plan) change(command string) error {
 		Scope:   p.spot.scope,
 		Project: p.spot.project,
 		File:    p.spot.file,
-		Before:  digestOf(p.file.Text),
-		After:   digestOf(p.text),
+		Before:  edits.Digest(p.file.Text),
+		After:   edits.Digest(p.text),
 		Moved:   remove,
 		Entry:   p.entry.Value,
 	}
 	for _, f := range p.files {
-		p.record.Files = append(p.record.Files, recorded{f.path, digestOf(f.text)})
+		p.record.Files = append(p.record.Files, recorded{f.path, edits.Digest(f.text)})
 	}
 
 	return err
@@ -404,10 +403,4 @@ func (p *plan) write() error {
 	}
 
 	return err
-}
-
-func digestOf(text []byte) string {
-	sum := sha256.Sum256(text)
-
-	return hex.EncodeToString(sum[:])
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/assent-dev/assent/cmd/internal/edits"
 )
 
 // record is what an install has done, kept beside the configuration of
@@ -130,7 +132,7 @@ func (r *record) changed() []string {
 	var out []string
 	for _, f := range r.Files {
 		text, err := os.ReadFile(f.Path)
-		if err == nil && digestOf(text) != f.SHA256 {
+		if err == nil && edits.Digest(text) != f.SHA256 {
 			out = append(out, f.Path)
 		}
 	}

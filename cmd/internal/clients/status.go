@@ -4,6 +4,7 @@ import (
 	"os"
 	"reflect"
 
+	"github.com/assent-dev/assent/cmd/internal/edits"
 	"github.com/assent-dev/assent/internal/settings"
 	"github.com/assent-dev/assent/mcp/config"
 )
@@ -74,7 +75,7 @@ func (o *status) gateway(s spot, f *settings.File, m settings.Member) {
 	case !reflect.DeepEqual(r.Entry, m.Value):
 		o.State = stateChanged
 	default:
-		o.Since = digestOf(f.Text) != r.After
+		o.Since = edits.Digest(f.Text) != r.After
 	}
 
 	text, err := os.ReadFile(o.Config)
@@ -92,7 +93,7 @@ func (o *status) gateway(s spot, f *settings.File, m settings.Member) {
 }
 
 // statuses are those of all files of a client.
-func (c client) statuses(p place) ([]status, error) {
+func (c client) statuses(p edits.Place) ([]status, error) {
 	var out []status
 	for _, scope := range c.scopes(p) {
 		s, err := c.spotOf(p, scope)

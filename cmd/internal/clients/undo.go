@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 
+	"github.com/assent-dev/assent/cmd/internal/edits"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/settings"
 )
@@ -82,14 +83,14 @@ func (u *undo) back() error {
 		)
 	}
 
-	if digestOf(before) != u.record.Before {
+	if edits.Digest(before) != u.record.Before {
 		return fmt.Errorf(
 			"%s is not the backup that the install made: put the servers back by hand",
 			u.record.Backup,
 		)
 	}
 
-	now := digestOf(u.file.Text)
+	now := edits.Digest(u.file.Text)
 	if u.exact = now == u.record.After || now == u.record.Before; u.exact {
 		u.text, u.restored = before, u.record.Moved
 		return nil

@@ -16,7 +16,6 @@ import (
 
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
-	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/remote"
 	"github.com/assent-dev/assent/cmd/internal/term"
 )
@@ -90,21 +89,9 @@ func (a command) product(p *product) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return a.run(p, f) },
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return a.blocked(p, err) })
-	remote.Connected(cmd, &f.Connection)
-	_ = cmd.Flags().MarkHidden("json") // it is there: Connected adds it
-	operate.HookFlags(cmd, &f.HookFlags)
-	flags := cmd.Flags()
-	flags.StringVar(&f.agent, "agent", "", "`ID` of the agent at the server")
-	flags.StringVar(&f.person, "person", "", "with --people: `ID` of the person whose agent this is, who doesn't "+
-		"approve its calls")
-	flags.StringVar(&f.principal, "principal", "", "`NAME` of the person whom the agent acts for")
-	flags.DurationVar(&f.wait, "wait", p.wait, "how long people have before the call is told to come again: less than "+
-		"the hook's own time in the settings")
-	flags.BoolVar(&f.observe, "observe", false, "HOLD NOTHING UP, only record what would have been allowed, asked or "+
-		"denied: every call runs as if there were no hook")
+	f.add(cmd, p.wait)
 	if p.defers {
-		flags.BoolVar(&f.defers, "defer", false, "put off what is still asked until the session is resumed; for claude -p "+
-			"alone, where no rule of its settings allows the call")
+		f.addDefer(cmd)
 	}
 
 	return cmd

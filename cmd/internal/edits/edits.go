@@ -1,0 +1,96 @@
+// Package edits is what commands share that change the settings files
+// of other programs: where these stand, the flags, the question before
+// a change, and how the outcome is told.
+package edits
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/assent-dev/assent/cmd/internal/term"
+)
+
+// The scopes of a file.
+const (
+	User    = "user"    // all that a user does
+	Project = "project" // a directory, for whoever works there
+	Local   = "local"   // a directory, for this user; Claude Code alone
+)
+
+// Flags are how a change goes.
+type Flags struct {
+	Yes  bool
+	Dry  bool
+	JSON bool
+}
+
+// Add adds the flags to a command.
+func (f *Flags) Add(cmd *cobra.Command) {
+	all := cmd.Flags()
+	all.BoolVar(&f.Yes, "yes", false, "change the file without asking")
+	all.BoolVar(&f.Dry, "dry-run", false, "show what would change, and change nothing")
+	all.BoolVar(&f.JSON, "json", false, "print JSON")
+}
+
+// Shown is where people read: the error stream where the output is JSON.
+func (f Flags) Shown(s term.Streams) *term.Printer {
+	if f.JSON {
+		s.Out = s.Err
+	}
+
+	return s.Printer()
+}
+
+// Printed tells the outcome: the document where the output is JSON, else
+// the text.
+func (f Flags) Printed(s term.Streams, doc any, text string) error {
+	p := s.Printer()
+	if f.JSON {
+		return p.Document(doc)
+	}
+	for line := range strings.Lines(text + "\n") {
+		p.Printf("%s\n", strings.TrimSuffix(line, "\n"))
+	}
+
+	return p.Done()
+}
+
+// Confirm asks before a file is changed. Where nobody could answer,
+// --yes is needed.
+func (f Flags) Confirm(s term.Streams, file string) error {
+	if f.Yes {
+		return nil
+	}
+	if !s.InTerminal || !s.ErrTerminal && !s.OutTerminal {
+		return errors.New(
+			"there is no terminal to ask at: give --yes to change the file, or --dry-run to look only",
+		)
+	}
+	w := f.Shown(s)
+	w.Printf("\nChange %s? Type yes, anything else stops: ", file)
+	if err := w.Done(); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(s.In).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if strings.TrimSpace(line) != "yes" {
+		return term.No("stopped: nothing was changed")
+	}
+
+	return nil
+}
+
+// Digest is the SHA-256 of a text, in hexadecimal digits.
+func Digest(text []byte) string {
+	sum := sha256.Sum256(text)
+
+	return hex.EncodeToString(sum[:])
+}

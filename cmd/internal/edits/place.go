@@ -1,0 +1,78 @@
+package edits
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// Place is where a command runs.
+type Place struct {
+	OS      string // as runtime.GOOS
+	Getenv  func(string) string
+	Project string // absolute
+}
+
+// Here is the place of this process.
+func Here(getenv func(string) string) (Place, error) {
+	dir, err := os.Getwd()
+
+	return Place{runtime.GOOS, getenv, dir}, err
+}
+
+// Home is a file in the user's home directory.
+func (p Place) Home(parts ...string) string {
+	dir := p.Getenv("HOME")
+	if p.OS == "windows" {
+		dir = p.Getenv("USERPROFILE")
+	}
+
+	return filepath.Join(append([]string{dir}, parts...)...)
+}
+
+// Config is a file in the directory of configurations on Unix.
+func (p Place) Config(parts ...string) string {
+	dir := p.Getenv("XDG_CONFIG_HOME")
+	if dir == "" {
+		dir = p.Home(".config")
+	}
+
+	return filepath.Join(append([]string{dir}, parts...)...)
+}
+
+// AppData is a file where programs with windows keep theirs.
+func (p Place) AppData(parts ...string) string {
+	switch p.OS {
+	case "windows":
+		return filepath.Join(append([]string{p.Getenv("APPDATA")}, parts...)...)
+	case "darwin":
+		return p.Home(append([]string{"Library", "Application Support"}, parts...)...)
+	}
+
+	return p.Config(parts...)
+}
+
+// InProject is a file in the project.
+func (p Place) InProject(parts ...string) string {
+	return filepath.Join(append([]string{p.Project}, parts...)...)
+}
+
+// Either is a file in the home directory or in the project, in a
+// directory of the same name.
+func (p Place) Either(scope string, parts ...string) string {
+	if scope == Project {
+		return p.InProject(parts...)
+	}
+
+	return p.Home(parts...)
+}
+
+// Folder is the name of a directory for what is kept about a scope of a
+// program; project is "" for User.
+func Folder(program, scope, project string) string {
+	if scope == User {
+		return program
+	}
+
+	return program + "-" + scope + "-" + Digest([]byte(project))[:8]
+}

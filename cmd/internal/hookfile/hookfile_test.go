@@ -1,0 +1,388 @@
+package hookfile
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/cmd/internal/config"
+	"github.com/assent-dev/assent/cmd/internal/edits"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/golden"
+)
+
+// world is the home directory of somebody who stands in a project.
+type world struct {
+	t    *testing.T
+	home string
+	in   string // what a person types; "": there is no terminal
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, home: t.TempDir()}
+	w.write(w.path("dev.agf.yaml"), "# an agent\n")
+
+	return w
+}
+
+// enter goes to the project.
+func (w *world) enter() {
+	w.write(w.path("work", "README"), "")
+	w.t.Chdir(w.path("work"))
+}
+
+func (w *world) getenv(name string) string {
+	return map[string]string{"HOME": w.home}[name]
+}
+
+// wants runs a command that shall end with a code and say something.
+func (w *world) wants(code int, says string, args ...string) string {
+	w.t.Helper()
+	var out bytes.Buffer
+	streams := term.Streams{
+		In:          strings.NewReader(w.in),
+		Out:         &out,
+		Err:         &out,
+		Env:         w.getenv,
+		InTerminal:  w.in != "",
+		OutTerminal: w.in != "",
+	}
+	all := Commands{config.Reader{Streams: streams}, func(config.MCP) error { return nil }}
+	got := term.Run(term.Parent("hook", "", "", all.All()...), streams, args)
+	if got != code || !strings.Contains(out.String(), says) {
+		w.t.Fatalf("%v: code %d, want %d with %q:\n%s", args, got, code, says, out.String())
+	}
+	if strings.Contains(out.String(), "hushhush") {
+		w.t.Errorf("%v shows a secret:\n%s", args, out.String())
+	}
+
+	return out.String()
+}
+
+// install installs the hook of a product that asks without a server.
+func (w *world) install(product string, args ...string) string {
+	w.t.Helper()
+
+	return w.wants(0, "", append([]string{
+		"install", product, "--yes", "--command", "/opt/bin/assent", "--agent-file", w.path("dev.agf.yaml"),
+	}, args...)...)
+}
+
+func (w *world) path(parts ...string) string {
+	return filepath.Join(append([]string{w.home}, parts...)...)
+}
+
+func (w *world) write(path, text string) {
+	w.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) read(path string) string {
+	w.t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return string(text)
+}
+
+// file is where a product keeps its hooks.
+func (w *world) file(product, scope string) string {
+	w.t.Helper()
+	p, err := find(product)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return p.file(edits.Place{OS: "linux", Getenv: w.getenv, Project: w.path("work")}, scope)
+}
+
+// same fails unless a file has a text.
+func (w *world) same(path, want string) {
+	w.t.Helper()
+	if got := w.read(path); got != want {
+		w.t.Errorf("%s is\n%s\nwant\n%s", path, got, want)
+	}
+}
+
+// everyProduct runs a test with each product in a world of its own.
+func everyProduct(t *testing.T, test func(t *testing.T, w *world, product string)) {
+	for _, p := range all() {
+		t.Run(p.name, func(t *testing.T) { test(t, newWorld(t), p.name) })
+	}
+}
+
+// TestInstallWritesSettings: the settings of each product, where there
+// were none and beside those of others, and back again byte for byte.
+func TestInstallWritesSettings(t *testing.T) {
+	everyProduct(t, func(t *testing.T, w *world, product string) {
+		file := w.file(product, edits.User)
+		w.install(product)
+		shown := strings.ReplaceAll(w.read(file), w.home, "/home/you")
+		golden.Equal(t, product+".new.json", shown)
+		w.wants(0, "the file was made by install, and is gone", "uninstall", product, "--yes")
+		left, err := filepath.Glob(w.path(".*"))
+		if err != nil || len(left) != 1 || left[0] != w.path(".config") {
+			t.Errorf("uninstall left %v (%v)", left, err)
+		}
+
+		before := w.read(testdata(product + ".before.json"))
+		w.write(file, before)
+		text := w.install(product)
+		if !strings.Contains(text, "1 other hooks of") || !strings.Contains(text, `+`) {
+			t.Errorf("no word of the hook beside it, or no change:\n%s", text)
+		}
+		golden.Equal(t, product+".after.json", strings.ReplaceAll(w.read(file), w.home, "/home/you"))
+		w.wants(0, "byte for byte as it was", "uninstall", product, "--yes")
+		w.same(file, before)
+	})
+}
+
+func testdata(name string) string { return filepath.Join("testdata", name) }
+
+// TestUninstallTakesOutTheHookAlone where the file has changed since.
+func TestUninstallTakesOutTheHookAlone(t *testing.T) {
+	everyProduct(t, func(t *testing.T, w *world, product string) {
+		file := w.file(product, edits.User)
+		before := w.read(testdata(product + ".before.json"))
+		w.write(file, before)
+		w.install(product)
+		w.write(file, strings.Replace(w.read(file), `"mine"`, `"changed"`, 1))
+		w.wants(0, "the hook alone was taken out", "uninstall", product, "--yes")
+		w.same(file, strings.Replace(before, `"mine"`, `"changed"`, 1))
+		w.wants(1, "has no hook of assent: nothing is changed", "uninstall", product, "--yes")
+	})
+}
+
+// TestInstallTakesThePlaceOfAnOlderHook, that install wrote, or that
+// somebody wrote by hand; again and again.
+func TestInstallTakesThePlaceOfAnOlderHook(t *testing.T) {
+	everyProduct(t, func(t *testing.T, w *world, product string) {
+		file := w.file(product, edits.User)
+		before := w.read(testdata(product + ".before.json"))
+		w.write(file, before)
+		w.install(product)
+		after := w.read(file)
+		if text := w.install(product); !strings.Contains(text, "as it should be: nothing is changed") {
+			t.Errorf("a second install says\n%s", text)
+		}
+		w.same(file, after)
+
+		text := w.install(product, "--command", "/usr/local/bin/assent")
+		if !strings.Contains(text, "takes the place of the hook of line") {
+			t.Errorf("no word of the older hook:\n%s", text)
+		}
+		w.same(file, strings.ReplaceAll(after, "/opt/bin/", "/usr/local/bin/"))
+		w.wants(0, "byte for byte as it was", "uninstall", product, "--yes")
+		w.same(file, before)
+
+		w.write(file, after) // no record tells of this one
+		w.install(product, "--wait", "1m")
+		w.wants(0, "byte for byte as it was", "uninstall", product, "--yes")
+		w.same(file, before)
+		w.write(file, after)
+		w.wants(0, "the hook alone was taken out", "uninstall", product, "--yes")
+		w.same(file, before)
+	})
+}
+
+// TestInstallRefusesWhatItCannotChange: the file stays as it is, and the
+// words say what to do.
+func TestInstallRefusesWhatItCannotChange(t *testing.T) {
+	for name, c := range map[string]struct{ text, says string }{
+		"cut":        {`{"hooks": {`, "this is no JSON"},
+		"a list":     {`[]`, "expected an object, {…}"},
+		"twice":      {`{"hooks": {}, "hooks": {}}`, `"hooks" stands here twice: remove one of them`},
+		"no object":  {`{"hooks": []}`, "hooks: expected an object"},
+		"no list":    {`{"hooks": {"PreToolUse": {}}}`, "hooks.PreToolUse: expected a list"},
+		"not UTF-8":  {"{\"a\": \"\xff\"}", "save the file as UTF-8"},
+		"in a group": {groupWithOthers, "give it a group of its own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			file := w.file("claude-code", edits.User)
+			w.write(file, c.text)
+			w.wants(2, c.says, "install", "claude-code", "--yes", "--agent", "dev")
+			w.same(file, c.text)
+			if !strings.HasPrefix(name, "in a") {
+				w.wants(1, c.says, "status", "claude-code")
+			}
+		})
+	}
+}
+
+const groupWithOthers = `{"hooks": {"PreToolUse": [{"hooks": [
+  {"type": "command", "command": "assent hook claude-code --agent dev"},
+  {"type": "command", "command": "other"}]}]}}`
+
+// TestInstallRefusesFilesOfOtherKinds: directories, links that lead out
+// of the project or nowhere, and what nobody may write.
+func TestInstallRefusesFilesOfOtherKinds(t *testing.T) {
+	w := newWorld(t)
+	w.enter()
+	install := []string{"install", "gemini", "--yes", "--agent", "dev", "--command", "assent"}
+	file := w.file("gemini", edits.User)
+	if err := os.MkdirAll(file, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.wants(2, "expected a regular file, and this is a directory", install...)
+
+	must(t, os.Remove(file))
+	must(t, os.Symlink(w.path("nowhere"), file))
+	w.wants(2, "this symbolic link leads to no file", install...)
+
+	must(t, os.Remove(file))
+	w.write(file, "{}\n")
+	must(t, os.Chmod(file, 0o444))
+	w.wants(2, "this file is read-only: make it writable first", install...)
+
+	must(t, os.RemoveAll(filepath.Dir(file)))
+	w.write(filepath.Dir(file), "no directory")
+	w.wants(2, "not a directory", install...)
+
+	other := w.path("dotfiles", "gemini.json")
+	w.write(other, "{}\n")
+	must(t, os.Remove(filepath.Dir(file)))
+	must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must(t, os.Symlink(other, file))
+	w.wants(0, "this is a link: what changes is "+other, install...)
+	w.wants(0, "byte for byte", "uninstall", "gemini", "--yes")
+	w.same(other, "{}\n")
+
+	project := w.file("gemini", edits.Project)
+	must(t, os.MkdirAll(filepath.Dir(project), 0o755))
+	must(t, os.Symlink(other, project))
+	w.wants(2, "this is a link out of the project", append(install, "--scope", "project")...)
+	w.same(other, "{}\n")
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestInstallAsksBeforeItChanges: and where nobody can be asked, it
+// wants --yes.
+func TestInstallAsksBeforeItChanges(t *testing.T) {
+	w := newWorld(t)
+	install := []string{"install", "cursor", "--agent", "dev", "--command", "assent"}
+	w.wants(2, "give --yes to change the file", install...)
+	w.wants(0, "this was a dry run", append(install, "--dry-run")...)
+	w.in = "no\n"
+	w.wants(1, "stopped: nothing was changed", install...)
+	if _, err := os.Stat(w.file("cursor", edits.User)); err == nil {
+		t.Error("there is a file")
+	}
+	w.in = "yes\n"
+	w.wants(0, "installed: start Cursor anew", install...)
+	w.in = ""
+	w.wants(2, "give --yes to change the file", "uninstall", "cursor")
+	w.wants(0, `"exact": true`, "uninstall", "cursor", "--yes", "--json")
+}
+
+// TestInstallRefusesLinesThatTheHookWould refuse, and a second hook for
+// the same calls.
+func TestInstallRefusesLinesThatTheHookWould(t *testing.T) {
+	w := newWorld(t)
+	for says, args := range map[string]string{
+		"expected --agent ID, of a server, or --agent-file FILE": "codex",
+		"there is no such file":                                  "codex --agent-file gone.yaml",
+		"expected a time from 0s":                                "codex --agent dev --wait 25h",
+		"knows no calls that are put off":                        "codex --agent dev --defer",
+		"expected a program called assent":                       "codex --agent dev --command rm",
+		"has no such file: expected user or p":                   "codex --agent dev --scope local",
+		`invalid argument "emacs"`:                               "emacs --agent dev",
+		"accepts 1 arg(s), received 0":                           "--agent dev",
+	} {
+		w.wants(2, says, append([]string{"install", "--yes"}, strings.Fields(args)...)...)
+	}
+
+	w.enter()
+	w.install("codex")
+	w.wants(2, "would run both for each call: run assent hook uninstall codex first",
+		"install", "codex", "--yes", "--agent", "dev", "--scope", "project")
+}
+
+// TestStatusTellsWhatFailsOpen: what is wrong with a hook, and what runs
+// without it.
+func TestStatusTellsWhatFailsOpen(t *testing.T) {
+	for name, c := range map[string]struct{ product, from, to, says string }{
+		"limit":   {"claude-code", `"timeout": 600`, `"timeout": 60`, "timeout gives the hook 1m0s, and it may need 9m30s"},
+		"none":    {"gemini", `"timeout": 580000`, `"timeout": null`, "timeout gives the hook 0s"},
+		"closed":  {"claude-code", `"block"`, `"continue"`, "onFailure is not block: calls run when the hook is killed"},
+		"cursor":  {"cursor", `true`, `false`, "failClosed is not true"},
+		"async":   {"claude-code", `"onFailure"`, `"async": true, "onFailure"`, "calls don't wait for the hook"},
+		"matcher": {"claude-code", `"*"`, `"Bash"`, `matcher is "Bash": other tools run without the hook`},
+		"file":    {"codex", `dev.agf.yaml`, `gone.agf.yaml`, "every call is blocked: "},
+		"flag":    {"codex", `--wait`, `--wayt`, "every call is blocked: unknown flag: --wayt"},
+		"program": {"codex", `/opt/bin/assent`, `/gone/assent`, "/gone/assent can't be run, so that every call runs"},
+		"blocked": {"copilot", `/opt/bin/assent`, `/gone/assent`, "/gone/assent can't be run, so that every call is blocked"},
+		"off":     {"claude-code", `"hooks"`, `"disableAllHooks": true, "hooks"`, "runs no hooks at all: disableAllHooks is true"},
+		"gemini":  {"gemini", `"hooks"`, `"hooksConfig": {"enabled": false}, "hooks"`, "hooksConfig.enabled is false in "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.install(c.product)
+			file := w.file(c.product, edits.User)
+			w.write(file, strings.Replace(w.read(file), c.from, c.to, 1))
+			w.wants(1, c.says, "status", c.product)
+			w.wants(1, `"state": "installed"`, "status", "--json")
+		})
+	}
+
+	w := newWorld(t)
+	w.enter()
+	w.install("codex")
+	w.write(w.path(".codex", "config.toml"), "[features]\nhooks = false\n")
+	w.wants(1, "features.hooks is false in", "status", "codex")
+	w.wants(0, "not installed, there is no file", "status", "cursor")
+	w.install("cursor", "--observe")
+	w.wants(1, "even so: --observe holds nothing up: every call runs", "status", "cursor")
+	w.wants(1, "runs 2 hooks of assent for each call", statusOfTwo(w)...)
+}
+
+// statusOfTwo is a status where two files have a hook.
+func statusOfTwo(w *world) []string {
+	w.write(w.file("codex", edits.Project), w.read(w.file("codex", edits.User)))
+
+	return []string{"status", "codex"}
+}
+
+// TestProjectsHaveScopes: Claude Code has three files, and the notes say
+// what others of a project need.
+func TestProjectsHaveScopes(t *testing.T) {
+	w := newWorld(t)
+	w.enter()
+	text := w.install("claude-code", "--scope", "project")
+	if !strings.Contains(text, "who works on this project needs /opt/bin/assent") {
+		t.Errorf("no word of the others:\n%s", text)
+	}
+	w.wants(0, "uninstalled", "uninstall", "claude-code", "--yes", "--scope", "project")
+	w.install("claude-code", "--scope", "local")
+	if _, err := os.Stat(w.path("work", ".claude", "settings.local.json")); err != nil {
+		t.Error(err)
+	}
+	w.wants(1, "has no hook of assent", "uninstall", "claude-code", "--yes")
+	w.wants(0, "uninstalled", "uninstall", "claude-code", "--yes", "--scope", "local")
+}
+
+// TestRecordThatCannotBeRead: nobody guesses what a file was before.
+func TestRecordThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.install("gemini")
+	w.write(w.path(".config", "assent", "hooks", "gemini.json"), "{")
+	w.wants(2, "remove it, and uninstall takes out the hook alone", "uninstall", "gemini", "--yes")
+	must(t, os.Remove(w.path(".config", "assent", "hooks", "gemini.json")))
+	w.wants(0, "the hook alone was taken out", "uninstall", "gemini", "--yes")
+	w.same(w.file("gemini", edits.User), "{\n}\n")
+}

@@ -1,0 +1,268 @@
+package hookfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/assent-dev/assent/cmd/internal/edits"
+	"github.com/assent-dev/assent/cmd/internal/hook"
+	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/internal/settings"
+)
+
+// plan is a change before anything is written.
+type plan struct {
+	spot    spot
+	content *content
+	text    []byte // that the file gets; nil: it is removed
+	exact   bool   // undo: the file gets the very bytes that it had
+	same    bool   // nothing changes
+	record  *record
+	path    string // of the record
+	notes   []string
+}
+
+// open reads the file and the record of an install, and refuses what
+// can't be changed.
+func (s spot) open(records string) (*plan, error) {
+	p := &plan{spot: s, path: filepath.Join(records, edits.Folder(s.name, s.scope, s.project())+".json")}
+	f, err := settings.Open(s.path)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(f.Writable(), s.inside(f)); err != nil {
+		return nil, err
+	}
+	if p.content, err = s.read(f, f.Text); err != nil {
+		return nil, err
+	}
+	for _, e := range p.content.ours {
+		if e.shared {
+			return nil, fmt.Errorf("%s:%d: a hook of assent stands in one group with others: give it a group of its own",
+				s.path, e.line)
+		}
+	}
+
+	p.record, err = readRecord(p.path)
+
+	return p, err
+}
+
+// inside refuses a link in a project that leads out of it: who wrote the
+// project may have meant another file of yours.
+func (s spot) inside(f *settings.File) error {
+	dir, err := filepath.EvalSymlinks(s.place.Project)
+	if s.project() == "" || err != nil || !f.Exists {
+		return nil
+	}
+	target, err := filepath.EvalSymlinks(s.path)
+	if err != nil {
+		return err
+	}
+	if path, err := filepath.Rel(dir, target); err != nil || path == ".." || strings.HasPrefix(path, "../") {
+		return fmt.Errorf("%s: this is a link out of the project, to %s: put a file in its place", s.path, target)
+	}
+
+	return nil
+}
+
+// newInstall plans an install.
+func (s spot) newInstall(records, program string, line hook.Line) (*plan, error) {
+	p, err := s.open(records)
+	if err != nil {
+		return nil, err
+	}
+	handler, err := s.handler(program, line)
+	if err != nil {
+		return nil, err
+	}
+	item := s.item(handler)
+	c := p.content
+	if len(c.ours) == 1 && reflect.DeepEqual(c.ours[0].item, any(c.root.New("", item).Value)) {
+		p.same, p.text = true, c.file.Text
+		return p, nil
+	}
+	if err := s.versioned(c); err != nil {
+		return nil, err
+	}
+	base, err := p.base()
+	if err != nil {
+		return nil, err
+	}
+	if p.text, err = s.with(base, item); err != nil {
+		return nil, err
+	}
+	p.record = p.installed(base)
+	p.tell(program)
+
+	return p, nil
+}
+
+// versioned refuses a file that does not say its version, which the
+// product would not read.
+func (s spot) versioned(c *content) error {
+	if !s.version || len(c.root.Members()) == 0 {
+		return nil
+	}
+	m := c.root.Member("version")
+	if m == nil || m.Value != json.Number("1") {
+		return fmt.Errorf(`%s: expected "version": 1 at its top, without which %s does not read it: add that first`,
+			s.path, s.title)
+	}
+
+	return nil
+}
+
+// base is the file without a hook of assent.
+func (p *plan) base() (*content, error) {
+	text, _, err := p.spot.without(p.content)
+	if err != nil {
+		return nil, err
+	}
+	if p.record.holds(p.content.file) {
+		text = p.record.before()
+	}
+
+	f := *p.content.file
+	f.Text = text
+
+	return p.spot.read(&f, text)
+}
+
+// installed is the record of the install. What was made for an earlier
+// one, that is undone with this.
+func (p *plan) installed(base *content) *record {
+	old, text := p.record, string(base.file.Text)
+	r := &record{File: p.spot.path, Before: &text, After: edits.Digest(p.text)}
+	switch {
+	case !p.content.file.Exists:
+		r.Before = nil
+	case old.holds(p.content.file):
+		r.Before, r.Made = old.Before, old.Made
+	}
+
+	return r
+}
+
+// tell says what a person should know of an install.
+func (p *plan) tell(program string) {
+	s, c := p.spot, p.content
+	for _, e := range c.ours {
+		p.note("takes the place of the hook of line %d, which runs %s", e.line, e.program)
+	}
+	if c.rest > 0 {
+		p.note("%d other hooks of %s stay, and run beside it", c.rest, s.event)
+	}
+	if c.file.Target != c.file.Path {
+		p.note("this is a link: what changes is %s", c.file.Target)
+	}
+	if s.scope == edits.Project {
+		p.note("who works on this project needs %s, and the files that the line names, at the same paths", program)
+	}
+	if text := s.further(s.scope); text != "" {
+		p.note("%s", text)
+	}
+	if s.product.open != "" {
+		p.note("%s", s.product.open)
+	}
+}
+
+func (p *plan) note(format string, args ...any) {
+	p.notes = append(p.notes, fmt.Sprintf(format, args...))
+}
+
+// newUninstall plans an uninstall.
+func (s spot) newUninstall(records string) (*plan, error) {
+	p, err := s.open(records)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.record.holds(p.content.file):
+		p.exact, p.text = true, p.record.before()
+	case len(p.content.ours) == 0:
+		return nil, term.No("%s has no hook of assent: nothing is changed", s.path)
+	default:
+		empty := false
+		p.text, empty, err = s.without(p.content)
+		if empty && p.record != nil && p.record.Before == nil {
+			p.text = nil
+		}
+	}
+
+	return p, err
+}
+
+// difference is what changes, as a unified diff. Settings that are no
+// hooks are not shown: they may be secret.
+func (p *plan) difference() (string, error) {
+	s := p.spot
+	after, err := settings.Parse(settings.JSON, s.path, p.text)
+	if err != nil {
+		return "", err
+	}
+	text := diff.Diff(s.path, p.content.root.Masked(s.hidden), s.path+" (changed)", after.Masked(s.hidden))
+
+	return string(text), nil
+}
+
+func (s spot) hidden(path []string) bool {
+	if slices.Equal(path, []string{"version"}) {
+		return false
+	}
+
+	return len(path) < 2 || path[0] != "hooks" || slices.Contains(path, "env") || slices.Contains(path, "headers")
+}
+
+// install writes the record and then the file.
+func (p *plan) install() error {
+	made, err := makeDirs(filepath.Dir(p.content.file.Target))
+	if err != nil {
+		return err
+	}
+	p.record.Made = append(p.record.Made, made...)
+	err = p.content.file.ReplaceAfter(p.text, func() error { return p.record.write(p.path) })
+	if err != nil {
+		removeDirs(made)
+	}
+
+	return err
+}
+
+// uninstall writes the file, or removes it when the install made it, and
+// then what else the install made.
+func (p *plan) uninstall() error {
+	f := p.content.file
+	write := func() error { return f.Replace(p.text) }
+	if p.text == nil {
+		write = f.Remove
+	}
+	if err := write(); err != nil {
+		return err
+	}
+	if p.record == nil {
+		return nil
+	}
+	removeDirs(p.record.Made)
+	if err := os.Remove(p.path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+
+	return nil
+}
+
+// removeDirs removes directories that are empty, the inmost first.
+func removeDirs(made []string) {
+	for _, dir := range slices.Backward(made) {
+		_ = os.Remove(dir) // not while anything is in it
+	}
+}

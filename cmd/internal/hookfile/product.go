@@ -1,0 +1,334 @@
+// Package hookfile writes the hook of assent into the settings of coding
+// agents, with what has them block when the hook fails, takes it out
+// again, and says how it stands.
+package hookfile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/assent-dev/assent/cmd/internal/edits"
+	"github.com/assent-dev/assent/cmd/internal/hook"
+	"github.com/assent-dev/assent/internal/settings"
+)
+
+// product is a coding agent: where it keeps its hooks, and how they are
+// written.
+type product struct {
+	name  string
+	title string
+	event string // before a call
+	// groups: a hook stands among others in a group with a matcher.
+	groups bool
+	// version: the file says at its top that it is of version 1.
+	version bool
+	// exec: the program and its arguments stand by themselves; else they
+	// are one line for a shell.
+	exec bool
+	file func(p edits.Place, scope string) string
+	// line names the field with the command.
+	line string
+	// limit is the field with the time that the hook has, in units.
+	limit string
+	unit  time.Duration
+	// closed is the field that has the product block when the hook
+	// fails; nil where it has none.
+	closed *settings.Field
+	// open says what runs all the same; "" for nothing.
+	open string
+	// further is what the person has to do before the hook runs.
+	further func(scope string) string
+	// off says how the product's hooks are switched off, "" when they are not.
+	off func(p edits.Place, scope string, s *settings.Table) (string, error)
+}
+
+func all() []*product { return []*product{claudeCode(), codex(), copilot(), cursor(), gemini()} }
+
+func find(name string) (*product, error) {
+	i := slices.IndexFunc(all(), func(p *product) bool { return p.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("%q is no product: expected one of %s", name, strings.Join(hook.Products(), ", "))
+	}
+
+	return all()[i], nil
+}
+
+func nothing(string) string { return "" }
+
+func claudeCode() *product {
+	return &product{
+		name:   "claude-code",
+		title:  "Claude Code",
+		event:  "PreToolUse",
+		groups: true,
+		exec:   true,
+		line:   "command",
+		limit:  "timeout",
+		unit:   time.Second,
+		closed: &settings.Field{Name: "onFailure", Value: "block"},
+		file: func(p edits.Place, scope string) string {
+			switch {
+			case scope == edits.Project:
+				return p.InProject(".claude", "settings.json")
+			case scope == edits.Local:
+				return p.InProject(".claude", "settings.local.json")
+			}
+
+			return filepath.Join(cmp.Or(p.Getenv("CLAUDE_CONFIG_DIR"), p.Home(".claude")), "settings.json")
+		},
+		further: nothing,
+		open:    "before version 2.1.295, which doesn't know onFailure, calls run when the hook is killed",
+		off: func(_ edits.Place, _ string, s *settings.Table) (string, error) {
+			if m := s.Member("disableAllHooks"); m != nil && m.Value == true {
+				return "disableAllHooks is true", nil
+			}
+
+			return "", nil
+		},
+	}
+}
+
+func codex() *product {
+	home := func(p edits.Place, scope string) string {
+		if dir := p.Getenv("CODEX_HOME"); dir != "" && scope == edits.User {
+			return dir
+		}
+
+		return p.Either(scope, ".codex")
+	}
+
+	return &product{
+		name:   "codex",
+		title:  "Codex",
+		event:  "PreToolUse",
+		groups: true,
+		line:   "command",
+		limit:  "timeout",
+		unit:   time.Second,
+		file:   func(p edits.Place, scope string) string { return filepath.Join(home(p, scope), "hooks.json") },
+		further: func(scope string) string {
+			text := "Codex runs the hook once you have trusted it: start codex, type /hooks, and trust this one"
+			if scope == edits.Project {
+				text += "; and the project has to be trusted"
+			}
+
+			return text
+		},
+		open: "calls run when the hook is killed, when it runs out of time, and until you have trusted it (/hooks)",
+		off: func(p edits.Place, scope string, _ *settings.Table) (string, error) {
+			return switchedOff(settings.TOML, filepath.Join(home(p, scope), "config.toml"), "features", "hooks")
+		},
+	}
+}
+
+func copilot() *product {
+	return &product{
+		name:    "copilot",
+		title:   "Copilot CLI",
+		event:   "preToolUse",
+		version: true,
+		line:    "bash",
+		limit:   "timeoutSec",
+		unit:    time.Second,
+		file: func(p edits.Place, scope string) string {
+			if scope == edits.Project {
+				return p.InProject(".github", "hooks", "assent.json")
+			}
+
+			return filepath.Join(cmp.Or(p.Getenv("COPILOT_HOME"), p.Home(".copilot")), "hooks", "assent.json")
+		},
+		further: nothing,
+		open:    "calls run when the hook runs out of time",
+		off: func(p edits.Place, scope string, s *settings.Table) (string, error) {
+			if m := s.Member("disableAllHooks"); m != nil && m.Value == true {
+				return "disableAllHooks is true", nil
+			}
+			if scope == edits.Project {
+				return "", nil
+			}
+			dir := cmp.Or(p.Getenv("COPILOT_HOME"), p.Home(".copilot"))
+
+			return switchedOff(settings.JSON, filepath.Join(dir, "settings.json"), "", "disableAllHooks")
+		},
+	}
+}
+
+func cursor() *product {
+	return &product{
+		name:    "cursor",
+		title:   "Cursor",
+		event:   "preToolUse",
+		version: true,
+		line:    "command",
+		limit:   "timeout",
+		unit:    time.Second,
+		closed:  &settings.Field{Name: "failClosed", Value: true},
+		file:    func(p edits.Place, scope string) string { return p.Either(scope, ".cursor", "hooks.json") },
+		further: nothing,
+		off:     func(edits.Place, string, *settings.Table) (string, error) { return "", nil },
+	}
+}
+
+func gemini() *product {
+	return &product{
+		name:   "gemini",
+		title:  "Gemini CLI",
+		event:  "BeforeTool",
+		groups: true,
+		line:   "command",
+		limit:  "timeout",
+		unit:   time.Millisecond,
+		file: func(p edits.Place, scope string) string {
+			if home := p.Getenv("GEMINI_CLI_HOME"); home != "" && scope == edits.User {
+				return filepath.Join(home, ".gemini", "settings.json")
+			}
+
+			return p.Either(scope, ".gemini", "settings.json")
+		},
+		further: func(scope string) string {
+			if scope == edits.Project {
+				return "Gemini CLI runs hooks of a project only where the folder is trusted"
+			}
+
+			return ""
+		},
+		open: "calls run when the hook is killed or runs out of time",
+		off: func(p edits.Place, scope string, s *settings.Table) (string, error) {
+			return switchedOff(settings.JSON, gemini().file(p, scope), "hooksConfig", "enabled")
+		},
+	}
+}
+
+// switchedOff looks for a switch in a table of a file: hooks and enabled
+// when they are false, others when they are true.
+func switchedOff(form settings.Form, file, table, name string) (string, error) {
+	f, err := settings.Open(file)
+	if err != nil {
+		return "", err
+	}
+	var path []string
+	if table != "" {
+		path = []string{table}
+	}
+	t, err := settings.Parse(form, file, f.Text, path...)
+	if err != nil {
+		return "", err
+	}
+	m := t.Member(name)
+	on, known := false, false
+	if m != nil {
+		on, known = m.Value.(bool)
+	}
+	if known && on == strings.HasPrefix(name, "disable") {
+		return fmt.Sprintf("%s is %t in %s", strings.TrimPrefix(table+"."+name, "."), on, file), nil
+	}
+
+	return "", nil
+}
+
+// scopes are those that a product has.
+func (p *product) scopes() []string {
+	if p.name == "claude-code" {
+		return []string{edits.User, edits.Project, edits.Local}
+	}
+
+	return []string{edits.User, edits.Project}
+}
+
+// slack is what a product gives the hook beside the time that it needs.
+const slack = 30 * time.Second
+
+// handler is the hook as the product's settings have it.
+func (p *product) handler(program string, line hook.Line) (settings.Object, error) {
+	out := settings.Object{{Name: "type", Value: "command"}}
+	if p.exec {
+		out = append(
+			out,
+			settings.Field{Name: p.line, Value: program},
+			settings.Field{Name: "args", Value: line.Args},
+		)
+	} else {
+		text, err := shellLine(append([]string{program}, line.Args...))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, settings.Field{Name: p.line, Value: text})
+	}
+
+	if p.name == "gemini" {
+		out = append(out, settings.Field{Name: "name", Value: "assent"})
+	}
+	limit := (line.Limit + slack + time.Second - 1).Truncate(time.Second)
+	out = append(out, settings.Field{Name: p.limit, Value: int(limit / p.unit)})
+	if p.closed != nil {
+		out = append(out, *p.closed)
+	}
+
+	return out, nil
+}
+
+// item is the handler as an item of the list of its event.
+func (p *product) item(handler settings.Object) settings.Object {
+	if !p.groups {
+		return handler
+	}
+
+	return settings.Object{
+		{Name: "matcher", Value: "*"},
+		{Name: "hooks", Value: []settings.Object{handler}},
+	}
+}
+
+// shellLine writes words for a POSIX shell.
+func shellLine(words []string) (string, error) {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		var err error
+		if quoted[i], err = syntax.Quote(word, syntax.LangPOSIX); err != nil {
+			return "", fmt.Errorf("%q can't be written for a shell: %w", word, err)
+		}
+	}
+
+	return strings.Join(quoted, " "), nil
+}
+
+// spot is the file of a product in a scope.
+type spot struct {
+	*product
+
+	place edits.Place
+	scope string
+	path  string
+}
+
+func (p *product) spotOf(at edits.Place, scope string) (spot, error) {
+	if !slices.Contains(p.scopes(), scope) {
+		return spot{}, fmt.Errorf("--scope %s: %s has no such file: expected %s", scope, p.title,
+			strings.Join(p.scopes(), " or "))
+	}
+	s := spot{product: p, place: at, scope: scope, path: p.file(at, scope)}
+	if !filepath.IsAbs(s.path) {
+		return spot{}, fmt.Errorf("nobody knows where %s keeps its settings: set HOME", p.title)
+	}
+	if at.OS == "windows" && !p.exec {
+		return spot{}, errors.New("on Windows the lines of " + p.title + " are written by hand: docs/contracts/hook.md")
+	}
+
+	return s, nil
+}
+
+// project is the directory of a file that isn't the user's; "" else.
+func (s spot) project() string {
+	if s.scope == edits.User {
+		return ""
+	}
+
+	return s.place.Project
+}

@@ -1,0 +1,218 @@
+package hookfile
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/assent-dev/assent/cmd/internal/edits"
+	"github.com/assent-dev/assent/cmd/internal/hook"
+	"github.com/assent-dev/assent/cmd/internal/term"
+)
+
+// The states of a file.
+const (
+	stateAbsent       = "absent"        // there is no file
+	stateNotInstalled = "not_installed" // no hook of assent in it
+	stateInstalled    = "installed"
+	stateUnreadable   = "unreadable"
+)
+
+// status is how a settings file stands.
+type status struct {
+	Product string `json:"product"`
+	Scope   string `json:"scope"`
+	File    string `json:"file"`
+	State   string `json:"state"`
+	Program string `json:"program,omitempty"` // as the file names it
+	Line    int    `json:"line,omitempty"`    // where the hook stands
+	// Open says what runs without the hook even so; "" for nothing.
+	Open     string   `json:"open,omitempty"`
+	Problems []string `json:"problems,omitempty"`
+}
+
+// statuses are those of all files of a product.
+func (a Commands) statuses(p *product, at edits.Place) ([]status, error) {
+	var out []status
+	installed := 0
+	for _, scope := range p.scopes() {
+		s, err := p.spotOf(at, scope)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(out, func(o status) bool { return o.File == s.path }) {
+			continue // the project is the home directory
+		}
+		next := a.statusOf(s)
+		if next.State == stateInstalled {
+			installed++
+		}
+		out = append(out, next)
+	}
+
+	for i := range out {
+		if installed > 1 && out[i].State == stateInstalled {
+			out[i].problem("%s runs %d hooks of assent for each call: uninstall all but one", p.title, installed)
+		}
+	}
+
+	return out, nil
+}
+
+func (o *status) problem(format string, args ...any) {
+	o.Problems = append(o.Problems, fmt.Sprintf(format, args...))
+}
+
+// statusOf looks at a file.
+func (a Commands) statusOf(s spot) status {
+	out := status{Product: s.name, Scope: s.scope, File: s.path, State: stateNotInstalled}
+	c, err := s.look()
+	switch {
+	case err != nil:
+		out.State = stateUnreadable
+		out.problem("%s", err)
+		return out
+	case !c.file.Exists:
+		out.State = stateAbsent
+		return out
+	case len(c.ours) == 0:
+		return out
+	}
+
+	e := c.ours[0]
+	out.State = stateInstalled
+	out.Program = e.program
+	out.Line = e.line
+	out.Open = s.product.open
+	if slices.Contains(e.args, "--observe") {
+		out.Open = "--observe holds nothing up: every call runs"
+	}
+	if len(c.ours) > 1 {
+		out.problem("the file has %d hooks of assent: run install again, which leaves one", len(c.ours))
+	}
+	out.program(s)
+	out.fields(s, e)
+	out.files(a, e)
+	out.time(a, s, e)
+	switch text, err := s.off(s.place, s.scope, c.root); {
+	case err != nil:
+		out.problem("nobody can tell whether hooks are switched off: %s", err)
+	case text != "":
+		out.problem("%s runs no hooks at all: %s", s.title, text)
+	}
+
+	return out
+}
+
+// program looks for the program that the file names.
+func (o *status) program(s spot) {
+	path, err := exec.LookPath(o.Program)
+	if err != nil {
+		then := "every call is blocked"
+		if s.closed == nil && s.name != "copilot" {
+			then = "every call runs"
+		}
+		o.problem("%s can't be run, so that %s: run install again", o.Program, then)
+		return
+	}
+
+	if self, err := os.Executable(); err == nil && !same(path, self) {
+		o.problem("%s is another assent than this one, %s: run install again, or remove one", path, self)
+	}
+}
+
+// same reports whether two paths lead to one file.
+func same(a, b string) bool {
+	one, err := os.Stat(a)
+	other, err2 := os.Stat(b)
+
+	return err == nil && err2 == nil && os.SameFile(one, other)
+}
+
+// fields looks at what has the product run the hook for every call, and
+// block when it fails.
+func (o *status) fields(s spot, e entry) {
+	if s.closed != nil && e.fields[s.closed.Name] != s.closed.Value {
+		o.problem("%s is not %v: calls run when the hook is killed or can't start", s.closed.Name, s.closed.Value)
+	}
+	if e.fields["async"] == true {
+		o.problem("async is true: calls don't wait for the hook")
+	}
+	matcher := e.fields["matcher"]
+	if group, ok := e.item.(map[string]any); ok && s.groups {
+		matcher = group["matcher"]
+	}
+	if matcher != nil && matcher != "*" && matcher != "" && matcher != ".*" {
+		o.problem("matcher is %q: other tools run without the hook", matcher)
+	}
+	if condition, there := e.fields["if"]; there {
+		o.problem("if is %q: other calls run without the hook", condition)
+	}
+}
+
+// files looks for what the line names.
+func (o *status) files(a Commands, e entry) {
+	for _, path := range hook.Paths(e.args) {
+		if !filepath.IsAbs(path) {
+			o.problem("%s is found from some directories only: run install again", path)
+		}
+		if _, err := os.Stat(path); err != nil {
+			o.problem("every call is blocked: %s", err)
+			return
+		}
+	}
+
+	line, err := hook.ReadLine(a.Reader, e.args)
+	if err == nil && line.Alone != nil {
+		err = a.Check(*line.Alone)
+	}
+	if err != nil {
+		o.problem("every call is blocked: %s", err)
+	}
+}
+
+// time holds the time that the product gives against what the hook
+// needs.
+func (o *status) time(a Commands, s spot, e entry) {
+	line, err := hook.ReadLine(a.Reader, e.args)
+	if err != nil {
+		return // files has told
+	}
+	given := s.timeLimit(e.fields)
+	if given <= line.Limit {
+		o.problem("%s gives the hook %s, and it may need %s: calls may run without an answer, so raise it, or lower --wait",
+			s.limit, given, line.Limit)
+	}
+}
+
+func showStatus(p *term.Printer, found []status) {
+	for _, s := range found {
+		p.Printf("%s (%s): %s\n  %s\n", s.Product, s.Scope, s.sentence(), s.File)
+		if s.Program != "" {
+			p.Printf("  line %d runs %s\n", s.Line, s.Program)
+		}
+		if s.Open != "" {
+			p.Printf("  even so: %s\n", s.Open)
+		}
+		for _, problem := range s.Problems {
+			p.Printf("  problem: %s\n", strings.ReplaceAll(problem, "\n", " "))
+		}
+	}
+}
+
+// sentence says the state.
+func (o *status) sentence() string {
+	switch o.State {
+	case stateAbsent:
+		return "not installed, there is no file"
+	case stateInstalled:
+		return "installed"
+	case stateUnreadable:
+		return "the file can't be read"
+	}
+
+	return "not installed"
+}
