@@ -1,0 +1,106 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/assent-dev/assent/internal/golden"
+)
+
+// TestHookGuide runs the blocks with commands of the page, by somebody
+// without any files, and does between install and uninstall what the
+// product and the person do.
+func TestHookGuide(t *testing.T) {
+	const page = "../../docs/guides/coding-agents.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	block := regexp.MustCompile("(?s)```console\n(.*?)```")
+	worked := false
+	fresh := block.ReplaceAllStringFunc(string(text), func(all string) string {
+		out := guideBlock(t, home, block.FindStringSubmatch(all)[1])
+		if strings.Contains(out, "hook install") && !worked {
+			worked = true
+			guideWork(t, home)
+		}
+		return "```console\n" + out + "```"
+	})
+	switch {
+	case fresh == string(text):
+	case !golden.Update():
+		t.Errorf("the guide shows other output than its commands print, -update mends it:\n%s", fresh)
+	default:
+		if err := os.WriteFile(page, []byte(fresh), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// guideBlock runs the commands of a block, and returns it with what they
+// print.
+func guideBlock(t *testing.T, home, block string) string {
+	t.Helper()
+	program, err := exec.LookPath("assent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for line := range strings.Lines(block) {
+		command, ok := strings.CutPrefix(line, "$ ")
+		if !ok {
+			continue
+		}
+		cmd := exec.Command("bash", "-c", command)
+		cmd.Env = append(os.Environ(), "HOME="+home)
+		cmd.Dir = "../.."
+		cmd.Stderr = t.Output()
+		said, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", command, err, said)
+		}
+		shown := strings.ReplaceAll(string(said), program, "/usr/local/bin/assent")
+		out.WriteString(line + strings.ReplaceAll(shown, home, "/home/you"))
+	}
+
+	return out.String()
+}
+
+// guideWork starts what the settings say as the product does: reading
+// runs, writing runs when the person has approved it.
+func guideWork(t *testing.T, home string) {
+	t.Helper()
+	text, err := os.ReadFile(hookSettings(home, "claude-code"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := settingsCommand(t, strings.Replace(string(text), "9m0s", "0s", 1))
+	does := func(tool, args string) said {
+		cmd := exec.Command(line[0], line[1:]...)
+		cmd.Stdin = strings.NewReader(hookDocs()["claude-code"](callOf(tool, args)))
+		h := ends(t, cmd)
+		if h.code != 0 {
+			t.Fatal(h)
+		}
+		return hookSays(t, "claude-code", h.out)
+	}
+
+	if got := does("Read", `{"file_path":"/a"}`); got.word != "allow" {
+		t.Errorf("reading: %+v", got)
+	}
+	asked := does("Write", `{"file_path":"/a","content":"x"}`)
+	if asked.word != "deny" || !strings.HasPrefix(asked.why, "Not run yet.") {
+		t.Errorf("writing: %+v", asked)
+	}
+	agents := filepath.Join(home, "agents")
+	approveIn(t, inboxOn(t, "hook", "--agent-file", filepath.Join(agents, "claude-code.agf.yaml"),
+		"--decisions", filepath.Join(agents, "decisions.yaml")), asked.why)
+	if got := does("Write", `{"file_path":"/a","content":"x"}`); got.word != "allow" {
+		t.Errorf("writing, once it was approved: %+v", got)
+	}
+}
