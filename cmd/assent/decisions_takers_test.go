@@ -322,9 +322,10 @@ func TestEveryPlaceThatCompilesIsInTheTable(t *testing.T) {
 // undeciding are commands with policies that decide nothing.
 func undeciding() map[string]string {
 	return map[string]string{
-		"assent mcp install": "writes the gateway's configuration, which may name a file",
-		"assent mcp inbox":   "reads the gateway's configuration as the gateway does, and answers what that asked",
-		"assent hook inbox":  "reads the flags of hooks as they do, and answers what they asked",
+		"assent mcp install":  "writes the gateway's configuration, which may name a file",
+		"assent hook install": "writes the line of a hook, which may name a file",
+		"assent mcp inbox":    "reads the gateway's configuration as the gateway does, and answers what that asked",
+		"assent hook inbox":   "reads the flags of hooks as they do, and answers what they asked",
 	}
 }
 

@@ -317,18 +317,78 @@ func TestInstallRefusesLinesThatTheHookWould(t *testing.T) {
 // without it.
 func TestStatusTellsWhatFailsOpen(t *testing.T) {
 	for name, c := range map[string]struct{ product, from, to, says string }{
-		"limit":   {"claude-code", `"timeout": 600`, `"timeout": 60`, "timeout gives the hook 1m0s, and it may need 9m30s"},
-		"none":    {"gemini", `"timeout": 580000`, `"timeout": null`, "timeout gives the hook 0s"},
-		"closed":  {"claude-code", `"block"`, `"continue"`, "onFailure is not block: calls run when the hook is killed"},
-		"cursor":  {"cursor", `true`, `false`, "failClosed is not true"},
-		"async":   {"claude-code", `"onFailure"`, `"async": true, "onFailure"`, "calls don't wait for the hook"},
-		"matcher": {"claude-code", `"*"`, `"Bash"`, `matcher is "Bash": other tools run without the hook`},
-		"file":    {"codex", `dev.agf.yaml`, `gone.agf.yaml`, "every call is blocked: "},
-		"flag":    {"codex", `--wait`, `--wayt`, "every call is blocked: unknown flag: --wayt"},
-		"program": {"codex", `/opt/bin/assent`, `/gone/assent`, "/gone/assent can't be run, so that every call runs"},
-		"blocked": {"copilot", `/opt/bin/assent`, `/gone/assent`, "/gone/assent can't be run, so that every call is blocked"},
-		"off":     {"claude-code", `"hooks"`, `"disableAllHooks": true, "hooks"`, "runs no hooks at all: disableAllHooks is true"},
-		"gemini":  {"gemini", `"hooks"`, `"hooksConfig": {"enabled": false}, "hooks"`, "hooksConfig.enabled is false in "},
+		"limit": {
+			product: "claude-code",
+			from:    `"timeout": 600`,
+			to:      `"timeout": 60`,
+			says:    "timeout gives the hook 1m0s, and it may need 9m30s",
+		},
+		"none": {
+			product: "gemini",
+			from:    `"timeout": 580000`,
+			to:      `"timeout": null`,
+			says:    "timeout gives the hook 0s",
+		},
+		"closed": {
+			product: "claude-code",
+			from:    `"block"`,
+			to:      `"continue"`,
+			says:    "onFailure is not block: calls run when the hook is killed",
+		},
+		"cursor": {
+			product: "cursor",
+			from:    `true`,
+			to:      `false`,
+			says:    "failClosed is not true",
+		},
+		"async": {
+			product: "claude-code",
+			from:    `"onFailure"`,
+			to:      `"async": true, "onFailure"`,
+			says:    "calls don't wait for the hook",
+		},
+		"matcher": {
+			product: "claude-code",
+			from:    `"*"`,
+			to:      `"Bash"`,
+			says:    `matcher is "Bash": other tools run without the hook`,
+		},
+		"file": {
+			product: "codex",
+			from:    `dev.agf.yaml`,
+			to:      `gone.agf.yaml`,
+			says:    "every call is blocked: ",
+		},
+		"flag": {
+			product: "codex",
+			from:    `--wait`,
+			to:      `--wayt`,
+			says:    "every call is blocked: unknown flag: --wayt",
+		},
+		"program": {
+			product: "codex",
+			from:    `/opt/bin/assent`,
+			to:      `/gone/assent`,
+			says:    "/gone/assent can't be run, so that every call runs",
+		},
+		"blocked": {
+			product: "copilot",
+			from:    `/opt/bin/assent`,
+			to:      `/gone/assent`,
+			says:    "/gone/assent can't be run, so that every call is blocked",
+		},
+		"off": {
+			product: "claude-code",
+			from:    `"hooks"`,
+			to:      `"disableAllHooks": true, "hooks"`,
+			says:    "runs no hooks at all: disableAllHooks is true",
+		},
+		"gemini": {
+			product: "gemini",
+			from:    `"hooks"`,
+			to:      `"hooksConfig": {"enabled": false}, "hooks"`,
+			says:    "hooksConfig.enabled is false in ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
