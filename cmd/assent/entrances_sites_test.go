@@ -381,6 +381,7 @@ func TestInputsAreKnown(t *testing.T) {
 		"ConsumeInput",
 		"EditInput",
 		"OpenInput",
+		"ReportInput",
 		"VoteInput",
 	}
 	if got := inputNames(); !slices.Equal(got, want) {
