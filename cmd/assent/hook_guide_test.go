@@ -50,6 +50,11 @@ func guideBlock(t *testing.T, home, block string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	top, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := strings.NewReplacer(program, "/usr/local/bin/assent", home, "/home/you", top, "/home/you/assent")
 	var out strings.Builder
 	for line := range strings.Lines(block) {
 		command, ok := strings.CutPrefix(line, "$ ")
@@ -58,14 +63,13 @@ func guideBlock(t *testing.T, home, block string) string {
 		}
 		cmd := exec.Command("bash", "-c", command)
 		cmd.Env = append(os.Environ(), "HOME="+home)
-		cmd.Dir = "../.."
+		cmd.Dir = top
 		cmd.Stderr = t.Output()
 		said, err := cmd.Output()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, said)
 		}
-		shown := strings.ReplaceAll(string(said), program, "/usr/local/bin/assent")
-		out.WriteString(line + strings.ReplaceAll(shown, home, "/home/you"))
+		out.WriteString(line + places.Replace(string(said)))
 	}
 
 	return out.String()
