@@ -186,7 +186,9 @@ test("a guarded function runs with what was approved, or not at all", async (t) 
 test("events go on where they were, over a server that was killed", async (t) => {
   const { desk, client } = await desks(t);
   await client.open("desk", big);
-  const first = (await client.events(FROM_START).next()).value;
+  const stream = client.events(FROM_START);
+  const first = (await stream.next()).value;
+  await stream.return();
   assert(first);
   const seen: number[] = [];
   const reads = (async () => {
