@@ -144,6 +144,8 @@ func (m *Message) readResponse(all members) *Error {
 		return Fail(CodeInvalidRequest, "expected a method, a result or an error")
 	case failed != nil:
 		return m.readError(failed)
+	case m.ID.IsZero():
+		return Fail(CodeInvalidRequest, "id: expected that of the request whose result this is")
 	case !jsonmsg.IsObject(result):
 		return Fail(
 			CodeInvalidRequest,

@@ -300,6 +300,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":1},"_meta":{}}}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":"a","result":{"content":[]}}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":""}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","result":{"content":[]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, bad := wire.Parse(text, wire.Limits())
 		if bad != nil {
