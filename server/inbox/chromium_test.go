@@ -74,6 +74,16 @@ func (b *tab) axe(name string)          { b.t.Helper(); b.in.Axe(name) }
 // until waits for a script to be true, across pages.
 func (b *tab) until(what, script string) { b.t.Helper(); b.in.Until(what, script) }
 
+// listens waits until a stream of events that was asked for behind the
+// page's own is open: what happens before is not told to the page.
+func (b *tab) listens() {
+	b.t.Helper()
+	b.until(
+		"an open stream",
+		`(window.probe ??= new EventSource("/events")).readyState === EventSource.OPEN && (window.probe.close(), true)`,
+	)
+}
+
 // armed waits until the page's forms decide, and have taken on the
 // colours in which they do.
 func (b *tab) armed() {

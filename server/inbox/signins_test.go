@@ -140,6 +140,7 @@ func TestSignInsInChromium(t *testing.T) {
 	tab := h.tab(t, browser, "bob")
 	tab.open("/")
 	tab.armed()
+	tab.listens()
 	change := func(event string, asked ...signin.Asked) {
 		t.Helper()
 		all.set(bob, asked...)
