@@ -200,8 +200,13 @@ func TestM83_PagesListEachToolOnce(t *testing.T) {
 	}
 	tools[2][7] = []byte(strings.Replace(string(tools[2][7]), "Reads", "Deletes", 1))
 	changed := build(t, servers, tools)
+	flipped := "A" + next[1:]
+	if flipped == next { // a cursor may begin with any letter
+		flipped = "B" + next[1:]
+	}
+
 	for what, cursor := range map[string]string{
-		"of another list": next, "empty": "", "text": "2", "flipped": "A" + next[1:], "cut": next[:len(next)-4],
+		"of another list": next, "empty": "", "text": "2", "flipped": flipped, "cut": next[:len(next)-4],
 		"position in the open": "AAAA",
 	} {
 		where := made
