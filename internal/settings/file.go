@@ -173,18 +173,32 @@ func (f *File) Writable() error {
 }
 
 // locked does what one process at a time may do in the directory of the
-// file. The lock ends with the process.
-func (f *File) locked(do func() error) (err error) {
-	dir, err := os.Open(filepath.Dir(f.Target))
+// file.
+func (f *File) locked(do func() error) error {
+	err := Locked(filepath.Dir(f.Target), func() error {
+		f.reached("locked")
+		f.sweep()
+
+		return do()
+	})
+	if errors.Is(err, ErrBusy) {
+		return fmt.Errorf("%s: %w", f.Path, err)
+	}
+
+	return err
+}
+
+// Locked does what one process at a time may do in a directory, or gives
+// ErrBusy. The lock ends with the process. It can't be taken twice.
+func Locked(dir string, do func() error) (err error) {
+	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
-	if err := lock(dir); err != nil {
-		return fmt.Errorf("%s: %w", f.Path, err)
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if err := lock(d); err != nil {
+		return err
 	}
-	f.reached("locked")
-	f.sweep()
 
 	return do()
 }

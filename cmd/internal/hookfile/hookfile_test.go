@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
@@ -40,6 +41,19 @@ func (w *world) getenv(name string) string {
 // wants runs a command that shall end with a code and say something.
 func (w *world) wants(code int, says string, args ...string) string {
 	w.t.Helper()
+	got, out := w.run(args)
+	if got != code || !strings.Contains(out, says) {
+		w.t.Fatalf("%v: code %d, want %d with %q:\n%s", args, got, code, says, out)
+	}
+	if strings.Contains(out, "hushhush") {
+		w.t.Errorf("%v shows a secret:\n%s", args, out)
+	}
+
+	return out
+}
+
+// run runs a command, and returns how it ended and all that it printed.
+func (w *world) run(args []string) (int, string) {
 	var out bytes.Buffer
 	streams := term.Streams{
 		In:          strings.NewReader(w.in),
@@ -50,24 +64,22 @@ func (w *world) wants(code int, says string, args ...string) string {
 		OutTerminal: w.in != "",
 	}
 	all := Commands{config.Reader{Streams: streams}, func(config.MCP) error { return nil }}
-	got := term.Run(term.Parent("hook", "", "", all.All()...), streams, args)
-	if got != code || !strings.Contains(out.String(), says) {
-		w.t.Fatalf("%v: code %d, want %d with %q:\n%s", args, got, code, says, out.String())
-	}
-	if strings.Contains(out.String(), "hushhush") {
-		w.t.Errorf("%v shows a secret:\n%s", args, out.String())
-	}
+	code := term.Run(term.Parent("hook", "", "", all.All()...), streams, args)
 
-	return out.String()
+	return code, out.String()
 }
 
 // install installs the hook of a product that asks without a server.
 func (w *world) install(product string, args ...string) string {
 	w.t.Helper()
 
-	return w.wants(0, "", append([]string{
+	return w.wants(0, "", w.installing(product, args...)...)
+}
+
+func (w *world) installing(product string, args ...string) []string {
+	return append([]string{
 		"install", product, "--yes", "--command", "/opt/bin/assent", "--agent-file", w.path("dev.agf.yaml"),
-	}, args...)...)
+	}, args...)
 }
 
 func (w *world) path(parts ...string) string {
@@ -445,4 +457,26 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 	must(t, os.Remove(w.path(".config", "assent", "hooks", "gemini.json")))
 	w.wants(0, "the hook alone was taken out", "uninstall", "gemini", "--yes")
 	w.same(w.file("gemini", edits.User), "{\n}\n")
+}
+
+// TestInstallsMakeADirectoryAtOnce: several installs into a directory
+// that isn't there yet, of which those that come in the way of another
+// take away what they made.
+func TestInstallsMakeADirectoryAtOnce(t *testing.T) {
+	for range 40 {
+		w := newWorld(t)
+		var all sync.WaitGroup
+		for _, wait := range []string{"1m", "2m", "3m", "4m"} {
+			all.Go(func() {
+				if code, out := w.run(w.installing("gemini", "--wait", wait)); code != 0 {
+					t.Errorf("code %d: %s", code, out)
+				}
+			})
+		}
+		all.Wait()
+		w.wants(0, "the file was made by install, and is gone", "uninstall", "gemini", "--yes")
+		if left, err := filepath.Glob(w.path(".gemini")); err != nil || len(left) > 0 {
+			t.Errorf("uninstall left %v (%v)", left, err)
+		}
+	}
 }

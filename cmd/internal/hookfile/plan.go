@@ -224,7 +224,30 @@ func (s spot) hidden(path []string) bool {
 }
 
 // install writes the record and then the file.
-func (p *plan) install() error {
+func (p *plan) install() error { return p.locked(p.writeFile) }
+
+// uninstall writes the file, or removes it when the install made it, and
+// then what else the install made.
+func (p *plan) uninstall() error { return p.locked(p.restoreFile) }
+
+// locked does what one process at a time may do: of two, one would
+// remove the directories that the other needs.
+func (p *plan) locked(do func() error) error {
+	dir := filepath.Dir(p.path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+
+	// The directory of the record itself is locked when that is written.
+	err := settings.Locked(filepath.Dir(dir), do)
+	if errors.Is(err, settings.ErrBusy) {
+		return fmt.Errorf("%s: %w", p.spot.path, err)
+	}
+
+	return err
+}
+
+func (p *plan) writeFile() error {
 	made, err := makeDirs(filepath.Dir(p.content.file.Target))
 	if err != nil {
 		return err
@@ -238,9 +261,7 @@ func (p *plan) install() error {
 	return err
 }
 
-// uninstall writes the file, or removes it when the install made it, and
-// then what else the install made.
-func (p *plan) uninstall() error {
+func (p *plan) restoreFile() error {
 	f := p.content.file
 	write := func() error { return f.Replace(p.text) }
 	if p.text == nil {

@@ -43,9 +43,6 @@ func readRecord(path string) (*record, error) {
 
 // write writes the record in one step.
 func (r *record) write(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
