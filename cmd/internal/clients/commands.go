@@ -181,31 +181,18 @@ func (a Commands) install(f flags) error {
 	for _, made := range p.files {
 		out.Wrote = append(out.Wrote, made.path)
 	}
-	if err := a.showPlan(f, p, &out); err != nil {
+	show := func() error { return a.showPlan(f, p, &out) }
+	if out.Done, err = f.Change(a.Streams, s.file, show, p.write); err != nil {
 		return err
 	}
-	if f.Dry {
-		return f.Printed(a.Streams, out, "nothing is changed: this was a dry run")
+	if !out.Done {
+		return f.Printed(a.Streams, out, edits.DryRun)
 	}
-	if err := f.Confirm(a.Streams, s.file); err != nil {
-		return err
-	}
-	if err := p.write(); err != nil {
-		return err
-	}
-	out.Backup, out.Done = p.record.Backup, true
+	out.Backup = p.record.Backup
 
 	return f.Printed(a.Streams, out, "installed; the file as it was is "+out.Backup+"\nRestart "+s.client.title+
 		". To answer what it asks: assent mcp inbox --config "+out.Config+
-		"\nTo undo it: assent mcp uninstall --client "+s.client.name+scopeFlag(s))
-}
-
-func scopeFlag(s spot) string {
-	if s.scope == edits.User {
-		return ""
-	}
-
-	return " --scope " + s.scope
+		"\nTo undo it: assent mcp uninstall --client "+s.client.name+edits.ScopeFlag(s.scope))
 }
 
 // showPlan prints what an install changes, for people.
@@ -264,25 +251,23 @@ func (a Commands) uninstall(f flags) error {
 		Declared: slices.Concat([]string{}, u.kept),
 		Kept:     []string{},
 	}
-	if err := a.showUndo(f, u); err != nil {
+	show := func() error { return a.showUndo(f, u) }
+	change := func() error {
+		kept, err := u.write()
+		out.Kept = append(out.Kept, kept...)
 		return err
 	}
-	if f.Dry {
-		return f.Printed(a.Streams, out, "nothing is changed: this was a dry run")
-	}
-	if err := f.Confirm(a.Streams, s.file); err != nil {
+	if out.Done, err = f.Change(a.Streams, s.file, show, change); err != nil {
 		return err
 	}
-	kept, err := u.write()
-	if err != nil {
-		return err
+	if !out.Done {
+		return f.Printed(a.Streams, out, edits.DryRun)
 	}
-	out.Kept, out.Done = slices.Concat(out.Kept, kept), true
 	if !u.exact {
 		out.Backup = u.record.Backup
 	}
 
-	return f.Printed(a.Streams, out, u.told(kept))
+	return f.Printed(a.Streams, out, u.told(out.Kept))
 }
 
 func (a Commands) showUndo(f flags, u *undo) error {

@@ -23,6 +23,16 @@ const (
 	Local   = "local"   // a directory, for this user; Claude Code alone
 )
 
+// ScopeFlag is the flag that names a scope, behind the other words of a
+// command line.
+func ScopeFlag(scope string) string {
+	if scope == User {
+		return ""
+	}
+
+	return " --scope " + scope
+}
+
 // Flags are how a change goes.
 type Flags struct {
 	Yes  bool
@@ -61,9 +71,25 @@ func (f Flags) Printed(s term.Streams, doc any, text string) error {
 	return p.Done()
 }
 
-// Confirm asks before a file is changed. Where nobody could answer,
+// Change shows what would change in a file, asks, and has it made. It is
+// not done in a dry run.
+func (f Flags) Change(s term.Streams, file string, show, change func() error) (done bool, err error) {
+	if err := show(); err != nil || f.Dry {
+		return false, err
+	}
+	if err := f.confirm(s, file); err != nil {
+		return false, err
+	}
+
+	return true, change()
+}
+
+// DryRun is how a change ends that is not made.
+const DryRun = "nothing is changed: this was a dry run"
+
+// confirm asks before a file is changed. Where nobody could answer,
 // --yes is needed.
-func (f Flags) Confirm(s term.Streams, file string) error {
+func (f Flags) confirm(s term.Streams, file string) error {
 	if f.Yes {
 		return nil
 	}

@@ -167,22 +167,17 @@ func (a Commands) doInstall(f flags, name string, line hook.Line) error {
 	if p.same {
 		return f.Printed(a.Streams, out, "the hook is in "+s.path+" as it should be: nothing is changed")
 	}
-	if err := a.show(f, p); err != nil {
+	show := func() error { return a.show(f, p) }
+	change := func() error { return explained(s, p.install()) }
+	if out.Done, err = f.Change(a.Streams, s.path, show, change); err != nil {
 		return err
 	}
-	if f.Dry {
-		return f.Printed(a.Streams, out, "nothing is changed: this was a dry run")
+	if !out.Done {
+		return f.Printed(a.Streams, out, edits.DryRun)
 	}
-	if err := f.Confirm(a.Streams, s.path); err != nil {
-		return err
-	}
-	if err := p.install(); err != nil {
-		return explained(s, err)
-	}
-	out.Done = true
 
 	return f.Printed(a.Streams, out, "installed: start "+s.title+" anew\nTo see how it stands: assent hook status "+
-		s.name+"\nTo undo it: assent hook uninstall "+s.name+scopeFlag(s.scope))
+		s.name+"\nTo undo it: assent hook uninstall "+s.name+edits.ScopeFlag(s.scope))
 }
 
 // explained says what to do about a file that can't be written.
@@ -195,18 +190,10 @@ func explained(s spot, err error) error {
 	return err
 }
 
-func scopeFlag(scope string) string {
-	if scope == edits.User {
-		return ""
-	}
-
-	return " --scope " + scope
-}
-
 // alone refuses a second hook for the same calls: of two, one would find
 // a call used that the other has let run.
 func (s spot) alone() error {
-	for _, scope := range s.scopes() {
+	for _, scope := range s.scopes {
 		if scope == s.scope {
 			continue
 		}
@@ -216,7 +203,7 @@ func (s spot) alone() error {
 		}
 		if c, err := beside.look(); err == nil && len(c.ours) > 0 && beside.path != s.path {
 			return fmt.Errorf("%s has a hook of assent already, and %s would run both for each call: run assent hook "+
-				"uninstall %s%s first", beside.path, s.title, s.name, scopeFlag(scope))
+				"uninstall %s%s first", beside.path, s.title, s.name, edits.ScopeFlag(scope))
 		}
 	}
 
@@ -284,20 +271,15 @@ func (a Commands) doUninstall(f flags, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.show(f, p); err != nil {
-		return err
-	}
 	out := uninstalled{Product: s.name, Scope: s.scope, File: s.path, Exact: p.exact}
-	if f.Dry {
-		return f.Printed(a.Streams, out, "nothing is changed: this was a dry run")
-	}
-	if err := f.Confirm(a.Streams, s.path); err != nil {
+	show := func() error { return a.show(f, p) }
+	change := func() error { return explained(s, p.uninstall()) }
+	if out.Done, err = f.Change(a.Streams, s.path, show, change); err != nil {
 		return err
 	}
-	if err := p.uninstall(); err != nil {
-		return explained(s, err)
+	if !out.Done {
+		return f.Printed(a.Streams, out, edits.DryRun)
 	}
-	out.Done = true
 	said := "uninstalled: the file is byte for byte as it was"
 	switch {
 	case p.text == nil:

@@ -24,7 +24,9 @@ import (
 type product struct {
 	name  string
 	title string
-	event string // before a call
+	// scopes are those that it has settings for.
+	scopes []string
+	event  string // before a call
 	// groups: a hook stands among others in a group with a matcher.
 	groups bool
 	// version: the file says at its top that it is of version 1.
@@ -38,9 +40,14 @@ type product struct {
 	// limit is the field with the time that the hook has, in units.
 	limit string
 	unit  time.Duration
+	// label: a hook has a name.
+	label bool
 	// closed is the field that has the product block when the hook
 	// fails; nil where it has none.
 	closed *settings.Field
+	// blocks: calls are blocked where the hook can't start, with closed
+	// or without.
+	blocks bool
 	// open says what runs all the same; "" for nothing.
 	open string
 	// further is what the person has to do before the hook runs.
@@ -62,10 +69,14 @@ func find(name string) (*product, error) {
 
 func nothing(string) string { return "" }
 
+// anywhere are the scopes of most products.
+func anywhere() []string { return []string{edits.User, edits.Project} }
+
 func claudeCode() *product {
 	return &product{
 		name:   "claude-code",
 		title:  "Claude Code",
+		scopes: append(anywhere(), edits.Local),
 		event:  "PreToolUse",
 		groups: true,
 		exec:   true,
@@ -73,6 +84,7 @@ func claudeCode() *product {
 		limit:  "timeout",
 		unit:   time.Second,
 		closed: &settings.Field{Name: "onFailure", Value: "block"},
+		blocks: true,
 		file: func(p edits.Place, scope string) string {
 			switch {
 			case scope == edits.Project:
@@ -85,13 +97,7 @@ func claudeCode() *product {
 		},
 		further: nothing,
 		open:    "before version 2.1.295, which doesn't know onFailure, calls run when the hook is killed",
-		off: func(_ edits.Place, _ string, s *settings.Table) (string, error) {
-			if m := s.Member("disableAllHooks"); m != nil && m.Value == true {
-				return "disableAllHooks is true", nil
-			}
-
-			return "", nil
-		},
+		off:     func(_ edits.Place, _ string, s *settings.Table) (string, error) { return disabled(s), nil },
 	}
 }
 
@@ -107,6 +113,7 @@ func codex() *product {
 	return &product{
 		name:   "codex",
 		title:  "Codex",
+		scopes: anywhere(),
 		event:  "PreToolUse",
 		groups: true,
 		line:   "command",
@@ -123,7 +130,7 @@ func codex() *product {
 		},
 		open: "calls run when the hook is killed, when it runs out of time, and until you have trusted it (/hooks)",
 		off: func(p edits.Place, scope string, _ *settings.Table) (string, error) {
-			return switchedOff(settings.TOML, filepath.Join(home(p, scope), "config.toml"), "features", "hooks")
+			return switchedOff(settings.TOML, filepath.Join(home(p, scope), "config.toml"), false, "features", "hooks")
 		},
 	}
 }
@@ -132,6 +139,7 @@ func copilot() *product {
 	return &product{
 		name:    "copilot",
 		title:   "Copilot CLI",
+		scopes:  anywhere(),
 		event:   "preToolUse",
 		version: true,
 		line:    "bash",
@@ -144,18 +152,16 @@ func copilot() *product {
 
 			return filepath.Join(cmp.Or(p.Getenv("COPILOT_HOME"), p.Home(".copilot")), "hooks", "assent.json")
 		},
+		blocks:  true,
 		further: nothing,
 		open:    "calls run when the hook runs out of time",
 		off: func(p edits.Place, scope string, s *settings.Table) (string, error) {
-			if m := s.Member("disableAllHooks"); m != nil && m.Value == true {
-				return "disableAllHooks is true", nil
-			}
-			if scope == edits.Project {
-				return "", nil
+			if text := disabled(s); text != "" || scope == edits.Project {
+				return text, nil
 			}
 			dir := cmp.Or(p.Getenv("COPILOT_HOME"), p.Home(".copilot"))
 
-			return switchedOff(settings.JSON, filepath.Join(dir, "settings.json"), "", "disableAllHooks")
+			return switchedOff(settings.JSON, filepath.Join(dir, "settings.json"), true, disableAll)
 		},
 	}
 }
@@ -164,12 +170,14 @@ func cursor() *product {
 	return &product{
 		name:    "cursor",
 		title:   "Cursor",
+		scopes:  anywhere(),
 		event:   "preToolUse",
 		version: true,
 		line:    "command",
 		limit:   "timeout",
 		unit:    time.Second,
 		closed:  &settings.Field{Name: "failClosed", Value: true},
+		blocks:  true,
 		file:    func(p edits.Place, scope string) string { return p.Either(scope, ".cursor", "hooks.json") },
 		further: nothing,
 		off:     func(edits.Place, string, *settings.Table) (string, error) { return "", nil },
@@ -180,11 +188,13 @@ func gemini() *product {
 	return &product{
 		name:   "gemini",
 		title:  "Gemini CLI",
+		scopes: anywhere(),
 		event:  "BeforeTool",
 		groups: true,
 		line:   "command",
 		limit:  "timeout",
 		unit:   time.Millisecond,
+		label:  true,
 		file: func(p edits.Place, scope string) string {
 			if home := p.Getenv("GEMINI_CLI_HOME"); home != "" && scope == edits.User {
 				return filepath.Join(home, ".gemini", "settings.json")
@@ -201,45 +211,41 @@ func gemini() *product {
 		},
 		open: "calls run when the hook is killed or runs out of time",
 		off: func(p edits.Place, scope string, s *settings.Table) (string, error) {
-			return switchedOff(settings.JSON, gemini().file(p, scope), "hooksConfig", "enabled")
+			return switchedOff(settings.JSON, gemini().file(p, scope), false, "hooksConfig", "enabled")
 		},
 	}
 }
 
-// switchedOff looks for a switch in a table of a file: hooks and enabled
-// when they are false, others when they are true.
-func switchedOff(form settings.Form, file, table, name string) (string, error) {
+// disableAll is the switch of two products that ends all hooks.
+const disableAll = "disableAllHooks"
+
+// disabled says that the hooks of a file are switched off in it; "" when
+// they are not.
+func disabled(s *settings.Table) string {
+	if m := s.Member(disableAll); m != nil && m.Value == true {
+		return disableAll + " is true"
+	}
+
+	return ""
+}
+
+// switchedOff says that a switch of a file has the value that ends all
+// hooks; "" when it has not. The last name of its path is the switch.
+func switchedOff(form settings.Form, file string, off bool, path ...string) (string, error) {
 	f, err := settings.Open(file)
 	if err != nil {
 		return "", err
 	}
-	var path []string
-	if table != "" {
-		path = []string{table}
-	}
-	t, err := settings.Parse(form, file, f.Text, path...)
+	last := len(path) - 1
+	t, err := settings.Parse(form, file, f.Text, path[:last]...)
 	if err != nil {
 		return "", err
 	}
-	m := t.Member(name)
-	on, known := false, false
-	if m != nil {
-		on, known = m.Value.(bool)
-	}
-	if known && on == strings.HasPrefix(name, "disable") {
-		return fmt.Sprintf("%s is %t in %s", strings.TrimPrefix(table+"."+name, "."), on, file), nil
+	if m := t.Member(path[last]); m == nil || m.Value != off {
+		return "", nil
 	}
 
-	return "", nil
-}
-
-// scopes are those that a product has.
-func (p *product) scopes() []string {
-	if p.name == "claude-code" {
-		return []string{edits.User, edits.Project, edits.Local}
-	}
-
-	return []string{edits.User, edits.Project}
+	return fmt.Sprintf("%s is %t in %s", strings.Join(path, "."), off, file), nil
 }
 
 // slack is what a product gives the hook beside the time that it needs.
@@ -262,7 +268,7 @@ func (p *product) handler(program string, line hook.Line) (settings.Object, erro
 		out = append(out, settings.Field{Name: p.line, Value: text})
 	}
 
-	if p.name == "gemini" {
+	if p.label {
 		out = append(out, settings.Field{Name: "name", Value: "assent"})
 	}
 	limit := (line.Limit + slack + time.Second - 1).Truncate(time.Second)
@@ -309,9 +315,9 @@ type spot struct {
 }
 
 func (p *product) spotOf(at edits.Place, scope string) (spot, error) {
-	if !slices.Contains(p.scopes(), scope) {
+	if !slices.Contains(p.scopes, scope) {
 		return spot{}, fmt.Errorf("--scope %s: %s has no such file: expected %s", scope, p.title,
-			strings.Join(p.scopes(), " or "))
+			strings.Join(p.scopes, " or "))
 	}
 	s := spot{product: p, place: at, scope: scope, path: p.file(at, scope)}
 	if !filepath.IsAbs(s.path) {

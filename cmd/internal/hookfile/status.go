@@ -38,7 +38,7 @@ type status struct {
 func (a Commands) statuses(p *product, at edits.Place) ([]status, error) {
 	var out []status
 	installed := 0
-	for _, scope := range p.scopes() {
+	for _, scope := range p.scopes {
 		s, err := p.spotOf(at, scope)
 		if err != nil {
 			return nil, err
@@ -112,7 +112,7 @@ func (o *status) program(s spot) {
 	path, err := exec.LookPath(o.Program)
 	if err != nil {
 		then := "every call is blocked"
-		if s.closed == nil && s.name != "copilot" {
+		if !s.blocks {
 			then = "every call runs"
 		}
 		o.problem("%s can't be run, so that %s: run install again", o.Program, then)
