@@ -16,7 +16,7 @@ func (x *exchange) whoami() error {
 		ID:      t.ID,
 		Name:    t.Name,
 		Tenant:  t.Tenant,
-		Scopes:  counting(t),
+		Scopes:  ofUse(t),
 		Agents:  t.Agents,
 		Created: t.Created,
 		Expires: t.Expires,
@@ -38,8 +38,8 @@ func (x *exchange) whoami() error {
 	return x.answer(http.StatusOK, out)
 }
 
-// counting are the scopes of a token that are of use to it.
-func counting(t *store.Token) []openapi.Scope {
+// ofUse are the scopes of a token that are of use to it.
+func ofUse(t *store.Token) []openapi.Scope {
 	out := []openapi.Scope{}
 	for _, name := range t.Scopes {
 		if s := openapi.Scope(name); may(t, s) {

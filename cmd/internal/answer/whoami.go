@@ -2,6 +2,7 @@ package answer
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,13 +44,7 @@ func printWhoami(p *term.Printer, w *openapi.Whoami) {
 
 // mayAsk reports whether a token asks for calls: others have no agents.
 func mayAsk(scopes []openapi.Scope) bool {
-	for _, s := range scopes {
-		if s == openapi.ScopeRequest || s == openapi.ScopeDecide {
-			return true
-		}
-	}
-
-	return false
+	return slices.Contains(scopes, openapi.ScopeRequest) || slices.Contains(scopes, openapi.ScopeDecide)
 }
 
 func personText(person *openapi.WhoamiPerson) string {
