@@ -83,8 +83,11 @@ export class Client {
     const until = asking.wait === undefined ? Infinity : Date.now() + asking.wait * 1000;
     const way: Way = { agent, call, asking, until };
     try {
+      let taken = await this.#round(way, asking.key, false);
       // Where the rules change between the answer and the run, it is asked about once more, not for ever.
-      return (await this.#round(way, asking.key, false)) ?? (await this.#lastRound(way, asking.key && `${asking.key}~2`));
+      taken ??= await this.#round(way, asking.key && `${asking.key}~2`, true);
+      if (taken) return taken;
+      throw new UnreadableError("the last round gave nothing"); // it gives or throws
     } catch (error) {
       if (asking.cancel && way.waits) await this.cancel(way.waits, asking.cancel).catch(ignored);
       throw error;
@@ -138,12 +141,6 @@ export class Client {
       clearTimeout(silence);
       over.abort();
     }
-  }
-
-  async #lastRound(way: Way, key: string | undefined): Promise<Taken> {
-    const taken = await this.#round(way, key, true);
-    if (!taken) throw new UnreadableError("the last round gives or throws");
-    return taken;
   }
 
   async #round(way: Way, key: string | undefined, last: boolean): Promise<Taken | undefined> {

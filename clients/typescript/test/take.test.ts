@@ -38,12 +38,12 @@ test("an approved call runs once", async (t) => {
   await desk.vote("approve");
   const taken = await waits;
   assert.deepEqual([taken.args, taken.edited, taken.request?.state], [BIG, false, "consumed"]);
-  await assert.rejects(client.take("desk", big, { key }), told_("Not run again. The approval has been used already."));
+  await assert.rejects(client.take("desk", big, { key }), says("Not run again. The approval has been used already."));
 });
 
 test("a person denies, and says why", async (t) => {
   const { desk, client } = await desks(t);
-  const waits = rejects(client.take("desk", big), told_("Not run. mara@example.com denied this call: no. Do not try it again."));
+  const waits = rejects(client.take("desk", big), says("Not run. mara@example.com denied this call: no. Do not try it again."));
   await desk.vote("deny", { reason: "no" });
   await waits;
   await assert.rejects(client.take("desk", big), /A person has just denied this same call/);
@@ -51,7 +51,7 @@ test("a person denies, and says why", async (t) => {
 
 test("a person answers instead, and policy denies", async (t) => {
   const { desk, client } = await desks(t);
-  const waits = rejects(client.take("desk", big), told_("Not run. A person answered instead: Use the copy."));
+  const waits = rejects(client.take("desk", big), says("Not run. A person answered instead: Use the copy."));
   await desk.vote("respond", { response: "Use the copy." });
   await waits;
   await assert.rejects(client.take("desk", tool("drop_table", {})), /Policy denies this call: Dropping tables is not/);
@@ -206,7 +206,7 @@ test("events go on where they were, over a server that was killed", async (t) =>
   assert.deepEqual(seen, seen.map((_, i) => first.index + 1 + i));
 });
 
-const told_ = (text: string): ((error: unknown) => boolean) => (error) => {
+const says = (text: string): ((error: unknown) => boolean) => (error) => {
   assert(error instanceof NotRun);
   assert.equal(told(error), text);
   return true;
