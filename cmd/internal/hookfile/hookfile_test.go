@@ -473,6 +473,7 @@ func TestInstallsMakeADirectoryAtOnce(t *testing.T) {
 				}
 			})
 		}
+
 		all.Wait()
 		w.wants(0, "the file was made by install, and is gone", "uninstall", "gemini", "--yes")
 		if left, err := filepath.Glob(w.path(".gemini")); err != nil || len(left) > 0 {
