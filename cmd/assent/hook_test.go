@@ -19,7 +19,8 @@ metadata: {id: dev, name: Dev, version: "1.0.0", description: Codes.}
 interface: {input: {type: object}, output: {type: object}}
 execution_policy: {id: agf.react, config: {instructions: Code., model: any}}
 action_space:
-  local_tools: [{alias: Read}, {alias: Bash, approval: true}, {alias: Shell, approval: true}, {alias: AskUserQuestion}]
+  local_tools: [{alias: Read}, {alias: Bash, approval: true}, {alias: Shell, approval: true}, {alias: AskUserQuestion},
+    {alias: Elicitation}]
   mcp_servers:
     - alias: github
       server_ref: github

@@ -8,17 +8,18 @@ import (
 type outcome int
 
 const (
-	denied   outcome = iota // the call doesn't run
-	allowed                 // the call runs, with the arguments of the verdict
-	deferred                // the product ends, and asks again when it is resumed
-	silent                  // nothing: the product goes by its own rules, or the call has run
+	denied     outcome = iota // the call doesn't run
+	allowed                   // the call runs, with the arguments of the verdict
+	unanswered                // an MCP server gets no answer, since nobody gave one
+	deferred                  // the product ends, and asks again when it is resumed
+	silent                    // nothing: the product goes by its own rules, or the call has run
 )
 
 // verdict is what becomes of a call.
 type verdict struct {
 	outcome outcome
-	args    []byte // allowed: the whole of the arguments
-	why     string // denied: what the model is told
+	args    []byte // allowed: the whole of the arguments, or of the answer
+	why     string // denied, unanswered: what the model is told
 }
 
 func denies(why string) verdict { return verdict{outcome: denied, why: why} }
@@ -55,6 +56,10 @@ func (v verdict) word() string {
 }
 
 func sayClaude(w *jsonmsg.Writer, e *event, v verdict) {
+	if e.moment == elicits {
+		sayElicitation(w, v)
+		return
+	}
 	w.Name("hookSpecificOutput").Object(func(w *jsonmsg.Writer) {
 		if e.moment == dialog {
 			w.Member("hookEventName", "PermissionRequest")

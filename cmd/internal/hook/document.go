@@ -15,9 +15,10 @@ import (
 type moment int
 
 const (
-	before moment = iota // the call wants to run
-	dialog               // the product would ask its user now
-	after                // the call has run
+	before  moment = iota // the call wants to run
+	dialog                // the product would ask its user now
+	elicits               // an MCP server asks the user for a form
+	after                 // the call has run
 )
 
 // event is what a product says of one call, in our words.
@@ -78,7 +79,7 @@ func readEvent(p *product, text []byte) (*event, error) {
 }
 
 // moments are the names that products give to a moment.
-type moments struct{ before, dialog, after, failed []string }
+type moments struct{ before, dialog, elicits, after, failed []string }
 
 // at sets when the hook runs. A name that is not known is an error:
 // what it would have to be answered is not known either.
@@ -89,33 +90,40 @@ func (e *event) at(in jsonmsg.Fields, name string, m moments) {
 		e.moment = before
 	case slices.Contains(m.dialog, name):
 		e.moment = dialog
+	case slices.Contains(m.elicits, name):
+		e.moment = elicits
 	case slices.Contains(m.after, name):
 		e.moment = after
 	case slices.Contains(m.failed, name):
 		e.moment, e.failed = after, true
 	default:
-		all := slices.Concat(m.before, m.dialog, m.after, m.failed)
+		all := slices.Concat(m.before, m.dialog, m.elicits, m.after, m.failed)
 		in.Expect("hook_event_name", "one of "+strings.Join(all, ", "))
 	}
 }
 
 // claudeMoments are those of Claude Code and of what speaks as it does.
-func claudeMoments() moments {
+func claudeMoments(p *product) moments {
 	return moments{
-		before: []string{"PreToolUse"},
-		dialog: []string{"PermissionRequest"},
-		after:  []string{"PostToolUse"},
-		failed: []string{"PostToolUseFailure"},
+		before:  []string{"PreToolUse"},
+		dialog:  []string{"PermissionRequest"},
+		elicits: p.elicits,
+		after:   []string{"PostToolUse"},
+		failed:  []string{"PostToolUseFailure"},
 	}
 }
 
 // readClaude reads the documents of Claude Code and of Codex.
 func readClaude(in jsonmsg.Fields, e *event) {
-	e.at(in, in.Need("hook_event_name"), claudeMoments())
+	e.at(in, in.Need("hook_event_name"), claudeMoments(e.product))
 	e.session = in.NonEmpty("session_id")
 	e.id = in.Text("tool_use_id")
 	e.mode = in.Text("permission_mode")
 	e.cwd = in.Text("cwd")
+	if e.moment == elicits {
+		readElicitation(in, e)
+		return
+	}
 	e.tool(in.NonEmpty("tool_name"))
 	e.call.Args = in.Required("tool_input").Source
 }

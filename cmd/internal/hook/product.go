@@ -24,6 +24,8 @@ type product struct {
 	merges bool
 	// asks names the tool by which the agent asks its user; "" none.
 	asks string
+	// elicits are the events at which an MCP server asks the user.
+	elicits []string
 	// defers: a call can be put off until the session is resumed.
 	defers bool
 }
@@ -39,6 +41,7 @@ func products() []*product {
 			read:    readClaude,
 			say:     sayClaude,
 			asks:    "AskUserQuestion",
+			elicits: []string{elicitation},
 			defers:  true,
 		},
 		{

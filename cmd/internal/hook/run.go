@@ -89,9 +89,14 @@ func (m moment) family() string {
 // attempt presents the call under a key. It is over when that key is an
 // earlier call's.
 func (r *run) attempt(ctx context.Context, key string, n int) (v verdict, over bool, err error) {
-	if r.asksUser() {
+	switch {
+	case r.event.moment == elicits:
+		v, err = r.elicit(ctx)
+		return v, false, err
+	case r.asksUser():
 		return r.ask(ctx, key)
 	}
+
 	o, err := r.desk.Open(ctx, key, hold.Verdict{
 		Decision: resolve.Decision{Outcome: resolve.Ask},
 		Call:     &r.event.call,

@@ -1,0 +1,166 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/approval/form"
+	"github.com/assent-dev/assent/approval/hold"
+	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/resolve"
+)
+
+// elicitation is Claude Code's event for an MCP server that asks the
+// user, and the name by which the agent's file allows that.
+const elicitation = "Elicitation"
+
+// The actions of an answer to an MCP server. Cancel says that nobody
+// has decided, and decline that somebody did.
+const (
+	accept  = "accept"
+	decline = "decline"
+	cancel  = "cancel"
+)
+
+// readElicitation reads what an MCP server asks. It becomes the call of
+// a tool of its own, whose arguments tell rules who asks for what.
+func readElicitation(in jsonmsg.Fields, e *event) {
+	e.call.Kind, e.call.Tool = resolve.Tool, elicitation
+	in.NonEmpty("mcp_server_name")
+	in.NonEmpty("message")
+	args, err := jsonmsg.Object(func(w *jsonmsg.Writer) {
+		for _, name := range []string{"mcp_server_name", "message", "mode", "url", "requested_schema"} {
+			if in.Has(name) {
+				w.Name(name).Verbatim(in.Raw(name))
+			}
+		}
+	})
+	if err != nil {
+		in.Fail(err)
+	}
+	e.call.Args = args
+}
+
+// asked is the form of an MCP server.
+type asked struct {
+	server, message string
+	schema          json.RawMessage
+	form            *form.Form
+}
+
+// readAsked reads the form that the arguments hold. What can't be shown
+// to people as a form is an error.
+func readAsked(args []byte) (a asked, err error) {
+	in := jsonmsg.Read(args, jsonmsg.Limits())
+	a = asked{server: in.Text("mcp_server_name"), message: in.Text("message"), schema: in.Raw("requested_schema")}
+	mode := in.Text("mode")
+	switch {
+	case in.Err() != nil:
+		return a, in.Err()
+	case mode == "url":
+		return a, errors.New("it wants its user to open a link, and people are asked for forms alone")
+	case mode != "form" && mode != "":
+		return a, fmt.Errorf("the mode %q: expected form", mode)
+	case a.schema == nil:
+		return a, errors.New("it has no requested_schema: expected the schema of a form")
+	}
+
+	a.form, err = form.Parse(a.schema)
+	if err == nil && a.form.FreeText() {
+		err = errors.New("requested_schema: expected an object, whose properties are what is asked")
+	}
+
+	return a, err
+}
+
+// elicit has people answer what an MCP server asks. It is asked anew
+// each time: two forms of the same text are two questions.
+func (r *run) elicit(ctx context.Context) (verdict, error) {
+	a, err := readAsked(r.event.call.Args)
+	if err != nil {
+		return unansweredFor("What the MCP server asks can't be put to people: " + reason(err)), nil
+	}
+	o, err := r.desk.Ask(ctx, approval.NewKey(), hold.Question{
+		Call:    &r.event.call,
+		Server:  a.server,
+		Prompt:  a.message,
+		Schema:  a.schema,
+		Context: r.says(),
+		// Nobody reads what is answered later, also when the hook is killed.
+		Within: max(r.wait, time.Second),
+	})
+	switch {
+	case err != nil:
+		return verdict{}, fmt.Errorf("put the question: %w", err)
+	case r.native && undeclared(o):
+		return verdict{outcome: silent}, nil
+	case o.Outcome == resolve.Deny || o.Request == nil:
+		return denies((&client.NotRunError{Opened: o}).Error()), nil
+	}
+
+	ended, err := r.decided(ctx, o.Request)
+	switch {
+	case err != nil:
+		return verdict{}, err
+	case ended.State == approval.Pending:
+		return r.takeBack(ctx, ended.ID)
+	}
+
+	return r.elicited(ctx, a.form, ended.ID)
+}
+
+func unansweredFor(why string) verdict {
+	return verdict{outcome: unanswered, why: "Not answered. " + why}
+}
+
+// takeBack ends a question that nobody answered in time.
+func (r *run) takeBack(ctx context.Context, id string) (verdict, error) {
+	if err := r.desk.Cancel(ctx, id, r.event.product.title+" no longer waits for the answer"); err != nil {
+		return verdict{}, fmt.Errorf("take back the question: %w", err)
+	}
+
+	return unansweredFor("Nobody answered the question (" + id + ") in " + r.wait.String() + ". That is no refusal: " +
+		"ask again when somebody is there."), nil
+}
+
+// elicited is the answer of people, held to the form once more.
+func (r *run) elicited(ctx context.Context, asked *form.Form, id string) (verdict, error) {
+	ended, err := r.desk.Answer(ctx, id)
+	switch {
+	case errors.Is(err, approval.ErrNotApproved):
+		return unansweredFor("The question is " + string(ended.State) + ", and nobody has answered it."), nil
+	case err != nil:
+		return verdict{}, fmt.Errorf("read the answer: %w", err)
+	case ended.Cause != approval.BySubmission:
+		return denies("Not answered. A person dismissed the question. Do not ask it again."), nil
+	}
+
+	content, err := asked.Check(ended.Data)
+	if err != nil {
+		return verdict{}, fmt.Errorf("the answer does not fit what was asked: %w", err)
+	}
+
+	return allows(content), nil
+}
+
+// sayElicitation answers an MCP server.
+func sayElicitation(w *jsonmsg.Writer, v verdict) {
+	w.Optional("reason", v.why)
+	w.Name("hookSpecificOutput").Object(func(w *jsonmsg.Writer) {
+		w.Member("hookEventName", elicitation)
+		switch v.outcome {
+		case allowed:
+			w.Member("action", accept)
+			w.Name("content").Verbatim(v.args)
+		case unanswered:
+			w.Member("action", cancel)
+		default:
+			w.Member("action", decline)
+		}
+	})
+}
