@@ -1,11 +1,13 @@
 /** A real assent server for tests: the built binary, its own store, and people who answer through the API. */
 
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { cpSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import assert from "node:assert/strict";
+import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
+import { copyFileSync, cpSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { promisify } from "node:util";
 
 export const BIG = { amount: 20000, currency: "USD" };
 export const TOP = process.env.ASSENT_ROOT ?? join(process.cwd(), "..", ".."); // of the repository
@@ -152,4 +154,20 @@ export function freePort(): Promise<number> {
       server.close(() => resolve(port));
     });
   });
+}
+
+/** Runs an example beside the installed package, with a person who edits its one trade. */
+export async function runsExample(t: TestContext, name: string): Promise<void> {
+  const desk = await Desk.start(t);
+  const path = join(process.cwd(), `example-${process.pid}-${name}.js`);
+  copyFileSync(new URL(`../examples/${name}.js`, import.meta.url), path);
+  t.after(() => rmSync(path));
+  const env = { ...process.env, ASSENT_SERVER: desk.url, ASSENT_TOKEN: desk.runtime };
+  const runs = promisify(execFile)("node", [path], { env });
+  await desk.edit('{"symbol": "ACME", "amount": 15000}');
+  assert.deepEqual((await runs).stdout.trim().split("\n"), [
+    "call_1 quote: ACME is at 150.25",
+    "call_2 trade: bought 15000 of ACME",
+    "call_3 drop_table: Not run. Policy denies this call: Dropping tables is not delegated to agents. Do not try it again.",
+  ]);
 }

@@ -2,12 +2,12 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import * as assent from "assent";
-import { Desk, TOP } from "./desk.js";
+import { Desk, TOP, runsExample } from "./desk.js";
 
 const run = promisify(execFile);
 const guide = readFileSync(join(TOP, "docs", "guides", "typescript.md"), "utf8");
@@ -53,17 +53,4 @@ test("the guide names what there is", () => {
   for (const [, name] of guide.matchAll(/^\| `(\w+Error|NotRun|StillPending)` \|/gm)) assert(name! in assent, name);
 });
 
-for (const example of ["desk.js", "desk-ai-sdk.js"]) {
-  test(`one turn of the example ${example} with three answers`, async (t) => {
-    const desk = await Desk.start(t);
-    const path = join(process.cwd(), `example-${process.pid}-${example}`);
-    copyFileSync(new URL(`../examples/${example}`, import.meta.url), path);
-    const runs = run("node", [path], { env: { ...process.env, ASSENT_SERVER: desk.url, ASSENT_TOKEN: desk.runtime } });
-    await desk.edit('{"symbol": "ACME", "amount": 15000}');
-    assert.deepEqual((await runs).stdout.trim().split("\n"), [
-      "call_1 quote: ACME is at 150.25",
-      "call_2 trade: bought 15000 of ACME",
-      "call_3 drop_table: Not run. Policy denies this call: Dropping tables is not delegated to agents. Do not try it again.",
-    ]);
-  });
-}
+test("one turn of the example with three answers", (t) => runsExample(t, "desk"));

@@ -7,6 +7,7 @@ import type { Client } from "../client.js";
 import { AssentError, CallError, NotRun, told } from "../errors.js";
 import type { Opened, Request } from "../models.js";
 import type { Taken } from "../wire.js";
+import { type Seen, look } from "./look.js";
 
 type Tool = ToolSet[string];
 type Responses = Extract<ToolModelMessage["content"][number], { type: "tool-approval-response" }>;
@@ -27,12 +28,6 @@ export class Refused extends AssentError {
 
 export interface Waiting {
   readonly wait?: number; // seconds that a run waits for people; else as long as they have
-}
-
-/** Where a call stands. */
-interface Seen {
-  readonly opened: Opened;
-  readonly request: Request | undefined;
 }
 
 /** Every tool that `tools` gives asks right before it runs. `session` is that of the conversation: ids of calls are its. */
@@ -112,14 +107,8 @@ export class Assent {
     }
   }
 
-  async #look(made: Made, wait: number): Promise<Seen> {
-    const until = Date.now() + wait * 1000;
-    const opened = await this.client.open(this.agent, this.#call(made), { key: this.#key(made) });
-    let request = opened.outcome === "pending" ? opened.request : undefined;
-    while (request?.state === "pending" && Date.now() < until) {
-      request = await this.client.request(request.id, request.version, (until - Date.now()) / 1000);
-    }
-    return { opened, request };
+  #look(made: Made, wait: number): Promise<Seen> {
+    return look(this.client, this.agent, this.#call(made), this.#key(made), Date.now() + wait * 1000);
   }
 
   #call(made: Made): Call {

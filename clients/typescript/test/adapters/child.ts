@@ -1,10 +1,9 @@
 /** One turn in a process of its own, which is killed before or after it uses the permit. */
 
 import { Client } from "assent";
-import { BIG } from "../desk.js";
-import { turn } from "./turns.js";
+import { type Framework, TRADE } from "./suite.js";
 
-const { ASSENT_DIES, ASSENT_SERVER, ASSENT_TOKEN } = process.env;
+const { ASSENT_DIES, ASSENT_FRAMEWORK, ASSENT_SERVER, ASSENT_TOKEN } = process.env;
 
 async function dies(url: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   const uses = String(url).endsWith("/consume");
@@ -14,6 +13,5 @@ async function dies(url: RequestInfo | URL, init?: RequestInit): Promise<Respons
   return response;
 }
 
-if (ASSENT_DIES && ASSENT_SERVER && ASSENT_TOKEN) {
-  await turn(new Client(ASSENT_SERVER, ASSENT_TOKEN, { fetch: dies }), [{ tool: "trade", args: JSON.stringify(BIG) }]);
-}
+const { framework }: { framework: Framework } = await import(ASSENT_FRAMEWORK!);
+await framework.turn(new Client(ASSENT_SERVER!, ASSENT_TOKEN!, { fetch: dies }), [TRADE]);

@@ -1,0 +1,54 @@
+/** The cases of every adapter, with LangChain and a scripted model. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Command, MemorySaver } from "@langchain/langgraph";
+import { Client } from "assent";
+import { assent as middleware } from "assent/adapters/langchain";
+import { ToolMessage } from "langchain";
+import { BIG, Desk } from "../desk.js";
+import { framework, go } from "./langchain.js";
+import { QUICK, TRADE, cases, clientOf } from "./suite.js";
+
+const held = cases(framework);
+
+held(6, "an edit that the tool doesn't take", async (_, desk) => {
+  const waits = framework.turn(clientOf(desk), [TRADE]);
+  await desk.edit('{"amount": "all"}');
+  const { ran, told } = await waits;
+  assert.deepEqual(ran, []);
+  assert.match(told.call_1!, /^Not run\. .*the tool trade does not take the arguments: an amount/);
+  assert.equal((await desk.api("GET", "/v1/requests?state=approved", desk.mara)).total, 1);
+});
+
+held(16, "of a name that stands twice, what LangChain keeps is what is shown and runs", async (_, desk) => {
+  const waits = framework.turn(clientOf(desk), [{ tool: "trade", args: '{"amount": 1, "amount": 30000}' }]);
+  const request = (await desk.waiting())[0]!;
+  assert.equal(request.revisions[0]!.call.args, '{"amount":30000}');
+  await desk.vote("approve", {}, request);
+  assert.deepEqual((await waits).ran, [["trade", { amount: 30000 }]]);
+});
+
+test("two calls of a paused turn go on, each when people have answered it", async (t) => {
+  const desk = await Desk.start(t);
+  const saved = new MemorySaver();
+  const given = { messages: [{ role: "user", content: "go" }] };
+  const calls = [TRADE, { tool: "trade", args: '{"amount": 30000}', id: "call_2" }];
+  assert((await go(clientOf(desk), calls, given, saved, 0.1)).waits);
+  const requests = await desk.waiting(2);
+  const ran: object[] = [];
+  for (const request of requests) {
+    await desk.vote("approve", {}, request);
+    ran.push(...(await go(clientOf(desk), [], new Command({ resume: 1 }), saved, 0.1)).ran);
+  }
+  assert.deepEqual(new Set(ran.map((each) => JSON.stringify(each))), new Set([["trade", BIG], ["trade", { amount: 30000 }]].map((each) => JSON.stringify(each))));
+  assert.equal(ran.length, 2);
+});
+
+test("a call of no thread is refused", async () => {
+  const gate = middleware(new Client("http://127.0.0.1:1", "assent_x", QUICK), "desk");
+  const request = { toolCall: { name: "trade", args: BIG, id: "call_1" }, tool: undefined, state: { messages: [] }, runtime: {} };
+  const answer = await gate.wrapToolCall!(request as never, () => assert.fail("it ran"));
+  assert(answer instanceof ToolMessage);
+  assert.match(String(answer.content), /^Not run\. .*an idempotency key/);
+});
