@@ -83,7 +83,7 @@ func guideWork(t *testing.T, home string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := settingsCommand(t, strings.Replace(string(text), "9m0s", "0s", 1))
+	line := settingsCommand(t, strings.ReplaceAll(string(text), "9m0s", "0s"))
 	does := func(tool, args string) said {
 		cmd := exec.Command(line[0], line[1:]...)
 		cmd.Stdin = strings.NewReader(hookDocs()["claude-code"](callOf(tool, args)))

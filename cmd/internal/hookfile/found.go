@@ -17,14 +17,14 @@ type content struct {
 	file  *settings.File
 	root  *settings.Table
 	hooks *settings.Table
-	list  *settings.Member // of the event; nil when there is none
-	ours  []entry
-	// rest counts the items of the list that are of others.
-	rest int
+	ours  []entry // in the order of the product's events
+	// rest counts the items of an event's list that are of others.
+	rest map[string]int
 }
 
 // entry is a hook of assent in a file.
 type entry struct {
+	event   string
 	line    int            // where the list of the event begins
 	fields  map[string]any // of the handler
 	item    any
@@ -44,25 +44,56 @@ func (s spot) read(f *settings.File, text []byte) (*content, error) {
 	if c.hooks, err = settings.Parse(settings.JSON, s.path, text, "hooks"); err != nil {
 		return nil, err
 	}
-	if c.list = c.hooks.Member(s.event); c.list == nil {
-		return c, nil
-	}
-	if _, err := c.hooks.List(s.event); err != nil {
-		return nil, err
-	}
-	for _, item := range c.list.Value.([]any) {
-		e, found := s.entryOf(item)
-		if !found {
-			c.rest++
-			continue
+	c.rest = map[string]int{}
+	for _, event := range s.allEvents() {
+		if err := s.readEvent(c, event); err != nil {
+			return nil, err
 		}
-
-		e.line = c.list.Line
-		e.item = item
-		c.ours = append(c.ours, e)
 	}
 
 	return c, nil
+}
+
+// readEvent finds the hooks of assent at an event.
+func (s spot) readEvent(c *content, event string) error {
+	list := c.hooks.Member(event)
+	if list == nil {
+		return nil
+	}
+	if _, err := c.hooks.List(event); err != nil {
+		return err
+	}
+	for _, item := range list.Value.([]any) {
+		e, found := s.entryOf(item)
+		if !found {
+			c.rest[event]++
+			continue
+		}
+
+		e.event, e.line, e.item = event, list.Line, item
+		c.ours = append(c.ours, e)
+	}
+
+	return nil
+}
+
+// at are the hooks of assent at an event.
+func (c *content) at(event string) (out []entry) {
+	for _, e := range c.ours {
+		if e.event == event {
+			out = append(out, e)
+		}
+	}
+
+	return out
+}
+
+// changed is the content once its text is another.
+func (s spot) changed(c *content, text []byte) (*content, error) {
+	f := *c.file
+	f.Text = text
+
+	return s.read(&f, text)
 }
 
 // entryOf finds a hook of assent in an item of the list.
@@ -131,32 +162,41 @@ func (s spot) timeLimit(fields map[string]any) time.Duration {
 // without is the file's text without the hooks of assent, and whether
 // nothing of anybody else is in it.
 func (s spot) without(c *content) (text []byte, empty bool, err error) {
-	switch {
-	case len(c.ours) == 0:
-		text = c.file.Text
-	case c.rest > 0:
-		text, err = s.withoutItems(c)
-	case len(c.hooks.Members()) > 1:
-		text, err = c.hooks.Change([]string{s.event})
-	default:
-		text, err = c.root.Change([]string{"hooks"})
-		empty = !slices.ContainsFunc(c.root.Members(), s.others)
+	there := len(c.ours) > 0
+	for _, event := range slices.Backward(s.allEvents()) {
+		if text, err = s.withoutEvent(c, event); err != nil {
+			return nil, false, err
+		}
+		if c, err = s.changed(c, text); err != nil {
+			return nil, false, err
+		}
 	}
+	empty = there && c.root.Member("hooks") == nil && !slices.ContainsFunc(c.root.Members(), s.others)
 
-	return text, empty, err
+	return c.file.Text, empty, nil
 }
 
-func (s spot) withoutItems(c *content) ([]byte, error) {
+func (s spot) withoutEvent(c *content, event string) ([]byte, error) {
+	ours := c.at(event)
+	switch {
+	case len(ours) == 0:
+		return c.file.Text, nil
+	case c.rest[event] == 0 && len(c.hooks.Members()) > 1:
+		return c.hooks.Change([]string{event})
+	case c.rest[event] == 0:
+		return c.root.Change([]string{"hooks"})
+	}
+
 	var items []any
-	for _, e := range c.ours {
+	for _, e := range ours {
 		items = append(items, e.item)
 	}
-	list, _, err := c.hooks.Without(s.event, items)
+	list, _, err := c.hooks.Without(event, items)
 	if err != nil {
 		return nil, err
 	}
 
-	return c.hooks.Change([]string{s.event}, list)
+	return c.hooks.Change([]string{event}, list)
 }
 
 // others reports whether a member of the file is somebody's settings.
@@ -164,9 +204,28 @@ func (s spot) others(m settings.Member) bool {
 	return m.Name != "hooks" && !(s.version && m.Name == "version")
 }
 
-// with is the file's text with one more hook.
-func (s spot) with(c *content, item settings.Object) ([]byte, error) {
-	event := settings.Object{{Name: s.event, Value: []settings.Object{item}}}
+// with is the file's text with one more hook at each event.
+func (s spot) with(c *content, items map[string]settings.Object) ([]byte, error) {
+	last := ""
+	for _, event := range s.allEvents() {
+		text, err := s.withEvent(c, last, event, items[event])
+		if err != nil {
+			return nil, err
+		}
+		if c, err = s.changed(c, text); err != nil {
+			return nil, err
+		}
+
+		last = event
+	}
+
+	return c.file.Text, nil
+}
+
+// withEvent has a new event stand behind another, so that what follows
+// that stays as it is; behind all where that is "".
+func (s spot) withEvent(c *content, last, name string, item settings.Object) ([]byte, error) {
+	event := settings.Object{{Name: name, Value: []settings.Object{item}}}
 	switch {
 	case len(c.root.Members()) == 0 && strings.TrimSpace(string(c.file.Text)) == "":
 		var out settings.Object
@@ -178,14 +237,20 @@ func (s spot) with(c *content, item settings.Object) ([]byte, error) {
 		return c.root.Change(nil, c.root.New("hooks", event))
 	}
 
-	list, err := c.hooks.List(s.event, item)
+	list, err := c.hooks.List(name, item)
 	if err != nil {
 		return nil, err
 	}
-	var old []string
-	if c.list != nil {
-		old = []string{s.event}
+	switch {
+	case c.hooks.Member(name) != nil:
+		return c.hooks.Change([]string{name}, list)
+	case last == "":
+		return c.hooks.Change(nil, list)
+	}
+	before, err := c.hooks.List(last)
+	if err != nil {
+		return nil, err
 	}
 
-	return c.hooks.Change(old, list)
+	return c.hooks.Change([]string{last}, before, list)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/edits"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/settings"
 )
 
 // world is the home directory of somebody who stands in a project.
@@ -206,6 +207,48 @@ func TestInstallTakesThePlaceOfAnOlderHook(t *testing.T) {
 	})
 }
 
+// TestInstallWritesFurtherEvents beside a hook of an older install, which
+// was at the first event alone; uninstall takes all out, or that one.
+func TestInstallWritesFurtherEvents(t *testing.T) {
+	everyProduct(t, func(t *testing.T, w *world, product string) {
+		file := w.file(product, edits.User)
+		w.install(product)
+		older := w.older(product)
+		w.write(file, older)
+		w.wants(1, "run install again, which writes it there", "status", product)
+		w.install(product)
+		w.wants(0, "as it should be: nothing is changed", w.installing(product)...)
+		w.wants(0, "byte for byte as it was", "uninstall", product, "--yes")
+		w.without(file)
+
+		w.write(file, older)
+		w.wants(0, "the hook alone was taken out", "uninstall", product, "--yes")
+		w.without(file)
+	})
+}
+
+// without fails if anything of assent is in a file.
+func (w *world) without(file string) {
+	w.t.Helper()
+	if left := w.read(file); strings.Contains(left, "assent") {
+		w.t.Errorf("uninstall left\n%s", left)
+	}
+}
+
+// older is the file as an install wrote it that knew one event.
+func (w *world) older(product string) string {
+	w.t.Helper()
+	p, err := find(product)
+	must(w.t, err)
+	text := []byte(w.read(w.file(product, edits.User)))
+	table, err := settings.Parse(settings.JSON, product, text, "hooks")
+	must(w.t, err)
+	text, err = table.Change(p.allEvents()[1:])
+	must(w.t, err)
+
+	return string(text)
+}
+
 // TestInstallRefusesWhatItCannotChange: the file stays as it is, and the
 // words say what to do.
 func TestInstallRefusesWhatItCannotChange(t *testing.T) {
@@ -346,6 +389,12 @@ func TestStatusTellsWhatFailsOpen(t *testing.T) {
 			from:    `"block"`,
 			to:      `"continue"`,
 			says:    "onFailure is not block: calls run when the hook is killed",
+		},
+		"event": {
+			product: "claude-code",
+			from:    `"PreToolUse"`,
+			to:      `"Stop"`,
+			says:    "the hook is not at PreToolUse, so that every call runs: run install again",
 		},
 		"cursor": {
 			product: "cursor",

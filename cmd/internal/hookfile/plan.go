@@ -81,13 +81,12 @@ func (s spot) newInstall(records, program string, line hook.Line) (*plan, error)
 	if err != nil {
 		return nil, err
 	}
-	handler, err := s.handler(program, line)
+	items, err := s.items(program, line)
 	if err != nil {
 		return nil, err
 	}
-	item := s.item(handler)
 	c := p.content
-	if len(c.ours) == 1 && reflect.DeepEqual(c.ours[0].item, any(c.root.New("", item).Value)) {
+	if c.has(items) {
 		p.same, p.text = true, c.file.Text
 		return p, nil
 	}
@@ -98,13 +97,25 @@ func (s spot) newInstall(records, program string, line hook.Line) (*plan, error)
 	if err != nil {
 		return nil, err
 	}
-	if p.text, err = s.with(base, item); err != nil {
+	if p.text, err = s.with(base, items); err != nil {
 		return nil, err
 	}
 	p.record = p.installed(base)
 	p.tell(program)
 
 	return p, nil
+}
+
+// has reports whether the hooks of assent are these, and no others.
+func (c *content) has(items map[string]settings.Object) bool {
+	for event, item := range items {
+		ours := c.at(event)
+		if len(ours) != 1 || !reflect.DeepEqual(ours[0].item, any(c.root.New("", item).Value)) {
+			return false
+		}
+	}
+
+	return true
 }
 
 // versioned refuses a file that does not say its version, which the
@@ -132,10 +143,7 @@ func (p *plan) base() (*content, error) {
 		text = p.record.before()
 	}
 
-	f := *p.content.file
-	f.Text = text
-
-	return p.spot.read(&f, text)
+	return p.spot.changed(p.content, text)
 }
 
 // installed is the record of the install. What was made for an earlier
@@ -159,8 +167,10 @@ func (p *plan) tell(program string) {
 	for _, e := range c.ours {
 		p.note("takes the place of the hook of line %d, which runs %s", e.line, e.program)
 	}
-	if c.rest > 0 {
-		p.note("%d other hooks of %s stay, and run beside it", c.rest, s.event)
+	for _, event := range s.allEvents() {
+		if c.rest[event] > 0 {
+			p.note("%d other hooks of %s stay, and run beside it", c.rest[event], event)
+		}
 	}
 	if c.file.Target != c.file.Path {
 		p.note("this is a link: what changes is %s", c.file.Target)

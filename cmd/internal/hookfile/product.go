@@ -26,7 +26,10 @@ type product struct {
 	title string
 	// scopes are those that it has settings for.
 	scopes []string
-	event  string // before a call
+	// events decide, and the first of them before a call; reports come
+	// after one, and decide nothing.
+	events  []string
+	reports []string
 	// groups: a hook stands among others in a group with a matcher.
 	groups bool
 	// version: the file says at its top that it is of version 1.
@@ -74,17 +77,18 @@ func anywhere() []string { return []string{edits.User, edits.Project} }
 
 func claudeCode() *product {
 	return &product{
-		name:   "claude-code",
-		title:  "Claude Code",
-		scopes: append(anywhere(), edits.Local),
-		event:  "PreToolUse",
-		groups: true,
-		exec:   true,
-		line:   "command",
-		limit:  "timeout",
-		unit:   time.Second,
-		closed: &settings.Field{Name: "onFailure", Value: "block"},
-		blocks: true,
+		name:    "claude-code",
+		title:   "Claude Code",
+		scopes:  append(anywhere(), edits.Local),
+		events:  []string{"PreToolUse", "Elicitation"},
+		reports: []string{"PostToolUse", "PostToolUseFailure"},
+		groups:  true,
+		exec:    true,
+		line:    "command",
+		limit:   "timeout",
+		unit:    time.Second,
+		closed:  &settings.Field{Name: "onFailure", Value: "block"},
+		blocks:  true,
 		file: func(p edits.Place, scope string) string {
 			switch {
 			case scope == edits.Project:
@@ -111,15 +115,16 @@ func codex() *product {
 	}
 
 	return &product{
-		name:   "codex",
-		title:  "Codex",
-		scopes: anywhere(),
-		event:  "PreToolUse",
-		groups: true,
-		line:   "command",
-		limit:  "timeout",
-		unit:   time.Second,
-		file:   func(p edits.Place, scope string) string { return filepath.Join(home(p, scope), "hooks.json") },
+		name:    "codex",
+		title:   "Codex",
+		scopes:  anywhere(),
+		events:  []string{"PreToolUse"},
+		reports: []string{"PostToolUse"},
+		groups:  true,
+		line:    "command",
+		limit:   "timeout",
+		unit:    time.Second,
+		file:    func(p edits.Place, scope string) string { return filepath.Join(home(p, scope), "hooks.json") },
 		further: func(scope string) string {
 			text := "Codex runs the hook once you have trusted it: start codex, type /hooks, and trust this one"
 			if scope == edits.Project {
@@ -140,7 +145,8 @@ func copilot() *product {
 		name:    "copilot",
 		title:   "Copilot CLI",
 		scopes:  anywhere(),
-		event:   "preToolUse",
+		events:  []string{"preToolUse"},
+		reports: []string{"postToolUse"},
 		version: true,
 		line:    "bash",
 		limit:   "timeoutSec",
@@ -171,7 +177,8 @@ func cursor() *product {
 		name:    "cursor",
 		title:   "Cursor",
 		scopes:  anywhere(),
-		event:   "preToolUse",
+		events:  []string{"preToolUse"},
+		reports: []string{"postToolUse", "postToolUseFailure"},
 		version: true,
 		line:    "command",
 		limit:   "timeout",
@@ -186,15 +193,16 @@ func cursor() *product {
 
 func gemini() *product {
 	return &product{
-		name:   "gemini",
-		title:  "Gemini CLI",
-		scopes: anywhere(),
-		event:  "BeforeTool",
-		groups: true,
-		line:   "command",
-		limit:  "timeout",
-		unit:   time.Millisecond,
-		label:  true,
+		name:    "gemini",
+		title:   "Gemini CLI",
+		scopes:  anywhere(),
+		events:  []string{"BeforeTool"},
+		reports: []string{"AfterTool"},
+		groups:  true,
+		line:    "command",
+		limit:   "timeout",
+		unit:    time.Millisecond,
+		label:   true,
 		file: func(p edits.Place, scope string) string {
 			if home := p.Getenv("GEMINI_CLI_HOME"); home != "" && scope == edits.User {
 				return filepath.Join(home, ".gemini", "settings.json")
@@ -251,7 +259,27 @@ func switchedOff(form settings.Form, file string, off bool, path ...string) (str
 // slack is what a product gives the hook beside the time that it needs.
 const slack = 30 * time.Second
 
-// handler is the hook as the product's settings have it.
+// allEvents are those that have the hook, the first before a call.
+func (p *product) allEvents() []string { return slices.Concat(p.events, p.reports) }
+
+// items are the hook as the product's settings have it, by the events.
+func (p *product) items(program string, line hook.Line) (map[string]settings.Object, error) {
+	handler, err := p.handler(program, line)
+	out := map[string]settings.Object{}
+	for _, event := range p.reports {
+		out[event] = p.item(handler)
+	}
+	if p.closed != nil {
+		handler = append(slices.Clone(handler), *p.closed)
+	}
+	for _, event := range p.events {
+		out[event] = p.item(handler)
+	}
+
+	return out, err
+}
+
+// handler is the hook without what has the product block when it fails.
 func (p *product) handler(program string, line hook.Line) (settings.Object, error) {
 	out := settings.Object{{Name: "type", Value: "command"}}
 	if p.exec {
@@ -272,12 +300,8 @@ func (p *product) handler(program string, line hook.Line) (settings.Object, erro
 		out = append(out, settings.Field{Name: "name", Value: "assent"})
 	}
 	limit := (line.Limit + slack + time.Second - 1).Truncate(time.Second)
-	out = append(out, settings.Field{Name: p.limit, Value: int(limit / p.unit)})
-	if p.closed != nil {
-		out = append(out, *p.closed)
-	}
 
-	return out, nil
+	return append(out, settings.Field{Name: p.limit, Value: int(limit / p.unit)}), nil
 }
 
 // item is the handler as an item of the list of its event.

@@ -90,13 +90,15 @@ func (a Commands) statusOf(s spot) status {
 	if slices.Contains(e.args, "--observe") {
 		out.Open = "--observe holds nothing up: every call runs"
 	}
-	if len(c.ours) > 1 {
-		out.problem("the file has %d hooks of assent: run install again, which leaves one", len(c.ours))
-	}
+	out.events(s, c)
 	out.program(s)
-	out.fields(s, e)
+	for _, e := range c.ours {
+		if slices.Contains(s.events, e.event) {
+			out.fields(s, e)
+			out.time(a, s, e)
+		}
+	}
 	out.files(a, e)
-	out.time(a, s, e)
 	switch text, err := s.off(s.place, s.scope, c.root); {
 	case err != nil:
 		out.problem("nobody can tell whether hooks are switched off: %s", err)
@@ -105,6 +107,20 @@ func (a Commands) statusOf(s spot) status {
 	}
 
 	return out
+}
+
+// events looks for those that have no hook, or several.
+func (o *status) events(s spot, c *content) {
+	for i, event := range s.allEvents() {
+		switch n := len(c.at(event)); {
+		case n > 1:
+			o.problem("the file has %d hooks of assent at %s: run install again, which leaves one", n, event)
+		case n == 0 && i == 0:
+			o.problem("the hook is not at %s, so that every call runs: run install again", event)
+		case n == 0:
+			o.problem("the hook is not at %s: run install again, which writes it there", event)
+		}
+	}
 }
 
 // program looks for the program that the file names.
