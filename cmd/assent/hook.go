@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -36,7 +37,8 @@ func hooksAlone(ctx context.Context, cfg config.MCP, asker, person string) (hook
 		return nil, err
 	}
 	if a.store, err = openStore(ctx, a.cfg.Location(), a.log); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; see that its disk has room and its directory can be written, or name another file "+
+			"with --store", err)
 	}
 	a.people = directory.With(a.tenants.directories(), a.store, time.Now)
 	a.service = a.newService(nil)

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestHookBlocksToolsByOtherNames than the file has: separators, control
+// characters and other letters make no tool of a name.
+func TestHookBlocksToolsByOtherNames(t *testing.T) {
+	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
+		flags := append(hookDir(t), "--wait", "0s")
+		for _, name := range []string{
+			"mcp__github__get_issue__x", "mcp__github__x__get_issue", "mcp__github__", "mcp____get_issue", "mcp__",
+			"mcp__git__hub__get_issue", "github/get_issue", "Bash/../Read", "..", "/", ".", "read", "Read ", " Read",
+			`Read\u0000`, `\u0000Read`, `Read\n`, `Read\u202e`, `Re\u200bad`, `R\u0435ad`, `Read,Bash`, `*`, "",
+		} {
+			h := hookRuns(t, product, strings.Replace(doc(callOf("Read", `{}`)), `"Read"`, `"`+name+`"`, 1), flags...)
+			blocks(t, product, h)
+			if !strings.Contains(h.out+h.err, "Not run") {
+				t.Errorf("%q is answered without a reason: %+v", name, h)
+			}
+		}
+	})
+}
+
+// TestHookReadsLargeInputs of megabytes, and refuses larger ones with
+// the limit.
+func TestHookReadsLargeInputs(t *testing.T) {
+	const (
+		mostTime   = 20 * time.Second // a loaded machine takes much longer than an idle one
+		mostMemory = 512 << 10        // KiB
+	)
+	flags := hookDir(t)
+	call := func(megabytes int) string {
+		return hookDocs()["claude-code"](callOf("Read", `{"path":"`+strings.Repeat("x", megabytes<<20)+`"}`))
+	}
+	for _, c := range []struct {
+		megabytes int
+		says      string
+	}{
+		{7, `"permissionDecision":"allow"`},
+		{10, "10485771 bytes, at most 8388608 are read"},
+		{17, "the hook document is larger than 16 MiB"},
+	} {
+		began := time.Now()
+		cmd := exec.Command("assent", append([]string{"hook", "claude-code"}, flags...)...)
+		cmd.Stdin = strings.NewReader(call(c.megabytes))
+		h := ends(t, cmd)
+		took, memory := time.Since(began), cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+		t.Logf("%d MB: %s, %d MiB", c.megabytes, took, memory>>10)
+		if !strings.Contains(h.out+h.err, c.says) || took > mostTime || memory > mostMemory {
+			t.Errorf("%d MB, in %s with %d KiB: exit %d, %.300s%.300s", c.megabytes, took, memory, h.code, h.out, h.err)
+		}
+	}
+}
+
+// TestHookBlocksOnAFullDisk: a store that can't be written blocks what
+// would be recorded there, and says so.
+func TestHookBlocksOnAFullDisk(t *testing.T) {
+	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
+		flags := strings.Join(hookDir(t), " ")
+		for _, blocksOf := range []string{"0", "8", "64"} { // of 512 bytes, beyond which no file grows
+			cmd := exec.Command("sh", "-c", "ulimit -f "+blocksOf+"; exec assent hook "+product+" "+flags+" --wait 0s")
+			cmd.Stdin = strings.NewReader(doc(callOf("Bash", `{"text":"`+strings.Repeat("x", 1<<16)+`"}`)))
+			h := ends(t, cmd)
+			blocks(t, product, h)
+			if !strings.Contains(h.err, "see that its disk has room") {
+				t.Errorf("at %s blocks: %+v", blocksOf, h)
+			}
+		}
+	})
+}
