@@ -70,7 +70,9 @@ func (s spot) readEvent(c *content, event string) error {
 			continue
 		}
 
-		e.event, e.line, e.item = event, list.Line, item
+		e.event = event
+		e.line = list.Line
+		e.item = item
 		c.ours = append(c.ours, e)
 	}
 
@@ -171,6 +173,7 @@ func (s spot) without(c *content) (text []byte, empty bool, err error) {
 			return nil, false, err
 		}
 	}
+
 	empty = there && c.root.Member("hooks") == nil && !slices.ContainsFunc(c.root.Members(), s.others)
 
 	return c.file.Text, empty, nil
@@ -247,6 +250,7 @@ func (s spot) withEvent(c *content, last, name string, item settings.Object) ([]
 	case last == "":
 		return c.hooks.Change(nil, list)
 	}
+
 	before, err := c.hooks.List(last)
 	if err != nil {
 		return nil, err

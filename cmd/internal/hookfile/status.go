@@ -98,6 +98,7 @@ func (a Commands) statusOf(s spot) status {
 			out.time(a, s, e)
 		}
 	}
+
 	out.files(a, e)
 	switch text, err := s.off(s.place, s.scope, c.root); {
 	case err != nil:
