@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -130,3 +131,18 @@ class TestOpenAIAgents(Suite):
     def test_tools_that_run_elsewhere_are_refused(self, desk: Desk) -> None:
         with pytest.raises(CallError, match="web_search is no function of this program"):
             Assent(AsyncClient(desk.url, desk.runtime), "desk", SESSION).tools([WebSearchTool()])
+
+    def test_a_call_of_a_tool_that_is_not_behind_assent_is_not_approved(self, desk: Desk) -> None:
+        @function_tool(needs_approval=True)
+        def free() -> str:
+            raise AssertionError("it ran")
+
+        async def run() -> int:
+            gate = Assent(AsyncClient(desk.url, desk.runtime), "desk", SESSION, pause=True)
+            agent = Agent[None](name="desk", model=Scripted([Made("free", "{}")]), tools=[free])
+            config = RunConfig(tracing_disabled=True)
+            state = (await Runner.run(agent, "go", run_config=config)).to_state()
+            assert await gate.answer(state)
+            return len((await Runner.run(agent, state, run_config=config)).interruptions)
+
+        assert asyncio.run(run()) == 1

@@ -40,6 +40,7 @@ class Assent:
     ) -> None:
         self.client, self.agent, self.session, self.pause = client, agent, session, pause
         self.asking = {"wait": wait, **asking}
+        self._gated: list[FunctionTool] = []
 
     def call(self, name: str, args: str) -> dict[str, Any]:
         """The call as people are shown it. Override it for principals."""
@@ -57,9 +58,14 @@ class Assent:
 
         It waits for people so many seconds for each; None: as long as they have. The answer is whether the run can go
         on: give the state to Runner.run then. It is False while people are still asked: keep the state, and come again.
+
+        Calls of tools that are not behind assent stay as they are: they are the program's to answer.
         """
         left = 0
         for item in state.get_interruptions():
+            given = [each for each in item.agent.tools if each.name == item.name]
+            if not any(one is each for one in self._gated for each in given):
+                continue
             if await self._open(item.name or "", item.arguments or "", item.call_id or "", wait):
                 left += 1
             else:
@@ -94,4 +100,5 @@ class Assent:
         asked.on_invoke_tool = invoke
         if self.pause:
             asked.needs_approval = True
+        self._gated.append(asked)
         return asked
