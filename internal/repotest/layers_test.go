@@ -57,6 +57,7 @@ func layers() []layer {
 		{"mcp/wire", 7},
 		{"mcp/upstream", 11},
 		{"mcp/server", 10},
+		{"internal/keyset", 3},
 		{"mcp/auth", 11},
 		{"mcp/auth/authtest", 11}, // helper of tests
 		{"mcp", 12},
@@ -195,7 +196,7 @@ func fences() map[string]string {
 		"modernc.org/sqlite":                       "store/sqlite*",
 		"github.com/jackc/pgx":                     "store/postgres*",
 		"github.com/coreos/go-oidc":                "server/auth",
-		"github.com/go-jose/go-jose":               "mcp/auth*",
+		"github.com/go-jose/go-jose":               "mcp/auth* internal/keyset permit",
 		"golang.org/x/oauth2":                      "server/auth mcp/auth",
 		"github.com/alexedwards/scs":               "server/auth",
 		"github.com/slack-go/slack":                "server/notify/slack",

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/internal/keyset"
 	"github.com/assent-dev/assent/mcp/server"
 )
 
@@ -141,7 +142,6 @@ var (
 	errToken  = errors.New("the token is refused")
 	errScope  = errors.New("the token has too small a scope")
 	errCaller = errors.New("no caller of this gateway is the token's subject")
-	errKeys   = errors.New("the issuer's keys can't be had now")
 )
 
 // refuse says how a request is refused (RFC 6750 section 3, RFC 9728
@@ -152,7 +152,7 @@ func (r *Resource) refuse(err error) *server.Refusal {
 	case errors.Is(err, errCaller):
 		out.Status = http.StatusForbidden
 		return out
-	case errors.Is(err, errKeys):
+	case errors.Is(err, keyset.ErrUnavailable):
 		out.Status = http.StatusServiceUnavailable
 		return out
 	case errors.Is(err, errScope):

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/assent-dev/assent/internal/keyset"
 )
 
 // ClientConfig says how the gateway gets a token for a server, by the
@@ -128,7 +130,7 @@ func (c *Client) keep(t *oauth2.Token, now time.Time) {
 // request that asked first.
 func (c *Client) get(ctx context.Context) (*oauth2.Token, error) {
 	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, c.http)
-	ctx, stop := context.WithTimeout(ctx, patience)
+	ctx, stop := context.WithTimeout(ctx, keyset.Patience)
 	defer stop()
 	if err := c.prepare(ctx); err != nil {
 		return nil, err

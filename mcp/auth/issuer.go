@@ -3,11 +3,9 @@ package auth
 import (
 	"cmp"
 	"context"
-	"crypto/rsa"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -21,13 +19,14 @@ import (
 
 	"github.com/assent-dev/assent/internal/guard"
 	"github.com/assent-dev/assent/internal/jsonmsg"
+	"github.com/assent-dev/assent/internal/keyset"
 	"github.com/assent-dev/assent/value"
 )
 
 // issuer is an Issuer with its keys.
 type issuer struct {
 	Issuer
-	keys   *keys
+	keys   *keyset.Set
 	client *http.Client
 }
 
@@ -48,15 +47,15 @@ func newIssuer(cfg Issuer, now func() time.Time, log *slog.Logger) (*issuer, err
 		cfg.Algorithms = Algorithms()
 	}
 	i := &issuer{Issuer: cfg, client: client}
-	i.keys = &keys{
-		load:  i.load,
-		now:   now,
-		log:   log.With("issuer", cfg.URL),
-		fresh: 15 * time.Minute,
-		again: 10 * time.Second,
+	i.keys = &keyset.Set{
+		Load:  i.load,
+		Now:   now,
+		Log:   log.With("issuer", cfg.URL),
+		Fresh: 15 * time.Minute,
+		Again: 10 * time.Second,
 	}
 	if cfg.KeysFile != "" {
-		i.keys.fresh, i.keys.again = 10*time.Second, time.Second
+		i.keys.Fresh, i.keys.Again = 10*time.Second, time.Second
 	}
 	return i, nil
 }
@@ -77,13 +76,8 @@ func clientOf(text string, networks []netip.Prefix, roots *tls.Config) (*http.Cl
 	if _, err := g.CheckURL(text); err != nil {
 		return nil, err
 	}
-	return g.Client(patience), nil
+	return g.Client(keyset.Patience), nil
 }
-
-const (
-	patience  = 10 * time.Second // with an issuer
-	maxAnswer = 1 << 20          // bytes of one answer of it
-)
 
 // load gets the issuer's keys.
 func (i *issuer) load(ctx context.Context) ([]jose.JSONWebKey, error) {
@@ -91,7 +85,7 @@ func (i *issuer) load(ctx context.Context) ([]jose.JSONWebKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readKeys(text)
+	return keyset.Read(text)
 }
 
 func (i *issuer) keysText(ctx context.Context) ([]byte, error) {
@@ -107,14 +101,14 @@ func (i *issuer) keysText(ctx context.Context) ([]byte, error) {
 		at = found
 	}
 
-	return get(ctx, i.client, at)
+	return keyset.Fetch(ctx, i.client, at)
 }
 
 // discover asks an issuer for an address in its metadata.
 func discover(ctx context.Context, c *http.Client, issuer, member string) (string, error) {
 	var failed error
 	for _, at := range metadataOf(issuer) {
-		text, err := get(ctx, c, at)
+		text, err := keyset.Fetch(ctx, c, at)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -133,65 +127,4 @@ func discover(ctx context.Context, c *http.Client, issuer, member string) (strin
 	}
 
 	return "", fmt.Errorf("the issuer's metadata can't be had: %w", failed)
-}
-
-// get reads a document.
-func get(ctx context.Context, c *http.Client, at string) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
-	if err != nil {
-		return nil, errors.New("a request can't be made of the address")
-	}
-	r.Header.Set("Accept", "application/json")
-	r.Header.Set("User-Agent", "assent")
-	resp, err := c.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s", r.URL.Redacted(), resp.Status)
-	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	if err != nil || len(text) > maxAnswer {
-		return nil, fmt.Errorf(
-			"%s: the answer can't be read, or is too long",
-			r.URL.Redacted(),
-		)
-	}
-
-	return text, nil
-}
-
-// readKeys reads a set of keys. Those that can't check a signature, are
-// for something else or are too short are left out.
-func readKeys(text []byte) (out []jose.JSONWebKey, err error) {
-	f := jsonmsg.Read(text, value.DefaultLimits())
-	for _, raw := range f.Elements("keys", maxKeys) {
-		var key jose.JSONWebKey
-		if key.UnmarshalJSON(raw) == nil && useful(&key) {
-			out = append(out, key.Public())
-		}
-	}
-
-	if f.Err() != nil {
-		return nil, fmt.Errorf("the issuer's keys: %w", f.Err())
-	}
-	if len(out) == 0 {
-		return nil, errors.New("the issuer's keys: expected one that checks signatures")
-	}
-	return out, nil
-}
-
-const (
-	maxKeys = 100
-	minRSA  = 2048 // bits
-)
-
-func useful(key *jose.JSONWebKey) bool {
-	public := key.Public()
-	if !public.IsPublic() || !public.Valid() || key.Use != "" && key.Use != "sig" {
-		return false
-	}
-	large, is := public.Key.(*rsa.PublicKey)
-	return !is || large.N.BitLen() >= minRSA
 }

@@ -98,7 +98,7 @@ func (i *issuer) verify(ctx context.Context, token *jwt.JSONWebToken) (*claims, 
 		return nil, fmt.Errorf("%w: it is no access token (typ)", errToken)
 	}
 
-	keys, err := i.keys.find(
+	keys, err := i.keys.Find(
 		ctx,
 		func(key *jose.JSONWebKey) bool { return isFor(key, &header) },
 	)

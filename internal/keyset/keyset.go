@@ -1,7 +1,11 @@
-package auth
+// Package keyset keeps the public keys of whoever signs tokens. It
+// loads them anew when they are old, and when a token names one that
+// it doesn't know.
+package keyset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -10,13 +14,21 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// keys are the keys of an issuer, kept between requests.
-type keys struct {
-	load  func(ctx context.Context) ([]jose.JSONWebKey, error)
-	now   func() time.Time
-	log   *slog.Logger
-	fresh time.Duration // after which they are loaded anew
-	again time.Duration // at least, between two loads
+// ErrUnavailable says that nobody knows which keys there are: they
+// can't be loaded now.
+var ErrUnavailable = errors.New("the issuer's keys can't be had now")
+
+// Patience is how long a load may take.
+const Patience = 10 * time.Second
+
+// Set is the keys of an issuer, kept between requests. Its zero value
+// with the five fields is ready; goroutines may share it.
+type Set struct {
+	Load  func(ctx context.Context) ([]jose.JSONWebKey, error)
+	Now   func() time.Time
+	Log   *slog.Logger
+	Fresh time.Duration // after which they are loaded anew
+	Again time.Duration // at least, between two loads
 
 	mu      sync.Mutex
 	known   []jose.JSONWebKey
@@ -30,20 +42,20 @@ type keys struct {
 // keepKeys is how long keys count while they can't be loaded anew.
 const keepKeys = 24 * time.Hour
 
-// find returns the keys that fit. When none does, they are loaded anew,
-// unless they were a moment ago. errKeys says that nobody knows whether
+// Find returns the keys that fit. When none does, they are loaded anew,
+// unless they were a moment ago. ErrUnavailable says that nobody knows whether
 // one would.
-func (k *keys) find(ctx context.Context, fits func(*jose.JSONWebKey) bool) ([]jose.JSONWebKey, error) {
+func (k *Set) Find(ctx context.Context, fits func(*jose.JSONWebKey) bool) ([]jose.JSONWebKey, error) {
 	found, loading, _ := k.look(ctx, fits)
 	if len(found) > 0 {
 		return found, nil
 	}
 	if err := ended(ctx, loading); err != nil {
-		return nil, fmt.Errorf("%w: %w", errKeys, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	found, _, failed := k.look(ctx, fits)
 	if len(found) == 0 && failed != nil {
-		return nil, errKeys
+		return nil, ErrUnavailable
 	}
 	return found, nil
 }
@@ -60,12 +72,12 @@ func ended(ctx context.Context, loading <-chan struct{}) error {
 
 // look returns the known keys that fit, and begins to load them where
 // that is due.
-func (k *keys) look(
+func (k *Set) look(
 	ctx context.Context, fits func(*jose.JSONWebKey) bool,
 ) (found []jose.JSONWebKey, loading <-chan struct{}, failed error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := k.now()
+	now := k.Now()
 	age := now.Sub(k.at)
 	if age > keepKeys {
 		k.known = nil
@@ -76,8 +88,8 @@ func (k *keys) look(
 		}
 	}
 
-	due := len(found) == 0 || age > k.fresh
-	if due && !k.busy && now.Sub(k.tried) >= k.again {
+	due := len(found) == 0 || age > k.Fresh
+	if due && !k.busy && now.Sub(k.tried) >= k.Again {
 		k.tried, k.busy = now, true
 		k.loading = make(chan struct{})
 		go k.reload(context.WithoutCancel(ctx), k.loading)
@@ -87,12 +99,12 @@ func (k *keys) look(
 
 // reload loads the keys, for everybody who waits. When it fails those
 // that are known stay.
-func (k *keys) reload(ctx context.Context, done chan<- struct{}) {
-	ctx, stop := context.WithTimeout(ctx, patience)
+func (k *Set) reload(ctx context.Context, done chan<- struct{}) {
+	ctx, stop := context.WithTimeout(ctx, Patience)
 	defer stop()
-	loaded, err := k.load(ctx)
+	loaded, err := k.Load(ctx)
 	if err != nil {
-		k.log.WarnContext(ctx, "the issuer's keys can't be had", "error", err)
+		k.Log.WarnContext(ctx, "the issuer's keys can't be had", "error", err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
