@@ -57,7 +57,9 @@ func layers() []layer {
 		{"mcp/wire", 7},
 		{"mcp/upstream", 11},
 		{"mcp/server", 10},
-		{"internal/keyset", 3},
+		{"internal/keyset", 9},
+		{"permit", 10},
+		{"server/permits", 11},
 		{"mcp/auth", 11},
 		{"mcp/auth/authtest", 11}, // helper of tests
 		{"mcp", 12},

@@ -1,0 +1,251 @@
+package permit
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/assent-dev/assent/internal/keyset"
+)
+
+// Config is what a tool knows about the permits that it takes.
+type Config struct {
+	Issuer   string           // URL of the tenant's permits, https, or http on this machine
+	Audience string           // the tool's own name in the server's configuration
+	Keys     []byte           // the issuer's set of keys (RFC 7517 §5); nil: it is loaded from the issuer when needed
+	Client   *http.Client     // that loads it; nil: one that waits 10 seconds and follows nothing
+	Uses     Uses             // nil: DefaultUses in this process
+	Now      func() time.Time // nil: time.Now
+	Logger   *slog.Logger     // hears of keys that can't be loaded; nil: nobody does
+}
+
+// Verifier holds calls against permits. Goroutines may share it.
+type Verifier struct {
+	cfg  Config
+	keys keyset.Set
+}
+
+// Reason says why a call was refused; the clients for other languages
+// have the same words.
+type Reason string
+
+// Why a call is refused.
+const (
+	Malformed      Reason = "malformed"   // the permit is no permit
+	Untrusted      Reason = "untrusted"   // nobody whom the tool trusts has signed it
+	OtherIssuer    Reason = "issuer"      // it is of another issuer
+	OtherAudience  Reason = "audience"    // it is for another tool
+	Early          Reason = "early"       // it is of a time to come: clocks differ
+	Expired        Reason = "expired"     // its time is over
+	OtherTarget    Reason = "target"      // it is for another operation of the tool
+	OtherArguments Reason = "arguments"   // it is for other arguments
+	Used           Reason = "used"        // it was used already
+	Unavailable    Reason = "unavailable" // keys or uses can't be had now
+)
+
+// Reasons lists them.
+func Reasons() []Reason {
+	return []Reason{
+		Malformed, Untrusted, Unavailable, OtherIssuer, OtherAudience,
+		Early, Expired, OtherTarget, OtherArguments, Used,
+	}
+}
+
+// RefusedError says that a call may not run. Its text may be shown to
+// whoever sent the call.
+type RefusedError struct {
+	Reason Reason
+	Err    error
+}
+
+func (e *RefusedError) Error() string {
+	return "permit refused (" + string(e.Reason) + "): " + e.Err.Error()
+}
+
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// earliest is how far an issuer's clock may be ahead.
+const earliest = time.Minute
+
+// longest is how long a permit may be, in bytes.
+const longest = 8 << 10
+
+// NewVerifier checks the configuration.
+func NewVerifier(cfg Config) (*Verifier, error) {
+	if err := checkIssuer(cfg.Issuer); err != nil {
+		return nil, err
+	}
+	if cfg.Audience == "" {
+		return nil, errors.New("permit: expected the tool's audience, as the server's configuration names it")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Uses == nil {
+		cfg.Uses = NewUses(DefaultUses, cfg.Now)
+	}
+	if cfg.Client == nil {
+		cfg.Client = &http.Client{Timeout: keyset.Patience, CheckRedirect: follow}
+	}
+
+	v := &Verifier{cfg: cfg}
+	v.keys = keyset.Set{
+		Load:  v.load,
+		Now:   cfg.Now,
+		Log:   cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		Fresh: 15 * time.Minute,
+		Again: 10 * time.Second,
+	}
+	if cfg.Keys != nil {
+		if _, err := keyset.Read(cfg.Keys); err != nil {
+			return nil, fmt.Errorf("permit: %w", err)
+		}
+	}
+	return v, nil
+}
+
+func follow(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+func checkIssuer(issuer string) error {
+	u, err := url.Parse(issuer)
+	if err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http" && isLocal(u.Hostname())) {
+		return nil
+	}
+	return errors.New("permit: expected the issuer's URL: https://…, or http://… on this machine")
+}
+
+func isLocal(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (v *Verifier) load(ctx context.Context) ([]jose.JSONWebKey, error) {
+	text := v.cfg.Keys
+	if text == nil {
+		loaded, err := keyset.Fetch(ctx, v.cfg.Client, strings.TrimSuffix(v.cfg.Issuer, "/")+KeysPath)
+		if err != nil {
+			return nil, err
+		}
+		text = loaded
+	}
+
+	return keyset.Read(text)
+}
+
+// Verify uses the permit for a call that the tool is about to run: the
+// target as the server's configuration names it, and the arguments as
+// JSON. An error is a *RefusedError, and nothing may run. A permit that
+// is refused for anything but its use is not used up.
+func (v *Verifier) Verify(ctx context.Context, text, target string, arguments []byte) (*Permit, error) {
+	payload, refused := v.open(ctx, text)
+	if refused != nil {
+		return nil, refused
+	}
+	var c claims
+	if err := json.Unmarshal(payload, &c); err != nil {
+		return nil, &RefusedError{Malformed, errors.New("its claims can't be read")}
+	}
+	if refused := v.check(&c, target, arguments); refused != nil {
+		return nil, refused
+	}
+
+	first, err := v.cfg.Uses.Use(ctx, c.Request, time.Unix(c.Expires, 0).Add(earliest))
+	switch {
+	case err != nil:
+		return nil, &RefusedError{Unavailable, fmt.Errorf("whether it was used can't be told: %w", err)}
+	case !first:
+		return nil, &RefusedError{Used, errors.New("it was used already; a permit is for one run")}
+	}
+
+	return c.permit(), nil
+}
+
+// open checks the form and the signature.
+func (v *Verifier) open(ctx context.Context, text string) (payload []byte, refused error) {
+	if !compact(text) {
+		return nil, &RefusedError{Malformed, errors.New("expected a JWS in the compact form")}
+	}
+	signed, err := jose.ParseSignedCompact(text, []jose.SignatureAlgorithm{jose.EdDSA})
+	if err != nil {
+		return nil, &RefusedError{Malformed, errors.New("expected a JWS signed with EdDSA")}
+	}
+	header := signed.Signatures[0].Protected
+	kind := header.ExtraHeaders[jose.HeaderType]
+	if kind != Type || len(header.ExtraHeaders) != 1 || header.JSONWebKey != nil || header.Nonce != "" {
+		return nil, &RefusedError{Malformed, errors.New("expected the header of a permit: alg, kid and typ " + Type)}
+	}
+
+	keys, err := v.keys.Find(ctx, func(key *jose.JSONWebKey) bool {
+		return header.KeyID != "" && key.KeyID == header.KeyID
+	})
+	if err != nil {
+		return nil, &RefusedError{Unavailable, err}
+	}
+
+	for _, key := range keys {
+		if payload, err := signed.Verify(key); err == nil {
+			return payload, nil
+		}
+	}
+	return nil, &RefusedError{Untrusted, errors.New("it is not signed by a key of its issuer")}
+}
+
+// compact reports whether text is three parts in the one spelling of
+// their bytes, so that a permit has one text.
+func compact(text string) bool {
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 || len(text) > longest {
+		return false
+	}
+	if strings.ContainsAny(text, "\r\n") { // which the decoder passes over
+		return false
+	}
+
+	for _, part := range parts {
+		if _, err := base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
+			return false
+		}
+	}
+
+	return true
+}
+
+// check holds what a permit says against the tool, the time and the call.
+func (v *Verifier) check(c *claims, target string, arguments []byte) error {
+	now := v.cfg.Now().Unix()
+	life := c.Expires - c.Issued
+	switch {
+	case c.Request == "" || c.Issued <= 0 || life <= 0 || life > int64(MaxLifetime/time.Second):
+		return &RefusedError{Malformed, errors.New("expected an id, and a life of at most an hour")}
+	case c.Issuer != v.cfg.Issuer:
+		return &RefusedError{OtherIssuer, errors.New("it is of another issuer")}
+	case c.Audience != v.cfg.Audience:
+		return &RefusedError{OtherAudience, errors.New("it is for another tool")}
+	case c.Issued > now+int64(earliest/time.Second):
+		return &RefusedError{Early, errors.New("it is of a time to come: compare the clocks of tool and server")}
+	case c.Expires <= now:
+		return &RefusedError{Expired, errors.New("its time is over: run the call right after it was taken")}
+	case c.Target != target:
+		return &RefusedError{OtherTarget, fmt.Errorf("it is for another operation than %q", target)}
+	}
+
+	digest, err := Digest(arguments)
+	if err != nil {
+		return &RefusedError{OtherArguments, err}
+	}
+	if digest != c.Arguments {
+		return &RefusedError{OtherArguments, errors.New("it is for other arguments: run what the server answered with")}
+	}
+	return nil
+}
