@@ -458,7 +458,7 @@ func (s *Service) Consume(ctx context.Context, in ConsumeInput) (*Request, error
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	return s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) (step, error) {
+	out, err := s.change(ctx, in.Tenant, in.ID, func(tx Tx, r *Request, now time.Time) (step, error) {
 		switch {
 		case !r.AskedBy(in.Asker):
 			return step{}, ErrNotFound
@@ -478,6 +478,10 @@ func (s *Service) Consume(ctx context.Context, in ConsumeInput) (*Request, error
 		}
 		return s.consume(tx, r, c, binding, in, now)
 	})
+	if err != nil {
+		return out, err
+	}
+	return s.signed(in.Tenant, out)
 }
 
 func (in *ConsumeInput) check() error {
@@ -516,6 +520,9 @@ func (s *Service) consume(
 		}, nil
 	}
 
+	if err := s.fits(in.Tenant, r); err != nil {
+		return step{refused: err}, nil
+	}
 	e, err := r.consume(binding, in.Key, in.Asker.Token, now)
 	if e.Type == "" {
 		return step{refused: err}, nil

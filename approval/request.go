@@ -155,6 +155,9 @@ type Permit struct {
 	Key      string     `json:"key,omitempty"` // of the consumption: the same key may ask again, no other
 	By       string     `json:"by,omitempty"`  // the runtime that consumed it
 	Consumed *time.Time `json:"consumed,omitempty"`
+	// Signed is the permit for a tool that checks it, in the answer to
+	// whoever consumed the request; it is not stored.
+	Signed string `json:"signed,omitempty"`
 }
 
 // Current is the revision that may run.

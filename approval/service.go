@@ -40,6 +40,8 @@ type Config struct {
 	Route func(event string, r *Request) []Delivery
 	// Watcher hears of decisions beside them; nil: nobody does.
 	Watcher Watcher
+	// Permits sign what tools check for themselves; nil: no tool does.
+	Permits Permits
 }
 
 // Watcher hears of what plans decide while the caller waits for it. It

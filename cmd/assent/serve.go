@@ -23,12 +23,14 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/keyfile"
 	"github.com/assent-dev/assent/cmd/internal/operate"
 	"github.com/assent-dev/assent/cmd/internal/term"
+	"github.com/assent-dev/assent/permit"
 	"github.com/assent-dev/assent/server"
 	"github.com/assent-dev/assent/server/administration"
 	"github.com/assent-dev/assent/server/auth"
 	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/inbox"
+	"github.com/assent-dev/assent/server/permits"
 	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/server/witness"
 )
@@ -38,6 +40,7 @@ type app struct {
 	cfg      config.Serve
 	log      *slog.Logger
 	key      keyfile.Key
+	permits  permits.Issuers
 	store    *keyedStore
 	tenants  tenants
 	people   *directory.Joined
@@ -133,6 +136,9 @@ func (a *app) build(ctx context.Context) (err error) {
 		err = a.buildWitness()
 	}
 	if err == nil {
+		a.permits, err = permitIssuers(a.cfg.Tenants, a.base, a.key.Permits)
+	}
+	if err == nil {
 		err = a.buildService()
 	}
 	if err == nil {
@@ -222,6 +228,7 @@ func (a *app) newService(route func(event string, r *approval.Request) []approva
 		KeepArgs:      a.cfg.KeepArgs,
 		Quota:         quotaOf(a.cfg.Limits),
 		Watcher:       a.tenants.watcher(),
+		Permits:       a.permits,
 	})
 }
 
@@ -239,6 +246,7 @@ func (a *app) pages() http.Handler {
 	mux := http.NewServeMux()
 	a.delivery.mount(mux)
 	a.tools.mount(mux)
+	mux.Handle("GET /permits/{tenant}"+permit.KeysPath, a.permits)
 	if a.auth == nil {
 		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(

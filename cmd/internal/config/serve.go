@@ -12,6 +12,7 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/mcp/config"
+	"github.com/assent-dev/assent/permit"
 )
 
 // What commands assume unless they are told otherwise.
@@ -88,9 +89,18 @@ type Tenant struct {
 	RAP               *RAP   `doc:"rap"`
 	// MCP are gateways for MCP.
 	MCP []config.Served `doc:"mcp"`
+	// Permits are the tools that check permits.
+	Permits []PermitAudience `doc:"permits"`
 	// Of a gateway for MCP, where Decisions doesn't say it.
 	AskUndeclared bool
 	PermitAge     time.Duration // 0: as everywhere
+}
+
+// PermitAudience is a tool that checks permits.
+type PermitAudience struct {
+	Audience string        `doc:"audience"`
+	Targets  []string      `doc:"targets"`
+	Lifetime time.Duration `doc:"lifetime"`
 }
 
 // AcceptUnknown is the word for taking calls for principals whom the
@@ -198,7 +208,7 @@ func (c *Serve) checkTenant(t *Tenant) error {
 		c.DevPerson = DevPerson
 	}
 
-	if err := c.CheckSignIn(t); err != nil {
+	if err := errors.Join(c.CheckSignIn(t), t.checkPermits()); err != nil {
 		return err
 	}
 	for _, path := range slices.Concat(t.Agents, t.Policies) {
@@ -221,6 +231,35 @@ func (c *Serve) CheckSignIn(t *Tenant) error {
 			t.Name,
 			t.OIDC.Issuer,
 		)
+	}
+
+	return nil
+}
+
+// checkPermits refuses a call that two tools would run, and lives that
+// no permit may have.
+func (t *Tenant) checkPermits() error {
+	seen := map[string]bool{}
+	for _, p := range t.Permits {
+		if p.Audience == "" || len(p.Targets) == 0 {
+			return fmt.Errorf("tenant %s: permits: expected an audience and its targets", t.Name)
+		}
+		if p.Lifetime < permit.MinLifetime || p.Lifetime > permit.MaxLifetime {
+			return fmt.Errorf(
+				"tenant %s: permits: %s: lifetime: expected %v to %v: a permit is for what runs next",
+				t.Name,
+				p.Audience,
+				permit.MinLifetime,
+				permit.MaxLifetime,
+			)
+		}
+
+		for _, target := range p.Targets {
+			if seen[target] {
+				return fmt.Errorf("tenant %s: permits: %s stands twice: a call is for one tool", t.Name, target)
+			}
+			seen[target] = true
+		}
 	}
 
 	return nil

@@ -112,6 +112,8 @@ func TestConfigRefuses(t *testing.T) {
 		"agents: {}": "1:9",
 		"case_sensitive_arguments: [tool a, grep]": "1:36",
 		"people: ''":                               "1:9",
+		"permits: [{audience: a}]":                 "1:11",
+		"permits: [{audience: a, targets: [b]}]":   "1:35",
 		"notify: 3":                                "1:9",
 		"notify: {slack: {team: T}}":               "1:17",
 		"tenants: [{agents: x}]":                   "1:11",

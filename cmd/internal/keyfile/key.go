@@ -25,6 +25,8 @@ type Key struct {
 	Forms  []byte        // seals what a page showed into its forms; derived from the same file
 	RAP    []byte        // seals RAP calls in the store; derived from the same file
 	Rows   []byte        // authenticates the rows of the store; derived from the same file
+	// Permits signs what tools check; derived from the same file
+	Permits []byte
 }
 
 // Store is the part that a store is bound to.
@@ -80,9 +82,10 @@ func parseKey(path, secret string) (Key, error) {
 
 	key := Key{Signer: signer}
 	for label, into := range map[string]*[]byte{
-		"assent forms v1": &key.Forms,
-		"assent rap v1":   &key.RAP,
-		"assent store v1": &key.Rows,
+		"assent forms v1":   &key.Forms,
+		"assent permits v1": &key.Permits,
+		"assent rap v1":     &key.RAP,
+		"assent store v1":   &key.Rows,
 	} {
 		if *into, err = hkdf.Key(sha256.New, []byte(secret), nil, label, 32); err != nil {
 			return Key{}, fmt.Errorf("the ledger's key %s: %w", path, err)

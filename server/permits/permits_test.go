@@ -1,0 +1,173 @@
+package permits_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/permit"
+	"github.com/assent-dev/assent/resolve"
+	"github.com/assent-dev/assent/server/permits"
+)
+
+func at() time.Time { return time.Date(2026, 3, 4, 5, 6, 7, 890, time.UTC) }
+
+func newIssuer(t *testing.T, tenant string) *permits.Issuer {
+	t.Helper()
+	i, err := permits.New(url(tenant), tenant, []byte("a secret of the service"), []permits.Audience{
+		{Name: "broker", Targets: []string{"tool trade", "mcp_tool broker/sell"}},
+		{Name: "bank", Targets: []string{"skill payments/refund"}, Lifetime: time.Minute},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func url(tenant string) string { return "https://assent.example.com/permits/" + tenant }
+
+func consumed(call resolve.Call) *approval.Request {
+	used := at()
+	return &approval.Request{
+		ID:        "req_1",
+		Agent:     approval.Agent{ID: "desk"},
+		State:     approval.Consumed,
+		Revisions: []approval.Revision{{Call: call, Binding: "sha256:ab"}},
+		Permit:    &approval.Permit{Consumed: &used},
+	}
+}
+
+func trade(args string) resolve.Call {
+	return resolve.Call{
+		Kind:      resolve.Tool,
+		Tool:      "trade",
+		Args:      resolve.Raw(args),
+		Principal: "mara",
+	}
+}
+
+// keys are what the issuers publish of a tenant.
+func keys(t *testing.T, is permits.Issuers, tenant string) (text []byte, status int) {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.Handle("GET /permits/{tenant}"+permit.KeysPath, is)
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/permits/"+tenant+permit.KeysPath, nil))
+	return w.Body.Bytes(), w.Code
+}
+
+func verifier(t *testing.T, tenant, audience string, keys []byte) *permit.Verifier {
+	t.Helper()
+	v, err := permit.NewVerifier(permit.Config{
+		Issuer:   url(tenant),
+		Audience: audience,
+		Keys:     keys,
+		Now:      at,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestAConsumedCallGetsThePermitOfItsTool(t *testing.T) {
+	is := permits.Issuers{"acme": newIssuer(t, "acme")}
+	published, _ := keys(t, is, "acme")
+	refund := resolve.Call{Kind: resolve.Skill, Agent: "payments", Skill: "refund", Args: resolve.Raw(`{}`)}
+	for _, c := range []struct {
+		call     resolve.Call
+		audience string
+		life     time.Duration
+	}{
+		{trade(`{"amount":1}`), "broker", permit.DefaultLifetime},
+		{refund, "bank", time.Minute},
+	} {
+		text, err := is.Sign("acme", consumed(c.call))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := is.Sign("acme", consumed(c.call))
+		if err != nil || again != text {
+			t.Errorf("asked again: %s, %v", again, err)
+		}
+		v := verifier(t, "acme", c.audience, published)
+		p, err := v.Verify(
+			t.Context(),
+			text,
+			c.call.Target(),
+			c.call.Args,
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Agent != "desk" || p.Request != "req_1" || p.Principal != c.call.Principal ||
+			p.Binding != "sha256:ab" || p.Expires.Sub(p.Issued) != c.life {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+func TestACallToNobodyWhoChecksGetsNoPermit(t *testing.T) {
+	is := permits.Issuers{"acme": newIssuer(t, "acme")}
+	quote := resolve.Call{Kind: resolve.Tool, Tool: "quote", Args: resolve.Raw(`{"a":9007199254740993}`)}
+	for tenant, call := range map[string]resolve.Call{"acme": quote, "other": trade(`{}`)} {
+		r := consumed(call)
+		text, err := is.Sign(tenant, r)
+		if text != "" || err != nil || is.Fit(tenant, r) != nil {
+			t.Errorf(
+				"%s: %q, %v, %v",
+				tenant,
+				text,
+				err,
+				is.Fit(tenant, r),
+			)
+		}
+	}
+}
+
+func TestArgumentsThatNoPermitCanHold(t *testing.T) {
+	is := permits.Issuers{"acme": newIssuer(t, "acme")}
+	r := consumed(trade(`{"amount":9007199254740993}`))
+	if err := is.Fit("acme", r); !errors.Is(err, permit.ErrInexact) {
+		t.Errorf("fits: %v", err)
+	}
+	if text, err := is.Sign("acme", r); err == nil {
+		t.Errorf("signed: %s", text)
+	}
+}
+
+// TestATenantSignsForItself: its key is no other's, and it publishes its own.
+func TestATenantSignsForItself(t *testing.T) {
+	is := permits.Issuers{"acme": newIssuer(t, "acme"), "globex": newIssuer(t, "globex")}
+	text, err := is.Sign("globex", consumed(trade(`{}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, _ := keys(t, is, "acme")
+	theirs, _ := keys(t, is, "globex")
+	if string(own) == string(theirs) || strings.Contains(string(own), `"d"`) {
+		t.Errorf("published:\n%s\n%s", own, theirs)
+	}
+	var refused *permit.RefusedError
+	_, err = verifier(t, "acme", "broker", own).Verify(t.Context(), text, "tool trade", []byte(`{}`))
+	if !errors.As(err, &refused) || refused.Reason != permit.Untrusted {
+		t.Errorf("by the keys of another tenant: %v", err)
+	}
+	if _, status := keys(t, is, "initech"); status != http.StatusNotFound {
+		t.Errorf("a tenant that signs none: %d", status)
+	}
+}
+
+func TestATargetOfTwoToolsIsRefused(t *testing.T) {
+	_, err := permits.New(url("acme"), "acme", []byte("secret"), []permits.Audience{
+		{Name: "a", Targets: []string{"tool trade"}},
+		{Name: "b", Targets: []string{"tool trade"}},
+	})
+	if err == nil || !strings.Contains(err.Error(), "tool trade stands twice") {
+		t.Errorf("%v", err)
+	}
+}
