@@ -48,6 +48,7 @@ class Desk:
             "people": str(folder / "desk" / "people.yaml"),
             "listen": f"127.0.0.1:{self.port}",
             "store": str(self.store),
+            "permits": [{"audience": "broker", "targets": ["tool ship"]}],
         }
         if webhook:
             hook = {"name": "test", "url": webhook, "secret_file": str(folder / "hook.secret"), "loopback": True}

@@ -188,7 +188,8 @@ export class Client {
     if (request.state !== "consumed" || lastOf(request).call.args !== text) {
       throw new UnreadableError("the server let another call be consumed than the one that was approved");
     }
-    return { text, args, opened, request, edited };
+    const permit = request.permit?.signed;
+    return { text, args, opened, request, edited, ...(permit === undefined ? {} : { permit }) };
   }
 
   /** Tries until there is an answer that counts, and returns its body. */

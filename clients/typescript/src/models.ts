@@ -1665,6 +1665,8 @@ export interface components {
                 by?: string;
                 /** Format: date-time */
                 consumed?: string;
+                /** @description in the answer to consume, for a tool that checks permits: a JWS in the compact form to hand to it (docs/contracts/permits.md) */
+                signed?: string;
             };
             /** @description id of the standing approval that came out of it */
             grant?: string;

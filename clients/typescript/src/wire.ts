@@ -53,6 +53,7 @@ export interface Taken {
   readonly opened: Opened;
   readonly request?: Request; // none where nobody was asked
   readonly edited: boolean;
+  readonly permit?: string; // what to hand to a tool that checks permits
 }
 
 /** The server's URL without a slash at its end, when the client can use both. */

@@ -55,6 +55,7 @@ export class Desk {
       people: join(this.folder, "desk", "people.yaml"),
       listen: `127.0.0.1:${this.port}`,
       store: this.store,
+      permits: [{ audience: "broker", targets: ["tool ship"] }],
       ...(webhook ? { notify: { webhooks: [hook] } } : {}),
     };
     writeFileSync(join(this.folder, "serve.yaml"), JSON.stringify(config));

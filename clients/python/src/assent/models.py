@@ -196,6 +196,12 @@ class Permit(BaseModel):
     key: str | None = None
     by: str | None = None
     consumed: AwareDatetime | None = None
+    signed: Annotated[
+        str | None,
+        Field(
+            description="in the answer to consume, for a tool that checks permits: a JWS in the compact form to hand to it (docs/contracts/permits.md)"
+        ),
+    ] = None
 
 
 class RecordedCall(BaseModel):

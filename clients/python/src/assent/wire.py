@@ -68,6 +68,11 @@ class Taken:
     def edited(self) -> bool:
         return self.request is not None and len(self.request.revisions) > 1
 
+    @property
+    def permit(self) -> str | None:
+        """What to hand to a tool that checks permits; None where it checks none."""
+        return self.request.permit.signed if self.request is not None and self.request.permit is not None else None
+
 
 def base_of(url: str, token: str) -> str:
     """The server's URL without a slash at its end, when the client can use both."""
