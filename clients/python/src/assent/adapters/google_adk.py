@@ -1,0 +1,84 @@
+"""Google ADK: a plugin, behind which every tool of a runner runs only as a call that may.
+
+    runner = Runner(app=App(name="desk", root_agent=agent, plugins=[Assent(client, "desk")]), session_service=sessions)
+
+The call is presented right before its tool runs, and the tool runs with what was approved. Where it may not run the
+model is told why. A tool confirmation lets a call go on, and approves nothing: the server is asked.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from google.adk.plugins.base_plugin import BasePlugin
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.function_tool import FunctionTool
+from google.adk.tools.tool_context import ToolContext
+
+from ..aio import AsyncClient
+from ..call import key_of, tool
+from ..errors import CallError, StillPending, told
+
+
+class Assent(BasePlugin):
+    """Every tool of every agent of the runner asks. It is the last plugin, so that none changes a call after it.
+
+    `agent` is the id of its file at the server. `wait` is how many seconds a call waits for people; after that it ends
+    the run with ADK's request for confirmation. Answer that with any confirmation, in any process: what people have
+    answered by then counts, and nothing else. Further keywords are fields of Asking.
+    """
+
+    def __init__(self, client: AsyncClient, agent: str, wait: float | None = None, **asking: Any) -> None:
+        super().__init__(name="assent")
+        self.client, self.agent, self.asking = client, agent, {"wait": wait, **asking}
+
+    def call(self, asked: BaseTool, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        """The call as people are shown it. Override it for tools of MCP servers, and for principals."""
+        return tool(asked.name, args, session=context.session.id)
+
+    async def before_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext
+    ) -> dict[str, Any] | None:
+        """None where the tool may run, with what is then in tool_args; else what the model is told."""
+        try:
+            self._last(tool_context)
+            approved = await self._approved(tool, tool_args, tool_context)
+        except StillPending as e:
+            tool_context.request_confirmation(hint=str(e), payload={"assent": e.request.id})
+            tool_context.actions.skip_summarization = True  # else the model is asked at once, and makes the call again
+            return {"error": str(e)}
+        except Exception as e:
+            return {"error": told(e)}
+        tool_args.clear()
+        tool_args.update(approved)
+        return None
+
+    async def _approved(self, asked: BaseTool, args: dict[str, Any], context: ToolContext) -> dict[str, Any]:
+        def accept(values: dict[str, Any]) -> None:
+            if isinstance(asked, FunctionTool):
+                _fits(asked, args, values)
+
+        key = key_of(context.session.id, context.function_call_id or "")
+        asking = {"key": key, "accept": accept, **self.asking}
+        return (await self.client.take(self.agent, self.call(asked, args, context), **asking)).args
+
+    def _last(self, context: ToolContext) -> None:
+        """Refuses calls that something else could change after they were approved."""
+        invocation = context.get_invocation_context()
+        if invocation.plugin_manager.plugins[-1] is not self:
+            raise CallError("Assent has to be the last plugin: a later one could change what was approved")
+        if getattr(invocation.agent, "canonical_before_tool_callbacks", None):
+            raise CallError("a before_tool_callback of the agent could change what was approved: make a plugin of it")
+
+
+def _fits(asked: FunctionTool, before: dict[str, Any], values: dict[str, Any]) -> None:
+    """Refuses arguments that the function does not take, which ADK leaves out, and those without one that it needs."""
+    signature = inspect.signature(asked.func)
+    try:
+        signature.bind_partial(**values)
+    except TypeError as e:
+        raise CallError(f"{asked.name} can't be called with what was approved: {e}") from e
+    for name, parameter in signature.parameters.items():
+        if name in before and name not in values and parameter.default is parameter.empty:
+            raise CallError(f"{asked.name} can't be called with what was approved: {name} is missing")
