@@ -16,6 +16,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
 from suite import BIG, SESSION, Framework, Made, Suite, Turn
 
@@ -127,6 +129,28 @@ class TestLangChain(Suite):
         again = LangChain().agent(client, [Made("trade", BIG)], turn, None, saved)
         assert again.invoke(Command(resume=1), config)["messages"][-2].content == "trade ran"
         assert turn.ran == [("trade", {"amount": 20000, "currency": "USD"})]
+
+    def test_the_tool_node_of_a_graph_of_ones_own(self, desk: Desk, client: Client) -> None:
+        ran: list[int] = []
+        saved, config = InMemorySaver(), {"configurable": {"thread_id": SESSION}}
+
+        @tool
+        def trade(amount: int) -> str:
+            """Buys."""
+            ran.append(amount)
+            return "trade ran"
+
+        def graph(wait: float | None) -> Any:
+            gate = Assent(client, "desk", wait)
+            made: Any = StateGraph(MessagesState)
+            made.add_node("tools", ToolNode([trade], wrap_tool_call=gate.wrap_tool_call))
+            return made.add_edge(START, "tools").compile(checkpointer=saved)
+
+        calls = [{"name": "trade", "args": {"amount": 20000}, "id": "call_1"}]
+        assert "__interrupt__" in graph(0.1).invoke({"messages": [AIMessage("", tool_calls=calls)]}, config)
+        desk.edit('{"amount": 15000}')
+        assert graph(None).invoke(Command(resume=1), config)["messages"][-1].content == "trade ran"
+        assert ran == [15000]
 
     def test_a_client_of_the_other_kind_runs_nothing(self, desk: Desk) -> None:
         turn = Turn()

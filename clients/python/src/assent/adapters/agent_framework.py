@@ -1,0 +1,87 @@
+"""Microsoft Agent Framework: a function middleware, behind which every tool of an agent runs only as a call that may.
+
+    agent = Agent(client=model, tools=tools, middleware=[Assent(client, "desk")])
+
+The call is presented right before its tool runs, and the tool runs with what was approved. Where it may not run the
+model is told why. An approval of the framework lets a call go on, and approves nothing: the server is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agent_framework import Content, FunctionInvocationContext, FunctionMiddleware, MiddlewareTermination
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
+
+from ..aio import AsyncClient
+from ..call import key_of, tool
+from ..errors import CallError, StillPending, told
+
+
+class Assent(FunctionMiddleware):
+    """Every function of the agent asks. Put it last, so that no other middleware changes a call after it.
+
+    `agent` is the id of its file at the server. Runs need an AgentSession. `wait` is how many seconds a call waits for
+    people; after that it ends the run with the framework's request for approval. Answer that with any approval, in any
+    process: what people have answered by then counts, and nothing else. Further keywords are fields of Asking.
+    """
+
+    def __init__(self, client: AsyncClient, agent: str, wait: float | None = None, **asking: Any) -> None:
+        self.client, self.agent, self.asking = client, agent, {"wait": wait, **asking}
+
+    def call(self, context: FunctionInvocationContext) -> dict[str, Any]:
+        """The call as people are shown it. Override it for tools of MCP servers, and for principals."""
+        session = context.session.session_id if context.session else None
+        return tool(context.function.name, _values(context), session=session)
+
+    async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        try:
+            approved = await self._approved(context)
+        except StillPending as e:
+            context.result = _asked(context, e.request.id)
+            raise MiddlewareTermination(str(e)) from e
+        except Exception as e:
+            context.result = told(e)
+            return
+        context.arguments = approved
+        await call_next()
+
+    async def _approved(self, context: FunctionInvocationContext) -> dict[str, Any]:
+        def accept(values: dict[str, Any]) -> None:
+            if "approval_response" in context.metadata and values != _values(context):
+                raise CallError("Agent Framework runs a call that it has paused for unchanged, and people changed it")
+            _fits(context, values)
+
+        session = context.session.session_id if context.session else ""
+        asking = {"key": key_of(session, context.metadata["call_id"]), "accept": accept, **self.asking}
+        return (await self.client.take(self.agent, self.call(context), **asking)).args
+
+
+def _values(context: FunctionInvocationContext) -> dict[str, Any]:
+    """The arguments as values of JSON. The framework has read them by the tool's schema."""
+    given = context.arguments
+    values: dict[str, Any] = to_jsonable_python(given.model_dump() if isinstance(given, BaseModel) else dict(given))
+    return values
+
+
+def _fits(context: FunctionInvocationContext, values: dict[str, Any]) -> None:
+    model = context.function.input_model
+    if model is None:
+        return
+    try:
+        model.model_validate(values)
+    except ValidationError as e:
+        raise CallError(f"{context.function.name} can't be called with what was approved") from e
+    unknown = set(values) - set(model.model_fields)
+    if unknown and not model.model_config.get("extra"):
+        raise CallError(f"{context.function.name} can't be called with what was approved: it takes no {min(unknown)}")
+
+
+def _asked(context: FunctionInvocationContext, request: str) -> Content:
+    """The framework's request for approval, which ends the run. It lets the same call go on later."""
+    call_id = context.metadata["call_id"]
+    id = context.metadata.get("function_call_occurrence_id", call_id)
+    call = Content.from_function_call(call_id, context.function.name, arguments=_values(context), id=id)
+    return Content.from_function_approval_request(id=id, function_call=call, additional_properties={"assent": request})

@@ -1,0 +1,121 @@
+"""Microsoft Agent Framework with a scripted model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from agent_framework import (
+    Agent,
+    AgentSession,
+    BaseChatClient,
+    ChatResponse,
+    Content,
+    FunctionInvocationLayer,
+    FunctionTool,
+    Message,
+)
+from desk_server import Desk
+from suite import BIG, Framework, Made, Suite, Turn
+
+from assent import AsyncClient
+from assent.adapters.agent_framework import Assent
+
+
+class Scripted(FunctionInvocationLayer[Any], BaseChatClient[Any]):
+    """Makes its calls once, and ends."""
+
+    def __init__(self, calls: list[Made]) -> None:
+        super().__init__()
+        self.calls = calls
+
+    def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **more: Any) -> Any:
+        contents = [Content.from_text("done")]
+        if not any(part.type == "function_call" for message in messages for part in message.contents):
+            contents = [Content.from_function_call(call.id, call.tool, arguments=call.args) for call in self.calls]
+
+        async def response() -> ChatResponse[Any]:
+            return ChatResponse(messages=[Message(role="assistant", contents=contents)])
+
+        return response()
+
+
+@dataclass
+class AgentFramework:
+    product: str = f"agent-framework {version('agent-framework-core')}"
+
+    def agent(self, client: AsyncClient, calls: list[Made], turn: Turn, wait: float | None) -> Agent[Any]:
+        def quote(symbol: str = "ACME") -> str:
+            turn.ran.append(("quote", {"symbol": symbol}))
+            return "quote ran"
+
+        def trade(amount: Any, currency: str = "USD", note: Any = None) -> str:
+            args = {"amount": amount, "currency": currency} | ({"note": note} if note is not None else {})
+            turn.ran.append(("trade", args))
+            return "trade ran"
+
+        def hurry() -> str:
+            turn.ran.append(("hurry", {}))
+            return "hurry ran"
+
+        def drop_table() -> str:
+            turn.ran.append(("drop_table", {}))
+            return "drop_table ran"
+
+        tools = [FunctionTool(name=each.__name__, func=each) for each in (quote, trade, hurry, drop_table)]
+        return Agent(client=Scripted(calls), tools=tools, middleware=[Assent(client, "desk", wait)])
+
+    async def turn(self, client: AsyncClient, calls: list[Made], session: str, wait: float | None = None) -> Turn:
+        turn, kept = Turn(), AgentSession(session_id=session)
+        said = Message(role="user", contents=[Content.from_text("go")])
+        return await self.go(self.agent(client, calls, turn, wait), turn, kept, said)
+
+    async def resume(self, client: AsyncClient, waits: Any, calls: list[Made], forge: str | None = None) -> Turn:
+        session, asked = json.loads(waits)
+        if forge:
+            asked["function_call"]["arguments"] = json.loads(forge)
+        answer = Content.from_dict(asked).to_function_approval_response(approved=True)
+        turn, kept = Turn(), AgentSession.from_dict(session)
+        agent = self.agent(client, calls, turn, 0.1 if forge else None)
+        return await self.go(agent, turn, kept, Message(role="user", contents=[answer]))
+
+    async def go(self, agent: Agent[Any], turn: Turn, session: AgentSession, said: Message) -> Turn:
+        response = await agent.run([said], session=session)
+        for message in response.messages:
+            for part in message.contents:
+                if part.type == "function_result":
+                    turn.told[str(part.call_id)] = str(part.result)
+        for request in response.user_input_requests:
+            turn.waits = json.dumps([session.to_dict(), request.to_dict()])
+        return turn
+
+
+FRAMEWORK: Framework = AgentFramework()
+
+
+class TestAgentFramework(Suite):
+    framework = FRAMEWORK
+    cells: Mapping[str, str] = {
+        "06": "yes; an edit after the run has paused is refused, as the framework runs what it paused for unchanged",
+        "16": "yes; of a name that stands twice the framework keeps the last, and shows that",
+    }
+
+    @pytest.mark.parametrize("args", ['{"amount": NaN}', '{"amount": 1, "note": "\\ud800"}'])
+    def test_16_arguments_that_can_be_read_in_two_ways(self, desk: Desk, args: str) -> None:
+        super().test_16_arguments_that_can_be_read_in_two_ways(desk, args)
+
+    def test_06_an_edit_after_the_run_has_paused(self, desk: Desk) -> None:
+        turn = self.now(desk, Made("trade", BIG), wait=0.1)
+        desk.edit('{"amount": 15000}')
+        self.denied(self.goes_on(desk, turn), "Not run. It could not be established that this call may run: Agent Fr")
+
+    @pytest.mark.parametrize("edit", ['{"currency": "USD"}', '{"amount": 1, "other": 2}'])
+    def test_an_edit_that_the_tool_does_not_take(self, desk: Desk, edit: str) -> None:
+        waits = self.turn(desk, Made("trade", BIG))
+        desk.edit(edit)
+        self.denied(waits.done(), "Not run. It could not be established that this call may run: trade can't be called")
+        assert desk.api("GET", "/v1/requests?state=approved", desk.mara)["total"] == 1
