@@ -181,6 +181,9 @@ func forged(t testing.TB, text string) []attempt {
 	headed("no kid", permit.Untrusted, func(h map[string]any) {
 		delete(h, "kid")
 	})
+	headed("a list as kid", permit.Malformed, func(h map[string]any) {
+		h["kid"] = []string{"x"}
+	})
 	headed("another kid", permit.Untrusted, func(h map[string]any) {
 		h["kid"] = "x"
 	})

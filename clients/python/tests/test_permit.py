@@ -6,6 +6,7 @@ import json
 import random
 import string
 import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,34 @@ def test_a_permit_of_a_real_server(desk: Desk, client: Client) -> None:
     assert reason(checks, taken.permit, "tool ship", taken.args) == "used"
     desk.kill()
     assert reason(Verifier(desk.url + "/permits/default", "broker"), taken.permit, "tool ship") == "unavailable"
+
+
+def test_keys_are_loaded_again_when_one_is_unknown_but_seldom() -> None:
+    answers: list[dict[str, Any]] = [{"keys": []}, KEPT["keys"]]
+    loads, at = list[str](), [float(KEPT["now"])]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(answers[min(len(loads), 1)]).encode()
+            loads.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        issuer = f"http://127.0.0.1:{server.server_port}/permits/acme"
+        checks = Verifier(issuer, KEPT["audience"], clock=lambda: at[0])
+        assert [reason(checks, GOOD["permit"]) for _ in range(3)] == ["unavailable"] * 3
+        at[0] += 11
+        assert [reason(checks, GOOD["permit"]) for _ in range(3)] == ["issuer"] * 3
+        at[0] += 11
+        other = next(each["permit"] for each in KEPT["attempts"] if each["name"] == "by another key")
+        assert [reason(checks, other) for _ in range(20)] == ["untrusted"] * 20
+        server.shutdown()
+    assert loads == ["/permits/acme/.well-known/jwks.json"] * 3
 
 
 def test_a_call_of_a_tool_that_checks_nothing_has_no_permit(desk: Desk, client: Client) -> None:

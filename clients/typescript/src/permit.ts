@@ -93,12 +93,13 @@ export class Verifier {
     const [head, body] = parts.map(textIn);
     const header = objectIn(head!);
     const members = Object.keys(header).every((name) => ["alg", "kid", "typ"].includes(name));
-    if (!members || header.alg !== "EdDSA" || header.typ !== "assent-permit+jwt") {
+    const named = header.kid === undefined || typeof header.kid === "string";
+    if (!members || !named || header.alg !== "EdDSA" || header.typ !== "assent-permit+jwt") {
       throw new PermitRefused("malformed", "expected the header of a permit: alg EdDSA, kid and typ");
     }
 
     try {
-      if (typeof header.kid !== "string") throw new errors.JWKSNoMatchingKey();
+      if (header.kid === undefined) throw new errors.JWKSNoMatchingKey();
       await compactVerify(permit, this.#keys, { algorithms: ["EdDSA"] });
     } catch (cause) {
       const wrong = [errors.JWSSignatureVerificationFailed, errors.JWKSNoMatchingKey, errors.JWSInvalid];

@@ -88,7 +88,8 @@ class Verifier:
         if len(parts) != 3 or len(permit) > _LONGEST:
             raise PermitRefused("malformed", "expected a JWS in the compact form")
         header, claims, _ = _object(_bytes(parts[0])), _bytes(parts[1]), _bytes(parts[2])
-        if header.get("alg") != "EdDSA" or header.get("typ") != "assent-permit+jwt" or not header.keys() <= _MEMBERS:
+        named = header.keys() <= _MEMBERS and isinstance(header.get("kid", ""), str)
+        if header.get("alg") != "EdDSA" or header.get("typ") != "assent-permit+jwt" or not named:
             raise PermitRefused("malformed", "expected the header of a permit: alg EdDSA, kid and typ")
         key = self._keys.find(header.get("kid"))
         try:
@@ -179,17 +180,23 @@ class _Keys:
         self._known, self._loaded, self._tried = given or {}, 0.0, 0.0
         self._failed: Exception | None = None
 
-    def find(self, kid: Any) -> OKPKey | None:
-        with self._lock:
-            now = self._clock()
-            old = kid not in self._known or now - self._loaded > _FRESH
-            if not self._given and old and now - self._tried >= _AGAIN:
+    def find(self, kid: str | None) -> OKPKey | None:
+        known, now = self._known.get(kid or ""), self._clock()
+        due = known is None or now - self._loaded > _FRESH
+        # whoever's key is known waits for nobody's load
+        if due and not self._given and self._lock.acquire(blocking=known is None):
+            try:
                 self._load(now)
-            if kid not in self._known and self._failed:
-                raise PermitRefused("unavailable", "the issuer's keys can't be had now") from self._failed
-            return self._known.get(kid)
+            finally:
+                self._lock.release()
+            known = self._known.get(kid or "")
+        if known is None and self._failed:
+            raise PermitRefused("unavailable", "the issuer's keys can't be had now") from self._failed
+        return known
 
     def _load(self, now: float) -> None:
+        if now - self._tried < _AGAIN:
+            return
         self._tried = now
         try:
             answer = httpx.get(self._url, timeout=10).raise_for_status()

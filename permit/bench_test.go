@@ -1,0 +1,52 @@
+package permit_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/assent-dev/assent/permit"
+)
+
+// forgetful lets a permit be used again, so that a benchmark needs one.
+type forgetful struct{}
+
+func (forgetful) Use(context.Context, string, time.Time) (bool, error) { return true, nil }
+
+// BenchmarkSign is what a permit adds to the consumption of a request.
+func BenchmarkSign(b *testing.B) {
+	signer := newSigner(b, issuer, 1)
+	p := good(b)
+	for b.Loop() {
+		digest, err := permit.Digest([]byte(arguments))
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.Arguments = digest
+		if _, err := signer.Sign(&p); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkVerify is what a permit costs its tool.
+func BenchmarkVerify(b *testing.B) {
+	signer := newSigner(b, issuer, 1)
+	text := sign(b, signer, good(b))
+	v, err := permit.NewVerifier(permit.Config{
+		Issuer:   issuer,
+		Audience: audience,
+		Keys:     keysOf(b, signer),
+		Uses:     forgetful{},
+		Now:      now,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	for b.Loop() {
+		if _, err := v.Verify(b.Context(), text, target, []byte(arguments)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
