@@ -520,12 +520,17 @@ func (s *Service) consume(
 		}, nil
 	}
 
-	if err := s.fits(in.Tenant, r); err != nil {
+	audience, life, err := s.audience(in.Tenant, r)
+	if err != nil {
 		return step{refused: err}, nil
 	}
 	e, err := r.consume(binding, in.Key, in.Asker.Token, now)
 	if e.Type == "" {
 		return step{refused: err}, nil
+	}
+	if err == nil && audience != "" {
+		until := now.Add(life)
+		r.Permit.Audience, r.Permit.Until = audience, &until
 	}
 	return step{
 		events:  []Event{e},

@@ -1,35 +1,40 @@
 package approval
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Permits sign what tools can check for themselves: that people
 // approved the call which a runtime took.
 type Permits interface {
-	// Fit says why the call of an approved request can't be put into
-	// the permit that its tool expects; nil: it can, or the tool
-	// expects none.
-	Fit(tenant string, r *Request) error
-	// Sign returns the permit of a consumed request, "" where the tool
-	// expects none. The same request gets the same permit.
+	// Audience names the tool that the call of an approved request goes
+	// to, and says how long its permit is good; "" where the tool
+	// expects none. An error says why the call can't be put into one.
+	Audience(tenant string, r *Request) (name string, life time.Duration, err error)
+	// Sign returns the permit of a consumed request, for its audience.
+	// The same request gets the same permit, whatever was configured
+	// since.
 	Sign(tenant string, r *Request) (string, error)
 }
 
-// fits refuses a call that its tool could not hold against a permit,
-// before the approval is used up.
-func (s *Service) fits(tenant string, r *Request) error {
+// audience refuses a call that its tool could not hold against a
+// permit, before the approval is used up.
+func (s *Service) audience(tenant string, r *Request) (name string, life time.Duration, err error) {
 	if s.cfg.Permits == nil || r.State != Approved {
-		return nil
+		return "", 0, nil
 	}
-	if err := s.cfg.Permits.Fit(tenant, r); err != nil {
-		return &InputError{"arguments", "what the permit for the tool can stand for: " + err.Error()}
+	name, life, err = s.cfg.Permits.Audience(tenant, r)
+	if err != nil {
+		return "", 0, &InputError{"arguments", "what the permit for the tool can stand for: " + err.Error()}
 	}
-	return nil
+	return name, life, nil
 }
 
-// signed is a consumed request with the permit for its tool. What is
-// stored has none: it can be signed again.
+// signed is a consumed request with the permit for its tool. The
+// permit itself is not stored: it can be signed again.
 func (s *Service) signed(tenant string, r *Request) (*Request, error) {
-	if s.cfg.Permits == nil {
+	if s.cfg.Permits == nil || r.Permit.Audience == "" {
 		return r, nil
 	}
 	text, err := s.cfg.Permits.Sign(tenant, r)

@@ -3,6 +3,7 @@ package approval_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/assent-dev/assent/approval"
 )
@@ -10,7 +11,9 @@ import (
 // toolPermits sign permits, unless the arguments don't fit.
 type toolPermits struct{ unfit error }
 
-func (p *toolPermits) Fit(string, *approval.Request) error { return p.unfit }
+func (p *toolPermits) Audience(string, *approval.Request) (string, time.Duration, error) {
+	return "broker", time.Minute, p.unfit
+}
 
 func (p *toolPermits) Sign(tenant string, r *approval.Request) (string, error) {
 	return "permit of " + tenant + "/" + r.ID, nil
@@ -30,13 +33,30 @@ func TestWhoConsumesGetsThePermit(t *testing.T) {
 		}
 	}
 
-	if stored := h.request(r.ID); stored.Permit.Signed != "" {
-		t.Errorf("it is stored: %+v", stored.Permit)
+	stored := h.request(r.ID).Permit
+	if stored.Signed != "" || stored.Audience != "broker" || !stored.Until.Equal(stored.Consumed.Add(time.Minute)) {
+		t.Errorf("stored: %+v", stored)
 	}
 	got, err := h.consume(r, tool("pay", `{}`), "another")
 	h.fails(err, approval.ErrConsumed)
 	if got != nil && got.Permit.Signed != "" {
 		t.Errorf("another attempt got %+v", got.Permit)
+	}
+}
+
+// TestACallThatRanWithoutAPermitGetsNoneLater, when its tool begins to
+// check.
+func TestACallThatRanWithoutAPermitGetsNoneLater(t *testing.T) {
+	h := newHarness(t)
+	r, _ := h.approved(tool("pay", `{}`), nil)
+	if _, err := h.consume(r, tool("pay", `{}`), "mine"); err != nil {
+		t.Fatal(err)
+	}
+	h.cfg.Permits = &toolPermits{}
+	h.start()
+	got, err := h.consume(r, tool("pay", `{}`), "mine")
+	if err != nil || got.Permit.Signed != "" {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

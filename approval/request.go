@@ -155,6 +155,11 @@ type Permit struct {
 	Key      string     `json:"key,omitempty"` // of the consumption: the same key may ask again, no other
 	By       string     `json:"by,omitempty"`  // the runtime that consumed it
 	Consumed *time.Time `json:"consumed,omitempty"`
+	// Audience is the tool that checks the permit, and Until is when it
+	// is over there; absent where the tool checks none. They are fixed
+	// when the request is consumed.
+	Audience string     `json:"audience,omitempty"`
+	Until    *time.Time `json:"until,omitempty"`
 	// Signed is the permit for a tool that checks it, in the answer to
 	// whoever consumed the request; it is not stored.
 	Signed string `json:"signed,omitempty"`

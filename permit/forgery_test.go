@@ -85,6 +85,9 @@ func attempts(t testing.TB) []attempt {
 	edited("edited", "20000", "20001")
 	edited("one more argument", "{", `{"fast":true,`)
 	edited("a number as a text", "20000", `"20000"`)
+	edited("a number that is too small", "20000", "1e-99999999999999999999")
+	edited("a zero that is too long", "20000", "0e9999999999999999999999999")
+	edited("a name twice", "{", `{"note":"café",`)
 	edited("another order of a list", "0.5, 1e3", "1e3, 0.5")
 	edited(
 		"a number that no double holds",
@@ -180,6 +183,15 @@ func forged(t testing.TB, text string) []attempt {
 	})
 	headed("no kid", permit.Untrusted, func(h map[string]any) {
 		delete(h, "kid")
+	})
+	headed("null as kid", permit.Malformed, func(h map[string]any) {
+		h["kid"] = nil
+	})
+	headed("a certificate", permit.Malformed, func(h map[string]any) {
+		h["x5c"] = []string{"AAAA"}
+	})
+	headed("an empty nonce", permit.Malformed, func(h map[string]any) {
+		h["nonce"] = ""
 	})
 	headed("a list as kid", permit.Malformed, func(h map[string]any) {
 		h["kid"] = []string{"x"}

@@ -27,7 +27,7 @@ type Config struct {
 	Client   *http.Client     // that loads it; nil: one that waits 10 seconds and follows nothing
 	Uses     Uses             // nil: DefaultUses in this process
 	Now      func() time.Time // nil: time.Now
-	Logger   *slog.Logger     // hears of keys that can't be loaded; nil: nobody does
+	Logger   *slog.Logger     // hears why keys or uses can't be had; nil: nobody does
 }
 
 // Verifier holds calls against permits. Goroutines may share it.
@@ -99,11 +99,12 @@ func NewVerifier(cfg Config) (*Verifier, error) {
 		cfg.Client = &http.Client{Timeout: keyset.Patience, CheckRedirect: follow}
 	}
 
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	v := &Verifier{cfg: cfg}
 	v.keys = keyset.Set{
 		Load:  v.load,
 		Now:   cfg.Now,
-		Log:   cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
+		Log:   cfg.Logger,
 		Fresh: 15 * time.Minute,
 		Again: 10 * time.Second,
 	}
@@ -163,7 +164,8 @@ func (v *Verifier) Verify(ctx context.Context, text, target string, arguments []
 	first, err := v.cfg.Uses.Use(ctx, c.Request, time.Unix(c.Expires, 0).Add(earliest))
 	switch {
 	case err != nil:
-		return nil, &RefusedError{Unavailable, fmt.Errorf("whether it was used can't be told: %w", err)}
+		v.cfg.Logger.ErrorContext(ctx, "whether a permit was used can't be told", "error", err)
+		return nil, &RefusedError{Unavailable, errors.New("whether it was used can't be told now")}
 	case !first:
 		return nil, &RefusedError{Used, errors.New("it was used already; a permit is for one run")}
 	}
@@ -176,18 +178,17 @@ func (v *Verifier) open(ctx context.Context, text string) (payload []byte, refus
 	if !compact(text) {
 		return nil, &RefusedError{Malformed, errors.New("expected a JWS in the compact form")}
 	}
+	kid, ok := headed(text)
+	if !ok {
+		return nil, &RefusedError{Malformed, errors.New("expected the header of a permit: alg, kid and typ " + Type)}
+	}
 	signed, err := jose.ParseSignedCompact(text, []jose.SignatureAlgorithm{jose.EdDSA})
 	if err != nil {
 		return nil, &RefusedError{Malformed, errors.New("expected a JWS signed with EdDSA")}
 	}
-	header := signed.Signatures[0].Protected
-	kind := header.ExtraHeaders[jose.HeaderType]
-	if kind != Type || len(header.ExtraHeaders) != 1 || header.JSONWebKey != nil || header.Nonce != "" {
-		return nil, &RefusedError{Malformed, errors.New("expected the header of a permit: alg, kid and typ " + Type)}
-	}
 
 	keys, err := v.keys.Find(ctx, func(key *jose.JSONWebKey) bool {
-		return header.KeyID != "" && key.KeyID == header.KeyID
+		return kid != "" && key.KeyID == kid
 	})
 	if err != nil {
 		return nil, &RefusedError{Unavailable, err}
@@ -199,6 +200,25 @@ func (v *Verifier) open(ctx context.Context, text string) (payload []byte, refus
 		}
 	}
 	return nil, &RefusedError{Untrusted, errors.New("it is not signed by a key of its issuer")}
+}
+
+// headed reads the header: three texts, of which kid may be missing,
+// and nothing else, before the library sees any of it.
+func headed(text string) (kid string, ok bool) {
+	part, _, _ := strings.Cut(text, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(part)
+	var members map[string]any
+	if err != nil || json.Unmarshal(raw, &members) != nil {
+		return "", false
+	}
+	for name, member := range members {
+		if _, is := member.(string); !is || name != "alg" && name != "kid" && name != "typ" {
+			return "", false
+		}
+	}
+
+	kid, _ = members["kid"].(string)
+	return kid, members["alg"] == string(jose.EdDSA) && members["typ"] == Type
 }
 
 // compact reports whether text is three parts in the one spelling of

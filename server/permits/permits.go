@@ -73,21 +73,26 @@ func (is Issuers) audience(tenant string, r *approval.Request) *Audience {
 	return i.audiences[r.Current().Call.Target()]
 }
 
-// Fit says why the arguments can't be in a permit.
-func (is Issuers) Fit(tenant string, r *approval.Request) error {
-	if is.audience(tenant, r) == nil {
-		return nil
-	}
-	_, err := permit.Digest(r.Current().Call.Args)
-	return err
-}
-
-// Sign makes the permit of a consumed request. Its life begins when the
-// request was consumed, so that whoever asks again gets the same.
-func (is Issuers) Sign(tenant string, r *approval.Request) (string, error) {
+// Audience names the tool that the call of a request goes to, "" where
+// it checks no permits. Arguments that no permit can be for are an
+// error.
+func (is Issuers) Audience(tenant string, r *approval.Request) (name string, life time.Duration, err error) {
 	a := is.audience(tenant, r)
 	if a == nil {
-		return "", nil
+		return "", 0, nil
+	}
+	if _, err := permit.Digest(r.Current().Call.Args); err != nil {
+		return "", 0, err
+	}
+	return a.Name, a.Lifetime, nil
+}
+
+// Sign makes the permit of a consumed request, of nothing but what was
+// stored then, so that whoever asks again gets the same.
+func (is Issuers) Sign(tenant string, r *approval.Request) (string, error) {
+	i := is[tenant]
+	if i == nil {
+		return "", nil // it signs no more
 	}
 	call := r.Current().Call
 	arguments, err := permit.Digest(call.Args)
@@ -95,17 +100,16 @@ func (is Issuers) Sign(tenant string, r *approval.Request) (string, error) {
 		return "", err
 	}
 
-	issued := r.Permit.Consumed.Truncate(time.Second)
-	return is[tenant].signer.Sign(&permit.Permit{
-		Audience:  a.Name,
+	return i.signer.Sign(&permit.Permit{
+		Audience:  r.Permit.Audience,
 		Agent:     r.Agent.ID,
 		Request:   r.ID,
 		Binding:   r.Binding(),
 		Target:    call.Target(),
 		Arguments: arguments,
 		Principal: call.Principal,
-		Issued:    issued,
-		Expires:   issued.Add(a.Lifetime),
+		Issued:    r.Permit.Consumed.Truncate(time.Second),
+		Expires:   r.Permit.Until.Truncate(time.Second),
 	})
 }
 

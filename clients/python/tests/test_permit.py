@@ -87,11 +87,18 @@ def test_a_refused_permit_is_not_used_up() -> None:
     assert reason(checks, GOOD["permit"]) == ""
 
 
+def test_what_is_no_text_is_no_permit() -> None:
+    for other in (None, 5, b"x.y.z", [], {}):
+        assert reason(verifier(), other) == "malformed"  # type: ignore[arg-type]
+
+
 def test_a_memory_that_fails_lets_nothing_run() -> None:
     def broken(id: str, until: float) -> bool:
-        raise OSError("gone")
+        raise OSError("postgres://user:secret@db")
 
-    assert reason(verifier(used=broken), GOOD["permit"]) == "unavailable"
+    with pytest.raises(PermitRefused) as refused:
+        verifier(used=broken).verify(GOOD["permit"], GOOD["target"], GOOD["arguments"])
+    assert refused.value.reason == "unavailable" and "secret" not in str(refused.value)
     assert reason(verifier(used=lambda id, until: None), GOOD["permit"]) == "used"
 
 

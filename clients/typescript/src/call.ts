@@ -60,8 +60,9 @@ export function textOf(args: Arguments): string {
 export function valuesOf(text: string): Record<string, unknown> {
   let values: unknown;
   try {
-    parse(text, null, numberOf); // refuses names that stand twice
+    parse(text, null, numberOf); // refuses numbers that no double holds
     values = JSON.parse(text);
+    namesOnce(text);
   } catch (error) {
     if (error instanceof CallError) throw error;
     throw new CallError(`arguments: expected a JSON object: ${(error as Error).message}`);
@@ -70,6 +71,19 @@ export function valuesOf(text: string): Record<string, unknown> {
     throw new CallError(`arguments: expected a JSON object, such as {}, not ${text.slice(0, 20)}`);
   }
   return values as Record<string, unknown>;
+}
+
+/** Refuses a name that stands twice in one object of a JSON text. */
+function namesOnce(text: string): void {
+  const open: (Set<string> | undefined)[] = []; // of each object the names so far; of a list nothing
+  for (const [token, name] of text.matchAll(/("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}[\]]/g)) {
+    if (name !== undefined) {
+      const key: string = JSON.parse(name);
+      if (open.at(-1)!.has(key)) throw new CallError(`arguments: ${name.slice(0, 40)} stands twice in one object`);
+      open.at(-1)!.add(key);
+    } else if (token === "{" || token === "[") open.push(token === "{" ? new Set() : undefined);
+    else if (token === "}" || token === "]") open.pop();
+  }
 }
 
 function numberOf(text: string): number {

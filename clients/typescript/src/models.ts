@@ -1665,6 +1665,13 @@ export interface components {
                 by?: string;
                 /** Format: date-time */
                 consumed?: string;
+                /** @description the tool that checks the signed permit; absent where it checks none */
+                audience?: string;
+                /**
+                 * Format: date-time
+                 * @description when the signed permit is over
+                 */
+                until?: string;
                 /** @description in the answer to consume, for a tool that checks permits: a JWS in the compact form to hand to it (docs/contracts/permits.md) */
                 signed?: string;
             };

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
-import { type CompactVerifyGetKey, type JSONWebKeySet, compactVerify, createLocalJWKSet, createRemoteJWKSet, errors } from "jose";
+import { type CompactVerifyGetKey, type JSONWebKeySet, compactVerify, createLocalJWKSet, errors } from "jose";
 import { type Arguments, textOf, valuesOf } from "./call.js";
 import { AssentError, CallError } from "./errors.js";
 import { isObject, parsed } from "./wire.js";
@@ -70,7 +70,7 @@ export class Verifier {
     this.#used = checking.used ?? memory(this.#clock);
     this.#keys = checking.keys
       ? createLocalJWKSet(checking.keys)
-      : createRemoteJWKSet(new URL(issuer.replace(/\/$/, "") + "/.well-known/jwks.json"), { cooldownDuration: 10_000 });
+      : loaded(issuer.replace(/\/$/, "") + "/.well-known/jwks.json", this.#clock);
   }
 
   /** Uses the permit for a call that is about to run, or throws PermitRefused: then nothing may run. */
@@ -88,7 +88,7 @@ export class Verifier {
   }
 
   async #opened(permit: string): Promise<Record<string, unknown>> {
-    const parts = permit.split(".");
+    const parts = typeof permit === "string" ? permit.split(".") : [];
     if (parts.length !== 3 || permit.length > LONGEST) throw new PermitRefused("malformed", "expected a JWS in the compact form");
     const [head, body] = parts.map(textIn);
     const header = objectIn(head!);
@@ -126,6 +126,42 @@ export class Verifier {
     }
     return permit;
   }
+}
+
+const FRESH = 900; // seconds after which keys are loaded anew
+const AGAIN = 10; // seconds between two loads
+const KEPT = 24 * 3600; // seconds that keys count while they can't be loaded
+const PATIENCE = 5000; // milliseconds for a load
+
+/** The issuer's keys: loaded when a permit names one that is unknown, but seldom, and when they are old. */
+function loaded(url: string, clock: () => number): CompactVerifyGetKey {
+  let [known, at, tried]: [JSONWebKeySet, number, number] = [{ keys: [] }, 0, 0];
+  let failed: unknown;
+  let loading: Promise<void> = Promise.resolve();
+  const load = async (): Promise<void> => {
+    try {
+      const answer = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(PATIENCE) });
+      if (!answer.ok) throw new Error(`${url} answered ${answer.status}`);
+      const keys = (await answer.json()) as JSONWebKeySet;
+      createLocalJWKSet(keys); // refuses what is no set
+      [known, at, failed] = [keys, clock(), undefined];
+    } catch (error) {
+      failed = error;
+    }
+  };
+
+  return async (header, token) => {
+    const now = clock();
+    const has = (): boolean => known.keys.some((key) => key.kid === header.kid);
+    if (now - at > KEPT) known = { keys: [] };
+    if ((!has() || now - at > FRESH) && now - tried >= AGAIN) {
+      tried = now;
+      loading = load();
+    }
+    if (!has()) await loading;
+    if (!has() && failed !== undefined) throw failed;
+    return createLocalJWKSet(known)(header, token);
+  };
 }
 
 /** The text of a part, in its one spelling. */

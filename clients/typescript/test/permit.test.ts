@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { CallError, Client, tool } from "assent";
@@ -90,6 +92,34 @@ test("a refused permit is not used up", async () => {
   const checks = verifier();
   assert.equal(await reason(checks, good.permit, good.target, {}), "arguments");
   assert.equal(await reason(checks, good.permit), "");
+});
+
+test("what is no text is no permit", async () => {
+  for (const other of [undefined, null, 5, {}, []]) assert.equal(await reason(verifier(), other as never), "malformed");
+});
+
+test("keys are loaded again when one is unknown, but seldom, and are kept while the issuer is away", async (t) => {
+  let [loads, up, now] = [0, false, kept.now as number];
+  const server = createServer((_, answer) => {
+    loads++;
+    answer.writeHead(up ? 200 : 503).end(JSON.stringify(kept.keys));
+  });
+  t.after(() => server.close());
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/permits/acme`;
+  const checks = new Verifier(url, kept.audience, { clock: () => now });
+  const tries = async (permit: string): Promise<Set<string>> =>
+    new Set(await Promise.all(Array.from({ length: 20 }, () => reason(checks, permit))));
+  const other = kept.attempts.find((attempt: { name: string }) => attempt.name === "by another key").permit;
+
+  assert.deepEqual(await tries(good.permit), new Set(["unavailable"]));
+  [up, now] = [true, now + 11];
+  assert.deepEqual(await tries(good.permit), new Set(["issuer"]));
+  now += 11;
+  assert.deepEqual(await tries(other), new Set(["untrusted"]));
+  assert.equal(loads, 3);
+  [up, now] = [false, now + 3600];
+  assert.deepEqual(await tries(good.permit), new Set(["issuer"]));
 });
 
 test("a memory that fails lets nothing run", async () => {

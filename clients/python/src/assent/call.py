@@ -83,7 +83,11 @@ def _pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 def _number(text: str) -> float:
     number = float(text)
-    if number in (float("inf"), float("-inf")) or Decimal(text) != Decimal(repr(number)):
+    try:
+        same = number not in (float("inf"), float("-inf")) and Decimal(text) == Decimal(repr(number))
+    except ArithmeticError:  # an exponent that Decimal doesn't hold
+        same = False
+    if not same:
         raise CallError(f"arguments: no float of Python is {text[:40]}")
     return number
 

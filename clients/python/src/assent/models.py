@@ -196,6 +196,10 @@ class Permit(BaseModel):
     key: str | None = None
     by: str | None = None
     consumed: AwareDatetime | None = None
+    audience: Annotated[
+        str | None, Field(description="the tool that checks the signed permit; absent where it checks none")
+    ] = None
+    until: Annotated[AwareDatetime | None, Field(description="when the signed permit is over")] = None
     signed: Annotated[
         str | None,
         Field(

@@ -22,7 +22,7 @@ from .errors import AssentError, CallError
 
 HEADER = "Assent-Permit"
 _AHEAD, _LONGEST_LIFE, _LONGEST = 60, 3600, 8192  # seconds, seconds, characters
-_FRESH, _AGAIN = 900.0, 10.0  # seconds after which keys are loaded anew, and between two loads
+_FRESH, _AGAIN, _PATIENCE = 900.0, 10.0, 5.0  # seconds: until keys are loaded anew, between two loads, for one
 
 Used = Callable[[str, float], bool]
 """Whether this is the first use of an id, which it keeps until the time given, in seconds since 1970."""
@@ -78,13 +78,13 @@ class Verifier:
         try:
             first = self._used(got.request, got.expires + _AHEAD)
         except Exception as e:
-            raise PermitRefused("unavailable", f"whether it was used can't be told: {e}") from e
+            raise PermitRefused("unavailable", "whether it was used can't be told now") from e
         if first is not True:
             raise PermitRefused("used", "it was used already; a permit is for one run")
         return got
 
     def _opened(self, permit: str) -> dict[str, Any]:
-        parts = permit.split(".")
+        parts = permit.split(".") if isinstance(permit, str) else []
         if len(parts) != 3 or len(permit) > _LONGEST:
             raise PermitRefused("malformed", "expected a JWS in the compact form")
         header, claims, _ = _object(_bytes(parts[0])), _bytes(parts[1]), _bytes(parts[2])
@@ -181,25 +181,34 @@ class _Keys:
         self._failed: Exception | None = None
 
     def find(self, kid: str | None) -> OKPKey | None:
+        """The key of an id. Who names a known one waits for no load, and who names another waits for one at most."""
         known, now = self._known.get(kid or ""), self._clock()
-        due = known is None or now - self._loaded > _FRESH
-        # whoever's key is known waits for nobody's load
-        if due and not self._given and self._lock.acquire(blocking=known is None):
-            try:
-                self._load(now)
-            finally:
-                self._lock.release()
-            known = self._known.get(kid or "")
+        if self._given:
+            return known
+        if known is not None:
+            if now - self._loaded > _FRESH and now - self._tried >= _AGAIN and self._lock.acquire(blocking=False):
+                threading.Thread(target=self._load, args=(now,), daemon=True).start()
+            return known
+        if not self._lock.acquire(timeout=_PATIENCE):
+            raise PermitRefused("unavailable", "the issuer's keys are being loaded")
+        self._load(now)
+        known = self._known.get(kid or "")
         if known is None and self._failed:
             raise PermitRefused("unavailable", "the issuer's keys can't be had now") from self._failed
         return known
 
     def _load(self, now: float) -> None:
-        if now - self._tried < _AGAIN:
-            return
-        self._tried = now
+        """Loads the keys unless they were loaded a moment ago, and releases the lock."""
         try:
-            answer = httpx.get(self._url, timeout=10).raise_for_status()
+            if now - self._tried >= _AGAIN:
+                self._tried = now
+                self._fetch(now)
+        finally:
+            self._lock.release()
+
+    def _fetch(self, now: float) -> None:
+        try:
+            answer = httpx.get(self._url, timeout=_PATIENCE).raise_for_status()
             self._known, self._loaded, self._failed = _set_of(answer.json()), now, None
         except Exception as e:
             self._failed = e
