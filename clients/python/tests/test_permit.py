@@ -88,8 +88,9 @@ def test_a_refused_permit_is_not_used_up() -> None:
 
 
 def test_what_is_no_text_is_no_permit() -> None:
-    for other in (None, 5, b"x.y.z", [], {}):
-        assert reason(verifier(), other) == "malformed"  # type: ignore[arg-type]
+    others: list[Any] = [None, 5, b"x.y.z", [], {}]
+    for other in others:
+        assert reason(verifier(), other) == "malformed"
 
 
 def test_a_memory_that_fails_lets_nothing_run() -> None:

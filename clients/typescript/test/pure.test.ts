@@ -58,6 +58,12 @@ test("arguments that could be read in two ways, or that JavaScript would change,
   const circle: Record<string, unknown> = {};
   circle.self = circle;
   assert.throws(() => bodyOf(tool("t", circle)), CallError);
+  for (const twice of ['{"a":1,"a":1}', '{"a":[],"a":{}}', '{"b":[{"a":-0.0,"\\u0061" : 0}]}', '{"":1,"":1}']) {
+    assert.throws(() => bodyOf(tool("t", twice)), CallError, twice);
+  }
+  for (const once of ['{"a":"\\"a\\":1,{","b":[{"a":1},{"a":1}],"c":["a","a"]}', '{"a":{"a":{"a":"a"}}}']) {
+    assert.equal(bodyOf(tool("t", once)).args, once);
+  }
   assert.throws(() => bodyOf(tool("t", {}, { session: "\ud800" })), /the call: expected what JSON can hold/);
 });
 

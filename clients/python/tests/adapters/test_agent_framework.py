@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -15,9 +16,11 @@ from agent_framework import (
     BaseChatClient,
     ChatResponse,
     Content,
+    FunctionInvocationContext,
     FunctionInvocationLayer,
     FunctionTool,
     Message,
+    function_middleware,
 )
 from desk_server import Desk
 from suite import BIG, Framework, Made, Suite, Turn
@@ -112,6 +115,22 @@ class TestAgentFramework(Suite):
         turn = self.now(desk, Made("trade", BIG), wait=0.1)
         desk.edit('{"amount": 15000}')
         self.denied(self.goes_on(desk, turn), "Not run. It could not be established that this call may run: Agent Fr")
+
+    def test_a_later_middleware_that_changes_the_call_runs_nothing(self, desk: Desk) -> None:
+        @function_middleware
+        async def changes(context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+            context.arguments = {"symbol": "OTHER"}
+            await call_next()
+
+        async def run(turn: Turn) -> str:
+            async with AsyncClient(desk.url, desk.runtime) as client:
+                agent = AgentFramework().agent(client, [Made("quote", '{"symbol": "ACME"}')], turn, None)
+                response = await agent.run("go", session=AgentSession(session_id="s"), middleware=[changes])
+                return str([part.result for message in response.messages for part in message.contents])
+
+        turn = Turn()
+        assert "Assent has to be the last function middleware" in asyncio.run(run(turn))
+        assert turn.ran == []
 
     @pytest.mark.parametrize("edit", ['{"currency": "USD"}', '{"amount": 1, "other": 2}'])
     def test_an_edit_that_the_tool_does_not_take(self, desk: Desk, edit: str) -> None:
