@@ -47,9 +47,11 @@ func Load(path string) (Key, error) {
 // Make is Load that makes the key when there is none yet; made tells
 // whether it did. Only an empty store may get a new key.
 func Make(path, name string) (key Key, made bool, err error) {
+	published := term.Exists(path+".pub") == nil // before the key is looked for, which another process may make just now
+
 	secret, err := readKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if term.Exists(path+".pub") == nil {
+		if published {
 			return Key{}, false, fmt.Errorf(
 				"the ledger's key %s is not there, and its public key %s.pub is: put the key back, "+
 					"or remove the public key when another one is meant to be made",
