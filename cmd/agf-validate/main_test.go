@@ -5,10 +5,13 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/golden"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"agf-validate": main}) }
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"agf-validate": main, testfiles.PeakCommand: testfiles.PeakMain})
+}
 
 // TestScripts drives the real main through the scripts in testdata.
 func TestScripts(t *testing.T) {

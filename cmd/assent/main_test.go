@@ -20,11 +20,17 @@ import (
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/client"
+	"github.com/assent-dev/assent/cmd/internal/testfiles"
 	"github.com/assent-dev/assent/internal/golden"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"assent": main, "files-server": filesServer, "env-server": envServer})
+	testscript.Main(m, map[string]func(){
+		"assent":              main,
+		"files-server":        filesServer,
+		"env-server":          envServer,
+		testfiles.PeakCommand: testfiles.PeakMain,
+	})
 }
 
 // TestScripts drives the real main through the scripts in testdata.

@@ -1,0 +1,61 @@
+//go:build linux
+
+package testfiles
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// PeakCommand is the name of PeakMain among the commands of a test binary.
+const PeakCommand = "peak"
+
+// PeakMain runs the command in its arguments behind the first, a file.
+// It writes the most memory that the command used into that file, in
+// bytes, and ends as the command does. A process starts with the peak
+// of the one that starts it, and a test binary's own may be large.
+func PeakMain() {
+	cmd := exec.Command(os.Args[2], os.Args[3:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		fmt.Fprintln(os.Stderr, "peak:", err)
+		os.Exit(125)
+	}
+
+	usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	peak := strconv.FormatInt(usage.Maxrss<<10, 10) // Linux tells it in KiB
+	if err := os.WriteFile(os.Args[1], []byte(peak), 0o600); err != nil {
+		fmt.Fprintln(os.Stderr, "peak:", err)
+		os.Exit(125)
+	}
+	os.Exit(cmd.ProcessState.ExitCode())
+}
+
+// Peak is a command whose most memory is measured: peak tells it in
+// bytes when the command has ended.
+func Peak(t *testing.T, name string, args ...string) (cmd *exec.Cmd, peak func() int64) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "peak")
+	cmd = exec.Command(PeakCommand, append([]string{file, name}, args...)...)
+
+	return cmd, func() int64 {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bytes, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+}
