@@ -63,13 +63,13 @@ rules:
 
 // TestDiffIsQuickAndSmall: the bounds are processor time and the most
 // memory of the whole program, since others use the machine. They use
-// its caches too, and the other thread of a core: what takes 6 s alone
-// has taken 12 s beside a compiler.
+// its caches too, and machines differ: what takes 6 s on one takes 14 s
+// on another.
 func TestDiffIsQuickAndSmall(t *testing.T) {
 	for _, c := range []struct {
 		policies int
 		most     time.Duration
-	}{{50, time.Second}, {1000, 15 * time.Second}} {
+	}{{50, time.Second}, {1000, 30 * time.Second}} {
 		t.Run(fmt.Sprint(c.policies), func(t *testing.T) {
 			files := map[string]string{}
 			writeFleet(files, "old", c.policies, 0)
