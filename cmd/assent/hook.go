@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -87,4 +88,19 @@ func (d *hookDesk) Report(
 	})
 }
 
-func (d *hookDesk) Close() error { return d.app.store.Close() }
+// shortLog is the longest log of changes that a hook leaves beside its
+// store, in bytes: the next hook reads all of it.
+const shortLog = 1 << 20
+
+// Close leaves a store in a file as it is while its log is short, and
+// the end of the process gives it up. What was recorded is on the disk
+// by then. To close the store would copy it from the log to the file,
+// and wait five times for the disk before each call of a tool.
+func (d *hookDesk) Close() error {
+	log, err := os.Stat(d.app.cfg.Store + "-wal")
+	if err == nil && log.Size() <= shortLog {
+		return nil
+	}
+
+	return d.app.store.Close()
+}

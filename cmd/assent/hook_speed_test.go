@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -42,4 +46,28 @@ func hookTime(t *testing.T, in string, args ...string) time.Duration {
 	}
 
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+}
+
+// TestHookLeavesAShortLogBesideItsStore: to fold it into the store would
+// hold up each call. A long one is folded.
+func TestHookLeavesAShortLogBesideItsStore(t *testing.T) {
+	flags := append(hookDir(t), "--wait", "0s")
+	log := filepath.Join(filepath.Dir(flags[1]), "hook.db-wal")
+	call := func(tool string, bytes int) {
+		t.Helper()
+		args := `{"text":"` + strings.Repeat("x", bytes) + `"}`
+		h := hookRuns(t, "claude-code", hookDocs()["claude-code"](callOf(tool, args)), flags...)
+		if h.code != 0 {
+			t.Fatalf("%+v", h)
+		}
+	}
+
+	call("Read", 1)
+	if info, err := os.Stat(log); err != nil || info.Size() > shortLog {
+		t.Errorf("after a short call: %v, %v", info, err)
+	}
+	call("Bash", 2*shortLog)
+	if info, err := os.Stat(log); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after a call that makes it long: %v, %v", info, err)
+	}
 }
