@@ -25,7 +25,7 @@ setup: ## PostgreSQL, Chromium and npm for the tests, where they are missing
 	.ci/setup
 
 test: setup ## all tests
-	go test $(TESTFLAGS) $(PACKAGES)
+	go test -timeout 30m $(TESTFLAGS) $(PACKAGES)
 
 kills: ## crash tests and load tests of the whole size; .ci/run has them, make test a tenth
 	ASSENT_KILLS=220 go test ./internal/crashtest -run TestKill
