@@ -100,6 +100,37 @@ func TestHookInstallWritesLinesThatAnswer(t *testing.T) {
 	})
 }
 
+// TestHookInstallGently: the settings have the event in the place of a
+// dialog, and their line answers it.
+func TestHookInstallGently(t *testing.T) {
+	home := t.TempDir()
+	writeFiles(t, home, map[string]string{"dev.agf.yaml": devAgent})
+	for _, product := range []string{"claude-code", "codex", "copilot"} {
+		h := ends(t, inHome(t.Context(), home,
+			"hook", "install", product, "--gentle", "--agent-file", "dev.agf.yaml", "--yes"))
+		if h.code != 0 {
+			t.Fatal(h)
+		}
+		h = ends(t, inHome(t.Context(), home, "hook", "status", product))
+		if h.code != 0 || !strings.Contains(h.out, "allow run without the hook") {
+			t.Errorf("status: %+v", h)
+		}
+
+		text, err := os.ReadFile(hookSettings(home, product))
+		if err != nil || !strings.Contains(string(text), `"PermissionRequest": [`) ||
+			strings.Contains(string(text), `reToolUse": [`) {
+			t.Errorf("%s (%v)", text, err)
+		}
+		line := settingsCommand(t, string(text))
+		cmd := exec.Command(line[0], line[1:]...)
+		cmd.Stdin = strings.NewReader(`{"session_id":"s","cwd":"/w","hook_event_name":"PermissionRequest",` +
+			`"tool_name":"Read","tool_input":{"path":"/a"}}`)
+		if h = ends(t, cmd); h.code != 0 || !strings.Contains(h.out, `"behavior":"allow"`) {
+			t.Errorf("%v: %+v", line, h)
+		}
+	}
+}
+
 // TestHookInstallReadsTheAgentsFile: one that no hook could decide by is
 // refused before anything is written, and told by status later.
 func TestHookInstallReadsTheAgentsFile(t *testing.T) {

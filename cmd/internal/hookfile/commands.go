@@ -35,6 +35,7 @@ type flags struct {
 
 	scope   string
 	program string
+	gentle  bool
 }
 
 // All are the commands.
@@ -61,6 +62,8 @@ func (a Commands) install() *cobra.Command {
 	}
 	f.addAll(cmd)
 	cmd.Flags().StringVar(&f.program, "command", "", "`PROGRAM` that the product starts; the path of this one without it")
+	cmd.Flags().BoolVar(&f.gentle, "gentle", false, "answer only where the product would ask you: what its own rules "+
+		"allow runs without the hook")
 	lines := hook.Writes(cmd, a.Reader)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		line, err := lines.Of(args[0])
@@ -159,7 +162,7 @@ func (a Commands) doInstall(f flags, name string, line hook.Line) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.newInstall(records, program, line)
+	p, err := s.newInstall(records, program, line, f.gentle)
 	if err != nil {
 		return err
 	}

@@ -211,6 +211,9 @@ func (s spot) others(m settings.Member) bool {
 func (s spot) with(c *content, items map[string]settings.Object) ([]byte, error) {
 	last := ""
 	for _, event := range s.allEvents() {
+		if items[event] == nil {
+			continue
+		}
 		text, err := s.withEvent(c, last, event, items[event])
 		if err != nil {
 			return nil, err

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/edits"
+	"github.com/assent-dev/assent/cmd/internal/hook"
 	"github.com/assent-dev/assent/cmd/internal/term"
 	"github.com/assent-dev/assent/internal/golden"
 	"github.com/assent-dev/assent/internal/settings"
@@ -227,6 +229,77 @@ func TestInstallWritesFurtherEvents(t *testing.T) {
 	})
 }
 
+// TestInstallGently writes the hook where the product would ask its user,
+// in the place of the event before each call, and the other way round.
+func TestInstallGently(t *testing.T) {
+	everyProduct(t, func(t *testing.T, w *world, product string) {
+		p, err := find(product)
+		must(t, err)
+		if p.dialog == "" {
+			w.wants(2, "has no event in the place of its own question", w.installing(product, "--gentle")...)
+			return
+		}
+		file := w.file(product, edits.User)
+		before := w.read(testdata(product + ".before.json"))
+		w.write(file, before)
+		lines := func() (first, dialog int) {
+			t.Helper()
+			text := w.wants(1, "", "status", product) // /opt/bin/assent is not there
+			if gentle := strings.Contains(text, "allow run without the hook"); gentle != (len(w.ours(p, p.dialog)) > 0) ||
+				strings.Contains(text, "is not at") || strings.Contains(text, "twice") {
+				t.Errorf("status says\n%s", text)
+			}
+			return len(w.ours(p, p.events[0])), len(w.ours(p, p.dialog))
+		}
+
+		if text := w.install(product, "--gentle"); !strings.Contains(text, "allow run without the hook") {
+			t.Errorf("no word of what runs without the hook:\n%s", text)
+		}
+		if first, dialog := lines(); first != 0 || dialog != 1 {
+			t.Errorf("%d hooks before calls and %d in the place of dialogs", first, dialog)
+		}
+		w.wants(0, "as it should be: nothing is changed", w.installing(product, "--gentle")...)
+		w.install(product)
+		if first, dialog := lines(); first != 1 || dialog != 0 {
+			t.Errorf("then %d hooks before calls and %d in the place of dialogs", first, dialog)
+		}
+
+		w.wants(0, "byte for byte as it was", "uninstall", product, "--yes")
+		w.same(file, before)
+
+		w.install(product)
+		items, err := p.items("/opt/bin/assent", hook.Line{Args: []string{"hook", product}}, true)
+		must(t, err)
+		table, err := settings.Parse(settings.JSON, product, []byte(w.read(file)), "hooks")
+		must(t, err)
+		list, err := table.List(p.dialog, items[p.dialog])
+		must(t, err)
+		text, err := table.Change(nil, list)
+		must(t, err)
+		w.write(file, string(text))
+		w.wants(1, "so that people are asked about one call twice", "status", product)
+
+		w.install(product, "--gentle")
+		if first, dialog := lines(); first != 0 || dialog != 1 {
+			t.Errorf("at last %d hooks before calls and %d in the place of dialogs", first, dialog)
+		}
+	})
+}
+
+// ours are the hooks of assent at an event of a product.
+func (w *world) ours(p *product, event string) (out []any) {
+	w.t.Helper()
+	s, err := p.spotOf(edits.Place{OS: "linux", Getenv: w.getenv, Project: w.path("work")}, edits.User)
+	must(w.t, err)
+	c, err := s.look()
+	must(w.t, err)
+	for _, e := range c.at(event) {
+		out = append(out, e.item)
+	}
+
+	return out
+}
+
 // without fails if anything of assent is in a file.
 func (w *world) without(file string) {
 	w.t.Helper()
@@ -243,7 +316,7 @@ func (w *world) older(product string) string {
 	text := []byte(w.read(w.file(product, edits.User)))
 	table, err := settings.Parse(settings.JSON, product, text, "hooks")
 	must(w.t, err)
-	text, err = table.Change(p.allEvents()[1:])
+	text, err = table.Change(slices.Concat(p.events[1:], p.reports))
 	must(w.t, err)
 
 	return string(text)

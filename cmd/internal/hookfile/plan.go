@@ -75,13 +75,17 @@ func (s spot) inside(f *settings.File) error {
 	return nil
 }
 
-// newInstall plans an install.
-func (s spot) newInstall(records, program string, line hook.Line) (*plan, error) {
+// newInstall plans an install. A gentle one has the hook answer only
+// where the product would ask its user.
+func (s spot) newInstall(records, program string, line hook.Line, gentle bool) (*plan, error) {
+	if gentle && s.dialog == "" {
+		return nil, fmt.Errorf("--gentle: %s has no event in the place of its own question: install without it", s.title)
+	}
 	p, err := s.open(records)
 	if err != nil {
 		return nil, err
 	}
-	items, err := s.items(program, line)
+	items, err := s.items(program, line, gentle)
 	if err != nil {
 		return nil, err
 	}
@@ -102,12 +106,23 @@ func (s spot) newInstall(records, program string, line hook.Line) (*plan, error)
 	}
 	p.record = p.installed(base)
 	p.tell(program)
+	if gentle {
+		p.note("%s", s.ungated())
+	}
 
 	return p, nil
 }
 
+// ungated says what a gentle install leaves to the product.
+func (s spot) ungated() string {
+	return "calls that the rules of " + s.title + " allow run without the hook"
+}
+
 // has reports whether the hooks of assent are these, and no others.
 func (c *content) has(items map[string]settings.Object) bool {
+	if len(c.ours) != len(items) {
+		return false
+	}
 	for event, item := range items {
 		ours := c.at(event)
 		if len(ours) != 1 || !reflect.DeepEqual(ours[0].item, any(c.root.New("", item).Value)) {

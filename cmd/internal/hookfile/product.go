@@ -30,6 +30,10 @@ type product struct {
 	// after one, and decide nothing.
 	events  []string
 	reports []string
+	// dialog is the event in the place of the product's own question to
+	// its user, which a gentle install writes in the place of the first
+	// one; "" where it has none.
+	dialog string
 	// groups: a hook stands among others in a group with a matcher.
 	groups bool
 	// version: the file says at its top that it is of version 1.
@@ -75,6 +79,10 @@ func nothing(string) string { return "" }
 // anywhere are the scopes of most products.
 func anywhere() []string { return []string{edits.User, edits.Project} }
 
+// permissionRequest is the event in the place of a dialog of three
+// products.
+const permissionRequest = "PermissionRequest"
+
 func claudeCode() *product {
 	return &product{
 		name:    "claude-code",
@@ -82,6 +90,7 @@ func claudeCode() *product {
 		scopes:  append(anywhere(), edits.Local),
 		events:  []string{"PreToolUse", "Elicitation"},
 		reports: []string{"PostToolUse", "PostToolUseFailure"},
+		dialog:  permissionRequest,
 		groups:  true,
 		exec:    true,
 		line:    "command",
@@ -120,6 +129,7 @@ func codex() *product {
 		scopes:  anywhere(),
 		events:  []string{"PreToolUse"},
 		reports: []string{"PostToolUse"},
+		dialog:  permissionRequest,
 		groups:  true,
 		line:    "command",
 		limit:   "timeout",
@@ -147,6 +157,7 @@ func copilot() *product {
 		scopes:  anywhere(),
 		events:  []string{"preToolUse"},
 		reports: []string{"postToolUse"},
+		dialog:  permissionRequest,
 		version: true,
 		line:    "bash",
 		limit:   "timeoutSec",
@@ -259,11 +270,28 @@ func switchedOff(form settings.Form, file string, off bool, path ...string) (str
 // slack is what a product gives the hook beside the time that it needs.
 const slack = 30 * time.Second
 
-// allEvents are those that have the hook, the first before a call.
-func (p *product) allEvents() []string { return slices.Concat(p.events, p.reports) }
+// allEvents are those that may have the hook, the first before a call.
+func (p *product) allEvents() []string {
+	events := slices.Clone(p.events)
+	if p.dialog != "" {
+		events = append(events, p.dialog)
+	}
+
+	return append(events, p.reports...)
+}
+
+// deciding are the events whose hook decides. The first one is that of
+// the call itself.
+func (p *product) deciding(gentle bool) []string {
+	if !gentle {
+		return p.events
+	}
+
+	return append([]string{p.dialog}, p.events[1:]...)
+}
 
 // items are the hook as the product's settings have it, by the events.
-func (p *product) items(program string, line hook.Line) (map[string]settings.Object, error) {
+func (p *product) items(program string, line hook.Line, gentle bool) (map[string]settings.Object, error) {
 	handler, err := p.handler(program, line)
 	out := map[string]settings.Object{}
 	for _, event := range p.reports {
@@ -272,7 +300,7 @@ func (p *product) items(program string, line hook.Line) (map[string]settings.Obj
 	if p.closed != nil {
 		handler = append(slices.Clone(handler), *p.closed)
 	}
-	for _, event := range p.events {
+	for _, event := range p.deciding(gentle) {
 		out[event] = p.item(handler)
 	}
 

@@ -90,10 +90,14 @@ func (a Commands) statusOf(s spot) status {
 	if slices.Contains(e.args, "--observe") {
 		out.Open = "--observe holds nothing up: every call runs"
 	}
-	out.events(s, c)
+	gentle := c.gentle(s)
+	if gentle && out.Open == s.product.open {
+		out.Open = strings.Join(slices.DeleteFunc([]string{s.ungated(), out.Open}, empty), "; ")
+	}
+	out.events(s, c, gentle)
 	out.program(s)
 	for _, e := range c.ours {
-		if slices.Contains(s.events, e.event) {
+		if !slices.Contains(s.reports, e.event) {
 			out.fields(s, e)
 			out.time(a, s, e)
 		}
@@ -110,9 +114,18 @@ func (a Commands) statusOf(s spot) status {
 	return out
 }
 
+func empty(text string) bool { return text == "" }
+
+// gentle reports whether the hook answers only where the product would
+// ask its user.
+func (c *content) gentle(s spot) bool { return len(c.at(s.dialog)) > 0 && len(c.at(s.events[0])) == 0 }
+
 // events looks for those that have no hook, or several.
-func (o *status) events(s spot, c *content) {
-	for i, event := range s.allEvents() {
+func (o *status) events(s spot, c *content, gentle bool) {
+	if !gentle && len(c.at(s.dialog)) > 0 {
+		o.problem("the hook is at %s, too, so that people are asked about one call twice: run install again", s.dialog)
+	}
+	for i, event := range slices.Concat(s.deciding(gentle), s.reports) {
 		switch n := len(c.at(event)); {
 		case n > 1:
 			o.problem("the file has %d hooks of assent at %s: run install again, which leaves one", n, event)
