@@ -6,6 +6,7 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 from desk_server import BIG, Beside, Desk, until
 
@@ -42,6 +43,23 @@ def test_allowed_runs_at_once_with_what_was_sent(desk: Desk, client: Client) -> 
     client.do("desk", tool("quote", '{"b": 1.50, "a": 9007199254740993}'), ran.append)
     assert ran == [{"b": 1.5, "a": 9007199254740993}]
     assert client.take("desk", tool("quote", '{"b": 1.50}')).text == '{"b": 1.50}'
+
+
+def test_arguments_that_change_while_they_are_decided_run_as_they_were(desk: Desk) -> None:
+    args = {"symbol": "ACME"}
+    http = httpx.Client(event_hooks={"response": [lambda _: args.update(symbol="OTHER")]})
+    with Client(desk.url, desk.runtime, http=http) as client:
+        assert client.take("desk", tool("quote", args)).args == {"symbol": "ACME"}
+
+
+def test_what_accept_makes_of_arguments_does_not_run(client: Client) -> None:
+    taken = client.take("desk", tool("quote", {"symbol": "ACME"}), accept=lambda args: args.update(symbol="OTHER"))
+    assert (taken.args, taken.text) == ({"symbol": "ACME"}, '{"symbol": "ACME"}')
+
+
+def test_an_empty_key_is_none_of_a_model_call(client: Client) -> None:
+    with pytest.raises(ProblemError, match="Idempotency-Key"):
+        client.open("desk", tool("trade", BIG), key="")
 
 
 def test_approved_runs_once(desk: Desk, client: Client) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import httpx
 
 from . import wire
-from .call import body_of, values_of
+from .call import body_of, text_of, values_of
 from .errors import AssentError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError
 from .models import Decision, Opened, Request
 from .sse import FROM_NOW, SILENCE, Event, Reader
@@ -35,10 +35,9 @@ class _Way:
     waits: str | None = None  # the request that people are asked about, while they are
 
     def accepted(self, text: str) -> dict[str, Any]:
-        values = values_of(text)
         if self.asking.accept:
-            self.asking.accept(values)
-        return values
+            self.asking.accept(values_of(text))  # values of its own: what it makes of them doesn't run
+        return values_of(text)
 
 
 class AsyncClient:
@@ -70,7 +69,7 @@ class AsyncClient:
         """Presents a call that wants to run. Keywords are the fields of Asking."""
         ask = Asking(**asking)
         body = f'{{"call": {body_of(call)[0]}{ask.fields()}}}'
-        key = ask.key or secrets.token_hex(16)
+        key = secrets.token_hex(16) if ask.key is None else ask.key
         return wire.read_opened(await self._post(wire.path_of("v1", "agents", agent, "requests"), body, key))
 
     async def request(self, id: str, version: int | None = None, wait: float = 0.0) -> Request:
@@ -93,6 +92,7 @@ class AsyncClient:
         Where the wait is cut short (StillPending, an error, a cancelled task), `cancel` takes the request back.
         """
         ask = Asking(**asking)
+        call = {**call, "args": text_of(call.get("args", "{}"))}  # as they are now, whoever changes them later
         way = _Way(agent, call, ask, float("inf") if ask.wait is None else time.monotonic() + ask.wait)
         try:
             taken = await self._round(way, ask.key, last=False)
@@ -178,7 +178,7 @@ class AsyncClient:
         return Taken(approved, values, opened, got)
 
     async def _post(self, path: str, body: str, key: str | None = None, attempts: int | None = None) -> bytes:
-        own = {"Content-Type": "application/json"} | ({"Idempotency-Key": key} if key else {})
+        own = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
         return await self._exchange(self._made("POST", path, self.options.timeout, body=body, headers=own), attempts)
 
     async def _exchange(self, request: httpx.Request, attempts: int | None = None) -> bytes:
