@@ -149,6 +149,27 @@ def test_keys_are_loaded_again_when_one_is_unknown_but_seldom() -> None:
     assert loads == ["/permits/acme/.well-known/jwks.json"] * 3
 
 
+def test_keys_that_could_not_be_loaded_for_a_day_count_no_more() -> None:
+    at = [float(KEPT["now"])]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(KEPT["keys"]).encode())
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        issuer = f"http://127.0.0.1:{server.server_port}"
+        checks = Verifier(issuer, KEPT["audience"], clock=lambda: at[0])
+        assert reason(checks, GOOD["permit"]) == "issuer"
+        server.shutdown()
+    at[0] += 24 * 3600 + 1
+    assert reason(checks, GOOD["permit"]) == "unavailable"
+
+
 def test_a_call_of_a_tool_that_checks_nothing_has_no_permit(desk: Desk, client: Client) -> None:
     takes = Beside(lambda: client.take("desk", tool("trade", BIG)))
     desk.vote("approve")

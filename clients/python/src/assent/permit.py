@@ -23,6 +23,7 @@ from .errors import AssentError, CallError
 HEADER = "Assent-Permit"
 _AHEAD, _LONGEST_LIFE, _LONGEST = 60, 3600, 8192  # seconds, seconds, characters
 _FRESH, _AGAIN, _PATIENCE = 900.0, 10.0, 5.0  # seconds: until keys are loaded anew, between two loads, for one
+_KEPT = 24 * 3600.0  # seconds that keys count while they can't be loaded
 
 Used = Callable[[str, float], bool]
 """Whether this is the first use of an id, which it keeps until the time given, in seconds since 1970."""
@@ -182,7 +183,8 @@ class _Keys:
 
     def find(self, kid: str | None) -> OKPKey | None:
         """The key of an id. Who names a known one waits for no load, and who names another waits for one at most."""
-        known, now = self._known.get(kid or ""), self._clock()
+        now = self._clock()
+        known = self._kept(kid, now)
         if self._given:
             return known
         if known is not None:
@@ -192,10 +194,13 @@ class _Keys:
         if not self._lock.acquire(timeout=_PATIENCE):
             raise PermitRefused("unavailable", "the issuer's keys are being loaded")
         self._load(now)
-        known = self._known.get(kid or "")
+        known = self._kept(kid, now)
         if known is None and self._failed:
             raise PermitRefused("unavailable", "the issuer's keys can't be had now") from self._failed
         return known
+
+    def _kept(self, kid: str | None, now: float) -> OKPKey | None:
+        return self._known.get(kid or "") if self._given or now - self._loaded <= _KEPT else None
 
     def _load(self, now: float) -> None:
         """Loads the keys unless they were loaded a moment ago, and releases the lock."""
@@ -212,8 +217,6 @@ class _Keys:
             self._known, self._loaded, self._failed = _set_of(answer.json()), now, None
         except Exception as e:
             self._failed = e
-            if now - self._loaded > 24 * 3600:
-                self._known = {}
 
 
 class _Memory:
