@@ -100,7 +100,9 @@ def test_ids_are_remembered_up_to_a_bound() -> None:
     assert receiver.receive(signed(id="msg_1"), BODY).id == "msg_1"
 
 
-@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_é"])
+@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_é", "whsec_...", "whsec_YQ==", "a" * 32])
 def test_a_secret_that_is_none(secret: str) -> None:
     with pytest.raises(WebhookError, match="the secret of the webhook"):
         Receiver(secret)
+    with pytest.raises(WebhookError, match="the secret of the webhook"):
+        Receiver([SECRET, secret])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -37,9 +38,11 @@ class Receiver:
 
     def __init__(self, secrets: str | Sequence[str], *, remember: int = 100_000) -> None:
         given = [secrets] if isinstance(secrets, str) else secrets
+        if not given or not all(re.fullmatch("whsec_[A-Za-z0-9+/]{16,}={0,2}", secret) for secret in given):
+            raise WebhookError("the secret of the webhook: expected whsec_ and base64")
         try:
             self._hooks = [Webhook(secret) for secret in given]
-        except Exception as e:
+        except ValueError as e:
             raise WebhookError("the secret of the webhook: expected whsec_ and base64") from e
         self._remember, self._seen, self._lock = remember, OrderedDict[str, None](), threading.Lock()
 
