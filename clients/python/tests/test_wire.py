@@ -12,6 +12,7 @@ import pytest
 
 from assent import CallError, Client, NotRun, Options, ProblemError, UnreachableError, UnreadableError, tool
 from assent.sse import Reader
+from assent.wire import backoff
 
 ALLOW = b'{"outcome": "allow", "decision": {"outcome": "allow", "message": "", "reasons": [], "missing_variables": []}}'
 Answer = tuple[int, dict[str, str], bytes]
@@ -171,4 +172,13 @@ def test_events_that_can_not_be_read(bad: bytes) -> None:
     with pytest.raises(UnreadableError):
         list(Reader(-1).feed(bad))
     with pytest.raises(UnreadableError, match="without an end"):
-        list(Reader(-1).feed(b"x" * (3 << 20)))
+        list(Reader(-1).feed(b"x" * (5 << 20)))
+    with pytest.raises(UnreadableError, match="without an end"):
+        list(Reader(-1).feed((b"data: " + b"x" * 1000 + b"\n") * 5000))
+
+
+@pytest.mark.parametrize("after", [-1, 0])
+def test_a_pause_that_a_server_can_not_ask_for_is_none(after: int) -> None:
+    pauses = [backoff(Options(pause=9, max_pause=9), 9, after) for _ in range(20)]
+    assert max(pauses) > 0
+    assert min(pauses) >= 0

@@ -12,7 +12,7 @@ from .errors import UnreadableError
 FROM_NOW = -2  # begin with what happens next
 FROM_START = -1  # begin with the first entry there is
 SILENCE = 60.0  # seconds that a stream may bring nothing, not even a heartbeat
-MAX_LINE = 2 << 20  # bytes
+MAX_EVENT = 4 << 20  # bytes without the end of an event
 
 
 @dataclass(frozen=True)
@@ -29,24 +29,26 @@ class Reader:
 
     def __init__(self, after: int) -> None:
         self.after, self._rest, self._fields = after, b"", dict[str, str]()
+        self._size = 0  # bytes of the lines since the last empty one
 
     def connect(self) -> dict[str, str]:
         """The headers of the next connection."""
-        self._rest, self._fields = b"", {}
+        self._rest, self._fields, self._size = b"", {}, 0
         since = {} if self.after == FROM_NOW else {"Last-Event-ID": str(self.after)}
         return {"Accept": "text/event-stream", **since}
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
         *lines, self._rest = (self._rest + chunk).split(b"\n")
-        if len(self._rest) > MAX_LINE:
-            raise UnreadableError("the stream of events: a line without an end")
         for line in lines:
             if line.rstrip(b"\r"):
+                self._size += len(line)
                 self._field(line)
                 continue
-            event, self._fields = self._event(), {}
+            event, self._fields, self._size = self._event(), {}, 0
             if event:
                 yield event
+        if self._size + len(self._rest) > MAX_EVENT:
+            raise UnreadableError("the stream of events: an event without an end")
 
     def _field(self, line: bytes) -> None:
         try:

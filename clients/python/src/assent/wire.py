@@ -101,7 +101,7 @@ def mends(problem: Problem) -> bool:
 
 def backoff(options: Options, attempt: int, after: float | None = None) -> float:
     """Seconds: what the server asked for, or a random part of a growing pause."""
-    if after:
+    if after and after > 0:
         return min(after, options.max_pause)
     return random.uniform(0, min(options.max_pause, options.pause * 2 ** min(attempt - 1, 30)))
 
