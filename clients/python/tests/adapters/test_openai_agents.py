@@ -10,11 +10,24 @@ from importlib.metadata import version
 from typing import Any
 
 import pytest
-from agents import Agent, ModelResponse, RunConfig, Runner, RunState, Usage, WebSearchTool, function_tool
+from agents import (
+    Agent,
+    HostedMCPTool,
+    ModelResponse,
+    RunConfig,
+    Runner,
+    RunState,
+    Tool,
+    Usage,
+    WebSearchTool,
+    function_tool,
+    tool_namespace,
+)
 from agents.exceptions import ModelBehaviorError
 from agents.models.interface import Model
 from desk_server import Desk
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from openai.types.responses.response_output_item import McpApprovalRequest
 from suite import BIG, SESSION, Framework, Made, Suite, Turn
 
 from assent import AsyncClient, CallError
@@ -144,5 +157,46 @@ class TestOpenAIAgents(Suite):
             state = (await Runner.run(agent, "go", run_config=config)).to_state()
             assert await gate.answer(state)
             return len((await Runner.run(agent, state, run_config=config)).interruptions)
+
+        assert asyncio.run(run()) == 1
+
+    @pytest.mark.parametrize("runs", ["here", "at OpenAI"])
+    def test_a_call_of_a_namesake_that_is_not_behind_assent_is_not_approved(self, desk: Desk, runs: str) -> None:
+        @function_tool(name_override="quote")
+        def gated() -> str:
+            return "quote ran"
+
+        @function_tool(name_override="quote", needs_approval=True)
+        def free() -> str:
+            raise AssertionError("it ran")
+
+        hosted: Any = {"type": "mcp", "server_label": "s", "server_url": "https://x", "require_approval": "always"}
+        others: dict[str, tuple[Tool, Any]] = {
+            "here": (
+                tool_namespace(name="other", description="Others.", tools=[free])[0],
+                ResponseFunctionToolCall(
+                    call_id="call_1", name="quote", namespace="other", arguments="{}", type="function_call"
+                ),
+            ),
+            "at OpenAI": (
+                HostedMCPTool(tool_config=hosted),
+                McpApprovalRequest(
+                    id="call_1", name="quote", arguments="{}", server_label="s", type="mcp_approval_request"
+                ),
+            ),
+        }
+        other, made = others[runs]
+
+        class Calls(Scripted):
+            async def get_response(self, *args: Any, **more: Any) -> ModelResponse:
+                return ModelResponse(output=[made], usage=Usage(), response_id=None)
+
+        async def run() -> int:
+            gate = Assent(AsyncClient(desk.url, desk.runtime), "desk", SESSION, pause=True)
+            agent = Agent[None](name="desk", model=Calls([]), tools=[*gate.tools([gated]), other])
+            config = RunConfig(tracing_disabled=True)
+            state = (await Runner.run(agent, "go", run_config=config)).to_state()
+            assert await gate.answer(state)
+            return len((await Runner.run(agent, state, run_config=config, max_turns=2)).interruptions)
 
         assert asyncio.run(run()) == 1

@@ -63,8 +63,9 @@ class Assent:
         """
         left = 0
         for item in state.get_interruptions():
-            given = [each for each in item.agent.tools if each.name == item.name]
-            if not any(one is each for one in self._gated for each in given):
+            given = [each for each in item.agent.tools if each.name == item.name]  # several, in several namespaces
+            asks = given and all(any(one is each for one in self._gated) for each in given)
+            if not asks or getattr(item.raw_item, "type", None) != "function_call":
                 continue
             if await self._open(item.name or "", item.arguments or "", item.call_id or "", wait):
                 left += 1
