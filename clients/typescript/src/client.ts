@@ -81,7 +81,8 @@ export class Client {
    */
   async take(agent: string, call: Call, asking: Asking = {}): Promise<Taken> {
     const until = asking.wait === undefined ? Infinity : Date.now() + asking.wait * 1000;
-    const way: Way = { agent, call, asking, until };
+    const now = { ...call, args: bodyOf(call).args }; // as it is now, whoever changes it later
+    const way: Way = { agent, call: now, asking, until };
     try {
       let taken = await this.#round(way, asking.key, false);
       // Where the rules change between the answer and the run, it is asked about once more, not for ever.
@@ -241,9 +242,8 @@ export class Client {
 }
 
 async function accepted(way: Way, text: string): Promise<Record<string, unknown>> {
-  const values = valuesOf(text);
-  await way.asking.accept?.(values);
-  return values;
+  await way.asking.accept?.(valuesOf(text)); // values of its own: what it makes of them doesn't run
+  return valuesOf(text);
 }
 
 const lastOf = (r: Request): Request["revisions"][number] => r.revisions[r.revisions.length - 1]!;

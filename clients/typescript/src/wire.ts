@@ -83,7 +83,7 @@ export const mends = (p: Problem): boolean =>
 
 /** Seconds: what the server asked for, or a random part of a growing pause. */
 export function backoff(options: Options, attempt: number, after?: number): number {
-  if (after) return Math.min(after, options.maxPause);
+  if (after && after > 0) return Math.min(after, options.maxPause);
   return Math.random() * Math.min(options.maxPause, options.pause * 2 ** Math.min(Math.max(attempt, 1) - 1, 30));
 }
 

@@ -18,6 +18,7 @@ import { BIG, Desk, TOP, until } from "./desk.js";
 const inside = (name: string): Promise<unknown> => import(new URL(name, import.meta.resolve("assent")).href);
 const { bodyOf, valuesOf } = (await inside("call.js")) as typeof import("../src/call.js");
 const { Reader } = (await inside("sse.js")) as typeof import("../src/sse.js");
+const { DEFAULTS, backoff } = (await inside("wire.js")) as typeof import("../src/wire.js");
 
 test("texts are those of every client, word for word", () => {
   const rows = JSON.parse(readFileSync(join(TOP, "client", "testdata", "texts.json"), "utf8"));
@@ -207,4 +208,11 @@ test("a stream of events is read however it is cut, and what can't be read is re
   reader.connect();
   assert.throws(() => reader.feed(new Uint8Array(5 << 20).fill(0x61)), UnreadableError);
   assert.throws(() => reader.feed(new Uint8Array([0xff, 0x0a])), AssentError);
+});
+
+test("a pause that a server can't ask for is none", () => {
+  for (const after of [-1, 0, Number.NaN]) {
+    const pauses = Array.from({ length: 20 }, () => backoff({ ...DEFAULTS, pause: 9 }, 9, after));
+    assert(Math.max(...pauses) > 0 && Math.min(...pauses) >= 0, `${after}`);
+  }
 });

@@ -31,6 +31,24 @@ test("an allowed call runs at once, with what was sent", async (t) => {
   assert.equal((await client.take("desk", tool("quote", '{"b": 1.50}'))).text, '{"b": 1.50}');
 });
 
+test("arguments that change while they are decided run as they were", async (t) => {
+  const { desk } = await desks(t);
+  const args = { symbol: "ACME" };
+  const changing = async (...given: Parameters<typeof fetch>): Promise<Response> => {
+    const answer = await fetch(...given);
+    args.symbol = "OTHER";
+    return answer;
+  };
+  const client = new Client(desk.url, desk.runtime, { fetch: changing });
+  assert.deepEqual((await client.take("desk", tool("quote", args))).args, { symbol: "ACME" });
+});
+
+test("what accept makes of arguments does not run", async (t) => {
+  const { client } = await desks(t);
+  const accept = (args: Record<string, unknown>): void => void (args.symbol = "OTHER");
+  assert.deepEqual((await client.take("desk", tool("quote", { symbol: "ACME" }), { accept })).args, { symbol: "ACME" });
+});
+
 test("an approved call runs once", async (t) => {
   const { desk, client } = await desks(t);
   const key = keyOf("s-1", "call_1");
