@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pydantic_ai
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, ToolApproved
+import pytest
+from desk_server import Desk
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, TextOutput, ToolApproved
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from suite import Framework, Made, Suite, Turn
 
-from assent import AsyncClient
+from assent import AsyncClient, CallError
 from assent.adapters.pydantic_ai import Assent
 
 
@@ -83,3 +85,17 @@ FRAMEWORK: Framework = PydanticAI()
 
 class TestPydanticAI(Suite):
     framework = FRAMEWORK
+
+    @pytest.mark.parametrize("text", [False, True])
+    def test_a_function_of_the_output_does_not_run(self, desk: Desk, text: bool) -> None:
+        def mail(body: str) -> str:
+            raise AssertionError("it ran")
+
+        def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            made = [ToolCallPart(each.name, '{"body": "x"}') for each in info.output_tools]
+            return ModelResponse(made or [TextPart("x")])
+
+        gate = Assent[None](AsyncClient(desk.url, desk.runtime), "desk")
+        agent = Agent(FunctionModel(model), capabilities=[gate], output_type=TextOutput(mail) if text else mail)
+        with pytest.raises(CallError, match="mail is a function of the output"):
+            agent.run_sync("go")

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from pydantic_ai import ApprovalRequired, RunContext, ToolFailed
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
 from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.output import OutputContext
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
@@ -49,6 +50,15 @@ class Assent(AbstractCapability[AgentDepsT]):
 
     def get_ordering(self) -> CapabilityOrdering:
         return CapabilityOrdering(position="innermost")
+
+    async def before_output_process(
+        self, ctx: RunContext[AgentDepsT], *, output_context: OutputContext, output: Any
+    ) -> Any:
+        """Refuses functions of `output_type`: the model calls them as it calls tools, and no toolset sees it."""
+        if output_context.has_function:
+            name = output_context.function_name or "it"
+            raise CallError(f"{name} is a function of the output, before which nothing stands: make a tool of it")
+        return output
 
 
 @dataclass
