@@ -27,10 +27,10 @@ BLOCKING = [
     (r"\bAwaitable\[T\]", "T"),
     (r", Awaitable\b", ""),
     (r"__a(enter|exit)__", r"__\1__"),
-    (r"\ba(close|read|iter_bytes)\b", r"\1"),
+    (r"\ba(close|iter_bytes)\b", r"\1"),
     (r"\basyncio\.sleep\b", "time.sleep"),
     (r"^import asyncio\n", ""),
-    ("by several tasks at once", "by several threads at once"),
+    ("by several tasks of a loop at once", "by several threads at once"),
     (", a cancelled task", ""),
     (r"\A.*\n", '"""The client that blocks. Generated from aio.py by dev/generate.py: don\'t edit."""\n'),
 ]

@@ -6,11 +6,12 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from assent import CallError, Client, NotRun, Options, ProblemError, UnreachableError, UnreadableError, tool
+from assent import CallError, Client, NotRun, Options, ProblemError, UnreachableError, UnreadableError, tool, wire
 from assent.sse import Reader
 from assent.wire import backoff
 
@@ -32,6 +33,13 @@ class Between(HTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     server: Between
+
+    def do_GET(self) -> None:
+        self.send_response(503)
+        self.end_headers()
+        with suppress(OSError):
+            while True:
+                self.wfile.write(b"x" * 65536)
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -153,6 +161,14 @@ def test_names_that_would_lead_elsewhere(between: Between, id: str) -> None:
     with pytest.raises(ProblemError):
         between.client.take("a/../b?c", tool("quote", {}))
     assert between.seen[0][0] == "/base/v1/agents/a%2F..%2Fb%3Fc/requests"
+
+
+def test_a_refusal_without_an_end_is_not_read_to_its_end(between: Between, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MAX_ANSWER", 1 << 20)
+    with pytest.raises(UnreadableError, match="more than 1048576 bytes"):
+        next(between.client.events())
+    with pytest.raises(UnreadableError, match="more than 1048576 bytes"):
+        between.client.request("apr_1")
 
 
 def test_events_cut_anywhere() -> None:

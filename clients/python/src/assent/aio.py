@@ -41,7 +41,7 @@ class _Way:
 
 
 class AsyncClient:
-    """Speaks to one server with one token. It may be used by several tasks at once."""
+    """Speaks to one server with one token. It may be used by several tasks of a loop at once."""
 
     def __init__(
         self, url: str, token: str, *, http: httpx.AsyncClient | None = None, options: Options | None = None
@@ -120,8 +120,8 @@ class AsyncClient:
                 response = await self._send(connecting)
                 try:
                     if response.status_code != 200:
-                        await response.aread()
-                        raise ProblemError(wire.problem_of(response.status_code, response.headers, response.content))
+                        text = await self._body(response, time.monotonic() + self.options.timeout)
+                        raise ProblemError(wire.problem_of(response.status_code, response.headers, text))
                     async for chunk in response.aiter_bytes():
                         for event in reader.feed(chunk):
                             yield event
@@ -199,18 +199,23 @@ class AsyncClient:
 
     async def _attempt(self, request: httpx.Request) -> bytes:
         until = time.monotonic() + request.extensions["timeout"]["read"]
-        response, text = await self._send(request), bytearray()
+        response = await self._send(request)
         try:
-            async for chunk in response.aiter_bytes():
-                text += chunk
-                if len(text) > wire.MAX_ANSWER:
-                    raise UnreadableError(f"the answer has more than {wire.MAX_ANSWER} bytes")
-                if time.monotonic() > until:
-                    raise httpx.ReadTimeout("the answer takes too long")
+            text = await self._body(response, until)
         finally:
             await response.aclose()
         if not 200 <= response.status_code < 300:
-            raise ProblemError(wire.problem_of(response.status_code, response.headers, bytes(text)))
+            raise ProblemError(wire.problem_of(response.status_code, response.headers, text))
+        return text
+
+    async def _body(self, response: httpx.Response, until: float) -> bytes:
+        text = bytearray()
+        async for chunk in response.aiter_bytes():
+            text += chunk
+            if len(text) > wire.MAX_ANSWER:
+                raise UnreadableError(f"the answer has more than {wire.MAX_ANSWER} bytes")
+            if time.monotonic() > until:
+                raise httpx.ReadTimeout("the answer takes too long")
         return bytes(text)
 
     def _made(self, method: str, path: str, seconds: float, body: str = "", **more: Any) -> httpx.Request:

@@ -119,8 +119,8 @@ class Client:
                 response = self._send(connecting)
                 try:
                     if response.status_code != 200:
-                        response.read()
-                        raise ProblemError(wire.problem_of(response.status_code, response.headers, response.content))
+                        text = self._body(response, time.monotonic() + self.options.timeout)
+                        raise ProblemError(wire.problem_of(response.status_code, response.headers, text))
                     for chunk in response.iter_bytes():
                         for event in reader.feed(chunk):
                             yield event
@@ -198,18 +198,23 @@ class Client:
 
     def _attempt(self, request: httpx.Request) -> bytes:
         until = time.monotonic() + request.extensions["timeout"]["read"]
-        response, text = self._send(request), bytearray()
+        response = self._send(request)
         try:
-            for chunk in response.iter_bytes():
-                text += chunk
-                if len(text) > wire.MAX_ANSWER:
-                    raise UnreadableError(f"the answer has more than {wire.MAX_ANSWER} bytes")
-                if time.monotonic() > until:
-                    raise httpx.ReadTimeout("the answer takes too long")
+            text = self._body(response, until)
         finally:
             response.close()
         if not 200 <= response.status_code < 300:
-            raise ProblemError(wire.problem_of(response.status_code, response.headers, bytes(text)))
+            raise ProblemError(wire.problem_of(response.status_code, response.headers, text))
+        return text
+
+    def _body(self, response: httpx.Response, until: float) -> bytes:
+        text = bytearray()
+        for chunk in response.iter_bytes():
+            text += chunk
+            if len(text) > wire.MAX_ANSWER:
+                raise UnreadableError(f"the answer has more than {wire.MAX_ANSWER} bytes")
+            if time.monotonic() > until:
+                raise httpx.ReadTimeout("the answer takes too long")
         return bytes(text)
 
     def _made(self, method: str, path: str, seconds: float, body: str = "", **more: Any) -> httpx.Request:
