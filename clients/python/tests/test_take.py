@@ -57,6 +57,11 @@ def test_what_accept_makes_of_arguments_does_not_run(client: Client) -> None:
     assert (taken.args, taken.text) == ({"symbol": "ACME"}, '{"symbol": "ACME"}')
 
 
+def test_no_time_for_people_is_not_all_the_time_there_is(client: Client) -> None:
+    with pytest.raises(ProblemError, match="within"):
+        client.open("desk", tool("trade", BIG), within=timedelta(0))
+
+
 def test_an_empty_key_is_none_of_a_model_call(client: Client) -> None:
     with pytest.raises(ProblemError, match="Idempotency-Key"):
         client.open("desk", tool("trade", BIG), key="")

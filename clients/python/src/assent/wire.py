@@ -50,7 +50,7 @@ class Asking:
 
     def fields(self) -> str:
         """The members that stand behind the call in a body."""
-        within = self.within and f"{self.within.total_seconds():.3f}s"
+        within = None if self.within is None else f"{self.within.total_seconds():.3f}s"
         given = {"replaces": self.replaces, "context": list(self.context), "within": within, "ask": self.ask}
         return "".join(f', "{name}": {json.dumps(value)}' for name, value in given.items() if value)
 
