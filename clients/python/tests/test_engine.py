@@ -83,6 +83,8 @@ def test_whatever_is_no_decision_runs_nothing(engine: Engine, plan: Plan) -> Non
     with pytest.raises(CallError):
         plan.decide(tool("quote", '{"a": 1, "a": 2}'))
     assert json.loads(plan.decide_text("no JSON"))["outcome"] == "deny"
+    with pytest.raises(EngineError, match="surrogates"):
+        plan.decide_text('{"kind": "tool", "tool": "quote", "args": {"symbol": "\ud800"}}')
     plan.close()
     with pytest.raises(EngineError) as closed:
         plan.decide(tool("quote", {}))

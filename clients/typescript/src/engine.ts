@@ -69,6 +69,7 @@ export class Engine {
 
   /** Gives an export an input. A module that trapped has ended: it is started anew, and plans open again. */
   ask(name: "assent_run" | "assent_open" | "assent_decide", text: string, decider = 0): string {
+    if (!text.isWellFormed()) throw new EngineError("half a pair of surrogates is no text");
     const data = new TextEncoder().encode(text);
     try {
       const at = data.length <= MOST_INPUT ? this.#exports.assent_input(data.length) >>> 0 : 0;

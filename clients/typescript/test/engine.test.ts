@@ -83,6 +83,11 @@ test("a module that broke off is started anew, and plans go on", async () => {
   assert.equal(plan.decide(tool("quote", {})).outcome, "allow");
 });
 
+test("a text that is none is not decided as another", () => {
+  const plan = engine.plan({ files: desk(), agent: "agent.agf.yaml", policies: ["policies"] });
+  assert.throws(() => plan.decideText('{"kind": "tool", "tool": "quote", "args": {"symbol": "\ud800"}}'), EngineError);
+});
+
 test("an input that is too large is refused", () => {
   assert.throws(() => engine.run(" ".repeat((64 << 20) + 1)), /no room/);
   assert(engine.run("{}").includes("exit"));

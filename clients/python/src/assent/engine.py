@@ -91,7 +91,10 @@ class Engine:
 
     def _ask(self, name: str, text: str, *args: int) -> str:
         """Gives an export an input. A module that trapped has ended: it is started anew, and plans open again."""
-        data = text.encode("utf-8", "replace")
+        try:
+            data = text.encode()
+        except UnicodeEncodeError as e:
+            raise EngineError("half a pair of surrogates is no text") from e
         with self._lock:
             try:
                 at = self._call("assent_input", len(data)) if len(data) <= MOST_INPUT else 0
