@@ -1,0 +1,120 @@
+"""The Claude Agent SDK and its Claude Code CLI, with a scripted model."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    HookMatcher,
+    PermissionResultAllow,
+    ResultMessage,
+    ToolAnnotations,
+    ToolResultBlock,
+    UserMessage,
+    create_sdk_mcp_server,
+    query,
+    tool,
+)
+from desk_server import Desk
+from messages import scripted
+from suite import BIG, SESSION, Framework, Made, Suite, Turn
+
+import assent
+from assent import AsyncClient, CallError
+from assent.adapters.claude_agent_sdk import Assent
+
+PREFIX = "mcp__desk__"
+ANY: dict[str, Any] = {"type": "object", "additionalProperties": True}
+SHOWN = re.compile(r"^PreToolUse:\w+ hook error: ")  # what Claude Code puts before the reason
+
+
+class Local(Assent):
+    """The desk's file lists its tools as local ones."""
+
+    def call(self, name: str, args: dict[str, Any], session: str) -> dict[str, Any]:
+        return assent.tool(name.removeprefix(PREFIX), args, session=session)
+
+
+def tools(turn: Turn) -> Any:
+    def made(name: str) -> Any:
+        @tool(name, name, ANY, annotations=ToolAnnotations(readOnlyHint=True))  # calls of one turn run beside each other
+        async def run(args: dict[str, Any]) -> dict[str, Any]:
+            turn.ran.append((name, args))
+            return {"content": [{"type": "text", "text": f"{name} ran"}]}
+
+        return run
+
+    return create_sdk_mcp_server("desk", tools=[made(each) for each in ("quote", "trade", "hurry", "drop_table")])
+
+
+@dataclass
+class ClaudeAgentSDK:
+    product: str = f"claude-agent-sdk {version('claude-agent-sdk')}"
+
+    async def turn(self, client: AsyncClient, calls: list[Made], session: str, wait: float | None = None) -> Turn:
+        home, id = tempfile.mkdtemp(), str(uuid.uuid5(uuid.NAMESPACE_URL, session))
+        turn = await self.go(client, calls, home, wait, session_id=id)
+        turn.waits = turn.waits and (home, id)
+        return turn
+
+    async def resume(self, client: AsyncClient, waits: Any, calls: list[Made], forge: str | None = None) -> Turn:
+        home, id = waits
+        if forge:  # the transcript says that these arguments are approved
+            for path in Path(home).glob("projects/*/*.jsonl"):
+                path.write_text(path.read_text().replace('"amount":20000', f'"approved":true,{forge[1:-1]}'))
+        turn = await self.go(client, [], home, 0.1 if forge else None, resume=id)
+        turn.waits = turn.waits and (home, id)
+        return turn
+
+    async def go(
+        self,
+        client: AsyncClient,
+        calls: list[Made],
+        home: str,
+        wait: float | None = None,
+        gate: type[Assent] = Local,
+        **more: Any,
+    ) -> Turn:
+        turn = Turn()
+        more = {"mcp_servers": {"desk": tools(turn)}, "tools": ["Bash"], "cwd": home, **more}
+        options = gate(client, "desk", wait).options(ClaudeAgentOptions(**more))
+        return await self.ended(turn, options, calls, home)
+
+    async def ended(self, turn: Turn, options: ClaudeAgentOptions, calls: list[Made], home: str) -> Turn:
+        calls = [replace(each, tool=each.tool if each.tool == "Bash" else PREFIX + each.tool) for each in calls]
+        with scripted(calls) as url:
+            env = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-nothing", "CLAUDE_CONFIG_DIR": home}
+            env |= {"HOME": home, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "IS_SANDBOX": "1"}
+            async for message in query(prompt="go", options=replace(options, env={**options.env, **env})):
+                if isinstance(message, UserMessage) and isinstance(message.content, list):
+                    for part in message.content:
+                        if isinstance(part, ToolResultBlock):
+                            turn.told[part.tool_use_id] = SHOWN.sub("", text_of(part.content))
+                if isinstance(message, ResultMessage):
+                    turn.waits = turn.waits or message.deferred_tool_use
+        return turn
+
+
+def text_of(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content or [])
+
+
+FRAMEWORK: Framework = ClaudeAgentSDK()
+
+
+class TestClaudeAgentSDK(Suite):
+    framework = FRAMEWORK
+    cells: Mapping[str, str] = {
+        "06": "yes; numbers beyond 2^53 - 1 are refused",
+        "16": "yes; of a name that stands twice Claude Code keeps the last, and shows that; numbers beyond 2^53 - 1 are "
+        "refused",
+    }
