@@ -11,6 +11,7 @@ from typing import Any
 
 from suite import Made
 
+
 @contextmanager
 def scripted(calls: Sequence[Made]) -> Iterator[str]:
     """Serves a model that makes these calls once, in one turn, and ends. A call's text goes out as it is."""

@@ -61,7 +61,9 @@ class Assent:
         if self.asking["wait"] is not None and (
             given.allowed_tools or given.permission_mode not in (None, "default", "dontAsk")
         ):
-            raise CallError("with wait no tool and no permission_mode may be allowed beforehand: assent allows each call")
+            raise CallError(
+                "with wait no tool and no permission_mode may be allowed beforehand: assent allows each call"
+            )
         env = {**given.env, "CLAUDE_CODE_SIMPLE": "0"}  # with "1", also from outside, Claude Code runs no hook
         hook = HookMatcher(hooks=[self.hook], timeout=LONGEST, on_failure="block")
         return replace(given, hooks={**(given.hooks or {}), "PreToolUse": [hook]}, setting_sources=[], env=env)
