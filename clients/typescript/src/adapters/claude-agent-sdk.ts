@@ -1,0 +1,104 @@
+/** Tools of the Claude Agent SDK, behind assent: those of Claude Code, of MCP servers and of the program itself. */
+
+import type {
+  CanUseTool, HookCallback, Options, PreToolUseHookInput, SyncHookJSONOutput,
+} from "@anthropic-ai/claude-agent-sdk";
+import { type Call, keyOf, tool } from "../call.js";
+import type { Client } from "../client.js";
+import { CallError, StillPending, minute, told } from "../errors.js";
+import type { Request } from "../models.js";
+
+type Answer = Omit<Extract<SyncHookJSONOutput["hookSpecificOutput"], { hookEventName: "PreToolUse" }>, "hookEventName">;
+
+export interface Waiting {
+  readonly wait?: number; // seconds that a call waits for people before the session ends with it; else as long as they have
+}
+
+const LONGEST = 2_147_483; // seconds: the longest timer there is. When it is over, Claude Code blocks the call
+const ELSEWHERE = ["canUseTool", "permissionPromptToolName"] as const;
+
+/**
+ * The options of one query, with every tool behind assent. A hook asks right before a tool runs, in each permission mode
+ * and whatever the rules allow. Other hooks may change arguments after it, so a rule makes Claude Code come to
+ * `canUseTool` last, which gives it what was approved.
+ *
+ * A session that ended with a call (`deferred_tool_use` of its result) is resumed in any process: what people have
+ * answered by then counts, and nothing else.
+ */
+export function assent(client: Client, agent: string, options: Options = {}, waiting: Waiting = {}): Options {
+  const approved = new Map<string, Record<string, unknown>>(); // by the ids of calls that run next
+
+  const hook: HookCallback = async (input, _, { signal }) => {
+    if (input.hook_event_name !== "PreToolUse") throw new CallError(`a hook before ${input.hook_event_name} has no call`);
+    return { hookSpecificOutput: { hookEventName: "PreToolUse", ...(await answer(input, signal)) } };
+  };
+
+  const answer = async (input: PreToolUseHookInput, signal: AbortSignal): Promise<Answer> => {
+    try {
+      const id = input.tool_use_id;
+      const { args } = await client.take(agent, callOf(input), {
+        key: keyOf(input.session_id, id),
+        accept: () => {
+          if (approved.has(id)) throw new CallError(`two calls have the id ${id}: expected the options of one query`);
+        },
+        signal,
+        ...waiting,
+      });
+      approved.set(id, args);
+      return { permissionDecision: "allow", updatedInput: args };
+    } catch (error) {
+      if (!(error instanceof StillPending)) return { permissionDecision: "deny", permissionDecisionReason: told(error) };
+      // The session of a subagent can't be resumed by itself.
+      if (input.agent_id) return { permissionDecision: "deny", permissionDecisionReason: stillAsked(error.request) };
+      return { permissionDecision: "defer" };
+    }
+  };
+
+  const last: CanUseTool = async (name, _, { toolUseID }) => {
+    const updatedInput = approved.get(toolUseID);
+    approved.delete(toolUseID);
+    if (updatedInput) return { behavior: "allow", updatedInput };
+    return { behavior: "deny", message: told(new CallError(`the call of ${name} did not come to assent`)) };
+  };
+
+  return {
+    ...options,
+    settings: asking(options),
+    canUseTool: last,
+    hooks: {
+      ...options.hooks,
+      PreToolUse: [...(options.hooks?.PreToolUse ?? []), { hooks: [hook], timeout: LONGEST, onFailure: "block" }],
+    },
+  };
+}
+
+/** The settings of a query, in which each tool asks `canUseTool`. What would keep it from that is refused. */
+function asking(options: Options): Exclude<Options["settings"], string | undefined> {
+  for (const name of ELSEWHERE) {
+    if (options[name]) throw new CallError(`${name} can't stand beside assent, which has people asked: leave it out`);
+  }
+  if (options.permissionMode === "dontAsk" || options.permissionPrompts === "none") {
+    throw new CallError("with permissionMode dontAsk or permissionPrompts none nothing runs that people approved");
+  }
+  const { settings = {} } = options;
+  if (typeof settings === "string") throw new CallError("settings: expected an object, for a rule to be added");
+  const { permissions } = settings;
+  return { ...settings, permissions: { ...permissions, ask: [...(permissions?.ask ?? []), "*"] } };
+}
+
+/** The call of a tool. mcp__SERVER__TOOL is one of an MCP server, whose name has no two underscores. */
+function callOf({ tool_name, tool_input, session_id, mcp_server }: PreToolUseHookInput): Call {
+  const [, server, name] = /^mcp__(.+?)__(.+)$/s.exec(tool_name) ?? [];
+  if (mcp_server && mcp_server.name.replace(/[^A-Za-z0-9_-]/g, "_") !== server) {
+    throw new CallError(`the server of ${tool_name} is ${mcp_server.name}: expected a name without two underscores`);
+  }
+  const args = tool_input as Record<string, unknown>;
+  return tool(name ?? tool_name, args, { session: session_id, ...(server === undefined ? {} : { server }) });
+}
+
+function stillAsked({ id, deadline }: Request): string {
+  return (
+    `Not run yet. People are still asked about this call (${id}) until ${minute(deadline)}. That is no denial. Make ` +
+    "the same call again later, with exactly the same arguments: it is not asked twice, and runs once when it is approved."
+  );
+}
