@@ -3,15 +3,16 @@
 import type {
   CanUseTool, HookCallback, Options, PreToolUseHookInput, SyncHookJSONOutput,
 } from "@anthropic-ai/claude-agent-sdk";
-import { type Call, keyOf, tool } from "../call.js";
+import { type Call, type ToolFields, keyOf, tool } from "../call.js";
 import type { Client } from "../client.js";
 import { CallError, StillPending, minute, told } from "../errors.js";
 import type { Request } from "../models.js";
 
 type Answer = Omit<Extract<SyncHookJSONOutput["hookSpecificOutput"], { hookEventName: "PreToolUse" }>, "hookEventName">;
 
-export interface Waiting {
+export interface Asks {
   readonly wait?: number; // seconds that a call waits for people before the session ends with it; else as long as they have
+  readonly fields?: (tool: string) => ToolFields; // more of a call: a grant for a server's tool needs its tool_definition
 }
 
 const LONGEST = 2_147_483; // seconds: the longest timer there is. When it is over, Claude Code blocks the call
@@ -25,7 +26,8 @@ const ELSEWHERE = ["canUseTool", "permissionPromptToolName"] as const;
  * A session that ended with a call (`deferred_tool_use` of its result) is resumed in any process: what people have
  * answered by then counts, and nothing else.
  */
-export function assent(client: Client, agent: string, options: Options = {}, waiting: Waiting = {}): Options {
+export function assent(client: Client, agent: string, options: Options = {}, asks: Asks = {}): Options {
+  const { wait, fields } = asks;
   const approved = new Map<string, Record<string, unknown>>(); // by the ids of calls that run next
 
   const hook: HookCallback = async (input, _, { signal }) => {
@@ -36,13 +38,13 @@ export function assent(client: Client, agent: string, options: Options = {}, wai
   const answer = async (input: PreToolUseHookInput, signal: AbortSignal): Promise<Answer> => {
     try {
       const id = input.tool_use_id;
-      const { args } = await client.take(agent, callOf(input), {
+      const { args } = await client.take(agent, callOf(input, fields?.(input.tool_name)), {
         key: keyOf(input.session_id, id),
         accept: () => {
           if (approved.has(id)) throw new CallError(`two calls have the id ${id}: expected the options of one query`);
         },
         signal,
-        ...waiting,
+        ...(wait === undefined ? {} : { wait }),
       });
       approved.set(id, args);
       return { permissionDecision: "allow", updatedInput: args };
@@ -87,13 +89,13 @@ function asking(options: Options): Exclude<Options["settings"], string | undefin
 }
 
 /** The call of a tool. mcp__SERVER__TOOL is one of an MCP server, whose name has no two underscores. */
-function callOf({ tool_name, tool_input, session_id, mcp_server }: PreToolUseHookInput): Call {
+function callOf({ tool_name, tool_input, session_id, mcp_server }: PreToolUseHookInput, more: ToolFields = {}): Call {
   const [, server, name] = /^mcp__(.+?)__(.+)$/s.exec(tool_name) ?? [];
   if (mcp_server && mcp_server.name.replace(/[^A-Za-z0-9_-]/g, "_") !== server) {
     throw new CallError(`the server of ${tool_name} is ${mcp_server.name}: expected a name without two underscores`);
   }
   const args = tool_input as Record<string, unknown>;
-  return tool(name ?? tool_name, args, { session: session_id, ...(server === undefined ? {} : { server }) });
+  return tool(name ?? tool_name, args, { ...more, session: session_id, ...(server === undefined ? {} : { server }) });
 }
 
 function stillAsked({ id, deadline }: Request): string {

@@ -12,6 +12,7 @@ import { assent } from "assent/adapters/claude-agent-sdk";
 import { type Framework, type Made, TOOLS, type Turn, versionOf } from "./suite.js";
 
 export const SESSION = "00000000-0000-4000-8000-000000000001"; // Claude Code wants a UUID
+const DIGEST = `sha256:${"0".repeat(64)}`; // of the definition of each tool
 
 /** Serves Anthropic's Messages API. It makes its calls once, and ends; `told` is what it was told about them. */
 export class Scripted {
@@ -73,7 +74,8 @@ export function serverOf(ran: Turn["ran"]) {
   const inside = server.instance.server;
   inside.registerCapabilities({ tools: {} });
   inside.setRequestHandler(ListToolsRequestSchema, () => {
-    return { tools: TOOLS.map((name) => ({ name, description: name, inputSchema: { type: "object" as const } })) };
+    const annotations = { readOnlyHint: true }; // calls of such tools go to their hooks at once
+    return { tools: TOOLS.map((name) => ({ name, description: name, inputSchema: { type: "object" as const }, annotations })) };
   });
   inside.setRequestHandler(CallToolRequestSchema, ({ params }) => {
     ran.push([params.name, params.arguments ?? {}]);
@@ -96,9 +98,10 @@ export async function go(client: Client, calls: readonly Made[], home: string, m
     IS_SANDBOX: "1", // root may bypass permissions
   };
   const given: Options = { cwd: home, env, mcpServers: { desk: serverOf(ran) }, settingSources: [], ...more };
+  const asks = { fields: () => ({ tool_definition: DIGEST }), ...(wait === undefined ? {} : { wait }) };
   let deferred = false;
   try {
-    for await (const message of query({ prompt: "go", options: assent(client, "desk", given, wait === undefined ? {} : { wait }) })) {
+    for await (const message of query({ prompt: "go", options: assent(client, "desk", given, asks) })) {
       if (message.type === "result") deferred = "deferred_tool_use" in message && message.deferred_tool_use !== undefined;
     }
   } finally {
@@ -115,7 +118,9 @@ export const framework: Framework = {
   example: "desk-claude-agent-sdk",
   module: import.meta.url,
   cells: {
+    2: "yes; for a tool of a server, where the program gives the digest of its definition",
     6: "yes; numbers that no double holds are refused",
+    14: "yes; Claude Code presents calls one after another, but for those of tools that only read",
     16: "yes; of a name that stands twice Claude Code keeps the last, and shows that; numbers that no double holds are refused",
   },
   turn: (client, calls, wait) => go(client, calls, homeOf(), { sessionId: SESSION }, wait),
