@@ -15,11 +15,11 @@ export interface Call {
 }
 
 export interface ToolFields {
-  readonly server?: string;
-  readonly session?: string;
-  readonly principal?: string;
-  readonly annotations?: { readonly [name: string]: unknown };
-  readonly tool_definition?: string;
+  readonly server?: string | undefined;
+  readonly session?: string | undefined;
+  readonly principal?: string | undefined;
+  readonly annotations?: { readonly [name: string]: unknown } | undefined;
+  readonly tool_definition?: string | undefined;
 }
 
 /** The call of a tool, or of an MCP server's tool. */

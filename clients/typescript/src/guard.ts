@@ -17,15 +17,10 @@ export function guard<A extends Exclude<Arguments, string>, T>(
   client: Client, agent: string, name: string, run: (args: A) => T | Promise<T>, guarding: Guarding<A> = {},
 ): (args: A) => Promise<T> {
   const { key, server, session, principal, annotations, tool_definition, ...asking } = guarding;
-  const fields = given({ server, session, principal, annotations, tool_definition });
+  const fields = { server, session, principal, annotations, tool_definition };
   return async (args) => {
     const own = key ? { key: key(args) } : {};
     const taken = await client.take(agent, tool(name, args, fields), { ...asking, ...own });
     return run(taken.args as A);
   };
-}
-
-/** The fields that have a value. */
-function given(fields: { [name in keyof ToolFields]: ToolFields[name] | undefined }): ToolFields {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
