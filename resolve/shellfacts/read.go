@@ -108,6 +108,13 @@ func (r *reader) line(text string, depth int) {
 		return
 	}
 
+	if continues(text) {
+		// The parser takes "$\ ( for plain text where the line goes on
+		// between the two, and ends a here-document at other lines.
+		r.lose(nil, "a line goes on within a word")
+		return
+	}
+
 	file, err := parse(text)
 	if err != nil {
 		r.lose(nil, "it can't be read as bash reads it")
@@ -117,6 +124,21 @@ func (r *reader) line(text string, depth int) {
 	r.depth, r.text = depth, text
 	syntax.Walk(file, r.visit)
 	r.depth, r.text = before, above
+}
+
+// continues reports whether a line goes on other than behind a blank,
+// where nothing but words can.
+func continues(text string) bool {
+	for {
+		before, behind, found := strings.Cut(text, "\\\n")
+		switch {
+		case !found:
+			return false
+		case before == "" || strings.IndexByte(" \t", before[len(before)-1]) < 0:
+			return true
+		}
+		text = behind
+	}
 }
 
 // parse reads a line as bash does. A parser that panics has not read it.
@@ -136,8 +158,15 @@ func parse(text string) (file *syntax.File, err error) {
 func (r *reader) visit(n syntax.Node) bool {
 	switch n := n.(type) {
 	case nil, *syntax.File, *syntax.BinaryCmd, *syntax.Block, *syntax.Subshell, *syntax.IfClause, *syntax.WhileClause,
-		*syntax.CaseClause, *syntax.CaseItem, *syntax.Word, *syntax.Lit, *syntax.SglQuoted,
-		*syntax.DblQuoted, *syntax.CmdSubst, *syntax.ProcSubst:
+		*syntax.CaseClause, *syntax.CaseItem, *syntax.Word, *syntax.Lit, *syntax.DblQuoted:
+	case *syntax.CmdSubst, *syntax.ProcSubst:
+		if holdsDocument(n) {
+			r.lose(n, "shells end a here-document in a substitution at other lines")
+		}
+	case *syntax.SglQuoted:
+		if n.Dollar && strings.Contains(n.Value, `\`) {
+			r.lose(n, "a shell that doesn't know $'…' ends it elsewhere")
+		}
 	case *syntax.Stmt:
 		if n.Coprocess || n.Disown || n.Cmd == nil {
 			r.lose(n, "it is written for another shell, or has redirections alone")
@@ -169,6 +198,20 @@ func (r *reader) visit(n syntax.Node) bool {
 func (r *reader) comments(c *syntax.Comment) bool {
 	at := int(c.Hash.Offset())
 	return at <= len(r.text) && (at == 0 || strings.IndexByte(" \t\n;&|(", r.text[at-1]) >= 0)
+}
+
+// holdsDocument reports whether a here-document begins in a part of a
+// line. bash ends one in $(…) at any line that begins as its end does
+// and holds a bracket, and runs what stands between the two.
+func holdsDocument(part syntax.Node) bool {
+	found := false
+	syntax.Walk(part, func(n syntax.Node) bool {
+		d, ok := n.(*syntax.Redirect)
+		found = found || ok && d.Hdoc != nil
+		return !found
+	})
+
+	return found
 }
 
 // torn reports whether words stand behind &>, which is & and > to a
@@ -225,19 +268,25 @@ func (r *reader) redirect(d *syntax.Redirect) {
 	}
 	target := read(d.Word)
 	switch d.Op {
-	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
-		return
+	case syntax.Hdoc, syntax.DashHdoc:
+		if !target.known {
+			r.lose(d, "shells may end a here-document elsewhere: its end is no plain text")
+		}
+	case syntax.WordHdoc:
 	case syntax.RdrIn:
 		r.opens(d, target, true, false)
 	case syntax.RdrInOut:
 		r.opens(d, target, true, true)
 	case syntax.DplIn:
-		if !target.known || strings.Trim(target.text, "0123456789-") != "" {
+		if !target.known || !isDescriptor(target.text) {
 			r.unread = true
 			r.doubt(d, "a redirection's source is not known")
 		}
 	case syntax.DplOut:
-		if !target.known || strings.Trim(target.text, "0123456789-") != "" {
+		switch {
+		case !target.known || !plain(target.text):
+			r.lose(d, "bash expands the file behind >& twice, quotes or not")
+		case !isDescriptor(target.text):
 			r.opens(d, target, false, true)
 		}
 	case syntax.RdrAll, syntax.AppAll:
@@ -251,6 +300,12 @@ func (r *reader) redirect(d *syntax.Redirect) {
 	default:
 		r.lose(d, "it is written for another shell")
 	}
+}
+
+// isDescriptor reports whether what stands behind >& is no file: 1- is
+// one to zsh.
+func isDescriptor(target string) bool {
+	return target == "-" || strings.Trim(target, "0123456789") == ""
 }
 
 // opens notes a file of a redirection.

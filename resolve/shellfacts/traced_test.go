@@ -260,6 +260,8 @@ var published = []string{
 	"echo \"\\\\\"; evil #\"", "echo 'it'\\''s'; evil", "echo \"'\"; evil; echo \"'\"",
 	"cat <<'A'\n'\nA\nevil\ncat <<'A'\n'\nA",
 	"echo <<A >x; evil\nA\nA\nls", "cat <<$X\na\n$X\nevil", "cat <<`x`\n`x`\nevil", "cat <<A\\\nB\nx\nAB\nevil",
+	"ls \"$\\\n(evil)\"", "cat <<E\nx\n\\\nE\nevil\nE", "cat <<E\nx\nE\\\n\nevil\nE", `echo $'\'; evil #'`,
+	"cat <<$'E'\n$E\nevil\nE", "ls $(cat <<E\na\nE evil)\nE\n)\n", `ls >& '$(evil)'`, "ls >&\"`evil`\"",
 }
 
 // TestPublishedBypasses runs lines that hide what they run in real shells.
