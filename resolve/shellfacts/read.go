@@ -3,6 +3,7 @@ package shellfacts
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -115,6 +116,11 @@ func (r *reader) line(text string, depth int) {
 		return
 	}
 
+	if subscript.MatchString(text) {
+		r.lose(nil, "zsh computes what stands in [ ] behind a variable, quotes or not")
+		return
+	}
+
 	file, err := parse(text)
 	if err != nil {
 		r.lose(nil, "it can't be read as bash reads it")
@@ -125,6 +131,10 @@ func (r *reader) line(text string, depth int) {
 	syntax.Walk(file, r.visit)
 	r.depth, r.text = before, above
 }
+
+// subscript is what zsh may read as an expansion with an index, where
+// bash reads one that ends before it: $x[…], $12[…], $#x[…], $+x[…].
+var subscript = regexp.MustCompile("\\$[^\\s\"'`\\\\(){}\\[\\]|&;<>/.,%]+\\[")
 
 // continues reports whether a line goes on other than behind a blank,
 // where nothing but words can.

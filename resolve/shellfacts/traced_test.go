@@ -262,6 +262,8 @@ var published = []string{
 	"echo <<A >x; evil\nA\nA\nls", "cat <<$X\na\n$X\nevil", "cat <<`x`\n`x`\nevil", "cat <<A\\\nB\nx\nAB\nevil",
 	"ls \"$\\\n(evil)\"", "cat <<E\nx\n\\\nE\nevil\nE", "cat <<E\nx\nE\\\n\nevil\nE", `echo $'\'; evil #'`,
 	"cat <<$'E'\n$E\nevil\nE", "ls $(cat <<E\na\nE evil)\nE\n)\n", `ls >& '$(evil)'`, "ls >&\"`evil`\"",
+	`ls $X['$(evil)']`, `ls "$X[path[\$(evil)]]"`, "cat <<E\n$HOME[path[\\`evil\\`]]\nE", `ls $12['$(evil)']`,
+	`ls $#X['$(evil)']`, `ls "$+X[path[\$(evil)]]"`, "ls >&1-",
 }
 
 // TestPublishedBypasses runs lines that hide what they run in real shells.
