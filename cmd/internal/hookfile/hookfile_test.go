@@ -390,6 +390,10 @@ func TestInstallRefusesFilesOfOtherKinds(t *testing.T) {
 	must(t, os.Symlink(other, project))
 	w.wants(2, "this is a link out of the project", append(install, "--scope", "project")...)
 	w.same(other, "{}\n")
+
+	must(t, os.RemoveAll(filepath.Dir(project)))
+	must(t, os.Symlink(t.TempDir(), filepath.Dir(project)))
+	w.wants(2, "this is a link out of the project", append(install, "--scope", "project")...)
 }
 
 func must(t *testing.T, err error) {
@@ -523,6 +527,24 @@ func TestStatusTellsWhatFailsOpen(t *testing.T) {
 			to:      `"hooksConfig": {"enabled": false}, "hooks"`,
 			says:    "hooksConfig.enabled is false in ",
 		},
+		"named": {
+			product: "gemini",
+			from:    `"hooks"`,
+			to:      `"hooksConfig": {"disabled": ["assent"]}, "hooks"`,
+			says:    "hooksConfig.disabled has this hook in ",
+		},
+		"type": {
+			product: "claude-code",
+			from:    `"type": "command"`,
+			to:      `"type": "prompt"`,
+			says:    "type is not command: Claude Code doesn't run the line",
+		},
+		"wakes": {
+			product: "claude-code",
+			from:    `"onFailure"`,
+			to:      `"asyncRewake": true, "onFailure"`,
+			says:    "asyncRewake is true: calls don't wait for the hook",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -543,6 +565,23 @@ func TestStatusTellsWhatFailsOpen(t *testing.T) {
 	w.install("cursor", "--observe")
 	w.wants(1, "even so: --observe holds nothing up: every call runs", "status", "cursor")
 	w.wants(1, "runs 2 hooks of assent for each call", statusOfTwo(w)...)
+}
+
+// TestStatusTellsSwitchesInOtherFiles: the hook of the user stands, and
+// a file of the project ends all hooks.
+func TestStatusTellsSwitchesInOtherFiles(t *testing.T) {
+	for product, off := range map[string]string{
+		"claude-code": `{"disableAllHooks": true}`,
+		"gemini":      `{"hooksConfig": {"enabled": false}}`,
+	} {
+		t.Run(product, func(t *testing.T) {
+			w := newWorld(t)
+			w.enter()
+			w.install(product)
+			w.write(w.file(product, edits.Project), off)
+			w.wants(1, "runs no hooks at all: ", "status", product)
+		})
+	}
 }
 
 // statusOfTwo is a status where two files have a hook.

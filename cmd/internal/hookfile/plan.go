@@ -39,7 +39,7 @@ func (s spot) open(records string) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(f.Writable(), s.inside(f)); err != nil {
+	if err := errors.Join(f.Writable(), s.inside()); err != nil {
 		return nil, err
 	}
 	if p.content, err = s.read(f, f.Text); err != nil {
@@ -59,17 +59,22 @@ func (s spot) open(records string) (*plan, error) {
 
 // inside refuses a link in a project that leads out of it: who wrote the
 // project may have meant another file of yours.
-func (s spot) inside(f *settings.File) error {
+func (s spot) inside() error {
 	dir, err := filepath.EvalSymlinks(s.place.Project)
-	if s.project() == "" || err != nil || !f.Exists {
+	if s.project() == "" || err != nil {
 		return nil
 	}
-	target, err := filepath.EvalSymlinks(s.path)
+	at := s.path
+	target, err := filepath.EvalSymlinks(at)
+	for errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+		at = filepath.Dir(at) // the file will be made, and directories for it
+		target, err = filepath.EvalSymlinks(at)
+	}
 	if err != nil {
 		return err
 	}
 	if path, err := filepath.Rel(dir, target); err != nil || path == ".." || strings.HasPrefix(path, "../") {
-		return fmt.Errorf("%s: this is a link out of the project, to %s: put a file in its place", s.path, target)
+		return fmt.Errorf("%s: this is a link out of the project, to %s: put a file in its place", at, target)
 	}
 
 	return nil

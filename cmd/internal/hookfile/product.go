@@ -60,7 +60,7 @@ type product struct {
 	// further is what the person has to do before the hook runs.
 	further func(scope string) string
 	// off says how the product's hooks are switched off, "" when they are not.
-	off func(p edits.Place, scope string, s *settings.Table) (string, error)
+	off func(p edits.Place, s *settings.Table) (string, error)
 }
 
 func all() []*product { return []*product{claudeCode(), codex(), copilot(), cursor(), gemini()} }
@@ -110,7 +110,9 @@ func claudeCode() *product {
 		},
 		further: nothing,
 		open:    "before version 2.1.295, which doesn't know onFailure, calls run when the hook is killed",
-		off:     func(_ edits.Place, _ string, s *settings.Table) (string, error) { return disabled(s), nil },
+		off: func(p edits.Place, _ *settings.Table) (string, error) {
+			return switchedOff(settings.JSON, claudeCode().files(p), true, disableAll)
+		},
 	}
 }
 
@@ -144,8 +146,13 @@ func codex() *product {
 			return text
 		},
 		open: "calls run when the hook is killed, when it runs out of time, and until you have trusted it (/hooks)",
-		off: func(p edits.Place, scope string, _ *settings.Table) (string, error) {
-			return switchedOff(settings.TOML, filepath.Join(home(p, scope), "config.toml"), false, "features", "hooks")
+		off: func(p edits.Place, _ *settings.Table) (string, error) {
+			var files []string
+			for _, scope := range anywhere() {
+				files = append(files, filepath.Join(home(p, scope), "config.toml"))
+			}
+
+			return switchedOff(settings.TOML, files, false, "features", "hooks")
 		},
 	}
 }
@@ -172,13 +179,13 @@ func copilot() *product {
 		blocks:  true,
 		further: nothing,
 		open:    "calls run when the hook runs out of time",
-		off: func(p edits.Place, scope string, s *settings.Table) (string, error) {
-			if text := disabled(s); text != "" || scope == edits.Project {
+		off: func(p edits.Place, s *settings.Table) (string, error) {
+			if text := disabled(s); text != "" {
 				return text, nil
 			}
 			dir := cmp.Or(p.Getenv("COPILOT_HOME"), p.Home(".copilot"))
 
-			return switchedOff(settings.JSON, filepath.Join(dir, "settings.json"), true, disableAll)
+			return switchedOff(settings.JSON, []string{filepath.Join(dir, "settings.json")}, true, disableAll)
 		},
 	}
 }
@@ -198,7 +205,7 @@ func cursor() *product {
 		blocks:  true,
 		file:    func(p edits.Place, scope string) string { return p.Either(scope, ".cursor", "hooks.json") },
 		further: nothing,
-		off:     func(edits.Place, string, *settings.Table) (string, error) { return "", nil },
+		off:     func(edits.Place, *settings.Table) (string, error) { return "", nil },
 	}
 }
 
@@ -229,11 +236,20 @@ func gemini() *product {
 			return ""
 		},
 		open: "calls run when the hook is killed or runs out of time",
-		off: func(p edits.Place, scope string, s *settings.Table) (string, error) {
-			return switchedOff(settings.JSON, gemini().file(p, scope), false, "hooksConfig", "enabled")
+		off: func(p edits.Place, _ *settings.Table) (string, error) {
+			files := gemini().files(p)
+			text, err := switchedOff(settings.JSON, files, false, "hooksConfig", "enabled")
+			if text != "" || err != nil {
+				return text, err
+			}
+
+			return leftOut(files)
 		},
 	}
 }
+
+// hookName is the name of the hook where hooks have one.
+const hookName = "assent"
 
 // disableAll is the switch of two products that ends all hooks.
 const disableAll = "disableAllHooks"
@@ -248,23 +264,70 @@ func disabled(s *settings.Table) string {
 	return ""
 }
 
-// switchedOff says that a switch of a file has the value that ends all
-// hooks; "" when it has not. The last name of its path is the switch.
-func switchedOff(form settings.Form, file string, off bool, path ...string) (string, error) {
+// files are those of all scopes: a product reads them as one, so that
+// any of them may switch off the hooks of another.
+func (p *product) files(at edits.Place) []string {
+	var out []string
+	for _, scope := range p.scopes {
+		out = append(out, p.file(at, scope))
+	}
+
+	return out
+}
+
+// switchedOff says that a switch of one of the files has the value that
+// ends all hooks; "" when none has. The last name of its path is the
+// switch.
+func switchedOff(form settings.Form, files []string, off bool, path ...string) (string, error) {
+	for _, file := range files {
+		m, err := memberOf(form, file, path)
+		if err != nil {
+			return "", err
+		}
+		if m != nil && m.Value == off {
+			return fmt.Sprintf("%s is %t in %s", strings.Join(path, "."), off, file), nil
+		}
+	}
+
+	return "", nil
+}
+
+// leftOut says that one of Gemini CLI's files has the hook among those
+// that don't run, by its name or by its line; "" when none has.
+func leftOut(files []string) (string, error) {
+	for _, file := range files {
+		m, err := memberOf(settings.JSON, file, []string{"hooksConfig", "disabled"})
+		if err != nil {
+			return "", err
+		}
+		if m == nil {
+			continue
+		}
+		list, _ := m.Value.([]any)
+		if slices.ContainsFunc(list, func(name any) bool {
+			text, _ := name.(string)
+			return text == hookName || strings.Contains(text, " hook gemini ")
+		}) {
+			return "hooksConfig.disabled has this hook in " + file, nil
+		}
+	}
+
+	return "", nil
+}
+
+// memberOf is what a path of names leads to in a file; nil for nothing.
+func memberOf(form settings.Form, file string, path []string) (*settings.Member, error) {
 	f, err := settings.Open(file)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	last := len(path) - 1
 	t, err := settings.Parse(form, file, f.Text, path[:last]...)
 	if err != nil {
-		return "", err
-	}
-	if m := t.Member(path[last]); m == nil || m.Value != off {
-		return "", nil
+		return nil, err
 	}
 
-	return fmt.Sprintf("%s is %t in %s", strings.Join(path, "."), off, file), nil
+	return t.Member(path[last]), nil
 }
 
 // slack is what a product gives the hook beside the time that it needs.
@@ -325,7 +388,7 @@ func (p *product) handler(program string, line hook.Line) (settings.Object, erro
 	}
 
 	if p.label {
-		out = append(out, settings.Field{Name: "name", Value: "assent"})
+		out = append(out, settings.Field{Name: "name", Value: hookName})
 	}
 	limit := (line.Limit + slack + time.Second - 1).Truncate(time.Second)
 

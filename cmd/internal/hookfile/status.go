@@ -104,7 +104,7 @@ func (a Commands) statusOf(s spot) status {
 	}
 
 	out.files(a, e)
-	switch text, err := s.off(s.place, s.scope, c.root); {
+	switch text, err := s.off(s.place, c.root); {
 	case err != nil:
 		out.problem("nobody can tell whether hooks are switched off: %s", err)
 	case text != "":
@@ -168,8 +168,13 @@ func (o *status) fields(s spot, e entry) {
 	if s.closed != nil && e.fields[s.closed.Name] != s.closed.Value {
 		o.problem("%s is not %v: calls run when the hook is killed or can't start", s.closed.Name, s.closed.Value)
 	}
-	if e.fields["async"] == true {
-		o.problem("async is true: calls don't wait for the hook")
+	for _, name := range []string{"async", "asyncRewake"} {
+		if e.fields[name] == true {
+			o.problem("%s is true: calls don't wait for the hook", name)
+		}
+	}
+	if kind, there := e.fields["type"]; kind != "command" && (there || s.groups) {
+		o.problem("type is not command: %s doesn't run the line", s.title)
 	}
 	matcher := e.fields["matcher"]
 	if group, ok := e.item.(map[string]any); ok && s.groups {
