@@ -163,7 +163,7 @@ func TestHookBlocksWhenItIsStopped(t *testing.T) {
 	doc := hookDocs()["claude-code"](callOf("Bash", `{}`))
 	for _, s := range []syscall.Signal{
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGALRM,
-		syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGABRT, syscall.SIGSYS, syscall.SIGTRAP, syscall.SIGXCPU,
 	} {
 		flags := hookDir(t)
 		at := inboxOn(t, "hook", flags...)

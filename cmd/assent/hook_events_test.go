@@ -17,7 +17,8 @@ func TestHookAnswersEachEvent(t *testing.T) {
 		github = `","mcp_context":{"server_name":"github","tool_name":"`
 		before = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":`
 		other  = `{"sessionId":"s","toolName":"Nothing","toolArgs":{},"toolResult":{"resultType":"failure"}}`
-		cursor = `{"conversation_id":"s","hook_event_name":"beforeMCPExecution","tool_name":"Read","tool_input":"{\"a\":1}"}`
+		cursor = `{"conversation_id":"s","hook_event_name":"beforeMCPExecution","tool_input":"{\"a\":1}",` +
+			`"tool_name":"mcp__github__get_issue"}`
 	)
 	bypass := strings.Replace(asks, "default", "bypassPermissions", 1)
 	for _, row := range []struct{ product, doc, want, flag string }{
@@ -49,5 +50,15 @@ func TestHookAnswersEachEvent(t *testing.T) {
 	blocks(t, "claude-code", nothing)
 	if got := hookRuns(t, "claude-code", dialog); got.code != 0 || !strings.HasPrefix(got.out, inner+`"deny"`) {
 		t.Errorf("a dialog without anybody to ask: %+v", got)
+	}
+}
+
+// TestHookTellsToolsOfServersFromThoseOfTheProduct: an MCP server may
+// call a tool as it likes, also as one of Cursor that is allowed.
+func TestHookTellsToolsOfServersFromThoseOfTheProduct(t *testing.T) {
+	const doc = `{"conversation_id":"s","hook_event_name":"beforeMCPExecution","tool_name":"Read","tool_input":"{}",` +
+		`"command":"evil"}`
+	if h := hookRuns(t, "cursor", doc, append(hookDir(t), "--wait", "0s")...); h.code != 2 || h.out != "" {
+		t.Errorf("a tool of a server that is called as one of Cursor: %+v", h)
 	}
 }

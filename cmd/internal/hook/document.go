@@ -166,6 +166,9 @@ func readCursor(in jsonmsg.Fields, e *event) {
 		return
 	}
 	e.tool(in.NonEmpty("tool_name"))
+	if name == "beforeMCPExecution" && e.call.Kind != resolve.MCPTool {
+		in.Expect("tool_name", "mcp__SERVER__TOOL: a bare name may be that of a tool of Cursor itself")
+	}
 	e.call.Args = arguments(in, "tool_input")
 }
 
