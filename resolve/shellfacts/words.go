@@ -81,15 +81,24 @@ func quotedText(q *syntax.DblQuoted) (string, bool) {
 		return "", false
 	}
 	var b strings.Builder
-	for _, part := range q.Parts {
+	for i, part := range q.Parts {
 		lit, ok := part.(*syntax.Lit)
-		if !ok {
+		if !ok || expands(lit.Value, i == len(q.Parts)-1) {
 			return "", false
 		}
 		b.WriteString(unescaped(lit.Value))
 	}
 
 	return b.String(), true
+}
+
+// expands reports whether a shell may read an expansion in text that is
+// none to bash: "$~x" and "$+x" are two to zsh. A $ at the end is none.
+func expands(text string, last bool) bool {
+	bare := strings.NewReplacer(`\\`, "", `\$`, "").Replace(text)
+	i := strings.IndexByte(bare, '$')
+
+	return i >= 0 && (!last || i < len(bare)-1)
 }
 
 func unescaped(text string) string {
