@@ -21,6 +21,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -203,9 +205,14 @@ func as[T any](ctx context.Context, c *Client, in call) (*T, error) {
 	return out, c.do(ctx, in, out)
 }
 
-// read decodes an answer.
+// read decodes an answer. One that another reader could read otherwise,
+// since a name stands twice in it, is an error.
 func (in call) read(text []byte, out any) error {
-	if err := json.Unmarshal(text, out); err != nil {
+	err := json.Unmarshal(text, out)
+	if err == nil && !jsontext.Value(text).IsValid() {
+		err = errors.New("expected JSON in UTF-8, in which no name stands twice")
+	}
+	if err != nil {
 		return fmt.Errorf("read the answer to %s /%s: %w", in.method, strings.Join(in.path, "/"), err)
 	}
 	return nil

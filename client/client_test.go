@@ -225,6 +225,7 @@ func TestDoRunsNothingOnBadAnswers(t *testing.T) {
 	for name, answers := range map[string][]func() (*http.Response, error){
 		"unknown outcome":        {ok(`{"outcome":"maybe","decision":{"outcome":"allow"}}`)},
 		"no outcome":             {ok(`{}`)},
+		"two outcomes":           {ok(`{"outcome":"deny","outcome":"allow","decision":{"outcome":"allow"}}`)},
 		"no JSON":                {ok(`<html>`)},
 		"no request":             {ok(`{"outcome":"pending","decision":{"outcome":"ask"}}`)},
 		"a request without call": {ok(pending), ok(`{"id":"r","state":"approved"}`)},
