@@ -271,3 +271,18 @@ def test_events_go_on_where_they_were(desk: Desk, client: Client) -> None:
         return ""
 
     assert asyncio.run(last()) == "request_cancelled"
+
+
+def test_what_was_opened_is_taken_without_its_key(desk: Desk, client: Client) -> None:
+    call = tool("trade", BIG)
+    opened = client.open("desk", call)
+    with pytest.raises(StillPending):
+        client.take("desk", call, opened=opened, wait=0)
+    desk.vote("approve")
+    with pytest.raises(CallError, match="was opened for another call"):
+        client.take("desk", tool("trade", {**BIG, "amount": 30000}), opened=opened)
+    with pytest.raises(CallError, match="was opened for another call"):
+        client.take("desk", tool("ship", BIG), opened=opened)
+    assert client.take("desk", call, opened=opened).args == BIG
+    with pytest.raises(NotRun, match=r"^Not run again\. The approval has been used already\.$"):
+        client.take("desk", call, opened=opened)

@@ -14,7 +14,7 @@ import httpx
 
 from . import wire
 from .call import body_of, text_of, values_of
-from .errors import AssentError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError
+from .errors import AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError
 from .models import Decision, Opened, Request
 from .sse import FROM_NOW, SILENCE, Event, Reader
 from .wire import Asking, Options, Taken
@@ -136,7 +136,11 @@ class Client:
             time.sleep(wire.backoff(self.options, failures, pause))
 
     def _round(self, way: _Way, key: str | None, last: bool) -> Taken | None:
-        opened = self.open(way.agent, way.call, **{**vars(way.asking), "key": key})
+        before = None if last else way.asking.opened
+        if before is not None and before.request is not None:
+            opened = self._again(way, before, before.request.id)
+        else:
+            opened = self.open(way.agent, way.call, **{**vars(way.asking), "key": key})
         if opened.outcome in ("allow", "granted"):
             args = body_of(way.call)[1]
             return Taken(args, way.accepted(args), opened)
@@ -148,6 +152,16 @@ class Client:
         if decided.state != "approved":
             raise NotRun(opened, decided)
         return self._taken(way, opened, decided, last)
+
+    def _again(self, way: _Way, before: Opened, id: str) -> Opened:
+        """What was opened before, as it stands now."""
+        got = self.request(id)
+        asked, args = vars(got.revisions[0].call), body_of(way.call)[1].strip()
+        names = ("kind", "tool", "server", "agent", "skill")
+        same = all((asked[name] or "") == (way.call.get(name) or "") for name in names)
+        if not same or asked["args"] != args or got.agent.id != way.agent:
+            raise CallError(f"{id} was opened for another call")
+        return before.model_copy(update={"request": got})
 
     def _decided(self, way: _Way, got: Request) -> Request:
         while got.state == "pending":

@@ -42,6 +42,7 @@ class Asking:
     within: timedelta | None = None  # how long people have, where the rules give more
     ask: str | None = None  # why people are asked also where the rules allow the call
     replaces: str | None = None  # an earlier request that this one stands in for
+    opened: Opened | None = None  # what open answered for this call: goes on with its request, however old the key is
     wait: float | None = None  # seconds to wait for people, then StillPending; None waits as long as they have
     cancel: str | None = None  # where waiting ends early, take the request back, for this reason
     accept: Callable[[dict[str, Any]], object] | None = (
