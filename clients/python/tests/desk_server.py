@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 
 HERE = Path(__file__).resolve().parent
+Deliveries = list[tuple[dict[str, str], bytes]]  # webhooks: headers and bodies
 BIG: dict[str, Any] = {"amount": 20000, "currency": "USD"}
 
 

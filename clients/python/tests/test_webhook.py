@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from desk_server import BIG, Desk, until
+from desk_server import BIG, Deliveries, Desk, until
 from standardwebhooks import Webhook
 
 from assent import Client, Receiver, Replayed, WebhookError, tool
@@ -17,25 +14,6 @@ from assent import Client, Receiver, Replayed, WebhookError, tool
 SECRET = "whsec_" + "a" * 32
 OTHER = "whsec_" + "b" * 32
 BODY = b'{"type": "request_opened", "data": {"request": "apr_1"}}'
-Deliveries = list[tuple[dict[str, str], bytes]]
-
-
-@pytest.fixture
-def hook() -> Iterator[tuple[str, Deliveries]]:
-    got: Deliveries = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            got.append((dict(self.headers.items()), self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None: ...
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/hook", got
-        server.shutdown()
 
 
 def test_a_message_of_the_server_is_taken_once(tmp_path: Path, hook: tuple[str, Deliveries]) -> None:
