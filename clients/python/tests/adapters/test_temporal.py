@@ -179,6 +179,7 @@ class TestTemporal(Suite):
                     await wake(worker.client, client, receiver.receive(headers, body))
                 assert await handle.result() == ["trade ran"]
                 assert time.monotonic() < last
+                await wake(worker.client, client, receiver.verify(*hook[1][0]))  # a workflow that has ended
                 replayer = Replayer(workflows=[TurnOfCalls], plugins=[Assent(client, "desk", [])])
                 await replayer.replay_workflow(await handle.fetch_history())
             return turn

@@ -24,6 +24,7 @@ from temporalio.client import Client
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 from temporalio.plugin import SimplePlugin
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
@@ -200,6 +201,7 @@ class Calls:
             if is_cancelled_exception(e) or (isinstance(e.cause, ApplicationError) and RAISED in e.cause.details):
                 raise
             # Its worker was lost. What people approved runs once: the server says whether that is over.
+            await workflow.sleep(1)
             return Step() if asked.opened else Step(told=UNKNOWN)
 
     async def _activity(self, name: str, asked: Asked, timeout: timedelta, retry: RetryPolicy) -> Step:
@@ -219,10 +221,14 @@ class Calls:
 
 
 async def wake(temporal: Client, client: AsyncClient, message: Message) -> None:
-    """Wakes the workflow that waits for the request of a webhook's message. It then asks the server."""
+    """Wakes the workflow, if one waits for the request of a webhook's message. It then asks the server."""
     request = await client.request(str(message.data["request"]))
     if workflow_id := request.revisions[0].call.session:
-        await temporal.get_workflow_handle(workflow_id).signal(f"assent.{request.agent.id}", request.id)
+        try:
+            await temporal.get_workflow_handle(workflow_id).signal(f"assent.{request.agent.id}", request.id)
+        except RPCError as e:
+            if e.status is not RPCStatusCode.NOT_FOUND:
+                raise
 
 
 @asynccontextmanager
