@@ -47,7 +47,8 @@ func Load(path string) (Key, error) {
 // Make is Load that makes the key when there is none yet; made tells
 // whether it did. Only an empty store may get a new key.
 func Make(path, name string) (key Key, made bool, err error) {
-	published := term.Exists(path+".pub") == nil // before the key is looked for, which another process may make just now
+	// Before the key is looked for, which another process may make just now.
+	published := term.Exists(path+".pub") == nil
 
 	secret, err := readKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
