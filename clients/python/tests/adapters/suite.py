@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Mapping
@@ -255,4 +256,12 @@ class Suite:
         path = os.pathsep.join([str(here), str(here.parent), os.environ.get("PYTHONPATH", "")])
         env = {**os.environ, "PYTHONPATH": path, "ASSENT_SERVER": desk.url, "ASSENT_TOKEN": desk.runtime}
         command = [sys.executable, str(here / "child.py"), type(self).__module__, when]
-        return Beside(lambda: subprocess.run(command, env=env).returncode)
+
+        def run() -> int:
+            child = subprocess.Popen(command, env=env, start_new_session=True)
+            code = child.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)  # what the framework started, and left behind
+            return code
+
+        return Beside(run)

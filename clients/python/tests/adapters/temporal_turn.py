@@ -1,4 +1,4 @@
-"""The workflow of test_temporal.py, in a module of its own: Temporal imports it once more in its sandbox."""
+"""The workflows of tests, in a module of their own: Temporal imports it once more in its sandbox."""
 
 from __future__ import annotations
 
@@ -29,3 +29,19 @@ class TurnOfCalls:
     @workflow.query
     def waiting(self) -> dict[str, str]:
         return self.calls.waiting
+
+
+@workflow.defn
+class Hears:
+    """Ends with what a signal says."""
+
+    said = ""
+
+    @workflow.signal
+    def say(self, word: str) -> None:
+        self.said = word
+
+    @workflow.run
+    async def run(self) -> str:
+        await workflow.wait_condition(lambda: bool(self.said))
+        return self.said

@@ -21,6 +21,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.runners import Runner
 from google.adk.sessions import BaseSessionService, InMemorySessionService
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
+from google.adk.tools.function_tool import FunctionTool
 from google.genai import types
 from suite import BIG, SESSION, Framework, Made, Suite, Turn
 
@@ -148,3 +149,15 @@ class TestGoogleADK(Suite):
 
         turn = self.with_client(desk, act)
         assert turn.ran == [] and "could change what was approved" in turn.told["call_1"]
+
+    def test_a_tool_that_adk_would_hold_up_afterwards_is_refused(self, desk: Desk) -> None:
+        async def act(client: AsyncClient) -> Turn:
+            turn, adk, sessions = Turn(), GoogleADK(), InMemorySessionService()
+            agent = adk.agent([Made("quote", "{}")], turn)
+            agent.tools = [FunctionTool(agent.tools[0], require_confirmation=True)]  # type: ignore[arg-type]
+            await sessions.create_session(app_name="desk", user_id="u", session_id=SESSION)
+            app = App(name="desk", root_agent=agent, plugins=[Assent(client, "desk")])
+            return await adk.ended(turn, Runner(app=app, session_service=sessions), SESSION, types.Part(text="go"))
+
+        turn = self.with_client(desk, act)
+        assert turn.ran == [] and "leave it out" in turn.told["call_1"]

@@ -160,8 +160,9 @@ class TestLangChain(Suite):
         result = agent.invoke({"messages": "go"}, {"configurable": {"thread_id": SESSION}})
         assert turn.ran == [] and result["messages"][-2].content.startswith("Not run.")
 
-    def test_an_edit_that_the_tool_does_not_take(self, desk: Desk) -> None:
+    @pytest.mark.parametrize("edit", ['{"currency": "USD"}', '{"amount": 1, "other": 2}'])
+    def test_an_edit_that_the_tool_does_not_take(self, desk: Desk, edit: str) -> None:
         waits = self.turn(desk, Made("trade", BIG))
-        desk.edit('{"currency": "USD"}')
+        desk.edit(edit)
         self.denied(waits.done(), "Not run. It could not be established that this call may run: trade can't be called")
         assert desk.api("GET", "/v1/requests?state=approved", desk.mara)["total"] == 1

@@ -59,12 +59,13 @@ async function take(client: Client, agent: string, request: Asked, waiting: Wait
 interface Checking {
   readonly "~standard"?: { validate(value: unknown): Checked | Promise<Checked> };
 }
-type Checked = { readonly issues?: readonly { readonly message: string }[] | undefined };
+type Checked = { readonly issues?: readonly { readonly message: string }[] | undefined; readonly value?: unknown };
 
-/** Arguments have to be such that the tool takes them, before their one run is taken. */
+/** Arguments have to be such that the tool takes all of them, before their one run is taken. */
 async function fits({ tool, toolCall }: Asked, args: Record<string, unknown>): Promise<void> {
   const schema = (tool as { schema?: Checking } | undefined)?.schema;
-  const { issues } = (await schema?.["~standard"]?.validate(args)) ?? {};
-  if (!issues) return;
-  throw new CallError(`the tool ${toolCall.name} does not take the arguments: ${issues.map((each) => each.message).join("; ")}`);
+  const { issues, value = args } = (await schema?.["~standard"]?.validate(args)) ?? {};
+  const left = Object.keys(args).filter((name) => !issues && !Object.hasOwn(Object(value), name));
+  const why = [...(issues ?? []).map((each) => each.message), ...left.map((name) => `it leaves out ${name}`)];
+  if (why.length > 0) throw new CallError(`the tool ${toolCall.name} does not take the arguments: ${why.join("; ")}`);
 }

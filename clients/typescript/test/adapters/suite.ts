@@ -245,10 +245,13 @@ function failures(framework: Framework, held: Held): void {
 async function killed(framework: Framework, desk: Desk, when: string): Promise<void> {
   const given = { ASSENT_DIES: when, ASSENT_FRAMEWORK: framework.module, ASSENT_SERVER: desk.url, ASSENT_TOKEN: desk.runtime };
   const path = fileURLToPath(new URL("child.js", import.meta.url));
-  const child = spawn(process.execPath, [path], { env: { ...process.env, ...given }, stdio: "inherit" });
+  const child = spawn(process.execPath, [path], { env: { ...process.env, ...given }, stdio: "inherit", detached: true });
   const exits = once(child, "exit");
   await desk.vote("approve");
   assert.equal((await exits)[1], "SIGKILL");
+  try {
+    process.kill(-child.pid!, "SIGKILL"); // what the framework started, and left behind
+  } catch {} // nothing
 }
 
 function pauses(framework: Framework, held: Held): void {

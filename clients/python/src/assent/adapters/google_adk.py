@@ -42,7 +42,7 @@ class Assent(BasePlugin):
     ) -> dict[str, Any] | None:
         """None where the tool may run, with what is then in tool_args; else what the model is told."""
         try:
-            self._last(tool_context)
+            self._last(tool, tool_context)
             approved = await self._approved(tool, tool_args, tool_context)
         except StillPending as e:
             tool_context.request_confirmation(hint=str(e), payload={"assent": e.request.id})
@@ -63,11 +63,13 @@ class Assent(BasePlugin):
         asking = {"key": key, "accept": accept, **self.asking}
         return (await self.client.take(self.agent, self.call(asked, args, context), **asking)).args
 
-    def _last(self, context: ToolContext) -> None:
-        """Refuses calls that something else could change after they were approved."""
+    def _last(self, asked: BaseTool, context: ToolContext) -> None:
+        """Refuses calls that something else could change, or hold up, after they were approved."""
         invocation = context.get_invocation_context()
         if invocation.plugin_manager.plugins[-1] is not self:
             raise CallError("Assent has to be the last plugin: a later one could change what was approved")
+        if getattr(asked, "_require_confirmation", False):  # ADK holds the call up after this, and runs it never
+            raise CallError(f"{asked.name} has ADK's require_confirmation: leave it out, as assent asks people")
         if getattr(invocation.agent, "canonical_before_tool_callbacks", None):
             raise CallError("a before_tool_callback of the agent could change what was approved: make a plugin of it")
 

@@ -79,10 +79,7 @@ class Assent(AgentMiddleware[Any, Any]):
         def accept(args: dict[str, Any]) -> None:
             schema = request.tool.tool_call_schema if request.tool else None
             if isinstance(schema, type) and issubclass(schema, BaseModel):
-                try:
-                    schema.model_validate(args)
-                except ValidationError as e:
-                    raise CallError(f"{request.tool_call['name']} can't be called with what was approved") from e
+                _fits(request.tool_call["name"], schema, args)
 
         return {"key": key, "accept": accept, **self.asking}
 
@@ -90,6 +87,17 @@ class Assent(AgentMiddleware[Any, Any]):
 def _thread(request: ToolCallRequest) -> str | None:
     thread = request.runtime.config.get("configurable", {}).get("thread_id")
     return str(thread) if thread else None
+
+
+def _fits(name: str, schema: type[BaseModel], args: dict[str, Any]) -> None:
+    """Refuses arguments that the tool does not take, which LangChain leaves out, and those that it refuses."""
+    try:
+        schema.model_validate(args)
+    except ValidationError as e:
+        raise CallError(f"{name} can't be called with what was approved") from e
+    known = {each for field, of in schema.model_fields.items() for each in (field, of.alias, of.validation_alias)}
+    if schema.model_config.get("extra") != "allow" and (unknown := args.keys() - known):
+        raise CallError(f"{name} can't be called with what was approved: it takes no {', '.join(sorted(unknown))}")
 
 
 def _approved(request: ToolCallRequest, taken: Taken) -> ToolCallRequest:
