@@ -189,9 +189,9 @@ def url() -> Iterator[str]:
 
 def test_httpx_keeps_connections_of_an_event_loop_that_has_ended(url: str) -> None:
     http = httpx.AsyncClient()
-    asyncio.run(http.get(url))  # type: ignore[arg-type]
+    asyncio.run(http.get(url))
     with pytest.raises(RuntimeError, match="Event loop is closed"):
-        asyncio.run(http.get(url))  # type: ignore[arg-type]
+        asyncio.run(http.get(url))
 
 
 def test_standardwebhooks_takes_a_secret_of_one_byte() -> None:
