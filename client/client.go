@@ -21,8 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
+	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -209,7 +208,7 @@ func as[T any](ctx context.Context, c *Client, in call) (*T, error) {
 // since a name stands twice in it, is an error.
 func (in call) read(text []byte, out any) error {
 	err := json.Unmarshal(text, out)
-	if err == nil && !jsontext.Value(text).IsValid() {
+	if err == nil && !jsonmsg.IsStrict(text) {
 		err = errors.New("expected JSON in UTF-8, in which no name stands twice")
 	}
 	if err != nil {

@@ -147,6 +147,7 @@ func continues(text string) bool {
 		case before == "" || strings.IndexByte(" \t", before[len(before)-1]) < 0:
 			return true
 		}
+
 		text = behind
 	}
 }

@@ -245,8 +245,9 @@ func TestInstallGently(t *testing.T) {
 		lines := func() (first, dialog int) {
 			t.Helper()
 			text := w.wants(1, "", "status", product) // /opt/bin/assent is not there
-			if gentle := strings.Contains(text, "allow run without the hook"); gentle != (len(w.ours(p, p.dialog)) > 0) ||
-				strings.Contains(text, "is not at") || strings.Contains(text, "twice") {
+			gentle := strings.Contains(text, "allow run without the hook")
+			if gentle != (len(w.ours(p, p.dialog)) > 0) || strings.Contains(text, "is not at") ||
+				strings.Contains(text, "twice") {
 				t.Errorf("status says\n%s", text)
 			}
 			return len(w.ours(p, p.events[0])), len(w.ours(p, p.dialog))
