@@ -98,8 +98,8 @@ func hookDocs() map[string]func(c toolCall) string {
 			return fmt.Sprintf(`{"sessionId":"s","timestamp":1,"cwd":"/w","toolName":%q,"toolArgs":%q}`, c.tool, c.args)
 		},
 		"cursor": func(c toolCall) string {
-			return fmt.Sprintf(`{"conversation_id":"s","generation_id":"g","hook_event_name":"preToolUse","tool_name":%q,`+
-				`"tool_input":%s,"tool_use_id":%q}`, c.tool, c.args, c.id)
+			return fmt.Sprintf(`{"conversation_id":"s","generation_id":"g","hook_event_name":"preToolUse","cwd":"/w",`+
+				`"tool_name":%q,"tool_input":%s,"tool_use_id":%q}`, c.tool, c.args, c.id)
 		},
 		"gemini": func(c toolCall) string {
 			return fmt.Sprintf(`{"session_id":"s","cwd":"/w","hook_event_name":"BeforeTool","tool_name":%q,"tool_input":%s}`,
@@ -273,6 +273,43 @@ func TestHookRunsWhatAnApproverEdited(t *testing.T) {
 			`of a call. Make a new call with what was approved: {"command":"make"}`
 		if got != (said{"deny", "", want}) {
 			t.Errorf("an edit that can't be run: %+v", got)
+		}
+	})
+}
+
+// TestHookRunsNothingInAnotherDirectory than the one that people were
+// shown: neither while they are asked, nor once they have approved.
+func TestHookRunsNothingInAnotherDirectory(t *testing.T) {
+	everyHook(t, func(t *testing.T, product string, doc func(toolCall) string) {
+		flags := append(hookDir(t), "--wait", "0s")
+		at := inboxOn(t, "hook", flags[:2]...)
+		call := doc(toolCall{"Bash", `{"command":"rm -rf build"}`, "1"})
+		elsewhere := func(id string) string {
+			return strings.Replace(doc(toolCall{"Bash", `{"command":"rm -rf build"}`, id}), `"/w"`, `"/elsewhere"`, 1)
+		}
+		if !strings.Contains(elsewhere("2"), "/elsewhere") {
+			t.Fatal("the document names no directory")
+		}
+		asked := answers(t, product, call, flags...).why
+		id := hookRequest(asked)
+		want := `Not run. People are asked about the same call in another directory, "/w" (` + id + ")."
+		refused := func() {
+			t.Helper()
+			got := answers(t, product, elsewhere("2"), flags...)
+			if got.word != "deny" || !strings.HasPrefix(got.why, want) {
+				t.Errorf("%+v", got)
+			}
+		}
+
+		refused()
+		approveIn(t, at, asked)
+		refused()
+		if got := answers(t, product, call, flags...); got.word != "allow" {
+			t.Errorf("where it was approved: %+v", got)
+		}
+		got := answers(t, product, elsewhere("3"), flags...)
+		if got.word != "deny" || hookRequest(got.why) == "" || hookRequest(got.why) == id {
+			t.Errorf("afterwards people are asked anew: %+v", got)
 		}
 	})
 }

@@ -113,6 +113,8 @@ func (r *run) attempt(ctx context.Context, key string, n int) (v verdict, over b
 		return denies((&client.NotRunError{Opened: o}).Error()), false, nil
 	case r.isOver(o.Request, n):
 		return v, true, nil
+	case directory(o.Request.Context) != directory(r.says()):
+		return r.elsewhere(o.Request), false, nil
 	}
 
 	decided, err := r.decided(ctx, o.Request)
@@ -155,11 +157,32 @@ func (r *run) isAnothers(q *approval.Request, n int) bool {
 	return r.event.id == "" && q.State == approval.Consumed || q.Cause == approval.ByPlanChange && n == 0
 }
 
+// inDirectory is the label of the directory that people are shown.
+const inDirectory = "directory"
+
+// directory is what people are shown of it; "" for nothing.
+func directory(shown []info.Item) string {
+	for _, item := range shown {
+		if item.Label == inDirectory {
+			return item.Text
+		}
+	}
+
+	return ""
+}
+
+// elsewhere is for a call about which people are asked in another
+// directory: the same words may do something else there.
+func (r *run) elsewhere(q *approval.Request) verdict {
+	return denies(fmt.Sprintf("Not run. People are asked about the same call in another directory, %q (%s). Make this "+
+		"one again when that is over, or name files by absolute paths.", directory(q.Context), q.ID))
+}
+
 // says is what the people who are asked are told beside the call.
 func (r *run) says() []info.Item {
 	items := []info.Item{{Label: "asked by", Text: r.event.product.title}}
 	if r.event.cwd != "" {
-		items = append(items, info.Item{Label: "directory", Text: r.event.cwd})
+		items = append(items, info.Item{Label: inDirectory, Text: r.event.cwd})
 	}
 	if info.Check(items) != nil {
 		return nil
