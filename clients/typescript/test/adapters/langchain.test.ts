@@ -6,22 +6,21 @@ import { Command, MemorySaver } from "@langchain/langgraph";
 import { Client } from "assent";
 import { assent as middleware } from "assent/adapters/langchain";
 import { ToolMessage } from "langchain";
+import { z } from "zod";
 import { BIG, Desk } from "../desk.js";
 import { framework, go } from "./langchain.js";
 import { QUICK, TRADE, cases, clientOf } from "./suite.js";
 
 const held = cases(framework);
 
-for (const [edit, why] of [['{"amount": "all"}', "an amount"], ['{"amount": 1, "other": 2}', "it leaves out other"]]) {
-  held(6, `an edit that the tool doesn't take: ${edit}`, async (_, desk) => {
-    const waits = framework.turn(clientOf(desk), [TRADE]);
-    await desk.edit(edit!);
-    const { ran, told } = await waits;
-    assert.deepEqual(ran, []);
-    assert.match(told.call_1!, new RegExp(`^Not run\\. .*the tool trade does not take the arguments: ${why}`));
-    assert.equal((await desk.api("GET", "/v1/requests?state=approved", desk.mara)).total, 1);
-  });
-}
+held(6, "an edit that the tool doesn't take", async (_, desk) => {
+  const waits = framework.turn(clientOf(desk), [TRADE]);
+  await desk.edit('{"amount": "all"}');
+  const { ran, told } = await waits;
+  assert.deepEqual(ran, []);
+  assert.match(told.call_1!, /^Not run\. .*the tool trade does not take the arguments: an amount/);
+  assert.equal((await desk.api("GET", "/v1/requests?state=approved", desk.mara)).total, 1);
+});
 
 held(16, "of a name that stands twice, what LangChain keeps is what is shown and runs", async (_, desk) => {
   const waits = framework.turn(clientOf(desk), [{ tool: "trade", args: '{"amount": 1, "amount": 30000}' }]);
@@ -45,6 +44,19 @@ test("two calls of a paused turn go on, each when people have answered it", asyn
   }
   assert.deepEqual(new Set(ran.map((each) => JSON.stringify(each))), new Set([["trade", BIG], ["trade", { amount: 30000 }]].map((each) => JSON.stringify(each))));
   assert.equal(ran.length, 2);
+});
+
+test("an edit with an argument that the tool would leave out runs nothing", async (t) => {
+  const desk = await Desk.start(t);
+  const gate = middleware(clientOf(desk), "desk");
+  const schema = z.object({ amount: z.number(), currency: z.string().optional() });
+  const toolCall = { name: "trade", args: BIG, id: "call_1" };
+  const request = { toolCall, tool: { schema }, state: { messages: [] }, runtime: { configurable: { thread_id: "s-1" } } };
+  const answers = gate.wrapToolCall!(request as never, () => assert.fail("it ran"));
+  await desk.edit('{"amount": 1, "other": 2}');
+  const answer = await answers;
+  assert(answer instanceof ToolMessage);
+  assert.match(String(answer.content), /^Not run\. .*the tool trade does not take the arguments: it leaves out other/);
 });
 
 test("a call of no thread is refused", async () => {
