@@ -1,6 +1,8 @@
 /** The cases of every adapter, with Claude Code, run by the Claude Agent SDK, and a scripted model. */
 
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import type { HookCallback, Options } from "@anthropic-ai/claude-agent-sdk";
 import { Client } from "assent";
@@ -35,6 +37,18 @@ test("neither a hook that changes arguments later nor a mode that asks nobody ch
 test("a tool of Claude Code that no file names does not run", async (t) => {
   const got = await go(clientOf(await Desk.start(t)), [{ tool: "Bash", args: '{"command": "true"}' }], homeOf(), {});
   assert.match(got.told.call_1!, /^Not run\. Policy denies this call/);
+});
+
+test("where Claude Code runs no hooks, nothing runs that no file names", async (t) => {
+  const client = clientOf(await Desk.start(t));
+  const ran = join(homeOf(), "ran");
+  const touch = { tool: "Bash", args: JSON.stringify({ command: `touch ${ran}` }) };
+  const bypass: Options = { permissionMode: "bypassPermissions", allowDangerouslySkipPermissions: true, allowedTools: ["Bash"] };
+  for (const more of [{ env: { CLAUDE_CODE_SIMPLE: "1" } }, { extraArgs: { bare: null } }]) {
+    const got = await go(client, [touch], homeOf(), { ...bypass, ...more });
+    assert.match(got.told.call_1!, /Not run\. /);
+    assert(!existsSync(ran));
+  }
 });
 
 test("options that would keep a call from assent are refused", () => {

@@ -96,8 +96,9 @@ export async function go(client: Client, calls: readonly Made[], home: string, m
     ANTHROPIC_BASE_URL: await model.start(),
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     IS_SANDBOX: "1", // root may bypass permissions
+    ...more.env,
   };
-  const given: Options = { cwd: home, env, mcpServers: { desk: serverOf(ran) }, settingSources: [], ...more };
+  const given: Options = { cwd: home, mcpServers: { desk: serverOf(ran) }, settingSources: [], ...more, env };
   const asks = { fields: () => ({ tool_definition: DIGEST }), ...(wait === undefined ? {} : { wait }) };
   let deferred = false;
   try {
