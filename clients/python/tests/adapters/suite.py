@@ -46,6 +46,33 @@ class Made:
     id: str = "call_1"
 
 
+def tools_of(turn: Turn) -> list[Callable[..., Any]]:
+    """The desk's tools: functions, one of which is a coroutine's, that tell the turn with what they ran."""
+
+    async def quote(symbol: str = "ACME") -> str:
+        """Says a price."""
+        turn.ran.append(("quote", {"symbol": symbol}))
+        return "quote ran"
+
+    def trade(amount: Any, currency: str = "USD", note: Any = None) -> str:
+        """Buys."""
+        args = {"amount": amount, "currency": currency} | ({"note": note} if note is not None else {})
+        turn.ran.append(("trade", args))
+        return "trade ran"
+
+    def hurry() -> str:
+        """Hurries."""
+        turn.ran.append(("hurry", {}))
+        return "hurry ran"
+
+    def drop_table() -> str:
+        """Drops a table."""
+        turn.ran.append(("drop_table", {}))
+        return "drop_table ran"
+
+    return [quote, trade, hurry, drop_table]
+
+
 class Framework(Protocol):
     product: str
 
@@ -265,3 +292,14 @@ class Suite:
             return code
 
         return Beside(run)
+
+
+class SchemaSuite(Suite):
+    """The suite of a framework whose tools have schemas, against which the adapter holds an edit."""
+
+    @pytest.mark.parametrize("edit", ['{"currency": "USD"}', '{"amount": 1, "other": 2}'])
+    def test_an_edit_that_the_tool_does_not_take(self, desk: Desk, edit: str) -> None:
+        waits = self.turn(desk, Made("trade", BIG))
+        desk.edit(edit)
+        self.denied(waits.done(), "Not run. It could not be established that this call may run: trade can't be called")
+        assert desk.api("GET", "/v1/requests?state=approved", desk.mara)["total"] == 1

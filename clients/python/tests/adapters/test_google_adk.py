@@ -23,7 +23,7 @@ from google.adk.sessions import BaseSessionService, InMemorySessionService
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.adk.tools.function_tool import FunctionTool
 from google.genai import types
-from suite import BIG, SESSION, Framework, Made, Suite, Turn
+from suite import SESSION, Framework, Made, SchemaSuite, Turn, tools_of
 
 from assent import AsyncClient
 from assent.adapters.google_adk import Assent
@@ -54,24 +54,7 @@ class GoogleADK:
     def agent(self, calls: list[Made], turn: Turn, **more: Any) -> LlmAgent:
         made = [{"name": call.tool, "args": json.loads(call.args), "id": call.id} for call in calls]
 
-        def quote(symbol: str = "ACME") -> str:
-            turn.ran.append(("quote", {"symbol": symbol}))
-            return "quote ran"
-
-        def trade(amount: Any, currency: str = "USD", note: Any = None) -> str:
-            args = {"amount": amount, "currency": currency} | ({"note": note} if note is not None else {})
-            turn.ran.append(("trade", args))
-            return "trade ran"
-
-        def hurry() -> str:
-            turn.ran.append(("hurry", {}))
-            return "hurry ran"
-
-        def drop_table() -> str:
-            turn.ran.append(("drop_table", {}))
-            return "drop_table ran"
-
-        return LlmAgent(name="desk", model=Scripted(calls=made), tools=[quote, trade, hurry, drop_table], **more)
+        return LlmAgent(name="desk", model=Scripted(calls=made), tools=tools_of(turn), **more)
 
     async def turn(self, client: AsyncClient, calls: list[Made], session: str, wait: float | None = None) -> Turn:
         saved = Path(tempfile.mkdtemp()) / "sessions.db"
@@ -119,20 +102,13 @@ class GoogleADK:
 FRAMEWORK: Framework = GoogleADK()
 
 
-class TestGoogleADK(Suite):
+class TestGoogleADK(SchemaSuite):
     framework = FRAMEWORK
     cells: Mapping[str, str] = {"16": "yes; of a name that stands twice a model of ADK keeps the last, and shows that"}
 
     @pytest.mark.parametrize("args", ['{"amount": NaN}', '{"amount": 1, "note": "\\ud800"}'])
     def test_16_arguments_that_can_be_read_in_two_ways(self, desk: Desk, args: str) -> None:
         super().test_16_arguments_that_can_be_read_in_two_ways(desk, args)
-
-    @pytest.mark.parametrize("edit", ['{"currency": "USD"}', '{"amount": 1, "other": 2}'])
-    def test_an_edit_that_the_tool_does_not_take(self, desk: Desk, edit: str) -> None:
-        waits = self.turn(desk, Made("trade", BIG))
-        desk.edit(edit)
-        self.denied(waits.done(), "Not run. It could not be established that this call may run: trade can't be called")
-        assert desk.api("GET", "/v1/requests?state=approved", desk.mara)["total"] == 1
 
     @pytest.mark.parametrize("by", ["a plugin", "a callback"])
     def test_a_call_that_could_be_changed_afterwards_is_refused(self, desk: Desk, by: str) -> None:

@@ -19,7 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command
-from suite import BIG, SESSION, Framework, Made, Suite, Turn
+from suite import BIG, SESSION, Framework, Made, SchemaSuite, Turn, tools_of
 
 from assent import AsyncClient, Client
 from assent.adapters.langchain import Assent
@@ -51,35 +51,9 @@ class LangChain:
     def agent(self, client: Client | AsyncClient, calls: list[Made], turn: Turn, wait: float | None, saved: Any) -> Any:
         made = [{"name": call.tool, "args": json.loads(call.args), "id": call.id} for call in calls]
 
-        @tool
-        def quote(symbol: str = "ACME") -> str:
-            """Says a price."""
-            turn.ran.append(("quote", {"symbol": symbol}))
-            return "quote ran"
-
-        @tool
-        def trade(amount: Any, currency: str = "USD", note: Any = None) -> str:
-            """Buys."""
-            args = {"amount": amount, "currency": currency} | ({"note": note} if note is not None else {})
-            turn.ran.append(("trade", args))
-            return "trade ran"
-
-        @tool
-        def hurry() -> str:
-            """Hurries."""
-            turn.ran.append(("hurry", {}))
-            return "hurry ran"
-
-        @tool
-        def drop_table() -> str:
-            """Drops a table."""
-            turn.ran.append(("drop_table", {}))
-            return "drop_table ran"
-
         gate = Assent(client, "desk", wait)
-        return create_agent(
-            Scripted(calls=made), [quote, trade, hurry, drop_table], middleware=[gate], checkpointer=saved
-        )
+        tools = [tool(each) for each in tools_of(turn)]
+        return create_agent(Scripted(calls=made), tools, middleware=[gate], checkpointer=saved)
 
     async def turn(self, client: AsyncClient, calls: list[Made], session: str, wait: float | None = None) -> Turn:
         return await self.go(client, calls, {"messages": "go"}, InMemorySaver(), session, wait)
@@ -107,7 +81,7 @@ class LangChain:
 FRAMEWORK: Framework = LangChain()
 
 
-class TestLangChain(Suite):
+class TestLangChain(SchemaSuite):
     framework = FRAMEWORK
     cells: Mapping[str, str] = {"16": "yes; of a name that stands twice LangChain keeps the last, and shows that"}
 
@@ -159,10 +133,3 @@ class TestLangChain(Suite):
         )
         result = agent.invoke({"messages": "go"}, {"configurable": {"thread_id": SESSION}})
         assert turn.ran == [] and result["messages"][-2].content.startswith("Not run.")
-
-    @pytest.mark.parametrize("edit", ['{"currency": "USD"}', '{"amount": 1, "other": 2}'])
-    def test_an_edit_that_the_tool_does_not_take(self, desk: Desk, edit: str) -> None:
-        waits = self.turn(desk, Made("trade", BIG))
-        desk.edit(edit)
-        self.denied(waits.done(), "Not run. It could not be established that this call may run: trade can't be called")
-        assert desk.api("GET", "/v1/requests?state=approved", desk.mara)["total"] == 1

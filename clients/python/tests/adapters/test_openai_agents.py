@@ -28,7 +28,7 @@ from agents.models.interface import Model
 from desk_server import Desk
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 from openai.types.responses.response_output_item import McpApprovalRequest
-from suite import BIG, SESSION, Framework, Made, Suite, Turn
+from suite import BIG, SESSION, Framework, Made, Suite, Turn, tools_of
 
 from assent import AsyncClient, CallError
 from assent.adapters.openai_agents import Assent
@@ -61,28 +61,8 @@ class OpenAIAgents:
     product: str = f"openai-agents {version('openai-agents')}"
 
     def agent(self, gate: Assent, calls: list[Made], turn: Turn) -> Agent[None]:
-        @function_tool(strict_mode=False)
-        def quote(symbol: str = "ACME") -> str:
-            turn.ran.append(("quote", {"symbol": symbol}))
-            return "quote ran"
-
-        @function_tool(strict_mode=False)
-        def trade(amount: Any, currency: str = "USD", note: Any = None) -> str:
-            args = {"amount": amount, "currency": currency} | ({"note": note} if note is not None else {})
-            turn.ran.append(("trade", args))
-            return "trade ran"
-
-        @function_tool
-        def hurry() -> str:
-            turn.ran.append(("hurry", {}))
-            return "hurry ran"
-
-        @function_tool
-        def drop_table() -> str:
-            turn.ran.append(("drop_table", {}))
-            return "drop_table ran"
-
-        return Agent(name="desk", model=Scripted(calls), tools=gate.tools([quote, trade, hurry, drop_table]))
+        tools = [function_tool(each, strict_mode=False) for each in tools_of(turn)]
+        return Agent(name="desk", model=Scripted(calls), tools=gate.tools(tools))
 
     async def turn(self, client: AsyncClient, calls: list[Made], session: str, wait: float | None = None) -> Turn:
         turn, gate = Turn(), Assent(client, "desk", session, pause=wait is not None)

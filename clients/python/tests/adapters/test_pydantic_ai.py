@@ -12,7 +12,7 @@ from desk_server import Desk
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, TextOutput, ToolApproved
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from suite import Framework, Made, Suite, Turn
+from suite import Framework, Made, Suite, Turn, tools_of
 
 from assent import AsyncClient, CallError
 from assent.adapters.pydantic_ai import Assent
@@ -33,27 +33,8 @@ class PydanticAI:
             FunctionModel(model), capabilities=[Assent(client, "desk", wait)], output_type=[str, DeferredToolRequests]
         )
 
-        @agent.tool_plain
-        def quote(symbol: str = "ACME") -> str:
-            turn.ran.append(("quote", {"symbol": symbol}))
-            return "quote ran"
-
-        @agent.tool_plain
-        def trade(amount: Any, currency: str = "USD", note: Any = None) -> str:
-            args = {"amount": amount, "currency": currency} | ({"note": note} if note is not None else {})
-            turn.ran.append(("trade", args))
-            return "trade ran"
-
-        @agent.tool_plain
-        def hurry() -> str:
-            turn.ran.append(("hurry", {}))
-            return "hurry ran"
-
-        @agent.tool_plain
-        def drop_table() -> str:
-            turn.ran.append(("drop_table", {}))
-            return "drop_table ran"
-
+        for each in tools_of(turn):
+            agent.tool_plain(each)
         return agent
 
     async def turn(self, client: AsyncClient, calls: list[Made], session: str, wait: float | None = None) -> Turn:

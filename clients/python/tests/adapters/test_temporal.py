@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from desk_server import Deliveries, Desk, free_port, until
-from suite import BIG, Framework, Made, Suite, Turn
+from suite import BIG, Framework, Made, SchemaSuite, Turn, tools_of
 from temporal_turn import TurnOfCalls
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
@@ -57,26 +57,6 @@ def server() -> Iterator[None]:
 class Temporal:
     product: str = f"temporalio {version('temporalio')}"
 
-    def tools(self, turn: Turn) -> list[Any]:
-        async def quote(symbol: str = "ACME") -> str:
-            turn.ran.append(("quote", {"symbol": symbol}))
-            return "quote ran"
-
-        def trade(amount: Any, currency: str = "USD", note: Any = None) -> str:
-            args = {"amount": amount, "currency": currency} | ({"note": note} if note is not None else {})
-            turn.ran.append(("trade", args))
-            return "trade ran"
-
-        async def hurry() -> str:
-            turn.ran.append(("hurry", {}))
-            return "hurry ran"
-
-        async def drop_table() -> str:
-            turn.ran.append(("drop_table", {}))
-            return "drop_table ran"
-
-        return [quote, trade, hurry, drop_table]
-
     async def turn(self, client: AsyncClient, calls: list[Made], session: str, wait: float | None = None) -> Turn:
         return await self.go(client, calls, f"{session} {client!r}", wait)
 
@@ -103,7 +83,7 @@ class Temporal:
         return turn
 
     def worker(self, client: AsyncClient, turn: Turn, queue: str) -> Any:
-        return WorkerOf(client, self.tools(turn), queue)
+        return WorkerOf(client, tools_of(turn), queue)
 
     async def waits(self, handle: WorkflowHandle[Any, Any], wait: float, forge: str | None) -> bool:
         waiting = await self.asked(handle)
@@ -147,15 +127,8 @@ TEMPORAL = Temporal()
 FRAMEWORK: Framework = TEMPORAL
 
 
-class TestTemporal(Suite):
+class TestTemporal(SchemaSuite):
     framework = FRAMEWORK
-
-    @pytest.mark.parametrize("edit", ['{"currency": "USD"}', '{"amount": 1, "other": 2}'])
-    def test_an_edit_that_the_tool_does_not_take(self, desk: Desk, edit: str) -> None:
-        waits = self.turn(desk, Made("trade", BIG))
-        desk.edit(edit)
-        self.denied(waits.done(), "Not run. It could not be established that this call may run: trade can't be called")
-        assert desk.api("GET", "/v1/requests?state=approved", desk.mara)["total"] == 1
 
     def test_a_webhook_wakes_the_workflow(self, tmp_path: Path, hook: tuple[str, Deliveries]) -> None:
         """People answer while its next look is eight seconds away. Its history replays."""
