@@ -38,9 +38,9 @@ class Receiver:
 
     def __init__(self, secrets: str | Sequence[str], *, remember: int = 100_000) -> None:
         given = [secrets] if isinstance(secrets, str) else secrets
-        if not given or not all(re.fullmatch("whsec_[A-Za-z0-9+/]{16,}={0,2}", secret) for secret in given):
-            raise WebhookError("the secret of the webhook: expected whsec_ and base64")
         try:
+            if not given or not all(re.fullmatch("whsec_[A-Za-z0-9+/]{16,}={0,2}", secret) for secret in given):
+                raise ValueError("a secret of another form")
             self._hooks = [Webhook(secret) for secret in given]
         except ValueError as e:
             raise WebhookError("the secret of the webhook: expected whsec_ and base64") from e

@@ -44,9 +44,9 @@ class Assent:
 
     def call(self, name: str, args: dict[str, Any], session: str) -> dict[str, Any]:
         """The call as people are shown it. Override it for principals, and for tools with other names in the file."""
-        server, _, rest = name.removeprefix("mcp__").partition("__") if name.startswith("mcp__") else ("", "", "")
-        if server and rest:
-            return tool(rest, args, server=server, session=session)
+        server, _, own = name.removeprefix("mcp__").partition("__")
+        if name.startswith("mcp__") and server and own:
+            return tool(own, args, server=server, session=session)
         return tool(name, args, session=session)
 
     def options(self, given: ClaudeAgentOptions | None = None) -> ClaudeAgentOptions:

@@ -68,7 +68,7 @@ class Assent(BasePlugin):
         invocation = context.get_invocation_context()
         if invocation.plugin_manager.plugins[-1] is not self:
             raise CallError("Assent has to be the last plugin: a later one could change what was approved")
-        if getattr(asked, "_require_confirmation", False):  # ADK holds the call up after this, and runs it never
+        if getattr(asked, "_require_confirmation", False):  # ADK would hold the call up after this
             raise CallError(f"{asked.name} has ADK's require_confirmation: leave it out, as assent asks people")
         if getattr(invocation.agent, "canonical_before_tool_callbacks", None):
             raise CallError("a before_tool_callback of the agent could change what was approved: make a plugin of it")
