@@ -105,6 +105,6 @@ function denied(o: Opened): string {
 
 const who = (r: Request): string => r.by || "Somebody";
 
-export const minute = (time: string): string => new Date(time).toISOString().slice(0, 16).replace("T", " ") + " UTC";
+const minute = (time: string): string => new Date(time).toISOString().slice(0, 16).replace("T", " ") + " UTC";
 
 const because = (text: string, reason?: string): string => text + (reason ? `: ${reason.replace(/\.+$/, "")}.` : ".");

@@ -5,8 +5,7 @@ import type {
 } from "@anthropic-ai/claude-agent-sdk";
 import { type Call, type ToolFields, keyOf, tool } from "../call.js";
 import type { Client } from "../client.js";
-import { CallError, StillPending, minute, told } from "../errors.js";
-import type { Request } from "../models.js";
+import { CallError, StillPending, told } from "../errors.js";
 
 type Answer = Omit<Extract<SyncHookJSONOutput["hookSpecificOutput"], { hookEventName: "PreToolUse" }>, "hookEventName">;
 
@@ -49,10 +48,9 @@ export function assent(client: Client, agent: string, options: Options = {}, ask
       approved.set(id, args);
       return { permissionDecision: "allow", updatedInput: args };
     } catch (error) {
-      if (!(error instanceof StillPending)) return { permissionDecision: "deny", permissionDecisionReason: told(error) };
       // The session of a subagent can't be resumed by itself.
-      if (input.agent_id) return { permissionDecision: "deny", permissionDecisionReason: stillAsked(error.request) };
-      return { permissionDecision: "defer" };
+      if (error instanceof StillPending && !input.agent_id) return { permissionDecision: "defer" };
+      return { permissionDecision: "deny", permissionDecisionReason: told(error) };
     }
   };
 
@@ -96,11 +94,4 @@ function callOf({ tool_name, tool_input, session_id, mcp_server }: PreToolUseHoo
   }
   const args = tool_input as Record<string, unknown>;
   return tool(name ?? tool_name, args, { ...more, session: session_id, ...(server === undefined ? {} : { server }) });
-}
-
-function stillAsked({ id, deadline }: Request): string {
-  return (
-    `Not run yet. People are still asked about this call (${id}) until ${minute(deadline)}. That is no denial. Make ` +
-    "the same call again later, with exactly the same arguments: it is not asked twice, and runs once when it is approved."
-  );
 }
