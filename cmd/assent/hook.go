@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/hold"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/cmd/internal/hook"
+	"github.com/assent-dev/assent/cmd/internal/stores"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/directory"
 )
@@ -92,13 +92,12 @@ func (d *hookDesk) Report(
 // store, in bytes: the next hook reads all of it.
 const shortLog = 1 << 20
 
-// Close leaves a store in a file as it is while its log is short, and
-// the end of the process gives it up. What was recorded is on the disk
-// by then. To close the store would copy it from the log to the file,
-// and wait five times for the disk before each call of a tool.
+// Close leaves a store open whose log is short: the process ends next,
+// and what was recorded is on the disk. To close it would copy the log
+// into the file, and wait five times for the disk before each call of a
+// tool.
 func (d *hookDesk) Close() error {
-	log, err := os.Stat(d.app.cfg.Store + "-wal")
-	if err == nil && log.Size() <= shortLog {
+	if log := stores.Log(d.app.cfg.Store); log > 0 && log <= shortLog {
 		return nil
 	}
 

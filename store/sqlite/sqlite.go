@@ -98,12 +98,25 @@ func create(path string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	for _, name := range []string{path, path + "-wal", path + "-shm"} {
+	for _, name := range []string{path, path + logEnding, path + "-shm"} {
 		if err := private(name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// logEnding is what the log of a database is called by, behind its name.
+const logEnding = "-wal"
+
+// LogSize is the size of the log beside a database, in bytes: what was
+// committed and is not in the file yet. It is 0 when there is none.
+func LogSize(path string) int64 {
+	info, err := os.Stat(path + logEnding)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // private refuses a file that others may read or write. On Windows

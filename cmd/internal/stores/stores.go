@@ -15,13 +15,16 @@ import (
 type engine struct {
 	schemes []string // of the URLs that name its stores; none: paths do
 	open    func(ctx context.Context, where string, trust store.Trust) (store.Store, error)
+	// log is the size of what the store has not folded into its file, in
+	// bytes; nil where it has no file.
+	log func(where string) int64
 }
 
 // engines lists them. A new one is a folder of store, and a line here.
 func engines() []engine {
 	return []engine{
-		{open: openSQLite},
-		{[]string{"postgres", "postgresql"}, openPostgres},
+		{open: openSQLite, log: sqlite.LogSize},
+		{schemes: []string{"postgres", "postgresql"}, open: openPostgres},
 	}
 }
 
@@ -36,6 +39,16 @@ func openPostgres(ctx context.Context, url string, trust store.Trust) (store.Sto
 // Open opens the store of a path or a URL.
 func Open(ctx context.Context, where string, trust store.Trust) (store.Store, error) {
 	return find(where).open(ctx, where, trust)
+}
+
+// Log is the size of what a store has not folded into its file yet, in
+// bytes; 0 where there is nothing, or no file.
+func Log(where string) int64 {
+	if e := find(where); e.log != nil {
+		return e.log(where)
+	}
+
+	return 0
 }
 
 // IsURL tells the URL of a store from a path.
