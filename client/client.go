@@ -24,6 +24,7 @@ import (
 	"github.com/assent-dev/assent/internal/jsonmsg"
 	"github.com/assent-dev/assent/internal/wait"
 	"github.com/assent-dev/assent/server/openapi"
+	"github.com/assent-dev/assent/value"
 )
 
 // maxAnswer bounds one answer, in bytes: a request with several edits
@@ -207,9 +208,9 @@ func as[T any](ctx context.Context, c *Client, in call) (*T, error) {
 // read decodes an answer. One that another reader could read otherwise,
 // since a name stands twice in it, is an error.
 func (in call) read(text []byte, out any) error {
-	err := json.Unmarshal(text, out)
-	if err == nil && !jsonmsg.IsStrict(text) {
-		err = errors.New("expected JSON in UTF-8, in which no name stands twice")
+	_, err := jsonmsg.Check(text, value.Limits{MaxBytes: maxAnswer})
+	if err == nil {
+		err = json.Unmarshal(text, out)
 	}
 	if err != nil {
 		return fmt.Errorf("read the answer to %s /%s: %w", in.method, strings.Join(in.path, "/"), err)

@@ -13,8 +13,6 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/assent-dev/assent/value"
 )
 
@@ -41,11 +39,6 @@ func Check(text []byte, lim value.Limits) (value.Kind, error) {
 	var c Checker
 	return c.Check(text, lim)
 }
-
-// IsStrict reports whether a text can be read in one way only: it is
-// JSON in UTF-8, and no name stands twice in one object. It has no
-// limits.
-func IsStrict(text []byte) bool { return jsontext.Value(text).IsValid() }
 
 // IsObject reports whether the text of a value is that of an object.
 func IsObject[T ~[]byte | ~string](text T) bool { return Describe(text) == "an object" }
