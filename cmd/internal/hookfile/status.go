@@ -87,12 +87,12 @@ func (a Commands) statusOf(s spot) status {
 	out.Program = e.program
 	out.Line = e.line
 	out.Open = s.product.open
+	gentle := c.gentle(s)
+	if gentle {
+		out.Open = s.ungated() + "; " + out.Open
+	}
 	if slices.Contains(e.args, "--observe") {
 		out.Open = "--observe holds nothing up: every call runs"
-	}
-	gentle := c.gentle(s)
-	if gentle && out.Open == s.product.open {
-		out.Open = strings.Join(slices.DeleteFunc([]string{s.ungated(), out.Open}, empty), "; ")
 	}
 	out.events(s, c, gentle)
 	out.program(s)
@@ -113,8 +113,6 @@ func (a Commands) statusOf(s spot) status {
 
 	return out
 }
-
-func empty(text string) bool { return text == "" }
 
 // gentle reports whether the hook answers only where the product would
 // ask its user.
