@@ -1,4 +1,4 @@
-//go:build linux
+//go:build unix
 
 package testfiles
 
@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,8 +35,11 @@ func PeakMain() {
 	}
 
 	usage, _ := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	peak := strconv.FormatInt(usage.Maxrss<<10, 10) // Linux tells it in KiB
-	if err := os.WriteFile(os.Args[1], []byte(peak), 0o600); err != nil {
+	peak := int64(usage.Maxrss)
+	if runtime.GOOS != "darwin" { // elsewhere it is told in KiB
+		peak <<= 10
+	}
+	if err := os.WriteFile(os.Args[1], []byte(strconv.FormatInt(peak, 10)), 0o600); err != nil {
 		fmt.Fprintln(os.Stderr, "peak:", err)
 		os.Exit(125)
 	}
