@@ -54,7 +54,7 @@ class GoogleADK:
     def agent(self, calls: list[Made], turn: Turn, **more: Any) -> LlmAgent:
         made = [{"name": call.tool, "args": json.loads(call.args), "id": call.id} for call in calls]
 
-        return LlmAgent(name="desk", model=Scripted(calls=made), tools=tools_of(turn), **more)
+        return LlmAgent(name="desk", model=Scripted(calls=made), tools=[*tools_of(turn)], **more)
 
     async def turn(self, client: AsyncClient, calls: list[Made], session: str, wait: float | None = None) -> Turn:
         saved = Path(tempfile.mkdtemp()) / "sessions.db"
