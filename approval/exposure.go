@@ -2,11 +2,11 @@ package approval
 
 import (
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/policy"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/value"
@@ -21,7 +21,7 @@ type Exposure struct {
 }
 
 // plainNumber is what a total can be written of in the same form.
-var plainNumber = regexp.MustCompile(`^-?[0-9]{1,30}(\.[0-9]{1,10})?$`)
+var plainNumber = pattern.Of(`^-?[0-9]{1,30}(\.[0-9]{1,10})?$`)
 
 // Exposures lists the numbers of a call that may add up under a
 // standing approval: those that the policies let vary, and what is
@@ -70,7 +70,7 @@ func (e *exposing) add(path string) {
 		return
 	}
 	text := string(v.AppendJSON(nil))
-	if !plainNumber.MatchString(text) || v.Num.Cmp(value.IntNum(0)) == 0 {
+	if !plainNumber().MatchString(text) || v.Num.Cmp(value.IntNum(0)) == 0 {
 		return
 	}
 	e.found = append(e.found, Exposure{
@@ -81,7 +81,7 @@ func (e *exposing) add(path string) {
 }
 
 // currencyCode is how currencies are written: three capital letters.
-var currencyCode = regexp.MustCompile(`^[A-Z]{3}$`)
+var currencyCode = pattern.Of(`^[A-Z]{3}$`)
 
 // currencyBeside is the currency that stands beside a value in the same
 // object; "" when there is none.
@@ -96,7 +96,7 @@ func (e *exposing) currencyBeside(path string) string {
 	}
 
 	v, _ := around.Get(name)
-	if v.Kind != value.String || !currencyCode.MatchString(v.Text) || e.hides(at) {
+	if v.Kind != value.String || !currencyCode().MatchString(v.Text) || e.hides(at) {
 		return ""
 	}
 

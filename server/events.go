@@ -3,11 +3,11 @@ package server
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/assent-dev/assent/approval/ledger"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/server/feed"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -45,7 +45,7 @@ func (x *exchange) watch() error {
 }
 
 // eventText is the index of an entry. openapi.yaml has the same pattern.
-var eventText = regexp.MustCompile(`^(-1|[0-9]{1,15})$`)
+var eventText = pattern.Of(`^(-1|[0-9]{1,15})$`)
 
 // after is the index of the last entry that the watcher has seen.
 func (x *exchange) after() (int64, error) {
@@ -54,7 +54,7 @@ func (x *exchange) after() (int64, error) {
 		return x.integer("after", -1, mostWhole, fromNow)
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || !eventText.MatchString(text) {
+	if err != nil || !eventText().MatchString(text) {
 		return 0, bad("Last-Event-ID", "expected the index of an entry")
 	}
 	return n, nil

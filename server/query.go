@@ -3,12 +3,12 @@ package server
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -65,12 +65,12 @@ func (x *exchange) duration(name string) (time.Duration, error) {
 
 // durationText is the form of a duration: numbers with units, such as
 // 30s and 1h30m. openapi.yaml has the same pattern.
-var durationText = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
+var durationText = pattern.Of(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
 
 // parseDuration reads a duration. One that is longer than a
 // time.Duration holds is the longest.
 func parseDuration(text string) (d time.Duration, ok bool) {
-	if !durationText.MatchString(text) {
+	if !durationText().MatchString(text) {
 		return 0, false
 	}
 	d, err := time.ParseDuration(text)

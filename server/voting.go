@@ -3,12 +3,12 @@ package server
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/resolve"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/value"
@@ -50,7 +50,7 @@ func (x *exchange) namesPerson() (known bool, err error) {
 }
 
 // versionText is an ETag of a request. openapi.yaml has the same pattern.
-var versionText = regexp.MustCompile(`^"[1-9][0-9]{0,14}"$`)
+var versionText = pattern.Of(`^"[1-9][0-9]{0,14}"$`)
 
 // seen reads If-Match: the version that a person answers.
 func (x *exchange) seen() (int64, error) {
@@ -63,7 +63,7 @@ func (x *exchange) seen() (int64, error) {
 	}
 
 	version, err := strconv.ParseInt(strings.Trim(all[0], `"`), 10, 64)
-	if len(all) > 1 || !versionText.MatchString(all[0]) || err != nil {
+	if len(all) > 1 || !versionText().MatchString(all[0]) || err != nil {
 		return 0, bad("If-Match", `expected one version in quotes, such as "3"`)
 	}
 	return version, nil
@@ -128,7 +128,7 @@ func (x *exchange) vote() error {
 
 // channelName is what a client may call itself; the server's own
 // channels say who they are themselves.
-var channelName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
+var channelName = pattern.Of(`^[A-Za-z0-9._-]{1,32}$`)
 
 // channel is where the person answered, in the client's words. reserved
 // are the names of channels of this server.
@@ -138,7 +138,7 @@ func (f *fields) channel(reserved []string) string {
 	}
 	name := f.text("channel")
 	switch {
-	case !channelName.MatchString(name):
+	case !channelName().MatchString(name):
 		f.refuse("channel", "expected 1 to 32 letters, digits and ._-")
 	case slices.Contains(reserved, name):
 		f.refuse(

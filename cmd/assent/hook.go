@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -26,45 +27,67 @@ type hookDesk struct {
 	asker approval.Asker
 }
 
-// hooksAlone opens the service of a hook without a server.
+// hooksAlone opens the service of a hook without a server. It reads the
+// rules while the store is opened: a hook stands before every tool, and
+// each takes some milliseconds.
 func hooksAlone(ctx context.Context, cfg config.MCP, asker, person string) (hook.Desk, error) {
 	a := &app{cfg: cfg.Asking(person), log: slog.New(slog.DiscardHandler)}
-	var err error
-	if a.tenants, err = loadTenants(a.cfg, a.log); err != nil {
-		return nil, err
-	}
-	agent, err := onlyAgent(a.tenants[ownTenant].plans, cfg.Agent)
-	if err != nil {
-		return nil, err
-	}
-	if a.store, err = openStore(ctx, a.cfg.Location(), a.log); err != nil {
+	read := make(chan rulesRead, 1)
+	go func() { read <- readRules(a.cfg, cfg.Agent, a.log) }()
+	opened, err := openStore(ctx, a.cfg.Location(), a.log)
+	rules := <-read
+	switch {
+	case rules.err != nil && err == nil:
+		return nil, errors.Join(rules.err, opened.Close())
+	case rules.err != nil:
+		return nil, rules.err
+	case err != nil:
 		return nil, fmt.Errorf("%w; see that its disk has room and its directory can be written, or name another file "+
 			"with --store", err)
 	}
+
+	a.store, a.tenants = opened, rules.tenants
 	a.people = directory.With(a.tenants.directories(), a.store, time.Now)
 	a.service = a.newService(nil)
 
 	who := approval.Asker{Token: asker, Person: person}
 
 	return &hookDesk{
-		Side:  hold.Embedded(a.service, hold.Place{Tenant: ownTenant, Agent: agent}, who),
+		Side:  hold.Embedded(a.service, hold.Place{Tenant: ownTenant, Agent: rules.agent}, who),
 		app:   a,
-		agent: agent,
+		agent: rules.agent,
 		asker: who,
 	}, nil
+}
+
+// rulesRead are the rules of a hook without a server, and the id of its
+// agent.
+type rulesRead struct {
+	tenants tenants
+	agent   string
+	err     error
+}
+
+// readRules reads the files of a hook. What it panics with is an error:
+// whoever reads them beside something else can't catch it.
+func readRules(cfg config.Serve, agentFile string, log *slog.Logger) (out rulesRead) {
+	defer func() {
+		if p := recover(); p != nil {
+			out.err = fmt.Errorf("read the rules: %v", p)
+		}
+	}()
+	if out.tenants, out.err = loadTenants(cfg, log); out.err != nil {
+		return out
+	}
+	out.agent, out.err = onlyAgent(out.tenants[ownTenant].plans, agentFile)
+
+	return out
 }
 
 // hookFinds says what is wrong with the files of a hook without a
 // server, which opens no store for that.
 func hookFinds(cfg config.MCP) error {
-	log := slog.New(slog.DiscardHandler)
-	loaded, err := loadTenants(cfg.Asking(""), log)
-	if err != nil {
-		return err
-	}
-	_, err = onlyAgent(loaded[ownTenant].plans, cfg.Agent)
-
-	return err
+	return readRules(cfg.Asking(""), cfg.Agent, slog.New(slog.DiscardHandler)).err
 }
 
 // hookWait is how long one look at a request waits.

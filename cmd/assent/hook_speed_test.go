@@ -13,9 +13,9 @@ import (
 )
 
 // mostOfStart is how much more processor time an allowed call may take
-// than to start and print the help: what else a call takes was more
-// than twice that before it was cut.
-const mostOfStart = 2.4
+// than to start and print the help: 2.1 to 2.5 times are measured. A
+// call took 3.4 times as much before the work beside its start was cut.
+const mostOfStart = 2.8
 
 // TestHookTakesNotMuchMoreThanItsStart: it runs before every tool. Time
 // of the processor is measured, and the least of many runs compared:

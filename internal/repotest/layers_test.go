@@ -28,6 +28,7 @@ const (
 func layers() []layer {
 	return []layer{
 		{"internal/safetext", 0},
+		{"internal/pattern", 0},
 		{"value", 1},
 		{"diag", 1},
 		{"internal/automata", 1},

@@ -265,7 +265,7 @@ func checkHeaders(d *document.Decoder, n *yamldoc.Node, u *Upstream) {
 		for _, f := range fields(n.Get(field)) {
 			name := textproto.CanonicalMIMEHeaderKey(f.Key.Text)
 			switch {
-			case !header.MatchString(f.Key.Text):
+			case !header().MatchString(f.Key.Text):
 				d.Wrong(f.Key, "this is no name of a header", "one such as X-Api-Key", "")
 			case IsOurHeader(name):
 				d.Wrong(f.Key, "the gateway sets "+name+" itself", "another header", "")

@@ -5,12 +5,12 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/internal/document"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/rap/peer"
 )
 
@@ -102,21 +102,21 @@ func isStoreURL(s string) bool { return strings.Contains(s, "://") }
 func isArgument(s string) bool { return !strings.ContainsRune(s, 0) }
 
 var (
-	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	alias    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	name     = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
-	header   = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	variable = pattern.Of(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	alias    = pattern.Of(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	name     = pattern.Of(`^[a-z0-9][a-z0-9-]{0,62}$`)
+	header   = pattern.Of("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 )
 
 // IsVariable reports whether a name may be that of a variable.
-func IsVariable(s string) bool { return variable.MatchString(s) }
+func IsVariable(s string) bool { return variable().MatchString(s) }
 
 // IsAlias reports whether a name may stand for a server: in agents'
 // files, and before the names of its tools. Two underscores are what
 // parts the two.
-func IsAlias(s string) bool { return alias.MatchString(s) && !strings.Contains(s, "__") }
+func IsAlias(s string) bool { return alias().MatchString(s) && !strings.Contains(s, "__") }
 
-func isName(s string) bool { return name.MatchString(s) }
+func isName(s string) bool { return name().MatchString(s) }
 
 func isAddress(s string) bool {
 	_, port, err := net.SplitHostPort(s)

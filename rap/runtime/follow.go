@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/rap"
 	"github.com/assent-dev/assent/rap/internal/names"
 )
@@ -27,14 +27,14 @@ type Place struct {
 func (p Place) String() string { return strconv.Itoa(p.Events) + "." + strconv.Itoa(p.Views) }
 
 // placeText is a place. openapi.yaml has the same pattern.
-var placeText = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$`)
+var placeText = pattern.Of(`^(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})$`)
 
 // ErrPlace says that a text is no place.
 var ErrPlace = errors.New("expected the id of an event of this stream, such as 3.1")
 
 // ParsePlace reads a place; ErrPlace.
 func ParsePlace(text string) (Place, error) {
-	if !placeText.MatchString(text) {
+	if !placeText().MatchString(text) {
 		return Place{}, ErrPlace
 	}
 	events, views, _ := strings.Cut(text, ".")

@@ -28,12 +28,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/server/directory"
 	"github.com/assent-dev/assent/server/quota"
 	"github.com/assent-dev/assent/store"
@@ -194,7 +194,7 @@ func checkURL(text string, dev bool) (*url.URL, error) {
 }
 
 // providerID is what stands in redirect addresses.
-var providerID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+var providerID = pattern.Of(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
 // Handler answers everything below /auth/.
 func (a *Auth) Handler() http.Handler {

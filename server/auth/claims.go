@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/server/directory"
 )
 
@@ -111,14 +111,14 @@ func userInfo(
 }
 
 // httpStatus begins the error of an answer that is none.
-var httpStatus = regexp.MustCompile(`^([0-9]{3}) [A-Za-z ]*:`)
+var httpStatus = pattern.Of(`^([0-9]{3}) [A-Za-z ]*:`)
 
 // userInfoError leaves out what the provider sent beside its status.
 func userInfoError(err error) error {
 	if unreached, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%w: %w", errUnreachable, unreached)
 	}
-	status := httpStatus.FindStringSubmatch(err.Error())
+	status := httpStatus().FindStringSubmatch(err.Error())
 	switch {
 	case status == nil:
 		return errors.New("the provider's UserInfo can't be read")

@@ -45,7 +45,7 @@ type Provider struct {
 }
 
 func (p *Provider) check() error {
-	if !providerID.MatchString(p.ID) {
+	if !providerID().MatchString(p.ID) {
 		return fmt.Errorf("sign-in provider %q: expected an id of lower-case letters, digits and -", p.ID)
 	}
 	if p.ClientID == "" {

@@ -2,11 +2,11 @@ package inbox
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
@@ -16,13 +16,13 @@ func tail(id string) string { return id[max(0, len(id)-6):] }
 // about shortens the ids that we make, such as apr_…, and leaves names
 // of people and agents whole.
 func about(subject string) string {
-	if madeID.MatchString(subject) {
+	if madeID().MatchString(subject) {
 		return "…" + tail(subject)
 	}
 	return subject
 }
 
-var madeID = regexp.MustCompile(`^[a-z]{3}_[a-z0-9]{20,}$`)
+var madeID = pattern.Of(`^[a-z]{3}_[a-z0-9]{20,}$`)
 
 // short is the beginning of a digest, which people compare.
 func short(digest string) string {

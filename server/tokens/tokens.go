@@ -12,11 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/server/openapi"
 	"github.com/assent-dev/assent/store"
 )
@@ -230,10 +230,10 @@ func (m *Maker) Check(ctx context.Context, tenant string, spec Spec, by By) (sto
 
 // plainName is how a token may be called. It holds no slash, which the
 // names of programs inside assent have.
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var plainName = pattern.Of(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 func checkName(name string) error {
-	if !plainName.MatchString(name) {
+	if !plainName().MatchString(name) {
 		return refuse("name", "letters, digits and ._-, a letter or digit first, at most 100")
 	}
 	return nil

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/pattern"
 	"github.com/assent-dev/assent/internal/safetext"
 )
 
@@ -20,7 +20,7 @@ import (
 const direct = "direct"
 
 // directForm is that of the id of direct messages.
-var directForm = regexp.MustCompile(`^D[A-Z0-9]{1,32}$`)
+var directForm = pattern.Of(`^D[A-Z0-9]{1,32}$`)
 
 // recipient is the Slack user of the one person who may answer, in our
 // workspace and as the directory has it; "" when it has none, and in a
@@ -70,7 +70,7 @@ func (a *App) userIn(name string) string {
 		return ""
 	}
 	user = strings.TrimPrefix(user, a.cfg.Team+":")
-	if !userForm.MatchString(user) {
+	if !userForm().MatchString(user) {
 		return ""
 	}
 
@@ -87,7 +87,7 @@ func (a *App) converse(ctx context.Context, user string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case c == nil || c.User != user || !directForm.MatchString(c.ID):
+	case c == nil || c.User != user || !directForm().MatchString(c.ID):
 		return "", errors.New("the messages that Slack opened are not those with the user " + user)
 	}
 
@@ -124,7 +124,7 @@ func (a *App) placeOf(
 		return place, false, nil
 	}
 
-	if !directForm.MatchString(channel) {
+	if !directForm().MatchString(channel) {
 		return "", false, nil
 	}
 

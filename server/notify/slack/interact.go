@@ -185,7 +185,7 @@ func (in *interaction) submitted(w *wire) error {
 // identify reads the ticket and holds the names to their forms, so that
 // none of them can mean something else elsewhere.
 func (in *interaction) identify() (err error) {
-	if !userForm.MatchString(in.user) || !teamForm.MatchString(in.team) {
+	if !userForm().MatchString(in.user) || !teamForm().MatchString(in.team) {
 		return errPayload
 	}
 	in.ticket, err = parseTicket(in.origin.Ticket)

@@ -319,7 +319,7 @@ func (in input) texts(f *form.Field) []string {
 const noOption = "\x00"
 
 func optionOf(f *form.Field, number string) string {
-	if !numberForm.MatchString(number) {
+	if !numberForm().MatchString(number) {
 		return noOption
 	}
 	n, err := strconv.Atoi(number)

@@ -22,7 +22,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -32,6 +31,7 @@ import (
 	"github.com/assent-dev/assent/approval"
 	"github.com/assent-dev/assent/approval/signin"
 	"github.com/assent-dev/assent/internal/guard"
+	"github.com/assent-dev/assent/internal/pattern"
 )
 
 // name is how answers given here are recorded.
@@ -107,9 +107,9 @@ const (
 
 // The forms of Slack's ids.
 var (
-	teamForm    = regexp.MustCompile(`^[TE][A-Z0-9]{1,32}$`)
-	userForm    = regexp.MustCompile(`^[UW][A-Z0-9]{1,32}$`)
-	channelForm = regexp.MustCompile(`^[CGD][A-Z0-9]{1,32}$`)
+	teamForm    = pattern.Of(`^[TE][A-Z0-9]{1,32}$`)
+	userForm    = pattern.Of(`^[UW][A-Z0-9]{1,32}$`)
+	channelForm = pattern.Of(`^[CGD][A-Z0-9]{1,32}$`)
 )
 
 // New checks the configuration. It talks to nobody.
@@ -153,7 +153,7 @@ func (c *Config) check() error {
 	switch {
 	case c.Tenant == "":
 		return errors.New("tenant: expected a name")
-	case !teamForm.MatchString(c.Team):
+	case !teamForm().MatchString(c.Team):
 		return errors.New("team: expected the id of the workspace, such as T0123ABC")
 	case c.Token == "":
 		return errors.New("token: expected the bot's token")
@@ -166,7 +166,7 @@ func (c *Config) check() error {
 	}
 
 	for group, channel := range c.Channels {
-		if !channelForm.MatchString(channel) {
+		if !channelForm().MatchString(channel) {
 			return fmt.Errorf(
 				"channels: group %q: expected the id of a channel, such as C0123ABC, not its name",
 				group,

@@ -2,11 +2,11 @@ package slack
 
 import (
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/pattern"
 )
 
 // ticket is what a button carries: which call, exactly, its clicker
@@ -39,12 +39,12 @@ func (t ticket) String() string { return t.Request + " " + strconv.Itoa(t.Revisi
 
 var (
 	errTicket  = errors.New("not a value of our buttons")
-	ticketForm = regexp.MustCompile(`^([a-z]{2,8}_[0-9a-z]{1,64}) (0|[1-9][0-9]{0,8}) ([0-9a-f]{16})$`)
-	numberForm = regexp.MustCompile(`^(0|[1-9][0-9]{0,3})$`)
+	ticketForm = pattern.Of(`^([a-z]{2,8}_[0-9a-z]{1,64}) (0|[1-9][0-9]{0,8}) ([0-9a-f]{16})$`)
+	numberForm = pattern.Of(`^(0|[1-9][0-9]{0,3})$`)
 )
 
 func parseTicket(s string) (ticket, error) {
-	m := ticketForm.FindStringSubmatch(s)
+	m := ticketForm().FindStringSubmatch(s)
 	if m == nil {
 		return ticket{}, errTicket
 	}
@@ -69,7 +69,7 @@ func (t choiceTicket) String() string { return t.ticket.String() + " " + strconv
 // can't be read is refused: no number is ever made up.
 func parseChoice(s string) (choiceTicket, error) {
 	i := strings.LastIndexByte(s, ' ')
-	if i < 0 || !numberForm.MatchString(s[i+1:]) {
+	if i < 0 || !numberForm().MatchString(s[i+1:]) {
 		return choiceTicket{}, errTicket
 	}
 	n, err := strconv.Atoi(s[i+1:])
