@@ -2,7 +2,7 @@
 # make test    all tests, with what they need
 
 .DEFAULT_GOAL := build
-.PHONY: build playground run setup test kills pairs shell race peers peers-long fuzz cover lint bench generate update ci
+.PHONY: build playground run setup test kills pairs shell clocks race peers peers-long fuzz cover lint bench generate update ci
 
 BIN ?= bin
 PACKAGES ?= ./...
@@ -37,6 +37,9 @@ pairs: ## 200,000 pairs of plans, compared and by brute force; half an hour
 shell: ## 20,000 command lines, read and run in real shells; a minute
 	ASSENT_SHELL_LINES=20000 go test ./resolve/shellfacts -run TestAShellStartsNothingElse -v
 	go test -tags traced ./resolve/shellfacts -v # needs strace, and any of bash, dash and zsh
+
+clocks: ## hooks whose clocks are wrong, with a binary built for that; four minutes
+	go test -tags clocks ./internal/crashtest -run WrongClock -v
 
 race: ## all tests under the race detector (needs a C compiler)
 	$(MAKE) test TESTFLAGS=-race

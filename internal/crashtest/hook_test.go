@@ -70,6 +70,7 @@ func TestKillHook(t *testing.T) {
 type hooks struct {
 	bin    string
 	flags  []string
+	env    []string // beside that of the test
 	people *client.Client
 
 	// life is about how long a hook takes until it has said that an
@@ -124,12 +125,17 @@ func hooksOfServer(t *testing.T) *hooks {
 	}
 }
 
-func hooksAlone(t *testing.T) *hooks {
-	h := &hooks{bin: build(t)}
+func hooksAlone(t *testing.T) *hooks { return hooksBesideInbox(t, build(t)) }
+
+// hooksBesideInbox are hooks with a store of their own. env is the
+// inbox's, beside that of the test.
+func hooksBesideInbox(t *testing.T, bin string, env ...string) *hooks {
+	h := &hooks{bin: bin}
 	dir := t.TempDir()
 	hookFiles(t, dir)
 	h.flags = []string{"--agent-file", filepath.Join(dir, "agents/coder.agf.yaml")}
 	inbox := exec.Command(h.bin, append([]string{"hook", "inbox", "--json"}, h.flags...)...)
+	inbox.Env = append(os.Environ(), env...)
 	out, err := inbox.StdoutPipe()
 	if err := errors.Join(err, inbox.Start()); err != nil {
 		t.Fatal(err)
@@ -166,6 +172,7 @@ func document(n int) string {
 func (h *hooks) begin(t *testing.T, n int) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	cmd := exec.Command(h.bin, append([]string{"hook", "claude-code", "--wait", "0s"}, h.flags...)...)
+	cmd.Env = append(os.Environ(), h.env...)
 	cmd.Stdin = strings.NewReader(document(n))
 	var out bytes.Buffer
 	cmd.Stdout = &out

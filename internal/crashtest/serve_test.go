@@ -305,16 +305,20 @@ func sealed(ctx context.Context, t *testing.T, c *client.Client, id, event strin
 // vote answers until the answer is known to be kept. A repetition after
 // a lost reply is a duplicate, or late, which is as good.
 func vote(ctx context.Context, c *client.Client, id string) (approval.VoteOutcome, error) {
+	return answer(ctx, c, id, openapi.VoteBody{Verdict: approval.Approve})
+}
+
+// answer is vote with any answer, to what stands there.
+func answer(
+	ctx context.Context, c *client.Client, id string, body openapi.VoteBody,
+) (approval.VoteOutcome, error) {
 	for {
 		r, err := c.Request(ctx, id)
 		if err != nil {
 			return "", err
 		}
-		v, err := c.Vote(ctx, id, r.Version, openapi.VoteBody{
-			Verdict:    approval.Approve,
-			Binding:    r.Binding(),
-			ShownFully: true,
-		})
+		body.Binding, body.ShownFully = r.Binding(), true
+		v, err := c.Vote(ctx, id, r.Version, body)
 		var p *client.Problem
 		switch {
 		case err == nil:
