@@ -2,7 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { type Call, bodyOf, valuesOf } from "./call.js";
-import { AssentError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError } from "./errors.js";
+import { AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError } from "./errors.js";
 import type { Decision, Opened, Request } from "./models.js";
 import { type Event, FROM_NOW, Reader, SILENCE } from "./sse.js";
 import * as wire from "./wire.js";
@@ -145,8 +145,10 @@ export class Client {
   }
 
   async #round(way: Way, key: string | undefined, last: boolean): Promise<Taken | undefined> {
-    const { key: _, ...rest } = way.asking;
-    const opened = await this.open(way.agent, way.call, key === undefined ? rest : { ...rest, key });
+    const { key: _, opened: before, ...rest } = way.asking;
+    const opened = before?.request && !last
+      ? await this.#again(way, before, before.request.id)
+      : await this.open(way.agent, way.call, key === undefined ? rest : { ...rest, key });
     if (opened.outcome === "allow" || opened.outcome === "granted") {
       const text = bodyOf(way.call).args;
       return { text, args: await accepted(way, text), opened, edited: false };
@@ -157,6 +159,18 @@ export class Client {
     if (decided.state === "expired" && decided.cause === "plan_changed" && !last) return undefined;
     if (decided.state !== "approved") throw new NotRun(opened, decided);
     return this.#taken(way, opened, decided, last);
+  }
+
+  /** What was opened before, as it stands now. */
+  async #again(way: Way, before: Opened, id: string): Promise<Opened> {
+    const request = await this.request(id, undefined, 0, way.asking.signal);
+    const asked = request.revisions[0]!.call;
+    const names = ["kind", "tool", "server", "agent", "skill"] as const;
+    const same = names.every((name) => (asked[name] ?? "") === (way.call[name] ?? ""));
+    if (!same || asked.args !== bodyOf(way.call).args.trim() || request.agent.id !== way.agent) {
+      throw new CallError(`${id} was opened for another call`);
+    }
+    return { ...before, request };
   }
 
   async #decided(way: Way, first: Request): Promise<Request> {

@@ -36,6 +36,7 @@ export interface Asking {
   readonly cancel?: string; // where waiting ends early, take the request back, for this reason
   readonly accept?: (args: Record<string, unknown>) => unknown; // throws where arguments can't be run, before they are taken
   readonly signal?: AbortSignal; // ends the wait
+  readonly opened?: Opened; // what open answered for this call: goes on with its request, however old the key
 }
 
 /** The members that stand behind the call in a body. */

@@ -59,6 +59,18 @@ test("an approved call runs once", async (t) => {
   await assert.rejects(client.take("desk", big, { key }), says("Not run again. The approval has been used already."));
 });
 
+test("what was opened is taken without its key", async (t) => {
+  const { desk, client } = await desks(t);
+  const opened = await client.open("desk", big);
+  await assert.rejects(client.take("desk", big, { opened, wait: 0 }), StillPending);
+  await desk.vote("approve");
+  const another = /was opened for another call/;
+  await assert.rejects(client.take("desk", tool("trade", { ...BIG, amount: 30000 }), { opened }), another);
+  await assert.rejects(client.take("desk", tool("ship", BIG), { opened }), another);
+  assert.deepEqual((await client.take("desk", big, { opened })).args, BIG);
+  await assert.rejects(client.take("desk", big, { opened }), says("Not run again. The approval has been used already."));
+});
+
 test("a person denies, and says why", async (t) => {
   const { desk, client } = await desks(t);
   const waits = rejects(client.take("desk", big), says("Not run. mara@example.com denied this call: no. Do not try it again."));
