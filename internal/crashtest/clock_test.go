@@ -11,12 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/server/openapi"
 )
 
@@ -123,11 +123,9 @@ func (h *hooks) hookAt(t *testing.T, n int, by time.Duration) string {
 // whose clock is off by what a variable says.
 func buildClock(t *testing.T) string {
 	t.Helper()
-	source := filepath.Join(runtime.GOROOT(), "src", "time", "time.go")
-	text, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(exec.Command("go", "env", "GOROOT").Output())(t)
+	source := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
+	text := must.Get(os.ReadFile(source))(t)
 	const begins = "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 	if strings.Count(string(text), begins) != 1 {
 		t.Fatalf("%s: expected one %q", source, begins)
@@ -151,14 +149,9 @@ var wrong = func() (seconds int64) {
 
 	dir := t.TempDir()
 	bin, file, overlay := filepath.Join(dir, "assent"), filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json")
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{source: file}})
-	if err := errors.Join(
-		err,
-		os.WriteFile(file, []byte(changed), 0o600),
-		os.WriteFile(overlay, list, 0o600),
-	); err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(json.Marshal(map[string]any{"Replace": map[string]string{source: file}}))(t)
+	must.Do(t, os.WriteFile(file, []byte(changed), 0o600))
+	must.Do(t, os.WriteFile(overlay, list, 0o600))
 	out, err := exec.Command("go", "build", "-overlay", overlay, "-o", bin, "../../cmd/assent").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
