@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/assent-dev/assent/approval"
@@ -27,37 +28,54 @@ type hookDesk struct {
 	asker approval.Asker
 }
 
-// hooksAlone opens the service of a hook without a server. It reads the
-// rules while the store is opened: a hook stands before every tool, and
-// each takes some milliseconds.
+// hooksAlone opens the service of a hook without a server.
 func hooksAlone(ctx context.Context, cfg config.MCP, asker, person string) (hook.Desk, error) {
 	a := &app{cfg: cfg.Asking(person), log: slog.New(slog.DiscardHandler)}
-	read := make(chan rulesRead, 1)
-	go func() { read <- readRules(a.cfg, cfg.Agent, a.log) }()
-	opened, err := openStore(ctx, a.cfg.Location(), a.log)
-	rules := <-read
-	switch {
-	case rules.err != nil && err == nil:
-		return nil, errors.Join(rules.err, opened.Close())
-	case rules.err != nil:
-		return nil, rules.err
-	case err != nil:
-		return nil, fmt.Errorf("%w; see that its disk has room and its directory can be written, or name another file "+
-			"with --store", err)
+	agent, err := a.openWithRules(ctx, cfg.Agent)
+	if err != nil {
+		return nil, err
 	}
-
-	a.store, a.tenants = opened, rules.tenants
 	a.people = directory.With(a.tenants.directories(), a.store, time.Now)
 	a.service = a.newService(nil)
 
 	who := approval.Asker{Token: asker, Person: person}
 
 	return &hookDesk{
-		Side:  hold.Embedded(a.service, hold.Place{Tenant: ownTenant, Agent: rules.agent}, who),
+		Side:  hold.Embedded(a.service, hold.Place{Tenant: ownTenant, Agent: agent}, who),
 		app:   a,
-		agent: rules.agent,
+		agent: agent,
 		asker: who,
 	}, nil
+}
+
+// openWithRules reads the rules while it opens the store, and returns
+// the agent's id: a hook stands before every tool, and the two take some
+// milliseconds each. A store is made only for rules that can be read.
+func (a *app) openWithRules(ctx context.Context, agentFile string) (agent string, err error) {
+	read := make(chan rulesRead, 1)
+	go func() { read <- readRules(a.cfg, agentFile, a.log) }()
+	if _, err := os.Stat(a.cfg.Store); err != nil {
+		rules := <-read
+		if rules.err != nil {
+			return "", rules.err
+		}
+		read <- rules
+	}
+
+	opened, err := openStore(ctx, a.cfg.Location(), a.log)
+	rules := <-read
+	switch {
+	case rules.err != nil && err == nil:
+		return "", errors.Join(rules.err, opened.Close())
+	case rules.err != nil:
+		return "", rules.err
+	case err != nil:
+		return "", fmt.Errorf("%w; see that its disk has room and its directory can be written, or name another file "+
+			"with --store", err)
+	}
+	a.store, a.tenants = opened, rules.tenants
+
+	return rules.agent, nil
 }
 
 // rulesRead are the rules of a hook without a server, and the id of its

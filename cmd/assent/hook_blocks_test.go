@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 )
 
@@ -85,6 +88,34 @@ func TestHookBlocksWithoutASettingThatWorks(t *testing.T) {
 		if h := ends(t, exec.Command("assent", args...)); h.code != 2 || h.err == "" {
 			t.Errorf("%s: %+v", args, h)
 		}
+	}
+}
+
+// TestHookMakesNoStoreForRulesThatItCannotRead: nor do they cost one
+// that is there.
+func TestHookMakesNoStoreForRulesThatItCannotRead(t *testing.T) {
+	flags := hookDir(t)
+	file, store := flags[1], filepath.Join(filepath.Dir(flags[1]), "hook.db")
+	doc := hookDocs()["claude-code"](callOf("Read", `{}`))
+	rules := must.Get(os.ReadFile(file))(t)
+	broken := func() {
+		t.Helper()
+		must.Do(t, os.WriteFile(file, []byte("schema_version: 7\n"), 0o600))
+		if h := hookRuns(t, "claude-code", doc, flags...); h.code != 2 || !strings.Contains(h.err, "dev.agf.yaml:1:") {
+			t.Errorf("with broken rules: %+v", h)
+		}
+	}
+
+	broken()
+	if _, err := os.Stat(store); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a store was made: %v", err)
+	}
+	for range 2 {
+		must.Do(t, os.WriteFile(file, rules, 0o600))
+		if h := hookRuns(t, "claude-code", doc, flags...); h.code != 0 {
+			t.Errorf("with rules: %+v", h)
+		}
+		broken()
 	}
 }
 
