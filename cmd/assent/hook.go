@@ -73,6 +73,7 @@ func (a *app) openWithRules(ctx context.Context, agentFile string) (agent string
 		return "", fmt.Errorf("%w; see that its disk has room and its directory can be written, or name another file "+
 			"with --store", err)
 	}
+
 	a.store, a.tenants = opened, rules.tenants
 
 	return rules.agent, nil
