@@ -13,26 +13,27 @@ import (
 )
 
 // mostOfStart is how much more processor time an allowed call may take
-// than to start and print the help: 2.1 to 2.5 times are measured. A
-// call took 3.4 times as much before the work beside its start was cut.
-const mostOfStart = 2.8
+// than to start and print the help: what else a call takes was more
+// than twice that before it was cut.
+const mostOfStart = 2.4
 
 // TestHookTakesNotMuchMoreThanItsStart: it runs before every tool. Time
-// of the processor is measured, and the least of many runs compared:
-// both say little of what else the machine does.
+// of the processor is measured, and each call compared with the start
+// right after it: what else the machine does, and how fast it is just
+// then, changes both.
 func TestHookTakesNotMuchMoreThanItsStart(t *testing.T) {
 	flags := append([]string{"hook", "claude-code"}, hookDir(t)...)
 	doc := hookDocs()["claude-code"](callOf("Read", `{"path":"/a"}`))
-	const rounds = 20
-	var calls, starts []time.Duration
+	const rounds = 21
+	var ratios []float64
 	for range rounds {
-		calls = append(calls, hookTime(t, doc, flags...))
-		starts = append(starts, hookTime(t, "", "hook", "--help"))
+		call := hookTime(t, doc, flags...)
+		ratios = append(ratios, float64(call)/float64(hookTime(t, "", "hook", "--help")))
 	}
-	call, start := slices.Min(calls), slices.Min(starts)
-	if ratio := float64(call) / float64(start); ratio > mostOfStart {
-		t.Errorf("an allowed call takes %s of the processor, %.1f times its start (%s): expected %.1f", call, ratio, start,
-			mostOfStart)
+
+	slices.Sort(ratios)
+	if median := ratios[rounds/2]; median > mostOfStart {
+		t.Errorf("an allowed call takes %.2f times the processor of its start: expected %.1f", median, mostOfStart)
 	}
 }
 
