@@ -1,6 +1,7 @@
 /** The client of one server. */
 
 import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { type Call, bodyOf, valuesOf } from "./call.js";
 import { AssentError, CallError, NotRun, ProblemError, StillPending, UnreachableError, UnreadableError } from "./errors.js";
 import type { Decision, Opened, Request } from "./models.js";
@@ -131,7 +132,7 @@ export class Client {
       if (response.status !== 200) {
         throw new ProblemError(wire.problemOf(response.status, response.headers, await textOf(response)));
       }
-      for await (const chunk of chunksOf(response)) {
+      for await (const chunk of response.body ?? []) {
         clearTimeout(silence);
         silence = setTimeout(() => over.abort(), SILENCE * 1000);
         yield* reader.feed(chunk);
@@ -270,50 +271,24 @@ function lost(error: unknown, what: string): unknown {
   return new UnreachableError(`${what}: ${name}: ${why}`, { cause: error });
 }
 
-/** The pieces of a body, each at most as long as the line brings it. */
-async function* chunksOf(response: Response): AsyncGenerator<Uint8Array, void, undefined> {
-  const reader = response.body?.getReader();
-  try {
-    for (let got = await reader?.read(); got && !got.done; got = await reader?.read()) yield got.value;
-  } finally {
-    await reader?.cancel().catch(ignored);
-  }
-}
-
 async function textOf(response: Response): Promise<string> {
-  const decoder = new TextDecoder("utf-8", { fatal: true });
-  let text = "";
+  const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of chunksOf(response)) {
+  for await (const chunk of response.body ?? []) {
     size += chunk.length;
     if (size > wire.MAX_ANSWER) throw new UnreadableError(`the answer has more than ${wire.MAX_ANSWER} bytes`);
-    text += decoded(decoder, chunk);
+    chunks.push(chunk);
   }
-  return text + decoded(decoder);
-}
-
-function decoded(decoder: TextDecoder, chunk?: Uint8Array): string {
   try {
-    return chunk ? decoder.decode(chunk, { stream: true }) : decoder.decode();
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
   } catch {
     throw new UnreadableError("the answer is no UTF-8");
   }
 }
 
-function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(done, seconds * 1000);
-    const stopped = (): void => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    function done(): void {
-      signal?.removeEventListener("abort", stopped);
-      resolve();
-    }
-    if (signal?.aborted) stopped();
-    else signal?.addEventListener("abort", stopped, { once: true });
-  });
+/** Waits; throws the reason of a signal that ends it. */
+async function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
+  await delay(seconds * 1000, undefined, signal ? { signal } : {}).catch(() => signal?.throwIfAborted());
 }
 
 const ignored = (): void => {};
