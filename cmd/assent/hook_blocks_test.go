@@ -221,6 +221,33 @@ func TestHookBlocksWhenItIsStopped(t *testing.T) {
 	}
 }
 
+// TestHookEndsWithWhoStartedIt: what people approve once the product, or
+// its shell, is gone is left for the next hook of the call.
+func TestHookEndsWithWhoStartedIt(t *testing.T) {
+	t.Parallel()
+	flags := hookDir(t)
+	at := inboxOn(t, "hook", flags...)
+	doc := hookDocs()["codex"](callOf("Bash", `{}`))
+	shell := exec.Command("sh", append([]string{"-c", `"$0" "$@" || exit 2`, "assent", "hook", "codex"}, flags...)...)
+	shell.Stdin = strings.NewReader(doc)
+	shell.Stdout = new(testwait.Buffer) // a pipe, which the hook holds open as long as it runs
+	must.Do(t, shell.Start())
+	var asked string
+	testwait.Until(t, "people are asked", func() bool {
+		asked, _, _ = ran("", append([]string{"list", "--json"}, at...)...)
+		return strings.Contains(asked, `"apr_`)
+	})
+
+	must.Do(t, shell.Process.Kill())
+	if err := shell.Wait(); err == nil {
+		t.Error("the shell was not killed")
+	}
+	approveIn(t, at, asked)
+	if got := answers(t, "codex", doc, flags...); got.word != "allow" {
+		t.Errorf("the next hook of the call: %+v", got)
+	}
+}
+
 // TestHookBlocksInTime: a server that never answers, and a product that
 // never reads.
 func TestHookBlocksInTime(t *testing.T) {

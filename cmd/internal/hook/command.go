@@ -134,6 +134,8 @@ func (a command) decide(ctx context.Context, p *product, f flags, seen *atomic.P
 		out.err = a.report(ctx, p, f, out.event)
 		return out
 	}
+	ctx, cancel := withParent(ctx)
+	defer cancel()
 	desk, err := a.desk(ctx, p, f)
 	if err != nil {
 		out.err = err

@@ -57,6 +57,31 @@ func guarded(within time.Duration, work func(ctx context.Context) result) result
 	}
 }
 
+// parentLooks is how often withParent looks.
+const parentLooks = 200 * time.Millisecond
+
+// withParent ends when the process that started the hook has gone: nobody
+// would run then what people approve.
+func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	parent := os.Getppid()
+	look := time.NewTicker(parentLooks)
+	go func() {
+		defer look.Stop()
+		for os.Getppid() == parent {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+			}
+		}
+
+		cancel()
+	}()
+
+	return ctx, cancel
+}
+
 // contained makes an error of a panic.
 func contained(ctx context.Context, work func(ctx context.Context) result) (r result) {
 	defer func() {
