@@ -32,6 +32,8 @@ type entry struct {
 	args    []string
 	// shared: others stand in the same group.
 	shared bool
+	// guarded: the line begins with the guard.
+	guarded bool
 }
 
 // read reads a file, and finds the hooks of assent in it.
@@ -117,6 +119,8 @@ func (s spot) entryOf(item any) (entry, bool) {
 			program: words[0],
 			args:    words[1:],
 			shared:  len(handlers) > 1,
+
+			guarded: isGuarded(handler[s.line]),
 		}, true
 	}
 
@@ -129,7 +133,7 @@ func (s spot) words(handler map[string]any) []string {
 	command, _ := handler[s.line].(string)
 	list, apart := handler["args"].([]any)
 	if !apart {
-		words, err := shell.Fields(command, func(string) string { return "" })
+		words, err := shell.Fields(strings.TrimPrefix(command, guard), func(string) string { return "" })
 		if err != nil {
 			return nil // of somebody else: ours have no such words
 		}
@@ -144,6 +148,11 @@ func (s spot) words(handler map[string]any) []string {
 	}
 
 	return out
+}
+
+func isGuarded(line any) bool {
+	text, _ := line.(string)
+	return strings.HasPrefix(text, guard)
 }
 
 func isAssent(program string) bool {

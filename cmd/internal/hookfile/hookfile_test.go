@@ -2,7 +2,9 @@ package hookfile
 
 import (
 	"bytes"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -508,7 +510,17 @@ func TestStatusTellsWhatFailsOpen(t *testing.T) {
 			product: "codex",
 			from:    `/opt/bin/assent`,
 			to:      `/gone/assent`,
-			says:    "/gone/assent can't be run, so that every call runs",
+			says:    "/gone/assent can't be run, so that every call is blocked",
+		},
+		"line": {
+			product: "gemini",
+			from:    settingsText(guard),
+			says:    "the line has no shell that blocks when the hook fails: calls run when the hook is killed or can't start",
+		},
+		"runs": {
+			product: "codex",
+			from:    settingsText(guard),
+			says:    "/opt/bin/assent can't be run, so that every call runs",
 		},
 		"blocked": {
 			product: "copilot",
@@ -566,6 +578,91 @@ func TestStatusTellsWhatFailsOpen(t *testing.T) {
 	w.install("cursor", "--observe")
 	w.wants(1, "even so: --observe holds nothing up: every call runs", "status", "cursor")
 	w.wants(1, "runs 2 hooks of assent for each call", statusOfTwo(w)...)
+}
+
+// TestALineBlocksWhateverEndsTheHook: where the product lets calls run
+// when a hook fails, its line has every shell end as a hook that blocks.
+func TestALineBlocksWhateverEndsTheHook(t *testing.T) {
+	w := newWorld(t)
+	program := w.path("with space", "assent")
+	reporting, deciding, err := codex().handlers(program, hook.Line{Args: []string{"hook", "codex", "--agent", "it's"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shell := range shells(t) {
+		for script, want := range map[string]int{"kill -9 $$": 2, "exit 1": 2, "exit 2": 2, "exit 0": 0, "": 2} {
+			_ = os.Remove(program)
+			if script != "" {
+				w.write(program, "#!/bin/sh\necho \"$@\"\n"+script+"\n")
+				if err := os.Chmod(program, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			code, out, told := ran(t, shell, deciding[1].Value)
+			if code != want || (want == 2) != strings.Contains(told, "assent: Not run. The hook gave no answer.") {
+				t.Errorf("%s, %q: code %d, want %d: %s", shell, script, code, want, told)
+			}
+			if script != "" && out != "hook codex --agent it's\n" {
+				t.Errorf("%s, %q: the hook was run with %q", shell, script, out)
+			}
+			if code, _, _ := ran(t, shell, reporting[1].Value); script == "exit 1" && code != 1 {
+				t.Errorf("%s: an event that decides nothing ended with %d", shell, code)
+			}
+		}
+	}
+}
+
+// settingsText is a text as it stands within a text of a settings file.
+func settingsText(text string) string { return strings.ReplaceAll(text, `"`, `\"`) }
+
+// shells are those of this machine that a product may run lines with.
+func shells(t *testing.T) (out []string) {
+	t.Helper()
+	for _, name := range []string{"sh", "bash", "dash", "zsh", "fish"} {
+		if path, err := exec.LookPath(name); err == nil {
+			out = append(out, path)
+		}
+	}
+	if len(out) < 2 {
+		t.Fatalf("expected sh and bash, found %q", out)
+	}
+
+	return out
+}
+
+// ran runs a line in a shell.
+func ran(t *testing.T, shell string, line any) (code int, out, told string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), shell, "-c", line.(string))
+	cmd.Stdout = &stdout
+	cmd.Stderr = &stderr
+	var ended *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+
+	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
+}
+
+// TestObservingBlocksNothing: neither a field nor the line of an install
+// that observes has calls blocked when the hook fails.
+func TestObservingBlocksNothing(t *testing.T) {
+	everyProduct(t, func(t *testing.T, w *world, product string) {
+		w.install(product, "--observe")
+		text := w.read(w.file(product, edits.User))
+		for _, blocks := range []string{settingsText(guard), "onFailure", "failClosed"} {
+			if strings.Contains(text, blocks) {
+				t.Errorf("%s is in\n%s", blocks, text)
+			}
+		}
+
+		said := w.wants(1, "even so: --observe holds nothing up", "status", product)
+		if strings.Contains(said, "when the hook is killed") {
+			t.Errorf("status says\n%s", said)
+		}
+	})
 }
 
 // TestStatusTellsSwitchesInOtherFiles: the hook of the user stands, and

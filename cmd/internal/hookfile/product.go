@@ -52,9 +52,9 @@ type product struct {
 	// closed is the field that has the product block when the hook
 	// fails; nil where it has none.
 	closed *settings.Field
-	// blocks: calls are blocked where the hook can't start, with closed
-	// or without.
-	blocks bool
+	// guarded: the product has no such field and lets calls run when the
+	// hook fails, so the line has a shell that blocks them then.
+	guarded bool
 	// open says what runs all the same; "" for nothing.
 	open string
 	// further is what the person has to do before the hook runs.
@@ -97,7 +97,6 @@ func claudeCode() *product {
 		limit:   "timeout",
 		unit:    time.Second,
 		closed:  &settings.Field{Name: "onFailure", Value: "block"},
-		blocks:  true,
 		file: func(p edits.Place, scope string) string {
 			switch {
 			case scope == edits.Project:
@@ -136,7 +135,10 @@ func codex() *product {
 		line:    "command",
 		limit:   "timeout",
 		unit:    time.Second,
-		file:    func(p edits.Place, scope string) string { return filepath.Join(home(p, scope), "hooks.json") },
+
+		guarded: true,
+
+		file: func(p edits.Place, scope string) string { return filepath.Join(home(p, scope), "hooks.json") },
 		further: func(scope string) string {
 			text := "Codex runs the hook once you have trusted it: start codex, type /hooks, and trust this one"
 			if scope == edits.Project {
@@ -145,7 +147,8 @@ func codex() *product {
 
 			return text
 		},
-		open: "calls run when the hook is killed, when it runs out of time, and until you have trusted it (/hooks)",
+		open: "calls run when the hook runs out of time, and until you have trusted it (/hooks); and no hook hears of what " +
+			"the model writes to a program that runs already (write_stdin)",
 		off: func(p edits.Place, _ *settings.Table) (string, error) {
 			var files []string
 			for _, scope := range anywhere() {
@@ -176,7 +179,6 @@ func copilot() *product {
 
 			return filepath.Join(cmp.Or(p.Getenv("COPILOT_HOME"), p.Home(".copilot")), "hooks", "assent.json")
 		},
-		blocks:  true,
 		further: nothing,
 		open:    "calls run when the hook runs out of time",
 		off: func(p edits.Place, s *settings.Table) (string, error) {
@@ -202,7 +204,6 @@ func cursor() *product {
 		limit:   "timeout",
 		unit:    time.Second,
 		closed:  &settings.Field{Name: "failClosed", Value: true},
-		blocks:  true,
 		file:    func(p edits.Place, scope string) string { return p.Either(scope, ".cursor", "hooks.json") },
 		further: nothing,
 		off:     func(edits.Place, *settings.Table) (string, error) { return "", nil },
@@ -221,6 +222,9 @@ func gemini() *product {
 		limit:   "timeout",
 		unit:    time.Millisecond,
 		label:   true,
+
+		guarded: true,
+
 		file: func(p edits.Place, scope string) string {
 			if home := p.Getenv("GEMINI_CLI_HOME"); home != "" && scope == edits.User {
 				return filepath.Join(home, ".gemini", "settings.json")
@@ -235,7 +239,7 @@ func gemini() *product {
 
 			return ""
 		},
-		open: "calls run when the hook is killed or runs out of time",
+		open: "calls run when the hook runs out of time",
 		off: func(p edits.Place, _ *settings.Table) (string, error) {
 			files := gemini().files(p)
 			text, err := switchedOff(settings.JSON, files, false, "hooksConfig", "enabled")
@@ -355,44 +359,69 @@ func (p *product) deciding(gentle bool) []string {
 
 // items are the hook as the product's settings have it, by the events.
 func (p *product) items(program string, line hook.Line, gentle bool) (map[string]settings.Object, error) {
-	handler, err := p.handler(program, line)
+	reporting, deciding, err := p.handlers(program, line)
 	out := map[string]settings.Object{}
 	for _, event := range p.reports {
-		out[event] = p.item(handler)
-	}
-	if p.closed != nil {
-		handler = append(slices.Clone(handler), *p.closed)
+		out[event] = p.item(reporting)
 	}
 	for _, event := range p.deciding(gentle) {
-		out[event] = p.item(handler)
+		out[event] = p.item(deciding)
 	}
 
 	return out, err
 }
 
-// handler is the hook without what has the product block when it fails.
-func (p *product) handler(program string, line hook.Line) (settings.Object, error) {
-	out := settings.Object{{Name: "type", Value: "command"}}
+// handlers are the hook at events that decide nothing, and at those that
+// do, with what has calls blocked when it fails. One that only observes
+// holds nothing up.
+func (p *product) handlers(program string, line hook.Line) (reporting, deciding settings.Object, err error) {
 	if p.exec {
-		out = append(
-			out,
-			settings.Field{Name: p.line, Value: program},
-			settings.Field{Name: "args", Value: line.Args},
-		)
-	} else {
-		text, err := shellLine(append([]string{program}, line.Args...))
-		if err != nil {
-			return nil, err
+		command := settings.Object{
+			{Name: p.line, Value: program},
+			{Name: "args", Value: line.Args},
 		}
-		out = append(out, settings.Field{Name: p.line, Value: text})
+		reporting = p.handler(command, line.Limit)
+		return reporting, p.shut(reporting, line.Args), nil
 	}
 
+	text, err := shellLine(append([]string{program}, line.Args...))
+	if err != nil {
+		return nil, nil, err
+	}
+	reporting = p.handler(settings.Object{{Name: p.line, Value: text}}, line.Limit)
+	if p.guarded && !observes(line.Args) {
+		text = guard + text
+	}
+	deciding = p.handler(settings.Object{{Name: p.line, Value: text}}, line.Limit)
+
+	return reporting, p.shut(deciding, line.Args), nil
+}
+
+// shut is a handler with the field that has calls blocked when it fails.
+func (p *product) shut(handler settings.Object, args []string) settings.Object {
+	if p.closed == nil || observes(args) {
+		return handler
+	}
+
+	return append(slices.Clone(handler), *p.closed)
+}
+
+func observes(args []string) bool { return slices.Contains(args, "--observe") }
+
+// guard begins a line: a shell runs the hook, and ends as one that blocks
+// whatever ends the hook but an answer. It stands in front, so that all
+// shells that a product may hand the line to read it alike.
+const guard = `sh -c '"$0" "$@" || { echo assent: Not run. The hook gave no answer. >&2; exit 2; }' `
+
+// handler is the hook with the time that the product gives it.
+func (p *product) handler(command settings.Object, needs time.Duration) settings.Object {
+	out := append(settings.Object{{Name: "type", Value: "command"}}, command...)
 	if p.label {
 		out = append(out, settings.Field{Name: "name", Value: hookName})
 	}
-	limit := (line.Limit + slack + time.Second - 1).Truncate(time.Second)
+	limit := (needs + slack + time.Second - 1).Truncate(time.Second)
 
-	return append(out, settings.Field{Name: p.limit, Value: int(limit / p.unit)}), nil
+	return append(out, settings.Field{Name: p.limit, Value: int(limit / p.unit)})
 }
 
 // item is the handler as an item of the list of its event.

@@ -91,11 +91,11 @@ func (a Commands) statusOf(s spot) status {
 	if gentle {
 		out.Open = s.ungated() + "; " + out.Open
 	}
-	if slices.Contains(e.args, "--observe") {
+	if observes(e.args) {
 		out.Open = "--observe holds nothing up: every call runs"
 	}
 	out.events(s, c, gentle)
-	out.program(s)
+	out.program(s, e)
 	for _, e := range c.ours {
 		if !slices.Contains(s.reports, e.event) {
 			out.fields(s, e)
@@ -136,11 +136,11 @@ func (o *status) events(s spot, c *content, gentle bool) {
 }
 
 // program looks for the program that the file names.
-func (o *status) program(s spot) {
+func (o *status) program(s spot, e entry) {
 	path, err := exec.LookPath(o.Program)
 	if err != nil {
 		then := "every call is blocked"
-		if !s.blocks {
+		if s.failsOpen(e) {
 			then = "every call runs"
 		}
 		o.problem("%s can't be run, so that %s: run install again", o.Program, then)
@@ -163,9 +163,7 @@ func same(a, b string) bool {
 // fields looks at what has the product run the hook for every call, and
 // block when it fails.
 func (o *status) fields(s spot, e entry) {
-	if s.closed != nil && e.fields[s.closed.Name] != s.closed.Value {
-		o.problem("%s is not %v: calls run when the hook is killed or can't start", s.closed.Name, s.closed.Value)
-	}
+	o.shut(s, e)
 	for _, name := range []string{"async", "asyncRewake"} {
 		if e.fields[name] == true {
 			o.problem("%s is true: calls don't wait for the hook", name)
@@ -184,6 +182,33 @@ func (o *status) fields(s spot, e entry) {
 	if condition, there := e.fields["if"]; there {
 		o.problem("if is %q: other calls run without the hook", condition)
 	}
+}
+
+// failsOpen reports whether calls run when a hook is killed or can't
+// start.
+func (s spot) failsOpen(e entry) bool {
+	switch {
+	case s.closed != nil:
+		return e.fields[s.closed.Name] != s.closed.Value
+	case s.guarded:
+		return !e.guarded
+	}
+
+	return false
+}
+
+// shut looks for what has calls blocked when the hook fails. One that
+// observes needs none.
+func (o *status) shut(s spot, e entry) {
+	if observes(e.args) || !s.failsOpen(e) {
+		return
+	}
+	const then = "calls run when the hook is killed or can't start"
+	if s.closed != nil {
+		o.problem("%s is not %v: %s", s.closed.Name, s.closed.Value, then)
+		return
+	}
+	o.problem("the line has no shell that blocks when the hook fails: %s; run install again", then)
 }
 
 // files looks for what the line names.
