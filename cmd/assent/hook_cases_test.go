@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	"github.com/assent-dev/assent/client"
 	"github.com/assent-dev/assent/cmd/internal/config"
 	"github.com/assent-dev/assent/internal/golden"
+	"github.com/assent-dev/assent/internal/must"
 	"github.com/assent-dev/assent/internal/testwait"
 	"github.com/assent-dev/assent/server/openapi"
 )
@@ -145,6 +147,24 @@ func hookCasesPage(t *testing.T, rows map[string][]string) {
 		}
 	} else if want != string(text) {
 		t.Errorf("%s differs, -update rewrites it", page)
+	}
+}
+
+// TestHookPageNamesTheProductsThatWereRun, by the versions that are
+// installed for it.
+func TestHookPageNamesTheProductsThatWereRun(t *testing.T) {
+	page := string(must.Get(os.ReadFile("../../docs/reference/hooks.md"))(t))
+	var peer struct{ Dependencies map[string]string }
+	must.Do(t, json.Unmarshal(must.Get(os.ReadFile("../../internal/peers/hook-clients/package.json"))(t), &peer))
+	for npm, title := range map[string]string{
+		"@anthropic-ai/claude-code": "Claude Code",
+		"@openai/codex":             "Codex",
+		"@github/copilot":           "Copilot CLI",
+		"@google/gemini-cli":        "Gemini CLI",
+	} {
+		if version := peer.Dependencies[npm]; version == "" || !strings.Contains(page, " "+title+" "+version+" |") {
+			t.Errorf("the page doesn't name %s %s", title, version)
+		}
 	}
 }
 

@@ -75,3 +75,15 @@ func TestHookBlocksOnAFullDisk(t *testing.T) {
 		}
 	})
 }
+
+// TestHookReadsCopilotsArgumentsAsAnObject, too, as newer versions of
+// Copilot CLI send them.
+func TestHookReadsCopilotsArgumentsAsAnObject(t *testing.T) {
+	args := `{"path":"/a","n":9007199254740993,"b":1.0}`
+	doc := `{"sessionId":"s","timestamp":1,"cwd":"/w","toolName":"Read","toolArgs":` + args + `}`
+	if got := answers(t, "copilot", doc, hookDir(t)...); got != (said{"allow", args, ""}) {
+		t.Errorf("%+v", got)
+	}
+	doc = strings.Replace(doc, `"b":1.0`, `"n":1`, 1)
+	blocks(t, "copilot", hookRuns(t, "copilot", doc, hookDir(t)...))
+}

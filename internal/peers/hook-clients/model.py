@@ -1,59 +1,104 @@
-"""A model that says what it is told: serves Anthropic's Messages API, and asks for the tool that the prompt names.
+"""A model that says what it is told: speaks Anthropic's Messages API, OpenAI's Responses API and Google's Gemini API, and asks for
+the tool that the prompt names.
 
-A prompt "CALL NAME {arguments}" becomes one call of that tool; once its result is there, the answer is the result. Its own words are
-written to the file that is its first argument, one JSON text a line, so that a test can see what the product told the model."""
+A prompt "CALL NAME {arguments}" becomes a call of that tool, and one with several becomes one after the other, where session_id is what
+the last one told; then the answer is "done". What the product told the model of its calls is written to the file that is this
+program's first argument, one JSON text a line."""
 
 import http.server
 import json
+import re
 import sys
 
 TOLD = open(sys.argv[1], "a", encoding="utf-8")
 
 
-def texts(message):
-    content = message["content"]
-    if isinstance(content, str):
-        return [content]
-    return [part["text"] for part in content if part["type"] == "text"]
+def turn(texts, results):
+    """What the model says next: the call that it is to make now, as (name, arguments), or a text.
+
+    results are what the product told of the calls so far."""
+    for result in results[-1:]:
+        TOLD.write(json.dumps(result) + "\n")
+        TOLD.flush()
+    prompt = next((text for text in reversed(texts) if "CALL " in text), "")
+    calls = re.finditer(r"CALL (\w+) (?=\{)", prompt)
+    wanted = [(call[1], json.JSONDecoder().raw_decode(prompt, call.end())[0]) for call in calls]
+    if len(results) >= len(wanted):
+        return "done"
+    name, args = wanted[len(results)]
+    if "session_id" in args:
+        args["session_id"] = int(re.findall(r"session ID (\d+)", json.dumps(results[-1]))[-1])
+    return name, args
 
 
-def results(message):
-    content = message["content"]
-    if isinstance(content, str):
-        return []
-    return [part for part in content if part["type"] == "tool_result"]
-
-
-def answer(request):
-    """The content of the model's turn, and why it ends."""
-    for message in reversed(request["messages"]):
-        for result in results(message):
-            TOLD.write(json.dumps(result) + "\n")
-            TOLD.flush()
-            return {"type": "text", "text": "done"}, "end_turn"
-        for text in texts(message):
-            if request.get("tools") and "CALL " in text:
-                name, args = text[text.index("CALL ") + 5 :].split(" ", 1)
-                call = {"type": "tool_use", "id": "toolu_1", "name": name, "input": json.JSONDecoder().raw_decode(args)[0]}
-                return call, "tool_use"
-    return {"type": "text", "text": "nothing"}, "end_turn"
-
-
-def events(request):
-    content, why = answer(request)
+def anthropic(request):
+    parts = []
+    for message in request["messages"]:
+        content = message["content"]
+        parts += [{"type": "text", "text": content}] if isinstance(content, str) else content
+    results = [part for part in parts if part["type"] == "tool_result"]
+    texts = [part["text"] for part in parts if part["type"] == "text"] if request.get("tools") else []
+    said = turn(texts, results)
+    why, block = "end_turn", {"type": "text", "text": said}
+    if not isinstance(said, str):
+        why, block = "tool_use", {"type": "tool_use", "id": "toolu_1", "name": said[0], "input": said[1]}
     usage = {"input_tokens": 1, "output_tokens": 1}
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": request["model"], "content": []}
-    yield {"type": "message_start", "message": message | {"stop_reason": None, "stop_sequence": None, "usage": usage}}
-    if content["type"] == "text":
-        yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-        yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": content["text"]}}
-    else:
-        yield {"type": "content_block_start", "index": 0, "content_block": content | {"input": {}}}
-        part = {"type": "input_json_delta", "partial_json": json.dumps(content["input"])}
-        yield {"type": "content_block_delta", "index": 0, "delta": part}
-    yield {"type": "content_block_stop", "index": 0}
-    yield {"type": "message_delta", "delta": {"stop_reason": why, "stop_sequence": None}, "usage": usage}
-    yield {"type": "message_stop"}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": request["model"]}
+    if not request.get("stream"):
+        return message | {"content": [block], "stop_reason": why, "usage": usage}
+
+    empty, delta = block | {"text": ""}, {"type": "text_delta", "text": said}
+    if why == "tool_use":
+        empty, delta = block | {"input": {}}, {"type": "input_json_delta", "partial_json": json.dumps(said[1])}
+    return [
+        {"type": "message_start", "message": message | {"content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}},
+        {"type": "content_block_start", "index": 0, "content_block": empty},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": why, "stop_sequence": None}, "usage": usage},
+        {"type": "message_stop"},
+    ]
+
+
+def openai(request):
+    results = [item for item in request["input"] if item["type"] in ("function_call_output", "custom_tool_call_output")]
+    texts = [part["text"] for item in request["input"] if item["type"] == "message" and item["role"] == "user" for part in item["content"]]
+    said = turn(texts, results)
+    item = {"type": "message", "role": "assistant", "id": "msg_1", "content": [{"type": "output_text", "text": said}]}
+    if not isinstance(said, str):
+        name, args = said
+        call = {"id": f"fc_{len(results)}", "call_id": f"call_{len(results)}", "name": name}
+        item = call | {"type": "function_call", "arguments": json.dumps(args)}
+        if list(args) == ["input"]:  # a tool that takes a text
+            item = call | {"type": "custom_tool_call", "input": args["input"]}
+    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+    return [
+        {"type": "response.created", "response": {"id": "resp_1"}},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {"id": "resp_1", "usage": usage}},
+    ]
+
+
+def gemini(request):
+    parts = [part for content in request["contents"] for part in content["parts"]]
+    results = [part["functionResponse"] for part in parts if "functionResponse" in part]
+    texts = [part["text"] for part in parts if "text" in part] if request.get("tools") else []
+    said = turn(texts, results)
+    part = {"text": said} if isinstance(said, str) else {"functionCall": {"name": said[0], "args": said[1]}}
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    return {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}}
+
+
+def answer(path, request):
+    """One JSON value, or a list of events."""
+    if "count_tokens" in path:
+        return {"input_tokens": 1}
+    if path.startswith("/v1/messages"):
+        return anthropic(request)
+    if path.endswith("/responses"):
+        return openai(request)
+    said = gemini(request) if "enerateContent" in path else {"totalTokens": 1}
+    return [said] if "streamGenerateContent" in path else said
 
 
 class Model(http.server.BaseHTTPRequestHandler):
@@ -64,16 +109,12 @@ class Model(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if not self.path.startswith("/v1/messages") or "count_tokens" in self.path:
-            body, kind = json.dumps({"input_tokens": 1}), "application/json"
-        elif request.get("stream"):
-            body = "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events(request))
+        said = answer(self.path, request)
+        body, kind = json.dumps(said), "application/json"
+        if isinstance(said, list):
+            names = [f"event: {event['type']}\n" if "type" in event else "" for event in said]
+            body = "".join(f"{name}data: {json.dumps(event)}\n\n" for name, event in zip(names, said))
             kind = "text/event-stream"
-        else:
-            content, why = answer(request)
-            whole = {"id": "msg_1", "type": "message", "role": "assistant", "model": request["model"], "content": [content]}
-            body = json.dumps(whole | {"stop_reason": why, "usage": {"input_tokens": 1, "output_tokens": 1}})
-            kind = "application/json"
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body.encode())))
