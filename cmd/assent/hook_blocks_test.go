@@ -230,8 +230,10 @@ func TestHookEndsWithWhoStartedIt(t *testing.T) {
 	doc := hookDocs()["codex"](callOf("Bash", `{}`))
 	shell := exec.Command("sh", append([]string{"-c", `"$0" "$@" || exit 2`, "assent", "hook", "codex"}, flags...)...)
 	shell.Stdin = strings.NewReader(doc)
-	shell.Stdout = new(testwait.Buffer) // a pipe, which the hook holds open as long as it runs
+	ends, writes := pipe(t) // the hook holds it open as long as it runs
+	shell.Stdout = writes
 	must.Do(t, shell.Start())
+	must.Do(t, writes.Close())
 	var asked string
 	testwait.Until(t, "people are asked", func() bool {
 		asked, _, _ = ran("", append([]string{"list", "--json"}, at...)...)
@@ -239,13 +241,31 @@ func TestHookEndsWithWhoStartedIt(t *testing.T) {
 	})
 
 	must.Do(t, shell.Process.Kill())
-	if err := shell.Wait(); err == nil {
-		t.Error("the shell was not killed")
+	_ = shell.Wait() // it was killed
+	must.Do(t, ends.SetReadDeadline(time.Now().Add(30*time.Second)))
+	said, err := io.ReadAll(ends)
+	if err != nil {
+		t.Fatalf("the hook goes on: %v", err)
 	}
+	blocks(t, "codex", hooked{out: string(said)})
 	approveIn(t, at, asked)
 	if got := answers(t, "codex", doc, flags...); got.word != "allow" {
 		t.Errorf("the next hook of the call: %+v", got)
 	}
+}
+
+func pipe(t *testing.T) (reads, writes *os.File) {
+	t.Helper()
+	reads, writes, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		reads.Close()
+		writes.Close()
+	})
+
+	return reads, writes
 }
 
 // TestHookBlocksInTime: a server that never answers, and a product that
@@ -271,11 +291,7 @@ func TestHookBlocksInTime(t *testing.T) {
 
 	cmd := exec.Command("assent", append([]string{"hook", "copilot"}, hookDir(t)...)...)
 	cmd.Stdin = strings.NewReader(doc(callOf("Read", `{"text":"`+strings.Repeat("x", 1<<20)+`"}`)))
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	_, w := pipe(t)
 	cmd.Stdout = w // a pipe that is full before the answer has gone through it
 	h := ends(t, cmd)
 	w.Close()

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -516,7 +515,10 @@ func TestOnlyAWindowOfTheRecordIsInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const workers = 2
 		in := &endless{line: "a line\n", left: 1_000_000}
-		src := &source{in: bufio.NewReaderSize(in, batchSize), form: Calls}
+		src, err := open(in, Calls)
+		if err != nil {
+			t.Fatal(err)
+		}
 		wait := make(chan struct{})
 		var added int
 		go func() {

@@ -97,7 +97,7 @@ def answer(path, request):
         return anthropic(request)
     if path.endswith("/responses"):
         return openai(request)
-    said = gemini(request) if "enerateContent" in path else {"totalTokens": 1}
+    said = gemini(request) if "generatecontent" in path.lower() else {"totalTokens": 1}
     return [said] if "streamGenerateContent" in path else said
 
 
