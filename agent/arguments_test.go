@@ -82,11 +82,11 @@ func TestSchemasAreKept(t *testing.T) {
 	}
 }
 
-// TestH7_ThePlanSaysWhichFunctionsTellKeysApart: the loop refuses keys
+// TestThePlanSaysWhichFunctionsTellKeysApart: the loop refuses keys
 // that differ in case alone wherever somebody decides, but for the
 // functions that the plan's owner named; where nobody decides the
 // function gets what the model wrote.
-func TestH7_ThePlanSaysWhichFunctionsTellKeysApart(t *testing.T) {
+func TestThePlanSaysWhichFunctionsTellKeysApart(t *testing.T) {
 	const file = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Looks.}
 interface: {input: {type: object}, output: {type: object}}

@@ -399,10 +399,10 @@ func TestReusedCallIDNeedsANewAnswer(t *testing.T) {
 	})
 }
 
-// TestL2_OnlyTheUserAnswers: what stands in a message of a model, a
+// TestOnlyTheUserAnswers: what stands in a message of a model, a
 // tool or a prompt approves nothing, even with the right id, and
 // whoever gave it is told; the user's own answer acts beside it.
-func TestL2_OnlyTheUserAnswers(t *testing.T) {
+func TestOnlyTheUserAnswers(t *testing.T) {
 	for _, role := range []content.Role{content.Assistant, content.ToolRole, content.System, "critic"} {
 		bothWays(t, func(t runner) {
 			var c counted

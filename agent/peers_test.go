@@ -8,7 +8,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-func TestD23_SaysThatAnAnswerShowsRoundedNumbers(t *testing.T) {
+func TestSaysThatAnAnswerShowsRoundedNumbers(t *testing.T) {
 	var c counted
 	k := paying(t, `{"id":9007199254740993}`)
 	a := c.asked(k, LoopConfig{})

@@ -12,10 +12,10 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest:
+// TestLargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest:
 // allowed, denied and covered calls; what people are asked about is
 // whole.
-func TestM10_LargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest(t *testing.T) {
+func TestLargeArgumentsOfCallsThatNobodyIsAskedAboutAreADigest(t *testing.T) {
 	h := newHarness(t)
 	large := func(n int) string {
 		return fmt.Sprintf(`{"n":%d,"x":"%s"}`, n, strings.Repeat("x", 20<<10))

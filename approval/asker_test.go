@@ -9,7 +9,7 @@ import (
 )
 
 // Nobody asks without a name: every way into the service wants one.
-func TestC1_AnAskerIsNeverEmpty(t *testing.T) {
+func TestAnAskerIsNeverEmpty(t *testing.T) {
 	h := newHarness(t)
 	ctx := context.Background()
 	r := h.asked(tool("pay", `{}`))
@@ -38,7 +38,7 @@ func TestC1_AnAskerIsNeverEmpty(t *testing.T) {
 
 // A name that passes to somebody else's token does not pass on what the
 // name asked for.
-func TestM7_OneNameOfTwoPeopleIsTwoAskers(t *testing.T) {
+func TestOneNameOfTwoPeopleIsTwoAskers(t *testing.T) {
 	h := newHarness(t)
 	ctx := context.Background()
 	bens := as("shared", "bob")
@@ -75,7 +75,7 @@ func TestM7_OneNameOfTwoPeopleIsTwoAskers(t *testing.T) {
 }
 
 // A standing approval, and the memory of a key, are their asker's as well.
-func TestM7_StandingApprovalsAndKeysAreOfOneAsker(t *testing.T) {
+func TestStandingApprovalsAndKeysAreOfOneAsker(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`), as("shared", "bob"), key("k"))
 	h.vote(r, "cy", approval.Approve, approval.VoteApproved, func(in *approval.VoteInput) {
@@ -103,7 +103,7 @@ func TestM7_StandingApprovalsAndKeysAreOfOneAsker(t *testing.T) {
 
 // A principal in a spelling that no human has is refused; one that
 // nobody is known by takes one more person.
-func TestM6_APrincipalNobodyKnowsBarsOneMorePerson(t *testing.T) {
+func TestAPrincipalNobodyKnowsBarsOneMorePerson(t *testing.T) {
 	h := newHarness(t)
 	acting := func(name, principal string) *resolve.Call {
 		c := tool(name, `{}`)
@@ -155,7 +155,7 @@ func TestAcceptUnknownPrincipals(t *testing.T) {
 // approve any more, be it that the directory knows the principal as one
 // of them by now, nor what takes more people than gave it, be it that
 // nobody knows the principal any more.
-func TestC1_AStandingApprovalIsHeldToWhoThePrincipalIsNow(t *testing.T) {
+func TestAStandingApprovalIsHeldToWhoThePrincipalIsNow(t *testing.T) {
 	for name, c := range map[string]struct {
 		accepts bool              // principals whom nobody knows, as they are
 		alias   map[string]string // by which the directory knows people, later

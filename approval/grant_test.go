@@ -528,7 +528,7 @@ func flat(t *rapid.T, text string) map[string]value.Value {
 
 // A standing approval covers no call about which a rule asks that had
 // not asked when it was given.
-func TestH2_AGrantCoversNoCallThatAnotherRuleAsksAbout(t *testing.T) {
+func TestAGrantCoversNoCallThatAnotherRuleAsksAbout(t *testing.T) {
 	h := newHarness(t)
 	offer := &approval.GrantOffer{MaxUses: 9, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
 	_, g := h.approved(tool("purge", `{"days":365}`), offer)
@@ -547,7 +547,7 @@ func TestH2_AGrantCoversNoCallThatAnotherRuleAsksAbout(t *testing.T) {
 
 // Whoever approved a standing approval can't have it cover their own
 // calls later.
-func TestH2_AGrantCoversNoCallOfItsApprovers(t *testing.T) {
+func TestAGrantCoversNoCallOfItsApprovers(t *testing.T) {
 	h := newHarness(t)
 	h.approved(tool("pay", `{}`), &approval.GrantOffer{MaxUses: 9})
 	if !h.covers(tool("pay", `{}`)) {
@@ -561,7 +561,7 @@ func TestH2_AGrantCoversNoCallOfItsApprovers(t *testing.T) {
 }
 
 // The auditor recomputes what a standing approval rests on.
-func TestH2_TheAuditorFindsAGrantThatOutranARule(t *testing.T) {
+func TestTheAuditorFindsAGrantThatOutranARule(t *testing.T) {
 	h := newHarness(t)
 	offer := &approval.GrantOffer{MaxUses: 9, Bounds: []approval.Bound{{Path: "days", Kind: approval.AtMost}}}
 	h.approved(tool("purge", `{"days":365}`), offer)
@@ -601,7 +601,7 @@ func TestH2_TheAuditorFindsAGrantThatOutranARule(t *testing.T) {
 }
 
 // No argument may vary unless every rule that asks lets it.
-func TestH2_BoundsAreWhatTheRulesName(t *testing.T) {
+func TestBoundsAreWhatTheRulesName(t *testing.T) {
 	h := newHarness(t)
 	for name, offered := range map[string][]approval.Bound{
 		"an argument that no rule names": {{Path: "amount", Kind: approval.AtMost}},
@@ -627,7 +627,7 @@ func TestH2_BoundsAreWhatTheRulesName(t *testing.T) {
 
 // A standing approval is for one use within an hour, unless its
 // approver says more.
-func TestH2_AGrantIsForOneUseUnlessMoreIsSaid(t *testing.T) {
+func TestAGrantIsForOneUseUnlessMoreIsSaid(t *testing.T) {
 	h := newHarness(t)
 	_, g := h.approved(tool("pay", `{}`), &approval.GrantOffer{Session: true})
 	if g.MaxUses != 1 || !g.Expires.Equal(h.now().Add(time.Hour)) {

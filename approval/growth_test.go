@@ -72,7 +72,7 @@ func pairs() map[string]func(n int) (before, after string) {
 	}
 }
 
-func TestL3_ComparesArgumentsInLinearTime(t *testing.T) {
+func TestComparesArgumentsInLinearTime(t *testing.T) {
 	for name, pair := range pairs() {
 		t.Run(name, func(t *testing.T) {
 			growth.Linear(t, 10_000, func(n int) func() {
@@ -83,7 +83,7 @@ func TestL3_ComparesArgumentsInLinearTime(t *testing.T) {
 	}
 }
 
-func TestL3_ComparesWithAGrantInLinearTime(t *testing.T) {
+func TestComparesWithAGrantInLinearTime(t *testing.T) {
 	bounds := []Bound{{Path: "k1", Kind: AtMost}, {Path: "0.0.0.1", Kind: AtMost}}
 	for name, pair := range pairs() {
 		t.Run(name, func(t *testing.T) {
@@ -98,9 +98,9 @@ func TestL3_ComparesWithAGrantInLinearTime(t *testing.T) {
 	}
 }
 
-// TestL3_DiffersAsAWhole: texts with more differences than anybody
+// TestDiffersAsAWhole: texts with more differences than anybody
 // reads differ as a whole, so that their paths can't fill the memory.
-func TestL3_DiffersAsAWhole(t *testing.T) {
+func TestDiffersAsAWhole(t *testing.T) {
 	before, after := pairs()["a long key above many items"](20_000)
 	got := Diff(before, after)
 	if len(got) != 1 || got[0].Path != "" || got[0].Old != before || got[0].New != after {

@@ -9,7 +9,7 @@ import (
 
 // What policy hid from whoever approved is on record, wherever in the
 // arguments it stands.
-func TestM11_HiddenValuesAreRecordedAsHidden(t *testing.T) {
+func TestHiddenValuesAreRecordedAsHidden(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("login", `{"user":"u","password":"p","more":[{"password":{"old":"x"}}]}`))
 	out := h.vote(r, "cy", approval.Approve, approval.VoteApproved)
@@ -25,7 +25,7 @@ func TestM11_HiddenValuesAreRecordedAsHidden(t *testing.T) {
 
 // A rule may forbid approving what nobody can see; denying and editing
 // it away stay possible.
-func TestM11_ARuleMayForbidApprovingHiddenValues(t *testing.T) {
+func TestARuleMayForbidApprovingHiddenValues(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("unlock", `{"user":"u","password":"p"}`))
 	_, err := h.tryVote(r, "cy", approval.Approve)
@@ -41,7 +41,7 @@ func TestM11_ARuleMayForbidApprovingHiddenValues(t *testing.T) {
 }
 
 // An edit is approved by whoever was shown all of it.
-func TestM4_AnEditNeedsToBeShownFully(t *testing.T) {
+func TestAnEditNeedsToBeShownFully(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("pay", `{}`))
 	in := approval.EditInput{

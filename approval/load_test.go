@@ -39,7 +39,7 @@ func limited(t *testing.T, err error, words ...string) {
 	}
 }
 
-func TestM10_OpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
+func TestOpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.Quota = approval.Quota{Token: approval.Amounts{Open: 3}, Tenant: approval.Amounts{Open: 5}}
 	h.start()
@@ -92,7 +92,7 @@ func TestM10_OpenRequestsOfATokenAndOfATenantEnd(t *testing.T) {
 	}
 }
 
-func TestM10_BytesOfOpenRequestsEnd(t *testing.T) {
+func TestBytesOfOpenRequestsEnd(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.Quota = approval.Quota{Token: approval.Amounts{OpenBytes: 100_000}}
 	h.start()
@@ -113,7 +113,7 @@ func TestM10_BytesOfOpenRequestsEnd(t *testing.T) {
 	}
 }
 
-func TestM10_BytesRecordedInAnHourEnd(t *testing.T) {
+func TestBytesRecordedInAnHourEnd(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.Quota = approval.Quota{
 		Token:  approval.Amounts{BytesPerHour: 100_000},
@@ -147,7 +147,7 @@ func TestM10_BytesRecordedInAnHourEnd(t *testing.T) {
 	}
 }
 
-func TestM10_EditsOfOneRequestEnd(t *testing.T) {
+func TestEditsOfOneRequestEnd(t *testing.T) {
 	h := newHarness(t)
 	text := func(n int) string {
 		return fmt.Sprintf(`{"amount":%d,"text":"%s"}`, n, strings.Repeat("x", 7<<20))

@@ -23,9 +23,9 @@ func (h *harness) void(frozen ...approval.Freeze) approval.Voided {
 	return out
 }
 
-// TestM1_ARestoreVoidsWhatCouldRunByItself: unused permits and standing
+// TestARestoreVoidsWhatCouldRunByItself: unused permits and standing
 // approvals, of every agent; what waits, and what has ended, stays.
-func TestM1_ARestoreVoidsWhatCouldRunByItself(t *testing.T) {
+func TestARestoreVoidsWhatCouldRunByItself(t *testing.T) {
 	h := newHarness(t)
 	pay, refund := tool("pay", `{"n":1}`), tool("pay", `{"n":2}`)
 	unused, grant := h.approved(pay, &approval.GrantOffer{MaxUses: 3, MaxAge: time.Hour})
@@ -78,8 +78,8 @@ func TestM1_ARestoreVoidsWhatCouldRunByItself(t *testing.T) {
 	}
 }
 
-// TestM1_ARestoreVoidsAllPages of the list of requests.
-func TestM1_ARestoreVoidsAllPages(t *testing.T) {
+// TestARestoreVoidsAllPages of the list of requests.
+func TestARestoreVoidsAllPages(t *testing.T) {
 	h := newHarness(t)
 	const n = 520 // more than a page
 	for i := range n {
@@ -90,10 +90,10 @@ func TestM1_ARestoreVoidsAllPages(t *testing.T) {
 	}
 }
 
-// TestM1_ARestoreVoidsWhatNoIndexFinds: whoever has the database
+// TestARestoreVoidsWhatNoIndexFinds: whoever has the database
 // chooses the columns that find standing approvals, so all are looked
 // at.
-func TestM1_ARestoreVoidsWhatNoIndexFinds(t *testing.T) {
+func TestARestoreVoidsWhatNoIndexFinds(t *testing.T) {
 	h := newHarness(t)
 	call := tool("pay", `{}`)
 	h.approved(call, &approval.GrantOffer{MaxUses: 3})
@@ -117,9 +117,9 @@ func TestM1_ARestoreVoidsWhatNoIndexFinds(t *testing.T) {
 	}
 }
 
-// TestM1_AnAuditorFindsWhatARestoreLeft: an entry that tells of a
+// TestAnAuditorFindsWhatARestoreLeft: an entry that tells of a
 // restore, and before it what could still run.
-func TestM1_AnAuditorFindsWhatARestoreLeft(t *testing.T) {
+func TestAnAuditorFindsWhatARestoreLeft(t *testing.T) {
 	h := newHarness(t)
 	unused, grant := h.approved(tool("pay", `{"n":1}`), &approval.GrantOffer{MaxUses: 3, MaxAge: time.Hour})
 	spent, _ := h.approved(tool("pay", `{"n":2}`), &approval.GrantOffer{MaxUses: 1, MaxAge: time.Minute})

@@ -15,7 +15,7 @@ import (
 
 // A quorum that nobody can fill is told before anybody votes: without
 // those who may not answer, and with those who may still come in.
-func TestUsers3_3_AQuorumNobodyCanFillIsTold(t *testing.T) {
+func TestAQuorumNobodyCanFillIsTold(t *testing.T) {
 	h := newHarness(t)
 	h.people.set(func(d *directory) {
 		d.groups = map[string][]string{

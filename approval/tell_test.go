@@ -17,9 +17,9 @@ import (
 	"github.com/assent-dev/assent/value"
 )
 
-// TestUsers3_2_EscalationIsSaidAsItIs: who is called in, when, whether
+// TestEscalationIsSaidAsItIs: who is called in, when, whether
 // they may approve, and what the deadline does.
-func TestUsers3_2_EscalationIsSaidAsItIs(t *testing.T) {
+func TestEscalationIsSaidAsItIs(t *testing.T) {
 	h := newHarness(t)
 	may := h.asked(tool("nudge", `{}`))
 	look := h.asked(tool("glance", `{}`))
@@ -57,9 +57,9 @@ func TestUsers3_2_EscalationIsSaidAsItIs(t *testing.T) {
 	says(h.asked(tool("pay", `{}`)), "If nobody decides by then, it expires and does not run.")
 }
 
-// TestUsers3_8_GroundsSayWhatMadeARuleAsk: values, tests and the
+// TestGroundsSayWhatMadeARuleAsk: values, tests and the
 // author's description, in words.
-func TestUsers3_8_GroundsSayWhatMadeARuleAsk(t *testing.T) {
+func TestGroundsSayWhatMadeARuleAsk(t *testing.T) {
 	call := resolve.Call{
 		Kind: resolve.Tool,
 		Tool: "wire",
@@ -139,9 +139,9 @@ func TestUsers3_8_GroundsSayWhatMadeARuleAsk(t *testing.T) {
 	}
 }
 
-// TestUsers3_6_TheWriterOfAMessageIsRecorded: an agent's author, a
+// TestTheWriterOfAMessageIsRecorded: an agent's author, a
 // policy's, or assent itself.
-func TestUsers3_6_TheWriterOfAMessageIsRecorded(t *testing.T) {
+func TestTheWriterOfAMessageIsRecorded(t *testing.T) {
 	h := newHarness(t)
 	h.plans.set(
 		t,
@@ -163,9 +163,9 @@ func TestUsers3_6_TheWriterOfAMessageIsRecorded(t *testing.T) {
 	}
 }
 
-// TestUsers3_18_ExposureIsWhatAllUsesComeTo: exactly, in the form of
+// TestExposureIsWhatAllUsesComeTo: exactly, in the form of
 // the number, with the currency beside it.
-func TestUsers3_18_ExposureIsWhatAllUsesComeTo(t *testing.T) {
+func TestExposureIsWhatAllUsesComeTo(t *testing.T) {
 	exposures := func(args string, redact []string, bounds ...string) string {
 		r := approval.Request{
 			Redact:    redact,
@@ -208,9 +208,9 @@ func TestUsers3_18_ExposureIsWhatAllUsesComeTo(t *testing.T) {
 	}
 }
 
-// TestM11_HiddenValuesAreListedByTheirPaths: in the arguments and in
+// TestHiddenValuesAreListedByTheirPaths: in the arguments and in
 // the parent's input, at any depth, and nothing else is touched.
-func TestM11_HiddenValuesAreListedByTheirPaths(t *testing.T) {
+func TestHiddenValuesAreListedByTheirPaths(t *testing.T) {
 	r := approval.Request{
 		Redact: []string{"**.password", "to.name", "parent.input.plan"},
 		Revisions: []approval.Revision{{Call: resolve.Call{
@@ -267,9 +267,9 @@ func TestM11_HiddenValuesAreListedByTheirPaths(t *testing.T) {
 	}
 }
 
-// TestUsers2_8_ARequestThatNobodyCanFillIsSaidAtOnce: by the answer to
+// TestARequestThatNobodyCanFillIsSaidAtOnce: by the answer to
 // its opening, with who is needed and who is there.
-func TestUsers2_8_ARequestThatNobodyCanFillIsSaidAtOnce(t *testing.T) {
+func TestARequestThatNobodyCanFillIsSaidAtOnce(t *testing.T) {
 	h := newHarness(t)
 	h.people.members = true
 	opened := h.open(tool("trade", `{"n":1}`))
@@ -291,9 +291,9 @@ func TestUsers2_8_ARequestThatNobodyCanFillIsSaidAtOnce(t *testing.T) {
 	}
 }
 
-// TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn: it leaves what waits
+// TestWhatOneHasAnsweredIsAListOfItsOwn: it leaves what waits
 // for them, and comes back with an edit.
-func TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
+func TestWhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("trade", `{"n":1}`))
 	type lister func(context.Context, string, string, approval.Filter) (approval.Page, error)
@@ -323,9 +323,9 @@ func TestUsers3_1_WhatOneHasAnsweredIsAListOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestUsers2_9_ACallThatCoolsDownIsToldWhatAPersonSaid: the message of
+// TestACallThatCoolsDownIsToldWhatAPersonSaid: the message of
 // the denial is no question, and holds the person's words.
-func TestUsers2_9_ACallThatCoolsDownIsToldWhatAPersonSaid(t *testing.T) {
+func TestACallThatCoolsDownIsToldWhatAPersonSaid(t *testing.T) {
 	h := newHarness(t)
 	h.vote(h.asked(tool("pay", `{"n":1}`)), "cy", approval.Deny, approval.VoteDenied)
 	again := h.open(tool("pay", `{"n":1}`))
@@ -345,9 +345,9 @@ func TestUsers2_9_ACallThatCoolsDownIsToldWhatAPersonSaid(t *testing.T) {
 	}
 }
 
-// TestM11_WhatIsHiddenIsNowhere: a hidden value is in no part of what
+// TestWhatIsHiddenIsNowhere: a hidden value is in no part of what
 // is shown, and everything else is.
-func TestM11_WhatIsHiddenIsNowhere(t *testing.T) {
+func TestWhatIsHiddenIsNowhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		args := fmt.Sprintf(`{"x":{"y":[0,{"z":"SECRET%d"}]},"k":1}`, rapid.Int().Draw(t, "n"))
 		path := rapid.SampledFrom([]string{"x", "x.y", "x.y.1", "x.y.1.z", "**.z", "x.**", "**"}).Draw(t, "path")

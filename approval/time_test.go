@@ -63,7 +63,7 @@ func TestLadderAllAtOnce(t *testing.T) {
 
 // Whom escalation calls in may fill the seats of the rule that called
 // them, from then on.
-func TestUsers3_2_EscalationLetsStandInsApprove(t *testing.T) {
+func TestEscalationLetsStandInsApprove(t *testing.T) {
 	h := newHarness(t)
 	r := h.asked(tool("nudge", `{}`))
 	h.vote(r, "dee", approval.Approve, approval.VoteNotEligible)

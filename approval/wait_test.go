@@ -29,11 +29,11 @@ func (c *countedReads) Heads(ctx context.Context, tenant string, ids []string) (
 	return c.Store.Heads(ctx, tenant, ids)
 }
 
-// TestM9_OnlyWhoIsConcernedIsWoken: many wait for one request while
+// TestOnlyWhoIsConcernedIsWoken: many wait for one request while
 // others of the tenant change all the time. They read no documents, ask
 // the store together, and are all woken when theirs changes, here or on
 // another replica.
-func TestM9_OnlyWhoIsConcernedIsWoken(t *testing.T) {
+func TestOnlyWhoIsConcernedIsWoken(t *testing.T) {
 	const waiters, changes = 200, 40
 	for name, here := range map[string]bool{"changed here": true, "changed by another replica": false} {
 		t.Run(name, func(t *testing.T) {

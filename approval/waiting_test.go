@@ -10,12 +10,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestUsers3_1_WaitingIsWhatAnAnswerWouldChange: over random stages,
+// TestWaitingIsWhatAnAnswerWouldChange: over random stages,
 // stand-ins, votes, edits, escalations, people who come and go, and
 // exclusions, a request waits for a person if and only if their answer
 // is neither a duplicate nor refused and would change something: an
 // approval fills a seat that nobody fills.
-func TestUsers3_1_WaitingIsWhatAnAnswerWouldChange(t *testing.T) {
+func TestWaitingIsWhatAnAnswerWouldChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newTrial(t)
 		x.s.clock = &clock{now: func() time.Time { return x.now }}

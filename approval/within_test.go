@@ -15,7 +15,7 @@ func within(d time.Duration) func(*approval.OpenInput) {
 
 // Who asks may wait for less time than the rules give, and never has
 // people given more.
-func TestD7_TheAskersTimeOnlyTightens(t *testing.T) {
+func TestTheAskersTimeOnlyTightens(t *testing.T) {
 	h := newHarness(t)
 	for i, c := range []struct {
 		tool         string
@@ -42,7 +42,7 @@ func TestD7_TheAskersTimeOnlyTightens(t *testing.T) {
 
 // Silence is consent after the time that the rules took for enough, and
 // not after less.
-func TestD7_AShorterTimeIsNoConsent(t *testing.T) {
+func TestAShorterTimeIsNoConsent(t *testing.T) {
 	h := newHarness(t)
 	short := h.asked(tool("drift", `{"n":1}`), within(time.Minute))
 	long := h.asked(tool("drift", `{"n":2}`), within(time.Hour))
@@ -64,7 +64,7 @@ func TestD7_AShorterTimeIsNoConsent(t *testing.T) {
 
 // The same call under the same key is the same request, however long
 // its asker waits by now; one that is shared keeps its time.
-func TestD7_TheTimeIsNoPartOfTheCall(t *testing.T) {
+func TestTheTimeIsNoPartOfTheCall(t *testing.T) {
 	h := newHarness(t)
 	first := h.asked(tool("pay", `{}`), key("k"), within(time.Hour))
 	for _, later := range []time.Duration{59 * time.Minute, time.Second, 0} {

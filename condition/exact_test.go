@@ -72,9 +72,9 @@ func textSets(a *Analyzer, pool []string) *rapid.Generator[textSet] {
 	})
 }
 
-// TestE3_SetsOfTextsAreSets: what is joined and removed is just that,
+// TestSetsOfTextsAreSets: what is joined and removed is just that,
 // and what is picked is in the set.
-func TestE3_SetsOfTextsAreSets(t *testing.T) {
+func TestSetsOfTextsAreSets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := NewAnalyzer(ToolArgs, semantics().Draw(t, "semantics"), 0)
 		pool := rapid.SliceOfN(regexes(), 1, 3).Draw(t, "patterns")
@@ -109,9 +109,9 @@ func TestE3_SetsOfTextsAreSets(t *testing.T) {
 	})
 }
 
-// TestE3_ThePatternOfTwoGroupsIsRemovedOnce: a call that neither
+// TestThePatternOfTwoGroupsIsRemovedOnce: a call that neither
 // matches is let through.
-func TestE3_ThePatternOfTwoGroupsIsRemovedOnce(t *testing.T) {
+func TestThePatternOfTwoGroupsIsRemovedOnce(t *testing.T) {
 	for _, groups := range []string{
 		`{args_match: {a: {pattern: '^x'}}}, {args_match: {a: {pattern: '^x'}}}`,
 		`{args_match: {a: {pattern: '^x'}}}, {args_match: {a: {pattern: '^x'}}}, {args_match: {a: {pattern: '^y'}}}`,
@@ -127,9 +127,9 @@ func TestE3_ThePatternOfTwoGroupsIsRemovedOnce(t *testing.T) {
 	}
 }
 
-// TestE3_ManyKeysInAnyOrderAreOneCondition: keys that split a group
+// TestManyKeysInAnyOrderAreOneCondition: keys that split a group
 // share nothing with each other.
-func TestE3_ManyKeysInAnyOrderAreOneCondition(t *testing.T) {
+func TestManyKeysInAnyOrderAreOneCondition(t *testing.T) {
 	keys := []string{"a: 1", "b: 2", "c: 3", "d.e: 4", "f: 5", "g.h: 6"}
 	x := sound(t, match(strings.Join(keys, ", ")))
 	for range keys {
@@ -149,8 +149,8 @@ func TestE3_ManyKeysInAnyOrderAreOneCondition(t *testing.T) {
 	}
 }
 
-// TestE3_StatesBoundWhatOneQuestionMayCost.
-func TestE3_StatesBoundWhatOneQuestionMayCost(t *testing.T) {
+// TestStatesBoundWhatOneQuestionMayCost.
+func TestStatesBoundWhatOneQuestionMayCost(t *testing.T) {
 	e := sound(t, match(`a: {pattern: '^[ab]*a[ab]{3}\bb$'}`))
 	for states, want := range map[int]Verdict{
 		-1:   No,
@@ -165,8 +165,8 @@ func TestE3_StatesBoundWhatOneQuestionMayCost(t *testing.T) {
 	}
 }
 
-// TestE3_EveryAlternativeOfAPatternCounts, with its own anchors.
-func TestE3_EveryAlternativeOfAPatternCounts(t *testing.T) {
+// TestEveryAlternativeOfAPatternCounts, with its own anchors.
+func TestEveryAlternativeOfAPatternCounts(t *testing.T) {
 	const pattern = `^ab|cd$|ef|^gh$`
 	for _, word := range []string{"ab", "cd", "ef", "gh"} {
 		for _, s := range []string{word, "x" + word, word + "x", "x" + word + "x"} {
@@ -178,9 +178,9 @@ func TestE3_EveryAlternativeOfAPatternCounts(t *testing.T) {
 	}
 }
 
-// TestE3_NamesInPathsAreOfASCII: letters, digits behind the first
+// TestNamesInPathsAreOfASCII: letters, digits behind the first
 // character, and underscores.
-func TestE3_NamesInPathsAreOfASCII(t *testing.T) {
+func TestNamesInPathsAreOfASCII(t *testing.T) {
 	for c := range 128 {
 		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 		digit := c >= '0' && c <= '9'
@@ -197,8 +197,8 @@ func TestE3_NamesInPathsAreOfASCII(t *testing.T) {
 	}
 }
 
-// TestE3_TheSeverityOfARuleIsThatOfItsFindings.
-func TestE3_TheSeverityOfARuleIsThatOfItsFindings(t *testing.T) {
+// TestTheSeverityOfARuleIsThatOfItsFindings.
+func TestTheSeverityOfARuleIsThatOfItsFindings(t *testing.T) {
 	for _, r := range Rules() {
 		text, _ := strings.CutPrefix(r.Bad, "condition:\n")
 		_, findings := read(t, text)
@@ -210,9 +210,9 @@ func TestE3_TheSeverityOfARuleIsThatOfItsFindings(t *testing.T) {
 	}
 }
 
-// TestE3_WhatIsNoObjectHasNothingBelow, whichever of several paths into
+// TestWhatIsNoObjectHasNothingBelow, whichever of several paths into
 // it must be there.
-func TestE3_WhatIsNoObjectHasNothingBelow(t *testing.T) {
+func TestWhatIsNoObjectHasNothingBelow(t *testing.T) {
 	lenient := Semantics{OnMissing: NoMatch} // so that a.b may be missing
 	groups := []string{
 		"parent.input.a: {ne: 5}",
@@ -237,9 +237,9 @@ func TestE3_WhatIsNoObjectHasNothingBelow(t *testing.T) {
 	}
 }
 
-// TestE3_ThePathsOfAQuestionFormATree: the parent of a path is the
+// TestThePathsOfAQuestionFormATree: the parent of a path is the
 // longest other path that it begins with, in any order.
-func TestE3_ThePathsOfAQuestionFormATree(t *testing.T) {
+func TestThePathsOfAQuestionFormATree(t *testing.T) {
 	paths := [][]string{
 		{"a"},
 		{"a", "b"},

@@ -324,9 +324,9 @@ func TestKeyOfADelegation(t *testing.T) {
 	})
 }
 
-// TestE1_KeysThatBeginWithParentNameNoArgument: what a caller puts into
+// TestKeysThatBeginWithParentNameNoArgument: what a caller puts into
 // the arguments never stands in for the parent's input.
-func TestE1_KeysThatBeginWithParentNameNoArgument(t *testing.T) {
+func TestKeysThatBeginWithParentNameNoArgument(t *testing.T) {
 	for _, key := range []string{
 		"parent.input.risk",
 		"parent.input.a.b",
@@ -363,9 +363,9 @@ func TestE1_KeysThatBeginWithParentNameNoArgument(t *testing.T) {
 	}
 }
 
-// TestE1_GovernanceSeesTheWholeCall: plain keys read the arguments and
+// TestGovernanceSeesTheWholeCall: plain keys read the arguments and
 // parent.input the parent's input, side by side.
-func TestE1_GovernanceSeesTheWholeCall(t *testing.T) {
+func TestGovernanceSeesTheWholeCall(t *testing.T) {
 	cond := match("amount: {gt: 10}, parent.input.risk: high")
 	check(t, Governance, Semantics{}, []row{
 		{cond, `{"amount":11,"parent.input":{"risk":"high"}}`, True, WhyMatched},

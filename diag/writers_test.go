@@ -243,8 +243,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestD19_JUnitNamesAreUnique, and what is below the bar passes.
-func TestD19_JUnitNamesAreUnique(t *testing.T) {
+// TestJUnitNamesAreUnique, and what is below the bar passes.
+func TestJUnitNamesAreUnique(t *testing.T) {
 	list := []diag.Report{{
 		File: "a.agf.yaml",
 		Findings: []diag.Finding{
@@ -315,8 +315,8 @@ func TestD19_JUnitNamesAreUnique(t *testing.T) {
 	}
 }
 
-// TestD20_SARIFNamesToolRulesAndRun, which Azure DevOps wants.
-func TestD20_SARIFNamesToolRulesAndRun(t *testing.T) {
+// TestSARIFNamesToolRulesAndRun, which Azure DevOps wants.
+func TestSARIFNamesToolRulesAndRun(t *testing.T) {
 	var doc struct {
 		Runs []struct {
 			AutomationDetails struct{ ID string }

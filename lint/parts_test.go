@@ -13,9 +13,9 @@ import (
 	"github.com/assent-dev/assent/lint/rules"
 )
 
-// TestUsers1_10_OneBlockDoesNotHideTheOthers: what breaks the format in
+// TestOneBlockDoesNotHideTheOthers: what breaks the format in
 // one place, and what is wrong in the rest, are told in one run.
-func TestUsers1_10_OneBlockDoesNotHideTheOthers(t *testing.T) {
+func TestOneBlockDoesNotHideTheOthers(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: desk, name: 7, description: Trades, lables: {a: b}}
 interface: {input: {type: object}, output: {type: object}}
@@ -67,10 +67,10 @@ rules:
 	)
 }
 
-// TestUsers1_10_NoFollowUpsAreInvented: when one scalar of a sound file
+// TestNoFollowUpsAreInvented: when one scalar of a sound file
 // is made a list, nothing is reported but in the part of the file that
 // holds it.
-func TestUsers1_10_NoFollowUpsAreInvented(t *testing.T) {
+func TestNoFollowUpsAreInvented(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{
 		"../examples/*/*.agf.yaml",

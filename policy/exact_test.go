@@ -20,8 +20,8 @@ func rulesOf(findings []diag.Finding) []string {
 	return all
 }
 
-// TestE3_TheReferenceOfABrokenPolicyIsRead, as far as there is one.
-func TestE3_TheReferenceOfABrokenPolicyIsRead(t *testing.T) {
+// TestTheReferenceOfABrokenPolicyIsRead, as far as there is one.
+func TestTheReferenceOfABrokenPolicyIsRead(t *testing.T) {
 	for text, want := range map[string]string{
 		"policy_ref: acme.a\nrules: 7\n": "acme.a",
 		"policy_ref: [a]\n":              "",
@@ -35,9 +35,9 @@ func TestE3_TheReferenceOfABrokenPolicyIsRead(t *testing.T) {
 	}
 }
 
-// TestE3_SoundRulesAreCheckedBesideBrokenOnes, whatever stands before
+// TestSoundRulesAreCheckedBesideBrokenOnes, whatever stands before
 // and behind them is broken.
-func TestE3_SoundRulesAreCheckedBesideBrokenOnes(t *testing.T) {
+func TestSoundRulesAreCheckedBesideBrokenOnes(t *testing.T) {
 	const (
 		head  = "policy_ref: acme.a\n"
 		sound = `    - id: sound
@@ -95,8 +95,8 @@ func TestE3_SoundRulesAreCheckedBesideBrokenOnes(t *testing.T) {
 	}
 }
 
-// TestE3_FieldsOfOtherFormatsAreTranslated.
-func TestE3_FieldsOfOtherFormatsAreTranslated(t *testing.T) {
+// TestFieldsOfOtherFormatsAreTranslated.
+func TestFieldsOfOtherFormatsAreTranslated(t *testing.T) {
 	for word, keys := range map[string]string{
 		"policy_ref":     "name id",
 		"deny:":          "deny_tools denied_tools forbidden_tools",
@@ -118,8 +118,8 @@ func TestE3_FieldsOfOtherFormatsAreTranslated(t *testing.T) {
 	}
 }
 
-// TestE3_EveryUnknownAnnotationIsReported, beside those that MCP knows.
-func TestE3_EveryUnknownAnnotationIsReported(t *testing.T) {
+// TestEveryUnknownAnnotationIsReported, beside those that MCP knows.
+func TestEveryUnknownAnnotationIsReported(t *testing.T) {
 	for range 20 { // annotations have no order
 		_, findings := policy.Parse(
 			"p.policy.yaml",
@@ -137,9 +137,9 @@ rules: [{id: r, match: {annotations: {readOnlyHint: true, aHint: true, destructi
 	}
 }
 
-// TestE3_ARefusalCountsWhatElseIsWrong, and says why without naming the
+// TestARefusalCountsWhatElseIsWrong, and says why without naming the
 // file twice.
-func TestE3_ARefusalCountsWhatElseIsWrong(t *testing.T) {
+func TestARefusalCountsWhatElseIsWrong(t *testing.T) {
 	tree := fstest.MapFS{}
 	for i, more := range []string{"", " (and 1 more)", " (and 2 more)"} {
 		tree[fmt.Sprintf("p%d.policy.yaml", i)] = file("[")
@@ -156,8 +156,8 @@ func TestE3_ARefusalCountsWhatElseIsWrong(t *testing.T) {
 	}
 }
 
-// TestE3_WhatARuleLacksIsTold, but for the effect that it only misspelt.
-func TestE3_WhatARuleLacksIsTold(t *testing.T) {
+// TestWhatARuleLacksIsTold, but for the effect that it only misspelt.
+func TestWhatARuleLacksIsTold(t *testing.T) {
 	for rule, want := range map[string][]string{
 		"{aproval: true}":          {`missing field "id"`, `unknown field "aproval"`},
 		"{id: a, aproval: true}":   {`unknown field "aproval"`},
@@ -184,8 +184,8 @@ func TestE3_WhatARuleLacksIsTold(t *testing.T) {
 	}
 }
 
-// TestE3_EveryLateEscalationIsReported.
-func TestE3_EveryLateEscalationIsReported(t *testing.T) {
+// TestEveryLateEscalationIsReported.
+func TestEveryLateEscalationIsReported(t *testing.T) {
 	_, findings := policy.Parse(
 		"p.policy.yaml",
 		[]byte(`schema_version: "1.0.0"
@@ -198,17 +198,17 @@ rules: [{id: r, approval: true, require: {within: 5m, on_timeout: escalate, esca
 	}
 }
 
-// TestE3_WithoutAVersionAPolicyLacksJustThat.
-func TestE3_WithoutAVersionAPolicyLacksJustThat(t *testing.T) {
+// TestWithoutAVersionAPolicyLacksJustThat.
+func TestWithoutAVersionAPolicyLacksJustThat(t *testing.T) {
 	_, findings := policy.Parse("p.policy.yaml", []byte("policy_ref: acme.a\nrules: [{id: r, approval: true}]\n"))
 	if len(findings) != 1 || findings[0].Message != `missing field "schema_version"` {
 		t.Error(render(findings))
 	}
 }
 
-// TestE3_WhereNothingCouldBeReadNothingElseIsMissing: that no policy is
+// TestWhereNothingCouldBeReadNothingElseIsMissing: that no policy is
 // there is no finding of its own then.
-func TestE3_WhereNothingCouldBeReadNothingElseIsMissing(t *testing.T) {
+func TestWhereNothingCouldBeReadNothingElseIsMissing(t *testing.T) {
 	_, findings := policy.LoadFS(failing{fstest.MapFS{"a.policy.yaml": file("")}, "a.policy.yaml"}, "gov")
 	if got := rulesOf(findings); !slices.Equal(got, []string{"policy-unreadable"}) {
 		t.Error(got)

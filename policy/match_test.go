@@ -205,7 +205,7 @@ func TestMatchAnnotated(t *testing.T) {
 
 // A hint of a server that nobody vouches for brings a call under a
 // rule, and never out of one.
-func TestM5_HintsOfAnUntrustedServerLiftNoRule(t *testing.T) {
+func TestHintsOfAnUntrustedServerLiftNoRule(t *testing.T) {
 	for _, c := range []struct {
 		hint           string
 		want, reported bool

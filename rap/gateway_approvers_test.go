@@ -39,10 +39,10 @@ func TestGatewayGoesByApprovers(t *testing.T) {
 	}
 }
 
-// TestD7_ApproversAreToldTheGatewaysTimeWhateverAsks: the agent's file
+// TestApproversAreToldTheGatewaysTimeWhateverAsks: the agent's file
 // alone demands nothing of the approval, and its requests end when the
 // gateway gives up all the same.
-func TestD7_ApproversAreToldTheGatewaysTimeWhateverAsks(t *testing.T) {
+func TestApproversAreToldTheGatewaysTimeWhateverAsks(t *testing.T) {
 	for require, want := range map[string]time.Duration{
 		"":                        9 * time.Minute,
 		", require: {within: 2m}": 2 * time.Minute,

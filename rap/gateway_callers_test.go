@@ -47,9 +47,9 @@ func TestGatewayChecksItsConfiguration(t *testing.T) {
 	}
 }
 
-// TestL9_AProxyIsNotLocal: a caller without a token is a program on
+// TestAProxyIsNotLocal: a caller without a token is a program on
 // this machine, which no proxy, no browser and no strange name is.
-func TestL9_AProxyIsNotLocal(t *testing.T) {
+func TestAProxyIsNotLocal(t *testing.T) {
 	h, r := confGateway(t, func(cfg *gateway.Config) {
 		cfg.Callers = append(cfg.Callers, gateway.Caller{Name: "local", Callbacks: cfg.Callers[0].Callbacks})
 	})
@@ -182,7 +182,7 @@ func TestGatewayDropsOrphans(t *testing.T) {
 
 // A session grant of an asker that is no more the same covers nothing:
 // here the runtime belongs to somebody else by now.
-func TestC1_SessionGrantsAreTheAskersOwn(t *testing.T) {
+func TestSessionGrantsAreTheAskersOwn(t *testing.T) {
 	h, r, _ := confSession(t, gateway.SessionGrants{})
 	r.in("root", "ann").free()
 	h.stop()

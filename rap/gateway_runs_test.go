@@ -126,10 +126,10 @@ func TestGatewayRelaysOneQuestion(t *testing.T) {
 	}
 }
 
-// TestD10_AnswersAfterACancellationAreNotThere: a relayed question is
+// TestAnswersAfterACancellationAreNotThere: a relayed question is
 // nobody's once its run was told to stop, as the rules' own questions
 // are.
-func TestD10_AnswersAfterACancellationAreNotThere(t *testing.T) {
+func TestAnswersAfterACancellationAreNotThere(t *testing.T) {
 	h, r := confGateway(t)
 	stuck := make(chan struct{})
 	h.ops["read_file"].does(func(ctx context.Context, job rap.Job) (rap.Outcome, error) {

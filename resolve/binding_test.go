@@ -257,9 +257,9 @@ func callLine(t *rapid.T) string {
 	return "{" + strings.Join(rapid.Permutation(fields).Draw(t, "order"), ",") + "}"
 }
 
-// TestD24_TheBindingIsComputedFromItsPage: the rules of
+// TestTheBindingIsComputedFromItsPage: the rules of
 // docs/contracts/decide.md are all that it takes.
-func TestD24_TheBindingIsComputedFromItsPage(t *testing.T) {
+func TestTheBindingIsComputedFromItsPage(t *testing.T) {
 	metadata := parseAgent(t, "agent.agf.yaml", deskTools).Metadata
 	p := plan(t, resolve.Options{}, deskTools)
 	rapid.Check(t, func(t *rapid.T) {
@@ -279,8 +279,8 @@ func TestD24_TheBindingIsComputedFromItsPage(t *testing.T) {
 	})
 }
 
-// TestD24_ThePageShowsTheObjectOfItsFirstCall, and its digest.
-func TestD24_ThePageShowsTheObjectOfItsFirstCall(t *testing.T) {
+// TestThePageShowsTheObjectOfItsFirstCall, and its digest.
+func TestThePageShowsTheObjectOfItsFirstCall(t *testing.T) {
 	page, err := os.ReadFile("../docs/contracts/decide.md")
 	if err != nil {
 		t.Fatal(err)

@@ -12,10 +12,10 @@ import (
 	"github.com/assent-dev/assent/schema"
 )
 
-// TestE3_EveryServerOfOneReferenceCounts: a child's server is the
+// TestEveryServerOfOneReferenceCounts: a child's server is the
 // parent's by its reference, wherever the two stand in their lists, and
 // all of the parent's that share it have their say.
-func TestE3_EveryServerOfOneReferenceCounts(t *testing.T) {
+func TestEveryServerOfOneReferenceCounts(t *testing.T) {
 	const other, child = "{alias: other, server_ref: o}", "{alias: mine, server_ref: shared}"
 	own := func(servers ...string) string {
 		return "action_space: {mcp_servers: [" + strings.Join(servers, ", ") + "]}\n"
@@ -42,9 +42,9 @@ func TestE3_EveryServerOfOneReferenceCounts(t *testing.T) {
 	}
 }
 
-// TestE3_NamesThatCallersBringUpAreKeptUpToABound: the last that fits
+// TestNamesThatCallersBringUpAreKeptUpToABound: the last that fits
 // is prepared once, the next every time.
-func TestE3_NamesThatCallersBringUpAreKeptUpToABound(t *testing.T) {
+func TestNamesThatCallersBringUpAreKeptUpToABound(t *testing.T) {
 	const most, longest = 4096, 256
 	p := plan(t, resolve.Options{}, deskTools)
 	call := func(name string) *resolve.Call {
@@ -72,8 +72,8 @@ func TestE3_NamesThatCallersBringUpAreKeptUpToABound(t *testing.T) {
 	}
 }
 
-// TestE3_TheStricterLimitCounts, be it the child's or the parent's.
-func TestE3_TheStricterLimitCounts(t *testing.T) {
+// TestTheStricterLimitCounts, be it the child's or the parent's.
+func TestTheStricterLimitCounts(t *testing.T) {
 	limited := func(n int) string {
 		return fmt.Sprintf("constraints: {limits: {max_tool_calls: %d}}\n", n) + deskTools
 	}
@@ -85,9 +85,9 @@ func TestE3_TheStricterLimitCounts(t *testing.T) {
 	}
 }
 
-// TestE3_WhatIsDeclaredIsNamed: a few names are listed, many are not,
+// TestWhatIsDeclaredIsNamed: a few names are listed, many are not,
 // and none is no list.
-func TestE3_WhatIsDeclaredIsNamed(t *testing.T) {
+func TestWhatIsDeclaredIsNamed(t *testing.T) {
 	for _, tt := range []struct {
 		names int
 		want  string
@@ -116,10 +116,10 @@ func (h byHand) Policy(string) (*policy.Policy, bool) { return nil, false }
 func (h byHand) Implicit() []*policy.Policy           { return h }
 func (h byHand) Err() error                           { return nil }
 
-// TestE3_PoliciesBuiltByHandAllCount, although nothing but their
+// TestPoliciesBuiltByHandAllCount, although nothing but their
 // references tells them apart; one that demands nothing leaves nothing
 // in the answer.
-func TestE3_PoliciesBuiltByHandAllCount(t *testing.T) {
+func TestPoliciesBuiltByHandAllCount(t *testing.T) {
 	always := func(ref string) *policy.Policy {
 		rule := policy.Rule{
 			ID:       "r",
@@ -145,9 +145,9 @@ func TestE3_PoliciesBuiltByHandAllCount(t *testing.T) {
 	}
 }
 
-// TestE3_EveryPointStandsOnThePage of the semantics, and the page has
+// TestEveryPointStandsOnThePage of the semantics, and the page has
 // no others.
-func TestE3_EveryPointStandsOnThePage(t *testing.T) {
+func TestEveryPointStandsOnThePage(t *testing.T) {
 	page, err := os.ReadFile("../docs/design/001-semantics.md")
 	if err != nil {
 		t.Fatal(err)

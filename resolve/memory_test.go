@@ -25,9 +25,9 @@ func allocated(work func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestH6_NumbersTakeNoTrees: what is allowed, denied or bound takes a
+// TestNumbersTakeNoTrees: what is allowed, denied or bound takes a
 // few times the memory of its text, whatever values the text holds.
-func TestH6_NumbersTakeNoTrees(t *testing.T) {
+func TestNumbersTakeNoTrees(t *testing.T) {
 	p := plan(t, resolve.Options{}, numberTools)
 	args := `{"amount":1,"a":[` + strings.Repeat("1,", 49_000) + `1]}`
 	bind := func(c *resolve.Call) func() {
@@ -58,9 +58,9 @@ func TestH6_NumbersTakeNoTrees(t *testing.T) {
 	}
 }
 
-// TestH6_FieldsOfACallTakeNoTreesOfMillions: beside the arguments a
+// TestFieldsOfACallTakeNoTreesOfMillions: beside the arguments a
 // call has small fields only.
-func TestH6_FieldsOfACallTakeNoTreesOfMillions(t *testing.T) {
+func TestFieldsOfACallTakeNoTreesOfMillions(t *testing.T) {
 	numbers := "[" + strings.Repeat("1,", 500_000) + "1]"
 	for field, line := range map[string]string{
 		"tool":        `{"kind":"tool","tool":` + numbers + `}`,

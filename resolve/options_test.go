@@ -20,11 +20,11 @@ applies: implicit
 rules: [{id: destroys, match: {annotations: {destructiveHint: true}}, approval: true}]
 `
 
-// TestM5_HintsAreBelievedWhereEveryAgentOnTheWayTrusts: a server's own
+// TestHintsAreBelievedWhereEveryAgentOnTheWayTrusts: a server's own
 // word takes a call out of a rule only when the agent and all that
 // delegate to it trust the server; and whom they trust is part of the
 // plan's version.
-func TestM5_HintsAreBelievedWhereEveryAgentOnTheWayTrusts(t *testing.T) {
+func TestHintsAreBelievedWhereEveryAgentOnTheWayTrusts(t *testing.T) {
 	trusting := resolve.Options{TrustedServers: []string{"fi*"}}
 	beside := func(parent *resolve.Plan) resolve.Options {
 		return resolve.Options{TrustedServers: trusting.TrustedServers, Parent: parent}
@@ -58,10 +58,10 @@ func TestM5_HintsAreBelievedWhereEveryAgentOnTheWayTrusts(t *testing.T) {
 	}
 }
 
-// TestH2_NothingVariesWhereTheAgentAsks: a policy names what may vary
+// TestNothingVariesWhereTheAgentAsks: a policy names what may vary
 // under a standing approval, and the agent's own rule can't, so under
 // both nothing may.
-func TestH2_NothingVariesWhereTheAgentAsks(t *testing.T) {
+func TestNothingVariesWhereTheAgentAsks(t *testing.T) {
 	const bounding = `schema_version: "1.0.0"
 policy_ref: p
 applies: implicit
@@ -80,9 +80,9 @@ rules: [{id: r, approval: true, require: {grants: {bounds: [{path: amount, kind:
 	}
 }
 
-// TestH7_TargetsAreNamedWhole: what tells keys apart is named as calls
+// TestTargetsAreNamedWhole: what tells keys apart is named as calls
 // go to it.
-func TestH7_TargetsAreNamedWhole(t *testing.T) {
+func TestTargetsAreNamedWhole(t *testing.T) {
 	for _, good := range []string{"tool pay", "mcp_tool broker/sell/all", "skill payments/refund", "delegation clerk"} {
 		if err := resolve.CheckTarget(good); err != nil {
 			t.Errorf("%s: %v", good, err)

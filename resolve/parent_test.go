@@ -12,9 +12,9 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestE1_APolicyAboutSkillsReadsTheParentsInput: the arguments of a
+// TestAPolicyAboutSkillsReadsTheParentsInput: the arguments of a
 // call can't answer for the input of the agent that makes it.
-func TestE1_APolicyAboutSkillsReadsTheParentsInput(t *testing.T) {
+func TestAPolicyAboutSkillsReadsTheParentsInput(t *testing.T) {
 	const agent = "action_space: {remote_agents: [{alias: payments, allowed_skills: [pay]}]}\n"
 	for _, match := range []string{
 		"kinds: [skill]",
@@ -60,9 +60,9 @@ func TestE1_APolicyAboutSkillsReadsTheParentsInput(t *testing.T) {
 	}
 }
 
-// TestE1_AnAgentsFileReadsNoParentFromArguments: where there is no
+// TestAnAgentsFileReadsNoParentFromArguments: where there is no
 // parent to read, the test is unknown and asks.
-func TestE1_AnAgentsFileReadsNoParentFromArguments(t *testing.T) {
+func TestAnAgentsFileReadsNoParentFromArguments(t *testing.T) {
 	const approval = "approval: {condition: {args_match: {parent.input.risk: high}}}"
 	p := plan(t, resolve.Options{}, `action_space:
   local_tools: [{alias: t, `+approval+`}]
@@ -92,10 +92,10 @@ func TestE1_AnAgentsFileReadsNoParentFromArguments(t *testing.T) {
 	}
 }
 
-// TestE1_OneViewOfACall: plain keys read the arguments and parent.input
+// TestOneViewOfACall: plain keys read the arguments and parent.input
 // the parent's input at whichever gate a rule stands; a pure delegation
 // has no arguments to read, even if it carries some.
-func TestE1_OneViewOfACall(t *testing.T) {
+func TestOneViewOfACall(t *testing.T) {
 	const agent = "action_space: {remote_agents: [{alias: payments}], local_agents: [{alias: sub, source: " +
 		"s.agf.yaml}]}\n"
 	cond := "approval: {condition: {args_match: {amount: {gt: 10}, parent.input.risk: high}}}}"
@@ -170,9 +170,9 @@ func forged(t *rapid.T) string {
 	}).Draw(t, "forged")
 }
 
-// TestE1_NoArgumentStandsInForTheParent: no argument named parent…,
+// TestNoArgumentStandsInForTheParent: no argument named parent…,
 // literal or nested, changes any decision.
-func TestE1_NoArgumentStandsInForTheParent(t *testing.T) {
+func TestNoArgumentStandsInForTheParent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := plan(t, resolve.Options{}, agentText(rt), policiesText(rt)...)
 		honest := callOf(rt)
@@ -262,9 +262,9 @@ func (m matched) widened(t *rapid.T) matched {
 	return m
 }
 
-// TestE1_WideningAMatchNeverLoosens: a rule that meets more calls
+// TestWideningAMatchNeverLoosens: a rule that meets more calls
 // decides those that it met as before, and demands as much.
-func TestE1_WideningAMatchNeverLoosens(t *testing.T) {
+func TestWideningAMatchNeverLoosens(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent := agentText(rt)
 		call := callOf(rt)

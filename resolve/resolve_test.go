@@ -104,7 +104,7 @@ func TestBinding(t *testing.T) {
 	if got, _ := p.Bind(&same); got != want {
 		t.Errorf("another spelling of the same call has another binding")
 	}
-	// What the fields of its kind change, TestD24_TheBindingIsComputedFromItsPage holds.
+	// What the fields of its kind change, TestTheBindingIsComputedFromItsPage holds.
 	changes := map[string]func(*resolve.Call){
 		"kind":   func(c *resolve.Call) { c.Kind = resolve.Delegation },
 		"tool":   func(c *resolve.Call) { c.Tool = "x" },

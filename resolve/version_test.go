@@ -31,10 +31,10 @@ func threePolicies() []string {
 	return texts
 }
 
-// TestE8_TheVersionCoversEveryPolicy: whatever changes in any of them,
+// TestTheVersionCoversEveryPolicy: whatever changes in any of them,
 // the first or the last, own or a parent's, voids what was approved
 // before.
-func TestE8_TheVersionCoversEveryPolicy(t *testing.T) {
+func TestTheVersionCoversEveryPolicy(t *testing.T) {
 	for i := range threePolicies() {
 		for _, change := range []struct{ old, new string }{
 			{"id: one", "id: uno"},
@@ -87,9 +87,9 @@ func TestE8_TheVersionCoversEveryPolicy(t *testing.T) {
 	}
 }
 
-// TestE8_TheVersionCoversEverythingElse: the agent's whole document,
+// TestTheVersionCoversEverythingElse: the agent's whole document,
 // its parents, what is missing, and the owner's choices.
-func TestE8_TheVersionCoversEverythingElse(t *testing.T) {
+func TestTheVersionCoversEverythingElse(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: a}, {alias: b, approval: {condition: [{args_match: {k: 1}}, {args_match: {k: 2, l: "3"}}]}}]
 `
@@ -172,9 +172,9 @@ func TestE8_TheVersionCoversEverythingElse(t *testing.T) {
 	}
 }
 
-// TestE8_AnApprovalEndsWithAnyChangeOfItsPolicies: the binding of a
+// TestAnApprovalEndsWithAnyChangeOfItsPolicies: the binding of a
 // call under one set of policies is that of no other.
-func TestE8_AnApprovalEndsWithAnyChangeOfItsPolicies(t *testing.T) {
+func TestAnApprovalEndsWithAnyChangeOfItsPolicies(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		agent := agentText(rt)
 		texts := policiesText(rt)
@@ -193,9 +193,9 @@ func TestE8_AnApprovalEndsWithAnyChangeOfItsPolicies(t *testing.T) {
 	})
 }
 
-// TestE2_TheMessageOfAToolListedTwiceIsItsOwn, whichever of its entries
+// TestTheMessageOfAToolListedTwiceIsItsOwn, whichever of its entries
 // comes first; a parent's does not go before it.
-func TestE2_TheMessageOfAToolListedTwiceIsItsOwn(t *testing.T) {
+func TestTheMessageOfAToolListedTwiceIsItsOwn(t *testing.T) {
 	space := func(entries, blanket string) string {
 		return "action_space: {mcp_servers: [{alias: db, approval: " + blanket + ", allowed_tools: [" + entries +
 			"]}]}\n"
@@ -262,10 +262,10 @@ func TestE2_TheMessageOfAToolListedTwiceIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestH7_KeysThatFoldAlikeAreUnreadable: in raw and in decoded
+// TestKeysThatFoldAlikeAreUnreadable: in raw and in decoded
 // arguments, in the parent's input, with rules and without, for every
 // kind of call. Nothing is bound either.
-func TestH7_KeysThatFoldAlikeAreUnreadable(t *testing.T) {
+func TestKeysThatFoldAlikeAreUnreadable(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: fetch, approval: {condition: {args_match: {url: {pattern: "^http:"}}}}}, {alias: free}]
   mcp_servers: [{alias: web}]
@@ -319,9 +319,9 @@ func TestH7_KeysThatFoldAlikeAreUnreadable(t *testing.T) {
 	}
 }
 
-// TestH7_TheOwnerNamesToolsThatTellKeysApart: by target; the parent's
+// TestTheOwnerNamesToolsThatTellKeysApart: by target; the parent's
 // input is never excepted, and a child needs its parent's word.
-func TestH7_TheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
+func TestTheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 	const agent = `action_space:
   local_tools: [{alias: grep}, {alias: other}]
   mcp_servers: [{alias: fs}, {alias: other}]
@@ -411,7 +411,7 @@ func TestH7_TheOwnerNamesToolsThatTellKeysApart(t *testing.T) {
 	}
 }
 
-func TestH7_NamesOfCaseSensitiveTargetsAreChecked(t *testing.T) {
+func TestNamesOfCaseSensitiveTargetsAreChecked(t *testing.T) {
 	for _, name := range []string{
 		"",
 		"grep",

@@ -14,10 +14,10 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// TestH3_AnAdminTokenIsNoApprover: whoever holds one makes no token
+// TestAnAdminTokenIsNoApprover: whoever holds one makes no token
 // that answers, none that asks and administers, and no token at all
 // without two administrators.
-func TestH3_AnAdminTokenIsNoApprover(t *testing.T) {
+func TestAnAdminTokenIsNoApprover(t *testing.T) {
 	h := newHarness(t)
 	admin := h.admin()
 	for _, body := range []string{
@@ -51,9 +51,9 @@ func TestH3_AnAdminTokenIsNoApprover(t *testing.T) {
 	}
 }
 
-// TestH3_ATokenThatAsksDoesNotAdminister: a token from before that
+// TestATokenThatAsksDoesNotAdminister: a token from before that
 // administers and asks does no administration.
-func TestH3_ATokenThatAsksDoesNotAdminister(t *testing.T) {
+func TestATokenThatAsksDoesNotAdminister(t *testing.T) {
 	h := newHarness(t)
 	both := h.token(store.Token{Name: "both", Scopes: []string{"request", "admin", "read"}})
 	for _, path := range []string{"/v1/tokens", "/v1/freezes/lift"} {
@@ -63,9 +63,9 @@ func TestH3_ATokenThatAsksDoesNotAdminister(t *testing.T) {
 	}
 }
 
-// TestH3_AnAdministratorNeedsAnother: the person of an admin token
+// TestAnAdministratorNeedsAnother: the person of an admin token
 // can't be the one who approves what it asks.
-func TestH3_AnAdministratorNeedsAnother(t *testing.T) {
+func TestAnAdministratorNeedsAnother(t *testing.T) {
 	h := newHarness(t)
 	must(t, h.svc.Freeze(t.Context(), "acme", "desk", "mara", "odd"))
 	root := h.token(store.Token{
@@ -88,9 +88,9 @@ func TestH3_AnAdministratorNeedsAnother(t *testing.T) {
 	h.do("POST", "/v1/freezes/lift", root, `{"agent":"desk","reason":"done"}`).must(200)
 }
 
-// TestH3_RuntimesCantSpeakForAdministration: for them the reserved
+// TestRuntimesCantSpeakForAdministration: for them the reserved
 // agent is not there.
-func TestH3_RuntimesCantSpeakForAdministration(t *testing.T) {
+func TestRuntimesCantSpeakForAdministration(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
 	for path, body := range map[string]string{
@@ -111,9 +111,9 @@ func TestH3_RuntimesCantSpeakForAdministration(t *testing.T) {
 	}
 }
 
-// TestL1_WhoLeftCanDoNothing: a token of somebody whom the directory
+// TestWhoLeftCanDoNothing: a token of somebody whom the directory
 // doesn't know any more neither freezes nor revokes.
-func TestL1_WhoLeftCanDoNothing(t *testing.T) {
+func TestWhoLeftCanDoNothing(t *testing.T) {
 	h := newHarness(t)
 	mara, gone := h.voter("mara"), h.voter("eve")
 	r := h.ask(h.runtime(), `{"amount":1}`)
@@ -139,9 +139,9 @@ func TestL1_WhoLeftCanDoNothing(t *testing.T) {
 	}
 }
 
-// TestH3_ACommandLineIsSignedInByItsPerson goes the whole way of a
+// TestACommandLineIsSignedInByItsPerson goes the whole way of a
 // command line by HTTP.
-func TestH3_ACommandLineIsSignedInByItsPerson(t *testing.T) {
+func TestACommandLineIsSignedInByItsPerson(t *testing.T) {
 	h := newHarness(t)
 	begun := h.do("POST", "/v1/device", "", `{"name":"laptop"}`).must(201)
 	code := begun.str("device_code")
@@ -193,9 +193,9 @@ func TestTheClientSignsIn(t *testing.T) {
 	}
 }
 
-// TestL15_ActsOfAdministratorsAreInTheLedger: exports, deliveries sent
+// TestActsOfAdministratorsAreInTheLedger: exports, deliveries sent
 // again, tokens, freezes.
-func TestL15_ActsOfAdministratorsAreInTheLedger(t *testing.T) {
+func TestActsOfAdministratorsAreInTheLedger(t *testing.T) {
 	h := newHarness(t)
 	admin := h.admin()
 	h.do("POST", "/v1/freezes", admin, `{"agent":"desk","reason":"odd"}`).must(200)

@@ -142,9 +142,9 @@ func TestDecideRecordsNothing(t *testing.T) {
 	}
 }
 
-// TestH7_TheAPIDeniesKeysThatFoldAlike, whether it is asked to decide
+// TestTheAPIDeniesKeysThatFoldAlike, whether it is asked to decide
 // or to open a request.
-func TestH7_TheAPIDeniesKeysThatFoldAlike(t *testing.T) {
+func TestTheAPIDeniesKeysThatFoldAlike(t *testing.T) {
 	h := newHarness(t)
 	for _, call := range []string{
 		`{"kind":"tool","tool":"quote","args":{"url":"https://fine.example","URL":"https://evil.example"}}`,
@@ -163,9 +163,9 @@ func TestH7_TheAPIDeniesKeysThatFoldAlike(t *testing.T) {
 	}
 }
 
-// TestUsers2_4_AnEditTakesAnObjectOfArguments: a person can't turn a
+// TestAnEditTakesAnObjectOfArguments: a person can't turn a
 // call into one that no runtime may ask for.
-func TestUsers2_4_AnEditTakesAnObjectOfArguments(t *testing.T) {
+func TestAnEditTakesAnObjectOfArguments(t *testing.T) {
 	h := newHarness(t)
 	r := h.ask(h.runtime(), `{"amount":1}`)
 	for _, arguments := range []string{`"[1]"`, `"null"`, `"\"{}\""`} {
@@ -184,10 +184,10 @@ func TestUsers2_4_AnEditTakesAnObjectOfArguments(t *testing.T) {
 	}
 }
 
-// TestUsers2_4_TheAPITakesAnObjectOfArguments: what SDKs hand out as
+// TestTheAPITakesAnObjectOfArguments: what SDKs hand out as
 // JSON text is refused with a sentence that says what to send; nobody
 // is asked about it, and no tool without a condition runs with it.
-func TestUsers2_4_TheAPITakesAnObjectOfArguments(t *testing.T) {
+func TestTheAPITakesAnObjectOfArguments(t *testing.T) {
 	h := newHarness(t)
 	for args, want := range map[string]string{
 		`"{\"amount\":20000}"`: "args: expected an object; args is JSON text: send the object itself",

@@ -13,10 +13,10 @@ import (
 	"github.com/assent-dev/assent/server/openapi"
 )
 
-// TestUsers4_3_ABrokenAgentDegrades: it leaves the server ready, its
+// TestABrokenAgentDegrades: it leaves the server ready, its
 // last good copy deciding, and everybody is told, but not of whom it
 // is.
-func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
+func TestABrokenAgentDegrades(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) {
 		c.UnusableAgents = func() int { return 1 }
 		c.Loaded = func(tenant string) []openapi.Loaded {
@@ -61,9 +61,9 @@ func TestUsers4_3_ABrokenAgentDegrades(t *testing.T) {
 	}
 }
 
-// TestUsers4_4_AnAgentThatWasNeverGoodIsDenied, with the place of what
+// TestAnAgentThatWasNeverGoodIsDenied, with the place of what
 // is wrong.
-func TestUsers4_4_AnAgentThatWasNeverGoodIsDenied(t *testing.T) {
+func TestAnAgentThatWasNeverGoodIsDenied(t *testing.T) {
 	h := newHarness(t)
 	text, err := os.ReadFile(filepath.Join(h.dir, "agents", "other.agf.yaml"))
 	must(t, err)
@@ -77,9 +77,9 @@ func TestUsers4_4_AnAgentThatWasNeverGoodIsDenied(t *testing.T) {
 	}
 }
 
-// TestUsers4_10_FiguresAreOfNow: what was opened, and what is frozen,
+// TestFiguresAreOfNow: what was opened, and what is frozen,
 // shows at the next scrape, however seldom the store is read otherwise.
-func TestUsers4_10_FiguresAreOfNow(t *testing.T) {
+func TestFiguresAreOfNow(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) { c.Timing.Gauges, c.Version = time.Hour, "1.2.3" })
 	shows := func(lines ...string) {
 		t.Helper()
@@ -103,9 +103,9 @@ func TestUsers4_10_FiguresAreOfNow(t *testing.T) {
 	}
 }
 
-// TestL12_MetricsElsewhere: with a listener of their own the figures
+// TestMetricsElsewhere: with a listener of their own the figures
 // are not served beside the API.
-func TestL12_MetricsElsewhere(t *testing.T) {
+func TestMetricsElsewhere(t *testing.T) {
 	h := newHarness(t, func(c *server.Config) { c.MetricsElsewhere = true })
 	h.do("GET", "/metrics", "", "").must(404)
 	own := httptest.NewRecorder()

@@ -9,10 +9,10 @@ import (
 	"github.com/assent-dev/assent/server"
 )
 
-// TestL12_AnswersForItsOwnNamesOnly: a page that makes its own name
+// TestAnswersForItsOwnNamesOnly: a page that makes its own name
 // lead here (DNS rebinding) reads nothing, and a name of ours works
 // with any port.
-func TestL12_AnswersForItsOwnNamesOnly(t *testing.T) {
+func TestAnswersForItsOwnNamesOnly(t *testing.T) {
 	inner := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret")) })
 	h := server.ForHosts(inner, []string{"Assent.example", "assent.ns.svc"}, "/slack/", "/rap/")
 	for host, ok := range map[string]bool{

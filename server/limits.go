@@ -17,7 +17,7 @@ import (
 
 // What an exchange may take of the memory, in bytes: its copies of what
 // was sent and of what is stored, and the trees of their values.
-// TestH6_BodiesWeighWhatTheyTake holds these against what is really
+// TestBodiesWeighWhatTheyTake holds these against what is really
 // allocated.
 const (
 	exchangeWeight = 128 << 10

@@ -84,9 +84,9 @@ func peak(work func()) int64 {
 	return int64(most) - int64(before.HeapAlloc)
 }
 
-// TestH6_BodiesWeighWhatTheyTake: what is counted for a body is no less
+// TestBodiesWeighWhatTheyTake: what is counted for a body is no less
 // than what the asking of it takes at most, and not absurdly more.
-func TestH6_BodiesWeighWhatTheyTake(t *testing.T) {
+func TestBodiesWeighWhatTheyTake(t *testing.T) {
 	h := newHarness(t)
 	const size = 1 << 20
 	for name, args := range map[string]string{
@@ -169,11 +169,11 @@ func (u *upload) answer() *answer {
 	}
 }
 
-// TestH6_MemoryIsTakenBeforeABodyIsRead: a token that has begun as many
+// TestMemoryIsTakenBeforeABodyIsRead: a token that has begun as many
 // large calls as fit into its part is told so before it sends more;
 // another token of the tenant, and other tenants, go on; and what was
 // begun gets its answer.
-func TestH6_MemoryIsTakenBeforeABodyIsRead(t *testing.T) {
+func TestMemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
 		l.Memory = quota.Parts{
 			Total:  400 << 20,
@@ -224,9 +224,9 @@ func TestH6_MemoryIsTakenBeforeABodyIsRead(t *testing.T) {
 	})
 }
 
-// TestH6_BodiesOfUnknownLengthTakeWhatTheyHave: a body that doesn't say
+// TestBodiesOfUnknownLengthTakeWhatTheyHave: a body that doesn't say
 // how long it is ends where there is no more room.
-func TestH6_BodiesOfUnknownLengthTakeWhatTheyHave(t *testing.T) {
+func TestBodiesOfUnknownLengthTakeWhatTheyHave(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
 		l.Memory = quota.Parts{
 			Total:  150 << 20,
@@ -270,9 +270,9 @@ func (h *harness) chunked(token string, body io.Reader) int {
 	return resp.StatusCode
 }
 
-// TestH6_ACallMayHave50000Values: more are denied, in words that say
+// TestACallMayHave50000Values: more are denied, in words that say
 // how many there were.
-func TestH6_ACallMayHave50000Values(t *testing.T) {
+func TestACallMayHave50000Values(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
 	call := func(n int) string {
@@ -289,9 +289,9 @@ func TestH6_ACallMayHave50000Values(t *testing.T) {
 	}
 }
 
-// TestH6_AFieldMayHave10000Values: beside calls there is nothing that
+// TestAFieldMayHave10000Values: beside calls there is nothing that
 // could have more.
-func TestH6_AFieldMayHave10000Values(t *testing.T) {
+func TestAFieldMayHave10000Values(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
 	id := h.ask(rt, `{"quantity":1}`).ID
@@ -307,9 +307,9 @@ func TestH6_AFieldMayHave10000Values(t *testing.T) {
 	}
 }
 
-// TestH6_LargeRequestsAreReadInTurn: many who read a request of 8 MiB
+// TestLargeRequestsAreReadInTurn: many who read a request of 8 MiB
 // at once share memory and turns, and nobody else waits for them.
-func TestH6_LargeRequestsAreReadInTurn(t *testing.T) {
+func TestLargeRequestsAreReadInTurn(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
 	reader := h.token(store.Token{Name: "reader", Scopes: []string{"read"}})
@@ -366,9 +366,9 @@ func TestH6_LargeRequestsAreReadInTurn(t *testing.T) {
 	}
 }
 
-// TestM9_PollsOfOneTokenEnd: long polls have a part for each token and
+// TestPollsOfOneTokenEnd: long polls have a part for each token and
 // tenant. Whoever has no place may ask without waiting.
-func TestM9_PollsOfOneTokenEnd(t *testing.T) {
+func TestPollsOfOneTokenEnd(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
 		l.Polls = quota.Parts{
 			Total:  4,
@@ -417,9 +417,9 @@ func TestM9_PollsOfOneTokenEnd(t *testing.T) {
 	}
 }
 
-// TestM9_StreamsOfOneTokenEnd: so have event streams, and another
+// TestStreamsOfOneTokenEnd: so have event streams, and another
 // tenant's are its own.
-func TestM9_StreamsOfOneTokenEnd(t *testing.T) {
+func TestStreamsOfOneTokenEnd(t *testing.T) {
 	h := newHarness(t, limited(func(l *quota.Limits) {
 		l.Streams = quota.Parts{
 			Total:  4,
@@ -441,9 +441,9 @@ func TestM9_StreamsOfOneTokenEnd(t *testing.T) {
 	h.do("GET", "/v1/events", h.other("read"), "").tooMany("this server has 4 event streams open")
 }
 
-// TestM10_TooManyOpenRequestsAreRefused: as a problem that says what to
+// TestTooManyOpenRequestsAreRefused: as a problem that says what to
 // do, and denies.
-func TestM10_TooManyOpenRequestsAreRefused(t *testing.T) {
+func TestTooManyOpenRequestsAreRefused(t *testing.T) {
 	h := newHarness(t)
 	h.stop()
 	h.svc = approval.New(h.store, h.plans, h.people, h.clock.Now, rand.Reader,
@@ -458,9 +458,9 @@ func TestM10_TooManyOpenRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// TestL13_ProblemsRepeatNoLongNames: whatever somebody sends, the
+// TestProblemsRepeatNoLongNames: whatever somebody sends, the
 // answer that refuses it is short.
-func TestL13_ProblemsRepeatNoLongNames(t *testing.T) {
+func TestProblemsRepeatNoLongNames(t *testing.T) {
 	h := newHarness(t)
 	rt, admin := h.runtime(), h.admin()
 	long := strings.Repeat("é", 400_000)
@@ -500,9 +500,9 @@ func TestL13_ProblemsRepeatNoLongNames(t *testing.T) {
 	}
 }
 
-// TestD18_WhatMayBeMadeCanBeRead: ids of RAP calls are read back by an
+// TestWhatMayBeMadeCanBeRead: ids of RAP calls are read back by an
 // address, in which each byte takes three.
-func TestD18_WhatMayBeMadeCanBeRead(t *testing.T) {
+func TestWhatMayBeMadeCanBeRead(t *testing.T) {
 	h := newHarness(t)
 	rt := h.runtime()
 	id := url.QueryEscape(strings.Repeat("\u00e9", 4096))

@@ -64,7 +64,7 @@ func alike(t *testing.T, what string, refused bool, a *answer) {
 	}
 }
 
-func TestD18_TheDocumentIsAsStrictAsTheServerAboutBodies(t *testing.T) {
+func TestTheDocumentIsAsStrictAsTheServerAboutBodies(t *testing.T) {
 	h := newHarness(t)
 	runtime := h.runtime()
 	mara := h.voter("mara")
@@ -282,7 +282,7 @@ func TestD18_TheDocumentIsAsStrictAsTheServerAboutBodies(t *testing.T) {
 	}
 }
 
-func TestD18_TheDocumentIsAsStrictAsTheServerAboutParameters(t *testing.T) {
+func TestTheDocumentIsAsStrictAsTheServerAboutParameters(t *testing.T) {
 	h := newHarness(t)
 	runtime := h.runtime()
 	mara := h.voter("mara")
@@ -388,7 +388,7 @@ func refusesText(t *testing.T, schema map[string]any, text string) bool {
 
 // Combinations that no schema of a parameter can express are understood
 // and refused.
-func TestD18_RefusesCombinationsAsInvalid(t *testing.T) {
+func TestRefusesCombinationsAsInvalid(t *testing.T) {
 	h := newHarness(t)
 	if a := h.do("GET", "/v1/requests?mine=true&group=risk", h.voter("mara"), ""); a.status != 422 ||
 		a.str("field") != "group" {

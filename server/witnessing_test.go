@@ -69,9 +69,9 @@ func (o *otherLog) grow(size, since int64, leaves ...string) string {
 	return string(text)
 }
 
-// TestH4_AWitnessAnswersWithWhatItKeeps, to those who may show and ask,
+// TestAWitnessAnswersWithWhatItKeeps, to those who may show and ask,
 // of their tenant alone.
-func TestH4_AWitnessAnswersWithWhatItKeeps(t *testing.T) {
+func TestAWitnessAnswersWithWhatItKeeps(t *testing.T) {
 	h := newHarness(t)
 	them := h.token(store.Token{Name: "them", Scopes: []string{"witness"}})
 	signer, _, err := ledger.GenerateKey("theirs.example", rand.Reader)
@@ -138,8 +138,8 @@ func TestH4_AWitnessAnswersWithWhatItKeeps(t *testing.T) {
 	h.do("POST", "/v1/witness", "", good).must(401)
 }
 
-// TestH4_OnlyAdministratorsLetALogBeginAnew, and the ledger tells of it.
-func TestH4_OnlyAdministratorsLetALogBeginAnew(t *testing.T) {
+// TestOnlyAdministratorsLetALogBeginAnew, and the ledger tells of it.
+func TestOnlyAdministratorsLetALogBeginAnew(t *testing.T) {
 	h := newHarness(t)
 	them, admin := h.token(store.Token{Name: "them", Scopes: []string{"witness"}}), h.admin()
 	signer, _, err := ledger.GenerateKey("theirs.example", rand.Reader)

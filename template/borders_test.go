@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestE3_IdentifiersAreOfASCII: letters, digits behind the first
+// TestIdentifiersAreOfASCII: letters, digits behind the first
 // character, and underscores.
-func TestE3_IdentifiersAreOfASCII(t *testing.T) {
+func TestIdentifiersAreOfASCII(t *testing.T) {
 	identifier := regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*$`)
 	for c := range 256 {
 		for _, name := range []string{
@@ -23,8 +23,8 @@ func TestE3_IdentifiersAreOfASCII(t *testing.T) {
 	}
 }
 
-// TestE3_EveryRuleIsDescribed that a template can break.
-func TestE3_EveryRuleIsDescribed(t *testing.T) {
+// TestEveryRuleIsDescribed that a template can break.
+func TestEveryRuleIsDescribed(t *testing.T) {
 	described := map[string]bool{}
 	for _, r := range Rules() {
 		described[r.ID] = true

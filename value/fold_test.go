@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestH7_KeysThatFoldAlikeAreRefused: whoever reads without regard to
+// TestKeysThatFoldAlikeAreRefused: whoever reads without regard to
 // case takes the one of two keys that nobody decided about.
-func TestH7_KeysThatFoldAlikeAreRefused(t *testing.T) {
+func TestKeysThatFoldAlikeAreRefused(t *testing.T) {
 	long := strings.Repeat("key ", 40)
 	for _, tt := range []struct{ src, message string }{
 		{
@@ -73,9 +73,9 @@ func TestH7_KeysThatFoldAlikeAreRefused(t *testing.T) {
 	}
 }
 
-// TestH7_RepeatedKeysKeepTheirOwnCode, also beside keys that fold
+// TestRepeatedKeysKeepTheirOwnCode, also beside keys that fold
 // alike; of several pairs that whose second comes first.
-func TestH7_RepeatedKeysKeepTheirOwnCode(t *testing.T) {
+func TestRepeatedKeysKeepTheirOwnCode(t *testing.T) {
 	many := func(pairs ...string) string {
 		var b strings.Builder
 		for i := range 2 * manyKeys {
@@ -124,9 +124,9 @@ func foldedKeys(t *rapid.T) []string {
 	return rapid.SliceOfNDistinct(key, 0, 40, rapid.ID[string]).Draw(t, "keys")
 }
 
-// TestH7_AllReadersFoldAsEncodingJSONDoes: the scan, the tree, Go
+// TestAllReadersFoldAsEncodingJSONDoes: the scan, the tree, Go
 // values, and a map of the keys as strings.EqualFold has them.
-func TestH7_AllReadersFoldAsEncodingJSONDoes(t *testing.T) {
+func TestAllReadersFoldAsEncodingJSONDoes(t *testing.T) {
 	sc := &Scratch{}
 	rapid.Check(t, func(t *rapid.T) {
 		keys := foldedKeys(t)
@@ -179,7 +179,7 @@ func TestH7_AllReadersFoldAsEncodingJSONDoes(t *testing.T) {
 
 // The hash of keys that fold alike is one, whatever their length in
 // bytes: otherwise they would never be compared.
-func TestH7_HashFolds(t *testing.T) {
+func TestHashFolds(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
 			for _, around := range [][2]string{
@@ -198,7 +198,7 @@ func TestH7_HashFolds(t *testing.T) {
 	}
 }
 
-func TestH7_FoldingAllocatesNothing(t *testing.T) {
+func TestFoldingAllocatesNothing(t *testing.T) {
 	doc := map[string]any{
 		"amount":   1.0,
 		"Currency": "EUR",
@@ -220,10 +220,10 @@ func TestH7_FoldingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestH7_FoldingTakesLinearTime: keys made to collide, in case or in
+// TestFoldingTakesLinearTime: keys made to collide, in case or in
 // both ends, cost in proportion to their bytes. Pairs compared one by
 // one would take a hundred times as long.
-func TestH7_FoldingTakesLinearTime(t *testing.T) {
+func TestFoldingTakesLinearTime(t *testing.T) {
 	object := func(n int, key func(i int) string) []byte {
 		var b strings.Builder
 		for i := range n {

@@ -121,7 +121,7 @@ func nested(n int) []byte {
 	)
 }
 
-func TestH6_WritesCanonicalTextsInLinearTime(t *testing.T) {
+func TestWritesCanonicalTextsInLinearTime(t *testing.T) {
 	for name, text := range map[string]func(int) []byte{"wide": wide, "nested": nested} {
 		growth.Linear(t, 20_000, func(n int) func() {
 			src := text(n)
@@ -134,9 +134,9 @@ func TestH6_WritesCanonicalTextsInLinearTime(t *testing.T) {
 	}
 }
 
-// TestH6_ANumberTakesNoTree: writing the canonical form of a million
+// TestANumberTakesNoTree: writing the canonical form of a million
 // numbers takes the memory of the text, not of a tree.
-func TestH6_ANumberTakesNoTree(t *testing.T) {
+func TestANumberTakesNoTree(t *testing.T) {
 	src := []byte("[" + strings.Repeat("1,", 1_000_000) + "1]")
 	lim := Limits{MaxValues: 2_000_000}
 	dst := make([]byte, 0, len(src))

@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/agent/content"
 )
 
-func TestD11_TellsTheServerOfAHostedCall(t *testing.T) {
+func TestTellsTheServerOfAHostedCall(t *testing.T) {
 	status, err := asked("hosted").Status("m1")
 	if err != nil || !strings.Contains(status.Message.Text(), `Approve running search on the server "docs"?`) {
 		t.Errorf("%v, %v", status, err)
@@ -18,7 +18,7 @@ func TestD11_TellsTheServerOfAHostedCall(t *testing.T) {
 
 // An SDK of A2A writes numbers as doubles, so what it shows is another
 // call. The refusal says why.
-func TestD23_SaysThatNumbersCameBackRounded(t *testing.T) {
+func TestSaysThatNumbersCameBackRounded(t *testing.T) {
 	a := Asked{
 		TaskID: "task-1",
 		Requests: []content.InputRequest{&content.ToolApprovalRequest{RequestID: "r",

@@ -9,7 +9,7 @@ import (
 	"github.com/assent-dev/assent/internal/must"
 )
 
-func TestD11_ShowsTheServerOfAHostedCall(t *testing.T) {
+func TestShowsTheServerOfAHostedCall(t *testing.T) {
 	for want, call := range map[string]content.ToolCall{
 		`"hosted":true,"server_name":"docs"}`: &content.MCPCall{
 			CallID:     "c",
@@ -31,7 +31,7 @@ func TestD11_ShowsTheServerOfAHostedCall(t *testing.T) {
 
 // A reason is never taken for an edit of an argument of that name, nor
 // an edit for a reason.
-func TestD14_TellsAReasonFromAnArgumentOfThatName(t *testing.T) {
+func TestTellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 	q := &content.ToolApprovalRequest{
 		RequestID: "r",
 		Call: &content.FunctionCall{
@@ -103,7 +103,7 @@ func TestD14_TellsAReasonFromAnArgumentOfThatName(t *testing.T) {
 }
 
 // What a client makes of the schema is never read as something else.
-func TestD14_TheSchemaOffersAReasonForEveryCall(t *testing.T) {
+func TestTheSchemaOffersAReasonForEveryCall(t *testing.T) {
 	for _, args := range []string{`{"amount":5}`, `{"amount":5,"reason":"damaged"}`} {
 		i := must.Get(InterruptOf(&content.ToolApprovalRequest{
 			RequestID: "r",

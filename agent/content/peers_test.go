@@ -27,7 +27,7 @@ func readRequest(t *testing.T, members string) *content.ToolApprovalRequest {
 	return c.(*content.ToolApprovalRequest)
 }
 
-func TestD11_ReadsHostedCallsAsCallsOfAService(t *testing.T) {
+func TestReadsHostedCallsAsCallsOfAService(t *testing.T) {
 	for members, server := range map[string]string{
 		`,"hosted":true`:                                                                        "",
 		`,"hosted":true,"server_name":"drive"`:                                                  "drive",
@@ -53,7 +53,7 @@ func TestD11_ReadsHostedCallsAsCallsOfAService(t *testing.T) {
 }
 
 // A server alone says nothing about who runs the call.
-func TestD11_ReadsLocalCallsAsTheyCame(t *testing.T) {
+func TestReadsLocalCallsAsTheyCame(t *testing.T) {
 	for _, members := range []string{
 		``,
 		`,"hosted":false`,
@@ -71,7 +71,7 @@ func TestD11_ReadsLocalCallsAsTheyCame(t *testing.T) {
 	}
 }
 
-func TestD11_RefusesCallsThatReadersTakeForDifferentOnes(t *testing.T) {
+func TestRefusesCallsThatReadersTakeForDifferentOnes(t *testing.T) {
 	for members, want := range map[string]string{
 		`,"hosted":false,"additional_properties":{"server_label":"drive"}`: `function_call.hosted: expected true ` +
 			`beside the property server_label, found false`,
@@ -90,7 +90,7 @@ func TestD11_RefusesCallsThatReadersTakeForDifferentOnes(t *testing.T) {
 
 // The library needs to infer nothing, and its releases before 1.22 refuse the
 // member hosted.
-func TestD11_WritesHostedCallsWithOwnerAndServer(t *testing.T) {
+func TestWritesHostedCallsWithOwnerAndServer(t *testing.T) {
 	for server, want := range map[string]string{
 		"drive": `"server_name":"drive","hosted":true,"additional_properties":{"a":1,"server_label":"drive"}`,
 		"":      `"name":"list","hosted":true,"additional_properties":{"a":1}`,
@@ -110,7 +110,7 @@ func TestD11_WritesHostedCallsWithOwnerAndServer(t *testing.T) {
 
 // A member of this name that came through another shape must not make a
 // local call one of a service, nor the other way round.
-func TestD11_WritesNoCallThatTurnsIntoAnother(t *testing.T) {
+func TestWritesNoCallThatTurnsIntoAnother(t *testing.T) {
 	local := withExtra(transfer(), "hosted", `true`).(content.ToolCall)
 	hosted := withExtra(listFiles(), "hosted", `false`).(content.ToolCall)
 	handled := transfer()
@@ -145,7 +145,7 @@ func TestD11_WritesNoCallThatTurnsIntoAnother(t *testing.T) {
 
 // Outside of an approval a hosted call is history. In every shape
 // nobody may run it again.
-func TestD11_ReadsHostedCallsOfAHistoryAsHandled(t *testing.T) {
+func TestReadsHostedCallsOfAHistoryAsHandled(t *testing.T) {
 	c := must.Get(content.Python().
 		DecodeContent([]byte(`{"type":"function_call","call_id":"c","name":"list","hosted":true,"server_name":"drive"}`)))(t)
 	for _, s := range shapes() {
@@ -158,7 +158,7 @@ func TestD11_ReadsHostedCallsOfAHistoryAsHandled(t *testing.T) {
 	}
 }
 
-func TestD11_TellsTheServerToPeople(t *testing.T) {
+func TestTellsTheServerToPeople(t *testing.T) {
 	for want, call := range map[string]content.ToolCall{
 		"":                            transfer(),
 		` on the server "drive"`:      listFiles(),
@@ -171,7 +171,7 @@ func TestD11_TellsTheServerToPeople(t *testing.T) {
 	}
 }
 
-func TestD12_KeepsOutputsOfAnyKindAsTheyCame(t *testing.T) {
+func TestKeepsOutputsOfAnyKindAsTheyCame(t *testing.T) {
 	for _, output := range []string{
 		`5`,
 		`true`,
@@ -192,7 +192,7 @@ func TestD12_KeepsOutputsOfAnyKindAsTheyCame(t *testing.T) {
 }
 
 // .NET and Go want contents of a kind that they know.
-func TestD12_WritesValuesAsTextsElsewhere(t *testing.T) {
+func TestWritesValuesAsTextsElsewhere(t *testing.T) {
 	result := &content.MCPResult{CallID: "c", Value: raw(`{"a":1}`)}
 	for _, s := range shapes() {
 		out := must.Get(s.codec.AppendContent(nil, result))(t)
@@ -206,7 +206,7 @@ func TestD12_WritesValuesAsTextsElsewhere(t *testing.T) {
 	}
 }
 
-func TestD12_RefusesValuesThatWouldBeReadAsContents(t *testing.T) {
+func TestRefusesValuesThatWouldBeReadAsContents(t *testing.T) {
 	outputs := []content.Content{&content.Text{Text: "x"}}
 	for want, result := range map[string]*content.MCPResult{
 		"output: expected outputs or a value, found both": {
@@ -237,7 +237,7 @@ func pythonMembers(t *testing.T) []string {
 
 // What the page says of a Python that doesn't know our types: it
 // refuses those with members of their own and reads the others.
-func TestD13_SaysWhatPythonDoesWithOurTypes(t *testing.T) {
+func TestSaysWhatPythonDoesWithOurTypes(t *testing.T) {
 	if !strings.Contains(
 		strings.Join(strings.Fields(page(t)), " "),
 		"Python refuses members that it doesn't know, and so edits, schemas, data and reasons.",
@@ -287,7 +287,7 @@ func TestD13_SaysWhatPythonDoesWithOurTypes(t *testing.T) {
 	}
 }
 
-func TestD23_TellsRoundedCallsFromOthers(t *testing.T) {
+func TestTellsRoundedCallsFromOthers(t *testing.T) {
 	call := func(args string) content.ToolCall {
 		return &content.FunctionCall{
 			CallID:    "c",

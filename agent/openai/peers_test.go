@@ -12,7 +12,7 @@ import (
 
 // A message of parts is one with an id and a status by the service's
 // own types, which some servers hold every request to.
-func TestD21_SendsWhatAnAssistantSaidAsText(t *testing.T) {
+func TestSendsWhatAnAssistantSaidAsText(t *testing.T) {
 	items := must.Get(inputItems([]*content.Message{content.NewMessage(
 		content.Assistant,
 		&content.Text{
@@ -48,7 +48,7 @@ func TestD21_SendsWhatAnAssistantSaidAsText(t *testing.T) {
 }
 
 // An answer that came at once is refused for what is wrong with it.
-func TestD22_TellsWhatIsWrongWithACall(t *testing.T) {
+func TestTellsWhatIsWrongWithACall(t *testing.T) {
 	for src, want := range map[string]string{
 		`{"choices":[{"message":{"tool_calls":[{"function":{"name":"f"}}]},"finish_reason":"tool_calls"}]}`: "tool_calls[0]: the call has no id or no name",
 		`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b","function":{}}]},` +

@@ -50,9 +50,9 @@ func (r *rotated) export(t testing.TB, handovers ...[]byte) []byte {
 	return out.Bytes()
 }
 
-// TestUsers4_2_AnAuditorFollowsTheKeyAcrossRotations: any key of the
+// TestAnAuditorFollowsTheKeyAcrossRotations: any key of the
 // chain will do, and an older checkpoint of any of them.
-func TestUsers4_2_AnAuditorFollowsTheKeyAcrossRotations(t *testing.T) {
+func TestAnAuditorFollowsTheKeyAcrossRotations(t *testing.T) {
 	r := newRotated(t, 2)
 	file := r.export(t, r.handovers...)
 	old, err := r.signers[0].Sign((&testLog{records: r.records[:2], root: newLog(t, 2).root}).checkpoint())

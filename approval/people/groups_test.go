@@ -8,9 +8,9 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// TestUsers3_3_AFileSaysWhichStagesItsPeopleCanFill: by distinct
+// TestAFileSaysWhichStagesItsPeopleCanFill: by distinct
 // people, with those who stand in.
-func TestUsers3_3_AFileSaysWhichStagesItsPeopleCanFill(t *testing.T) {
+func TestAFileSaysWhichStagesItsPeopleCanFill(t *testing.T) {
 	d := parse(t, `schema_version: "1.0.0"
 people:
   - {id: mara@example.com, groups: [finance, heads]}

@@ -23,9 +23,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// TestUsers3_3_AuthorsLearnOfStagesThatNobodyCanFill: --people says
+// TestAuthorsLearnOfStagesThatNobodyCanFill: --people says
 // which groups and stages of policies nobody can answer for.
-func TestUsers3_3_AuthorsLearnOfStagesThatNobodyCanFill(t *testing.T) {
+func TestAuthorsLearnOfStagesThatNobodyCanFill(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/people",
 		UpdateScripts:       golden.Update(),

@@ -199,11 +199,11 @@ const (
 		"approval: true}]\n"
 )
 
-// TestUsers1_5_ABrokenPolicyIsAFindingInEveryFormat: of a directory of
+// TestABrokenPolicyIsAFindingInEveryFormat: of a directory of
 // --policies too, with its line, whether or not it is named itself. The
 // other files are checked, and no reference to a policy that is only
 // broken is reported as missing.
-func TestUsers1_5_ABrokenPolicyIsAFindingInEveryFormat(t *testing.T) {
+func TestABrokenPolicyIsAFindingInEveryFormat(t *testing.T) {
 	tree(t, map[string]string{
 		"agents/desk.agf.yaml":        deskNames + "x: 1\n",
 		"policies/broken.policy.yaml": brokenPolicy,
@@ -271,9 +271,9 @@ func TestUsers1_5_ABrokenPolicyIsAFindingInEveryFormat(t *testing.T) {
 	}
 }
 
-// TestUsers1_5_WhatIsWrongWithAShelfIsAFinding: repeated names, near
+// TestWhatIsWrongWithAShelfIsAFinding: repeated names, near
 // misses of names, an empty or missing directory.
-func TestUsers1_5_WhatIsWrongWithAShelfIsAFinding(t *testing.T) {
+func TestWhatIsWrongWithAShelfIsAFinding(t *testing.T) {
 	tree(t, map[string]string{
 		"desk.agf.yaml":        testfiles.Agent,
 		"twice/a.policy.yaml":  soundPolicy,
@@ -344,9 +344,9 @@ const (
 	brokenPeople = "schema_version: \"1.0.0\"\npeople: [{id: mara, nmae: Mara}]\n"
 )
 
-// TestUsers1_6_PeopleAreCheckedAsPeople: by content, under any name
+// TestPeopleAreCheckedAsPeople: by content, under any name
 // that is given, and in directories as people.yaml.
-func TestUsers1_6_PeopleAreCheckedAsPeople(t *testing.T) {
+func TestPeopleAreCheckedAsPeople(t *testing.T) {
 	tree(t, map[string]string{
 		"good/people.yaml":     soundPeople,
 		"bad/people.yaml":      brokenPeople,
@@ -398,9 +398,9 @@ func TestUsers1_6_PeopleAreCheckedAsPeople(t *testing.T) {
 	}
 }
 
-// TestUsers1_7_GroupsAndStagesAreHeldAgainstThePeople of --people: a
+// TestGroupsAndStagesAreHeldAgainstThePeople of --people: a
 // misspelt group, and more people than a group has.
-func TestUsers1_7_GroupsAndStagesAreHeldAgainstThePeople(t *testing.T) {
+func TestGroupsAndStagesAreHeldAgainstThePeople(t *testing.T) {
 	tree(t, map[string]string{
 		"people.yaml": "schema_version: \"1.0.0\"\npeople: [{id: mara, groups: [sre]}, {id: omar, groups: [sre]}]\n",
 		"p.policy.yaml": `schema_version: "1.0.0"
@@ -424,9 +424,9 @@ rules:
 	}
 }
 
-// TestUsers1_8_ARuleThatMeetsNothingIsAFinding when agents and policies
+// TestARuleThatMeetsNothingIsAFinding when agents and policies
 // are checked together; alone a policy is not judged.
-func TestUsers1_8_ARuleThatMeetsNothingIsAFinding(t *testing.T) {
+func TestARuleThatMeetsNothingIsAFinding(t *testing.T) {
 	const named = testfiles.Agent + "constraints: {governance_policies: [{policy_ref: acme.sound}]}\n"
 	tree(t, map[string]string{
 		"desk.agf.yaml":          named,
@@ -459,8 +459,8 @@ func TestUsers1_8_ARuleThatMeetsNothingIsAFinding(t *testing.T) {
 	}
 }
 
-// TestUsers1_16_AMisspeltCommandIsNoFile.
-func TestUsers1_16_AMisspeltCommandIsNoFile(t *testing.T) {
+// TestAMisspeltCommandIsNoFile.
+func TestAMisspeltCommandIsNoFile(t *testing.T) {
 	tree(t, map[string]string{"expain.agf.yaml": testfiles.Agent})
 	for arg, want := range map[string]string{
 		"expain": `expain is no file, and no command: did you mean "explain"`,
@@ -475,9 +475,9 @@ func TestUsers1_16_AMisspeltCommandIsNoFile(t *testing.T) {
 	}
 }
 
-// TestUsers1_9_TheHintForAVersionLeadsToTheRightValue at once, in all
+// TestTheHintForAVersionLeadsToTheRightValue at once, in all
 // three kinds of files.
-func TestUsers1_9_TheHintForAVersionLeadsToTheRightValue(t *testing.T) {
+func TestTheHintForAVersionLeadsToTheRightValue(t *testing.T) {
 	tree(t, map[string]string{
 		"a.agf.yaml":    strings.Replace(testfiles.Agent, `"1.0.0"`, "1.0", 1),
 		"b.agf.yaml":    strings.Replace(testfiles.Agent, `"1.0.0"`, `"1.0"`, 1),
@@ -495,8 +495,8 @@ func TestUsers1_9_TheHintForAVersionLeadsToTheRightValue(t *testing.T) {
 	}
 }
 
-// TestUsers1_3_NearestWordsOfFieldsAndValues that people write from memory.
-func TestUsers1_3_NearestWordsOfFieldsAndValues(t *testing.T) {
+// TestNearestWordsOfFieldsAndValues that people write from memory.
+func TestNearestWordsOfFieldsAndValues(t *testing.T) {
 	tree(
 		t,
 		map[string]string{
@@ -526,8 +526,8 @@ action_space:
 	}
 }
 
-// TestD17_EveryHelpURILeadsToAPage of the repository.
-func TestD17_EveryHelpURILeadsToAPage(t *testing.T) {
+// TestEveryHelpURILeadsToAPage of the repository.
+func TestEveryHelpURILeadsToAPage(t *testing.T) {
 	docs, err := filepath.Abs(filepath.Join(testfiles.Root(t), "docs", "rules"))
 	if err != nil {
 		t.Fatal(err)
@@ -559,9 +559,9 @@ func TestD17_EveryHelpURILeadsToAPage(t *testing.T) {
 	}
 }
 
-// TestD19_JUnitFailsWhereTheExitCodeDoes: warnings pass unless
+// TestJUnitFailsWhereTheExitCodeDoes: warnings pass unless
 // --fail-on says otherwise.
-func TestD19_JUnitFailsWhereTheExitCodeDoes(t *testing.T) {
+func TestJUnitFailsWhereTheExitCodeDoes(t *testing.T) {
 	tree(t, map[string]string{"a.agf.yaml": testfiles.Agent + "x: 1\n"})
 	for _, tt := range []struct {
 		failOn   string

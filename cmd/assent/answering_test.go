@@ -75,10 +75,10 @@ func answering(t *testing.T) *testServer {
 	return startWith(t, h, func(c *config.Serve) { c.Tenants[0].Policies = []string{h.dir} })
 }
 
-// TestM11_TheTerminalHidesAndSaysWhatItHides: at any depth, in the
+// TestTheTerminalHidesAndSaysWhatItHides: at any depth, in the
 // parent's input, in the list of standing approvals; and it refuses
 // what a policy forbids to approve unseen.
-func TestM11_TheTerminalHidesAndSaysWhatItHides(t *testing.T) {
+func TestTheTerminalHidesAndSaysWhatItHides(t *testing.T) {
 	h := answering(t)
 	vault := h.ask(t, `{"kind":"tool","tool":"vault","args":{"path":"p","auth":[{"secret":"hunter2"}]}}`)
 	shown := h.prints(t, "alice", term.ExitOK, "show", "--all", vault.ID)
@@ -137,9 +137,9 @@ func TestM11_TheTerminalHidesAndSaysWhatItHides(t *testing.T) {
 	}
 }
 
-// TestM4_EditPrintsAllThatItApproves: whom it is for, the parent's
+// TestEditPrintsAllThatItApproves: whom it is for, the parent's
 // input and the digest, beside the new arguments.
-func TestM4_EditPrintsAllThatItApproves(t *testing.T) {
+func TestEditPrintsAllThatItApproves(t *testing.T) {
 	h := answering(t)
 	r := h.ask(
 		t,
@@ -170,9 +170,9 @@ func TestM4_EditPrintsAllThatItApproves(t *testing.T) {
 	}
 }
 
-// TestUsers3_2_TheTerminalSaysWhoIsCalledIn: when, and what they may
+// TestTheTerminalSaysWhoIsCalledIn: when, and what they may
 // do; whose words the message is; why the rule asked.
-func TestUsers3_2_TheTerminalSaysWhoIsCalledIn(t *testing.T) {
+func TestTheTerminalSaysWhoIsCalledIn(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"wire","args":{"amount":25000}}`)
 	holds(
@@ -190,9 +190,9 @@ func TestUsers3_2_TheTerminalSaysWhoIsCalledIn(t *testing.T) {
 	)
 }
 
-// TestUsers3_3_TheTerminalSaysWhatNobodyCanFill: to whoever asks, and
+// TestTheTerminalSaysWhatNobodyCanFill: to whoever asks, and
 // in the document.
-func TestUsers3_3_TheTerminalSaysWhatNobodyCanFill(t *testing.T) {
+func TestTheTerminalSaysWhatNobodyCanFill(t *testing.T) {
 	h := answering(t)
 	call := h.file(t, `{"kind":"tool","tool":"purge","args":{}}`)
 	holds(
@@ -211,10 +211,10 @@ func TestUsers3_3_TheTerminalSaysWhatNobodyCanFill(t *testing.T) {
 	}
 }
 
-// TestUsers3_1_TheTerminalListsWhatWaits: --mine holds what the
+// TestTheTerminalListsWhatWaits: --mine holds what the
 // person's answer would change, and watch offers to approve nothing
 // else.
-func TestUsers3_1_TheTerminalListsWhatWaits(t *testing.T) {
+func TestTheTerminalListsWhatWaits(t *testing.T) {
 	h := answering(t)
 	wire := h.ask(t, `{"kind":"tool","tool":"wire","args":{"amount":25000}}`)
 	trade := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
@@ -230,9 +230,9 @@ func TestUsers3_1_TheTerminalListsWhatWaits(t *testing.T) {
 	holds(t, h.types(t, "q", "alice", term.ExitOK, "watch"), "1 wait for an answer, 0 of them for yours", "(this one does not wait for you)")
 }
 
-// TestUsers2_12_HooksCanStopOnTwo: whoever takes 1 for a warning gets
+// TestHooksCanStopOnTwo: whoever takes 1 for a warning gets
 // another code, and never 0.
-func TestUsers2_12_HooksCanStopOnTwo(t *testing.T) {
+func TestHooksCanStopOnTwo(t *testing.T) {
 	h := answering(t)
 	call := h.file(t, `{"kind":"tool","tool":"wire","args":{"amount":1}}`)
 	ask := func(code int, more ...string) string {
@@ -258,9 +258,9 @@ func TestUsers2_12_HooksCanStopOnTwo(t *testing.T) {
 	ask(1, "--denied-exit-code", "2", "--", "sh", "-c", "exit 1") // the command's own code stays its own
 }
 
-// TestUsers1_11_TerminalsAreTold: a command that waits for what is
+// TestTerminalsAreTold: a command that waits for what is
 // typed says so.
-func TestUsers1_11_TerminalsAreTold(t *testing.T) {
+func TestTerminalsAreTold(t *testing.T) {
 	h := answering(t)
 	holds(
 		t,
@@ -271,9 +271,9 @@ func TestUsers1_11_TerminalsAreTold(t *testing.T) {
 	holds(t, h.prints(t, "runtime", term.ExitFailure, "request", "--agent", "desk"), "type one call as JSON")
 }
 
-// TestUsers3_23_TheCallStandsBesideTheConfirmation: what was printed
+// TestTheCallStandsBesideTheConfirmation: what was printed
 // above may have left the screen.
-func TestUsers3_23_TheCallStandsBesideTheConfirmation(t *testing.T) {
+func TestTheCallStandsBesideTheConfirmation(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1,"text":"`+strings.Repeat("x ", 300)+`"}}`)
 	shown := h.types(t, last(r.ID)+"\n", "alice", term.ExitOK, "approve", "--all", r.ID)
@@ -281,8 +281,8 @@ func TestUsers3_23_TheCallStandsBesideTheConfirmation(t *testing.T) {
 	holds(t, end, `tool trade`, `{"n":1,"text":"x x x`, "type ")
 }
 
-// TestUsers2_3_AnEditedCallIsToldFromAnother: the answer says what to do.
-func TestUsers2_3_AnEditedCallIsToldFromAnother(t *testing.T) {
+// TestAnEditedCallIsToldFromAnother: the answer says what to do.
+func TestAnEditedCallIsToldFromAnother(t *testing.T) {
 	h := answering(t)
 	r := h.ask(t, `{"kind":"tool","tool":"trade","args":{"n":1}}`)
 	file := h.file(t, `{"n":2}`)

@@ -38,9 +38,9 @@ func TestAssentContract(t *testing.T) {
 	walk(program{}.command())
 }
 
-// TestUsers1_16_AMisspeltCommandOfAssentNamesTheNearest, below groups
+// TestAMisspeltCommandOfAssentNamesTheNearest, below groups
 // of commands too.
-func TestUsers1_16_AMisspeltCommandOfAssentNamesTheNearest(t *testing.T) {
+func TestAMisspeltCommandOfAssentNamesTheNearest(t *testing.T) {
 	for args, want := range map[string]string{
 		"srve":        "did you mean serve",
 		"token creat": "did you mean create",

@@ -287,9 +287,9 @@ func unwalked(found, walked []string, excused map[string]string) []string {
 	return slices.Compact(out)
 }
 
-// TestC1_EveryEntranceIsInTheTable: whatever makes an input that says
+// TestEveryEntranceIsInTheTable: whatever makes an input that says
 // who asks or who answers is walked by the tests of entrances_test.go.
-func TestC1_EveryEntranceIsInTheTable(t *testing.T) {
+func TestEveryEntranceIsInTheTable(t *testing.T) {
 	for _, complaint := range unwalked(allSites(t), walked(), noEntrances()) {
 		t.Error(complaint)
 	}

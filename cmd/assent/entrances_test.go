@@ -68,10 +68,10 @@ func exclusions() []exclusion {
 // editRefused is what those are told who may not edit: the ledger says why.
 var editRefused = regexp.MustCompile(`this person may not answer|the directory does not know the token's person`)
 
-// TestC1_ExclusionsHoldAtEveryWayToAsk: whichever way people are asked
+// TestExclusionsHoldAtEveryWayToAsk: whichever way people are asked
 // about a call, nobody approves it who must not, and somebody else
 // does.
-func TestC1_ExclusionsHoldAtEveryWayToAsk(t *testing.T) {
+func TestExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
 	vote := waysToAnswer()[0]
@@ -110,10 +110,10 @@ func TestC1_ExclusionsHoldAtEveryWayToAsk(t *testing.T) {
 	}
 }
 
-// TestC1_ExclusionsHoldAtEveryWayToAnswer: whichever way somebody
+// TestExclusionsHoldAtEveryWayToAnswer: whichever way somebody
 // answers who must not, it counts for nothing; with somebody else it
 // does.
-func TestC1_ExclusionsHoldAtEveryWayToAnswer(t *testing.T) {
+func TestExclusionsHoldAtEveryWayToAnswer(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
 	request, question := waysToAsk()[0], waysToAsk()[1]
@@ -143,10 +143,10 @@ func TestC1_ExclusionsHoldAtEveryWayToAnswer(t *testing.T) {
 	}
 }
 
-// TestC1_OnlyTheAskerTakesTheRunAtEveryEntrance: before people agreed
+// TestOnlyTheAskerTakesTheRunAtEveryEntrance: before people agreed
 // nobody does, and then no other asker, though it be the same person's;
 // the one who asked does, once.
-func TestC1_OnlyTheAskerTakesTheRunAtEveryEntrance(t *testing.T) {
+func TestOnlyTheAskerTakesTheRunAtEveryEntrance(t *testing.T) {
 	t.Parallel()
 	w := newEntrances(t)
 	for _, way := range waysToTake() {

@@ -10,9 +10,9 @@ import (
 	"github.com/assent-dev/assent/server/quota"
 )
 
-// TestH6_TheMemoryLimitIsTheGroups: four fifths of what the control
+// TestTheMemoryLimitIsTheGroups: four fifths of what the control
 // group may have, and the usual limit where none bounds it.
-func TestH6_TheMemoryLimitIsTheGroups(t *testing.T) {
+func TestTheMemoryLimitIsTheGroups(t *testing.T) {
 	for name, c := range map[string]struct {
 		group uint64
 		err   error

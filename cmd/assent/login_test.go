@@ -118,9 +118,9 @@ func (v *visitor) confirm(code string) {
 	v.t.Fatal("the code was never confirmed")
 }
 
-// TestH3_ACommandLineSignsIn: a person signs their command line in,
+// TestACommandLineSignsIn: a person signs their command line in,
 // answers with it, and ends it.
-func TestH3_ACommandLineSignsIn(t *testing.T) {
+func TestACommandLineSignsIn(t *testing.T) {
 	t.Parallel()
 	h := withFiles(t, deskFiles())
 	startWith(t, h, func(c *config.Serve) { c.Dev, c.DevPerson = true, "alice" })

@@ -211,9 +211,9 @@ func mcpDir(t *testing.T) (dir, config string) {
 	return dir, filepath.Join(dir, "gateway.yaml")
 }
 
-// TestUsers2_13_AnMCPGatewayAsksAndRunsOnce: a client, the gateway, a server and
+// TestAnMCPGatewayAsksAndRunsOnce: a client, the gateway, a server and
 // the inbox are processes of their own.
-func TestUsers2_13_AnMCPGatewayAsksAndRunsOnce(t *testing.T) {
+func TestAnMCPGatewayAsksAndRunsOnce(t *testing.T) {
 	t.Parallel()
 	dir, file := mcpDir(t)
 	c := startMCP(t, "--config", file)

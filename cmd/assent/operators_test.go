@@ -70,9 +70,9 @@ func rewrite(t *testing.T, file, old, now string) {
 	testfiles.Write(t, file, strings.Replace(string(text), old, now, 1))
 }
 
-// TestUsers4_3_ATypoReachesNobodyElse: broken files of one tenant leave
+// TestATypoReachesNobodyElse: broken files of one tenant leave
 // the service ready and everything in force, that tenant's included.
-func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
+func TestATypoReachesNobodyElse(t *testing.T) {
 	t.Parallel()
 	other := t.TempDir()
 	writeFiles(t, other, deskFiles())
@@ -115,9 +115,9 @@ func TestUsers4_3_ATypoReachesNobodyElse(t *testing.T) {
 	}
 }
 
-// TestUsers4_4_PeopleAndAgentsAlike: in one tenant too, a typo leaves
+// TestPeopleAndAgentsAlike: in one tenant too, a typo leaves
 // the last good agent and people in force; with deny it denies.
-func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
+func TestPeopleAndAgentsAlike(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{config.KeepLastGood, config.DenyBroken} {
 		h := withFiles(t, deskFiles())
@@ -145,9 +145,9 @@ func TestUsers4_4_PeopleAndAgentsAlike(t *testing.T) {
 	}
 }
 
-// TestL15_TheLedgerSaysWhichFilesAreInForce: at the start, and with
+// TestTheLedgerSaysWhichFilesAreInForce: at the start, and with
 // every change, the digest and what is broken.
-func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
+func TestTheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 	t.Parallel()
 	h := start(
 		t,
@@ -204,9 +204,9 @@ func TestL15_TheLedgerSaysWhichFilesAreInForce(t *testing.T) {
 	}
 }
 
-// TestL12_ListenersAndNames: the figures have a listener of their own,
+// TestListenersAndNames: the figures have a listener of their own,
 // and the service answers for its own names.
-func TestL12_ListenersAndNames(t *testing.T) {
+func TestListenersAndNames(t *testing.T) {
 	h := withFiles(t, deskFiles())
 	h = startWith(t, h, func(c *config.Serve) {
 		c.MetricsListen = "127.0.0.1:0"
@@ -245,9 +245,9 @@ func TestL12_ListenersAndNames(t *testing.T) {
 	}
 }
 
-// TestUsers4_5_AProviderThatIsDownIsADegradedPart: the service stays
+// TestAProviderThatIsDownIsADegradedPart: the service stays
 // ready, and says where its people come back to.
-func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
+func TestAProviderThatIsDownIsADegradedPart(t *testing.T) {
 	t.Parallel()
 	h := &testServer{dir: t.TempDir(), token: map[string]string{}}
 	closed := testPeople + "groups: {admins: {}}\n"
@@ -271,8 +271,8 @@ func TestUsers4_5_AProviderThatIsDownIsADegradedPart(t *testing.T) {
 	}
 }
 
-// TestUsers4_11_LogsFromALevelOn: what is below the level is not written.
-func TestUsers4_11_LogsFromALevelOn(t *testing.T) {
+// TestLogsFromALevelOn: what is below the level is not written.
+func TestLogsFromALevelOn(t *testing.T) {
 	for level, want := range map[string]int{
 		"debug": 4,
 		"info":  3,
@@ -294,9 +294,9 @@ func TestUsers4_11_LogsFromALevelOn(t *testing.T) {
 	}
 }
 
-// TestUsers4_12_WarnsOfPlainHTTP beyond this machine, less loudly where
+// TestWarnsOfPlainHTTP beyond this machine, less loudly where
 // a proxy has TLS.
-func TestUsers4_12_WarnsOfPlainHTTP(t *testing.T) {
+func TestWarnsOfPlainHTTP(t *testing.T) {
 	for _, tt := range []struct{ listen, public, want string }{
 		{"127.0.0.1:0", "http://127.0.0.1:1", ""}, {"[::1]:0", "https://assent.example", ""},
 		{"0.0.0.0:0", "http://assent.example", "level=WARN"}, {"0.0.0.0:0", "https://assent.example", "level=INFO"},

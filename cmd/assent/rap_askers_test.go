@@ -342,12 +342,12 @@ func (h *testServer) names(t *testing.T, actor, person string, principals ...str
 	}
 }
 
-// TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken: the control goes
+// TestNobodyApprovesTheHostedCallsOfTheirOwnToken: the control goes
 // through /requests; the same call through the hosted RAP runtime is
 // asked in the same name, whoever it says it is for, before and after a
 // restart, be it an approval, a destructive tool or a question of the
 // tool.
-func TestC1_NobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
+func TestNobodyApprovesTheHostedCallsOfTheirOwnToken(t *testing.T) {
 	whole := t
 	m := newMachines(t)
 	h := opsFiles(t)
@@ -456,9 +456,9 @@ func (m *machines) answered(t *testing.T, what string) {
 	})
 }
 
-// TestC1_ThePersonOfAGatewaysCallerApprovesNoneOfItsCalls: a gateway's
+// TestThePersonOfAGatewaysCallerApprovesNoneOfItsCalls: a gateway's
 // caller asks in its own name, and for whom it belongs to.
-func TestC1_ThePersonOfAGatewaysCallerApprovesNoneOfItsCalls(t *testing.T) {
+func TestThePersonOfAGatewaysCallerApprovesNoneOfItsCalls(t *testing.T) {
 	wrapped, h := newEndpoint(t), opsFiles(t)
 	writeFiles(t, h.dir, map[string]string{
 		"tool.agf.yaml": toolAgent,
@@ -564,10 +564,10 @@ func (p *runtimePeer) next(t *testing.T) string {
 	return ""
 }
 
-// TestH1_ThreadsAreTheTokensOwn: of what a token does in a thread,
+// TestThreadsAreTheTokensOwn: of what a token does in a thread,
 // another token of the same agent sees, changes and takes nothing,
 // whatever it calls its own threads and calls.
-func TestH1_ThreadsAreTheTokensOwn(t *testing.T) {
+func TestThreadsAreTheTokensOwn(t *testing.T) {
 	m := newMachines(t)
 	h := opsFiles(t)
 	listen := freeAddress(t)
@@ -658,10 +658,10 @@ func TestH1_ThreadsAreTheTokensOwn(t *testing.T) {
 	}
 }
 
-// TestH1_AStandingApprovalIsForTheTokenThatAsked: what one token was
+// TestAStandingApprovalIsForTheTokenThatAsked: what one token was
 // allowed for good is asked about when another one calls, in both ways
 // in.
-func TestH1_AStandingApprovalIsForTheTokenThatAsked(t *testing.T) {
+func TestAStandingApprovalIsForTheTokenThatAsked(t *testing.T) {
 	m, h := newMachines(t), opsFiles(t)
 	h.hosts(t, m, freeAddress(t))
 	restart := client.RAPCall{

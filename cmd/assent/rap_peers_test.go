@@ -50,9 +50,9 @@ func (p *runtimePeer) invocation(id, more string) string {
 	)
 }
 
-// TestD1_CallbacksOfThisMachineMayComeAtAnyPort: the reference runtime
+// TestCallbacksOfThisMachineMayComeAtAnyPort: the reference runtime
 // listens at another port each time it starts, and has no token.
-func TestD1_CallbacksOfThisMachineMayComeAtAnyPort(t *testing.T) {
+func TestCallbacksOfThisMachineMayComeAtAnyPort(t *testing.T) {
 	m := newMachines(t)
 	for _, callbacks := range []string{"http://127.0.0.1:*", "http://127.0.0.1"} {
 		gateway, _ := behindGateway(t, m, callbacks)
@@ -78,9 +78,9 @@ func TestD1_CallbacksOfThisMachineMayComeAtAnyPort(t *testing.T) {
 	}
 }
 
-// TestD1_AnyPortIsForProgramsOfThisMachine: whoever may be anywhere,
+// TestAnyPortIsForProgramsOfThisMachine: whoever may be anywhere,
 // and whatever is elsewhere, needs its port.
-func TestD1_AnyPortIsForProgramsOfThisMachine(t *testing.T) {
+func TestAnyPortIsForProgramsOfThisMachine(t *testing.T) {
 	for name, c := range map[string]struct{ caller, want string }{
 		"a caller with a token": {
 			`{name: here, token_file: t, callbacks: "http://127.0.0.1:*"}`,
@@ -110,9 +110,9 @@ func TestD1_AnyPortIsForProgramsOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestD2_SubThreadsOfCallersWithoutATokenAreCalledAsRoots: they are not
+// TestSubThreadsOfCallersWithoutATokenAreCalledAsRoots: they are not
 // believed, and not refused either.
-func TestD2_SubThreadsOfCallersWithoutATokenAreCalledAsRoots(t *testing.T) {
+func TestSubThreadsOfCallersWithoutATokenAreCalledAsRoots(t *testing.T) {
 	m, runtime := newMachines(t), newRuntimePeer(t)
 	gateway, _ := behindGateway(t, m, runtime.URL)
 	runtime.invoke(t, gateway, "", runtime.invocation("c1", `,"thread_ancestors":["root","parent"]`))
@@ -189,9 +189,9 @@ func (m *machines) heard(t *testing.T, path string) {
 	})
 }
 
-// TestD5_EventsOfASubscriptionGoThroughAGateway: a runtime in front of
+// TestEventsOfASubscriptionGoThroughAGateway: a runtime in front of
 // assent rap gateway gets what the tool behind says after its result.
-func TestD5_EventsOfASubscriptionGoThroughAGateway(t *testing.T) {
+func TestEventsOfASubscriptionGoThroughAGateway(t *testing.T) {
 	m, runtime := newMachines(t), newRuntimePeer(t)
 	m.streams()
 	gateway, _ := behindGateway(t, m, runtime.URL)
@@ -227,10 +227,10 @@ func rapCall(t *testing.T, out, errOut *testwait.Buffer, args ...string) (ended 
 	return ended
 }
 
-// TestD6_CallFollowsASubscription: events are printed as they come,
+// TestCallFollowsASubscription: events are printed as they come,
 // until the last; an end that is an error, Ctrl-C and --within exit
 // with 1, and the tool server is told.
-func TestD6_CallFollowsASubscription(t *testing.T) {
+func TestCallFollowsASubscription(t *testing.T) {
 	m := newMachines(t)
 	m.streams()
 	var out, errOut testwait.Buffer
@@ -295,10 +295,10 @@ func TestD6_CallFollowsASubscription(t *testing.T) {
 	}
 }
 
-// TestD7_ApproversSeeTheDeadlineOfTheGateway: the request ends when the
+// TestApproversSeeTheDeadlineOfTheGateway: the request ends when the
 // gateway gives up, and people are told that time, be the approvers
 // those of this service or of another one.
-func TestD7_ApproversSeeTheDeadlineOfTheGateway(t *testing.T) {
+func TestApproversSeeTheDeadlineOfTheGateway(t *testing.T) {
 	t.Parallel()
 	runtime, h := newRuntimePeer(t), opsFiles(t)
 	m := newMachines(t)
@@ -357,9 +357,9 @@ upstream: {name: machines, url: "`+m.URL+`"}
 	}
 }
 
-// TestD8_TheStartSaysThatACallAsksOnce, and TestL10 that a runtime
+// TestTheStartSaysThatACallAsksOnce, and TestL10 that a runtime
 // answers for itself where its user is asked.
-func TestD8_TheStartSaysThatACallAsksOnce(t *testing.T) {
+func TestTheStartSaysThatACallAsksOnce(t *testing.T) {
 	m, runtime := newMachines(t), newRuntimePeer(t)
 	const once, itself = "a call asks its user once", "a calling runtime answers the questions about its own calls"
 	_, log := behindGateway(t, m, runtime.URL, "ask: user")
@@ -368,10 +368,10 @@ func TestD8_TheStartSaysThatACallAsksOnce(t *testing.T) {
 	}
 }
 
-// TestL10_ApproversAreAskedWhereThereAreSome: with approvers at hand
+// TestApproversAreAskedWhereThereAreSome: with approvers at hand
 // the calling runtime is asked only where the configuration says so,
 // aloud.
-func TestL10_ApproversAreAskedWhereThereAreSome(t *testing.T) {
+func TestApproversAreAskedWhereThereAreSome(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask      string
 		approver bool

@@ -97,9 +97,9 @@ func TestGroupsThatNobodyIsIn(t *testing.T) {
 	}
 }
 
-// TestL9_WarnsOfACallerWithoutATokenBesideAPublicURL: a proxy that adds
+// TestWarnsOfACallerWithoutATokenBesideAPublicURL: a proxy that adds
 // no header would count as a program on this machine.
-func TestL9_WarnsOfACallerWithoutATokenBesideAPublicURL(t *testing.T) {
+func TestWarnsOfACallerWithoutATokenBesideAPublicURL(t *testing.T) {
 	for public, warned := range map[string]bool{
 		"https://files.example.com/rap": true,
 		"http://127.0.0.1:7718":         false,

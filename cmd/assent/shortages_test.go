@@ -56,10 +56,10 @@ people:
   - {id: ines@example.com, groups: [leads]}
 `
 
-// TestUsers3_3_ServeWarnsOfStagesThatNobodyCanFill: before the first
+// TestServeWarnsOfStagesThatNobodyCanFill: before the first
 // request, with the rule and the numbers, each stage once. A group that
 // nobody is in has its own warning.
-func TestUsers3_3_ServeWarnsOfStagesThatNobodyCanFill(t *testing.T) {
+func TestServeWarnsOfStagesThatNobodyCanFill(t *testing.T) {
 	dir := t.TempDir()
 	testfiles.Write(t, filepath.Join(dir, "wires.policy.yaml"), wirePolicy)
 	directory, findings := people.Parse("people.yaml", []byte(wirePeople))

@@ -29,9 +29,9 @@ func runScript(t *testing.T, file string) {
 	testscript.Run(t, params)
 }
 
-func TestUsers4_2_CommandsRefuseAnotherKeyAndRotateIt(t *testing.T) { runScript(t, "keys.txtar") }
+func TestCommandsRefuseAnotherKeyAndRotateIt(t *testing.T) { runScript(t, "keys.txtar") }
 
-func TestM1_ARestoreRunsNothingTwice(t *testing.T) { runScript(t, "restore.txtar") }
+func TestARestoreRunsNothingTwice(t *testing.T) { runScript(t, "restore.txtar") }
 
 // sql runs statements on the database of a server, as somebody does who
 // has it and not the key.
@@ -63,11 +63,11 @@ func (h *testServer) readiness(t *testing.T) (status int, failing []string) {
 	return status, failing
 }
 
-// TestH4_AForgedApprovalRunsNothingAndIsNotSigned: somebody sets a
+// TestAForgedApprovalRunsNothingAndIsNotSigned: somebody sets a
 // request to approved and inserts the entries that tell of it. Nothing
 // of it counts, nothing is signed from there on, and everybody whom it
 // concerns hears of it; once it is gone, the service goes on.
-func TestH4_AForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
+func TestAForgedApprovalRunsNothingAndIsNotSigned(t *testing.T) {
 	t.Parallel()
 	h := start(t, "")
 	call := `{"kind":"tool","tool":"trade","args":{"amount":1000000}}`
@@ -143,9 +143,9 @@ func (h *testServer) sealed(t *testing.T) (int64, error) {
 	return c.Size, nil
 }
 
-// TestH4_AConsumedPermitIsNotPutBack in the running service, with and
+// TestAConsumedPermitIsNotPutBack in the running service, with and
 // without the entries about it.
-func TestH4_AConsumedPermitIsNotPutBack(t *testing.T) {
+func TestAConsumedPermitIsNotPutBack(t *testing.T) {
 	h := start(t, "")
 	call := `{"kind":"tool","tool":"trade","args":{}}`
 	r := h.ask(t, call)
@@ -173,9 +173,9 @@ func TestH4_AConsumedPermitIsNotPutBack(t *testing.T) {
 	h.stop = func() error { return nil }
 }
 
-// TestL15_StartsBackupsPruningAndRotationsAreInTheLedger with what an
+// TestStartsBackupsPruningAndRotationsAreInTheLedger with what an
 // auditor wants to know of each.
-func TestL15_StartsBackupsPruningAndRotationsAreInTheLedger(t *testing.T) {
+func TestStartsBackupsPruningAndRotationsAreInTheLedger(t *testing.T) {
 	h := start(t, "")
 	if err := h.stop(); err != nil {
 		t.Fatal(err)

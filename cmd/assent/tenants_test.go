@@ -10,10 +10,10 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestH7_ATenantNamesToolsThatTellKeysApart: what the configuration of
+// TestATenantNamesToolsThatTellKeysApart: what the configuration of
 // a tenant says holds for the plans of its agents, and for nobody
 // else's.
-func TestH7_ATenantNamesToolsThatTellKeysApart(t *testing.T) {
+func TestATenantNamesToolsThatTellKeysApart(t *testing.T) {
 	agents := t.TempDir()
 	const text = `schema_version: "1.0.0"
 metadata: {id: desk, name: Desk, version: "1.0.0", description: Looks.}

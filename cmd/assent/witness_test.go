@@ -53,10 +53,10 @@ func (h *testServer) kept(t *testing.T, tokenFile string) (out openapi.Witnessed
 	return out, status
 }
 
-// TestH4_ASecondServerIsAWitness: it keeps what it is shown, across a
+// TestASecondServerIsAWitness: it keeps what it is shown, across a
 // change of the key; an auditor asks it; and a log that was cut off and
 // signed on is noticed through it alone.
-func TestH4_ASecondServerIsAWitness(t *testing.T) {
+func TestASecondServerIsAWitness(t *testing.T) {
 	second := start(t, "")
 	token := second.witnessToken(t)
 	if _, status := second.kept(t, token); status != http.StatusNotFound {

@@ -81,9 +81,9 @@ func (f *firstLine) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestUsers4_2_AReplicaWithAnotherKeyTakesNoPart: it ends before it
+// TestAReplicaWithAnotherKeyTakesNoPart: it ends before it
 // answers or signs anything, so exports of the others still verify.
-func TestUsers4_2_AReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
+func TestAReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 	h := newHarness(t, build(t), pgtest.New(t))
 	addresses := []string{h.address(), h.address()}
 	for _, address := range addresses {
@@ -122,9 +122,9 @@ func TestUsers4_2_AReplicaWithAnotherKeyTakesNoPart(t *testing.T) {
 	}
 }
 
-// TestUsers4_2_OfTwoFirstStartsOneBindsTheStore: two servers begin at
+// TestOfTwoFirstStartsOneBindsTheStore: two servers begin at
 // once on an empty database, each with a key of its own.
-func TestUsers4_2_OfTwoFirstStartsOneBindsTheStore(t *testing.T) {
+func TestOfTwoFirstStartsOneBindsTheStore(t *testing.T) {
 	bin := build(t)
 	files := newHarness(t, bin, "") // for its agents and people
 	for range 3 {

@@ -15,12 +15,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestH6_ANeighbourIsHardlyFelt is the small form of make -C bench
+// TestANeighbourIsHardlyFelt is the small form of make -C bench
 // neighbours, on a machine that others use: one tenant sends as many
 // large calls, streams, polls, pages and made-up sign-ins as it can for
 // some seconds. Another tenant's decisions keep coming, its people sign
 // in and answer, and the server stays within its memory.
-func TestH6_ANeighbourIsHardlyFelt(t *testing.T) {
+func TestANeighbourIsHardlyFelt(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "assent")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../../cmd/assent")
 	if out, err := build.CombinedOutput(); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/assent-dev/assent/internal/yamldoc"
 )
 
-// TestUsers4_1_StaticBinaries: what make builds runs where there is no
+// TestStaticBinaries: what make builds runs where there is no
 // C library: in an empty image, in Alpine.
-func TestUsers4_1_StaticBinaries(t *testing.T) {
+func TestStaticBinaries(t *testing.T) {
 	bin := t.TempDir()
 	shell(t, "GOOS=linux make build BIN="+bin)
 	for _, name := range []string{"assent", "agf-validate"} {

@@ -20,9 +20,9 @@ func (b borders) has(r rune) bool {
 	return false
 }
 
-// TestE3_TheRangesOfCharactersEndWhereUnicodeSays: each predicate, for every
+// TestTheRangesOfCharactersEndWhereUnicodeSays: each predicate, for every
 // character there is.
-func TestE3_TheRangesOfCharactersEndWhereUnicodeSays(t *testing.T) {
+func TestTheRangesOfCharactersEndWhereUnicodeSays(t *testing.T) {
 	for name, tt := range map[string]struct {
 		is   func(rune) bool
 		want borders
@@ -45,8 +45,8 @@ func TestE3_TheRangesOfCharactersEndWhereUnicodeSays(t *testing.T) {
 	}
 }
 
-// TestE3_EveryRightToLeftLetterIsIsolated, whatever its script.
-func TestE3_EveryRightToLeftLetterIsIsolated(t *testing.T) {
+// TestEveryRightToLeftLetterIsIsolated, whatever its script.
+func TestEveryRightToLeftLetterIsIsolated(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		properties, size := bidi.LookupRune(r)
 		class := properties.Class()
@@ -59,9 +59,9 @@ func TestE3_EveryRightToLeftLetterIsIsolated(t *testing.T) {
 	}
 }
 
-// TestE3_RunsAreEscapedFromTheirBoundOn, wherever they stand, beside
+// TestRunsAreEscapedFromTheirBoundOn, wherever they stand, beside
 // ASCII and beside other letters.
-func TestE3_RunsAreEscapedFromTheirBoundOn(t *testing.T) {
+func TestRunsAreEscapedFromTheirBoundOn(t *testing.T) {
 	spaces := func(n int) string { return strings.Repeat(" ", n) }
 	for _, beside := range []string{"", "a", "東"} {
 		for _, text := range []string{spaces(8) + beside, beside + spaces(8), beside + spaces(8) + beside} {

@@ -35,11 +35,11 @@ func dropped(t *testing.T, fsys fstest.MapFS) string {
 
 const child = ", local_agents: [{alias: child, source: child.agf.yaml}]"
 
-// TestE5_EveryToolOfTheSubAgentIsCompared, not the first that the
+// TestEveryToolOfTheSubAgentIsCompared, not the first that the
 // demand meets alone; the same holds for skills, for servers that one
 // file lists under two aliases, and for what only a sub-agent further
 // down has.
-func TestE5_EveryToolOfTheSubAgentIsCompared(t *testing.T) {
+func TestEveryToolOfTheSubAgentIsCompared(t *testing.T) {
 	server := func(rest string) string { return "mcp_servers: [{alias: db, " + rest + "}]" }
 	for name, tt := range map[string]struct{ top, child, grandchild, want string }{
 		"the second tool": {
@@ -79,9 +79,9 @@ func TestE5_EveryToolOfTheSubAgentIsCompared(t *testing.T) {
 	}
 }
 
-// TestE6_EntriesOfOneToolCountTogether: of a tool that is listed twice
+// TestEntriesOfOneToolCountTogether: of a tool that is listed twice
 // the strictest entry counts.
-func TestE6_ChildDropsApprovalCountsEntriesOfOneToolTogether(t *testing.T) {
+func TestChildDropsApprovalCountsEntriesOfOneToolTogether(t *testing.T) {
 	const top = "mcp_servers: [{alias: db, approval: {condition: {args_match: {n: {gt: 10}}}}}]"
 	for list, want := range map[string]string{
 		"{name: wipe, approval: false}, {name: wipe, approval: true}": "",

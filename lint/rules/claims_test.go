@@ -139,11 +139,11 @@ func witnessCalls(t interface{ Fatal(...any) }, message string, ofDelegation boo
 	return calls
 }
 
-// TestE4_WhatTheRulesSayOfUnreadKeysIsTrue: where argument-key,
+// TestWhatTheRulesSayOfUnreadKeysIsTrue: where argument-key,
 // delegation-key and condition-mixed-kinds say that every call of a
 // sort asks, each does; where they say that others are let through,
 // some are.
-func TestE4_WhatTheRulesSayOfUnreadKeysIsTrue(t *testing.T) {
+func TestWhatTheRulesSayOfUnreadKeysIsTrue(t *testing.T) {
 	agent, findings := schema.Parse("clerk.agf.yaml", []byte(claimAgent))
 	if agent == nil {
 		t.Fatal(findings)

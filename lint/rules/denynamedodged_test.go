@@ -9,10 +9,10 @@ import (
 	"github.com/assent-dev/assent/policy"
 )
 
-// TestL8_DenialsByNameNeedAList: on a server without one another
+// TestDenialsByNameNeedAList: on a server without one another
 // spelling of the name is called without a question, unless the agent
 // or a policy asks about it.
-func TestL8_DenialsByNameNeedAList(t *testing.T) {
+func TestDenialsByNameNeedAList(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Files invoices.}
 interface: {input: {type: object}, output: {type: object}}

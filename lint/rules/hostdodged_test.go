@@ -24,9 +24,9 @@ action_space:
             url: {pattern: '%s'}
 `
 
-// TestL7_TheSpellingOfTheFindingIsLetThrough: what the finding shows as
+// TestTheSpellingOfTheFindingIsLetThrough: what the finding shows as
 // a dodge is one, and what it dodges asks.
-func TestL7_TheSpellingOfTheFindingIsLetThrough(t *testing.T) {
+func TestTheSpellingOfTheFindingIsLetThrough(t *testing.T) {
 	quoted := regexp.MustCompile(`^"(.*)" does not match, leads to the same host as "(.*)", and is let through$`)
 	for pattern, want := range map[string]string{
 		`evil\.com$`:                  "evil.com/",

@@ -7,9 +7,9 @@ import (
 	"github.com/assent-dev/assent/lint"
 )
 
-// TestE6_EntriesOfOneToolCountTogether: of a tool that is listed twice
+// TestEntriesOfOneToolCountTogether: of a tool that is listed twice
 // the strictest entry counts, and it is reported once.
-func TestE6_LooserThanBlanketCountsEntriesOfOneToolTogether(t *testing.T) {
+func TestLooserThanBlanketCountsEntriesOfOneToolTogether(t *testing.T) {
 	const agent = `schema_version: "1.0.0"
 metadata: {id: clerk, name: Clerk, version: "1.0.0", description: Files invoices.}
 interface: {input: {type: object}, output: {type: object}}

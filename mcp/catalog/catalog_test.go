@@ -152,10 +152,10 @@ print("all the same")
 	}
 }
 
-// TestM78_TheDigestIsOfEverythingThatMatters: whatever a server says of
+// TestTheDigestIsOfEverythingThatMatters: whatever a server says of
 // a tool, and what it is itself, changes the digest; how it is written
 // does not.
-func TestM78_TheDigestIsOfEverythingThatMatters(t *testing.T) {
+func TestTheDigestIsOfEverythingThatMatters(t *testing.T) {
 	const text = `{"name":"a","description":"d","inputSchema":{"type":"object","n":1},"_meta":{"v":1}}`
 	sum := func(server Server, text string) string {
 		return must.Get(server.Digest([]byte(text), []string{"rev"}))(t)
@@ -371,9 +371,9 @@ func hostileJSON(depth int) *rapid.Generator[any] {
 	)
 }
 
-// TestM80_ClientsSeeNoHiddenCharacter, whatever a server sends, and
+// TestClientsSeeNoHiddenCharacter, whatever a server sends, and
 // sanitising what was sanitised changes nothing.
-func TestM80_ClientsSeeNoHiddenCharacter(t *testing.T) {
+func TestClientsSeeNoHiddenCharacter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schema := rapid.MapOf(
 			rapid.SampledFrom([]string{"properties", "title", "description", "$defs"}),

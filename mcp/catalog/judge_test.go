@@ -28,9 +28,9 @@ func states(j Judgement) string {
 	return strings.Join(out, ", ")
 }
 
-// TestM77_FirstSight: a tool that nobody has accepted is recorded, or
+// TestFirstSight: a tool that nobody has accepted is recorded, or
 // withheld until it is pinned.
-func TestM77_FirstSight(t *testing.T) {
+func TestFirstSight(t *testing.T) {
 	tools := list(plainTool("a", ""), plainTool("b", ""))
 	pins := &Pins{}
 	trusted := Judge(pins, "files", files(), tools, Settings{})
@@ -65,8 +65,8 @@ func TestM77_FirstSight(t *testing.T) {
 	}
 }
 
-// TestM79_ADefinitionThatChanged is held, asked about or accepted.
-func TestM79_ADefinitionThatChanged(t *testing.T) {
+// TestADefinitionThatChanged is held, asked about or accepted.
+func TestADefinitionThatChanged(t *testing.T) {
 	pins := &Pins{}
 	before := Judge(
 		pins,

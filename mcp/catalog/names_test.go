@@ -27,9 +27,9 @@ func advertised(t *Table) string {
 	return strings.Join(out, " ")
 }
 
-// TestM81_OneNameOfSeveralServers: both can be called by their
+// TestOneNameOfSeveralServers: both can be called by their
 // prefixes; names that are taken for each other belong to neither.
-func TestM81_OneNameOfSeveralServers(t *testing.T) {
+func TestOneNameOfSeveralServers(t *testing.T) {
 	long := strings.Repeat("x", 70)
 	cut := shorten(long, 64)
 	accents := strings.Repeat("ä", 20)
@@ -82,8 +82,8 @@ func TestM81_OneNameOfSeveralServers(t *testing.T) {
 	}
 }
 
-// TestM82_ReservedNames: an upstream's tool can't be one of ours.
-func TestM82_ReservedNames(t *testing.T) {
+// TestReservedNames: an upstream's tool can't be one of ours.
+func TestReservedNames(t *testing.T) {
 	table := must.Get(
 		NewTable(
 			[]Judgement{offer("a", "assent__x", "resources/read", "prompts/get", "ASSENT__Y", "ok")},
@@ -117,8 +117,8 @@ func TestLookupOfWhatIsWithheld(t *testing.T) {
 	}
 }
 
-// TestT3_ShadowsAreTold: a text that names another server's tool.
-func TestT3_ShadowsAreTold(t *testing.T) {
+// TestShadowsAreTold: a text that names another server's tool.
+func TestShadowsAreTold(t *testing.T) {
 	evil := Judge(
 		&Pins{},
 		"maths",
@@ -165,9 +165,9 @@ func tableOf(t must.TB, all []Judgement) *Table {
 	return must.Get(NewTable(all, Naming{Page: 100}, make([]byte, 32)))(t)
 }
 
-// TestM83_PagesListEachToolOnce, in a stable order, and a cursor ends
+// TestPagesListEachToolOnce, in a stable order, and a cursor ends
 // with the list that it was made for.
-func TestM83_PagesListEachToolOnce(t *testing.T) {
+func TestPagesListEachToolOnce(t *testing.T) {
 	servers, tools := many(2_500)
 	made := build(t, servers, tools)
 	seen := map[string]bool{}

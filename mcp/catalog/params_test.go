@@ -13,8 +13,8 @@ const marked = `{"name":"a","inputSchema":{"properties":{
 	"n":{"type":"integer","x-mcp-header":"N"},
 	"deep":{"properties":{"dry":{"type":"boolean","x-mcp-header":"Dry"}}}}}}`
 
-// TestM25_HeadersRepeatTheArguments that are sent, an edit among them.
-func TestM25_HeadersRepeatTheArguments(t *testing.T) {
+// TestHeadersRepeatTheArguments that are sent, an edit among them.
+func TestHeadersRepeatTheArguments(t *testing.T) {
 	tool := Read([]byte(marked))
 	for args, want := range map[string]string{
 		`{"region":"eu","n":5,"deep":{"dry":true}}`:  "[{Mcp-Param-Region eu} {Mcp-Param-N 5} {Mcp-Param-Dry true}]",

@@ -34,9 +34,9 @@ func sealed[T any](
 	return r
 }
 
-// TestM1_OnlyCallsThatHadEndedOutliveARestore: one on its way may have
+// TestOnlyCallsThatHadEndedOutliveARestore: one on its way may have
 // run since, and what a user allowed may have been used up.
-func TestM1_OnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
+func TestOnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 	records := rap.NewMemory()
 	key := bytes.Repeat([]byte{7}, 32)
 	soon := time.Now().Add(time.Hour)
@@ -91,9 +91,9 @@ func TestM1_OnlyCallsThatHadEndedOutliveARestore(t *testing.T) {
 	}
 }
 
-// TestUsers4_2_RecordsAreSealedAnewForANewKey, and what is none of this
+// TestRecordsAreSealedAnewForANewKey, and what is none of this
 // package's stays as it is.
-func TestUsers4_2_RecordsAreSealedAnewForANewKey(t *testing.T) {
+func TestRecordsAreSealedAnewForANewKey(t *testing.T) {
 	records := rap.NewMemory()
 	before := bytes.Repeat([]byte{7}, 32)
 	after := bytes.Repeat([]byte{8}, 32)

@@ -16,7 +16,7 @@ import (
 // anybody lets everybody ask, as the runtimes of a service do.
 func anybody(c *Config) { c.Only = approval.Asker{} }
 
-func TestC1_NobodyCallsWithoutAName(t *testing.T) {
+func TestNobodyCallsWithoutAName(t *testing.T) {
 	w := newRTWorld(t, anybody)
 	for name, who := range map[string]approval.Asker{
 		"nobody":        {},
@@ -48,7 +48,7 @@ func (d *rtDesk) askedBy(ref string) approval.Asker {
 	return d.askers[ref]
 }
 
-func TestC1_TheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
+func TestTheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 	w := newRTWorld(t, anybody)
 	all := []approval.Asker{{Token: "rt", Person: "mara"}, {Token: "rt", Person: "ben"}, {Token: "rt2"}}
 	for i, who := range all {
@@ -94,7 +94,7 @@ func TestC1_TheDeskIsAskedInTheNameOfWhoCalls(t *testing.T) {
 	}
 }
 
-func TestC1_CallsOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
+func TestCallsOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
 	w := newRTWorld(t, anybody)
 	ref, err := w.desk.Ask(t.Context(), "an old question", hold.Question{Choices: []string{"Yes", "No"}})
 	if err != nil {
@@ -159,7 +159,7 @@ func TestC1_CallsOfAnEarlierVersionEndWithoutRunning(t *testing.T) {
 	}
 }
 
-func TestD9_CallsAreNamedForTheirThreadAndAsker(t *testing.T) {
+func TestCallsAreNamedForTheirThreadAndAsker(t *testing.T) {
 	w := newRTWorld(t, anybody)
 	long := strings.Repeat("x", 8000)
 	sent := map[string]string{} // by wire name
@@ -207,7 +207,7 @@ func TestD9_CallsAreNamedForTheirThreadAndAsker(t *testing.T) {
 
 // What is sent is kept: a thread's parents, a call's answer and its end
 // go out under the names of its invocation.
-func TestD9_EverythingGoesOutUnderTheNamesOfTheInvocation(t *testing.T) {
+func TestEverythingGoesOutUnderTheNamesOfTheInvocation(t *testing.T) {
 	w := newRTWorld(t, anybody)
 	in := rtInvocation("w1", "read", `{}`)
 	in.Thread, in.Ancestors = "child", []string{"t"}

@@ -141,9 +141,9 @@ func TestRefusesInvocations(t *testing.T) {
 	}
 }
 
-// TestH7_RuntimeSendsNoKeysThatFoldAlike: the agent's rules read the
+// TestRuntimeSendsNoKeysThatFoldAlike: the agent's rules read the
 // one, and a tool in Go the other.
-func TestH7_RuntimeSendsNoKeysThatFoldAlike(t *testing.T) {
+func TestRuntimeSendsNoKeysThatFoldAlike(t *testing.T) {
 	w := newRTWorld(t)
 	for id, args := range map[string]string{
 		"a": `{"path":"fine","PATH":"evil"}`,

@@ -113,7 +113,7 @@ func vote(
 }
 
 // An administrator asks: another one approves, and the act happens once.
-func TestH3_AnAdministratorsActNeedsAnotherAdministrator(t *testing.T) {
+func TestAnAdministratorsActNeedsAnotherAdministrator(t *testing.T) {
 	d := newDesk(t)
 	anns := approval.AdministrationAsker("root", "ann")
 	r := asked(t, d, anns, token("rt"))
@@ -133,7 +133,7 @@ func TestH3_AnAdministratorsActNeedsAnotherAdministrator(t *testing.T) {
 
 // A token that is nobody's asks, or one of somebody who is no
 // administrator: two administrators approve.
-func TestH3_AnActOfNoAdministratorNeedsTwo(t *testing.T) {
+func TestAnActOfNoAdministratorNeedsTwo(t *testing.T) {
 	for _, who := range []approval.Asker{
 		approval.AdministrationAsker("root", ""),
 		approval.AdministrationAsker("root", "dee"),
@@ -150,7 +150,7 @@ func TestH3_AnActOfNoAdministratorNeedsTwo(t *testing.T) {
 }
 
 // What was approved is exactly what happens, for whoever asked.
-func TestH3_AnApprovedActIsNoOtherAct(t *testing.T) {
+func TestAnApprovedActIsNoOtherAct(t *testing.T) {
 	d := newDesk(t)
 	anns := approval.AdministrationAsker("root", "ann")
 	vote(t, d, asked(t, d, anns, token("rt")), "bob", approval.Approve, approval.VoteApproved)

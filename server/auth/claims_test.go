@@ -11,10 +11,10 @@ func says(claims map[string]any) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) { reply(w, http.StatusOK, claims) }
 }
 
-// TestD3_AsksUserInfoForWhatTheIDTokenLacks: the address, the word on
+// TestAsksUserInfoForWhatTheIDTokenLacks: the address, the word on
 // whether it is verified, and the groups; and not when the token says
 // all.
-func TestD3_AsksUserInfoForWhatTheIDTokenLacks(t *testing.T) {
+func TestAsksUserInfoForWhatTheIDTokenLacks(t *testing.T) {
 	all := map[string]any{
 		"sub":            "abc123",
 		"email":          "Alice@example.com",
@@ -55,9 +55,9 @@ func TestD3_AsksUserInfoForWhatTheIDTokenLacks(t *testing.T) {
 	}
 }
 
-// TestD3_UserInfoAttacks: UserInfo that is not about the person, or no
+// TestUserInfoAttacks: UserInfo that is not about the person, or no
 // answer at all, signs nobody in.
-func TestD3_UserInfoAttacks(t *testing.T) {
+func TestUserInfoAttacks(t *testing.T) {
 	plain := map[string]any{
 		"sub":            "abc123",
 		"email":          "alice@example.com",
@@ -166,8 +166,8 @@ func TestD3_UserInfoAttacks(t *testing.T) {
 	})
 }
 
-// TestD4_AsksForTheScopesOfTheConfiguration, and always for openid.
-func TestD4_AsksForTheScopesOfTheConfiguration(t *testing.T) {
+// TestAsksForTheScopesOfTheConfiguration, and always for openid.
+func TestAsksForTheScopesOfTheConfiguration(t *testing.T) {
 	for want, scopes := range map[string][]string{
 		"openid email profile": nil,
 		"openid groups":        {"groups"},
@@ -183,9 +183,9 @@ func TestD4_AsksForTheScopesOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestD15_ARefusedSignInLogsWhatToWrite: issuer, subject, groups and
+// TestARefusedSignInLogsWhatToWrite: issuer, subject, groups and
 // the line of people.yaml.
-func TestD15_ARefusedSignInLogsWhatToWrite(t *testing.T) {
+func TestARefusedSignInLogsWhatToWrite(t *testing.T) {
 	h := open(t, false)
 	h.idp.claims = map[string]any{
 		"sub":    `e"ve`,

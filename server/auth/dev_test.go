@@ -63,9 +63,9 @@ func TestDevLink(t *testing.T) {
 	}
 }
 
-// TestL14_TheDevCookieNamesItsPort: signing in at a second server on
+// TestTheDevCookieNamesItsPort: signing in at a second server on
 // the same machine leaves the session of the first.
-func TestL14_TheDevCookieNamesItsPort(t *testing.T) {
+func TestTheDevCookieNamesItsPort(t *testing.T) {
 	h, other := open(t, true), open(t, true)
 	b := h.browser()
 	if res := b.do(http.MethodPost, h.link("bob"), nil); res.StatusCode != http.StatusOK {

@@ -11,10 +11,10 @@ import (
 	"github.com/assent-dev/assent/server/auth"
 )
 
-// TestD16_NoticesAChangeOfAlgorithm: a provider that begins to sign by
+// TestNoticesAChangeOfAlgorithm: a provider that begins to sign by
 // another algorithm, or at another address of its keys, is asked again
 // at once, but not with every token that doesn't verify.
-func TestD16_NoticesAChangeOfAlgorithm(t *testing.T) {
+func TestNoticesAChangeOfAlgorithm(t *testing.T) {
 	h := open(t, false)
 	h.idp.algs = []string{"RS256"}
 	if res := h.browser().get("/auth/start/corp"); res.body != aliceIs+"/" {
@@ -41,9 +41,9 @@ func TestD16_NoticesAChangeOfAlgorithm(t *testing.T) {
 	}
 }
 
-// TestD16_LeewayOfAMinute: tokens of a short life pass while clocks are
+// TestLeewayOfAMinute: tokens of a short life pass while clocks are
 // not quite the same, and no longer.
-func TestD16_LeewayOfAMinute(t *testing.T) {
+func TestLeewayOfAMinute(t *testing.T) {
 	for behind, status := range map[time.Duration]int{
 		45 * time.Second: http.StatusOK,
 		85 * time.Second: http.StatusOK,
@@ -69,9 +69,9 @@ func TestD16_LeewayOfAMinute(t *testing.T) {
 	}
 }
 
-// TestUsers4_5_SaysAtTheStartThatAProviderIsDown, and that it is a
+// TestSaysAtTheStartThatAProviderIsDown, and that it is a
 // degraded part, until it answers.
-func TestUsers4_5_SaysAtTheStartThatAProviderIsDown(t *testing.T) {
+func TestSaysAtTheStartThatAProviderIsDown(t *testing.T) {
 	h := open(t, false)
 	h.idp.down = true
 	ctx, cancel := context.WithCancel(t.Context())
@@ -115,8 +115,8 @@ func TestUsers4_5_SaysAtTheStartThatAProviderIsDown(t *testing.T) {
 	}
 }
 
-// TestD15_AddressesToRegister are those that the server answers at.
-func TestD15_AddressesToRegister(t *testing.T) {
+// TestAddressesToRegister are those that the server answers at.
+func TestAddressesToRegister(t *testing.T) {
 	h := open(t, false)
 	got := h.auth.Addresses()
 	want := auth.Registered{
@@ -137,9 +137,9 @@ func TestD15_AddressesToRegister(t *testing.T) {
 	}
 }
 
-// TestUsers4_5_TheSignInPageNamesTheProvider, by its host unless it has
+// TestTheSignInPageNamesTheProvider, by its host unless it has
 // a name, with the tenant only where several have the same.
-func TestUsers4_5_TheSignInPageNamesTheProvider(t *testing.T) {
+func TestTheSignInPageNamesTheProvider(t *testing.T) {
 	h := open(t, false)
 	host := strings.TrimPrefix(h.idp.URL, "https://")
 	h.cfg.Providers[0].Title = ""

@@ -53,10 +53,10 @@ func (h *harness) begun(code string) begun {
 	return begun{to.RequestURI(), b.cookie("-flow")}
 }
 
-// TestM2_NoPostForAFlowThatWasNotBegun: cookies that somebody made,
+// TestNoPostForAFlowThatWasNotBegun: cookies that somebody made,
 // changed, or had sealed for another provider or by another server lead
 // to no post.
-func TestM2_NoPostForAFlowThatWasNotBegun(t *testing.T) {
+func TestNoPostForAFlowThatWasNotBegun(t *testing.T) {
 	h := open(t, false)
 	f := h.begun("")
 	to, err := url.Parse(f.to)
@@ -100,9 +100,9 @@ func TestM2_NoPostForAFlowThatWasNotBegun(t *testing.T) {
 	}
 }
 
-// TestM2_AFlowIsUsedOnce: whoever sends the same callback again, here
+// TestAFlowIsUsedOnce: whoever sends the same callback again, here
 // or to another replica, reaches no provider.
-func TestM2_AFlowIsUsedOnce(t *testing.T) {
+func TestAFlowIsUsedOnce(t *testing.T) {
 	h := open(t, false)
 	f := h.begun("made-up")
 	if out := h.back(f.to, f.cookie, "192.0.2.1:1"); out.Code != http.StatusForbidden {
@@ -142,12 +142,12 @@ func (h *harness) slowly(took time.Duration) *atomic.Int64 {
 	return &most
 }
 
-// TestM2_StrangersDoNotKeepPeopleFromSigningIn: four hundred strangers
+// TestStrangersDoNotKeepPeopleFromSigningIn: four hundred strangers
 // begin sign-ins, as anybody may, and come back at once with codes that
 // they made up, from one address; the provider takes its time for each.
 // People who typed a password meanwhile, and people elsewhere, sign in
 // all the same.
-func TestM2_StrangersDoNotKeepPeopleFromSigningIn(t *testing.T) {
+func TestStrangersDoNotKeepPeopleFromSigningIn(t *testing.T) {
 	h := open(t, false)
 	most := h.slowly(100 * time.Millisecond)
 	typed := []begun{h.begun(""), h.begun("")}
@@ -198,9 +198,9 @@ func TestM2_StrangersDoNotKeepPeopleFromSigningIn(t *testing.T) {
 	}
 }
 
-// TestM2_WhoFindsNoRoomTriesAgain: a sign-in that found no room is not
+// TestWhoFindsNoRoomTriesAgain: a sign-in that found no room is not
 // lost: the same page, asked for again, goes on with it.
-func TestM2_WhoFindsNoRoomTriesAgain(t *testing.T) {
+func TestWhoFindsNoRoomTriesAgain(t *testing.T) {
 	h := open(t, false)
 	flows := make([]begun, 100) // more than may wait
 	for i := range flows {

@@ -299,9 +299,9 @@ func TestSignInRefused(t *testing.T) {
 	}
 }
 
-// TestM3_WithoutAListOfGroupsSignInsBringNone: whoever only the
+// TestWithoutAListOfGroupsSignInsBringNone: whoever only the
 // provider knows stays nobody, and nobody gains a group.
-func TestM3_WithoutAListOfGroupsSignInsBringNone(t *testing.T) {
+func TestWithoutAListOfGroupsSignInsBringNone(t *testing.T) {
 	h := join(t, aliceAndBob)
 	if p, err := h.signIn(directory.Claims{
 		Subject:       "e1",
@@ -318,9 +318,9 @@ func TestM3_WithoutAListOfGroupsSignInsBringNone(t *testing.T) {
 	}
 }
 
-// TestM3_AReservedGroupComesFromTheFileOnly: a provider that names it
+// TestAReservedGroupComesFromTheFileOnly: a provider that names it
 // gives it to nobody, on the list or not.
-func TestM3_AReservedGroupComesFromTheFileOnly(t *testing.T) {
+func TestAReservedGroupComesFromTheFileOnly(t *testing.T) {
 	text := "schema_version: \"1.0.0\"\npeople:\n  - {id: alice@example.com, groups: [admins]}\n  - {id: bob, also: " +
 		"[\"oidc:https://idp.example|b1\"]}\n" +
 		"groups: {admins: {}, ops: {}}\n"

@@ -109,10 +109,10 @@ func TestWatchedIsABase(t *testing.T) {
 	}
 }
 
-// TestM3_RefusesAFileWithoutAListOfGroups: beside an identity provider
+// TestRefusesAFileWithoutAListOfGroups: beside an identity provider
 // such a file is refused with the line to write, at the start and
 // later; later, what was in force stays.
-func TestM3_RefusesAFileWithoutAListOfGroups(t *testing.T) {
+func TestRefusesAFileWithoutAListOfGroups(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "people.yaml")
 	write(t, file, justAlice)
 	closed := directory.WatchOptions{ClosedGroups: true}
@@ -136,9 +136,9 @@ func TestM3_RefusesAFileWithoutAListOfGroups(t *testing.T) {
 	}
 }
 
-// TestUsers4_3_DenyBrokenPeople: with DenyBroken nobody is anybody
+// TestDenyBrokenPeople: with DenyBroken nobody is anybody
 // while the file can't be used, and that is an error, not an answer.
-func TestUsers4_3_DenyBrokenPeople(t *testing.T) {
+func TestDenyBrokenPeople(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "people.yaml")
 	write(t, file, justAlice+"groups: {g: {}}\n")
 	w, err := directory.Watch(file, directory.WatchOptions{DenyBroken: true})

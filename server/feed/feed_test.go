@@ -120,10 +120,10 @@ func (b *busy) add() {
 	b.changed = make(chan struct{})
 }
 
-// TestM9_OneReaderForAllWatchers: a thousand watchers cost one reading
+// TestOneReaderForAllWatchers: a thousand watchers cost one reading
 // of the ledger, and each entry is made ready once; a burst of changes
 // wakes them some twenty times a second, and leaves nothing out.
-func TestM9_OneReaderForAllWatchers(t *testing.T) {
+func TestOneReaderForAllWatchers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{changed: make(chan struct{})}
 		f := New(b, slog.New(slog.DiscardHandler))

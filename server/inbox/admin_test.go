@@ -46,7 +46,7 @@ func TestOnlyAdminsFreeze(t *testing.T) {
 	bob.get("/").says(t, "everything of agent trading-desk is denied since")
 }
 
-func TestH3_AFreezeIsLiftedByTwoAdministrators(t *testing.T) {
+func TestAFreezeIsLiftedByTwoAdministrators(t *testing.T) {
 	h := open(t)
 	carol := h.browser("carol")
 	if err := h.service.Freeze(t.Context(), tenant, "trading-desk", "bob@example.com", "looks odd"); err != nil {
@@ -81,10 +81,10 @@ func TestH3_AFreezeIsLiftedByTwoAdministrators(t *testing.T) {
 		says(t, "The freeze of everything of agent trading-desk is lifted.", "Nothing is frozen.")
 }
 
-// TestM3_TheGroupThatMayFreezeIsTheTenants: another group than the
+// TestTheGroupThatMayFreezeIsTheTenants: another group than the
 // usual one may be named for a tenant, and the usual one is then one as
 // any.
-func TestM3_TheGroupThatMayFreezeIsTheTenants(t *testing.T) {
+func TestTheGroupThatMayFreezeIsTheTenants(t *testing.T) {
 	h := open(t)
 	h.admins = func(of string) string {
 		if of == tenant {

@@ -69,9 +69,9 @@ func (h *site) many() (first *approval.Request) {
 	return first
 }
 
-// TestUsers3_4_TheQueueIsDense: at least twelve of 27 requests stand in
+// TestTheQueueIsDense: at least twelve of 27 requests stand in
 // the first view of a laptop, each with what it would do.
-func TestUsers3_4_TheQueueIsDense(t *testing.T) {
+func TestTheQueueIsDense(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
@@ -98,9 +98,9 @@ func TestUsers3_4_TheQueueIsDense(t *testing.T) {
 	}
 }
 
-// TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce: what, why, who
+// TestAPhoneShowsWhatAndTheButtonsAtOnce: what, why, who
 // decides, and both buttons stand in the first view of a phone.
-func TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce(t *testing.T) {
+func TestAPhoneShowsWhatAndTheButtonsAtOnce(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
 	h := open(t)
@@ -138,9 +138,9 @@ func TestUsers3_9_APhoneShowsWhatAndTheButtonsAtOnce(t *testing.T) {
 	}
 }
 
-// TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough: on a phone the
+// TestTheBarApprovesOnlyWhatWasScrolledThrough: on a phone the
 // button is armed once the end of the call has been in view.
-func TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough(t *testing.T) {
+func TestTheBarApprovesOnlyWhatWasScrolledThrough(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
@@ -162,9 +162,9 @@ func TestUsers3_9_TheBarApprovesOnlyWhatWasScrolledThrough(t *testing.T) {
 	b.until("the outcome", `document.querySelector(".said.good")?.textContent.includes("Approved.")`)
 }
 
-// TestUsers3_10_LinesOfATextAreLines: line breaks are drawn, with a
+// TestLinesOfATextAreLines: line breaks are drawn, with a
 // mark, as are tabs; neither is an alarm, and both are spelt one way.
-func TestUsers3_10_LinesOfATextAreLines(t *testing.T) {
+func TestLinesOfATextAreLines(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("place_order", `{"side":"one\ntwo\tthree","quantity":1234567}`))
 	p := h.browser("bob").request(r.ID)
@@ -183,9 +183,9 @@ func TestUsers3_10_LinesOfATextAreLines(t *testing.T) {
 	p.lacks(t, `class="esc"`, `class="flags"`, `\u{a}`)
 }
 
-// TestM4_ASealServesOnePurpose: what the preview of an edit showed
+// TestASealServesOnePurpose: what the preview of an edit showed
 // approves nothing but that edit.
-func TestM4_ASealServesOnePurpose(t *testing.T) {
+func TestASealServesOnePurpose(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	r := h.ask(tool("big", `{"text":"`+strings.Repeat("x", 5000)+`"}`)) // its page does not show all of it
@@ -226,11 +226,11 @@ func TestM4_ASealServesOnePurpose(t *testing.T) {
 	bob.post(edit, confirm).says(t, "The arguments are replaced", "Approved.")
 }
 
-// TestM4_AnEditShowsAllThatItApproves: the input of the agent that
+// TestAnEditShowsAllThatItApproves: the input of the agent that
 // delegates, whom it is for, and the tool's definition, beside the new
 // arguments; and where one of them can't be shown whole, there is
 // nothing to confirm.
-func TestM4_AnEditShowsAllThatItApproves(t *testing.T) {
+func TestAnEditShowsAllThatItApproves(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	call := func(input string) *resolve.Call {
@@ -274,9 +274,9 @@ func TestM4_AnEditShowsAllThatItApproves(t *testing.T) {
 	p.lacks(t, "Replace and approve")
 }
 
-// TestM4_WhatMovedIsNotConfirmed: an edit that the rules see in another
+// TestWhatMovedIsNotConfirmed: an edit that the rules see in another
 // way by now is not the one that the page showed.
-func TestM4_WhatMovedIsNotConfirmed(t *testing.T) {
+func TestWhatMovedIsNotConfirmed(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	r := h.ask(tool("place_order", order))
@@ -302,10 +302,10 @@ func TestM4_WhatMovedIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// TestM11_HiddenValuesStayHiddenEverywhere: at any depth and in the
+// TestHiddenValuesStayHiddenEverywhere: at any depth and in the
 // parent's input, named by path, recorded, and not approvable where the
 // policy says so.
-func TestM11_HiddenValuesStayHiddenEverywhere(t *testing.T) {
+func TestHiddenValuesStayHiddenEverywhere(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	c := tool("vault", `{"path":"prod/db","auth":[{"secret":"hunter2"}]}`)
@@ -343,9 +343,9 @@ func TestM11_HiddenValuesStayHiddenEverywhere(t *testing.T) {
 	bob.answer(plain.ID, "approve", nil).says(t, "Approved.")
 }
 
-// TestM6_AnUnknownPersonIsCalledOne: on the list, at the head of the
+// TestAnUnknownPersonIsCalledOne: on the list, at the head of the
 // page, and beside the fact.
-func TestM6_AnUnknownPersonIsCalledOne(t *testing.T) {
+func TestAnUnknownPersonIsCalledOne(t *testing.T) {
 	h := open(t)
 	c := tool("place_order", order)
 	c.Principal = "mallory"
@@ -362,10 +362,10 @@ func TestM6_AnUnknownPersonIsCalledOne(t *testing.T) {
 	bob.request(known.ID).lacks(t, "unknown person")
 }
 
-// TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange: what I
+// TestWaitingForMeHoldsWhatMyAnswerWouldChange: what I
 // answered has a list of its own, and what I may not answer is on
 // neither.
-func TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange(t *testing.T) {
+func TestWaitingForMeHoldsWhatMyAnswerWouldChange(t *testing.T) {
 	h := open(t)
 	big := h.ask(tool("execute_trade", trade))
 	alice := h.browser("alice")
@@ -396,9 +396,9 @@ func TestUsers3_1_WaitingForMeHoldsWhatMyAnswerWouldChange(t *testing.T) {
 	bob.request(big.ID).says(t, "risk-leads is called in and may approve in place of desk-heads, risk")
 }
 
-// TestUsers3_3_AQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes: on the
+// TestAQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes: on the
 // list and on the page, with the numbers.
-func TestUsers3_3_AQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes(t *testing.T) {
+func TestAQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("purge", `{"table":"customers"}`))
 	bob := h.browser("bob")
@@ -413,9 +413,9 @@ func TestUsers3_3_AQuorumThatNobodyCanFillIsSaidBeforeAnybodyVotes(t *testing.T)
 	bob.request(fine.ID).lacks(t, "Nobody can fill")
 }
 
-// TestUsers3_6_EveryTextIsLabelledWithItsWriter: an agent's author, a
+// TestEveryTextIsLabelledWithItsWriter: an agent's author, a
 // policy's, or assent; the values are the agent's.
-func TestUsers3_6_EveryTextIsLabelledWithItsWriter(t *testing.T) {
+func TestEveryTextIsLabelledWithItsWriter(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	for name, c := range map[string]struct{ args, says string }{
@@ -436,8 +436,8 @@ func TestUsers3_6_EveryTextIsLabelledWithItsWriter(t *testing.T) {
 	bob.get("/").lacks(t, "author")
 }
 
-// TestUsers3_8_WhyIsSaidInWords: the rule's description, and what was seen.
-func TestUsers3_8_WhyIsSaidInWords(t *testing.T) {
+// TestWhyIsSaidInWords: the rule's description, and what was seen.
+func TestWhyIsSaidInWords(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("wire", wire))
 	h.browser("bob").request(r.ID).says(
@@ -448,9 +448,9 @@ func TestUsers3_8_WhyIsSaidInWords(t *testing.T) {
 	)
 }
 
-// TestUsers3_5_TitlesSayWhatWouldRun: from the call, so that five wires
+// TestTitlesSayWhatWouldRun: from the call, so that five wires
 // are five different lines.
-func TestUsers3_5_TitlesSayWhatWouldRun(t *testing.T) {
+func TestTitlesSayWhatWouldRun(t *testing.T) {
 	h := open(t)
 	r := h.ask(tool("wire", wire))
 	bob := h.browser("bob")
@@ -460,9 +460,9 @@ func TestUsers3_5_TitlesSayWhatWouldRun(t *testing.T) {
 	p.says(t, what, "wire amount 25,000 EUR, to DE89370400440532013000, reference Invoice 4711 · assent")
 }
 
-// TestUsers3_15_ADenialNeedsAReason: in the form, in a batch, and
+// TestADenialNeedsAReason: in the form, in a batch, and
 // whatever a form leaves out; and it is no success.
-func TestUsers3_15_ADenialNeedsAReason(t *testing.T) {
+func TestADenialNeedsAReason(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	r, other := h.ask(tool("place_order", order)), h.ask(tool("place_order", `{"quantity":7}`))
@@ -484,9 +484,9 @@ func TestUsers3_15_ADenialNeedsAReason(t *testing.T) {
 	}
 }
 
-// TestUsers3_16_ButtonsSayWhatTheyDo: ids and digests stand beside
+// TestButtonsSayWhatTheyDo: ids and digests stand beside
 // them; what must be looked at twice is answered alone.
-func TestUsers3_16_ButtonsSayWhatTheyDo(t *testing.T) {
+func TestButtonsSayWhatTheyDo(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	one, two := h.ask(tool("place_order", `{"quantity":1}`)), h.ask(tool("place_order", `{"quantity":2}`))
@@ -510,9 +510,9 @@ func TestUsers3_16_ButtonsSayWhatTheyDo(t *testing.T) {
 	}
 }
 
-// TestUsers3_17_WhoHasApprovedIsNotAskedAgain: the form goes, and what
+// TestWhoHasApprovedIsNotAskedAgain: the form goes, and what
 // is missing is said.
-func TestUsers3_17_WhoHasApprovedIsNotAskedAgain(t *testing.T) {
+func TestWhoHasApprovedIsNotAskedAgain(t *testing.T) {
 	h := open(t)
 	big := h.ask(tool("execute_trade", trade))
 	p := h.browser("alice").answer(big.ID, "approve", nil)
@@ -525,10 +525,10 @@ func TestUsers3_17_WhoHasApprovedIsNotAskedAgain(t *testing.T) {
 	p.form(t, "/requests/"+big.ID+"/vote", `value="deny"`)
 }
 
-// TestUsers3_21_HintsAreSaidInPlainWords: what a server says of its
+// TestHintsAreSaidInPlainWords: what a server says of its
 // tool, what that is worth, and nothing said is not "not not
 // destructive".
-func TestUsers3_21_HintsAreSaidInPlainWords(t *testing.T) {
+func TestHintsAreSaidInPlainWords(t *testing.T) {
 	h := open(t)
 	bob := h.browser("bob")
 	mcp := func(args string, hints map[string]bool) *approval.Request {

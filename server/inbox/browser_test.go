@@ -67,9 +67,9 @@ func TestPagesInChromium(t *testing.T) {
 	}
 }
 
-// TestUsers3_12_AnswersLeadOn: a key goes back to the list, and one
+// TestAnswersLeadOn: a key goes back to the list, and one
 // goes on to what waits next.
-func TestUsers3_12_AnswersLeadOn(t *testing.T) {
+func TestAnswersLeadOn(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
@@ -99,9 +99,9 @@ func TestUsers3_12_AnswersLeadOn(t *testing.T) {
 	}
 }
 
-// TestUsers3_13_TitlesCountAndNotificationsTell: on every page, without
+// TestTitlesCountAndNotificationsTell: on every page, without
 // a word of what is asked.
-func TestUsers3_13_TitlesCountAndNotificationsTell(t *testing.T) {
+func TestTitlesCountAndNotificationsTell(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
@@ -128,9 +128,9 @@ func TestUsers3_13_TitlesCountAndNotificationsTell(t *testing.T) {
 	h.browser("bob").get("/waiting").says(t, `{"more":false,"total":2}`)
 }
 
-// TestUsers3_14_TheListStaysUnderThePointer: what is read does not move
+// TestTheListStaysUnderThePointer: what is read does not move
 // when a request comes before it.
-func TestUsers3_14_TheListStaysUnderThePointer(t *testing.T) {
+func TestTheListStaysUnderThePointer(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)
@@ -156,9 +156,9 @@ func TestUsers3_14_TheListStaysUnderThePointer(t *testing.T) {
 	}
 }
 
-// TestUsers3_18_TheTotalFollowsWhatIsTyped: uses times the largest
+// TestTheTotalFollowsWhatIsTyped: uses times the largest
 // number that each may have.
-func TestUsers3_18_TheTotalFollowsWhatIsTyped(t *testing.T) {
+func TestTheTotalFollowsWhatIsTyped(t *testing.T) {
 	t.Parallel()
 	browser := chromium(t)
 	h := openArmed(t, time.Millisecond)

@@ -44,7 +44,7 @@ func costly() map[string]func(n int) string {
 	}
 }
 
-func TestH5_ShowsTextsInLinearTime(t *testing.T) {
+func TestShowsTextsInLinearTime(t *testing.T) {
 	for name, text := range costly() {
 		t.Run(name, func(t *testing.T) {
 			growth.Linear(t, 5_000, func(n int) func() {
@@ -61,10 +61,10 @@ func TestH5_ShowsTextsInLinearTime(t *testing.T) {
 	}
 }
 
-// TestH5_ShowsLargeCallsInLinearTime holds arguments and what is made
+// TestShowsLargeCallsInLinearTime holds arguments and what is made
 // of them: the tree, the raw text, the offer of a standing approval,
 // the editor.
-func TestH5_ShowsLargeCallsInLinearTime(t *testing.T) {
+func TestShowsLargeCallsInLinearTime(t *testing.T) {
 	calls := map[string]func(n int) string{
 		"members": func(n int) string {
 			var b strings.Builder
@@ -124,9 +124,9 @@ func manyMembers(n int) string {
 	return strings.Join(members, ",")
 }
 
-// TestH5_APageHasABudget: what a page draws ends, says what it left
+// TestAPageHasABudget: what a page draws ends, says what it left
 // out, and is not shown fully then.
-func TestH5_APageHasABudget(t *testing.T) {
+func TestAPageHasABudget(t *testing.T) {
 	ctx := t.Context()
 	const pieces = 10_000
 	alike := `{"a":"` + strings.Repeat("а ", 30_000) + `"}`
@@ -171,8 +171,8 @@ func countPieces(d document) int {
 	return n
 }
 
-// TestH5_NobodyDrawsForWhoLeft: when the reader is gone, so is the budget.
-func TestH5_NobodyDrawsForWhoLeft(t *testing.T) {
+// TestNobodyDrawsForWhoLeft: when the reader is gone, so is the budget.
+func TestNobodyDrawsForWhoLeft(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	d := inspectDocument(

@@ -25,10 +25,10 @@ import (
 // a machine that others use too.
 const soon = 10 * time.Second
 
-// TestH5_TheLargestCallGetsItsPage: of a call of 8 MiB the page says
+// TestTheLargestCallGetsItsPage: of a call of 8 MiB the page says
 // that it can't be approved here; what can be is shown fully, and
 // approved.
-func TestH5_TheLargestCallGetsItsPage(t *testing.T) {
+func TestTheLargestCallGetsItsPage(t *testing.T) {
 	h := open(t)
 	quotes := func(n int) string { return `{"a":"` + strings.Repeat(`\"`, n/2) + `"}` }
 	for name, c := range map[string]struct {
@@ -91,10 +91,10 @@ func shortText(p page) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// TestH5_ListsDoNotLookThroughEverything: prompts and arguments that
+// TestListsDoNotLookThroughEverything: prompts and arguments that
 // are costly to look at don't make the queue costly, which everybody
 // opens; a batch that nobody could read is refused before it is read.
-func TestH5_ListsDoNotLookThroughEverything(t *testing.T) {
+func TestListsDoNotLookThroughEverything(t *testing.T) {
 	h := open(t)
 	var ids []string
 	for i := range 12 {
@@ -148,9 +148,9 @@ func TestH5_ListsDoNotLookThroughEverything(t *testing.T) {
 	}
 }
 
-// TestH5_WhoLeavesGetsNoPage: nothing is written, and no turn is held, for a
+// TestWhoLeavesGetsNoPage: nothing is written, and no turn is held, for a
 // browser that is gone.
-func TestH5_WhoLeavesGetsNoPage(t *testing.T) {
+func TestWhoLeavesGetsNoPage(t *testing.T) {
 	limits := quota.Default(1<<30, 2)
 	shares := quota.New(limits)
 	h := openWith(t, func(c *inbox.Config) { c.Shares = shares })
@@ -171,9 +171,9 @@ func TestH5_WhoLeavesGetsNoPage(t *testing.T) {
 	}
 }
 
-// TestM9_StreamsOfOnePerson: one person's streams end at their part,
+// TestStreamsOfOnePerson: one person's streams end at their part,
 // others still get theirs, and the page says what to do.
-func TestM9_StreamsOfOnePerson(t *testing.T) {
+func TestStreamsOfOnePerson(t *testing.T) {
 	limits := quota.Default(1<<30, 2)
 	limits.Streams = quota.Parts{
 		Total:  5,
@@ -246,10 +246,10 @@ func (c *counted) Leaves(
 	return c.Store.Leaves(ctx, tenant, from, limit)
 }
 
-// TestM9_TheLiveListIsMadeOncePerChange: thirty tabs of one person ask
+// TestTheLiveListIsMadeOncePerChange: thirty tabs of one person ask
 // for the list after a change, and it is made once; their streams share
 // one reader.
-func TestM9_TheLiveListIsMadeOncePerChange(t *testing.T) {
+func TestTheLiveListIsMadeOncePerChange(t *testing.T) {
 	counts := &counted{}
 	h := openWith(t, func(c *inbox.Config) {
 		counts.Store = c.Store
@@ -281,9 +281,9 @@ func TestM9_TheLiveListIsMadeOncePerChange(t *testing.T) {
 	}
 }
 
-// TestL11_ABrokenCursorIsNoFault: the page says what is wrong, and nothing is
+// TestABrokenCursorIsNoFault: the page says what is wrong, and nothing is
 // logged as an error.
-func TestL11_ABrokenCursorIsNoFault(t *testing.T) {
+func TestABrokenCursorIsNoFault(t *testing.T) {
 	var log strings.Builder
 	h := openWith(t, func(c *inbox.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	for _, path := range []string{"/?cursor=x", "/queue?cursor=%00", "/?tab=decided&cursor=Zm9v"} {

@@ -21,9 +21,9 @@ func TestNamesStayWhole(t *testing.T) {
 	}
 }
 
-// TestUsers3_1_ATakenSeatIsSaid: whoever could only fill seats that are
+// TestATakenSeatIsSaid: whoever could only fill seats that are
 // taken is told so, and not asked to approve.
-func TestUsers3_1_ATakenSeatIsSaid(t *testing.T) {
+func TestATakenSeatIsSaid(t *testing.T) {
 	idle := approval.Eligibility{Answer: true, Approve: true}
 	if got := whyNot(idle, true); !strings.Contains(got, "the seats that you may fill are taken") ||
 		!strings.Contains(got, "deny") {

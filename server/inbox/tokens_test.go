@@ -34,7 +34,7 @@ func (h *site) begin() tokens.Begun {
 	return begun
 }
 
-func TestH3_APersonSignsTheirOwnCommandLineIn(t *testing.T) {
+func TestAPersonSignsTheirOwnCommandLineIn(t *testing.T) {
 	h := open(t)
 	begun := h.begin()
 	bob := h.browser("bob")

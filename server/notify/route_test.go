@@ -157,9 +157,9 @@ func TestSentenceTellsTheState(t *testing.T) {
 	}
 }
 
-// TestUsers3_2_WebhooksSayWhatWhoeverIsCalledInMayDo: a receiver is
+// TestWebhooksSayWhatWhoeverIsCalledInMayDo: a receiver is
 // told whether the group may approve.
-func TestUsers3_2_WebhooksSayWhatWhoeverIsCalledInMayDo(t *testing.T) {
+func TestWebhooksSayWhatWhoeverIsCalledInMayDo(t *testing.T) {
 	q := request()
 	q.State, q.Called = approval.Pending, []string{"leads", "auditors"}
 	q.Stages = []policy.Stage{{

@@ -11,11 +11,11 @@ import (
 	"github.com/assent-dev/assent/server/plans"
 )
 
-// TestUsers4_3_BrokenFilesDecideAsBefore: whatever files change and
+// TestBrokenFilesDecideAsBefore: whatever files change and
 // break, in whatever order, every agent decides as if each broken file
 // were its last good copy. So a mistake loosens nothing, and no mistake
 // touches another agent.
-func TestUsers4_3_BrokenFilesDecideAsBefore(t *testing.T) {
+func TestBrokenFilesDecideAsBefore(t *testing.T) {
 	good := func(t *rapid.T, id string) string {
 		gate := rapid.SampledFrom([]string{"", ", approval: true"}).Draw(t, "gate of "+id)
 		children := map[string][]string{"a": {"b.agf.yaml", "c.agf.yaml"}, "b": {"c.agf.yaml"}}[id]

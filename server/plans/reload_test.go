@@ -47,9 +47,9 @@ func problem(t *testing.T, all []plans.Problem, part, words string, kept bool) {
 	}
 }
 
-// TestUsers4_4_KeepsTheLastGoodAgent: an agent whose file breaks goes
+// TestKeepsTheLastGoodAgent: an agent whose file breaks goes
 // on as it was, and so does every other; with DenyBroken it is denied.
-func TestUsers4_4_KeepsTheLastGoodAgent(t *testing.T) {
+func TestKeepsTheLastGoodAgent(t *testing.T) {
 	files := map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")}
 	dir := write(t, files)
 	p := load(t, plans.Config{Agents: []string{dir}})
@@ -75,9 +75,9 @@ func TestUsers4_4_KeepsTheLastGoodAgent(t *testing.T) {
 	want(t, p, map[string]string{"a": "unknown agent", "b": "allow"})
 }
 
-// TestUsers4_4_RemovesWhatIsDeleted: a deleted file's agent is gone,
+// TestRemovesWhatIsDeleted: a deleted file's agent is gone,
 // kept or not, and a sub-agent that is gone breaks whoever names it.
-func TestUsers4_4_RemovesWhatIsDeleted(t *testing.T) {
+func TestRemovesWhatIsDeleted(t *testing.T) {
 	dir := write(t, map[string]string{
 		"a.agf.yaml": agent("a", "", "b.agf.yaml"),
 		"b.agf.yaml": agent("b", ""),
@@ -100,9 +100,9 @@ func TestUsers4_4_RemovesWhatIsDeleted(t *testing.T) {
 	}
 }
 
-// TestUsers4_4_KeptAgentsMeetNewPolicies: a tighter policy holds for an
+// TestKeptAgentsMeetNewPolicies: a tighter policy holds for an
 // agent whose file is broken, and a parent's new gate for its child.
-func TestUsers4_4_KeptAgentsMeetNewPolicies(t *testing.T) {
+func TestKeptAgentsMeetNewPolicies(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", "", "b.agf.yaml"), "b.agf.yaml": agent("b", "")})
 	policies := write(t, map[string]string{"p.policy.yaml": strings.Replace(policyText, "[act]", "[other]", 1)})
 	p := load(t, plans.Config{Agents: []string{dir}, Policies: []string{policies}})
@@ -113,11 +113,11 @@ func TestUsers4_4_KeptAgentsMeetNewPolicies(t *testing.T) {
 	want(t, p, map[string]string{"a": "deny", "b": "deny"})
 }
 
-// TestUsers4_3_KeepsTheLastGoodPolicies: policies that can't be read,
+// TestKeepsTheLastGoodPolicies: policies that can't be read,
 // and policies that are all gone, leave those in force that were; with
 // DenyBroken nothing is decided. What is deleted beside others is
 // deleted.
-func TestUsers4_3_KeepsTheLastGoodPolicies(t *testing.T) {
+func TestKeepsTheLastGoodPolicies(t *testing.T) {
 	deny := map[string]string{
 		"p.policy.yaml": policyText,
 		"q.policy.yaml": strings.Replace(policyText, "policy_ref: p",
@@ -154,9 +154,9 @@ func TestUsers4_3_KeepsTheLastGoodPolicies(t *testing.T) {
 	}
 }
 
-// TestUsers4_3_KeepsAgentsOfALostDirectory: a directory that is gone or
+// TestKeepsAgentsOfALostDirectory: a directory that is gone or
 // can't be listed is no deletion of its agents.
-func TestUsers4_3_KeepsAgentsOfALostDirectory(t *testing.T) {
+func TestKeepsAgentsOfALostDirectory(t *testing.T) {
 	for _, denyBroken := range []bool{false, true} {
 		dir := write(t, map[string]string{"agents/a.agf.yaml": agent("a", ""), "more/b.agf.yaml": agent("b", "")})
 		agents := filepath.Join(dir, "agents")
@@ -175,10 +175,10 @@ func TestUsers4_3_KeepsAgentsOfALostDirectory(t *testing.T) {
 	}
 }
 
-// TestUsers4_3_OneBrokenFileStopsNobodyElse: what a new, broken file
+// TestOneBrokenFileStopsNobodyElse: what a new, broken file
 // names goes on if it was served; what is served for the first time
 // waits until its demands are known.
-func TestUsers4_3_OneBrokenFileStopsNobodyElse(t *testing.T) {
+func TestOneBrokenFileStopsNobodyElse(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ""), "b.agf.yaml": agent("b", "")})
 	p := load(t, plans.Config{Agents: []string{dir}})
 	brokenParent := func(id string, children ...string) string {
@@ -209,9 +209,9 @@ func TestUsers4_3_OneBrokenFileStopsNobodyElse(t *testing.T) {
 	})
 }
 
-// TestH3_NoAgentTakesThePlaceOfAdministration: a file with the reserved
+// TestNoAgentTakesThePlaceOfAdministration: a file with the reserved
 // id is refused with its place, and stops nobody else.
-func TestH3_NoAgentTakesThePlaceOfAdministration(t *testing.T) {
+func TestNoAgentTakesThePlaceOfAdministration(t *testing.T) {
 	dir := write(
 		t,
 		map[string]string{"a.agf.yaml": agent("a", ""), "b.agf.yaml": agent("assent-administration", "")},
@@ -220,9 +220,9 @@ func TestH3_NoAgentTakesThePlaceOfAdministration(t *testing.T) {
 	want(t, p, map[string]string{"a": "allow", "assent-administration": "b.agf.yaml:2:16: metadata.id"})
 }
 
-// TestUsers4_3_AnIDStaysWithItsFile: a second file with an id that is
+// TestAnIDStaysWithItsFile: a second file with an id that is
 // served is refused, and the first goes on.
-func TestUsers4_3_AnIDStaysWithItsFile(t *testing.T) {
+func TestAnIDStaysWithItsFile(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")})
 	p := load(t, plans.Config{Agents: []string{dir}})
 	problem(t, reloaded(t, p, dir, map[string]string{"a2.agf.yaml": agent("a", "")}), plans.Agents,
@@ -244,9 +244,9 @@ func TestUsers4_3_AnIDStaysWithItsFile(t *testing.T) {
 	want(t, p, map[string]string{"a": "error: ", "b": "allow"})
 }
 
-// TestUsers4_3_AnAgentMoves: a file that is copied and then deleted
+// TestAnAgentMoves: a file that is copied and then deleted
 // hands its agent over.
-func TestUsers4_3_AnAgentMoves(t *testing.T) {
+func TestAnAgentMoves(t *testing.T) {
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", ", approval: true"), "b.agf.yaml": agent("b", "")})
 	p := load(t, plans.Config{Agents: []string{dir}})
 	reloaded(t, p, dir, map[string]string{"moved.agf.yaml": agent("a", "")})
@@ -258,9 +258,9 @@ func TestUsers4_3_AnAgentMoves(t *testing.T) {
 	want(t, p, map[string]string{"a": "allow"})
 }
 
-// TestM8_NoticesEqualSizeAndTime: a file that changes within the same
+// TestNoticesEqualSizeAndTime: a file that changes within the same
 // size and time stamp is loaded: agents, sub-agents and policies.
-func TestM8_NoticesEqualSizeAndTime(t *testing.T) {
+func TestNoticesEqualSizeAndTime(t *testing.T) {
 	ask, allow := agent("a", ", approval: true", "b.agent"), agent("a", ",     x-y:  true", "b.agent")
 	childAsk, childAllow := agent("b", ", approval: true"), agent("b", ",     x-y:  true")
 	dir := write(t, map[string]string{"a.agf.yaml": allow, "b.agent": childAllow})
@@ -298,9 +298,9 @@ func TestM8_NoticesEqualSizeAndTime(t *testing.T) {
 	want(t, p, map[string]string{"a": "deny", "b": "deny"})
 }
 
-// TestM8_DigestsAreOfWhatIsInForce: they are what sha256sum makes of
+// TestDigestsAreOfWhatIsInForce: they are what sha256sum makes of
 // the files, and a broken file doesn't change them.
-func TestM8_DigestsAreOfWhatIsInForce(t *testing.T) {
+func TestDigestsAreOfWhatIsInForce(t *testing.T) {
 	texts := map[string]string{
 		"b.agf.yaml":      agent("b", ""),
 		"deep/a.agf.yaml": agent("a", ""),
@@ -335,9 +335,9 @@ func TestM8_DigestsAreOfWhatIsInForce(t *testing.T) {
 	check(digest(texts, "b.agf.yaml", "deep/a.agf.yaml"), ofPolicies)
 }
 
-// TestUsers4_3_TellsEachChangeOnce: the log has a problem once when it
+// TestTellsEachChangeOnce: the log has a problem once when it
 // begins and once when it ends.
-func TestUsers4_3_TellsEachChangeOnce(t *testing.T) {
+func TestTellsEachChangeOnce(t *testing.T) {
 	var log bytes.Buffer
 	dir := write(t, map[string]string{"a.agf.yaml": agent("a", "")})
 	p := load(t, plans.Config{Agents: []string{dir}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -357,9 +357,9 @@ func TestUsers4_3_TellsEachChangeOnce(t *testing.T) {
 	}
 }
 
-// TestUsers4_9_NamesTheFlagForPolicies: an agent that names a policy,
+// TestNamesTheFlagForPolicies: an agent that names a policy,
 // where no directory of policies is given, says how to give one.
-func TestUsers4_9_NamesTheFlagForPolicies(t *testing.T) {
+func TestNamesTheFlagForPolicies(t *testing.T) {
 	named := agent("a", "") + "constraints: {governance_policies: [{policy_ref: acme.p, description: D}]}\n"
 	p := load(t, plans.Config{Agents: []string{write(t, map[string]string{"a.agf.yaml": named})}})
 	want(t, p, map[string]string{"a": "--policies"})

@@ -110,7 +110,7 @@ func runtime(name string) tokens.Spec {
 
 // An administrator can make no token that answers, be it for
 // themselves; people make their own, and no one else's.
-func TestH3_ATokenThatAnswersIsMadeByItsPerson(t *testing.T) {
+func TestATokenThatAnswersIsMadeByItsPerson(t *testing.T) {
 	w := newWorld(t)
 	root := w.make(tokens.Spec{
 		Name:   "root",
@@ -157,7 +157,7 @@ func TestH3_ATokenThatAnswersIsMadeByItsPerson(t *testing.T) {
 }
 
 // Administration neither asks nor answers.
-func TestH3_AdministrationAsksNoCalls(t *testing.T) {
+func TestAdministrationAsksNoCalls(t *testing.T) {
 	w := newWorld(t)
 	for _, scopes := range [][]string{{"admin", "request"}, {"admin", "decide"}, {"vote", "request"}, {}, {"root"}} {
 		w.refuses(tokens.Spec{
@@ -170,7 +170,7 @@ func TestH3_AdministrationAsksNoCalls(t *testing.T) {
 
 // A token records its maker, and ends with it: at once when that is
 // revoked, and never later than it expires.
-func TestH3_ATokenEndsWithItsMaker(t *testing.T) {
+func TestATokenEndsWithItsMaker(t *testing.T) {
 	w := newWorld(t)
 	root := w.make(tokens.Spec{
 		Name:   "root",
@@ -213,7 +213,7 @@ func TestH3_ATokenEndsWithItsMaker(t *testing.T) {
 
 // A name is who asks: no two live tokens have one, but the one that
 // takes another's place.
-func TestM7_NamesOfLiveTokensAreUnique(t *testing.T) {
+func TestNamesOfLiveTokensAreUnique(t *testing.T) {
 	w := newWorld(t)
 	first := w.make(runtime("rt"), operator())
 	w.refuses(runtime("rt"), operator(), "name")
@@ -239,7 +239,7 @@ func TestM7_NamesOfLiveTokensAreUnique(t *testing.T) {
 
 // A runtime's token says which agents it may act for. Only who holds
 // the store leaves that out.
-func TestL4_ATokenIsBoundToAgentsUnlessAllAreNamed(t *testing.T) {
+func TestATokenIsBoundToAgentsUnlessAllAreNamed(t *testing.T) {
 	w := newWorld(t)
 	root := w.make(tokens.Spec{Name: "root", Scopes: []string{"admin"}}, operator())
 	by := tokens.By{Token: &root}
@@ -260,7 +260,7 @@ func TestL4_ATokenIsBoundToAgentsUnlessAllAreNamed(t *testing.T) {
 
 // A command line signs in with a code that its person types, and gets
 // one token of theirs, once.
-func TestH3_ACommandLineSignsInWithACode(t *testing.T) {
+func TestACommandLineSignsInWithACode(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	begun, err := w.devices.Begin(ctx, "laptop", "10.0.0.9")

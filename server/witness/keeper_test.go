@@ -23,8 +23,8 @@ func (h *harness) takes(s Shown, want Reason, size int64) {
 	}
 }
 
-// TestH4_AWitnessKeepsOneHistory: what it keeps only grows, by proof.
-func TestH4_AWitnessKeepsOneHistory(t *testing.T) {
+// TestAWitnessKeepsOneHistory: what it keeps only grows, by proof.
+func TestAWitnessKeepsOneHistory(t *testing.T) {
 	w, h := newHarness(t, "witness.example"), newHarness(t, "server.example")
 	if _, err := w.keeper().Newest(t.Context(), "them", ledger.Origin(tenant)); !errors.Is(
 		err,

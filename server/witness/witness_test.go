@@ -19,10 +19,10 @@ import (
 	"github.com/assent-dev/assent/store"
 )
 
-// TestH4_AFileOfCheckpointsTellsOfACutTail: what was appended to a file
+// TestAFileOfCheckpointsTellsOfACutTail: what was appended to a file
 // outside shows that the log was longer, also to a server that begins
 // anew.
-func TestH4_AFileOfCheckpointsTellsOfACutTail(t *testing.T) {
+func TestAFileOfCheckpointsTellsOfACutTail(t *testing.T) {
 	h := newHarness(t, "server.example")
 	path := filepath.Join(t.TempDir(), "checkpoints")
 	h.grow(2)

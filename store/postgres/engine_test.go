@@ -30,11 +30,11 @@ func suited(t *testing.T, url string) (*engine, *pgxpool.Config) {
 	return &engine{pool}, cfg
 }
 
-// TestD25_TransactionsCarryWhatTheyRestOn: whatever the session's
+// TestTransactionsCarryWhatTheyRestOn: whatever the session's
 // defaults are, a transaction that writes is durable and waits for no
 // lock for ever, and nothing of that stays in the connection, which a
 // pooler may lend to somebody else.
-func TestD25_TransactionsCarryWhatTheyRestOn(t *testing.T) {
+func TestTransactionsCarryWhatTheyRestOn(t *testing.T) {
 	ctx := t.Context()
 	loose := "&synchronous_commit=off&lock_timeout=0&idle_in_transaction_session_timeout=0&default_transaction_isolation=serializable"
 	e, _ := suited(t, pgtest.New(t)+loose)
@@ -75,9 +75,9 @@ func TestD25_TransactionsCarryWhatTheyRestOn(t *testing.T) {
 	}
 }
 
-// TestD25_SaysNothingAtTheStartThatPoolersRefuse: of all settings only
+// TestSaysNothingAtTheStartThatPoolersRefuse: of all settings only
 // the name of the program comes from us when a connection begins.
-func TestD25_SaysNothingAtTheStartThatPoolersRefuse(t *testing.T) {
+func TestSaysNothingAtTheStartThatPoolersRefuse(t *testing.T) {
 	_, cfg := suited(t, pgtest.New(t))
 	delete(cfg.ConnConfig.RuntimeParams, "search_path") // of the test
 	conn, err := pgx.ConnectConfig(t.Context(), cfg.ConnConfig)
@@ -98,9 +98,9 @@ func TestD25_SaysNothingAtTheStartThatPoolersRefuse(t *testing.T) {
 	}
 }
 
-// TestD25_ModeOfStatements: they stay prepared where the connection is
+// TestModeOfStatements: they stay prepared where the connection is
 // ours, and nowhere else.
-func TestD25_ModeOfStatements(t *testing.T) {
+func TestModeOfStatements(t *testing.T) {
 	url := pgtest.New(t)
 	_, direct := suited(t, url)
 	if direct.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement || direct.AfterConnect == nil {

@@ -63,10 +63,10 @@ func unavailable(t *testing.T, err error) {
 
 func TestStore(t *testing.T) { storetest.Run(t, place) }
 
-// TestD25_StatementsThatDontStayPrepared write and read what others do.
+// TestStatementsThatDontStayPrepared write and read what others do.
 // internal/peers/pgbouncer runs the whole suite through the real
 // pooler.
-func TestD25_StatementsThatDontStayPrepared(t *testing.T) {
+func TestStatementsThatDontStayPrepared(t *testing.T) {
 	url := pgtest.New(t)
 	s, err := open(t, url+"&pool=transaction")()
 	lent := wanted(t, s, err)
@@ -88,15 +88,15 @@ func TestD25_StatementsThatDontStayPrepared(t *testing.T) {
 	}
 }
 
-func TestH4_RowsAreHeldToTheirCodes(t *testing.T) { storetest.Tampering(t, place) }
+func TestRowsAreHeldToTheirCodes(t *testing.T) { storetest.Tampering(t, place) }
 
-func TestH4_PutBackRowsAreNoticed(t *testing.T) { storetest.PutBack(t, place) }
+func TestPutBackRowsAreNoticed(t *testing.T) { storetest.PutBack(t, place) }
 
-func TestH4_NothingForgedIsSigned(t *testing.T) { storetest.Sealing(t, place) }
+func TestNothingForgedIsSigned(t *testing.T) { storetest.Sealing(t, place) }
 
-func TestUsers4_2_AStoreIsBoundToItsKey(t *testing.T) { storetest.Keys(t, place) }
+func TestAStoreIsBoundToItsKey(t *testing.T) { storetest.Keys(t, place) }
 
-func TestM1_RestoreBeginsAnew(t *testing.T) { storetest.Restoring(t, place) }
+func TestRestoreBeginsAnew(t *testing.T) { storetest.Restoring(t, place) }
 
 // place is an empty database beside which statements run.
 func place(t *testing.T) storetest.Place {
@@ -229,8 +229,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestUsers4_9_OpenErrorsSayOnceWhatFailed, and show no password.
-func TestUsers4_9_OpenErrorsSayOnceWhatFailed(t *testing.T) {
+// TestOpenErrorsSayOnceWhatFailed, and show no password.
+func TestOpenErrorsSayOnceWhatFailed(t *testing.T) {
 	_, err := open(t, "postgres://ada:secret@/x?host=/nowhere&connect_timeout=1")()
 	unavailable(t, err)
 	if strings.Contains(err.Error(), "secret") || strings.Count(err.Error(), "open the database") != 1 {

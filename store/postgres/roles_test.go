@@ -20,10 +20,10 @@ import (
 	"github.com/assent-dev/assent/store/storetest"
 )
 
-// TestH4_ServersNeedNotOwnTheLedger runs the statements of
+// TestServersNeedNotOwnTheLedger runs the statements of
 // docs/guides/postgresql.md: a role of servers does everything that
 // servers do, and can neither delete nor change entries.
-func TestH4_ServersNeedNotOwnTheLedger(t *testing.T) {
+func TestServersNeedNotOwnTheLedger(t *testing.T) {
 	ctx := t.Context()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "postgresql.md"))
 	if err != nil {

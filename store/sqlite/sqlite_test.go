@@ -53,15 +53,15 @@ func exec(t *testing.T, db *sql.DB, query string) {
 
 func TestStore(t *testing.T) { storetest.Run(t, place) }
 
-func TestH4_RowsAreHeldToTheirCodes(t *testing.T) { storetest.Tampering(t, place) }
+func TestRowsAreHeldToTheirCodes(t *testing.T) { storetest.Tampering(t, place) }
 
-func TestH4_PutBackRowsAreNoticed(t *testing.T) { storetest.PutBack(t, place) }
+func TestPutBackRowsAreNoticed(t *testing.T) { storetest.PutBack(t, place) }
 
-func TestH4_NothingForgedIsSigned(t *testing.T) { storetest.Sealing(t, place) }
+func TestNothingForgedIsSigned(t *testing.T) { storetest.Sealing(t, place) }
 
-func TestUsers4_2_AStoreIsBoundToItsKey(t *testing.T) { storetest.Keys(t, place) }
+func TestAStoreIsBoundToItsKey(t *testing.T) { storetest.Keys(t, place) }
 
-func TestM1_RestoreBeginsAnew(t *testing.T) { storetest.Restoring(t, place) }
+func TestRestoreBeginsAnew(t *testing.T) { storetest.Restoring(t, place) }
 
 // place is an empty database beside which statements run.
 func place(t *testing.T) storetest.Place {
@@ -238,9 +238,9 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestL16_FilesThatOthersMayReadOrWriteAreRefused, and those beside it,
+// TestFilesThatOthersMayReadOrWriteAreRefused, and those beside it,
 // which hold the same rows. New ones are the owner's alone.
-func TestL16_FilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
+func TestFilesThatOthersMayReadOrWriteAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	for _, ending := range []string{"", "-wal", "-shm"} {
 		s, err := open(t, path)()

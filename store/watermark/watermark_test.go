@@ -37,9 +37,9 @@ func frozen(version int64, by string) store.Mark {
 	return store.Mark{Freezes: version, Frozen: []approval.Freeze{{By: by}}}
 }
 
-// TestH4_AWatermarkNeverGoesBack: what it was told outlives the
+// TestAWatermarkNeverGoesBack: what it was told outlives the
 // process, and of two marks the later one counts, whoever wrote last.
-func TestH4_AWatermarkNeverGoesBack(t *testing.T) {
+func TestAWatermarkNeverGoesBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	first, second := open(t, path), open(t, path)
 	if first.Known() {
@@ -75,9 +75,9 @@ func TestH4_AWatermarkNeverGoesBack(t *testing.T) {
 	}
 }
 
-// TestH4_AWatermarkIsWrittenSoonAndSeldom: marks of one second are one
+// TestAWatermarkIsWrittenSoonAndSeldom: marks of one second are one
 // write; freezes don't wait.
-func TestH4_AWatermarkIsWrittenSoonAndSeldom(t *testing.T) {
+func TestAWatermarkIsWrittenSoonAndSeldom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, path)
@@ -111,9 +111,9 @@ func TestH4_AWatermarkIsWrittenSoonAndSeldom(t *testing.T) {
 	})
 }
 
-// TestM1_RevokedTokensOutliveTheStore in a list that is appended to, of
+// TestRevokedTokensOutliveTheStore in a list that is appended to, of
 // which a crash may cut the last line.
-func TestM1_RevokedTokensOutliveTheStore(t *testing.T) {
+func TestRevokedTokensOutliveTheStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w := open(t, path)
@@ -145,9 +145,9 @@ func TestM1_RevokedTokensOutliveTheStore(t *testing.T) {
 	}
 }
 
-// TestH4_AWatermarkThatCannotBeReadIsRefused, and so is one that can't
+// TestAWatermarkThatCannotBeReadIsRefused, and so is one that can't
 // be written.
-func TestH4_AWatermarkThatCannotBeReadIsRefused(t *testing.T) {
+func TestAWatermarkThatCannotBeReadIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	for name, file := range map[string]struct{ path, text, want string }{
 		"empty":       {"a", "", "not of the form"},
@@ -171,8 +171,8 @@ func TestH4_AWatermarkThatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
-// TestH4_AWatermarkTellsWhenItCannotBeWritten once, and when it can again.
-func TestH4_AWatermarkTellsWhenItCannotBeWritten(t *testing.T) {
+// TestAWatermarkTellsWhenItCannotBeWritten once, and when it can again.
+func TestAWatermarkTellsWhenItCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "beside")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -207,8 +207,8 @@ func TestH4_AWatermarkTellsWhenItCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestUsers4_2_AWatermarkIsCopiedForANewKey whole, and never over another.
-func TestUsers4_2_AWatermarkIsCopiedForANewKey(t *testing.T) {
+// TestAWatermarkIsCopiedForANewKey whole, and never over another.
+func TestAWatermarkIsCopiedForANewKey(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "old"), filepath.Join(dir, "new")
 	if err := Copy(from, to); err != nil {
@@ -238,9 +238,9 @@ func TestUsers4_2_AWatermarkIsCopiedForANewKey(t *testing.T) {
 	}
 }
 
-// TestH4_ProcessesShareAWatermark: each writes what it knows and what
+// TestProcessesShareAWatermark: each writes what it knows and what
 // the others wrote, in any order.
-func TestH4_ProcessesShareAWatermark(t *testing.T) {
+func TestProcessesShareAWatermark(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "watermark")
 	if err := open(t, path).Begin("one", "", nil); err != nil {
 		t.Fatal(err)

@@ -94,9 +94,9 @@ func TestVerifyReadsWhatTheLedgerTells(t *testing.T) {
 	}
 }
 
-// TestL6_AnExportIsNotProvenByItsOwnKey: what was compared with nothing
+// TestAnExportIsNotProvenByItsOwnKey: what was compared with nothing
 // from outside is right in itself, and says so by its exit code.
-func TestL6_AnExportIsNotProvenByItsOwnKey(t *testing.T) {
+func TestAnExportIsNotProvenByItsOwnKey(t *testing.T) {
 	export, checkpoint, key := exported(t, ledger.Entry{
 		Time:    time.Unix(1, 0),
 		Tenant:  "default",
@@ -166,9 +166,9 @@ func TestL6_AnExportIsNotProvenByItsOwnKey(t *testing.T) {
 	}
 }
 
-// TestL16_WhatIsExportedIsItsOwnersAlone, as a backup is, and takes
+// TestWhatIsExportedIsItsOwnersAlone, as a backup is, and takes
 // nobody's place.
-func TestL16_WhatIsExportedIsItsOwnersAlone(t *testing.T) {
+func TestWhatIsExportedIsItsOwnersAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "export")
 	fill := func(w io.Writer) error {
 		_, err := io.WriteString(w, "all")

@@ -12,10 +12,10 @@ import (
 	"github.com/assent-dev/assent/cmd/internal/testfiles"
 )
 
-// TestUsers4_13_WhereTheStoreIs: a flag, else the environment, else the
+// TestWhereTheStoreIs: a flag, else the environment, else the
 // configuration or the default; and a password needs to stand in no
 // command line.
-func TestUsers4_13_WhereTheStoreIs(t *testing.T) {
+func TestWhereTheStoreIs(t *testing.T) {
 	file := testfiles.Write(t, filepath.Join(t.TempDir(), "store.url"), " postgres://me:hunter2@db/assent\n")
 	for _, tt := range []struct {
 		args []string
@@ -46,9 +46,9 @@ func TestUsers4_13_WhereTheStoreIs(t *testing.T) {
 	}
 }
 
-// TestUsers4_13_AServiceReadsItsStoreFromAFile, whose name may stand in
+// TestAServiceReadsItsStoreFromAFile, whose name may stand in
 // the configuration, and the environment goes before it.
-func TestUsers4_13_AServiceReadsItsStoreFromAFile(t *testing.T) {
+func TestAServiceReadsItsStoreFromAFile(t *testing.T) {
 	dir := t.TempDir()
 	testfiles.Write(t, filepath.Join(dir, "store.url"), "postgres://me:hunter2@db/assent")
 	config := testfiles.Write(
@@ -69,9 +69,9 @@ func TestUsers4_13_AServiceReadsItsStoreFromAFile(t *testing.T) {
 	}
 }
 
-// TestUsers4_9_AddressesToListenAt: what is none is told with one that
+// TestAddressesToListenAt: what is none is told with one that
 // would be.
-func TestUsers4_9_AddressesToListenAt(t *testing.T) {
+func TestAddressesToListenAt(t *testing.T) {
 	for _, text := range []string{"listen: 7717", "listen: localhost", "metrics_listen: 9117", "listen: []"} {
 		var errs bytes.Buffer
 		a := Reader{Streams: term.Streams{Err: &errs}}

@@ -70,9 +70,9 @@ func agentFile(t *testing.T, agent string) string {
 	return testfiles.Write(t, filepath.Join(t.TempDir(), "a.agf.yaml"), agent)
 }
 
-// TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold: by target, and not
+// TestDecideTakesKeysThatFoldAlikeWhereItIsTold: by target, and not
 // otherwise.
-func TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold(t *testing.T) {
+func TestDecideTakesKeysThatFoldAlikeWhereItIsTold(t *testing.T) {
 	const call = `{"kind":"tool","tool":"quote","args":{"i":1,"I":2}}`
 	for _, tt := range []struct {
 		flags []string
@@ -99,9 +99,9 @@ func TestH7_DecideTakesKeysThatFoldAlikeWhereItIsTold(t *testing.T) {
 	}
 }
 
-// TestUsers2_4_DecideTakesAnObjectOfArguments: a line with anything
+// TestDecideTakesAnObjectOfArguments: a line with anything
 // else is no valid call, and the others are still answered.
-func TestUsers2_4_DecideTakesAnObjectOfArguments(t *testing.T) {
+func TestDecideTakesAnObjectOfArguments(t *testing.T) {
 	calls := `{"kind":"tool","tool":"quote","args":"{\"symbol\":\"ACME\"}"}
 {"kind":"tool","tool":"quote","args":{"symbol":"ACME"}}
 `
@@ -118,9 +118,9 @@ func TestUsers2_4_DecideTakesAnObjectOfArguments(t *testing.T) {
 	}
 }
 
-// TestE7_DecideDoesWhatItsContractSays, line by line: what is no valid
+// TestDecideDoesWhatItsContractSays, line by line: what is no valid
 // call, which hints count, what an answer leaves out.
-func TestE7_DecideDoesWhatItsContractSays(t *testing.T) {
+func TestDecideDoesWhatItsContractSays(t *testing.T) {
 	dir := t.TempDir()
 	testfiles.Write(
 		t,
@@ -342,8 +342,8 @@ func TestDecideContractCalls(t *testing.T) {
 	}
 }
 
-// TestUsers1_5_DecideShowsTheLineOfABrokenPolicy, on standard error.
-func TestUsers1_5_DecideShowsTheLineOfABrokenPolicy(t *testing.T) {
+// TestDecideShowsTheLineOfABrokenPolicy, on standard error.
+func TestDecideShowsTheLineOfABrokenPolicy(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	testfiles.Write(

@@ -160,7 +160,7 @@ func peers(t *testing.T) []peer {
 	}
 }
 
-func TestM18_ClientsOfOthersWait(t *testing.T) {
+func TestClientsOfOthersWait(t *testing.T) {
 	installed(t)
 	t.Parallel()
 	f := newFiles()

@@ -41,7 +41,7 @@ func notRelayed() (legacy, modern []string) {
 	return nil, []string{"input-required-result-basic-list-roots", "input-required-result-multiple-input-requests"}
 }
 
-func TestM21_ConformanceThroughTheGateway(t *testing.T) {
+func TestConformanceThroughTheGateway(t *testing.T) {
 	t.Parallel()
 	dir := installed(t)
 	legacy, modern := notRelayed()

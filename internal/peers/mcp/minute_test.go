@@ -10,9 +10,9 @@ import (
 	"github.com/assent-dev/assent/mcp"
 )
 
-// TestM67_TheMinuteOfTheSDK: clients of TypeScript give up a request
+// TestTheMinuteOfTheSDK: clients of TypeScript give up a request
 // after 60 seconds, with their own settings and in real time.
-func TestM67_TheMinuteOfTheSDK(t *testing.T) {
+func TestTheMinuteOfTheSDK(t *testing.T) {
 	t.Setenv("ASSENT_MCP_STEPS", "minute")
 	w := newWorld(t, agentFile, newFiles(), func(cfg *mcp.Config) { cfg.Callers[1].Hold = 25 * time.Minute })
 	for _, script := range []string{"legacy.mjs", "dual.mjs"} {

@@ -73,10 +73,10 @@ func (w *world) protect(t *testing.T, i *authtest.Issuer, own string) string {
 	return url
 }
 
-// TestM88_AClientOfOthersGetsItsToken: the official Go client finds the
+// TestAClientOfOthersGetsItsToken: the official Go client finds the
 // issuer by what the gateway says of itself, gets a token there, and
 // calls; with a token for another audience or scope it does not.
-func TestM88_AClientOfOthersGetsItsToken(t *testing.T) {
+func TestAClientOfOthersGetsItsToken(t *testing.T) {
 	f := &files{runs: map[string]int{}}
 	w := newWorld(t, agentFile, f, nil)
 	for name, test := range map[string]struct {

@@ -7,9 +7,9 @@ import (
 	"github.com/assent-dev/assent/resolve"
 )
 
-// TestM11_SlackHidesAtAnyDepth: in the arguments and in the parent's
+// TestSlackHidesAtAnyDepth: in the arguments and in the parent's
 // input, says which values, and offers no approval.
-func TestM11_SlackHidesAtAnyDepth(t *testing.T) {
+func TestSlackHidesAtAnyDepth(t *testing.T) {
 	w := newWorld(t)
 	w.open(&resolve.Call{
 		Kind:        resolve.Tool,
@@ -31,8 +31,8 @@ func TestM11_SlackHidesAtAnyDepth(t *testing.T) {
 	}
 }
 
-// TestM6_SlackCallsAnUnknownPersonOne: beside the name.
-func TestM6_SlackCallsAnUnknownPersonOne(t *testing.T) {
+// TestSlackCallsAnUnknownPersonOne: beside the name.
+func TestSlackCallsAnUnknownPersonOne(t *testing.T) {
 	w := newWorld(t)
 	w.open(&resolve.Call{
 		Kind:      resolve.Tool,
@@ -44,15 +44,15 @@ func TestM6_SlackCallsAnUnknownPersonOne(t *testing.T) {
 	w.shows("unknown person", "For: mallory", "Needs: 1 of any approver, 1 of risk")
 }
 
-// TestUsers3_3_SlackSaysWhatNobodyCanFill: before anybody votes.
-func TestUsers3_3_SlackSaysWhatNobodyCanFill(t *testing.T) {
+// TestSlackSaysWhatNobodyCanFill: before anybody votes.
+func TestSlackSaysWhatNobodyCanFill(t *testing.T) {
 	w, _ := asked(t, "nine", `{}`)
 	w.shows("Nobody can fill this quorum: 9 of risk: only 3 of them may answer this.")
 }
 
-// TestUsers3_6_SlackLabelsMessages: with who wrote them; and why the
+// TestSlackLabelsMessages: with who wrote them; and why the
 // rule asks, in words.
-func TestUsers3_6_SlackLabelsMessages(t *testing.T) {
+func TestSlackLabelsMessages(t *testing.T) {
 	w := newWorld(t)
 	w.ask("trade", `{"amount":5,"what":"gold"}`)
 	w.ask("large", `{"amount":25000}`)
@@ -72,9 +72,9 @@ func TestUsers3_6_SlackLabelsMessages(t *testing.T) {
 	)
 }
 
-// TestUsers3_15_SlackWantsAReasonOfWhoeverMayDeny: the form can't be
+// TestSlackWantsAReasonOfWhoeverMayDeny: the form can't be
 // sent empty, and is not opened for anybody else.
-func TestUsers3_15_SlackWantsAReasonOfWhoeverMayDeny(t *testing.T) {
+func TestSlackWantsAReasonOfWhoeverMayDeny(t *testing.T) {
 	w, r := asked(t, "trade", `{"amount":5}`)
 	w.click(w.only(), deny, "U0ALICE")
 	w.submit("U0ALICE", "   ")

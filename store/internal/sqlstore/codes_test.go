@@ -17,9 +17,9 @@ func testAuthenticator(t testing.TB, secret, period string) *authenticator {
 	return a
 }
 
-// TestH4_NoTwoRowsHaveTheSameCode: values can't be moved between
+// TestNoTwoRowsHaveTheSameCode: values can't be moved between
 // columns, kinds, tables, periods or keys.
-func TestH4_NoTwoRowsHaveTheSameCode(t *testing.T) {
+func TestNoTwoRowsHaveTheSameCode(t *testing.T) {
 	const secret = "0123456789abcdef0123456789abcdef"
 	a := testAuthenticator(t, secret, "period")
 	rows := map[string][]byte{

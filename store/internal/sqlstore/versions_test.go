@@ -10,8 +10,8 @@ import (
 	"github.com/assent-dev/assent/approval/ledger"
 )
 
-// TestH4_LatestVersionsAreRememberedAsLongAsPermitsLive, and not much longer.
-func TestH4_LatestVersionsAreRememberedAsLongAsPermitsLive(t *testing.T) {
+// TestLatestVersionsAreRememberedAsLongAsPermitsLive, and not much longer.
+func TestLatestVersionsAreRememberedAsLongAsPermitsLive(t *testing.T) {
 	v := newVersions(time.Hour)
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	row := rowName{"default", "apr_1"}
@@ -42,8 +42,8 @@ func TestH4_LatestVersionsAreRememberedAsLongAsPermitsLive(t *testing.T) {
 	}
 }
 
-// TestH4_VersionsOfFreezesAreNeverForgotten, and memory is bounded.
-func TestH4_VersionsOfFreezesAreNeverForgotten(t *testing.T) {
+// TestVersionsOfFreezesAreNeverForgotten, and memory is bounded.
+func TestVersionsOfFreezesAreNeverForgotten(t *testing.T) {
 	v, now := newVersions(time.Hour), time.Now()
 	v.note(rowName{tenant: "default"}, 4, now)
 	for n := range 3 * mostVersions {
@@ -65,8 +65,8 @@ func written(leaves ...string) (entries []appended, sealed []logged) {
 	return entries, sealed
 }
 
-// TestH4_EntriesOfThisProcessAreAwaited until they are seen sealed.
-func TestH4_EntriesOfThisProcessAreAwaited(t *testing.T) {
+// TestEntriesOfThisProcessAreAwaited until they are seen sealed.
+func TestEntriesOfThisProcessAreAwaited(t *testing.T) {
 	var o own
 	round := func(left bool) []string {
 		return o.lost(o.snapshot(), map[string]bool{"default": left})
